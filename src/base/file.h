@@ -1,0 +1,22 @@
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+/* Files: mapped to read, written through the seam, whole or not at all. All messages name the path and the cause. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/status.h"
+
+typedef struct { const uint8_t *data; size_t size; char path[1024]; } FileMap;
+Status file_map  (FileMap *map, const char *path);             /* an empty file is data "" and size 0 */
+void   file_unmap(FileMap *map);
+bool   file_exists(const char *path);
+
+Status file_create(int *fd, const char *path);                 /* for file_write; fails where it exists and is a folder */
+Status file_write (int fd, const char *path, const void *data, size_t bytes, int64_t at);   /* all of it, at an offset */
+Status file_finish(int fd, const char *path);                  /* fsync and close; the close happens on failure too */
+Status file_write_whole(const char *path, const void *data, size_t bytes);   /* beside, fsync, rename, fsync the folder */
+
+Status folder_make  (const char *path);                        /* with its parents; existing is fine */
+Status folder_sync  (const char *path);
+Status folder_remove(const char *path);                        /* with all in it; missing is fine */
+#endif

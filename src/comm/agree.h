@@ -1,0 +1,10 @@
+#ifndef COMM_AGREE_H
+#define COMM_AGREE_H
+/* All ranks go on or all stop:   TRY(agree(world, checkpoint_save(...)));
+ * Between two agreements no rank returns early from a function with a collective in it. */
+#include "comm/comm.h"
+
+/* Collective. OK where all were OK; otherwise the lowest failing rank's status, and its message (with rank and host) is
+ * fail_text() everywhere. */
+Status agree(Comm *world, Status mine);
+#endif
