@@ -1,0 +1,193 @@
+/* Writing Megatron's .bin/.idx. Tokens stream to `prefix.bin.part`; lengths and documents (4 + 8 bytes each) are kept until the
+ * index is written. At the end .bin is renamed first and .idx last.                                                          */
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/seam.h"
+#include "data/shard.h"
+
+enum { BUFFER = 1 << 20, NARROW_BELOW = 65500, CODE_INT32 = 4, CODE_UINT16 = 8 };
+
+typedef struct { int fd; char path[1024]; int64_t at; size_t used; uint8_t *buffer; } Sink;     /* fd -1: not open */
+typedef struct { uint8_t *data; size_t used, size; } Bytes;                                      /* grows by doubling */
+
+struct ShardWriter {
+    char    bin[1000], idx[1000];
+    Sink    sink;
+    Bytes   length, document;
+    int64_t vocabulary, sequences, documents;
+    int     width;
+};
+
+/* ---- a buffered file ---- */
+
+static Status sink_open(Sink *sink, const char *path)
+{
+    snprintf(sink->path, sizeof sink->path, "%s.part", path);
+    sink->fd   = -1;
+    sink->at   = 0;
+    sink->used = 0;
+    return file_create(&sink->fd, sink->path);
+}
+
+static Status sink_flush(Sink *sink)
+{
+    TRY(file_write(sink->fd, sink->path, sink->buffer, sink->used, sink->at));
+    sink->at  += (int64_t)sink->used;
+    sink->used = 0;
+    return OK;
+}
+
+static Status sink_put(Sink *sink, const void *data, size_t bytes)
+{
+    if (sink->used + bytes > BUFFER) TRY(sink_flush(sink));
+    memcpy(sink->buffer + sink->used, data, bytes);
+    sink->used += bytes;
+    return OK;
+}
+
+static Status sink_close(Sink *sink)
+{
+    Status status = sink_flush(sink);
+    if (status == OK) status = file_finish(sink->fd, sink->path);
+    else              seam.close(sink->fd);
+    sink->fd = -1;
+    return status;
+}
+
+/* ---- the writer ---- */
+
+static Status bytes_put(Bytes *bytes, const void *data, size_t count)
+{
+    if (bytes->used + count > bytes->size) {
+        size_t   size = bytes->size ? 2 * bytes->size : 4096;
+        uint8_t *grown = realloc(bytes->data, size);
+        if (!grown) return fail(NO_MEMORY, "an index of %zu bytes does not fit into memory; cut the text into several files", size);
+        bytes->data = grown;
+        bytes->size = size;
+    }
+    memcpy(bytes->data + bytes->used, data, count);
+    bytes->used += count;
+    return OK;
+}
+
+static void writer_free(ShardWriter *w)
+{
+    free(w->sink.buffer);
+    free(w->length.data);
+    free(w->document.data);
+    free(w);
+}
+
+Status shard_create(ShardWriter **writer, const char *prefix, int64_t vocabulary)
+{
+    *writer = NULL;
+    if (strlen(prefix) + sizeof ".bin.part" > sizeof (*writer)->bin)
+        return fail(BAD_FILE, "%.80s...: the path is longer than %zu bytes", prefix, sizeof (*writer)->bin - sizeof ".bin.part");
+    ShardWriter *w = calloc(1, sizeof *w);
+    if (!w || !(w->sink.buffer = malloc(BUFFER))) {
+        free(w);
+        return fail(NO_MEMORY, "%s: no memory for a buffer of %d bytes", prefix, BUFFER);
+    }
+    snprintf(w->bin, sizeof w->bin, "%s.bin", prefix);
+    snprintf(w->idx, sizeof w->idx, "%s.idx", prefix);
+    w->vocabulary = vocabulary;
+    w->width      = vocabulary < NARROW_BELOW ? 2 : 4;
+    Status status = sink_open(&w->sink, w->bin);
+    if (status == OK) status = bytes_put(&w->document, &(int64_t){ 0 }, 8);
+    if (status == OK) *writer = w;
+    else              shard_discard(w);
+    return status;
+}
+
+Status shard_add(ShardWriter *w, const int32_t *ids, int64_t count)
+{
+    if (count > INT32_MAX)
+        return fail(BAD_FILE, "%s: document %" PRId64 " has %" PRId64 " tokens; the format holds 2147483647, cut the document",
+                    w->bin, w->documents, count);
+    for (int64_t i = 0; i < count; i++) {
+        CHECK(ids[i] >= 0 && ids[i] < w->vocabulary, "token %d of a vocabulary of %" PRId64, ids[i], w->vocabulary);
+        uint16_t narrow = (uint16_t)ids[i];
+        TRY(sink_put(&w->sink, w->width == 2 ? (const void *)&narrow : &ids[i], (size_t)w->width));
+    }
+    w->sequences++;
+    return bytes_put(&w->length, &(int32_t){ (int32_t)count }, 4);
+}
+
+Status shard_end_document(ShardWriter *w)
+{
+    w->documents++;
+    return bytes_put(&w->document, &w->sequences, 8);
+}
+
+static Status index_write(ShardWriter *w)
+{
+    Sink   *out = &w->sink;
+    int64_t version = 1, entries = w->documents + 1, pointer = 0;
+    uint8_t code = w->width == 2 ? CODE_UINT16 : CODE_INT32;
+    TRY(sink_put(out, "MMIDIDX\0", 9));               /* eight letters and zeros, and the literal's own zero */
+    TRY(sink_put(out, &version, 8));
+    TRY(sink_put(out, &code, 1));
+    TRY(sink_put(out, &w->sequences, 8));
+    TRY(sink_put(out, &entries, 8));
+    for (size_t i = 0; i < w->length.used; i += 4) TRY(sink_put(out, w->length.data + i, 4));
+    for (size_t i = 0; i < w->length.used; i += 4) {
+        int32_t length;
+        memcpy(&length, w->length.data + i, 4);
+        TRY(sink_put(out, &pointer, 8));
+        pointer += (int64_t)length * w->width;
+    }
+    for (size_t i = 0; i < w->document.used; i += 8) TRY(sink_put(out, w->document.data + i, 8));
+    return OK;
+}
+
+static Status part_rename(const char *path)
+{
+    char part[1024];
+    snprintf(part, sizeof part, "%s.part", path);
+    if (seam.rename(part, path) != 0) return fail(IO_FAILED, "%s: cannot be renamed to %s: %m", part, path);
+    return OK;
+}
+
+static Status folder_of_sync(const char *path)
+{
+    char folder[1024];
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    return folder_sync(folder);
+}
+
+static Status pair_finish(ShardWriter *w)
+{
+    TRY(sink_close(&w->sink));
+    TRY(sink_open(&w->sink, w->idx));
+    TRY(index_write(w));
+    TRY(sink_close(&w->sink));
+    if (file_exists(w->idx) && seam.remove(w->idx) != 0)          /* an old index must not meet the new .bin */
+        return fail(IO_FAILED, "%s: cannot be replaced: %m", w->idx);
+    TRY(part_rename(w->bin));
+    TRY(part_rename(w->idx));
+    return folder_of_sync(w->idx);
+}
+
+Status shard_finish(ShardWriter *w)
+{
+    Status status = pair_finish(w);
+    if (status != OK) shard_discard(w);
+    else              writer_free(w);
+    return status;
+}
+
+/* The message of what went wrong before is left as it is. */
+void shard_discard(ShardWriter *w)
+{
+    char part[1024];
+    if (w->sink.fd >= 0) seam.close(w->sink.fd);
+    snprintf(part, sizeof part, "%s.part", w->bin);
+    seam.remove(part);
+    snprintf(part, sizeof part, "%s.part", w->idx);
+    seam.remove(part);
+    writer_free(w);
+}
