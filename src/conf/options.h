@@ -1,0 +1,84 @@
+#ifndef CONF_OPTIONS_H
+#define CONF_OPTIONS_H
+/* The options as C sees them, made from the rows of options.def: one field a row, and where each value came from.
+ *
+ *     Options o;
+ *     TRY(options_parse(&o, FOR_TRAIN, argc, argv));      environment, command line, preset
+ *     if (o.use_checkpoint_args) TRY(options_from_json(&o, manifest_options, path));
+ *     TRY(options_derive(&o));                             what follows from others
+ *     TRY(options_judge(&o));                              what does not go together is refused
+ *     ...                                                  from here on read-only, shared by all ranks
+ *     options_close(&o);                                                                                            */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/status.h"
+
+/* Who takes an option. `jotun config` takes whatever `jotun train` takes. */
+enum {
+    FOR_CONFIG = 1, FOR_TRAIN = 2 | FOR_CONFIG, FOR_EVAL = 4, FOR_GENERATE = 8, FOR_PREPARE = 16, FOR_TOKENIZER = 32,
+    FOR_DATA = 64, FOR_CHECKPOINT = 128,                      /* these two take words instead: a prefix, a folder */
+    FOR_CHECKPOINT_ARGS = 256
+};
+
+typedef struct { int is; const char *word; } Choice;          /* is: a WORD_... constant below */
+typedef struct { const char **text; int count; } TextList;
+typedef int64_t     OptionINT;
+typedef double      OptionREAL;
+typedef const char *OptionTEXT;
+typedef bool        OptionFLAG;
+typedef Choice      OptionCHOICE;
+typedef TextList    OptionLIST;
+
+typedef enum { KIND_INT, KIND_REAL, KIND_TEXT, KIND_FLAG, KIND_CHOICE, KIND_LIST } OptionKind;
+typedef enum {
+    GROUP_MODEL, GROUP_DATA, GROUP_SAMPLING, GROUP_SCHEDULE, GROUP_OPTIMIZER, GROUP_NUMBERS, GROUP_LAYOUT, GROUP_MACHINE,
+    GROUP_FILES, GROUP_WORDS, OPTION_GROUPS
+} OptionGroup;
+
+typedef enum {
+#define OPT(field, ...) OPTION_##field,
+#include "conf/options.def"
+    OPTIONS
+} OptionIndex;
+
+enum {
+    WORD_NOTHING,
+#define WORD(field, constant, word) WORD_##field##_##constant,
+#include "conf/options.def"
+    OPTION_WORDS
+};
+
+/* Weakest first. A derived value gives way to anything said and may be derived again. */
+typedef enum {
+    SOURCE_NOTHING, SOURCE_DERIVED, SOURCE_DEFAULT, SOURCE_PRESET, SOURCE_CHECKPOINT, SOURCE_FILE, SOURCE_ENVIRONMENT,
+    SOURCE_COMMAND_LINE
+} SourceKind;
+typedef struct {
+    SourceKind  kind;
+    const char *name;      /* as typed: "--tp", "JOTUN_LR"; else "--" and the row's name */
+    const char *value;     /* as typed; "" where nothing was */
+    const char *from;      /* the preset, the checkpoint's path, the options it was derived from; else "" */
+} OptionSource;
+
+typedef struct Options {
+#define OPT(field, kind, ...) Option##kind field;
+#include "conf/options.def"
+    OptionSource source[OPTIONS];
+    int          command;              /* FOR_... */
+    TextList     words;                /* what stands without a name, in order */
+    void        *held;                 /* memory of texts: options_close */
+} Options;
+
+typedef struct {
+    const char *field, *name, *alias, *text, *value, *help;      /* text: the default */
+    OptionKind  kind;
+    OptionGroup group;
+    double      low, high;
+    int         commands;
+    size_t      offset;                /* of the field in Options */
+} OptionRow;
+extern const OptionRow option_rows[OPTIONS];
+typedef struct { OptionIndex option; const char *word; } OptionWord;
+extern const OptionWord option_words[OPTION_WORDS];              /* by WORD_...; [0] is nothing */
+#endif
