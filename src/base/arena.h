@@ -16,6 +16,8 @@ typedef struct {
     bool        dry;
     int         tags;
     ArenaTag    tag[ARENA_TAGS];          /* the memory table; names beyond the table are counted in the last one */
+    struct ArenaPush *log;                /* what lives, in order, so that a reset knows whose bytes fall */
+    size_t      logs;
 } Arena;
 
 void   arena_dry  (Arena *a, const char *name);                /* counts, never gives memory */

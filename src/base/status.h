@@ -20,6 +20,7 @@ typedef enum {
 Status fail(Status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *fail_text(void);              /* the calling thread's last message */
 int status_exit_code(Status code);
+void status_signal(int number);            /* which signal INTERRUPTED means; SIGINT until said. May be called in a handler */
 
 /* Where this thread is, so that a stop can say it: rank -1 outside a run. Thread-local, since ranks may be threads. */
 typedef struct { int rank; long step; const char *op; } Place;

@@ -1,0 +1,102 @@
+#include "base/seam.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/status.h"
+
+static int system_open(const char *path, int flags, mode_t mode)
+{
+    return open(path, flags | O_CLOEXEC, mode);
+}
+static bool system_deliver(int rank, const char *what, long number)
+{
+    (void)rank, (void)what, (void)number;
+    return true;
+}
+static int64_t system_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+#define SYSTEM_SEAM                                                                           \
+    { .open = system_open, .write = pwrite, .sync = fsync, .close = close, .rename = rename,  \
+      .mkdir = mkdir, .remove = remove, .clock = system_clock, .deliver = system_deliver }
+const Seam seam_system = SYSTEM_SEAM;
+Seam       seam        = SYSTEM_SEAM;
+
+/* ---- JOTUN_FAULT ---- */
+typedef enum { FAULT_NONE, FAULT_KILL, FAULT_STOP, FAULT_FAIL, FAULT_EXIT } Action;
+static struct { char point[32]; long number; Action action; atomic_long reached; } fault;
+
+/* true: the call at this point has to fail */
+static bool fault_at(const char *point)
+{
+    if (fault.action == FAULT_NONE || strcmp(point, fault.point) != 0) return false;
+    if (atomic_fetch_add(&fault.reached, 1) + 1 != fault.number) return false;
+    if (fault.action == FAULT_KILL) raise(SIGKILL);
+    if (fault.action == FAULT_STOP) raise(SIGSTOP);
+    if (fault.action == FAULT_EXIT) _exit(3);
+    return fault.action == FAULT_FAIL;
+}
+
+static int disk_full(void)
+{
+    errno = ENOSPC;
+    return -1;
+}
+static ssize_t fault_write(int fd, const void *data, size_t bytes, off_t at)
+{
+    return fault_at("write") ? disk_full() : pwrite(fd, data, bytes, at);
+}
+static int fault_rename(const char *from, const char *to)
+{
+    return fault_at("rename") ? disk_full() : rename(from, to);
+}
+static int fault_sync(int fd)             { return fault_at("sync")   ? disk_full() : fsync(fd); }
+static int fault_mkdir(const char *path, mode_t mode)
+{
+    return fault_at("mkdir") ? disk_full() : mkdir(path, mode);
+}
+static int fault_remove(const char *path) { return fault_at("remove") ? disk_full() : remove(path); }
+
+static Action action_named(const char *name)
+{
+    static const char *const names[] = { [FAULT_KILL] = "kill", [FAULT_STOP] = "stop", [FAULT_FAIL] = "fail",
+                                         [FAULT_EXIT] = "exit" };
+    for (Action a = FAULT_KILL; a <= FAULT_EXIT; a++)
+        if (strcmp(name, names[a]) == 0) return a;
+    return FAULT_NONE;
+}
+
+void seam_fault_open(void)
+{
+    const char *text = getenv("JOTUN_FAULT");
+    if (!text || !*text || fault.action != FAULT_NONE) return;
+    char   action[8] = "";
+    int    end       = 0;
+    int    words     = sscanf(text, "%31[^:]:%ld:%7[a-z]%n", fault.point, &fault.number, action, &end);
+    Action what      = action_named(action);
+    CHECK(words == 3 && text[end] == '\0' && fault.number > 0 && what != FAULT_NONE,
+          "JOTUN_FAULT=%s is not point:n:action, as write:3:fail is; actions: kill, stop, fail, exit", text);
+    fault.action = what;
+    seam.write   = fault_write;
+    seam.sync    = fault_sync;
+    seam.rename  = fault_rename;
+    seam.mkdir   = fault_mkdir;
+    seam.remove  = fault_remove;
+}
+
+void seam_point(const char *point)
+{
+    CHECK(!fault_at(point), "JOTUN_FAULT: %s number %ld fails as asked", point, fault.number);
+}
