@@ -37,6 +37,7 @@ extern const Backend cpu_backend;        /* float, threaded */
 extern const Backend dry_ref_backend;    /* computes nothing; counts flops and bytes; sizes as ref */
 extern const Backend dry_cpu_backend;    /* the same, sizes as cpu */
 const char *op_name(int op);
+bool     op_on_cuda(int op);             /* its kernel is written */
 Tensor   tensor_none(void);              /* an absent tensor: dim[0] == 0 */
 bool     tensor_present(Tensor x);
 uint64_t dropout_key(const Tick *tick, uint64_t site);      /* mixes seed, step and site */

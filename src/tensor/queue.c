@@ -1,0 +1,62 @@
+#include "tensor/queue.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "tensor/ops.h"
+
+static Status refuse_cuda(void)
+{
+    char   names[400] = "";
+    size_t at         = 0;
+    int    missing    = 0;
+    for (int op = 0; op < OP_COUNT; op++) {
+        if (op_on_cuda(op)) continue;
+        int n = snprintf(names + at, sizeof names - at, "%s%s", missing++ ? ", " : "", op_name(op));
+        at    = at + (size_t)n < sizeof names ? at + (size_t)n : sizeof names - 1;
+    }
+    return fail(BAD_OPTION, "device cuda: %d of %d operations have no kernel yet (%s); cpu and ref have all",
+                missing, OP_COUNT, names);
+}
+
+Status queue_open(Queue *q, const char *device, int threads, Tick *tick)
+{
+    static const struct { const char *device; const Backend *backend; } table[] = {
+        { "ref",     &ref_backend },     { "cpu",     &cpu_backend },
+        { "dry-ref", &dry_ref_backend }, { "dry-cpu", &dry_cpu_backend },
+    };
+    memset(q, 0, sizeof *q);
+    q->tick = tick;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (strcmp(device, table[i].device) == 0) q->backend = table[i].backend;
+    if (strcmp(device, "cuda") == 0) return refuse_cuda();
+    if (!q->backend) return fail(BAD_OPTION, "device %s is not known; cpu, ref, dry-cpu and dry-ref are", device);
+    q->real = q->backend->real;
+    return team_open(&q->team, q->backend->dry ? 1 : threads);      /* a dry run has no work to share */
+}
+
+void queue_close(Queue *q)
+{
+    team_close(q->team);
+    memset(q, 0, sizeof *q);
+}
+
+/* On a CPU an op is done when its call returns. */
+void      queue_wait (Queue *q)                 { (void)q; }
+QueueMark queue_mark (Queue *q)                 { (void)q; return (QueueMark){ 0 }; }
+void      queue_after(Queue *q, QueueMark mark) { (void)q, (void)mark; }
+
+bool queue_dry(const Queue *q) { return q->backend->dry; }
+
+double queue_flops(const Queue *q)
+{
+    double sum = 0;
+    for (int op = 0; op < OP_COUNT; op++) sum += q->count[op].flops;
+    return sum;
+}
+
+double queue_bytes(const Queue *q)
+{
+    double sum = 0;
+    for (int op = 0; op < OP_COUNT; op++) sum += q->count[op].bytes;
+    return sum;
+}

@@ -1,0 +1,78 @@
+#include "tensor/tensor.h"
+
+#include <inttypes.h>
+
+size_t dtype_width(Dtype dtype)
+{
+    static const size_t width[] = { [F64] = 8, [F32] = 4, [I32] = 4, [U8] = 1 };
+    return width[dtype];
+}
+
+const char *dtype_name(Dtype dtype)
+{
+    static const char *const name[] = { [F64] = "F64", [F32] = "F32", [I32] = "I32", [U8] = "U8" };
+    return name[dtype];
+}
+
+Tensor tensor_at(void *data, Dtype dtype, const int64_t *dim, int dims)
+{
+    CHECK(dims >= 1 && dims <= 4, "a tensor has 1 to 4 dims, got %d", dims);
+    Tensor x = { .data = data, .dtype = dtype, .dim = { 1, 1, 1, 1 }, .stride = { 1, 1, 1, 1 } };
+    for (int d = dims - 1; d >= 0; d--) {
+        CHECK(dim[d] >= 0, "dim %d of a tensor is %" PRId64, d, dim[d]);
+        x.dim[d]    = dim[d];
+        x.stride[d] = d == dims - 1 ? 1 : x.dim[d + 1] * x.stride[d + 1];
+    }
+    return x;
+}
+
+Tensor tensor_push(Arena *arena, const char *what, Dtype dtype, const int64_t *dim, int dims)
+{
+    Tensor x = tensor_at(NULL, dtype, dim, dims);
+    x.data   = arena_push(arena, what, tensor_bytes(x));
+    return x;
+}
+
+int64_t tensor_count(Tensor x) { return x.dim[0] * x.dim[1] * x.dim[2] * x.dim[3]; }
+
+size_t tensor_bytes(Tensor x) { return (size_t)tensor_count(x) * dtype_width(x.dtype); }
+
+bool tensor_contiguous(Tensor x)
+{
+    int64_t expected = 1;
+    for (int d = 3; d >= 0; d--) {
+        if (x.dim[d] != 1 && x.stride[d] != expected) return false;   /* one item has no stride */
+        expected *= x.dim[d];
+    }
+    return true;
+}
+
+static void *moved(Tensor x, int64_t elements)
+{
+    return x.data ? (char *)x.data + elements * (int64_t)dtype_width(x.dtype) : NULL;
+}
+
+Tensor tensor_reshape(Tensor x, const int64_t *dim, int dims)
+{
+    CHECK(tensor_contiguous(x), "only a contiguous tensor takes another shape");
+    Tensor y = tensor_at(x.data, x.dtype, dim, dims);
+    CHECK(tensor_count(y) == tensor_count(x), "a tensor of %" PRId64 " elements has no shape of %" PRId64,
+          tensor_count(x), tensor_count(y));
+    return y;
+}
+
+Tensor tensor_slice(Tensor x, int axis, int64_t first, int64_t count)
+{
+    CHECK(axis >= 0 && axis < 4, "a tensor has no axis %d", axis);
+    CHECK(first >= 0 && count >= 0 && first <= x.dim[axis] - count,
+          "slice %" PRId64 " + %" PRId64 " leaves axis %d of %" PRId64, first, count, axis, x.dim[axis]);
+    x.data      = moved(x, first * x.stride[axis]);
+    x.dim[axis] = count;
+    return x;
+}
+
+Tensor tensor_flat(Tensor x, int64_t first, int64_t count)
+{
+    CHECK(tensor_contiguous(x), "only a contiguous tensor has flat runs");
+    return tensor_slice(tensor_shape(x, tensor_count(x)), 0, first, count);
+}
