@@ -1,4 +1,5 @@
-/*  S positions of a whole sequence   s of them held here, in two parts   b sequences of a micro-batch   T = b s rows  */
+/*  S positions of a whole sequence   s of them held here, in two parts
+ *  b sequences of a micro-batch      T = b s rows                                                              */
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -28,14 +29,14 @@ static bool weights_read(double weight[3], const char *split)
     return sum > 0;
 }
 
-/* Megatron's borders: round(cumulated weight * sequences), halves to even. What it calls documents here are the sequences of
- * the index; the two differ only by empty documents and by text prepared sentence by sentence.                             */
+/* Megatron's borders: round(cumulated weight * sequences), halves to even. What it calls documents here are the
+ * sequences of the index; they differ only by empty documents and by text prepared sentence by sentence.        */
 static Status split_range(Loader *loader, const char *split)
 {
     const Shard *shard = loader->shard;
     double weight[3] = { 0 }, low = 0;
     if (!weights_read(weight, split))
-        return fail(BAD_OPTION, "--split %s: wants up to three weights of train, valid and test, as 969,30,1", split);
+        return fail(BAD_OPTION, "--split %s: wants weights of train, valid and test, as 969,30,1", split);
     for (int i = 0; i < (int)loader->kind; i++) low += weight[i];
     int64_t begin = (int64_t)rint(low * (double)shard->sequences);
     int64_t end   = (int64_t)rint((low + weight[loader->kind]) * (double)shard->sequences);
@@ -47,21 +48,23 @@ static Status split_range(Loader *loader, const char *split)
 
 static Status shape_check(const LoaderShape *shape)
 {
-    int64_t part = 2 * (int64_t)shape->cp, step = shape->micro * shape->dp;
-    CHECK(shape->sequence > 0 && shape->micro > 0 && shape->global > 0, "loader wants sizes above 0");
-    CHECK(shape->dp_rank >= 0 && shape->dp_rank < shape->dp && shape->cp_rank >= 0 && shape->cp_rank < shape->cp, "loader rank");
-    if (shape->cp > 1 && shape->sequence % part != 0)
-        return fail(BAD_OPTION, "--seq-length %" PRId64 " must be a multiple of 2 x --context-parallel-size %d; %" PRId64 " is",
-                    shape->sequence, shape->cp, (shape->sequence / part + 1) * part);
+    int64_t S = shape->sequence, parts = 2 * (int64_t)shape->cp, step = shape->micro * shape->dp;
+    CHECK(S > 0 && shape->micro > 0 && shape->global > 0, "loader wants sizes above 0");
+    CHECK(shape->dp_rank >= 0 && shape->dp_rank < shape->dp, "dp rank %d of %d", shape->dp_rank, shape->dp);
+    CHECK(shape->cp_rank >= 0 && shape->cp_rank < shape->cp, "cp rank %d of %d", shape->cp_rank, shape->cp);
+    if (shape->cp > 1 && S % parts != 0)
+        return fail(BAD_OPTION, "--seq-length %" PRId64 " must be a multiple of 2 x --context-parallel-size %d; %"
+                    PRId64 " is", S, shape->cp, (S / parts + 1) * parts);
     if (shape->global % step != 0)
         return fail(BAD_OPTION, "--global-batch-size %" PRId64 " must be a multiple of --micro-batch-size %" PRId64
-                    " x %d data-parallel ranks; %" PRId64 " is", shape->global, shape->micro, shape->dp, (shape->global / step + 1) * step);
-    if (shape->global > INT32_MAX / shape->sequence)
-        return fail(BAD_OPTION, "--global-batch-size %" PRId64 " x --seq-length %" PRId64 " is above the 2^31 tokens of a step; lower one",
-                    shape->global, shape->sequence);
+                    " x %d data-parallel ranks; %" PRId64 " is", shape->global, shape->micro, shape->dp,
+                    (shape->global / step + 1) * step);
+    if (shape->global > INT32_MAX / S)
+        return fail(BAD_OPTION, "--global-batch-size %" PRId64 " x --seq-length %" PRId64 " is above the 2^31 tokens"
+                    " a step may have; lower one", shape->global, S);
     if (shape->eod < 0 && (shape->reset_positions || shape->reset_attention || shape->mask_eod))
-        return fail(BAD_OPTION, "--reset-position-ids, --reset-attention-mask and --eod-mask-loss want an end-of-document id,"
-                    " and the tokenizer has none; drop them");
+        return fail(BAD_OPTION, "--reset-position-ids, --reset-attention-mask and --eod-mask-loss want an"
+                    " end-of-document id, and the tokenizer has none; drop them");
     return OK;
 }
 
@@ -72,9 +75,9 @@ Status loader_open(Loader *loader, const Shard *shard, const char *split, SplitK
     TRY(split_range(loader, split));
     loader->samples = (loader->tokens - 1) / shape.sequence;
     if (loader->samples < 1)
-        return fail(BAD_FILE, "%s: its %s part under --split %s has %" PRId64 " tokens; one sample of --seq-length %" PRId64 " takes %"
-                    PRId64 ": give more text, another split or a shorter sequence", shard->bin.path, split_name[kind], split,
-                    loader->tokens, shape.sequence, shape.sequence + 1);
+        return fail(BAD_FILE, "%s: the %s part under --split %s has %" PRId64 " tokens; one sample of --seq-length %"
+                    PRId64 " takes %" PRId64 ": give more text, another split or a shorter sequence", shard->bin.path,
+                    split_name[kind], split, loader->tokens, shape.sequence, shape.sequence + 1);
     return OK;
 }
 
@@ -116,7 +119,8 @@ static void weight_set(Tensor weight_T, int64_t row, double value)
 }
 
 /* One position: `index` in its sequence, of a document that began at `document`, goes to `row`. */
-static void row_fill(const Loader *loader, Batch *batch, int64_t row, int64_t at, int32_t sample, int32_t index, int32_t document)
+static void row_fill(const Loader *loader, Batch *batch, int64_t row, int64_t at, int32_t sample, int32_t index,
+                     int32_t document)
 {
     const LoaderShape *shape = &loader->shape;
     int32_t token = shard_token(loader->shard, at);
@@ -132,19 +136,24 @@ static void row_fill(const Loader *loader, Batch *batch, int64_t row, int64_t at
     }
 }
 
-/* All S + 1 tokens are read on every rank: a document may begin in a part which another rank holds, and an id out of range
- * must be seen by all of them alike.                                                                                       */
-static Status sample_fill(const Loader *loader, Batch *batch, int64_t slot, int64_t start, int32_t sample, int64_t vocabulary)
+static Status token_outside(const Shard *shard, int64_t at, int64_t vocabulary)
 {
-    const Shard *shard = loader->shard;
+    return fail(BAD_FILE, "%s: byte %" PRId64 ": token %d is outside of the vocabulary of %" PRId64
+                "; the text was prepared with another tokenizer", shard->bin.path, at * shard->width,
+                shard_token(shard, at), vocabulary);
+}
+
+/* All S + 1 tokens are read on every rank: a document may begin in a part which another rank holds, and an id out
+ * of range must be seen by all of them alike.                                                                    */
+static Status sample_fill(const Loader *loader, Batch *batch, int64_t slot, int64_t start, int32_t sample,
+                          int64_t vocabulary)
+{
     int64_t S = loader->shape.sequence, s = S / loader->shape.cp, half = s / 2;
     int32_t document = 0;
     ((int32_t *)batch->sample_i.data)[slot] = sample;
     for (int64_t i = 0; i <= S; i++) {
-        int64_t token = shard_token(shard, start + i);
-        if (token < 0 || token >= vocabulary)
-            return fail(BAD_FILE, "%s: byte %" PRId64 ": token %" PRId64 " is not below the vocabulary of %" PRId64
-                        "; the text was prepared with another tokenizer", shard->bin.path, (start + i) * shard->width, token, vocabulary);
+        int32_t token = shard_token(loader->shard, start + i);
+        if (token < 0 || token >= vocabulary) return token_outside(loader->shard, start + i, vocabulary);
         int64_t first = i - batch->part[0], second = i - batch->part[1];
         if (i < S && first >= 0 && first < half)
             row_fill(loader, batch, slot * s + first, start + i, sample, (int32_t)i, document);

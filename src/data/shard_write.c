@@ -1,5 +1,5 @@
-/* Writing Megatron's .bin/.idx. Tokens stream to `prefix.bin.part`; lengths and documents (4 + 8 bytes each) are kept until the
- * index is written. At the end .bin is renamed first and .idx last.                                                          */
+/* Writing Megatron's .bin/.idx. Tokens stream to `prefix.bin.part`; lengths and documents (4 + 8 bytes each) are
+ * kept until the index is written. At the end .bin is renamed first and .idx last.                              */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -10,8 +10,8 @@
 
 enum { BUFFER = 1 << 20, NARROW_BELOW = 65500, CODE_INT32 = 4, CODE_UINT16 = 8 };
 
-typedef struct { int fd; char path[1024]; int64_t at; size_t used; uint8_t *buffer; } Sink;     /* fd -1: not open */
-typedef struct { uint8_t *data; size_t used, size; } Bytes;                                      /* grows by doubling */
+typedef struct { int fd; char path[1024]; int64_t at; size_t used; uint8_t *buffer; } Sink;   /* fd -1: not open */
+typedef struct { uint8_t *data; size_t used, size; } Bytes;                                   /* grows by doubling */
 
 struct ShardWriter {
     char    bin[1000], idx[1000];
@@ -64,7 +64,8 @@ static Status bytes_put(Bytes *bytes, const void *data, size_t count)
     if (bytes->used + count > bytes->size) {
         size_t   size = bytes->size ? 2 * bytes->size : 4096;
         uint8_t *grown = realloc(bytes->data, size);
-        if (!grown) return fail(NO_MEMORY, "an index of %zu bytes does not fit into memory; cut the text into several files", size);
+        if (!grown)
+            return fail(NO_MEMORY, "%zu bytes of the index do not fit into memory; prepare the text in parts", size);
         bytes->data = grown;
         bytes->size = size;
     }
@@ -85,7 +86,8 @@ Status shard_create(ShardWriter **writer, const char *prefix, int64_t vocabulary
 {
     *writer = NULL;
     if (strlen(prefix) + sizeof ".bin.part" > sizeof (*writer)->bin)
-        return fail(BAD_FILE, "%.80s...: the path is longer than %zu bytes", prefix, sizeof (*writer)->bin - sizeof ".bin.part");
+        return fail(BAD_FILE, "%.80s...: the path is too long, %zu bytes is the most", prefix,
+                    sizeof (*writer)->bin - sizeof ".bin.part");
     ShardWriter *w = calloc(1, sizeof *w);
     if (!w || !(w->sink.buffer = malloc(BUFFER))) {
         free(w);
@@ -105,10 +107,10 @@ Status shard_create(ShardWriter **writer, const char *prefix, int64_t vocabulary
 Status shard_add(ShardWriter *w, const int32_t *ids, int64_t count)
 {
     if (count > INT32_MAX)
-        return fail(BAD_FILE, "%s: document %" PRId64 " has %" PRId64 " tokens; the format holds 2147483647, cut the document",
+        return fail(BAD_FILE, "%s: document %" PRId64 " has %" PRId64 " tokens; 2147483647 is the most, cut it in two",
                     w->bin, w->documents, count);
     for (int64_t i = 0; i < count; i++) {
-        CHECK(ids[i] >= 0 && ids[i] < w->vocabulary, "token %d of a vocabulary of %" PRId64, ids[i], w->vocabulary);
+        CHECK(ids[i] >= 0 && ids[i] < w->vocabulary, "token %d of %" PRId64, ids[i], w->vocabulary);
         uint16_t narrow = (uint16_t)ids[i];
         TRY(sink_put(&w->sink, w->width == 2 ? (const void *)&narrow : &ids[i], (size_t)w->width));
     }
@@ -127,7 +129,7 @@ static Status index_write(ShardWriter *w)
     Sink   *out = &w->sink;
     int64_t version = 1, entries = w->documents + 1, pointer = 0;
     uint8_t code = w->width == 2 ? CODE_UINT16 : CODE_INT32;
-    TRY(sink_put(out, "MMIDIDX\0", 9));               /* eight letters and zeros, and the literal's own zero */
+    TRY(sink_put(out, "MMIDIDX\0", 9));                          /* the literal's own zero is the ninth */
     TRY(sink_put(out, &version, 8));
     TRY(sink_put(out, &code, 1));
     TRY(sink_put(out, &w->sequences, 8));
@@ -165,7 +167,7 @@ static Status pair_finish(ShardWriter *w)
     TRY(sink_open(&w->sink, w->idx));
     TRY(index_write(w));
     TRY(sink_close(&w->sink));
-    if (file_exists(w->idx) && seam.remove(w->idx) != 0)          /* an old index must not meet the new .bin */
+    if (file_exists(w->idx) && seam.remove(w->idx) != 0)         /* an old index must not meet the new .bin */
         return fail(IO_FAILED, "%s: cannot be replaced: %m", w->idx);
     TRY(part_rename(w->bin));
     TRY(part_rename(w->idx));
