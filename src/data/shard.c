@@ -105,8 +105,9 @@ static Status documents_check(const Shard *shard)
     int64_t before = 0;
     for (int64_t d = 0; d <= shard->documents; d++) {
         int64_t first = shard_document(shard, d), wanted = d == shard->documents ? shard->sequences : before;
-        bool    fits  = d == 0 || d == shard->documents ? first == wanted : first >= wanted;
-        if (!fits) return index_damaged(shard, shard->document + 8 * d, "document", d, first, wanted);
+        bool    inner = d > 0 && d < shard->documents;
+        if (first < wanted || first > (inner ? shard->sequences : wanted))
+            return index_damaged(shard, shard->document + 8 * d, "document", d, first, wanted);
         before = first;
     }
     return OK;

@@ -1,0 +1,288 @@
+/* Samples to batches: every layout sees the same samples once, the order is a pure function, masks are those made by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "data/loader.h"
+#include "tensor/ops.h"
+#include <cmocka.h>              /* after ours: it has a macro named fail */
+
+enum { S = 8, GLOBAL = 4, EOD = 7, COUNTED = 1000 };
+static char  folder[64];
+static Shard counted;        /* 10 documents, tokens 100, 101, 102 ...: a token tells its place */
+static Shard lettered;       /* one short sample, with ends of documents */
+static Arena host;
+
+static const LoaderShape plain = { .sequence = S, .micro = GLOBAL, .global = GLOBAL, .dp = 1, .cp = 1, .seed = 1234,
+                                   .eod = EOD, .real = F32 };
+
+static const int32_t *ints(Tensor x) { return x.data; }
+
+static void shard_make(Shard *shard, const char *name, const int32_t *ids, const int *length, int documents)
+{
+    char prefix[96];
+    ShardWriter *w;
+    snprintf(prefix, sizeof prefix, "%s/%s", folder, name);
+    assert_int_equal(shard_create(&w, prefix, 100000), OK);
+    for (int d = 0; d < documents; ids += length[d++]) {
+        assert_int_equal(shard_add(w, ids, length[d]), OK);
+        assert_int_equal(shard_end_document(w), OK);
+    }
+    assert_int_equal(shard_finish(w), OK);
+    assert_int_equal(shard_open(shard, prefix), OK);
+}
+
+/* ---- layouts ---- */
+
+typedef struct { int32_t token[GLOBAL][S], target[GLOBAL][S], position[GLOBAL][S]; int seen[GLOBAL][S]; } Whole;
+
+static void batch_gather(Whole *whole, const Batch *batch, int64_t b, int64_t s)
+{
+    for (int64_t row = 0; row < b * s; row++) {
+        int32_t place = ints(batch->place_i)[row], sample = place / S, index = place % S;
+        int64_t j = row % s, half = s / 2;
+        assert_int_equal(index, j < half ? batch->part[0] + j : batch->part[1] + j - half);
+        assert_int_equal(sample, ints(batch->sample_i)[row / s]);
+        whole->token[sample][index]    = ints(batch->token_i)[row];
+        whole->target[sample][index]   = ints(batch->target_i)[row];
+        whole->position[sample][index] = ints(batch->position_i)[row];
+        whole->seen[sample][index]++;
+    }
+}
+
+static Whole step_gather(int64_t step, int dp, int cp, int64_t micro)
+{
+    Whole whole = { 0 };
+    size_t mark = arena_mark(&host);
+    for (int d = 0; d < dp; d++)
+        for (int c = 0; c < cp; c++) {
+            Loader loader;
+            LoaderShape shape = plain;
+            shape.micro = micro;
+            shape.dp = dp, shape.dp_rank = d, shape.cp = cp, shape.cp_rank = c;
+            assert_int_equal(loader_open(&loader, &counted, "100", SPLIT_TRAIN, shape), OK);
+            Batch batch = loader_batch_new(&shape, &host);
+            assert_false(tensor_present(batch.visible_i));
+            for (int m = 0; m < loader_micros(&loader); m++) {
+                assert_int_equal(loader_fill(&loader, &batch, step, m, 100000), OK);
+                batch_gather(&whole, &batch, micro, S / cp);
+            }
+        }
+    arena_reset(&host, mark);
+    return whole;
+}
+
+static void layouts_see_the_same(void **state)
+{
+    (void)state;
+    for (int64_t step = 0; step < 70; step += 23) {
+        Whole one = step_gather(step, 1, 1, GLOBAL);
+        for (int sample = 0; sample < GLOBAL; sample++)
+            for (int i = 0; i < S; i++) {
+                assert_int_equal(one.seen[sample][i], 1);
+                assert_int_equal(one.token[sample][i], one.token[sample][0] + i);
+                assert_int_equal(one.target[sample][i], one.token[sample][i] + 1);
+                assert_int_equal(one.position[sample][i], i);
+            }
+        for (int dp = 1; dp <= 4; dp *= 2)
+            for (int cp = 1; cp <= 4; cp *= 2)
+                for (int64_t micro = 1; micro * dp <= GLOBAL; micro *= 2) {
+                    Whole many = step_gather(step, dp, cp, micro);
+                    assert_memory_equal(&many, &one, sizeof one);
+                }
+    }
+}
+
+static void zigzag_parts(void **state)
+{
+    (void)state;
+    Arena dry;
+    arena_dry(&dry, "dry");
+    LoaderShape shape = plain;
+    Batch one = loader_batch_new(&shape, &dry);
+    assert_int_equal(one.part[0], 0);
+    assert_int_equal(one.part[1], S / 2);
+    shape.cp = 2, shape.cp_rank = 1;
+    Batch two = loader_batch_new(&shape, &dry);
+    assert_int_equal(two.part[0], 2);
+    assert_int_equal(two.part[1], 4);
+    shape.cp_rank = 0;
+    two = loader_batch_new(&shape, &dry);
+    assert_int_equal(two.part[0], 0);
+    assert_int_equal(two.part[1], 6);
+    assert_null(two.token_i.data);
+    assert_int_equal(two.token_i.dim[0], GLOBAL * S / 2);
+}
+
+/* ---- order ---- */
+
+/* A loader opened anew at step k stands where one which went through all steps stands; epochs differ and are permutations. */
+static void order_is_a_pure_function(void **state)
+{
+    (void)state;
+    Loader straight, resumed;
+    size_t mark = arena_mark(&host);
+    LoaderShape shape = plain;
+    shape.micro = shape.global = 1;
+    assert_int_equal(loader_open(&straight, &counted, "1", SPLIT_TRAIN, shape), OK);
+    assert_int_equal(straight.samples, (COUNTED - 1) / S);
+    Batch a = loader_batch_new(&shape, &host), b = loader_batch_new(&shape, &host);
+    int seen[2][(COUNTED - 1) / S] = { 0 }, moved = 0, first[(COUNTED - 1) / S];
+    for (int64_t step = 0; step < 2 * straight.samples; step++) {
+        assert_int_equal(loader_fill(&straight, &a, step, 0, 100000), OK);
+        assert_int_equal(loader_open(&resumed, &counted, "1", SPLIT_TRAIN, shape), OK);
+        assert_int_equal(loader_fill(&resumed, &b, step, 0, 100000), OK);
+        assert_memory_equal(a.token_i.data, b.token_i.data, S * sizeof(int32_t));
+        int64_t epoch = step / straight.samples, i = step % straight.samples;
+        int sample = (ints(a.token_i)[0] - 100) / S;
+        assert_int_equal(seen[epoch][sample]++, 0);
+        if (epoch == 0) first[i] = sample;
+        else            moved += first[i] != sample;
+    }
+    assert_true(moved > straight.samples / 2);
+    shape.seed = 4321;
+    assert_int_equal(loader_open(&resumed, &counted, "1", SPLIT_TRAIN, shape), OK);
+    int other = 0;
+    for (int64_t step = 0; step < resumed.samples; step++) {
+        assert_int_equal(loader_fill(&resumed, &b, step, 0, 100000), OK);
+        other += (ints(b.token_i)[0] - 100) / S != first[step];
+    }
+    assert_true(other > resumed.samples / 2);
+    arena_reset(&host, mark);
+}
+
+/* ---- masks: tokens 1 2 E 3 E E 4 5 | 6 ---- */
+
+static void masks_by_hand(void **state)
+{
+    (void)state;
+    static const int32_t token[S]    = { 1, 2, EOD, 3, EOD, EOD, 4, 5 };
+    static const int32_t target[S]   = { 2, EOD, 3, EOD, EOD, 4, 5, 6 };
+    static const int32_t position[S] = { 0, 1, 2, 0, 1, 0, 0, 1 };
+    static const int32_t first[S]    = { 0, 0, 0, 3, 3, 5, 6, 6 };
+    static const double  weight[S]   = { 1, 1, 0, 1, 0, 0, 1, 1 };
+    for (int cp = 1; cp <= 2; cp++)
+        for (int rank = 0; rank < cp; rank++) {
+            Loader loader;
+            size_t mark = arena_mark(&host);
+            LoaderShape shape = plain;
+            shape.micro = shape.global = 1, shape.cp = cp, shape.cp_rank = rank, shape.real = cp == 1 ? F32 : F64;
+            shape.reset_positions = shape.reset_attention = shape.mask_eod = true;
+            assert_int_equal(loader_open(&loader, &lettered, "1", SPLIT_TRAIN, shape), OK);
+            Batch batch = loader_batch_new(&shape, &host);
+            assert_int_equal(loader_fill(&loader, &batch, 0, 0, 10), OK);
+            for (int row = 0; row < S / cp; row++) {
+                int i = ints(batch.place_i)[row];
+                double w = cp == 1 ? ((float *)batch.weight_T.data)[row] : ((double *)batch.weight_T.data)[row];
+                assert_int_equal(ints(batch.token_i)[row], token[i]);
+                assert_int_equal(ints(batch.target_i)[row], target[i]);
+                assert_int_equal(ints(batch.position_i)[row], position[i]);
+                assert_int_equal(ints(batch.visible_i)[2 * row], first[i]);
+                assert_int_equal(ints(batch.visible_i)[2 * row + 1], i + 1);
+                assert_true(w == weight[i]);
+            }
+            arena_reset(&host, mark);
+        }
+}
+
+/* ---- splits ---- */
+
+static void split_is(const char *split, SplitKind kind, int64_t first, int64_t tokens)
+{
+    Loader loader;
+    assert_int_equal(loader_open(&loader, &counted, split, kind, plain), OK);
+    assert_int_equal(loader.first, first);
+    assert_int_equal(loader.tokens, tokens);
+}
+
+/* 10 documents of 100 tokens: a border at 2.5 goes to 2, at 7.5 to 8 (halves to even) */
+static void splits_round_to_even(void **state)
+{
+    (void)state;
+    split_is("969,30,1", SPLIT_TRAIN, 0, 1000);
+    split_is("25,50,25", SPLIT_TRAIN, 0, 200);
+    split_is("25,50,25", SPLIT_VALID, 200, 600);
+    split_is("25,50,25", SPLIT_TEST,  800, 200);
+    split_is("0.8,0.2",  SPLIT_VALID, 800, 200);
+}
+
+static void refused(const Shard *shard, const char *split, SplitKind kind, LoaderShape shape, Status want, const char *word)
+{
+    Loader loader;
+    assert_int_equal(loader_open(&loader, shard, split, kind, shape), want);
+    assert_non_null(strstr(fail_text(), word));
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+    static const char *const bad[] = { "", "x", "1,", "1,,1", "-1,2", "0,0,0", "1,1,1,1", "nan", "1e999", "1;2" };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) refused(&counted, bad[i], SPLIT_TRAIN, plain, BAD_OPTION, "--split");
+    refused(&counted, "969,30,1", SPLIT_TEST, plain, BAD_FILE, "0 tokens");
+    LoaderShape shape = plain;
+    shape.sequence = 1000;
+    refused(&counted, "1", SPLIT_TRAIN, shape, BAD_FILE, "takes 1001");
+    shape.sequence = 999;
+    Loader loader;
+    assert_int_equal(loader_open(&loader, &counted, "1", SPLIT_TRAIN, shape), OK);
+    shape.sequence = 10, shape.cp = 2;
+    refused(&counted, "1", SPLIT_TRAIN, shape, BAD_OPTION, "12 is");
+    shape = plain, shape.dp = 3, shape.micro = 2;
+    refused(&counted, "1", SPLIT_TRAIN, shape, BAD_OPTION, "6 is");
+    shape = plain, shape.eod = -1, shape.mask_eod = true;
+    refused(&counted, "1", SPLIT_TRAIN, shape, BAD_OPTION, "end-of-document");
+    shape = plain, shape.global = (int64_t)1 << 30;
+    refused(&counted, "1", SPLIT_TRAIN, shape, BAD_OPTION, "2^31");
+}
+
+static void foreign_ids_are_named(void **state)
+{
+    (void)state;
+    Loader loader;
+    size_t mark = arena_mark(&host);
+    assert_int_equal(loader_open(&loader, &lettered, "1", SPLIT_TRAIN, plain), OK);
+    Batch batch = loader_batch_new(&plain, &host);
+    assert_int_equal(loader_fill(&loader, &batch, 0, 0, EOD + 1), OK);
+    assert_int_equal(loader_fill(&loader, &batch, 0, 0, EOD), BAD_FILE);
+    assert_non_null(strstr(fail_text(), "byte 8: token 7"));
+    arena_reset(&host, mark);
+}
+
+static int files_open(void **state)
+{
+    (void)state;
+    int32_t ids[COUNTED];
+    int length[10];
+    strcpy(folder, "/tmp/jotun-loader-XXXXXX");
+    if (!mkdtemp(folder) || arena_open(&host, "host", 1 << 20) != OK) return -1;
+    for (int i = 0; i < COUNTED; i++) ids[i] = 100 + i;
+    for (int i = 0; i < 10; i++) length[i] = COUNTED / 10;
+    shard_make(&counted, "counted", ids, length, 10);
+    shard_make(&lettered, "lettered", (int32_t[]){ 1, 2, EOD, 3, EOD, EOD, 4, 5, 6 }, (int[]){ 3, 2, 1, 3 }, 4);
+    return 0;
+}
+
+static int files_close(void **state)
+{
+    (void)state;
+    shard_close(&counted);
+    shard_close(&lettered);
+    arena_close(&host);
+    return folder_remove(folder) == OK ? 0 : -1;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layouts_see_the_same),
+        cmocka_unit_test(zigzag_parts),
+        cmocka_unit_test(order_is_a_pure_function),
+        cmocka_unit_test(masks_by_hand),
+        cmocka_unit_test(splits_round_to_even),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(foreign_ids_are_named),
+    };
+    return cmocka_run_group_tests(tests, files_open, files_close);
+}

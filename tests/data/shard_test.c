@@ -1,0 +1,237 @@
+/* The pair as bytes: what is written is what the format says, and nothing hostile gets past shard_open. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/seam.h"
+#include "data/shard.h"
+#include <cmocka.h>              /* after ours: it has a macro named fail */
+
+static char folder[64], prefix[80], idx_path[96], bin_path[96];
+
+/* Documents { 1, 2, 3 }, { }, { 256, 4 } as uint16, byte by byte from the description of the format. */
+static const uint8_t golden_idx[] = {
+    'M', 'M', 'I', 'D', 'I', 'D', 'X', 0, 0,   1, 0, 0, 0, 0, 0, 0, 0,   8,
+    2, 0, 0, 0, 0, 0, 0, 0,                    4, 0, 0, 0, 0, 0, 0, 0,
+    3, 0, 0, 0,   2, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0,   6, 0, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0,   1, 0, 0, 0, 0, 0, 0, 0,   1, 0, 0, 0, 0, 0, 0, 0,   2, 0, 0, 0, 0, 0, 0, 0,
+};
+static const uint8_t golden_bin[] = { 1, 0, 2, 0, 3, 0, 0, 1, 4, 0 };
+
+static void bytes_write(const char *path, const void *data, size_t bytes)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, bytes, file), bytes);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void bytes_equal(const char *path, const void *data, size_t bytes)
+{
+    uint8_t got[4096];
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fread(got, 1, sizeof got, file), bytes);
+    fclose(file);
+    assert_memory_equal(got, data, bytes);
+}
+
+static Status documents_write(int64_t vocabulary)
+{
+    ShardWriter *w;
+    TRY(shard_create(&w, prefix, vocabulary));
+    Status status = shard_add(w, (int32_t[]){ 1, 2, 3 }, 3);
+    if (status == OK) status = shard_end_document(w);
+    if (status == OK) status = shard_end_document(w);                /* an empty document */
+    if (status == OK) status = shard_add(w, (int32_t[]){ 256, 4 }, 2);
+    if (status == OK) status = shard_end_document(w);
+    if (status == OK) return shard_finish(w);
+    shard_discard(w);
+    return status;
+}
+
+static void written_is_golden(void **state)
+{
+    (void)state;
+    assert_int_equal(documents_write(257), OK);
+    bytes_equal(idx_path, golden_idx, sizeof golden_idx);
+    bytes_equal(bin_path, golden_bin, sizeof golden_bin);
+}
+
+static void golden_is_read(void **state)
+{
+    (void)state;
+    Shard shard;
+    bytes_write(idx_path, golden_idx, sizeof golden_idx);
+    bytes_write(bin_path, golden_bin, sizeof golden_bin);
+    assert_int_equal(shard_open(&shard, prefix), OK);
+    assert_int_equal(shard.width, 2);
+    assert_int_equal(shard.sequences, 2);
+    assert_int_equal(shard.documents, 3);
+    assert_int_equal(shard.tokens, 5);
+    assert_int_equal(shard_start(&shard, 1), 3);
+    assert_int_equal(shard_length(&shard, 1), 2);
+    assert_int_equal(shard_document(&shard, 1), 1);
+    assert_int_equal(shard_document(&shard, 2), 1);
+    assert_int_equal(shard_document(&shard, 3), 2);
+    assert_int_equal(shard_token(&shard, 2), 3);
+    assert_int_equal(shard_token(&shard, 3), 256);
+    shard_close(&shard);
+}
+
+/* The border of 65,500 entries, and int32 above it */
+static void width_follows_vocabulary(void **state)
+{
+    (void)state;
+    Shard shard;
+    for (int wide = 0; wide <= 1; wide++) {
+        assert_int_equal(documents_write(65499 + wide), OK);
+        assert_int_equal(shard_open(&shard, prefix), OK);
+        assert_int_equal(shard.width, wide ? 4 : 2);
+        assert_int_equal(shard.index.data[17], wide ? 4 : 8);
+        assert_int_equal(shard_token(&shard, 3), 256);
+        shard_close(&shard);
+    }
+}
+
+static void nothing_written_is_empty(void **state)
+{
+    (void)state;
+    ShardWriter *w;
+    Shard shard;
+    assert_int_equal(shard_create(&w, prefix, 257), OK);
+    assert_int_equal(shard_finish(w), OK);
+    assert_int_equal(shard_open(&shard, prefix), OK);
+    assert_int_equal(shard.tokens + shard.sequences + shard.documents, 0);
+    shard_close(&shard);
+}
+
+static void cut_index_is_refused(void **state)
+{
+    (void)state;
+    Shard shard;
+    bytes_write(bin_path, golden_bin, sizeof golden_bin);
+    for (size_t bytes = 0; bytes < sizeof golden_idx; bytes++) {
+        bytes_write(idx_path, golden_idx, bytes);
+        assert_int_equal(shard_open(&shard, prefix), BAD_FILE);
+        assert_non_null(strstr(fail_text(), idx_path));
+    }
+    uint8_t longer[sizeof golden_idx + 1] = { 0 };
+    memcpy(longer, golden_idx, sizeof golden_idx);
+    bytes_write(idx_path, longer, sizeof longer);
+    assert_int_equal(shard_open(&shard, prefix), BAD_FILE);
+}
+
+static void cut_bin_is_refused(void **state)
+{
+    (void)state;
+    Shard shard;
+    uint8_t longer[sizeof golden_bin + 2] = { 0 };
+    memcpy(longer, golden_bin, sizeof golden_bin);
+    bytes_write(idx_path, golden_idx, sizeof golden_idx);
+    for (size_t bytes = 0; bytes <= sizeof longer; bytes++) {
+        if (bytes == sizeof golden_bin) continue;
+        bytes_write(bin_path, longer, bytes);
+        assert_int_equal(shard_open(&shard, prefix), BAD_FILE);
+        assert_non_null(strstr(fail_text(), bin_path));
+    }
+    unlink(bin_path);
+    assert_int_equal(shard_open(&shard, prefix), BAD_FILE);
+}
+
+/* All values a byte may have, at every place: only the inner document entries have a second lawful reading. */
+static void changed_index_is_refused(void **state)
+{
+    (void)state;
+    Shard   shard;
+    uint8_t idx[sizeof golden_idx];
+    size_t  inner = 34 + 12 * 2 + 8;
+    bytes_write(bin_path, golden_bin, sizeof golden_bin);
+    for (size_t at = 0; at < sizeof idx; at++)
+        for (int value = 0; value < 256; value += 5) {
+            if (golden_idx[at] == value) continue;
+            memcpy(idx, golden_idx, sizeof idx);
+            idx[at] = (uint8_t)value;
+            bytes_write(idx_path, idx, sizeof idx);
+            Status status = shard_open(&shard, prefix);
+            if (status == OK) assert_true(at >= inner && at < inner + 16 && shard_document(&shard, 2) <= 2);
+            else              assert_int_equal(status, BAD_FILE);
+            if (status == OK) shard_close(&shard);
+        }
+}
+
+static void wrong_prefix_names_the_cure(void **state)
+{
+    (void)state;
+    Shard shard;
+    assert_int_equal(documents_write(257), OK);
+    assert_int_equal(shard_open(&shard, idx_path), BAD_FILE);
+    assert_non_null(strstr(fail_text(), "without .bin or .idx"));
+}
+
+static int writes_left;
+static ssize_t write_short(int fd, const void *data, size_t bytes, off_t at)
+{
+    if (writes_left-- > 0) return seam_system.write(fd, data, bytes, at);
+    errno = ENOSPC;
+    return -1;
+}
+
+/* A disk that fills leaves neither half a pair nor its scaffolding, and the pair of before stays readable. */
+static void failed_write_leaves_the_old_pair(void **state)
+{
+    (void)state;
+    Shard shard;
+    char part[128];
+    assert_int_equal(documents_write(257), OK);
+    for (int good = 0; good < 2; good++) {
+        writes_left = good;
+        seam.write  = write_short;
+        Status status = documents_write(100000);
+        seam.write  = seam_system.write;
+        assert_int_equal(status, IO_FAILED);
+        assert_int_equal(shard_open(&shard, prefix), OK);
+        assert_int_equal(shard.width, 2);
+        shard_close(&shard);
+        snprintf(part, sizeof part, "%s.part", bin_path);
+        assert_false(file_exists(part));
+    }
+}
+
+static int folder_open(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/jotun-shard-XXXXXX");
+    if (!mkdtemp(folder)) return -1;
+    snprintf(prefix, sizeof prefix, "%s/d", folder);
+    snprintf(idx_path, sizeof idx_path, "%s.idx", prefix);
+    snprintf(bin_path, sizeof bin_path, "%s.bin", prefix);
+    return 0;
+}
+
+static int folder_close(void **state)
+{
+    (void)state;
+    return folder_remove(folder) == OK ? 0 : -1;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(written_is_golden),
+        cmocka_unit_test(golden_is_read),
+        cmocka_unit_test(width_follows_vocabulary),
+        cmocka_unit_test(nothing_written_is_empty),
+        cmocka_unit_test(cut_index_is_refused),
+        cmocka_unit_test(cut_bin_is_refused),
+        cmocka_unit_test(changed_index_is_refused),
+        cmocka_unit_test(wrong_prefix_names_the_cure),
+        cmocka_unit_test(failed_write_leaves_the_old_pair),
+    };
+    return cmocka_run_group_tests(tests, folder_open, folder_close);
+}
