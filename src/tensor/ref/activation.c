@@ -1,0 +1,70 @@
+/* Activations.   T rows   F hidden channels   gated: x is [T, 2F], gate columns then up columns */
+#include "tensor/ref/ref.h"
+
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+
+static double curve(int kind, double x)
+{
+    switch (kind) {
+    case ACT_GELU_TANH:    return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case ACT_GELU_ERF:     return 0.5 * x * (1 + erf(x / sqrt(2)));
+    case ACT_SQUARED_RELU: return x < 0 ? 0 : x * x;                 /* a NaN stays one */
+    default:               return x * sigmoid(x);                    /* silu, and the gate of SwiGLU */
+    }
+}
+
+static double slope(int kind, double x)
+{
+    double root = sqrt(2 / M_PI), t = tanh(root * (x + 0.044715 * x * x * x));
+    switch (kind) {
+    case ACT_GELU_TANH:    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * root * (1 + 3 * 0.044715 * x * x);
+    case ACT_GELU_ERF:     return 0.5 * (1 + erf(x / sqrt(2))) + x * exp(-0.5 * x * x) / sqrt(2 * M_PI);
+    case ACT_SQUARED_RELU: return x < 0 ? 0 : 2 * x;
+    default:               return sigmoid(x) * (1 + x * (1 - sigmoid(x)));
+    }
+}
+
+static double biased(Tensor x_TF, Tensor bias_F, int64_t t, int64_t f)
+{
+    return *at2(x_TF, t, f) + (tensor_present(bias_F) ? *at1(bias_F, f) : 0);
+}
+
+static void check_kind(int kind)
+{
+    CHECK(kind >= ACT_GELU_TANH && kind <= ACT_SWIGLU, "activation %d is none of 0 .. %d", kind, ACT_SWIGLU);
+}
+
+/* y = act(x + bias);   gated: y = silu(gate) up */
+REF(activation_forward, ActivationForward)
+{
+    int64_t T = a->y_TF.dim[0], F = a->y_TF.dim[1], wide = a->kind == ACT_SWIGLU ? 2 * F : F;
+    check_kind(a->kind);
+    WANT(a->y_TF, F64, T, F);
+    WANT(a->x_TF, F64, T, wide);
+    if (tensor_present(a->bias_F)) WANT(a->bias_F, F64, wide);
+    for (int64_t t = 0; t < T; t++)
+        for (int64_t f = 0; f < F; f++) {
+            double up = a->kind == ACT_SWIGLU ? biased(a->x_TF, a->bias_F, t, F + f) : 1;
+            *at2(a->y_TF, t, f) = curve(a->kind, biased(a->x_TF, a->bias_F, t, f)) * up;
+        }
+}
+
+/* dx = dy act'(x + bias);   gated: dgate = dy up silu'(gate),  dup = dy silu(gate) */
+REF(activation_backward, ActivationBackward)
+{
+    int64_t T = a->dy_TF.dim[0], F = a->dy_TF.dim[1], wide = a->kind == ACT_SWIGLU ? 2 * F : F;
+    check_kind(a->kind);
+    WANT(a->dx_TF, F64, T, wide);
+    WANT(a->dy_TF, F64, T, F);
+    WANT(a->x_TF, F64, T, wide);
+    if (tensor_present(a->bias_F)) WANT(a->bias_F, F64, wide);
+    for (int64_t t = 0; t < T; t++)
+        for (int64_t f = 0; f < F; f++) {
+            double dy = *at2(a->dy_TF, t, f), x = biased(a->x_TF, a->bias_F, t, f), up = 1;
+            if (a->kind == ACT_SWIGLU) {
+                up = biased(a->x_TF, a->bias_F, t, F + f);
+                *at2(a->dx_TF, t, F + f) = dy * curve(a->kind, x);
+            }
+            *at2(a->dx_TF, t, f) = dy * up * slope(a->kind, x);
+        }
+}

@@ -1,0 +1,157 @@
+/* Attention.   B sequences   S queries   U keys   H query heads   G key-value heads, each for H / G of them
+ *              D channels of a head */
+#include "base/random.h"
+#include "tensor/ref/ref.h"
+
+/* What forward and backward part: the sizes, which keys a query sees, which probabilities are dropped */
+typedef struct {
+    int64_t  B, S, U, H, G, D;
+    Tensor   visible_i, sample_i;
+    int64_t  q0, k0, head0, heads, span;
+    double   p;
+    uint64_t key;
+} View;
+
+#define VIEW(queue, a) view((View){                                                                         \
+    .B = (a)->q.dim[0], .S = (a)->q.dim[1], .U = (a)->k.dim[1],                                             \
+    .H = (a)->q.dim[2], .G = (a)->k.dim[2], .D = (a)->q.dim[3],                                             \
+    .visible_i = (a)->visible_i, .sample_i = (a)->sample_i, .q0 = (a)->q0, .k0 = (a)->k0,                   \
+    .head0 = (a)->head0, .heads = (a)->heads, .span = (a)->span,                                            \
+    .p = (a)->p, .key = dropout_key((queue)->tick, (a)->site) })
+
+static View view(View x)
+{
+    CHECK(x.G > 0 && x.H % x.G == 0, "%lld query heads cannot part %lld key heads", (long long)x.H,
+          (long long)x.G);
+    if (tensor_present(x.visible_i)) WANT(x.visible_i, I32, x.B, x.S, 2);
+    if (x.p > 0) WANT(x.sample_i, I32, x.B);
+    return x;
+}
+
+static bool seen(const View *x, int64_t b, int64_t s, int64_t u)
+{
+    int64_t key = x->k0 + u;
+    if (!tensor_present(x->visible_i)) return key <= x->q0 + s;
+    const int32_t *row = x->visible_i.data;
+    row += b * x->visible_i.stride[0] + s * x->visible_i.stride[1];
+    return key >= row[0] && key < row[1];
+}
+
+static double keep(const View *x, int64_t b, int64_t s, int64_t h, int64_t u)
+{
+    if (x->p == 0) return 1;
+    int64_t row = (int1(x->sample_i, b) * x->heads + x->head0 + h) * x->span + x->q0 + s;
+    return ref_keep(x->key, (uint64_t)(row * x->span + x->k0 + u), x->p);
+}
+
+/* score = scale q . k */
+static double score(Tensor q, Tensor k, double scale, int64_t b, int64_t s, int64_t h, int64_t u, int64_t g)
+{
+    double sum = 0;
+    for (int64_t d = 0; d < q.dim[3]; d++) sum += *at4(q, b, s, h, d) * *at4(k, b, u, g, d);
+    return scale * sum;
+}
+
+/* One query: lse = log of the sum over seen keys of exp(score),   o = sum of keep exp(score - lse) v */
+static void forward_query(const View *x, const AttentionForward *a, int64_t b, int64_t s, int64_t h)
+{
+    int64_t g = h / (x->H / x->G);
+    double max = -INFINITY, sum = 0;
+    for (int64_t u = 0; u < x->U; u++)
+        if (seen(x, b, s, u)) max = fmax(max, score(a->q, a->k, a->scale, b, s, h, u, g));
+    for (int64_t u = 0; u < x->U; u++)
+        if (seen(x, b, s, u)) sum += exp(score(a->q, a->k, a->scale, b, s, h, u, g) - max);
+    double lse = sum == 0 ? -INFINITY : max + log(sum);
+    *at3(a->lse, b, s, h) = lse;
+    for (int64_t d = 0; d < x->D; d++) *at4(a->o, b, s, h, d) = 0;
+    for (int64_t u = 0; u < x->U; u++) {
+        if (!seen(x, b, s, u)) continue;
+        double prob = keep(x, b, s, h, u) * exp(score(a->q, a->k, a->scale, b, s, h, u, g) - lse);
+        for (int64_t d = 0; d < x->D; d++) *at4(a->o, b, s, h, d) += prob * *at4(a->v, b, u, g, d);
+    }
+}
+
+REF(attention_forward, AttentionForward)
+{
+    View x = VIEW(q, a);
+    WANT(a->o, F64, x.B, x.S, x.H, x.D);
+    WANT(a->lse, F64, x.B, x.S, x.H);
+    WANT(a->q, F64, x.B, x.S, x.H, x.D);
+    WANT(a->k, F64, x.B, x.U, x.G, x.D);
+    WANT(a->v, F64, x.B, x.U, x.G, x.D);
+    for (int64_t b = 0; b < x.B; b++)
+        for (int64_t s = 0; s < x.S; s++)
+            for (int64_t h = 0; h < x.H; h++) forward_query(&x, a, b, s, h);
+}
+
+/* delta = sum over channels of o do */
+REF(attention_delta, AttentionDelta)
+{
+    int64_t B = a->o.dim[0], S = a->o.dim[1], H = a->o.dim[2], D = a->o.dim[3];
+    WANT(a->delta, F64, B, S, H);
+    WANT(a->o, F64, B, S, H, D);
+    WANT(a->d_o, F64, B, S, H, D);
+    for (int64_t b = 0; b < B; b++)
+        for (int64_t s = 0; s < S; s++)
+            for (int64_t h = 0; h < H; h++) {
+                double sum = 0;
+                for (int64_t d = 0; d < D; d++) sum += *at4(a->o, b, s, h, d) * *at4(a->d_o, b, s, h, d);
+                *at3(a->delta, b, s, h) = sum;
+            }
+}
+
+/* With prob = exp(score - lse) and dprob = keep (do . v):   dv += keep prob do
+ * dscore = prob (dprob - delta),   dk += scale dscore q,   dq += scale dscore k */
+static void backward_query(const View *x, const AttentionBackward *a, int64_t b, int64_t s, int64_t h)
+{
+    int64_t g = h / (x->H / x->G);
+    for (int64_t u = 0; u < x->U; u++) {
+        if (!seen(x, b, s, u)) continue;
+        double prob = exp(score(a->q, a->k, a->scale, b, s, h, u, g) - *at3(a->lse, b, s, h));
+        double kept = keep(x, b, s, h, u), dprob = kept * score(a->d_o, a->v, 1, b, s, h, u, g);
+        double dscore = a->scale * prob * (dprob - *at3(a->delta, b, s, h));
+        for (int64_t d = 0; d < x->D; d++) {
+            *at4(a->dv, b, u, g, d) += kept * prob * *at4(a->d_o, b, s, h, d);
+            *at4(a->dk, b, u, g, d) += dscore * *at4(a->q, b, s, h, d);
+            *at4(a->dq, b, s, h, d) += dscore * *at4(a->k, b, u, g, d);
+        }
+    }
+}
+
+REF(attention_backward, AttentionBackward)
+{
+    View x = VIEW(q, a);
+    WANT(a->dq, F64, x.B, x.S, x.H, x.D);
+    WANT(a->dk, F64, x.B, x.U, x.G, x.D);
+    WANT(a->dv, F64, x.B, x.U, x.G, x.D);
+    WANT(a->d_o, F64, x.B, x.S, x.H, x.D);
+    WANT(a->q, F64, x.B, x.S, x.H, x.D);
+    WANT(a->k, F64, x.B, x.U, x.G, x.D);
+    WANT(a->v, F64, x.B, x.U, x.G, x.D);
+    WANT(a->lse, F64, x.B, x.S, x.H);
+    WANT(a->delta, F64, x.B, x.S, x.H);
+    for (int64_t b = 0; b < x.B; b++)
+        for (int64_t s = 0; s < x.S; s++)
+            for (int64_t h = 0; h < x.H; h++) backward_query(&x, a, b, s, h);
+}
+
+/* new = log(exp(lse) + exp(lse2)),   o = o exp(lse - new) + o2 exp(lse2 - new) */
+REF(attention_merge, AttentionMerge)
+{
+    int64_t B = a->o.dim[0], S = a->o.dim[1], H = a->o.dim[2], D = a->o.dim[3];
+    WANT(a->o, F64, B, S, H, D);
+    WANT(a->o2, F64, B, S, H, D);
+    WANT(a->lse, F64, B, S, H);
+    WANT(a->lse2, F64, B, S, H);
+    for (int64_t b = 0; b < B; b++)
+        for (int64_t s = 0; s < S; s++)
+            for (int64_t h = 0; h < H; h++) {
+                double one = *at3(a->lse, b, s, h), two = *at3(a->lse2, b, s, h), max = fmax(one, two);
+                if (one == -INFINITY && two == -INFINITY) continue;    /* no key in either: o stays 0 */
+                double both = max + log(exp(one - max) + exp(two - max));
+                double part = exp(one - both), part2 = exp(two - both);
+                for (int64_t d = 0; d < D; d++)
+                    *at4(a->o, b, s, h, d) = *at4(a->o, b, s, h, d) * part + *at4(a->o2, b, s, h, d) * part2;
+                *at3(a->lse, b, s, h) = both;
+            }
+}

@@ -1,0 +1,138 @@
+/* Moving, adding and filling.   N elements of a flat tensor   R ranks   T rows */
+#include <string.h>
+#include "base/random.h"
+#include "tensor/ref/ref.h"
+
+/* Calls body(y element, x element) for all elements in row-major order; any strides, any type. */
+static void each(Tensor y, Tensor x, void (*body)(char *y, const char *x, int64_t width))
+{
+    CHECK(y.dtype == x.dtype, "%s and %s do not mix", dtype_name(y.dtype), dtype_name(x.dtype));
+    for (int i = 0; i < 4; i++)
+        CHECK(y.dim[i] == x.dim[i], "dim %d is %lld and %lld", i, (long long)y.dim[i], (long long)x.dim[i]);
+    int64_t width = (int64_t)dtype_width(y.dtype);
+    for (int64_t i = 0; i < y.dim[0]; i++)
+        for (int64_t j = 0; j < y.dim[1]; j++)
+            for (int64_t k = 0; k < y.dim[2]; k++)
+                for (int64_t l = 0; l < y.dim[3]; l++) {
+                    int64_t at_y = i * y.stride[0] + j * y.stride[1] + k * y.stride[2] + l * y.stride[3];
+                    int64_t at_x = i * x.stride[0] + j * x.stride[1] + k * x.stride[2] + l * x.stride[3];
+                    body((char *)y.data + at_y * width, (const char *)x.data + at_x * width, width);
+                }
+}
+
+static void zero_one(char *y, const char *x, int64_t width) { (void)x, memset(y, 0, (size_t)width); }
+static void copy_one(char *y, const char *x, int64_t width) { memmove(y, x, (size_t)width); }
+static void add_one (char *y, const char *x, int64_t width)
+{
+    (void)width;
+    *(double *)y += *(const double *)x;
+}
+
+REF(zero, Zero) { each(a->y, a->y, zero_one); }
+REF(copy, Copy) { each(a->y, a->x, copy_one); }
+REF(add, Add)
+{
+    CHECK(a->y.dtype == F64, "y is %s, wanted F64", dtype_name(a->y.dtype));
+    each(a->y, a->x, add_one);
+}
+
+/* y = x[0] + x[1] + ... */
+REF(rank_sum, RankSum)
+{
+    int64_t R = a->x_RN.dim[0], N = a->x_RN.dim[1];
+    WANT(a->y_N, F64, N);
+    WANT(a->x_RN, F64, R, N);
+    for (int64_t i = 0; i < N; i++) {
+        double sum = *at2(a->x_RN, 0, i);
+        for (int64_t r = 1; r < R; r++) sum += *at2(a->x_RN, r, i);
+        *at1(a->y_N, i) = sum;
+    }
+}
+
+/* out += sum of x x, block by block */
+REF(square_sum, SquareSum)
+{
+    enum { BLOCK = 4096 };
+    int64_t N = a->x_N.dim[0];
+    WANT(a->out_1, F64, 1);
+    WANT(a->x_N, F64, N);
+    for (int64_t first = 0; first < N; first += BLOCK) {
+        double sum = 0;
+        for (int64_t i = first; i < N && i < first + BLOCK; i++) sum += *at1(a->x_N, i) * *at1(a->x_N, i);
+        *at1(a->out_1, 0) += sum;
+    }
+}
+
+/* out += { sum of x w, sum of w } */
+REF(weighted_sum, WeightedSum)
+{
+    int64_t T = a->x_T.dim[0];
+    WANT(a->out_2, F64, 2);
+    WANT(a->x_T, F64, T);
+    WANT(a->weight_T, F64, T);
+    double sum = 0, weight = 0;
+    for (int64_t t = 0; t < T; t++) {
+        sum += *at1(a->x_T, t) * *at1(a->weight_T, t);
+        weight += *at1(a->weight_T, t);
+    }
+    *at1(a->out_2, 0) += sum;
+    *at1(a->out_2, 1) += weight;
+}
+
+REF(init_normal, InitNormal)
+{
+    int64_t N = a->y_N.dim[0];
+    WANT(a->y_N, F64, N);
+    for (int64_t i = 0; i < N; i++) {
+        int64_t r = (a->first + i) / a->cols, c = (a->first + i) % a->cols;
+        uint64_t index = (uint64_t)((a->row0 + r) * a->global_cols + a->col0 + c);
+        *at1(a->y_N, i) = r < a->rows ? a->std * random_normal(a->key, index) : 0;
+    }
+}
+
+REF(init_value, InitValue)
+{
+    WANT(a->y_N, F64, a->y_N.dim[0]);
+    for (int64_t i = 0; i < a->y_N.dim[0]; i++) *at1(a->y_N, i) = a->value;
+}
+
+double ref_keep(uint64_t key, uint64_t index, double p)
+{
+    if (p == 0) return 1;
+    return random_bits(key, index) >= (uint32_t)(p * 4294967296.0) ? 1 / (1 - p) : 0;
+}
+
+/* y = residual + keep (x + bias) */
+REF(dropout_forward, DropoutForward)
+{
+    int64_t T = a->y_TC.dim[0], C = a->y_TC.dim[1];
+    WANT(a->y_TC, F64, T, C);
+    WANT(a->x_TC, F64, T, C);
+    if (tensor_present(a->residual_TC)) WANT(a->residual_TC, F64, T, C);
+    if (tensor_present(a->bias_C)) WANT(a->bias_C, F64, C);
+    if (a->p > 0) WANT(a->place_i, I32, T);
+    uint64_t key = dropout_key(q->tick, a->site);
+    for (int64_t t = 0; t < T; t++)
+        for (int64_t c = 0; c < C; c++) {
+            double x = *at2(a->x_TC, t, c);
+            if (tensor_present(a->bias_C)) x += *at1(a->bias_C, c);
+            if (a->p > 0) x *= ref_keep(key, (uint64_t)(int1(a->place_i, t) * C + c), a->p);
+            if (tensor_present(a->residual_TC)) x += *at2(a->residual_TC, t, c);
+            *at2(a->y_TC, t, c) = x;
+        }
+}
+
+/* dx = keep dy */
+REF(dropout_backward, DropoutBackward)
+{
+    int64_t T = a->dx_TC.dim[0], C = a->dx_TC.dim[1];
+    WANT(a->dx_TC, F64, T, C);
+    WANT(a->dy_TC, F64, T, C);
+    if (a->p > 0) WANT(a->place_i, I32, T);
+    uint64_t key = dropout_key(q->tick, a->site);
+    for (int64_t t = 0; t < T; t++)
+        for (int64_t c = 0; c < C; c++) {
+            double keep = a->p > 0 ? ref_keep(key, (uint64_t)(int1(a->place_i, t) * C + c), a->p) : 1;
+            *at2(a->dx_TC, t, c) = keep * *at2(a->dy_TC, t, c);
+        }
+}

@@ -1,0 +1,31 @@
+/* Embedding.   T rows   C channels   V rows of the table, which starts at vocabulary row `first` */
+#include "tensor/ref/ref.h"
+
+/* y = table[id], or y += table[id]; an id of another rank gives zero */
+REF(embed_forward, EmbedForward)
+{
+    int64_t T = a->y_TC.dim[0], C = a->y_TC.dim[1], V = a->table_VC.dim[0];
+    WANT(a->y_TC, F64, T, C);
+    WANT(a->id_i, I32, T);
+    WANT(a->table_VC, F64, V, C);
+    for (int64_t t = 0; t < T; t++)
+        for (int64_t c = 0; c < C; c++) {
+            int64_t row = int1(a->id_i, t) - a->first;
+            double x = row >= 0 && row < V ? *at2(a->table_VC, row, c) : 0;
+            *at2(a->y_TC, t, c) = a->add ? *at2(a->y_TC, t, c) + x : x;
+        }
+}
+
+/* dtable[id] += dy */
+REF(embed_backward, EmbedBackward)
+{
+    int64_t T = a->dy_TC.dim[0], C = a->dy_TC.dim[1], V = a->dtable_VC.dim[0];
+    WANT(a->dtable_VC, F64, V, C);
+    WANT(a->id_i, I32, T);
+    WANT(a->dy_TC, F64, T, C);
+    for (int64_t t = 0; t < T; t++)
+        for (int64_t c = 0; c < C; c++) {
+            int64_t row = int1(a->id_i, t) - a->first;
+            if (row >= 0 && row < V) *at2(a->dtable_VC, row, c) += *at2(a->dy_TC, t, c);
+        }
+}

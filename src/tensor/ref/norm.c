@@ -1,0 +1,76 @@
+/* LayerNorm, and RMSNorm where mean is absent.   T rows   C channels   h = (x - mean) rstd */
+#include "tensor/ref/ref.h"
+
+/* y = h gain + bias,   rstd = 1 / sqrt(mean of (x - mean)^2 + epsilon) */
+REF(norm_forward, NormForward)
+{
+    int64_t T = a->y_TC.dim[0], C = a->y_TC.dim[1];
+    bool centred = tensor_present(a->mean_T), biased = tensor_present(a->bias_C);
+    WANT(a->y_TC, F64, T, C);
+    WANT(a->x_TC, F64, T, C);
+    WANT(a->rstd_T, F64, T);
+    WANT(a->gain_C, F64, C);
+    if (centred) WANT(a->mean_T, F64, T);
+    if (biased) WANT(a->bias_C, F64, C);
+    for (int64_t t = 0; t < T; t++) {
+        double mean = 0, square = 0;
+        for (int64_t c = 0; c < C && centred; c++) mean += *at2(a->x_TC, t, c) / (double)C;
+        for (int64_t c = 0; c < C; c++) square += pow(*at2(a->x_TC, t, c) - mean, 2) / (double)C;
+        double rstd = 1 / sqrt(square + a->epsilon);
+        for (int64_t c = 0; c < C; c++)
+            *at2(a->y_TC, t, c) = (*at2(a->x_TC, t, c) - mean) * rstd * *at1(a->gain_C, c) +
+                                  (biased ? *at1(a->bias_C, c) : 0);
+        *at1(a->rstd_T, t) = rstd;
+        if (centred) *at1(a->mean_T, t) = mean;
+    }
+}
+
+/* With g = dy gain:   dx = rstd (g - [centred] mean of g - h mean of (g h)) + residual */
+REF(norm_backward_input, NormBackwardInput)
+{
+    int64_t T = a->dx_TC.dim[0], C = a->dx_TC.dim[1];
+    bool centred = tensor_present(a->mean_T), joined = tensor_present(a->residual_TC);
+    WANT(a->dx_TC, F64, T, C);
+    WANT(a->dy_TC, F64, T, C);
+    WANT(a->x_TC, F64, T, C);
+    WANT(a->rstd_T, F64, T);
+    WANT(a->gain_C, F64, C);
+    if (centred) WANT(a->mean_T, F64, T);
+    if (joined) WANT(a->residual_TC, F64, T, C);
+    for (int64_t t = 0; t < T; t++) {
+        double mean = centred ? *at1(a->mean_T, t) : 0, rstd = *at1(a->rstd_T, t), mean_g = 0, mean_gh = 0;
+        for (int64_t c = 0; c < C; c++) {
+            double g = *at2(a->dy_TC, t, c) * *at1(a->gain_C, c), h = (*at2(a->x_TC, t, c) - mean) * rstd;
+            if (centred) mean_g += g / (double)C;
+            mean_gh += g * h / (double)C;
+        }
+        for (int64_t c = 0; c < C; c++) {
+            double g = *at2(a->dy_TC, t, c) * *at1(a->gain_C, c), h = (*at2(a->x_TC, t, c) - mean) * rstd;
+            double residual = joined ? *at2(a->residual_TC, t, c) : 0;
+            *at2(a->dx_TC, t, c) = rstd * (g - mean_g - h * mean_gh) + residual;
+        }
+    }
+}
+
+/* dgain += sum over rows of dy h,   dbias += sum over rows of dy */
+REF(norm_backward_weight, NormBackwardWeight)
+{
+    int64_t T = a->dy_TC.dim[0], C = a->dy_TC.dim[1];
+    bool centred = tensor_present(a->mean_T), biased = tensor_present(a->dbias_C);
+    WANT(a->dgain_C, F64, C);
+    WANT(a->dy_TC, F64, T, C);
+    WANT(a->x_TC, F64, T, C);
+    WANT(a->rstd_T, F64, T);
+    if (centred) WANT(a->mean_T, F64, T);
+    if (biased) WANT(a->dbias_C, F64, C);
+    for (int64_t c = 0; c < C; c++) {
+        double dgain = 0, dbias = 0;
+        for (int64_t t = 0; t < T; t++) {
+            double mean = centred ? *at1(a->mean_T, t) : 0;
+            dgain += *at2(a->dy_TC, t, c) * (*at2(a->x_TC, t, c) - mean) * *at1(a->rstd_T, t);
+            dbias += *at2(a->dy_TC, t, c);
+        }
+        *at1(a->dgain_C, c) += dgain;
+        if (biased) *at1(a->dbias_C, c) += dbias;
+    }
+}

@@ -1,0 +1,60 @@
+/* Cross entropy over a vocabulary cut by ranks.
+ * T rows   V columns held here, of which the first `valid` are words   R ranks */
+#include "tensor/ref/ref.h"
+
+/* stats = { max, sum of exp(x - max), logit of the target or 0 } */
+REF(xent_stats, XentStats)
+{
+    int64_t T = a->logits_TV.dim[0], V = a->logits_TV.dim[1];
+    WANT(a->stats_T3, F64, T, 3);
+    WANT(a->logits_TV, F64, T, V);
+    WANT(a->target_i, I32, T);
+    CHECK(a->valid >= 0 && a->valid <= V, "%lld valid columns of %lld", (long long)a->valid, (long long)V);
+    for (int64_t t = 0; t < T; t++) {
+        double max = -INFINITY, sum = 0, target = 0;
+        for (int64_t c = 0; c < a->valid; c++) max = fmax(max, *at2(a->logits_TV, t, c));
+        for (int64_t c = 0; c < a->valid; c++) {
+            sum += exp(*at2(a->logits_TV, t, c) - max);
+            if (a->first + c == int1(a->target_i, t)) target = *at2(a->logits_TV, t, c);
+        }
+        *at2(a->stats_T3, t, 0) = max;
+        *at2(a->stats_T3, t, 1) = sum;
+        *at2(a->stats_T3, t, 2) = target;
+    }
+}
+
+/* lse = max + log(sum of all ranks),   loss = lse - target.   A rank without words has sum 0 */
+REF(xent_forward, XentForward)
+{
+    int64_t R = a->stats_RT3.dim[0], T = a->stats_RT3.dim[1];
+    WANT(a->loss_T, F64, T);
+    WANT(a->lse_T, F64, T);
+    WANT(a->stats_RT3, F64, R, T, 3);
+    for (int64_t t = 0; t < T; t++) {
+        double max = -INFINITY, sum = 0, target = 0;
+        for (int64_t r = 0; r < R; r++) max = fmax(max, *at3(a->stats_RT3, r, t, 0));
+        for (int64_t r = 0; r < R; r++) {
+            if (*at3(a->stats_RT3, r, t, 1) != 0)                  /* a NaN goes on */
+                sum += *at3(a->stats_RT3, r, t, 1) * exp(*at3(a->stats_RT3, r, t, 0) - max);
+            target += *at3(a->stats_RT3, r, t, 2);
+        }
+        *at1(a->lse_T, t) = max + log(sum);
+        *at1(a->loss_T, t) = *at1(a->lse_T, t) - target;
+    }
+}
+
+/* logits = (exp(x - lse) - [column is target]) weight */
+REF(xent_backward, XentBackward)
+{
+    int64_t T = a->logits_TV.dim[0], V = a->logits_TV.dim[1];
+    WANT(a->logits_TV, F64, T, V);
+    WANT(a->lse_T, F64, T);
+    WANT(a->target_i, I32, T);
+    WANT(a->weight_T, F64, T);
+    CHECK(a->valid >= 0 && a->valid <= V, "%lld valid columns of %lld", (long long)a->valid, (long long)V);
+    for (int64_t t = 0; t < T; t++)
+        for (int64_t c = 0; c < V; c++) {
+            double *x = at2(a->logits_TV, t, c), hit = a->first + c == int1(a->target_i, t);
+            *x = c < a->valid ? (exp(*x - *at1(a->lse_T, t)) - hit) * *at1(a->weight_T, t) : 0;
+        }
+}
