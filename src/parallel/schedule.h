@@ -5,7 +5,21 @@
  *
  * p stages, v chunks a stage, m micro-batches. Chunk c of stage i is virtual stage c p + i of p v: what it makes goes to the
  * next virtual stage (stage (i + 1) mod p). A slot holds the saved activations of one (chunk, micro-batch) from its RECV or
- * FORWARD to its BACKWARD_WEIGHT; slot numbers are per chunk, 0 .. schedule.slots[chunk] - 1.                              */
+ * FORWARD to its BACKWARD_WEIGHT; slot numbers are per chunk, 0 .. schedule.slots[chunk] - 1. FORWARD (evaluation) has no backward:
+ * there a slot is free when its SEND has been waited for or, without a SEND, when the forward that reads it is done.
+ *
+ * Messages. RECV writes into the slot of its (chunk, micro-batch), which is alive from that row on; it is waited for before the
+ * FORWARD. SEND reads that slot, and is waited for before BACKWARD_INPUT. Gradients go through four buffers a chunk: two that
+ * RECV_GRAD writes, two that SEND_GRAD reads, taken in turn (row.buffer = micro % 2). A receive buffer is in use from RECV_GRAD
+ * until BACKWARD_INPUT is done; a send buffer from BACKWARD_INPUT, which writes it, until its SEND_GRAD was waited for. Of one stage
+ * to another the n-th send meets the n-th receive, activations and gradients counted together (with two stages they mix).
+ * Rows of one chunk come in the order of micro-batches, so sums of gradients have one order under every schedule.
+ *
+ * A fused backward is BACKWARD_INPUT with its BACKWARD_WEIGHT in the very next row: so always in 1F1B and interleaved, and on stage
+ * 0 of ZB-H1. SEND_GRAD comes after both there, after BACKWARD_INPUT elsewhere; REDUCE right behind them.
+ *
+ * With p = 1 all neighbours are on the same rank and there are no messages: FORWARD of chunk c reads the output in the slot of
+ * (c - 1, micro), and BACKWARD_INPUT of chunk c reads the send buffer `buffer` which BACKWARD_INPUT of c + 1 wrote.          */
 #include <stdint.h>
 #include "base/status.h"
 
@@ -19,7 +33,13 @@ typedef enum {
     STEP                                       /* the optimizer; always the last row of a training schedule */
 } Verb;
 
-typedef struct { Verb verb; int chunk, micro, slot, peer; } Row;   /* peer: the other stage of a message; the row waited for in WAIT; else -1 */
+typedef struct {
+    Verb verb;
+    int  chunk, micro;                         /* WAIT repeats those of the message; -1 where there is none */
+    int  slot;                                 /* RECV FORWARD SEND BACKWARD_INPUT BACKWARD_WEIGHT; else -1 */
+    int  peer;                                 /* the other stage of a message; the row waited for in WAIT; else -1 */
+    int  buffer;                               /* RECV_GRAD SEND_GRAD BACKWARD_INPUT (reads and writes that number); else -1 */
+} Row;
 
 enum { CHUNKS_MAX = 16 };
 typedef struct {
@@ -40,7 +60,12 @@ const char *schedule_name(ScheduleKind kind);
  * none is above slots[]; nothing deadlocks even when a SEND returns only after its receive is posted; REDUCE follows the chunk's last
  * BACKWARD_WEIGHT; peak of live slots over chunks is as stated by schedule_peak. BAD_OPTION with stage and row where not. */
 Status schedule_check(const Schedule *all, int stages);
-int    schedule_peak (ScheduleKind kind, int stages, int stage, int chunks, int micros);    /* live (chunk, micro) saves at most, by formula */
+/* Live (chunk, micro) saves at most, by formula: 1F1B min(m, p - i); interleaved min(m v, warm-up + 1) with Megatron's warm-up of
+ * 2 (p - i - 1) + (v - 1) p; ZB-H1 min(m, p); FORWARD min(2, m v), and min(2, v) on one stage. A RECV is posted ahead only where
+ * its slot stays below this. */
+int    schedule_peak (ScheduleKind kind, int stages, int stage, int chunks, int micros);
 /* Ends of the last row when forward takes f, input backward b, weight backward w per chunk and messages take none; fills idle time of each stage. */
 double schedule_simulate(const Schedule *all, int stages, double f, double b, double w, double *idle);
+/* When each row is done in that simulation: stage 0's rows, then stage 1's ...; malloc'ed. Schedules must pass schedule_check. */
+double *schedule_ends(const Schedule *all, int stages, double f, double b, double w);
 #endif
