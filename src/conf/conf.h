@@ -8,7 +8,7 @@
  * command's name. Wrong words are BAD_USAGE, wrong values BAD_OPTION. Words without a name are refused where the command takes none. */
 Status options_parse (Options *o, int command, int argc, char **argv);
 void   options_close (Options *o);
-Status options_words (const Options *o, int count, const char *what);   /* exactly so many: "PREFIX" */
+Status options_expect(const Options *o, int count, const char *what);   /* exactly so many words: "PREFIX" */
 
 /* One value from somewhere; kept unless a stronger source has spoken. Names in `source` are copied. */
 Status options_set   (Options *o, OptionIndex option, const char *value, OptionSource source);
@@ -17,8 +17,10 @@ Status options_set   (Options *o, OptionIndex option, const char *value, OptionS
 void   options_fill  (Options *o, OptionIndex option, int64_t value, const char *from);
 bool   options_said  (const Options *o, OptionIndex option);            /* by a person, a preset or a checkpoint: no default */
 
-Status options_derive(Options *o);                  /* callable again after more was said */
-Status options_judge (const Options *o);
+Status  options_derive(Options *o);                  /* callable again after more was said */
+Status  options_judge (const Options *o);
+int64_t options_data_parallel(const Options *o);     /* ranks / (tp pp cp), at least 1 */
+enum { BYTES_VOCABULARY = 257 };                     /* ids 0-255 and the end of document: the one tokenizer so far */
 
 void   options_show  (FILE *out, const Options *o);                     /* each value of the command with its source, by group */
 /* The value as a person would type it; of a LIST the first word. */

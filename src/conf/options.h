@@ -2,13 +2,19 @@
 #define CONF_OPTIONS_H
 /* The options as C sees them, made from the rows of options.def: one field a row, and where each value came from.
  *
- *     Options o;
- *     TRY(options_parse(&o, FOR_TRAIN, argc, argv));      environment, command line, preset
- *     if (o.use_checkpoint_args) TRY(options_from_json(&o, manifest_options, path));
- *     TRY(options_derive(&o));                             what follows from others
- *     TRY(options_judge(&o));                              what does not go together is refused
- *     ...                                                  from here on read-only, shared by all ranks
- *     options_close(&o);                                                                                            */
+ *     Status cmd_train(int argc, char **argv)
+ *     {
+ *         Options o;
+ *         Status status = options_parse(&o, FOR_TRAIN, argc, argv);      environment, command line, preset
+ *         if (status == OK) status = train(&o);
+ *         options_close(&o);
+ *         return status;
+ *     }
+ *     ... in train:
+ *         if (o->use_checkpoint_args) TRY(options_from_json(o, manifest_options, path));
+ *         TRY(options_derive(o));                         what follows from others
+ *         TRY(options_judge(o));                          what does not go together is refused
+ *         ...                                             from here on read-only, shared by all ranks             */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -49,9 +55,9 @@ enum {
     OPTION_WORDS
 };
 
-/* Weakest first. A derived value gives way to anything said and may be derived again. */
+/* Weakest first. A derived value gives way to anything else and may be derived again; PROGRAM is options_fill. */
 typedef enum {
-    SOURCE_NOTHING, SOURCE_DERIVED, SOURCE_DEFAULT, SOURCE_PRESET, SOURCE_CHECKPOINT, SOURCE_FILE, SOURCE_ENVIRONMENT,
+    SOURCE_NOTHING, SOURCE_DERIVED, SOURCE_PROGRAM, SOURCE_DEFAULT, SOURCE_PRESET, SOURCE_CHECKPOINT, SOURCE_FILE, SOURCE_ENVIRONMENT,
     SOURCE_COMMAND_LINE
 } SourceKind;
 typedef struct {

@@ -1,0 +1,39 @@
+/* What follows from other options, where nobody said it. rules.c judges; nothing is refused here. */
+#include "base/team.h"
+#include "conf/conf.h"
+#include "conf/value.h"
+
+static int64_t at_least(int64_t low, int64_t value) { return value > low ? value : low; }
+
+static void derive_model(Options *o)
+{
+    int64_t gated = at_least(64, 4 * o->hidden * 2 / 3 / 64 * 64);      /* Megatron-LM's: about the weights of 4 x hidden */
+    if (o->swiglu) options_derived_int(o, OPTION_ffn, gated, "--hidden-size and --swiglu");
+    else           options_derived_int(o, OPTION_ffn, 4 * o->hidden, "--hidden-size");
+    options_derived_int(o, OPTION_groups, o->heads, "--num-attention-heads");
+    options_derived_int(o, OPTION_positions, o->sequence, "--seq-length");
+    options_derived_int(o, OPTION_vocabulary, BYTES_VOCABULARY, "--tokenizer");
+    options_derived_int(o, OPTION_context, o->sequence, "--seq-length");
+}
+
+static void derive_layout(Options *o)
+{
+    options_derived_int(o, OPTION_ranks, 1, "one process");
+    options_derived_int(o, OPTION_threads, at_least(1, team_cores() / o->ranks), "the cores and --ranks");
+    options_derived_int(o, OPTION_global_batch, o->micro_batch * options_data_parallel(o),
+                        "--micro-batch-size and the data-parallel ranks");
+    options_derived_real(o, OPTION_watchdog_seconds, 60 * o->timeout_minutes, "--distributed-timeout-minutes");
+}
+
+int64_t options_data_parallel(const Options *o)
+{
+    return at_least(1, o->ranks / (o->tensor_parallel * o->pipeline_parallel * o->context_parallel));
+}
+
+Status options_derive(Options *o)
+{
+    derive_model(o);
+    derive_layout(o);
+    if (o->train_iters) options_derived_int(o, OPTION_lr_decay_iters, o->train_iters, "--train-iters");
+    return OK;
+}

@@ -1,0 +1,221 @@
+/* What goes together. Rules only judge; each message names the option as typed, its value, and what would work. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include "conf/conf.h"
+#include "conf/value.h"
+
+enum { SAID = 256, LISTED = 16 };
+#define TYPED(option) options_typed((char[SAID]){ 0 }, SAID, o, option)         /* lives to the end of the block */
+#define NAMED(option) (o->source[option].name)
+
+static int64_t value_of(const Options *o, OptionIndex option) { return *(const OptionINT *)option_field_of(o, option); }
+
+/* --- one divides another -------------------------------------------------------------------------------------------- */
+
+static const struct { OptionIndex divisor, whole; } dividing[] = {
+    { OPTION_heads,             OPTION_hidden },
+    { OPTION_groups,            OPTION_heads },
+    { OPTION_tensor_parallel,   OPTION_heads },
+    { OPTION_tensor_parallel,   OPTION_groups },
+    { OPTION_tensor_parallel,   OPTION_ffn },
+    { OPTION_pipeline_parallel, OPTION_layers },
+};
+enum { DIVIDING = sizeof dividing / sizeof dividing[0] };
+
+/* A value of `divisor` that all its rules allow */
+static bool would_divide(const Options *o, OptionIndex divisor, int64_t value)
+{
+    for (int i = 0; i < DIVIDING; i++)
+        if (dividing[i].divisor == divisor && value_of(o, dividing[i].whole) % value) return false;
+    return true;
+}
+
+/* "1, 2, 4, 8 or 16 do": what divides, at most LISTED of it */
+static const char *cure_divisor(char out[SAID], const Options *o, OptionIndex divisor, int64_t whole)
+{
+    int64_t works[LISTED];
+    int count = 0;
+    bool more = false;
+    for (int64_t v = 1; v <= whole && v <= option_rows[divisor].high && !more; v++) {
+        if (!would_divide(o, divisor, v)) continue;
+        if (count < LISTED) works[count++] = v;
+        else more = true;
+    }
+    size_t used = 0;
+    for (int i = 0; i < count; i++)
+        used += (size_t)snprintf(out + used, SAID - used, "%s%" PRId64, !i ? "" : i + 1 < count || more ? ", " : " or ", works[i]);
+    snprintf(out + used, SAID - used, "%s", more ? " ... do" : count > 1 ? " do" : " does");
+    return out;
+}
+
+static Status rule_dividing(const Options *o)
+{
+    for (int i = 0; i < DIVIDING; i++) {
+        OptionIndex divisor = dividing[i].divisor, whole = dividing[i].whole;
+        char cure[SAID];
+        if (value_of(o, whole) % value_of(o, divisor))
+            return fail(BAD_OPTION, "%s does not divide %s; %s", TYPED(divisor), TYPED(whole),
+                        cure_divisor(cure, o, divisor, value_of(o, whole)));
+    }
+    return OK;
+}
+
+/* --- one is a multiple of a product --------------------------------------------------------------------------------- */
+
+/* The multiples on either side: "8 or 12 do" */
+static const char *cure_multiple(char out[SAID], int64_t value, int64_t unit)
+{
+    int64_t below = value / unit * unit;
+    if (below) snprintf(out, SAID, "%" PRId64 " or %" PRId64 " do", below, below + unit);
+    else       snprintf(out, SAID, "%" PRId64 " does", unit);
+    return out;
+}
+
+static Status want_multiple(const Options *o, OptionIndex option, int64_t unit, const char *why)
+{
+    char cure[SAID];
+    if (value_of(o, option) % unit == 0) return OK;
+    return fail(BAD_OPTION, "%s is no multiple of %" PRId64 " (%s); %s", TYPED(option), unit, why,
+                cure_multiple(cure, value_of(o, option), unit));
+}
+
+static Status rule_ranks(const Options *o)
+{
+    char why[2 * SAID];
+    snprintf(why, sizeof why, "%s %" PRId64 " x %s %" PRId64 " x %s %" PRId64, NAMED(OPTION_tensor_parallel), o->tensor_parallel,
+             NAMED(OPTION_pipeline_parallel), o->pipeline_parallel, NAMED(OPTION_context_parallel), o->context_parallel);
+    return want_multiple(o, OPTION_ranks, o->tensor_parallel * o->pipeline_parallel * o->context_parallel, why);
+}
+
+static Status rule_global_batch(const Options *o)
+{
+    char why[2 * SAID];
+    int64_t dp = options_data_parallel(o);
+    snprintf(why, sizeof why, "%s %" PRId64 " x %" PRId64 " data-parallel ranks", NAMED(OPTION_micro_batch), o->micro_batch, dp);
+    return want_multiple(o, OPTION_global_batch, o->micro_batch * dp, why);
+}
+
+static Status rule_sequence(const Options *o)
+{
+    char why[SAID];
+    int64_t cp = o->context_parallel, tp = o->sequence_parallel ? o->tensor_parallel : 1;
+    snprintf(why, sizeof why, "two parts for each rank of %s %" PRId64, NAMED(OPTION_context_parallel), cp);
+    if (cp > 1) TRY(want_multiple(o, OPTION_sequence, 2 * cp, why));
+    if (o->micro_batch * o->sequence / cp % tp == 0) return OK;
+    snprintf(why, sizeof why, "%s shares its tokens over %s %" PRId64, NAMED(OPTION_sequence_parallel), NAMED(OPTION_tensor_parallel), tp);
+    return want_multiple(o, OPTION_sequence, 2 * cp * tp, why);
+}
+
+/* --- the pipeline ---------------------------------------------------------------------------------------------------- */
+
+static Status rule_interleaved(const Options *o)
+{
+    int64_t pp = o->pipeline_parallel, chunk = o->layers_per_chunk;
+    char why[SAID];
+    if (!chunk) return OK;
+    if (pp == 1) return fail(BAD_OPTION, "%s wants a pipeline; give --pipeline-model-parallel-size 2 or more, or leave it out",
+                             TYPED(OPTION_layers_per_chunk));
+    if (o->pipeline_schedule.is == WORD_pipeline_schedule_zb_h1)
+        return fail(BAD_OPTION, "%s and %s: zb-h1 has one chunk a stage; leave one of them out",
+                    TYPED(OPTION_pipeline_schedule), TYPED(OPTION_layers_per_chunk));
+    snprintf(why, sizeof why, "%s %" PRId64 " x %s %" PRId64, NAMED(OPTION_pipeline_parallel), pp, NAMED(OPTION_layers_per_chunk), chunk);
+    TRY(want_multiple(o, OPTION_layers, pp * chunk, why));
+    int64_t unit = o->micro_batch * options_data_parallel(o) * pp;
+    snprintf(why, sizeof why, "an interleaved pipeline of %" PRId64 " stages wants as many micro-batches or a multiple", pp);
+    return want_multiple(o, OPTION_global_batch, unit, why);
+}
+
+/* --- the model ------------------------------------------------------------------------------------------------------- */
+
+static Status rule_model(const Options *o)
+{
+    bool learned = o->position.is == WORD_position_learned_absolute;
+    if (o->swiglu && o->squared_relu)
+        return fail(BAD_OPTION, "%s and %s: a model has one activation; leave one out", TYPED(OPTION_swiglu), TYPED(OPTION_squared_relu));
+    if (learned && o->sequence > o->positions)
+        return fail(BAD_OPTION, "%s is longer than %s; at most %" PRId64 " does", TYPED(OPTION_sequence), TYPED(OPTION_positions), o->positions);
+    if (learned && o->command == FOR_EVAL && o->context > o->positions)
+        return fail(BAD_OPTION, "%s is longer than %s; at most %" PRId64 " does", TYPED(OPTION_context), TYPED(OPTION_positions), o->positions);
+    if (o->position.is == WORD_position_rope && o->hidden / o->heads % 2)
+        return fail(BAD_OPTION, "%s wants heads of even width, and %s / %s is %" PRId64, TYPED(OPTION_position), TYPED(OPTION_hidden),
+                    TYPED(OPTION_heads), o->hidden / o->heads);
+    return OK;
+}
+
+static Status rule_tokenizer(const Options *o)
+{
+    if (strcmp(o->tokenizer, "bytes"))
+        return fail(BAD_OPTION, "%s is not built yet; the word bytes does (ids 0-255, end of document 256)", TYPED(OPTION_tokenizer));
+    if (o->vocabulary < BYTES_VOCABULARY)
+        return fail(BAD_OPTION, "%s is less than the %d ids of %s; %d or more do", TYPED(OPTION_vocabulary), BYTES_VOCABULARY,
+                    TYPED(OPTION_tokenizer), BYTES_VOCABULARY);
+    return OK;
+}
+
+/* --- the schedule ---------------------------------------------------------------------------------------------------- */
+
+static Status rule_rate(const Options *o)
+{
+    if (o->min_lr > o->lr) return fail(BAD_OPTION, "%s is above %s; %g or less does", TYPED(OPTION_min_lr), TYPED(OPTION_lr), o->lr);
+    if (o->lr_decay_iters && o->lr_warmup_iters > o->lr_decay_iters)
+        return fail(BAD_OPTION, "%s is more than %s; %" PRId64 " or less does", TYPED(OPTION_lr_warmup_iters),
+                    TYPED(OPTION_lr_decay_iters), o->lr_decay_iters);
+    if (o->eval_interval && !o->eval_iters)
+        return fail(BAD_OPTION, "%s evaluates nothing with %s; 1 or more does", TYPED(OPTION_eval_interval), TYPED(OPTION_eval_iters));
+    return OK;
+}
+
+/* --- what wants another ---------------------------------------------------------------------------------------------- */
+
+static bool given(const Options *o, OptionIndex option) { return o->source[option].kind != SOURCE_NOTHING; }
+
+static Status rule_companions(const Options *o)
+{
+    static const struct { OptionIndex option, wants; } row[] = {
+        { OPTION_save_interval, OPTION_save },   { OPTION_keep_last, OPTION_save },
+        { OPTION_exit_on_missing, OPTION_load }, { OPTION_use_checkpoint_args, OPTION_load },
+    };
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        bool asked = options_said(o, row[i].option) &&
+                     (option_rows[row[i].option].kind != KIND_FLAG || *(const OptionFLAG *)option_field_of(o, row[i].option));
+        if (asked && !given(o, row[i].wants))
+            return fail(BAD_OPTION, "%s does nothing without --%s; give --%s DIR or leave it out", TYPED(row[i].option),
+                        option_rows[row[i].wants].name, option_rows[row[i].wants].name);
+    }
+    return OK;
+}
+
+static Status rule_needed(const Options *o)
+{
+    static const struct { int command; OptionIndex option; } row[] = {
+        { FOR_TRAIN, OPTION_data_path }, { FOR_TRAIN, OPTION_train_iters }, { FOR_EVAL, OPTION_load },
+        { FOR_GENERATE, OPTION_load },   { FOR_GENERATE, OPTION_prompt },
+        { FOR_PREPARE, OPTION_input },   { FOR_PREPARE, OPTION_output_prefix },
+    };
+    bool only_looking = o->dry_run || o->draw_schedule;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
+        if (o->command == row[i].command && !given(o, row[i].option) && !only_looking)
+            return fail(BAD_OPTION, "jotun %s wants --%s: %s", command_name(o->command), option_rows[row[i].option].name,
+                        option_rows[row[i].option].help);
+    if (o->command == FOR_EVAL && given(o, OPTION_text) == given(o, OPTION_data_path))
+        return fail(BAD_OPTION, "jotun eval perplexity wants either --text FILE or --data-path PREFIX");
+    return OK;
+}
+
+/* Ranges first: what follows divides by these values. */
+static Status rule_ranges(const Options *o)
+{
+    for (int i = 0; i < OPTIONS; i++) TRY(options_range(o, i));
+    return OK;
+}
+
+typedef Status Rule(const Options *o);
+static Rule *const rules[] = { rule_ranges, rule_needed, rule_tokenizer, rule_model, rule_dividing, rule_ranks, rule_sequence,
+                               rule_global_batch, rule_interleaved, rule_rate, rule_companions };
+
+Status options_judge(const Options *o)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) TRY(rules[i](o));
+    return OK;
+}
