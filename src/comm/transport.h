@@ -17,9 +17,10 @@ struct Transport {
     /* collective over the ranks in the list (world ranks, ascending, this one among them) */
     Group *(*group_open) (Transport *t, const int *ranks, int count);
     void   (*group_close)(Transport *t, Group *g);
-    /* out gets count blocks in group order; each member gives `bytes` */
+    /* out gets count blocks in group order; each member gives `bytes`; `in` may be its own block of `out` */
     int  (*all_gather)(Transport *t, Group *g, void *out, const void *in, size_t bytes);
-    /* block r of `in` (in_at[r] .. in_at[r+1] bytes) goes to member r; from member r come out_at[r] .. out_at[r+1] */
+    /* block r of `in` (in_at[r] .. in_at[r+1] bytes) goes to member r; from member r come out_at[r] .. out_at[r+1].
+     * One at a time in a group; the offsets stay until its wait. */
     int  (*all_to_all)(Transport *t, Group *g, void *out, const size_t *out_at, const void *in, const size_t *in_at);
     int  (*send)(Transport *t, Group *g, const void *data, size_t bytes, int to);
     int  (*recv)(Transport *t, Group *g, void *data, size_t bytes, int from);

@@ -1,0 +1,36 @@
+#include "comm/agree.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "comm/inside.h"
+
+typedef struct { int32_t code, rank; char text[512], host[64]; } Report;
+
+/* Failing is rare: only then are the messages themselves sent, and memory asked for. */
+static Status agree_on_failure(Comm *world, Status mine, int lowest)
+{
+    Report report = { .code = (int32_t)mine, .rank = world->ranks[world->rank] };
+    snprintf(report.text, sizeof report.text, "%s", mine == OK ? "" : fail_text());
+    if (gethostname(report.host, sizeof report.host - 1) != 0)
+        strcpy(report.host, "?");
+    Report *all = malloc((size_t)world->size * sizeof *all);
+    CHECK(all, "no memory for the messages of %d ranks", world->size);
+    comm_gather_bytes(world, "agree", all, &report, sizeof report);
+    report = all[lowest];
+    free(all);
+    return fail((Status)report.code, "rank %d on %s: %s", report.rank, report.host, report.text);
+}
+
+Status agree(Comm *world, Status mine)
+{
+    if (world->size == 1 || world->dry)
+        return mine;
+    int32_t code = (int32_t)mine;
+    comm_gather_bytes(world, "agree", world->word, &code, sizeof code);
+    for (int r = 0; r < world->size; r++)
+        if (world->word[r] != OK)
+            return agree_on_failure(world, mine, r);
+    return OK;
+}

@@ -1,0 +1,119 @@
+/* Sums: every rank sends each other rank its part (an all-to-all), then adds what it got in rank order. So the bits are the
+ * same on every transport and on every rank.      S bytes of the tensor   n ranks
+ *
+ *   all-gather      out = in of rank 0, of rank 1, ...                     sends (n - 1) times its part
+ *   reduce-scatter  all-to-all of S / n, sum                               sends (n - 1) / n S
+ *   all-reduce      all-to-all of S / n, sum, all-gather of the sums       sends 2 (n - 1) / n S                        */
+#include "comm/inside.h"
+
+void comm_all_gather(Comm *comm, Queue *q, Tensor out, Tensor in)
+{
+    comm_wait(comm, comm_all_gather_begin(comm, q, out, in));
+}
+
+static void sum_check(const Comm *comm, const Queue *q, SentVerb verb, Tensor x)
+{
+    CHECK(x.dtype == q->real, "%s of %s: sums are of %s, got %s", sent_verb_name(verb), comm->name, dtype_name(q->real),
+          dtype_name(x.dtype));
+    CHECK(tensor_contiguous(x), "%s of %s: the tensor must be contiguous", sent_verb_name(verb), comm->name);
+}
+
+/* One all-to-all: blocks as comm->in_at and comm->out_at say. */
+static void exchange(Comm *comm, Queue *q, SentVerb verb, long number, Tensor out, Tensor in)
+{
+    int request = REQUEST_LOST;
+    queue_wait(q);
+    if (comm_delivered(comm, sent_verb_name(verb), number))
+        request = comm->transport->all_to_all(comm->transport, comm->group, out.data, comm->out_at, in.data, comm->in_at);
+    comm_finish(comm, request, sent_verb_name(verb), number, -1);
+}
+
+/* Rank r's part of `count` elements, in parts of `part`: the last ones are shorter or empty. */
+static int64_t part_begin(int64_t count, int64_t part, int r)
+{
+    return r * part < count ? r * part : count;
+}
+
+/* at[r] = where rank r's part begins, in bytes */
+static void parts_at(size_t *at, int size, int64_t count, int64_t part, size_t width)
+{
+    for (int r = 0; r <= size; r++)
+        at[r] = (size_t)part_begin(count, part, r) * width;
+}
+
+void comm_reduce_scatter(Comm *comm, Queue *q, Tensor out, Tensor in, Arena *scratch)
+{
+    int64_t part = tensor_count(out);
+    sum_check(comm, q, SENT_REDUCE_SCATTER, in);
+    sum_check(comm, q, SENT_REDUCE_SCATTER, out);
+    CHECK(tensor_count(in) == comm->size * part, "reduce-scatter of %s: in counts %lld, not %d times %lld", comm->name,
+          (long long)tensor_count(in), comm->size, (long long)part);
+    if (comm->size == 1) {
+        if (out.data != in.data)
+            copy(q, (Copy){ .y = tensor_shape(out, part), .x = tensor_shape(in, part) });
+        return;
+    }
+    size_t width = dtype_width(in.dtype), mark = arena_mark(scratch);
+    Tensor got_RN = tensor_new(scratch, "sum", in.dtype, comm->size, part);
+    parts_at(comm->in_at,  comm->size, tensor_count(in), part, width);
+    parts_at(comm->out_at, comm->size, tensor_count(in), part, width);
+    comm_record(comm, SENT_REDUCE_SCATTER, (comm->size - 1) * (int64_t)tensor_bytes(out), in);
+    exchange(comm, q, SENT_REDUCE_SCATTER, comm->number++, got_RN, in);
+    rank_sum(q, (RankSum){ .y_N = tensor_shape(out, part), .x_RN = got_RN });
+    arena_reset(scratch, mark);
+}
+
+/* x = rank 0's part of x, rank 1's part ... An uneven all-gather is an all-to-all which sends the same block to each:
+ * `repeat` has room for size blocks. */
+static void gather_parts(Comm *comm, Queue *q, long number, Tensor x, int64_t part, Tensor repeat)
+{
+    const char *verb = sent_verb_name(SENT_ALL_REDUCE);
+    int64_t count = tensor_count(x), first = part_begin(count, part, comm->rank);
+    int64_t mine  = part_begin(count, part, comm->rank + 1) - first;
+    Tensor  x_N   = tensor_flat(x, first, mine);
+    size_t  width = dtype_width(x.dtype);
+    if (part * comm->size == count) {
+        int request = REQUEST_LOST;
+        queue_wait(q);
+        if (comm_delivered(comm, verb, number))
+            request = comm->transport->all_gather(comm->transport, comm->group, x.data, x_N.data, tensor_bytes(x_N));
+        comm_finish(comm, request, verb, number, -1);
+        return;
+    }
+    for (int r = 0; r < comm->size && mine > 0; r++)
+        copy(q, (Copy){ .y = tensor_flat(repeat, r * mine, mine), .x = x_N });
+    parts_at(comm->in_at,  comm->size, comm->size * mine, mine, width);
+    parts_at(comm->out_at, comm->size, count, part, width);
+    exchange(comm, q, SENT_ALL_REDUCE, number, x, repeat);
+}
+
+void comm_all_reduce(Comm *comm, Queue *q, Tensor x, Arena *scratch)
+{
+    sum_check(comm, q, SENT_ALL_REDUCE, x);
+    if (comm->size == 1)
+        return;
+    int64_t count = tensor_count(x), part = (count + comm->size - 1) / comm->size;
+    int64_t first = part_begin(count, part, comm->rank);
+    int64_t mine  = part_begin(count, part, comm->rank + 1) - first;
+    size_t  width = dtype_width(x.dtype), mark = arena_mark(scratch);
+    long    number = comm->number++;
+    comm_record(comm, SENT_ALL_REDUCE, (count - mine + (comm->size - 1) * mine) * (int64_t)width, x);
+
+    Tensor all = tensor_new(scratch, "sum", x.dtype, comm->size * part);     /* as large on every rank */
+    parts_at(comm->in_at,  comm->size, count, part, width);
+    parts_at(comm->out_at, comm->size, comm->size * mine, mine, width);
+    exchange(comm, q, SENT_ALL_REDUCE, number, all, x);
+    if (mine > 0)
+        rank_sum(q, (RankSum){ .y_N  = tensor_flat(x, first, mine),
+                               .x_RN = tensor_shape(tensor_flat(all, 0, comm->size * mine), comm->size, mine) });
+    gather_parts(comm, q, number, x, part, all);
+    arena_reset(scratch, mark);
+}
+
+void comm_barrier(Comm *comm)
+{
+    if (comm->size == 1 || comm->dry)
+        return;
+    int32_t word = 0;
+    comm_gather_bytes(comm, "barrier", comm->word, &word, sizeof word);
+}
