@@ -1,0 +1,190 @@
+#include "base/testing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include "base/file.h"
+#include "base/seam.h"
+
+static char root[] = "/tmp/jotun_file_XXXXXX";
+
+static const char *at(const char *name)
+{
+    static char path[4][256];
+    static int  turn;
+    turn = (turn + 1) % 4;
+    snprintf(path[turn], sizeof path[turn], "%s/%s", root, name);
+    return path[turn];
+}
+
+static void assert_holds(const char *path, const char *text)
+{
+    FileMap map;
+    assert_int_equal(file_map(&map, path), OK);
+    assert_int_equal(map.size, strlen(text));
+    assert_memory_equal(map.data, text, map.size);
+    file_unmap(&map);
+}
+
+static void maps(void **state)
+{
+    (void)state;
+    FileMap map;
+    assert_int_equal(file_write_whole(at("empty"), "", 0), OK);
+    assert_holds(at("empty"), "");
+    assert_int_equal(file_map(&map, at("missing")), BAD_FILE);
+    assert_contains(fail_text(), "/missing: cannot be read: No such file");
+    assert_false(file_exists(at("missing")));
+    assert_int_equal(file_map(&map, root), BAD_FILE);
+    assert_contains(fail_text(), "it is not a file");
+    char path[3000];
+    memset(path, 'p', sizeof path);
+    path[sizeof path - 1] = '\0';
+    assert_int_equal(file_map(&map, path), BAD_FILE);
+    assert_contains(fail_text(), "longer than 1023 bytes");
+}
+
+/* ---- a disk that takes three bytes at a time and is often disturbed ---- */
+static int disturbed;
+static ssize_t small_write(int fd, const void *data, size_t bytes, off_t where)
+{
+    if (disturbed++ % 2 == 0) {
+        errno = EINTR;
+        return -1;
+    }
+    return seam_system.write(fd, data, bytes < 3 ? bytes : 3, where);
+}
+
+static void short_writes_go_on(void **state)
+{
+    (void)state;
+    int fd;
+    seam.write = small_write;
+    assert_int_equal(file_create(&fd, at("parts")), OK);
+    assert_int_equal(file_write(fd, at("parts"), "middle", 6, 5), OK);
+    assert_int_equal(file_write(fd, at("parts"), "from ", 5, 0), OK);
+    assert_int_equal(file_finish(fd, at("parts")), OK);
+    seam = seam_system;
+    assert_holds(at("parts"), "from middle");
+    assert_int_equal(file_create(&fd, root), BAD_FILE);
+    assert_contains(fail_text(), "Is a directory");
+}
+
+/* ---- a disk that fails at its k-th call, whichever it is ---- */
+static int calls, fails_at;
+static bool fails_now(void)
+{
+    errno = EIO;
+    return ++calls == fails_at;
+}
+static int bad_open(const char *path, int flags, mode_t mode)
+{
+    return fails_now() ? -1 : seam_system.open(path, flags, mode);
+}
+static ssize_t bad_write(int fd, const void *data, size_t bytes, off_t where)
+{
+    return fails_now() ? -1 : seam_system.write(fd, data, bytes < 4 ? bytes : 4, where);
+}
+static int bad_sync(int fd) { return fails_now() ? -1 : seam_system.sync(fd); }
+static int bad_close(int fd)
+{
+    int closed = seam_system.close(fd);
+    return fails_now() ? -1 : closed;
+}
+static int bad_rename(const char *from, const char *to)
+{
+    return fails_now() ? -1 : seam_system.rename(from, to);
+}
+
+static void whole_or_not(void **state)
+{
+    (void)state;
+    int failures = 0;
+    for (fails_at = 1;; fails_at++) {
+        seam = seam_system;
+        assert_int_equal(file_write_whole(at("step"), "old text", 8), OK);
+        seam.open = bad_open, seam.write = bad_write, seam.sync = bad_sync;
+        seam.close = bad_close, seam.rename = bad_rename;
+        calls         = 0;
+        Status status = file_write_whole(at("step"), "new words", 9);
+        bool   failed = calls >= fails_at;
+        seam          = seam_system;
+        assert_int_equal(status, failed ? IO_FAILED : OK);
+        assert_false(file_exists(at("step.part")));
+        if (!failed) break;
+        failures++;
+        assert_contains(fail_text(), "Input/output error");
+        assert_holds(at("step"), failures <= 7 ? "old text" : "new words");      /* the 7th is the rename */
+    }
+    assert_int_equal(failures, 10);   /* open, 3 writes, sync, close, rename; folder: open, sync, close */
+    assert_holds(at("step"), "new words");
+}
+
+static void folders(void **state)
+{
+    (void)state;
+    assert_int_equal(folder_make(at("a/b/c")), OK);
+    assert_int_equal(folder_make(at("a/b/c")), OK);
+    assert_int_equal(file_write_whole(at("keep"), "kept", 4), OK);
+    assert_int_equal(file_write_whole(at("a/b/file"), "x", 1), OK);
+    assert_int_equal(symlink(at("keep"), at("a/b/c/link")), 0);
+    assert_int_equal(folder_make(at("a/b/file")), BAD_FILE);
+    assert_contains(fail_text(), "there is a file of that name");
+    assert_int_equal(folder_make(at("a/b/file/more")), BAD_FILE);
+    assert_int_equal(folder_remove(at("keep")), BAD_FILE);
+    assert_int_equal(folder_remove(at("a")), OK);
+    assert_false(file_exists(at("a")));
+    assert_int_equal(folder_remove(at("a")), OK);
+    assert_holds(at("keep"), "kept");          /* the link went, what it names stays */
+}
+
+/* ---- JOTUN_FAULT ---- */
+static void writes_under_fault(void *fault)
+{
+    setenv("JOTUN_FAULT", fault, 1);
+    seam_fault_open();
+    for (int i = 0; i < 3; i++) {
+        seam_point("step");
+        if (file_write_whole(at("fault"), "abc", 3) != OK) dprintf(STDERR_FILENO, "%d: %s\n", i, fail_text());
+    }
+}
+
+static void faults_from_outside(void **state)
+{
+    (void)state;
+    Ended second = run_in_child(writes_under_fault, "write:2:fail");
+    assert_int_equal(second.exit_code, 0);
+    assert_contains(second.text, "1: ");
+    assert_contains(second.text, "fault.part: cannot be written: No space left on device\n");
+    assert_null(strstr(second.text, "2: "));
+    assert_int_equal(run_in_child(writes_under_fault, "rename:3:kill").signal, SIGKILL);
+    assert_holds(at("fault"), "abc");
+    assert_int_equal(run_in_child(writes_under_fault, "sync:6:exit").exit_code, 3);
+    assert_int_equal(run_in_child(writes_under_fault, "sync:7:exit").exit_code, 0);
+    assert_int_equal(run_in_child(writes_under_fault, "step:1:kill").signal, SIGKILL);
+    assert_contains(run_in_child(writes_under_fault, "step:2:fail").text, "step number 2 fails as asked");
+    const char *bad[] = { "write", "write:0:fail", "write:1:burn", "write:1:failed", "write:x:fail" };
+    for (int i = 0; i < 5; i++) {
+        Ended refused = run_in_child(writes_under_fault, (void *)(uintptr_t)bad[i]);
+        assert_int_equal(refused.exit_code, 3);
+        assert_contains(refused.text, "is not point:n:action");
+    }
+}
+
+static int open_root(void **state)  { (void)state; return mkdtemp(root) ? 0 : -1; }
+static int close_root(void **state) { (void)state; return folder_remove(root) == OK ? 0 : -1; }
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(maps),
+        cmocka_unit_test(short_writes_go_on),
+        cmocka_unit_test(whole_or_not),
+        cmocka_unit_test(folders),
+        cmocka_unit_test(faults_from_outside),
+    };
+    return cmocka_run_group_tests(tests, open_root, close_root);
+}

@@ -1,0 +1,122 @@
+#include "base/testing.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include "base/random.h"
+
+static uint64_t pair(uint32_t low, uint32_t high) { return (uint64_t)high << 32 | low; }
+
+/* The known answers published with Random123 */
+static void philox_known_answers(void **state)
+{
+    (void)state;
+    static const struct { uint32_t counter[4], key[2], answer[4]; } known[] = {
+        { { 0, 0, 0, 0 }, { 0, 0 }, { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 } },
+        { { ~0u, ~0u, ~0u, ~0u }, { ~0u, ~0u }, { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd } },
+        { { 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344 }, { 0xa4093822, 0x299f31d0 },
+          { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } },
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const uint32_t *c = known[i].counter, *k = known[i].key;
+        Philox got = philox(pair(k[0], k[1]), pair(c[0], c[1]), pair(c[2], c[3]));
+        assert_memory_equal(got.v, known[i].answer, sizeof got.v);
+    }
+}
+
+static void bits_are_lanes(void **state)
+{
+    (void)state;
+    for (uint64_t i = 0; i < 64; i++) assert_int_equal(random_bits(7, i), philox(7, i / 4, 0).v[i % 4]);
+}
+
+/* Saved runs rest on these: a change of them is a change of every order and every weight. */
+static void streams_stay(void **state)
+{
+    (void)state;
+    assert_int_equal(random_mix(0, 0), 0xa706dd2f4d197e6fu);
+    assert_int_equal(random_key(1234, "word.weight"), 0xeb3d722d58d753aau);
+    assert_int_not_equal(random_mix(1, 2), random_mix(2, 1));
+    assert_int_not_equal(random_key(1, "a"), random_key(2, "a"));
+    assert_int_not_equal(random_key(1, "a"), random_key(1, "b"));
+    static const uint64_t order[10] = { 3, 9, 4, 0, 7, 1, 2, 8, 6, 5 };
+    for (uint64_t i = 0; i < 10; i++) assert_int_equal(random_permute(5, 10, i), order[i]);
+}
+
+static void uniform_is_uniform(void **state)
+{
+    (void)state;
+    enum { N = 100000 };
+    int bin[10] = { 0 };
+    for (uint64_t i = 0; i < N; i++) {
+        double u = random_uniform(3, i);
+        assert_true(u >= 0 && u < 1);
+        bin[(int)(u * 10)]++;
+    }
+    for (int b = 0; b < 10; b++) assert_true(abs(bin[b] - N / 10) < 400);       /* 4 sigma is 380 */
+}
+
+static void normal_has_its_moments(void **state)
+{
+    (void)state;
+    enum { N = 200000 };
+    double sum[5] = { 0 }, next = 0;
+    for (uint64_t i = 0; i < N; i++) {
+        double x = random_normal(11, i);
+        for (int m = 1; m <= 4; m++) sum[m] += pow(x, m);
+        next += x * random_normal(11, i + 1);
+    }
+    assert_true(fabs(sum[1] / N) < 0.01);
+    assert_true(fabs(sum[2] / N - 1) < 0.015);
+    assert_true(fabs(sum[3] / N) < 0.03);
+    assert_true(fabs(sum[4] / N - 3) < 0.1);
+    assert_true(fabs(next / N) < 0.01);        /* neighbours know nothing of each other */
+}
+
+static void check_bijection(uint64_t key, uint64_t n)
+{
+    static unsigned char seen[70000];
+    memset(seen, 0, n);
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t at = random_permute(key, n, i);
+        assert_true(at < n);
+        assert_int_equal(seen[at]++, 0);
+    }
+}
+
+static void permutation_is_a_bijection(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1; n <= 300; n++) check_bijection(n * 31, n);
+    const uint64_t n[] = { 1023, 1024, 1025, 4095, 4096, 4097, 65537 };
+    for (size_t i = 0; i < sizeof n / sizeof *n; i++) check_bijection(i, n[i]);
+    assert_true(random_permute(1, UINT64_MAX, UINT64_MAX - 1) < UINT64_MAX);
+}
+
+static void permutation_mixes(void **state)
+{
+    (void)state;
+    enum { N = 5000 };
+    int    stay = 0, agree = 0;
+    double steps = 0;
+    for (uint64_t i = 0; i < N; i++) {
+        stay  += random_permute(1, N, i) == i;
+        agree += random_permute(1, N, i) == random_permute(2, N, i);
+        steps += fabs((double)random_permute(1, N, i) - (double)random_permute(1, N, (i + 1) % N));
+    }
+    assert_true(stay < 8 && agree < 8);                      /* one is expected of each */
+    assert_true(fabs(steps / N / N - 1.0 / 3) < 0.02);       /* mean distance of two random places */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(philox_known_answers),
+        cmocka_unit_test(bits_are_lanes),
+        cmocka_unit_test(streams_stay),
+        cmocka_unit_test(uniform_is_uniform),
+        cmocka_unit_test(normal_has_its_moments),
+        cmocka_unit_test(permutation_is_a_bijection),
+        cmocka_unit_test(permutation_mixes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

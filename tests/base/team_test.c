@@ -1,0 +1,91 @@
+#include "base/testing.h"
+
+#include <stdatomic.h>
+#include "base/team.h"
+
+enum { N = 1000, CHUNK = 7, CHUNKS = (N + CHUNK - 1) / CHUNK };
+typedef struct { float sum[CHUNKS]; int seen[N]; } Sums;
+
+static void sum_chunk(void *context, int64_t begin, int64_t end)
+{
+    Sums *s   = context;
+    float sum = 0;
+    for (int64_t i = begin; i < end; i++) {
+        sum += 1.0f / (float)(i + 1);
+        s->seen[i]++;
+    }
+    s->sum[begin / CHUNK] = sum;
+}
+
+static void same_for_any_threads(void **state)
+{
+    (void)state;
+    static Sums one;
+    for (int threads = 1; threads <= 5; threads++) {
+        Sums  s = { 0 };
+        Team *team;
+        assert_int_equal(team_open(&team, threads), OK);
+        assert_int_equal(team_size(team), threads);
+        team_for(team, N, CHUNK, sum_chunk, &s);
+        for (int i = 0; i < N; i++) assert_int_equal(s.seen[i], 1);
+        if (threads == 1) one = s;
+        assert_memory_equal(s.sum, one.sum, sizeof s.sum);
+        team_close(team);
+    }
+}
+
+static void count_items(void *context, int64_t begin, int64_t end) { *(atomic_long *)context += end - begin; }
+
+static void many_jobs_in_a_row(void **state)
+{
+    (void)state;
+    Team       *team;
+    atomic_long total    = 0;
+    long        expected = 0;
+    assert_int_equal(team_open(&team, 3), OK);
+    for (long n = 0; n < 400; n++) {
+        team_for(team, n, 5, count_items, &total);
+        expected += n;
+        assert_int_equal(total, expected);     /* done when it returns */
+    }
+    team_close(team);
+}
+
+static void see_rank(void *context, int64_t begin, int64_t end)
+{
+    if (place()->rank == 4) *(atomic_long *)context += end - begin;
+}
+
+static void workers_know_the_rank(void **state)
+{
+    (void)state;
+    Team       *team;
+    atomic_long right = 0;
+    assert_int_equal(team_open(&team, 4), OK);
+    place()->rank = 4;
+    team_for(team, 100, 1, see_rank, &right);
+    place()->rank = -1;
+    assert_int_equal(right, 100);
+    team_close(team);
+}
+
+static void no_threads_is_refused(void **state)
+{
+    (void)state;
+    Team *team;
+    assert_int_equal(team_open(&team, 0), BAD_OPTION);
+    assert_string_equal(fail_text(), "0 threads cannot work; 1 or more can");
+    assert_null(team);
+    assert_true(team_cores() >= 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_for_any_threads),
+        cmocka_unit_test(many_jobs_in_a_row),
+        cmocka_unit_test(workers_know_the_rank),
+        cmocka_unit_test(no_threads_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
