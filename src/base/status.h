@@ -16,6 +16,9 @@ typedef enum {
     INTERRUPTED     /* a signal asked us to stop; state is saved     exit 128 + signal */
 } Status;
 
+#ifdef __cplusplus
+extern "C" {                /* kernels CHECK too */
+#endif
 /* Keeps the message for the calling thread (512 bytes) and returns code, so that callers say `return fail(...)`. */
 Status fail(Status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *fail_text(void);              /* the calling thread's last message */
@@ -31,6 +34,9 @@ Place *place(void);
 void stop_world(const char *file, int line, const char *format, ...)
     __attribute__((noreturn, format(printf, 3, 4)));
 void stop_world_hook(void (*abort_job)(int exit_code));
+#ifdef __cplusplus
+}
+#endif
 
 #define TRY(call)        do { Status try_ = (call); if (try_ != OK) return try_; } while (0)
 #define CHECK(cond, ...) do { if (!(cond)) stop_world(__FILE__, __LINE__, __VA_ARGS__); } while (0)
