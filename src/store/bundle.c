@@ -1,0 +1,125 @@
+#include "store/bundle.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+#include "base/seam.h"
+#include "store/entry.h"
+
+static Status bundle_path(char path[1024], const char *folder, const Bundle *bundle)
+{
+    if (snprintf(path, 1024, "%s/%s", folder, bundle->file) < 1024) return OK;
+    return fail(BAD_OPTION, "%.200s...: path too long", folder);
+}
+
+Status bundle_plan(BundlePlan *plan, const Bundle *bundle)
+{
+    *plan = (BundlePlan){ .bundle = bundle, .place = calloc((size_t)bundle->tensors + 1, sizeof *plan->place) };
+    if (!plan->place) return fail(NO_MEMORY, "%s: no memory for the places of %d tensors", bundle->file, bundle->tensors);
+    for (int t = 0; t < bundle->tensors; t++) {
+        const LogicalTensor *from = &bundle->tensor[t];
+        SafeTensor          *to   = &plan->place[t];
+        to->dtype = from->dtype;
+        to->dims  = from->dims;
+        memcpy(to->name, from->name, sizeof to->name);
+        memcpy(to->dim, from->dim, sizeof to->dim);
+    }
+    return safetensors_header(plan->place, bundle->tensors, &plan->header, &plan->header_bytes, &plan->bytes);
+}
+
+void bundle_free(BundlePlan *plan)
+{
+    free(plan->place);
+    free(plan->header);
+    *plan = (BundlePlan){ 0 };
+}
+
+/* ---- writing ---- */
+
+/* file_finish, or only the close where a write has failed before. */
+static Status finish(Status status, int fd, const char *path)
+{
+    if (status == OK) return file_finish(fd, path);
+    seam.close(fd);
+    return status;
+}
+
+Status bundle_create(const BundlePlan *plan, const char *folder)
+{
+    char path[1024];
+    int  fd;
+    TRY(bundle_path(path, folder, plan->bundle));
+    TRY(file_create(&fd, path));
+    Status status = file_write(fd, path, plan->header, plan->header_bytes, 0);
+    if (status == OK && plan->bytes > plan->header_bytes) status = file_write(fd, path, "", 1, (int64_t)plan->bytes - 1);
+    return finish(status, fd, path);
+}
+
+/* Not file_create, which would empty the file under the other ranks. */
+Status bundle_open(int *fd, char path[1024], const BundlePlan *plan, const char *folder)
+{
+    TRY(bundle_path(path, folder, plan->bundle));
+    *fd = seam.open(path, O_WRONLY, 0);
+    return *fd >= 0 ? OK : fail(IO_FAILED, "%s: cannot be opened for writing: %s", path, strerror(errno));
+}
+
+Status bundle_write(int fd, const char *path, const BundlePlan *plan, int tensor, const Piece *piece)
+{
+    const SafeTensor *place  = &plan->place[tensor];
+    const char       *local  = piece->local.data;
+    size_t            width  = dtype_width(place->dtype);
+    int64_t           cursor = 0;
+    PieceRun          run;
+    while (piece_next_run(piece, &cursor, &run))
+        TRY(file_write(fd, path, local + (size_t)run.local * width, (size_t)run.count * width,
+                       (int64_t)(place->at + (size_t)run.global * width)));
+    return OK;
+}
+
+/* ---- reading ---- */
+
+static Status order_as(SafeFile *file, const Bundle *bundle)
+{
+    SafeTensor *ordered = calloc((size_t)bundle->tensors + 1, sizeof *ordered);
+    if (!ordered) return fail(NO_MEMORY, "%s: no memory for a list of %d tensors", file->map.path, bundle->tensors);
+    Status status = OK;
+    int    hint   = 0;
+    for (int t = 0; t < bundle->tensors && status == OK; t++) {
+        const LogicalTensor *wanted = &bundle->tensor[t];
+        const SafeTensor    *found  = NULL;
+        for (int i = 0; i < file->tensors && !found; i++, hint++) {        /* mostly the next one */
+            const SafeTensor *next = &file->tensor[hint % file->tensors];
+            if (strcmp(next->name, wanted->name) == 0) found = next;
+        }
+        LogicalTensor logical = found ? entry_of(found) : (LogicalTensor){ 0 };
+        if (found && entry_equal(&logical, wanted)) ordered[t] = *found;
+        else status = fail(BAD_FILE, "%s: its header and the manifest do not tell the same of tensor '%s'", file->map.path, wanted->name);
+    }
+    free(file->tensor);
+    file->tensor = ordered;
+    return status;
+}
+
+Status bundle_map(SafeFile *file, const char *folder, const Bundle *bundle, int64_t bytes)
+{
+    char path[1024];
+    TRY(bundle_path(path, folder, bundle));
+    TRY(safetensors_open(file, path));
+    Status status = OK;
+    if ((int64_t)file->map.size != bytes)
+        status = fail(BAD_FILE, "%s: %zu bytes, the manifest says %lld", path, file->map.size, (long long)bytes);
+    else if (file->tensors != bundle->tensors)
+        status = fail(BAD_FILE, "%s: %d tensors, the manifest says %d", path, file->tensors, bundle->tensors);
+    else
+        status = order_as(file, bundle);
+    if (status != OK) safetensors_close(file);
+    return status;
+}
+
+uint64_t bundle_sum(const SafeFile *file, int tensor)
+{
+    const SafeTensor *t = &file->tensor[tensor];
+    return XXH3_64bits(file->map.data + t->at, t->bytes);
+}

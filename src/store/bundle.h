@@ -1,0 +1,23 @@
+#ifndef STORE_BUNDLE_H
+#define STORE_BUNDLE_H
+/* A bundle as a file: one rank makes it at full size, all write their runs into it, one reads it back. */
+#include "store/checkpoint.h"
+#include "store/safetensors.h"
+
+typedef struct {
+    const Bundle *bundle;
+    SafeTensor   *place;                   /* where each tensor of the bundle stands in the file */
+    char         *header;
+    size_t        header_bytes, bytes;     /* of the header; of the whole file */
+} BundlePlan;
+
+Status bundle_plan  (BundlePlan *plan, const Bundle *bundle);
+void   bundle_free  (BundlePlan *plan);
+Status bundle_create(const BundlePlan *plan, const char *folder);      /* header and last byte: the rest is a hole */
+Status bundle_open  (int *fd, char path[1024], const BundlePlan *plan, const char *folder);   /* to write pieces; file_finish closes */
+Status bundle_write (int fd, const char *path, const BundlePlan *plan, int tensor, const Piece *piece);
+/* The file as it can be read now: refused unless its header tells exactly the bundle's tensors. file->tensor is put in the
+ * bundle's order, so that index t is the bundle's tensor t. */
+Status bundle_map   (SafeFile *file, const char *folder, const Bundle *bundle, int64_t bytes);
+uint64_t bundle_sum (const SafeFile *file, int tensor);                /* XXH3 of a tensor's bytes */
+#endif

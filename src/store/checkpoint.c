@@ -1,0 +1,258 @@
+/* Saving. All ranks go through five phases, each ended by an agreement, so that a failure of one ends all and the lowest
+ * failing rank's words are everyone's.
+ *
+ *     phase    who                   what                                                          durable after it
+ *     begin    rank 0                mends what a kill left, makes .step_N.part/                    -
+ *     create   owner of each bundle  the file: header, full size                                   header
+ *     write    every rank            its pieces' runs at their places; syncs each file it wrote    all data
+ *     sum      owner                 maps the file, checks it, sums each tensor's bytes            -
+ *     publish  rank 0                all ranks' shares tell that each element was written once;
+ *                                    manifest.json whole (file, then .part/ itself synced)         all of .part/
+ *                                    step_N -> .step_N.old where the step is saved again           -
+ *                                    .step_N.part -> step_N, folder synced                         the new checkpoint
+ *                                    `latest` whole                                                who is newest
+ *                                    left-overs and old checkpoints removed                        -
+ *
+ * A kill or a power cut before the rename leaves a .part folder, which nobody reads and the next save removes. Between the
+ * two renames of a step saved again it leaves .step_N.old, which checkpoint_find reads and the next save renames back. After
+ * the rename the checkpoint is whole; `latest` may still name the one before, which is there, since nothing is removed before
+ * `latest` is durable. A failure (a full disk) at any point removes .part and touches nothing else. A writer syncs what it
+ * wrote: on a file system of many nodes no other can. An fsync that fails is a failed save; it is never tried again, since the
+ * system may have dropped the pages.                                                                                        */
+#include "store/checkpoint.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/random.h"
+#include "base/seam.h"
+#include "store/bundle.h"
+#include "store/entry.h"
+#include "store/step.h"
+
+/* What a rank adds for one tensor. `chain` sums, over its runs, mark(end) - mark(start), where mark is a random function: over
+ * all ranks that telescopes to mark(all) - mark(0) where each element was written exactly once, and (but for one case in
+ * 2^64) nowhere else. An overlap as large as a gap, which a count does not see, breaks it. */
+typedef struct { uint64_t count, chain, sum; } Share;
+
+typedef struct {
+    Comm               *world;
+    int                 rank, size;
+    const char         *dir;
+    char                part[1024];
+    Manifest            manifest;
+    BundlePlan         *plan;              /* of each bundle */
+    Share              *share;             /* this rank's, of each tensor; after the gather everybody's */
+    Share              *gathered;          /* of each rank, of each tensor of one bundle */
+    const Piece        *pieces;
+    int                 npieces;
+    const ManifestSpot **spot;             /* of each piece */
+    Queue               queue;             /* of the host: shares are plain memory, whatever device trains */
+} Save;
+
+static bool save_owns(const Save *s, int bundle) { return bundle % s->size == s->rank; }
+
+/* ---- begin ---- */
+
+static Status piece_check(const Piece *piece, const LogicalTensor *tensor)
+{
+    LogicalTensor wanted = { .dims = piece->dims, .dtype = piece->local.dtype };
+    char          held[128], planned[128];
+    memcpy(wanted.name, piece->name, sizeof wanted.name);
+    memcpy(wanted.dim, piece->global, sizeof wanted.dim);
+    if (entry_equal(&wanted, tensor)) return OK;
+    return fail(BAD_SHAPE, "tensor '%s' is a piece of %s in memory but %s in its bundle", piece->name, entry_text(held, &wanted),
+                entry_text(planned, tensor));
+}
+
+static Status pieces_find(Save *s)
+{
+    for (int p = 0; p < s->npieces; p++) {
+        s->spot[p] = manifest_find(&s->manifest, s->pieces[p].name);
+        if (!s->spot[p]) return fail(BAD_SHAPE, "tensor '%s' is in no bundle of the checkpoint", s->pieces[p].name);
+        TRY(piece_check(&s->pieces[p], manifest_tensor(&s->manifest, s->spot[p])));
+    }
+    return OK;
+}
+
+static Status save_allocate(Save *s)
+{
+    TRY(queue_open(&s->queue, "ref", 1, NULL));
+    int widest = 0;
+    for (int b = 0; b < s->manifest.files; b++)
+        if (s->manifest.file[b].bundle.tensors > widest) widest = s->manifest.file[b].bundle.tensors;
+    s->plan     = calloc((size_t)s->manifest.files + 1, sizeof *s->plan);
+    s->share    = calloc((size_t)s->manifest.tensors + 1, sizeof *s->share);
+    s->gathered = calloc((size_t)s->size * (size_t)widest + 1, sizeof *s->gathered);
+    s->spot     = calloc((size_t)s->npieces + 1, sizeof *s->spot);
+    if (s->plan && s->share && s->gathered && s->spot) return OK;
+    return fail(NO_MEMORY, "no memory to plan a checkpoint of %d tensors", s->manifest.tensors);
+}
+
+static Status save_begin(Save *s, const CheckpointState *state, const Bundle *bundles, int nbundles)
+{
+    TRY(manifest_plan(&s->manifest, state, bundles, nbundles));
+    TRY(save_allocate(s));
+    TRY(pieces_find(s));
+    for (int b = 0; b < nbundles; b++) {
+        TRY(bundle_plan(&s->plan[b], &bundles[b]));
+        s->manifest.file[b].bytes = (int64_t)s->plan[b].bytes;
+    }
+    TRY(step_path(s->part, s->dir, (StepFolder){ state->step, STEP_PART }));
+    return s->rank == 0 ? step_begin(s->dir, state->step) : OK;
+}
+
+static void save_end(Save *s)
+{
+    for (int b = 0; s->plan && b < s->manifest.files; b++) bundle_free(&s->plan[b]);
+    free(s->plan);
+    free(s->share);
+    free(s->gathered);
+    free(s->spot);
+    if (s->queue.team) queue_close(&s->queue);
+    manifest_free(&s->manifest);
+}
+
+/* ---- create, write, sum ---- */
+
+static Status save_create(Save *s)
+{
+    for (int b = 0; b < s->manifest.files; b++)
+        if (save_owns(s, b)) TRY(bundle_create(&s->plan[b], s->part));
+    return OK;
+}
+
+static uint64_t chain_mark(int tensor, int64_t element) { return random_mix((uint64_t)tensor + 1, (uint64_t)element); }
+
+static void share_add(Share *share, int tensor, const Piece *piece)
+{
+    int64_t  cursor = 0;
+    PieceRun run;
+    while (piece_next_run(piece, &cursor, &run)) {
+        share->count += (uint64_t)run.count;
+        share->chain += chain_mark(tensor, run.global + run.count) - chain_mark(tensor, run.global);
+    }
+}
+
+static Status pieces_write(Save *s, int b, int fd, const char *path)
+{
+    for (int p = 0; p < s->npieces; p++) {
+        const ManifestSpot *spot = s->spot[p];
+        if (spot->file != b) continue;
+        int tensor = s->manifest.file[b].first + spot->tensor;
+        TRY(bundle_write(fd, path, &s->plan[b], spot->tensor, &s->pieces[p]));
+        share_add(&s->share[tensor], tensor, &s->pieces[p]);
+    }
+    return OK;
+}
+
+static bool writes_into(const Save *s, int b)
+{
+    for (int p = 0; p < s->npieces; p++)
+        if (s->spot[p]->file == b && s->pieces[p].count > 0) return true;
+    return false;
+}
+
+static Status save_write(Save *s)
+{
+    for (int b = 0; b < s->manifest.files; b++) {
+        char path[1024];
+        int  fd;
+        if (!writes_into(s, b)) continue;
+        TRY(bundle_open(&fd, path, &s->plan[b], s->part));
+        Status status = pieces_write(s, b, fd, path);
+        if (status != OK) {
+            seam.close(fd);
+            return status;
+        }
+        TRY(file_finish(fd, path));
+    }
+    return OK;
+}
+
+static Status save_sum(Save *s)
+{
+    for (int b = 0; b < s->manifest.files; b++) {
+        const ManifestFile *file = &s->manifest.file[b];
+        SafeFile            map;
+        if (!save_owns(s, b)) continue;
+        TRY(bundle_map(&map, s->part, &file->bundle, file->bytes));
+        for (int t = 0; t < file->bundle.tensors; t++) s->share[file->first + t].sum = bundle_sum(&map, t);
+        safetensors_close(&map);
+    }
+    return OK;
+}
+
+/* ---- publish ---- */
+
+/* A bundle at a time: what is gathered grows with the ranks, and should not grow with the model as well. */
+static void save_gather(Save *s)
+{
+    for (int b = 0; b < s->manifest.files; b++) {
+        int64_t tensors = s->manifest.file[b].bundle.tensors, bytes = tensors * (int64_t)sizeof(Share), all = bytes * s->size;
+        Share  *mine    = &s->share[s->manifest.file[b].first];
+        if (tensors == 0) continue;
+        comm_all_gather(s->world, &s->queue, tensor_at(s->gathered, U8, &all, 1), tensor_at(mine, U8, &bytes, 1));   /* <-> world: all-gather */
+        memset(mine, 0, (size_t)bytes);
+        for (int64_t i = 0; i < s->size * tensors; i++) {
+            mine[i % tensors].count += s->gathered[i].count;
+            mine[i % tensors].chain += s->gathered[i].chain;
+            mine[i % tensors].sum   += s->gathered[i].sum;             /* zero but for the owner's */
+        }
+    }
+}
+
+static Status share_check(const Share *share, int index, const LogicalTensor *tensor)
+{
+    uint64_t count = (uint64_t)entry_count(tensor);
+    if (share->count != count)
+        return fail(BAD_SHAPE, "tensor '%s' has %llu elements, but all ranks together hold %llu", tensor->name,
+                    (unsigned long long)count, (unsigned long long)share->count);
+    if (share->chain != chain_mark(index, (int64_t)count) - chain_mark(index, 0))
+        return fail(BAD_SHAPE, "tensor '%s' has elements that two ranks hold and as many that none does", tensor->name);
+    return OK;
+}
+
+static Status shares_check(Save *s)
+{
+    for (int b = 0; b < s->manifest.files; b++) {
+        ManifestFile *file = &s->manifest.file[b];
+        for (int t = 0; t < file->bundle.tensors; t++) {
+            TRY(share_check(&s->share[file->first + t], file->first + t, &file->bundle.tensor[t]));
+            file->checksum[t] = s->share[file->first + t].sum;
+        }
+    }
+    return OK;
+}
+
+static Status save_publish(Save *s, int keep_last)
+{
+    int64_t step = s->manifest.state.step;
+    TRY(shares_check(s));
+    if (s->rank != 0) return OK;
+    TRY(manifest_write(&s->manifest, s->part));
+    TRY(step_publish(s->dir, step));
+    step_sweep(s->dir, step, keep_last);
+    return OK;
+}
+
+static Status save_phases(Save *s, const CheckpointState *state, const Bundle *bundles, int nbundles, int keep_last)
+{
+    TRY(agree(s->world, save_begin(s, state, bundles, nbundles)));
+    TRY(agree(s->world, save_create(s)));
+    TRY(agree(s->world, save_write(s)));
+    TRY(agree(s->world, save_sum(s)));
+    save_gather(s);
+    return agree(s->world, save_publish(s, keep_last));
+}
+
+Status checkpoint_save(Comm *world, const char *dir, const CheckpointState *state, const Bundle *bundles, int nbundles,
+                       const Piece *pieces, int npieces, int keep_last)
+{
+    Save s = { .world = world, .rank = comm_rank(world), .size = comm_size(world), .dir = dir, .pieces = pieces, .npieces = npieces };
+    Status status = save_phases(&s, state, bundles, nbundles, keep_last);
+    char   words[512];
+    snprintf(words, sizeof words, "%s", fail_text());
+    if (status != OK && s.rank == 0 && s.part[0]) folder_remove(s.part);
+    save_end(&s);
+    return status == OK ? OK : fail(status, "%s", words);
+}

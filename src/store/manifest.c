@@ -1,0 +1,280 @@
+#include "store/manifest.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+#include "base/file.h"
+#include "store/entry.h"
+
+enum { VERSION = 1, MANIFEST_LIMIT = 256 << 20 };
+static const char FORMAT[] = "jotun checkpoint", NAME[] = "manifest.json";
+
+/* ---- the list of all tensors by name ---- */
+
+static int spot_order(const void *a, const void *b)
+{
+    return strcmp(((const ManifestSpot *)a)->name, ((const ManifestSpot *)b)->name);
+}
+
+static Status manifest_sort(Manifest *m, Status bad)
+{
+    int n = 0;
+    if (!(m->sorted = calloc((size_t)m->tensors + 1, sizeof *m->sorted))) return fail(NO_MEMORY, "no memory for %d tensors' names", m->tensors);
+    for (int f = 0; f < m->files; f++)
+        for (int t = 0; t < m->file[f].bundle.tensors; t++)
+            m->sorted[n++] = (ManifestSpot){ m->file[f].bundle.tensor[t].name, f, t };
+    qsort(m->sorted, (size_t)n, sizeof *m->sorted, spot_order);
+    for (int i = 1; i < n; i++)
+        if (spot_order(&m->sorted[i - 1], &m->sorted[i]) == 0)
+            return fail(bad, "%s: two tensors of the checkpoint are named '%s'", m->folder, m->sorted[i].name);
+    return OK;
+}
+
+const ManifestSpot *manifest_find(const Manifest *m, const char *name)
+{
+    ManifestSpot wanted = { .name = name };
+    return bsearch(&wanted, m->sorted, (size_t)m->tensors, sizeof wanted, spot_order);
+}
+
+const LogicalTensor *manifest_tensor(const Manifest *m, const ManifestSpot *spot)
+{
+    return &m->file[spot->file].bundle.tensor[spot->tensor];
+}
+
+void manifest_free(Manifest *m)
+{
+    for (int f = 0; f < m->files; f++) {
+        free(m->file[f].checksum);
+        if (!m->planned) free(m->file[f].bundle.tensor);
+    }
+    free(m->file);
+    free(m->sorted);
+    *m = (Manifest){ 0 };
+}
+
+static Status files_make(Manifest *m, size_t files)
+{
+    if (!(m->file = calloc(files + 1, sizeof *m->file))) return fail(NO_MEMORY, "no memory for a list of %zu files", files);
+    return OK;
+}
+
+/* The next file of the list, its bundle given. */
+static Status file_add(Manifest *m, const Bundle *bundle)
+{
+    ManifestFile *file = &m->file[m->files++];
+    *file = (ManifestFile){ .bundle = *bundle, .first = m->tensors };
+    m->tensors += bundle->tensors;
+    if (!(file->checksum = calloc((size_t)bundle->tensors + 1, sizeof *file->checksum)))
+        return fail(NO_MEMORY, "no memory for %d checksums", bundle->tensors);
+    return OK;
+}
+
+static Status plan_fill(Manifest *m, const Bundle *bundles, int nbundles)
+{
+    TRY(files_make(m, (size_t)nbundles));
+    for (int i = 0; i < nbundles; i++) TRY(file_add(m, &bundles[i]));
+    return manifest_sort(m, BAD_SHAPE);
+}
+
+Status manifest_plan(Manifest *m, const CheckpointState *state, const Bundle *bundles, int nbundles)
+{
+    *m = (Manifest){ .state = *state, .planned = true, .folder = "checkpoint to be written" };
+    Status status = plan_fill(m, bundles, nbundles);
+    if (status != OK) manifest_free(m);
+    return status;
+}
+
+/* ---- writing ---- */
+
+static json_t *file_json(const ManifestFile *file)
+{
+    json_t *tensors = json_array();
+    for (int t = 0; t < file->bundle.tensors; t++) {
+        const LogicalTensor *tensor = &file->bundle.tensor[t];
+        char sum[24];
+        snprintf(sum, sizeof sum, "%016" PRIx64, file->checksum[t]);
+        json_array_append_new(tensors, json_pack("{s:s, s:s, s:o, s:s}", "name", tensor->name, "dtype", dtype_name(tensor->dtype),
+                                                 "shape", entry_shape(tensor), "xxh3", sum));
+    }
+    return json_pack("{s:s, s:I, s:o}", "file", file->bundle.file, "bytes", (json_int_t)file->bytes, "tensors", tensors);
+}
+
+/* The options come as JSON and go as JSON; they must come back into the same room. */
+static Status options_json(json_t **options, const char *text)
+{
+    json_error_t error;
+    char         problem[160];
+    *options = json_loads(text[0] ? text : "{}", JSON_REJECT_DUPLICATES, &error);
+    if (!*options) return fail(BAD_OPTION, "the options to be saved are no JSON: %s", json_problem(problem, &error));
+    size_t room = sizeof ((CheckpointState *)0)->options;
+    if (json_is_object(*options) && json_dumpb(*options, NULL, 0, JSON_COMPACT) < room) return OK;
+    json_decref(*options);
+    return fail(BAD_OPTION, "the options to be saved are no JSON object of less than %zu bytes", room);
+}
+
+/* Over the sorted, compact text of all but itself: neither white space nor the order of keys matters. */
+static Status checksum_of(char out[24], const json_t *root)
+{
+    char *text = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
+    if (!text) return fail(NO_MEMORY, "no memory for a manifest's text");
+    snprintf(out, 24, "%016" PRIx64, (uint64_t)XXH3_64bits(text, strlen(text)));
+    free(text);
+    return OK;
+}
+
+static Status manifest_json(json_t **root, const Manifest *m)
+{
+    json_t *files = json_array(), *options = NULL;
+    char    seed[24], sum[24];
+    for (int f = 0; f < m->files; f++) json_array_append_new(files, file_json(&m->file[f]));
+    snprintf(seed, sizeof seed, "%" PRIu64, m->state.seed);         /* a string: JSON's integers end at 2^63, many readers' at 2^53 */
+    Status status = options_json(&options, m->state.options);
+    if (status != OK) {
+        json_decref(files);
+        return status;
+    }
+    *root = json_pack("{s:s, s:i, s:I, s:I, s:I, s:s, s:o, s:o}", "format", FORMAT, "version", VERSION,
+                      "step", (json_int_t)m->state.step, "samples", (json_int_t)m->state.samples,
+                      "updates", (json_int_t)m->state.updates, "seed", seed, "options", options, "files", files);
+    if (!*root) return fail(NO_MEMORY, "no memory for a manifest of %d tensors", m->tensors);
+    TRY(checksum_of(sum, *root));
+    json_object_set_new(*root, "checksum", json_string(sum));
+    return OK;
+}
+
+Status manifest_write(const Manifest *m, const char *folder)
+{
+    char    path[1024];
+    json_t *root = NULL;
+    if (snprintf(path, sizeof path, "%s/%s", folder, NAME) >= (int)sizeof path) return fail(BAD_OPTION, "%s: path too long", folder);
+    Status status = manifest_json(&root, m);
+    char  *text   = status == OK ? json_dumps(root, JSON_INDENT(1)) : NULL;
+    json_decref(root);
+    TRY(status);
+    if (!text) return fail(NO_MEMORY, "%s: no memory for its text", path);
+    status = file_write_whole(path, text, strlen(text));
+    free(text);
+    return status;
+}
+
+/* ---- reading: whoever wrote it, nothing in it is believed before it is checked ---- */
+
+static bool sum_read(uint64_t *sum, const char *text)
+{
+    char *end;
+    if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16) return false;
+    *sum = strtoull(text, &end, 16);
+    return true;
+}
+
+/* A plain name: with a slash in it a manifest could make us open any file. */
+static Status file_name_read(char out[64], const char *path, const char *name)
+{
+    if (name[0] == '.' || name[0] == 0 || strlen(name) >= 64 || strchr(name, '/'))
+        return fail(BAD_FILE, "%s: names a file that is no plain name of less than 64 bytes", path);
+    strcpy(out, name);
+    return OK;
+}
+
+static Status tensors_read(ManifestFile *file, const char *path, const json_t *tensors)
+{
+    for (int t = 0; t < file->bundle.tensors; t++) {
+        const char   *name, *sum;
+        const json_t *dtype, *shape;
+        if (json_unpack(json_array_get(tensors, (size_t)t), "{s:s, s:o, s:o, s:s !}", "name", &name, "dtype", &dtype, "shape", &shape,
+                        "xxh3", &sum) != 0 || !sum_read(&file->checksum[t], sum))
+            return fail(BAD_FILE, "%s: tensor %d of %s is not { name, dtype, shape, xxh3 }", path, t, file->bundle.file);
+        TRY(entry_read(&file->bundle.tensor[t], path, name, dtype, shape));
+    }
+    return OK;
+}
+
+static Status file_read(Manifest *m, const char *path, json_t *json)
+{
+    const char *name;
+    json_t     *tensors;
+    json_int_t  bytes;
+    Bundle      bundle = { 0 };
+    if (json_unpack(json, "{s:s, s:I, s:o !}", "file", &name, "bytes", &bytes, "tensors", &tensors) != 0 || !json_is_array(tensors) ||
+        bytes < 0 || json_array_size(tensors) > (size_t)(TENSOR_LIMIT - m->tensors))
+        return fail(BAD_FILE, "%s: file %d is not { file, bytes, tensors }", path, m->files);
+    TRY(file_name_read(bundle.file, path, name));
+    bundle.tensors = (int)json_array_size(tensors);
+    if (!(bundle.tensor = calloc((size_t)bundle.tensors + 1, sizeof *bundle.tensor)))
+        return fail(NO_MEMORY, "%s: no memory for a list of %d tensors", path, bundle.tensors);
+    TRY(file_add(m, &bundle));                 /* from here on the manifest frees the list */
+    m->file[m->files - 1].bytes = bytes;
+    return tensors_read(&m->file[m->files - 1], path, tensors);
+}
+
+static Status state_read(CheckpointState *state, const char *path, json_t *root, json_t **files)
+{
+    const char *seed;
+    json_t     *options;
+    json_int_t  step, samples, updates;
+    if (json_unpack(root, "{s:s, s:i, s:I, s:I, s:I, s:s, s:o, s:o !}", "format", &(const char *){ 0 }, "version", &(int){ 0 }, "step",
+                    &step, "samples", &samples, "updates", &updates, "seed", &seed, "options", &options, "files", files) != 0 ||
+        step < 0 || samples < 0 || updates < 0 || !json_is_object(options) || !json_is_array(*files))
+        return fail(BAD_FILE, "%s: step, samples, updates, seed, options or files are missing or wrong", path);
+    *state = (CheckpointState){ .step = step, .samples = samples, .updates = updates };
+    char *end;
+    state->seed = strtoull(seed, &end, 10);
+    if (seed[0] < '0' || seed[0] > '9' || *end) return fail(BAD_FILE, "%s: seed is no number", path);
+    if (json_dumpb(options, state->options, sizeof state->options, JSON_COMPACT) >= sizeof state->options)
+        return fail(BAD_FILE, "%s: options take more than %zu bytes", path, sizeof state->options - 1);
+    return OK;
+}
+
+/* Format and version before the checksum, so that a newer format says so and not that it is damaged. */
+static Status identity_check(const char *path, json_t *root)
+{
+    const char *format = json_string_value(json_object_get(root, "format"));
+    const char *sum    = json_string_value(json_object_get(root, "checksum"));
+    json_int_t  version = json_integer_value(json_object_get(root, "version"));
+    char        said[24] = "", found[24];
+    if (!format || strcmp(format, FORMAT) != 0) return fail(BAD_FILE, "%s: is no manifest of a jotun checkpoint", path);
+    if (version != VERSION) return fail(BAD_FILE, "%s: format version %lld; this jotun reads %d", path, (long long)version, VERSION);
+    if (sum) snprintf(said, sizeof said, "%s", sum);
+    json_object_del(root, "checksum");
+    TRY(checksum_of(found, root));
+    if (strcmp(said, found) != 0) return fail(BAD_FILE, "%s: its checksum is not that of its text; it is damaged or was edited", path);
+    return OK;
+}
+
+static Status root_read(Manifest *m, const char *path, json_t *root)
+{
+    json_t *files;
+    TRY(identity_check(path, root));
+    TRY(state_read(&m->state, path, root, &files));
+    TRY(files_make(m, json_array_size(files)));
+    for (size_t f = 0; f < json_array_size(files); f++) TRY(file_read(m, path, json_array_get(files, f)));
+    return manifest_sort(m, BAD_FILE);
+}
+
+static Status text_read(json_t **root, const FileMap *map)
+{
+    json_error_t error;
+    char         problem[160];
+    if (map->size > MANIFEST_LIMIT) return fail(BAD_FILE, "%s: %zu bytes; at most %d are read", map->path, map->size, MANIFEST_LIMIT);
+    *root = json_loadb((const char *)map->data, map->size, JSON_REJECT_DUPLICATES, &error);
+    if (!*root) return fail(BAD_FILE, "%s: %s", map->path, json_problem(problem, &error));
+    return OK;
+}
+
+Status manifest_read(Manifest *m, const char *folder)
+{
+    FileMap map;
+    char    path[1024];
+    json_t *root = NULL;
+    *m = (Manifest){ 0 };
+    if (snprintf(path, sizeof path, "%s/%s", folder, NAME) >= (int)sizeof path) return fail(BAD_OPTION, "%s: path too long", folder);
+    TRY(file_map(&map, path));
+    Status status = text_read(&root, &map);
+    file_unmap(&map);
+    snprintf(m->folder, sizeof m->folder, "%s", folder);
+    if (status == OK) status = root_read(m, path, root);
+    json_decref(root);
+    if (status != OK) manifest_free(m);
+    return status;
+}

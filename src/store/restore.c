@@ -1,0 +1,191 @@
+/* Loading: every rank maps the files its pieces are in and copies its runs, whatever cut they were saved under. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "store/bundle.h"
+#include "store/entry.h"
+#include "store/manifest.h"
+
+typedef struct {
+    Manifest manifest;
+    SafeFile *file;                        /* of each bundle; mapped when first asked for */
+    bool     *summed;                      /* of each tensor: its checksum was found right */
+    bool      verify;
+} Restore;
+
+static Status restore_open(Restore *r, const char *path, bool verify)
+{
+    *r = (Restore){ .verify = verify };
+    TRY(manifest_read(&r->manifest, path));
+    r->file   = calloc((size_t)r->manifest.files + 1, sizeof *r->file);
+    r->summed = calloc((size_t)r->manifest.tensors + 1, sizeof *r->summed);
+    if (r->file && r->summed) return OK;
+    return fail(NO_MEMORY, "%s: no memory to read %d tensors", path, r->manifest.tensors);
+}
+
+static void restore_close(Restore *r)
+{
+    for (int f = 0; r->file && f < r->manifest.files; f++) safetensors_close(&r->file[f]);
+    free(r->file);
+    free(r->summed);
+    manifest_free(&r->manifest);
+}
+
+static Status sum_check(Restore *r, const ManifestSpot *spot)
+{
+    const ManifestFile *file = &r->manifest.file[spot->file];
+    const SafeFile     *map  = &r->file[spot->file];
+    bool               *done = &r->summed[file->first + spot->tensor];
+    if (*done) return OK;
+    if (bundle_sum(map, spot->tensor) != file->checksum[spot->tensor])
+        return fail(BAD_FILE, "%s: tensor '%s', bytes %zu to %zu, has another checksum than when it was saved; the file is damaged",
+                    map->map.path, spot->name, map->tensor[spot->tensor].at, map->tensor[spot->tensor].at + map->tensor[spot->tensor].bytes);
+    *done = true;
+    return OK;
+}
+
+/* The file of a tensor is mapped, and the tensor summed where that is asked. */
+static Status spot_ready(Restore *r, const ManifestSpot *spot)
+{
+    const ManifestFile *file = &r->manifest.file[spot->file];
+    if (!r->file[spot->file].map.data) TRY(bundle_map(&r->file[spot->file], r->manifest.folder, &file->bundle, file->bytes));
+    return r->verify ? sum_check(r, spot) : OK;
+}
+
+/* ---- what there is instead ---- */
+
+static size_t prefix_shared(const char *a, const char *b)
+{
+    size_t n = 0;
+    while (a[n] && a[n] == b[n]) n++;
+    return n;
+}
+
+static Status missing_fail(const Manifest *m, const char *name)
+{
+    const char *nearest = NULL;
+    for (int i = 0; i < m->tensors; i++)
+        if (!nearest || prefix_shared(name, m->sorted[i].name) > prefix_shared(name, nearest)) nearest = m->sorted[i].name;
+    return fail(BAD_SHAPE, "%s: has no tensor '%s'; among its %d the nearest is '%s'", m->folder, name, m->tensors, nearest ? nearest : "");
+}
+
+static bool floating(Dtype dtype) { return dtype == F32 || dtype == F64; }
+
+static Status piece_fits(const Manifest *m, const Piece *piece, const LogicalTensor *tensor)
+{
+    LogicalTensor wanted = { .dims = piece->dims, .dtype = piece->local.dtype };
+    char          asked[128], held[128];
+    memcpy(wanted.name, piece->name, sizeof wanted.name);
+    memcpy(wanted.dim, piece->global, sizeof wanted.dim);
+    entry_text(asked, &wanted);
+    if (floating(wanted.dtype) && floating(tensor->dtype)) wanted.dtype = tensor->dtype;
+    if (entry_equal(&wanted, tensor)) return OK;
+    return fail(BAD_SHAPE, "%s: tensor '%s' is %s, this run wants %s", m->folder, piece->name, entry_text(held, tensor), asked);
+}
+
+/* ---- copying: through memcpy, since a file need not be aligned ---- */
+
+static void run_copy(const Piece *piece, PieceRun run, const uint8_t *data, Dtype held)
+{
+    Dtype          kept = piece->local.dtype;
+    uint8_t       *to   = (uint8_t *)piece->local.data + (size_t)run.local * dtype_width(kept);
+    const uint8_t *from = data + (size_t)run.global * dtype_width(held);
+    if (kept == held) {
+        memcpy(to, from, (size_t)run.count * dtype_width(kept));
+        return;
+    }
+    for (int64_t i = 0; i < run.count; i++) {
+        float  f;
+        double d;
+        if (held == F32) {
+            memcpy(&f, from + (size_t)i * sizeof f, sizeof f);
+            ((double *)(void *)to)[i] = (double)f;
+        } else {
+            memcpy(&d, from + (size_t)i * sizeof d, sizeof d);
+            ((float *)(void *)to)[i] = (float)d;
+        }
+    }
+}
+
+static Status piece_load(Restore *r, const Piece *piece)
+{
+    const ManifestSpot *spot = manifest_find(&r->manifest, piece->name);
+    if (!spot) return missing_fail(&r->manifest, piece->name);
+    TRY(piece_fits(&r->manifest, piece, manifest_tensor(&r->manifest, spot)));
+    if (piece->count == 0) return OK;
+    TRY(spot_ready(r, spot));
+    const SafeTensor *tensor = &r->file[spot->file].tensor[spot->tensor];
+    int64_t           cursor = 0;
+    PieceRun          run;
+    while (piece_next_run(piece, &cursor, &run))
+        run_copy(piece, run, r->file[spot->file].map.data + tensor->at, tensor->dtype);
+    return OK;
+}
+
+static Status pieces_load(Restore *r, const Piece *pieces, int npieces)
+{
+    for (int p = 0; p < npieces; p++) TRY(piece_load(r, &pieces[p]));
+    return OK;
+}
+
+Status checkpoint_load(const char *path, const Piece *pieces, int npieces, bool verify)
+{
+    Restore r;
+    Status  status = restore_open(&r, path, verify);
+    if (status == OK) status = pieces_load(&r, pieces, npieces);
+    restore_close(&r);
+    return status;
+}
+
+Status checkpoint_state(const char *path, CheckpointState *state)
+{
+    Manifest manifest;
+    TRY(manifest_read(&manifest, path));
+    *state = manifest.state;
+    manifest_free(&manifest);
+    return OK;
+}
+
+/* ---- verifying: goes on after a bad one, so that one pass tells all; the first is what is returned ---- */
+
+static Status file_verify(Restore *r, int f, bool list)
+{
+    const ManifestFile *file  = &r->manifest.file[f];
+    Status              first = OK;
+    char                text[128], words[512] = "";
+    for (int t = 0; t < file->bundle.tensors; t++) {
+        ManifestSpot spot   = { file->bundle.tensor[t].name, f, t };
+        Status       status = spot_ready(r, &spot);
+        if (list)
+            printf("%-8s %016llx  %s  %s  %s\n", status == OK ? "good" : "DAMAGED", (unsigned long long)file->checksum[t],
+                   file->bundle.file, spot.name, entry_text(text, &file->bundle.tensor[t]));
+        if (status != OK && first == OK) {
+            first = status;
+            snprintf(words, sizeof words, "%s", fail_text());
+        }
+    }
+    return first == OK ? OK : fail(first, "%s", words);
+}
+
+static Status files_verify(Restore *r, bool list)
+{
+    Status first = OK;
+    char   words[512] = "";
+    for (int f = 0; f < r->manifest.files; f++) {
+        Status status = file_verify(r, f, list);
+        safetensors_close(&r->file[f]);
+        if (status == OK || first != OK) continue;
+        first = status;
+        snprintf(words, sizeof words, "%s", fail_text());
+    }
+    return first == OK ? OK : fail(first, "%s", words);
+}
+
+Status checkpoint_verify(const char *path, bool list)
+{
+    Restore r;
+    Status  status = restore_open(&r, path, true);
+    if (status == OK) status = files_verify(&r, list);
+    restore_close(&r);
+    return status;
+}

@@ -1,0 +1,197 @@
+#include "store/safetensors.h"
+#include <stdlib.h>
+#include <string.h>
+#include "store/entry.h"
+
+enum { LENGTH_BYTES = 8, HEADER_LIMIT = 16 << 20 };
+static const char METADATA[] = "__metadata__";       /* the one name that is no tensor: words to words */
+
+/* ---- reading: the length, the JSON, each entry by itself, then all spans together ---- */
+
+static Status metadata_check(const char *path, const json_t *metadata)
+{
+    const char *key;
+    json_t     *word;
+    if (!json_is_object(metadata)) return fail(BAD_FILE, "%s: %s is no object", path, METADATA);
+    json_object_foreach((json_t *)metadata, key, word)
+        if (!json_is_string(word)) return fail(BAD_FILE, "%s: %s holds what is no string", path, METADATA);
+    return OK;
+}
+
+/* The span is told from the start of the data, which is at `base`. */
+static Status span_read(SafeTensor *tensor, const SafeFile *file, size_t base, const json_t *offsets)
+{
+    const char   *path  = file->map.path;
+    const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
+    if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end))
+        return fail(BAD_FILE, "%s: tensor '%s' wants data_offsets [begin, end]", path, tensor->name);
+    int64_t first = json_integer_value(begin), last = json_integer_value(end);
+    if (first < 0 || last < first || (uint64_t)last > file->map.size - base)
+        return fail(BAD_FILE, "%s: tensor '%s' at bytes %lld to %lld lies outside the %zu bytes of data; the file is cut or damaged",
+                    path, tensor->name, (long long)first, (long long)last, file->map.size - base);
+    if ((size_t)(last - first) != tensor->bytes)
+        return fail(BAD_FILE, "%s: tensor '%s' takes %zu bytes by its shape, %lld by its data_offsets", path, tensor->name,
+                    tensor->bytes, (long long)(last - first));
+    tensor->at = base + (size_t)first;
+    return OK;
+}
+
+static Status tensor_read(SafeTensor *tensor, const SafeFile *file, size_t base, const char *name, const json_t *entry)
+{
+    LogicalTensor logical;
+    if (!json_is_object(entry) || json_object_size(entry) != 3)
+        return fail(BAD_FILE, "%s: a header entry is not { dtype, shape, data_offsets }", file->map.path);
+    TRY(entry_read(&logical, file->map.path, name, json_object_get(entry, "dtype"), json_object_get(entry, "shape")));
+    *tensor = (SafeTensor){ .dtype = logical.dtype, .dims = logical.dims };
+    memcpy(tensor->name, logical.name, sizeof tensor->name);
+    memcpy(tensor->dim, logical.dim, sizeof tensor->dim);
+    tensor->bytes = (size_t)entry_count(&logical) * dtype_width(logical.dtype);
+    return span_read(tensor, file, base, json_object_get(entry, "data_offsets"));
+}
+
+static int span_order(const void *a, const void *b)
+{
+    const SafeTensor *x = a, *y = b;
+    if (x->at != y->at) return x->at < y->at ? -1 : 1;
+    return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;         /* an empty tensor before its neighbour */
+}
+
+/* No byte may be read twice or by nobody: a gap is where a file hides another. */
+static Status spans_check(const SafeFile *file, size_t base)
+{
+    size_t next = base;
+    for (int i = 0; i < file->tensors; i++) {
+        const SafeTensor *t = &file->tensor[i];
+        if (t->at != next)
+            return fail(BAD_FILE, "%s: tensor '%s' starts at byte %zu, where %zu is due: spans overlap or leave a gap",
+                        file->map.path, t->name, t->at, next);
+        next += t->bytes;
+    }
+    if (next != file->map.size)
+        return fail(BAD_FILE, "%s: tensors end at byte %zu, the file at %zu", file->map.path, next, file->map.size);
+    return OK;
+}
+
+static Status tensors_read(SafeFile *file, size_t base, json_t *header)
+{
+    const char *name, *path = file->map.path;
+    json_t     *entry;
+    if (json_object_size(header) > TENSOR_LIMIT) return fail(BAD_FILE, "%s: above %d tensors", path, TENSOR_LIMIT);
+    file->tensor = calloc(json_object_size(header) + 1, sizeof *file->tensor);
+    if (!file->tensor) return fail(NO_MEMORY, "%s: no memory for a list of %zu tensors", path, json_object_size(header));
+    json_object_foreach(header, name, entry) {
+        if (strcmp(name, METADATA) == 0) TRY(metadata_check(path, entry));
+        else TRY(tensor_read(&file->tensor[file->tensors++], file, base, name, entry));
+    }
+    qsort(file->tensor, (size_t)file->tensors, sizeof *file->tensor, span_order);
+    return spans_check(file, base);
+}
+
+static Status header_read(SafeFile *file)
+{
+    const FileMap *map = &file->map;
+    uint64_t       bytes = 0;
+    if (map->size < LENGTH_BYTES) return fail(BAD_FILE, "%s: %zu bytes are no safetensors file", map->path, map->size);
+    for (int i = 0; i < LENGTH_BYTES; i++) bytes |= (uint64_t)map->data[i] << 8 * i;
+    if (bytes > HEADER_LIMIT)
+        return fail(BAD_FILE, "%s: a header of %llu bytes; at most %d are read", map->path, (unsigned long long)bytes, HEADER_LIMIT);
+    if (bytes > map->size - LENGTH_BYTES)
+        return fail(BAD_FILE, "%s: the header ends at byte %llu, the file at %zu; it is cut", map->path,
+                    (unsigned long long)bytes + LENGTH_BYTES, map->size);
+    if (bytes == 0 || map->data[LENGTH_BYTES] != '{') return fail(BAD_FILE, "%s: no safetensors header at byte 8", map->path);
+    json_error_t error;
+    json_t *header = json_loadb((const char *)map->data + LENGTH_BYTES, bytes, JSON_REJECT_DUPLICATES, &error);
+    char    problem[160];
+    if (!header) return fail(BAD_FILE, "%s: header, %s", map->path, json_problem(problem, &error));
+    Status status = tensors_read(file, LENGTH_BYTES + bytes, header);
+    json_decref(header);
+    return status;
+}
+
+Status safetensors_open(SafeFile *file, const char *path)
+{
+    *file = (SafeFile){ 0 };
+    TRY(file_map(&file->map, path));
+    Status status = header_read(file);
+    if (status != OK) safetensors_close(file);
+    return status;
+}
+
+void safetensors_close(SafeFile *file)
+{
+    free(file->tensor);
+    if (file->map.data) file_unmap(&file->map);
+    *file = (SafeFile){ 0 };
+}
+
+const SafeTensor *safetensors_find(const SafeFile *file, const char *name)
+{
+    for (int i = 0; i < file->tensors; i++)
+        if (strcmp(file->tensor[i].name, name) == 0) return &file->tensor[i];
+    return NULL;
+}
+
+/* ---- writing ---- */
+
+/* Wide types first, so that every tensor is aligned to its own width. Offsets count from the start of the data. */
+static Status spans_place(SafeTensor *tensor, int tensors, size_t *data_bytes)
+{
+    size_t next = 0;
+    for (size_t width = 8; width > 0; width /= 2)
+        for (int i = 0; i < tensors; i++) {
+            SafeTensor *t = &tensor[i];
+            if (dtype_width(t->dtype) != width) continue;
+            t->at = next;
+            t->bytes = width;
+            for (int d = 0; d < t->dims; d++)
+                if (__builtin_mul_overflow(t->bytes, (size_t)t->dim[d], &t->bytes))
+                    return fail(BAD_SHAPE, "tensor '%s' has a shape beyond 2^64 bytes", t->name);
+            if (__builtin_add_overflow(next, t->bytes, &next)) return fail(BAD_SHAPE, "tensor '%s' ends beyond 2^64", t->name);
+        }
+    *data_bytes = next;
+    return OK;
+}
+
+static Status header_fill(json_t *header, const SafeTensor *tensor, int tensors)
+{
+    json_object_set_new(header, METADATA, json_pack("{s:s}", "format", "pt"));     /* Hugging Face opens no file without it */
+    for (int i = 0; i < tensors; i++) {
+        const SafeTensor *t = &tensor[i];
+        if (json_object_get(header, t->name)) return fail(BAD_SHAPE, "two tensors of one file are named '%s'", t->name);
+        LogicalTensor     logical = entry_of(t);
+        json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype_name(t->dtype), "shape", entry_shape(&logical),
+                                  "data_offsets", (json_int_t)t->at, (json_int_t)(t->at + t->bytes));
+        if (!entry || json_object_set_new(header, t->name, entry) != 0)
+            return fail(BAD_SHAPE, "tensor '%s' cannot be told in JSON; names are UTF-8", t->name);
+    }
+    return OK;
+}
+
+/* Padded with spaces, so that the data starts at a multiple of 8. */
+static Status header_text(json_t *json, char **header, size_t *header_bytes)
+{
+    size_t text   = json_dumpb(json, NULL, 0, JSON_COMPACT);
+    size_t padded = (text + LENGTH_BYTES - 1) / LENGTH_BYTES * LENGTH_BYTES;
+    if (padded > HEADER_LIMIT) return fail(BAD_SHAPE, "a safetensors header of %zu bytes; at most %d are read", padded, HEADER_LIMIT);
+    if (!(*header = malloc(LENGTH_BYTES + padded))) return fail(NO_MEMORY, "no memory for a header of %zu bytes", padded);
+    for (int i = 0; i < LENGTH_BYTES; i++) (*header)[i] = (char)(padded >> 8 * i);
+    memset(*header + LENGTH_BYTES, ' ', padded);
+    json_dumpb(json, *header + LENGTH_BYTES, padded, JSON_COMPACT);
+    *header_bytes = LENGTH_BYTES + padded;
+    return OK;
+}
+
+Status safetensors_header(SafeTensor *tensor, int tensors, char **header, size_t *header_bytes, size_t *file_bytes)
+{
+    size_t data_bytes = 0;
+    *header = NULL;
+    TRY(spans_place(tensor, tensors, &data_bytes));
+    json_t *json   = json_object();
+    Status  status = json ? header_fill(json, tensor, tensors) : fail(NO_MEMORY, "no memory for a safetensors header");
+    if (status == OK) status = header_text(json, header, header_bytes);
+    json_decref(json);
+    TRY(status);
+    for (int i = 0; i < tensors; i++) tensor[i].at += *header_bytes;
+    *file_bytes = *header_bytes + data_bytes;
+    return OK;
+}

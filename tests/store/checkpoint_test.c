@@ -1,0 +1,271 @@
+/* Round trips under every cut, and what is said of a checkpoint that is damaged or not the one asked for. */
+#include "store/fixture.h"
+#include <dirent.h>
+
+static void any_cut_loads_under_any_other(void **unused)
+{
+    (void)unused;
+    char dir[64], path[1024];
+    bool found;
+    folder_fresh(dir, "cuts");
+    for (int ranks = 1; ranks <= 8; ranks++) {
+        assert_int_equal(save(dir, ranks, (uint64_t)ranks, ranks, 0), OK);
+        assert_int_equal(checkpoint_find(dir, path, &found), OK);
+        assert_true(found);
+        for (int other = 1; other <= 8; other++) assert_true(loads_equal(path, other, (uint64_t)(100 * ranks + other), ranks));
+    }
+    assert_int_equal(folder_remove(dir), OK);
+}
+
+static void assert_same_file(const char *a, const char *b, const char *name)
+{
+    char    path[2][1200];
+    FileMap map[2];
+    snprintf(path[0], sizeof path[0], "%s/%s", a, name);
+    snprintf(path[1], sizeof path[1], "%s/%s", b, name);
+    for (int i = 0; i < 2; i++) assert_int_equal(file_map(&map[i], path[i]), OK);
+    assert_int_equal(map[0].size, map[1].size);
+    assert_memory_equal(map[0].data, map[1].data, map[0].size);
+    for (int i = 0; i < 2; i++) file_unmap(&map[i]);
+}
+
+static void bytes_do_not_depend_on_the_cut(void **unused)
+{
+    (void)unused;
+    char dir[2][64], path[2][1024];
+    bool found;
+    folder_fresh(dir[0], "one");
+    folder_fresh(dir[1], "many");
+    assert_int_equal(save(dir[0], 1, 1, 7, 0), OK);
+    for (int ranks = 2; ranks <= 6; ranks++) {
+        assert_int_equal(save(dir[1], ranks, (uint64_t)ranks, 7, 0), OK);          /* the same step again: it is replaced */
+        for (int i = 0; i < 2; i++) assert_int_equal(checkpoint_find(dir[i], path[i], &found), OK);
+        for (int b = 0; b < BUNDLES; b++) assert_same_file(path[0], path[1], bundles[b].file);
+        assert_same_file(path[0], path[1], "manifest.json");
+    }
+    for (int i = 0; i < 2; i++) assert_int_equal(folder_remove(dir[i]), OK);
+}
+
+static void state_comes_back(void **unused)
+{
+    (void)unused;
+    char dir[64], path[1024];
+    bool found;
+    CheckpointState state, wanted = state_at(42);
+    assert_int_equal(checkpoint_find(folder_fresh(dir, "state"), path, &found), OK);
+    assert_false(found);
+    assert_int_equal(save(dir, 2, 1, 42, 0), OK);
+    assert_int_equal(checkpoint_find(dir, path, &found), OK);
+    assert_string_equal(strrchr(path, '/'), "/step_00000042");
+    assert_int_equal(checkpoint_state(path, &state), OK);
+    assert_memory_equal(&state, &wanted, sizeof state);
+    char again[1024];
+    assert_int_equal(checkpoint_find(path, again, &found), OK);            /* a step's own folder does as well */
+    assert_string_equal(again, path);
+    assert_int_equal(folder_remove(dir), OK);
+}
+
+static Status load_one(const char *path, const char *name, int dims, int64_t rows, int64_t cols, Dtype dtype, void *out)
+{
+    int64_t count = rows * (dims > 1 ? cols : 1);
+    Piece   piece = { .dims = dims, .global = { rows, cols }, .box = { rows, cols }, .count = count };
+    strcpy(piece.name, name);
+    piece.local = tensor_at(out, dtype, &count, 1);
+    return checkpoint_load(path, &piece, 1, true);
+}
+
+static void floats_turn_into_doubles_and_back(void **unused)
+{
+    (void)unused;
+    char   dir[64], path[1024];
+    bool   found;
+    float  f[2][104];
+    double d[2][104];
+    assert_int_equal(save(folder_fresh(dir, "types"), 3, 5, 1, 0), OK);
+    assert_int_equal(checkpoint_find(dir, path, &found), OK);
+    assert_int_equal(load_one(path, "embed.weight", 2, 13, 8, F32, f[0]), OK);
+    assert_int_equal(load_one(path, "embed.weight", 2, 13, 8, F64, d[0]), OK);
+    assert_int_equal(load_one(path, "embed.weight/m", 2, 13, 8, F32, f[1]), OK);
+    assert_int_equal(load_one(path, "embed.weight/m", 2, 13, 8, F64, d[1]), OK);
+    for (int i = 0; i < 104; i++) assert_true((double)f[0][i] == d[0][i] && (double)f[1][i] == d[1][i] && f[0][i] != 0);
+    assert_int_equal(folder_remove(dir), OK);
+}
+
+static void assert_said(Status got, Status wanted, const char *words)
+{
+    assert_int_equal(got, wanted);
+    if (strstr(fail_text(), words)) return;
+    print_error("'%s' is not in '%s'\n", words, fail_text());
+    _fail(__FILE__, __LINE__);
+}
+
+static void the_wrong_tensor_is_named(void **unused)
+{
+    (void)unused;
+    char   dir[64], path[1024];
+    bool   found;
+    double out[200];
+    assert_int_equal(save(folder_fresh(dir, "wrong"), 1, 5, 1, 0), OK);
+    assert_int_equal(checkpoint_find(dir, path, &found), OK);
+    assert_said(load_one(path, "block.0.down", 2, 8, 12, F32, out), BAD_SHAPE, "no tensor 'block.0.down'");
+    assert_said(load_one(path, "head.gains", 1, 5, 1, F32, out), BAD_SHAPE, "nearest is 'head.gain'");
+    assert_said(load_one(path, "embed.weight", 2, 8, 13, F32, out), BAD_SHAPE, "is F32 [13, 8], this run wants F32 [8, 13]");
+    assert_said(load_one(path, "embed.weight", 1, 104, 1, F32, out), BAD_SHAPE, "is F32 [13, 8], this run wants F32 [104]");
+    assert_said(load_one(path, "block.0.ids", 1, 7, 1, F32, out), BAD_SHAPE, "is I32 [7], this run wants F32 [7]");
+    assert_int_equal(folder_remove(dir), OK);
+}
+
+/* What the cut of rank 0 of 2 leaves out or has twice is found before anything is published. */
+static void every_element_is_written_once(void **unused)
+{
+    (void)unused;
+    char   dir[64], path[1024];
+    bool   found;
+    Saving saving = { .dir = folder_fresh(dir, "once"), .seed = 9, .step = 1, .drop = true };
+    Cut   *cut = cut_make(9, 2, 0);
+    char   words[160];
+    snprintf(words, sizeof words, "tensor '%s' has ", cut->piece[0].name);
+    assert_said(transport_threads_run(2, save_body, &saving), BAD_SHAPE, words);
+    saving.drop  = false;
+    saving.shift = true;
+    assert_said(transport_threads_run(2, save_body, &saving), BAD_SHAPE, "that two ranks hold and as many that none does");
+    cut_free(cut);
+    assert_int_equal(checkpoint_find(dir, path, &found), OK);
+    assert_false(found);
+    assert_int_equal(rmdir(dir), 0);                   /* nothing is left in it */
+}
+
+/* ---- damage ---- */
+
+static void file_read_all(const char *path, uint8_t **data, size_t *size)
+{
+    FileMap map;
+    assert_int_equal(file_map(&map, path), OK);
+    *size = map.size;
+    assert_non_null(*data = malloc(map.size + 1));
+    memcpy(*data, map.data, map.size);
+    file_unmap(&map);
+}
+
+static void file_put(const char *path, const uint8_t *data, size_t size)
+{
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, size, f), size);
+    fclose(f);
+}
+
+/* A flipped bit is found, or (white space of the JSON, say) changes nothing that is read. */
+static void flip_every_bit(const char *folder, const char *name, int64_t step)
+{
+    char     path[1200];
+    uint8_t *data;
+    size_t   size, refused = 0;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    file_read_all(path, &data, &size);
+    for (size_t bit = 0; bit < 8 * size; bit += 1 + bit % 3) {
+        CheckpointState state, wanted = state_at(step);
+        data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        file_put(path, data, size);
+        data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        if (checkpoint_verify(folder, false) != OK) refused++;
+        else {
+            assert_true(loads_equal(folder, 1, 1, step));
+            assert_int_equal(checkpoint_state(folder, &state), OK);
+            assert_memory_equal(&state, &wanted, sizeof state);
+        }
+    }
+    assert_true(refused > size);
+    file_put(path, data, size);
+    free(data);
+}
+
+static void cut_everywhere(const char *folder, const char *name)
+{
+    char     path[1200];
+    uint8_t *data;
+    size_t   size;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    file_read_all(path, &data, &size);
+    for (size_t left = 0; left < size; left++) {
+        file_put(path, data, left);
+        assert_int_not_equal(checkpoint_verify(folder, false), OK);
+    }
+    file_put(path, data, size);
+    free(data);
+}
+
+static void damage_is_refused(void **unused)
+{
+    (void)unused;
+    char dir[64], path[1024];
+    bool found;
+    assert_int_equal(save(folder_fresh(dir, "damage"), 2, 5, 3, 0), OK);
+    assert_int_equal(checkpoint_find(dir, path, &found), OK);
+    flip_every_bit(path, "head.safetensors", 3);
+    flip_every_bit(path, "manifest.json", 3);
+    cut_everywhere(path, "head.safetensors");
+    cut_everywhere(path, "manifest.json");
+    assert_true(loads_equal(path, 2, 8, 3));
+    assert_int_equal(folder_remove(dir), OK);
+}
+
+/* ---- which one is found, which ones are kept ---- */
+
+static void a_damaged_newest_falls_back(void **unused)
+{
+    (void)unused;
+    char dir[64], path[1024], file[1200];
+    bool found;
+    folder_fresh(dir, "fallback");
+    for (int64_t step = 1; step <= 3; step++) assert_int_equal(save(dir, 2, 1, step, 0), OK);
+    for (int64_t step = 3; step >= 1; step--) {
+        assert_int_equal(checkpoint_find(dir, path, &found), OK);
+        assert_true(found && loads_equal(path, 3, 4, step));
+        snprintf(file, sizeof file, "%s/%s", path, step == 2 ? "head.safetensors" : "manifest.json");
+        assert_int_equal(truncate(file, 10), 0);
+    }
+    assert_said(checkpoint_find(dir, path, &found), BAD_FILE, "no checkpoint in it is whole");
+    assert_int_equal(folder_remove(dir), OK);
+}
+
+static int folders(const char *dir)
+{
+    int  n = 0;
+    DIR *stream = opendir(dir);
+    for (struct dirent *e; (e = readdir(stream));) n += strstr(e->d_name, "step_") != NULL;
+    closedir(stream);
+    return n;
+}
+
+static bool holds(const char *dir, int64_t step)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/step_%08lld", dir, (long long)step);
+    return file_exists(path);
+}
+
+static void keep_last_keeps_the_newest(void **unused)
+{
+    (void)unused;
+    char dir[64];
+    folder_fresh(dir, "keep");
+    for (int64_t step = 10; step <= 60; step += 10) assert_int_equal(save(dir, 2, 1, step, step < 40 ? 0 : 3), OK);
+    assert_int_equal(folders(dir), 3);
+    assert_true(holds(dir, 40) && holds(dir, 50) && holds(dir, 60));
+    assert_int_equal(save(dir, 1, 1, 45, 1), OK);          /* gone back and on: later ones are another branch */
+    assert_true(holds(dir, 45) && holds(dir, 50) && holds(dir, 60) && !holds(dir, 40));
+    assert_int_equal(folder_remove(dir), OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_cut_loads_under_any_other),  cmocka_unit_test(bytes_do_not_depend_on_the_cut),
+        cmocka_unit_test(state_comes_back),               cmocka_unit_test(floats_turn_into_doubles_and_back),
+        cmocka_unit_test(the_wrong_tensor_is_named),      cmocka_unit_test(every_element_is_written_once),
+        cmocka_unit_test(damage_is_refused),              cmocka_unit_test(a_damaged_newest_falls_back),
+        cmocka_unit_test(keep_last_keeps_the_newest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

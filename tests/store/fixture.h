@@ -1,0 +1,163 @@
+#ifndef TESTS_STORE_FIXTURE_H
+#define TESTS_STORE_FIXTURE_H
+/* A toy model of every type and number of dims, cut at random over ranks that are threads. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+#undef fail                                /* ours is in base/status.h */
+#include "base/file.h"
+#include "base/random.h"
+#include "comm/transport.h"
+#include "store/checkpoint.h"
+
+static LogicalTensor embed_tensors[] = {
+    { "embed.weight", 2, { 13, 8 }, F32 },         { "embed.weight/m", 2, { 13, 8 }, F64 },
+};
+static LogicalTensor block_tensors[] = {
+    { "block.0.up", 2, { 8, 12 }, F32 },           { "block.0.bytes", 1, { 11 }, U8 },
+    { "block.0.cube", 4, { 2, 3, 4, 5 }, F64 },    { "block.0.ids", 1, { 7 }, I32 },
+    { "block.0.empty", 2, { 0, 4 }, F32 },         { "block.0.scalar", 0, { 0 }, F64 },
+};
+static LogicalTensor head_tensors[] = { { "head.gain", 1, { 5 }, F32 } };
+static const Bundle bundles[] = {
+    { "embed.safetensors", 2, embed_tensors }, { "block_0000.safetensors", 6, block_tensors }, { "head.safetensors", 1, head_tensors },
+};
+enum { BUNDLES = 3, PIECES = 256 };
+
+/* ---- values: of element i of a tensor at a step; exact in its type ---- */
+static inline void value_put(const Piece *p, int64_t local, int64_t global, int64_t step)
+{
+    uint64_t bits = random_mix(random_key((uint64_t)step, p->name), (uint64_t)global);
+    if (p->local.dtype == F32) ((float   *)p->local.data)[local] = (float)(bits >> 41) - 4e6f;
+    if (p->local.dtype == F64) ((double  *)p->local.data)[local] = (double)(bits >> 41) - 4e6;    /* fits a float as well */
+    if (p->local.dtype == I32) ((int32_t *)p->local.data)[local] = (int32_t)bits;
+    if (p->local.dtype == U8)  ((uint8_t *)p->local.data)[local] = (uint8_t)bits;
+}
+
+static inline void piece_fill(const Piece *p, int64_t step)
+{
+    int64_t  cursor = 0;
+    PieceRun run;
+    while (piece_next_run(p, &cursor, &run))
+        for (int64_t i = 0; i < run.count; i++) value_put(p, run.local + i, run.global + i, step);
+}
+
+/* ---- cuts: a box cut along one dim, each part a chain of flat runs, each run somebody's ---- */
+typedef struct { uint64_t key, at; } Dice;
+static inline int64_t dice(Dice *d, int64_t n) { return (int64_t)(random_mix(d->key, d->at++) % (uint64_t)n); }
+
+typedef struct { Piece piece[PIECES]; int count; } Cut;
+
+static inline void cut_add(Cut *cut, const LogicalTensor *t, const int64_t *offset, const int64_t *box, int64_t first, int64_t count)
+{
+    assert_true(cut->count < PIECES);
+    Piece *p = &cut->piece[cut->count++];
+    *p = (Piece){ .dims = t->dims, .first = first, .count = count };
+    strcpy(p->name, t->name);
+    memcpy(p->global, t->dim, sizeof p->global);
+    memcpy(p->offset, offset, sizeof p->offset);
+    memcpy(p->box, box, sizeof p->box);
+    p->local = tensor_at(calloc((size_t)count + 1, dtype_width(t->dtype)), t->dtype, &count, 1);
+}
+
+static inline void cut_tensor(Cut *cut, Dice *d, const LogicalTensor *t, int size, int rank)
+{
+    int     axis = t->dims ? (int)dice(d, t->dims) : 0;
+    int64_t whole = t->dims ? t->dim[axis] : 1;
+    for (int64_t begin = 0; begin < whole;) {
+        int64_t offset[4] = { 0 }, box[4], boxed = 1;
+        memcpy(box, t->dim, sizeof box);
+        int64_t wide = dice(d, 3) ? 1 + dice(d, whole - begin) : whole - begin;
+        if (t->dims) offset[axis] = begin, box[axis] = wide;
+        for (int i = 0; i < t->dims; i++) boxed *= box[i];
+        for (int64_t first = 0; first < boxed;) {
+            int64_t count = dice(d, 2) ? 1 + dice(d, boxed - first) : boxed - first;
+            if (dice(d, size) == rank) cut_add(cut, t, offset, box, first, count);
+            first += count;
+        }
+        begin += wide;
+    }
+}
+
+/* The same dice on all ranks: together they hold each element once. */
+static inline Cut *cut_make(uint64_t seed, int size, int rank)
+{
+    Cut *cut = calloc(1, sizeof *cut);
+    Dice d = { .key = seed };
+    for (int b = 0; b < BUNDLES; b++)
+        for (int t = 0; t < bundles[b].tensors; t++) cut_tensor(cut, &d, &bundles[b].tensor[t], size, rank);
+    return cut;
+}
+
+static inline void cut_free(Cut *cut)
+{
+    for (int p = 0; p < cut->count; p++) free(cut->piece[p].local.data);
+    free(cut);
+}
+
+/* ---- saving and loading by ranks ---- */
+typedef struct { const char *dir; uint64_t seed; int64_t step; int keep_last; bool drop, shift; } Saving;
+
+static inline CheckpointState state_at(int64_t step)
+{
+    CheckpointState state = { .step = step, .samples = 8 * step, .updates = step - 1, .seed = UINT64_MAX - 5 };
+    strcpy(state.options, "{\"lr\":0.00014999999999999999,\"model\":\"tiny\"}");
+    return state;
+}
+
+/* drop: rank 0 forgets its first piece.  shift: it writes that piece's first element twice and its last one never. */
+static inline Status save_body(Transport *transport, void *context)
+{
+    const Saving *saving = context;
+    Comm *world;
+    TRY(comm_world(&world, transport));
+    Cut *cut = cut_make(saving->seed, comm_size(world), comm_rank(world));
+    bool spoil = comm_rank(world) == 0 && (saving->drop || saving->shift);
+    for (int p = 0; p < cut->count; p++) piece_fill(&cut->piece[p], saving->step);
+    if (spoil) {
+        cut->piece[cut->count] = cut->piece[0];
+        cut->piece[cut->count].count = saving->shift;
+        cut->piece[0].count = saving->drop ? 0 : cut->piece[0].count - 1;
+    }
+    CheckpointState state = state_at(saving->step);
+    Status status = checkpoint_save(world, saving->dir, &state, bundles, BUNDLES, cut->piece, cut->count + spoil, saving->keep_last);
+    cut_free(cut);
+    comm_close(world);
+    return status;
+}
+
+static inline Status save(const char *dir, int ranks, uint64_t seed, int64_t step, int keep_last)
+{
+    Saving saving = { .dir = dir, .seed = seed, .step = step, .keep_last = keep_last };
+    return transport_threads_run(ranks, save_body, &saving);
+}
+
+/* true where every piece of every rank of this cut comes back bit-equal */
+static inline bool loads_equal(const char *path, int ranks, uint64_t seed, int64_t step)
+{
+    bool equal = true;
+    for (int rank = 0; rank < ranks; rank++) {
+        Cut *cut = cut_make(seed, ranks, rank), *wanted = cut_make(seed, ranks, rank);
+        if (checkpoint_load(path, cut->piece, cut->count, true) != OK) equal = false;
+        for (int p = 0; p < cut->count; p++) {
+            piece_fill(&wanted->piece[p], step);
+            equal &= memcmp(cut->piece[p].local.data, wanted->piece[p].local.data, tensor_bytes(cut->piece[p].local)) == 0;
+        }
+        cut_free(cut);
+        cut_free(wanted);
+    }
+    return equal;
+}
+
+static inline const char *folder_fresh(char out[64], const char *name)
+{
+    snprintf(out, 64, "store_test.%d.%s", (int)getpid(), name);
+    assert_int_equal(folder_remove(out), OK);
+    return out;
+}
+#endif
