@@ -1,0 +1,75 @@
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/testing.h"
+#include "comm/agree.h"
+#include "comm/transport.h"
+
+typedef struct { int failing; Status got[8]; char text[8][512]; } Vote;     /* failing: a bit for each rank */
+
+static Status vote_body(Transport *transport, void *context)
+{
+    Vote *vote = context;
+    int   me   = transport->rank;
+    Comm *world;
+    TRY(comm_world(&world, transport));
+    TRY(agree(world, OK));
+    Status mine   = vote->failing >> me & 1 ? fail(me == 1 ? BAD_FILE : IO_FAILED, "disk %d is full", me) : OK;
+    vote->got[me] = agree(world, mine);
+    snprintf(vote->text[me], sizeof vote->text[me], "%s", vote->got[me] == OK ? "" : fail_text());
+    comm_close(world);
+    return OK;
+}
+
+static void the_lowest_failing_rank_speaks_for_all(void **state)
+{
+    (void)state;
+    char host[65] = "", expected[600];
+    gethostname(host, sizeof host - 1);
+    for (int failing = 0; failing < 16; failing++) {
+        Vote vote = { .failing = failing };
+        int  lowest = failing & 1 ? 0 : failing & 2 ? 1 : failing & 4 ? 2 : 3;
+        assert_int_equal(transport_threads_run(4, vote_body, &vote), OK);
+        snprintf(expected, sizeof expected, "rank %d on %s: disk %d is full", lowest, host, lowest);
+        for (int r = 0; r < 4; r++) {
+            assert_int_equal(vote.got[r], failing == 0 ? OK : lowest == 1 ? BAD_FILE : IO_FAILED);
+            assert_string_equal(vote.text[r], failing == 0 ? "" : expected);
+        }
+    }
+}
+
+static void one_rank_agrees_with_itself(void **state)
+{
+    (void)state;
+    Vote vote = { .failing = 1 };
+    assert_int_equal(transport_threads_run(1, vote_body, &vote), OK);
+    assert_int_equal(vote.got[0], IO_FAILED);
+    assert_string_equal(vote.text[0], "disk 0 is full");
+}
+
+static Status failing_body(Transport *transport, void *context)
+{
+    (void)context;
+    Comm *world;
+    TRY(comm_world(&world, transport));
+    comm_barrier(world);
+    comm_close(world);
+    return transport->rank >= 2 ? fail(BAD_SHAPE, "rank %d says no", transport->rank) : OK;
+}
+
+static void the_lowest_failing_thread_is_the_result(void **state)
+{
+    (void)state;
+    assert_int_equal(transport_threads_run(4, failing_body, NULL), BAD_SHAPE);
+    assert_string_equal(fail_text(), "rank 2 says no");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_lowest_failing_rank_speaks_for_all),
+        cmocka_unit_test(one_rank_agrees_with_itself),
+        cmocka_unit_test(the_lowest_failing_thread_is_the_result),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

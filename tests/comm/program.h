@@ -1,0 +1,204 @@
+#ifndef TESTS_COMM_PROGRAM_H
+#define TESTS_COMM_PROGRAM_H
+/* All collectives with the same data on any transport: each rank checks what it gets against plain loops, and the hash of all
+ * results, the same on every rank, must be the same on every transport. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/random.h"
+#include "comm/agree.h"
+#include "comm/comm.h"
+#include "comm/transport.h"
+
+typedef struct { Comm *comm; Queue q; Arena arena; uint64_t hash; } Program;
+
+#define EXPECT(cond, ...) do { if (!(cond)) return fail(BAD_SHAPE, __VA_ARGS__); } while (0)
+
+static double element(Tensor x, int64_t i)
+{
+    return x.dtype == F64 ? ((double *)x.data)[i] : (double)((float *)x.data)[i];
+}
+
+static void element_set(Tensor x, int64_t i, double value)
+{
+    if (x.dtype == F64) ((double *)x.data)[i] = value;
+    else                ((float *)x.data)[i] = (float)value;
+}
+
+static double value(int rank, int64_t i)                  /* what rank holds at i; float, so that it is the same in both types */
+{
+    return (double)(float)random_normal(random_key(7, "comm"), (uint64_t)rank * 100000 + (uint64_t)i);
+}
+
+static Tensor filled(Program *p, int rank, int64_t count)
+{
+    Tensor x = tensor_new(&p->arena, "x", p->q.real, count);
+    for (int64_t i = 0; i < count; i++) element_set(x, i, value(rank, i));
+    return x;
+}
+
+static double plain_sum(Program *p, int64_t i)            /* in rank order, in the queue's type */
+{
+    double sum = value(0, i);
+    for (int r = 1; r < comm_size(p->comm); r++)
+        sum = p->q.real == F64 ? sum + value(r, i) : (double)((float)sum + (float)value(r, i));
+    return sum;
+}
+
+static void hash_add(Program *p, Tensor x)
+{
+    for (size_t i = 0; i < tensor_bytes(x); i++) p->hash = (p->hash ^ ((uint8_t *)x.data)[i]) * 0x100000001b3u;
+}
+
+static Status program_all_gather(Program *p, int64_t count)
+{
+    int    n  = comm_size(p->comm);
+    Tensor in = filled(p, comm_rank(p->comm), count), out = tensor_new(&p->arena, "out", p->q.real, n, count);
+    comm_sent_reset(p->comm);
+    comm_all_gather(p->comm, &p->q, out, in);
+    for (int r = 0; r < n; r++)
+        for (int64_t i = 0; i < count; i++)
+            EXPECT(element(out, r * count + i) == value(r, i), "all-gather of %" PRId64 ": element %" PRId64 " of rank %d", count, i, r);
+    Sent sent = comm_sent(p->comm, SENT_ALL_GATHER);
+    EXPECT(sent.calls == (n > 1) && sent.bytes == (n - 1) * (int64_t)tensor_bytes(in), "all-gather counts %" PRId64 " bytes", sent.bytes);
+    hash_add(p, out);
+    return OK;
+}
+
+static Status program_reduce_scatter(Program *p, int64_t part)
+{
+    int     n  = comm_size(p->comm);
+    int64_t first = comm_rank(p->comm) * part;
+    Tensor in = filled(p, comm_rank(p->comm), n * part), all = tensor_new(&p->arena, "all", p->q.real, n * part);
+    Tensor out = tensor_flat(in, first, part);
+    comm_sent_reset(p->comm);
+    comm_reduce_scatter(p->comm, &p->q, out, in, &p->arena);
+    for (int64_t i = 0; i < part; i++)
+        EXPECT(element(out, i) == plain_sum(p, first + i), "reduce-scatter of %" PRId64 ": element %" PRId64, part, i);
+    Sent sent = comm_sent(p->comm, SENT_REDUCE_SCATTER);
+    EXPECT(sent.bytes == (n - 1) * (int64_t)tensor_bytes(in) / n, "reduce-scatter counts %" PRId64 " bytes", sent.bytes);
+    comm_all_gather(p->comm, &p->q, all, out);
+    hash_add(p, all);
+    return OK;
+}
+
+static Status program_all_reduce(Program *p, int64_t count)
+{
+    int    n = comm_size(p->comm);
+    Tensor x = filled(p, comm_rank(p->comm), count), sums = tensor_new(&p->arena, "sums", p->q.real, count);
+    comm_sent_reset(p->comm);
+    comm_all_reduce(p->comm, &p->q, x, &p->arena);
+    for (int64_t i = 0; i < count; i++) {
+        element_set(sums, i, plain_sum(p, i));
+        EXPECT(element(x, i) == element(sums, i), "all-reduce of %" PRId64 ": element %" PRId64, count, i);
+    }
+    int64_t width = (int64_t)dtype_width(x.dtype), part = (count + n - 1) / n, first = part * comm_rank(p->comm);
+    int64_t mine  = first >= count ? 0 : first + part > count ? count - first : part;
+    Sent    sent  = comm_sent(p->comm, SENT_ALL_REDUCE);
+    EXPECT(sent.bytes == (n > 1 ? width * (count - mine + (n - 1) * mine) : 0), "all-reduce counts %" PRId64 " bytes", sent.bytes);
+    EXPECT(count % n || sent.bytes == 2 * (n - 1) * count / n * width, "all-reduce is not 2 (n - 1) / n S");
+    hash_add(p, x);
+    return OK;
+}
+
+/* Several begun at once, finished last first; between neighbours, messages around a ring, two each, received before they are waited for */
+static Status program_pending(Program *p)
+{
+    enum { MANY = 6, COUNT = 37 };
+    int     n = comm_size(p->comm), me = comm_rank(p->comm), next = (me + 1) % n, previous = (me + n - 1) % n;
+    Tensor  in[MANY], out[MANY];
+    Pending pending[MANY], sent[2], got[2];
+    for (int i = 0; i < MANY; i++) {
+        in[i]      = filled(p, me + i, COUNT);
+        out[i]     = tensor_new(&p->arena, "out", p->q.real, n, COUNT);
+        pending[i] = comm_all_gather_begin(p->comm, &p->q, out[i], in[i]);
+    }
+    Tensor ring[2] = { filled(p, -1, COUNT), filled(p, -1, COUNT) };
+    for (int i = 0; i < 2 && n > 1; i++) {
+        sent[i] = comm_send_begin(p->comm, &p->q, in[i], next);
+        got[i]  = comm_recv_begin(p->comm, &p->q, ring[i], previous);
+        comm_poll(p->comm);
+    }
+    for (int k = MANY - 1; k >= 0; k--) {                 /* even and odd ranks in different orders */
+        int i = me % 2 ? k : MANY - 1 - k;
+        comm_wait(p->comm, pending[i]);
+        for (int64_t j = 0; j < n * COUNT; j++)
+            EXPECT(element(out[i], j) == value((int)(j / COUNT) + i, j % COUNT), "all-gather %d of %d", i, MANY);
+    }
+    for (int i = 1; i >= 0 && n > 1; i--) {
+        comm_wait(p->comm, got[i]);
+        comm_wait(p->comm, sent[i]);
+        for (int64_t j = 0; j < COUNT; j++)
+            EXPECT(element(ring[i], j) == value(previous + i, j), "message %d of the ring", i);
+    }
+    return OK;
+}
+
+static Status program_ints(Program *p)
+{
+    int32_t mine[3] = { comm_rank(p->comm), 5, -1 }, all[3 * 64];
+    int     n = comm_size(p->comm);
+    Tensor  in = tensor_at(mine, I32, (int64_t[]){ 3 }, 1), out = tensor_at(all, I32, (int64_t[]){ n, 3 }, 2);
+    comm_all_gather(p->comm, &p->q, out, in);
+    for (int r = 0; r < n; r++)
+        EXPECT(all[3 * r] == r && all[3 * r + 1] == 5 && all[3 * r + 2] == -1, "integers of rank %d", r);
+    return OK;
+}
+
+static Status program_all(Program *p)
+{
+    static const int64_t counts[] = { 1, 2, 3, 7, 24, 840, 1001 };
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        size_t mark = arena_mark(&p->arena);
+        TRY(program_all_gather(p, counts[i]));
+        TRY(program_reduce_scatter(p, counts[i]));
+        TRY(program_all_reduce(p, counts[i]));
+        arena_reset(&p->arena, mark);
+    }
+    TRY(program_pending(p));
+    comm_barrier(p->comm);
+    return program_ints(p);
+}
+
+/* The hash of both types over the comm; equal on all ranks. */
+static Status program_run(Comm *comm, uint64_t *hash)
+{
+    *hash = 0xcbf29ce484222325u;
+    for (int i = 0; i < 2; i++) {
+        Program p = { .comm = comm, .hash = *hash };
+        TRY(queue_open(&p.q, i ? "cpu" : "ref", 1, NULL));
+        TRY(arena_open(&p.arena, "test", (size_t)4 << 20));
+        Status status = program_all(&p);
+        arena_close(&p.arena);
+        queue_close(&p.q);
+        TRY(status);
+        *hash = p.hash;
+    }
+    return OK;
+}
+
+/* Over the world, and over its even and odd ranks at the same time. */
+static Status program_body(Transport *transport, void *context)
+{
+    Comm *world, *half;
+    TRY(comm_world(&world, transport));
+    int ranks[64], count = 0;
+    for (int r = transport->rank % 2; r < transport->size; r += 2) ranks[count++] = r;
+    TRY(comm_open(&half, world, "half", ranks, count));
+    uint64_t hash, half_hash;
+    TRY(agree(world, program_run(world, &hash)));
+    TRY(agree(world, program_run(half, &half_hash)));
+    uint64_t all[64];
+    Queue    q;
+    TRY(queue_open(&q, "ref", 1, NULL));
+    comm_all_gather(world, &q, tensor_at(all, U8, (int64_t[]){ transport->size, 8 }, 2), tensor_at(&hash, U8, (int64_t[]){ 8 }, 1));
+    queue_close(&q);
+    for (int r = 0; r < transport->size; r++)
+        EXPECT(all[r] == hash, "rank %d has other results than rank %d", r, transport->rank);
+    comm_barrier(world);
+    comm_close(half);
+    comm_close(world);
+    if (transport->rank == 0) *(uint64_t *)context = hash;
+    return OK;
+}
+#endif
