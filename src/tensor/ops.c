@@ -72,7 +72,7 @@ void op_work(int op, const void *arguments, double *flops, double *bytes)
     for (int i = 0; i < row[op].tensors; i++) *bytes += (double)tensor_bytes(x[i]);
 }
 
-/* ---- watching: the first argument is the output ---- */
+/* ---- watching: the first argument is the output; the stop itself names the op ---- */
 static double value_at(Tensor x, int64_t at)
 {
     return x.dtype == F64 ? ((const double *)x.data)[at] : (double)((const float *)x.data)[at];
@@ -94,7 +94,7 @@ static void watch(int op, Tensor x)
                 for (int64_t l = 0; l < x.dim[3]; l++) {
                     int64_t at = i * x.stride[0] + j * x.stride[1] + k * x.stride[2] + l * x.stride[3];
                     CHECK(healthy(op, value_at(x, at)),
-                          "%s: %.*s[%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "] is %g", row[op].name,
+                          "%.*s[%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "] is %g",
                           (int)strcspn(name, ",;"), name, i, j, k, l, value_at(x, at));
                 }
 }
