@@ -1,1 +1,52 @@
-int main(void) { return 0; }
+#include <string.h>
+#include "base/log.h"
+#include "base/seam.h"
+#include "cli/command.h"
+
+static int ended(Status status)
+{
+    bool written = fflush(stdout) == 0 && !ferror(stdout);
+    if (status == OK && !written) status = fail(IO_FAILED, "standard output cannot be written");
+    if (status != OK) log_line("%s", fail_text());
+    return status_exit_code(status);
+}
+
+static bool is_help(const char *word) { return !strcmp(word, "--help") || !strcmp(word, "-h"); }
+
+static bool asks_help(int argc, char **argv)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--"); i++)
+        if (is_help(argv[i])) return true;
+    return false;
+}
+
+/* What stands in the place of a command; false where it is one */
+static bool said_about_itself(const char *word)
+{
+    if (is_help(word)) help_program(stdout);
+    else if (!strcmp(word, "--version")) printf("jotun %s\n", JOTUN_VERSION);
+    else if (!strcmp(word, "--help-markdown")) help_markdown(stdout);
+    else if (!strcmp(word, "--help-man")) help_man(stdout);
+    else return false;
+    return true;
+}
+
+static Status run(int argc, char **argv)
+{
+    const Command *command;
+    int used;
+    TRY(command_find(&command, &used, argc, argv));
+    if (!asks_help(argc - used, argv + used)) return command->run(argc - used, argv + used);
+    help_command(stdout, command);
+    return OK;
+}
+
+int main(int argc, char **argv)
+{
+    seam_fault_open();
+    if (argc < 2) {
+        help_program(stderr);
+        return status_exit_code(BAD_USAGE);
+    }
+    return ended(said_about_itself(argv[1]) ? OK : run(argc - 1, argv + 1));
+}

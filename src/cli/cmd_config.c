@@ -1,0 +1,19 @@
+#include "cli/command.h"
+#include "conf/conf.h"
+
+/* Shown first, then judged: a reader wants to see the values a message speaks of. */
+static Status config(Options *o)
+{
+    TRY(options_derive(o));
+    options_show(stdout, o);
+    return options_judge(o);
+}
+
+Status cmd_config(int argc, char **argv)
+{
+    Options o;
+    Status status = options_parse(&o, FOR_CONFIG, argc, argv);
+    if (status == OK) status = config(&o);
+    options_close(&o);
+    return status;
+}

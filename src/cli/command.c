@@ -1,0 +1,50 @@
+#include "cli/command.h"
+#include <string.h>
+#include "conf/rows.h"
+
+const Command commands[] = {
+#define COMMAND(function, name, takes, words, job) { name, words, job, takes, cmd_##function },
+#include "cli/commands.def"
+#undef COMMAND
+};
+const int command_count = sizeof commands / sizeof commands[0];
+
+/* How many of the words name it: 0, 1 or 2 */
+static int named_by(const Command *command, int argc, char **argv)
+{
+    size_t first = strcspn(command->name, " ");
+    if (strncmp(command->name, argv[0], first) || argv[0][first]) return 0;
+    if (!command->name[first]) return 1;
+    return argc > 1 && !strcmp(command->name + first + 1, argv[1]) ? 2 : 0;
+}
+
+/* "data info or data cat", of those that begin with the word; "" where none does */
+static void begin_with(char *out, size_t size, const char *word)
+{
+    size_t used = 0;
+    out[0] = 0;
+    for (int i = 0; i < command_count && used < size; i++)
+        if (!strncmp(commands[i].name, word, strlen(word)) && commands[i].name[strlen(word)] == ' ')
+            used += (size_t)snprintf(out + used, size - used, "%sjotun %s", used ? " or " : "", commands[i].name);
+}
+
+static Status unknown(const char *word)
+{
+    char two_words[256];
+    begin_with(two_words, sizeof two_words, word);
+    if (*two_words) return fail(BAD_USAGE, "jotun %s is half a command; %s", word, two_words);
+    for (int i = 0; i < command_count; i++)
+        if (word_distance(word, commands[i].name) <= 2)
+            return fail(BAD_USAGE, "%s is no command; did you mean jotun %s?", word, commands[i].name);
+    return fail(BAD_USAGE, "%s is no command; jotun --help lists them", word);
+}
+
+Status command_find(const Command **found, int *used, int argc, char **argv)
+{
+    for (int i = 0; i < command_count; i++) {
+        *found = &commands[i];
+        *used  = named_by(*found, argc, argv);
+        if (*used) return OK;
+    }
+    return unknown(argv[0]);
+}
