@@ -8,7 +8,7 @@
 #include "model/shape.h"
 #include "tensor/piece.h"
 
-typedef enum { CUT_NONE, CUT_ROWS, CUT_COLS, CUT_VOCABULARY, CUT_GATE } Cut;      /* how tp splits: CUT_VOCABULARY by padded rows */
+typedef enum { CUT_NONE, CUT_ROWS, CUT_COLS, CUT_VOCABULARY } Cut;                /* how tp splits: CUT_VOCABULARY by padded rows */
 typedef enum { INIT_NORMAL, INIT_DEPTH, INIT_ZERO, INIT_ONE } Init;               /* INIT_DEPTH: std / sqrt(2 layers) */
 
 typedef struct {
@@ -20,7 +20,7 @@ typedef struct {
     Cut     cut;  Init init;  bool decay;
 } Param;
 
-enum { PARAMS_MAX = 16 };
+enum { PARAMS_MAX = 20 };
 typedef struct {
     int64_t index;                    /* 0 word, 1 + unit */
     int     params;

@@ -29,7 +29,10 @@ typedef struct { Tensor t[2]; int n; } Flow;
 
 /* A unit's parameters (or their gradients) as views of its blocks' flat tensors: own, and word where the unit uses block 0 */
 typedef struct { const ParamBlock *own, *word; Tensor flat_own, flat_word; } UnitParam;
-Tensor unit_param(const UnitParam *w, const char *suffix);      /* by the end of its name: "attention.out.weight" */
+/* By the end of its name ("attention.out.weight"); absent (tensor_none) where the model has no such parameter. */
+Tensor unit_param(const UnitParam *w, const char *suffix);
+/* Parameters `first` to `last`, stored one after the other, as one: query, key and value are one matrix to a matmul. */
+Tensor unit_span (const UnitParam *w, const char *first, const char *last);
 
 typedef struct { Tensor out, lse; } AttentionSave;
 typedef struct {
@@ -40,6 +43,7 @@ typedef struct { Tensor dy; } EmbedSave;
 typedef struct { Tensor x, mean, rstd, n, logits, lse, dn; } HeadSave;
 typedef union { BlockSave block; EmbedSave embed; HeadSave head; } UnitSave;
 
+int64_t run_rows(const Run *run);                               /* t */
 Flow flow_new(const Run *run, Arena *arena, const char *what);      /* [t, C]: t = rows / tp under sequence parallel */
 
 /* embed ignores x; the head writes no y, it adds to run->sums_2. */

@@ -1,0 +1,41 @@
+#include <stdio.h>
+#include "model/rooms.h"
+
+/* What the units of this room share: their tensors by lifetime, and the norm before each part. */
+
+Tensor save_new   (const Run *run, const char *what, int64_t rows, int64_t cols) { return tensor_new(run->flight,  what, run->queue->real, rows, cols); }
+Tensor keep_new   (const Run *run, const char *what, int64_t rows, int64_t cols) { return tensor_new(run->keep,    what, run->queue->real, rows, cols); }
+Tensor scratch_new(const Run *run, const char *what, int64_t rows, int64_t cols) { return tensor_new(run->scratch, what, run->queue->real, rows, cols); }
+double run_dropout(const Run *run, double p) { return run->drop ? p : 0; }
+
+Region region_keep(const Run *run)
+{
+    Region region = run->tp;
+    region.scratch = run->keep;
+    return region;
+}
+
+static Tensor norm_param(const UnitParam *w, const char *name, const char *what)
+{
+    char suffix[32];
+    snprintf(suffix, sizeof suffix, "%s.%s", name, what);
+    return unit_param(w, suffix);
+}
+
+/* y = (x - mean) rstd gain + bias;   RMSNorm: y = x rstd gain */
+Tensor norm_unit_forward(const Run *run, const UnitParam *w, const char *name, Tensor *mean, Tensor *rstd, Tensor x_tC)
+{
+    int64_t t = x_tC.dim[0];
+    *mean = run->shape->norm == NORM_LAYER ? tensor_new(run->flight, "norm statistics", run->queue->real, t) : tensor_none();
+    *rstd = tensor_new(run->flight, "norm statistics", run->queue->real, t);
+    Tensor y_tC = save_new(run, "norm output", t, x_tC.dim[1]);
+    norm_forward(run->queue, (NormForward){ .y_TC = y_tC, .mean_T = *mean, .rstd_T = *rstd, .x_TC = x_tC,
+        .gain_C = norm_param(w, name, "gain"), .bias_C = norm_param(w, name, "bias"), .epsilon = run->shape->epsilon });
+    return y_tC;
+}
+
+void norm_unit_backward_weight(const Run *run, const UnitParam *dw, const char *name, Tensor dn_tC, Tensor x_tC, Tensor mean, Tensor rstd)
+{
+    norm_backward_weight(run->queue, (NormBackwardWeight){ .dgain_C = norm_param(dw, name, "gain"),
+        .dbias_C = norm_param(dw, name, "bias"), .dy_TC = dn_tC, .x_TC = x_tC, .mean_T = mean, .rstd_T = rstd });
+}

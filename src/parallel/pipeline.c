@@ -1,0 +1,71 @@
+#include "parallel/pipeline.h"
+#include <stdlib.h>
+
+void pipeline_open(Pipeline *p, Walk *walk, Comm *pp, Arena *flight, int rows)
+{
+    *p = (Pipeline){ .walk = walk, .pp = pp, .rows = rows, .pending = calloc((size_t)rows, sizeof *p->pending) };
+    CHECK(p->pending, "no memory for %d rows", rows);
+    for (int c = 0; c < walk->stage->chunks; c++)
+        for (int i = 0; i < 2; i++) {
+            if (!stage_is_last (walk->stage, c)) p->grad_in[c][i]  = flow_new(&walk->run, flight, "gradient in");
+            if (!stage_is_first(walk->stage, c)) p->grad_out[c][i] = flow_new(&walk->run, flight, "gradient out");
+        }
+}
+
+void pipeline_close(Pipeline *p) { free(p->pending); }
+
+/* The neighbour chunk is on this rank: no message, a copy. The slot of (chunk, micro) is told by the schedule's FORWARD row. */
+static Flow output_here(const Pipeline *p, const Schedule *s, int chunk, int micro)
+{
+    for (int i = 0; i < s->rows; i++)
+        if (s->row[i].verb == FORWARD && s->row[i].chunk == chunk && s->row[i].micro == micro)
+            return walk_slot(p->walk, chunk, s->row[i].slot)->out;
+    CHECK(false, "no forward of chunk %d, micro-batch %d in the schedule", chunk, micro);
+}
+
+static void forward(Pipeline *p, const Schedule *s, const Row *row, PipelineCalls calls)
+{
+    Walk *walk = p->walk;
+    Slot *slot = walk_slot(walk, row->chunk, row->slot);
+    if (s->stages == 1 || stage_is_first(walk->stage, row->chunk)) walk_begin(walk, row->chunk, row->slot);
+    if (s->stages == 1 && row->chunk > 0)
+        copy(walk->run.queue, (Copy){ .y = slot->in.t[0], .x = output_here(p, s, row->chunk - 1, row->micro).t[0] });
+    calls.fill(calls.context, &slot->batch, row->micro);
+    walk_forward(walk, row->chunk, row->slot);
+}
+
+static void backward_input(Pipeline *p, const Schedule *s, const Row *row)
+{
+    int c = row->chunk;
+    Flow dy = p->grad_in[c][row->buffer];
+    if (s->stages == 1 && c + 1 < s->chunks) dy = p->grad_out[c + 1][row->buffer];
+    walk_backward_input(p->walk, c, row->slot, p->grad_out[c][row->buffer], dy);
+}
+
+static void run_row(Pipeline *p, const Schedule *s, int at, PipelineCalls calls)
+{
+    const Row *row = &s->row[at];
+    Queue *q = p->walk->run.queue;
+    Slot *slot = row->slot >= 0 ? walk_slot(p->walk, row->chunk, row->slot) : NULL;
+    switch (row->verb) {
+    case RECV:
+        walk_begin(p->walk, row->chunk, row->slot);
+        p->pending[at] = comm_recv_begin(p->pp, q, slot->in.t[0], row->peer);                              /* <-> pp: receive */
+        break;
+    case SEND:            p->pending[at] = comm_send_begin(p->pp, q, slot->out.t[0], row->peer);  break;   /* <-> pp: send */
+    case RECV_GRAD:       p->pending[at] = comm_recv_begin(p->pp, q, p->grad_in [row->chunk][row->buffer].t[0], row->peer); break;
+    case SEND_GRAD:       p->pending[at] = comm_send_begin(p->pp, q, p->grad_out[row->chunk][row->buffer].t[0], row->peer); break;
+    case WAIT:            comm_wait(p->pp, p->pending[row->peer]);                                break;
+    case FORWARD:         forward(p, s, row, calls);                                              break;
+    case BACKWARD_INPUT:  backward_input(p, s, row);                                              break;
+    case BACKWARD_WEIGHT: walk_backward_weight(p->walk, row->chunk, row->slot);                   break;
+    case REDUCE:          calls.reduce(calls.context, row->chunk);                                break;
+    case STEP:            calls.step(calls.context);                                              break;
+    }
+}
+
+void pipeline_run(Pipeline *p, const Schedule *schedule, PipelineCalls calls)
+{
+    CHECK(schedule->rows <= p->rows, "a schedule of %d rows, %d were announced", schedule->rows, p->rows);
+    for (int at = 0; at < schedule->rows; at++) run_row(p, schedule, at, calls);
+}

@@ -1,0 +1,37 @@
+#include "parallel/stage.h"
+
+static int64_t blocks_before(int64_t layers, int64_t virtuals, int64_t v)
+{
+    int64_t each = layers / virtuals, more = layers % virtuals;
+    return v * each + (v < more ? v : more);
+}
+
+Status stage_make(Stage *stage, const Shape *shape, int stages, int index, int chunks)
+{
+    int64_t virtuals = (int64_t)stages * chunks;
+    if (chunks > CHUNKS_MAX)
+        return fail(BAD_OPTION, "%d model chunks a stage are more than %d; give a stage fewer, larger chunks", chunks, CHUNKS_MAX);
+    if (shape->layers < virtuals)
+        return fail(BAD_OPTION, "%lld blocks cannot fill %d stages of %d chunks; at most %lld stages x chunks do",
+                    (long long)shape->layers, stages, chunks, (long long)shape->layers);
+    *stage = (Stage){ .stages = stages, .stage = index, .chunks = chunks };
+    for (int c = 0; c < chunks; c++) {
+        int64_t v = (int64_t)c * stages + index;
+        int64_t from = blocks_before(shape->layers, virtuals, v) + 1, to = blocks_before(shape->layers, virtuals, v + 1) + 1;
+        if (v == 0) from--;
+        if (v == virtuals - 1) to++;
+        stage->first[c] = from;
+        stage->count[c] = to - from;
+    }
+    return OK;
+}
+
+bool stage_holds(const Stage *stage, int64_t unit)
+{
+    for (int c = 0; c < stage->chunks; c++)
+        if (unit >= stage->first[c] && unit < stage->first[c] + stage->count[c]) return true;
+    return false;
+}
+
+bool stage_is_first(const Stage *stage, int chunk) { return stage->stage == 0 && chunk == 0; }
+bool stage_is_last (const Stage *stage, int chunk) { return stage->stage == stage->stages - 1 && chunk == stage->chunks - 1; }

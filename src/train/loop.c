@@ -1,0 +1,92 @@
+#include "train/loop.h"
+#include <signal.h>
+#include <string.h>
+#include "base/log.h"
+#include "base/seam.h"
+#include "comm/watchdog.h"
+#include "train/report.h"
+
+static volatile sig_atomic_t caught;                     /* of the process, as signals are: ranks agree on it each step */
+
+static void on_signal(int number) { caught = number; }
+
+void loop_catch_signals(void)
+{
+    struct sigaction action = { .sa_handler = on_signal };
+    sigaction(SIGINT,  &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+int loop_signal(void) { return caught; }
+
+static Status load(Trainer *t)
+{
+    const Recipe *r = t->recipe;
+    char path[1024];
+    bool found = false, speaks = t->mesh.rank == 0;
+    trainer_init(t);
+    if (!r->load) return OK;
+    TRY(agree(t->world, checkpoint_find(r->load, path, &found)));
+    if (!found && r->exit_on_missing) return fail(BAD_FILE, "--load %s holds no checkpoint, and --exit-on-missing-checkpoint was given", r->load);
+    if (!found && speaks) log_line("--load %s holds no checkpoint: training begins anew", r->load);
+    if (!found) return OK;
+    TRY(trainer_load(t, path, true));
+    if (speaks) log_line("goes on after step %lld of %s", (long long)t->step, path);
+    return OK;
+}
+
+static Status save(Trainer *t)
+{
+    TRY(trainer_save(t, t->recipe->save));
+    if (t->mesh.rank == 0) { log_progress_end(); log_line("step %lld is saved in %s", (long long)t->step, t->recipe->save); }
+    return OK;
+}
+
+static bool at_interval(int64_t step, int64_t interval) { return interval > 0 && step % interval == 0; }
+
+static Status steps(Trainer *t, Report *report)
+{
+    const Recipe *r = t->recipe;
+    int64_t saved = t->step;
+    bool stop = false;
+    while (t->step < r->steps && !stop) {
+        double lr = lr_at(&r->lr, t->step);
+        seam_point("step");
+        StepReport done = trainer_step(t);                                       /* <-> all axes */
+        report_step(report, t->step, lr, done);
+        if (at_interval(t->step, r->eval_interval)) report_valid(report, t->step, trainer_evaluate(t, r->eval_iters));
+        stop = trainer_any(t, caught != 0) || at_interval(t->step, r->exit_interval);
+        bool last = stop || t->step == r->steps;
+        if (r->save && (at_interval(t->step, r->save_interval) || last)) { TRY(save(t)); saved = t->step; }
+    }
+    if (!trainer_any(t, caught != 0)) return OK;
+    if (saved == t->step && r->save) return fail(INTERRUPTED, "stopped by a signal after step %lld; --load %s goes on from there", (long long)t->step, r->save);
+    return fail(INTERRUPTED, "stopped by a signal after step %lld; nothing was saved, since --save was not given", (long long)t->step);
+}
+
+static Status run(Trainer *t)
+{
+    Report report;
+    Watchdog *dog;
+    TRY(watchdog_open(&dog, t->world, t->recipe->watchdog));
+    Status status = load(t);
+    if (status == OK) status = agree(t->world, report_open(&report, t->recipe, t->mesh.rank == 0, t->step));
+    if (status == OK) {
+        status = steps(t, &report);
+        report_close(&report);
+    }
+    watchdog_close(dog, t->world);
+    return status;
+}
+
+Status loop_run(const Recipe *recipe, Transport *transport)
+{
+    Trainer t;
+    ArenaSizes sizes;
+    place()->rank = transport->rank;
+    TRY(trainer_measure(&sizes, recipe, transport->rank, transport->size));     /* the same answer on every rank */
+    Status status = trainer_open(&t, recipe, transport, &sizes);
+    if (status == OK) status = run(&t);
+    trainer_close(&t);
+    return status;
+}

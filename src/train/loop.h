@@ -1,0 +1,12 @@
+#ifndef TRAIN_LOOP_H
+#define TRAIN_LOOP_H
+/* A whole run on one rank: measure, open, load, steps with saves and evaluations, until the steps are done or a signal comes. */
+#include "train/trainer.h"
+
+/* SIGINT and SIGTERM ask for a save and an end after the step at hand (call once, before ranks start). */
+void loop_catch_signals(void);
+int  loop_signal(void);                                   /* the signal that came, 0: none */
+
+/* Collective over transport's ranks. INTERRUPTED after a signal, with the state saved where --save is given. */
+Status loop_run(const Recipe *recipe, Transport *transport);
+#endif

@@ -1,0 +1,19 @@
+#ifndef TRAIN_REPORT_H
+#define TRAIN_REPORT_H
+/* Words and figures of a run: one line that stays on a terminal, plain lines in a file, JSON lines in --metrics. Rank 0 alone speaks. */
+#include "train/trainer.h"
+
+typedef struct {
+    const Recipe *recipe;
+    int     metrics;                  /* file descriptor, -1: none */
+    bool    speaks;
+    int64_t started_at, step_at;      /* seam clock, ns */
+    int64_t first_step;
+    double  lr;
+} Report;
+
+Status report_open (Report *report, const Recipe *recipe, bool speaks, int64_t first_step);
+void   report_close(Report *report);
+void   report_step (Report *report, int64_t step, double lr, StepReport r);
+void   report_valid(Report *report, int64_t step, double loss);
+#endif

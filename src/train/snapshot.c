@@ -1,0 +1,131 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "train/trainer.h"
+
+/* Between a rank's flat blocks and the logical tensors of a checkpoint. Names: a parameter's own, and <parameter>.<state>. */
+
+typedef struct { Piece *piece; int count, room; } Pieces;
+
+static void pieces_add(Pieces *list, Piece piece, const char *state, Tensor flat, int64_t flat_first, int64_t at)
+{
+    if (piece.count == 0) return;
+    if (list->count == list->room) {
+        list->room = list->room ? 2 * list->room : 256;
+        list->piece = realloc(list->piece, (size_t)list->room * sizeof *list->piece);
+        CHECK(list->piece, "no memory for %d pieces", list->room);
+    }
+    if (state) snprintf(piece.name + strlen(piece.name), sizeof piece.name - strlen(piece.name), ".%s", state);
+    piece.local = tensor_flat(flat, at + piece.first - flat_first, piece.count);
+    list->piece[list->count++] = piece;
+}
+
+typedef struct { int64_t first, count; } Span;
+
+static void add_states(const Trainer *t, Pieces *list, int index, int p, Span span)
+{
+    const Bucket *k = &t->buckets.bucket[index];
+    Piece piece = params_piece(&k->block, p, span.first, span.count);
+    for (int s = 0; s < t->recipe->optimizer->states; s++)
+        pieces_add(list, piece, t->recipe->optimizer->state_name[s], t->state[index][s], k->own_first, k->block.param[p].at);
+}
+
+static void add_weight(const Bucket *k, Pieces *list, int p, Span span)
+{
+    int64_t flat_first = k->weights.dim[0] == k->padded ? 0 : k->shard_first;
+    pieces_add(list, params_piece(&k->block, p, span.first, span.count), NULL, k->weights, flat_first, k->block.param[p].at);
+}
+
+/* Each element once over all ranks: its data shard, copied parameters by tp rank 0, the word embedding by the first stage */
+static Pieces pieces_to_save(const Trainer *t)
+{
+    Pieces list = { 0 };
+    for (int i = 0; i < t->buckets.count; i++) {
+        const Bucket *k = &t->buckets.bucket[i];
+        Span shard = { k->shard_first, k->shard };
+        for (int p = 0; k->counted && p < k->block.params; p++) {
+            if (k->block.param[p].cut == CUT_NONE && t->mesh.at.tp > 0) continue;
+            add_weight(k, &list, p, shard);
+            add_states(t, &list, i, p, shard);
+        }
+    }
+    return list;
+}
+
+/* All that this rank stores */
+static Pieces pieces_to_load(const Trainer *t, bool states)
+{
+    Pieces list = { 0 };
+    for (int i = 0; i < t->buckets.count; i++) {
+        const Bucket *k = &t->buckets.bucket[i];
+        bool whole = k->weights.dim[0] == k->padded;
+        Span stored = { whole ? 0 : k->shard_first, whole ? k->padded : k->shard };
+        for (int p = 0; p < k->block.params; p++) {
+            add_weight(k, &list, p, stored);
+            if (states) add_states(t, &list, i, p, (Span){ k->own_first, k->own_count });
+        }
+    }
+    return list;
+}
+
+static void logical_add(Bundle *bundle, const Param *p, const char *state, Dtype dtype)
+{
+    LogicalTensor *tensor = &bundle->tensor[bundle->tensors++];
+    *tensor = (LogicalTensor){ .dims = p->dims, .dim = { p->global[0], p->global[1], 1, 1 }, .dtype = dtype };
+    snprintf(tensor->name, sizeof tensor->name, state ? "%s.%s" : "%s", p->name, state);
+}
+
+/* One file a block of the model, with its states: the same under every layout. Returns how many; the caller frees. */
+static int bundles_make(const Trainer *t, Bundle **out)
+{
+    const Recipe *r = t->recipe;
+    int64_t blocks = params_blocks(&r->shape);
+    int count = 0;
+    *out = calloc((size_t)blocks, sizeof **out);
+    CHECK(*out, "no memory for %lld bundles", (long long)blocks);
+    for (int64_t b = 0; b < blocks; b++) {
+        ParamBlock block;
+        params_block(&block, &r->shape, b, 1, 0);
+        if (block.params == 0) continue;
+        Bundle *bundle = &(*out)[count++];
+        bundle->tensor = calloc((size_t)block.params * (1 + OPTIMIZER_STATES), sizeof *bundle->tensor);
+        CHECK(bundle->tensor, "no memory for a bundle of %d tensors", block.params);
+        snprintf(bundle->file, sizeof bundle->file, "block_%04lld.safetensors", (long long)b);
+        for (int p = 0; p < block.params; p++) {
+            logical_add(bundle, &block.param[p], NULL, t->queue.real);
+            for (int s = 0; s < r->optimizer->states; s++) logical_add(bundle, &block.param[p], r->optimizer->state_name[s], t->queue.real);
+        }
+    }
+    return count;
+}
+
+Status trainer_save(Trainer *t, const char *dir)
+{
+    CheckpointState state = { .step = t->step, .samples = t->step * t->recipe->global, .updates = t->tick.updates, .seed = t->recipe->seed };
+    snprintf(state.options, sizeof state.options, "%s", t->recipe->options ? t->recipe->options : "{}");
+    Bundle *bundles;
+    int count = bundles_make(t, &bundles);
+    Pieces list = pieces_to_save(t);
+    queue_wait(&t->queue);
+    Status status = checkpoint_save(t->world, dir, &state, bundles, count, list.piece, list.count, (int)t->recipe->keep_last);
+    for (int i = 0; i < count; i++) free(bundles[i].tensor);
+    free(bundles);
+    free(list.piece);
+    return status;
+}
+
+Status trainer_load(Trainer *t, const char *path, bool states)
+{
+    CheckpointState state;
+    TRY(agree(t->world, checkpoint_state(path, &state)));
+    trainer_init(t);                                             /* padding, which no checkpoint has, is zero */
+    Pieces list = pieces_to_load(t, states);
+    Status status = checkpoint_load(path, list.piece, list.count, true);
+    free(list.piece);
+    TRY(agree(t->world, status));
+    if (states) {
+        t->step = state.step;
+        t->tick.updates = state.updates;
+    }
+    return OK;
+}

@@ -1,0 +1,117 @@
+#include "train/trainer.h"
+
+/* One step: the schedule's rows, then sums, clip, update. The host reads nothing before the end. */
+
+static Tensor loss_sums(Trainer *t) { return tensor_flat(t->sums_3, 0, 2); }
+
+/* Squares of the gradients this rank answers for: its shard, what tp copies on tp rank 0 alone, no second copy of the word embedding */
+static void square_own(Trainer *t, const Bucket *k)
+{
+    int64_t end = k->shard_first + k->shard;
+    if (end > k->block.copied && t->mesh.at.tp > 0) end = k->block.copied;
+    if (end > k->block.count) end = k->block.count;
+    if (!k->counted || end <= k->shard_first) return;
+    Tensor own = bucket_own(k, k->grads);
+    square_sum(&t->queue, (SquareSum){ .out_1 = tensor_flat(t->sums_3, 2, 1), .x_N = tensor_flat(own, k->shard_first - k->own_first, end - k->shard_first) });
+}
+
+static void update(Trainer *t, int index)
+{
+    const Bucket *k = &t->buckets.bucket[index];
+    const Optimizer *rule = t->recipe->optimizer;
+    Tensor w = bucket_own(k, k->weights), g = bucket_own(k, k->grads);
+    for (int p = 0; p < k->block.params; p++) {
+        Piece piece = params_piece(&k->block, p, k->own_first, k->own_count);
+        int64_t at = k->block.param[p].at + piece.first - k->own_first;
+        Tensor state[OPTIMIZER_STATES] = { { 0 } };
+        if (piece.count == 0) continue;
+        for (int s = 0; s < rule->states; s++) state[s] = tensor_flat(t->state[index][s], at, piece.count);
+        rule->update(&t->queue, &t->recipe->settings, tensor_flat(w, at, piece.count), tensor_flat(g, at, piece.count), state, k->block.param[p].decay);
+    }
+}
+
+static void gather_sums(Trainer *t)
+{
+    if (t->mesh.at.tp > 0) zero(&t->queue, (Zero){ .y = loss_sums(t) });      /* tp ranks have the same loss: one counts */
+    comm_all_gather(t->world, &t->queue, t->sums_R3, t->sums_3);              /* <-> world: all-gather of 3 sums */
+}
+
+static void on_fill(void *context, Batch *batch, int micro)
+{
+    Trainer *t = context;
+    if (comm_dry(t->world)) return;
+    Status status = loader_fill(&t->loader_train, batch, t->step, micro, t->recipe->shape.vocabulary);
+    CHECK(status == OK, "%s", fail_text());
+}
+
+static void on_reduce(void *context, int chunk)
+{
+    Trainer *t = context;
+    buckets_reduce(&t->buckets, &t->stage, chunk);                            /* <-> dp+cp */
+}
+
+static void on_step(void *context)
+{
+    Trainer *t = context;
+    buckets_finish(&t->buckets);                                              /* <-> dp+cp tied */
+    for (int i = 0; i < t->buckets.count; i++) square_own(t, &t->buckets.bucket[i]);
+    gather_sums(t);                                                           /* <-> world */
+    tick_clip(&t->queue, (TickClip){ .report_4 = t->report_4, .sums_R3 = t->sums_R3, .clip = t->recipe->clip });
+    for (int i = 0; i < t->buckets.count; i++) update(t, i);
+    buckets_spread(&t->buckets);                                              /* <-> dp+cp under ZeRO 1, 2 */
+}
+
+StepReport trainer_step(Trainer *t)
+{
+    t->tick.step = t->step;
+    t->tick.lr   = lr_at(&t->recipe->lr, t->step);
+    place()->step = t->step + 1;
+    t->walk.run.drop   = true;
+    t->walk.run.sums_2 = loss_sums(t);
+    zero(&t->queue, (Zero){ .y = t->sums_3 });
+    buckets_zero(&t->buckets);
+    pipeline_run(&t->pipeline, &t->train, (PipelineCalls){ .context = t, .fill = on_fill, .reduce = on_reduce, .step = on_step });
+    queue_wait(&t->queue);
+    t->step++;
+    const double *r = t->report_4.data;
+    if (!r) return (StepReport){ 0 };
+    if (r[3] == 0) t->tick.updates++;
+    return (StepReport){ .loss = r[0], .tokens = r[1], .norm = r[2], .skipped = r[3] != 0 };
+}
+
+typedef struct { Trainer *trainer; int64_t step; } Evaluation;
+
+static void on_fill_valid(void *context, Batch *batch, int micro)
+{
+    Evaluation *e = context;
+    Trainer *t = e->trainer;
+    if (comm_dry(t->world)) return;
+    Status status = loader_fill(&t->loader_valid, batch, e->step, micro, t->recipe->shape.vocabulary);
+    CHECK(status == OK, "%s", fail_text());
+}
+
+double trainer_evaluate(Trainer *t, int64_t steps)
+{
+    Evaluation e = { .trainer = t };
+    t->walk.run.drop   = false;
+    t->walk.run.sums_2 = loss_sums(t);
+    zero(&t->queue, (Zero){ .y = t->sums_3 });
+    for (; e.step < steps; e.step++)
+        pipeline_run(&t->pipeline, &t->valid, (PipelineCalls){ .context = &e, .fill = on_fill_valid });
+    gather_sums(t);                                                           /* <-> world */
+    queue_wait(&t->queue);
+    const double *sums = t->sums_R3.data;
+    double loss = 0, tokens = 0;
+    for (int r = 0; sums && r < t->mesh.world; r++) { loss += sums[3 * r]; tokens += sums[3 * r + 1]; }
+    return loss / tokens;
+}
+
+bool trainer_any(Trainer *t, bool mine)
+{
+    double *flag = t->flag_1.data, *flags = t->flag_R.data;
+    if (flag) *flag = mine;
+    comm_all_gather(t->world, &t->queue, t->flag_R, t->flag_1);               /* <-> world: all-gather of one flag */
+    bool any = false;
+    for (int r = 0; flags && r < t->mesh.world; r++) any = any || flags[r] != 0;
+    return any;
+}

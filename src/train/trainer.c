@@ -1,0 +1,165 @@
+#include "train/trainer.h"
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const names[ARENAS] = { "forever", "flight", "gather", "scratch", "host" };
+const char *arena_name(ArenaName arena) { return names[arena]; }
+
+int64_t trainer_step_tokens(const Recipe *r) { return r->global * r->shape.sequence; }
+
+static Status open_comms(Trainer *t)
+{
+    const Mesh *mesh = &t->mesh;
+    TRY(comm_open_axes(&t->tp,   t->world, mesh, AXIS_TP));
+    TRY(comm_open_axes(&t->cp,   t->world, mesh, AXIS_CP));
+    TRY(comm_open_axes(&t->data, t->world, mesh, AXIS_DP | AXIS_CP));
+    TRY(comm_open_axes(&t->pp,   t->world, mesh, AXIS_PP));
+    int last = mesh->size.pp - 1;
+    if (!t->recipe->shape.tied || last == 0 || (mesh->at.pp != 0 && mesh->at.pp != last)) return OK;
+    int pair[2];
+    MeshSize at = mesh->at;
+    for (int i = 0; i < 2; i++) { at.pp = i * last; pair[i] = mesh_rank(mesh, at); }
+    return comm_open(&t->tied, t->world, "tied", pair, 2);
+}
+
+static Status open_arenas(Trainer *t, const ArenaSizes *sizes)
+{
+    for (int i = 0; i < ARENAS; i++) {
+        if (!sizes) arena_dry(&t->arena[i], names[i]);
+        else TRY(arena_open(&t->arena[i], names[i], sizes->bytes[i]));
+    }
+    return OK;
+}
+
+static Status open_queue(Trainer *t)
+{
+    char dry[16] = "dry-";
+    bool real = !comm_dry(t->world);
+    TRY(queue_open(&t->queue, real ? t->recipe->device : strcat(dry, t->recipe->device), real ? t->recipe->threads : 1, &t->tick));
+    t->queue.watch = t->recipe->watch_numbers;
+    return OK;
+}
+
+static LoaderShape loader_shape(const Trainer *t)
+{
+    const Recipe *r = t->recipe;
+    return (LoaderShape){ .sequence = r->shape.sequence, .micro = r->micro, .global = r->global, .dp = t->mesh.size.dp,
+        .dp_rank = t->mesh.at.dp, .cp = t->mesh.size.cp, .cp_rank = t->mesh.at.cp, .seed = r->seed,
+        .reset_positions = r->reset_positions, .reset_attention = r->reset_attention, .mask_eod = r->mask_eod, .eod = r->eod,
+        .real = t->queue.real };
+}
+
+static Status open_data(Trainer *t)
+{
+    const Recipe *r = t->recipe;
+    if (comm_dry(t->world)) return OK;
+    TRY(shard_open(&t->shard, r->data));
+    TRY(loader_open(&t->loader_train, &t->shard, r->split, SPLIT_TRAIN, loader_shape(t)));
+    if (r->eval_iters > 0) TRY(loader_open(&t->loader_valid, &t->shard, r->split, SPLIT_VALID, loader_shape(t)));
+    return OK;
+}
+
+static Status open_schedules(Trainer *t)
+{
+    const Recipe *r = t->recipe;
+    int stages = t->mesh.size.pp, stage = t->mesh.at.pp, micros = (int)(r->global / (r->micro * t->mesh.size.dp));
+    TRY(stage_make(&t->stage, &r->shape, stages, stage, r->chunks));
+    TRY(schedule_make(&t->train, r->schedule, stages, stage, r->chunks, micros));
+    return schedule_make(&t->valid, SCHEDULE_FORWARD, stages, stage, r->chunks, micros);
+}
+
+static void open_parameters(Trainer *t)
+{
+    const Recipe *r = t->recipe;
+    Arena *forever = &t->arena[FOREVER];
+    buckets_open(&t->buckets, &(BucketsSetup){ .shape = &r->shape, .stage = &t->stage, .queue = &t->queue, .zero = r->zero,
+        .sequence = r->sequence && t->mesh.size.tp > 1, .data = t->data, .tp = t->tp, .tied = t->tied, .forever = forever,
+        .gather = &t->arena[GATHER], .scratch = &t->arena[SCRATCH] });
+    t->state = calloc((size_t)t->buckets.count, sizeof *t->state);
+    CHECK(t->state, "no memory for the states of %d buckets", t->buckets.count);
+    for (int i = 0; i < t->buckets.count; i++)
+        for (int s = 0; s < r->optimizer->states; s++)
+            t->state[i][s] = tensor_new(forever, "optimizer states", t->queue.real, t->buckets.bucket[i].own_count);
+    t->sums_3   = tensor_new(forever, "sums", F64, 3);
+    t->sums_R3  = tensor_new(forever, "sums", F64, t->mesh.world, 3);
+    t->report_4 = tensor_new(forever, "sums", F64, 4);
+    t->flag_1   = tensor_new(forever, "sums", F64, 1);
+    t->flag_R   = tensor_new(forever, "sums", F64, t->mesh.world);
+    if (t->mesh.world == 1) {                     /* one rank's sums are all there are: nothing is gathered */
+        t->sums_R3 = tensor_shape(t->sums_3, 1, 3);
+        t->flag_R  = t->flag_1;
+    }
+}
+
+static void open_walk(Trainer *t, const ArenaSizes *sizes)
+{
+    const Recipe *r = t->recipe;
+    LoaderShape batch = loader_shape(t);
+    int slots[CHUNKS_MAX];
+    for (int c = 0; c < r->chunks; c++) slots[c] = t->train.slots[c] > t->valid.slots[c] ? t->train.slots[c] : t->valid.slots[c];
+    Run run = { .shape = &r->shape, .queue = &t->queue, .cp = t->cp, .scratch = &t->arena[SCRATCH],
+                .tp = { .comm = t->tp, .queue = &t->queue, .scratch = &t->arena[SCRATCH], .sequence = t->buckets.sequence } };
+    walk_open(&t->walk, &(WalkSetup){ .stage = &t->stage, .buckets = &t->buckets, .run = run, .defer = r->schedule == SCHEDULE_ZB_H1,
+        .slots = slots, .batch = &batch, .flight = &t->arena[FLIGHT], .host = &t->arena[HOST], .slot_bytes = sizes ? sizes->slot : NULL });
+    int rows = t->train.rows > t->valid.rows ? t->train.rows : t->valid.rows;
+    pipeline_open(&t->pipeline, &t->walk, t->pp, &t->arena[FLIGHT], rows);
+}
+
+Status trainer_open(Trainer *t, const Recipe *recipe, Transport *transport, const ArenaSizes *sizes)
+{
+    *t = (Trainer){ .recipe = recipe, .transport = transport, .tick = { .seed = recipe->seed } };
+    TRY(mesh_make(&t->mesh, transport->size, transport->rank, recipe->tp, recipe->cp, recipe->pp));
+    TRY(comm_world(&t->world, transport));
+    TRY(agree(t->world, open_comms(t)));
+    TRY(agree(t->world, open_queue(t)));
+    TRY(agree(t->world, open_data(t)));
+    TRY(agree(t->world, open_schedules(t)));
+    TRY(agree(t->world, open_arenas(t, sizes)));
+    open_parameters(t);
+    open_walk(t, sizes);
+    return OK;
+}
+
+void trainer_close(Trainer *t)
+{
+    if (t->pipeline.pending) pipeline_close(&t->pipeline);
+    if (t->walk.stage) walk_close(&t->walk);
+    if (t->buckets.bucket) buckets_close(&t->buckets);
+    free(t->state);
+    schedule_free(&t->train);
+    schedule_free(&t->valid);
+    for (int i = 0; i < ARENAS; i++) arena_close(&t->arena[i]);
+    if (t->shard.index.data) shard_close(&t->shard);
+    queue_close(&t->queue);
+    Comm *comms[] = { t->tied, t->pp, t->data, t->cp, t->tp, t->world };
+    for (size_t i = 0; i < sizeof comms / sizeof *comms; i++)
+        if (comms[i]) comm_close(comms[i]);
+}
+
+void trainer_init(Trainer *t)
+{
+    buckets_init(&t->buckets, t->recipe->seed);
+    for (int i = 0; i < t->buckets.count; i++)
+        for (int s = 0; s < t->recipe->optimizer->states; s++) zero(&t->queue, (Zero){ .y = t->state[i][s] });
+    queue_wait(&t->queue);
+}
+
+Status trainer_measure(ArenaSizes *sizes, const Recipe *recipe, int rank, int world)
+{
+    Trainer t;
+    Transport *transport = transport_dry_open(rank, world);
+    Status status = trainer_open(&t, recipe, transport, NULL);
+    if (status == OK) {
+        trainer_step(&t);
+        if (recipe->eval_iters > 0) trainer_evaluate(&t, 1);
+        *sizes = (ArenaSizes){ .bytes = { 0 } };
+        for (int c = 0; c < recipe->chunks; c++) {
+            sizes->slot[c] = walk_slot_bytes(&t.walk, c);
+            for (int i = 0; i < t.walk.slots[c]; i++) arena_push(&t.arena[FLIGHT], "activations", sizes->slot[c]);
+        }
+        for (int i = 0; i < ARENAS; i++) sizes->bytes[i] = t.arena[i].peak;
+    }
+    trainer_close(&t);
+    transport->close(transport);
+    return status;
+}

@@ -1,0 +1,52 @@
+#ifndef TRAIN_TRAINER_H
+#define TRAIN_TRAINER_H
+/* One rank of a run: its place in the mesh, its memory and all that lives in it. Opened twice by the same code: dry, to learn how
+ * large each arena must be, and real. What the dry one counted is what the real one takes, to the byte.                        */
+#include "data/loader.h"
+#include "parallel/pipeline.h"
+#include "comm/transport.h"
+#include "store/checkpoint.h"
+#include "train/recipe.h"
+
+typedef enum { FOREVER, FLIGHT, GATHER, SCRATCH, HOST, ARENAS } ArenaName;
+typedef struct { size_t bytes[ARENAS], slot[CHUNKS_MAX]; } ArenaSizes;
+
+typedef struct { double loss, tokens, norm; bool skipped; } StepReport;
+
+typedef struct Trainer {
+    const Recipe *recipe;
+    Transport *transport;
+    Mesh   mesh;
+    Comm  *world, *tp, *cp, *data, *pp, *tied;       /* data: dp x cp; tied: first and last stage (NULL: none) */
+    Queue  queue;
+    Tick   tick;
+    Arena  arena[ARENAS];
+    Stage  stage;
+    Schedule train, valid;
+    Buckets  buckets;
+    Walk     walk;
+    Pipeline pipeline;
+    Tensor (*state)[OPTIMIZER_STATES];               /* by bucket: [own_count]; owned */
+    Tensor  sums_3, sums_R3, report_4, flag_1, flag_R;   /* F64: loss, tokens, squared gradients; of all ranks; tick_clip's report; stop */
+    Shard   shard;
+    Loader  loader_train, loader_valid;
+    int64_t step;                                    /* steps done */
+} Trainer;
+
+/* Collective. sizes NULL: a dry trainer (transport must be dry then). */
+Status trainer_open (Trainer *trainer, const Recipe *recipe, Transport *transport, const ArenaSizes *sizes);
+void   trainer_close(Trainer *trainer);
+/* What a rank of this run needs: opens it dry, runs a step and an evaluation, and reads the arenas. Not collective. */
+Status trainer_measure(ArenaSizes *sizes, const Recipe *recipe, int rank, int world);
+const char *arena_name(ArenaName arena);
+void   trainer_init(Trainer *trainer);                               /* new weights, states zero */
+
+StepReport trainer_step    (Trainer *trainer);                       /* <-> all axes */
+double     trainer_evaluate(Trainer *trainer, int64_t steps);        /* mean loss over that many global batches of the valid split; <-> all axes */
+bool       trainer_any     (Trainer *trainer, bool mine);            /* <-> world: all-gather of one flag */
+int64_t    trainer_step_tokens(const Recipe *recipe);
+
+/* train/snapshot.c: the pieces of weights and states this rank writes and reads */
+Status trainer_save(Trainer *trainer, const char *dir);              /* collective */
+Status trainer_load(Trainer *trainer, const char *path, bool states);  /* collective */
+#endif

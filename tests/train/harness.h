@@ -1,0 +1,162 @@
+#ifndef TESTS_TRAIN_HARNESS_H
+#define TESTS_TRAIN_HARNESS_H
+/* Tiny models on a tiny corpus, trained under any layout with ranks as threads (or one rank of a transport at hand). */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "base/random.h"
+#include "store/safetensors.h"
+#include "train/trainer.h"
+
+typedef struct { const char *name; int ranks, tp, cp, pp, chunks, zero; bool sequence; ScheduleKind schedule; } Layout;
+
+enum { STEPS_MAX = 64, RANKS_MAX = 8 };
+typedef struct {
+    Recipe     recipe;
+    int        ranks, steps;
+    const char *save;                                  /* NULL: nothing is saved */
+    const char *load;
+    double     loss[STEPS_MAX], norm[STEPS_MAX];       /* as rank 0 has them */
+    double     first_valid, valid;                     /* loss of the valid split before and after, where eval_iters > 0 */
+    int64_t    arena_off[RANKS_MAX];                   /* bytes that arenas and slots of the rank differ from its dry run */
+    void     (*look)(Trainer *trainer, void *context); /* in each rank after the steps; NULL: none */
+    void      *context;
+} Job;
+
+static inline const char *scratch_folder(void)
+{
+    static char folder[64];
+    if (!folder[0]) {
+        snprintf(folder, sizeof folder, "/tmp/jotun-test-XXXXXX");
+        if (!mkdtemp(folder)) abort();
+    }
+    return folder;
+}
+
+static inline const char *scratch_path(const char *name)
+{
+    static char path[8][512];
+    static int turn;
+    char *out = path[turn++ % 8];
+    snprintf(out, sizeof path[0], "%s/%s", scratch_folder(), name);
+    return out;
+}
+
+/* 60 documents of words that repeat, so that there is something to learn; ids below `vocabulary`, the last one ends a document */
+static inline void corpus_make(const char *prefix, int32_t vocabulary)
+{
+    ShardWriter *writer;
+    assert_int_equal(shard_create(&writer, prefix, vocabulary), OK);
+    uint64_t key = random_key(7, "corpus");
+    for (uint64_t d = 0, at = 0; d < 60; d++) {
+        int32_t ids[256];
+        int64_t n = 20 + (int64_t)(random_bits(key, at++) % 100);
+        for (int64_t i = 0; i < n; i++) ids[i] = i % 3 == 2 ? (ids[i - 1] + ids[i - 2]) % (vocabulary - 1) : (int32_t)(random_bits(key, at++) % (uint32_t)(vocabulary - 1) / 3);
+        ids[n] = vocabulary - 1;
+        assert_int_equal(shard_add(writer, ids, n + 1), OK);
+        assert_int_equal(shard_end_document(writer), OK);
+    }
+    assert_int_equal(shard_finish(writer), OK);
+}
+
+typedef enum { MODEL_GPT, MODEL_LLAMA } ModelName;
+
+/* GPT: LayerNorm, learned positions, GELU, biases, tied head. Llama: RMSNorm, RoPE, SwiGLU, grouped queries, no biases, untied. */
+static inline Recipe recipe_tiny(ModelName model, const char *device, const char *data)
+{
+    Recipe r = {
+        .shape = { .layers = 4, .hidden = 32, .ffn = 64, .heads = 4, .groups = 4, .head_dim = 8, .vocabulary = 61, .positions = 16, .sequence = 16,
+                   .norm = NORM_LAYER, .position = POSITION_LEARNED, .activation = ACT_GELU_TANH, .epsilon = 1e-5, .rope_base = 10000,
+                   .hidden_dropout = 0.1, .attention_dropout = 0.1, .init_std = 0.05, .bias = true, .tied = true },
+        .tp = 1, .cp = 1, .pp = 1, .chunks = 1, .schedule = SCHEDULE_1F1B, .micro = 1, .global = 8, .steps = 20,
+        .lr = { LR_COSINE, 1e-3, 1e-4, 2, 20 }, .optimizer = optimizer_named("adam"), .settings = { 0.9, 0.95, 1e-8, 0.1 }, .clip = 1,
+        .seed = 11, .device = device, .threads = 1, .data = data, .split = "90,10,0", .eod = 60, .reset_positions = true,
+        .reset_attention = true, .mask_eod = true, .log_interval = 1, .options = "{}" };
+    if (model == MODEL_LLAMA) {
+        r.shape.norm = NORM_RMS;  r.shape.position = POSITION_ROPE;  r.shape.activation = ACT_SWIGLU;
+        r.shape.groups = 2;  r.shape.bias = false;  r.shape.tied = false;
+        r.reset_attention = r.reset_positions = r.mask_eod = false;
+    }
+    return r;
+}
+
+static inline void recipe_lay(Recipe *r, const Layout *l)
+{
+    r->tp = l->tp;  r->cp = l->cp;  r->pp = l->pp;  r->chunks = l->chunks;
+    r->zero = l->zero;  r->sequence = l->sequence;  r->schedule = l->schedule;
+}
+
+static inline int64_t arenas_off(const Trainer *t, const ArenaSizes *dry)
+{
+    int64_t off = 0;
+    for (int i = 0; i < ARENAS; i++) off += llabs((int64_t)t->arena[i].peak - (int64_t)dry->bytes[i]) + llabs((int64_t)t->arena[i].size - (int64_t)dry->bytes[i]);
+    for (int c = 0; c < t->recipe->chunks; c++) off += llabs((int64_t)walk_slot_bytes(&t->walk, c) - (int64_t)dry->slot[c]);
+    return off;
+}
+
+static inline Status job_rank(Transport *transport, void *context)
+{
+    Job *job = context;
+    Trainer t;
+    ArenaSizes sizes;
+    char path[1024];
+    bool found;
+    place()->rank = transport->rank;
+    TRY(trainer_measure(&sizes, &job->recipe, transport->rank, transport->size));
+    TRY(trainer_open(&t, &job->recipe, transport, &sizes));
+    trainer_init(&t);
+    if (job->load) { TRY(checkpoint_find(job->load, path, &found)); TRY(trainer_load(&t, path, true)); }
+    if (job->recipe.eval_iters > 0) { double v = trainer_evaluate(&t, job->recipe.eval_iters); if (transport->rank == 0) job->first_valid = v; }
+    for (int i = 0; i < job->steps; i++) {
+        StepReport r = trainer_step(&t);
+        if (transport->rank == 0) { job->loss[i] = r.loss; job->norm[i] = r.norm; }
+    }
+    if (job->recipe.eval_iters > 0) { double v = trainer_evaluate(&t, job->recipe.eval_iters); if (transport->rank == 0) job->valid = v; }
+    job->arena_off[transport->rank] = arenas_off(&t, &sizes);
+    if (job->look) job->look(&t, job->context);
+    if (job->save) TRY(trainer_save(&t, job->save));
+    trainer_close(&t);
+    return OK;
+}
+
+static inline void job_run(Job *job)
+{
+    Status status = transport_threads_run(job->ranks, job_rank, job);
+    if (status != OK) fail_msg("%s", fail_text());
+}
+
+/* The largest absolute difference of any element of any tensor in two checkpoints of the same step; which is told on failure. */
+static inline double checkpoints_differ(const char *a, const char *b, int64_t step, bool states, char worst[128])
+{
+    double most = 0;
+    for (int file = 0; file < 64; file++) {
+        char path[2][1024];
+        SafeFile f[2];
+        snprintf(path[0], sizeof path[0], "%s/step_%08lld/block_%04d.safetensors", a, (long long)step, file);
+        snprintf(path[1], sizeof path[1], "%s/step_%08lld/block_%04d.safetensors", b, (long long)step, file);
+        if (!file_exists(path[0])) continue;
+        for (int i = 0; i < 2; i++) if (safetensors_open(&f[i], path[i]) != OK) fail_msg("%s", fail_text());
+        for (int i = 0; i < f[0].tensors; i++) {
+            const SafeTensor *x = &f[0].tensor[i], *y = safetensors_find(&f[1], x->name);
+            assert_non_null(y);
+            if (!states && strstr(x->name, "exp_avg")) continue;
+            assert_int_equal(x->bytes, y->bytes);
+            for (size_t n = 0; n < x->bytes / dtype_width(x->dtype); n++) {
+                const uint8_t *p = f[0].map.data + x->at, *q = f[1].map.data + y->at;
+                double u = x->dtype == F64 ? ((const double *)(const void *)p)[n] : (double)((const float *)(const void *)p)[n];
+                double v = y->dtype == F64 ? ((const double *)(const void *)q)[n] : (double)((const float *)(const void *)q)[n];
+                if (!(fabs(u - v) <= most)) { most = fabs(u - v); snprintf(worst, 128, "%s[%zu]", x->name, n); }
+            }
+        }
+        for (int i = 0; i < 2; i++) safetensors_close(&f[i]);
+    }
+    return most;
+}
+#endif
