@@ -82,10 +82,17 @@ static Status want_multiple(const Options *o, OptionIndex option, int64_t unit, 
 
 static Status rule_ranks(const Options *o)
 {
-    char why[2 * SAID];
-    snprintf(why, sizeof why, "%s %" PRId64 " x %s %" PRId64 " x %s %" PRId64, NAMED(OPTION_tensor_parallel), o->tensor_parallel,
-             NAMED(OPTION_pipeline_parallel), o->pipeline_parallel, NAMED(OPTION_context_parallel), o->context_parallel);
-    return want_multiple(o, OPTION_ranks, o->tensor_parallel * o->pipeline_parallel * o->context_parallel, why);
+    static const OptionIndex axis[] = { OPTION_tensor_parallel, OPTION_pipeline_parallel, OPTION_context_parallel };
+    char why[SAID] = "";
+    size_t used = 0;
+    int64_t unit = 1;
+    for (size_t i = 0; i < sizeof axis / sizeof axis[0]; i++) {
+        int64_t size = value_of(o, axis[i]);
+        if (size > 1 && used < sizeof why)
+            used += (size_t)snprintf(why + used, sizeof why - used, "%s%s %" PRId64, used ? " x " : "", NAMED(axis[i]), size);
+        unit *= size;
+    }
+    return want_multiple(o, OPTION_ranks, unit, why);
 }
 
 static Status rule_global_batch(const Options *o)

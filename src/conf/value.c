@@ -81,9 +81,8 @@ static Status read_choice(OptionCHOICE *field, OptionIndex option, const char *s
 {
     char words[256];
     int word = option_word(option, value);
-    if (word == WORD_NOTHING)
-        return fail(BAD_OPTION, "%s is not known; %s %s", said, option_choices(words, sizeof words, option, ", ", " or "),
-                    strstr(words, " or ") ? "do" : "does");
+    option_choices(words, sizeof words, option, ", ", " or ");
+    if (word == WORD_NOTHING) return fail(BAD_OPTION, "%s is not known; %s %s", said, words, strstr(words, " or ") ? "do" : "does");
     *field = (Choice){ word, option_words[word].word };
     return OK;
 }
