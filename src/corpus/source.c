@@ -149,8 +149,8 @@ static Status key_missing(const Source *s)
         size_t used = strlen(keys);
         snprintf(keys + used, sizeof keys - used, "%s\"%.40s\"", used ? ", " : "", key);
     }
-    return fail(BAD_FILE, "%s:%" PRId64 ": no text under \"%s\"; the line has %s: name one by --json-keys", s->path,
-                s->number, s->key, *keys ? keys : "no key");
+    return fail(BAD_FILE, "%s:%" PRId64 ": no key \"%s\"; the line has %s: name one by --json-keys", s->path,
+                s->number, s->key, *keys ? keys : "none");
 }
 
 static Status json_document(Source *s, Document *document)
@@ -165,7 +165,9 @@ static Status json_document(Source *s, Document *document)
         return fail(BAD_FILE, "%s:%" PRId64 ": not a JSON object; each line is one, as {\"text\": \"...\"}", s->path,
                     s->number);
     const json_t *text = json_object_get(s->object, s->key);
-    if (!json_is_string(text)) return key_missing(s);
+    if (!text) return key_missing(s);
+    if (!json_is_string(text))
+        return fail(BAD_FILE, "%s:%" PRId64 ": what stands under \"%s\" is no text in quotes", s->path, s->number, s->key);
     *document = (Document){ json_string_value(text), (int64_t)json_string_length(text) };
     return OK;
 }

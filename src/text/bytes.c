@@ -21,6 +21,6 @@ static TextPiece bytes_decode(const Tokenizer *t, int32_t id)
 }
 
 const Tokenizer bytes_tokenizer = {
-    .name = "bytes", .vocabulary = BYTES_VOCABULARY, .eod = BYTES_EOD,
+    .name = "bytes", .vocabulary = BYTES_IDS, .eod = BYTES_EOD,
     .encode = bytes_encode, .decode = bytes_decode,
 };

@@ -95,9 +95,9 @@ static void broken_lines_are_named(void **state)
     refused(MAKE("b.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\"\n"), "b.jsonl:2: not JSON");
     refused(MAKE("b.jsonl", "[1]\n"), "b.jsonl:1: not a JSON object");
     refused(MAKE("b.jsonl", "{\"body\": \"a\", \"id\": 2}\n"), "\"body\", \"id\"");
-    refused(MAKE("b.jsonl", "{\"text\": 3}\n"), "b.jsonl:1: no text under \"text\"");
+    refused(MAKE("b.jsonl", "{\"text\": 3}\n"), "b.jsonl:1: what stands under \"text\"");
     refused(MAKE("b.jsonl", "{\"text\": \"\xff\"}\n"), "b.jsonl:1: not JSON");
-    refused(MAKE("b.jsonl", "{}\n"), "no key");
+    refused(MAKE("b.jsonl", "{}\n"), "the line has none");
 }
 
 static void other_files_are_refused(void **state)

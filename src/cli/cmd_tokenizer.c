@@ -1,0 +1,160 @@
+/* Text to ids and back: jotun tokenizer encode|decode --tokenizer T [--input F] [--output F] [--format text|u16|i32].
+ * The input is one text, whatever its lines; its ids as text are one line.                                            */
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/file.h"
+#include "cli/command.h"
+#include "conf/conf.h"
+#include "text/tokenizer.h"
+
+typedef struct { char *data; size_t bytes; } Text;
+typedef struct { int32_t *data; int64_t count; } Ids;
+typedef struct { const Options *options; Tokenizer tokenizer; const char *from; Text in; Ids ids; FILE *out; Text made; } Job;
+
+/* ---- in and out: both whole ---- */
+
+static Status input_read(Job *job)
+{
+    const TextList *input = &job->options->input;
+    if (input->count > 1) return fail(BAD_USAGE, "jotun tokenizer wants one --input, and %d were given", input->count);
+    bool standard = input->count == 0 || strcmp(input->text[0], "-") == 0;
+    job->from = standard ? "standard input" : input->text[0];
+    FILE *file = standard ? stdin : fopen(input->text[0], "rb"), *copy = open_memstream(&job->in.data, &job->in.bytes);
+    bool good = file && copy;
+    char chunk[65536];
+    size_t got;
+    while (good && (got = fread(chunk, 1, sizeof chunk, file)) > 0) good = fwrite(chunk, 1, got, copy) == got;
+    good = good && !ferror(file);
+    int cause = errno;
+    if (file && file != stdin) fclose(file);
+    if (copy) good = fclose(copy) == 0 && good;
+    return good ? OK : fail(BAD_FILE, "%s: cannot be read: %s", job->from, strerror(cause));
+}
+
+static Status output_write(Job *job)
+{
+    bool good = fclose(job->out) == 0;
+    job->out = NULL;
+    if (!good) return fail(NO_MEMORY, "no memory for the output");
+    if (job->options->output) return file_write_whole(job->options->output, job->made.data, job->made.bytes);
+    fwrite(job->made.data, 1, job->made.bytes, stdout);
+    return OK;
+}
+
+static Status ids_make(Job *job, int64_t room)
+{
+    job->ids.data = malloc((size_t)(room + 1) * sizeof *job->ids.data);
+    return job->ids.data ? OK : fail(NO_MEMORY, "%s: no memory for %" PRId64 " ids", job->from, room);
+}
+
+/* ---- ids in a file ---- */
+
+static void ids_write(Job *job)
+{
+    for (int64_t i = 0; i < job->ids.count; i++) {
+        int32_t  id = job->ids.data[i];
+        uint16_t narrow = (uint16_t)id;
+        switch (job->options->format.is) {
+        case WORD_format_u16: fwrite(&narrow, sizeof narrow, 1, job->out); break;
+        case WORD_format_i32: fwrite(&id, sizeof id, 1, job->out); break;
+        default:              fprintf(job->out, "%s%d", i ? " " : "", id);
+        }
+    }
+    if (job->options->format.is == WORD_format_text) fputc('\n', job->out);
+}
+
+static Status ids_parse(Job *job)
+{
+    TRY(ids_make(job, (int64_t)job->in.bytes / 2 + 1));
+    for (const char *p = job->in.data;;) {                       /* a memory stream ends in a zero */
+        while (isspace((unsigned char)*p)) p++;
+        if (p == job->in.data + job->in.bytes) return OK;
+        char *end;
+        errno = 0;
+        long id = strtol(p, &end, 10);
+        bool stops = isspace((unsigned char)*end) || *end == 0;
+        if (end == p || !stops || errno || id < INT32_MIN || id > INT32_MAX) {
+            size_t word = strcspn(p, " \t\r\n");
+            return fail(BAD_FILE, "%s: byte %td: \"%.*s\" is no id; --format text wants decimal numbers between blanks",
+                        job->from, p - job->in.data, word < 20 ? (int)word : 20, p);
+        }
+        job->ids.data[job->ids.count++] = (int32_t)id;
+        p = end;
+    }
+}
+
+static Status ids_read(Job *job)
+{
+    int    kind  = job->options->format.is;
+    size_t width = kind == WORD_format_u16 ? 2 : 4;
+    if (kind == WORD_format_text) return ids_parse(job);
+    if (job->in.bytes % width)
+        return fail(BAD_FILE, "%s: %zu bytes are no whole number of ids of %zu bytes; is it --format %s?", job->from,
+                    job->in.bytes, width, width == 2 ? "i32" : "u16");
+    job->ids.count = (int64_t)(job->in.bytes / width);
+    TRY(ids_make(job, job->ids.count));
+    for (int64_t i = 0; i < job->ids.count; i++) {
+        uint16_t narrow;
+        memcpy(&narrow, job->in.data + (size_t)i * width, sizeof narrow);
+        if (width == 2) job->ids.data[i] = narrow;
+        else            memcpy(&job->ids.data[i], job->in.data + (size_t)i * width, width);
+    }
+    return OK;
+}
+
+/* ---- the commands ---- */
+
+static Status encode(Job *job)
+{
+    if (job->options->format.is == WORD_format_u16 && job->tokenizer.vocabulary > 65536)
+        return fail(BAD_OPTION, "--format u16 holds 65536 ids, --tokenizer %s has %d; take i32", job->options->tokenizer,
+                    job->tokenizer.vocabulary);
+    TRY(ids_make(job, (int64_t)job->in.bytes));
+    job->ids.count = job->tokenizer.encode(&job->tokenizer, job->ids.data, job->in.data, (int64_t)job->in.bytes);
+    ids_write(job);
+    return OK;
+}
+
+static Status decode(Job *job)
+{
+    TRY(ids_read(job));
+    TRY(tokenizer_check(&job->tokenizer, job->ids.data, job->ids.count, job->from));
+    for (int64_t i = 0; i < job->ids.count; i++) {
+        TextPiece piece = job->tokenizer.decode(&job->tokenizer, job->ids.data[i]);
+        fwrite(piece.text, 1, (size_t)piece.bytes, job->out);
+    }
+    return OK;
+}
+
+static Status job_run(const Options *o, Status (*work)(Job *))
+{
+    Job job = { .options = o };
+    TRY(tokenizer_open(&job.tokenizer, o->tokenizer));
+    Status status = input_read(&job);
+    if (status == OK && !(job.out = open_memstream(&job.made.data, &job.made.bytes)))
+        status = fail(NO_MEMORY, "no memory for the output");
+    if (status == OK) status = work(&job);
+    if (status == OK) status = output_write(&job);
+    if (job.out) fclose(job.out);
+    free(job.in.data);
+    free(job.ids.data);
+    free(job.made.data);
+    tokenizer_close(&job.tokenizer);
+    return status;
+}
+
+static Status tokenizer(int argc, char **argv, Status (*work)(Job *))
+{
+    Options o;
+    Status status = options_parse(&o, FOR_TOKENIZER, argc, argv);
+    if (status == OK) status = job_run(&o, work);
+    options_close(&o);
+    return status;
+}
+
+Status cmd_tokenizer_encode(int argc, char **argv) { return tokenizer(argc, argv, encode); }
+Status cmd_tokenizer_decode(int argc, char **argv) { return tokenizer(argc, argv, decode); }
