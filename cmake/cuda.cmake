@@ -1,1 +1,49 @@
-# Kernels: by nvcc where there is one; always by the CPU shim for tests (tests/tensor).
+# Kernels, for GPUs: by nvcc where there is one, or by hipcc with JOTUN_HIP. Nothing needs them: without a compiler the rest builds,
+# and the tests run the same kernels on the CPU (tests/tensor/tests.cmake). The compilers are called as they are, not as CMake
+# languages, which would ask them at every configuration.
+option(JOTUN_CUDA "compile the kernels by nvcc where it is found" ON)
+option(JOTUN_HIP "compile the kernels by hipcc, instead of nvcc" OFF)
+set(JOTUN_CUDA_ARCHITECTURES "80;90" CACHE STRING "compute capabilities")
+set(JOTUN_HIP_ARCHITECTURES "gfx90a" CACHE STRING "AMD targets")
+
+# gpu_library(compiler arguments...): the target cuda_kernels, a static library of all kernels
+function(gpu_library compiler)
+    file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/tensor/cuda/*.cu)
+    foreach(kernel ${kernels})
+        get_filename_component(noun ${kernel} NAME_WE)
+        set(object ${CMAKE_BINARY_DIR}/cuda/${noun}.o)
+        add_custom_command(OUTPUT ${object}
+            COMMAND ${compiler} ${ARGN} -std=c++17 -I${CMAKE_SOURCE_DIR}/src $<$<CONFIG:Debug>:-DJOTUN_DEBUG>
+                    -MD -MF ${object}.d -c ${kernel} -o ${object}
+            DEPENDS ${kernel} DEPFILE ${object}.d COMMENT "Building GPU object ${noun}.o" VERBATIM COMMAND_EXPAND_LISTS)
+        list(APPEND objects ${object})
+    endforeach()
+    file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/cuda)
+    add_library(cuda_kernels STATIC ${objects})
+    set_target_properties(cuda_kernels PROPERTIES LINKER_LANGUAGE CXX)
+    target_link_libraries(cuda_kernels PUBLIC room_tensor)
+endfunction()
+
+if(JOTUN_HIP)
+    find_program(HIPCC hipcc)
+    if(NOT HIPCC)
+        message(FATAL_ERROR "JOTUN_HIP is on and no hipcc is found; install hipcc, or set HIPCC or JOTUN_HIP=OFF")
+    endif()
+    list(TRANSFORM JOTUN_HIP_ARCHITECTURES PREPEND --offload-arch= OUTPUT_VARIABLE targets)
+    gpu_library(${HIPCC} -x hip ${targets} -O3 -fPIC -Wall -Wextra -Wshadow)
+    find_library(HIP_RUNTIME amdhip64 PATHS /opt/rocm/lib)
+    target_link_libraries(cuda_kernels PUBLIC ${HIP_RUNTIME})
+elseif(JOTUN_CUDA)
+    find_program(NVCC nvcc PATHS /usr/local/cuda/bin)
+    if(NOT NVCC)
+        message(STATUS "no nvcc: the kernels are tested on the CPU alone")
+        return()
+    endif()
+    foreach(target ${JOTUN_CUDA_ARCHITECTURES})
+        list(APPEND targets -gencode=arch=compute_${target},code=[compute_${target},sm_${target}])
+    endforeach()
+    gpu_library(${NVCC} ${targets} -O3 -Werror=all-warnings -Xcompiler=-fPIC,-Wall,-Wextra,-Wshadow)
+    get_filename_component(cuda_home ${NVCC}/../.. REALPATH)
+    find_library(CUDA_RUNTIME cudart_static PATHS ${cuda_home}/lib64 ${cuda_home}/lib REQUIRED)
+    target_link_libraries(cuda_kernels PUBLIC ${CUDA_RUNTIME} Threads::Threads ${CMAKE_DL_LIBS} rt)
+endif()

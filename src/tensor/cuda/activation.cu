@@ -1,0 +1,86 @@
+/*  T tokens   F hidden channels.   Gated (SwiGLU): x is [T, 2F], gate columns then up columns, y = silu(gate) up. */
+#include "tensor/cuda/block.h"
+
+static __device__ __forceinline__ float sigmoid(float x)
+{
+    return 1.0f / (1.0f + expf(-x));
+}
+
+static __device__ __forceinline__ float tanh_of_gelu(float x)
+{
+    return tanhf(0.7978845608f * (x + 0.044715f * x * x * x));      /* sqrt(2 / pi) */
+}
+
+static __device__ __forceinline__ float curve(int kind, float x)
+{
+    switch (kind) {
+    case ACT_GELU_TANH:    return 0.5f * x * (1.0f + tanh_of_gelu(x));
+    case ACT_GELU_ERF:     return 0.5f * x * (1.0f + erff(x * 0.7071067812f));
+    case ACT_SQUARED_RELU: return x < 0 ? 0.0f : x * x;             /* so a NaN stays one */
+    default:               return x * sigmoid(x);                   /* silu, and the gate of SwiGLU */
+    }
+}
+
+static __device__ __forceinline__ float slope(int kind, float x)
+{
+    switch (kind) {
+    case ACT_GELU_TANH: {
+        const float t = tanh_of_gelu(x);
+        return 0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * 0.7978845608f * (1.0f + 0.134145f * x * x);
+    }
+    case ACT_GELU_ERF:     return 0.5f * (1.0f + erff(x * 0.7071067812f)) + x * 0.3989422804f * expf(-0.5f * x * x);
+    case ACT_SQUARED_RELU: return x < 0 ? 0.0f : 2.0f * x;
+    default:               return sigmoid(x) * (1.0f + x * (1.0f - sigmoid(x)));
+    }
+}
+
+static void want_kind(int kind)
+{
+    CHECK(kind >= ACT_GELU_TANH && kind <= ACT_SWIGLU, "activation kind %d is not one of 0 .. %d", kind, ACT_SWIGLU);
+}
+
+/* y = act(x + bias):  a thread an element, rows along x of the grid, since only that side takes millions */
+__global__ void __launch_bounds__(GPU_THREADS) activation_forward_kernel(ActivationForward a)
+{
+    const int64_t t = blockIdx.x, F = a.y_TF.dim[1], f = (int64_t)blockIdx.y * GPU_THREADS + threadIdx.x;
+    if (f >= F) return;
+    const float *x = row<float>(a.x_TF, t);
+    const float up = a.kind == ACT_SWIGLU ? x[F + f] + value_or_zero(a.bias_F, F + f) : 1.0f;
+    row<float>(a.y_TF, t)[f] = curve(a.kind, x[f] + value_or_zero(a.bias_F, f)) * up;
+}
+
+extern "C" void cuda_activation_forward(Queue *q, const ActivationForward *a)
+{
+    const int64_t T = a->y_TF.dim[0], F = a->y_TF.dim[1], wide = a->kind == ACT_SWIGLU ? 2 * F : F;
+    want_kind(a->kind);
+    WANT(a->y_TF, F32, T, F);
+    WANT(a->x_TF, F32, T, wide);
+    if (tensor_present(a->bias_F)) WANT(a->bias_F, F32, wide);
+    if (T > 0)
+        GPU_LAUNCH(activation_forward_kernel, dim3(blocks_for(T, 1), blocks_for(F, GPU_THREADS)), GPU_THREADS, stream_of(q), *a);
+}
+
+/* dx = dy act'(x + bias);   gated: dgate = dy up silu'(gate),   dup = dy silu(gate).   dx may be dy or x: all is read, then written */
+__global__ void __launch_bounds__(GPU_THREADS) activation_backward_kernel(ActivationBackward a)
+{
+    const int64_t t = blockIdx.x, F = a.dy_TF.dim[1], f = (int64_t)blockIdx.y * GPU_THREADS + threadIdx.x;
+    if (f >= F) return;
+    const bool   gated = a.kind == ACT_SWIGLU;
+    const float *x_row = row<float>(a.x_TF, t), dy = row<float>(a.dy_TF, t)[f], x = x_row[f] + value_or_zero(a.bias_F, f);
+    const float  up = gated ? x_row[F + f] + value_or_zero(a.bias_F, F + f) : 1.0f;
+    float       *dx = row<float>(a.dx_TF, t);
+    dx[f] = dy * up * slope(a.kind, x);
+    if (gated) dx[F + f] = dy * curve(a.kind, x);
+}
+
+extern "C" void cuda_activation_backward(Queue *q, const ActivationBackward *a)
+{
+    const int64_t T = a->dy_TF.dim[0], F = a->dy_TF.dim[1], wide = a->kind == ACT_SWIGLU ? 2 * F : F;
+    want_kind(a->kind);
+    WANT(a->dx_TF, F32, T, wide);
+    WANT(a->dy_TF, F32, T, F);
+    WANT(a->x_TF, F32, T, wide);
+    if (tensor_present(a->bias_F)) WANT(a->bias_F, F32, wide);
+    if (T > 0)
+        GPU_LAUNCH(activation_backward_kernel, dim3(blocks_for(T, 1), blocks_for(F, GPU_THREADS)), GPU_THREADS, stream_of(q), *a);
+}

@@ -1,0 +1,99 @@
+#ifndef CUDA_BLOCK_H
+#define CUDA_BLOCK_H
+/* What kernels share: views of tensors, sums over a block, and the launchers' checks. */
+#include "tensor/cuda/gpu.h"
+#include "tensor/cuda/kernels.h"
+
+enum { GPU_THREADS = 256, GPU_MAX_WARPS = GPU_THREADS / 32 };
+
+/* ---- device: tensors travel to kernels by value, as the op's own argument struct ---- */
+template <typename T> __device__ __forceinline__ T *row(const Tensor &x, int64_t t)
+{
+    return (T *)x.data + t * x.stride[0];
+}
+
+__device__ __forceinline__ bool present(const Tensor &x)
+{
+    return x.dim[0] != 0;
+}
+
+__device__ __forceinline__ float value_or_zero(const Tensor &x, int64_t i)
+{
+    return present(x) ? ((const float *)x.data)[i] : 0.0f;
+}
+
+/* ---- device: sums and maxima over a block, the result in every thread. `part` has GPU_MAX_WARPS floats of shared memory.
+ *      The order is that of lanes and warps, whichever thread comes first.                                            ---- */
+__device__ __forceinline__ float larger(float a, float b)
+{
+    return a > b ? a : b;
+}
+
+/* A test plants a fault by leaving out one barrier or the other, and wants to see that noticed. */
+__device__ __forceinline__ void share_warps(float *part, float v)
+{
+#ifndef GPU_PLANT_NO_FIRST_BARRIER
+    __syncthreads();                                /* others may still read the last result */
+#endif
+    if (threadIdx.x % GPU_WARP == 0) part[threadIdx.x / GPU_WARP] = v;
+#ifndef GPU_PLANT_NO_SECOND_BARRIER
+    __syncthreads();
+#endif
+}
+
+__device__ __forceinline__ float block_sum(float *part, float v)
+{
+    for (int mask = GPU_WARP / 2; mask > 0; mask /= 2) v += gpu_shuffle_xor(v, mask);
+    share_warps(part, v);
+    float sum = 0;
+    for (int w = 0; w < (int)blockDim.x / GPU_WARP; w++) sum += part[w];
+    return sum;
+}
+
+__device__ __forceinline__ float block_max(float *part, float v)
+{
+    for (int mask = GPU_WARP / 2; mask > 0; mask /= 2) v = larger(v, gpu_shuffle_xor(v, mask));
+    share_warps(part, v);
+    float max = part[0];
+    for (int w = 1; w < (int)blockDim.x / GPU_WARP; w++) max = larger(max, part[w]);
+    return max;
+}
+
+/* ---- host ---- */
+static inline GpuStream *gpu_of(Queue *q)
+{
+    return &((CudaQueue *)q)->gpu;
+}
+
+static inline gpuStream_t stream_of(Queue *q)
+{
+    return (gpuStream_t)gpu_of(q)->stream;
+}
+
+static inline unsigned blocks_for(int64_t items, int64_t each)
+{
+    int64_t blocks = (items + each - 1) / each;
+    CHECK(blocks <= INT32_MAX, "%lld blocks are more than a grid holds", (long long)blocks);
+    return (unsigned)blocks;
+}
+
+template <typename T> static inline T *workspace_of(Queue *q, int64_t count)
+{
+    CHECK((size_t)count * sizeof(T) <= gpu_of(q)->bytes, "an op wants %zu bytes of workspace, the stream has %zu",
+          (size_t)count * sizeof(T), gpu_of(q)->bytes);
+    return (T *)gpu_of(q)->workspace;
+}
+
+/* Another type or shape is a bug of the caller, who is named with the op: so a kernel never reads beside its tensors. */
+#define WANT(x, type, ...) want(#x, x, type, __VA_ARGS__)
+template <typename... Dims> static inline void want(const char *name, const Tensor &x, Dtype type, Dims... dims)
+{
+    const int64_t dim[] = { dims... };
+    const int     n = sizeof...(dims);
+    bool same = x.dtype == type && (dim[n - 1] <= 1 || x.stride[n - 1] == 1);
+    for (int d = 0; d < 4; d++) same = same && x.dim[d] == (d < n ? dim[d] : 1);
+    CHECK(same, "%s is %s [%lld, %lld, %lld, %lld], wanted %s of %d dims, first %lld and last %lld, with a last stride of 1",
+          name, dtype_name(x.dtype), (long long)x.dim[0], (long long)x.dim[1], (long long)x.dim[2], (long long)x.dim[3],
+          dtype_name(type), n, (long long)dim[0], (long long)dim[n - 1]);
+}
+#endif

@@ -1,0 +1,27 @@
+#ifndef CUDA_STREAM_H
+#define CUDA_STREAM_H
+/* Where kernels run: a device, a stream of it, and a workspace for sums over many blocks. Host code in C uses this too. */
+#include "tensor/ops.h"
+
+typedef struct {
+    void  *stream;                     /* cudaStream_t or hipStream_t */
+    void  *workspace;                  /* device memory: ops run one after another on a stream, so that one is enough */
+    size_t bytes;
+} GpuStream;
+
+/* A Queue whose ops run on a GPU: the launchers find the stream behind the queue they are given. */
+typedef struct { Queue queue; GpuStream gpu; } CudaQueue;
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+Status gpu_stream_open (GpuStream *s, int device, size_t workspace);   /* NO_MEMORY, or BAD_OPTION where there is no such device */
+void   gpu_stream_close(GpuStream *s);
+void   gpu_stream_wait (GpuStream *s);
+void  *gpu_alloc(size_t bytes);                    /* at start-up only */
+void   gpu_free (void *memory);
+void   gpu_copy (GpuStream *s, void *to, const void *from, size_t bytes);       /* either side host or device; enqueued */
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,103 @@
+/* Faulty kernels, one a run: faults <name>. The shim, or AddressSanitizer, must say what is wrong in the words tests.cmake expects. */
+#include "tensor/cuda/gpu.h"
+#include "order.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { THREADS = 128 };
+
+static void different_barriers(float *out)
+{
+    if (threadIdx.x < 64) __syncthreads();
+    else                                   /* on a line of its own */
+        __syncthreads();
+    out[threadIdx.x] = 1;
+}
+
+static void early_return(float *out)
+{
+    if (threadIdx.x >= 100) return;
+    __syncthreads();
+    out[threadIdx.x] = 1;
+}
+
+static void different_shuffles(float *out)
+{
+    float v = 1;
+    if (threadIdx.x % GPU_WARP < 8) v += gpu_shuffle_xor(v, 1);
+    else                                   /* on a line of its own */
+        v += gpu_shuffle_xor(v, 1);
+    out[threadIdx.x] = v;
+}
+
+static void missing_lanes(float *out)
+{
+    float v = 1;
+    if (threadIdx.x % GPU_WARP < 8) v += gpu_shuffle_xor(v, 1);
+    out[threadIdx.x] = v;
+}
+
+static void barrier_in_a_warp(float *out)
+{
+    if (threadIdx.x % 2) __syncthreads();
+    else out[threadIdx.x] = gpu_shuffle_xor(1.0f, 2);
+}
+
+static void lane_outside(float *out)
+{
+    out[threadIdx.x] = gpu_shuffle_xor(1.0f, GPU_WARP);
+}
+
+static void unset_shared(float *out)
+{
+    GPU_SHARED(float, half, THREADS);
+    if (threadIdx.x < THREADS / 2) half[threadIdx.x] = 1;
+    __syncthreads();
+    out[threadIdx.x] = half[threadIdx.x];
+}
+
+static void spin(float *out)
+{
+    GPU_SHARED(volatile int, flag, 1);
+    if (threadIdx.x == 0) flag[0] = 0;
+    __syncthreads();
+    while (threadIdx.x == 0 && !flag[0]) {}         /* waits for a thread that waits for it */
+    __syncthreads();
+    out[threadIdx.x] = 1;
+}
+
+static void beyond_global(float *out)
+{
+    out[threadIdx.x + 1] = 1;
+}
+
+static void beyond_shared(float *out)
+{
+    GPU_SHARED(float, all, THREADS);
+    float *cell = all;                              /* past UBSan, which knows the array's bounds */
+    cell[threadIdx.x + 1] = 1;
+    __syncthreads();
+    out[threadIdx.x] = cell[threadIdx.x];
+}
+
+static const struct { const char *name; void (*kernel)(float *); } FAULTS[] = {
+    { "different_barriers", different_barriers }, { "early_return", early_return }, { "different_shuffles", different_shuffles },
+    { "missing_lanes", missing_lanes }, { "barrier_in_a_warp", barrier_in_a_warp }, { "lane_outside", lane_outside },
+    { "unset_shared", unset_shared }, { "spin", spin }, { "beyond_global", beyond_global }, { "beyond_shared", beyond_shared },
+};
+
+int main(int words, char **word)
+{
+    void *memory;
+    gpu_cpu_patience(1);
+    for (const auto &fault : FAULTS) {
+        if (words != 2 || strcmp(word[1], fault.name) != 0 || gpuMalloc(&memory, THREADS * sizeof(float)) != 0) continue;
+        float *out = (float *)memory;
+        GPU_LAUNCH(fault.kernel, 1, THREADS, nullptr, out);
+        puts(isnan(out[THREADS - 1]) ? "unset shared memory came out as NaN" : "not noticed");
+        gpuFree(memory);
+        return 0;
+    }
+    puts("usage: faults NAME");
+    return 2;
+}

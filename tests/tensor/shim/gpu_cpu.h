@@ -1,0 +1,77 @@
+#ifndef SHIM_GPU_CPU_H
+#define SHIM_GPU_CPU_H
+/* The CPU shim: what src/tensor/cuda/gpu.h includes under GPU_CPU. A kernel becomes a C++ function, a launch runs its blocks one
+ * after another, and each thread of a block is a fiber that runs to its next barrier or shuffle. Which warp runs next, and its
+ * lanes in which order, is set by a seed, so a result that hangs on the order changes with it. One launch at a time, blocks of one dim.
+ *
+ * Not modelled: memory order between blocks (and so spinning on another block), bank conflicts, speed.                      */
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifndef GPU_WARP
+#define GPU_WARP 32                            /* or 64, as AMD's */
+#endif
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+
+/* What a kernel reads of its place. */
+struct GpuCpuPlace { dim3 thread, block, threads, blocks; };
+extern GpuCpuPlace gpu_cpu_place;
+#define threadIdx gpu_cpu_place.thread
+#define blockIdx  gpu_cpu_place.block
+#define blockDim  gpu_cpu_place.threads
+#define gridDim   gpu_cpu_place.blocks
+
+/* Shared memory: the first thread at the line takes it from the heap, full of NaN, the others of the block find it by the address
+ * of a static byte. No section or linker trick: it works in templates and inline functions, and sanitizers see its ends. */
+#define GPU_SHARED(type, name, count) \
+    static char name##_key;           \
+    type (&name)[count] = *(type (*)[count])gpu_cpu_shared(&name##_key, sizeof(type[count]))
+void *gpu_cpu_shared(const void *key, size_t bytes);
+
+void     gpu_cpu_barrier(const char *file, int line);
+uint64_t gpu_cpu_exchange(uint64_t bits, unsigned lane, const char *file, int line);     /* the bits that `lane` of the warp gave */
+#define __syncthreads() gpu_cpu_barrier(__FILE__, __LINE__)
+#define gpu_shuffle_xor(value, mask) gpu_cpu_shuffle((value), threadIdx.x % GPU_WARP ^ (unsigned)(mask), __FILE__, __LINE__)
+
+template <typename T> T gpu_cpu_shuffle(T value, unsigned lane, const char *file, int line)
+{
+    uint64_t bits = 0;
+    static_assert(sizeof value <= sizeof bits, "a shuffle moves up to 8 bytes");
+    memcpy(&bits, &value, sizeof value);
+    bits = gpu_cpu_exchange(bits, lane, file, line);
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+void gpu_cpu_run(dim3 grid, dim3 block, void (*body)(void *), void *context);
+template <typename Body> void gpu_cpu_launch(dim3 grid, dim3 block, Body body)
+{
+    gpu_cpu_run(grid, block, [](void *context) { (*(Body *)context)(); }, &body);
+}
+#define GPU_LAUNCH(kernel, grid, block, stream, ...) \
+    do { (void)(stream); gpu_cpu_launch((grid), (block), [=] { kernel(__VA_ARGS__); }); } while (0)
+
+/* The runtime: device memory is the heap, and all is done when a call returns. */
+typedef void *gpuStream_t;
+enum { gpuMemcpyDefault };
+int gpuMalloc(void **memory, size_t bytes);
+int gpuFree(void *memory);
+int gpuMemcpyAsync(void *to, const void *from, size_t bytes, int kind, gpuStream_t stream);
+static inline int gpuGetDeviceCount(int *devices) { *devices = 1; return 0; }
+static inline int gpuSetDevice(int) { return 0; }
+static inline int gpuGetLastError(void) { return 0; }
+static inline int gpuStreamCreate(gpuStream_t *stream) { *stream = nullptr; return 0; }
+static inline int gpuStreamDestroy(gpuStream_t) { return 0; }
+static inline int gpuStreamSynchronize(gpuStream_t) { return 0; }
+static inline const char *gpuGetErrorString(int) { return "out of memory"; }     /* all that can go wrong here */
+#endif

@@ -1,0 +1,62 @@
+# The kernels of src/tensor/cuda, run on the CPU by the shim, and on a GPU where they were compiled for one.
+file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/tensor/cuda/*.cu)
+set(shim ${CMAKE_CURRENT_SOURCE_DIR}/tensor/shim)
+set_source_files_properties(${kernels} PROPERTIES LANGUAGE CXX)
+
+function(shim_program name warp main)      # sources and definitions after these
+    add_executable(${name} ${shim}/${main} ${shim}/gpu_cpu.cpp ${shim}/fiber.cpp ${ARGN})
+    target_include_directories(${name} PRIVATE ${shim})
+    target_compile_definitions(${name} PRIVATE GPU_CPU GPU_WARP=${warp})
+    target_link_libraries(${name} PRIVATE room_tensor PkgConfig::CMOCKA)
+endfunction()
+
+function(shim_check name)                  # the command after it
+    add_test(NAME tensor.${name} COMMAND ${ARGN})
+    set_tests_properties(tensor.${name} PROPERTIES LABELS "tensor;shim" TIMEOUT 120)
+endfunction()
+
+if(JOTUN_SANITIZE MATCHES "thread")
+    message(STATUS "the kernels' shim is not tested under ThreadSanitizer: it is one thread of many stacks")
+else()
+    foreach(warp 32 64)
+        shim_program(tensor_shim${warp} ${warp} kernels_test.c ${kernels})
+        shim_check(shim${warp} tensor_shim${warp})
+
+        # the same kernels without one barrier of block_sum and block_max: a result must differ from ref, or between orders
+        foreach(barrier FIRST SECOND)
+            shim_program(tensor_shim${warp}_no_${barrier} ${warp} kernels_test.c ${kernels})
+            target_compile_definitions(tensor_shim${warp}_no_${barrier} PRIVATE GPU_PLANT_NO_${barrier}_BARRIER)
+            shim_check(shim${warp}_no_${barrier} tensor_shim${warp}_no_${barrier})
+            set_tests_properties(tensor.shim${warp}_no_${barrier} PROPERTIES PASS_REGULAR_EXPRESSION "norm_forward y is off by")
+        endforeach()
+
+        shim_program(tensor_shim${warp}_faults ${warp} faults.cpp)
+    endforeach()
+
+    function(shim_fault name words)
+        foreach(warp 32 64)
+            shim_check(shim${warp}_${name} tensor_shim${warp}_faults ${name})
+            set_tests_properties(tensor.shim${warp}_${name} PROPERTIES PASS_REGULAR_EXPRESSION "${words}")
+        endforeach()
+    endfunction()
+    shim_fault(different_barriers "threads at different barriers: thread")
+    shim_fault(early_return       "a barrier after some threads returned: thread")
+    shim_fault(different_shuffles "lanes of a warp in different shuffles: thread")
+    shim_fault(missing_lanes      "a shuffle without its whole warp: thread 0 .* but thread 8 has returned")
+    shim_fault(barrier_in_a_warp  "a shuffle without its whole warp: thread 0 .* but thread 1 waits at the barrier")
+    shim_fault(lane_outside       "shuffles with lane")
+    shim_fault(unset_shared       "unset shared memory came out as NaN")
+    shim_fault(spin               "deadlock: thread 0")
+    if(JOTUN_SANITIZE MATCHES "address")
+        shim_fault(beyond_global  "heap-buffer-overflow")
+        shim_fault(beyond_shared  "heap-buffer-overflow")
+    endif()
+endif()
+
+if(TARGET cuda_kernels)
+    add_executable(cuda_kernels_test ${shim}/kernels_test.c)
+    target_link_libraries(cuda_kernels_test PRIVATE cuda_kernels PkgConfig::CMOCKA)
+    set_target_properties(cuda_kernels_test PROPERTIES LINKER_LANGUAGE CXX)
+    add_test(NAME tensor.cuda_kernels COMMAND cuda_kernels_test)
+    set_tests_properties(tensor.cuda_kernels PROPERTIES LABELS "tensor;gpu" TIMEOUT 120 SKIP_RETURN_CODE 77)
+endif()
