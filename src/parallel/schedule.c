@@ -1,16 +1,18 @@
-/* Makes a schedule in two steps. First the order of computing, which is all that a schedule's name says; then the messages, each
- * receive posted as early as slots, buffers and the sender's order allow. */
+/* Makes a schedule in two steps. First the order of computing, which is all that a schedule's name says; then
+ * the messages, each receive posted as early as slots, buffers and the sender's order allow. */
 #include "parallel/schedule.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 
+enum { MICROS_MAX = 1 << 22 };                 /* keeps the count of rows an int */
+
 static int least(int a, int b) { return a < b ? a : b; }
 
 const char *verb_name(Verb verb)
 {
-    static const char *const names[] = { "RECV", "FORWARD", "SEND", "RECV_GRAD", "BACKWARD_INPUT", "BACKWARD_WEIGHT",
-                                         "SEND_GRAD", "WAIT", "REDUCE", "STEP" };
+    static const char *const names[] = { "RECV", "FORWARD", "SEND", "RECV_GRAD", "BACKWARD_INPUT",
+                                         "BACKWARD_WEIGHT", "SEND_GRAD", "WAIT", "REDUCE", "STEP" };
     return (unsigned)verb <= STEP ? names[verb] : "no verb";
 }
 
@@ -41,11 +43,11 @@ int schedule_peak(ScheduleKind kind, int stages, int stage, int chunks, int micr
 
 /* ---- the order of computing ---- */
 
-typedef struct { Verb verb; int chunk, micro; } Task;              /* FORWARD, BACKWARD_INPUT or BACKWARD_WEIGHT */
+typedef struct { Verb verb; int chunk, micro; } Task;      /* FORWARD, BACKWARD_INPUT or BACKWARD_WEIGHT */
 typedef struct { int tasks; Task *task; } Order;
 
-/* The n-th forward or backward of any stage: micro-batches go in groups of p, each group through all chunks; backward the chunks
- * in reverse. Only evaluation has a last group of fewer. */
+/* The n-th forward or backward of any stage: micro-batches go in groups of p, each group through all chunks;
+ * backward the chunks in reverse. Only evaluation has a last group of fewer. */
 static Task nth(const Schedule *s, Verb verb, int n)
 {
     int group = n / (s->stages * s->chunks), rest = n % (s->stages * s->chunks);
@@ -59,13 +61,13 @@ static void order_add(Order *order, const Schedule *s, Verb verb, int n)
     if (n >= 0 && n < s->micros * s->chunks) order->task[order->tasks++] = nth(s, verb, n);
 }
 
-/* One forward, one input backward, one weight backward, each `warm` and `late` behind the one before it. On one stage a
+/* One forward, one input backward `warm` behind it, one weight backward `late` behind that. On one stage a
  * micro-batch goes through all chunks and back before the next. */
 static Status order_make(Order *order, const Schedule *s, int stage)
 {
     int total = s->micros * s->chunks, stride = s->stages == 1 ? s->chunks : 1;
     int warm  = s->stages == 1 ? 0 : warm_up(s->kind, s->stages, stage, s->chunks);
-    int late  = s->kind == SCHEDULE_ZB_H1 ? stage : 0;             /* keeps p saves alive on every stage, as stage 0 has */
+    int late  = s->kind == SCHEDULE_ZB_H1 ? stage : 0;     /* p saves alive on each stage, as on stage 0 */
     *order = (Order){ .task = malloc(3 * (size_t)total * sizeof(Task)) };
     if (!order->task) return fail(NO_MEMORY, "the schedule of %d micro-batches finds no memory", s->micros);
     for (int n = 0; n < total + warm + late; n += stride) {
@@ -86,7 +88,7 @@ typedef struct {                               /* one (chunk, micro-batch) of th
     bool backward;                             /* its receive buffer is free again */
 } Save;
 
-typedef struct { int stage; Order order; int at; } Inbox;          /* what one neighbour sends, in its order */
+typedef struct { int stage; Order order; int at; } Inbox;  /* what one neighbour sends, in its order */
 
 typedef struct {
     Schedule *s;
@@ -95,15 +97,15 @@ typedef struct {
     bool *taken;                               /* [chunk * peak + slot] */
     Inbox inbox[2];
     int   peak, released;                      /* forward n may take a slot when n < released + peak */
-    int   unsent;                              /* evaluation: forwards before this one have no SEND to wait for */
+    int   unsent;                              /* evaluation: the first forward that may have to be waited for */
 } Build;
 
 static Save *save_of(const Build *b, int chunk, int micro) { return &b->save[chunk * b->s->micros + micro]; }
-static bool  alone  (const Build *b)            { return b->s->stages == 1; }
-static bool  first  (const Build *b, int chunk) { return chunk == 0 && b->s->stage == 0; }
-static bool  last   (const Build *b, int chunk) { return chunk == b->s->chunks - 1 && b->s->stage == b->s->stages - 1; }
-static bool  takes  (const Build *b, int chunk) { return !alone(b) && !first(b, chunk); }   /* its input is a message */
-static bool  gives  (const Build *b, int chunk) { return !alone(b) && !last(b, chunk); }    /* its output is a message */
+static int   virtual_stage(const Build *b, int chunk) { return chunk * b->s->stages + b->s->stage; }
+static bool  alone(const Build *b) { return b->s->stages == 1; }
+static bool  last (const Build *b, int chunk) { return virtual_stage(b, chunk) + 1 == b->s->stages * b->s->chunks; }
+static bool  takes(const Build *b, int chunk) { return !alone(b) && virtual_stage(b, chunk) > 0; }   /* a message */
+static bool  gives(const Build *b, int chunk) { return !alone(b) && !last(b, chunk); }
 
 static int emit(Build *b, Row row)
 {
@@ -166,13 +168,14 @@ static void post_receives(Build *b)
                 save->slot = slot_take(b, t.chunk);
                 save->recv = emit(b, (Row){ RECV, t.chunk, t.micro, save->slot, inbox->stage, -1 });
             } else {
-                save->recv_grad = emit(b, (Row){ RECV_GRAD, t.chunk, t.micro, -1, inbox->stage, t.micro % 2 });
+                int buffer = t.micro % 2;
+                save->recv_grad = emit(b, (Row){ RECV_GRAD, t.chunk, t.micro, -1, inbox->stage, buffer });
             }
         }
     }
 }
 
-/* Evaluation: waits for the oldest sends until this forward, and the receive that may run beside it, have a slot. */
+/* Evaluation: waits for the oldest sends until this forward, and the receive beside it, have a slot. */
 static void make_room(Build *b, int turn)
 {
     bool ahead = turn + 1 < b->order.tasks && takes(b, b->order.task[turn + 1].chunk);
@@ -189,7 +192,7 @@ static void emit_forward(Build *b, Task t)
 {
     Schedule *s = b->s;
     Save *save = save_of(b, t.chunk, t.micro);
-    CHECK(!takes(b, t.chunk) || save->recv >= 0, "schedule %s: stage %d forwards chunk %d micro-batch %d before its receive",
+    CHECK(!takes(b, t.chunk) || save->recv >= 0, "schedule %s, stage %d: no RECV for chunk %d micro-batch %d",
           schedule_name(s->kind), s->stage, t.chunk, t.micro);
     if (takes(b, t.chunk)) emit_wait(b, &save->recv);
     else save->slot = slot_take(b, t.chunk);
@@ -211,16 +214,17 @@ static void emit_backward(Build *b, Task t, bool fused)
 {
     Schedule *s = b->s;
     Save *save = save_of(b, t.chunk, t.micro);
-    CHECK(!gives(b, t.chunk) || save->recv_grad >= 0, "schedule %s: stage %d goes back in chunk %d micro-batch %d before its receive",
-          schedule_name(s->kind), s->stage, t.chunk, t.micro);
+    int prev = (s->stage + s->stages - 1) % s->stages, buffer = t.micro % 2;
+    CHECK(!gives(b, t.chunk) || save->recv_grad >= 0,
+          "schedule %s, stage %d: no RECV_GRAD for chunk %d micro-batch %d", schedule_name(s->kind), s->stage,
+          t.chunk, t.micro);
     emit_wait(b, &save->recv_grad);
-    emit_wait(b, &save->send);                                     /* done long ago: its gradient is back */
+    emit_wait(b, &save->send);         /* done long ago: its gradient is back */
     if (t.micro >= 2) emit_wait(b, &save_of(b, t.chunk, t.micro - 2)->send_grad);
-    emit(b, (Row){ BACKWARD_INPUT, t.chunk, t.micro, save->slot, -1, t.micro % 2 });
+    emit(b, (Row){ BACKWARD_INPUT, t.chunk, t.micro, save->slot, -1, buffer });
     save->backward = true;
     if (fused) emit_weight(b, t);
-    if (takes(b, t.chunk))
-        save->send_grad = emit(b, (Row){ SEND_GRAD, t.chunk, t.micro, -1, (s->stage + s->stages - 1) % s->stages, t.micro % 2 });
+    if (takes(b, t.chunk)) save->send_grad = emit(b, (Row){ SEND_GRAD, t.chunk, t.micro, -1, prev, buffer });
 }
 
 static void emit_rows(Build *b)
@@ -254,11 +258,12 @@ static void emit_rows(Build *b)
 static Status build_open(Build *b)
 {
     Schedule *s = b->s;
-    int total = s->micros * s->chunks, prev = (s->stage + s->stages - 1) % s->stages, next = (s->stage + 1) % s->stages;
+    int total = s->micros * s->chunks;
+    int prev = (s->stage + s->stages - 1) % s->stages, next = (s->stage + 1) % s->stages;
     b->peak  = schedule_peak(s->kind, s->stages, s->stage, s->chunks, s->micros);
     b->save  = malloc((size_t)total * sizeof *b->save);
     b->taken = calloc((size_t)s->chunks * (size_t)b->peak, sizeof *b->taken);
-    s->row   = malloc((11 * (size_t)total + CHUNKS_MAX + 1) * sizeof *s->row);   /* 11 verbs a save, REDUCE and STEP */
+    s->row   = malloc((11 * (size_t)total + CHUNKS_MAX + 1) * sizeof *s->row);   /* 11 a save, REDUCE, STEP */
     if (!b->save || !b->taken || !s->row)
         return fail(NO_MEMORY, "the schedule of %d micro-batches finds no memory", s->micros);
     TRY(order_make(&b->order, s, s->stage));
@@ -282,32 +287,29 @@ static void build_close(Build *b)
     free(b->taken);
 }
 
-static Status judge(ScheduleKind kind, int stages, int stage, int chunks, int micros)
+static Status judge(const Schedule *s)
 {
-    const char *name = schedule_name(kind);
-    if (stages < 1 || stage < 0 || stage >= stages)
-        return fail(BAD_OPTION, "schedule %s: there is no stage %d of %d; 0 up to stages - 1 are", name, stage, stages);
-    if (micros < 1 || chunks < 1 || chunks > CHUNKS_MAX || micros > (1 << 26) / chunks)
-        return fail(BAD_OPTION, "schedule %s: %d micro-batches in %d chunks; 1 to %d chunks and 1 to %d micro-batches work",
-                    name, micros, chunks, CHUNKS_MAX, (1 << 26) / CHUNKS_MAX);
-    if (chunks > 1 && (kind == SCHEDULE_1F1B || kind == SCHEDULE_ZB_H1))
-        return fail(BAD_OPTION, "schedule %s takes one chunk a stage, not %d; %s takes several", name, chunks,
-                    schedule_name(SCHEDULE_INTERLEAVED));
-    if (kind == SCHEDULE_INTERLEAVED && micros % stages != 0) {
-        int below = micros / stages * stages;
-        if (below == 0)
-            return fail(BAD_OPTION, "schedule %s: %d micro-batches are fewer than %d stages; %d or %d would work", name, micros,
-                        stages, stages, 2 * stages);
-        return fail(BAD_OPTION, "schedule %s: %d micro-batches are no multiple of %d stages; %d or %d would work", name, micros,
-                    stages, below, below + stages);
+    const char *name = schedule_name(s->kind);
+    if (s->stages < 1 || s->stage < 0 || s->stage >= s->stages)
+        return fail(BAD_OPTION, "schedule %s: there is no stage %d of %d", name, s->stage, s->stages);
+    if (s->micros < 1 || s->chunks < 1 || s->chunks > CHUNKS_MAX || s->micros > MICROS_MAX)
+        return fail(BAD_OPTION, "schedule %s: %d micro-batches in %d chunks; 1 to %d in 1 to %d work", name,
+                    s->micros, s->chunks, MICROS_MAX, CHUNKS_MAX);
+    if (s->chunks > 1 && (s->kind == SCHEDULE_1F1B || s->kind == SCHEDULE_ZB_H1))
+        return fail(BAD_OPTION, "schedule %s takes one chunk a stage, not %d; %s takes several", name,
+                    s->chunks, schedule_name(SCHEDULE_INTERLEAVED));
+    if (s->kind == SCHEDULE_INTERLEAVED && s->micros % s->stages != 0) {
+        int good = s->micros < s->stages ? s->stages : s->micros / s->stages * s->stages;
+        return fail(BAD_OPTION, "schedule %s: %d micro-batches are no multiple of %d stages; %d or %d would work",
+                    name, s->micros, s->stages, good, good + s->stages);
     }
     return OK;
 }
 
 Status schedule_make(Schedule *schedule, ScheduleKind kind, int stages, int stage, int chunks, int micros)
 {
-    *schedule = (Schedule){ .kind = kind, .stages = stages, .stage = stage, .chunks = chunks, .micros = micros };
-    TRY(judge(kind, stages, stage, chunks, micros));
+    *schedule = (Schedule){ kind, stages, stage, chunks, micros, .row = NULL };
+    TRY(judge(schedule));
     Build b = { .s = schedule };
     Status status = build_open(&b);
     if (status == OK) emit_rows(&b);

@@ -1,5 +1,6 @@
-/* Proves schedules, whoever made them, knowing nothing of how they are made: each stage by itself, then the messages of
- * neighbours against each other, then all stages together, row by row. The last walk, with times, is the simulation. */
+/* Proves schedules, whoever made them, knowing nothing of how they are made: each stage by itself, then the
+ * messages of neighbours against each other, then all stages together, row by row. The last walk, with times, is
+ * the simulation. */
 #include "parallel/schedule.h"
 
 #include <stdarg.h>
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static Status wrong(const Schedule *s, int row, const char *format, ...) __attribute__((format(printf, 3, 4)));
+__attribute__((format(printf, 3, 4)))
 static Status wrong(const Schedule *s, int row, const char *format, ...)
 {
     char why[256];
@@ -16,39 +17,39 @@ static Status wrong(const Schedule *s, int row, const char *format, ...)
     va_start(list, format);
     vsnprintf(why, sizeof why, format, list);
     va_end(list);
-    Row none = { STEP, -1, -1, -1, -1, -1 }, r = row < s->rows ? s->row[row] : none;
-    return fail(BAD_OPTION, "schedule %s, stage %d row %d of %d (%s, chunk %d, micro-batch %d): %s", schedule_name(s->kind),
-                s->stage, row, s->rows, row < s->rows ? verb_name(r.verb) : "the end", r.chunk, r.micro, why);
+    Row r = row < s->rows ? s->row[row] : (Row){ STEP, -1, -1, -1, -1, -1 };
+    return fail(BAD_OPTION, "schedule %s, stage %d row %d of %d (%s, chunk %d, micro-batch %d): %s",
+                schedule_name(s->kind), s->stage, row, s->rows, row < s->rows ? verb_name(r.verb) : "the end", r.chunk, r.micro, why);
 }
 
-static bool is_send   (Verb verb) { return verb == SEND || verb == SEND_GRAD; }
-static bool is_receive(Verb verb) { return verb == RECV || verb == RECV_GRAD; }
-static bool is_work   (Verb verb) { return verb == FORWARD || verb == BACKWARD_INPUT || verb == BACKWARD_WEIGHT; }
-static bool has_slot  (Verb verb) { return is_work(verb) || verb == RECV || verb == SEND; }
-static bool has_buffer(Verb verb) { return verb == RECV_GRAD || verb == BACKWARD_INPUT || verb == SEND_GRAD; }
+static bool is_send   (Verb v) { return v == SEND || v == SEND_GRAD; }
+static bool is_receive(Verb v) { return v == RECV || v == RECV_GRAD; }
+static bool is_work   (Verb v) { return v == FORWARD || v == BACKWARD_INPUT || v == BACKWARD_WEIGHT; }
+static bool has_slot  (Verb v) { return is_work(v) || v == RECV || v == SEND; }
+static bool has_buffer(Verb v) { return v == RECV_GRAD || v == BACKWARD_INPUT || v == SEND_GRAD; }
 static bool training  (const Schedule *s) { return s->kind != SCHEDULE_FORWARD; }
 
 /* ---- one stage by itself ---- */
 
-typedef struct { int slot; unsigned done, waited; } Life;      /* of one (chunk, micro-batch): a bit for each verb */
+typedef struct { int slot; unsigned done, waited; } Life;  /* of one (chunk, micro-batch): a bit for each verb */
 
 typedef struct {
     const Schedule *s;
-    int   row, most, live, peak, stated, posted;               /* posted: messages not yet waited for */
-    Life *life;                                                /* [chunk * micros + micro] */
-    int  *owner;                                               /* [chunk * most + slot]: the micro-batch alive there, or -1 */
-    bool *pending;                                             /* [row]: posted there and not yet waited for */
-    int   in[CHUNKS_MAX][2], out[CHUNKS_MAX][2];               /* the micro-batch in each gradient buffer, or -1 */
-    int   count[STEP + 1][CHUNKS_MAX];                         /* rows of each verb so far */
+    int   row, most, live, peak, stated, posted;       /* posted: messages not yet waited for */
+    Life *life;                                        /* [chunk * micros + micro] */
+    int  *owner;                                       /* [chunk * most + slot]: micro-batch alive there or -1 */
+    bool *pending;                                     /* [row]: posted there and not yet waited for */
+    int   in[CHUNKS_MAX][2], out[CHUNKS_MAX][2];       /* micro-batch in each gradient buffer, or -1 */
+    int   count[STEP + 1][CHUNKS_MAX];                 /* rows of each verb so far */
 } Proof;
 
 #define DEMAND(cond, ...) do { if (!(cond)) return wrong(p->s, p->row, __VA_ARGS__); } while (0)
 
 static Life *life_of(const Proof *p, int chunk, int micro) { return &p->life[chunk * p->s->micros + micro]; }
-static int   at    (const Proof *p, const Row *r) { return r->chunk * p->s->stages + p->s->stage; }    /* virtual stage */
-static bool  before(const Proof *p, const Row *r) { return at(p, r) > 0; }
+static int   at    (const Proof *p, const Row *r) { return r->chunk * p->s->stages + p->s->stage; }
+static bool  before(const Proof *p, const Row *r) { return at(p, r) > 0; }                    /* has neighbours */
 static bool  after (const Proof *p, const Row *r) { return at(p, r) < p->s->stages * p->s->chunks - 1; }
-static bool  takes (const Proof *p, const Row *r) { return p->s->stages > 1 && before(p, r); }         /* by message */
+static bool  takes (const Proof *p, const Row *r) { return p->s->stages > 1 && before(p, r); }     /* on other ranks */
 static bool  gives (const Proof *p, const Row *r) { return p->s->stages > 1 && after(p, r); }
 
 static Status need(const Proof *p, const Life *life, Verb verb)
@@ -140,9 +141,11 @@ static Status prove_message(Proof *p, const Row *r, const Life *life)
 
 static Status prove_wait(Proof *p, const Row *r, Life *life)
 {
-    DEMAND(r->peer >= 0 && r->peer < p->row && p->pending[r->peer], "row %d has posted nothing to wait for", r->peer);
+    bool good = r->peer >= 0 && r->peer < p->row && p->pending[r->peer];
+    DEMAND(good, "row %d has posted nothing to wait for", r->peer);
     const Row *of = &p->s->row[r->peer];
-    DEMAND(of->chunk == r->chunk && of->micro == r->micro, "row %d is of chunk %d, micro-batch %d", r->peer, of->chunk, of->micro);
+    DEMAND(of->chunk == r->chunk && of->micro == r->micro, "row %d is of chunk %d, micro-batch %d", r->peer,
+           of->chunk, of->micro);
     p->pending[r->peer] = false;
     p->posted--;
     life->waited |= 1u << of->verb;
@@ -155,8 +158,9 @@ static Status prove_end(Proof *p)
 {
     DEMAND(p->posted == 0, "%d messages have not been waited for", p->posted);
     for (int c = 0; c < p->s->chunks; c++) {
-        DEMAND(p->count[FORWARD][c] == p->s->micros, "chunk %d has done %d of %d forwards", c, p->count[FORWARD][c], p->s->micros);
-        DEMAND(p->count[REDUCE][c] == training(p->s), "chunk %d has been reduced %d times", c, p->count[REDUCE][c]);
+        int forwards = p->count[FORWARD][c];
+        DEMAND(forwards == p->s->micros, "chunk %d has done %d of %d forwards", c, forwards, p->s->micros);
+        DEMAND(p->count[REDUCE][c] == training(p->s), "chunk %d has not been reduced", c);
     }
     DEMAND(p->peak == p->stated, "at most %d saves were alive where the stated peak is %d", p->peak, p->stated);
     return OK;
@@ -168,9 +172,11 @@ static Status prove_numbers(const Proof *p, const Row *r)
     const Schedule *s = p->s;
     DEMAND((unsigned)r->verb <= STEP, "there is no verb %d", (int)r->verb);
     DEMAND(r->chunk >= 0 && r->chunk < s->chunks, "there are %d chunks", s->chunks);
-    DEMAND(r->verb == REDUCE || (r->micro >= 0 && r->micro < s->micros), "there are %d micro-batches", s->micros);
-    DEMAND(!has_slot(r->verb) || (r->slot >= 0 && r->slot < s->slots[r->chunk]), "slot %d of %d", r->slot, s->slots[r->chunk]);
-    DEMAND(!has_buffer(r->verb) || r->buffer == 0 || r->buffer == 1, "there is no gradient buffer %d", r->buffer);
+    bool micro = r->micro >= 0 && r->micro < s->micros;
+    DEMAND(micro || r->verb == REDUCE, "there are %d micro-batches", s->micros);
+    bool slot = r->slot >= 0 && r->slot < s->slots[r->chunk], buffer = r->buffer == 0 || r->buffer == 1;
+    DEMAND(slot || !has_slot(r->verb), "there is no slot %d of %d", r->slot, s->slots[r->chunk]);
+    DEMAND(buffer || !has_buffer(r->verb), "there is no gradient buffer %d", r->buffer);
     DEMAND(training(s) || r->verb <= SEND || r->verb == WAIT, "an evaluation has no %s", verb_name(r->verb));
     return OK;
 }
@@ -188,11 +194,13 @@ static Status prove_verb(Proof *p, const Row *r, Life *life)
 
 static Status prove_row(Proof *p, const Row *r)
 {
-    DEMAND((r->verb == STEP) == (training(p->s) && p->row == p->s->rows - 1), "a training schedule ends with its only STEP");
+    bool end = training(p->s) && p->row == p->s->rows - 1;
+    DEMAND((r->verb == STEP) == end, "a training schedule ends with its only STEP");
     if (r->verb == STEP) return OK;
     TRY(prove_numbers(p, r));
     int count = p->count[r->verb][r->chunk]++, weights = p->count[BACKWARD_WEIGHT][r->chunk];
     if (r->verb == REDUCE) {
+        DEMAND(count == 0, "chunk %d has been reduced before", r->chunk);
         DEMAND(weights == p->s->micros, "%d of %d weight gradients are there", weights, p->s->micros);
         return OK;
     }
@@ -232,7 +240,7 @@ static Status prove_stage(const Schedule *s)
 
 /* ---- neighbours: which row of the other stage each message meets ---- */
 
-typedef struct { int stages, *link, *first; } Web;     /* link[first[stage] + row]: the row at the message's other end */
+typedef struct { int stages, *link, *first; } Web;     /* link[first[stage] + row]: the row at the other end */
 
 static int next_message(const Schedule *s, int row, int peer, bool (*wanted)(Verb))
 {
@@ -249,16 +257,17 @@ static Status link_pair(Web *web, const Schedule *from, const Schedule *to)
         if (a == from->rows) return wrong(to, b, "stage %d sends no more", from->stage);
         if (b == to->rows) return wrong(from, a, "stage %d receives no more", to->stage);
         const Row *s = &from->row[a], *r = &to->row[b];
-        int there = s->chunk * from->stages + from->stage + (s->verb == SEND ? 1 : -1);
-        if ((s->verb == SEND) != (r->verb == RECV) || s->micro != r->micro || there != r->chunk * to->stages + to->stage)
-            return wrong(to, b, "meets row %d of stage %d (%s, chunk %d, micro-batch %d)", a, from->stage, verb_name(s->verb), s->chunk,
-                         s->micro);
+        bool forward = s->verb == SEND;
+        int  there = s->chunk * from->stages + from->stage + (forward ? 1 : -1);
+        if (forward != (r->verb == RECV) || s->micro != r->micro || there != r->chunk * to->stages + to->stage)
+            return wrong(to, b, "meets row %d of stage %d (%s, chunk %d, micro-batch %d)", a, from->stage,
+                         verb_name(s->verb), s->chunk, s->micro);
         web->link[web->first[from->stage] + a] = b;
         web->link[web->first[to->stage] + b]   = a;
     }
 }
 
-static Status web_link(Web *web, const Schedule *all)
+static Status link_all(Web *web, const Schedule *all)
 {
     for (int i = 0, p = web->stages; i < p; i++) {
         int next = (i + 1) % p, prev = (i + p - 1) % p;
@@ -266,22 +275,6 @@ static Status web_link(Web *web, const Schedule *all)
         if (prev != next) TRY(link_pair(web, &all[i], &all[prev]));
     }
     return OK;
-}
-
-static void web_open(Web *web, const Schedule *all, int stages)
-{
-    *web = (Web){ .stages = stages, .first = malloc(((size_t)stages + 1) * sizeof(int)) };
-    CHECK(web->first, "no memory to check %d stages", stages);
-    web->first[0] = 0;
-    for (int i = 0; i < stages; i++) web->first[i + 1] = web->first[i] + all[i].rows;
-    web->link = malloc(((size_t)web->first[stages] + 1) * sizeof(int));
-    CHECK(web->link, "no memory to check schedules of %d rows", web->first[stages]);
-}
-
-static void web_close(Web *web)
-{
-    free(web->link);
-    free(web->first);
 }
 
 /* ---- all stages together ---- */
@@ -293,77 +286,79 @@ static double row_cost(Cost cost, Verb verb)
     return verb == FORWARD ? cost.f : verb == BACKWARD_INPUT ? cost.b : verb == BACKWARD_WEIGHT ? cost.w : 0;
 }
 
-/* Does rows of one stage until one must wait; says whether any was done. Posting takes no time; a WAIT, for a send as for a receive,
- * ends when the other end is posted too. */
+/* Does rows of one stage until one must wait; says whether any was done. Posting takes no time; a WAIT, for a send
+ * as for a receive, ends when the other end is posted too. */
 static bool walk_stage(const Web *web, const Schedule *s, int *row, Cost cost, double *end)
 {
-    int begin = row[s->stage], *n = &row[s->stage];
+    int begin = row[s->stage], *n = &row[s->stage], first = web->first[s->stage];
     for (; *n < s->rows; ++*n) {
         const Row *r = &s->row[*n];
-        double *mine = &end[web->first[s->stage] + *n], now = *n > 0 ? mine[-1] : 0;
+        double now = *n > 0 ? end[first + *n - 1] : 0;
         if (r->verb == WAIT) {
-            int peer = s->row[r->peer].peer, link = web->link[web->first[s->stage] + r->peer];
+            int peer = s->row[r->peer].peer, link = web->link[first + r->peer];
             if (row[peer] <= link) break;
             double there = end[web->first[peer] + link];
             if (now < there) now = there;
         }
-        *mine = now + row_cost(cost, r->verb);
+        end[first + *n] = now + row_cost(cost, r->verb);
     }
     return *n > begin;
 }
 
-/* Ends of all rows, or the rows where all stages wait for each other: row[] is left there. */
-static Status walk(const Web *web, const Schedule *all, Cost cost, int *row, double *end)
+static Status walk_all(const Web *web, const Schedule *all, int *row, Cost cost, double *end)
 {
-    bool moved = true;
-    for (int i = 0; i < web->stages; i++) row[i] = 0;
-    while (moved) {
+    for (bool moved = true; moved;) {
         moved = false;
         for (int i = 0; i < web->stages; i++) moved |= walk_stage(web, &all[i], row, cost, end);
     }
-    for (int i = 0; i < web->stages; i++)
-        if (row[i] < all[i].rows)
-            return wrong(&all[i], row[i], "deadlock: it waits for row %d, whose other end stage %d never posts",
-                         all[i].row[row[i]].peer, all[i].row[all[i].row[row[i]].peer].peer);
+    for (int i = 0; i < web->stages; i++) {
+        if (row[i] == all[i].rows) continue;
+        int posted = all[i].row[row[i]].peer;
+        return wrong(&all[i], row[i], "deadlock: it waits for row %d, whose other end stage %d cannot reach",
+                     posted, all[i].row[posted].peer);
+    }
     return OK;
 }
 
-static Status web_walk(Web *web, const Schedule *all, Cost cost, double **end)
+/* When each row is done, stage after stage; the caller frees *end. */
+static Status walk(const Schedule *all, int stages, Cost cost, double **end)
 {
-    int *row = malloc((size_t)web->stages * sizeof *row);
-    *end = malloc(((size_t)web->first[web->stages] + 1) * sizeof **end);
-    CHECK(row && *end, "no memory to walk schedules of %d rows", web->first[web->stages]);
-    Status status = web_link(web, all);
-    if (status == OK) status = walk(web, all, cost, row, *end);
+    int *first = calloc((size_t)stages + 1, sizeof *first), *row = calloc((size_t)stages, sizeof *row);
+    CHECK(first && row, "no memory to check %d stages", stages);
+    for (int i = 0; i < stages; i++) first[i + 1] = first[i] + all[i].rows;
+    int *link = malloc(((size_t)first[stages] + 1) * sizeof *link);
+    *end = malloc(((size_t)first[stages] + 1) * sizeof **end);
+    CHECK(link && *end, "no memory to check schedules of %d rows", first[stages]);
+    Web web = { stages, link, first };
+    Status status = link_all(&web, all);
+    if (status == OK) status = walk_all(&web, all, row, cost, *end);
+    free(first);
     free(row);
+    free(link);
     return status;
 }
+
+/* ---- what the room shows ---- */
 
 Status schedule_check(const Schedule *all, int stages)
 {
     for (int i = 0; i < stages; i++) {
         const Schedule *s = &all[i];
-        if (s->stages != stages || s->stage != i || s->kind != all[0].kind || s->chunks != all[0].chunks || s->micros != all[0].micros)
+        bool same = s->kind == all->kind && s->chunks == all->chunks && s->micros == all->micros;
+        if (!same || s->stages != stages || s->stage != i)
             return wrong(s, 0, "entry %d of %d is of another pipeline", i, stages);
         TRY(prove_stage(s));
     }
-    Web web;
     double *end;
-    web_open(&web, all, stages);
-    Status status = web_walk(&web, all, (Cost){ 0, 0, 0 }, &end);
+    Status status = walk(all, stages, (Cost){ 0, 0, 0 }, &end);
     free(end);
-    web_close(&web);
     return status;
 }
 
 double *schedule_ends(const Schedule *all, int stages, double f, double b, double w)
 {
-    Web web;
     double *end;
-    web_open(&web, all, stages);
-    Status status = web_walk(&web, all, (Cost){ f, b, w }, &end);
-    CHECK(status == OK, "%s", fail_text());
-    web_close(&web);
+    CHECK(walk(all, stages, (Cost){ f, b, w }, &end) == OK, "%s", fail_text());
     return end;
 }
 
@@ -376,9 +371,8 @@ double schedule_simulate(const Schedule *all, int stages, double f, double b, do
     }
     free(end);
     for (int i = 0; i < stages; i++) {
-        double work = 0;
-        for (int r = 0; r < all[i].rows; r++) work += row_cost((Cost){ f, b, w }, all[i].row[r].verb);
-        idle[i] = last - work;
+        idle[i] = last;
+        for (int r = 0; r < all[i].rows; r++) idle[i] -= row_cost((Cost){ f, b, w }, all[i].row[r].verb);
     }
     return last;
 }
