@@ -1,0 +1,128 @@
+/* Activations.   T rows   F hidden channels   gated: x is [T, 2F], gate columns then up columns */
+#include "tensor/cpu/cpu.h"
+
+INLINE float sigmoid(float x) { return 1 / (1 + cpu_exp(-x)); }
+
+/* gelu(x) = x sigmoid(2 u),   u = sqrt(2 / pi) (x + 0.044715 x^3),   since (1 + tanh u) / 2 = sigmoid(2 u) */
+static const float TWO_U1 = (float)(2 * M_2_SQRTPI * M_SQRT1_2);
+static const float TWO_U3 = (float)(2 * M_2_SQRTPI * M_SQRT1_2 * 0.044715);
+
+INLINE float curve(int kind, float x)
+{
+    switch (kind) {
+    case ACT_GELU_TANH:    return x * sigmoid(x * (TWO_U1 + TWO_U3 * x * x));
+    case ACT_GELU_ERF:     return 0.5f * x * (1 + erff(x * (float)M_SQRT1_2));
+    case ACT_SQUARED_RELU: return x < 0 ? 0 : x * x;
+    default:               return x * sigmoid(x);
+    }
+}
+
+INLINE float slope(int kind, float x)
+{
+    float s;
+    switch (kind) {
+    case ACT_GELU_TANH:
+        s = sigmoid(x * (TWO_U1 + TWO_U3 * x * x));
+        return s + x * s * (1 - s) * (TWO_U1 + 3 * TWO_U3 * x * x);
+    case ACT_GELU_ERF:
+        return 0.5f * (1 + erff(x * (float)M_SQRT1_2)) + x * cpu_exp(-0.5f * x * x) * (TWO_U1 / 4);
+    case ACT_SQUARED_RELU:
+        return x < 0 ? 0 : 2 * x;
+    default:
+        s = sigmoid(x);
+        return s * (1 + x * (1 - s));
+    }
+}
+
+/* A row goes by in pieces on the stack: x + bias first, so that the loops below have neither branch nor alias. */
+enum { PIECE = 256 };
+typedef struct { float x[PIECE], up[PIECE], dy[PIECE]; } Piece;
+
+INLINE void load(float *piece, const float *x, Tensor bias_F, int64_t first, int64_t n)
+{
+    if (tensor_present(bias_F)) for (int64_t i = 0; i < n; i++) piece[i] = x[first + i] + flat(bias_F)[first + i];
+    else memcpy(piece, x + first, (size_t)n * sizeof *x);
+}
+
+/* y = act(x + bias);   gated: y = silu(gate) up */
+INLINE void forward_piece(int kind, float *y, const Piece *p, int64_t n)
+{
+    if (kind == ACT_SWIGLU) for (int64_t i = 0; i < n; i++) y[i] = curve(kind, p->x[i]) * p->up[i];
+    else for (int64_t i = 0; i < n; i++) y[i] = curve(kind, p->x[i]);
+}
+
+/* dx = dy act'(x + bias);   gated: dgate = dy up silu'(gate),  dup = dy silu(gate) */
+INLINE void backward_piece(int kind, float *dx, float *dup, Piece *p, int64_t n)
+{
+    for (int64_t i = 0; i < n && kind == ACT_SWIGLU; i++) {
+        dup[i]   = p->dy[i] * curve(kind, p->x[i]);
+        p->dy[i] = p->dy[i] * p->up[i];
+    }
+    for (int64_t i = 0; i < n; i++) dx[i] = p->dy[i] * slope(kind, p->x[i]);
+}
+
+/* Each kind has a loop of its own: it is a constant where the function is inlined. */
+#define BY_KIND(kind, function, ...)                                                      \
+    switch (kind) {                                                                       \
+    case ACT_GELU_TANH:    function(ACT_GELU_TANH, __VA_ARGS__); break;                   \
+    case ACT_GELU_ERF:     function(ACT_GELU_ERF, __VA_ARGS__); break;                    \
+    case ACT_SQUARED_RELU: function(ACT_SQUARED_RELU, __VA_ARGS__); break;                \
+    case ACT_SILU:         function(ACT_SILU, __VA_ARGS__); break;                        \
+    default:               function(ACT_SWIGLU, __VA_ARGS__);                             \
+    }
+
+static CLONES void forward_rows(void *context, int64_t begin, int64_t end)
+{
+    const ActivationForward *a = context;
+    int64_t F = a->y_TF.dim[1];
+    Piece p;
+    for (int64_t t = begin; t < end; t++)
+        for (int64_t f = 0; f < F; f += PIECE) {
+            int64_t n = F - f < PIECE ? F - f : PIECE;
+            load(p.x, row(a->x_TF, t), a->bias_F, f, n);
+            if (a->kind == ACT_SWIGLU) load(p.up, row(a->x_TF, t), a->bias_F, F + f, n);
+            BY_KIND(a->kind, forward_piece, row(a->y_TF, t) + f, &p, n)
+        }
+}
+
+static CLONES void backward_rows(void *context, int64_t begin, int64_t end)
+{
+    const ActivationBackward *a = context;
+    int64_t F = a->dy_TF.dim[1];
+    Piece p;
+    for (int64_t t = begin; t < end; t++)
+        for (int64_t f = 0; f < F; f += PIECE) {
+            int64_t n = F - f < PIECE ? F - f : PIECE;
+            float *dx = row(a->dx_TF, t) + f;
+            load(p.x, row(a->x_TF, t), a->bias_F, f, n);
+            if (a->kind == ACT_SWIGLU) load(p.up, row(a->x_TF, t), a->bias_F, F + f, n);
+            memcpy(p.dy, row(a->dy_TF, t) + f, (size_t)n * sizeof *p.dy);
+            BY_KIND(a->kind, backward_piece, dx, dx + F, &p, n)
+        }
+}
+
+static void check_kind(int kind)
+{
+    CHECK(kind >= ACT_GELU_TANH && kind <= ACT_SWIGLU, "activation %d is none of 0 .. %d", kind, ACT_SWIGLU);
+}
+
+CPU(activation_forward, ActivationForward)
+{
+    int64_t T = a->y_TF.dim[0], F = a->y_TF.dim[1], wide = a->kind == ACT_SWIGLU ? 2 * F : F;
+    check_kind(a->kind);
+    WANT(a->y_TF, F32, T, F);
+    WANT(a->x_TF, F32, T, wide);
+    if (tensor_present(a->bias_F)) WANT(a->bias_F, F32, wide);
+    team_for(q->team, T, some_rows(F), forward_rows, (void *)a);
+}
+
+CPU(activation_backward, ActivationBackward)
+{
+    int64_t T = a->dy_TF.dim[0], F = a->dy_TF.dim[1], wide = a->kind == ACT_SWIGLU ? 2 * F : F;
+    check_kind(a->kind);
+    WANT(a->dx_TF, F32, T, wide);
+    WANT(a->dy_TF, F32, T, F);
+    WANT(a->x_TF, F32, T, wide);
+    if (tensor_present(a->bias_F)) WANT(a->bias_F, F32, wide);
+    team_for(q->team, T, some_rows(F), backward_rows, (void *)a);
+}

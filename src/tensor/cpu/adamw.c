@@ -1,0 +1,54 @@
+/* The end of a step: clip and update.   N elements   R ranks */
+#include "tensor/cpu/cpu.h"
+
+/* norm = sqrt(squares) / tokens: of the mean loss.   factor = min(1, clip / norm) / tokens */
+CPU(tick_clip, TickClip)
+{
+    int64_t R = a->sums_R3.dim[0];
+    WANT(a->report_4, F64, 4);
+    WANT(a->sums_R3, F64, R, 3);
+    double total[3] = { 0 }, *report = a->report_4.data;
+    for (int64_t r = 0; r < R; r++)
+        for (int i = 0; i < 3; i++) total[i] += ((const double *)a->sums_R3.data)[r * a->sums_R3.stride[0] + i];
+    double tokens = total[1], mean = total[0] / tokens, norm = sqrt(total[2]) / tokens;
+    q->tick->skip   = !isfinite(mean) || !isfinite(norm);
+    q->tick->factor = (a->clip > 0 && norm > a->clip ? a->clip / norm : 1) / tokens;
+    report[0] = mean;
+    report[1] = tokens;
+    report[2] = norm;
+    report[3] = q->tick->skip;
+}
+
+/* m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g g
+ * w -= lr decay w,   w -= lr mhat / (sqrt(vhat) + epsilon)            */
+typedef struct { float *w, *m, *v; const float *g; float factor, beta1, beta2, shrink, rate, unbias, epsilon; } Update;
+
+static CLONES void update_some(void *context, int64_t begin, int64_t end)
+{
+    const Update u = *(const Update *)context;
+    float one1 = 1 - u.beta1, one2 = 1 - u.beta2;
+    for (int64_t i = begin; i < end; i++) {
+        float g = u.g[i] * u.factor;
+        float m = u.m[i] = u.beta1 * u.m[i] + one1 * g;
+        float v = u.v[i] = u.beta2 * u.v[i] + one2 * g * g;
+        u.w[i] = u.w[i] * u.shrink - u.rate * m / (sqrtf(v * u.unbias) + u.epsilon);
+    }
+}
+
+CPU(adamw, Adamw)
+{
+    int64_t N = a->w_N.dim[0];
+    WANT(a->w_N, F32, N);
+    WANT(a->m_N, F32, N);
+    WANT(a->v_N, F32, N);
+    WANT(a->g_N, F32, N);
+    const Tick *tick = q->tick;
+    if (tick->skip) return;
+    double t = (double)(tick->updates + 1);
+    Update update = {
+        .w = flat(a->w_N), .m = flat(a->m_N), .v = flat(a->v_N), .g = flat(a->g_N), .factor = (float)tick->factor,
+        .beta1 = (float)a->beta1, .beta2 = (float)a->beta2, .shrink = (float)(1 - tick->lr * a->decay),
+        .rate = (float)(tick->lr / (1 - pow(a->beta1, t))), .unbias = (float)(1 / (1 - pow(a->beta2, t))),
+        .epsilon = (float)a->epsilon };
+    team_for(q->team, N, SOME, update_some, &update);
+}

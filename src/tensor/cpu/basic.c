@@ -1,0 +1,175 @@
+/* Moving, adding and filling.   N elements of a flat tensor   R ranks   T rows */
+#include "base/random.h"
+#include "tensor/cpu/cpu.h"
+
+/* ---- zero, copy, add: run by run along the last dim in use ---- */
+typedef void Run(char *y, int64_t y_step, const char *x, int64_t x_step, int64_t count, int64_t width);
+typedef struct { Tensor y, x; int64_t width; Run *run; } Walk;
+
+static void zero_run(char *y, int64_t y_step, const char *x, int64_t x_step, int64_t count, int64_t width)
+{
+    (void)x, (void)x_step;
+    if (y_step == 1) memset(y, 0, (size_t)(count * width));
+    else for (int64_t i = 0; i < count; i++) memset(y + i * y_step * width, 0, (size_t)width);
+}
+
+static void copy_run(char *y, int64_t y_step, const char *x, int64_t x_step, int64_t count, int64_t width)
+{
+    if (y_step == 1 && x_step == 1) memmove(y, x, (size_t)(count * width));
+    else for (int64_t i = 0; i < count; i++) memmove(y + i * y_step * width, x + i * x_step * width, (size_t)width);
+}
+
+static CLONES void add_run(char *y, int64_t y_step, const char *x, int64_t x_step, int64_t count, int64_t width)
+{
+    (void)width;
+    float *to = (float *)y;
+    const float *from = (const float *)x;
+    if (y_step == 1 && x_step == 1) for (int64_t i = 0; i < count; i++) to[i] += from[i];
+    else for (int64_t i = 0; i < count; i++) to[i * y_step] += from[i * x_step];
+}
+
+static void walk_flat(void *context, int64_t begin, int64_t end)
+{
+    const Walk *w = context;
+    w->run((char *)w->y.data + begin * w->width, 1, (const char *)w->x.data + begin * w->width, 1, end - begin, w->width);
+}
+
+static void walk_rows(void *context, int64_t begin, int64_t end)
+{
+    const Walk *w = context;
+    const int64_t *dim = w->y.dim;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t at[3] = { i / (dim[1] * dim[2]), i / dim[2] % dim[1], i % dim[2] }, at_y = 0, at_x = 0;
+        for (int d = 0; d < 3; d++) at_y += at[d] * w->y.stride[d], at_x += at[d] * w->x.stride[d];
+        w->run((char *)w->y.data + at_y * w->width, w->y.stride[3], (const char *)w->x.data + at_x * w->width,
+               w->x.stride[3], dim[3], w->width);
+    }
+}
+
+/* The dims in use, moved to the end: [T, C, 1, 1] is [1, 1, T, C] */
+static Tensor last_dims(Tensor x, int used)
+{
+    Tensor y = x;
+    for (int d = 0; d < 4; d++) {
+        y.dim[d]    = d < 4 - used ? 1 : x.dim[d - 4 + used];
+        y.stride[d] = d < 4 - used ? 0 : x.stride[d - 4 + used];
+    }
+    return y;
+}
+
+static void walk(Queue *q, Tensor y, Tensor x, Run *run)
+{
+    int used = 1;
+    CHECK(y.dtype == x.dtype, "%s and %s do not mix", dtype_name(y.dtype), dtype_name(x.dtype));
+    for (int d = 0; d < 4; d++) {
+        CHECK(y.dim[d] == x.dim[d], "dim %d is %lld and %lld", d, (long long)y.dim[d], (long long)x.dim[d]);
+        if (y.dim[d] > 1) used = d + 1;
+    }
+    Walk w = { last_dims(y, used), last_dims(x, used), (int64_t)dtype_width(y.dtype), run };
+    int64_t n = tensor_count(y);
+    if (n == 0) return;
+    if (tensor_contiguous(y) && tensor_contiguous(x)) team_for(q->team, n, SOME, walk_flat, &w);
+    else team_for(q->team, n / w.y.dim[3], some_rows(w.y.dim[3]), walk_rows, &w);
+}
+
+CPU(zero, Zero) { walk(q, a->y, a->y, zero_run); }
+CPU(copy, Copy) { walk(q, a->y, a->x, copy_run); }
+CPU(add, Add)
+{
+    CHECK(a->y.dtype == F32, "y is %s, wanted F32", dtype_name(a->y.dtype));
+    walk(q, a->y, a->x, add_run);
+}
+
+/* ---- sums ---- */
+static CLONES void rank_sum_some(void *context, int64_t begin, int64_t end)
+{
+    const RankSum *a = context;
+    float *y = flat(a->y_N);
+    for (int64_t i = begin; i < end; i++) y[i] = row(a->x_RN, 0)[i];
+    for (int64_t r = 1; r < a->x_RN.dim[0]; r++) {
+        const float *x = row(a->x_RN, r);
+        for (int64_t i = begin; i < end; i++) y[i] += x[i];
+    }
+}
+
+CPU(rank_sum, RankSum)
+{
+    int64_t R = a->x_RN.dim[0], N = a->x_RN.dim[1];
+    WANT(a->y_N, F32, N);
+    WANT(a->x_RN, F32, R, N);
+    team_for(q->team, N, SOME, rank_sum_some, (void *)a);
+}
+
+/* Blocks are summed by whoever comes, and added in order: a few hundred at a time, since their sums stand on the stack. */
+enum { BLOCK = 4096, WAVE = 512 };
+typedef struct { const float *x; int64_t N; double sum[WAVE]; } Squares;
+
+static void square_blocks(void *context, int64_t begin, int64_t end)
+{
+    Squares *s = context;
+    for (int64_t b = begin; b < end; b++) {
+        double sum = 0;
+        for (int64_t i = b * BLOCK; i < s->N && i < (b + 1) * BLOCK; i++) sum += (double)s->x[i] * (double)s->x[i];
+        s->sum[b] = sum;
+    }
+}
+
+CPU(square_sum, SquareSum)
+{
+    int64_t N = a->x_N.dim[0];
+    WANT(a->out_1, F64, 1);
+    WANT(a->x_N, F32, N);
+    double *out = a->out_1.data;
+    Squares s;
+    for (int64_t first = 0; first < N; first += WAVE * BLOCK) {
+        s.x = flat(a->x_N) + first;
+        s.N = N - first < WAVE * BLOCK ? N - first : WAVE * BLOCK;
+        int64_t n = (s.N + BLOCK - 1) / BLOCK;
+        team_for(q->team, n, 1, square_blocks, &s);
+        for (int64_t b = 0; b < n; b++) *out += s.sum[b];
+    }
+}
+
+CPU(weighted_sum, WeightedSum)
+{
+    int64_t T = a->x_T.dim[0];
+    WANT(a->out_2, F64, 2);
+    WANT(a->x_T, F32, T);
+    WANT(a->weight_T, F32, T);
+    double sum = 0, weight = 0, *out = a->out_2.data;
+    for (int64_t t = 0; t < T; t++) {
+        sum += (double)flat(a->x_T)[t] * (double)flat(a->weight_T)[t];
+        weight += (double)flat(a->weight_T)[t];
+    }
+    out[0] += sum;
+    out[1] += weight;
+}
+
+/* ---- first values ---- */
+static void init_normal_some(void *context, int64_t begin, int64_t end)
+{
+    const InitNormal *a = context;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t r = (a->first + i) / a->cols, c = (a->first + i) % a->cols;
+        uint64_t index = (uint64_t)((a->row0 + r) * a->global_cols + a->col0 + c);
+        flat(a->y_N)[i] = r < a->rows ? (float)(a->std * random_normal(a->key, index)) : 0;
+    }
+}
+
+CPU(init_normal, InitNormal)
+{
+    WANT(a->y_N, F32, a->y_N.dim[0]);
+    team_for(q->team, a->y_N.dim[0], SOME, init_normal_some, (void *)a);
+}
+
+static void init_value_some(void *context, int64_t begin, int64_t end)
+{
+    const InitValue *a = context;
+    for (int64_t i = begin; i < end; i++) flat(a->y_N)[i] = (float)a->value;
+}
+
+CPU(init_value, InitValue)
+{
+    WANT(a->y_N, F32, a->y_N.dim[0]);
+    team_for(q->team, a->y_N.dim[0], SOME, init_value_some, (void *)a);
+}

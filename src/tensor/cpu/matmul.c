@@ -1,0 +1,196 @@
+/* Linear maps.   T rows   C channels in   K channels out   w [K, C]
+ * All three are y[M, N] (+)= a[M, depth] b[depth, N]. A task owns BLOCK_M x BLOCK_N of y; for DEPTH of the depth at a time it
+ * packs b, then goes over tiles of 8 x 32 held in registers. An element sums its depth in order, DEPTH at a time. */
+#include "tensor/cpu/cpu.h"
+
+enum { TILE_M = 8, VECS = 2, TILE_N = VECS * LANES, BLOCK_M = 256, BLOCK_N = 4 * TILE_N, DEPTH = 256 };
+
+typedef struct { const float *at; int64_t row, col; } Matrix;           /* element (i, j) at i * row + j * col */
+typedef void Tile(float *out, const float *const *a, int64_t step, const float *b, int64_t depth);
+typedef struct {
+    float       *y;
+    int64_t      y_row, M, N, depth;
+    Matrix       a, b;
+    const float *bias;                                                  /* may be NULL */
+    bool         add;
+    Tile        *tile;
+} Product;
+
+/* out[8][32] = a[8][depth] b[depth][32], `rows` by `vecs` accumulators at a time: as many as the registers hold */
+INLINE void tile_by(int rows, int vecs, float *out, const float *const *a, int64_t step, const float *b, int64_t depth)
+{
+    for (int r0 = 0; r0 < TILE_M; r0 += rows)
+        for (int v0 = 0; v0 < VECS; v0 += vecs) {
+            Vec sum[TILE_M][VECS] = { 0 };
+            for (int64_t k = 0; k < depth; k++)
+                for (int r = 0; r < rows; r++)
+                    for (int v = 0; v < vecs; v++)
+                        sum[r][v] += a[r0 + r][k * step] * *(const Vec *)(b + k * TILE_N + (v0 + v) * LANES);
+            for (int r = 0; r < rows; r++)
+                for (int v = 0; v < vecs; v++) *(Vec *)(out + (r0 + r) * TILE_N + (v0 + v) * LANES) = sum[r][v];
+        }
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx512f")))
+static void tile_avx512(float *out, const float *const *a, int64_t step, const float *b, int64_t depth)
+{
+    tile_by(8, 2, out, a, step, b, depth);
+}
+
+__attribute__((target("avx2")))
+static void tile_avx2(float *out, const float *const *a, int64_t step, const float *b, int64_t depth)
+{
+    tile_by(4, 1, out, a, step, b, depth);
+}
+#endif
+
+static void tile_plain(float *out, const float *const *a, int64_t step, const float *b, int64_t depth)
+{
+    tile_by(2, 1, out, a, step, b, depth);
+}
+
+static Tile *tile_best(void)
+{
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx512f")) return tile_avx512;
+    if (__builtin_cpu_supports("avx2")) return tile_avx2;
+#endif
+    return tile_plain;
+}
+
+/* panel[strip][k][32] = b[k0 + k][n0 + 32 strip + n], zero beyond the last column */
+static void pack_b(float *panel, const Product *p, int64_t k0, int64_t depth, int64_t n0, int64_t columns)
+{
+    for (int64_t n = 0; n < columns; n += TILE_N, panel += depth * TILE_N) {
+        int64_t width = columns - n < TILE_N ? columns - n : TILE_N;
+        const float *b = p->b.at + k0 * p->b.row + (n0 + n) * p->b.col;
+        if (width < TILE_N) memset(panel, 0, (size_t)(depth * TILE_N) * sizeof *panel);
+        if (p->b.col == 1) {
+            for (int64_t k = 0; k < depth; k++) memcpy(panel + k * TILE_N, b + k * p->b.row, (size_t)width * sizeof *b);
+        } else {
+            for (int64_t j = 0; j < width; j++)
+                for (int64_t k = 0; k < depth; k++) panel[k * TILE_N + j] = b[k * p->b.row + j * p->b.col];
+        }
+    }
+}
+
+/* Where the rows of a tile are, and how far apart their elements; what stands beyond the last row is not stored */
+static int64_t rows_of(const float *row[TILE_M], float *packed, const Product *p, int64_t m, int64_t rows, int64_t k0,
+                       int64_t depth)
+{
+    const float *a = p->a.at + m * p->a.row + k0 * p->a.col;
+    if (p->a.col == 1) {
+        for (int r = 0; r < TILE_M; r++) row[r] = a + (r < rows ? r : rows - 1) * p->a.row;
+        return 1;
+    }
+    for (int r = 0; r < TILE_M; r++) row[r] = packed + r;
+    if (rows < TILE_M) memset(packed, 0, (size_t)(depth * TILE_M) * sizeof *packed);
+    for (int64_t k = 0; k < depth; k++)
+        for (int64_t r = 0; r < rows; r++) packed[k * TILE_M + r] = a[k * p->a.col + r * p->a.row];
+    return TILE_M;
+}
+
+static void store(const Product *p, const float *out, int64_t m, int64_t rows, int64_t n, int64_t columns, bool first)
+{
+    for (int64_t r = 0; r < rows; r++, out += TILE_N) {
+        float *y = p->y + (m + r) * p->y_row + n;
+        if (!first || p->add) {
+            for (int64_t c = 0; c < columns; c++) y[c] += out[c];
+        } else if (p->bias) {
+            for (int64_t c = 0; c < columns; c++) y[c] = out[c] + p->bias[n + c];
+        } else {
+            memcpy(y, out, (size_t)columns * sizeof *y);
+        }
+    }
+}
+
+static void block(const Product *p, int64_t m0, int64_t n0)
+{
+    float panel[BLOCK_N * DEPTH], packed[TILE_M * DEPTH], out[TILE_M * TILE_N];
+    int64_t m1 = m0 + BLOCK_M < p->M ? m0 + BLOCK_M : p->M, columns = p->N - n0 < BLOCK_N ? p->N - n0 : BLOCK_N;
+    for (int64_t k0 = 0; k0 < p->depth; k0 += DEPTH) {
+        int64_t depth = p->depth - k0 < DEPTH ? p->depth - k0 : DEPTH;
+        pack_b(panel, p, k0, depth, n0, columns);
+        for (int64_t m = m0; m < m1; m += TILE_M) {
+            const float *a[TILE_M];
+            int64_t rows = m1 - m < TILE_M ? m1 - m : TILE_M, step = rows_of(a, packed, p, m, rows, k0, depth);
+            for (int64_t n = 0; n < columns; n += TILE_N) {
+                p->tile(out, a, step, panel + n * depth, depth);
+                store(p, out, m, rows, n0 + n, columns - n < TILE_N ? columns - n : TILE_N, k0 == 0);
+            }
+        }
+    }
+}
+
+static void blocks(void *context, int64_t begin, int64_t end)
+{
+    const Product *p = context;
+    int64_t down = (p->M + BLOCK_M - 1) / BLOCK_M;
+    for (int64_t i = begin; i < end; i++) block(p, i % down * BLOCK_M, i / down * BLOCK_N);
+}
+
+static void product(Queue *q, Product p)
+{
+    p.tile = tile_best();
+    team_for(q->team, (p.M + BLOCK_M - 1) / BLOCK_M * ((p.N + BLOCK_N - 1) / BLOCK_N), 1, blocks, &p);
+}
+
+/* y = x wT + bias */
+CPU(matmul_forward, MatmulForward)
+{
+    int64_t T = a->y_TK.dim[0], K = a->y_TK.dim[1], C = a->x_TC.dim[1];
+    WANT(a->y_TK, F32, T, K);
+    WANT(a->x_TC, F32, T, C);
+    WANT(a->w_KC, F32, K, C);
+    if (tensor_present(a->bias_K)) WANT(a->bias_K, F32, K);
+    product(q, (Product){ .y = flat(a->y_TK), .y_row = a->y_TK.stride[0], .M = T, .N = K, .depth = C,
+                          .a = { flat(a->x_TC), a->x_TC.stride[0], 1 },
+                          .b = { flat(a->w_KC), 1, a->w_KC.stride[0] },
+                          .bias = tensor_present(a->bias_K) ? flat(a->bias_K) : NULL });
+}
+
+/* dx = dy w */
+CPU(matmul_backward_input, MatmulBackwardInput)
+{
+    int64_t T = a->dx_TC.dim[0], C = a->dx_TC.dim[1], K = a->dy_TK.dim[1];
+    WANT(a->dx_TC, F32, T, C);
+    WANT(a->dy_TK, F32, T, K);
+    WANT(a->w_KC, F32, K, C);
+    product(q, (Product){ .y = flat(a->dx_TC), .y_row = a->dx_TC.stride[0], .M = T, .N = C, .depth = K,
+                          .a = { flat(a->dy_TK), a->dy_TK.stride[0], 1 },
+                          .b = { flat(a->w_KC), a->w_KC.stride[0], 1 } });
+}
+
+/* dw += dyT x */
+CPU(matmul_backward_weight, MatmulBackwardWeight)
+{
+    int64_t K = a->dw_KC.dim[0], C = a->dw_KC.dim[1], T = a->x_TC.dim[0];
+    WANT(a->dw_KC, F32, K, C);
+    WANT(a->dy_TK, F32, T, K);
+    WANT(a->x_TC, F32, T, C);
+    product(q, (Product){ .y = flat(a->dw_KC), .y_row = a->dw_KC.stride[0], .M = K, .N = C, .depth = T, .add = true,
+                          .a = { flat(a->dy_TK), 1, a->dy_TK.stride[0] },
+                          .b = { flat(a->x_TC), a->x_TC.stride[0], 1 } });
+}
+
+/* db += sums of the columns of dy: in double, since rows are many */
+enum { COLUMNS = 64 };
+static CLONES void bias_columns(void *context, int64_t begin, int64_t end)
+{
+    const BiasBackward *a = context;
+    double sum[COLUMNS] = { 0 };
+    for (int64_t t = 0; t < a->dy_TK.dim[0]; t++) {
+        const float *dy = row(a->dy_TK, t) + begin;
+        for (int64_t k = 0; k < end - begin; k++) sum[k] += (double)dy[k];
+    }
+    for (int64_t k = begin; k < end; k++) flat(a->db_K)[k] += (float)sum[k - begin];
+}
+
+CPU(bias_backward, BiasBackward)
+{
+    int64_t T = a->dy_TK.dim[0], K = a->dy_TK.dim[1];
+    WANT(a->db_K, F32, K);
+    WANT(a->dy_TK, F32, T, K);
+    team_for(q->team, K, COLUMNS, bias_columns, (void *)a);
+}

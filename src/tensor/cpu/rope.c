@@ -1,0 +1,35 @@
+/* Rotary positions.   T rows   n heads   D channels of a head: channels i and i + D/2 are a pair */
+#include "tensor/cpu/cpu.h"
+
+typedef struct { Tensor x_TnD, position_i; double base, sign; } Turn;
+
+/* Angles are made in double, since positions are large; one pair serves all rows of a chunk, so its power is made once. */
+static void turn_rows(void *context, int64_t begin, int64_t end)
+{
+    const Turn *a = context;
+    int64_t n = a->x_TnD.dim[1], D = a->x_TnD.dim[2];
+    for (int64_t i = 0; i < D / 2; i++) {
+        double frequency = a->sign / pow(a->base, 2.0 * (double)i / (double)D);
+        for (int64_t t = begin; t < end; t++) {
+            double angle = ((const int32_t *)a->position_i.data)[t] * frequency;
+            float c = (float)cos(angle), s = (float)sin(angle);
+            for (int64_t h = 0; h < n; h++) {
+                float *x = row(a->x_TnD, t) + h * a->x_TnD.stride[1] + i, x1 = x[0], x2 = x[D / 2];
+                x[0]     = x1 * c - x2 * s;
+                x[D / 2] = x1 * s + x2 * c;
+            }
+        }
+    }
+}
+
+static void turn(Queue *q, Turn a)
+{
+    int64_t T = a.x_TnD.dim[0], n = a.x_TnD.dim[1], D = a.x_TnD.dim[2];
+    WANT(a.x_TnD, F32, T, n, D);
+    WANT(a.position_i, I32, T);
+    CHECK(D % 2 == 0, "a head of %lld channels has no pairs", (long long)D);
+    team_for(q->team, T, 16, turn_rows, &a);
+}
+
+CPU(rope_forward, RopeForward) { turn(q, (Turn){ a->x_TnD, a->position_i, a->base, +1 }); }
+CPU(rope_backward, RopeBackward) { turn(q, (Turn){ a->dx_TnD, a->position_i, a->base, -1 }); }

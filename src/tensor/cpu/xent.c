@@ -1,0 +1,85 @@
+/* Cross entropy over a vocabulary cut by ranks.
+ * T rows   V columns held here, of which the first `valid` are words   R ranks */
+#include "tensor/cpu/cpu.h"
+
+/* stats = { max, sum of exp(x - max), logit of the target or 0 } */
+static CLONES void stats_rows(void *context, int64_t begin, int64_t end)
+{
+    enum { PIECE = 64 };
+    const XentStats *a = context;
+    for (int64_t t = begin; t < end; t++) {
+        const float *x = row(a->logits_TV, t);
+        float *stats = row(a->stats_T3, t), max = -INFINITY, piece[PIECE];
+        double sum = 0;
+        for (int64_t c = 0; c < a->valid; c++) max = x[c] > max ? x[c] : max;
+        for (int64_t first = 0; first < a->valid; first += PIECE) {
+            int64_t n = a->valid - first < PIECE ? a->valid - first : PIECE;
+            for (int64_t c = 0; c < n; c++) piece[c] = cpu_exp(x[first + c] - max);
+            for (int64_t c = 0; c < n; c++) sum += (double)piece[c];
+        }
+        int64_t target = ((const int32_t *)a->target_i.data)[t] - a->first;
+        stats[0] = max;
+        stats[1] = (float)sum;
+        stats[2] = target >= 0 && target < a->valid ? x[target] : 0;
+    }
+}
+
+static void check_valid(int64_t valid, int64_t V)
+{
+    CHECK(valid >= 0 && valid <= V, "%lld valid columns of %lld", (long long)valid, (long long)V);
+}
+
+CPU(xent_stats, XentStats)
+{
+    int64_t T = a->logits_TV.dim[0], V = a->logits_TV.dim[1];
+    WANT(a->stats_T3, F32, T, 3);
+    WANT(a->logits_TV, F32, T, V);
+    WANT(a->target_i, I32, T);
+    check_valid(a->valid, V);
+    team_for(q->team, T, some_rows(V), stats_rows, (void *)a);
+}
+
+/* lse = max + log(sum of all ranks),   loss = lse - target.   A rank without words has sum 0 */
+CPU(xent_forward, XentForward)
+{
+    int64_t R = a->stats_RT3.dim[0], T = a->stats_RT3.dim[1];
+    WANT(a->loss_T, F32, T);
+    WANT(a->lse_T, F32, T);
+    WANT(a->stats_RT3, F32, R, T, 3);
+    for (int64_t t = 0; t < T; t++) {
+        double max = -INFINITY, sum = 0, target = 0;
+        for (int64_t r = 0; r < R; r++) max = fmax(max, (double)head(a->stats_RT3, r, t, 0)[0]);
+        for (int64_t r = 0; r < R; r++) {
+            const float *stats = head(a->stats_RT3, r, t, 0);
+            if (stats[1] != 0) sum += (double)stats[1] * exp((double)stats[0] - max);       /* a NaN goes on */
+            target += (double)stats[2];
+        }
+        flat(a->lse_T)[t]  = (float)(max + log(sum));
+        flat(a->loss_T)[t] = (float)(max + log(sum) - target);
+    }
+}
+
+/* logits = (exp(x - lse) - [column is target]) weight */
+static CLONES void backward_rows(void *context, int64_t begin, int64_t end)
+{
+    const XentBackward *a = context;
+    for (int64_t t = begin; t < end; t++) {
+        float *x = row(a->logits_TV, t), lse = flat(a->lse_T)[t], weight = flat(a->weight_T)[t];
+        int64_t target = ((const int32_t *)a->target_i.data)[t] - a->first;
+        float chosen = target >= 0 && target < a->valid ? (cpu_exp(x[target] - lse) - 1) * weight : 0;
+        for (int64_t c = 0; c < a->valid; c++) x[c] = cpu_exp(x[c] - lse) * weight;
+        for (int64_t c = a->valid; c < a->logits_TV.dim[1]; c++) x[c] = 0;
+        if (target >= 0 && target < a->valid) x[target] = chosen;
+    }
+}
+
+CPU(xent_backward, XentBackward)
+{
+    int64_t T = a->logits_TV.dim[0], V = a->logits_TV.dim[1];
+    WANT(a->logits_TV, F32, T, V);
+    WANT(a->lse_T, F32, T);
+    WANT(a->target_i, I32, T);
+    WANT(a->weight_T, F32, T);
+    check_valid(a->valid, V);
+    team_for(q->team, T, some_rows(V), backward_rows, (void *)a);
+}
