@@ -14,17 +14,23 @@
 
 static char output[1 << 18];
 
-/* Runs jotun with these words through the shell, keeps what it says (both streams, or as redirected), returns its exit code. */
-static int jotun(const char *words)
+/* Keeps what the shell's line prints, returns its exit code. */
+static int shell(const char *line)
 {
-    char line[1024];
-    snprintf(line, sizeof line, "%s 2>&1 %s", JOTUN_BINARY, words);
     FILE *pipe = popen(line, "r");
     assert_non_null(pipe);
     output[fread(output, 1, sizeof output - 1, pipe)] = 0;
     int status = pclose(pipe);
     assert_true(WIFEXITED(status));
     return WEXITSTATUS(status);
+}
+
+/* Runs jotun with these words, keeps what it says on both streams. */
+static int jotun(const char *words)
+{
+    char line[1024];
+    snprintf(line, sizeof line, "%s 2>&1 %s", JOTUN_BINARY, words);
+    return shell(line);
 }
 
 static void assert_said(const char *text)
@@ -90,6 +96,23 @@ static void every_option_has_help(void **state)
     for (int c = 0; c < command_count; c++) assert_said(commands[c].name);
 }
 
+/* No option is accepted and ignored: src/cli, which alone knows the options, reads each field that a command takes. */
+static void every_option_is_read(void **state)
+{
+    (void)state;
+    int takes = 0;
+    for (int c = 0; c < command_count; c++)
+        if (commands[c].takes != FOR_CONFIG) takes |= commands[c].takes;
+    shell("cat " TESTS_DIR "/../src/cli/*.c | grep -oE '(->|[a-z]\\.)[a-z][a-z0-9_]*' | sed -E 's/^.*(>|\\.)/ /; s/$/ /'");
+    for (int i = 0; i < OPTIONS; i++) {
+        bool inside = i == OPTION_model || i == OPTION_timeout_minutes;      /* src/conf turns these into others */
+        char field[128];
+        snprintf(field, sizeof field, " %s ", option_rows[i].field);
+        if (option_taken(i, takes) && !inside && !strstr(output, field))
+            fail_msg("--%s is taken and never read (field %s)", option_rows[i].name, option_rows[i].field);
+    }
+}
+
 static void docs_are_fresh(void **state)
 {
     (void)state;
@@ -120,7 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exit_codes), cmocka_unit_test(slips_in_the_environment), cmocka_unit_test(every_option_has_help),
-        cmocka_unit_test(docs_are_fresh), cmocka_unit_test(version_is_the_project_s),
+        cmocka_unit_test(every_option_is_read), cmocka_unit_test(docs_are_fresh), cmocka_unit_test(version_is_the_project_s),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
