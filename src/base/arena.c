@@ -53,8 +53,8 @@ Status arena_open(Arena *a, const char *name, size_t bytes)
     memset(a, 0, sizeof *a);
     a->name = name;
     if (bytes < SIZE_MAX / 2) {
-        a->size = round_up(bytes ? bytes : 1, ARENA_ALIGN);
-        a->base = map_bytes(a->size, 0);
+        a->size = bytes;                               /* what was asked: a dry run's count is what is taken */
+        a->base = map_bytes(bytes ? bytes : 1, 0);
     }
     if (!a->base) {
         a->size = 0;
@@ -69,7 +69,7 @@ void arena_close(Arena *a)
 {
     if (a->base) {
         ASAN_UNPOISON_MEMORY_REGION(a->base, a->size);
-        munmap(a->base, a->size);
+        munmap(a->base, a->size ? a->size : 1);
     }
     if (a->log) munmap(a->log, log_bytes_reserved);
     memset(a, 0, sizeof *a);

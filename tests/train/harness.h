@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 #include "base/random.h"
 #include "store/safetensors.h"
 #include "train/trainer.h"
+#include <cmocka.h>                     /* last: it has a macro called fail */
 
 typedef struct { const char *name; int ranks, tp, cp, pp, chunks, zero; bool sequence; ScheduleKind schedule; } Layout;
 
@@ -96,8 +96,16 @@ static inline void recipe_lay(Recipe *r, const Layout *l)
 static inline int64_t arenas_off(const Trainer *t, const ArenaSizes *dry)
 {
     int64_t off = 0;
-    for (int i = 0; i < ARENAS; i++) off += llabs((int64_t)t->arena[i].peak - (int64_t)dry->bytes[i]) + llabs((int64_t)t->arena[i].size - (int64_t)dry->bytes[i]);
-    for (int c = 0; c < t->recipe->chunks; c++) off += llabs((int64_t)walk_slot_bytes(&t->walk, c) - (int64_t)dry->slot[c]);
+    for (int i = 0; i < ARENAS; i++) {
+        int64_t more = (int64_t)t->arena[i].peak - (int64_t)dry->bytes[i];
+        if (more != 0) fprintf(stderr, "rank %d, arena %s: %lld bytes above its dry run\n", t->mesh.rank, t->arena[i].name, (long long)more);
+        off += llabs(more) + llabs((int64_t)t->arena[i].size - (int64_t)dry->bytes[i]);
+    }
+    for (int c = 0; c < t->recipe->chunks; c++) {
+        int64_t more = (int64_t)walk_slot_bytes(&t->walk, c) - (int64_t)dry->slot[c];
+        if (more != 0) fprintf(stderr, "rank %d, slot of chunk %d: %lld bytes above its dry run\n", t->mesh.rank, c, (long long)more);
+        off += llabs(more);
+    }
     return off;
 }
 
