@@ -8,7 +8,7 @@
 #include "base/seam.h"
 #include "data/shard.h"
 
-enum { BUFFER = 1 << 20, NARROW_BELOW = 65500, CODE_INT32 = 4, CODE_UINT16 = 8 };
+enum { BUFFER = 1 << 20, SLICE = 4096, NARROW_BELOW = 65500, CODE_INT32 = 4, CODE_UINT16 = 8 };
 
 typedef struct { int fd; char path[1024]; int64_t at; size_t used; uint8_t *buffer; } Sink;   /* fd -1: not open */
 typedef struct { uint8_t *data; size_t used, size; } Bytes;                                   /* grows by doubling */
@@ -104,16 +104,22 @@ Status shard_create(ShardWriter **writer, const char *prefix, int64_t vocabulary
     return status;
 }
 
+static Status ids_put(ShardWriter *w, const int32_t *ids, int64_t count)
+{
+    uint16_t narrow[SLICE];
+    for (int64_t i = 0; i < count; i++) {
+        CHECK(ids[i] >= 0 && ids[i] < w->vocabulary, "token %d of %" PRId64, ids[i], w->vocabulary);
+        narrow[i] = (uint16_t)ids[i];
+    }
+    return sink_put(&w->sink, w->width == 2 ? (const void *)narrow : ids, (size_t)(count * w->width));
+}
+
 Status shard_add(ShardWriter *w, const int32_t *ids, int64_t count)
 {
     if (count > INT32_MAX)
         return fail(BAD_FILE, "%s: document %" PRId64 " has %" PRId64 " tokens; 2147483647 is the most, cut it in two",
                     w->bin, w->documents, count);
-    for (int64_t i = 0; i < count; i++) {
-        CHECK(ids[i] >= 0 && ids[i] < w->vocabulary, "token %d of %" PRId64, ids[i], w->vocabulary);
-        uint16_t narrow = (uint16_t)ids[i];
-        TRY(sink_put(&w->sink, w->width == 2 ? (const void *)&narrow : &ids[i], (size_t)w->width));
-    }
+    for (int64_t i = 0; i < count; i += SLICE) TRY(ids_put(w, ids + i, count - i < SLICE ? count - i : SLICE));
     w->sequences++;
     return bytes_put(&w->length, &(int32_t){ (int32_t)count }, 4);
 }
