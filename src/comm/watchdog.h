@@ -6,7 +6,8 @@
 #include "comm/comm.h"
 
 typedef struct Watchdog Watchdog;
-/* Collective over world (addresses are exchanged through it). seconds 0: none is started and *watchdog is NULL. */
+/* Collective over world (addresses are exchanged through it). seconds 0, or a world of one: none is started and *watchdog is NULL.
+ * A verdict is one line on stderr and the end of the job with exit code 3. */
 Status watchdog_open (Watchdog **watchdog, Comm *world, double seconds);
 void   watchdog_close(Watchdog *watchdog, Comm *world);      /* says goodbye, so that leaving is not dying */
 #endif

@@ -1,0 +1,56 @@
+/* Run by mpi.py:   program hash [threads N]      prints the hash of all collectives' results, on MPI or on threads
+ *                  program loop SECONDS          all-gathers until it is killed, under a watchdog */
+#include "comm/program.h"
+
+#include <stdio.h>
+#include <unistd.h>
+#include "base/seam.h"
+#include "comm/watchdog.h"
+
+static Status loop_body(Transport *transport, void *context)
+{
+    Comm     *world;
+    Watchdog *watchdog;
+    Program   p = { 0 };
+    TRY(comm_world(&world, transport));
+    TRY(watchdog_open(&watchdog, world, atof(context)));
+    TRY(queue_open(&p.q, "ref", 1, NULL));
+    TRY(arena_open(&p.arena, "test", 1 << 20));
+    p.comm = world;
+    Tensor in = filled(&p, transport->rank, 100), out = tensor_new(&p.arena, "out", F64, transport->size, 100);
+    for (long step = 0;; step++) {
+        place()->step = step;
+        comm_all_gather(world, &p.q, out, in);
+        usleep(1000);
+        if (step == 20) {
+            printf("rank %d pid %d\n", transport->rank, getpid());
+            fflush(stdout);
+        }
+    }
+}
+
+static int ended(Status status)
+{
+    if (status != OK) fprintf(stderr, "jotun: %s\n", fail_text());
+    return status_exit_code(status);
+}
+
+int main(int argc, char **argv)
+{
+    Transport *transport;
+    uint64_t   hash = 0;
+    bool       loop = argc > 2 && strcmp(argv[1], "loop") == 0;
+    if (argc > 3 && strcmp(argv[2], "threads") == 0) {
+        Status status = transport_threads_run(atoi(argv[3]), program_body, &hash);
+        printf("%016" PRIx64 "\n", hash);
+        return ended(status);
+    }
+    Status status = transport_mpi_open(&transport, &argc, &argv);
+    if (status != OK) return ended(status);
+    if (!transport) return fprintf(stderr, "no MPI started this\n"), 2;
+    int rank = transport->rank;
+    status   = loop ? loop_body(transport, argv[2]) : program_body(transport, &hash);
+    transport->close(transport);
+    if (status == OK && rank == 0) printf("%016" PRIx64 "\n", hash);
+    return ended(status);
+}

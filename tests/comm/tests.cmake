@@ -1,0 +1,13 @@
+# The same collectives under each MPI as on threads, and what happens when a rank is killed or stopped.
+add_executable(comm_program ${CMAKE_CURRENT_SOURCE_DIR}/comm/program.c)
+target_include_directories(comm_program PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+target_link_libraries(comm_program PRIVATE room_comm)
+find_package(Python3 COMPONENTS Interpreter)
+foreach(mpi openmpi mpich)
+    find_program(MPIRUN_${mpi} mpirun.${mpi})
+    if(TARGET jotun_${mpi} AND MPIRUN_${mpi} AND Python3_FOUND)
+        add_dependencies(comm_program jotun_${mpi})
+        add_test(NAME comm.mpi_${mpi} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/comm/mpi.py ${mpi} $<TARGET_FILE:comm_program>)
+        set_tests_properties(comm.mpi_${mpi} PROPERTIES LABELS comm TIMEOUT 120)
+    endif()
+endforeach()
