@@ -335,19 +335,23 @@ static void test_damage(void **state)
     }
 }
 
-/* With two stages activations and gradients go the same way, and must not be taken for each other. */
+/* With two stages activations and gradients of all chunks go the same way, and must not be taken for each other. */
+static void expect_mixed(Verb verb, int chunk)
+{
+    Schedule all[2];
+    make_all(all, SCHEDULE_INTERLEAVED, 2, 2, 4);
+    move(&all[1], find(&all[1], verb, chunk, 0), 0);
+    assert_int_equal(schedule_check(all, 2), BAD_OPTION);
+    assert_contains(fail_text(), "stage 1 row 0 ");
+    assert_contains(fail_text(), "of stage 0 (SEND, chunk 0, micro-batch 0)");
+    free_all(all, 2);
+}
+
 static void test_mixed_messages(void **state)
 {
     (void)state;
-    Schedule all[2];
-    make_all(all, SCHEDULE_INTERLEAVED, 2, 2, 4);
-    int grad = find(&all[0], SEND_GRAD, 1, 0), next = grad + 1;
-    while (all[0].row[next].verb != SEND) next++;
-    move(&all[0], grad, next);
-    assert_int_equal(schedule_check(all, 2), BAD_OPTION);
-    assert_contains(fail_text(), "stage 1 row");
-    assert_contains(fail_text(), "of stage 0 (SEND, ");
-    free_all(all, 2);
+    expect_mixed(RECV_GRAD, 0);
+    expect_mixed(RECV, 1);
 }
 
 int main(void)
