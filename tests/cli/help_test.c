@@ -88,7 +88,10 @@ static void every_option_has_help(void **state)
         assert_said(commands[c].job);
         for (int i = 0; i < OPTIONS; i++) {
             snprintf(name, sizeof name, "\n  --%s", option_rows[i].name);
-            if (option_taken(i, commands[c].takes)) assert_said(name);
+            if (!option_taken(i, commands[c].takes)) continue;
+            const char *found = strstr(output, name);
+            while (found && !strchr(" ,\n", found[strlen(name)])) found = strstr(found + 1, name);     /* --lr is not --lr-decay-style */
+            if (!found) fail_msg("--%s is not in %s", option_rows[i].name, words);
         }
     }
     assert_int_equal(jotun("--help"), 0);
