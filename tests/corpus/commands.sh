@@ -44,7 +44,7 @@ refused "no documents" 1 "no documents" "$jotun" prepare --input - --output-pref
 refused "no input" 1 "--input" "$jotun" prepare --output-prefix no
 refused "unknown tokenizer" 1 "--tokenizer gpt2" "$jotun" prepare --input a.txt --output-prefix no --tokenizer gpt2
 refused "no folder" 1 "nowhere" "$jotun" prepare --input a.txt --output-prefix nowhere/no
-check "no pair, no scaffolding" "" "$(ls | grep '^no')"
+check "no pair, no scaffolding" "" "$(find . -name 'no*')"
 refused "no prefix" 2 "PREFIX" "$jotun" data info
 refused "no pair" 1 "none.idx" "$jotun" data cat none
 printf 'MMIDIDX' > cut.idx
