@@ -43,7 +43,6 @@ void head_forward(const Run *run, const UnitParam *w, HeadSave *save, Tensor x_t
     Tensor n_TC = tp_enter_forward(&run->tp, save->n);                        /* <-> tp: - | all-gather */
     save->logits = save_new(run, "logits", n_TC.dim[0], w_VC.dim[0]);
     matmul_forward(q, (MatmulForward){ .y_TK = save->logits, .x_TC = n_TC, .w_KC = w_VC, .bias_K = tensor_none() });
-    if (tensor_present(run->logits_TV)) copy(q, (Copy){ .y = run->logits_TV, .x = save->logits });
     if (tensor_present(run->sums_2)) loss_forward(run, save);                 /* <-> tp */
 }
 

@@ -20,8 +20,7 @@ typedef struct {
     const Batch *batch;
     Cache  *cache;                 /* by block; NULL in training */
     bool    drop;                  /* dropout on: training */
-    Tensor  sums_2;                /* F64: the head adds { loss sum, tokens } */
-    Tensor  logits_TV;             /* where present, the head copies its (tp-local) logits here */
+    Tensor  sums_2;                /* F64: the head adds { loss sum, tokens }; absent: no loss is asked for */
 } Run;
 
 /* What flows between units, and between stages: one tensor here, two in an encoder-decoder */

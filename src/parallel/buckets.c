@@ -24,7 +24,7 @@ static Bucket bucket_make(const Buckets *b, const Stage *stage, int64_t block, A
     k.own_first   = b->zero >= 1 ? k.shard_first : 0;
     k.own_count   = b->zero >= 1 ? k.shard : k.padded;
     k.weights = tensor_new(forever, "weights",   b->queue->real, b->zero >= 3 ? k.shard : k.padded);
-    k.grads   = tensor_new(forever, "gradients", b->queue->real, b->zero >= 2 ? k.shard : k.padded);
+    if (b->learn) k.grads = tensor_new(forever, "gradients", b->queue->real, b->zero >= 2 ? k.shard : k.padded);
     return k;
 }
 
@@ -44,7 +44,7 @@ void buckets_open(Buckets *b, const BucketsSetup *s)
 {
     int64_t blocks = params_blocks(s->shape);
     int zero = comm_size(s->data) > 1 ? s->zero : 0;                /* one data rank has nothing to share */
-    *b = (Buckets){ .shape = s->shape, .queue = s->queue, .zero = zero, .sequence = s->sequence, .data = s->data,
+    *b = (Buckets){ .shape = s->shape, .queue = s->queue, .zero = zero, .learn = s->learn, .sequence = s->sequence, .data = s->data,
                     .tp = s->tp, .tied = s->tied, .scratch = s->scratch };
     b->of_block = calloc((size_t)blocks, sizeof *b->of_block);
     b->bucket   = calloc((size_t)blocks, sizeof *b->bucket);
@@ -57,7 +57,7 @@ void buckets_open(Buckets *b, const BucketsSetup *s)
         b->slot[i].unit = -1;
         if (b->zero >= 3) b->slot[i].flat = tensor_new(s->gather, "gathered weights", b->queue->real, largest_unit(b, s->stage));
     }
-    if (b->zero >= 2) b->unit_grads = tensor_new(s->gather, "unit gradients", b->queue->real, largest_unit(b, s->stage));
+    if (b->zero >= 2 && b->learn) b->unit_grads = tensor_new(s->gather, "unit gradients", b->queue->real, largest_unit(b, s->stage));
 }
 
 void buckets_close(Buckets *b)

@@ -22,6 +22,7 @@ typedef struct {
     const Shape *shape;
     Queue   *queue;
     int      zero;
+    bool     learn;                             /* false: weights alone, nothing is trained */
     bool     sequence;                          /* copied parameters have partial gradients: summed over tp */
     Comm    *data, *tp, *tied;                  /* dp x cp; tp; the stages that share the word embedding (NULL: none do) */
     Arena   *scratch;
@@ -32,7 +33,7 @@ typedef struct {
     Tensor   unit_grads;                        /* ZeRO 2, 3: whole gradients of the unit at hand */
 } Buckets;
 
-typedef struct { const Shape *shape; const Stage *stage; Queue *queue; int zero; bool sequence; Comm *data, *tp, *tied;
+typedef struct { const Shape *shape; const Stage *stage; Queue *queue; int zero; bool learn, sequence; Comm *data, *tp, *tied;
                  Arena *forever, *gather, *scratch; } BucketsSetup;
 void buckets_open (Buckets *buckets, const BucketsSetup *setup);
 void buckets_close(Buckets *buckets);

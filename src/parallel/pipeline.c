@@ -5,7 +5,7 @@ void pipeline_open(Pipeline *p, Walk *walk, Comm *pp, Arena *flight, int rows)
 {
     *p = (Pipeline){ .walk = walk, .pp = pp, .rows = rows, .pending = calloc((size_t)rows, sizeof *p->pending) };
     CHECK(p->pending, "no memory for %d rows", rows);
-    for (int c = 0; c < walk->stage->chunks; c++)
+    for (int c = 0; walk->buckets->learn && c < walk->stage->chunks; c++)
         for (int i = 0; i < 2; i++) {
             if (!stage_is_last (walk->stage, c)) p->grad_in[c][i]  = flow_new(&walk->run, flight, "gradient in");
             if (!stage_is_first(walk->stage, c)) p->grad_out[c][i] = flow_new(&walk->run, flight, "gradient out");

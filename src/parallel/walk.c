@@ -25,7 +25,7 @@ void walk_open(Walk *walk, const WalkSetup *s)
         for (int i = 0; i < s->slots[c]; i++) slot_open(walk, &walk->slot[c][i], c, s);
     }
     walk->run.batch = &walk->slot[0][0].batch;                       /* for its sizes */
-    for (int i = 0; i < 2; i++) walk->turn[i] = flow_new(&walk->run, walk->run.scratch, "gradient between units");
+    for (int i = 0; s->buckets->learn && i < 2; i++) walk->turn[i] = flow_new(&walk->run, walk->run.scratch, "gradient between units");
 }
 
 void walk_close(Walk *walk)

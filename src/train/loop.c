@@ -30,7 +30,7 @@ static Status load(Trainer *t)
     if (!found && r->exit_on_missing) return fail(BAD_FILE, "--load %s holds no checkpoint, and --exit-on-missing-checkpoint was given", r->load);
     if (!found && speaks) log_line("--load %s holds no checkpoint: training begins anew", r->load);
     if (!found) return OK;
-    TRY(trainer_load(t, path, true));
+    TRY(trainer_load(t, path));
     if (speaks) log_line("goes on after step %lld of %s", (long long)t->step, path);
     return OK;
 }
@@ -54,7 +54,7 @@ static Status steps(Trainer *t, Report *report)
         seam_point("step");
         StepReport done = trainer_step(t);                                       /* <-> all axes */
         report_step(report, t->step, lr, done);
-        if (at_interval(t->step, r->eval_interval)) report_valid(report, t->step, trainer_evaluate(t, r->eval_iters));
+        if (at_interval(t->step, r->eval_interval)) report_valid(report, t->step, trainer_evaluate(t, r->eval_iters, NULL, NULL));
         stop = trainer_any(t, caught != 0) || at_interval(t->step, r->exit_interval);
         bool last = stop || t->step == r->steps;
         if (r->save && (at_interval(t->step, r->save_interval) || last)) { TRY(save(t)); saved = t->step; }

@@ -8,6 +8,7 @@
 
 typedef struct {
     Shape    shape;
+    bool     learn;                           /* false: forward alone, to evaluate or generate: no gradients, no states */
     /* layout */
     int      tp, cp, pp, chunks, zero;
     bool     sequence;                        /* sequence parallelism within tp */

@@ -114,9 +114,10 @@ Status trainer_save(Trainer *t, const char *dir)
     return status;
 }
 
-Status trainer_load(Trainer *t, const char *path, bool states)
+Status trainer_load(Trainer *t, const char *path)
 {
     CheckpointState state;
+    bool states = t->recipe->learn;
     TRY(agree(t->world, checkpoint_state(path, &state)));
     trainer_init(t);                                             /* padding, which no checkpoint has, is zero */
     Pieces list = pieces_to_load(t, states);

@@ -50,18 +50,24 @@ static void on_reduce(void *context, int chunk)
     buckets_reduce(&t->buckets, &t->stage, chunk);                            /* <-> dp+cp */
 }
 
-static void on_step(void *context)
+static void on_gradients(void *context)
 {
     Trainer *t = context;
     buckets_finish(&t->buckets);                                              /* <-> dp+cp tied */
     for (int i = 0; i < t->buckets.count; i++) square_own(t, &t->buckets.bucket[i]);
     gather_sums(t);                                                           /* <-> world */
+}
+
+static void on_step(void *context)
+{
+    Trainer *t = context;
+    on_gradients(t);                                                          /* <-> all axes */
     tick_clip(&t->queue, (TickClip){ .report_4 = t->report_4, .sums_R3 = t->sums_R3, .clip = t->recipe->clip });
     for (int i = 0; i < t->buckets.count; i++) update(t, i);
     buckets_spread(&t->buckets);                                              /* <-> dp+cp under ZeRO 1, 2 */
 }
 
-StepReport trainer_step(Trainer *t)
+static void run_schedule(Trainer *t, void (*at_end)(void *context))
 {
     t->tick.step = t->step;
     t->tick.lr   = lr_at(&t->recipe->lr, t->step);
@@ -70,8 +76,15 @@ StepReport trainer_step(Trainer *t)
     t->walk.run.sums_2 = loss_sums(t);
     zero(&t->queue, (Zero){ .y = t->sums_3 });
     buckets_zero(&t->buckets);
-    pipeline_run(&t->pipeline, &t->train, (PipelineCalls){ .context = t, .fill = on_fill, .reduce = on_reduce, .step = on_step });
+    pipeline_run(&t->pipeline, &t->train, (PipelineCalls){ .context = t, .fill = on_fill, .reduce = on_reduce, .step = at_end });
     queue_wait(&t->queue);
+}
+
+void trainer_gradients(Trainer *t) { run_schedule(t, on_gradients); }
+
+StepReport trainer_step(Trainer *t)
+{
+    run_schedule(t, on_step);
     t->step++;
     const double *r = t->report_4.data;
     if (!r) return (StepReport){ 0 };
@@ -79,25 +92,29 @@ StepReport trainer_step(Trainer *t)
     return (StepReport){ .loss = r[0], .tokens = r[1], .norm = r[2], .skipped = r[3] != 0 };
 }
 
-typedef struct { Trainer *trainer; int64_t step; } Evaluation;
-
-static void on_fill_valid(void *context, Batch *batch, int micro)
+static void fill_valid(void *context, Batch *batch, int64_t step, int micro)
 {
-    Evaluation *e = context;
-    Trainer *t = e->trainer;
-    if (comm_dry(t->world)) return;
-    Status status = loader_fill(&t->loader_valid, batch, e->step, micro, t->recipe->shape.vocabulary);
+    Trainer *t = context;
+    Status status = loader_fill(&t->loader_valid, batch, step, micro, t->recipe->shape.vocabulary);
     CHECK(status == OK, "%s", fail_text());
 }
 
-double trainer_evaluate(Trainer *t, int64_t steps)
+typedef struct { TrainerFill *fill; void *context; int64_t step; bool dry; } Evaluation;
+
+static void on_fill_evaluation(void *context, Batch *batch, int micro)
 {
-    Evaluation e = { .trainer = t };
+    Evaluation *e = context;
+    if (!e->dry) e->fill(e->context, batch, e->step, micro);
+}
+
+double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *context)
+{
+    Evaluation e = { .fill = fill ? fill : fill_valid, .context = fill ? context : t, .dry = comm_dry(t->world) };
     t->walk.run.drop   = false;
     t->walk.run.sums_2 = loss_sums(t);
     zero(&t->queue, (Zero){ .y = t->sums_3 });
     for (; e.step < steps; e.step++)
-        pipeline_run(&t->pipeline, &t->valid, (PipelineCalls){ .context = &e, .fill = on_fill_valid });
+        pipeline_run(&t->pipeline, &t->valid, (PipelineCalls){ .context = &e, .fill = on_fill_evaluation });
     gather_sums(t);                                                           /* <-> world */
     queue_wait(&t->queue);
     const double *sums = t->sums_R3.data;

@@ -40,7 +40,7 @@ static Status open_queue(Trainer *t)
     return OK;
 }
 
-static LoaderShape loader_shape(const Trainer *t)
+LoaderShape trainer_loader_shape(const Trainer *t)
 {
     const Recipe *r = t->recipe;
     return (LoaderShape){ .sequence = r->shape.sequence, .micro = r->micro, .global = r->global, .dp = t->mesh.size.dp,
@@ -52,10 +52,10 @@ static LoaderShape loader_shape(const Trainer *t)
 static Status open_data(Trainer *t)
 {
     const Recipe *r = t->recipe;
-    if (comm_dry(t->world)) return OK;
+    if (comm_dry(t->world) || !r->learn) return OK;
     TRY(shard_open(&t->shard, r->data));
-    TRY(loader_open(&t->loader_train, &t->shard, r->split, SPLIT_TRAIN, loader_shape(t)));
-    if (r->eval_iters > 0) TRY(loader_open(&t->loader_valid, &t->shard, r->split, SPLIT_VALID, loader_shape(t)));
+    TRY(loader_open(&t->loader_train, &t->shard, r->split, SPLIT_TRAIN, trainer_loader_shape(t)));
+    if (r->eval_iters > 0) TRY(loader_open(&t->loader_valid, &t->shard, r->split, SPLIT_VALID, trainer_loader_shape(t)));
     return OK;
 }
 
@@ -64,7 +64,7 @@ static Status open_schedules(Trainer *t)
     const Recipe *r = t->recipe;
     int stages = t->mesh.size.pp, stage = t->mesh.at.pp, micros = (int)(r->global / (r->micro * t->mesh.size.dp));
     TRY(stage_make(&t->stage, &r->shape, stages, stage, r->chunks));
-    TRY(schedule_make(&t->train, r->schedule, stages, stage, r->chunks, micros));
+    if (r->learn) TRY(schedule_make(&t->train, r->schedule, stages, stage, r->chunks, micros));
     return schedule_make(&t->valid, SCHEDULE_FORWARD, stages, stage, r->chunks, micros);
 }
 
@@ -73,12 +73,12 @@ static void open_parameters(Trainer *t)
     const Recipe *r = t->recipe;
     Arena *forever = &t->arena[FOREVER];
     buckets_open(&t->buckets, &(BucketsSetup){ .shape = &r->shape, .stage = &t->stage, .queue = &t->queue, .zero = r->zero,
-        .sequence = r->sequence && t->mesh.size.tp > 1, .data = t->data, .tp = t->tp, .tied = t->tied, .forever = forever,
+        .learn = r->learn, .sequence = r->sequence && t->mesh.size.tp > 1, .data = t->data, .tp = t->tp, .tied = t->tied, .forever = forever,
         .gather = &t->arena[GATHER], .scratch = &t->arena[SCRATCH] });
     t->state = calloc((size_t)t->buckets.count, sizeof *t->state);
     CHECK(t->state, "no memory for the states of %d buckets", t->buckets.count);
     for (int i = 0; i < t->buckets.count; i++)
-        for (int s = 0; s < r->optimizer->states; s++)
+        for (int s = 0; r->learn && s < r->optimizer->states; s++)
             t->state[i][s] = tensor_new(forever, "optimizer states", t->queue.real, t->buckets.bucket[i].own_count);
     t->sums_3   = tensor_new(forever, "sums", F64, 3);
     t->sums_R3  = tensor_new(forever, "sums", F64, t->mesh.world, 3);
@@ -94,7 +94,7 @@ static void open_parameters(Trainer *t)
 static void open_walk(Trainer *t, const ArenaSizes *sizes)
 {
     const Recipe *r = t->recipe;
-    LoaderShape batch = loader_shape(t);
+    LoaderShape batch = trainer_loader_shape(t);
     int slots[CHUNKS_MAX];
     for (int c = 0; c < r->chunks; c++) slots[c] = t->train.slots[c] > t->valid.slots[c] ? t->train.slots[c] : t->valid.slots[c];
     Run run = { .shape = &r->shape, .queue = &t->queue, .cp = t->cp, .scratch = &t->arena[SCRATCH],
@@ -140,8 +140,21 @@ void trainer_init(Trainer *t)
 {
     buckets_init(&t->buckets, t->recipe->seed);
     for (int i = 0; i < t->buckets.count; i++)
-        for (int s = 0; s < t->recipe->optimizer->states; s++) zero(&t->queue, (Zero){ .y = t->state[i][s] });
+        for (int s = 0; t->recipe->learn && s < t->recipe->optimizer->states; s++) zero(&t->queue, (Zero){ .y = t->state[i][s] });
     queue_wait(&t->queue);
+}
+
+void trainer_count(Trainer *t, ArenaSizes *sizes)
+{
+    const Recipe *r = t->recipe;
+    *sizes = (ArenaSizes){ .bytes = { 0 } };
+    if (r->learn) trainer_step(t);
+    if (r->eval_iters > 0 || !r->learn) trainer_evaluate(t, 1, NULL, NULL);
+    for (int c = 0; c < r->chunks; c++) {
+        sizes->slot[c] = walk_slot_bytes(&t->walk, c);
+        for (int i = 0; i < t->walk.slots[c]; i++) arena_push(&t->arena[FLIGHT], "activations", sizes->slot[c]);
+    }
+    for (int i = 0; i < ARENAS; i++) sizes->bytes[i] = t->arena[i].peak;
 }
 
 Status trainer_measure(ArenaSizes *sizes, const Recipe *recipe, int rank, int world)
@@ -149,16 +162,7 @@ Status trainer_measure(ArenaSizes *sizes, const Recipe *recipe, int rank, int wo
     Trainer t;
     Transport *transport = transport_dry_open(rank, world);
     Status status = trainer_open(&t, recipe, transport, NULL);
-    if (status == OK) {
-        trainer_step(&t);
-        if (recipe->eval_iters > 0) trainer_evaluate(&t, 1);
-        *sizes = (ArenaSizes){ .bytes = { 0 } };
-        for (int c = 0; c < recipe->chunks; c++) {
-            sizes->slot[c] = walk_slot_bytes(&t.walk, c);
-            for (int i = 0; i < t.walk.slots[c]; i++) arena_push(&t.arena[FLIGHT], "activations", sizes->slot[c]);
-        }
-        for (int i = 0; i < ARENAS; i++) sizes->bytes[i] = t.arena[i].peak;
-    }
+    if (status == OK) trainer_count(&t, sizes);
     trainer_close(&t);
     transport->close(transport);
     return status;

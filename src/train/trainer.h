@@ -38,15 +38,21 @@ Status trainer_open (Trainer *trainer, const Recipe *recipe, Transport *transpor
 void   trainer_close(Trainer *trainer);
 /* What a rank of this run needs: opens it dry, runs a step and an evaluation, and reads the arenas. Not collective. */
 Status trainer_measure(ArenaSizes *sizes, const Recipe *recipe, int rank, int world);
+void   trainer_count(Trainer *dry, ArenaSizes *sizes);              /* the same for a dry trainer at hand, whose arenas keep the details */
 const char *arena_name(ArenaName arena);
 void   trainer_init(Trainer *trainer);                               /* new weights, states zero */
 
 StepReport trainer_step    (Trainer *trainer);                       /* <-> all axes */
-double     trainer_evaluate(Trainer *trainer, int64_t steps);        /* mean loss over that many global batches of the valid split; <-> all axes */
+/* A step without its end: gradients of the sum over tokens are in the buckets, loss sum and tokens in sums_R3. <-> all axes */
+void       trainer_gradients(Trainer *trainer);
+/* Mean loss over that many global batches, dropout off: of the valid split, or of what `fill` puts into micro-batch m of step k. <-> all axes */
+typedef void TrainerFill(void *context, Batch *batch, int64_t step, int micro);
+double     trainer_evaluate(Trainer *trainer, int64_t steps, TrainerFill *fill, void *context);    /* fill NULL: the valid split */
 bool       trainer_any     (Trainer *trainer, bool mine);            /* <-> world: all-gather of one flag */
 int64_t    trainer_step_tokens(const Recipe *recipe);
+LoaderShape trainer_loader_shape(const Trainer *trainer);
 
 /* train/snapshot.c: the pieces of weights and states this rank writes and reads */
 Status trainer_save(Trainer *trainer, const char *dir);              /* collective */
-Status trainer_load(Trainer *trainer, const char *path, bool states);  /* collective */
+Status trainer_load(Trainer *trainer, const char *path);             /* collective; states too where it learns */
 #endif

@@ -75,7 +75,7 @@ static inline Recipe recipe_tiny(ModelName model, const char *device, const char
         .shape = { .layers = 4, .hidden = 32, .ffn = 64, .heads = 4, .groups = 4, .head_dim = 8, .vocabulary = 61, .positions = 16, .sequence = 16,
                    .norm = NORM_LAYER, .position = POSITION_LEARNED, .activation = ACT_GELU_TANH, .epsilon = 1e-5, .rope_base = 10000,
                    .hidden_dropout = 0.1, .attention_dropout = 0.1, .init_std = 0.05, .bias = true, .tied = true },
-        .tp = 1, .cp = 1, .pp = 1, .chunks = 1, .schedule = SCHEDULE_1F1B, .micro = 1, .global = 8, .steps = 20,
+        .learn = true, .tp = 1, .cp = 1, .pp = 1, .chunks = 1, .schedule = SCHEDULE_1F1B, .micro = 1, .global = 8, .steps = 20,
         .lr = { LR_COSINE, 1e-3, 1e-4, 2, 20 }, .optimizer = optimizer_named("adam"), .settings = { 0.9, 0.95, 1e-8, 0.1 }, .clip = 1,
         .seed = 11, .device = device, .threads = 1, .data = data, .split = "90,10,0", .eod = 60, .reset_positions = true,
         .reset_attention = true, .mask_eod = true, .log_interval = 1, .options = "{}" };
@@ -120,13 +120,13 @@ static inline Status job_rank(Transport *transport, void *context)
     TRY(trainer_measure(&sizes, &job->recipe, transport->rank, transport->size));
     TRY(trainer_open(&t, &job->recipe, transport, &sizes));
     trainer_init(&t);
-    if (job->load) { TRY(checkpoint_find(job->load, path, &found)); TRY(trainer_load(&t, path, true)); }
-    if (job->recipe.eval_iters > 0) { double v = trainer_evaluate(&t, job->recipe.eval_iters); if (transport->rank == 0) job->first_valid = v; }
+    if (job->load) { TRY(checkpoint_find(job->load, path, &found)); TRY(trainer_load(&t, path)); }
+    if (job->recipe.eval_iters > 0) { double v = trainer_evaluate(&t, job->recipe.eval_iters, NULL, NULL); if (transport->rank == 0) job->first_valid = v; }
     for (int i = 0; i < job->steps; i++) {
         StepReport r = trainer_step(&t);
         if (transport->rank == 0) { job->loss[i] = r.loss; job->norm[i] = r.norm; }
     }
-    if (job->recipe.eval_iters > 0) { double v = trainer_evaluate(&t, job->recipe.eval_iters); if (transport->rank == 0) job->valid = v; }
+    if (job->recipe.eval_iters > 0) { double v = trainer_evaluate(&t, job->recipe.eval_iters, NULL, NULL); if (transport->rank == 0) job->valid = v; }
     job->arena_off[transport->rank] = arenas_off(&t, &sizes);
     if (job->look) job->look(&t, job->context);
     if (job->save) TRY(trainer_save(&t, job->save));

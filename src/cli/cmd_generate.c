@@ -1,0 +1,88 @@
+#include <stdlib.h>
+#include <string.h>
+#include "cli/command.h"
+#include "cli/setup.h"
+#include "serve/generate.h"
+#include "text/bytes.h"
+
+typedef struct { const Options *o; Recipe recipe; const int32_t *prompt; int64_t count; } Task;
+
+static void write_id(void *context, int32_t id)
+{
+    (void)context;
+    if (id < 256) putchar(id);
+    fflush(stdout);
+}
+
+static Status generate_with(Trainer *t, const Task *task)
+{
+    const Options *o = task->o;
+    Arena session;
+    Generation g = { .capacity = t->recipe->shape.sequence, .end = BYTES_EOD, .emit = write_id,
+                     .sampling = { .temperature = o->temperature, .top_p = o->top_p, .top_k = o->top_k, .seed = (uint64_t)o->seed } };
+    TRY(arena_open(&session, "session", generate_bytes(&t->recipe->shape, t->queue.real, g.capacity)));
+    printf("%s", o->prompt);
+    generate(&t->walk, &session, &g, task->prompt, task->count);
+    putchar('\n');
+    arena_close(&session);
+    return OK;
+}
+
+static Status on_rank(Transport *transport, void *context)
+{
+    Task *task = context;
+    Trainer t;
+    ArenaSizes sizes;
+    char path[1024];
+    bool found;
+    TRY(checkpoint_find(task->recipe.load, path, &found));       /* there: its options were read */
+    TRY(trainer_measure(&sizes, &task->recipe, 0, 1));
+    Status status = trainer_open(&t, &task->recipe, transport, &sizes);
+    if (status == OK) status = trainer_load(&t, path);
+    if (status == OK) status = generate_with(&t, task);
+    trainer_close(&t);
+    return status;
+}
+
+/* the shape as trained, but as long as this text */
+static Status fit(Task *task)
+{
+    Shape *s = &task->recipe.shape;
+    int64_t wanted = task->count + task->o->max_new_tokens;
+    if (s->position == POSITION_LEARNED && wanted > s->positions)
+        return fail(BAD_OPTION, "--prompt of %lld tokens and --max-new-tokens %lld are more than the %lld positions the model has learned; "
+                    "--max-new-tokens %lld does", (long long)task->count, (long long)task->o->max_new_tokens, (long long)s->positions,
+                    (long long)(s->positions > task->count ? s->positions - task->count : 0));
+    s->sequence = wanted;
+    task->recipe.micro = task->recipe.global = 1;
+    task->recipe.tp = task->recipe.pp = task->recipe.cp = task->recipe.chunks = 1;
+    return OK;
+}
+
+static Status run(Options *o, int argc, char **argv)
+{
+    Transport *mpi;
+    char json[8192];
+    Task task = { .o = o };
+    TRY(setup_options(o, &mpi, FOR_GENERATE, argc, argv));
+    TRY(setup_recipe(&task.recipe, o, json));
+    size_t bytes = strlen(o->prompt);
+    if (bytes == 0) return fail(BAD_OPTION, "--prompt is empty; give the text to go on from, of at least one character");
+    int32_t *ids = malloc(bytes * sizeof *ids);
+    if (!ids) return fail(NO_MEMORY, "no memory for a prompt of %zu bytes", bytes);
+    for (size_t i = 0; i < bytes; i++) ids[i] = (uint8_t)o->prompt[i];
+    task.prompt = ids;
+    task.count  = (int64_t)bytes;
+    Status status = fit(&task);
+    if (status == OK) status = transport_threads_run(1, on_rank, &task);
+    free(ids);
+    return status;
+}
+
+Status cmd_generate(int argc, char **argv)
+{
+    Options o;
+    Status status = run(&o, argc, argv);
+    options_close(&o);
+    return status;
+}

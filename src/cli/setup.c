@@ -1,0 +1,80 @@
+#include "cli/setup.h"
+#include "store/checkpoint.h"
+#include "text/bytes.h"
+
+static Shape shape_of(const Options *o)
+{
+    static const PositionKind positions[] = { [WORD_position_learned_absolute] = POSITION_LEARNED, [WORD_position_rope] = POSITION_ROPE,
+                                              [WORD_position_none] = POSITION_NONE };
+    return (Shape){ .layers = o->layers, .hidden = o->hidden, .ffn = o->ffn, .heads = o->heads, .groups = o->groups,
+        .head_dim = o->hidden / o->heads, .vocabulary = o->vocabulary, .positions = o->positions, .sequence = o->sequence,
+        .norm = o->norm.is == WORD_norm_rmsnorm ? NORM_RMS : NORM_LAYER, .position = positions[o->position.is],
+        .activation = o->swiglu ? ACT_SWIGLU : o->squared_relu ? ACT_SQUARED_RELU : ACT_GELU_TANH, .epsilon = o->epsilon,
+        .rope_base = o->rope_base, .hidden_dropout = o->hidden_dropout, .attention_dropout = o->attention_dropout,
+        .init_std = o->init_std, .bias = !o->disable_bias, .tied = !o->untie };
+}
+
+static LrSchedule lr_of(const Options *o)
+{
+    static const LrStyle styles[] = { [WORD_lr_decay_style_linear] = LR_LINEAR, [WORD_lr_decay_style_cosine] = LR_COSINE,
+                                      [WORD_lr_decay_style_constant] = LR_CONSTANT };
+    return (LrSchedule){ styles[o->lr_decay_style.is], o->lr, o->min_lr, o->lr_warmup_iters, o->lr_decay_iters };
+}
+
+static const char *device_of(const Options *o)
+{
+    return o->device.is == WORD_device_auto ? "cpu" : o->device.word;
+}
+
+Status setup_recipe(Recipe *r, const Options *o, char json[8192])
+{
+    bool interleaved = o->layers_per_chunk > 0;
+    TRY(options_json(o, json, 8192));
+    *r = (Recipe){ .shape = shape_of(o), .learn = o->command == FOR_TRAIN, .tp = (int)o->tensor_parallel, .cp = (int)o->context_parallel,
+        .pp = (int)o->pipeline_parallel, .chunks = interleaved ? (int)(o->layers / (o->pipeline_parallel * o->layers_per_chunk)) : 1,
+        .zero = (int)o->zero_stage, .sequence = o->sequence_parallel,
+        .schedule = interleaved ? SCHEDULE_INTERLEAVED : o->pipeline_schedule.is == WORD_pipeline_schedule_zb_h1 ? SCHEDULE_ZB_H1 : SCHEDULE_1F1B,
+        .micro = o->micro_batch, .global = o->global_batch, .steps = o->train_iters, .lr = lr_of(o),
+        .optimizer = optimizer_named(o->optimizer.word), .settings = { o->adam_beta1, o->adam_beta2, o->adam_eps, o->weight_decay },
+        .clip = o->clip_grad, .seed = (uint64_t)o->seed, .device = device_of(o), .threads = (int)o->threads, .watchdog = o->watchdog_seconds,
+        .data = o->data_path, .split = o->split, .reset_positions = o->reset_positions, .reset_attention = o->reset_attention,
+        .mask_eod = o->mask_eod, .eod = BYTES_EOD, .save = o->save, .load = o->load, .save_interval = o->save_interval,
+        .keep_last = o->keep_last, .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,
+        .log_interval = o->log_interval, .eval_interval = o->eval_interval, .eval_iters = o->eval_interval > 0 ? o->eval_iters : 0, .metrics = o->metrics };
+    if (!r->optimizer) return fail(BAD_OPTION, "--optimizer %s is not built; adam does", o->optimizer.word);
+    return OK;
+}
+
+/* The model's shape is the checkpoint's own, unless a person says otherwise */
+static Status take_checkpoint_options(Options *o)
+{
+    char path[1024];
+    bool found;
+    CheckpointState state;
+    TRY(checkpoint_find(o->load, path, &found));
+    if (!found) return fail(BAD_FILE, "--load %s holds no checkpoint; give the folder that --save of jotun train wrote", o->load);
+    TRY(checkpoint_state(path, &state));
+    return options_from_json(o, state.options, path);
+}
+
+Status setup_options(Options *o, Transport **mpi, int command, int argc, char **argv)
+{
+    *mpi = NULL;
+    TRY(options_parse(o, command, argc, argv));
+    TRY(transport_mpi_open(mpi, &argc, &argv));
+    if (*mpi) options_fill(o, OPTION_ranks, (*mpi)->size, "the MPI launcher");
+    if (*mpi && o->ranks != (*mpi)->size)
+        return fail(BAD_OPTION, "--ranks %lld, but the MPI launcher started %d; leave --ranks out", (long long)o->ranks, (*mpi)->size);
+    if (o->load && (o->use_checkpoint_args || command != FOR_TRAIN)) TRY(take_checkpoint_options(o));
+    TRY(options_derive(o));
+    return options_judge(o);
+}
+
+Status setup_run(const Options *o, Transport *mpi, RankBody *body, void *context)
+{
+    if (!mpi) return transport_threads_run((int)o->ranks, body, context);
+    Status status = body(mpi, context);
+    if (status != OK && mpi->rank != 0) fail(status, "%s", "");
+    mpi->close(mpi);
+    return status;
+}

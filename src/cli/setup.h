@@ -1,0 +1,14 @@
+#ifndef CLI_SETUP_H
+#define CLI_SETUP_H
+/* Where both worlds meet: options become the small structs the rooms below want, and ranks come to life. */
+#include "conf/conf.h"
+#include "train/trainer.h"
+
+/* The options of a command, whole: parsed, joined with a checkpoint's where it is to give them, ranks told by the launcher, derived,
+ * judged. *mpi: this process's rank where an MPI started us, else NULL. */
+Status setup_options(Options *o, Transport **mpi, int command, int argc, char **argv);
+/* Options are read-only from here on; the recipe points into them and into `json`. */
+Status setup_recipe (Recipe *recipe, const Options *o, char json[8192]);
+/* body once for each rank: threads of this process, or this process's own under MPI. Under MPI rank 0 alone keeps the message. */
+Status setup_run    (const Options *o, Transport *mpi, RankBody *body, void *context);
+#endif

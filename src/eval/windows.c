@@ -1,0 +1,35 @@
+#include "eval/windows.h"
+
+int64_t windows_steps(const Windows *w)
+{
+    int64_t windows = (w->count - 1 + w->shape.sequence - 1) / w->shape.sequence;
+    return (windows + w->shape.global - 1) / w->shape.global;
+}
+
+static void set_weight(Tensor weight, int64_t row, double value)
+{
+    if (weight.dtype == F64) ((double *)weight.data)[row] = value;
+    else                     ((float  *)weight.data)[row] = (float)value;
+}
+
+/* where held position s of a sequence stands in it: two parts, as data/loader.h says */
+static int64_t position_of(const Batch *batch, int64_t held, int64_t s)
+{
+    return s < held / 2 ? batch->part[0] + s : batch->part[1] + s - held / 2;
+}
+
+void windows_fill(const Windows *w, Batch *batch, int64_t step, int micro)
+{
+    int64_t S = w->shape.sequence, held = S / w->shape.cp, b = w->shape.micro;
+    int64_t sample = ((int64_t)micro * w->shape.dp + w->shape.dp_rank) * b;
+    for (int64_t row = 0; row < b * held; row++) {
+        int64_t index = position_of(batch, held, row % held), at = (step * w->shape.global + sample + row / held) * S + index;
+        bool inside = at + 1 < w->count;
+        ((int32_t *)batch->token_i.data)[row]    = inside ? w->ids[at] : 0;
+        ((int32_t *)batch->target_i.data)[row]   = inside ? w->ids[at + 1] : 0;
+        ((int32_t *)batch->position_i.data)[row] = (int32_t)index;
+        ((int32_t *)batch->place_i.data)[row]    = (int32_t)((sample + row / held) * S + index);
+        set_weight(batch->weight_T, row, inside);
+    }
+    for (int64_t i = 0; i < b; i++) ((int32_t *)batch->sample_i.data)[i] = (int32_t)(sample + i);
+}

@@ -1,0 +1,71 @@
+#include "serve/generate.h"
+#include <stdlib.h>
+
+static int64_t cache_elements(const Shape *s, int64_t capacity) { return capacity * s->groups * s->head_dim; }
+
+size_t generate_bytes(const Shape *s, Dtype real, int64_t capacity)
+{
+    size_t one = (size_t)cache_elements(s, capacity) * dtype_width(real);
+    return 2 * (size_t)s->layers * ((one + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN);
+}
+
+static Cache *caches_new(Walk *walk, Arena *session, int64_t capacity)
+{
+    const Shape *s = walk->run.shape;
+    Cache *cache = calloc((size_t)s->layers, sizeof *cache);
+    CHECK(cache, "no memory for %lld caches", (long long)s->layers);
+    for (int64_t l = 0; l < s->layers; l++) {
+        cache[l].k = tensor_new(session, "keys",   walk->run.queue->real, 1, capacity, s->groups, s->head_dim);
+        cache[l].v = tensor_new(session, "values", walk->run.queue->real, 1, capacity, s->groups, s->head_dim);
+    }
+    return cache;
+}
+
+/* the first `count` rows of a batch, holding ids that stand at `first` and after */
+static Batch rows_of(const Batch *whole, const int32_t *ids, int64_t first, int64_t count)
+{
+    Batch b = { .token_i = tensor_flat(whole->token_i, 0, count), .position_i = tensor_flat(whole->position_i, 0, count),
+                .place_i = tensor_flat(whole->place_i, 0, count), .sample_i = whole->sample_i };
+    for (int64_t i = 0; i < count; i++) {
+        ((int32_t *)b.token_i.data)[i] = ids[i];
+        ((int32_t *)b.position_i.data)[i] = ((int32_t *)b.place_i.data)[i] = (int32_t)(first + i);
+    }
+    ((int32_t *)b.sample_i.data)[0] = 0;
+    return b;
+}
+
+/* Logits after the last of `count` new ids; the caches grow by them. */
+static void next_logits(Walk *walk, Batch whole, const int32_t *ids, int64_t count, double *logits)
+{
+    Slot *slot = walk_slot(walk, 0, 0);
+    int64_t layers = walk->run.shape->layers, used = walk->run.cache[0].used;
+    slot->batch = rows_of(&whole, ids, used, count);
+    walk_begin(walk, 0, 0);
+    walk_forward(walk, 0, 0);
+    queue_wait(walk->run.queue);
+    slot->batch = whole;
+    Tensor last = tensor_slice(slot->save[layers + 1].head.logits, 0, count - 1, 1);
+    for (int64_t v = 0; v < walk->run.shape->vocabulary; v++)
+        logits[v] = last.dtype == F64 ? ((const double *)last.data)[v] : (double)((const float *)last.data)[v];
+    for (int64_t l = 0; l < layers; l++) walk->run.cache[l].used += count;
+}
+
+void generate(Walk *walk, Arena *session, const Generation *g, const int32_t *prompt, int64_t count)
+{
+    const Batch whole = walk_slot(walk, 0, 0)->batch;
+    double *logits = malloc((size_t)walk->run.shape->vocabulary * sizeof *logits);
+    CHECK(logits, "no memory for %lld logits", (long long)walk->run.shape->vocabulary);
+    walk->run.cache = caches_new(walk, session, g->capacity);
+    walk->run.sums_2 = tensor_none();
+    walk->run.drop = false;
+    next_logits(walk, whole, prompt, count, logits);
+    for (int64_t n = 0; count + n < g->capacity; n++) {
+        int32_t id = sample_id(logits, walk->run.shape->vocabulary, &g->sampling, n);
+        if (id == g->end) break;
+        g->emit(g->context, id);
+        if (count + n + 1 < g->capacity) next_logits(walk, whole, &id, 1, logits);
+    }
+    free(walk->run.cache);
+    free(logits);
+    walk->run.cache = NULL;
+}
