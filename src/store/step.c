@@ -171,7 +171,7 @@ static Status move(const char *from, const char *to)
     return fail(IO_FAILED, "%s: cannot be renamed to %s: %s", from, to, strerror(errno));
 }
 
-/* Under the name .part first: half removed it must not look whole. */
+/* Under the name .part first, and that durable: what is half removed must not have a checkpoint's name. */
 static Status step_remove(const char *dir, StepFolder folder)
 {
     char path[1024], part[1024];
@@ -180,6 +180,7 @@ static Status step_remove(const char *dir, StepFolder folder)
     TRY(folder_remove(part));
     if (folder.kind == STEP_PART) return OK;
     TRY(move(path, part));
+    TRY(folder_sync(dir));
     return folder_remove(part);
 }
 
