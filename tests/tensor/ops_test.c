@@ -1,0 +1,546 @@
+/* Every row of ops.def: cpu against ref on the same numbers, and with 1, 2 and 3 threads to the bit. A row has a function that
+ * makes the arguments of its cases, in double; the numbers are rounded to float before either back end sees them. */
+#include "ops_fixture.h"
+
+typedef bool Make(Arguments *a, int variant);              /* false: no such variant */
+static Queue  ref_queue;
+static Tick   start;                                       /* what a case begins with */
+static double loosen;                                      /* a case may ask for a wider tolerance */
+
+/* ---- moving and adding ---- */
+
+/* Views of all kinds: flat, wide rows, exchanged axes, a last stride above 1, integers */
+static Tensor view(int variant)
+{
+    switch (variant) {
+    case 0:  return real(40000);
+    case 1:  return matrix(7, 13, true);
+    case 2:  { Tensor x = real(3, 5, 2, 9), y = x; y.dim[1] = 2, y.dim[2] = 5, y.stride[1] = 9, y.stride[2] = 18; return y; }
+    case 3:  { Tensor x = real(130, 70), y = x; y.dim[0] = 70, y.dim[1] = 130, y.stride[0] = 1, y.stride[1] = 70; return y; }
+    case 4:  return tensor_slice(real(6, 1, 4, 1), 2, 1, 2);
+    case 5:  return ints(77, -9, 9);
+    default: return tensor_slice(tensor_shape(ints(99, -9, 9), 11, 9), 1, 4, 3);
+    }
+}
+
+static Tensor alike(Tensor x)                              /* contiguous, the same shape */
+{
+    Tensor y = fixture_new(x.dtype, false, x.dim, 4);
+    return y;
+}
+
+static bool make_zero(Arguments *a, int variant)
+{
+    a->zero.y = view(variant);
+    return variant < 7;
+}
+
+static bool make_copy(Arguments *a, int variant)
+{
+    Tensor x = view(variant / 2);
+    a->copy = variant % 2 ? (Copy){ .y = x, .x = alike(x) } : (Copy){ .y = alike(x), .x = x };
+    return variant < 14;
+}
+
+static bool make_add(Arguments *a, int variant)
+{
+    Tensor x = view(variant / 2);
+    a->add = variant % 2 ? (Add){ .y = x, .x = alike(x) } : (Add){ .y = alike(x), .x = x };
+    return variant < 10;
+}
+
+static bool make_rank_sum(Arguments *a, int variant)
+{
+    int64_t R = variant ? 5 : 1, N = variant ? 20000 : 3;
+    a->rank_sum = (RankSum){ .y_N = real(N), .x_RN = matrix(R, N, true) };
+    if (variant == 2) a->rank_sum.y_N = tensor_shape(tensor_slice(a->rank_sum.x_RN, 0, 0, 1), N);
+    return variant < 3;
+}
+
+static bool make_square_sum(Arguments *a, int variant)
+{
+    static const int64_t N[] = { 1, 3 * 4096 + 17, 515 * 4096 + 5 };      /* the last is more than a wave of blocks */
+    if (variant < 3) a->square_sum = (SquareSum){ .out_1 = sums(1), .x_N = real(N[variant]) };
+    return variant < 3;
+}
+
+static bool make_weighted_sum(Arguments *a, int variant)
+{
+    a->weighted_sum = (WeightedSum){ .out_2 = sums(2), .x_T = real(1001), .weight_T = between(0, 1, 1001) };
+    *element(a->weighted_sum.out_2, 0) = 3;
+    return variant < 1;
+}
+
+static bool make_init_normal(Arguments *a, int variant)
+{
+    a->init_normal = (InitNormal){ .y_N = real(20000), .key = 77, .std = 0.02, .rows = variant ? 1000 : 550, .cols = 37,
+                                   .row0 = 5, .col0 = 11, .global_cols = 100, .first = 123 };
+    return variant < 2;
+}
+
+static bool make_init_value(Arguments *a, int variant)
+{
+    a->init_value = (InitValue){ .y_N = real(333), .value = 1 };
+    return variant < 1;
+}
+
+/* ---- linear maps ---- */
+static const struct { int64_t T, K, C; } linear[] = {
+    { 1, 1, 1 }, { 3, 5, 7 }, { 8, 32, 16 }, { 17, 33, 300 }, { 9, 260, 64 }, { 270, 70, 40 }, { 33, 131, 530 },
+};
+enum { LINEAR = sizeof linear / sizeof *linear };
+
+static bool make_matmul_forward(Arguments *a, int variant)
+{
+    int64_t T = linear[variant % LINEAR].T, K = linear[variant % LINEAR].K, C = linear[variant % LINEAR].C;
+    bool wide = variant >= LINEAR;
+    a->matmul_forward = (MatmulForward){ .y_TK = matrix(T, K, wide), .x_TC = matrix(T, C, wide), .w_KC = matrix(K, C, wide) };
+    if (variant % 2) a->matmul_forward.bias_K = real(K);
+    return variant < 2 * LINEAR;
+}
+
+static bool make_matmul_backward_input(Arguments *a, int variant)
+{
+    int64_t T = linear[variant % LINEAR].T, K = linear[variant % LINEAR].K, C = linear[variant % LINEAR].C;
+    bool wide = variant >= LINEAR;
+    a->matmul_backward_input =
+        (MatmulBackwardInput){ .dx_TC = matrix(T, C, wide), .dy_TK = matrix(T, K, wide), .w_KC = matrix(K, C, wide) };
+    return variant < 2 * LINEAR;
+}
+
+static bool make_matmul_backward_weight(Arguments *a, int variant)
+{
+    int64_t T = linear[variant % LINEAR].T, K = linear[variant % LINEAR].K, C = linear[variant % LINEAR].C;
+    bool wide = variant >= LINEAR;
+    a->matmul_backward_weight =
+        (MatmulBackwardWeight){ .dw_KC = matrix(K, C, wide), .dy_TK = matrix(T, K, wide), .x_TC = matrix(T, C, wide) };
+    return variant < 2 * LINEAR;
+}
+
+static bool make_bias_backward(Arguments *a, int variant)
+{
+    a->bias_backward = variant ? (BiasBackward){ .db_K = real(197), .dy_TK = matrix(300, 197, true) }
+                               : (BiasBackward){ .db_K = real(1), .dy_TK = matrix(1, 1, false) };
+    return variant < 2;
+}
+
+/* ---- norms: variants by bits: RMSNorm, bias or residual, wide rows and in place ---- */
+static const struct { int64_t T, C; } rows[] = { { 1, 8 }, { 5, 33 }, { 40, 768 } };
+
+static bool make_norm_forward(Arguments *a, int variant)
+{
+    int64_t T = rows[variant / 8 % 3].T, C = rows[variant / 8 % 3].C;
+    bool wide = variant & 4;
+    a->norm_forward = (NormForward){ .y_TC = matrix(T, C, wide), .rstd_T = real(T), .x_TC = matrix(T, C, wide),
+                                     .gain_C = real(C), .epsilon = 1e-5 };
+    if (!(variant & 1)) a->norm_forward.mean_T = real(T);
+    if (variant & 2) a->norm_forward.bias_C = real(C);
+    if (wide) a->norm_forward.y_TC = a->norm_forward.x_TC;
+    return variant < 24;
+}
+
+static bool make_norm_backward_input(Arguments *a, int variant)
+{
+    int64_t T = rows[variant / 8 % 3].T, C = rows[variant / 8 % 3].C;
+    bool wide = variant & 4;
+    a->norm_backward_input = (NormBackwardInput){
+        .dx_TC = matrix(T, C, wide), .dy_TC = matrix(T, C, wide), .x_TC = matrix(T, C, wide),
+        .rstd_T = between(0.5, 2, T), .gain_C = real(C) };
+    if (!(variant & 1)) a->norm_backward_input.mean_T = between(-0.1, 0.1, T);
+    if (variant & 2) a->norm_backward_input.residual_TC = wide ? a->norm_backward_input.dx_TC : real(T, C);
+    return variant < 24;
+}
+
+static bool make_norm_backward_weight(Arguments *a, int variant)
+{
+    int64_t T = rows[variant / 4 % 3].T, C = rows[variant / 4 % 3].C;
+    a->norm_backward_weight = (NormBackwardWeight){ .dgain_C = real(C), .dy_TC = matrix(T, C, true),
+                                                    .x_TC = real(T, C), .rstd_T = between(0.5, 2, T) };
+    if (!(variant & 1)) a->norm_backward_weight.mean_T = between(-0.1, 0.1, T);
+    if (variant & 2) a->norm_backward_weight.dbias_C = real(C);
+    return variant < 12;
+}
+
+/* ---- activations: every kind, with and without bias, apart and in place ---- */
+static bool make_activation_forward(Arguments *a, int variant)
+{
+    int kind = variant % 5;
+    int64_t T = 3, F = variant < 10 ? 5 : 601, wide = kind == ACT_SWIGLU ? 2 * F : F;
+    a->activation_forward = (ActivationForward){ .x_TF = between(-6, 6, T, wide + 3), .kind = kind };
+    a->activation_forward.x_TF = tensor_slice(a->activation_forward.x_TF, 1, 1, wide);
+    a->activation_forward.y_TF = variant % 4 == 3 && kind != ACT_SWIGLU ? a->activation_forward.x_TF : real(T, F);
+    if (variant / 5 % 2) a->activation_forward.bias_F = real(wide);
+    return variant < 20;
+}
+
+static bool make_activation_backward(Arguments *a, int variant)
+{
+    int kind = variant % 5;
+    int64_t T = 3, F = variant < 10 ? 5 : 601, wide = kind == ACT_SWIGLU ? 2 * F : F;
+    a->activation_backward = (ActivationBackward){
+        .dx_TF = matrix(T, wide, true), .dy_TF = real(T, F), .x_TF = between(-6, 6, T, wide), .kind = kind };
+    if (variant % 4 == 3 && kind != ACT_SWIGLU) a->activation_backward.dy_TF = a->activation_backward.dx_TF;
+    if (variant / 5 % 2) a->activation_backward.bias_F = real(wide);
+    return variant < 20;
+}
+
+/* ---- dropout and rope ---- */
+static bool make_dropout_forward(Arguments *a, int variant)
+{
+    int64_t T = 11, C = variant & 8 ? 515 : 6;
+    a->dropout_forward = (DropoutForward){ .y_TC = matrix(T, C, true), .x_TC = real(T, C), .site = 9 };
+    if (variant & 1) a->dropout_forward.p = 0.25, a->dropout_forward.place_i = ints(T, 0, 1 << 30);
+    if (variant & 2) a->dropout_forward.bias_C = real(C);
+    if (variant & 4) a->dropout_forward.residual_TC = variant & 8 ? a->dropout_forward.y_TC : real(T, C);
+    if (variant == 5) a->dropout_forward.y_TC = a->dropout_forward.x_TC;
+    return variant < 16;
+}
+
+static bool make_dropout_backward(Arguments *a, int variant)
+{
+    int64_t T = 11, C = 301;
+    a->dropout_backward = (DropoutBackward){ .dx_TC = matrix(T, C, true), .dy_TC = real(T, C), .site = 9 };
+    if (variant & 1) a->dropout_backward.p = 0.9, a->dropout_backward.place_i = ints(T, 0, 100);
+    if (variant & 2) a->dropout_backward.dy_TC = a->dropout_backward.dx_TC;
+    return variant < 4;
+}
+
+static bool make_rope_forward(Arguments *a, int variant)
+{
+    Tensor qkv = real(37, 6, variant ? 64 : 2);
+    a->rope_forward = (RopeForward){ .x_TnD = tensor_slice(qkv, 1, 2, 3), .position_i = ints(37, 0, 50000), .base = 10000 };
+    return variant < 2;
+}
+
+static bool make_rope_backward(Arguments *a, int variant)
+{
+    Tensor qkv = real(37, 6, variant ? 10 : 2);
+    a->rope_backward = (RopeBackward){ .dx_TnD = tensor_slice(qkv, 1, 0, 4), .position_i = ints(37, 0, 50000), .base = 500 };
+    return variant < 2;
+}
+
+/* ---- attention ---- */
+static const struct { int64_t B, S, U, H, G, D, q0, k0; bool interval; double p, size; } attention[] = {
+    { 1, 1, 1, 1, 1, 1, 0, 0, false, 0, 1 },               /* one of everything */
+    { 2, 19, 19, 4, 2, 16, 0, 0, false, 0, 1 },            /* causal, two heads share one */
+    { 2, 9, 150, 3, 1, 20, 130, 0, false, 0.2, 1 },        /* a cache of keys before the queries, more than two pieces */
+    { 1, 40, 70, 6, 3, 33, 30, 50, false, 0.1, 1 },        /* a chunk of keys that begins after most queries */
+    { 2, 33, 90, 4, 4, 8, 0, 10, true, 0.3, 1 },           /* intervals, some of them empty or outside the chunk */
+    { 1, 17, 17, 2, 2, 16, 0, 0, false, 0, 300 },          /* scores in the ten thousands */
+};
+enum { ATTENTION = sizeof attention / sizeof *attention };
+
+static bool make_attention_forward(Arguments *a, int variant)
+{
+    if (variant >= ATTENTION) return false;
+    int64_t B = attention[variant].B, S = attention[variant].S, U = attention[variant].U, D = attention[variant].D;
+    int64_t H = attention[variant].H, G = attention[variant].G;
+    double size = attention[variant].size;
+    Tensor kv = between(-size, size, B, U, 2 * G, D), o = real(S, B, H, D);
+    o.dim[0] = B, o.dim[1] = S, o.stride[0] = H * D, o.stride[1] = B * H * D;           /* positions outside of sequences */
+    a->attention_forward = (AttentionForward){
+        .o = o, .lse = real(B, S, H), .q = tensor_slice(between(-size, size, B, S, H + 1, D), 2, 1, H),
+        .k = tensor_slice(kv, 2, 0, G), .v = tensor_slice(kv, 2, G, G), .sample_i = ints(B, 0, 1000),
+        .q0 = attention[variant].q0, .k0 = attention[variant].k0, .head0 = 2, .heads = 9, .span = 200,
+        .scale = 1 / sqrt((double)D), .p = attention[variant].p, .site = 3 };
+    if (attention[variant].interval) a->attention_forward.visible_i = visible(B, S, U + attention[variant].k0 + 5);
+    if (size > 1) loosen = 5e3;                            /* scores of 1e5 have roundings of 1e-2 */
+    return true;
+}
+
+static bool make_attention_delta(Arguments *a, int variant)
+{
+    a->attention_delta = (AttentionDelta){ .delta = real(2, 5, 3), .o = real(2, 5, 3, 33),
+                                           .d_o = tensor_slice(real(2, 5, 4, 33), 2, 1, 3) };
+    return variant < 1;
+}
+
+static bool make_attention_backward(Arguments *a, int variant)
+{
+    if (!make_attention_forward(a, variant)) return false;
+    AttentionForward f = a->attention_forward;
+    int64_t B = f.q.dim[0], S = f.q.dim[1], H = f.q.dim[2], D = f.q.dim[3], U = f.k.dim[1], G = f.k.dim[2];
+    Tensor d_o = real(B, S, H, D), delta = real(B, S, H);
+    attention_forward(&ref_queue, f);
+    attention_delta(&ref_queue, (AttentionDelta){ .delta = delta, .o = f.o, .d_o = d_o });
+    a->attention_backward = (AttentionBackward){
+        .dq = tensor_slice(real(B, S, H + 2, D), 2, 1, H), .dk = real(B, U, G, D), .dv = real(B, U, G, D), .d_o = d_o,
+        .q = f.q, .k = f.k, .v = f.v, .lse = f.lse, .delta = delta, .visible_i = f.visible_i, .sample_i = f.sample_i,
+        .q0 = f.q0, .k0 = f.k0, .head0 = f.head0, .heads = f.heads, .span = f.span, .scale = f.scale, .p = f.p, .site = f.site };
+    return true;
+}
+
+static bool make_attention_merge(Arguments *a, int variant)
+{
+    a->attention_merge = (AttentionMerge){ .o = real(2, 5, 3, 33), .lse = between(-9, 9, 2, 5, 3),
+        .o2 = tensor_slice(real(2, 5, 4, 33), 2, 1, 3), .lse2 = between(-9, 9, 2, 5, 3) };
+    for (int i = 0; i < 30; i++) {
+        if (i % 4 & 1) *element(a->attention_merge.lse, i) = -INFINITY;
+        if (i % 4 & 2) *element(a->attention_merge.lse2, i) = -INFINITY;
+        for (int d = 0; d < 33 && i % 4 == 3; d++) *element(a->attention_merge.o, i * 33 + d) = 0;
+    }
+    return variant < 1;
+}
+
+/* ---- embedding and cross entropy: some ids belong to other ranks ---- */
+static bool make_embed_forward(Arguments *a, int variant)
+{
+    a->embed_forward = (EmbedForward){ .y_TC = matrix(23, 17, true), .id_i = ints(23, 0, 60),
+                                       .table_VC = matrix(31, 17, true), .first = 15, .add = variant };
+    return variant < 2;
+}
+
+static bool make_embed_backward(Arguments *a, int variant)
+{
+    a->embed_backward = (EmbedBackward){ .dtable_VC = matrix(31, 130, true), .id_i = ints(90, 0, 60),
+                                         .dy_TC = matrix(90, 130, true), .first = 15 };
+    return variant < 1;
+}
+
+/* valid: all columns, some, none; then huge logits */
+static const int64_t valid[] = { 333, 200, 0, 333 };
+
+static bool make_xent_stats(Arguments *a, int variant)
+{
+    if (variant >= 4) return false;
+    double size = variant == 3 ? 1e4 : 4;
+    a->xent_stats = (XentStats){ .stats_T3 = matrix(21, 3, true), .target_i = ints(21, 300, 900), .first = 500,
+                                 .logits_TV = tensor_slice(between(-size, size, 21, 340), 1, 2, 333), .valid = valid[variant] };
+    return true;
+}
+
+static bool make_xent_forward(Arguments *a, int variant)
+{
+    a->xent_forward = (XentForward){ .loss_T = real(21), .lse_T = real(21), .stats_RT3 = real(3, 21, 3) };
+    for (int i = 0; i < 63; i++) {
+        double *stats = element(a->xent_forward.stats_RT3, 3 * i);
+        stats[0] = draw(-1, 1) * (variant ? 1e4 : 5);
+        stats[1] = draw(1, 100);
+        if (i % 4 == 1 && i >= 21) stats[0] = -INFINITY, stats[1] = stats[2] = 0;       /* no words here */
+    }
+    return variant < 2;
+}
+
+static bool make_xent_backward(Arguments *a, int variant)
+{
+    if (!make_xent_stats(a, variant)) return false;
+    XentStats f = a->xent_stats;
+    a->xent_backward = (XentBackward){ .logits_TV = f.logits_TV, .lse_T = between(4, 9, 21), .target_i = f.target_i,
+                                       .weight_T = between(0, 1, 21), .first = f.first, .valid = f.valid };
+    for (int t = 0; t < 21 && variant == 3; t++) *element(a->xent_backward.lse_T, t) = 1e4;
+    if (variant == 3) loosen = 1e3;                        /* logits of 1e4 have roundings of 1e-3 */
+    return true;
+}
+
+/* ---- the end of a step ---- */
+static bool make_tick_clip(Arguments *a, int variant)
+{
+    static const double sum[3][3] = { { 700, 100, 40 }, { 800, 110, 50 }, { 900, 120, 60 } };
+    a->tick_clip = (TickClip){ .report_4 = sums(4), .sums_R3 = sums(3, 3), .clip = variant == 0 ? 0 : 0.01 };
+    for (int i = 0; i < 9; i++) *element(a->tick_clip.sums_R3, i) = sum[i / 3][i % 3];
+    if (variant == 2) *element(a->tick_clip.sums_R3, 5) = INFINITY;
+    return variant < 3;
+}
+
+static bool make_adamw(Arguments *a, int variant)
+{
+    a->adamw = (Adamw){ .w_N = real(20001), .m_N = real(20001), .v_N = between(0, 1, 20001), .g_N = real(20001),
+                        .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1 };
+    start.skip = variant == 1;
+    return variant < 2;
+}
+
+/* ---- the table: tolerances are relative to the largest element of each tensor ---- */
+static const struct { Make *make; double tolerance; } row[OP_COUNT] = {
+    [OP_zero] = { make_zero, 0 },
+    [OP_copy] = { make_copy, 0 },
+    [OP_add] = { make_add, 1e-7 },
+    [OP_rank_sum] = { make_rank_sum, 3e-7 },
+    [OP_square_sum] = { make_square_sum, 1e-15 },
+    [OP_weighted_sum] = { make_weighted_sum, 1e-15 },
+    [OP_init_normal] = { make_init_normal, 1e-7 },
+    [OP_init_value] = { make_init_value, 0 },
+    [OP_matmul_forward] = { make_matmul_forward, 1e-6 },
+    [OP_matmul_backward_input] = { make_matmul_backward_input, 1e-6 },
+    [OP_matmul_backward_weight] = { make_matmul_backward_weight, 1e-6 },
+    [OP_bias_backward] = { make_bias_backward, 2e-7 },
+    [OP_norm_forward] = { make_norm_forward, 5e-7 },
+    [OP_norm_backward_input] = { make_norm_backward_input, 1e-6 },
+    [OP_norm_backward_weight] = { make_norm_backward_weight, 3e-7 },
+    [OP_activation_forward] = { make_activation_forward, 3e-7 },
+    [OP_activation_backward] = { make_activation_backward, 2e-6 },
+    [OP_dropout_forward] = { make_dropout_forward, 2e-7 },
+    [OP_dropout_backward] = { make_dropout_backward, 2e-7 },
+    [OP_rope_forward] = { make_rope_forward, 3e-7 },
+    [OP_rope_backward] = { make_rope_backward, 3e-7 },
+    [OP_attention_forward] = { make_attention_forward, 2e-6 },
+    [OP_attention_delta] = { make_attention_delta, 1e-6 },
+    [OP_attention_backward] = { make_attention_backward, 3e-6 },
+    [OP_attention_merge] = { make_attention_merge, 1e-6 },
+    [OP_embed_forward] = { make_embed_forward, 1e-7 },
+    [OP_embed_backward] = { make_embed_backward, 3e-7 },
+    [OP_xent_stats] = { make_xent_stats, 1e-6 },
+    [OP_xent_forward] = { make_xent_forward, 2e-7 },
+    [OP_xent_backward] = { make_xent_backward, 2e-6 },
+    [OP_tick_clip] = { make_tick_clip, 1e-15 },
+    [OP_adamw] = { make_adamw, 5e-7 },
+};
+
+static void test_no_row_is_untested(void **state)
+{
+    (void)state;
+    for (int op = 0; op < OP_COUNT; op++)
+        if (!row[op].make) fail_msg("%s of ops.def has no case here", op_name(op));
+}
+
+/* ---- one case on one back end: the buffers are copied, as float where `single` ---- */
+typedef struct { char *copy[BUFFERS]; Arguments a; Tick tick; } Trial;
+
+static int buffer_of(const void *data)
+{
+    for (int i = 0; i < buffers; i++) {
+        const char *end = buffer[i].data + buffer[i].count * (int64_t)dtype_width(buffer[i].dtype);
+        if ((const char *)data >= buffer[i].data && (const char *)data < end) return i;
+    }
+    fail_msg("a tensor of no buffer");
+    return -1;
+}
+
+static bool narrow(int i, bool single) { return single && buffer[i].dtype == F64 && !buffer[i].sums; }
+
+static void trial_copy(Trial *t, const Arguments *a, int op, bool single)
+{
+    for (int i = 0; i < buffers; i++) {
+        size_t bytes = (size_t)buffer[i].count * dtype_width(buffer[i].dtype);
+        t->copy[i] = malloc(bytes);
+        assert_non_null(t->copy[i]);
+        memcpy(t->copy[i], buffer[i].data, bytes);
+        for (int64_t j = 0; j < buffer[i].count && narrow(i, single); j++)
+            ((float *)t->copy[i])[j] = (float)((double *)buffer[i].data)[j];
+    }
+    t->a    = *a;
+    t->tick = start;
+    Tensor *x = (Tensor *)&t->a;
+    for (int i = 0; i < tensors_of(op); i++) {
+        if (!tensor_present(x[i])) continue;
+        int b = buffer_of(x[i].data);
+        int64_t at = ((char *)x[i].data - buffer[b].data) / (int64_t)dtype_width(x[i].dtype);
+        if (narrow(b, single)) x[i].dtype = F32;
+        x[i].data = t->copy[b] + at * (int64_t)dtype_width(x[i].dtype);
+    }
+}
+
+static void trial_free(Trial *t)
+{
+    for (int i = 0; i < buffers; i++) free(t->copy[i]);
+}
+
+static void trial_run(Trial *t, const Arguments *a, int op, const char *device, int threads)
+{
+    Queue q;
+    trial_copy(t, a, op, strcmp(device, "cpu") == 0);
+    assert_int_equal(queue_open(&q, device, threads, &t->tick), OK);
+    perform(&q, op, &t->a);
+    queue_close(&q);
+}
+
+static double value_of(Tensor x, int64_t at)
+{
+    if (x.dtype == I32) return ((const int32_t *)x.data)[at];
+    return x.dtype == F64 ? ((const double *)x.data)[at] : (double)((const float *)x.data)[at];
+}
+
+/* Elements of one argument agree. ref never gives a NaN here, and an infinity must be the same one. */
+static void compare(int op, int variant, int argument, Tensor one, Tensor two, double tolerance)
+{
+    double scale = 0;
+    for (int64_t i = 0; i < tensor_count(one); i++) {
+        double x = fabs(value_of(one, offset(one, i)));
+        if (isfinite(x)) scale = fmax(scale, x);
+    }
+    for (int64_t i = 0; i < tensor_count(one); i++) {
+        double x = value_of(one, offset(one, i)), y = value_of(two, offset(two, i));
+        if (!(x == y || fabs(x - y) <= tolerance * scale))
+            fail_msg("%s, variant %d, argument %d, element %lld: ref %.9g, cpu %.9g, apart %.2g of %.3g", op_name(op), variant,
+                     argument, (long long)i, x, y, fabs(x - y) / scale, scale);
+    }
+}
+
+/* What lies between the rows of the arguments is as it was. */
+static void compare_gaps(int op, int variant, const Trial *t)
+{
+    for (int b = 0; b < buffers; b++) {
+        char *used = calloc(1, (size_t)buffer[b].count);
+        const Tensor *x = (const Tensor *)&t->a;
+        for (int i = 0; i < tensors_of(op); i++) {
+            if (!tensor_present(x[i])) continue;
+            int64_t at = ((const char *)x[i].data - t->copy[b]) / (int64_t)dtype_width(x[i].dtype);
+            if (at < 0 || at >= buffer[b].count) continue;
+            for (int64_t j = 0; j < tensor_count(x[i]); j++) used[at + offset(x[i], j)] = 1;
+        }
+        for (int64_t j = 0; j < buffer[b].count && buffer[b].dtype == F64 && !buffer[b].sums; j++)
+            if (!used[j] && ((float *)t->copy[b])[j] != (float)((double *)buffer[b].data)[j])
+                fail_msg("%s, variant %d wrote element %lld of buffer %d, which is nobody's", op_name(op), variant, (long long)j, b);
+        free(used);
+    }
+}
+
+static void same_bits(int op, int variant, const Trial *one, const Trial *two, int threads)
+{
+    for (int i = 0; i < buffers; i++) {
+        size_t width = narrow(i, true) ? 4 : dtype_width(buffer[i].dtype);
+        if (memcmp(one->copy[i], two->copy[i], (size_t)buffer[i].count * width))
+            fail_msg("%s, variant %d: %d threads give other bits than one", op_name(op), variant, threads);
+    }
+}
+
+static void one_case(int op, int variant, const Arguments *a)
+{
+    Trial ref, cpu, more;
+    for (int i = 0; i < buffers; i++)
+        for (int64_t j = 0; j < buffer[i].count && narrow(i, true); j++)
+            ((double *)buffer[i].data)[j] = (double)(float)((double *)buffer[i].data)[j];
+    trial_run(&ref, a, op, "ref", 1);
+    trial_run(&cpu, a, op, "cpu", 1);
+    const Tensor *x = (const Tensor *)&ref.a, *y = (const Tensor *)&cpu.a;
+    for (int i = 0; i < tensors_of(op); i++)
+        if (tensor_present(x[i])) compare(op, variant, i, x[i], y[i], row[op].tolerance * loosen);
+    compare_gaps(op, variant, &cpu);
+    assert_true(ref.tick.skip == cpu.tick.skip && ref.tick.factor == cpu.tick.factor);
+    for (int threads = 2; threads <= 3; threads++) {
+        trial_run(&more, a, op, "cpu", threads);
+        same_bits(op, variant, &cpu, &more, threads);
+        trial_free(&more);
+    }
+    trial_free(&ref);
+    trial_free(&cpu);
+}
+
+static void test_cpu_equals_ref(void **state)
+{
+    (void)state;
+    for (int op = 0; op < OP_COUNT; op++)
+        for (int variant = 0;; variant++) {
+            Arguments a;
+            memset(&a, 0, sizeof a);
+            start  = (Tick){ .seed = 5, .step = 3, .updates = 2, .lr = 1e-2, .factor = 0.37 };
+            loosen = 1;
+            bool more = row[op].make && row[op].make(&a, variant);
+            if (more) one_case(op, variant, &a);
+            fixture_reset();
+            if (!more) break;
+        }
+}
+
+int main(void)
+{
+    static Tick tick = { .seed = 5, .step = 3 };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_row_is_untested),
+        cmocka_unit_test(test_cpu_equals_ref),
+    };
+    if (queue_open(&ref_queue, "ref", 1, &tick) != OK) return 1;
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    queue_close(&ref_queue);
+    return failed;
+}
