@@ -1,0 +1,198 @@
+/* What must hold of the ops whatever the numbers: cuts of keys, of the vocabulary and of a parameter give the whole; and a few
+ * values worked out by hand, since cpu and ref could err alike. */
+#include "ops_fixture.h"
+
+static Queue q;
+static Tick  tick;
+
+static void near(const char *what, Tensor x, Tensor y, double tolerance)
+{
+    for (int64_t i = 0; i < tensor_count(x); i++) {
+        double one = *element(x, i), two = *element(y, i);
+        if (!(one == two || fabs(one - two) <= tolerance))
+            fail_msg("%s: element %lld is %.17g and %.17g", what, (long long)i, one, two);
+    }
+}
+
+static Tensor keys(Tensor k, int64_t first, int64_t end) { return tensor_slice(k, 1, first, end - first); }
+
+/* Keys 0 .. U - 1 at once, and as [0, cut) and [cut, U): causal queries before the cut see nothing of the second chunk */
+static void split(bool interval, int64_t cut)
+{
+    int64_t B = 2, S = 9, U = 9, H = 4, G = 2, D = 6;
+    AttentionForward f = {
+        .o = real(B, S, H, D), .lse = real(B, S, H), .q = real(B, S, H, D), .k = real(B, U, G, D), .v = real(B, U, G, D),
+        .visible_i = interval ? visible(B, S, U) : tensor_none(), .sample_i = ints(B, 0, 9),
+        .head0 = 0, .heads = H, .span = U, .scale = 1, .p = 0.3, .site = 1 };
+    AttentionForward one = f, two = f;
+    Tensor d_o = real(B, S, H, D), delta = real(B, S, H);
+    Tensor dq = sums(B, S, H, D), dk = sums(B, U, G, D), dv = sums(B, U, G, D);
+    Tensor dq2 = sums(B, S, H, D), dk2 = sums(B, U, G, D), dv2 = sums(B, U, G, D);
+    one.o = real(B, S, H, D), one.lse = real(B, S, H), one.k = keys(f.k, 0, cut), one.v = keys(f.v, 0, cut);
+    two.o = real(B, S, H, D), two.lse = real(B, S, H), two.k = keys(f.k, cut, U), two.v = keys(f.v, cut, U), two.k0 = cut;
+    attention_forward(&q, f);
+    attention_forward(&q, one);
+    attention_forward(&q, two);
+    attention_merge(&q, (AttentionMerge){ .o = one.o, .lse = one.lse, .o2 = two.o, .lse2 = two.lse });
+    near("o of two chunks", f.o, one.o, 1e-14);
+    near("lse of two chunks", f.lse, one.lse, 1e-14);
+
+    attention_delta(&q, (AttentionDelta){ .delta = delta, .o = f.o, .d_o = d_o });
+    AttentionBackward b = {
+        .dq = dq, .dk = dk, .dv = dv, .d_o = d_o, .q = f.q, .k = f.k, .v = f.v, .lse = f.lse, .delta = delta,
+        .visible_i = f.visible_i, .sample_i = f.sample_i, .heads = H, .span = U, .scale = 1, .p = 0.3, .site = 1 };
+    attention_backward(&q, b);
+    b.dq = dq2, b.k = one.k, b.v = one.v, b.dk = keys(dk2, 0, cut), b.dv = keys(dv2, 0, cut);
+    attention_backward(&q, b);
+    b.k = two.k, b.v = two.v, b.dk = keys(dk2, cut, U), b.dv = keys(dv2, cut, U), b.k0 = cut;
+    attention_backward(&q, b);
+    near("dq of two chunks", dq, dq2, 1e-14);
+    near("dk of two chunks", dk, dk2, 1e-14);
+    near("dv of two chunks", dv, dv2, 1e-14);
+    fixture_reset();
+}
+
+static void test_keys_in_two_chunks(void **state)
+{
+    (void)state;
+    for (int64_t cut = 1; cut < 9; cut += 3) {
+        split(false, cut);
+        split(true, cut);
+    }
+}
+
+/* A query without keys: o = 0, lse = -infinity, and nothing flows back */
+static void test_a_query_that_sees_nothing(void **state)
+{
+    (void)state;
+    Tensor k = real(1, 3, 1, 4), dk = sums(1, 3, 1, 4), dq = sums(1, 2, 1, 4), lse = real(1, 2, 1), o = real(1, 2, 1, 4);
+    Tensor zero_o = sums(1, 2, 1, 4), zero_k = sums(1, 3, 1, 4), query = real(1, 2, 1, 4);
+    attention_forward(&q, (AttentionForward){ .o = o, .lse = lse, .q = query, .k = k, .v = k, .k0 = 2, .scale = 1 });
+    near("o", o, zero_o, 0);
+    assert_true(*element(lse, 0) == -INFINITY && *element(lse, 1) == -INFINITY);
+    attention_merge(&q, (AttentionMerge){ .o = o, .lse = lse, .o2 = zero_o, .lse2 = lse });
+    near("merged o", o, zero_o, 0);
+    assert_true(*element(lse, 0) == -INFINITY);
+    attention_backward(&q, (AttentionBackward){ .dq = dq, .dk = dk, .dv = dk, .d_o = query, .q = query, .k = k, .v = k, .lse = lse,
+                                                .delta = real(1, 2, 1), .k0 = 2, .scale = 1 });
+    near("dq", dq, zero_o, 0);
+    near("dk", dk, zero_k, 0);
+    fixture_reset();
+}
+
+/* 30 columns, 25 of them words, on one rank and as 3 times 10 (valid 10, 10, 5) */
+static void test_vocabulary_on_three_ranks(void **state)
+{
+    (void)state;
+    int64_t T = 8, V = 30, words = 25;
+    Tensor logits = between(-5, 5, T, V), cut = real(T, V), target = ints(T, 0, 25), weight = real(T);
+    Tensor stats = real(4, T, 3), loss = real(T), lse = real(T), loss3 = real(T), lse3 = real(T);
+    copy(&q, (Copy){ .y = cut, .x = logits });
+    for (int64_t r = 0; r < 4; r++)                        /* row 3 of stats is the whole */
+        xent_stats(&q, (XentStats){ .stats_T3 = tensor_shape(tensor_slice(stats, 0, r, 1), T, 3),
+            .logits_TV = r == 3 ? logits : tensor_slice(cut, 1, 10 * r, 10), .target_i = target,
+            .first = r == 3 ? 0 : 10 * r, .valid = r == 3 ? words : r == 2 ? 5 : 10 });
+    xent_forward(&q, (XentForward){ .loss_T = loss, .lse_T = lse, .stats_RT3 = tensor_slice(stats, 0, 3, 1) });
+    xent_forward(&q, (XentForward){ .loss_T = loss3, .lse_T = lse3, .stats_RT3 = tensor_slice(stats, 0, 0, 3) });
+    near("loss of three ranks", loss, loss3, 1e-14);
+    near("lse of three ranks", lse, lse3, 1e-14);
+    xent_backward(&q, (XentBackward){ .logits_TV = logits, .lse_T = lse, .target_i = target, .weight_T = weight, .valid = words });
+    for (int64_t r = 0; r < 3; r++)
+        xent_backward(&q, (XentBackward){ .logits_TV = tensor_slice(cut, 1, 10 * r, 10), .lse_T = lse3, .target_i = target,
+                                          .weight_T = weight, .first = 10 * r, .valid = r == 2 ? 5 : 10 });
+    near("gradient of three ranks", logits, cut, 1e-14);
+    fixture_reset();
+}
+
+/* The box [3 .. 10) x [4 .. 9) of a 20 x 30 parameter, seen flat, its run from 6 on; the rest of the run is padding */
+static void test_a_cut_parameter_begins_the_same(void **state)
+{
+    (void)state;
+    Tensor whole = real(600), part = real(40);
+    init_normal(&q, (InitNormal){ .y_N = whole, .key = 3, .std = 2, .rows = 20, .cols = 30, .global_cols = 30 });
+    init_normal(&q, (InitNormal){ .y_N = part, .key = 3, .std = 2, .rows = 7, .cols = 5, .row0 = 3, .col0 = 4, .global_cols = 30, .first = 6 });
+    for (int i = 0; i < 40; i++) {
+        double expected = 6 + i < 35 ? *element(whole, (3 + (6 + i) / 5) * 30 + 4 + (6 + i) % 5) : 0;
+        assert_true(*element(part, i) == expected);
+    }
+    fixture_reset();
+}
+
+static void test_dropout_keeps_its_share(void **state)
+{
+    (void)state;
+    Tensor x = between(1, 1, 100, 100), y = real(100, 100), place = ints(100, 0, 1 << 30);
+    dropout_backward(&q, (DropoutBackward){ .dx_TC = y, .dy_TC = x, .place_i = place, .p = 0.25, .site = 4 });
+    double kept = 0;
+    for (int i = 0; i < 10000; i++) {
+        assert_true(*element(y, i) == 0 || *element(y, i) == 1 / 0.75);
+        kept += *element(y, i) != 0;
+    }
+    assert_true(fabs(kept - 7500) < 200);                  /* 4.6 standard deviations */
+    fixture_reset();
+}
+
+/* act(1), from tables */
+static void test_activations_by_hand(void **state)
+{
+    static const double expected[] = { 0.8411919906082768, 0.8413447460685429, 1, 0.7310585786300049, 0.7310585786300049 };
+    (void)state;
+    for (int kind = 0; kind < 5; kind++) {
+        Tensor x = between(1, 1, 1, kind == ACT_SWIGLU ? 2 : 1), y = real(1, 1);
+        activation_forward(&q, (ActivationForward){ .y_TF = y, .x_TF = x, .kind = kind });
+        assert_true(fabs(*element(y, 0) - expected[kind]) < 1e-15);
+        fixture_reset();
+    }
+}
+
+/* Two ranks: loss 6 of 4 tokens, squares 100: norm 10 / 4. Clip 1 leaves 0.4 of a gradient. */
+static void test_clip_by_hand(void **state)
+{
+    static const double sum[] = { 2, 1, 36, 4, 3, 64 };
+    (void)state;
+    Tensor s = sums(2, 3), report = sums(4);
+    memcpy(s.data, sum, sizeof sum);
+    tick_clip(&q, (TickClip){ .report_4 = report, .sums_R3 = s, .clip = 1 });
+    assert_true(*element(report, 0) == 1.5 && *element(report, 1) == 4 && *element(report, 2) == 2.5);
+    assert_true(tick.factor == 0.4 / 4 && tick.skip == 0 && *element(report, 3) == 0);
+    tick_clip(&q, (TickClip){ .report_4 = report, .sums_R3 = s, .clip = 0 });
+    assert_true(tick.factor == 0.25);
+    *element(s, 5) = NAN;
+    tick_clip(&q, (TickClip){ .report_4 = report, .sums_R3 = s, .clip = 1 });
+    assert_true(tick.skip == 1 && *element(report, 3) == 1);
+    fixture_reset();
+}
+
+/* The first update of Adam is lr times the sign of g; the second, with g = 0, is beta1 / (1 + beta1) of lr over sqrt(beta2 / (1 + beta2)) */
+static void test_adamw_by_hand(void **state)
+{
+    (void)state;
+    Tensor w = between(2, 2, 1), m = sums(1), v = sums(1), g = between(-8, -8, 1);
+    Adamw a = { .w_N = w, .m_N = m, .v_N = v, .g_N = g, .beta1 = 0.9, .beta2 = 0.5, .decay = 0.5 };
+    tick.lr = 0.1, tick.factor = 0.25, tick.skip = 1, tick.updates = 0;
+    adamw(&q, a);
+    assert_true(*element(w, 0) == 2);
+    tick.skip = 0;
+    adamw(&q, a);
+    assert_true(fabs(*element(w, 0) - (2 - 0.1 * 0.5 * 2 + 0.1)) < 1e-15);
+    tick.updates = 1, tick.factor = 0, a.decay = 0;
+    double before = *element(w, 0);
+    adamw(&q, a);
+    assert_true(fabs(*element(w, 0) - before - 0.1 * (0.9 / 1.9) / sqrt(0.5 / 1.5)) < 1e-15);
+    fixture_reset();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_keys_in_two_chunks),        cmocka_unit_test(test_a_query_that_sees_nothing),
+        cmocka_unit_test(test_vocabulary_on_three_ranks), cmocka_unit_test(test_a_cut_parameter_begins_the_same),
+        cmocka_unit_test(test_dropout_keeps_its_share),   cmocka_unit_test(test_activations_by_hand),
+        cmocka_unit_test(test_clip_by_hand),              cmocka_unit_test(test_adamw_by_hand),
+    };
+    tick = (Tick){ .seed = 5, .step = 3 };
+    if (queue_open(&q, "ref", 1, &tick) != OK) return 1;
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    queue_close(&q);
+    return failed;
+}
