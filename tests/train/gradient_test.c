@@ -1,0 +1,169 @@
+/* The gradients of the whole model against its losses: `ref`, dropout on, two micro-batches. For each parameter tensor, 20 random
+ * directions d of length 1: the derivative of the loss along d, by central differences of fourth order, against g . d.
+ *
+ * error = |difference - g . d| / max(|g . d|, |g| / (10 sqrt n))     n elements: along most directions |g . d| is about |g| / sqrt n
+ *
+ * So that no wrong gradient hides behind the measure, each tensor's gradient is also scaled by 1 + 1e-6, and changed in one element
+ * by 1e-6 of its norm: both must be seen.                                                                                       */
+#include "train/whole.h"
+
+enum { DIRECTIONS = 20 };
+static const double tolerance = 1e-7, planted = 1e-6, step = 2.5e-4;
+
+typedef struct { const char *name; NormKind norm; PositionKind position; ActivationKind activation; int groups; bool bias, tied, reset; } Variant;
+static const Variant variants[] = {
+    { "gpt, documents apart",     NORM_LAYER, POSITION_LEARNED, ACT_GELU_TANH,    2, true,  true,  true  },
+    { "gpt",                      NORM_LAYER, POSITION_LEARNED, ACT_GELU_TANH,    2, true,  true,  false },
+    { "gpt, untied, erf",         NORM_LAYER, POSITION_LEARNED, ACT_GELU_ERF,     2, true,  false, true  },
+    { "gpt, squared ReLU",        NORM_LAYER, POSITION_LEARNED, ACT_SQUARED_RELU, 4, true,  true,  false },
+    { "llama",                    NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       1, false, false, false },
+    { "llama, documents apart",   NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       1, false, false, true  },
+    { "llama, biases, tied",      NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       1, true,  true,  false },
+    { "RMSNorm, learned",         NORM_RMS,   POSITION_LEARNED, ACT_SILU,         2, false, true,  true  },
+    { "LayerNorm, rope",          NORM_LAYER, POSITION_ROPE,    ACT_GELU_TANH,    1, true,  false, true  },
+    { "LayerNorm, no positions",  NORM_LAYER, POSITION_NONE,    ACT_SWIGLU,       2, true,  true,  false },
+};
+
+static Recipe recipe_of(const Variant *v, const char *data)
+{
+    Recipe r = recipe_tiny(MODEL_GPT, "ref", data);
+    r.shape = (Shape){ .layers = 2, .hidden = 6, .ffn = 10, .heads = 4, .groups = v->groups, .head_dim = 4, .vocabulary = 11, .positions = 6,
+        .sequence = 6, .norm = v->norm, .position = v->position, .activation = v->activation, .epsilon = 1e-5, .rope_base = 100,
+        .hidden_dropout = 0.1, .attention_dropout = 0.2, .init_std = 0.4, .bias = v->bias, .tied = v->tied };
+    r.reset_attention = r.reset_positions = r.mask_eod = v->reset;
+    r.eod = 10;
+    r.micro = 2;
+    r.global = 4;
+    return r;
+}
+
+static void corpus_short(const char *prefix)                  /* documents of 2 to 6 tokens: most samples hold an end or two */
+{
+    ShardWriter *writer;
+    assert_int_equal(shard_create(&writer, prefix, 11), OK);
+    for (int32_t d = 0; d < 30; d++) {
+        int32_t ids[8], n = 2 + d % 5;
+        for (int32_t i = 0; i < n; i++) ids[i] = (d * d + 3 * d * i + 2 * i * i) % 10;
+        ids[n - 1] = 10;
+        assert_int_equal(shard_add(writer, ids, n), OK);
+        assert_int_equal(shard_end_document(writer), OK);
+    }
+    assert_int_equal(shard_finish(writer), OK);
+}
+
+static void fill(void *context, Batch *batch, int micro)
+{
+    Trainer *t = context;
+    if (loader_fill(&t->loader_train, batch, t->step, micro, t->recipe->shape.vocabulary) != OK) fail_msg("%s", fail_text());
+}
+
+/* The step's loss, forward alone; trainer_gradients has turned dropout on */
+static double loss_sum(Trainer *t)
+{
+    zero(&t->queue, (Zero){ .y = t->sums_3 });
+    pipeline_run(&t->pipeline, &t->valid, (PipelineCalls){ .context = t, .fill = fill });
+    return ((double *)t->sums_3.data)[0];
+}
+
+typedef struct { Trainer *trainer; double *weight, *gradient, *start, *direction; int64_t count; } Line;
+
+static double loss_at(const Line *l, double at)
+{
+    for (int64_t i = 0; i < l->count; i++) l->weight[i] = l->start[i] + at * l->direction[i];
+    return loss_sum(l->trainer);
+}
+
+static double difference(const Line *l, double h)
+{
+    return (8 * (loss_at(l, h) - loss_at(l, -h)) - (loss_at(l, 2 * h) - loss_at(l, -2 * h))) / (12 * h);
+}
+
+static double dot(const double *x, const double *y, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += x[i] * y[i];
+    return sum;
+}
+
+static double error_of(double slope, double g_d, double measure) { return fabs(slope - g_d) / fmax(fabs(g_d), measure); }
+
+typedef struct { double right, scaled, changed; } Errors;         /* the worst over directions: of the gradient, of the planted ones */
+
+static void errors_join(Errors *e, const Line *l, uint64_t key, double measure)
+{
+    for (int64_t i = 0; i < l->count; i++) l->direction[i] = random_normal(key, (uint64_t)i);
+    double length = sqrt(dot(l->direction, l->direction, l->count));
+    for (int64_t i = 0; i < l->count; i++) l->direction[i] /= length;
+    double g_d = dot(l->gradient, l->direction, l->count), slope = difference(l, step);
+    double change = planted * 10 * measure * sqrt((double)l->count) * l->direction[l->count / 2];
+    e->right   = fmax(e->right,   error_of(slope, g_d, measure));
+    e->scaled  = fmax(e->scaled,  error_of(slope, g_d * (1 + planted), measure));
+    e->changed = fmax(e->changed, error_of(slope, g_d + change, measure));
+}
+
+static Errors tensor_errors(Trainer *t, Gradients *g, const Bucket *k, const Param *p)
+{
+    enum { MOST = 256 };
+    double start[MOST], direction[MOST];
+    Line l = { .trainer = t, .start = start, .direction = direction, .count = p->global[0] * p->global[1],
+               .weight = (double *)k->weights.data + p->at, .gradient = (double *)k->grads.data + p->at };
+    Errors e = { 0 };
+    double tokens = ((double *)t->sums_R3.data)[1];
+    double measure = tokens * whole_measure(g, whole_find(g, p->name), &t->recipe->shape) / (10 * sqrt((double)l.count));
+    assert_true(l.count <= MOST);
+    memcpy(start, l.weight, (size_t)l.count * sizeof *start);
+    for (int d = 0; d < DIRECTIONS; d++) errors_join(&e, &l, random_mix(random_key(5, p->name), (uint64_t)d), measure);
+    memcpy(l.weight, start, (size_t)l.count * sizeof *start);
+    return e;
+}
+
+static void weights_shake(Trainer *t)                         /* gains away from 1, biases away from 0: nothing hides behind them */
+{
+    for (int i = 0; i < t->buckets.count; i++) {
+        Tensor w = t->buckets.bucket[i].weights;
+        for (int64_t n = 0; n < tensor_count(w); n++) ((double *)w.data)[n] += 0.3 * random_normal(random_mix(3, (uint64_t)i), (uint64_t)n);
+    }
+}
+
+static void check_all(Trainer *t, void *context)
+{
+    const Variant *v = context;
+    Gradients *g = gradients_new(&t->recipe->shape);
+    const char *worst = "";
+    double most = 0, least = INFINITY;
+    weights_shake(t);
+    gradients_take(t, g);
+    for (int i = 0; i < t->buckets.count; i++) {
+        const Bucket *k = &t->buckets.bucket[i];
+        for (int p = 0; p < k->block.params; p++) {
+            const char *name = k->block.param[p].name;
+            Errors e = tensor_errors(t, g, k, &k->block.param[p]);
+            bool nothing = strstr(name, "key.bias") && t->recipe->shape.position != POSITION_ROPE;      /* zero times 1 + 1e-6 */
+            if (!(e.right <= tolerance)) fail_msg("%s: gradient of %s is off by %.1e", v->name, name, e.right);
+            if (!(e.scaled > tolerance) && !nothing) fail_msg("%s: %s times 1 + 1e-6 is not seen: %.1e", v->name, name, e.scaled);
+            if (!(e.changed > tolerance)) fail_msg("%s: %s with one element changed is not seen: %.1e", v->name, name, e.changed);
+            if (e.right > most) { most = e.right; worst = name; }
+            least = fmin(least, fmin(nothing ? INFINITY : e.scaled, e.changed));
+        }
+    }
+    printf("%-24s %2d tensors, loss %.4f: off by %.1e at most (%s), planted seen as %.1e or more\n", v->name, g->count, g->loss, most, worst, least);
+    gradients_free(g);
+}
+
+static void test_variants(void **state)
+{
+    (void)state;
+    char data[512];
+    snprintf(data, sizeof data, "%s", scratch_path("short"));
+    corpus_short(data);
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        Session session = { .recipe = recipe_of(&variants[i], data), .ranks = 1, .body = check_all, .context = (void *)&variants[i] };
+        session_run(&session);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_variants) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,133 @@
+#ifndef TESTS_TRAIN_WHOLE_H
+#define TESTS_TRAIN_WHOLE_H
+/* The gradients of a step as a test wants them: whole logical tensors in double, whatever the layout, of the mean loss. */
+#include "train/harness.h"
+
+enum { WHOLE_MAX = 128 };
+typedef struct { char name[64]; int64_t count; double *value; } Whole;
+typedef struct { int count; Whole of[WHOLE_MAX]; double loss, norm; } Gradients;
+
+/* Opens a trainer on each of `ranks` threads, with new weights, and calls body there. */
+typedef struct { Recipe recipe; int ranks; void (*body)(Trainer *trainer, void *context); void *context; } Session;
+
+static inline Status session_rank(Transport *transport, void *context)
+{
+    Session *session = context;
+    Trainer t;
+    ArenaSizes sizes;
+    place()->rank = transport->rank;
+    TRY(trainer_measure(&sizes, &session->recipe, transport->rank, transport->size));
+    TRY(trainer_open(&t, &session->recipe, transport, &sizes));
+    trainer_init(&t);
+    session->body(&t, session->context);
+    trainer_close(&t);
+    return OK;
+}
+
+static inline void session_run(Session *session)
+{
+    if (transport_threads_run(session->ranks, session_rank, session) != OK) fail_msg("%s", fail_text());
+}
+
+static inline double real_get(Tensor x, int64_t i)
+{
+    return x.dtype == F64 ? ((double *)x.data)[i] : (double)((float *)x.data)[i];
+}
+static inline void real_set(Tensor x, int64_t i, double value)
+{
+    if (x.dtype == F64) ((double *)x.data)[i] = value;
+    else                ((float  *)x.data)[i] = (float)value;
+}
+
+static inline Gradients *gradients_new(const Shape *shape)
+{
+    Gradients *g = calloc(1, sizeof *g);
+    for (int64_t b = 0; b < params_blocks(shape); b++) {
+        ParamBlock block;
+        params_block(&block, shape, b, 1, 0);
+        for (int p = 0; p < block.params; p++) {
+            assert_true(g->count < WHOLE_MAX);
+            Whole *w = &g->of[g->count++];
+            snprintf(w->name, sizeof w->name, "%s", block.param[p].name);
+            w->count = block.param[p].global[0] * block.param[p].global[1];
+            w->value = malloc((size_t)w->count * sizeof *w->value);
+            for (int64_t i = 0; i < w->count; i++) w->value[i] = NAN;          /* what no rank gives fails every comparison */
+        }
+    }
+    return g;
+}
+
+static inline void gradients_free(Gradients *g)
+{
+    for (int i = 0; i < g->count; i++) free(g->of[i].value);
+    free(g);
+}
+
+static inline Whole *whole_find(Gradients *g, const char *name)
+{
+    for (int i = 0; i < g->count; i++)
+        if (!strcmp(g->of[i].name, name)) return &g->of[i];
+    fail_msg("there is no tensor %s", name);
+    return NULL;
+}
+
+/* The part of parameter p that this data rank has summed */
+static inline void whole_add(Gradients *g, const Bucket *k, int p, double tokens)
+{
+    Tensor own = bucket_own(k, k->grads);
+    Piece piece = params_piece(&k->block, p, k->shard_first, k->shard);
+    Whole *w = piece.count > 0 ? whole_find(g, piece.name) : NULL;
+    for (int64_t i = piece.first; i < piece.first + piece.count; i++) {
+        int64_t row = piece.offset[0] + i / piece.box[1], column = piece.offset[1] + i % piece.box[1];
+        w->value[row * piece.global[1] + column] = real_get(own, k->block.param[p].at + i - k->own_first) / tokens;
+    }
+}
+
+/* A Session's body: runs a step without its end. Each element is written by one rank. */
+static inline void gradients_take(Trainer *t, void *context)
+{
+    Gradients *g = context;
+    double sums[3] = { 0 };
+    trainer_gradients(t);
+    for (int i = 0; i < 3 * t->mesh.world; i++) sums[i % 3] += ((double *)t->sums_R3.data)[i];
+    if (t->mesh.rank == 0) { g->loss = sums[0] / sums[1]; g->norm = sqrt(sums[2]) / sums[1]; }
+    for (int i = 0; i < t->buckets.count; i++) {
+        const Bucket *k = &t->buckets.bucket[i];
+        for (int p = 0; k->counted && p < k->block.params; p++)
+            if (k->block.param[p].cut != CUT_NONE || t->mesh.at.tp == 0) whole_add(g, k, p, sums[1]);
+    }
+}
+
+static inline double whole_norm(const Whole *w)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < w->count; i++) sum += w->value[i] * w->value[i];
+    return sqrt(sum);
+}
+
+/* What errors of tensor w are measured by: its norm. A key's bias adds the same to all scores of a query, which softmax does not
+ * see, so its gradient is zero in mathematics unless a rotation comes in between: the query's bias stands in for it.        */
+static inline double whole_measure(Gradients *g, const Whole *w, const Shape *shape)
+{
+    const char *bias = strstr(w->name, "key.bias");
+    char other[80];
+    if (!bias || shape->position == POSITION_ROPE) return whole_norm(w);
+    snprintf(other, sizeof other, "%.*squery.bias", (int)(bias - w->name), w->name);
+    return whole_norm(whole_find(g, other));
+}
+
+/* The largest distance of a tensor in `g` from that in `truth`, in measures of truth's; which is told. */
+static inline double gradients_differ(Gradients *g, Gradients *truth, const Shape *shape, const char **worst)
+{
+    double most = 0;
+    for (int i = 0; i < truth->count; i++) {
+        const Whole *w = &truth->of[i], *x = whole_find(g, w->name);
+        double sum = 0;
+        for (int64_t n = 0; n < w->count; n++) sum += (x->value[n] - w->value[n]) * (x->value[n] - w->value[n]);
+        double error = sqrt(sum) / whole_measure(truth, w, shape);
+        if (!(error <= most)) { most = error; *worst = w->name; }
+        if (isnan(most)) return most;
+    }
+    return most;
+}
+#endif
