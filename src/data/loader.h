@@ -30,7 +30,7 @@ typedef struct {
 typedef enum { SPLIT_TRAIN, SPLIT_VALID, SPLIT_TEST } SplitKind;
 typedef struct { const Shard *shard; int64_t first, tokens; LoaderShape shape; int64_t samples; SplitKind kind; } Loader;
 
-/* split: weights of train, valid, test ("969,30,1") over documents: Megatron's rounding. tokens under one sample: BAD_FILE with how many there are. */
+/* split: weights of train, valid, test ("969,30,1") over sequences: Megatron's rounding. tokens under one sample: BAD_FILE with how many there are. */
 Status loader_open(Loader *loader, const Shard *shard, const char *split, SplitKind kind, LoaderShape shape);
 int    loader_micros(const Loader *loader);            /* micro-batches of a step on this rank: global / (micro dp) */
 /* Tensors of one micro-batch on the `host` arena; dry arenas give shapes alone */
