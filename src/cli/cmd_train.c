@@ -1,3 +1,4 @@
+#include <stdlib.h>
 #include "cli/command.h"
 #include "cli/setup.h"
 #include "plan/memory.h"
@@ -13,7 +14,7 @@ static Status draw(const Recipe *r, int world)
     if (r->pp > 64) return fail(BAD_OPTION, "--draw-schedule draws at most 64 stages, not %d", r->pp);
     Status status = OK;
     int made = 0;
-    while (status == OK && made < r->pp) status = schedule_make(&all[made++], r->schedule, r->pp, made, r->chunks, micros);
+    for (; status == OK && made < r->pp; made++) status = schedule_make(&all[made], r->schedule, r->pp, made, r->chunks, micros);
     if (status == OK) {
         char *picture = draw_schedule(all, r->pp);
         printf("%s", picture);

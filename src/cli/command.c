@@ -25,7 +25,8 @@ static void begin_with(char *out, size_t size, const char *word)
     out[0] = 0;
     for (int i = 0; i < command_count && used < size; i++)
         if (!strncmp(commands[i].name, word, strlen(word)) && commands[i].name[strlen(word)] == ' ')
-            used += (size_t)snprintf(out + used, size - used, "%sjotun %s", used ? " or " : "", commands[i].name);
+            used += (size_t)snprintf(out + used, size - used, "%sjotun %s", used ? " or " : "",
+                                     commands[i].name);
 }
 
 static Status unknown(const char *word)

@@ -15,7 +15,7 @@ extern const int     command_count;
 #include "cli/commands.def"
 #undef COMMAND
 
-/* The command named by argv[0], or by argv[0] and argv[1] ("data info"); *used words of it. BAD_USAGE names what there is. */
+/* The command named by argv[0], or by argv[0] and argv[1] ("data info"); *used: how many words name it. */
 Status command_find(const Command **found, int *used, int argc, char **argv);
 
 void help_program (FILE *out);

@@ -1,4 +1,4 @@
-/* Help, the table of options and the man page: all from the rows of commands.def, options.def, presets.def, dialects.def. */
+/* Help, the table of options and the man page: all from rows (commands, options, presets, dialects). */
 #include "cli/command.h"
 #include <string.h>
 #include "conf/rows.h"
@@ -14,7 +14,7 @@ static const struct { const char *code, *meaning; } exits[] = {
 };
 enum { EXITS = sizeof exits / sizeof exits[0] };
 
-/* --- plain text ------------------------------------------------------------------------------------------------------ */
+/* --- plain text ----------------------------------------------------------------------------------------- */
 
 /* Words from column `at` on, wrapped to `indent`, at most WIDTH columns */
 static void wrapped(FILE *out, int indent, int at, const char *text)
@@ -51,7 +51,8 @@ static void option_entry(FILE *out, const OptionRow *row)
 {
     char name[2 * TEXT], value[TEXT], text[TEXT];
     value_name(value, row);
-    snprintf(name, sizeof name, "--%s%s%s%s%s", row->name, row->alias[0] ? ", --" : "", row->alias, *value ? " " : "", value);
+    snprintf(name, sizeof name, "--%s%s%s%s%s", row->name, row->alias[0] ? ", --" : "", row->alias,
+             *value ? " " : "", value);
     if (row->text[0]) snprintf(text, sizeof text, "%s [%s]", row->help, row->text);
     else snprintf(text, sizeof text, "%s", row->help);
     entry(out, LEFT, name, text);
@@ -65,31 +66,35 @@ static void presets_list(FILE *out)
 
 void help_command(FILE *out, const Command *command)
 {
-    fprintf(out, "jotun %s%s%s [options]\n\n  %s\n", command->name, *command->words ? " " : "", command->words, command->job);
+    fprintf(out, "jotun %s%s%s [options]\n\n  %s\n", command->name, *command->words ? " " : "",
+            command->words, command->job);
     int group = -1;
     for (int i = 0; i < OPTIONS; i++) {
         if (!option_taken(i, command->takes)) continue;
-        if ((int)option_rows[i].group != group) fprintf(out, "\n%s\n", option_group_name(option_rows[i].group));
+        if ((int)option_rows[i].group != group)
+            fprintf(out, "\n%s\n", option_group_name(option_rows[i].group));
         group = option_rows[i].group;
         option_entry(out, &option_rows[i]);
     }
     if (option_taken(OPTION_model, command->takes)) presets_list(out);
-    if (group >= 0) fprintf(out, "\n[default]; --name VALUE or --name=VALUE; JOTUN_NAME=VALUE in the environment, which is weaker\n");
+    if (group >= 0)
+        fprintf(out, "\n[default]; --name VALUE or --name=VALUE; weaker: JOTUN_NAME=VALUE before it\n");
 }
 
 void help_program(FILE *out)
 {
-    fprintf(out, "jotun pretrains language models.\n\n  jotun <command> [options]\n  jotun <command> --help\n\n");
+    fprintf(out, "jotun pretrains language models.\n\n"
+                 "  jotun <command> [options]\n  jotun <command> --help\n\n");
     for (int i = 0; i < command_count; i++) entry(out, 22, commands[i].name, commands[i].job);
     fprintf(out, "\nexit code\n");
     for (int i = 0; i < EXITS; i++) entry(out, 22, exits[i].code, exits[i].meaning);
 }
 
-/* --- markdown -------------------------------------------------------------------------------------------------------- */
+/* --- markdown ------------------------------------------------------------------------------------------- */
 
 static void cell(FILE *out, const char *text)
 {
-    for (; *text; text++) fprintf(out, *text == '|' ? "\\|" : "%c", *text);      /* a bar would end the cell */
+    for (; *text; text++) fprintf(out, *text == '|' ? "\\|" : "%c", *text);    /* a bar ends a cell */
 }
 
 static void takers(FILE *out, int bits)
@@ -132,13 +137,14 @@ static void dialect_line(FILE *out, const Dialect *row)
 
 void help_markdown(FILE *out)
 {
-    fprintf(out, "# Options\n\nWritten by `jotun --help-markdown` from the rows of `src/conf`; do not edit.\n\n"
-                 "Sources, weakest first: default, preset (`--model`), checkpoint (`--use-checkpoint-args`), environment\n"
+    fprintf(out, "# Options\n\nWritten by `jotun --help-markdown` from the rows of `src/conf`.\n\n"
+                 "Sources, weakest first: default, preset (`--model`), checkpoint\n"
+                 "(`--use-checkpoint-args`), environment "
                  "(`JOTUN_NUM_LAYERS=4`), command line. `jotun config` shows each value with its source.\n");
     for (int i = 0, group = -1; i < OPTIONS; i++) {
         if ((int)option_rows[i].group != group)
-            fprintf(out, "\n## %s\n\n| option | value | default | commands | what it says |\n|---|---|---|---|---|\n",
-                    option_group_name(option_rows[i].group));
+            fprintf(out, "\n## %s\n\n| option | value | default | commands | what it says |\n"
+                         "|---|---|---|---|---|\n", option_group_name(option_rows[i].group));
         group = option_rows[i].group;
         option_line(out, &option_rows[i]);
     }
@@ -149,7 +155,7 @@ void help_markdown(FILE *out)
     for (int i = 0; i < dialect_count; i++) dialect_line(out, &dialects[i]);
 }
 
-/* --- man page -------------------------------------------------------------------------------------------------------- */
+/* --- man page ------------------------------------------------------------------------------------------- */
 
 static void troff(FILE *out, const char *text)
 {
@@ -171,9 +177,11 @@ static void man_entry(FILE *out, const char *name, const char *alias, const char
 void help_man(FILE *out)
 {
     char name[TEXT], value[TEXT], text[TEXT];
-    fprintf(out, ".TH JOTUN 1 \"\" \"jotun %s\"\n.SH NAME\njotun \\- pretrain language models\n", JOTUN_VERSION);
+    fprintf(out, ".TH JOTUN 1 \"\" \"jotun %s\"\n.SH NAME\njotun \\- pretrain language models\n",
+            JOTUN_VERSION);
     fprintf(out, ".SH SYNOPSIS\n.B jotun\n\\fIcommand\\fR [\\fIoptions\\fR]\n.SH COMMANDS\n");
-    for (int i = 0; i < command_count; i++) man_entry(out, commands[i].name, "", commands[i].words, commands[i].job);
+    for (int i = 0; i < command_count; i++)
+        man_entry(out, commands[i].name, "", commands[i].words, commands[i].job);
     for (int i = 0, group = -1; i < OPTIONS; i++) {
         const OptionRow *row = &option_rows[i];
         if ((int)row->group != group) fprintf(out, ".SH OPTIONS: %s\n", option_group_name(row->group));
@@ -182,6 +190,7 @@ void help_man(FILE *out)
         snprintf(text, sizeof text, row->text[0] ? "%s [%s]" : "%s", row->help, row->text);
         man_entry(out, name, row->alias, value_name(value, row), text);
     }
-    fprintf(out, ".SH ENVIRONMENT\nJOTUN_NAME=VALUE gives option \\-\\-name; the command line beats it.\n.SH EXIT STATUS\n");
+    fprintf(out, ".SH ENVIRONMENT\nJOTUN_NAME=VALUE gives option \\-\\-name; the command line beats it.\n"
+                 ".SH EXIT STATUS\n");
     for (int i = 0; i < EXITS; i++) man_entry(out, exits[i].code, "", "", exits[i].meaning);
 }

@@ -41,6 +41,9 @@ Status setup_recipe(Recipe *r, const Options *o, char json[8192])
         .mask_eod = o->mask_eod, .eod = BYTES_EOD, .save = o->save, .load = o->load, .save_interval = o->save_interval,
         .keep_last = o->keep_last, .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,
         .log_interval = o->log_interval, .eval_interval = o->eval_interval, .eval_iters = o->eval_interval > 0 ? o->eval_iters : 0, .metrics = o->metrics };
+    Queue device;
+    TRY(queue_open(&device, r->device, 1, NULL));                       /* refused here, with the reason, where it is not to be had */
+    queue_close(&device);
     if (!r->optimizer) return fail(BAD_OPTION, "--optimizer %s is not built; adam does", o->optimizer.word);
     return OK;
 }

@@ -47,17 +47,21 @@ static void exit_codes(void **state)
         { "--version",                  0, "jotun " JOTUN_VERSION "\n" },
         { "fly",                        2, "jotun: fly is no command" },
         { "confg",                      2, "did you mean jotun config?" },
-        { "config --num-layer 3",       2, "jotun: --num-layer is no option of jotun config; did you mean --num-layers?" },
+        { "config --num-layer 3",       2,
+          "jotun: --num-layer is no option of jotun config; did you mean --num-layers?" },
         { "config --lr 3 --help",       0, "--num-layers N" },
-        { "config --use-flash-attn",    0, "jotun: --use-flash-attn of Megatron-LM is passed over: attention" },
+        { "config --use-flash-attn",    0,
+          "jotun: --use-flash-attn of Megatron-LM is passed over: attention" },
         { "config --num-attention-heads 16 --tensor-model-parallel-size 3", 1,
-          "jotun: --tensor-model-parallel-size 3 does not divide --num-attention-heads 16; 1, 2, 4, 8 or 16 do\n" },
-        { "config --tp 2 --ranks 2",    0, "--tensor-model-parallel-size             2                  command line" },
+          "jotun: --tensor-model-parallel-size 3 does not divide --num-attention-heads 16; 1, 2, 4, 8 or" },
+        { "config --tp 2 --ranks 2",    0,
+          "--tensor-model-parallel-size             2                  command line" },
         { "config >/dev/full",     3, "standard output cannot be written" },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         int code = jotun(row[i].words);
-        if (code != row[i].code) fail_msg("jotun %s: exit code %d, wanted %d:\n%s", row[i].words, code, row[i].code, output);
+        if (code != row[i].code)
+            fail_msg("jotun %s: exit code %d, wanted %d:\n%s", row[i].words, code, row[i].code, output);
         assert_said(row[i].says);
     }
 }
@@ -74,7 +78,8 @@ static void slips_in_the_environment(void **state)
 static void assert_narrow(const char *what)
 {
     for (const char *line = output; *line; line += strcspn(line, "\n"), line += *line == '\n')
-        if (strcspn(line, "\n") > 100) fail_msg("%s: more than 100 columns: %.*s", what, (int)strcspn(line, "\n"), line);
+        if (strcspn(line, "\n") > 100)
+            fail_msg("%s: more than 100 columns: %.*s", what, (int)strcspn(line, "\n"), line);
 }
 
 static void every_option_has_help(void **state)
@@ -90,7 +95,8 @@ static void every_option_has_help(void **state)
             snprintf(name, sizeof name, "\n  --%s", option_rows[i].name);
             if (!option_taken(i, commands[c].takes)) continue;
             const char *found = strstr(output, name);
-            while (found && !strchr(" ,\n", found[strlen(name)])) found = strstr(found + 1, name);     /* --lr is not --lr-decay-style */
+            while (found && !strchr(" ,\n", found[strlen(name)]))      /* --lr is not --lr-decay-style */
+                found = strstr(found + 1, name);
             if (!found) fail_msg("--%s is not in %s", option_rows[i].name, words);
         }
     }
@@ -99,16 +105,17 @@ static void every_option_has_help(void **state)
     for (int c = 0; c < command_count; c++) assert_said(commands[c].name);
 }
 
-/* No option is accepted and ignored: src/cli, which alone knows the options, reads each field that a command takes. */
+/* No option is accepted and ignored: src/cli, which alone knows them, reads every field its commands take. */
 static void every_option_is_read(void **state)
 {
     (void)state;
     int takes = 0;
     for (int c = 0; c < command_count; c++)
         if (commands[c].takes != FOR_CONFIG) takes |= commands[c].takes;
-    shell("cat " TESTS_DIR "/../src/cli/*.c | grep -oE '(->|[a-z]\\.)[a-z][a-z0-9_]*' | sed -E 's/^.*(>|\\.)/ /; s/$/ /'");
+    shell("cat " TESTS_DIR "/../src/cli/*.c | "
+          "grep -oE '(->|[a-z]\\.)[a-z][a-z0-9_]*' | sed -E 's/^.*(>|\\.)/ /; s/$/ /'");
     for (int i = 0; i < OPTIONS; i++) {
-        bool inside = i == OPTION_model || i == OPTION_timeout_minutes;      /* src/conf turns these into others */
+        bool inside = i == OPTION_model || i == OPTION_timeout_minutes;   /* conf turns them into others */
         char field[128];
         snprintf(field, sizeof field, " %s ", option_rows[i].field);
         if (option_taken(i, takes) && !inside && !strstr(output, field))
@@ -145,8 +152,9 @@ static void version_is_the_project_s(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exit_codes), cmocka_unit_test(slips_in_the_environment), cmocka_unit_test(every_option_has_help),
-        cmocka_unit_test(every_option_is_read), cmocka_unit_test(docs_are_fresh), cmocka_unit_test(version_is_the_project_s),
+        cmocka_unit_test(exit_codes),            cmocka_unit_test(slips_in_the_environment),
+        cmocka_unit_test(every_option_has_help), cmocka_unit_test(every_option_is_read),
+        cmocka_unit_test(docs_are_fresh),        cmocka_unit_test(version_is_the_project_s),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

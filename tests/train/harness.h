@@ -127,7 +127,7 @@ static inline Status job_rank(Transport *transport, void *context)
         if (transport->rank == 0) { job->loss[i] = r.loss; job->norm[i] = r.norm; }
     }
     if (job->recipe.eval_iters > 0) { double v = trainer_evaluate(&t, job->recipe.eval_iters, NULL, NULL); if (transport->rank == 0) job->valid = v; }
-    job->arena_off[transport->rank] = arenas_off(&t, &sizes);
+    if (job->steps > 0) job->arena_off[transport->rank] = arenas_off(&t, &sizes);
     if (job->look) job->look(&t, job->context);
     if (job->save) TRY(trainer_save(&t, job->save));
     trainer_close(&t);

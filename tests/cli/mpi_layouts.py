@@ -1,0 +1,41 @@
+"""Layouts under Open MPI and MPICH: losses and weights are those of ranks as threads, to the bit."""
+import os
+import sys
+
+import run
+
+LAYOUTS = [
+    ("tp2 sequence pp2 zero1", 4, run.MODEL, "--tp 2 --sp --pp 2 --zero-stage 1"),
+    ("dp4 zero3", 4, run.MODEL + run.LLAMA, "--zero-stage 3"),
+    ("cp2 pp2 zb-h1", 4, run.MODEL + run.LLAMA, "--cp 2 --pp 2 --pipeline-schedule zb-h1"),
+]
+
+
+def train(data, folder, name, model, words, ranks, launcher=None):
+    out = os.path.join(folder, name.replace(" ", "-"))
+    args = ["train", "--data-path", data, "--train-iters", 5, *model, *words.split(), "--threads", 1, "--save", out, "--metrics", out + ".jsonl"]
+    if launcher:
+        run.jotun(*args, launcher=launcher + [str(ranks)])
+    else:
+        run.jotun(*args, "--ranks", ranks)
+    return run.metrics(out + ".jsonl"), run.digest(os.path.join(out, "step_00000005"))
+
+
+def main():
+    launchers = run.launchers()
+    if not launchers:
+        print("skipped: neither Open MPI nor MPICH with its plug-in is here")
+        return run.SKIP
+    with run.work_folder() as folder:
+        data = run.corpus(folder)
+        for name, ranks, model, words in LAYOUTS:
+            alone = train(data, folder, "threads " + name, model, words, ranks)
+            for mpi, launcher in launchers.items():
+                other = train(data, folder, f"{mpi} {name}", model, words, ranks, launcher)
+                if other != alone:
+                    sys.exit(f"{name} under {mpi}: losses {other[0]} and weights {other[1]}, threads had {alone[0]}, {alone[1]}")
+                print(f"{name} under {mpi}: 5 losses and all weights as under threads, to the bit")
+    return 0
+
+
+sys.exit(main())
