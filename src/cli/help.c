@@ -139,8 +139,8 @@ void help_markdown(FILE *out)
 {
     fprintf(out, "# Options\n\nWritten by `jotun --help-markdown` from the rows of `src/conf`.\n\n"
                  "Sources, weakest first: default, preset (`--model`), checkpoint\n"
-                 "(`--use-checkpoint-args`), environment "
-                 "(`JOTUN_NUM_LAYERS=4`), command line. `jotun config` shows each value with its source.\n");
+                 "(`--use-checkpoint-args`), environment (`JOTUN_NUM_LAYERS=4`), command line.\n"
+                 "`jotun config` shows each value with its source.\n");
     for (int i = 0, group = -1; i < OPTIONS; i++) {
         if ((int)option_rows[i].group != group)
             fprintf(out, "\n## %s\n\n| option | value | default | commands | what it says |\n"

@@ -4,31 +4,32 @@
 #include <stdio.h>
 #include "conf/options.h"
 
-/* Defaults, environment (JOTUN_NUM_LAYERS=4), command line (--num-layers 4, --num-layers=4), preset. argv is what follows the
- * command's name. Wrong words are BAD_USAGE, wrong values BAD_OPTION. Words without a name are refused where the command takes none. */
+/* Defaults, environment (JOTUN_NUM_LAYERS=4), command line (--num-layers 4, --num-layers=4), preset. argv is
+ * what follows the command's name. Wrong words are BAD_USAGE, wrong values BAD_OPTION. Words without a name
+ * are refused where the command takes none. */
 Status options_parse (Options *o, int command, int argc, char **argv);
 void   options_close (Options *o);
 Status options_expect(const Options *o, int count, const char *what);   /* exactly so many words: "PREFIX" */
 
 /* One value from somewhere; kept unless a stronger source has spoken. Names in `source` are copied. */
 Status options_set   (Options *o, OptionIndex option, const char *value, OptionSource source);
-/* What only the program around knows (ranks by the launcher, vocabulary by the tokenizer), before options_derive: where nobody
- * said it. from: "the launcher". */
+/* What only the program around knows (ranks by the launcher, vocabulary by the tokenizer), before
+ * options_derive: where nobody said it. from: "the launcher". */
 void   options_fill  (Options *o, OptionIndex option, int64_t value, const char *from);
-bool   options_said  (const Options *o, OptionIndex option);            /* by a person, a preset or a checkpoint: no default */
+bool   options_said  (const Options *o, OptionIndex option);     /* by a person, preset or checkpoint */
 
 Status  options_derive(Options *o);                  /* callable again after more was said */
 Status  options_judge (const Options *o);
 int64_t options_data_parallel(const Options *o);     /* ranks / (tp pp cp), at least 1 */
-enum { BYTES_VOCABULARY = 257 };                     /* ids 0-255 and the end of document: the one tokenizer so far */
+enum { BYTES_VOCABULARY = 257 };        /* ids 0-255 and the end of document: the one tokenizer so far */
 
-void   options_show  (FILE *out, const Options *o);                     /* each value of the command with its source, by group */
+void   options_show  (FILE *out, const Options *o);   /* each value of the command with its source */
 /* The value as a person would type it; of a LIST the first word. */
 const char *options_value_text (char *out, size_t size, const Options *o, OptionIndex option);
 /* "default", "command line", "--model gpt2-124m", "derived from --hidden-size" */
 const char *options_source_text(char *out, size_t size, const Options *o, OptionIndex option);
 
-/* All options which hold a value, as one JSON object, "num-layers": 12, for a checkpoint. BAD_OPTION where it does not fit. */
+/* All options which hold a value, as one JSON object, "num-layers": 12. BAD_OPTION where it does not fit. */
 Status options_json     (const Options *o, char *out, size_t size);
 /* The FOR_CHECKPOINT_ARGS rows of such an object (path: where it was), weaker than anything a person said. */
 Status options_from_json(Options *o, const char *json, const char *path);

@@ -7,7 +7,7 @@ static int64_t at_least(int64_t low, int64_t value) { return value > low ? value
 
 static void derive_model(Options *o)
 {
-    int64_t gated = at_least(64, 4 * o->hidden * 2 / 3 / 64 * 64);      /* Megatron-LM's: about the weights of 4 x hidden */
+    int64_t gated = at_least(64, 4 * o->hidden * 2 / 3 / 64 * 64);      /* Megatron-LM's rule */
     if (o->swiglu) options_derived_int(o, OPTION_ffn, gated, "--hidden-size and --swiglu");
     else           options_derived_int(o, OPTION_ffn, 4 * o->hidden, "--hidden-size");
     options_derived_int(o, OPTION_groups, o->heads, "--num-attention-heads");
@@ -22,7 +22,8 @@ static void derive_layout(Options *o)
     options_derived_int(o, OPTION_threads, at_least(1, team_cores() / o->ranks), "the cores and --ranks");
     options_derived_int(o, OPTION_global_batch, o->micro_batch * options_data_parallel(o),
                         "--micro-batch-size and the data-parallel ranks");
-    options_derived_real(o, OPTION_watchdog_seconds, 60 * o->timeout_minutes, "--distributed-timeout-minutes");
+    options_derived_real(o, OPTION_watchdog_seconds, 60 * o->timeout_minutes,
+                         "--distributed-timeout-minutes");
 }
 
 int64_t options_data_parallel(const Options *o)

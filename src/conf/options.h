@@ -1,6 +1,6 @@
 #ifndef CONF_OPTIONS_H
 #define CONF_OPTIONS_H
-/* The options as C sees them, made from the rows of options.def: one field a row, and where each value came from.
+/* The options as C sees them, from the rows of options.def: a field a row, and where each value came from.
  *
  *     Status cmd_train(int argc, char **argv)
  *     {
@@ -14,7 +14,7 @@
  *         if (o->use_checkpoint_args) TRY(options_from_json(o, manifest_options, path));
  *         TRY(options_derive(o));                         what follows from others
  *         TRY(options_judge(o));                          what does not go together is refused
- *         ...                                             from here on read-only, shared by all ranks             */
+ *         ...                                             from here on read-only, shared by all ranks */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,8 +22,8 @@
 
 /* Who takes an option. `jotun config` takes whatever `jotun train` takes. */
 enum {
-    FOR_CONFIG = 1, FOR_TRAIN = 2 | FOR_CONFIG, FOR_EVAL = 4, FOR_GENERATE = 8, FOR_PREPARE = 16, FOR_TOKENIZER = 32,
-    FOR_DATA = 64, FOR_CHECKPOINT = 128,                      /* these two take words instead: a prefix, a folder */
+    FOR_CONFIG = 1, FOR_TRAIN = 2 | FOR_CONFIG, FOR_EVAL = 4, FOR_GENERATE = 8, FOR_PREPARE = 16,
+    FOR_TOKENIZER = 32, FOR_DATA = 64, FOR_CHECKPOINT = 128, /* the last two take words: a prefix, a folder */
     FOR_CHECKPOINT_ARGS = 256
 };
 
@@ -38,8 +38,8 @@ typedef TextList    OptionLIST;
 
 typedef enum { KIND_INT, KIND_REAL, KIND_TEXT, KIND_FLAG, KIND_CHOICE, KIND_LIST } OptionKind;
 typedef enum {
-    GROUP_MODEL, GROUP_DATA, GROUP_SAMPLING, GROUP_SCHEDULE, GROUP_OPTIMIZER, GROUP_NUMBERS, GROUP_LAYOUT, GROUP_MACHINE,
-    GROUP_FILES, GROUP_WORDS, OPTION_GROUPS
+    GROUP_MODEL, GROUP_DATA, GROUP_SAMPLING, GROUP_SCHEDULE, GROUP_OPTIMIZER, GROUP_NUMBERS, GROUP_LAYOUT,
+    GROUP_MACHINE, GROUP_FILES, GROUP_WORDS, OPTION_GROUPS
 } OptionGroup;
 
 typedef enum {
@@ -55,10 +55,10 @@ enum {
     OPTION_WORDS
 };
 
-/* Weakest first. A derived value gives way to anything else and may be derived again; PROGRAM is options_fill. */
+/* Weakest first. A derived value gives way to others and may be derived again; PROGRAM is options_fill. */
 typedef enum {
-    SOURCE_NOTHING, SOURCE_DERIVED, SOURCE_PROGRAM, SOURCE_DEFAULT, SOURCE_PRESET, SOURCE_CHECKPOINT, SOURCE_FILE, SOURCE_ENVIRONMENT,
-    SOURCE_COMMAND_LINE
+    SOURCE_NOTHING, SOURCE_DERIVED, SOURCE_PROGRAM, SOURCE_DEFAULT, SOURCE_PRESET, SOURCE_CHECKPOINT,
+    SOURCE_FILE, SOURCE_ENVIRONMENT, SOURCE_COMMAND_LINE
 } SourceKind;
 typedef struct {
     SourceKind  kind;

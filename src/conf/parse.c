@@ -28,10 +28,11 @@ static Status parse_defaults(Options *o)
 static void environment_name(char *out, size_t size, const char *option)
 {
     int used = snprintf(out, size, ENVIRONMENT_PREFIX "%s", option);
-    for (int i = 0; i < used && out[i]; i++) out[i] = out[i] == '-' ? '_' : (char)toupper((unsigned char)out[i]);
+    for (int i = 0; i < used && out[i]; i++)
+        out[i] = out[i] == '-' ? '_' : (char)toupper((unsigned char)out[i]);
 }
 
-/* A variable of ours that is almost an option is a slip of the pen; others (JOTUN_FAULT) belong to somebody else. */
+/* A variable that is almost an option is a slip of the pen; others (JOTUN_FAULT) are somebody else's. */
 static void environment_slips(const Options *o)
 {
     for (char **variable = environ; *variable; variable++) {
@@ -70,7 +71,8 @@ static Status parse_value(Cursor *c, OptionIndex option, const char *typed, cons
     OptionKind kind = option_rows[option].kind;
     if (inlined) return options_set(c->o, option, inlined, source);
     if (kind == KIND_FLAG) return options_set(c->o, option, "true", source);
-    if (!value_follows(c)) return fail(BAD_USAGE, "%s wants a value; where that begins with --, write %s=VALUE", typed, typed);
+    if (!value_follows(c))
+        return fail(BAD_USAGE, "%s wants a value; where that begins with --, write %s=VALUE", typed, typed);
     do TRY(options_set(c->o, option, *c->word++, source));
     while (kind == KIND_LIST && value_follows(c));
     return OK;
@@ -96,8 +98,11 @@ static Status parse_dialect(Cursor *c, const Dialect *row, const char *typed, co
 static Status parse_unknown(const Options *o, const char *typed)
 {
     const char *nearest = option_nearest(typed + 2, o->command);
-    if (nearest) return fail(BAD_USAGE, "%s is no option of jotun %s; did you mean --%s?", typed, command_name(o->command), nearest);
-    return fail(BAD_USAGE, "%s is no option of jotun %s; its --help lists them", typed, command_name(o->command));
+    if (nearest)
+        return fail(BAD_USAGE, "%s is no option of jotun %s; did you mean --%s?", typed,
+                    command_name(o->command), nearest);
+    return fail(BAD_USAGE, "%s is no option of jotun %s; its --help lists them", typed,
+                command_name(o->command));
 }
 
 static Status parse_option(Cursor *c, const char *word)
@@ -111,17 +116,18 @@ static Status parse_option(Cursor *c, const char *word)
     if (foreign && foreign->option >= 0) option = foreign->option;
     if (option < 0 && !foreign) return parse_unknown(c->o, typed);
     if (option >= 0 && !option_taken(option, c->o->command))
-        return fail(BAD_USAGE, "%s is no option of jotun %s but of jotun %s", typed, command_name(c->o->command),
-                    command_name(option_rows[option].commands));
+        return fail(BAD_USAGE, "%s is no option of jotun %s but of jotun %s", typed,
+                    command_name(c->o->command), command_name(option_rows[option].commands));
     return foreign ? parse_dialect(c, foreign, typed, inlined) : parse_value(c, option, typed, inlined);
 }
 
 static Status parse_word(Cursor *c, const char *word)
 {
-    if (word[0] == '-' && word[1] && !c->ended) return fail(BAD_USAGE, "%s is no option; options begin with --", word);
+    if (word[0] == '-' && word[1] && !c->ended)
+        return fail(BAD_USAGE, "%s is no option; options begin with --", word);
     if (!(c->o->command & (FOR_DATA | FOR_CHECKPOINT)))
-        return fail(BAD_USAGE, "%s stands alone: jotun %s takes no word without an option's name before it", word,
-                    command_name(c->o->command));
+        return fail(BAD_USAGE, "%s stands alone: jotun %s takes no word without an option's name before it",
+                    word, command_name(c->o->command));
     options_add_word(c->o, word);
     return OK;
 }
@@ -144,7 +150,8 @@ static Status unknown_preset(const Options *o)
     size_t used = 0;
     for (int i = 0; i < preset_count && used < sizeof known; i++)
         used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", presets[i].name);
-    return fail(BAD_OPTION, "%s is not known; these are: %s", options_typed(said, sizeof said, o, OPTION_model), known);
+    options_typed(said, sizeof said, o, OPTION_model);
+    return fail(BAD_OPTION, "%s is not known; these are: %s", said, known);
 }
 
 static Status parse_preset(Options *o)
@@ -153,7 +160,8 @@ static Status parse_preset(Options *o)
     const Preset *preset = preset_find(o->model);
     if (!preset) return unknown_preset(o);
     char words[1024], *rest;
-    CHECK(strlen(preset->words) < sizeof words, "preset %s is longer than %zu letters", preset->name, sizeof words);
+    CHECK(strlen(preset->words) < sizeof words, "preset %s is longer than %zu letters", preset->name,
+          sizeof words);
     strcpy(words, preset->words);
     for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
         int option = option_find(word + 2);
@@ -183,6 +191,6 @@ Status options_parse(Options *o, int command, int argc, char **argv)
 Status options_expect(const Options *o, int count, const char *what)
 {
     if (o->words.count == count) return OK;
-    return fail(BAD_USAGE, "jotun %s wants %s, and %d %s given", command_name(o->command), what, o->words.count,
-                o->words.count == 1 ? "word was" : "words were");
+    return fail(BAD_USAGE, "jotun %s wants %s, and %d %s given", command_name(o->command), what,
+                o->words.count, o->words.count == 1 ? "word was" : "words were");
 }

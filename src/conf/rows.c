@@ -4,10 +4,11 @@
 #include <strings.h>
 
 const OptionRow option_rows[OPTIONS] = {
-#define OPT(field_, kind_, default_, low_, high_, name_, alias_, group_, commands_, value_, help_)                     \
-    [OPTION_##field_] = { .field = #field_, .name = name_, .alias = alias_, .text = default_, .value = value_,         \
-                          .help = help_, .kind = KIND_##kind_, .group = GROUP_##group_, .low = low_, .high = high_,    \
-                          .commands = commands_, .offset = offsetof(Options, field_) },
+#define OPT(field_, kind_, default_, low_, high_, name_, alias_, group_, commands_, value_, help_)           \
+    [OPTION_##field_] = { .field = #field_, .name = name_, .alias = alias_, .text = default_,                \
+                          .value = value_, .help = help_, .kind = KIND_##kind_, .group = GROUP_##group_,     \
+                          .low = low_, .high = high_, .commands = commands_,                                 \
+                          .offset = offsetof(Options, field_) },
 #include "conf/options.def"
 };
 
@@ -62,7 +63,8 @@ const char *option_choices(char *out, size_t size, OptionIndex option, const cha
     for (int i = WORD_NOTHING + 1; i < OPTION_WORDS && used < size; i++) {
         if (option_words[i].option != option) continue;
         left--;
-        used += (size_t)snprintf(out + used, size - used, "%s%s", option_words[i].word, left > 1 ? between : left ? last : "");
+        used += (size_t)snprintf(out + used, size - used, "%s%s", option_words[i].word,
+                                 left > 1 ? between : left ? last : "");
     }
     return out;
 }
@@ -77,8 +79,9 @@ const char *option_group_name(OptionGroup group)
 const char *command_name(int command)
 {
     static const struct { int bits; const char *name; } row[] = {
-        { FOR_TRAIN, "train" }, { FOR_CONFIG, "config" }, { FOR_EVAL, "eval perplexity" }, { FOR_GENERATE, "generate" },
-        { FOR_PREPARE, "prepare" }, { FOR_TOKENIZER, "tokenizer" }, { FOR_DATA, "data" }, { FOR_CHECKPOINT, "checkpoint" },
+        { FOR_TRAIN, "train" },       { FOR_CONFIG, "config" },   { FOR_EVAL, "eval perplexity" },
+        { FOR_GENERATE, "generate" }, { FOR_PREPARE, "prepare" }, { FOR_TOKENIZER, "tokenizer" },
+        { FOR_DATA, "data" },         { FOR_CHECKPOINT, "checkpoint" },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
         if ((command & row[i].bits) == row[i].bits) return row[i].name;
@@ -122,7 +125,7 @@ int word_distance(const char *a, const char *b)
 const char *option_nearest(const char *name, int command)
 {
     const char *best = NULL;
-    int near = least((int)strlen(name) / 3, 4) + 1;                  /* more than a third wrong is another word */
+    int near = least((int)strlen(name) / 3, 4) + 1;          /* more than a third wrong is another word */
     for (int i = 0; i < OPTIONS; i++) {
         if (command && !option_taken(i, command)) continue;
         int d = word_distance(name, option_rows[i].name);

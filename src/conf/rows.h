@@ -4,16 +4,16 @@
 #include "conf/options.h"
 
 int  option_find  (const char *name);                           /* by name or alias, without dashes; -1 */
-int  option_word  (OptionIndex option, const char *word);       /* WORD_... of a choice, whatever its case; WORD_NOTHING */
+int  option_word  (OptionIndex option, const char *word);   /* WORD_... of a choice, whatever its case */
 bool option_taken (OptionIndex option, int command);
 /* The words of a choice, "LayerNorm or RMSNorm" with between ", " and last " or ". */
 const char *option_choices(char *out, size_t size, OptionIndex option, const char *between, const char *last);
 const char *option_group_name(OptionGroup group);
 const char *command_name(int command);                           /* of the first of these bits: "train" */
 
-/* What comes nearest to a mistyped name, among those `command` takes (0: all), dialects and aliases too; NULL where nothing is near. */
+/* What comes nearest to a mistyped name, among what `command` takes (0: all) and dialects; NULL: none */
 const char *option_nearest(const char *name, int command);
-int         word_distance (const char *a, const char *b);       /* edits: insert, delete, replace, swap neighbours */
+int         word_distance (const char *a, const char *b);  /* insert, delete, replace, swap */
 
 static inline void *option_field(Options *o, OptionIndex option)
 {

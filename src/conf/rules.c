@@ -1,4 +1,4 @@
-/* What goes together. Rules only judge; each message names the option as typed, its value, and what would work. */
+/* What goes together. Rules only judge; messages name the option as typed, its value, and what would work. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,12 +6,15 @@
 #include "conf/value.h"
 
 enum { SAID = 256, LISTED = 16 };
-#define TYPED(option) options_typed((char[SAID]){ 0 }, SAID, o, option)         /* lives to the end of the block */
+#define TYPED(option) options_typed((char[SAID]){ 0 }, SAID, o, option)  /* lives as long as its block */
 #define NAMED(option) (o->source[option].name)
 
-static int64_t value_of(const Options *o, OptionIndex option) { return *(const OptionINT *)option_field_of(o, option); }
+static int64_t value_of(const Options *o, OptionIndex option)
+{
+    return *(const OptionINT *)option_field_of(o, option);
+}
 
-/* --- one divides another -------------------------------------------------------------------------------------------- */
+/* --- one divides another -------------------------------------------------------------------------------- */
 
 static const struct { OptionIndex divisor, whole; } dividing[] = {
     { OPTION_heads,             OPTION_hidden },
@@ -43,8 +46,10 @@ static const char *cure_divisor(char out[SAID], const Options *o, OptionIndex di
         else more = true;
     }
     size_t used = 0;
-    for (int i = 0; i < count; i++)
-        used += (size_t)snprintf(out + used, SAID - used, "%s%" PRId64, !i ? "" : i + 1 < count || more ? ", " : " or ", works[i]);
+    for (int i = 0; i < count; i++) {
+        const char *between = !i ? "" : i + 1 < count || more ? ", " : " or ";
+        used += (size_t)snprintf(out + used, SAID - used, "%s%" PRId64, between, works[i]);
+    }
     snprintf(out + used, SAID - used, "%s", more ? " ... do" : count > 1 ? " do" : " does");
     return out;
 }
@@ -61,7 +66,7 @@ static Status rule_dividing(const Options *o)
     return OK;
 }
 
-/* --- one is a multiple of a product --------------------------------------------------------------------------------- */
+/* --- one is a multiple of a product --------------------------------------------------------------------- */
 
 /* The multiples on either side: "8 or 12 do" */
 static const char *cure_multiple(char out[SAID], int64_t value, int64_t unit)
@@ -82,14 +87,16 @@ static Status want_multiple(const Options *o, OptionIndex option, int64_t unit, 
 
 static Status rule_ranks(const Options *o)
 {
-    static const OptionIndex axis[] = { OPTION_tensor_parallel, OPTION_pipeline_parallel, OPTION_context_parallel };
+    static const OptionIndex axis[] = { OPTION_tensor_parallel, OPTION_pipeline_parallel,
+                                        OPTION_context_parallel };
     char why[SAID] = "";
     size_t used = 0;
     int64_t unit = 1;
     for (size_t i = 0; i < sizeof axis / sizeof axis[0]; i++) {
         int64_t size = value_of(o, axis[i]);
         if (size > 1 && used < sizeof why)
-            used += (size_t)snprintf(why + used, sizeof why - used, "%s%s %" PRId64, used ? " x " : "", NAMED(axis[i]), size);
+            used += (size_t)snprintf(why + used, sizeof why - used, "%s%s %" PRId64, used ? " x " : "",
+                                     NAMED(axis[i]), size);
         unit *= size;
     }
     return want_multiple(o, OPTION_ranks, unit, why);
@@ -99,7 +106,8 @@ static Status rule_global_batch(const Options *o)
 {
     char why[2 * SAID];
     int64_t dp = options_data_parallel(o);
-    snprintf(why, sizeof why, "%s %" PRId64 " x %" PRId64 " data-parallel ranks", NAMED(OPTION_micro_batch), o->micro_batch, dp);
+    snprintf(why, sizeof why, "%s %" PRId64 " x %" PRId64 " data-parallel ranks", NAMED(OPTION_micro_batch),
+             o->micro_batch, dp);
     return want_multiple(o, OPTION_global_batch, o->micro_batch * dp, why);
 }
 
@@ -110,70 +118,82 @@ static Status rule_sequence(const Options *o)
     snprintf(why, sizeof why, "two parts for each rank of %s %" PRId64, NAMED(OPTION_context_parallel), cp);
     if (cp > 1) TRY(want_multiple(o, OPTION_sequence, 2 * cp, why));
     if (o->micro_batch * o->sequence / cp % tp == 0) return OK;
-    snprintf(why, sizeof why, "%s shares its tokens over %s %" PRId64, NAMED(OPTION_sequence_parallel), NAMED(OPTION_tensor_parallel), tp);
+    snprintf(why, sizeof why, "%s shares its tokens over %s %" PRId64, NAMED(OPTION_sequence_parallel),
+             NAMED(OPTION_tensor_parallel), tp);
     return want_multiple(o, OPTION_sequence, 2 * cp * tp, why);
 }
 
-/* --- the pipeline ---------------------------------------------------------------------------------------------------- */
+/* --- the pipeline --------------------------------------------------------------------------------------- */
 
 static Status rule_interleaved(const Options *o)
 {
     int64_t pp = o->pipeline_parallel, chunk = o->layers_per_chunk;
     char why[SAID];
     if (!chunk) return OK;
-    if (pp == 1) return fail(BAD_OPTION, "%s wants a pipeline; give --pipeline-model-parallel-size 2 or more, or leave it out",
+    if (pp == 1)
+        return fail(BAD_OPTION,
+                    "%s wants a pipeline; give --pipeline-model-parallel-size 2 or more, or leave it out",
                              TYPED(OPTION_layers_per_chunk));
     if (o->pipeline_schedule.is == WORD_pipeline_schedule_zb_h1)
         return fail(BAD_OPTION, "%s and %s: zb-h1 has one chunk a stage; leave one of them out",
                     TYPED(OPTION_pipeline_schedule), TYPED(OPTION_layers_per_chunk));
-    snprintf(why, sizeof why, "%s %" PRId64 " x %s %" PRId64, NAMED(OPTION_pipeline_parallel), pp, NAMED(OPTION_layers_per_chunk), chunk);
+    snprintf(why, sizeof why, "%s %" PRId64 " x %s %" PRId64, NAMED(OPTION_pipeline_parallel), pp,
+             NAMED(OPTION_layers_per_chunk), chunk);
     TRY(want_multiple(o, OPTION_layers, pp * chunk, why));
     int64_t unit = o->micro_batch * options_data_parallel(o) * pp;
-    snprintf(why, sizeof why, "an interleaved pipeline of %" PRId64 " stages wants as many micro-batches or a multiple", pp);
+    snprintf(why, sizeof why,
+             "an interleaved pipeline of %" PRId64 " stages wants as many micro-batches or a multiple", pp);
     return want_multiple(o, OPTION_global_batch, unit, why);
 }
 
-/* --- the model ------------------------------------------------------------------------------------------------------- */
+/* --- the model ------------------------------------------------------------------------------------------ */
 
 static Status rule_model(const Options *o)
 {
     bool learned = o->position.is == WORD_position_learned_absolute;
     if (o->swiglu && o->squared_relu)
-        return fail(BAD_OPTION, "%s and %s: a model has one activation; leave one out", TYPED(OPTION_swiglu), TYPED(OPTION_squared_relu));
+        return fail(BAD_OPTION, "%s and %s: a model has one activation; leave one out", TYPED(OPTION_swiglu),
+                    TYPED(OPTION_squared_relu));
     if (learned && o->sequence > o->positions)
-        return fail(BAD_OPTION, "%s is longer than %s; at most %" PRId64 " does", TYPED(OPTION_sequence), TYPED(OPTION_positions), o->positions);
+        return fail(BAD_OPTION, "%s is longer than %s; at most %" PRId64 " does", TYPED(OPTION_sequence),
+                    TYPED(OPTION_positions), o->positions);
     if (learned && o->command == FOR_EVAL && o->context > o->positions)
-        return fail(BAD_OPTION, "%s is longer than %s; at most %" PRId64 " does", TYPED(OPTION_context), TYPED(OPTION_positions), o->positions);
+        return fail(BAD_OPTION, "%s is longer than %s; at most %" PRId64 " does", TYPED(OPTION_context),
+                    TYPED(OPTION_positions), o->positions);
     if (o->position.is == WORD_position_rope && o->hidden / o->heads % 2)
-        return fail(BAD_OPTION, "%s wants heads of even width, and %s / %s is %" PRId64, TYPED(OPTION_position), TYPED(OPTION_hidden),
-                    TYPED(OPTION_heads), o->hidden / o->heads);
+        return fail(BAD_OPTION, "%s wants heads of even width, and %s / %s is %" PRId64,
+                    TYPED(OPTION_position), TYPED(OPTION_hidden), TYPED(OPTION_heads), o->hidden / o->heads);
     return OK;
 }
 
 static Status rule_tokenizer(const Options *o)
 {
     if (strcmp(o->tokenizer, "bytes"))
-        return fail(BAD_OPTION, "%s is not built yet; the word bytes does (ids 0-255, end of document 256)", TYPED(OPTION_tokenizer));
+        return fail(BAD_OPTION, "%s is not built yet; the word bytes does (ids 0-255, end of document 256)",
+                    TYPED(OPTION_tokenizer));
     if (o->vocabulary < BYTES_VOCABULARY)
-        return fail(BAD_OPTION, "%s is less than the %d ids of %s; %d or more do", TYPED(OPTION_vocabulary), BYTES_VOCABULARY,
-                    TYPED(OPTION_tokenizer), BYTES_VOCABULARY);
+        return fail(BAD_OPTION, "%s is less than the %d ids of %s; %d or more do", TYPED(OPTION_vocabulary),
+                    BYTES_VOCABULARY, TYPED(OPTION_tokenizer), BYTES_VOCABULARY);
     return OK;
 }
 
-/* --- the schedule ---------------------------------------------------------------------------------------------------- */
+/* --- the schedule --------------------------------------------------------------------------------------- */
 
 static Status rule_rate(const Options *o)
 {
-    if (o->min_lr > o->lr) return fail(BAD_OPTION, "%s is above %s; %g or less does", TYPED(OPTION_min_lr), TYPED(OPTION_lr), o->lr);
+    if (o->min_lr > o->lr)
+        return fail(BAD_OPTION, "%s is above %s; %g or less does", TYPED(OPTION_min_lr), TYPED(OPTION_lr),
+                    o->lr);
     if (o->lr_decay_iters && o->lr_warmup_iters > o->lr_decay_iters)
         return fail(BAD_OPTION, "%s is more than %s; %" PRId64 " or less does", TYPED(OPTION_lr_warmup_iters),
                     TYPED(OPTION_lr_decay_iters), o->lr_decay_iters);
     if (o->eval_interval && !o->eval_iters)
-        return fail(BAD_OPTION, "%s evaluates nothing with %s; 1 or more does", TYPED(OPTION_eval_interval), TYPED(OPTION_eval_iters));
+        return fail(BAD_OPTION, "%s evaluates nothing with %s; 1 or more does", TYPED(OPTION_eval_interval),
+                    TYPED(OPTION_eval_iters));
     return OK;
 }
 
-/* --- what wants another ---------------------------------------------------------------------------------------------- */
+/* --- what wants another --------------------------------------------------------------------------------- */
 
 static bool given(const Options *o, OptionIndex option) { return o->source[option].kind != SOURCE_NOTHING; }
 
@@ -184,10 +204,11 @@ static Status rule_companions(const Options *o)
         { OPTION_exit_on_missing, OPTION_load }, { OPTION_use_checkpoint_args, OPTION_load },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        bool asked = options_said(o, row[i].option) &&
-                     (option_rows[row[i].option].kind != KIND_FLAG || *(const OptionFLAG *)option_field_of(o, row[i].option));
-        if (asked && !given(o, row[i].wants))
-            return fail(BAD_OPTION, "%s does nothing without --%s; give --%s DIR or leave it out", TYPED(row[i].option),
+        const OptionFLAG *flag = option_field_of(o, row[i].option);
+        bool off = option_rows[row[i].option].kind == KIND_FLAG && !*flag;
+        if (options_said(o, row[i].option) && !off && !given(o, row[i].wants))
+            return fail(BAD_OPTION, "%s does nothing without --%s; give --%s DIR or leave it out",
+                        TYPED(row[i].option),
                         option_rows[row[i].wants].name, option_rows[row[i].wants].name);
     }
     return OK;
@@ -203,7 +224,8 @@ static Status rule_needed(const Options *o)
     bool only_looking = o->dry_run || o->draw_schedule;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
         if (o->command == row[i].command && !given(o, row[i].option) && !only_looking)
-            return fail(BAD_OPTION, "jotun %s wants --%s: %s", command_name(o->command), option_rows[row[i].option].name,
+            return fail(BAD_OPTION, "jotun %s wants --%s: %s", command_name(o->command),
+                        option_rows[row[i].option].name,
                         option_rows[row[i].option].help);
     if (o->command == FOR_EVAL && given(o, OPTION_text) == given(o, OPTION_data_path))
         return fail(BAD_OPTION, "jotun eval perplexity wants either --text FILE or --data-path PREFIX");
@@ -218,8 +240,10 @@ static Status rule_ranges(const Options *o)
 }
 
 typedef Status Rule(const Options *o);
-static Rule *const rules[] = { rule_ranges, rule_needed, rule_tokenizer, rule_model, rule_dividing, rule_ranks, rule_sequence,
-                               rule_global_batch, rule_interleaved, rule_rate, rule_companions };
+static Rule *const rules[] = {
+    rule_ranges,   rule_needed,       rule_tokenizer,   rule_model, rule_dividing,  rule_ranks,
+    rule_sequence, rule_global_batch, rule_interleaved, rule_rate,  rule_companions
+};
 
 Status options_judge(const Options *o)
 {

@@ -15,7 +15,8 @@ void options_show(FILE *out, const Options *o)
         }
         char value[1024], source[1024];
         options_value_text(value, sizeof value, o, i);
-        fprintf(out, "  --%-38s %-18s %s\n", option_rows[i].name, *value ? value : "-", options_source_text(source, sizeof source, o, i));
+        fprintf(out, "  --%-38s %-18s %s\n", option_rows[i].name, *value ? value : "-",
+                options_source_text(source, sizeof source, o, i));
     }
 }
 
@@ -43,11 +44,14 @@ Status options_json(const Options *o, char *out, size_t size)
         if (option_taken(i, o->command) && o->source[i].kind != SOURCE_NOTHING &&
             json_object_set_new(object, option_rows[i].name, value_json(o, i))) {
             json_decref(object);
-            return fail(BAD_OPTION, "--%s is not UTF-8 and cannot be kept in a checkpoint", option_rows[i].name);
+            return fail(BAD_OPTION, "--%s is not UTF-8 and cannot be kept in a checkpoint",
+                        option_rows[i].name);
         }
     size_t used = json_dumpb(object, out, size, JSON_COMPACT | JSON_REAL_PRECISION(17));
     json_decref(object);
-    if (!used || used >= size) return fail(BAD_OPTION, "the options take %zu bytes as JSON and %zu are kept; use shorter paths", used, size - 1);
+    if (!used || used >= size)
+        return fail(BAD_OPTION, "the options take %zu bytes as JSON and %zu are kept; use shorter paths",
+                    used, size - 1);
     out[used] = 0;
     return OK;
 }
@@ -56,11 +60,11 @@ static Status set_from_json(Options *o, OptionIndex option, const json_t *value,
 {
     char number[64], name[128];
     const char *text = number;
-    if (json_is_integer(value))      snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-    else if (json_is_real(value))    snprintf(number, sizeof number, "%.17g", json_real_value(value));
+    if (json_is_integer(value)) snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value));
+    else if (json_is_real(value)) snprintf(number, sizeof number, "%.17g", json_real_value(value));
     else if (json_is_boolean(value)) text = json_is_true(value) ? "true" : "false";
-    else if (json_is_string(value))  text = json_string_value(value);
-    else return fail(BAD_FILE, "%s: option %s holds no number, text or truth", path, option_rows[option].name);
+    else if (json_is_string(value)) text = json_string_value(value);
+    else return fail(BAD_FILE, "%s: option %s is no number, text or truth", path, option_rows[option].name);
     snprintf(name, sizeof name, "--%s", option_rows[option].name);
     if (options_set(o, option, text, (OptionSource){ SOURCE_CHECKPOINT, name, text, path }) == OK) return OK;
     char why[512];
@@ -74,7 +78,8 @@ Status options_from_json(Options *o, const char *json, const char *path)
     json_t *object = json_loads(json, 0, &error), *value;
     const char *name;
     Status status = OK;
-    if (!json_is_object(object)) status = fail(BAD_FILE, "%s: its options are no JSON object: %s", path, object ? "" : error.text);
+    if (!json_is_object(object))
+        status = fail(BAD_FILE, "%s: its options are no JSON object: %s", path, object ? "" : error.text);
     json_object_foreach(object, name, value) {
         int option = option_find(name);
         if (option < 0) status = fail(BAD_FILE, "%s: its option %s is unknown to this version", path, name);

@@ -52,7 +52,8 @@ static Status read_int(OptionINT *field, const OptionRow *row, const char *said,
     char *end, range[64];
     errno = 0;
     long long read = strtoll(value, &end, 10);
-    if (end == value || *end) return fail(BAD_OPTION, "%s is no whole number; %s", said, range_text(range, sizeof range, row));
+    if (end == value || *end)
+        return fail(BAD_OPTION, "%s is no whole number; %s", said, range_text(range, sizeof range, row));
     if (errno || !in_range(row, (double)read))
         return fail(BAD_OPTION, "%s is out of range; %s", said, range_text(range, sizeof range, row));
     *field = read;
@@ -63,15 +64,18 @@ static Status read_real(OptionREAL *field, const OptionRow *row, const char *sai
 {
     char *end, range[64];
     double read = strtod(value, &end);
-    if (end == value || *end) return fail(BAD_OPTION, "%s is no number; %s", said, range_text(range, sizeof range, row));
-    if (!in_range(row, read)) return fail(BAD_OPTION, "%s is out of range; %s", said, range_text(range, sizeof range, row));
+    if (end == value || *end)
+        return fail(BAD_OPTION, "%s is no number; %s", said, range_text(range, sizeof range, row));
+    if (!in_range(row, read))
+        return fail(BAD_OPTION, "%s is out of range; %s", said, range_text(range, sizeof range, row));
     *field = read;
     return OK;
 }
 
 static Status read_flag(OptionFLAG *field, const char *said, const char *value)
 {
-    bool yes = !strcasecmp(value, "true") || !strcmp(value, "1"), no = !strcasecmp(value, "false") || !strcmp(value, "0");
+    bool yes = !strcasecmp(value, "true")  || !strcmp(value, "1");
+    bool no  = !strcasecmp(value, "false") || !strcmp(value, "0");
     if (!yes && !no) return fail(BAD_OPTION, "%s is neither true nor false", said);
     *field = yes;
     return OK;
@@ -82,7 +86,8 @@ static Status read_choice(OptionCHOICE *field, OptionIndex option, const char *s
     char words[256];
     int word = option_word(option, value);
     option_choices(words, sizeof words, option, ", ", " or ");
-    if (word == WORD_NOTHING) return fail(BAD_OPTION, "%s is not known; %s %s", said, words, strstr(words, " or ") ? "do" : "does");
+    if (word == WORD_NOTHING)
+        return fail(BAD_OPTION, "%s is not known; %s %s", said, words, strstr(words, " or ") ? "do" : "does");
     *field = (Choice){ word, option_words[word].word };
     return OK;
 }
@@ -111,13 +116,14 @@ static Status read_value(Options *o, OptionIndex option, const char *value, cons
     void *field = option_field(o, option);
     char said[256];
     said_text(said, sizeof said, source, value);
+    if (row->kind == KIND_TEXT && !*value)
+        return fail(BAD_OPTION, "%s is empty; give it a value or leave it out", said);
     switch (row->kind) {
     case KIND_INT:    return read_int(field, row, said, value);
     case KIND_REAL:   return read_real(field, row, said, value);
     case KIND_FLAG:   return read_flag(field, said, value);
     case KIND_CHOICE: return read_choice(field, option, said, value);
-    case KIND_TEXT:   if (!*value) return fail(BAD_OPTION, "%s is empty; give it a value or leave it out", said);
-                      *(OptionTEXT *)field = options_hold(o, value); return OK;
+    case KIND_TEXT:   *(OptionTEXT *)field = options_hold(o, value); return OK;
     case KIND_LIST:   list_add(field, options_hold(o, value)); return OK;
     }
     return OK;
@@ -126,15 +132,17 @@ static Status read_value(Options *o, OptionIndex option, const char *value, cons
 Status options_set(Options *o, OptionIndex option, const char *value, OptionSource source)
 {
     OptionSource *now = &o->source[option];
-    if (source.kind < now->kind) {                           /* a stronger one has spoken; a wrong value is wrong all the same */
+    if (source.kind < now->kind) {          /* a stronger one has spoken; wrong is wrong all the same */
         Options aside = { 0 };
         Status status = read_value(&aside, option, value, &source);
         options_close(&aside);
         return status;
     }
-    if (option_rows[option].kind == KIND_LIST && source.kind > now->kind) ((TextList *)option_field(o, option))->count = 0;
+    if (option_rows[option].kind == KIND_LIST && source.kind > now->kind)
+        ((TextList *)option_field(o, option))->count = 0;
     TRY(read_value(o, option, value, &source));
-    *now = (OptionSource){ source.kind, options_hold(o, source.name), options_hold(o, value), options_hold(o, source.from) };
+    *now = (OptionSource){ source.kind, options_hold(o, source.name), options_hold(o, value),
+                           options_hold(o, source.from) };
     return OK;
 }
 
@@ -167,6 +175,15 @@ bool options_said(const Options *o, OptionIndex option)
     return o->source[option].kind > SOURCE_DEFAULT;
 }
 
+/* The shortest which reads back the same */
+static void real_text(char *out, size_t size, double value)
+{
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(out, size, "%.*g", digits, value);
+        if (strtod(out, NULL) == value) break;
+    }
+}
+
 const char *options_value_text(char *out, size_t size, const Options *o, OptionIndex option)
 {
     const void *field = option_field_of(o, option);
@@ -174,15 +191,11 @@ const char *options_value_text(char *out, size_t size, const Options *o, OptionI
     out[0] = 0;
     switch (o->source[option].kind == SOURCE_NOTHING ? -1 : (int)option_rows[option].kind) {
     case KIND_INT:    snprintf(out, size, "%" PRId64, *(const OptionINT *)field); break;
-    case KIND_REAL:   for (int digits = 6; digits <= 17; digits++) {             /* the shortest which reads back the same */
-                          snprintf(out, size, "%.*g", digits, *(const OptionREAL *)field);
-                          if (strtod(out, NULL) == *(const OptionREAL *)field) break;
-                      }
-                      break;
+    case KIND_REAL:   real_text(out, size, *(const OptionREAL *)field); break;
     case KIND_TEXT:   snprintf(out, size, "%s", *(const OptionTEXT *)field); break;
     case KIND_FLAG:   snprintf(out, size, "%s", *(const OptionFLAG *)field ? "true" : "false"); break;
     case KIND_CHOICE: snprintf(out, size, "%s", ((const OptionCHOICE *)field)->word); break;
-    case KIND_LIST:   if (list->count) snprintf(out, size, "%s%s", list->text[0], list->count > 1 ? " ..." : ""); break;
+    case KIND_LIST:   snprintf(out, size, "%s%s", list->text[0], list->count > 1 ? " ..." : ""); break;
     default: break;
     }
     return out;
@@ -210,7 +223,8 @@ const char *options_typed(char *out, size_t size, const Options *o, OptionIndex 
     const OptionSource *source = &o->source[option];
     char value[256], from[256];
     options_value_text(value, sizeof value, o, option);
-    if (option_rows[option].kind == KIND_FLAG && source->kind == SOURCE_COMMAND_LINE) snprintf(out, size, "%s", source->name);
+    if (option_rows[option].kind == KIND_FLAG && source->kind == SOURCE_COMMAND_LINE)
+        snprintf(out, size, "%s", source->name);
     else said_text(out, size, source, value);
     if (source->kind >= SOURCE_ENVIRONMENT) return out;
     size_t used = strlen(out);
@@ -222,9 +236,11 @@ Status options_range(const Options *o, OptionIndex option)
 {
     const OptionRow *row = &option_rows[option];
     char said[256], range[64];
-    if (o->source[option].kind == SOURCE_NOTHING || (row->kind != KIND_INT && row->kind != KIND_REAL)) return OK;
+    if (o->source[option].kind == SOURCE_NOTHING || (row->kind != KIND_INT && row->kind != KIND_REAL))
+        return OK;
     const void *field = option_field_of(o, option);
     double value = row->kind == KIND_INT ? (double)*(const OptionINT *)field : *(const OptionREAL *)field;
     if (in_range(row, value)) return OK;
-    return fail(BAD_OPTION, "%s is out of range; %s", options_typed(said, sizeof said, o, option), range_text(range, sizeof range, row));
+    return fail(BAD_OPTION, "%s is out of range; %s", options_typed(said, sizeof said, o, option),
+                range_text(range, sizeof range, row));
 }

@@ -1,11 +1,11 @@
 #ifndef CONF_VALUE_H
 #define CONF_VALUE_H
-/* One value: from text to its field and back, with its source. What a whole run shares goes through here alone. */
+/* One value: from text to its field and back, with its source. */
 #include "conf/rows.h"
 
 const char *options_hold(Options *o, const char *text);      /* a copy which lives as long as the options */
 void        options_add_word(Options *o, const char *word);
-/* "--tp 3", "JOTUN_LR=3", "--num-attention-heads 12 (default)": the option, its value, and who said it where it was not typed here */
+/* "--tp 3", "JOTUN_LR=3", "--num-attention-heads 12 (default)": option, value, source where not typed */
 const char *options_typed(char *out, size_t size, const Options *o, OptionIndex option);
 Status      options_range(const Options *o, OptionIndex option);
 void        options_derived_int (Options *o, OptionIndex option, int64_t value, const char *from);

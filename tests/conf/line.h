@@ -32,8 +32,8 @@ static inline Status judge_line(int command, const char *line)
 
 #define assert_ok(call) do { if ((call) != OK) fail_msg("%s: %s", #call, fail_text()); } while (0)
 /* That it fails so, and that the message holds the text */
-#define assert_says(call, code, text) do {                                                                            \
-        assert_int_equal(call, code);                                                                                  \
-        if (!strstr(fail_text(), text)) fail_msg("wanted \"%s\" in \"%s\"", text, fail_text());                        \
+#define assert_says(call, code, text) do {                                                  \
+        assert_int_equal(call, code);                                                        \
+        if (!strstr(fail_text(), text)) fail_msg("no \"%s\" in \"%s\"", text, fail_text());   \
     } while (0)
 #endif

@@ -12,7 +12,8 @@ static void both_forms(void **state)
 {
     (void)state;
     Options o;
-    assert_ok(parse_line(&o, FOR_TRAIN, "--num-layers 4 --lr=1e-2 --tp 2 --swiglu --normalization rmsnorm --save=a=b --sp=false"));
+    assert_ok(parse_line(&o, FOR_TRAIN, "--num-layers 4 --lr=1e-2 --tp 2 --swiglu --normalization rmsnorm "
+                                        "--save=a=b --sp=false"));
     assert_int_equal(o.layers, 4);
     assert_true(o.lr == 1e-2);
     assert_int_equal(o.tensor_parallel, 2);
@@ -40,7 +41,8 @@ static void words_and_lists(void **state)
     assert_ok(parse_line(&o, FOR_DATA, "one -- --two"));
     assert_int_equal(o.words.count, 2);
     assert_string_equal(o.words.text[1], "--two");
-    assert_says(options_expect(&o, 1, "PREFIX"), BAD_USAGE, "jotun data wants PREFIX, and 2 words were given");
+    assert_says(options_expect(&o, 1, "PREFIX"), BAD_USAGE,
+                "jotun data wants PREFIX, and 2 words were given");
     options_close(&o);
 }
 
@@ -48,15 +50,19 @@ static void wrong_words(void **state)
 {
     (void)state;
     static const struct { int command; const char *line; Status code; const char *says; } row[] = {
-        { FOR_TRAIN, "--num-layer 3",       BAD_USAGE,  "--num-layer is no option of jotun train; did you mean --num-layers?" },
+        { FOR_TRAIN, "--num-layer 3",       BAD_USAGE,
+          "--num-layer is no option of jotun train; did you mean --num-layers?" },
         { FOR_TRAIN, "--use-flash-atn",     BAD_USAGE,  "did you mean --use-flash-attn?" },
-        { FOR_TRAIN, "--zzzzzzzzzz",        BAD_USAGE,  "--zzzzzzzzzz is no option of jotun train; its --help lists them" },
-        { FOR_TRAIN, "--prompt x",          BAD_USAGE,  "--prompt is no option of jotun train but of jotun generate" },
+        { FOR_TRAIN, "--zzzzzzzzzz",        BAD_USAGE,
+          "--zzzzzzzzzz is no option of jotun train; its --help lists them" },
+        { FOR_TRAIN, "--prompt x",          BAD_USAGE,
+          "--prompt is no option of jotun train but of jotun generate" },
         { FOR_TRAIN, "--num-layers",        BAD_USAGE,  "--num-layers wants a value" },
         { FOR_TRAIN, "--save --swiglu",     BAD_USAGE,  "--save wants a value" },
         { FOR_TRAIN, "file",                BAD_USAGE,  "file stands alone" },
         { FOR_TRAIN, "-n 3",                BAD_USAGE,  "-n is no option" },
-        { FOR_TRAIN, "--num-layers ten",    BAD_OPTION, "--num-layers ten is no whole number; 1 to 65536 do" },
+        { FOR_TRAIN, "--num-layers ten",    BAD_OPTION,
+          "--num-layers ten is no whole number; 1 to 65536 do" },
         { FOR_TRAIN, "--num-layers 4.5",    BAD_OPTION, "--num-layers 4.5 is no whole number" },
         { FOR_TRAIN, "--num-layers=",       BAD_OPTION, "--num-layers= is no whole number" },
         { FOR_TRAIN, "--num-layers 0",      BAD_OPTION, "--num-layers 0 is out of range; 1 to 65536 do" },
@@ -64,15 +70,18 @@ static void wrong_words(void **state)
         { FOR_TRAIN, "--tp -2",             BAD_OPTION, "--tp -2 is out of range; 1 to 1024 do" },
         { FOR_TRAIN, "--lr nan",            BAD_OPTION, "--lr nan is out of range; 0 to 1000 do" },
         { FOR_TRAIN, "--lr fast",           BAD_OPTION, "--lr fast is no number" },
-        { FOR_TRAIN, "--normalization x",   BAD_OPTION, "--normalization x is not known; LayerNorm or RMSNorm do" },
+        { FOR_TRAIN, "--normalization x",   BAD_OPTION,
+          "--normalization x is not known; LayerNorm or RMSNorm do" },
         { FOR_TRAIN, "--optimizer sgd",     BAD_OPTION, "--optimizer sgd is not known; adam does" },
         { FOR_TRAIN, "--swiglu=maybe",      BAD_OPTION, "neither true nor false" },
         { FOR_TRAIN, "--save=",             BAD_OPTION, "--save= is empty" },
         { FOR_TRAIN, "--model gpt5",        BAD_OPTION, "--model gpt5 is not known; these are: gpt2-124m" },
-        { FOR_TRAIN, "--bf16",              BAD_OPTION, "--bf16 of Megatron-LM is refused: it is not built yet" },
+        { FOR_TRAIN, "--bf16",              BAD_OPTION,
+          "--bf16 of Megatron-LM is refused: it is not built yet" },
         { FOR_TRAIN, "--use-cpu-initialization", BAD_OPTION, "drop the flag" },
         { FOR_TRAIN, "--transformer-impl",  BAD_USAGE,  "--transformer-impl of Megatron-LM wants a value" },
-        { FOR_DATA,  "--lr 1 p",            BAD_USAGE,  "--lr is no option of jotun data but of jotun train" },
+        { FOR_DATA,  "--lr 1 p",            BAD_USAGE,
+          "--lr is no option of jotun data but of jotun train" },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         Options o;
@@ -84,12 +93,13 @@ static void foreign_words(void **state)
 {
     (void)state;
     Options o;
-    assert_ok(parse_line(&o, FOR_TRAIN, "--model-parallel-size 4 --use-distributed-optimizer --use-rotary-position-embeddings "
-                                        "--transformer-impl local --use-flash-attn --attention-backend=flash --num-layers 3"));
+    assert_ok(parse_line(&o, FOR_TRAIN, "--model-parallel-size 4 --use-distributed-optimizer "
+                                        "--use-rotary-position-embeddings --transformer-impl local "
+                                        "--use-flash-attn --attention-backend=flash --num-layers 3"));
     assert_int_equal(o.tensor_parallel, 4);
     assert_int_equal(o.zero_stage, 1);
     assert_int_equal(o.position.is, WORD_position_rope);
-    assert_int_equal(o.layers, 3);                                        /* what follows a passed option is read */
+    assert_int_equal(o.layers, 3);                      /* what follows a passed option is read */
     assert_string_equal(o.source[OPTION_tensor_parallel].name, "--model-parallel-size");
     options_close(&o);
 }
@@ -103,7 +113,8 @@ static void sources(void **state)
     setenv("JOTUN_HIDDEN_SIZE", "700", 1);
     setenv("JOTUN_PROMPT", "not for train", 1);
     assert_ok(parse_line(&o, FOR_TRAIN, "--num-layers 9 --model gpt2-355m"));
-    assert_ok(options_from_json(&o, "{\"num-layers\":5,\"hidden-size\":500,\"num-attention-heads\":5,\"lr\":0.5}", "step_1"));
+    const char *saved = "{\"num-layers\":5,\"hidden-size\":500,\"num-attention-heads\":5,\"lr\":0.5}";
+    assert_ok(options_from_json(&o, saved, "step_1"));
     assert_int_equal(o.layers, 9);
     assert_string_equal(source_of(&o, OPTION_layers), "command line");
     assert_int_equal(o.hidden, 700);
@@ -112,7 +123,7 @@ static void sources(void **state)
     assert_string_equal(source_of(&o, OPTION_heads), "step_1");
     assert_int_equal(o.vocabulary, 50257);
     assert_string_equal(source_of(&o, OPTION_vocabulary), "--model gpt2-355m");
-    assert_true(o.lr == 3e-4);                                            /* a checkpoint gives the model alone */
+    assert_true(o.lr == 3e-4);                          /* a checkpoint gives the model alone */
     assert_string_equal(source_of(&o, OPTION_lr), "default");
     assert_null(o.prompt);
     options_close(&o);
@@ -134,14 +145,15 @@ static void derived(void **state)
     assert_string_equal(source_of(&o, OPTION_ffn), "derived from --hidden-size");
     assert_int_equal(o.groups, 12);
     assert_int_equal(o.vocabulary, 257);
-    assert_int_equal(o.ranks, 8);                                         /* not derived over what the program knows */
+    assert_int_equal(o.ranks, 8);                       /* not derived over what the program knows */
     assert_string_equal(source_of(&o, OPTION_ranks), "derived from the launcher");
     assert_int_equal(o.global_batch, 12);
     assert_int_equal(o.lr_decay_iters, 50);
     assert_true(o.watchdog_seconds == 600);
-    assert_ok(options_set(&o, OPTION_swiglu, "true", (OptionSource){ SOURCE_COMMAND_LINE, "--swiglu", "", "" }));
-    assert_ok(options_derive(&o));                                        /* again, after more was said */
-    assert_int_equal(o.ffn, 10880);                                       /* 10922.67 down to a multiple of 64 */
+    OptionSource typed = { SOURCE_COMMAND_LINE, "--swiglu", "", "" };
+    assert_ok(options_set(&o, OPTION_swiglu, "true", typed));
+    assert_ok(options_derive(&o));                      /* again, after more was said */
+    assert_int_equal(o.ffn, 10880);                     /* 10922.67 down to a multiple of 64 */
     options_close(&o);
     assert_ok(parse_line(&o, FOR_TRAIN, "--ffn-hidden-size 99 --ranks 2"));
     options_fill(&o, OPTION_ranks, 8, "the launcher");
@@ -156,7 +168,8 @@ static void json_round_trip(void **state)
     (void)state;
     Options o, back;
     char json[8192], again[8192], small[64];
-    assert_ok(parse_line(&o, FOR_TRAIN, "--model tinyllama-1.1b --init-method-std 0.1234567890123456 --norm-epsilon 3e-7 --save a\"b"));
+    assert_ok(parse_line(&o, FOR_TRAIN, "--model tinyllama-1.1b --init-method-std 0.1234567890123456 "
+                                        "--norm-epsilon 3e-7 --save a\"b"));
     assert_ok(options_derive(&o));
     assert_ok(options_json(&o, json, sizeof json));
     assert_non_null(strstr(json, "\"save\":\"a\\\"b\""));
@@ -168,7 +181,9 @@ static void json_round_trip(void **state)
     for (int i = 0; i < OPTIONS; i++) {
         char one[256], two[256];
         if (!option_taken(i, FOR_CHECKPOINT_ARGS)) continue;
-        assert_string_equal(options_value_text(one, sizeof one, &o, i), options_value_text(two, sizeof two, &back, i));
+        options_value_text(one, sizeof one, &o, i);
+        options_value_text(two, sizeof two, &back, i);
+        assert_string_equal(one, two);
         assert_int_equal(back.source[i].kind, SOURCE_CHECKPOINT);
     }
     assert_ok(options_derive(&back));
@@ -176,8 +191,10 @@ static void json_round_trip(void **state)
     assert_ok(options_json(&back, again, sizeof again));
     assert_string_equal(json, again);
     assert_says(options_json(&o, small, sizeof small), BAD_OPTION, "as JSON and 63 are kept");
-    assert_says(options_from_json(&back, "{\"num-layers\":-1}", "here"), BAD_FILE, "here: --num-layers -1 is out of range");
-    assert_says(options_from_json(&back, "{\"num-layers\":[]}", "here"), BAD_FILE, "no number, text or truth");
+    assert_says(options_from_json(&back, "{\"num-layers\":-1}", "here"), BAD_FILE,
+                "here: --num-layers -1 is out of range");
+    assert_says(options_from_json(&back, "{\"num-layers\":[]}", "here"), BAD_FILE,
+                "no number, text or truth");
     assert_says(options_from_json(&back, "{\"num-layerz\":1}", "here"), BAD_FILE, "num-layerz is unknown");
     assert_says(options_from_json(&back, "{\"num-la", "here"), BAD_FILE, "no JSON object");
     options_close(&back);
@@ -187,8 +204,9 @@ static void json_round_trip(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_forms), cmocka_unit_test(words_and_lists), cmocka_unit_test(wrong_words), cmocka_unit_test(foreign_words),
-        cmocka_unit_test(sources), cmocka_unit_test(derived), cmocka_unit_test(json_round_trip),
+        cmocka_unit_test(both_forms),    cmocka_unit_test(words_and_lists), cmocka_unit_test(wrong_words),
+        cmocka_unit_test(foreign_words), cmocka_unit_test(sources),         cmocka_unit_test(derived),
+        cmocka_unit_test(json_round_trip),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

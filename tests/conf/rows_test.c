@@ -29,7 +29,7 @@ static void rows_are_whole(void **state)
         if (row->alias[0]) assert_int_equal(option_find(row->alias), i);
         if (row->kind == KIND_INT || row->kind == KIND_REAL) assert_true(row->low < row->high);
         option_choices(words, sizeof words, i, "|", "|");
-        assert_int_equal(row->kind == KIND_CHOICE, words[0] != 0);       /* words belong to choices, and each has some */
+        assert_int_equal(row->kind == KIND_CHOICE, words[0] != 0);     /* choices alone have words */
         if (row->kind == KIND_TEXT || row->kind == KIND_LIST) assert_true(row->value[0]);
         if (i) assert_true(row->group >= option_rows[i - 1].group);      /* groups stand together */
     }
@@ -46,7 +46,8 @@ static void dialects_are_foreign(void **state)
         assert_ptr_equal(dialect_find(dialects[i].name), &dialects[i]);
         if (dialects[i].verb != DIALECT_MEANS) continue;
         assert_ok(parse_line(&o, FOR_TRAIN, ""));
-        assert_ok(options_set(&o, dialects[i].option, dialects[i].text, (OptionSource){ SOURCE_COMMAND_LINE, "--x", "", "" }));
+        OptionSource typed = { SOURCE_COMMAND_LINE, "--x", "", "" };
+        assert_ok(options_set(&o, dialects[i].option, dialects[i].text, typed));
         options_close(&o);
     }
 }
@@ -74,8 +75,9 @@ static void distance_counts_edits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_parse), cmocka_unit_test(rows_are_whole), cmocka_unit_test(dialects_are_foreign),
-        cmocka_unit_test(presets_are_sound), cmocka_unit_test(distance_counts_edits),
+        cmocka_unit_test(defaults_parse),       cmocka_unit_test(rows_are_whole),
+        cmocka_unit_test(dialects_are_foreign), cmocka_unit_test(presets_are_sound),
+        cmocka_unit_test(distance_counts_edits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

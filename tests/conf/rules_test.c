@@ -1,4 +1,4 @@
-/* What does not go together is refused, in words that name option, value and cure; what goes together is not. */
+/* What does not go together is refused, in words that name option, value and cure; the rest is not. */
 #include "line.h"
 
 typedef struct { int command; const char *line, *says; } RuleRow;
@@ -6,43 +6,60 @@ typedef struct { int command; const char *line, *says; } RuleRow;
 static const RuleRow refused[] = {
     { FOR_CONFIG, "--tensor-model-parallel-size 3 --num-attention-heads 16",
       "--tensor-model-parallel-size 3 does not divide --num-attention-heads 16; 1, 2, 4, 8 or 16 do" },
-    { FOR_CONFIG, "--tp 5 --model gpt2-124m", "--tp 5 does not divide --num-attention-heads 12 (--model gpt2-124m); 1, 2, 3, 4, 6 or 12 do" },
-    { FOR_CONFIG, "--tp 4 --ranks 4 --num-query-groups 2", "--tp 4 does not divide --num-query-groups 2; 1 or 2 do" },
-    { FOR_CONFIG, "--tp 4 --ranks 4 --ffn-hidden-size 6", "--tp 4 does not divide --ffn-hidden-size 6; 1, 2, 3 or 6 do" },
-    { FOR_CONFIG, "--num-attention-heads 7", "--num-attention-heads 7 does not divide --hidden-size 768 (default); 1, 2, 3, 4, 6, 8" },
-    { FOR_CONFIG, "--num-query-groups 5", "--num-query-groups 5 does not divide --num-attention-heads 12 (default); 1, 2, 3, 4, 6 or 12 do" },
+    { FOR_CONFIG, "--tp 5 --model gpt2-124m",
+      "--tp 5 does not divide --num-attention-heads 12 (--model gpt2-124m); 1, 2, 3, 4, 6 or 12 do" },
+    { FOR_CONFIG, "--tp 4 --ranks 4 --num-query-groups 2",
+      "--tp 4 does not divide --num-query-groups 2; 1 or 2 do" },
+    { FOR_CONFIG, "--tp 4 --ranks 4 --ffn-hidden-size 6",
+      "--tp 4 does not divide --ffn-hidden-size 6; 1, 2, 3 or 6 do" },
+    { FOR_CONFIG, "--num-attention-heads 7",
+      "--num-attention-heads 7 does not divide --hidden-size 768 (default); 1, 2, 3, 4, 6, 8" },
+    { FOR_CONFIG, "--num-query-groups 5",
+      "--num-query-groups 5 does not divide --num-attention-heads 12 (default); 1, 2, 3, 4, 6 or 12 do" },
     { FOR_CONFIG, "--pp 5", "--pp 5 does not divide --num-layers 12 (default); 1, 2, 3, 4, 6 or 12 do" },
     { FOR_CONFIG, "--num-layers 1 --pp 2", "--pp 2 does not divide --num-layers 1; 1 does" },
     { FOR_CONFIG, "--ranks 5 --tp 2 --cp 2", "--ranks 5 is no multiple of 4 (--tp 2 x --cp 2); 4 or 8 do" },
     { FOR_CONFIG, "--tp 2", "--ranks 1 (derived from one process) is no multiple of 2 (--tp 2); 2 does" },
     { FOR_CONFIG, "--ranks 2 --micro-batch-size 3 --global-batch-size 9",
-      "--global-batch-size 9 is no multiple of 6 (--micro-batch-size 3 x 2 data-parallel ranks); 6 or 12 do" },
+      "--global-batch-size 9 is no multiple of 6 (--micro-batch-size 3 x 2 data-parallel ranks); 6 or" },
     { FOR_CONFIG, "--ranks 2 --cp 2 --seq-length 6", "--seq-length 6 is no multiple of 4" },
-    { FOR_CONFIG, "--ranks 2 --tp 2 --sp --seq-length 7", "--seq-length 7 is no multiple of 4 (--sp shares its tokens over --tp 2); 4 or 8 do" },
-    { FOR_CONFIG, "--num-layers-per-virtual-pipeline-stage 2", "wants a pipeline; give --pipeline-model-parallel-size 2 or more" },
-    { FOR_CONFIG, "--pp 2 --ranks 2 --global-batch-size 2 --num-layers-per-virtual-pipeline-stage 3 --pipeline-schedule zb-h1", "one chunk a stage" },
-    { FOR_CONFIG, "--pp 2 --ranks 2 --num-layers-per-virtual-pipeline-stage 4", "--num-layers 12 (default) is no multiple of 8" },
-    { FOR_CONFIG, "--pp 2 --ranks 2 --num-layers-per-virtual-pipeline-stage 3 --global-batch-size 3", "--global-batch-size 3 is no multiple of 2" },
+    { FOR_CONFIG, "--ranks 2 --tp 2 --sp --seq-length 7",
+      "--seq-length 7 is no multiple of 4 (--sp shares its tokens over --tp 2); 4 or 8 do" },
+    { FOR_CONFIG, "--num-layers-per-virtual-pipeline-stage 2",
+      "wants a pipeline; give --pipeline-model-parallel-size 2 or more" },
+    { FOR_CONFIG, "--pp 2 --ranks 2 --global-batch-size 2 --num-layers-per-virtual-pipeline-stage 3 "
+                  "--pipeline-schedule zb-h1", "one chunk a stage" },
+    { FOR_CONFIG, "--pp 2 --ranks 2 --num-layers-per-virtual-pipeline-stage 4",
+      "--num-layers 12 (default) is no multiple of 8" },
+    { FOR_CONFIG, "--pp 2 --ranks 2 --num-layers-per-virtual-pipeline-stage 3 --global-batch-size 3",
+      "--global-batch-size 3 is no multiple of 2" },
     { FOR_CONFIG, "--swiglu --squared-relu", "--swiglu and --squared-relu: a model has one activation" },
-    { FOR_CONFIG, "--seq-length 65 --max-position-embeddings 64", "--seq-length 65 is longer than --max-position-embeddings 64; at most 64 does" },
-    { FOR_CONFIG, "--position-embedding-type rope --hidden-size 12 --num-attention-heads 4", "wants heads of even width" },
+    { FOR_CONFIG, "--seq-length 65 --max-position-embeddings 64",
+      "--seq-length 65 is longer than --max-position-embeddings 64; at most 64 does" },
+    { FOR_CONFIG, "--position-embedding-type rope --hidden-size 12 --num-attention-heads 4",
+      "wants heads of even width" },
     { FOR_CONFIG, "--tokenizer gpt2", "--tokenizer gpt2 is not built yet; the word bytes does" },
-    { FOR_CONFIG, "--vocab-size 256", "--vocab-size 256 is less than the 257 ids of --tokenizer bytes (default); 257 or more do" },
+    { FOR_CONFIG, "--vocab-size 256",
+      "--vocab-size 256 is less than the 257 ids of --tokenizer bytes (default); 257 or more do" },
     { FOR_CONFIG, "--min-lr 1", "--min-lr 1 is above --lr 0.0003 (default); 0.0003 or less does" },
-    { FOR_CONFIG, "--train-iters 5 --lr-warmup-iters 6", "--lr-warmup-iters 6 is more than --lr-decay-iters 5 (derived from --train-iters)" },
-    { FOR_CONFIG, "--eval-interval 5 --eval-iters 0", "--eval-interval 5 evaluates nothing with --eval-iters 0" },
+    { FOR_CONFIG, "--train-iters 5 --lr-warmup-iters 6",
+      "--lr-warmup-iters 6 is more than --lr-decay-iters 5 (derived from --train-iters)" },
+    { FOR_CONFIG, "--eval-interval 5 --eval-iters 0",
+      "--eval-interval 5 evaluates nothing with --eval-iters 0" },
     { FOR_CONFIG, "--save-interval 5", "--save-interval 5 does nothing without --save" },
     { FOR_CONFIG, "--keep-last 5", "--keep-last 5 does nothing without --save" },
     { FOR_CONFIG, "--use-checkpoint-args", "--use-checkpoint-args does nothing without --load" },
-    { FOR_CONFIG, "--exit-on-missing-checkpoint", "--exit-on-missing-checkpoint does nothing without --load" },
-    { FOR_CONFIG, "--hidden-size 1048576 --num-attention-heads 1 --distributed-timeout-minutes 1000000 --ffn-hidden-size 1 --micro-batch-size 65536 "
-                  "--ranks 65536", "--global-batch-size 4294967296 (derived from --micro-batch-size and the data-parallel ranks) is out of range" },
+    { FOR_CONFIG, "--exit-on-missing-checkpoint",
+      "--exit-on-missing-checkpoint does nothing without --load" },
+    { FOR_CONFIG, "--micro-batch-size 65536 --ranks 65536",
+      "--global-batch-size 4294967296 (derived from --micro-batch-size and the data-parallel ranks) is out" },
     { FOR_TRAIN,    "--train-iters 1",                  "jotun train wants --data-path" },
     { FOR_TRAIN,    "--data-path d",                    "jotun train wants --train-iters" },
     { FOR_EVAL,     "--text t",                         "jotun eval perplexity wants --load" },
     { FOR_EVAL,     "--load l",                         "wants either --text FILE or --data-path PREFIX" },
     { FOR_EVAL,     "--load l --text t --data-path d",  "wants either --text FILE or --data-path PREFIX" },
-    { FOR_EVAL,     "--load l --text t --context-window 2048", "--context-window 2048 is longer than --max-position-embeddings 1024" },
+    { FOR_EVAL,     "--load l --text t --context-window 2048",
+      "--context-window 2048 is longer than --max-position-embeddings 1024" },
     { FOR_GENERATE, "--load l",                         "jotun generate wants --prompt" },
     { FOR_PREPARE,  "--input i",                        "jotun prepare wants --output-prefix" },
 };
@@ -72,11 +89,13 @@ static void what_is_refused(void **state)
 static void what_is_allowed(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++) assert_ok(judge_line(allowed[i].command, allowed[i].line));
+    for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++)
+        assert_ok(judge_line(allowed[i].command, allowed[i].line));
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(what_is_refused), cmocka_unit_test(what_is_allowed) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(what_is_refused),
+                                        cmocka_unit_test(what_is_allowed) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
