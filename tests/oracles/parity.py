@@ -1,0 +1,196 @@
+#!/usr/bin/python3
+"""Makes tests/golden/parity/*.safetensors: loss and gradients of small models, and 20 steps of AdamW, by PyTorch in float64.
+
+    /usr/bin/python3 tests/oracles/parity.py tests/golden/parity        (Debian's python3-torch 1.13 made what is kept)
+
+Models are written here from their papers' formulas: weights and tokens come from closed formulas that tests/train/parity_test.c has
+too. Each file: loss, gradient of the mean loss by tensor, losses and norms (of gradients, before clipping) of 20 steps.
+"""
+import json
+import math
+import struct
+import sys
+
+import torch
+import torch.nn.functional as F
+
+LAYERS, HIDDEN, FFN, HEADS, DIM, VOCABULARY, SEQUENCE, SAMPLES, EOD = 2, 12, 20, 4, 4, 23, 8, 4, 22
+EPSILON, ROPE_BASE = 1e-5, 100.0
+STEPS, PEAK, LOW, WARMUP, CLIP, DECAY, BETAS, ADAM_EPSILON = 20, 1e-2, 1e-3, 3, 1.0, 0.1, (0.9, 0.95), 1e-8
+
+GPT = dict(norm="layer", position="learned", activation="gelu_tanh", groups=4, bias=True, tied=True, reset=False)
+LLAMA = dict(norm="rms", position="rope", activation="swiglu", groups=2, bias=False, tied=False, reset=False)
+CASES = {
+    "gpt": GPT,
+    "gpt_reset": dict(GPT, reset=True),
+    "gpt_untied_erf": dict(GPT, tied=False, activation="gelu_erf"),
+    "llama": LLAMA,
+    "llama_reset": dict(LLAMA, reset=True),
+    "llama_tied_relu2": dict(LLAMA, tied=True, activation="relu2"),
+}
+
+
+# ---- what both sides make from formulas ----
+
+def token(i):
+    return EOD if i % 7 == 4 else (i * i * i // 5 + 7 * i) % 22
+
+
+def weight(name, dims):
+    """Rounded to float32, so that a computation in single precision starts from the same point."""
+    phase = sum((i + 1) * ord(c) for i, c in enumerate(name)) % 1000 / 100.0
+    size, middle = (0.2, 1.0) if name.endswith("gain") else (0.1, 0.0) if name.endswith("bias") else (0.4, 0.0)
+    count = math.prod(dims)
+    values = [middle + size * math.sin(0.9 * i * i + 2.3 * i + phase) for i in range(count)]
+    return torch.tensor(values, dtype=torch.float32).double().reshape(dims).requires_grad_()
+
+
+def weights(case):
+    C, Q, P = HIDDEN, HEADS * DIM, case["groups"] * DIM
+    names = {"embed.token.weight": (VOCABULARY, C)}
+    if case["position"] == "learned":
+        names["embed.position.weight"] = (SEQUENCE, C)
+    for b in ("blocks.%d." % i for i in range(LAYERS)):
+        matrices = {"attention.query": (Q, C), "attention.key": (P, C), "attention.value": (P, C), "attention.out": (C, Q),
+                    "mlp.up": (FFN, C), "mlp.down": (C, FFN)}
+        if case["activation"] == "swiglu":
+            matrices["mlp.gate"] = (FFN, C)
+        for name, dims in matrices.items():
+            names[b + name + ".weight"] = dims
+            if case["bias"]:
+                names[b + name + ".bias"] = dims[:1]
+    for norm in ["blocks.%d.norm%d" % (i, n) for i in range(LAYERS) for n in (1, 2)] + ["final"]:
+        names[norm + ".gain"] = (C,)
+        if case["norm"] == "layer":
+            names[norm + ".bias"] = (C,)
+    if not case["tied"]:
+        names["head.weight"] = (VOCABULARY, C)
+    return {name: weight(name, dims) for name, dims in names.items()}
+
+
+def batch(case):
+    """ids, targets, weights of predictions, positions [B, S]; which keys a query sees [B, S, S]"""
+    ids = torch.tensor([[token(b * SEQUENCE + s) for s in range(SEQUENCE)] for b in range(SAMPLES)])
+    targets = torch.tensor([[token(b * SEQUENCE + s + 1) for s in range(SEQUENCE)] for b in range(SAMPLES)])
+    counts = torch.ones(SAMPLES, SEQUENCE, dtype=torch.float64)
+    positions = torch.arange(SEQUENCE).repeat(SAMPLES, 1)
+    sees = torch.ones(SEQUENCE, SEQUENCE).tril().bool().repeat(SAMPLES, 1, 1)
+    if case["reset"]:                                     # a document ends with, and holds, its end token
+        counts[ids == EOD] = 0
+        document = (ids == EOD).long().cumsum(1) - (ids == EOD).long()
+        sees = sees & (document[:, :, None] == document[:, None, :])
+        positions = sees.long().sum(2) - 1
+    return ids, targets, counts, positions, sees
+
+
+# ---- the model ----
+
+def norm(case, w, name, x):
+    if case["norm"] == "layer":
+        return F.layer_norm(x, (HIDDEN,), w[name + ".gain"], w[name + ".bias"], EPSILON)
+    return x / (x.pow(2).mean(-1, keepdim=True) + EPSILON).sqrt() * w[name + ".gain"]
+
+
+def linear(w, name, x):
+    return F.linear(x, w[name + ".weight"], w.get(name + ".bias"))
+
+
+def rotate(x, positions):
+    """x [B, S, n, D]: the pair (i, i + D / 2) turns by position / base^(2 i / D), as one complex number"""
+    half = x.shape[-1] // 2
+    rate = ROPE_BASE ** (-torch.arange(half, dtype=torch.float64) * 2 / x.shape[-1])
+    angle = positions[:, :, None, None] * rate
+    turned = torch.complex(x[..., :half], x[..., half:]) * torch.polar(torch.ones_like(angle), angle)
+    return torch.cat([turned.real, turned.imag], -1)
+
+
+def attention(case, w, name, x, positions, sees):
+    def heads(which):
+        y = linear(w, name + "." + which, x)
+        return y.reshape(SAMPLES, SEQUENCE, -1, DIM)
+    q, k, v = heads("query"), heads("key"), heads("value")
+    if case["position"] == "rope":
+        q, k = rotate(q, positions), rotate(k, positions)
+    k, v = (y.repeat_interleave(HEADS // case["groups"], dim=2) for y in (k, v))
+    scores = torch.einsum("bshd,buhd->bhsu", q, k) / math.sqrt(DIM)
+    scores = scores.masked_fill(~sees[:, None], -math.inf)
+    out = torch.einsum("bhsu,buhd->bshd", scores.softmax(-1), v)
+    return linear(w, name + ".out", out.reshape(SAMPLES, SEQUENCE, HEADS * DIM))
+
+
+def mlp(case, w, name, x):
+    up = linear(w, name + ".up", x)
+    hidden = {"gelu_tanh": lambda: F.gelu(up, approximate="tanh"), "gelu_erf": lambda: F.gelu(up), "relu2": lambda: F.relu(up) ** 2,
+              "swiglu": lambda: F.silu(linear(w, name + ".gate", x)) * up}[case["activation"]]()
+    return linear(w, name + ".down", hidden)
+
+
+def loss_of(case, w):
+    ids, targets, counts, positions, sees = batch(case)
+    x = w["embed.token.weight"][ids]
+    if case["position"] == "learned":
+        x = x + w["embed.position.weight"][positions]
+    for b in ("blocks.%d." % i for i in range(LAYERS)):
+        x = x + attention(case, w, b + "attention", norm(case, w, b + "norm1", x), positions, sees)
+        x = x + mlp(case, w, b + "mlp", norm(case, w, b + "norm2", x))
+    logits = norm(case, w, "final", x) @ w["embed.token.weight" if case["tied"] else "head.weight"].T
+    losses = F.cross_entropy(logits.reshape(-1, VOCABULARY), targets.reshape(-1), reduction="none")
+    return (losses * counts.reshape(-1)).sum() / counts.sum()
+
+
+# ---- training ----
+
+def lr_at(done):
+    if done <= WARMUP:
+        return PEAK * done / WARMUP
+    return LOW + (PEAK - LOW) * 0.5 * (math.cos(math.pi * (done - WARMUP) / (STEPS - WARMUP)) + 1)
+
+
+def train(case, w):
+    matrices, others = ([x for x in w.values() if (x.dim() == 2) == wanted] for wanted in (True, False))
+    rule = torch.optim.AdamW([dict(params=matrices, weight_decay=DECAY), dict(params=others, weight_decay=0.0)],
+                             betas=BETAS, eps=ADAM_EPSILON)
+    losses, norms = [], []
+    for step in range(STEPS):
+        for group in rule.param_groups:
+            group["lr"] = lr_at(step)
+        rule.zero_grad()
+        loss = loss_of(case, w)
+        loss.backward()
+        length = math.sqrt(sum(x.grad.pow(2).sum().item() for x in w.values()))
+        for x in w.values():
+            x.grad.mul_(min(1.0, CLIP / length))
+        rule.step()
+        losses.append(loss.item())
+        norms.append(length)
+    return losses, norms
+
+
+def save(path, tensors):
+    header, data = {}, b""
+    for name, x in tensors.items():
+        values = x.reshape(-1).tolist()
+        header[name] = dict(dtype="F64", shape=list(x.shape), data_offsets=[len(data), len(data) + 8 * len(values)])
+        data += struct.pack("<%dd" % len(values), *values)
+    words = json.dumps(header).encode()
+    words += b" " * (-len(words) % 8)
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(words)) + words + data)
+
+
+def main(folder):
+    for name, case in CASES.items():
+        w = weights(case)
+        loss = loss_of(case, w)
+        loss.backward()
+        out = {n: x.grad.clone() for n, x in w.items()}
+        losses, norms = train(case, w)
+        print("%-18s loss %.6f -> %.6f, norm %.3f, clipped %d of %d" %
+              (name, loss.item(), losses[-1], norms[0], sum(n > CLIP for n in norms), STEPS))
+        save("%s/%s.safetensors" % (folder, name),
+             dict(out, loss=loss.detach().reshape(1), losses=torch.tensor(losses, dtype=torch.float64), norms=torch.tensor(norms, dtype=torch.float64)))
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    main(sys.argv[1])

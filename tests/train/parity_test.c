@@ -1,0 +1,169 @@
+/* Against PyTorch in float64 (tests/oracles/parity.py made tests/golden/parity): loss, the gradient of every tensor, 20 steps of AdamW
+ * with warm-up, decay and clipping in `ref`; then `cpu` against `ref`. Weights and tokens come from formulas which both sides have.
+ * A step takes all samples there are, so the loader's order does not matter.                                                    */
+#include "train/whole.h"
+
+enum { VOCABULARY = 23, SEQUENCE = 8, SAMPLES = 4, STEPS = 20, EOD = 22 };
+
+typedef struct { const char *name; ModelName model; ActivationKind activation; bool tied, reset; } Case;
+static const Case cases[] = {
+    { "gpt",              MODEL_GPT,   ACT_GELU_TANH,    true,  false },
+    { "gpt_reset",        MODEL_GPT,   ACT_GELU_TANH,    true,  true  },
+    { "gpt_untied_erf",   MODEL_GPT,   ACT_GELU_ERF,     false, false },
+    { "llama",            MODEL_LLAMA, ACT_SWIGLU,       false, false },
+    { "llama_reset",      MODEL_LLAMA, ACT_SWIGLU,       false, true  },
+    { "llama_tied_relu2", MODEL_LLAMA, ACT_SQUARED_RELU, true,  false },
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static Recipe recipe_of(const Case *c, const char *device, const char *data)
+{
+    Recipe r = recipe_tiny(c->model, device, data);
+    r.shape.layers = 2;  r.shape.hidden = 12;  r.shape.ffn = 20;  r.shape.head_dim = 4;  r.shape.vocabulary = VOCABULARY;
+    r.shape.positions = r.shape.sequence = SEQUENCE;
+    r.shape.activation = c->activation;  r.shape.tied = c->tied;  r.shape.rope_base = 100;
+    r.shape.hidden_dropout = r.shape.attention_dropout = 0;
+    r.reset_attention = r.reset_positions = r.mask_eod = c->reset;
+    r.micro = 2;  r.global = SAMPLES;  r.eod = EOD;  r.split = "1,0,0";
+    r.lr = (LrSchedule){ LR_COSINE, 1e-2, 1e-3, 3, STEPS };
+    return r;
+}
+
+/* ---- what both sides make from formulas ---- */
+
+static int32_t token(int32_t i) { return i % 7 == 4 ? EOD : (i * i * i / 5 + 7 * i) % 22; }
+
+static void corpus_formula(const char *prefix)
+{
+    ShardWriter *writer;
+    int32_t ids[SAMPLES * SEQUENCE + 1];
+    for (int32_t i = 0; i <= SAMPLES * SEQUENCE; i++) ids[i] = token(i);
+    assert_int_equal(shard_create(&writer, prefix, VOCABULARY), OK);
+    assert_int_equal(shard_add(writer, ids, SAMPLES * SEQUENCE + 1), OK);
+    assert_int_equal(shard_end_document(writer), OK);
+    assert_int_equal(shard_finish(writer), OK);
+}
+
+static double weight(const char *name, int64_t i)
+{
+    int64_t sum = 0;
+    for (size_t n = 0; n < strlen(name); n++) sum += (int64_t)(n + 1) * name[n];
+    bool gain = strstr(name, "gain"), bias = strstr(name, "bias");
+    double phase = (double)(sum % 1000) / 100, size = gain ? 0.2 : bias ? 0.1 : 0.4, x = (double)i;
+    return (float)((gain ? 1 : 0) + size * sin(0.9 * x * x + 2.3 * x + phase));       /* both types start from the same point */
+}
+
+static void weights_set(Trainer *t)
+{
+    for (int b = 0; b < t->buckets.count; b++) {
+        const Bucket *k = &t->buckets.bucket[b];
+        for (int p = 0; p < k->block.params; p++) {
+            const Param *param = &k->block.param[p];
+            for (int64_t i = 0; i < param->local[0] * param->local[1]; i++) real_set(k->weights, param->at + i, weight(param->name, i));
+        }
+    }
+}
+
+/* ---- our side ---- */
+
+typedef struct { Gradients *gradients; double loss[STEPS], norm[STEPS]; } Course;
+
+static void run_course(Trainer *t, void *context)
+{
+    Course *course = context;
+    weights_set(t);
+    gradients_take(t, course->gradients);
+    for (int i = 0; i < STEPS; i++) {
+        StepReport r = trainer_step(t);
+        course->loss[i] = r.loss;
+        course->norm[i] = r.norm;
+    }
+}
+
+static Course course_of(const Case *c, const char *device, const char *data)
+{
+    Session session = { .recipe = recipe_of(c, device, data), .ranks = 1, .body = run_course };
+    Course course = { .gradients = gradients_new(&session.recipe.shape) };
+    session.context = &course;
+    session_run(&session);
+    return course;
+}
+
+/* ---- the other ---- */
+
+static void golden_read(double *out, const SafeFile *file, const char *name, int64_t count)
+{
+    const SafeTensor *x = safetensors_find(file, name);
+    if (!x || x->dtype != F64 || x->bytes != (size_t)count * sizeof *out) fail_msg("%s has no F64 tensor %s of %lld", file->map.path, name, (long long)count);
+    memcpy(out, file->map.data + x->at, x->bytes);
+}
+
+static Course golden_of(const Case *c, const Shape *shape)
+{
+    SafeFile file;
+    char path[512];
+    snprintf(path, sizeof path, "%s/golden/parity/%s.safetensors", TESTS_DIR, c->name);
+    if (safetensors_open(&file, path) != OK) fail_msg("%s", fail_text());
+    Course course = { .gradients = gradients_new(shape) };
+    for (int i = 0; i < course.gradients->count; i++) {
+        Whole *w = &course.gradients->of[i];
+        golden_read(w->value, &file, w->name, w->count);
+    }
+    assert_int_equal(file.tensors, course.gradients->count + 3);                      /* none that we do not have */
+    golden_read(&course.gradients->loss, &file, "loss", 1);
+    golden_read(course.loss, &file, "losses", STEPS);
+    golden_read(course.norm, &file, "norms", STEPS);
+    safetensors_close(&file);
+    return course;
+}
+
+static double relative(double x, double truth) { return fabs(x - truth) / fabs(truth); }
+
+static double most_relative(const double *x, const double *truth)
+{
+    double most = 0;
+    for (int i = 0; i < STEPS; i++) most = relative(x[i], truth[i]) <= most ? most : relative(x[i], truth[i]);
+    return most;
+}
+
+static void check(const Case *c, const char *what, double error, double tolerance)
+{
+    if (!(error <= tolerance)) fail_msg("%s: %s is off by %.1e, above %.0e", c->name, what, error, tolerance);
+}
+
+static void compare(const Case *c, const char *data)
+{
+    Shape shape = recipe_of(c, "ref", data).shape;
+    Course golden = golden_of(c, &shape), ref = course_of(c, "ref", data), cpu = course_of(c, "cpu", data);
+    const char *worst = "", *worst32 = "";
+    double loss   = relative(ref.gradients->loss, golden.gradients->loss), grads   = gradients_differ(ref.gradients, golden.gradients, &shape, &worst);
+    double loss32 = relative(cpu.gradients->loss, ref.gradients->loss),    grads32 = gradients_differ(cpu.gradients, ref.gradients, &shape, &worst32);
+    double losses = most_relative(ref.loss, golden.loss), norms = most_relative(ref.norm, golden.norm);
+    printf("%-16s ref: loss %.1e, gradients %.1e (%s), 20 losses %.1e, norms %.1e   cpu: loss %.1e, gradients %.1e (%s)\n",
+           c->name, loss, grads, worst, losses, norms, loss32, grads32, worst32);
+    assert_true(golden.norm[0] > 1 && golden.norm[STEPS - 1] < 1);                    /* clipping acts on some steps, not on all */
+    check(c, "the loss", loss, 1e-12);
+    check(c, worst, grads, 1e-10);
+    check(c, "a loss of 20 steps", losses, 1e-10);
+    check(c, "a norm of 20 steps", norms, 1e-10);
+    check(c, "the loss on cpu", loss32, 1e-6);
+    check(c, worst32, grads32, 5e-6);
+    gradients_free(golden.gradients);
+    gradients_free(ref.gradients);
+    gradients_free(cpu.gradients);
+}
+
+static void test_cases(void **state)
+{
+    (void)state;
+    char data[512];
+    snprintf(data, sizeof data, "%s", scratch_path("formula"));
+    corpus_formula(data);
+    for (int i = 0; i < CASES; i++) compare(&cases[i], data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_cases) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
