@@ -224,7 +224,7 @@ static Status rule_needed(const Options *o)
     bool only_looking = o->dry_run || o->draw_schedule;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
         if (o->command == row[i].command && !given(o, row[i].option) && !only_looking)
-            return fail(BAD_OPTION, "jotun %s wants --%s: %s", command_name(o->command),
+            return fail(BAD_OPTION, "jotun %s wants --%s (%s)", command_name(o->command),
                         option_rows[row[i].option].name,
                         option_rows[row[i].option].help);
     if (o->command == FOR_EVAL && given(o, OPTION_text) == given(o, OPTION_data_path))
