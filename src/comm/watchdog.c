@@ -164,7 +164,7 @@ static void stuck(Watchdog *w, int rank, bool *marked)
     say(&line, " %s waited %.3g s in ", waiting == 1 ? "has" : "have", (double)w->limit * 1e-9);
     say_beat(&line, &seen->beat);
     if (waiting == seen->count) {
-        say(&line, " and all are in it: a message was lost");
+        say(&line, ", and all are in it: a message was lost");
     } else {
         for (int m = 0; m < w->size; m++)
             marked[m] = needs(seen, m) && !in_it(w, m, rank);
@@ -180,16 +180,28 @@ static void stuck(Watchdog *w, int rank, bool *marked)
     end_job(w, &line);
 }
 
-/* Of those that wait long, the one whose missing rank does not wait itself: the head of the queue. Otherwise the longest. */
+/* Do all whom rank r misses in its wait stand outside any long one? Then they hold up the others. */
+static bool heads_queue(const Watchdog *w, int r)
+{
+    const Seen *seen = &w->seen[r];
+    bool missing = false;
+    for (int i = 0; i < seen->count; i++)
+        if (!in_it(w, seen->needs[i], r)) {
+            if (w->seen[seen->needs[i]].beat.waited >= w->limit / 2)
+                return false;
+            missing = true;
+        }
+    return missing;
+}
+
+/* The wait to name: the head of the queue, or the longest where they wait in a ring. */
 static int head_of_queue(const Watchdog *w)
 {
     int longest = 0;
     for (int r = 0; r < w->size; r++) {
-        const Seen *seen = &w->seen[r];
-        for (int i = 0; i < seen->count; i++)
-            if (!in_it(w, seen->needs[i], r) && w->seen[seen->needs[i]].beat.waited < w->limit / 2)
-                return r;
-        if (seen->beat.waited > w->seen[longest].beat.waited)
+        if (heads_queue(w, r))
+            return r;
+        if (w->seen[r].beat.waited > w->seen[longest].beat.waited)
             longest = r;
     }
     return longest;

@@ -1,8 +1,9 @@
 """mpi.py openmpi|mpich PROGRAM: collectives under mpirun give the threads' hash; a killed and a stopped rank are named."""
-import os, re, signal, subprocess, sys, time
+import os, re, signal, subprocess, sys, tempfile, time
 
 mpi, program = sys.argv[1:3]
 mpirun = {"openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"], "mpich": ["mpirun.mpich"]}[mpi]
+bystander = {"openmpi": ["--enable-recovery"], "mpich": ["-disable-auto-cleanup"]}[mpi]   # it kills nobody: the watchdog ends the job
 environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                    ASAN_OPTIONS="detect_leaks=0")            # what MPI keeps is not ours
 
@@ -20,26 +21,36 @@ def same_hash(ranks):
 
 
 def struck(ranks, victim, strike, seconds):
-    """Starts a loop of all-gathers, strikes one rank, returns stderr and the time it took to end."""
-    job = subprocess.Popen(mpirun + ["-n", str(ranks), program, "loop", seconds], env=environment,
-                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    pid = {}
-    while len(pid) < ranks:
-        line = job.stdout.readline()
-        assert line, "the job ended before it began: " + job.stderr.read()
-        rank, number = re.match(r"rank (\d+) pid (\d+)", line).groups()
-        pid[int(rank)] = int(number)
-    time.sleep(0.6)                                          # a pulse or two, each 0.25 s
-    start = time.monotonic()
-    os.kill(pid[victim], strike)
-    try:
-        _, errors = job.communicate(timeout=20)
-    except subprocess.TimeoutExpired:
+    """Starts a loop of all-gathers, strikes one rank; its pid, the ranks' lines and the time until all have ended. Ranks write
+    to a file: a launcher that sees a rank die may no longer pass on what the others say."""
+    with tempfile.NamedTemporaryFile("r") as errors:
+        job = subprocess.Popen(mpirun + bystander + ["-n", str(ranks), program, "loop", seconds, errors.name],
+                               env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        pid = {}
+        while len(pid) < ranks:
+            rank, number = re.match(r"rank (\d+) pid (\d+)", job.stdout.readline()).groups()
+            pid[int(rank)] = int(number)
+        time.sleep(0.6)                                      # a pulse or two, each 0.25 s
+        start = time.monotonic()
+        os.kill(pid[victim], strike)
+        others = [number for rank, number in pid.items() if rank != victim]
+        while time.monotonic() - start < 20 and any(running(number) for number in others):
+            time.sleep(0.01)
+        ended = time.monotonic() - start
+        job.kill()
         for number in pid.values():
-            os.kill(number, signal.SIGKILL)
-        raise
-    assert job.returncode != 0
-    return pid[victim], [line for line in errors.splitlines() if line.startswith("jotun:")], time.monotonic() - start
+            if running(number):
+                os.kill(number, signal.SIGKILL)
+        job.communicate()
+        return pid[victim], errors.read().splitlines(), ended
+
+
+def running(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def killed(ranks, victim):

@@ -1,5 +1,5 @@
 /* Run by mpi.py:   program hash [threads N]      prints the hash of all collectives' results, on MPI or on threads
- *                  program loop SECONDS          all-gathers until it is killed, under a watchdog */
+ *                  program loop SECONDS FILE     all-gathers until it is killed, under a watchdog; stderr goes to FILE */
 #include "comm/program.h"
 
 #include <stdio.h>
@@ -39,7 +39,8 @@ int main(int argc, char **argv)
 {
     Transport *transport;
     uint64_t   hash = 0;
-    bool       loop = argc > 2 && strcmp(argv[1], "loop") == 0;
+    bool       loop = argc > 3 && strcmp(argv[1], "loop") == 0;
+    if (loop && !freopen(argv[3], "a", stderr)) return 2;
     if (argc > 3 && strcmp(argv[2], "threads") == 0) {
         Status status = transport_threads_run(atoi(argv[3]), program_body, &hash);
         printf("%016" PRIx64 "\n", hash);

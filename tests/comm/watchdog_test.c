@@ -1,0 +1,177 @@
+/* Ranks as threads in a child process that lose a message, sleep, or meet a jumping clock; what the watchdog says of it. */
+#include "comm/watchdog.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include "base/seam.h"
+#include "comm/transport.h"
+#include "base/testing.h"
+
+static const double LIMIT = 0.6;
+
+typedef struct { int32_t mine, all[8]; Queue q; Comm *world, *pair; } Scene;
+typedef void Act(Scene *scene, int rank);
+
+static void gather(Scene *scene, Comm *comm)
+{
+    int64_t size = comm_size(comm);
+    comm_all_gather(comm, &scene->q, tensor_at(scene->all, I32, &size, 1), tensor_at(&scene->mine, I32, (int64_t[]){ 1 }, 1));
+}
+
+static Status scene_body(Transport *transport, void *context)
+{
+    Scene     scene = { .mine = transport->rank };
+    Watchdog *watchdog;
+    int       rank = transport->rank, pair[2] = { rank / 2 * 2, rank / 2 * 2 + 1 };
+    TRY(comm_world(&scene.world, transport));
+    TRY(comm_open(&scene.pair, scene.world, "tp", pair, 2));
+    TRY(watchdog_open(&watchdog, scene.world, LIMIT));
+    TRY(queue_open(&scene.q, "ref", 1, NULL));
+    place()->step = 40;
+    (*(Act **)context)(&scene, rank);
+    queue_close(&scene.q);
+    watchdog_close(watchdog, scene.world);
+    comm_close(scene.pair);
+    comm_close(scene.world);
+    return OK;
+}
+
+static void scene_play(void *act)
+{
+    if (transport_threads_run(4, scene_body, act) != OK) _exit(1);
+}
+
+static Ended play(Act *act)
+{
+    return run_in_child(scene_play, &act);
+}
+
+/* ---- lost messages ---- */
+static bool lose_a_gather(int rank, const char *what, long number)
+{
+    return !(rank == 2 && number == 3 && strcmp(what, "all-gather") == 0);
+}
+
+static bool lose_a_send(int rank, const char *what, long number)
+{
+    return !(rank == 0 && number == 1 && strcmp(what, "send") == 0);
+}
+
+static void gathers(Scene *scene, int rank)
+{
+    (void)rank;
+    for (int i = 0; i < 8; i++) gather(scene, scene->pair);
+}
+
+static void sends(Scene *scene, int rank)
+{
+    Tensor x = tensor_at(&scene->mine, I32, (int64_t[]){ 1 }, 1);
+    for (int i = 0; i < 2 && rank < 2; i++)
+        comm_wait(scene->pair, rank == 0 ? comm_send_begin(scene->pair, &scene->q, x, 1)
+                                         : comm_recv_begin(scene->pair, &scene->q, x, 0));
+    sleep(3);
+}
+
+static void a_lost_message_is_named_by_its_collective(void **state)
+{
+    (void)state;
+    seam.deliver = lose_a_gather;
+    Ended ended  = play(gathers);
+    assert_int_equal(ended.exit_code, 3);
+    assert_string_equal(ended.text, "jotun: ranks 2, 3 have waited 0.6 s in all-gather #3 of tp, step 40, and all are in it: "
+                                    "a message was lost; the job is stopped\n");
+    seam.deliver = lose_a_send;
+    ended        = play(sends);
+    seam.deliver = seam_system.deliver;
+    assert_int_equal(ended.exit_code, 3);
+    assert_string_equal(ended.text, "jotun: rank 1 has waited 0.6 s in recv #1 of tp, step 40; rank 0 is not in it "
+                                    "(last: send #0 of tp, step 40); the job is stopped\n");
+}
+
+/* ---- who holds up whom: 2 waits in tp for 3, which sleeps; the others wait in the world for both ---- */
+static void queue_of_waiters(Scene *scene, int rank)
+{
+    if (rank == 3) sleep(3);
+    if (rank >= 2) gather(scene, scene->pair);
+    gather(scene, scene->world);
+}
+
+static void the_head_of_the_queue_is_blamed(void **state)
+{
+    (void)state;
+    Ended ended = play(queue_of_waiters);
+    assert_int_equal(ended.exit_code, 3);
+    assert_contains(ended.text, "jotun: rank 2 has waited 0.6 s in all-gather #0 of tp, step 40; rank 3 is not in it (last: ");
+}
+
+/* ---- no false alarms ---- */
+static void works_long(Scene *scene, int rank)
+{
+    gather(scene, scene->world);
+    usleep(rank == 3 ? 1700000 : 1500000);
+    gather(scene, scene->world);
+}
+
+static atomic_int_fast64_t jump;
+static int64_t jumping_clock(void)
+{
+    return seam_system.clock() + atomic_load(&jump);
+}
+
+static void jumps(Scene *scene, int rank)
+{
+    for (int i = 0; i < 4; i++) {
+        usleep(rank == 1 ? 300000 : 1000);               /* so that the others sit in a wait at the jump */
+        if (rank == 1) atomic_fetch_add(&jump, (int64_t)3600 * 1000000000);
+        gather(scene, scene->world);
+    }
+}
+
+static void long_work_and_a_jumping_clock_are_no_alarm(void **state)
+{
+    (void)state;
+    Ended ended = play(works_long);
+    assert_string_equal(ended.text, "");
+    assert_int_equal(ended.exit_code, 0);
+    seam.clock = jumping_clock;
+    ended      = play(jumps);
+    seam.clock = seam_system.clock;
+    assert_string_equal(ended.text, "");
+    assert_int_equal(ended.exit_code, 0);
+}
+
+/* ---- a rank that ends while others need it ---- */
+static Status leaves_early(Transport *transport, void *context)
+{
+    (void)context;
+    Comm *world;
+    TRY(comm_world(&world, transport));
+    comm_barrier(world);
+    if (transport->rank == 2) return fail(BAD_FILE, "corpus.bin is cut");
+    comm_barrier(world);
+    return OK;
+}
+
+static void leave_early(void *context)
+{
+    transport_threads_run(3, leaves_early, context);
+}
+
+static void a_rank_that_ends_is_not_waited_for(void **state)
+{
+    (void)state;
+    Ended ended = run_in_child(leave_early, NULL);
+    assert_int_equal(ended.exit_code, 3);
+    assert_contains(ended.text, "in barrier: waits for rank 2, which has ended: corpus.bin is cut");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lost_message_is_named_by_its_collective),
+        cmocka_unit_test(the_head_of_the_queue_is_blamed),
+        cmocka_unit_test(long_work_and_a_jumping_clock_are_no_alarm),
+        cmocka_unit_test(a_rank_that_ends_is_not_waited_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
