@@ -1,0 +1,26 @@
+#ifndef TESTS_TRAIN_LAYOUTS_H
+#define TESTS_TRAIN_LAYOUTS_H
+/* The layouts that are held against one rank. */
+#include "train/harness.h"
+
+static const Layout layouts[] = {
+    /* name                  ranks tp cp pp chunks zero sequence schedule */
+    { "dp2",                     2, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B },
+    { "dp4 zero1",               4, 1, 1, 1, 1, 1, false, SCHEDULE_1F1B },
+    { "dp4 zero2",               4, 1, 1, 1, 1, 2, false, SCHEDULE_1F1B },
+    { "dp4 zero3",               4, 1, 1, 1, 1, 3, false, SCHEDULE_1F1B },
+    { "tp2",                     2, 2, 1, 1, 1, 0, false, SCHEDULE_1F1B },
+    { "tp2 sequence",            2, 2, 1, 1, 1, 0, true,  SCHEDULE_1F1B },
+    { "pp2 1f1b",                2, 1, 1, 2, 1, 0, false, SCHEDULE_1F1B },
+    { "pp4 zb-h1",               4, 1, 1, 4, 1, 0, false, SCHEDULE_ZB_H1 },
+    { "pp2 interleaved",         2, 1, 1, 2, 2, 0, false, SCHEDULE_INTERLEAVED },
+    { "cp2",                     2, 1, 2, 1, 1, 0, false, SCHEDULE_1F1B },
+    { "cp4",                     4, 1, 4, 1, 1, 0, false, SCHEDULE_1F1B },
+    { "tp2 seq pp2 dp2 zero1",   8, 2, 1, 2, 1, 1, true,  SCHEDULE_1F1B },
+    { "tp2 cp2 pp2 interleaved", 8, 2, 2, 2, 2, 0, true,  SCHEDULE_INTERLEAVED },
+    { "pp2 zb-h1 dp2 zero3 cp2", 8, 1, 2, 2, 1, 3, false, SCHEDULE_ZB_H1 },
+    { "tp2 seq cp2 dp2 zero3",   8, 2, 2, 1, 1, 3, true,  SCHEDULE_1F1B },
+    { "one rank, two chunks",    1, 1, 1, 1, 2, 0, false, SCHEDULE_INTERLEAVED },
+};
+enum { LAYOUTS = sizeof layouts / sizeof *layouts };
+#endif
