@@ -1,0 +1,344 @@
+#!/usr/bin/env python3
+"""What each rank of a layout sends in one training step, from closed formulas alone: no program of ours is asked.
+
+    traffic.py FOLDER TABLE ...            writes FOLDER/<layout>.txt for each row of Layout in the C files TABLE
+    traffic.py --check FOLDER TABLE ...    fails where the files there are not these
+
+A line of <layout>.txt: model rank comm verb calls bytes. Of the layout "trace": a line of comm_trace, in order, on rank 0.
+
+    b sequences of a micro-batch   s positions   h hidden   L layers   a query heads   k key-value heads   f ffn   V words
+    t tp   c cp   d = dp c data ranks   p stages   v chunks of a stage   m micro-batches   S bytes of a tensor   n ranks of a comm
+"""
+import os
+import re
+import sys
+from collections import namedtuple
+
+WIDTH = 8                                             # bytes of an element: a ref run is in F64
+MICRO, GLOBAL, TRACED_GLOBAL = 2, 24, 4               # b, and the sequences of a step; those of the traced step
+
+Shape = namedtuple("Shape", "layers hidden ffn heads groups head_dim vocabulary positions sequence bias tied learned gated centred")
+MODELS = {                                            # recipe_tiny of tests/train/harness.h
+    "gpt":   Shape(4, 32, 64, 4, 4, 8, 61, 16, 16, bias=True,  tied=True,  learned=True,  gated=False, centred=True),
+    "llama": Shape(4, 32, 64, 4, 2, 8, 61, 16, 16, bias=False, tied=False, learned=False, gated=True,  centred=False),
+}
+Layout = namedtuple("Layout", "name ranks tp cp pp chunks zero sequence schedule")
+COMMS = ["tp", "cp", "dp+cp", "pp", "tied", "world"]
+VERBS = ["all-gather", "reduce-scatter", "all-reduce", "send"]
+
+
+def ceil(x, y):
+    return -(-x // y)
+
+
+# ---- the three collectives, bytes that leave one of n ranks (a ring moves as much) ----
+
+def all_gather(n, part):                              # (n - 1) / n of the result, which is n parts
+    return (n - 1) * part * WIDTH
+
+
+def reduce_scatter(n, count):                         # (n - 1) / n S
+    assert count % n == 0
+    return (n - 1) * (count // n) * WIDTH
+
+
+def all_reduce(n, rank, count):
+    """2 (n - 1) / n S where n divides. Else rank r sums elements [r q, (r + 1) q), q = ceil(count / n), the last ranks fewer or
+    none: it sends away what it does not sum, and n - 1 times what it does. All ranks together: 2 (n - 1) S."""
+    q = ceil(count, n)
+    mine = max(0, min(count, (rank + 1) * q) - min(count, rank * q))
+    return (count - mine + (n - 1) * mine) * WIDTH
+
+
+# ---- parameters, as they lie on one tp rank: (elements cut by tp, elements copied on all tp ranks) of each block ----
+
+def word_block(s, t):                                 # rows of the vocabulary, padded to a multiple of t (1909.08053, section 3)
+    return ceil(s.vocabulary, t) * s.hidden, 0
+
+
+def unit_block(s, t, unit):
+    h, queries, pairs, gate = s.hidden, s.heads * s.head_dim, s.groups * s.head_dim, 2 if s.gated else 1
+    norm = h * (2 if s.centred else 1)                # gain, and bias where the mean is taken off
+    if unit == 0:
+        return 0, s.positions * h if s.learned else 0
+    if unit == s.layers + 1:
+        return 0 if s.tied else word_block(s, t)[0], norm
+    inner = queries + 2 * pairs + gate * s.ffn        # outputs of the column-parallel matrices (1909.08053, figure 3)
+    cut = inner * h + h * (queries + s.ffn) + (inner if s.bias else 0)
+    assert cut % t == 0
+    return cut // t, 2 * norm + (2 * h if s.bias else 0)      # biases behind a row-parallel matrix are copied
+
+
+def check_parameters():
+    """The textbook's counts: GPT 12 L h^2 + 13 L h + (V + s) h, and the last norm's 2 h; Llama, untied, with its L of each part."""
+    for name, s in MODELS.items():
+        ours = sum(sum(unit_block(s, 1, u)) for u in range(s.layers + 2)) + sum(word_block(s, 1))
+        h, L, f = s.hidden, s.layers, s.ffn
+        if name == "gpt":
+            book = L * (4 * h * h + 2 * h * f + 9 * h + f) + (s.vocabulary + s.positions) * h + 2 * h
+        else:
+            book = L * (2 * h * h + 2 * h * h * s.groups // s.heads + 3 * h * f + 2 * h) + 2 * s.vocabulary * h + h
+        assert ours == book, (name, ours, book)
+
+
+# ---- where a rank stands (Megatron's order: tp fastest, then cp, dp, pp) and which units it holds ----
+
+class Place:
+    def __init__(self, shape, layout, rank, batch):
+        l, s = layout, shape
+        self.shape, self.layout, self.rank = shape, layout, rank
+        self.dp = l.ranks // (l.tp * l.cp * l.pp)
+        self.at_tp = rank % l.tp
+        self.at_data = rank // l.tp % (l.cp * self.dp)         # cp runs faster than dp
+        self.stage = rank // (l.tp * l.cp * self.dp)
+        self.d = l.cp * self.dp
+        self.zero = l.zero if self.d > 1 else 0                # one data rank has nothing to share
+        self.m = batch // (MICRO * self.dp)
+        assert self.m * MICRO * self.dp == batch, layout
+        self.rows = MICRO * s.sequence // l.cp                 # T: tokens of a micro-batch on this rank
+        self.cut = l.sequence and l.tp > 1
+        self.held = self.rows // l.tp if self.cut else self.rows
+        self.virtual = [c * l.pp + self.stage for c in range(l.chunks)]
+        self.units = [u for c in self.virtual for u in self.units_of(c)]
+
+    def units_of(self, virtual):
+        """Blocks dealt evenly, the first virtual stages one more; the embedding before the first, the head after the last."""
+        count, stages = self.shape.layers, self.layout.pp * self.layout.chunks
+        first = [v * (count // stages) + min(v, count % stages) + 1 for v in range(stages + 1)]
+        units = list(range(first[virtual], first[virtual + 1]))
+        return ([0] if virtual == 0 else []) + units + ([count + 1] if virtual == stages - 1 else [])
+
+    def uses_word(self, unit):
+        return unit == 0 or (unit == self.shape.layers + 1 and self.shape.tied)
+
+
+class Sums(dict):
+    def add(self, comm, verb, calls, bytes_of_one):
+        if calls > 0:
+            had = self.get((comm, verb), (0, 0))
+            self[comm, verb] = (had[0] + calls, had[1] + calls * bytes_of_one)
+
+
+# ---- tp: activations between the two halves of a layer ----
+
+def tensor_traffic(sums, at):
+    """1909.08053, section 3: a layer's two parts each end in an all-reduce of [b s, h] forward (g) and one backward (f): 4 in all.
+    The embedding has g alone (one forward), the head f alone (one backward).
+    2205.05198, section 4.2.2: under sequence parallelism g is a reduce-scatter forward and an all-gather backward, f the reverse: a
+    layer has 2 + 2 pairs. The inputs of the column-parallel matrices are kept as shards, so their weights' gradients gather them
+    once more: 2 a layer, 1 in the head.
+    The vocabulary-parallel loss joins (max, sum of exponentials, target's logit) of each of T rows: an all-gather of [T, 3]."""
+    l, h, n = at.layout, at.shape.hidden, at.layout.tp
+    if n == 1:
+        return
+    ar = all_reduce(n, at.at_tp, at.rows * h)
+    ag, rs = (all_gather(n, at.held * h), reduce_scatter(n, at.rows * h)) if at.cut else (0, 0)
+    for unit in at.units:
+        embed, head = unit == 0, unit == at.shape.layers + 1
+        if not at.cut:
+            sums.add("tp", "all-reduce", at.m * (1 if embed or head else 4), ar)
+        elif embed:
+            sums.add("tp", "reduce-scatter", at.m, rs)                     # forward
+            sums.add("tp", "all-gather", at.m, ag)                         # of its gradient
+        else:
+            parts = 1 if head else 2
+            sums.add("tp", "all-gather", at.m * parts * (2 if head else 3), ag)       # in (and back in), kept shard again
+            sums.add("tp", "reduce-scatter", at.m * parts * (1 if head else 2), rs)   # (out,) and back out
+        if head:
+            sums.add("tp", "all-gather", at.m, all_gather(n, at.rows * 3))
+
+
+def own_run(at, count):
+    """The elements [first, end) of a block of `count` which a rank updates: its shard, or under ZeRO 0 everything."""
+    shard = ceil(count, at.d)
+    return (at.at_data * shard, (at.at_data + 1) * shard) if at.zero >= 1 else (0, shard * at.d)
+
+
+def copied_run(at, unit):
+    """Of what it updates, how many elements are copies on all tp ranks."""
+    cut, copied = unit_block(at.shape, at.layout.tp, unit)
+    first, end = own_run(at, cut + copied)
+    return max(0, min(end, cut + copied) - max(first, cut))
+
+
+def copied_traffic(sums, at):
+    """2205.05198 leaves it to the reader: norms and the biases behind them see only this rank's rows under sequence parallelism, so
+    once a step their gradients are summed over tp, after the data ranks' sum, and so each rank's own part alone."""
+    for unit in at.units:
+        count = copied_run(at, unit)
+        if at.cut and count > 0:
+            sums.add("tp", "all-reduce", 1, all_reduce(at.layout.tp, at.at_tp, count))
+
+
+# ---- cp: keys and values ----
+
+def context_traffic(sums, at):
+    """2310.01889: keys and values [b, s / c, k / t, D] both go round c - 1 times forward: (c - 1) / c of 2 b s h k / a / t.
+    Backward they go round again, and their gradients c - 1 times behind them: twice that."""
+    l, s = at.layout, at.shape
+    pair = 2 * at.rows * (s.groups // l.tp) * s.head_dim * WIDTH
+    blocks = sum(1 for u in at.units if 1 <= u <= s.layers)
+    sums.add("cp", "send", blocks * at.m * 3 * (l.cp - 1), pair)
+
+
+# ---- dp+cp: gradients and weights ----
+
+def data_traffic(sums, at):
+    """1910.02054, section 7, for a block of P parameters stored on this tp rank, P padded to a multiple of d:
+    ZeRO 0  all-reduce of the gradients: 2 (d - 1) / d P      1  reduce-scatter of them and all-gather of the weights: as much
+    ZeRO 2  keeps only shards of gradients, so each micro-batch is scattered at once: m (d - 1) / d P, and the all-gather
+    ZeRO 3  weights are gathered where a unit needs them, forward and for the input's gradient: 2 m (d - 1) / d P (the weight's
+            gradient reads activations alone, and nothing goes below the embedding: it gathers forward alone), and gradients as
+            ZeRO 2; nothing is gathered after the update.
+    A unit which uses the word embedding (embed, tied head) does so each time with its own block."""
+    s, d, n = at.shape, at.d, "dp+cp"
+    if d == 1:
+        return
+    blocks = [(unit_block(s, at.layout.tp, u), [u]) for u in at.units]
+    blocks.append((word_block(s, at.layout.tp), [u for u in at.units if at.uses_word(u)]))
+    for (cut, copied), users in blocks:
+        shard = ceil(cut + copied, d)
+        if shard == 0 or not users:
+            continue
+        if at.zero == 0:
+            sums.add(n, "all-reduce", 1, all_reduce(d, at.at_data, shard * d))
+            continue
+        gathers = at.m * sum(1 if u == 0 else 2 for u in users)
+        sums.add(n, "reduce-scatter", 1 if at.zero == 1 else at.m * len(users), reduce_scatter(d, shard * d))
+        sums.add(n, "all-gather", gathers if at.zero == 3 else 1, all_gather(d, shard))
+
+
+# ---- pp, tied stages, world ----
+
+def pipeline_traffic(sums, at):
+    """2104.04473, section 3.2: at each of p v - 1 boundaries a micro-batch sends b s h forward and as much backward; b s h / t where
+    sequence parallelism has cut the rows."""
+    last = at.layout.pp * at.layout.chunks - 1
+    if at.layout.pp > 1:
+        ways = sum((v < last) + (v > 0) for v in at.virtual)
+        sums.add("pp", "send", at.m * ways, at.held * at.shape.hidden * WIDTH)
+
+
+def tied_of(at):
+    """Elements of the word embedding's gradient which first and last stage sum once a step, where both hold it: what they update."""
+    if not at.shape.tied or at.layout.pp == 1 or at.stage not in (0, at.layout.pp - 1):
+        return 0
+    first, end = own_run(at, word_block(at.shape, at.layout.tp)[0])
+    return end - first
+
+
+def tied_traffic(sums, at):
+    """1909.08053 ties input and output embedding; 2104.04473's first and last stage each hold a copy: an all-reduce of two ranks."""
+    if tied_of(at) > 0:
+        sums.add("tied", "all-reduce", 1, all_reduce(2, 0 if at.stage == 0 else 1, tied_of(at)))
+
+
+def world_traffic(sums, at):
+    """Loss, tokens and squared gradients: three F64 of each rank to all, once a step."""
+    sums.add("world", "all-gather", 1 if at.layout.ranks > 1 else 0, (at.layout.ranks - 1) * 3 * 8)
+
+
+def traffic(at):
+    sums = Sums()
+    for part in (tensor_traffic, copied_traffic, context_traffic, data_traffic, pipeline_traffic, tied_traffic, world_traffic):
+        part(sums, at)
+    return sums
+
+
+# ---- the order, for one rank: tp 2 under sequence parallelism, two stages, 1F1B, on stage 0 ----
+
+def trace(at):
+    """Forward a block runs attention, then MLP: each enters (all-gather) and leaves (reduce-scatter). Backward from below to above:
+    MLP, then attention, for the input; then MLP, then attention, gather their kept shards for the weights. Stage 0 of 1F1B with
+    two stages is one forward ahead."""
+    h, lines = at.shape.hidden, []
+    gather = "tp all-gather F64 %dx%d" % (at.held, h)
+    scatter = "tp reduce-scatter F64 %dx%d" % (at.rows, h)
+    blocks = [u for u in at.units if u > 0]
+
+    def forward():
+        lines.append(scatter)                                              # the embedding's rows
+        for _ in blocks:
+            lines.extend([gather, scatter, gather, scatter])
+        lines.append("pp send F64 %dx%d" % (at.held, h))
+
+    def backward():
+        for _ in blocks:
+            lines.extend([gather, scatter, gather, scatter, gather, gather])
+        lines.append(gather)                                               # the embedding's gradient
+
+    forward()
+    for _ in range(at.m - 1):
+        forward()
+        backward()
+    backward()
+    for unit in reversed(at.units):                                        # a chunk's blocks, in the order they were done
+        if copied_run(at, unit) > 0:
+            lines.append("tp all-reduce F64 %d" % copied_run(at, unit))
+    if tied_of(at) > 0:
+        lines.append("tied all-reduce F64 %d" % tied_of(at))
+    lines.append("world all-gather F64 3")
+    calls = {}
+    for line in lines:
+        key = tuple(line.split()[:2])
+        calls[key] = calls.get(key, 0) + 1
+    assert calls == {key: value[0] for key, value in traffic(at).items()}  # two derivations, one count
+    return lines
+
+
+# ---- files ----
+
+ROW = re.compile(r'\{\s*"([^"]+)",\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+),\s*(true|false),\s*(SCHEDULE_\w+)\s*\}')
+
+
+def layouts(path):
+    for row in ROW.findall(open(path).read()):
+        yield Layout(row[0], *map(int, row[1:7]), row[7] == "true", row[8])
+
+
+def lines_of(layout):
+    for name, shape in MODELS.items():
+        for rank in range(layout.ranks):
+            sums = traffic(Place(shape, layout, rank, GLOBAL))
+            for comm in COMMS:
+                for verb in VERBS:
+                    if (comm, verb) in sums:
+                        yield "%s %d %s %s %d %d" % ((name, rank, comm, verb) + sums[comm, verb])
+
+
+def file_name(layout):
+    return layout.name.replace(" ", "_").replace(",", "") + ".txt"
+
+
+def texts(tables):
+    rows = [l for path in tables for l in layouts(path)]
+    if len(rows) < 12:
+        sys.exit("traffic.py: %d rows of Layout in %s, 12 are the least" % (len(rows), " ".join(tables)))
+    for layout in rows:
+        traced = layout.name == "trace"
+        lines = trace(Place(MODELS["gpt"], layout, 0, TRACED_GLOBAL)) if traced else lines_of(layout)
+        yield file_name(layout), "".join(line + "\n" for line in lines)
+
+
+def check(folder, files):
+    """The folder holds these files and no others."""
+    there = {name: open(os.path.join(folder, name)).read() for name in sorted(os.listdir(folder))}
+    stale = [name for name in sorted(set(files) | set(there)) if files.get(name) != there.get(name)]
+    if stale:
+        sys.exit("not as the formulas say: %s; run tests/oracles/traffic.py tests/golden/traffic TABLE" % ", ".join(stale))
+    print("%d goldens are as the formulas say" % len(files))
+
+
+def main(arguments):
+    checking = arguments[:1] == ["--check"]
+    folder, *tables = arguments[checking:]
+    check_parameters()
+    files = dict(texts(tables))
+    if checking:
+        return check(folder, files)
+    for name, text in files.items():
+        with open(os.path.join(folder, name), "w") as f:
+            f.write(text)
+
+
+main(sys.argv[1:])

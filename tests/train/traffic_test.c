@@ -1,0 +1,172 @@
+/* What each rank sends in one step, by comm and verb, against tests/golden/traffic: to the byte and to the call. The goldens come
+ * from the formulas of tests/oracles/traffic.py, which reads the rows of Layout here and in layouts.h; a test runs it again.
+ * A dry trainer counts the same.                                                                                              */
+#include "train/layouts.h"
+
+enum { TEXT_MAX = 1 << 14 };
+typedef struct { char text[TEXT_MAX]; size_t used; } Words;
+typedef struct { Recipe recipe; const char *model; Words by_rank[RANKS_MAX]; bool trace; } Counted;
+
+/* What tests/train/layouts.h has no need of: shards that need padding, parts that do not divide, ZeRO across stages and tp. */
+static const Layout more[] = {
+    { "dp3 zero1",               3, 1, 1, 1, 1, 1, false, SCHEDULE_1F1B },
+    { "dp3 zero3",               3, 1, 1, 1, 1, 3, false, SCHEDULE_1F1B },
+    { "pp2 dp3 zero1",           6, 1, 1, 2, 1, 1, false, SCHEDULE_1F1B },
+    { "pp3 dp2 zero2",           6, 1, 1, 3, 1, 2, false, SCHEDULE_1F1B },
+    { "tp2 seq dp3",             6, 2, 1, 1, 1, 0, true,  SCHEDULE_1F1B },
+    { "tp2 seq pp2 cp2 zero2",   8, 2, 2, 2, 1, 2, true,  SCHEDULE_ZB_H1 },
+};
+enum { MORE = sizeof more / sizeof *more };
+
+static void words_add(Words *words, const char *line)
+{
+    words->used += (size_t)snprintf(words->text + words->used, TEXT_MAX - words->used, "%s\n", line);
+    assert_true(words->used < TEXT_MAX);
+}
+
+static void on_line(void *context, const char *text) { words_add(context, text); }
+
+typedef struct { Comm *of[6]; } Comms;
+
+static Comms comms_of(const Trainer *t) { return (Comms){ { t->tp, t->cp, t->data, t->pp, t->tied, t->world } }; }
+
+static void step_counted(Trainer *t, Counted *counted)
+{
+    Words *words = &counted->by_rank[t->mesh.rank];
+    Comms comms = comms_of(t);
+    words->used = 0;
+    words->text[0] = 0;
+    for (int i = 0; i < 6; i++) {
+        if (!comms.of[i]) continue;
+        comm_sent_reset(comms.of[i]);
+        if (counted->trace) comm_trace(comms.of[i], on_line, words);
+    }
+    trainer_step(t);
+    for (int i = 0; i < 6 && !counted->trace; i++)
+        for (SentVerb verb = 0; comms.of[i] && verb < SENT_VERBS; verb++) {
+            Sent sent = comm_sent(comms.of[i], verb);
+            char line[160];
+            if (sent.calls == 0 && sent.bytes == 0) continue;
+            snprintf(line, sizeof line, "%s %d %s %s %lld %lld", counted->model, t->mesh.rank, comm_name(comms.of[i]), sent_verb_name(verb),
+                     (long long)sent.calls, (long long)sent.bytes);
+            words_add(words, line);
+        }
+}
+
+static Status count_rank(Transport *transport, void *context)
+{
+    Counted *counted = context;
+    Trainer t;
+    ArenaSizes sizes;
+    bool dry = strcmp(transport->name, "dry") == 0;
+    if (!dry) TRY(trainer_measure(&sizes, &counted->recipe, transport->rank, transport->size));
+    TRY(trainer_open(&t, &counted->recipe, transport, dry ? NULL : &sizes));
+    if (!dry) trainer_init(&t);
+    step_counted(&t, counted);
+    trainer_close(&t);
+    return OK;
+}
+
+static void count_threads(Counted *counted, int ranks)
+{
+    if (transport_threads_run(ranks, count_rank, counted) != OK) fail_msg("%s", fail_text());
+}
+
+static void count_dry(Counted *counted, int ranks)
+{
+    for (int r = 0; r < ranks; r++) {
+        Transport *transport = transport_dry_open(r, ranks);
+        if (count_rank(transport, counted) != OK) fail_msg("%s", fail_text());
+        transport->close(transport);
+    }
+}
+
+/* tests/golden/traffic/<name>.txt, spaces written as _ and commas left out; the caller frees it */
+static char *golden(const char *name)
+{
+    char path[512];
+    size_t at = (size_t)snprintf(path, sizeof path, TESTS_DIR "/golden/traffic/");
+    for (; *name; name++)
+        if (*name != ',') path[at++] = *name == ' ' ? '_' : *name;
+    strcpy(path + at, ".txt");
+    FileMap map;
+    if (file_map(&map, path) != OK) fail_msg("%s; tests/oracles/traffic.py writes it from the row of the layout", fail_text());
+    char *text = malloc(map.size + 1);
+    memcpy(text, map.data, map.size);
+    text[map.size] = 0;
+    file_unmap(&map);
+    return text;
+}
+
+/* Takes the lines of `words` off the front of `want`. */
+static const char *expect(const char *want, const Words *words, const char *name, const char *how)
+{
+    const char *got = words->text;
+    while (*got) {
+        size_t n = strcspn(got, "\n"), m = strcspn(want, "\n");
+        if (n != m || strncmp(got, want, n) != 0)
+            fail_msg("%s, %s: sent \"%.*s\", the formulas say \"%.*s\"", name, how, (int)n, got, (int)m, want);
+        got  += n + 1;
+        want += m + 1;
+    }
+    return want;
+}
+
+typedef void Counting(Counted *counted, int ranks);
+
+static void compare(const Layout *layout, Counting *counting, const char *how)
+{
+    static const char *const name[] = { "gpt", "llama" };
+    char *text = golden(layout->name);
+    const char *want = text;
+    for (ModelName model = MODEL_GPT; model <= MODEL_LLAMA; model++) {
+        Counted *counted = calloc(1, sizeof *counted);
+        counted->recipe = recipe_tiny(model, "ref", scratch_path("corpus"));
+        counted->model  = name[model];
+        counted->recipe.micro  = 2;
+        counted->recipe.global = 24;
+        recipe_lay(&counted->recipe, layout);
+        counting(counted, layout->ranks);
+        for (int r = 0; r < layout->ranks; r++) want = expect(want, &counted->by_rank[r], layout->name, how);
+        free(counted);
+    }
+    if (*want) fail_msg("%s, %s: nobody sent \"%.*s\"", layout->name, how, (int)strcspn(want, "\n"), want);
+    free(text);
+}
+
+static void compare_all(Counting *counting, const char *how)
+{
+    for (int i = 0; i < LAYOUTS; i++) compare(&layouts[i], counting, how);
+    for (int i = 0; i < MORE; i++)    compare(&more[i], counting, how);
+    printf("%d layouts, both models, %s: 0 bytes and 0 calls off\n", LAYOUTS + MORE, how);
+}
+
+static void test_threads(void **state) { (void)state; compare_all(count_threads, "threads"); }
+static void test_dry    (void **state) { (void)state; compare_all(count_dry, "dry"); }
+
+/* The order too: rank 0 of a transformer under tp 2 with sequence parallelism and two stages. */
+static void test_trace(void **state)
+{
+    (void)state;
+    static const Layout traced = { "trace", 4, 2, 1, 2, 1, 0, true, SCHEDULE_1F1B };
+    Counted *counted = calloc(1, sizeof *counted);
+    char *want = golden(traced.name);
+    counted->trace  = true;
+    counted->recipe = recipe_tiny(MODEL_GPT, "ref", scratch_path("corpus"));
+    counted->recipe.micro  = 2;
+    counted->recipe.global = 4;
+    recipe_lay(&counted->recipe, &traced);
+    count_threads(counted, traced.ranks);
+    assert_string_equal(expect(want, &counted->by_rank[0], traced.name, "threads"), "");
+    count_dry(counted, traced.ranks);
+    assert_string_equal(expect(want, &counted->by_rank[0], traced.name, "dry"), "");
+    free(want);
+    free(counted);
+}
+
+int main(void)
+{
+    corpus_make(scratch_path("corpus"), 61);
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_dry), cmocka_unit_test(test_threads), cmocka_unit_test(test_trace) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
