@@ -92,6 +92,9 @@ static void backward_weight(Walk *walk, const Run *run, int64_t unit, UnitSave *
     zero_release_grads(walk->buckets, unit);                                   /* <-> dp+cp under ZeRO 2, 3 */
 }
 
+/* Nothing goes below the embedding: backward it reads no weights, and ZeRO 3 need not gather the largest of all blocks again. */
+static bool backward_reads(const Walk *walk, int64_t unit) { return shape_unit(walk->run.shape, unit) != UNIT_EMBED; }
+
 void walk_backward_input(Walk *walk, int chunk, int index, Flow dx, Flow dy)
 {
     Slot *slot = walk_slot(walk, chunk, index);
@@ -100,8 +103,9 @@ void walk_backward_input(Walk *walk, int chunk, int index, Flow dx, Flow dy)
     for (int64_t i = count - 1; i >= 0; i--) {
         size_t mark = arena_mark(run.scratch);
         Flow to = i == 0 ? dx : walk->turn[i % 2];
-        UnitParam w = zero_hold(walk->buckets, first + i);                     /* <-> dp+cp under ZeRO 3 */
-        if (i > 0) zero_prefetch(walk->buckets, first + i - 1);                /* <-> dp+cp under ZeRO 3 */
+        UnitParam w = { 0 };
+        if (backward_reads(walk, first + i)) w = zero_hold(walk->buckets, first + i);                       /* <-> dp+cp under ZeRO 3 */
+        if (i > 0 && backward_reads(walk, first + i - 1)) zero_prefetch(walk->buckets, first + i - 1);      /* <-> dp+cp under ZeRO 3 */
         unit_backward_input(&run, first + i, to, &w, &slot->save[i], dy);      /* <-> tp cp */
         zero_release(walk->buckets, first + i);
         if (!walk->defer) backward_weight(walk, &run, first + i, &slot->save[i]);
