@@ -10,7 +10,7 @@
 
 /* stderr is one for the process, and so is the line that stands on it */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool            standing;
+static bool            standing, muted;
 
 bool log_terminal(void)
 {
@@ -18,8 +18,11 @@ bool log_terminal(void)
     return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
 }
 
+void log_mute(void) { muted = true; }
+
 static void put(const char *text, size_t bytes)
 {
+    if (muted) return;
     while (bytes) {
         ssize_t n = write(STDERR_FILENO, text, bytes);
         if (n <= 0) return;                    /* nobody reads: no reason to stop training */

@@ -1,4 +1,5 @@
 #include "cli/setup.h"
+#include "base/log.h"
 #include "store/checkpoint.h"
 #include "text/bytes.h"
 
@@ -63,8 +64,9 @@ static Status take_checkpoint_options(Options *o)
 Status setup_options(Options *o, Transport **mpi, int command, int argc, char **argv)
 {
     *mpi = NULL;
-    TRY(options_parse(o, command, argc, argv));
     TRY(transport_mpi_open(mpi, &argc, &argv));
+    if (*mpi && (*mpi)->rank != 0) log_mute();                          /* what all ranks would say, rank 0 says */
+    TRY(options_parse(o, command, argc, argv));
     if (*mpi) options_fill(o, OPTION_ranks, (*mpi)->size, "the MPI launcher");
     if (*mpi && o->ranks != (*mpi)->size)
         return fail(BAD_OPTION, "--ranks %lld, but the MPI launcher started %d; leave --ranks out", (long long)o->ranks, (*mpi)->size);
@@ -77,7 +79,6 @@ Status setup_run(const Options *o, Transport *mpi, RankBody *body, void *context
 {
     if (!mpi) return transport_threads_run((int)o->ranks, body, context);
     Status status = body(mpi, context);
-    if (status != OK && mpi->rank != 0) fail(status, "%s", "");
     mpi->close(mpi);
     return status;
 }

@@ -9,6 +9,6 @@
 Status setup_options(Options *o, Transport **mpi, int command, int argc, char **argv);
 /* Options are read-only from here on; the recipe points into them and into `json`. */
 Status setup_recipe (Recipe *recipe, const Options *o, char json[8192]);
-/* body once for each rank: threads of this process, or this process's own under MPI. Under MPI rank 0 alone keeps the message. */
+/* body once for each rank: threads of this process, or this process's own under MPI */
 Status setup_run    (const Options *o, Transport *mpi, RankBody *body, void *context);
 #endif

@@ -1,26 +1,5 @@
 /* The same numbers under every layout: 20 steps in double with dropout on, both models, against one rank. */
-#include "train/harness.h"
-
-static const Layout layouts[] = {
-    /* name                  ranks tp cp pp chunks zero sequence schedule */
-    { "dp2",                     2, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B },
-    { "dp4 zero1",               4, 1, 1, 1, 1, 1, false, SCHEDULE_1F1B },
-    { "dp4 zero2",               4, 1, 1, 1, 1, 2, false, SCHEDULE_1F1B },
-    { "dp4 zero3",               4, 1, 1, 1, 1, 3, false, SCHEDULE_1F1B },
-    { "tp2",                     2, 2, 1, 1, 1, 0, false, SCHEDULE_1F1B },
-    { "tp2 sequence",            2, 2, 1, 1, 1, 0, true,  SCHEDULE_1F1B },
-    { "pp2 1f1b",                2, 1, 1, 2, 1, 0, false, SCHEDULE_1F1B },
-    { "pp4 zb-h1",               4, 1, 1, 4, 1, 0, false, SCHEDULE_ZB_H1 },
-    { "pp2 interleaved",         2, 1, 1, 2, 2, 0, false, SCHEDULE_INTERLEAVED },
-    { "cp2",                     2, 1, 2, 1, 1, 0, false, SCHEDULE_1F1B },
-    { "cp4",                     4, 1, 4, 1, 1, 0, false, SCHEDULE_1F1B },
-    { "tp2 seq pp2 dp2 zero1",   8, 2, 1, 2, 1, 1, true,  SCHEDULE_1F1B },
-    { "tp2 cp2 pp2 interleaved", 8, 2, 2, 2, 2, 0, true,  SCHEDULE_INTERLEAVED },
-    { "pp2 zb-h1 dp2 zero3 cp2", 8, 1, 2, 2, 1, 3, false, SCHEDULE_ZB_H1 },
-    { "tp2 seq cp2 dp2 zero3",   8, 2, 2, 1, 1, 3, true,  SCHEDULE_1F1B },
-    { "one rank, two chunks",    1, 1, 1, 1, 2, 0, false, SCHEDULE_INTERLEAVED },
-};
-enum { LAYOUTS = sizeof layouts / sizeof *layouts };
+#include "train/layouts.h"
 
 static void job_check_memory(const Job *job, const char *name)
 {
@@ -47,6 +26,7 @@ static void compare(ModelName model, const char *word)
         job_run(&job);
         double most = fabs(job.valid - one.valid);
         for (int s = 0; s < 20; s++) most = fmax(most, fabs(job.loss[s] - one.loss[s]));
+        for (int s = 0; s < 20; s++) if (!(fabs(job.norm[s] - one.norm[s]) <= 1e-11)) fail_msg("%s %s: gradient norm of step %d differs by %g", word, layouts[i].name, s + 1, job.norm[s] - one.norm[s]);
         double weights = checkpoints_differ(alone, folder, 20, false, worst);
         printf("%-6s %-26s losses off by %.1e, weights by %.1e (%s)\n", word, layouts[i].name, most, weights, worst);
         job_check_memory(&job, layouts[i].name);

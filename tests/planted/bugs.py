@@ -1,0 +1,102 @@
+"""Plants bugs, one at a time, in a copy of the tree, and sees that the named test fails for each.
+
+    bugs.py SOURCE [NAME...]        all of them, or those whose name holds one of the words
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+# name; file; what stands there (exactly once); what the bug makes of it; the test that must fail
+BUGS = [
+    ("a bias gradient dropped", "src/model/mlp.c",
+     "if (tensor_present(db_G)) bias_backward", "if (tensor_present(db_G) && T_never()) bias_backward", "train.gradient_test"),
+    ("copied gradients not summed over tp", "src/parallel/buckets.c",
+     "if (!b->sequence || from >= to) return;", "if (b->count > 0 || from >= to) return;", "train.layout_test"),
+    ("gradients reduced over the wrong axis", "src/train/trainer.c",
+     "mesh, AXIS_DP | AXIS_CP));", "mesh, AXIS_DP));", "train.layout_test"),
+    ("the word embedding not summed over stages", "src/parallel/buckets.c",
+     "if (b->tied) comm_all_reduce", "if (b->tied && b->count < 0) comm_all_reduce", "train.layout_test"),
+    ("travelling gradients not begun at zero", "src/model/ring.c",
+     "if (i == 1) zero(q", "if (i < 0) zero(q", "train.layout_test"),
+    ("dropout keyed by the rank's own rows", "src/model/block.c",
+     "    save->x  = x_tC;", "    place_t = tensor_flat(run->batch->place_i, 0, x_tC.dim[0]);\n    save->x  = x_tC;", "train.layout_test"),
+    ("a gradient counted twice in the norm", "src/train/step.c",
+     "if (end > k->block.copied && t->mesh.at.tp > 0) end", "if (end > k->block.copied && t->mesh.at.tp > 99) end", "train.layout_test"),
+    ("ZeRO 2 and 3 forget earlier micro-batches", "src/parallel/zero.c",
+     "add(b->queue, (Add){ .y = k->grads, .x = part });", "copy(b->queue, (Copy){ .y = k->grads, .x = part });", "train.layout_test"),
+    ("a keys' part of the future seen", "src/model/ring.c",
+     "static int around(Held held, int by) { return", "static int around(Held held, int by) { if (by < -1) by = -1; return", "train.layout_test"),
+    ("a file not synced before its rename", "src/base/file.c",
+     "do done = seam.sync(fd);", "do done = 0 * fd;", "store.crash_test"),
+    ("copied parameters written by two ranks", "src/train/snapshot.c",
+     "if (k->block.param[p].cut == CUT_NONE && t->mesh.at.tp > 0) continue;", "", "train.layout_test"),
+    ("a slot used again too early", "src/parallel/schedule.c",
+     "taken[slot] = true;", "taken[slot] = false;", "parallel.schedule_test"),
+    ("Adam's bias correction one step late", "src/tensor/ref/adamw.c",
+     "q->tick->updates + 1", "q->tick->updates + 2", "train.parity_test"),
+    ("an order of samples that knows the layout", "src/data/loader.c",
+     "int64_t first = ((int64_t)micro * shape->dp + shape->dp_rank) * shape->micro;",
+     "int64_t first = ((int64_t)shape->dp_rank * (shape->global / shape->dp / shape->micro) + micro) * shape->micro;", "data.loader_test"),
+    ("rows of another rank under sequence parallelism", "src/comm/region.c",
+     "return tensor_slice(x_T, 0, comm_rank(tp->comm) * t, t);", "return tensor_slice(x_T, 0, 0, t);", "train.layout_test"),
+]
+
+
+def build(folder, targets):
+    done = subprocess.run(["cmake", "--build", os.path.join(folder, "build"), "--target", *targets], capture_output=True, text=True)
+    return done.returncode == 0, done.stdout + done.stderr
+
+
+def test_fails(folder, test):
+    done = subprocess.run(["ctest", "--test-dir", os.path.join(folder, "build"), "-R", "^" + re.escape(test) + "$", "--no-tests=error"],
+                          capture_output=True, text=True)
+    return done.returncode != 0, done.stdout
+
+
+def planted(path, old, new):
+    text = open(path).read()
+    if text.count(old) != 1:
+        sys.exit(f"{path} holds {text.count(old)} times: {old}\nthe row has gone stale; mend tests/planted/bugs.py")
+    return text, text.replace(old, new.replace("T_never()", "0"))
+
+
+def main():
+    source, words = sys.argv[1], sys.argv[2:]
+    rows = [b for b in BUGS if not words or any(w in b[0] for w in words)]
+    tests = sorted({b[4] for b in rows})
+    targets = [t.replace(".", "_") for t in tests]
+    with tempfile.TemporaryDirectory(prefix="jotun-planted-") as folder:
+        shutil.copytree(source, os.path.join(folder, "tree"), ignore=shutil.ignore_patterns("build", ".git", "quickstart-out"))
+        tree = os.path.join(folder, "tree")
+        subprocess.run(["cmake", "-S", tree, "-B", os.path.join(tree, "build"), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"],
+                       check=True, stdout=subprocess.DEVNULL)
+        good, words = build(tree, targets)
+        if not good:
+            sys.exit(words)
+        for test in tests:
+            failed, words = test_fails(tree, test)
+            if failed:
+                sys.exit(f"{test} fails before any bug is planted:\n{words}")
+        missed = []
+        for name, file, old, new, test in rows:
+            begin = time.monotonic()
+            path = os.path.join(tree, file)
+            whole, bad = planted(path, old, new)
+            open(path, "w").write(bad)
+            good, words = build(tree, [test.replace(".", "_")])
+            if not good:
+                sys.exit(f"{name}: does not build, so nothing is shown\n{words[-2000:]}")
+            caught, _ = test_fails(tree, test)
+            open(path, "w").write(whole)
+            print(f"{'caught' if caught else 'MISSED'}  {name:50} by {test} ({time.monotonic() - begin:.0f} s)", flush=True)
+            if not caught:
+                missed.append(name)
+        print(f"{len(rows) - len(missed)} of {len(rows)} planted bugs caught")
+        return 1 if missed else 0
+
+
+sys.exit(main())
