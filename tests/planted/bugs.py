@@ -1,6 +1,6 @@
 """Plants bugs, one at a time, in a copy of the tree, and sees that the named test fails for each.
 
-    bugs.py SOURCE [NAME...]        all of them, or those whose name holds one of the words
+    bugs.py SOURCE [WORD...]        all of them, or those whose name holds one of the words
 """
 import os
 import re

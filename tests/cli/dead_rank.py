@@ -1,0 +1,91 @@
+"""A rank of a training run killed under MPI: the job ends within 10 seconds, and one line of ours names the rank. A frozen rank
+(SIGSTOP): the watchdog names it and the collective it was last in."""
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import run
+
+
+def environment_of(pid):
+    try:
+        return open(f"/proc/{pid}/environ", "rb").read().split(b"\0")
+    except OSError:
+        return []
+
+
+def pids_of(out):
+    """rank -> pid of the processes which save to `out`."""
+    pids = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = open(f"/proc/{pid}/cmdline", "rb").read().split(b"\0")
+        except OSError:
+            continue
+        if out.encode() not in words or os.path.basename(words[0]) != b"jotun":
+            continue
+        for word in environment_of(pid):
+            rank = re.fullmatch(rb"(?:OMPI_COMM_WORLD_RANK|PMI_RANK)=(\d+)", word)
+            if rank:
+                pids[int(rank[1])] = int(pid)
+    return pids
+
+
+def wait_for(what, seconds, told):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if told():
+            return
+        time.sleep(0.05)
+    sys.exit(f"waited {seconds} s for {what}")
+
+
+def one(mpi, launcher, data, folder, number, victim):
+    out = os.path.join(folder, f"{mpi.replace(' ', '')}-{number.name}-{victim}")
+    args = ["train", "--data-path", data, "--train-iters", 1000000, *run.MODEL, "--tp", 2, "--threads", 1, "--watchdog-seconds", 2,
+            "--save", out, "--metrics", out + ".jsonl"]
+    child = subprocess.Popen(launcher + ["4", run.JOTUN] + [str(a) for a in args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        wait_for("the first steps", 60, lambda: os.path.exists(out + ".jsonl") and len(run.metrics(out + ".jsonl")) > 3)
+        pids = pids_of(out)
+        if sorted(pids) != [0, 1, 2, 3]:
+            sys.exit(f"found ranks {sorted(pids)}, not 0 to 3")
+        os.kill(pids[victim], number)
+        begin = time.monotonic()
+        try:
+            stderr = child.communicate(timeout=30)[1]
+        except subprocess.TimeoutExpired:
+            sys.exit(f"{mpi}: 30 s after {number.name} of rank {victim} the job still runs")
+        took = time.monotonic() - begin
+    finally:
+        for pid in pids_of(out).values():
+            os.kill(pid, signal.SIGKILL)
+        child.kill()
+        child.wait()
+    ours = [line for line in stderr.splitlines() if line.startswith("jotun:")]
+    if len(ours) != 1 or f"rank {victim} " not in ours[0]:
+        sys.exit(f"{mpi}, {number.name} of rank {victim}: lines of ours are {ours}\n{stderr}")
+    if took > 10 or child.returncode == 0:
+        sys.exit(f"{mpi}, {number.name} of rank {victim}: ended after {took:.1f} s with exit code {child.returncode}")
+    if number == signal.SIGSTOP and not re.search(r"(all-gather|all-reduce|reduce-scatter|send) #\d+ of \w+", ours[0]):
+        sys.exit(f"{mpi}: no collective is named: {ours[0]}")
+    print(f"{mpi}, {number.name} of rank {victim}: ended after {took:.1f} s: {ours[0]}")
+
+
+def main():
+    launchers = run.launchers()
+    if not launchers:
+        print("skipped: neither Open MPI nor MPICH with its plug-in is here")
+        return run.SKIP
+    with run.work_folder() as folder:
+        data = run.corpus(folder)
+        for mpi, launcher in launchers.items():
+            for number, victim in (signal.SIGKILL, 2), (signal.SIGKILL, 0), (signal.SIGSTOP, 1), (signal.SIGSTOP, 0):
+                one(mpi, launcher, data, folder, number, victim)
+    return 0
+
+
+sys.exit(main())
