@@ -13,8 +13,7 @@ static Status agree_on_failure(Comm *world, Status mine, int lowest)
 {
     Report report = { .code = (int32_t)mine, .rank = world->ranks[world->rank] };
     snprintf(report.text, sizeof report.text, "%s", mine == OK ? "" : fail_text());
-    if (gethostname(report.host, sizeof report.host - 1) != 0)
-        strcpy(report.host, "?");
+    if (gethostname(report.host, sizeof report.host - 1) != 0) strcpy(report.host, "?");
     Report *all = malloc((size_t)world->size * sizeof *all);
     CHECK(all, "no memory for the messages of %d ranks", world->size);
     comm_gather_bytes(world, "agree", all, &report, sizeof report);
@@ -25,12 +24,10 @@ static Status agree_on_failure(Comm *world, Status mine, int lowest)
 
 Status agree(Comm *world, Status mine)
 {
-    if (world->size == 1 || world->dry)
-        return mine;
+    if (world->size == 1 || world->dry) return mine;
     int32_t code = (int32_t)mine;
     comm_gather_bytes(world, "agree", world->word, &code, sizeof code);
     for (int r = 0; r < world->size; r++)
-        if (world->word[r] != OK)
-            return agree_on_failure(world, mine, r);
+        if (world->word[r] != OK) return agree_on_failure(world, mine, r);
     return OK;
 }

@@ -37,8 +37,7 @@ static int64_t part_begin(int64_t count, int64_t part, int r)
 /* at[r] = where rank r's part begins, in bytes */
 static void parts_at(size_t *at, int size, int64_t count, int64_t part, size_t width)
 {
-    for (int r = 0; r <= size; r++)
-        at[r] = (size_t)part_begin(count, part, r) * width;
+    for (int r = 0; r <= size; r++) at[r] = (size_t)part_begin(count, part, r) * width;
 }
 
 void comm_reduce_scatter(Comm *comm, Queue *q, Tensor out, Tensor in, Arena *scratch)
@@ -90,8 +89,7 @@ static void gather_parts(Comm *comm, Queue *q, long number, Tensor x, int64_t pa
 void comm_all_reduce(Comm *comm, Queue *q, Tensor x, Arena *scratch)
 {
     sum_check(comm, q, SENT_ALL_REDUCE, x);
-    if (comm->size == 1)
-        return;
+    if (comm->size == 1) return;
     int64_t count = tensor_count(x), part = (count + comm->size - 1) / comm->size;
     int64_t first = part_begin(count, part, comm->rank);
     int64_t mine  = part_begin(count, part, comm->rank + 1) - first;
@@ -112,8 +110,7 @@ void comm_all_reduce(Comm *comm, Queue *q, Tensor x, Arena *scratch)
 
 void comm_barrier(Comm *comm)
 {
-    if (comm->size == 1 || comm->dry)
-        return;
+    if (comm->size == 1 || comm->dry) return;
     int32_t word = 0;
     comm_gather_bytes(comm, "barrier", comm->word, &word, sizeof word);
 }

@@ -31,8 +31,7 @@ static Status comm_make(Comm **out, Transport *transport, const char *name, cons
     for (int r = 0; r < count; r++) {
         CHECK(r == 0 || ranks[r] > ranks[r - 1], "comm %s: ranks must ascend", name);
         comm->ranks[r] = ranks[r];
-        if (ranks[r] == transport->rank)
-            comm->rank = r;
+        if (ranks[r] == transport->rank) comm->rank = r;
     }
     CHECK(comm->rank >= 0, "comm %s: rank %d opens it and is not in it", name, transport->rank);
     return OK;
@@ -40,8 +39,7 @@ static Status comm_make(Comm **out, Transport *transport, const char *name, cons
 
 static Status comm_join(Comm *comm)
 {
-    if (comm->size == 1)
-        return OK;
+    if (comm->size == 1) return OK;
     pulse_enter(comm->pulse, comm->name, "opening", 0, comm->ranks, comm->size);
     comm->group = comm->transport->group_open(comm->transport, comm->ranks, comm->size);
     pulse_leave(comm->pulse);
@@ -51,16 +49,13 @@ static Status comm_join(Comm *comm)
 Status comm_world(Comm **world, Transport *transport)
 {
     int *ranks = malloc((size_t)transport->size * sizeof *ranks);
-    if (!ranks)
-        return fail(NO_MEMORY, "no memory for %d ranks", transport->size);
-    for (int r = 0; r < transport->size; r++)
-        ranks[r] = r;
+    if (!ranks) return fail(NO_MEMORY, "no memory for %d ranks", transport->size);
+    for (int r = 0; r < transport->size; r++) ranks[r] = r;
     Status status = comm_make(world, transport, "world", ranks, transport->size);
     free(ranks);
     TRY(status);
     (*world)->world = true;
-    if (!(*world)->dry)
-        place()->rank = transport->rank;
+    if (!(*world)->dry) place()->rank = transport->rank;
     TRY(pulse_open(&(*world)->pulse));
     return comm_join(*world);
 }
@@ -81,8 +76,7 @@ Status comm_open_axes(Comm **comm, Comm *world, const Mesh *mesh, int axes)
         if (axes & axis[i].axis)
             snprintf(name + strlen(name), sizeof name - strlen(name), "%s%s", *name ? "+" : "", axis[i].name);
     int *ranks = malloc((size_t)mesh->world * sizeof *ranks);
-    if (!ranks)
-        return fail(NO_MEMORY, "no memory for %d ranks", mesh->world);
+    if (!ranks) return fail(NO_MEMORY, "no memory for %d ranks", mesh->world);
     Status status = comm_open(comm, world, name, ranks, mesh_group(mesh, axes, ranks));
     free(ranks);
     return status;
@@ -90,12 +84,9 @@ Status comm_open_axes(Comm **comm, Comm *world, const Mesh *mesh, int axes)
 
 void comm_close(Comm *comm)
 {
-    if (!comm)
-        return;
-    if (comm->group)
-        comm->transport->group_close(comm->transport, comm->group);
-    if (comm->world)
-        pulse_close(comm->pulse);
+    if (!comm) return;
+    if (comm->group) comm->transport->group_close(comm->transport, comm->group);
+    if (comm->world) pulse_close(comm->pulse);
     free(comm->ranks);
     free(comm->sent_to);
     free(comm->received_from);
@@ -113,8 +104,7 @@ int  comm_world_rank(const Comm *comm, int rank) { return comm->ranks[rank]; }
 /* ---- giving a message to the transport, and waiting for it ---- */
 bool comm_delivered(Comm *comm, const char *verb, long number)
 {
-    if (comm->dry)
-        return true;
+    if (comm->dry) return true;
     seam_point("collective");
     return seam.deliver(comm->transport->rank, verb, number);
 }
@@ -125,8 +115,7 @@ void comm_finish(Comm *comm, int request, const char *verb, long number, int pee
     pulse_enter(comm->pulse, comm->name, verb, number, peer < 0 ? comm->ranks : pair, peer < 0 ? comm->size : 2);
     const char *outer = place()->op;
     place()->op = verb;
-    while (request == REQUEST_LOST)
-        pause();
+    while (request == REQUEST_LOST) pause();
     comm->transport->wait(comm->transport, request);
     place()->op = outer;
     pulse_leave(comm->pulse);
@@ -203,8 +192,7 @@ Pending comm_recv_begin(Comm *comm, Queue *q, Tensor x, int from)
 
 void comm_wait(Comm *comm, Pending pending)
 {
-    if (pending.slot < 0)
-        return;
+    if (pending.slot < 0) return;
     Waiting *w = &comm->waiting[pending.slot];
     CHECK(w->used, "comm %s: a message is waited for twice", comm->name);
     comm_finish(comm, w->request, w->verb, w->number, w->peer);
@@ -248,11 +236,9 @@ void comm_record(Comm *comm, SentVerb verb, int64_t bytes, Tensor x)
 {
     comm->sent[verb].calls += 1;
     comm->sent[verb].bytes += bytes;
-    if (!comm->line)
-        return;
+    if (!comm->line) return;
     int last = 3;
-    while (last > 0 && x.dim[last] == 1)
-        last--;
+    while (last > 0 && x.dim[last] == 1) last--;
     char text[192];
     int at = snprintf(text, sizeof text, "%s %s %s ", comm->name, sent_verb_name(verb), dtype_name(x.dtype));
     for (int i = 0; i <= last; i++)

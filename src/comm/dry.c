@@ -10,8 +10,7 @@ static Group *dry_group_open(Transport *t, const int *ranks, int count)
 {
     (void)t, (void)ranks;
     Group *g = malloc(sizeof *g);
-    if (g)
-        g->count = count;
+    if (g) g->count = count;
     return g;
 }
 static void dry_group_close(Transport *t, Group *g)

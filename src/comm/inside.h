@@ -41,4 +41,6 @@ void comm_finish(Comm *comm, int request, const char *verb, long number, int pee
 /* An all-gather of plain host memory, neither counted nor traced: for agreement, not for tensors. */
 void comm_gather_bytes(Comm *comm, const char *verb, void *out, const void *in, size_t bytes);
 void comm_record(Comm *comm, SentVerb verb, int64_t bytes, Tensor x);
+/* This process stops the job and has said why: the watchdogs of the others say nothing more. */
+void watchdog_stopping(void);
 #endif

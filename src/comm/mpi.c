@@ -1,5 +1,5 @@
 /* Finds the plug-in of the MPI that started us, so that the binary links none. */
-#include "comm/transport.h"
+#include "comm/inside.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -15,10 +15,8 @@ static const Mpi *mpi_of_environment(void)
 {
     static const Mpi openmpi = { "libjotun_openmpi.so", "Open MPI", "libopenmpi-dev" };
     static const Mpi mpich   = { "libjotun_mpich.so",   "MPICH",    "libmpich-dev" };
-    if (getenv("OMPI_COMM_WORLD_SIZE"))
-        return &openmpi;
-    if (getenv("PMI_RANK") && getenv("PMI_SIZE"))
-        return &mpich;
+    if (getenv("OMPI_COMM_WORLD_SIZE")) return &openmpi;
+    if (getenv("PMI_RANK") && getenv("PMI_SIZE")) return &mpich;
     return NULL;
 }
 
@@ -29,14 +27,11 @@ static Status plugin_open(void **library, const Mpi *mpi)
     ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 1);
     folder[n < 0 ? 0 : n] = '\0';
     char *slash = strrchr(folder, '/');
-    if (slash)
-        *slash = '\0';
+    if (slash) *slash = '\0';
     snprintf(path, sizeof path, "%s/../lib/jotun/%s", folder, mpi->plugin);
-    if (access(path, F_OK) != 0)
-        snprintf(path, sizeof path, "%s/%s", folder, mpi->plugin);
+    if (access(path, F_OK) != 0) snprintf(path, sizeof path, "%s/%s", folder, mpi->plugin);
     *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);              /* global: Open MPI's own parts look for its symbols */
-    if (*library)
-        return OK;
+    if (*library) return OK;
     snprintf(reason, sizeof reason, "%s", dlerror());
     return fail(BAD_OPTION, "%s started this process, but %s cannot be opened (%s); install %s and build jotun again",
                 mpi->name, path, reason, mpi->package);
@@ -46,6 +41,7 @@ static Transport *job_transport;                                  /* a process i
 
 static void abort_job(int exit_code)
 {
+    watchdog_stopping();
     job_transport->abort(job_transport, exit_code);
 }
 
@@ -53,8 +49,7 @@ Status transport_mpi_open(Transport **transport, int *argc, char ***argv)
 {
     *transport = NULL;
     const Mpi *mpi = mpi_of_environment();
-    if (!mpi)
-        return OK;
+    if (!mpi) return OK;
     void *library;
     char  error[512] = "";
     TRY(plugin_open(&library, mpi));
@@ -65,8 +60,7 @@ Status transport_mpi_open(Transport **transport, int *argc, char ***argv)
     TransportPlugin *open_transport;
     memcpy(&open_transport, &symbol, sizeof symbol);              /* C has no cast from an object to a function */
     *transport = open_transport(argc, argv, error, sizeof error);
-    if (!*transport)
-        return fail(BAD_OPTION, "%s: %s", mpi->name, error);
+    if (!*transport) return fail(BAD_OPTION, "%s: %s", mpi->name, error);
     if ((*transport)->abi != TRANSPORT_ABI)
         return fail(BAD_OPTION, "%s is of another version of jotun (%d, not %d); build it again", mpi->plugin,
                     (*transport)->abi, TRANSPORT_ABI);

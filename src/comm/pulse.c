@@ -8,8 +8,7 @@
 Status pulse_open(Pulse **pulse)
 {
     *pulse = calloc(1, sizeof **pulse);
-    if (!*pulse)
-        return fail(NO_MEMORY, "no memory for the pulse of a rank");
+    if (!*pulse) return fail(NO_MEMORY, "no memory for the pulse of a rank");
     pthread_mutex_init(&(*pulse)->lock, NULL);
     (*pulse)->beat.waited = -1;
     return OK;

@@ -49,8 +49,7 @@ Tensor tp_leave_backward(const Region *tp, Tensor dy_tC, Arena *keep)
 
 Tensor tp_rows(const Region *tp, Tensor x_T)
 {
-    if (!cut(tp))
-        return x_T;
+    if (!cut(tp)) return x_T;
     int64_t t = x_T.dim[0] / comm_size(tp->comm);
     CHECK(t * comm_size(tp->comm) == x_T.dim[0], "%lld rows do not divide among %d ranks of %s", (long long)x_T.dim[0],
           comm_size(tp->comm), comm_name(tp->comm));

@@ -28,8 +28,7 @@ static struct in_addr own_address(bool one_host)
 {
     struct in_addr  found = { htonl(INADDR_LOOPBACK) };
     struct ifaddrs *all = NULL;
-    if (one_host || getifaddrs(&all) != 0)
-        return found;
+    if (one_host || getifaddrs(&all) != 0) return found;
     for (struct ifaddrs *i = all; i; i = i->ifa_next)
         if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET && (i->ifa_flags & IFF_UP) && !(i->ifa_flags & IFF_LOOPBACK)) {
             found = ((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr;
@@ -48,8 +47,7 @@ static Status listener_open(int *listener, Invitation *invitation, int backlog, 
     if (*listener < 0 || bind(*listener, (struct sockaddr *)&at, sizeof at) != 0 || listen(*listener, backlog) != 0 ||
         getsockname(*listener, (struct sockaddr *)&at, &size) != 0)
         return refused("rank 0 cannot listen");
-    if (getrandom(invitation->cookie, COOKIE, 0) != COOKIE)
-        return refused("no random bytes");
+    if (getrandom(invitation->cookie, COOKIE, 0) != COOKIE) return refused("no random bytes");
     invitation->address = at.sin_addr;
     invitation->port    = at.sin_port;
     return OK;
@@ -66,8 +64,7 @@ static void talk_options(int fd)
 static bool hello_good(int fd, const Invitation *invitation, const int *connected, int size, int *rank)
 {
     Hello hello;
-    if (recv(fd, &hello, sizeof hello, MSG_WAITALL) != (ssize_t)sizeof hello)
-        return false;
+    if (recv(fd, &hello, sizeof hello, MSG_WAITALL) != (ssize_t)sizeof hello) return false;
     *rank = hello.rank;
     return memcmp(hello.cookie, invitation->cookie, COOKIE) == 0 && *rank > 0 && *rank < size && connected[*rank] < 0;
 }
@@ -80,8 +77,7 @@ static Status guests_accept(int *fd, int size, int listener, const Invitation *i
             return fail(IO_FAILED, "watchdog: %d of %d ranks have not connected in %d s; a firewall between the hosts? "
                         "--watchdog-seconds 0 goes without it", size - 1 - guests, size - 1, CONNECT_MS / 1000);
         int guest = accept4(listener, NULL, NULL, SOCK_CLOEXEC), rank;
-        if (guest < 0)
-            return refused("rank 0 cannot accept");
+        if (guest < 0) return refused("rank 0 cannot accept");
         talk_options(guest);
         if (hello_good(guest, invitation, fd, size, &rank)) {
             fd[rank] = guest;
@@ -112,20 +108,17 @@ Status star_open(int *fd, Comm *world, bool one_host)
 {
     Invitation mine = { 0 }, *all = malloc((size_t)world->size * sizeof *all);
     CHECK(all, "no memory for the addresses of %d ranks", world->size);
-    for (int r = 0; r < world->size; r++)
-        fd[r] = -1;
+    for (int r = 0; r < world->size; r++) fd[r] = -1;
     int    listener = -1;
     Status status   = OK;
-    if (world->rank == 0)
-        status = listener_open(&listener, &mine, world->size, one_host);
+    if (world->rank == 0) status = listener_open(&listener, &mine, world->size, one_host);
     status = agree(world, status);
     if (status == OK) {
         comm_gather_bytes(world, "watchdog", all, &mine, sizeof mine);
         status = agree(world, world->rank == 0 ? guests_accept(fd, world->size, listener, &mine)
                                                : host_connect(&fd[0], world->rank, &all[0]));
     }
-    if (listener >= 0)
-        close(listener);
+    if (listener >= 0) close(listener);
     free(all);
     return status;
 }
@@ -141,8 +134,7 @@ void star_send(int fd, const StarFrame *frame, const int *members)
 
 bool star_recv(int fd, StarFrame *frame, int *members, int room)
 {
-    if (recv(fd, frame, sizeof *frame, MSG_WAITALL) != (ssize_t)sizeof *frame)
-        return false;
+    if (recv(fd, frame, sizeof *frame, MSG_WAITALL) != (ssize_t)sizeof *frame) return false;
     if (frame->kind < STAR_PULSE || frame->kind > STAR_STOP || frame->members < 0 || frame->members > room)
         return false;
     frame->beat.comm[PULSE_NAME - 1] = frame->beat.verb[PULSE_NAME - 1] = '\0';

@@ -87,8 +87,7 @@ static Meeting *meeting_make(const int *ranks, int count)
 static void meeting_free(Job *job, Meeting *gone)
 {
     Meeting **at = &job->meetings;
-    while (*at != gone)
-        at = &(*at)->next;
+    while (*at != gone) at = &(*at)->next;
     *at = gone->next;
     free(gone->slot[0].part);
     free(gone->rank);
@@ -112,8 +111,7 @@ static Group *threads_group_open(Transport *t, const int *ranks, int count)
     Job   *job = ((Seat *)t->self)->job;
     Group *g   = calloc(1, sizeof *g);
     CHECK(g, "no memory for a group of %d ranks", count);
-    while (ranks[g->me] != t->rank)
-        g->me++;
+    while (ranks[g->me] != t->rank) g->me++;
     g->sent     = calloc((size_t)count, sizeof *g->sent);
     g->received = calloc((size_t)count, sizeof *g->received);
     CHECK(g->sent && g->received, "no memory for a group of %d ranks", count);
@@ -128,8 +126,7 @@ static void threads_group_close(Transport *t, Group *g)
 {
     Job *job = ((Seat *)t->self)->job;
     pthread_mutex_lock(&job->lock);
-    if (++g->meeting->closed == g->meeting->count)
-        meeting_free(job, g->meeting);
+    if (++g->meeting->closed == g->meeting->count) meeting_free(job, g->meeting);
     pthread_mutex_unlock(&job->lock);
     free(g->sent);
     free(g->received);
@@ -142,8 +139,7 @@ static int request_new(Seat *seat, Request request)
     for (int i = 0; i < TRANSPORT_REQUESTS; i++)
         if (seat->request[i].kind == FREE) {
             seat->request[i] = request;
-            if (i >= seat->top)
-                seat->top = i + 1;
+            if (i >= seat->top) seat->top = i + 1;
             return i;
         }
     stop_world(__FILE__, __LINE__, "more than %d messages under way", TRANSPORT_REQUESTS);
@@ -152,8 +148,7 @@ static int request_new(Seat *seat, Request request)
 static void request_free(Seat *seat, int i)
 {
     seat->request[i].kind = FREE;
-    while (seat->top > 0 && seat->request[seat->top - 1].kind == FREE)
-        seat->top--;
+    while (seat->top > 0 && seat->request[seat->top - 1].kind == FREE) seat->top--;
 }
 
 static Slot *request_slot(const Request *r)
@@ -168,8 +163,7 @@ static bool request_done(const Request *r)
 
 static void wake_all(Job *job, const Meeting *m)
 {
-    for (int i = 0; i < m->count; i++)
-        pthread_cond_signal(&job->seat[m->rank[i]].wake);
+    for (int i = 0; i < m->count; i++) pthread_cond_signal(&job->seat[m->rank[i]].wake);
 }
 
 static void collective_copy(const Request *r)
@@ -183,8 +177,7 @@ static void collective_copy(const Request *r)
         size_t   room    = r->out_at ? r->out_at[i + 1] - r->out_at[i] : r->bytes;
         CHECK(bytes == room, "rank %d sends %zu bytes where rank %d expects %zu", m->rank[i], bytes,
               m->rank[r->group->me], room);
-        if (bytes > 0 && out != from->in + at)
-            memcpy(out, from->in + at, bytes);
+        if (bytes > 0 && out != from->in + at) memcpy(out, from->in + at, bytes);
     }
 }
 
@@ -193,8 +186,7 @@ static bool collective_move(Job *job, Request *r)
 {
     Meeting *m    = r->group->meeting;
     Slot    *slot = request_slot(r);
-    if (r->done || slot->arrived < m->count)
-        return false;
+    if (r->done || slot->arrived < m->count) return false;
     pthread_mutex_unlock(&job->lock);
     collective_copy(r);                               /* the slot stays as it is until I too have copied */
     pthread_mutex_lock(&job->lock);
@@ -203,8 +195,7 @@ static bool collective_move(Job *job, Request *r)
     if (++slot->copied == m->count) {
         slot->arrived = slot->copied = 0;
         slot->done    = r->number;
-        for (int i = 0; i < m->count; i++)
-            slot->part[i].stage = AWAY;
+        for (int i = 0; i < m->count; i++) slot->part[i].stage = AWAY;
         wake_all(job, m);
     }
     return true;
@@ -212,8 +203,7 @@ static bool collective_move(Job *job, Request *r)
 
 static bool message_move(Job *job, Request *r)
 {
-    if (r->done)
-        return false;
+    if (r->done) return false;
     Seat *from = &job->seat[r->group->meeting->rank[r->peer]];
     for (int i = 0; i < from->top; i++) {
         Request *s = &from->request[i];
@@ -222,8 +212,7 @@ static bool message_move(Job *job, Request *r)
         CHECK(s->bytes == r->bytes, "rank %d sends %zu bytes where rank %d expects %zu", from->transport.rank, s->bytes,
               r->group->meeting->rank[r->group->me], r->bytes);
         pthread_mutex_unlock(&job->lock);
-        if (r->bytes > 0)
-            memcpy(r->out, s->in, r->bytes);
+        if (r->bytes > 0) memcpy(r->out, s->in, r->bytes);
         pthread_mutex_lock(&job->lock);
         s->done = r->done = true;
         pthread_cond_signal(&from->wake);
@@ -237,10 +226,8 @@ static bool seat_move(Seat *seat)
     bool moved = false;
     for (int i = 0; i < seat->top; i++) {
         Request *r = &seat->request[i];
-        if (r->kind == COLLECTIVE)
-            moved |= collective_move(seat->job, r);
-        if (r->kind == RECV)
-            moved |= message_move(seat->job, r);
+        if (r->kind == COLLECTIVE) moved |= collective_move(seat->job, r);
+        if (r->kind == RECV) moved |= message_move(seat->job, r);
     }
     return moved;
 }
@@ -249,8 +236,7 @@ static bool seat_move(Seat *seat)
 static int request_gone(const Job *job, const Request *r)
 {
     const Meeting *m = r->group->meeting;
-    if (r->kind != COLLECTIVE)
-        return job->seat[m->rank[r->peer]].left ? m->rank[r->peer] : -1;
+    if (r->kind != COLLECTIVE) return job->seat[m->rank[r->peer]].left ? m->rank[r->peer] : -1;
     for (int i = 0; i < m->count; i++)
         if (job->seat[m->rank[i]].left && request_slot(r)->part[i].stage != COPIED)
             return m->rank[i];
@@ -269,8 +255,7 @@ static int collective_begin(Transport *t, Group *g, Request request, Part part)
     CHECK(slot->done == request.number - SLOTS, "more than %d collectives of one group under way", SLOTS);
     slot->part[g->me] = part;
     int made = request_new(seat, request);
-    if (++slot->arrived == g->meeting->count)
-        wake_all(seat->job, g->meeting);
+    if (++slot->arrived == g->meeting->count) wake_all(seat->job, g->meeting);
     pthread_mutex_unlock(&seat->job->lock);
     return made;
 }
@@ -313,8 +298,7 @@ static void threads_wait(Transport *t, int request)
     Request *r    = &seat->request[request];
     pthread_mutex_lock(&job->lock);
     while (!request_done(r)) {
-        if (seat_move(seat))
-            continue;
+        if (seat_move(seat)) continue;
         int gone = request_gone(job, r);
         CHECK(gone < 0, "waits for rank %d, which has ended: %s", gone,
               job->seat[gone].status == OK ? "it did all it had to do" : job->seat[gone].text);
@@ -377,8 +361,7 @@ static void seat_open(Job *job, int rank)
 static Status job_status(const Job *job)
 {
     for (int r = 0; r < job->ranks; r++)
-        if (job->seat[r].status != OK)
-            return fail(job->seat[r].status, "%s", job->seat[r].text);
+        if (job->seat[r].status != OK) return fail(job->seat[r].status, "%s", job->seat[r].text);
     return OK;
 }
 
@@ -386,19 +369,15 @@ Status transport_threads_run(int ranks, RankBody *body, void *context)
 {
     Job job = { .lock = PTHREAD_MUTEX_INITIALIZER, .ranks = ranks, .body = body, .context = context };
     job.seat = calloc((size_t)ranks, sizeof *job.seat);
-    if (!job.seat)
-        return fail(NO_MEMORY, "no memory for %d ranks", ranks);
-    for (int r = 0; r < ranks; r++)
-        seat_open(&job, r);
+    if (!job.seat) return fail(NO_MEMORY, "no memory for %d ranks", ranks);
+    for (int r = 0; r < ranks; r++) seat_open(&job, r);
     for (int r = 0; r < ranks; r++)
         CHECK(pthread_create(&job.seat[r].thread, NULL, seat_run, &job.seat[r]) == 0,
               "no thread for rank %d of %d; ask for fewer with --ranks", r, ranks);
-    for (int r = 0; r < ranks; r++)
-        pthread_join(job.seat[r].thread, NULL);
+    for (int r = 0; r < ranks; r++) pthread_join(job.seat[r].thread, NULL);
 
     Status status = job_status(&job);
-    for (int r = 0; r < ranks; r++)
-        pthread_cond_destroy(&job.seat[r].wake);
+    for (int r = 0; r < ranks; r++) pthread_cond_destroy(&job.seat[r].wake);
     while (job.meetings)                              /* of ranks which failed before they closed them */
         meeting_free(&job, job.meetings);
     free(job.seat);

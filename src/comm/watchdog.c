@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,8 +50,7 @@ static void say(Line *line, const char *format, ...)
     int n = vsnprintf(line->text + line->at, sizeof line->text - line->at, format, args);
     va_end(args);
     line->at += n < 0 ? 0 : (size_t)n;
-    if (line->at > sizeof line->text - 2)
-        line->at = sizeof line->text - 2;
+    if (line->at > sizeof line->text - 2) line->at = sizeof line->text - 2;
 }
 
 static void say_beat(Line *line, const Beat *beat)
@@ -59,8 +59,7 @@ static void say_beat(Line *line, const Beat *beat)
         say(line, "no collective yet");
     else
         say(line, "%s #%lld of %s", beat->verb, (long long)beat->number, beat->comm);
-    if (*beat->verb && beat->step >= 0)
-        say(line, ", step %lld", (long long)beat->step);
+    if (*beat->verb && beat->step >= 0) say(line, ", step %lld", (long long)beat->step);
 }
 
 static void say_rank(Line *line, const Watchdog *w, int rank)
@@ -72,24 +71,26 @@ static void say_rank(Line *line, const Watchdog *w, int rank)
 static int say_ranks(Line *line, const bool *marked, int size)
 {
     int count = 0, said = 0;
-    for (int r = 0; r < size; r++)
-        count += marked[r];
+    for (int r = 0; r < size; r++) count += marked[r];
     say(line, count == 1 ? "rank " : "ranks ");
     for (int r = 0; r < size && said < 16; r++)
-        if (marked[r])
-            say(line, "%s%d", said++ ? ", " : "", r);
-    if (said < count)
-        say(line, " and %d more", count - said);
+        if (marked[r]) say(line, "%s%d", said++ ? ", " : "", r);
+    if (said < count) say(line, " and %d more", count - said);
     return count;
+}
+
+static void tell(const Watchdog *w, StarKind kind)
+{
+    for (int r = 0; r < w->size && !w->together; r++)
+        if (w->fd[r] >= 0)
+            star_send(w->fd[r], &(StarFrame){ .kind = (int32_t)kind, .rank = w->rank }, NULL);
 }
 
 static void end_job(Watchdog *w, Line *line)
 {
     line->text[line->at++] = '\n';
     if (write(STDERR_FILENO, line->text, line->at) < 0) { }
-    for (int r = 0; r < w->size && !w->together; r++)
-        if (w->fd[r] >= 0)
-            star_send(w->fd[r], &(StarFrame){ .kind = STAR_STOP, .rank = w->rank }, NULL);
+    tell(w, STAR_STOP);
     _exit(3);
 }
 
@@ -97,8 +98,7 @@ static void end_job(Watchdog *w, Line *line)
 static bool needs(const Seen *seen, int rank)
 {
     for (int i = 0; i < seen->count; i++)
-        if (seen->needs[i] == rank)
-            return true;
+        if (seen->needs[i] == rank) return true;
     return false;
 }
 
@@ -129,8 +129,7 @@ static void frozen(Watchdog *w, int rank, bool *marked)
     say(&line, " has been silent for %.3g s, last seen in ", (double)w->limit * 1e-9);
     say_beat(&line, &w->seen[rank].beat);
     int waiting = 0;
-    for (int r = 0; r < w->size; r++)
-        waiting += marked[r] = r != rank && needs(&w->seen[r], rank);
+    for (int r = 0; r < w->size; r++) waiting += marked[r] = r != rank && needs(&w->seen[r], rank);
     if (waiting > 0) {
         say(&line, "; ");
         say_ranks(&line, marked, w->size);
@@ -144,10 +143,8 @@ static void frozen(Watchdog *w, int rank, bool *marked)
 static bool in_it(const Watchdog *w, int m, int r)
 {
     const Beat *a = &w->seen[m].beat, *b = &w->seen[r].beat;
-    if (m == r)
-        return true;
-    if (a->waited < 0 || a->number != b->number || strcmp(a->comm, b->comm) != 0)
-        return false;
+    if (m == r) return true;
+    if (a->waited < 0 || a->number != b->number || strcmp(a->comm, b->comm) != 0) return false;
     if (strcmp(b->verb, "send") == 0 || strcmp(b->verb, "recv") == 0)
         return strcmp(a->verb, b->verb) != 0 && needs(&w->seen[m], r);
     return strcmp(a->verb, b->verb) == 0;
@@ -157,8 +154,7 @@ static void stuck(Watchdog *w, int rank, bool *marked)
 {
     Seen *seen = &w->seen[rank];
     Line  line = { .at = 0 };
-    for (int m = 0; m < w->size; m++)
-        marked[m] = needs(seen, m) && in_it(w, m, rank);
+    for (int m = 0; m < w->size; m++) marked[m] = needs(seen, m) && in_it(w, m, rank);
     say(&line, "jotun: ");
     int waiting = say_ranks(&line, marked, w->size);
     say(&line, " %s waited %.3g s in ", waiting == 1 ? "has" : "have", (double)w->limit * 1e-9);
@@ -166,12 +162,10 @@ static void stuck(Watchdog *w, int rank, bool *marked)
     if (waiting == seen->count) {
         say(&line, ", and all are in it: a message was lost");
     } else {
-        for (int m = 0; m < w->size; m++)
-            marked[m] = needs(seen, m) && !in_it(w, m, rank);
+        for (int m = 0; m < w->size; m++) marked[m] = needs(seen, m) && !in_it(w, m, rank);
         say(&line, "; ");
         int missing = say_ranks(&line, marked, w->size), first = 0;
-        while (!marked[first])
-            first++;
+        while (!marked[first]) first++;
         say(&line, " %s not in it (last: ", missing == 1 ? "is" : "are");
         say_beat(&line, &w->seen[first].beat);
         say(&line, ")");
@@ -187,8 +181,7 @@ static bool heads_queue(const Watchdog *w, int r)
     bool missing = false;
     for (int i = 0; i < seen->count; i++)
         if (!in_it(w, seen->needs[i], r)) {
-            if (w->seen[seen->needs[i]].beat.waited >= w->limit / 2)
-                return false;
+            if (w->seen[seen->needs[i]].beat.waited >= w->limit / 2) return false;
             missing = true;
         }
     return missing;
@@ -199,10 +192,8 @@ static int head_of_queue(const Watchdog *w)
 {
     int longest = 0;
     for (int r = 0; r < w->size; r++) {
-        if (heads_queue(w, r))
-            return r;
-        if (w->seen[r].beat.waited > w->seen[longest].beat.waited)
-            longest = r;
+        if (heads_queue(w, r)) return r;
+        if (w->seen[r].beat.waited > w->seen[longest].beat.waited) longest = r;
     }
     return longest;
 }
@@ -215,10 +206,8 @@ static void judge(Watchdog *w, int64_t now)
     for (int r = 0; marked && r < watched; r++) {
         Seen   *seen  = &w->seen[r];
         int64_t since = seen->heard > w->awake ? seen->heard : w->awake;
-        if (seen->left)
-            continue;
-        if (now - since > w->limit)
-            frozen(w, r, marked);
+        if (seen->left) continue;
+        if (now - since > w->limit) frozen(w, r, marked);
         late |= now - since > MISSED_MS * MS;
         over |= seen->beat.waited > w->limit && seen->count > 0;
     }
@@ -235,8 +224,7 @@ static void note(Watchdog *w, int rank, const Beat *beat, const int *ranks, int 
     seen->heard = seam.clock();
     seen->count = 0;
     int *room   = count > 0 ? realloc(seen->needs, (size_t)count * sizeof *room) : NULL;
-    if (!room)
-        return;
+    if (!room) return;
     memcpy(room, ranks, (size_t)count * sizeof *room);
     seen->needs = room;
     seen->count = count;
@@ -249,8 +237,7 @@ static void own_pulse(Watchdog *w, int rank)
     note(w, rank, &beat, ranks, count);
     StarFrame frame = { .kind = STAR_PULSE, .rank = rank, .members = count, .beat = beat };
     for (int r = 0; r < w->size && !w->together; r++)
-        if (w->fd[r] >= 0)
-            star_send(w->fd[r], &frame, ranks);
+        if (w->fd[r] >= 0) star_send(w->fd[r], &frame, ranks);
     free(ranks);
 }
 
@@ -266,8 +253,10 @@ static void hear(Watchdog *w, int rank)
     StarFrame frame;
     if (!star_recv(w->fd[rank], &frame, w->room, w->size))
         dead(w, rank);
-    else if (frame.kind == STAR_STOP)
-        _exit(3);                                     /* rank 0 has said why */
+    else if (frame.kind == STAR_STOP) {               /* whoever stops the job has said why */
+        tell(w, STAR_STOP);
+        _exit(3);
+    }
     else if (frame.kind == STAR_PULSE)
         note(w, rank, &frame.beat, w->room, frame.members);
     else {
@@ -286,13 +275,10 @@ static bool listen_for_a_period(Watchdog *w)
         for (int r = 0; r < w->size; r++)
             w->polled[r] = (struct pollfd){ .fd = w->together ? -1 : w->fd[r], .events = POLLIN };
         w->polled[w->size] = (struct pollfd){ .fd = w->bell[0], .events = POLLIN };
-        if (poll(w->polled, (nfds_t)w->size + 1, PERIOD_MS - (int)(passed / MS)) <= 0)
-            return true;
-        if (w->polled[w->size].revents)
-            return false;
+        if (poll(w->polled, (nfds_t)w->size + 1, PERIOD_MS - (int)(passed / MS)) <= 0) return true;
+        if (w->polled[w->size].revents) return false;
         for (int r = 0; r < w->size; r++)
-            if (w->polled[r].revents)
-                hear(w, r);
+            if (w->polled[r].revents) hear(w, r);
         passed = seam.clock() - start;
     } while (passed >= 0 && passed < PERIOD_MS * MS);
     return true;
@@ -310,26 +296,29 @@ static void *watch(void *context)
         last = now;
         pthread_mutex_lock(&w->lock);
         for (int r = 0; r < w->size; r++)
-            if ((w->together || r == w->rank) && !w->seen[r].left)
-                own_pulse(w, r);
+            if ((w->together || r == w->rank) && !w->seen[r].left) own_pulse(w, r);
         judge(w, now);
         pthread_mutex_unlock(&w->lock);
     } while (listen_for_a_period(w));
+    tell(w, STAR_GOODBYE);
     for (int r = 0; r < w->size && !w->together; r++)
-        if (w->fd[r] >= 0) {
-            star_send(w->fd[r], &(StarFrame){ .kind = STAR_GOODBYE, .rank = w->rank }, NULL);
-            star_leave(w->fd[r]);
-        }
+        if (w->fd[r] >= 0) star_leave(w->fd[r]);
     return NULL;
 }
 
 /* ---- opening and closing ---- */
+static _Atomic(Watchdog *) of_process;                /* never set among threads */
+
+void watchdog_stopping(void)
+{
+    Watchdog *w = atomic_load(&of_process);
+    if (w) tell(w, STAR_STOP);
+}
+
 static void watchdog_free(Watchdog *w)
 {
-    if (!w)
-        return;
-    for (int r = 0; w->seen && r < w->size; r++)
-        free(w->seen[r].needs);
+    if (!w) return;
+    for (int r = 0; w->seen && r < w->size; r++) free(w->seen[r].needs);
     free(w->seen);
     free(w->card);
     free(w->fd);
@@ -361,8 +350,7 @@ static Status watchdog_make(Watchdog **out, const Comm *world, double seconds, b
 static void card_fill(Card *card, const Comm *world, Watchdog *w)
 {
     *card = (Card){ .pid = getpid(), .pulse = world->pulse, .watchdog = w };
-    if (gethostname(card->host, sizeof card->host - 1) != 0)
-        strcpy(card->host, "?");
+    if (gethostname(card->host, sizeof card->host - 1) != 0) strcpy(card->host, "?");
 }
 
 /* Everyone's card; of threads, all get rank 0's watchdog. */
@@ -373,8 +361,7 @@ static Status watchdog_meet(Watchdog **w, Comm *world)
     card_fill(&mine, world, *w);
     comm_gather_bytes(world, "watchdog", all, &mine, sizeof mine);
     bool one_host = true;
-    for (int r = 0; r < world->size; r++)
-        one_host &= strcmp(all[r].host, all[0].host) == 0;
+    for (int r = 0; r < world->size; r++) one_host &= strcmp(all[r].host, all[0].host) == 0;
     if (*w)
         memcpy((*w)->card, all, (size_t)world->size * sizeof *all);
     else
@@ -386,34 +373,32 @@ static Status watchdog_meet(Watchdog **w, Comm *world)
 Status watchdog_open(Watchdog **watchdog, Comm *world, double seconds)
 {
     *watchdog = NULL;
-    if (seconds <= 0 || world->size == 1 || world->dry)
-        return OK;
+    if (seconds <= 0 || world->size == 1 || world->dry) return OK;
     bool      together = strcmp(world->transport->name, "threads") == 0;
     bool      leader   = !together || world->rank == 0;
     Watchdog *w        = NULL;
     Status    status   = agree(world, leader ? watchdog_make(&w, world, seconds, together) : OK);
-    if (status == OK)
-        status = watchdog_meet(&w, world);
+    if (status == OK) status = watchdog_meet(&w, world);
     if (status != OK) {
         watchdog_free(leader ? w : NULL);
         return status;
     }
     if (leader)
         CHECK(pthread_create(&w->thread, NULL, watch, w) == 0, "no thread for the watchdog");
+    if (!together) atomic_store(&of_process, w);
     *watchdog = w;
     return OK;
 }
 
 void watchdog_close(Watchdog *w, Comm *world)
 {
-    if (!w)
-        return;
+    if (!w) return;
     pthread_mutex_lock(&w->lock);
     leave(w, world->rank);
     bool last = --w->users == 0;
     pthread_mutex_unlock(&w->lock);
-    if (!last)
-        return;
+    if (!last) return;
+    atomic_store(&of_process, NULL);
     close(w->bell[1]);
     pthread_join(w->thread, NULL);
     close(w->bell[0]);

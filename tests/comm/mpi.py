@@ -1,5 +1,5 @@
 """mpi.py openmpi|mpich PROGRAM: collectives under mpirun give the threads' hash; a killed and a stopped rank are named."""
-import os, re, signal, subprocess, sys, tempfile, time
+import os, re, shutil, signal, subprocess, sys, tempfile, time
 
 mpi, program = sys.argv[1:3]
 mpirun = {"openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"], "mpich": ["mpirun.mpich"]}[mpi]
@@ -18,6 +18,26 @@ def same_hash(ranks):
     threads = run([program, "hash", "threads", str(ranks)])
     under_mpi = run(mpirun + ["-n", str(ranks), program, "hash"])
     assert re.fullmatch("[0-9a-f]{16}", threads) and under_mpi == threads, (ranks, threads, under_mpi)
+
+
+def stops_itself(ranks):
+    with tempfile.NamedTemporaryFile("r") as errors:
+        done = subprocess.run(mpirun + ["-n", str(ranks), program, "loop", "30", errors.name], timeout=60,
+                              env=dict(environment, STOP="1"), capture_output=True)
+        lines = errors.read().splitlines()
+    assert done.returncode == 3, done.returncode
+    ours = [line for line in lines if line.startswith("jotun:")]
+    assert len(ours) == 1 and re.match(r"jotun: rank 1 on \S+, step 600: rank 1 has had enough", ours[0]), lines
+
+
+def misses_its_plugin():
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(program, folder)
+        done = subprocess.run(mpirun + ["-n", "1", folder + "/comm_program", "hash"], env=environment, timeout=60,
+                              capture_output=True, text=True)
+    assert done.returncode == 1, done.returncode
+    assert f"{folder}/libjotun_{mpi}.so cannot be opened" in done.stderr, done.stderr
+    assert f"install lib{mpi}-dev and build jotun again" in done.stderr, done.stderr
 
 
 def struck(ranks, victim, strike, seconds):
@@ -73,8 +93,10 @@ def stopped(ranks, victim):
     return seconds
 
 
-for ranks in (1, 2, 3, 4):
+for ranks in (1, 3, 4):
     same_hash(ranks)
-print(f"{mpi}: 1 to 4 ranks give the threads' bits")
+misses_its_plugin()
+stops_itself(3)
+print(f"{mpi}: 1, 3 and 4 ranks give the threads' bits")
 print(f"{mpi}: killed rank 2 named and job ended in {killed(3, 2):.2f} s, rank 0 in {killed(3, 0):.2f} s")
 print(f"{mpi}: stopped rank 1 named and job ended in {stopped(3, 1):.2f} s (time-out 2 s), rank 0 in {stopped(3, 0):.2f} s")

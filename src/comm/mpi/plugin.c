@@ -40,8 +40,7 @@ static void stop(const char *what, const char *why)
 
 static void must(int code, const char *call)
 {
-    if (code == MPI_SUCCESS)
-        return;
+    if (code == MPI_SUCCESS) return;
     char text[MPI_MAX_ERROR_STRING] = "", name[64] = "";
     int  length = 0;
     MPI_Error_string(code, text, &length);
@@ -54,10 +53,8 @@ static void must(int code, const char *call)
 static int unit_for(size_t largest, size_t divisible)
 {
     int u = 0;
-    if (largest <= INT_MAX)
-        return 0;
-    while (u + 1 < UNITS && divisible % ((size_t)2 << u) == 0)
-        u++;
+    if (largest <= INT_MAX) return 0;
+    while (u + 1 < UNITS && divisible % ((size_t)2 << u) == 0) u++;
     if (largest >> u > INT_MAX)
         stop("a message", "too large for MPI's counts: cut it, or make its size a multiple of 4096 bytes");
     return u;
@@ -67,8 +64,7 @@ static int unit_for(size_t largest, size_t divisible)
 static int units_of(int *counts, int *offsets, const size_t *at, int n)
 {
     size_t divisible = 0;
-    for (int r = 0; r <= n; r++)
-        divisible |= at[r];
+    for (int r = 0; r <= n; r++) divisible |= at[r];
     int u = unit_for(at[n], divisible);
     for (int r = 0; r < n; r++) {
         offsets[r] = (int)(at[r] >> u);
@@ -115,8 +111,7 @@ static int request_new(Mpi *mpi)
     for (int i = 0; i < TRANSPORT_REQUESTS; i++)
         if (!mpi->used[i]) {
             mpi->used[i] = true;
-            if (i >= mpi->top)
-                mpi->top = i + 1;
+            if (i >= mpi->top) mpi->top = i + 1;
             return i;
         }
     stop("a message", "too many are under way");
@@ -167,13 +162,11 @@ static void mpi_wait(Transport *t, int request)
     int  done = 0;
     for (;;) {
         MUST(MPI_Test(&mpi->request[request], &done, MPI_STATUS_IGNORE));
-        if (done)
-            break;
+        if (done) break;
         sched_yield();
     }
     mpi->used[request] = false;
-    while (mpi->top > 0 && !mpi->used[mpi->top - 1])
-        mpi->top--;
+    while (mpi->top > 0 && !mpi->used[mpi->top - 1]) mpi->top--;
 }
 
 static void mpi_poll(Transport *t)
@@ -194,8 +187,7 @@ static void mpi_abort(Transport *t, int exit_code)
 static void mpi_close(Transport *t)
 {
     Mpi *mpi = t->self;
-    for (int u = 1; u < UNITS; u++)
-        MUST(MPI_Type_free(&mpi->unit[u]));
+    for (int u = 1; u < UNITS; u++) MUST(MPI_Type_free(&mpi->unit[u]));
     MUST(MPI_Comm_free(&mpi->world));
     MPI_Finalize();
     free(mpi);
@@ -226,8 +218,7 @@ Transport *jotun_transport_open(int *argc, char ***argv, char *error, size_t err
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MUST(MPI_Comm_dup(MPI_COMM_WORLD, &mpi->world));
     MUST(MPI_Comm_set_errhandler(mpi->world, MPI_ERRORS_RETURN));
-    for (int i = 0; i < TRANSPORT_REQUESTS; i++)
-        mpi->request[i] = MPI_REQUEST_NULL;
+    for (int i = 0; i < TRANSPORT_REQUESTS; i++) mpi->request[i] = MPI_REQUEST_NULL;
     units_open(mpi);
     *t = (Transport){
         .abi = TRANSPORT_ABI, .name = MPI_NAME, .self = mpi,
