@@ -1,6 +1,6 @@
-# Kernels, for GPUs: by nvcc where there is one, or by hipcc with JOTUN_HIP. Nothing needs them: without a compiler the rest builds,
-# and the tests run the same kernels on the CPU (tests/tensor/tests.cmake). The compilers are called as they are, not as CMake
-# languages, which would ask them at every configuration.
+# Kernels, for GPUs: by nvcc where there is one, or by hipcc with JOTUN_HIP. Nothing needs them: without a
+# compiler the rest builds, and the tests run the same kernels on the CPU (tests/tensor/tests.cmake).
+# The compilers are called as they are, not as CMake languages, which would try them at every configuration.
 option(JOTUN_CUDA "compile the kernels by nvcc where it is found" ON)
 option(JOTUN_HIP "compile the kernels by hipcc, instead of nvcc" OFF)
 set(JOTUN_CUDA_ARCHITECTURES "80;90" CACHE STRING "compute capabilities")
@@ -15,7 +15,8 @@ function(gpu_library compiler)
         add_custom_command(OUTPUT ${object}
             COMMAND ${compiler} ${ARGN} -std=c++17 -I${CMAKE_SOURCE_DIR}/src $<$<CONFIG:Debug>:-DJOTUN_DEBUG>
                     -MD -MF ${object}.d -c ${kernel} -o ${object}
-            DEPENDS ${kernel} DEPFILE ${object}.d COMMENT "Building GPU object ${noun}.o" VERBATIM COMMAND_EXPAND_LISTS)
+            DEPENDS ${kernel} DEPFILE ${object}.d
+            COMMENT "Building GPU object ${noun}.o" VERBATIM COMMAND_EXPAND_LISTS)
         list(APPEND objects ${object})
     endforeach()
     file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/cuda)
@@ -27,11 +28,11 @@ endfunction()
 if(JOTUN_HIP)
     find_program(HIPCC hipcc)
     if(NOT HIPCC)
-        message(FATAL_ERROR "JOTUN_HIP is on and no hipcc is found; install hipcc, or set HIPCC or JOTUN_HIP=OFF")
+        message(FATAL_ERROR "JOTUN_HIP is on, and no hipcc is found; set HIPCC or JOTUN_HIP=OFF")
     endif()
     list(TRANSFORM JOTUN_HIP_ARCHITECTURES PREPEND --offload-arch= OUTPUT_VARIABLE targets)
     gpu_library(${HIPCC} -x hip ${targets} -O3 -fPIC -Wall -Wextra -Wshadow)
-    find_library(HIP_RUNTIME amdhip64 PATHS /opt/rocm/lib)
+    find_library(HIP_RUNTIME amdhip64 PATHS /opt/rocm/lib REQUIRED)
     target_link_libraries(cuda_kernels PUBLIC ${HIP_RUNTIME})
 elseif(JOTUN_CUDA)
     find_program(NVCC nvcc PATHS /usr/local/cuda/bin)

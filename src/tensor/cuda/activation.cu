@@ -1,4 +1,5 @@
-/*  T tokens   F hidden channels.   Gated (SwiGLU): x is [T, 2F], gate columns then up columns, y = silu(gate) up. */
+/*  T tokens   F hidden channels
+ *  Gated (SwiGLU): x is [T, 2F], gate columns then up columns, y = silu(gate) up.  */
 #include "tensor/cuda/block.h"
 
 static __device__ __forceinline__ float sigmoid(float x)
@@ -28,7 +29,10 @@ static __device__ __forceinline__ float slope(int kind, float x)
         const float t = tanh_of_gelu(x);
         return 0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * 0.7978845608f * (1.0f + 0.134145f * x * x);
     }
-    case ACT_GELU_ERF:     return 0.5f * (1.0f + erff(x * 0.7071067812f)) + x * 0.3989422804f * expf(-0.5f * x * x);
+    case ACT_GELU_ERF: {
+        const float bell = 0.3989422804f * expf(-0.5f * x * x);     /* 1 / sqrt(2 pi) */
+        return 0.5f * (1.0f + erff(x * 0.7071067812f)) + x * bell;
+    }
     case ACT_SQUARED_RELU: return x < 0 ? 0.0f : 2.0f * x;
     default:               return sigmoid(x) * (1.0f + x * (1.0f - sigmoid(x)));
     }
@@ -36,10 +40,17 @@ static __device__ __forceinline__ float slope(int kind, float x)
 
 static void want_kind(int kind)
 {
-    CHECK(kind >= ACT_GELU_TANH && kind <= ACT_SWIGLU, "activation kind %d is not one of 0 .. %d", kind, ACT_SWIGLU);
+    const bool known = kind >= ACT_GELU_TANH && kind <= ACT_SWIGLU;
+    CHECK(known, "activation kind %d is not one of 0 .. %d", kind, ACT_SWIGLU);
 }
 
-/* y = act(x + bias):  a thread an element, rows along x of the grid, since only that side takes millions */
+/* a thread an element; rows go along x of the grid, since only that side takes millions */
+static dim3 grid_of(int64_t T, int64_t F)
+{
+    return dim3(blocks_for(T, 1), blocks_for(F, GPU_THREADS));
+}
+
+/* y = act(x + bias) */
 __global__ void __launch_bounds__(GPU_THREADS) activation_forward_kernel(ActivationForward a)
 {
     const int64_t t = blockIdx.x, F = a.y_TF.dim[1], f = (int64_t)blockIdx.y * GPU_THREADS + threadIdx.x;
@@ -56,17 +67,18 @@ extern "C" void cuda_activation_forward(Queue *q, const ActivationForward *a)
     WANT(a->y_TF, F32, T, F);
     WANT(a->x_TF, F32, T, wide);
     if (tensor_present(a->bias_F)) WANT(a->bias_F, F32, wide);
-    if (T > 0)
-        GPU_LAUNCH(activation_forward_kernel, dim3(blocks_for(T, 1), blocks_for(F, GPU_THREADS)), GPU_THREADS, stream_of(q), *a);
+    if (T > 0) GPU_LAUNCH(activation_forward_kernel, grid_of(T, F), GPU_THREADS, stream_of(q), *a);
 }
 
-/* dx = dy act'(x + bias);   gated: dgate = dy up silu'(gate),   dup = dy silu(gate).   dx may be dy or x: all is read, then written */
+/* dx = dy act'(x + bias);   gated: dgate = dy up silu'(gate),   dup = dy silu(gate)
+ * dx may be dy or x: a thread reads all it needs before it writes */
 __global__ void __launch_bounds__(GPU_THREADS) activation_backward_kernel(ActivationBackward a)
 {
     const int64_t t = blockIdx.x, F = a.dy_TF.dim[1], f = (int64_t)blockIdx.y * GPU_THREADS + threadIdx.x;
     if (f >= F) return;
     const bool   gated = a.kind == ACT_SWIGLU;
-    const float *x_row = row<float>(a.x_TF, t), dy = row<float>(a.dy_TF, t)[f], x = x_row[f] + value_or_zero(a.bias_F, f);
+    const float *x_row = row<float>(a.x_TF, t), dy = row<float>(a.dy_TF, t)[f];
+    const float  x = x_row[f] + value_or_zero(a.bias_F, f);
     const float  up = gated ? x_row[F + f] + value_or_zero(a.bias_F, F + f) : 1.0f;
     float       *dx = row<float>(a.dx_TF, t);
     dx[f] = dy * up * slope(a.kind, x);
@@ -81,6 +93,5 @@ extern "C" void cuda_activation_backward(Queue *q, const ActivationBackward *a)
     WANT(a->dy_TF, F32, T, F);
     WANT(a->x_TF, F32, T, wide);
     if (tensor_present(a->bias_F)) WANT(a->bias_F, F32, wide);
-    if (T > 0)
-        GPU_LAUNCH(activation_backward_kernel, dim3(blocks_for(T, 1), blocks_for(F, GPU_THREADS)), GPU_THREADS, stream_of(q), *a);
+    if (T > 0) GPU_LAUNCH(activation_backward_kernel, grid_of(T, F), GPU_THREADS, stream_of(q), *a);
 }

@@ -22,8 +22,8 @@ __device__ __forceinline__ float value_or_zero(const Tensor &x, int64_t i)
     return present(x) ? ((const float *)x.data)[i] : 0.0f;
 }
 
-/* ---- device: sums and maxima over a block, the result in every thread. `part` has GPU_MAX_WARPS floats of shared memory.
- *      The order is that of lanes and warps, whichever thread comes first.                                            ---- */
+/* ---- device: sums and maxima over a block, the result in every thread, in the order of lanes and warps.
+ *      `part` is shared memory, GPU_MAX_WARPS floats.                                                 ---- */
 __device__ __forceinline__ float larger(float a, float b)
 {
     return a > b ? a : b;
@@ -79,21 +79,22 @@ static inline unsigned blocks_for(int64_t items, int64_t each)
 
 template <typename T> static inline T *workspace_of(Queue *q, int64_t count)
 {
-    CHECK((size_t)count * sizeof(T) <= gpu_of(q)->bytes, "an op wants %zu bytes of workspace, the stream has %zu",
-          (size_t)count * sizeof(T), gpu_of(q)->bytes);
+    const size_t bytes = (size_t)count * sizeof(T), have = gpu_of(q)->bytes;
+    CHECK(bytes <= have, "an op wants %zu bytes of workspace, the stream has %zu", bytes, have);
     return (T *)gpu_of(q)->workspace;
 }
 
-/* Another type or shape is a bug of the caller, who is named with the op: so a kernel never reads beside its tensors. */
+/* Another type or shape is a bug of the caller, who is named; so no kernel reads beside its tensors. */
 #define WANT(x, type, ...) want(#x, x, type, __VA_ARGS__)
-template <typename... Dims> static inline void want(const char *name, const Tensor &x, Dtype type, Dims... dims)
+template <typename... Dims>
+static inline void want(const char *name, const Tensor &x, Dtype type, Dims... dims)
 {
     const int64_t dim[] = { dims... };
     const int     n = sizeof...(dims);
     bool same = x.dtype == type && (dim[n - 1] <= 1 || x.stride[n - 1] == 1);
     for (int d = 0; d < 4; d++) same = same && x.dim[d] == (d < n ? dim[d] : 1);
-    CHECK(same, "%s is %s [%lld, %lld, %lld, %lld], wanted %s of %d dims, first %lld and last %lld, with a last stride of 1",
-          name, dtype_name(x.dtype), (long long)x.dim[0], (long long)x.dim[1], (long long)x.dim[2], (long long)x.dim[3],
-          dtype_name(type), n, (long long)dim[0], (long long)dim[n - 1]);
+    CHECK(same, "%s is %s [%lld, %lld, %lld, %lld], wanted %s of %d dims, %lld to %lld, last stride 1",
+          name, dtype_name(x.dtype), (long long)x.dim[0], (long long)x.dim[1], (long long)x.dim[2],
+          (long long)x.dim[3], dtype_name(type), n, (long long)dim[0], (long long)dim[n - 1]);
 }
 #endif

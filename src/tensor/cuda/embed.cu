@@ -1,8 +1,8 @@
 /*  T tokens   C channels   V rows of the table, which starts at vocabulary row `first`.
- *  Gradients of a row are added in the order of tokens, without atomics. First each token finds the next one of the same id;
- *  then the first token of each id walks the chain and adds to its row.
- *  Cost: T^2 comparisons of ids by whole warps (T = 32768: 2^30, against 2^30 C bytes or more that a step moves), one read of dy,
- *  and the longest chain: a word that is 5 % of T is 0.05 T reads, one after another, in each of its C threads.               */
+ *  Gradients of a row are added in the order of tokens, without atomics. First each token finds the next one
+ *  of its id; then the first token of each id walks the chain and adds to its row.
+ *  Cost: up to T^2 comparisons of ids (T = 32768: 2^30, by whole warps, from the cache), one read of dy, and
+ *  the longest chain: a word that is 5 % of T is 0.05 T reads, one after another, in each of C threads. */
 #include "tensor/cuda/block.h"
 
 enum { TOKENS_EACH = 8 };                  /* tokens a block of warps links */
@@ -34,8 +34,9 @@ __global__ void __launch_bounds__(GPU_THREADS) embed_link_kernel(EmbedBackward a
     }
 }
 
-/* dtable[id] += dy of the chain's tokens:  a block a token and a run of channels; all but the chains' heads leave at once */
-__global__ void __launch_bounds__(GPU_THREADS) embed_add_kernel(EmbedBackward a, const int *next_T, const int *head_T)
+/* dtable[id] += dy of the chain's tokens:  a block a token and 256 channels; only heads stay */
+__global__ void __launch_bounds__(GPU_THREADS)
+embed_add_kernel(EmbedBackward a, const int *next_T, const int *head_T)
 {
     const int64_t T = a.dy_TC.dim[0], C = a.dy_TC.dim[1], c = (int64_t)blockIdx.y * GPU_THREADS + threadIdx.x;
     const int64_t table_row = *row<int>(a.id_i, blockIdx.x) - a.first;
@@ -54,6 +55,7 @@ extern "C" void cuda_embed_backward(Queue *q, const EmbedBackward *a)
     CHECK(T < INT32_MAX / 2, "%lld tokens in one embed_backward", (long long)T);
     if (T == 0) return;
     int *next = workspace_of<int>(q, 2 * T), *head = next + T;
+    const dim3 grid(blocks_for(T, 1), blocks_for(C, GPU_THREADS));
     GPU_LAUNCH(embed_link_kernel, blocks_for(T, TOKENS_EACH), GPU_THREADS, stream_of(q), *a, next, head);
-    GPU_LAUNCH(embed_add_kernel, dim3(blocks_for(T, 1), blocks_for(C, GPU_THREADS)), GPU_THREADS, stream_of(q), *a, next, head);
+    GPU_LAUNCH(embed_add_kernel, grid, GPU_THREADS, stream_of(q), *a, next, head);
 }

@@ -1,7 +1,8 @@
 #ifndef CUDA_GPU_H
 #define CUDA_GPU_H
-/* One kernel source for three compilers: nvcc (CUDA), hipcc (HIP) and, in tests, any C++ compiler with the CPU shim (GPU_CPU).
- * Kernels are written for warps of 32 and of 64 lanes: no ballot masks, blocks of a multiple of 64 threads, shuffles by the whole warp. */
+/* One kernel source for three compilers: nvcc (CUDA), hipcc (HIP) and, in tests, any C++ compiler with the
+ * CPU shim (GPU_CPU). Kernels are written for warps of 32 and of 64 lanes: blocks of a multiple of 64
+ * threads, shuffles by the whole warp, no ballot masks. */
 #include <math.h>
 #include <stdint.h>
 
@@ -26,7 +27,10 @@ typedef hipStream_t gpuStream_t;
 #define GPU_SHARED(type, name, count) __shared__ type name[count]
 #define gpu_shuffle_xor(value, mask) __shfl_xor((value), (mask))
 #define GPU_LAUNCH(kernel, grid, block, stream, ...) \
-    do { hipLaunchKernelGGL(kernel, (grid), dim3(block), 0, (stream), __VA_ARGS__); gpu_check(gpuGetLastError(), #kernel); } while (0)
+    do {                                                                            \
+        hipLaunchKernelGGL(kernel, (grid), dim3(block), 0, (stream), __VA_ARGS__);  \
+        gpu_check(gpuGetLastError(), #kernel);                                      \
+    } while (0)
 
 #else
 #include <cuda_runtime.h>
@@ -46,7 +50,10 @@ typedef cudaStream_t gpuStream_t;
 #define GPU_SHARED(type, name, count) __shared__ type name[count]
 #define gpu_shuffle_xor(value, mask) __shfl_xor_sync(0xffffffffu, (value), (mask))
 #define GPU_LAUNCH(kernel, grid, block, stream, ...) \
-    do { (kernel)<<<(grid), (block), 0, (stream)>>>(__VA_ARGS__); gpu_check(gpuGetLastError(), #kernel); } while (0)
+    do {                                                          \
+        (kernel)<<<(grid), (block), 0, (stream)>>>(__VA_ARGS__);  \
+        gpu_check(gpuGetLastError(), #kernel);                    \
+    } while (0)
 #endif
 
 void gpu_check(int error, const char *what);      /* stops the world where a call or a launch failed */

@@ -1,7 +1,7 @@
 #ifndef CUDA_KERNELS_H
 #define CUDA_KERNELS_H
-/* The rows of ops.def that have kernels, in F32. The queue is a CudaQueue; tensors and the Tick are device memory.
- * Every result is the same from run to run: no float atomics, and sums over blocks have a fixed order. */
+/* The rows of ops.def that have kernels, in F32. The queue is a CudaQueue; tensors and its Tick are device
+ * memory. Results are the same from run to run: no float atomics, and sums over blocks have a fixed order. */
 #include "tensor/cuda/stream.h"
 
 #ifdef __cplusplus

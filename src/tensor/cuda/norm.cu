@@ -1,4 +1,5 @@
-/*  T tokens   C channels   h the normed row before gain: (x - mean) rstd.   RMSNorm is LayerNorm with mean = 0 and no bias. */
+/*  T tokens   C channels   h the normed row before gain: (x - mean) rstd
+ *  RMSNorm is LayerNorm with mean = 0 and no bias.  */
 #include "tensor/cuda/block.h"
 
 enum { COLUMN_THREADS = 128 };                              /* weight gradients: a thread a column, */
@@ -11,7 +12,8 @@ static void want_norm(int64_t T, int64_t C, const Tensor &mean_T, const Tensor &
     WANT(gain_C, F32, C);
 }
 
-/* mean = sum x / C,   rstd = 1 / sqrt(sum (x - mean)^2 / C + epsilon),   y = (x - mean) rstd gain + bias:  a block a row */
+/* mean = sum x / C,   rstd = 1 / sqrt(sum (x - mean)^2 / C + epsilon),   y = (x - mean) rstd gain + bias
+ * A block a row, which it reads three times, twice from the cache: the two-pass variance loses no digits.  */
 __global__ void __launch_bounds__(GPU_THREADS) norm_forward_kernel(NormForward a)
 {
     GPU_SHARED(float, part, GPU_MAX_WARPS);
@@ -24,11 +26,12 @@ __global__ void __launch_bounds__(GPU_THREADS) norm_forward_kernel(NormForward a
         for (int64_t c = first; c < C; c += step) mean += x[c];
         mean = block_sum(part, mean) / (float)C;
     }
-    float square = 0;                               /* in a second pass over the row: it loses no digits, and the row is in the cache */
+    float square = 0;
     for (int64_t c = first; c < C; c += step) square += (x[c] - mean) * (x[c] - mean);
     const float rstd = 1.0f / sqrtf(block_sum(part, square) / (float)C + (float)a.epsilon);
 
-    for (int64_t c = first; c < C; c += step) y[c] = (x[c] - mean) * rstd * gain[c] + value_or_zero(a.bias_C, c);
+    for (int64_t c = first; c < C; c += step)
+        y[c] = (x[c] - mean) * rstd * gain[c] + value_or_zero(a.bias_C, c);
     if (threadIdx.x == 0) {
         if (present(a.mean_T)) *row<float>(a.mean_T, t) = mean;
         *row<float>(a.rstd_T, t) = rstd;
@@ -45,12 +48,14 @@ extern "C" void cuda_norm_forward(Queue *q, const NormForward *a)
     if (T > 0) GPU_LAUNCH(norm_forward_kernel, blocks_for(T, 1), GPU_THREADS, stream_of(q), *a);
 }
 
-/* g = dy gain,   dx = rstd (g - mean(g) - h mean(g h)) + residual,   without mean(g) under RMSNorm:  a block a row */
+/* g = dy gain,   dx = rstd (g - mean(g) - h mean(g h)) + residual; a block a row.
+ * RMSNorm has no mean(g).  */
 __global__ void __launch_bounds__(GPU_THREADS) norm_backward_input_kernel(NormBackwardInput a)
 {
     GPU_SHARED(float, part, GPU_MAX_WARPS);
     const int64_t t = blockIdx.x, C = a.x_TC.dim[1], first = threadIdx.x, step = blockDim.x;
-    const float *x = row<float>(a.x_TC, t), *dy = row<float>(a.dy_TC, t), *gain = (const float *)a.gain_C.data;
+    const float *x = row<float>(a.x_TC, t), *dy = row<float>(a.dy_TC, t);
+    const float *gain = (const float *)a.gain_C.data;
     const float *residual = present(a.residual_TC) ? row<float>(a.residual_TC, t) : nullptr;
     const float  mean = value_or_zero(a.mean_T, t), rstd = *row<float>(a.rstd_T, t);
     float       *dx = row<float>(a.dx_TC, t);
@@ -81,10 +86,12 @@ extern "C" void cuda_norm_backward_input(Queue *q, const NormBackwardInput *a)
     if (T > 0) GPU_LAUNCH(norm_backward_input_kernel, blocks_for(T, 1), GPU_THREADS, stream_of(q), *a);
 }
 
-/* part[p] = { sum of dy h, sum of dy } over the p-th run of rows:  a thread a column, so that a warp reads whole lines */
-__global__ void __launch_bounds__(COLUMN_THREADS) norm_parts_kernel(NormBackwardWeight a, float *part_P2C, int64_t rows)
+/* part[p] = { sum of dy h, sum of dy } over the p-th run of rows:  a thread a column */
+__global__ void __launch_bounds__(COLUMN_THREADS)
+norm_parts_kernel(NormBackwardWeight a, float *part_P2C, int64_t rows)
 {
-    const int64_t T = a.x_TC.dim[0], C = a.x_TC.dim[1], p = blockIdx.x, c = (int64_t)blockIdx.y * COLUMN_THREADS + threadIdx.x;
+    const int64_t T = a.x_TC.dim[0], C = a.x_TC.dim[1], p = blockIdx.x;
+    const int64_t c = (int64_t)blockIdx.y * COLUMN_THREADS + threadIdx.x;
     if (c >= C) return;
     float dgain = 0, dbias = 0;
     for (int64_t t = p * rows; t < T && t < (p + 1) * rows; t++) {
@@ -97,7 +104,8 @@ __global__ void __launch_bounds__(COLUMN_THREADS) norm_parts_kernel(NormBackward
 }
 
 /* dgain += sum over parts,   dbias += sum over parts: in their order */
-__global__ void __launch_bounds__(COLUMN_THREADS) norm_join_kernel(NormBackwardWeight a, const float *part_P2C, int64_t parts)
+__global__ void __launch_bounds__(COLUMN_THREADS)
+norm_join_kernel(NormBackwardWeight a, const float *part_P2C, int64_t parts)
 {
     const int64_t C = a.x_TC.dim[1], c = (int64_t)blockIdx.x * COLUMN_THREADS + threadIdx.x;
     if (c >= C) return;
@@ -128,6 +136,7 @@ extern "C" void cuda_norm_backward_weight(Queue *q, const NormBackwardWeight *a)
 
 extern "C" size_t cuda_workspace(int64_t tokens, int64_t channels)
 {
-    const size_t norm = (size_t)(2 * MAX_PARTS * channels) * sizeof(float), embed = 2 * (size_t)tokens * sizeof(int32_t);
+    const size_t norm  = (size_t)(2 * MAX_PARTS * channels) * sizeof(float);
+    const size_t embed = 2 * (size_t)tokens * sizeof(int32_t);
     return norm > embed ? norm : embed;
 }

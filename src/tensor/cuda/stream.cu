@@ -9,7 +9,8 @@ void gpu_check(int error, const char *what)
 extern "C" Status gpu_stream_open(GpuStream *s, int device, size_t workspace)
 {
     int devices = 0, error = gpuGetDeviceCount(&devices);
-    if (error) return fail(BAD_OPTION, "no GPU can be used here: %s; --device cpu can", gpuGetErrorString(error));
+    if (error)
+        return fail(BAD_OPTION, "no GPU can be used here: %s; --device cpu can", gpuGetErrorString(error));
     if (device < 0 || device >= devices)
         return fail(BAD_OPTION, "GPU %d is not among the %d of this machine", device, devices);
     gpu_check(gpuSetDevice(device), "gpuSetDevice");

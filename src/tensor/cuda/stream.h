@@ -1,11 +1,11 @@
 #ifndef CUDA_STREAM_H
 #define CUDA_STREAM_H
-/* Where kernels run: a device, a stream of it, and a workspace for sums over many blocks. Host code in C uses this too. */
+/* Where kernels run: a device, a stream of it, and a workspace for sums over blocks. C includes it too. */
 #include "tensor/ops.h"
 
 typedef struct {
     void  *stream;                     /* cudaStream_t or hipStream_t */
-    void  *workspace;                  /* device memory: ops run one after another on a stream, so that one is enough */
+    void  *workspace;                  /* device memory; ops run one after another, so that one is enough */
     size_t bytes;
 } GpuStream;
 
@@ -15,12 +15,13 @@ typedef struct { Queue queue; GpuStream gpu; } CudaQueue;
 #ifdef __cplusplus
 extern "C" {
 #endif
-Status gpu_stream_open (GpuStream *s, int device, size_t workspace);   /* NO_MEMORY, or BAD_OPTION where there is no such device */
+/* NO_MEMORY where the workspace does not fit, BAD_OPTION where there is no such device. */
+Status gpu_stream_open (GpuStream *s, int device, size_t workspace);
 void   gpu_stream_close(GpuStream *s);
 void   gpu_stream_wait (GpuStream *s);
 void  *gpu_alloc(size_t bytes);                    /* at start-up only */
 void   gpu_free (void *memory);
-void   gpu_copy (GpuStream *s, void *to, const void *from, size_t bytes);       /* either side host or device; enqueued */
+void   gpu_copy (GpuStream *s, void *to, const void *from, size_t bytes);   /* either side host or device */
 #ifdef __cplusplus
 }
 #endif

@@ -1,8 +1,9 @@
-/*  Cross entropy over a vocabulary cut by ranks.   T rows   V columns held here, of which the first `valid` are words   R ranks  */
+/*  Cross entropy over a vocabulary cut by ranks.
+ *  T rows   V columns held here, of which the first `valid` are words   R ranks  */
 #include "tensor/cuda/block.h"
 
 /* stats = { max, sum of exp(x - max), logit of the target or 0 }:  a block a row, which it reads once.
- * Each thread keeps the largest logit it has seen and the sum relative to it, and rescales the sum when a larger one comes. */
+ * A thread keeps the largest logit so far and the sum relative to it, rescaled when a larger one comes. */
 __global__ void __launch_bounds__(GPU_THREADS) xent_stats_kernel(XentStats a)
 {
     GPU_SHARED(float, part, GPU_MAX_WARPS);
@@ -36,10 +37,12 @@ extern "C" void cuda_xent_stats(Queue *q, const XentStats *a)
     if (T > 0) GPU_LAUNCH(xent_stats_kernel, blocks_for(T, 1), GPU_THREADS, stream_of(q), *a);
 }
 
-/* lse = max + log(sum over ranks),   loss = lse - target:  a thread a row; a rank without words has max -infinity and sum 0 */
+/* lse = max + log(sum over ranks),   loss = lse - target:  a thread a row
+ * A rank without words has max -infinity and sum 0.                      */
 __global__ void __launch_bounds__(GPU_THREADS) xent_forward_kernel(XentForward a)
 {
-    const int64_t R = a.stats_RT3.dim[0], T = a.stats_RT3.dim[1], t = (int64_t)blockIdx.x * GPU_THREADS + threadIdx.x;
+    const int64_t R = a.stats_RT3.dim[0], T = a.stats_RT3.dim[1];
+    const int64_t t = (int64_t)blockIdx.x * GPU_THREADS + threadIdx.x;
     if (t >= T) return;
     float max = -INFINITY, sum = 0, target = 0;
     for (int64_t r = 0; r < R; r++) max = larger(max, row<float>(a.stats_RT3, r)[t * a.stats_RT3.stride[1]]);

@@ -1,4 +1,5 @@
-/* Faulty kernels, one a run: faults <name>. The shim, or AddressSanitizer, must say what is wrong in the words tests.cmake expects. */
+/* Faulty kernels, one a run: faults <name>. The shim, or AddressSanitizer, must say what is wrong, in the
+ * words that tests.cmake expects. */
 #include "tensor/cuda/gpu.h"
 #include "order.h"
 #include <stdio.h>
@@ -80,10 +81,11 @@ static void beyond_shared(float *out)
     out[threadIdx.x] = cell[threadIdx.x];
 }
 
+#define FAULT(name) { #name, name }
 static const struct { const char *name; void (*kernel)(float *); } FAULTS[] = {
-    { "different_barriers", different_barriers }, { "early_return", early_return }, { "different_shuffles", different_shuffles },
-    { "missing_lanes", missing_lanes }, { "barrier_in_a_warp", barrier_in_a_warp }, { "lane_outside", lane_outside },
-    { "unset_shared", unset_shared }, { "spin", spin }, { "beyond_global", beyond_global }, { "beyond_shared", beyond_shared },
+    FAULT(different_barriers), FAULT(early_return), FAULT(different_shuffles), FAULT(missing_lanes),
+    FAULT(barrier_in_a_warp),  FAULT(lane_outside), FAULT(unset_shared),       FAULT(spin),
+    FAULT(beyond_global),      FAULT(beyond_shared),
 };
 
 int main(int words, char **word)
@@ -91,7 +93,8 @@ int main(int words, char **word)
     void *memory;
     gpu_cpu_patience(1);
     for (const auto &fault : FAULTS) {
-        if (words != 2 || strcmp(word[1], fault.name) != 0 || gpuMalloc(&memory, THREADS * sizeof(float)) != 0) continue;
+        if (words != 2 || strcmp(word[1], fault.name) != 0) continue;
+        if (gpuMalloc(&memory, THREADS * sizeof(float)) != 0) return 3;
         float *out = (float *)memory;
         GPU_LAUNCH(fault.kernel, 1, THREADS, nullptr, out);
         puts(isnan(out[THREADS - 1]) ? "unset shared memory came out as NaN" : "not noticed");

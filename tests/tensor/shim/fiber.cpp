@@ -21,10 +21,11 @@ static void __sanitizer_finish_switch_fiber(void *, const void **, size_t *) {}
 
 enum { STACK_BYTES = 128 * 1024 };
 
-/* Saves the registers that a call keeps on the running stack, leaves its pointer in *save, and takes them from `load`. */
+/* Saves the registers that a call keeps on the running stack, leaves its pointer in *save, and goes on from
+ * the stack at `load`. A new stack holds one such frame, which returns into fiber_main. */
 extern "C" void fiber_switch(void **save, void *load);
 #if defined(__x86_64__)
-enum { SAVED_WORDS = 6, RETURN_WORD = 6, FRAME_WORDS = 8 };        /* 6 registers, return address, and one word: aligned as after a call */
+enum { RETURN_WORD = 6, FRAME_WORDS = 8 };     /* 6 registers, the return address, and one word to align */
 __asm__(".text\n.globl fiber_switch\n.type fiber_switch, @function\n"
         "fiber_switch:\n"
         "    push %rbp\n    push %rbx\n    push %r12\n    push %r13\n    push %r14\n    push %r15\n"
@@ -32,17 +33,21 @@ __asm__(".text\n.globl fiber_switch\n.type fiber_switch, @function\n"
         "    pop %r15\n    pop %r14\n    pop %r13\n    pop %r12\n    pop %rbx\n    pop %rbp\n"
         "    ret\n.size fiber_switch, . - fiber_switch\n");
 #elif defined(__aarch64__)
-enum { SAVED_WORDS = 20, RETURN_WORD = 11, FRAME_WORDS = 20 };     /* x19 .. x30 (x30 is where it returns), d8 .. d15 */
+enum { RETURN_WORD = 11, FRAME_WORDS = 20 };       /* x19 .. x30 (where it returns), d8 .. d15 */
 __asm__(".text\n.globl fiber_switch\n.type fiber_switch, %function\n"
         "fiber_switch:\n"
         "    sub sp, sp, #160\n"
-        "    stp x19, x20, [sp]\n    stp x21, x22, [sp, #16]\n    stp x23, x24, [sp, #32]\n    stp x25, x26, [sp, #48]\n"
+        "    stp x19, x20, [sp]\n    stp x21, x22, [sp, #16]\n"
+        "    stp x23, x24, [sp, #32]\n    stp x25, x26, [sp, #48]\n"
         "    stp x27, x28, [sp, #64]\n    stp x29, x30, [sp, #80]\n"
-        "    stp d8, d9, [sp, #96]\n    stp d10, d11, [sp, #112]\n    stp d12, d13, [sp, #128]\n    stp d14, d15, [sp, #144]\n"
+        "    stp d8, d9, [sp, #96]\n    stp d10, d11, [sp, #112]\n"
+        "    stp d12, d13, [sp, #128]\n    stp d14, d15, [sp, #144]\n"
         "    mov x9, sp\n    str x9, [x0]\n    mov sp, x1\n"
-        "    ldp x19, x20, [sp]\n    ldp x21, x22, [sp, #16]\n    ldp x23, x24, [sp, #32]\n    ldp x25, x26, [sp, #48]\n"
+        "    ldp x19, x20, [sp]\n    ldp x21, x22, [sp, #16]\n"
+        "    ldp x23, x24, [sp, #32]\n    ldp x25, x26, [sp, #48]\n"
         "    ldp x27, x28, [sp, #64]\n    ldp x29, x30, [sp, #80]\n"
-        "    ldp d8, d9, [sp, #96]\n    ldp d10, d11, [sp, #112]\n    ldp d12, d13, [sp, #128]\n    ldp d14, d15, [sp, #144]\n"
+        "    ldp d8, d9, [sp, #96]\n    ldp d10, d11, [sp, #112]\n"
+        "    ldp d12, d13, [sp, #128]\n    ldp d14, d15, [sp, #144]\n"
         "    add sp, sp, #160\n    ret\n.size fiber_switch, . - fiber_switch\n");
 #else
 #error "fiber_switch is written for x86-64 and aarch64"
@@ -57,7 +62,8 @@ static void      (*fiber_body)(void);
 void fiber_stack(Fiber *f)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char  *memory = (char *)mmap(nullptr, page + STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    int    flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    char  *memory = (char *)mmap(nullptr, page + STACK_BYTES, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (memory == (char *)MAP_FAILED || mprotect(memory, page, PROT_NONE)) {
         perror("gpu shim: a fiber's stack");
         exit(3);

@@ -1,7 +1,8 @@
 #ifndef SHIM_FIBER_H
 #define SHIM_FIBER_H
-/* A fiber: a stack of its own that runs a function until it yields or the function returns. The main stack resumes fibers, fibers
- * yield to the main stack; no fiber resumes another. Stacks have a page below them that stops an overflow. */
+/* A fiber: a stack of its own that runs a function until it yields or the function returns. The main stack
+ * resumes fibers, fibers yield to the main stack; no fiber resumes another. The page below a stack stops an
+ * overflow. */
 #include <stddef.h>
 
 struct Fiber {
@@ -11,8 +12,8 @@ struct Fiber {
     bool  returned;
 };
 
-void fiber_stack (Fiber *f);                               /* once, before the first start */
-void fiber_start (Fiber *f, void (*body)(void));           /* body runs at the next resume; the stack is used anew */
-void fiber_resume(Fiber *f);                               /* returns when the fiber yields or its body has returned */
-void fiber_yield (void);                                   /* from within a fiber */
+void fiber_stack (Fiber *f);                        /* once, before the first start */
+void fiber_start (Fiber *f, void (*body)(void));    /* body runs at the next resume; the stack is used anew */
+void fiber_resume(Fiber *f);                        /* returns when it yields or its body has returned */
+void fiber_yield (void);                            /* from within a fiber */
 #endif

@@ -9,7 +9,7 @@
 
 enum { MAX_THREADS = 1024, MAX_SHARED = 32 };
 enum State { READY, AT_BARRIER, AT_SHUFFLE, RETURNED };
-static const char *const STATE_WORDS[] = { "runs", "waits at the barrier", "waits in the shuffle", "has returned" };
+static const char *const WORDS[] = { "runs", "waits at the barrier", "waits in the shuffle", "has returned" };
 
 struct Thread {
     Fiber       fiber;
@@ -23,7 +23,7 @@ struct Shared { const void *key; void *memory; };
 
 GpuCpuPlace gpu_cpu_place;
 static Thread   threads[MAX_THREADS];
-static int      stacks, live, current;        /* fibers with a stack; threads of the block; the one that runs */
+static int      stacks, live, current;     /* fibers with a stack; threads of the block; the one that runs */
 static Shared   shared[MAX_SHARED];
 static int      shared_count;
 static unsigned order_seed, patience = 60;
@@ -54,7 +54,7 @@ __attribute__((noreturn)) static void die_of_two(const char *fault, int i, int j
     int  which[2] = { i, j };
     for (int k = 0; k < 2; k++) {
         const Thread *t = &threads[which[k]];
-        int used = snprintf(words[k], sizeof words[k], "thread %d %s", which[k], STATE_WORDS[t->state]);
+        int used = snprintf(words[k], sizeof words[k], "thread %d %s", which[k], WORDS[t->state]);
         if (t->state == AT_BARRIER || t->state == AT_SHUFFLE)
             snprintf(words[k] + used, sizeof words[k] - (size_t)used, " %s:%d", t->file, t->line);
     }
@@ -63,7 +63,7 @@ __attribute__((noreturn)) static void die_of_two(const char *fault, int i, int j
 
 static void too_long(int)
 {
-    die("deadlock: thread %d has not come to a barrier or its end within %u s; a spin on another thread never ends", current, patience);
+    die("deadlock: thread %d still runs after %u s: a spin on another thread never ends", current, patience);
 }
 
 /* ---- what a thread calls ---- */
@@ -106,7 +106,7 @@ static void thread_main(void)
     threads[current].state = RETURNED;
 }
 
-/* ---- rendezvous: all lanes of a warp are READY or none is, since they run one after another to where they wait ---- */
+/* ---- rendezvous: all lanes of a warp are READY or none is, as they run in turn to where they wait ---- */
 static void release_warp(int base)
 {
     Thread *warp = &threads[base];
@@ -114,10 +114,12 @@ static void release_warp(int base)
     while (first < GPU_WARP && warp[first].state != AT_SHUFFLE) first++;
     if (first == GPU_WARP) return;
     for (int l = 0; l < GPU_WARP; l++) {
-        if (warp[l].state != AT_SHUFFLE) die_of_two("a shuffle without its whole warp", base + first, base + l);
+        if (warp[l].state != AT_SHUFFLE)
+            die_of_two("a shuffle without its whole warp", base + first, base + l);
         if (warp[l].line != warp[first].line || strcmp(warp[l].file, warp[first].file) != 0)
             die_of_two("lanes of a warp in different shuffles", base + first, base + l);
-        if (warp[l].source >= GPU_WARP) die("thread %d shuffles with lane %u of %d", base + l, warp[l].source, GPU_WARP);
+        if (warp[l].source >= GPU_WARP)
+            die("thread %d shuffles with lane %u of %d", base + l, warp[l].source, GPU_WARP);
     }
     for (int l = 0; l < GPU_WARP; l++) warp[l].result = warp[warp[l].source].bits;
     for (int l = 0; l < GPU_WARP; l++) warp[l].state = READY;
@@ -155,8 +157,8 @@ static void shuffle_order(int *list, int n)
     }
 }
 
-/* The warp that runs after the one at `base`, or -1: the next in turn. With a seed it is mostly the same again, so that it runs ahead
- * as far as it can while others have not begun, else any. */
+/* The warp that runs after the one at `base`, or -1: the next in turn. With a seed it is mostly the same
+ * again, so that it runs ahead as far as it can while others have not begun, else any. */
 static int next_warp(int base)
 {
     int warps = live / GPU_WARP, start = base / GPU_WARP + 1;
@@ -199,7 +201,8 @@ void gpu_cpu_run(dim3 grid, dim3 block, void (*body)(void *), void *context)
 {
     gpu_cpu_place = GpuCpuPlace{ dim3(0, 0, 0), dim3(0, 0, 0), block, grid };
     if (block.x == 0 || block.x > MAX_THREADS || block.x % GPU_WARP || block.y != 1 || block.z != 1)
-        die("blocks of %u x %u x %u threads: the shim runs one dim of whole warps of %d, up to %d", block.x, block.y, block.z, GPU_WARP, (int)MAX_THREADS);
+        die("blocks of %u x %u x %u threads: the shim runs one dim of whole warps of %d, up to %d", block.x,
+            block.y, block.z, GPU_WARP, (int)MAX_THREADS);
     if (grid.x == 0 || grid.x > INT32_MAX || grid.y == 0 || grid.y > 65535 || grid.z != 1)
         die("a grid of %u x %u x %u blocks cannot be launched", grid.x, grid.y, grid.z);
     live = (int)block.x;

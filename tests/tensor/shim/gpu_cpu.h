@@ -1,10 +1,11 @@
 #ifndef SHIM_GPU_CPU_H
 #define SHIM_GPU_CPU_H
-/* The CPU shim: what src/tensor/cuda/gpu.h includes under GPU_CPU. A kernel becomes a C++ function, a launch runs its blocks one
- * after another, and each thread of a block is a fiber that runs to its next barrier or shuffle. Which warp runs next, and its
- * lanes in which order, is set by a seed, so a result that hangs on the order changes with it. One launch at a time, blocks of one dim.
+/* The CPU shim: what src/tensor/cuda/gpu.h includes under GPU_CPU. A kernel becomes a C++ function, a launch
+ * runs its blocks one after another, and each thread of a block is a fiber that runs to its next barrier or
+ * shuffle. Which block and warp run next, and lanes in which order, is set by a seed, so that a result that
+ * hangs on the order changes with it. Blocks have one dim.
  *
- * Not modelled: memory order between blocks (and so spinning on another block), bank conflicts, speed.                      */
+ * Not modelled: memory order between blocks (and so spinning on another block), bank conflicts, speed. */
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,17 +32,19 @@ extern GpuCpuPlace gpu_cpu_place;
 #define blockDim  gpu_cpu_place.threads
 #define gridDim   gpu_cpu_place.blocks
 
-/* Shared memory: the first thread at the line takes it from the heap, full of NaN, the others of the block find it by the address
- * of a static byte. No section or linker trick: it works in templates and inline functions, and sanitizers see its ends. */
+/* Shared memory: the first thread of a block at the line takes it from the heap, full of NaN, the others find
+ * it by the address of a static byte. No section or linker trick, so it works in templates and inlines,
+ * and sanitizers see its ends. */
 #define GPU_SHARED(type, name, count) \
     static char name##_key;           \
     type (&name)[count] = *(type (*)[count])gpu_cpu_shared(&name##_key, sizeof(type[count]))
 void *gpu_cpu_shared(const void *key, size_t bytes);
 
 void     gpu_cpu_barrier(const char *file, int line);
-uint64_t gpu_cpu_exchange(uint64_t bits, unsigned lane, const char *file, int line);     /* the bits that `lane` of the warp gave */
+uint64_t gpu_cpu_exchange(uint64_t bits, unsigned lane, const char *file, int line);   /* what `lane` gave */
 #define __syncthreads() gpu_cpu_barrier(__FILE__, __LINE__)
-#define gpu_shuffle_xor(value, mask) gpu_cpu_shuffle((value), threadIdx.x % GPU_WARP ^ (unsigned)(mask), __FILE__, __LINE__)
+#define gpu_shuffle_xor(value, mask) \
+    gpu_cpu_shuffle((value), threadIdx.x % GPU_WARP ^ (unsigned)(mask), __FILE__, __LINE__)
 
 template <typename T> T gpu_cpu_shuffle(T value, unsigned lane, const char *file, int line)
 {
@@ -73,5 +76,5 @@ static inline int gpuGetLastError(void) { return 0; }
 static inline int gpuStreamCreate(gpuStream_t *stream) { *stream = nullptr; return 0; }
 static inline int gpuStreamDestroy(gpuStream_t) { return 0; }
 static inline int gpuStreamSynchronize(gpuStream_t) { return 0; }
-static inline const char *gpuGetErrorString(int) { return "out of memory"; }     /* all that can go wrong here */
+static inline const char *gpuGetErrorString(int) { return "out of memory"; }   /* all that can fail */
 #endif

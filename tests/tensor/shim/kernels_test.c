@@ -1,6 +1,7 @@
-/* Every kernel against the ref back end: under the CPU shim in three orders of blocks and threads, on a GPU three times over.
- * The same F32 values go to both. An error is the largest difference as a share of the tensor's largest value, and the bits must
- * be the same each time. Device rows are wider than the tensor, with NaN beyond it, which must neither be used nor touched.  */
+/* Kernels against the ref back end: under the CPU shim in three orders of blocks and threads, on a GPU three
+ * times over. The same F32 values go to both. An error is the largest difference as a share of the tensor's
+ * largest value, and the bits must be the same each time. Device rows are wider than the tensor, with NaN
+ * beyond it, which must neither be used nor touched. */
 #include "base/random.h"
 #include "tensor/cuda/kernels.h"
 #include "tensor/ref/ref.h"
@@ -19,7 +20,9 @@ static void gpu_cpu_order(unsigned seed) { (void)seed; }
 #endif
 
 enum { REF, GPU, SIDES, MOST_TWINS = 16, PAD = 3, WORKSPACE = 1 << 20, HOST_BYTES = 16 << 20 };
-typedef struct { Tensor side[SIDES]; int64_t rows, width, stride; } Twin;     /* F64 on the host, the same in F32 on the device */
+
+/* The same values in F64 on the host and in F32 on the device, there with rows `stride` apart. */
+typedef struct { Tensor side[SIDES]; int64_t rows, width, stride; } Twin;
 
 typedef struct {
     Arena     arena;
@@ -27,7 +30,7 @@ typedef struct {
     Queue     ref;
     CudaQueue gpu;
     Queue    *queue[SIDES];
-    uint64_t  index, bits;                          /* of the next random value; a sum over all results so far */
+    uint64_t  index, bits;                       /* of the next random value; a hash of all results so far */
     void     *memory[MOST_TWINS];
     int       twins;
 } Lab;
@@ -65,8 +68,9 @@ static Twin twin_of(Lab *lab, double shift, double scale, const int64_t *dim, in
     upload(lab, x);
     return x;
 }
-#define TWIN(lab, shift, scale, ...) \
-    twin_of(lab, shift, scale, (const int64_t[]){ __VA_ARGS__ }, (int)(sizeof (int64_t[]){ __VA_ARGS__ } / sizeof(int64_t)))
+#define TWIN(lab, shift, scale, ...)                            \
+    twin_of(lab, shift, scale, (const int64_t[]){ __VA_ARGS__ }, \
+            (int)(sizeof (int64_t[]){ __VA_ARGS__ } / sizeof(int64_t)))
 
 static Twin twin_if(Lab *lab, bool there, int64_t n)
 {
@@ -76,7 +80,8 @@ static Twin twin_if(Lab *lab, bool there, int64_t n)
 static Twin twin_ids(Lab *lab, int64_t below, int64_t count)
 {
     Twin x = { .side[REF] = tensor_new(&lab->arena, "ids", I32, count) };
-    for (int64_t i = 0; i < count; i++) ((int32_t *)x.side[REF].data)[i] = (int32_t)(random_uniform(2, lab->index++) * (double)below);
+    int32_t *id = x.side[REF].data;
+    for (int64_t i = 0; i < count; i++) id[i] = (int32_t)(random_uniform(2, lab->index++) * (double)below);
     size_t bytes = tensor_bytes(x.side[REF]);
     x.side[GPU] = x.side[REF];
     x.side[GPU].data = device_memory(lab, bytes);
@@ -108,8 +113,10 @@ static void compare(Lab *lab, const char *what, Twin x, double allowed)
         if (isfinite(want)) largest = fmax(largest, fabs(want));
     }
     free(cell);
-    if (getenv("KERNELS_TEST_ERRORS")) print_message("%-32s %8.1e of %.0e\n", what, worst / largest, allowed);
-    if (worst > allowed * largest) fail_msg("%s is off by %.1e of its largest value, allowed are %.1e", what, worst / largest, allowed);
+    double share = worst / largest;
+    if (getenv("KERNELS_TEST_ERRORS")) print_message("%-32s %8.1e of %.0e\n", what, share, allowed);
+    if (share > allowed)
+        fail_msg("%s is off by %.1e of its largest value, allowed are %.1e", what, share, allowed);
 }
 
 /* ---- the lab ---- */
@@ -150,30 +157,29 @@ static void clear(Lab *lab)
 }
 
 #define EACH(shape, list) (size_t shape = 0; shape < sizeof(list) / sizeof *(list); shape++)
-#define SIDE(name) (s == GPU ? cuda_##name : ref_##name)
+/* The op on both sides; a field is filled from the twin of its name. */
+#define BOTH(name, ...) \
+    for (int s = 0; s < SIDES; s++) (s == GPU ? cuda_##name : ref_##name)(lab->queue[s], &(__VA_ARGS__))
+#define ARG(name) .name = name.side[s]
 
 /* ---- norms ---- */
 static void norm_experiment(Lab *lab, int64_t T, int64_t C, bool layer)
 {
-    Twin x_TC = TWIN(lab, 3, 2, T, C), gain_C = TWIN(lab, 1, 0.5, C), bias_C = twin_if(lab, layer, C), dy_TC = TWIN(lab, 0, 1, T, C);
+    Twin x_TC = TWIN(lab, 3, 2, T, C), gain_C = TWIN(lab, 1, 0.5, C), bias_C = twin_if(lab, layer, C);
     Twin y_TC = TWIN(lab, 0, 1, T, C), mean_T = twin_if(lab, layer, T), rstd_T = TWIN(lab, 0, 1, T);
-    Twin dx_TC = TWIN(lab, 0, 1, T, C), residual_TC = TWIN(lab, 0, 1, T, C);
-    for (int s = 0; s < SIDES; s++)
-        SIDE(norm_forward)(lab->queue[s], &(NormForward){ .y_TC = y_TC.side[s], .mean_T = mean_T.side[s], .rstd_T = rstd_T.side[s],
-            .x_TC = x_TC.side[s], .gain_C = gain_C.side[s], .bias_C = bias_C.side[s], .epsilon = 1e-5 });
+    Twin dy_TC = TWIN(lab, 0, 1, T, C), dx_TC = TWIN(lab, 0, 1, T, C), residual_TC = TWIN(lab, 0, 1, T, C);
+    BOTH(norm_forward, (NormForward){ ARG(y_TC), ARG(mean_T), ARG(rstd_T), ARG(x_TC), ARG(gain_C),
+         ARG(bias_C), .epsilon = 1e-5 });
     compare(lab, "norm_forward y", y_TC, 1e-6);
     compare(lab, "norm_forward rstd", rstd_T, 1e-6);
     if (layer) compare(lab, "norm_forward mean", mean_T, 5e-7);
 
     upload(lab, rstd_T);                            /* the backward pass starts from equal values again */
     if (layer) upload(lab, mean_T);
-    for (int s = 0; s < SIDES; s++) {
-        NormBackwardInput a = { .dx_TC = dx_TC.side[s], .dy_TC = dy_TC.side[s], .x_TC = x_TC.side[s], .mean_T = mean_T.side[s],
-                                .rstd_T = rstd_T.side[s], .gain_C = gain_C.side[s], .residual_TC = tensor_none() };
-        SIDE(norm_backward_input)(lab->queue[s], &a);
-        a.dx_TC = a.residual_TC = residual_TC.side[s];
-        SIDE(norm_backward_input)(lab->queue[s], &a);
-    }
+    BOTH(norm_backward_input, (NormBackwardInput){ ARG(dx_TC), ARG(dy_TC), ARG(x_TC), ARG(mean_T),
+         ARG(rstd_T), ARG(gain_C), .residual_TC = tensor_none() });
+    BOTH(norm_backward_input, (NormBackwardInput){ .dx_TC = residual_TC.side[s], ARG(dy_TC), ARG(x_TC),
+         ARG(mean_T), ARG(rstd_T), ARG(gain_C), ARG(residual_TC) });            /* in place */
     compare(lab, "norm_backward_input dx", dx_TC, 2e-6);
     compare(lab, "norm_backward_input dx + residual", residual_TC, 2e-6);
     clear(lab);
@@ -181,11 +187,11 @@ static void norm_experiment(Lab *lab, int64_t T, int64_t C, bool layer)
 
 static void norm_weight_experiment(Lab *lab, int64_t T, int64_t C, bool layer)
 {
-    Twin x_TC = TWIN(lab, 3, 2, T, C), dy_TC = TWIN(lab, 0, 1, T, C), mean_T = twin_if(lab, layer, T), rstd_T = TWIN(lab, 1, 0.5, T);
+    Twin x_TC = TWIN(lab, 3, 2, T, C), dy_TC = TWIN(lab, 0, 1, T, C);
+    Twin mean_T = twin_if(lab, layer, T), rstd_T = TWIN(lab, 1, 0.5, T);
     Twin dgain_C = TWIN(lab, 0, 1, C), dbias_C = twin_if(lab, layer, C);
-    for (int s = 0; s < SIDES; s++)
-        SIDE(norm_backward_weight)(lab->queue[s], &(NormBackwardWeight){ .dgain_C = dgain_C.side[s], .dbias_C = dbias_C.side[s],
-            .dy_TC = dy_TC.side[s], .x_TC = x_TC.side[s], .mean_T = mean_T.side[s], .rstd_T = rstd_T.side[s] });
+    BOTH(norm_backward_weight, (NormBackwardWeight){ ARG(dgain_C), ARG(dbias_C), ARG(dy_TC), ARG(x_TC),
+         ARG(mean_T), ARG(rstd_T) });
     compare(lab, "norm_backward_weight dgain", dgain_C, 2e-6);
     if (layer) compare(lab, "norm_backward_weight dbias", dbias_C, 2e-6);
     clear(lab);
@@ -193,8 +199,8 @@ static void norm_weight_experiment(Lab *lab, int64_t T, int64_t C, bool layer)
 
 static void norm_experiments(Lab *lab)
 {
-    static const int64_t ROWS[][2]   = { { 3, 5 }, { 1, 300 }, { 5, 67 }, { 2, 1025 } };       /* T, C */
-    static const int64_t COLUMNS[][2] = { { 1, 1 }, { 5, 300 }, { 70, 33 }, { 1100, 5 } };     /* the last: longest runs of rows */
+    static const int64_t ROWS[][2]    = { { 3, 5 }, { 1, 300 }, { 5, 67 }, { 2, 1025 } };       /* T, C */
+    static const int64_t COLUMNS[][2] = { { 1, 1 }, { 5, 300 }, { 70, 33 }, { 1100, 5 } };
     for (int layer = 0; layer < 2; layer++) {
         for EACH(i, ROWS) norm_experiment(lab, ROWS[i][0], ROWS[i][1], layer);
         for EACH(i, COLUMNS) norm_weight_experiment(lab, COLUMNS[i][0], COLUMNS[i][1], layer);
@@ -206,13 +212,11 @@ static void activation_experiment(Lab *lab, int kind, bool biased, int64_t T, in
 {
     int64_t wide = kind == ACT_SWIGLU ? 2 * F : F;
     Twin x_TF = TWIN(lab, 0, 5, T, wide), bias_F = twin_if(lab, biased, wide), y_TF = TWIN(lab, 0, 1, T, F);
-    Twin dy_TF = TWIN(lab, 0, 1, T, F), dx_TF = kind == ACT_SWIGLU ? TWIN(lab, 0, 1, T, wide) : dy_TF;       /* in place where it can be */
-    for (int s = 0; s < SIDES; s++) {
-        SIDE(activation_forward)(lab->queue[s], &(ActivationForward){ .y_TF = y_TF.side[s], .x_TF = x_TF.side[s],
-            .bias_F = bias_F.side[s], .kind = kind });
-        SIDE(activation_backward)(lab->queue[s], &(ActivationBackward){ .dx_TF = dx_TF.side[s], .dy_TF = dy_TF.side[s],
-            .x_TF = x_TF.side[s], .bias_F = bias_F.side[s], .kind = kind });
-    }
+    Twin dy_TF = TWIN(lab, 0, 1, T, F);
+    Twin dx_TF = kind == ACT_SWIGLU ? TWIN(lab, 0, 1, T, wide) : dy_TF;      /* in place where it can be */
+    BOTH(activation_forward, (ActivationForward){ ARG(y_TF), ARG(x_TF), ARG(bias_F), .kind = kind });
+    BOTH(activation_backward, (ActivationBackward){ ARG(dx_TF), ARG(dy_TF), ARG(x_TF), ARG(bias_F),
+         .kind = kind });
     compare(lab, "activation_forward y", y_TF, 1e-6);
     compare(lab, "activation_backward dx", dx_TF, 2e-6);
     clear(lab);
@@ -223,7 +227,8 @@ static void activation_experiments(Lab *lab)
     static const int64_t SHAPES[][2] = { { 9, 1 }, { 1, 300 }, { 7, 33 } };
     for EACH(i, SHAPES)
         for (int kind = ACT_GELU_TANH; kind <= ACT_SWIGLU; kind++)
-            for (int biased = 0; biased < 2; biased++) activation_experiment(lab, kind, biased, SHAPES[i][0], SHAPES[i][1]);
+            for (int biased = 0; biased < 2; biased++)
+                activation_experiment(lab, kind, biased, SHAPES[i][0], SHAPES[i][1]);
 }
 
 /* ---- cross entropy ---- */
@@ -232,45 +237,47 @@ enum { FIRST = 10 };
 /* One rank's columns, of which some targets are not, beside the stats of a second rank made up. */
 static void xent_experiment(Lab *lab, int64_t T, int64_t V, int64_t valid)
 {
-    Twin logits_TV = TWIN(lab, 0, 20, T, V), target_i = twin_ids(lab, V + 2 * FIRST, T), weight_T = TWIN(lab, 0, 1, T);
-    Twin stats_T3 = TWIN(lab, 0, 1, T, 3), stats_RT3 = TWIN(lab, 2, 1, 2, T, 3), loss_T = TWIN(lab, 0, 1, T), lse_T = TWIN(lab, 0, 1, T);
-    for (int64_t t = 0; t < T; t++) ((double *)logits_TV.side[REF].data)[t * V + V / 2] = V > 1 ? -INFINITY : 1;
-    for (int64_t t = 0; t < T && valid == 0; t++) memcpy((double *)stats_RT3.side[REF].data + t * 3, (double[]){ -INFINITY, 0, 0 }, 24);
+    Twin logits_TV = TWIN(lab, 0, 20, T, V), target_i = twin_ids(lab, V + 2 * FIRST, T);
+    Twin weight_T = TWIN(lab, 0, 1, T), stats_T3 = TWIN(lab, 0, 1, T, 3);
+    Twin stats_RT3 = TWIN(lab, 2, 1, 2, T, 3);
+    Twin loss_T = TWIN(lab, 0, 1, T), lse_T = TWIN(lab, 0, 1, T);
+    double *logit = logits_TV.side[REF].data, *stats = stats_RT3.side[REF].data, *lse = lse_T.side[REF].data;
+    for (int64_t t = 0; t < T; t++) {
+        if (V > 1) logit[t * V + V / 2] = -INFINITY;
+        if (valid == 0) stats[3 * t] = -INFINITY;                       /* as of a rank without words: */
+        if (valid == 0) stats[3 * t + 1] = stats[3 * t + 2] = 0;        /* the whole first rank of the two */
+    }
     upload(lab, logits_TV);
     upload(lab, stats_RT3);
-    for (int s = 0; s < SIDES; s++) {
-        SIDE(xent_stats)(lab->queue[s], &(XentStats){ .stats_T3 = stats_T3.side[s], .logits_TV = logits_TV.side[s],
-            .target_i = target_i.side[s], .first = FIRST, .valid = valid });
-        SIDE(xent_forward)(lab->queue[s], &(XentForward){ .loss_T = loss_T.side[s], .lse_T = lse_T.side[s], .stats_RT3 = stats_RT3.side[s] });
-    }
+    BOTH(xent_stats, (XentStats){ ARG(stats_T3), ARG(logits_TV), ARG(target_i), .first = FIRST,
+         .valid = valid });
+    BOTH(xent_forward, (XentForward){ ARG(loss_T), ARG(lse_T), ARG(stats_RT3) });
     compare(lab, "xent_stats stats", stats_T3, 1e-6);
     compare(lab, "xent_forward loss", loss_T, 1e-6);
     compare(lab, "xent_forward lse", lse_T, 5e-7);
-    for (int64_t t = 0; t < T; t++) ((double *)lse_T.side[REF].data)[t] = 22;        /* above all logits, as the lse of a whole row is */
+    for (int64_t t = 0; t < T; t++) lse[t] = 22;     /* above all logits, as the lse of a whole row is */
     upload(lab, lse_T);
-    for (int s = 0; s < SIDES; s++)
-        SIDE(xent_backward)(lab->queue[s], &(XentBackward){ .logits_TV = logits_TV.side[s], .lse_T = lse_T.side[s],
-            .target_i = target_i.side[s], .weight_T = weight_T.side[s], .first = FIRST, .valid = valid });
+    BOTH(xent_backward, (XentBackward){ ARG(logits_TV), ARG(lse_T), ARG(target_i), ARG(weight_T),
+         .first = FIRST, .valid = valid });
     compare(lab, "xent_backward logits", logits_TV, 1e-6);
     clear(lab);
 }
 
 static void xent_experiments(Lab *lab)
 {
-    static const int64_t SHAPES[][3] = { { 1, 1, 1 }, { 3, 300, 257 }, { 5, 1000, 1000 }, { 300, 7, 5 }, { 2, 40, 0 } };      /* T, V, valid */
+    static const int64_t SHAPES[][3] = { { 1, 1, 1 }, { 3, 300, 257 }, { 5, 1000, 1000 }, { 300, 7, 5 },
+                                         { 2, 40, 0 } };                                /* T, V, valid */
     for EACH(i, SHAPES) xent_experiment(lab, SHAPES[i][0], SHAPES[i][1], SHAPES[i][2]);
 }
 
 /* ---- embedding ---- */
 static void embed_experiments(Lab *lab)
 {
-    static const int64_t SHAPES[][3] = { { 1, 1, 1 }, { 40, 67, 10 }, { 300, 300, 50 }, { 130, 5, 1 } };      /* T, C, V */
+    static const int64_t SHAPES[][3] = { { 1, 1, 1 }, { 40, 67, 10 }, { 300, 300, 50 }, { 130, 5, 1 } };
     for EACH(i, SHAPES) {
         int64_t T = SHAPES[i][0], C = SHAPES[i][1], V = SHAPES[i][2];
         Twin dtable_VC = TWIN(lab, 0, 1, V, C), id_i = twin_ids(lab, V + 6, T), dy_TC = TWIN(lab, 0, 1, T, C);
-        for (int s = 0; s < SIDES; s++)
-            SIDE(embed_backward)(lab->queue[s], &(EmbedBackward){ .dtable_VC = dtable_VC.side[s], .id_i = id_i.side[s],
-                .dy_TC = dy_TC.side[s], .first = 3 });
+        BOTH(embed_backward, (EmbedBackward){ ARG(dtable_VC), ARG(id_i), ARG(dy_TC), .first = 3 });
         compare(lab, "embed_backward dtable", dtable_VC, 1e-6);
         clear(lab);
     }
@@ -279,8 +286,9 @@ static void embed_experiments(Lab *lab)
 /* ---- AdamW ---- */
 static void adamw_experiments(Lab *lab)
 {
-    static const int64_t COUNTS[] = { 1, 1000, 262144 + 7 };           /* the last: more than one element a thread */
-    static const Tick TICKS[] = { { .lr = 1e-2, .factor = 0.125 }, { .lr = 1e-2, .factor = 3, .updates = 999 },
+    static const int64_t COUNTS[] = { 1, 1000, 262144 + 7 };    /* the last: more than one element a thread */
+    static const Tick TICKS[] = { { .lr = 1e-2, .factor = 0.125 },
+                                  { .lr = 1e-2, .factor = 3, .updates = 999 },
                                   { .lr = 1e-2, .factor = NAN, .skip = 1 } };
     for EACH(i, COUNTS)
         for EACH(k, TICKS) {
@@ -288,9 +296,8 @@ static void adamw_experiments(Lab *lab)
             Twin w_N = TWIN(lab, 0, 1, COUNTS[i]), m_N = TWIN(lab, 0, 1e-2, COUNTS[i]);
             Twin v_N = TWIN(lab, 1e-3, 1e-3, COUNTS[i]), g_N = TWIN(lab, 0, 1, COUNTS[i]);
             set_tick(lab, TICKS[k]);
-            for (int s = 0; s < SIDES; s++)
-                SIDE(adamw)(lab->queue[s], &(Adamw){ .w_N = w_N.side[s], .m_N = m_N.side[s], .v_N = v_N.side[s], .g_N = g_N.side[s],
-                    .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1 });
+            BOTH(adamw, (Adamw){ ARG(w_N), ARG(m_N), ARG(v_N), ARG(g_N), .beta1 = 0.9, .beta2 = 0.95,
+                 .epsilon = 1e-8, .decay = 0.1 });
             double allowed = TICKS[k].skip ? 0 : 5e-7;
             compare(lab, "adamw w", w_N, allowed);
             compare(lab, "adamw m", m_N, allowed);
@@ -300,7 +307,7 @@ static void adamw_experiments(Lab *lab)
 }
 
 static void norm_test(void **state)       { (void)state; in_each_order("norm", norm_experiments); }
-static void activation_test(void **state) { (void)state; in_each_order("activation", activation_experiments); }
+static void activation_test(void **state) { (void)state; in_each_order("act", activation_experiments); }
 static void xent_test(void **state)       { (void)state; in_each_order("xent", xent_experiments); }
 static void embed_test(void **state)      { (void)state; in_each_order("embed", embed_experiments); }
 static void adamw_test(void **state)      { (void)state; in_each_order("adamw", adamw_experiments); }
@@ -313,7 +320,9 @@ int main(void)
         return 77;
     }
     gpu_stream_close(&probe);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(norm_test), cmocka_unit_test(activation_test), cmocka_unit_test(xent_test),
-                                        cmocka_unit_test(embed_test), cmocka_unit_test(adamw_test) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(norm_test),  cmocka_unit_test(activation_test), cmocka_unit_test(xent_test),
+        cmocka_unit_test(embed_test), cmocka_unit_test(adamw_test),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,8 +4,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-void gpu_cpu_order(unsigned seed);             /* 0: blocks, warps and lanes run as numbered; else as they are drawn, anew each time */
-void gpu_cpu_patience(unsigned seconds);       /* a launch that takes longer is taken for a deadlock; 60 unless told */
+void gpu_cpu_order(unsigned seed);           /* 0: blocks, warps and lanes run as numbered; else as drawn */
+void gpu_cpu_patience(unsigned seconds);     /* a launch that takes longer is a deadlock; 60 unless told */
 #ifdef __cplusplus
 }
 #endif
