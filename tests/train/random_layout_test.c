@@ -1,0 +1,172 @@
+/* Layouts and models drawn from a printed seed, three steps in double with dropout, against one rank with micro-batches of one:
+ * losses within 1e-12, gradient norms within 1e-11, arenas as dry runs said.
+ *
+ *     JOTUN_SEED=s JOTUN_CASES=n     another seed, more cases      JOTUN_CASE=i     case i of the seed alone                     */
+#include "train/layouts.h"
+
+enum { SEED = 5, CASES = 48, STEPS = 3, TRIES = 100000 };
+typedef struct { Recipe recipe; Layout layout; } Case;
+
+/* ---- drawing ---- */
+
+typedef struct { uint64_t key, at; } Dice;
+
+static int64_t dice(Dice *d, int64_t low, int64_t high) { return low + (int64_t)(random_bits(d->key, d->at++) % (uint64_t)(high - low + 1)); }
+static bool    coin(Dice *d)                            { return dice(d, 0, 1) == 1; }
+
+static bool draw_layout(Dice *d, Layout *l)
+{
+    int dp = (int)dice(d, 1, 4);
+    *l = (Layout){ .name = "", .tp = (int[]){ 1, 2, 2, 3, 4, 8 }[dice(d, 0, 5)], .cp = (int)dice(d, 1, 4), .pp = (int)dice(d, 1, 4), .chunks = 1, .zero = (int)dice(d, 0, 3) };
+    l->ranks    = l->tp * l->cp * l->pp * dp;
+    l->sequence = l->tp > 1 && coin(d);
+    l->schedule = (ScheduleKind[]){ SCHEDULE_1F1B, SCHEDULE_INTERLEAVED, SCHEDULE_ZB_H1 }[dice(d, 0, 2)];
+    if (l->schedule == SCHEDULE_INTERLEAVED) l->chunks = (int)dice(d, 1, 3);
+    return l->ranks > 1 && l->ranks <= RANKS_MAX;
+}
+
+/* Sizes as large as divisibility asks for and a little more; blocks and vocabulary do not divide as a rule. */
+static void draw_shape(Dice *d, Recipe *r, const Layout *l)
+{
+    Shape *s = &r->shape;
+    s->groups     = l->tp * dice(d, 1, 2);
+    s->heads      = s->groups * dice(d, 1, 2);
+    s->head_dim   = 2 * dice(d, 1, 4);
+    s->hidden     = dice(d, 5, 24);
+    s->ffn        = l->tp * dice(d, 1, 8);
+    s->layers     = l->pp * l->chunks + dice(d, 0, 2);
+    s->sequence   = 2 * l->cp * dice(d, 1, 4);
+    s->positions  = s->sequence + dice(d, 0, 2);
+    s->norm       = coin(d) ? NORM_LAYER : NORM_RMS;
+    s->position   = (PositionKind)dice(d, 0, 2);
+    s->activation = (ActivationKind)dice(d, 0, 4);
+    s->bias       = coin(d);
+    s->tied       = coin(d);
+    s->hidden_dropout    = coin(d) ? 0.1 : 0;
+    s->attention_dropout = coin(d) ? 0.1 : 0;
+}
+
+static void draw_batch(Dice *d, Recipe *r, const Layout *l)
+{
+    bool few = dice(d, 0, 2) == 0;               /* so few words that a tp rank may hold none */
+    int  dp  = l->ranks / (l->tp * l->cp * l->pp);
+    r->data  = scratch_path(few ? "few words" : "corpus");
+    r->eod   = few ? 8 : 60;
+    r->shape.vocabulary = r->eod + 1 + dice(d, 0, 2);
+    r->micro  = dice(d, 1, 2);
+    r->global = r->micro * dp * (l->schedule == SCHEDULE_INTERLEAVED ? l->pp * dice(d, 1, 2) : dice(d, 1, 5));
+    r->reset_positions = coin(d);
+    r->reset_attention = coin(d);
+    r->mask_eod        = coin(d);
+    r->seed = (uint64_t)dice(d, 0, 1000);
+}
+
+/* Case i of a seed, whatever the number of cases. */
+static Case case_draw(uint64_t seed, int i)
+{
+    Case c = { .recipe = recipe_tiny(MODEL_GPT, "ref", NULL) };
+    Dice d = { .key = random_mix(random_key(seed, "layouts"), (uint64_t)i) };
+    for (int tries = 0; tries < TRIES; tries++) {
+        if (!draw_layout(&d, &c.layout)) continue;
+        draw_shape(&d, &c.recipe, &c.layout);
+        draw_batch(&d, &c.recipe, &c.layout);
+        int64_t rows = c.recipe.micro * c.recipe.shape.sequence / c.layout.cp;
+        if (!c.layout.sequence || rows % c.layout.tp == 0) return c;
+    }
+    fail_msg("no layout in %d tries", TRIES);
+    return c;
+}
+
+static void case_print(const Case *c, int i)
+{
+    const Layout *l = &c->layout;
+    const Recipe *r = &c->recipe;
+    const Shape  *s = &r->shape;
+    printf("case %d: tp %d%s cp %d dp %d pp %d, %s x %d, zero %d; micro %d of %d; layers %d hidden %d ffn %d heads %d/%d of %d words %d "
+           "sequence %d of %d; norm %d position %d activation %d bias %d tied %d dropout %g %g reset %d %d mask %d seed %d\n", i,
+           l->tp, l->sequence ? " seq" : "", l->cp, l->ranks / (l->tp * l->cp * l->pp), l->pp, schedule_name(l->schedule), l->chunks, l->zero,
+           (int)r->micro, (int)r->global, (int)s->layers, (int)s->hidden, (int)s->ffn, (int)s->heads, (int)s->groups, (int)s->head_dim,
+           (int)s->vocabulary, (int)s->sequence, (int)s->positions, s->norm, s->position, s->activation, s->bias, s->tied, s->hidden_dropout,
+           s->attention_dropout, r->reset_positions, r->reset_attention, r->mask_eod, (int)r->seed);
+    fflush(stdout);                                /* it stands there even where a rank stops the program */
+}
+
+/* ---- running ---- */
+
+static void case_run(const Case *c, int i)
+{
+    Job one = { .recipe = c->recipe, .ranks = 1, .steps = STEPS }, job = { .recipe = c->recipe, .ranks = c->layout.ranks, .steps = STEPS };
+    one.recipe.micro = 1;
+    recipe_lay(&job.recipe, &c->layout);
+    job_run(&one);
+    job_run(&job);
+    for (int s = 0; s < STEPS; s++) {
+        double loss = fabs(job.loss[s] - one.loss[s]), norm = fabs(job.norm[s] - one.norm[s]);
+        if (!(loss <= 1e-12)) fail_msg("case %d, step %d: loss %.17g, on one rank %.17g: %g off", i, s + 1, job.loss[s], one.loss[s], loss);
+        if (!(norm <= 1e-11)) fail_msg("case %d, step %d: gradient norm %.17g, on one rank %.17g: %g off", i, s + 1, job.norm[s], one.norm[s], norm);
+    }
+    for (int r = 0; r < job.ranks; r++)
+        if (job.arena_off[r] != 0) fail_msg("case %d: rank %d took %lld bytes more or less than its dry run", i, r, (long long)job.arena_off[r]);
+}
+
+/* ---- what was covered: pairs of axes, and each axis with each way of using it ---- */
+
+enum { AXES = 4, FEATURES = 13 };
+static const char *const axis_word[AXES] = { "tp", "cp", "dp", "pp" };
+static const char *const feature_word[FEATURES] = { "tp", "cp", "dp", "pp", "seq", "zero0", "zero1", "zero2", "zero3", "1f1b", "inter", "zb-h1", "chunks" };
+typedef struct { int count[AXES][FEATURES]; } Coverage;
+
+static void coverage_add(Coverage *coverage, const Layout *l)
+{
+    int dp = l->ranks / (l->tp * l->cp * l->pp), zero = l->cp * dp > 1 ? l->zero : -1;    /* one data rank has nothing to share */
+    ScheduleKind kind = l->pp > 1 ? l->schedule : SCHEDULE_FORWARD;
+    bool axis[AXES] = { l->tp > 1, l->cp > 1, dp > 1, l->pp > 1 };
+    bool feature[FEATURES] = { axis[0], axis[1], axis[2], axis[3], axis[0] && l->sequence, zero == 0, zero == 1, zero == 2, zero == 3,
+                               kind == SCHEDULE_1F1B, kind == SCHEDULE_INTERLEAVED, kind == SCHEDULE_ZB_H1, l->chunks > 1 };
+    for (int a = 0; a < AXES; a++)
+        for (int f = 0; f < FEATURES; f++) coverage->count[a][f] += axis[a] && feature[f];
+}
+
+static int coverage_print(const Coverage *coverage)
+{
+    int empty = 0;
+    printf("%8s", "");
+    for (int f = 0; f < FEATURES; f++) printf("%8s", feature_word[f]);
+    for (int a = 0; a < AXES; a++) {
+        printf("\n%8s", axis_word[a]);
+        for (int f = 0; f < FEATURES; f++) {
+            printf("%8d", coverage->count[a][f]);
+            empty += coverage->count[a][f] == 0;
+        }
+    }
+    printf("\n");
+    return empty;
+}
+
+static int number(const char *name, int otherwise) { return getenv(name) ? atoi(getenv(name)) : otherwise; }
+
+static void test_random(void **state)
+{
+    (void)state;
+    int seed = number("JOTUN_SEED", SEED), cases = number("JOTUN_CASES", CASES), alone = number("JOTUN_CASE", -1);
+    Coverage coverage = { { { 0 } } };
+    printf("seed %d, %d cases\n", seed, cases);
+    for (int i = 0; i < LAYOUTS; i++) coverage_add(&coverage, &layouts[i]);
+    for (int i = 0; i < cases; i++) {
+        Case c = case_draw((uint64_t)seed, i);
+        coverage_add(&coverage, &c.layout);
+        if (alone >= 0 && alone != i) continue;
+        case_print(&c, i);
+        case_run(&c, i);
+    }
+    int empty = coverage_print(&coverage);
+    if (empty > 0 && seed == SEED && cases >= CASES) fail_msg("%d cells are empty: no layout of the table or the seed is there", empty);
+}
+
+int main(void)
+{
+    corpus_make(scratch_path("corpus"), 61);
+    corpus_make(scratch_path("few words"), 9);
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_random) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
