@@ -165,6 +165,28 @@ static void changed_index_is_refused(void **state)
         }
 }
 
+/* Counts whose products wrap 2^64 so that the sizes seem to agree: 12 S + 8 D == bytes behind the header, modulo 2^64.
+ * All else is zeros, and so lawful as far as it goes. */
+static void counts_that_wrap_are_refused(void **state)
+{
+    (void)state;
+    Shard    shard;
+    uint8_t  idx[sizeof golden_idx] = { 0 };
+    uint64_t room = sizeof idx - 34;
+    const uint64_t sequences[] = { 6, 8, 56, (uint64_t)1 << 61, (uint64_t)1 << 62, (uint64_t)1 << 63, UINT64_MAX - 1 };
+    bytes_write(bin_path, "", 0);
+    memcpy(idx, golden_idx, 18);
+    for (size_t i = 0; i < sizeof sequences / sizeof *sequences; i++)
+        for (uint64_t third = 0; third < 8; third++) {
+            uint64_t entries = ((room - 12 * sequences[i]) >> 3) + (third << 61);
+            memcpy(idx + 18, &sequences[i], 8);
+            memcpy(idx + 26, &entries, 8);
+            bytes_write(idx_path, idx, sizeof idx);
+            assert_int_equal(shard_open(&shard, prefix), BAD_FILE);
+            assert_true(strstr(fail_text(), "byte 18:") || strstr(fail_text(), "byte 26:"));    /* not by luck, later */
+        }
+}
+
 static void wrong_prefix_names_the_cure(void **state)
 {
     (void)state;
@@ -230,6 +252,7 @@ int main(void)
         cmocka_unit_test(cut_index_is_refused),
         cmocka_unit_test(cut_bin_is_refused),
         cmocka_unit_test(changed_index_is_refused),
+        cmocka_unit_test(counts_that_wrap_are_refused),
         cmocka_unit_test(wrong_prefix_names_the_cure),
         cmocka_unit_test(failed_write_leaves_the_old_pair),
     };
