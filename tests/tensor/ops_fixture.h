@@ -8,10 +8,10 @@
 #include <string.h>
 #include "base/random.h"
 #include "tensor/ops.h"
-#include <cmocka.h>                                        /* after ours: its macro `fail` hides our function */
+#include <cmocka.h>                                      /* after ours: its macro `fail` hides our function */
 
 enum { BUFFERS = 48 };
-typedef struct { char *data; int64_t count; Dtype dtype; bool sums; } Buffer;   /* sums: F64 in every back end */
+typedef struct { char *data; int64_t count; Dtype dtype; bool sums; } Buffer;  /* sums: F64 in both */
 static Buffer   buffer[BUFFERS];
 static int      buffers;
 static uint64_t drawn;                                     /* random numbers asked so far */
@@ -40,7 +40,8 @@ static inline Tensor fixture_real(const int64_t *dim, int dims, double low, doub
     return x;
 }
 
-#define DIMS(...)            (const int64_t[]){ __VA_ARGS__ }, (int)(sizeof (int64_t[]){ __VA_ARGS__ } / sizeof(int64_t))
+#define DIMS(...) \
+    (const int64_t[]){ __VA_ARGS__ }, (int)(sizeof (int64_t[]){ __VA_ARGS__ } / sizeof(int64_t))
 #define real(...)            fixture_real(DIMS(__VA_ARGS__), -1, 1)
 #define between(low, high, ...) fixture_real(DIMS(__VA_ARGS__), low, high)
 #define sums(...)            fixture_new(F64, true, DIMS(__VA_ARGS__))

@@ -1,13 +1,14 @@
-/* Every backward row of ref against differences of its forward, in double: the slope of sum(y dy) along a random direction v
- * is sum(dx v). Accumulating rows begin with random numbers, which must still be there afterwards. */
+/* Every backward row of ref against differences of its forward, in double: the slope of sum(y dy) along a
+ * random direction v is sum(dx v). Accumulating rows begin with random numbers, which must still be there
+ * afterwards. */
 #include "ops_fixture.h"
 
 typedef struct { int op; Arguments a; } Step;
 #define STEP(row, Struct, ...) (Step){ OP_##row, { .row = (Struct){ __VA_ARGS__ } } }
-#define STEPS(...)             (const Step[]){ __VA_ARGS__ }, (int)(sizeof (Step[]){ __VA_ARGS__ } / sizeof(Step))
+#define STEPS(...)         (const Step[]){ __VA_ARGS__ }, (int)(sizeof (Step[]){ __VA_ARGS__ } / sizeof(Step))
 
 static Queue q;
-static bool  checked[OP_COUNT];                            /* the backward rows that were held against differences */
+static bool  checked[OP_COUNT];                     /* the backward rows that were held against differences */
 
 static void backward(Step step)
 {
@@ -42,7 +43,8 @@ static double moved(const Step *step, int steps, Tensor y, Tensor dy, Tensor x, 
 }
 
 /* dx, less what it held before, is the gradient at x of sum(y dy) */
-static void check(const char *what, Tensor dx, Tensor before, Tensor y, Tensor dy, Tensor x, const Step *step, int steps)
+static void check(const char *what, Tensor dx, Tensor before, Tensor y, Tensor dy, Tensor x, const Step *step,
+                  int steps)
 {
     double h = 1e-4, f[5];
     Tensor v = alike(x, 1), stay = twin(x);
@@ -59,7 +61,8 @@ static void check(const char *what, Tensor dx, Tensor before, Tensor y, Tensor d
 static void test_matmul(void **state)
 {
     (void)state;
-    Tensor y = matrix(5, 7, true), x = matrix(5, 9, true), w = matrix(7, 9, true), bias = real(7), dy = matrix(5, 7, true);
+    Tensor y = matrix(5, 7, true), x = matrix(5, 9, true), w = matrix(7, 9, true), bias = real(7),
+           dy = matrix(5, 7, true);
     Tensor dx = matrix(5, 9, true), dw = matrix(7, 9, true), db = real(7), dw0 = twin(dw), db0 = twin(db);
     Step forward = STEP(matmul_forward, MatmulForward, .y_TK = y, .x_TC = x, .w_KC = w, .bias_K = bias);
     backward(STEP(matmul_backward_input, MatmulBackwardInput, .dx_TC = dx, .dy_TK = dy, .w_KC = w));
@@ -73,16 +76,19 @@ static void test_matmul(void **state)
 
 static void norm(bool centred)
 {
-    Tensor y = real(4, 11), x = matrix(4, 11, true), dy = real(4, 11), gain = real(11), bias = real(11), rstd = real(4);
+    Tensor y = real(4, 11), x = matrix(4, 11, true), dy = real(4, 11), gain = real(11), bias = real(11),
+           rstd = real(4);
     Tensor mean = centred ? real(4) : tensor_none(), shift = centred ? bias : tensor_none();
-    Tensor dx = matrix(4, 11, true), dx0 = twin(dx), dgain = real(11), dbias = real(11), dgain0 = twin(dgain), dbias0 = twin(dbias);
-    Step forward = STEP(norm_forward, NormForward, .y_TC = y, .mean_T = mean, .rstd_T = rstd, .x_TC = x, .gain_C = gain,
-                        .bias_C = shift, .epsilon = 1e-2);
+    Tensor dx = matrix(4, 11, true), dx0 = twin(dx), dgain = real(11), dbias = real(11), dgain0 = twin(dgain),
+           dbias0 = twin(dbias);
+    Step forward = STEP(norm_forward, NormForward, .y_TC = y, .mean_T = mean, .rstd_T = rstd, .x_TC = x,
+                        .gain_C = gain, .bias_C = shift, .epsilon = 1e-2);
     perform(&q, forward.op, &forward.a);
     backward(STEP(norm_backward_input, NormBackwardInput, .dx_TC = dx, .dy_TC = dy, .x_TC = x, .mean_T = mean,
                   .rstd_T = rstd, .gain_C = gain, .residual_TC = dx));
-    backward(STEP(norm_backward_weight, NormBackwardWeight, .dgain_C = dgain, .dbias_C = centred ? dbias : tensor_none(),
-                  .dy_TC = dy, .x_TC = x, .mean_T = mean, .rstd_T = rstd));
+    backward(STEP(norm_backward_weight, NormBackwardWeight, .dgain_C = dgain,
+                  .dbias_C = centred ? dbias : tensor_none(), .dy_TC = dy, .x_TC = x, .mean_T = mean,
+                  .rstd_T = rstd));
     check(centred ? "LayerNorm dx" : "RMSNorm dx", dx, dx0, y, dy, x, STEPS(forward));
     check(centred ? "LayerNorm dgain" : "RMSNorm dgain", dgain, dgain0, y, dy, gain, STEPS(forward));
     if (centred) check("LayerNorm dbias", dbias, dbias0, y, dy, bias, STEPS(forward));
@@ -102,10 +108,13 @@ static void test_activation(void **state)
     (void)state;
     for (int kind = 0; kind < 5; kind++) {
         int64_t F = 13, wide = kind == ACT_SWIGLU ? 2 * F : F;
-        Tensor y = real(3, F), dy = real(3, F), x = between(-3, 3, 3, wide), bias = real(wide), dx = matrix(3, wide, true);
+        Tensor y = real(3, F), dy = real(3, F), x = between(-3, 3, 3, wide), bias = real(wide),
+               dx = matrix(3, wide, true);
         Tensor db = real(wide), db0 = twin(db);
-        Step forward = STEP(activation_forward, ActivationForward, .y_TF = y, .x_TF = x, .bias_F = bias, .kind = kind);
-        backward(STEP(activation_backward, ActivationBackward, .dx_TF = dx, .dy_TF = dy, .x_TF = x, .bias_F = bias, .kind = kind));
+        Step forward = STEP(activation_forward, ActivationForward, .y_TF = y, .x_TF = x, .bias_F = bias,
+                            .kind = kind);
+        backward(STEP(activation_backward, ActivationBackward, .dx_TF = dx, .dy_TF = dy, .x_TF = x,
+                      .bias_F = bias, .kind = kind));
         bias_backward(&q, (BiasBackward){ .db_K = db, .dy_TK = dx });
         check(name[kind], dx, tensor_none(), y, dy, x, STEPS(forward));
         check(name[kind], db, db0, y, dy, bias, STEPS(forward));
@@ -117,9 +126,10 @@ static void test_dropout(void **state)
 {
     (void)state;
     Tensor y = real(9, 10), x = real(9, 10), dy = real(9, 10), dx = real(9, 10), place = ints(9, 0, 1000);
-    Step forward = STEP(dropout_forward, DropoutForward, .y_TC = y, .residual_TC = real(9, 10), .x_TC = x, .bias_C = real(10),
-                        .place_i = place, .p = 0.4, .site = 6);
-    backward(STEP(dropout_backward, DropoutBackward, .dx_TC = dx, .dy_TC = dy, .place_i = place, .p = 0.4, .site = 6));
+    Step forward = STEP(dropout_forward, DropoutForward, .y_TC = y, .residual_TC = real(9, 10), .x_TC = x,
+                        .bias_C = real(10), .place_i = place, .p = 0.4, .site = 6);
+    backward(STEP(dropout_backward, DropoutBackward, .dx_TC = dx, .dy_TC = dy, .place_i = place, .p = 0.4,
+                  .site = 6));
     check("dropout", dx, tensor_none(), y, dy, x, STEPS(forward));
     fixture_reset();
 }
@@ -127,7 +137,8 @@ static void test_dropout(void **state)
 static void test_rope(void **state)
 {
     (void)state;
-    Tensor x = real(6, 3, 8), y = real(6, 3, 8), dy = real(6, 3, 8), dx = twin(dy), position = ints(6, 0, 3000);
+    Tensor x = real(6, 3, 8), y = real(6, 3, 8), dy = real(6, 3, 8), dx = twin(dy),
+           position = ints(6, 0, 3000);
     backward(STEP(rope_backward, RopeBackward, .dx_TnD = dx, .position_i = position, .base = 10000));
     check("rope", dx, tensor_none(), y, dy, x, STEPS(STEP(copy, Copy, .y = y, .x = x),
           STEP(rope_forward, RopeForward, .x_TnD = y, .position_i = position, .base = 10000)));
@@ -139,16 +150,19 @@ static void attention(bool interval)
 {
     int64_t B = 2, S = 7, U = 9, H = 4, G = 2, D = 6;
     Tensor o = real(B, S, H, D), lse = real(B, S, H), delta = real(B, S, H), d_o = real(B, S, H, D);
-    Tensor query = between(-2, 2, B, S, H, D), key = between(-2, 2, B, U, G, D), value = real(B, U, G, D), sample = ints(B, 0, 99);
-    Tensor dq = real(B, S, H, D), dk = real(B, U, G, D), dv = real(B, U, G, D), dq0 = twin(dq), dk0 = twin(dk), dv0 = twin(dv);
+    Tensor query = between(-2, 2, B, S, H, D), key = between(-2, 2, B, U, G, D), value = real(B, U, G, D),
+           sample = ints(B, 0, 99);
+    Tensor dq = real(B, S, H, D), dk = real(B, U, G, D), dv = real(B, U, G, D), dq0 = twin(dq),
+           dk0 = twin(dk), dv0 = twin(dv);
     Tensor seen = interval ? visible(B, S, U + 3) : tensor_none();
-    Step forward = STEP(attention_forward, AttentionForward, .o = o, .lse = lse, .q = query, .k = key, .v = value,
-        .visible_i = seen, .sample_i = sample, .q0 = 4, .k0 = 3, .head0 = 1, .heads = 8, .span = 30, .scale = 0.4, .p = 0.2, .site = 2);
+    Step forward = STEP(attention_forward, AttentionForward, .o = o, .lse = lse, .q = query, .k = key,
+                        .v = value, .visible_i = seen, .sample_i = sample, .q0 = 4, .k0 = 3, .head0 = 1,
+                        .heads = 8, .span = 30, .scale = 0.4, .p = 0.2, .site = 2);
     perform(&q, forward.op, &forward.a);
     attention_delta(&q, (AttentionDelta){ .delta = delta, .o = o, .d_o = d_o });
-    backward(STEP(attention_backward, AttentionBackward, .dq = dq, .dk = dk, .dv = dv, .d_o = d_o, .q = query, .k = key, .v = value,
-        .lse = lse, .delta = delta, .visible_i = seen, .sample_i = sample,
-        .q0 = 4, .k0 = 3, .head0 = 1, .heads = 8, .span = 30, .scale = 0.4, .p = 0.2, .site = 2));
+    backward(STEP(attention_backward, AttentionBackward, .dq = dq, .dk = dk, .dv = dv, .d_o = d_o, .q = query,
+                  .k = key, .v = value, .lse = lse, .delta = delta, .visible_i = seen, .sample_i = sample,
+                  .q0 = 4, .k0 = 3, .head0 = 1, .heads = 8, .span = 30, .scale = 0.4, .p = 0.2, .site = 2));
     check("attention dq", dq, dq0, o, d_o, query, STEPS(forward));
     check("attention dk", dk, dk0, o, d_o, key, STEPS(forward));
     check("attention dv", dv, dv0, o, d_o, value, STEPS(forward));
@@ -176,15 +190,17 @@ static void test_embed(void **state)
 static void test_xent(void **state)
 {
     (void)state;
-    Tensor loss = real(6), lse = real(6), weight = real(6), logits = between(-4, 4, 6, 15), target = ints(6, 7, 25);
+    Tensor loss = real(6), lse = real(6), weight = real(6), logits = between(-4, 4, 6, 15),
+           target = ints(6, 7, 25);
     Tensor stats = real(1, 6, 3), stats_T3 = tensor_shape(stats, 6, 3);
-    Step measure = STEP(xent_stats, XentStats, .stats_T3 = stats_T3, .logits_TV = logits, .target_i = target, .first = 10, .valid = 12);
+    Step measure = STEP(xent_stats, XentStats, .stats_T3 = stats_T3, .logits_TV = logits, .target_i = target,
+                        .first = 10, .valid = 12);
     Step forward = STEP(xent_forward, XentForward, .loss_T = loss, .lse_T = lse, .stats_RT3 = stats);
     perform(&q, measure.op, &measure.a);
     perform(&q, forward.op, &forward.a);
     Tensor dx = twin(logits);
-    backward(STEP(xent_backward, XentBackward, .logits_TV = dx, .lse_T = lse, .target_i = target, .weight_T = weight,
-                  .first = 10, .valid = 12));
+    backward(STEP(xent_backward, XentBackward, .logits_TV = dx, .lse_T = lse, .target_i = target,
+                  .weight_T = weight, .first = 10, .valid = 12));
     check("xent", dx, tensor_none(), loss, weight, logits, STEPS(measure, forward));
     fixture_reset();
 }
@@ -193,16 +209,23 @@ static void test_no_backward_is_unchecked(void **state)
 {
     (void)state;
     for (int op = 0; op < OP_COUNT; op++)
-        if (strstr(op_name(op), "backward") && !checked[op]) fail_msg("%s was not held against differences", op_name(op));
+        if (strstr(op_name(op), "backward") && !checked[op])
+            fail_msg("%s was not held against differences", op_name(op));
 }
 
 int main(void)
 {
     static Tick tick = { .seed = 5, .step = 3 };
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_matmul),  cmocka_unit_test(test_norm),      cmocka_unit_test(test_activation),
-        cmocka_unit_test(test_dropout), cmocka_unit_test(test_rope),      cmocka_unit_test(test_attention),
-        cmocka_unit_test(test_embed),   cmocka_unit_test(test_xent),      cmocka_unit_test(test_no_backward_is_unchecked),
+        cmocka_unit_test(test_matmul),
+        cmocka_unit_test(test_norm),
+        cmocka_unit_test(test_activation),
+        cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_rope),
+        cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_embed),
+        cmocka_unit_test(test_xent),
+        cmocka_unit_test(test_no_backward_is_unchecked),
     };
     if (queue_open(&q, "ref", 1, &tick) != OK) return 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

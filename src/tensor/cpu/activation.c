@@ -34,14 +34,16 @@ INLINE float slope(int kind, float x)
     }
 }
 
-/* A row goes by in pieces on the stack: x + bias first, so that the loops below have neither branch nor alias. */
+/* A row goes by in pieces on the stack: x + bias first, so the loops below have neither branch nor alias. */
 enum { PIECE = 256 };
 typedef struct { float x[PIECE], up[PIECE], dy[PIECE]; } Piece;
 
 INLINE void load(float *piece, const float *x, Tensor bias_F, int64_t first, int64_t n)
 {
-    if (tensor_present(bias_F)) for (int64_t i = 0; i < n; i++) piece[i] = x[first + i] + flat(bias_F)[first + i];
-    else memcpy(piece, x + first, (size_t)n * sizeof *x);
+    memcpy(piece, x + first, (size_t)n * sizeof *x);
+    if (!tensor_present(bias_F)) return;
+    const float *bias = flat(bias_F) + first;
+    for (int64_t i = 0; i < n; i++) piece[i] += bias[i];
 }
 
 /* y = act(x + bias);   gated: y = silu(gate) up */
@@ -71,7 +73,7 @@ INLINE void backward_piece(int kind, float *dx, float *dup, Piece *p, int64_t n)
     default:               function(ACT_SWIGLU, __VA_ARGS__);                             \
     }
 
-static CLONES void forward_rows(void *context, int64_t begin, int64_t end)
+static CLONES void activation_forward_rows(void *context, int64_t begin, int64_t end)
 {
     const ActivationForward *a = context;
     int64_t F = a->y_TF.dim[1];
@@ -85,7 +87,7 @@ static CLONES void forward_rows(void *context, int64_t begin, int64_t end)
         }
 }
 
-static CLONES void backward_rows(void *context, int64_t begin, int64_t end)
+static CLONES void activation_backward_rows(void *context, int64_t begin, int64_t end)
 {
     const ActivationBackward *a = context;
     int64_t F = a->dy_TF.dim[1];
@@ -113,7 +115,7 @@ CPU(activation_forward, ActivationForward)
     WANT(a->y_TF, F32, T, F);
     WANT(a->x_TF, F32, T, wide);
     if (tensor_present(a->bias_F)) WANT(a->bias_F, F32, wide);
-    team_for(q->team, T, some_rows(F), forward_rows, (void *)a);
+    team_for(q->team, T, some_rows(F), activation_forward_rows, (void *)a);
 }
 
 CPU(activation_backward, ActivationBackward)
@@ -124,5 +126,5 @@ CPU(activation_backward, ActivationBackward)
     WANT(a->dy_TF, F32, T, F);
     WANT(a->x_TF, F32, T, wide);
     if (tensor_present(a->bias_F)) WANT(a->bias_F, F32, wide);
-    team_for(q->team, T, some_rows(F), backward_rows, (void *)a);
+    team_for(q->team, T, some_rows(F), activation_backward_rows, (void *)a);
 }

@@ -7,9 +7,10 @@ CPU(tick_clip, TickClip)
     int64_t R = a->sums_R3.dim[0];
     WANT(a->report_4, F64, 4);
     WANT(a->sums_R3, F64, R, 3);
+    const double *sums = a->sums_R3.data;
     double total[3] = { 0 }, *report = a->report_4.data;
     for (int64_t r = 0; r < R; r++)
-        for (int i = 0; i < 3; i++) total[i] += ((const double *)a->sums_R3.data)[r * a->sums_R3.stride[0] + i];
+        for (int i = 0; i < 3; i++) total[i] += sums[r * a->sums_R3.stride[0] + i];
     double tokens = total[1], mean = total[0] / tokens, norm = sqrt(total[2]) / tokens;
     q->tick->skip   = !isfinite(mean) || !isfinite(norm);
     q->tick->factor = (a->clip > 0 && norm > a->clip ? a->clip / norm : 1) / tokens;
@@ -21,7 +22,12 @@ CPU(tick_clip, TickClip)
 
 /* m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g g
  * w -= lr decay w,   w -= lr mhat / (sqrt(vhat) + epsilon)            */
-typedef struct { float *w, *m, *v; const float *g; float factor, beta1, beta2, shrink, rate, unbias, epsilon; } Update;
+typedef struct {
+    float       *w, *m, *v;
+    const float *g;
+    float        factor, beta1, beta2, epsilon;
+    float        shrink, rate, unbias;             /* 1 - lr decay,  lr / (1 - beta1^t),  1 / (1 - beta2^t) */
+} Update;
 
 static CLONES void update_some(void *context, int64_t begin, int64_t end)
 {
@@ -46,9 +52,13 @@ CPU(adamw, Adamw)
     if (tick->skip) return;
     double t = (double)(tick->updates + 1);
     Update update = {
-        .w = flat(a->w_N), .m = flat(a->m_N), .v = flat(a->v_N), .g = flat(a->g_N), .factor = (float)tick->factor,
-        .beta1 = (float)a->beta1, .beta2 = (float)a->beta2, .shrink = (float)(1 - tick->lr * a->decay),
-        .rate = (float)(tick->lr / (1 - pow(a->beta1, t))), .unbias = (float)(1 / (1 - pow(a->beta2, t))),
-        .epsilon = (float)a->epsilon };
+        .w = flat(a->w_N), .m = flat(a->m_N), .v = flat(a->v_N), .g = flat(a->g_N),
+        .factor  = (float)tick->factor,
+        .beta1   = (float)a->beta1,
+        .beta2   = (float)a->beta2,
+        .epsilon = (float)a->epsilon,
+        .shrink  = (float)(1 - tick->lr * a->decay),
+        .rate    = (float)(tick->lr / (1 - pow(a->beta1, t))),
+        .unbias  = (float)(1 / (1 - pow(a->beta2, t))) };
     team_for(q->team, N, SOME, update_some, &update);
 }

@@ -1,6 +1,6 @@
 /* Attention.   B sequences   S queries   U keys   H query heads   G key-value heads, each for H / G of them
  *              D channels of a head
- * A query goes over its keys a PIECE at a time with a running maximum; no row of scores is ever stored whole. */
+ * A query goes over its keys a PIECE at a time with a running maximum; no row of scores is stored whole. */
 #include "tensor/cpu/cpu.h"
 
 enum { PIECE = 64, QUERIES = 16 };
@@ -45,7 +45,8 @@ static void keys_seen(const View *x, int64_t b, int64_t s, int64_t *first, int64
 }
 
 /* kept[i]: what the probability of key u + i is multiplied by */
-static void keep_piece(const View *x, Keep *keep, float *kept, int64_t b, int64_t s, int64_t h, int64_t u, int64_t n)
+static void keep_piece(const View *x, Keep *keep, float *kept, int64_t b, int64_t s, int64_t h, int64_t u,
+                       int64_t n)
 {
     const int32_t *sample = x->sample_i.data;
     int64_t row = (sample[b] * x->heads + x->head0 + h) * x->span + x->q0 + s;
@@ -65,7 +66,8 @@ INLINE float dot(const float *x, const float *y, int64_t n)
 }
 
 /* score[i] = scale q . k[u + i] */
-INLINE void scores(float *score, const float *q, Tensor k, int64_t b, int64_t u, int64_t g, float scale, int64_t n)
+INLINE void scores(float *score, const float *q, Tensor k, int64_t b, int64_t u, int64_t g, float scale,
+                   int64_t n)
 {
     for (int64_t i = 0; i < n; i++) score[i] = scale * dot(q, head(k, b, u + i, g), k.dim[3]);
 }

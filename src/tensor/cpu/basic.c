@@ -10,16 +10,18 @@ static void zero_run(char *y, int64_t y_step, const char *x, int64_t x_step, int
 {
     (void)x, (void)x_step;
     if (y_step == 1) memset(y, 0, (size_t)(count * width));
-    else for (int64_t i = 0; i < count; i++) memset(y + i * y_step * width, 0, (size_t)width);
+    else for (int64_t i = 0; i < count; i++, y += y_step * width) memset(y, 0, (size_t)width);
 }
 
 static void copy_run(char *y, int64_t y_step, const char *x, int64_t x_step, int64_t count, int64_t width)
 {
     if (y_step == 1 && x_step == 1) memmove(y, x, (size_t)(count * width));
-    else for (int64_t i = 0; i < count; i++) memmove(y + i * y_step * width, x + i * x_step * width, (size_t)width);
+    else for (int64_t i = 0; i < count; i++, y += y_step * width, x += x_step * width)
+        memmove(y, x, (size_t)width);
 }
 
-static CLONES void add_run(char *y, int64_t y_step, const char *x, int64_t x_step, int64_t count, int64_t width)
+static CLONES void add_run(char *y, int64_t y_step, const char *x, int64_t x_step, int64_t count,
+                           int64_t width)
 {
     (void)width;
     float *to = (float *)y;
@@ -31,7 +33,8 @@ static CLONES void add_run(char *y, int64_t y_step, const char *x, int64_t x_ste
 static void walk_flat(void *context, int64_t begin, int64_t end)
 {
     const Walk *w = context;
-    w->run((char *)w->y.data + begin * w->width, 1, (const char *)w->x.data + begin * w->width, 1, end - begin, w->width);
+    int64_t at = begin * w->width;
+    w->run((char *)w->y.data + at, 1, (const char *)w->x.data + at, 1, end - begin, w->width);
 }
 
 static void walk_rows(void *context, int64_t begin, int64_t end)
@@ -100,8 +103,8 @@ CPU(rank_sum, RankSum)
     team_for(q->team, N, SOME, rank_sum_some, (void *)a);
 }
 
-/* Blocks are summed by whoever comes, and added in order: a few hundred at a time, since their sums stand on the stack. */
-enum { BLOCK = 4096, WAVE = 512 };
+/* Blocks are summed by whoever comes and added in order, a wave at a time: their sums stand on the stack. */
+enum { BLOCK = 4096, WAVE = 64 };
 typedef struct { const float *x; int64_t N; double sum[WAVE]; } Squares;
 
 static void square_blocks(void *context, int64_t begin, int64_t end)
@@ -109,7 +112,8 @@ static void square_blocks(void *context, int64_t begin, int64_t end)
     Squares *s = context;
     for (int64_t b = begin; b < end; b++) {
         double sum = 0;
-        for (int64_t i = b * BLOCK; i < s->N && i < (b + 1) * BLOCK; i++) sum += (double)s->x[i] * (double)s->x[i];
+        for (int64_t i = b * BLOCK; i < s->N && i < (b + 1) * BLOCK; i++)
+            sum += (double)s->x[i] * (double)s->x[i];
         s->sum[b] = sum;
     }
 }

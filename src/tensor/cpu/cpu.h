@@ -1,7 +1,8 @@
 #ifndef TENSOR_CPU_CPU_H
 #define TENSOR_CPU_CPU_H
-/* The fast back end of a host: float, loops the compiler vectorises, shared out by team_for in chunks that depend on shapes
- * alone. Every sum has a fixed order and nothing is contracted, so threads and instruction sets change no bit. */
+/* The fast back end of a host: float, loops the compiler vectorises, shared out by team_for in chunks that
+ * depend on shapes alone. Every sum has a fixed order and nothing is contracted: so neither the number of
+ * threads nor the instruction set changes a bit. */
 #include <math.h>
 #include <string.h>
 #include "tensor/ops.h"
@@ -12,14 +13,18 @@
 #include "tensor/ops.def"
 #undef OP
 
-/* CLONES before a loop worth it: one copy for each instruction set, chosen when the program is loaded. The sanitizers are
- * not yet awake at that moment, so their builds do without. */
+/* CLONES before a loop worth it: one copy for each instruction set, chosen when the program is loaded.
+ * Sanitizers are not yet awake at that moment, so their builds do without. Such a name is used once in this
+ * folder, since clang 14 shows the linker what chooses, of static functions too. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
 #define CPU_SANITIZED
 #endif
 #endif
-#if defined(__x86_64__) && !defined(CPU_SANITIZED) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CPU_SANITIZED
+#endif
+#if defined(__x86_64__) && !defined(CPU_SANITIZED)
 #define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define CLONES
@@ -57,7 +62,7 @@ INLINE float cpu_exp(float x)
     return x < low ? 0 : x > high ? INFINITY : e * power;
 }
 
-/* What elements of a dropout stream are multiplied by, asked in rising order: four share one block of random bits */
+/* What elements of a dropout stream are multiplied by. Four share a block of bits: ask in rising order. */
 typedef struct { uint64_t key, at; uint32_t bits[4], threshold; float scale; } Keep;
 Keep  cpu_keep(uint64_t key, double p);
 void  cpu_keep_move(Keep *keep, uint64_t block);

@@ -4,7 +4,8 @@
 
 Keep cpu_keep(uint64_t key, double p)
 {
-    return (Keep){ .key = key, .at = UINT64_MAX, .threshold = (uint32_t)(p * 4294967296.0), .scale = (float)(1 / (1 - p)) };
+    return (Keep){ .key = key, .at = UINT64_MAX, .threshold = (uint32_t)(p * 4294967296.0),
+                   .scale = (float)(1 / (1 - p)) };
 }
 
 void cpu_keep_move(Keep *keep, uint64_t block)
@@ -18,6 +19,11 @@ void cpu_keep_move(Keep *keep, uint64_t block)
 static void keep_row(float *y, const float *x, Keep *keep, uint64_t first, int64_t C)
 {
     for (int64_t c = 0; c < C; c++) y[c] = x[c] * keep_next(keep, first + (uint64_t)c);
+}
+
+static void add_to(float *y, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] += x[i];
 }
 
 typedef struct { const DropoutForward *forward; const DropoutBackward *backward; uint64_t key; } Drop;
@@ -35,12 +41,12 @@ static void forward_rows(void *context, int64_t begin, int64_t end)
         for (int64_t first = 0; first < C; first += PIECE) {
             int64_t n = C - first < PIECE ? C - first : PIECE;
             memcpy(piece, row(a->x_TC, t) + first, (size_t)n * sizeof *piece);
-            if (tensor_present(a->bias_C)) for (int64_t c = 0; c < n; c++) piece[c] += flat(a->bias_C)[first + c];
+            if (tensor_present(a->bias_C)) add_to(piece, flat(a->bias_C) + first, n);
             if (a->p > 0) {
                 int64_t place = ((const int32_t *)a->place_i.data)[t];
                 keep_row(piece, piece, &keep, (uint64_t)(place * C + first), n);
             }
-            if (tensor_present(a->residual_TC)) for (int64_t c = 0; c < n; c++) piece[c] += row(a->residual_TC, t)[first + c];
+            if (tensor_present(a->residual_TC)) add_to(piece, row(a->residual_TC, t) + first, n);
             memcpy(row(a->y_TC, t) + first, piece, (size_t)n * sizeof *piece);
         }
 }

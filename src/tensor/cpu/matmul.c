@@ -1,11 +1,12 @@
 /* Linear maps.   T rows   C channels in   K channels out   w [K, C]
- * All three are y[M, N] (+)= a[M, depth] b[depth, N]. A task owns BLOCK_M x BLOCK_N of y; for DEPTH of the depth at a time it
- * packs b, then goes over tiles of 8 x 32 held in registers. An element sums its depth in order, DEPTH at a time. */
+ * All three are y[M, N] (+)= a[M, depth] b[depth, N]. A task owns BLOCK_M x BLOCK_N of y; for DEPTH of the
+ * depth at a time it packs b, then goes over tiles of 8 x 32 held in registers. An element sums its depth in
+ * order, DEPTH at a time. */
 #include "tensor/cpu/cpu.h"
 
 enum { TILE_M = 8, VECS = 2, TILE_N = VECS * LANES, BLOCK_M = 256, BLOCK_N = 4 * TILE_N, DEPTH = 256 };
 
-typedef struct { const float *at; int64_t row, col; } Matrix;           /* element (i, j) at i * row + j * col */
+typedef struct { const float *at; int64_t row, col; } Matrix;        /* element (i, j) at i * row + j * col */
 typedef void Tile(float *out, const float *const *a, int64_t step, const float *b, int64_t depth);
 typedef struct {
     float       *y;
@@ -16,8 +17,9 @@ typedef struct {
     Tile        *tile;
 } Product;
 
-/* out[8][32] = a[8][depth] b[depth][32], `rows` by `vecs` accumulators at a time: as many as the registers hold */
-INLINE void tile_by(int rows, int vecs, float *out, const float *const *a, int64_t step, const float *b, int64_t depth)
+/* out[8][32] = a[8][depth] b[depth][32], `rows` by `vecs` sums at a time: as many as the registers hold */
+INLINE void tile_by(int rows, int vecs, float *out, const float *const *a, int64_t step, const float *b,
+                    int64_t depth)
 {
     for (int r0 = 0; r0 < TILE_M; r0 += rows)
         for (int v0 = 0; v0 < VECS; v0 += vecs) {
@@ -27,7 +29,8 @@ INLINE void tile_by(int rows, int vecs, float *out, const float *const *a, int64
                     for (int v = 0; v < vecs; v++)
                         sum[r][v] += a[r0 + r][k * step] * *(const Vec *)(b + k * TILE_N + (v0 + v) * LANES);
             for (int r = 0; r < rows; r++)
-                for (int v = 0; v < vecs; v++) *(Vec *)(out + (r0 + r) * TILE_N + (v0 + v) * LANES) = sum[r][v];
+                for (int v = 0; v < vecs; v++)
+                    *(Vec *)(out + (r0 + r) * TILE_N + (v0 + v) * LANES) = sum[r][v];
         }
 }
 
@@ -67,7 +70,8 @@ static void pack_b(float *panel, const Product *p, int64_t k0, int64_t depth, in
         const float *b = p->b.at + k0 * p->b.row + (n0 + n) * p->b.col;
         if (width < TILE_N) memset(panel, 0, (size_t)(depth * TILE_N) * sizeof *panel);
         if (p->b.col == 1) {
-            for (int64_t k = 0; k < depth; k++) memcpy(panel + k * TILE_N, b + k * p->b.row, (size_t)width * sizeof *b);
+            for (int64_t k = 0; k < depth; k++)
+                memcpy(panel + k * TILE_N, b + k * p->b.row, (size_t)width * sizeof *b);
         } else {
             for (int64_t j = 0; j < width; j++)
                 for (int64_t k = 0; k < depth; k++) panel[k * TILE_N + j] = b[k * p->b.row + j * p->b.col];
@@ -75,9 +79,9 @@ static void pack_b(float *panel, const Product *p, int64_t k0, int64_t depth, in
     }
 }
 
-/* Where the rows of a tile are, and how far apart their elements; what stands beyond the last row is not stored */
-static int64_t rows_of(const float *row[TILE_M], float *packed, const Product *p, int64_t m, int64_t rows, int64_t k0,
-                       int64_t depth)
+/* Where the rows of a tile are, and how far apart their elements; beyond the last row nothing is stored */
+static int64_t rows_of(const float *row[TILE_M], float *packed, const Product *p, int64_t m, int64_t rows,
+                       int64_t k0, int64_t depth)
 {
     const float *a = p->a.at + m * p->a.row + k0 * p->a.col;
     if (p->a.col == 1) {
@@ -91,7 +95,8 @@ static int64_t rows_of(const float *row[TILE_M], float *packed, const Product *p
     return TILE_M;
 }
 
-static void store(const Product *p, const float *out, int64_t m, int64_t rows, int64_t n, int64_t columns, bool first)
+static void store(const Product *p, const float *out, int64_t m, int64_t rows, int64_t n, int64_t columns,
+                  bool first)
 {
     for (int64_t r = 0; r < rows; r++, out += TILE_N) {
         float *y = p->y + (m + r) * p->y_row + n;
@@ -108,13 +113,15 @@ static void store(const Product *p, const float *out, int64_t m, int64_t rows, i
 static void block(const Product *p, int64_t m0, int64_t n0)
 {
     float panel[BLOCK_N * DEPTH], packed[TILE_M * DEPTH], out[TILE_M * TILE_N];
-    int64_t m1 = m0 + BLOCK_M < p->M ? m0 + BLOCK_M : p->M, columns = p->N - n0 < BLOCK_N ? p->N - n0 : BLOCK_N;
+    int64_t m1 = m0 + BLOCK_M < p->M ? m0 + BLOCK_M : p->M;
+    int64_t columns = p->N - n0 < BLOCK_N ? p->N - n0 : BLOCK_N;
     for (int64_t k0 = 0; k0 < p->depth; k0 += DEPTH) {
         int64_t depth = p->depth - k0 < DEPTH ? p->depth - k0 : DEPTH;
         pack_b(panel, p, k0, depth, n0, columns);
         for (int64_t m = m0; m < m1; m += TILE_M) {
             const float *a[TILE_M];
-            int64_t rows = m1 - m < TILE_M ? m1 - m : TILE_M, step = rows_of(a, packed, p, m, rows, k0, depth);
+            int64_t rows = m1 - m < TILE_M ? m1 - m : TILE_M;
+            int64_t step = rows_of(a, packed, p, m, rows, k0, depth);
             for (int64_t n = 0; n < columns; n += TILE_N) {
                 p->tile(out, a, step, panel + n * depth, depth);
                 store(p, out, m, rows, n0 + n, columns - n < TILE_N ? columns - n : TILE_N, k0 == 0);
@@ -169,7 +176,8 @@ CPU(matmul_backward_weight, MatmulBackwardWeight)
     WANT(a->dw_KC, F32, K, C);
     WANT(a->dy_TK, F32, T, K);
     WANT(a->x_TC, F32, T, C);
-    product(q, (Product){ .y = flat(a->dw_KC), .y_row = a->dw_KC.stride[0], .M = K, .N = C, .depth = T, .add = true,
+    product(q, (Product){ .y = flat(a->dw_KC), .y_row = a->dw_KC.stride[0], .M = K, .N = C, .depth = T,
+                          .add = true,
                           .a = { flat(a->dy_TK), 1, a->dy_TK.stride[0] },
                           .b = { flat(a->x_TC), a->x_TC.stride[0], 1 } });
 }

@@ -3,7 +3,7 @@
 #include "tensor/cpu/cpu.h"
 
 /* y = h gain + bias,   rstd = 1 / sqrt(mean of (x - mean)^2 + epsilon) */
-static CLONES void forward_rows(void *context, int64_t begin, int64_t end)
+static CLONES void norm_forward_rows(void *context, int64_t begin, int64_t end)
 {
     const NormForward *a = context;
     int64_t C = a->y_TC.dim[1];
@@ -33,11 +33,11 @@ CPU(norm_forward, NormForward)
     WANT(a->gain_C, F32, C);
     if (tensor_present(a->mean_T)) WANT(a->mean_T, F32, T);
     if (tensor_present(a->bias_C)) WANT(a->bias_C, F32, C);
-    team_for(q->team, T, some_rows(C), forward_rows, (void *)a);
+    team_for(q->team, T, some_rows(C), norm_forward_rows, (void *)a);
 }
 
 /* With g = dy gain:   dx = rstd (g - [centred] mean of g - h mean of (g h)) + residual */
-static CLONES void backward_rows(void *context, int64_t begin, int64_t end)
+static CLONES void norm_backward_rows(void *context, int64_t begin, int64_t end)
 {
     const NormBackwardInput *a = context;
     int64_t C = a->dx_TC.dim[1];
@@ -74,12 +74,12 @@ CPU(norm_backward_input, NormBackwardInput)
     WANT(a->gain_C, F32, C);
     if (tensor_present(a->mean_T)) WANT(a->mean_T, F32, T);
     if (tensor_present(a->residual_TC)) WANT(a->residual_TC, F32, T, C);
-    team_for(q->team, T, some_rows(C), backward_rows, (void *)a);
+    team_for(q->team, T, some_rows(C), norm_backward_rows, (void *)a);
 }
 
 /* dgain += sum over rows of dy h,   dbias += sum over rows of dy: a chunk owns its columns */
 enum { COLUMNS = 64 };
-static CLONES void backward_columns(void *context, int64_t begin, int64_t end)
+static CLONES void norm_backward_columns(void *context, int64_t begin, int64_t end)
 {
     const NormBackwardWeight *a = context;
     bool centred = tensor_present(a->mean_T);
@@ -107,5 +107,5 @@ CPU(norm_backward_weight, NormBackwardWeight)
     WANT(a->rstd_T, F32, T);
     if (tensor_present(a->mean_T)) WANT(a->mean_T, F32, T);
     if (tensor_present(a->dbias_C)) WANT(a->dbias_C, F32, C);
-    team_for(q->team, C, COLUMNS, backward_columns, (void *)a);
+    team_for(q->team, C, COLUMNS, norm_backward_columns, (void *)a);
 }

@@ -3,7 +3,7 @@
 
 typedef struct { Tensor x_TnD, position_i; double base, sign; } Turn;
 
-/* Angles are made in double, since positions are large; one pair serves all rows of a chunk, so its power is made once. */
+/* Angles are made in double, since positions are large. A chunk goes pair by pair: one power for its rows. */
 static void turn_rows(void *context, int64_t begin, int64_t end)
 {
     const Turn *a = context;

@@ -3,7 +3,7 @@
 #include "tensor/cpu/cpu.h"
 
 /* stats = { max, sum of exp(x - max), logit of the target or 0 } */
-static CLONES void stats_rows(void *context, int64_t begin, int64_t end)
+static CLONES void xent_stats_rows(void *context, int64_t begin, int64_t end)
 {
     enum { PIECE = 64 };
     const XentStats *a = context;
@@ -36,7 +36,7 @@ CPU(xent_stats, XentStats)
     WANT(a->logits_TV, F32, T, V);
     WANT(a->target_i, I32, T);
     check_valid(a->valid, V);
-    team_for(q->team, T, some_rows(V), stats_rows, (void *)a);
+    team_for(q->team, T, some_rows(V), xent_stats_rows, (void *)a);
 }
 
 /* lse = max + log(sum of all ranks),   loss = lse - target.   A rank without words has sum 0 */
@@ -51,7 +51,7 @@ CPU(xent_forward, XentForward)
         for (int64_t r = 0; r < R; r++) max = fmax(max, (double)head(a->stats_RT3, r, t, 0)[0]);
         for (int64_t r = 0; r < R; r++) {
             const float *stats = head(a->stats_RT3, r, t, 0);
-            if (stats[1] != 0) sum += (double)stats[1] * exp((double)stats[0] - max);       /* a NaN goes on */
+            sum += (double)stats[1] * exp((double)stats[0] - max);
             target += (double)stats[2];
         }
         flat(a->lse_T)[t]  = (float)(max + log(sum));
@@ -60,7 +60,7 @@ CPU(xent_forward, XentForward)
 }
 
 /* logits = (exp(x - lse) - [column is target]) weight */
-static CLONES void backward_rows(void *context, int64_t begin, int64_t end)
+static CLONES void xent_backward_rows(void *context, int64_t begin, int64_t end)
 {
     const XentBackward *a = context;
     for (int64_t t = begin; t < end; t++) {
@@ -81,5 +81,5 @@ CPU(xent_backward, XentBackward)
     WANT(a->target_i, I32, T);
     WANT(a->weight_T, F32, T);
     check_valid(a->valid, V);
-    team_for(q->team, T, some_rows(V), backward_rows, (void *)a);
+    team_for(q->team, T, some_rows(V), xent_backward_rows, (void *)a);
 }

@@ -34,8 +34,7 @@ REF(xent_forward, XentForward)
         double max = -INFINITY, sum = 0, target = 0;
         for (int64_t r = 0; r < R; r++) max = fmax(max, *at3(a->stats_RT3, r, t, 0));
         for (int64_t r = 0; r < R; r++) {
-            if (*at3(a->stats_RT3, r, t, 1) != 0)                  /* a NaN goes on */
-                sum += *at3(a->stats_RT3, r, t, 1) * exp(*at3(a->stats_RT3, r, t, 0) - max);
+            sum += *at3(a->stats_RT3, r, t, 1) * exp(*at3(a->stats_RT3, r, t, 0) - max);
             target += *at3(a->stats_RT3, r, t, 2);
         }
         *at1(a->lse_T, t) = max + log(sum);
