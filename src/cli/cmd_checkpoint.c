@@ -1,4 +1,5 @@
-/* Looking into checkpoints: jotun checkpoint info DIR, jotun checkpoint verify DIR. DIR is what --save named, or one step's folder. */
+/* Looking into checkpoints: jotun checkpoint info DIR, jotun checkpoint verify DIR. DIR is what --save
+ * named, or one step's folder. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,8 +40,8 @@ static Status info(const char *folder)
     TRY(manifest_read(&m, folder));
     for (int f = 0; f < m.files; f++) sum += (double)m.file[f].bytes;
     printf("folder     %s\n", folder);
-    printf("step       %" PRId64 "\nsamples    %" PRId64 "\nupdates    %" PRId64 "\nseed       %" PRIu64 "\n", m.state.step,
-           m.state.samples, m.state.updates, m.state.seed);
+    printf("step       %" PRId64 "\nsamples    %" PRId64 "\nupdates    %" PRId64 "\nseed       %" PRIu64 "\n",
+           m.state.step, m.state.samples, m.state.updates, m.state.seed);
     printf("tensors    %d in %d files, %s\noptions\n", m.tensors, m.files, log_bytes(bytes, sum));
     options_list(m.state.options);
     printf("\n");
@@ -61,7 +62,9 @@ static Status look_at(const char *dir, Status (*look)(const char *))
     char path[1024];
     bool found;
     TRY(checkpoint_find(dir, path, &found));
-    if (!found) return fail(BAD_FILE, "%s: holds no checkpoint; give the folder that --save named, or a step's own", dir);
+    if (!found)
+        return fail(BAD_FILE, "%s: holds no checkpoint; give the folder that --save named, or a step's own",
+                    dir);
     return look(path);
 }
 

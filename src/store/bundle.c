@@ -16,8 +16,10 @@ static Status bundle_path(char path[1024], const char *folder, const Bundle *bun
 
 Status bundle_plan(BundlePlan *plan, const Bundle *bundle)
 {
-    *plan = (BundlePlan){ .bundle = bundle, .place = calloc((size_t)bundle->tensors + 1, sizeof *plan->place) };
-    if (!plan->place) return fail(NO_MEMORY, "%s: no memory for the places of %d tensors", bundle->file, bundle->tensors);
+    *plan = (BundlePlan){ .bundle = bundle };
+    plan->place = calloc((size_t)bundle->tensors + 1, sizeof *plan->place);
+    if (!plan->place)
+        return fail(NO_MEMORY, "%s: no memory for the places of %d tensors", bundle->file, bundle->tensors);
     for (int t = 0; t < bundle->tensors; t++) {
         const LogicalTensor *from = &bundle->tensor[t];
         SafeTensor          *to   = &plan->place[t];
@@ -53,7 +55,8 @@ Status bundle_create(const BundlePlan *plan, const char *folder)
     TRY(bundle_path(path, folder, plan->bundle));
     TRY(file_create(&fd, path));
     Status status = file_write(fd, path, plan->header, plan->header_bytes, 0);
-    if (status == OK && plan->bytes > plan->header_bytes) status = file_write(fd, path, "", 1, (int64_t)plan->bytes - 1);
+    if (status == OK && plan->bytes > plan->header_bytes)
+        status = file_write(fd, path, "", 1, (int64_t)plan->bytes - 1);
     return finish(status, fd, path);
 }
 
@@ -83,7 +86,8 @@ Status bundle_write(int fd, const char *path, const BundlePlan *plan, int tensor
 static Status order_as(SafeFile *file, const Bundle *bundle)
 {
     SafeTensor *ordered = calloc((size_t)bundle->tensors + 1, sizeof *ordered);
-    if (!ordered) return fail(NO_MEMORY, "%s: no memory for a list of %d tensors", file->map.path, bundle->tensors);
+    if (!ordered)
+        return fail(NO_MEMORY, "%s: no memory for a list of %d tensors", file->map.path, bundle->tensors);
     Status status = OK;
     int    hint   = 0;
     for (int t = 0; t < bundle->tensors && status == OK; t++) {
@@ -95,7 +99,9 @@ static Status order_as(SafeFile *file, const Bundle *bundle)
         }
         LogicalTensor logical = found ? entry_of(found) : (LogicalTensor){ 0 };
         if (found && entry_equal(&logical, wanted)) ordered[t] = *found;
-        else status = fail(BAD_FILE, "%s: its header and the manifest do not tell the same of tensor '%s'", file->map.path, wanted->name);
+        else
+            status = fail(BAD_FILE, "%s: its header and the manifest do not tell the same of tensor '%s'",
+                          file->map.path, wanted->name);
     }
     free(file->tensor);
     file->tensor = ordered;
@@ -109,7 +115,8 @@ Status bundle_map(SafeFile *file, const char *folder, const Bundle *bundle, int6
     TRY(safetensors_open(file, path));
     Status status = OK;
     if ((int64_t)file->map.size != bytes)
-        status = fail(BAD_FILE, "%s: %zu bytes, the manifest says %lld", path, file->map.size, (long long)bytes);
+        status = fail(BAD_FILE, "%s: %zu bytes, the manifest says %lld", path, file->map.size,
+                      (long long)bytes);
     else if (file->tensors != bundle->tensors)
         status = fail(BAD_FILE, "%s: %d tensors, the manifest says %d", path, file->tensors, bundle->tensors);
     else

@@ -13,11 +13,12 @@ typedef struct {
 
 Status bundle_plan  (BundlePlan *plan, const Bundle *bundle);
 void   bundle_free  (BundlePlan *plan);
-Status bundle_create(const BundlePlan *plan, const char *folder);      /* header and last byte: the rest is a hole */
-Status bundle_open  (int *fd, char path[1024], const BundlePlan *plan, const char *folder);   /* to write pieces; file_finish closes */
+Status bundle_create(const BundlePlan *plan, const char *folder);    /* header, last byte; between them a hole */
+/* For bundle_write; file_finish closes it. */
+Status bundle_open  (int *fd, char path[1024], const BundlePlan *plan, const char *folder);
 Status bundle_write (int fd, const char *path, const BundlePlan *plan, int tensor, const Piece *piece);
-/* The file as it can be read now: refused unless its header tells exactly the bundle's tensors. file->tensor is put in the
- * bundle's order, so that index t is the bundle's tensor t. */
+/* The file as it can be read now: refused unless its header tells exactly the bundle's tensors.
+ * file->tensor is put in the bundle's order, so that index t is the bundle's tensor t. */
 Status bundle_map   (SafeFile *file, const char *folder, const Bundle *bundle, int64_t bytes);
 uint64_t bundle_sum (const SafeFile *file, int tensor);                /* XXH3 of a tensor's bytes */
 #endif

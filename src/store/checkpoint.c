@@ -1,24 +1,25 @@
-/* Saving. All ranks go through five phases, each ended by an agreement, so that a failure of one ends all and the lowest
- * failing rank's words are everyone's.
+/* Saving. All ranks go through five phases, each ended by an agreement, so that a failure of one ends all
+ * and the lowest failing rank's words are everyone's.
  *
- *     phase    who                   what                                                          durable after it
- *     begin    rank 0                mends what a kill left, makes .step_N.part/                    -
- *     create   owner of each bundle  the file: header, full size                                   header
- *     write    every rank            its pieces' runs at their places; syncs each file it wrote    all data
- *     sum      owner                 maps the file, checks it, sums each tensor's bytes            -
- *     publish  rank 0                all ranks' shares tell that each element was written once;
- *                                    manifest.json whole (file, then .part/ itself synced)         all of .part/
- *                                    step_N -> .step_N.old where the step is saved again           -
- *                                    .step_N.part -> step_N, folder synced                         the new checkpoint
- *                                    `latest` whole                                                who is newest
- *                                    left-overs and old checkpoints removed                        -
+ *     phase    who        what                                                        durable after it
+ *     begin    rank 0     mends what a kill left, makes .step_N.part/                 -
+ *     create   owners     each bundle's file: header, full size                       headers
+ *     write    all        their pieces' runs at their places; sync what they wrote    all data
+ *     sum      owners     map their files, check them, sum each tensor's bytes        -
+ *     publish  rank 0     each element was written once: all ranks' shares tell       -
+ *                         manifest.json whole (it, then .part/ itself synced)         all of .part/
+ *                         step_N -> .step_N.old where the step is saved again         -
+ *                         .step_N.part -> step_N, folder synced                       the new checkpoint
+ *                         `latest` whole                                              who is newest
+ *                         left-overs and old checkpoints removed                      -
  *
- * A kill or a power cut before the rename leaves a .part folder, which nobody reads and the next save removes. Between the
- * two renames of a step saved again it leaves .step_N.old, which checkpoint_find reads and the next save renames back. After
- * the rename the checkpoint is whole; `latest` may still name the one before, which is there, since nothing is removed before
- * `latest` is durable. A failure (a full disk) at any point removes .part and touches nothing else. A writer syncs what it
- * wrote: on a file system of many nodes no other can. An fsync that fails is a failed save; it is never tried again, since the
- * system may have dropped the pages.                                                                                        */
+ * A kill or a power cut before the rename leaves a .part folder, which nobody reads and the next save
+ * removes. Between the two renames of a step saved again it leaves .step_N.old, which checkpoint_find
+ * reads and the next save renames back. After the rename the checkpoint is whole; `latest` may still name
+ * the one before, which is there, since nothing is removed before `latest` is durable. A failure (a full
+ * disk) at any point removes .part and touches nothing else. A writer syncs what it wrote: on a file
+ * system of many nodes no other can. An fsync that fails is a failed save; it is never tried again, since
+ * the system may have dropped the pages. */
 #include "store/checkpoint.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,9 +30,10 @@
 #include "store/entry.h"
 #include "store/step.h"
 
-/* What a rank adds for one tensor. `chain` sums, over its runs, mark(end) - mark(start), where mark is a random function: over
- * all ranks that telescopes to mark(all) - mark(0) where each element was written exactly once, and (but for one case in
- * 2^64) nowhere else. An overlap as large as a gap, which a count does not see, breaks it. */
+/* What a rank adds for one tensor. `chain` sums, over its runs, mark(end) - mark(start), where mark is a
+ * random function: over all ranks that telescopes to mark(all) - mark(0) where each element was written
+ * exactly once, and (but for one case in 2^64) nowhere else. An overlap as large as a gap, which a count
+ * does not see, breaks it. */
 typedef struct { uint64_t count, chain, sum; } Share;
 
 typedef struct {
@@ -60,15 +62,16 @@ static Status piece_check(const Piece *piece, const LogicalTensor *tensor)
     memcpy(wanted.name, piece->name, sizeof wanted.name);
     memcpy(wanted.dim, piece->global, sizeof wanted.dim);
     if (entry_equal(&wanted, tensor)) return OK;
-    return fail(BAD_SHAPE, "tensor '%s' is a piece of %s in memory but %s in its bundle", piece->name, entry_text(held, &wanted),
-                entry_text(planned, tensor));
+    return fail(BAD_SHAPE, "tensor '%s' is a piece of %s in memory but %s in its bundle", piece->name,
+                entry_text(held, &wanted), entry_text(planned, tensor));
 }
 
 static Status pieces_find(Save *s)
 {
     for (int p = 0; p < s->npieces; p++) {
         s->spot[p] = manifest_find(&s->manifest, s->pieces[p].name);
-        if (!s->spot[p]) return fail(BAD_SHAPE, "tensor '%s' is in no bundle of the checkpoint", s->pieces[p].name);
+        if (!s->spot[p])
+            return fail(BAD_SHAPE, "tensor '%s' is in no bundle of the checkpoint", s->pieces[p].name);
         TRY(piece_check(&s->pieces[p], manifest_tensor(&s->manifest, s->spot[p])));
     }
     return OK;
@@ -121,7 +124,10 @@ static Status save_create(Save *s)
     return OK;
 }
 
-static uint64_t chain_mark(int tensor, int64_t element) { return random_mix((uint64_t)tensor + 1, (uint64_t)element); }
+static uint64_t chain_mark(int tensor, int64_t element)
+{
+    return random_mix((uint64_t)tensor + 1, (uint64_t)element);
+}
 
 static void share_add(Share *share, int tensor, const Piece *piece)
 {
@@ -188,10 +194,12 @@ static Status save_sum(Save *s)
 static void save_gather(Save *s)
 {
     for (int b = 0; b < s->manifest.files; b++) {
-        int64_t tensors = s->manifest.file[b].bundle.tensors, bytes = tensors * (int64_t)sizeof(Share), all = bytes * s->size;
-        Share  *mine    = &s->share[s->manifest.file[b].first];
+        int64_t tensors = s->manifest.file[b].bundle.tensors;
         if (tensors == 0) continue;
-        comm_all_gather(s->world, &s->queue, tensor_at(s->gathered, U8, &all, 1), tensor_at(mine, U8, &bytes, 1));   /* <-> world: all-gather */
+        int64_t bytes = tensors * (int64_t)sizeof(Share), all = bytes * s->size;
+        Share  *mine  = &s->share[s->manifest.file[b].first];
+        Tensor  out = tensor_at(s->gathered, U8, &all, 1), in = tensor_at(mine, U8, &bytes, 1);
+        comm_all_gather(s->world, &s->queue, out, in);                 /* <-> world: all-gather */
         memset(mine, 0, (size_t)bytes);
         for (int64_t i = 0; i < s->size * tensors; i++) {
             mine[i % tensors].count += s->gathered[i].count;
@@ -205,10 +213,11 @@ static Status share_check(const Share *share, int index, const LogicalTensor *te
 {
     uint64_t count = (uint64_t)entry_count(tensor);
     if (share->count != count)
-        return fail(BAD_SHAPE, "tensor '%s' has %llu elements, but all ranks together hold %llu", tensor->name,
-                    (unsigned long long)count, (unsigned long long)share->count);
+        return fail(BAD_SHAPE, "tensor '%s' has %llu elements, but all ranks together hold %llu",
+                    tensor->name, (unsigned long long)count, (unsigned long long)share->count);
     if (share->chain != chain_mark(index, (int64_t)count) - chain_mark(index, 0))
-        return fail(BAD_SHAPE, "tensor '%s' has elements that two ranks hold and as many that none does", tensor->name);
+        return fail(BAD_SHAPE, "tensor '%s' has elements that two ranks hold and as many that none does",
+                    tensor->name);
     return OK;
 }
 
@@ -230,12 +239,14 @@ static Status save_publish(Save *s, int keep_last)
     TRY(shares_check(s));
     if (s->rank != 0) return OK;
     TRY(manifest_write(&s->manifest, s->part));
+    TRY(step_check(s->part));                      /* what could not be read is not published */
     TRY(step_publish(s->dir, step));
     step_sweep(s->dir, step, keep_last);
     return OK;
 }
 
-static Status save_phases(Save *s, const CheckpointState *state, const Bundle *bundles, int nbundles, int keep_last)
+static Status save_phases(Save *s, const CheckpointState *state, const Bundle *bundles, int nbundles,
+                          int keep_last)
 {
     TRY(agree(s->world, save_begin(s, state, bundles, nbundles)));
     TRY(agree(s->world, save_create(s)));
@@ -245,10 +256,11 @@ static Status save_phases(Save *s, const CheckpointState *state, const Bundle *b
     return agree(s->world, save_publish(s, keep_last));
 }
 
-Status checkpoint_save(Comm *world, const char *dir, const CheckpointState *state, const Bundle *bundles, int nbundles,
-                       const Piece *pieces, int npieces, int keep_last)
+Status checkpoint_save(Comm *world, const char *dir, const CheckpointState *state, const Bundle *bundles,
+                       int nbundles, const Piece *pieces, int npieces, int keep_last)
 {
-    Save s = { .world = world, .rank = comm_rank(world), .size = comm_size(world), .dir = dir, .pieces = pieces, .npieces = npieces };
+    Save s = { .world = world, .rank = comm_rank(world), .size = comm_size(world), .dir = dir,
+               .pieces = pieces, .npieces = npieces };
     Status status = save_phases(&s, state, bundles, nbundles, keep_last);
     char   words[512];
     snprintf(words, sizeof words, "%s", fail_text());

@@ -1,28 +1,36 @@
 #ifndef STORE_CHECKPOINT_H
 #define STORE_CHECKPOINT_H
-/* Checkpoints of logical tensors. DIR/step_00001000/ holds safetensors files, one a bundle (a block of the model with its
- * states), and manifest.json: shapes, checksums, position, options. Every file holds whole logical tensors: each rank writes its
- * pieces at their places, so no layout is in a checkpoint and the bytes are the same under all of them.
- * Written in a folder beside (`.step_00001000.part`), synced, renamed whole; DIR/latest names the newest good one.       */
+/* Checkpoints of logical tensors. DIR/step_00001000/ holds safetensors files, one a bundle (a block of the
+ * model with its states), and manifest.json: shapes, checksums, position, options. Every file holds whole
+ * logical tensors: each rank writes its pieces at their places, so no layout is in a checkpoint and the
+ * bytes are the same under all of them.
+ *
+ * Written in a folder beside (`.step_00001000.part`), synced, renamed whole; DIR/latest names the newest
+ * good one. When checkpoint_save says OK all of it is durable; whenever it fails, is killed or loses its
+ * power, checkpoint_find finds the checkpoint before it or the new one, whole (checkpoint.c tells how). */
 #include "comm/agree.h"
 #include "tensor/piece.h"
 
 typedef struct { char name[96]; int dims; int64_t dim[4]; Dtype dtype; } LogicalTensor;
-typedef struct { char file[64]; int tensors; LogicalTensor *tensor; } Bundle;       /* file without folder: "block_0003.safetensors" */
+typedef struct { char file[64]; int tensors; LogicalTensor *tensor; } Bundle;   /* "block_0003.safetensors" */
 
 typedef struct {
     int64_t step, samples, updates;        /* steps done, samples consumed, optimizer updates done */
     uint64_t seed;
-    char     options[8192];                /* the resolved options as one JSON object, for checkpoint info and --use-checkpoint-args */
+    char     options[8192];                /* the resolved options as one JSON object */
 } CheckpointState;
 
-/* Collective. Which rank writes what: each piece once over all ranks (the caller sees to it). pieces' names are tensors of the bundles. */
+/* Collective. The pieces of all ranks together hold each element of each tensor of the bundles once; that
+ * is checked. A piece's type is its tensor's. keep_last > 0: older good checkpoints beyond so many go. */
 Status checkpoint_save(Comm *world, const char *dir, const CheckpointState *state,
                        const Bundle *bundles, int nbundles, const Piece *pieces, int npieces, int keep_last);
-/* The newest good one: dir/latest, else the highest step whose manifest is whole. *found false where there is none. Not collective. */
+/* The newest good one: dir/latest, else the highest step whose manifest is whole; or dir, where that is
+ * itself a step's folder. *found false where there is none; BAD_FILE where there are and none is whole.
+ * Not collective. */
 Status checkpoint_find(const char *dir, char path[1024], bool *found);
 Status checkpoint_state(const char *path, CheckpointState *state);
-/* Not collective: every rank reads its own pieces. Checks name, dims, dtype and (verify) checksums. F32 and F64 are turned into the piece's type. */
+/* Not collective: every rank reads its own pieces. Checks name, dims, dtype and (verify) checksums. F32
+ * and F64 are turned into the piece's type. */
 Status checkpoint_load(const char *path, const Piece *pieces, int npieces, bool verify);
 /* Checks every checksum; prints one line a tensor where `list`. */
 Status checkpoint_verify(const char *path, bool list);

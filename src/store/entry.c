@@ -38,7 +38,8 @@ static Status shape_read(LogicalTensor *tensor, const char *path, const json_t *
     return OK;
 }
 
-Status entry_read(LogicalTensor *tensor, const char *path, const char *name, const json_t *dtype, const json_t *shape)
+Status entry_read(LogicalTensor *tensor, const char *path, const char *name, const json_t *dtype,
+                  const json_t *shape)
 {
     if (!name_fits(name))
         return fail(BAD_FILE, "%s: a tensor's name is empty, above %zu bytes or has control characters", path,
@@ -47,7 +48,8 @@ Status entry_read(LogicalTensor *tensor, const char *path, const char *name, con
     strcpy(tensor->name, name);
     if (!json_is_string(dtype)) return fail(BAD_FILE, "%s: tensor '%s' has no dtype", path, name);
     if (!dtype_named(&tensor->dtype, json_string_value(dtype)))
-        return fail(BAD_FILE, "%s: tensor '%s' has a dtype not read here; F64, F32, I32 and U8 are", path, name);
+        return fail(BAD_FILE, "%s: tensor '%s' has a dtype not read here; F64, F32, I32 and U8 are", path,
+                    name);
     return shape_read(tensor, path, shape);
 }
 
@@ -92,6 +94,7 @@ const char *json_problem(char out[160], const json_error_t *error)
 {
     const char *quote = strstr(error->text, " near ");
     int length = quote ? (int)(quote - error->text) : (int)strlen(error->text);
-    snprintf(out, 160, "line %d, byte %d: %.*s", error->line, error->position, length < 100 ? length : 100, error->text);
+    snprintf(out, 160, "line %d, byte %d: %.*s", error->line, error->position, length < 100 ? length : 100,
+             error->text);
     return out;
 }

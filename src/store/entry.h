@@ -1,14 +1,17 @@
 #ifndef STORE_ENTRY_H
 #define STORE_ENTRY_H
-/* What a safetensors header and our manifest say of one tensor, in the same words: its name, "dtype" and "shape". */
+/* What a safetensors header and our manifest say of one tensor, in the same words: its name, "dtype" and
+ * "shape". */
 #include <jansson.h>
 #include "store/checkpoint.h"
 #include "store/safetensors.h"
 
-enum { TENSOR_LIMIT = 1 << 20 };           /* tensors in one file or manifest; a hostile header asks for more */
+enum { TENSOR_LIMIT = 1 << 20 };  /* tensors in one file or manifest; a hostile header asks for more */
 
-/* BAD_FILE with path, name and what is wrong: a name we cannot hold or print, a type we do not know, a shape that overflows. */
-Status  entry_read (LogicalTensor *tensor, const char *path, const char *name, const json_t *dtype, const json_t *shape);
+/* BAD_FILE with path, name and what is wrong: a name we cannot hold or print, a type we do not know, a
+ * shape that overflows. */
+Status  entry_read (LogicalTensor *tensor, const char *path, const char *name, const json_t *dtype,
+                    const json_t *shape);
 LogicalTensor entry_of(const SafeTensor *tensor);                 /* without its place in the file */
 json_t *entry_shape(const LogicalTensor *tensor);                  /* [4, 8] */
 int64_t entry_count(const LogicalTensor *tensor);

@@ -20,14 +20,16 @@ static int spot_order(const void *a, const void *b)
 static Status manifest_sort(Manifest *m, Status bad)
 {
     int n = 0;
-    if (!(m->sorted = calloc((size_t)m->tensors + 1, sizeof *m->sorted))) return fail(NO_MEMORY, "no memory for %d tensors' names", m->tensors);
+    if (!(m->sorted = calloc((size_t)m->tensors + 1, sizeof *m->sorted)))
+        return fail(NO_MEMORY, "no memory for %d tensors' names", m->tensors);
     for (int f = 0; f < m->files; f++)
         for (int t = 0; t < m->file[f].bundle.tensors; t++)
             m->sorted[n++] = (ManifestSpot){ m->file[f].bundle.tensor[t].name, f, t };
     qsort(m->sorted, (size_t)n, sizeof *m->sorted, spot_order);
     for (int i = 1; i < n; i++)
         if (spot_order(&m->sorted[i - 1], &m->sorted[i]) == 0)
-            return fail(bad, "%s: two tensors of the checkpoint are named '%s'", m->folder, m->sorted[i].name);
+            return fail(bad, "%s: two tensors of the checkpoint are named '%s'", m->folder,
+                        m->sorted[i].name);
     return OK;
 }
 
@@ -55,7 +57,8 @@ void manifest_free(Manifest *m)
 
 static Status files_make(Manifest *m, size_t files)
 {
-    if (!(m->file = calloc(files + 1, sizeof *m->file))) return fail(NO_MEMORY, "no memory for a list of %zu files", files);
+    if (!(m->file = calloc(files + 1, sizeof *m->file)))
+        return fail(NO_MEMORY, "no memory for a list of %zu files", files);
     return OK;
 }
 
@@ -94,10 +97,12 @@ static json_t *file_json(const ManifestFile *file)
         const LogicalTensor *tensor = &file->bundle.tensor[t];
         char sum[24];
         snprintf(sum, sizeof sum, "%016" PRIx64, file->checksum[t]);
-        json_array_append_new(tensors, json_pack("{s:s, s:s, s:o, s:s}", "name", tensor->name, "dtype", dtype_name(tensor->dtype),
-                                                 "shape", entry_shape(tensor), "xxh3", sum));
+        json_array_append_new(tensors, json_pack("{s:s, s:s, s:o, s:s}", "name", tensor->name, "dtype",
+                                                 dtype_name(tensor->dtype), "shape", entry_shape(tensor),
+                                                 "xxh3", sum));
     }
-    return json_pack("{s:s, s:I, s:o}", "file", file->bundle.file, "bytes", (json_int_t)file->bytes, "tensors", tensors);
+    return json_pack("{s:s, s:I, s:o}", "file", file->bundle.file, "bytes", (json_int_t)file->bytes,
+                     "tensors", tensors);
 }
 
 /* The options come as JSON and go as JSON; they must come back into the same room. */
@@ -106,7 +111,8 @@ static Status options_json(json_t **options, const char *text)
     json_error_t error;
     char         problem[160];
     *options = json_loads(text[0] ? text : "{}", JSON_REJECT_DUPLICATES, &error);
-    if (!*options) return fail(BAD_OPTION, "the options to be saved are no JSON: %s", json_problem(problem, &error));
+    if (!*options)
+        return fail(BAD_OPTION, "the options to be saved are no JSON: %s", json_problem(problem, &error));
     size_t room = sizeof ((CheckpointState *)0)->options;
     if (json_is_object(*options) && json_dumpb(*options, NULL, 0, JSON_COMPACT) < room) return OK;
     json_decref(*options);
@@ -128,15 +134,16 @@ static Status manifest_json(json_t **root, const Manifest *m)
     json_t *files = json_array(), *options = NULL;
     char    seed[24], sum[24];
     for (int f = 0; f < m->files; f++) json_array_append_new(files, file_json(&m->file[f]));
-    snprintf(seed, sizeof seed, "%" PRIu64, m->state.seed);         /* a string: JSON's integers end at 2^63, many readers' at 2^53 */
+    /* a string: JSON's integers end at 2^63, many readers' at 2^53 */
+    snprintf(seed, sizeof seed, "%" PRIu64, m->state.seed);
     Status status = options_json(&options, m->state.options);
     if (status != OK) {
         json_decref(files);
         return status;
     }
     *root = json_pack("{s:s, s:i, s:I, s:I, s:I, s:s, s:o, s:o}", "format", FORMAT, "version", VERSION,
-                      "step", (json_int_t)m->state.step, "samples", (json_int_t)m->state.samples,
-                      "updates", (json_int_t)m->state.updates, "seed", seed, "options", options, "files", files);
+                      "step", (json_int_t)m->state.step, "samples", (json_int_t)m->state.samples, "updates",
+                      (json_int_t)m->state.updates, "seed", seed, "options", options, "files", files);
     if (!*root) return fail(NO_MEMORY, "no memory for a manifest of %d tensors", m->tensors);
     TRY(checksum_of(sum, *root));
     json_object_set_new(*root, "checksum", json_string(sum));
@@ -147,7 +154,8 @@ Status manifest_write(const Manifest *m, const char *folder)
 {
     char    path[1024];
     json_t *root = NULL;
-    if (snprintf(path, sizeof path, "%s/%s", folder, NAME) >= (int)sizeof path) return fail(BAD_OPTION, "%s: path too long", folder);
+    if (snprintf(path, sizeof path, "%s/%s", folder, NAME) >= (int)sizeof path)
+        return fail(BAD_OPTION, "%s: path too long", folder);
     Status status = manifest_json(&root, m);
     char  *text   = status == OK ? json_dumps(root, JSON_INDENT(1)) : NULL;
     json_decref(root);
@@ -182,9 +190,11 @@ static Status tensors_read(ManifestFile *file, const char *path, const json_t *t
     for (int t = 0; t < file->bundle.tensors; t++) {
         const char   *name, *sum;
         const json_t *dtype, *shape;
-        if (json_unpack(json_array_get(tensors, (size_t)t), "{s:s, s:o, s:o, s:s !}", "name", &name, "dtype", &dtype, "shape", &shape,
-                        "xxh3", &sum) != 0 || !sum_read(&file->checksum[t], sum))
-            return fail(BAD_FILE, "%s: tensor %d of %s is not { name, dtype, shape, xxh3 }", path, t, file->bundle.file);
+        if (json_unpack(json_array_get(tensors, (size_t)t), "{s:s, s:o, s:o, s:s !}", "name", &name, "dtype",
+                        &dtype, "shape", &shape, "xxh3", &sum) != 0 ||
+            !sum_read(&file->checksum[t], sum))
+            return fail(BAD_FILE, "%s: tensor %d of %s is not { name, dtype, shape, xxh3 }", path, t,
+                        file->bundle.file);
         TRY(entry_read(&file->bundle.tensor[t], path, name, dtype, shape));
     }
     return OK;
@@ -196,8 +206,9 @@ static Status file_read(Manifest *m, const char *path, json_t *json)
     json_t     *tensors;
     json_int_t  bytes;
     Bundle      bundle = { 0 };
-    if (json_unpack(json, "{s:s, s:I, s:o !}", "file", &name, "bytes", &bytes, "tensors", &tensors) != 0 || !json_is_array(tensors) ||
-        bytes < 0 || json_array_size(tensors) > (size_t)(TENSOR_LIMIT - m->tensors))
+    if (json_unpack(json, "{s:s, s:I, s:o !}", "file", &name, "bytes", &bytes, "tensors", &tensors) != 0 ||
+        !json_is_array(tensors) || bytes < 0 ||
+        json_array_size(tensors) > (size_t)(TENSOR_LIMIT - m->tensors))
         return fail(BAD_FILE, "%s: file %d is not { file, bytes, tensors }", path, m->files);
     TRY(file_name_read(bundle.file, path, name));
     bundle.tensors = (int)json_array_size(tensors);
@@ -213,10 +224,12 @@ static Status state_read(CheckpointState *state, const char *path, json_t *root,
     const char *seed;
     json_t     *options;
     json_int_t  step, samples, updates;
-    if (json_unpack(root, "{s:s, s:i, s:I, s:I, s:I, s:s, s:o, s:o !}", "format", &(const char *){ 0 }, "version", &(int){ 0 }, "step",
-                    &step, "samples", &samples, "updates", &updates, "seed", &seed, "options", &options, "files", files) != 0 ||
+    if (json_unpack(root, "{s:s, s:i, s:I, s:I, s:I, s:s, s:o, s:o !}", "format", &(const char *){ 0 },
+                    "version", &(int){ 0 }, "step", &step, "samples", &samples, "updates", &updates, "seed",
+                    &seed, "options", &options, "files", files) != 0 ||
         step < 0 || samples < 0 || updates < 0 || !json_is_object(options) || !json_is_array(*files))
-        return fail(BAD_FILE, "%s: step, samples, updates, seed, options or files are missing or wrong", path);
+        return fail(BAD_FILE, "%s: step, samples, updates, seed, options or files are missing or wrong",
+                    path);
     *state = (CheckpointState){ .step = step, .samples = samples, .updates = updates };
     char *end;
     state->seed = strtoull(seed, &end, 10);
@@ -233,12 +246,16 @@ static Status identity_check(const char *path, json_t *root)
     const char *sum    = json_string_value(json_object_get(root, "checksum"));
     json_int_t  version = json_integer_value(json_object_get(root, "version"));
     char        said[24] = "", found[24];
-    if (!format || strcmp(format, FORMAT) != 0) return fail(BAD_FILE, "%s: is no manifest of a jotun checkpoint", path);
-    if (version != VERSION) return fail(BAD_FILE, "%s: format version %lld; this jotun reads %d", path, (long long)version, VERSION);
+    if (!format || strcmp(format, FORMAT) != 0)
+        return fail(BAD_FILE, "%s: is no manifest of a jotun checkpoint", path);
+    if (version != VERSION)
+        return fail(BAD_FILE, "%s: format version %lld; this jotun reads %d", path, (long long)version,
+                    VERSION);
     if (sum) snprintf(said, sizeof said, "%s", sum);
     json_object_del(root, "checksum");
     TRY(checksum_of(found, root));
-    if (strcmp(said, found) != 0) return fail(BAD_FILE, "%s: its checksum is not that of its text; it is damaged or was edited", path);
+    if (strcmp(said, found) != 0)
+        return fail(BAD_FILE, "%s: its checksum is not that of its text; it is damaged or was edited", path);
     return OK;
 }
 
@@ -256,7 +273,8 @@ static Status text_read(json_t **root, const FileMap *map)
 {
     json_error_t error;
     char         problem[160];
-    if (map->size > MANIFEST_LIMIT) return fail(BAD_FILE, "%s: %zu bytes; at most %d are read", map->path, map->size, MANIFEST_LIMIT);
+    if (map->size > MANIFEST_LIMIT)
+        return fail(BAD_FILE, "%s: %zu bytes; at most %d are read", map->path, map->size, MANIFEST_LIMIT);
     *root = json_loadb((const char *)map->data, map->size, JSON_REJECT_DUPLICATES, &error);
     if (!*root) return fail(BAD_FILE, "%s: %s", map->path, json_problem(problem, &error));
     return OK;
@@ -268,7 +286,8 @@ Status manifest_read(Manifest *m, const char *folder)
     char    path[1024];
     json_t *root = NULL;
     *m = (Manifest){ 0 };
-    if (snprintf(path, sizeof path, "%s/%s", folder, NAME) >= (int)sizeof path) return fail(BAD_OPTION, "%s: path too long", folder);
+    if (snprintf(path, sizeof path, "%s/%s", folder, NAME) >= (int)sizeof path)
+        return fail(BAD_OPTION, "%s: path too long", folder);
     TRY(file_map(&map, path));
     Status status = text_read(&root, &map);
     file_unmap(&map);

@@ -1,11 +1,17 @@
 #ifndef STORE_MANIFEST_H
 #define STORE_MANIFEST_H
-/* manifest.json, what makes a folder of safetensors files a checkpoint: where training stands, the resolved options and, for each
- * file, its bytes and its tensors with their checksums (XXH3, 64 bits). It holds a checksum of itself, so a flipped bit in a
- * learning rate is found like one in a weight. The same struct is the plan of a checkpoint to be written.               */
+/* manifest.json, what makes a folder of safetensors files a checkpoint: where training stands, the
+ * resolved options and, for each file, its bytes and its tensors with their checksums (XXH3, 64 bits). It
+ * holds a checksum of itself, so a flipped bit in a learning rate is found like one in a weight. The same
+ * struct is the plan of a checkpoint to be written. */
 #include "store/checkpoint.h"
 
-typedef struct { Bundle bundle; int64_t bytes; uint64_t *checksum; int first; } ManifestFile;   /* first: tensors in the files before */
+typedef struct {
+    Bundle    bundle;
+    int64_t   bytes;
+    uint64_t *checksum;                    /* of each tensor */
+    int       first;                       /* tensors in the files before it */
+} ManifestFile;
 typedef struct { const char *name; int file, tensor; } ManifestSpot;
 
 typedef struct {
@@ -17,9 +23,10 @@ typedef struct {
     char            folder[1024];
 } Manifest;
 
-/* What is about to be written; bytes and checksums are the caller's to fill. BAD_SHAPE where two tensors share a name. */
+/* What is about to be written; bytes and checksums are the caller's to fill. BAD_SHAPE where two tensors
+ * share a name. */
 Status manifest_plan (Manifest *manifest, const CheckpointState *state, const Bundle *bundles, int nbundles);
-Status manifest_write(const Manifest *manifest, const char *folder);      /* whole: beside, synced, renamed, the folder synced */
+Status manifest_write(const Manifest *manifest, const char *folder);      /* whole, and the folder synced */
 Status manifest_read (Manifest *manifest, const char *folder);
 void   manifest_free (Manifest *manifest);
 const ManifestSpot  *manifest_find  (const Manifest *manifest, const char *name);

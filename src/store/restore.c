@@ -1,4 +1,5 @@
-/* Loading: every rank maps the files its pieces are in and copies its runs, whatever cut they were saved under. */
+/* Loading: every rank maps the files its pieces are in and copies its runs, whatever cut they were saved
+ * under. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,8 +39,11 @@ static Status sum_check(Restore *r, const ManifestSpot *spot)
     bool               *done = &r->summed[file->first + spot->tensor];
     if (*done) return OK;
     if (bundle_sum(map, spot->tensor) != file->checksum[spot->tensor])
-        return fail(BAD_FILE, "%s: tensor '%s', bytes %zu to %zu, has another checksum than when it was saved; the file is damaged",
-                    map->map.path, spot->name, map->tensor[spot->tensor].at, map->tensor[spot->tensor].at + map->tensor[spot->tensor].bytes);
+        return fail(BAD_FILE,
+                    "%s: tensor '%s', bytes %zu to %zu, has another checksum than when it was saved; the "
+                    "file is damaged",
+                    map->map.path, spot->name, map->tensor[spot->tensor].at,
+                    map->tensor[spot->tensor].at + map->tensor[spot->tensor].bytes);
     *done = true;
     return OK;
 }
@@ -48,7 +52,8 @@ static Status sum_check(Restore *r, const ManifestSpot *spot)
 static Status spot_ready(Restore *r, const ManifestSpot *spot)
 {
     const ManifestFile *file = &r->manifest.file[spot->file];
-    if (!r->file[spot->file].map.data) TRY(bundle_map(&r->file[spot->file], r->manifest.folder, &file->bundle, file->bytes));
+    if (!r->file[spot->file].map.data)
+        TRY(bundle_map(&r->file[spot->file], r->manifest.folder, &file->bundle, file->bytes));
     return r->verify ? sum_check(r, spot) : OK;
 }
 
@@ -65,8 +70,10 @@ static Status missing_fail(const Manifest *m, const char *name)
 {
     const char *nearest = NULL;
     for (int i = 0; i < m->tensors; i++)
-        if (!nearest || prefix_shared(name, m->sorted[i].name) > prefix_shared(name, nearest)) nearest = m->sorted[i].name;
-    return fail(BAD_SHAPE, "%s: has no tensor '%s'; among its %d the nearest is '%s'", m->folder, name, m->tensors, nearest ? nearest : "");
+        if (!nearest || prefix_shared(name, m->sorted[i].name) > prefix_shared(name, nearest))
+            nearest = m->sorted[i].name;
+    return fail(BAD_SHAPE, "%s: has no tensor '%s'; among its %d the nearest is '%s'", m->folder, name,
+                m->tensors, nearest ? nearest : "");
 }
 
 static bool floating(Dtype dtype) { return dtype == F32 || dtype == F64; }
@@ -80,7 +87,8 @@ static Status piece_fits(const Manifest *m, const Piece *piece, const LogicalTen
     entry_text(asked, &wanted);
     if (floating(wanted.dtype) && floating(tensor->dtype)) wanted.dtype = tensor->dtype;
     if (entry_equal(&wanted, tensor)) return OK;
-    return fail(BAD_SHAPE, "%s: tensor '%s' is %s, this run wants %s", m->folder, piece->name, entry_text(held, tensor), asked);
+    return fail(BAD_SHAPE, "%s: tensor '%s' is %s, this run wants %s", m->folder, piece->name,
+                entry_text(held, tensor), asked);
 }
 
 /* ---- copying: through memcpy, since a file need not be aligned ---- */
@@ -157,8 +165,9 @@ static Status file_verify(Restore *r, int f, bool list)
         ManifestSpot spot   = { file->bundle.tensor[t].name, f, t };
         Status       status = spot_ready(r, &spot);
         if (list)
-            printf("%-8s %016llx  %s  %s  %s\n", status == OK ? "good" : "DAMAGED", (unsigned long long)file->checksum[t],
-                   file->bundle.file, spot.name, entry_text(text, &file->bundle.tensor[t]));
+            printf("%-8s %016llx  %s  %s  %s\n", status == OK ? "good" : "DAMAGED",
+                   (unsigned long long)file->checksum[t], file->bundle.file, spot.name,
+                   entry_text(text, &file->bundle.tensor[t]));
         if (status != OK && first == OK) {
             first = status;
             snprintf(words, sizeof words, "%s", fail_text());

@@ -27,21 +27,25 @@ static Status span_read(SafeTensor *tensor, const SafeFile *file, size_t base, c
         return fail(BAD_FILE, "%s: tensor '%s' wants data_offsets [begin, end]", path, tensor->name);
     int64_t first = json_integer_value(begin), last = json_integer_value(end);
     if (first < 0 || last < first || (uint64_t)last > file->map.size - base)
-        return fail(BAD_FILE, "%s: tensor '%s' at bytes %lld to %lld lies outside the %zu bytes of data; the file is cut or damaged",
+        return fail(BAD_FILE,
+                    "%s: tensor '%s' at bytes %lld to %lld lies outside the %zu bytes of data; the file is "
+                    "cut or damaged",
                     path, tensor->name, (long long)first, (long long)last, file->map.size - base);
     if ((size_t)(last - first) != tensor->bytes)
-        return fail(BAD_FILE, "%s: tensor '%s' takes %zu bytes by its shape, %lld by its data_offsets", path, tensor->name,
-                    tensor->bytes, (long long)(last - first));
+        return fail(BAD_FILE, "%s: tensor '%s' takes %zu bytes by its shape, %lld by its data_offsets", path,
+                    tensor->name, tensor->bytes, (long long)(last - first));
     tensor->at = base + (size_t)first;
     return OK;
 }
 
-static Status tensor_read(SafeTensor *tensor, const SafeFile *file, size_t base, const char *name, const json_t *entry)
+static Status tensor_read(SafeTensor *tensor, const SafeFile *file, size_t base, const char *name,
+                          const json_t *entry)
 {
     LogicalTensor logical;
     if (!json_is_object(entry) || json_object_size(entry) != 3)
         return fail(BAD_FILE, "%s: a header entry is not { dtype, shape, data_offsets }", file->map.path);
-    TRY(entry_read(&logical, file->map.path, name, json_object_get(entry, "dtype"), json_object_get(entry, "shape")));
+    TRY(entry_read(&logical, file->map.path, name, json_object_get(entry, "dtype"),
+                   json_object_get(entry, "shape")));
     *tensor = (SafeTensor){ .dtype = logical.dtype, .dims = logical.dims };
     memcpy(tensor->name, logical.name, sizeof tensor->name);
     memcpy(tensor->dim, logical.dim, sizeof tensor->dim);
@@ -63,12 +67,14 @@ static Status spans_check(const SafeFile *file, size_t base)
     for (int i = 0; i < file->tensors; i++) {
         const SafeTensor *t = &file->tensor[i];
         if (t->at != next)
-            return fail(BAD_FILE, "%s: tensor '%s' starts at byte %zu, where %zu is due: spans overlap or leave a gap",
+            return fail(BAD_FILE,
+                        "%s: tensor '%s' starts at byte %zu, where %zu is due: spans overlap or leave a gap",
                         file->map.path, t->name, t->at, next);
         next += t->bytes;
     }
     if (next != file->map.size)
-        return fail(BAD_FILE, "%s: tensors end at byte %zu, the file at %zu", file->map.path, next, file->map.size);
+        return fail(BAD_FILE, "%s: tensors end at byte %zu, the file at %zu", file->map.path, next,
+                    file->map.size);
     return OK;
 }
 
@@ -76,9 +82,11 @@ static Status tensors_read(SafeFile *file, size_t base, json_t *header)
 {
     const char *name, *path = file->map.path;
     json_t     *entry;
-    if (json_object_size(header) > TENSOR_LIMIT) return fail(BAD_FILE, "%s: above %d tensors", path, TENSOR_LIMIT);
+    if (json_object_size(header) > TENSOR_LIMIT)
+        return fail(BAD_FILE, "%s: above %d tensors", path, TENSOR_LIMIT);
     file->tensor = calloc(json_object_size(header) + 1, sizeof *file->tensor);
-    if (!file->tensor) return fail(NO_MEMORY, "%s: no memory for a list of %zu tensors", path, json_object_size(header));
+    if (!file->tensor)
+        return fail(NO_MEMORY, "%s: no memory for a list of %zu tensors", path, json_object_size(header));
     json_object_foreach(header, name, entry) {
         if (strcmp(name, METADATA) == 0) TRY(metadata_check(path, entry));
         else TRY(tensor_read(&file->tensor[file->tensors++], file, base, name, entry));
@@ -91,16 +99,20 @@ static Status header_read(SafeFile *file)
 {
     const FileMap *map = &file->map;
     uint64_t       bytes = 0;
-    if (map->size < LENGTH_BYTES) return fail(BAD_FILE, "%s: %zu bytes are no safetensors file", map->path, map->size);
+    if (map->size < LENGTH_BYTES)
+        return fail(BAD_FILE, "%s: %zu bytes are no safetensors file", map->path, map->size);
     for (int i = 0; i < LENGTH_BYTES; i++) bytes |= (uint64_t)map->data[i] << 8 * i;
     if (bytes > HEADER_LIMIT)
-        return fail(BAD_FILE, "%s: a header of %llu bytes; at most %d are read", map->path, (unsigned long long)bytes, HEADER_LIMIT);
+        return fail(BAD_FILE, "%s: a header of %llu bytes; at most %d are read", map->path,
+                    (unsigned long long)bytes, HEADER_LIMIT);
     if (bytes > map->size - LENGTH_BYTES)
         return fail(BAD_FILE, "%s: the header ends at byte %llu, the file at %zu; it is cut", map->path,
                     (unsigned long long)bytes + LENGTH_BYTES, map->size);
-    if (bytes == 0 || map->data[LENGTH_BYTES] != '{') return fail(BAD_FILE, "%s: no safetensors header at byte 8", map->path);
+    if (bytes == 0 || map->data[LENGTH_BYTES] != '{')
+        return fail(BAD_FILE, "%s: no safetensors header at byte 8", map->path);
     json_error_t error;
-    json_t *header = json_loadb((const char *)map->data + LENGTH_BYTES, bytes, JSON_REJECT_DUPLICATES, &error);
+    const char  *text   = (const char *)map->data + LENGTH_BYTES;
+    json_t      *header = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
     char    problem[160];
     if (!header) return fail(BAD_FILE, "%s: header, %s", map->path, json_problem(problem, &error));
     Status status = tensors_read(file, LENGTH_BYTES + bytes, header);
@@ -133,7 +145,8 @@ const SafeTensor *safetensors_find(const SafeFile *file, const char *name)
 
 /* ---- writing ---- */
 
-/* Wide types first, so that every tensor is aligned to its own width. Offsets count from the start of the data. */
+/* Wide types first, so that every tensor is aligned to its own width. Offsets count from the start of the
+ * data. */
 static Status spans_place(SafeTensor *tensor, int tensors, size_t *data_bytes)
 {
     size_t next = 0;
@@ -146,7 +159,8 @@ static Status spans_place(SafeTensor *tensor, int tensors, size_t *data_bytes)
             for (int d = 0; d < t->dims; d++)
                 if (__builtin_mul_overflow(t->bytes, (size_t)t->dim[d], &t->bytes))
                     return fail(BAD_SHAPE, "tensor '%s' has a shape beyond 2^64 bytes", t->name);
-            if (__builtin_add_overflow(next, t->bytes, &next)) return fail(BAD_SHAPE, "tensor '%s' ends beyond 2^64", t->name);
+            if (__builtin_add_overflow(next, t->bytes, &next))
+                return fail(BAD_SHAPE, "tensor '%s' ends beyond 2^64", t->name);
         }
     *data_bytes = next;
     return OK;
@@ -154,13 +168,16 @@ static Status spans_place(SafeTensor *tensor, int tensors, size_t *data_bytes)
 
 static Status header_fill(json_t *header, const SafeTensor *tensor, int tensors)
 {
-    json_object_set_new(header, METADATA, json_pack("{s:s}", "format", "pt"));     /* Hugging Face opens no file without it */
+    /* Hugging Face opens no file without it */
+    json_object_set_new(header, METADATA, json_pack("{s:s}", "format", "pt"));
     for (int i = 0; i < tensors; i++) {
         const SafeTensor *t = &tensor[i];
-        if (json_object_get(header, t->name)) return fail(BAD_SHAPE, "two tensors of one file are named '%s'", t->name);
+        if (json_object_get(header, t->name))
+            return fail(BAD_SHAPE, "two tensors of one file are named '%s'", t->name);
         LogicalTensor     logical = entry_of(t);
-        json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype_name(t->dtype), "shape", entry_shape(&logical),
-                                  "data_offsets", (json_int_t)t->at, (json_int_t)(t->at + t->bytes));
+        json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype_name(t->dtype), "shape",
+                                  entry_shape(&logical), "data_offsets", (json_int_t)t->at,
+                                  (json_int_t)(t->at + t->bytes));
         if (!entry || json_object_set_new(header, t->name, entry) != 0)
             return fail(BAD_SHAPE, "tensor '%s' cannot be told in JSON; names are UTF-8", t->name);
     }
@@ -172,8 +189,11 @@ static Status header_text(json_t *json, char **header, size_t *header_bytes)
 {
     size_t text   = json_dumpb(json, NULL, 0, JSON_COMPACT);
     size_t padded = (text + LENGTH_BYTES - 1) / LENGTH_BYTES * LENGTH_BYTES;
-    if (padded > HEADER_LIMIT) return fail(BAD_SHAPE, "a safetensors header of %zu bytes; at most %d are read", padded, HEADER_LIMIT);
-    if (!(*header = malloc(LENGTH_BYTES + padded))) return fail(NO_MEMORY, "no memory for a header of %zu bytes", padded);
+    if (padded > HEADER_LIMIT)
+        return fail(BAD_SHAPE, "a safetensors header of %zu bytes; at most %d are read", padded,
+                    HEADER_LIMIT);
+    if (!(*header = malloc(LENGTH_BYTES + padded)))
+        return fail(NO_MEMORY, "no memory for a header of %zu bytes", padded);
     for (int i = 0; i < LENGTH_BYTES; i++) (*header)[i] = (char)(padded >> 8 * i);
     memset(*header + LENGTH_BYTES, ' ', padded);
     json_dumpb(json, *header + LENGTH_BYTES, padded, JSON_COMPACT);
@@ -181,13 +201,15 @@ static Status header_text(json_t *json, char **header, size_t *header_bytes)
     return OK;
 }
 
-Status safetensors_header(SafeTensor *tensor, int tensors, char **header, size_t *header_bytes, size_t *file_bytes)
+Status safetensors_header(SafeTensor *tensor, int tensors, char **header, size_t *header_bytes,
+                          size_t *file_bytes)
 {
     size_t data_bytes = 0;
     *header = NULL;
     TRY(spans_place(tensor, tensors, &data_bytes));
     json_t *json   = json_object();
-    Status  status = json ? header_fill(json, tensor, tensors) : fail(NO_MEMORY, "no memory for a safetensors header");
+    Status  status = fail(NO_MEMORY, "no memory for a safetensors header");
+    if (json) status = header_fill(json, tensor, tensors);
     if (status == OK) status = header_text(json, header, header_bytes);
     json_decref(json);
     TRY(status);

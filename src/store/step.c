@@ -91,7 +91,8 @@ static Status sizes_check(const Manifest *m)
         TRY(path_join(path, m->folder, m->file[f].bundle.file));
         if (stat(path, &about) != 0) return fail(BAD_FILE, "%s: cannot be read: %s", path, strerror(errno));
         if (about.st_size != m->file[f].bytes)
-            return fail(BAD_FILE, "%s: %lld bytes, the manifest says %lld", path, (long long)about.st_size, (long long)m->file[f].bytes);
+            return fail(BAD_FILE, "%s: %lld bytes, the manifest says %lld", path, (long long)about.st_size,
+                        (long long)m->file[f].bytes);
     }
     return OK;
 }
@@ -107,7 +108,8 @@ Status step_check(const char *folder)
 
 static bool step_good(const char *dir, int64_t step, StepKind kind, char path[1024])
 {
-    return step_path(path, dir, (StepFolder){ step, kind }) == OK && file_exists(path) && step_check(path) == OK;
+    return step_path(path, dir, (StepFolder){ step, kind }) == OK && file_exists(path) &&
+           step_check(path) == OK;
 }
 
 /* ---- finding ---- */
@@ -117,7 +119,8 @@ static bool latest_read(const char *dir, int64_t *step)
     char       path[1024], name[64];
     FileMap    map;
     StepFolder folder;
-    if (path_join(path, dir, "latest") != OK || !file_exists(path) || file_map(&map, path) != OK) return false;
+    if (path_join(path, dir, "latest") != OK || !file_exists(path) || file_map(&map, path) != OK)
+        return false;
     int bytes = (int)(map.size < sizeof name ? map.size : sizeof name - 1);
     snprintf(name, sizeof name, "%.*s", bytes, (const char *)map.data);
     file_unmap(&map);
@@ -142,7 +145,8 @@ static Status newest_whole(const char *dir, char path[1024], bool *found, bool *
     return OK;
 }
 
-/* To begin anew beside checkpoints that are all damaged would throw a run away in silence: that is an error. */
+/* To begin anew beside checkpoints that are all damaged would throw a run away in silence: that is an
+ * error. */
 Status checkpoint_find(const char *dir, char path[1024], bool *found)
 {
     int64_t step;
@@ -157,7 +161,8 @@ Status checkpoint_find(const char *dir, char path[1024], bool *found)
     *found = named && (step_good(dir, step, STEP_WHOLE, path) || step_good(dir, step, STEP_ASIDE, path));
     if (*found) return OK;
     TRY(newest_whole(dir, path, found, &seen));
-    if (seen && !*found) return fail(BAD_FILE, "%s: no checkpoint in it is whole; one of them: %.300s", dir, fail_text());
+    if (seen && !*found)
+        return fail(BAD_FILE, "%s: no checkpoint in it is whole; one of them: %.300s", dir, fail_text());
     if (named && *found && place()->rank <= 0)
         log_line("%s/latest names step %lld, which is not whole; taking %s", dir, (long long)step, path);
     return OK;
@@ -270,7 +275,8 @@ void step_sweep(const char *dir, int64_t step, int keep_last)
         if (left_over(dir, list[i])) sweep_one(dir, list[i]);
     for (int i = 0; i < count && keep_last > 0; i++) {
         bool older = list[i].kind == STEP_WHOLE && list[i].step < step;
-        if (older && step_good(dir, list[i].step, STEP_WHOLE, path) && ++kept > keep_last) sweep_one(dir, list[i]);
+        if (older && step_good(dir, list[i].step, STEP_WHOLE, path) && ++kept > keep_last)
+            sweep_one(dir, list[i]);
     }
     free(list);
 }

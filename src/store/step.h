@@ -5,14 +5,14 @@
  *     step_00001000           a checkpoint: only ever renamed into place whole
  *     .step_00001000.part     being written or being removed: never a checkpoint
  *     .step_00001000.old      a whole checkpoint put aside while a new one of the same step takes its name
- *     latest                  the name of the newest good one                                                          */
+ *     latest                  the name of the newest good one */
 #include "store/manifest.h"
 
 typedef enum { STEP_WHOLE, STEP_ASIDE, STEP_PART } StepKind;
 typedef struct { int64_t step; StepKind kind; } StepFolder;
 
 Status step_path(char path[1024], const char *dir, StepFolder folder);
-Status step_list(const char *dir, StepFolder **list, int *count);       /* highest step first; the caller frees */
+Status step_list(const char *dir, StepFolder **list, int *count);  /* highest step first; the caller frees */
 /* The manifest is whole and each file it names has the size it says. Reads no weights. */
 Status step_check(const char *folder);
 
@@ -20,7 +20,7 @@ Status step_check(const char *folder);
 Status step_begin  (const char *dir, int64_t step);
 /* .part takes its name, the folder is synced, `latest` names it. */
 Status step_publish(const char *dir, int64_t step);
-/* Left-overs go, and (keep_last > 0) good checkpoints of lower steps beyond keep_last - 1 of them; higher steps are another
- * branch of the run and stay. What cannot be removed is told and left. */
+/* Left-overs go, and (keep_last > 0) good checkpoints of lower steps beyond keep_last - 1 of them; higher
+ * steps are another branch of the run and stay. What cannot be removed is told and left. */
 void   step_sweep  (const char *dir, int64_t step, int keep_last);
 #endif

@@ -12,7 +12,8 @@ static void any_cut_loads_under_any_other(void **unused)
         assert_int_equal(save(dir, ranks, (uint64_t)ranks, ranks, 0), OK);
         assert_int_equal(checkpoint_find(dir, path, &found), OK);
         assert_true(found);
-        for (int other = 1; other <= 8; other++) assert_true(loads_equal(path, other, (uint64_t)(100 * ranks + other), ranks));
+        for (int other = 1; other <= 8; other++)
+            assert_true(loads_equal(path, other, (uint64_t)(100 * ranks + other), ranks));
     }
     assert_int_equal(folder_remove(dir), OK);
 }
@@ -38,7 +39,8 @@ static void bytes_do_not_depend_on_the_cut(void **unused)
     folder_fresh(dir[1], "many");
     assert_int_equal(save(dir[0], 1, 1, 7, 0), OK);
     for (int ranks = 2; ranks <= 6; ranks++) {
-        assert_int_equal(save(dir[1], ranks, (uint64_t)ranks, 7, 0), OK);          /* the same step again: it is replaced */
+        /* the same step again: it is replaced */
+        assert_int_equal(save(dir[1], ranks, (uint64_t)ranks, 7, 0), OK);
         for (int i = 0; i < 2; i++) assert_int_equal(checkpoint_find(dir[i], path[i], &found), OK);
         for (int b = 0; b < BUNDLES; b++) assert_same_file(path[0], path[1], bundles[b].file);
         assert_same_file(path[0], path[1], "manifest.json");
@@ -60,13 +62,14 @@ static void state_comes_back(void **unused)
     assert_int_equal(checkpoint_state(path, &state), OK);
     assert_memory_equal(&state, &wanted, sizeof state);
     char again[1024];
-    assert_int_equal(checkpoint_find(path, again, &found), OK);            /* a step's own folder does as well */
+    assert_int_equal(checkpoint_find(path, again, &found), OK);  /* a step's own folder does as well */
     assert_string_equal(again, path);
     assert_int_equal(folder_remove(dir), OK);
 }
 
 /* All but the first column of a tensor, or all of one with a single dim. */
-static Status load_one(const char *path, const char *name, int dims, int64_t rows, int64_t cols, Dtype dtype, void *out)
+static Status load_one(const char *path, const char *name, int dims, int64_t rows, int64_t cols, Dtype dtype,
+                       void *out)
 {
     int64_t count = dims > 1 ? rows * (cols - 1) : rows;
     Piece   piece = { .dims = dims, .global = { rows, cols }, .box = { rows, cols }, .count = count };
@@ -89,7 +92,8 @@ static void floats_turn_into_doubles_and_back(void **unused)
     assert_int_equal(load_one(path, "embed.weight", 2, 13, 8, F64, d[0]), OK);
     assert_int_equal(load_one(path, "embed.weight/m", 2, 13, 8, F32, f[1]), OK);
     assert_int_equal(load_one(path, "embed.weight/m", 2, 13, 8, F64, d[1]), OK);
-    for (int i = 0; i < 13 * 7; i++) assert_true((double)f[0][i] == d[0][i] && (double)f[1][i] == d[1][i] && f[0][i] != 0);
+    for (int i = 0; i < 13 * 7; i++)
+        assert_true((double)f[0][i] == d[0][i] && (double)f[1][i] == d[1][i] && f[0][i] != 0);
     assert_int_equal(folder_remove(dir), OK);
 }
 
@@ -111,9 +115,12 @@ static void the_wrong_tensor_is_named(void **unused)
     assert_int_equal(checkpoint_find(dir, path, &found), OK);
     assert_said(load_one(path, "block.0.down", 2, 8, 12, F32, out), BAD_SHAPE, "no tensor 'block.0.down'");
     assert_said(load_one(path, "head.gains", 1, 5, 1, F32, out), BAD_SHAPE, "nearest is 'head.gain'");
-    assert_said(load_one(path, "embed.weight", 2, 8, 13, F32, out), BAD_SHAPE, "is F32 [13, 8], this run wants F32 [8, 13]");
-    assert_said(load_one(path, "embed.weight", 1, 104, 1, F32, out), BAD_SHAPE, "is F32 [13, 8], this run wants F32 [104]");
-    assert_said(load_one(path, "block.0.ids", 1, 7, 1, F32, out), BAD_SHAPE, "is I32 [7], this run wants F32 [7]");
+    assert_said(load_one(path, "embed.weight", 2, 8, 13, F32, out), BAD_SHAPE,
+                "is F32 [13, 8], this run wants F32 [8, 13]");
+    assert_said(load_one(path, "embed.weight", 1, 104, 1, F32, out), BAD_SHAPE,
+                "is F32 [13, 8], this run wants F32 [104]");
+    assert_said(load_one(path, "block.0.ids", 1, 7, 1, F32, out), BAD_SHAPE,
+                "is I32 [7], this run wants F32 [7]");
     assert_int_equal(folder_remove(dir), OK);
 }
 
@@ -130,7 +137,8 @@ static void every_element_is_written_once(void **unused)
     assert_said(transport_threads_run(2, save_body, &saving), BAD_SHAPE, words);
     saving.drop  = false;
     saving.shift = true;
-    assert_said(transport_threads_run(2, save_body, &saving), BAD_SHAPE, "that two ranks hold and as many that none does");
+    assert_said(transport_threads_run(2, save_body, &saving), BAD_SHAPE,
+                "that two ranks hold and as many that none does");
     cut_free(cut);
     assert_int_equal(checkpoint_find(dir, path, &found), OK);
     assert_false(found);
@@ -231,7 +239,8 @@ static void a_damaged_newest_falls_back(void **unused)
     assert_int_equal(folder_remove(dir), OK);
 }
 
-/* A kill between the two renames of a step saved again, where a later step of another branch is there as well. */
+/* A kill between the two renames of a step saved again, where a later step of another branch is there as
+ * well. */
 static void one_put_aside_is_found(void **unused)
 {
     (void)unused;
@@ -268,11 +277,51 @@ static void keep_last_keeps_the_newest(void **unused)
     (void)unused;
     char dir[64];
     folder_fresh(dir, "keep");
-    for (int64_t step = 10; step <= 60; step += 10) assert_int_equal(save(dir, 2, 1, step, step < 40 ? 0 : 3), OK);
+    for (int64_t step = 10; step <= 60; step += 10)
+        assert_int_equal(save(dir, 2, 1, step, step < 40 ? 0 : 3), OK);
     assert_int_equal(folders(dir), 3);
     assert_true(holds(dir, 40) && holds(dir, 50) && holds(dir, 60));
-    assert_int_equal(save(dir, 1, 1, 45, 1), OK);          /* gone back and on: later ones are another branch */
+    assert_int_equal(save(dir, 1, 1, 45, 1), OK);  /* gone back and on: later ones are another branch */
     assert_true(holds(dir, 45) && holds(dir, 50) && holds(dir, 60) && !holds(dir, 40));
+    assert_int_equal(folder_remove(dir), OK);
+}
+
+/* ---- the commands ---- */
+
+static void assert_printed(const char *words, const char *dir, const char *wanted)
+{
+    char command[512], text[8192];
+    snprintf(command, sizeof command, "%s checkpoint %s %s 2>&1", JOTUN_BINARY, words, dir);
+    FILE  *out  = popen(command, "r");
+    size_t read = fread(text, 1, sizeof text - 1, out);
+    text[read]  = 0;
+    pclose(out);
+    if (strstr(text, wanted)) return;
+    print_error("'%s' is not in '%s'\n", wanted, text);
+    _fail(__FILE__, __LINE__);
+}
+
+static void commands_tell(void **unused)
+{
+    (void)unused;
+    char dir[64], head[128];
+    if (!file_exists(JOTUN_BINARY)) {
+        print_message("jotun is not built: skipped\n");
+        skip();
+    }
+    assert_printed("info", folder_fresh(dir, "commands"), "holds no checkpoint");
+    assert_int_equal(save(dir, 2, 1, 12, 0), OK);
+    assert_printed("info", dir, "step       12\nsamples    96\n");
+    assert_printed("info", dir, "model = \"tiny\"");
+    assert_printed("info", dir, "F64 [2, 3, 4, 5]         block.0.cube\n");
+    assert_printed("verify", dir, "every checksum is right");
+    snprintf(head, sizeof head, "%s/step_00000012/head.safetensors", dir);
+    FILE *f = fopen(head, "r+b");
+    fseek(f, -1, SEEK_END);
+    fputc(1, f);
+    fclose(f);
+    assert_printed("verify", dir, "DAMAGED ");
+    assert_printed("verify", dir, "head.safetensors: tensor 'head.gain', bytes ");
     assert_int_equal(folder_remove(dir), OK);
 }
 
@@ -284,6 +333,7 @@ int main(void)
         cmocka_unit_test(the_wrong_tensor_is_named),      cmocka_unit_test(every_element_is_written_once),
         cmocka_unit_test(damage_is_refused),              cmocka_unit_test(a_damaged_newest_falls_back),
         cmocka_unit_test(keep_last_keeps_the_newest),     cmocka_unit_test(one_put_aside_is_found),
+        cmocka_unit_test(commands_tell),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,17 +24,19 @@ static LogicalTensor block_tensors[] = {
     { "block.0.empty", 2, { 0, 4 }, F32 },         { "block.0.scalar", 0, { 0 }, F64 },
 };
 static LogicalTensor head_tensors[] = { { "head.gain", 1, { 5 }, F32 } };
-static const Bundle bundles[] = {
-    { "embed.safetensors", 2, embed_tensors }, { "block_0000.safetensors", 6, block_tensors }, { "head.safetensors", 1, head_tensors },
-};
+static const Bundle bundles[] = { { "embed.safetensors", 2, embed_tensors },
+                                  { "block_0000.safetensors", 6, block_tensors },
+                                  { "head.safetensors", 1, head_tensors } };
 enum { BUNDLES = 3, PIECES = 256 };
 
-/* ---- values: of element i of a tensor, another set for each `values` (the step, mostly); exact in its type ---- */
+/* ---- values: of element i of a tensor, another set for each `values` (the step, mostly); exact in its
+ * type ---- */
 static inline void value_put(const Piece *p, int64_t local, int64_t global, int64_t values)
 {
     uint64_t bits = random_mix(random_key((uint64_t)values, p->name), (uint64_t)global);
     if (p->local.dtype == F32) ((float   *)p->local.data)[local] = (float)(bits >> 41) - 4e6f;
-    if (p->local.dtype == F64) ((double  *)p->local.data)[local] = (double)(bits >> 41) - 4e6;    /* fits a float as well */
+    /* fits a float as well */
+    if (p->local.dtype == F64) ((double  *)p->local.data)[local] = (double)(bits >> 41) - 4e6;
     if (p->local.dtype == I32) ((int32_t *)p->local.data)[local] = (int32_t)bits;
     if (p->local.dtype == U8)  ((uint8_t *)p->local.data)[local] = (uint8_t)bits;
 }
@@ -49,11 +51,15 @@ static inline void piece_fill(const Piece *p, int64_t values)
 
 /* ---- cuts: a box cut along one dim, each part a chain of flat runs, each run somebody's ---- */
 typedef struct { uint64_t key, at; } Dice;
-static inline int64_t dice(Dice *d, int64_t n) { return (int64_t)(random_mix(d->key, d->at++) % (uint64_t)n); }
+static inline int64_t dice(Dice *d, int64_t n)
+{
+    return (int64_t)(random_mix(d->key, d->at++) % (uint64_t)n);
+}
 
 typedef struct { Piece piece[PIECES]; int count; } Cut;
 
-static inline void cut_add(Cut *cut, const LogicalTensor *t, const int64_t *offset, const int64_t *box, int64_t first, int64_t count)
+static inline void cut_add(Cut *cut, const LogicalTensor *t, const int64_t *offset, const int64_t *box,
+                           int64_t first, int64_t count)
 {
     assert_true(cut->count < PIECES);
     Piece *p = &cut->piece[cut->count++];
@@ -101,16 +107,24 @@ static inline void cut_free(Cut *cut)
 }
 
 /* ---- saving and loading by ranks ---- */
-typedef struct { const char *dir; uint64_t seed; int64_t step, values; int keep_last; bool drop, shift; } Saving;
+typedef struct {
+    const char *dir;
+    uint64_t    seed;
+    int64_t     step, values;
+    int         keep_last;
+    bool        drop, shift;
+} Saving;
 
 static inline CheckpointState state_at(int64_t step)
 {
-    CheckpointState state = { .step = step, .samples = 8 * step, .updates = step - 1, .seed = UINT64_MAX - 5 };
+    CheckpointState state = { .step = step, .samples = 8 * step, .updates = step - 1 };
+    state.seed = UINT64_MAX - 5;
     strcpy(state.options, "{\"lr\":0.00014999999999999999,\"model\":\"tiny\"}");
     return state;
 }
 
-/* drop: rank 0 forgets its first piece.  shift: it writes that piece's first element twice and its last one never. */
+/* drop: rank 0 forgets its first piece.  shift: it writes that piece's first element twice and its last
+ * one never. */
 static inline Status save_body(Transport *transport, void *context)
 {
     const Saving *saving = context;
@@ -125,7 +139,8 @@ static inline Status save_body(Transport *transport, void *context)
         cut->piece[0].count = saving->drop ? 0 : cut->piece[0].count - 1;
     }
     CheckpointState state = state_at(saving->step);
-    Status status = checkpoint_save(world, saving->dir, &state, bundles, BUNDLES, cut->piece, cut->count + spoil, saving->keep_last);
+    Status          status = checkpoint_save(world, saving->dir, &state, bundles, BUNDLES, cut->piece,
+                                             cut->count + spoil, saving->keep_last);
     cut_free(cut);
     comm_close(world);
     return status;
@@ -146,7 +161,8 @@ static inline bool loads_equal(const char *path, int ranks, uint64_t seed, int64
         if (checkpoint_load(path, cut->piece, cut->count, true) != OK) equal = false;
         for (int p = 0; p < cut->count; p++) {
             piece_fill(&wanted->piece[p], values);
-            equal &= memcmp(cut->piece[p].local.data, wanted->piece[p].local.data, tensor_bytes(cut->piece[p].local)) == 0;
+            equal &= memcmp(cut->piece[p].local.data, wanted->piece[p].local.data,
+                            tensor_bytes(cut->piece[p].local)) == 0;
         }
         cut_free(cut);
         cut_free(wanted);
@@ -157,7 +173,8 @@ static inline bool loads_equal(const char *path, int ranks, uint64_t seed, int64
 /* In memory where there is such a place: what is durable there, the tests decide. */
 static inline const char *folder_fresh(char out[64], const char *name)
 {
-    snprintf(out, 64, "%sstore_test.%d.%s", access("/dev/shm", W_OK) == 0 ? "/dev/shm/" : "", (int)getpid(), name);
+    snprintf(out, 64, "%sstore_test.%d.%s", access("/dev/shm", W_OK) == 0 ? "/dev/shm/" : "", (int)getpid(),
+             name);
     assert_int_equal(folder_remove(out), OK);
     return out;
 }
