@@ -29,8 +29,8 @@ static Status token_print(const Shard *shard, const Tokenizer *t, int64_t at)
 {
     int32_t id = shard_token(shard, at);
     if (id < 0 || id >= t->vocabulary)
-        return fail(BAD_FILE, "%s: byte %" PRId64 ": token %d is none of the tokenizer bytes, the only one `data cat` knows yet",
-                    shard->bin.path, at * shard->width, id);
+        return fail(BAD_FILE, "%s: byte %" PRId64 ": token %d is none of the tokenizer bytes, the only one that"
+                    " `data cat` knows yet", shard->bin.path, at * shard->width, id);
     TextPiece piece = t->decode(t, id);
     fwrite(piece.text, 1, (size_t)piece.bytes, stdout);
     return OK;

@@ -121,8 +121,8 @@ static Status prepare(Prepare *p)
     }
     TRY(shard_finish(p->writer));
     double seconds = seconds_since(p->begun);
-    log_line("prepare: %" PRId64 " documents (%" PRId64 " empty), %" PRId64 " tokens, %s in %s, %.1f MB/s: %s.bin and .idx",
-             p->documents, p->empty, p->tokens, log_bytes(bytes, (double)p->before), log_time(time, seconds),
+    log_line("prepare: %" PRId64 " documents (%" PRId64 " empty), %" PRId64 " tokens, %s in %s, %.1f MB/s: %s.bin,"
+             " .idx", p->documents, p->empty, p->tokens, log_bytes(bytes, (double)p->before), log_time(time, seconds),
              (double)p->before / seconds * 1e-6, prefix);
     return OK;
 }

@@ -1,5 +1,5 @@
-/* Text to ids and back: jotun tokenizer encode|decode --tokenizer T [--input F] [--output F] [--format text|u16|i32].
- * The input is one text, whatever its lines; its ids as text are one line.                                            */
+/* Text to ids and back: jotun tokenizer encode|decode --tokenizer T [--input F] [--output F]
+ * [--format text|u16|i32]. The input is one text, whatever its lines; its ids as text are one line.           */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -13,17 +13,25 @@
 
 typedef struct { char *data; size_t bytes; } Text;
 typedef struct { int32_t *data; int64_t count; } Ids;
-typedef struct { const Options *options; Tokenizer tokenizer; const char *from; Text in; Ids ids; FILE *out; Text made; } Job;
+typedef struct {
+    const Options *options;
+    Tokenizer      tokenizer;
+    const char    *from;                 /* the input, as messages say it */
+    Text           in, made;
+    Ids            ids;
+    FILE          *out;                  /* writes `made` */
+} Job;
 
 /* ---- in and out: both whole ---- */
 
 static Status input_read(Job *job)
 {
     const TextList *input = &job->options->input;
-    if (input->count > 1) return fail(BAD_USAGE, "jotun tokenizer wants one --input, and %d were given", input->count);
+    if (input->count > 1) return fail(BAD_USAGE, "jotun tokenizer wants one --input, not %d", input->count);
     bool standard = input->count == 0 || strcmp(input->text[0], "-") == 0;
     job->from = standard ? "standard input" : input->text[0];
-    FILE *file = standard ? stdin : fopen(input->text[0], "rb"), *copy = open_memstream(&job->in.data, &job->in.bytes);
+    FILE *file = standard ? stdin : fopen(input->text[0], "rb");
+    FILE *copy = open_memstream(&job->in.data, &job->in.bytes);
     bool good = file && copy;
     char chunk[65536];
     size_t got;
