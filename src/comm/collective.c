@@ -1,9 +1,9 @@
-/* Sums: every rank sends each other rank its part (an all-to-all), then adds what it got in rank order. So the bits are the
- * same on every transport and on every rank.      S bytes of the tensor   n ranks
+/* Sums: every rank sends each other rank its part (an all-to-all), then adds what it got in rank order. So the
+ * bits are the same on every transport and on every rank.      S bytes of the tensor   n ranks
  *
  *   all-gather      out = in of rank 0, of rank 1, ...                     sends (n - 1) times its part
  *   reduce-scatter  all-to-all of S / n, sum                               sends (n - 1) / n S
- *   all-reduce      all-to-all of S / n, sum, all-gather of the sums       sends 2 (n - 1) / n S                        */
+ *   all-reduce      all-to-all of S / n, sum, all-gather of the sums       sends 2 (n - 1) / n S               */
 #include "comm/inside.h"
 
 void comm_all_gather(Comm *comm, Queue *q, Tensor out, Tensor in)
@@ -13,8 +13,8 @@ void comm_all_gather(Comm *comm, Queue *q, Tensor out, Tensor in)
 
 static void sum_check(const Comm *comm, const Queue *q, SentVerb verb, Tensor x)
 {
-    CHECK(x.dtype == q->real, "%s of %s: sums are of %s, got %s", sent_verb_name(verb), comm->name, dtype_name(q->real),
-          dtype_name(x.dtype));
+    CHECK(x.dtype == q->real, "%s of %s: sums are of %s, got %s", sent_verb_name(verb), comm->name,
+          dtype_name(q->real), dtype_name(x.dtype));
     CHECK(tensor_contiguous(x), "%s of %s: the tensor must be contiguous", sent_verb_name(verb), comm->name);
 }
 
@@ -24,7 +24,8 @@ static void exchange(Comm *comm, Queue *q, SentVerb verb, long number, Tensor ou
     int request = REQUEST_LOST;
     queue_wait(q);
     if (comm_delivered(comm, sent_verb_name(verb), number))
-        request = comm->transport->all_to_all(comm->transport, comm->group, out.data, comm->out_at, in.data, comm->in_at);
+        request = comm->transport->all_to_all(comm->transport, comm->group, out.data, comm->out_at, in.data,
+                                              comm->in_at);
     comm_finish(comm, request, sent_verb_name(verb), number, -1);
 }
 
@@ -45,8 +46,8 @@ void comm_reduce_scatter(Comm *comm, Queue *q, Tensor out, Tensor in, Arena *scr
     int64_t part = tensor_count(out);
     sum_check(comm, q, SENT_REDUCE_SCATTER, in);
     sum_check(comm, q, SENT_REDUCE_SCATTER, out);
-    CHECK(tensor_count(in) == comm->size * part, "reduce-scatter of %s: in counts %lld, not %d times %lld", comm->name,
-          (long long)tensor_count(in), comm->size, (long long)part);
+    CHECK(tensor_count(in) == comm->size * part, "reduce-scatter of %s: in counts %lld, not %d times %lld",
+          comm->name, (long long)tensor_count(in), comm->size, (long long)part);
     if (comm->size == 1) {
         if (out.data != in.data)
             copy(q, (Copy){ .y = tensor_shape(out, part), .x = tensor_shape(in, part) });
@@ -62,8 +63,8 @@ void comm_reduce_scatter(Comm *comm, Queue *q, Tensor out, Tensor in, Arena *scr
     arena_reset(scratch, mark);
 }
 
-/* x = rank 0's part of x, rank 1's part ... An uneven all-gather is an all-to-all which sends the same block to each:
- * `repeat` has room for size blocks. */
+/* x = rank 0's part of x, rank 1's part ... An uneven all-gather is an all-to-all which sends the same block to
+ * each: `repeat` has room for size blocks. */
 static void gather_parts(Comm *comm, Queue *q, long number, Tensor x, int64_t part, Tensor repeat)
 {
     const char *verb = sent_verb_name(SENT_ALL_REDUCE);
@@ -75,7 +76,8 @@ static void gather_parts(Comm *comm, Queue *q, long number, Tensor x, int64_t pa
         int request = REQUEST_LOST;
         queue_wait(q);
         if (comm_delivered(comm, verb, number))
-            request = comm->transport->all_gather(comm->transport, comm->group, x.data, x_N.data, tensor_bytes(x_N));
+            request = comm->transport->all_gather(comm->transport, comm->group, x.data, x_N.data,
+                                                  tensor_bytes(x_N));
         comm_finish(comm, request, verb, number, -1);
         return;
     }

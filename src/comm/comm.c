@@ -20,7 +20,8 @@ static Status comm_make(Comm **out, Transport *transport, const char *name, cons
         comm->out_at        = calloc(n + 1, sizeof *comm->out_at);
         comm->word          = calloc(n, sizeof *comm->word);
     }
-    if (!comm || !comm->ranks || !comm->sent_to || !comm->received_from || !comm->in_at || !comm->out_at || !comm->word)
+    if (!comm || !comm->ranks || !comm->sent_to || !comm->received_from || !comm->in_at || !comm->out_at ||
+        !comm->word)
         return fail(NO_MEMORY, "no memory for comm %s of %d ranks", name, count);
 
     comm->transport = transport;
@@ -43,7 +44,8 @@ static Status comm_join(Comm *comm)
     pulse_enter(comm->pulse, comm->name, "opening", 0, comm->ranks, comm->size);
     comm->group = comm->transport->group_open(comm->transport, comm->ranks, comm->size);
     pulse_leave(comm->pulse);
-    return comm->group ? OK : fail(NO_MEMORY, "no memory for a group of %d ranks (%s)", comm->size, comm->name);
+    return comm->group ? OK : fail(NO_MEMORY, "no memory for a group of %d ranks (%s)", comm->size,
+                                   comm->name);
 }
 
 Status comm_world(Comm **world, Transport *transport)
@@ -112,7 +114,8 @@ bool comm_delivered(Comm *comm, const char *verb, long number)
 void comm_finish(Comm *comm, int request, const char *verb, long number, int peer)
 {
     int pair[2] = { comm->ranks[comm->rank], peer < 0 ? -1 : comm->ranks[peer] };
-    pulse_enter(comm->pulse, comm->name, verb, number, peer < 0 ? comm->ranks : pair, peer < 0 ? comm->size : 2);
+    pulse_enter(comm->pulse, comm->name, verb, number, peer < 0 ? comm->ranks : pair,
+                peer < 0 ? comm->size : 2);
     const char *outer = place()->op;
     place()->op = verb;
     while (request == REQUEST_LOST) pause();
@@ -137,12 +140,14 @@ static Pending comm_pend(Comm *comm, int request, const char *verb, long number,
             comm->waiting[slot] = (Waiting){ true, request, peer, verb, number };
             return (Pending){ slot };
         }
-    stop_world(__FILE__, __LINE__, "comm %s: more than %d messages begun and not waited for", comm->name, COMM_PENDING);
+    stop_world(__FILE__, __LINE__, "comm %s: more than %d messages begun and not waited for", comm->name,
+               COMM_PENDING);
 }
 
 Pending comm_all_gather_begin(Comm *comm, Queue *q, Tensor out, Tensor in)
 {
-    CHECK(tensor_contiguous(out) && tensor_contiguous(in), "all-gather of %s: tensors must be contiguous", comm->name);
+    CHECK(tensor_contiguous(out) && tensor_contiguous(in), "all-gather of %s: tensors must be contiguous",
+          comm->name);
     CHECK(out.dtype == in.dtype && tensor_count(out) == comm->size * tensor_count(in),
           "all-gather of %s: out counts %lld, not %d times %lld of the same type", comm->name,
           (long long)tensor_count(out), comm->size, (long long)tensor_count(in));
@@ -164,8 +169,8 @@ Pending comm_all_gather_begin(Comm *comm, Queue *q, Tensor out, Tensor in)
 
 static void peer_check(const Comm *comm, const char *verb, Tensor x, int peer)
 {
-    CHECK(peer >= 0 && peer < comm->size && peer != comm->rank, "%s: rank %d of %s cannot %s rank %d of %d", verb,
-          comm->rank, comm->name, verb, peer, comm->size);
+    CHECK(peer >= 0 && peer < comm->size && peer != comm->rank, "%s: rank %d of %s cannot %s rank %d of %d",
+          verb, comm->rank, comm->name, verb, peer, comm->size);
     CHECK(tensor_contiguous(x), "%s of %s: the tensor must be contiguous", verb, comm->name);
 }
 

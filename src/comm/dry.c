@@ -1,4 +1,4 @@
-/* The transport with its hands tied: a Comm on it counts bytes and takes scratch as any other, and nothing moves. */
+/* The transport with its hands tied: a Comm on it counts bytes and takes scratch as any other; nothing moves. */
 #include "comm/transport.h"
 
 #include <stdlib.h>
@@ -23,7 +23,8 @@ static int dry_all_gather(Transport *t, Group *g, void *out, const void *in, siz
     (void)t, (void)g, (void)out, (void)in, (void)bytes;
     return 0;
 }
-static int dry_all_to_all(Transport *t, Group *g, void *out, const size_t *out_at, const void *in, const size_t *in_at)
+static int dry_all_to_all(Transport *t, Group *g, void *out, const size_t *out_at, const void *in,
+                          const size_t *in_at)
 {
     (void)t, (void)g, (void)out, (void)out_at, (void)in, (void)in_at;
     return 0;

@@ -6,11 +6,13 @@ Status mesh_make(Mesh *mesh, int world, int rank, int tp, int cp, int pp)
         return fail(BAD_OPTION, "tp %d x cp %d x pp %d: each must be 1 or more", tp, cp, pp);
     long layer = (long)tp * cp * pp;
     if (world < layer)
-        return fail(BAD_OPTION, "tp %d x cp %d x pp %d wants %ld ranks, and there are %d; start %ld ranks or a multiple",
+        return fail(BAD_OPTION,
+                    "tp %d x cp %d x pp %d wants %ld ranks, and there are %d; start %ld ranks or a multiple",
                     tp, cp, pp, layer, world, layer);
     if (world % layer != 0)
-        return fail(BAD_OPTION, "tp %d x cp %d x pp %d = %ld does not divide %d ranks; %ld or %ld ranks would do",
-                    tp, cp, pp, layer, world, world / layer * layer, (world / layer + 1) * layer);
+        return fail(BAD_OPTION,
+                    "tp %d x cp %d x pp %d = %ld does not divide %d ranks; %ld or %ld ranks would do", tp, cp,
+                    pp, layer, world, world / layer * layer, (world / layer + 1) * layer);
     CHECK(rank >= 0 && rank < world, "rank %d is not one of %d", rank, world);
     *mesh = (Mesh){ .size = { tp, cp, (int)(world / layer), pp }, .rank = rank, .world = world };
     mesh->at = mesh_coords(mesh, rank);

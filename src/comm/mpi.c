@@ -30,10 +30,11 @@ static Status plugin_open(void **library, const Mpi *mpi)
     if (slash) *slash = '\0';
     snprintf(path, sizeof path, "%s/../lib/jotun/%s", folder, mpi->plugin);
     if (access(path, F_OK) != 0) snprintf(path, sizeof path, "%s/%s", folder, mpi->plugin);
-    *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);              /* global: Open MPI's own parts look for its symbols */
+    *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);   /* global: Open MPI's own parts look for its symbols */
     if (*library) return OK;
     snprintf(reason, sizeof reason, "%s", dlerror());
-    return fail(BAD_OPTION, "%s started this process, but %s cannot be opened (%s); install %s and build jotun again",
+    return fail(BAD_OPTION,
+                "%s started this process, but %s cannot be opened (%s); install %s and build jotun again",
                 mpi->name, path, reason, mpi->package);
 }
 
@@ -58,7 +59,7 @@ Status transport_mpi_open(Transport **transport, int *argc, char ***argv)
         return fail(BAD_OPTION, "%s is no transport of jotun: it lacks %s; build jotun again", mpi->plugin,
                     TRANSPORT_PLUGIN_SYMBOL);
     TransportPlugin *open_transport;
-    memcpy(&open_transport, &symbol, sizeof symbol);              /* C has no cast from an object to a function */
+    memcpy(&open_transport, &symbol, sizeof symbol);          /* C has no cast from an object to a function */
     *transport = open_transport(argc, argv, error, sizeof error);
     if (!*transport) return fail(BAD_OPTION, "%s: %s", mpi->name, error);
     if ((*transport)->abi != TRANSPORT_ABI)

@@ -20,7 +20,8 @@ void pulse_close(Pulse *pulse)
     free(pulse);
 }
 
-void pulse_enter(Pulse *pulse, const char *comm, const char *verb, int64_t number, const int *members, int count)
+void pulse_enter(Pulse *pulse, const char *comm, const char *verb, int64_t number, const int *members,
+                 int count)
 {
     pthread_mutex_lock(&pulse->lock);
     snprintf(pulse->beat.comm, sizeof pulse->beat.comm, "%s", comm);

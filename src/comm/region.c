@@ -11,7 +11,7 @@ static Tensor gathered(const Region *tp, Tensor x_tC, Arena *arena)
 static Tensor scattered(const Region *tp, Tensor x_TC)
 {
     int64_t t = x_TC.dim[0] / comm_size(tp->comm);
-    Tensor x_tC = tensor_new(tp->scratch, "summed rows", x_TC.dtype, t, x_TC.dim[1], x_TC.dim[2], x_TC.dim[3]);
+    Tensor  x_tC = tensor_new(tp->scratch, "summed rows", x_TC.dtype, t, x_TC.dim[1], x_TC.dim[2], x_TC.dim[3]);
     comm_reduce_scatter(tp->comm, tp->queue, x_tC, x_TC, tp->scratch);       /* <-> tp: reduce-scatter */
     return x_tC;
 }
@@ -51,7 +51,7 @@ Tensor tp_rows(const Region *tp, Tensor x_T)
 {
     if (!cut(tp)) return x_T;
     int64_t t = x_T.dim[0] / comm_size(tp->comm);
-    CHECK(t * comm_size(tp->comm) == x_T.dim[0], "%lld rows do not divide among %d ranks of %s", (long long)x_T.dim[0],
-          comm_size(tp->comm), comm_name(tp->comm));
+    CHECK(t * comm_size(tp->comm) == x_T.dim[0], "%lld rows do not divide among %d ranks of %s",
+          (long long)x_T.dim[0], comm_size(tp->comm), comm_name(tp->comm));
     return tensor_slice(x_T, 0, comm_rank(tp->comm) * t, t);
 }

@@ -30,7 +30,8 @@ static struct in_addr own_address(bool one_host)
     struct ifaddrs *all = NULL;
     if (one_host || getifaddrs(&all) != 0) return found;
     for (struct ifaddrs *i = all; i; i = i->ifa_next)
-        if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET && (i->ifa_flags & IFF_UP) && !(i->ifa_flags & IFF_LOOPBACK)) {
+        if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET && (i->ifa_flags & IFF_UP) &&
+            !(i->ifa_flags & IFF_LOOPBACK)) {
             found = ((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr;
             break;
         }
@@ -44,8 +45,8 @@ static Status listener_open(int *listener, Invitation *invitation, int backlog, 
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = own_address(one_host) };
     socklen_t size = sizeof at;
     *listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (*listener < 0 || bind(*listener, (struct sockaddr *)&at, sizeof at) != 0 || listen(*listener, backlog) != 0 ||
-        getsockname(*listener, (struct sockaddr *)&at, &size) != 0)
+    if (*listener < 0 || bind(*listener, (struct sockaddr *)&at, sizeof at) != 0 ||
+        listen(*listener, backlog) != 0 || getsockname(*listener, (struct sockaddr *)&at, &size) != 0)
         return refused("rank 0 cannot listen");
     if (getrandom(invitation->cookie, COOKIE, 0) != COOKIE) return refused("no random bytes");
     invitation->address = at.sin_addr;
@@ -66,7 +67,8 @@ static bool hello_good(int fd, const Invitation *invitation, const int *connecte
     Hello hello;
     if (recv(fd, &hello, sizeof hello, MSG_WAITALL) != (ssize_t)sizeof hello) return false;
     *rank = hello.rank;
-    return memcmp(hello.cookie, invitation->cookie, COOKIE) == 0 && *rank > 0 && *rank < size && connected[*rank] < 0;
+    return memcmp(hello.cookie, invitation->cookie, COOKIE) == 0 && *rank > 0 && *rank < size &&
+           connected[*rank] < 0;
 }
 
 static Status guests_accept(int *fd, int size, int listener, const Invitation *invitation)
@@ -74,8 +76,10 @@ static Status guests_accept(int *fd, int size, int listener, const Invitation *i
     for (int guests = 0; guests < size - 1; ) {
         struct pollfd ready = { .fd = listener, .events = POLLIN };
         if (poll(&ready, 1, CONNECT_MS) <= 0)
-            return fail(IO_FAILED, "watchdog: %d of %d ranks have not connected in %d s; a firewall between the hosts? "
-                        "--watchdog-seconds 0 goes without it", size - 1 - guests, size - 1, CONNECT_MS / 1000);
+            return fail(IO_FAILED,
+                        "watchdog: %d of %d ranks have not connected in %d s; a firewall between the hosts? "
+                        "--watchdog-seconds 0 goes without it",
+                        size - 1 - guests, size - 1, CONNECT_MS / 1000);
         int guest = accept4(listener, NULL, NULL, SOCK_CLOEXEC), rank;
         if (guest < 0) return refused("rank 0 cannot accept");
         talk_options(guest);
@@ -92,7 +96,7 @@ static Status guests_accept(int *fd, int size, int listener, const Invitation *i
 /* ---- the others ---- */
 static Status host_connect(int *fd, int rank, const Invitation *invitation)
 {
-    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = invitation->address, .sin_port = invitation->port };
+    struct sockaddr_in at = { AF_INET, .sin_addr = invitation->address, .sin_port = invitation->port };
     Hello hello = { .rank = rank };
     memcpy(hello.cookie, invitation->cookie, COOKIE);
     *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -126,7 +130,8 @@ Status star_open(int *fd, Comm *world, bool one_host)
 /* ---- talking ---- */
 void star_send(int fd, const StarFrame *frame, const int *members)
 {
-    struct iovec  part[2] = { { (void *)frame, sizeof *frame }, { (void *)members, (size_t)frame->members * sizeof *members } };
+    struct iovec  part[2] = { { (void *)frame, sizeof *frame },
+                              { (void *)members, (size_t)frame->members * sizeof *members } };
     struct msghdr message = { .msg_iov = part, .msg_iovlen = frame->members ? 2 : 1 };
     if (sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         return;                                       /* the reader learns it, from silence or from the close */

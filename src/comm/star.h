@@ -9,7 +9,8 @@ typedef struct { int32_t kind, rank, members, spare; Beat beat; } StarFrame;    
 
 /* Collective. fd[world->size]: at rank 0 the connection to each other rank, elsewhere fd[0]; others are -1. */
 Status star_open(int *fd, Comm *world, bool one_host);
-void   star_send(int fd, const StarFrame *frame, const int *members);              /* never waits; a broken connection is seen by star_recv */
-bool   star_recv(int fd, StarFrame *frame, int *members, int room);                /* false: the other end is gone, or talks nonsense */
-void   star_leave(int fd);                                                         /* after a goodbye: closes when the other end has read it */
+/* Never waits; a broken connection is seen by star_recv, which is false where the other end is gone or talks nonsense. */
+void   star_send(int fd, const StarFrame *frame, const int *members);
+bool   star_recv(int fd, StarFrame *frame, int *members, int room);
+void   star_leave(int fd);                     /* after a goodbye: closes when the other end has read it */
 #endif

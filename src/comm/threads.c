@@ -1,7 +1,8 @@
-/* Ranks as threads of one process. A collective is a numbered slot of its group: each member lays down where its data is, and
- * when all have, each copies what it needs from the others; a request is done when all have copied, so that a buffer is free
- * again then. A message is copied by its receiver. Whoever waits copies for all its requests, so any order of waiting works.
- * One lock for the job, held only to look and to note; copying is outside it.                                           */
+/* Ranks as threads of one process. A collective is a numbered slot of its group: each member lays down where its
+ * data is, and when all have, each copies what it needs from the others; a request is done when all have copied,
+ * so that a buffer is free again then. A message is copied by its receiver. Whoever waits copies for all its
+ * requests, so any order of waiting works. One lock for the job, held only to look and to note; copying is
+ * outside it. */
 #include "comm/transport.h"
 
 #include <pthread.h>
@@ -15,8 +16,9 @@ enum { SLOTS = 64 };
 typedef enum { FREE, COLLECTIVE, SEND, RECV } Kind;
 typedef enum { AWAY, ARRIVED, COPIED } Stage;
 
-typedef struct { Stage stage; const char *in; const size_t *in_at; size_t bytes; } Part;   /* of one member; in_at NULL: all get all */
-typedef struct { long done; int arrived, copied; Part *part; } Slot;                       /* done: the last number that all finished */
+/* What one member gives; in_at NULL: all get all of it. */
+typedef struct { Stage stage; const char *in; const size_t *in_at; size_t bytes; } Part;
+typedef struct { long done; int arrived, copied; Part *part; } Slot;    /* done: the last number all finished */
 
 typedef struct Meeting {               /* what the members of a group share */
     struct Meeting *next;
@@ -207,10 +209,11 @@ static bool message_move(Job *job, Request *r)
     Seat *from = &job->seat[r->group->meeting->rank[r->peer]];
     for (int i = 0; i < from->top; i++) {
         Request *s = &from->request[i];
-        if (s->kind != SEND || s->group->meeting != r->group->meeting || s->peer != r->group->me || s->number != r->number)
+        if (s->kind != SEND || s->group->meeting != r->group->meeting || s->peer != r->group->me ||
+            s->number != r->number)
             continue;
-        CHECK(s->bytes == r->bytes, "rank %d sends %zu bytes where rank %d expects %zu", from->transport.rank, s->bytes,
-              r->group->meeting->rank[r->group->me], r->bytes);
+        CHECK(s->bytes == r->bytes, "rank %d sends %zu bytes where rank %d expects %zu", from->transport.rank,
+              s->bytes, r->group->meeting->rank[r->group->me], r->bytes);
         pthread_mutex_unlock(&job->lock);
         if (r->bytes > 0) memcpy(r->out, s->in, r->bytes);
         pthread_mutex_lock(&job->lock);
@@ -262,10 +265,12 @@ static int collective_begin(Transport *t, Group *g, Request request, Part part)
 
 static int threads_all_gather(Transport *t, Group *g, void *out, const void *in, size_t bytes)
 {
-    return collective_begin(t, g, (Request){ .out = out, .bytes = bytes }, (Part){ ARRIVED, in, NULL, bytes });
+    return collective_begin(t, g, (Request){ .out = out, .bytes = bytes },
+                            (Part){ ARRIVED, in, NULL, bytes });
 }
 
-static int threads_all_to_all(Transport *t, Group *g, void *out, const size_t *out_at, const void *in, const size_t *in_at)
+static int threads_all_to_all(Transport *t, Group *g, void *out, const size_t *out_at, const void *in,
+                              const size_t *in_at)
 {
     return collective_begin(t, g, (Request){ .out = out, .out_at = out_at }, (Part){ ARRIVED, in, in_at, 0 });
 }
@@ -283,12 +288,14 @@ static int message_begin(Transport *t, Request request)
 
 static int threads_send(Transport *t, Group *g, const void *data, size_t bytes, int to)
 {
-    return message_begin(t, (Request){ SEND, g, .number = g->sent[to]++, .peer = to, .in = data, .bytes = bytes });
+    long number = g->sent[to]++;
+    return message_begin(t, (Request){ SEND, g, number, to, .in = data, .bytes = bytes });
 }
 
 static int threads_recv(Transport *t, Group *g, void *data, size_t bytes, int from)
 {
-    return message_begin(t, (Request){ RECV, g, .number = g->received[from]++, .peer = from, .out = data, .bytes = bytes });
+    long number = g->received[from]++;
+    return message_begin(t, (Request){ RECV, g, number, from, .out = data, .bytes = bytes });
 }
 
 static void threads_wait(Transport *t, int request)

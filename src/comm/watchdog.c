@@ -1,6 +1,6 @@
-/* The watching thread of a process. Rank 0's sees all pulses and judges; under MPI the others send theirs to it, watch only
- * rank 0, and hear from it when the job ends. A verdict is one line on stderr and the end of the process with exit code 3:
- * the rank's own thread may sit in the transport for ever, so it is not asked. */
+/* The watching thread of a process. Rank 0's sees all pulses and judges; under MPI the others send theirs to it,
+ * watch only rank 0, and hear from it when the job ends. A verdict is one line on stderr and the end of the process
+ * with exit code 3: the rank's own thread may sit in the transport for ever, so it is not asked. */
 #include "comm/watchdog.h"
 
 #include <fcntl.h>
@@ -15,10 +15,10 @@
 #include "comm/agree.h"
 #include "comm/star.h"
 
-enum { PERIOD_MS = 250, MISSED_MS = 1000 };           /* a pulse each period; later than `missed` is suspicious */
+enum { PERIOD_MS = 250, MISSED_MS = 1000 };       /* a pulse each period; later than `missed` is suspicious */
 static const int64_t MS = 1000000;
 
-typedef struct { char host[64]; int64_t pid; Pulse *pulse; Watchdog *watchdog; } Card;     /* pointers: among threads */
+typedef struct { char host[64]; int64_t pid; Pulse *pulse; Watchdog *watchdog; } Card;  /* among threads */
 typedef struct {
     Beat    beat;
     int64_t heard;                                    /* when its last pulse came */
@@ -211,7 +211,7 @@ static void judge(Watchdog *w, int64_t now)
         late |= now - since > MISSED_MS * MS;
         over |= seen->beat.waited > w->limit && seen->count > 0;
     }
-    if (marked && over && !late && w->rank == 0)      /* a late pulse may yet be a frozen rank, which is the better word */
+    if (marked && over && !late && w->rank == 0)      /* a late pulse may be a frozen rank: the better word */
         stuck(w, head_of_queue(w), marked);
     free(marked);
 }
@@ -291,7 +291,7 @@ static void *watch(void *context)
     w->awake = last;
     do {
         int64_t now = seam.clock();
-        if (now - last > 4 * PERIOD_MS * MS)          /* this process itself was stopped, or the clock has jumped */
+        if (now - last > 4 * PERIOD_MS * MS)     /* this process itself was stopped, or the clock has jumped */
             w->awake = now;
         last = now;
         pthread_mutex_lock(&w->lock);

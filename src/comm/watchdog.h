@@ -7,7 +7,8 @@
 
 typedef struct Watchdog Watchdog;
 /* Collective over world (addresses are exchanged through it). seconds 0, or a world of one: none is started and *watchdog is NULL.
- * A verdict is one line on stderr and the end of the job with exit code 3. */
+ * A verdict is one line on stderr and the end of the job with exit code 3. (A launcher that sees a rank die kills the others
+ * too; where it is faster than we, its own words stand instead.) */
 Status watchdog_open (Watchdog **watchdog, Comm *world, double seconds);
 void   watchdog_close(Watchdog *watchdog, Comm *world);      /* says goodbye, so that leaving is not dying */
 #endif

@@ -1,5 +1,5 @@
-/* The transport over MPI, compiled once for each MPI (cmake/mpi.cmake). MPI only moves bytes; sums are comm's. Uses nothing
- * of jotun but the struct it fills. Only the rank's own thread calls (MPI_THREAD_FUNNELED). */
+/* The transport over MPI, compiled once for each MPI (cmake/mpi.cmake). MPI only moves bytes; sums are comm's. Uses
+ * nothing of jotun but the struct it fills. Only the rank's own thread calls (MPI_THREAD_FUNNELED). */
 #include <mpi.h>
 
 #include <limits.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include "comm/transport.h"
 
-enum { UNITS = 13, TAG = 0 };                         /* units of 1, 2, 4 ... 4096 bytes, for counts above INT_MAX */
+enum { UNITS = 13, TAG = 0 };                  /* units of 1, 2, 4 ... 4096 bytes, for counts above INT_MAX */
 
 struct Group {
     MPI_Comm comm;
@@ -85,7 +85,8 @@ static Group *mpi_group_open(Transport *t, const int *ranks, int count)
         free(all);
         return NULL;
     }
-    *g = (Group){ .count = count, .in_count = all, .in_at = all + n, .out_count = all + 2 * n, .out_at = all + 3 * n };
+    *g = (Group){ .count = count, .in_count = all, .in_at = all + n,
+                  .out_count = all + 2 * n, .out_at = all + 3 * n };
     MPI_Group world, members;
     MUST(MPI_Comm_group(mpi->world, &world));
     MUST(MPI_Group_incl(world, count, ranks, &members));
@@ -128,14 +129,15 @@ static int mpi_all_gather(Transport *t, Group *g, void *out, const void *in, siz
     return made;
 }
 
-static int mpi_all_to_all(Transport *t, Group *g, void *out, const size_t *out_at, const void *in, const size_t *in_at)
+static int mpi_all_to_all(Transport *t, Group *g, void *out, const size_t *out_at, const void *in,
+                          const size_t *in_at)
 {
     Mpi *mpi  = t->self;
     int  made = request_new(mpi);
     int  to   = units_of(g->out_count, g->out_at, out_at, g->count);
     int  from = units_of(g->in_count, g->in_at, in_at, g->count);
-    MUST(MPI_Ialltoallv(in, g->in_count, g->in_at, mpi->unit[from], out, g->out_count, g->out_at, mpi->unit[to],
-                        g->comm, &mpi->request[made]));
+    MUST(MPI_Ialltoallv(in, g->in_count, g->in_at, mpi->unit[from], out, g->out_count, g->out_at,
+                        mpi->unit[to], g->comm, &mpi->request[made]));
     return made;
 }
 
@@ -173,7 +175,7 @@ static void mpi_poll(Transport *t)
 {
     Mpi *mpi = t->self;
     int  index, done;
-    if (mpi->top > 0)                                 /* what is done becomes MPI_REQUEST_NULL, and its wait is free */
+    if (mpi->top > 0)                          /* what is done becomes MPI_REQUEST_NULL, and its wait is free */
         MUST(MPI_Testany(mpi->top, mpi->request, &index, &done, MPI_STATUS_IGNORE));
 }
 
