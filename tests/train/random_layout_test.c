@@ -4,7 +4,7 @@
  *     JOTUN_SEED=s JOTUN_CASES=n     another seed, more cases      JOTUN_CASE=i     case i of the seed alone                     */
 #include "train/layouts.h"
 
-enum { SEED = 5, CASES = 48, STEPS = 3, TRIES = 100000 };
+enum { SEED = 5, CASES = 64, STEPS = 3, TRIES = 100000 };
 typedef struct { Recipe recipe; Layout layout; } Case;
 
 /* ---- drawing ---- */
@@ -14,15 +14,25 @@ typedef struct { uint64_t key, at; } Dice;
 static int64_t dice(Dice *d, int64_t low, int64_t high) { return low + (int64_t)(random_bits(d->key, d->at++) % (uint64_t)(high - low + 1)); }
 static bool    coin(Dice *d)                            { return dice(d, 0, 1) == 1; }
 
-static bool draw_layout(Dice *d, Layout *l)
+/* One of the axes after the other takes of the ranks that are left. */
+static int draw_axis(Dice *d, int *left, int most)
 {
-    int dp = (int)dice(d, 1, 4);
-    *l = (Layout){ .name = "", .tp = (int[]){ 1, 2, 2, 3, 4, 8 }[dice(d, 0, 5)], .cp = (int)dice(d, 1, 4), .pp = (int)dice(d, 1, 4), .chunks = 1, .zero = (int)dice(d, 0, 3) };
-    l->ranks    = l->tp * l->cp * l->pp * dp;
-    l->sequence = l->tp > 1 && coin(d);
-    l->schedule = (ScheduleKind[]){ SCHEDULE_1F1B, SCHEDULE_INTERLEAVED, SCHEDULE_ZB_H1 }[dice(d, 0, 2)];
-    if (l->schedule == SCHEDULE_INTERLEAVED) l->chunks = (int)dice(d, 1, 3);
-    return l->ranks > 1 && l->ranks <= RANKS_MAX;
+    int size = (int)dice(d, 1, *left < most ? *left : most);
+    *left /= size;
+    return size;
+}
+
+static Layout draw_layout(Dice *d)
+{
+    Layout l = { .name = "", .tp = (int[]){ 1, 1, 1, 2, 2, 3, 4, 8 }[dice(d, 0, 7)], .chunks = 1, .zero = (int)dice(d, 0, 3) };
+    int left = RANKS_MAX / l.tp;
+    l.pp       = draw_axis(d, &left, 4);
+    l.cp       = draw_axis(d, &left, 4);
+    l.ranks    = l.tp * l.pp * l.cp * draw_axis(d, &left, 4);
+    l.sequence = l.tp > 1 && coin(d);
+    l.schedule = (ScheduleKind[]){ SCHEDULE_1F1B, SCHEDULE_INTERLEAVED, SCHEDULE_ZB_H1 }[dice(d, 0, 2)];
+    if (l.schedule == SCHEDULE_INTERLEAVED) l.chunks = (int)dice(d, 1, 3);
+    return l;
 }
 
 /* Sizes as large as divisibility asks for and a little more; blocks and vocabulary do not divide as a rule. */
@@ -48,10 +58,10 @@ static void draw_shape(Dice *d, Recipe *r, const Layout *l)
 
 static void draw_batch(Dice *d, Recipe *r, const Layout *l)
 {
-    bool few = dice(d, 0, 2) == 0;               /* so few words that a tp rank may hold none */
+    bool few = coin(d);                          /* so few words that a tp rank may hold none */
     int  dp  = l->ranks / (l->tp * l->cp * l->pp);
     r->data  = scratch_path(few ? "few words" : "corpus");
-    r->eod   = few ? 8 : 60;
+    r->eod   = few ? 4 : 60;
     r->shape.vocabulary = r->eod + 1 + dice(d, 0, 2);
     r->micro  = dice(d, 1, 2);
     r->global = r->micro * dp * (l->schedule == SCHEDULE_INTERLEAVED ? l->pp * dice(d, 1, 2) : dice(d, 1, 5));
@@ -67,7 +77,7 @@ static Case case_draw(uint64_t seed, int i)
     Case c = { .recipe = recipe_tiny(MODEL_GPT, "ref", NULL) };
     Dice d = { .key = random_mix(random_key(seed, "layouts"), (uint64_t)i) };
     for (int tries = 0; tries < TRIES; tries++) {
-        if (!draw_layout(&d, &c.layout)) continue;
+        c.layout = draw_layout(&d);
         draw_shape(&d, &c.recipe, &c.layout);
         draw_batch(&d, &c.recipe, &c.layout);
         int64_t rows = c.recipe.micro * c.recipe.shape.sequence / c.layout.cp;
@@ -166,7 +176,7 @@ static void test_random(void **state)
 int main(void)
 {
     corpus_make(scratch_path("corpus"), 61);
-    corpus_make(scratch_path("few words"), 9);
+    corpus_make(scratch_path("few words"), 5);
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_random) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
