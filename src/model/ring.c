@@ -41,7 +41,7 @@ static int around(Held held, int by) { return (held.r + by + held.c) % held.c; }
 static void send_round(const Run *run, Held held, Tensor to_next, Tensor from_previous, Pending pending[2])
 {
     pending[0] = comm_send_begin(run->cp, run->queue, to_next, around(held, 1));                   /* <-> cp: send */
-    pending[1] = comm_recv_begin(run->cp, run->queue, from_previous, around(held, -1));
+    pending[1] = comm_recv_begin(run->cp, run->queue, from_previous, around(held, -1));            /* <-> cp: receive */
 }
 static void arrive(const Run *run, Pending pending[2])
 {

@@ -53,8 +53,8 @@ static void run_row(Pipeline *p, const Schedule *s, int at, PipelineCalls calls)
         p->pending[at] = comm_recv_begin(p->pp, q, slot->in.t[0], row->peer);                              /* <-> pp: receive */
         break;
     case SEND:            p->pending[at] = comm_send_begin(p->pp, q, slot->out.t[0], row->peer);  break;   /* <-> pp: send */
-    case RECV_GRAD:       p->pending[at] = comm_recv_begin(p->pp, q, p->grad_in [row->chunk][row->buffer].t[0], row->peer); break;
-    case SEND_GRAD:       p->pending[at] = comm_send_begin(p->pp, q, p->grad_out[row->chunk][row->buffer].t[0], row->peer); break;
+    case RECV_GRAD:       p->pending[at] = comm_recv_begin(p->pp, q, p->grad_in [row->chunk][row->buffer].t[0], row->peer); break;    /* <-> pp: receive */
+    case SEND_GRAD:       p->pending[at] = comm_send_begin(p->pp, q, p->grad_out[row->chunk][row->buffer].t[0], row->peer); break;    /* <-> pp: send */
     case WAIT:            comm_wait(p->pp, p->pending[row->peer]);                                break;
     case FORWARD:         forward(p, s, row, calls);                                              break;
     case BACKWARD_INPUT:  backward_input(p, s, row);                                              break;

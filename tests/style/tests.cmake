@@ -6,3 +6,10 @@ if(Python3_FOUND)
 else()
     message(STATUS "no python3: the goldens of tests/golden/traffic are not derived again")
 endif()
+
+# Rules of the house as scripts, and each script held to its word.
+foreach(check layers sizes joints marks flags words)
+    add_test(NAME style.${check} COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/${check}.sh ${CMAKE_SOURCE_DIR})
+    add_test(NAME style.${check}_planted COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/planted.sh ${check})
+    set_tests_properties(style.${check} style.${check}_planted PROPERTIES LABELS style TIMEOUT 60)
+endforeach()

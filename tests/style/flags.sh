@@ -1,0 +1,20 @@
+#!/bin/sh
+# No flag that lets a compiler change sums, anywhere in CMake; nothing in src that aborts in its own way or writes past an end.
+# usage: flags.sh ROOT
+cd "$1" || exit 1
+status=0
+told() {                                       # told WHY LINES
+    [ -z "$2" ] && return
+    echo "$2" | sed "s|^|$1: |"
+    status=1
+}
+made=$(find . \( -name .git -o -name 'build*' \) -prune -o \( -name CMakeLists.txt -o -name '*.cmake' -o -name CMakePresets.json \) -print)
+if [ -z "$made" ] || [ ! -d src ]; then
+    echo "no CMake files or no src: nothing was looked at"
+    exit 1
+fi
+told "sums would change" "$(echo "$made" | xargs sed -s 's/#.*//' | grep -nE -e '-(ffast-math|Ofast|funsafe-math-optimizations|fassociative-math|freciprocal-math|ffinite-math-only)|--use_fast_math')"
+told "CHECK says it with words" "$(grep -rnE '# *include *<assert\.h>' src)"
+told "no bound on what is written or read" "$(grep -rnE '\<(strcpy|sprintf|vsprintf|gets|atoi|atol|atof)\(' src)"
+[ $status = 0 ] && echo "flags and calls are clean"
+exit $status

@@ -1,0 +1,16 @@
+#!/bin/sh
+# In model, parallel and train, a line which talks to other ranks wears the mark <->.
+# usage: marks.sh ROOT
+cd "$1/src" || exit 1
+calls='\<(comm_all_gather|comm_all_gather_begin|comm_reduce_scatter|comm_all_reduce|comm_send_begin|comm_recv_begin|tp_enter_(for|back)ward|tp_leave_(for|back)ward|ring_(for|back)ward)\('
+lines=$(grep -rnE "^ .*$calls" model parallel train --include='*.c')     # definitions begin at the margin
+if [ -z "$lines" ]; then
+    echo "no collectives in model, parallel and train: nothing was looked at"
+    exit 1
+fi
+bare=$(echo "$lines" | grep -v '<->')
+if [ -n "$bare" ]; then
+    echo "$bare" | sed 's/^/no mark <-> on a line which talks: /'
+    exit 1
+fi
+echo "$(echo "$lines" | wc -l) lines talk to other ranks, all marked"

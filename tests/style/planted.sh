@@ -1,0 +1,107 @@
+#!/bin/sh
+# Each check of this folder passes a small clean tree, and tells of each fault planted into it.
+# usage: planted.sh CHECK
+here=$(cd "$(dirname "$0")" && pwd)
+check=$1
+tree=$(mktemp -d) || exit 1
+trap 'rm -rf "$tree"' EXIT
+status=0
+plants=0
+
+clean() {
+    rm -rf "$tree/src" "$tree/tests" "$tree/cmake"
+    mkdir -p "$tree/src/base" "$tree/src/tensor" "$tree/src/conf" "$tree/src/model" "$tree/src/optim" "$tree/src/parallel" "$tree/src/train" "$tree/src/cli" "$tree/tests" "$tree/cmake"
+    printf '#include "base/status.h"\n' > "$tree/src/tensor/tensor.h"
+    printf '#include "tensor/tensor.h"\n#include "model/shape.h"\nvoid f(Comm *c)\n{\n    comm_all_reduce(c);      /* <-> tp: all-reduce */\n}\n' > "$tree/src/model/mlp.c"
+    printf '#include "base/status.h"\nStatus stage_make(void)\n{\n    return fail(BAD_OPTION, "no stages");\n}\n' > "$tree/src/parallel/stage.c"
+    printf 'Status open(void)\n{\n    TRY(file_map());\n}\n\nStatus run(void)\n{\n    TRY(agree(world, open()));\n    TRY(take());             /* same on every rank */\n}\n' > "$tree/src/train/loop.c"
+    printf '#include "conf/options.h"\n' > "$tree/src/cli/main.c"
+    printf 'set(CMAKE_C_FLAGS "-O2")                # never -ffast-math\n' > "$tree/CMakeLists.txt"
+}
+
+# plant FILE WORDS LINES: with LINES added to FILE the check fails and its answer has WORDS
+plant() {
+    clean
+    printf '%b' "$3" >> "$tree/$1"
+    plants=$((plants + 1))
+    answer=$(sh "$here/$check.sh" "$tree" 2>&1)
+    case $?:$answer in
+    1:*"$2"*) ;;
+    *) echo "$check.sh does not say \"$2\" of $1, but: $answer"; status=1 ;;
+    esac
+}
+
+# passes FILE LINES: what looks like a fault and is none
+passes() {
+    clean
+    printf '%b' "$2" >> "$tree/$1"
+    answer=$(sh "$here/$check.sh" "$tree" 2>&1) || { echo "$check.sh refuses $1: $answer"; status=1; }
+}
+
+lines() {                                      # lines N TEXT
+    awk -v n="$1" -v text="$2" 'BEGIN { for (i = 0; i < n; i++) printf "%s\\n", text }'
+}
+
+clean
+answer=$(sh "$here/$check.sh" "$tree" 2>&1) || { echo "$check.sh refuses a clean tree: $answer"; status=1; }
+rm -rf "$tree/src" "$tree/CMakeLists.txt"
+sh "$here/$check.sh" "$tree" > /dev/null 2>&1 && { echo "$check.sh is content with an empty tree"; status=1; }
+
+case $check in
+layers)
+    plant src/base/file.h    'upward: base/file.h:1:'          '#include "tensor/tensor.h"\n'
+    plant src/base/file.c    'upward: base/file.c:1:'          '#include "train/loop.h"\n'
+    plant src/tensor/x.cu    'upward: tensor/x.cu:1:'          '#include "comm/comm.h"\n'
+    plant src/parallel/x.c   'upward: parallel/x.c:1:'         '#include "optim/lr.h"\n'
+    plant src/model/x.c      'cli alone includes conf'         '#include "conf/options.h"\n'
+    plant src/model/x.c      'no room of the house'            '#include "utils/lists.h"\n'
+    plant src/utils.c        'no room of the house'            '#include "base/status.h"\n'
+    plant src/model/x.c      'an include without its room'     '#include "mlp.h"\n'
+    plant src/tensor/tensor.h 'a circle of includes'           '#include "tensor/tensor.h"\n' ;;
+sizes)
+    plant src/model/x.c      'above 600 lines'                 "$(lines 601 'int x;')"
+    plant tests/x.py         'above 600 lines'                 "$(lines 601 'x = 1')"
+    plant src/model/x.c      'src/model/x.c:2: a function of 81 lines' "void f(void)\n{\n$(lines 81 '    g();')}\n"
+    plant src/model/x.c      'a function of 81 lines'          "/* long: of another */\n\nvoid f(void)\n{\n$(lines 81 '    g();')}\n"
+    passes src/model/x.c                                       "/* long: one formula after the other */\nvoid f(void)\n{\n$(lines 81 '    g();')}\n"
+    passes src/model/x.c                                       "void f(void)\n{\n$(lines 80 '    g();')}\n" ;;
+joints)
+    plant src/model/x.c      'no early return within a step: model/x.c:3'    'void f(void)\n{\n    TRY(g());\n}\n'
+    plant src/optim/x.c      'no early return within a step'   'int f(void)\n{\n    return fail(BAD_OPTION, "no");\n}\n'
+    plant src/parallel/walk.c 'no early return within a step'  'int f(void)\n{\n    if (x) return fail(BAD_OPTION, "no");\n}\n'
+    plant src/train/step.c   'no early return within a step'   'int f(void)\n{\n    TRY(g());\n}\n'
+    plant src/train/x.c      'neither agreed'                  'int f(void)\n{\n    TRY(g());\n    h();      /* <-> world */\n}\n'
+    plant src/train/x.c      'neither agreed'                  'int f(void)\n{\n    TRY(agree(world, g()));\n    TRY(g());\n}\n'
+    plant src/cli/x.c        'neither agreed'                  'int f(void)\n{\n    if (x) TRY(g());\n    return trainer_load(t, path);\n}\n'
+    passes src/cli/x.c                                         'int f(void)\n{\n    TRY(trainer_open(t));\n    TRY(agree(world, g()));\n}\nint h(void)\n{\n    TRY(g());\n}\n' ;;
+marks)
+    plant src/model/x.c      'no mark <-> on a line which talks: model/x.c:1'  '    comm_all_gather(c, q, y, x);\n'
+    plant src/train/x.c      'no mark'                         '    p = comm_recv_begin(c, q, x, 1);\n'
+    plant src/parallel/x.c   'no mark'                         '    if (x) y = tp_leave_backward(tp, y, keep);      /* all-gather */\n'
+    plant src/model/x.c      'no mark'                         '    ring_forward(run, layer, save, qkv);\n'
+    passes src/model/x.c                                       'void ring_forward(const Run *run)\n{\n}\n' ;;
+flags)
+    plant CMakeLists.txt     'sums would change'               'add_compile_options(-ffast-math)\n'
+    plant cmake/x.cmake      'sums would change'               'set(CMAKE_C_FLAGS_RELEASE "-Ofast")\n'
+    plant cmake/x.cmake      'sums would change'               'set(flags --use_fast_math)\n'
+    plant src/model/x.c      'CHECK says it with words'        '#include <assert.h>\n'
+    plant src/model/x.c      'no bound'                        '    strcpy(x, y);\n'
+    plant src/model/x.c      'no bound'                        '    int n = atoi(x);\n'
+    plant src/model/x.c      'no bound'                        '    return sprintf(x, "%%s", y);\n'
+    passes src/model/x.c                                       '    snprintf(x, n, "%%s", y); fgets(x, n, f);\n' ;;
+words)
+    plant src/model/x.c      'a path of one machine: ./src/model/x.c:1'        '/* see /wo''rk/main */\n'
+    plant cmake/x.cmake      'a path of one machine'           'set(x "/ho''me/anna/x")\n'
+    plant src/model/x.c      'a host of one place'             '/* from py''pi.org */\n'
+    plant src/model/x.c      'a host of one place'             '/* at 10''.0.0.7 */\n'
+    plant src/model/x.c      'who wrote it'                    '/* the hel''per said so */\n'
+    plant src/model/x.c      'who wrote it'                    '/* in this ses''sion */\n'
+    plant tests/x.sh         'a note left behind'              '# TO''DO: later\n'
+    plant src/model/x.c      'a note left behind'              '/* iss''ue #12 */\n'
+    passes src/model/x.c                                       '    Arena session;  f = "/tmp/jotun-XXXXXX";  x = "${root}/work";  version 1.10.2\n' ;;
+*)
+    echo "no check $check"
+    exit 1 ;;
+esac
+[ $status = 0 ] && echo "$check.sh tells of $plants faults planted"
+exit $status
