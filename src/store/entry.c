@@ -45,7 +45,7 @@ Status entry_read(LogicalTensor *tensor, const char *path, const char *name, con
         return fail(BAD_FILE, "%s: a tensor's name is empty, above %zu bytes or has control characters", path,
                     sizeof tensor->name - 1);
     *tensor = (LogicalTensor){ 0 };
-    strcpy(tensor->name, name);
+    snprintf(tensor->name, sizeof tensor->name, "%s", name);
     if (!json_is_string(dtype)) return fail(BAD_FILE, "%s: tensor '%s' has no dtype", path, name);
     if (!dtype_named(&tensor->dtype, json_string_value(dtype)))
         return fail(BAD_FILE, "%s: tensor '%s' has a dtype not read here; F64, F32, I32 and U8 are", path,

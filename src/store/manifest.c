@@ -181,7 +181,7 @@ static Status file_name_read(char out[64], const char *path, const char *name)
 {
     if (name[0] == '.' || name[0] == 0 || strlen(name) >= 64 || strchr(name, '/'))
         return fail(BAD_FILE, "%s: names a file that is no plain name of less than 64 bytes", path);
-    strcpy(out, name);
+    snprintf(out, 64, "%s", name);
     return OK;
 }
 
