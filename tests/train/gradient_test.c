@@ -7,7 +7,11 @@
  * by 1e-6 of its norm: both must be seen.                                                                                       */
 #include "train/whole.h"
 
+#ifdef JOTUN_DEBUG
+enum { DIRECTIONS = 4 };                    /* builds under sanitizers are slow, and look for other things */
+#else
 enum { DIRECTIONS = 20 };
+#endif
 static const double tolerance = 1e-7, planted = 1e-6, step = 2.5e-4;
 
 typedef struct { const char *name; NormKind norm; PositionKind position; ActivationKind activation; int groups; bool bias, tied, reset; } Variant;

@@ -7,9 +7,9 @@ enum { STEPS = 3 };
 static Recipe recipe_wide(ModelName model, const char *data)
 {
     Recipe r = recipe_tiny(model, "cpu", data);
-    r.shape.layers = 2;  r.shape.hidden = 96;  r.shape.ffn = 288;  r.shape.head_dim = 24;  r.shape.vocabulary = 300;
-    r.shape.positions = r.shape.sequence = 160;
-    r.micro = 2;  r.global = 4;  r.eod = 299;
+    r.shape.layers = 1;  r.shape.hidden = 72;  r.shape.ffn = 240;  r.shape.head_dim = 18;  r.shape.vocabulary = 120;
+    r.shape.positions = r.shape.sequence = 144;
+    r.micro = 2;  r.global = 2;  r.eod = 119;
     return r;
 }
 
@@ -60,7 +60,7 @@ static void test_cpu(void **state)
     (void)state;
     char data[512];
     snprintf(data, sizeof data, "%s", scratch_path("wide"));
-    corpus_make(data, 300);
+    corpus_make(data, 120);
     compare("gpt",   recipe_wide(MODEL_GPT,   data), 1);
     compare("llama", recipe_wide(MODEL_LLAMA, data), 1);
     Recipe halves = recipe_wide(MODEL_GPT, data);
