@@ -81,7 +81,7 @@ marks)
     plant src/model/x.c      'no mark'                         '    ring_forward(run, layer, save, qkv);\n'
     passes src/model/x.c                                       'void ring_forward(const Run *run)\n{\n}\n' ;;
 flags)
-    plant CMakeLists.txt     'sums would change'               'add_compile_options(-ffast-math)\n'
+    plant CMakeLists.txt     'sums would change: ./CMakeLists.txt:2'           'add_compile_options(-ffast-math)\n'
     plant cmake/x.cmake      'sums would change'               'set(CMAKE_C_FLAGS_RELEASE "-Ofast")\n'
     plant cmake/x.cmake      'sums would change'               'set(flags --use_fast_math)\n'
     plant src/model/x.c      'CHECK says it with words'        '#include <assert.h>\n'

@@ -1,7 +1,7 @@
-/* Layouts and models drawn from a printed seed, three steps in double with dropout, against one rank with micro-batches of one:
- * losses within 1e-12, gradient norms within 1e-11, arenas as dry runs said.
+/* Layouts and models drawn from a printed seed, three steps in double with dropout, against one rank with
+ * micro-batches of one: losses within 1e-12, gradient norms within 1e-11, arenas as dry runs said.
  *
- *     JOTUN_SEED=s JOTUN_CASES=n     another seed, more cases      JOTUN_CASE=i     case i of the seed alone                     */
+ *     JOTUN_SEED=s JOTUN_CASES=n    another seed, more cases     JOTUN_CASE=i    case i of the seed alone   */
 #include "train/layouts.h"
 
 enum { SEED = 5, CASES = 64, STEPS = 3, TRIES = 100000 };
@@ -11,8 +11,12 @@ typedef struct { Recipe recipe; Layout layout; } Case;
 
 typedef struct { uint64_t key, at; } Dice;
 
-static int64_t dice(Dice *d, int64_t low, int64_t high) { return low + (int64_t)(random_bits(d->key, d->at++) % (uint64_t)(high - low + 1)); }
-static bool    coin(Dice *d)                            { return dice(d, 0, 1) == 1; }
+static int64_t dice(Dice *d, int64_t low, int64_t high)
+{
+    return low + (int64_t)(random_bits(d->key, d->at++) % (uint64_t)(high - low + 1));
+}
+
+static bool coin(Dice *d) { return dice(d, 0, 1) == 1; }
 
 /* One of the axes after the other takes of the ranks that are left. */
 static int draw_axis(Dice *d, int *left, int most)
@@ -24,7 +28,8 @@ static int draw_axis(Dice *d, int *left, int most)
 
 static Layout draw_layout(Dice *d)
 {
-    Layout l = { .name = "", .tp = (int[]){ 1, 1, 1, 2, 2, 3, 4, 8 }[dice(d, 0, 7)], .chunks = 1, .zero = (int)dice(d, 0, 3) };
+    Layout l = { .name = "", .chunks = 1, .zero = (int)dice(d, 0, 3) };
+    l.tp = (int[]){ 1, 1, 1, 2, 2, 3, 4, 8 }[dice(d, 0, 7)];
     int left = RANKS_MAX / l.tp;
     l.pp       = draw_axis(d, &left, 4);
     l.cp       = draw_axis(d, &left, 4);
@@ -35,7 +40,7 @@ static Layout draw_layout(Dice *d)
     return l;
 }
 
-/* Sizes as large as divisibility asks for and a little more; blocks and vocabulary do not divide as a rule. */
+/* Sizes as large as divisibility asks for and a little more; as a rule blocks and vocabulary do not divide. */
 static void draw_shape(Dice *d, Recipe *r, const Layout *l)
 {
     Shape *s = &r->shape;
@@ -92,12 +97,15 @@ static void case_print(const Case *c, int i)
     const Layout *l = &c->layout;
     const Recipe *r = &c->recipe;
     const Shape  *s = &r->shape;
-    printf("case %d: tp %d%s cp %d dp %d pp %d, %s x %d, zero %d; micro %d of %d; layers %d hidden %d ffn %d heads %d/%d of %d words %d "
-           "sequence %d of %d; norm %d position %d activation %d bias %d tied %d dropout %g %g reset %d %d mask %d seed %d\n", i,
-           l->tp, l->sequence ? " seq" : "", l->cp, l->ranks / (l->tp * l->cp * l->pp), l->pp, schedule_name(l->schedule), l->chunks, l->zero,
-           (int)r->micro, (int)r->global, (int)s->layers, (int)s->hidden, (int)s->ffn, (int)s->heads, (int)s->groups, (int)s->head_dim,
-           (int)s->vocabulary, (int)s->sequence, (int)s->positions, s->norm, s->position, s->activation, s->bias, s->tied, s->hidden_dropout,
-           s->attention_dropout, r->reset_positions, r->reset_attention, r->mask_eod, (int)r->seed);
+    printf("case %d: tp %d%s cp %d dp %d pp %d, %s x %d, zero %d; micro %d of %d; ", i, l->tp,
+           l->sequence ? " seq" : "", l->cp, l->ranks / (l->tp * l->cp * l->pp), l->pp,
+           schedule_name(l->schedule), l->chunks, l->zero, (int)r->micro, (int)r->global);
+    printf("layers %d hidden %d ffn %d heads %d/%d of %d words %d sequence %d of %d; ", (int)s->layers,
+           (int)s->hidden, (int)s->ffn, (int)s->heads, (int)s->groups, (int)s->head_dim, (int)s->vocabulary,
+           (int)s->sequence, (int)s->positions);
+    printf("norm %d position %d activation %d bias %d tied %d dropout %g %g reset %d %d mask %d seed %d\n",
+           s->norm, s->position, s->activation, s->bias, s->tied, s->hidden_dropout, s->attention_dropout,
+           r->reset_positions, r->reset_attention, r->mask_eod, (int)r->seed);
     fflush(stdout);                                /* it stands there even where a rank stops the program */
 }
 
@@ -105,34 +113,41 @@ static void case_print(const Case *c, int i)
 
 static void case_run(const Case *c, int i)
 {
-    Job one = { .recipe = c->recipe, .ranks = 1, .steps = STEPS }, job = { .recipe = c->recipe, .ranks = c->layout.ranks, .steps = STEPS };
+    Job one = { .recipe = c->recipe, .ranks = 1, .steps = STEPS };
+    Job job = { .recipe = c->recipe, .ranks = c->layout.ranks, .steps = STEPS };
     one.recipe.micro = 1;
     recipe_lay(&job.recipe, &c->layout);
     job_run(&one);
     job_run(&job);
     for (int s = 0; s < STEPS; s++) {
-        double loss = fabs(job.loss[s] - one.loss[s]), norm = fabs(job.norm[s] - one.norm[s]);
-        if (!(loss <= 1e-12)) fail_msg("case %d, step %d: loss %.17g, on one rank %.17g: %g off", i, s + 1, job.loss[s], one.loss[s], loss);
-        if (!(norm <= 1e-11)) fail_msg("case %d, step %d: gradient norm %.17g, on one rank %.17g: %g off", i, s + 1, job.norm[s], one.norm[s], norm);
+        if (!(fabs(job.loss[s] - one.loss[s]) <= 1e-12))
+            fail_msg("case %d, step %d: loss %.17g, on one rank %.17g", i, s + 1, job.loss[s], one.loss[s]);
+        if (!(fabs(job.norm[s] - one.norm[s]) <= 1e-11))
+            fail_msg("case %d, step %d: norm %.17g, on one rank %.17g", i, s + 1, job.norm[s], one.norm[s]);
     }
     for (int r = 0; r < job.ranks; r++)
-        if (job.arena_off[r] != 0) fail_msg("case %d: rank %d took %lld bytes more or less than its dry run", i, r, (long long)job.arena_off[r]);
+        if (job.arena_off[r] != 0)
+            fail_msg("case %d: rank %d took %lld bytes more or less than its dry run", i, r,
+                     (long long)job.arena_off[r]);
 }
 
 /* ---- what was covered: pairs of axes, and each axis with each way of using it ---- */
 
 enum { AXES = 4, FEATURES = 13 };
 static const char *const axis_word[AXES] = { "tp", "cp", "dp", "pp" };
-static const char *const feature_word[FEATURES] = { "tp", "cp", "dp", "pp", "seq", "zero0", "zero1", "zero2", "zero3", "1f1b", "inter", "zb-h1", "chunks" };
+static const char *const feature_word[FEATURES] = {
+    "tp", "cp", "dp", "pp", "seq", "zero0", "zero1", "zero2", "zero3", "1f1b", "inter", "zb-h1", "chunks" };
 typedef struct { int count[AXES][FEATURES]; } Coverage;
 
 static void coverage_add(Coverage *coverage, const Layout *l)
 {
-    int dp = l->ranks / (l->tp * l->cp * l->pp), zero = l->cp * dp > 1 ? l->zero : -1;    /* one data rank has nothing to share */
+    int dp   = l->ranks / (l->tp * l->cp * l->pp);
+    int zero = l->cp * dp > 1 ? l->zero : -1;      /* one data rank has nothing to share */
     ScheduleKind kind = l->pp > 1 ? l->schedule : SCHEDULE_FORWARD;
     bool axis[AXES] = { l->tp > 1, l->cp > 1, dp > 1, l->pp > 1 };
-    bool feature[FEATURES] = { axis[0], axis[1], axis[2], axis[3], axis[0] && l->sequence, zero == 0, zero == 1, zero == 2, zero == 3,
-                               kind == SCHEDULE_1F1B, kind == SCHEDULE_INTERLEAVED, kind == SCHEDULE_ZB_H1, l->chunks > 1 };
+    bool feature[FEATURES] = {
+        axis[0], axis[1], axis[2], axis[3], axis[0] && l->sequence, zero == 0, zero == 1, zero == 2, zero == 3,
+        kind == SCHEDULE_1F1B, kind == SCHEDULE_INTERLEAVED, kind == SCHEDULE_ZB_H1, l->chunks > 1 };
     for (int a = 0; a < AXES; a++)
         for (int f = 0; f < FEATURES; f++) coverage->count[a][f] += axis[a] && feature[f];
 }
@@ -158,7 +173,8 @@ static int number(const char *name, int otherwise) { return getenv(name) ? atoi(
 static void test_random(void **state)
 {
     (void)state;
-    int seed = number("JOTUN_SEED", SEED), cases = number("JOTUN_CASES", CASES), alone = number("JOTUN_CASE", -1);
+    int seed = number("JOTUN_SEED", SEED), cases = number("JOTUN_CASES", CASES);
+    int alone = number("JOTUN_CASE", -1);
     Coverage coverage = { { { 0 } } };
     printf("seed %d, %d cases\n", seed, cases);
     for (int i = 0; i < LAYOUTS; i++) coverage_add(&coverage, &layouts[i]);
@@ -170,7 +186,8 @@ static void test_random(void **state)
         case_run(&c, i);
     }
     int empty = coverage_print(&coverage);
-    if (empty > 0 && seed == SEED && cases >= CASES) fail_msg("%d cells are empty: no layout of the table or the seed is there", empty);
+    if (empty > 0 && seed == SEED && cases >= CASES)
+        fail_msg("%d cells are empty: no layout of the table or the seed is there", empty);
 }
 
 int main(void)

@@ -1,13 +1,13 @@
-/* What each rank sends in one step, by comm and verb, against tests/golden/traffic: to the byte and to the call. The goldens come
- * from the formulas of tests/oracles/traffic.py, which reads the rows of Layout here and in layouts.h; a test runs it again.
- * A dry trainer counts the same.                                                                                              */
+/* What each rank sends in one step, by comm and verb, against tests/golden/traffic: to the byte and to the call.
+ * The goldens come from the formulas of tests/oracles/traffic.py, which reads the rows of Layout here and in
+ * layouts.h; a test runs it again. A dry trainer counts the same.                                             */
 #include "train/layouts.h"
 
 enum { TEXT_MAX = 1 << 14 };
 typedef struct { char text[TEXT_MAX]; size_t used; } Words;
 typedef struct { Recipe recipe; const char *model; Words by_rank[RANKS_MAX]; bool trace; } Counted;
 
-/* What tests/train/layouts.h has no need of: shards that need padding, parts that do not divide, ZeRO across stages and tp. */
+/* What layouts.h has no need of: shards with padding, parts that do not divide, ZeRO across stages and tp. */
 static const Layout more[] = {
     { "dp3 zero1",               3, 1, 1, 1, 1, 1, false, SCHEDULE_1F1B },
     { "dp3 zero3",               3, 1, 1, 1, 1, 3, false, SCHEDULE_1F1B },
@@ -28,7 +28,10 @@ static void on_line(void *context, const char *text) { words_add(context, text);
 
 typedef struct { Comm *of[6]; } Comms;
 
-static Comms comms_of(const Trainer *t) { return (Comms){ { t->tp, t->cp, t->data, t->pp, t->tied, t->world } }; }
+static Comms comms_of(const Trainer *t)
+{
+    return (Comms){ { t->tp, t->cp, t->data, t->pp, t->tied, t->world } };
+}
 
 static void step_counted(Trainer *t, Counted *counted)
 {
@@ -47,8 +50,8 @@ static void step_counted(Trainer *t, Counted *counted)
             Sent sent = comm_sent(comms.of[i], verb);
             char line[160];
             if (sent.calls == 0 && sent.bytes == 0) continue;
-            snprintf(line, sizeof line, "%s %d %s %s %lld %lld", counted->model, t->mesh.rank, comm_name(comms.of[i]), sent_verb_name(verb),
-                     (long long)sent.calls, (long long)sent.bytes);
+            snprintf(line, sizeof line, "%s %d %s %s %lld %lld", counted->model, t->mesh.rank,
+                     comm_name(comms.of[i]), sent_verb_name(verb), (long long)sent.calls, (long long)sent.bytes);
             words_add(words, line);
         }
 }
@@ -90,7 +93,7 @@ static char *golden(const char *name)
         if (*name != ',') path[at++] = *name == ' ' ? '_' : *name;
     strcpy(path + at, ".txt");
     FileMap map;
-    if (file_map(&map, path) != OK) fail_msg("%s; tests/oracles/traffic.py writes it from the row of the layout", fail_text());
+    if (file_map(&map, path) != OK) fail_msg("%s; tests/oracles/traffic.py writes it", fail_text());
     char *text = malloc(map.size + 1);
     memcpy(text, map.data, map.size);
     text[map.size] = 0;
@@ -105,7 +108,8 @@ static const char *expect(const char *want, const Words *words, const char *name
     while (*got) {
         size_t n = strcspn(got, "\n"), m = strcspn(want, "\n");
         if (n != m || strncmp(got, want, n) != 0)
-            fail_msg("%s, %s: sent \"%.*s\", the formulas say \"%.*s\"", name, how, (int)n, got, (int)m, want);
+            fail_msg("%s, %s: sent \"%.*s\", the formulas say \"%.*s\"", name, how,
+                     (int)n, got, (int)m, want);
         got  += n + 1;
         want += m + 1;
     }
@@ -167,6 +171,8 @@ static void test_trace(void **state)
 int main(void)
 {
     corpus_make(scratch_path("corpus"), 61);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_dry), cmocka_unit_test(test_threads), cmocka_unit_test(test_trace) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_dry), cmocka_unit_test(test_threads), cmocka_unit_test(test_trace),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
