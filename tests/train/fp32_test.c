@@ -1,5 +1,6 @@
-/* The same numbers under every layout in single precision: loss and gradients of the first step on `cpu`, dropout on, against one
- * rank, and that one against `ref`. Losses: absolute, of about 4. Gradients: the distance of each tensor in norms of that tensor. */
+/* The same numbers under every layout in single precision: loss and gradients of the first step on `cpu`,
+ * dropout on, against one rank, and that one against `ref`. Losses: absolute, of about 4. Gradients: the
+ * distance of each tensor in norms of that tensor.                                                        */
 #include "train/layouts.h"
 #include "train/whole.h"
 
@@ -9,7 +10,8 @@ static const Layout alone = { "one rank", 1, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B
 
 static Gradients *gradients_under(ModelName model, const char *device, const Layout *layout, const char *data)
 {
-    Session session = { .recipe = recipe_tiny(model, device, data), .ranks = layout->ranks, .body = gradients_take };
+    Session session = { .recipe = recipe_tiny(model, device, data), .ranks = layout->ranks };
+    session.body = gradients_take;
     recipe_lay(&session.recipe, layout);
     session.context = gradients_new(&session.recipe.shape);
     session_run(&session);
@@ -22,17 +24,19 @@ static void check(Gradients *mine, Gradients *truth, Within within, ModelName mo
     const char *worst = "", *word = model == MODEL_GPT ? "gpt" : "llama";
     double loss = fabs(mine->loss - truth->loss), norm = fabs(mine->norm - truth->norm) / truth->norm;
     double grads = gradients_differ(mine, truth, &shape, &worst);
-    printf("%-6s %-26s loss off by %.1e, norm by %.1e, gradients by %.1e (%s)\n", word, name, loss, norm, grads, worst);
+    printf("%-6s %-26s loss off by %.1e, norm by %.1e, gradients by %.1e (%s)\n", word, name, loss, norm,
+           grads, worst);
     if (!(loss <= within.loss)) fail_msg("%s %s: losses differ by %g", word, name, loss);
     if (!(norm <= within.gradients)) fail_msg("%s %s: gradient norms differ by %g", word, name, norm);
-    if (!(grads <= within.gradients)) fail_msg("%s %s: %s differs by %g of its norm", word, name, worst, grads);
+    if (!(grads <= within.gradients)) fail_msg("%s %s: %s is off by %g norms", word, name, worst, grads);
 }
 
 static void compare(ModelName model)
 {
     char data[512];
     snprintf(data, sizeof data, "%s", scratch_path("corpus"));
-    Gradients *ref = gradients_under(model, "ref", &alone, data), *one = gradients_under(model, "cpu", &alone, data);
+    Gradients *ref = gradients_under(model, "ref", &alone, data);
+    Gradients *one = gradients_under(model, "cpu", &alone, data);
     printf("one rank in double: loss %.6f, gradient norm %.6f\n", ref->loss, ref->norm);
     check(one, ref, ref_within, model, "against ref");
     for (int i = 0; i < LAYOUTS; i++) {

@@ -1,10 +1,12 @@
-/* The gradients of the whole model against its losses: `ref`, dropout on, two micro-batches. For each parameter tensor, 20 random
- * directions d of length 1: the derivative of the loss along d, by central differences of fourth order, against g . d.
+/* The gradients of the whole model against its losses: `ref`, dropout on, two micro-batches. For each
+ * parameter tensor, 20 random directions d of length 1: the derivative of the loss along d, by central
+ * differences of fourth order, against g . d.
  *
- * error = |difference - g . d| / max(|g . d|, |g| / (10 sqrt n))     n elements: along most directions |g . d| is about |g| / sqrt n
+ * error = |difference - g . d| / max(|g . d|, |g| / (10 sqrt n))
  *
- * So that no wrong gradient hides behind the measure, each tensor's gradient is also scaled by 1 + 1e-6, and changed in one element
- * by 1e-6 of its norm: both must be seen.                                                                                       */
+ * of n elements: along most directions |g . d| is about |g| / sqrt n. So that no wrong gradient hides behind
+ * the measure, each tensor's gradient is also scaled by 1 + 1e-6, and changed in one element by 1e-6 of its
+ * norm: both must be seen.   */
 #include "train/whole.h"
 
 #ifdef JOTUN_DEBUG
@@ -14,7 +16,14 @@ enum { DIRECTIONS = 20 };
 #endif
 static const double tolerance = 1e-7, planted = 1e-6, step = 2.5e-4;
 
-typedef struct { const char *name; NormKind norm; PositionKind position; ActivationKind activation; int groups; bool bias, tied, reset; } Variant;
+typedef struct {
+    const char    *name;
+    NormKind       norm;
+    PositionKind   position;
+    ActivationKind activation;
+    int            groups;
+    bool           bias, tied, reset;
+} Variant;
 static const Variant variants[] = {
     { "gpt, documents apart",     NORM_LAYER, POSITION_LEARNED, ACT_GELU_TANH,    2, true,  true,  true  },
     { "gpt",                      NORM_LAYER, POSITION_LEARNED, ACT_GELU_TANH,    2, true,  true,  false },
@@ -31,8 +40,9 @@ static const Variant variants[] = {
 static Recipe recipe_of(const Variant *v, const char *data)
 {
     Recipe r = recipe_tiny(MODEL_GPT, "ref", data);
-    r.shape = (Shape){ .layers = 2, .hidden = 6, .ffn = 10, .heads = 4, .groups = v->groups, .head_dim = 4, .vocabulary = 11, .positions = 6,
-        .sequence = 6, .norm = v->norm, .position = v->position, .activation = v->activation, .epsilon = 1e-5, .rope_base = 100,
+    r.shape = (Shape){ .layers = 2, .hidden = 6, .ffn = 10, .heads = 4, .groups = v->groups, .head_dim = 4,
+        .vocabulary = 11, .positions = 6, .sequence = 6, .norm = v->norm, .position = v->position,
+        .activation = v->activation, .epsilon = 1e-5, .rope_base = 100,
         .hidden_dropout = 0.1, .attention_dropout = 0.2, .init_std = 0.4, .bias = v->bias, .tied = v->tied };
     r.reset_attention = r.reset_positions = r.mask_eod = v->reset;
     r.eod = 10;
@@ -41,7 +51,8 @@ static Recipe recipe_of(const Variant *v, const char *data)
     return r;
 }
 
-static void corpus_short(const char *prefix)                  /* documents of 2 to 6 tokens: most samples hold an end or two */
+/* Documents of 2 to 6 tokens: most samples hold an end or two */
+static void corpus_short(const char *prefix)
 {
     ShardWriter *writer;
     assert_int_equal(shard_create(&writer, prefix, 11), OK);
@@ -58,7 +69,8 @@ static void corpus_short(const char *prefix)                  /* documents of 2 
 static void fill(void *context, Batch *batch, int micro)
 {
     Trainer *t = context;
-    if (loader_fill(&t->loader_train, batch, t->step, micro, t->recipe->shape.vocabulary) != OK) fail_msg("%s", fail_text());
+    Status status = loader_fill(&t->loader_train, batch, t->step, micro, t->recipe->shape.vocabulary);
+    if (status != OK) fail_msg("%s", fail_text());
 }
 
 /* The step's loss, forward alone; trainer_gradients has turned dropout on */
@@ -89,9 +101,13 @@ static double dot(const double *x, const double *y, int64_t n)
     return sum;
 }
 
-static double error_of(double slope, double g_d, double measure) { return fabs(slope - g_d) / fmax(fabs(g_d), measure); }
+static double error_of(double slope, double g_d, double measure)
+{
+    return fabs(slope - g_d) / fmax(fabs(g_d), measure);
+}
 
-typedef struct { double right, scaled, changed; } Errors;         /* the worst over directions: of the gradient, of the planted ones */
+/* The worst over directions: of the gradient, of the planted ones */
+typedef struct { double right, scaled, changed; } Errors;
 
 static void errors_join(Errors *e, const Line *l, uint64_t key, double measure)
 {
@@ -100,7 +116,8 @@ static void errors_join(Errors *e, const Line *l, uint64_t key, double measure)
     for (int64_t i = 0; i < l->count; i++) l->direction[i] /= length;
     double g_d = dot(l->gradient, l->direction, l->count), slope = difference(l, step);
     double change = planted * 10 * measure * sqrt((double)l->count) * l->direction[l->count / 2];
-    e->right   = fmax(e->right,   error_of(slope, g_d, measure));
+    double right = error_of(slope, g_d, measure);
+    e->right   = right <= e->right ? e->right : right;                            /* a NaN is the worst */
     e->scaled  = fmax(e->scaled,  error_of(slope, g_d * (1 + planted), measure));
     e->changed = fmax(e->changed, error_of(slope, g_d + change, measure));
 }
@@ -113,44 +130,55 @@ static Errors tensor_errors(Trainer *t, Gradients *g, const Bucket *k, const Par
                .weight = (double *)k->weights.data + p->at, .gradient = (double *)k->grads.data + p->at };
     Errors e = { 0 };
     double tokens = ((double *)t->sums_R3.data)[1];
-    double measure = tokens * whole_measure(g, whole_find(g, p->name), &t->recipe->shape) / (10 * sqrt((double)l.count));
+    double norm = tokens * whole_measure(g, whole_find(g, p->name), &t->recipe->shape);
     assert_true(l.count <= MOST);
     memcpy(start, l.weight, (size_t)l.count * sizeof *start);
-    for (int d = 0; d < DIRECTIONS; d++) errors_join(&e, &l, random_mix(random_key(5, p->name), (uint64_t)d), measure);
+    double measure = norm / (10 * sqrt((double)l.count));
+    for (int d = 0; d < DIRECTIONS; d++)
+        errors_join(&e, &l, random_mix(random_key(5, p->name), (uint64_t)d), measure);
     memcpy(l.weight, start, (size_t)l.count * sizeof *start);
     return e;
 }
 
-static void weights_shake(Trainer *t)                         /* gains away from 1, biases away from 0: nothing hides behind them */
+/* Gains away from 1, biases away from 0: nothing hides behind them */
+static void weights_shake(Trainer *t)
 {
     for (int i = 0; i < t->buckets.count; i++) {
         Tensor w = t->buckets.bucket[i].weights;
-        for (int64_t n = 0; n < tensor_count(w); n++) ((double *)w.data)[n] += 0.3 * random_normal(random_mix(3, (uint64_t)i), (uint64_t)n);
+        uint64_t key = random_mix(3, (uint64_t)i);
+        double *x = w.data;
+        for (int64_t n = 0; n < tensor_count(w); n++) x[n] += 0.3 * random_normal(key, (uint64_t)n);
     }
+}
+
+typedef struct { const char *worst; double most, least; } Summary;   /* error; the least of planted ones */
+
+static void check_tensor(Summary *sum, const Variant *v, const Param *p, Errors e)
+{
+    bool nothing = strstr(p->name, "key.bias") && v->position != POSITION_ROPE;      /* zero times 1 + 1e-6 */
+    if (!(e.right <= tolerance)) fail_msg("%s: gradient of %s is off by %.1e", v->name, p->name, e.right);
+    if (!(e.scaled > tolerance || nothing)) fail_msg("%s: scaled %s is unseen: %.1e", v->name, p->name, e.scaled);
+    if (!(e.changed > tolerance)) fail_msg("%s: changed %s is unseen: %.1e", v->name, p->name, e.changed);
+    if (e.right >= sum->most) *sum = (Summary){ p->name, e.right, sum->least };
+    sum->least = fmin(sum->least, fmin(nothing ? INFINITY : e.scaled, e.changed));
 }
 
 static void check_all(Trainer *t, void *context)
 {
     const Variant *v = context;
     Gradients *g = gradients_new(&t->recipe->shape);
-    const char *worst = "";
-    double most = 0, least = INFINITY;
+    Summary sum = { "", 0, INFINITY };
     weights_shake(t);
     gradients_take(t, g);
     for (int i = 0; i < t->buckets.count; i++) {
         const Bucket *k = &t->buckets.bucket[i];
         for (int p = 0; p < k->block.params; p++) {
-            const char *name = k->block.param[p].name;
-            Errors e = tensor_errors(t, g, k, &k->block.param[p]);
-            bool nothing = strstr(name, "key.bias") && t->recipe->shape.position != POSITION_ROPE;      /* zero times 1 + 1e-6 */
-            if (!(e.right <= tolerance)) fail_msg("%s: gradient of %s is off by %.1e", v->name, name, e.right);
-            if (!(e.scaled > tolerance) && !nothing) fail_msg("%s: %s times 1 + 1e-6 is not seen: %.1e", v->name, name, e.scaled);
-            if (!(e.changed > tolerance)) fail_msg("%s: %s with one element changed is not seen: %.1e", v->name, name, e.changed);
-            if (e.right > most) { most = e.right; worst = name; }
-            least = fmin(least, fmin(nothing ? INFINITY : e.scaled, e.changed));
+            const Param *param = &k->block.param[p];
+            check_tensor(&sum, v, param, tensor_errors(t, g, k, param));
         }
     }
-    printf("%-24s %2d tensors, loss %.4f: off by %.1e at most (%s), planted seen as %.1e or more\n", v->name, g->count, g->loss, most, worst, least);
+    printf("%-24s %2d tensors, loss %.4f: off by %.1e at most (%s), planted seen as %.1e or more\n", v->name,
+           g->count, g->loss, sum.most, sum.worst, sum.least);
     gradients_free(g);
 }
 
@@ -161,7 +189,8 @@ static void test_variants(void **state)
     snprintf(data, sizeof data, "%s", scratch_path("short"));
     corpus_short(data);
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
-        Session session = { .recipe = recipe_of(&variants[i], data), .ranks = 1, .body = check_all, .context = (void *)&variants[i] };
+        Session session = { .recipe = recipe_of(&variants[i], data), .ranks = 1, .body = check_all };
+        session.context = (void *)&variants[i];
         session_run(&session);
     }
 }

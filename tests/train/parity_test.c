@@ -1,6 +1,7 @@
-/* Against PyTorch in float64 (tests/oracles/parity.py made tests/golden/parity): loss, the gradient of every tensor, 20 steps of AdamW
- * with warm-up, decay and clipping in `ref`; then `cpu` against `ref`. Weights and tokens come from formulas which both sides have.
- * A step takes all samples there are, so the loader's order does not matter.                                                    */
+/* Against PyTorch in float64 (tests/oracles/parity.py made tests/golden/parity): loss, the gradient of every
+ * tensor, 20 steps of AdamW with warm-up, decay and clipping in `ref`; then `cpu` against `ref`. Weights and
+ * tokens come from formulas which both sides have. A step takes all samples there are, so the loader's order
+ * does not matter.   */
 #include "train/whole.h"
 
 enum { VOCABULARY = 23, SEQUENCE = 8, SAMPLES = 4, STEPS = 20, EOD = 22 };
@@ -19,7 +20,8 @@ enum { CASES = sizeof cases / sizeof *cases };
 static Recipe recipe_of(const Case *c, const char *device, const char *data)
 {
     Recipe r = recipe_tiny(c->model, device, data);
-    r.shape.layers = 2;  r.shape.hidden = 12;  r.shape.ffn = 20;  r.shape.head_dim = 4;  r.shape.vocabulary = VOCABULARY;
+    r.shape.layers = 2;  r.shape.hidden = 12;  r.shape.ffn = 20;  r.shape.head_dim = 4;
+    r.shape.vocabulary = VOCABULARY;
     r.shape.positions = r.shape.sequence = SEQUENCE;
     r.shape.activation = c->activation;  r.shape.tied = c->tied;  r.shape.rope_base = 100;
     r.shape.hidden_dropout = r.shape.attention_dropout = 0;
@@ -50,7 +52,7 @@ static double weight(const char *name, int64_t i)
     for (size_t n = 0; n < strlen(name); n++) sum += (int64_t)(n + 1) * name[n];
     bool gain = strstr(name, "gain"), bias = strstr(name, "bias");
     double phase = (double)(sum % 1000) / 100, size = gain ? 0.2 : bias ? 0.1 : 0.4, x = (double)i;
-    return (float)((gain ? 1 : 0) + size * sin(0.9 * x * x + 2.3 * x + phase));       /* both types start from the same point */
+    return (float)((gain ? 1 : 0) + size * sin(0.9 * x * x + 2.3 * x + phase));  /* for both types */
 }
 
 static void weights_set(Trainer *t)
@@ -59,7 +61,8 @@ static void weights_set(Trainer *t)
         const Bucket *k = &t->buckets.bucket[b];
         for (int p = 0; p < k->block.params; p++) {
             const Param *param = &k->block.param[p];
-            for (int64_t i = 0; i < param->local[0] * param->local[1]; i++) real_set(k->weights, param->at + i, weight(param->name, i));
+            int64_t count = param->local[0] * param->local[1];
+            for (int64_t i = 0; i < count; i++) real_set(k->weights, param->at + i, weight(param->name, i));
         }
     }
 }
@@ -94,7 +97,8 @@ static Course course_of(const Case *c, const char *device, const char *data)
 static void golden_read(double *out, const SafeFile *file, const char *name, int64_t count)
 {
     const SafeTensor *x = safetensors_find(file, name);
-    if (!x || x->dtype != F64 || x->bytes != (size_t)count * sizeof *out) fail_msg("%s has no F64 tensor %s of %lld", file->map.path, name, (long long)count);
+    if (!x || x->dtype != F64 || x->bytes != (size_t)count * sizeof *out)
+        fail_msg("%s has no F64 tensor %s of %lld", file->map.path, name, (long long)count);
     memcpy(out, file->map.data + x->at, x->bytes);
 }
 
@@ -109,7 +113,7 @@ static Course golden_of(const Case *c, const Shape *shape)
         Whole *w = &course.gradients->of[i];
         golden_read(w->value, &file, w->name, w->count);
     }
-    assert_int_equal(file.tensors, course.gradients->count + 3);                      /* none that we do not have */
+    assert_int_equal(file.tensors, course.gradients->count + 3);               /* none that we do not have */
     golden_read(&course.gradients->loss, &file, "loss", 1);
     golden_read(course.loss, &file, "losses", STEPS);
     golden_read(course.norm, &file, "norms", STEPS);
@@ -136,12 +140,15 @@ static void compare(const Case *c, const char *data)
     Shape shape = recipe_of(c, "ref", data).shape;
     Course golden = golden_of(c, &shape), ref = course_of(c, "ref", data), cpu = course_of(c, "cpu", data);
     const char *worst = "", *worst32 = "";
-    double loss   = relative(ref.gradients->loss, golden.gradients->loss), grads   = gradients_differ(ref.gradients, golden.gradients, &shape, &worst);
-    double loss32 = relative(cpu.gradients->loss, ref.gradients->loss),    grads32 = gradients_differ(cpu.gradients, ref.gradients, &shape, &worst32);
+    double loss   = relative(ref.gradients->loss, golden.gradients->loss);
+    double loss32 = relative(cpu.gradients->loss, ref.gradients->loss);
+    double grads   = gradients_differ(ref.gradients, golden.gradients, &shape, &worst);
+    double grads32 = gradients_differ(cpu.gradients, ref.gradients, &shape, &worst32);
     double losses = most_relative(ref.loss, golden.loss), norms = most_relative(ref.norm, golden.norm);
-    printf("%-16s ref: loss %.1e, gradients %.1e (%s), 20 losses %.1e, norms %.1e   cpu: loss %.1e, gradients %.1e (%s)\n",
-           c->name, loss, grads, worst, losses, norms, loss32, grads32, worst32);
-    assert_true(golden.norm[0] > 1 && golden.norm[STEPS - 1] < 1);                    /* clipping acts on some steps, not on all */
+    printf("%-16s ref: loss %.1e, gradients %.1e (%s), 20 losses %.1e, norms %.1e\n", c->name, loss, grads,
+           worst, losses, norms);
+    printf("%-16s cpu: loss %.1e, gradients %.1e (%s)\n", "", loss32, grads32, worst32);
+    assert_true(golden.norm[0] > 1 && golden.norm[STEPS - 1] < 1);   /* clipping acts on some steps only */
     check(c, "the loss", loss, 1e-12);
     check(c, worst, grads, 1e-10);
     check(c, "a loss of 20 steps", losses, 1e-10);

@@ -1,5 +1,6 @@
-/* Threads change nothing: three steps with 1, 2 and 3 of them leave the same checkpoint to the byte, losses and norms too. The model on
- * `cpu` is large enough that each kind of op is cut into several chunks; so are two ranks with teams of their own.                 */
+/* Threads change nothing: three steps with 1, 2 and 3 of them leave the same checkpoint to the byte, losses
+ * and norms too. The model on `cpu` is large enough that each kind of op is cut into several chunks. Two
+ * ranks with teams of their own as well.   */
 #include "train/harness.h"
 
 enum { STEPS = 3 };
@@ -7,7 +8,8 @@ enum { STEPS = 3 };
 static Recipe recipe_wide(ModelName model, const char *data)
 {
     Recipe r = recipe_tiny(model, "cpu", data);
-    r.shape.layers = 1;  r.shape.hidden = 72;  r.shape.ffn = 240;  r.shape.head_dim = 18;  r.shape.vocabulary = 120;
+    r.shape.layers = 1;  r.shape.hidden = 72;  r.shape.ffn = 240;  r.shape.head_dim = 18;
+    r.shape.vocabulary = 120;
     r.shape.positions = r.shape.sequence = 144;
     r.micro = 2;  r.global = 2;  r.eod = 119;
     return r;
@@ -52,7 +54,8 @@ static void compare(const char *word, Recipe recipe, int ranks)
         assert_memory_equal(job[i].norm, job[0].norm, sizeof job[0].norm);
         assert_same_checkpoint(folder[0], folder[i], &recipe.shape);
     }
-    printf("%-6s %d ranks: loss %.9f -> %.9f under 1, 2 and 3 threads, checkpoints the same\n", word, ranks, job[0].loss[0], job[0].loss[STEPS - 1]);
+    printf("%-6s %d ranks: loss %.9f -> %.9f under 1, 2 and 3 threads, checkpoints the same\n", word, ranks,
+           job[0].loss[0], job[0].loss[STEPS - 1]);
 }
 
 static void test_cpu(void **state)

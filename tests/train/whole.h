@@ -1,6 +1,7 @@
 #ifndef TESTS_TRAIN_WHOLE_H
 #define TESTS_TRAIN_WHOLE_H
-/* The gradients of a step as a test wants them: whole logical tensors in double, whatever the layout, of the mean loss. */
+/* The gradients of a step, of the mean loss, as a test wants them: whole tensors in double, whatever the
+ * layout.                                                                                                */
 #include "train/harness.h"
 
 enum { WHOLE_MAX = 128 };
@@ -8,7 +9,8 @@ typedef struct { char name[64]; int64_t count; double *value; } Whole;
 typedef struct { int count; Whole of[WHOLE_MAX]; double loss, norm; } Gradients;
 
 /* Opens a trainer on each of `ranks` threads, with new weights, and calls body there. */
-typedef struct { Recipe recipe; int ranks; void (*body)(Trainer *trainer, void *context); void *context; } Session;
+typedef void SessionBody(Trainer *trainer, void *context);
+typedef struct { Recipe recipe; int ranks; SessionBody *body; void *context; } Session;
 
 static inline Status session_rank(Transport *transport, void *context)
 {
@@ -51,7 +53,7 @@ static inline Gradients *gradients_new(const Shape *shape)
             snprintf(w->name, sizeof w->name, "%s", block.param[p].name);
             w->count = block.param[p].global[0] * block.param[p].global[1];
             w->value = malloc((size_t)w->count * sizeof *w->value);
-            for (int64_t i = 0; i < w->count; i++) w->value[i] = NAN;          /* what no rank gives fails every comparison */
+            for (int64_t i = 0; i < w->count; i++) w->value[i] = NAN;   /* if no rank gives it, tests fail */
         }
     }
     return g;
@@ -79,7 +81,8 @@ static inline void whole_add(Gradients *g, const Bucket *k, int p, double tokens
     Whole *w = piece.count > 0 ? whole_find(g, piece.name) : NULL;
     for (int64_t i = piece.first; i < piece.first + piece.count; i++) {
         int64_t row = piece.offset[0] + i / piece.box[1], column = piece.offset[1] + i % piece.box[1];
-        w->value[row * piece.global[1] + column] = real_get(own, k->block.param[p].at + i - k->own_first) / tokens;
+        double sum = real_get(own, k->block.param[p].at + i - k->own_first);
+        w->value[row * piece.global[1] + column] = sum / tokens;
     }
 }
 
@@ -105,8 +108,9 @@ static inline double whole_norm(const Whole *w)
     return sqrt(sum);
 }
 
-/* What errors of tensor w are measured by: its norm. A key's bias adds the same to all scores of a query, which softmax does not
- * see, so its gradient is zero in mathematics unless a rotation comes in between: the query's bias stands in for it.        */
+/* What errors of tensor w are measured by: its norm. A key's bias adds the same to all scores of a query,
+ * which softmax does not see, so its gradient is zero in mathematics unless a rotation comes in between: the
+ * query's bias stands in for it.   */
 static inline double whole_measure(Gradients *g, const Whole *w, const Shape *shape)
 {
     const char *bias = strstr(w->name, "key.bias");
@@ -123,7 +127,7 @@ static inline double gradients_differ(Gradients *g, Gradients *truth, const Shap
     for (int i = 0; i < truth->count; i++) {
         const Whole *w = &truth->of[i], *x = whole_find(g, w->name);
         double sum = 0;
-        for (int64_t n = 0; n < w->count; n++) sum += (x->value[n] - w->value[n]) * (x->value[n] - w->value[n]);
+        for (int64_t n = 0; n < w->count; n++) sum += pow(x->value[n] - w->value[n], 2);
         double error = sqrt(sum) / whole_measure(truth, w, shape);
         if (!(error <= most)) { most = error; *worst = w->name; }
         if (isnan(most)) return most;
