@@ -157,7 +157,7 @@ static void check_tensor(Summary *sum, const Variant *v, const Param *p, Errors 
 {
     bool nothing = strstr(p->name, "key.bias") && v->position != POSITION_ROPE;      /* zero times 1 + 1e-6 */
     if (!(e.right <= tolerance)) fail_msg("%s: gradient of %s is off by %.1e", v->name, p->name, e.right);
-    if (!(e.scaled > tolerance || nothing)) fail_msg("%s: scaled %s unseen: %.1e", v->name, p->name, e.scaled);
+    if (!(e.scaled > tolerance || nothing)) fail_msg("%s: scaled %s hides: %.1e", v->name, p->name, e.scaled);
     if (!(e.changed > tolerance)) fail_msg("%s: changed %s is unseen: %.1e", v->name, p->name, e.changed);
     if (e.right >= sum->most) *sum = (Summary){ p->name, e.right, sum->least };
     sum->least = fmin(sum->least, fmin(nothing ? INFINITY : e.scaled, e.changed));
