@@ -31,7 +31,7 @@
 #endif
 #define INLINE static inline __attribute__((always_inline))
 
-enum { LANES = 16 };
+enum { LANES = 8 };
 typedef float Vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
 INLINE float *flat(Tensor x) { return x.data; }

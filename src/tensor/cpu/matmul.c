@@ -4,7 +4,7 @@
  * order, DEPTH at a time. */
 #include "tensor/cpu/cpu.h"
 
-enum { TILE_M = 8, VECS = 2, TILE_N = VECS * LANES, BLOCK_M = 256, BLOCK_N = 4 * TILE_N, DEPTH = 256 };
+enum { TILE_M = 8, TILE_N = 32, BLOCK_M = 256, BLOCK_N = 4 * TILE_N, DEPTH = 256 };
 
 typedef struct { const float *at; int64_t row, col; } Matrix;        /* element (i, j) at i * row + j * col */
 typedef void Tile(float *out, const float *const *a, int64_t step, const float *b, int64_t depth);
@@ -17,41 +17,30 @@ typedef struct {
     Tile        *tile;
 } Product;
 
-/* out[8][32] = a[8][depth] b[depth][32], `rows` by `vecs` sums at a time: as many as the registers hold */
-INLINE void tile_by(int rows, int vecs, float *out, const float *const *a, int64_t step, const float *b,
-                    int64_t depth)
-{
-    for (int r0 = 0; r0 < TILE_M; r0 += rows)
-        for (int v0 = 0; v0 < VECS; v0 += vecs) {
-            Vec sum[TILE_M][VECS] = { 0 };
-            for (int64_t k = 0; k < depth; k++)
-                for (int r = 0; r < rows; r++)
-                    for (int v = 0; v < vecs; v++)
-                        sum[r][v] += a[r0 + r][k * step] * *(const Vec *)(b + k * TILE_N + (v0 + v) * LANES);
-            for (int r = 0; r < rows; r++)
-                for (int v = 0; v < vecs; v++)
-                    *(Vec *)(out + (r0 + r) * TILE_N + (v0 + v) * LANES) = sum[r][v];
-        }
-}
+/* out[8][32] = a[8][depth] b[depth][32] by vectors of so many floats, `rows` x `vecs` sums at a time: as many
+ * as the registers of the target hold. A vector is one register, else compilers keep the sums in memory. */
+#define TILE(name, target, floats, rows, vecs)                                                               \
+    target static void name(float *out, const float *const *a, int64_t step, const float *b, int64_t depth)  \
+    {                                                                                                        \
+        typedef float Vector __attribute__((vector_size(4 * floats), aligned(4), may_alias));                \
+        for (int m = 0; m < TILE_M; m += rows)                                                               \
+            for (int n = 0; n < TILE_N; n += vecs * floats) {                                                \
+                Vector sum[rows][vecs] = { 0 };                                                              \
+                for (int64_t k = 0; k < depth; k++)                                                          \
+                    for (int r = 0; r < rows; r++)                                                           \
+                        for (int v = 0; v < vecs; v++)                                                       \
+                            sum[r][v] += a[m + r][k * step] *                                                \
+                                         *(const Vector *)(b + k * TILE_N + n + v * floats);                 \
+                for (int r = 0; r < rows; r++)                                                               \
+                    memcpy(out + (m + r) * TILE_N + n, sum[r], sizeof sum[r]);                               \
+            }                                                                                                \
+    }
 
 #ifdef __x86_64__
-__attribute__((target("avx512f")))
-static void tile_avx512(float *out, const float *const *a, int64_t step, const float *b, int64_t depth)
-{
-    tile_by(8, 2, out, a, step, b, depth);
-}
-
-__attribute__((target("avx2")))
-static void tile_avx2(float *out, const float *const *a, int64_t step, const float *b, int64_t depth)
-{
-    tile_by(4, 1, out, a, step, b, depth);
-}
+TILE(tile_avx512, __attribute__((target("avx512f"))), 16, 8, 2)
+TILE(tile_avx2, __attribute__((target("avx2"))), 8, 4, 2)
 #endif
-
-static void tile_plain(float *out, const float *const *a, int64_t step, const float *b, int64_t depth)
-{
-    tile_by(2, 1, out, a, step, b, depth);
-}
+TILE(tile_plain, , 4, 4, 2)
 
 static Tile *tile_best(void)
 {
