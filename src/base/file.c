@@ -48,7 +48,7 @@ Status file_map(FileMap *map, const char *path)
     *map = (FileMap){ .data = (const uint8_t *)"" };
     if (strlen(path) >= sizeof map->path)
         return fail(BAD_FILE, "%.80s...: the path is longer than %zu bytes", path, sizeof map->path - 1);
-    strcpy(map->path, path);
+    memcpy(map->path, path, strlen(path) + 1);
     int fd = seam.open(path, O_RDONLY, 0);
     if (fd < 0) return file_fail(path, "read");
     Status status = map_open_file(map, fd);

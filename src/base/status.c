@@ -71,7 +71,7 @@ void stop_world(const char *file, int line, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (gethostname(host, sizeof host - 1) != 0) strcpy(host, "?");
+    if (gethostname(host, sizeof host - 1) != 0) snprintf(host, sizeof host, "?");
 
     size_t n = append(out, sizeof out, 0, "jotun: ");
     if (here.rank >= 0) n = append(out, sizeof out, n, "rank %d ", here.rank);

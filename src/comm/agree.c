@@ -13,7 +13,7 @@ static Status agree_on_failure(Comm *world, Status mine, int lowest)
 {
     Report report = { .code = (int32_t)mine, .rank = world->ranks[world->rank] };
     snprintf(report.text, sizeof report.text, "%s", mine == OK ? "" : fail_text());
-    if (gethostname(report.host, sizeof report.host - 1) != 0) strcpy(report.host, "?");
+    if (gethostname(report.host, sizeof report.host - 1) != 0) snprintf(report.host, sizeof report.host, "?");
     Report *all = malloc((size_t)world->size * sizeof *all);
     CHECK(all, "no memory for the messages of %d ranks", world->size);
     comm_gather_bytes(world, "agree", all, &report, sizeof report);

@@ -350,7 +350,7 @@ static Status watchdog_make(Watchdog **out, const Comm *world, double seconds, b
 static void card_fill(Card *card, const Comm *world, Watchdog *w)
 {
     *card = (Card){ .pid = getpid(), .pulse = world->pulse, .watchdog = w };
-    if (gethostname(card->host, sizeof card->host - 1) != 0) strcpy(card->host, "?");
+    if (gethostname(card->host, sizeof card->host - 1) != 0) snprintf(card->host, sizeof card->host, "?");
 }
 
 /* Everyone's card; of threads, all get rank 0's watchdog. */

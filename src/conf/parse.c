@@ -162,7 +162,7 @@ static Status parse_preset(Options *o)
     char words[1024], *rest;
     CHECK(strlen(preset->words) < sizeof words, "preset %s is longer than %zu letters", preset->name,
           sizeof words);
-    strcpy(words, preset->words);
+    memcpy(words, preset->words, strlen(preset->words) + 1);
     for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
         int option = option_find(word + 2);
         CHECK(option >= 0, "preset %s names %s, which is no option", preset->name, word);

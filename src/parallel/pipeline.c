@@ -17,10 +17,10 @@ void pipeline_close(Pipeline *p) { free(p->pending); }
 /* The neighbour chunk is on this rank: no message, a copy. The slot of (chunk, micro) is told by the schedule's FORWARD row. */
 static Flow output_here(const Pipeline *p, const Schedule *s, int chunk, int micro)
 {
-    for (int i = 0; i < s->rows; i++)
-        if (s->row[i].verb == FORWARD && s->row[i].chunk == chunk && s->row[i].micro == micro)
-            return walk_slot(p->walk, chunk, s->row[i].slot)->out;
-    CHECK(false, "no forward of chunk %d, micro-batch %d in the schedule", chunk, micro);
+    int i = 0;
+    while (i < s->rows && (s->row[i].verb != FORWARD || s->row[i].chunk != chunk || s->row[i].micro != micro)) i++;
+    CHECK(i < s->rows, "no forward of chunk %d, micro-batch %d in the schedule", chunk, micro);
+    return walk_slot(p->walk, chunk, s->row[i].slot)->out;
 }
 
 static void forward(Pipeline *p, const Schedule *s, const Row *row, PipelineCalls calls)

@@ -68,7 +68,7 @@ static void tags_by_hand(void **state)
 static void more_names_than_rows(void **state)
 {
     (void)state;
-    static char names[100][8];
+    static char names[100][16];
     Arena       a;
     arena_dry(&a, "forever");
     for (int i = 0; i < 100; i++) {

@@ -1,5 +1,6 @@
 """A rank of a training run killed under MPI: the job ends within 10 seconds, and one line of ours names the rank. A frozen rank
-(SIGSTOP): the watchdog names it and the collective it was last in."""
+(SIGSTOP): the watchdog names it and the collective it was last in. MPICH's launcher kills the other ranks at once, often before
+they can speak; told not to clean up, it leaves that to the watchdog."""
 import os
 import re
 import signal
@@ -8,6 +9,9 @@ import sys
 import time
 
 import run
+
+
+KEEP = {"Open MPI": [], "MPICH": ["-disable-auto-cleanup"]}
 
 
 def environment_of(pid):
@@ -47,9 +51,10 @@ def one(mpi, launcher, data, folder, number, victim):
     out = os.path.join(folder, f"{mpi.replace(' ', '')}-{number.name}-{victim}")
     args = ["train", "--data-path", data, "--train-iters", 1000000, *run.MODEL, "--tp", 2, "--threads", 1, "--watchdog-seconds", 2,
             "--save", out, "--metrics", out + ".jsonl"]
-    child = subprocess.Popen(launcher + ["4", run.JOTUN] + [str(a) for a in args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    child = subprocess.Popen(launcher[:1] + KEEP[mpi] + launcher[1:] + ["4", run.JOTUN] + [str(a) for a in args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         wait_for("the first steps", 60, lambda: os.path.exists(out + ".jsonl") and len(run.metrics(out + ".jsonl")) > 3)
+        time.sleep(1)                                   # a few pulses, each 0.25 s
         pids = pids_of(out)
         if sorted(pids) != [0, 1, 2, 3]:
             sys.exit(f"found ranks {sorted(pids)}, not 0 to 3")
@@ -70,7 +75,7 @@ def one(mpi, launcher, data, folder, number, victim):
         sys.exit(f"{mpi}, {number.name} of rank {victim}: lines of ours are {ours}\n{stderr}")
     if took > 10 or child.returncode == 0:
         sys.exit(f"{mpi}, {number.name} of rank {victim}: ended after {took:.1f} s with exit code {child.returncode}")
-    if number == signal.SIGSTOP and not re.search(r"(all-gather|all-reduce|reduce-scatter|send) #\d+ of \w+", ours[0]):
+    if number == signal.SIGSTOP and not re.search(r"(all-gather|all-reduce|reduce-scatter|send|agree) #\d+ of \w+", ours[0]):
         sys.exit(f"{mpi}: no collective is named: {ours[0]}")
     print(f"{mpi}, {number.name} of rank {victim}: ended after {took:.1f} s: {ours[0]}")
 

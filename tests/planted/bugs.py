@@ -39,8 +39,8 @@ BUGS = [
     ("Adam's bias correction one step late", "src/tensor/ref/adamw.c",
      "q->tick->updates + 1", "q->tick->updates + 2", "train.parity_test"),
     ("an order of samples that knows the layout", "src/data/loader.c",
-     "int64_t first = ((int64_t)micro * shape->dp + shape->dp_rank) * shape->micro;",
-     "int64_t first = ((int64_t)shape->dp_rank * (shape->global / shape->dp / shape->micro) + micro) * shape->micro;", "data.loader_test"),
+     "sample_start(loader, step * shape->global + first + slot)", "sample_start(loader, step * shape->global / shape->cp + first + slot)",
+     "data.loader_test"),
     ("rows of another rank under sequence parallelism", "src/comm/region.c",
      "return tensor_slice(x_T, 0, comm_rank(tp->comm) * t, t);", "return tensor_slice(x_T, 0, 0, t);", "train.layout_test"),
 ]
