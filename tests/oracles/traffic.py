@@ -18,9 +18,9 @@ WIDTH = 8                                             # bytes of an element: a r
 MICRO, GLOBAL, TRACED_GLOBAL = 2, 24, 4               # b, and the sequences of a step; those of the traced step
 
 Shape = namedtuple("Shape", "layers hidden ffn heads groups head_dim vocabulary positions sequence bias tied learned gated centred")
-MODELS = {                                            # recipe_tiny of tests/train/harness.h
-    "gpt":   Shape(4, 32, 64, 4, 4, 8, 61, 16, 16, bias=True,  tied=True,  learned=True,  gated=False, centred=True),
-    "llama": Shape(4, 32, 64, 4, 2, 8, 61, 16, 16, bias=False, tied=False, learned=False, gated=True,  centred=False),
+MODELS = {                                            # recipe_of in tests/train/traffic_test.c
+    "gpt":   Shape(4, 10, 12, 4, 4, 4, 61, 16, 16, bias=True,  tied=True,  learned=True,  gated=False, centred=True),
+    "llama": Shape(4, 10, 12, 4, 2, 4, 61, 16, 16, bias=False, tied=False, learned=False, gated=True,  centred=False),
 }
 Layout = namedtuple("Layout", "name ranks tp cp pp chunks zero sequence schedule")
 COMMS = ["tp", "cp", "dp+cp", "pp", "tied", "world"]
@@ -70,14 +70,14 @@ def unit_block(s, t, unit):
 
 
 def check_parameters():
-    """The textbook's counts: GPT 12 L h^2 + 13 L h + (V + s) h, and the last norm's 2 h; Llama, untied, with its L of each part."""
+    """The textbook's counts: GPT 12 L h^2 + 13 L h + (V + s) h where q = a D is h and f is 4 h, and the last norm's 2 h; Llama untied."""
     for name, s in MODELS.items():
         ours = sum(sum(unit_block(s, 1, u)) for u in range(s.layers + 2)) + sum(word_block(s, 1))
-        h, L, f = s.hidden, s.layers, s.ffn
+        h, L, f, q = s.hidden, s.layers, s.ffn, s.heads * s.head_dim
         if name == "gpt":
-            book = L * (4 * h * h + 2 * h * f + 9 * h + f) + (s.vocabulary + s.positions) * h + 2 * h
+            book = L * (4 * h * q + 2 * h * f + 3 * q + 6 * h + f) + (s.vocabulary + s.positions) * h + 2 * h
         else:
-            book = L * (2 * h * h + 2 * h * h * s.groups // s.heads + 3 * h * f + 2 * h) + 2 * s.vocabulary * h + h
+            book = L * (2 * h * q + 2 * h * q * s.groups // s.heads + 3 * h * f + 2 * h) + 2 * s.vocabulary * h + h
         assert ours == book, (name, ours, book)
 
 

@@ -116,6 +116,19 @@ static const char *expect(const char *want, const Words *words, const char *name
     return want;
 }
 
+/* Small, and odd: shards have padding, parts do not divide. */
+static Recipe recipe_of(ModelName model, const Layout *layout, int64_t global)
+{
+    Recipe r = recipe_tiny(model, "ref", scratch_path("corpus"));
+    r.shape.hidden   = 10;
+    r.shape.ffn      = 12;
+    r.shape.head_dim = 4;
+    r.micro  = 2;
+    r.global = global;
+    recipe_lay(&r, layout);
+    return r;
+}
+
 typedef void Counting(Counted *counted, int ranks);
 
 static void compare(const Layout *layout, Counting *counting, const char *how)
@@ -125,11 +138,8 @@ static void compare(const Layout *layout, Counting *counting, const char *how)
     const char *want = text;
     for (ModelName model = MODEL_GPT; model <= MODEL_LLAMA; model++) {
         Counted *counted = calloc(1, sizeof *counted);
-        counted->recipe = recipe_tiny(model, "ref", scratch_path("corpus"));
+        counted->recipe = recipe_of(model, layout, 24);
         counted->model  = name[model];
-        counted->recipe.micro  = 2;
-        counted->recipe.global = 24;
-        recipe_lay(&counted->recipe, layout);
         counting(counted, layout->ranks);
         for (int r = 0; r < layout->ranks; r++) want = expect(want, &counted->by_rank[r], layout->name, how);
         free(counted);
@@ -156,10 +166,7 @@ static void test_trace(void **state)
     Counted *counted = calloc(1, sizeof *counted);
     char *want = golden(traced.name);
     counted->trace  = true;
-    counted->recipe = recipe_tiny(MODEL_GPT, "ref", scratch_path("corpus"));
-    counted->recipe.micro  = 2;
-    counted->recipe.global = 4;
-    recipe_lay(&counted->recipe, &traced);
+    counted->recipe = recipe_of(MODEL_GPT, &traced, 4);
     count_threads(counted, traced.ranks);
     assert_string_equal(expect(want, &counted->by_rank[0], traced.name, "threads"), "");
     count_dry(counted, traced.ranks);
