@@ -51,7 +51,7 @@ def one(mpi, launcher, data, folder, number, victim):
     out = os.path.join(folder, f"{mpi.replace(' ', '')}-{number.name}-{victim}")
     args = ["train", "--data-path", data, "--train-iters", 1000000, *run.MODEL, "--tp", 2, "--threads", 1, "--watchdog-seconds", 2,
             "--save", out, "--metrics", out + ".jsonl"]
-    child = subprocess.Popen(launcher[:1] + KEEP[mpi] + launcher[1:] + ["4", run.JOTUN] + [str(a) for a in args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    child = subprocess.Popen(launcher[:1] + (KEEP[mpi] if number == signal.SIGKILL else []) + launcher[1:] + ["4", run.JOTUN] + [str(a) for a in args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         wait_for("the first steps", 60, lambda: os.path.exists(out + ".jsonl") and len(run.metrics(out + ".jsonl")) > 3)
         time.sleep(1)                                   # a few pulses, each 0.25 s
