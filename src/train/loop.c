@@ -64,12 +64,25 @@ static Status steps(Trainer *t, Report *report)
     return fail(INTERRUPTED, "stopped by a signal after step %lld; nothing was saved, since --save was not given", (long long)t->step);
 }
 
+static void introduce(const Trainer *t)
+{
+    MeshSize m = t->mesh.size;
+    double bytes = 0;
+    char text[24];
+    for (int i = 0; i < ARENAS; i++) bytes += (double)t->arena[i].size;
+    log_line("%lld parameters; %d ranks: tp %d, cp %d, dp %d, pp %d, ZeRO %d; %s on rank 0; device %s, %d threads a rank",
+             (long long)shape_parameters(&t->recipe->shape), t->mesh.world, m.tp, m.cp, m.dp, m.pp, t->recipe->zero, log_bytes(text, bytes),
+             t->recipe->device, t->recipe->threads);
+    if (t->step >= t->recipe->steps) log_line("all %lld steps are done already; --train-iters beyond that goes on", (long long)t->step);
+}
+
 static Status run(Trainer *t)
 {
     Report report;
     Watchdog *dog;
     TRY(watchdog_open(&dog, t->world, t->recipe->watchdog));
     Status status = load(t);
+    if (status == OK && t->mesh.rank == 0) introduce(t);
     if (status == OK) status = agree(t->world, report_open(&report, t->recipe, t->mesh.rank == 0, t->step));
     if (status == OK) {
         status = steps(t, &report);
