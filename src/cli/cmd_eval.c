@@ -20,13 +20,10 @@ static Status on_rank(Transport *transport, void *context)
 {
     Task *task = context;
     Trainer t;
-    ArenaSizes sizes;
     char path[1024];
     bool found;
-    place()->rank = transport->rank;
-    TRY(trainer_measure(&sizes, &task->recipe, transport->rank, transport->size));
-    TRY(trainer_open(&t, &task->recipe, transport, &sizes));
-    Status status = agree(t.world, checkpoint_find(task->recipe.load, path, &found));
+    Status status = trainer_start(&t, &task->recipe, transport);
+    if (status == OK) status = agree(t.world, checkpoint_find(task->recipe.load, path, &found));
     if (status == OK) status = trainer_load(&t, path);
     if (status == OK) {
         Windows w = { .ids = task->ids, .count = task->count, .shape = trainer_loader_shape(&t) };

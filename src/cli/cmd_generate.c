@@ -32,12 +32,10 @@ static Status on_rank(Transport *transport, void *context)
 {
     Task *task = context;
     Trainer t;
-    ArenaSizes sizes;
     char path[1024];
     bool found;
-    TRY(checkpoint_find(task->recipe.load, path, &found));       /* there: its options were read */
-    TRY(trainer_measure(&sizes, &task->recipe, 0, 1));
-    Status status = trainer_open(&t, &task->recipe, transport, &sizes);
+    Status status = trainer_start(&t, &task->recipe, transport);
+    if (status == OK) status = checkpoint_find(task->recipe.load, path, &found);       /* there: its options were read */
     if (status == OK) status = trainer_load(&t, path);
     if (status == OK) status = generate_with(&t, task);
     trainer_close(&t);

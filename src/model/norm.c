@@ -1,20 +1,6 @@
 #include <stdio.h>
 #include "model/rooms.h"
 
-/* What the units of this room share: their tensors by lifetime, and the norm before each part. */
-
-Tensor save_new   (const Run *run, const char *what, int64_t rows, int64_t cols) { return tensor_new(run->flight,  what, run->queue->real, rows, cols); }
-Tensor keep_new   (const Run *run, const char *what, int64_t rows, int64_t cols) { return tensor_new(run->keep,    what, run->queue->real, rows, cols); }
-Tensor scratch_new(const Run *run, const char *what, int64_t rows, int64_t cols) { return tensor_new(run->scratch, what, run->queue->real, rows, cols); }
-double run_dropout(const Run *run, double p) { return run->drop ? p : 0; }
-
-Region region_keep(const Run *run)
-{
-    Region region = run->tp;
-    region.scratch = run->keep;
-    return region;
-}
-
 static Tensor norm_param(const UnitParam *w, const char *name, const char *what)
 {
     char suffix[32];

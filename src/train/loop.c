@@ -95,10 +95,7 @@ static Status run(Trainer *t)
 Status loop_run(const Recipe *recipe, Transport *transport)
 {
     Trainer t;
-    ArenaSizes sizes;
-    place()->rank = transport->rank;
-    TRY(trainer_measure(&sizes, recipe, transport->rank, transport->size));     /* the same answer on every rank */
-    Status status = trainer_open(&t, recipe, transport, &sizes);
+    Status status = trainer_start(&t, recipe, transport);
     if (status == OK) status = run(&t);
     trainer_close(&t);
     return status;

@@ -167,3 +167,12 @@ Status trainer_measure(ArenaSizes *sizes, const Recipe *recipe, int rank, int wo
     transport->close(transport);
     return status;
 }
+
+Status trainer_start(Trainer *t, const Recipe *recipe, Transport *transport)
+{
+    ArenaSizes sizes;
+    *t = (Trainer){ 0 };
+    place()->rank = transport->rank;
+    TRY(trainer_measure(&sizes, recipe, transport->rank, transport->size));       /* same on every rank */
+    return trainer_open(t, recipe, transport, &sizes);
+}

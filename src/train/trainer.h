@@ -35,6 +35,8 @@ typedef struct Trainer {
 
 /* Collective. sizes NULL: a dry trainer (transport must be dry then). */
 Status trainer_open (Trainer *trainer, const Recipe *recipe, Transport *transport, const ArenaSizes *sizes);
+/* trainer_measure, then trainer_open with what it said: how a run begins. Collective. */
+Status trainer_start(Trainer *trainer, const Recipe *recipe, Transport *transport);
 void   trainer_close(Trainer *trainer);
 /* What a rank of this run needs: opens it dry, runs a step and an evaluation, and reads the arenas. Not collective. */
 Status trainer_measure(ArenaSizes *sizes, const Recipe *recipe, int rank, int world);
