@@ -1,4 +1,6 @@
 #include <stdlib.h>
+#include <string.h>
+#include "base/file.h"
 #include "cli/command.h"
 #include "cli/setup.h"
 #include "plan/memory.h"
@@ -7,7 +9,16 @@
 
 static Status on_rank(Transport *transport, void *context) { return loop_run(context, transport); }
 
-static Status draw(const Recipe *r, int world)
+static Status show(const Schedule *all, int stages, const char *svg)
+{
+    char *picture = svg ? draw_schedule_svg(all, stages) : draw_schedule(all, stages);
+    Status status = svg ? file_write_whole(svg, picture, strlen(picture)) : OK;
+    if (!svg) printf("%s", picture);
+    free(picture);
+    return status;
+}
+
+static Status draw(const Recipe *r, int world, const char *svg)
 {
     Schedule all[64];
     int micros = (int)(r->global / r->micro / (world / (r->tp * r->cp * r->pp)));
@@ -15,11 +26,7 @@ static Status draw(const Recipe *r, int world)
     Status status = OK;
     int made = 0;
     for (; status == OK && made < r->pp; made++) status = schedule_make(&all[made], r->schedule, r->pp, made, r->chunks, micros);
-    if (status == OK) {
-        char *picture = draw_schedule(all, r->pp);
-        printf("%s", picture);
-        free(picture);
-    }
+    if (status == OK) status = show(all, r->pp, svg);
     while (made > 0) schedule_free(&all[--made]);
     return status;
 }
@@ -31,7 +38,7 @@ static Status train(Options *o, int argc, char **argv)
     char json[8192];
     TRY(setup_options(o, &mpi, FOR_TRAIN, argc, argv));
     TRY(setup_recipe(&recipe, o, json));
-    if (o->draw_schedule) return draw(&recipe, (int)o->ranks);
+    if (o->draw_schedule || o->schedule_svg) return draw(&recipe, (int)o->ranks, o->schedule_svg);
     if (o->dry_run) return memory_show(&recipe, (int)o->ranks);
     loop_catch_signals();
     return setup_run(o, mpi, on_rank, &recipe);

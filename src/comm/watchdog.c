@@ -32,6 +32,7 @@ struct Watchdog {
     int64_t   limit, awake;                           /* nanoseconds; time before `awake` counts for nobody */
     Card     *card;                                   /* by rank */
     Seen     *seen;
+    bool     *marked;                                 /* by rank: whom a verdict speaks of */
     int      *fd, *room;
     struct pollfd  *polled;
     int       bell[2];                                /* a pipe: closing it ends the thread */
@@ -200,20 +201,18 @@ static int head_of_queue(const Watchdog *w)
 
 static void judge(Watchdog *w, int64_t now)
 {
-    bool *marked = calloc((size_t)w->size, sizeof *marked);
     bool  late = false, over = false;
     int   watched = w->rank == 0 ? w->size : 1;       /* the others watch rank 0 alone */
-    for (int r = 0; marked && r < watched; r++) {
+    for (int r = 0; r < watched; r++) {
         Seen   *seen  = &w->seen[r];
         int64_t since = seen->heard > w->awake ? seen->heard : w->awake;
         if (seen->left) continue;
-        if (now - since > w->limit) frozen(w, r, marked);
+        if (now - since > w->limit) frozen(w, r, w->marked);
         late |= now - since > MISSED_MS * MS;
         over |= seen->beat.waited > w->limit && seen->count > 0;
     }
-    if (marked && over && !late && w->rank == 0)      /* a late pulse may be a frozen rank: the better word */
-        stuck(w, head_of_queue(w), marked);
-    free(marked);
+    if (over && !late && w->rank == 0)      /* a late pulse may be a frozen rank: the better word */
+        stuck(w, head_of_queue(w), w->marked);
 }
 
 /* ---- pulses ---- */
@@ -320,6 +319,7 @@ static void watchdog_free(Watchdog *w)
     if (!w) return;
     for (int r = 0; w->seen && r < w->size; r++) free(w->seen[r].needs);
     free(w->seen);
+    free(w->marked);
     free(w->card);
     free(w->fd);
     free(w->room);
@@ -337,12 +337,13 @@ static Status watchdog_make(Watchdog **out, const Comm *world, double seconds, b
                          .together = together, .limit = (int64_t)(seconds * 1e9) };
         w->card   = calloc(n, sizeof *w->card);
         w->seen   = calloc(n, sizeof *w->seen);
+        w->marked = calloc(n, sizeof *w->marked);
         w->fd     = calloc(n, sizeof *w->fd);
         w->room   = calloc(n, sizeof *w->room);
         w->polled = calloc(n + 1, sizeof *w->polled);
         pthread_mutex_init(&w->lock, NULL);
     }
-    if (!w || !w->card || !w->seen || !w->fd || !w->room || !w->polled || pipe2(w->bell, O_CLOEXEC) != 0)
+    if (!w || !w->card || !w->seen || !w->marked || !w->fd || !w->room || !w->polled || pipe2(w->bell, O_CLOEXEC) != 0)
         return fail(NO_MEMORY, "no memory for the watchdog of %d ranks", world->size);
     return OK;
 }

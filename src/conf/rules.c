@@ -221,7 +221,7 @@ static Status rule_needed(const Options *o)
         { FOR_GENERATE, OPTION_load },   { FOR_GENERATE, OPTION_prompt },
         { FOR_PREPARE, OPTION_input },   { FOR_PREPARE, OPTION_output_prefix },
     };
-    bool only_looking = o->dry_run || o->draw_schedule;
+    bool only_looking = o->dry_run || o->draw_schedule || o->schedule_svg;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
         if (o->command == row[i].command && !given(o, row[i].option) && !only_looking)
             return fail(BAD_OPTION, "jotun %s wants --%s (%s)", command_name(o->command),

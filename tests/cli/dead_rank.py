@@ -70,7 +70,7 @@ def one(mpi, launcher, data, folder, number, victim):
             os.kill(pid, signal.SIGKILL)
         child.kill()
         child.wait()
-    ours = [line for line in stderr.splitlines() if line.startswith("jotun:")]
+    ours = [line for line in stderr.splitlines() if line.startswith("jotun:") and line.endswith("the job is stopped")]
     if len(ours) != 1 or f"rank {victim} " not in ours[0]:
         sys.exit(f"{mpi}, {number.name} of rank {victim}: lines of ours are {ours}\n{stderr}")
     if took > 10 or child.returncode == 0:

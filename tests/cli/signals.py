@@ -7,7 +7,7 @@ import time
 
 import run
 
-STEPS = 400
+STEPS = 120
 
 
 def arguments(data, out):

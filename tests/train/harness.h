@@ -30,6 +30,16 @@ typedef struct {
     void      *context;
 } Job;
 
+/* `all`, or `few` where a sanitizer makes everything slow (JOTUN_FULL asks for all even then) */
+static inline int turns(int all, int few)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(JOTUN_DEBUG)
+    if (!getenv("JOTUN_FULL")) return few;
+#endif
+    (void)few;
+    return all;
+}
+
 static inline const char *scratch_folder(void)
 {
     static char folder[64];

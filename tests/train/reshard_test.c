@@ -20,27 +20,28 @@ static Job job_of(ModelName model, const char *device, const Layout *layout, int
 
 static void compare(ModelName model, const char *device, double losses_within)
 {
+    int half_way = turns(10, 2);
     char whole[512], half[512], again[512], worst[128] = "";
     snprintf(whole, sizeof whole, "%s/%d-%s-whole", scratch_folder(), model, device);
     snprintf(half,  sizeof half,  "%s/%d-%s-half",  scratch_folder(), model, device);
-    Job straight = job_of(model, device, &from, 20, whole, NULL), first = job_of(model, device, &from, 10, half, NULL);
+    Job straight = job_of(model, device, &from, 2 * half_way, whole, NULL), first = job_of(model, device, &from, half_way, half, NULL);
     job_run(&straight);
     job_run(&first);
     for (size_t i = 0; i < sizeof into / sizeof *into; i++) {
         snprintf(again, sizeof again, "%s/%d-%s-again%zu", scratch_folder(), model, device, i);
         Job copy = job_of(model, device, &into[i], 0, again, half);
         job_run(&copy);
-        double off = checkpoints_differ(half, again, 10, true, worst);
+        double off = checkpoints_differ(half, again, half_way, true, worst);
         if (off != 0) fail_msg("%s into %s: %s differs by %g", device, into[i].name, worst, off);
-        Job rest = job_of(model, device, &into[i], 10, again, half);
+        Job rest = job_of(model, device, &into[i], half_way, again, half);
         job_run(&rest);
         double most = 0;
-        for (int s = 0; s < 10; s++) most = fmax(most, fabs(rest.loss[s] - straight.loss[10 + s]));
+        for (int s = 0; s < half_way; s++) most = fmax(most, fabs(rest.loss[s] - straight.loss[half_way + s]));
         printf("%s %s into %-26s states to the bit, losses off by %.1e\n", device, model == MODEL_GPT ? "gpt" : "llama", into[i].name, most);
         if (!(most <= losses_within)) fail_msg("%s into %s: losses differ by %g", device, into[i].name, most);
         if (i > 0) continue;
         assert_true(most == 0);                                    /* the same layout: the same bits, weights and states too */
-        assert_true(checkpoints_differ(whole, again, 20, true, worst) == 0);
+        assert_true(checkpoints_differ(whole, again, 2 * half_way, true, worst) == 0);
     }
 }
 
