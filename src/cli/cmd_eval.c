@@ -28,7 +28,8 @@ static Status on_rank(Transport *transport, void *context)
     if (status == OK) {
         Windows w = { .ids = task->ids, .count = task->count, .shape = trainer_loader_shape(&t) };
         double loss = trainer_evaluate(&t, windows_steps(&w), fill, &w);
-        if (transport->rank == 0) show(task, loss);
+        if (transport->rank == 0 && isfinite(loss)) show(task, loss);
+        if (!isfinite(loss)) status = fail(BAD_FILE, "%s gives a loss that is not finite; its weights are broken", path);   /* same on every rank */
     }
     trainer_close(&t);
     return status;

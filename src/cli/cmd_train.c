@@ -40,7 +40,7 @@ static Status train(Options *o, int argc, char **argv)
     TRY(setup_recipe(&recipe, o, json));
     if (o->draw_schedule || o->schedule_svg) return draw(&recipe, (int)o->ranks, o->schedule_svg);
     if (o->dry_run) return memory_show(&recipe, (int)o->ranks);
-    loop_catch_signals();
+    loop_catch_signals(!mpi || mpi->rank == 0);
     return setup_run(o, mpi, on_rank, &recipe);
 }
 

@@ -1,20 +1,28 @@
 #include "train/loop.h"
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/log.h"
 #include "base/seam.h"
 #include "comm/watchdog.h"
 #include "train/report.h"
 
 static volatile sig_atomic_t caught;                     /* of the process, as signals are: ranks agree on it each step */
+static bool speaks_of_signals;
 
-static void on_signal(int number) { caught = number; }
-
-void loop_catch_signals(void)
+static void on_signal(int number)
 {
-    struct sigaction action = { .sa_handler = on_signal };
-    sigaction(SIGINT,  &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    static const char words[] = "\njotun: stops after the step at hand; the same signal again leaves at once\n";
+    caught = number;
+    if (speaks_of_signals && write(STDERR_FILENO, words, sizeof words - 1) < 0) return;
+}
+
+void loop_catch_signals(bool speaks)
+{
+    const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1 };       /* USR1: what launchers and schedulers pass on before they kill */
+    struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESETHAND | SA_RESTART };
+    speaks_of_signals = speaks;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sigaction(numbers[i], &action, NULL);
 }
 
 int loop_signal(void) { return caught; }
@@ -44,22 +52,39 @@ static Status save(Trainer *t)
 
 static bool at_interval(int64_t step, int64_t interval) { return interval > 0 && step % interval == 0; }
 
+enum { STOP = 1, FAILED = 2 };                             /* bits of trainer_any */
+enum { SKIPS_MAX = 20 };                                   /* steps in a row: a run that heals skips one or two */
+
+/* What must stop a run between two steps: bad data on any rank, or numbers that do not come back */
+static Status stand_after(Trainer *t, StepReport done, int bits, int64_t *skips)
+{
+    *skips = done.skipped ? *skips + 1 : 0;
+    if (bits & FAILED) return agree(t->world, t->failed == OK ? OK : fail(t->failed, "%s", t->why));
+    if (*skips < SKIPS_MAX) return OK;
+    return fail(BAD_OPTION, "%d steps in a row had a loss or gradient norm that is not finite; nothing was saved since; try a lower --lr, "
+                "a longer --lr-warmup-iters, or --clip-grad 1", SKIPS_MAX);
+}
+
 static Status steps(Trainer *t, Report *report)
 {
     const Recipe *r = t->recipe;
     int64_t saved = t->step;
-    bool stop = false;
+    int64_t skips = 0;
+    int bits = trainer_any(t, caught ? STOP : 0);                               /* <-> world */
+    bool stop = bits & STOP;
     while (t->step < r->steps && !stop) {
         double lr = lr_at(&r->lr, t->step);
         seam_point("step");
         StepReport done = trainer_step(t);                                       /* <-> all axes */
         report_step(report, t->step, lr, done);
+        bits = trainer_any(t, (caught ? STOP : 0) | (t->failed != OK ? FAILED : 0));       /* <-> world */
+        TRY(stand_after(t, done, bits, &skips));                                /* same on every rank */
         if (at_interval(t->step, r->eval_interval)) report_valid(report, t->step, trainer_evaluate(t, r->eval_iters, NULL, NULL));
-        stop = trainer_any(t, caught != 0) || at_interval(t->step, r->exit_interval);
+        stop = (bits & STOP) || at_interval(t->step, r->exit_interval);
         bool last = stop || t->step == r->steps;
         if (r->save && (at_interval(t->step, r->save_interval) || last)) { TRY(save(t)); saved = t->step; }
     }
-    if (!trainer_any(t, caught != 0)) return OK;
+    if (!(bits & STOP) || t->step == r->steps) return OK;
     if (saved == t->step && r->save) return fail(INTERRUPTED, "stopped by a signal after step %lld; --load %s goes on from there", (long long)t->step, r->save);
     return fail(INTERRUPTED, "stopped by a signal after step %lld; nothing was saved, since --save was not given", (long long)t->step);
 }
@@ -73,6 +98,7 @@ static void introduce(const Trainer *t)
     log_line("%lld parameters; %d ranks: tp %d, cp %d, dp %d, pp %d, ZeRO %d; %s on rank 0; device %s, %d threads a rank",
              (long long)shape_parameters(&t->recipe->shape), t->mesh.world, m.tp, m.cp, m.dp, m.pp, t->recipe->zero, log_bytes(text, bytes),
              t->recipe->device, t->recipe->threads);
+    if (!t->recipe->save) log_line("--save was not given: the model will not be kept");
     if (t->step >= t->recipe->steps) log_line("all %lld steps are done already; --train-iters beyond that goes on", (long long)t->step);
 }
 

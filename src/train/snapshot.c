@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,8 +100,21 @@ static int bundles_make(const Trainer *t, Bundle **out)
     return count;
 }
 
+/* No checkpoint ever holds weights that are not finite: the one before stays the newest. */
+static Status weights_finite(Trainer *t)
+{
+    Tensor sum_1 = tensor_flat(t->sums_3, 2, 1);
+    zero(&t->queue, (Zero){ .y = sum_1 });
+    for (int i = 0; i < t->buckets.count; i++) square_sum(&t->queue, (SquareSum){ .out_1 = sum_1, .x_N = t->buckets.bucket[i].weights });
+    queue_wait(&t->queue);
+    if (isfinite(*(const double *)sum_1.data)) return OK;
+    return fail(BAD_OPTION, "weights are not finite after step %lld, so they are not saved; an older checkpoint stays; try a lower --lr or a larger --adam-eps",
+                (long long)t->step);
+}
+
 Status trainer_save(Trainer *t, const char *dir)
 {
+    TRY(agree(t->world, weights_finite(t)));
     CheckpointState state = { .step = t->step, .samples = t->step * t->recipe->global, .updates = t->tick.updates, .seed = t->recipe->seed };
     snprintf(state.options, sizeof state.options, "%s", t->recipe->options ? t->recipe->options : "{}");
     Bundle *bundles;
