@@ -115,7 +115,7 @@ static Status weights_finite(Trainer *t)
 Status trainer_save(Trainer *t, const char *dir)
 {
     TRY(agree(t->world, weights_finite(t)));
-    CheckpointState state = { .step = t->step, .samples = t->step * t->recipe->global, .updates = t->tick.updates, .seed = t->recipe->seed };
+    CheckpointState state = { .step = t->step, .samples = t->loader_train.shift + t->step * t->recipe->global, .updates = t->tick.updates, .seed = t->recipe->seed };
     snprintf(state.options, sizeof state.options, "%s", t->recipe->options ? t->recipe->options : "{}");
     Bundle *bundles;
     int count = bundles_make(t, &bundles);
@@ -128,11 +128,32 @@ Status trainer_save(Trainer *t, const char *dir)
     return status;
 }
 
+/* Not collective. What is only evaluated has no place for states, whoever's they are. */
+static Status covers(const Trainer *t, const char *path)
+{
+    Bundle *bundles;
+    int count = bundles_make(t, &bundles), tensors = 0;
+    for (int i = 0; i < count; i++) tensors += bundles[i].tensors;
+    LogicalTensor *all = calloc((size_t)tensors + 1, sizeof *all);
+    CHECK(all, "no memory for a list of %d tensors", tensors);
+    tensors = 0;
+    for (int i = 0; i < count; i++) {
+        memcpy(all + tensors, bundles[i].tensor, (size_t)bundles[i].tensors * sizeof *all);
+        tensors += bundles[i].tensors;
+        free(bundles[i].tensor);
+    }
+    free(bundles);
+    Status status = checkpoint_covers(path, all, tensors, !t->recipe->learn);
+    free(all);
+    return status;
+}
+
 Status trainer_load(Trainer *t, const char *path)
 {
     CheckpointState state;
     bool states = t->recipe->learn;
     TRY(agree(t->world, checkpoint_state(path, &state)));
+    TRY(agree(t->world, covers(t, path)));
     trainer_init(t);                                             /* padding, which no checkpoint has, is zero */
     Pieces list = pieces_to_load(t, states);
     Status status = checkpoint_load(path, list.piece, list.count, true);
@@ -141,6 +162,7 @@ Status trainer_load(Trainer *t, const char *path)
     if (states) {
         t->step = state.step;
         t->tick.updates = state.updates;
+        t->loader_train.shift = state.samples - state.step * t->recipe->global;      /* another global batch goes on at the next sample */
     }
     return OK;
 }
