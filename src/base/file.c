@@ -17,7 +17,7 @@ static Status file_fail(const char *path, const char *verb)
     int    cause = errno;
     Status code  = IO_FAILED;
     switch (cause) {
-    case ENOENT: case EACCES: case EPERM: case EISDIR: case ENOTDIR: case ENAMETOOLONG: case EROFS:
+    case ENOENT: case EACCES: case EPERM: case EISDIR: case ENOTDIR: case ENAMETOOLONG: case EROFS: case ELOOP:
         code = BAD_FILE;
     }
     return fail(code, "%s: cannot be %s: %s", path, verb, strerror(cause));
