@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include "base/status.h"
 
-enum { TRANSPORT_ABI = 1, TRANSPORT_REQUESTS = 256 };
+enum { TRANSPORT_ABI = 1, TRANSPORT_REQUESTS = 4096 };
 typedef struct Transport Transport;
 typedef struct Group Group;
 

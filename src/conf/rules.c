@@ -131,8 +131,9 @@ static Status rule_sequence(const Options *o)
 {
     char why[SAID];
     int64_t cp = o->context_parallel, tp = o->sequence_parallel ? o->tensor_parallel : 1;
+    OptionIndex cut = o->command == FOR_EVAL ? OPTION_context : OPTION_sequence;      /* what a rank's share is a share of */
     snprintf(why, sizeof why, "two parts for each rank of %s %" PRId64, NAMED(OPTION_context_parallel), cp);
-    if (cp > 1) TRY(want_multiple(o, OPTION_sequence, 2 * cp, why));
+    if (cp > 1) TRY(want_multiple(o, cut, 2 * cp, why));
     if (o->micro_batch * o->sequence / cp % tp == 0) return OK;
     snprintf(why, sizeof why, "%s shares its tokens over %s %" PRId64, NAMED(OPTION_sequence_parallel),
              NAMED(OPTION_tensor_parallel), tp);

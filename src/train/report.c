@@ -64,10 +64,12 @@ void report_step(Report *report, int64_t step, double lr, StepReport r)
         r.loss, lr, r.norm, speed, 1e-9 * speed * shape_flops(&recipe->shape, false), log_time(time, each * (double)(recipe->steps - step)));
 }
 
+void report_pause(Report *report) { seconds_since(&report->step_at); }
+
 void report_valid(Report *report, int64_t step, double loss)
 {
     char line[256], a[32], b[32];
-    seconds_since(&report->step_at);                                  /* not the step's time */
+    report_pause(report);
     if (!report->speaks) return;
     int n = snprintf(line, sizeof line, "{\"step\":%lld,\"split\":\"valid\",\"loss\":%s,\"perplexity\":%s}\n", (long long)step, number(a, loss), number(b, exp(loss)));
     metrics_line(report, line, n);

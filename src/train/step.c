@@ -134,12 +134,16 @@ double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *cont
     return loss / tokens;
 }
 
-int trainer_any(Trainer *t, int bits)
+int trainer_any(Trainer *t, int flags_mine)
 {
     double *flag = t->flag_1.data, *flags = t->flag_R.data;
-    if (flag) *flag = bits;
+    if (flag) *flag = flags_mine;
     comm_all_gather(t->world, &t->queue, t->flag_R, t->flag_1);               /* <-> world: all-gather of one number */
-    int any = 0;
-    for (int r = 0; flags && r < t->mesh.world; r++) any |= (int)flags[r];
-    return any;
+    int joined = 0, most = 0;
+    for (int r = 0; flags && r < t->mesh.world; r++) {
+        int one = (int)flags[r];
+        joined |= one % FLAG_NUMBER;
+        if (one / FLAG_NUMBER > most) most = one / FLAG_NUMBER;
+    }
+    return most * FLAG_NUMBER + joined;
 }

@@ -43,7 +43,7 @@ refused "packed file" 1 "zstd -dc a.txt.zst" "$jotun" prepare --input a.txt.zst 
 refused "no documents" 1 "no documents" "$jotun" prepare --input - --output-prefix no
 refused "no input" 1 "--input" "$jotun" prepare --output-prefix no
 refused "unknown tokenizer" 1 "--tokenizer gpt2" "$jotun" prepare --input a.txt --output-prefix no --tokenizer gpt2
-refused "no folder" 1 "nowhere" "$jotun" prepare --input a.txt --output-prefix nowhere/no
+refused "no folder" 1 "a.txt" "$jotun" prepare --input a.txt --output-prefix a.txt/no
 check "no pair, no scaffolding" "" "$(find . -name 'no*')"
 refused "no prefix" 2 "PREFIX" "$jotun" data info
 refused "no pair" 1 "none.idx" "$jotun" data cat none
