@@ -44,6 +44,7 @@ static pid_t claim_in_child(const char *dir)
     assert_int_equal(pipe(pipes), 0);
     pid_t child = fork();
     if (child == 0) {
+        alarm(30);                                                 /* a failed test kills nobody */
         said = checkpoint_claim(dir, NULL, &lock) == OK ? 'y' : 'n';
         if (write(pipes[1], &said, 1) == 1) pause();
         _exit(1);
