@@ -114,6 +114,16 @@ static void introduce(const Trainer *t)
     if (t->step >= t->recipe->steps) log_line("all %lld steps are done already; --train-iters beyond that goes on", (long long)t->step);
 }
 
+/* What the dry run said is what was taken; otherwise --dry-run lies, and somebody should know. */
+static void compare_with_dry_run(Trainer *t)
+{
+    bool off = false;
+    for (int i = 0; i < ARENAS; i++) off = off || t->arena[i].peak != t->arena[i].size;
+    int flags = trainer_any(t, off ? FLAG_MEMORY : 0);                           /* <-> world */
+    if (flags % FLAG_NUMBER && t->mesh.rank == 0)
+        log_line("a rank took other bytes than its dry run said; please report this with the options of the run");
+}
+
 static Status run(Trainer *t)
 {
     Report report;
@@ -126,7 +136,9 @@ static Status run(Trainer *t)
     if (status == OK && t->mesh.rank == 0) introduce(t);
     if (status == OK) status = agree(t->world, report_open(&report, t->recipe, t->mesh.rank == 0, t->step));
     if (status == OK) {
+        int64_t first = t->step;
         status = steps(t, &report);
+        if (status == OK && t->step > first) compare_with_dry_run(t);
         report_close(&report);
     }
     watchdog_close(dog, t->world);

@@ -54,7 +54,7 @@ typedef void TrainerFill(void *context, Batch *batch, int64_t step, int micro);
 double     trainer_evaluate(Trainer *trainer, int64_t steps, TrainerFill *fill, void *context);    /* fill NULL: the valid split */
 /* What any rank has to say between steps: flags, and FLAG_NUMBER times a number, of which the largest is kept (a signal, which may
  * come to one rank alone). <-> world: all-gather of one number */
-enum { FLAG_FAILED = 1, FLAG_NUMBER = 16 };
+enum { FLAG_FAILED = 1, FLAG_MEMORY = 2, FLAG_NUMBER = 16 };
 int        trainer_any     (Trainer *trainer, int flags);
 int64_t    trainer_step_tokens(const Recipe *recipe);
 LoaderShape trainer_loader_shape(const Trainer *trainer);

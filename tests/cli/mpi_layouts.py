@@ -15,10 +15,9 @@ LAYOUTS = [
 def train(data, folder, name, device, steps, model, words, ranks, launcher=None):
     out = os.path.join(folder, f"{name} {device}".replace(" ", "-"))
     args = ["train", "--data-path", data, "--device", device, "--train-iters", steps, *model, *words.split(), "--threads", 1, "--save", out, "--metrics", out + ".jsonl"]
-    if launcher:
-        run.jotun(*args, launcher=launcher + [str(ranks)])
-    else:
-        run.jotun(*args, "--ranks", ranks)
+    done = run.jotun(*args, launcher=launcher + [str(ranks)]) if launcher else run.jotun(*args, "--ranks", ranks)
+    if "dry run" in done.stderr:
+        sys.exit(done.stderr)                            # bytes that the dry run did not say
     return run.metrics(out + ".jsonl"), run.digest(os.path.join(out, f"step_{steps:08d}"))
 
 

@@ -148,6 +148,8 @@ static inline void job_run(Job *job)
 {
     Status status = transport_threads_run(job->ranks, job_rank, job);
     if (status != OK) fail_msg("%s", fail_text());
+    for (int r = 0; r < job->ranks; r++)
+        if (job->arena_off[r] != 0) fail_msg("rank %d took %lld bytes more or less than its dry run", r, (long long)job->arena_off[r]);
 }
 
 /* The largest absolute difference of any element of any tensor in two checkpoints of the same step; which is told on failure. */
