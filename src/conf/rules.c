@@ -202,15 +202,31 @@ static Status rule_companions(const Options *o)
     static const struct { OptionIndex option, wants; } row[] = {
         { OPTION_save_interval, OPTION_save },   { OPTION_keep_last, OPTION_save },
         { OPTION_exit_on_missing, OPTION_load }, { OPTION_use_checkpoint_args, OPTION_load },
+        { OPTION_corpus_shuffled, OPTION_data_file_list }, { OPTION_corpus_blended, OPTION_data_file_list },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         const OptionFLAG *flag = option_field_of(o, row[i].option);
         bool off = option_rows[row[i].option].kind == KIND_FLAG && !*flag;
         if (options_said(o, row[i].option) && !off && !given(o, row[i].wants))
-            return fail(BAD_OPTION, "%s does nothing without --%s; give --%s DIR or leave it out",
-                        TYPED(row[i].option),
-                        option_rows[row[i].wants].name, option_rows[row[i].wants].name);
+            return fail(BAD_OPTION, "%s does nothing without --%s; give --%s %s or leave it out",
+                        TYPED(row[i].option), option_rows[row[i].wants].name, option_rows[row[i].wants].name,
+                        option_rows[row[i].wants].value);
     }
+    return OK;
+}
+
+/* What only Megatron's orders look at. A cache is passed over in setup with a line: scripts have it everywhere. */
+static Status rule_order(const Options *o)
+{
+    static const OptionIndex row[] = { OPTION_final_epoch_cut, OPTION_surplus, OPTION_data_file_list };
+    bool ours = o->data_order.is == WORD_data_order_jotun;
+    for (size_t i = 0; ours && i < sizeof row / sizeof row[0]; i++)
+        if (options_said(o, row[i]))
+            return fail(BAD_OPTION, "%s does nothing with --data-order jotun; megatron or megatron-deepspeed do", TYPED(row[i]));
+    if (given(o, OPTION_data_file_list) && given(o, OPTION_data_path))
+        return fail(BAD_OPTION, "%s and %s both say what to read; leave one out", TYPED(OPTION_data_file_list), TYPED(OPTION_data_path));
+    if (o->command == FOR_EVAL && o->data_path.count > 1)
+        return fail(BAD_OPTION, "jotun eval perplexity reads one --data-path PREFIX, and there are %d words", o->data_path.count);
     return OK;
 }
 
@@ -223,7 +239,8 @@ static Status rule_needed(const Options *o)
     };
     bool only_looking = o->dry_run || o->draw_schedule || o->schedule_svg;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
-        if (o->command == row[i].command && !given(o, row[i].option) && !only_looking)
+        if (o->command == row[i].command && !given(o, row[i].option) && !only_looking &&
+            !(row[i].option == OPTION_data_path && given(o, OPTION_data_file_list)))
             return fail(BAD_OPTION, "jotun %s wants --%s (%s)", command_name(o->command),
                         option_rows[row[i].option].name,
                         option_rows[row[i].option].help);
@@ -242,7 +259,8 @@ static Status rule_ranges(const Options *o)
 typedef Status Rule(const Options *o);
 static Rule *const rules[] = {
     rule_ranges,   rule_needed,       rule_tokenizer,   rule_model, rule_dividing,  rule_ranks,
-    rule_sequence, rule_global_batch, rule_interleaved, rule_rate,  rule_companions
+    rule_sequence, rule_global_batch, rule_interleaved, rule_rate,  rule_companions,
+    rule_order
 };
 
 Status options_judge(const Options *o)

@@ -51,7 +51,7 @@ Status loader_open(Loader *loader, const Shard *shard, const char *split, SplitK
 
 Status loader_open_blend(Loader *loader, const Blend *blend, LoaderShape shape)
 {
-    *loader = (Loader){ .blend = blend, .shape = shape, .samples = blend->samples };
+    *loader = (Loader){ .blend = blend, .shape = shape };
     return shape_check(&shape);
 }
 
@@ -81,9 +81,9 @@ Batch loader_batch_new(const LoaderShape *shape, Arena *host)
 static Status sample_find(OrderReader *reader, const Loader *loader, int64_t at)
 {
     if (loader->blend) {
-        if (at >= loader->samples)
+        if (at >= loader->blend->samples)
             return fail(BAD_OPTION, "sample %" PRId64 " of an order made for %" PRId64 "; --train-iters and --global-batch-size say how many",
-                        at, loader->samples);
+                        at, loader->blend->samples);
         *reader = blend_read(loader->blend, at);
         return OK;
     }

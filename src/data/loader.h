@@ -29,10 +29,9 @@ typedef struct {
 
 typedef struct {
     LoaderShape  shape;
-    int64_t      samples;
     const Blend *blend;                       /* NULL: our own order, of */
     const Shard *shard;                       /* this pair's */
-    int64_t      first, tokens;
+    int64_t      first, tokens, samples;
     SplitKind    kind;
 } Loader;
 
