@@ -1,4 +1,5 @@
 /* The words of --data-path and ALCF's lists; weights as numpy divides them */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -70,17 +71,23 @@ static void three_columns(void **state)
     assert_int_equal(mixlist_file(&list, "/nowhere/list"), BAD_FILE);
 }
 
-/* 11 weights w_i = 1 + i / 10: numpy.sum and a sum in a row end in other last bits */
+/* Of n weights 0.1 (i + 1) the last, as numpy 1.24 has it (w / w.sum())[-1], and by a sum in a row */
 static void weights(void **state)
 {
     (void)state;
-    double numpy[11], row[11], sum = 0;
-    for (int i = 0; i < 11; i++) sum += numpy[i] = row[i] = 0.1 * (i + 1);
-    assert_int_equal(weights_normalise(row, 11, SUM_IN_A_ROW), OK);
-    assert_int_equal(weights_normalise(numpy, 11, SUM_NUMPY), OK);
-    assert_true(row[10] == 1.1 / sum || row[10] == 0.1 * 11 / sum);
-    assert_true(numpy[10] == WEIGHT_BY_NUMPY);
-    static const double bad[] = { 0, -1, 0.0 / 1 - 0.0, 1.0 / 0.0 };
+    static const struct { int n; double numpy, row; } row[] = {
+        { 3,   0x1.0000000000000p-1, 0x1.0000000000000p-1 }, { 11,  0x1.5555555555556p-3, 0x1.5555555555555p-3 },
+        { 13,  0x1.2492492492493p-3, 0x1.2492492492492p-3 }, { 20,  0x1.8618618618618p-4, 0x1.8618618618618p-4 },
+        { 150, 0x1.b2036406c80d9p-7, 0x1.b2036406c80d7p-7 }, { 300, 0x1.b37484ad806cep-8, 0x1.b37484ad806cep-8 },
+    };
+    for (size_t r = 0; r < sizeof row / sizeof *row; r++)
+        for (int how = SUM_IN_A_ROW; how <= SUM_NUMPY; how++) {
+            double weight[300];
+            for (int i = 0; i < row[r].n; i++) weight[i] = 0.1 * (i + 1);
+            assert_int_equal(weights_normalise(weight, row[r].n, (WeightSum)how), OK);
+            assert_true(weight[row[r].n - 1] == (how == SUM_NUMPY ? row[r].numpy : row[r].row));
+        }
+    static const double bad[] = { 0, -1, INFINITY, NAN };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         double pair[2] = { 1, bad[i] };
         assert_int_equal(weights_normalise(pair, 2, SUM_NUMPY), BAD_OPTION);
