@@ -8,43 +8,23 @@
 
 /* ---- the greedy rule ---- */
 
-static void blend_run(Index *which, Index *sample, const double *weight, int64_t *used, const int64_t *size, int count)
+Status blend_greedy(Index *which, Index *sample, const double *weight, int count)
 {
+    int64_t *used = calloc((size_t)count, sizeof *used), *sample_s = sample->made;
     int16_t *which_s = which->made;
-    int64_t *sample_s = sample->made;
+    if (!used) return fail(NO_MEMORY, "no memory to blend %d data sets", count);
     for (int64_t s = 0; s < which->rows; s++) {
         double at = s > 1 ? (double)s : 1, most = -INFINITY;
         int    next = 0;
         for (int i = 0; i < count; i++) {
             double behind = weight[i] * at - (double)used[i];
-            if (behind > most && (!size || used[i] < size[i])) most = behind, next = i;
+            if (behind > most) most = behind, next = i;
         }
         which_s[s]  = (int16_t)next;
         sample_s[s] = used[next]++;
     }
-}
-
-Status blend_greedy(Index *which, Index *sample, const double *weight, int count)
-{
-    int64_t *used = calloc((size_t)count, sizeof *used);
-    if (!used) return fail(NO_MEMORY, "no memory to blend %d data sets", count);
-    blend_run(which, sample, weight, used, NULL, count);
     free(used);
     return OK;
-}
-
-Status blend_exhaustive(Index *which, Index *sample, const int64_t *size, int count)
-{
-    int64_t *used   = calloc((size_t)count, sizeof *used);
-    double  *weight = malloc((size_t)count * sizeof *weight);
-    if (used && weight) {
-        for (int i = 0; i < count; i++) weight[i] = (double)size[i] / (double)which->rows;
-        blend_run(which, sample, weight, used, size, count);
-    }
-    free(weight);
-    Status status = used && weight ? OK : fail(NO_MEMORY, "no memory to blend %d data sets", count);
-    free(used);
-    return status;
 }
 
 /* ---- sizes ---- */
@@ -102,8 +82,9 @@ static Status level_one(Blend *b, Sizes *sizes, const MixList *list, const Blend
     }
     b->samples = list->weighed || spec->wanted < 0 || spec->wanted > all ? all : spec->wanted;
     TRY(indices_new(&b->which, &b->sample, b->samples));
-    if (spec->wanted < 0) return blend_exhaustive(&b->which, &b->sample, sizes->asked, b->count);
-    TRY(weights_normalise(sizes->weight, b->count, SUM_NUMPY));    /* Megatron does it again */
+    if (spec->wanted < 0)
+        for (int i = 0; i < b->count; i++) sizes->weight[i] /= (double)all;        /* each is used up, to the sample */
+    else TRY(weights_normalise(sizes->weight, b->count, SUM_NUMPY));               /* Megatron does it again */
     return blend_greedy(&b->which, &b->sample, sizes->weight, b->count);
 }
 

@@ -31,8 +31,7 @@ Status blend_open (Blend *blend, const Shard *shards, const MixList *list, const
 void   blend_close(Blend *blend);
 OrderReader blend_read(const Blend *blend, int64_t k);
 
-/* The two rules by themselves. which, sample: I16 and I64 of that many rows; weights sum to 1, sizes are samples of each.
- * greedy: sample s goes to the first i with the largest weight_i max(s, 1) - count_i;   exhaustive: of those not used up */
-Status blend_greedy    (Index *which, Index *sample, const double *weight, int count);
-Status blend_exhaustive(Index *which, Index *sample, const int64_t *size, int count);
+/* The rule by itself: sample s goes to the first i with the largest weight_i max(s, 1) - count_i. which, sample: I16 and I64 of as
+ * many rows; weights sum to 1. */
+Status blend_greedy(Index *which, Index *sample, const double *weight, int count);
 #endif

@@ -331,7 +331,15 @@ static void cache_is_believed_never(void **state)
     shard_close(&shard);
     pair_make(&shard, 0, (int[]){ 1, 2, 12, 5, 9, 1, 20, 4 }, 8);      /* prepared anew */
     assert_true(cached_hash(&shard, &spec, dir, true) == cached_hash(&shard, &spec, NULL, false));
+    file_change("cache", "test $(ls $f/*.txt | wc -l) = 2");           /* and does not push the other out */
     shard_close(&shard);
+    IndexCache cache, other;
+    assert_int_equal(index_cache_name(&cache, dir, "GPTDataset", "train", "words"), OK);
+    assert_false(index_cache_holds(&cache));
+    assert_int_equal(index_cache_finish(&cache), OK);
+    assert_true(index_cache_holds(&cache));
+    other = cache, other.words = "other";                                 /* as if hashes met */
+    assert_false(index_cache_holds(&other));
     assert_int_equal(folder_remove(dir), OK);
 }
 
