@@ -86,8 +86,8 @@ static Status run(Options *o, Task *task, int argc, char **argv)
     Recipe *r = &task->recipe;
     r->shape.sequence = o->context;
     r->global = r->micro * options_data_parallel(o);
-    TRY(o->text ? ids_of_text(task, o->text) : ids_of_shard(task, o->data_path));
-    if (task->count < 2) return fail(BAD_FILE, "%s holds %lld tokens; perplexity wants two or more", o->text ? o->text : o->data_path, (long long)task->count);
+    TRY(o->text ? ids_of_text(task, o->text) : ids_of_shard(task, o->data_path.text[0]));
+    if (task->count < 2) return fail(BAD_FILE, "%s holds %lld tokens; perplexity wants two or more", o->text ? o->text : o->data_path.text[0], (long long)task->count);
     return setup_run(o, mpi, on_rank, task);
 }
 

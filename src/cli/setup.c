@@ -29,6 +29,15 @@ static const char *device_of(const Options *o)
     return o->device.is == WORD_device_auto ? "cpu" : o->device.word;
 }
 
+static FeedRules feed_of(const Options *o)
+{
+    static const OrderKind orders[] = { [WORD_data_order_jotun] = ORDER_JOTUN, [WORD_data_order_megatron] = ORDER_MEGATRON,
+                                        [WORD_data_order_forks] = ORDER_FORKS };
+    return (FeedRules){ .order = orders[o->data_order.is], .words = o->data_path.text, .count = o->data_path.count, .list = o->data_file_list,
+        .cache = o->data_cache_path, .cut = o->final_epoch_cut, .surplus = o->surplus, .corpus_shuffled = o->corpus_shuffled,
+        .corpus_blended = o->corpus_blended };
+}
+
 Status setup_recipe(Recipe *r, const Options *o, char json[8192])
 {
     bool interleaved = o->layers_per_chunk > 0;
@@ -41,10 +50,14 @@ Status setup_recipe(Recipe *r, const Options *o, char json[8192])
         .micro = o->micro_batch, .global = o->global_batch, .steps = o->train_iters, .lr = lr_of(o),
         .optimizer = optimizer_named(o->optimizer.word), .settings = { o->adam_beta1, o->adam_beta2, o->adam_eps, o->weight_decay },
         .clip = o->clip_grad, .seed = (uint64_t)o->seed, .device = device_of(o), .threads = (int)o->threads, .watchdog = o->watchdog_seconds,
-        .data = o->data_path, .split = o->split, .reset_positions = o->reset_positions, .reset_attention = o->reset_attention,
+        .feed = feed_of(o), .split = o->split, .reset_positions = o->reset_positions, .reset_attention = o->reset_attention,
         .mask_eod = o->mask_eod, .eod = BYTES_EOD, .save = o->save, .load = o->load, .save_interval = o->save_interval,
         .keep_last = o->keep_last, .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,
         .log_interval = o->log_interval, .eval_interval = o->eval_interval, .eval_iters = o->eval_interval > 0 ? o->eval_iters : 0, .metrics = o->metrics };
+    if (r->learn && r->feed.order == ORDER_JOTUN && r->feed.cache) {
+        log_line("--data-cache-path %s is passed over: --data-order jotun is computed, not cached", r->feed.cache);
+        r->feed.cache = NULL;
+    }
     Queue device;
     TRY(queue_open(&device, r->device, 1, NULL));                       /* refused here, with the reason, where it is not to be had */
     queue_close(&device);

@@ -1,5 +1,6 @@
 #include "conf/companions.h"
 #include <string.h>
+#include "base/log.h"
 #include "conf/conf.h"
 #include "conf/value.h"
 
@@ -11,29 +12,39 @@ static bool no_eval    (const Options *o) { return !given(o, OPTION_eval_interva
 static bool no_rope    (const Options *o) { return o->position.is != WORD_position_rope; }
 static bool no_learned (const Options *o) { return o->position.is != WORD_position_learned_absolute; }
 static bool no_decay   (const Options *o) { return o->lr_decay_style.is == WORD_lr_decay_style_constant; }
+static bool no_list    (const Options *o) { return !given(o, OPTION_data_file_list); }
 static bool no_pipeline(const Options *o) { return o->pipeline_parallel == 1; }
 
-typedef struct { OptionIndex option; bool (*idle)(const Options *o); const char *wants; } Companion;
+/* passed: Megatron-LM's own scripts give it all the same, so a line says that it does nothing */
+typedef struct { OptionIndex option; bool (*idle)(const Options *o); const char *wants; bool passed; } Companion;
 static const Companion companions[] = {
-    { OPTION_save_interval,       no_save,     "--save DIR" },
-    { OPTION_keep_last,           no_save,     "--save DIR" },
-    { OPTION_exit_interval,       no_save,     "--save DIR" },
-    { OPTION_exit_on_missing,     no_load,     "--load DIR" },
-    { OPTION_use_checkpoint_args, no_load,     "--load DIR" },
-    { OPTION_eval_iters,          no_eval,     "--eval-interval N" },
-    { OPTION_rope_base,           no_rope,     "--position-embedding-type rope" },
-    { OPTION_positions,           no_learned,  "--position-embedding-type learned_absolute" },
-    { OPTION_min_lr,              no_decay,    "--lr-decay-style linear or cosine" },
-    { OPTION_lr_decay_iters,      no_decay,    "--lr-decay-style linear or cosine" },
-    { OPTION_pipeline_schedule,   no_pipeline, "--pipeline-model-parallel-size 2 or more" },
-    { OPTION_layers_per_chunk,    no_pipeline, "--pipeline-model-parallel-size 2 or more" },
+    { OPTION_save_interval,       no_save,     "--save DIR", false },
+    { OPTION_keep_last,           no_save,     "--save DIR", false },
+    { OPTION_exit_interval,       no_save,     "--save DIR", false },
+    { OPTION_exit_on_missing,     no_load,     "--load DIR", false },
+    { OPTION_use_checkpoint_args, no_load,     "--load DIR", false },
+    { OPTION_eval_iters,          no_eval,     "--eval-interval N", false },
+    { OPTION_rope_base,           no_rope,     "--position-embedding-type rope", false },
+    { OPTION_positions,           no_learned,  "--position-embedding-type learned_absolute", true },
+    { OPTION_min_lr,              no_decay,    "--lr-decay-style linear or cosine", false },
+    { OPTION_lr_decay_iters,      no_decay,    "--lr-decay-style linear or cosine", false },
+    { OPTION_pipeline_schedule,   no_pipeline, "--pipeline-model-parallel-size 2 or more", false },
+    { OPTION_corpus_shuffled,     no_list,     "--data-file-list FILE", false },
+    { OPTION_corpus_blended,      no_list,     "--data-file-list FILE", false },
+    { OPTION_layers_per_chunk,    no_pipeline, "--pipeline-model-parallel-size 2 or more", false },
 };
+
+static const Companion *idle(const Options *o, OptionIndex option)
+{
+    for (size_t i = 0; i < sizeof companions / sizeof companions[0]; i++)
+        if (companions[i].option == option && companions[i].idle(o)) return &companions[i];
+    return NULL;
+}
 
 const char *option_idle(const Options *o, OptionIndex option)
 {
-    for (size_t i = 0; i < sizeof companions / sizeof companions[0]; i++)
-        if (companions[i].option == option && companions[i].idle(o)) return companions[i].wants;
-    return NULL;
+    const Companion *c = idle(o, option);
+    return c ? c->wants : NULL;
 }
 
 /* A flag that is off and the usual choice ask for nothing. */
@@ -65,10 +76,12 @@ Status options_companions(const Options *o)
 {
     char said[256];
     for (int i = 0; i < OPTIONS; i++) {
-        const char *wants = asks(o, i) ? option_idle(o, i) : NULL;
-        if (wants)
+        const Companion *c = asks(o, i) ? idle(o, i) : NULL;
+        if (c && c->passed)
+            log_line("%s is passed over: it does nothing without %s", options_typed(said, sizeof said, o, i), c->wants);
+        else if (c)
             return fail(BAD_OPTION, "%s does nothing without %s; give that or leave it out",
-                        options_typed(said, sizeof said, o, i), wants);
+                        options_typed(said, sizeof said, o, i), c->wants);
     }
     return only_one_look(o);
 }

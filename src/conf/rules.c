@@ -210,6 +210,21 @@ static Status rule_rate(const Options *o)
 
 static bool given(const Options *o, OptionIndex option) { return o->source[option].kind != SOURCE_NOTHING; }
 
+/* What only Megatron's orders look at. A cache is passed over in setup with a line: scripts have it everywhere. */
+static Status rule_order(const Options *o)
+{
+    static const OptionIndex row[] = { OPTION_final_epoch_cut, OPTION_surplus, OPTION_data_file_list };
+    bool ours = o->data_order.is == WORD_data_order_jotun;
+    for (size_t i = 0; ours && i < sizeof row / sizeof row[0]; i++)
+        if (options_said(o, row[i]))
+            return fail(BAD_OPTION, "%s does nothing with --data-order jotun; megatron or megatron-deepspeed do", TYPED(row[i]));
+    if (given(o, OPTION_data_file_list) && given(o, OPTION_data_path))
+        return fail(BAD_OPTION, "%s and %s both say what to read; leave one out", TYPED(OPTION_data_file_list), TYPED(OPTION_data_path));
+    if (o->command == FOR_EVAL && o->data_path.count > 1)
+        return fail(BAD_OPTION, "jotun eval perplexity reads one --data-path PREFIX, and there are %d words", o->data_path.count);
+    return OK;
+}
+
 /* Missing words are wrong usage, wherever they are missing. */
 static Status rule_needed(const Options *o)
 {
@@ -224,7 +239,8 @@ static Status rule_needed(const Options *o)
     };
     bool only_looking = o->dry_run || o->draw_schedule || o->schedule_svg;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
-        if (o->command == row[i].command && !given(o, row[i].option) && !only_looking)
+        if (o->command == row[i].command && !given(o, row[i].option) && !only_looking &&
+            !(row[i].option == OPTION_data_path && given(o, OPTION_data_file_list)))
             return fail(BAD_USAGE, "jotun %s wants --%s %s", command_name(o->command),
                         option_rows[row[i].option].name, row[i].says);
     if (o->command == FOR_EVAL && given(o, OPTION_text) == given(o, OPTION_data_path))
@@ -243,7 +259,7 @@ typedef Status Rule(const Options *o);
 static Rule *const rules[] = {
     rule_ranges,   rule_needed,       rule_tokenizer,   rule_model, rule_dividing,  rule_ranks,
     rule_sequence, rule_global_batch, rule_interleaved, rule_rate,  options_companions,
-    rule_tokens
+    rule_tokens,   rule_order
 };
 
 Status options_judge(const Options *o)

@@ -2,49 +2,9 @@
  *  b sequences of a micro-batch      T = b s rows                                                              */
 #include <inttypes.h>
 #include <limits.h>
-#include <math.h>
-#include <stdlib.h>
 #include "base/random.h"
 #include "data/loader.h"
 #include "tensor/ops.h"
-
-static const char *const split_name[] = { "train", "valid", "test" };
-
-/* ---- opening ---- */
-
-/* "969,30,1": up to three weights; missing ones are 0 */
-static bool weights_read(double weight[3], const char *split)
-{
-    const char *p = split;
-    for (int i = 0; i < 3; i++) {
-        char *end;
-        weight[i] = strtod(p, &end);
-        if (end == p || !isfinite(weight[i]) || weight[i] < 0) return false;
-        if (*end == 0) break;
-        if (*end != ',' || i == 2) return false;
-        p = end + 1;
-    }
-    double sum = weight[0] + weight[1] + weight[2];
-    for (int i = 0; i < 3; i++) weight[i] /= sum;      /* all zero gives NaN */
-    return sum > 0;
-}
-
-/* Megatron's borders: round(cumulated weight * sequences), halves to even. What it calls documents here are the
- * sequences of the index; they differ only by empty documents and by text prepared sentence by sentence.        */
-static Status split_range(Loader *loader, const char *split)
-{
-    const Shard *shard = loader->shard;
-    double weight[3] = { 0 }, low = 0;
-    if (!weights_read(weight, split))
-        return fail(BAD_OPTION, "--split %s: wants weights of train, valid and test, as 969,30,1", split);
-    for (int i = 0; i < (int)loader->kind; i++) low += weight[i];
-    int64_t begin = (int64_t)rint(low * (double)shard->sequences);
-    int64_t end   = (int64_t)rint((low + weight[loader->kind]) * (double)shard->sequences);
-    int64_t last  = end < shard->sequences ? shard_start(shard, end) : shard->tokens;
-    loader->first  = begin < shard->sequences ? shard_start(shard, begin) : shard->tokens;
-    loader->tokens = last - loader->first;
-    return OK;
-}
 
 static Status shape_check(const LoaderShape *shape)
 {
@@ -68,17 +28,31 @@ static Status shape_check(const LoaderShape *shape)
     return OK;
 }
 
+static int64_t token_first(const Shard *shard, int64_t sequence)
+{
+    return sequence < shard->sequences ? shard_start(shard, sequence) : shard->tokens;
+}
+
 Status loader_open(Loader *loader, const Shard *shard, const char *split, SplitKind kind, LoaderShape shape)
 {
     *loader = (Loader){ .shard = shard, .shape = shape, .kind = kind };
     TRY(shape_check(&shape));
-    TRY(split_range(loader, split));
+    int64_t begin, end;
+    TRY(split_range(&begin, &end, split, kind, SPLIT_SUMS, shard->sequences));
+    loader->first   = token_first(shard, begin);
+    loader->tokens  = token_first(shard, end) - loader->first;
     loader->samples = (loader->tokens - 1) / shape.sequence;
     if (loader->samples < 1)
         return fail(BAD_FILE, "%s: the %s part under --split %s has %" PRId64 " tokens; one sample of --seq-length %"
                     PRId64 " takes %" PRId64 ": give more text, another split or a shorter sequence", shard->bin.path,
-                    split_name[kind], split, loader->tokens, shape.sequence, shape.sequence + 1);
+                    split_word(kind), split, loader->tokens, shape.sequence, shape.sequence + 1);
     return OK;
+}
+
+Status loader_open_blend(Loader *loader, const Blend *blend, LoaderShape shape)
+{
+    *loader = (Loader){ .blend = blend, .shape = shape };
+    return shape_check(&shape);
 }
 
 int loader_micros(const Loader *loader)
@@ -103,13 +77,22 @@ Batch loader_batch_new(const LoaderShape *shape, Arena *host)
     };
 }
 
-/* The first token, in .bin, of the sample that stands at `at` of all epochs laid end to end */
-static int64_t sample_start(const Loader *loader, int64_t at)
+/* At the first token of the sample that stands at `at`: of all epochs laid end to end, or of the blend, which has them all in it */
+static Status sample_find(OrderReader *reader, const Loader *loader, int64_t at)
 {
-    uint64_t stream = random_key(loader->shape.seed, split_name[loader->kind]);
+    if (loader->blend) {
+        if (at >= loader->blend->samples)
+            return fail(BAD_OPTION, "sample %" PRId64 " of an order made for %" PRId64 "; --train-iters and --global-batch-size say how many",
+                        at, loader->blend->samples);
+        *reader = blend_read(loader->blend, at);
+        return OK;
+    }
+    uint64_t stream = random_key(loader->shape.seed, split_word(loader->kind));
     uint64_t key    = random_mix(stream, (uint64_t)(at / loader->samples));
     uint64_t i      = random_permute(key, (uint64_t)loader->samples, (uint64_t)(at % loader->samples));
-    return loader->first + (int64_t)i * loader->shape.sequence;
+    int64_t  first  = loader->first + (int64_t)i * loader->shape.sequence;
+    *reader = (OrderReader){ .shard = loader->shard, .at = first, .end = first + loader->shape.sequence + 1 };
+    return OK;
 }
 
 static void weight_set(Tensor weight_T, int64_t row, double value)
@@ -119,13 +102,12 @@ static void weight_set(Tensor weight_T, int64_t row, double value)
 }
 
 /* One position: `index` in its sequence, of a document that began at `document`, goes to `row`. */
-static void row_fill(const Loader *loader, Batch *batch, int64_t row, int64_t at, int32_t sample, int32_t index,
+static void row_fill(const Loader *loader, Batch *batch, int64_t row, int32_t token, int32_t target, int32_t sample, int32_t index,
                      int32_t document)
 {
     const LoaderShape *shape = &loader->shape;
-    int32_t token = shard_token(loader->shard, at);
     ((int32_t *)batch->token_i.data)[row]    = token;
-    ((int32_t *)batch->target_i.data)[row]   = shard_token(loader->shard, at + 1);
+    ((int32_t *)batch->target_i.data)[row]   = target;
     ((int32_t *)batch->position_i.data)[row] = shape->reset_positions ? index - document : index;
     ((int32_t *)batch->place_i.data)[row]    = sample * (int32_t)shape->sequence + index;
     weight_set(batch->weight_T, row, shape->mask_eod && token == shape->eod ? 0 : 1);
@@ -136,29 +118,31 @@ static void row_fill(const Loader *loader, Batch *batch, int64_t row, int64_t at
     }
 }
 
-static Status token_outside(const Shard *shard, int64_t at, int64_t vocabulary)
+static Status token_read(int32_t *token, OrderReader *reader, int64_t vocabulary)
 {
+    int64_t at = order_place(reader);
+    *token = shard_token(reader->shard, at);
+    if (*token >= 0 && *token < vocabulary) return OK;
     return fail(BAD_FILE, "%s: byte %" PRId64 ": token %d is outside of the vocabulary of %" PRId64
-                "; the text was prepared with another tokenizer", shard->bin.path, at * shard->width,
-                shard_token(shard, at), vocabulary);
+                "; the text was prepared with another tokenizer", reader->shard->bin.path, at * reader->shard->width,
+                *token, vocabulary);
 }
 
 /* All S + 1 tokens are read on every rank: a document may begin in a part which another rank holds, and an id out
  * of range must be seen by all of them alike.                                                                    */
-static Status sample_fill(const Loader *loader, Batch *batch, int64_t slot, int64_t start, int32_t sample,
-                          int64_t vocabulary)
+static Status sample_fill(const Loader *loader, Batch *batch, int64_t slot, OrderReader *reader, int32_t sample, int64_t vocabulary)
 {
     int64_t S = loader->shape.sequence, s = S / loader->shape.cp, half = s / 2;
-    int32_t document = 0;
+    int32_t document = 0, token, target;
     ((int32_t *)batch->sample_i.data)[slot] = sample;
-    for (int64_t i = 0; i <= S; i++) {
-        int32_t token = shard_token(loader->shard, start + i);
-        if (token < 0 || token >= vocabulary) return token_outside(loader->shard, start + i, vocabulary);
+    TRY(token_read(&token, reader, vocabulary));
+    for (int64_t i = 0; i < S; i++, token = target) {
         int64_t first = i - batch->part[0], second = i - batch->part[1];
-        if (i < S && first >= 0 && first < half)
-            row_fill(loader, batch, slot * s + first, start + i, sample, (int32_t)i, document);
-        else if (i < S && second >= 0 && second < s - half)
-            row_fill(loader, batch, slot * s + half + second, start + i, sample, (int32_t)i, document);
+        TRY(token_read(&target, reader, vocabulary));
+        if (first >= 0 && first < half)
+            row_fill(loader, batch, slot * s + first, token, target, sample, (int32_t)i, document);
+        else if (second >= 0 && second < s - half)
+            row_fill(loader, batch, slot * s + half + second, token, target, sample, (int32_t)i, document);
         if (token == loader->shape.eod) document = (int32_t)i + 1;     /* the end of a document belongs to it */
     }
     return OK;
@@ -170,8 +154,9 @@ Status loader_fill(const Loader *loader, Batch *batch, int64_t step, int micro, 
     CHECK(batch->token_i.data, "loader_fill on a dry batch");
     int64_t first = ((int64_t)micro * shape->dp + shape->dp_rank) * shape->micro;
     for (int64_t slot = 0; slot < shape->micro; slot++) {
-        int64_t start = sample_start(loader, loader->shift + step * shape->global + first + slot);
-        TRY(sample_fill(loader, batch, slot, start, (int32_t)(first + slot), vocabulary));
+        OrderReader reader;
+        TRY(sample_find(&reader, loader, loader->shift + step * shape->global + first + slot));
+        TRY(sample_fill(loader, batch, slot, &reader, (int32_t)(first + slot), vocabulary));
     }
     return OK;
 }

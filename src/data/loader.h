@@ -2,8 +2,8 @@
 #define DATA_LOADER_H
 /* From token shards to batches. Which samples step k takes is a pure function of (seed, k, sizes), so a resume is one integer
  * and every layout sees the same samples. Sample i of a split is the tokens [i S, i S + S + 1) of the split's documents, laid end
- * to end; epoch e takes them in the order random_permute(key(seed, e), n, .).                                              */
-#include "data/shard.h"
+ * to end; epoch e takes them in the order random_permute(key(seed, e), n, .). Or the samples are a blend's, in Megatron's order. */
+#include "data/blend.h"
 #include "tensor/tensor.h"
 
 /*  b sequences of a micro-batch   S positions of a whole sequence   s of them held here (S / cp)   T = b s rows
@@ -27,13 +27,18 @@ typedef struct {
     Dtype   real;
 } LoaderShape;
 
-typedef enum { SPLIT_TRAIN, SPLIT_VALID, SPLIT_TEST } SplitKind;
-typedef struct { const Shard *shard; int64_t first, tokens; LoaderShape shape; int64_t samples; SplitKind kind;
-                 int64_t shift;         /* samples that earlier steps took beyond step x global: another global batch before a resume */
-               } Loader;
+typedef struct {
+    LoaderShape  shape;
+    const Blend *blend;                       /* NULL: our own order, of */
+    const Shard *shard;                       /* this pair's */
+    int64_t      first, tokens, samples;
+    SplitKind    kind;
+    int64_t      shift;                       /* samples that earlier steps took beyond step x global: another global batch before a resume */
+} Loader;
 
 /* split: weights of train, valid, test ("969,30,1") over sequences: Megatron's rounding. tokens under one sample: BAD_FILE with how many there are. */
 Status loader_open(Loader *loader, const Shard *shard, const char *split, SplitKind kind, LoaderShape shape);
+Status loader_open_blend(Loader *loader, const Blend *blend, LoaderShape shape);     /* the blend's sequence length is the shape's */
 int    loader_micros(const Loader *loader);            /* micro-batches of a step on this rank: global / (micro dp) */
 /* Tensors of one micro-batch on the `host` arena; dry arenas give shapes alone */
 Batch  loader_batch_new(const LoaderShape *shape, Arena *host);

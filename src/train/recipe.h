@@ -1,6 +1,7 @@
 #ifndef TRAIN_RECIPE_H
 #define TRAIN_RECIPE_H
 /* All that a run is, in plain numbers: made once from the options (cli/setup.c), read-only, shared by all ranks. */
+#include "data/feed.h"
 #include "model/shape.h"
 #include "optim/lr.h"
 #include "optim/optimizer.h"
@@ -25,7 +26,8 @@ typedef struct {
     int      threads;
     double   watchdog;                        /* seconds a collective may take; 0: nobody watches */
     /* data */
-    const char *data, *split;
+    const char *data, *split;                 /* data: the prefix, where feed has no words */
+    FeedRules feed;
     bool     reset_positions, reset_attention, mask_eod;
     int32_t  eod;
     /* files */

@@ -53,10 +53,12 @@ static Status open_data(Trainer *t)
 {
     const Recipe *r = t->recipe;
     if (comm_dry(t->world) || !r->learn) return OK;
-    TRY(shard_open(&t->shard, r->data));
-    TRY(loader_open(&t->loader_train, &t->shard, r->split, SPLIT_TRAIN, trainer_loader_shape(t)));
-    if (r->eval_iters > 0) TRY(loader_open(&t->loader_valid, &t->shard, r->split, SPLIT_VALID, trainer_loader_shape(t)));
-    return OK;
+    int64_t evaluations = r->eval_interval > 0 ? r->steps / r->eval_interval + 1 : 1;
+    FeedSpec spec = { .rules = r->feed, .split = r->split, .train = r->steps * r->global, .valid = evaluations * r->eval_iters * r->global };
+    if (!spec.rules.words) spec.rules.words = &r->data, spec.rules.count = 1;
+    TRY(feed_open(&t->feed, &spec));
+    TRY(feed_loader(&t->feed, &t->loader_train, SPLIT_TRAIN, trainer_loader_shape(t)));
+    return r->eval_iters > 0 ? feed_loader(&t->feed, &t->loader_valid, SPLIT_VALID, trainer_loader_shape(t)) : OK;
 }
 
 static Status open_schedules(Trainer *t)
@@ -112,7 +114,9 @@ Status trainer_open(Trainer *t, const Recipe *recipe, Transport *transport, cons
     TRY(comm_world(&t->world, transport));
     TRY(agree(t->world, open_comms(t)));
     TRY(agree(t->world, open_queue(t)));
-    TRY(agree(t->world, open_data(t)));
+    bool later = recipe->feed.cache && transport->rank != 0;               /* the first rank fills the cache, the others map it */
+    TRY(agree(t->world, later ? OK : open_data(t)));
+    if (recipe->feed.cache) TRY(agree(t->world, later ? open_data(t) : OK));
     TRY(agree(t->world, open_schedules(t)));
     TRY(agree(t->world, open_arenas(t, sizes)));
     open_parameters(t);
@@ -129,7 +133,7 @@ void trainer_close(Trainer *t)
     schedule_free(&t->train);
     schedule_free(&t->valid);
     for (int i = 0; i < ARENAS; i++) arena_close(&t->arena[i]);
-    if (t->shard.index.data) shard_close(&t->shard);
+    feed_close(&t->feed);
     queue_close(&t->queue);
     Comm *comms[] = { t->tied, t->pp, t->data, t->cp, t->tp, t->world };
     for (size_t i = 0; i < sizeof comms / sizeof *comms; i++)

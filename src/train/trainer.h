@@ -2,7 +2,7 @@
 #define TRAIN_TRAINER_H
 /* One rank of a run: its place in the mesh, its memory and all that lives in it. Opened twice by the same code: dry, to learn how
  * large each arena must be, and real. What the dry one counted is what the real one takes, to the byte.                        */
-#include "data/loader.h"
+#include "data/feed.h"
 #include "parallel/pipeline.h"
 #include "comm/transport.h"
 #include "store/checkpoint.h"
@@ -28,7 +28,7 @@ typedef struct Trainer {
     Pipeline pipeline;
     Tensor (*state)[OPTIMIZER_STATES];               /* by bucket: [own_count]; owned */
     Tensor  sums_3, sums_R3, report_4, flag_1, flag_R;   /* F64: loss, tokens, squared gradients; of all ranks; tick_clip's report; stop */
-    Shard   shard;
+    Feed    feed;
     Loader  loader_train, loader_valid;
     int64_t step;                                    /* steps done */
     Status  failed;                                  /* data of a micro-batch that could not be had; */

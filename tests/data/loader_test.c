@@ -52,6 +52,8 @@ static void batch_gather(Whole *whole, const Batch *batch, int64_t b, int64_t s)
     }
 }
 
+static Blend *blend;          /* NULL: our own order */
+
 static Whole step_gather(int64_t step, int dp, int cp, int64_t micro)
 {
     Whole whole = { 0 };
@@ -62,7 +64,8 @@ static Whole step_gather(int64_t step, int dp, int cp, int64_t micro)
             LoaderShape shape = plain;
             shape.micro = micro;
             shape.dp = dp, shape.dp_rank = d, shape.cp = cp, shape.cp_rank = c;
-            assert_int_equal(loader_open(&loader, &counted, "100", SPLIT_TRAIN, shape), OK);
+            if (blend) assert_int_equal(loader_open_blend(&loader, blend, shape), OK);
+            else       assert_int_equal(loader_open(&loader, &counted, "100", SPLIT_TRAIN, shape), OK);
             Batch batch = loader_batch_new(&shape, &host);
             assert_false(tensor_present(batch.visible_i));
             for (int m = 0; m < loader_micros(&loader); m++) {
@@ -93,6 +96,72 @@ static void layouts_see_the_same(void **state)
                     assert_memory_equal(&many, &one, sizeof one);
                 }
     }
+}
+
+/* Megatron's order: samples are those of the blend, in its order, whatever the layout; beyond the last is refused. */
+static void blends_in_all_layouts(void **state)
+{
+    (void)state;
+    Blend made;
+    Shard shards[] = { counted, lettered };
+    MixPart part[] = { { .prefix = folder, .weight = 3 }, { .prefix = folder, .weight = 1 } };
+    MixList list = { .part = part, .count = 2, .weighed = true };
+    BlendSpec spec = { .kind = BLEND_CORE, .split = "1", .wanted = 70 * GLOBAL, .sequence = S, .seed = 1234, .cut = 0.80, .surplus = 0.005 };
+    assert_int_equal(blend_open(&made, shards, &list, &spec, SPLIT_TRAIN), OK);
+    assert_int_equal(made.samples, 70 * GLOBAL);
+    blend = &made;
+    for (int64_t step = 0; step < 70; step += 23) {
+        Whole one = step_gather(step, 1, 1, GLOBAL);
+        for (int sample = 0; sample < GLOBAL; sample++) {
+            OrderReader reader = blend_read(blend, step * GLOBAL + sample);
+            for (int i = 0; i <= S; i++) {
+                int32_t token = shard_token(reader.shard, order_place(&reader));
+                if (i < S) assert_int_equal(one.token[sample][i], token);
+                if (i > 0) assert_int_equal(one.target[sample][i - 1], token);
+            }
+        }
+        for (int dp = 1; dp <= 4; dp *= 2)
+            for (int cp = 1; cp <= 4; cp *= 2)
+                for (int64_t micro = 1; micro * dp <= GLOBAL; micro *= 2) {
+                    Whole many = step_gather(step, dp, cp, micro);
+                    assert_memory_equal(&many, &one, sizeof one);
+                }
+    }
+    Loader loader;
+    assert_int_equal(loader_open_blend(&loader, blend, plain), OK);
+    size_t mark = arena_mark(&host);
+    Batch batch = loader_batch_new(&plain, &host);
+    assert_int_equal(loader_fill(&loader, &batch, 69, 0, 100000), OK);
+    assert_int_equal(loader_fill(&loader, &batch, 70, 0, 100000), BAD_OPTION);
+    assert_non_null(strstr(fail_text(), "sample 280 of an order made for 280"));
+    arena_reset(&host, mark);
+    blend = NULL;
+    blend_close(&made);
+}
+
+static void blend_refused(BlendSpec spec, MixList list, Status want, const char *word)
+{
+    Blend made;
+    Shard shards[] = { counted, lettered };
+    assert_int_equal(blend_open(&made, shards, &list, &spec, SPLIT_TRAIN), want);
+    assert_non_null(strstr(fail_text(), word));
+}
+
+static void blends_refused(void **state)
+{
+    (void)state;
+    MixPart part[] = { { .prefix = folder, .weight = 3 }, { .prefix = folder, .weight = 1 } };
+    MixList list = { .part = part, .count = 2 };
+    BlendSpec spec = { .kind = BLEND_CORE, .split = "1", .wanted = 1000, .sequence = S, .seed = 1234, .cut = 0.80 };
+    blend_refused(spec, list, BAD_OPTION, "one epoch of each: 125 samples to train, and the run takes 1000; give weights");
+    spec.split = "0,1";
+    blend_refused(spec, list, BAD_FILE, "0 to 0 of it have 0 tokens");
+    spec.split = "1", list.weighed = true, part[1].weight = 0;
+    blend_refused(spec, list, BAD_OPTION, "number 2 of 2");
+    part[1].weight = 1, spec.wanted = ORDER_ONE_EPOCH;
+    blend_refused(spec, list, BAD_OPTION, "give prefixes alone");
+    part[0].corpus = part[1].corpus = folder;
+    blend_refused(spec, list, BAD_OPTION, "--data-order megatron-deepspeed");
 }
 
 static void zigzag_parts(void **state)
@@ -277,6 +346,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layouts_see_the_same),
+        cmocka_unit_test(blends_in_all_layouts),
+        cmocka_unit_test(blends_refused),
         cmocka_unit_test(zigzag_parts),
         cmocka_unit_test(order_is_a_pure_function),
         cmocka_unit_test(masks_by_hand),

@@ -5,7 +5,7 @@
 cd "$1" || exit 1
 status=0
 look() {                                       # look WHY PATTERN
-    found=$(grep -rnIiE "$2" . --exclude-dir=.git --exclude-dir='build*' --exclude-dir=__pycache__ | cut -c1-200)
+    found=$(grep -rnIiE "$2" . --exclude-dir=.git --exclude=.git --exclude-dir='build*' --exclude-dir=quickstart-out --exclude-dir=__pycache__ | cut -c1-200)
     [ -z "$found" ] && return
     echo "$found" | sed "s|^|$1: |"
     status=1

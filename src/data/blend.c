@@ -1,0 +1,264 @@
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "data/blend.h"
+#include "data/twister.h"
+
+/* ---- the greedy rule ---- */
+
+Status blend_greedy(Index *which, Index *sample, const double *weight, int count)
+{
+    int64_t *used = calloc((size_t)count, sizeof *used), *sample_s = sample->made;
+    int16_t *which_s = which->made;
+    if (!used) return fail(NO_MEMORY, "no memory to blend %d data sets", count);
+    for (int64_t s = 0; s < which->rows; s++) {
+        double at = s > 1 ? (double)s : 1, most = -INFINITY;
+        int    next = 0;
+        for (int i = 0; i < count; i++) {
+            double behind = weight[i] * at - (double)used[i];
+            if (behind > most) most = behind, next = i;
+        }
+        which_s[s]  = (int16_t)next;
+        sample_s[s] = used[next]++;
+    }
+    free(used);
+    return OK;
+}
+
+/* ---- sizes ---- */
+
+/* What is asked of pair i, and made with some to spare. The forks round once where Megatron rounds twice. */
+typedef struct { int64_t *asked, *made; double *weight; } Sizes;
+
+static int64_t fork_samples(int64_t wanted, double weight, const BlendSpec *spec)
+{
+    return (int64_t)ceil((double)wanted * weight * (1 + spec->surplus));
+}
+
+static Status sizes_new(Sizes *sizes, const MixList *list, const BlendSpec *spec)
+{
+    size_t n = (size_t)list->count;
+    *sizes = (Sizes){ calloc(n, sizeof(int64_t)), calloc(n, sizeof(int64_t)), calloc(n, sizeof(double)) };
+    if (!sizes->asked || !sizes->made || !sizes->weight) return fail(NO_MEMORY, "no memory to blend %d data sets", list->count);
+    for (int i = 0; i < list->count; i++) sizes->weight[i] = list->part[i].weight;
+    if (list->weighed) TRY(weights_normalise(sizes->weight, list->count, spec->kind == BLEND_CORE ? SUM_NUMPY : SUM_IN_A_ROW));
+    for (int i = 0; i < list->count; i++) {
+        double weight = sizes->weight[i], wanted = (double)spec->wanted;
+        if (!list->weighed) sizes->made[i] = list->count == 1 ? spec->wanted : ORDER_ONE_EPOCH;
+        else if (spec->kind == BLEND_CORE) {
+            sizes->asked[i] = (int64_t)ceil(wanted * weight);
+            sizes->made[i]  = (int64_t)ceil((double)sizes->asked[i] * (1 + spec->surplus));
+        } else sizes->asked[i] = sizes->made[i] = fork_samples(spec->wanted, weight, spec);
+    }
+    return OK;
+}
+
+static void sizes_close(Sizes *sizes)
+{
+    free(sizes->asked);
+    free(sizes->made);
+    free(sizes->weight);
+}
+
+/* ---- one level ---- */
+
+static Status indices_new(Index *which, Index *sample, int64_t rows)
+{
+    TRY(index_new(which, INDEX_I16, rows, 1));
+    Status status = index_new(sample, INDEX_I64, rows, 1);
+    if (status != OK) index_close(which);
+    return status;
+}
+
+/* Weights given: the parts' sizes, summed. Not given: one epoch of each, by how long they are. */
+static Status level_one(Blend *b, Sizes *sizes, const MixList *list, const BlendSpec *spec)
+{
+    int64_t all = 0;
+    for (int i = 0; i < b->count; i++) {
+        if (!list->weighed) sizes->asked[i] = b->order[i].plan.samples, sizes->weight[i] = (double)sizes->asked[i];
+        all += sizes->asked[i];
+    }
+    b->samples = list->weighed || spec->wanted < 0 || spec->wanted > all ? all : spec->wanted;
+    TRY(indices_new(&b->which, &b->sample, b->samples));
+    if (spec->wanted < 0)
+        for (int i = 0; i < b->count; i++) sizes->weight[i] /= (double)all;        /* each is used up, to the sample */
+    else TRY(weights_normalise(sizes->weight, b->count, SUM_NUMPY));               /* Megatron does it again */
+    return blend_greedy(&b->which, &b->sample, sizes->weight, b->count);
+}
+
+/* ---- two levels ---- */
+
+/* A corpus: its pairs in the list's order, and for its sample j the pair and which of that one's samples */
+typedef struct { const char *name; int count; int *pair; Index which, sample; Index shuffle; int64_t samples; } Corpus;
+typedef struct { Corpus *corpus; int count; } Corpora;
+
+static int corpus_compare(const void *a, const void *b) { return strcmp(((const Corpus *)a)->name, ((const Corpus *)b)->name); }
+
+static Corpus *corpus_named(Corpora *all, const char *name)
+{
+    for (int c = 0; c < all->count; c++)
+        if (!strcmp(all->corpus[c].name, name)) return &all->corpus[c];
+    all->corpus[all->count].name = name;
+    return &all->corpus[all->count++];
+}
+
+static Status corpora_sort(Corpora *all, const MixList *list, const Sizes *sizes)
+{
+    all->corpus = calloc((size_t)list->count, sizeof *all->corpus);
+    for (int i = 0; all->corpus && i < list->count; i++) {
+        Corpus *c = corpus_named(all, list->part[i].corpus);
+        int *grown = realloc(c->pair, (size_t)(c->count + 1) * sizeof *grown);
+        if (!grown) return fail(NO_MEMORY, "no memory for %d data sets", list->count);
+        c->pair = grown;
+        c->pair[c->count++] = i;
+        c->samples += sizes->asked[i];
+    }
+    if (!all->corpus) return fail(NO_MEMORY, "no memory for %d data sets", list->count);
+    qsort(all->corpus, (size_t)all->count, sizeof *all->corpus, corpus_compare);
+    return OK;
+}
+
+static Status corpus_blend(Corpus *c, const Sizes *sizes)
+{
+    double *weight = calloc((size_t)c->count, sizeof *weight);
+    for (int i = 0; weight && i < c->count; i++) weight[i] = (double)sizes->asked[c->pair[i]] / (double)c->samples;
+    Status status = weight ? blend_greedy(&c->which, &c->sample, weight, c->count) : fail(NO_MEMORY, "no memory for a corpus");
+    free(weight);
+    return status;
+}
+
+static void corpus_concatenate(Corpus *c, const Sizes *sizes)
+{
+    int64_t row = 0;
+    for (int i = 0; i < c->count; i++)
+        for (int64_t k = 0; k < sizes->asked[c->pair[i]]; k++, row++) {
+            ((int16_t *)c->which.made)[row]  = (int16_t)i;
+            ((int64_t *)c->sample.made)[row] = k;
+        }
+}
+
+static Status corpus_make(Corpus *c, const Sizes *sizes, const BlendSpec *spec)
+{
+    Twister random;
+    TRY(indices_new(&c->which, &c->sample, c->samples));
+    TRY(index_new(&c->shuffle, INDEX_I64, c->samples, 1));
+    for (int64_t j = 0; j < c->samples; j++) ((int64_t *)c->shuffle.made)[j] = j;
+    twister_seed(&random, (uint32_t)spec->seed);
+    if (spec->corpus_shuffled) twister_shuffle(&random, c->shuffle.made, 8, c->samples);
+    if (spec->corpus_blended) return corpus_blend(c, sizes);
+    corpus_concatenate(c, sizes);
+    return OK;
+}
+
+/* Corpora by name, blended by their shares of what is made to train; then each sample is followed down to its pair */
+static Status corpora_blend(Blend *b, const Corpora *all, int64_t made)
+{
+    double *weight = calloc((size_t)all->count, sizeof *weight);
+    for (int c = 0; weight && c < all->count; c++) weight[c] = (double)all->corpus[c].samples / (double)made;
+    Status status = weight ? weights_normalise(weight, all->count, SUM_NUMPY) : fail(NO_MEMORY, "no memory for %d corpora", all->count);
+    if (status == OK) status = blend_greedy(&b->which, &b->sample, weight, all->count);
+    free(weight);
+    int16_t *which = b->which.made;
+    int64_t *sample = b->sample.made;
+    for (int64_t s = 0; status == OK && s < b->samples; s++) {
+        const Corpus *c = &all->corpus[which[s]];
+        if (sample[s] >= c->samples)
+            return fail(BAD_OPTION, "corpus %s: sample %" PRId64 " of %" PRId64 " is asked for; raise --mid-level-dataset-surplus",
+                        c->name, sample[s], c->samples);
+        int64_t j = index_at(&c->shuffle, sample[s]);
+        which[s]  = (int16_t)c->pair[index_at(&c->which, j)];
+        sample[s] = index_at(&c->sample, j);
+    }
+    return status;
+}
+
+static Status level_two(Blend *b, const Sizes *sizes, const MixList *list, const BlendSpec *spec)
+{
+    Corpora all = { 0 };
+    int64_t made = 0;
+    for (int i = 0; i < list->count; i++) made += fork_samples(spec->wanted_train, sizes->weight[i], spec);
+    b->samples = spec->wanted;                             /* a blend of fewer is the beginning of one of more */
+    Status status = corpora_sort(&all, list, sizes);
+    for (int c = 0; status == OK && c < all.count; c++) status = corpus_make(&all.corpus[c], sizes, spec);
+    if (status == OK) status = indices_new(&b->which, &b->sample, b->samples);
+    if (status == OK) status = corpora_blend(b, &all, made);
+    for (int c = 0; c < all.count; c++) {
+        free(all.corpus[c].pair);
+        index_close(&all.corpus[c].which);
+        index_close(&all.corpus[c].sample);
+        index_close(&all.corpus[c].shuffle);
+    }
+    free(all.corpus);
+    return status;
+}
+
+/* ---- both ---- */
+
+static Status orders_open(Blend *b, const Shard *shards, const Sizes *sizes, const BlendSpec *spec, SplitKind kind)
+{
+    SplitRounding rounding = spec->kind == BLEND_CORE ? SPLIT_SUMS : SPLIT_PARTS;
+    for (int i = 0; i < b->count; i++) {
+        OrderSpec one = { .wanted = sizes->made[i], .sequence = spec->sequence, .seed = spec->seed, .cut = spec->cut };
+        TRY(split_range(&one.begin, &one.end, spec->split, kind, rounding, shards[i].sequences));
+        TRY(order_open(&b->order[i], &shards[i], &one, kind, spec->cache));
+    }
+    return OK;
+}
+
+/* Nobody reads beyond what a pair gives: Megatron's error, and ours */
+static Status blend_check(const Blend *b, const MixList *list)
+{
+    for (int64_t s = 0; s < b->samples; s++) {
+        int64_t i = index_at(&b->which, s), k = index_at(&b->sample, s);
+        if (k >= b->order[i].plan.samples)
+            return fail(BAD_OPTION, "%s: the blend asks for sample %" PRId64 " of its %" PRId64 "; raise --mid-level-dataset-surplus",
+                        list->part[i].prefix, k, b->order[i].plan.samples);
+    }
+    return OK;
+}
+
+static Status blend_make(Blend *b, Sizes *sizes, const Shard *shards, const MixList *list, const BlendSpec *spec, SplitKind kind)
+{
+    bool corpora = list->part[0].corpus;
+    if (corpora && spec->kind == BLEND_CORE)
+        return fail(BAD_OPTION, "a list of three columns is ALCF's, and blends as no Megatron-LM does; give --data-order megatron-deepspeed");
+    if (list->weighed && spec->wanted < 0)
+        return fail(BAD_OPTION, "weights want a number of samples to weigh; give prefixes alone");
+    TRY(sizes_new(sizes, list, spec));
+    TRY(orders_open(b, shards, sizes, spec, kind));
+    b->plain = list->count == 1 && !list->weighed;
+    if (b->plain) b->samples = b->order[0].plan.samples;
+    else TRY(corpora ? level_two(b, sizes, list, spec) : level_one(b, sizes, list, spec));
+    TRY(b->plain ? OK : blend_check(b, list));
+    if (b->samples < spec->wanted)
+        return fail(BAD_OPTION, "prefixes without weights give one epoch of each: %" PRId64 " samples to %s, and the run takes %" PRId64
+                    "; give weights", b->samples, split_word(kind), spec->wanted);
+    return OK;
+}
+
+Status blend_open(Blend *blend, const Shard *shards, const MixList *list, const BlendSpec *spec, SplitKind kind)
+{
+    Sizes sizes = { 0 };
+    *blend = (Blend){ .count = list->count, .order = calloc((size_t)list->count, sizeof *blend->order) };
+    Status status = blend->order ? blend_make(blend, &sizes, shards, list, spec, kind) : fail(NO_MEMORY, "no memory for %d data sets", list->count);
+    sizes_close(&sizes);
+    if (status != OK) blend_close(blend);
+    return status;
+}
+
+void blend_close(Blend *blend)
+{
+    for (int i = 0; blend->order && i < blend->count; i++) order_close(&blend->order[i]);
+    free(blend->order);
+    index_close(&blend->which);
+    index_close(&blend->sample);
+    *blend = (Blend){ 0 };
+}
+
+OrderReader blend_read(const Blend *b, int64_t k)
+{
+    if (b->plain) return order_read(&b->order[0], k);
+    return order_read(&b->order[index_at(&b->which, k)], index_at(&b->sample, k));
+}

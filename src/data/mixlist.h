@@ -1,0 +1,18 @@
+#ifndef DATA_MIXLIST_H
+#define DATA_MIXLIST_H
+/* Which pairs a run reads, and how much of each: the words of --data-path, or a list in a file */
+#include <stdbool.h>
+#include "base/status.h"
+
+typedef struct { char *prefix, *corpus; double weight; } MixPart;         /* corpus NULL: of none */
+typedef struct { MixPart *part; int count; bool weighed; } MixList;       /* weighed: weights were given, and stand as they were */
+
+/* As Megatron takes it: an even number of words, numbers at the odd places: W P W P ...; else prefixes alone */
+Status mixlist_words(MixList *list, const char *const *words, int count);
+/* ALCF's: a line is `weight prefix corpus`; empty lines are passed over, .bin at the end of a prefix too */
+Status mixlist_file (MixList *list, const char *path);
+void   mixlist_close(MixList *list);
+/* So that they sum to 1. In a row, or as numpy sums, whose last bit decides ties. A weight that is not above 0 is refused */
+typedef enum { SUM_IN_A_ROW, SUM_NUMPY } WeightSum;
+Status weights_normalise(double *weight, int count, WeightSum how);
+#endif

@@ -1,0 +1,227 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "data/order.h"
+#include "data/twister.h"
+
+/* ---- counts ---- */
+
+static Status plan_refused(const OrderSpec *spec, int64_t tokens, const char *what)
+{
+    return fail(BAD_FILE, "%s: sequences %" PRId64 " to %" PRId64 " of it have %" PRId64 " tokens, and one sample of --seq-length %"
+                PRId64 " takes %" PRId64 ": give more text, another --split or a shorter sequence", what, spec->begin, spec->end,
+                tokens, spec->sequence, spec->sequence + 1);
+}
+
+/* epochs E: the fewest with E tokens >= wanted S + 1;  samples: (E tokens - 1) / S */
+Status order_plan(OrderPlan *plan, const OrderSpec *spec, int64_t tokens, const char *what)
+{
+    int64_t S = spec->sequence, count = spec->end - spec->begin, wanted = spec->wanted < 0 ? 0 : spec->wanted;
+    if (count < 1 || tokens < 1) return plan_refused(spec, tokens, what);
+    if (spec->seed > UINT32_MAX)
+        return fail(BAD_OPTION, "--seed %" PRIu64 ": Megatron's order takes seeds below 2^32", spec->seed);
+    if (wanted > (INT64_MAX / 4 - tokens) / S)
+        return fail(BAD_OPTION, "%" PRId64 " samples of --seq-length %" PRId64 " are more tokens than can be counted", wanted, S);
+    int64_t epochs = (wanted * S + tokens) / tokens;                       /* rounded up: (wanted S + 1 + tokens - 1) / tokens */
+    if (epochs > INT64_MAX / 64 / count)
+        return fail(BAD_OPTION, "%s: %" PRId64 " samples are %" PRId64 " epochs of its %" PRId64 " tokens; give more text", what,
+                    wanted, epochs, tokens);
+    int64_t samples = (epochs * tokens - 1) / S, before = ((epochs - 1) * tokens - 1) / S, of_epoch = (tokens - 1) / S;
+    if (samples < 1) return plan_refused(spec, tokens, what);
+    bool separate = epochs > 1 && wanted - before < (int64_t)(spec->cut * (double)of_epoch);
+    *plan = (OrderPlan){ .tokens = tokens, .epochs = epochs, .entries = epochs * count, .samples = samples, .separate = separate,
+        .before_last  = separate ? before : samples,
+        .sample_type  = epochs * count > INT32_MAX ? INDEX_I64 : INDEX_I32,
+        .shuffle_type = samples >= (int64_t)UINT32_MAX - 1 ? INDEX_I64 : INDEX_U32 };
+    return OK;
+}
+
+/* ---- the three indices ---- */
+
+static void documents_fill(int32_t *x, const OrderSpec *spec, int64_t epochs)
+{
+    for (int64_t e = 0; e < epochs; e++)
+        for (int64_t d = spec->begin; d < spec->end; d++) *x++ = (int32_t)d;
+}
+
+static void documents_make(Order *o, Twister *random)
+{
+    int32_t *x = o->document.made;
+    int64_t  count = o->spec.end - o->spec.begin, apart = o->plan.separate ? count : 0, first = o->plan.entries - apart;
+    documents_fill(x, &o->spec, o->plan.epochs);
+    twister_shuffle(random, x, 4, first);
+    if (apart > 0) twister_shuffle(random, x + first, 4, apart);
+}
+
+static void sample_set(Index *sample, int64_t i, int64_t document, int64_t offset)
+{
+    if (sample->type == INDEX_I32) {
+        int32_t *row = (int32_t *)sample->made + 2 * i;
+        row[0] = (int32_t)document, row[1] = (int32_t)offset;
+    } else {
+        int64_t *row = (int64_t *)sample->made + 2 * i;
+        row[0] = document, row[1] = offset;
+    }
+}
+
+/* Sample i begins at token i S of all: in the document which holds it. Row 0 is (0, 0), though the first may be empty. */
+static void samples_make(Order *o)
+{
+    int64_t S = o->spec.sequence, start = 0, i = 1;                        /* start: of this document, over all epochs */
+    const int32_t *document = o->document.data;
+    sample_set(&o->sample, 0, 0, 0);
+    for (int64_t d = 0; d < o->plan.entries && i <= o->plan.samples; d++) {
+        int64_t end = start + shard_length(o->shard, document[d]);
+        for (; i <= o->plan.samples && i * S < end; i++) sample_set(&o->sample, i, d, i * S - start);
+        start = end;
+    }
+    CHECK(i == o->plan.samples + 1, "order: %" PRId64 " samples found of %" PRId64, i - 1, o->plan.samples);
+}
+
+static void shuffle_make(Order *o, Twister *random)
+{
+    int     width = index_width(o->shuffle.type);
+    int64_t first = o->plan.before_last, last = o->plan.samples - first;
+    for (int64_t i = 0; i < o->plan.samples; i++) {
+        if (width == 4) ((uint32_t *)o->shuffle.made)[i] = (uint32_t)i;
+        else            ((int64_t  *)o->shuffle.made)[i] = i;
+    }
+    twister_shuffle(random, o->shuffle.made, width, first);
+    if (last > 0) twister_shuffle(random, (char *)o->shuffle.made + first * width, width, last);
+}
+
+static Status order_make(Order *o)
+{
+    Twister random;
+    TRY(index_new(&o->document, INDEX_I32, o->plan.entries, 1));
+    TRY(index_new(&o->sample, o->plan.sample_type, o->plan.samples + 1, 2));
+    TRY(index_new(&o->shuffle, o->plan.shuffle_type, o->plan.samples, 1));
+    twister_seed(&random, (uint32_t)o->spec.seed);
+    documents_make(o, &random);
+    samples_make(o);
+    shuffle_make(o, &random);
+    return OK;
+}
+
+/* ---- the cache ---- */
+
+static void indices_close(Order *o)
+{
+    index_close(&o->document);
+    index_close(&o->sample);
+    index_close(&o->shuffle);
+}
+
+/* Files are not believed: after this no reader leaves the pair, whatever they hold. */
+static bool indices_sound(const Order *o)
+{
+    int64_t document = 0, at = 0;
+    for (int64_t i = 0; i < o->plan.entries; i++) {
+        int64_t d = index_at(&o->document, i);
+        if (d < o->spec.begin || d >= o->spec.end) return false;
+    }
+    for (int64_t i = 0; i <= o->plan.samples; i++) {
+        int64_t d = index_at(&o->sample, 2 * i), offset = index_at(&o->sample, 2 * i + 1);
+        if (d < document || d >= o->plan.entries || offset < 0) return false;
+        if (offset > 0 && offset >= shard_length(o->shard, index_at(&o->document, d))) return false;
+        for (; document < d; document++) at += shard_length(o->shard, index_at(&o->document, document));
+        if (at + offset != i * o->spec.sequence) return false;
+    }
+    for (int64_t i = 0; i < o->plan.samples; i++) {
+        int64_t k = index_at(&o->shuffle, i);
+        if (k < 0 || k >= o->plan.samples) return false;
+    }
+    return true;
+}
+
+static bool indices_map(Order *o, const IndexCache *cache)
+{
+    o->document = (Index){ .type = INDEX_I32, .rows = o->plan.entries, .columns = 1 };
+    o->sample   = (Index){ .type = o->plan.sample_type, .rows = o->plan.samples + 1, .columns = 2 };
+    o->shuffle  = (Index){ .type = o->plan.shuffle_type, .rows = o->plan.samples, .columns = 1 };
+    bool sound = index_cache_holds(cache) && index_cache_map(cache, "document_index", &o->document) &&
+                 index_cache_map(cache, "sample_index", &o->sample) && index_cache_map(cache, "shuffle_index", &o->shuffle) &&
+                 indices_sound(o);
+    if (!sound) indices_close(o);
+    return sound;
+}
+
+static Status indices_write(const Order *o, const IndexCache *cache)
+{
+    TRY(index_cache_write(cache, "document_index", &o->document));
+    TRY(index_cache_write(cache, "sample_index", &o->sample));
+    TRY(index_cache_write(cache, "shuffle_index", &o->shuffle));
+    return index_cache_finish(cache);
+}
+
+/* FNV-1a, a length at a time: a pair that was prepared anew has other lengths */
+static uint64_t lengths_hash(const Shard *shard, const OrderSpec *spec)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (int64_t d = spec->begin; d < spec->end; d++) hash = (hash ^ (uint64_t)shard_length(shard, d)) * 0x100000001b3u;
+    return hash;
+}
+
+static Status order_cached(Order *o, SplitKind kind, const char *dir)
+{
+    char words[1024];
+    IndexCache cache;
+    const OrderSpec *s = &o->spec;
+    snprintf(words, sizeof words, "GPTDataset 1\nsequences %" PRId64 " to %" PRId64 ", %" PRId64 " tokens, lengths %016" PRIx64
+             "\nsamples %" PRId64 "\nsequence_length %" PRId64 "\nrandom_seed %" PRIu64 "\nfinal_epoch_cut %.17g\n", s->begin, s->end,
+             o->plan.tokens, lengths_hash(o->shard, s), s->wanted, s->sequence, s->seed, s->cut);
+    TRY(index_cache_name(&cache, dir, "GPTDataset", split_word(kind), words));
+    if (indices_map(o, &cache)) return OK;
+    TRY(order_make(o));
+    TRY(indices_write(o, &cache));
+    Order made = *o;                                       /* mapped pages are shared by all ranks of a host, made ones are not */
+    if (indices_map(o, &cache)) indices_close(&made);
+    else                        *o = made;
+    return OK;
+}
+
+Status order_open(Order *order, const Shard *shard, const OrderSpec *spec, SplitKind kind, const char *cache)
+{
+    int64_t tokens = 0;
+    *order = (Order){ .shard = shard, .spec = *spec };
+    if (shard->sequences > INT32_MAX)
+        return fail(BAD_FILE, "%s: %" PRId64 " sequences; Megatron's order counts up to 2^31: split the pair", shard->index.path, shard->sequences);
+    for (int64_t d = spec->begin; d < spec->end; d++) tokens += shard_length(shard, d);
+    TRY(order_plan(&order->plan, spec, tokens, shard->bin.path));
+    Status status = cache ? order_cached(order, kind, cache) : order_make(order);
+    if (status != OK) order_close(order);
+    return status;
+}
+
+void order_close(Order *order)
+{
+    indices_close(order);
+    *order = (Order){ 0 };
+}
+
+/* ---- reading ---- */
+
+static void reader_document(OrderReader *r, int64_t offset)
+{
+    int64_t d = index_at(&r->order->document, r->document), start = shard_start(r->shard, d);
+    r->at  = start + offset;
+    r->end = start + shard_length(r->shard, d);
+}
+
+OrderReader order_read(const Order *order, int64_t sample)
+{
+    int64_t row = index_at(&order->shuffle, sample);
+    OrderReader reader = { .shard = order->shard, .order = order, .document = index_at(&order->sample, 2 * row) };
+    reader_document(&reader, index_at(&order->sample, 2 * row + 1));
+    return reader;
+}
+
+int64_t order_place(OrderReader *r)
+{
+    while (r->at == r->end) {                              /* documents may be empty */
+        r->document++;
+        reader_document(r, 0);
+    }
+    return r->at++;
+}

@@ -1,0 +1,399 @@
+/* Samples equal to Megatron-core's and to the forks' (tests/golden/data/order.txt, made by tests/oracles/order.py) */
+#include "data/blend.h"
+#include "data/twister.h"
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static char folder[64];
+enum { PARTS = 32, LENGTHS = 64 };
+
+/* Token i of part p is 10000 p + i */
+static void pair_make(Shard *shard, int part, const int *length, int count)
+{
+    char prefix[96];
+    int32_t ids[128], at = 10000 * part;
+    ShardWriter *w;
+    snprintf(prefix, sizeof prefix, "%s/p%d", folder, part);
+    assert_int_equal(shard_create(&w, prefix, 1000000), OK);
+    for (int d = 0; d < count; d++) {
+        for (int i = 0; i < length[d]; i++) ids[i] = at++;
+        assert_int_equal(shard_add(w, ids, length[d]), OK);
+        assert_int_equal(shard_end_document(w), OK);
+    }
+    assert_int_equal(shard_finish(w), OK);
+    assert_int_equal(shard_open(shard, prefix), OK);
+}
+
+/* ---- numpy's random numbers ---- */
+
+static void shuffles(void **state)
+{
+    (void)state;
+    static const struct { uint32_t seed; int32_t want[10]; } row[] = {
+        { 42,   { 8, 1, 5, 0, 7, 2, 9, 4, 3, 6 } },
+        { 0,    { 2, 8, 4, 9, 1, 6, 7, 3, 0, 5 } },
+        { 1234, { 7, 2, 9, 1, 0, 8, 4, 5, 6, 3 } },
+    };
+    for (size_t r = 0; r < sizeof row / sizeof *row; r++) {
+        int32_t narrow[10];
+        int64_t wide[10];
+        Twister t;
+        for (int i = 0; i < 10; i++) narrow[i] = i, wide[i] = i;
+        twister_seed(&t, row[r].seed);
+        twister_shuffle(&t, narrow, 4, 10);
+        assert_memory_equal(narrow, row[r].want, sizeof narrow);
+        twister_seed(&t, row[r].seed);
+        twister_shuffle(&t, wide, 8, 10);
+        for (int i = 0; i < 10; i++) assert_int_equal(wide[i], row[r].want[i]);
+    }
+}
+
+/* numpy: RandomState(5489).randint(0, 2**32, 1000, dtype uint32)[-1], and an interval beyond 32 bits of two draws, high first */
+static void draws(void **state)
+{
+    (void)state;
+    Twister t, again;
+    uint32_t last = 0;
+    twister_seed(&t, 5489);
+    for (int i = 0; i < 10000; i++) last = twister_next(&t);
+    assert_int_equal(last, 4123659995u);                   /* the C++ standard's check of mt19937 */
+    again = t;
+    uint64_t high = twister_next(&again), low = twister_next(&again);
+    assert_true(twister_most(&t, UINT64_MAX) == (high << 32 | low));
+    again = t;
+    assert_int_equal(twister_most(&t, 0), 0);
+    assert_memory_equal(&t, &again, sizeof t);
+    for (int i = 0; i < 1000; i++) assert_true(twister_most(&t, 5) <= 5);
+}
+
+/* ---- three cases by hand ---- */
+
+static void index_is(const Index *index, int64_t count, const int *want)
+{
+    assert_int_equal(index->rows * index->columns, count);
+    for (int64_t i = 0; i < count; i++) assert_int_equal(index_at(index, i), want[i]);
+}
+
+static void indices(void **state)
+{
+    (void)state;
+    static const int length[] = { 7, 3, 12, 5, 9, 1, 20, 4 };
+    Shard shard;
+    Order order;
+    pair_make(&shard, 0, length, 8);
+    OrderSpec spec = { .begin = 0, .end = 8, .wanted = ORDER_ONE_EPOCH, .sequence = 8, .seed = 1234, .cut = 0.80 };
+    assert_int_equal(order_open(&order, &shard, &spec, SPLIT_TRAIN, NULL), OK);
+    index_is(&order.document, 8, (int[]){ 2, 1, 6, 0, 4, 5, 3, 7 });
+    index_is(&order.sample, 16, (int[]){ 0, 0, 0, 8, 2, 1, 2, 9, 2, 17, 3, 5, 4, 6, 6, 4 });
+    index_is(&order.shuffle, 7, (int[]){ 5, 0, 3, 4, 2, 6, 1 });
+    order_close(&order);
+    spec.wanted = 17;
+    assert_int_equal(order_open(&order, &shard, &spec, SPLIT_TRAIN, NULL), OK);
+    assert_int_equal(order.plan.epochs, 3);
+    assert_true(order.plan.separate);
+    index_is(&order.document, 24, (int[]){ 5, 3, 0, 4, 6, 2, 2, 7, 1, 1, 0, 4, 5, 6, 3, 7, 5, 1, 3, 4, 0, 7, 6, 2 });
+    index_is(&order.shuffle, 22, (int[]){ 4, 7, 1, 10, 13, 3, 8, 12, 11, 5, 14, 2, 6, 9, 0, 19, 16, 21, 20, 17, 18, 15 });
+    order_close(&order);
+    spec.wanted = 20;
+    assert_int_equal(order_open(&order, &shard, &spec, SPLIT_TRAIN, NULL), OK);
+    assert_false(order.plan.separate);
+    index_is(&order.document, 24, (int[]){ 7, 0, 2, 3, 1, 2, 5, 4, 0, 0, 5, 5, 2, 6, 4, 6, 3, 1, 1, 7, 4, 6, 3, 7 });
+    index_is(&order.shuffle, 22, (int[]){ 8, 17, 21, 1, 4, 20, 19, 13, 14, 9, 0, 11, 7, 3, 10, 6, 2, 5, 12, 16, 18, 15 });
+    order_close(&order);
+    spec.cut = 0.95;                                       /* 20 wanted, 15 before: 5 < int(0.95 x 7) = 6, and not < int(0.8 x 7) */
+    assert_int_equal(order_open(&order, &shard, &spec, SPLIT_TRAIN, NULL), OK);
+    assert_true(order.plan.separate);
+    order_close(&order);
+    shard_close(&shard);
+}
+
+/* ---- Megatron's own samples ---- */
+
+typedef struct { Shard shard[PARTS]; MixList list; BlendSpec spec; SplitKind kind; char split[64]; } Case;
+
+static bool case_read(Case *c, FILE *file)
+{
+    char rule[8], weight[40], corpus[40];
+    int  kind, shuffled, blended, parts, count, length[LENGTHS];
+    *c = (Case){ 0 };
+    if (fscanf(file, "case %7s %" SCNd64 " %" SCNu64 " %63s %d %" SCNd64 " %lf %lf %d %d %" SCNd64 " %d ", rule, &c->spec.sequence, &c->spec.seed,
+               c->split, &kind, &c->spec.wanted, &c->spec.cut, &c->spec.surplus, &shuffled, &blended, &c->spec.wanted_train, &parts) != 12)
+        return false;
+    assert_true(parts <= PARTS);
+    c->kind = (SplitKind)kind;
+    c->spec.kind = strcmp(rule, "core") ? BLEND_FORKS : BLEND_CORE;
+    c->spec.split = c->split;
+    c->spec.corpus_shuffled = shuffled;
+    c->spec.corpus_blended = blended;
+    c->list = (MixList){ .part = calloc((size_t)parts, sizeof(MixPart)), .count = parts };
+    for (int p = 0; p < parts; p++) {
+        assert_int_equal(fscanf(file, "part %39s %39s %d", weight, corpus, &count), 3);
+        assert_true(count <= LENGTHS);
+        for (int i = 0; i < count; i++) assert_int_equal(fscanf(file, " %d ", &length[i]), 1);
+        c->list.weighed = strcmp(weight, "-");
+        c->list.part[p] = (MixPart){ strdup("p"), strcmp(corpus, "-") ? strdup(corpus) : NULL, c->list.weighed ? strtod(weight, NULL) : 1 };
+        pair_make(&c->shard[p], p, length, count);
+    }
+    return true;
+}
+
+static uint64_t samples_hash(const Blend *blend, int64_t samples, int64_t sequence)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (int64_t k = 0; k < samples; k++) {
+        OrderReader reader = blend_read(blend, k);
+        for (int64_t i = 0; i <= sequence; i++) hash = (hash ^ (uint64_t)shard_token(reader.shard, order_place(&reader))) * 0x100000001b3u;
+    }
+    return hash;
+}
+
+static void case_check(Case *c, FILE *file)
+{
+    int64_t  samples;
+    uint64_t hash;
+    int shown, first;
+    Blend blend;
+    assert_int_equal(fscanf(file, "samples %" SCNd64 " %" SCNx64 " %d", &samples, &hash, &shown), 3);
+    Status status = blend_open(&blend, c->shard, &c->list, &c->spec, c->kind);
+    if (status != OK) {
+        assert_non_null(strstr(fail_text(), "give weights"));      /* Megatron gives fewer than asked for; we say so */
+        for (int k = 0; k < shown; k++) assert_int_equal(fscanf(file, " %d ", &first), 1);
+        return;
+    }
+    if (c->spec.kind == BLEND_CORE) assert_int_equal(blend.samples, samples);
+    else assert_true(blend.samples <= samples);                    /* the forks make some to spare */
+    for (int k = 0; k < shown; k++) {
+        assert_int_equal(fscanf(file, " %d ", &first), 1);
+        OrderReader reader = k < blend.samples ? blend_read(&blend, k) : (OrderReader){ 0 };
+        if (reader.shard) assert_int_equal(shard_token(reader.shard, order_place(&reader)), first);
+    }
+    if (blend.samples == samples) assert_true(samples_hash(&blend, samples, c->spec.sequence) == hash);
+    blend_close(&blend);
+}
+
+static void megatron_samples(void **state)
+{
+    (void)state;
+    static Case c;
+    int cases = 0;
+    FILE *file = fopen(TESTS_DIR "/golden/data/order.txt", "r");
+    assert_non_null(file);
+    for (; case_read(&c, file); cases++) {
+        case_check(&c, file);
+        for (int p = 0; p < c.list.count; p++) shard_close(&c.shard[p]);
+        mixlist_close(&c.list);
+        fscanf(file, " ");
+    }
+    assert_true(feof(file));
+    fclose(file);
+    assert_int_equal(cases, 120);
+}
+
+/* ---- large, and not at all ---- */
+
+static void counts(void **state)
+{
+    (void)state;
+    OrderPlan plan;
+    OrderSpec spec = { .begin = 0, .end = 1 << 20, .wanted = ((int64_t)1 << 31) - 1, .sequence = 1, .cut = 0.80 };
+    int64_t tokens = (int64_t)1 << 20;                     /* documents of one token, so 2^20 a epoch: 2048 epochs are 2^31 entries */
+    assert_int_equal(order_plan(&plan, &spec, tokens, "d"), OK);
+    assert_int_equal(plan.epochs, 2048);
+    assert_int_equal(plan.entries, (int64_t)1 << 31);
+    assert_int_equal(plan.sample_type, INDEX_I64);
+    assert_int_equal(plan.shuffle_type, INDEX_U32);
+    spec.wanted -= tokens;
+    assert_int_equal(order_plan(&plan, &spec, tokens, "d"), OK);
+    assert_int_equal(plan.epochs, 2047);
+    assert_int_equal(plan.sample_type, INDEX_I32);
+    spec = (OrderSpec){ .begin = 0, .end = 10, .wanted = ORDER_ONE_EPOCH, .sequence = 1 };
+    assert_int_equal(order_plan(&plan, &spec, UINT32_MAX - (int64_t)1, "d"), OK);      /* 2^32 - 3 samples, then one more */
+    assert_int_equal(plan.shuffle_type, INDEX_U32);
+    assert_int_equal(order_plan(&plan, &spec, UINT32_MAX, "d"), OK);
+    assert_int_equal(plan.samples, UINT32_MAX - (int64_t)1);
+    assert_int_equal(plan.shuffle_type, INDEX_I64);
+    spec.wanted = INT64_MAX / 2;
+    assert_int_equal(order_plan(&plan, &spec, 100, "d"), BAD_OPTION);
+}
+
+static void refused(const Shard *shard, OrderSpec spec, Status want, const char *word)
+{
+    Order order;
+    assert_int_equal(order_open(&order, shard, &spec, SPLIT_TEST, NULL), want);
+    assert_non_null(strstr(fail_text(), word));
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+    Shard shard;
+    Order order;
+    OrderSpec spec = { .begin = 0, .end = 3, .wanted = 4, .sequence = 100, .cut = 0.80 };
+    pair_make(&shard, 0, (int[]){ 0, 3, 2, 0 }, 4);
+    assert_int_equal(order_open(&order, &shard, &spec, SPLIT_TRAIN, NULL), OK);         /* shorter than a sample: many epochs */
+    assert_int_equal(order.plan.epochs, 81);
+    order_close(&order);
+    spec.wanted = ORDER_ONE_EPOCH;
+    refused(&shard, spec, BAD_FILE, "0 to 3 of it have 5 tokens, and one sample of --seq-length 100 takes 101");
+    spec.begin = 3, spec.wanted = 4;
+    refused(&shard, spec, BAD_FILE, "3 to 3 of it have 0 tokens");
+    spec.end = 4;
+    refused(&shard, spec, BAD_FILE, "3 to 4 of it have 0 tokens");
+    spec.begin = 0, spec.seed = (uint64_t)1 << 32;
+    refused(&shard, spec, BAD_OPTION, "--seed 4294967296");
+    shard_close(&shard);
+}
+
+/* 1e9 tokens in documents of 1 to 999: the index alone is there */
+static void many_tokens(void **state)
+{
+    (void)state;
+    enum { DOCUMENTS = 2000000 };
+    int32_t *length = malloc(DOCUMENTS * sizeof *length);
+    int64_t tokens = 0, at = 0;
+    Order order;
+    assert_non_null(length);
+    for (int d = 0; d < DOCUMENTS; d++) tokens += length[d] = 1 + (int)((uint32_t)d * 2654435761u % 999);
+    Shard shard = { .sequences = DOCUMENTS, .length = (const uint8_t *)length };
+    OrderSpec spec = { .begin = 0, .end = DOCUMENTS, .wanted = 3 * tokens / 2 / 2048, .sequence = 2048, .seed = 1234, .cut = 0.80 };
+    assert_int_equal(order_open(&order, &shard, &spec, SPLIT_TRAIN, NULL), OK);
+    assert_int_equal(order.plan.epochs, 2);
+    uint8_t *seen = calloc((size_t)order.plan.samples, 1);
+    assert_non_null(seen);
+    for (int64_t i = 0, d = 0; i < order.plan.samples; i++) {
+        for (; d < index_at(&order.sample, 2 * i); d++) at += length[index_at(&order.document, d)];
+        assert_int_equal(at + index_at(&order.sample, 2 * i + 1), i * 2048);
+        assert_int_equal(seen[index_at(&order.shuffle, i)]++, 0);
+    }
+    order_close(&order);
+    free(seen);
+    free(length);
+}
+
+/* ---- the cache ---- */
+
+static uint64_t order_hash(const Order *order)
+{
+    uint64_t hash = 0;
+    for (int64_t k = 0; k < order->plan.samples; k++) {
+        OrderReader r = order_read(order, k);
+        for (int i = 0; i <= order->spec.sequence; i++) hash = hash * 31 + (uint64_t)shard_token(r.shard, order_place(&r));
+    }
+    return hash;
+}
+
+static uint64_t cached_hash(const Shard *shard, const OrderSpec *spec, const char *dir, bool mapped)
+{
+    Order order;
+    assert_int_equal(order_open(&order, shard, spec, SPLIT_TRAIN, dir), OK);
+    if (dir) assert_true(!order.document.made == mapped);
+    uint64_t hash = order_hash(&order);
+    order_close(&order);
+    return hash;
+}
+
+static void file_change(const char *pattern, const char *command)
+{
+    char line[512];
+    snprintf(line, sizeof line, "for f in %s/%s; do %s; done", folder, pattern, command);
+    assert_int_equal(system(line), 0);
+}
+
+static void cache_is_believed_never(void **state)
+{
+    (void)state;
+    static const char *const harm[] = {
+        "truncate -s 200 $f", "truncate -s 0 $f", "rm $f", "printf '\\377' | dd of=$f bs=1 seek=131 conv=notrunc status=none",
+    };
+    static const char *const file[] = { "cache/*document_index.npy", "cache/*sample_index.npy", "cache/*shuffle_index.npy", "cache/*.txt" };
+    Shard shard;
+    char  dir[96];
+    OrderSpec spec = { .begin = 0, .end = 8, .wanted = 40, .sequence = 8, .seed = 7, .cut = 0.80 };
+    pair_make(&shard, 0, (int[]){ 0, 3, 12, 5, 9, 1, 20, 4 }, 8);
+    snprintf(dir, sizeof dir, "%s/cache", folder);
+    uint64_t want = cached_hash(&shard, &spec, NULL, false);
+    assert_true(cached_hash(&shard, &spec, dir, true) == want);
+    assert_true(cached_hash(&shard, &spec, dir, true) == want);
+    for (int f = 0; f < 4; f++)
+        for (int h = 0; h < 4; h++) {
+            file_change(file[f], harm[h]);
+            assert_true(cached_hash(&shard, &spec, dir, true) == want);
+        }
+    file_change("cache/*document_index.npy", "printf '\\223NUMPY\\001' | cmp -n 7 - $f");
+    shard_close(&shard);
+    pair_make(&shard, 0, (int[]){ 1, 2, 12, 5, 9, 1, 20, 4 }, 8);      /* prepared anew */
+    assert_true(cached_hash(&shard, &spec, dir, true) == cached_hash(&shard, &spec, NULL, false));
+    file_change("cache", "test $(ls $f/*.txt | wc -l) = 2");           /* and does not push the other out */
+    shard_close(&shard);
+    IndexCache cache, other;
+    assert_int_equal(index_cache_name(&cache, dir, "GPTDataset", "train", "words"), OK);
+    assert_false(index_cache_holds(&cache));
+    assert_int_equal(index_cache_finish(&cache), OK);
+    assert_true(index_cache_holds(&cache));
+    other = cache, other.words = "other";                                 /* as if hashes met */
+    assert_false(index_cache_holds(&other));
+    assert_int_equal(folder_remove(dir), OK);
+}
+
+static void many_runs_at_once(void **state)
+{
+    (void)state;
+    enum { RUNS = 12 };
+    Shard shard;
+    char  dir[96];
+    int   length[64], bad = 0, status;
+    OrderSpec spec = { .begin = 0, .end = 64, .wanted = 20000, .sequence = 3, .seed = 7, .cut = 0.80 };
+    for (int i = 0; i < 64; i++) length[i] = i;
+    pair_make(&shard, 0, length, 64);
+    snprintf(dir, sizeof dir, "%s/many", folder);
+    uint64_t want = cached_hash(&shard, &spec, NULL, false);
+    for (int run = 0; run < RUNS; run++)
+        if (fork() == 0) {
+            Order order;
+            Status opened = order_open(&order, &shard, &spec, SPLIT_TRAIN, dir);
+            _exit(opened == OK && order_hash(&order) == want ? 0 : 1);
+        }
+    for (int run = 0; run < RUNS; run++)
+        if (wait(&status) < 0 || status != 0) bad++;
+    assert_int_equal(bad, 0);
+    file_change("many/*", "case $f in *.part) exit 1;; esac");
+    shard_close(&shard);
+    assert_int_equal(folder_remove(dir), OK);
+}
+
+static int folder_open(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/jotun-order-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int folder_close(void **state)
+{
+    (void)state;
+    return folder_remove(folder) == OK ? 0 : -1;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shuffles),
+        cmocka_unit_test(draws),
+        cmocka_unit_test(indices),
+        cmocka_unit_test(megatron_samples),
+        cmocka_unit_test(counts),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(many_tokens),
+        cmocka_unit_test(cache_is_believed_never),
+        cmocka_unit_test(many_runs_at_once),
+    };
+    return cmocka_run_group_tests(tests, folder_open, folder_close);
+}
