@@ -39,7 +39,7 @@ check "standard input, lines" "$(printf 'x\ny')" "$("$jotun" data cat lines_text
 printf '{"text": "a"}\n{"text": \n' > broken.jsonl
 refused "broken line" 1 "broken.jsonl:2" "$jotun" prepare --input a.txt broken.jsonl --output-prefix no
 refused "missing file" 1 "none.txt: cannot be read" "$jotun" prepare --input none.txt --output-prefix no
-refused "packed file" 1 "zstd -dc a.txt.zst" "$jotun" prepare --input a.txt.zst --output-prefix no
+refused "packed file" 1 "xz -dc a.txt.xz" "$jotun" prepare --input a.txt.xz --output-prefix no
 refused "no documents" 1 "no documents" "$jotun" prepare --input - --output-prefix no
 refused "no input" 1 "--input" "$jotun" prepare --output-prefix no
 refused "unknown tokenizer" 1 "--tokenizer gpt2" "$jotun" prepare --input a.txt --output-prefix no --tokenizer gpt2
