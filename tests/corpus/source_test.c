@@ -92,11 +92,11 @@ static void zeros_are_text(void **state)
 static void broken_lines_are_named(void **state)
 {
     (void)state;
-    refused(MAKE("b.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\"\n"), "b.jsonl:2: not JSON");
+    refused(MAKE("b.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\"\n"), "b.jsonl:2: not a JSON object at byte 12");
     refused(MAKE("b.jsonl", "[1]\n"), "b.jsonl:1: not a JSON object");
     refused(MAKE("b.jsonl", "{\"body\": \"a\", \"id\": 2}\n"), "\"body\", \"id\"");
     refused(MAKE("b.jsonl", "{\"text\": 3}\n"), "b.jsonl:1: \"text\": what stands under the key is no text");
-    refused(MAKE("b.jsonl", "{\"text\": \"\xff\"}\n"), "b.jsonl:1: not JSON");
+    refused(MAKE("b.jsonl", "{\"text\": \"\xff\"}\n"), "b.jsonl:1: not a JSON object at byte 10");
     refused(MAKE("b.jsonl", "{}\n"), "the line has none");
 }
 
