@@ -1,7 +1,8 @@
 """jotun prepare and jotun data merge against pairs written here from the text of the format, byte by byte:
-    prepare.py JOTUN [--numpy]
+    prepare.py JOTUN [--numpy] [--megatron]
 Twenty corpora: empty documents, one and many keys, every packing, standard input, broken lines passed over, and merges,
-of int32 as well, whose parts are written here. With --numpy the pairs are written by numpy instead of struct."""
+of int32 as well, whose parts are written here. With --numpy the pairs are written by numpy instead of struct, with --megatron by
+megatron-core's IndexedDatasetBuilder, if it is installed."""
 import bz2
 import gzip
 import json
@@ -15,6 +16,7 @@ import tempfile
 
 JOTUN = os.path.abspath(sys.argv[1])
 NUMPY = "--numpy" in sys.argv
+MEGATRON = "--megatron" in sys.argv
 EOD = 256
 failures = 0
 
@@ -27,8 +29,20 @@ def arrays(kinds):
     return b"".join(struct.pack("<%d%s" % (len(values), k), *values) for k, values in kinds)
 
 
+def pair_by_megatron(documents, wide):
+    import numpy
+    from megatron.core.datasets.indexed_dataset import IndexedDatasetBuilder
+    builder = IndexedDatasetBuilder("megatron.bin", dtype=numpy.int32 if wide else numpy.uint16)
+    for d in documents:
+        builder.add_document([i for s in d for i in s], [len(s) for s in d])
+    builder.finalize("megatron.idx")
+    return tuple(open("megatron" + ending, "rb").read() for ending in (".bin", ".idx"))
+
+
 def pair(documents, wide=False):
     """documents: lists of sequences, each a list of ids"""
+    if MEGATRON:
+        return pair_by_megatron(documents, wide)
     lengths = [len(s) for d in documents for s in d]
     size, letter = (4, "i") if wide else (2, "H")
     pointers, entries, at = [], [0], 0
