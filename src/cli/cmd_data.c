@@ -1,9 +1,10 @@
-/* Looking into .bin/.idx: jotun data info PREFIX, jotun data cat PREFIX */
+/* Pairs of .bin and .idx: jotun data info PREFIX, jotun data cat PREFIX, jotun data merge PREFIX... --output-prefix P */
 #include <inttypes.h>
 #include <stdio.h>
 #include "base/log.h"
 #include "cli/command.h"
 #include "conf/conf.h"
+#include "data/foreign.h"
 #include "data/shard.h"
 #include "text/bytes.h"
 
@@ -18,6 +19,7 @@ static Status info(const Shard *shard)
     }
     for (int64_t d = 0; d < shard->documents; d++) empty += shard_document(shard, d) == shard_document(shard, d + 1);
     printf("file       %s\n", shard->bin.path);
+    printf("format     %s\n", pair_kind_name(PAIR_MEGATRON));
     printf("tokens     %" PRId64 " (%s, %s)\n", shard->tokens, shard->width == 2 ? "uint16" : "int32",
            log_bytes(bytes, (double)shard->bin.size));
     printf("documents  %" PRId64 " (%" PRId64 " empty)\n", shard->documents, empty);
@@ -49,18 +51,104 @@ static Status cat(const Shard *shard)
     return OK;
 }
 
-static Status look(int argc, char **argv, Status (*at)(const Shard *))
+/* ---- fairseq's ---- */
+
+static Status foreign_info(const Foreign *f)
+{
+    char bytes[24];
+    int64_t shortest = f->items ? INT64_MAX : 0, longest = 0;
+    for (int64_t i = 0; i < f->items; i++) {
+        int64_t length = foreign_length(f, i);
+        if (length < shortest) shortest = length;
+        if (length > longest)  longest  = length;
+    }
+    printf("file       %s\n", f->bin.path);
+    printf("format     %s\n", pair_kind_name(f->kind));
+    printf("tokens     %" PRId64 " (%s, %s)\n", f->tokens, foreign_type(f), log_bytes(bytes, (double)f->bin.size));
+    printf("items      %" PRId64 " (%" PRId64 " to %" PRId64 " tokens)\n", f->items, shortest, longest);
+    return OK;
+}
+
+/* An item a line, as the numbers of its dictionary */
+static Status foreign_cat(const Foreign *f)
+{
+    for (int64_t i = 0; i < f->items && !ferror(stdout); i++) {
+        int64_t begin = foreign_start(f, i), length = foreign_length(f, i);
+        for (int64_t t = 0; t < length; t++) printf(t ? " %" PRId64 : "%" PRId64, foreign_token(f, begin + t));
+        putchar('\n');
+    }
+    return OK;
+}
+
+/* ---- the commands ---- */
+
+typedef Status ShardLook(const Shard *shard);
+typedef Status ForeignLook(const Foreign *foreign);
+
+static Status pair_look(const char *prefix, ShardLook *at, ForeignLook *at_foreign)
+{
+    PairKind kind;
+    Shard    shard   = { 0 };
+    Foreign  foreign = { 0 };
+    char     path[1024];
+    bool     there = snprintf(path, sizeof path, "%s.idx", prefix) < (int)sizeof path && file_exists(path);
+    if (there) TRY(pair_kind(&kind, prefix));
+    if (!there || kind == PAIR_MEGATRON) {              /* shard_open has the words for a wrong prefix */
+        TRY(shard_open(&shard, prefix));
+        Status status = at(&shard);
+        shard_close(&shard);
+        return status;
+    }
+    TRY(foreign_open(&foreign, prefix));
+    Status status = at_foreign(&foreign);
+    foreign_close(&foreign);
+    return status;
+}
+
+static Status look(int argc, char **argv, ShardLook *at, ForeignLook *at_foreign)
 {
     Options o;
-    Shard   shard = { 0 };
     Status  status = options_parse(&o, FOR_DATA, argc, argv);
     if (status == OK) status = options_expect(&o, 1, "PREFIX");
-    if (status == OK) status = shard_open(&shard, o.words.text[0]);
-    if (status == OK) status = at(&shard);
-    shard_close(&shard);
+    if (status == OK) status = pair_look(o.words.text[0], at, at_foreign);
     options_close(&o);
     return status;
 }
 
-Status cmd_data_info(int argc, char **argv) { return look(argc, argv, info); }
-Status cmd_data_cat (int argc, char **argv) { return look(argc, argv, cat); }
+Status cmd_data_info(int argc, char **argv) { return look(argc, argv, info, foreign_info); }
+Status cmd_data_cat (int argc, char **argv) { return look(argc, argv, cat, foreign_cat); }
+
+/* ---- merging ---- */
+
+/* The first part says how wide the tokens are. */
+static Status part_merge(ShardWriter **writer, const char *part, const char *prefix)
+{
+    enum { NARROW = 65499, WIDE = INT32_MAX };
+    Shard shard;
+    TRY(shard_open(&shard, part));
+    Status status = *writer ? OK : shard_create(writer, prefix, shard.width == 2 ? NARROW : WIDE);
+    if (status == OK) status = shard_merge(*writer, &shard);
+    shard_close(&shard);
+    return status;
+}
+
+static Status merge(const Options *o)
+{
+    ShardWriter *writer = NULL;
+    Status status = OK;
+    if (o->words.count == 0) return options_expect(o, 1, "PREFIX");
+    if (!o->output_prefix) return fail(BAD_OPTION, "jotun data merge wants --output-prefix P");
+    for (int i = 0; status == OK && i < o->words.count; i++) status = part_merge(&writer, o->words.text[i], o->output_prefix);
+    if (status == OK) return shard_finish(writer);
+    if (writer) shard_discard(writer);
+    return status;
+}
+
+Status cmd_data_merge(int argc, char **argv)
+{
+    Options o;
+    Status  status = options_parse(&o, FOR_MERGE, argc, argv);
+    if (status == OK) status = merge(&o);
+    options_close(&o);
+    return status;
+}

@@ -2,38 +2,43 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "base/log.h"
 #include "base/seam.h"
+#include "base/team.h"
 #include "cli/command.h"
 #include "conf/conf.h"
+#include "corpus/json_line.h"
+#include "corpus/mill.h"
 #include "corpus/source.h"
 #include "data/shard.h"
-#include "text/tokenizer.h"
+
+enum { FAULTS_TOLD = 20 };
 
 typedef struct {
     const Options *options;
     Tokenizer   tokenizer;
-    ShardWriter *writer;
-    int32_t    *ids;
-    int64_t     room;                           /* of ids */
-    int64_t     documents, empty, tokens;
+    ShardWriter *writer[JSON_KEYS_MOST];        /* one for each key */
+    int         keys;
+    int64_t     documents, tokens, faults;
+    int64_t     empty;                          /* under the first key */
     int64_t     begun, told;                    /* clock, nanoseconds */
-    int64_t     before, total;                  /* bytes of the inputs already done, of all; -1 where nobody can know */
+    int64_t     behind, total;                  /* bytes of the inputs; total -1 where nobody can know */
 } Prepare;
 
 /* ---- progress ---- */
 
 static double seconds_since(int64_t then) { return (double)(seam.clock() - then) * 1e-9; }
 
-static void progress_tell(Prepare *p, int64_t bytes)
+static void progress_tell(Prepare *p)
 {
     char done[24], all[24], left[24];
-    double seconds = seconds_since(p->begun), rate = (double)bytes / seconds;
+    double bytes = (double)p->behind, seconds = seconds_since(p->begun), rate = bytes / seconds;
     if (seconds_since(p->told) < (log_terminal() ? 0.2 : 10)) return;
     p->told = seam.clock();
-    if (p->total < 0) log_progress("prepare: %s, %.1f MB/s", log_bytes(done, (double)bytes), rate * 1e-6);
-    else log_progress("prepare: %s of %s, %.1f MB/s, %s left", log_bytes(done, (double)bytes),
-                      log_bytes(all, (double)p->total), rate * 1e-6, log_time(left, (double)(p->total - bytes) / rate));
+    if (p->total < 0) log_progress("prepare: %s, %.1f MB/s", log_bytes(done, bytes), rate * 1e-6);
+    else log_progress("prepare: %s of %s, %.1f MB/s, %s left", log_bytes(done, bytes),
+                      log_bytes(all, (double)p->total), rate * 1e-6, log_time(left, ((double)p->total - bytes) / rate));
 }
 
 static int64_t inputs_size(const TextList *input)
@@ -47,84 +52,137 @@ static int64_t inputs_size(const TextList *input)
     return total;
 }
 
+static void faults_tell(Prepare *p, const MillBatch *batch)
+{
+    for (int64_t i = 0; i < batch->faults; i++)
+        if (i < MILL_TOLD && p->faults + i < FAULTS_TOLD) log_line("passed over: %s", batch->told[i]);
+    if (p->faults < FAULTS_TOLD && p->faults + batch->faults >= FAULTS_TOLD)
+        log_line("more that is passed over is counted, not named");
+    p->faults += batch->faults;
+}
+
 /* ---- documents ---- */
 
-static Status ids_room(Prepare *p, int64_t count)
-{
-    if (count <= p->room) return OK;
-    int32_t *grown = realloc(p->ids, (size_t)count * 2 * sizeof *p->ids);
-    if (!grown) return fail(NO_MEMORY, "no memory for a document of %" PRId64 " tokens", count);
-    p->ids  = grown;
-    p->room = count * 2;
-    return OK;
-}
-
 /* As Megatron does it: a document without tokens has no sequence, and no end either. */
-static Status document_add(Prepare *p, Document document)
+static Status document_add(Prepare *p, int key, const int32_t *ids, int64_t count)
 {
-    TRY(ids_room(p, document.bytes + 1));
-    int64_t count = p->tokenizer.encode(&p->tokenizer, p->ids, document.text, document.bytes);
-    if (count && p->options->append_eod) p->ids[count++] = p->tokenizer.eod;
-    if (count) TRY(shard_add(p->writer, p->ids, count));
-    p->documents++;
-    p->empty  += count == 0;
     p->tokens += count;
-    return shard_end_document(p->writer);
+    p->empty  += count == 0 && key == 0;
+    if (count) TRY(shard_add(p->writer[key], ids, count));
+    return shard_end_document(p->writer[key]);
 }
 
-static Status source_add(Prepare *p, Source *source)
+static Status batch_add(Prepare *p, const MillBatch *batch)
 {
-    Document document;
-    bool more;
-    for (;;) {
-        TRY(source_next(source, &document, &more));
-        if (!more) break;
-        TRY(document_add(p, document));
-        progress_tell(p, p->before + source_read(source));
+    int64_t begin = 0;
+    for (int64_t i = 0; i < batch->documents * p->keys; i++) {
+        TRY(document_add(p, (int)(i % p->keys), batch->ids + begin, batch->end[i] - begin));
+        begin = batch->end[i];
     }
-    p->before += source_read(source);
+    p->documents += batch->documents;
+    p->behind = batch->behind;
+    faults_tell(p, batch);
+    progress_tell(p);
     return OK;
 }
 
 static Status inputs_add(Prepare *p)
 {
-    const TextList *input = &p->options->input;
-    for (int i = 0; i < input->count; i++) {
-        Source *source;
-        TRY(source_open(&source, input->text[i], p->options->json_keys));
-        Status status = source_add(p, source);
-        source_close(source);
-        TRY(status);
+    const Options *o = p->options;
+    Mill *mill;
+    MillPlan plan = {
+        .path = o->input.text, .paths = o->input.count, .key = o->json_keys.text, .keys = p->keys, .tokenizer = &p->tokenizer,
+        .append_eod = o->append_eod, .skip = o->on_error.is == WORD_on_error_skip,
+        .workers = o->workers ? (int)o->workers : team_cores(), .line_most = o->document_most, .ratio_most = o->ratio_most,
+    };
+    TRY(mill_open(&mill, &plan));
+    const MillBatch *batch;
+    Status status = mill_next(mill, &batch);
+    while (status == OK && batch) {
+        status = batch_add(p, batch);
+        if (status == OK) status = mill_next(mill, &batch);
+    }
+    mill_close(mill);
+    return status;
+}
+
+/* ---- pairs, one for each key ---- */
+
+static Status pairs_open(Prepare *p)
+{
+    char prefix[900];
+    const Options *o = p->options;
+    for (int k = 0; k < p->keys; k++) {
+        if (snprintf(prefix, sizeof prefix, "%s_%s_document", o->output_prefix, o->json_keys.text[k]) >= (int)sizeof prefix)
+            return fail(BAD_OPTION, "--output-prefix %.80s...: longer than a path may be", o->output_prefix);
+        TRY(shard_create(&p->writer[k], prefix, p->tokenizer.vocabulary));
+    }
+    return OK;
+}
+
+static void pairs_discard(Prepare *p)
+{
+    for (int k = 0; k < p->keys; k++)
+        if (p->writer[k]) shard_discard(p->writer[k]);
+}
+
+static Status pairs_finish(Prepare *p)
+{
+    for (int k = 0; k < p->keys; k++) {
+        ShardWriter *writer = p->writer[k];
+        p->writer[k] = NULL;                    /* finishing frees it, whatever comes */
+        TRY(shard_finish(writer));
     }
     return OK;
 }
 
 /* ---- the command ---- */
 
+static Status options_check(const Options *o, const Tokenizer *tokenizer)
+{
+    const TextList *keys = &o->json_keys;
+    if (keys->count > JSON_KEYS_MOST)
+        return fail(BAD_OPTION, "--json-keys: %d keys, and %d are the most; prepare the others in a second run", keys->count,
+                    JSON_KEYS_MOST);
+    for (int k = 0; k < keys->count; k++) {
+        if (!*keys->text[k] || strchr(keys->text[k], '/'))
+            return fail(BAD_OPTION, "--json-keys \"%s\": the key becomes part of a file's name, which it cannot", keys->text[k]);
+        for (int j = 0; j < k; j++)
+            if (!strcmp(keys->text[j], keys->text[k]))
+                return fail(BAD_OPTION, "--json-keys: %s is named twice; name it once", keys->text[k]);
+    }
+    if (o->append_eod && tokenizer->eod < 0)
+        return fail(BAD_OPTION, "--append-eod: --tokenizer %s has no end of document; drop it", o->tokenizer);
+    return OK;
+}
+
+static void prepare_tell(const Prepare *p)
+{
+    char bytes[24], time[24], more[64] = "";
+    const Options *o = p->options;
+    double seconds = seconds_since(p->begun);
+    if (p->keys > 1) snprintf(more, sizeof more, " and %d pairs more", p->keys - 1);
+    if (p->faults) log_line("prepare: %" PRId64 " lines or files were passed over", p->faults);
+    log_line("prepare: %" PRId64 " documents (%" PRId64 " empty), %" PRId64 " tokens, %s in %s, %.1f MB/s: %s_%s_document.bin,"
+             " .idx%s", p->documents, p->empty, p->tokens, log_bytes(bytes, (double)p->behind), log_time(time, seconds),
+             (double)p->behind / seconds * 1e-6, o->output_prefix, o->json_keys.text[0], more);
+}
+
 static Status prepare(Prepare *p)
 {
-    char prefix[900], bytes[24], time[24];
     const Options *o = p->options;
-    if (snprintf(prefix, sizeof prefix, "%s_%s_document", o->output_prefix, o->json_keys) >= (int)sizeof prefix)
-        return fail(BAD_OPTION, "--output-prefix %.80s...: longer than a path may be", o->output_prefix);
-    if (o->append_eod && p->tokenizer.eod < 0)
-        return fail(BAD_OPTION, "--append-eod: --tokenizer %s has no end of document; drop it", o->tokenizer);
+    TRY(options_check(o, &p->tokenizer));
+    p->keys  = o->json_keys.count;
     p->begun = p->told = seam.clock();
     p->total = inputs_size(&o->input);
-    TRY(shard_create(&p->writer, prefix, p->tokenizer.vocabulary));
-    Status status = inputs_add(p);
+    Status status = pairs_open(p);
+    if (status == OK) status = inputs_add(p);
     log_progress_end();
     if (status == OK && p->documents == 0) status = fail(BAD_FILE, "%s: no documents in it", o->input.text[0]);
-    if (status != OK) {
-        shard_discard(p->writer);
-        return status;
-    }
-    TRY(shard_finish(p->writer));
-    double seconds = seconds_since(p->begun);
-    log_line("prepare: %" PRId64 " documents (%" PRId64 " empty), %" PRId64 " tokens, %s in %s, %.1f MB/s: %s.bin,"
-             " .idx", p->documents, p->empty, p->tokens, log_bytes(bytes, (double)p->before), log_time(time, seconds),
-             (double)p->before / seconds * 1e-6, prefix);
-    return OK;
+    if (status == OK) status = pairs_finish(p);
+    pairs_discard(p);
+    if (status == OK) prepare_tell(p);
+    return status;
 }
 
 static Status options_run(Options *o)
@@ -135,7 +193,6 @@ static Status options_run(Options *o)
     TRY(tokenizer_open(&p.tokenizer, o->tokenizer));
     Status status = prepare(&p);
     tokenizer_close(&p.tokenizer);
-    free(p.ids);
     return status;
 }
 

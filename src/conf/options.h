@@ -26,7 +26,8 @@ enum {
     FOR_TOKENIZER = 32, FOR_DATA = 64, FOR_CHECKPOINT = 128, /* the last two take words: a prefix, a folder */
     FOR_CHECKPOINT_ARGS = 256,
     /* of a run that goes on: has to be the checkpoint's; a line in the log where it is not */
-    FOR_SHAPE = 512, FOR_SAME_RUN = 1024
+    FOR_SHAPE = 512, FOR_SAME_RUN = 1024,
+    FOR_MERGE = 2048 /* takes words as well */
 };
 
 typedef struct { int is; const char *word; } Choice;          /* is: a WORD_... constant below */

@@ -62,6 +62,9 @@ static Status set_from_json(Options *o, OptionIndex option, const json_t *value,
 {
     char number[64], name[128];
     const char *text = number;
+    for (size_t i = 0; i < json_array_size(value); i++)              /* the words of a list, one by one */
+        TRY(set_from_json(o, option, json_array_get(value, i), path));
+    if (json_is_array(value)) return OK;
     if (json_is_integer(value)) snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value));
     else if (json_is_real(value)) snprintf(number, sizeof number, "%.17g", json_real_value(value));
     else if (json_is_boolean(value)) text = json_is_true(value) ? "true" : "false";
@@ -110,16 +113,27 @@ static void differs(Match *m, OptionIndex option, const char *was)
     }
 }
 
+static bool same_value(const Options *a, const Options *b, OptionIndex option)
+{
+    char now[1024], was[1024];
+    options_value_text(now, sizeof now, a, option);
+    options_value_text(was, sizeof was, b, option);
+    if (option_rows[option].kind != KIND_LIST) return !strcmp(now, was);
+    const TextList *x = option_field_of(a, option), *y = option_field_of(b, option);
+    bool same = x->count == y->count;
+    for (int i = 0; same && i < x->count; i++) same = !strcmp(x->text[i], y->text[i]);
+    return same;
+}
+
 static Status match_value(Match *m, OptionIndex option, const json_t *value)
 {
     Options aside = { 0 };
-    char now[1024], was[1024];
+    char was[1024];
     bool counts = m->o->source[option].kind != SOURCE_NOTHING && !option_idle(m->o, option);
     if (!counts || !option_taken(option, FOR_SHAPE | FOR_SAME_RUN)) return OK;
     Status status = set_from_json(&aside, option, value, m->path);
-    options_value_text(now, sizeof now, m->o, option);
-    options_value_text(was, sizeof was, &aside, option);
-    if (status == OK && strcmp(now, was)) differs(m, option, was);
+    if (status == OK && !same_value(m->o, &aside, option))
+        differs(m, option, options_value_text(was, sizeof was, &aside, option));
     options_close(&aside);
     return status;
 }

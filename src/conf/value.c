@@ -30,7 +30,8 @@ void options_close(Options *o)
         next = held->next;
         free(held);
     }
-    free(o->input.text);
+    for (int i = 0; i < OPTIONS; i++)
+        if (option_rows[i].kind == KIND_LIST) free(((TextList *)option_field(o, (OptionIndex)i))->text);
     free(o->words.text);
     *o = (Options){ 0 };
 }

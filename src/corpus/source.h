@@ -4,12 +4,11 @@
  *     F.txt             one document a line; empty lines are passed over
  *     F.jsonl, F.json   one JSON object a line, whose `key` is the text; "" is an empty document
  *     -                 standard input: JSON lines where it begins with {, else text
- * Memory holds one line and its text, and a line above SOURCE_LINE_MOST is refused.                        */
+ * each also packed (corpus/stream.h). Memory holds a block of lines, and a line above LINE_MOST is refused.
+ * For many threads, many keys and broken lines to be passed over there is corpus/mill.h.                            */
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/status.h"
-
-enum { SOURCE_LINE_MOST = 1 << 30 };
 
 typedef struct { const char *text; int64_t bytes; } Document;    /* good until the next source_next or source_close */
 typedef struct Source Source;
@@ -17,6 +16,6 @@ typedef struct Source Source;
 Status  source_open (Source **source, const char *path, const char *key);
 Status  source_next (Source *source, Document *document, bool *more);   /* a broken line: BAD_FILE with file:line */
 void    source_close(Source *source);
-int64_t source_read (const Source *source);      /* bytes behind us */
+int64_t source_read (const Source *source);      /* bytes of the file behind us, to the end of a block of lines */
 int64_t source_size (const char *path);          /* bytes of a file; -1 where nobody can know */
 #endif

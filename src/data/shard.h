@@ -22,6 +22,7 @@ typedef struct ShardWriter ShardWriter;
 Status shard_create(ShardWriter **writer, const char *prefix, int64_t vocabulary);   /* uint16 below 65,500 entries, else int32 */
 Status shard_add   (ShardWriter *writer, const int32_t *ids, int64_t count);         /* one sequence, of the document being written */
 Status shard_end_document(ShardWriter *writer);
+Status shard_merge (ShardWriter *writer, const Shard *part);                         /* all its documents; the width must be the writer's */
 Status shard_finish(ShardWriter *writer);                                            /* frees it; on failure too */
 void   shard_discard(ShardWriter *writer);                                           /* removes what was written */
 #endif

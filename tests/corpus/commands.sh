@@ -35,11 +35,43 @@ check "standard input, another key" "x" "$("$jotun" data cat body_body_document)
 printf 'x\ny\n' | "$jotun" prepare --input - --output-prefix lines 2> log
 check "standard input, lines" "$(printf 'x\ny')" "$("$jotun" data cat lines_text_document)"
 
+# ---- packed, many keys, many threads ----
+gzip -c b.jsonl > b.jsonl.gz && bzip2 -c a.txt > a.txt.bz2
+"$jotun" prepare --input a.txt.bz2 b.jsonl.gz --append-eod --output-prefix packed --workers 3 2> log || { cat log; failed=1; }
+cmp both_text_document.bin packed_text_document.bin && cmp both_text_document.idx packed_text_document.idx || failed=1
+gzip -c b.jsonl | "$jotun" prepare --input - --output-prefix piped 2> log
+check "packed standard input" "$(printf 'en\nrad\n\nb')" "$("$jotun" data cat piped_text_document)"
+printf '{"text": "a", "title": ""}\n{"title": "c", "text": "d"}\n' > c.jsonl
+"$jotun" prepare --input c.jsonl --json-keys text title --output-prefix keys 2> log
+check "first key" "$(printf 'a\nd')" "$("$jotun" data cat keys_text_document)"
+check "second key" "$(printf '\nc')" "$("$jotun" data cat keys_title_document)"
+"$jotun" data merge keys_text_document keys_title_document --output-prefix merged
+check "merged" "$(printf 'a\nd\n\nc')" "$("$jotun" data cat merged)"
+printf '{"text": "a"}\n{"text": \n{"text": "a long one"}\n{"text": "b"}\n' > mixed.jsonl
+"$jotun" prepare --input mixed.jsonl --on-error skip --max-document-bytes 14 --output-prefix skip 2> log
+check "broken and long lines passed over" "$(printf 'a\nb')" "$("$jotun" data cat skip_text_document)"
+check "and named" "2" "$(grep -c 'passed over: mixed.jsonl:[23]: ' log)"
+check "and counted" "1" "$(grep -c '2 lines or files were passed over' log)"
+head -c 40 b.jsonl.gz > cut.jsonl.gz            # for below
+
+# ---- fairseq's pairs: ids 5 2 and 2 ----
+printf 'MMIDIDX\0\0\1\0\0\0\0\0\0\0\10\2\0\0\0\0\0\0\0\2\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0' > fair.idx
+printf '\5\0\2\0\2\0' > fair.bin
+check "fairseq's ids" "$(printf '5 2\n2')" "$("$jotun" data cat fair)"
+check "fairseq's name" "format     fairseq, mmap" "$("$jotun" data info fair | grep format)"
+check "Megatron's name" "format     Megatron-LM" "$("$jotun" data info merged | grep format)"
+
 # ---- refusals: nothing of a pair is left behind ----
 printf '{"text": "a"}\n{"text": \n' > broken.jsonl
 refused "broken line" 1 "broken.jsonl:2" "$jotun" prepare --input a.txt broken.jsonl --output-prefix no
 refused "missing file" 1 "none.txt: cannot be read" "$jotun" prepare --input none.txt --output-prefix no
-refused "packed file" 1 "zstd -dc a.txt.zst" "$jotun" prepare --input a.txt.zst --output-prefix no
+refused "packed file" 1 "xz -dc a.txt.xz" "$jotun" prepare --input a.txt.xz --output-prefix no
+refused "cut file" 1 "cut.jsonl.gz: byte 40: the file ends in the middle" "$jotun" prepare --input cut.jsonl.gz --output-prefix no
+refused "a key twice" 1 "text is named twice" "$jotun" prepare --input a.txt --json-keys text text --output-prefix no
+refused "a key that is a path" 1 "../x" "$jotun" prepare --input a.txt --json-keys ../x --output-prefix no
+refused "two keys of plain text" 1 "asks for 2" "$jotun" prepare --input a.txt --json-keys text title --output-prefix no
+refused "nothing to merge" 2 "PREFIX" "$jotun" data merge --output-prefix no
+refused "merged into nothing" 1 "--output-prefix" "$jotun" data merge merged
 refused "no documents" 1 "no documents" "$jotun" prepare --input - --output-prefix no
 refused "no input" 2 "--input" "$jotun" prepare --output-prefix no
 refused "unknown tokenizer" 1 "--tokenizer gpt2" "$jotun" prepare --input a.txt --output-prefix no --tokenizer gpt2

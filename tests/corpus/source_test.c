@@ -92,11 +92,11 @@ static void zeros_are_text(void **state)
 static void broken_lines_are_named(void **state)
 {
     (void)state;
-    refused(MAKE("b.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\"\n"), "b.jsonl:2: not JSON");
+    refused(MAKE("b.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\"\n"), "b.jsonl:2: not a JSON object at byte 12");
     refused(MAKE("b.jsonl", "[1]\n"), "b.jsonl:1: not a JSON object");
     refused(MAKE("b.jsonl", "{\"body\": \"a\", \"id\": 2}\n"), "\"body\", \"id\"");
-    refused(MAKE("b.jsonl", "{\"text\": 3}\n"), "b.jsonl:1: what stands under \"text\"");
-    refused(MAKE("b.jsonl", "{\"text\": \"\xff\"}\n"), "b.jsonl:1: not JSON");
+    refused(MAKE("b.jsonl", "{\"text\": 3}\n"), "b.jsonl:1: \"text\": what stands under the key is no text");
+    refused(MAKE("b.jsonl", "{\"text\": \"\xff\"}\n"), "b.jsonl:1: not a JSON object at byte 10");
     refused(MAKE("b.jsonl", "{}\n"), "the line has none");
 }
 
@@ -104,8 +104,9 @@ static void other_files_are_refused(void **state)
 {
     (void)state;
     refused("/nowhere/a.txt", "/nowhere/a.txt: cannot be read");
-    refused("a.txt.gz", "gzip -dc a.txt.gz | jotun prepare --input -");
-    refused("a.jsonl.zst", "zstd -dc");
+    refused("/nowhere/a.txt.gz", "/nowhere/a.txt.gz: cannot be read");
+    refused("a.jsonl.xz", "xz -dc a.jsonl.xz | jotun");
+    refused("a.gz", "ends neither in .txt");
     refused("a.pdf", "ends neither in .txt");
 }
 

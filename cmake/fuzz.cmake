@@ -1,0 +1,33 @@
+# Targets for libFuzzer, by clang alone:   cmake -S . -B build/fuzz -G Ninja -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++
+#     -DCMAKE_BUILD_TYPE=Debug -DJOTUN_FUZZ=ON && ninja -C build/fuzz fuzz && sh tests/fuzz/run.sh build/fuzz 60
+# Included before the rooms, whose code is to tell the fuzzer where it has been.
+option(JOTUN_FUZZ "build the fuzz targets of tests/fuzz (wants clang)" OFF)
+if(NOT JOTUN_FUZZ)
+    return()
+endif()
+if(NOT CMAKE_C_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "JOTUN_FUZZ wants clang, not ${CMAKE_C_COMPILER_ID}; set CMAKE_C_COMPILER=clang, or JOTUN_FUZZ=OFF")
+endif()
+if(JOTUN_SANITIZE)
+    message(FATAL_ERROR "JOTUN_FUZZ brings address,undefined of its own; drop JOTUN_SANITIZE=${JOTUN_SANITIZE}")
+endif()
+add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=all)
+add_link_options(-fsanitize=address,undefined)
+add_custom_target(fuzz)
+
+# fuzz(name source libraries...)
+function(fuzz name source)
+    add_executable(fuzz_${name} EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/fuzz/${source}.c)
+    target_link_libraries(fuzz_${name} PRIVATE ${ARGN})
+    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+    add_dependencies(fuzz fuzz_${name})
+endfunction()
+
+fuzz(shard pair room_data)
+target_compile_definitions(fuzz_shard PRIVATE PAIR_MEGATRONS)
+fuzz(foreign pair room_data)
+fuzz(json_line json_line room_corpus PkgConfig::JANSSON)
+foreach(packing gz zst bz2)
+    fuzz(${packing} stream room_corpus)
+    target_compile_definitions(fuzz_${packing} PRIVATE ENDING=".${packing}")
+endforeach()

@@ -1,0 +1,181 @@
+/* Packed bytes come out as they went in; what is cut, damaged, foreign or a bomb is told with its place. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include "base/file.h"
+#include "corpus/stream.h"
+#include "corpus/packed.h"
+#include <cmocka.h>              /* after ours: it has a macro named fail */
+
+static char folder[64], path[128];
+static char text[100000], packed[200000], got[300000];
+
+static void file_write_text(const char *name, const char *ending, const char *data, size_t bytes)
+{
+    snprintf(path, sizeof path, "%s/%s%s", folder, name, ending);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, bytes, file), bytes);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* All of the stream in steps of `step` bytes; *bytes are those before its end or damage */
+static Status all_read(size_t *bytes, size_t step, int64_t ratio)
+{
+    Stream *stream;
+    size_t  now = 1;
+    *bytes = 0;
+    TRY(stream_open(&stream, path, ratio));
+    Status status = OK;
+    while (status == OK && now) {
+        status  = stream_read(stream, got + *bytes, step, &now);
+        *bytes += status == OK ? now : 0;
+    }
+    if (status != OK) assert_int_equal(stream_read(stream, got, step, &now), status);       /* and stays so */
+    stream_close(stream);
+    return status;
+}
+
+static size_t text_make(void)
+{
+    for (size_t i = 0; i < sizeof text; i++) text[i] = (char)(i * i >> 7 ^ i % 251);
+    return sizeof text;
+}
+
+static void members_behind_each_other(void **state)
+{
+    (void)state;
+    size_t all = text_make(), bytes, half = 77777;
+    for (int p = 0; p < PACKS; p++)
+        for (size_t step = 1; step < 200000; step = step * 50 + 1) {
+            size_t first  = packs[p].pack(packed, sizeof packed, text, half);
+            size_t empty  = packs[p].pack(packed + first, sizeof packed - first, text, 0);
+            size_t second = packs[p].pack(packed + first + empty, sizeof packed - first - empty, text + half, all - half);
+            file_write_text("a.txt", packs[p].ending, packed, first + empty + second);
+            assert_int_equal(all_read(&bytes, step, 400), OK);
+            assert_int_equal(bytes, all);
+            assert_memory_equal(got, text, all);
+        }
+}
+
+static void plain_is_plain(void **state)
+{
+    (void)state;
+    size_t bytes;
+    file_write_text("a", ".txt", text, text_make());
+    assert_int_equal(all_read(&bytes, 12345, 400), OK);
+    assert_int_equal(bytes, sizeof text);
+    assert_memory_equal(got, text, sizeof text);
+}
+
+/* Cut anywhere, what came out before is as it was. */
+static void cut_is_told(void **state)
+{
+    (void)state;
+    size_t bytes;
+    text_make();
+    for (int p = 0; p < PACKS; p++) {
+        size_t whole = packs[p].pack(packed, sizeof packed, text, 3000);
+        for (size_t cut = 0; cut < whole; cut += cut < 40 || whole - cut < 40 ? 1 : 37) {
+            char said[64];
+            file_write_text("cut.txt", packs[p].ending, packed, cut);
+            assert_int_equal(all_read(&bytes, 64, 400), BAD_FILE);
+            snprintf(said, sizeof said, "%s: byte %zu: ", packs[p].ending, cut);
+            assert_non_null(strstr(fail_text(), said));
+            assert_true(bytes <= 3000);
+            assert_memory_equal(got, text, bytes);
+        }
+    }
+}
+
+/* A bit turned anywhere is either told or without effect on what comes out: all three have checksums. */
+static void damage_is_told(void **state)
+{
+    (void)state;
+    size_t bytes, harmless = 0;
+    text_make();
+    for (int p = 0; p < PACKS; p++) {
+        size_t whole = packs[p].pack(packed, sizeof packed, text, 3000);
+        for (size_t at = 0; at < whole; at += at < 40 ? 1 : 13) {
+            packed[at] ^= 4;
+            file_write_text("bad.txt", packs[p].ending, packed, whole);
+            packed[at] ^= 4;
+            Status status = all_read(&bytes, 256, 400);
+            harmless += status == OK;
+            if (status == OK) assert_int_equal(bytes, 3000);
+            if (status == OK) assert_memory_equal(got, text, 3000);
+            else assert_non_null(strstr(fail_text(), "bad.txt"));
+        }
+    }
+    assert_true(harmless < 20);                 /* bits of gzip's header: the time, the system */
+}
+
+static void foreign_is_told(void **state)
+{
+    (void)state;
+    size_t bytes;
+    for (int p = 0; p < PACKS; p++) {
+        char said[64];
+        file_write_text("plain.txt", packs[p].ending, "just text\n", 10);
+        assert_int_equal(all_read(&bytes, 256, 400), BAD_FILE);
+        snprintf(said, sizeof said, "not %s", packs[p].name);
+        assert_non_null(strstr(fail_text(), said));
+        size_t whole = packs[p].pack(packed, sizeof packed, "text\n", 5);
+        memcpy(packed + whole, "more behind it", 14);
+        file_write_text("behind.txt", packs[p].ending, packed, whole + 14);
+        assert_int_equal(all_read(&bytes, 256, 400), BAD_FILE);
+        assert_int_equal(bytes, 5);
+        assert_non_null(strstr(fail_text(), said));
+    }
+}
+
+/* 160 MiB of zeros, in a file behind honest text */
+static void bombs_are_told(void **state)
+{
+    (void)state;
+    enum { ZEROS = 160 << 20 };
+    static char out[1 << 20];
+    char *zeros = calloc(1, ZEROS), *bomb = malloc(1 << 20);
+    for (int p = 0; p < PACKS; p++) {
+        size_t now = 1, bytes = packs[p].pack(bomb, 1 << 20, text, text_make()), all = 0;
+        bytes += packs[p].pack(bomb + bytes, (1 << 20) - bytes, zeros, ZEROS);
+        file_write_text("bomb.txt", packs[p].ending, bomb, bytes);
+        for (int64_t ratio = 0; ratio <= 400; ratio += 400, all = 0) {
+            Stream *stream;
+            Status status = stream_open(&stream, path, ratio);
+            for (now = 1; status == OK && now; all += now) status = stream_read(stream, out, sizeof out, &now);
+            stream_close(stream);
+            assert_int_equal(status, ratio ? BAD_FILE : OK);
+            if (ratio) assert_non_null(strstr(fail_text(), "--max-ratio 0"));
+            if (!ratio) assert_int_equal(all, ZEROS + sizeof text);
+        }
+    }
+    free(zeros);
+    free(bomb);
+}
+
+static int folder_open(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/jotun-stream-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int folder_close(void **state)
+{
+    (void)state;
+    return folder_remove(folder) == OK ? 0 : -1;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(members_behind_each_other),
+        cmocka_unit_test(plain_is_plain),
+        cmocka_unit_test(cut_is_told),
+        cmocka_unit_test(damage_is_told),
+        cmocka_unit_test(foreign_is_told),
+        cmocka_unit_test(bombs_are_told),
+    };
+    return cmocka_run_group_tests(tests, folder_open, folder_close);
+}

@@ -1,0 +1,56 @@
+/* Any bytes as a pair: an index that is opened can be read everywhere. The first two bytes say how long .bin is. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "data/foreign.h"
+#include "data/shard.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+static void file_put(const char *path, const uint8_t *data, size_t bytes)
+{
+    FILE *file = fopen(path, "wb");
+    if (!file || fwrite(data, 1, bytes, file) != bytes || fclose(file) != 0) abort();
+}
+
+static int64_t sum;                             /* so that nothing is optimised away */
+
+#ifdef PAIR_MEGATRONS
+static void pair_read(const char *prefix)
+{
+    Shard s;
+    if (shard_open(&s, prefix) != OK) return;
+    for (int64_t i = 0; i < s.sequences; i++)
+        for (int64_t t = 0; t < shard_length(&s, i); t++) sum += shard_token(&s, shard_start(&s, i) + t);
+    for (int64_t d = 0; d <= s.documents; d++)
+        if (shard_document(&s, d) < 0 || shard_document(&s, d) > s.sequences) abort();
+    shard_close(&s);
+}
+#else
+static void pair_read(const char *prefix)
+{
+    Foreign f;
+    if (foreign_open(&f, prefix) != OK) return;
+    for (int64_t i = 0; i < f.items; i++)
+        for (int64_t t = 0; t < foreign_length(&f, i); t++) sum += foreign_token(&f, foreign_start(&f, i) + t);
+    foreign_close(&f);
+}
+#endif
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    char prefix[64], path[80];
+    if (bytes < 2) return 0;
+    size_t bin = (size_t)data[0] | (size_t)data[1] << 8;
+    data += 2, bytes -= 2;
+    if (bin > bytes) bin = bytes;
+    snprintf(prefix, sizeof prefix, "/dev/shm/jotun-fuzz-%d", (int)getpid());
+    snprintf(path, sizeof path, "%s.bin", prefix);
+    file_put(path, data, bin);
+    snprintf(path, sizeof path, "%s.idx", prefix);
+    file_put(path, data + bin, bytes - bin);
+    pair_read(prefix);
+    return 0;
+}

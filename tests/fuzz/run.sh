@@ -1,0 +1,19 @@
+#!/bin/sh
+# Every fuzz target for some seconds, and what it did: run.sh BUILD [SECONDS]
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+build=$1
+seconds=${2:-60}
+python3 "$here/seeds.py" "$build/seeds"
+status=0
+for target in shard foreign json_line gz zst bz2; do
+    grown=$build/grown/$target
+    mkdir -p "$grown" "$build/found"
+    "$build/bin/fuzz_$target" -max_total_time="$seconds" -max_len=4096 -timeout=10 -print_final_stats=1 -artifact_prefix="$build/found/$target-" \
+        "$grown" "$build/seeds/$target" > "$build/$target.log" 2>&1 || status=1
+    echo "$target: $(sed -n 's/stat::number_of_executed_units: */executions /p' "$build/$target.log")," \
+        "coverage $(grep -o 'cov: [0-9]*' "$build/$target.log" | tail -n 1)," \
+        "$(find "$build/found" -name "$target-*" | wc -l) found"
+done
+rm -f /dev/shm/jotun-fuzz-*
+exit $status

@@ -1,0 +1,52 @@
+"""A few honest inputs for each fuzz target, to start from: seeds.py FOLDER"""
+import bz2
+import gzip
+import os
+import shutil
+import struct
+import subprocess
+import sys
+
+
+def seed(target, name, data):
+    folder = os.path.join(sys.argv[1], target)
+    os.makedirs(folder, exist_ok=True)
+    open(os.path.join(folder, name), "wb").write(data)
+
+
+def pair(idx, tokens):
+    return struct.pack("<H", len(tokens)) + tokens + idx
+
+
+def mmap(lengths, width, code, entries):
+    pointers = [sum(lengths[:i]) * width for i in range(len(lengths))]
+    count = [len(lengths)] + ([len(entries)] if entries else [])
+    idx = b"MMIDIDX\0\0" + struct.pack("<QB%dQ%di%dq%dq" % (len(count), len(lengths), len(lengths), len(entries)),
+                                      1, code, *count, *lengths, *pointers, *entries)
+    return pair(idx, bytes(range(sum(lengths) * width)))
+
+
+def tnt(lengths):
+    offsets = [sum(lengths[:i]) for i in range(len(lengths) + 1)]
+    n = len(lengths)
+    idx = b"TNTIDX\0\0" + struct.pack("<5Q%dq" % (3 * n + 2), 1, 4, 4, n, n, *range(n + 1), *offsets, *lengths)
+    return pair(idx, bytes(sum(lengths) * 4))
+
+
+for code, width in ((8, 2), (4, 4)):
+    seed("shard", "documents%d" % code, mmap([3, 2], width, code, [0, 1, 1, 2]))
+    seed("shard", "empty%d" % code, mmap([], width, code, [0]))
+    seed("foreign", "mmap%d" % code, mmap([3, 2], width, code, []))
+seed("foreign", "tnt", tnt([2, 1, 3]))
+seed("foreign", "megatron", mmap([3, 2], 2, 8, [0, 1, 2]))
+for i, line in enumerate(('{"text": "a\\n\\u00e5 \\ud83d\\ude00 \u00e5\u20ac\U0001f600", "id": [1, -2.5e3, true, null, {"text": {}}]}',
+                          '{"te\\u0078t":"","text":"two"}', '{"text":1}', '[1]', '{"a":"\\u0000\\"\\/\\b"} ')):
+    seed("json_line", str(i), line.encode())
+text = b"some text, some more text, and some text again\n" * 30
+for target, data in (("gz", gzip.compress(text)), ("bz2", bz2.compress(text))):
+    seed(target, "one", b"\x03" + data)
+    seed(target, "two", b"\xff" + data + data)
+if shutil.which("zstd"):
+    data = subprocess.run(["zstd", "-q", "--check"], input=text, stdout=subprocess.PIPE, check=True).stdout
+    seed("zst", "one", b"\x03" + data)
+    seed("zst", "two", b"\xff" + data + struct.pack("<II", 0x184D2A50, 4) + b"skip" + data)
