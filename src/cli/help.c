@@ -99,7 +99,8 @@ static void cell(FILE *out, const char *text)
 
 static void takers(FILE *out, int bits)
 {
-    static const int command[] = { FOR_TRAIN, FOR_EVAL, FOR_GENERATE, FOR_PREPARE, FOR_TOKENIZER };
+    static const int command[] = { FOR_TRAIN, FOR_EVAL, FOR_GENERATE, FOR_PREPARE, FOR_TOKENIZER,
+                                   FOR_TOKENIZER_TRAIN };
     const char *between = "";
     for (size_t i = 0; i < sizeof command / sizeof command[0]; i++) {
         if ((bits & command[i]) != command[i]) continue;

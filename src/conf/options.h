@@ -24,7 +24,7 @@
 enum {
     FOR_CONFIG = 1, FOR_TRAIN = 2 | FOR_CONFIG, FOR_EVAL = 4, FOR_GENERATE = 8, FOR_PREPARE = 16,
     FOR_TOKENIZER = 32, FOR_DATA = 64, FOR_CHECKPOINT = 128, /* the last two take words: a prefix, a folder */
-    FOR_CHECKPOINT_ARGS = 256
+    FOR_CHECKPOINT_ARGS = 256, FOR_TOKENIZER_TRAIN = 512
 };
 
 typedef struct { int is; const char *word; } Choice;          /* is: a WORD_... constant below */

@@ -82,6 +82,7 @@ const char *command_name(int command)
         { FOR_TRAIN, "train" },       { FOR_CONFIG, "config" },   { FOR_EVAL, "eval perplexity" },
         { FOR_GENERATE, "generate" }, { FOR_PREPARE, "prepare" }, { FOR_TOKENIZER, "tokenizer" },
         { FOR_DATA, "data" },         { FOR_CHECKPOINT, "checkpoint" },
+        { FOR_TOKENIZER_TRAIN, "tokenizer train" },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
         if ((command & row[i].bits) == row[i].bits) return row[i].name;
