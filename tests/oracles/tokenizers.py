@@ -64,7 +64,19 @@ def trainer_goldens(documents):
     t = trained(documents, 600, 2, ["<|endoftext|>", "<pad>"])
     merges = json.loads(t.to_str())["model"]["merges"]
     write("train.merges.txt", [" ".join(pair) for pair in merges])
-    write("train.ids.txt", [" ".join(map(str, t.encode(text).ids)) for text in documents])
+    novels = os.path.join(HERE, "..", "..", "..", "..", "shared", "data", "eltec", "sv.chapters.jsonl")
+    if os.path.exists(novels):
+        with open(novels, encoding="utf-8") as lines:
+            t = trained((json.loads(line)["text"] for line in lines), 32000, 2, ["<|endoftext|>"])
+        merges = json.loads(t.to_str())["model"]["merges"]
+        write("train.eltec.txt", ["%d %016x" % (len(merges), fnv("".join(" ".join(pair) + "\n" for pair in merges)))])
+
+
+def fnv(text):
+    value = 14695981039346656037
+    for byte in text.encode():
+        value = (value ^ byte) * 1099511628211 % 2**64
+    return value
 
 
 if __name__ == "__main__":
