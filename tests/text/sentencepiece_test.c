@@ -174,10 +174,14 @@ static void unigram_takes_the_best_sum(void **state)
     put_piece(&m, "c", -4, PIECE_NORMAL);              /* 7 */
     put_piece(&m, "cab", -20, PIECE_USER);             /* 8: always taken where it can be */
     put_piece(&m, "abc", -1, PIECE_UNUSED);            /* 9 */
+    put_piece(&m, "x", -8, PIECE_NORMAL);              /* 10 */
+    put_piece(&m, "yz", -8, PIECE_NORMAL);             /* 11 */
+    put_piece(&m, "xy", -1, PIECE_NORMAL);             /* 12 */
     put_trainer(&m, MODEL_UNIGRAM, false);
     assert_int_equal(message_open(&t, &m), OK);
     assert_encodes(&t, "abc", "3 4 6");                /* a bc -6.25, ab c -7.5, abc unused */
     assert_encodes(&t, "cab", "3 8");
+    assert_encodes(&t, "xyz", "3 10 11");              /* -16; xy and an unknown z -19, since that is 10 below the least */
     assert_encodes(&t, "b\xC3\xA9", "3 0");
     tokenizer_close(&t);
 }
