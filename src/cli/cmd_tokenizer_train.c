@@ -1,4 +1,4 @@
-/* A byte-level BPE from documents: jotun tokenizer train --input F... --vocab-size N --output tokenizer.json */
+/* A byte-level BPE from documents: jotun tokenizer train --input F... --vocab-size N --output T.json */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,10 +104,11 @@ static Status learn(Learn *l)
     TRY(bpe_train_write(l->train, o->output));
     int32_t ids = bpe_train_ids(l->train);
     if (ids < o->vocabulary)
-        log_line("tokenizer train: no pair is seen %" PRId64 " times any more: %d ids, not --vocab-size %" PRId64,
+        log_line("tokenizer train: no pair is seen %" PRId64
+                 " times any more: %d ids, not --vocab-size %" PRId64,
                  o->min_frequency, ids, o->vocabulary);
-    log_line("tokenizer train: %" PRId64 " documents, %s, %" PRId64 " distinct words, %d ids in %s: %s", l->all,
-             log_bytes(bytes, (double)l->read), bpe_train_words(l->train), ids,
+    log_line("tokenizer train: %" PRId64 " documents, %s, %" PRId64 " distinct words, %d ids in %s: %s",
+             l->all, log_bytes(bytes, (double)l->read), bpe_train_words(l->train), ids,
              log_time(time, seconds_since(begun)), o->output);
     return OK;
 }
@@ -116,7 +117,7 @@ static Status wanted(const Options *o)
 {
     if (o->input.count == 0) return fail(BAD_USAGE, "jotun tokenizer train wants --input FILE...");
     if (o->vocabulary == 0)  return fail(BAD_USAGE, "jotun tokenizer train wants --vocab-size N, say 32000");
-    if (!o->output)          return fail(BAD_USAGE, "jotun tokenizer train wants --output FILE, say tokenizer.json");
+    if (!o->output) return fail(BAD_USAGE, "jotun tokenizer train wants --output FILE, say tokenizer.json");
     return OK;
 }
 
@@ -128,8 +129,9 @@ static Status options_run(const Options *o)
     if (!splitter) return fail(NO_MEMORY, "no memory to split words");
     gpt2_splitter_fill(splitter);
     Status status = team_open(&l.team, o->threads ? (int)o->threads : team_cores());
-    BpePlan plan = { .vocabulary = o->vocabulary, .least = o->min_frequency, .special = o->special_tokens.text,
-                     .specials = o->special_tokens.count, .team = l.team, .next = gpt2_word, .splitter = splitter };
+    BpePlan plan = { .vocabulary = o->vocabulary, .least = o->min_frequency, .team = l.team,
+                     .special = o->special_tokens.text, .specials = o->special_tokens.count,
+                     .next = gpt2_word, .splitter = splitter };
     if (status == OK) status = bpe_train_open(&l.train, &plan);
     if (status == OK) status = learn(&l);
     log_progress_end();

@@ -47,7 +47,8 @@ static void places_fill(BpeTrain *t)
     for (int32_t id = 0; id < t->ids; id++) *place_find(t, t->token[id].text, t->token[id].bytes) = id + 1;
 }
 
-int32_t token_id(BpeTrain *t, const char *left, int64_t left_bytes, const char *right, int64_t right_bytes, bool add)
+int32_t token_id(BpeTrain *t, const char *left, int64_t left_bytes, const char *right, int64_t right_bytes,
+                 bool add)
 {
     char *text = malloc((size_t)(left_bytes + right_bytes) + 1);
     CHECK(text, "no memory for token %d", t->ids);
@@ -64,7 +65,7 @@ int32_t token_id(BpeTrain *t, const char *left, int64_t left_bytes, const char *
     return t->ids - 1;
 }
 
-/* Letters of the byte alphabet back to bytes, since a merge may spell a special token; else the text as it is */
+/* Letters of the byte alphabet as bytes, since a merge may spell a special token; -1 where it spells none */
 static int64_t letters_bytes(char *out, const char *text)
 {
     int64_t n = 0;
@@ -85,7 +86,8 @@ static Status special_add(BpeTrain *t, const char *text)
     json_t *valid = json_string(text);
     json_decref(valid);
     if (!valid || n == 0) return fail(BAD_OPTION, "--special-tokens: \"%.40s\" is no text in UTF-8", text);
-    if (letters == 1) return fail(BAD_OPTION, "--special-tokens %s is one letter, which is a token anyway; drop it", text);
+    if (letters == 1)
+        return fail(BAD_OPTION, "--special-tokens %s is one letter, which is a token anyway; drop it", text);
     int32_t before = t->ids;
     if (letters < 0) token_id(t, text, n, "", 0, true);
     else             token_id(t, bytes, letters, "", 0, true);
@@ -96,12 +98,14 @@ static Status tokens_begin(BpeTrain *t)
 {
     int64_t fixed = 256 + t->plan.specials;
     if (t->plan.vocabulary < fixed || t->plan.vocabulary > INT32_MAX / 8)
-        return fail(BAD_OPTION, "--vocab-size %lld: 256 bytes and %d special tokens are %lld ids; %lld or more will do",
+        return fail(BAD_OPTION,
+                    "--vocab-size %lld: 256 bytes and %d special tokens are %lld ids; %lld or more will do",
                     (long long)t->plan.vocabulary, t->plan.specials, (long long)fixed, (long long)fixed + 1);
     for (int i = 0; i < t->plan.specials; i++) TRY(special_add(t, t->plan.special[i]));
     for (int letter = 0; letter < 256 + 68; letter++)
         for (int byte = 0; byte < 256; byte++)
-            if (byte_letter(byte) == letter) t->byte_id[byte] = token_id(t, (char[]){ (char)byte }, 1, "", 0, true);
+            if (byte_letter(byte) == letter)
+                t->byte_id[byte] = token_id(t, (char[]){(char)byte}, 1, "", 0, true);
     return OK;
 }
 
@@ -189,7 +193,17 @@ static void token_write(FILE *out, const BpeTrain *t, int32_t id)
     fputc('"', out);
 }
 
-#define BYTE_LEVEL(prefix) "{\"type\": \"ByteLevel\", \"add_prefix_space\": " prefix ", \"trim_offsets\": true, \"use_regex\": true}"
+#define BYTE_LEVEL(prefix) \
+    "{\"type\": \"ByteLevel\", \"add_prefix_space\": " prefix ", \"trim_offsets\": true, \"use_regex\": true}"
+
+static const char special_rest[] =
+    ", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false, \"special\": true}";
+static const char before_vocab[] =
+    "],\n\"normalizer\": null,\n\"pre_tokenizer\": " BYTE_LEVEL("false") ",\n"
+    "\"post_processor\": " BYTE_LEVEL("true") ",\n\"decoder\": " BYTE_LEVEL("true") ",\n"
+    "\"model\": {\"type\": \"BPE\", \"dropout\": null, \"unk_token\": null, "
+    "\"continuing_subword_prefix\": null, \"end_of_word_suffix\": null, \"fuse_unk\": false, "
+    "\"byte_fallback\": false, \"ignore_merges\": false,\n\"vocab\": {";
 
 static void json_write(FILE *out, const BpeTrain *t)
 {
@@ -197,12 +211,9 @@ static void json_write(FILE *out, const BpeTrain *t)
     for (int32_t id = 0; id < t->plan.specials; id++) {
         fprintf(out, "%s\n{\"id\": %d, \"content\": ", id ? "," : "", id);
         token_write(out, t, id);
-        fputs(", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false, \"special\": true}", out);
+        fputs(special_rest, out);
     }
-    fputs("],\n\"normalizer\": null,\n\"pre_tokenizer\": " BYTE_LEVEL("false") ",\n\"post_processor\": " BYTE_LEVEL("true")
-          ",\n\"decoder\": " BYTE_LEVEL("true") ",\n\"model\": {\"type\": \"BPE\", \"dropout\": null, \"unk_token\": null, "
-          "\"continuing_subword_prefix\": null, \"end_of_word_suffix\": null, \"fuse_unk\": false, \"byte_fallback\": false, "
-          "\"ignore_merges\": false,\n\"vocab\": {", out);
+    fputs(before_vocab, out);
     for (int32_t id = 0; id < t->ids; id++) {
         fputs(id ? ",\n" : "\n", out);
         token_write(out, t, id);
@@ -226,7 +237,8 @@ Status bpe_train_write(const BpeTrain *t, const char *path)
     FILE  *out = open_memstream(&text, &bytes);
     if (out) json_write(out, t);
     bool good = out && fclose(out) == 0;
-    Status status = good ? file_write_whole(path, text, bytes) : fail(NO_MEMORY, "%s: no memory to write it", path);
+    Status status =
+        good ? file_write_whole(path, text, bytes) : fail(NO_MEMORY, "%s: no memory to write it", path);
     free(text);
     return status;
 }

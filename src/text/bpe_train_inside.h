@@ -22,7 +22,8 @@ struct BpeTrain {
 };
 
 /* The id of these bytes, which are kept if they are new; -1 for new ones where !add */
-int32_t token_id(BpeTrain *t, const char *left, int64_t left_bytes, const char *right, int64_t right_bytes, bool add);
+int32_t token_id(BpeTrain *t, const char *left, int64_t left_bytes, const char *right, int64_t right_bytes,
+                 bool add);
 /* The letter a byte is written as: U+0021 and up, below U+0144 */
 int     byte_letter(int byte);
 #endif

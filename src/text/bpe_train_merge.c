@@ -1,14 +1,21 @@
-/* The merges. Each distinct word is a run of ids; each pair of neighbours has its count, and the words where it came up. A heap
- * gives the pair with the highest count; what it says may be old, and then goes back with the count as it is now.
+/* The merges. Each distinct word is a run of ids; each pair of neighbours has its count, and the words where
+ * it came up. A heap gives the pair with the highest count; what it says may be old, and then goes back with
+ * the count as it is now.
  *
- * Hugging Face's trainer is followed in the corners too. Places that a round adds to a pair are an entry of the heap of their own: where one
- * token is made by two different merges, a pair may come up a second time, and then its later merge counts. */
+ * Hugging Face's trainer is followed in the corners too. Places that a round adds to a pair are an entry of
+ * the heap of their own: where one token is made by two different merges, a pair may come up a second time,
+ * and then its later merge counts. */
 #include <stdlib.h>
 #include <string.h>
 #include "text/bpe_train_inside.h"
 
 typedef struct { int64_t begin, count; int32_t length; } Word;
-typedef struct { uint64_t pair; int64_t count; int32_t *fill; int32_t word, fresh; } Pair;    /* fresh, fill: of this round */
+typedef struct {
+    uint64_t pair;
+    int64_t  count;
+    int32_t *fill;
+    int32_t  word, fresh;
+} Pair; /* fresh, fill: of this round */
 typedef struct { int64_t count; uint64_t pair; int32_t *words; int32_t length; } Entry;
 typedef struct { int32_t pair, word; } Sighting;
 typedef struct Block { struct Block *next; int64_t used, room; int32_t place[]; } Block;
@@ -41,7 +48,10 @@ typedef struct {
 
 /* ---- pairs ---- */
 
-static uint64_t pair_key(int32_t left, int32_t right) { return (uint64_t)(uint32_t)left << 32 | (uint32_t)right; }
+static uint64_t pair_key(int32_t left, int32_t right)
+{
+    return (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
+}
 
 static int32_t *pair_place(const Merger *m, uint64_t key)
 {
@@ -106,7 +116,8 @@ static void heap_push(Merger *m, Entry e)
 {
     GROW(m->heap, m->entries, m->heap_room);
     int64_t at = m->entries++;
-    for (; at > 0 && before(&e, &m->heap[(at - 1) / 4]); at = (at - 1) / 4) m->heap[at] = m->heap[(at - 1) / 4];
+    for (; at > 0 && before(&e, &m->heap[(at - 1) / 4]); at = (at - 1) / 4)
+        m->heap[at] = m->heap[(at - 1) / 4];
     m->heap[at] = e;
 }
 

@@ -1,4 +1,5 @@
 #include "text/bpe_train_split.h"
+#include <stdbool.h>
 #include <utf8proc.h>
 
 enum { OTHER, LETTER, NUMBER, SPACE };
@@ -6,8 +7,9 @@ enum { OTHER, LETTER, NUMBER, SPACE };
 /* \s is White_Space */
 static int white(uint32_t c)
 {
-    return (c >= 9 && c <= 13) || c == 32 || c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) ||
-           c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+    return (c >= 9 && c <= 13) || c == 32 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+           (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
+           c == 0x3000;
 }
 
 static uint8_t kind_find(uint32_t c)
@@ -51,7 +53,8 @@ static int64_t contraction(const char *t, int64_t bytes)
     if (bytes < 2) return 0;
     if (t[1] == 's' || t[1] == 't' || t[1] == 'm' || t[1] == 'd') return 2;
     if (bytes < 3) return 0;
-    return (t[1] == 'r' && t[2] == 'e') || (t[1] == 'v' && t[2] == 'e') || (t[1] == 'l' && t[2] == 'l') ? 3 : 0;
+    bool letters = (t[1] == 'r' && t[2] == 'e') || (t[1] == 'v' && t[2] == 'e') || (t[1] == 'l' && t[2] == 'l');
+    return letters ? 3 : 0;
 }
 
 int64_t gpt2_word(const void *splitter, const char *text, int64_t bytes)
@@ -61,16 +64,16 @@ int64_t gpt2_word(const void *splitter, const char *text, int64_t bytes)
     if (short_form) return short_form;
     Character first = character_at(s, text, bytes), c = first;
     int64_t at = 0;
-    if (text[0] == ' ' && bytes > 1) {                                   /* goes with what follows, if that is no space */
+    if (text[0] == ' ' && bytes > 1) { /* goes with what follows, if that is no space */
         Character next = character_at(s, text + 1, bytes - 1);
         if (next.kind != SPACE) first = next, at = 1, c = next;
     }
-    int64_t last = at;                                                   /* where the last character of the run begins */
+    int64_t last = at; /* where the last character of the run begins */
     while (c.kind == first.kind) {
         last = at;
         at  += c.bytes;
         if (at >= bytes) return bytes;
         c = character_at(s, text + at, bytes - at);
     }
-    return first.kind == SPACE && last > 0 ? last : at;                  /* the last space is the next word's */
+    return first.kind == SPACE && last > 0 ? last : at; /* the last space is the next word's */
 }

@@ -7,7 +7,9 @@
 /* Bytes of the word that text begins with, 1 or more. text goes on to the end of the document. */
 typedef int64_t WordNext(const void *splitter, const char *text, int64_t bytes);
 
-typedef struct { uint8_t kind[65536]; } Gpt2Splitter;          /* of the first plane; the others are asked for each time */
+typedef struct {
+    uint8_t kind[65536];
+} Gpt2Splitter; /* of the first plane; the others are asked for each time */
 void    gpt2_splitter_fill(Gpt2Splitter *splitter);
 int64_t gpt2_word(const void *splitter, const char *text, int64_t bytes);
 #endif

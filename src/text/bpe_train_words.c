@@ -27,7 +27,8 @@ static WordCount *place_find(const WordTable *t, uint64_t hash, const char *text
 {
     for (int64_t at = (int64_t)(hash & (uint64_t)(t->places - 1));; at = (at + 1) & (t->places - 1)) {
         WordCount *w = &t->place[at];
-        if (!w->count || (w->hash == hash && w->bytes == bytes && !memcmp(w->text, text, (size_t)bytes))) return w;
+        if (!w->count || (w->hash == hash && w->bytes == bytes && !memcmp(w->text, text, (size_t)bytes)))
+            return w;
     }
 }
 
@@ -37,7 +38,8 @@ static void places_double(WordTable *t)
     grown.place = calloc((size_t)grown.places, sizeof *grown.place);
     CHECK(grown.place, "no memory for %lld distinct words", (long long)grown.places);
     for (int64_t i = 0; i < t->places; i++)
-        if (t->place[i].count) *place_find(&grown, t->place[i].hash, t->place[i].text, t->place[i].bytes) = t->place[i];
+        if (t->place[i].count)
+            *place_find(&grown, t->place[i].hash, t->place[i].text, t->place[i].bytes) = t->place[i];
     free(t->place);
     t->place  = grown.place;
     t->places = grown.places;

@@ -3,7 +3,12 @@
 /* Distinct words and how often each was seen: a hash table over texts that it keeps. */
 #include <stdint.h>
 
-typedef struct { uint64_t hash; int64_t count; const char *text; uint32_t bytes; } WordCount;     /* count 0: an empty place */
+typedef struct {
+    uint64_t    hash;
+    int64_t     count;
+    const char *text;
+    uint32_t    bytes;
+} WordCount; /* count 0: an empty place */
 typedef struct TextBlock { struct TextBlock *next; int64_t used, room; char text[]; } TextBlock;
 typedef struct {
     WordCount *place;

@@ -35,13 +35,15 @@ static Status pieces_judge(SentencePiece *sp, const char *path)
         int byte = p->kind == PIECE_BYTE ? byte_of(p) : 0;
         if (p->kind == PIECE_UNKNOWN && sp->unknown >= 0)
             return fail(BAD_FILE, "%s: pieces %d and %d are both the unknown one", path, sp->unknown, id);
-        if (byte < 0) return fail(BAD_FILE, "%s: piece %d is a byte, but not called <0x00> to <0xFF>", path, id);
+        if (byte < 0)
+            return fail(BAD_FILE, "%s: piece %d is a byte, but not called <0x00> to <0xFF>", path, id);
         if (p->kind == PIECE_BYTE) sp->byte_id[byte] = id;
         if (p->kind == PIECE_UNKNOWN) sp->unknown = id;
     }
     if (sp->unknown < 0) return fail(BAD_FILE, "%s: no piece is the unknown one", path);
     for (int byte = 0; sp->model.byte_fallback && byte < 256; byte++)
-        if (sp->byte_id[byte] < 0) return fail(BAD_FILE, "%s: unknown text becomes bytes, and <0x%02X> is missing", path, byte);
+        if (sp->byte_id[byte] < 0)
+            return fail(BAD_FILE, "%s: unknown text becomes bytes, and <0x%02X> is missing", path, byte);
     return OK;
 }
 
@@ -69,7 +71,7 @@ static void scores_find(SentencePiece *sp)
         if (p->score > sp->max_score) sp->max_score = p->score;
         some = true;
     }
-    sp->words &= !sp->has_unused;                  /* how an unused piece is split depends on the whole text */
+    sp->words &= !sp->has_unused; /* how an unused piece is split depends on the whole text */
 }
 
 static Status trie_fill(Trie *t, const Model *m, bool user, const char *path)
@@ -77,7 +79,8 @@ static Status trie_fill(Trie *t, const Model *m, bool user, const char *path)
     int64_t bytes = 0;
     for (int32_t id = 0; id < m->pieces; id++)
         if (!user || m->piece[id].kind == PIECE_USER) bytes += (int64_t)m->piece[id].text.bytes;
-    if (trie_open(t, bytes) != OK) return fail(BAD_FILE, "%s: its pieces have %lld bytes, too many", path, (long long)bytes);
+    if (trie_open(t, bytes) != OK)
+        return fail(BAD_FILE, "%s: its pieces have %lld bytes, too many", path, (long long)bytes);
     for (int32_t id = 0; id < m->pieces; id++) {
         const Piece *p = &m->piece[id];
         if (user && p->kind != PIECE_USER) continue;
@@ -96,7 +99,8 @@ static int64_t spaces_write(char *out, Span text)
 {
     int64_t n = 0;
     for (size_t i = 0; i < text.bytes; n++) {
-        bool mark = text.bytes - i >= SPACE_MARK_BYTES && !memcmp(text.data + i, SPACE_MARK, SPACE_MARK_BYTES);
+        bool mark =
+            text.bytes - i >= SPACE_MARK_BYTES && !memcmp(text.data + i, SPACE_MARK, SPACE_MARK_BYTES);
         out[n] = mark ? ' ' : text.data[i];
         i += mark ? SPACE_MARK_BYTES : 1;
     }
@@ -116,7 +120,8 @@ static Status decoded_make(SentencePiece *sp, const char *path)
         const Piece *p = &m->piece[id];
         int64_t n = 0;
         if (p->kind == PIECE_BYTE) at[n++] = (char)byte_of(p);
-        else if (p->kind == PIECE_UNKNOWN) memcpy(at, m->unk_surface.data, (size_t)(n = (int64_t)m->unk_surface.bytes));
+        else if (p->kind == PIECE_UNKNOWN)
+            memcpy(at, m->unk_surface.data, (size_t)(n = (int64_t)m->unk_surface.bytes));
         else if (p->kind != PIECE_CONTROL) n = spaces_write(at, p->text);
         sp->decoded[id] = (TextPiece){ at, n };
         at += n;
@@ -193,10 +198,14 @@ static Status kind_judge(const Model *m, const char *path)
 {
     if (m->kind != MODEL_UNIGRAM && m->kind != MODEL_BPE)
         return fail(BAD_FILE, "%s: a model of %s; only BPE and unigram models are built", path,
-                    m->kind == MODEL_WORD ? "words" : m->kind == MODEL_CHAR ? "characters" : "an unknown kind");
+                    m->kind == MODEL_WORD   ? "words"
+                    : m->kind == MODEL_CHAR ? "characters"
+                                            : "an unknown kind");
     if (m->denormaliser.bytes)
-        return fail(BAD_FILE, "%s: it wants its text denormalised when decoded, which is not built; train it without"
-                    " --denormalization_rule_tsv", path);
+        return fail(BAD_FILE,
+                    "%s: it wants its text denormalised when decoded, which is not built; train it without"
+                    " --denormalization_rule_tsv",
+                    path);
     return OK;
 }
 
@@ -217,7 +226,8 @@ static Status state_fill(SentencePiece *sp, const char *path)
 static int32_t eod_find(const Model *m)
 {
     for (int32_t id = 0; id < m->pieces; id++)
-        if (m->piece[id].kind == PIECE_CONTROL && piece_is(&m->piece[id], m->eos.data, m->eos.bytes)) return id;
+        if (m->piece[id].kind == PIECE_CONTROL && piece_is(&m->piece[id], m->eos.data, m->eos.bytes))
+            return id;
     return -1;
 }
 
@@ -232,8 +242,14 @@ Status sentencepiece_open(Tokenizer *t, const char *path)
         return status;
     }
     const Normaliser *n = &sp->normaliser;
-    *t = (Tokenizer){ .name = sp->name, .vocabulary = sp->model.pieces, .eod = eod_find(&sp->model), .encode = encode,
-                      .decode = decode, .room = room, .close = close_it, .state = sp,
-                      .space_first = (n->dummy_prefix || n->drop_spaces) && !n->space_last };
+    *t                  = (Tokenizer){.name        = sp->name,
+                                      .vocabulary  = sp->model.pieces,
+                                      .eod         = eod_find(&sp->model),
+                                      .encode      = encode,
+                                      .decode      = decode,
+                                      .room        = room,
+                                      .close       = close_it,
+                                      .state       = sp,
+                                      .space_first = (n->dummy_prefix || n->drop_spaces) && !n->space_last};
     return OK;
 }

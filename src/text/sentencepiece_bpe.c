@@ -1,10 +1,14 @@
-/* BPE by score: of all neighbours whose joined text is a piece, the pair with the highest score is joined first, the leftmost of
- * equals. A heap of pairs, which may be stale when they come up: n log n for any text. */
+/* BPE by score: of all neighbours whose joined text is a piece, the pair with the highest score is joined
+ * first, the leftmost of equals. A heap of pairs, which may be stale when they come up: n log n for any text.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include "text/sentencepiece_inside.h"
 
-typedef struct { int32_t prev, next, start, bytes, node; bool frozen; } Symbol;   /* bytes 0: joined to one on its left */
+typedef struct {
+    int32_t prev, next, start, bytes, node;
+    bool    frozen;
+} Symbol; /* bytes 0: joined to one on its left */
 typedef struct { float score; int32_t left, right, bytes; } Pair;
 
 typedef struct {
@@ -12,7 +16,7 @@ typedef struct {
     const char *text;
     Symbol  *symbol;
     Pair    *heap;
-    int32_t *split;                    /* of each unused piece: bytes of its left part, as last seen; NULL: none is unused */
+    int32_t *split; /* of each unused piece: bytes of its left part, as last seen; NULL: none is unused */
     int64_t  room;                     /* symbols; three pairs each */
     int32_t  symbols, pairs;
 } Word;
@@ -48,7 +52,8 @@ static Pair heap_pop(Word *w)
 
 static int32_t node_after(const Trie *t, int32_t node, const char *text, int64_t bytes)
 {
-    for (int64_t i = 0; i < bytes && node != TRIE_NONE; i++) node = trie_step(t, node, (unsigned char)text[i]);
+    for (int64_t i = 0; i < bytes && node != TRIE_NONE; i++)
+        node = trie_step(t, node, (unsigned char)text[i]);
     return node;
 }
 
@@ -138,12 +143,13 @@ static int64_t word_bytes(const SentencePiece *sp, const char *text, int64_t byt
 static void word_room(Word *w, int64_t bytes)
 {
     if (bytes <= w->room) return;
-    CHECK(bytes < INT32_MAX / 3, "a text of %lld bytes without a space is too long for BPE", (long long)bytes);
+    CHECK(bytes < INT32_MAX / 3, "a text of %lld bytes without a space is too long for BPE",
+          (long long)bytes);
     free(w->symbol);
     free(w->heap);
     w->room   = bytes < 1024 ? 1024 : bytes;
     w->symbol = malloc((size_t)w->room * sizeof *w->symbol);
-    w->heap   = malloc((size_t)w->room * 3 * sizeof *w->heap);       /* neighbours at first, two more a join */
+    w->heap   = malloc((size_t)w->room * 3 * sizeof *w->heap); /* neighbours at first, two more a join */
     CHECK(w->symbol && w->heap, "no memory to encode a text of %lld bytes", (long long)bytes);
 }
 

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the wire: a message is fields of (number, wire type, value); we open three kinds of message, two deep ---- */
+/* ---- the wire: a message is fields of (number, wire type, value); we open three kinds of message, two deep
+ * ---- */
 
 typedef struct { const uint8_t *at, *end, *begin; const char *path; } Wire;
 typedef struct { uint64_t number, varint; Span text; float real; int type; } Field;
@@ -12,7 +13,8 @@ enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_TEXT = 2, WIRE_32 = 5 };
 
 static Status broken(const Wire *w, const char *why)
 {
-    return fail(BAD_FILE, "%s: %s at byte %td; it is no sentencepiece model, or cut", w->path, why, w->at - w->begin);
+    return fail(BAD_FILE, "%s: %s at byte %td; it is no sentencepiece model, or cut", w->path, why,
+                w->at - w->begin);
 }
 
 static Status varint_read(uint64_t *value, Wire *w)
@@ -82,8 +84,9 @@ static Status piece_read(Piece *p, Wire w)
         case 1: TRY(type_want(&w, &f, WIRE_TEXT));   p->text  = f.text; break;
         case 2: TRY(type_want(&w, &f, WIRE_32));     p->score = f.real; break;
         case 3: TRY(type_want(&w, &f, WIRE_VARINT));
-                if (f.varint < PIECE_NORMAL || f.varint > PIECE_BYTE) return broken(&w, "a piece of unknown kind");
-                p->kind = (PieceKind)f.varint;
+            if (f.varint < PIECE_NORMAL || f.varint > PIECE_BYTE)
+                return broken(&w, "a piece of unknown kind");
+            p->kind = (PieceKind)f.varint;
         }
     }
     if (!isfinite(p->score)) return broken(&w, "a score that is no number");
@@ -165,7 +168,7 @@ static Status message_read(Model *m, Wire *w)
 
 Status model_read(Model *m, const void *data, size_t bytes, const char *path)
 {
-    static const char surface[] = " \xE2\x81\x87 ", eos[] = "</s>";          /* what is there when nothing is said */
+    static const char surface[] = " \xE2\x81\x87 ", eos[] = "</s>"; /* what is there when nothing is said */
     *m = (Model){ .kind = MODEL_UNIGRAM, .unk_surface = { surface, 5 }, .eos = { eos, 4 },
                   .dummy_prefix = true, .drop_spaces = true, .escape_spaces = true };
     Wire w = { data, (const uint8_t *)data + bytes, data, path };

@@ -1,14 +1,22 @@
 #ifndef TEXT_SENTENCEPIECE_MODEL_H
 #define TEXT_SENTENCEPIECE_MODEL_H
-/* A sentencepiece .model file (protocol buffers, message ModelProto) as it is read: nothing in it is believed. Lengths stay within
- * what is left, unknown fields are passed over, scores are finite, kinds are known. Texts point into the file's bytes. */
+/* A sentencepiece .model file (protocol buffers, message ModelProto) as it is read: nothing in it is
+ * believed. Lengths stay within what is left, unknown fields are passed over, scores are finite, kinds are
+ * known. Texts point into the file's bytes. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "base/status.h"
 
 enum { PIECES_MOST = 1 << 20, PIECE_BYTES_MOST = 1024 };
-typedef enum { PIECE_NORMAL = 1, PIECE_UNKNOWN, PIECE_CONTROL, PIECE_USER, PIECE_UNUSED, PIECE_BYTE } PieceKind;
+typedef enum {
+    PIECE_NORMAL = 1,
+    PIECE_UNKNOWN,
+    PIECE_CONTROL,
+    PIECE_USER,
+    PIECE_UNUSED,
+    PIECE_BYTE
+} PieceKind;
 enum { MODEL_UNIGRAM = 1, MODEL_BPE = 2, MODEL_WORD = 3, MODEL_CHAR = 4 };
 
 typedef struct { const char *data; size_t bytes; } Span;

@@ -3,8 +3,8 @@
 #include <string.h>
 
 enum {
-    RULE_BYTES_MOST = 256,             /* a walk goes no deeper: a table with a loop in it costs no more than this */
-    RULES_MOST      = 32               /* prefixes the library looks at, the longest of which wins */
+    RULE_BYTES_MOST = 256, /* a walk goes no deeper: a table with a loop in it costs no more than this */
+    RULES_MOST      = 32   /* prefixes the library looks at, the longest of which wins */
 };
 
 Status normaliser_open(Normaliser *n, const Model *m, const Trie *user, const char *path)
@@ -13,12 +13,13 @@ Status normaliser_open(Normaliser *n, const Model *m, const Trie *user, const ch
                        .drop_spaces = m->drop_spaces, .escape_spaces = m->escape_spaces };
     if (m->charsmap.bytes == 0) return OK;
     const uint8_t *data = (const uint8_t *)m->charsmap.data;
-    if (m->charsmap.bytes < 4) return fail(BAD_FILE, "%s: a normaliser of %zu bytes is cut", path, m->charsmap.bytes);
+    if (m->charsmap.bytes < 4)
+        return fail(BAD_FILE, "%s: a normaliser of %zu bytes is cut", path, m->charsmap.bytes);
     uint32_t trie = data[0] | data[1] << 8 | data[2] << 16 | (uint32_t)data[3] << 24;
     size_t   rest = m->charsmap.bytes - 4;
     if (trie % 4 || trie < 1024 || trie >= rest || data[4 + rest - 1] != 0)
-        return fail(BAD_FILE, "%s: a normaliser of %zu bytes with a table of %" PRIu32 " is no whole one", path,
-                    m->charsmap.bytes, trie);
+        return fail(BAD_FILE, "%s: a normaliser of %zu bytes with a table of %" PRIu32 " is no whole one",
+                    path, m->charsmap.bytes, trie);
     n->unit  = data + 4;
     n->units = trie / 4;
     n->texts = (Span){ m->charsmap.data + 4 + trie, rest - trie };
@@ -37,7 +38,8 @@ static uint32_t unit_at(const Normaliser *n, uint32_t at)
 
 static uint32_t unit_offset(uint32_t unit) { return unit >> 10 << ((unit & 1u << 9) >> 6); }
 
-/* Darts' layout: bit 8 says that a rule ends here, its value is the word at the offset; the low byte and bit 31 are the label. */
+/* Darts' layout: bit 8 says that a rule ends here, its value is the word at the offset; the low byte and bit
+ * 31 are the label. */
 static bool rule_find(Step *s, const Normaliser *n, const char *text, int64_t bytes)
 {
     bool     found = false;
@@ -55,7 +57,8 @@ static bool rule_find(Step *s, const Normaliser *n, const char *text, int64_t by
         rules++;
         uint32_t value = unit_at(n, at) & ~(1u << 31);
         if (value >= n->texts.bytes) break;
-        *s = (Step){ { n->texts.data + value, strlen(n->texts.data + value) }, i + 1 };   /* the last byte is a zero */
+        *s    = (Step){{n->texts.data + value, strlen(n->texts.data + value)},
+                       i + 1}; /* the last byte is a zero */
         found = true;
     }
     return found;
@@ -102,7 +105,10 @@ static Step step_first(const Normaliser *n, const char *text, int64_t bytes)
 
 /* ---- the text ---- */
 
-typedef struct { char *out; int64_t bytes, spaces; } Written;       /* spaces: owed, until it is known that they do not end the text */
+typedef struct {
+    char   *out;
+    int64_t bytes, spaces;
+} Written; /* spaces: owed, until it is known that they do not end the text */
 
 static void byte_write(Written *w, char byte)
 {
@@ -121,7 +127,8 @@ static void spaces_write(const Normaliser *n, Written *w)
 /* The mark itself may stand in the text: dropping trailing spaces drops it too. */
 static bool mark_here(const Normaliser *n, Span s, size_t i)
 {
-    return n->escape_spaces && s.bytes - i >= SPACE_MARK_BYTES && !memcmp(s.data + i, SPACE_MARK, SPACE_MARK_BYTES);
+    return n->escape_spaces && s.bytes - i >= SPACE_MARK_BYTES &&
+           !memcmp(s.data + i, SPACE_MARK, SPACE_MARK_BYTES);
 }
 
 static void step_write(const Normaliser *n, Written *w, Span s)

@@ -1,7 +1,8 @@
 #ifndef TEXT_SENTENCEPIECE_NORMAL_H
 #define TEXT_SENTENCEPIECE_NORMAL_H
-/* Text as a sentencepiece model wants it: characters replaced by the longest matching rule of its table, spaces
- * dropped at both ends and doubled ones too, written as U+2581, with one in front. User-defined pieces pass unchanged. */
+/* Text as a sentencepiece model wants it: characters replaced by the longest matching rule of its table,
+ * spaces dropped at both ends and doubled ones too, written as U+2581, with one in front. User-defined pieces
+ * pass unchanged. */
 #include "text/sentencepiece_model.h"
 #include "text/sentencepiece_trie.h"
 

@@ -6,7 +6,8 @@ Status trie_open(Trie *t, int64_t bytes)
 {
     *t = (Trie){ 0 };
     if (bytes >= TRIE_NODES_MOST)
-        return fail(BAD_FILE, "pieces of %" PRId64 " bytes together; %d are the most", bytes, TRIE_NODES_MOST - 1);
+        return fail(BAD_FILE, "pieces of %" PRId64 " bytes together; %d are the most", bytes,
+                    TRIE_NODES_MOST - 1);
     uint32_t places = 64;
     while (places < 2 * bytes) places *= 2;
     t->room  = (int32_t)bytes + 1;

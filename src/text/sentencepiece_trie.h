@@ -4,13 +4,16 @@
  *
  *     int32_t node = TRIE_ROOT;
  *     while ((node = trie_step(trie, node, byte)) != TRIE_NONE)
- *         if (trie->piece[node] >= 0) ...                   the bytes so far are a piece                      */
+ *         if (trie->piece[node] >= 0) ...                   the bytes so far are a piece */
 #include <stdint.h>
 #include "base/status.h"
 
 enum { TRIE_ROOT = 0, TRIE_NONE = -1, TRIE_NODES_MOST = 1 << 24 };
 
-typedef struct { uint32_t key; int32_t to; } TrieEdge;      /* key: node << 8 | byte, + 1; 0 is an empty place */
+typedef struct {
+    uint32_t key;
+    int32_t  to;
+} TrieEdge; /* key: node << 8 | byte, + 1; 0 is an empty place */
 typedef struct {
     TrieEdge *edge;                    /* open addressing */
     int32_t  *piece;                   /* of each node; -1: none ends here */

@@ -1,10 +1,14 @@
-/* Unigram: the cut of the text with the highest sum of scores, by Viterbi. Sums are floats from the begin of the text, and are compared
- * where and as sentencepiece 0.2 does it, so that near ties fall alike. Where no piece crosses a place all cuts meet there, and what is
- * before it is done: so memory is that of a word, whatever the text. */
+/* Unigram: the cut of the text with the highest sum of scores, by Viterbi. Sums are floats from the begin of
+ * the text, and are compared where and as sentencepiece 0.2 does it, so that near ties fall alike. Where no
+ * piece crosses a place all cuts meet there, and what is before it is done: so memory is that of a word,
+ * whatever the text. */
 #include <stdlib.h>
 #include "text/sentencepiece_inside.h"
 
-typedef struct { float score; int32_t id, back, next; } Node;        /* of the best cut that ends here; back: its last piece's bytes */
+typedef struct {
+    float   score;
+    int32_t id, back, next;
+} Node; /* of the best cut that ends here; back: its last piece's bytes */
 
 typedef struct {
     const SentencePiece *sp;

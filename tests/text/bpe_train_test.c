@@ -1,5 +1,5 @@
-/* The BPE trainer: against a naive one, against Hugging Face's merges (tests/golden/text, and Swedish novels where ../shared is), whatever
- * the threads; GPT-2's words; the tokenizer.json. */
+/* The BPE trainer: against a naive one, against Hugging Face's merges (tests/golden/text, and Swedish novels
+ * where ../shared is), whatever the threads; GPT-2's words; the tokenizer.json. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -23,8 +23,13 @@ static Team *team_of(int threads)
 static BpePlan plan_of(Team *team, int64_t vocabulary, const char **special, int specials)
 {
     gpt2_splitter_fill(&splitter);
-    return (BpePlan){ .vocabulary = vocabulary, .least = 2, .special = special, .specials = specials, .team = team,
-                      .next = gpt2_word, .splitter = &splitter };
+    return (BpePlan){.vocabulary = vocabulary,
+                     .least      = 2,
+                     .special    = special,
+                     .specials   = specials,
+                     .team       = team,
+                     .next       = gpt2_word,
+                     .splitter   = &splitter};
 }
 
 /* ---- words ---- */
@@ -53,7 +58,9 @@ static void words_are_gpt2s(void **state)
     assert_words("x12\xC2\xBD, 3.5", "x|12\xC2\xBD|,| 3|.|5");
     assert_words("e\xCC\x81t", "e|\xCC\x81|t");                                  /* a mark is no letter */
     assert_words("\xC3\xA5\xC3\x84 \xD0\x96!?", "\xC3\xA5\xC3\x84| \xD0\x96|!?");
-    assert_words("a\xC2\xA0" "b", "a|\xC2\xA0|b");                               /* a space that joins nothing */
+    assert_words("a\xC2\xA0"
+                 "b",
+                 "a|\xC2\xA0|b"); /* a space that joins nothing */
     assert_words("a\xE1\xA0\x8E" "b", "a|\xE1\xA0\x8E|b");                       /* U+180E is none */
     assert_words("\xF0\x90\x8C\xB0x\xF0\x9F\x98\x80", "\xF0\x90\x8C\xB0x|\xF0\x9F\x98\x80");
     assert_words("a\xFF\xC3", "a|\xFF\xC3");
@@ -73,7 +80,8 @@ static bool naive_best(BpeMerge *best, const NaiveWord *word, int words)
     static int64_t count[NAIVE_IDS][NAIVE_IDS];
     memset(count, 0, sizeof count);
     for (int i = 0; i < words; i++)
-        for (int k = 1; k < word[i].length; k++) count[word[i].letter[k - 1]][word[i].letter[k]] += word[i].count;
+        for (int k = 1; k < word[i].length; k++)
+            count[word[i].letter[k - 1]][word[i].letter[k]] += word[i].count;
     int64_t most = 1;
     for (int32_t a = 0; a < NAIVE_IDS; a++)
         for (int32_t b = 0; b < NAIVE_IDS; b++)
@@ -92,7 +100,8 @@ static void naive_join(NaiveWord *w, BpeMerge m)
     w->length = out;
 }
 
-/* No letter is twice in a word: then no token comes up in two ways, where Hugging Face's trainer counts otherwise. */
+/* No letter is twice in a word: then no token comes up in two ways, where Hugging Face's trainer counts
+ * otherwise. */
 static void a_naive_trainer_agrees(void **state)
 {
     (void)state;
@@ -107,7 +116,8 @@ static void a_naive_trainer_agrees(void **state)
             char spelled[NAIVE_LETTERS] = "";
             for (int k = 0; k < word[i].length; k++) {
                 random = random * 1664525u + 1013904223u;
-                spelled[k] = k ? (char)('a' + (spelled[k - 1] - 'a' + 1 + (random >> 16) % 3) % 26) : (char)('a' + (random >> 16) % 26);
+                spelled[k]        = k ? (char)('a' + (spelled[k - 1] - 'a' + 1 + (random >> 16) % 3) % 26)
+                                      : (char)('a' + (random >> 16) % 26);
                 word[i].letter[k] = spelled[k] - 33;
             }
             word[i].letter[0] = 220;                                 /* the space in front */
@@ -160,7 +170,8 @@ static void documents_free(Documents *d)
 }
 
 /* The file's merges, "left right" a line */
-static json_t *trained(const Documents *d, int threads, int64_t vocabulary, const char **special, int specials)
+static json_t *trained(const Documents *d, int threads, int64_t vocabulary, const char **special,
+                       int specials)
 {
     char path[64];
     Team *team = team_of(threads);
@@ -174,7 +185,8 @@ static json_t *trained(const Documents *d, int threads, int64_t vocabulary, cons
     assert_int_equal(bpe_train_write(train, path), OK);
     json_t *file = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(file);
-    assert_int_equal(json_object_size(json_object_get(json_object_get(file, "model"), "vocab")), bpe_train_ids(train));
+    assert_int_equal(json_object_size(json_object_get(json_object_get(file, "model"), "vocab")),
+                     bpe_train_ids(train));
     remove(path);
     bpe_train_close(train);
     team_close(team);
@@ -260,7 +272,8 @@ static void assert_refused(int64_t vocabulary, const char **special, int special
 static void bad_plans_are_refused(void **state)
 {
     (void)state;
-    assert_refused(256, (const char *[]){ "<s>" }, 1, "--vocab-size 256: 256 bytes and 1 special tokens are 257 ids");
+    assert_refused(256, (const char *[]){"<s>"}, 1,
+                   "--vocab-size 256: 256 bytes and 1 special tokens are 257 ids");
     assert_refused(300, (const char *[]){ "<s>", "<s>" }, 2, "<s> is there twice");
     assert_refused(300, (const char *[]){ "a" }, 1, "one letter");
     assert_refused(300, (const char *[]){ "\xFF" }, 1, "no text in UTF-8");

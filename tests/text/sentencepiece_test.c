@@ -1,5 +1,5 @@
-/* sentencepiece models: small ones written here by a few lines of protocol buffers, those of tests/golden/text made with the
- * library, and larger ones of ../shared where it is. */
+/* sentencepiece models: small ones written here by a few lines of protocol buffers, those of
+ * tests/golden/text made with the library, and larger ones of ../shared where it is. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -78,7 +78,7 @@ static const char *model_path(void)
 
 static Status message_open(Tokenizer *t, const Message *m)
 {
-    FILE *f = fopen(model_path(), "wb");               /* without the fsync of file_write_whole: thousands of them */
+    FILE *f = fopen(model_path(), "wb"); /* without the fsync of file_write_whole: thousands of them */
     assert_non_null(f);
     fwrite(m->data, 1, m->bytes, f);
     fclose(f);
@@ -181,7 +181,7 @@ static void unigram_takes_the_best_sum(void **state)
     assert_int_equal(message_open(&t, &m), OK);
     assert_encodes(&t, "abc", "3 4 6");                /* a bc -6.25, ab c -7.5, abc unused */
     assert_encodes(&t, "cab", "3 8");
-    assert_encodes(&t, "xyz", "3 10 11");              /* -16; xy and an unknown z -19, since that is 10 below the least */
+    assert_encodes(&t, "xyz", "3 10 11"); /* -16; xy and an unknown z -19, since that is 10 below the least */
     assert_encodes(&t, "b\xC3\xA9", "3 0");
     tokenizer_close(&t);
 }
@@ -208,7 +208,7 @@ static void unknown_text_becomes_bytes(void **state)
         tokenizer_close(&t);
         m.bytes = mark;
     }
-    m.bytes -= 12;                                     /* without its last piece but one there are 255 bytes */
+    m.bytes -= 12; /* without its last piece but one there are 255 bytes */
     put_specials(&m);
     put_trainer(&m, MODEL_BPE, true);
     assert_int_equal(message_open(&t, &m), BAD_FILE);
@@ -231,10 +231,13 @@ static void strangers_are_refused(void **state)
     put_piece(&m, "a", 0, PIECE_NORMAL);
     assert_int_equal(message_open(&t, &m), BAD_FILE);
     assert_contains(fail_text(), "pieces 0 and 4 are the same, \"a\"");
-    static const struct { float score; int kind; const char *says; } bad[] = {
-        { NAN, PIECE_NORMAL, "a score that is no number" }, { INFINITY, PIECE_NORMAL, "a score that is no number" },
-        { 0, 7, "a piece of unknown kind" }, { 0, PIECE_UNKNOWN, "both the unknown one" },
-        { 0, PIECE_BYTE, "a byte, but not called" },
+    static const struct { float score; int kind; const char *says;
+    } bad[] = {
+        {NAN, PIECE_NORMAL, "a score that is no number"},
+        {INFINITY, PIECE_NORMAL, "a score that is no number"},
+        {0, 7, "a piece of unknown kind"},
+        {0, PIECE_UNKNOWN, "both the unknown one"},
+        {0, PIECE_BYTE, "a byte, but not called"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         m.bytes = 0;
@@ -277,7 +280,8 @@ static void broken_models_do_no_harm(void **state)
             }
             if (i % 4 == 0) m.bytes = (random >> 8) % m.bytes;
             if (message_open(&t, &m) != OK) continue;
-            if (t.room(&t, text, (int64_t)strlen(text)) <= 512) t.encode(&t, ids, text, (int64_t)strlen(text));
+            if (t.room(&t, text, (int64_t)strlen(text)) <= 512)
+                t.encode(&t, ids, text, (int64_t)strlen(text));
             for (int id = 0; id < t.vocabulary; id++) t.decode(&t, id);
             tokenizer_close(&t);
         }
@@ -310,7 +314,8 @@ static void wild_normalisers_do_no_harm(void **state)
 
 /* ---- against the library ---- */
 
-static void assert_line_ids(const Tokenizer *t, const char *file, int line, const char *text, size_t bytes, const char *want)
+static void assert_line_ids(const Tokenizer *t, const char *file, int line, const char *text, size_t bytes,
+                            const char *want)
 {
     int64_t  room = t->room(t, text, (int64_t)bytes);
     int32_t *ids = malloc((size_t)(room + 1) * sizeof *ids);
@@ -319,7 +324,8 @@ static void assert_line_ids(const Tokenizer *t, const char *file, int line, cons
     for (int64_t i = 0; i < count; i++) {
         char *end;
         long id = strtol(want, &end, 10);
-        if (end == want || id != ids[i]) fail_msg("%s:%d: id %d at place %" PRId64 ", not %.20s", file, line, ids[i], i, want);
+        if (end == want || id != ids[i])
+            fail_msg("%s:%d: id %d at place %" PRId64 ", not %.20s", file, line, ids[i], i, want);
         want = end;
     }
     while (*want == ' ') want++;
@@ -362,13 +368,18 @@ static void swedish_models_agree(void **state)
 {
     (void)state;
     if (!file_exists(SHARED "spm/sv_bpe.model")) skip();
-    assert_file_ids(SHARED "spm/sv_bpe.model", SHARED "ud/sv_pud.test.txt", SHARED "spm/ref.sv_bpe.sv_pud.id.txt");
-    assert_file_ids(SHARED "spm/sv_bpe.model", SHARED "ud/ru_gsd.test.txt", SHARED "spm/ref.sv_bpe.ru_gsd.id.txt");
-    assert_file_ids(SHARED "spm/sv_unigram.model", SHARED "ud/sv_pud.test.txt", SHARED "spm/ref.sv_unigram.sv_pud.id.txt");
-    assert_file_ids(SHARED "spm/sv_unigram.model", SHARED "ud/ru_gsd.test.txt", SHARED "spm/ref.sv_unigram.ru_gsd.id.txt");
+    assert_file_ids(SHARED "spm/sv_bpe.model", SHARED "ud/sv_pud.test.txt",
+                    SHARED "spm/ref.sv_bpe.sv_pud.id.txt");
+    assert_file_ids(SHARED "spm/sv_bpe.model", SHARED "ud/ru_gsd.test.txt",
+                    SHARED "spm/ref.sv_bpe.ru_gsd.id.txt");
+    assert_file_ids(SHARED "spm/sv_unigram.model", SHARED "ud/sv_pud.test.txt",
+                    SHARED "spm/ref.sv_unigram.sv_pud.id.txt");
+    assert_file_ids(SHARED "spm/sv_unigram.model", SHARED "ud/ru_gsd.test.txt",
+                    SHARED "spm/ref.sv_unigram.ru_gsd.id.txt");
 }
 
-/* A line of pieces is the line's ids decoded, each by each; what is unknown stands there as it is in the text. */
+/* A line of pieces is the line's ids decoded, each by each; what is unknown stands there as it is in the
+ * text. */
 static void assert_file_pieces(const char *model, const char *texts, const char *pieces)
 {
     static char text[65536], want[65536], said[65536];
@@ -402,8 +413,10 @@ static void swedish_pieces_agree(void **state)
 {
     (void)state;
     if (!file_exists(SHARED "spm/sv_bpe.model")) skip();
-    assert_file_pieces(SHARED "spm/sv_bpe.model", SHARED "ud/sv_pud.test.txt", SHARED "spm/ref.sv_bpe.sv_pud.piece.txt");
-    assert_file_pieces(SHARED "spm/sv_unigram.model", SHARED "ud/sv_pud.test.txt", SHARED "spm/ref.sv_unigram.sv_pud.piece.txt");
+    assert_file_pieces(SHARED "spm/sv_bpe.model", SHARED "ud/sv_pud.test.txt",
+                       SHARED "spm/ref.sv_bpe.sv_pud.piece.txt");
+    assert_file_pieces(SHARED "spm/sv_unigram.model", SHARED "ud/sv_pud.test.txt",
+                       SHARED "spm/ref.sv_unigram.sv_pud.piece.txt");
 }
 
 /* decode(encode(x)) is x normalised, but for the marks. Models with bytes for unknown text */
@@ -465,7 +478,8 @@ static void a_million_equal_letters(void **state)
         char as[] = "aaaaaaaaaaaaaaaa";
         put_specials(&m);
         put_piece(&m, MARK, -9, PIECE_NORMAL);
-        for (int length = 16; length > 0; length /= 2) put_piece(&m, as + 16 - length, (float)-length, PIECE_NORMAL);
+        for (int length = 16; length > 0; length /= 2)
+            put_piece(&m, as + 16 - length, (float)-length, PIECE_NORMAL);
         put_trainer(&m, kind, false);
         assert_int_equal(message_open(&t, &m), OK);
         assert_true(seconds_of(&t, 1000000) < 20);
