@@ -242,14 +242,8 @@ Status sentencepiece_open(Tokenizer *t, const char *path)
         return status;
     }
     const Normaliser *n = &sp->normaliser;
-    *t                  = (Tokenizer){.name        = sp->name,
-                                      .vocabulary  = sp->model.pieces,
-                                      .eod         = eod_find(&sp->model),
-                                      .encode      = encode,
-                                      .decode      = decode,
-                                      .room        = room,
-                                      .close       = close_it,
-                                      .state       = sp,
-                                      .space_first = (n->dummy_prefix || n->drop_spaces) && !n->space_last};
+    *t = (Tokenizer){ .name = sp->name, .vocabulary = sp->model.pieces, .eod = eod_find(&sp->model),
+                      .encode = encode, .decode = decode, .room = room, .close = close_it, .state = sp,
+                      .space_first = (n->dummy_prefix || n->drop_spaces) && !n->space_last };
     return OK;
 }

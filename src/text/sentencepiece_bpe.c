@@ -1,6 +1,5 @@
 /* BPE by score: of all neighbours whose joined text is a piece, the pair with the highest score is joined
- * first, the leftmost of equals. A heap of pairs, which may be stale when they come up: n log n for any text.
- */
+ * first, the leftmost of equals. A heap of pairs, which may be stale when they come up: n log n for any text. */
 #include <stdlib.h>
 #include <string.h>
 #include "text/sentencepiece_inside.h"

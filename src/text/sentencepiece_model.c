@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the wire: a message is fields of (number, wire type, value); we open three kinds of message, two deep
- * ---- */
+/* ---- the wire: a message is fields of (number, wire type, value); we go two messages deep ---- */
 
 typedef struct { const uint8_t *at, *end, *begin; const char *path; } Wire;
 typedef struct { uint64_t number, varint; Span text; float real; int type; } Field;

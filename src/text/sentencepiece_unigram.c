@@ -1,6 +1,6 @@
 /* Unigram: the cut of the text with the highest sum of scores, by Viterbi. Sums are floats from the begin of
- * the text, and are compared where and as sentencepiece 0.2 does it, so that near ties fall alike. Where no
- * piece crosses a place all cuts meet there, and what is before it is done: so memory is that of a word,
+ * the text, as the library's are, so that near ties fall alike wherever rounding is the same. Where no piece
+ * crosses a place all cuts meet there, and what is before it is done: so memory is that of a word,
  * whatever the text. */
 #include <stdlib.h>
 #include "text/sentencepiece_inside.h"
