@@ -62,9 +62,10 @@ static Status set_from_json(Options *o, OptionIndex option, const json_t *value,
 {
     char number[64], name[128];
     const char *text = number;
-    for (size_t i = 0; i < json_array_size(value); i++)              /* the words of a list, one by one */
+    bool list = json_is_array(value) && option_rows[option].kind == KIND_LIST;
+    for (size_t i = 0; list && i < json_array_size(value); i++)      /* its words, one by one */
         TRY(set_from_json(o, option, json_array_get(value, i), path));
-    if (json_is_array(value)) return OK;
+    if (list) return OK;
     if (json_is_integer(value)) snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value));
     else if (json_is_real(value)) snprintf(number, sizeof number, "%.17g", json_real_value(value));
     else if (json_is_boolean(value)) text = json_is_true(value) ? "true" : "false";

@@ -12,6 +12,7 @@ Status tokenizer_open(Tokenizer *t, const char *name)
 
 void tokenizer_close(Tokenizer *t)
 {
+    if (t->close) t->close(t);
     *t = (Tokenizer){ 0 };
 }
 

@@ -7,6 +7,7 @@
  *     int64_t count = t.encode(&t, ids, text, bytes);         ids has room for `bytes` of them
  *     TextPiece piece = t.decode(&t, ids[0]);                  one id at a time, so that text can be streamed
  *     tokenizer_close(&t);                                                                                    */
+#include <stdbool.h>
 #include <stdint.h>
 #include "base/status.h"
 
@@ -16,10 +17,14 @@ typedef struct Tokenizer Tokenizer;
 struct Tokenizer {
     const char *name;
     int32_t vocabulary, eod;                /* eod -1: none */
-    /* Never more ids than bytes */
+    /* Never more ids than bytes where room is NULL, else never more than room says */
     int64_t   (*encode)(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes);
     /* Of an id below vocabulary; the end of document is "" */
     TextPiece (*decode)(const Tokenizer *t, int32_t id);
+    int64_t   (*room)  (const Tokenizer *t, const char *text, int64_t bytes);
+    void      (*close) (Tokenizer *t);      /* NULL: nothing to close */
+    void       *state;
+    bool        space_first;                /* a whole text loses one space at its begin when it is decoded */
 };
 
 /* name: what --tokenizer says. BAD_OPTION for what is not built. */

@@ -1,0 +1,153 @@
+/* A byte-level BPE from documents: jotun tokenizer train --input F... --vocab-size N --output T.json */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/log.h"
+#include "base/seam.h"
+#include "base/team.h"
+#include "cli/command.h"
+#include "conf/conf.h"
+#include "corpus/source.h"
+#include "text/bpe_train.h"
+
+enum { BATCH_BYTES = 16 << 20 };                 /* of text, which all threads then count */
+
+typedef struct {
+    const Options *options;
+    Team      *team;
+    BpeTrain  *train;
+    char      *batch;                            /* documents one after the other */
+    int64_t    bytes, room;
+    TextPiece *document;                         /* of the batch */
+    int64_t    documents, documents_room;
+    int64_t    all, read, told;                  /* documents; bytes; clock */
+} Learn;
+
+static double seconds_since(int64_t then) { return (double)(seam.clock() - then) * 1e-9; }
+
+static void batch_feed(Learn *l)
+{
+    const char *at = l->batch;
+    for (int64_t i = 0; i < l->documents; at += l->document[i++].bytes) l->document[i].text = at;
+    bpe_train_feed(l->train, l->document, l->documents);
+    l->bytes = l->documents = 0;
+    if (seconds_since(l->told) < (log_terminal() ? 0.2 : 10)) return;
+    l->told = seam.clock();
+    char read[24];
+    log_progress("tokenizer train: %s read", log_bytes(read, (double)l->read));
+}
+
+static Status batch_room(Learn *l, int64_t bytes)
+{
+    if (l->bytes + bytes > l->room) {
+        char *grown = realloc(l->batch, (size_t)(l->bytes + bytes + BATCH_BYTES));
+        if (!grown) return fail(NO_MEMORY, "no memory for a document of %" PRId64 " bytes", bytes);
+        l->batch = grown;
+        l->room  = l->bytes + bytes + BATCH_BYTES;
+    }
+    if (l->documents == l->documents_room) {
+        int64_t    room  = l->documents_room ? 2 * l->documents_room : 1024;
+        TextPiece *grown = realloc(l->document, (size_t)room * sizeof *grown);
+        if (!grown) return fail(NO_MEMORY, "no memory for %" PRId64 " documents", room);
+        l->document = grown;
+        l->documents_room = room;
+    }
+    return OK;
+}
+
+static Status document_add(Learn *l, Document d)
+{
+    TRY(batch_room(l, d.bytes));
+    memcpy(l->batch + l->bytes, d.text, (size_t)d.bytes);
+    l->document[l->documents++].bytes = d.bytes;
+    l->bytes += d.bytes;
+    l->read  += d.bytes;
+    l->all++;
+    if (l->bytes >= BATCH_BYTES) batch_feed(l);
+    return OK;
+}
+
+static Status source_add(Learn *l, Source *source)
+{
+    Document document;
+    bool more;
+    for (;;) {
+        TRY(source_next(source, &document, &more));
+        if (!more) return OK;
+        TRY(document_add(l, document));
+    }
+}
+
+static Status inputs_add(Learn *l)
+{
+    const Options *o = l->options;
+    for (int i = 0; i < o->input.count * o->json_keys.count; i++) {
+        Source *source;
+        TRY(source_open(&source, o->input.text[i / o->json_keys.count], o->json_keys.text[i % o->json_keys.count]));
+        Status status = source_add(l, source);
+        source_close(source);
+        TRY(status);
+    }
+    batch_feed(l);
+    return l->read ? OK : fail(BAD_FILE, "%s: no text in it", o->input.text[0]);
+}
+
+static Status learn(Learn *l)
+{
+    char bytes[24], time[24];
+    const Options *o = l->options;
+    int64_t begun = l->told = seam.clock();
+    TRY(inputs_add(l));
+    log_progress("tokenizer train: %s read, joining pairs", log_bytes(bytes, (double)l->read));
+    bpe_train_merge(l->train);
+    log_progress_end();
+    TRY(bpe_train_write(l->train, o->output));
+    int32_t ids = bpe_train_ids(l->train);
+    if (ids < o->vocabulary)
+        log_line("tokenizer train: no pair is seen %" PRId64
+                 " times any more: %d ids, not --vocab-size %" PRId64,
+                 o->min_frequency, ids, o->vocabulary);
+    log_line("tokenizer train: %" PRId64 " documents, %s, %" PRId64 " distinct words, %d ids in %s: %s",
+             l->all, log_bytes(bytes, (double)l->read), bpe_train_words(l->train), ids,
+             log_time(time, seconds_since(begun)), o->output);
+    return OK;
+}
+
+static Status wanted(const Options *o)
+{
+    if (o->input.count == 0) return fail(BAD_USAGE, "jotun tokenizer train wants --input FILE...");
+    if (o->vocabulary == 0)  return fail(BAD_USAGE, "jotun tokenizer train wants --vocab-size N, say 32000");
+    if (!o->output) return fail(BAD_USAGE, "jotun tokenizer train wants --output FILE, say tokenizer.json");
+    return OK;
+}
+
+static Status options_run(const Options *o)
+{
+    Learn l = { .options = o };
+    TRY(wanted(o));
+    Gpt2Splitter *splitter = malloc(sizeof *splitter);
+    if (!splitter) return fail(NO_MEMORY, "no memory to split words");
+    gpt2_splitter_fill(splitter);
+    Status status = team_open(&l.team, o->threads ? (int)o->threads : team_cores());
+    BpePlan plan = { .vocabulary = o->vocabulary, .least = o->min_frequency, .team = l.team,
+                     .special = o->special_tokens.text, .specials = o->special_tokens.count,
+                     .next = gpt2_word, .splitter = splitter };
+    if (status == OK) status = bpe_train_open(&l.train, &plan);
+    if (status == OK) status = learn(&l);
+    log_progress_end();
+    bpe_train_close(l.train);
+    team_close(l.team);
+    free(splitter);
+    free(l.batch);
+    free(l.document);
+    return status;
+}
+
+Status cmd_tokenizer_train(int argc, char **argv)
+{
+    Options o;
+    Status status = options_parse(&o, FOR_TOKENIZER_TRAIN, argc, argv);
+    if (status == OK) status = options_run(&o);
+    options_close(&o);
+    return status;
+}

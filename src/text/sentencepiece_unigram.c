@@ -1,0 +1,90 @@
+/* Unigram: the cut of the text with the highest sum of scores, by Viterbi. Sums are floats from the begin of
+ * the text, as the library's are, so that near ties fall alike wherever rounding is the same. Where no piece
+ * crosses a place all cuts meet there, and what is before it is done: so memory is that of a word,
+ * whatever the text. */
+#include <stdlib.h>
+#include "text/sentencepiece_inside.h"
+
+typedef struct {
+    float   score;
+    int32_t id, back, next;
+} Node; /* of the best cut that ends here; back: its last piece's bytes */
+
+typedef struct {
+    const SentencePiece *sp;
+    Node   *node;                      /* of text + begin */
+    int64_t room, begin, reach;        /* reach: nothing seen ends later */
+} Lattice;
+
+static Node *node_at(Lattice *l, int64_t at)
+{
+    while (at > l->reach) l->node[++l->reach - l->begin].back = 0;
+    return &l->node[at - l->begin];
+}
+
+static void lattice_room(Lattice *l, int64_t nodes)
+{
+    if (nodes <= l->room) return;
+    l->room = 2 * nodes;
+    l->node = realloc(l->node, (size_t)l->room * sizeof *l->node);
+    CHECK(l->node, "no memory to encode a text of %lld bytes without a place to cut it", (long long)nodes);
+}
+
+static void offer(Lattice *l, int64_t begin, int64_t end, int32_t id, float score)
+{
+    Node *n = node_at(l, end);
+    if (n->back && score <= n->score) return;
+    n->score = score;
+    n->id    = id;
+    n->back  = (int32_t)(end - begin);
+}
+
+static void pieces_offer(Lattice *l, const char *text, int64_t at, int64_t bytes)
+{
+    const Trie *t = &l->sp->trie;
+    float   here = l->node[at - l->begin].score;
+    int64_t character = character_bytes(text[at]);
+    bool    single = false;
+    int32_t node = TRIE_ROOT;
+    if (character > bytes - at) character = bytes - at;
+    for (int64_t end = at + 1; end <= bytes; end++) {
+        node = trie_step(t, node, (unsigned char)text[end - 1]);
+        if (node == TRIE_NONE) break;
+        int32_t id = t->piece[node];
+        if (id < 0 || !piece_in_text(l->sp, id)) continue;
+        const Piece *p = &l->sp->model.piece[id];
+        if (p->kind == PIECE_UNUSED) continue;
+        float score = p->kind == PIECE_USER ? (float)(end - at) * l->sp->max_score - 0.1f : p->score;
+        offer(l, at, end, id, score + here);
+        single |= end - at == character;
+    }
+    if (!single) offer(l, at, at + character, l->sp->unknown, l->sp->min_score - 10.0f + here);
+}
+
+/* Ids up to `end`, where all cuts meet */
+static void lattice_flush(Lattice *l, IdList *list, const char *text, int64_t end)
+{
+    Node *n = l->node;
+    for (int64_t at = end - l->begin; at > 0; at -= n[at].back) n[at - n[at].back].next = (int32_t)at;
+    for (int64_t at = 0; at < end - l->begin; at = n[at].next) {
+        int64_t stop = n[at].next;
+        ids_add(list, n[stop].id, text + l->begin + at, stop - at);
+    }
+    n[0] = n[end - l->begin];
+    l->begin = end;
+}
+
+void sentencepiece_unigram(IdList *list, const char *text, int64_t bytes)
+{
+    Lattice l = { .sp = list->sp };
+    lattice_room(&l, 2 * PIECE_BYTES_MOST);
+    l.node[0] = (Node){ .id = -1 };
+    for (int64_t at = 0; at < bytes;) {
+        lattice_room(&l, at - l.begin + PIECE_BYTES_MOST + 8);
+        pieces_offer(&l, text, at, bytes);
+        int64_t character = character_bytes(text[at]);
+        at += character < bytes - at ? character : bytes - at;
+        if (at == l.reach) lattice_flush(&l, list, text, at);
+    }
+    free(l.node);
+}
