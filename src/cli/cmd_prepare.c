@@ -62,8 +62,9 @@ static Status ids_room(Prepare *p, int64_t count)
 /* As Megatron does it: a document without tokens has no sequence, and no end either. */
 static Status document_add(Prepare *p, Document document)
 {
-    TRY(ids_room(p, document.bytes + 1));
+    TRY(ids_room(p, tokenizer_room(&p->tokenizer, document.bytes) + 1));
     int64_t count = p->tokenizer.encode(&p->tokenizer, p->ids, document.text, document.bytes);
+    if (count < 0) return BAD_FILE;                              /* it said why */
     if (count && p->options->append_eod) p->ids[count++] = p->tokenizer.eod;
     if (count) TRY(shard_add(p->writer, p->ids, count));
     p->documents++;
