@@ -47,7 +47,7 @@ static void order_marks(Points *p)
 /* p->count characters of text, valid UTF-8, taken apart; they are counted only where there is no room for any */
 static void decompose(Points *p, Chars text)
 {
-    int flags = p->flags & ~UTF8PROC_COMPOSE, last = 0;
+    int flags = (p->flags & ~UTF8PROC_COMPOSE) | UTF8PROC_DECOMPOSE, last = 0;
     p->count = 0;
     for (int64_t at = 0; at < text.bytes; ) {
         Rune r = rune_at(text.text + at, text.bytes - at);
