@@ -1,9 +1,11 @@
 #include "cli/command.h"
-#include "conf/conf.h"
+#include <string.h>
+#include "cli/setup.h"
 
 /* Shown first, then judged: a reader wants to see the values a message speaks of. */
 static Status config(Options *o)
 {
+    if (strcmp(o->tokenizer, "bytes")) TRY(setup_tokenizer(o));
     TRY(options_derive(o));
     options_show(stdout, o);
     return options_judge(o);
