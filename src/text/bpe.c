@@ -9,6 +9,8 @@ static void merges_put(Merges *m, Merge merge)
     uint64_t at = merges_place(m, merge.pair);
     while (m->at[at].made >= 0 && m->at[at].pair != merge.pair) at = (at + 1) & (uint64_t)(m->slots - 1);
     if (m->at[at].made >= 0) return;
+    uint64_t bit = merges_bit(m, merge.pair);
+    m->maybe[bit / 64] |= (uint64_t)1 << bit % 64;
     m->at[at] = merge;
     m->count++;
 }
@@ -18,11 +20,15 @@ static Status merges_grow(Merges *m)
     if (m->count * 2 < m->slots) return OK;
     Merges grown = { .slots = m->slots ? m->slots * 2 : 1024 };
     grown.at = malloc((size_t)grown.slots * sizeof *grown.at);
-    if (!grown.at) return fail(NO_MEMORY, "no memory for %lld merges", (long long)m->count);
+    grown.maybe = calloc((size_t)grown.slots / 8, sizeof *grown.maybe);
+    if (!grown.at || !grown.maybe) {
+        merges_close(&grown);
+        return fail(NO_MEMORY, "no memory for %lld merges", (long long)m->count);
+    }
     memset(grown.at, -1, (size_t)grown.slots * sizeof *grown.at);
     for (int64_t i = 0; i < m->slots; i++)
         if (m->at[i].made >= 0) merges_put(&grown, m->at[i]);
-    free(m->at);
+    merges_close(m);
     *m = grown;
     return OK;
 }
@@ -37,6 +43,7 @@ Status merges_add(Merges *m, int32_t left, int32_t right, uint32_t rank, int32_t
 void merges_close(Merges *m)
 {
     free(m->at);
+    free(m->maybe);
     *m = (Merges){ 0 };
 }
 

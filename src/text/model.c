@@ -96,7 +96,7 @@ static Status piece_encode(Work *w, const uint8_t *text, int64_t bytes)
         uint8_t raw[16] = { 0 };
         int32_t found[WORD_IDS];
         memcpy(raw, text, (size_t)bytes);
-        known = word_find(w->words, word_key(raw, bytes), found);
+        known = word_in(word_set(w->words, word_key(raw, bytes)), word_key(raw, bytes), found);
         memcpy(ids, found, (size_t)known * sizeof *ids);
     }
     if (!known && bytes <= WORD_LARGE) known = word_find_large(w->words, text, bytes, ids);
@@ -110,22 +110,38 @@ static Status piece_encode(Work *w, const uint8_t *text, int64_t bytes)
     return OK;
 }
 
-enum { AHEAD = 32 };                 /* as long as so many bytes are left, 16 may be read and 4 ids written */
+enum { ROW = 16, AHEAD = 32 };       /* AHEAD: as long as so many bytes are left, 16 may be read and 4 ids written */
 
-/* long: the hot loop. Words of up to 15 bytes whose end is seen in 16 bytes, and which are known, need nothing else. */
+typedef struct { const uint8_t *text; int64_t bytes; WordKey key; const SmallWord *set; } Piece;
+
+/* The piece at p: a word whose end is seen in 16 bytes, else what split_next says. What is known of it is on its way. */
+static inline Piece piece_at(const Work *w, SplitKind kind, const uint8_t *p, const uint8_t *end)
+{
+    int      led = w->model->lead[*p];
+    uint32_t run = (uint32_t)__builtin_ctz(~(letters_of(p) >> led));
+    int64_t  n   = led + run;
+    if (!run || n >= WORD_SMALL || p[n] >= 0x80 || !split_takes_words(kind)) n = split_next(kind, p, end - p);
+    Piece piece = { .text = p, .bytes = n };
+    if (n > WORD_SMALL) return piece;
+    piece.key = word_key(p, n);
+    piece.set = word_set(w->words, piece.key);
+    __builtin_prefetch(piece.set);
+    return piece;
+}
+
+/* The hot loop: a row of pieces is cut before the first is looked up, so that their lines of memory come together. */
 static Status words_encode(Work *w, SplitKind kind, const uint8_t *text, int64_t bytes)
 {
-    const uint8_t *lead = w->model->lead, *p = text, *end = text + bytes;
-    bool fast = split_takes_words(kind);
+    const uint8_t *p = text, *end = text + bytes;
+    Piece row[ROW];
     while (end - p >= AHEAD) {
-        int      led = lead[*p];
-        uint32_t run = (uint32_t)__builtin_ctz(~(letters_of(p) >> led));
-        int64_t  n   = led + run;
-        if (!run || n >= WORD_SMALL || p[n] >= 0x80 || !fast) n = split_next(kind, p, end - p);
-        int known = n <= WORD_SMALL ? word_find(w->words, word_key(p, n), w->ids + w->count) : 0;
-        if (known) w->count += known;
-        else       TRY(piece_encode(w, p, n));
-        p += n;
+        int pieces = 0;
+        for (; pieces < ROW && end - p >= AHEAD; p += row[pieces++].bytes) row[pieces] = piece_at(w, kind, p, end);
+        for (int i = 0; i < pieces; i++) {
+            int known = row[i].set ? word_in(row[i].set, row[i].key, w->ids + w->count) : 0;
+            w->count += known;
+            if (!known) TRY(piece_encode(w, row[i].text, row[i].bytes));
+        }
     }
     while (p < end) {
         int64_t n = split_next(kind, p, end - p);

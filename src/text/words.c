@@ -51,7 +51,7 @@ static LargeWord *large_set(const Words *w, const uint64_t key[4])
 {
     uint64_t h = 0;
     for (int i = 0; i < 4; i++) h = ((h ^ key[i]) * 0x9E3779B97F4A7C15u) ^ (h >> 29);
-    return w->large + ((h ^ h >> 31) * 0xC2B2AE3D27D4EB4Fu >> (64 - 14)) * 2;
+    return w->large + ((h ^ h >> 31) * 0xC2B2AE3D27D4EB4Fu >> (64 - 15)) * 2;
 }
 
 int word_find_large(const Words *w, const uint8_t *text, int64_t bytes, int32_t *ids)

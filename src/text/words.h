@@ -1,13 +1,13 @@
 #ifndef TEXT_WORDS_H
 #define TEXT_WORDS_H
-/* A bounded memory of words already merged: pieces of up to 31 bytes and 8 ids. Sets of two, the older gives way. A piece
+/* A bounded memory of words already merged: pieces of up to 31 bytes and 16 ids. Sets of two, the older gives way. A piece
  * of up to 15 bytes is its own key, in two registers, so a hit is one cache line read and nothing else. One per thread.  */
 #include <stdint.h>
 #include <string.h>
 #include "base/status.h"
 #include "text/bpe.h"
 
-enum { WORD_SMALL = 15, WORD_LARGE = 31, WORD_IDS = 4, WORD_LARGE_IDS = 8, WORD_COUNT_SHIFT = 24 };
+enum { WORD_SMALL = 15, WORD_LARGE = 31, WORD_IDS = 4, WORD_LARGE_IDS = 16, WORD_COUNT_SHIFT = 24 };
 
 typedef struct { uint64_t low, high; } WordKey;                           /* high: its top byte is the length */
 typedef struct { WordKey key; uint32_t id[WORD_IDS]; } SmallWord;         /* id[0]: their count in the top byte */
@@ -25,7 +25,7 @@ Status words_open (Words **words);
 void   words_close(Words *words);
 
 extern const uint8_t words_ones[64];                 /* 32 times 255, 32 times 0 */
-enum { SMALL_SETS = 1 << 17, LARGE_SETS = 1 << 14 };
+enum { SMALL_SETS = 1 << 17, LARGE_SETS = 1 << 15 };
 
 /* text: 16 bytes may be read */
 static inline WordKey word_key(const uint8_t *text, int64_t bytes)
@@ -42,10 +42,9 @@ static inline SmallWord *word_set(const Words *w, WordKey key)
     return w->small + (((h ^ h >> 32) * 0x9E3779B97F4A7C15u) >> (64 - 17)) * 2;
 }
 
-/* Writes WORD_IDS ids, of which so many count; 0: not known */
-static inline int word_find(const Words *w, WordKey key, int32_t *ids)
+/* Writes WORD_IDS ids, of which so many count; 0: not known. word: its set */
+static inline int word_in(const SmallWord *word, WordKey key, int32_t *ids)
 {
-    const SmallWord *word = word_set(w, key);
     if (word->key.low != key.low || word->key.high != key.high) {
         word++;
         if (word->key.low != key.low || word->key.high != key.high) return 0;
