@@ -110,7 +110,7 @@ static Status piece_encode(Work *w, const uint8_t *text, int64_t bytes)
     return OK;
 }
 
-enum { ROW = 16, AHEAD = 32 };       /* AHEAD: as long as so many bytes are left, 16 may be read and 4 ids written */
+enum { ROW = 64, AHEAD = 32 };       /* AHEAD: as long as so many bytes are left, 16 may be read and 4 ids written */
 
 typedef struct { const uint8_t *text; int64_t bytes; WordKey key; const SmallWord *set; } Piece;
 
