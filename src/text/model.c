@@ -99,7 +99,7 @@ static Status piece_encode(Work *w, const uint8_t *text, int64_t bytes)
         known = word_in(word_set(w->words, word_key(raw, bytes)), word_key(raw, bytes), found);
         memcpy(ids, found, (size_t)known * sizeof *ids);
     }
-    if (!known && bytes <= WORD_LARGE) known = word_find_large(w->words, text, bytes, ids);
+    if (!known && bytes > WORD_IDS && bytes <= WORD_LARGE) known = word_find_large(w->words, text, bytes, ids);
     if (!known) {
         known = piece_make(w->model, w->words, ids, text, bytes);
         if (known < 0) return fail(NO_MEMORY, "no memory to merge a piece of %" PRId64 " bytes", bytes);
