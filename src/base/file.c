@@ -17,7 +17,7 @@ static Status file_fail(const char *path, const char *verb)
     int    cause = errno;
     Status code  = IO_FAILED;
     switch (cause) {
-    case ENOENT: case EACCES: case EPERM: case EISDIR: case ENOTDIR: case ENAMETOOLONG: case EROFS:
+    case ENOENT: case EACCES: case EPERM: case EISDIR: case ENOTDIR: case ENAMETOOLONG: case EROFS: case ELOOP:
         code = BAD_FILE;
     }
     return fail(code, "%s: cannot be %s: %s", path, verb, strerror(cause));
@@ -63,10 +63,25 @@ void file_unmap(FileMap *map)
 }
 
 /* ---- writing ---- */
+
+/* "No such file" of a file to be made means a folder: the first one that is missing. */
+static Status create_fail(const char *path)
+{
+    char part[PATH_MAX];
+    int  cause = errno;
+    bool cut   = cause == ENOENT && (size_t)snprintf(part, sizeof part, "%s", path) < sizeof part;
+    for (char *slash = part; cut && (slash = strchr(slash + 1, '/')); *slash = '/') {
+        *slash = '\0';
+        if (!file_exists(part)) return fail(BAD_FILE, "%s: cannot be created: there is no folder %s", path, part);
+    }
+    errno = cause;
+    return file_fail(path, "created");
+}
+
 Status file_create(int *fd, const char *path)
 {
     *fd = seam.open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    return *fd < 0 ? file_fail(path, "created") : OK;
+    return *fd < 0 ? create_fail(path) : OK;
 }
 
 Status file_write(int fd, const char *path, const void *data, size_t bytes, int64_t at)
@@ -115,7 +130,7 @@ static Status sync_folder_of(const char *path)
     return folder_sync(folder);
 }
 
-Status file_write_whole(const char *path, const void *data, size_t bytes)
+static Status replace(const char *path, const void *data, size_t bytes)
 {
     char part[PATH_MAX];
     if ((size_t)snprintf(part, sizeof part, "%s.part", path) >= sizeof part)
@@ -129,6 +144,72 @@ Status file_write_whole(const char *path, const void *data, size_t bytes)
     return sync_folder_of(path);
 }
 
+/* ---- writing straight: no place of a file, so nothing to keep whole, and not through the seam ---- */
+
+/* /dev/fd/N opened again would begin at byte 0 of a file which others write to as well; a copy goes on. */
+static int own_descriptor(const char *path)
+{
+    int number = -1, end = 0;
+    if (strcmp(path, "/dev/stdout") == 0) return STDOUT_FILENO;
+    if (strcmp(path, "/dev/stderr") == 0) return STDERR_FILENO;
+    return sscanf(path, "/dev/fd/%d%n", &number, &end) == 1 && path[end] == '\0' ? number : -1;
+}
+
+static Status write_straight(int fd, const char *path, const void *data, size_t bytes)
+{
+    const char *from = data;
+    if (fd < 0) return file_fail(path, "opened");
+    Status status = OK;
+    while (bytes && status == OK) {
+        ssize_t n = write(fd, from, bytes);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) status = file_fail(path, "written");
+        else from += n, bytes -= (size_t)n;
+    }
+    if (close(fd) != 0 && status == OK) status = file_fail(path, "closed");
+    return status;
+}
+
+/* One link read: *path, relative to the link's own folder. *more: it was one. */
+static Status link_step(char path[PATH_MAX], bool *more)
+{
+    char    told[PATH_MAX], next[2 * PATH_MAX];
+    ssize_t bytes = readlink(path, told, sizeof told - 1);
+    *more = bytes >= 0;
+    if (!*more) return OK;                     /* a file, or nothing yet */
+    told[bytes] = '\0';
+    char *slash = told[0] == '/' ? NULL : strrchr(path, '/');
+    int   total = snprintf(next, sizeof next, "%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, told);
+    if (total >= PATH_MAX) return fail(BAD_FILE, "%.80s...: the link's path is longer than %d bytes", next, PATH_MAX - 1);
+    memcpy(path, next, (size_t)total + 1);
+    return OK;
+}
+
+static Status links_follow(char target[PATH_MAX], const char *path)
+{
+    bool more = true;
+    if ((size_t)snprintf(target, PATH_MAX, "%s", path) >= PATH_MAX)
+        return fail(BAD_FILE, "%.80s...: the path is longer than %d bytes", path, PATH_MAX - 1);
+    for (int i = 0; i < 40; i++) {
+        TRY(link_step(target, &more));
+        if (!more) return OK;
+    }
+    errno = ELOOP;
+    return file_fail(path, "created");
+}
+
+Status file_write_whole(const char *path, const void *data, size_t bytes)
+{
+    struct stat about;
+    char        target[PATH_MAX];
+    int         own = own_descriptor(path);
+    if (own >= 0) return write_straight(dup(own), path, data, bytes);
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode))
+        return write_straight(open(path, O_WRONLY | O_CLOEXEC), path, data, bytes);
+    TRY(links_follow(target, path));
+    return replace(target, data, bytes);
+}
+
 /* ---- folders ---- */
 static Status make_one(const char *path)
 {
@@ -139,7 +220,7 @@ static Status make_one(const char *path)
     return fail(BAD_FILE, "%s: cannot be made: there is a file of that name", path);
 }
 
-Status folder_make(const char *path)
+Status folder_make_for(const char *path)
 {
     char part[PATH_MAX];
     if ((size_t)snprintf(part, sizeof part, "%s", path) >= sizeof part)
@@ -149,6 +230,12 @@ Status folder_make(const char *path)
         if (!file_exists(part)) TRY(make_one(part));
         *slash = '/';
     }
+    return OK;
+}
+
+Status folder_make(const char *path)
+{
+    TRY(folder_make_for(path));
     return make_one(path);
 }
 

@@ -14,9 +14,12 @@ bool   file_exists(const char *path);
 Status file_create(int *fd, const char *path);                 /* for file_write; fails where it exists and is a folder */
 Status file_write (int fd, const char *path, const void *data, size_t bytes, int64_t at);   /* all of it, at an offset */
 Status file_finish(int fd, const char *path);                  /* fsync and close; the close happens on failure too */
-Status file_write_whole(const char *path, const void *data, size_t bytes);   /* beside, fsync, rename, fsync the folder */
+/* Beside, fsync, rename, fsync the folder. Through links: what they name is replaced, they stay. A device, a pipe and
+ * this process's own /dev/stdout, /dev/stderr and /dev/fd/N are written straight. */
+Status file_write_whole(const char *path, const void *data, size_t bytes);
 
 Status folder_make  (const char *path);                        /* with its parents; existing is fine */
+Status folder_make_for(const char *path);                      /* the folder a file of that path is in, with its parents */
 Status folder_sync  (const char *path);
 Status folder_remove(const char *path);                        /* with all in it; missing is fine */
 #endif

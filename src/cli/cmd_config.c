@@ -1,14 +1,13 @@
 #include "cli/command.h"
-#include <string.h>
 #include "cli/setup.h"
 
 /* Shown first, then judged: a reader wants to see the values a message speaks of. */
 static Status config(Options *o)
 {
-    if (strcmp(o->tokenizer, "bytes")) TRY(setup_tokenizer(o));
-    TRY(options_derive(o));
+    TRY(setup_values(o));
     options_show(stdout, o);
-    return options_judge(o);
+    fflush(stdout);                             /* before the words about it */
+    return setup_judge(o);
 }
 
 Status cmd_config(int argc, char **argv)

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/setup.h"
+#include "comm/watchdog.h"
 #include "eval/windows.h"
 #include "text/bytes.h"
 
@@ -12,24 +13,37 @@ static void fill(void *context, Batch *batch, int64_t step, int micro) { windows
 
 static void show(const Task *task, double loss)
 {
-    double bits = loss / log(2);
-    printf("{\"tokens\":%lld,\"loss\":%.17g,\"perplexity\":%.17g,\"bits_per_token\":%.6f}\n", (long long)(task->count - 1), loss, exp(loss), bits);
+    double value[3] = { loss, exp(loss), loss / log(2) };
+    char text[3][32];
+    for (int i = 0; i < 3; i++) snprintf(text[i], sizeof text[i], isfinite(value[i]) ? "%.17g" : "null", value[i]);   /* JSON knows no inf */
+    printf("{\"tokens\":%lld,\"loss\":%s,\"perplexity\":%s,\"bits_per_token\":%s}\n", (long long)(task->count - 1), text[0], text[1], text[2]);
+}
+
+static Status evaluate(Trainer *t, const Task *task)
+{
+    char path[1024];
+    bool found;
+    CheckpointState state = { .step = -1 };
+    TRY(agree(t->world, checkpoint_find(task->recipe.load, path, &found)));
+    TRY(agree(t->world, checkpoint_state(path, &state)));
+    TRY(agree_on(t->world, state.step, "the step found in --load"));
+    TRY(trainer_load(t, path));
+    Windows w = { .ids = task->ids, .count = task->count, .shape = trainer_loader_shape(t) };
+    double loss = trainer_evaluate(t, windows_steps(&w), fill, &w);
+    if (!isfinite(loss)) return fail(BAD_FILE, "%s gives a loss that is not finite; its weights are broken", path);   /* same on every rank */
+    if (t->mesh.rank == 0) show(task, loss);
+    return OK;
 }
 
 static Status on_rank(Transport *transport, void *context)
 {
     Task *task = context;
     Trainer t;
-    char path[1024];
-    bool found;
+    Watchdog *dog = NULL;
     Status status = trainer_start(&t, &task->recipe, transport);
-    if (status == OK) status = agree(t.world, checkpoint_find(task->recipe.load, path, &found));
-    if (status == OK) status = trainer_load(&t, path);
-    if (status == OK) {
-        Windows w = { .ids = task->ids, .count = task->count, .shape = trainer_loader_shape(&t) };
-        double loss = trainer_evaluate(&t, windows_steps(&w), fill, &w);
-        if (transport->rank == 0) show(task, loss);
-    }
+    if (status == OK) status = watchdog_open(&dog, t.world, task->recipe.watchdog);
+    if (status == OK) status = evaluate(&t, task);
+    if (dog) watchdog_close(dog, t.world);
     trainer_close(&t);
     return status;
 }

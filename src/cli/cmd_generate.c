@@ -1,5 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
+#include "base/log.h"
 #include "cli/command.h"
 #include "cli/setup.h"
 #include "serve/generate.h"
@@ -42,16 +43,50 @@ static Status on_rank(Transport *transport, void *context)
     return status;
 }
 
+static const char *tokens_text(char out[32], int64_t count)
+{
+    snprintf(out, 32, "%lld token%s", (long long)count, count == 1 ? "" : "s");
+    return out;
+}
+
+/* Why `made` tokens after this prompt are too many, and what would do */
+static Status too_long(const Task *task, int64_t made)
+{
+    int64_t most = task->recipe.shape.positions, left = most - task->count;
+    int64_t shorter = options_typed_by_person(task->o, OPTION_max_new_tokens) && made < most ? most - made : most - 1;
+    char prompt[32], wanted[32];
+    tokens_text(prompt, task->count);
+    tokens_text(wanted, shorter);
+    if (left < 1)
+        return fail(BAD_OPTION, "--prompt of %s leaves nothing of the %lld positions the model has learned; shorten the prompt to %s or less",
+                    prompt, (long long)most, wanted);
+    if (made >= most)
+        return fail(BAD_OPTION, "--max-new-tokens %lld is more than the %lld positions the model has learned; beside this prompt %lld or less does",
+                    (long long)made, (long long)most, (long long)left);
+    return fail(BAD_OPTION, "--prompt of %s and --max-new-tokens %lld are more than the %lld positions the model has learned; "
+                "shorten the prompt to %s or give --max-new-tokens %lld", prompt, (long long)made, (long long)most, wanted, (long long)left);
+}
+
+/* Learned positions end somewhere: the usual number of tokens gives way to that, one that was asked for does not. */
+static Status fit_learned(const Task *task, int64_t *made)
+{
+    int64_t left = task->recipe.shape.positions - task->count;
+    if (*made <= left) return OK;
+    if (left < 1 || options_typed_by_person(task->o, OPTION_max_new_tokens)) return too_long(task, *made);
+    char room[32];
+    log_line("makes %s, not %lld (default): the model has learned no more than %lld positions", tokens_text(room, left), (long long)*made,
+             (long long)task->recipe.shape.positions);
+    *made = left;
+    return OK;
+}
+
 /* the shape as trained, but as long as this text */
 static Status fit(Task *task)
 {
     Shape *s = &task->recipe.shape;
-    int64_t wanted = task->count + task->o->max_new_tokens;
-    if (s->position == POSITION_LEARNED && wanted > s->positions)
-        return fail(BAD_OPTION, "--prompt of %lld tokens and --max-new-tokens %lld are more than the %lld positions the model has learned; "
-                    "--max-new-tokens %lld does", (long long)task->count, (long long)task->o->max_new_tokens, (long long)s->positions,
-                    (long long)(s->positions > task->count ? s->positions - task->count : 0));
-    s->sequence = wanted;
+    int64_t made = task->o->max_new_tokens;
+    if (s->position == POSITION_LEARNED) TRY(fit_learned(task, &made));
+    s->sequence = task->count + made;
     task->recipe.micro = task->recipe.global = 1;
     task->recipe.tp = task->recipe.pp = task->recipe.cp = task->recipe.chunks = 1;
     return OK;

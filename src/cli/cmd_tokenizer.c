@@ -49,9 +49,9 @@ static Status output_write(Job *job)
     bool good = fclose(job->out) == 0;
     job->out = NULL;
     if (!good) return fail(NO_MEMORY, "no memory for the output");
-    if (job->options->output) return file_write_whole(job->options->output, job->made.data, job->made.bytes);
-    fwrite(job->made.data, 1, job->made.bytes, stdout);
-    return OK;
+    const char *to = job->options->output;
+    if (!to || strcmp(to, "-") == 0) to = "/dev/stdout";
+    return file_write_whole(to, job->made.data, job->made.bytes);
 }
 
 static Status ids_make(Job *job, int64_t room)

@@ -31,6 +31,17 @@ static Status draw(const Recipe *r, int world, const char *svg)
     return status;
 }
 
+/* What needs no ranks: under MPI rank 0 does it alone */
+static Status look(const Options *o, const Recipe *recipe, Transport *mpi)
+{
+    Status status = OK;
+    if (mpi && mpi->rank != 0) status = OK;
+    else if (o->dry_run)       status = memory_show(recipe, (int)o->ranks);
+    else                       status = draw(recipe, (int)o->ranks, o->schedule_svg);
+    if (mpi) mpi->close(mpi);
+    return status;
+}
+
 static Status train(Options *o, int argc, char **argv)
 {
     Transport *mpi;
@@ -38,9 +49,8 @@ static Status train(Options *o, int argc, char **argv)
     char json[8192];
     TRY(setup_options(o, &mpi, FOR_TRAIN, argc, argv));
     TRY(setup_recipe(&recipe, o, json));
-    if (o->draw_schedule || o->schedule_svg) return draw(&recipe, (int)o->ranks, o->schedule_svg);
-    if (o->dry_run) return memory_show(&recipe, (int)o->ranks);
-    loop_catch_signals();
+    if (o->draw_schedule || o->schedule_svg || o->dry_run) return look(o, &recipe, mpi);
+    loop_catch_signals(!mpi || mpi->rank == 0);
     return setup_run(o, mpi, on_rank, &recipe);
 }
 

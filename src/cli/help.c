@@ -10,7 +10,7 @@ static const struct { const char *code, *meaning; } exits[] = {
     { "1", "something you can mend; the message says how" },
     { "2", "wrong usage" },
     { "3", "the machine failed" },
-    { "130, 143", "interrupted, state saved" },
+    { "130, 143", "interrupted; saved where --save was given" },
 };
 enum { EXITS = sizeof exits / sizeof exits[0] };
 
@@ -97,27 +97,15 @@ static void cell(FILE *out, const char *text)
     for (; *text; text++) fprintf(out, *text == '|' ? "\\|" : "%c", *text);    /* a bar ends a cell */
 }
 
-static void takers(FILE *out, int bits)
-{
-    static const int command[] = { FOR_TRAIN, FOR_EVAL, FOR_GENERATE, FOR_PREPARE, FOR_TOKENIZER };
-    const char *between = "";
-    for (size_t i = 0; i < sizeof command / sizeof command[0]; i++) {
-        if ((bits & command[i]) != command[i]) continue;
-        fprintf(out, "%s%s", between, command_name(command[i]));
-        between = ", ";
-    }
-}
-
 static void option_line(FILE *out, const OptionRow *row)
 {
-    char value[TEXT];
+    char value[TEXT], takers[TEXT];
     fprintf(out, "| `--%s`", row->name);
     if (row->alias[0]) fprintf(out, ", `--%s`", row->alias);
     fprintf(out, " | ");
     cell(out, value_name(value, row));
     fprintf(out, " | %s | ", row->text);
-    takers(out, row->commands);
-    fprintf(out, " | ");
+    fprintf(out, "%s | ", command_names(takers, sizeof takers, row->commands, "", ", "));
     cell(out, row->help);
     fprintf(out, " |\n");
 }

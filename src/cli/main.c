@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/seam.h"
 #include "cli/command.h"
+#include "comm/transport.h"
 
 static int ended(Status status)
 {
@@ -31,14 +32,25 @@ static bool said_about_itself(const char *word)
     return true;
 }
 
+/* Ranks of a launcher are for what computes on many; any other command would only do its work several times over. */
+static Status started_alone(const Command *command)
+{
+    bool many = command->takes == FOR_TRAIN || command->takes == FOR_EVAL;
+    if (many || !transport_launcher()) return OK;
+    return fail(BAD_USAGE, "%s runs as one process; start it without mpirun", command->name);
+}
+
 static Status run(int argc, char **argv)
 {
     const Command *command;
     int used;
     TRY(command_find(&command, &used, argc, argv));
-    if (!asks_help(argc - used, argv + used)) return command->run(argc - used, argv + used);
-    help_command(stdout, command);
-    return OK;
+    if (asks_help(argc - used, argv + used)) {
+        help_command(stdout, command);
+        return OK;
+    }
+    TRY(started_alone(command));
+    return command->run(argc - used, argv + used);
 }
 
 int main(int argc, char **argv)

@@ -4,6 +4,8 @@
 #include "store/checkpoint.h"
 #include "text/tokenizer.h"
 
+static bool trains(const Options *o) { return o->command & FOR_CONFIG; }
+
 static Shape shape_of(const Options *o)
 {
     static const PositionKind positions[] = { [WORD_position_learned_absolute] = POSITION_LEARNED, [WORD_position_rope] = POSITION_ROPE,
@@ -38,7 +40,8 @@ static Status tokenizer_facts(const char *name, int32_t *vocabulary, int32_t *eo
     return OK;
 }
 
-Status setup_tokenizer(Options *o)
+/* The vocabulary, where nobody said another; refused where a smaller one was said */
+static Status take_tokenizer(Options *o)
 {
     int32_t vocabulary, eod;
     TRY(tokenizer_facts(o->tokenizer, &vocabulary, &eod));
@@ -52,8 +55,9 @@ Status setup_recipe(Recipe *r, const Options *o, char json[8192])
 {
     bool interleaved = o->layers_per_chunk > 0;
     int32_t vocabulary, eod;
-    TRY(options_json(o, json, 8192));
     TRY(tokenizer_facts(o->tokenizer, &vocabulary, &eod));
+    json[0] = 0;
+    if (trains(o)) TRY(options_json(o, json, 8192));                    /* what a checkpoint keeps: nobody else writes one */
     *r = (Recipe){ .shape = shape_of(o), .learn = o->command == FOR_TRAIN, .tp = (int)o->tensor_parallel, .cp = (int)o->context_parallel,
         .pp = (int)o->pipeline_parallel, .chunks = interleaved ? (int)(o->layers / (o->pipeline_parallel * o->layers_per_chunk)) : 1,
         .zero = (int)o->zero_stage, .sequence = o->sequence_parallel,
@@ -72,7 +76,7 @@ Status setup_recipe(Recipe *r, const Options *o, char json[8192])
     return OK;
 }
 
-/* The model's shape is the checkpoint's own, unless a person says otherwise */
+/* The model's shape is the checkpoint's own, unless a person says otherwise, and then judge_with_checkpoint has a word. */
 static Status take_checkpoint_options(Options *o)
 {
     char path[1024];
@@ -84,6 +88,31 @@ static Status take_checkpoint_options(Options *o)
     return options_from_json(o, state.options, path);
 }
 
+Status setup_values(Options *o)
+{
+    if (o->load && (o->use_checkpoint_args || !trains(o))) TRY(take_checkpoint_options(o));
+    if (strcmp(o->tokenizer, "bytes")) TRY(take_tokenizer(o));          /* conf itself knows the word bytes */
+    return options_derive(o);
+}
+
+/* A run goes on with the model it was begun with. */
+static Status judge_with_checkpoint(const Options *o)
+{
+    char path[1024];
+    bool found;
+    CheckpointState state;
+    TRY(checkpoint_find(o->load, path, &found));
+    if (!found) return OK;                                              /* it begins anew, or refuses to: the trainer's affair */
+    TRY(checkpoint_state(path, &state));
+    return options_match_json(o, state.options, path);
+}
+
+Status setup_judge(const Options *o)
+{
+    if (o->load && trains(o)) TRY(judge_with_checkpoint(o));
+    return options_judge(o);
+}
+
 Status setup_options(Options *o, Transport **mpi, int command, int argc, char **argv)
 {
     *mpi = NULL;
@@ -93,10 +122,8 @@ Status setup_options(Options *o, Transport **mpi, int command, int argc, char **
     if (*mpi) options_fill(o, OPTION_ranks, (*mpi)->size, "the MPI launcher");
     if (*mpi && o->ranks != (*mpi)->size)
         return fail(BAD_OPTION, "--ranks %lld, but the MPI launcher started %d; leave --ranks out", (long long)o->ranks, (*mpi)->size);
-    if (o->load && (o->use_checkpoint_args || command != FOR_TRAIN)) TRY(take_checkpoint_options(o));
-    if (strcmp(o->tokenizer, "bytes")) TRY(setup_tokenizer(o));         /* conf itself knows the word bytes */
-    TRY(options_derive(o));
-    return options_judge(o);
+    TRY(setup_values(o));
+    return setup_judge(o);
 }
 
 Status setup_run(const Options *o, Transport *mpi, RankBody *body, void *context)

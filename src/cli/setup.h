@@ -7,8 +7,10 @@
 /* The options of a command, whole: parsed, joined with a checkpoint's where it is to give them, ranks told by the launcher, derived,
  * judged. *mpi: this process's rank where an MPI started us, else NULL. */
 Status setup_options(Options *o, Transport **mpi, int command, int argc, char **argv);
-/* The vocabulary of --tokenizer, before options_derive, where nobody said another; refused where a smaller one was said */
-Status setup_tokenizer(Options *o);
+/* Its two halves, for who wants to look between them: joined with the checkpoint's and derived; judged, alone and against the
+ * checkpoint a run goes on with */
+Status setup_values (Options *o);
+Status setup_judge  (const Options *o);
 /* Options are read-only from here on; the recipe points into them and into `json`. */
 Status setup_recipe (Recipe *recipe, const Options *o, char json[8192]);
 /* body once for each rank: threads of this process, or this process's own under MPI */

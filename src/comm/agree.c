@@ -31,3 +31,17 @@ Status agree(Comm *world, Status mine)
         if (world->word[r] != OK) return agree_on_failure(world, mine, r);
     return OK;
 }
+
+Status agree_on(Comm *world, int64_t mine, const char *what)
+{
+    if (world->size == 1 || world->dry) return OK;
+    int64_t *all = malloc((size_t)world->size * sizeof *all);
+    CHECK(all, "no memory for the values of %d ranks", world->size);
+    comm_gather_bytes(world, "agree", all, &mine, sizeof mine);
+    int other = 0;
+    while (other < world->size && all[other] == all[0]) other++;
+    long long first = all[0], second = other < world->size ? all[other] : 0;
+    free(all);
+    return other == world->size ? OK : fail(BAD_FILE, "%s: %lld on rank 0 and %lld on rank %d; do all hosts see the same folder?",
+                                            what, first, second, other);
+}

@@ -7,4 +7,6 @@
 /* Collective. OK where all were OK; otherwise the lowest failing rank's status, and its message (with rank and host) is
  * fail_text() everywhere. */
 Status agree(Comm *world, Status mine);
+/* Collective. BAD_FILE where the ranks' values differ, as in "the step found in --load". */
+Status agree_on(Comm *world, int64_t mine, const char *what);
 #endif

@@ -5,7 +5,7 @@
 #include "comm/pulse.h"
 #include "comm/transport.h"
 
-enum { COMM_PENDING = 64, REQUEST_LOST = -1 };        /* lost: the seam kept it from the transport */
+enum { COMM_PENDING = 2048, REQUEST_LOST = -1 };        /* lost: the seam kept it from the transport */
 
 typedef struct {
     bool        used;

@@ -20,6 +20,12 @@ static const Mpi *mpi_of_environment(void)
     return NULL;
 }
 
+const char *transport_launcher(void)
+{
+    const Mpi *mpi = mpi_of_environment();
+    return mpi ? mpi->name : NULL;
+}
+
 /* Beside the binary as built, or ../lib/jotun as installed. */
 static Status plugin_open(void **library, const Mpi *mpi)
 {

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include "base/status.h"
 
-enum { TRANSPORT_ABI = 1, TRANSPORT_REQUESTS = 256 };
+enum { TRANSPORT_ABI = 1, TRANSPORT_REQUESTS = 4096 };
 typedef struct Transport Transport;
 typedef struct Group Group;
 
@@ -38,6 +38,7 @@ Transport *transport_dry_open(int rank, int size);    /* moves nothing */
 /* The plug-in of the MPI that started us (told from its environment), dlopened; *transport NULL where no MPI started us.
  * BAD_OPTION where one did and its plug-in is missing, with the package to install. */
 Status transport_mpi_open(Transport **transport, int *argc, char ***argv);
+const char *transport_launcher(void);                 /* the MPI that started us, "Open MPI", told the same way; NULL: none */
 /* a plug-in exports this one symbol */
 typedef Transport *TransportPlugin(int *argc, char ***argv, char *error, size_t error_bytes);
 #define TRANSPORT_PLUGIN_SYMBOL "jotun_transport_open"

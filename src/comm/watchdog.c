@@ -207,7 +207,7 @@ static void judge(Watchdog *w, int64_t now)
         Seen   *seen  = &w->seen[r];
         int64_t since = seen->heard > w->awake ? seen->heard : w->awake;
         if (seen->left) continue;
-        if (now - since > w->limit) frozen(w, r, w->marked);
+        if (now - since > w->limit && now - since > 2 * MISSED_MS * MS) frozen(w, r, w->marked);   /* pulses come each period only */
         late |= now - since > MISSED_MS * MS;
         over |= seen->beat.waited > w->limit && seen->count > 0;
     }

@@ -6,7 +6,7 @@
 
 /* Defaults, environment (JOTUN_NUM_LAYERS=4), command line (--num-layers 4, --num-layers=4), preset. argv is
  * what follows the command's name. Wrong words are BAD_USAGE, wrong values BAD_OPTION. Words without a name
- * are refused where the command takes none. */
+ * are refused where the command takes none. Another trainer's names count in the environment as well. */
 Status options_parse (Options *o, int command, int argc, char **argv);
 void   options_close (Options *o);
 Status options_expect(const Options *o, int count, const char *what);   /* exactly so many words: "PREFIX" */
@@ -17,6 +17,7 @@ Status options_set   (Options *o, OptionIndex option, const char *value, OptionS
  * options_derive: where nobody said it. from: "the launcher". */
 void   options_fill  (Options *o, OptionIndex option, int64_t value, const char *from);
 bool   options_said  (const Options *o, OptionIndex option);     /* by a person, preset or checkpoint */
+bool   options_typed_by_person(const Options *o, OptionIndex option);
 
 Status  options_derive(Options *o);                  /* callable again after more was said */
 Status  options_judge (const Options *o);
@@ -33,4 +34,7 @@ const char *options_source_text(char *out, size_t size, const Options *o, Option
 Status options_json     (const Options *o, char *out, size_t size);
 /* The FOR_CHECKPOINT_ARGS rows of such an object (path: where it was), weaker than anything a person said. */
 Status options_from_json(Options *o, const char *json, const char *path);
+/* A run that goes on with the checkpoint at `path`, after options_derive: BAD_OPTION where a FOR_SHAPE row
+ * says another model; where a FOR_SAME_RUN row says another course, a line in the log. */
+Status options_match_json(const Options *o, const char *json, const char *path);
 #endif

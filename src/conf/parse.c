@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 extern char **environ;
 #define ENVIRONMENT_PREFIX "JOTUN_"
@@ -24,6 +25,29 @@ static Status parse_defaults(Options *o)
     }
     return OK;
 }
+
+/* ---- other trainers' names ---- */
+
+static Status refuse(const Dialect *row, const char *typed)
+{
+    return fail(BAD_OPTION, "%s of %s is refused: %s", typed, row->whose, row->text);
+}
+
+static void pass_over(const Dialect *row, const char *typed)
+{
+    log_line("%s of %s is passed over: %s", typed, row->whose, row->text);
+}
+
+/* What a flag of theirs means when it is off we do not guess. */
+static Status parse_meaning(Options *o, const Dialect *row, const char *value, OptionSource source)
+{
+    if (!value || !strcmp(value, "1") || !strcasecmp(value, "true"))
+        return options_set(o, row->option, row->text, source);
+    return fail(BAD_OPTION, "%s=%s of %s is refused: leave it out, or give --%s", source.name, value,
+                row->whose, option_rows[row->option].name);
+}
+
+/* ---- the environment ---- */
 
 static void environment_name(char *out, size_t size, const char *option)
 {
@@ -48,17 +72,46 @@ static void environment_slips(const Options *o)
     }
 }
 
+/* One variable, where it is set and the command takes what it names. A variable is there for all commands, so
+ * one that a command does not take is no mistake. */
+static Status environment_option(Options *o, OptionIndex option, const char *called)
+{
+    char name[WORD_LETTERS];
+    environment_name(name, sizeof name, called);
+    const char *value = option_taken(option, o->command) ? getenv(name) : NULL;
+    if (!value) return OK;
+    return options_set(o, option, value, (OptionSource){ SOURCE_ENVIRONMENT, name, value, "" });
+}
+
+static Status environment_dialect(Options *o, const Dialect *row)
+{
+    char name[WORD_LETTERS];
+    environment_name(name, sizeof name, row->name);
+    const char *value = getenv(name);
+    bool taken = row->option >= 0 ? option_taken(row->option, o->command) : (o->command & FOR_CONFIG) != 0;
+    if (!value || !taken) return OK;
+    switch (row->verb) {
+    case DIALECT_ALIAS:  return environment_option(o, row->option, row->name);
+    case DIALECT_MEANS:
+        return parse_meaning(o, row, value, (OptionSource){ SOURCE_ENVIRONMENT, name, value, "" });
+    case DIALECT_REFUSE: return refuse(row, name);
+    case DIALECT_PASSED: pass_over(row, name); break;
+    }
+    return OK;
+}
+
 static Status parse_environment(Options *o)
 {
+    for (int i = 0; i < dialect_count; i++) TRY(environment_dialect(o, &dialects[i]));
     for (int i = 0; i < OPTIONS; i++) {
-        char name[WORD_LETTERS];
-        environment_name(name, sizeof name, option_rows[i].name);
-        const char *value = option_taken(i, o->command) ? getenv(name) : NULL;
-        if (value) TRY(options_set(o, i, value, (OptionSource){ SOURCE_ENVIRONMENT, name, value, "" }));
+        if (option_rows[i].alias[0]) TRY(environment_option(o, i, option_rows[i].alias));
+        TRY(environment_option(o, i, option_rows[i].name));
     }
     environment_slips(o);
     return OK;
 }
+
+/* ---- the command line ---- */
 
 static bool is_option(const char *word) { return word[0] == '-' && word[1] == '-'; }
 
@@ -83,15 +136,15 @@ static Status parse_dialect(Cursor *c, const Dialect *row, const char *typed, co
     OptionSource source = { SOURCE_COMMAND_LINE, typed, "", "" };
     switch (row->verb) {
     case DIALECT_ALIAS:  return parse_value(c, row->option, typed, inlined);
-    case DIALECT_MEANS:  return options_set(c->o, row->option, row->text, source);
-    case DIALECT_REFUSE: return fail(BAD_OPTION, "%s of %s is refused: %s", typed, row->whose, row->text);
+    case DIALECT_MEANS:  return parse_meaning(c->o, row, inlined, source);
+    case DIALECT_REFUSE: return refuse(row, typed);
     case DIALECT_PASSED: break;
     }
     for (int i = inlined != NULL; i < row->values; i++) {
         if (!value_follows(c)) return fail(BAD_USAGE, "%s of %s wants a value", typed, row->whose);
         c->word++;
     }
-    log_line("%s of %s is passed over: %s", typed, row->whose, row->text);
+    pass_over(row, typed);
     return OK;
 }
 
@@ -116,8 +169,8 @@ static Status parse_option(Cursor *c, const char *word)
     if (foreign && foreign->option >= 0) option = foreign->option;
     if (option < 0 && !foreign) return parse_unknown(c->o, typed);
     if (option >= 0 && !option_taken(option, c->o->command))
-        return fail(BAD_USAGE, "%s is no option of jotun %s but of jotun %s", typed,
-                    command_name(c->o->command), command_name(option_rows[option].commands));
+        return fail(BAD_USAGE, "%s is no option of jotun %s but of %s", typed, command_name(c->o->command),
+                    command_names((char[256]){ 0 }, 256, option_rows[option].commands, "jotun ", " and "));
     return foreign ? parse_dialect(c, foreign, typed, inlined) : parse_value(c, option, typed, inlined);
 }
 

@@ -88,6 +88,22 @@ const char *command_name(int command)
     return "jotun";
 }
 
+const char *command_names(char *out, size_t size, int bits, const char *before, const char *last)
+{
+    static const int command[] = { FOR_TRAIN, FOR_EVAL, FOR_GENERATE, FOR_PREPARE, FOR_TOKENIZER };
+    int left = 0;
+    size_t used = 0;
+    out[0] = 0;
+    for (size_t i = 0; i < sizeof command / sizeof command[0]; i++) left += (bits & command[i]) == command[i];
+    for (size_t i = 0; i < sizeof command / sizeof command[0] && used < size; i++) {
+        if ((bits & command[i]) != command[i]) continue;
+        left--;
+        used += (size_t)snprintf(out + used, size - used, "%s%s%s", before, command_name(command[i]),
+                                 left > 1 ? ", " : left ? last : "");
+    }
+    return out;
+}
+
 const Preset *preset_find(const char *name)
 {
     for (int i = 0; i < preset_count; i++)

@@ -10,6 +10,8 @@ bool option_taken (OptionIndex option, int command);
 const char *option_choices(char *out, size_t size, OptionIndex option, const char *between, const char *last);
 const char *option_group_name(OptionGroup group);
 const char *command_name(int command);                           /* of the first of these bits: "train" */
+/* All commands with these bits, "jotun train and jotun generate" with before "jotun " and last " and " */
+const char *command_names(char *out, size_t size, int bits, const char *before, const char *last);
 
 /* What comes nearest to a mistyped name, among what `command` takes (0: all) and dialects; NULL: none */
 const char *option_nearest(const char *name, int command);

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include "conf/companions.h"
 #include "conf/conf.h"
 #include "conf/value.h"
 
@@ -106,17 +107,33 @@ static Status rule_global_batch(const Options *o)
 {
     char why[2 * SAID];
     int64_t dp = options_data_parallel(o);
-    snprintf(why, sizeof why, "%s %" PRId64 " x %" PRId64 " data-parallel ranks", NAMED(OPTION_micro_batch),
-             o->micro_batch, dp);
+    snprintf(why, sizeof why, "%s %" PRId64 " x %" PRId64 " data-parallel rank%s", NAMED(OPTION_micro_batch),
+             o->micro_batch, dp, dp == 1 ? "" : "s");
     return want_multiple(o, OPTION_global_batch, o->micro_batch * dp, why);
+}
+
+/* Tokens of a step are counted in 32 bits. */
+static Status rule_tokens(const Options *o)
+{
+    int64_t unit = o->micro_batch * options_data_parallel(o);
+    int64_t most = INT32_MAX / o->sequence / unit * unit, sequence = INT32_MAX / o->global_batch;
+    if (o->global_batch * o->sequence <= INT32_MAX) return OK;
+    if (most)
+        return fail(BAD_OPTION, "%s x %s are more than %d tokens a step; %s %" PRId64 " or less does",
+                    TYPED(OPTION_global_batch), TYPED(OPTION_sequence), INT32_MAX,
+                    NAMED(OPTION_global_batch), most);
+    return fail(BAD_OPTION, "%s x %s are more than %d tokens a step; %s %" PRId64 " or less does",
+                TYPED(OPTION_global_batch), TYPED(OPTION_sequence), INT32_MAX, NAMED(OPTION_sequence),
+                sequence);
 }
 
 static Status rule_sequence(const Options *o)
 {
     char why[SAID];
     int64_t cp = o->context_parallel, tp = o->sequence_parallel ? o->tensor_parallel : 1;
+    OptionIndex cut = o->command == FOR_EVAL ? OPTION_context : OPTION_sequence;      /* what a rank's share is a share of */
     snprintf(why, sizeof why, "two parts for each rank of %s %" PRId64, NAMED(OPTION_context_parallel), cp);
-    if (cp > 1) TRY(want_multiple(o, OPTION_sequence, 2 * cp, why));
+    if (cp > 1) TRY(want_multiple(o, cut, 2 * cp, why));
     if (o->micro_batch * o->sequence / cp % tp == 0) return OK;
     snprintf(why, sizeof why, "%s shares its tokens over %s %" PRId64, NAMED(OPTION_sequence_parallel),
              NAMED(OPTION_tensor_parallel), tp);
@@ -129,11 +146,7 @@ static Status rule_interleaved(const Options *o)
 {
     int64_t pp = o->pipeline_parallel, chunk = o->layers_per_chunk;
     char why[SAID];
-    if (!chunk) return OK;
-    if (pp == 1)
-        return fail(BAD_OPTION,
-                    "%s wants a pipeline; give --pipeline-model-parallel-size 2 or more, or leave it out",
-                             TYPED(OPTION_layers_per_chunk));
+    if (!chunk || pp == 1) return OK;
     if (o->pipeline_schedule.is == WORD_pipeline_schedule_zb_h1)
         return fail(BAD_OPTION, "%s and %s: zb-h1 has one chunk a stage; leave one of them out",
                     TYPED(OPTION_pipeline_schedule), TYPED(OPTION_layers_per_chunk));
@@ -195,42 +208,29 @@ static Status rule_rate(const Options *o)
     return OK;
 }
 
-/* --- what wants another --------------------------------------------------------------------------------- */
+/* --- what a command wants ------------------------------------------------------------------------------- */
 
 static bool given(const Options *o, OptionIndex option) { return o->source[option].kind != SOURCE_NOTHING; }
 
-static Status rule_companions(const Options *o)
-{
-    static const struct { OptionIndex option, wants; } row[] = {
-        { OPTION_save_interval, OPTION_save },   { OPTION_keep_last, OPTION_save },
-        { OPTION_exit_on_missing, OPTION_load }, { OPTION_use_checkpoint_args, OPTION_load },
-    };
-    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        const OptionFLAG *flag = option_field_of(o, row[i].option);
-        bool off = option_rows[row[i].option].kind == KIND_FLAG && !*flag;
-        if (options_said(o, row[i].option) && !off && !given(o, row[i].wants))
-            return fail(BAD_OPTION, "%s does nothing without --%s; give --%s DIR or leave it out",
-                        TYPED(row[i].option),
-                        option_rows[row[i].wants].name, option_rows[row[i].wants].name);
-    }
-    return OK;
-}
-
+/* Missing words are wrong usage, wherever they are missing. */
 static Status rule_needed(const Options *o)
 {
-    static const struct { int command; OptionIndex option; } row[] = {
-        { FOR_TRAIN, OPTION_data_path }, { FOR_TRAIN, OPTION_train_iters }, { FOR_EVAL, OPTION_load },
-        { FOR_GENERATE, OPTION_load },   { FOR_GENERATE, OPTION_prompt },
-        { FOR_PREPARE, OPTION_input },   { FOR_PREPARE, OPTION_output_prefix },
+    static const struct { int command; OptionIndex option; const char *says; } row[] = {
+        { FOR_TRAIN,    OPTION_data_path,     "PREFIX: the tokens of PREFIX.bin and PREFIX.idx" },
+        { FOR_TRAIN,    OPTION_train_iters,   "N: the steps of the whole run" },
+        { FOR_EVAL,     OPTION_load,          "DIR: the checkpoint to evaluate" },
+        { FOR_GENERATE, OPTION_load,          "DIR: the checkpoint to generate with" },
+        { FOR_GENERATE, OPTION_prompt,        "S: the text to go on from" },
+        { FOR_PREPARE,  OPTION_input,         "FILE...: the documents to read" },
+        { FOR_PREPARE,  OPTION_output_prefix, "P: it writes P_text_document.bin and .idx" },
     };
     bool only_looking = o->dry_run || o->draw_schedule || o->schedule_svg;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
         if (o->command == row[i].command && !given(o, row[i].option) && !only_looking)
-            return fail(BAD_OPTION, "jotun %s wants --%s (%s)", command_name(o->command),
-                        option_rows[row[i].option].name,
-                        option_rows[row[i].option].help);
+            return fail(BAD_USAGE, "jotun %s wants --%s %s", command_name(o->command),
+                        option_rows[row[i].option].name, row[i].says);
     if (o->command == FOR_EVAL && given(o, OPTION_text) == given(o, OPTION_data_path))
-        return fail(BAD_OPTION, "jotun eval perplexity wants either --text FILE or --data-path PREFIX");
+        return fail(BAD_USAGE, "jotun eval perplexity wants either --text FILE or --data-path PREFIX");
     return OK;
 }
 
@@ -244,7 +244,8 @@ static Status rule_ranges(const Options *o)
 typedef Status Rule(const Options *o);
 static Rule *const rules[] = {
     rule_ranges,   rule_needed,       rule_tokenizer,   rule_model, rule_dividing,  rule_ranks,
-    rule_sequence, rule_global_batch, rule_interleaved, rule_rate,  rule_companions
+    rule_sequence, rule_global_batch, rule_interleaved, rule_rate,  options_companions,
+    rule_tokens
 };
 
 Status options_judge(const Options *o)

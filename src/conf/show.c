@@ -1,5 +1,7 @@
+#include "base/log.h"
+#include "conf/companions.h"
 #include "conf/conf.h"
-#include "conf/rows.h"
+#include "conf/value.h"
 #include <jansson.h>
 #include <inttypes.h>
 #include <string.h>
@@ -88,4 +90,58 @@ Status options_from_json(Options *o, const char *json, const char *path)
     }
     json_decref(object);
     return status;
+}
+
+/* --- a run that goes on --------------------------------------------------------------------------------- */
+
+/* Of what differs, what was said most plainly is what one would mend: --swiglu, not the width it implies. */
+typedef struct { const Options *o; const char *path; int wrong; char was[256]; } Match;
+
+static void differs(Match *m, OptionIndex option, const char *was)
+{
+    const Options *o = m->o;
+    char said[512];
+    if (option_taken(option, FOR_SAME_RUN)) {
+        log_line("goes on with %s where the checkpoint had %s: the run is not the one that was begun",
+                 options_typed(said, sizeof said, o, option), was);
+    } else if (m->wrong < 0 || o->source[option].kind > o->source[m->wrong].kind) {
+        m->wrong = option;
+        snprintf(m->was, sizeof m->was, "%.255s", was);
+    }
+}
+
+static Status match_value(Match *m, OptionIndex option, const json_t *value)
+{
+    Options aside = { 0 };
+    char now[1024], was[1024];
+    bool counts = m->o->source[option].kind != SOURCE_NOTHING && !option_idle(m->o, option);
+    if (!counts || !option_taken(option, FOR_SHAPE | FOR_SAME_RUN)) return OK;
+    Status status = set_from_json(&aside, option, value, m->path);
+    options_value_text(now, sizeof now, m->o, option);
+    options_value_text(was, sizeof was, &aside, option);
+    if (status == OK && strcmp(now, was)) differs(m, option, was);
+    options_close(&aside);
+    return status;
+}
+
+static Status another_model(const Match *m)
+{
+    const Options *o = m->o;
+    char said[512], cure[256] = "give --use-checkpoint-args";
+    if (options_typed_by_person(o, m->wrong))
+        snprintf(cure, sizeof cure, "leave %s out%s", o->source[m->wrong].name,
+                 o->use_checkpoint_args ? "" : " and give --use-checkpoint-args");
+    return fail(BAD_OPTION, "%s, but %s was trained with %s; %s, or train anew elsewhere",
+                options_typed(said, sizeof said, o, m->wrong), m->path, m->was, cure);
+}
+
+Status options_match_json(const Options *o, const char *json, const char *path)
+{
+    json_t *object = json_loads(json, 0, NULL), *value;
+    Match m = { o, path, -1, "" };
+    Status status = json_is_object(object) ? OK : fail(BAD_FILE, "%s: its options are no JSON object", path);
+    for (int i = 0; i < OPTIONS && status == OK; i++)
+        if ((value = json_object_get(object, option_rows[i].name))) status = match_value(&m, i, value);
+    json_decref(object);
+    return status == OK && m.wrong >= 0 ? another_model(&m) : status;
 }

@@ -38,7 +38,7 @@ void options_close(Options *o)
 /* What a row takes, for messages: "1 to 65536 do". */
 static const char *range_text(char *out, size_t size, const OptionRow *row)
 {
-    snprintf(out, size, "%.15g to %.15g do", row->low, row->high);
+    snprintf(out, size, row->kind == KIND_INT ? "%.0f to %.0f do" : "%.15g to %.15g do", row->low, row->high);
     return out;
 }
 
@@ -168,6 +168,11 @@ void options_derived_real(Options *o, OptionIndex option, double value, const ch
 void options_fill(Options *o, OptionIndex option, int64_t value, const char *from)
 {
     if (derive_from(o, option, SOURCE_PROGRAM, from)) *(OptionINT *)option_field(o, option) = value;
+}
+
+bool options_typed_by_person(const Options *o, OptionIndex option)
+{
+    return o->source[option].kind > SOURCE_CHECKPOINT;
 }
 
 bool options_said(const Options *o, OptionIndex option)

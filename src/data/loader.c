@@ -170,7 +170,7 @@ Status loader_fill(const Loader *loader, Batch *batch, int64_t step, int micro, 
     CHECK(batch->token_i.data, "loader_fill on a dry batch");
     int64_t first = ((int64_t)micro * shape->dp + shape->dp_rank) * shape->micro;
     for (int64_t slot = 0; slot < shape->micro; slot++) {
-        int64_t start = sample_start(loader, step * shape->global + first + slot);
+        int64_t start = sample_start(loader, loader->shift + step * shape->global + first + slot);
         TRY(sample_fill(loader, batch, slot, start, (int32_t)(first + slot), vocabulary));
     }
     return OK;

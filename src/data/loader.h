@@ -28,7 +28,9 @@ typedef struct {
 } LoaderShape;
 
 typedef enum { SPLIT_TRAIN, SPLIT_VALID, SPLIT_TEST } SplitKind;
-typedef struct { const Shard *shard; int64_t first, tokens; LoaderShape shape; int64_t samples; SplitKind kind; } Loader;
+typedef struct { const Shard *shard; int64_t first, tokens; LoaderShape shape; int64_t samples; SplitKind kind;
+                 int64_t shift;         /* samples that earlier steps took beyond step x global: another global batch before a resume */
+               } Loader;
 
 /* split: weights of train, valid, test ("969,30,1") over sequences: Megatron's rounding. tokens under one sample: BAD_FILE with how many there are. */
 Status loader_open(Loader *loader, const Shard *shard, const char *split, SplitKind kind, LoaderShape shape);

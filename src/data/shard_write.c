@@ -97,7 +97,9 @@ Status shard_create(ShardWriter **writer, const char *prefix, int64_t vocabulary
     snprintf(w->idx, sizeof w->idx, "%s.idx", prefix);
     w->vocabulary = vocabulary;
     w->width      = vocabulary < NARROW_BELOW ? 2 : 4;
-    Status status = sink_open(&w->sink, w->bin);
+    w->sink.fd = -1;
+    Status status = folder_make_for(w->bin);
+    if (status == OK) status = sink_open(&w->sink, w->bin);
     if (status == OK) status = bytes_put(&w->document, &(int64_t){ 0 }, 8);
     if (status == OK) *writer = w;
     else              shard_discard(w);

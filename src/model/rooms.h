@@ -3,7 +3,7 @@
 /* Private to this room: the three verbs of each kind of unit, and of the parts of a block.   t, T, C: see model/block.c */
 #include "model/unit.h"
 
-/* Dropout sites of layer l are 4 l + these; the embedding's is past them all. Attention probabilities, attention output, MLP output. */
+/* Dropout sites of layer l are 3 l + these; the embedding's is past them all. Attention probabilities, attention output, MLP output. */
 enum { SITE_SCORES, SITE_ATTENTION, SITE_MLP, SITES };
 
 void embed_unit_forward        (const Run *run, Tensor y_tC, const UnitParam *w);

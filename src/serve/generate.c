@@ -1,4 +1,5 @@
 #include "serve/generate.h"
+#include <math.h>
 #include <stdlib.h>
 
 static int64_t cache_elements(const Shape *s, int64_t capacity) { return capacity * s->groups * s->head_dim; }
@@ -47,6 +48,7 @@ static void next_logits(Walk *walk, Batch whole, const int32_t *ids, int64_t cou
     Tensor last = tensor_slice(slot->save[layers + 1].head.logits, 0, count - 1, 1);
     for (int64_t v = 0; v < walk->run.shape->vocabulary; v++)
         logits[v] = last.dtype == F64 ? ((const double *)last.data)[v] : (double)((const float *)last.data)[v];
+    CHECK(isfinite(logits[0]), "the logits are not finite: the checkpoint's weights are broken");
     for (int64_t l = 0; l < layers; l++) walk->run.cache[l].used += count;
 }
 

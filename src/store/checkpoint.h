@@ -20,18 +20,26 @@ typedef struct {
     char     options[8192];                /* the resolved options as one JSON object */
 } CheckpointState;
 
+/* Before the first step, by rank 0 only: makes dir with its parents, writes and removes a file in it, and
+ * locks it (DIR/.lock, held while *lock is open: to the end of the process; -1 on failure). BAD_OPTION where
+ * another run holds the lock, or where dir holds whole checkpoints and `loaded`, the step's folder this run
+ * began with (NULL: none), is not one of them. */
+Status checkpoint_claim(const char *dir, const char *loaded, int *lock);
 /* Collective. The pieces of all ranks together hold each element of each tensor of the bundles once; that
  * is checked. A piece's type is its tensor's. keep_last > 0: older good checkpoints beyond so many go. */
 Status checkpoint_save(Comm *world, const char *dir, const CheckpointState *state,
                        const Bundle *bundles, int nbundles, const Piece *pieces, int npieces, int keep_last);
 /* The newest good one: dir/latest, else the highest step whose manifest is whole; or dir, where that is
- * itself a step's folder. *found false where there is none; BAD_FILE where there are and none is whole.
- * Not collective. */
+ * itself a step's folder. *found false where there is none; BAD_FILE where there are and none is whole, and
+ * where one may not or cannot be read (rights, a sick disk). Not collective. */
 Status checkpoint_find(const char *dir, char path[1024], bool *found);
 Status checkpoint_state(const char *path, CheckpointState *state);
 /* Not collective: every rank reads its own pieces. Checks name, dims, dtype and (verify) checksums. F32
- * and F64 are turned into the piece's type. */
+ * and F64 are turned into the piece's type. Of damage in DIR/step_N the message names the whole one before. */
 Status checkpoint_load(const char *path, const Piece *pieces, int npieces, bool verify);
+/* BAD_SHAPE naming the first tensor of the checkpoint that is not one of `all` by name: a deeper model's.
+ * weights_only: `<name>.<state>` of one of them is passed over. Not collective. */
+Status checkpoint_covers(const char *path, const LogicalTensor *all, int count, bool weights_only);
 /* Checks every checksum; prints one line a tensor where `list`. */
 Status checkpoint_verify(const char *path, bool list);
 #endif

@@ -6,6 +6,7 @@
 #include "store/bundle.h"
 #include "store/entry.h"
 #include "store/manifest.h"
+#include "store/step.h"
 
 typedef struct {
     Manifest manifest;
@@ -142,6 +143,40 @@ Status checkpoint_load(const char *path, const Piece *pieces, int npieces, bool 
     Status  status = restore_open(&r, path, verify);
     if (status == OK) status = pieces_load(&r, pieces, npieces);
     restore_close(&r);
+    return step_advise(status, path);
+}
+
+/* ---- covering: the other way round, is all of the checkpoint somebody's? ---- */
+
+static bool is_known(const char *name, const LogicalTensor *all, int count, bool weights_only)
+{
+    for (int i = 0; i < count; i++) {
+        size_t n = strlen(all[i].name);
+        if (strcmp(name, all[i].name) == 0) return true;
+        if (weights_only && strncmp(name, all[i].name, n) == 0 && name[n] == '.' && !strchr(name + n + 1, '.'))
+            return true;
+    }
+    return false;
+}
+
+static Status manifest_covers(const Manifest *m, const LogicalTensor *all, int count, bool weights_only)
+{
+    for (int f = 0; f < m->files; f++)
+        for (int t = 0; t < m->file[f].bundle.tensors; t++) {
+            const char *name = m->file[f].bundle.tensor[t].name;
+            if (!is_known(name, all, count, weights_only))
+                return fail(BAD_SHAPE, "%s: holds tensor '%s', for which this run has no place; it was saved with another "
+                            "model or optimizer", m->folder, name);
+        }
+    return OK;
+}
+
+Status checkpoint_covers(const char *path, const LogicalTensor *all, int count, bool weights_only)
+{
+    Manifest manifest;
+    TRY(manifest_read(&manifest, path));
+    Status status = manifest_covers(&manifest, all, count, weights_only);
+    manifest_free(&manifest);
     return status;
 }
 

@@ -1,6 +1,7 @@
 #include "store/step.h"
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +90,8 @@ static Status sizes_check(const Manifest *m)
         char        path[1024];
         struct stat about;
         TRY(path_join(path, m->folder, m->file[f].bundle.file));
-        if (stat(path, &about) != 0) return fail(BAD_FILE, "%s: cannot be read: %s", path, strerror(errno));
+        if (stat(path, &about) != 0)
+            return fail(errno == ENOENT ? BAD_FILE : IO_FAILED, "%s: cannot be read: %s", path, strerror(errno));
         if (about.st_size != m->file[f].bytes)
             return fail(BAD_FILE, "%s: %lld bytes, the manifest says %lld", path, (long long)about.st_size,
                         (long long)m->file[f].bytes);
@@ -106,65 +108,143 @@ Status step_check(const char *folder)
     return status;
 }
 
-static bool step_good(const char *dir, int64_t step, StepKind kind, char path[1024])
+/* A file not to be read is not one that is not there. */
+static Status file_readable(const char *path)
 {
-    return step_path(path, dir, (StepFolder){ step, kind }) == OK && file_exists(path) &&
-           step_check(path) == OK;
+    int fd = seam.open(path, O_RDONLY, 0);
+    if (fd < 0 && errno != ENOENT && errno != ENOTDIR)
+        return fail(BAD_FILE, "%s: cannot be read: %s", path, strerror(errno));
+    if (fd >= 0) seam.close(fd);
+    return OK;
+}
+
+/* Damaged or not there is *whole false; hidden by rights or by a sick disk is a failure, since it must not
+ * send a run back to an older one in silence. */
+static Status step_look(const char *dir, StepFolder folder, char path[1024], bool *whole)
+{
+    char manifest[1024];
+    *whole = false;
+    TRY(step_path(path, dir, folder));
+    if (!file_exists(path)) return OK;
+    TRY(path_join(manifest, path, "manifest.json"));
+    TRY(file_readable(manifest));
+    Status status = step_check(path);
+    *whole = status == OK;
+    return status == BAD_FILE ? OK : status;
+}
+
+static bool step_good(const char *dir, StepFolder folder)
+{
+    char path[1024];
+    bool whole;
+    return step_look(dir, folder, path, &whole) == OK && whole;
 }
 
 /* ---- finding ---- */
 
-static bool latest_read(const char *dir, int64_t *step)
+/* *named false where there is none, or no name in it. */
+static Status latest_read(const char *dir, StepFolder *folder, bool *named)
 {
-    char       path[1024], name[64];
-    FileMap    map;
-    StepFolder folder;
-    if (path_join(path, dir, "latest") != OK || !file_exists(path) || file_map(&map, path) != OK)
-        return false;
+    char    path[1024], name[64];
+    FileMap map;
+    *named = false;
+    TRY(path_join(path, dir, "latest"));
+    if (!file_exists(path)) return OK;
+    TRY(file_map(&map, path));
     int bytes = (int)(map.size < sizeof name ? map.size : sizeof name - 1);
     snprintf(name, sizeof name, "%.*s", bytes, (const char *)map.data);
     file_unmap(&map);
     name[strcspn(name, "\r\n")] = 0;                               /* an editor's line end is no harm */
-    if (!step_parse(&folder, name) || folder.kind != STEP_WHOLE) return false;
-    *step = folder.step;
-    return true;
+    *named = step_parse(folder, name) && folder->kind == STEP_WHOLE;
+    return OK;
 }
 
 /* *seen: there is something that wants to be a checkpoint */
-static Status newest_whole(const char *dir, char path[1024], bool *found, bool *seen)
+static Status list_newest(const StepFolder *list, int count, const char *dir, int64_t below, char path[1024],
+                          StepFolder *newest, bool *found, bool *seen)
+{
+    for (int i = 0; i < count && !*found; i++) {
+        if (list[i].kind == STEP_PART || list[i].step >= below) continue;
+        *seen   = true;
+        *newest = list[i];
+        TRY(step_look(dir, list[i], path, found));
+    }
+    return OK;
+}
+
+static Status newest_whole(const char *dir, int64_t below, char path[1024], StepFolder *newest, bool *found, bool *seen)
 {
     StepFolder *list;
     int         count;
+    *found = *seen = false;
     TRY(step_list(dir, &list, &count));
-    for (int i = 0; i < count && !*found; i++) {
-        if (list[i].kind == STEP_PART) continue;
-        *seen  = true;
-        *found = step_good(dir, list[i].step, list[i].kind, path);
-    }
+    Status status = list_newest(list, count, dir, below, path, newest, found, seen);
     free(list);
-    return OK;
+    return status;
+}
+
+Status step_newest(const char *dir, int64_t below, char path[1024], int64_t *step, bool *found)
+{
+    StepFolder newest = { 0 };
+    bool       seen;
+    Status     status = newest_whole(dir, below, path, &newest, found, &seen);
+    *step = newest.step;
+    return status;
+}
+
+/* DIR and N of DIR/step_N or DIR/step_N/ */
+static bool path_split(const char *path, char dir[1024], StepFolder *folder)
+{
+    char whole[1024];
+    snprintf(whole, sizeof whole, "%s", path);
+    for (size_t n = strlen(whole); n > 1 && whole[n - 1] == '/'; n--) whole[n - 1] = 0;
+    char *slash = strrchr(whole, '/');
+    if (!step_parse(folder, slash ? slash + 1 : whole)) return false;
+    snprintf(dir, 1024, "%.*s", slash ? (int)(slash - whole) : 1, slash ? whole : ".");
+    return true;
+}
+
+Status step_advise(Status status, const char *path)
+{
+    char       words[512], dir[1024], before[1024];
+    StepFolder folder;
+    int64_t    step;
+    bool       found;
+    if (status != BAD_FILE) return status;
+    snprintf(words, sizeof words, "%s", fail_text());
+    if (!path_split(path, dir, &folder) || step_newest(dir, folder.step, before, &step, &found) != OK || !found)
+        return fail(status, "%s", words);
+    return fail(status, "%s; the one before it: --load %s", words, before);
+}
+
+/* The one `latest` names, or the same put aside. */
+static Status latest_find(const char *dir, char path[1024], StepFolder *folder, bool *named, bool *found)
+{
+    TRY(latest_read(dir, folder, named));
+    if (!*named) return OK;
+    TRY(step_look(dir, *folder, path, found));
+    return *found ? OK : step_look(dir, (StepFolder){ folder->step, STEP_ASIDE }, path, found);
 }
 
 /* To begin anew beside checkpoints that are all damaged would throw a run away in silence: that is an
  * error. */
 Status checkpoint_find(const char *dir, char path[1024], bool *found)
 {
-    int64_t step;
-    bool    seen = false;
+    StepFolder latest, newest;
+    bool       named, seen;
     TRY(path_join(path, dir, "manifest.json"));
     *found = file_exists(path);
     if (*found) {                                                  /* dir is itself one step's folder */
         snprintf(path, 1024, "%s", dir);
-        return step_check(dir);
+        return step_advise(step_check(dir), dir);
     }
-    bool named = latest_read(dir, &step);
-    *found = named && (step_good(dir, step, STEP_WHOLE, path) || step_good(dir, step, STEP_ASIDE, path));
+    TRY(latest_find(dir, path, &latest, &named, found));
     if (*found) return OK;
-    TRY(newest_whole(dir, path, found, &seen));
+    TRY(newest_whole(dir, INT64_MAX, path, &newest, found, &seen));
     if (seen && !*found)
         return fail(BAD_FILE, "%s: no checkpoint in it is whole; one of them: %.300s", dir, fail_text());
     if (named && *found && place()->rank <= 0)
-        log_line("%s/latest names step %lld, which is not whole; taking %s", dir, (long long)step, path);
+        log_line("%s/latest names step %lld, which is not whole; taking %s", dir, (long long)latest.step, path);
     return OK;
 }
 
@@ -256,8 +336,7 @@ Status step_publish(const char *dir, int64_t step)
 /* Left-overs of kills; an aside only where its successor is good. */
 static bool left_over(const char *dir, StepFolder f)
 {
-    char path[1024];
-    return f.kind == STEP_PART || (f.kind == STEP_ASIDE && step_good(dir, f.step, STEP_WHOLE, path));
+    return f.kind == STEP_PART || (f.kind == STEP_ASIDE && step_good(dir, (StepFolder){ f.step, STEP_WHOLE }));
 }
 
 static void sweep_one(const char *dir, StepFolder f)
@@ -269,13 +348,12 @@ void step_sweep(const char *dir, int64_t step, int keep_last)
 {
     StepFolder *list;
     int         count, kept = 1;                                   /* the one just written */
-    char        path[1024];
     if (step_list(dir, &list, &count) != OK) return;
     for (int i = 0; i < count; i++)
         if (left_over(dir, list[i])) sweep_one(dir, list[i]);
     for (int i = 0; i < count && keep_last > 0; i++) {
         bool older = list[i].kind == STEP_WHOLE && list[i].step < step;
-        if (older && step_good(dir, list[i].step, STEP_WHOLE, path) && ++kept > keep_last)
+        if (older && step_good(dir, list[i]) && ++kept > keep_last)
             sweep_one(dir, list[i]);
     }
     free(list);

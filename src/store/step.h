@@ -5,7 +5,8 @@
  *     step_00001000           a checkpoint: only ever renamed into place whole
  *     .step_00001000.part     being written or being removed: never a checkpoint
  *     .step_00001000.old      a whole checkpoint put aside while a new one of the same step takes its name
- *     latest                  the name of the newest good one */
+ *     latest                  the name of the newest good one
+ *     .lock, .probe           of the run that saves here (claim.c): no checkpoints, passed over by all below */
 #include "store/manifest.h"
 
 typedef enum { STEP_WHOLE, STEP_ASIDE, STEP_PART } StepKind;
@@ -15,6 +16,12 @@ Status step_path(char path[1024], const char *dir, StepFolder folder);
 Status step_list(const char *dir, StepFolder **list, int *count);  /* highest step first; the caller frees */
 /* The manifest is whole and each file it names has the size it says. Reads no weights. */
 Status step_check(const char *folder);
+
+/* The highest whole one of a step below `below`, damaged ones passed over. Where one cannot be read for
+ * another reason than damage, that is the failure. */
+Status step_newest(const char *dir, int64_t below, char path[1024], int64_t *step, bool *found);
+/* `status` of the step's folder `path`; of damage (BAD_FILE) fail_text() then names the whole one before it. */
+Status step_advise(Status status, const char *path);
 
 /* What an earlier kill left is mended or removed, and an empty .part folder made. */
 Status step_begin  (const char *dir, int64_t step);

@@ -1,38 +1,58 @@
 #include "train/loop.h"
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/log.h"
 #include "base/seam.h"
 #include "comm/watchdog.h"
 #include "train/report.h"
 
 static volatile sig_atomic_t caught;                     /* of the process, as signals are: ranks agree on it each step */
+static bool speaks_of_signals;
 
-static void on_signal(int number) { caught = number; }
-
-void loop_catch_signals(void)
+static void on_signal(int number)
 {
-    struct sigaction action = { .sa_handler = on_signal };
-    sigaction(SIGINT,  &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    static const char words[] = "\njotun: stops after the step at hand; the same signal again leaves at once\n";
+    caught = number;
+    if (speaks_of_signals && write(STDERR_FILENO, words, sizeof words - 1) < 0) return;
+}
+
+void loop_catch_signals(bool speaks)
+{
+    const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1 };       /* USR1: what launchers and schedulers pass on before they kill */
+    struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESETHAND | SA_RESTART };
+    speaks_of_signals = speaks;
+    signal(SIGPIPE, SIG_IGN);                                 /* who read our lines has left: no reason to stop */
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sigaction(numbers[i], &action, NULL);
 }
 
 int loop_signal(void) { return caught; }
 
-static Status load(Trainer *t)
+static Status load(Trainer *t, char path[1024])
 {
     const Recipe *r = t->recipe;
-    char path[1024];
+    CheckpointState state = { .step = -1 };
+    path[0] = 0;
     bool found = false, speaks = t->mesh.rank == 0;
     trainer_init(t);
     if (!r->load) return OK;
     TRY(agree(t->world, checkpoint_find(r->load, path, &found)));
+    TRY(agree(t->world, found ? checkpoint_state(path, &state) : OK));
+    TRY(agree_on(t->world, state.step, "the step found in --load (-1: none)"));
     if (!found && r->exit_on_missing) return fail(BAD_FILE, "--load %s holds no checkpoint, and --exit-on-missing-checkpoint was given", r->load);
     if (!found && speaks) log_line("--load %s holds no checkpoint: training begins anew", r->load);
+    if (!found) path[0] = 0;
     if (!found) return OK;
     TRY(trainer_load(t, path));
     if (speaks) log_line("goes on after step %lld of %s", (long long)t->step, path);
     return OK;
+}
+
+/* Before the first step, not hours later: --save can be written into, and nobody else does */
+static Status claim(Trainer *t, const char *loaded, int *lock)
+{
+    bool mine = t->recipe->save && t->mesh.rank == 0;
+    return agree(t->world, mine ? checkpoint_claim(t->recipe->save, *loaded ? loaded : NULL, lock) : OK);
 }
 
 static Status save(Trainer *t)
@@ -44,22 +64,39 @@ static Status save(Trainer *t)
 
 static bool at_interval(int64_t step, int64_t interval) { return interval > 0 && step % interval == 0; }
 
+enum { SKIPS_MAX = 20 };                                   /* steps in a row: a run that heals skips one or two */
+
+/* What must stop a run between two steps: bad data on any rank, or numbers that do not come back */
+static Status stand_after(Trainer *t, StepReport done, int flags, int64_t *skips)
+{
+    *skips = done.skipped ? *skips + 1 : 0;
+    if (flags & FLAG_FAILED) return agree(t->world, t->failed == OK ? OK : fail(t->failed, "%s", t->why));
+    if (*skips < SKIPS_MAX) return OK;
+    return fail(BAD_OPTION, "%d steps in a row had a loss or gradient norm that is not finite; nothing was saved since; try a lower --lr, "
+                "a longer --lr-warmup-iters, or --clip-grad 1", SKIPS_MAX);
+}
+
 static Status steps(Trainer *t, Report *report)
 {
     const Recipe *r = t->recipe;
     int64_t saved = t->step;
-    bool stop = false;
+    int64_t skips = 0;
+    int flags = trainer_any(t, FLAG_NUMBER * caught);                           /* <-> world */
+    bool stop = flags >= FLAG_NUMBER;
     while (t->step < r->steps && !stop) {
         double lr = lr_at(&r->lr, t->step);
         seam_point("step");
         StepReport done = trainer_step(t);                                       /* <-> all axes */
         report_step(report, t->step, lr, done);
+        flags = trainer_any(t, FLAG_NUMBER * caught + (t->failed != OK ? FLAG_FAILED : 0));    /* <-> world */
+        TRY(stand_after(t, done, flags, &skips));                                /* same on every rank */
         if (at_interval(t->step, r->eval_interval)) report_valid(report, t->step, trainer_evaluate(t, r->eval_iters, NULL, NULL));
-        stop = trainer_any(t, caught != 0) || at_interval(t->step, r->exit_interval);
+        stop = flags >= FLAG_NUMBER || at_interval(t->step, r->exit_interval);
         bool last = stop || t->step == r->steps;
-        if (r->save && (at_interval(t->step, r->save_interval) || last)) { TRY(save(t)); saved = t->step; }
+        if (r->save && (at_interval(t->step, r->save_interval) || last)) { TRY(save(t)); saved = t->step; report_pause(report); }
     }
-    if (!trainer_any(t, caught != 0)) return OK;
+    if (flags < FLAG_NUMBER || t->step == r->steps) return OK;
+    caught = flags / FLAG_NUMBER;                              /* for the exit code, where the signal came to another rank */
     if (saved == t->step && r->save) return fail(INTERRUPTED, "stopped by a signal after step %lld; --load %s goes on from there", (long long)t->step, r->save);
     return fail(INTERRUPTED, "stopped by a signal after step %lld; nothing was saved, since --save was not given", (long long)t->step);
 }
@@ -73,6 +110,7 @@ static void introduce(const Trainer *t)
     log_line("%lld parameters; %d ranks: tp %d, cp %d, dp %d, pp %d, ZeRO %d; %s on rank 0; device %s, %d threads a rank",
              (long long)shape_parameters(&t->recipe->shape), t->mesh.world, m.tp, m.cp, m.dp, m.pp, t->recipe->zero, log_bytes(text, bytes),
              t->recipe->device, t->recipe->threads);
+    if (!t->recipe->save) log_line("--save was not given: the model will not be kept");
     if (t->step >= t->recipe->steps) log_line("all %lld steps are done already; --train-iters beyond that goes on", (long long)t->step);
 }
 
@@ -81,7 +119,10 @@ static Status run(Trainer *t)
     Report report;
     Watchdog *dog;
     TRY(watchdog_open(&dog, t->world, t->recipe->watchdog));
-    Status status = load(t);
+    char loaded[1024];
+    int lock = -1;
+    Status status = load(t, loaded);
+    if (status == OK) status = claim(t, loaded, &lock);
     if (status == OK && t->mesh.rank == 0) introduce(t);
     if (status == OK) status = agree(t->world, report_open(&report, t->recipe, t->mesh.rank == 0, t->step));
     if (status == OK) {
@@ -89,6 +130,7 @@ static Status run(Trainer *t)
         report_close(&report);
     }
     watchdog_close(dog, t->world);
+    if (lock >= 0) close(lock);
     return status;
 }
 

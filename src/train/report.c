@@ -58,16 +58,18 @@ void report_step(Report *report, int64_t step, double lr, StepReport r)
         speed * shape_flops(&recipe->shape, false), speed * shape_flops(&recipe->shape, true), r.skipped ? ",\"skipped\":true" : "");
     metrics_line(report, line, n);
     if (r.skipped) { log_progress_end(); log_line("step %lld: loss %g, gradient norm %g: not finite, weights are left as they were", (long long)step, r.loss, r.norm); }
-    if (step % recipe->log_interval != 0 && step != recipe->steps) return;
+    if (step % recipe->log_interval != 0 && step != recipe->steps && step != report->first_step + 1) return;
     double each = (double)(report->step_at - report->started_at) * 1e-9 / (double)(step - report->first_step);
     log_progress("step %lld/%lld  loss %.4f  lr %.2e  grad %.3f  %.0f tokens/s  %.1f GFLOP/s  %s left", (long long)step, (long long)recipe->steps,
         r.loss, lr, r.norm, speed, 1e-9 * speed * shape_flops(&recipe->shape, false), log_time(time, each * (double)(recipe->steps - step)));
 }
 
+void report_pause(Report *report) { seconds_since(&report->step_at); }
+
 void report_valid(Report *report, int64_t step, double loss)
 {
     char line[256], a[32], b[32];
-    seconds_since(&report->step_at);                                  /* not the step's time */
+    report_pause(report);
     if (!report->speaks) return;
     int n = snprintf(line, sizeof line, "{\"step\":%lld,\"split\":\"valid\",\"loss\":%s,\"perplexity\":%s}\n", (long long)step, number(a, loss), number(b, exp(loss)));
     metrics_line(report, line, n);

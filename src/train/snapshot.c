@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,9 +100,22 @@ static int bundles_make(const Trainer *t, Bundle **out)
     return count;
 }
 
+/* No checkpoint ever holds weights that are not finite: the one before stays the newest. */
+static Status weights_finite(Trainer *t)
+{
+    Tensor sum_1 = tensor_flat(t->sums_3, 2, 1);
+    zero(&t->queue, (Zero){ .y = sum_1 });
+    for (int i = 0; i < t->buckets.count; i++) square_sum(&t->queue, (SquareSum){ .out_1 = sum_1, .x_N = t->buckets.bucket[i].weights });
+    queue_wait(&t->queue);
+    if (isfinite(*(const double *)sum_1.data)) return OK;
+    return fail(BAD_OPTION, "weights are not finite after step %lld, so they are not saved; an older checkpoint stays; try a lower --lr or a larger --adam-eps",
+                (long long)t->step);
+}
+
 Status trainer_save(Trainer *t, const char *dir)
 {
-    CheckpointState state = { .step = t->step, .samples = t->step * t->recipe->global, .updates = t->tick.updates, .seed = t->recipe->seed };
+    TRY(agree(t->world, weights_finite(t)));
+    CheckpointState state = { .step = t->step, .samples = t->loader_train.shift + t->step * t->recipe->global, .updates = t->tick.updates, .seed = t->recipe->seed };
     snprintf(state.options, sizeof state.options, "%s", t->recipe->options ? t->recipe->options : "{}");
     Bundle *bundles;
     int count = bundles_make(t, &bundles);
@@ -114,11 +128,32 @@ Status trainer_save(Trainer *t, const char *dir)
     return status;
 }
 
+/* Not collective. What is only evaluated has no place for states, whoever's they are. */
+static Status covers(const Trainer *t, const char *path)
+{
+    Bundle *bundles;
+    int count = bundles_make(t, &bundles), tensors = 0;
+    for (int i = 0; i < count; i++) tensors += bundles[i].tensors;
+    LogicalTensor *all = calloc((size_t)tensors + 1, sizeof *all);
+    CHECK(all, "no memory for a list of %d tensors", tensors);
+    tensors = 0;
+    for (int i = 0; i < count; i++) {
+        memcpy(all + tensors, bundles[i].tensor, (size_t)bundles[i].tensors * sizeof *all);
+        tensors += bundles[i].tensors;
+        free(bundles[i].tensor);
+    }
+    free(bundles);
+    Status status = checkpoint_covers(path, all, tensors, !t->recipe->learn);
+    free(all);
+    return status;
+}
+
 Status trainer_load(Trainer *t, const char *path)
 {
     CheckpointState state;
     bool states = t->recipe->learn;
     TRY(agree(t->world, checkpoint_state(path, &state)));
+    TRY(agree(t->world, covers(t, path)));
     trainer_init(t);                                             /* padding, which no checkpoint has, is zero */
     Pieces list = pieces_to_load(t, states);
     Status status = checkpoint_load(path, list.piece, list.count, true);
@@ -127,6 +162,7 @@ Status trainer_load(Trainer *t, const char *path)
     if (states) {
         t->step = state.step;
         t->tick.updates = state.updates;
+        t->loader_train.shift = state.samples - state.step * t->recipe->global;      /* another global batch goes on at the next sample */
     }
     return OK;
 }

@@ -1,4 +1,6 @@
 #include "train/trainer.h"
+#include <stdio.h>
+#include <string.h>
 
 /* One step: the schedule's rows, then sums, clip, update. The host reads nothing before the end. */
 
@@ -36,12 +38,22 @@ static void gather_sums(Trainer *t)
     comm_all_gather(t->world, &t->queue, t->sums_R3, t->sums_3);              /* <-> world: all-gather of 3 sums */
 }
 
+/* Bad data is a person's to mend, but a rank alone cannot leave a step: it goes on with ids 0, and all stop after it. */
+static void fill_or_fail(Trainer *t, const Loader *loader, Batch *batch, int64_t step, int micro)
+{
+    Status status = loader_fill(loader, batch, step, micro, t->recipe->shape.vocabulary);
+    if (status == OK) return;
+    t->failed = status;
+    snprintf(t->why, sizeof t->why, "%s", fail_text());
+    memset(batch->token_i.data,  0, tensor_bytes(batch->token_i));
+    memset(batch->target_i.data, 0, tensor_bytes(batch->target_i));
+}
+
 static void on_fill(void *context, Batch *batch, int micro)
 {
     Trainer *t = context;
     if (comm_dry(t->world)) return;
-    Status status = loader_fill(&t->loader_train, batch, t->step, micro, t->recipe->shape.vocabulary);
-    CHECK(status == OK, "%s", fail_text());
+    fill_or_fail(t, &t->loader_train, batch, t->step, micro);
 }
 
 static void on_reduce(void *context, int chunk)
@@ -95,8 +107,7 @@ StepReport trainer_step(Trainer *t)
 static void fill_valid(void *context, Batch *batch, int64_t step, int micro)
 {
     Trainer *t = context;
-    Status status = loader_fill(&t->loader_valid, batch, step, micro, t->recipe->shape.vocabulary);
-    CHECK(status == OK, "%s", fail_text());
+    fill_or_fail(t, &t->loader_valid, batch, step, micro);
 }
 
 typedef struct { TrainerFill *fill; void *context; int64_t step; bool dry; } Evaluation;
@@ -123,12 +134,16 @@ double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *cont
     return loss / tokens;
 }
 
-bool trainer_any(Trainer *t, bool mine)
+int trainer_any(Trainer *t, int flags_mine)
 {
     double *flag = t->flag_1.data, *flags = t->flag_R.data;
-    if (flag) *flag = mine;
-    comm_all_gather(t->world, &t->queue, t->flag_R, t->flag_1);               /* <-> world: all-gather of one flag */
-    bool any = false;
-    for (int r = 0; flags && r < t->mesh.world; r++) any = any || flags[r] != 0;
-    return any;
+    if (flag) *flag = flags_mine;
+    comm_all_gather(t->world, &t->queue, t->flag_R, t->flag_1);               /* <-> world: all-gather of one number */
+    int joined = 0, most = 0;
+    for (int r = 0; flags && r < t->mesh.world; r++) {
+        int one = (int)flags[r];
+        joined |= one % FLAG_NUMBER;
+        if (one / FLAG_NUMBER > most) most = one / FLAG_NUMBER;
+    }
+    return most * FLAG_NUMBER + joined;
 }

@@ -31,6 +31,8 @@ typedef struct Trainer {
     Shard   shard;
     Loader  loader_train, loader_valid;
     int64_t step;                                    /* steps done */
+    Status  failed;                                  /* data of a micro-batch that could not be had; */
+    char    why[512];                                /* the step went on with ids 0, its result is void */
 } Trainer;
 
 /* Collective. sizes NULL: a dry trainer (transport must be dry then). */
@@ -50,7 +52,10 @@ void       trainer_gradients(Trainer *trainer);
 /* Mean loss over that many global batches, dropout off: of the valid split, or of what `fill` puts into micro-batch m of step k. <-> all axes */
 typedef void TrainerFill(void *context, Batch *batch, int64_t step, int micro);
 double     trainer_evaluate(Trainer *trainer, int64_t steps, TrainerFill *fill, void *context);    /* fill NULL: the valid split */
-bool       trainer_any     (Trainer *trainer, bool mine);            /* <-> world: all-gather of one flag */
+/* What any rank has to say between steps: flags, and FLAG_NUMBER times a number, of which the largest is kept (a signal, which may
+ * come to one rank alone). <-> world: all-gather of one number */
+enum { FLAG_FAILED = 1, FLAG_NUMBER = 16 };
+int        trainer_any     (Trainer *trainer, int flags);
 int64_t    trainer_step_tokens(const Recipe *recipe);
 LoaderShape trainer_loader_shape(const Trainer *trainer);
 

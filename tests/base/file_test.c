@@ -142,6 +142,79 @@ static void folders(void **state)
     assert_holds(at("safe/keep"), "kept");     /* the link went, what it names stays */
 }
 
+static void missing_folders(void **state)
+{
+    (void)state;
+    char words[300];
+    snprintf(words, sizeof words, "cannot be created: there is no folder %s", at("none"));
+    assert_int_equal(file_write_whole(at("none/such/file"), "x", 1), BAD_FILE);
+    size_t n = strlen(words);
+    assert_contains(fail_text(), words);
+    assert_int_equal(strstr(fail_text(), words)[n], '\0');           /* the first one missing, not the last */
+    assert_int_equal(folder_make_for(at("none/such/file")), OK);
+    assert_false(file_exists(at("none/such/file")));
+    assert_int_equal(file_write_whole(at("none/such/file"), "x", 1), OK);
+    assert_int_equal(folder_make_for("file_without_folder"), OK);
+}
+
+/* ---- what is no file, and what only names one ---- */
+static void links(void **state)
+{
+    (void)state;
+    struct stat about;
+    assert_int_equal(folder_make(at("deep")), OK);
+    assert_int_equal(file_write_whole(at("deep/file"), "old", 3), OK);
+    assert_int_equal(symlink("deep/second", at("first")), 0);
+    assert_int_equal(symlink("file", at("deep/second")), 0);
+    assert_int_equal(file_write_whole(at("first"), "new text", 8), OK);
+    assert_holds(at("deep/file"), "new text");
+    assert_int_equal(lstat(at("first"), &about), 0);
+    assert_true(S_ISLNK(about.st_mode));
+    assert_false(file_exists(at("first.part")));
+    assert_int_equal(symlink("deep/to_come", at("dangling")), 0);
+    assert_int_equal(file_write_whole(at("dangling"), "made", 4), OK);
+    assert_holds(at("deep/to_come"), "made");
+    assert_int_equal(symlink("round", at("round")), 0);
+    assert_int_equal(file_write_whole(at("round"), "x", 1), BAD_FILE);
+    assert_contains(fail_text(), "Too many levels of symbolic links");
+}
+
+static void devices(void **state)
+{
+    (void)state;
+    struct stat about;
+    assert_int_equal(file_write_whole("/dev/full", "x", 1), IO_FAILED);
+    assert_contains(fail_text(), "/dev/full: cannot be written: No space left on device");
+    assert_int_equal(file_write_whole("/dev/null", "x", 1), OK);
+    assert_int_equal(stat("/dev/null", &about), 0);
+    assert_true(S_ISCHR(about.st_mode));
+    assert_false(file_exists("/dev/null.part") || file_exists("/dev/full.part"));
+    assert_int_equal(mkfifo(at("pipe"), 0600), 0);
+    int  reader = open(at("pipe"), O_RDONLY | O_NONBLOCK);
+    char text[16] = "";
+    assert_int_equal(file_write_whole(at("pipe"), "through", 7), OK);
+    assert_int_equal(read(reader, text, sizeof text), 7);
+    assert_string_equal(text, "through");
+    close(reader);
+    assert_int_equal(file_write_whole("/dev/fd/999", "x", 1), IO_FAILED);
+}
+
+/* To a file others write to as well: between what they wrote before and after. */
+static void writes_to_standard_error(void *path)
+{
+    dup2(open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666), STDERR_FILENO);
+    dprintf(STDERR_FILENO, "before ");
+    if (file_write_whole("/dev/stderr", "within ", 7) != OK || file_write_whole("/dev/fd/2", "again ", 6) != OK) _exit(1);
+    dprintf(STDERR_FILENO, "after");
+}
+
+static void own_output(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(writes_to_standard_error, (void *)(uintptr_t)at("output")).exit_code, 0);
+    assert_holds(at("output"), "before within again after");
+}
+
 /* ---- JOTUN_FAULT ---- */
 static void writes_under_fault(void *fault)
 {
@@ -185,6 +258,10 @@ int main(void)
         cmocka_unit_test(short_writes_go_on),
         cmocka_unit_test(whole_or_not),
         cmocka_unit_test(folders),
+        cmocka_unit_test(missing_folders),
+        cmocka_unit_test(links),
+        cmocka_unit_test(devices),
+        cmocka_unit_test(own_output),
         cmocka_unit_test(faults_from_outside),
     };
     return cmocka_run_group_tests(tests, open_root, close_root);

@@ -1,6 +1,6 @@
 """kill -9 at random moments, a good part of them inside a save: at every moment a good checkpoint, and in the end the same bits.
 
-    kill.py [kills] [seed]       default 30 kills, 12 of them inside a save
+    kill.py [kills] [seed]       default 30 kills (JOTUN_FULL: 200), two in five inside a save
 """
 import os
 import random
@@ -58,7 +58,7 @@ def compare(whole, out):
 
 
 def main():
-    kills = int(sys.argv[1]) if len(sys.argv) > 1 else 30
+    kills = int(sys.argv[1]) if len(sys.argv) > 1 else 200 if os.environ.get("JOTUN_FULL") else 30
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(1 << 30)
     rng = random.Random(seed)
     print(f"seed {seed}")

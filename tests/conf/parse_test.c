@@ -82,6 +82,11 @@ static void wrong_words(void **state)
         { FOR_TRAIN, "--transformer-impl",  BAD_USAGE,  "--transformer-impl of Megatron-LM wants a value" },
         { FOR_DATA,  "--lr 1 p",            BAD_USAGE,
           "--lr is no option of jotun data but of jotun train" },
+        { FOR_PREPARE, "--seed 1",          BAD_USAGE,  "jotun prepare but of jotun train and jotun generate" },
+        { FOR_EVAL,  "--split 1",           BAD_USAGE,  "jotun eval perplexity but of jotun train" },
+        { FOR_TRAIN, "--seed -1",           BAD_OPTION, "--seed -1 is out of range; 0 to 9000000000000000 do" },
+        { FOR_TRAIN, "--adam-eps 0",        BAD_OPTION, "--adam-eps 0 is out of range; 1e-30 to 1 do" },
+        { FOR_TRAIN, "--use-distributed-optimizer=false", BAD_OPTION, "leave it out, or give --zero-stage" },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         Options o;
@@ -132,6 +137,76 @@ static void sources(void **state)
     unsetenv("JOTUN_NUM_LAYERS");
     unsetenv("JOTUN_HIDDEN_SIZE");
     unsetenv("JOTUN_PROMPT");
+}
+
+static void names_in_the_environment(void **state)
+{
+    (void)state;
+    Options o;
+    setenv("JOTUN_TP", "2", 1);
+    setenv("JOTUN_DECODER_LAYERS", "6", 1);
+    setenv("JOTUN_USE_DISTRIBUTED_OPTIMIZER", "1", 1);
+    setenv("JOTUN_USE_FLASH_ATTN", "1", 1);
+    assert_ok(parse_line(&o, FOR_TRAIN, ""));
+    assert_int_equal(o.tensor_parallel, 2);
+    assert_string_equal(source_of(&o, OPTION_tensor_parallel), "JOTUN_TP");
+    assert_int_equal(o.layers, 6);
+    assert_int_equal(o.zero_stage, 1);
+    options_close(&o);
+    setenv("JOTUN_BF16", "1", 1);
+    assert_says(parse_line(&o, FOR_TRAIN, ""), BAD_OPTION, "JOTUN_BF16 of Megatron-LM is refused");
+    assert_ok(parse_line(&o, FOR_PREPARE, ""));                 /* a variable for one command troubles no other */
+    options_close(&o);
+    unsetenv("JOTUN_BF16");
+    unsetenv("JOTUN_TP");
+    unsetenv("JOTUN_DECODER_LAYERS");
+    unsetenv("JOTUN_USE_DISTRIBUTED_OPTIMIZER");
+    unsetenv("JOTUN_USE_FLASH_ATTN");
+}
+
+/* What a run that goes on says against what its checkpoint was trained with */
+static Status goes_on(const char *begun, const char *now)
+{
+    Options o;
+    char json[8192];
+    assert_ok(parse_line(&o, FOR_TRAIN, begun));
+    assert_ok(options_derive(&o));
+    assert_ok(options_json(&o, json, sizeof json));
+    options_close(&o);
+    assert_ok(parse_line(&o, FOR_TRAIN, now));
+    if (o.use_checkpoint_args) assert_ok(options_from_json(&o, json, "ck"));
+    assert_ok(options_derive(&o));
+    Status status = options_match_json(&o, json, "ck");
+    options_close(&o);
+    return status;
+}
+
+static void another_model_is_refused(void **state)
+{
+    (void)state;
+    static const char *const shape[] = {
+        "--num-layers 2", "--hidden-size 96", "--ffn-hidden-size 8", "--num-attention-heads 6", "--num-query-groups 1",
+        "--vocab-size 300", "--normalization RMSNorm", "--norm-epsilon 1e-6", "--position-embedding-type none",
+        "--max-position-embeddings 2048", "--swiglu", "--squared-relu", "--disable-bias-linear",
+        "--untie-embeddings-and-output-weights", "--model llama2-7b",
+    };
+    for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++) {
+        assert_says(goes_on("", shape[i]), BAD_OPTION, ", but ck was trained with ");
+        assert_says(goes_on(shape[i], ""), BAD_OPTION, ", but ck was trained with ");
+        assert_ok(goes_on(shape[i], shape[i]));
+        assert_ok(goes_on(shape[i], "--use-checkpoint-args"));
+    }
+    assert_says(goes_on("--num-layers 4", "--num-layers 2"), BAD_OPTION, "--num-layers 2, but ck was trained with 4; "
+                "leave --num-layers out and give --use-checkpoint-args, or train anew elsewhere");
+    assert_says(goes_on("--num-layers 4", "--num-layers 2 --use-checkpoint-args"), BAD_OPTION,
+                "leave --num-layers out, or train anew elsewhere");
+    assert_says(goes_on("--num-layers 4", ""), BAD_OPTION,
+                "--num-layers 12 (default), but ck was trained with 4; give --use-checkpoint-args, or");
+    assert_says(goes_on("--hidden-size 96", "--hidden-size 96 --swiglu"), BAD_OPTION, "--swiglu, but ck");
+    const char *rope = "--position-embedding-type rope --seq-length 64";
+    assert_ok(goes_on("--position-embedding-type rope", rope));      /* no learned positions: any length does */
+    assert_says(goes_on(rope, "--position-embedding-type rope --rotary-base 500"), BAD_OPTION, "--rotary-base 500, but");
+    assert_ok(goes_on("--seed 5", "--lr 1 --global-batch-size 4 --ranks 2"));       /* another course: words alone */
 }
 
 static void derived(void **state)
@@ -206,7 +281,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_forms),    cmocka_unit_test(words_and_lists), cmocka_unit_test(wrong_words),
         cmocka_unit_test(foreign_words), cmocka_unit_test(sources),         cmocka_unit_test(derived),
-        cmocka_unit_test(json_round_trip),
+        cmocka_unit_test(json_round_trip), cmocka_unit_test(names_in_the_environment),
+        cmocka_unit_test(another_model_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ static const RuleRow refused[] = {
     { FOR_CONFIG, "--ranks 2 --tp 2 --sp --seq-length 7",
       "--seq-length 7 is no multiple of 4 (--sp shares its tokens over --tp 2); 4 or 8 do" },
     { FOR_CONFIG, "--num-layers-per-virtual-pipeline-stage 2",
-      "wants a pipeline; give --pipeline-model-parallel-size 2 or more" },
+      "does nothing without --pipeline-model-parallel-size 2 or more; give that or leave it out" },
     { FOR_CONFIG, "--pp 2 --ranks 2 --global-batch-size 2 --num-layers-per-virtual-pipeline-stage 3 "
                   "--pipeline-schedule zb-h1", "one chunk a stage" },
     { FOR_CONFIG, "--pp 2 --ranks 2 --num-layers-per-virtual-pipeline-stage 4",
@@ -53,13 +53,33 @@ static const RuleRow refused[] = {
       "--exit-on-missing-checkpoint does nothing without --load" },
     { FOR_CONFIG, "--micro-batch-size 65536 --ranks 65536",
       "--global-batch-size 4294967296 (derived from --micro-batch-size and the data-parallel ranks) is out" },
-    { FOR_TRAIN,    "--train-iters 1",                  "jotun train wants --data-path" },
-    { FOR_TRAIN,    "--data-path d",                    "jotun train wants --train-iters" },
-    { FOR_EVAL,     "--text t",                         "jotun eval perplexity wants --load" },
-    { FOR_EVAL,     "--load l",                         "wants either --text FILE or --data-path PREFIX" },
-    { FOR_EVAL,     "--load l --text t --data-path d",  "wants either --text FILE or --data-path PREFIX" },
+    { FOR_CONFIG, "--exit-interval 5", "--exit-interval 5 does nothing without --save DIR; give that or leave" },
+    { FOR_CONFIG, "--eval-iters 5",    "--eval-iters 5 does nothing without --eval-interval" },
+    { FOR_CONFIG, "--rotary-base 500", "--rotary-base 500 does nothing without --position-embedding-type rope" },
+    { FOR_CONFIG, "--max-position-embeddings 2048 --position-embedding-type rope",
+      "--max-position-embeddings 2048 does nothing without --position-embedding-type learned_absolute" },
+    { FOR_CONFIG, "--min-lr 1e-5 --lr-decay-style constant",
+      "--min-lr 1e-05 does nothing without --lr-decay-style linear or cosine" },
+    { FOR_CONFIG, "--lr-decay-iters 9 --lr-decay-style constant", "--lr-decay-iters 9 does nothing without" },
+    { FOR_CONFIG, "--pipeline-schedule zb-h1",
+      "--pipeline-schedule zb-h1 does nothing without --pipeline-model-parallel-size 2 or more" },
+    { FOR_CONFIG, "--dry-run --draw-schedule", "--dry-run and --draw-schedule: each shows one thing and stops" },
+    { FOR_CONFIG, "--draw-schedule --draw-schedule-svg f", "--draw-schedule and --draw-schedule-svg: each" },
+    { FOR_CONFIG, "--global-batch-size 65536 --micro-batch-size 16 --seq-length 65536",
+      "more than 2147483647 tokens a step; --global-batch-size 32752 or less does" },
+    { FOR_CONFIG, "--micro-batch-size 65536 --seq-length 65536",
+      "more than 2147483647 tokens a step; --seq-length 32767 or less does" },
     { FOR_EVAL,     "--load l --text t --context-window 2048",
       "--context-window 2048 is longer than --max-position-embeddings 1024" },
+};
+
+static const RuleRow missing[] = {
+    { FOR_TRAIN,    "--train-iters 1",                  "jotun train wants --data-path PREFIX" },
+    { FOR_TRAIN,    "--data-path d",                    "jotun train wants --train-iters N" },
+    { FOR_EVAL,     "--text t",                         "wants --load DIR: the checkpoint to evaluate" },
+    { FOR_EVAL,     "--load l",                         "wants either --text FILE or --data-path PREFIX" },
+    { FOR_EVAL,     "--load l --text t --data-path d",  "wants either --text FILE or --data-path PREFIX" },
+    { FOR_GENERATE, "--prompt p",                       "wants --load DIR: the checkpoint to generate with" },
     { FOR_GENERATE, "--load l",                         "jotun generate wants --prompt" },
     { FOR_PREPARE,  "--input i",                        "jotun prepare wants --output-prefix" },
 };
@@ -68,7 +88,10 @@ static const RuleRow allowed[] = {
     { FOR_CONFIG,   "", "" },
     { FOR_CONFIG,   "--tp 4 --pp 3 --cp 2 --ranks 48 --sp --zero-stage 1", "" },
     { FOR_CONFIG,   "--pp 2 --ranks 2 --num-layers-per-virtual-pipeline-stage 3 --global-batch-size 4", "" },
-    { FOR_CONFIG,   "--seq-length 65 --max-position-embeddings 64 --position-embedding-type rope", "" },
+    { FOR_CONFIG,   "--model gpt2-124m --position-embedding-type rope", "" },        /* a preset trips nobody */
+    { FOR_CONFIG,   "--model llama2-7b --position-embedding-type learned_absolute", "" },
+    { FOR_CONFIG,   "--pipeline-schedule 1f1b --lr-decay-style constant", "" },
+    { FOR_CONFIG,   "--eval-interval 0 --eval-iters 5", "" },
     { FOR_CONFIG,   "--use-checkpoint-args=false --swiglu --squared-relu=false", "" },
     { FOR_TRAIN,    "--data-path d --train-iters 1", "" },
     { FOR_TRAIN,    "--dry-run", "" },
@@ -86,6 +109,13 @@ static void what_is_refused(void **state)
         assert_says(judge_line(refused[i].command, refused[i].line), BAD_OPTION, refused[i].says);
 }
 
+static void what_is_missing(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++)
+        assert_says(judge_line(missing[i].command, missing[i].line), BAD_USAGE, missing[i].says);
+}
+
 static void what_is_allowed(void **state)
 {
     (void)state;
@@ -95,7 +125,7 @@ static void what_is_allowed(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(what_is_refused),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(what_is_refused), cmocka_unit_test(what_is_missing),
                                         cmocka_unit_test(what_is_allowed) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

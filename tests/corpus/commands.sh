@@ -41,9 +41,9 @@ refused "broken line" 1 "broken.jsonl:2" "$jotun" prepare --input a.txt broken.j
 refused "missing file" 1 "none.txt: cannot be read" "$jotun" prepare --input none.txt --output-prefix no
 refused "packed file" 1 "zstd -dc a.txt.zst" "$jotun" prepare --input a.txt.zst --output-prefix no
 refused "no documents" 1 "no documents" "$jotun" prepare --input - --output-prefix no
-refused "no input" 1 "--input" "$jotun" prepare --output-prefix no
+refused "no input" 2 "--input" "$jotun" prepare --output-prefix no
 refused "unknown tokenizer" 1 "--tokenizer gpt2" "$jotun" prepare --input a.txt --output-prefix no --tokenizer gpt2
-refused "no folder" 1 "nowhere" "$jotun" prepare --input a.txt --output-prefix nowhere/no
+refused "no folder" 1 "a.txt" "$jotun" prepare --input a.txt --output-prefix a.txt/no
 check "no pair, no scaffolding" "" "$(find . -name 'no*')"
 refused "no prefix" 2 "PREFIX" "$jotun" data info
 refused "no pair" 1 "none.idx" "$jotun" data cat none

@@ -173,7 +173,7 @@ static int number(const char *name, int otherwise) { return getenv(name) ? atoi(
 static void test_random(void **state)
 {
     (void)state;
-    int seed = number("JOTUN_SEED", SEED), cases = number("JOTUN_CASES", CASES);
+    int seed = number("JOTUN_SEED", SEED), cases = number("JOTUN_CASES", getenv("JOTUN_FULL") ? 1000 : CASES);
     int alone = number("JOTUN_CASE", -1);
     if (alone >= cases) fail_msg("JOTUN_CASE %d: there are %d cases, from 0", alone, cases);
     Coverage coverage = { { { 0 } } };

@@ -1,0 +1,74 @@
+#include "conf/companions.h"
+#include <string.h>
+#include "conf/conf.h"
+#include "conf/value.h"
+
+static bool given(const Options *o, OptionIndex option) { return o->source[option].kind != SOURCE_NOTHING; }
+
+static bool no_save    (const Options *o) { return !given(o, OPTION_save); }
+static bool no_load    (const Options *o) { return !given(o, OPTION_load); }
+static bool no_eval    (const Options *o) { return !given(o, OPTION_eval_interval); }
+static bool no_rope    (const Options *o) { return o->position.is != WORD_position_rope; }
+static bool no_learned (const Options *o) { return o->position.is != WORD_position_learned_absolute; }
+static bool no_decay   (const Options *o) { return o->lr_decay_style.is == WORD_lr_decay_style_constant; }
+static bool no_pipeline(const Options *o) { return o->pipeline_parallel == 1; }
+
+typedef struct { OptionIndex option; bool (*idle)(const Options *o); const char *wants; } Companion;
+static const Companion companions[] = {
+    { OPTION_save_interval,       no_save,     "--save DIR" },
+    { OPTION_keep_last,           no_save,     "--save DIR" },
+    { OPTION_exit_interval,       no_save,     "--save DIR" },
+    { OPTION_exit_on_missing,     no_load,     "--load DIR" },
+    { OPTION_use_checkpoint_args, no_load,     "--load DIR" },
+    { OPTION_eval_iters,          no_eval,     "--eval-interval N" },
+    { OPTION_rope_base,           no_rope,     "--position-embedding-type rope" },
+    { OPTION_positions,           no_learned,  "--position-embedding-type learned_absolute" },
+    { OPTION_min_lr,              no_decay,    "--lr-decay-style linear or cosine" },
+    { OPTION_lr_decay_iters,      no_decay,    "--lr-decay-style linear or cosine" },
+    { OPTION_pipeline_schedule,   no_pipeline, "--pipeline-model-parallel-size 2 or more" },
+    { OPTION_layers_per_chunk,    no_pipeline, "--pipeline-model-parallel-size 2 or more" },
+};
+
+const char *option_idle(const Options *o, OptionIndex option)
+{
+    for (size_t i = 0; i < sizeof companions / sizeof companions[0]; i++)
+        if (companions[i].option == option && companions[i].idle(o)) return companions[i].wants;
+    return NULL;
+}
+
+/* A flag that is off and the usual choice ask for nothing. */
+static bool asks(const Options *o, OptionIndex option)
+{
+    const OptionRow *row = &option_rows[option];
+    const void *field = option_field_of(o, option);
+    if (!options_typed_by_person(o, option)) return false;
+    if (row->kind == KIND_FLAG)   return *(const OptionFLAG *)field;
+    if (row->kind == KIND_CHOICE) return strcmp(((const OptionCHOICE *)field)->word, row->text) != 0;
+    return true;
+}
+
+static Status only_one_look(const Options *o)
+{
+    static const OptionIndex look[] = { OPTION_dry_run, OPTION_draw_schedule, OPTION_schedule_svg };
+    int first = -1;
+    for (size_t i = 0; i < sizeof look / sizeof look[0]; i++) {
+        if (!asks(o, look[i])) continue;
+        if (first >= 0)
+            return fail(BAD_OPTION, "%s and %s: each shows one thing and stops; leave one out",
+                        o->source[first].name, o->source[look[i]].name);
+        first = look[i];
+    }
+    return OK;
+}
+
+Status options_companions(const Options *o)
+{
+    char said[256];
+    for (int i = 0; i < OPTIONS; i++) {
+        const char *wants = asks(o, i) ? option_idle(o, i) : NULL;
+        if (wants)
+            return fail(BAD_OPTION, "%s does nothing without %s; give that or leave it out",
+                        options_typed(said, sizeof said, o, i), wants);
+    }
+    return only_one_look(o);
+}
