@@ -1,5 +1,6 @@
-/* Text to ids and back: jotun tokenizer encode|decode --tokenizer T [--input F] [--output F]
- * [--format text|u16|i32]. The input is one text, whatever its lines; its ids as text are one line.           */
+/* Text to ids and back: jotun tokenizer encode|decode|info --tokenizer T [--input F] [--output F]
+ * [--format text|u16|i32]. The input is one text, whatever its lines; its ids as text are one line. Special tokens in it
+ * are plain text.                                                                                                     */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -121,8 +122,9 @@ static Status encode(Job *job)
     if (job->options->format.is == WORD_format_u16 && job->tokenizer.vocabulary > 65536)
         return fail(BAD_OPTION, "--format u16 holds 65536 ids, --tokenizer %s has %d; take i32", job->options->tokenizer,
                     job->tokenizer.vocabulary);
-    TRY(ids_make(job, (int64_t)job->in.bytes));
+    TRY(ids_make(job, tokenizer_room(&job->tokenizer, job->in.data, (int64_t)job->in.bytes)));
     job->ids.count = job->tokenizer.encode(&job->tokenizer, job->ids.data, job->in.data, (int64_t)job->in.bytes);
+    if (job->ids.count < 0) return BAD_FILE;                     /* it said why */
     ids_write(job);
     return OK;
 }
@@ -133,8 +135,21 @@ static Status decode(Job *job)
     TRY(tokenizer_check(&job->tokenizer, job->ids.data, job->ids.count, job->from));
     for (int64_t i = 0; i < job->ids.count; i++) {
         TextPiece piece = job->tokenizer.decode(&job->tokenizer, job->ids.data[i]);
+        if (i == 0 && job->tokenizer.leads && piece.bytes && *piece.text == ' ') piece.text++, piece.bytes--;
         fwrite(piece.text, 1, (size_t)piece.bytes, job->out);
     }
+    return OK;
+}
+
+static Status info(const Options *o)
+{
+    Tokenizer t;
+    TRY(tokenizer_open(&t, o->tokenizer));
+    printf("tokenizer   %s\n", t.name);
+    printf("vocabulary  %d\n", t.vocabulary);
+    if (t.eod >= 0) printf("document end  %d\n", t.eod);
+    else            printf("document end  none\n");
+    tokenizer_close(&t);
     return OK;
 }
 
@@ -160,6 +175,15 @@ static Status tokenizer(int argc, char **argv, Status (*work)(Job *))
     Options o;
     Status status = options_parse(&o, FOR_TOKENIZER, argc, argv);
     if (status == OK) status = job_run(&o, work);
+    options_close(&o);
+    return status;
+}
+
+Status cmd_tokenizer_info(int argc, char **argv)
+{
+    Options o;
+    Status status = options_parse(&o, FOR_TOKENIZER, argc, argv);
+    if (status == OK) status = info(&o);
     options_close(&o);
     return status;
 }

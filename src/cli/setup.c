@@ -1,7 +1,8 @@
 #include "cli/setup.h"
+#include <string.h>
 #include "base/log.h"
 #include "store/checkpoint.h"
-#include "text/bytes.h"
+#include "text/tokenizer.h"
 
 static bool trains(const Options *o) { return o->command & FOR_CONFIG; }
 
@@ -38,9 +39,32 @@ static FeedRules feed_of(const Options *o)
         .corpus_blended = o->corpus_blended };
 }
 
+static Status tokenizer_facts(const char *name, int32_t *vocabulary, int32_t *eod)
+{
+    Tokenizer t;
+    TRY(tokenizer_open(&t, name));
+    *vocabulary = t.vocabulary;
+    *eod        = t.eod;
+    tokenizer_close(&t);
+    return OK;
+}
+
+/* The vocabulary, where nobody said another; refused where a smaller one was said */
+static Status take_tokenizer(Options *o)
+{
+    int32_t vocabulary, eod;
+    TRY(tokenizer_facts(o->tokenizer, &vocabulary, &eod));
+    options_fill(o, OPTION_vocabulary, vocabulary, "--tokenizer");
+    if (o->vocabulary >= vocabulary) return OK;
+    return fail(BAD_OPTION, "--vocab-size %lld is less than the %d ids of --tokenizer %s; %d or more do",
+                (long long)o->vocabulary, vocabulary, o->tokenizer, vocabulary);
+}
+
 Status setup_recipe(Recipe *r, const Options *o, char json[8192])
 {
     bool interleaved = o->layers_per_chunk > 0;
+    int32_t vocabulary, eod;
+    TRY(tokenizer_facts(o->tokenizer, &vocabulary, &eod));
     json[0] = 0;
     if (trains(o)) TRY(options_json(o, json, 8192));                    /* what a checkpoint keeps: nobody else writes one */
     *r = (Recipe){ .shape = shape_of(o), .learn = o->command == FOR_TRAIN, .tp = (int)o->tensor_parallel, .cp = (int)o->context_parallel,
@@ -51,7 +75,7 @@ Status setup_recipe(Recipe *r, const Options *o, char json[8192])
         .optimizer = optimizer_named(o->optimizer.word), .settings = { o->adam_beta1, o->adam_beta2, o->adam_eps, o->weight_decay },
         .clip = o->clip_grad, .seed = (uint64_t)o->seed, .device = device_of(o), .threads = (int)o->threads, .watchdog = o->watchdog_seconds,
         .feed = feed_of(o), .split = o->split, .reset_positions = o->reset_positions, .reset_attention = o->reset_attention,
-        .mask_eod = o->mask_eod, .eod = BYTES_EOD, .save = o->save, .load = o->load, .save_interval = o->save_interval,
+        .mask_eod = o->mask_eod, .eod = eod, .save = o->save, .load = o->load, .save_interval = o->save_interval,
         .keep_last = o->keep_last, .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,
         .log_interval = o->log_interval, .eval_interval = o->eval_interval, .eval_iters = o->eval_interval > 0 ? o->eval_iters : 0, .metrics = o->metrics };
     if (r->learn && r->feed.order == ORDER_JOTUN && r->feed.cache) {
@@ -80,6 +104,7 @@ static Status take_checkpoint_options(Options *o)
 Status setup_values(Options *o)
 {
     if (o->load && (o->use_checkpoint_args || !trains(o))) TRY(take_checkpoint_options(o));
+    if (strcmp(o->tokenizer, "bytes")) TRY(take_tokenizer(o));          /* conf itself knows the word bytes */
     return options_derive(o);
 }
 

@@ -64,14 +64,15 @@ static bool fault_take(const Mill *m, Slot *s, Status status)
 
 /* ---- a worker ---- */
 
-static bool ids_room(Slot *s, int keys)
+/* A text's ids come behind those at hand */
+static bool ids_room(Slot *s, int64_t wanted)
 {
-    int64_t wanted = (int64_t)s->block.bytes + 1 + keys;
     if (wanted <= s->ids_room) return true;
-    free(s->ids);
-    s->ids      = malloc((size_t)wanted * sizeof *s->ids);
-    s->ids_room = s->ids ? wanted : 0;
-    return s->ids != NULL;
+    int32_t *grown = realloc(s->ids, (size_t)wanted * 2 * sizeof *grown);
+    if (!grown) return false;
+    s->ids      = grown;
+    s->ids_room = wanted * 2;
+    return true;
 }
 
 static bool end_room(Slot *s, int keys)
@@ -89,7 +90,7 @@ static bool end_room(Slot *s, int keys)
 static int64_t text_encode(const MillPlan *p, int32_t *ids, JsonText text)
 {
     int64_t count = p->tokenizer->encode(p->tokenizer, ids, text.text, text.bytes);
-    if (count && p->append_eod) ids[count++] = p->tokenizer->eod;
+    if (count > 0 && p->append_eod) ids[count++] = p->tokenizer->eod;
     return count;
 }
 
@@ -104,7 +105,11 @@ static Status line_encode(const Mill *m, Slot *s, Line line, int64_t *used)
     TRY(document_read(text, s->block.json, p->key, p->keys, line, s->name));
     if (!end_room(s, p->keys)) return fail(NO_MEMORY, "%s: no memory for its documents", s->name);
     for (int k = 0; k < p->keys; k++) {
-        *used += text_encode(p, s->ids + *used, text[k]);
+        if (!ids_room(s, *used + tokenizer_room(p->tokenizer, text[k].text, text[k].bytes) + 1))
+            return fail(NO_MEMORY, "%s: no memory for the ids of %lld bytes", s->name, (long long)text[k].bytes);
+        int64_t count = text_encode(p, s->ids + *used, text[k]);
+        if (count < 0) return BAD_FILE;                              /* it said why */
+        *used += count;
         s->end[s->batch.documents * p->keys + k] = *used;
     }
     s->batch.documents++;
@@ -117,8 +122,6 @@ static void slot_encode(const Mill *m, Slot *s)
     LineWalk walk = { 0 };
     int64_t  used = 0;
     bool     go_on = s->status == OK;
-    if (go_on && !ids_room(s, m->plan->keys))
-        go_on = fault_stop(s, fail(NO_MEMORY, "%s: no memory for the ids of %zu bytes", s->name, s->block.bytes));
     while (go_on && block_next(&s->block, &walk, &line)) {
         Status status = line_encode(m, s, line, &used);
         if (status != OK) go_on = fault_take(m, s, status);

@@ -140,7 +140,7 @@ static void lane_feed(void *context, int64_t begin, int64_t end)
         for (int64_t i; (i = atomic_fetch_add(&t->taken, 1)) < t->count;)
             for (int64_t at = 0, n; at < t->texts[i].bytes; at += n) {
                 n = plan->next(plan->splitter, t->texts[i].text + at, t->texts[i].bytes - at);
-                words_add(&t->lane[lane], t->texts[i].text + at, n);
+                word_table_add(&t->lane[lane], t->texts[i].text + at, n);
             }
 }
 
@@ -164,7 +164,7 @@ const BpeMerge *bpe_train_merges(const BpeTrain *t, int32_t *count)
 void bpe_train_close(BpeTrain *t)
 {
     if (!t) return;
-    for (int i = 0; i < t->lanes; i++) words_close(&t->lane[i]);
+    for (int i = 0; i < t->lanes; i++) word_table_close(&t->lane[i]);
     for (int32_t id = 0; id < t->ids; id++) free((void *)(uintptr_t)t->token[id].text);
     free(t->lane);
     free(t->token);

@@ -182,7 +182,7 @@ static void round_end(Merger *m)
 static void words_merge(void *context, int64_t begin, int64_t end)
 {
     WordTable **pair = context;
-    for (int64_t i = begin; i < end; i++) words_absorb(pair[2 * i], pair[2 * i + 1]);
+    for (int64_t i = begin; i < end; i++) word_table_absorb(pair[2 * i], pair[2 * i + 1]);
 }
 
 /* All lanes into the first: halves, quarters ... */

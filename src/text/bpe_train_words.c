@@ -45,7 +45,7 @@ static void places_double(WordTable *t)
     t->places = grown.places;
 }
 
-void words_add(WordTable *t, const char *text, int64_t bytes)
+void word_table_add(WordTable *t, const char *text, int64_t bytes)
 {
     CHECK(bytes <= UINT32_MAX, "a word of %lld bytes", (long long)bytes);
     if (2 * t->words >= t->places) places_double(t);
@@ -58,7 +58,7 @@ void words_add(WordTable *t, const char *text, int64_t bytes)
     w->count++;
 }
 
-void words_absorb(WordTable *into, WordTable *from)
+void word_table_absorb(WordTable *into, WordTable *from)
 {
     for (int64_t i = 0; i < from->places; i++) {
         const WordCount *f = &from->place[i];
@@ -74,10 +74,10 @@ void words_absorb(WordTable *into, WordTable *from)
     while (*end) end = &(*end)->next;
     *end = from->block;
     from->block = NULL;
-    words_close(from);
+    word_table_close(from);
 }
 
-void words_close(WordTable *t)
+void word_table_close(WordTable *t)
 {
     for (TextBlock *b = t->block, *next; b; b = next) {
         next = b->next;

@@ -16,7 +16,7 @@ typedef struct {
     TextBlock *block;
 } WordTable;
 
-void words_add   (WordTable *table, const char *text, int64_t bytes);
-void words_absorb(WordTable *into, WordTable *from);           /* from is closed; its texts live on in into */
-void words_close (WordTable *table);
+void word_table_add   (WordTable *table, const char *text, int64_t bytes);
+void word_table_absorb(WordTable *into, WordTable *from);           /* from is closed; its texts live on in into */
+void word_table_close (WordTable *table);
 #endif

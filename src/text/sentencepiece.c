@@ -165,7 +165,7 @@ static int64_t encode(const Tokenizer *t, int32_t *ids, const char *text, int64_
 
 static void state_free(SentencePiece *sp)
 {
-    model_close(&sp->model);
+    piece_model_close(&sp->model);
     trie_close(&sp->trie);
     trie_close(&sp->user);
     free(sp->data);
@@ -213,7 +213,7 @@ static Status state_fill(SentencePiece *sp, const char *path)
 {
     size_t bytes;
     TRY(file_copy(sp, &bytes, path));
-    TRY(model_read(&sp->model, sp->data, bytes, path));
+    TRY(piece_model_read(&sp->model, sp->data, bytes, path));
     TRY(kind_judge(&sp->model, path));
     TRY(pieces_judge(sp, path));
     scores_find(sp);
@@ -244,6 +244,6 @@ Status sentencepiece_open(Tokenizer *t, const char *path)
     const Normaliser *n = &sp->normaliser;
     *t = (Tokenizer){ .name = sp->name, .vocabulary = sp->model.pieces, .eod = eod_find(&sp->model),
                       .encode = encode, .decode = decode, .room = room, .close = close_it, .state = sp,
-                      .space_first = (n->dummy_prefix || n->drop_spaces) && !n->space_last };
+                      .leads = (n->dummy_prefix || n->drop_spaces) && !n->space_last };
     return OK;
 }

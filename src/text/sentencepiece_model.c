@@ -165,18 +165,18 @@ static Status message_read(Model *m, Wire *w)
     return m->pieces ? OK : broken(w, "no pieces");
 }
 
-Status model_read(Model *m, const void *data, size_t bytes, const char *path)
+Status piece_model_read(Model *m, const void *data, size_t bytes, const char *path)
 {
     static const char surface[] = " \xE2\x81\x87 ", eos[] = "</s>"; /* what is there when nothing is said */
     *m = (Model){ .kind = MODEL_UNIGRAM, .unk_surface = { surface, 5 }, .eos = { eos, 4 },
                   .dummy_prefix = true, .drop_spaces = true, .escape_spaces = true };
     Wire w = { data, (const uint8_t *)data + bytes, data, path };
     Status status = message_read(m, &w);
-    if (status != OK) model_close(m);
+    if (status != OK) piece_model_close(m);
     return status;
 }
 
-void model_close(Model *m)
+void piece_model_close(Model *m)
 {
     free(m->piece);
     *m = (Model){ 0 };

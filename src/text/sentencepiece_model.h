@@ -33,6 +33,6 @@ typedef struct {
 } Model;
 
 /* data lives as long as the model; path: as messages say it */
-Status model_read (Model *model, const void *data, size_t bytes, const char *path);
-void   model_close(Model *model);
+Status piece_model_read (Model *model, const void *data, size_t bytes, const char *path);
+void   piece_model_close(Model *model);
 #endif

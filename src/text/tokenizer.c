@@ -1,19 +1,71 @@
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include "base/file.h"
 #include "text/bytes.h"
+#include "text/model.h"
+#include "text/sentencepiece.h"
+
+static bool ends_in(const char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+    return n >= m && !strcmp(name + n - m, end);
+}
+
+/* "folder/file" where there is one */
+static bool beside(char out[1024], const char *folder, const char *file)
+{
+    return snprintf(out, 1024, "%s/%s", folder, file) < 1024 && file_exists(out);
+}
+
+static Status folder_read(Model *m, const char *folder)
+{
+    static const char *const pairs[][2] = { { "encoder.json", "vocab.bpe" }, { "vocab.json", "merges.txt" } };
+    char vocab[1024], merges[1024];
+    if (beside(vocab, folder, "tokenizer.json")) return model_read_json(m, vocab);
+    for (int i = 0; i < 2; i++)
+        if (beside(vocab, folder, pairs[i][0]) && beside(merges, folder, pairs[i][1]))
+            return model_read_gpt2(m, vocab, merges);
+    return fail(BAD_OPTION, "--tokenizer %s: the folder has neither tokenizer.json, nor encoder.json and vocab.bpe, nor"
+                " vocab.json and merges.txt", folder);
+}
+
+static Status model_read(Model *m, const char *name)
+{
+    struct stat about;
+    if (stat(name, &about) != 0)
+        return fail(BAD_OPTION, "--tokenizer %s: no such file or folder, and not the word bytes", name);
+    if (S_ISDIR(about.st_mode))     return folder_read(m, name);
+    if (ends_in(name, ".json"))     return model_read_json(m, name);
+    if (ends_in(name, ".tiktoken")) return model_read_tiktoken(m, name);
+    return fail(BAD_OPTION, "--tokenizer %s: give the word bytes, a tokenizer.json, a .tiktoken file, a sentencepiece .model, or a folder with"
+                " encoder.json and vocab.bpe, or vocab.json and merges.txt", name);
+}
 
 Status tokenizer_open(Tokenizer *t, const char *name)
 {
+    Model *model;
     *t = bytes_tokenizer;
     if (strcmp(name, t->name) == 0) return OK;
-    return fail(BAD_OPTION, "--tokenizer %s: only the word bytes is built yet (ids 0-255, end of document"
-                " 256); vocabularies from files are not", name);
+    if (ends_in(name, ".model")) return sentencepiece_open(t, name);
+    TRY(model_open(&model, name));
+    Status status = model_read(model, name);
+    if (status == OK) return model_tokenizer(t, model);
+    model_close(model);
+    return status;
 }
 
 void tokenizer_close(Tokenizer *t)
 {
     if (t->close) t->close(t);
     *t = (Tokenizer){ 0 };
+}
+
+int64_t tokenizer_room(const Tokenizer *t, const char *text, int64_t bytes)
+{
+    if (t->room) return t->room(t, text, bytes);
+    return t->widest ? bytes * t->widest + t->extra : bytes;
 }
 
 Status tokenizer_check(const Tokenizer *t, const int32_t *ids, int64_t count, const char *where)

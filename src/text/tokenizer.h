@@ -1,10 +1,10 @@
 #ifndef TEXT_TOKENIZER_H
 #define TEXT_TOKENIZER_H
-/* Text to ids and back, whatever the tokenizer. A Tokenizer is read-only once open: ranks may share it.
+/* Text to ids and back, whatever the tokenizer. Once open ranks and threads may share it.
  *
  *     Tokenizer t;
  *     TRY(tokenizer_open(&t, "bytes"));
- *     int64_t count = t.encode(&t, ids, text, bytes);         ids has room for `bytes` of them
+ *     int64_t count = t.encode(&t, ids, text, bytes);         ids has room for tokenizer_room(&t, text, bytes) of them
  *     TextPiece piece = t.decode(&t, ids[0]);                  one id at a time, so that text can be streamed
  *     tokenizer_close(&t);                                                                                    */
 #include <stdbool.h>
@@ -17,19 +17,23 @@ typedef struct Tokenizer Tokenizer;
 struct Tokenizer {
     const char *name;
     int32_t vocabulary, eod;                /* eod -1: none */
-    /* Never more ids than bytes where room is NULL, else never more than room says */
+    bool    leads;                          /* encode puts a blank before a text: who decodes a whole text drops it */
+    int64_t widest, extra;                  /* at most bytes * widest + extra ids; 0 and 0: bytes */
+    void   *state;
+    /* -1: fail() has said why: no memory, or a pattern of the tokenizer's file goes back and forth too long */
     int64_t   (*encode)(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes);
     /* Of an id below vocabulary; the end of document is "" */
     TextPiece (*decode)(const Tokenizer *t, int32_t id);
-    int64_t   (*room)  (const Tokenizer *t, const char *text, int64_t bytes);
-    void      (*close) (Tokenizer *t);      /* NULL: nothing to close */
-    void       *state;
-    bool        space_first;                /* a whole text loses one space at its begin when it is decoded */
+    int64_t   (*room)  (const Tokenizer *t, const char *text, int64_t bytes);      /* NULL: widest and extra say it */
+    void      (*close) (Tokenizer *t);      /* NULL: nothing is held */
 };
 
-/* name: what --tokenizer says. BAD_OPTION for what is not built. */
+/* name: what --tokenizer says: the word bytes, a tokenizer.json, a .tiktoken file, a sentencepiece .model, or a folder with tokenizer.json,
+ * encoder.json and vocab.bpe, or vocab.json and merges.txt. BAD_OPTION for what is none of them, else the file's fault. */
 Status tokenizer_open (Tokenizer *t, const char *name);
 void   tokenizer_close(Tokenizer *t);
+/* How many ids a text may give at most */
+int64_t tokenizer_room(const Tokenizer *t, const char *text, int64_t bytes);
 /* BAD_FILE with the place of the first which is no id of this tokenizer. where: a file */
 Status tokenizer_check(const Tokenizer *t, const int32_t *ids, int64_t count, const char *where);
 #endif

@@ -1,0 +1,293 @@
+/* tokenizer.json of Hugging Face: models of type BPE. What is not known here is refused by its name. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include "text/read.h"
+
+typedef struct { Model *model; const char *path; } Read;
+typedef Status Part(Read *r, const json_t *part);
+typedef struct { const char *type; Part *read; } Row;
+
+static const char *type_of(const json_t *part)
+{
+    const char *type = json_string_value(json_object_get(part, "type"));
+    return type ? type : "(without a type)";
+}
+
+static bool truth(const json_t *part, const char *key, bool otherwise)
+{
+    const json_t *value = json_object_get(part, key);
+    return json_is_boolean(value) ? json_is_true(value) : otherwise;
+}
+
+static Status by_type(Read *r, const json_t *part, const char *what, const Row *rows, int count)
+{
+    if (!part || json_is_null(part)) return OK;
+    for (int i = 0; i < count; i++)
+        if (!strcmp(rows[i].type, type_of(part))) return rows[i].read ? rows[i].read(r, part) : OK;
+    return fail(BAD_FILE, "%s: the %s %.60s is not known; encode with another program, or give another tokenizer", r->path,
+                what, type_of(part));
+}
+#define BY_TYPE(r, part, what, rows) by_type(r, part, what, rows, sizeof rows / sizeof rows[0])
+
+static Status each(Read *r, const json_t *list, Part *read)
+{
+    size_t  i;
+    json_t *part;
+    json_array_foreach((json_t *)(uintptr_t)list, i, part) TRY(read(r, part));
+    return OK;
+}
+
+/* ---- normalizers ---- */
+
+static Status normal_add(Read *r, NormalKind kind, const char *old, const char *new)
+{
+    Normal *n = &r->model->normal;
+    size_t old_bytes = old ? strlen(old) : 0, new_bytes = new ? strlen(new) : 0;
+    if (n->steps == NORMAL_MOST) return fail(BAD_FILE, "%s: more than %d normalizers", r->path, NORMAL_MOST);
+    if (old_bytes > NORMAL_TEXT || new_bytes > NORMAL_TEXT || (kind == NORMAL_REPLACE && (!old_bytes || !new)))
+        return fail(BAD_FILE, "%s: a normalizer replaces or puts what is missing or longer than %d bytes", r->path,
+                    NORMAL_TEXT);
+    NormalStep *s = &n->step[n->steps++];
+    *s = (NormalStep){ .kind = kind, .old_bytes = (int)old_bytes, .new_bytes = (int)new_bytes };
+    if (old) memcpy(s->old, old, old_bytes);
+    if (new) memcpy(s->new, new, new_bytes);
+    int64_t widest, extra;
+    normal_growth(n, &widest, &extra);
+    return widest > 64 ? fail(BAD_FILE, "%s: normalizers that make a text more than 64 times longer", r->path) : OK;
+}
+
+static Status form_nfc (Read *r, const json_t *p) { (void)p; return normal_add(r, NORMAL_NFC,  NULL, NULL); }
+static Status form_nfd (Read *r, const json_t *p) { (void)p; return normal_add(r, NORMAL_NFD,  NULL, NULL); }
+static Status form_nfkc(Read *r, const json_t *p) { (void)p; return normal_add(r, NORMAL_NFKC, NULL, NULL); }
+static Status form_nfkd(Read *r, const json_t *p) { (void)p; return normal_add(r, NORMAL_NFKD, NULL, NULL); }
+
+static Status normal_prepend(Read *r, const json_t *part)
+{
+    r->model->leads = true;
+    return normal_add(r, NORMAL_PREPEND, NULL, json_string_value(json_object_get(part, "prepend")));
+}
+
+static Status normal_replace(Read *r, const json_t *part)
+{
+    const json_t *old = json_object_get(json_object_get(part, "pattern"), "String");
+    if (!old) return fail(BAD_FILE, "%s: the normalizer Replace by a regular expression is not known", r->path);
+    return normal_add(r, NORMAL_REPLACE, json_string_value(old), json_string_value(json_object_get(part, "content")));
+}
+
+static Part normal_read;
+static Status normal_list(Read *r, const json_t *p) { return each(r, json_object_get(p, "normalizers"), normal_read); }
+static const Row normals[] = {
+    { "Sequence", normal_list }, { "NFC", form_nfc }, { "NFD", form_nfd }, { "NFKC", form_nfkc }, { "NFKD", form_nfkd },
+    { "Prepend", normal_prepend }, { "Replace", normal_replace },
+};
+static Status normal_read(Read *r, const json_t *part) { return BY_TYPE(r, part, "normalizer", normals); }
+
+/* ---- pre-tokenizers ---- */
+
+static Status cut_add(Read *r, CutStep step)
+{
+    Cut *cut = &r->model->cut;
+    if (cut->steps == CUT_MOST) {
+        regex_close(step.regex);
+        return fail(BAD_FILE, "%s: more than %d pre-tokenizers", r->path, CUT_MOST);
+    }
+    cut->step[cut->steps++] = step;
+    return OK;
+}
+
+static Status cut_byte_level(Read *r, const json_t *part)
+{
+    Model *m = r->model;
+    m->byte_level = true;
+    if (truth(part, "add_prefix_space", true)) {
+        if (m->cut.steps) return fail(BAD_FILE, "%s: ByteLevel with add_prefix_space behind another pre-tokenizer is not"
+                                      " known", r->path);
+        TRY(normal_add(r, NORMAL_PREPEND_UNLESS, NULL, " "));
+    }
+    return truth(part, "use_regex", true) ? cut_add(r, (CutStep){ .kind = CUT_SCAN, .scan = SPLIT_GPT2 }) : OK;
+}
+
+static const char *const behaviors[] = { "Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous" };
+
+static Status behavior_read(Read *r, const json_t *part, CutBehavior *behavior)
+{
+    const char *word = json_string_value(json_object_get(part, "behavior"));
+    for (int i = 0; i < 5; i++)
+        if (word && !strcmp(word, behaviors[i])) {
+            *behavior = (CutBehavior)i;
+            return OK;
+        }
+    return fail(BAD_FILE, "%s: Split: behavior %.40s is not known", r->path, word ? word : "(missing)");
+}
+
+/* A plain text as a pattern */
+static void quoted(char *out, size_t size, const char *text)
+{
+    size_t used = 0;
+    for (; *text && used + 3 < size; text++) {
+        if ((unsigned char)*text < 128 && strchr("\\^$.|?*+()[]{}#- ", *text)) out[used++] = '\\';
+        out[used++] = *text;
+    }
+    out[used] = 0;
+}
+
+/* The patterns of scanners match all of a text, so isolated or not, and matches taken instead of what lies between them, is one */
+static Status cut_split(Read *r, const json_t *part)
+{
+    const json_t *pattern = json_object_get(part, "pattern");
+    const char *regex = json_string_value(json_object_get(pattern, "Regex"));
+    const char *text  = json_string_value(json_object_get(pattern, "String"));
+    char        plain[512];
+    CutStep     step = { .kind = CUT_REGEX, .invert = truth(part, "invert", false) };
+    TRY(behavior_read(r, part, &step.behavior));
+    if ((!regex || !*regex) && (!text || !*text || strlen(text) > 200))
+        return fail(BAD_FILE, "%s: Split without a pattern, or with a text above 200 bytes", r->path);
+    if (!regex) quoted(plain, sizeof plain, text);
+    SplitKind kind = regex ? split_known(regex) : SPLITS;
+    if (kind != SPLITS && (step.behavior == CUT_ISOLATED || (step.behavior == CUT_REMOVED && step.invert)))
+        return cut_add(r, (CutStep){ .kind = CUT_SCAN, .scan = kind });
+    TRY(regex_open(&step.regex, regex ? regex : plain));
+    return cut_add(r, step);
+}
+
+static Status cut_digits(Read *r, const json_t *part)
+{
+    return cut_add(r, (CutStep){ .kind = truth(part, "individual_digits", false) ? CUT_DIGIT : CUT_DIGITS });
+}
+
+static Status cut_metaspace(Read *r, const json_t *part)
+{
+    const char *mark   = json_string_value(json_object_get(part, "replacement"));
+    const char *scheme = json_string_value(json_object_get(part, "prepend_scheme"));
+    if (!scheme) scheme = truth(part, "add_prefix_space", true) ? "always" : "never";
+    if (!mark || strcmp(mark, "\xE2\x96\x81"))
+        return fail(BAD_FILE, "%s: Metaspace with another replacement than U+2581 is not known", r->path);
+    if (r->model->cut.steps) return fail(BAD_FILE, "%s: Metaspace behind another pre-tokenizer is not known", r->path);
+    TRY(normal_add(r, NORMAL_REPLACE, " ", mark));
+    r->model->leads = strcmp(scheme, "never");
+    if (!strcmp(scheme, "first"))       TRY(normal_add(r, NORMAL_PREPEND_FIRST, NULL, mark));
+    else if (!strcmp(scheme, "always")) TRY(normal_add(r, NORMAL_PREPEND_UNLESS, NULL, mark));
+    else if (r->model->leads) return fail(BAD_FILE, "%s: Metaspace: prepend_scheme %.40s is not known", r->path, scheme);
+    return truth(part, "split", true) ? cut_add(r, (CutStep){ .kind = CUT_MARK }) : OK;
+}
+
+static Part cut_read;
+static Status cut_list(Read *r, const json_t *p) { return each(r, json_object_get(p, "pretokenizers"), cut_read); }
+static const Row cuts[] = {
+    { "Sequence", cut_list }, { "ByteLevel", cut_byte_level }, { "Split", cut_split }, { "Digits", cut_digits },
+    { "Metaspace", cut_metaspace },
+};
+static Status cut_read(Read *r, const json_t *part) { return BY_TYPE(r, part, "pre-tokenizer", cuts); }
+
+/* ---- decoders: how tokens are said follows from the model, but a decoder which is not of its kind would be told apart ---- */
+
+static Part decoder_read;
+static Status decoder_list(Read *r, const json_t *p) { return each(r, json_object_get(p, "decoders"), decoder_read); }
+static const Row decoders[] = {
+    { "Sequence", decoder_list }, { "ByteLevel", NULL }, { "Metaspace", NULL }, { "ByteFallback", NULL },
+    { "Fuse", NULL }, { "Strip", NULL }, { "Replace", NULL },
+};
+static Status decoder_read(Read *r, const json_t *part) { return BY_TYPE(r, part, "decoder", decoders); }
+
+/* ---- the model ---- */
+
+static Status merge_read(Read *r, const json_t *merge, uint32_t rank)
+{
+    const char *text = json_string_value(merge), *blank = text ? strchr(text, ' ') : NULL;
+    const json_t *a = json_array_get(merge, 0), *b = json_array_get(merge, 1);
+    if (json_is_string(a) && json_is_string(b))
+        return model_add_written_merge(r->model, json_string_value(a), (int64_t)json_string_length(a),
+                                       json_string_value(b), (int64_t)json_string_length(b), rank);
+    if (!blank) return fail(BAD_FILE, "merge %" PRIu32 " is not two tokens", rank);
+    return model_add_written_merge(r->model, text, blank - text, blank + 1, (int64_t)strlen(blank + 1), rank);
+}
+
+static Status merges_read(Read *r, const json_t *merges)
+{
+    size_t  i;
+    json_t *merge;
+    if (!json_is_array(merges)) return fail(BAD_FILE, "%s: the model has no merges; only BPE is known", r->path);
+    json_array_foreach((json_t *)(uintptr_t)merges, i, merge) {
+        if (merge_read(r, merge, (uint32_t)i) == OK) continue;
+        char why[256];
+        snprintf(why, sizeof why, "%s", fail_text());
+        return fail(BAD_FILE, "%s: %s", r->path, why);
+    }
+    return OK;
+}
+
+static Status unknown_read(Read *r, const json_t *model)
+{
+    const char *token = json_string_value(json_object_get(model, "unk_token"));
+    if (!token) return OK;
+    r->model->unknown = vocab_find(&r->model->vocab, token, (int64_t)strlen(token));
+    return r->model->unknown >= 0 ? OK : fail(BAD_FILE, "%s: unk_token %.80s is no token", r->path, token);
+}
+
+static Status model_part(Read *r, const json_t *model)
+{
+    static const char *const empty[] = { "continuing_subword_prefix", "end_of_word_suffix" };
+    const json_t *type = json_object_get(model, "type"), *dropout = json_object_get(model, "dropout");
+    if (type && strcmp(type_of(model), "BPE"))
+        return fail(BAD_FILE, "%s: a model of type %.40s; only BPE is known", r->path, type_of(model));
+    if (dropout && json_number_value(dropout) != 0)
+        return fail(BAD_FILE, "%s: dropout %g; merges that are dropped at random are not known", r->path,
+                    json_number_value(dropout));
+    for (int i = 0; i < 2; i++) {
+        const char *text = json_string_value(json_object_get(model, empty[i]));
+        if (text && *text) return fail(BAD_FILE, "%s: %s %.40s is not known", r->path, empty[i], text);
+    }
+    r->model->byte_fallback = truth(model, "byte_fallback", false);
+    r->model->fuse_unknown  = truth(model, "fuse_unk", false);
+    r->model->whole         = truth(model, "ignore_merges", false);
+    TRY(model_add_vocab(r->model, json_object_get(model, "vocab"), r->path));
+    TRY(merges_read(r, json_object_get(model, "merges")));
+    return unknown_read(r, model);
+}
+
+/* ---- added tokens ---- */
+
+static Status special_mark(Model *m, int32_t id)
+{
+    if (!m->special && !(m->special = calloc(VOCAB_MOST, 1))) return fail(NO_MEMORY, "no memory for special tokens");
+    m->special[id] = 1;
+    return OK;
+}
+
+static Status added_read(Read *r, const json_t *token)
+{
+    Model *m = r->model;
+    const json_t *content = json_object_get(token, "content"), *number = json_object_get(token, "id");
+    int64_t id = json_integer_value(number);
+    bool special = truth(token, "special", false);
+    if (!json_is_string(content) || !json_is_integer(number) || json_string_length(content) == 0 || id < 0 || id >= VOCAB_MOST)
+        return fail(BAD_FILE, "%s: an added token without content or id", r->path);
+    if (!vocab_has(&m->vocab, id))
+        TRY(vocab_add(&m->vocab, id, json_string_value(content), (int64_t)json_string_length(content)));
+    TRY(special_mark(m, (int32_t)id));
+    if (special) return OK;
+    return added_add(&m->added, (AddedToken){
+        .text = (uint8_t *)(uintptr_t)json_string_value(content), .bytes = (int64_t)json_string_length(content), .id = (int32_t)id,
+        .strip_left = truth(token, "lstrip", false), .strip_right = truth(token, "rstrip", false),
+        .single = truth(token, "single_word", false), .normalized = truth(token, "normalized", true) });
+}
+
+static Status parts_read(Read *r, const json_t *json)
+{
+    TRY(normal_read(r, json_object_get(json, "normalizer")));
+    TRY(cut_read(r, json_object_get(json, "pre_tokenizer")));
+    TRY(decoder_read(r, json_object_get(json, "decoder")));
+    TRY(model_part(r, json_object_get(json, "model")));
+    return each(r, json_object_get(json, "added_tokens"), added_read);
+}
+
+Status model_read_json(Model *m, const char *path)
+{
+    json_t *json;
+    Read    r = { m, path };
+    TRY(json_read(&json, path));
+    Status status = json_is_object(json) ? parts_read(&r, json) : fail(BAD_FILE, "%s: it is no JSON object", path);
+    json_decref(json);
+    return status;
+}

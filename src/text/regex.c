@@ -1,0 +1,86 @@
+#include "text/regex.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+enum { STEPS_MOST = 10000000, STACK_MOST = 1 << 20 };
+struct Regex { pcre2_code *code; };
+
+Status regex_open(Regex **regex, const char *pattern)
+{
+    int        wrong;
+    PCRE2_SIZE place;
+    unsigned   flags = PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF;
+    Regex     *r = calloc(1, sizeof *r);
+    *regex = r;
+    if (!r) return fail(NO_MEMORY, "no memory for a pattern");
+    r->code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, flags, &wrong, &place, NULL);
+    if (r->code) {
+        pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE);        /* slower where it cannot, not different */
+        return OK;
+    }
+    PCRE2_UCHAR words[128];
+    pcre2_get_error_message(wrong, words, sizeof words);
+    regex_close(r);
+    *regex = NULL;
+    return fail(BAD_FILE, "the pattern %.120s is wrong at byte %zu: %s", pattern, (size_t)place, (char *)words);
+}
+
+void regex_close(Regex *r)
+{
+    if (!r) return;
+    pcre2_code_free(r->code);
+    free(r);
+}
+
+struct RegexSpace { pcre2_match_data *data; pcre2_match_context *limits; pcre2_jit_stack *stack; };
+
+void regex_space_close(RegexSpace *s)
+{
+    if (!s) return;
+    pcre2_match_data_free(s->data);
+    pcre2_match_context_free(s->limits);
+    pcre2_jit_stack_free(s->stack);
+    free(s);
+}
+
+static Status space_open(RegexSpace **space)
+{
+    RegexSpace *s = calloc(1, sizeof *s);
+    if (s) {
+        s->data   = pcre2_match_data_create(1, NULL);
+        s->limits = pcre2_match_context_create(NULL);
+        s->stack  = pcre2_jit_stack_create(32768, STACK_MOST, NULL);
+    }
+    if (!s || !s->data || !s->limits || !s->stack) {
+        regex_space_close(s);
+        return fail(NO_MEMORY, "no memory for a pattern");
+    }
+    pcre2_set_match_limit(s->limits, STEPS_MOST);
+    pcre2_jit_stack_assign(s->limits, NULL, s->stack);
+    *space = s;
+    return OK;
+}
+
+Status regex_next(const Regex *r, RegexSpace **space, const uint8_t *text, int64_t bytes, int64_t at, int64_t *from,
+                  int64_t *to)
+{
+    *from = *to = bytes;
+    if (!*space) TRY(space_open(space));
+    RegexSpace *s = *space;
+    for (unsigned flags = 0; at < bytes; flags = PCRE2_NOTEMPTY_ATSTART) {
+        int found = pcre2_match(r->code, text, (PCRE2_SIZE)bytes, (PCRE2_SIZE)at, flags, s->data, s->limits);
+        if (found == PCRE2_ERROR_NOMATCH) return OK;
+        if (found < 0)
+            return fail(BAD_FILE, "the tokenizer's pattern goes back and forth too long at byte %" PRId64, at);
+        const PCRE2_SIZE *span = pcre2_get_ovector_pointer(s->data);
+        if (span[1] > span[0]) {
+            *from = (int64_t)span[0];
+            *to   = (int64_t)span[1];
+            return OK;
+        }
+        at = (int64_t)span[0];
+    }
+    return OK;
+}

@@ -1,0 +1,260 @@
+/* Ids against what other programs give: the published vocabularies, where they lie beside the source. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "base/testing.h"
+#include "base/file.h"
+#include "text/tokenizer.h"
+
+#define SHARED TESTS_DIR "/../../shared/data/"
+
+static void expect_ids(const Tokenizer *t, const char *text, int64_t bytes, const json_t *want)
+{
+    int64_t  room = tokenizer_room(t, text, bytes);
+    int32_t *ids  = malloc((size_t)(room + 1) * sizeof *ids);
+    int64_t  count = t->encode(t, ids, text, bytes), same = 0;
+    while (same < count && same < (int64_t)json_array_size(want) &&
+           ids[same] == json_integer_value(json_array_get(want, (size_t)same))) same++;
+    if (count != (int64_t)json_array_size(want) || same != count)
+        fail_msg("%s: %.60s: %lld ids, not %zu; the first that differs is %lld", t->name, text, (long long)count,
+                 json_array_size(want), (long long)same);
+    int64_t at = 0;
+    for (int64_t i = 0; i < count; i++) {
+        TextPiece piece = t->decode(t, ids[i]);
+        if (at + piece.bytes > bytes || memcmp(text + at, piece.text, (size_t)piece.bytes))
+            fail_msg("%s: %.60s: does not come back", t->name, text);
+        at += piece.bytes;
+    }
+    assert_int_equal(at, bytes);
+    free(ids);
+}
+
+static void published_pairs(const char *tokenizer, const char *a, const char *b)
+{
+    Tokenizer t;
+    char      line[1 << 17];
+    int       seen = 0;
+    FILE     *file = fopen(SHARED "gpt2/pairs.jsonl", "r");
+    if (!file) skip();
+    if (tokenizer_open(&t, tokenizer) != OK) fail_msg("%s", fail_text());
+    while (fgets(line, sizeof line, file)) {
+        json_t     *row  = json_loads(line, JSON_ALLOW_NUL, NULL);
+        assert_non_null(row);
+        const char *name = json_string_value(json_object_get(row, "encoding"));
+        const json_t *text = json_object_get(row, "text");
+        if (!strcmp(name, a) || !strcmp(name, b)) {
+            expect_ids(&t, json_string_value(text), (int64_t)json_string_length(text), json_object_get(row, "ids"));
+            seen++;
+        }
+        json_decref(row);
+    }
+    fclose(file);
+    tokenizer_close(&t);
+    assert_true(seen > 20);
+}
+
+static void gpt2_files(void **s)    { (void)s; published_pairs(SHARED "gpt2", "r50k_base", "gpt2"); }
+static void gpt2_tiktoken(void **s) { (void)s; published_pairs(SHARED "gpt2/r50k_base.tiktoken", "r50k_base", "gpt2"); }
+static void gpt2_json(void **s)     { (void)s; published_pairs(SHARED "gpt2/gpt2_tokenizer.json", "r50k_base", "gpt2"); }
+static void cl100k(void **s)        { (void)s; published_pairs(SHARED "gpt2/cl100k_base.tiktoken", "cl100k_base", "cl100k"); }
+
+/* Counts and the first ids of whole files; a sum over all ids stands for the rest in file_goldens' place of a hash */
+static void whole_files(void **state)
+{
+    (void)state;
+    Tokenizer t;
+    size_t    i;
+    json_t   *row, *rows = json_load_file(SHARED "gpt2/file_goldens.json", 0, NULL);
+    if (!rows) skip();
+    assert_int_equal(tokenizer_open(&t, SHARED "gpt2"), OK);
+    json_array_foreach(rows, i, row) {
+        FileMap  map;
+        char     path[1024], command[2048], sum[65] = "";
+        snprintf(path, sizeof path, SHARED "%s", json_string_value(json_object_get(row, "file")));
+        assert_int_equal(file_map(&map, path), OK);
+        int32_t *ids = malloc(map.size * sizeof *ids);
+        int64_t  count = t.encode(&t, ids, (const char *)map.data, (int64_t)map.size);
+        assert_int_equal(count, json_integer_value(json_object_get(row, "tokens")));
+        char name[] = "/tmp/jotun_ids_XXXXXX";
+        int fd = mkstemp(name);
+        for (int64_t k = 0; k < count; k++) ((uint16_t *)ids)[k] = (uint16_t)ids[k];
+        assert_int_equal(write(fd, ids, (size_t)count * 2), count * 2);
+        close(fd);
+        snprintf(command, sizeof command, "sha256sum %s", name);
+        FILE *pipe = popen(command, "r");
+        assert_int_equal(fread(sum, 1, 64, pipe), 64);
+        pclose(pipe);
+        unlink(name);
+        assert_string_equal(sum, json_string_value(json_object_get(row, "sha256_u16le")));
+        free(ids);
+        file_unmap(&map);
+    }
+    json_decref(rows);
+    tokenizer_close(&t);
+}
+
+#define SMALL TESTS_DIR "/data/tokenizers/"
+
+/* tests/oracles/tokenizers_golden.py made them with tokenizers and tiktoken */
+static void small_goldens(void **state)
+{
+    (void)state;
+    Tokenizer t = { 0 };
+    char      line[1 << 15], path[1024], open_now[64] = "";
+    int       seen = 0, wrong = 0;
+    FILE     *file = fopen(SMALL "golden.jsonl", "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        json_t       *row  = json_loads(line, JSON_ALLOW_NUL, NULL);
+        const char   *name = json_string_value(json_object_get(row, "tokenizer"));
+        const json_t *text = json_object_get(row, "text"), *want = json_object_get(row, "ids");
+        if (strcmp(name, open_now)) {
+            tokenizer_close(&t);
+            snprintf(open_now, sizeof open_now, "%s", name);
+            snprintf(path, sizeof path, SMALL "%s", name);
+            if (tokenizer_open(&t, path) != OK) fail_msg("%s", fail_text());
+        }
+        int32_t ids[4096];
+        assert_true(tokenizer_room(&t, json_string_value(text), (int64_t)json_string_length(text)) <= 4096);
+        int64_t count = t.encode(&t, ids, json_string_value(text), (int64_t)json_string_length(text));
+        bool    good  = count == (int64_t)json_array_size(want);
+        for (int64_t i = 0; i < count && good; i++) good = ids[i] == json_integer_value(json_array_get(want, (size_t)i));
+        if (!good) {
+            print_error("%s: %s\n", name, line);
+            for (int64_t i = 0; i < count; i++) print_error("%d, ", ids[i]);
+            print_error("\n");
+            wrong++;
+        }
+        seen++;
+        json_decref(row);
+    }
+    fclose(file);
+    tokenizer_close(&t);
+    assert_int_equal(wrong, 0);
+    assert_true(seen > 500);
+}
+
+static void comes_back(const Tokenizer *t, const char *text, int64_t bytes)
+{
+    int32_t *ids   = malloc((size_t)tokenizer_room(t, text, bytes) * sizeof *ids + 4);
+    int64_t  count = t->encode(t, ids, text, bytes), at = 0;
+    assert_true(count >= 0 && count <= tokenizer_room(t, text, bytes));
+    for (int64_t i = 0; i < count; i++) {
+        TextPiece piece = t->decode(t, ids[i]);
+        if (i == 0 && t->leads) piece.text++, piece.bytes--;
+        if (at + piece.bytes > bytes || memcmp(text + at, piece.text, (size_t)piece.bytes))
+            fail_msg("%s: byte %lld of %lld does not come back", t->name, (long long)at, (long long)bytes);
+        at += piece.bytes;
+    }
+    assert_int_equal(at, bytes);
+    free(ids);
+}
+
+static uint32_t dice(uint32_t *state) { return (*state = *state * 1664525u + 1013904223u) >> 8; }
+
+/* Bytes, half of them from few, so that words and runs are met; llama2 turns U+2581 into a blank, so that has none here */
+static void any_bytes_come_back(void **state)
+{
+    (void)state;
+    static const char *const lossless[] = { SMALL "cl100k_small.tiktoken", SMALL "o200k_small.tiktoken", SMALL "llama2.json",
+                                            SMALL "llama3.json", SMALL "o200k_hf.json" };
+    uint32_t seed = 1;
+    for (size_t k = 0; k < sizeof lossless / sizeof lossless[0]; k++) {
+        Tokenizer t;
+        if (tokenizer_open(&t, lossless[k]) != OK) fail_msg("%s", fail_text());
+        for (int round = 0; round < 400; round++) {
+            char text[300];
+            int  bytes = (int)(dice(&seed) % sizeof text), mode = round % 3;
+            for (int i = 0; i < bytes; i++)
+                text[i] = mode == 0 ? (char)dice(&seed) : "ab Z'lL12\n\r \xC3\xA5\xE2\x80\x93\xFF.,"[dice(&seed) % (mode == 1 ? 20 : 8)];
+            char *exact = malloc((size_t)bytes + 1);              /* so that a byte read too far is seen */
+            memcpy(exact, text, (size_t)bytes);
+            comes_back(&t, exact = realloc(exact, (size_t)bytes + (bytes == 0)), bytes);
+            free(exact);
+        }
+        tokenizer_close(&t);
+    }
+}
+
+/* A million of the same: quadratic work would take hours */
+static void hostile_texts_take_no_longer(void **state)
+{
+    (void)state;
+    enum { LONG = 1000000 };
+    static const char *const parts[] = { "a", " ", "\xFF", "\n ", "\xCC\x81\xCC\xA3", "\xC2\xAA" "B", "1", "'", "\xE2\x96\x81" };
+    static const char *const names[] = { SMALL "cl100k_small.tiktoken", SMALL "o200k_small.tiktoken", SMALL "qwen2.json",
+                                         SMALL "llama2.json", SMALL "mixed.json" };
+    char *text = malloc(LONG);
+    for (size_t k = 0; k < 5; k++) {
+        Tokenizer t;
+        if (tokenizer_open(&t, names[k]) != OK) fail_msg("%s", fail_text());
+        int32_t *ids = malloc((size_t)tokenizer_room(&t, text, LONG) * sizeof *ids);
+        for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++) {
+            for (size_t i = 0; i < LONG; i++) text[i] = parts[p][i % strlen(parts[p])];
+            assert_true(t.encode(&t, ids, text, LONG) > 0);
+        }
+        free(ids);
+        tokenizer_close(&t);
+    }
+    free(text);
+}
+
+static void write_file(const char *path, const uint8_t *data, size_t bytes)
+{
+    FILE *file = fopen(path, "wb");
+    assert_int_equal(fwrite(data, 1, bytes, file), bytes);
+    fclose(file);
+}
+
+/* Cut, flipped, doubled: opened or refused, and what opens encodes within its room */
+static void broken_files_are_refused(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "cl100k_small.tiktoken", "llama3.json", "llama2.json", "mixed.json", "metaspace_first.json" };
+    char     folder[] = "/tmp/jotun_text_XXXXXX", path[1100], from[1100];
+    uint32_t seed = 3;
+    int      refused = 0;
+    assert_non_null(mkdtemp(folder));
+    for (int round = 0; round < 300; round++) {
+        Tokenizer t;
+        FileMap   map;
+        snprintf(from, sizeof from, SMALL "%s", names[round % 5]);
+        snprintf(path, sizeof path, "%s/%s", folder, names[round % 5]);
+        assert_int_equal(file_map(&map, from), OK);
+        uint8_t *data = malloc(map.size);
+        size_t   size = round % 7 == 0 ? dice(&seed) % map.size : map.size;
+        memcpy(data, map.data, map.size);
+        size_t area = round % 2 ? map.size : 600;                 /* where normalizers and pre-tokenizers are told */
+        for (uint32_t i = 0, flips = dice(&seed) % 6; i < flips; i++)
+            data[dice(&seed) % area] = round % 3 ? data[dice(&seed) % map.size] : (uint8_t)dice(&seed);
+        write_file(path, data, size);
+        if (tokenizer_open(&t, path) == OK) {
+            const char text[] = "Hello wörld's 123\n\n  e\xCC\x81 \xFF\xFE <tool> x";
+            int32_t   *ids = malloc((size_t)tokenizer_room(&t, text, sizeof text) * sizeof *ids);
+            int64_t    count = t.encode(&t, ids, text, sizeof text);
+            assert_true(count <= tokenizer_room(&t, text, sizeof text));
+            for (int64_t i = 0; i < count; i++) t.decode(&t, ids[i]);
+            if (count > 0) assert_int_equal(tokenizer_check(&t, ids, count, "ids"), OK);
+            free(ids);
+            tokenizer_close(&t);
+        } else {
+            refused++;
+        }
+        free(data);
+        file_unmap(&map);
+        unlink(path);
+    }
+    rmdir(folder);
+    assert_true(refused > 50);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gpt2_files), cmocka_unit_test(gpt2_tiktoken), cmocka_unit_test(gpt2_json),
+        cmocka_unit_test(cl100k), cmocka_unit_test(whole_files),
+        cmocka_unit_test(small_goldens), cmocka_unit_test(any_bytes_come_back),
+        cmocka_unit_test(hostile_texts_take_no_longer), cmocka_unit_test(broken_files_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
