@@ -181,7 +181,7 @@ static void hostile_texts_take_no_longer(void **state)
 {
     (void)state;
     enum { LONG = 1000000 };
-    static const char *const parts[] = { "a", " ", "\xFF", "\n ", "\xCC\x81\xCC\xA3", "\xC2\xAA" "B", "1", "'", "\xE2\x96\x81" };
+    static const char *const parts[] = { "a", " ", "\xFF", "\n ", "\xCC\x81\xCC\xA3", ("\xC2\xAA" "B"), "1", "'", "\xE2\x96\x81" };
     static const char *const names[] = { SMALL "cl100k_small.tiktoken", SMALL "o200k_small.tiktoken", SMALL "qwen2.json",
                                          SMALL "llama2.json", SMALL "mixed.json" };
     char *text = malloc(LONG);
