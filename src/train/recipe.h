@@ -33,7 +33,7 @@ typedef struct {
     /* files */
     const char *save, *load;
     int64_t  save_interval, keep_last, exit_interval;
-    bool     exit_on_missing, watch_numbers;
+    bool     exit_on_missing;
     const char *options;                      /* as one JSON object, kept with a checkpoint */
     /* words */
     int64_t  log_interval, eval_interval, eval_iters;

@@ -36,7 +36,6 @@ static Status open_queue(Trainer *t)
     char dry[16] = "dry-";
     bool real = !comm_dry(t->world);
     TRY(queue_open(&t->queue, real ? t->recipe->device : strcat(dry, t->recipe->device), real ? t->recipe->threads : 1, &t->tick));
-    t->queue.watch = t->recipe->watch_numbers;
     return OK;
 }
 
