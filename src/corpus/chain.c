@@ -1,0 +1,56 @@
+#include "corpus/chain.h"
+
+#include <string.h>
+
+Status chain_check(const Chain *chain)
+{
+    for (int i = 0; i < chain->paths; i++) {
+        Lines *lines;
+        if (!strcmp(chain->path[i], "-")) continue;
+        TRY(lines_open(&lines, chain->path[i], chain->line_most, chain->ratio_most));
+        lines_close(lines);
+    }
+    return OK;
+}
+
+const char *chain_name(const Chain *chain)
+{
+    return strcmp(chain->path[chain->file], "-") ? chain->path[chain->file] : "standard input";
+}
+
+static void file_leave(Chain *chain)
+{
+    chain_close(chain);
+    chain->done   = chain->behind;
+    chain->blocks = 0;
+    chain->file++;
+}
+
+static Status file_fill(Chain *chain, Block *block, bool *more)
+{
+    block->bytes = 0;
+    if (!chain->lines) TRY(lines_open(&chain->lines, chain->path[chain->file], chain->line_most, chain->ratio_most));
+    Status status = lines_fill(chain->lines, block, more);
+    chain->behind  = chain->done + block->behind;
+    chain->blocks += *more;
+    return status;
+}
+
+Status chain_fill(Chain *chain, Block *block, bool *more)
+{
+    Status status = OK;
+    *more = false;
+    if (chain->broken) file_leave(chain);
+    while (status == OK && !*more && chain->file < chain->paths) {
+        status = file_fill(chain, block, more);
+        if (status == OK && !*more) file_leave(chain);
+    }
+    chain->broken = status != OK;
+    return status;
+}
+
+void chain_close(Chain *chain)
+{
+    lines_close(chain->lines);
+    chain->lines = NULL;
+}
