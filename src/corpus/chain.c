@@ -7,7 +7,7 @@ Status chain_check(const Chain *chain)
     for (int i = 0; i < chain->paths; i++) {
         Lines *lines;
         if (!strcmp(chain->path[i], "-")) continue;
-        TRY(lines_open(&lines, chain->path[i], chain->line_most, chain->ratio_most));
+        TRY(lines_open(&lines, chain->path[i], chain->wanted, chain->line_most, chain->ratio_most));
         lines_close(lines);
     }
     return OK;
@@ -29,7 +29,8 @@ static void file_leave(Chain *chain)
 static Status file_fill(Chain *chain, Block *block, bool *more)
 {
     block->bytes = 0;
-    if (!chain->lines) TRY(lines_open(&chain->lines, chain->path[chain->file], chain->line_most, chain->ratio_most));
+    if (!chain->lines) TRY(lines_open(&chain->lines, chain->path[chain->file], chain->wanted, chain->line_most,
+                                    chain->ratio_most));
     Status status = lines_fill(chain->lines, block, more);
     chain->behind  = chain->done + block->behind;
     chain->blocks += *more;
