@@ -102,7 +102,7 @@ static Status line_encode(const Mill *m, Slot *s, Line line, int64_t *used)
         fault_told(s, document_too_long(s->name, line.number, line.bytes, p->line_most));
         return OK;
     }
-    TRY(document_read(text, s->block.json, p->key, p->keys, line, s->name));
+    TRY(document_read(text, s->block.kind == BLOCK_JSON, p->key, p->keys, line, s->name));
     if (!end_room(s, p->keys)) return fail(NO_MEMORY, "%s: no memory for its documents", s->name);
     for (int k = 0; k < p->keys; k++) {
         if (!ids_room(s, *used + tokenizer_room(p->tokenizer, text[k].text, text[k].bytes) + 1))
@@ -184,7 +184,7 @@ static bool slot_fill(Mill *m, Slot *s, Lines **lines, const char *path, bool *m
     *more = false;
     s->block.bytes = 0;
     s->name = strcmp(path, "-") ? path : "standard input";
-    Status status = *lines ? OK : lines_open(lines, path, p->line_most, p->ratio_most);
+    Status status = *lines ? OK : lines_open(lines, path, BLOCK_LINES, p->line_most, p->ratio_most);
     if (status != OK) return fault_stop(s, status);
     status = lines_fill(*lines, &s->block, more);
     s->batch.behind = m->behind + s->block.behind;
@@ -241,7 +241,7 @@ static Status plan_check(const MillPlan *p)
     CHECK(p->workers > 0 && p->keys > 0 && p->keys <= JSON_KEYS_MOST, "%d workers, %d keys", p->workers, p->keys);
     for (int i = 0; i < p->paths; i++) {
         Lines *lines;
-        if (strcmp(p->path[i], "-")) TRY(lines_open(&lines, p->path[i], p->line_most, p->ratio_most));
+        if (strcmp(p->path[i], "-")) TRY(lines_open(&lines, p->path[i], BLOCK_LINES, p->line_most, p->ratio_most));
         if (strcmp(p->path[i], "-")) lines_close(lines);
     }
     return OK;
