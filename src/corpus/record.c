@@ -103,7 +103,7 @@ static RecordStep json_textless(RecordWalk *w, Line piece)
 static bool span_counts(const char *line, JsonSpan span, Field field)
 {
     char first = span.found && span.bytes ? line[span.at] : 0;
-    if (field == TEXT || !span.found || span.text) return span.text;
+    if (!span.found || span.text) return span.text;
     if (field == WARNINGS) return first == '[';
     return first == '-' || (first >= '0' && first <= '9');
 }
@@ -115,29 +115,32 @@ static JsonText list_whole(const char *line, int64_t bytes, JsonSpan span)
     return (JsonText){ line + span.at, end ? end + 1 - (line + span.at) : 0 };
 }
 
+static void json_take(RecordWalk *w, Line piece, const JsonSpan *span, Record *record)
+{
+    JsonText *const to[FIELDS] = { [ID] = &record->id, [URL] = &record->url, [TITLE] = &record->title,
+                                   [SOURCE] = &record->source, [LABEL] = &record->label, [WARNINGS] = &record->warnings };
+    for (int i = 0; i < w->keys; i++) {
+        Field field = (Field)w->field[i];
+        if (field == TEXT || to[field]->text || !span_counts(piece.text, span[i], field)) continue;
+        *to[field] = field == WARNINGS && !span[i].text ? list_whole(piece.text, piece.bytes, span[i])
+                                                        : json_span_text(piece.text, span[i]);
+    }
+}
+
 static RecordStep json_record(RecordWalk *w, Line piece, Record *record)
 {
     JsonSpan span[JSON_PATHS_MOST];
-    JsonText *const to[FIELDS] = { [ID] = &record->id, [URL] = &record->url, [TITLE] = &record->title,
-                                   [SOURCE] = &record->source, [LABEL] = &record->label, [WARNINGS] = &record->warnings };
     if (w->plan->repair) w->repaired_now |= json_zeros_repair(piece.text, piece.bytes);
     JsonFault why = json_line_paths(span, w->key, w->keys, piece.text, piece.bytes);
     if (why.why) return json_fault(w, piece, why);
-    bool has_text = false;
     for (int i = 0; i < w->keys; i++) {
-        Field field = (Field)w->field[i];
-        if (!span_counts(piece.text, span[i], field) || (field == TEXT ? has_text : to[field]->text != NULL)) continue;
-        JsonText text = field == WARNINGS && !span[i].text ? list_whole(piece.text, piece.bytes, span[i])
-                                                           : json_span_text(piece.text, span[i]);
-        if (field != TEXT) {
-            *to[field] = text;
-            continue;
-        }
+        if (w->field[i] != TEXT || !span[i].text) continue;
         record->text  = piece.text + span[i].at;
-        record->bytes = text.bytes;
-        has_text      = true;
+        record->bytes = json_span_text(piece.text, span[i]).bytes;
+        json_take(w, piece, span, record);
+        return RECORD_WHOLE;
     }
-    return has_text ? RECORD_WHOLE : json_textless(w, piece);
+    return json_textless(w, piece);
 }
 
 /* ---- <doc id="12" url="..." title="..."> ... </doc> ---- */
@@ -182,13 +185,26 @@ static RecordStep doc_record(RecordWalk *w, Line piece, Record *record)
 
 /* ---- MediaWiki ---- */
 
+/* A piece begins behind the page before, or with the head of the dump. Only its first page is looked for, since what was
+ * read before it is as it was. */
+static void page_line(RecordWalk *w, const WikiPage *page)
+{
+    const char *at = w->piece.text, *stop = at + page->at;
+    if (w->at) return;
+    for (; at < stop && (at = memchr(at, '\n', (size_t)(stop - at))); at++) w->piece.number++;
+}
+
 /* END: no page that is wanted begins in what is left of the piece. */
-static RecordStep page_record(RecordWalk *w, Line piece, Record *record)
+static RecordStep page_record(RecordWalk *w, Record *record)
 {
     WikiPage    page;
     const char *why;
-    while (wiki_page_next(piece.text, piece.bytes, &w->at, &page, &why)) {
-        if (why) return fault(w, RECORD_BROKEN, piece, "a page broken at byte %" PRId64 " behind this line: %s", page.at, why);
+    Line        piece = w->piece;
+    for (int64_t at = w->at; wiki_page_next(piece.text, piece.bytes, &at, &page, &why); ) {
+        page_line(w, &page);
+        w->at        = at;
+        piece.number = record->line = w->piece.number;
+        if (why) return fault(w, RECORD_BROKEN, piece, "a broken page: %s", why);
         bool wanted = page.wikitext && !page.redirect && (page.ns == 0 || w->plan->all_pages);
         w->passed += !wanted;
         if (!wanted) continue;
@@ -225,7 +241,7 @@ static RecordStep piece_record(RecordWalk *w, Record *record)
     switch (w->block->kind) {
     case BLOCK_JSON:  return json_record(w, piece, record);
     case BLOCK_DOCS:  return doc_record(w, piece, record);
-    case BLOCK_PAGES: return page_record(w, piece, record);
+    case BLOCK_PAGES: return page_record(w, record);
     default:          return RECORD_WHOLE;
     }
 }
@@ -233,7 +249,8 @@ static RecordStep piece_record(RecordWalk *w, Record *record)
 /* What escapes mean can be wrong as well. */
 static RecordStep record_check(RecordWalk *w, const Record *record)
 {
-    int64_t at = w->block->kind >= BLOCK_JSON ? utf8_broken(record->text, record->bytes) : -1;
+    bool    escapes = w->block->kind == BLOCK_JSON || w->block->kind == BLOCK_PAGES;
+    int64_t at = escapes ? utf8_broken(record->text, record->bytes) : -1;
     if (at >= 0) return fault_bytes(w, w->piece, record->text, at);
     w->repaired += w->repaired_now;
     return RECORD_WHOLE;
