@@ -47,8 +47,9 @@ static Status entry_add(Inputs *in, const char *folder, const char *name, BlockK
     bool slash = length && folder[length - 1] == '/';
     if (asprintf(&path, "%s%s%s", folder, slash ? "" : "/", name) < 0) return no_memory(folder);
     Status status;
-    if (!lstat(path, &about) && S_ISDIR(about.st_mode)) status = folder_add(in, path, wanted);
-    else if (*name == '.' || stat(path, &about) || !S_ISREG(about.st_mode) || lines_name_check(path, wanted) != OK)
+    if (*name == '.') status = path_pass(in, path);
+    else if (!lstat(path, &about) && S_ISDIR(about.st_mode)) status = folder_add(in, path, wanted);
+    else if (stat(path, &about) || !S_ISREG(about.st_mode) || lines_name_check(path, wanted) != OK)
         status = path_pass(in, path);
     else
         status = path_add(in, path);

@@ -40,7 +40,7 @@ static void folders_are_sorted(void **state)
 {
     (void)state;
     assert_int_equal(expand(folder, BLOCK_AUTO), OK);
-    assert_string_equal(got, "AA/wiki_00 AA/wiki_01.bz2 B.jsonl.gz a.txt z.xml 4");
+    assert_string_equal(got, "AA/wiki_00 AA/wiki_01.bz2 B.jsonl.gz a.txt z.xml 6");
     assert_int_equal(expand(path_of("AA/"), BLOCK_AUTO), OK);
     assert_string_equal(got, "AA/wiki_00 AA/wiki_01.bz2 0");
     assert_int_equal(expand(path_of("AA"), BLOCK_LINES), BAD_FILE);
@@ -76,7 +76,7 @@ static int setup(void **state)
     if (!mkdtemp(folder)) return -1;
     mkdir(path_of("AA"), 0777), mkdir(path_of(".git"), 0777);
     file_make("a.txt", ""), file_make("B.jsonl.gz", ""), file_make("z.xml", ""), file_make("c.dat", ""), file_make(".a.txt", "");
-    file_make("AA/wiki_01.bz2", ""), file_make("AA/wiki_00", ""), file_make("y.xz", "");
+    file_make("AA/wiki_01.bz2", ""), file_make("AA/wiki_00", ""), file_make("y.xz", ""), file_make(".git/a.txt", "");
     return symlink("..", path_of("circle")) + symlink("none", path_of("lost.txt"));
 }
 
