@@ -8,7 +8,7 @@
 typedef struct {
     char  **path;
     int64_t paths, room;
-    int64_t passed;                         /* files of folders whose ending is none of ours, or which are hidden */
+    int64_t passed;                         /* in folders: what is hidden, has an ending that is none of ours, or is no file */
     char   *passed_first;
 } Inputs;
 

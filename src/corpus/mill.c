@@ -94,7 +94,7 @@ static Status line_encode(const Mill *m, Slot *s, Line line, int64_t *used)
         fault_told(s, document_too_long(s->name, line.number, line.bytes, p->line_most));
         return OK;
     }
-    TRY(document_read(text, s->block.json, p->key, p->keys, line, s->name));
+    TRY(document_read(text, s->block.kind == BLOCK_JSON, p->key, p->keys, line, s->name));
     if (!end_room(s, p->keys)) return fail(NO_MEMORY, "%s: no memory for its documents", s->name);
     for (int k = 0; k < p->keys; k++) {
         if (!ids_room(s, *used + tokenizer_room(p->tokenizer, text[k].text, text[k].bytes) + 1))

@@ -45,10 +45,16 @@ typedef struct {
     Block      *block;
     const char *name;                       /* of the block's file, as messages say it */
     Buffer     *buffer;
-    LineWalk    lines;
     int64_t     repaired;                   /* documents in which something became U+FFFD */
     int64_t     passed;                     /* MediaWiki: redirects, pages of other namespaces, models other than wikitext */
     RecordFault fault;
+    LineWalk    lines;                      /* from here on the walk's own */
+    Line        piece;                      /* the document as it stands in the block, or repaired in the buffer */
+    int64_t     at;                         /* of the piece: the next page */
+    bool        repaired_now;
+    JsonPath    key[JSON_PATHS_MOST];
+    uint8_t     field[JSON_PATHS_MOST];
+    int         keys;
 } RecordWalk;
 
 RecordWalk record_walk(const RecordPlan *plan, Block *block, const char *name, Buffer *buffer);
