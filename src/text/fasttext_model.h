@@ -1,0 +1,52 @@
+#ifndef TEXT_FASTTEXT_MODEL_H
+#define TEXT_FASTTEXT_MODEL_H
+/* A fastText model file as it is read: nothing in it is believed. Sizes fit the file and each other, ids stay in range,
+ * every number is finite and small enough that no sum of them overflows. Words and matrices stay in the mapped file, at
+ * any address: floats there are read by memcpy.                                                                       */
+#include <stdbool.h>
+#include "base/file.h"
+
+enum { FASTTEXT_HIERARCHICAL = 1, FASTTEXT_NEGATIVE, FASTTEXT_SOFTMAX, FASTTEXT_ONE_VS_ALL };
+enum { FASTTEXT_DIM_MOST = 4096, FASTTEXT_GRAM_MOST = 64, FASTTEXT_CENTROIDS = 256 };
+
+typedef struct { const char *text; int64_t count; uint32_t bytes; bool label; } FasttextWord;   /* text ends in a zero */
+typedef struct { int32_t from, to; } FasttextKept;                   /* a bucket that was not pruned, and its new number */
+
+typedef struct {
+    int64_t rows;
+    int32_t dim;
+    const uint8_t *dense;               /* rows x dim floats; NULL: quantised */
+    const uint8_t *code, *norm;         /* rows x parts; a byte a row, NULL where there are no norms */
+    const uint8_t *centroid, *norm_centroid;
+    int32_t parts, width, last;         /* dims of a part, and of the last one */
+} FasttextMatrix;
+
+typedef struct {
+    FileMap  file;
+    int32_t  dim, word_grams, loss, bucket, gram_least, gram_most;     /* characters of a subword; gram_most 0: none */
+    int32_t  words, labels;             /* labels stand behind the words */
+    FasttextWord *word;
+    int32_t *slot;                      /* hash table of word ids, -1: empty */
+    uint32_t slots;                     /* a power of two */
+    bool     pruned;
+    FasttextKept *kept;                 /* hash table; from -1: empty */
+    uint32_t kept_slots;                /* a power of two; 0: everything was pruned */
+    FasttextMatrix input, output;
+} FasttextModel;
+
+Status fasttext_model_open (FasttextModel *model, const char *path);
+void   fasttext_model_close(FasttextModel *model);
+
+/* fastText's own hash: bytes above 127 count as negative characters, and so flip all upper bits */
+#define FASTTEXT_HASH 2166136261u
+static inline uint32_t fasttext_hash_step(uint32_t hash, uint8_t byte)
+{
+    return (hash ^ (uint32_t)(int8_t)byte) * 16777619u;
+}
+
+int32_t fasttext_word_find(const FasttextModel *model, const uint8_t *text, int64_t bytes, uint32_t hash);   /* -1: unknown */
+int32_t fasttext_kept_find(const FasttextModel *model, int32_t bucket);                                    /* -1: pruned */
+
+/* sum += row, over dim floats */
+void fasttext_row_add(float *sum, const FasttextMatrix *matrix, int64_t row);
+#endif
