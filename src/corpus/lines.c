@@ -11,6 +11,7 @@ struct Lines {
     bool      plain, standard;          /* its ending says that it is text; standard input */
     char     *carry;                    /* the beginning of a document whose end has not come yet */
     size_t    carried, room;
+    size_t    wanted;                   /* bytes of the block being filled: by the text, not by what memory is there */
     int64_t   most, line, skipped;      /* line: number of the next; skipped: bytes of the document being passed over */
     int       matched;                  /* while it is: see end_step */
     bool      begun, ended;
@@ -111,7 +112,7 @@ static Status room_make(const Lines *l, char **text, size_t *room, size_t wanted
 /* Reads until the block is full or the text ends */
 static Status block_read(Lines *l, Block *b)
 {
-    size_t got = 0, wanted = b->room - b->bytes;
+    size_t got = 0, wanted = l->wanted - b->bytes;
     Status status = stream_read(l->stream, b->text + b->bytes, wanted, &got);
     b->bytes += got;
     l->ended  = got < wanted;               /* or broken, which the next read says */
@@ -229,8 +230,8 @@ static Status begin(Lines *l, Block *b)
 
 static Status carry_take(Lines *l, Block *b)
 {
-    size_t usual = l->carried < BLOCK_USUAL ? BLOCK_USUAL : 2 * l->carried;
-    TRY(room_make(l, &b->text, &b->room, usual));
+    l->wanted = l->carried < BLOCK_USUAL ? BLOCK_USUAL : 2 * l->carried;
+    TRY(room_make(l, &b->text, &b->room, l->wanted));
     if (l->carried) memcpy(b->text, l->carry, l->carried);
     b->bytes   = l->carried;
     l->carried = 0;
@@ -290,7 +291,8 @@ static Status block_fill(Lines *l, Block *b)
         if (whole || l->ended) break;
         if ((int64_t)b->bytes > l->most) return skip_document(l, b);
         size_t most = (size_t)l->most + 1;                      /* enough to see that it is too long */
-        TRY(room_make(l, &b->text, &b->room, 2 * b->room < most ? 2 * b->room : most));
+        l->wanted = 2 * l->wanted < most ? 2 * l->wanted : most;
+        TRY(room_make(l, &b->text, &b->room, l->wanted));
     }
     return carry_leave(l, b, whole);
 }
