@@ -16,13 +16,13 @@ struct Langid {
     FasttextLoss  loss;
 };
 
-typedef struct { const uint8_t *text; int64_t bytes; FasttextKey key; FasttextSum *set; } Met;
+typedef struct { const uint8_t *text; int64_t bytes; FasttextKey key; FasttextSet *set; } Met;
 
 struct LangidSpace {
     const FasttextModel *model;
     FasttextWords   words;
     FasttextScratch scratch;
-    FasttextSum    *end;                         /* of a text */
+    FasttextSet    *end;                         /* of a text */
     float          *sum;                         /* of the rows so far */
     int64_t         rows;
     FasttextRows    grams;                       /* word n-grams wait here */
@@ -49,37 +49,54 @@ static void grams_meet(LangidSpace *s, uint32_t hash)
     s->open[s->opened++] = word;
 }
 
-static void sum_add(LangidSpace *s, const FasttextSum *word)
+static void worth_add(LangidSpace *s, const FasttextSet *set, int place)
 {
-    if (word->rows == FASTTEXT_LABEL_ROWS) return;
-    for (int32_t d = 0; d < fasttext_lanes(s->model); d += 16)
-        for (int k = 0; k < 16; k++) s->sum[d + k] += word->sum[d + k];
-    s->rows += word->rows;
-    grams_meet(s, word->hash);
+    const FasttextWorth *worth = &set->worth[place];
+    int32_t lanes = fasttext_lanes(s->model);
+    if (worth->rows == FASTTEXT_LABEL_ROWS) return;
+    for (int32_t d = 0; d < lanes; d += 16) fasttext_sixteen_add(s->sum + d, set->sum + place * lanes + d);
+    s->rows += worth->rows;
+    grams_meet(s, worth->hash);
 }
 
+static int met_place(const Met *met)
+{
+    return fasttext_same(met->set->worth[0].key, met->key) ? 0 : fasttext_same(met->set->worth[1].key, met->key) ? 1 : -1;
+}
+
+/* Where words are not known, the model is asked for all of them ahead. */
 static void mets_add(LangidSpace *s)
 {
+    for (int i = 0; i < s->mets; i++)
+        if (met_place(&s->met[i]) < 0) fasttext_word_fetch(s->model, fasttext_hash(s->met[i].text, s->met[i].bytes));
     for (int i = 0; i < s->mets && !s->ended; i++) {
-        const Met *met = &s->met[i];
-        const FasttextSum *word = fasttext_sum(&s->words, met->set, met->key, met->text, met->bytes);
-        if (word) sum_add(s, word);
-        else      s->ended = true;
+        Met *met = &s->met[i];
+        int  place = met_place(met);
+        if (place < 0) place = fasttext_set_make(&s->words, met->set, met->key, met->text, met->bytes);
+        s->ended = place < 0;
+        if (place >= 0) worth_add(s, met->set, place);
     }
     s->mets = 0;
 }
 
 static void word_meet(LangidSpace *s, const uint8_t *from, const uint8_t *to, const uint8_t *stop)
 {
-    uint8_t padded[32] = { 0 };
+    static const FasttextKey none = { { 0, 0, UINT64_MAX } };       /* no word's */
+    uint8_t padded[sizeof(FasttextKey)] = { 0 };
     Met *met = &s->met[s->mets++];
-    *met = (Met){ .text = from, .bytes = to - from };
-    if (met->bytes <= FASTTEXT_WORD_MOST) {
-        if (stop - from < 32) memcpy(padded, from, (size_t)met->bytes);
-        met->key = fasttext_key(stop - from < 32 ? padded : from, met->bytes);
+    met->text  = from;
+    met->bytes = to - from;
+    if (met->bytes > FASTTEXT_WORD_MOST) {
+        met->key = none;
+        met->set = s->words.longer;
+    } else {
+        bool last = stop - from < (int64_t)sizeof padded;
+        if (last) memcpy(padded, from, (size_t)met->bytes);
+        met->key = fasttext_key(last ? padded : from, met->bytes);
         met->set = fasttext_set(&s->words, met->key);
         __builtin_prefetch(met->set);
-        __builtin_prefetch((uint8_t *)met->set + BLOCK);
+        __builtin_prefetch(met->set->sum);
+        __builtin_prefetch(met->set->sum + 16);
     }
     if (s->mets == AHEAD) mets_add(s);
 }
@@ -135,7 +152,7 @@ int langid_guess(const Langid *l, LangidSpace *s, const char *text, int64_t byte
     s->opened = s->mets = 0;
     s->ended  = false;
     text_cut(s, (const uint8_t *)text, bytes);
-    sum_add(s, s->end);
+    worth_add(s, s->end, 0);
     fasttext_rows_add(&s->grams, s->sum, m);
     if (s->rows == 0) return 0;
     float part = (float)(1.0 / (double)s->rows);
@@ -180,7 +197,7 @@ Status langid_space_open(LangidSpace **space, const Langid *l)
     if (status == OK) s->sum = malloc((size_t)fasttext_lanes(s->model) * sizeof *s->sum);
     if (status == OK && !(s->end && s->sum)) status = fail(NO_MEMORY, "no memory to guess languages");
     if (status == OK) {
-        fasttext_end_sum(s->end, s->model);
+        fasttext_end_make(s->end, s->model);
         *space = s;
     } else {
         langid_space_close(s);

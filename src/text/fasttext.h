@@ -23,7 +23,7 @@ void        langid_close (Langid *langid);
 int         langid_labels(const Langid *langid);
 const char *langid_label (const Langid *langid, int label);     /* "__label__sv" */
 
-/* What a thread remembers of words it has met: 16 MiB, whatever the text. */
+/* What a thread remembers of words it has met: 32 MiB, whatever the text. */
 typedef struct LangidSpace LangidSpace;
 Status langid_space_open (LangidSpace **space, const Langid *langid);
 void   langid_space_close(LangidSpace *space);

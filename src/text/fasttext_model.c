@@ -123,27 +123,24 @@ static uint32_t slots_for(int64_t count)
     return slots;
 }
 
-static uint32_t hash_of(const char *text, uint32_t bytes)
-{
-    uint32_t hash = FASTTEXT_HASH;
-    for (uint32_t i = 0; i < bytes; i++) hash = fasttext_hash_step(hash, (uint8_t)text[i]);
-    return hash;
-}
+static uint32_t slot_first(const FasttextModel *m, uint32_t hash) { return (hash ^ hash >> 15) & (m->slots - 1); }
 
 static uint32_t word_slot(const FasttextModel *m, const void *text, int64_t bytes, uint32_t hash)
 {
-    uint32_t at = (hash ^ hash >> 15) & (m->slots - 1);
-    for (; m->slot[at] >= 0; at = (at + 1) & (m->slots - 1)) {
-        const FasttextWord *word = &m->word[m->slot[at]];
-        if (word->bytes == bytes && !memcmp(word->text, text, (size_t)bytes)) break;
+    uint32_t at = slot_first(m, hash);
+    for (; m->slot[at].id >= 0; at = (at + 1) & (m->slots - 1)) {
+        const FasttextWord *word = &m->word[m->slot[at].id];
+        if (m->slot[at].hash == hash && word->bytes == bytes && !memcmp(word->text, text, (size_t)bytes)) break;
     }
     return at;
 }
 
 int32_t fasttext_word_find(const FasttextModel *m, const uint8_t *text, int64_t bytes, uint32_t hash)
 {
-    return m->slot[word_slot(m, text, bytes, hash)];
+    return m->slot[word_slot(m, text, bytes, hash)].id;
 }
+
+void fasttext_word_fetch(const FasttextModel *m, uint32_t hash) { __builtin_prefetch(&m->slot[slot_first(m, hash)]); }
 
 static Status word_take(FasttextWord *word, Wire *w, bool label)
 {
@@ -189,7 +186,8 @@ static Status words_take(FasttextModel *m, Wire *w)
         if (word->label && word->count >= LABELS_TOLD_MOST - told)
             return BROKEN(w, "%s and the labels before it are told to be seen 1e15 times or more", word->text);
         if (word->label) told += word->count;
-        m->slot[word_slot(m, word->text, word->bytes, hash_of(word->text, word->bytes))] = i;     /* the last of equals */
+        uint32_t hash = fasttext_hash((const uint8_t *)word->text, word->bytes);
+        m->slot[word_slot(m, word->text, word->bytes, hash)] = (FasttextSlot){ i, hash };        /* the last of equals */
     }
     return OK;
 }
@@ -307,14 +305,6 @@ static void codes_add(float *sum, const FasttextMatrix *x, int64_t row)
     }
 }
 
-/* Most models have 16 dimensions or some sixteens: a loop whose length is known becomes four additions. */
-static void row16_add(float *sum, const uint8_t *from)
-{
-    float value[16];
-    memcpy(value, from, sizeof value);
-    for (int d = 0; d < 16; d++) sum[d] += value[d];
-}
-
 void fasttext_row_add(float *sum, const FasttextMatrix *x, int64_t row)
 {
     int32_t d = 0;
@@ -323,7 +313,7 @@ void fasttext_row_add(float *sum, const FasttextMatrix *x, int64_t row)
         return;
     }
     const uint8_t *from = x->dense + row * x->dim * 4;
-    for (; d + 16 <= x->dim; d += 16) row16_add(sum + d, from + 4 * d);
+    for (; d + 16 <= x->dim; d += 16) fasttext_sixteen_add(sum + d, from + 4 * d);
     floats_add(sum + d, from + 4 * d, 1, x->dim - d);
 }
 

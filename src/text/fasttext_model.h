@@ -4,12 +4,14 @@
  * every number is finite and small enough that no sum of them overflows. Words and matrices stay in the mapped file, at
  * any address: floats there are read by memcpy.                                                                       */
 #include <stdbool.h>
+#include <string.h>
 #include "base/file.h"
 
 enum { FASTTEXT_HIERARCHICAL = 1, FASTTEXT_NEGATIVE, FASTTEXT_SOFTMAX, FASTTEXT_ONE_VS_ALL };
 enum { FASTTEXT_DIM_MOST = 4096, FASTTEXT_GRAM_MOST = 64, FASTTEXT_CENTROIDS = 256 };
 
 typedef struct { const char *text; int64_t count; uint32_t bytes; bool label; } FasttextWord;   /* text ends in a zero */
+typedef struct { int32_t id; uint32_t hash; } FasttextSlot;         /* of a word's hash table; id -1: empty */
 typedef struct { int32_t from, to; } FasttextKept;                   /* a bucket that was not pruned, and its new number */
 
 typedef struct {
@@ -26,7 +28,7 @@ typedef struct {
     int32_t  dim, word_grams, loss, bucket, gram_least, gram_most;     /* characters of a subword; gram_most 0: none */
     int32_t  words, labels;             /* labels stand behind the words */
     FasttextWord *word;
-    int32_t *slot;                      /* hash table of word ids, -1: empty */
+    FasttextSlot *slot;
     uint32_t slots;                     /* a power of two */
     bool     pruned;
     FasttextKept *kept;                 /* hash table; from -1: empty */
@@ -43,9 +45,23 @@ static inline uint32_t fasttext_hash_step(uint32_t hash, uint8_t byte)
 {
     return (hash ^ (uint32_t)(int8_t)byte) * 16777619u;
 }
+static inline uint32_t fasttext_hash(const uint8_t *text, int64_t bytes)
+{
+    uint32_t hash = FASTTEXT_HASH;
+    for (int64_t i = 0; i < bytes; i++) hash = fasttext_hash_step(hash, text[i]);
+    return hash;
+}
 
 int32_t fasttext_word_find(const FasttextModel *model, const uint8_t *text, int64_t bytes, uint32_t hash);   /* -1: unknown */
+void    fasttext_word_fetch(const FasttextModel *model, uint32_t hash);            /* soon to be looked for */
 int32_t fasttext_kept_find(const FasttextModel *model, int32_t bucket);                                    /* -1: pruned */
+
+/* Most models have 16 dimensions, or some sixteens. from: any address, as floats of the file have */
+typedef float FasttextFour __attribute__((vector_size(16), aligned(1), may_alias));
+static inline void fasttext_sixteen_add(float *sum, const void *from)
+{
+    for (int i = 0; i < 4; i++) ((FasttextFour *)sum)[i] += ((const FasttextFour *)from)[i];
+}
 
 /* sum += row, over dim floats */
 void fasttext_row_add(float *sum, const FasttextMatrix *matrix, int64_t row);

@@ -4,10 +4,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { TABLE_BYTES = 16 << 20, LINE = 64 };
+enum { TABLE_BYTES = 32 << 20, HUGE_PAGE = 2 << 20, LINE = 64 };
 
-#define X16 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255
-static const uint8_t ones[64] = { X16, X16 };
+#define X8 255, 255, 255, 255, 255, 255, 255, 255
+const uint8_t fasttext_ones[48] = { X8, X8, X8 };
 
 /* ---- rows ---- */
 
@@ -70,69 +70,49 @@ static bool is_label(const FasttextModel *m, int32_t id, const uint8_t *text, in
     return id < 0 ? bytes >= 9 && !memcmp(text, "__label__", 9) : m->word[id].label;
 }
 
-static void sum_make(FasttextSum *s, const FasttextModel *m, const uint8_t *text, int64_t bytes, bool end)
+/* As the first of a set */
+static void worth_make(FasttextSet *set, const FasttextModel *m, const uint8_t *text, int64_t bytes, bool end)
 {
     FasttextRows rows = { 0 };
-    s->hash = FASTTEXT_HASH;
-    for (int64_t i = 0; i < bytes; i++) s->hash = fasttext_hash_step(s->hash, text[i]);
-    int32_t id = fasttext_word_find(m, text, bytes, s->hash);
-    s->rows = is_label(m, id, text, bytes) ? FASTTEXT_LABEL_ROWS : 0;
-    memset(s->sum, 0, (size_t)fasttext_lanes(m) * sizeof *s->sum);
-    if (s->rows) return;
-    if (id >= 0) row_meet(&rows, s->sum, m, id);
-    s->rows = (id >= 0) + (end ? 0 : subwords(&rows, s->sum, m, text, bytes));
-    fasttext_rows_add(&rows, s->sum, m);
+    uint32_t hash = fasttext_hash(text, bytes);
+    int32_t id = fasttext_word_find(m, text, bytes, hash);
+    set->worth[0] = (FasttextWorth){ .rows = FASTTEXT_LABEL_ROWS, .hash = hash };
+    memset(set->sum, 0, (size_t)fasttext_lanes(m) * sizeof *set->sum);
+    if (is_label(m, id, text, bytes)) return;
+    if (id >= 0) row_meet(&rows, set->sum, m, id);
+    set->worth[0].rows = (id >= 0) + (end ? 0 : subwords(&rows, set->sum, m, text, bytes));
+    fasttext_rows_add(&rows, set->sum, m);
 }
 
-void fasttext_end_sum(FasttextSum *s, const FasttextModel *m) { sum_make(s, m, (const uint8_t *)"</s>", 4, true); }
+void fasttext_end_make(FasttextSet *set, const FasttextModel *m) { worth_make(set, m, (const uint8_t *)"</s>", 4, true); }
+
+int fasttext_set_make(FasttextWords *w, FasttextSet *set, FasttextKey key, const uint8_t *text, int64_t bytes)
+{
+    int32_t lanes = fasttext_lanes(w->model);
+    if (bytes == 4 && !memcmp(text, "</s>", 4)) return -1;
+    set->worth[1] = set->worth[0];
+    memcpy(set->sum + lanes, set->sum, (size_t)lanes * sizeof *set->sum);
+    worth_make(set, w->model, text, bytes, false);
+    if (set != w->longer) set->worth[0].key = key;
+    return 0;
+}
 
 /* ---- the table ---- */
 
-FasttextKey fasttext_key(const uint8_t *text, int64_t bytes)
-{
-    FasttextKey key, mask;
-    memcpy(&key, text, sizeof key);
-    memcpy(&mask, ones + 32 - bytes, sizeof mask);
-    for (int i = 0; i < 4; i++) key.part[i] &= mask.part[i];
-    key.part[3] |= (uint64_t)bytes << 56;
-    return key;
-}
-
-static bool same(FasttextKey a, FasttextKey b)
-{
-    return !((a.part[0] ^ b.part[0]) | (a.part[1] ^ b.part[1]) | (a.part[2] ^ b.part[2]) | (a.part[3] ^ b.part[3]));
-}
-
-const FasttextSum *fasttext_sum(FasttextWords *w, FasttextSum *set, FasttextKey key, const uint8_t *text, int64_t bytes)
-{
-    FasttextSum *second = set ? (FasttextSum *)(void *)((uint8_t *)set + w->stride) : NULL;
-    if (set && same(set->key, key))    return set;
-    if (set && same(second->key, key)) return second;
-    if (bytes == 4 && !memcmp(text, "</s>", 4)) return NULL;
-    if (!set) {
-        sum_make(w->longer, w->model, text, bytes, false);
-        return w->longer;
-    }
-    memcpy(second, set, w->stride);
-    sum_make(set, w->model, text, bytes, false);
-    set->key = key;
-    return set;
-}
-
 Status fasttext_words_open(FasttextWords *w, const FasttextModel *m)
 {
-    size_t bytes = sizeof(FasttextSum) + (size_t)fasttext_lanes(m) * sizeof(float);
-    *w = (FasttextWords){ .model = m, .stride = (bytes + LINE - 1) / LINE * LINE, .shift = 64 };
-    for (size_t sets = 1; 2 * sets * 2 * w->stride <= TABLE_BYTES; sets *= 2) w->shift--;
-    size_t table = ((size_t)1 << (64 - w->shift)) * 2 * w->stride;
-    w->table  = aligned_alloc(LINE, table);
-    w->longer = malloc(w->stride);
+    *w = (FasttextWords){ .model = m, .stride = sizeof(FasttextSet) + 2 * (size_t)fasttext_lanes(m) * sizeof(float), .shift = 63 };
+    while (((size_t)2 << (64 - w->shift)) * w->stride <= TABLE_BYTES) w->shift--;
+    size_t bytes = (((size_t)1 << (64 - w->shift)) * w->stride + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    w->table  = aligned_alloc(HUGE_PAGE, bytes);
+    w->longer = aligned_alloc(LINE, w->stride);
     if (!w->table || !w->longer) {
         fasttext_words_close(w);
-        return fail(NO_MEMORY, "no memory for %zu bytes of words", table);
+        return fail(NO_MEMORY, "no memory for %zu bytes of words", bytes);
     }
-    madvise(w->table, table, MADV_HUGEPAGE);
-    memset(w->table, 0, table);                  /* zeros are no word: each has a length */
+    madvise(w->table, bytes, MADV_HUGEPAGE);     /* before the first touch, since words lie far apart */
+    memset(w->table, 0, bytes);                  /* zeros are no word: each has a length */
+    memset(w->longer, 0, w->stride);
     return OK;
 }
 
