@@ -14,7 +14,7 @@ typedef struct { const char *text; int64_t bytes, at; bool digits; } WordWalk;  
 typedef struct { uint64_t hash; int64_t from, end; } WordSeen;                      /* bytes of the text */
 bool word_seen(WordWalk *walk, WordSeen *word);                                     /* the next word; false: no more */
 
-typedef struct { uint64_t power, sum; uint64_t word[SHINGLE_WORDS_MOST]; int words; int64_t seen; } ShingleRoll;
+typedef struct { uint64_t power, sum; uint64_t word[SHINGLE_WORDS_MOST]; int words, at; int64_t seen; } ShingleRoll;
 ShingleRoll shingle_roll(int words);
 bool     shingle_push(ShingleRoll *roll, uint64_t word, uint64_t *hash);            /* true once `words` were pushed */
 
