@@ -1,9 +1,11 @@
 #include "clean/clean.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/file.h"
@@ -25,9 +27,26 @@ typedef struct {
     Stash   *stash;
     Settled  settled;
     Written  written;
+    int      lock;                          /* -1: not open */
+    bool     claimed;                       /* the folder is ours alone */
 } Run;
 
 /* ---- the work folder ---- */
+
+/* One run at a time; and a folder of that name which is somebody's is left alone. */
+static Status folder_claim(Run *r)
+{
+    char path[1100];
+    snprintf(path, sizeof path, "%s/lock", r->folder);
+    bool ours = file_exists(path) || rmdir(r->folder) == 0;
+    if (!ours) return fail(BAD_FILE, "%s: is wanted to work in, and holds other files; name --output otherwise", r->folder);
+    TRY(folder_make(r->folder));
+    r->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (r->lock < 0) return fail(IO_FAILED, "%s: cannot be opened: %m", path);
+    if (flock(r->lock, LOCK_EX | LOCK_NB)) return fail(BAD_FILE, "%s: another run works there; wait for it, or name --output otherwise", r->folder);
+    r->claimed = true;
+    return OK;
+}
 
 /* Beside the output; a sample's is one that goes at its end */
 static Status folder_make_work(Run *r)
@@ -36,16 +55,18 @@ static Status folder_make_work(Run *r)
     const char *place = getenv("TMPDIR");
     if (p->sample) {
         snprintf(r->folder, sizeof r->folder, "%s/jotun-clean-XXXXXX", place && *place ? place : "/tmp");
-        return mkdtemp(r->folder) ? OK : fail(IO_FAILED, "%s: cannot be made: %m", r->folder);
+        r->claimed = mkdtemp(r->folder);
+        return r->claimed ? OK : fail(IO_FAILED, "%s: cannot be made: %m", r->folder);
     }
     size_t bytes = strlen(p->output);
     while (bytes > 1 && p->output[bytes - 1] == '/') bytes--;
     if ((size_t)snprintf(r->folder, sizeof r->folder, "%.*s.work", (int)bytes, p->output) >= sizeof r->folder - 16)
         return fail(BAD_OPTION, "--output %.80s...: longer than a path may be", p->output);
+    TRY(folder_make(r->folder));
+    TRY(folder_claim(r));
     bool standard = false;                      /* nobody can read standard input twice */
     for (int i = 0; i < p->paths; i++) standard = standard || !strcmp(p->path[i], "-");
-    if (p->restart || standard) TRY(folder_remove(r->folder));
-    return folder_make(r->folder);
+    return p->restart || standard ? ledger_forget(r->folder) : OK;
 }
 
 static Status file_line(Buffer *out, const char *what, const char *path)
@@ -119,6 +140,7 @@ static Status run_all(Run *r)
 
 static void run_close(Run *r)
 {
+    if (r->lock >= 0) close(r->lock);
     settled_close(&r->settled);
     judge_close(&r->judge);
     stash_close(r->stash);
@@ -129,7 +151,7 @@ static void run_close(Run *r)
 Status clean_run(const CleanPlan *plan)
 {
     char   time[24];
-    Run    r = { .plan = plan };
+    Run    r = { .plan = plan, .lock = -1 };
     Pace   pace = pace_begin("clean", 0, 0);
     Status status = run_all(&r);
     log_progress_end();
@@ -139,10 +161,8 @@ Status clean_run(const CleanPlan *plan)
                  log_time(time, pace_seconds(&pace)), (double)r.tally->in.bytes / pace_seconds(&pace) * 1e-6,
                  plan->sample ? "a sample, nothing was written" : plan->output);
     }
+    Status removed = OK;
+    if (r.claimed && (status == OK || plan->sample || !ledger_there(r.folder))) removed = folder_remove(r.folder);
     run_close(&r);
-    if (r.folder[0] && (status == OK || plan->sample)) {
-        Status removed = folder_remove(r.folder);
-        if (status == OK) status = removed;
-    }
-    return status;
+    return status == OK ? removed : status;
 }

@@ -148,10 +148,9 @@ static Status record_take(const Works *w, Seat *seat, Slot *s, const Record *r)
     s->tally->in.documents++;
     s->tally->in.bytes += r->bytes;
     tally_length(s->tally->length_in, r->bytes);
-    Record as_it_came = *r;
     TRY(judge_record(j, &seat->bench, &judged, r, s->tally));
     tally_drop(s->tally, judged.rule, r->bytes);
-    if (judged.rule != RULE_KEPT) return dropped_tell(j, s, &as_it_came, judged.rule, &judged);
+    if (judged.rule != RULE_KEPT) return dropped_tell(j, s, r, judged.rule, &judged);
     StashDocument d = { .text = { seat->bench.text.text, seat->bench.text.bytes }, .id = r->id, .url = r->url, .title = r->title,
                         .source = r->source, .line = r->line, .input = s->input, .label = judged.label,
                         .probability = judged.probability };

@@ -5,10 +5,26 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/file.h"
+#include "base/seam.h"
 
 enum { FORMAT = 1 };
 
 static void path_make(char path[1100], const char *folder) { snprintf(path, 1100, "%s/ledger.json", folder); }
+
+bool ledger_there(const char *folder)
+{
+    char path[1100];
+    path_make(path, folder);
+    return file_exists(path);
+}
+
+Status ledger_forget(const char *folder)
+{
+    char path[1100];
+    path_make(path, folder);
+    if (!ledger_there(folder) || !seam.remove(path)) return OK;
+    return fail(IO_FAILED, "%s: cannot be removed: %m", path);
+}
 
 /* ---- writing ---- */
 

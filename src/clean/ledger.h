@@ -17,4 +17,6 @@ typedef struct {
  * first line that differs */
 Status ledger_read (Ledger *ledger, Tally *tally, bool *found, const char *folder, const char *identity);
 Status ledger_write(const Ledger *ledger, const Tally *tally, const char *folder, const char *identity);
+bool   ledger_there (const char *folder);
+Status ledger_forget(const char *folder);
 #endif

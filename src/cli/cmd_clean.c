@@ -63,6 +63,7 @@ static bool ends(const char *path, const char *ending)
 static Status output_read(CleanPlan *p, const Options *o)
 {
     struct stat about;
+    if (!strcmp(o->output, "-")) return fail(BAD_OPTION, "--output -: files come whole or not at all, so it has to be one; name it");
     bool said = options_typed_by_person(o, OPTION_format);
     bool json = ends(o->output, ".jsonl") || ends(o->output, ".jsonl.zst") || ends(o->output, ".json") || ends(o->output, ".json.zst");
     bool text = ends(o->output, ".txt") || ends(o->output, ".txt.zst");
@@ -153,6 +154,8 @@ static Status plan_make(CleanPlan *p, const Options *o)
         .workers = o->workers ? (int)o->workers : team_cores(), .output = o->output, .report = o->report, .dropped = o->dropped,
         .clusters = o->clusters, .pairs = o->pairs, .sample = o->dry_run ? o->sample : 0, .restart = o->restart, .stop = &caught,
     };
+    if (o->dry_run && (o->dropped || o->clusters || o->pairs))
+        return fail(BAD_OPTION, "--dry-run writes no --dropped, --clusters or --pairs; leave them out");
     TRY(records_read(p, o));
     TRY(language_read(p, o));
     charset_read(p, o);
