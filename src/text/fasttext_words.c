@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { TABLE_BYTES = 32 << 20, HUGE_PAGE = 2 << 20, LINE = 64 };
+enum { TABLE_BYTES = 32 << 20, LINE = 64 };
 
 #define X8 255, 255, 255, 255, 255, 255, 255, 255
 const uint8_t fasttext_ones[48] = { X8, X8, X8 };
@@ -99,26 +99,26 @@ int fasttext_set_make(FasttextWords *w, FasttextSet *set, FasttextKey key, const
 
 /* ---- the table ---- */
 
+/* Zeros are no word: each has a length. Large pages are asked for before the first touch, since words lie far apart. */
 Status fasttext_words_open(FasttextWords *w, const FasttextModel *m)
 {
     *w = (FasttextWords){ .model = m, .stride = sizeof(FasttextSet) + 2 * (size_t)fasttext_lanes(m) * sizeof(float), .shift = 63 };
     while (((size_t)2 << (64 - w->shift)) * w->stride <= TABLE_BYTES) w->shift--;
-    size_t bytes = (((size_t)1 << (64 - w->shift)) * w->stride + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    w->table  = aligned_alloc(HUGE_PAGE, bytes);
-    w->longer = aligned_alloc(LINE, w->stride);
+    w->bytes = ((size_t)1 << (64 - w->shift)) * w->stride;
+    void *table = mmap(NULL, w->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    w->table  = table == MAP_FAILED ? NULL : table;
+    w->longer = calloc(1, w->stride);
     if (!w->table || !w->longer) {
         fasttext_words_close(w);
-        return fail(NO_MEMORY, "no memory for %zu bytes of words", bytes);
+        return fail(NO_MEMORY, "no memory for %zu bytes of words", w->bytes);
     }
-    madvise(w->table, bytes, MADV_HUGEPAGE);     /* before the first touch, since words lie far apart */
-    memset(w->table, 0, bytes);                  /* zeros are no word: each has a length */
-    memset(w->longer, 0, w->stride);
+    madvise(w->table, w->bytes, MADV_HUGEPAGE);
     return OK;
 }
 
 void fasttext_words_close(FasttextWords *w)
 {
-    free(w->table);
+    if (w->table) munmap(w->table, w->bytes);
     free(w->longer);
     *w = (FasttextWords){ 0 };
 }

@@ -19,7 +19,7 @@ typedef struct { FasttextWorth worth[2]; float sum[]; } FasttextSet; /* sums: di
 typedef struct {
     const FasttextModel *model;
     uint8_t  *table;
-    size_t    stride;                   /* bytes from one set to the next */
+    size_t    bytes, stride;            /* of the table; from one set to the next */
     int       shift;                    /* 64 - log2(sets) */
     FasttextSet *longer;                /* of the last word that was too long to be kept */
 } FasttextWords;
