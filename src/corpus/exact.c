@@ -63,6 +63,16 @@ static Status words_of(ExactSpace *space, Chars chars, bool digits)
     return OK;
 }
 
+/* The character at p where it may be white space, else one byte of it. Above ASCII there is some behind C2 and E1 to E3. */
+static inline Rune space_at(const uint8_t *p, int64_t left)
+{
+    if (*p == 0xC2 || (*p >= 0xE1 && *p <= 0xE3)) {
+        Rune r = rune_wide(p, left);
+        if (r.kind & SPACE) return r;
+    }
+    return (Rune){ *p, 1, *p < 0x80 ? unicode_row[0][*p] : 0 };
+}
+
 static Status spaces_of(ExactSpace *space, Chars *chars)
 {
     if (space->text[0].room < chars->bytes) {
@@ -73,19 +83,16 @@ static Status spaces_of(ExactSpace *space, Chars *chars)
     }
     uint8_t *out = space->text[0].data;
     int64_t  wrote = 0;
-    bool     blank = false;
     for (int64_t at = 0; at < chars->bytes; ) {
-        Rune r = rune_at(chars->text + at, chars->bytes - at);
+        Rune r = space_at(chars->text + at, chars->bytes - at);
         if (r.kind & SPACE) {
-            blank = wrote > 0;
+            if (wrote && out[wrote - 1] != ' ') out[wrote++] = ' ';
         } else {
-            if (blank) out[wrote++] = ' ';
-            memcpy(out + wrote, chars->text + at, (size_t)r.bytes);
-            wrote += r.bytes;
-            blank = false;
+            out[wrote++] = chars->text[at];
         }
         at += r.bytes;
     }
+    if (wrote && out[wrote - 1] == ' ') wrote--;
     *chars = (Chars){ out, wrote };
     return OK;
 }

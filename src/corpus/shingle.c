@@ -5,6 +5,9 @@
 #include <string.h>
 #include <utf8proc.h>
 #include "text/unicode.h"
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 /* A small letter or a digit for each ASCII byte of a word, else 0 */
 #define NONE8  0, 0, 0, 0, 0, 0, 0, 0
@@ -26,53 +29,117 @@ static inline uint64_t mixed(uint64_t x)
     return x ^ x >> 32;
 }
 
-/* FNV-1a */
-static inline uint64_t hash_byte(uint64_t hash, uint8_t byte) { return (hash ^ byte) * 0x100000001B3u; }
+/* The bytes of a word, small, eight at a time; none is 0, so a last eight that is not full is known by its zeros */
+typedef struct { uint64_t hash, eight; int count; } WordHash;
+#define WORD_BEGIN 0xCBF29CE484222325u
 
-static uint64_t hash_point(uint64_t hash, uint32_t point)
+static inline uint64_t hash_eight(uint64_t hash, uint64_t eight)
 {
-    uint8_t bytes[4];
-    int count = rune_write(bytes, point);
-    for (int i = 0; i < count; i++) hash = hash_byte(hash, bytes[i]);
-    return hash;
+    hash = (hash ^ eight) * 0x9E3779B97F4A7C15u;
+    return hash ^ hash >> 32;
+}
+
+static inline void hash_byte(WordHash *w, uint8_t byte)
+{
+    w->eight |= (uint64_t)byte << 8 * w->count++;
+    if (w->count < 8) return;
+    *w = (WordHash){ hash_eight(w->hash, w->eight), 0, 0 };
 }
 
 /* Bytes of the character at p, above ASCII, where it belongs to a word, else -bytes */
-static int wide(uint64_t *hash, const uint8_t *p, int64_t left, bool digits)
+static int wide(WordHash *w, const uint8_t *p, int64_t left, bool digits)
 {
-    if (*p == 0xC3 && left > 1 && (p[1] & 0xC0) == 0x80) {           /* U+00C0 to U+00FF */
-        uint8_t low = p[1] | 0x20;
-        if (low == 0xB7) return -2;                                  /* multiplication and division */
-        if (p[1] == 0x9F) low = 0x9F;                                /* sharp s is small */
-        *hash = hash_byte(hash_byte(*hash, 0xC3), low);
-        return 2;
-    }
     Rune r = rune_wide(p, left);
     if (!(r.kind & ~SPACE)) return -r.bytes;
-    if (digits && (r.kind & NUMBER)) *hash = hash_byte(*hash, '0');
-    else *hash = hash_point(*hash, (uint32_t)utf8proc_tolower((utf8proc_int32_t)r.point));
+    uint8_t bytes[4] = { '0' };
+    int count = digits && (r.kind & NUMBER) ? 1 : rune_write(bytes, (uint32_t)utf8proc_tolower((utf8proc_int32_t)r.point));
+    for (int i = 0; i < count; i++) hash_byte(w, bytes[i]);
     return r.bytes;
 }
 
-/* Inline for loops over all words of a text */
-static inline bool word_step(WordWalk *walk, WordSeen *word)
+/* The next word from walk->at on, whatever it is made of, character by character */
+static bool word_slow(WordWalk *walk, WordSeen *word)
 {
     const uint8_t *text = (const uint8_t *)walk->text;
-    uint64_t hash = 0xCBF29CE484222325u;
+    WordHash w  = { .hash = WORD_BEGIN };
     int64_t  at = walk->at, from = -1;
     while (at < walk->bytes) {
         uint8_t byte = text[at];
-        int     step = byte < 0x80 ? small[byte] ? 1 : -1 : wide(&hash, text + at, walk->bytes - at, walk->digits);
+        int     step = byte < 0x80 ? small[byte] ? 1 : -1 : wide(&w, text + at, walk->bytes - at, walk->digits);
         if (step < 0 && from >= 0) break;
         if (step < 0) { at -= step; continue; }
         if (from < 0) from = at;
-        if (byte < 0x80) hash = hash_byte(hash, walk->digits && byte <= '9' ? '0' : small[byte]);
+        if (byte < 0x80) hash_byte(&w, walk->digits && byte <= '9' ? '0' : small[byte]);
         at += step;
     }
     walk->at = at;
-    *word = (WordSeen){ mixed(hash), from, at };
+    *word = (WordSeen){ mixed(w.count ? hash_eight(w.hash, w.eight) : w.hash), from, at };
     return from >= 0;
 }
+
+#ifdef __SSE2__
+/* 16 bytes from the beginning of a character on: small ones, a bit for each byte of a word, and one for each byte of which
+ * only word_slow can say: all above U+00FF and signs below, and a letter that the end cuts off.                     */
+typedef struct { uint8_t byte[32]; uint32_t word, odd; } Sixteen;
+
+static inline void sixteen_read(Sixteen *s, const char *text, bool digits)
+{
+#define BITS(x)      ((uint32_t)_mm_movemask_epi8(x))
+#define ALL(x)       _mm_set1_epi8((char)(x))
+#define WITHIN(x, low, high) _mm_and_si128(_mm_cmpgt_epi8(x, ALL((low) - 1)), _mm_cmpgt_epi8(ALL((high) + 1), x))
+    __m128i  v      = _mm_loadu_si128((const __m128i *)(const void *)text);
+    __m128i  upper  = WITHIN(v, 'A', 'Z'), digit = WITHIN(v, '0', '9');
+    __m128i  lead   = _mm_cmpeq_epi8(v, ALL(0xC3));
+    __m128i  last   = _mm_and_si128(_mm_slli_si128(lead, 1), _mm_cmpgt_epi8(ALL(0xC0), v));           /* 80 to BF */
+    __m128i  high   = _mm_and_si128(last, _mm_cmpgt_epi8(ALL(0x9F), v));                              /* 80 to 9E */
+    __m128i  sign   = _mm_cmpeq_epi8(_mm_or_si128(v, ALL(0x20)), ALL(0xB7));
+    __m128i  letter = WITHIN(_mm_or_si128(v, ALL(0x20)), 'a', 'z');
+    uint32_t lasts  = BITS(_mm_andnot_si128(sign, last));
+    uint32_t both   = lasts | lasts >> 1;
+    s->word = BITS(_mm_or_si128(letter, digit)) | both;
+    s->odd  = BITS(v) & ~both;
+    v = _mm_add_epi8(v, _mm_and_si128(_mm_or_si128(upper, high), ALL(0x20)));
+    if (digits) v = _mm_or_si128(_mm_andnot_si128(digit, v), _mm_and_si128(digit, ALL('0')));
+    _mm_storeu_si128((__m128i *)(void *)s->byte, v);
+#undef BITS
+#undef ALL
+#undef WITHIN
+}
+
+static inline uint64_t eight_at(const uint8_t *byte, int bytes)
+{
+    uint64_t eight;
+    memcpy(&eight, byte, 8);
+    return bytes < 8 ? eight & (((uint64_t)1 << 8 * bytes) - 1) : eight;
+}
+
+/* A word that ends within 16 bytes; false: word_slow is asked, from walk->at on */
+static inline bool word_fast(WordWalk *walk, WordSeen *word)
+{
+    Sixteen s = { .byte = { 0 } };
+    for (; walk->bytes - walk->at >= 16; walk->at += 16) {
+        sixteen_read(&s, walk->text + walk->at, walk->digits);
+        if (!(s.word | s.odd)) continue;
+        int from = __builtin_ctz(s.word | 0x10000), end = from + __builtin_ctz(~(s.word >> from));
+        if (end >= 16 || (s.odd & ((2u << end) - 1))) return false;
+        uint64_t hash = hash_eight(WORD_BEGIN, eight_at(s.byte + from, end - from));
+        if (end - from > 8) hash = hash_eight(hash, eight_at(s.byte + from + 8, end - from - 8));
+        *word = (WordSeen){ mixed(hash), walk->at + from, walk->at + end };
+        walk->at += end;
+        return true;
+    }
+    return false;
+}
+#else
+static inline bool word_fast(WordWalk *walk, WordSeen *word)
+{
+    (void)walk, (void)word;
+    return false;
+}
+#endif
+
+/* Inline for loops over all words of a text */
+static inline bool word_step(WordWalk *walk, WordSeen *word) { return word_fast(walk, word) || word_slow(walk, word); }
 
 bool word_seen(WordWalk *walk, WordSeen *word) { return word_step(walk, word); }
 

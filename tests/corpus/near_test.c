@@ -170,6 +170,40 @@ static void mixture_make(Texts *t, int count)
     free(text), free(changed), free(stock);
 }
 
+static uint64_t *keys_make(const Shingles *set, int64_t count)
+{
+    NearPlan  plan = plan_make(1 << 20);
+    uint64_t *key  = malloc((size_t)count * NEAR_BANDS * sizeof *key);
+    Near     *near;
+    assert_int_equal(near_open(&near, &plan), OK);
+    for (int64_t i = 0; i < count; i++) near_keys(near, key + i * NEAR_BANDS, &set[i]);
+    near_close(near);
+    return key;
+}
+
+static bool key_shared(const uint64_t *a, const uint64_t *b)
+{
+    for (int band = 0; band < NEAR_BANDS; band++)
+        if (a[band] == b[band]) return true;
+    return false;
+}
+
+/* Who stays when each is held against all kept before it; key: only against those with an equal band; returns how many go */
+static int64_t greedy(bool *kept, const Shingles *set, int64_t count, const uint64_t *key)
+{
+    int64_t gone = 0;
+    for (int64_t i = 0; i < count; i++) {
+        kept[i] = true;
+        for (int64_t j = 0; j < i && kept[i]; j++) {
+            if (!kept[j] || (key && !key_shared(key + i * NEAR_BANDS, key + j * NEAR_BANDS))) continue;
+            kept[i] = shingles_jaccard(&set[i], &set[j]) < 0.8;
+        }
+        gone += !kept[i];
+    }
+    return gone;
+}
+
+/* The bands miss some, and the few candidates that one gets out of a bucket hardly any more */
 static void every_pair(void **state)
 {
     (void)state;
@@ -177,26 +211,25 @@ static void every_pair(void **state)
     Texts t = { 0 };
     mixture_make(&t, COUNT);
     Shingles *set = sets_make(&t);
-    bool     *kept = calloc(COUNT, sizeof *kept);
-    int64_t   gone = 0, missed = 0, more = 0;
+    uint64_t *key = keys_make(set, COUNT);
+    bool      kept[COUNT], banded[COUNT];
+    int64_t   gone = greedy(kept, set, COUNT, NULL), banded_gone = greedy(banded, set, COUNT, key);
+    int64_t   missed = 0, more = 0, banded_missed = 0;
+    NearPlan  plan = plan_make(1 << 20);
+    Result    r    = near_run(&t, 2, &plan, NULL);
     for (int64_t i = 0; i < COUNT; i++) {
-        kept[i] = true;
-        for (int64_t j = 0; j < i && kept[i]; j++) kept[i] = !kept[j] || shingles_jaccard(&set[i], &set[j]) < 0.8;
-        gone += !kept[i];
+        missed        += !kept[i] && r.keeper[i] == i;
+        more          += kept[i] && r.keeper[i] != i;
+        banded_missed += !banded[i] && r.keeper[i] == i;
     }
-    NearPlan plan = plan_make(1 << 20);
-    Result   r    = near_run(&t, 2, &plan, NULL);
-    for (int64_t i = 0; i < COUNT; i++) {
-        missed += !kept[i] && r.keeper[i] == i;
-        more   += kept[i] && r.keeper[i] != i;
-    }
-    print_message("%ld of %d removed, by every pair %ld; %ld missed, %ld for a document that was one of those; largest bucket %ld, %ld capped\n",
-                  (long)r.counts.removed, COUNT, (long)gone, (long)missed, (long)more, (long)r.counts.largest, (long)r.counts.capped);
+    print_message("%d documents: by every pair %ld go, by every pair in a bucket %ld, by candidates %ld: %ld and %ld of those stayed, "
+                  "%ld went that had stayed; largest bucket %ld, %ld capped\n", COUNT, (long)gone, (long)banded_gone,
+                  (long)r.counts.removed, (long)missed, (long)banded_missed, (long)more, (long)r.counts.largest, (long)r.counts.capped);
     assert_sound(&r, set, 0.8);
     assert_true(gone > 400 && r.counts.capped > 1000);
-    assert_true(missed <= gone / 100 && more <= gone / 100);
+    assert_true(missed <= gone / 100 && more <= gone / 100 && banded_missed <= gone / 300);
     sets_free(set, COUNT);
-    free(kept);
+    free(key);
     result_free(&r);
     texts_free(&t);
 }
