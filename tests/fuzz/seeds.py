@@ -33,10 +33,35 @@ def tnt(lengths):
     return pair(idx, bytes(sum(lengths) * 4))
 
 
+def fasttext(loss, grams, kept, quantised):
+    """Two words, two labels, two dimensions: the smallest model of its kind; a quantiser alone has 2 KiB of centroids."""
+    words = [(b"</s>", 9, 0), (b"och", 5, 0), (b"__label__sv", 3, 1), (b"__label__no", 2, 1)]
+    entries = b"".join(w + struct.pack("<Bqb", 0, count, kind) for w, count, kind in words)
+    pruned = b"".join(struct.pack("<2i", 2 * i, i) for i in range(max(kept, 0)))
+    rows = 2 + (7 if kept < 0 else kept)
+
+    def dense(n):
+        return struct.pack("<2q%df" % (2 * n), n, 2, *(0.25 * (i % 5) - 0.5 for i in range(2 * n)))
+
+    def codes(n):
+        quantiser = struct.pack("<4i512f", 2, 1, 2, 2, *(0.01 * i - 2 for i in range(512)))
+        norms = bytes(range(n)) + struct.pack("<4i256f", 1, 1, 1, 1, *(0.01 * i for i in range(256)))
+        return struct.pack("<B2qi", 1, n, 2, n) + bytes(range(n)) + quantiser + norms
+
+    model = struct.pack("<14id3i2q", 793712314, 12, 2, 5, 5, 1, 5, grams, loss, 3, 7, 1, 3, 100, 1e-4, 4, 2, 2, 14, kept)
+    text = "och h\u00e5r </s> x".encode()
+    return (bytes([len(text)]) + model + entries + pruned + bytes([quantised]) + (codes if quantised else dense)(rows)
+            + b"\0" + dense(2) + text)
+
+
 for code, width in ((8, 2), (4, 4)):
     seed("shard", "documents%d" % code, mmap([3, 2], width, code, [0, 1, 1, 2]))
     seed("shard", "empty%d" % code, mmap([], width, code, [0]))
     seed("foreign", "mmap%d" % code, mmap([3, 2], width, code, []))
+for loss in (1, 2, 3, 4):
+    for kept in (-1, 3):
+        seed("fasttext", "%d%+d" % (loss, kept), fasttext(loss, loss % 3 + 1, kept, False))
+        seed("fasttext", "%d%+dq" % (loss, kept), fasttext(loss, loss % 3 + 1, kept, True))
 seed("foreign", "tnt", tnt([2, 1, 3]))
 seed("foreign", "megatron", mmap([3, 2], 2, 8, [0, 1, 2]))
 for i, line in enumerate(('{"text": "a\\n\\u00e5 \\ud83d\\ude00 \u00e5\u20ac\U0001f600", "id": [1, -2.5e3, true, null, {"text": {}}]}',
