@@ -49,9 +49,11 @@ static void parenthesis_close(Writer *w)
 
 static void sign_put(Writer *w, const char *at, const char *end)
 {
-    bool ends = at + 1 == end || blank(at[1]);
-    if (last(w) == '(' && (*at == ',' || *at == ';')) return;
-    if (ends && *at != ';' && last(w) == ' ') w->put--;         /* French has a blank before it */
+    bool ends = at + 1 == end || blank(at[1]) || (*at == ',' && (at[1] == ',' || at[1] == '.'));
+    ends = ends && *at != ';';                                  /* French has a blank before a semicolon */
+    if (last(w) == '(' && *at != '.') return;
+    if (ends && last(w) == ' ') w->put--;
+    if (ends && last(w) == ',') w->put--;                       /* what stood between is gone */
     *w->put++ = *at;
 }
 

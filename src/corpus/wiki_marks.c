@@ -14,6 +14,7 @@ typedef struct {
     int64_t     top;                            /* the innermost open mark, or NOTHING */
     int64_t     open[MARK_KINDS];               /* how many of each are on the stack */
     int64_t     blank, blank_next;              /* the last blank line before `at`, the first behind */
+    int64_t     single;                         /* the last [ of its own that is open, or NOTHING: [http://x words] */
     bool        comments_end, tags_end[TAGS_MOST];     /* no end of theirs follows */
     Status      status;
 } Scan;
@@ -93,6 +94,7 @@ static int64_t run_take(Scan *s, char c)
 static void links_open(Scan *s)
 {
     int64_t run = run_take(s, '[');
+    if (run % 2) s->single = s->at - run;
     for (int64_t from = s->at - run + run % 2; from < s->at; from += 2) push(s, from, MARK_LINK);
 }
 
@@ -100,6 +102,10 @@ static void links_close(Scan *s)
 {
     int64_t from = s->at, run = run_take(s, ']');
     blank_find(s);
+    if (run % 2) {                              /* [[a [b]]] */
+        if (s->top != NOTHING && s->single > s->marks->mark[s->top].from) from++;
+        s->single = NOTHING;
+    }
     for (; run >= 2 && top_kind(s) == MARK_LINK; run -= 2, from += 2) {
         while (top_kind(s) == MARK_LINK && s->marks->mark[s->top].from < s->blank) pop(s, NOTHING);
         if (top_kind(s) == MARK_LINK) pop(s, from + 2);
@@ -184,7 +190,7 @@ static const bool special[256] = { ['{'] = true, ['}'] = true, ['['] = true, [']
 
 Status marks_find(Marks *marks, const char *text, int64_t bytes)
 {
-    Scan s = { .marks = marks, .text = text, .bytes = bytes, .top = NOTHING, .blank = -1, .blank_next = -1 };
+    Scan s = { .marks = marks, .text = text, .bytes = bytes, .top = NOTHING, .single = NOTHING, .blank = -1, .blank_next = -1 };
     marks->count = 0;
     while (s.status == OK) {
         while (s.at < bytes && !special[(uint8_t)text[s.at]]) s.at++;

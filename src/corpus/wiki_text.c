@@ -312,7 +312,7 @@ static void super_put(Wiki *w)
     else if (w->limit - at > 3 && !memcmp(w->text + at, "−", 3)) length = 3;
     int64_t sign = length;
     while (length < sign + 3 && at + length < w->limit && w->text[at + length] >= '0' && w->text[at + length] <= '9') length++;
-    bool number = length > sign && w->limit - at - length > 6 && !strncasecmp(w->text + at + length, "</sup>", 6);
+    bool number = length > sign && w->limit - at - length >= 6 && !strncasecmp(w->text + at + length, "</sup>", 6);
     if (!number) return;
     bool figure = length == 1 && w->text[at] >= '1' && w->text[at] <= '3';
     put_words(w, figure ? figures[w->text[at] - '1'] : "^");
