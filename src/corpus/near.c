@@ -84,6 +84,7 @@ void near_close(Near *near)
     sign_close(&near->sign);
     spill_close(near->keys);
     spill_close(near->pairs);
+    spill_close(near->members);
     free(near->keeper);
     free(near);
 }

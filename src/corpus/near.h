@@ -11,9 +11,10 @@
  *     near_settle(near, &(NearReading){ .team = team, .exact = exact, .read = ..., .context = ... });
  *     ...    near_keeper(near, document) == document    it is kept
  *
- * Of a bucket (documents with one equal band) a document gets its first two and the last two before it as candidates, so
- * time is linear in buckets of any size. A candidate that was removed stands for the document that it was removed for,
- * which is what finds the members of a cluster in a bucket that many clusters share.                                  */
+ * Of a bucket (documents with one equal band) of up to five all are held against each other. In a larger one a document
+ * is held against the first NEAR_LISTED that were kept there and against the last two before it, so time is linear in
+ * buckets of any size. A candidate that was removed stands for the document that it was removed for. So a cluster takes
+ * one place of a bucket that many clusters share, and is found there even after the places are taken.                */
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/status.h"
@@ -21,11 +22,12 @@
 #include "corpus/exact.h"
 #include "corpus/shingle.h"
 
-enum { NEAR_BANDS = 18, NEAR_ROWS = 7, NEAR_PERMUTATIONS_MOST = 1024 };
+enum { NEAR_BANDS = 18, NEAR_ROWS = 7, NEAR_PERMUTATIONS_MOST = 1024, NEAR_LISTED = 32 };
 
 typedef struct {
     const char *folder;           /* for what goes beyond memory */
-    int64_t     memory;           /* bytes of keys, pairs and shingle sets held at one time; 4 bytes a document beside them */
+    int64_t     memory;           /* bytes of keys, pairs and shingle sets held at one time. Beside them: 4 bytes a document,
+                                     8 a bucket of more than five and 8 for each place taken there */
     int         bands, rows;
     double      threshold;        /* above 0, up to 1 */
 } NearPlan;
@@ -46,10 +48,10 @@ typedef struct {
 typedef struct {
     int64_t documents, too_short;
     int64_t keys, buckets;        /* buckets of two documents and more */
-    int64_t largest, capped;      /* documents of the largest bucket; those that got fewer candidates than their bucket had */
+    int64_t large, largest;       /* those of more than five; documents of the largest */
+    int64_t unlisted;             /* kept documents that found no place in a bucket, a count for each bucket */
     int64_t pairs;                /* candidate pairs, each once */
-    int64_t compared;             /* pairs of sets that were held against each other */
-    int64_t read;                 /* sets asked for */
+    int64_t compared, read;       /* pairs of sets held against each other, sets asked for: these depend on memory */
     int64_t removed, clusters;    /* clusters: kept documents for which others went */
     int64_t disk;                 /* bytes that went to disk */
 } NearCounts;

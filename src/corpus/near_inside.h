@@ -8,20 +8,21 @@
 
 typedef struct { uint32_t low, high, document; } NearEntry;          /* the two halves of a band's key: 12 bytes */
 typedef struct { uint32_t document, before; } NearPair;              /* a candidate stands before it */
+typedef struct { uint32_t document, bucket; } NearMember;            /* of a large bucket, numbered from 0 */
 
 struct Near {
     NearPlan   plan;
     Sign       sign;
-    Spill     *keys, *pairs;
-    int        pair_partitions;
+    Spill     *keys, *pairs, *members;
+    int        parts;                  /* of pairs and members, by document */
     uint32_t  *keeper;
     NearCounts counts;
 };
 
-/* The partition of pairs that a document's are in: in order */
+/* The part that a document's pairs and buckets are in: in order */
 static inline int near_part(const Near *near, int64_t document)
 {
-    return (int)(document * near->pair_partitions / near->counts.documents);
+    return (int)(document * near->parts / near->counts.documents);
 }
 
 Status near_join(Near *near, const NearReading *reading);

@@ -4,27 +4,29 @@
 #include <string.h>
 #include "base/random.h"
 
-/* A group of values stays in one register (or a few of a narrower machine) while all shingles go by */
-#define BODY(name, target)                                                                                            \
+/* `vecs` vectors of `lanes` values stay in registers while all shingles go by: more than one, so that none waits for itself */
+#define BODY(name, target, lanes, vecs)                                                                               \
     target static void name(uint32_t *least, const uint32_t *a, const uint32_t *b, int64_t values, const Shingles *s) \
     {                                                                                                                 \
-        typedef uint32_t Lanes __attribute__((vector_size(4 * SIGN_LANES), aligned(4), may_alias));                   \
-        for (int64_t v = 0; v < values; v += SIGN_LANES) {                                                            \
-            Lanes factor = *(const Lanes *)(a + v), offset = *(const Lanes *)(b + v), low = (Lanes){ 0 } - 1;         \
-            for (int64_t i = 0; i < s->count; i++) {                                                                  \
-                Lanes x    = factor * (uint32_t)s->hash[i] + offset;                                                  \
-                Lanes less = (Lanes)(x < low);                                                                        \
-                low = (x & less) | (low & ~less);                                                                     \
-            }                                                                                                         \
-            *(Lanes *)(least + v) = low;                                                                              \
+        typedef uint32_t Lanes __attribute__((vector_size(4 * lanes), aligned(4), may_alias));                        \
+        for (int64_t v = 0; v < values; v += lanes * vecs) {                                                          \
+            Lanes low[vecs];                                                                                          \
+            for (int i = 0; i < vecs; i++) low[i] = (Lanes){ 0 } - 1;                                                 \
+            for (int64_t k = 0; k < s->count; k++)                                                                    \
+                for (int i = 0; i < vecs; i++) {                                                                      \
+                    Lanes x = *(const Lanes *)(a + v + i * lanes) * (uint32_t)s->hash[k] + *(const Lanes *)(b + v + i * lanes); \
+                    Lanes less = (Lanes)(x < low[i]);                                                                 \
+                    low[i] = (x & less) | (low[i] & ~less);                                                           \
+                }                                                                                                     \
+            memcpy(least + v, low, sizeof low);                                                                       \
         }                                                                                                             \
     }
 
 #ifdef __x86_64__
-BODY(body_avx512, __attribute__((target("avx512f"))))
-BODY(body_avx2, __attribute__((target("avx2"))))
+BODY(body_avx512, __attribute__((target("avx512f"))), 16, 4)
+BODY(body_avx2, __attribute__((target("avx2"))), 8, 4)
 #endif
-BODY(body_plain, )
+BODY(body_plain, , 4, 4)
 
 SignBody *sign_body(int target)
 {

@@ -5,10 +5,10 @@
  * their Jaccard index. The targets give the same values.                                                           */
 #include "corpus/shingle.h"
 
-enum { SIGN_LANES = 16 };
+enum { SIGN_LANES = 64 };                     /* values are rounded up to these: a multiple of what any target does at a time */
 
 typedef void SignBody(uint32_t *least, const uint32_t *a, const uint32_t *b, int64_t values, const Shingles *shingles);
-typedef struct { uint32_t *a, *b; int64_t values; SignBody *body; } Sign;           /* values: rounded up to lanes */
+typedef struct { uint32_t *a, *b; int64_t values; SignBody *body; } Sign;           /* values: rounded up */
 
 Status sign_open(Sign *sign, int values);
 void   sign_of  (const Sign *sign, uint32_t *least, const Shingles *shingles);      /* `values` of them */

@@ -223,10 +223,10 @@ static void every_pair(void **state)
         banded_missed += !banded[i] && r.keeper[i] == i;
     }
     print_message("%d documents: by every pair %ld go, by every pair in a bucket %ld, by candidates %ld: %ld and %ld of those stayed, "
-                  "%ld went that had stayed; largest bucket %ld, %ld capped\n", COUNT, (long)gone, (long)banded_gone,
-                  (long)r.counts.removed, (long)missed, (long)banded_missed, (long)more, (long)r.counts.largest, (long)r.counts.capped);
+                  "%ld went that had stayed; largest bucket %ld, %ld found no place\n", COUNT, (long)gone, (long)banded_gone,
+                  (long)r.counts.removed, (long)missed, (long)banded_missed, (long)more, (long)r.counts.largest, (long)r.counts.unlisted);
     assert_sound(&r, set, 0.8);
-    assert_true(gone > 400 && r.counts.capped > 1000);
+    assert_true(gone > 400 && r.counts.unlisted > 10);
     assert_true(missed <= gone / 100 && more <= gone / 100 && banded_missed <= gone / 300);
     sets_free(set, COUNT);
     free(key);
@@ -256,7 +256,7 @@ static void threads_and_memory(void **state)
     texts_free(&t);
 }
 
-/* One bucket for all: no pair of pairs, and each cluster of it is found */
+/* Buckets that nearly all are in: no pair of pairs, and each cluster in them is found */
 static void great_buckets(void **state)
 {
     (void)state;
@@ -275,11 +275,23 @@ static void great_buckets(void **state)
     }
     NearPlan plan = plan_make(16 << 20);
     plan.bands = 4, plan.rows = 2;
-    Result r = near_run(&t, 2, &plan, NULL);
-    print_message("%d documents of %d clusters, %ld kept, %ld pairs, largest bucket %ld, %ld compared\n", COUNT, FAMILIES,
-                  (long)(COUNT - r.counts.removed), (long)r.counts.pairs, (long)r.counts.largest, (long)r.counts.compared);
+    Result    r   = near_run(&t, 2, &plan, NULL);
+    Shingles *set = sets_make(&t);
+    int64_t missed = 0;
+    for (int64_t i = 0; i < COUNT; i++) {
+        bool alike = false;
+        for (int64_t j = 0; j < i && r.keeper[i] == i && !alike; j++)
+            alike = r.keeper[j] == j && shingles_jaccard(&set[i], &set[j]) >= 0.8;
+        missed += alike;
+    }
+    print_message("%d documents of %d clusters: %ld kept, of those %ld missed; %ld pairs, largest bucket %ld, %ld found no place, %ld compared\n",
+                  COUNT, FAMILIES, (long)(COUNT - r.counts.removed), (long)missed, (long)r.counts.pairs, (long)r.counts.largest,
+                  (long)r.counts.unlisted, (long)r.counts.compared);
+    assert_sound(&r, set, 0.8);
     assert_true(r.counts.largest > COUNT / 2);
-    assert_true(r.counts.pairs <= 4 * 4 * COUNT);
+    assert_true(r.counts.pairs <= 2 * 4 * COUNT + 10);
+    assert_true(missed <= COUNT / 300);             /* the bands alone miss one in 700 */
+    sets_free(set, COUNT);
     for (int f = 0; f < FAMILIES; f++) free(family[f]);
     free(text);
     result_free(&r);
