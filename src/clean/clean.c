@@ -110,7 +110,10 @@ static Status parts_do(Run *r)
     Gather g = { .plan = r->plan, .judge = &r->judge, .folder = r->plan->sample ? NULL : r->folder, .identity = r->identity.text,
                  .stash = r->stash, .ledger = r->ledger, .tally = r->tally };
     TRY(gather(&g));
-    if (!r->tally->in.documents) return fail(BAD_FILE, "%s: no documents in it", r->plan->path[0]);
+    if (!r->tally->in.documents) {
+        TRY(ledger_forget(r->folder));                          /* nothing to go on with */
+        return fail(BAD_FILE, "%s: no documents in it", r->plan->path[0]);
+    }
     TRY(settle(&r->settled, &r->judge, r->stash, r->folder));
     TRY(write_all(&r->written, r->tally, &r->judge, r->stash, &r->settled));
     NearCounts near = r->judge.near ? near_counts(r->judge.near) : (NearCounts){ 0 };
