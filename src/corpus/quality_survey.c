@@ -1,0 +1,199 @@
+#include <stdlib.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+#include "corpus/quality_inside.h"
+#include "text/unicode.h"
+
+/* ---- hash tables ---- */
+
+Status gram_table_clear(GramTable *t, int64_t keys)
+{
+    t->slots = 64;
+    while (t->slots < 2 * keys) t->slots *= 2;
+    if (t->slots > t->room) {
+        free(t->slot);
+        t->slot = malloc((size_t)t->slots * sizeof *t->slot);
+        t->room = t->slot ? t->slots : 0;
+        if (!t->slot) return fail(NO_MEMORY, "no memory to judge a document of %lld words or lines", (long long)keys);
+    }
+    memset(t->slot, 0, (size_t)t->slots * sizeof *t->slot);
+    return OK;
+}
+
+GramSlot *gram_table_put(GramTable *t, uint64_t key, int64_t first)
+{
+    uint64_t at = key * 0x9E3779B97F4A7C15u, mask = (uint64_t)t->slots - 1;
+    for (at ^= at >> 29; ; at++) {
+        GramSlot *s = &t->slot[at & mask];
+        if (s->count && s->key != key) continue;
+        if (!s->count) s->key = key, s->first = (int32_t)first;
+        s->count++;
+        return s;
+    }
+}
+
+/* ---- words ---- */
+
+int64_t quality_chars(const char *text, int64_t bytes)
+{
+    int64_t chars = 0;
+    for (int64_t i = 0; i < bytes; i++) chars += (text[i] & 0xC0) != 0x80;
+    return chars;
+}
+
+/* kinds: of all its characters; core: from the first letter or digit to the last */
+typedef struct { int64_t begin, end, chars, core, core_end; int kinds; } Found;
+
+/* The word at or behind `at`; begin == bytes: none */
+static Found word_at(const uint8_t *text, int64_t at, int64_t bytes)
+{
+    Found f = { .begin = -1, .core = -1 };
+    while (at < bytes) {
+        Rune r = *(text + at) < 0x80 ? (Rune){ text[at], 1, unicode_row[0][text[at]] & 31 } : rune_wide(text + at, bytes - at);
+        if (r.kind & SPACE) {
+            if (f.begin >= 0) break;
+        } else {
+            if (f.begin < 0) f.begin = at;
+            f.chars++;
+            f.kinds |= r.kind;
+            if (r.kind & (LETTER | NUMBER)) {
+                if (f.core < 0) f.core = at;
+                f.core_end = at + r.bytes;
+            }
+        }
+        at += r.bytes;
+    }
+    if (f.begin < 0) f.begin = at;
+    f.end = at;
+    return f;
+}
+
+static Status words_room(QualitySpace *space)
+{
+    if (space->words < space->words_room) return OK;
+    int64_t room = space->words_room ? 2 * space->words_room : 1024;
+    Word *grown = realloc(space->word, (size_t)room * sizeof *grown);
+    if (!grown) return fail(NO_MEMORY, "no memory to judge a document of %lld words", (long long)space->words);
+    space->word       = grown;
+    space->words_room = room;
+    return OK;
+}
+
+static int64_t hashes_count(const char *text, int64_t bytes)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < bytes; i++) count += text[i] == '#';
+    return count;
+}
+
+static int64_t part_count(const char *text, int64_t bytes, const char *part)
+{
+    int64_t count = 0;
+    size_t  length = strlen(part);
+    for (const char *at = text, *stop = text + bytes; (at = memmem(at, (size_t)(stop - at), part, length)); at += length) count++;
+    return count;
+}
+
+Status survey_words(Survey *s, QualitySpace *space, const StopWords *stops, const char *text, int64_t bytes)
+{
+    uint64_t seen = 0;
+    space->words = 0;
+    for (int64_t at = 0; at < bytes; ) {
+        Found f = word_at((const uint8_t *)text, at, bytes);
+        if (f.begin == bytes) break;
+        TRY(words_room(space));
+        space->word[space->words++] = (Word){ XXH3_64bits(text + f.begin, (size_t)(f.end - f.begin)), (int32_t)f.chars };
+        s->alphabetic += (f.kinds & LETTER) != 0;
+        if (f.core >= 0) s->worded++, s->worded_chars += f.chars;
+        int stop = stops && f.core >= 0 && f.core_end - f.core <= STOP_BYTES ? stop_word_slot(stops, text + f.core, f.core_end - f.core) : -1;
+        if (stop >= 0) seen |= (uint64_t)1 << stop;
+        at = f.end;
+    }
+    s->words    = space->words;
+    s->stops    = __builtin_popcountll(seen);
+    s->hashes   = hashes_count(text, bytes);
+    s->ellipses = part_count(text, bytes, "...") + part_count(text, bytes, "\xE2\x80\xA6");
+    return OK;
+}
+
+/* ---- lines ---- */
+
+static bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+static bool ends_in(const char *text, int64_t bytes, const char *with)
+{
+    int64_t length = (int64_t)strlen(with);
+    return bytes >= length && !memcmp(text + bytes - length, with, (size_t)length);
+}
+
+static bool begins_in(const char *text, int64_t bytes, const char *with)
+{
+    int64_t length = (int64_t)strlen(with);
+    return bytes >= length && !memcmp(text, with, (size_t)length);
+}
+
+static bool ends_sentence(const char *text, int64_t bytes)
+{
+    static const char *const wide[] = { "\u203C", "\u203D", "\u2047", "\u2048", "\u2049", "\u3002", "\uFF01", "\uFF0E", "\uFF1F" };
+    if (!bytes) return false;
+    char last = text[bytes - 1];
+    for (size_t i = 0; (last & 0x80) && i < sizeof wide / sizeof *wide; i++)
+        if (ends_in(text, bytes, wide[i])) return true;
+    return last == '.' || last == '!' || last == '?';
+}
+
+enum { SHORT_LINE = 30 };               /* FineWeb's */
+
+static void line_survey(Survey *s, QualitySpace *space, const char *text, int64_t bytes, int64_t chars, uint64_t hash)
+{
+    int64_t from = 0, to = bytes;
+    while (from < to && is_blank(text[from]))   from++;
+    while (to > from && is_blank(text[to - 1])) to--;
+    bool repeated = bytes && gram_table_put(&space->table, hash, 0)->count > 1;
+    s->bullets       += begins_in(text + from, to - from, "\u2022") || begins_in(text + from, to - from, "-");
+    s->ellipsis_ends += ends_in(text, to, "...") || ends_in(text, to, "\u2026");
+    s->full          += bytes > 0;
+    s->repeats       += repeated;
+    s->repeat_chars  += repeated ? chars : 0;
+    if (from == to) return;
+    s->filled++;
+    s->ended  += ends_sentence(text, bytes);
+    s->shorts += chars <= SHORT_LINE;
+    s->filled_repeat_chars += repeated ? chars : 0;
+}
+
+typedef struct { uint64_t hash; int64_t chars, lines; } Paragraph;
+
+/* At an empty line or the end of the text */
+static void paragraph_end(Survey *s, QualitySpace *space, Paragraph *p)
+{
+    if (p->lines) {
+        int64_t chars = p->chars + p->lines - 1;
+        bool repeated = gram_table_put(&space->table, p->hash ^ 0x5851F42D4C957F2Du, 0)->count > 1;
+        s->paragraphs++;
+        s->paragraph_repeats      += repeated;
+        s->paragraph_repeat_chars += repeated ? chars : 0;
+    }
+    *p = (Paragraph){ 0 };
+}
+
+Status survey_lines(Survey *s, QualitySpace *space, const char *text, int64_t bytes)
+{
+    Paragraph p = { 0 };
+    for (int64_t i = 0; i < bytes; i++) s->new_lines += text[i] == '\n';
+    TRY(gram_table_clear(&space->table, 2 * s->new_lines + 2));
+    s->chars = s->new_lines;
+    for (int64_t at = 0, end; at < bytes; at = end + 1) {
+        const char *found = memchr(text + at, '\n', (size_t)(bytes - at));
+        end = found ? found - text : bytes;
+        int64_t  chars = quality_chars(text + at, end - at);
+        uint64_t hash  = XXH3_64bits(text + at, (size_t)(end - at));
+        s->lines++;
+        s->chars += chars;
+        line_survey(s, space, text + at, end - at, chars, hash);
+        if (end == at) paragraph_end(s, space, &p);
+        else p = (Paragraph){ p.hash * 0x9E3779B97F4A7C15u + hash, p.chars + chars, p.lines + 1 };
+    }
+    paragraph_end(s, space, &p);
+    return OK;
+}
