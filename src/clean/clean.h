@@ -28,7 +28,7 @@ typedef struct {
     const char *language, *model;                   /* "sv"; NULL: any. The model alone counts languages */
     double      threshold;
     QualityPlan quality;
-    const char *bad_words;
+    const char *stop_words, *bad_words;             /* whose stop words: "sv"; a file */
     ContaminationPlan contamination;                /* without paths: none */
     bool        contamination_cuts;                 /* the hits go with what is around them; else the document */
 

@@ -67,7 +67,7 @@ Status judge_open(Judge *j, const CleanPlan *p, const char *folder)
     *j = (Judge){ .plan = p };
     Status status = language_open(j);
     if (status == OK) status = charset_open(&j->charset, &p->charset);
-    if (status == OK && quality_wanted(&p->quality)) status = quality_open(&j->quality, &p->quality, p->language, p->bad_words);
+    if (status == OK && quality_wanted(&p->quality)) status = quality_open(&j->quality, &p->quality, p->stop_words, p->bad_words);
     if (status == OK && p->contamination.paths) status = contamination_open(&j->contamination, &p->contamination);
     if (status == OK) status = near_prepare(j, folder);
     if (status != OK) judge_close(j);

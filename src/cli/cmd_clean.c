@@ -110,7 +110,11 @@ static Status quality_read(CleanPlan *p, const Options *o)
 {
     p->bad_words = o->bad_words;
     TRY(quality_plan(&p->quality, o->quality));
-    return o->quality_rules ? quality_set(&p->quality, o->quality_rules) : OK;
+    if (o->quality_rules) TRY(quality_set(&p->quality, o->quality_rules));
+    p->stop_words = o->lang ? o->lang : o->charset;
+    if (!p->quality.on[QUALITY_STOP_WORDS] || p->stop_words) return OK;
+    return fail(BAD_OPTION, "--quality %s: its rule stop-words asks of which language; give --lang L or --charset L, or switch it"
+                " off: --quality-rules stop-words=off", o->quality);
 }
 
 static Status duplicates_read(CleanPlan *p, const Options *o)
