@@ -129,6 +129,7 @@ Status quality_space_open(QualitySpace **space)
 void quality_space_close(QualitySpace *s)
 {
     if (!s) return;
+    masks_free(&s->masks);
     free(s->word), free(s->table.slot), free(s->place), free(s->gram), free(s->slot);
     free(s);
 }
@@ -180,13 +181,16 @@ static void fineweb_figures(double *f, const Survey *s)
     f[QUALITY_NEW_LINES]        = share((double)s->new_lines, (double)s->words);
 }
 
-/* Of a text that did not change it is made once. */
-static Status survey(const Quality *q, QualitySpace *space, const Buffer *text)
+/* Of a text that did not change it is made once. whole: with all that words tell, not only their number */
+static Status survey(const Quality *q, QualitySpace *space, const Buffer *text, bool whole)
 {
     Survey *s = &space->survey;
+    const StopWords *stops = q->plan.on[QUALITY_STOP_WORDS] ? &q->stops : NULL;
     if (space->surveyed) return OK;
     *s = (Survey){ 0 };
-    TRY(survey_words(s, space, q->plan.on[QUALITY_STOP_WORDS] ? &q->stops : NULL, text->text, text->bytes));
+    TRY(masks_make(&space->masks, text->text, text->bytes));
+    if (whole) TRY(survey_words(s, space, stops, text->text, text->bytes));
+    else       survey_count(s, space, text->bytes);
     TRY(survey_lines(s, space, text->text, text->bytes));
     space->surveyed = true;
     return OK;
@@ -217,7 +221,7 @@ static Status above_lines(const Quality *q, QualitySpace *space, const Buffer *t
     const Survey      *s = &space->survey;
     const QualityPlan *p = &q->plan;
     if (!any_on(p, 0, FIRST_LINE - 1)) return OK;
-    TRY(survey(q, space, text));
+    TRY(survey(q, space, text, true));
     gopher_figures(f, s);
     repeat_figures(f, s);
     if (falls(p, f, 0, QUALITY_REPEATED_LINE_CHARS, v) && !go_on) return OK;
@@ -237,7 +241,7 @@ static Status below_lines(const Quality *q, QualitySpace *space, const Buffer *t
     if (p->on[QUALITY_BAD_WORDS]) f[QUALITY_BAD_WORDS] = (double)bad_words_count(q->bad, text->text, text->bytes);
     if (falls(p, f, LAST_LINE + 1, QUALITY_BAD_WORDS, v) && !go_on) return OK;
     if (!any_on(p, QUALITY_LINE_PUNCTUATION, QUALITY_NEW_LINES)) return OK;
-    TRY(survey(q, space, text));
+    TRY(survey(q, space, text, false));
     fineweb_figures(f, s);
     falls(p, f, LAST_LINE + 1, QUALITY_RULES - 1, v);
     return OK;

@@ -35,7 +35,41 @@ typedef struct {
     int64_t paragraphs, paragraph_repeats, paragraph_repeat_chars;
 } Survey;
 
+/* A bit for each byte of a text, 64 to a word; behind the text all is space. start: not the inner byte of a character */
+typedef struct {
+    uint64_t *space, *start, *letter, *alnum;
+    int64_t   room;
+    int64_t   hashes, new_lines;        /* counted on the way */
+    bool      dots, ellipses;           /* .. and what begins as U+2026 does may be there */
+} Masks;
+Status  masks_make(Masks *masks, const char *text, int64_t bytes);
+void    masks_free(Masks *masks);
+int64_t mask_count(const uint64_t *mask, int64_t begin, int64_t end);
+
+/* The bits from begin on, at most 64 and none from end on */
+static inline uint64_t mask_part(const uint64_t *mask, int64_t begin, int64_t end)
+{
+    int      by   = (int)(begin & 63);
+    int64_t  left = end - begin;
+    uint64_t bits = mask[begin >> 6] >> by;
+    if (by) bits |= mask[(begin >> 6) + 1] << (64 - by);
+    return left >= 64 ? bits : bits & (((uint64_t)1 << left) - 1);
+}
+
+/* The first bit at or behind `at` that is so; or bytes */
+static inline int64_t mask_next(const uint64_t *mask, int64_t at, int64_t bytes, bool set)
+{
+    for (; at < bytes; at += 64 - (at & 63)) {
+        uint64_t bits = (set ? mask[at >> 6] : ~mask[at >> 6]) >> (at & 63);
+        if (!bits) continue;
+        at += __builtin_ctzll(bits);
+        return at < bytes ? at : bytes;
+    }
+    return bytes;
+}
+
 struct QualitySpace {
+    Masks     masks;                    /* of the document */
     Word     *word;                     /* those of the document */
     int64_t   words, words_room;
     GramTable table;
@@ -47,7 +81,8 @@ struct QualitySpace {
     bool      surveyed;
 };
 
-int64_t quality_chars(const char *text, int64_t bytes);
+/* All three want the text's masks. survey_count: words alone */
+void    survey_count(Survey *survey, QualitySpace *space, int64_t bytes);
 Status  survey_words(Survey *survey, QualitySpace *space, const StopWords *stops, const char *text, int64_t bytes);
 Status  survey_lines(Survey *survey, QualitySpace *space, const char *text, int64_t bytes);
 

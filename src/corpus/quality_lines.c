@@ -1,24 +1,44 @@
 /* The rules that look at lines, in the order of C4's code, since one line is judged by one rule alone. */
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 #include "corpus/quality_inside.h"
 
 static bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 static char lower(char c)    { return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c; }
 
-/* part: in small letters */
+/* Does it stand there, with capitals or without? part: in small letters */
+static bool is_part(const char *text, const char *part, int64_t length)
+{
+    for (int64_t i = 0; i < length; i++)
+        if (lower(text[i]) != part[i]) return false;
+    return true;
+}
+
+/* Asked for where both its ends are letters that fit, which is seen of 16 places at once */
 static bool says(const char *text, int64_t bytes, const char *part)
 {
-    int64_t length = (int64_t)strlen(part);
-    for (int64_t i = 0; i + length <= bytes; i++) {
-        int64_t same = 0;
-        while (same < length && lower(text[i + same]) == part[same]) same++;
-        if (same == length) return true;
+    int64_t length = (int64_t)strlen(part), at = 0;
+#ifdef __SSE2__
+    const __m128i first = _mm_set1_epi8(part[0]), last = _mm_set1_epi8(part[length - 1]), small = _mm_set1_epi8(0x20);
+    for (; at + length + 15 <= bytes; at += 16) {
+        __m128i a = _mm_loadu_si128((const __m128i *)(const void *)(text + at));
+        __m128i z = _mm_loadu_si128((const __m128i *)(const void *)(text + at + length - 1));
+        __m128i both = _mm_and_si128(_mm_cmpeq_epi8(_mm_or_si128(a, small), first), _mm_cmpeq_epi8(_mm_or_si128(z, small), last));
+        for (uint32_t bits = (uint32_t)_mm_movemask_epi8(both); bits; bits &= bits - 1)
+            if (is_part(text + at + __builtin_ctz(bits), part, length)) return true;
     }
+#endif
+    for (; at + length <= bytes; at++)
+        if (is_part(text + at, part, length)) return true;
     return false;
 }
 
 static bool says_policy(const char *text, int64_t bytes)
 {
-    static const char *const part[] = { "terms of use", "privacy policy", "cookie policy", "uses cookies", "use of cookies", "use cookies" };
+    static const char *const part[] = { "cookie policy", "uses cookies", "use of cookies", "use cookies" };
+    if (says(text, bytes, "terms of use") || says(text, bytes, "privacy policy")) return true;
+    if (!says(text, bytes, "cookie")) return false;
     for (size_t i = 0; i < sizeof part / sizeof *part; i++)
         if (says(text, bytes, part[i])) return true;
     return false;
@@ -63,20 +83,28 @@ static bool ends_well(const char *text, int64_t bytes)
     return false;
 }
 
-typedef struct { int64_t words, longest; } LineWords;
-
-static LineWords line_words(const char *text, int64_t bytes)
+/* Are there at least so many words? */
+static bool has_words(const char *text, int64_t bytes, double least)
 {
-    LineWords w = { 0 };
-    for (int64_t at = 0; at < bytes; w.words++) {
+    double words = 0;
+    for (int64_t at = 0; at < bytes && words < least; ) {
         while (at < bytes && is_blank(text[at])) at++;
-        int64_t begin = at;
+        words += at < bytes;
         while (at < bytes && !is_blank(text[at])) at++;
-        if (at == begin) break;
-        int64_t chars = at - begin > w.longest ? quality_chars(text + begin, at - begin) : 0;
-        if (chars > w.longest) w.longest = chars;
     }
-    return w;
+    return words >= least;
+}
+
+/* A word of more characters? */
+static bool has_long_word(const char *text, int64_t bytes, double most)
+{
+    double chars = 0;
+    if ((double)bytes <= most) return false;
+    for (int64_t at = 0; at < bytes; at++) {
+        if (is_blank(text[at])) chars = 0;
+        else if ((text[at] & 0xC0) != 0x80 && ++chars > most) return true;
+    }
+    return false;
 }
 
 /* Marks that may stand behind the end of a sentence, before the blank */
@@ -110,26 +138,38 @@ static int64_t sentences(const char *text, int64_t bytes)
     return count + (behind < bytes);
 }
 
+/* What to look for in lines: what the rules want and the text says at all */
+typedef struct { bool lorem, javascript, curly, policy; } Wanted;
+
+static Wanted wanted(const QualityPlan *p, const Buffer *t)
+{
+    return (Wanted){ .lorem      = p->on[QUALITY_LOREM] && says(t->text, t->bytes, "lorem ipsum"),
+                     .javascript = p->on[QUALITY_JAVASCRIPT] && says(t->text, t->bytes, "javascript"),
+                     .curly      = p->on[QUALITY_CURLY] && t->bytes && memchr(t->text, '{', (size_t)t->bytes),
+                     .policy     = p->on[QUALITY_POLICY] && says_policy(t->text, t->bytes) };
+}
+
 /* The rule that takes the line, or -1 */
-static int line_falls(const QualityPlan *p, const char *text, int64_t bytes, LineWords w, LinesSeen *seen)
+static int line_falls(const QualityPlan *p, Wanted want, const char *text, int64_t bytes, bool short_of_words, LinesSeen *seen)
 {
     if (p->on[QUALITY_LINE_END] && !ends_well(text, bytes)) return QUALITY_LINE_END;
-    if (p->on[QUALITY_LINE_WORDS] && (double)w.words < p->limit[QUALITY_LINE_WORDS]) return QUALITY_LINE_WORDS;
-    if (p->on[QUALITY_LOREM] && says(text, bytes, "lorem ipsum")) seen->lorem = true;
-    if (p->on[QUALITY_JAVASCRIPT] && says(text, bytes, "javascript")) return QUALITY_JAVASCRIPT;
-    if (p->on[QUALITY_CURLY] && memchr(text, '{', (size_t)bytes)) seen->curly = true;
-    if (p->on[QUALITY_POLICY] && says_policy(text, bytes)) return QUALITY_POLICY;
+    if (short_of_words) return QUALITY_LINE_WORDS;
+    if (want.lorem && says(text, bytes, "lorem ipsum")) seen->lorem = true;
+    if (want.javascript && says(text, bytes, "javascript")) return QUALITY_JAVASCRIPT;
+    if (want.curly && memchr(text, '{', (size_t)bytes)) seen->curly = true;
+    if (want.policy && says_policy(text, bytes)) return QUALITY_POLICY;
     return -1;
 }
 
-/* One line, judged where it stands; returns the bytes that stay of it, or -1 */
-static int64_t line_judge(const QualityPlan *p, char *text, int64_t bytes, QualityVerdict *v, LinesSeen *seen)
+/* One line, judged where it stands; returns the bytes that stay of it, or -1. Words are counted before notes go. */
+static int64_t line_judge(const QualityPlan *p, Wanted want, char *text, int64_t bytes, QualityVerdict *v, LinesSeen *seen)
 {
-    LineWords w = line_words(text, bytes);
-    int rule = p->on[QUALITY_LONG_WORD] && (double)w.longest > p->limit[QUALITY_LONG_WORD] ? QUALITY_LONG_WORD : -1;
+    bool few  = p->on[QUALITY_LINE_WORDS] && !has_words(text, bytes, p->limit[QUALITY_LINE_WORDS]);
+    int  rule = p->on[QUALITY_LONG_WORD] && has_long_word(text, bytes, p->limit[QUALITY_LONG_WORD]) ? QUALITY_LONG_WORD : -1;
     if (rule < 0) {
-        if (p->on[QUALITY_CITATIONS]) bytes = citations_drop(text, bytes, &v->lines[QUALITY_CITATIONS]);
-        rule = line_falls(p, text, bytes, w, seen);
+        if (p->on[QUALITY_CITATIONS] && bytes > 0 && memchr(text, '[', (size_t)bytes))
+            bytes = citations_drop(text, bytes, &v->lines[QUALITY_CITATIONS]);
+        rule = line_falls(p, want, text, bytes, few, seen);
     }
     if (rule >= 0) {
         v->lines[rule]++;
@@ -150,6 +190,7 @@ static bool any_line_rule(const QualityPlan *p)
 void quality_lines(const QualityPlan *p, Buffer *text, QualityVerdict *v, LinesSeen *seen)
 {
     bool    change = any_line_rule(p);
+    Wanted  want   = wanted(p, text);
     int64_t to = 0, next;
     for (int64_t at = 0; at < text->bytes; at = next) {
         const char *found = memchr(text->text + at, '\n', (size_t)(text->bytes - at));
@@ -157,7 +198,7 @@ void quality_lines(const QualityPlan *p, Buffer *text, QualityVerdict *v, LinesS
         next = end + 1;
         while (at < end && is_blank(text->text[at]))      at++;
         while (end > at && is_blank(text->text[end - 1])) end--;
-        int64_t kept = line_judge(p, text->text + at, end - at, v, seen);
+        int64_t kept = line_judge(p, want, text->text + at, end - at, v, seen);
         if (kept < 0 || !change) continue;
         if (to) text->text[to++] = '\n';
         memmove(text->text + to, text->text + at, (size_t)kept);

@@ -2,7 +2,6 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 #include "corpus/quality_inside.h"
-#include "text/unicode.h"
 
 /* ---- hash tables ---- */
 
@@ -34,40 +33,6 @@ GramSlot *gram_table_put(GramTable *t, uint64_t key, int64_t first)
 
 /* ---- words ---- */
 
-int64_t quality_chars(const char *text, int64_t bytes)
-{
-    int64_t chars = 0;
-    for (int64_t i = 0; i < bytes; i++) chars += (text[i] & 0xC0) != 0x80;
-    return chars;
-}
-
-/* kinds: of all its characters; core: from the first letter or digit to the last */
-typedef struct { int64_t begin, end, chars, core, core_end; int kinds; } Found;
-
-/* The word at or behind `at`; begin == bytes: none */
-static Found word_at(const uint8_t *text, int64_t at, int64_t bytes)
-{
-    Found f = { .begin = -1, .core = -1 };
-    while (at < bytes) {
-        Rune r = *(text + at) < 0x80 ? (Rune){ text[at], 1, unicode_row[0][text[at]] & 31 } : rune_wide(text + at, bytes - at);
-        if (r.kind & SPACE) {
-            if (f.begin >= 0) break;
-        } else {
-            if (f.begin < 0) f.begin = at;
-            f.chars++;
-            f.kinds |= r.kind;
-            if (r.kind & (LETTER | NUMBER)) {
-                if (f.core < 0) f.core = at;
-                f.core_end = at + r.bytes;
-            }
-        }
-        at += r.bytes;
-    }
-    if (f.begin < 0) f.begin = at;
-    f.end = at;
-    return f;
-}
-
 static Status words_room(QualitySpace *space)
 {
     if (space->words < space->words_room) return OK;
@@ -79,11 +44,38 @@ static Status words_room(QualitySpace *space)
     return OK;
 }
 
-static int64_t hashes_count(const char *text, int64_t bytes)
+/* Of the text's bytes from begin to end: letters and digits from the first to behind the last; empty where there are none */
+typedef struct { int64_t begin, end; } Core;
+
+static Core core_of(const Masks *m, const char *text, int64_t begin, int64_t end)
 {
-    int64_t count = 0;
-    for (int64_t i = 0; i < bytes; i++) count += text[i] == '#';
-    return count;
+    uint64_t alnum = mask_part(m->alnum, begin, end);
+    if (!alnum) return (Core){ 0 };
+    Core core = { begin + __builtin_ctzll(alnum), begin + 64 - __builtin_clzll(alnum) };
+    while (core.end < end && (text[core.end] & 0xC0) == 0x80) core.end++;
+    return core;
+}
+
+/* Its bit of all stop words; 0: none. What is longer than 64 bytes is none. */
+static uint64_t stop_bit(const StopWords *stops, const Masks *m, const char *text, int64_t begin, int64_t end)
+{
+    if (!stops || end - begin > 64) return 0;
+    Core core = core_of(m, text, begin, end);
+    if (core.end == core.begin || core.end - core.begin > STOP_BYTES) return 0;
+    int slot = stop_word_slot(stops, text + core.begin, core.end - core.begin);
+    return slot < 0 ? 0 : (uint64_t)1 << slot;
+}
+
+static void word_survey(Survey *s, const Masks *m, int64_t begin, int64_t end, int64_t chars)
+{
+    bool letter = false, worded = false;
+    for (int64_t at = begin; at < end; at += 64) {
+        letter |= mask_part(m->letter, at, end) != 0;
+        worded |= mask_part(m->alnum, at, end) != 0;
+    }
+    s->alphabetic   += letter;
+    s->worded       += worded;
+    s->worded_chars += worded ? chars : 0;
 }
 
 static int64_t part_count(const char *text, int64_t bytes, const char *part)
@@ -96,24 +88,32 @@ static int64_t part_count(const char *text, int64_t bytes, const char *part)
 
 Status survey_words(Survey *s, QualitySpace *space, const StopWords *stops, const char *text, int64_t bytes)
 {
+    const Masks *m = &space->masks;
     uint64_t seen = 0;
     space->words = 0;
-    for (int64_t at = 0; at < bytes; ) {
-        Found f = word_at((const uint8_t *)text, at, bytes);
-        if (f.begin == bytes) break;
+    for (int64_t begin, end = 0; (begin = mask_next(m->space, end, bytes, false)) < bytes; ) {
+        end = mask_next(m->space, begin, bytes, true);
         TRY(words_room(space));
-        space->word[space->words++] = (Word){ XXH3_64bits(text + f.begin, (size_t)(f.end - f.begin)), (int32_t)f.chars };
-        s->alphabetic += (f.kinds & LETTER) != 0;
-        if (f.core >= 0) s->worded++, s->worded_chars += f.chars;
-        int stop = stops && f.core >= 0 && f.core_end - f.core <= STOP_BYTES ? stop_word_slot(stops, text + f.core, f.core_end - f.core) : -1;
-        if (stop >= 0) seen |= (uint64_t)1 << stop;
-        at = f.end;
+        int64_t chars = mask_count(m->start, begin, end);
+        space->word[space->words++] = (Word){ XXH3_64bits(text + begin, (size_t)(end - begin)), (int32_t)chars };
+        word_survey(s, m, begin, end, chars);
+        seen |= stop_bit(stops, m, text, begin, end);
     }
     s->words    = space->words;
     s->stops    = __builtin_popcountll(seen);
-    s->hashes   = hashes_count(text, bytes);
-    s->ellipses = part_count(text, bytes, "...") + part_count(text, bytes, "\xE2\x80\xA6");
+    s->hashes   = m->hashes;
+    s->ellipses = (m->dots ? part_count(text, bytes, "...") : 0) + (m->ellipses ? part_count(text, bytes, "\u2026") : 0);
     return OK;
+}
+
+void survey_count(Survey *s, QualitySpace *space, int64_t bytes)
+{
+    const uint64_t *blank = space->masks.space;
+    uint64_t before = 1;
+    for (int64_t i = 0; i * 64 < bytes; i++) {                  /* behind the text all is blank */
+        s->words += __builtin_popcountll(~blank[i] & (blank[i] << 1 | before));
+        before = blank[i] >> 63;
+    }
 }
 
 /* ---- lines ---- */
@@ -180,13 +180,13 @@ static void paragraph_end(Survey *s, QualitySpace *space, Paragraph *p)
 Status survey_lines(Survey *s, QualitySpace *space, const char *text, int64_t bytes)
 {
     Paragraph p = { 0 };
-    for (int64_t i = 0; i < bytes; i++) s->new_lines += text[i] == '\n';
+    s->new_lines = space->masks.new_lines;
     TRY(gram_table_clear(&space->table, 2 * s->new_lines + 2));
     s->chars = s->new_lines;
     for (int64_t at = 0, end; at < bytes; at = end + 1) {
         const char *found = memchr(text + at, '\n', (size_t)(bytes - at));
         end = found ? found - text : bytes;
-        int64_t  chars = quality_chars(text + at, end - at);
+        int64_t  chars = mask_count(space->masks.start, at, end);
         uint64_t hash  = XXH3_64bits(text + at, (size_t)(end - at));
         s->lines++;
         s->chars += chars;

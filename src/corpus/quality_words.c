@@ -31,9 +31,20 @@ static const struct { const char *language, *words; } stops[] = {
 };
 enum { STOPS = sizeof stops / sizeof *stops };
 
+/* Eight bytes of ASCII, its capitals made small */
+static uint64_t small_eight(uint64_t word)
+{
+    const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
+    uint64_t capital = ((word | high) - ones * 'A') & ~((word | high) - ones * ('Z' + 1)) & high;       /* no borrow crosses a byte */
+    return word | capital >> 2;
+}
+
 /* The bytes of the small form, the first lowest; 0: longer than STOP_BYTES */
 static uint64_t stop_key(const char *text, int64_t bytes)
 {
+    uint64_t plain = 0;
+    for (int64_t i = 0; i < bytes && i < 8; i++) plain |= (uint64_t)(uint8_t)text[i] << 8 * i;
+    if (bytes <= 8 && !(plain & 0x8080808080808080u)) return small_eight(plain);
     uint64_t key = 0;
     int used = 0, length;
     for (int64_t at = 0; at < bytes; at += length) {
