@@ -7,3 +7,5 @@ target_compile_definitions(bench_dedup PRIVATE TESTS_DIR="${CMAKE_SOURCE_DIR}/te
 target_link_libraries(bench_dedup PRIVATE room_corpus)
 add_executable(bench_clean_rules EXCLUDE_FROM_ALL bench/clean/rules.c)
 target_link_libraries(bench_clean_rules PRIVATE room_corpus)
+add_executable(bench_langid EXCLUDE_FROM_ALL bench/clean/langid.c)
+target_link_libraries(bench_langid PRIVATE room_text)

@@ -8,7 +8,7 @@
 #include "text/fasttext_loss.h"
 #include "text/fasttext_words.h"
 
-enum { BLOCK = 64, AHEAD = 16 };
+enum { BLOCK = 64, AHEAD = 32 };
 static const uint64_t GRAM_FACTOR = 116049371;           /* fastText's */
 
 struct Langid {

@@ -186,7 +186,7 @@ static Status weights_open(FasttextLoss *l, const FasttextModel *m)
     float *row = malloc((size_t)l->dim * sizeof *row);
     for (int64_t i = 0; l->weight && row && i < l->labels; i++) {
         memset(row, 0, (size_t)l->dim * sizeof *row);
-        fasttext_row_add(row, &m->output, i);
+        fasttext_rows_sum(row, &m->output, &i, 1);
         for (int64_t d = 0; d < l->dim; d++)
             l->weight[rows == l->labels && l->kind == FASTTEXT_HIERARCHICAL ? i * l->dim + d
                       : i / SIXTEEN * SIXTEEN * l->dim + d * SIXTEEN + i % SIXTEEN] = row[d];

@@ -125,19 +125,19 @@ static uint32_t slots_for(int64_t count)
 
 static uint32_t slot_first(const FasttextModel *m, uint32_t hash) { return (hash ^ hash >> 15) & (m->slots - 1); }
 
-static uint32_t word_slot(const FasttextModel *m, const void *text, int64_t bytes, uint32_t hash)
+/* text has no zero in it, as no word has */
+static uint32_t word_slot(const FasttextModel *m, const char *text, size_t bytes, uint32_t hash)
 {
     uint32_t at = slot_first(m, hash);
-    for (; m->slot[at].id >= 0; at = (at + 1) & (m->slots - 1)) {
-        const FasttextWord *word = &m->word[m->slot[at].id];
-        if (m->slot[at].hash == hash && word->bytes == bytes && !memcmp(word->text, text, (size_t)bytes)) break;
-    }
+    for (const FasttextSlot *slot; (slot = &m->slot[at])->text; at = (at + 1) & (m->slots - 1))
+        if (slot->hash == hash && !strncmp(slot->text, text, bytes) && !slot->text[bytes]) break;
     return at;
 }
 
 int32_t fasttext_word_find(const FasttextModel *m, const uint8_t *text, int64_t bytes, uint32_t hash)
 {
-    return m->slot[word_slot(m, text, bytes, hash)].id;
+    const FasttextSlot *slot = &m->slot[word_slot(m, (const char *)text, (size_t)bytes, hash)];
+    return slot->text ? slot->id : -1;
 }
 
 void fasttext_word_fetch(const FasttextModel *m, uint32_t hash) { __builtin_prefetch(&m->slot[slot_first(m, hash)]); }
@@ -177,9 +177,8 @@ static Status words_take(FasttextModel *m, Wire *w)
     int64_t told = 0;
     m->slots = slots_for(m->words + m->labels);
     m->word  = calloc((size_t)(m->words + m->labels), sizeof *m->word);
-    m->slot  = malloc(m->slots * sizeof *m->slot);
+    m->slot  = calloc(m->slots, sizeof *m->slot);
     if (!m->word || !m->slot) return fail(NO_MEMORY, "%s: no memory for %d words", w->path, m->words + m->labels);
-    memset(m->slot, -1, m->slots * sizeof *m->slot);
     for (int32_t i = 0; i < m->words + m->labels; i++) {
         FasttextWord *word = &m->word[i];
         TRY(word_take(word, w, i >= m->words));
@@ -187,7 +186,7 @@ static Status words_take(FasttextModel *m, Wire *w)
             return BROKEN(w, "%s and the labels before it are told to be seen 1e15 times or more", word->text);
         if (word->label) told += word->count;
         uint32_t hash = fasttext_hash((const uint8_t *)word->text, word->bytes);
-        m->slot[word_slot(m, word->text, word->bytes, hash)] = (FasttextSlot){ i, hash };        /* the last of equals */
+        m->slot[word_slot(m, word->text, word->bytes, hash)] = (FasttextSlot){ word->text, hash, i };   /* the last of equals */
     }
     return OK;
 }
@@ -305,16 +304,24 @@ static void codes_add(float *sum, const FasttextMatrix *x, int64_t row)
     }
 }
 
-void fasttext_row_add(float *sum, const FasttextMatrix *x, int64_t row)
+/* Sixteen columns of the rows; the sums stay in registers. from: of the first column */
+static void sixteen_sum(float *sum, const FasttextMatrix *x, const uint8_t *from, const int64_t *row, int32_t rows)
+{
+    FasttextFour *to = (FasttextFour *)sum, a = to[0], b = to[1], c = to[2], d = to[3];
+    for (int32_t i = 0; i < rows; i++) {
+        const FasttextFour *more = (const FasttextFour *)(from + row[i] * x->dim * 4);
+        a += more[0], b += more[1], c += more[2], d += more[3];
+    }
+    to[0] = a, to[1] = b, to[2] = c, to[3] = d;
+}
+
+void fasttext_rows_sum(float *sum, const FasttextMatrix *x, const int64_t *row, int32_t rows)
 {
     int32_t d = 0;
-    if (!x->dense) {
-        codes_add(sum, x, row);
-        return;
-    }
-    const uint8_t *from = x->dense + row * x->dim * 4;
-    for (; d + 16 <= x->dim; d += 16) fasttext_sixteen_add(sum + d, from + 4 * d);
-    floats_add(sum + d, from + 4 * d, 1, x->dim - d);
+    for (int32_t i = 0; !x->dense && i < rows; i++) codes_add(sum, x, row[i]);
+    if (!x->dense) return;
+    for (; d + 16 <= x->dim; d += 16) sixteen_sum(sum + d, x, x->dense + 4 * d, row, rows);
+    for (int32_t i = 0; i < rows && d < x->dim; i++) floats_add(sum + d, x->dense + (row[i] * x->dim + d) * 4, 1, x->dim - d);
 }
 
 /* ---- the whole ---- */

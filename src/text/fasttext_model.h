@@ -11,7 +11,7 @@ enum { FASTTEXT_HIERARCHICAL = 1, FASTTEXT_NEGATIVE, FASTTEXT_SOFTMAX, FASTTEXT_
 enum { FASTTEXT_DIM_MOST = 4096, FASTTEXT_GRAM_MOST = 64, FASTTEXT_CENTROIDS = 256 };
 
 typedef struct { const char *text; int64_t count; uint32_t bytes; bool label; } FasttextWord;   /* text ends in a zero */
-typedef struct { int32_t id; uint32_t hash; } FasttextSlot;         /* of a word's hash table; id -1: empty */
+typedef struct { const char *text; uint32_t hash; int32_t id; } FasttextSlot;    /* of a word's hash table; text NULL: empty */
 typedef struct { int32_t from, to; } FasttextKept;                   /* a bucket that was not pruned, and its new number */
 
 typedef struct {
@@ -60,9 +60,11 @@ int32_t fasttext_kept_find(const FasttextModel *model, int32_t bucket);         
 typedef float FasttextFour __attribute__((vector_size(16), aligned(1), may_alias));
 static inline void fasttext_sixteen_add(float *sum, const void *from)
 {
-    for (int i = 0; i < 4; i++) ((FasttextFour *)sum)[i] += ((const FasttextFour *)from)[i];
+    FasttextFour *to = (FasttextFour *)sum;
+    const FasttextFour *more = from;
+    to[0] += more[0], to[1] += more[1], to[2] += more[2], to[3] += more[3];
 }
 
-/* sum += row, over dim floats */
-void fasttext_row_add(float *sum, const FasttextMatrix *matrix, int64_t row);
+/* sum += each of the rows, over dim floats */
+void fasttext_rows_sum(float *sum, const FasttextMatrix *matrix, const int64_t *row, int32_t rows);
 #endif

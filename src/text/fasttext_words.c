@@ -13,7 +13,7 @@ const uint8_t fasttext_ones[48] = { X8, X8, X8 };
 
 void fasttext_rows_add(FasttextRows *r, float *sum, const FasttextModel *m)
 {
-    for (int32_t i = 0; i < r->count; i++) fasttext_row_add(sum, &m->input, r->row[i]);
+    fasttext_rows_sum(sum, &m->input, r->row, r->count);
     r->count = 0;
 }
 
@@ -73,7 +73,8 @@ static bool is_label(const FasttextModel *m, int32_t id, const uint8_t *text, in
 /* As the first of a set */
 static void worth_make(FasttextSet *set, const FasttextModel *m, const uint8_t *text, int64_t bytes, bool end)
 {
-    FasttextRows rows = { 0 };
+    FasttextRows rows;
+    rows.count = 0;                              /* and no more: its numbers need no beginning */
     uint32_t hash = fasttext_hash(text, bytes);
     int32_t id = fasttext_word_find(m, text, bytes, hash);
     set->worth[0] = (FasttextWorth){ .rows = FASTTEXT_LABEL_ROWS, .hash = hash };
