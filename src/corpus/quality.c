@@ -181,15 +181,19 @@ static void fineweb_figures(double *f, const Survey *s)
     f[QUALITY_NEW_LINES]        = share((double)s->new_lines, (double)s->words);
 }
 
-/* Of a text that did not change it is made once. whole: with all that words tell, not only their number */
-static Status survey(const Quality *q, QualitySpace *space, const Buffer *text, bool whole)
+/* What is wanted of words: their number alone, all that a verdict asks of them, all there is */
+typedef enum { NUMBER_ALONE, ENOUGH, ALL } Depth;
+
+/* Of a text that did not change it is made once. */
+static Status survey(const Quality *q, QualitySpace *space, const Buffer *text, Depth depth)
 {
+    int stops_most = depth == ALL ? STOP_SLOTS : (int)fmin(ceil(q->plan.limit[QUALITY_STOP_WORDS]), STOP_SLOTS);
     Survey *s = &space->survey;
     const StopWords *stops = q->plan.on[QUALITY_STOP_WORDS] ? &q->stops : NULL;
     if (space->surveyed) return OK;
     *s = (Survey){ 0 };
     TRY(masks_make(&space->masks, text->text, text->bytes));
-    if (whole) TRY(survey_words(s, space, stops, text->text, text->bytes));
+    if (depth) TRY(survey_words(s, space, stops, stops_most, text->text, text->bytes));
     else       survey_count(s, space, text->bytes);
     TRY(survey_lines(s, space, text->text, text->bytes));
     space->surveyed = true;
@@ -221,7 +225,7 @@ static Status above_lines(const Quality *q, QualitySpace *space, const Buffer *t
     const Survey      *s = &space->survey;
     const QualityPlan *p = &q->plan;
     if (!any_on(p, 0, FIRST_LINE - 1)) return OK;
-    TRY(survey(q, space, text, true));
+    TRY(survey(q, space, text, go_on ? ALL : ENOUGH));
     gopher_figures(f, s);
     repeat_figures(f, s);
     if (falls(p, f, 0, QUALITY_REPEATED_LINE_CHARS, v) && !go_on) return OK;
@@ -241,7 +245,7 @@ static Status below_lines(const Quality *q, QualitySpace *space, const Buffer *t
     if (p->on[QUALITY_BAD_WORDS]) f[QUALITY_BAD_WORDS] = (double)bad_words_count(q->bad, text->text, text->bytes);
     if (falls(p, f, LAST_LINE + 1, QUALITY_BAD_WORDS, v) && !go_on) return OK;
     if (!any_on(p, QUALITY_LINE_PUNCTUATION, QUALITY_NEW_LINES)) return OK;
-    TRY(survey(q, space, text, false));
+    TRY(survey(q, space, text, NUMBER_ALONE));
     fineweb_figures(f, s);
     falls(p, f, LAST_LINE + 1, QUALITY_RULES - 1, v);
     return OK;
@@ -250,7 +254,7 @@ static Status below_lines(const Quality *q, QualitySpace *space, const Buffer *t
 Status quality_judge(const Quality *q, QualitySpace *space, Buffer *text, QualityVerdict *v)
 {
     double    f[QUALITY_RULES];
-    LinesSeen seen = { 0 };
+    LinesSeen seen = { .enough = (int64_t)fmin(ceil(q->plan.limit[QUALITY_SENTENCES]), 1e15) };
     *v = (QualityVerdict){ .rule = -1 };
     space->surveyed = false;
     TRY(above_lines(q, space, text, f, v, false));
@@ -263,7 +267,7 @@ Status quality_judge(const Quality *q, QualitySpace *space, Buffer *text, Qualit
 
 Status quality_figures(const Quality *q, QualitySpace *space, const Buffer *text, double f[QUALITY_RULES])
 {
-    LinesSeen      seen = { 0 };
+    LinesSeen      seen = { .enough = INT64_MAX };
     QualityVerdict none = { .rule = -1 };
     QualityPlan    lines_off = q->plan;
     for (int r = 0; r < QUALITY_RULES; r++) f[r] = NAN;

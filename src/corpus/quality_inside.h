@@ -46,6 +46,14 @@ Status  masks_make(Masks *masks, const char *text, int64_t bytes);
 void    masks_free(Masks *masks);
 int64_t mask_count(const uint64_t *mask, int64_t begin, int64_t end);
 
+/* As the processor does it, where compilers may use that; they may not by default */
+static inline int ones_count(uint64_t bits)
+{
+    bits -= bits >> 1 & 0x5555555555555555u;
+    bits  = (bits & 0x3333333333333333u) + (bits >> 2 & 0x3333333333333333u);
+    return (int)(((bits + (bits >> 4)) & 0x0F0F0F0F0F0F0F0Fu) * 0x0101010101010101u >> 56);
+}
+
 /* The bits from begin on, at most 64 and none from end on */
 static inline uint64_t mask_part(const uint64_t *mask, int64_t begin, int64_t end)
 {
@@ -81,15 +89,16 @@ struct QualitySpace {
     bool      surveyed;
 };
 
-/* All three want the text's masks. survey_count: words alone */
+/* All three want the text's masks. stops_most: no more of them are looked for. survey_count: words alone */
 void    survey_count(Survey *survey, QualitySpace *space, int64_t bytes);
-Status  survey_words(Survey *survey, QualitySpace *space, const StopWords *stops, const char *text, int64_t bytes);
+Status  survey_words(Survey *survey, QualitySpace *space, const StopWords *stops, int stops_most, const char *text, int64_t bytes);
 Status  survey_lines(Survey *survey, QualitySpace *space, const char *text, int64_t bytes);
 
 /* After survey_words: figure[TOP_2 .. GRAM_10] as characters, not shares; NAN where the text has fewer words */
 Status  quality_grams(QualitySpace *space, double *figure);
 
-typedef struct { bool lorem, curly; int64_t sentences; } LinesSeen;
+/* sentences: counted line by line until there are so many as are enough */
+typedef struct { bool lorem, curly; int64_t sentences, enough; } LinesSeen;
 /* text becomes what LINE rules leave of it */
 void    quality_lines(const QualityPlan *plan, Buffer *text, QualityVerdict *verdict, LinesSeen *seen);
 #endif

@@ -175,7 +175,7 @@ static int64_t line_judge(const QualityPlan *p, Wanted want, char *text, int64_t
         v->lines[rule]++;
         return -1;
     }
-    if (p->on[QUALITY_SENTENCES]) seen->sentences += sentences(text, bytes);
+    if (p->on[QUALITY_SENTENCES] && seen->sentences < seen->enough) seen->sentences += sentences(text, bytes);
     return bytes;
 }
 

@@ -67,8 +67,8 @@ static Chunk chunk_make(Masks *m, const uint8_t *p, const uint8_t *real, int64_t
         c.letter |= (uint64_t)b.letter << i;
         c.alnum  |= (uint64_t)(b.letter | b.digit) << i;
         c.dot    |= (uint64_t)b.dot << i;
-        m->hashes    += b.hash ? __builtin_popcount(b.hash) : 0;
-        m->new_lines += b.line ? __builtin_popcount(b.line) : 0;
+        m->hashes    += b.hash ? ones_count(b.hash) : 0;
+        m->new_lines += b.line ? ones_count(b.line) : 0;
         m->ellipses  |= b.ellipsis != 0;
         for (uint32_t bits = b.strange; bits; bits &= bits - 1) {
             int at = i + __builtin_ctz(bits);
@@ -124,6 +124,6 @@ void masks_free(Masks *m)
 int64_t mask_count(const uint64_t *mask, int64_t begin, int64_t end)
 {
     int64_t count = 0;
-    for (int64_t at = begin; at < end; at += 64) count += __builtin_popcountll(mask_part(mask, at, end));
+    for (int64_t at = begin; at < end; at += 64) count += ones_count(mask_part(mask, at, end));
     return count;
 }

@@ -59,7 +59,7 @@ static Core core_of(const Masks *m, const char *text, int64_t begin, int64_t end
 /* Its bit of all stop words; 0: none. What is longer than 64 bytes is none. */
 static uint64_t stop_bit(const StopWords *stops, const Masks *m, const char *text, int64_t begin, int64_t end)
 {
-    if (!stops || end - begin > 64) return 0;
+    if (end - begin > 64) return 0;
     Core core = core_of(m, text, begin, end);
     if (core.end == core.begin || core.end - core.begin > STOP_BYTES) return 0;
     int slot = stop_word_slot(stops, text + core.begin, core.end - core.begin);
@@ -86,7 +86,7 @@ static int64_t part_count(const char *text, int64_t bytes, const char *part)
     return count;
 }
 
-Status survey_words(Survey *s, QualitySpace *space, const StopWords *stops, const char *text, int64_t bytes)
+Status survey_words(Survey *s, QualitySpace *space, const StopWords *stops, int stops_most, const char *text, int64_t bytes)
 {
     const Masks *m = &space->masks;
     uint64_t seen = 0;
@@ -97,10 +97,12 @@ Status survey_words(Survey *s, QualitySpace *space, const StopWords *stops, cons
         int64_t chars = mask_count(m->start, begin, end);
         space->word[space->words++] = (Word){ XXH3_64bits(text + begin, (size_t)(end - begin)), (int32_t)chars };
         word_survey(s, m, begin, end, chars);
+        if (!stops) continue;
         seen |= stop_bit(stops, m, text, begin, end);
+        if (ones_count(seen) >= stops_most) stops = NULL;
     }
     s->words    = space->words;
-    s->stops    = __builtin_popcountll(seen);
+    s->stops    = ones_count(seen);
     s->hashes   = m->hashes;
     s->ellipses = (m->dots ? part_count(text, bytes, "...") : 0) + (m->ellipses ? part_count(text, bytes, "\u2026") : 0);
     return OK;
@@ -111,7 +113,7 @@ void survey_count(Survey *s, QualitySpace *space, int64_t bytes)
     const uint64_t *blank = space->masks.space;
     uint64_t before = 1;
     for (int64_t i = 0; i * 64 < bytes; i++) {                  /* behind the text all is blank */
-        s->words += __builtin_popcountll(~blank[i] & (blank[i] << 1 | before));
+        s->words += ones_count(~blank[i] & (blank[i] << 1 | before));
         before = blank[i] >> 63;
     }
 }
