@@ -267,7 +267,7 @@ static Status works_open(Works *w)
     w->slot  = calloc((size_t)w->slots, sizeof *w->slot);
     w->seat  = calloc((size_t)p->workers, sizeof *w->seat);
     w->chain = (Chain){ .path = p->path, .paths = p->paths, .wanted = p->shape, .line_most = p->record.bytes_most,
-                        .ratio_most = p->ratio_most };
+                        .ratio_most = p->ratio_most, .ahead = p->workers };
     w->total = inputs_size(p);
     if (!w->slot || !w->seat) return fail(NO_MEMORY, "no memory for %d workers", p->workers);
     for (int i = 0; i < w->slots; i++)

@@ -26,11 +26,16 @@ static void file_leave(Chain *chain)
     chain->file++;
 }
 
+static Status file_open(Chain *chain)
+{
+    TRY(lines_open(&chain->lines, chain->path[chain->file], chain->wanted, chain->line_most, chain->ratio_most));
+    return chain->ahead > 1 ? lines_ahead(chain->lines, chain->ahead) : OK;
+}
+
 static Status file_fill(Chain *chain, Block *block, bool *more)
 {
     block->bytes = 0;
-    if (!chain->lines) TRY(lines_open(&chain->lines, chain->path[chain->file], chain->wanted, chain->line_most,
-                                    chain->ratio_most));
+    if (!chain->lines) TRY(file_open(chain));
     Status status = lines_fill(chain->lines, block, more);
     chain->behind  = chain->done + block->behind;
     chain->blocks += *more;

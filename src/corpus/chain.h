@@ -13,6 +13,7 @@ typedef struct {
     int      paths;
     BlockKind wanted;                   /* the shape of all of them */
     int64_t  line_most, ratio_most;
+    int      ahead;                     /* threads that unpack; below 2: who fills does it */
     int      file;                      /* of the block at hand */
     int64_t  blocks;                    /* of that file so far, this one too */
     int64_t  behind;                    /* bytes of all files up to the end of this block */

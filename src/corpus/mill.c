@@ -161,7 +161,7 @@ Status mill_open(Mill **mill, const MillPlan *plan)
     m->before = -1;
     m->slots  = belt_slots(plan->workers);
     m->slot   = calloc((size_t)m->slots, sizeof *m->slot);
-    m->chain = (Chain){ .path = plan->path, .paths = plan->paths, .wanted = BLOCK_LINES,
+    m->chain = (Chain){ .path = plan->path, .paths = plan->paths, .wanted = BLOCK_LINES, .ahead = plan->workers,
                           .line_most = plan->line_most, .ratio_most = plan->ratio_most };
     BeltPlan belt = { .workers = plan->workers, .slots = m->slots, .weight_most = (int64_t)m->slots * BLOCK_USUAL,
                       .context = m, .fill = slot_fill, .work = slot_work };
