@@ -4,78 +4,123 @@
 
 /* ---- the table ---- */
 
-static void merges_put(Merges *m, Merge merge)
+static void slot_put(Merges *m, uint64_t entry)
 {
-    uint64_t at = merges_place(m, merge.pair);
-    while (m->at[at].made >= 0 && m->at[at].pair != merge.pair) at = (at + 1) & (uint64_t)(m->slots - 1);
-    if (m->at[at].made >= 0) return;
-    uint64_t bit = merges_bit(m, merge.pair);
-    m->maybe[bit / 64] |= (uint64_t)1 << bit % 64;
-    m->at[at] = merge;
-    m->count++;
+    uint64_t pair = entry >> MERGES_RANK_BITS, at = merges_place(m, pair), bit = merges_bit(m, pair);
+    while (m->slot[at] != ~0ull) at = (at + 1) & (uint64_t)(m->slots - 1);
+    m->maybe[bit / 64] |= 1ull << bit % 64;
+    m->slot[at] = entry;
 }
 
-static Status merges_grow(Merges *m)
+static Status no_memory(const Merges *m) { return fail(NO_MEMORY, "no memory for %lld merges", (long long)m->count); }
+
+static Status slots_grow(Merges *m)
 {
     if (m->count * 2 < m->slots) return OK;
-    Merges grown = { .slots = m->slots ? m->slots * 2 : 1024 };
-    grown.at = malloc((size_t)grown.slots * sizeof *grown.at);
-    grown.maybe = calloc((size_t)grown.slots / 8, sizeof *grown.maybe);
-    if (!grown.at || !grown.maybe) {
-        merges_close(&grown);
-        return fail(NO_MEMORY, "no memory for %lld merges", (long long)m->count);
+    int64_t   slots = m->slots ? m->slots * 2 : 1024, were = m->slots;
+    uint64_t *old   = m->slot;
+    uint64_t *slot  = malloc((size_t)slots * sizeof *slot), *maybe = calloc((size_t)slots / 8, sizeof *maybe);
+    if (!slot || !maybe) {
+        free(slot);
+        free(maybe);
+        return no_memory(m);
     }
-    memset(grown.at, -1, (size_t)grown.slots * sizeof *grown.at);
-    for (int64_t i = 0; i < m->slots; i++)
-        if (m->at[i].made >= 0) merges_put(&grown, m->at[i]);
-    merges_close(m);
-    *m = grown;
+    memset(slot, -1, (size_t)slots * sizeof *slot);
+    free(m->maybe);
+    m->slot = slot, m->maybe = maybe, m->slots = slots;
+    for (int64_t i = 0; i < were; i++)
+        if (old[i] != ~0ull) slot_put(m, old[i]);
+    free(old);
+    return OK;
+}
+
+static Status made_grow(Merges *m, uint32_t rank)
+{
+    if (!m->first) {
+        m->first = malloc((1 << 16) * sizeof *m->first);
+        if (!m->first) return no_memory(m);
+        memset(m->first, -1, (1 << 16) * sizeof *m->first);
+    }
+    if (rank < (uint32_t)m->made_room) return OK;
+    int32_t  room = (int32_t)rank < 1024 ? 2048 : 2 * (int32_t)rank;
+    int32_t *made = realloc(m->made, (size_t)room * sizeof *made);
+    if (!made) return no_memory(m);
+    m->made = made, m->made_room = room;
     return OK;
 }
 
 Status merges_add(Merges *m, int32_t left, int32_t right, uint32_t rank, int32_t made)
 {
-    TRY(merges_grow(m));
-    merges_put(m, (Merge){ (uint64_t)(uint32_t)left << 32 | (uint32_t)right, rank, made });
+    if (left >= MERGES_IDS || right >= MERGES_IDS || rank >= MERGES_RANKS)
+        return fail(BAD_FILE, "merge %u of tokens %d and %d: merges reach to %d, tokens that merge to %d", rank, left, right,
+                    MERGES_RANKS - 1, MERGES_IDS - 1);
+    TRY(slots_grow(m));
+    TRY(made_grow(m, rank));
+    if (merges_rank(m, left, right) != NO_RANK) return OK;
+    slot_put(m, ((uint64_t)left << MERGES_ID_BITS | (uint64_t)right) << MERGES_RANK_BITS | rank);
+    if ((left | right) < 256) m->first[left << 8 | right] = rank;
+    m->made[rank] = made;
+    m->count++;
     return OK;
 }
 
 void merges_close(Merges *m)
 {
-    free(m->at);
+    free(m->slot);
     free(m->maybe);
+    free(m->first);
+    free(m->made);
     *m = (Merges){ 0 };
 }
 
 /* ---- short pieces ---- */
 
-#define NO_RANK UINT32_MAX
-typedef struct { uint32_t rank; int32_t made; } Pair;
-
-static Pair pair_of(const Merges *m, int32_t left, int32_t right)
+/* key: rank << 6 | place of a symbol that merges with the one behind it, so that the least is the next to merge; else NO_RANK.
+ * Symbols stay where they are; alive has a bit for each that is left. */
+static uint32_t key_of(const Merges *m, const int32_t *ids, int left, int right)
 {
-    const Merge *merge = merges_find(m, left, right);
-    return merge ? (Pair){ merge->rank, merge->made } : (Pair){ NO_RANK, 0 };
+    uint32_t rank = merges_rank(m, ids[left], ids[right]);
+    return rank == NO_RANK ? NO_RANK : rank << 6 | (uint32_t)left;
 }
 
-/* pair[i] is what ids[i] and ids[i + 1] would make */
-static int64_t merge_short(const Merges *m, int32_t *ids, int64_t count)
+static void keys_first(uint32_t *key, const Merges *m, const int32_t *ids, int count)
 {
-    Pair pair[BPE_SHORT];
-    for (int64_t i = 0; i + 1 < count; i++) pair[i] = pair_of(m, ids[i], ids[i + 1]);
-    for (;;) {
-        int64_t  best = 0;
-        uint32_t rank = NO_RANK;
-        for (int64_t i = 0; i + 1 < count; i++)
-            if (pair[i].rank < rank) rank = pair[i].rank, best = i;
-        if (rank == NO_RANK) return count;
-        ids[best] = pair[best].made;
-        count--;
-        for (int64_t i = best + 1; i < count; i++) ids[i] = ids[i + 1];
-        for (int64_t i = best + 1; i + 1 < count; i++) pair[i] = pair[i + 1];
-        if (best + 1 < count) pair[best]     = pair_of(m, ids[best], ids[best + 1]);
-        if (best)             pair[best - 1] = pair_of(m, ids[best - 1], ids[best]);
+    int32_t all = 0;
+    for (int i = 0; i < count; i++) all |= ids[i];
+    for (int i = 0; i + 1 < count; i++) {
+        uint32_t rank = all < 256 ? m->first[ids[i] << 8 | ids[i + 1]] : merges_rank(m, ids[i], ids[i + 1]);
+        key[i] = rank == NO_RANK ? NO_RANK : rank << 6 | (uint32_t)i;
     }
+    key[count - 1] = NO_RANK;
+}
+
+static uint32_t key_least(const uint32_t *key, int count)
+{
+    uint32_t least = NO_RANK;
+    for (int i = 0; i < count; i++) least = key[i] < least ? key[i] : least;
+    return least;
+}
+
+static int64_t merge_short(const Merges *m, int32_t *ids, int count)
+{
+    uint32_t key[BPE_SHORT], least;
+    uint64_t alive = ~0ull >> (64 - count);
+    int64_t  left  = 0;
+    keys_first(key, m, ids, count);
+    while ((least = key_least(key, count)) != NO_RANK) {
+        int at = (int)(least & 63), gone = at + 1 + __builtin_ctzll(alive >> (at + 1));
+        ids[at]   = m->made[least >> 6];
+        key[gone] = NO_RANK;
+        alive    &= ~(1ull << gone);
+        uint64_t behind = alive >> at >> 1, before = alive & ((1ull << at) - 1);
+        key[at] = behind ? key_of(m, ids, at, at + 1 + __builtin_ctzll(behind)) : NO_RANK;
+        if (before) {
+            int to = 63 - __builtin_clzll(before);
+            key[to] = key_of(m, ids, to, at);
+        }
+    }
+    for (; alive; alive &= alive - 1) ids[left++] = ids[__builtin_ctzll(alive)];
+    return left;
 }
 
 /* ---- long pieces: a list of symbols and a heap of (rank, place); an entry whose rank is no longer its place's is stale ---- */
@@ -130,7 +175,7 @@ static uint64_t heap_pop(uint64_t *heap, int64_t *size)
 
 static void pair_enter(const Merges *m, BpeSpace *s, int64_t *size, int64_t at)
 {
-    s->rank[at] = s->next[at] < 0 ? NO_RANK : pair_of(m, s->id[at], s->id[s->next[at]]).rank;
+    s->rank[at] = s->next[at] < 0 ? NO_RANK : merges_rank(m, s->id[at], s->id[s->next[at]]);
     if (s->rank[at] != NO_RANK) heap_push(s->heap, size, (uint64_t)s->rank[at] << 32 | (uint64_t)at);
 }
 
@@ -148,7 +193,7 @@ static int64_t merge_long(const Merges *m, int32_t *ids, int64_t count, BpeSpace
         uint64_t top  = heap_pop(s->heap, &size);
         int32_t  at   = (int32_t)(top & 0xFFFFFFFF), gone = s->next[at];
         if (s->rank[at] != top >> 32) continue;
-        s->id[at]     = pair_of(m, s->id[at], s->id[gone]).made;
+        s->id[at]     = m->made[top >> 32];
         s->next[at]   = s->next[gone];
         s->rank[gone] = NO_RANK;
         if (s->next[at] >= 0) s->before[s->next[at]] = at;
@@ -162,5 +207,5 @@ static int64_t merge_long(const Merges *m, int32_t *ids, int64_t count, BpeSpace
 int64_t bpe_merge(const Merges *m, int32_t *ids, int64_t count, BpeSpace *space)
 {
     if (count < 2 || !m->slots) return count;
-    return count <= BPE_SHORT ? merge_short(m, ids, count) : merge_long(m, ids, count, space);
+    return count <= BPE_SHORT ? merge_short(m, ids, (int)count) : merge_long(m, ids, count, space);
 }

@@ -68,7 +68,7 @@ static Status piece_encode(Work *w, const uint8_t *text, int64_t bytes)
     int32_t *ids = w->ids + w->count;
     int64_t  known = 0;
     if (bytes <= WORD_SMALL) known = small_known(w->words, text, bytes, ids);
-    if (!known && bytes > WORD_IDS_WIDE && bytes <= WORD_LARGE) known = word_find_large(w->words, text, bytes, ids);
+    if (!known && bytes > (w->words->narrow ? WORD_IDS : WORD_IDS_WIDE) && bytes <= WORD_LARGE) known = word_find_large(w->words, text, bytes, ids);
     if (!known) {
         known = piece_make(w->model, w->words, ids, text, bytes);
         if (known < 0) return fail(NO_MEMORY, "no memory to merge a piece of %" PRId64 " bytes", bytes);
