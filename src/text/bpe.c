@@ -4,33 +4,50 @@
 
 /* ---- the table ---- */
 
-static void slot_put(Merges *m, uint64_t entry)
+/* Who is in the way goes to its other place, as often as it takes. false: that goes round, `entry` is who is left out */
+static bool slot_put(Merges *m, uint64_t *entry)
 {
-    uint64_t pair = entry >> MERGES_RANK_BITS, at = merges_place(m, pair), bit = merges_bit(m, pair);
-    while (m->slot[at] != ~0ull) at = (at + 1) & (uint64_t)(m->slots - 1);
-    m->maybe[bit / 64] |= 1ull << bit % 64;
-    m->slot[at] = entry;
+    MergePlaces at = merges_places(m, *entry >> MERGES_RANK_BITS);
+    uint64_t    to = at.one;
+    for (int tries = 0; tries < 64; tries++) {
+        uint64_t was = m->slot[to];
+        m->slot[to] = *entry;
+        if (was == ~0ull) return true;
+        *entry = was;
+        at = merges_places(m, was >> MERGES_RANK_BITS);
+        to = at.one == to ? at.other : at.one;
+    }
+    return false;
 }
 
 static Status no_memory(const Merges *m) { return fail(NO_MEMORY, "no memory for %lld merges", (long long)m->count); }
 
+/* Twice the slots, or more where pairs still stand in each other's way */
 static Status slots_grow(Merges *m)
 {
-    if (m->count * 2 < m->slots) return OK;
-    int64_t   slots = m->slots ? m->slots * 2 : 1024, were = m->slots;
-    uint64_t *old   = m->slot;
-    uint64_t *slot  = malloc((size_t)slots * sizeof *slot), *maybe = calloc((size_t)slots / 8, sizeof *maybe);
-    if (!slot || !maybe) {
-        free(slot);
-        free(maybe);
-        return no_memory(m);
+    Merges grown = *m;
+    bool   all = false;
+    while (!all) {
+        if (grown.slot != m->slot) free(grown.slot);
+        grown.slots = grown.slots ? 2 * grown.slots : 1024;
+        grown.slot  = grown.slots <= 1 << 24 ? malloc((size_t)grown.slots * sizeof *grown.slot) : NULL;
+        if (!grown.slot) return no_memory(m);
+        memset(grown.slot, -1, (size_t)grown.slots * sizeof *grown.slot);
+        all = true;
+        for (int64_t i = 0; i < m->slots && all; i++) {
+            uint64_t entry = m->slot[i];
+            all = entry == ~0ull || slot_put(&grown, &entry);
+        }
     }
-    memset(slot, -1, (size_t)slots * sizeof *slot);
-    free(m->maybe);
-    m->slot = slot, m->maybe = maybe, m->slots = slots;
-    for (int64_t i = 0; i < were; i++)
-        if (old[i] != ~0ull) slot_put(m, old[i]);
-    free(old);
+    free(m->slot);
+    *m = grown;
+    return OK;
+}
+
+static Status slot_add(Merges *m, uint64_t entry)
+{
+    if (m->count * 5 >= m->slots * 2) TRY(slots_grow(m));
+    while (!slot_put(m, &entry)) TRY(slots_grow(m));
     return OK;
 }
 
@@ -54,10 +71,9 @@ Status merges_add(Merges *m, int32_t left, int32_t right, uint32_t rank, int32_t
     if (left >= MERGES_IDS || right >= MERGES_IDS || rank >= MERGES_RANKS)
         return fail(BAD_FILE, "merge %u of tokens %d and %d: merges reach to %d, tokens that merge to %d", rank, left, right,
                     MERGES_RANKS - 1, MERGES_IDS - 1);
-    TRY(slots_grow(m));
     TRY(made_grow(m, rank));
-    if (merges_rank(m, left, right) != NO_RANK) return OK;
-    slot_put(m, ((uint64_t)left << MERGES_ID_BITS | (uint64_t)right) << MERGES_RANK_BITS | rank);
+    if (m->slots && merges_rank(m, left, right) != NO_RANK) return OK;
+    TRY(slot_add(m, ((uint64_t)left << MERGES_ID_BITS | (uint64_t)right) << MERGES_RANK_BITS | rank));
     if ((left | right) < 256) m->first[left << 8 | right] = rank;
     m->made[rank] = made;
     m->count++;
@@ -67,7 +83,6 @@ Status merges_add(Merges *m, int32_t left, int32_t right, uint32_t rank, int32_t
 void merges_close(Merges *m)
 {
     free(m->slot);
-    free(m->maybe);
     free(m->first);
     free(m->made);
     *m = (Merges){ 0 };
