@@ -106,14 +106,22 @@ static void keys_first(uint32_t *key, const Merges *m, const int32_t *ids, int c
         uint32_t rank = all < 256 ? m->first[ids[i] << 8 | ids[i + 1]] : merges_rank(m, ids[i], ids[i + 1]);
         key[i] = rank == NO_RANK ? NO_RANK : rank << 6 | (uint32_t)i;
     }
-    key[count - 1] = NO_RANK;
+    for (int i = count - 1; i < BPE_SHORT; i++) key[i] = NO_RANK;
 }
 
-static uint32_t key_least(const uint32_t *key, int count)
+/* Of 8, 16 or 48 keys: as many as the loop always has, so that no branch depends on the piece */
+static inline uint32_t least_of(const uint32_t *key, int count)
 {
-    uint32_t least = NO_RANK;
-    for (int i = 0; i < count; i++) least = key[i] < least ? key[i] : least;
+    uint32_t least = key[0];
+    for (int i = 1; i < count; i++) least = key[i] < least ? key[i] : least;
     return least;
+}
+
+static inline uint32_t key_least(const uint32_t *key, int count)
+{
+    if (count <= 8)  return least_of(key, 8);
+    if (count <= 16) return least_of(key, 16);
+    return least_of(key, BPE_SHORT);
 }
 
 static int64_t merge_short(const Merges *m, int32_t *ids, int count)

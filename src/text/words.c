@@ -60,18 +60,23 @@ static void large_key(uint64_t key[4], const uint8_t *text, int64_t bytes)
     memcpy(key, raw, sizeof raw);
 }
 
-static LargeWord *large_set(const Words *w, const uint64_t key[4])
+static uint64_t large_hash(const uint64_t key[4])
 {
     uint64_t h = 0;
     for (int i = 0; i < 4; i++) h = ((h ^ key[i]) * 0x9E3779B97F4A7C15u) ^ (h >> 29);
-    return w->large + ((h ^ h >> 31) * 0xC2B2AE3D27D4EB4Fu >> (64 - LARGE_SETS_LOG)) * 2;
+    return (h ^ h >> 31) * 0xC2B2AE3D27D4EB4Fu;
 }
+
+static LargeWord *large_set(const Words *w, uint64_t hash) { return w->large + (hash >> (64 - LARGE_SETS_LOG)) * 2; }
+static uint64_t   maybe_at(uint64_t hash) { return hash >> (64 - LARGE_MAYBE_LOG); }
 
 int word_find_large(const Words *w, const uint8_t *text, int64_t bytes, int32_t *ids)
 {
     uint64_t key[4];
     large_key(key, text, bytes);
-    const LargeWord *word = large_set(w, key);
+    uint64_t hash = large_hash(key), maybe = maybe_at(hash);
+    if (!(w->large_maybe[maybe / 64] >> maybe % 64 & 1)) return 0;
+    const LargeWord *word = large_set(w, hash);
     if (memcmp(word->key, key, sizeof key) && memcmp((++word)->key, key, sizeof key)) return 0;
     int count = (int)(word->id[0] >> WORD_BITS);
     memcpy(ids, word->id, (size_t)count * sizeof *ids);
@@ -89,6 +94,7 @@ static bool keeps(const int32_t *ids, int64_t count)
 
 const SmallWord *word_find_again(SmallWord *set, WordKey key)
 {
+    if (!set[1].key.high) return NULL;              /* the first line is not full: nothing is in the second */
     for (int i = 2; i < WORD_WAYS; i++) {
         if (!word_same(set + i, key)) continue;
         SmallWord found = set[i];
@@ -130,7 +136,9 @@ void word_keep(Words *w, const uint8_t *text, int64_t bytes, const int32_t *ids,
     large_key(made.key, text, bytes);
     memcpy(made.id, ids, (size_t)count * sizeof *ids);
     made.id[0] |= (uint32_t)count << WORD_BITS;
-    LargeWord *word = large_set(w, made.key);
+    uint64_t   hash = large_hash(made.key), maybe = maybe_at(hash);
+    LargeWord *word = large_set(w, hash);
+    w->large_maybe[maybe / 64] |= 1ull << maybe % 64;
     word[1] = word[0];
     word[0] = made;
 }
