@@ -11,7 +11,7 @@
 #include "text/bpe.h"
 
 enum { WORD_SMALL = 15, WORD_LARGE = 31, WORD_IDS = 7, WORD_IDS_WIDE = 5, WORD_LARGE_IDS = 16, WORD_WAYS = 4, WORD_BITS = 24 };
-enum { SMALL_SETS_LOG = 16, LARGE_SETS_LOG = 15, LARGE_MAYBE_LOG = 19 };
+enum { SMALL_SETS_LOG = 17, LARGE_SETS_LOG = 15, LARGE_MAYBE_LOG = 19 };
 
 typedef struct { uint64_t low, high; } WordKey;                 /* high: its top byte is the length */
 typedef struct { uint64_t low, high; } WordIds;                 /* their count is the top byte */
