@@ -76,7 +76,8 @@ Status merges_add(Merges *m, int32_t left, int32_t right, uint32_t rank, int32_t
     TRY(slot_add(m, ((uint64_t)left << MERGES_ID_BITS | (uint64_t)right) << MERGES_RANK_BITS | rank));
     if ((left | right) < 256) m->first[left << 8 | right] = rank;
     m->made[rank] = made;
-    m->count++;
+    if (m->count++ == 0) m->ahead = made - (int32_t)rank;
+    if (made != (int32_t)rank + m->ahead) m->ahead = INT32_MIN;
     return OK;
 }
 
@@ -132,7 +133,7 @@ static int64_t merge_short(const Merges *m, int32_t *ids, int count)
     keys_first(key, m, ids, count);
     while ((least = key_least(key, count)) != NO_RANK) {
         int at = (int)(least & 63), gone = at + 1 + __builtin_ctzll(alive >> (at + 1));
-        ids[at]   = m->made[least >> 6];
+        ids[at]   = merges_made(m, least >> 6);
         key[gone] = NO_RANK;
         alive    &= ~(1ull << gone);
         uint64_t behind = alive >> at >> 1, before = alive & ((1ull << at) - 1);
@@ -216,7 +217,7 @@ static int64_t merge_long(const Merges *m, int32_t *ids, int64_t count, BpeSpace
         uint64_t top  = heap_pop(s->heap, &size);
         int32_t  at   = (int32_t)(top & 0xFFFFFFFF), gone = s->next[at];
         if (s->rank[at] != top >> 32) continue;
-        s->id[at]     = m->made[top >> 32];
+        s->id[at]     = merges_made(m, (uint32_t)(top >> 32));
         s->next[at]   = s->next[gone];
         s->rank[gone] = NO_RANK;
         if (s->next[at] >= 0) s->before[s->next[at]] = at;

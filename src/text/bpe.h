@@ -15,6 +15,7 @@ typedef struct {
     uint64_t *slot;                     /* left, right, rank; ~0: empty. A pair is in one of two places, so that no branch depends on it */
     uint32_t *first;                    /* [left][right], both below 256: the rank, or NO_RANK */
     int32_t  *made, made_room;          /* [rank] */
+    int32_t   ahead;                    /* of all ranks: what is made less the rank, which spares a look; INT32_MIN: they differ */
     int64_t   slots, count;
 } Merges;
 
@@ -40,6 +41,11 @@ static inline uint32_t merges_rank(const Merges *m, int32_t left, int32_t right)
     uint64_t    a = m->slot[at.one], b = m->slot[at.other];
     uint32_t    rank = a >> MERGES_RANK_BITS == pair ? (uint32_t)a & (MERGES_RANKS - 1) : NO_RANK;
     return b >> MERGES_RANK_BITS == pair ? (uint32_t)b & (MERGES_RANKS - 1) : rank;
+}
+
+static inline int32_t merges_made(const Merges *m, uint32_t rank)
+{
+    return m->ahead != INT32_MIN ? (int32_t)rank + m->ahead : m->made[rank];
 }
 
 /* ids[0 .. count) merged in place; how many are left. -1: no memory */
