@@ -56,7 +56,7 @@ static Status made_grow(Merges *m, uint32_t rank)
     if (!m->first) {
         m->first = malloc((1 << 16) * sizeof *m->first);
         if (!m->first) return no_memory(m);
-        memset(m->first, -1, (1 << 16) * sizeof *m->first);
+        for (int i = 0; i < 1 << 16; i++) m->first[i] = NO_RANK;
     }
     if (rank < (uint32_t)m->made_room) return OK;
     int32_t  room = (int32_t)rank < 1024 ? 2048 : 2 * (int32_t)rank;
@@ -89,61 +89,67 @@ void merges_close(Merges *m)
     *m = (Merges){ 0 };
 }
 
-/* ---- short pieces ---- */
+/* ---- short pieces: no branch here depends on the piece but the ends of loops ---- */
 
-/* key: rank << 6 | place of a symbol that merges with the one behind it, so that the least is the next to merge; else NO_RANK.
- * Symbols stay where they are; alive has a bit for each that is left. */
-static uint32_t key_of(const Merges *m, const int32_t *ids, int left, int right)
+/* key[i] is rank << 6 | i of the symbol at place i and the one behind it, so that the least is the next to merge. Symbols stay
+ * at their places, alive has a bit for each, and at either end stands one that merges with none. */
+enum { KEYS = 64, NO_KEY = NO_RANK << 6 };
+typedef int32_t Four __attribute__((vector_size(16)));
+typedef union { int32_t at[KEYS]; Four four[KEYS / 4]; } Keys;
+
+static inline Four less(Four a, Four b)
 {
-    uint32_t rank = merges_rank(m, ids[left], ids[right]);
-    return rank == NO_RANK ? NO_RANK : rank << 6 | (uint32_t)left;
+    Four mask = a < b;
+    return (a & mask) | (b & ~mask);
 }
 
-static void keys_first(uint32_t *key, const Merges *m, const int32_t *ids, int count)
+static inline int32_t least_of(const Keys *key, int fours)
 {
-    int32_t all = 0;
-    for (int i = 0; i < count; i++) all |= ids[i];
-    for (int i = 0; i + 1 < count; i++) {
-        uint32_t rank = all < 256 ? m->first[ids[i] << 8 | ids[i + 1]] : merges_rank(m, ids[i], ids[i + 1]);
-        key[i] = rank == NO_RANK ? NO_RANK : rank << 6 | (uint32_t)i;
+    Four least = key->four[0];
+    for (int i = 1; i < fours; i++) least = less(least, key->four[i]);
+    int32_t a = least[0] < least[1] ? least[0] : least[1], b = least[2] < least[3] ? least[2] : least[3];
+    return a < b ? a : b;
+}
+
+static inline int32_t key_least(const Keys *key, int count) { return count < 16 ? least_of(key, 4) : least_of(key, KEYS / 4); }
+
+static inline int32_t key_of(const Merges *m, const int32_t *id, int left, int right)
+{
+    return (int32_t)(merges_rank(m, id[left], id[right]) << 6) | left;
+}
+
+static inline int after (uint64_t alive, int at) { return at + 1 + __builtin_ctzll(alive >> (at + 1)); }
+static inline int before(uint64_t alive, int at) { return 63 - __builtin_clzll(alive & ((1ull << at) - 1)); }
+
+static void keys_first(Keys *key, int32_t *id, const Merges *m, const int32_t *ids, int count)
+{
+    for (int i = 0; i < KEYS; i++) key->at[i] = NO_KEY;
+    id[0] = NO_ID, id[1] = ids[0];
+    for (int i = 1; i < count; i++) {
+        int32_t  left = ids[i - 1], right = id[i + 1] = ids[i];
+        uint32_t rank = (left | right) < 256 ? m->first[left << 8 | right] : merges_rank(m, left, right);
+        key->at[i] = (int32_t)(rank << 6) | i;
     }
-    for (int i = count - 1; i < BPE_SHORT; i++) key[i] = NO_RANK;
-}
-
-/* Of 8, 16 or 48 keys: as many as the loop always has, so that no branch depends on the piece */
-static inline uint32_t least_of(const uint32_t *key, int count)
-{
-    uint32_t least = key[0];
-    for (int i = 1; i < count; i++) least = key[i] < least ? key[i] : least;
-    return least;
-}
-
-static inline uint32_t key_least(const uint32_t *key, int count)
-{
-    if (count <= 8)  return least_of(key, 8);
-    if (count <= 16) return least_of(key, 16);
-    return least_of(key, BPE_SHORT);
+    id[count + 1] = NO_ID;
 }
 
 static int64_t merge_short(const Merges *m, int32_t *ids, int count)
 {
-    uint32_t key[BPE_SHORT], least;
-    uint64_t alive = ~0ull >> (64 - count);
+    Keys     key;
+    int32_t  id[BPE_SHORT + 2], least;
+    uint64_t alive = (4ull << count) - 1;
     int64_t  left  = 0;
-    keys_first(key, m, ids, count);
-    while ((least = key_least(key, count)) != NO_RANK) {
-        int at = (int)(least & 63), gone = at + 1 + __builtin_ctzll(alive >> (at + 1));
-        ids[at]   = merges_made(m, least >> 6);
-        key[gone] = NO_RANK;
-        alive    &= ~(1ull << gone);
-        uint64_t behind = alive >> at >> 1, before = alive & ((1ull << at) - 1);
-        key[at] = behind ? key_of(m, ids, at, at + 1 + __builtin_ctzll(behind)) : NO_RANK;
-        if (before) {
-            int to = 63 - __builtin_clzll(before);
-            key[to] = key_of(m, ids, to, at);
-        }
+    keys_first(&key, id, m, ids, count);
+    while ((least = key_least(&key, count)) < NO_KEY) {
+        int at = least & 63, gone = after(alive, at);
+        alive &= ~(1ull << gone);
+        id[at] = merges_made(m, (uint32_t)least >> 6);
+        int to = before(alive, at);
+        key.at[gone] = NO_KEY;
+        key.at[at]   = key_of(m, id, at, after(alive, at));
+        key.at[to]   = key_of(m, id, to, at);
     }
-    for (; alive; alive &= alive - 1) ids[left++] = ids[__builtin_ctzll(alive)];
+    for (alive &= (2ull << count) - 2; alive; alive &= alive - 1) ids[left++] = id[__builtin_ctzll(alive)];
     return left;
 }
 

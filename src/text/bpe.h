@@ -7,8 +7,8 @@
 #include "base/status.h"
 #include "text/vocab.h"
 
-enum { BPE_SHORT = 48, MERGES_ID_BITS = 21, MERGES_RANK_BITS = 22, MERGES_IDS = (1 << MERGES_ID_BITS) - 1, MERGES_RANKS = 1 << MERGES_RANK_BITS };
-#define NO_RANK UINT32_MAX
+enum { BPE_SHORT = 46, MERGES_ID_BITS = 21, MERGES_RANK_BITS = 22, MERGES_IDS = (1 << MERGES_ID_BITS) - 1, MERGES_RANKS = 1 << MERGES_RANK_BITS,
+       NO_RANK = MERGES_RANKS, NO_ID = MERGES_IDS };
 
 /* A pair of ids and its rank are one number, so that what is asked for and what is answered is one line of memory. */
 typedef struct {
@@ -33,7 +33,7 @@ static inline MergePlaces merges_places(const Merges *m, uint64_t pair)
     uint64_t h = (pair ^ pair >> 23) * 0x9E3779B97F4A7C15u, mask = (uint64_t)m->slots - 1;
     return (MergePlaces){ h >> 40 & mask, h >> 16 & mask };
 }
-/* The rank of two neighbours; NO_RANK: they do not merge. Ids are those of a vocabulary that has merges. */
+/* The rank of two neighbours; NO_RANK: they do not merge. Ids up to NO_ID, which merges with none */
 static inline uint32_t merges_rank(const Merges *m, int32_t left, int32_t right)
 {
     uint64_t    pair = (uint64_t)(uint32_t)left << MERGES_ID_BITS | (uint32_t)right;

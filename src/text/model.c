@@ -136,6 +136,8 @@ static Status model_finish(Model *m)
 {
     if (m->vocabulary < m->vocab.ids) m->vocabulary = m->vocab.ids;
     if (m->vocabulary == 0) return fail(BAD_FILE, "--tokenizer %s: no tokens in it", m->name);
+    if (m->merges.count && m->vocabulary > MERGES_IDS)
+        return fail(BAD_FILE, "--tokenizer %s: %d tokens, and %d are the most that can merge", m->name, m->vocabulary, MERGES_IDS);
     for (size_t i = 0; i < sizeof ends / sizeof ends[0] && m->eod < 0; i++)
         m->eod = vocab_find(&m->vocab, ends[i], (int64_t)strlen(ends[i]));
     TRY(bytes_find(m));
