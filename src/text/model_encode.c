@@ -50,7 +50,7 @@ static int64_t piece_make(const Model *m, Words *words, int32_t *ids, const uint
 static int64_t small_known(Words *words, const uint8_t *text, int64_t bytes, int32_t *ids)
 {
     uint8_t raw[16] = { 0 };
-    int32_t found[WORD_IDS];
+    int32_t found[WORD_IDS_ROOM];
     memcpy(raw, text, (size_t)bytes);
     WordKey    key = word_key(raw, bytes);
     SmallWord *set = word_set(words, key);
@@ -79,18 +79,18 @@ static Status piece_encode(Work *w, const uint8_t *text, int64_t bytes)
     return OK;
 }
 
-typedef struct { WordKey key; SmallWord *set; const uint8_t *text; int64_t bytes; } Piece;      /* set NULL: longer than a small word */
-/* Pieces cut, each with what may be known of it on its way from memory */
+typedef struct { WordKey key; SmallWord *set; const uint8_t *text; } Piece;      /* set NULL: longer than a small word */
+/* Pieces cut, each with what may be known of it on its way from memory; one behind them says where the last one ends */
 enum { ROW = 128 };
-typedef struct { Piece piece[ROW + STARTS_BLOCK]; int count; } Row;
+typedef struct { Piece piece[ROW + STARTS_BLOCK + 1]; int count; } Row;
 
-static inline void row_add(const Work *w, Row *row, const uint8_t *text, int64_t bytes)
+static inline void row_add(const Words *w, Piece *piece, const uint8_t *text, int64_t bytes)
 {
-    Piece *piece = &row->piece[row->count++];
-    *piece = (Piece){ .text = text, .bytes = bytes };
+    piece->text = text;
+    piece->set  = NULL;
     if (bytes > WORD_SMALL) return;
     piece->key = word_key(text, bytes);
-    piece->set = word_set(w->words, piece->key);
+    piece->set = word_set(w, piece->key);
     __builtin_prefetch(piece->set);
 }
 
@@ -103,22 +103,32 @@ static inline int64_t piece_bytes(const Work *w, SplitKind kind, const uint8_t *
     return !run || n >= WORD_SMALL || p[n] >= 0x80 || !split_takes_words(kind) ? split_next(kind, p, end - p) : n;
 }
 
+/* The pieces of a block whose starts are bits; where the last one begins, which is the next block's */
+static inline const uint8_t *block_add(const Words *w, Row *row, const uint8_t *block, uint64_t starts)
+{
+    const uint8_t *p = block;
+    Piece *piece = row->piece + row->count;
+    for (starts &= ~1ull; starts; starts &= starts - 1) {
+        const uint8_t *next = block + __builtin_ctzll(starts);
+        row_add(w, piece++, p, next - p);
+        p = next;
+    }
+    row->count = (int)(piece - row->piece);
+    return p;
+}
+
 /* Cuts from p on as long as STARTS_READ bytes are left; where it came to */
 static const uint8_t *row_fill(const Work *w, Row *row, SplitKind kind, const uint8_t *p, const uint8_t *end)
 {
     row->count = 0;
     while (row->count < ROW && end - p >= STARTS_READ) {
-        uint64_t starts = kind == SPLIT_GPT2 ? starts_gpt2(p, end - p) & ~1ull : 0;
-        const uint8_t *block = p, *next;
-        if (!starts) {
-            row_add(w, row, p, piece_bytes(w, kind, p, end));
-            p += row->piece[row->count - 1].bytes;
-        }
-        for (; starts; starts &= starts - 1, p = next) {
-            next = block + __builtin_ctzll(starts);
-            row_add(w, row, p, next - p);
-        }
+        const uint8_t *from = p;
+        if (kind == SPLIT_GPT2) p = block_add(w->words, row, p, starts_gpt2(p, end - p));
+        if (p > from) continue;
+        p += piece_bytes(w, kind, p, end);
+        row_add(w->words, &row->piece[row->count++], from, p - from);
     }
+    row->piece[row->count].text = p;
     return p;
 }
 
@@ -134,7 +144,7 @@ static Status words_encode(Work *w, SplitKind kind, const uint8_t *text, int64_t
             const Piece     *piece = &row.piece[i];
             const SmallWord *word  = piece->set ? word_find(piece->set, piece->key) : NULL;
             if (word) w->count += word_ids(w->words, word, w->ids + w->count);
-            else      TRY(piece_encode(w, piece->text, piece->bytes));
+            else      TRY(piece_encode(w, piece->text, piece[1].text - piece->text));
         }
     }
     while (p < end) {

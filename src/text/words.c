@@ -107,10 +107,15 @@ const SmallWord *word_find_again(SmallWord *set, WordKey key)
 
 static WordIds ids_pack(const Words *w, const int32_t *ids, int64_t count)
 {
-    uint64_t id[WORD_IDS] = { 0 }, top = (uint64_t)count << 56;
+    uint64_t id[WORD_IDS_ROOM] = { 0 };
+    WordIds  packed;
     for (int64_t i = 0; i < count; i++) id[i] = (uint64_t)ids[i];
-    if (w->narrow) return (WordIds){ id[0] | id[1] << 16 | id[2] << 32 | id[3] << 48, id[4] | id[5] << 16 | id[6] << 32 | top };
-    return (WordIds){ id[0] | id[1] << 24 | id[2] << 48, id[2] >> 16 | id[3] << 8 | id[4] << 32 | top };
+    for (int i = 0; i < WORD_IDS_ROOM; i++) packed.narrow[i] = (uint16_t)id[i];
+    packed.narrow[7] = (uint16_t)count;
+    if (w->narrow) return packed;
+    packed.wide.low  = id[0] | id[1] << 24 | id[2] << 48;
+    packed.wide.high = id[2] >> 16 | id[3] << 8 | id[4] << 32 | (uint64_t)count << 56;
+    return packed;
 }
 
 static void small_keep(Words *w, const uint8_t *text, int64_t bytes, const int32_t *ids, int64_t count)

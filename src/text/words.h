@@ -10,11 +10,11 @@
 #include "base/status.h"
 #include "text/bpe.h"
 
-enum { WORD_SMALL = 15, WORD_LARGE = 31, WORD_IDS = 7, WORD_IDS_WIDE = 5, WORD_LARGE_IDS = 16, WORD_WAYS = 4, WORD_BITS = 24 };
+enum { WORD_SMALL = 15, WORD_LARGE = 31, WORD_IDS = 7, WORD_IDS_WIDE = 5, WORD_IDS_ROOM = 8, WORD_LARGE_IDS = 16, WORD_WAYS = 4, WORD_BITS = 24 };
 enum { SMALL_SETS_LOG = 17, LARGE_SETS_LOG = 15, LARGE_MAYBE_LOG = 19 };
 
 typedef struct { uint64_t low, high; } WordKey;                 /* high: its top byte is the length */
-typedef struct { uint64_t low, high; } WordIds;                 /* their count is the top byte */
+typedef union { struct { uint64_t low, high; } wide; uint16_t narrow[8]; } WordIds;      /* narrow[7]: their count; wide: the top byte */
 typedef struct { WordKey key; WordIds ids; } SmallWord;
 typedef struct { uint64_t key[4]; uint32_t id[WORD_LARGE_IDS]; } LargeWord;      /* id[0]: their count in the top byte */
 typedef struct {
@@ -44,8 +44,7 @@ static inline WordKey word_key(const uint8_t *text, int64_t bytes)
 
 static inline SmallWord *word_set(const Words *w, WordKey key)
 {
-    uint64_t h = (key.low ^ (key.high << 32 | key.high >> 32)) * 0x9E3779B97F4A7C15u;
-    h = (h ^ h >> 32 ^ key.high) * 0xC2B2AE3D27D4EB4Fu;
+    uint64_t h = (key.low ^ (key.high << 29 | key.high >> 35)) * 0x9E3779B97F4A7C15u;
     return w->small + (h >> (64 - SMALL_SETS_LOG)) * WORD_WAYS;
 }
 
@@ -61,15 +60,14 @@ static inline const SmallWord *word_find(const SmallWord *set, WordKey key)
 /* In the second, from which it goes to the first */
 const SmallWord *word_find_again(SmallWord *set, WordKey key);
 
-/* Writes WORD_IDS ids, of which so many count */
+/* Writes WORD_IDS_ROOM ids, of which so many count */
 static inline int word_ids(const Words *w, const SmallWord *word, int32_t *ids)
 {
-    uint64_t low = word->ids.low, high = word->ids.high;
     if (w->narrow) {
-        for (int i = 0; i < 4; i++) ids[i]     = (int32_t)(low  >> 16 * i & 0xFFFF);
-        for (int i = 0; i < 3; i++) ids[4 + i] = (int32_t)(high >> 16 * i & 0xFFFF);
-        return (int)(high >> 56);
+        for (int i = 0; i < WORD_IDS_ROOM; i++) ids[i] = word->ids.narrow[i];
+        return word->ids.narrow[7];
     }
+    uint64_t low = word->ids.wide.low, high = word->ids.wide.high;
     ids[0] = (int32_t)(low & 0xFFFFFF);
     ids[1] = (int32_t)(low >> 24 & 0xFFFFFF);
     ids[2] = (int32_t)((low >> 48 | high << 16) & 0xFFFFFF);
