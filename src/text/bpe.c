@@ -127,7 +127,7 @@ static void keys_first(Keys *key, int32_t *id, const Merges *m, const int32_t *i
     id[0] = NO_ID, id[1] = ids[0];
     for (int i = 1; i < count; i++) {
         int32_t  left = ids[i - 1], right = id[i + 1] = ids[i];
-        uint32_t rank = (uint32_t)(left | right) < 256 ? m->first[left << 8 | right] : merges_rank(m, left, right);
+        uint32_t rank = (left | right) < 256 ? m->first[left << 8 | right] : merges_rank(m, left, right);
         key->at[i] = (int32_t)(rank << 6) | i;
     }
     id[count + 1] = NO_ID;

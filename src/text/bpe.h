@@ -33,7 +33,7 @@ static inline MergePlaces merges_places(const Merges *m, uint64_t pair)
     uint64_t h = (pair ^ pair >> 23) * 0x9E3779B97F4A7C15u, mask = (uint64_t)m->slots - 1;
     return (MergePlaces){ h >> 40 & mask, h >> 16 & mask };
 }
-/* The rank of two neighbours; NO_RANK: they do not merge. Ids up to NO_ID, which merges with none, as -1 does */
+/* The rank of two neighbours; NO_RANK: they do not merge. Ids up to NO_ID, which merges with none */
 static inline uint32_t merges_rank(const Merges *m, int32_t left, int32_t right)
 {
     uint64_t    pair = (uint64_t)(uint32_t)left << MERGES_ID_BITS | (uint32_t)right;
