@@ -47,50 +47,66 @@ static int64_t piece_make(const Model *m, Words *words, int32_t *ids, const uint
     return count;
 }
 
-static int64_t small_known(Words *words, const uint8_t *text, int64_t bytes, int32_t *ids)
+typedef struct { WordKey key; SmallWord *set; const uint8_t *text; } Piece;      /* set NULL: longer than a small word */
+
+static inline Piece piece_small(const Words *w, const uint8_t *text, int64_t bytes)      /* 16 bytes may be read */
 {
-    uint8_t raw[16] = { 0 };
-    int32_t found[WORD_IDS_ROOM];
-    memcpy(raw, text, (size_t)bytes);
-    WordKey    key = word_key(raw, bytes);
-    SmallWord *set = word_set(words, key);
-    const SmallWord *word = word_find(set, key);
-    if (!word) word = word_find_again(set, key);
-    if (!word) return 0;
-    int count = word_ids(words, word, found);
-    memcpy(ids, found, (size_t)count * sizeof *ids);
-    return count;
+    WordKey key = word_key(text, bytes);
+    return (Piece){ key, word_set(w, key), text };
+}
+
+/* Beyond the first look, by which most are known. ids has room for WORD_IDS_ROOM more than there are bytes. */
+static int64_t small_encode(Work *w, const Piece *piece, int64_t bytes, int32_t *ids)
+{
+    Words *words = w->words;
+    const SmallWord *word = word_find_again(piece->set, piece->key);
+    if (word) return word_ids(words, word, ids);
+    int64_t known = bytes > (words->narrow ? WORD_IDS : WORD_IDS_WIDE) ? word_find_large(words, piece->text, bytes, ids) : 0;
+    if (known) return known;
+    words->misses++;
+    known = piece_make(w->model, words, ids, piece->text, bytes);
+    memset(ids + known, 0, WORD_IDS_ROOM * sizeof *ids);
+    if (!word_keep(words, piece->set, piece->key, ids, known)) word_keep_large(words, piece->text, bytes, ids, known);
+    return known;
+}
+
+static int64_t large_encode(Work *w, const uint8_t *text, int64_t bytes, int32_t *ids)
+{
+    int64_t known = bytes <= WORD_LARGE ? word_find_large(w->words, text, bytes, ids) : 0;
+    if (known) return known;
+    w->words->misses++;
+    known = piece_make(w->model, w->words, ids, text, bytes);
+    if (known > 0) word_keep_large(w->words, text, bytes, ids, known);
+    return known;
 }
 
 /* A piece wherever it stands, known or not */
 static Status piece_encode(Work *w, const uint8_t *text, int64_t bytes)
 {
-    int32_t *ids = w->ids + w->count;
-    int64_t  known = 0;
-    if (bytes <= WORD_SMALL) known = small_known(w->words, text, bytes, ids);
-    if (!known && bytes > (w->words->narrow ? WORD_IDS : WORD_IDS_WIDE) && bytes <= WORD_LARGE) known = word_find_large(w->words, text, bytes, ids);
-    if (!known) {
-        known = piece_make(w->model, w->words, ids, text, bytes);
-        if (known < 0) return fail(NO_MEMORY, "no memory to merge a piece of %" PRId64 " bytes", bytes);
-        word_keep(w->words, text, bytes, ids, known);
-        w->words->misses++;
+    int32_t *ids = w->ids + w->count, made[WORD_SMALL + WORD_IDS_ROOM];
+    uint8_t  raw[16] = { 0 };
+    int64_t  count;
+    if (bytes <= WORD_SMALL) {
+        memcpy(raw, text, (size_t)bytes);
+        Piece piece = piece_small(w->words, raw, bytes);
+        const SmallWord *word = word_find(piece.set, piece.key);
+        count = word ? word_ids(w->words, word, made) : small_encode(w, &piece, bytes, made);
+        memcpy(ids, made, (size_t)count * sizeof *ids);
+    } else {
+        count = large_encode(w, text, bytes, ids);
+        if (count < 0) return fail(NO_MEMORY, "no memory to merge a piece of %" PRId64 " bytes", bytes);
     }
-    w->count += known;
+    w->count += count;
     return OK;
 }
 
-typedef struct { WordKey key; SmallWord *set; const uint8_t *text; } Piece;      /* set NULL: longer than a small word */
 /* Pieces cut, each with what may be known of it on its way from memory; one behind them says where the last one ends */
-enum { ROW = 128 };
+enum { ROW = 128, UNKNOWN_AHEAD = 4 };
 typedef struct { Piece piece[ROW + STARTS_BLOCK + 1]; int count; } Row;
 
 static inline void row_add(const Words *w, Piece *piece, const uint8_t *text, int64_t bytes)
 {
-    piece->text = text;
-    piece->set  = NULL;
-    if (bytes > WORD_SMALL) return;
-    piece->key = word_key(text, bytes);
-    piece->set = word_set(w, piece->key);
+    *piece = bytes <= WORD_SMALL ? piece_small(w, text, bytes) : (Piece){ .text = text };
     __builtin_prefetch(piece->set);
 }
 
@@ -143,8 +159,15 @@ static Status words_encode(Work *w, SplitKind kind, const uint8_t *text, int64_t
         for (int i = 0; i < row.count; i++) {
             const Piece     *piece = &row.piece[i];
             const SmallWord *word  = piece->set ? word_find(piece->set, piece->key) : NULL;
-            if (word) w->count += word_ids(w->words, word, w->ids + w->count);
-            else      TRY(piece_encode(w, piece->text, piece[1].text - piece->text));
+            if (word) {
+                w->count += word_ids(w->words, word, w->ids + w->count);
+                continue;
+            }
+            int later = i + UNKNOWN_AHEAD < row.count ? i + UNKNOWN_AHEAD : i;      /* strange words come together */
+            if (row.piece[later].set) __builtin_prefetch(row.piece[later].set + 2);
+            int64_t length = piece[1].text - piece->text;
+            if (piece->set) w->count += small_encode(w, piece, length, w->ids + w->count);
+            else            TRY(piece_encode(w, piece->text, length));
         }
     }
     while (p < end) {

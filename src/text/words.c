@@ -84,14 +84,6 @@ int word_find_large(const Words *w, const uint8_t *text, int64_t bytes, int32_t 
     return count;
 }
 
-/* What is larger than an id of a word may be is kept nowhere. */
-static bool keeps(const int32_t *ids, int64_t count)
-{
-    uint32_t all = 0;
-    for (int64_t i = 0; i < count; i++) all |= (uint32_t)ids[i];
-    return !(all >> WORD_BITS);
-}
-
 const SmallWord *word_find_again(SmallWord *set, WordKey key)
 {
     if (!set[1].key.high) return NULL;              /* the first line is not full: nothing is in the second */
@@ -107,37 +99,30 @@ const SmallWord *word_find_again(SmallWord *set, WordKey key)
 
 static WordIds ids_pack(const Words *w, const int32_t *ids, int64_t count)
 {
-    uint64_t id[WORD_IDS_ROOM] = { 0 };
     WordIds  packed;
-    for (int64_t i = 0; i < count; i++) id[i] = (uint64_t)ids[i];
-    for (int i = 0; i < WORD_IDS_ROOM; i++) packed.narrow[i] = (uint16_t)id[i];
+    uint64_t id[WORD_IDS_WIDE];
+    for (int i = 0; i < WORD_IDS_ROOM; i++) packed.narrow[i] = (uint16_t)ids[i];
     packed.narrow[7] = (uint16_t)count;
     if (w->narrow) return packed;
+    for (int i = 0; i < WORD_IDS_WIDE; i++) id[i] = (uint64_t)ids[i] & 0xFFFFFF;
     packed.wide.low  = id[0] | id[1] << 24 | id[2] << 48;
     packed.wide.high = id[2] >> 16 | id[3] << 8 | id[4] << 32 | (uint64_t)count << 56;
     return packed;
 }
 
-static void small_keep(Words *w, const uint8_t *text, int64_t bytes, const int32_t *ids, int64_t count)
+bool word_keep(const Words *w, SmallWord *set, WordKey key, const int32_t *ids, int64_t count)
 {
-    uint8_t raw[16] = { 0 };
-    memcpy(raw, text, (size_t)bytes);
-    WordKey    key = word_key(raw, bytes);
-    SmallWord *set = word_set(w, key);
-    int        at  = 0;
-    while (at < 2 && set[at].key.high) at++;
+    if (count > (w->narrow ? WORD_IDS : WORD_IDS_WIDE)) return false;
+    int at = !!set[0].key.high + !!set[1].key.high;         /* the first line fills from its beginning */
     if (at == 2) set[3] = set[2];
     set[at] = (SmallWord){ key, ids_pack(w, ids, count) };
+    return true;
 }
 
-void word_keep(Words *w, const uint8_t *text, int64_t bytes, const int32_t *ids, int64_t count)
+void word_keep_large(Words *w, const uint8_t *text, int64_t bytes, const int32_t *ids, int64_t count)
 {
-    if (bytes > WORD_LARGE || count < 1 || count > WORD_LARGE_IDS || !keeps(ids, count)) return;
-    if (bytes <= WORD_SMALL && count <= (w->narrow ? WORD_IDS : WORD_IDS_WIDE)) {
-        small_keep(w, text, bytes, ids, count);
-        return;
-    }
     LargeWord made = { 0 };
+    if (bytes > WORD_LARGE || count < 1 || count > WORD_LARGE_IDS) return;
     large_key(made.key, text, bytes);
     memcpy(made.id, ids, (size_t)count * sizeof *ids);
     made.id[0] |= (uint32_t)count << WORD_BITS;

@@ -76,8 +76,10 @@ static inline int word_ids(const Words *w, const SmallWord *word, int32_t *ids)
     return (int)(high >> 56);
 }
 
-/* Of up to WORD_LARGE bytes, wherever it stands; ids has room for as many as the piece has bytes */
+/* Puts in what was not found. set: the key's; WORD_IDS_ROOM ids may be read. false: too many to be small */
+bool word_keep(const Words *w, SmallWord *set, WordKey key, const int32_t *ids, int64_t count);
+
+/* Of up to WORD_LARGE bytes and too long or too many ids for a small one; ids has room for as many as the piece has bytes */
 int  word_find_large(const Words *w, const uint8_t *text, int64_t bytes, int32_t *ids);
-/* Kept where it is small enough for either table */
-void word_keep(Words *w, const uint8_t *text, int64_t bytes, const int32_t *ids, int64_t count);
+void word_keep_large(Words *w, const uint8_t *text, int64_t bytes, const int32_t *ids, int64_t count);
 #endif
