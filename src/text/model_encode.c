@@ -97,6 +97,7 @@ static Status piece_encode(Work *w, const uint8_t *text, int64_t bytes)
         if (count < 0) return fail(NO_MEMORY, "no memory to merge a piece of %" PRId64 " bytes", bytes);
     }
     w->count += count;
+    w->words->pieces++;
     return OK;
 }
 
@@ -156,6 +157,7 @@ static Status words_encode(Work *w, SplitKind kind, const uint8_t *text, int64_t
     Row row;
     while (end - p >= STARTS_READ) {
         p = row_fill(w, &row, kind, p, end);
+        w->words->pieces += row.count;
         for (int i = 0; i < row.count; i++) {
             const Piece     *piece = &row.piece[i];
             const SmallWord *word  = piece->set ? word_find(piece->set, piece->key) : NULL;
@@ -168,6 +170,7 @@ static Status words_encode(Work *w, SplitKind kind, const uint8_t *text, int64_t
             int64_t length = piece[1].text - piece->text;
             if (piece->set) w->count += small_encode(w, piece, length, w->ids + w->count);
             else            TRY(piece_encode(w, piece->text, length));
+            w->words->pieces -= !piece->set;        /* which piece_encode counted */
         }
     }
     while (p < end) {
@@ -231,6 +234,18 @@ static void words_give(Model *m, Words *words)
         if (atomic_compare_exchange_strong(&m->words[i], &none, words)) return;
     }
     words_close(words);
+}
+
+void model_pieces(const Tokenizer *t, int64_t *pieces, int64_t *misses)
+{
+    Model *m = t->state;
+    *pieces = *misses = 0;
+    for (int i = 0; i < MODEL_THREADS; i++) {
+        Words *words = m->words[i];
+        if (!words) continue;
+        *pieces += words->pieces;
+        *misses += words->misses;
+    }
 }
 
 int64_t model_encode(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes)

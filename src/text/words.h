@@ -22,7 +22,7 @@ typedef struct {
     LargeWord *large;
     uint64_t   large_maybe[1 << (LARGE_MAYBE_LOG - 6)];             /* a bit for each that was kept: most asked for were not */
     bool       narrow;                              /* ids of 16 bits; else of 24 */
-    int64_t    misses;                              /* pieces that had to be merged */
+    int64_t    pieces, misses;                      /* looked up; of them those that had to be merged */
     BpeSpace   space;
     struct RegexSpace *regex;
     struct Text { uint8_t *data; int64_t room; } text[2];           /* what normalizers write */
