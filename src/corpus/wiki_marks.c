@@ -73,12 +73,14 @@ static bool line_starts(const Scan *s, int64_t at, bool colons)
     return at == 0 || s->text[at - 1] == '\n';
 }
 
+/* Goes on from where it was, so that all of them together take one walk over the text */
 static void blank_find(Scan *s)
 {
     while (s->blank_next < s->at) {
         s->blank = s->blank_next;
-        const char *next = memmem(s->text + s->blank + 1, (size_t)(s->bytes - s->blank - 1), "\n\n", 2);
-        s->blank_next = next ? next - s->text : s->bytes;
+        const char *from = s->text + (s->blank + 1), *end = s->text + s->bytes, *found;
+        while ((found = memchr(from, '\n', (size_t)(end - from))) && found + 1 < end && found[1] != '\n') from = found + 1;
+        s->blank_next = found && found + 1 < end ? found - s->text : s->bytes;
     }
 }
 
