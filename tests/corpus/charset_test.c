@@ -55,6 +55,7 @@ static void normalises(void **state)
         { "10\xc2\xa0kr\xe2\x80\x89x\xe2\x80\xafy\xe3\x80\x80z", "10 kr x y z", { [CHARSET_BLANK] = 4 } },
         { "a\r\nb\rc\xe2\x80\xa8" "d\x0b" "e\xc2\x85" "f", "a\nb\nc\nd\ne\nf", { 0 } },
         { "\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80", { 0 } },
+        { "ra\xe2\x80\x8b\xcc\x88v", "r\xc3\xa4v", { [CHARSET_NORMALISED] = 1, [CHARSET_INVISIBLE] = 1 } },
         { "", "", { 0 } } };
     Charset *c = open("sv", CHARSET_NONE, EMOJI_FOREIGN);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) row_holds(c, &rows[i]);
