@@ -206,6 +206,51 @@ static void long_documents(void **state)
     free(text);
 }
 
+/* Many documents in many blocks: none is lost, cut, or told at a wrong line, whatever ends stand where blocks end. */
+static void blocks_cut_between(void **state)
+{
+    (void)state;
+    static const struct { BlockKind kind; const char *name, *begin, *inner, *end; } rows[] = {
+        { BLOCK_TEXT, "a.txt", "", "x ", "\r\n" }, { BLOCK_JSON, "a.json", "{\"text\":\"", "x ", "\"}\n" },
+        { BLOCK_PARAGRAPHS, "a.txt", "", "x\n", "\n\n \n" }, { BLOCK_DOCS, "a.txt", "<doc id=\"1\">\n", "x\n", "\n</doc>\n" },
+        { BLOCK_PAGES, "a.xml", "<page><title>t</title><ns>0</ns><id>1</id><revision><model>wikitext</model><text>", "x\n", "</text></revision></page>" } };
+    enum { COUNT = 3000 };
+    static int line[COUNT];
+    char  *text = malloc(COUNT * 4200);
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        size_t at = 0, counted = 0;
+        int    now = 1, next = 0;
+        for (int d = 0; d < COUNT; d++) {
+            for (; counted < at; counted++) now += text[counted] == '\n';
+            line[d] = now;
+            at += (size_t)sprintf(text + at, "%s%d ", rows[r].begin, d);
+            for (int i = d * 7919 % 2000; i > 0; i--) at += (size_t)sprintf(text + at, "%s", rows[r].inner);
+            at += (size_t)sprintf(text + at, "end%s", rows[r].end);
+        }
+        Lines *lines;
+        Block  block = { 0 };
+        Buffer buffer = { 0 };
+        Record record;
+        assert_int_equal(lines_open(&lines, file_make(rows[r].name, text, at), rows[r].kind, usual.bytes_most, 0), OK);
+        for (bool more = true; lines_fill(lines, &block, &more) == OK && more; ) {
+            RecordWalk walk = record_walk(&usual, &block, "F", &buffer);
+            for (RecordStep step; (step = record_next(&walk, &record)) != RECORD_END; next++) {
+                assert_int_equal(step, RECORD_WHOLE);
+                assert_int_equal(atoi(record.text), next);
+                assert_int_equal(record.line, line[next]);
+                const char *last = record.text + record.bytes;
+                while (last[-1] == '\n') last--;
+                assert_memory_equal(last - 3, "end", 3);
+            }
+        }
+        assert_int_equal(next, COUNT);
+        lines_close(lines);
+        block_free(&block);
+        buffer_free(&buffer);
+    }
+    free(text);
+}
+
 /* A document over the limit within a block that is not */
 static void long_in_a_block(void **state)
 {
@@ -249,7 +294,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_shapes), cmocka_unit_test(named_keys), cmocka_unit_test(warnings_are_found),
         cmocka_unit_test(text_shapes), cmocka_unit_test(pages), cmocka_unit_test(broken_bytes),
-        cmocka_unit_test(long_documents), cmocka_unit_test(long_in_a_block), cmocka_unit_test(by_first_bytes),
+        cmocka_unit_test(long_documents), cmocka_unit_test(blocks_cut_between), cmocka_unit_test(long_in_a_block), cmocka_unit_test(by_first_bytes),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
