@@ -363,8 +363,8 @@ Status charset_apply(const Charset *c, Buffer *text, Buffer *spare, CharsetVerdi
     *v = (CharsetVerdict){ 0 };
     unsigned work = MENDED | FOREIGN | UNSURES;
     if (next_of(c, text->text, 0, text->bytes, work) == text->bytes) return OK;
+    mend(c, text, v);                                   /* first: what it takes out can stand between a letter and its mark */
     if (next_of(c, text->text, 0, text->bytes, UNSURES) < text->bytes) TRY(nfc(text, spare, v));
-    mend(c, text, v);
     judge(c, text, v);
     return OK;
 }

@@ -104,7 +104,8 @@ Status masks_make(Masks *m, const char *text, int64_t bytes)
         int64_t left = at < bytes ? bytes - at : 0;
         if (left < 64) memset(tail, ' ', sizeof tail);
         if (left && left < 64) memcpy(tail, p + at, (size_t)left);
-        Chunk c = chunk_make(m, left < 64 ? tail : p + at, p + at, left);
+        const uint8_t *real = left ? p + at : tail;
+        Chunk c = chunk_make(m, left < 64 ? tail : real, real, left);
         m->space[i]  = c.space;
         m->start[i]  = c.start;
         m->letter[i] = c.letter;

@@ -55,6 +55,7 @@ static void normalises(void **state)
         { "10\xc2\xa0kr\xe2\x80\x89x\xe2\x80\xafy\xe3\x80\x80z", "10 kr x y z", { [CHARSET_BLANK] = 4 } },
         { "a\r\nb\rc\xe2\x80\xa8" "d\x0b" "e\xc2\x85" "f", "a\nb\nc\nd\ne\nf", { 0 } },
         { "\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80", { 0 } },
+        { "ra\xe2\x80\x8b\xcc\x88v", "r\xc3\xa4v", { [CHARSET_NORMALISED] = 1, [CHARSET_INVISIBLE] = 1 } },
         { "", "", { 0 } } };
     Charset *c = open("sv", CHARSET_NONE, EMOJI_FOREIGN);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) row_holds(c, &rows[i]);
@@ -67,11 +68,18 @@ static void normalises(void **state)
 static bool strict(const char *names, const char *from)
 {
     Charset *c = open(names, CHARSET_STRICT, EMOJI_FOREIGN);
-    CharsetVerdict v = apply(c, from, (int64_t)strlen(from));
-    assert_int_equal(v.dropped, v.first != 0);
-    assert_int_equal(v.count[CHARSET_DOCUMENT], v.dropped);
+    bool first = false;
+    for (int pad = 0; pad < 33; pad++) {
+        char padded[256];
+        int  used = snprintf(padded, sizeof padded, "%.*s%s", pad, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", from);
+        CharsetVerdict v = apply(c, padded, used);
+        assert_int_equal(v.dropped, v.first != 0);
+        assert_int_equal(v.count[CHARSET_DOCUMENT], v.dropped);
+        if (pad) assert_int_equal(v.dropped, first);
+        first = v.dropped;
+    }
     charset_close(c);
-    return !v.dropped;
+    return !first;
 }
 
 static void languages_differ(void **state)
@@ -107,6 +115,8 @@ static void graded_lets_articles_live(void **state)
         { "a ((" MOSKVA ")) b (c (" MOSKVA ") d) (e", "a b (c d) (e", { [CHARSET_PARENTHESIS] = 3 } },
         { "(En lång, lång parentes om allt mellan himmel och jord \xc3\xa4r kvar: \xce\xb1) ja, det är sant och visst, och mycket mer",
           "(En lång, lång parentes om allt mellan himmel och jord \xc3\xa4r kvar: \xce\xb1) ja, det är sant och visst, och mycket mer", { 0 } },
+        { "b\nEn rad med en \xce\xb1 och fyrtiofem bokst\xc3\xa4ver, inte en enda mer (" MOSKVA MOSKVA ", ja det heter den ju)", "b\n",
+          { [CHARSET_PARENTHESIS] = 1, [CHARSET_LINE] = 1 } },
         { "b) ) x\nSt\xc3\xa5r \xce\xb1\xce\xb2\xce\xb3 h\xc3\xa4r.\nslut", "b) ) x\nslut", { [CHARSET_LINE] = 1 } },
         { "x\n(" MOSKVA ")\n\nslut", "x\n\nslut", { [CHARSET_PARENTHESIS] = 1 } } };
     Charset *c = open("sv", CHARSET_GRADED, EMOJI_FOREIGN);

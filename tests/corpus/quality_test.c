@@ -103,6 +103,7 @@ static void one_rule_at_a_time(void **state)
         { "sentences=4", "Hej, bl.a. du. Vad? \xe2\x80\x9dJa.\xe2\x80\x9d Slut", -1, 0 }, { "sentences=5", "En. Tv\xc3\xa5! 3 4 fem.\nSex", QUALITY_SENTENCES, 4 },
         { "curly=on", "a { b", QUALITY_CURLY, 1 }, { "lorem-ipsum=on", "x\nLorem IPSUM", QUALITY_LOREM, 1 },
         { "repeated-lines=0.3", "a\nb\na\n", QUALITY_REPEATED_LINES, 1 / 3. }, { "repeated-paragraphs=0.3", "a\nb\n\nc\n\na\nb", QUALITY_REPEATED_PARAGRAPHS, 1 / 3. },
+        { "repeated-paragraph-chars=0.1", "a\nb\n\nc\n\na\nb", QUALITY_REPEATED_PARAGRAPH_CHARS, 3 / 11. },
         { "top-2-gram=0.5", "a b a b c", QUALITY_TOP_2, 6 / 9. }, { "top-3-gram=0.5", "a b", -1, 0 },
         { "repeated-5-grams=0", "a b c d e a b c d e", QUALITY_GRAM_5, 5 / 19. }, { "new-lines=0.3", "a\nb\nc d", QUALITY_NEW_LINES, 0.5 } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -130,7 +131,7 @@ static void lines_fall(void **state)
     judge(q, "  a \n\n b");
     assert_string_equal(text.text, "  a \n\n b");
     quality_close(q);
-    q = open("fineweb", "line-end=on,short-lines=off", NULL);        /* what is left is judged */
+    q = open("fineweb", "words-max=on,line-end=on,short-lines=off", NULL);        /* what is left is judged */
     assert_int_equal(judge(q, "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nEn rad med \xc3\xa5tta ord till och med.").rule, -1);
     quality_close(q);
 }

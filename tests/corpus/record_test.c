@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "corpus/record.h"
+#include "corpus/utf8.h"
 
 static char folder[] = "/tmp/jotun-record-XXXXXX";
 static char got[1 << 16];
@@ -99,9 +100,11 @@ static void named_keys(void **state)
     plan.text_key = "doc.body";
     plan.id_key   = "doc.nr";
     gives(MAKE("a.json", "{\"text\":\"no\",\"doc\":{\"x\":{\"body\":\"deep\"},\"nr\":12,\"body\":\"yes\"},\"body\":\"out\"}\n"
-                         "{\"doc\":[{\"body\":\"in a list\"}],\"text\":\"t\"}\n"), BLOCK_AUTO, &plan,
+                         "{\"doc\":[{\"body\":\"in a list\"}],\"text\":\"t\"}\n"
+                         "{\"doc\":{\"x\":{\"y\":1}},\"other\":{\"body\":\"of another\"}}\n"), BLOCK_AUTO, &plan,
         "1 id=12 [yes]\n"
-        "broken: F:2: no text under doc.body; the line has \"doc\", \"text\", name one by --json-keys\n");
+        "broken: F:2: no text under doc.body; the line has \"doc\", \"text\", name one by --json-keys\n"
+        "broken: F:3: no text under doc.body; the line has \"doc\", \"other\", name one by --json-keys\n");
     gives(MAKE("a.json", "{\"body\":\"b\",\"headline\":\"h\"}\n{\"text\":null}\n{\"text\":\"x\""), BLOCK_AUTO, &usual,
         "broken: F:1: no text under text, content or raw_content; the line has \"body\", \"headline\", name one by --json-keys\n"
         "broken: F:2: no text under text, content or raw_content; the line has \"text\", name one by --json-keys\n"
@@ -171,6 +174,28 @@ static void broken_bytes(void **state)
     gives(MAKE("a.json", json), BLOCK_AUTO, &repair, "1 [a" BAD "b]\n2 [a\\u0000b\\" BAD "]\n3 [" BAD "]\n");
 }
 
+/* Characters whole and broken at each place of a text of letters of one byte and of two */
+static void utf8_at_any_place(void **state)
+{
+    (void)state;
+    static const struct { const char *text; int broken; } rows[] = {
+        { "\xc3\xa5", -1 }, { "\xe2\x80\x93", -1 }, { "\xf0\x9f\x98\x80", -1 }, { "\xef\xbf\xbf", -1 }, { "\xf4\x8f\xbf\xbf", -1 },
+        { "\x80", 0 }, { "\xc3", 0 }, { "\xc0\x80", 0 }, { "\xe0\x9f\xbf", 0 }, { "\xed\xa0\x80", 0 }, { "\xf4\x90\x80\x80", 0 },
+        { "\xf8\x88\x80\x80", 0 }, { "\xe2\x80", 0 }, { "\xc3\xa5\xa5", 2 }, { "\xc3\xc3\xa5", 0 } };
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+        for (int wide = 0; wide < 2; wide++)
+            for (int before = 0; before < 40; before++)
+                for (int behind = 0; behind < 20; behind++) {
+                    char text[160];
+                    int  at = 0;
+                    while (at < before) at += sprintf(text + at, wide && at + 1 < before ? "\xc3\xb6" : "o");
+                    int bytes = at + sprintf(text + at, "%s%.*s", rows[r].text, behind, "oooooooooooooooooooo");
+                    assert_int_equal(utf8_broken(text, bytes), rows[r].broken < 0 ? -1 : before + rows[r].broken);
+                    text[before] = 0;
+                    assert_int_equal(utf8_broken(text, before + 1), before);
+                }
+}
+
 /* Two blocks and more: a document too long to hold between two that are not, in each shape */
 static void long_documents(void **state)
 {
@@ -202,6 +227,51 @@ static void long_documents(void **state)
         for (const char *c = text; c < text + ended; c++) line += *c == '\n';
         while (after > got && after[-1] != '\n') after--;
         assert_int_equal(atoi(after), line);
+    }
+    free(text);
+}
+
+/* Many documents in many blocks: none is lost, cut, or told at a wrong line, whatever ends stand where blocks end. */
+static void blocks_cut_between(void **state)
+{
+    (void)state;
+    static const struct { BlockKind kind; const char *name, *begin, *inner, *end; } rows[] = {
+        { BLOCK_TEXT, "a.txt", "", "x ", "\r\n" }, { BLOCK_JSON, "a.json", "{\"text\":\"", "x ", "\"}\n" },
+        { BLOCK_PARAGRAPHS, "a.txt", "", "x\n", "\n\n \n" }, { BLOCK_DOCS, "a.txt", "<doc id=\"1\">\n", "x\n", "\n</doc>\n" },
+        { BLOCK_PAGES, "a.xml", "<page><title>t</title><ns>0</ns><id>1</id><revision><model>wikitext</model><text>", "x\n", "</text></revision></page>" } };
+    enum { COUNT = 3000 };
+    static int line[COUNT];
+    char  *text = malloc(COUNT * 4200);
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        size_t at = 0, counted = 0;
+        int    now = 1, next = 0;
+        for (int d = 0; d < COUNT; d++) {
+            for (; counted < at; counted++) now += text[counted] == '\n';
+            line[d] = now;
+            at += (size_t)sprintf(text + at, "%s%d ", rows[r].begin, d);
+            for (int i = d * 7919 % 2000; i > 0; i--) at += (size_t)sprintf(text + at, "%s", rows[r].inner);
+            at += (size_t)sprintf(text + at, "end%s", rows[r].end);
+        }
+        Lines *lines;
+        Block  block = { 0 };
+        Buffer buffer = { 0 };
+        Record record;
+        assert_int_equal(lines_open(&lines, file_make(rows[r].name, text, at), rows[r].kind, usual.bytes_most, 0), OK);
+        for (bool more = true; lines_fill(lines, &block, &more) == OK && more; ) {
+            RecordWalk walk = record_walk(&usual, &block, "F", &buffer);
+            for (RecordStep step; (step = record_next(&walk, &record)) != RECORD_END; next++) {
+                assert_int_equal(step, RECORD_WHOLE);
+                assert_int_equal(atoi(record.text), next);
+                assert_int_equal(record.line, line[next]);
+                const char *last = record.text + record.bytes;
+                while (last[-1] == '\n') last--;
+                assert_memory_equal(last - 3, "end", 3);
+            }
+        }
+        assert_int_equal(next, COUNT);
+        lines_close(lines);
+        block_free(&block);
+        buffer_free(&buffer);
     }
     free(text);
 }
@@ -248,8 +318,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_shapes), cmocka_unit_test(named_keys), cmocka_unit_test(warnings_are_found),
-        cmocka_unit_test(text_shapes), cmocka_unit_test(pages), cmocka_unit_test(broken_bytes),
-        cmocka_unit_test(long_documents), cmocka_unit_test(long_in_a_block), cmocka_unit_test(by_first_bytes),
+        cmocka_unit_test(text_shapes), cmocka_unit_test(pages), cmocka_unit_test(broken_bytes), cmocka_unit_test(utf8_at_any_place),
+        cmocka_unit_test(long_documents), cmocka_unit_test(blocks_cut_between), cmocka_unit_test(long_in_a_block), cmocka_unit_test(by_first_bytes),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

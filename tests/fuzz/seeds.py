@@ -80,3 +80,14 @@ if shutil.which("zstd"):
     data = subprocess.run(["zstd", "-q", "--check"], input=text, stdout=subprocess.PIPE, check=True).stdout
     seed("zst", "one", b"\x03" + data)
     seed("zst", "two", b"\xff" + data + struct.pack("<II", 0x184D2A50, 4) + b"skip" + data)
+shapes = ("en rad\n\ntv\u00e5\n", '{"text":"a\\u0000","id":1,"meta":{"url":"u","quality_warnings":["adult"]},"a":{"b":"c"}}\n{"content":"b"}\n',
+          "a\nb\n \n\nc\n", '<doc id="1" url="u" title="a "b" c">\ntext\n</doc>\n<doc id="2">\n</doc>\n',
+          "<mediawiki><page><title>T</title><ns>0</ns><id>1</id><revision><model>wikitext</model><text>a &amp; b</text></revision></page></mediawiki>")
+for i, text in enumerate(shapes):
+    for flags in (0, 8, 48):
+        seed("record", "%d-%d" % (i, flags), bytes([i + flags]) + text.encode())
+mixed = "Moskva (ryska: \u041c\u043e\u0441\u043a\u0432\u0430) ra\u0308v\u00a0\u00ad\u200b \U0001f600\r\n\u03b1\u03b2 (\u03b1)\n"
+for i in range(6):
+    seed("charset", str(i), bytes([i * 7]) + (mixed * (i + 1)).encode())
+for i, text in enumerate((mixed, "- och att\n- och att ...\n\n" * 4, "Lorem ipsum [1]. javascript { use cookies.\n# # \u2026")):
+    seed("quality", str(i), text.encode())
