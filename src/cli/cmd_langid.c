@@ -122,7 +122,7 @@ static Status block_print(Job *job, size_t bytes)
     for (int i = 0; i < PIECES; i++) {
         const Piece *piece = &job->piece[i];
         if (piece->full) return fail(NO_MEMORY, "no memory for the labels of %" PRId64 " bytes", piece->bytes);
-        if (fwrite(piece->out.data, 1, piece->out.bytes, stdout) != piece->out.bytes)
+        if (piece->out.bytes && fwrite(piece->out.data, 1, piece->out.bytes, stdout) != piece->out.bytes)
             return fail(IO_FAILED, "standard output cannot be written: %s", strerror(errno));
     }
     return OK;

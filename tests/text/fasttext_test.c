@@ -286,6 +286,38 @@ static void labels(void **state)
     opened_close(o);
 }
 
+/* Where all labels tie, their order is that of fastText 0.9.2's heap, told by its own tool on this model. */
+static void ties(void **state)
+{
+    (void)state;
+    static const int want[5][5] = { { 4 }, { 4, 3 }, { 4, 1, 3 }, { 3, 1, 4, 2 }, { 3, 1, 4, 2, 0 } };
+    for (int loss = 2; loss <= 4; loss++) {
+        Fake *k = usual(loss);
+        memset(k->output.dense, 0, sizeof k->output.dense);
+        Opened o = fake_open(k);
+        for (int most = 1; most <= 5; most++) {
+            LangidGuess guess[5];
+            assert_int_equal(langid_guess(o.langid, o.space, "och", 3, guess, most), most);
+            for (int i = 0; i < most; i++) assert_int_equal(guess[i].label, want[most - 1][i]);
+        }
+        opened_close(o);
+    }
+}
+
+/* Of a tree whose forks all say 1 - 6e-6, labels two turns to the left are never looked at: as its own tool has it, too. */
+static void branches_pruned(void **state)
+{
+    (void)state;
+    Fake *k = usual(1);
+    LangidGuess guess[5];
+    for (int i = 0; i < k->input.rows * k->dim; i++) k->input.dense[i] = 10;
+    for (int i = 0; i < 5 * k->dim; i++) k->output.dense[i] = 0.075f;
+    Opened o = fake_open(k);
+    assert_int_equal(langid_guess(o.langid, o.space, "och", 3, guess, 5), 3);
+    for (int i = 0; i < 3; i++) assert_int_equal(guess[i].label, ((int[]){ 1, 3, 0 })[i]);
+    opened_close(o);
+}
+
 /* Version 11: subwords are not used, whatever is told. Unseen words then say nothing, and nor may the end. */
 static void version_11(void **state)
 {
@@ -371,6 +403,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind), cmocka_unit_test(many_words), cmocka_unit_test(labels),
+        cmocka_unit_test(ties), cmocka_unit_test(branches_pruned),
         cmocka_unit_test(version_11), cmocka_unit_test(references),
     };
     return cmocka_run_group_tests_name("text/fasttext", tests, NULL, NULL);
