@@ -15,7 +15,7 @@ typedef struct {
     int64_t     open[MARK_KINDS];               /* how many of each are on the stack */
     int64_t     blank, blank_next;              /* the last blank line before `at`, the first behind */
     int64_t     single;                         /* the last [ of its own that is open, or NOTHING: [http://x words] */
-    bool        comments_end, tags_end[TAGS_MOST];     /* no end of theirs follows */
+    bool        comments_end;                   /* no end of one follows */
     Status      status;
 } Scan;
 
@@ -153,18 +153,18 @@ static void comment_take(Scan *s)
     s->at = end ? end + 3 - s->text : s->at + 4;
 }
 
-/* Behind the end of what opened before `at`; NOTHING where it has none or another opens first */
-static int64_t tag_end(Scan *s, int row, int64_t at)
+/* Behind the end of what opened before `at`; NOTHING where it has none or another opens first, so that no two searches
+ * for the same name go over the same text. */
+static int64_t tag_end(const Scan *s, int row, int64_t at)
 {
     const char *found;
-    while (!s->tags_end[row] && (found = memchr(s->text + at, '<', (size_t)(s->bytes - at)))) {
+    while ((found = memchr(s->text + at, '<', (size_t)(s->bytes - at)))) {
         at = found - s->text;
         Tag tag = tag_at(found, s->bytes - at);
         if (tag.kind != TAG_NONE && tag.row == row && tag.closing) return at + tag.bytes;
         if (tag.kind != TAG_NONE && tag.row == row && !tag.alone)  return NOTHING;
         at++;
     }
-    s->tags_end[row] = true;
     return NOTHING;
 }
 

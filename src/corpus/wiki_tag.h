@@ -15,11 +15,9 @@ typedef enum {
     TAG_INLINE                  /* goes alone: span, small ... */
 } TagKind;
 
-enum { TAGS_MOST = 112 };
-
 typedef struct {
     TagKind kind;
-    int     row;                /* below TAGS_MOST; the same for all tags of that name */
+    int     row;                /* the same for all tags of that name */
     int64_t bytes;              /* from < to > */
     bool    closing, alone;     /* </name>, <name/> */
 } Tag;

@@ -51,7 +51,7 @@ static void kinds_of_pages(void **state)
               "<page><title>c</title><ns>0</ns><revision><text>old</text></revision><revision><text>#Omdirigering [[d]]</text></revision></page>"
               "<page><title>d</title><revision><text>#ПЕРЕНАПРАВЛЕНИЕ [[d]]</text></revision></page>"
               "<page><title>e</title><revision><text>#redirected</text></revision></page>"
-              "<page><title>f</title></page>");
+              "<page><title>f</title><upload><text>no</text></upload></page>");
     static const struct { int ns; bool redirect, wikitext; const char *text; } wanted[] = {
         { -1, true, true, "" }, { 10, false, false, "x" }, { 0, true, true, "#Omdirigering [[d]]" },
         { 0, true, true, "#ПЕРЕНАПРАВЛЕНИЕ [[d]]" }, { 0, false, true, "#redirected" }, { 0, false, true, "" } };
