@@ -35,7 +35,7 @@ static Status sets_room(NearSets *s)
         s->set = set;
         s->sets_room = room;
     }
-    return (uint64_t)s->sets * 2 >= s->slots ? slots_make(s, s->slots * 2 + 4096) : OK;
+    return (uint64_t)s->sets * 2 >= s->slots ? slots_make(s, s->slots ? s->slots * 2 : 4096) : OK;
 }
 
 Status near_sets_want(NearSets *s, uint32_t document)

@@ -358,6 +358,41 @@ static void short_and_gone(void **state)
     result_free(&r);
 }
 
+static Status read_number(void *context, int worker, int64_t document, Shingles *shingles)
+{
+    char text[64];
+    (void)context, (void)worker;
+    return shingles_of(shingles, SHINGLE_WORDS, text, sprintf(text, "one two three four n%ld", (long)document));
+}
+
+/* Many small sets, more than memory holds: each round finds what it wanted, and nothing is read twice in a round */
+static void sets_are_held(void **state)
+{
+    (void)state;
+    enum { ROUND = 3000, ROUNDS = 60 };
+    NearSets s = { .most = 2 << 20, .round = 1 };
+    Shingles one = { 0 };
+    Team    *team;
+    assert_int_equal(team_open(&team, 2), OK);
+    NearReading reading = { .team = team, .read = read_number };
+    for (int64_t r = 0; r < ROUNDS; r++) {
+        for (int64_t i = 0; i < 2 * ROUND; i++) assert_int_equal(near_sets_want(&s, (uint32_t)(r * ROUND / 2 + i % ROUND)), OK);
+        assert_int_equal(near_sets_fill(&s, &reading), OK);
+        for (int64_t i = 0; i < ROUND; i += 100) {
+            const Shingles *set = near_sets_find(&s, (uint32_t)(r * ROUND / 2 + i));
+            assert_int_equal(read_number(NULL, 0, r * ROUND / 2 + i, &one), OK);
+            assert_int_equal(set->count, 1);
+            assert_true(set->hash[0] == one.hash[0]);
+        }
+        assert_int_equal(near_sets_turn(&s), OK);
+        assert_true(s.here > 0 && s.bytes <= s.most);
+    }
+    assert_true(s.read == ROUND / 2 * (ROUNDS + 1));
+    near_sets_free(&s);
+    shingles_free(&one);
+    team_close(team);
+}
+
 static Status read_nothing(void *context, int worker, int64_t document, Shingles *shingles)
 {
     (void)context, (void)worker, (void)shingles;
@@ -399,6 +434,7 @@ int main(void)
         cmocka_unit_test(great_buckets),
         cmocka_unit_test(targets_agree),
         cmocka_unit_test(short_and_gone),
+        cmocka_unit_test(sets_are_held),
         cmocka_unit_test(refusals),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
