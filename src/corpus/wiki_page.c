@@ -1,6 +1,7 @@
 #include "corpus/wiki_page.h"
 
 #include <string.h>
+#include "corpus/wiki_entity.h"
 #include "corpus/wiki_words.h"
 #include "text/unicode.h"
 
@@ -30,27 +31,12 @@ static bool is(JsonText name, const char *word)
 
 /* ---- entities ---- */
 
-/* The number behind "&#", up to ';'. 0: no character */
-static uint32_t number_read(const char *text, int64_t bytes)
-{
-    int base = bytes && (*text == 'x' || *text == 'X') ? 16 : 10;
-    int64_t i = base == 16, first = i;
-    uint32_t point = 0;
-    for (; i < bytes && point < 0x110000; i++) {
-        int c = text[i] | 0x20, digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 99;
-        if (digit >= base) return 0;
-        point = point * (uint32_t)base + (uint32_t)digit;
-    }
-    bool whole = i == bytes && i > first && point < 0x110000 && (point < 0xd800 || point > 0xdfff);
-    return whole ? point : 0;
-}
-
 /* Of "amp" in "&amp;" */
 static uint32_t entity_read(const char *name, int64_t bytes)
 {
     static const struct { const char *name; char c; } rows[] =
         { { "lt", '<' }, { "gt", '>' }, { "amp", '&' }, { "quot", '"' }, { "apos", '\'' } };
-    if (bytes > 1 && *name == '#') return number_read(name + 1, bytes - 1);
+    if (bytes > 1 && *name == '#') return entity_number(name + 1, bytes - 1);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (is((JsonText){ name, bytes }, rows[i].name)) return (uint32_t)rows[i].c;
     return 0;

@@ -1,6 +1,7 @@
 """A few honest inputs for each fuzz target, to start from: seeds.py FOLDER"""
 import bz2
 import gzip
+import html
 import os
 import shutil
 import struct
@@ -42,6 +43,10 @@ seed("foreign", "megatron", mmap([3, 2], 2, 8, [0, 1, 2]))
 for i, line in enumerate(('{"text": "a\\n\\u00e5 \\ud83d\\ude00 \u00e5\u20ac\U0001f600", "id": [1, -2.5e3, true, null, {"text": {}}]}',
                           '{"te\\u0078t":"","text":"two"}', '{"text":1}', '[1]', '{"a":"\\u0000\\"\\/\\b"} ')):
     seed("json_line", str(i), line.encode())
+wiki = open(os.path.join(os.path.dirname(__file__), "..", "data", "wiki", "constructs.xml"), "rb").read()
+seed("wiki", "head", wiki[:2000])
+for i, part in enumerate(html.unescape(wiki.decode()).split("\n\n")):
+    seed("wiki", str(i), part.encode())
 text = b"some text, some more text, and some text again\n" * 30
 for target, data in (("gz", gzip.compress(text)), ("bz2", bz2.compress(text))):
     seed(target, "one", b"\x03" + data)
