@@ -94,6 +94,8 @@ void lines_close(Lines *l)
     free(l);
 }
 
+Status lines_ahead(Lines *l, int threads) { return stream_ahead(l->stream, threads); }
+
 const char *lines_name(const Lines *l) { return l->name; }
 
 /* ---- filling ---- */
