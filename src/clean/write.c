@@ -40,7 +40,8 @@ static Status shard_path(char *out, size_t size, const CleanPlan *p, int64_t num
 {
     int  used;
     const char *slash = strrchr(p->output, '/'), *name = slash ? slash + 1 : p->output;
-    const char *dot = strchr(name + 1, '.');
+    const char *dot = *name ? strchr(name + 1, '.') : NULL;
+    if (!dot) dot = p->output + strlen(p->output);
     if (p->folder) used = snprintf(out, size, "%s/shard-%05" PRId64 "%s", p->output, number, p->format == CLEAN_JSON ? ".jsonl" : ".txt");
     else if (!p->shard_bytes) used = snprintf(out, size, "%s", p->output);
     else used = snprintf(out, size, "%.*s-%05" PRId64 "%s", (int)(dot - p->output), p->output, number, dot);

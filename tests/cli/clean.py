@@ -69,6 +69,8 @@ def outputs():
     clean("--input", "many.txt", "--output", "deep/er/z.jsonl.zst", "--shard-bytes", "10K")
     whole = subprocess.run("zstd -dcq deep/er/z-*.jsonl.zst", shell=True, capture_output=True, text=True).stdout
     check("packed shards", [json.loads(line)["text"] for line in whole.splitlines()], lines("many.txt"))
+    clean("--input", "many.txt", "--output", "bare", "--format", "txt", "--shard-bytes", "100K")
+    check("a name without an ending", lines("bare-00000"), lines("many.txt"))
     put("doc.jsonl", "".join(json.dumps({"text": f"sidhuvud\nunik rad {i}\nsidfot"}) + "\n" for i in range(3)))
     clean("--input", "doc.jsonl", "--output", "o.txt", "--dedup", "lines")
     check("repeated lines", lines("o.txt"), ["sidhuvud unik rad 0 sidfot", "unik rad 1", "unik rad 2"])
