@@ -1,3 +1,5 @@
 # Programs that measure; built when asked for:   ninja bench_text
 add_executable(bench_text EXCLUDE_FROM_ALL bench/text/encode.c)
 target_link_libraries(bench_text PRIVATE room_text room_corpus)
+add_executable(prepare_vs_encode EXCLUDE_FROM_ALL bench/text/prepare_vs_encode.c)
+target_link_libraries(prepare_vs_encode PRIVATE room_text room_corpus room_data)
