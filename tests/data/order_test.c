@@ -2,34 +2,22 @@
 #include "data/blend.h"
 #include "data/twister.h"
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "data/pairs.h"
 
-static char folder[64];
 enum { PARTS = 32, LENGTHS = 64 };
 
 /* Token i of part p is 10000 p + i */
-static void pair_make(Shard *shard, int part, const int *length, int count)
+static void part_make(Shard *shard, int part, const int *length, int count)
 {
-    char prefix[96];
-    int32_t ids[128], at = 10000 * part;
-    ShardWriter *w;
-    snprintf(prefix, sizeof prefix, "%s/p%d", folder, part);
-    assert_int_equal(shard_create(&w, prefix, 1000000), OK);
-    for (int d = 0; d < count; d++) {
-        for (int i = 0; i < length[d]; i++) ids[i] = at++;
-        assert_int_equal(shard_add(w, ids, length[d]), OK);
-        assert_int_equal(shard_end_document(w), OK);
-    }
-    assert_int_equal(shard_finish(w), OK);
-    assert_int_equal(shard_open(shard, prefix), OK);
+    char name[16];
+    int32_t ids[4096];
+    int at = 0;
+    for (int d = 0; d < count; d++) at += length[d];
+    for (int i = 0; i < at; i++) ids[i] = 10000 * part + i;
+    snprintf(name, sizeof name, "p%d", part);
+    pair_make(shard, name, ids, length, count, 1000000);
 }
 
 /* ---- numpy's random numbers ---- */
@@ -88,7 +76,7 @@ static void indices(void **state)
     static const int length[] = { 7, 3, 12, 5, 9, 1, 20, 4 };
     Shard shard;
     Order order;
-    pair_make(&shard, 0, length, 8);
+    part_make(&shard, 0, length, 8);
     OrderSpec spec = { .begin = 0, .end = 8, .wanted = ORDER_ONE_EPOCH, .sequence = 8, .seed = 1234, .cut = 0.80 };
     assert_int_equal(order_open(&order, &shard, &spec, SPLIT_TRAIN, NULL), OK);
     index_is(&order.document, 8, (int[]){ 2, 1, 6, 0, 4, 5, 3, 7 });
@@ -140,7 +128,7 @@ static bool case_read(Case *c, FILE *file)
         for (int i = 0; i < count; i++) assert_int_equal(fscanf(file, " %d ", &length[i]), 1);
         c->list.weighed = strcmp(weight, "-");
         c->list.part[p] = (MixPart){ strdup("p"), strcmp(corpus, "-") ? strdup(corpus) : NULL, c->list.weighed ? strtod(weight, NULL) : 1 };
-        pair_make(&c->shard[p], p, length, count);
+        part_make(&c->shard[p], p, length, count);
     }
     return true;
 }
@@ -237,7 +225,7 @@ static void refusals(void **state)
     Shard shard;
     Order order;
     OrderSpec spec = { .begin = 0, .end = 3, .wanted = 4, .sequence = 100, .cut = 0.80 };
-    pair_make(&shard, 0, (int[]){ 0, 3, 2, 0 }, 4);
+    part_make(&shard, 0, (int[]){ 0, 3, 2, 0 }, 4);
     assert_int_equal(order_open(&order, &shard, &spec, SPLIT_TRAIN, NULL), OK);         /* shorter than a sample: many epochs */
     assert_int_equal(order.plan.epochs, 81);
     order_close(&order);
@@ -317,7 +305,7 @@ static void cache_is_believed_never(void **state)
     Shard shard;
     char  dir[96];
     OrderSpec spec = { .begin = 0, .end = 8, .wanted = 40, .sequence = 8, .seed = 7, .cut = 0.80 };
-    pair_make(&shard, 0, (int[]){ 0, 3, 12, 5, 9, 1, 20, 4 }, 8);
+    part_make(&shard, 0, (int[]){ 0, 3, 12, 5, 9, 1, 20, 4 }, 8);
     snprintf(dir, sizeof dir, "%s/cache", folder);
     uint64_t want = cached_hash(&shard, &spec, NULL, false);
     assert_true(cached_hash(&shard, &spec, dir, true) == want);
@@ -329,7 +317,7 @@ static void cache_is_believed_never(void **state)
         }
     file_change("cache/*document_index.npy", "printf '\\223NUMPY\\001' | cmp -n 7 - $f");
     shard_close(&shard);
-    pair_make(&shard, 0, (int[]){ 1, 2, 12, 5, 9, 1, 20, 4 }, 8);      /* prepared anew */
+    part_make(&shard, 0, (int[]){ 1, 2, 12, 5, 9, 1, 20, 4 }, 8);      /* prepared anew */
     assert_true(cached_hash(&shard, &spec, dir, true) == cached_hash(&shard, &spec, NULL, false));
     file_change("cache", "test $(ls $f/*.txt | wc -l) = 2");           /* and does not push the other out */
     shard_close(&shard);
@@ -352,7 +340,7 @@ static void many_runs_at_once(void **state)
     int   length[64], bad = 0, status;
     OrderSpec spec = { .begin = 0, .end = 64, .wanted = 20000, .sequence = 3, .seed = 7, .cut = 0.80 };
     for (int i = 0; i < 64; i++) length[i] = i;
-    pair_make(&shard, 0, length, 64);
+    part_make(&shard, 0, length, 64);
     snprintf(dir, sizeof dir, "%s/many", folder);
     uint64_t want = cached_hash(&shard, &spec, NULL, false);
     for (int run = 0; run < RUNS; run++)
@@ -367,19 +355,6 @@ static void many_runs_at_once(void **state)
     file_change("many/*", "case $f in *.part) exit 1;; esac");
     shard_close(&shard);
     assert_int_equal(folder_remove(dir), OK);
-}
-
-static int folder_open(void **state)
-{
-    (void)state;
-    strcpy(folder, "/tmp/jotun-order-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int folder_close(void **state)
-{
-    (void)state;
-    return folder_remove(folder) == OK ? 0 : -1;
 }
 
 int main(void)
