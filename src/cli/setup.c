@@ -33,7 +33,7 @@ static const char *device_of(const Options *o)
 
 static FeedWords words_of(const TextList *list) { return (FeedWords){ list->text, list->count }; }
 
-static FeedRules feed_of(const Options *o)
+FeedRules setup_feed(const Options *o)
 {
     static const OrderKind orders[] = { [WORD_data_order_jotun] = ORDER_JOTUN, [WORD_data_order_megatron] = ORDER_MEGATRON,
                                         [WORD_data_order_forks] = ORDER_FORKS };
@@ -78,7 +78,7 @@ Status setup_recipe(Recipe *r, Options *o)
         .micro = o->micro_batch, .global = o->global_batch, .steps = o->train_iters, .lr = lr_of(o),
         .optimizer = optimizer_named(o->optimizer.word), .settings = { o->adam_beta1, o->adam_beta2, o->adam_eps, o->weight_decay },
         .clip = o->clip_grad, .seed = (uint64_t)o->seed, .device = device_of(o), .threads = (int)o->threads, .watchdog = o->watchdog_seconds,
-        .feed = feed_of(o), .split = o->split, .reset_positions = o->reset_positions, .reset_attention = o->reset_attention,
+        .feed = setup_feed(o), .split = o->split, .reset_positions = o->reset_positions, .reset_attention = o->reset_attention,
         .mask_eod = o->mask_eod, .eod = eod, .save = o->save, .load = o->load, .save_interval = o->save_interval,
         .keep_last = o->keep_last, .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,
         .log_interval = o->log_interval, .eval_interval = o->eval_interval, .eval_iters = o->eval_interval > 0 ? o->eval_iters : 0, .metrics = o->metrics };

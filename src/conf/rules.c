@@ -284,6 +284,10 @@ static Rule *const rules[] = {
 
 Status options_judge(const Options *o)
 {
+    if (o->command == FOR_DATA_INFO) {                          /* there is no model, and no ranks */
+        TRY(rule_ranges(o));
+        return rule_order(o);
+    }
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) TRY(rules[i](o));
     return OK;
 }

@@ -22,5 +22,7 @@ bool   feed_has   (const FeedRules *rules, SplitKind kind);      /* where splits
 const FeedPairs *feed_pairs(const Feed *feed, SplitKind kind);
 /* Each split once. The feed stays where it is as long as the loader is used. */
 Status feed_loader(Feed *feed, Loader *loader, SplitKind kind, LoaderShape shape);
+/* What feed_loader would make of a split: counts alone, of our order too, whose one Order has no indices. Of a feed that only measures. */
+Status feed_measure(Feed *feed, SplitKind kind, const LoaderShape *shape);
 void   feed_close (Feed *feed);                                                                /* of zeros too */
 #endif

@@ -41,5 +41,6 @@ typedef struct {
 } Recipe;
 
 int64_t recipe_samples(const Recipe *recipe, SplitKind kind);        /* that the whole run may take */
+FeedSpec recipe_feed  (const Recipe *recipe);
 bool    recipe_takes  (const Recipe *recipe, SplitKind kind);        /* the test split only where it has a path of its own */
 #endif

@@ -61,13 +61,19 @@ bool recipe_takes(const Recipe *r, SplitKind kind)
     return r->eval_iters > 0 && (kind == SPLIT_VALID ? feed_has(&r->feed, kind) : r->feed.own[kind].count > 0);
 }
 
+FeedSpec recipe_feed(const Recipe *r)
+{
+    FeedSpec spec = { .rules = r->feed, .split = r->split };
+    if (r->data) spec.rules.words = (FeedWords){ &r->data, 1 };
+    for (int kind = 0; kind < SPLITS; kind++) spec.wanted[kind] = recipe_samples(r, (SplitKind)kind);
+    return spec;
+}
+
 static Status open_data(Trainer *t)
 {
     const Recipe *r = t->recipe;
     if (comm_dry(t->world) || !r->learn) return OK;
-    FeedSpec spec = { .rules = r->feed, .split = r->split };
-    if (r->data) spec.rules.words = (FeedWords){ &r->data, 1 };
-    for (int kind = 0; kind < SPLITS; kind++) spec.wanted[kind] = recipe_samples(r, (SplitKind)kind);
+    FeedSpec spec = recipe_feed(r);
     TRY(feed_open(&t->feed, &spec));
     for (int kind = 0; kind < SPLITS; kind++)
         if (recipe_takes(r, (SplitKind)kind)) TRY(feed_loader(&t->feed, &t->loader[kind], (SplitKind)kind, trainer_loader_shape(t)));

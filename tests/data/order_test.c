@@ -357,6 +357,118 @@ static void many_runs_at_once(void **state)
     assert_int_equal(folder_remove(dir), OK);
 }
 
+/* ---- blends ---- */
+
+enum { MIXED = 3 };
+typedef struct { Shard shard[MIXED]; MixPart part[MIXED]; MixList list; BlendSpec spec; } Mixed;
+
+/* Two corpora of three pairs, or no corpora */
+static void mixed_make(Mixed *m, bool corpora)
+{
+    static char names[MIXED][8] = { "b", "a", "b" };
+    int length[20];
+    *m = (Mixed){ .spec = { .kind = corpora ? BLEND_FORKS : BLEND_CORE, .split = "1", .wanted = 3000, .wanted_train = 3000, .sequence = 3, .seed = 7,
+                            .cut = 0.80, .surplus = 0.05, .corpus_shuffled = true } };
+    for (int p = 0; p < MIXED; p++) {
+        for (int i = 0; i < 20; i++) length[i] = (i * 7 + p * 3) % 11;
+        part_make(&m->shard[p], p, length, 20);
+        m->part[p] = (MixPart){ .prefix = names[p], .corpus = corpora ? names[p] : NULL, .weight = 1 + p };
+    }
+    m->list = (MixList){ .part = m->part, .count = MIXED, .weighed = true };
+}
+
+static void mixed_close(Mixed *m)
+{
+    for (int p = 0; p < MIXED; p++) shard_close(&m->shard[p]);
+}
+
+/* 0: it does not open. *mapped: the blend itself came from the cache */
+static uint64_t mixed_hash(Mixed *m, const char *dir, bool *mapped)
+{
+    Blend blend;
+    m->spec.cache = dir;
+    if (blend_open(&blend, m->shard, &m->list, &m->spec, SPLIT_TRAIN) != OK) return 0;
+    uint64_t hash = samples_hash(&blend, blend.samples, m->spec.sequence);
+    *mapped = !blend.which.made;
+    blend_close(&blend);
+    return hash;
+}
+
+static void blends_are_cached(void **state)
+{
+    (void)state;
+    static const char *const harm[] = { "truncate -s 200 $f", "rm $f", "printf '\\377\\377' | dd of=$f bs=1 seek=150 conv=notrunc status=none" };
+    for (int corpora = 0; corpora < 2; corpora++) {
+        Mixed m;
+        char  dir[96];
+        bool  mapped;
+        mixed_make(&m, corpora);
+        snprintf(dir, sizeof dir, "%s/blends", folder);
+        uint64_t want = mixed_hash(&m, NULL, &mapped);
+        assert_true(want != 0 && !mapped);
+        for (int turn = 0; turn < 2; turn++) {
+            assert_true(mixed_hash(&m, dir, &mapped) == want);
+            assert_true(mapped);
+        }
+        for (int h = 0; h < 3; h++) {
+            file_change("blends/*-BlendedDataset-*dataset*.npy", harm[h]);
+            assert_true(mixed_hash(&m, dir, &mapped) == want);
+        }
+        m.part[0].weight = 5;                                      /* another blend beside it */
+        uint64_t other = mixed_hash(&m, NULL, &mapped);
+        assert_true(other != want && mixed_hash(&m, dir, &mapped) == other);
+        file_change("blends", "test $(ls $f/*Blended*.txt | wc -l) = 2");
+        mixed_close(&m);
+        assert_int_equal(folder_remove(dir), OK);
+    }
+}
+
+static void many_blends_at_once(void **state)
+{
+    (void)state;
+    enum { RUNS = 12 };
+    Mixed m;
+    char  dir[96];
+    bool  mapped;
+    int   bad = 0, status;
+    mixed_make(&m, false);
+    snprintf(dir, sizeof dir, "%s/blends", folder);
+    uint64_t want = mixed_hash(&m, NULL, &mapped);
+    for (int run = 0; run < RUNS; run++)
+        if (fork() == 0) _exit(mixed_hash(&m, dir, &mapped) == want ? 0 : 1);
+    for (int run = 0; run < RUNS; run++)
+        if (wait(&status) < 0 || status != 0) bad++;
+    assert_int_equal(bad, 0);
+    assert_true(mixed_hash(&m, dir, &mapped) == want && mapped);
+    file_change("blends/*", "case $f in *.part) exit 1;; esac");
+    mixed_close(&m);
+    assert_int_equal(folder_remove(dir), OK);
+}
+
+/* What is measured is what is made, to the byte. */
+static void measured_is_made(void **state)
+{
+    (void)state;
+    for (int corpora = 0; corpora < 2; corpora++) {
+        Mixed m;
+        Blend counted, made;
+        mixed_make(&m, corpora);
+        assert_int_equal(blend_measure(&counted, m.shard, &m.list, &m.spec, SPLIT_TRAIN), OK);
+        assert_int_equal(blend_open(&made, m.shard, &m.list, &m.spec, SPLIT_TRAIN), OK);
+        assert_int_equal(counted.samples, made.samples);
+        int64_t bytes = made.which.rows * 2 + made.sample.rows * 8;
+        for (int p = 0; p < MIXED; p++)
+            for (int k = 0; k < 3; k++) {
+                const Index *x = k == 0 ? &made.order[p].document : k == 1 ? &made.order[p].sample : &made.order[p].shuffle;
+                bytes += x->rows * x->columns * index_width(x->type);
+            }
+        assert_int_equal(blend_bytes(&counted), bytes);
+        blend_close(&counted);
+        blend_close(&made);
+        mixed_close(&m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,6 +481,9 @@ int main(void)
         cmocka_unit_test(many_tokens),
         cmocka_unit_test(cache_is_believed_never),
         cmocka_unit_test(many_runs_at_once),
+        cmocka_unit_test(blends_are_cached),
+        cmocka_unit_test(many_blends_at_once),
+        cmocka_unit_test(measured_is_made),
     };
     return cmocka_run_group_tests(tests, folder_open, folder_close);
 }

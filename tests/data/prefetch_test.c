@@ -54,6 +54,7 @@ static void same_as_the_loader(void **state)
             loader.shift = (int64_t)n;
         }
     }
+    prefetch_rest(p);
     loader.shift = 0;
     assert_true(prefetch_waited(p) >= 0);
     assert_true(prefetch_waited(p) == 0);
