@@ -1,5 +1,4 @@
 #include "cli/setup.h"
-#include <string.h>
 #include "base/log.h"
 #include "store/checkpoint.h"
 #include "text/tokenizer.h"
@@ -56,6 +55,9 @@ static Status take_tokenizer(Options *o)
     TRY(tokenizer_facts(o->tokenizer, &vocabulary, &eod));
     options_fill(o, OPTION_vocabulary, vocabulary, "--tokenizer");
     if (o->vocabulary >= vocabulary) return OK;
+    if (!trains(o))
+        return fail(BAD_OPTION, "--tokenizer %s has %d ids, and the model of --load %s has %lld; give the tokenizer it was trained with",
+                    o->tokenizer, vocabulary, o->load, (long long)o->vocabulary);
     return fail(BAD_OPTION, "--vocab-size %lld is less than the %d ids of --tokenizer %s; %d or more do",
                 (long long)o->vocabulary, vocabulary, o->tokenizer, vocabulary);
 }
@@ -63,9 +65,9 @@ static Status take_tokenizer(Options *o)
 Status setup_recipe(Recipe *r, const Options *o, char json[8192])
 {
     bool interleaved = o->layers_per_chunk > 0;
-    int32_t vocabulary, eod;
-    TRY(tokenizer_facts(o->tokenizer, &vocabulary, &eod));
+    int32_t vocabulary, eod = -1;
     json[0] = 0;
+    if (trains(o)) TRY(tokenizer_facts(o->tokenizer, &vocabulary, &eod));       /* who says texts opens it */
     if (trains(o)) TRY(options_json(o, json, 8192));                    /* what a checkpoint keeps: nobody else writes one */
     *r = (Recipe){ .shape = shape_of(o), .learn = o->command == FOR_TRAIN, .tp = (int)o->tensor_parallel, .cp = (int)o->context_parallel,
         .pp = (int)o->pipeline_parallel, .chunks = interleaved ? (int)(o->layers / (o->pipeline_parallel * o->layers_per_chunk)) : 1,
@@ -104,7 +106,7 @@ static Status take_checkpoint_options(Options *o)
 Status setup_values(Options *o)
 {
     if (o->load && (o->use_checkpoint_args || !trains(o))) TRY(take_checkpoint_options(o));
-    if (strcmp(o->tokenizer, "bytes")) TRY(take_tokenizer(o));          /* conf itself knows the word bytes */
+    TRY(take_tokenizer(o));
     return options_derive(o);
 }
 

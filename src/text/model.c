@@ -28,6 +28,15 @@ void model_close(Model *m)
     free(m);
 }
 
+Status model_add_token(Model *m, AddedToken token)
+{
+    if (token.id < 0 || token.id >= VOCAB_MOST) return fail(BAD_FILE, "an added token with id %d", token.id);
+    if (!vocab_has(&m->vocab, token.id)) TRY(vocab_add(&m->vocab, token.id, token.text, token.bytes));
+    if (!m->special && !(m->special = calloc(VOCAB_MOST, 1))) return fail(NO_MEMORY, "no memory for special tokens");
+    m->special[token.id] = 1;
+    return added_add(&m->added, token);
+}
+
 Status model_add_merge(Model *m, const uint8_t *left, int64_t left_bytes, const uint8_t *right, int64_t right_bytes,
                        uint32_t rank)
 {
@@ -46,7 +55,7 @@ Status model_add_merge(Model *m, const uint8_t *left, int64_t left_bytes, const 
 
 /* ---- encoding ---- */
 
-typedef struct { const Model *model; Words *words; int32_t *ids; int64_t count; bool begun; int step; } Work;
+typedef struct { const Model *model; Words *words; int32_t *ids; int64_t count; bool specials, begun; int step; } Work;
 
 /* A character that is no token: its bytes, else the unknown token, once for a row of them */
 static int64_t spell(const Model *m, int32_t *ids, int64_t count, const uint8_t *p, int bytes)
@@ -169,24 +178,30 @@ typedef Status Between(Work *w, Chars text);
 /* What lies between added tokens goes on, the tokens are ids already */
 static Status added_encode(Work *w, bool normalized, Chars text, Between *between)
 {
-    const Added *added = &w->model->added;
-    for (int64_t at = 0, from, to; at < text.bytes; at = to, w->begun = true) {
-        const AddedToken *token = added_next(added, normalized, text.text, text.bytes, at, &from, &to);
-        if (from > at) TRY(between(w, (Chars){ text.text + at, from - at }));
-        if (token) w->ids[w->count++] = token->id;
+    AddedKind  kind  = { normalized, w->specials };
+    AddedMatch match = { 0 };
+    const AddedToken *token;
+    for (int64_t at = 0; ; at = match.to, w->begun = true) {
+        token = added_next(&w->model->added, kind, text.text, text.bytes, &match);
+        int64_t end = token ? match.from : text.bytes;
+        if (end > at) TRY(between(w, (Chars){ text.text + at, end - at }));
+        if (!token) return OK;
+        w->ids[w->count++] = token->id;
     }
-    return OK;
 }
 
-static Status plain_encode(Work *w, Chars text)
+static Status spaced_encode(Work *w, Chars text)
 {
+    TRY(normal_apply(&w->model->spaced, &text, !w->begun, w->words));
     return cut_encode(w, text.text, text.bytes);
 }
+
+static bool looks_for_added(const Work *w) { return w->model->added.count > (w->specials ? 0 : w->model->added.specials); }
 
 static Status normal_encode(Work *w, Chars text)
 {
     if (w->model->normal.steps) TRY(normal_apply(&w->model->normal, &text, !w->begun, w->words));
-    return w->model->added.count ? added_encode(w, true, text, plain_encode) : plain_encode(w, text);
+    return looks_for_added(w) ? added_encode(w, true, text, spaced_encode) : spaced_encode(w, text);
 }
 
 /* Threads encode at the same time, each with words of its own. */
@@ -209,11 +224,11 @@ static void words_give(Model *m, Words *words)
 static int64_t model_encode(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes)
 {
     Model *m = t->state;
-    Work   w = { .model = m, .ids = ids };
+    Work   w = { .model = m, .ids = ids, .specials = t->parse_special };
     Chars  chars = { (const uint8_t *)text, bytes };
     if (bytes == 0) return 0;
     if (words_take(m, &w.words) != OK) return -1;
-    Status status = m->added.count ? added_encode(&w, false, chars, normal_encode) : normal_encode(&w, chars);
+    Status status = looks_for_added(&w) ? added_encode(&w, false, chars, normal_encode) : normal_encode(&w, chars);
     words_give(m, w.words);
     return status == OK ? w.count : -1;
 }
@@ -307,6 +322,21 @@ static void leads_find(Model *m)
 
 static const char *const ends[] = { "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eot|>", "<|im_end|>" };
 
+/* Tokens that are looked for after normalizers are themselves written as those leave them. */
+static Status added_normalize(Model *m)
+{
+    Words  words = { 0 };
+    Status status = OK;
+    for (int i = 0; i < m->added.count && status == OK; i++) {
+        AddedToken *token = &m->added.token[i];
+        Chars text = { token->text, token->bytes };
+        if (token->normalized) status = normal_apply(&m->normal, &text, true, &words);
+        if (status == OK && text.text != token->text) status = added_rewrite(token, text.text, text.bytes);
+    }
+    for (int i = 0; i < 2; i++) free(words.text[i].data);
+    return status;
+}
+
 static Status model_finish(Model *m)
 {
     if (m->vocabulary < m->vocab.ids) m->vocabulary = m->vocab.ids;
@@ -318,6 +348,7 @@ static Status model_finish(Model *m)
     if (!m->byte_level && !m->cut.steps && marks_begin(m))
         m->cut.step[m->cut.steps++] = (CutStep){ .kind = CUT_MARKS };
     leads_find(m);
+    TRY(added_normalize(m));
     added_sort(&m->added);
     return OK;
 }
@@ -331,10 +362,12 @@ Status model_tokenizer(Tokenizer *t, Model *m)
         model_close(m);
         return status;
     }
-    int64_t widest, extra;
+    int64_t widest, extra, spaced, before;
     normal_growth(&m->normal, &widest, &extra);
+    normal_growth(&m->spaced, &spaced, &before);
+    if (m->added.count) widest *= (1 + extra) * (1 + before);               /* every part may be put something before */
     *t = (Tokenizer){ .name = m->name, .vocabulary = m->vocabulary, .eod = m->eod, .leads = m->leads, .encode = model_encode,
-                      .decode = model_decode, .close = tokenizer_end, .state = m, .extra = extra,
-                      .widest = widest * (1 + (m->added.count ? extra : 0)) };
+                      .decode = model_decode, .close = tokenizer_end, .state = m, .extra = extra * spaced + before,
+                      .widest = widest * spaced, .specials = m->added.specials > 0 };
     return OK;
 }

@@ -40,9 +40,8 @@ static Status each(Read *r, const json_t *list, Part *read)
 
 /* ---- normalizers ---- */
 
-static Status normal_add(Read *r, NormalKind kind, const char *old, const char *new)
+static Status step_add(Read *r, Normal *n, NormalKind kind, const char *old, const char *new)
 {
-    Normal *n = &r->model->normal;
     size_t old_bytes = old ? strlen(old) : 0, new_bytes = new ? strlen(new) : 0;
     if (n->steps == NORMAL_MOST) return fail(BAD_FILE, "%s: more than %d normalizers", r->path, NORMAL_MOST);
     if (old_bytes > NORMAL_TEXT || new_bytes > NORMAL_TEXT || (kind == NORMAL_REPLACE && (!old_bytes || !new)))
@@ -55,6 +54,11 @@ static Status normal_add(Read *r, NormalKind kind, const char *old, const char *
     int64_t widest, extra;
     normal_growth(n, &widest, &extra);
     return widest > 64 ? fail(BAD_FILE, "%s: normalizers that make a text more than 64 times longer", r->path) : OK;
+}
+
+static Status normal_add(Read *r, NormalKind kind, const char *old, const char *new)
+{
+    return step_add(r, &r->model->normal, kind, old, new);
 }
 
 static Status form_nfc (Read *r, const json_t *p) { (void)p; return normal_add(r, NORMAL_NFC,  NULL, NULL); }
@@ -96,6 +100,12 @@ static Status cut_add(Read *r, CutStep step)
     return OK;
 }
 
+/* Of a part of the text, not of all */
+static Status spaced_add(Read *r, NormalKind kind, const char *old, const char *new)
+{
+    return step_add(r, &r->model->spaced, kind, old, new);
+}
+
 static Status cut_byte_level(Read *r, const json_t *part)
 {
     Model *m = r->model;
@@ -103,7 +113,7 @@ static Status cut_byte_level(Read *r, const json_t *part)
     if (truth(part, "add_prefix_space", true)) {
         if (m->cut.steps) return fail(BAD_FILE, "%s: ByteLevel with add_prefix_space behind another pre-tokenizer is not"
                                       " known", r->path);
-        TRY(normal_add(r, NORMAL_PREPEND_UNLESS, NULL, " "));
+        TRY(spaced_add(r, NORMAL_PREPEND_UNLESS, NULL, " "));
     }
     return truth(part, "use_regex", true) ? cut_add(r, (CutStep){ .kind = CUT_SCAN, .scan = SPLIT_GPT2 }) : OK;
 }
@@ -164,10 +174,10 @@ static Status cut_metaspace(Read *r, const json_t *part)
     if (!mark || strcmp(mark, "\xE2\x96\x81"))
         return fail(BAD_FILE, "%s: Metaspace with another replacement than U+2581 is not known", r->path);
     if (r->model->cut.steps) return fail(BAD_FILE, "%s: Metaspace behind another pre-tokenizer is not known", r->path);
-    TRY(normal_add(r, NORMAL_REPLACE, " ", mark));
+    TRY(spaced_add(r, NORMAL_REPLACE, " ", mark));
     r->model->leads = strcmp(scheme, "never");
-    if (!strcmp(scheme, "first"))       TRY(normal_add(r, NORMAL_PREPEND_FIRST, NULL, mark));
-    else if (!strcmp(scheme, "always")) TRY(normal_add(r, NORMAL_PREPEND_UNLESS, NULL, mark));
+    if (!strcmp(scheme, "first"))       TRY(spaced_add(r, NORMAL_PREPEND_FIRST, NULL, mark));
+    else if (!strcmp(scheme, "always")) TRY(spaced_add(r, NORMAL_PREPEND_UNLESS, NULL, mark));
     else if (r->model->leads) return fail(BAD_FILE, "%s: Metaspace: prepend_scheme %.40s is not known", r->path, scheme);
     return truth(part, "split", true) ? cut_add(r, (CutStep){ .kind = CUT_MARK }) : OK;
 }
@@ -248,13 +258,6 @@ static Status model_part(Read *r, const json_t *model)
 
 /* ---- added tokens ---- */
 
-static Status special_mark(Model *m, int32_t id)
-{
-    if (!m->special && !(m->special = calloc(VOCAB_MOST, 1))) return fail(NO_MEMORY, "no memory for special tokens");
-    m->special[id] = 1;
-    return OK;
-}
-
 static Status added_read(Read *r, const json_t *token)
 {
     Model *m = r->model;
@@ -263,14 +266,10 @@ static Status added_read(Read *r, const json_t *token)
     bool special = truth(token, "special", false);
     if (!json_is_string(content) || !json_is_integer(number) || json_string_length(content) == 0 || id < 0 || id >= VOCAB_MOST)
         return fail(BAD_FILE, "%s: an added token without content or id", r->path);
-    if (!vocab_has(&m->vocab, id))
-        TRY(vocab_add(&m->vocab, id, json_string_value(content), (int64_t)json_string_length(content)));
-    TRY(special_mark(m, (int32_t)id));
-    if (special) return OK;
-    return added_add(&m->added, (AddedToken){
+    return model_add_token(m, (AddedToken){
         .text = (uint8_t *)(uintptr_t)json_string_value(content), .bytes = (int64_t)json_string_length(content), .id = (int32_t)id,
-        .strip_left = truth(token, "lstrip", false), .strip_right = truth(token, "rstrip", false),
-        .single = truth(token, "single_word", false), .normalized = truth(token, "normalized", true) });
+        .strip_left = truth(token, "lstrip", false), .strip_right = truth(token, "rstrip", false), .special = special,
+        .single = truth(token, "single_word", false), .normalized = truth(token, "normalized", !special) });
 }
 
 static Status parts_read(Read *r, const json_t *json)

@@ -18,6 +18,9 @@ struct Tokenizer {
     const char *name;
     int32_t vocabulary, eod;                /* eod -1: none */
     bool    leads;                          /* encode puts a blank before a text: who decodes a whole text drops it */
+    bool    specials;                       /* it has special tokens which a text may hold, as <|endoftext|> */
+    bool    parse_special;                  /* encode takes those for their ids; as opened it does not: they are text like any other.
+                                             * Set it after opening, where there are `specials`. */
     int64_t widest, extra;                  /* at most bytes * widest + extra ids; 0 and 0: bytes */
     void   *state;
     /* -1: fail() has said why: no memory, or a pattern of the tokenizer's file goes back and forth too long */
