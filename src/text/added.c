@@ -95,11 +95,14 @@ static void strip(const AddedToken *t, const uint8_t *text, int64_t bytes, int64
         if (!(r.kind & SPACE)) break;
         m->from -= r.bytes;
     }
-    while (t->strip_right && m->to < bytes) {
+    if (!t->strip_right) return;
+    while (m->to < bytes && m->to >= m->white) {
         Rune r = rune_at(text + m->to, bytes - m->to);
         if (!(r.kind & SPACE)) break;
         m->to += r.bytes;
+        m->white = m->to;
     }
+    if (m->to < m->white) m->to = m->white;                         /* within what a token before walked over: no second walk */
 }
 
 const AddedToken *added_next(const Added *a, AddedKind kind, const uint8_t *text, int64_t bytes, AddedMatch *m)
@@ -109,7 +112,7 @@ const AddedToken *added_next(const Added *a, AddedKind kind, const uint8_t *text
         const AddedToken *t = token_at(a, kind.normalized, text, bytes, at);
         int64_t end = at + (t ? t->bytes : 1);
         if (t && (kind.specials || !t->special) && (!t->single || stands_alone(text, bytes, at, end))) {
-            *m = (AddedMatch){ at, end, end };
+            *m = (AddedMatch){ at, end, end, m->white };
             strip(t, text, bytes, before, m);
             return t;
         }

@@ -19,7 +19,7 @@ typedef struct {
 typedef struct { AddedToken *token; int count, specials, first[257]; } Added;   /* first: those that begin with a byte, once sorted */
 typedef struct { bool normalized, specials; } AddedKind;                       /* which are looked for */
 /* Of a walk over a text: a token takes from .. to, and what is between the `to` before and `from` is text, if it is any. */
-typedef struct { int64_t from, to, searched; } AddedMatch;
+typedef struct { int64_t from, to, searched, white; } AddedMatch;                /* white: to there, white space was taken */
 
 Status added_add  (Added *a, AddedToken token);       /* copies token.text */
 Status added_rewrite(AddedToken *token, const uint8_t *text, int64_t bytes);     /* before added_sort; bytes 0: is never found */

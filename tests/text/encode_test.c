@@ -186,9 +186,9 @@ static void hostile_texts_take_no_longer(void **state)
     enum { LONG = 1000000 };
     static const char *const parts[] = { "a", " ", "\xFF", "\n ", "\xCC\x81\xCC\xA3", ("\xC2\xAA" "B"), "1", "'", "\xE2\x96\x81" };
     static const char *const names[] = { SMALL "cl100k_small.tiktoken", SMALL "o200k_small.tiktoken", SMALL "qwen2.json",
-                                         SMALL "llama2.json", SMALL "mixed.json" };
+                                         SMALL "llama2.json", SMALL "mixed.json", SMALL "added_qwen2.json" };
     char *text = malloc(LONG);
-    for (size_t k = 0; k < 5; k++) {
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
         Tokenizer t;
         if (tokenizer_open(&t, names[k]) != OK) fail_msg("%s", fail_text());
         int32_t *ids = malloc((size_t)tokenizer_room(&t, text, LONG) * sizeof *ids);
