@@ -149,6 +149,7 @@ static Status info(const Options *o)
     printf("vocabulary  %d\n", t.vocabulary);
     if (t.eod >= 0) printf("document end  %d\n", t.eod);
     else            printf("document end  none\n");
+    printf("special tokens  %s\n", t.specials ? "some, which --parse-special-tokens takes for their ids" : "none that a text could hold");
     tokenizer_close(&t);
     return OK;
 }

@@ -48,11 +48,21 @@ static Status tokenizer_facts(const char *name, int32_t *vocabulary, int32_t *eo
     return OK;
 }
 
+/* A checkpoint knows the name of its tokenizer, not the file. */
+static Status moved(const Options *o, Status status)
+{
+    char why[512];
+    snprintf(why, sizeof why, "%s", fail_text());
+    return fail(status, "%s; the checkpoint of --load %s names it: say where it is now by --tokenizer", why, o->load);
+}
+
 /* The vocabulary, where nobody said another; refused where a smaller one was said */
 static Status take_tokenizer(Options *o)
 {
     int32_t vocabulary, eod;
-    TRY(tokenizer_facts(o->tokenizer, &vocabulary, &eod));
+    Status status = tokenizer_facts(o->tokenizer, &vocabulary, &eod);
+    if (status != OK && o->load && !options_typed_by_person(o, OPTION_tokenizer)) return moved(o, status);
+    TRY(status);
     options_fill(o, OPTION_vocabulary, vocabulary, "--tokenizer");
     if (o->vocabulary >= vocabulary) return OK;
     if (!trains(o))

@@ -46,6 +46,8 @@ Status model_read_gpt2    (Model *model, const char *vocab_path, const char *mer
 Status model_read_json    (Model *model, const char *path);
 /* Looked for in texts before they are cut; where no token has its id it becomes one. Copies token.text. */
 Status model_add_token(Model *model, AddedToken token);
+/* tokenizer_config.json beside a tokenizer.json: its eos_token ends a document */
+Status model_read_config  (Model *model, const char *path);
 /* Of two neighbours as files write them: "left right" are tokens, and so is what they make */
 Status model_add_merge(Model *model, const uint8_t *left, int64_t left_bytes, const uint8_t *right,
                        int64_t right_bytes, uint32_t rank);

@@ -240,7 +240,8 @@ static Status model_part(Read *r, const json_t *model)
     static const char *const empty[] = { "continuing_subword_prefix", "end_of_word_suffix" };
     const json_t *type = json_object_get(model, "type"), *dropout = json_object_get(model, "dropout");
     if (type && strcmp(type_of(model), "BPE"))
-        return fail(BAD_FILE, "%s: a model of type %.40s; only BPE is known", r->path, type_of(model));
+        return fail(BAD_FILE, "%s: a model of type %.40s; only BPE is known%s", r->path, type_of(model),
+                    !strcmp(type_of(model), "Unigram") ? "; give the sentencepiece .model that it was made of" : "");
     if (dropout && json_number_value(dropout) != 0)
         return fail(BAD_FILE, "%s: dropout %g; merges that are dropped at random are not known", r->path,
                     json_number_value(dropout));
@@ -277,6 +278,8 @@ static Status parts_read(Read *r, const json_t *json)
     TRY(normal_read(r, json_object_get(json, "normalizer")));
     TRY(cut_read(r, json_object_get(json, "pre_tokenizer")));
     TRY(decoder_read(r, json_object_get(json, "decoder")));
+    if (!json_is_object(json_object_get(json, "model")))
+        return fail(BAD_FILE, "%s: it has no model, so it is no tokenizer.json; of GPT-2's two files give the folder", r->path);
     TRY(model_part(r, json_object_get(json, "model")));
     return each(r, json_object_get(json, "added_tokens"), added_read);
 }
@@ -287,6 +290,24 @@ Status model_read_json(Model *m, const char *path)
     Read    r = { m, path };
     TRY(json_read(&json, path));
     Status status = json_is_object(json) ? parts_read(&r, json) : fail(BAD_FILE, "%s: it is no JSON object", path);
+    json_decref(json);
+    return status;
+}
+
+static Status config_read(Model *m, const json_t *json, const char *path)
+{
+    const json_t *end  = json_object_get(json, "eos_token");
+    const char   *text = json_string_value(json_is_object(end) ? json_object_get(end, "content") : end);
+    if (!text) return OK;
+    m->eod = vocab_find(&m->vocab, text, (int64_t)strlen(text));
+    return m->eod >= 0 ? OK : fail(BAD_FILE, "%s: eos_token %.80s is no token of the tokenizer.json beside it", path, text);
+}
+
+Status model_read_config(Model *m, const char *path)
+{
+    json_t *json;
+    TRY(json_read(&json, path));
+    Status status = config_read(m, json, path);
     json_decref(json);
     return status;
 }

@@ -32,7 +32,7 @@ struct Tokenizer {
 };
 
 /* name: what --tokenizer says: the word bytes, a tokenizer.json, a .tiktoken file, a sentencepiece .model, or a folder with tokenizer.json,
- * encoder.json and vocab.bpe, or vocab.json and merges.txt. BAD_OPTION for what is none of them, else the file's fault. */
+ * encoder.json and vocab.bpe, vocab.json and merges.txt, or tokenizer.model. BAD_OPTION for what is none of them, else the file's fault. */
 Status tokenizer_open (Tokenizer *t, const char *name);
 void   tokenizer_close(Tokenizer *t);
 /* How many ids a text may give at most */

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import random
+import shutil
 import sys
 
 import run
@@ -68,6 +69,17 @@ def refused(code, says, *words, **more):
     expect(f"{words}: exit code {done.returncode}, wanted {code} and \"{says}\" in:\n{done.stderr}", done.returncode == code and says in done.stderr)
 
 
+def moved(place, folder):
+    """A checkpoint names a file that is no longer there."""
+    name = os.path.join(folder, "x.json")
+    shutil.copy(os.path.join(TESTS, "data/tokenizers/llama2.json"), name)
+    run.jotun("train", "--data-path", os.path.join(place, "p_text_document"), "--tokenizer", name, "--train-iters", 1, *run.MODEL, "--save",
+              os.path.join(folder, "moved"))
+    os.rename(name, os.path.join(folder, "y.json"))
+    refused(1, "names it: say where it is now by --tokenizer", "generate", "--load", os.path.join(folder, "moved"), "--prompt", "x")
+    run.jotun("generate", "--load", os.path.join(folder, "moved"), "--prompt", "x", "--tokenizer", os.path.join(folder, "y.json"), errors="replace")
+
+
 def special_tokens(folder):
     tokenizer, text = os.path.join(TESTS, "data/tokenizers/cl100k_small.tiktoken"), os.path.join(folder, "s.txt")
     with open(text, "w") as out:
@@ -98,6 +110,7 @@ def main():
             if "unigram" in kind:
                 refused(1, "has no ids in --tokenizer", "generate", "--load", os.path.join(place, "ck"), "--prompt", "  ")
         special_tokens(folder)
+        moved(os.path.join(folder, "data/tokenizers/llama2.json"), folder)
         data = run.corpus(folder)
         run.jotun("train", "--data-path", data, "--train-iters", 1, *run.MODEL, "--save", os.path.join(folder, "bytes"))
         what_does_not_fit(os.path.join(folder, "data/tokenizers/qwen2.json"), os.path.join(folder, "bytes"))

@@ -251,6 +251,57 @@ static void broken_files_are_refused(void **state)
     assert_true(refused > 50);
 }
 
+static void expect_facts(const char *name, int32_t vocabulary, int32_t eod, bool specials)
+{
+    Tokenizer t;
+    if (tokenizer_open(&t, name) != OK) fail_msg("%s", fail_text());
+    assert_int_equal(t.vocabulary, vocabulary);
+    assert_int_equal(t.eod, eod);
+    assert_int_equal(t.specials, specials);
+    assert_false(t.parse_special);
+    tokenizer_close(&t);
+}
+
+static void copy_file(const char *folder, const char *name, const char *from)
+{
+    FileMap map;
+    char    path[1100];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_int_equal(file_map(&map, from), OK);
+    write_file(path, map.data, map.size);
+    file_unmap(&map);
+}
+
+/* What lies in a folder, and what ends a document there */
+static void folders_and_names(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "tokenizer.json", "tokenizer_config.json", "tokenizer.model" };
+    char folder[] = "/tmp/jotun_text_XXXXXX", path[1100];
+    const char config[] = "{\"eos_token\": {\"content\": \"<s>\"}}", wrong[] = "{\"eos_token\": \"<nix>\"}";
+    assert_non_null(mkdtemp(folder));
+    copy_file(folder, "tokenizer.model", TESTS_DIR "/golden/text/unigram.model");
+    expect_facts(folder, 420, 2, false);
+    copy_file(folder, "tokenizer.json", SMALL "added_qwen2.json");                     /* which goes before it */
+    expect_facts(folder, 716, 700, true);
+    snprintf(path, sizeof path, "%s/tokenizer_config.json", folder);
+    write_file(path, (const uint8_t *)config, sizeof config - 1);
+    expect_facts(folder, 716, 701, true);
+    write_file(path, (const uint8_t *)wrong, sizeof wrong - 1);
+    Tokenizer t;
+    assert_int_equal(tokenizer_open(&t, folder), BAD_FILE);
+    assert_non_null(strstr(fail_text(), "eos_token <nix> is no token"));
+    copy_file(folder, "gpt2x.model", SMALL "cl100k_small.tiktoken");                   /* base64, whatever its name */
+    snprintf(path, sizeof path, "%s/gpt2x.model", folder);
+    expect_facts(path, 701, 700, true);
+    remove(path);
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        remove(path);
+    }
+    rmdir(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +309,7 @@ int main(void)
         cmocka_unit_test(cl100k), cmocka_unit_test(whole_files),
         cmocka_unit_test(small_goldens), cmocka_unit_test(added_tokens), cmocka_unit_test(any_bytes_come_back),
         cmocka_unit_test(hostile_texts_take_no_longer), cmocka_unit_test(broken_files_are_refused),
+        cmocka_unit_test(folders_and_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
