@@ -1,6 +1,6 @@
 /* Text to ids and back: jotun tokenizer encode|decode|info --tokenizer T [--input F] [--output F]
  * [--format text|u16|i32]. The input is one text, whatever its lines; its ids as text are one line. Special tokens in it
- * are plain text.                                                                                                     */
+ * are plain text, but for --parse-special-tokens. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>

@@ -213,16 +213,18 @@ static void write_file(const char *path, const uint8_t *data, size_t bytes)
 static void broken_files_are_refused(void **state)
 {
     (void)state;
-    static const char *const names[] = { "cl100k_small.tiktoken", "llama3.json", "llama2.json", "mixed.json", "metaspace_first.json" };
+    static const char *const names[] = { "cl100k_small.tiktoken", "llama3.json", "llama2.json", "mixed.json", "metaspace_first.json",
+                                         "added_qwen2.json", "added_metaspace_always.json" };
+    enum { NAMES = sizeof names / sizeof names[0] };
     char     folder[] = "/tmp/jotun_text_XXXXXX", path[1100], from[1100];
     uint32_t seed = 3;
     int      refused = 0;
     assert_non_null(mkdtemp(folder));
-    for (int round = 0; round < 300; round++) {
+    for (int round = 0; round < 420; round++) {
         Tokenizer t;
         FileMap   map;
-        snprintf(from, sizeof from, SMALL "%s", names[round % 5]);
-        snprintf(path, sizeof path, "%s/%s", folder, names[round % 5]);
+        snprintf(from, sizeof from, SMALL "%s", names[round % NAMES]);
+        snprintf(path, sizeof path, "%s/%s", folder, names[round % NAMES]);
         assert_int_equal(file_map(&map, from), OK);
         uint8_t *data = malloc(map.size);
         size_t   size = round % 7 == 0 ? dice(&seed) % map.size : map.size;
@@ -232,7 +234,8 @@ static void broken_files_are_refused(void **state)
             data[dice(&seed) % area] = round % 3 ? data[dice(&seed) % map.size] : (uint8_t)dice(&seed);
         write_file(path, data, size);
         if (tokenizer_open(&t, path) == OK) {
-            const char text[] = "Hello wörld's 123\n\n  e\xCC\x81 \xFF\xFE <tool> x";
+            const char text[] = "Hello wörld's 123\n\n  e\xCC\x81 \xFF\xFE <tool> x<pad> \n\n \n<left><|end \n \nab <s> \n<|endoftext|>";
+            t.parse_special = t.specials && round % 2;
             int32_t   *ids = malloc((size_t)tokenizer_room(&t, text, sizeof text) * sizeof *ids);
             int64_t    count = t.encode(&t, ids, text, sizeof text);
             assert_true(count <= tokenizer_room(&t, text, sizeof text));
