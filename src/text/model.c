@@ -267,10 +267,9 @@ static int byte_said(const uint8_t *text, int64_t bytes)
 }
 
 /* Marks are blanks and <0x0A> is a byte, but in tokens that were added they are what they are. */
-static Status token_say(Model *m, int32_t id, bool plain)
+static Status token_say(Model *m, int32_t id, const uint8_t *from, int64_t bytes, bool plain)
 {
-    const uint8_t *from = vocab_bytes(&m->vocab, id);
-    int64_t bytes = m->vocab.length[id], to = 0;
+    int64_t to = 0;
     if (plain) return vocab_add(&m->said, id, from, bytes);
     int      byte = m->byte_fallback ? byte_said(from, bytes) : -1;
     uint8_t *said = malloc((size_t)bytes + 1);
@@ -286,10 +285,16 @@ static Status token_say(Model *m, int32_t id, bool plain)
     return status;
 }
 
+/* An added token that was looked for as normalizers leave it took that out of the text. */
 static Status all_say(Model *m)
 {
+    for (int i = 0; i < m->added.count; i++) {
+        const AddedToken *t = &m->added.token[i];
+        if (t->normalized && !vocab_has(&m->said, t->id)) TRY(token_say(m, t->id, t->text, t->bytes, m->byte_level || !m->normal.steps));
+    }
     for (int32_t id = 0; id < m->vocab.ids; id++)
-        if (vocab_has(&m->vocab, id)) TRY(token_say(m, id, m->byte_level || (m->special && m->special[id])));
+        if (vocab_has(&m->vocab, id) && !vocab_has(&m->said, id))
+            TRY(token_say(m, id, vocab_bytes(&m->vocab, id), m->vocab.length[id], m->byte_level || (m->special && m->special[id])));
     return OK;
 }
 
@@ -344,11 +349,11 @@ static Status model_finish(Model *m)
     for (size_t i = 0; i < sizeof ends / sizeof ends[0] && m->eod < 0; i++)
         m->eod = vocab_find(&m->vocab, ends[i], (int64_t)strlen(ends[i]));
     TRY(bytes_find(m));
+    TRY(added_normalize(m));
     TRY(all_say(m));
     if (!m->byte_level && !m->cut.steps && marks_begin(m))
         m->cut.step[m->cut.steps++] = (CutStep){ .kind = CUT_MARKS };
     leads_find(m);
-    TRY(added_normalize(m));
     added_sort(&m->added);
     return OK;
 }
