@@ -53,13 +53,26 @@ static Status tokenizer_facts(const char *name, int32_t *vocabulary, int32_t *eo
     return OK;
 }
 
+/* A checkpoint knows the name of its tokenizer, not the file. */
+static Status moved(const Options *o, Status status)
+{
+    char why[512];
+    snprintf(why, sizeof why, "%s", fail_text());
+    return fail(status, "%s; the checkpoint of --load %s names it: say where it is now by --tokenizer", why, o->load);
+}
+
 /* The vocabulary, where nobody said another; refused where a smaller one was said */
 static Status take_tokenizer(Options *o)
 {
     int32_t vocabulary, eod;
-    TRY(tokenizer_facts(o->tokenizer, &vocabulary, &eod));
+    Status status = tokenizer_facts(o->tokenizer, &vocabulary, &eod);
+    if (status != OK && o->load && !options_typed_by_person(o, OPTION_tokenizer)) return moved(o, status);
+    TRY(status);
     options_fill(o, OPTION_vocabulary, vocabulary, "--tokenizer");
     if (o->vocabulary >= vocabulary) return OK;
+    if (!trains(o))
+        return fail(BAD_OPTION, "--tokenizer %s has %d ids, and the model of --load %s has %lld; give the tokenizer it was trained with",
+                    o->tokenizer, vocabulary, o->load, (long long)o->vocabulary);
     return fail(BAD_OPTION, "--vocab-size %lld is less than the %d ids of --tokenizer %s; %d or more do",
                 (long long)o->vocabulary, vocabulary, o->tokenizer, vocabulary);
 }
@@ -67,9 +80,9 @@ static Status take_tokenizer(Options *o)
 Status setup_recipe(Recipe *r, Options *o)
 {
     bool interleaved = o->layers_per_chunk > 0;
-    int32_t vocabulary, eod;
-    TRY(tokenizer_facts(o->tokenizer, &vocabulary, &eod));
+    int32_t vocabulary, eod = -1;
     const char *json = "";
+    if (trains(o)) TRY(tokenizer_facts(o->tokenizer, &vocabulary, &eod));       /* who says texts opens it */
     if (trains(o)) TRY(options_json(o, &json));                    /* what a checkpoint keeps: nobody else writes one */
     *r = (Recipe){ .shape = shape_of(o), .learn = o->command == FOR_TRAIN, .tp = (int)o->tensor_parallel, .cp = (int)o->context_parallel,
         .pp = (int)o->pipeline_parallel, .chunks = interleaved ? (int)(o->layers / (o->pipeline_parallel * o->layers_per_chunk)) : 1,
@@ -114,7 +127,7 @@ static Status take_checkpoint_options(Options *o)
 Status setup_values(Options *o)
 {
     if (o->load && (o->use_checkpoint_args || !trains(o))) TRY(take_checkpoint_options(o));
-    if (strcmp(o->tokenizer, "bytes")) TRY(take_tokenizer(o));          /* conf itself knows the word bytes */
+    TRY(take_tokenizer(o));
     return options_derive(o);
 }
 

@@ -22,7 +22,6 @@ bool   options_typed_by_person(const Options *o, OptionIndex option);
 Status  options_derive(Options *o);                  /* callable again after more was said */
 Status  options_judge (const Options *o);
 int64_t options_data_parallel(const Options *o);     /* ranks / (tp pp cp), at least 1 */
-enum { BYTES_VOCABULARY = 257 };        /* ids 0-255 and the end of document: the one tokenizer so far */
 
 void   options_show  (FILE *out, const Options *o);   /* each value of the command with its source */
 /* The value as a person would type it; of a LIST the first word. */

@@ -179,19 +179,6 @@ static Status rule_model(const Options *o)
     return OK;
 }
 
-static Status rule_tokenizer(const Options *o)
-{
-    if (strcmp(o->tokenizer, "bytes")) {                     /* what it holds is the program's to look at */
-        if (o->command != FOR_GENERATE && !(o->command == FOR_EVAL && o->text)) return OK;
-        return fail(BAD_OPTION, "%s is not built yet for a text here; the word bytes does (ids 0-255, end of document"
-                    " 256)", TYPED(OPTION_tokenizer));
-    }
-    if (o->vocabulary < BYTES_VOCABULARY)
-        return fail(BAD_OPTION, "%s is less than the %d ids of %s; %d or more do", TYPED(OPTION_vocabulary),
-                    BYTES_VOCABULARY, TYPED(OPTION_tokenizer), BYTES_VOCABULARY);
-    return OK;
-}
-
 /* --- the schedule --------------------------------------------------------------------------------------- */
 
 static Status rule_rate(const Options *o)
@@ -277,7 +264,7 @@ static Status rule_ranges(const Options *o)
 
 typedef Status Rule(const Options *o);
 static Rule *const rules[] = {
-    rule_ranges,   rule_needed,       rule_tokenizer,   rule_model, rule_dividing,  rule_ranks,
+    rule_ranges,   rule_needed,       rule_model,       rule_dividing, rule_ranks,
     rule_sequence, rule_global_batch, rule_interleaved, rule_rate,  options_companions,
     rule_tokens,   rule_order
 };

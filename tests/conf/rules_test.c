@@ -38,9 +38,6 @@ static const RuleRow refused[] = {
       "--seq-length 65 is longer than --max-position-embeddings 64; at most 64 does" },
     { FOR_CONFIG, "--position-embedding-type rope --hidden-size 12 --num-attention-heads 4",
       "wants heads of even width" },
-    { FOR_GENERATE, "--load l --prompt p --tokenizer gpt2", "--tokenizer gpt2 is not built yet for a text here; the word bytes does" },
-    { FOR_CONFIG, "--vocab-size 256",
-      "--vocab-size 256 is less than the 257 ids of --tokenizer bytes (default); 257 or more do" },
     { FOR_CONFIG, "--min-lr 1", "--min-lr 1 is above --lr 0.0003 (default); 0.0003 or less does" },
     { FOR_CONFIG, "--train-iters 5 --lr-warmup-iters 6",
       "--lr-warmup-iters 6 is more than --lr-decay-iters 5 (derived from --train-iters)" },
@@ -113,7 +110,7 @@ static const RuleRow allowed[] = {
     { FOR_EVAL,     "--load l --data-path d", "" },
     { FOR_GENERATE, "--load l --prompt p", "" },
     { FOR_PREPARE,  "--input i --output-prefix o", "" },
-    { FOR_DATA,     "p", "" },
+    { FOR_DATA_INFO,     "p", "" },
 };
 
 static void what_is_refused(void **state)
