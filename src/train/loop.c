@@ -92,8 +92,8 @@ static Status steps(Trainer *t, Report *report)
         double lr = lr_at(&r->lr, t->step);
         seam_point("step");
         StepReport done = trainer_step(t);                                       /* <-> all axes */
-        report_step(report, t->step, lr, done);
         flags = trainer_any(t, FLAG_NUMBER * caught + (t->failed != OK ? FLAG_FAILED : 0));    /* <-> world */
+        if (!(flags & FLAG_FAILED)) report_step(report, t->step, lr, done);      /* bad data has no loss worth telling */
         TRY(stand_after(t, done, flags, &skips));                                /* same on every rank */
         if (at_interval(t->step, r->eval_interval)) evaluate(t, report, SPLIT_VALID);
         if (t->step == r->steps) evaluate(t, report, SPLIT_TEST);
