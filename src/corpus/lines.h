@@ -44,7 +44,7 @@ typedef struct { size_t at; int64_t lines; } LineWalk;
 typedef struct Lines Lines;
 Status lines_name_check(const char *path, BlockKind wanted);         /* an ending that we can read? */
 Status lines_open (Lines **lines, const char *path, BlockKind wanted, int64_t most, int64_t ratio_most);
-Status lines_ahead(Lines *lines, int threads);                        /* unpack on so many: stream_ahead; right behind the opening */
+Status lines_ahead(Lines *lines, int threads);                       /* right behind the opening: see stream_ahead */
 Status lines_fill (Lines *lines, Block *block, bool *more);          /* after a failure the block is empty */
 void   lines_close(Lines *lines);
 const char *lines_name(const Lines *lines);                          /* as messages say it */
