@@ -12,7 +12,7 @@ static QualitySpace *space;
 
 static Quality *open(const char *presets, const char *changes, const char *bad)
 {
-    Quality    *q;
+    Quality    *q = NULL;
     QualityPlan plan;
     if (quality_plan(&plan, presets) != OK || (changes && quality_set(&plan, changes) != OK) || quality_open(&q, &plan, "sv", bad) != OK)
         fail_msg("%s", fail_text());
