@@ -8,7 +8,7 @@
 #include <time.h>
 #include "base/random.h"
 #include "corpus/source.h"
-#include "text/tokenizer.h"
+#include "text/model.h"
 
 typedef struct { char *text; int64_t *end, bytes, documents, longest; } Corpus;
 
@@ -63,10 +63,29 @@ static int64_t pass(const Tokenizer *t, const Corpus *c, int32_t *ids)
     return tokens;
 }
 
+/* What the passes cost beside each other: in the last one most pieces are known, in the first each distinct one was not. */
+typedef struct { double cpu; int64_t pieces, misses; } Pass;
+
+static void pieces_tell(const Pass *first, const Pass *last)
+{
+    double hit  = last->cpu / (double)last->pieces;
+    double miss = (first->cpu - last->cpu) / (double)(first->misses - last->misses);
+    printf("%" PRId64 " pieces: %.1f ns each when known; %" PRId64 " had to be merged at first (%" PRId64 " in the last pass): %.0f ns more"
+           " each\n", last->pieces, 1e9 * hit, first->misses, last->misses, 1e9 * miss);
+}
+
+static Pass pass_of(const Tokenizer *t, Pass before, double cpu)
+{
+    Pass so_far = { .cpu = cpu };
+    model_pieces(t, &so_far.pieces, &so_far.misses);
+    return (Pass){ cpu, so_far.pieces - before.pieces, so_far.misses - before.misses };
+}
+
 static Status bench(const char *name, const char *path, int passes)
 {
     Tokenizer t;
     Corpus    c = { 0 };
+    Pass      first = { 0 }, last = { 0 }, sum = { 0 };
     double    all = 0, all_cpu = 0;
     TRY(corpus_read(&c, path));
     double begun = now(CLOCK_MONOTONIC);
@@ -80,11 +99,17 @@ static Status bench(const char *name, const char *path, int passes)
         wall = now(CLOCK_MONOTONIC) - wall;
         cpu  = now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
         all += wall, all_cpu += cpu;
+        if (t.encode == model_encode) {
+            last = pass_of(&t, sum, cpu);
+            if (i == 1) first = last;
+            sum.pieces += last.pieces, sum.misses += last.misses;
+        }
         if (i == 1 || i == passes)
             printf("pass %d: %.1f MB/s, %.1f MB/s of CPU time; %" PRId64 " tokens; passes 1 to %d: %.1f MB/s, %.1f of CPU time\n",
                    i, 1e-6 * (double)c.bytes / wall, 1e-6 * (double)c.bytes / cpu, tokens, i,
                    1e-6 * (double)c.bytes * i / all, 1e-6 * (double)c.bytes * i / all_cpu);
     }
+    if (passes > 1 && last.pieces) pieces_tell(&first, &last);
     free(ids);
     free(c.text);
     free(c.end);

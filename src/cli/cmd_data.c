@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/data_run.h"
 #include "conf/conf.h"
 #include "data/foreign.h"
 #include "data/shard.h"
@@ -105,18 +106,28 @@ static Status pair_look(const char *prefix, ShardLook *at, ForeignLook *at_forei
     return status;
 }
 
-static Status look(int argc, char **argv, ShardLook *at, ForeignLook *at_foreign)
+Status cmd_data_cat(int argc, char **argv)
 {
     Options o;
     Status  status = options_parse(&o, FOR_DATA, argc, argv);
     if (status == OK) status = options_expect(&o, 1, "PREFIX");
-    if (status == OK) status = pair_look(o.words.text[0], at, at_foreign);
+    if (status == OK) status = pair_look(o.words.text[0], cat, foreign_cat);
     options_close(&o);
     return status;
 }
 
-Status cmd_data_info(int argc, char **argv) { return look(argc, argv, info, foreign_info); }
-Status cmd_data_cat (int argc, char **argv) { return look(argc, argv, cat, foreign_cat); }
+/* Of a pair, or of what the options of a run name */
+Status cmd_data_info(int argc, char **argv)
+{
+    Options o;
+    Status  status = options_parse(&o, FOR_DATA_INFO, argc, argv);
+    bool    run = status == OK && data_run_asked(&o);
+    if (status == OK) status = options_expect(&o, run ? 0 : 1, run ? "no PREFIX beside --data-path" : "PREFIX or --data-path [W] PREFIX...");
+    if (status == OK) status = run ? data_run_show(&o) : pair_look(o.words.text[0], info, foreign_info);
+    options_close(&o);
+    return status;
+}
+
 
 /* ---- merging ---- */
 

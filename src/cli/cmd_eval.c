@@ -79,10 +79,9 @@ static Status ids_of_shard(Task *task, const char *prefix)
 static Status run(Options *o, Task *task, int argc, char **argv)
 {
     Transport *mpi;
-    char json[8192];
     task->o = o;
     TRY(setup_options(o, &mpi, FOR_EVAL, argc, argv));
-    TRY(setup_recipe(&task->recipe, o, json));
+    TRY(setup_recipe(&task->recipe, o));
     Recipe *r = &task->recipe;
     r->shape.sequence = o->context;
     r->global = r->micro * options_data_parallel(o);

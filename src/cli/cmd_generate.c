@@ -95,10 +95,9 @@ static Status fit(Task *task)
 static Status run(Options *o, int argc, char **argv)
 {
     Transport *mpi;
-    char json[8192];
     Task task = { .o = o };
     TRY(setup_options(o, &mpi, FOR_GENERATE, argc, argv));
-    TRY(setup_recipe(&task.recipe, o, json));
+    TRY(setup_recipe(&task.recipe, o));
     size_t bytes = strlen(o->prompt);
     if (bytes == 0) return fail(BAD_OPTION, "--prompt is empty; give the text to go on from, of at least one character");
     int32_t *ids = malloc(bytes * sizeof *ids);

@@ -125,19 +125,14 @@ static Status options_run(const Options *o)
 {
     Learn l = { .options = o };
     TRY(wanted(o));
-    Gpt2Splitter *splitter = malloc(sizeof *splitter);
-    if (!splitter) return fail(NO_MEMORY, "no memory to split words");
-    gpt2_splitter_fill(splitter);
     Status status = team_open(&l.team, o->threads ? (int)o->threads : team_cores());
     BpePlan plan = { .vocabulary = o->vocabulary, .least = o->min_frequency, .team = l.team,
-                     .special = o->special_tokens.text, .specials = o->special_tokens.count,
-                     .next = gpt2_word, .splitter = splitter };
+                     .special = o->special_tokens.text, .specials = o->special_tokens.count };
     if (status == OK) status = bpe_train_open(&l.train, &plan);
     if (status == OK) status = learn(&l);
     log_progress_end();
     bpe_train_close(l.train);
     team_close(l.team);
-    free(splitter);
     free(l.batch);
     free(l.document);
     return status;

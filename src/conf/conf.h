@@ -30,8 +30,8 @@ const char *options_value_text (char *out, size_t size, const Options *o, Option
 /* "default", "command line", "--model gpt2-124m", "derived from --hidden-size" */
 const char *options_source_text(char *out, size_t size, const Options *o, OptionIndex option);
 
-/* All options which hold a value, as one JSON object, "num-layers": 12. BAD_OPTION where it does not fit. */
-Status options_json     (const Options *o, char *out, size_t size);
+/* All options which hold a value, as one JSON object, "num-layers": 12. The text lives as long as the options. */
+Status options_json     (Options *o, const char **json);
 /* The FOR_CHECKPOINT_ARGS rows of such an object (path: where it was), weaker than anything a person said. */
 Status options_from_json(Options *o, const char *json, const char *path);
 /* A run that goes on with the checkpoint at `path`, after options_derive: BAD_OPTION where a FOR_SHAPE row

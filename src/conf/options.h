@@ -27,7 +27,7 @@ enum {
     FOR_CHECKPOINT_ARGS = 256,
     /* of a run that goes on: has to be the checkpoint's; a line in the log where it is not */
     FOR_SHAPE = 512, FOR_SAME_RUN = 1024,
-    FOR_MERGE = 2048 /* takes words as well */, FOR_TOKENIZER_TRAIN = 4096
+    FOR_MERGE = 2048, FOR_DATA_INFO = 8192, /* these take words as well */ FOR_TOKENIZER_TRAIN = 4096
 };
 
 typedef struct { int is; const char *word; } Choice;          /* is: a WORD_... constant below */

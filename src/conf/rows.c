@@ -81,7 +81,7 @@ const char *command_name(int command)
     static const struct { int bits; const char *name; } row[] = {
         { FOR_TRAIN, "train" },       { FOR_CONFIG, "config" },   { FOR_EVAL, "eval perplexity" },
         { FOR_GENERATE, "generate" }, { FOR_PREPARE, "prepare" }, { FOR_TOKENIZER, "tokenizer" },
-        { FOR_DATA, "data" },         { FOR_MERGE, "data merge" }, { FOR_CHECKPOINT, "checkpoint" },
+        { FOR_DATA, "data" }, { FOR_DATA_INFO, "data info" },         { FOR_MERGE, "data merge" }, { FOR_CHECKPOINT, "checkpoint" },
         { FOR_TOKENIZER_TRAIN, "tokenizer train" },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)

@@ -35,14 +35,19 @@ static Status stream_break(Stream *s, Status status)
 
 /* ---- opening ---- */
 
-static Status chunk_fill(Stream *s)
+static Status file_read(Stream *s, char *to, size_t room, size_t *got)
 {
-    s->at  = 0;
-    s->end = fread(s->chunk, 1, CHUNK, s->file);
-    s->behind += (int64_t)s->end;
-    s->ended   = s->end < CHUNK;
+    *got = fread(to, 1, room, s->file);
+    s->behind += (int64_t)*got;
+    s->ended   = *got < room;
     if (!ferror(s->file)) return OK;
     return fail(BAD_FILE, "%s: cannot be read after byte %" PRId64 ": %s", s->name, s->behind, strerror(errno));
+}
+
+static Status chunk_fill(Stream *s)
+{
+    s->at = 0;
+    return file_read(s, s->chunk, CHUNK, &s->end);
 }
 
 Status stream_of(Stream **stream, FILE *file, const char *name, const Packing *packing, int64_t ratio_most)
@@ -151,11 +156,11 @@ static Status packed_read(Stream *s, char **out, size_t *room)
 static Status plain_read(Stream *s, char **out, size_t *room)
 {
     while (*room) {
-        if (s->at == s->end && s->ended) return OK;
-        if (s->at == s->end) TRY(chunk_fill(s));
         size_t bytes = s->end - s->at < *room ? s->end - s->at : *room;
+        if (!bytes && s->ended) return OK;
         memcpy(*out, s->chunk + s->at, bytes);
         s->at += bytes;
+        if (!bytes) TRY(file_read(s, *out, *room, &bytes));    /* nothing is to be unpacked: straight to where it is wanted */
         *out  += bytes;
         *room -= bytes;
     }

@@ -4,78 +4,153 @@
 
 /* ---- the table ---- */
 
-static void merges_put(Merges *m, Merge merge)
+/* Who is in the way goes to its other place, as often as it takes. false: that goes round, `entry` is who is left out */
+static bool slot_put(Merges *m, uint64_t *entry)
 {
-    uint64_t at = merges_place(m, merge.pair);
-    while (m->at[at].made >= 0 && m->at[at].pair != merge.pair) at = (at + 1) & (uint64_t)(m->slots - 1);
-    if (m->at[at].made >= 0) return;
-    uint64_t bit = merges_bit(m, merge.pair);
-    m->maybe[bit / 64] |= (uint64_t)1 << bit % 64;
-    m->at[at] = merge;
-    m->count++;
+    MergePlaces at = merges_places(m, *entry >> MERGES_RANK_BITS);
+    uint64_t    to = at.one;
+    for (int tries = 0; tries < 64; tries++) {
+        uint64_t was = m->slot[to];
+        m->slot[to] = *entry;
+        if (was == ~0ull) return true;
+        *entry = was;
+        at = merges_places(m, was >> MERGES_RANK_BITS);
+        to = at.one == to ? at.other : at.one;
+    }
+    return false;
 }
 
-static Status merges_grow(Merges *m)
+static Status no_memory(const Merges *m) { return fail(NO_MEMORY, "no memory for %lld merges", (long long)m->count); }
+
+/* Twice the slots, or more where pairs still stand in each other's way */
+static Status slots_grow(Merges *m)
 {
-    if (m->count * 2 < m->slots) return OK;
-    Merges grown = { .slots = m->slots ? m->slots * 2 : 1024 };
-    grown.at = malloc((size_t)grown.slots * sizeof *grown.at);
-    grown.maybe = calloc((size_t)grown.slots / 8, sizeof *grown.maybe);
-    if (!grown.at || !grown.maybe) {
-        merges_close(&grown);
-        return fail(NO_MEMORY, "no memory for %lld merges", (long long)m->count);
+    Merges grown = *m;
+    bool   all = false;
+    while (!all) {
+        if (grown.slot != m->slot) free(grown.slot);
+        grown.slots = grown.slots ? 2 * grown.slots : 1024;
+        grown.slot  = grown.slots <= 1 << 24 ? malloc((size_t)grown.slots * sizeof *grown.slot) : NULL;
+        if (!grown.slot) return no_memory(m);
+        memset(grown.slot, -1, (size_t)grown.slots * sizeof *grown.slot);
+        all = true;
+        for (int64_t i = 0; i < m->slots && all; i++) {
+            uint64_t entry = m->slot[i];
+            all = entry == ~0ull || slot_put(&grown, &entry);
+        }
     }
-    memset(grown.at, -1, (size_t)grown.slots * sizeof *grown.at);
-    for (int64_t i = 0; i < m->slots; i++)
-        if (m->at[i].made >= 0) merges_put(&grown, m->at[i]);
-    merges_close(m);
+    free(m->slot);
     *m = grown;
+    return OK;
+}
+
+static Status slot_add(Merges *m, uint64_t entry)
+{
+    if (m->count * 5 >= m->slots * 2) TRY(slots_grow(m));
+    while (!slot_put(m, &entry)) TRY(slots_grow(m));
+    return OK;
+}
+
+static Status made_grow(Merges *m, uint32_t rank)
+{
+    if (!m->first) {
+        m->first = malloc((1 << 16) * sizeof *m->first);
+        if (!m->first) return no_memory(m);
+        for (int i = 0; i < 1 << 16; i++) m->first[i] = NO_RANK;
+    }
+    if (rank < (uint32_t)m->made_room) return OK;
+    int32_t  room = (int32_t)rank < 1024 ? 2048 : 2 * (int32_t)rank;
+    int32_t *made = realloc(m->made, (size_t)room * sizeof *made);
+    if (!made) return no_memory(m);
+    m->made = made, m->made_room = room;
     return OK;
 }
 
 Status merges_add(Merges *m, int32_t left, int32_t right, uint32_t rank, int32_t made)
 {
-    TRY(merges_grow(m));
-    merges_put(m, (Merge){ (uint64_t)(uint32_t)left << 32 | (uint32_t)right, rank, made });
+    if (left >= MERGES_IDS || right >= MERGES_IDS || rank >= MERGES_RANKS)
+        return fail(BAD_FILE, "merge %u of tokens %d and %d: merges reach to %d, tokens that merge to %d", rank, left, right,
+                    MERGES_RANKS - 1, MERGES_IDS - 1);
+    TRY(made_grow(m, rank));
+    if (m->slots && merges_rank(m, left, right) != NO_RANK) return OK;
+    TRY(slot_add(m, ((uint64_t)left << MERGES_ID_BITS | (uint64_t)right) << MERGES_RANK_BITS | rank));
+    if ((left | right) < 256) m->first[left << 8 | right] = rank;
+    m->made[rank] = made;
+    if (m->count++ == 0) m->ahead = made - (int32_t)rank;
+    if (made != (int32_t)rank + m->ahead) m->ahead = INT32_MIN;
     return OK;
 }
 
 void merges_close(Merges *m)
 {
-    free(m->at);
-    free(m->maybe);
+    free(m->slot);
+    free(m->first);
+    free(m->made);
     *m = (Merges){ 0 };
 }
 
-/* ---- short pieces ---- */
+/* ---- short pieces: no branch here depends on the piece but the ends of loops ---- */
 
-#define NO_RANK UINT32_MAX
-typedef struct { uint32_t rank; int32_t made; } Pair;
+/* key[i] is rank << 6 | i of the symbol at place i and the one behind it, so that the least is the next to merge. Symbols stay
+ * at their places, alive has a bit for each, and at either end stands one that merges with none. */
+enum { KEYS = 64, NO_KEY = NO_RANK << 6 };
+typedef int32_t Four __attribute__((vector_size(16)));
+typedef union { int32_t at[KEYS]; Four four[KEYS / 4]; } Keys;
 
-static Pair pair_of(const Merges *m, int32_t left, int32_t right)
+static inline Four less(Four a, Four b)
 {
-    const Merge *merge = merges_find(m, left, right);
-    return merge ? (Pair){ merge->rank, merge->made } : (Pair){ NO_RANK, 0 };
+    Four mask = a < b;
+    return (a & mask) | (b & ~mask);
 }
 
-/* pair[i] is what ids[i] and ids[i + 1] would make */
-static int64_t merge_short(const Merges *m, int32_t *ids, int64_t count)
+static inline int32_t least_of(const Keys *key, int fours)
 {
-    Pair pair[BPE_SHORT];
-    for (int64_t i = 0; i + 1 < count; i++) pair[i] = pair_of(m, ids[i], ids[i + 1]);
-    for (;;) {
-        int64_t  best = 0;
-        uint32_t rank = NO_RANK;
-        for (int64_t i = 0; i + 1 < count; i++)
-            if (pair[i].rank < rank) rank = pair[i].rank, best = i;
-        if (rank == NO_RANK) return count;
-        ids[best] = pair[best].made;
-        count--;
-        for (int64_t i = best + 1; i < count; i++) ids[i] = ids[i + 1];
-        for (int64_t i = best + 1; i + 1 < count; i++) pair[i] = pair[i + 1];
-        if (best + 1 < count) pair[best]     = pair_of(m, ids[best], ids[best + 1]);
-        if (best)             pair[best - 1] = pair_of(m, ids[best - 1], ids[best]);
+    Four least = key->four[0];
+    for (int i = 1; i < fours; i++) least = less(least, key->four[i]);
+    int32_t a = least[0] < least[1] ? least[0] : least[1], b = least[2] < least[3] ? least[2] : least[3];
+    return a < b ? a : b;
+}
+
+static inline int32_t key_least(const Keys *key, int count) { return count < 16 ? least_of(key, 4) : least_of(key, KEYS / 4); }
+
+static inline int32_t key_of(const Merges *m, const int32_t *id, int left, int right)
+{
+    return (int32_t)(merges_rank(m, id[left], id[right]) << 6) | left;
+}
+
+static inline int after (uint64_t alive, int at) { return at + 1 + __builtin_ctzll(alive >> (at + 1)); }
+static inline int before(uint64_t alive, int at) { return 63 - __builtin_clzll(alive & ((1ull << at) - 1)); }
+
+static void keys_first(Keys *key, int32_t *id, const Merges *m, const int32_t *ids, int count)
+{
+    for (int i = 0; i < KEYS; i++) key->at[i] = NO_KEY;
+    id[0] = NO_ID, id[1] = ids[0];
+    for (int i = 1; i < count; i++) {
+        int32_t  left = ids[i - 1], right = id[i + 1] = ids[i];
+        uint32_t rank = (left | right) < 256 ? m->first[left << 8 | right] : merges_rank(m, left, right);
+        key->at[i] = (int32_t)(rank << 6) | i;
     }
+    id[count + 1] = NO_ID;
+}
+
+static int64_t merge_short(const Merges *m, int32_t *ids, int count)
+{
+    Keys     key;
+    int32_t  id[BPE_SHORT + 2], least;
+    uint64_t alive = (4ull << count) - 1;
+    int64_t  left  = 0;
+    keys_first(&key, id, m, ids, count);
+    while ((least = key_least(&key, count)) < NO_KEY) {
+        int at = least & 63, gone = after(alive, at);
+        alive &= ~(1ull << gone);
+        id[at] = merges_made(m, (uint32_t)least >> 6);
+        int to = before(alive, at);
+        key.at[gone] = NO_KEY;
+        key.at[at]   = key_of(m, id, at, after(alive, at));
+        key.at[to]   = key_of(m, id, to, at);
+    }
+    for (alive &= (2ull << count) - 2; alive; alive &= alive - 1) ids[left++] = id[__builtin_ctzll(alive)];
+    return left;
 }
 
 /* ---- long pieces: a list of symbols and a heap of (rank, place); an entry whose rank is no longer its place's is stale ---- */
@@ -130,7 +205,7 @@ static uint64_t heap_pop(uint64_t *heap, int64_t *size)
 
 static void pair_enter(const Merges *m, BpeSpace *s, int64_t *size, int64_t at)
 {
-    s->rank[at] = s->next[at] < 0 ? NO_RANK : pair_of(m, s->id[at], s->id[s->next[at]]).rank;
+    s->rank[at] = s->next[at] < 0 ? NO_RANK : merges_rank(m, s->id[at], s->id[s->next[at]]);
     if (s->rank[at] != NO_RANK) heap_push(s->heap, size, (uint64_t)s->rank[at] << 32 | (uint64_t)at);
 }
 
@@ -148,7 +223,7 @@ static int64_t merge_long(const Merges *m, int32_t *ids, int64_t count, BpeSpace
         uint64_t top  = heap_pop(s->heap, &size);
         int32_t  at   = (int32_t)(top & 0xFFFFFFFF), gone = s->next[at];
         if (s->rank[at] != top >> 32) continue;
-        s->id[at]     = pair_of(m, s->id[at], s->id[gone]).made;
+        s->id[at]     = merges_made(m, (uint32_t)(top >> 32));
         s->next[at]   = s->next[gone];
         s->rank[gone] = NO_RANK;
         if (s->next[at] >= 0) s->before[s->next[at]] = at;
@@ -162,5 +237,5 @@ static int64_t merge_long(const Merges *m, int32_t *ids, int64_t count, BpeSpace
 int64_t bpe_merge(const Merges *m, int32_t *ids, int64_t count, BpeSpace *space)
 {
     if (count < 2 || !m->slots) return count;
-    return count <= BPE_SHORT ? merge_short(m, ids, count) : merge_long(m, ids, count, space);
+    return count <= BPE_SHORT ? merge_short(m, ids, (int)count) : merge_long(m, ids, count, space);
 }

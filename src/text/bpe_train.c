@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/file.h"
 #include "text/bpe_train_inside.h"
+#include "text/split.h"
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -135,11 +136,10 @@ Status bpe_train_open(BpeTrain **out, const BpePlan *plan)
 static void lane_feed(void *context, int64_t begin, int64_t end)
 {
     BpeTrain *t = context;
-    const BpePlan *plan = &t->plan;
     for (int64_t lane = begin; lane < end; lane++)
         for (int64_t i; (i = atomic_fetch_add(&t->taken, 1)) < t->count;)
             for (int64_t at = 0, n; at < t->texts[i].bytes; at += n) {
-                n = plan->next(plan->splitter, t->texts[i].text + at, t->texts[i].bytes - at);
+                n = split_next(SPLIT_GPT2, (const uint8_t *)t->texts[i].text + at, t->texts[i].bytes - at);
                 word_table_add(&t->lane[lane], t->texts[i].text + at, n);
             }
 }

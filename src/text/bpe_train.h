@@ -11,10 +11,8 @@
  *     bpe_train_close(train);
  *
  * Ids: the special tokens, the 256 bytes in the order of their byte-level letters, the merges. Texts are
- * split into words by plan.next: gpt2_word, or a faster scanner of the same words. Results do not depend on
- * the size of the team. */
+ * split into GPT-2's words. Results do not depend on the size of the team. */
 #include "base/team.h"
-#include "text/bpe_train_split.h"
 #include "text/tokenizer.h"
 
 typedef struct {
@@ -22,8 +20,6 @@ typedef struct {
     const char **special;
     int          specials;
     Team        *team;
-    WordNext    *next;
-    const void  *splitter;
 } BpePlan;
 
 typedef struct { int32_t left, right, made; } BpeMerge;

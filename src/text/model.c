@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "text/letters.h"
 #include "text/unicode.h"
 
 Status model_open(Model **model, const char *name)
@@ -42,180 +41,6 @@ Status model_add_merge(Model *m, const uint8_t *left, int64_t left_bytes, const 
         return fail(BAD_FILE, "merge %" PRIu32 ", %.*s %.*s: %s is no token of the vocabulary", rank, (int)left_bytes,
                     left, (int)right_bytes, right, made < 0 && a >= 0 && b >= 0 ? "what they make" : "one of them");
     return merges_add(&m->merges, a, b, rank, made);
-}
-
-/* ---- encoding ---- */
-
-typedef struct { const Model *model; Words *words; int32_t *ids; int64_t count; bool begun; int step; } Work;
-
-/* A character that is no token: its bytes, else the unknown token, once for a row of them */
-static int64_t spell(const Model *m, int32_t *ids, int64_t count, const uint8_t *p, int bytes)
-{
-    bool good = m->byte_fallback;
-    for (int i = 0; i < bytes; i++) good = good && m->byte_id[p[i]] >= 0;
-    for (int i = 0; i < bytes && good; i++) ids[count++] = m->byte_id[p[i]];
-    if (good || m->unknown < 0 || (m->fuse_unknown && count && ids[count - 1] == m->unknown)) return count;
-    ids[count++] = m->unknown;
-    return count;
-}
-
-static int64_t symbols(const Model *m, int32_t *ids, const uint8_t *text, int64_t bytes)
-{
-    int64_t count = 0;
-    if (m->byte_level) {
-        for (; count < bytes; count++) ids[count] = m->byte_id[text[count]];
-        return count;
-    }
-    for (int64_t at = 0; at < bytes; ) {
-        Rune    r  = rune_at(text + at, bytes - at);
-        int32_t id = r.point == RUNE_BROKEN ? VOCAB_NONE : vocab_find(&m->vocab, text + at, r.bytes);
-        if (id >= 0) ids[count++] = id;
-        else         count = spell(m, ids, count, text + at, r.bytes);
-        at += r.bytes;
-    }
-    return count;
-}
-
-static int64_t piece_make(const Model *m, Words *words, int32_t *ids, const uint8_t *text, int64_t bytes)
-{
-    int32_t id = m->whole ? vocab_find(&m->vocab, text, bytes) : VOCAB_NONE;
-    if (id >= 0 && !(m->special && m->special[id])) {
-        *ids = id;
-        return 1;
-    }
-    int64_t count = bpe_merge(&m->merges, ids, symbols(m, ids, text, bytes), &words->space);
-    return count;
-}
-
-/* A piece wherever it stands, known or not */
-static Status piece_encode(Work *w, const uint8_t *text, int64_t bytes)
-{
-    int32_t *ids = w->ids + w->count;
-    int64_t  known = 0;
-    if (bytes <= WORD_SMALL) {
-        uint8_t raw[16] = { 0 };
-        int32_t found[WORD_IDS];
-        memcpy(raw, text, (size_t)bytes);
-        known = word_in(word_set(w->words, word_key(raw, bytes)), word_key(raw, bytes), found);
-        memcpy(ids, found, (size_t)known * sizeof *ids);
-    }
-    if (!known && bytes > WORD_IDS && bytes <= WORD_LARGE) known = word_find_large(w->words, text, bytes, ids);
-    if (!known) {
-        known = piece_make(w->model, w->words, ids, text, bytes);
-        if (known < 0) return fail(NO_MEMORY, "no memory to merge a piece of %" PRId64 " bytes", bytes);
-        word_keep(w->words, text, bytes, ids, known);
-        w->words->misses++;
-    }
-    w->count += known;
-    return OK;
-}
-
-enum { ROW = 64, AHEAD = 32 };       /* AHEAD: as long as so many bytes are left, 16 may be read and 4 ids written */
-
-typedef struct { const uint8_t *text; int64_t bytes; WordKey key; const SmallWord *set; } Piece;
-
-/* The piece at p: a word whose end is seen in 16 bytes, else what split_next says. What is known of it is on its way. */
-static inline Piece piece_at(const Work *w, SplitKind kind, const uint8_t *p, const uint8_t *end)
-{
-    int      led = w->model->lead[*p];
-    uint32_t run = (uint32_t)__builtin_ctz(~(letters_of(p) >> led));
-    int64_t  n   = led + run;
-    if (!run || n >= WORD_SMALL || p[n] >= 0x80 || !split_takes_words(kind)) n = split_next(kind, p, end - p);
-    Piece piece = { .text = p, .bytes = n };
-    if (n > WORD_SMALL) return piece;
-    piece.key = word_key(p, n);
-    piece.set = word_set(w->words, piece.key);
-    __builtin_prefetch(piece.set);
-    return piece;
-}
-
-/* The hot loop: a row of pieces is cut before the first is looked up, so that their lines of memory come together. */
-static Status words_encode(Work *w, SplitKind kind, const uint8_t *text, int64_t bytes)
-{
-    const uint8_t *p = text, *end = text + bytes;
-    Piece row[ROW];
-    while (end - p >= AHEAD) {
-        int pieces = 0;
-        for (; pieces < ROW && end - p >= AHEAD; p += row[pieces++].bytes) row[pieces] = piece_at(w, kind, p, end);
-        for (int i = 0; i < pieces; i++) {
-            int known = row[i].set ? word_in(row[i].set, row[i].key, w->ids + w->count) : 0;
-            w->count += known;
-            if (!known) TRY(piece_encode(w, row[i].text, row[i].bytes));
-        }
-    }
-    while (p < end) {
-        int64_t n = split_next(kind, p, end - p);
-        TRY(piece_encode(w, p, n));
-        p += n;
-    }
-    return OK;
-}
-
-static Status cut_encode(void *context, const uint8_t *text, int64_t bytes)
-{
-    Work        *w = context;
-    const Cut   *cut = &w->model->cut;
-    if (w->step == cut->steps) return piece_encode(w, text, bytes);
-    const CutStep *step = &cut->step[w->step++];
-    bool   last   = w->step == cut->steps;
-    Status status = last && step->kind == CUT_SCAN ? words_encode(w, step->scan, text, bytes)
-                                                   : cut_step(step, &w->words->regex, text, bytes, cut_encode, w);
-    w->step--;
-    return status;
-}
-
-typedef Status Between(Work *w, Chars text);
-
-/* What lies between added tokens goes on, the tokens are ids already */
-static Status added_encode(Work *w, bool normalized, Chars text, Between *between)
-{
-    const Added *added = &w->model->added;
-    for (int64_t at = 0, from, to; at < text.bytes; at = to, w->begun = true) {
-        const AddedToken *token = added_next(added, normalized, text.text, text.bytes, at, &from, &to);
-        if (from > at) TRY(between(w, (Chars){ text.text + at, from - at }));
-        if (token) w->ids[w->count++] = token->id;
-    }
-    return OK;
-}
-
-static Status plain_encode(Work *w, Chars text)
-{
-    return cut_encode(w, text.text, text.bytes);
-}
-
-static Status normal_encode(Work *w, Chars text)
-{
-    if (w->model->normal.steps) TRY(normal_apply(&w->model->normal, &text, !w->begun, w->words));
-    return w->model->added.count ? added_encode(w, true, text, plain_encode) : plain_encode(w, text);
-}
-
-/* Threads encode at the same time, each with words of its own. */
-static Status words_take(Model *m, Words **words)
-{
-    for (int i = 0; i < MODEL_THREADS; i++)
-        if ((*words = atomic_exchange(&m->words[i], NULL))) return OK;
-    return words_open(words);
-}
-
-static void words_give(Model *m, Words *words)
-{
-    for (int i = 0; i < MODEL_THREADS; i++) {
-        Words *none = NULL;
-        if (atomic_compare_exchange_strong(&m->words[i], &none, words)) return;
-    }
-    words_close(words);
-}
-
-static int64_t model_encode(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes)
-{
-    Model *m = t->state;
-    Work   w = { .model = m, .ids = ids };
-    Chars  chars = { (const uint8_t *)text, bytes };
-    if (bytes == 0) return 0;
-    if (words_take(m, &w.words) != OK) return -1;
-    Status status = m->added.count ? added_encode(&w, false, chars, normal_encode) : normal_encode(&w, chars);
-    words_give(m, w.words);
-    return status == OK ? w.count : -1;
 }
 
 static TextPiece model_decode(const Tokenizer *t, int32_t id)
@@ -311,6 +136,8 @@ static Status model_finish(Model *m)
 {
     if (m->vocabulary < m->vocab.ids) m->vocabulary = m->vocab.ids;
     if (m->vocabulary == 0) return fail(BAD_FILE, "--tokenizer %s: no tokens in it", m->name);
+    if (m->merges.count && m->vocabulary > MERGES_IDS)
+        return fail(BAD_FILE, "--tokenizer %s: %d tokens, and %d are the most that can merge", m->name, m->vocabulary, MERGES_IDS);
     for (size_t i = 0; i < sizeof ends / sizeof ends[0] && m->eod < 0; i++)
         m->eod = vocab_find(&m->vocab, ends[i], (int64_t)strlen(ends[i]));
     TRY(bytes_find(m));

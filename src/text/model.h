@@ -35,6 +35,10 @@ typedef struct {
     _Atomic(Words *) words[MODEL_THREADS];/* those that nobody encodes with now */
 } Model;
 
+/* Pieces encoded so far while nobody encodes, and those of them that had to be merged */
+void model_pieces(const Tokenizer *t, int64_t *pieces, int64_t *misses);
+/* A Tokenizer's encode */
+int64_t model_encode(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes);
 Status model_open (Model **model, const char *name);
 void   model_close(Model *model);
 /* The model belongs to the tokenizer from here on, also where it fails. BAD_FILE where it could not spell every text */

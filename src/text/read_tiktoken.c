@@ -106,8 +106,12 @@ static Status merges_imply(Model *m)
     for (int32_t id = 0; id < m->vocab.ids && status == OK; id++) {
         int64_t bytes = m->vocab.length[id];
         if (!vocab_has(&m->vocab, id) || bytes < 2) continue;
-        for (int64_t i = 0; i < bytes; i++) ids[i] = vocab_find(&m->vocab, vocab_bytes(&m->vocab, id) + i, 1);
-        if (bpe_merge(&m->merges, ids, bytes, &space) == 2)
+        bool spelt = true;                      /* what a byte is missing for is refused later, with its name */
+        for (int64_t i = 0; i < bytes; i++) {
+            ids[i] = vocab_find(&m->vocab, vocab_bytes(&m->vocab, id) + i, 1);
+            spelt &= ids[i] >= 0;
+        }
+        if (spelt && bpe_merge(&m->merges, ids, bytes, &space) == 2)
             status = merges_add(&m->merges, ids[0], ids[1], (uint32_t)id, id);
     }
     bpe_space_close(&space);

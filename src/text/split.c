@@ -41,6 +41,8 @@ static int contraction(Span s, const uint8_t *p, bool folded)
     return (a == 'r' && b == 'e') || (a == 'v' && b == 'e') || (a == 'l' && b == 'l') ? 3 : 0;
 }
 
+int split_short_form(const uint8_t *text) { return contraction((Span){ text, text + 3 }, text, false); }
+
 /* \s*[\r\n]+ | \s+(?!\S) | \s+  of a text that begins with white space; the first only where `lines`, and before it
  * \s+$ where `whole` */
 static const uint8_t *past_spaces(Span s, bool lines, bool whole)

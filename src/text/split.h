@@ -17,6 +17,8 @@ typedef enum {
 
 /* Length of the first piece of text[0 .. bytes), bytes >= 1 */
 int64_t split_next(SplitKind kind, const uint8_t *text, int64_t bytes);
+/* 's 't 'm 'd 're 've 'll at the beginning of text, of which 3 bytes may be read: bytes, or 0 */
+int split_short_form(const uint8_t *text);
 /* The scanner that cuts as this regular expression does; SPLITS where there is none */
 SplitKind split_known(const char *pattern);
 

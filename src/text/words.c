@@ -6,20 +6,33 @@
 #define X16 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255
 const uint8_t words_ones[64] = { X16, X16 };
 
+enum { PAGE = 1 << 21 };
+static const size_t small_bytes = ((size_t)WORD_WAYS << SMALL_SETS_LOG) * sizeof(SmallWord);
+static const size_t large_bytes = ((size_t)2 << LARGE_SETS_LOG) * sizeof(LargeWord);
+
 /* Zeros are no word: each has a length. Large pages are asked for before the first touch, since words lie far apart. */
 static void *table_open(size_t bytes)
 {
-    void *table = aligned_alloc(1 << 21, bytes);
-    if (!table) return NULL;
-    madvise(table, bytes, MADV_HUGEPAGE);
-    return memset(table, 0, bytes);
+    uint8_t *from = mmap(NULL, bytes + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (from == MAP_FAILED) return NULL;
+    size_t before = -(uintptr_t)from % PAGE;
+    if (before) munmap(from, before);
+    munmap(from + before + bytes, PAGE - before);
+    madvise(from + before, bytes, MADV_HUGEPAGE);
+    return from + before;
 }
 
-Status words_open(Words **words)
+static void table_close(void *table, size_t bytes)
+{
+    if (table) munmap(table, bytes);
+}
+
+Status words_open(Words **words, int32_t vocabulary)
 {
     Words *w = calloc(1, sizeof *w);
-    if (w) w->small = table_open(2 * SMALL_SETS * sizeof *w->small);
-    if (w) w->large = table_open(2 * LARGE_SETS * sizeof *w->large);
+    if (w) w->small = table_open(small_bytes);
+    if (w) w->large = table_open(large_bytes);
+    if (w) w->narrow = vocabulary <= 1 << 16;
     *words = w;
     if (w && w->small && w->large) return OK;
     words_close(w);
@@ -30,8 +43,8 @@ Status words_open(Words **words)
 void words_close(Words *w)
 {
     if (!w) return;
-    free(w->small);
-    free(w->large);
+    table_close(w->small, small_bytes);
+    table_close(w->large, large_bytes);
     bpe_space_close(&w->space);
     regex_space_close(w->regex);
     free(w->text[0].data);
@@ -47,44 +60,75 @@ static void large_key(uint64_t key[4], const uint8_t *text, int64_t bytes)
     memcpy(key, raw, sizeof raw);
 }
 
-static LargeWord *large_set(const Words *w, const uint64_t key[4])
+static uint64_t large_hash(const uint64_t key[4])
 {
     uint64_t h = 0;
     for (int i = 0; i < 4; i++) h = ((h ^ key[i]) * 0x9E3779B97F4A7C15u) ^ (h >> 29);
-    return w->large + ((h ^ h >> 31) * 0xC2B2AE3D27D4EB4Fu >> (64 - 15)) * 2;
+    return (h ^ h >> 31) * 0xC2B2AE3D27D4EB4Fu;
 }
+
+static LargeWord *large_set(const Words *w, uint64_t hash) { return w->large + (hash >> (64 - LARGE_SETS_LOG)) * 2; }
+static uint64_t   maybe_at(uint64_t hash) { return hash >> (64 - LARGE_MAYBE_LOG); }
 
 int word_find_large(const Words *w, const uint8_t *text, int64_t bytes, int32_t *ids)
 {
     uint64_t key[4];
     large_key(key, text, bytes);
-    const LargeWord *word = large_set(w, key);
+    uint64_t hash = large_hash(key), maybe = maybe_at(hash);
+    if (!(w->large_maybe[maybe / 64] >> maybe % 64 & 1)) return 0;
+    const LargeWord *word = large_set(w, hash);
     if (memcmp(word->key, key, sizeof key) && memcmp((++word)->key, key, sizeof key)) return 0;
-    int count = (int)(word->id[0] >> WORD_COUNT_SHIFT);
+    int count = (int)(word->id[0] >> WORD_BITS);
     memcpy(ids, word->id, (size_t)count * sizeof *ids);
-    ids[0] &= (1 << WORD_COUNT_SHIFT) - 1;
+    ids[0] &= (1 << WORD_BITS) - 1;
     return count;
 }
 
-void word_keep(Words *w, const uint8_t *text, int64_t bytes, const int32_t *ids, int64_t count)
+const SmallWord *word_find_again(SmallWord *set, WordKey key)
 {
-    if (bytes > WORD_LARGE || count < 1 || count > WORD_LARGE_IDS) return;
-    if (bytes <= WORD_SMALL && count <= WORD_IDS) {
-        uint8_t raw[16] = { 0 };
-        memcpy(raw, text, (size_t)bytes);
-        WordKey    key  = word_key(raw, bytes);
-        SmallWord *word = word_set(w, key);
-        word[1] = word[0];
-        word[0] = (SmallWord){ .key = key };
-        memcpy(word->id, ids, (size_t)count * sizeof *ids);
-        word->id[0] |= (uint32_t)count << WORD_COUNT_SHIFT;
-        return;
+    if (!set[1].key.high) return NULL;              /* the first line is not full: nothing is in the second */
+    for (int i = 2; i < WORD_WAYS; i++) {
+        if (!word_same(set + i, key)) continue;
+        SmallWord found = set[i];
+        set[i] = set[1];
+        set[1] = found;
+        return set + 1;
     }
+    return NULL;
+}
+
+static WordIds ids_pack(const Words *w, const int32_t *ids, int64_t count)
+{
+    WordIds  packed;
+    uint64_t id[WORD_IDS_WIDE];
+    for (int i = 0; i < WORD_IDS_ROOM; i++) packed.narrow[i] = (uint16_t)ids[i];
+    packed.narrow[7] = (uint16_t)count;
+    if (w->narrow) return packed;
+    for (int i = 0; i < WORD_IDS_WIDE; i++) id[i] = (uint64_t)ids[i] & 0xFFFFFF;
+    packed.wide.low  = id[0] | id[1] << 24 | id[2] << 48;
+    packed.wide.high = id[2] >> 16 | id[3] << 8 | id[4] << 32 | (uint64_t)count << 56;
+    return packed;
+}
+
+bool word_keep(const Words *w, SmallWord *set, WordKey key, const int32_t *ids, int64_t count)
+{
+    if (count > (w->narrow ? WORD_IDS : WORD_IDS_WIDE)) return false;
+    int at = !!set[0].key.high + !!set[1].key.high;         /* the first line fills from its beginning */
+    if (at == 2) set[3] = set[2];
+    set[at] = (SmallWord){ key, ids_pack(w, ids, count) };
+    return true;
+}
+
+void word_keep_large(Words *w, const uint8_t *text, int64_t bytes, const int32_t *ids, int64_t count)
+{
     LargeWord made = { 0 };
+    if (bytes > WORD_LARGE || count < 1 || count > WORD_LARGE_IDS) return;
     large_key(made.key, text, bytes);
     memcpy(made.id, ids, (size_t)count * sizeof *ids);
-    made.id[0] |= (uint32_t)count << WORD_COUNT_SHIFT;
-    LargeWord *word = large_set(w, made.key);
+    made.id[0] |= (uint32_t)count << WORD_BITS;
+    uint64_t   hash = large_hash(made.key), maybe = maybe_at(hash);
+    LargeWord *word = large_set(w, hash);
+    w->large_maybe[maybe / 64] |= 1ull << maybe % 64;
     word[1] = word[0];
     word[0] = made;
 }

@@ -1,31 +1,37 @@
 #ifndef TEXT_WORDS_H
 #define TEXT_WORDS_H
-/* A bounded memory of words already merged: pieces of up to 31 bytes and 16 ids. Sets of two, the older gives way. A piece
- * of up to 15 bytes is its own key, in two registers, so a hit is one cache line read and nothing else. One per thread.  */
+/* A bounded memory of words already merged: pieces of up to 31 bytes and 16 ids. A piece of up to 15 bytes and 5 ids below 2^24,
+ * or 7 below 2^16, is half a line of memory, its key in two registers and its ids in two: a hit is one line read and no loop.
+ * Sets of four in two lines: who comes first stands in the first line, which by Zipf's law are the words met most, later
+ * ones replace each other in the second, and who is met there again goes to the first. One per thread.                    */
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include "base/status.h"
 #include "text/bpe.h"
 
-enum { WORD_SMALL = 15, WORD_LARGE = 31, WORD_IDS = 4, WORD_LARGE_IDS = 16, WORD_COUNT_SHIFT = 24 };
+enum { WORD_SMALL = 15, WORD_LARGE = 31, WORD_IDS = 7, WORD_IDS_WIDE = 5, WORD_IDS_ROOM = 8, WORD_LARGE_IDS = 16, WORD_WAYS = 4, WORD_BITS = 24 };
+enum { SMALL_SETS_LOG = 17, LARGE_SETS_LOG = 15, LARGE_MAYBE_LOG = 19 };
 
-typedef struct { uint64_t low, high; } WordKey;                           /* high: its top byte is the length */
-typedef struct { WordKey key; uint32_t id[WORD_IDS]; } SmallWord;         /* id[0]: their count in the top byte */
-typedef struct { uint64_t key[4]; uint32_t id[WORD_LARGE_IDS]; } LargeWord;
+typedef struct { uint64_t low, high; } WordKey;                 /* high: its top byte is the length */
+typedef union { struct { uint64_t low, high; } wide; uint16_t narrow[8]; } WordIds;      /* narrow[7]: their count; wide: the top byte */
+typedef struct { WordKey key; WordIds ids; } SmallWord;
+typedef struct { uint64_t key[4]; uint32_t id[WORD_LARGE_IDS]; } LargeWord;      /* id[0]: their count in the top byte */
 typedef struct {
     SmallWord *small;
     LargeWord *large;
-    int64_t    misses;                              /* pieces that had to be merged */
+    uint64_t   large_maybe[1 << (LARGE_MAYBE_LOG - 6)];             /* a bit for each that was kept: most asked for were not */
+    bool       narrow;                              /* ids of 16 bits; else of 24 */
+    int64_t    pieces, misses;                      /* looked up; of them those that had to be merged */
     BpeSpace   space;
     struct RegexSpace *regex;
     struct Text { uint8_t *data; int64_t room; } text[2];           /* what normalizers write */
 } Words;
 
-Status words_open (Words **words);
+Status words_open (Words **words, int32_t vocabulary);
 void   words_close(Words *words);
 
 extern const uint8_t words_ones[64];                 /* 32 times 255, 32 times 0 */
-enum { SMALL_SETS = 1 << 17, LARGE_SETS = 1 << 15 };
 
 /* text: 16 bytes may be read */
 static inline WordKey word_key(const uint8_t *text, int64_t bytes)
@@ -38,24 +44,42 @@ static inline WordKey word_key(const uint8_t *text, int64_t bytes)
 
 static inline SmallWord *word_set(const Words *w, WordKey key)
 {
-    uint64_t h = key.low * 0x9E3779B97F4A7C15u ^ (key.high + (key.high >> 31)) * 0xC2B2AE3D27D4EB4Fu;
-    return w->small + (((h ^ h >> 32) * 0x9E3779B97F4A7C15u) >> (64 - 17)) * 2;
+    uint64_t h = (key.low ^ (key.high << 29 | key.high >> 35)) * 0x9E3779B97F4A7C15u;
+    return w->small + (h >> (64 - SMALL_SETS_LOG)) * WORD_WAYS;
 }
 
-/* Writes WORD_IDS ids, of which so many count; 0: not known. word: its set */
-static inline int word_in(const SmallWord *word, WordKey key, int32_t *ids)
+static inline bool word_same(const SmallWord *word, WordKey key) { return word->key.low == key.low && word->key.high == key.high; }
+
+/* In the first line; NULL: look on. No branch, since which of the two it is cannot be foretold. */
+static inline const SmallWord *word_find(const SmallWord *set, WordKey key)
 {
-    if (word->key.low != key.low || word->key.high != key.high) {
-        word++;
-        if (word->key.low != key.low || word->key.high != key.high) return 0;
-    }
-    memcpy(ids, word->id, sizeof word->id);
-    ids[0] &= (1 << WORD_COUNT_SHIFT) - 1;
-    return (int)(word->id[0] >> WORD_COUNT_SHIFT);
+    const SmallWord *word = set + !word_same(set, key);
+    return word_same(word, key) ? word : NULL;
 }
 
-/* Of up to WORD_LARGE bytes, wherever it stands; ids has room for as many as the piece has bytes */
+/* In the second, from which it goes to the first */
+const SmallWord *word_find_again(SmallWord *set, WordKey key);
+
+/* Writes WORD_IDS_ROOM ids, of which so many count */
+static inline int word_ids(const Words *w, const SmallWord *word, int32_t *ids)
+{
+    if (w->narrow) {
+        for (int i = 0; i < WORD_IDS_ROOM; i++) ids[i] = word->ids.narrow[i];
+        return word->ids.narrow[7];
+    }
+    uint64_t low = word->ids.wide.low, high = word->ids.wide.high;
+    ids[0] = (int32_t)(low & 0xFFFFFF);
+    ids[1] = (int32_t)(low >> 24 & 0xFFFFFF);
+    ids[2] = (int32_t)((low >> 48 | high << 16) & 0xFFFFFF);
+    ids[3] = (int32_t)(high >> 8 & 0xFFFFFF);
+    ids[4] = (int32_t)(high >> 32 & 0xFFFFFF);
+    return (int)(high >> 56);
+}
+
+/* Puts in what was not found. set: the key's; WORD_IDS_ROOM ids may be read. false: too many to be small */
+bool word_keep(const Words *w, SmallWord *set, WordKey key, const int32_t *ids, int64_t count);
+
+/* Of up to WORD_LARGE bytes and too long or too many ids for a small one; ids has room for as many as the piece has bytes */
 int  word_find_large(const Words *w, const uint8_t *text, int64_t bytes, int32_t *ids);
-/* Kept where it is small enough for either table */
-void word_keep(Words *w, const uint8_t *text, int64_t bytes, const int32_t *ids, int64_t count);
+void word_keep_large(Words *w, const uint8_t *text, int64_t bytes, const int32_t *ids, int64_t count);
 #endif

@@ -7,11 +7,10 @@
 #include "base/file.h"
 #include "base/testing.h"
 #include "text/bpe_train.h"
+#include "text/split.h"
 
 #define SHARED TESTS_DIR "/../../shared/data/"
 #define GOLDEN TESTS_DIR "/golden/text/"
-
-static Gpt2Splitter splitter;
 
 static Team *team_of(int threads)
 {
@@ -22,14 +21,11 @@ static Team *team_of(int threads)
 
 static BpePlan plan_of(Team *team, int64_t vocabulary, const char **special, int specials)
 {
-    gpt2_splitter_fill(&splitter);
     return (BpePlan){.vocabulary = vocabulary,
                      .least      = 2,
                      .special    = special,
                      .specials   = specials,
-                     .team       = team,
-                     .next       = gpt2_word,
-                     .splitter   = &splitter};
+                     .team       = team};
 }
 
 /* ---- words ---- */
@@ -38,9 +34,8 @@ static void assert_words(const char *text, const char *joined)
 {
     char said[512] = "";
     int64_t bytes = (int64_t)strlen(text);
-    gpt2_splitter_fill(&splitter);
     for (int64_t at = 0, n; at < bytes; at += n) {
-        n = gpt2_word(&splitter, text + at, bytes - at);
+        n = split_next(SPLIT_GPT2, (const uint8_t *)text + at, bytes - at);
         assert_true(n > 0 && n <= bytes - at);
         sprintf(said + strlen(said), "%s%.*s", at ? "|" : "", (int)n, text + at);
     }

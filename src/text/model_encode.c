@@ -1,0 +1,261 @@
+/* Text to ids: cut into pieces, each piece looked up among the words known, or merged. */
+#include <inttypes.h>
+#include <string.h>
+#include "text/letters.h"
+#include "text/model.h"
+#include "text/starts.h"
+#include "text/unicode.h"
+
+typedef struct { const Model *model; Words *words; int32_t *ids; int64_t count; bool begun; int step; } Work;
+
+/* A character that is no token: its bytes, else the unknown token, once for a row of them */
+static int64_t spell(const Model *m, int32_t *ids, int64_t count, const uint8_t *p, int bytes)
+{
+    bool good = m->byte_fallback;
+    for (int i = 0; i < bytes; i++) good = good && m->byte_id[p[i]] >= 0;
+    for (int i = 0; i < bytes && good; i++) ids[count++] = m->byte_id[p[i]];
+    if (good || m->unknown < 0 || (m->fuse_unknown && count && ids[count - 1] == m->unknown)) return count;
+    ids[count++] = m->unknown;
+    return count;
+}
+
+static int64_t symbols(const Model *m, int32_t *ids, const uint8_t *text, int64_t bytes)
+{
+    int64_t count = 0;
+    if (m->byte_level) {
+        for (; count < bytes; count++) ids[count] = m->byte_id[text[count]];
+        return count;
+    }
+    for (int64_t at = 0; at < bytes; ) {
+        Rune    r  = rune_at(text + at, bytes - at);
+        int32_t id = r.point == RUNE_BROKEN ? VOCAB_NONE : vocab_find(&m->vocab, text + at, r.bytes);
+        if (id >= 0) ids[count++] = id;
+        else         count = spell(m, ids, count, text + at, r.bytes);
+        at += r.bytes;
+    }
+    return count;
+}
+
+static int64_t piece_make(const Model *m, Words *words, int32_t *ids, const uint8_t *text, int64_t bytes)
+{
+    int32_t id = m->whole ? vocab_find(&m->vocab, text, bytes) : VOCAB_NONE;
+    if (id >= 0 && !(m->special && m->special[id])) {
+        *ids = id;
+        return 1;
+    }
+    int64_t count = bpe_merge(&m->merges, ids, symbols(m, ids, text, bytes), &words->space);
+    return count;
+}
+
+typedef struct { WordKey key; SmallWord *set; const uint8_t *text; } Piece;      /* set NULL: longer than a small word */
+
+static inline Piece piece_small(const Words *w, const uint8_t *text, int64_t bytes)      /* 16 bytes may be read */
+{
+    WordKey key = word_key(text, bytes);
+    return (Piece){ key, word_set(w, key), text };
+}
+
+/* Beyond the first look, by which most are known. ids has room for WORD_IDS_ROOM more than there are bytes. */
+static int64_t small_encode(Work *w, const Piece *piece, int64_t bytes, int32_t *ids)
+{
+    Words *words = w->words;
+    const SmallWord *word = word_find_again(piece->set, piece->key);
+    if (word) return word_ids(words, word, ids);
+    int64_t known = bytes > (words->narrow ? WORD_IDS : WORD_IDS_WIDE) ? word_find_large(words, piece->text, bytes, ids) : 0;
+    if (known) return known;
+    words->misses++;
+    known = piece_make(w->model, words, ids, piece->text, bytes);
+    memset(ids + known, 0, WORD_IDS_ROOM * sizeof *ids);
+    if (!word_keep(words, piece->set, piece->key, ids, known)) word_keep_large(words, piece->text, bytes, ids, known);
+    return known;
+}
+
+static int64_t large_encode(Work *w, const uint8_t *text, int64_t bytes, int32_t *ids)
+{
+    int64_t known = bytes <= WORD_LARGE ? word_find_large(w->words, text, bytes, ids) : 0;
+    if (known) return known;
+    w->words->misses++;
+    known = piece_make(w->model, w->words, ids, text, bytes);
+    if (known > 0) word_keep_large(w->words, text, bytes, ids, known);
+    return known;
+}
+
+/* A piece wherever it stands, known or not */
+static Status piece_encode(Work *w, const uint8_t *text, int64_t bytes)
+{
+    int32_t *ids = w->ids + w->count, made[WORD_SMALL + WORD_IDS_ROOM];
+    uint8_t  raw[16] = { 0 };
+    int64_t  count;
+    if (bytes <= WORD_SMALL) {
+        memcpy(raw, text, (size_t)bytes);
+        Piece piece = piece_small(w->words, raw, bytes);
+        const SmallWord *word = word_find(piece.set, piece.key);
+        count = word ? word_ids(w->words, word, made) : small_encode(w, &piece, bytes, made);
+        memcpy(ids, made, (size_t)count * sizeof *ids);
+    } else {
+        count = large_encode(w, text, bytes, ids);
+        if (count < 0) return fail(NO_MEMORY, "no memory to merge a piece of %" PRId64 " bytes", bytes);
+    }
+    w->count += count;
+    w->words->pieces++;
+    return OK;
+}
+
+/* Pieces cut, each with what may be known of it on its way from memory; one behind them says where the last one ends */
+enum { ROW = 128, UNKNOWN_AHEAD = 4 };
+typedef struct { Piece piece[ROW + STARTS_BLOCK + 1]; int count; } Row;
+
+static inline void row_add(const Words *w, Piece *piece, const uint8_t *text, int64_t bytes)
+{
+    *piece = bytes <= WORD_SMALL ? piece_small(w, text, bytes) : (Piece){ .text = text };
+    __builtin_prefetch(piece->set);
+}
+
+/* The piece at p: a word whose end is seen in 16 bytes, else what split_next says */
+static inline int64_t piece_bytes(const Work *w, SplitKind kind, const uint8_t *p, const uint8_t *end)
+{
+    int      led = w->model->lead[*p];
+    uint32_t run = (uint32_t)__builtin_ctz(~(letters_of(p) >> led));
+    int64_t  n   = led + run;
+    return !run || n >= WORD_SMALL || p[n] >= 0x80 || !split_takes_words(kind) ? split_next(kind, p, end - p) : n;
+}
+
+/* The pieces of a block whose starts are bits; where the last one begins, which is the next block's */
+static inline const uint8_t *block_add(const Words *w, Row *row, const uint8_t *block, uint64_t starts)
+{
+    const uint8_t *p = block;
+    Piece *piece = row->piece + row->count;
+    for (starts &= ~1ull; starts; starts &= starts - 1) {
+        const uint8_t *next = block + __builtin_ctzll(starts);
+        row_add(w, piece++, p, next - p);
+        p = next;
+    }
+    row->count = (int)(piece - row->piece);
+    return p;
+}
+
+/* Cuts from p on as long as STARTS_READ bytes are left; where it came to */
+static const uint8_t *row_fill(const Work *w, Row *row, SplitKind kind, const uint8_t *p, const uint8_t *end)
+{
+    row->count = 0;
+    while (row->count < ROW && end - p >= STARTS_READ) {
+        const uint8_t *from = p;
+        if (kind == SPLIT_GPT2) p = block_add(w->words, row, p, starts_gpt2(p, end - p));
+        if (p > from) continue;
+        p += piece_bytes(w, kind, p, end);
+        row_add(w->words, &row->piece[row->count++], from, p - from);
+    }
+    row->piece[row->count].text = p;
+    return p;
+}
+
+/* The hot loop: a row of pieces is cut before the first is looked up, so that their lines of memory come together. While
+ * STARTS_READ bytes of text are left there is room for as many ids, so word_ids may write more than count. */
+static Status words_encode(Work *w, SplitKind kind, const uint8_t *text, int64_t bytes)
+{
+    const uint8_t *p = text, *end = text + bytes;
+    Row row;
+    while (end - p >= STARTS_READ) {
+        p = row_fill(w, &row, kind, p, end);
+        w->words->pieces += row.count;
+        for (int i = 0; i < row.count; i++) {
+            const Piece     *piece = &row.piece[i];
+            const SmallWord *word  = piece->set ? word_find(piece->set, piece->key) : NULL;
+            if (word) {
+                w->count += word_ids(w->words, word, w->ids + w->count);
+                continue;
+            }
+            int later = i + UNKNOWN_AHEAD < row.count ? i + UNKNOWN_AHEAD : i;      /* strange words come together */
+            if (row.piece[later].set) __builtin_prefetch(row.piece[later].set + 2);
+            int64_t length = piece[1].text - piece->text;
+            if (piece->set) w->count += small_encode(w, piece, length, w->ids + w->count);
+            else            TRY(piece_encode(w, piece->text, length));
+            w->words->pieces -= !piece->set;        /* which piece_encode counted */
+        }
+    }
+    while (p < end) {
+        int64_t n = split_next(kind, p, end - p);
+        TRY(piece_encode(w, p, n));
+        p += n;
+    }
+    return OK;
+}
+
+static Status cut_encode(void *context, const uint8_t *text, int64_t bytes)
+{
+    Work        *w = context;
+    const Cut   *cut = &w->model->cut;
+    if (w->step == cut->steps) return piece_encode(w, text, bytes);
+    const CutStep *step = &cut->step[w->step++];
+    bool   last   = w->step == cut->steps;
+    Status status = last && step->kind == CUT_SCAN ? words_encode(w, step->scan, text, bytes)
+                                                   : cut_step(step, &w->words->regex, text, bytes, cut_encode, w);
+    w->step--;
+    return status;
+}
+
+typedef Status Between(Work *w, Chars text);
+
+/* What lies between added tokens goes on, the tokens are ids already */
+static Status added_encode(Work *w, bool normalized, Chars text, Between *between)
+{
+    const Added *added = &w->model->added;
+    for (int64_t at = 0, from, to; at < text.bytes; at = to, w->begun = true) {
+        const AddedToken *token = added_next(added, normalized, text.text, text.bytes, at, &from, &to);
+        if (from > at) TRY(between(w, (Chars){ text.text + at, from - at }));
+        if (token) w->ids[w->count++] = token->id;
+    }
+    return OK;
+}
+
+static Status plain_encode(Work *w, Chars text)
+{
+    return cut_encode(w, text.text, text.bytes);
+}
+
+static Status normal_encode(Work *w, Chars text)
+{
+    if (w->model->normal.steps) TRY(normal_apply(&w->model->normal, &text, !w->begun, w->words));
+    return w->model->added.count ? added_encode(w, true, text, plain_encode) : plain_encode(w, text);
+}
+
+/* Threads encode at the same time, each with words of its own. */
+static Status words_take(Model *m, Words **words)
+{
+    for (int i = 0; i < MODEL_THREADS; i++)
+        if ((*words = atomic_exchange(&m->words[i], NULL))) return OK;
+    return words_open(words, m->vocabulary);
+}
+
+static void words_give(Model *m, Words *words)
+{
+    for (int i = 0; i < MODEL_THREADS; i++) {
+        Words *none = NULL;
+        if (atomic_compare_exchange_strong(&m->words[i], &none, words)) return;
+    }
+    words_close(words);
+}
+
+void model_pieces(const Tokenizer *t, int64_t *pieces, int64_t *misses)
+{
+    Model *m = t->state;
+    *pieces = *misses = 0;
+    for (int i = 0; i < MODEL_THREADS; i++) {
+        Words *words = m->words[i];
+        if (!words) continue;
+        *pieces += words->pieces;
+        *misses += words->misses;
+    }
+}
+
+int64_t model_encode(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes)
+{
+    Model *m = t->state;
+    Work   w = { .model = m, .ids = ids };
+    Chars  chars = { (const uint8_t *)text, bytes };
+    if (bytes == 0) return 0;
+    if (words_take(m, &w.words) != OK) return -1;
+    Status status = m->added.count ? added_encode(&w, false, chars, normal_encode) : normal_encode(&w, chars);
+    words_give(m, w.words);
+    return status == OK ? w.count : -1;
+}
