@@ -1,8 +1,9 @@
-/* How fast duplicates are found among documents made up on the way, of which three in ten are near copies of others:
- *     bench_dedup exact|near|keys|texts [DOCUMENTS [BYTES [THREADS [MEMORY_MIB [FOLDER]]]]]
- * exact: hash (of words) and set; near: shingles, signatures, keys, join, and texts read again to hold them against each
- * other, as `jotun clean` does; keys: near without that, for sizes whose texts are never kept. The making of texts is
- * measured and left out. pairs: 2000 pairs with their Jaccard index and what was found, for bench/peers/datasketch.py. */
+/* How fast duplicates are found among documents (tests/corpus/texts.h) of which three in ten are near copies of others:
+ *     bench_dedup exact|near|keys|pairs [DOCUMENTS [BYTES [THREADS [MEMORY_MIB [FOLDER]]]]]
+ * exact: hash and set, by each normalization; near: shingles, signatures, keys, join, and texts asked for again to hold
+ * them against each other; keys: near with made-up keys and one text for all, for numbers of documents whose texts memory
+ * does not hold. The making of texts is left out. pairs: lines for vs_datasketch.py, a text and its copy: their Jaccard
+ * index, whether the copy went, both texts.                                                                          */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 
 enum { COPIES_OF_TEN = 3 };
 
-typedef struct { int64_t documents, bytes, made; int threads; int64_t memory; const char *folder; double cpu, wall; } Bench;
+typedef struct { int64_t documents, bytes; int threads; int64_t memory; const char *folder; double cpu, wall; } Bench;
 
 static double now(clockid_t clock)
 {
@@ -151,6 +152,49 @@ static Status keys_bench(Bench *b, Team *team)
     return OK;
 }
 
+static void line_print(const char *text, int64_t bytes, char end)
+{
+    for (int64_t i = 0; i < bytes; i++) putchar(text[i] == '\n' || text[i] == '\t' ? ' ' : text[i]);
+    putchar(end);
+}
+
+static Status pairs_bench(Bench *b, Team *team)
+{
+    Texts    all = { 0 };
+    Shingles x = { 0 }, y = { 0 };
+    Near    *near;
+    NearPlan plan = plan_make(b);
+    uint64_t key[NEAR_BANDS];
+    char    *copy = malloc((size_t)b->bytes * 4 + 4096);
+    int64_t  half, other;
+    texts_open(&all, b->documents, b->bytes);
+    for (int64_t i = 0; i < b->documents; i++) {
+        const char *text = texts_get(&all, i, &half);
+        half = text_change(copy, text, half, 0.002 * exp(random_uniform(3, (uint64_t)i) * log(25)), (uint64_t)i);
+        texts_add(&all, copy, half);
+    }
+    TRY(near_open(&near, &plan));
+    for (int64_t i = 0; i < all.count; i++) {
+        TRY(read_text(&all, 0, i, &x));
+        near_keys(near, key, &x);
+        TRY(near_add(near, key));
+    }
+    TRY(near_settle(near, &(NearReading){ .team = team, .read = read_text, .context = &all }));
+    for (int64_t i = 0, c = b->documents; i < b->documents; i++, c++) {
+        TRY(read_text(&all, 0, i, &x));
+        TRY(read_text(&all, 0, c, &y));
+        TRY(shingles_set(&x));
+        TRY(shingles_set(&y));
+        const char *text = texts_get(&all, i, &half), *changed = texts_get(&all, c, &other);
+        printf("%.6f\t%d\t", shingles_jaccard(&x, &y), near_keeper(near, c) != c);
+        line_print(text, half, '\t');
+        line_print(changed, other, '\n');
+    }
+    near_close(near);
+    shingles_free(&x), shingles_free(&y), texts_free(&all), free(copy);
+    return OK;
+}
+
 int main(int argc, char **argv)
 {
     Bench b = { .documents = 100000, .bytes = 2000, .threads = 1, .memory = 1024, .folder = "/tmp" };
@@ -163,9 +207,9 @@ int main(int argc, char **argv)
     b.memory <<= 20;
     const char *what = argc > 1 ? argv[1] : "";
     Status (*bench)(Bench *, Team *) = !strcmp(what, "exact") ? exact_bench : !strcmp(what, "near") ? near_bench :
-                                       !strcmp(what, "keys") ? keys_bench : NULL;
+                                       !strcmp(what, "keys") ? keys_bench : !strcmp(what, "pairs") ? pairs_bench : NULL;
     if (!bench) {
-        fprintf(stderr, "bench_dedup exact|near|keys [DOCUMENTS [BYTES [THREADS [MEMORY_MIB [FOLDER]]]]]\n");
+        fprintf(stderr, "bench_dedup exact|near|keys|pairs [DOCUMENTS [BYTES [THREADS [MEMORY_MIB [FOLDER]]]]]\n");
         return 2;
     }
     if (team_open(&team, b.threads) == OK && bench(&b, team) == OK) return 0;

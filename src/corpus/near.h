@@ -11,7 +11,7 @@
  *     near_settle(near, &(NearReading){ .team = team, .exact = exact, .read = ..., .context = ... });
  *     ...    near_keeper(near, document) == document    it is kept
  *
- * Of a bucket (documents with one equal band) of up to five all are held against each other. In a larger one a document
+ * Of a bucket (documents with one equal band) of up to five all are held against each other. From the fifth on a document
  * is held against the first NEAR_LISTED that were kept there and against the last two before it, so time is linear in
  * buckets of any size. A candidate that was removed stands for the document that it was removed for. So a cluster takes
  * one place of a bucket that many clusters share, and is found there even after the places are taken.                */
@@ -27,7 +27,7 @@ enum { NEAR_BANDS = 18, NEAR_ROWS = 7, NEAR_PERMUTATIONS_MOST = 1024, NEAR_LISTE
 typedef struct {
     const char *folder;           /* for what goes beyond memory */
     int64_t     memory;           /* bytes of keys, pairs and shingle sets held at one time. Beside them: 4 bytes a document,
-                                     8 a bucket of more than five and 8 for each place taken there */
+                                     8 a bucket of five and more and 8 for each place taken there */
     int         bands, rows;
     double      threshold;        /* above 0, up to 1 */
 } NearPlan;
@@ -48,7 +48,7 @@ typedef struct {
 typedef struct {
     int64_t documents, too_short;
     int64_t keys, buckets;        /* buckets of two documents and more */
-    int64_t large, largest;       /* those of more than five; documents of the largest */
+    int64_t large, largest;       /* those of five and more; documents of the largest */
     int64_t unlisted;             /* kept documents that found no place in a bucket, a count for each bucket */
     int64_t pairs;                /* candidate pairs, each once */
     int64_t compared, read;       /* pairs of sets held against each other, sets asked for: these depend on memory */

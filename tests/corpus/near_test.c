@@ -393,6 +393,31 @@ static void sets_are_held(void **state)
     team_close(team);
 }
 
+/* In one bucket, alike or not, all are held against all while nobody goes */
+static void one_bucket(void **state)
+{
+    (void)state;
+    for (int64_t count = 2; count <= 12; count++) {
+        Near    *near;
+        Team    *team;
+        NearPlan plan = plan_make(1 << 20);
+        plan.bands = 1;
+        assert_int_equal(near_open(&near, &plan), OK);
+        assert_int_equal(team_open(&team, 1), OK);
+        for (int64_t i = 0; i < count; i++) assert_int_equal(near_add(near, &(uint64_t){ 77 }), OK);
+        assert_int_equal(near_settle(near, &(NearReading){ .team = team, .read = read_number }), OK);
+        NearCounts c = near_counts(near);
+        assert_int_equal(c.pairs, count <= 5 ? count * (count - 1) / 2 : 10 + 2 * (count - 5));
+        assert_int_equal(c.compared, count * (count - 1) / 2);
+        assert_int_equal(c.buckets, 1);
+        assert_int_equal(c.large, count >= 5);
+        assert_int_equal(c.largest, count);
+        assert_int_equal(c.removed, 0);
+        near_close(near);
+        team_close(team);
+    }
+}
+
 static Status read_nothing(void *context, int worker, int64_t document, Shingles *shingles)
 {
     (void)context, (void)worker, (void)shingles;
@@ -435,6 +460,7 @@ int main(void)
         cmocka_unit_test(targets_agree),
         cmocka_unit_test(short_and_gone),
         cmocka_unit_test(sets_are_held),
+        cmocka_unit_test(one_bucket),
         cmocka_unit_test(refusals),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
