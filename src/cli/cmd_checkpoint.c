@@ -43,7 +43,7 @@ static Status info(const char *folder)
     printf("step       %" PRId64 "\nsamples    %" PRId64 "\nupdates    %" PRId64 "\nseed       %" PRIu64 "\n",
            m.state.step, m.state.samples, m.state.updates, m.state.seed);
     printf("tensors    %d in %d files, %s\noptions\n", m.tensors, m.files, log_bytes(bytes, sum));
-    options_list(m.state.options);
+    options_list(m.options);
     printf("\n");
     tensors_list(&m);
     manifest_free(&m);

@@ -1,15 +1,18 @@
-/* Pairs of .bin and .idx: jotun data info PREFIX, jotun data cat PREFIX, jotun data merge PREFIX... --output-prefix P */
+/* Pairs of .bin and .idx: jotun data info PREFIX, jotun data cat PREFIX [--tokenizer T],
+ * jotun data merge PREFIX... --output-prefix P */
 #include <inttypes.h>
 #include <stdio.h>
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/data_run.h"
 #include "conf/conf.h"
 #include "data/foreign.h"
 #include "data/shard.h"
-#include "text/bytes.h"
+#include "text/decoder.h"
 
-static Status info(const Shard *shard)
+static Status info(const Shard *shard, const Options *o)
 {
+    (void)o;
     int64_t shortest = shard->sequences ? INT64_MAX : 0, longest = 0, empty = 0;
     char bytes[24];
     for (int64_t s = 0; s < shard->sequences; s++) {
@@ -27,34 +30,46 @@ static Status info(const Shard *shard)
     return OK;
 }
 
-static Status token_print(const Shard *shard, const Tokenizer *t, int64_t at)
+static Status token_print(const Shard *shard, Decoder *said, int64_t at)
 {
+    const Tokenizer *t = said->tokenizer;
     int32_t id = shard_token(shard, at);
     if (id < 0 || id >= t->vocabulary)
-        return fail(BAD_FILE, "%s: byte %" PRId64 ": token %d is none of the tokenizer bytes, the only one that"
-                    " `data cat` knows yet", shard->bin.path, at * shard->width, id);
-    TextPiece piece = t->decode(t, id);
-    fwrite(piece.text, 1, (size_t)piece.bytes, stdout);
+        return fail(BAD_FILE, "%s: byte %" PRId64 ": token %d is none of the %d of --tokenizer %s; give the one it was prepared with",
+                    shard->bin.path, at * shard->width, id, t->vocabulary, t->name);
+    decoder_put(said, stdout, id);
     return OK;
 }
 
 /* A document a line, as it was; ends of documents are no text. */
-static Status cat(const Shard *shard)
+static Status documents_print(const Shard *shard, const Tokenizer *tokenizer)
 {
     int64_t at = 0;
+    Decoder said = { .tokenizer = tokenizer };
     for (int64_t d = 0; d < shard->documents && !ferror(stdout); d++) {
         int64_t next = shard_document(shard, d + 1);
         int64_t end  = next < shard->sequences ? shard_start(shard, next) : shard->tokens;
-        for (; at < end; at++) TRY(token_print(shard, &bytes_tokenizer, at));
+        for (; at < end; at++) TRY(token_print(shard, &said, at));
+        decoder_end(&said, stdout);
         putchar('\n');
     }
     return OK;
 }
 
+static Status cat(const Shard *shard, const Options *o)
+{
+    Tokenizer t;
+    TRY(tokenizer_open(&t, o->tokenizer));
+    Status status = documents_print(shard, &t);
+    tokenizer_close(&t);
+    return status;
+}
+
 /* ---- fairseq's ---- */
 
-static Status foreign_info(const Foreign *f)
+static Status foreign_info(const Foreign *f, const Options *o)
 {
+    (void)o;
     char bytes[24];
     int64_t shortest = f->items ? INT64_MAX : 0, longest = 0;
     for (int64_t i = 0; i < f->items; i++) {
@@ -70,8 +85,11 @@ static Status foreign_info(const Foreign *f)
 }
 
 /* An item a line, as the numbers of its dictionary */
-static Status foreign_cat(const Foreign *f)
+static Status foreign_cat(const Foreign *f, const Options *o)
 {
+    if (options_typed_by_person(o, OPTION_tokenizer))
+        return fail(BAD_OPTION, "--tokenizer %s: the ids of %s are those of fairseq's dictionary, and are shown as numbers; leave it out",
+                    o->tokenizer, f->bin.path);
     for (int64_t i = 0; i < f->items && !ferror(stdout); i++) {
         int64_t begin = foreign_start(f, i), length = foreign_length(f, i);
         for (int64_t t = 0; t < length; t++) printf(t ? " %" PRId64 : "%" PRId64, foreign_token(f, begin + t));
@@ -82,11 +100,12 @@ static Status foreign_cat(const Foreign *f)
 
 /* ---- the commands ---- */
 
-typedef Status ShardLook(const Shard *shard);
-typedef Status ForeignLook(const Foreign *foreign);
+typedef Status ShardLook(const Shard *shard, const Options *o);
+typedef Status ForeignLook(const Foreign *foreign, const Options *o);
 
-static Status pair_look(const char *prefix, ShardLook *at, ForeignLook *at_foreign)
+static Status pair_look(const Options *o, ShardLook *at, ForeignLook *at_foreign)
 {
+    const char *prefix = o->words.text[0];
     PairKind kind;
     Shard    shard   = { 0 };
     Foreign  foreign = { 0 };
@@ -95,28 +114,39 @@ static Status pair_look(const char *prefix, ShardLook *at, ForeignLook *at_forei
     if (there) TRY(pair_kind(&kind, prefix));
     if (!there || kind == PAIR_MEGATRON) {              /* shard_open has the words for a wrong prefix */
         TRY(shard_open(&shard, prefix));
-        Status status = at(&shard);
+        Status status = at(&shard, o);
         shard_close(&shard);
         return status;
     }
     TRY(foreign_open(&foreign, prefix));
-    Status status = at_foreign(&foreign);
+    Status status = at_foreign(&foreign, o);
     foreign_close(&foreign);
     return status;
 }
 
-static Status look(int argc, char **argv, ShardLook *at, ForeignLook *at_foreign)
+/* Of a pair, or of what the options of a run name */
+Status cmd_data_info(int argc, char **argv)
 {
     Options o;
-    Status  status = options_parse(&o, FOR_DATA, argc, argv);
-    if (status == OK) status = options_expect(&o, 1, "PREFIX");
-    if (status == OK) status = pair_look(o.words.text[0], at, at_foreign);
+    Status  status = options_parse(&o, FOR_DATA_INFO, argc, argv);
+    bool    run = status == OK && data_run_asked(&o);
+    const char *wanted = run ? "no PREFIX beside --data-path" : "PREFIX or --data-path [W] PREFIX...";
+    if (status == OK) status = options_expect(&o, run ? 0 : 1, wanted);
+    if (status == OK) status = run ? data_run_show(&o) : pair_look(&o, info, foreign_info);
     options_close(&o);
     return status;
 }
 
-Status cmd_data_info(int argc, char **argv) { return look(argc, argv, info, foreign_info); }
-Status cmd_data_cat (int argc, char **argv) { return look(argc, argv, cat, foreign_cat); }
+Status cmd_data_cat(int argc, char **argv)
+{
+    Options o;
+    Status  status = options_parse(&o, FOR_DATA_CAT, argc, argv);
+    if (status == OK) status = options_expect(&o, 1, "PREFIX");
+    if (status == OK) status = pair_look(&o, cat, foreign_cat);
+    options_close(&o);
+    return status;
+}
+
 
 /* ---- merging ---- */
 

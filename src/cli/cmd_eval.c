@@ -5,18 +5,34 @@
 #include "cli/setup.h"
 #include "comm/watchdog.h"
 #include "eval/windows.h"
-#include "text/bytes.h"
+#include "text/tokenizer.h"
 
-typedef struct { const Options *o; Recipe recipe; int32_t *ids; int64_t count; } Task;
+/* bytes: of text that the predicted ids stand for; 0: nobody knows */
+typedef struct { const Options *o; Recipe recipe; int32_t *ids; int64_t count, bytes; } Task;
 
 static void fill(void *context, Batch *batch, int64_t step, int micro) { windows_fill(context, batch, step, micro); }
 
+static void show_value(const char *key, double value)
+{
+    if (isfinite(value)) printf(",\"%s\":%.17g", key, value);
+    else                 printf(",\"%s\":null", key);                   /* JSON knows no inf */
+}
+
+/* Two tokenizers can be compared by what a byte costs alone. */
 static void show(const Task *task, double loss)
 {
-    double value[3] = { loss, exp(loss), loss / log(2) };
-    char text[3][32];
-    for (int i = 0; i < 3; i++) snprintf(text[i], sizeof text[i], isfinite(value[i]) ? "%.17g" : "null", value[i]);   /* JSON knows no inf */
-    printf("{\"tokens\":%lld,\"loss\":%s,\"perplexity\":%s,\"bits_per_token\":%s}\n", (long long)(task->count - 1), text[0], text[1], text[2]);
+    int64_t tokens = task->count - 1;
+    double  byte = loss * (double)tokens / (double)task->bytes;
+    printf("{\"tokens\":%lld", (long long)tokens);
+    show_value("loss", loss);
+    show_value("perplexity", exp(loss));
+    show_value("bits_per_token", loss / log(2));
+    if (task->bytes) {
+        printf(",\"bytes\":%lld", (long long)task->bytes);
+        show_value("bits_per_byte", byte / log(2));
+        show_value("perplexity_per_byte", exp(byte));
+    }
+    printf("}\n");
 }
 
 static Status evaluate(Trainer *t, const Task *task)
@@ -48,15 +64,34 @@ static Status on_rank(Transport *transport, void *context)
     return status;
 }
 
-static Status ids_of_text(Task *task, const char *path)
+/* The first id is read, not predicted. */
+static int64_t first_bytes(const Tokenizer *t, int32_t id)
+{
+    TextPiece piece = t->decode(t, id);
+    return piece.bytes - (t->leads && piece.bytes && *piece.text == ' ');
+}
+
+static Status ids_of_text(Task *task, const Tokenizer *t, const char *path)
 {
     FileMap map;
     TRY(file_map(&map, path));
-    task->ids   = malloc((map.size + 1) * sizeof *task->ids);
-    task->count = (int64_t)map.size;
-    for (size_t i = 0; task->ids && i < map.size; i++) task->ids[i] = map.data[i];
+    const char *text = (const char *)map.data;
+    int64_t bytes = (int64_t)map.size, room = tokenizer_room(t, text, bytes);
+    task->ids   = malloc(((size_t)room + 1) * sizeof *task->ids);
+    task->count = task->ids ? t->encode(t, task->ids, text, bytes) : 0;
+    task->bytes = task->count > 0 ? bytes - first_bytes(t, task->ids[0]) : 0;
     file_unmap(&map);
-    return task->ids ? OK : fail(NO_MEMORY, "no memory for the %lld tokens of %s", (long long)task->count, path);
+    if (!task->ids) return fail(NO_MEMORY, "no memory for the %lld tokens of %s", (long long)room, path);
+    return task->count < 0 ? BAD_FILE : OK;                     /* it said why */
+}
+
+static Status ids_of_file(Task *task, const char *path)
+{
+    Tokenizer t;
+    TRY(tokenizer_open(&t, task->o->tokenizer));
+    Status status = ids_of_text(task, &t, path);
+    tokenizer_close(&t);
+    return status;
 }
 
 static Status ids_of_shard(Task *task, const char *prefix)
@@ -79,14 +114,13 @@ static Status ids_of_shard(Task *task, const char *prefix)
 static Status run(Options *o, Task *task, int argc, char **argv)
 {
     Transport *mpi;
-    char json[8192];
     task->o = o;
     TRY(setup_options(o, &mpi, FOR_EVAL, argc, argv));
-    TRY(setup_recipe(&task->recipe, o, json));
+    TRY(setup_recipe(&task->recipe, o));
     Recipe *r = &task->recipe;
     r->shape.sequence = o->context;
     r->global = r->micro * options_data_parallel(o);
-    TRY(o->text ? ids_of_text(task, o->text) : ids_of_shard(task, o->data_path.text[0]));
+    TRY(o->text ? ids_of_file(task, o->text) : ids_of_shard(task, o->data_path.text[0]));
     if (task->count < 2) return fail(BAD_FILE, "%s holds %lld tokens; perplexity wants two or more", o->text ? o->text : o->data_path.text[0], (long long)task->count);
     return setup_run(o, mpi, on_rank, task);
 }

@@ -4,14 +4,13 @@
 #include "cli/command.h"
 #include "cli/setup.h"
 #include "serve/generate.h"
-#include "text/bytes.h"
+#include "text/decoder.h"
 
-typedef struct { const Options *o; Recipe recipe; const int32_t *prompt; int64_t count; } Task;
+typedef struct { const Options *o; Recipe recipe; Tokenizer tokenizer; int32_t *prompt; int64_t count; } Task;
 
-static void write_id(void *context, int32_t id)
+static void write_id(void *decoder, int32_t id)
 {
-    (void)context;
-    if (id < 256) putchar(id);
+    decoder_put(decoder, stdout, id);
     fflush(stdout);
 }
 
@@ -19,11 +18,14 @@ static Status generate_with(Trainer *t, const Task *task)
 {
     const Options *o = task->o;
     Arena session;
-    Generation g = { .capacity = t->recipe->shape.sequence, .end = BYTES_EOD, .emit = write_id,
+    Decoder said = { .tokenizer = &task->tokenizer, .goes_on = true };
+    Generation g = { .capacity = t->recipe->shape.sequence, .ids = task->tokenizer.vocabulary, .end = task->tokenizer.eod,
+                     .emit = write_id, .context = &said,
                      .sampling = { .temperature = o->temperature, .top_p = o->top_p, .top_k = o->top_k, .seed = (uint64_t)o->seed } };
     TRY(arena_open(&session, "session", generate_bytes(&t->recipe->shape, t->queue.real, g.capacity)));
     printf("%s", o->prompt);
     generate(&t->walk, &session, &g, task->prompt, task->count);
+    decoder_end(&said, stdout);
     putchar('\n');
     arena_close(&session);
     return OK;
@@ -92,30 +94,37 @@ static Status fit(Task *task)
     return OK;
 }
 
-static Status run(Options *o, int argc, char **argv)
+static Status prompt_encode(Task *task, const char *prompt)
+{
+    const Tokenizer *t = &task->tokenizer;
+    int64_t bytes = (int64_t)strlen(prompt);
+    task->prompt = malloc((size_t)(tokenizer_room(t, prompt, bytes) + 1) * sizeof *task->prompt);
+    if (!task->prompt) return fail(NO_MEMORY, "no memory for a prompt of %lld bytes", (long long)bytes);
+    task->count = t->encode(t, task->prompt, prompt, bytes);
+    if (task->count < 0) return BAD_FILE;                        /* it said why */
+    if (bytes == 0) return fail(BAD_OPTION, "--prompt is empty; give the text to go on from, of at least one character");
+    return task->count ? OK : fail(BAD_OPTION, "--prompt \"%s\" has no ids in --tokenizer %s; give a text to go on from", prompt, t->name);
+}
+
+static Status run(Task *task, Options *o, int argc, char **argv)
 {
     Transport *mpi;
-    char json[8192];
-    Task task = { .o = o };
+    task->o = o;
     TRY(setup_options(o, &mpi, FOR_GENERATE, argc, argv));
-    TRY(setup_recipe(&task.recipe, o, json));
-    size_t bytes = strlen(o->prompt);
-    if (bytes == 0) return fail(BAD_OPTION, "--prompt is empty; give the text to go on from, of at least one character");
-    int32_t *ids = malloc(bytes * sizeof *ids);
-    if (!ids) return fail(NO_MEMORY, "no memory for a prompt of %zu bytes", bytes);
-    for (size_t i = 0; i < bytes; i++) ids[i] = (uint8_t)o->prompt[i];
-    task.prompt = ids;
-    task.count  = (int64_t)bytes;
-    Status status = fit(&task);
-    if (status == OK) status = transport_threads_run(1, on_rank, &task);
-    free(ids);
-    return status;
+    TRY(setup_recipe(&task->recipe, o));
+    TRY(tokenizer_open(&task->tokenizer, o->tokenizer));
+    TRY(prompt_encode(task, o->prompt));
+    TRY(fit(task));
+    return transport_threads_run(1, on_rank, task);
 }
 
 Status cmd_generate(int argc, char **argv)
 {
     Options o;
-    Status status = run(&o, argc, argv);
+    Task task = { 0 };
+    Status status = run(&task, &o, argc, argv);
+    free(task.prompt);
+    tokenizer_close(&task.tokenizer);
     options_close(&o);
     return status;
 }

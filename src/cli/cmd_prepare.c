@@ -7,6 +7,7 @@
 #include "base/seam.h"
 #include "base/team.h"
 #include "cli/command.h"
+#include "cli/special_tokens.h"
 #include "conf/conf.h"
 #include "corpus/json_line.h"
 #include "corpus/mill.h"
@@ -191,7 +192,8 @@ static Status options_run(Options *o)
     TRY(options_derive(o));
     TRY(options_judge(o));
     TRY(tokenizer_open(&p.tokenizer, o->tokenizer));
-    Status status = prepare(&p);
+    Status status = special_tokens(&p.tokenizer, o);
+    if (status == OK) status = prepare(&p);
     tokenizer_close(&p.tokenizer);
     return status;
 }

@@ -1,6 +1,6 @@
 /* Text to ids and back: jotun tokenizer encode|decode|info --tokenizer T [--input F] [--output F]
  * [--format text|u16|i32]. The input is one text, whatever its lines; its ids as text are one line. Special tokens in it
- * are plain text.                                                                                                     */
+ * are plain text, but for --parse-special-tokens. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -9,8 +9,9 @@
 #include <string.h>
 #include "base/file.h"
 #include "cli/command.h"
+#include "cli/special_tokens.h"
 #include "conf/conf.h"
-#include "text/tokenizer.h"
+#include "text/decoder.h"
 
 typedef struct { char *data; size_t bytes; } Text;
 typedef struct { int32_t *data; int64_t count; } Ids;
@@ -122,6 +123,7 @@ static Status encode(Job *job)
     if (job->options->format.is == WORD_format_u16 && job->tokenizer.vocabulary > 65536)
         return fail(BAD_OPTION, "--format u16 holds 65536 ids, --tokenizer %s has %d; take i32", job->options->tokenizer,
                     job->tokenizer.vocabulary);
+    TRY(special_tokens(&job->tokenizer, job->options));
     TRY(ids_make(job, tokenizer_room(&job->tokenizer, job->in.data, (int64_t)job->in.bytes)));
     job->ids.count = job->tokenizer.encode(&job->tokenizer, job->ids.data, job->in.data, (int64_t)job->in.bytes);
     if (job->ids.count < 0) return BAD_FILE;                     /* it said why */
@@ -132,12 +134,10 @@ static Status encode(Job *job)
 static Status decode(Job *job)
 {
     TRY(ids_read(job));
+    Decoder said = { .tokenizer = &job->tokenizer };
     TRY(tokenizer_check(&job->tokenizer, job->ids.data, job->ids.count, job->from));
-    for (int64_t i = 0; i < job->ids.count; i++) {
-        TextPiece piece = job->tokenizer.decode(&job->tokenizer, job->ids.data[i]);
-        if (i == 0 && job->tokenizer.leads && piece.bytes && *piece.text == ' ') piece.text++, piece.bytes--;
-        fwrite(piece.text, 1, (size_t)piece.bytes, job->out);
-    }
+    for (int64_t i = 0; i < job->ids.count; i++) decoder_put(&said, job->out, job->ids.data[i]);
+    decoder_end(&said, job->out);
     return OK;
 }
 
@@ -149,6 +149,7 @@ static Status info(const Options *o)
     printf("vocabulary  %d\n", t.vocabulary);
     if (t.eod >= 0) printf("document end  %d\n", t.eod);
     else            printf("document end  none\n");
+    printf("special tokens  %s\n", t.specials ? "some, which --parse-special-tokens takes for their ids" : "none that a text could hold");
     tokenizer_close(&t);
     return OK;
 }
@@ -170,10 +171,10 @@ static Status job_run(const Options *o, Status (*work)(Job *))
     return status;
 }
 
-static Status tokenizer(int argc, char **argv, Status (*work)(Job *))
+static Status tokenizer(int command, int argc, char **argv, Status (*work)(Job *))
 {
     Options o;
-    Status status = options_parse(&o, FOR_TOKENIZER, argc, argv);
+    Status status = options_parse(&o, command, argc, argv);
     if (status == OK) status = job_run(&o, work);
     options_close(&o);
     return status;
@@ -182,11 +183,11 @@ static Status tokenizer(int argc, char **argv, Status (*work)(Job *))
 Status cmd_tokenizer_info(int argc, char **argv)
 {
     Options o;
-    Status status = options_parse(&o, FOR_TOKENIZER, argc, argv);
+    Status status = options_parse(&o, FOR_TOKENIZER_INFO, argc, argv);
     if (status == OK) status = info(&o);
     options_close(&o);
     return status;
 }
 
-Status cmd_tokenizer_encode(int argc, char **argv) { return tokenizer(argc, argv, encode); }
-Status cmd_tokenizer_decode(int argc, char **argv) { return tokenizer(argc, argv, decode); }
+Status cmd_tokenizer_encode(int argc, char **argv) { return tokenizer(FOR_TOKENIZER_ENCODE, argc, argv, encode); }
+Status cmd_tokenizer_decode(int argc, char **argv) { return tokenizer(FOR_TOKENIZER_DECODE, argc, argv, decode); }

@@ -46,9 +46,8 @@ static Status train(Options *o, int argc, char **argv)
 {
     Transport *mpi;
     Recipe recipe;
-    char json[8192];
     TRY(setup_options(o, &mpi, FOR_TRAIN, argc, argv));
-    TRY(setup_recipe(&recipe, o, json));
+    TRY(setup_recipe(&recipe, o));
     if (o->draw_schedule || o->schedule_svg || o->dry_run) return look(o, &recipe, mpi);
     loop_catch_signals(!mpi || mpi->rank == 0);
     return setup_run(o, mpi, on_rank, &recipe);

@@ -1,4 +1,5 @@
 #include "cli/setup.h"
+#include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
 #include "store/checkpoint.h"
@@ -30,11 +31,14 @@ static const char *device_of(const Options *o)
     return o->device.is == WORD_device_auto ? "cpu" : o->device.word;
 }
 
-static FeedRules feed_of(const Options *o)
+static FeedWords words_of(const TextList *list) { return (FeedWords){ list->text, list->count }; }
+
+FeedRules setup_feed(const Options *o)
 {
     static const OrderKind orders[] = { [WORD_data_order_jotun] = ORDER_JOTUN, [WORD_data_order_megatron] = ORDER_MEGATRON,
                                         [WORD_data_order_forks] = ORDER_FORKS };
-    return (FeedRules){ .order = orders[o->data_order.is], .words = o->data_path.text, .count = o->data_path.count, .list = o->data_file_list,
+    return (FeedRules){ .order = orders[o->data_order.is], .words = words_of(&o->data_path), .list = o->data_file_list,
+        .own = { words_of(&o->train_data_path), words_of(&o->valid_data_path), words_of(&o->test_data_path) },
         .cache = o->data_cache_path, .cut = o->final_epoch_cut, .surplus = o->surplus, .corpus_shuffled = o->corpus_shuffled,
         .corpus_blended = o->corpus_blended };
 }
@@ -49,24 +53,37 @@ static Status tokenizer_facts(const char *name, int32_t *vocabulary, int32_t *eo
     return OK;
 }
 
+/* A checkpoint knows the name of its tokenizer, not the file. */
+static Status moved(const Options *o, Status status)
+{
+    char why[512];
+    snprintf(why, sizeof why, "%s", fail_text());
+    return fail(status, "%s; the checkpoint of --load %s names it: say where it is now by --tokenizer", why, o->load);
+}
+
 /* The vocabulary, where nobody said another; refused where a smaller one was said */
 static Status take_tokenizer(Options *o)
 {
     int32_t vocabulary, eod;
-    TRY(tokenizer_facts(o->tokenizer, &vocabulary, &eod));
+    Status status = tokenizer_facts(o->tokenizer, &vocabulary, &eod);
+    if (status != OK && o->load && !options_typed_by_person(o, OPTION_tokenizer)) return moved(o, status);
+    TRY(status);
     options_fill(o, OPTION_vocabulary, vocabulary, "--tokenizer");
     if (o->vocabulary >= vocabulary) return OK;
+    if (!trains(o))
+        return fail(BAD_OPTION, "--tokenizer %s has %d ids, and the model of --load %s has %lld; give the tokenizer it was trained with",
+                    o->tokenizer, vocabulary, o->load, (long long)o->vocabulary);
     return fail(BAD_OPTION, "--vocab-size %lld is less than the %d ids of --tokenizer %s; %d or more do",
                 (long long)o->vocabulary, vocabulary, o->tokenizer, vocabulary);
 }
 
-Status setup_recipe(Recipe *r, const Options *o, char json[8192])
+Status setup_recipe(Recipe *r, Options *o)
 {
     bool interleaved = o->layers_per_chunk > 0;
-    int32_t vocabulary, eod;
-    TRY(tokenizer_facts(o->tokenizer, &vocabulary, &eod));
-    json[0] = 0;
-    if (trains(o)) TRY(options_json(o, json, 8192));                    /* what a checkpoint keeps: nobody else writes one */
+    int32_t vocabulary, eod = -1;
+    const char *json = "";
+    if (trains(o)) TRY(tokenizer_facts(o->tokenizer, &vocabulary, &eod));       /* who says texts opens it */
+    if (trains(o)) TRY(options_json(o, &json));                    /* what a checkpoint keeps: nobody else writes one */
     *r = (Recipe){ .shape = shape_of(o), .learn = o->command == FOR_TRAIN, .tp = (int)o->tensor_parallel, .cp = (int)o->context_parallel,
         .pp = (int)o->pipeline_parallel, .chunks = interleaved ? (int)(o->layers / (o->pipeline_parallel * o->layers_per_chunk)) : 1,
         .zero = (int)o->zero_stage, .sequence = o->sequence_parallel,
@@ -74,13 +91,17 @@ Status setup_recipe(Recipe *r, const Options *o, char json[8192])
         .micro = o->micro_batch, .global = o->global_batch, .steps = o->train_iters, .lr = lr_of(o),
         .optimizer = optimizer_named(o->optimizer.word), .settings = { o->adam_beta1, o->adam_beta2, o->adam_eps, o->weight_decay },
         .clip = o->clip_grad, .seed = (uint64_t)o->seed, .device = device_of(o), .threads = (int)o->threads, .watchdog = o->watchdog_seconds,
-        .feed = feed_of(o), .split = o->split, .reset_positions = o->reset_positions, .reset_attention = o->reset_attention,
+        .feed = setup_feed(o), .split = o->split, .reset_positions = o->reset_positions, .reset_attention = o->reset_attention,
         .mask_eod = o->mask_eod, .eod = eod, .save = o->save, .load = o->load, .save_interval = o->save_interval,
         .keep_last = o->keep_last, .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,
         .log_interval = o->log_interval, .eval_interval = o->eval_interval, .eval_iters = o->eval_interval > 0 ? o->eval_iters : 0, .metrics = o->metrics };
     if (r->learn && r->feed.order == ORDER_JOTUN && r->feed.cache) {
         log_line("--data-cache-path %s is passed over: --data-order jotun is computed, not cached", r->feed.cache);
         r->feed.cache = NULL;
+    }
+    if (r->learn && r->eval_iters > 0 && !feed_has(&r->feed, SPLIT_VALID) && !feed_has(&r->feed, SPLIT_TEST)) {
+        log_line("no --valid-data-path stands beside --train-data-path: nothing is evaluated");
+        r->eval_iters = r->eval_interval = 0;
     }
     Queue device;
     TRY(queue_open(&device, r->device, 1, NULL));                       /* refused here, with the reason, where it is not to be had */
@@ -94,17 +115,19 @@ static Status take_checkpoint_options(Options *o)
 {
     char path[1024];
     bool found;
-    CheckpointState state;
+    char *options;
     TRY(checkpoint_find(o->load, path, &found));
     if (!found) return fail(BAD_FILE, "--load %s holds no checkpoint; give the folder that --save of jotun train wrote", o->load);
-    TRY(checkpoint_state(path, &state));
-    return options_from_json(o, state.options, path);
+    TRY(checkpoint_options(path, &options));
+    Status status = options_from_json(o, options, path);
+    free(options);
+    return status;
 }
 
 Status setup_values(Options *o)
 {
     if (o->load && (o->use_checkpoint_args || !trains(o))) TRY(take_checkpoint_options(o));
-    if (strcmp(o->tokenizer, "bytes")) TRY(take_tokenizer(o));          /* conf itself knows the word bytes */
+    TRY(take_tokenizer(o));
     return options_derive(o);
 }
 
@@ -113,11 +136,13 @@ static Status judge_with_checkpoint(const Options *o)
 {
     char path[1024];
     bool found;
-    CheckpointState state;
+    char *options;
     TRY(checkpoint_find(o->load, path, &found));
     if (!found) return OK;                                              /* it begins anew, or refuses to: the trainer's affair */
-    TRY(checkpoint_state(path, &state));
-    return options_match_json(o, state.options, path);
+    TRY(checkpoint_options(path, &options));
+    Status status = options_match_json(o, options, path);
+    free(options);
+    return status;
 }
 
 Status setup_judge(const Options *o)

@@ -12,7 +12,8 @@ Status setup_options(Options *o, Transport **mpi, int command, int argc, char **
 Status setup_values (Options *o);
 Status setup_judge  (const Options *o);
 /* Options are read-only from here on; the recipe points into them and into `json`. */
-Status setup_recipe (Recipe *recipe, const Options *o, char json[8192]);
+FeedRules setup_feed(const Options *o);
+Status setup_recipe (Recipe *recipe, Options *o);
 /* body once for each rank: threads of this process, or this process's own under MPI */
 Status setup_run    (const Options *o, Transport *mpi, RankBody *body, void *context);
 #endif

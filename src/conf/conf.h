@@ -22,7 +22,6 @@ bool   options_typed_by_person(const Options *o, OptionIndex option);
 Status  options_derive(Options *o);                  /* callable again after more was said */
 Status  options_judge (const Options *o);
 int64_t options_data_parallel(const Options *o);     /* ranks / (tp pp cp), at least 1 */
-enum { BYTES_VOCABULARY = 257 };        /* ids 0-255 and the end of document: the one tokenizer so far */
 
 void   options_show  (FILE *out, const Options *o);   /* each value of the command with its source */
 /* The value as a person would type it; of a LIST the first word. */
@@ -30,8 +29,8 @@ const char *options_value_text (char *out, size_t size, const Options *o, Option
 /* "default", "command line", "--model gpt2-124m", "derived from --hidden-size" */
 const char *options_source_text(char *out, size_t size, const Options *o, OptionIndex option);
 
-/* All options which hold a value, as one JSON object, "num-layers": 12. BAD_OPTION where it does not fit. */
-Status options_json     (const Options *o, char *out, size_t size);
+/* All options which hold a value, as one JSON object, "num-layers": 12. The text lives as long as the options. */
+Status options_json     (Options *o, const char **json);
 /* The FOR_CHECKPOINT_ARGS rows of such an object (path: where it was), weaker than anything a person said. */
 Status options_from_json(Options *o, const char *json, const char *path);
 /* A run that goes on with the checkpoint at `path`, after options_derive: BAD_OPTION where a FOR_SHAPE row

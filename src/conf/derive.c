@@ -12,7 +12,6 @@ static void derive_model(Options *o)
     else           options_derived_int(o, OPTION_ffn, 4 * o->hidden, "--hidden-size");
     options_derived_int(o, OPTION_groups, o->heads, "--num-attention-heads");
     options_derived_int(o, OPTION_positions, o->sequence, "--seq-length");
-    options_derived_int(o, OPTION_vocabulary, BYTES_VOCABULARY, "--tokenizer");
     options_derived_int(o, OPTION_context, o->sequence, "--seq-length");
 }
 

@@ -23,11 +23,12 @@
 /* Who takes an option. `jotun config` takes whatever `jotun train` takes. */
 enum {
     FOR_CONFIG = 1, FOR_TRAIN = 2 | FOR_CONFIG, FOR_EVAL = 4, FOR_GENERATE = 8, FOR_PREPARE = 16,
-    FOR_TOKENIZER = 32, FOR_DATA = 64, FOR_CHECKPOINT = 128, /* the last two take words: a prefix, a folder */
+    FOR_TOKENIZER_ENCODE = 32, FOR_DATA_INFO = 64, FOR_CHECKPOINT = 128, /* the last two take words: a prefix, a folder */
     FOR_CHECKPOINT_ARGS = 256,
     /* of a run that goes on: has to be the checkpoint's; a line in the log where it is not */
     FOR_SHAPE = 512, FOR_SAME_RUN = 1024,
-    FOR_MERGE = 2048 /* takes words as well */, FOR_TOKENIZER_TRAIN = 4096
+    FOR_MERGE = 2048 /* takes words as well */, FOR_TOKENIZER_TRAIN = 4096,
+    FOR_TOKENIZER_DECODE = 1 << 20, FOR_TOKENIZER_INFO = 1 << 21, FOR_DATA_CAT = 1 << 22 /* takes words */
 };
 
 typedef struct { int is; const char *word; } Choice;          /* is: a WORD_... constant below */

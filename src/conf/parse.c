@@ -178,7 +178,7 @@ static Status parse_word(Cursor *c, const char *word)
 {
     if (word[0] == '-' && word[1] && !c->ended)
         return fail(BAD_USAGE, "%s is no option; options begin with --", word);
-    if (!(c->o->command & (FOR_DATA | FOR_MERGE | FOR_CHECKPOINT)))
+    if (!(c->o->command & (FOR_DATA_INFO | FOR_DATA_CAT | FOR_MERGE | FOR_CHECKPOINT)))
         return fail(BAD_USAGE, "%s stands alone: jotun %s takes no word without an option's name before it",
                     word, command_name(c->o->command));
     options_add_word(c->o, word);

@@ -179,19 +179,6 @@ static Status rule_model(const Options *o)
     return OK;
 }
 
-static Status rule_tokenizer(const Options *o)
-{
-    if (strcmp(o->tokenizer, "bytes")) {                     /* what it holds is the program's to look at */
-        if (o->command != FOR_GENERATE && !(o->command == FOR_EVAL && o->text)) return OK;
-        return fail(BAD_OPTION, "%s is not built yet for a text here; the word bytes does (ids 0-255, end of document"
-                    " 256)", TYPED(OPTION_tokenizer));
-    }
-    if (o->vocabulary < BYTES_VOCABULARY)
-        return fail(BAD_OPTION, "%s is less than the %d ids of %s; %d or more do", TYPED(OPTION_vocabulary),
-                    BYTES_VOCABULARY, TYPED(OPTION_tokenizer), BYTES_VOCABULARY);
-    return OK;
-}
-
 /* --- the schedule --------------------------------------------------------------------------------------- */
 
 static Status rule_rate(const Options *o)
@@ -212,6 +199,25 @@ static Status rule_rate(const Options *o)
 
 static bool given(const Options *o, OptionIndex option) { return o->source[option].kind != SOURCE_NOTHING; }
 
+static Status rule_one_source(const Options *o)
+{
+    static const OptionIndex whole[] = { OPTION_data_file_list, OPTION_train_data_path, OPTION_data_path };
+    static const OptionIndex with_train[] = { OPTION_valid_data_path, OPTION_test_data_path };
+    for (int i = 0; i < 3; i++)
+        for (int j = i + 1; j < 3; j++)
+            if (given(o, whole[i]) && given(o, whole[j]))
+                return fail(BAD_OPTION, "%s and %s both say what to read; leave one out", TYPED(whole[i]), TYPED(whole[j]));
+    for (int i = 0; i < 2; i++)
+        if (given(o, with_train[i]) && !given(o, OPTION_train_data_path))
+            return fail(BAD_OPTION, "%s wants --train-data-path beside it, which takes the place of --data-path and --split", TYPED(with_train[i]));
+    for (int i = 0; i < 2; i++)
+        if (given(o, with_train[i]) && !o->eval_interval)
+            return fail(BAD_OPTION, "%s does nothing without --eval-interval N, which evaluates every N steps", TYPED(with_train[i]));
+    if (given(o, OPTION_train_data_path) && options_said(o, OPTION_split))
+        return fail(BAD_OPTION, "%s cuts nothing with --train-data-path, which is taken whole; leave one out", TYPED(OPTION_split));
+    return OK;
+}
+
 /* What only Megatron's orders look at. A cache is passed over in setup with a line: scripts have it everywhere. */
 static Status rule_order(const Options *o)
 {
@@ -220,8 +226,7 @@ static Status rule_order(const Options *o)
     for (size_t i = 0; ours && i < sizeof row / sizeof row[0]; i++)
         if (options_said(o, row[i]))
             return fail(BAD_OPTION, "%s does nothing with --data-order jotun; megatron or megatron-deepspeed do", TYPED(row[i]));
-    if (given(o, OPTION_data_file_list) && given(o, OPTION_data_path))
-        return fail(BAD_OPTION, "%s and %s both say what to read; leave one out", TYPED(OPTION_data_file_list), TYPED(OPTION_data_path));
+    TRY(rule_one_source(o));
     if (o->command == FOR_EVAL && o->data_path.count > 1)
         return fail(BAD_OPTION, "jotun eval perplexity reads one --data-path PREFIX, and there are %d words", o->data_path.count);
     return OK;
@@ -242,7 +247,7 @@ static Status rule_needed(const Options *o)
     bool only_looking = o->dry_run || o->draw_schedule || o->schedule_svg;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
         if (o->command == row[i].command && !given(o, row[i].option) && !only_looking &&
-            !(row[i].option == OPTION_data_path && given(o, OPTION_data_file_list)))
+            !(row[i].option == OPTION_data_path && (given(o, OPTION_data_file_list) || given(o, OPTION_train_data_path))))
             return fail(BAD_USAGE, "jotun %s wants --%s %s", command_name(o->command),
                         option_rows[row[i].option].name, row[i].says);
     if (o->command == FOR_EVAL && given(o, OPTION_text) == given(o, OPTION_data_path))
@@ -259,13 +264,17 @@ static Status rule_ranges(const Options *o)
 
 typedef Status Rule(const Options *o);
 static Rule *const rules[] = {
-    rule_ranges,   rule_needed,       rule_tokenizer,   rule_model, rule_dividing,  rule_ranks,
+    rule_ranges,   rule_needed,       rule_model,       rule_dividing, rule_ranks,
     rule_sequence, rule_global_batch, rule_interleaved, rule_rate,  options_companions,
     rule_tokens,   rule_order
 };
 
 Status options_judge(const Options *o)
 {
+    if (o->command == FOR_DATA_INFO) {                          /* there is no model, and no ranks */
+        TRY(rule_ranges(o));
+        return rule_order(o);
+    }
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) TRY(rules[i](o));
     return OK;
 }

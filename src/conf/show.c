@@ -39,7 +39,7 @@ static json_t *value_json(const Options *o, OptionIndex option)
     return array;
 }
 
-Status options_json(const Options *o, char *out, size_t size)
+Status options_json(Options *o, const char **json)
 {
     json_t *object = json_object();
     for (int i = 0; i < OPTIONS; i++)
@@ -49,12 +49,11 @@ Status options_json(const Options *o, char *out, size_t size)
             return fail(BAD_OPTION, "--%s is not UTF-8 and cannot be kept in a checkpoint",
                         option_rows[i].name);
         }
-    size_t used = json_dumpb(object, out, size, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17));
     json_decref(object);
-    if (!used || used >= size)
-        return fail(BAD_OPTION, "the options take %zu bytes as JSON and %zu are kept; use shorter paths",
-                    used, size - 1);
-    out[used] = 0;
+    if (!text) return fail(NO_MEMORY, "no memory for the options as JSON");
+    *json = options_hold(o, text);
+    free(text);
     return OK;
 }
 

@@ -1,6 +1,7 @@
 #include "corpus/json_line.h"
 
 #include <string.h>
+#include "corpus/plain.h"
 
 typedef JsonSpan Span;
 
@@ -30,25 +31,6 @@ static void scan_space(Scan *s)
 }
 
 /* ---- strings ---- */
-
-/* High bit of each byte that is a quote, a backslash, a control or not ASCII. Exact up to the first, which is all we use. */
-static uint64_t special_bytes(uint64_t word)
-{
-    const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
-    uint64_t quote = word ^ ones * '"', slash = word ^ ones * '\\';
-    return (word | (word - ones * 0x20) | (quote - ones) | (slash - ones)) & high;
-}
-
-static void scan_plain(Scan *s)
-{
-    for (uint64_t word; s->at + 8 <= s->bytes; s->at += 8) {
-        memcpy(&word, s->line + s->at, 8);
-        uint64_t special = special_bytes(word);
-        if (!special) continue;
-        s->at += __builtin_ctzll(special) / 8;
-        return;
-    }
-}
 
 static int hex_value(int c)
 {
@@ -117,7 +99,7 @@ static bool scan_string(Scan *s, Span *span)
     bool escaped = false;
     int64_t begin = ++s->at;
     for (;;) {
-        scan_plain(s);
+        s->at += plain_run(s->line + s->at, s->bytes - s->at);
         int c = scan_peek(s);
         if (c == '"') break;
         if (c < 0)    return scan_fault(s, "a text without its closing quote");

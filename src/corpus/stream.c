@@ -57,16 +57,21 @@ static Status piece_fill(Stream *s)
     return fail(BAD_FILE, "%s: cannot be read after byte %" PRId64 ": %s", s->name, s->behind, strerror(ahead_error(s->ahead)));
 }
 
+static Status file_read(Stream *s, char *to, size_t room, size_t *got)
+{
+    *got = fread(to, 1, room, s->file);
+    s->behind += (int64_t)*got;
+    s->ended   = *got < room;
+    if (!ferror(s->file)) return OK;
+    return fail(BAD_FILE, "%s: cannot be read after byte %" PRId64 ": %s", s->name, s->behind, strerror(errno));
+}
+
 static Status chunk_fill(Stream *s)
 {
     if (s->ahead) return piece_fill(s);
-    s->at  = 0;
-    s->in  = s->chunk;
-    s->end = fread(s->chunk, 1, CHUNK, s->file);
-    s->behind += (int64_t)s->end;
-    s->ended   = s->end < CHUNK;
-    if (!ferror(s->file)) return OK;
-    return fail(BAD_FILE, "%s: cannot be read after byte %" PRId64 ": %s", s->name, s->behind, strerror(errno));
+    s->at = 0;
+    s->in = s->chunk;
+    return file_read(s, s->chunk, CHUNK, &s->end);
 }
 
 Status stream_of(Stream **stream, FILE *file, const char *name, const Packing *packing, int64_t ratio_most)
@@ -206,11 +211,11 @@ static Status packed_read(Stream *s, char **out, size_t *room)
 static Status plain_read(Stream *s, char **out, size_t *room)
 {
     while (*room) {
-        if (s->at == s->end && s->ended) return OK;
-        if (s->at == s->end) TRY(chunk_fill(s));
         size_t bytes = s->end - s->at < *room ? s->end - s->at : *room;
-        memcpy(*out, s->in + s->at, bytes);
+        if (!bytes && s->ended) return OK;
+        memcpy(*out, s->chunk + s->at, bytes);
         s->at += bytes;
+        if (!bytes) TRY(file_read(s, *out, *room, &bytes));    /* nothing is to be unpacked: straight to where it is wanted */
         *out  += bytes;
         *room -= bytes;
     }

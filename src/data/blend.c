@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/random.h"
 #include "data/blend.h"
 #include "data/twister.h"
 
@@ -72,18 +73,10 @@ static Status indices_new(Index *which, Index *sample, int64_t rows)
     return status;
 }
 
-/* Weights given: the parts' sizes, summed. Not given: one epoch of each, by how long they are. */
 static Status level_one(Blend *b, Sizes *sizes, const MixList *list, const BlendSpec *spec)
 {
-    int64_t all = 0;
-    for (int i = 0; i < b->count; i++) {
-        if (!list->weighed) sizes->asked[i] = b->order[i].plan.samples, sizes->weight[i] = (double)sizes->asked[i];
-        all += sizes->asked[i];
-    }
-    b->samples = list->weighed || spec->wanted < 0 || spec->wanted > all ? all : spec->wanted;
-    TRY(indices_new(&b->which, &b->sample, b->samples));
-    if (spec->wanted < 0)
-        for (int i = 0; i < b->count; i++) sizes->weight[i] /= (double)all;        /* each is used up, to the sample */
+    if (!list->weighed && spec->wanted < 0)
+        for (int i = 0; i < b->count; i++) sizes->weight[i] /= (double)b->samples; /* each is used up, to the sample */
     else TRY(weights_normalise(sizes->weight, b->count, SUM_NUMPY));               /* Megatron does it again */
     return blend_greedy(&b->which, &b->sample, sizes->weight, b->count);
 }
@@ -179,10 +172,8 @@ static Status level_two(Blend *b, const Sizes *sizes, const MixList *list, const
     Corpora all = { 0 };
     int64_t made = 0;
     for (int i = 0; i < list->count; i++) made += fork_samples(spec->wanted_train, sizes->weight[i], spec);
-    b->samples = spec->wanted;                             /* a blend of fewer is the beginning of one of more */
     Status status = corpora_sort(&all, list, sizes);
     for (int c = 0; status == OK && c < all.count; c++) status = corpus_make(&all.corpus[c], sizes, spec);
-    if (status == OK) status = indices_new(&b->which, &b->sample, b->samples);
     if (status == OK) status = corpora_blend(b, &all, made);
     for (int c = 0; c < all.count; c++) {
         free(all.corpus[c].pair);
@@ -194,24 +185,43 @@ static Status level_two(Blend *b, const Sizes *sizes, const MixList *list, const
     return status;
 }
 
-/* ---- both ---- */
+/* ---- the cache ---- */
 
-static Status orders_open(Blend *b, const Shard *shards, const Sizes *sizes, const BlendSpec *spec, SplitKind kind)
+static uint64_t bits_of(double x)
 {
-    SplitRounding rounding = spec->kind == BLEND_CORE ? SPLIT_SUMS : SPLIT_PARTS;
-    for (int i = 0; i < b->count; i++) {
-        OrderSpec one = { .wanted = sizes->made[i], .sequence = spec->sequence, .seed = spec->seed, .cut = spec->cut };
-        TRY(split_range(&one.begin, &one.end, spec->split, kind, rounding, shards[i].sequences));
-        TRY(order_open(&b->order[i], &shards[i], &one, kind, spec->cache));
-    }
-    return OK;
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
 }
 
-/* Nobody reads beyond what a pair gives: Megatron's error, and ours */
+/* All that the two indices follow from, by pair */
+static uint64_t parts_hash(const Blend *b, const Sizes *sizes, const MixList *list)
+{
+    uint64_t hash = (uint64_t)b->count;
+    for (int i = 0; i < b->count; i++) {
+        const char *corpus = list->part[i].corpus;
+        hash = random_mix(random_mix(hash, bits_of(sizes->weight[i])), (uint64_t)sizes->asked[i]);
+        hash = random_mix(hash, corpus ? random_key(1, corpus) : 0);
+    }
+    return hash;
+}
+
+static Status blend_cache_name(IndexCache *cache, char words[1024], const Blend *b, const Sizes *sizes, const MixList *list,
+                               const BlendSpec *spec, SplitKind kind)
+{
+    snprintf(words, 1024, "BlendedDataset 1\ndata sets %d, weights, samples and corpora %016" PRIx64 "\nsamples %" PRId64 " of %" PRId64
+             ", to train %" PRId64 "\nrule %d, weighed %d, corpora shuffled %d, blended %d\nrandom_seed %" PRIu64 "\nsurplus %.17g\n", b->count,
+             parts_hash(b, sizes, list), b->samples, spec->wanted, spec->wanted_train, (int)spec->kind, list->weighed, spec->corpus_shuffled,
+             spec->corpus_blended, spec->seed, spec->surplus);
+    return index_cache_name(cache, spec->cache, "BlendedDataset", split_word(kind), words);
+}
+
+/* Nobody reads beyond what a pair gives: Megatron's error, and ours; and files are not believed. */
 static Status blend_check(const Blend *b, const MixList *list)
 {
     for (int64_t s = 0; s < b->samples; s++) {
         int64_t i = index_at(&b->which, s), k = index_at(&b->sample, s);
+        if (i < 0 || i >= b->count || k < 0) return fail(BAD_FILE, "sample %" PRId64 " of a blend is of data set %" PRId64, s, i);
         if (k >= b->order[i].plan.samples)
             return fail(BAD_OPTION, "%s: the blend asks for sample %" PRId64 " of its %" PRId64 "; raise --mid-level-dataset-surplus",
                         list->part[i].prefix, k, b->order[i].plan.samples);
@@ -219,33 +229,126 @@ static Status blend_check(const Blend *b, const MixList *list)
     return OK;
 }
 
-static Status blend_make(Blend *b, Sizes *sizes, const Shard *shards, const MixList *list, const BlendSpec *spec, SplitKind kind)
+static bool indices_map(Blend *b, const IndexCache *cache, const MixList *list)
 {
-    bool corpora = list->part[0].corpus;
-    if (corpora && spec->kind == BLEND_CORE)
+    Index which = { .type = INDEX_I16, .rows = b->samples, .columns = 1 }, sample = { .type = INDEX_I64, .rows = b->samples, .columns = 1 };
+    bool sound = index_cache_holds(cache) && index_cache_map(cache, "dataset_index", &which) &&
+                 index_cache_map(cache, "dataset_sample_index", &sample);
+    Blend mapped = *b;
+    mapped.which = which, mapped.sample = sample;
+    if (sound && blend_check(&mapped, list) == OK) {
+        *b = mapped;
+        return true;
+    }
+    index_close(&which);
+    index_close(&sample);
+    return false;
+}
+
+static Status levels_make(Blend *b, Sizes *sizes, const MixList *list, const BlendSpec *spec)
+{
+    TRY(indices_new(&b->which, &b->sample, b->samples));
+    TRY(list->part[0].corpus ? level_two(b, sizes, list, spec) : level_one(b, sizes, list, spec));
+    return blend_check(b, list);
+}
+
+static Status levels_cached(Blend *b, Sizes *sizes, const MixList *list, const BlendSpec *spec, SplitKind kind)
+{
+    char words[1024];
+    IndexCache cache;
+    TRY(blend_cache_name(&cache, words, b, sizes, list, spec, kind));
+    if (indices_map(b, &cache, list)) return OK;
+    TRY(levels_make(b, sizes, list, spec));
+    TRY(index_cache_write(&cache, "dataset_index", &b->which));
+    TRY(index_cache_write(&cache, "dataset_sample_index", &b->sample));
+    TRY(index_cache_finish(&cache));
+    Index which = b->which, sample = b->sample;
+    if (indices_map(b, &cache, list)) {                    /* mapped pages are shared by all ranks of a host, made ones are not */
+        index_close(&which);
+        index_close(&sample);
+    }
+    return OK;
+}
+
+/* ---- both ---- */
+
+static Status orders_measure(Blend *b, const Shard *shards, const Sizes *sizes, const BlendSpec *spec, SplitKind kind)
+{
+    SplitRounding rounding = spec->kind == BLEND_CORE ? SPLIT_SUMS : SPLIT_PARTS;
+    for (int i = 0; i < b->count; i++) {
+        OrderSpec one = { .wanted = sizes->made[i], .sequence = spec->sequence, .seed = spec->seed, .cut = spec->cut };
+        TRY(split_range(&one.begin, &one.end, spec->split, kind, rounding, shards[i].sequences));
+        TRY(order_measure(&b->order[i], &shards[i], &one));
+    }
+    return OK;
+}
+
+/* Weights given: the parts' sizes, summed. Not given: one epoch of each, by how long they are. Of corpora a blend of fewer is the
+ * beginning of one of more. */
+static void samples_count(Blend *b, Sizes *sizes, const MixList *list, const BlendSpec *spec)
+{
+    int64_t all = 0;
+    b->plain = list->count == 1 && !list->weighed;
+    for (int i = 0; i < b->count; i++) {
+        if (!list->weighed) sizes->asked[i] = b->order[i].plan.samples, sizes->weight[i] = (double)sizes->asked[i];
+        all += sizes->asked[i];
+    }
+    if (b->plain) b->samples = b->order[0].plan.samples;
+    else if (list->part[0].corpus) b->samples = spec->wanted;
+    else b->samples = list->weighed || spec->wanted < 0 || spec->wanted > all ? all : spec->wanted;
+}
+
+static Status blend_count(Blend *b, Sizes *sizes, const Shard *shards, const MixList *list, const BlendSpec *spec, SplitKind kind)
+{
+    if (list->part[0].corpus && spec->kind == BLEND_CORE)
         return fail(BAD_OPTION, "a list of three columns is ALCF's, and blends as no Megatron-LM does; give --data-order megatron-deepspeed");
     if (list->weighed && spec->wanted < 0)
         return fail(BAD_OPTION, "weights want a number of samples to weigh; give prefixes alone");
     TRY(sizes_new(sizes, list, spec));
-    TRY(orders_open(b, shards, sizes, spec, kind));
-    b->plain = list->count == 1 && !list->weighed;
-    if (b->plain) b->samples = b->order[0].plan.samples;
-    else TRY(corpora ? level_two(b, sizes, list, spec) : level_one(b, sizes, list, spec));
-    TRY(b->plain ? OK : blend_check(b, list));
+    TRY(orders_measure(b, shards, sizes, spec, kind));
+    samples_count(b, sizes, list, spec);
     if (b->samples < spec->wanted)
         return fail(BAD_OPTION, "prefixes without weights give one epoch of each: %" PRId64 " samples to %s, and the run takes %" PRId64
                     "; give weights", b->samples, split_word(kind), spec->wanted);
     return OK;
 }
 
-Status blend_open(Blend *blend, const Shard *shards, const MixList *list, const BlendSpec *spec, SplitKind kind)
+static Status indices_make(Blend *b, Sizes *sizes, const Shard *shards, const MixList *list, const BlendSpec *spec, SplitKind kind)
+{
+    for (int i = 0; i < b->count; i++) {
+        OrderSpec one = b->order[i].spec;
+        TRY(order_open(&b->order[i], &shards[i], &one, kind, spec->cache));
+    }
+    if (b->plain) return OK;
+    return spec->cache ? levels_cached(b, sizes, list, spec, kind) : levels_make(b, sizes, list, spec);
+}
+
+static Status blend_start(Blend *blend, const Shard *shards, const MixList *list, const BlendSpec *spec, SplitKind kind, bool make)
 {
     Sizes sizes = { 0 };
     *blend = (Blend){ .count = list->count, .order = calloc((size_t)list->count, sizeof *blend->order) };
-    Status status = blend->order ? blend_make(blend, &sizes, shards, list, spec, kind) : fail(NO_MEMORY, "no memory for %d data sets", list->count);
+    Status status = blend->order ? blend_count(blend, &sizes, shards, list, spec, kind) : fail(NO_MEMORY, "no memory for %d data sets", list->count);
+    if (status == OK && make) status = indices_make(blend, &sizes, shards, list, spec, kind);
     sizes_close(&sizes);
     if (status != OK) blend_close(blend);
     return status;
+}
+
+Status blend_open(Blend *blend, const Shard *shards, const MixList *list, const BlendSpec *spec, SplitKind kind)
+{
+    return blend_start(blend, shards, list, spec, kind, true);
+}
+
+Status blend_measure(Blend *blend, const Shard *shards, const MixList *list, const BlendSpec *spec, SplitKind kind)
+{
+    return blend_start(blend, shards, list, spec, kind, false);
+}
+
+int64_t blend_bytes(const Blend *b)
+{
+    int64_t bytes = b->plain ? 0 : b->samples * (index_width(INDEX_I16) + index_width(INDEX_I64));
+    for (int i = 0; i < b->count; i++) bytes += order_bytes(&b->order[i]);
+    return bytes;
 }
 
 void blend_close(Blend *blend)

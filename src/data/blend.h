@@ -15,7 +15,7 @@ typedef struct {
     uint64_t seed;
     double   cut, surplus;          /* OrderSpec; share made of each pair beyond its part, since blends are uneven: 0.005 */
     bool     corpus_shuffled, corpus_blended;      /* within a corpus: samples shuffled; its pairs blended, else end to end */
-    const char *cache;              /* a folder, or NULL */
+    const char *cache;              /* a folder, or NULL: of the orders of its pairs, and of the blend */
 } BlendSpec;
 
 typedef struct {
@@ -28,6 +28,8 @@ typedef struct {
 
 /* shards: those of the list, open, which stay the caller's */
 Status blend_open (Blend *blend, const Shard *shards, const MixList *list, const BlendSpec *spec, SplitKind kind);
+Status blend_measure(Blend *blend, const Shard *shards, const MixList *list, const BlendSpec *spec, SplitKind kind);     /* counts alone, no index */
+int64_t blend_bytes(const Blend *blend);                   /* of all indices, made or measured */
 void   blend_close(Blend *blend);
 OrderReader blend_read(const Blend *blend, int64_t k);
 

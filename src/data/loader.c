@@ -45,7 +45,7 @@ Status loader_open(Loader *loader, const Shard *shard, const char *split, SplitK
     if (loader->samples < 1)
         return fail(BAD_FILE, "%s: the %s part under --split %s has %" PRId64 " tokens; one sample of --seq-length %"
                     PRId64 " takes %" PRId64 ": give more text, another split or a shorter sequence", shard->bin.path,
-                    split_word(kind), split, loader->tokens, shape.sequence, shape.sequence + 1);
+                    split_word(kind), split ? split : "(all of it)", loader->tokens, shape.sequence, shape.sequence + 1);
     return OK;
 }
 

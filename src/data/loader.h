@@ -36,7 +36,7 @@ typedef struct {
     int64_t      shift;                       /* samples that earlier steps took beyond step x global: another global batch before a resume */
 } Loader;
 
-/* split: weights of train, valid, test ("969,30,1") over sequences: Megatron's rounding. tokens under one sample: BAD_FILE with how many there are. */
+/* split: weights of train, valid, test ("969,30,1") over sequences: Megatron's rounding; NULL: all of it. tokens under one sample: BAD_FILE with how many there are. */
 Status loader_open(Loader *loader, const Shard *shard, const char *split, SplitKind kind, LoaderShape shape);
 Status loader_open_blend(Loader *loader, const Blend *blend, LoaderShape shape);     /* the blend's sequence length is the shape's */
 int    loader_micros(const Loader *loader);            /* micro-batches of a step on this rank: global / (micro dp) */

@@ -181,14 +181,24 @@ static Status order_cached(Order *o, SplitKind kind, const char *dir)
     return OK;
 }
 
-Status order_open(Order *order, const Shard *shard, const OrderSpec *spec, SplitKind kind, const char *cache)
+Status order_measure(Order *order, const Shard *shard, const OrderSpec *spec)
 {
     int64_t tokens = 0;
     *order = (Order){ .shard = shard, .spec = *spec };
     if (shard->sequences > INT32_MAX)
         return fail(BAD_FILE, "%s: %" PRId64 " sequences; Megatron's order counts up to 2^31: split the pair", shard->index.path, shard->sequences);
     for (int64_t d = spec->begin; d < spec->end; d++) tokens += shard_length(shard, d);
-    TRY(order_plan(&order->plan, spec, tokens, shard->bin.path));
+    return order_plan(&order->plan, spec, tokens, shard->bin.path);
+}
+
+int64_t order_bytes(const Order *o)
+{
+    return 4 * o->plan.entries + 2 * index_width(o->plan.sample_type) * (o->plan.samples + 1) + index_width(o->plan.shuffle_type) * o->plan.samples;
+}
+
+Status order_open(Order *order, const Shard *shard, const OrderSpec *spec, SplitKind kind, const char *cache)
+{
+    TRY(order_measure(order, shard, spec));
     Status status = cache ? order_cached(order, kind, cache) : order_make(order);
     if (status != OK) order_close(order);
     return status;

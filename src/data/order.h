@@ -28,6 +28,8 @@ Status order_plan(OrderPlan *plan, const OrderSpec *spec, int64_t tokens, const 
 typedef struct { const Shard *shard; OrderSpec spec; OrderPlan plan; Index document, sample, shuffle; } Order;
 /* cache: a folder, or NULL. kind names the part in the cache. The shard stays the caller's. */
 Status order_open (Order *order, const Shard *shard, const OrderSpec *spec, SplitKind kind, const char *cache);
+Status order_measure(Order *order, const Shard *shard, const OrderSpec *spec);      /* the plan alone */
+int64_t order_bytes(const Order *order);                                       /* of its indices, made or measured */
 void   order_close(Order *order);
 
 /* The S + 1 tokens of a sample, one by one. A reader of a plain run of tokens has no order. */

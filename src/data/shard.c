@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include "data/foreign.h"
 #include "data/shard.h"
 
 enum { HEADER = 34, CODE_INT32 = 4, CODE_UINT16 = 8 };
@@ -113,6 +114,16 @@ static Status documents_check(const Shard *shard)
     return OK;
 }
 
+/* Its index would look like one that was cut */
+static Status foreign_check(const char *prefix, const char *path)
+{
+    PairKind kind;
+    TRY(pair_kind(&kind, prefix));
+    if (kind == PAIR_MEGATRON) return OK;
+    return fail(BAD_FILE, "%s: a pair of %s, which `jotun data info` and `data cat` look into; only Megatron-LM's is read here: "
+                "prepare the text again", path, pair_kind_name(kind));
+}
+
 static Status pair_open(Shard *shard, const char *prefix)
 {
     char path[1024];
@@ -124,6 +135,7 @@ static Status pair_open(Shard *shard, const char *prefix)
         return fail(BAD_FILE, "%s: no such file; %s", path, named ? "give the prefix without .bin or .idx" :
                     "a prefix names a pair, as P_text_document from `jotun prepare --output-prefix P`");
     }
+    TRY(foreign_check(prefix, path));
     TRY(file_map(&shard->index, path));
     TRY(header_read(shard));
     TRY(arrays_place(shard));

@@ -106,13 +106,23 @@ Status shard_create(ShardWriter **writer, const char *prefix, int64_t vocabulary
     return status;
 }
 
+static bool ids_known(const int32_t *ids, int64_t count, int64_t vocabulary)
+{
+    uint32_t most = 0, last = vocabulary > INT32_MAX ? INT32_MAX : (uint32_t)vocabulary - 1;
+    for (int64_t i = 0; i < count; i++) most = (uint32_t)ids[i] > most ? (uint32_t)ids[i] : most;      /* below 0 is above all */
+    return most <= last;
+}
+
+static void ids_narrow(uint16_t *restrict narrow, const int32_t *restrict ids, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) narrow[i] = (uint16_t)ids[i];
+}
+
 static Status ids_put(ShardWriter *w, const int32_t *ids, int64_t count)
 {
     uint16_t narrow[SLICE];
-    for (int64_t i = 0; i < count; i++) {
-        CHECK(ids[i] >= 0 && ids[i] < w->vocabulary, "token %d of %" PRId64, ids[i], w->vocabulary);
-        narrow[i] = (uint16_t)ids[i];
-    }
+    CHECK(ids_known(ids, count, w->vocabulary), "a token of %s is beyond the vocabulary of %" PRId64, w->bin, w->vocabulary);
+    if (w->width == 2) ids_narrow(narrow, ids, count);
     return sink_put(&w->sink, w->width == 2 ? (const void *)narrow : ids, (size_t)(count * w->width));
 }
 

@@ -27,6 +27,9 @@ Status split_range(int64_t *begin, int64_t *end, const char *split, SplitKind ki
 {
     double  weight[3] = { 0 }, sum = 0, count = (double)sequences;
     int64_t border[4] = { 0 };
+    *begin = 0;
+    *end   = sequences;
+    if (!split) return OK;
     if (!weights_read(weight, split))
         return fail(BAD_OPTION, "--split %s: wants weights of train, valid and test, as 969,30,1", split);
     for (int i = 0; i < 3; i++) {

@@ -31,6 +31,34 @@ static Status show_stage(const Recipe *recipe, int stage, int world, double *tot
     return status;
 }
 
+/* Beside the arenas, and only where the data is at hand: on another machine it may not be. */
+static Status indices_measure(double *bytes, const Recipe *r)
+{
+    Feed feed;
+    FeedSpec spec = recipe_feed(r);
+    LoaderShape shape = { .sequence = r->shape.sequence, .micro = r->micro, .global = r->global, .dp = 1, .cp = 1, .seed = r->seed, .eod = r->eod };
+    Status status = feed_open(&feed, &spec);
+    for (int kind = 0; status == OK && kind < SPLITS; kind++) {
+        if (!recipe_takes(r, (SplitKind)kind)) continue;
+        status = feed_measure(&feed, (SplitKind)kind, &shape);
+        if (status == OK) *bytes += (double)blend_bytes(&feed.blend[kind]);
+    }
+    feed_close(&feed);
+    return status;
+}
+
+static void show_indices(const Recipe *r)
+{
+    double bytes = 0;
+    char text[24];
+    FeedSpec spec = recipe_feed(r);
+    if (r->feed.order == ORDER_JOTUN || !(spec.rules.words.count || spec.rules.list || spec.rules.own[SPLIT_TRAIN].count)) return;
+    if (indices_measure(&bytes, r) == OK)
+        printf("order of samples %s of indices %s\n", log_bytes(text, bytes), r->feed.cache ? "in --data-cache-path, mapped by the ranks of a host together" :
+               "a rank; --data-cache-path DIR keeps them once a host");
+    else printf("order of samples not counted: %s\n", fail_text());
+}
+
 Status memory_show(const Recipe *r, int world)
 {
     double most = 0, bytes;
@@ -43,5 +71,6 @@ Status memory_show(const Recipe *r, int world)
         if (bytes > most) most = bytes;
     }
     printf("largest rank     %s\n", log_bytes(text, most));
+    show_indices(r);
     return OK;
 }

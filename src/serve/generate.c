@@ -57,12 +57,13 @@ void generate(Walk *walk, Arena *session, const Generation *g, const int32_t *pr
     const Batch whole = walk_slot(walk, 0, 0)->batch;
     double *logits = malloc((size_t)walk->run.shape->vocabulary * sizeof *logits);
     CHECK(logits, "no memory for %lld logits", (long long)walk->run.shape->vocabulary);
+    int64_t ids = g->ids ? g->ids : walk->run.shape->vocabulary;
     walk->run.cache = caches_new(walk, session, g->capacity);
     walk->run.sums_2 = tensor_none();
     walk->run.drop = false;
     next_logits(walk, whole, prompt, count, logits);
     for (int64_t n = 0; count + n < g->capacity; n++) {
-        int32_t id = sample_id(logits, walk->run.shape->vocabulary, &g->sampling, n);
+        int32_t id = sample_id(logits, ids, &g->sampling, n);
         if (id == g->end) break;
         g->emit(g->context, id);
         if (count + n + 1 < g->capacity) next_logits(walk, whole, &id, 1, logits);

@@ -6,7 +6,7 @@
 typedef struct { double temperature, top_p; int64_t top_k; uint64_t seed; } Sampling;     /* temperature 0: the likeliest; top_k, top_p 0: all */
 typedef struct {
     int64_t  capacity;                    /* positions: prompt and what is new */
-    int32_t  end;                         /* the id that ends the text; -1: none */
+    int32_t  ids, end;                    /* ids: it draws from the first so many, 0: from all of the model; end: ends the text, -1: none */
     Sampling sampling;
     void   (*emit)(void *context, int32_t id);     /* each new id as it comes */
     void    *context;

@@ -17,7 +17,7 @@ typedef struct { char file[64]; int tensors; LogicalTensor *tensor; } Bundle;   
 typedef struct {
     int64_t step, samples, updates;        /* steps done, samples consumed, optimizer updates done */
     uint64_t seed;
-    char     options[8192];                /* the resolved options as one JSON object */
+    const char *options;                   /* to be saved: the resolved options as one JSON object; NULL where read */
 } CheckpointState;
 
 /* Before the first step, by rank 0 only: makes dir with its parents, writes and removes a file in it, and
@@ -34,6 +34,7 @@ Status checkpoint_save(Comm *world, const char *dir, const CheckpointState *stat
  * where one may not or cannot be read (rights, a sick disk). Not collective. */
 Status checkpoint_find(const char *dir, char path[1024], bool *found);
 Status checkpoint_state(const char *path, CheckpointState *state);
+Status checkpoint_options(const char *path, char **options);         /* to be freed */
 /* Not collective: every rank reads its own pieces. Checks name, dims, dtype and (verify) checksums. F32
  * and F64 are turned into the piece's type. Of damage in DIR/step_N the message names the whole one before. */
 Status checkpoint_load(const char *path, const Piece *pieces, int npieces, bool verify);

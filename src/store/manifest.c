@@ -52,6 +52,7 @@ void manifest_free(Manifest *m)
     }
     free(m->file);
     free(m->sorted);
+    free(m->options);
     *m = (Manifest){ 0 };
 }
 
@@ -105,18 +106,17 @@ static json_t *file_json(const ManifestFile *file)
                      "tensors", tensors);
 }
 
-/* The options come as JSON and go as JSON; they must come back into the same room. */
+/* The options come as JSON and go as JSON. */
 static Status options_json(json_t **options, const char *text)
 {
     json_error_t error;
     char         problem[160];
-    *options = json_loads(text[0] ? text : "{}", JSON_REJECT_DUPLICATES, &error);
+    *options = json_loads(text && text[0] ? text : "{}", JSON_REJECT_DUPLICATES, &error);
     if (!*options)
         return fail(BAD_OPTION, "the options to be saved are no JSON: %s", json_problem(problem, &error));
-    size_t room = sizeof ((CheckpointState *)0)->options;
-    if (json_is_object(*options) && json_dumpb(*options, NULL, 0, JSON_COMPACT) < room) return OK;
+    if (json_is_object(*options)) return OK;
     json_decref(*options);
-    return fail(BAD_OPTION, "the options to be saved are no JSON object of less than %zu bytes", room);
+    return fail(BAD_OPTION, "the options to be saved are no JSON object");
 }
 
 /* Over the sorted, compact text of all but itself: neither white space nor the order of keys matters. */
@@ -219,8 +219,9 @@ static Status file_read(Manifest *m, const char *path, json_t *json)
     return tensors_read(&m->file[m->files - 1], path, tensors);
 }
 
-static Status state_read(CheckpointState *state, const char *path, json_t *root, json_t **files)
+static Status state_read(Manifest *m, const char *path, json_t *root, json_t **files)
 {
+    CheckpointState *state = &m->state;
     const char *seed;
     json_t     *options;
     json_int_t  step, samples, updates;
@@ -234,9 +235,8 @@ static Status state_read(CheckpointState *state, const char *path, json_t *root,
     char *end;
     state->seed = strtoull(seed, &end, 10);
     if (seed[0] < '0' || seed[0] > '9' || *end) return fail(BAD_FILE, "%s: seed is no number", path);
-    if (json_dumpb(options, state->options, sizeof state->options, JSON_COMPACT) >= sizeof state->options)
-        return fail(BAD_FILE, "%s: options take more than %zu bytes", path, sizeof state->options - 1);
-    return OK;
+    m->options = json_dumps(options, JSON_COMPACT);
+    return m->options ? OK : fail(NO_MEMORY, "%s: no memory for its options", path);
 }
 
 /* Format and version before the checksum, so that a newer format says so and not that it is damaged. */
@@ -263,7 +263,7 @@ static Status root_read(Manifest *m, const char *path, json_t *root)
 {
     json_t *files;
     TRY(identity_check(path, root));
-    TRY(state_read(&m->state, path, root, &files));
+    TRY(state_read(m, path, root, &files));
     TRY(files_make(m, json_array_size(files)));
     for (size_t f = 0; f < json_array_size(files); f++) TRY(file_read(m, path, json_array_get(files, f)));
     return manifest_sort(m, BAD_FILE);

@@ -189,6 +189,16 @@ Status checkpoint_state(const char *path, CheckpointState *state)
     return OK;
 }
 
+Status checkpoint_options(const char *path, char **options)
+{
+    Manifest manifest;
+    TRY(manifest_read(&manifest, path));
+    *options = manifest.options;
+    manifest.options = NULL;
+    manifest_free(&manifest);
+    return OK;
+}
+
 /* ---- verifying: goes on after a bad one, so that one pass tells all; the first is what is returned ---- */
 
 static Status file_verify(Restore *r, int f, bool list)

@@ -1,6 +1,7 @@
 #include "text/added.h"
 #include <stdlib.h>
 #include <string.h>
+#include <utf8proc.h>
 #include "text/unicode.h"
 
 Status added_add(Added *a, AddedToken token)
@@ -15,6 +16,18 @@ Status added_add(Added *a, AddedToken token)
     memcpy(text, token.text, (size_t)token.bytes);
     token.text = text;
     a->token[a->count++] = token;
+    a->specials += token.special;
+    return OK;
+}
+
+Status added_rewrite(AddedToken *token, const uint8_t *text, int64_t bytes)
+{
+    uint8_t *made = calloc((size_t)bytes + 1, 1);
+    if (!made) return fail(NO_MEMORY, "no memory for added tokens");
+    memcpy(made, text, (size_t)bytes);
+    free(token->text);
+    token->text  = made;
+    token->bytes = bytes;
     return OK;
 }
 
@@ -41,7 +54,16 @@ void added_close(Added *a)
     *a = (Added){ 0 };
 }
 
-static bool is_word(Rune r) { return (r.kind & (LETTER | NUMBER | UPPER | LOWER)) || r.point == '_'; }
+/* What \w is to Rust's regex: Alphabetic, marks, decimal numbers, connecting punctuation, joiners. */
+static bool is_word(Rune r)
+{
+    static const uint32_t circled[][2] = { { 0x24B6, 0x24E9 }, { 0x1F130, 0x1F149 }, { 0x1F150, 0x1F169 }, { 0x1F170, 0x1F189 } };
+    if (r.point == RUNE_BROKEN) return false;
+    for (int i = 0; i < 4; i++)
+        if (r.point >= circled[i][0] && r.point <= circled[i][1]) return true;
+    utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)r.point);
+    return (c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_NL) || c == UTF8PROC_CATEGORY_PC || r.point == 0x200C || r.point == 0x200D;
+}
 
 static Rune rune_before(const uint8_t *text, int64_t at)
 {
@@ -60,32 +82,42 @@ static const AddedToken *token_at(const Added *a, bool normalized, const uint8_t
 {
     for (int i = a->first[text[at]]; i < a->first[text[at] + 1]; i++) {
         const AddedToken *t = &a->token[i];
-        if (t->normalized != normalized || t->bytes > bytes - at || memcmp(text + at, t->text, (size_t)t->bytes)) continue;
-        if (!t->single || stands_alone(text, bytes, at, at + t->bytes)) return t;
+        if (t->normalized == normalized && t->bytes && t->bytes <= bytes - at && !memcmp(text + at, t->text, (size_t)t->bytes)) return t;
     }
     return NULL;
 }
 
-const AddedToken *added_next(const Added *a, bool normalized, const uint8_t *text, int64_t bytes, int64_t at,
-                             int64_t *from, int64_t *to)
+/* White space beside it; what the token before took is not taken again. */
+static void strip(const AddedToken *t, const uint8_t *text, int64_t bytes, int64_t least, AddedMatch *m)
 {
-    const AddedToken *t = NULL;
-    int64_t begin = at;
-    *from = *to = bytes;
-    if (!a->count) return NULL;
-    while (at < bytes && !(t = token_at(a, normalized, text, bytes, at))) at++;
-    if (!t) return NULL;
-    *from = at;
-    *to   = at + t->bytes;
-    while (t->strip_left && *from > begin) {
-        Rune r = rune_before(text, *from);
+    while (t->strip_left && m->from > least) {
+        Rune r = rune_before(text, m->from);
         if (!(r.kind & SPACE)) break;
-        *from -= r.bytes;
+        m->from -= r.bytes;
     }
-    while (t->strip_right && *to < bytes) {
-        Rune r = rune_at(text + *to, bytes - *to);
+    if (!t->strip_right) return;
+    while (m->to < bytes && m->to >= m->white) {
+        Rune r = rune_at(text + m->to, bytes - m->to);
         if (!(r.kind & SPACE)) break;
-        *to += r.bytes;
+        m->to += r.bytes;
+        m->white = m->to;
     }
-    return t;
+    if (m->to < m->white) m->to = m->white;                         /* within what a token before walked over: no second walk */
+}
+
+const AddedToken *added_next(const Added *a, AddedKind kind, const uint8_t *text, int64_t bytes, AddedMatch *m)
+{
+    int64_t at = m->searched, before = m->to;
+    while (at < bytes) {
+        const AddedToken *t = token_at(a, kind.normalized, text, bytes, at);
+        int64_t end = at + (t ? t->bytes : 1);
+        if (t && (kind.specials || !t->special) && (!t->single || stands_alone(text, bytes, at, end))) {
+            *m = (AddedMatch){ at, end, end, m->white };
+            strip(t, text, bytes, before, m);
+            return t;
+        }
+        at = end;
+    }
+    m->searched = bytes;
+    return NULL;
 }

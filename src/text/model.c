@@ -27,6 +27,15 @@ void model_close(Model *m)
     free(m);
 }
 
+Status model_add_token(Model *m, AddedToken token)
+{
+    if (token.id < 0 || token.id >= VOCAB_MOST) return fail(BAD_FILE, "an added token with id %d", token.id);
+    if (!vocab_has(&m->vocab, token.id)) TRY(vocab_add(&m->vocab, token.id, token.text, token.bytes));
+    if (!m->special && !(m->special = calloc(VOCAB_MOST, 1))) return fail(NO_MEMORY, "no memory for special tokens");
+    m->special[token.id] = 1;
+    return added_add(&m->added, token);
+}
+
 Status model_add_merge(Model *m, const uint8_t *left, int64_t left_bytes, const uint8_t *right, int64_t right_bytes,
                        uint32_t rank)
 {
@@ -77,10 +86,9 @@ static int byte_said(const uint8_t *text, int64_t bytes)
 }
 
 /* Marks are blanks and <0x0A> is a byte, but in tokens that were added they are what they are. */
-static Status token_say(Model *m, int32_t id, bool plain)
+static Status token_say(Model *m, int32_t id, const uint8_t *from, int64_t bytes, bool plain)
 {
-    const uint8_t *from = vocab_bytes(&m->vocab, id);
-    int64_t bytes = m->vocab.length[id], to = 0;
+    int64_t to = 0;
     if (plain) return vocab_add(&m->said, id, from, bytes);
     int      byte = m->byte_fallback ? byte_said(from, bytes) : -1;
     uint8_t *said = malloc((size_t)bytes + 1);
@@ -96,10 +104,16 @@ static Status token_say(Model *m, int32_t id, bool plain)
     return status;
 }
 
+/* An added token that was looked for as normalizers leave it took that out of the text. */
 static Status all_say(Model *m)
 {
+    for (int i = 0; i < m->added.count; i++) {
+        const AddedToken *t = &m->added.token[i];
+        if (t->normalized && !vocab_has(&m->said, t->id)) TRY(token_say(m, t->id, t->text, t->bytes, m->byte_level || !m->normal.steps));
+    }
     for (int32_t id = 0; id < m->vocab.ids; id++)
-        if (vocab_has(&m->vocab, id)) TRY(token_say(m, id, m->byte_level || (m->special && m->special[id])));
+        if (vocab_has(&m->vocab, id) && !vocab_has(&m->said, id))
+            TRY(token_say(m, id, vocab_bytes(&m->vocab, id), m->vocab.length[id], m->byte_level || (m->special && m->special[id])));
     return OK;
 }
 
@@ -132,6 +146,21 @@ static void leads_find(Model *m)
 
 static const char *const ends[] = { "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eot|>", "<|im_end|>" };
 
+/* Tokens that are looked for after normalizers are themselves written as those leave them. */
+static Status added_normalize(Model *m)
+{
+    Words  words = { 0 };
+    Status status = OK;
+    for (int i = 0; i < m->added.count && status == OK; i++) {
+        AddedToken *token = &m->added.token[i];
+        Chars text = { token->text, token->bytes };
+        if (token->normalized) status = normal_apply(&m->normal, &text, true, &words);
+        if (status == OK && text.text != token->text) status = added_rewrite(token, text.text, text.bytes);
+    }
+    for (int i = 0; i < 2; i++) free(words.text[i].data);
+    return status;
+}
+
 static Status model_finish(Model *m)
 {
     if (m->vocabulary < m->vocab.ids) m->vocabulary = m->vocab.ids;
@@ -141,6 +170,7 @@ static Status model_finish(Model *m)
     for (size_t i = 0; i < sizeof ends / sizeof ends[0] && m->eod < 0; i++)
         m->eod = vocab_find(&m->vocab, ends[i], (int64_t)strlen(ends[i]));
     TRY(bytes_find(m));
+    TRY(added_normalize(m));
     TRY(all_say(m));
     if (!m->byte_level && !m->cut.steps && marks_begin(m))
         m->cut.step[m->cut.steps++] = (CutStep){ .kind = CUT_MARKS };
@@ -158,10 +188,12 @@ Status model_tokenizer(Tokenizer *t, Model *m)
         model_close(m);
         return status;
     }
-    int64_t widest, extra;
+    int64_t widest, extra, spaced, before;
     normal_growth(&m->normal, &widest, &extra);
+    normal_growth(&m->spaced, &spaced, &before);
+    if (m->added.count) widest *= (1 + extra) * (1 + before);               /* every part may be put something before */
     *t = (Tokenizer){ .name = m->name, .vocabulary = m->vocabulary, .eod = m->eod, .leads = m->leads, .encode = model_encode,
-                      .decode = model_decode, .close = tokenizer_end, .state = m, .extra = extra,
-                      .widest = widest * (1 + (m->added.count ? extra : 0)) };
+                      .decode = model_decode, .close = tokenizer_end, .state = m, .extra = extra * spaced + before,
+                      .widest = widest * spaced, .specials = m->added.specials > 0 };
     return OK;
 }

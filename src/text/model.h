@@ -2,7 +2,7 @@
 #define TEXT_MODEL_H
 /* A byte-pair tokenizer as its files describe it: what the readers fill, and model_tokenizer makes a Tokenizer of.
  *
- *     text -- added tokens -- normal -- added tokens -- cut -- pieces -- symbols -- merges -- ids                      */
+ *     text -- added tokens -- normal -- added tokens -- spaced -- cut -- pieces -- symbols -- merges -- ids                      */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "text/added.h"
@@ -20,7 +20,7 @@ typedef struct {
     Vocab    vocab;
     Merges   merges;
     Added    added;
-    Normal   normal;
+    Normal   normal, spaced;              /* spaced: what is done to each part of a text before it is cut */
     Cut      cut;
     uint8_t *special;                     /* an id that is no text, one byte each; NULL: none */
     int32_t  vocabulary, eod, unknown;    /* VOCAB_NONE: none */
@@ -48,6 +48,10 @@ Status model_tokenizer(Tokenizer *t, Model *model);
 Status model_read_tiktoken(Model *model, const char *path);
 Status model_read_gpt2    (Model *model, const char *vocab_path, const char *merges_path);
 Status model_read_json    (Model *model, const char *path);
+/* Looked for in texts before they are cut; where no token has its id it becomes one. Copies token.text. */
+Status model_add_token(Model *model, AddedToken token);
+/* tokenizer_config.json beside a tokenizer.json: its eos_token ends a document */
+Status model_read_config  (Model *model, const char *path);
 /* Of two neighbours as files write them: "left right" are tokens, and so is what they make */
 Status model_add_merge(Model *model, const uint8_t *left, int64_t left_bytes, const uint8_t *right,
                        int64_t right_bytes, uint32_t rank);

@@ -6,7 +6,7 @@
 #include "text/starts.h"
 #include "text/unicode.h"
 
-typedef struct { const Model *model; Words *words; int32_t *ids; int64_t count; bool begun; int step; } Work;
+typedef struct { const Model *model; Words *words; int32_t *ids; int64_t count; bool specials, begun; int step; } Work;
 
 /* A character that is no token: its bytes, else the unknown token, once for a row of them */
 static int64_t spell(const Model *m, int32_t *ids, int64_t count, const uint8_t *p, int bytes)
@@ -199,24 +199,30 @@ typedef Status Between(Work *w, Chars text);
 /* What lies between added tokens goes on, the tokens are ids already */
 static Status added_encode(Work *w, bool normalized, Chars text, Between *between)
 {
-    const Added *added = &w->model->added;
-    for (int64_t at = 0, from, to; at < text.bytes; at = to, w->begun = true) {
-        const AddedToken *token = added_next(added, normalized, text.text, text.bytes, at, &from, &to);
-        if (from > at) TRY(between(w, (Chars){ text.text + at, from - at }));
-        if (token) w->ids[w->count++] = token->id;
+    AddedKind  kind  = { normalized, w->specials };
+    AddedMatch match = { 0 };
+    const AddedToken *token;
+    for (int64_t at = 0; ; at = match.to, w->begun = true) {
+        token = added_next(&w->model->added, kind, text.text, text.bytes, &match);
+        int64_t end = token ? match.from : text.bytes;
+        if (end > at) TRY(between(w, (Chars){ text.text + at, end - at }));
+        if (!token) return OK;
+        w->ids[w->count++] = token->id;
     }
-    return OK;
 }
 
-static Status plain_encode(Work *w, Chars text)
+static Status spaced_encode(Work *w, Chars text)
 {
+    TRY(normal_apply(&w->model->spaced, &text, !w->begun, w->words));
     return cut_encode(w, text.text, text.bytes);
 }
+
+static bool looks_for_added(const Work *w) { return w->model->added.count > (w->specials ? 0 : w->model->added.specials); }
 
 static Status normal_encode(Work *w, Chars text)
 {
     if (w->model->normal.steps) TRY(normal_apply(&w->model->normal, &text, !w->begun, w->words));
-    return w->model->added.count ? added_encode(w, true, text, plain_encode) : plain_encode(w, text);
+    return looks_for_added(w) ? added_encode(w, true, text, spaced_encode) : spaced_encode(w, text);
 }
 
 /* Threads encode at the same time, each with words of its own. */
@@ -251,11 +257,11 @@ void model_pieces(const Tokenizer *t, int64_t *pieces, int64_t *misses)
 int64_t model_encode(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes)
 {
     Model *m = t->state;
-    Work   w = { .model = m, .ids = ids };
+    Work   w = { .model = m, .ids = ids, .specials = t->parse_special };
     Chars  chars = { (const uint8_t *)text, bytes };
     if (bytes == 0) return 0;
     if (words_take(m, &w.words) != OK) return -1;
-    Status status = m->added.count ? added_encode(&w, false, chars, normal_encode) : normal_encode(&w, chars);
+    Status status = looks_for_added(&w) ? added_encode(&w, false, chars, normal_encode) : normal_encode(&w, chars);
     words_give(m, w.words);
     return status == OK ? w.count : -1;
 }

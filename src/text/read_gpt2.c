@@ -8,6 +8,8 @@
 #include "text/model.h"
 #include "text/read.h"
 
+#define END "<|endoftext|>"                  /* the one special token of GPT-2 */
+
 Status json_read(json_t **json, const char *path)
 {
     FileMap      file;
@@ -97,5 +99,7 @@ Status model_read_gpt2(Model *m, const char *vocab_path, const char *merges_path
     TRY(file_map(&merges, merges_path));
     status = merges_read(m, &merges);
     file_unmap(&merges);
-    return status;
+    int32_t end = vocab_find(&m->vocab, END, sizeof END - 1);
+    if (status != OK || end < 0) return status;
+    return model_add_token(m, (AddedToken){ .text = (uint8_t *)(uintptr_t)END, .bytes = sizeof END - 1, .id = end, .special = true });
 }

@@ -40,9 +40,8 @@ static Status each(Read *r, const json_t *list, Part *read)
 
 /* ---- normalizers ---- */
 
-static Status normal_add(Read *r, NormalKind kind, const char *old, const char *new)
+static Status step_add(Read *r, Normal *n, NormalKind kind, const char *old, const char *new)
 {
-    Normal *n = &r->model->normal;
     size_t old_bytes = old ? strlen(old) : 0, new_bytes = new ? strlen(new) : 0;
     if (n->steps == NORMAL_MOST) return fail(BAD_FILE, "%s: more than %d normalizers", r->path, NORMAL_MOST);
     if (old_bytes > NORMAL_TEXT || new_bytes > NORMAL_TEXT || (kind == NORMAL_REPLACE && (!old_bytes || !new)))
@@ -55,6 +54,11 @@ static Status normal_add(Read *r, NormalKind kind, const char *old, const char *
     int64_t widest, extra;
     normal_growth(n, &widest, &extra);
     return widest > 64 ? fail(BAD_FILE, "%s: normalizers that make a text more than 64 times longer", r->path) : OK;
+}
+
+static Status normal_add(Read *r, NormalKind kind, const char *old, const char *new)
+{
+    return step_add(r, &r->model->normal, kind, old, new);
 }
 
 static Status form_nfc (Read *r, const json_t *p) { (void)p; return normal_add(r, NORMAL_NFC,  NULL, NULL); }
@@ -96,6 +100,12 @@ static Status cut_add(Read *r, CutStep step)
     return OK;
 }
 
+/* Of a part of the text, not of all */
+static Status spaced_add(Read *r, NormalKind kind, const char *old, const char *new)
+{
+    return step_add(r, &r->model->spaced, kind, old, new);
+}
+
 static Status cut_byte_level(Read *r, const json_t *part)
 {
     Model *m = r->model;
@@ -103,7 +113,7 @@ static Status cut_byte_level(Read *r, const json_t *part)
     if (truth(part, "add_prefix_space", true)) {
         if (m->cut.steps) return fail(BAD_FILE, "%s: ByteLevel with add_prefix_space behind another pre-tokenizer is not"
                                       " known", r->path);
-        TRY(normal_add(r, NORMAL_PREPEND_UNLESS, NULL, " "));
+        TRY(spaced_add(r, NORMAL_PREPEND_UNLESS, NULL, " "));
     }
     return truth(part, "use_regex", true) ? cut_add(r, (CutStep){ .kind = CUT_SCAN, .scan = SPLIT_GPT2 }) : OK;
 }
@@ -164,10 +174,10 @@ static Status cut_metaspace(Read *r, const json_t *part)
     if (!mark || strcmp(mark, "\xE2\x96\x81"))
         return fail(BAD_FILE, "%s: Metaspace with another replacement than U+2581 is not known", r->path);
     if (r->model->cut.steps) return fail(BAD_FILE, "%s: Metaspace behind another pre-tokenizer is not known", r->path);
-    TRY(normal_add(r, NORMAL_REPLACE, " ", mark));
+    TRY(spaced_add(r, NORMAL_REPLACE, " ", mark));
     r->model->leads = strcmp(scheme, "never");
-    if (!strcmp(scheme, "first"))       TRY(normal_add(r, NORMAL_PREPEND_FIRST, NULL, mark));
-    else if (!strcmp(scheme, "always")) TRY(normal_add(r, NORMAL_PREPEND_UNLESS, NULL, mark));
+    if (!strcmp(scheme, "first"))       TRY(spaced_add(r, NORMAL_PREPEND_FIRST, NULL, mark));
+    else if (!strcmp(scheme, "always")) TRY(spaced_add(r, NORMAL_PREPEND_UNLESS, NULL, mark));
     else if (r->model->leads) return fail(BAD_FILE, "%s: Metaspace: prepend_scheme %.40s is not known", r->path, scheme);
     return truth(part, "split", true) ? cut_add(r, (CutStep){ .kind = CUT_MARK }) : OK;
 }
@@ -230,7 +240,8 @@ static Status model_part(Read *r, const json_t *model)
     static const char *const empty[] = { "continuing_subword_prefix", "end_of_word_suffix" };
     const json_t *type = json_object_get(model, "type"), *dropout = json_object_get(model, "dropout");
     if (type && strcmp(type_of(model), "BPE"))
-        return fail(BAD_FILE, "%s: a model of type %.40s; only BPE is known", r->path, type_of(model));
+        return fail(BAD_FILE, "%s: a model of type %.40s; only BPE is known%s", r->path, type_of(model),
+                    !strcmp(type_of(model), "Unigram") ? "; give the sentencepiece .model that it was made of" : "");
     if (dropout && json_number_value(dropout) != 0)
         return fail(BAD_FILE, "%s: dropout %g; merges that are dropped at random are not known", r->path,
                     json_number_value(dropout));
@@ -248,13 +259,6 @@ static Status model_part(Read *r, const json_t *model)
 
 /* ---- added tokens ---- */
 
-static Status special_mark(Model *m, int32_t id)
-{
-    if (!m->special && !(m->special = calloc(VOCAB_MOST, 1))) return fail(NO_MEMORY, "no memory for special tokens");
-    m->special[id] = 1;
-    return OK;
-}
-
 static Status added_read(Read *r, const json_t *token)
 {
     Model *m = r->model;
@@ -263,14 +267,10 @@ static Status added_read(Read *r, const json_t *token)
     bool special = truth(token, "special", false);
     if (!json_is_string(content) || !json_is_integer(number) || json_string_length(content) == 0 || id < 0 || id >= VOCAB_MOST)
         return fail(BAD_FILE, "%s: an added token without content or id", r->path);
-    if (!vocab_has(&m->vocab, id))
-        TRY(vocab_add(&m->vocab, id, json_string_value(content), (int64_t)json_string_length(content)));
-    TRY(special_mark(m, (int32_t)id));
-    if (special) return OK;
-    return added_add(&m->added, (AddedToken){
+    return model_add_token(m, (AddedToken){
         .text = (uint8_t *)(uintptr_t)json_string_value(content), .bytes = (int64_t)json_string_length(content), .id = (int32_t)id,
-        .strip_left = truth(token, "lstrip", false), .strip_right = truth(token, "rstrip", false),
-        .single = truth(token, "single_word", false), .normalized = truth(token, "normalized", true) });
+        .strip_left = truth(token, "lstrip", false), .strip_right = truth(token, "rstrip", false), .special = special,
+        .single = truth(token, "single_word", false), .normalized = truth(token, "normalized", !special) });
 }
 
 static Status parts_read(Read *r, const json_t *json)
@@ -278,6 +278,8 @@ static Status parts_read(Read *r, const json_t *json)
     TRY(normal_read(r, json_object_get(json, "normalizer")));
     TRY(cut_read(r, json_object_get(json, "pre_tokenizer")));
     TRY(decoder_read(r, json_object_get(json, "decoder")));
+    if (!json_is_object(json_object_get(json, "model")))
+        return fail(BAD_FILE, "%s: it has no model, so it is no tokenizer.json; of GPT-2's two files give the folder", r->path);
     TRY(model_part(r, json_object_get(json, "model")));
     return each(r, json_object_get(json, "added_tokens"), added_read);
 }
@@ -288,6 +290,24 @@ Status model_read_json(Model *m, const char *path)
     Read    r = { m, path };
     TRY(json_read(&json, path));
     Status status = json_is_object(json) ? parts_read(&r, json) : fail(BAD_FILE, "%s: it is no JSON object", path);
+    json_decref(json);
+    return status;
+}
+
+static Status config_read(Model *m, const json_t *json, const char *path)
+{
+    const json_t *end  = json_object_get(json, "eos_token");
+    const char   *text = json_string_value(json_is_object(end) ? json_object_get(end, "content") : end);
+    if (!text) return OK;
+    m->eod = vocab_find(&m->vocab, text, (int64_t)strlen(text));
+    return m->eod >= 0 ? OK : fail(BAD_FILE, "%s: eos_token %.80s is no token of the tokenizer.json beside it", path, text);
+}
+
+Status model_read_config(Model *m, const char *path)
+{
+    json_t *json;
+    TRY(json_read(&json, path));
+    Status status = config_read(m, json, path);
     json_decref(json);
     return status;
 }

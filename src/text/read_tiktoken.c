@@ -11,13 +11,24 @@
 static const struct { const char *name; int32_t tokens, eod, vocabulary; SplitKind kind; } families[] = {
     { "r50k",    50256,  50256,  50257, SPLIT_GPT2 },
     { "gpt2",    50256,  50256,  50257, SPLIT_GPT2 },
-    { "p50k",    50280,  50256,  50281, SPLIT_GPT2 },
+    { "p50k",    50281,  50256,  50281, SPLIT_GPT2 },       /* a hole at its eod */
     { "cl100k", 100256, 100257, 100277, SPLIT_CL100K },
     { "llama3", 128000, 128001, 128256, SPLIT_LLAMA3 },
     { "qwen",   151643, 151643, 151851, SPLIT_QWEN2 },
     { "o200k",  199998, 199999, 200019, SPLIT_O200K },
 };
 enum { FAMILIES = sizeof families / sizeof families[0] };
+
+/* By the family's size; ids that are reserved and have no use yet are not among them. */
+static const struct { int32_t tokens, id; const char *text; } specials[] = {
+    {  50256,  50256, "<|endoftext|>" },      {  50281,  50256, "<|endoftext|>" },
+    { 100256, 100257, "<|endoftext|>" },      { 100256, 100258, "<|fim_prefix|>" },       { 100256, 100259, "<|fim_middle|>" },
+    { 100256, 100260, "<|fim_suffix|>" },     { 100256, 100276, "<|endofprompt|>" },
+    { 128000, 128000, "<|begin_of_text|>" },  { 128000, 128001, "<|end_of_text|>" },      { 128000, 128006, "<|start_header_id|>" },
+    { 128000, 128007, "<|end_header_id|>" },  { 128000, 128009, "<|eot_id|>" },
+    { 151643, 151643, "<|endoftext|>" },      { 151643, 151644, "<|im_start|>" },         { 151643, 151645, "<|im_end|>" },
+    { 199998, 199999, "<|endoftext|>" },      { 199998, 200018, "<|endofprompt|>" },
+};
 
 /* By its size, else by how its name begins */
 static Status family_find(Model *m, const char *path)
@@ -35,6 +46,20 @@ static Status family_find(Model *m, const char *path)
     m->cut.step[m->cut.steps++] = (CutStep){ .kind = CUT_SCAN, .scan = families[which].kind };
     m->eod        = published ? families[which].eod : m->vocab.ids;
     m->vocabulary = published ? families[which].vocabulary : m->vocab.ids + 1;
+    return OK;
+}
+
+static Status special_add(Model *m, int32_t id, const char *text)
+{
+    return model_add_token(m, (AddedToken){ .text = (uint8_t *)(uintptr_t)text, .bytes = (int64_t)strlen(text), .id = id, .special = true });
+}
+
+static Status specials_add(Model *m)
+{
+    int32_t tokens = m->vocab.ids;
+    if (m->vocabulary == tokens + 1 && m->eod == tokens) return special_add(m, m->eod, "<|endoftext|>");
+    for (size_t i = 0; i < sizeof specials / sizeof specials[0]; i++)
+        if (specials[i].tokens == tokens) TRY(special_add(m, specials[i].id, specials[i].text));
     return OK;
 }
 
@@ -127,5 +152,6 @@ Status model_read_tiktoken(Model *m, const char *path)
     TRY(status);
     m->byte_level = m->whole = true;
     TRY(family_find(m, path));
-    return merges_imply(m);
+    TRY(merges_imply(m));
+    return specials_add(m);
 }

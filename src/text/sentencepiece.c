@@ -1,5 +1,4 @@
 #include "text/sentencepiece.h"
-#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/file.h"
@@ -59,7 +58,6 @@ static bool piece_of_word(const Piece *p)
 static void scores_find(SentencePiece *sp)
 {
     bool some = false;
-    sp->max_score = FLT_MIN;                       /* as the library begins; it lies above any logarithm */
     sp->words = true;
     for (int32_t id = 0; id < sp->model.pieces; id++) {
         const Piece *p = &sp->model.piece[id];
@@ -68,7 +66,6 @@ static void scores_find(SentencePiece *sp)
         if (piece_in_text(sp, id)) sp->words &= piece_of_word(p);
         if (p->kind != PIECE_NORMAL) continue;
         if (!some || p->score < sp->min_score) sp->min_score = p->score;
-        if (p->score > sp->max_score) sp->max_score = p->score;
         some = true;
     }
     sp->words &= !sp->has_unused; /* how an unused piece is split depends on the whole text */

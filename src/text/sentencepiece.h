@@ -2,8 +2,8 @@
 #define TEXT_SENTENCEPIECE_H
 /* The tokenizer of a sentencepiece .model, BPE or unigram: the ids sentencepiece itself gives to a text,
  * whole. BAD_FILE where the file is broken or wants what is not built: models of words or characters, a
- * denormaliser. Sums of unigram scores are rounded as the library's are; its versions round differently,
- * which shows in near ties of texts of tens of thousands of letters. eod is the control piece called </s>, or
+ * denormaliser. Unigram scores are added and rounded as version 0.2.3 of the library does it; 0.2.1 and before
+ * give other ids at a near tie or two of texts above some 10,000 pieces (text/sentencepiece_unigram.c). eod is the control piece called </s>, or
  * as the model calls it. Pieces are decoded with spaces for U+2581. */
 #include "text/tokenizer.h"
 

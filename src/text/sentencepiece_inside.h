@@ -14,7 +14,7 @@ typedef struct {
     bool       has_user, has_unused;
     bool       words; /* no piece goes on beyond the begin of a word: words are encoded alone */
     int32_t    unknown, byte_id[256];
-    float      min_score, max_score;     /* of normal pieces */
+    float      min_score;                /* of normal pieces */
     char      *name, *texts;             /* texts: of all pieces, as they are decoded */
     TextPiece *decoded;
 } SentencePiece;

@@ -1,7 +1,9 @@
 /* Unigram: the cut of the text with the highest sum of scores, by Viterbi. Sums are floats from the begin of
- * the text, as the library's are, so that near ties fall alike wherever rounding is the same. Where no piece
- * crosses a place all cuts meet there, and what is before it is done: so memory is that of a word,
- * whatever the text. */
+ * the text, and begin anew where they pass 100,000, as those of sentencepiece 0.2.3 do, so that near ties fall
+ * as there. (Before 0.2.3 they only grew, new sums were compared before they were rounded, and a
+ * piece of the user weighed the same whatever its length.) Where no piece crosses a place all cuts meet
+ * there, and what is before it is done: so memory is that of a word, whatever the text. */
+#include <math.h>
 #include <stdlib.h>
 #include "text/sentencepiece_inside.h"
 
@@ -54,11 +56,19 @@ static void pieces_offer(Lattice *l, const char *text, int64_t at, int64_t bytes
         if (id < 0 || !piece_in_text(l->sp, id)) continue;
         const Piece *p = &l->sp->model.piece[id];
         if (p->kind == PIECE_UNUSED) continue;
-        float score = p->kind == PIECE_USER ? (float)(end - at) * l->sp->max_score - 0.1f : p->score;
+        float score = p->kind == PIECE_USER ? (float)(0.1 * (double)(end - at - 1)) : p->score;
         offer(l, at, end, id, score + here);
         single |= end - at == character;
     }
     if (!single) offer(l, at, at + character, l->sp->unknown, l->sp->min_score - 10.0f + here);
+}
+
+/* Of sums that are large, small differences would be lost: from here on they count from `at`. */
+static void sums_renew(Lattice *l, int64_t at)
+{
+    const float most = 100000;
+    float sum = l->node[at - l->begin].score;
+    for (int64_t i = at; fabsf(sum) > most && i <= l->reach; i++) l->node[i - l->begin].score -= sum;
 }
 
 /* Ids up to `end`, where all cuts meet */
@@ -81,6 +91,7 @@ void sentencepiece_unigram(IdList *list, const char *text, int64_t bytes)
     l.node[0] = (Node){ .id = -1 };
     for (int64_t at = 0; at < bytes;) {
         lattice_room(&l, at - l.begin + PIECE_BYTES_MOST + 8);
+        sums_renew(&l, at);
         pieces_offer(&l, text, at, bytes);
         int64_t character = character_bytes(text[at]);
         at += character < bytes - at ? character : bytes - at;

@@ -23,12 +23,15 @@ static Status folder_read(Model *m, const char *folder)
 {
     static const char *const pairs[][2] = { { "encoder.json", "vocab.bpe" }, { "vocab.json", "merges.txt" } };
     char vocab[1024], merges[1024];
-    if (beside(vocab, folder, "tokenizer.json")) return model_read_json(m, vocab);
+    if (beside(vocab, folder, "tokenizer.json")) {
+        TRY(model_read_json(m, vocab));
+        return beside(vocab, folder, "tokenizer_config.json") ? model_read_config(m, vocab) : OK;
+    }
     for (int i = 0; i < 2; i++)
         if (beside(vocab, folder, pairs[i][0]) && beside(merges, folder, pairs[i][1]))
             return model_read_gpt2(m, vocab, merges);
     return fail(BAD_OPTION, "--tokenizer %s: the folder has neither tokenizer.json, nor encoder.json and vocab.bpe, nor"
-                " vocab.json and merges.txt", folder);
+                " vocab.json and merges.txt, nor tokenizer.model", folder);
 }
 
 static Status model_read(Model *m, const char *name)
@@ -38,17 +41,39 @@ static Status model_read(Model *m, const char *name)
         return fail(BAD_OPTION, "--tokenizer %s: no such file or folder, and not the word bytes", name);
     if (S_ISDIR(about.st_mode))     return folder_read(m, name);
     if (ends_in(name, ".json"))     return model_read_json(m, name);
-    if (ends_in(name, ".tiktoken")) return model_read_tiktoken(m, name);
+    if (ends_in(name, ".tiktoken") || ends_in(name, ".model")) return model_read_tiktoken(m, name);
     return fail(BAD_OPTION, "--tokenizer %s: give the word bytes, a tokenizer.json, a .tiktoken file, a sentencepiece .model, or a folder with"
                 " encoder.json and vocab.bpe, or vocab.json and merges.txt", name);
+}
+
+/* Of sentencepiece; Llama 3's file of that name is one of lines in base64, which begin with no control character. */
+static bool is_sentencepiece(const char *path)
+{
+    FileMap map;
+    if (!ends_in(path, ".model")) return false;
+    if (file_map(&map, path) != OK) return true;                            /* which will say why */
+    bool is = map.size == 0 || map.data[0] < ' ';
+    file_unmap(&map);
+    return is;
+}
+
+/* A folder that has nothing else than a .model is that */
+static const char *model_in(char path[1024], const char *name)
+{
+    static const char *const others[] = { "tokenizer.json", "vocab.bpe", "merges.txt" };
+    for (int i = 0; i < 3; i++)
+        if (beside(path, name, others[i])) return name;
+    return beside(path, name, "tokenizer.model") ? path : name;
 }
 
 Status tokenizer_open(Tokenizer *t, const char *name)
 {
     Model *model;
+    char   path[1024];
     *t = bytes_tokenizer;
     if (strcmp(name, t->name) == 0) return OK;
-    if (ends_in(name, ".model")) return sentencepiece_open(t, name);
+    name = model_in(path, name);
+    if (is_sentencepiece(name)) return sentencepiece_open(t, name);
     TRY(model_open(&model, name));
     Status status = model_read(model, name);
     if (status == OK) return model_tokenizer(t, model);

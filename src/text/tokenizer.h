@@ -18,6 +18,9 @@ struct Tokenizer {
     const char *name;
     int32_t vocabulary, eod;                /* eod -1: none */
     bool    leads;                          /* encode puts a blank before a text: who decodes a whole text drops it */
+    bool    specials;                       /* it has special tokens which a text may hold, as <|endoftext|> */
+    bool    parse_special;                  /* encode takes those for their ids; as opened it does not: they are text like any other.
+                                             * Set it after opening, where there are `specials`. */
     int64_t widest, extra;                  /* at most bytes * widest + extra ids; 0 and 0: bytes */
     void   *state;
     /* -1: fail() has said why: no memory, or a pattern of the tokenizer's file goes back and forth too long */
@@ -29,7 +32,7 @@ struct Tokenizer {
 };
 
 /* name: what --tokenizer says: the word bytes, a tokenizer.json, a .tiktoken file, a sentencepiece .model, or a folder with tokenizer.json,
- * encoder.json and vocab.bpe, or vocab.json and merges.txt. BAD_OPTION for what is none of them, else the file's fault. */
+ * encoder.json and vocab.bpe, vocab.json and merges.txt, or tokenizer.model. BAD_OPTION for what is none of them, else the file's fault. */
 Status tokenizer_open (Tokenizer *t, const char *name);
 void   tokenizer_close(Tokenizer *t);
 /* How many ids a text may give at most */

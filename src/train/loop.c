@@ -76,6 +76,11 @@ static Status stand_after(Trainer *t, StepReport done, int flags, int64_t *skips
                 "a longer --lr-warmup-iters, or --clip-grad 1", SKIPS_MAX);
 }
 
+static void evaluate(Trainer *t, Report *report, SplitKind kind)
+{
+    if (recipe_takes(t->recipe, kind)) report_evaluation(report, t->step, kind, trainer_evaluate_split(t, kind));        /* <-> all axes */
+}
+
 static Status steps(Trainer *t, Report *report)
 {
     const Recipe *r = t->recipe;
@@ -90,7 +95,8 @@ static Status steps(Trainer *t, Report *report)
         report_step(report, t->step, lr, done);
         flags = trainer_any(t, FLAG_NUMBER * caught + (t->failed != OK ? FLAG_FAILED : 0));    /* <-> world */
         TRY(stand_after(t, done, flags, &skips));                                /* same on every rank */
-        if (at_interval(t->step, r->eval_interval)) report_valid(report, t->step, trainer_evaluate(t, r->eval_iters, NULL, NULL));
+        if (at_interval(t->step, r->eval_interval)) evaluate(t, report, SPLIT_VALID);
+        if (t->step == r->steps) evaluate(t, report, SPLIT_TEST);
         stop = flags >= FLAG_NUMBER || at_interval(t->step, r->exit_interval);
         bool last = stop || t->step == r->steps;
         if (r->save && (at_interval(t->step, r->save_interval) || last)) { TRY(save(t)); saved = t->step; report_pause(report); }

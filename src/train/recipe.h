@@ -26,7 +26,7 @@ typedef struct {
     int      threads;
     double   watchdog;                        /* seconds a collective may take; 0: nobody watches */
     /* data */
-    const char *data, *split;                 /* data: the prefix, where feed has no words */
+    const char *data, *split;                 /* data: one prefix in place of feed's words; NULL: those */
     FeedRules feed;
     bool     reset_positions, reset_attention, mask_eod;
     int32_t  eod;
@@ -39,4 +39,8 @@ typedef struct {
     int64_t  log_interval, eval_interval, eval_iters;
     const char *metrics;
 } Recipe;
+
+int64_t recipe_samples(const Recipe *recipe, SplitKind kind);        /* that the whole run may take */
+FeedSpec recipe_feed  (const Recipe *recipe);
+bool    recipe_takes  (const Recipe *recipe, SplitKind kind);        /* the test split only where it has a path of its own */
 #endif

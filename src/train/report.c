@@ -52,27 +52,27 @@ void report_step(Report *report, int64_t step, double lr, StepReport r)
     double seconds = seconds_since(&report->step_at), speed = (double)trainer_step_tokens(recipe) / seconds;
     if (!report->speaks) return;
     char line[512], a[32], b[32], time[24];
-    int n = snprintf(line, sizeof line, "{\"step\":%lld,\"loss\":%s,\"lr\":%.17g,\"grad_norm\":%s,\"tokens\":%lld,\"seconds\":%.6f,"
+    int n = snprintf(line, sizeof line, "{\"step\":%lld,\"loss\":%s,\"lr\":%.17g,\"grad_norm\":%s,\"tokens\":%lld,\"seconds\":%.6f,\"data_seconds\":%.6f,"
         "\"tokens_per_second\":%.1f,\"model_flops_full\":%.6g,\"model_flops_causal\":%.6g,\"mfu_full\":null,\"mfu_causal\":null%s}\n",
-        (long long)step, number(a, r.loss), lr, number(b, r.norm), (long long)(step * trainer_step_tokens(recipe)), seconds, speed,
+        (long long)step, number(a, r.loss), lr, number(b, r.norm), (long long)(step * trainer_step_tokens(recipe)), seconds, r.waited, speed,
         speed * shape_flops(&recipe->shape, false), speed * shape_flops(&recipe->shape, true), r.skipped ? ",\"skipped\":true" : "");
     metrics_line(report, line, n);
     if (r.skipped) { log_progress_end(); log_line("step %lld: loss %g, gradient norm %g: not finite, weights are left as they were", (long long)step, r.loss, r.norm); }
     if (step % recipe->log_interval != 0 && step != recipe->steps && step != report->first_step + 1) return;
     double each = (double)(report->step_at - report->started_at) * 1e-9 / (double)(step - report->first_step);
-    log_progress("step %lld/%lld  loss %.4f  lr %.2e  grad %.3f  %.0f tokens/s  %.1f GFLOP/s  %s left", (long long)step, (long long)recipe->steps,
-        r.loss, lr, r.norm, speed, 1e-9 * speed * shape_flops(&recipe->shape, false), log_time(time, each * (double)(recipe->steps - step)));
+    log_progress("step %lld/%lld  loss %.4f  lr %.2e  grad %.3f  %.0f tokens/s  data %.1f ms  %.1f GFLOP/s  %s left", (long long)step, (long long)recipe->steps,
+        r.loss, lr, r.norm, speed, 1e3 * r.waited, 1e-9 * speed * shape_flops(&recipe->shape, false), log_time(time, each * (double)(recipe->steps - step)));
 }
 
 void report_pause(Report *report) { seconds_since(&report->step_at); }
 
-void report_valid(Report *report, int64_t step, double loss)
+void report_evaluation(Report *report, int64_t step, SplitKind kind, double loss)
 {
     char line[256], a[32], b[32];
     report_pause(report);
     if (!report->speaks) return;
-    int n = snprintf(line, sizeof line, "{\"step\":%lld,\"split\":\"valid\",\"loss\":%s,\"perplexity\":%s}\n", (long long)step, number(a, loss), number(b, exp(loss)));
+    int n = snprintf(line, sizeof line, "{\"step\":%lld,\"split\":\"%s\",\"loss\":%s,\"perplexity\":%s}\n", (long long)step, split_word(kind), number(a, loss), number(b, exp(loss)));
     metrics_line(report, line, n);
     log_progress_end();
-    log_line("step %lld: validation loss %.4f, perplexity %.3f", (long long)step, loss, exp(loss));
+    log_line("step %lld: %s loss %.4f, perplexity %.3f", (long long)step, kind == SPLIT_VALID ? "validation" : split_word(kind), loss, exp(loss));
 }

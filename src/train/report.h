@@ -16,5 +16,5 @@ Status report_open (Report *report, const Recipe *recipe, bool speaks, int64_t f
 void   report_close(Report *report);
 void   report_step (Report *report, int64_t step, double lr, StepReport r);
 void   report_pause(Report *report);                     /* what was done since the last step is not the next one's time */
-void   report_valid(Report *report, int64_t step, double loss);
+void   report_evaluation(Report *report, int64_t step, SplitKind kind, double loss);
 #endif

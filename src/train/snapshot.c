@@ -115,8 +115,8 @@ static Status weights_finite(Trainer *t)
 Status trainer_save(Trainer *t, const char *dir)
 {
     TRY(agree(t->world, weights_finite(t)));
-    CheckpointState state = { .step = t->step, .samples = t->loader_train.shift + t->step * t->recipe->global, .updates = t->tick.updates, .seed = t->recipe->seed };
-    snprintf(state.options, sizeof state.options, "%s", t->recipe->options ? t->recipe->options : "{}");
+    CheckpointState state = { .step = t->step, .samples = t->loader[SPLIT_TRAIN].shift + t->step * t->recipe->global, .updates = t->tick.updates, .seed = t->recipe->seed,
+        .options = t->recipe->options };
     Bundle *bundles;
     int count = bundles_make(t, &bundles);
     Pieces list = pieces_to_save(t);
@@ -162,7 +162,8 @@ Status trainer_load(Trainer *t, const char *path)
     if (states) {
         t->step = state.step;
         t->tick.updates = state.updates;
-        t->loader_train.shift = state.samples - state.step * t->recipe->global;      /* another global batch goes on at the next sample */
+        if (t->prefetch[SPLIT_TRAIN]) prefetch_rest(t->prefetch[SPLIT_TRAIN]);
+        t->loader[SPLIT_TRAIN].shift = state.samples - state.step * t->recipe->global;      /* another global batch goes on at the next sample */
     }
     return OK;
 }

@@ -39,9 +39,9 @@ static void gather_sums(Trainer *t)
 }
 
 /* Bad data is a person's to mend, but a rank alone cannot leave a step: it goes on with ids 0, and all stop after it. */
-static void fill_or_fail(Trainer *t, const Loader *loader, Batch *batch, int64_t step, int micro)
+static void fill_or_fail(Trainer *t, SplitKind kind, Batch *batch, int64_t step)
 {
-    Status status = loader_fill(loader, batch, step, micro, t->recipe->shape.vocabulary);
+    Status status = prefetch_take(t->prefetch[kind], batch, step, t->taken++);
     if (status == OK) return;
     t->failed = status;
     snprintf(t->why, sizeof t->why, "%s", fail_text());
@@ -52,8 +52,9 @@ static void fill_or_fail(Trainer *t, const Loader *loader, Batch *batch, int64_t
 static void on_fill(void *context, Batch *batch, int micro)
 {
     Trainer *t = context;
+    (void)micro;                                                              /* the prefetch knows the order */
     if (comm_dry(t->world)) return;
-    fill_or_fail(t, &t->loader_train, batch, t->step, micro);
+    fill_or_fail(t, SPLIT_TRAIN, batch, t->step);
 }
 
 static void on_reduce(void *context, int chunk)
@@ -83,6 +84,7 @@ static void run_schedule(Trainer *t, void (*at_end)(void *context))
 {
     t->tick.step = t->step;
     t->tick.lr   = lr_at(&t->recipe->lr, t->step);
+    t->taken     = 0;
     place()->step = t->step + 1;
     t->walk.run.drop   = true;
     t->walk.run.sums_2 = loss_sums(t);
@@ -101,13 +103,18 @@ StepReport trainer_step(Trainer *t)
     const double *r = t->report_4.data;
     if (!r) return (StepReport){ 0 };
     if (r[3] == 0) t->tick.updates++;
-    return (StepReport){ .loss = r[0], .tokens = r[1], .norm = r[2], .skipped = r[3] != 0 };
+    return (StepReport){ .loss = r[0], .tokens = r[1], .norm = r[2], .waited = prefetch_waited(t->prefetch[SPLIT_TRAIN]), .skipped = r[3] != 0 };
 }
 
-static void fill_valid(void *context, Batch *batch, int64_t step, int micro)
+typedef struct { Trainer *trainer; SplitKind kind; int64_t first, step; } SplitPlace;
+
+static void fill_split(void *context, Batch *batch, int64_t step, int micro)
 {
-    Trainer *t = context;
-    fill_or_fail(t, &t->loader_valid, batch, step, micro);
+    SplitPlace *at = context;
+    (void)micro;
+    if (at->step != step) at->trainer->taken = 0;
+    at->step = step;
+    fill_or_fail(at->trainer, at->kind, batch, at->first + step);
 }
 
 typedef struct { TrainerFill *fill; void *context; int64_t step; bool dry; } Evaluation;
@@ -120,7 +127,7 @@ static void on_fill_evaluation(void *context, Batch *batch, int micro)
 
 double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *context)
 {
-    Evaluation e = { .fill = fill ? fill : fill_valid, .context = fill ? context : t, .dry = comm_dry(t->world) };
+    Evaluation e = { .fill = fill, .context = context, .dry = comm_dry(t->world) };
     t->walk.run.drop   = false;
     t->walk.run.sums_2 = loss_sums(t);
     zero(&t->queue, (Zero){ .y = t->sums_3 });
@@ -132,6 +139,14 @@ double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *cont
     double loss = 0, tokens = 0;
     for (int r = 0; sums && r < t->mesh.world; r++) { loss += sums[3 * r]; tokens += sums[3 * r + 1]; }
     return loss / tokens;
+}
+
+double trainer_evaluate_split(Trainer *t, SplitKind kind)
+{
+    const Recipe *r = t->recipe;
+    int64_t before = kind == SPLIT_VALID && r->eval_interval > 0 ? (t->step - 1) / r->eval_interval : 0;      /* evaluations done */
+    SplitPlace at = { .trainer = t, .kind = kind, .first = before * r->eval_iters, .step = -1 };
+    return trainer_evaluate(t, r->eval_iters, fill_split, &at);
 }
 
 int trainer_any(Trainer *t, int flags_mine)

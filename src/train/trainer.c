@@ -48,16 +48,36 @@ LoaderShape trainer_loader_shape(const Trainer *t)
         .real = t->queue.real };
 }
 
+/* As Megatron counts them: an evaluation more than there are, of which the test is none */
+int64_t recipe_samples(const Recipe *r, SplitKind kind)
+{
+    int64_t evaluations = kind == SPLIT_VALID && r->eval_interval > 0 ? r->steps / r->eval_interval + 1 : 1;
+    return kind == SPLIT_TRAIN ? r->steps * r->global : evaluations * r->eval_iters * r->global;
+}
+
+bool recipe_takes(const Recipe *r, SplitKind kind)
+{
+    if (!r->learn || kind == SPLIT_TRAIN) return r->learn;
+    return r->eval_iters > 0 && (kind == SPLIT_VALID ? feed_has(&r->feed, kind) : r->feed.own[kind].count > 0);
+}
+
+FeedSpec recipe_feed(const Recipe *r)
+{
+    FeedSpec spec = { .rules = r->feed, .split = r->split };
+    if (r->data) spec.rules.words = (FeedWords){ &r->data, 1 };
+    for (int kind = 0; kind < SPLITS; kind++) spec.wanted[kind] = recipe_samples(r, (SplitKind)kind);
+    return spec;
+}
+
 static Status open_data(Trainer *t)
 {
     const Recipe *r = t->recipe;
     if (comm_dry(t->world) || !r->learn) return OK;
-    int64_t evaluations = r->eval_interval > 0 ? r->steps / r->eval_interval + 1 : 1;
-    FeedSpec spec = { .rules = r->feed, .split = r->split, .train = r->steps * r->global, .valid = evaluations * r->eval_iters * r->global };
-    if (!spec.rules.words) spec.rules.words = &r->data, spec.rules.count = 1;
+    FeedSpec spec = recipe_feed(r);
     TRY(feed_open(&t->feed, &spec));
-    TRY(feed_loader(&t->feed, &t->loader_train, SPLIT_TRAIN, trainer_loader_shape(t)));
-    return r->eval_iters > 0 ? feed_loader(&t->feed, &t->loader_valid, SPLIT_VALID, trainer_loader_shape(t)) : OK;
+    for (int kind = 0; kind < SPLITS; kind++)
+        if (recipe_takes(r, (SplitKind)kind)) TRY(feed_loader(&t->feed, &t->loader[kind], (SplitKind)kind, trainer_loader_shape(t)));
+    return OK;
 }
 
 static Status open_schedules(Trainer *t)
@@ -67,6 +87,28 @@ static Status open_schedules(Trainer *t)
     TRY(stage_make(&t->stage, &r->shape, stages, stage, r->chunks));
     if (r->learn) TRY(schedule_make(&t->train, r->schedule, stages, stage, r->chunks, micros));
     return schedule_make(&t->valid, SCHEDULE_FORWARD, stages, stage, r->chunks, micros);
+}
+
+/* In the order of the schedule's FORWARD rows; each chunk takes its own */
+static Status open_prefetch(Trainer *t, SplitKind kind)
+{
+    const Schedule *s = kind == SPLIT_TRAIN ? &t->train : &t->valid;
+    int *micro = calloc((size_t)s->rows, sizeof *micro), count = 0;
+    if (!micro) return fail(NO_MEMORY, "no memory for %d rows", s->rows);
+    for (int i = 0; i < s->rows; i++)
+        if (s->row[i].verb == FORWARD) micro[count++] = s->row[i].micro;
+    t->loader[kind].shape = trainer_loader_shape(t);                       /* of a dry run too, which opens no data */
+    Status status = prefetch_open(&t->prefetch[kind], &(PrefetchSetup){ .loader = &t->loader[kind], .micro = micro, .count = count,
+        .vocabulary = t->recipe->shape.vocabulary, .host = &t->arena[HOST] });
+    free(micro);
+    return status;
+}
+
+static Status open_prefetches(Trainer *t)
+{
+    for (int kind = 0; kind < SPLITS; kind++)
+        if (recipe_takes(t->recipe, (SplitKind)kind)) TRY(open_prefetch(t, (SplitKind)kind));
+    return OK;
 }
 
 static void open_parameters(Trainer *t)
@@ -120,11 +162,12 @@ Status trainer_open(Trainer *t, const Recipe *recipe, Transport *transport, cons
     TRY(agree(t->world, open_arenas(t, sizes)));
     open_parameters(t);
     open_walk(t, sizes);
-    return OK;
+    return agree(t->world, open_prefetches(t));
 }
 
 void trainer_close(Trainer *t)
 {
+    for (int kind = 0; kind < SPLITS; kind++) prefetch_close(t->prefetch[kind]);
     if (t->pipeline.pending) pipeline_close(&t->pipeline);
     if (t->walk.stage) walk_close(&t->walk);
     if (t->buckets.bucket) buckets_close(&t->buckets);

@@ -3,6 +3,7 @@
 /* One rank of a run: its place in the mesh, its memory and all that lives in it. Opened twice by the same code: dry, to learn how
  * large each arena must be, and real. What the dry one counted is what the real one takes, to the byte.                        */
 #include "data/feed.h"
+#include "data/prefetch.h"
 #include "parallel/pipeline.h"
 #include "comm/transport.h"
 #include "store/checkpoint.h"
@@ -11,7 +12,7 @@
 typedef enum { FOREVER, FLIGHT, GATHER, SCRATCH, HOST, ARENAS } ArenaName;
 typedef struct { size_t bytes[ARENAS], slot[CHUNKS_MAX]; } ArenaSizes;
 
-typedef struct { double loss, tokens, norm; bool skipped; } StepReport;
+typedef struct { double loss, tokens, norm, waited; bool skipped; } StepReport;      /* waited: seconds for data */
 
 typedef struct Trainer {
     const Recipe *recipe;
@@ -29,7 +30,9 @@ typedef struct Trainer {
     Tensor (*state)[OPTIMIZER_STATES];               /* by bucket: [own_count]; owned */
     Tensor  sums_3, sums_R3, report_4, flag_1, flag_R;   /* F64: loss, tokens, squared gradients; of all ranks; tick_clip's report; stop */
     Feed    feed;
-    Loader  loader_train, loader_valid;
+    Loader    loader[SPLITS];
+    Prefetch *prefetch[SPLITS];                      /* NULL: the run takes nothing of it */
+    int       taken;                                 /* micro-batches of the step at hand that were filled */
     int64_t step;                                    /* steps done */
     Status  failed;                                  /* data of a micro-batch that could not be had; */
     char    why[512];                                /* the step went on with ids 0, its result is void */
@@ -49,9 +52,11 @@ void   trainer_init(Trainer *trainer);                               /* new weig
 StepReport trainer_step    (Trainer *trainer);                       /* <-> all axes */
 /* A step without its end: gradients of the sum over tokens are in the buckets, loss sum and tokens in sums_R3. <-> all axes */
 void       trainer_gradients(Trainer *trainer);
-/* Mean loss over that many global batches, dropout off: of the valid split, or of what `fill` puts into micro-batch m of step k. <-> all axes */
+/* Mean loss over that many global batches, dropout off. <-> all axes */
 typedef void TrainerFill(void *context, Batch *batch, int64_t step, int micro);
-double     trainer_evaluate(Trainer *trainer, int64_t steps, TrainerFill *fill, void *context);    /* fill NULL: the valid split */
+double     trainer_evaluate(Trainer *trainer, int64_t steps, TrainerFill *fill, void *context);    /* of what fill puts into micro-batch m of step k */
+/* Of a split. Megatron's way: each evaluation goes on behind the one before it, so which samples it takes follows from the step. */
+double     trainer_evaluate_split(Trainer *trainer, SplitKind kind);
 /* What any rank has to say between steps: flags, and FLAG_NUMBER times a number, of which the largest is kept (a signal, which may
  * come to one rank alone). <-> world: all-gather of one number */
 enum { FLAG_FAILED = 1, FLAG_MEMORY = 2, FLAG_NUMBER = 16 };

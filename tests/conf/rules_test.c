@@ -38,9 +38,6 @@ static const RuleRow refused[] = {
       "--seq-length 65 is longer than --max-position-embeddings 64; at most 64 does" },
     { FOR_CONFIG, "--position-embedding-type rope --hidden-size 12 --num-attention-heads 4",
       "wants heads of even width" },
-    { FOR_GENERATE, "--load l --prompt p --tokenizer gpt2", "--tokenizer gpt2 is not built yet for a text here; the word bytes does" },
-    { FOR_CONFIG, "--vocab-size 256",
-      "--vocab-size 256 is less than the 257 ids of --tokenizer bytes (default); 257 or more do" },
     { FOR_CONFIG, "--min-lr 1", "--min-lr 1 is above --lr 0.0003 (default); 0.0003 or less does" },
     { FOR_CONFIG, "--train-iters 5 --lr-warmup-iters 6",
       "--lr-warmup-iters 6 is more than --lr-decay-iters 5 (derived from --train-iters)" },
@@ -71,6 +68,17 @@ static const RuleRow refused[] = {
       "more than 2147483647 tokens a step; --seq-length 32767 or less does" },
     { FOR_EVAL,     "--load l --text t --context-window 2048",
       "--context-window 2048 is longer than --max-position-embeddings 1024" },
+    { FOR_CONFIG, "--data-order jotun --final-epoch-cut 0.95", "--final-epoch-cut 0.95 does nothing with --data-order jotun" },
+    { FOR_CONFIG, "--mid-level-dataset-surplus 0.1", "--mid-level-dataset-surplus 0.1 does nothing with --data-order jotun" },
+    { FOR_CONFIG, "--data-file-list f", "--data-file-list f does nothing with --data-order jotun; megatron or megatron-deepspeed do" },
+    { FOR_CONFIG, "--data-order megatron-deepspeed --data-file-list f --data-path p", "--data-file-list f and --data-path p both say what to read" },
+    { FOR_CONFIG, "--data-order megatron-deepspeed --data-file-list f --train-data-path p", "--data-file-list f and --train-data-path p both" },
+    { FOR_CONFIG, "--data-path p --train-data-path t", "--train-data-path t and --data-path p both say what to read" },
+    { FOR_CONFIG, "--data-path p --valid-data-path v", "--valid-data-path v wants --train-data-path beside it" },
+    { FOR_CONFIG, "--test-data-path v", "--test-data-path v wants --train-data-path beside it" },
+    { FOR_CONFIG, "--train-data-path t --split 9,1", "--split 9,1 cuts nothing with --train-data-path" },
+    { FOR_CONFIG, "--train-data-path t --test-data-path v", "--test-data-path v does nothing without --eval-interval N" },
+    { FOR_EVAL,   "--load l --data-path 1 d", "jotun eval perplexity reads one --data-path PREFIX, and there are 2 words" },
 };
 
 static const RuleRow missing[] = {
@@ -94,12 +102,15 @@ static const RuleRow allowed[] = {
     { FOR_CONFIG,   "--eval-interval 0 --eval-iters 5", "" },
     { FOR_CONFIG,   "--use-checkpoint-args=false --swiglu --squared-relu=false", "" },
     { FOR_TRAIN,    "--data-path d --train-iters 1", "" },
+    { FOR_TRAIN,    "--train-data-path t --train-iters 1", "" },
+    { FOR_TRAIN,    "--train-data-path t --valid-data-path v --test-data-path w --train-iters 1 --eval-interval 1", "" },
+    { FOR_TRAIN,    "--data-order megatron-deepspeed --data-file-list f --train-iters 1 --final-epoch-cut 0.95", "" },
     { FOR_TRAIN,    "--dry-run", "" },
     { FOR_TRAIN,    "--draw-schedule --pp 4 --ranks 4 --global-batch-size 8", "" },
     { FOR_EVAL,     "--load l --data-path d", "" },
     { FOR_GENERATE, "--load l --prompt p", "" },
     { FOR_PREPARE,  "--input i --output-prefix o", "" },
-    { FOR_DATA,     "p", "" },
+    { FOR_DATA_INFO,     "p", "" },
 };
 
 static void what_is_refused(void **state)

@@ -98,6 +98,32 @@ static void mutated_lines_agree(void **state)
     assert_true(took[2] > MUTATED / 20 && took[1] > MUTATED / 20 && took[0] < MUTATED / 100);
 }
 
+/* Long texts of characters of one to four bytes, in half of them one that is broken: a block of 64 bytes at a time */
+static void long_texts_agree(void **state)
+{
+    (void)state;
+    static const char *const good[] = { "a", "\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf", "\\n" };
+    static const char *const bad[] = { "\x80", "\xbf", "\xc0\x80", "\xc1\xbf", "\xc2", "\xe0\x9f\xbf", "\xe0\xa0", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf",
+                                       "\xf0\x90\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "\xc2\x80\x80", "\x1f" };
+    static const char end[] = "\",\"id\":\"some more that makes the line long enough for a block to the end of the text\"}";
+    int took[2] = { 0 };
+    for (uint64_t i = 0; i < MUTATED; i++) {
+        char line[512];
+        uint64_t at = 0, key = random_key(i, "text"), wrong = i % 2 ? random_bits(key, at++) % 80 : 80;
+        int64_t length = snprintf(line, sizeof line, "{\"text\":\"");
+        for (uint64_t c = 0; c < 80; c++) {
+            uint64_t draw = random_bits(key, at++);
+            const char *one = c == wrong ? bad[draw % (sizeof bad / sizeof *bad)] : draw % 4 ? "b" : good[draw / 4 % (sizeof good / sizeof *good)];
+            memcpy(line + length, one, strlen(one));
+            length += (int64_t)strlen(one);
+        }
+        memcpy(line + length, end, sizeof end - 1);
+        took[compared(line, length + (int64_t)sizeof end - 1)]++;
+    }
+    assert_int_equal(took[0], MUTATED / 2);
+    assert_int_equal(took[1], MUTATED / 2);
+}
+
 static void depth_ends_where_jansson_ends(void **state)
 {
     (void)state;
@@ -159,6 +185,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(seeds_are_taken),
         cmocka_unit_test(mutated_lines_agree),
+        cmocka_unit_test(long_texts_agree),
         cmocka_unit_test(depth_ends_where_jansson_ends),
         cmocka_unit_test(faults_are_placed),
         cmocka_unit_test(keys_are_many),

@@ -1,27 +1,16 @@
 /* Many threads give what one gives, in order; lines that are broken or too long, and files that are cut, are told. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include "base/file.h"
 #include "corpus/mill.h"
 #include "text/bytes.h"
 #include "corpus/packed.h"
-#include <cmocka.h>              /* after ours: it has a macro named fail */
+#include "corpus/folder.h"
 
 enum { LINES = 40000, ROOM = 16 << 20 };
-static char folder[64], paths[4][128];
+static char paths[4][128];
 static const char *path[4] = { paths[0], paths[1], paths[2], paths[3] };
 
 typedef struct { char *text; size_t bytes; int64_t documents, faults; char told[2048]; } Ground;
 
-static void file_put(int i, const char *name, const char *data, size_t bytes)
-{
-    snprintf(paths[i], sizeof paths[i], "%s/%s", folder, name);
-    FILE *file = fopen(paths[i], "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(data, 1, bytes, file), bytes);
-    assert_int_equal(fclose(file), 0);
-}
+static void part_put(int i, const char *name, const char *data, size_t bytes) { file_put(paths[i], name, data, bytes); }
 
 /* What the mill gives as text: | behind each text, ! for an end of document */
 static Status grind(Ground *g, const MillPlan *plan)
@@ -67,10 +56,10 @@ static void workers_change_nothing(void **state)
     size_t bytes = 0;
     for (int i = 0; i < LINES; i++)
         bytes += (size_t)sprintf(json + bytes, "{\"title\":\"%s\",\"n\":%d,\"text\":\"a\\u00e5 %0*d\"}\n", i % 3 ? "t" : "", i, i % 97, i);
-    file_put(0, "a.jsonl", json, bytes);
-    file_put(1, "b.jsonl.zst", packed, pack_zst(packed, ROOM, json, bytes));
-    file_put(2, "c.json.gz", packed, pack_gz(packed, ROOM, json, bytes / 2 - 100));      /* the last line is cut */
-    file_put(3, "d.jsonl.bz2", packed, pack_bz2(packed, ROOM, json, 5000));              /* and here */
+    part_put(0, "a.jsonl", json, bytes);
+    part_put(1, "b.jsonl.zst", packed, pack_zst(packed, ROOM, json, bytes));
+    part_put(2, "c.json.gz", packed, pack_gz(packed, ROOM, json, bytes / 2 - 100));      /* the last line is cut */
+    part_put(3, "d.jsonl.bz2", packed, pack_bz2(packed, ROOM, json, 5000));              /* and here */
     for (int workers = 1; workers <= 5; workers += 2) {
         Ground *g = workers == 1 ? &one : &many;
         MillPlan plan = plan_make(4, workers, true);
@@ -94,7 +83,7 @@ static void broken_lines_stop_or_are_passed_over(void **state)
     static const char lines[] = "{\"text\":\"a\"}\n\n{\"text\":}\n{\"text\":\"\"}\n{\"text\":\"b\"}\n{\"body\":\"c\"}\n{\"text\":\"d\"}";
     char got[256];
     Ground g = { .text = got };
-    file_put(0, "a.jsonl", lines, sizeof lines - 1);
+    part_put(0, "a.jsonl", lines, sizeof lines - 1);
     assert_int_equal(ground(&g, 1, 2, false), BAD_FILE);
     assert_non_null(strstr(fail_text(), "a.jsonl:3: not a JSON object at byte 8"));
     assert_int_equal(ground(&g, 1, 2, true), OK);
@@ -118,7 +107,7 @@ static void long_lines_are_passed_over(void **state)
         text[bytes++] = '\n';
     }
     text[bytes++] = '{';
-    file_put(0, "a.txt", text, bytes);
+    part_put(0, "a.txt", text, bytes);
     MillPlan plan = plan_make(1, 1, false);
     plan.line_most = 100;
     assert_int_equal(grind(&g, &plan), OK);
@@ -141,8 +130,8 @@ static void cut_files_keep_their_lines(void **state)
         size_t bytes = packs[p].pack(packed, sizeof packed, "one\ntwo\nth", 10);
         bytes += packs[p].pack(packed + bytes, sizeof packed - bytes, "ree and a half", 14) - 4;
         snprintf(name, sizeof name, "a.txt%s", packs[p].ending);
-        file_put(0, name, packed, bytes);
-        file_put(1, "b.txt", "four", 4);
+        part_put(0, name, packed, bytes);
+        part_put(1, "b.txt", "four", 4);
         assert_int_equal(ground(&g, 2, 1, false), BAD_FILE);
         assert_non_null(strstr(fail_text(), name));
         assert_int_equal(ground(&g, 2, 1, true), OK);
@@ -158,7 +147,7 @@ static void refusals(void **state)
     (void)state;
     char got[64];
     Ground g = { .text = got };
-    file_put(0, "a.txt", "one\n", 4);
+    part_put(0, "a.txt", "one\n", 4);
     MillPlan plan = plan_make(1, 1, false);
     plan.key = two_keys, plan.keys = 2;
     assert_int_equal(grind(&g, &plan), BAD_OPTION);
@@ -176,7 +165,7 @@ static void closing_early_ends_all(void **state)
     const MillBatch *batch;
     memset(text, 'x', ROOM);
     for (size_t i = 99; i < ROOM; i += 100) text[i] = '\n';
-    file_put(0, "a.txt", text, ROOM);
+    part_put(0, "a.txt", text, ROOM);
     for (int taken = 0; taken < 4; taken++) {
         MillPlan plan = plan_make(1, 3, false);
         assert_int_equal(mill_open(&mill, &plan), OK);
@@ -184,19 +173,6 @@ static void closing_early_ends_all(void **state)
         mill_close(mill);
     }
     free(text);
-}
-
-static int folder_open(void **state)
-{
-    (void)state;
-    strcpy(folder, "/tmp/jotun-mill-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int folder_close(void **state)
-{
-    (void)state;
-    return folder_remove(folder) == OK ? 0 : -1;
 }
 
 int main(void)

@@ -1,25 +1,11 @@
 /* Documents out of files: what is one, what is none, and which line is broken. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include "base/file.h"
 #include "corpus/source.h"
-#include <cmocka.h>              /* after ours: it has a macro named fail */
-
-static char folder[64];
+#include "corpus/folder.h"
 
 static const char *file_make(const char *name, const char *text, size_t bytes)
 {
     static char path[128];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(text, 1, bytes, file), bytes);
-    assert_int_equal(fclose(file), 0);
-    return path;
+    return file_put(path, name, text, bytes);
 }
 
 /* All documents of a file, each followed by |, and the status at its end */
@@ -133,19 +119,6 @@ static void long_lines_come_whole(void **state)
     assert_false(more);
     source_close(source);
     free(text);
-}
-
-static int folder_open(void **state)
-{
-    (void)state;
-    strcpy(folder, "/tmp/jotun-source-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int folder_close(void **state)
-{
-    (void)state;
-    return folder_remove(folder) == OK ? 0 : -1;
 }
 
 int main(void)

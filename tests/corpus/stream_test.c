@@ -1,22 +1,16 @@
 /* Packed bytes come out as they went in; what is cut, damaged, foreign or a bomb is told with its place. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include "base/file.h"
 #include "corpus/stream.h"
 #include "corpus/packed.h"
-#include <cmocka.h>              /* after ours: it has a macro named fail */
+#include "corpus/folder.h"
 
-static char folder[64], path[128];
+static char path[128];
 static char text[100000], packed[200000], got[300000];
 
 static void file_write_text(const char *name, const char *ending, const char *data, size_t bytes)
 {
-    snprintf(path, sizeof path, "%s/%s%s", folder, name, ending);
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(data, 1, bytes, file), bytes);
-    assert_int_equal(fclose(file), 0);
+    char whole[64];
+    snprintf(whole, sizeof whole, "%s%s", name, ending);
+    file_put(path, whole, data, bytes);
 }
 
 /* All of the stream in steps of `step` bytes; *bytes are those before its end or damage */
@@ -288,19 +282,6 @@ static void ahead_bombs_and_closes(void **state)
         if (!stop) assert_non_null(strstr(fail_text(), "--max-ratio 0"));
         stream_close(stream);
     }
-}
-
-static int folder_open(void **state)
-{
-    (void)state;
-    strcpy(folder, "/tmp/jotun-stream-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int folder_close(void **state)
-{
-    (void)state;
-    return folder_remove(folder) == OK ? 0 : -1;
 }
 
 int main(void)

@@ -1,16 +1,9 @@
 /* Samples to batches: every layout sees the same samples once, the order is a pure function, masks are those made by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "data/loader.h"
 #include "tensor/ops.h"
-#include <cmocka.h>              /* after ours: it has a macro named fail */
+#include "data/pairs.h"
 
 enum { S = 8, GLOBAL = 4, EOD = 7, COUNTED = 1000 };
-static char  folder[64];
 static Shard counted;        /* 10 documents, tokens 100, 101, 102 ...: a token tells its place */
 static Shard lettered;       /* one short sample, with ends of documents */
 static Arena host;
@@ -19,20 +12,6 @@ static const LoaderShape plain = { .sequence = S, .micro = GLOBAL, .global = GLO
                                    .eod = EOD, .real = F32 };
 
 static const int32_t *ints(Tensor x) { return x.data; }
-
-static void shard_make(Shard *shard, const char *name, const int32_t *ids, const int *length, int documents)
-{
-    char prefix[96];
-    ShardWriter *w;
-    snprintf(prefix, sizeof prefix, "%s/%s", folder, name);
-    assert_int_equal(shard_create(&w, prefix, 100000), OK);
-    for (int d = 0; d < documents; ids += length[d++]) {
-        assert_int_equal(shard_add(w, ids, length[d]), OK);
-        assert_int_equal(shard_end_document(w), OK);
-    }
-    assert_int_equal(shard_finish(w), OK);
-    assert_int_equal(shard_open(shard, prefix), OK);
-}
 
 /* ---- layouts ---- */
 
@@ -321,25 +300,22 @@ static void foreign_ids_are_named(void **state)
 
 static int files_open(void **state)
 {
-    (void)state;
     int32_t ids[COUNTED];
     int length[10];
-    strcpy(folder, "/tmp/jotun-loader-XXXXXX");
-    if (!mkdtemp(folder) || arena_open(&host, "host", 1 << 20) != OK) return -1;
+    if (folder_open(state) || arena_open(&host, "host", 1 << 20) != OK) return -1;
     for (int i = 0; i < COUNTED; i++) ids[i] = 100 + i;
     for (int i = 0; i < 10; i++) length[i] = COUNTED / 10;
-    shard_make(&counted, "counted", ids, length, 10);
-    shard_make(&lettered, "lettered", (int32_t[]){ 1, 2, EOD, 3, EOD, EOD, 4, 5, 6 }, (int[]){ 3, 2, 1, 3 }, 4);
+    pair_make(&counted, "counted", ids, length, 10, 100000);
+    pair_make(&lettered, "lettered", (int32_t[]){ 1, 2, EOD, 3, EOD, EOD, 4, 5, 6 }, (int[]){ 3, 2, 1, 3 }, 4, 100000);
     return 0;
 }
 
 static int files_close(void **state)
 {
-    (void)state;
     shard_close(&counted);
     shard_close(&lettered);
     arena_close(&host);
-    return folder_remove(folder) == OK ? 0 : -1;
+    return folder_close(state);
 }
 
 int main(void)

@@ -2,34 +2,22 @@
 #include "data/blend.h"
 #include "data/twister.h"
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "data/pairs.h"
 
-static char folder[64];
 enum { PARTS = 32, LENGTHS = 64 };
 
 /* Token i of part p is 10000 p + i */
-static void pair_make(Shard *shard, int part, const int *length, int count)
+static void part_make(Shard *shard, int part, const int *length, int count)
 {
-    char prefix[96];
-    int32_t ids[128], at = 10000 * part;
-    ShardWriter *w;
-    snprintf(prefix, sizeof prefix, "%s/p%d", folder, part);
-    assert_int_equal(shard_create(&w, prefix, 1000000), OK);
-    for (int d = 0; d < count; d++) {
-        for (int i = 0; i < length[d]; i++) ids[i] = at++;
-        assert_int_equal(shard_add(w, ids, length[d]), OK);
-        assert_int_equal(shard_end_document(w), OK);
-    }
-    assert_int_equal(shard_finish(w), OK);
-    assert_int_equal(shard_open(shard, prefix), OK);
+    char name[16];
+    int32_t ids[4096];
+    int at = 0;
+    for (int d = 0; d < count; d++) at += length[d];
+    for (int i = 0; i < at; i++) ids[i] = 10000 * part + i;
+    snprintf(name, sizeof name, "p%d", part);
+    pair_make(shard, name, ids, length, count, 1000000);
 }
 
 /* ---- numpy's random numbers ---- */
@@ -88,7 +76,7 @@ static void indices(void **state)
     static const int length[] = { 7, 3, 12, 5, 9, 1, 20, 4 };
     Shard shard;
     Order order;
-    pair_make(&shard, 0, length, 8);
+    part_make(&shard, 0, length, 8);
     OrderSpec spec = { .begin = 0, .end = 8, .wanted = ORDER_ONE_EPOCH, .sequence = 8, .seed = 1234, .cut = 0.80 };
     assert_int_equal(order_open(&order, &shard, &spec, SPLIT_TRAIN, NULL), OK);
     index_is(&order.document, 8, (int[]){ 2, 1, 6, 0, 4, 5, 3, 7 });
@@ -140,7 +128,7 @@ static bool case_read(Case *c, FILE *file)
         for (int i = 0; i < count; i++) assert_int_equal(fscanf(file, " %d ", &length[i]), 1);
         c->list.weighed = strcmp(weight, "-");
         c->list.part[p] = (MixPart){ strdup("p"), strcmp(corpus, "-") ? strdup(corpus) : NULL, c->list.weighed ? strtod(weight, NULL) : 1 };
-        pair_make(&c->shard[p], p, length, count);
+        part_make(&c->shard[p], p, length, count);
     }
     return true;
 }
@@ -237,7 +225,7 @@ static void refusals(void **state)
     Shard shard;
     Order order;
     OrderSpec spec = { .begin = 0, .end = 3, .wanted = 4, .sequence = 100, .cut = 0.80 };
-    pair_make(&shard, 0, (int[]){ 0, 3, 2, 0 }, 4);
+    part_make(&shard, 0, (int[]){ 0, 3, 2, 0 }, 4);
     assert_int_equal(order_open(&order, &shard, &spec, SPLIT_TRAIN, NULL), OK);         /* shorter than a sample: many epochs */
     assert_int_equal(order.plan.epochs, 81);
     order_close(&order);
@@ -317,7 +305,7 @@ static void cache_is_believed_never(void **state)
     Shard shard;
     char  dir[96];
     OrderSpec spec = { .begin = 0, .end = 8, .wanted = 40, .sequence = 8, .seed = 7, .cut = 0.80 };
-    pair_make(&shard, 0, (int[]){ 0, 3, 12, 5, 9, 1, 20, 4 }, 8);
+    part_make(&shard, 0, (int[]){ 0, 3, 12, 5, 9, 1, 20, 4 }, 8);
     snprintf(dir, sizeof dir, "%s/cache", folder);
     uint64_t want = cached_hash(&shard, &spec, NULL, false);
     assert_true(cached_hash(&shard, &spec, dir, true) == want);
@@ -329,7 +317,7 @@ static void cache_is_believed_never(void **state)
         }
     file_change("cache/*document_index.npy", "printf '\\223NUMPY\\001' | cmp -n 7 - $f");
     shard_close(&shard);
-    pair_make(&shard, 0, (int[]){ 1, 2, 12, 5, 9, 1, 20, 4 }, 8);      /* prepared anew */
+    part_make(&shard, 0, (int[]){ 1, 2, 12, 5, 9, 1, 20, 4 }, 8);      /* prepared anew */
     assert_true(cached_hash(&shard, &spec, dir, true) == cached_hash(&shard, &spec, NULL, false));
     file_change("cache", "test $(ls $f/*.txt | wc -l) = 2");           /* and does not push the other out */
     shard_close(&shard);
@@ -352,7 +340,7 @@ static void many_runs_at_once(void **state)
     int   length[64], bad = 0, status;
     OrderSpec spec = { .begin = 0, .end = 64, .wanted = 20000, .sequence = 3, .seed = 7, .cut = 0.80 };
     for (int i = 0; i < 64; i++) length[i] = i;
-    pair_make(&shard, 0, length, 64);
+    part_make(&shard, 0, length, 64);
     snprintf(dir, sizeof dir, "%s/many", folder);
     uint64_t want = cached_hash(&shard, &spec, NULL, false);
     for (int run = 0; run < RUNS; run++)
@@ -369,17 +357,116 @@ static void many_runs_at_once(void **state)
     assert_int_equal(folder_remove(dir), OK);
 }
 
-static int folder_open(void **state)
+/* ---- blends ---- */
+
+enum { MIXED = 3 };
+typedef struct { Shard shard[MIXED]; MixPart part[MIXED]; MixList list; BlendSpec spec; } Mixed;
+
+/* Two corpora of three pairs, or no corpora */
+static void mixed_make(Mixed *m, bool corpora)
 {
-    (void)state;
-    strcpy(folder, "/tmp/jotun-order-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
+    static char names[MIXED][8] = { "b", "a", "b" };
+    int length[20];
+    *m = (Mixed){ .spec = { .kind = corpora ? BLEND_FORKS : BLEND_CORE, .split = "1", .wanted = 3000, .wanted_train = 3000, .sequence = 3, .seed = 7,
+                            .cut = 0.80, .surplus = 0.05, .corpus_shuffled = true } };
+    for (int p = 0; p < MIXED; p++) {
+        for (int i = 0; i < 20; i++) length[i] = (i * 7 + p * 3) % 11;
+        part_make(&m->shard[p], p, length, 20);
+        m->part[p] = (MixPart){ .prefix = names[p], .corpus = corpora ? names[p] : NULL, .weight = 1 + p };
+    }
+    m->list = (MixList){ .part = m->part, .count = MIXED, .weighed = true };
 }
 
-static int folder_close(void **state)
+static void mixed_close(Mixed *m)
+{
+    for (int p = 0; p < MIXED; p++) shard_close(&m->shard[p]);
+}
+
+/* 0: it does not open. *mapped: the blend itself came from the cache */
+static uint64_t mixed_hash(Mixed *m, const char *dir, bool *mapped)
+{
+    Blend blend;
+    m->spec.cache = dir;
+    if (blend_open(&blend, m->shard, &m->list, &m->spec, SPLIT_TRAIN) != OK) return 0;
+    uint64_t hash = samples_hash(&blend, blend.samples, m->spec.sequence);
+    *mapped = !blend.which.made;
+    blend_close(&blend);
+    return hash;
+}
+
+static void blends_are_cached(void **state)
 {
     (void)state;
-    return folder_remove(folder) == OK ? 0 : -1;
+    static const char *const harm[] = { "truncate -s 200 $f", "rm $f", "printf '\\377\\377' | dd of=$f bs=1 seek=150 conv=notrunc status=none" };
+    for (int corpora = 0; corpora < 2; corpora++) {
+        Mixed m;
+        char  dir[96];
+        bool  mapped;
+        mixed_make(&m, corpora);
+        snprintf(dir, sizeof dir, "%s/blends", folder);
+        uint64_t want = mixed_hash(&m, NULL, &mapped);
+        assert_true(want != 0 && !mapped);
+        for (int turn = 0; turn < 2; turn++) {
+            assert_true(mixed_hash(&m, dir, &mapped) == want);
+            assert_true(mapped);
+        }
+        for (int h = 0; h < 3; h++) {
+            file_change("blends/*-BlendedDataset-*dataset*.npy", harm[h]);
+            assert_true(mixed_hash(&m, dir, &mapped) == want);
+        }
+        m.part[0].weight = 5;                                      /* another blend beside it */
+        uint64_t other = mixed_hash(&m, NULL, &mapped);
+        assert_true(other != want && mixed_hash(&m, dir, &mapped) == other);
+        file_change("blends", "test $(ls $f/*Blended*.txt | wc -l) = 2");
+        mixed_close(&m);
+        assert_int_equal(folder_remove(dir), OK);
+    }
+}
+
+static void many_blends_at_once(void **state)
+{
+    (void)state;
+    enum { RUNS = 12 };
+    Mixed m;
+    char  dir[96];
+    bool  mapped;
+    int   bad = 0, status;
+    mixed_make(&m, false);
+    snprintf(dir, sizeof dir, "%s/blends", folder);
+    uint64_t want = mixed_hash(&m, NULL, &mapped);
+    for (int run = 0; run < RUNS; run++)
+        if (fork() == 0) _exit(mixed_hash(&m, dir, &mapped) == want ? 0 : 1);
+    for (int run = 0; run < RUNS; run++)
+        if (wait(&status) < 0 || status != 0) bad++;
+    assert_int_equal(bad, 0);
+    assert_true(mixed_hash(&m, dir, &mapped) == want && mapped);
+    file_change("blends/*", "case $f in *.part) exit 1;; esac");
+    mixed_close(&m);
+    assert_int_equal(folder_remove(dir), OK);
+}
+
+/* What is measured is what is made, to the byte. */
+static void measured_is_made(void **state)
+{
+    (void)state;
+    for (int corpora = 0; corpora < 2; corpora++) {
+        Mixed m;
+        Blend counted, made;
+        mixed_make(&m, corpora);
+        assert_int_equal(blend_measure(&counted, m.shard, &m.list, &m.spec, SPLIT_TRAIN), OK);
+        assert_int_equal(blend_open(&made, m.shard, &m.list, &m.spec, SPLIT_TRAIN), OK);
+        assert_int_equal(counted.samples, made.samples);
+        int64_t bytes = made.which.rows * 2 + made.sample.rows * 8;
+        for (int p = 0; p < MIXED; p++)
+            for (int k = 0; k < 3; k++) {
+                const Index *x = k == 0 ? &made.order[p].document : k == 1 ? &made.order[p].sample : &made.order[p].shuffle;
+                bytes += x->rows * x->columns * index_width(x->type);
+            }
+        assert_int_equal(blend_bytes(&counted), bytes);
+        blend_close(&counted);
+        blend_close(&made);
+        mixed_close(&m);
+    }
 }
 
 int main(void)
@@ -394,6 +481,9 @@ int main(void)
         cmocka_unit_test(many_tokens),
         cmocka_unit_test(cache_is_believed_never),
         cmocka_unit_test(many_runs_at_once),
+        cmocka_unit_test(blends_are_cached),
+        cmocka_unit_test(many_blends_at_once),
+        cmocka_unit_test(measured_is_made),
     };
     return cmocka_run_group_tests(tests, folder_open, folder_close);
 }

@@ -1,17 +1,8 @@
 /* The pair as bytes: what is written is what the format says, and nothing hostile gets past shard_open. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/seam.h"
-#include "data/shard.h"
-#include <cmocka.h>              /* after ours: it has a macro named fail */
-
-static char folder[64], prefix[80], idx_path[96], bin_path[96];
+#include "data/pairs.h"
 
 /* Documents { 1, 2, 3 }, { }, { 256, 4 } as uint16, byte by byte from the description of the format. */
 static const uint8_t golden_idx[] = {
@@ -223,23 +214,6 @@ static void failed_write_leaves_the_old_pair(void **state)
         snprintf(part, sizeof part, "%s.part", bin_path);
         assert_false(file_exists(part));
     }
-}
-
-static int folder_open(void **state)
-{
-    (void)state;
-    strcpy(folder, "/tmp/jotun-shard-XXXXXX");
-    if (!mkdtemp(folder)) return -1;
-    snprintf(prefix, sizeof prefix, "%s/d", folder);
-    snprintf(idx_path, sizeof idx_path, "%s.idx", prefix);
-    snprintf(bin_path, sizeof bin_path, "%s.bin", prefix);
-    return 0;
-}
-
-static int folder_close(void **state)
-{
-    (void)state;
-    return folder_remove(folder) == OK ? 0 : -1;
 }
 
 int main(void)

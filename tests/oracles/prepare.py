@@ -1,13 +1,16 @@
 """jotun prepare and jotun data merge against pairs written here from the text of the format, byte by byte:
     prepare.py JOTUN [--numpy] [--megatron]
 Twenty corpora: empty documents, one and many keys, every packing, standard input, broken lines passed over, and merges,
-of int32 as well, whose parts are written here. With --numpy the pairs are written by numpy instead of struct, with --megatron by
+of int32 as well, whose parts are written here; and three of a vocabulary of 70,000, whose ids are int32, merged here one
+pair after the other. With --numpy the pairs are written by numpy instead of struct, with --megatron by
 megatron-core's IndexedDatasetBuilder, if it is installed."""
+import base64
 import bz2
 import gzip
 import json
 import os
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -139,11 +142,60 @@ def merge_check(number):
     same("merge %d" % number, "merged%d" % number, pair(parts, wide))
 
 
+# ---- a vocabulary above 65,500: all single bytes, all pairs of them, and words of four letters ----
+
+def wide_vocabulary():
+    tokens = [bytes([a]) for a in range(256)] + [bytes([a, b]) for a in range(256) for b in range(256)]
+    words = [(b"abcdefghijklm" + b" ")[i % 14:i % 14 + 1] + bytes(97 + i // 14 // 26 ** k % 26 for k in range(3)) for i in range(70000 - len(tokens))]
+    tokens += words
+    assert len(set(tokens)) == 70000
+    with open("gpt2_wide.tiktoken", "w") as out:
+        for rank, token in enumerate(tokens):
+            out.write("%s %d\n" % (base64.b64encode(token).decode(), rank))
+    return {token: rank for rank, token in enumerate(tokens)}
+
+
+def word_ids(ranks, word):
+    """A word that is a token, else neighbours of the lowest rank first, the leftmost of equals."""
+    if word in ranks:
+        return [ranks[word]]
+    parts = [word[i:i + 1] for i in range(len(word))]
+    while True:
+        near = [(ranks.get(a + b, 1 << 30), i) for i, (a, b) in enumerate(zip(parts, parts[1:]))]
+        if not near or min(near)[0] == 1 << 30:
+            return [ranks[p] for p in parts]
+        at = min(near)[1]
+        parts[at:at + 2] = [parts[at] + parts[at + 1]]
+
+
+def wide_check(number, ranks):
+    draw, eod, name = random.Random(100 + number), number % 2, "wide %d" % number
+    texts = [" ".join("".join(draw.choice("abcdefgåж"[:6 + number]) for _ in range(draw.randrange(1, 9)))
+                      for _ in range(draw.choice((0, 1, 40)))) for _ in range(200)]
+    with open("wide.jsonl", "w") as out:
+        out.writelines(json.dumps({"text": text}) + "\n" for text in texts)
+    documents = []
+    for text in texts:
+        ids = [i for word in re.findall(r" ?\w+", text) for i in word_ids(ranks, word.encode())]
+        documents.append([ids + [70000] * eod] if ids else [])
+    assert max(i for d in documents for s in d for i in s) > 65535
+    jotun("prepare", "--input", "wide.jsonl", "--tokenizer", "gpt2_wide.tiktoken", "--output-prefix", "w%d" % number, *["--append-eod"] * eod)
+    same(name, "w%d_text_document" % number, pair(documents, True))
+    said = subprocess.run([JOTUN, "data", "cat", "w%d_text_document" % number, "--tokenizer", "gpt2_wide.tiktoken"], stdout=subprocess.PIPE)
+    if said.stdout.decode().split("\n")[:-1] != texts:
+        global failures
+        print("%s: data cat does not give the texts" % name)
+        failures += 1
+
+
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     for number in range(20):
         prepare_check(number)
     for number in range(5):
         merge_check(number)
-    print("20 corpora and 5 merges, %d differences" % failures)
+    ranks = wide_vocabulary()
+    for number in range(3):
+        wide_check(number, ranks)
+    print("20 corpora, 5 merges and 3 corpora of int32, %d differences" % failures)
 sys.exit(failures > 0)

@@ -53,14 +53,12 @@ static void state_comes_back(void **unused)
     (void)unused;
     char dir[64], path[1024];
     bool found;
-    CheckpointState state, wanted = state_at(42);
     assert_int_equal(checkpoint_find(folder_fresh(dir, "state"), path, &found), OK);
     assert_false(found);
     assert_int_equal(save(dir, 2, 1, 42, 0), OK);
     assert_int_equal(checkpoint_find(dir, path, &found), OK);
     assert_string_equal(strrchr(path, '/'), "/step_00000042");
-    assert_int_equal(checkpoint_state(path, &state), OK);
-    assert_memory_equal(&state, &wanted, sizeof state);
+    assert_state(path, 42);
     char again[1024];
     assert_int_equal(checkpoint_find(path, again, &found), OK);  /* a step's own folder does as well */
     assert_string_equal(again, path);
@@ -174,15 +172,13 @@ static void flip_every_bit(const char *folder, const char *name, int64_t step)
     snprintf(path, sizeof path, "%s/%s", folder, name);
     file_read_all(path, &data, &size);
     for (size_t bit = 0; bit < 8 * size; bit += 1 + bit % 3) {
-        CheckpointState state, wanted = state_at(step);
         data[bit / 8] ^= (uint8_t)(1 << bit % 8);
         file_put(path, data, size);
         data[bit / 8] ^= (uint8_t)(1 << bit % 8);
         if (checkpoint_verify(folder, false) != OK) refused++;
         else {
             assert_true(loads_equal(folder, 1, 1, step));
-            assert_int_equal(checkpoint_state(folder, &state), OK);
-            assert_memory_equal(&state, &wanted, sizeof state);
+            assert_state(folder, step);
         }
     }
     assert_true(refused > size);

@@ -119,8 +119,19 @@ static inline CheckpointState state_at(int64_t step)
 {
     CheckpointState state = { .step = step, .samples = 8 * step, .updates = step - 1 };
     state.seed = UINT64_MAX - 5;
-    strcpy(state.options, "{\"lr\":0.00014999999999999999,\"model\":\"tiny\"}");
+    state.options = "{\"lr\":0.00014999999999999999,\"model\":\"tiny\"}";
     return state;
+}
+
+static inline void assert_state(const char *path, int64_t step)
+{
+    CheckpointState state, wanted = state_at(step);
+    char *options;
+    assert_int_equal(checkpoint_state(path, &state), OK);
+    assert_int_equal(checkpoint_options(path, &options), OK);
+    assert_string_equal(options, wanted.options);
+    assert_true(state.step == wanted.step && state.samples == wanted.samples && state.updates == wanted.updates && state.seed == wanted.seed);
+    free(options);
 }
 
 /* drop: rank 0 forgets its first piece.  shift: it writes that piece's first element twice and its last

@@ -95,14 +95,12 @@ static void whole_files(void **state)
 
 #define SMALL TESTS_DIR "/data/tokenizers/"
 
-/* tests/oracles/tokenizers_golden.py made them with tokenizers and tiktoken */
-static void small_goldens(void **state)
+static void goldens(const char *path_of_rows, int least)
 {
-    (void)state;
     Tokenizer t = { 0 };
     char      line[1 << 15], path[1024], open_now[64] = "";
     int       seen = 0, wrong = 0;
-    FILE     *file = fopen(SMALL "golden.jsonl", "r");
+    FILE     *file = fopen(path_of_rows, "r");
     assert_non_null(file);
     while (fgets(line, sizeof line, file)) {
         json_t       *row  = json_loads(line, JSON_ALLOW_NUL, NULL);
@@ -114,6 +112,7 @@ static void small_goldens(void **state)
             snprintf(path, sizeof path, SMALL "%s", name);
             if (tokenizer_open(&t, path) != OK) fail_msg("%s", fail_text());
         }
+        t.parse_special = json_is_true(json_object_get(row, "special"));
         int32_t ids[4096];
         assert_true(tokenizer_room(&t, json_string_value(text), (int64_t)json_string_length(text)) <= 4096);
         int64_t count = t.encode(&t, ids, json_string_value(text), (int64_t)json_string_length(text));
@@ -131,8 +130,12 @@ static void small_goldens(void **state)
     fclose(file);
     tokenizer_close(&t);
     assert_int_equal(wrong, 0);
-    assert_true(seen > 500);
+    assert_true(seen > least);
 }
+
+/* tests/oracles/tokenizers_golden.py made them with tokenizers and tiktoken, added_golden.py the others */
+static void small_goldens(void **state) { (void)state; goldens(SMALL "golden.jsonl", 500); }
+static void added_tokens (void **state) { (void)state; goldens(SMALL "added.jsonl", 1200); }
 
 static void comes_back(const Tokenizer *t, const char *text, int64_t bytes)
 {
@@ -183,9 +186,9 @@ static void hostile_texts_take_no_longer(void **state)
     enum { LONG = 1000000 };
     static const char *const parts[] = { "a", " ", "\xFF", "\n ", "\xCC\x81\xCC\xA3", ("\xC2\xAA" "B"), "1", "'", "\xE2\x96\x81" };
     static const char *const names[] = { SMALL "cl100k_small.tiktoken", SMALL "o200k_small.tiktoken", SMALL "qwen2.json",
-                                         SMALL "llama2.json", SMALL "mixed.json" };
+                                         SMALL "llama2.json", SMALL "mixed.json", SMALL "added_qwen2.json" };
     char *text = malloc(LONG);
-    for (size_t k = 0; k < 5; k++) {
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
         Tokenizer t;
         if (tokenizer_open(&t, names[k]) != OK) fail_msg("%s", fail_text());
         int32_t *ids = malloc((size_t)tokenizer_room(&t, text, LONG) * sizeof *ids);
@@ -210,16 +213,18 @@ static void write_file(const char *path, const uint8_t *data, size_t bytes)
 static void broken_files_are_refused(void **state)
 {
     (void)state;
-    static const char *const names[] = { "cl100k_small.tiktoken", "llama3.json", "llama2.json", "mixed.json", "metaspace_first.json" };
+    static const char *const names[] = { "cl100k_small.tiktoken", "llama3.json", "llama2.json", "mixed.json", "metaspace_first.json",
+                                         "added_qwen2.json", "added_metaspace_always.json" };
+    enum { NAMES = sizeof names / sizeof names[0] };
     char     folder[] = "/tmp/jotun_text_XXXXXX", path[1100], from[1100];
     uint32_t seed = 3;
     int      refused = 0;
     assert_non_null(mkdtemp(folder));
-    for (int round = 0; round < 300; round++) {
+    for (int round = 0; round < 420; round++) {
         Tokenizer t;
         FileMap   map;
-        snprintf(from, sizeof from, SMALL "%s", names[round % 5]);
-        snprintf(path, sizeof path, "%s/%s", folder, names[round % 5]);
+        snprintf(from, sizeof from, SMALL "%s", names[round % NAMES]);
+        snprintf(path, sizeof path, "%s/%s", folder, names[round % NAMES]);
         assert_int_equal(file_map(&map, from), OK);
         uint8_t *data = malloc(map.size);
         size_t   size = round % 7 == 0 ? dice(&seed) % map.size : map.size;
@@ -229,7 +234,8 @@ static void broken_files_are_refused(void **state)
             data[dice(&seed) % area] = round % 3 ? data[dice(&seed) % map.size] : (uint8_t)dice(&seed);
         write_file(path, data, size);
         if (tokenizer_open(&t, path) == OK) {
-            const char text[] = "Hello wörld's 123\n\n  e\xCC\x81 \xFF\xFE <tool> x";
+            const char text[] = "Hello wörld's 123\n\n  e\xCC\x81 \xFF\xFE <tool> x<pad> \n\n \n<left><|end \n \nab <s> \n<|endoftext|>";
+            t.parse_special = t.specials && round % 2;
             int32_t   *ids = malloc((size_t)tokenizer_room(&t, text, sizeof text) * sizeof *ids);
             int64_t    count = t.encode(&t, ids, text, sizeof text);
             assert_true(count <= tokenizer_room(&t, text, sizeof text));
@@ -248,13 +254,65 @@ static void broken_files_are_refused(void **state)
     assert_true(refused > 50);
 }
 
+static void expect_facts(const char *name, int32_t vocabulary, int32_t eod, bool specials)
+{
+    Tokenizer t;
+    if (tokenizer_open(&t, name) != OK) fail_msg("%s", fail_text());
+    assert_int_equal(t.vocabulary, vocabulary);
+    assert_int_equal(t.eod, eod);
+    assert_int_equal(t.specials, specials);
+    assert_false(t.parse_special);
+    tokenizer_close(&t);
+}
+
+static void copy_file(const char *folder, const char *name, const char *from)
+{
+    FileMap map;
+    char    path[1100];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_int_equal(file_map(&map, from), OK);
+    write_file(path, map.data, map.size);
+    file_unmap(&map);
+}
+
+/* What lies in a folder, and what ends a document there */
+static void folders_and_names(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "tokenizer.json", "tokenizer_config.json", "tokenizer.model" };
+    char folder[] = "/tmp/jotun_text_XXXXXX", path[1100];
+    const char config[] = "{\"eos_token\": {\"content\": \"<s>\"}}", wrong[] = "{\"eos_token\": \"<nix>\"}";
+    assert_non_null(mkdtemp(folder));
+    copy_file(folder, "tokenizer.model", TESTS_DIR "/golden/text/unigram.model");
+    expect_facts(folder, 420, 2, false);
+    copy_file(folder, "tokenizer.json", SMALL "added_qwen2.json");                     /* which goes before it */
+    expect_facts(folder, 716, 700, true);
+    snprintf(path, sizeof path, "%s/tokenizer_config.json", folder);
+    write_file(path, (const uint8_t *)config, sizeof config - 1);
+    expect_facts(folder, 716, 701, true);
+    write_file(path, (const uint8_t *)wrong, sizeof wrong - 1);
+    Tokenizer t;
+    assert_int_equal(tokenizer_open(&t, folder), BAD_FILE);
+    assert_non_null(strstr(fail_text(), "eos_token <nix> is no token"));
+    copy_file(folder, "gpt2x.model", SMALL "cl100k_small.tiktoken");                   /* base64, whatever its name */
+    snprintf(path, sizeof path, "%s/gpt2x.model", folder);
+    expect_facts(path, 701, 700, true);
+    remove(path);
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        remove(path);
+    }
+    rmdir(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gpt2_files), cmocka_unit_test(gpt2_tiktoken), cmocka_unit_test(gpt2_json),
         cmocka_unit_test(cl100k), cmocka_unit_test(whole_files),
-        cmocka_unit_test(small_goldens), cmocka_unit_test(any_bytes_come_back),
+        cmocka_unit_test(small_goldens), cmocka_unit_test(added_tokens), cmocka_unit_test(any_bytes_come_back),
         cmocka_unit_test(hostile_texts_take_no_longer), cmocka_unit_test(broken_files_are_refused),
+        cmocka_unit_test(folders_and_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -186,6 +186,55 @@ static void unigram_takes_the_best_sum(void **state)
     tokenizer_close(&t);
 }
 
+/* The longer of the user's pieces, where what is beside them weighs the same */
+static void longer_user_pieces_win(void **state)
+{
+    (void)state;
+    Message m = { .bytes = 0 };
+    Tokenizer t;
+    put_specials(&m);
+    put_piece(&m, MARK, -1, PIECE_NORMAL);             /* 3 */
+    put_piece(&m, "a", -3, PIECE_NORMAL);              /* 4 */
+    put_piece(&m, "cd", -3, PIECE_NORMAL);             /* 5 */
+    put_piece(&m, "ab", 0, PIECE_USER);                /* 6 */
+    put_piece(&m, "bcd", 0, PIECE_USER);               /* 7 */
+    put_trainer(&m, MODEL_UNIGRAM, false);
+    assert_int_equal(message_open(&t, &m), OK);
+    assert_encodes(&t, "abcd", "3 4 7");
+    tokenizer_close(&t);
+}
+
+/* ab c is better than a bc by 0.002, which a float above 65,536 does not see; above 100,000 sums begin anew. As 0.2.3 does it. */
+static void large_sums_begin_anew(void **state)
+{
+    (void)state;
+    static const struct { int before; bool exact; } row[] = {
+        { 10, true }, { 60, false }, { 99, false }, { 100, true }, { 110, true }, { 150, false }, { 190, false }, { 200, true },
+    };
+    Message m = { .bytes = 0 };
+    Tokenizer t;
+    put_specials(&m);
+    put_piece(&m, MARK, -1, PIECE_NORMAL);             /* 3 */
+    put_piece(&m, "x", -1000, PIECE_NORMAL);           /* 4 */
+    put_piece(&m, "ab", -8.649f, PIECE_NORMAL);        /* 5 */
+    put_piece(&m, "c", -5.366f, PIECE_NORMAL);         /* 6 */
+    put_piece(&m, "a", -4.435f, PIECE_NORMAL);         /* 7 */
+    put_piece(&m, "bc", -9.582f, PIECE_NORMAL);        /* 8 */
+    put_piece(&m, "b", -50, PIECE_NORMAL);             /* 9 */
+    put_trainer(&m, MODEL_UNIGRAM, false);
+    assert_int_equal(message_open(&t, &m), OK);
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        char    text[256];
+        int32_t ids[256];
+        int     n = row[i].before;
+        memset(text, 'x', (size_t)n);
+        strcpy(text + n, "abcabc");
+        assert_int_equal(t.encode(&t, ids, text, n + 6), n + 5);
+        for (int k = 0; k < 4; k++) assert_int_equal(ids[n + 1 + k], row[i].exact ? 5 + k % 2 : 7 + k % 2);
+    }
+    tokenizer_close(&t);
+}
+
 static void unknown_text_becomes_bytes(void **state)
 {
     (void)state;
@@ -493,6 +542,7 @@ int main(void)
         cmocka_unit_test(bpe_joins_by_score),
         cmocka_unit_test(unused_pieces_fall_apart),
         cmocka_unit_test(unigram_takes_the_best_sum),
+        cmocka_unit_test(longer_user_pieces_win), cmocka_unit_test(large_sums_begin_anew),
         cmocka_unit_test(unknown_text_becomes_bytes),
         cmocka_unit_test(strangers_are_refused),
         cmocka_unit_test(broken_models_do_no_harm),

@@ -131,12 +131,12 @@ static inline Status job_rank(Transport *transport, void *context)
     TRY(trainer_open(&t, &job->recipe, transport, &sizes));
     trainer_init(&t);
     if (job->load) { TRY(checkpoint_find(job->load, path, &found)); TRY(trainer_load(&t, path)); }
-    if (job->recipe.eval_iters > 0) { double v = trainer_evaluate(&t, job->recipe.eval_iters, NULL, NULL); if (transport->rank == 0) job->first_valid = v; }
+    if (job->recipe.eval_iters > 0) { double v = trainer_evaluate_split(&t, SPLIT_VALID); if (transport->rank == 0) job->first_valid = v; }
     for (int i = 0; i < job->steps; i++) {
         StepReport r = trainer_step(&t);
         if (transport->rank == 0) { job->loss[i] = r.loss; job->norm[i] = r.norm; }
     }
-    if (job->recipe.eval_iters > 0) { double v = trainer_evaluate(&t, job->recipe.eval_iters, NULL, NULL); if (transport->rank == 0) job->valid = v; }
+    if (job->recipe.eval_iters > 0) { double v = trainer_evaluate_split(&t, SPLIT_VALID); if (transport->rank == 0) job->valid = v; }
     if (job->steps > 0) job->arena_off[transport->rank] = arenas_off(&t, &sizes);
     if (job->look) job->look(&t, job->context);
     if (job->save) TRY(trainer_save(&t, job->save));

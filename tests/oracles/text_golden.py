@@ -1,13 +1,12 @@
 """Makes tests/golden/text: small sentencepiece models with the library's ids, and merges of Hugging Face's BPE trainer.
 
-    pip install sentencepiece tokenizers; python3 tests/oracles/tokenizers.py
+    pip install sentencepiece tokenizers; python3 tests/oracles/text_golden.py
 """
 import json
 import os
 import random
 import sys
 
-sys.path.pop(0)                        # this file is called as the library it imports
 import sentencepiece
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers

@@ -1,0 +1,154 @@
+/* What `prepare` loses against encode alone: prepare_vs_encode TOKENIZER FILE.jsonl [OUTPUT-PREFIX]
+ * Each with a tokenizer opened afresh, so that nothing is kept: encode of the documents as they lie in memory; the scan of
+ * the lines alone; all of prepare (lines, JSON, ids, .bin and .idx) with one worker and with two.                    */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "corpus/document.h"
+#include "corpus/mill.h"
+#include "corpus/source.h"
+#include "data/shard.h"
+
+typedef struct { char *text; int64_t *end, bytes, documents, longest; } Corpus;
+typedef struct { double wall, cpu; } Times;
+
+static double now(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static Times times_begin(void) { return (Times){ now(CLOCK_MONOTONIC), now(CLOCK_PROCESS_CPUTIME_ID) }; }
+
+static Times times_since(Times begun)
+{
+    return (Times){ now(CLOCK_MONOTONIC) - begun.wall, now(CLOCK_PROCESS_CPUTIME_ID) - begun.cpu };
+}
+
+static void tell(const char *what, int64_t bytes, Times t, Times encode)
+{
+    printf("%-28s %7.1f MB/s, %7.1f of CPU time;  of encode: %.2f wall, %.2f CPU\n", what, 1e-6 * (double)bytes / t.wall,
+           1e-6 * (double)bytes / t.cpu, encode.wall / t.wall, encode.cpu / t.cpu);
+}
+
+static Status corpus_read(Corpus *c, const char *path)
+{
+    Source  *source;
+    Document d;
+    bool     more = true;
+    TRY(source_open(&source, path, "text"));
+    Status status;
+    while ((status = source_next(source, &d, &more)) == OK && more) {
+        c->text = realloc(c->text, (size_t)(c->bytes + d.bytes + 1));
+        c->end  = realloc(c->end, (size_t)(c->documents + 1) * sizeof *c->end);
+        memcpy(c->text + c->bytes, d.text, (size_t)d.bytes);
+        c->bytes += d.bytes;
+        c->end[c->documents++] = c->bytes;
+        if (d.bytes > c->longest) c->longest = d.bytes;
+    }
+    source_close(source);
+    return status;
+}
+
+static Status encode(Times *times, const char *name, const Corpus *c)
+{
+    Tokenizer t;
+    TRY(tokenizer_open(&t, name));
+    size_t room = (size_t)tokenizer_room(&t, c->text, c->longest) * sizeof(int32_t);
+    int32_t *ids = memset(malloc(room), 0, room);
+    *times = times_begin();
+    for (int64_t d = 0, from = 0; d < c->documents; from = c->end[d++]) t.encode(&t, ids, c->text + from, c->end[d] - from);
+    *times = times_since(*times);
+    free(ids);
+    tokenizer_close(&t);
+    return OK;
+}
+
+/* As prepare's worker does it, without ids */
+static Status scan(Times *times, const char *path)
+{
+    Lines *lines;
+    Block  block = { 0 };
+    static const char *const key[] = { "text" };
+    *times = times_begin();
+    TRY(lines_open(&lines, path, LINE_MOST, STREAM_RATIO_MOST));
+    for (bool more = true; more; ) {
+        LineWalk walk = { 0 };
+        JsonText text;
+        TRY(lines_fill(lines, &block, &more));
+        for (Line line; block_next(&block, &walk, &line); ) TRY(document_read(&text, true, key, 1, line, path));
+    }
+    lines_close(lines);
+    block_free(&block);
+    *times = times_since(*times);
+    return OK;
+}
+
+static Status batch_add(ShardWriter *writer, const MillBatch *batch)
+{
+    for (int64_t d = 0, from = 0; d < batch->documents; from = batch->end[d++]) {
+        if (batch->end[d] > from) TRY(shard_add(writer, batch->ids + from, batch->end[d] - from));
+        TRY(shard_end_document(writer));
+    }
+    return OK;
+}
+
+/* times: to the last byte written; finish: until all of it lies on the disk */
+static Status prepare(Times *times, double *finish, const char *name, const char *path, const char *prefix, int workers)
+{
+    Tokenizer t;
+    Mill     *mill;
+    ShardWriter *writer;
+    const MillBatch *batch;
+    static const char *const key[] = { "text" };
+    TRY(tokenizer_open(&t, name));
+    MillPlan plan = { .path = &path, .paths = 1, .key = key, .keys = 1, .tokenizer = &t, .append_eod = true, .workers = workers,
+                      .line_most = LINE_MOST, .ratio_most = STREAM_RATIO_MOST };
+    *times = times_begin();
+    TRY(shard_create(&writer, prefix, t.vocabulary));
+    TRY(mill_open(&mill, &plan));
+    while (mill_next(mill, &batch) == OK && batch) TRY(batch_add(writer, batch));
+    mill_close(mill);
+    *times  = times_since(*times);
+    *finish = now(CLOCK_MONOTONIC);
+    TRY(shard_finish(writer));
+    *finish = now(CLOCK_MONOTONIC) - *finish;
+    tokenizer_close(&t);
+    return OK;
+}
+
+static Status bench(const char *name, const char *path, const char *prefix)
+{
+    Corpus c = { 0 };
+    Times  alone, lines, one, two;
+    double finish[2];
+    TRY(corpus_read(&c, path));
+    TRY(encode(&alone, name, &c));
+    TRY(scan(&lines, path));
+    TRY(prepare(&one, &finish[0], name, path, prefix, 1));
+    TRY(prepare(&two, &finish[1], name, path, prefix, 2));
+    printf("%" PRId64 " documents, %.1f MB of text; rates are of that text\n", c.documents, 1e-6 * (double)c.bytes);
+    tell("encode, first pass", c.bytes, alone, alone);
+    tell("lines and JSON alone", c.bytes, lines, alone);
+    tell("prepare, 1 worker", c.bytes, one, alone);
+    tell("prepare, 2 workers", c.bytes, two, alone);
+    printf("and %.3f s, %.3f s until it lies on the disk;  2 workers against 1: %.2f in wall time\n", finish[0], finish[1],
+           one.wall / two.wall);
+    free(c.text);
+    free(c.end);
+    return OK;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3) {
+        fprintf(stderr, "prepare_vs_encode TOKENIZER FILE.jsonl [OUTPUT-PREFIX]\n");
+        return 2;
+    }
+    if (bench(argv[1], argv[2], argc > 3 ? argv[3] : "/tmp/jotun_prepare_vs_encode") == OK) return 0;
+    fprintf(stderr, "%s\n", fail_text());
+    return 1;
+}

@@ -1,0 +1,13 @@
+#ifndef CLI_SPECIAL_TOKENS_H
+#define CLI_SPECIAL_TOKENS_H
+/* What --parse-special-tokens does to an open tokenizer: refused where it has none that a text could hold. */
+#include "conf/conf.h"
+#include "text/tokenizer.h"
+
+static inline Status special_tokens(Tokenizer *t, const Options *o)
+{
+    t->parse_special = o->parse_special;
+    if (!o->parse_special || t->specials) return OK;
+    return fail(BAD_OPTION, "--parse-special-tokens: --tokenizer %s knows no special token that a text could hold; leave it out", t->name);
+}
+#endif

@@ -1,0 +1,120 @@
+"""Whole runs with tokenizers other than bytes: prepare, train, data cat, eval --text and generate agree on one text, and what
+does not fit is refused. Small tokenizers of tests/data and tests/golden."""
+import json
+import math
+import os
+import random
+import shutil
+import sys
+
+import run
+
+TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+KINDS = {                                        # path: comes back whole
+    "data/tokenizers/cl100k_small.tiktoken": True,
+    "data/tokenizers/llama2.json": True,
+    "golden/text/unigram.model": True,
+    "data/tokenizers/qwen2.json": True,
+}
+
+
+def expect(what, good):
+    if not good:
+        sys.exit(what)
+
+
+def texts():
+    rng = random.Random(3)
+    words = ["sjö", "häst", "landet", "river", "こんにちは", "hus", "walk", "12", "😀", "träd."]
+    return [" ".join(rng.choice(words) for _ in range(rng.randint(1, 30))) for _ in range(40)]
+
+
+def whole(tokenizer, folder):
+    """Documents there and back, a model of them, and its two words about a text"""
+    path = lambda name: os.path.join(folder, name)
+    lines = texts()
+    with open(path("t.txt"), "w") as out:
+        out.writelines(line + "\n" for line in lines)
+    run.jotun("prepare", "--input", path("t.txt"), "--tokenizer", tokenizer, "--output-prefix", path("p"))
+    said = run.jotun("data", "cat", path("p_text_document"), "--tokenizer", tokenizer).stdout
+    expect(f"{tokenizer}: data cat: {said[:300]}", said.split("\n")[:-1] == lines)
+    run.jotun("train", "--data-path", path("p_text_document"), "--tokenizer", tokenizer, "--train-iters", 2, *run.MODEL,
+              "--save", path("ck"))
+    evaluated(tokenizer, path("ck"), path("t.txt"))
+    generated(tokenizer, path("ck"))
+
+
+def evaluated(tokenizer, checkpoint, text):
+    row = json.loads(run.jotun("eval", "perplexity", "--load", checkpoint, "--text", text).stdout)
+    data = open(text, "rb").read()
+    ids = run.jotun("tokenizer", "encode", "--tokenizer", tokenizer, "--input", text).stdout.split()
+    first = len(run.jotun("tokenizer", "decode", "--tokenizer", tokenizer, input=ids[0]).stdout.encode())
+    expect(f"{tokenizer}: {row}", row["tokens"] == len(ids) - 1 and row["bytes"] == len(data) - first)
+    bits = row["loss"] * row["tokens"] / row["bytes"] / math.log(2)
+    expect(f"{tokenizer}: {row}", math.isclose(row["bits_per_byte"], bits, rel_tol=1e-12) and
+           math.isclose(row["perplexity_per_byte"], 2 ** bits, rel_tol=1e-12) and
+           math.isclose(row["perplexity"], math.exp(row["loss"]), rel_tol=1e-12))
+
+
+def generated(tokenizer, checkpoint):
+    done = run.jotun("generate", "--load", checkpoint, "--prompt", "häst こ", "--max-new-tokens", 12, "--seed", 4, errors="replace")
+    expect(f"{tokenizer}: generate: {done.stdout}", done.stdout.startswith("häst こ") and done.stdout.endswith("\n") and len(done.stdout) > 8)
+    again = run.jotun("generate", "--load", checkpoint, "--prompt", "häst こ", "--max-new-tokens", 12, "--seed", 4, "--tokenizer", tokenizer,
+                      errors="replace")
+    expect(f"{tokenizer}: generate differs: {again.stdout}", again.stdout == done.stdout)
+
+
+def refused(code, says, *words, **more):
+    done = run.jotun(*words, check=False, **more)
+    expect(f"{words}: exit code {done.returncode}, wanted {code} and \"{says}\" in:\n{done.stderr}", done.returncode == code and says in done.stderr)
+
+
+def moved(place, folder):
+    """A checkpoint names a file that is no longer there."""
+    name = os.path.join(folder, "x.json")
+    shutil.copy(os.path.join(TESTS, "data/tokenizers/llama2.json"), name)
+    run.jotun("train", "--data-path", os.path.join(place, "p_text_document"), "--tokenizer", name, "--train-iters", 1, *run.MODEL, "--save",
+              os.path.join(folder, "moved"))
+    os.rename(name, os.path.join(folder, "y.json"))
+    refused(1, "names it: say where it is now by --tokenizer", "generate", "--load", os.path.join(folder, "moved"), "--prompt", "x")
+    run.jotun("generate", "--load", os.path.join(folder, "moved"), "--prompt", "x", "--tokenizer", os.path.join(folder, "y.json"), errors="replace")
+
+
+def special_tokens(folder):
+    tokenizer, text = os.path.join(TESTS, "data/tokenizers/cl100k_small.tiktoken"), os.path.join(folder, "s.txt")
+    with open(text, "w") as out:
+        out.write("a<|endoftext|>b\n")
+    ids = run.jotun("tokenizer", "encode", "--tokenizer", tokenizer, "--parse-special-tokens", "--input", text).stdout.split()
+    plain = run.jotun("tokenizer", "encode", "--tokenizer", tokenizer, "--input", text).stdout.split()
+    expect(f"special tokens: {ids}, {plain}", len(ids) == 4 and len(plain) > 9 and ids[1] not in plain)
+    run.jotun("prepare", "--input", text, "--tokenizer", tokenizer, "--parse-special-tokens", "--output-prefix", os.path.join(folder, "s"))
+    size = os.path.getsize(os.path.join(folder, "s_text_document.bin"))
+    expect(f"special tokens: {size} bytes", size == 2 * 3)
+    refused(1, "--parse-special-tokens: --tokenizer bytes knows no special token", "tokenizer", "encode", "--parse-special-tokens", input="x")
+
+
+def what_does_not_fit(folder, checkpoint):
+    big = os.path.join(TESTS, "data/tokenizers/cl100k_small.tiktoken")
+    refused(1, f"--tokenizer {big} has 701 ids, and the model of --load {checkpoint} has 257; give the tokenizer it was trained with",
+            "generate", "--load", checkpoint, "--prompt", "x", "--tokenizer", big)
+    refused(1, "--vocab-size 256 is less than the 257 ids of --tokenizer bytes; 257 or more do", "config", "--vocab-size", 256)
+    refused(1, "is none of the 257 of --tokenizer bytes; give the one it was prepared with", "data", "cat", os.path.join(folder, "p_text_document"))
+
+
+def main():
+    with run.work_folder() as folder:
+        for kind in KINDS:
+            place = os.path.join(folder, kind)
+            os.makedirs(place)
+            whole(os.path.join(TESTS, kind), place)
+            if "unigram" in kind:
+                refused(1, "has no ids in --tokenizer", "generate", "--load", os.path.join(place, "ck"), "--prompt", "  ")
+        special_tokens(folder)
+        moved(os.path.join(folder, "data/tokenizers/llama2.json"), folder)
+        data = run.corpus(folder)
+        run.jotun("train", "--data-path", data, "--train-iters", 1, *run.MODEL, "--save", os.path.join(folder, "bytes"))
+        what_does_not_fit(os.path.join(folder, "data/tokenizers/qwen2.json"), os.path.join(folder, "bytes"))
+    return 0
+
+
+sys.exit(main())

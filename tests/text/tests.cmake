@@ -1,0 +1,6 @@
+# A Llama-3-like and a Qwen2-like tokenizer on many languages; goldens by tokenizers and tiktoken.
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_FOUND)
+    add_test(NAME text.mixed COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/oracles/mixed.py $<TARGET_FILE:jotun>)
+    set_tests_properties(text.mixed PROPERTIES LABELS "text;slow" TIMEOUT ${limit})
+endif()

@@ -1,0 +1,79 @@
+/* Evaluations go on behind each other: which samples one takes follows from the step alone, under every layout and after a resume.
+ * And what is evaluated on may come from paths of its own.                                                            */
+#include "train/harness.h"
+
+enum { TURNS = 3, EVERY = 2, BATCHES = 2 };
+typedef struct { double valid[TURNS], test; int64_t from; } Told;
+
+/* Weights stay those of step 0: losses differ by their samples alone. */
+static void evaluate_turns(Trainer *t, void *context)
+{
+    Told *told = context;
+    for (int turn = (int)told->from; turn < TURNS; turn++) {
+        t->step = (turn + 1) * EVERY;
+        double loss = trainer_evaluate_split(t, SPLIT_VALID);
+        if (t->mesh.rank == 0) told->valid[turn] = loss;
+    }
+    double loss = recipe_takes(t->recipe, SPLIT_TEST) ? trainer_evaluate_split(t, SPLIT_TEST) : 0;
+    if (t->mesh.rank == 0) told->test = loss;
+}
+
+static const char *paths[SPLITS];
+static Told told_by(const Layout *layout, OrderKind order, bool own, int64_t from)
+{
+    Told told = { .from = from };
+    Job  job = { .recipe = recipe_tiny(MODEL_LLAMA, "ref", own ? NULL : paths[SPLIT_TRAIN]), .ranks = layout->ranks, .look = evaluate_turns, .context = &told };
+    recipe_lay(&job.recipe, layout);
+    job.recipe.shape.hidden_dropout = job.recipe.shape.attention_dropout = 0;
+    job.recipe.split = "50,50,0";
+    job.recipe.eval_interval = EVERY;
+    job.recipe.eval_iters    = BATCHES;
+    job.recipe.feed.order = order;
+    job.recipe.feed.cut   = 0.80;
+    for (int kind = 0; own && kind < SPLITS; kind++) job.recipe.feed.own[kind] = (FeedWords){ &paths[kind], 1 };
+    job_run(&job);
+    return told;
+}
+
+static const Layout one = { "one rank", 1, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B };
+
+static void evaluations_go_on(void **state)
+{
+    (void)state;
+    static const Layout layouts[] = { { "dp2", 2, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B }, { "tp2 pp2", 4, 2, 1, 2, 1, 0, false, SCHEDULE_1F1B },
+                                      { "cp2 dp2 zero 3", 4, 1, 2, 1, 1, 3, false, SCHEDULE_1F1B } };
+    static const OrderKind orders[] = { ORDER_JOTUN, ORDER_MEGATRON };
+    for (int o = 0; o < 2; o++) {
+        Told straight = told_by(&one, orders[o], false, 0), resumed = told_by(&one, orders[o], false, 1);
+        assert_true(straight.valid[0] != straight.valid[1] && straight.valid[1] != straight.valid[2]);
+        for (int turn = 1; turn < TURNS; turn++) assert_true(straight.valid[turn] == resumed.valid[turn]);
+        for (size_t l = 0; l < sizeof layouts / sizeof *layouts; l++) {
+            Told other = told_by(&layouts[l], orders[o], false, 0);
+            for (int turn = 0; turn < TURNS; turn++)
+                if (fabs(other.valid[turn] - straight.valid[turn]) > 1e-12) fail_msg("%s, evaluation %d: %.17g, not %.17g", layouts[l].name, turn, other.valid[turn], straight.valid[turn]);
+        }
+    }
+}
+
+/* Valid and test hold the same text here, and train another: so their first evaluations agree, and --split cuts nothing. */
+static void paths_of_their_own(void **state)
+{
+    (void)state;
+    Told own = told_by(&one, ORDER_MEGATRON, true, 0), cut = told_by(&one, ORDER_MEGATRON, false, 0);
+    assert_true(own.test != 0 && cut.test == 0);
+    assert_true(own.test == told_by(&one, ORDER_MEGATRON, true, 0).test);
+    assert_true(own.valid[0] != cut.valid[0]);
+    assert_true(fabs(own.test - own.valid[0]) < 0.2);
+}
+
+int main(void)
+{
+    for (int kind = 0; kind < SPLITS; kind++) {
+        char name[16];
+        snprintf(name, sizeof name, "corpus%d", kind);
+        paths[kind] = strdup(scratch_path(name));
+        corpus_make(paths[kind], 61);
+    }
+    const struct CMUnitTest tests[] = { cmocka_unit_test(evaluations_go_on), cmocka_unit_test(paths_of_their_own) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
