@@ -28,8 +28,7 @@ enum {
     /* of a run that goes on: has to be the checkpoint's; a line in the log where it is not */
     FOR_SHAPE = 512, FOR_SAME_RUN = 1024,
     FOR_MERGE = 2048 /* takes words as well */, FOR_TOKENIZER_TRAIN = 4096, FOR_LANGID = 8192,
-    FOR_CLEAN = 16384, FOR_CLEAN_RESULT = 32768     /* what clean's output depends on: has to be what the run was begun with */
-    FOR_MERGE = 2048 /* takes words as well */, FOR_TOKENIZER_TRAIN = 4096,
+    FOR_CLEAN = 16384, FOR_CLEAN_RESULT = 32768,    /* what clean's output depends on: has to be what the run was begun with */
     FOR_TOKENIZER_DECODE = 1 << 20, FOR_TOKENIZER_INFO = 1 << 21, FOR_DATA_CAT = 1 << 22 /* takes words */
 };
 

@@ -80,14 +80,10 @@ const char *command_name(int command)
 {
     static const struct { int bits; const char *name; } row[] = {
         { FOR_TRAIN, "train" },       { FOR_CONFIG, "config" },   { FOR_EVAL, "eval perplexity" },
-        { FOR_GENERATE, "generate" }, { FOR_PREPARE, "prepare" }, { FOR_TOKENIZER, "tokenizer" },
-        { FOR_DATA, "data" },         { FOR_MERGE, "data merge" }, { FOR_CHECKPOINT, "checkpoint" },
-        { FOR_TOKENIZER_TRAIN, "tokenizer train" }, { FOR_LANGID, "langid" },
-        { FOR_CLEAN, "clean" },
         { FOR_GENERATE, "generate" }, { FOR_PREPARE, "prepare" }, { FOR_TOKENIZER_ENCODE, "tokenizer encode" },
         { FOR_TOKENIZER_DECODE, "tokenizer decode" }, { FOR_TOKENIZER_INFO, "tokenizer info" },
         { FOR_DATA_INFO, "data info" }, { FOR_DATA_CAT, "data cat" }, { FOR_MERGE, "data merge" }, { FOR_CHECKPOINT, "checkpoint" },
-        { FOR_TOKENIZER_TRAIN, "tokenizer train" },
+        { FOR_TOKENIZER_TRAIN, "tokenizer train" }, { FOR_LANGID, "langid" }, { FOR_CLEAN, "clean" },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
         if ((command & row[i].bits) == row[i].bits) return row[i].name;
@@ -96,10 +92,8 @@ const char *command_name(int command)
 
 const char *command_names(char *out, size_t size, int bits, const char *before, const char *last)
 {
-    static const int command[] = { FOR_TRAIN, FOR_EVAL, FOR_GENERATE, FOR_PREPARE, FOR_TOKENIZER,
-                                   FOR_TOKENIZER_TRAIN, FOR_LANGID, FOR_CLEAN };
     static const int command[] = { FOR_TRAIN, FOR_EVAL, FOR_GENERATE, FOR_PREPARE, FOR_DATA_CAT, FOR_MERGE,
-                                   FOR_TOKENIZER_ENCODE, FOR_TOKENIZER_DECODE, FOR_TOKENIZER_INFO, FOR_TOKENIZER_TRAIN };
+                                   FOR_TOKENIZER_ENCODE, FOR_TOKENIZER_DECODE, FOR_TOKENIZER_INFO, FOR_TOKENIZER_TRAIN, FOR_LANGID, FOR_CLEAN };
     int left = 0;
     size_t used = 0;
     out[0] = 0;

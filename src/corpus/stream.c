@@ -57,15 +57,8 @@ static Status piece_fill(Stream *s)
     return fail(BAD_FILE, "%s: cannot be read after byte %" PRId64 ": %s", s->name, s->behind, strerror(ahead_error(s->ahead)));
 }
 
-static Status chunk_fill(Stream *s)
-{
-    if (s->ahead) return piece_fill(s);
-    s->at  = 0;
-    s->in  = s->chunk;
-    s->end = fread(s->chunk, 1, CHUNK, s->file);
-    s->behind += (int64_t)s->end;
-    s->ended   = s->end < CHUNK;
 static Status file_read(Stream *s, char *to, size_t room, size_t *got)
+{
     *got = fread(to, 1, room, s->file);
     s->behind += (int64_t)*got;
     s->ended   = *got < room;
@@ -75,7 +68,9 @@ static Status file_read(Stream *s, char *to, size_t room, size_t *got)
 
 static Status chunk_fill(Stream *s)
 {
+    if (s->ahead) return piece_fill(s);
     s->at = 0;
+    s->in = s->chunk;
     return file_read(s, s->chunk, CHUNK, &s->end);
 }
 
@@ -217,7 +212,6 @@ static Status plain_read(Stream *s, char **out, size_t *room)
 {
     while (*room) {
         size_t bytes = s->end - s->at < *room ? s->end - s->at : *room;
-        memcpy(*out, s->in + s->at, bytes);
         if (!bytes && s->ended) return OK;
         memcpy(*out, s->chunk + s->at, bytes);
         s->at += bytes;

@@ -225,12 +225,6 @@ static void ahead_cut_and_damaged(void **state)
         as_one_thread(whole, packing, 3, 1 << 16);
         wide_packed[cut] ^= 16;
     }
-    for (size_t gap = 1000; gap <= 100000; gap *= 100) {            /* the end of the first member is missing, others follow */
-        size_t second = (size_t)packing->start(wide_packed, whole, 1000);
-        memmove(wide_packed + second - gap, wide_packed + second, whole - second);
-        as_one_thread(whole -= gap, packing, 2, 1 << 20);
-    }
-    whole = wide_pack(WIDE, 300000);
     memcpy(wide_packed + whole, "more behind it", 14);
     as_one_thread(whole + 14, packing, 2, 1 << 20);
     as_one_thread(whole - 1, packing, 2, 1 << 20);
@@ -288,19 +282,6 @@ static void ahead_bombs_and_closes(void **state)
         if (!stop) assert_non_null(strstr(fail_text(), "--max-ratio 0"));
         stream_close(stream);
     }
-}
-
-static int folder_open(void **state)
-{
-    (void)state;
-    strcpy(folder, "/tmp/jotun-stream-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int folder_close(void **state)
-{
-    (void)state;
-    return folder_remove(folder) == OK ? 0 : -1;
 }
 
 int main(void)
