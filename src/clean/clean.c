@@ -76,7 +76,7 @@ static Status file_line(Buffer *out, const char *what, const char *path)
     if (stat(path, &about)) return fail(BAD_FILE, "%s: cannot be read: %m", path);
     TRY(buffer_add(out, what, (int64_t)strlen(what)));
     TRY(buffer_add(out, path, (int64_t)strlen(path)));
-    return json_words(out, ", %lld bytes of %lld.%09ld\n", (long long)about.st_size, (long long)about.st_mtim.tv_sec,
+    return json_text_words(out, ", %lld bytes of %lld.%09ld\n", (long long)about.st_size, (long long)about.st_mtim.tv_sec,
                       about.st_mtim.tv_nsec);
 }
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-Status json_words(Buffer *out, const char *format, ...)
+Status json_text_words(Buffer *out, const char *format, ...)
 {
     char words[2048];
     va_list args;
@@ -26,10 +26,10 @@ static Status escape(Buffer *out, unsigned char c)
     case '\t': return buffer_add(out, "\\t", 2);
     case '\r': return buffer_add(out, "\\r", 2);
     }
-    return json_words(out, "\\u%04x", c);
+    return json_text_words(out, "\\u%04x", c);
 }
 
-Status json_string(Buffer *out, JsonText text)
+Status json_text_string(Buffer *out, JsonText text)
 {
     TRY(buffer_add(out, "\"", 1));
     for (int64_t at = 0; at < text.bytes; ) {
@@ -42,9 +42,9 @@ Status json_string(Buffer *out, JsonText text)
     return buffer_add(out, "\"", 1);
 }
 
-Status json_member(Buffer *out, const char *name, JsonText text)
+Status json_text_member(Buffer *out, const char *name, JsonText text)
 {
     if (!text.text) return OK;
-    TRY(json_words(out, ", \"%s\": ", name));
-    return json_string(out, text);
+    TRY(json_text_words(out, ", \"%s\": ", name));
+    return json_text_string(out, text);
 }

@@ -4,8 +4,8 @@
 #include "corpus/buffer.h"
 #include "corpus/json_line.h"
 
-Status json_words (Buffer *out, const char *format, ...) __attribute__((format(printf, 2, 3)));    /* as they are */
-Status json_string(Buffer *out, JsonText text);                 /* "..." of UTF-8 */
-Status json_member(Buffer *out, const char *name, JsonText text);        /* , "name": "..." where text is not NULL */
+Status json_text_words (Buffer *out, const char *format, ...) __attribute__((format(printf, 2, 3)));    /* as they are */
+Status json_text_string(Buffer *out, JsonText text);                 /* "..." of UTF-8 */
+Status json_text_member(Buffer *out, const char *name, JsonText text);        /* , "name": "..." where text is not NULL */
 static inline JsonText json_text_of(const char *text, int64_t bytes) { return (JsonText){ text, bytes }; }
 #endif

@@ -33,7 +33,7 @@ static double share(int64_t part, int64_t whole) { return whole ? 100 * (double)
 
 static Status bar(Buffer *out, const char *kind, double percent)
 {
-    return json_words(out, "<i%s style=\"width:%.2f%%\"></i>", kind, percent);
+    return json_text_words(out, "<i%s style=\"width:%.2f%%\"></i>", kind, percent);
 }
 
 static Status count_row(Buffer *out, const char *what, Count c, Count all, const char *kind)
@@ -41,7 +41,7 @@ static Status count_row(Buffer *out, const char *what, Count c, Count all, const
     char bytes[24];
     TRY(put(out, "<tr><td>"));
     TRY(text_put(out, what));
-    TRY(json_words(out, "</td><td>%" PRId64 "</td><td>%.2f%%</td><td>%s</td><td>%.2f%%</td><td>", c.documents,
+    TRY(json_text_words(out, "</td><td>%" PRId64 "</td><td>%.2f%%</td><td>%s</td><td>%.2f%%</td><td>", c.documents,
                    share(c.documents, all.documents), log_bytes(bytes, (double)c.bytes), share(c.bytes, all.bytes)));
     TRY(bar(out, kind, share(c.documents, all.documents)));
     return put(out, "</td></tr>\n");
@@ -49,7 +49,7 @@ static Status count_row(Buffer *out, const char *what, Count c, Count all, const
 
 static Status table(Buffer *out, const char *title, const char *first)
 {
-    return json_words(out, "<h2>%s</h2>\n<table><tr><th>%s</th><th>documents</th><th></th><th>bytes</th><th></th><th></th></tr>\n",
+    return json_text_words(out, "<h2>%s</h2>\n<table><tr><th>%s</th><th>documents</th><th></th><th>bytes</th><th></th><th></th></tr>\n",
                       title, first);
 }
 
@@ -87,7 +87,7 @@ static Status lengths_put(Buffer *out, const Tally *t)
     TRY(put(out, "<h2>Lengths</h2>\n<table><tr><th>from</th><th>in</th><th>kept</th><th></th></tr>\n"));
     for (int i = 0; i < TALLY_LENGTHS; i++) {
         if (!t->length_in[i]) continue;
-        TRY(json_words(out, "<tr><td>%s</td><td>%" PRId64 "</td><td>%" PRId64 "</td><td>",
+        TRY(json_text_words(out, "<tr><td>%s</td><td>%" PRId64 "</td><td>%" PRId64 "</td><td>",
                        i ? log_bytes(bytes, (double)((int64_t)1 << i)) : "0 B", t->length_in[i], t->length_kept[i]));
         TRY(bar(out, "", share(t->length_in[i], most)));
         TRY(bar(out, " class=\"kept\"", share(t->length_kept[i], most)));
@@ -100,7 +100,7 @@ Status page_make(Buffer *out, const Judge *j, const Tally *t)
 {
     char in[24], kept[24];
     TRY(put(out, head));
-    TRY(json_words(out, "<h1>jotun clean: %" PRId64 " of %" PRId64 " documents, %s of %s</h1>\n", t->kept.documents, t->in.documents,
+    TRY(json_text_words(out, "<h1>jotun clean: %" PRId64 " of %" PRId64 " documents, %s of %s</h1>\n", t->kept.documents, t->in.documents,
                    log_bytes(kept, (double)t->kept.bytes), log_bytes(in, (double)t->in.bytes)));
     TRY(rules_put(out, t));
     TRY(languages_put(out, j, t));

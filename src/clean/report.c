@@ -48,85 +48,85 @@ int report_languages(LanguageRow *row, int most, const Tally *t)
 
 static Status count_json(Buffer *out, const char *before, const char *name, Count c)
 {
-    return json_words(out, "%s\"%s\": {\"documents\": %" PRId64 ", \"bytes\": %" PRId64 "}", before, name, c.documents, c.bytes);
+    return json_text_words(out, "%s\"%s\": {\"documents\": %" PRId64 ", \"bytes\": %" PRId64 "}", before, name, c.documents, c.bytes);
 }
 
 static Status inputs_json(Buffer *out, const CleanPlan *p)
 {
     for (int i = 0; i < p->paths; i++) {
-        TRY(json_words(out, "%s", i ? ", " : " \"inputs\": ["));
-        TRY(json_string(out, json_text_of(p->path[i], (int64_t)strlen(p->path[i]))));
+        TRY(json_text_words(out, "%s", i ? ", " : " \"inputs\": ["));
+        TRY(json_text_string(out, json_text_of(p->path[i], (int64_t)strlen(p->path[i]))));
     }
-    return json_words(out, "],\n");
+    return json_text_words(out, "],\n");
 }
 
 static Status rules_json(Buffer *out, const Tally *t)
 {
     bool first = true;
-    TRY(json_words(out, " \"dropped\": {"));
+    TRY(json_text_words(out, " \"dropped\": {"));
     for (int i = 0; i < RULES; i++) {
         if (!t->dropped[i].documents) continue;
         TRY(count_json(out, first ? "\n  " : ",\n  ", rule_word(i), t->dropped[i]));
         first = false;
     }
-    return json_words(out, "},\n");
+    return json_text_words(out, "},\n");
 }
 
 static Status languages_json(Buffer *out, const Judge *j, const Tally *t)
 {
     LanguageRow row[256];
     int count = report_languages(row, (int)(sizeof row / sizeof *row), t);
-    TRY(json_words(out, " \"languages\": {"));
+    TRY(json_text_words(out, " \"languages\": {"));
     for (int i = 0; i < count; i++) TRY(count_json(out, i ? ",\n  " : "\n  ", judge_label(j, row[i].label), row[i].count));
-    return json_words(out, "},\n");
+    return json_text_words(out, "},\n");
 }
 
 static Status lengths_json(Buffer *out, const Tally *t)
 {
     bool first = true;
-    TRY(json_words(out, " \"lengths\": ["));
+    TRY(json_text_words(out, " \"lengths\": ["));
     for (int i = 0; i < TALLY_LENGTHS; i++) {
         if (!t->length_in[i]) continue;
-        TRY(json_words(out, "%s{\"bytes_from\": %" PRId64 ", \"in\": %" PRId64 ", \"kept\": %" PRId64 "}", first ? "\n  " : ",\n  ",
+        TRY(json_text_words(out, "%s{\"bytes_from\": %" PRId64 ", \"in\": %" PRId64 ", \"kept\": %" PRId64 "}", first ? "\n  " : ",\n  ",
                        i ? (int64_t)1 << i : 0, t->length_in[i], t->length_kept[i]));
         first = false;
     }
-    return json_words(out, "],\n");
+    return json_text_words(out, "],\n");
 }
 
 static Status changes_json(Buffer *out, const Tally *t)
 {
-    TRY(json_words(out, " \"changes\": {\"documents repaired\": %" PRId64 ", \"parts that stood before\": %" PRId64, t->repaired,
+    TRY(json_text_words(out, " \"changes\": {\"documents repaired\": %" PRId64 ", \"parts that stood before\": %" PRId64, t->repaired,
                    t->parts));
     for (int i = 0; i < CHARSET_COUNTS; i++)
-        if (t->charset[i]) TRY(json_words(out, ", \"%s\": %" PRId64, charset_count_word((CharsetCount)i), t->charset[i]));
+        if (t->charset[i]) TRY(json_text_words(out, ", \"%s\": %" PRId64, charset_count_word((CharsetCount)i), t->charset[i]));
     for (int i = 0; i < QUALITY_RULES; i++)
-        if (t->lines[i]) TRY(json_words(out, ", \"lines: %s\": %" PRId64, quality_row[i].name, t->lines[i]));
-    return json_words(out, "},\n");
+        if (t->lines[i]) TRY(json_text_words(out, ", \"lines: %s\": %" PRId64, quality_row[i].name, t->lines[i]));
+    return json_text_words(out, "},\n");
 }
 
 static Status near_json(Buffer *out, const NearCounts *n)
 {
     if (!n) return OK;
-    return json_words(out, " \"near\": {\"clusters\": %" PRId64 ", \"pairs\": %" PRId64 ", \"compared\": %" PRId64
+    return json_text_words(out, " \"near\": {\"clusters\": %" PRId64 ", \"pairs\": %" PRId64 ", \"compared\": %" PRId64
                       ", \"too_short\": %" PRId64 ", \"largest_bucket\": %" PRId64 "},\n", n->clusters, n->pairs, n->compared,
                       n->too_short, n->largest);
 }
 
 static Status report_json(Buffer *out, const Judge *j, const Tally *t, const NearCounts *near)
 {
-    TRY(json_words(out, "{\n"));
+    TRY(json_text_words(out, "{\n"));
     TRY(inputs_json(out, j->plan));
     TRY(count_json(out, " ", "in", t->in));
     TRY(count_json(out, ",\n ", "kept", t->kept));
     TRY(count_json(out, ",\n ", "written", t->written));
-    TRY(json_words(out, ",\n"));
+    TRY(json_text_words(out, ",\n"));
     TRY(rules_json(out, t));
     TRY(languages_json(out, j, t));
     TRY(lengths_json(out, t));
     TRY(changes_json(out, t));
     TRY(near_json(out, near));
-    return json_words(out, " \"passed_over\": %" PRId64 ",\n \"damaged_files\": %" PRId64 "\n}\n", t->passed, t->damaged);
+    return json_text_words(out, " \"passed_over\": %" PRId64 ",\n \"damaged_files\": %" PRId64 "\n}\n", t->passed, t->damaged);
 }
 
 /* "a/report.json" is "a/report.html" */

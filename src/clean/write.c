@@ -71,7 +71,7 @@ static Status id_make(Buffer *out, const CleanPlan *p, const StashDocument *d)
     out->bytes = 0;
     if (d->id.text) return buffer_add(out, d->id.text, d->id.bytes);
     TRY(buffer_add(out, file_name(p, d->input), (int64_t)strlen(file_name(p, d->input))));
-    return json_words(out, ":%" PRId64, d->line);
+    return json_text_words(out, ":%" PRId64, d->line);
 }
 
 /* ---- documents that stay ---- */
@@ -116,14 +116,14 @@ static Status json_put(Writing *w, const StashDocument *d, JsonText text)
     const char *file = file_name(w->plan, d->input);
     TRY(id_make(&w->id, w->plan, d));
     TRY(buffer_add(out, "{\"id\": ", 7));
-    TRY(json_string(out, json_text_of(w->id.text, w->id.bytes)));
-    TRY(json_member(out, "source", d->source.text ? d->source : json_text_of(file, (int64_t)strlen(file))));
-    TRY(json_member(out, "url", d->url));
-    TRY(json_member(out, "title", d->title));
+    TRY(json_text_string(out, json_text_of(w->id.text, w->id.bytes)));
+    TRY(json_text_member(out, "source", d->source.text ? d->source : json_text_of(file, (int64_t)strlen(file))));
+    TRY(json_text_member(out, "url", d->url));
+    TRY(json_text_member(out, "title", d->title));
     if (d->label >= 0)
-        TRY(json_words(out, ", \"language\": \"%.64s\", \"language_probability\": %.5f", judge_label(w->judge, d->label),
+        TRY(json_text_words(out, ", \"language\": \"%.64s\", \"language_probability\": %.5f", judge_label(w->judge, d->label),
                        (double)d->probability));
-    TRY(json_member(out, "text", text));
+    TRY(json_text_member(out, "text", text));
     return buffer_add(out, "}\n", 2);
 }
 
@@ -171,13 +171,13 @@ static Status dropped_tell(Writing *w, int64_t document, const StashDocument *d,
 {
     Buffer *out = &w->dropped.text;
     const char *file = file_name(w->plan, d->input);
-    TRY(json_words(out, "{\"rule\": \"%s\"", rule_word(rule)));
-    TRY(json_member(out, "id", d->id));
-    TRY(json_member(out, "file", json_text_of(file, (int64_t)strlen(file))));
-    TRY(json_words(out, ", \"line\": %" PRId64 ", \"bytes\": %" PRId64, d->line, row->bytes));
+    TRY(json_text_words(out, "{\"rule\": \"%s\"", rule_word(rule)));
+    TRY(json_text_member(out, "id", d->id));
+    TRY(json_text_member(out, "file", json_text_of(file, (int64_t)strlen(file))));
+    TRY(json_text_words(out, ", \"line\": %" PRId64 ", \"bytes\": %" PRId64, d->line, row->bytes));
     if (rule != RULE_PARTS) {
         TRY(other_id(w, settled_keeper(w->settled, document)));
-        TRY(json_member(out, "kept", json_text_of(w->id.text, w->id.bytes)));
+        TRY(json_text_member(out, "kept", json_text_of(w->id.text, w->id.bytes)));
     }
     TRY(buffer_add(out, "}\n", 2));
     return sink_flush(&w->dropped, FLUSH);
@@ -232,8 +232,8 @@ static int by_keeper(const void *a, const void *b)
 static Status id_put(Writing *w, Buffer *out, const char *before, int64_t document)
 {
     TRY(other_id(w, document));
-    TRY(json_words(out, "%s", before));
-    return json_string(out, json_text_of(w->id.text, w->id.bytes));
+    TRY(json_text_words(out, "%s", before));
+    return json_text_string(out, json_text_of(w->id.text, w->id.bytes));
 }
 
 static Status pairs_put(Writing *w, Sink *sink)
@@ -243,8 +243,8 @@ static Status pairs_put(Writing *w, Sink *sink)
         bool  exact = settled_rule(w->settled, pair.gone) == RULE_EXACT;
         TRY(id_put(w, &sink->text, "{\"removed\": ", pair.gone));
         TRY(id_put(w, &sink->text, ", \"kept\": ", pair.kept));
-        if (exact) TRY(json_words(&sink->text, ", \"rule\": \"%s\"}\n", rule_word(RULE_EXACT)));
-        else TRY(json_words(&sink->text, ", \"rule\": \"%s\", \"jaccard\": %.4f}\n", rule_word(RULE_NEAR), (double)w->settled->jaccard[pair.gone]));
+        if (exact) TRY(json_text_words(&sink->text, ", \"rule\": \"%s\"}\n", rule_word(RULE_EXACT)));
+        else TRY(json_text_words(&sink->text, ", \"rule\": \"%s\", \"jaccard\": %.4f}\n", rule_word(RULE_NEAR), (double)w->settled->jaccard[pair.gone]));
         TRY(sink_flush(sink, FLUSH));
     }
     return OK;
@@ -254,7 +254,7 @@ static Status clusters_put(Writing *w, Sink *sink)
 {
     for (int64_t i = 0, end; i < w->pairs; i = end) {
         for (end = i; end < w->pairs && w->pair[end].kept == w->pair[i].kept; ) end++;
-        TRY(json_words(&sink->text, "{\"documents\": %" PRId64, end - i + 1));
+        TRY(json_text_words(&sink->text, "{\"documents\": %" PRId64, end - i + 1));
         TRY(id_put(w, &sink->text, ", \"kept\": ", w->pair[i].kept));
         for (int64_t k = i; k < end; k++) {
             TRY(id_put(w, &sink->text, k == i ? ", \"removed\": [" : ", ", w->pair[k].gone));
