@@ -1,6 +1,7 @@
-/* What `prepare` loses against encode alone: prepare_vs_encode TOKENIZER FILE.jsonl [OUTPUT-PREFIX]
+/* What `prepare` loses against encode alone: prepare_vs_encode TOKENIZER FILE.jsonl [ROUNDS [OUTPUT-PREFIX]]
  * Each with a tokenizer opened afresh, so that nothing is kept: encode of the documents as they lie in memory; the scan of
- * the lines alone; all of prepare (lines, JSON, ids, .bin and .idx) with one worker and with two.                    */
+ * the lines alone; all of prepare (lines, JSON, ids, .bin and .idx) with one worker and with two. They follow each other
+ * in every round, and what is told are medians over the rounds, of the rates and of the ratios within a round.        */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,12 +27,6 @@ static Times times_begin(void) { return (Times){ now(CLOCK_MONOTONIC), now(CLOCK
 static Times times_since(Times begun)
 {
     return (Times){ now(CLOCK_MONOTONIC) - begun.wall, now(CLOCK_PROCESS_CPUTIME_ID) - begun.cpu };
-}
-
-static void tell(const char *what, int64_t bytes, Times t, Times encode)
-{
-    printf("%-28s %7.1f MB/s, %7.1f of CPU time;  of encode: %.2f wall, %.2f CPU\n", what, 1e-6 * (double)bytes / t.wall,
-           1e-6 * (double)bytes / t.cpu, encode.wall / t.wall, encode.cpu / t.cpu);
 }
 
 static Status corpus_read(Corpus *c, const char *path)
@@ -120,35 +115,78 @@ static Status prepare(Times *times, double *finish, const char *name, const char
     return OK;
 }
 
-static Status bench(const char *name, const char *path, const char *prefix)
+typedef enum { ENCODE, SCAN, ONE, TWO, WAYS } Way;
+enum { ROUNDS_MOST = 100 };
+static const char *const way_name[WAYS] = { "encode, first pass", "lines and JSON alone", "prepare, 1 worker", "prepare, 2 workers" };
+typedef struct { Times times[ROUNDS_MOST][WAYS]; double finish[ROUNDS_MOST]; int rounds; } Figures;
+
+static int ascending(const void *a, const void *b)
 {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *x, int count)
+{
+    qsort(x, (size_t)count, sizeof *x, ascending);
+    return x[count / 2];
+}
+
+/* bytes / time, or a time of ENCODE / a time of this */
+static double rate(const Figures *f, Way way, bool cpu, int64_t bytes)
+{
+    double x[ROUNDS_MOST];
+    for (int r = 0; r < f->rounds; r++) {
+        const Times *t = &f->times[r][way], *e = &f->times[r][ENCODE];
+        x[r] = (bytes ? 1e-6 * (double)bytes : cpu ? e->cpu : e->wall) / (cpu ? t->cpu : t->wall);
+    }
+    return median(x, f->rounds);
+}
+
+static void tell(Figures *f, int64_t bytes)
+{
+    double faster[ROUNDS_MOST];
+    for (Way w = 0; w < WAYS; w++)
+        printf("%-22s %7.1f MB/s, %7.1f of CPU time;  of encode: %.2f wall, %.2f CPU\n", way_name[w], rate(f, w, false, bytes),
+               rate(f, w, true, bytes), rate(f, w, false, 0), rate(f, w, true, 0));
+    for (int r = 0; r < f->rounds; r++) faster[r] = f->times[r][ONE].wall / f->times[r][TWO].wall;
+    printf("2 workers against 1: %.2f in wall time; %.3f s more until all lies on the disk\n", median(faster, f->rounds),
+           median(f->finish, f->rounds));
+}
+
+static Status bench_round(Times *t, double *finish, const char *name, const char *path, const char *prefix, const Corpus *c)
+{
+    TRY(encode(&t[ENCODE], name, c));
+    TRY(scan(&t[SCAN], path));
+    TRY(prepare(&t[ONE], finish, name, path, prefix, 1));
+    return prepare(&t[TWO], finish, name, path, prefix, 2);
+}
+
+static Status bench(const char *name, const char *path, int rounds, const char *prefix)
+{
+    static Figures f;
     Corpus c = { 0 };
-    Times  alone, lines, one, two;
-    double finish[2];
-    TRY(corpus_read(&c, path));
-    TRY(encode(&alone, name, &c));
-    TRY(scan(&lines, path));
-    TRY(prepare(&one, &finish[0], name, path, prefix, 1));
-    TRY(prepare(&two, &finish[1], name, path, prefix, 2));
-    printf("%" PRId64 " documents, %.1f MB of text; rates are of that text\n", c.documents, 1e-6 * (double)c.bytes);
-    tell("encode, first pass", c.bytes, alone, alone);
-    tell("lines and JSON alone", c.bytes, lines, alone);
-    tell("prepare, 1 worker", c.bytes, one, alone);
-    tell("prepare, 2 workers", c.bytes, two, alone);
-    printf("and %.3f s, %.3f s until it lies on the disk;  2 workers against 1: %.2f in wall time\n", finish[0], finish[1],
-           one.wall / two.wall);
+    Status status = corpus_read(&c, path);
+    for (f.rounds = 0; status == OK && f.rounds < rounds; f.rounds++)
+        status = bench_round(f.times[f.rounds], &f.finish[f.rounds], name, path, prefix, &c);
+    if (status == OK) {
+        printf("%" PRId64 " documents, %.1f MB of text; rates are of that text; medians of %d rounds\n", c.documents,
+               1e-6 * (double)c.bytes, f.rounds);
+        tell(&f, c.bytes);
+    }
     free(c.text);
     free(c.end);
-    return OK;
+    return status;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc < 3) {
-        fprintf(stderr, "prepare_vs_encode TOKENIZER FILE.jsonl [OUTPUT-PREFIX]\n");
+    int rounds = argc > 3 ? (int)strtol(argv[3], NULL, 10) : 7;
+    if (argc < 3 || rounds < 1 || rounds > ROUNDS_MOST) {
+        fprintf(stderr, "prepare_vs_encode TOKENIZER FILE.jsonl [ROUNDS [OUTPUT-PREFIX]]\n");
         return 2;
     }
-    if (bench(argv[1], argv[2], argc > 3 ? argv[3] : "/tmp/jotun_prepare_vs_encode") == OK) return 0;
+    if (bench(argv[1], argv[2], rounds, argc > 4 ? argv[4] : "/tmp/jotun_prepare_vs_encode") == OK) return 0;
     fprintf(stderr, "%s\n", fail_text());
     return 1;
 }
