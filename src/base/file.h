@@ -12,6 +12,7 @@ void   file_unmap(FileMap *map);
 bool   file_exists(const char *path);
 
 Status file_create(int *fd, const char *path);                 /* for file_write; fails where it exists and is a folder */
+Status file_create_alone(int *fd, const char *path);           /* refused while another holds it so; until it is closed, or its holder killed */
 Status file_write (int fd, const char *path, const void *data, size_t bytes, int64_t at);   /* all of it, at an offset */
 Status file_finish(int fd, const char *path);                  /* fsync and close; the close happens on failure too */
 /* Beside, fsync, rename, fsync the folder. Through links: what they name is replaced, they stay. A device, a pipe and
