@@ -243,6 +243,31 @@ Status file_write_whole(const char *path, const void *data, size_t bytes)
     return replace(target, data, bytes);
 }
 
+static Status replaceable(const char *target)
+{
+    struct stat about;
+    char        part[PATH_MAX];
+    int         fd;
+    if (stat(target, &about) == 0 && S_ISDIR(about.st_mode)) return fail(BAD_FILE, "%s: cannot be written: it is a folder", target);
+    if ((size_t)snprintf(part, sizeof part, "%s.part", target) >= sizeof part)
+        return fail(BAD_FILE, "%.80s...: the path is longer than %zu bytes", target, sizeof part - 6);
+    TRY(file_create(&fd, part));
+    seam.close(fd);
+    unlink(part);
+    return OK;
+}
+
+Status file_writable(const char *path)
+{
+    struct stat about;
+    char        target[PATH_MAX];
+    if (own_descriptor(path) >= 0) return OK;
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode))
+        return access(path, W_OK) == 0 ? OK : file_fail(path, "written");
+    TRY(links_follow(target, path));
+    return replaceable(target);
+}
+
 /* ---- folders ---- */
 static Status make_one(const char *path)
 {

@@ -18,6 +18,7 @@ Status file_finish(int fd, const char *path);                  /* fsync and clos
 /* Beside, fsync, rename, fsync the folder. Through links: what they name is replaced, they stay. A device, a pipe and
  * this process's own /dev/stdout, /dev/stderr and /dev/fd/N are written straight. */
 Status file_write_whole(const char *path, const void *data, size_t bytes);
+Status file_writable(const char *path);                        /* what file_write_whole would stumble over, before there is something to write */
 
 Status folder_make  (const char *path);                        /* with its parents; existing is fine */
 Status folder_make_for(const char *path);                      /* the folder a file of that path is in, with its parents */

@@ -76,6 +76,15 @@ refused "no documents" 1 "no documents" "$jotun" prepare --input - --output-pref
 refused "no input" 2 "--input" "$jotun" prepare --output-prefix no
 refused "unknown tokenizer" 1 "--tokenizer gpt2" "$jotun" prepare --input a.txt --output-prefix no --tokenizer gpt2
 refused "no folder" 1 "a.txt" "$jotun" prepare --input a.txt --output-prefix a.txt/no
+mkdir folder.json
+train() { "$jotun" tokenizer train --vocab-size 300 --output t.json "$@"; }
+refused "plain text read once for each key" 1 "asks for 2" train --input a.txt --json-keys text title
+refused "standard input read twice" 1 "standard input can be read once" train --input - --json-keys text title
+refused "standard input named twice" 1 "standard input can be read once" train --input - a.txt -
+refused "no folder for what is learnt, told before reading" 1 "there is no folder nowhere" train --input none.txt --output nowhere/t.json
+refused "a folder for what is learnt" 1 "it is a folder" train --input none.txt --output folder.json
+check "nothing learnt" "" "$(find . -name 't.json*')"
+check "two keys learnt" "0" "$(train --input c.jsonl --json-keys text title --output two.json 2> log; echo $?)"
 check "no pair, no scaffolding" "" "$(find . -name 'no*')"
 refused "no prefix" 2 "PREFIX" "$jotun" data info
 refused "no pair" 1 "none.idx" "$jotun" data cat none
