@@ -1,3 +1,4 @@
+#include <signal.h>
 #include <string.h>
 #include "base/log.h"
 #include "base/seam.h"
@@ -56,6 +57,7 @@ static Status run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     seam_fault_open();
+    signal(SIGXFSZ, SIG_IGN);                   /* above `ulimit -f` a write fails, and is told as one on a full disk */
     if (argc < 2) {
         help_program(stderr);
         return status_exit_code(BAD_USAGE);

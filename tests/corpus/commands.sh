@@ -85,6 +85,8 @@ refused "no folder for what is learnt, told before reading" 1 "there is no folde
 refused "a folder for what is learnt" 1 "it is a folder" train --input none.txt --output folder.json
 check "nothing learnt" "" "$(find . -name 't.json*')"
 check "two keys learnt" "0" "$(train --input c.jsonl --json-keys text title --output two.json 2> log; echo $?)"
+head -c 100000 /dev/zero | tr '\0' x > big.txt
+refused "a file above the limit" 3 "File too large" sh -c 'ulimit -f 1 && exec "$@"' - "$jotun" prepare --input big.txt --output-prefix no
 check "no pair, no scaffolding" "" "$(find . -name 'no*')"
 refused "no prefix" 2 "PREFIX" "$jotun" data info
 refused "no pair" 1 "none.idx" "$jotun" data cat none
