@@ -254,6 +254,32 @@ static void broken_files_are_refused(void **state)
     assert_true(refused > 50);
 }
 
+/* A fault that once was passed over, or told without the file's name */
+static void faults_are_named(void **state)
+{
+    (void)state;
+    static const struct { const char *text, *says; } rows[] = {
+        { "{\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": {\"type\": \"NFC\"}}}", "\"normalizers\" of a Sequence is missing or no list" },
+        { "{\"normalizer\": {\"type\": \"Sequence\"}}", "\"normalizers\" of a Sequence is missing" },
+        { "{\"pre_tokenizer\": {\"type\": \"Sequence\"}}", "\"pretokenizers\" of a Sequence is missing" },
+        { "{\"decoder\": {\"type\": \"Sequence\", \"decoders\": null}}", "\"decoders\" of a Sequence is missing" },
+        { "{\"model\": {\"vocab\": {\"a\": 0}, \"merges\": []}, \"added_tokens\": {}}", "\"added_tokens\" is missing or no list" },
+        { "{\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"((\"}, \"behavior\": \"Isolated\"}}", "the pattern (( is wrong" },
+    };
+    char folder[] = "/tmp/jotun_text_XXXXXX", path[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/t.json", folder);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        Tokenizer t;
+        write_file(path, (const uint8_t *)rows[i].text, strlen(rows[i].text));
+        assert_int_equal(tokenizer_open(&t, path), BAD_FILE);
+        assert_non_null(strstr(fail_text(), rows[i].says));
+        assert_non_null(strstr(fail_text(), path));
+    }
+    unlink(path);
+    rmdir(folder);
+}
+
 static void expect_facts(const char *name, int32_t vocabulary, int32_t eod, bool specials)
 {
     Tokenizer t;
@@ -311,7 +337,7 @@ int main(void)
         cmocka_unit_test(gpt2_files), cmocka_unit_test(gpt2_tiktoken), cmocka_unit_test(gpt2_json),
         cmocka_unit_test(cl100k), cmocka_unit_test(whole_files),
         cmocka_unit_test(small_goldens), cmocka_unit_test(added_tokens), cmocka_unit_test(any_bytes_come_back),
-        cmocka_unit_test(hostile_texts_take_no_longer), cmocka_unit_test(broken_files_are_refused),
+        cmocka_unit_test(hostile_texts_take_no_longer), cmocka_unit_test(broken_files_are_refused), cmocka_unit_test(faults_are_named),
         cmocka_unit_test(folders_and_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
