@@ -2,6 +2,7 @@
  * lock is enough, since a block is a millisecond's work.                                                             */
 #include "corpus/mill.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -94,6 +95,14 @@ static int64_t text_encode(const MillPlan *p, int32_t *ids, JsonText text)
     return count;
 }
 
+/* The tokenizer said why, and knows no file. */
+static Status encode_fault(const Slot *s, Line line)
+{
+    char why[320];
+    snprintf(why, sizeof why, "%s", fail_text());
+    return fail(BAD_FILE, "%s:%" PRId64 ": %s", s->name, line.number, why);
+}
+
 static Status line_encode(const Mill *m, Slot *s, Line line, int64_t *used)
 {
     const MillPlan *p = m->plan;
@@ -108,7 +117,7 @@ static Status line_encode(const Mill *m, Slot *s, Line line, int64_t *used)
         if (!ids_room(s, *used + tokenizer_room(p->tokenizer, text[k].text, text[k].bytes) + 1))
             return fail(NO_MEMORY, "%s: no memory for the ids of %lld bytes", s->name, (long long)text[k].bytes);
         int64_t count = text_encode(p, s->ids + *used, text[k]);
-        if (count < 0) return BAD_FILE;                              /* it said why */
+        if (count < 0) return encode_fault(s, line);
         *used += count;
         s->end[s->batch.documents * p->keys + k] = *used;
     }
@@ -262,7 +271,7 @@ Status mill_open(Mill **mill, const MillPlan *plan)
     pthread_cond_init(&m->change, NULL);
     Status status = OK;
     if (!m->slot || !m->thread) status = fail(NO_MEMORY, "no memory to read %s", plan->path[0]);
-    else if (threads_start(m)) status = fail(NO_MEMORY, "--workers %d: thread %d does not start", plan->workers, m->started);
+    else if (threads_start(m)) status = fail(NO_MEMORY, "--workers %d: thread %d does not start; ask for fewer", plan->workers, m->started);
     if (status == OK) *mill = m;
     else              mill_close(m);
     return status;

@@ -76,6 +76,13 @@ refused "no documents" 1 "no documents" "$jotun" prepare --input - --output-pref
 refused "no input" 2 "--input" "$jotun" prepare --output-prefix no
 refused "unknown tokenizer" 1 "--tokenizer gpt2" "$jotun" prepare --input a.txt --output-prefix no --tokenizer gpt2
 refused "no folder" 1 "a.txt" "$jotun" prepare --input a.txt --output-prefix a.txt/no
+# a pattern that goes back and forth for ever over a a a a b
+"$jotun" tokenizer train --input a.txt --vocab-size 300 --output evil.json 2> log
+split='{"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated"}'
+bytes='{"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}'
+sed -i "s/^\"pre_tokenizer\": .*/\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [$split, $bytes]},/" evil.json
+printf 'x\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab\n' > evil.txt
+refused "a pattern without end names the line" 1 "evil.txt:2: the tokenizer's pattern" "$jotun" prepare --input evil.txt --tokenizer evil.json --output-prefix no
 mkdir folder.json
 train() { "$jotun" tokenizer train --vocab-size 300 --output t.json "$@"; }
 refused "plain text read once for each key" 1 "asks for 2" train --input a.txt --json-keys text title
