@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "corpus/document.h"
 
 enum { SLOTS_EACH = 2, SLOTS_MORE = 2, ROOM_KEPT = 4 * BLOCK_USUAL };
@@ -245,14 +246,26 @@ static int threads_start(Mill *m)
     return error;
 }
 
+/* A pipe can be opened once: who writes it would not come again. */
+static bool is_pipe(const char *path)
+{
+    struct stat about;
+    return !strcmp(path, "-") || (stat(path, &about) == 0 && S_ISFIFO(about.st_mode));
+}
+
+static Status path_check(const MillPlan *p, const char *path)
+{
+    Lines *lines;
+    if (is_pipe(path)) return lines_name_check(path);
+    TRY(lines_open(&lines, path, p->line_most, p->ratio_most));
+    lines_close(lines);
+    return OK;
+}
+
 static Status plan_check(const MillPlan *p)
 {
     CHECK(p->workers > 0 && p->keys > 0 && p->keys <= JSON_KEYS_MOST, "%d workers, %d keys", p->workers, p->keys);
-    for (int i = 0; i < p->paths; i++) {
-        Lines *lines;
-        if (strcmp(p->path[i], "-")) TRY(lines_open(&lines, p->path[i], p->line_most, p->ratio_most));
-        if (strcmp(p->path[i], "-")) lines_close(lines);
-    }
+    for (int i = 0; i < p->paths; i++) TRY(path_check(p, p->path[i]));
     return OK;
 }
 

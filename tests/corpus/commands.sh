@@ -52,6 +52,10 @@ printf '{"text": "a"}\n{"text": \n{"text": "a long one"}\n{"text": "b"}\n' > mix
 check "broken and long lines passed over" "$(printf 'a\nb')" "$("$jotun" data cat skip_text_document)"
 check "and named" "2" "$(grep -c 'passed over: mixed.jsonl:[23]: ' log)"
 check "and counted" "1" "$(grep -c '2 lines or files were passed over' log)"
+mkfifo pipe.txt
+cat a.txt > pipe.txt &
+check "a named pipe is opened once" "0" "$(sleep 0.3 | timeout 5 "$jotun" prepare --input - pipe.txt --output-prefix fifo 2> log; echo $?)"
+check "and read" "$(printf 'r\303\244v\nhare')" "$("$jotun" data cat fifo_text_document)"
 head -c 40 b.jsonl.gz > cut.jsonl.gz            # for below
 
 # ---- fairseq's pairs: ids 5 2 and 2 ----
