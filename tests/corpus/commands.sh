@@ -52,6 +52,9 @@ printf '{"text": "a"}\n{"text": \n{"text": "a long one"}\n{"text": "b"}\n' > mix
 check "broken and long lines passed over" "$(printf 'a\nb')" "$("$jotun" data cat skip_text_document)"
 check "and named" "2" "$(grep -c 'passed over: mixed.jsonl:[23]: ' log)"
 check "and counted" "1" "$(grep -c '2 lines or files were passed over' log)"
+"$jotun" prepare --input mixed.jsonl --on-error skip --output-prefix silent 2>&-
+check "no stream for messages: none in the pair" "$(printf 'a\na long one\nb')" "$("$jotun" data cat silent_text_document)"
+check "no stream to write to is told" "3" "$("$jotun" data cat silent_text_document 2> log >&-; echo $?)"
 mkfifo pipe.txt
 cat a.txt > pipe.txt &
 check "a named pipe is opened once" "0" "$(sleep 0.3 | timeout 5 "$jotun" prepare --input - pipe.txt --output-prefix fifo 2> log; echo $?)"
