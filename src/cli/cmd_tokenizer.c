@@ -157,6 +157,8 @@ static Status info(const Options *o)
 static Status job_run(const Options *o, Status (*work)(Job *))
 {
     Job job = { .options = o };
+    if (o->format.is == WORD_format_txt || o->format.is == WORD_format_jsonl)
+        return fail(BAD_OPTION, "--format %s is for jotun clean; text, u16 or i32 do here", o->format.word);
     TRY(tokenizer_open(&job.tokenizer, o->tokenizer));
     Status status = input_read(&job);
     if (status == OK && !(job.out = open_memstream(&job.made.data, &job.made.bytes)))

@@ -76,7 +76,7 @@ void help_command(FILE *out, const Command *command)
         group = option_rows[i].group;
         option_entry(out, &option_rows[i]);
     }
-    if (option_taken(OPTION_model, command->takes)) presets_list(out);
+    if (command->takes & FOR_CONFIG) presets_list(out);               /* elsewhere --model is a file */
     if (group >= 0)
         fprintf(out, "\n[default]; --name VALUE or --name=VALUE; weaker: JOTUN_NAME=VALUE before it\n");
 }

@@ -14,6 +14,12 @@ static bool no_learned (const Options *o) { return o->position.is != WORD_positi
 static bool no_decay   (const Options *o) { return o->lr_decay_style.is == WORD_lr_decay_style_constant; }
 static bool no_list    (const Options *o) { return !given(o, OPTION_data_file_list); }
 static bool no_pipeline(const Options *o) { return o->pipeline_parallel == 1; }
+static bool no_lang    (const Options *o) { return !given(o, OPTION_lang); }
+static bool no_charset (const Options *o) { return !given(o, OPTION_charset); }
+static bool no_grades  (const Options *o) { return no_charset(o) || o->charset_mode.is != WORD_charset_mode_graded; }
+static bool no_tests   (const Options *o) { return !given(o, OPTION_decontaminate); }
+static bool no_near    (const Options *o) { return !given(o, OPTION_near_threshold); }
+static bool no_sample  (const Options *o) { return !o->dry_run; }
 
 /* passed: Megatron-LM's own scripts give it all the same, so a line says that it does nothing */
 typedef struct { OptionIndex option; bool (*idle)(const Options *o); const char *wants; bool passed; } Companion;
@@ -32,6 +38,18 @@ static const Companion companions[] = {
     { OPTION_corpus_shuffled,     no_list,     "--data-file-list FILE", false },
     { OPTION_corpus_blended,      no_list,     "--data-file-list FILE", false },
     { OPTION_layers_per_chunk,    no_pipeline, "--pipeline-model-parallel-size 2 or more", false },
+    { OPTION_lang_threshold,      no_lang,     "--lang L", false },
+    { OPTION_charset_mode,        no_charset,  "--charset NAMES", false },
+    { OPTION_emoji,               no_charset,  "--charset NAMES", false },
+    { OPTION_charset_parenthesis, no_grades,   "--charset NAMES --charset-mode graded", false },
+    { OPTION_charset_line,        no_grades,   "--charset NAMES --charset-mode graded", false },
+    { OPTION_charset_lines,       no_grades,   "--charset NAMES --charset-mode graded", false },
+    { OPTION_decontaminate_words, no_tests,    "--decontaminate FILE", false },
+    { OPTION_decontaminate_by,    no_tests,    "--decontaminate FILE", false },
+    { OPTION_near_bands,          no_near,     "--near-threshold J", false },
+    { OPTION_near_rows,           no_near,     "--near-threshold J", false },
+    { OPTION_near_words,          no_near,     "--near-threshold J", false },
+    { OPTION_sample,              no_sample,   "--dry-run", false },
 };
 
 static const Companion *idle(const Options *o, OptionIndex option)

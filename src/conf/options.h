@@ -27,7 +27,8 @@ enum {
     FOR_CHECKPOINT_ARGS = 256,
     /* of a run that goes on: has to be the checkpoint's; a line in the log where it is not */
     FOR_SHAPE = 512, FOR_SAME_RUN = 1024,
-    FOR_MERGE = 2048 /* takes words as well */, FOR_TOKENIZER_TRAIN = 4096,
+    FOR_MERGE = 2048 /* takes words as well */, FOR_TOKENIZER_TRAIN = 4096, FOR_LANGID = 8192,
+    FOR_CLEAN = 16384, FOR_CLEAN_RESULT = 32768,    /* what clean's output depends on: has to be what the run was begun with */
     FOR_TOKENIZER_DECODE = 1 << 20, FOR_TOKENIZER_INFO = 1 << 21, FOR_DATA_CAT = 1 << 22 /* takes words */
 };
 
@@ -42,7 +43,7 @@ typedef TextList    OptionLIST;
 
 typedef enum { KIND_INT, KIND_REAL, KIND_TEXT, KIND_FLAG, KIND_CHOICE, KIND_LIST } OptionKind;
 typedef enum {
-    GROUP_MODEL, GROUP_DATA, GROUP_SAMPLING, GROUP_SCHEDULE, GROUP_OPTIMIZER, GROUP_NUMBERS, GROUP_LAYOUT,
+    GROUP_MODEL, GROUP_DATA, GROUP_CLEANING, GROUP_SAMPLING, GROUP_SCHEDULE, GROUP_OPTIMIZER, GROUP_NUMBERS, GROUP_LAYOUT,
     GROUP_MACHINE, GROUP_FILES, GROUP_WORDS, OPTION_GROUPS
 } OptionGroup;
 

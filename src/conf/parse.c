@@ -209,7 +209,7 @@ static Status unknown_preset(const Options *o)
 
 static Status parse_preset(Options *o)
 {
-    if (!o->model) return OK;
+    if (!o->model || !(o->command & FOR_CONFIG)) return OK;         /* langid's model is a file */
     const Preset *preset = preset_find(o->model);
     if (!preset) return unknown_preset(o);
     char words[1024], *rest;

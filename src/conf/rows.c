@@ -71,8 +71,8 @@ const char *option_choices(char *out, size_t size, OptionIndex option, const cha
 
 const char *option_group_name(OptionGroup group)
 {
-    static const char *const name[OPTION_GROUPS] = { "model", "data", "sampling", "schedule", "optimizer",
-                                                     "numbers", "layout", "machine", "files", "words" };
+    static const char *const name[OPTION_GROUPS] = { "model", "data", "cleaning", "sampling", "schedule",
+                                                     "optimizer", "numbers", "layout", "machine", "files", "words" };
     return name[group];
 }
 
@@ -83,7 +83,7 @@ const char *command_name(int command)
         { FOR_GENERATE, "generate" }, { FOR_PREPARE, "prepare" }, { FOR_TOKENIZER_ENCODE, "tokenizer encode" },
         { FOR_TOKENIZER_DECODE, "tokenizer decode" }, { FOR_TOKENIZER_INFO, "tokenizer info" },
         { FOR_DATA_INFO, "data info" }, { FOR_DATA_CAT, "data cat" }, { FOR_MERGE, "data merge" }, { FOR_CHECKPOINT, "checkpoint" },
-        { FOR_TOKENIZER_TRAIN, "tokenizer train" },
+        { FOR_TOKENIZER_TRAIN, "tokenizer train" }, { FOR_LANGID, "langid" }, { FOR_CLEAN, "clean" },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
         if ((command & row[i].bits) == row[i].bits) return row[i].name;
@@ -93,7 +93,7 @@ const char *command_name(int command)
 const char *command_names(char *out, size_t size, int bits, const char *before, const char *last)
 {
     static const int command[] = { FOR_TRAIN, FOR_EVAL, FOR_GENERATE, FOR_PREPARE, FOR_DATA_CAT, FOR_MERGE,
-                                   FOR_TOKENIZER_ENCODE, FOR_TOKENIZER_DECODE, FOR_TOKENIZER_INFO, FOR_TOKENIZER_TRAIN };
+                                   FOR_TOKENIZER_ENCODE, FOR_TOKENIZER_DECODE, FOR_TOKENIZER_INFO, FOR_TOKENIZER_TRAIN, FOR_LANGID, FOR_CLEAN };
     int left = 0;
     size_t used = 0;
     out[0] = 0;

@@ -243,6 +243,8 @@ static Status rule_needed(const Options *o)
         { FOR_GENERATE, OPTION_prompt,        "S: the text to go on from" },
         { FOR_PREPARE,  OPTION_input,         "FILE...: the documents to read" },
         { FOR_PREPARE,  OPTION_output_prefix, "P: it writes P_text_document.bin and .idx" },
+        { FOR_CLEAN,    OPTION_input,         "FILE...: the documents to read" },
+        { FOR_CLEAN,    OPTION_output,        "FILE: a name in .txt or .jsonl, also with .zst, or a folder" },
     };
     bool only_looking = o->dry_run || o->draw_schedule || o->schedule_svg;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)

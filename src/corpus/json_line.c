@@ -3,8 +3,7 @@
 #include <string.h>
 #include "corpus/plain.h"
 
-/* A wanted text where it stands: between its quotes */
-typedef struct { int64_t at, bytes; bool found, text, escaped; } Span;
+typedef JsonSpan Span;
 
 typedef struct {
     const char *line;
@@ -170,9 +169,8 @@ static int64_t text_decode(char *text, int64_t bytes)
 }
 
 /* Does the name in a span say key? It may be written with escapes. */
-static bool name_is(const Scan *s, Span name, const char *key)
+static bool name_is(const Scan *s, Span name, const char *key, size_t length)
 {
-    size_t length = strlen(key);
     if (!name.escaped) return (size_t)name.bytes == length && !memcmp(s->line + name.at, key, length);
     const char *from = s->line + name.at, *end = from + name.bytes;
     while (from < end) {
@@ -254,8 +252,8 @@ static bool scan_value(Scan *s, Span *text)
     return c == '-' || (c >= '0' && c <= '9') ? scan_number(s) : scan_fault(s, c < 0 ? "the line is cut" : "no value");
 }
 
-/* Called for each name of the outermost object and what stands under it; text.text false: no text */
-typedef void MemberFound(void *context, const Scan *s, Span name, Span text);
+/* Called for each name of an object, and what stands under it: of an object or array the bracket. depth: 1 outermost */
+typedef void MemberFound(void *context, const Scan *s, Span name, Span value, int depth);
 
 static bool scan_member(Scan *s, MemberFound *found, void *context)
 {
@@ -267,9 +265,11 @@ static bool scan_member(Scan *s, MemberFound *found, void *context)
     if (scan_peek(s) != ':') return scan_fault(s, "a colon is missing");
     s->at++;
     scan_space(s);
-    bool outermost = s->depth == 1;
+    int depth = s->depth;
+    int64_t begin = s->at;
     if (!scan_value(s, &text)) return false;
-    if (outermost) found(context, s, name, text);
+    if (!text.text) text.at = begin, text.bytes = s->at - begin;
+    found(context, s, name, text, depth);
     return true;
 }
 
@@ -327,11 +327,11 @@ static void scan_line(Scan *s, MemberFound *found, void *context)
 
 typedef struct { const char *const *key; int keys; Span span[JSON_KEYS_MOST]; } Wanted;
 
-static void wanted_found(void *context, const Scan *s, Span name, Span text)
+static void wanted_found(void *context, const Scan *s, Span name, Span text, int depth)
 {
     Wanted *w = context;
-    for (int i = 0; i < w->keys; i++)
-        if (name_is(s, name, w->key[i])) w->span[i] = text;
+    for (int i = 0; depth == 1 && i < w->keys; i++)
+        if (name_is(s, name, w->key[i], strlen(w->key[i]))) w->span[i] = text;
 }
 
 JsonFault json_line_texts(JsonText *text, const char *const *key, int keys, char *line, int64_t bytes)
@@ -344,21 +344,67 @@ JsonFault json_line_texts(JsonText *text, const char *const *key, int keys, char
         if (!w.span[i].found) return (JsonFault){ "the key is missing", 0, i };
         if (!w.span[i].text)  return (JsonFault){ "what stands under the key is no text in quotes", 0, i };
     }
-    for (int i = 0; i < keys; i++) {
-        char *at = line + w.span[i].at;
-        text[i] = (JsonText){ at, w.span[i].escaped ? text_decode(at, w.span[i].bytes) : w.span[i].bytes };
-    }
+    for (int i = 0; i < keys; i++) text[i] = json_span_text(line, w.span[i]);
     return (JsonFault){ 0 };
+}
+
+/* ---- what is wanted out of objects in objects ---- */
+
+/* depth: of the objects whose names have matched so far, and one: where the next part of the key is looked for */
+typedef struct { const JsonPath *path; int paths, depth[JSON_PATHS_MOST]; Span *span; } Paths;
+
+static void paths_found(void *context, const Scan *s, Span name, Span value, int depth)
+{
+    Paths *p = context;
+    for (int i = 0; i < p->paths; i++) {
+        if (p->depth[i] > depth) p->depth[i] = depth;               /* out of the object that matched */
+        if (p->depth[i] != depth || depth > p->path[i].parts) continue;
+        JsonText part = p->path[i].part[depth - 1];
+        if (!name_is(s, name, part.text, (size_t)part.bytes)) continue;
+        if (depth == p->path[i].parts) p->span[i] = value;
+        else if (s->line[value.at] == '{' && !value.text) p->depth[i]++;
+    }
+}
+
+JsonPath json_path(const char *key)
+{
+    JsonPath path = { 0 };
+    while (path.parts < JSON_PARTS_MOST) {
+        const char *dot = path.parts < JSON_PARTS_MOST - 1 ? strchr(key, '.') : NULL;
+        size_t bytes = dot ? (size_t)(dot - key) : strlen(key);
+        path.part[path.parts++] = (JsonText){ key, (int64_t)bytes };
+        if (!dot) break;
+        key = dot + 1;
+    }
+    return path;
+}
+
+JsonFault json_line_paths(JsonSpan *span, const JsonPath *path, int paths, const char *line, int64_t bytes)
+{
+    Scan  s = { .line = line, .bytes = bytes };
+    Paths p = { .path = path, .paths = paths, .span = span };
+    for (int i = 0; i < paths; i++) {
+        p.depth[i] = 1;
+        span[i]    = (Span){ 0 };
+    }
+    scan_line(&s, paths_found, &p);
+    return s.why ? (JsonFault){ s.why, s.at, -1 } : (JsonFault){ .key = -1 };
+}
+
+JsonText json_span_text(char *line, JsonSpan span)
+{
+    char *at = line + span.at;
+    return (JsonText){ at, span.escaped ? text_decode(at, span.bytes) : span.bytes };
 }
 
 typedef struct { char *out; size_t size, used; } Names;
 
-static void names_found(void *context, const Scan *s, Span name, Span text)
+static void names_found(void *context, const Scan *s, Span name, Span text, int depth)
 {
     Names *n = context;
     size_t bytes = name.bytes < 40 ? (size_t)name.bytes : 40;
     (void)text;
-    if (n->used + bytes + 5 > n->size) return;
+    if (depth > 1 || n->used + bytes + 5 > n->size) return;
     if (n->used) memcpy(n->out + n->used, ", ", 2), n->used += 2;
     n->out[n->used++] = '"';
     memcpy(n->out + n->used, s->line + name.at, bytes);

@@ -1,22 +1,17 @@
-/* Blocks go round in slots: the reader fills slot k % slots with block k, a worker encodes it, the caller takes it. One
- * lock is enough, since a block is a millisecond's work.                                                             */
+/* Blocks go round on a belt: its reader fills a slot with a block, a worker encodes it, the caller takes its batch. */
 #include "corpus/mill.h"
 
 #include <inttypes.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include "corpus/belt.h"
 #include "corpus/document.h"
+#include "corpus/chain.h"
 
-enum { SLOTS_EACH = 2, SLOTS_MORE = 2, ROOM_KEPT = 4 * BLOCK_USUAL };
-
-typedef enum { EMPTY, FULL, DONE } SlotState;
+enum { ROOM_KEPT = 4 * BLOCK_USUAL };
 
 typedef struct {
-    SlotState   state;
     Block       block;
     const char *name;                           /* of the block's file */
     MillBatch   batch;
@@ -29,15 +24,11 @@ typedef struct {
 
 struct Mill {
     const MillPlan *plan;
-    pthread_mutex_t lock;
-    pthread_cond_t  change;
-    pthread_t      *thread;                     /* the reader, then the workers */
-    int             started, slots;
-    Slot           *slot;
-    int64_t         filled, taken, given;       /* blocks; each counter only grows */
-    int64_t         weight, weight_most;        /* bytes of text in slots that are not empty */
-    bool            finished, closing;          /* nothing more will be filled */
-    int64_t         behind;                     /* bytes of the files that are done */
+    Chain  chain;
+    Belt  *belt;
+    Slot  *slot;
+    int    slots, before;                       /* before: the slot that the caller has, or -1 */
+    bool   stopped;                             /* by a fault; the reader's */
 };
 
 /* ---- faults ---- */
@@ -112,7 +103,7 @@ static Status line_encode(const Mill *m, Slot *s, Line line, int64_t *used)
         fault_told(s, document_too_long(s->name, line.number, line.bytes, p->line_most));
         return OK;
     }
-    TRY(document_read(text, s->block.json, p->key, p->keys, line, s->name));
+    TRY(document_read(text, s->block.kind == BLOCK_JSON, p->key, p->keys, line, s->name));
     if (!end_room(s, p->keys)) return fail(NO_MEMORY, "%s: no memory for its documents", s->name);
     for (int k = 0; k < p->keys; k++) {
         if (!ids_room(s, *used + tokenizer_room(p->tokenizer, text[k].text, text[k].bytes) + 1))
@@ -140,151 +131,51 @@ static void slot_encode(const Mill *m, Slot *s)
     s->batch.end = s->end;
 }
 
-static void *worker(void *argument)
+static void slot_work(void *context, int worker, int slot)
 {
-    Mill *m = argument;
-    pthread_mutex_lock(&m->lock);
-    for (;;) {
-        while (m->taken == m->filled && !m->finished && !m->closing) pthread_cond_wait(&m->change, &m->lock);
-        if (m->closing || m->taken == m->filled) break;
-        Slot *s = &m->slot[m->taken++ % m->slots];
-        pthread_mutex_unlock(&m->lock);
-        slot_encode(m, s);
-        pthread_mutex_lock(&m->lock);
-        s->state = DONE;
-        pthread_cond_broadcast(&m->change);
-    }
-    pthread_mutex_unlock(&m->lock);
-    return NULL;
+    Mill *m = context;
+    (void)worker;
+    slot_encode(m, &m->slot[slot]);
 }
 
 /* ---- the reader ---- */
 
-/* The next slot when it is empty; NULL when all is to end */
-static Slot *slot_await(Mill *m)
+static bool slot_fill(void *context, int slot, int64_t *weight)
 {
-    Slot *s = &m->slot[m->filled % m->slots];
-    pthread_mutex_lock(&m->lock);
-    while (s->state != EMPTY && !m->closing) pthread_cond_wait(&m->change, &m->lock);
-    bool closing = m->closing;
-    pthread_mutex_unlock(&m->lock);
-    if (closing) return NULL;
+    Mill *m = context;
+    Slot *s = &m->slot[slot];
+    bool  more = false;
+    if (m->stopped) return false;
     s->status = OK;
     s->batch  = (MillBatch){ 0 };
-    return s;
-}
-
-/* A block of a long line waits until there is memory for it, at the latest until it is alone. */
-static void slot_give(Mill *m, Slot *s)
-{
-    int64_t weight = (int64_t)s->block.bytes;
-    pthread_mutex_lock(&m->lock);
-    while (m->weight && m->weight + weight > m->weight_most && !m->closing) pthread_cond_wait(&m->change, &m->lock);
-    m->weight += weight;
-    s->state   = FULL;
-    m->filled++;
-    pthread_cond_broadcast(&m->change);
-    pthread_mutex_unlock(&m->lock);
-}
-
-/* The next block of a file, opened first where it is its first. False: all is to end */
-static bool slot_fill(Mill *m, Slot *s, Lines **lines, const char *path, bool *more)
-{
-    const MillPlan *p = m->plan;
-    *more = false;
-    s->block.bytes = 0;
-    s->name = strcmp(path, "-") ? path : "standard input";
-    Status status = *lines ? OK : lines_open(lines, path, p->line_most, p->ratio_most);
-    if (status != OK) return fault_stop(s, status);
-    status = lines_fill(*lines, &s->block, more);
-    s->batch.behind = m->behind + s->block.behind;
-    if (status != OK) return fault_take(m, s, status);
-    if (s->block.skipped) fault_told(s, document_too_long(s->name, s->block.line, s->block.skipped, p->line_most));
+    Status status = chain_fill(&m->chain, &s->block, &more);
+    if (status == OK && !more) return false;
+    s->name         = chain_name(&m->chain);
+    s->batch.behind = m->chain.behind;
+    if (status != OK) m->stopped = !fault_take(m, s, status);
+    else if (s->block.skipped) fault_told(s, document_too_long(s->name, s->block.line, s->block.skipped, m->plan->line_most));
+    *weight = (int64_t)s->block.bytes;
     return true;
-}
-
-static bool file_read(Mill *m, const char *path)
-{
-    Lines *lines = NULL;
-    bool go_on = true;
-    for (bool more = true; go_on && more; ) {
-        Slot *s = slot_await(m);
-        go_on = s && slot_fill(m, s, &lines, path, &more);
-        int64_t behind = s ? s->batch.behind : 0;
-        if (s) slot_give(m, s);
-        if (!more) m->behind = behind;
-    }
-    lines_close(lines);
-    return go_on;
-}
-
-static void *reader(void *argument)
-{
-    Mill *m = argument;
-    for (int i = 0; i < m->plan->paths && file_read(m, m->plan->path[i]); i++) { }
-    pthread_mutex_lock(&m->lock);
-    m->finished = true;
-    pthread_cond_broadcast(&m->change);
-    pthread_mutex_unlock(&m->lock);
-    return NULL;
 }
 
 /* ---- the caller ---- */
 
-/* Signals are for the thread that asked. */
-static int threads_start(Mill *m)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = 0;
-    while (!error && m->started <= m->plan->workers) {
-        error = pthread_create(&m->thread[m->started], NULL, m->started ? worker : reader, m);
-        m->started += !error;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
-/* A pipe can be opened once: who writes it would not come again. */
-static bool is_pipe(const char *path)
-{
-    struct stat about;
-    return !strcmp(path, "-") || (stat(path, &about) == 0 && S_ISFIFO(about.st_mode));
-}
-
-static Status path_check(const MillPlan *p, const char *path)
-{
-    Lines *lines;
-    if (is_pipe(path)) return lines_name_check(path);
-    TRY(lines_open(&lines, path, p->line_most, p->ratio_most));
-    lines_close(lines);
-    return OK;
-}
-
-static Status plan_check(const MillPlan *p)
-{
-    CHECK(p->workers > 0 && p->keys > 0 && p->keys <= JSON_KEYS_MOST, "%d workers, %d keys", p->workers, p->keys);
-    for (int i = 0; i < p->paths; i++) TRY(path_check(p, p->path[i]));
-    return OK;
-}
-
 Status mill_open(Mill **mill, const MillPlan *plan)
 {
     *mill = NULL;
-    TRY(plan_check(plan));
+    CHECK(plan->keys > 0 && plan->keys <= JSON_KEYS_MOST, "%d keys", plan->keys);
     Mill *m = calloc(1, sizeof *m);
     if (!m) return fail(NO_MEMORY, "no memory to read %s", plan->path[0]);
     m->plan   = plan;
-    m->slots  = SLOTS_EACH * plan->workers + SLOTS_MORE;
+    m->before = -1;
+    m->slots  = belt_slots(plan->workers);
     m->slot   = calloc((size_t)m->slots, sizeof *m->slot);
-    m->thread = calloc((size_t)plan->workers + 1, sizeof *m->thread);
-    m->weight_most = (int64_t)m->slots * BLOCK_USUAL;
-    pthread_mutex_init(&m->lock, NULL);
-    pthread_cond_init(&m->change, NULL);
-    Status status = OK;
-    if (!m->slot || !m->thread) status = fail(NO_MEMORY, "no memory to read %s", plan->path[0]);
-    else if (threads_start(m)) status = fail(NO_MEMORY, "--workers %d: thread %d does not start; ask for fewer", plan->workers, m->started);
+    m->chain = (Chain){ .path = plan->path, .paths = plan->paths, .wanted = BLOCK_LINES, .ahead = plan->workers,
+                          .line_most = plan->line_most, .ratio_most = plan->ratio_most };
+    BeltPlan belt = { .workers = plan->workers, .slots = m->slots, .weight_most = (int64_t)m->slots * BLOCK_USUAL,
+                      .context = m, .fill = slot_fill, .work = slot_work };
+    Status status = m->slot ? chain_check(&m->chain) : fail(NO_MEMORY, "no memory to read %s", plan->path[0]);
+    if (status == OK) status = belt_open(&m->belt, &belt);
     if (status == OK) *mill = m;
     else              mill_close(m);
     return status;
@@ -298,43 +189,27 @@ static void slot_clear(Slot *s)
         s->ids      = NULL;
         s->ids_room = 0;
     }
-    s->state = EMPTY;
 }
 
 Status mill_next(Mill *m, const MillBatch **batch)
 {
-    pthread_mutex_lock(&m->lock);
-    if (m->given) {                                     /* the batch of before goes back */
-        Slot *before = &m->slot[(m->given - 1) % m->slots];
-        m->weight -= (int64_t)before->block.bytes;
-        slot_clear(before);
-        pthread_cond_broadcast(&m->change);
-    }
-    Slot *s = &m->slot[m->given % m->slots];
-    while (s->state != DONE && !(m->finished && m->given == m->filled)) pthread_cond_wait(&m->change, &m->lock);
-    bool more = s->state == DONE;
-    pthread_mutex_unlock(&m->lock);
-    *batch = more ? &s->batch : NULL;
-    m->given += more;
-    return more && s->status != OK ? fail(s->status, "%s", s->why) : OK;
+    if (m->before >= 0) slot_clear(&m->slot[m->before]);
+    m->before = belt_next(m->belt);
+    Slot *s = m->before < 0 ? NULL : &m->slot[m->before];
+    *batch = s ? &s->batch : NULL;
+    return s && s->status != OK ? fail(s->status, "%s", s->why) : OK;
 }
 
 void mill_close(Mill *m)
 {
     if (!m) return;
-    pthread_mutex_lock(&m->lock);
-    m->closing = true;
-    pthread_cond_broadcast(&m->change);
-    pthread_mutex_unlock(&m->lock);
-    for (int i = 0; i < m->started; i++) pthread_join(m->thread[i], NULL);
+    belt_close(m->belt);
+    chain_close(&m->chain);
     for (int i = 0; m->slot && i < m->slots; i++) {
         block_free(&m->slot[i].block);
         free(m->slot[i].ids);
         free(m->slot[i].end);
     }
-    pthread_cond_destroy(&m->change);
-    pthread_mutex_destroy(&m->lock);
     free(m->slot);
-    free(m->thread);
     free(m);
 }

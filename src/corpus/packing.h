@@ -14,6 +14,9 @@ typedef struct {
     PackingStep (*step) (void *state, PackingWindow *window, const char **why);    /* takes in, gives out */
     bool        (*again)(void *state);                      /* ready for the next member */
     void        (*close)(void *state);
+    /* Where at or behind `from` a member seems to begin, told by its first bytes, all of which are here; -1: nowhere.
+     * NULL: those are too few to tell */
+    int64_t     (*start)(const char *text, size_t bytes, size_t from);
 } Packing;
 
 const Packing *packing_by_ending(const char *path);                 /* NULL: plain */

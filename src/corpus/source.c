@@ -20,7 +20,7 @@ Status source_open(Source **source, const char *path, const char *key)
         source_close(s);
         return fail(NO_MEMORY, "%s: no memory to read it", path);
     }
-    Status status = lines_open(&s->lines, path, LINE_MOST, STREAM_RATIO_MOST);
+    Status status = lines_open(&s->lines, path, BLOCK_LINES, LINE_MOST, STREAM_RATIO_MOST);
     if (status == OK) *source = s;
     else              source_close(s);
     return status;
@@ -37,7 +37,7 @@ void source_close(Source *s)
 
 int64_t source_read(const Source *s) { return s->block.behind; }
 
-bool source_json(const Source *s) { return s->block.json; }
+bool source_json(const Source *s) { return s->block.kind == BLOCK_JSON; }
 
 int64_t source_size(const char *path)
 {
@@ -58,7 +58,7 @@ Status source_next(Source *s, Document *document, bool *more)
     }
     *more = true;
     JsonText text;
-    TRY(document_read(&text, s->block.json, key, 1, line, lines_name(s->lines)));
+    TRY(document_read(&text, s->block.kind == BLOCK_JSON, key, 1, line, lines_name(s->lines)));
     *document = (Document){ text.text, text.bytes };
     return OK;
 }

@@ -51,7 +51,7 @@ static void decompose(Points *p, Chars text)
     p->count = 0;
     for (int64_t at = 0; at < text.bytes; ) {
         Rune r = rune_at(text.text + at, text.bytes - at);
-        p->count += utf8proc_decompose_char((utf8proc_int32_t)r.point, p->point + (p->room ? p->count : 0),
+        p->count += utf8proc_decompose_char((utf8proc_int32_t)r.point, p->room ? p->point + p->count : NULL,
                                             p->room - (p->room ? p->count : 0), flags, &last);
         at += r.bytes;
     }

@@ -1,6 +1,7 @@
 """A few honest inputs for each fuzz target, to start from: seeds.py FOLDER"""
 import bz2
 import gzip
+import html
 import os
 import shutil
 import struct
@@ -33,15 +34,44 @@ def tnt(lengths):
     return pair(idx, bytes(sum(lengths) * 4))
 
 
+def fasttext(loss, grams, kept, quantised):
+    """Two words, two labels, two dimensions: the smallest model of its kind; a quantiser alone has 2 KiB of centroids."""
+    words = [(b"</s>", 9, 0), (b"och", 5, 0), (b"__label__sv", 3, 1), (b"__label__no", 2, 1)]
+    entries = b"".join(w + struct.pack("<Bqb", 0, count, kind) for w, count, kind in words)
+    pruned = b"".join(struct.pack("<2i", 2 * i, i) for i in range(max(kept, 0)))
+    rows = 2 + (7 if kept < 0 else kept)
+
+    def dense(n):
+        return struct.pack("<2q%df" % (2 * n), n, 2, *(0.25 * (i % 5) - 0.5 for i in range(2 * n)))
+
+    def codes(n):
+        quantiser = struct.pack("<4i512f", 2, 1, 2, 2, *(0.01 * i - 2 for i in range(512)))
+        norms = bytes(range(n)) + struct.pack("<4i256f", 1, 1, 1, 1, *(0.01 * i for i in range(256)))
+        return struct.pack("<B2qi", 1, n, 2, n) + bytes(range(n)) + quantiser + norms
+
+    model = struct.pack("<14id3i2q", 793712314, 12, 2, 5, 5, 1, 5, grams, loss, 3, 7, 1, 3, 100, 1e-4, 4, 2, 2, 14, kept)
+    text = "och h\u00e5r </s> x".encode()
+    return (bytes([len(text)]) + model + entries + pruned + bytes([quantised]) + (codes if quantised else dense)(rows)
+            + b"\0" + dense(2) + text)
+
+
 for code, width in ((8, 2), (4, 4)):
     seed("shard", "documents%d" % code, mmap([3, 2], width, code, [0, 1, 1, 2]))
     seed("shard", "empty%d" % code, mmap([], width, code, [0]))
     seed("foreign", "mmap%d" % code, mmap([3, 2], width, code, []))
+for loss in (1, 2, 3, 4):
+    for kept in (-1, 3):
+        seed("fasttext", "%d%+d" % (loss, kept), fasttext(loss, loss % 3 + 1, kept, False))
+        seed("fasttext", "%d%+dq" % (loss, kept), fasttext(loss, loss % 3 + 1, kept, True))
 seed("foreign", "tnt", tnt([2, 1, 3]))
 seed("foreign", "megatron", mmap([3, 2], 2, 8, [0, 1, 2]))
 for i, line in enumerate(('{"text": "a\\n\\u00e5 \\ud83d\\ude00 \u00e5\u20ac\U0001f600", "id": [1, -2.5e3, true, null, {"text": {}}]}',
                           '{"te\\u0078t":"","text":"two"}', '{"text":1}', '[1]', '{"a":"\\u0000\\"\\/\\b"} ')):
     seed("json_line", str(i), line.encode())
+wiki = open(os.path.join(os.path.dirname(__file__), "..", "data", "wiki", "constructs.xml"), "rb").read()
+seed("wiki", "head", wiki[:2000])
+for i, part in enumerate(html.unescape(wiki.decode()).split("\n\n")):
+    seed("wiki", str(i), part.encode())
 text = b"some text, some more text, and some text again\n" * 30
 for target, data in (("gz", gzip.compress(text)), ("bz2", bz2.compress(text))):
     seed(target, "one", b"\x03" + data)
@@ -50,3 +80,14 @@ if shutil.which("zstd"):
     data = subprocess.run(["zstd", "-q", "--check"], input=text, stdout=subprocess.PIPE, check=True).stdout
     seed("zst", "one", b"\x03" + data)
     seed("zst", "two", b"\xff" + data + struct.pack("<II", 0x184D2A50, 4) + b"skip" + data)
+shapes = ("en rad\n\ntv\u00e5\n", '{"text":"a\\u0000","id":1,"meta":{"url":"u","quality_warnings":["adult"]},"a":{"b":"c"}}\n{"content":"b"}\n',
+          "a\nb\n \n\nc\n", '<doc id="1" url="u" title="a "b" c">\ntext\n</doc>\n<doc id="2">\n</doc>\n',
+          "<mediawiki><page><title>T</title><ns>0</ns><id>1</id><revision><model>wikitext</model><text>a &amp; b</text></revision></page></mediawiki>")
+for i, text in enumerate(shapes):
+    for flags in (0, 8, 48):
+        seed("record", "%d-%d" % (i, flags), bytes([i + flags]) + text.encode())
+mixed = "Moskva (ryska: \u041c\u043e\u0441\u043a\u0432\u0430) ra\u0308v\u00a0\u00ad\u200b \U0001f600\r\n\u03b1\u03b2 (\u03b1)\n"
+for i in range(6):
+    seed("charset", str(i), bytes([i * 7]) + (mixed * (i + 1)).encode())
+for i, text in enumerate((mixed, "- och att\n- och att ...\n\n" * 4, "Lorem ipsum [1]. javascript { use cookies.\n# # \u2026")):
+    seed("quality", str(i), text.encode())

@@ -1,0 +1,15 @@
+#ifndef CLEAN_REPORT_H
+#define CLEAN_REPORT_H
+/* What a run did: a table for a person, JSON for a program, a page with bars. The same input gives the same bytes. */
+#include <stdio.h>
+#include "clean/judge.h"
+#include "clean/tally.h"
+
+void   report_print(FILE *out, const CleanPlan *plan, const Tally *tally);
+Status report_write(const Judge *judge, const Tally *tally, const NearCounts *near);    /* plan->report and .html beside it */
+Status page_make(Buffer *out, const Judge *judge, const Tally *tally);                  /* clean/page.c */
+
+/* Languages by documents, most first; the index of Tally.language */
+typedef struct { int label; Count count; } LanguageRow;
+int report_languages(LanguageRow *row, int most, const Tally *tally);
+#endif

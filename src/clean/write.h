@@ -1,0 +1,11 @@
+#ifndef CLEAN_WRITE_H
+#define CLEAN_WRITE_H
+/* The last part of a run: what stays, in the order of the inputs, to files that come whole or not at all; and what is told
+ * of the rest. tally gets what duplicates are, what is kept and what is written.                                      */
+#include "clean/judge.h"
+#include "clean/settle.h"
+#include "clean/stash.h"
+
+typedef struct { int64_t clusters, largest, files; } Written;
+Status write_all(Written *written, Tally *tally, const Judge *judge, const Stash *stash, const Settled *settled);
+#endif

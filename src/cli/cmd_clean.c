@@ -1,0 +1,231 @@
+/* Raw corpora to clean documents: jotun clean --input F... --output F|DIR [--lang sv --lang-model M] ... */
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/log.h"
+#include "base/team.h"
+#include "clean/clean.h"
+#include "cli/command.h"
+#include "conf/conf.h"
+#include "conf/rows.h"
+#include "corpus/inputs.h"
+
+#define FOLDER_SHARD ((int64_t)1 << 30)
+
+/* ---- signals: what is done is kept ---- */
+
+static volatile sig_atomic_t caught;
+
+static void on_signal(int number)
+{
+    static const char words[] = "\njotun: keeps what is done and stops; the same signal again leaves at once\n";
+    caught = number;
+    status_signal(number);
+    if (write(STDERR_FILENO, words, sizeof words - 1) < 0) return;
+}
+
+static void signals_catch(void)
+{
+    const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+    struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESETHAND | SA_RESTART };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sigaction(numbers[i], &action, NULL);
+}
+
+/* ---- values ---- */
+
+/* "512M" is 536870912 */
+static Status bytes_read(int64_t *bytes, const char *name, const char *text)
+{
+    char *end;
+    const char *units = "KMGT", *unit;
+    double value = strtod(text, &end);
+    if (*end && (unit = strchr(units, *end))) {
+        for (const char *u = units; u <= unit; u++) value *= 1024;
+        end++;
+    }
+    if (end == text || *end || !(value >= 1) || value > 1e18)
+        return fail(BAD_OPTION, "%s %s: no number of bytes; 1000000, 512M or 8G do", name, text);
+    *bytes = (int64_t)value;
+    return OK;
+}
+
+static bool ends(const char *path, const char *ending)
+{
+    size_t length = strlen(path), n = strlen(ending);
+    return length > n && !strcmp(path + length - n, ending);
+}
+
+/* The output's name says what is in it, or --format does. */
+static Status output_read(CleanPlan *p, const Options *o)
+{
+    struct stat about;
+    if (!strcmp(o->output, "-")) return fail(BAD_OPTION, "--output -: files come whole or not at all, so it has to be one; name it");
+    bool said = options_typed_by_person(o, OPTION_format);
+    bool json = ends(o->output, ".jsonl") || ends(o->output, ".jsonl.zst") || ends(o->output, ".json") || ends(o->output, ".json.zst");
+    bool text = ends(o->output, ".txt") || ends(o->output, ".txt.zst");
+    p->folder = !json && !text && (ends(o->output, "/") || (!stat(o->output, &about) && S_ISDIR(about.st_mode)));
+    p->format = said ? (o->format.is == WORD_format_jsonl ? CLEAN_JSON : CLEAN_TEXT) : json ? CLEAN_JSON : CLEAN_TEXT;
+    if (o->format.is == WORD_format_u16 || o->format.is == WORD_format_i32)
+        return fail(BAD_OPTION, "--format %s is for jotun tokenizer; txt or jsonl do here", o->format.word);
+    if (said && ((json && p->format == CLEAN_TEXT) || (text && p->format == CLEAN_JSON)))
+        return fail(BAD_OPTION, "--output %s: its name says otherwise than --format %s; leave one out", o->output, o->format.word);
+    if (ends(o->output, ".gz") || ends(o->output, ".bz2") || ends(o->output, ".xz"))
+        return fail(BAD_OPTION, "--output %s: written plain or as .zst; call it so", o->output);
+    if (!json && !text && !p->folder && !said)
+        p->folder = !strchr(o->output + (strrchr(o->output, '/') ? strrchr(o->output, '/') - o->output : 0), '.');
+    if (!json && !text && !p->folder && !said)
+        return fail(BAD_OPTION, "--output %s: ends neither in .txt nor in .jsonl (each also with .zst behind), and is no folder;"
+                    " --format says what it is to be", o->output);
+    p->shard_bytes = p->folder ? FOLDER_SHARD : 0;
+    return o->shard_bytes ? bytes_read(&p->shard_bytes, "--shard-bytes", o->shard_bytes) : OK;
+}
+
+static Status language_read(CleanPlan *p, const Options *o)
+{
+    p->language  = o->lang;
+    p->model     = o->lang_model;
+    p->threshold = o->lang_threshold;
+    if (o->lang && !o->lang_model)
+        return fail(BAD_OPTION, "--lang %s: --lang-model FILE has to say by which fastText model (lid.176.bin, or one's own)", o->lang);
+    return OK;
+}
+
+static void charset_read(CleanPlan *p, const Options *o)
+{
+    p->charset = CHARSET_PLAN;
+    p->charset.mode = CHARSET_NONE;
+    if (!o->charset) return;
+    p->charset = (CharsetPlan){
+        .names = o->charset, .parenthesis = o->charset_parenthesis, .line = o->charset_line, .lines = o->charset_lines,
+        .mode  = o->charset_mode.is == WORD_charset_mode_strict ? CHARSET_STRICT : CHARSET_GRADED,
+        .emoji = o->emoji.is == WORD_emoji_keep ? EMOJI_KEEP : o->emoji.is == WORD_emoji_remove ? EMOJI_REMOVE : EMOJI_FOREIGN,
+    };
+}
+
+static Status quality_read(CleanPlan *p, const Options *o)
+{
+    p->bad_words = o->bad_words;
+    TRY(quality_plan(&p->quality, o->quality));
+    if (o->quality_rules) TRY(quality_set(&p->quality, o->quality_rules));
+    p->stop_words = o->lang ? o->lang : o->charset;
+    if (!p->quality.on[QUALITY_STOP_WORDS] || p->stop_words) return OK;
+    return fail(BAD_OPTION, "--quality %s: its rule stop-words asks of which language; give --lang L or --charset L, or switch it"
+                " off: --quality-rules stop-words=off", o->quality);
+}
+
+static Status duplicates_read(CleanPlan *p, const Options *o)
+{
+    p->exact = o->dedup.is != WORD_dedup_none;
+    p->parts = o->dedup.is == WORD_dedup_lines ? EXACT_LINES : o->dedup.is == WORD_dedup_paragraphs ? EXACT_PARAGRAPHS : EXACT_DOCUMENTS;
+    p->normalization  = exact_normalization_find(o->dedup_normalization);
+    p->near_threshold = o->near_threshold;
+    p->near_bands     = (int)o->near_bands;
+    p->near_rows      = (int)o->near_rows;
+    p->near_words     = (int)o->near_words;
+    if (!p->normalization)
+        return fail(BAD_OPTION, "--dedup-normalization %s is not known; none, spaces, words or digits do", o->dedup_normalization);
+    if (o->near_threshold > 0 && o->near_bands * o->near_rows > NEAR_PERMUTATIONS_MOST)
+        return fail(BAD_OPTION, "--near-bands %" PRId64 " x --near-rows %" PRId64 ": at most %d together", o->near_bands,
+                    o->near_rows, NEAR_PERMUTATIONS_MOST);
+    return bytes_read(&p->memory, "--memory", o->memory);
+}
+
+static Status records_read(CleanPlan *p, const Options *o)
+{
+    static const BlockKind shape[] = { BLOCK_AUTO, BLOCK_TEXT, BLOCK_JSON, BLOCK_PARAGRAPHS, BLOCK_DOCS, BLOCK_PAGES };
+    bool key = options_typed_by_person(o, OPTION_json_keys);
+    if (key && o->json_keys.count > 1)
+        return fail(BAD_OPTION, "--json-keys: one key has the text, and %d are named", o->json_keys.count);
+    p->shape      = shape[o->input_format.is - WORD_input_format_auto];
+    p->ratio_most = o->ratio_most;
+    p->record     = (RecordPlan){ .text_key = key ? o->json_keys.text[0] : NULL, .bytes_most = o->document_most,
+                                  .repair = o->invalid_utf8.is == WORD_invalid_utf8_repair, .all_pages = o->all_pages };
+    p->warning    = o->drop_warnings.text;
+    p->warnings   = o->drop_warnings.count;
+    p->contamination = (ContaminationPlan){ .path = o->decontaminate.text, .paths = o->decontaminate.count, .key = "text",
+                                            .words = (int)o->decontaminate_words };
+    p->contamination_cuts = o->decontaminate_by.is == WORD_decontaminate_by_cut;
+    return OK;
+}
+
+static Status plan_make(CleanPlan *p, const Options *o)
+{
+    *p = (CleanPlan){
+        .workers = o->workers ? (int)o->workers : team_cores(), .output = o->output, .report = o->report, .dropped = o->dropped,
+        .clusters = o->clusters, .pairs = o->pairs, .sample = o->dry_run ? o->sample : 0, .restart = o->restart, .stop = &caught,
+    };
+    if (o->dry_run && (o->dropped || o->clusters || o->pairs))
+        return fail(BAD_OPTION, "--dry-run writes no --dropped, --clusters or --pairs; leave them out");
+    TRY(records_read(p, o));
+    TRY(language_read(p, o));
+    charset_read(p, o);
+    TRY(quality_read(p, o));
+    TRY(duplicates_read(p, o));
+    TRY(bytes_read(&p->part_bytes, "--part-bytes", o->part_bytes));
+    return o->dry_run ? OK : output_read(p, o);
+}
+
+/* ---- the command ---- */
+
+static void option_line(FILE *out, const Options *o, OptionIndex i)
+{
+    char value[4096];
+    const TextList *list = option_field_of(o, i);
+    fprintf(out, "--%s", option_rows[i].name);
+    if (option_rows[i].kind != KIND_LIST) fprintf(out, " %s", options_value_text(value, sizeof value, o, i));
+    else for (int w = 0; w < list->count; w++) fprintf(out, " %s", list->text[w]);
+    fputc('\n', out);
+}
+
+/* What the output depends on, an option a line */
+static char *identity_text(const Options *o)
+{
+    char  *text  = NULL;
+    size_t bytes = 0;
+    FILE  *out   = open_memstream(&text, &bytes);
+    for (int i = 0; out && i < OPTIONS; i++)
+        if (option_taken((OptionIndex)i, FOR_CLEAN_RESULT) && o->source[i].kind != SOURCE_NOTHING) option_line(out, o, (OptionIndex)i);
+    return out && fclose(out) == 0 ? text : NULL;
+}
+
+static Status inputs_clean(CleanPlan *p, const Options *o)
+{
+    Inputs inputs = { 0 };
+    Status status = inputs_expand(&inputs, o->input.text, o->input.count, p->shape);
+    if (status == OK && inputs.paths > INT_MAX) status = fail(BAD_OPTION, "--input: %" PRId64 " files", inputs.paths);
+    if (status == OK && inputs.passed)
+        log_line("clean: %" PRId64 " files of the folders are passed over, %s first", inputs.passed, inputs.passed_first);
+    p->path  = (const char *const *)inputs.path;
+    p->paths = (int)inputs.paths;
+    if (status == OK) status = clean_run(p);
+    inputs_free(&inputs);
+    return status;
+}
+
+static Status options_run(Options *o)
+{
+    CleanPlan plan;
+    TRY(options_derive(o));
+    TRY(options_judge(o));
+    TRY(plan_make(&plan, o));
+    char *identity = identity_text(o);
+    if (!identity) return fail(NO_MEMORY, "no memory for the options");
+    plan.identity = identity;
+    signals_catch();
+    Status status = inputs_clean(&plan, o);
+    free(identity);
+    return status;
+}
+
+Status cmd_clean(int argc, char **argv)
+{
+    Options o;
+    Status status = options_parse(&o, FOR_CLEAN, argc, argv);
+    if (status == OK) status = options_run(&o);
+    options_close(&o);
+    return status;
+}

@@ -1,0 +1,216 @@
+/* The language of each line: jotun langid --model M [--input F...] [--top N], as `fasttext predict-prob M F N` prints it,
+ * but for probabilities, which are 1 at most. A block of whole lines is cut into pieces that threads take; their outputs
+ * are written in order.                                                                                             */
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/team.h"
+#include "cli/command.h"
+#include "conf/conf.h"
+#include "corpus/stream.h"
+#include "text/fasttext.h"
+
+enum { BLOCK_USUAL = 4 << 20, LINE_MOST = 256 << 20, PIECES = 64, PROBABILITY_ROOM = 24 };
+
+typedef struct { char *data; size_t bytes, room; } Text;
+typedef struct { const char *text; int64_t bytes; Text out; bool full; } Piece;      /* full: no memory for the output */
+typedef struct {
+    const Options  *options;
+    Langid         *langid;
+    Team           *team;
+    LangidSpace   **space;                      /* those that no thread has taken stand first */
+    int             spaces;
+    pthread_mutex_t lock;                       /* of the two above */
+    int             top;
+    Text            block;
+    Piece           piece[PIECES];
+} Job;
+
+/* ---- lines of a piece ---- */
+
+static bool text_room(Text *t, size_t more)
+{
+    if (t->bytes + more <= t->room) return true;
+    size_t room  = 2 * (t->bytes + more);
+    char  *grown = realloc(t->data, room);
+    if (!grown) return false;
+    t->data = grown;
+    t->room = room;
+    return true;
+}
+
+static bool guesses_print(const Langid *langid, Text *out, const LangidGuess *guess, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const char *label = langid_label(langid, guess[i].label);
+        size_t bytes = strlen(label);
+        if (!text_room(out, bytes + PROBABILITY_ROOM)) return false;
+        memcpy(out->data + out->bytes, label, bytes);
+        out->bytes += bytes;
+        out->bytes += (size_t)snprintf(out->data + out->bytes, PROBABILITY_ROOM, " %g%s", (double)guess[i].probability,
+                                       i < count - 1 ? " " : "");
+    }
+    if (!text_room(out, 1)) return false;
+    out->data[out->bytes++] = '\n';
+    return true;
+}
+
+static void piece_guess(const Job *job, LangidSpace *space, LangidGuess *guess, Piece *piece)
+{
+    piece->out.bytes = 0;
+    piece->full = false;
+    for (int64_t at = 0; at < piece->bytes && !piece->full; ) {
+        const char *line = piece->text + at, *end = memchr(line, '\n', (size_t)(piece->bytes - at));
+        int64_t bytes = end ? end - line : piece->bytes - at;
+        int     count = langid_guess(job->langid, space, line, bytes, guess, job->top);
+        piece->full = !guesses_print(job->langid, &piece->out, guess, count);
+        at += bytes + 1;
+    }
+}
+
+static LangidSpace *space_take(Job *job)
+{
+    pthread_mutex_lock(&job->lock);
+    LangidSpace *space = job->space[--job->spaces];
+    pthread_mutex_unlock(&job->lock);
+    return space;
+}
+
+static void space_give(Job *job, LangidSpace *space)
+{
+    pthread_mutex_lock(&job->lock);
+    job->space[job->spaces++] = space;
+    pthread_mutex_unlock(&job->lock);
+}
+
+static void pieces_guess(void *context, int64_t begin, int64_t end)
+{
+    Job *job = context;
+    LangidSpace *space = space_take(job);
+    LangidGuess *guess = malloc((size_t)job->top * sizeof *guess);
+    for (int64_t i = begin; i < end; i++) {
+        if (guess) piece_guess(job, space, guess, &job->piece[i]);
+        else       job->piece[i].full = true;
+    }
+    free(guess);
+    space_give(job, space);
+}
+
+/* ---- blocks of a file ---- */
+
+/* Pieces of whole lines; where lines are long some are empty */
+static void block_cut(Job *job, size_t bytes)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < PIECES; i++) {
+        size_t to = bytes * (i + 1) / PIECES;
+        const char *end = to < bytes && to > at ? memchr(job->block.data + to, '\n', bytes - to) : NULL;
+        to = to <= at ? at : end ? (size_t)(end - job->block.data) + 1 : bytes;
+        job->piece[i].text  = job->block.data + at;
+        job->piece[i].bytes = (int64_t)(to - at);
+        at = to;
+    }
+}
+
+static Status block_print(Job *job, size_t bytes)
+{
+    block_cut(job, bytes);
+    team_for(job->team, PIECES, 1, pieces_guess, job);
+    for (int i = 0; i < PIECES; i++) {
+        const Piece *piece = &job->piece[i];
+        if (piece->full) return fail(NO_MEMORY, "no memory for the labels of %" PRId64 " bytes", piece->bytes);
+        if (piece->out.bytes && fwrite(piece->out.data, 1, piece->out.bytes, stdout) != piece->out.bytes)
+            return fail(IO_FAILED, "standard output cannot be written: %s", strerror(errno));
+    }
+    return OK;
+}
+
+/* What follows the last whole line stays for the next block. */
+static Status block_read(Job *job, Stream *stream, const char *name, size_t *whole, bool *ended)
+{
+    Text  *b = &job->block;
+    size_t got, wanted;
+    *whole = 0;
+    do {
+        if (b->bytes > LINE_MOST) return fail(BAD_FILE, "%s: a line of more than %d bytes; cut it", name, LINE_MOST);
+        if (b->bytes == b->room && !text_room(b, b->room ? 1 : BLOCK_USUAL / 2))
+            return fail(NO_MEMORY, "%s: no memory for a line of %zu bytes", name, b->bytes);
+        wanted = b->room - b->bytes;
+        TRY(stream_read(stream, b->data + b->bytes, wanted, &got));
+        const char *end = got ? memrchr(b->data + b->bytes, '\n', got) : NULL;
+        b->bytes += got;
+        *ended = got < wanted;
+        *whole = *ended ? b->bytes : end ? (size_t)(end - b->data) + 1 : 0;
+    } while (*whole == 0 && !*ended);
+    return OK;
+}
+
+static Status stream_guess(Job *job, Stream *stream, const char *name)
+{
+    size_t whole = 0;
+    job->block.bytes = 0;
+    for (bool ended = false; !ended; ) {
+        TRY(block_read(job, stream, name, &whole, &ended));
+        TRY(block_print(job, whole));
+        job->block.bytes -= whole;
+        memmove(job->block.data, job->block.data + whole, job->block.bytes);
+    }
+    return OK;
+}
+
+static Status input_guess(Job *job, const char *path)
+{
+    Stream *stream;
+    TRY(stream_open(&stream, path, STREAM_RATIO_MOST));
+    Status status = stream_guess(job, stream, strcmp(path, "-") ? path : "standard input");
+    stream_close(stream);
+    return status;
+}
+
+/* ---- the command ---- */
+
+static Status job_open(Job *job)
+{
+    const Options *o = job->options;
+    int threads = o->threads ? (int)o->threads : team_cores();
+    TRY(langid_open(&job->langid, o->model));
+    TRY(team_open(&job->team, threads));
+    job->top   = o->top < langid_labels(job->langid) ? (int)o->top : langid_labels(job->langid);
+    job->space = calloc((size_t)threads, sizeof *job->space);
+    if (!job->space) return fail(NO_MEMORY, "no memory for %d threads", threads);
+    for (; job->spaces < threads; job->spaces++) TRY(langid_space_open(&job->space[job->spaces], job->langid));
+    return OK;
+}
+
+static void job_close(Job *job)
+{
+    for (int i = 0; i < job->spaces; i++) langid_space_close(job->space[i]);
+    for (int i = 0; i < PIECES; i++) free(job->piece[i].out.data);
+    free(job->space);
+    free(job->block.data);
+    team_close(job->team);
+    langid_close(job->langid);
+}
+
+static Status guess(const Options *o)
+{
+    Job job = { .options = o, .lock = PTHREAD_MUTEX_INITIALIZER };
+    if (!o->model) return fail(BAD_USAGE, "jotun langid wants --model FILE, a fastText classifier (.bin or .ftz)");
+    Status status = job_open(&job);
+    if (status == OK && o->input.count == 0) status = input_guess(&job, "-");
+    for (int i = 0; i < o->input.count && status == OK; i++) status = input_guess(&job, o->input.text[i]);
+    job_close(&job);
+    return status;
+}
+
+Status cmd_langid(int argc, char **argv)
+{
+    Options o;
+    Status status = options_parse(&o, FOR_LANGID, argc, argv);
+    if (status == OK) status = guess(&o);
+    options_close(&o);
+    return status;
+}

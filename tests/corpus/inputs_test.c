@@ -1,0 +1,95 @@
+/* Files, folders and lists as a list of files. */
+#include "base/testing.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include "corpus/inputs.h"
+
+static char folder[] = "/tmp/jotun-inputs-XXXXXX";
+static char got[4096];
+
+static char *path_of(const char *name)
+{
+    static char path[4][128];
+    static int  turn;
+    char *p = path[turn++ % 4];
+    snprintf(p, sizeof path[0], "%s/%s", folder, name);
+    return p;
+}
+
+static void file_make(const char *name, const char *text)
+{
+    FILE *file = fopen(path_of(name), "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static Status expand(const char *given, BlockKind wanted)
+{
+    Inputs in;
+    *got = 0;
+    TRY(inputs_expand(&in, &given, 1, wanted));
+    for (int64_t i = 0; i < in.paths; i++) sprintf(got + strlen(got), "%s ", in.path[i] + strlen(folder) + 1);
+    sprintf(got + strlen(got), "%d", (int)in.passed);
+    inputs_free(&in);
+    return OK;
+}
+
+static void folders_are_sorted(void **state)
+{
+    (void)state;
+    assert_int_equal(expand(folder, BLOCK_AUTO), OK);
+    assert_string_equal(got, "AA/wiki_00 AA/wiki_01.bz2 B.jsonl.gz a.txt z.xml 6");
+    assert_int_equal(expand(path_of("AA/"), BLOCK_AUTO), OK);
+    assert_string_equal(got, "AA/wiki_00 AA/wiki_01.bz2 0");
+    assert_int_equal(expand(path_of("AA"), BLOCK_LINES), BAD_FILE);
+    assert_contains(fail_text(), "no file in this folder");
+    assert_int_equal(expand(path_of("a.txt"), BLOCK_AUTO), OK);
+    assert_string_equal(got, "a.txt 0");
+    assert_int_equal(expand(path_of("none.txt"), BLOCK_AUTO), BAD_FILE);
+    assert_int_equal(expand(path_of("c.dat"), BLOCK_AUTO), BAD_FILE);
+}
+
+static void lists_name_files(void **state)
+{
+    (void)state;
+    char text[512], list[160];
+    snprintf(text, sizeof text, "%s\n\n%s\r\n", path_of("z.xml"), path_of("AA"));
+    file_make("list", text);
+    snprintf(list, sizeof list, "@%s", path_of("list"));
+    assert_int_equal(expand(list, BLOCK_AUTO), OK);
+    assert_string_equal(got, "z.xml AA/wiki_00 AA/wiki_01.bz2 0");
+    file_make("list", "@other\n");
+    assert_int_equal(expand(list, BLOCK_AUTO), BAD_FILE);
+    assert_contains(fail_text(), "list:1: @other: a list in a list");
+    file_make("list", "\n");
+    assert_int_equal(expand(list, BLOCK_AUTO), BAD_FILE);
+    assert_contains(fail_text(), "names no file");
+    assert_int_equal(expand("@none", BLOCK_AUTO), BAD_FILE);
+    remove(path_of("list"));
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    if (!mkdtemp(folder)) return -1;
+    mkdir(path_of("AA"), 0777), mkdir(path_of(".git"), 0777);
+    file_make("a.txt", ""), file_make("B.jsonl.gz", ""), file_make("z.xml", ""), file_make("c.dat", ""), file_make(".a.txt", "");
+    file_make("AA/wiki_01.bz2", ""), file_make("AA/wiki_00", ""), file_make("y.xz", ""), file_make(".git/a.txt", "");
+    return symlink("..", path_of("circle")) + symlink("none", path_of("lost.txt"));
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(folders_are_sorted), cmocka_unit_test(lists_name_files) };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
