@@ -23,7 +23,7 @@ static bool truth(const json_t *part, const char *key, bool otherwise)
 /* The message of a room that knows no file, with the file before it */
 static Status named(const Read *r, Status status)
 {
-    char why[256];
+    char why[400];
     snprintf(why, sizeof why, "%s", fail_text());
     return fail(status, "%s: %s", r->path, why);
 }

@@ -63,7 +63,7 @@ static Status pattern_say(FILE *out, const char *pattern)
     return OK;
 }
 
-static Status compile(Regex **regex, const char *pattern);
+static Status compile(Regex **regex, const char *pattern, const char *whole);
 
 Status regex_open(Regex **regex, const char *pattern)
 {
@@ -74,13 +74,13 @@ Status regex_open(Regex **regex, const char *pattern)
     if (!out) return fail(NO_MEMORY, "no memory for a pattern");
     Status status = pattern_say(out, pattern);
     if (fclose(out) != 0 && status == OK) status = fail(NO_MEMORY, "no memory for a pattern");
-    if (status == OK) status = compile(regex, said);
+    if (status == OK) status = compile(regex, said, pattern);
     free(said);
     return status;
 }
 
-/* ^ and $ are of lines: Ruby's way */
-static Status compile(Regex **regex, const char *pattern)
+/* ^ and $ are of lines: Ruby's way. whole: as it was given */
+static Status compile(Regex **regex, const char *pattern, const char *whole)
 {
     int        wrong;
     PCRE2_SIZE place;
@@ -89,9 +89,15 @@ static Status compile(Regex **regex, const char *pattern)
     *regex = r;
     if (!r) return fail(NO_MEMORY, "no memory for a pattern");
     r->code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, flags, &wrong, &place, NULL);
+    uint32_t empty = 0;
     if (r->code) {
         pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE);        /* slower where it cannot, not different */
-        return OK;
+        pcre2_pattern_info(r->code, PCRE2_INFO_MATCHEMPTY, &empty);
+        if (!empty) return OK;
+        regex_close(r);
+        *regex = NULL;
+        return fail(BAD_FILE, "the pattern %.120s can match nothing, and where it does so others cut and this program does not; write"
+                    " it so that a match has a character (+ for *), or encode with another program", whole);
     }
     PCRE2_UCHAR words[128];
     pcre2_get_error_message(wrong, words, sizeof words);

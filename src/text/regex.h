@@ -7,7 +7,7 @@
 
 typedef struct Regex Regex;
 typedef struct RegexSpace RegexSpace;                                /* what a match works in: one per thread */
-Status regex_open (Regex **regex, const char *pattern);              /* BAD_FILE says where it is wrong */
+Status regex_open (Regex **regex, const char *pattern);              /* BAD_FILE says where it is wrong; of one that can match nothing too */
 void   regex_close(Regex *regex);
 /* The first match in text[at .. bytes) that is not empty: *from and *to; where there is none both are `bytes`. BAD_FILE
  * where the pattern goes back and forth too long. Threads may share a Regex. *space: NULL at

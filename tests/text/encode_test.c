@@ -255,6 +255,8 @@ static void broken_files_are_refused(void **state)
     assert_true(refused > 50);
 }
 
+#define SPLIT_BY(pattern) "{\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"" pattern "\"}, \"behavior\": \"Isolated\"}}"
+
 /* A fault that once was passed over, or told without the file's name */
 static void faults_are_named(void **state)
 {
@@ -266,6 +268,9 @@ static void faults_are_named(void **state)
         { "{\"decoder\": {\"type\": \"Sequence\", \"decoders\": null}}", "\"decoders\" of a Sequence is missing" },
         { "{\"model\": {\"vocab\": {\"a\": 0}, \"merges\": []}, \"added_tokens\": {}}", "\"added_tokens\" is missing or no list" },
         { "{\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"((\"}, \"behavior\": \"Isolated\"}}", "the pattern (( is wrong" },
+        { SPLIT_BY("x*"), "the pattern x* can match nothing" },
+        { SPLIT_BY("\\\\b"), "the pattern \\b can match nothing" },
+        { SPLIT_BY("(?=\\\\d{3})"), "can match nothing" },
     };
     char folder[] = "/tmp/jotun_text_XXXXXX", path[64];
     assert_non_null(mkdtemp(folder));
