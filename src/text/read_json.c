@@ -4,7 +4,8 @@
 #include <string.h>
 #include "text/read.h"
 
-typedef struct { Model *model; const char *path; } Read;
+/* odd: a key whose value is no `wanted`; NULL */
+typedef struct { Model *model; const char *path, *odd, *wanted; } Read;
 typedef Status Part(Read *r, const json_t *part);
 typedef struct { const char *type; Part *read; } Row;
 
@@ -14,10 +15,30 @@ static const char *type_of(const json_t *part)
     return type ? type : "(without a type)";
 }
 
-static bool truth(const json_t *part, const char *key, bool otherwise)
+/* Told at the end, by odd_check: a value of another kind is no value that is missing. */
+static void odd_note(Read *r, const char *key, const char *wanted)
+{
+    if (!r->odd) *r = (Read){ r->model, r->path, key, wanted };
+}
+
+static bool truth(Read *r, const json_t *part, const char *key, bool otherwise)
 {
     const json_t *value = json_object_get(part, key);
+    if (value && !json_is_null(value) && !json_is_boolean(value)) odd_note(r, key, "true or false");
     return json_is_boolean(value) ? json_is_true(value) : otherwise;
+}
+
+/* NULL where it is missing */
+static const char *words(Read *r, const json_t *part, const char *key)
+{
+    const json_t *value = json_object_get(part, key);
+    if (value && !json_is_null(value) && !json_is_string(value)) odd_note(r, key, "a text");
+    return json_string_value(value);
+}
+
+static Status odd_check(const Read *r)
+{
+    return r->odd ? fail(BAD_FILE, "%s: \"%s\" is not %s; mend the file", r->path, r->odd, r->wanted) : OK;
 }
 
 /* The message of a room that knows no file, with the file before it */
@@ -78,14 +99,14 @@ static Status form_nfkd(Read *r, const json_t *p) { (void)p; return normal_add(r
 static Status normal_prepend(Read *r, const json_t *part)
 {
     r->model->leads = true;
-    return normal_add(r, NORMAL_PREPEND, NULL, json_string_value(json_object_get(part, "prepend")));
+    return normal_add(r, NORMAL_PREPEND, NULL, words(r, part, "prepend"));
 }
 
 static Status normal_replace(Read *r, const json_t *part)
 {
     const json_t *old = json_object_get(json_object_get(part, "pattern"), "String");
     if (!old) return fail(BAD_FILE, "%s: the normalizer Replace by a regular expression is not known", r->path);
-    return normal_add(r, NORMAL_REPLACE, json_string_value(old), json_string_value(json_object_get(part, "content")));
+    return normal_add(r, NORMAL_REPLACE, json_string_value(old), words(r, part, "content"));
 }
 
 static Part normal_read;
@@ -119,12 +140,12 @@ static Status cut_byte_level(Read *r, const json_t *part)
 {
     Model *m = r->model;
     m->byte_level = true;
-    if (truth(part, "add_prefix_space", true)) {
+    if (truth(r, part, "add_prefix_space", true)) {
         if (m->cut.steps) return fail(BAD_FILE, "%s: ByteLevel with add_prefix_space behind another pre-tokenizer is not"
                                       " known", r->path);
         TRY(spaced_add(r, NORMAL_PREPEND_UNLESS, NULL, " "));
     }
-    return truth(part, "use_regex", true) ? cut_add(r, (CutStep){ .kind = CUT_SCAN, .scan = SPLIT_GPT2 }) : OK;
+    return truth(r, part, "use_regex", true) ? cut_add(r, (CutStep){ .kind = CUT_SCAN, .scan = SPLIT_GPT2 }) : OK;
 }
 
 static const char *const behaviors[] = { "Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous" };
@@ -158,7 +179,7 @@ static Status cut_split(Read *r, const json_t *part)
     const char *regex = json_string_value(json_object_get(pattern, "Regex"));
     const char *text  = json_string_value(json_object_get(pattern, "String"));
     char        plain[512];
-    CutStep     step = { .kind = CUT_REGEX, .invert = truth(part, "invert", false) };
+    CutStep     step = { .kind = CUT_REGEX, .invert = truth(r, part, "invert", false) };
     TRY(behavior_read(r, part, &step.behavior));
     if ((!regex || !*regex) && (!text || !*text || strlen(text) > 200))
         return fail(BAD_FILE, "%s: Split without a pattern, or with a text above 200 bytes", r->path);
@@ -172,14 +193,14 @@ static Status cut_split(Read *r, const json_t *part)
 
 static Status cut_digits(Read *r, const json_t *part)
 {
-    return cut_add(r, (CutStep){ .kind = truth(part, "individual_digits", false) ? CUT_DIGIT : CUT_DIGITS });
+    return cut_add(r, (CutStep){ .kind = truth(r, part, "individual_digits", false) ? CUT_DIGIT : CUT_DIGITS });
 }
 
 static Status cut_metaspace(Read *r, const json_t *part)
 {
-    const char *mark   = json_string_value(json_object_get(part, "replacement"));
-    const char *scheme = json_string_value(json_object_get(part, "prepend_scheme"));
-    if (!scheme) scheme = truth(part, "add_prefix_space", true) ? "always" : "never";
+    const char *mark   = words(r, part, "replacement");
+    const char *scheme = words(r, part, "prepend_scheme");
+    if (!scheme) scheme = truth(r, part, "add_prefix_space", true) ? "always" : "never";
     if (!mark || strcmp(mark, "\xE2\x96\x81"))
         return fail(BAD_FILE, "%s: Metaspace with another replacement than U+2581 is not known", r->path);
     if (r->model->cut.steps) return fail(BAD_FILE, "%s: Metaspace behind another pre-tokenizer is not known", r->path);
@@ -188,7 +209,7 @@ static Status cut_metaspace(Read *r, const json_t *part)
     if (!strcmp(scheme, "first"))       TRY(spaced_add(r, NORMAL_PREPEND_FIRST, NULL, mark));
     else if (!strcmp(scheme, "always")) TRY(spaced_add(r, NORMAL_PREPEND_UNLESS, NULL, mark));
     else if (r->model->leads) return fail(BAD_FILE, "%s: Metaspace: prepend_scheme %.40s is not known", r->path, scheme);
-    return truth(part, "split", true) ? cut_add(r, (CutStep){ .kind = CUT_MARK }) : OK;
+    return truth(r, part, "split", true) ? cut_add(r, (CutStep){ .kind = CUT_MARK }) : OK;
 }
 
 static Part cut_read;
@@ -235,7 +256,7 @@ static Status merges_read(Read *r, const json_t *merges)
 
 static Status unknown_read(Read *r, const json_t *model)
 {
-    const char *token = json_string_value(json_object_get(model, "unk_token"));
+    const char *token = words(r, model, "unk_token");
     if (!token) return OK;
     r->model->unknown = vocab_find(&r->model->vocab, token, (int64_t)strlen(token));
     return r->model->unknown >= 0 ? OK : fail(BAD_FILE, "%s: unk_token %.80s is no token", r->path, token);
@@ -248,16 +269,17 @@ static Status model_part(Read *r, const json_t *model)
     if (type && strcmp(type_of(model), "BPE"))
         return fail(BAD_FILE, "%s: a model of type %.40s; only BPE is known%s", r->path, type_of(model),
                     !strcmp(type_of(model), "Unigram") ? "; give the sentencepiece .model that it was made of" : "");
+    if (dropout && !json_is_null(dropout) && !json_is_number(dropout)) odd_note(r, "dropout", "a number");
     if (dropout && json_number_value(dropout) != 0)
         return fail(BAD_FILE, "%s: dropout %g; merges that are dropped at random are not known", r->path,
                     json_number_value(dropout));
     for (int i = 0; i < 2; i++) {
-        const char *text = json_string_value(json_object_get(model, empty[i]));
+        const char *text = words(r, model, empty[i]);
         if (text && *text) return fail(BAD_FILE, "%s: %s %.40s is not known", r->path, empty[i], text);
     }
-    r->model->byte_fallback = truth(model, "byte_fallback", false);
-    r->model->fuse_unknown  = truth(model, "fuse_unk", false);
-    r->model->whole         = truth(model, "ignore_merges", false);
+    r->model->byte_fallback = truth(r, model, "byte_fallback", false);
+    r->model->fuse_unknown  = truth(r, model, "fuse_unk", false);
+    r->model->whole         = truth(r, model, "ignore_merges", false);
     TRY(model_add_vocab(r->model, json_object_get(model, "vocab"), r->path));
     TRY(merges_read(r, json_object_get(model, "merges")));
     return unknown_read(r, model);
@@ -270,13 +292,13 @@ static Status added_read(Read *r, const json_t *token)
     Model *m = r->model;
     const json_t *content = json_object_get(token, "content"), *number = json_object_get(token, "id");
     int64_t id = json_integer_value(number);
-    bool special = truth(token, "special", false);
+    bool special = truth(r, token, "special", false);
     if (!json_is_string(content) || !json_is_integer(number) || json_string_length(content) == 0 || id < 0 || id >= VOCAB_MOST)
         return fail(BAD_FILE, "%s: an added token without content or id", r->path);
     return model_add_token(m, (AddedToken){
         .text = (uint8_t *)(uintptr_t)json_string_value(content), .bytes = (int64_t)json_string_length(content), .id = (int32_t)id,
-        .strip_left = truth(token, "lstrip", false), .strip_right = truth(token, "rstrip", false), .special = special,
-        .single = truth(token, "single_word", false), .normalized = truth(token, "normalized", !special) });
+        .strip_left = truth(r, token, "lstrip", false), .strip_right = truth(r, token, "rstrip", false), .special = special,
+        .single = truth(r, token, "single_word", false), .normalized = truth(r, token, "normalized", !special) });
 }
 
 static Status parts_read(Read *r, const json_t *json)
@@ -294,9 +316,10 @@ static Status parts_read(Read *r, const json_t *json)
 Status model_read_json(Model *m, const char *path)
 {
     json_t *json;
-    Read    r = { m, path };
+    Read    r = { .model = m, .path = path };
     TRY(json_read(&json, path));
     Status status = json_is_object(json) ? parts_read(&r, json) : fail(BAD_FILE, "%s: it is no JSON object", path);
+    if (status == OK) status = odd_check(&r);
     json_decref(json);
     return status;
 }

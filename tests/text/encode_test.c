@@ -255,6 +255,8 @@ static void broken_files_are_refused(void **state)
     assert_true(refused > 50);
 }
 
+#define MODEL_WITH(member) "{\"model\": {\"vocab\": {\"a\": 0}, \"merges\": [], " member "}}"
+#define BARE_MODEL "\"model\": {\"vocab\": {\"a\": 0}, \"merges\": []}}"
 #define SPLIT_BY(pattern) "{\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"" pattern "\"}, \"behavior\": \"Isolated\"}}"
 
 /* A fault that once was passed over, or told without the file's name */
@@ -268,6 +270,10 @@ static void faults_are_named(void **state)
         { "{\"decoder\": {\"type\": \"Sequence\", \"decoders\": null}}", "\"decoders\" of a Sequence is missing" },
         { "{\"model\": {\"vocab\": {\"a\": 0}, \"merges\": []}, \"added_tokens\": {}}", "\"added_tokens\" is missing or no list" },
         { "{\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"((\"}, \"behavior\": \"Isolated\"}}", "the pattern (( is wrong" },
+        { MODEL_WITH("\"dropout\": \"0.5\""), "\"dropout\" is not a number" },
+        { MODEL_WITH("\"unk_token\": 5"), "\"unk_token\" is not a text" },
+        { MODEL_WITH("\"byte_fallback\": 1"), "\"byte_fallback\" is not true or false" },
+        { "{\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"use_regex\": \"yes\"}, " BARE_MODEL, "\"use_regex\" is not true or false" },
         { SPLIT_BY("x*"), "the pattern x* can match nothing" },
         { SPLIT_BY("\\\\b"), "the pattern \\b can match nothing" },
         { SPLIT_BY("(?=\\\\d{3})"), "can match nothing" },
