@@ -10,6 +10,7 @@
 #include "base/team.h"
 #include "clean/clean.h"
 #include "cli/command.h"
+#include "cli/in_out.h"
 #include "conf/conf.h"
 #include "conf/rows.h"
 #include "corpus/inputs.h"
@@ -197,6 +198,7 @@ static Status inputs_clean(CleanPlan *p, const Options *o)
     Inputs inputs = { 0 };
     Status status = inputs_expand(&inputs, o->input.text, o->input.count, p->shape);
     if (status == OK && inputs.paths > INT_MAX) status = fail(BAD_OPTION, "--input: %" PRId64 " files", inputs.paths);
+    if (status == OK) status = standard_input_once((const char *const *)inputs.path, inputs.paths, 1);
     if (status == OK && inputs.passed)
         log_line("clean: %" PRId64 " files of the folders are passed over, %s first", inputs.passed, inputs.passed_first);
     p->path  = (const char *const *)inputs.path;

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/data_run.h"
+#include "cli/in_out.h"
 #include "conf/conf.h"
 #include "data/foreign.h"
 #include "data/shard.h"
@@ -162,12 +163,25 @@ static Status part_merge(ShardWriter **writer, const char *part, const char *pre
     return status;
 }
 
+static Status parts_spared(const TextList *parts, const char *prefix)
+{
+    static const char *const endings[] = { "bin", "idx" };
+    char in[1024], out[1024];
+    for (int i = 0; i < 2 * parts->count; i++) {
+        snprintf(in,  sizeof in,  "%s.%s", parts->text[i / 2], endings[i % 2]);
+        snprintf(out, sizeof out, "%s.%s", prefix, endings[i % 2]);
+        TRY(input_spared(in, out));
+    }
+    return OK;
+}
+
 static Status merge(const Options *o)
 {
     ShardWriter *writer = NULL;
     Status status = OK;
     if (o->words.count == 0) return options_expect(o, 1, "PREFIX");
     if (!o->output_prefix) return fail(BAD_OPTION, "jotun data merge wants --output-prefix P");
+    TRY(parts_spared(&o->words, o->output_prefix));
     for (int i = 0; status == OK && i < o->words.count; i++) status = part_merge(&writer, o->words.text[i], o->output_prefix);
     if (status == OK) return shard_finish(writer);
     if (writer) shard_discard(writer);

@@ -7,6 +7,7 @@
 #include "base/seam.h"
 #include "base/team.h"
 #include "cli/command.h"
+#include "cli/in_out.h"
 #include "cli/special_tokens.h"
 #include "conf/conf.h"
 #include "corpus/json_line.h"
@@ -169,17 +170,23 @@ static void prepare_tell(const Prepare *p)
              (double)p->behind / seconds * 1e-6, o->output_prefix, o->json_keys.text[0], more);
 }
 
+static Status no_documents(const char *input)
+{
+    return fail(BAD_FILE, "%s: no documents in it", strcmp(input, "-") ? input : "standard input");
+}
+
 static Status prepare(Prepare *p)
 {
     const Options *o = p->options;
     TRY(options_check(o, &p->tokenizer));
+    TRY(standard_input_once(o->input.text, o->input.count, 1));
     p->keys  = o->json_keys.count;
     p->begun = p->told = seam.clock();
     p->total = inputs_size(&o->input);
     Status status = pairs_open(p);
     if (status == OK) status = inputs_add(p);
     log_progress_end();
-    if (status == OK && p->documents == 0) status = fail(BAD_FILE, "%s: no documents in it", o->input.text[0]);
+    if (status == OK && p->documents == 0) status = no_documents(o->input.text[0]);
     if (status == OK) status = pairs_finish(p);
     pairs_discard(p);
     if (status == OK) prepare_tell(p);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include "base/file.h"
 #include "cli/command.h"
+#include "cli/in_out.h"
 #include "cli/special_tokens.h"
 #include "conf/conf.h"
 #include "text/decoder.h"
@@ -159,6 +160,8 @@ static Status job_run(const Options *o, Status (*work)(Job *))
     Job job = { .options = o };
     if (o->format.is == WORD_format_txt || o->format.is == WORD_format_jsonl)
         return fail(BAD_OPTION, "--format %s is for jotun clean; text, u16 or i32 do here", o->format.word);
+    TRY(input_spared(o->tokenizer, o->output));
+    for (int i = 0; i < o->input.count; i++) TRY(input_spared(o->input.text[i], o->output));
     TRY(tokenizer_open(&job.tokenizer, o->tokenizer));
     Status status = input_read(&job);
     if (status == OK && !(job.out = open_memstream(&job.made.data, &job.made.bytes)))

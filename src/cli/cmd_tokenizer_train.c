@@ -7,6 +7,7 @@
 #include "base/seam.h"
 #include "base/team.h"
 #include "cli/command.h"
+#include "cli/in_out.h"
 #include "conf/conf.h"
 #include "corpus/source.h"
 #include "text/bpe_train.h"
@@ -118,14 +119,11 @@ static Status learn(Learn *l)
     return OK;
 }
 
-static Status standard_input_once(const Options *o)
+static Status inputs_check(const Options *o)
 {
-    int times = 0;
-    for (int i = 0; i < o->input.count; i++) times += strcmp(o->input.text[i], "-") == 0;
-    times *= o->json_keys.count;
-    if (times < 2) return OK;
-    return fail(BAD_OPTION, "--input -: standard input can be read once, and is asked for %d times, once for each of --json-keys; give"
-                " it one key, or a file", times);
+    TRY(standard_input_once(o->input.text, o->input.count, o->json_keys.count));
+    for (int i = 0; i < o->input.count; i++) TRY(input_spared(o->input.text[i], o->output));
+    return OK;
 }
 
 static Status wanted(const Options *o)
@@ -133,7 +131,7 @@ static Status wanted(const Options *o)
     if (o->input.count == 0) return fail(BAD_USAGE, "jotun tokenizer train wants --input FILE...");
     if (o->vocabulary == 0)  return fail(BAD_USAGE, "jotun tokenizer train wants --vocab-size N, say 32000");
     if (!o->output) return fail(BAD_USAGE, "jotun tokenizer train wants --output FILE, say tokenizer.json");
-    TRY(standard_input_once(o));
+    TRY(inputs_check(o));
     return file_writable(o->output);             /* before hours of reading */
 }
 

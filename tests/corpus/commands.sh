@@ -80,6 +80,10 @@ refused "two keys of plain text" 1 "asks for 2" "$jotun" prepare --input a.txt -
 refused "nothing to merge" 2 "PREFIX" "$jotun" data merge --output-prefix no
 refused "merged into nothing" 1 "--output-prefix" "$jotun" data merge merged
 refused "no documents" 1 "no documents" "$jotun" prepare --input - --output-prefix no
+refused "no documents of standard input" 1 "standard input: no documents in it" "$jotun" prepare --input - --output-prefix no
+refused "standard input given twice" 1 "standard input can be read once" "$jotun" prepare --input - a.txt - --output-prefix no
+refused "standard input given twice to clean" 1 "standard input can be read once" "$jotun" clean --input - - --output no.txt
+refused "a pair merged into itself" 1 "merged.bin, which is read" "$jotun" data merge plain_text_document merged --output-prefix ./merged
 refused "no input" 2 "--input" "$jotun" prepare --output-prefix no
 refused "unknown tokenizer" 1 "--tokenizer gpt2" "$jotun" prepare --input a.txt --output-prefix no --tokenizer gpt2
 refused "no folder" 1 "a.txt" "$jotun" prepare --input a.txt --output-prefix a.txt/no
@@ -97,6 +101,12 @@ refused "standard input read twice" 1 "standard input can be read once" train --
 refused "standard input named twice" 1 "standard input can be read once" train --input - a.txt -
 refused "no folder for what is learnt, told before reading" 1 "there is no folder nowhere" train --input none.txt --output nowhere/t.json
 refused "a folder for what is learnt" 1 "it is a folder" train --input none.txt --output folder.json
+cp a.txt kept.txt && ln -s kept.txt link.txt
+refused "a corpus under its tokenizer" 1 "kept.txt would be written over kept.txt, which is read" train --input a.txt kept.txt --output kept.txt
+refused "nor through a link" 1 "link.txt would be written over kept.txt, which is read" train --input kept.txt --output link.txt
+refused "a text under its ids" 1 "which is read" "$jotun" tokenizer encode --input kept.txt --output kept.txt
+refused "a tokenizer under ids" 1 "evil.json, which is read" "$jotun" tokenizer encode --tokenizer evil.json --input kept.txt --output evil.json
+check "the corpus stays" "0" "$(cmp a.txt kept.txt; echo $?)"
 check "nothing learnt" "" "$(find . -name 't.json*')"
 check "two keys learnt" "0" "$(train --input c.jsonl --json-keys text title --output two.json 2> log; echo $?)"
 head -c 100000 /dev/zero | tr '\0' x > big.txt
