@@ -25,8 +25,8 @@ Status document_read(JsonText *text, bool json, const char *const *key, int keys
     return OK;
 }
 
-Status document_too_long(const char *name, int64_t line, int64_t bytes, int64_t most)
+Status document_too_long(const char *name, int64_t line, int64_t bytes, int64_t most, bool said)
 {
-    return fail(BAD_FILE, "%s:%" PRId64 ": a line of %" PRId64 " bytes, and %" PRId64 " is the most; is it text with a"
-                " document a line?", name, line, bytes, most);
+    return fail(BAD_FILE, "%s:%" PRId64 ": a line of %" PRId64 " bytes, and %s%" PRId64 " is the most; is it text with a"
+                " document a line?", name, line, bytes, said ? "--max-document-bytes " : "", most);
 }

@@ -6,5 +6,6 @@
 
 /* text[i] is under key[i] of a JSON line, in the line itself, which changes; any other line is one text. name: the file's */
 Status document_read(JsonText *text, bool json, const char *const *key, int keys, Line line, const char *name);
-Status document_too_long(const char *name, int64_t line, int64_t bytes, int64_t most);      /* BAD_FILE, always */
+/* BAD_FILE, always. said: --max-document-bytes says `most` */
+Status document_too_long(const char *name, int64_t line, int64_t bytes, int64_t most, bool said);
 #endif

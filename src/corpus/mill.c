@@ -100,7 +100,7 @@ static Status line_encode(const Mill *m, Slot *s, Line line, int64_t *used)
     const MillPlan *p = m->plan;
     JsonText text[JSON_KEYS_MOST];
     if (line.bytes > p->line_most) {
-        fault_told(s, document_too_long(s->name, line.number, line.bytes, p->line_most));
+        fault_told(s, document_too_long(s->name, line.number, line.bytes, p->line_most, true));
         return OK;
     }
     TRY(document_read(text, s->block.kind == BLOCK_JSON, p->key, p->keys, line, s->name));
@@ -153,7 +153,7 @@ static bool slot_fill(void *context, int slot, int64_t *weight)
     s->name         = chain_name(&m->chain);
     s->batch.behind = m->chain.behind;
     if (status != OK) m->stopped = !fault_take(m, s, status);
-    else if (s->block.skipped) fault_told(s, document_too_long(s->name, s->block.line, s->block.skipped, m->plan->line_most));
+    else if (s->block.skipped) fault_told(s, document_too_long(s->name, s->block.line, s->block.skipped, m->plan->line_most, true));
     *weight = (int64_t)s->block.bytes;
     return true;
 }

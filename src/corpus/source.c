@@ -54,7 +54,7 @@ Status source_next(Source *s, Document *document, bool *more)
         s->walk = (LineWalk){ 0 };
         TRY(lines_fill(s->lines, &s->block, more));
         if (!*more) return OK;
-        if (s->block.skipped) return document_too_long(lines_name(s->lines), s->block.line, s->block.skipped, LINE_MOST);
+        if (s->block.skipped) return document_too_long(lines_name(s->lines), s->block.line, s->block.skipped, LINE_MOST, false);
     }
     *more = true;
     JsonText text;
