@@ -211,7 +211,7 @@ static Status rule_one_source(const Options *o)
         if (given(o, with_train[i]) && !given(o, OPTION_train_data_path))
             return fail(BAD_OPTION, "%s wants --train-data-path beside it, which takes the place of --data-path and --split", TYPED(with_train[i]));
     for (int i = 0; i < 2; i++)
-        if (given(o, with_train[i]) && !o->eval_interval)
+        if (given(o, with_train[i]) && !o->eval_interval && o->command != FOR_DATA_INFO)        /* which only shows */
             return fail(BAD_OPTION, "%s does nothing without --eval-interval N, which evaluates every N steps", TYPED(with_train[i]));
     if (given(o, OPTION_train_data_path) && options_said(o, OPTION_split))
         return fail(BAD_OPTION, "%s cuts nothing with --train-data-path, which is taken whole; leave one out", TYPED(OPTION_split));
