@@ -12,6 +12,7 @@
 #include "cli/in_out.h"
 #include "cli/special_tokens.h"
 #include "conf/conf.h"
+#include "corpus/packing.h"
 #include "text/decoder.h"
 
 typedef struct { char *data; size_t bytes; } Text;
@@ -124,6 +125,7 @@ static Status encode(Job *job)
     if (job->options->format.is == WORD_format_u16 && job->tokenizer.vocabulary > 65536)
         return fail(BAD_OPTION, "--format u16 holds 65536 ids, --tokenizer %s has %d; take i32", job->options->tokenizer,
                     job->tokenizer.vocabulary);
+    TRY(packing_none(job->from, job->in.data, job->in.bytes));
     TRY(special_tokens(&job->tokenizer, job->options));
     TRY(ids_make(job, tokenizer_room(&job->tokenizer, job->in.data, (int64_t)job->in.bytes)));
     job->ids.count = job->tokenizer.encode(&job->tokenizer, job->ids.data, job->in.data, (int64_t)job->in.bytes);

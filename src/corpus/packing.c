@@ -154,3 +154,10 @@ const Packing *packing_by_magic(const char *text, size_t bytes)
     }
     return NULL;
 }
+
+Status packing_none(const char *path, const char *text, size_t bytes)
+{
+    const Packing *packing = packing_by_ending(path);
+    if (!packing || packing_by_magic(text, bytes) != packing) return OK;
+    return fail(BAD_FILE, "%s: it is packed by %s, and is read as it stands here; unpack it first", path, packing->name);
+}

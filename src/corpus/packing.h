@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "base/status.h"
 
 typedef struct { const char *in; size_t in_bytes; char *out; size_t out_bytes; } PackingWindow;    /* what is left of both */
 typedef enum { PACKING_MORE, PACKING_END, PACKING_BROKEN } PackingStep;       /* END: of one member; more may follow */
@@ -21,4 +22,6 @@ typedef struct {
 
 const Packing *packing_by_ending(const char *path);                 /* NULL: plain */
 const Packing *packing_by_magic (const char *text, size_t bytes);   /* NULL: plain */
+/* For who takes a file as it stands, and would take packed bytes for a text: BAD_FILE where its name and its bytes say that it is packed */
+Status packing_none(const char *path, const char *text, size_t bytes);
 #endif
