@@ -218,10 +218,10 @@ static Status kind_look(Lines *l, const Block *b)
     return OK;
 }
 
-/* A mark of the order of bytes, which UTF-8 does not need, goes; not of LINES, whose bytes are told as they are. */
+/* A mark of the order of bytes, which UTF-8 does not need, goes. */
 static Status begin(Lines *l, Block *b)
 {
-    bool marked = l->kind != BLOCK_LINES && begins(b->text, b->bytes, "\xEF\xBB\xBF");
+    bool marked = begins(b->text, b->bytes, "\xEF\xBB\xBF");
     if (l->begun) return OK;
     l->begun = true;
     if (marked) memmove(b->text, b->text + 3, b->bytes -= 3);

@@ -35,6 +35,12 @@ check "standard input, another key" "x" "$("$jotun" data cat body_body_document)
 printf 'x\ny\n' | "$jotun" prepare --input - --output-prefix lines 2> log
 check "standard input, lines" "$(printf 'x\ny')" "$("$jotun" data cat lines_text_document)"
 
+printf '\357\273\277{"text": "a"}\n{"text": "b"}\n' > mark.jsonl && printf '\357\273\277a\nb\n' > mark.txt
+for input in mark.jsonl mark.txt -; do
+    "$jotun" prepare --input $input --output-prefix mark 2> log < mark.jsonl || { cat log; failed=1; }
+    check "a mark of the order of bytes: $input" "$(printf 'a\nb')" "$("$jotun" data cat mark_text_document)"
+done
+
 # ---- packed, many keys, many threads ----
 gzip -c b.jsonl > b.jsonl.gz && bzip2 -c a.txt > a.txt.bz2
 "$jotun" prepare --input a.txt.bz2 b.jsonl.gz --append-eod --output-prefix packed --workers 3 2> log || { cat log; failed=1; }
@@ -51,6 +57,7 @@ printf '{"text": "a"}\n{"text": \n{"text": "a long one"}\n{"text": "b"}\n' > mix
 "$jotun" prepare --input mixed.jsonl --on-error skip --max-document-bytes 14 --output-prefix skip 2> log
 check "broken and long lines passed over" "$(printf 'a\nb')" "$("$jotun" data cat skip_text_document)"
 check "and named" "2" "$(grep -c 'passed over: mixed.jsonl:[23]: ' log)"
+check "and the option that is met" "1" "$(grep -c '3: .*--max-document-bytes 14 is the most' log)"
 check "and counted" "1" "$(grep -c '2 lines or files were passed over' log)"
 "$jotun" prepare --input mixed.jsonl --on-error skip --output-prefix silent 2>&-
 check "no stream for messages: none in the pair" "$(printf 'a\na long one\nb')" "$("$jotun" data cat silent_text_document)"
@@ -112,6 +119,8 @@ check "two keys learnt" "0" "$(train --input c.jsonl --json-keys text title --ou
 head -c 100000 /dev/zero | tr '\0' x > big.txt
 refused "a file above the limit" 3 "File too large" sh -c 'ulimit -f 1 && exec "$@"' - "$jotun" prepare --input big.txt --output-prefix no
 check "no pair, no scaffolding" "" "$(find . -name 'no*')"
+info() { "$jotun" data info --train-data-path merged --valid-data-path merged --seq-length 2 2> log | grep -c '^valid'; }
+check "what is evaluated on is shown" "1" "$(info)"
 refused "no prefix" 2 "PREFIX" "$jotun" data info
 refused "no pair" 1 "none.idx" "$jotun" data cat none
 printf 'MMIDIDX' > cut.idx
@@ -129,5 +138,6 @@ check "i32 is four bytes" "104 101 106 10 195 165" "$(od -An -v -td4 ids | xargs
 refused "no id" 1 'byte 3: "x"' sh -c "echo '10 x' | $jotun tokenizer decode"
 refused "id outside" 1 "id 257 at place 1" sh -c "echo 1 257 | $jotun tokenizer decode"
 refused "half an id" 1 "whole number" sh -c "printf abc | $jotun tokenizer decode --format u16"
+refused "a packed text" 1 "a.txt.bz2: it is packed by bzip2" "$jotun" tokenizer encode --input a.txt.bz2
 refused "two inputs" 2 "one --input" "$jotun" tokenizer encode --input text text
 exit $failed
