@@ -5,36 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include "base/log.h"
 #include "base/team.h"
 #include "clean/clean.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
+#include "cli/signals.h"
 #include "conf/conf.h"
 #include "conf/rows.h"
 #include "corpus/inputs.h"
 
 #define FOLDER_SHARD ((int64_t)1 << 30)
-
-/* ---- signals: what is done is kept ---- */
-
-static volatile sig_atomic_t caught;
-
-static void on_signal(int number)
-{
-    static const char words[] = "\njotun: keeps what is done and stops; the same signal again leaves at once\n";
-    caught = number;
-    status_signal(number);
-    if (write(STDERR_FILENO, words, sizeof words - 1) < 0) return;
-}
-
-static void signals_catch(void)
-{
-    const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
-    struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESETHAND | SA_RESTART };
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sigaction(numbers[i], &action, NULL);
-}
 
 /* ---- values ---- */
 
@@ -157,7 +138,7 @@ static Status plan_make(CleanPlan *p, const Options *o)
 {
     *p = (CleanPlan){
         .workers = o->workers ? (int)o->workers : team_cores(), .output = o->output, .report = o->report, .dropped = o->dropped,
-        .clusters = o->clusters, .pairs = o->pairs, .sample = o->dry_run ? o->sample : 0, .restart = o->restart, .stop = &caught,
+        .clusters = o->clusters, .pairs = o->pairs, .sample = o->dry_run ? o->sample : 0, .restart = o->restart,
     };
     if (o->dry_run && (o->dropped || o->clusters || o->pairs))
         return fail(BAD_OPTION, "--dry-run writes no --dropped, --clusters or --pairs; leave them out");
@@ -217,7 +198,7 @@ static Status options_run(Options *o)
     char *identity = identity_text(o);
     if (!identity) return fail(NO_MEMORY, "no memory for the options");
     plan.identity = identity;
-    signals_catch();
+    plan.stop = signals_catch("\njotun: keeps what is done and stops; the same signal again leaves at once\n");
     Status status = inputs_clean(&plan, o);
     free(identity);
     return status;

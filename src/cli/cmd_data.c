@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/data_run.h"
 #include "cli/in_out.h"
+#include "cli/signals.h"
 #include "conf/conf.h"
 #include "data/foreign.h"
 #include "data/shard.h"
@@ -152,13 +153,13 @@ Status cmd_data_cat(int argc, char **argv)
 /* ---- merging ---- */
 
 /* The first part says how wide the tokens are. */
-static Status part_merge(ShardWriter **writer, const char *part, const char *prefix)
+static Status part_merge(ShardWriter **writer, const char *part, const char *prefix, const volatile sig_atomic_t *stop)
 {
     enum { NARROW = 65499, WIDE = INT32_MAX };
     Shard shard;
     TRY(shard_open(&shard, part));
     Status status = *writer ? OK : shard_create(writer, prefix, shard.width == 2 ? NARROW : WIDE);
-    if (status == OK) status = shard_merge(*writer, &shard);
+    if (status == OK) status = shard_merge(*writer, &shard, stop);
     shard_close(&shard);
     return status;
 }
@@ -182,7 +183,8 @@ static Status merge(const Options *o)
     if (o->words.count == 0) return options_expect(o, 1, "PREFIX");
     if (!o->output_prefix) return fail(BAD_OPTION, "jotun data merge wants --output-prefix P");
     TRY(parts_spared(&o->words, o->output_prefix));
-    for (int i = 0; status == OK && i < o->words.count; i++) status = part_merge(&writer, o->words.text[i], o->output_prefix);
+    const volatile sig_atomic_t *stop = signals_catch("\njotun: stops and leaves nothing behind; the same signal again leaves at once\n");
+    for (int i = 0; status == OK && i < o->words.count; i++) status = part_merge(&writer, o->words.text[i], o->output_prefix, stop);
     if (status == OK) return shard_finish(writer);
     if (writer) shard_discard(writer);
     return status;

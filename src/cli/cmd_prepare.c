@@ -8,6 +8,7 @@
 #include "base/team.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
+#include "cli/signals.h"
 #include "cli/special_tokens.h"
 #include "conf/conf.h"
 #include "corpus/json_line.h"
@@ -26,6 +27,7 @@ typedef struct {
     int64_t     empty;                          /* under the first key */
     int64_t     begun, told;                    /* clock, nanoseconds */
     int64_t     behind, total;                  /* bytes of the inputs; total -1 where nobody can know */
+    const volatile sig_atomic_t *stop;
 } Prepare;
 
 /* ---- progress ---- */
@@ -100,11 +102,12 @@ static Status inputs_add(Prepare *p)
     TRY(mill_open(&mill, &plan));
     const MillBatch *batch;
     Status status = mill_next(mill, &batch);
-    while (status == OK && batch) {
+    while (status == OK && batch && !*p->stop) {
         status = batch_add(p, batch);
         if (status == OK) status = mill_next(mill, &batch);
     }
     mill_close(mill);
+    if (status == OK && *p->stop) return fail(INTERRUPTED, "stopped by a signal; nothing is written");    /* who feeds us may be gone too */
     return status;
 }
 
@@ -182,6 +185,7 @@ static Status prepare(Prepare *p)
     TRY(standard_input_once(o->input.text, o->input.count, 1));
     p->keys  = o->json_keys.count;
     p->begun = p->told = seam.clock();
+    p->stop  = signals_catch("\njotun: stops and leaves nothing behind; the same signal again leaves at once\n");
     p->total = inputs_size(&o->input);
     Status status = pairs_open(p);
     if (status == OK) status = inputs_add(p);

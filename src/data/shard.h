@@ -1,6 +1,7 @@
 #ifndef DATA_SHARD_H
 #define DATA_SHARD_H
 /* Megatron's `.bin/.idx` pair, mapped to read and written whole (docs/formats.md). Little-endian, header of 34 bytes, arrays unaligned. */
+#include <signal.h>
 #include "base/file.h"
 
 typedef struct {
@@ -22,7 +23,8 @@ typedef struct ShardWriter ShardWriter;
 Status shard_create(ShardWriter **writer, const char *prefix, int64_t vocabulary);   /* uint16 below 65,500 entries, else int32; refused while another writes the pair */
 Status shard_add   (ShardWriter *writer, const int32_t *ids, int64_t count);         /* one sequence, of the document being written */
 Status shard_end_document(ShardWriter *writer);
-Status shard_merge (ShardWriter *writer, const Shard *part);                         /* all its documents; the width must be the writer's */
+/* All its documents; the width must be the writer's. INTERRUPTED once *stop is not 0; NULL is fine */
+Status shard_merge (ShardWriter *writer, const Shard *part, const volatile sig_atomic_t *stop);
 Status shard_finish(ShardWriter *writer);                                            /* frees it; on failure too */
 void   shard_discard(ShardWriter *writer);                                           /* removes what was written */
 #endif

@@ -156,21 +156,28 @@ Status shard_end_document(ShardWriter *w)
     return bytes_put(&w->document, &w->sequences, 8);
 }
 
-static Status tokens_merge(ShardWriter *w, const FileMap *bin)
+static Status stop_check(const volatile sig_atomic_t *stop)
 {
-    for (size_t at = 0; at < bin->size; at += BUFFER)
+    return stop && *stop ? fail(INTERRUPTED, "stopped by a signal; nothing is written") : OK;
+}
+
+static Status tokens_merge(ShardWriter *w, const FileMap *bin, const volatile sig_atomic_t *stop)
+{
+    for (size_t at = 0; at < bin->size; at += BUFFER) {
         TRY(sink_put(&w->sink, bin->data + at, bin->size - at < BUFFER ? bin->size - at : BUFFER));
-    return OK;
+        TRY(stop_check(stop));
+    }
+    return stop_check(stop);
 }
 
 /* Document entries count sequences from the start of their own pair. */
-Status shard_merge(ShardWriter *w, const Shard *part)
+Status shard_merge(ShardWriter *w, const Shard *part, const volatile sig_atomic_t *stop)
 {
     if (part->width != w->width)
         return fail(BAD_FILE, "%s: tokens of %d bytes, and those before it have %d; prepare it with the same tokenizer",
                     part->bin.path, part->width, w->width);
     int64_t before = w->sequences;
-    TRY(tokens_merge(w, &part->bin));
+    TRY(tokens_merge(w, &part->bin, stop));
     for (int64_t s = 0; s < part->sequences; s++) TRY(bytes_put(&w->length, part->length + 4 * s, 4));
     for (int64_t d = 1; d <= part->documents; d++) TRY(bytes_put(&w->document, &(int64_t){ before + shard_document(part, d) }, 8));
     w->sequences += part->sequences;

@@ -27,9 +27,32 @@ def interrupted(data, out, number):
     return max(run.metrics(out + ".jsonl"))
 
 
+def nothing_left(words, folder, number, feed=None):
+    """Stopped while it writes: the exit code and a word tell, and no file of the pair is there."""
+    child = subprocess.Popen([run.JOTUN, *words, "--output-prefix", os.path.join(folder, "left")], stdin=subprocess.PIPE,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    end = time.monotonic() + 60
+    while time.monotonic() < end and not any(name.endswith(".bin.part") for name in os.listdir(folder)):
+        time.sleep(0.001)
+    child.send_signal(number)
+    try:
+        while feed and child.poll() is None and time.monotonic() < end:
+            child.stdin.write(feed)
+    except BrokenPipeError:
+        pass
+    stderr = child.stderr.read().decode()
+    child.wait(timeout=60)
+    left = [name for name in os.listdir(folder) if name.startswith("left")]
+    if child.returncode != 128 + number or "stopped by a signal; nothing is written" not in stderr or left:
+        sys.exit(f"{words[:2]}, {number.name}: exit code {child.returncode}, left {left}\n{stderr}")
+
+
 def main():
     with run.work_folder() as folder:
         data = run.corpus(folder)
+        for number in signal.SIGTERM, signal.SIGHUP, signal.SIGINT:
+            nothing_left(["prepare", "--input", "-"], folder, number, b"a line of text\n" * 4096)
+            nothing_left(["data", "merge", *[data] * 20000], folder, number)
         whole = os.path.join(folder, "whole")
         run.jotun(*arguments(data, whole))
         for number in signal.SIGTERM, signal.SIGINT:
