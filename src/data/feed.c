@@ -1,4 +1,7 @@
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include "base/log.h"
 #include "data/feed.h"
 
 static bool own_paths(const FeedRules *r) { return r->own[SPLIT_TRAIN].count || r->own[SPLIT_VALID].count || r->own[SPLIT_TEST].count; }
@@ -79,6 +82,47 @@ Status feed_measure(Feed *feed, SplitKind kind, const LoaderShape *shape)
     if (feed->spec.rules.order == ORDER_JOTUN) return plain_measure(feed, kind, shape);
     BlendSpec spec = blend_spec(feed, kind, shape);
     return blend_measure(&feed->blend[kind], pairs->shard, &pairs->list, &spec, kind);
+}
+
+/* ---- pairs written anew while a run rests ---- */
+
+char *feed_prints(const Feed *feed)
+{
+    char  *text = NULL, print[SHARD_PRINT];
+    size_t bytes;
+    FILE  *out = open_memstream(&text, &bytes);
+    for (int kind = 0; out && kind < SPLITS; kind++)
+        for (int i = 0; feed->pairs[kind].shard && i < feed->pairs[kind].list.count; i++) {
+            shard_print(print, &feed->pairs[kind].shard[i]);
+            fprintf(out, "%s\t%s\n", feed->pairs[kind].list.part[i].prefix, print);
+        }
+    if (out && fclose(out) == 0) return text;
+    free(text);
+    return NULL;
+}
+
+/* A line of today's: prefix, tab, print */
+static void line_compare(const char *line, size_t bytes, const char *prints)
+{
+    const char *tab = memchr(line, '\t', bytes);
+    if (!tab) return;                          /* of a prefix with a newline in it */
+    size_t head = (size_t)(tab - line) + 1;
+    for (const char *was = prints; *was; was += strcspn(was, "\n"), was += *was == '\n') {
+        size_t all = strcspn(was, "\n");
+        if (all < head || memcmp(was, line, head) || (all == bytes && !memcmp(was, line, bytes))) continue;
+        log_line("goes on with %.*s (%.*s) where the checkpoint had it with %.*s: it was written anew, and the run is not the one that was begun",
+                 (int)head - 1, line, (int)(bytes - head), line + head, (int)(all - head), was + head);
+        return;
+    }
+}
+
+Status feed_compare(const Feed *feed, const char *prints)
+{
+    char *now = feed_prints(feed);
+    if (!now) return fail(NO_MEMORY, "no memory for the names of the data");
+    for (const char *line = now; *line; line += strcspn(line, "\n") + 1) line_compare(line, strcspn(line, "\n"), prints);
+    free(now);
+    return OK;
 }
 
 void feed_close(Feed *feed)

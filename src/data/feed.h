@@ -24,5 +24,9 @@ const FeedPairs *feed_pairs(const Feed *feed, SplitKind kind);
 Status feed_loader(Feed *feed, Loader *loader, SplitKind kind, LoaderShape shape);
 /* What feed_loader would make of a split: counts alone, of our order too, whose one Order has no indices. Of a feed that only measures. */
 Status feed_measure(Feed *feed, SplitKind kind, const LoaderShape *shape);
+/* All its pairs, a line each: the prefix, a tab, shard_print's words. To be freed; NULL: no memory */
+char  *feed_prints(const Feed *feed);
+/* Says in the log which pairs are not those that `prints` tells of under the same prefix */
+Status feed_compare(const Feed *feed, const char *prints);
 void   feed_close (Feed *feed);                                                                /* of zeros too */
 #endif

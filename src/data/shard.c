@@ -4,10 +4,11 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/random.h"
 #include "data/foreign.h"
 #include "data/shard.h"
 
-enum { HEADER = 34, CODE_INT32 = 4, CODE_UINT16 = 8 };
+enum { HEADER = 34, CODE_INT32 = 4, CODE_UINT16 = 8, PRINTED = 4096 };
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the format is read and written in the machine's order");
 static const uint8_t magic[9] = { 'M', 'M', 'I', 'D', 'I', 'D', 'X', 0, 0 };
 
@@ -25,6 +26,28 @@ int32_t shard_token(const Shard *shard, int64_t at)
     memcpy(&v, shard->bin.data + 2 * at, sizeof v);
     return v;
 }
+
+/* ---- what tells it from another ---- */
+
+static uint64_t print_add(uint64_t print, const uint8_t *data, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) print = random_mix(print, data[i]);
+    return print;
+}
+
+static uint64_t file_print(uint64_t print, const FileMap *f)
+{
+    size_t end = f->size < PRINTED ? f->size : PRINTED;
+    return print_add(print_add(random_mix(print, f->size), f->data, end), f->data + f->size - end, end);
+}
+
+void shard_print(char out[SHARD_PRINT], const Shard *shard)
+{
+    snprintf(out, SHARD_PRINT, ".bin %zu bytes, .idx %zu bytes, print %016" PRIx64, shard->bin.size, shard->index.size,
+             file_print(file_print(0, &shard->index), &shard->bin));
+}
+
+/* ---- opening ---- */
 
 static Status header_read(Shard *shard)
 {

@@ -16,6 +16,10 @@ void    shard_close(Shard *shard);
 int64_t shard_length  (const Shard *shard, int64_t sequence);             /* tokens */
 int64_t shard_start   (const Shard *shard, int64_t sequence);             /* first token, counted from the start of .bin */
 int64_t shard_document(const Shard *shard, int64_t document);             /* its first sequence; document == documents gives sequences */
+/* ".bin 120 bytes, .idx 96 bytes, print 0123456789abcdef", by which a pair written anew is told: the print is of the sizes and of the
+ * first and last bytes of both files, since all of them would take minutes */
+enum { SHARD_PRINT = 96 };
+void    shard_print   (char out[SHARD_PRINT], const Shard *shard);
 int32_t shard_token   (const Shard *shard, int64_t at);                   /* at: tokens from the start of .bin */
 
 /* Written beside and renamed: .bin first, .idx last, so that a pair with an .idx is whole. */

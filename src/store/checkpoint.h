@@ -18,6 +18,7 @@ typedef struct {
     int64_t step, samples, updates;        /* steps done, samples consumed, optimizer updates done */
     uint64_t seed;
     const char *options;                   /* to be saved: the resolved options as one JSON object; NULL where read */
+    const char *data;                      /* likewise: what tells the run's data from others, a line each; NULL: nothing */
 } CheckpointState;
 
 /* Before the first step, by rank 0 only: makes dir with its parents, writes and removes a file in it, and
@@ -35,6 +36,7 @@ Status checkpoint_save(Comm *world, const char *dir, const CheckpointState *stat
 Status checkpoint_find(const char *dir, char path[1024], bool *found);
 Status checkpoint_state(const char *path, CheckpointState *state);
 Status checkpoint_options(const char *path, char **options);         /* to be freed */
+Status checkpoint_data(const char *path, char **data);               /* likewise; NULL where it keeps none */
 /* Not collective: every rank reads its own pieces. Checks name, dims, dtype and (verify) checksums. F32
  * and F64 are turned into the piece's type. Of damage in DIR/step_N the message names the whole one before. */
 Status checkpoint_load(const char *path, const Piece *pieces, int npieces, bool verify);

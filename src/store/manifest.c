@@ -53,6 +53,7 @@ void manifest_free(Manifest *m)
     free(m->file);
     free(m->sorted);
     free(m->options);
+    free(m->data);
     *m = (Manifest){ 0 };
 }
 
@@ -145,6 +146,7 @@ static Status manifest_json(json_t **root, const Manifest *m)
                       "step", (json_int_t)m->state.step, "samples", (json_int_t)m->state.samples, "updates",
                       (json_int_t)m->state.updates, "seed", seed, "options", options, "files", files);
     if (!*root) return fail(NO_MEMORY, "no memory for a manifest of %d tensors", m->tensors);
+    if (m->state.data) json_object_set_new(*root, "data", json_string(m->state.data));     /* a name that is no UTF-8 is not kept */
     TRY(checksum_of(sum, *root));
     json_object_set_new(*root, "checksum", json_string(sum));
     return OK;
@@ -223,11 +225,12 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
 {
     CheckpointState *state = &m->state;
     const char *seed;
+    const char *data = NULL;
     json_t     *options;
     json_int_t  step, samples, updates;
-    if (json_unpack(root, "{s:s, s:i, s:I, s:I, s:I, s:s, s:o, s:o !}", "format", &(const char *){ 0 },
+    if (json_unpack(root, "{s:s, s:i, s:I, s:I, s:I, s:s, s:o, s:o, s?s !}", "format", &(const char *){ 0 },
                     "version", &(int){ 0 }, "step", &step, "samples", &samples, "updates", &updates, "seed",
-                    &seed, "options", &options, "files", files) != 0 ||
+                    &seed, "options", &options, "files", files, "data", &data) != 0 ||
         step < 0 || samples < 0 || updates < 0 || !json_is_object(options) || !json_is_array(*files))
         return fail(BAD_FILE, "%s: step, samples, updates, seed, options or files are missing or wrong",
                     path);
@@ -235,6 +238,7 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
     char *end;
     state->seed = strtoull(seed, &end, 10);
     if (seed[0] < '0' || seed[0] > '9' || *end) return fail(BAD_FILE, "%s: seed is no number", path);
+    if (data && !(m->data = strdup(data))) return fail(NO_MEMORY, "%s: no memory for its data", path);
     m->options = json_dumps(options, JSON_COMPACT);
     return m->options ? OK : fail(NO_MEMORY, "%s: no memory for its options", path);
 }

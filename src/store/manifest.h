@@ -19,7 +19,7 @@ typedef struct {
     int             files, tensors;
     ManifestFile   *file;
     ManifestSpot   *sorted;                /* all tensors by name */
-    char           *options;               /* of one that was read: as the state's, owned */
+    char           *options, *data;        /* of one that was read: as the state's, owned; data NULL: none */
     bool            planned;               /* the tensors of the bundles are the caller's */
     char            folder[1024];
 } Manifest;

@@ -199,6 +199,16 @@ Status checkpoint_options(const char *path, char **options)
     return OK;
 }
 
+Status checkpoint_data(const char *path, char **data)
+{
+    Manifest manifest;
+    TRY(manifest_read(&manifest, path));
+    *data = manifest.data;
+    manifest.data = NULL;
+    manifest_free(&manifest);
+    return OK;
+}
+
 /* ---- verifying: goes on after a bad one, so that one pass tells all; the first is what is returned ---- */
 
 static Status file_verify(Restore *r, int f, bool list)

@@ -1,5 +1,6 @@
 #include "train/loop.h"
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/log.h"
@@ -28,6 +29,16 @@ void loop_catch_signals(bool speaks)
 
 int loop_signal(void) { return caught; }
 
+/* The names of the data are among the options; what lies under them is told apart here. */
+static Status data_compare(const Trainer *t, const char *path)
+{
+    char *prints;
+    TRY(checkpoint_data(path, &prints));
+    Status status = prints ? feed_compare(&t->feed, prints) : OK;
+    free(prints);
+    return status;
+}
+
 static Status load(Trainer *t, char path[1024])
 {
     const Recipe *r = t->recipe;
@@ -44,6 +55,7 @@ static Status load(Trainer *t, char path[1024])
     if (!found) path[0] = 0;
     if (!found) return OK;
     TRY(trainer_load(t, path));
+    TRY(agree(t->world, speaks ? data_compare(t, path) : OK));
     if (speaks) log_line("goes on after step %lld of %s", (long long)t->step, path);
     return OK;
 }

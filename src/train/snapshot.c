@@ -115,7 +115,8 @@ static Status weights_finite(Trainer *t)
 Status trainer_save(Trainer *t, const char *dir)
 {
     TRY(agree(t->world, weights_finite(t)));
-    CheckpointState state = { .step = t->step, .samples = t->loader[SPLIT_TRAIN].shift + t->step * t->recipe->global, .updates = t->tick.updates, .seed = t->recipe->seed,
+    char *data = feed_prints(&t->feed);
+    CheckpointState state = { .data = data, .step = t->step, .samples = t->loader[SPLIT_TRAIN].shift + t->step * t->recipe->global, .updates = t->tick.updates, .seed = t->recipe->seed,
         .options = t->recipe->options };
     Bundle *bundles;
     int count = bundles_make(t, &bundles);
@@ -125,6 +126,7 @@ Status trainer_save(Trainer *t, const char *dir)
     for (int i = 0; i < count; i++) free(bundles[i].tensor);
     free(bundles);
     free(list.piece);
+    free(data);
     return status;
 }
 

@@ -110,6 +110,20 @@ def packed_text(checkpoint, folder):
     refused(1, "it is packed by gzip", "eval", "perplexity", "--load", checkpoint, "--text", name)
 
 
+def written_anew(folder):
+    """A run that goes on with other data under the same name says so, and says nothing of the same data."""
+    text, prefix, checkpoint = (os.path.join(folder, name) for name in ("n.txt", "n", "n_ck"))
+    line = "the same number of bytes again"
+    for steps, word, says in (1, "first", False), (2, "first", False), (3, "other", True):
+        with open(text, "w") as out:
+            out.writelines(f"{line} {word} {i:02d}\n" for i in range(40))
+        run.jotun("prepare", "--input", text, "--output-prefix", prefix)
+        done = run.jotun("train", "--data-path", prefix + "_text_document", "--train-iters", steps, *run.MODEL, "--save", checkpoint, "--load",
+                         checkpoint)
+        told = f"goes on with {prefix}_text_document (.bin " in done.stderr and "it was written anew" in done.stderr
+        expect(f"data of step {steps}: {done.stderr}", told == says)
+
+
 def main():
     with run.work_folder() as folder:
         for kind in KINDS:
@@ -119,6 +133,7 @@ def main():
             if "unigram" in kind:
                 refused(1, "has no ids in --tokenizer", "generate", "--load", os.path.join(place, "ck"), "--prompt", "  ")
         special_tokens(folder)
+        written_anew(folder)
         moved(os.path.join(folder, "data/tokenizers/llama2.json"), folder)
         data = run.corpus(folder)
         run.jotun("train", "--data-path", data, "--train-iters", 1, *run.MODEL, "--save", os.path.join(folder, "bytes"))
