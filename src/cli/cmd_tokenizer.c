@@ -162,7 +162,7 @@ static Status job_run(const Options *o, Status (*work)(Job *))
     Job job = { .options = o };
     if (o->format.is == WORD_format_txt || o->format.is == WORD_format_jsonl)
         return fail(BAD_OPTION, "--format %s is for jotun clean; text, u16 or i32 do here", o->format.word);
-    TRY(input_spared(o->tokenizer, o->output));
+    if (strcmp(o->tokenizer, "bytes")) TRY(input_spared(o->tokenizer, o->output));      /* which is no file */
     for (int i = 0; i < o->input.count; i++) TRY(input_spared(o->input.text[i], o->output));
     TRY(tokenizer_open(&job.tokenizer, o->tokenizer));
     Status status = input_read(&job);

@@ -113,6 +113,8 @@ refused "a corpus under its tokenizer" 1 "kept.txt would be written over kept.tx
 refused "nor through a link" 1 "link.txt would be written over kept.txt, which is read" train --input kept.txt --output link.txt
 refused "a text under its ids" 1 "which is read" "$jotun" tokenizer encode --input kept.txt --output kept.txt
 refused "a tokenizer under ids" 1 "evil.json, which is read" "$jotun" tokenizer encode --tokenizer evil.json --input kept.txt --output evil.json
+touch bytes
+check "bytes are no file" "0" "$("$jotun" tokenizer encode --tokenizer bytes --input kept.txt --output bytes; echo $?)"
 check "the corpus stays" "0" "$(cmp a.txt kept.txt; echo $?)"
 check "nothing learnt" "" "$(find . -name 't.json*')"
 check "two keys learnt" "0" "$(train --input c.jsonl --json-keys text title --output two.json 2> log; echo $?)"
