@@ -13,6 +13,7 @@
 #include "clean/gather.h"
 #include "clean/json_text.h"
 #include "clean/pace.h"
+#include "clean/places.h"
 #include "clean/report.h"
 #include "clean/settle.h"
 #include "clean/write.h"
@@ -133,6 +134,7 @@ static void sums_check(const Tally *t)
 
 static Status run_all(Run *r)
 {
+    TRY(places_check(r->plan));
     TRY(folder_make_work(r));
     TRY(judge_open(&r->judge, r->plan, r->folder));
     TRY(work_open(r));

@@ -130,7 +130,7 @@ static Status report_json(Buffer *out, const Judge *j, const Tally *t, const Nea
 }
 
 /* "a/report.json" is "a/report.html" */
-static void page_path(char *out, size_t size, const char *path)
+void report_page_path(char *out, size_t size, const char *path)
 {
     const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
     snprintf(out, size, "%.*s.html", dot && dot > path ? (int)(dot - path) : (int)strlen(path), path);
@@ -142,7 +142,7 @@ Status report_write(const Judge *j, const Tally *t, const NearCounts *near)
     Buffer out = { 0 };
     const char *path = j->plan->report;
     if (!path) return OK;
-    page_path(page, sizeof page, path);
+    report_page_path(page, sizeof page, path);
     Status status = folder_make_for(path);
     if (status == OK) status = report_json(&out, j, t, near);
     if (status == OK) status = file_write_whole(path, out.text, (size_t)out.bytes);

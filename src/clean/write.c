@@ -35,8 +35,7 @@ typedef struct {
 
 /* ---- names ---- */
 
-/* "sv.jsonl.zst" is "sv-00007.jsonl.zst" */
-static Status shard_path(char *out, size_t size, const CleanPlan *p, int64_t number)
+Status write_path(char *out, size_t size, const CleanPlan *p, int64_t number)
 {
     int  used;
     const char *slash = strrchr(p->output, '/'), *name = slash ? slash + 1 : p->output;
@@ -54,7 +53,7 @@ static Status later_remove(const CleanPlan *p, int64_t number)
     char path[1100];
     if (!p->folder && !p->shard_bytes) return OK;
     for (;; number++) {
-        TRY(shard_path(path, sizeof path, p, number));
+        TRY(write_path(path, sizeof path, p, number));
         if (!file_exists(path)) return OK;
         if (seam.remove(path)) return fail(IO_FAILED, "%s: of a run before, cannot be removed: %m", path);
     }
@@ -133,7 +132,7 @@ static Status out_next(Writing *w)
     bool full = w->plan->shard_bytes && w->out.fd >= 0 && w->out.bytes + w->out.text.bytes >= w->plan->shard_bytes;
     if (full) TRY(sink_finish(&w->out));
     if (w->out.fd >= 0) return OK;
-    TRY(shard_path(path, sizeof path, w->plan, w->written->files++));
+    TRY(write_path(path, sizeof path, w->plan, w->written->files++));
     return sink_open(&w->out, path);
 }
 

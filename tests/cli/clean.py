@@ -135,11 +135,33 @@ def refusals():
     check("nothing is left behind", [os.path.exists("o2.txt.work"), os.path.exists("o.txt.work"), os.listdir("o3.txt.work")], [False, False, ["mine"]])
 
 
+def places():
+    """What is read is never written over, and no file is written twice."""
+    text = "".join(f"dokument nummer {i % 50}\n" for i in range(100))
+    put("corpus.txt", text)
+    os.makedirs("shards", exist_ok=True)
+    put("shards/shard-00000.txt", text)
+    for option in "--output", "--dropped", "--pairs", "--clusters", "--report":
+        more = [] if option == "--output" else ["--output", "o.txt"]
+        clean("--input", "corpus.txt", option, "./corpus.txt", *more, code=1, says=f"{option} ./corpus.txt: is read as well")
+    clean("--input", "many.txt", "--output", "o.txt", "--decontaminate", "corpus.txt", "--dropped", "corpus.txt", code=1, says="is read as well")
+    clean("--input", "shards", "--output", "shards/", code=1, says="shard-00000.txt: is read as well")
+    check("inputs are as they were", [open(path).read() == text for path in ("corpus.txt", "shards/shard-00000.txt")], [True, True])
+    clean("--input", "corpus.txt", "--output", "o.txt", "--dropped", "x.jsonl", "--pairs", "./x.jsonl", code=1, says="is where --dropped goes")
+    clean("--input", "corpus.txt", "--output", "o.jsonl", "--report", "./o.jsonl", code=1, says="is where --report goes")
+    clean("--input", "corpus.txt", "--output", "o.txt", "--report", "r.html", code=1, says="is where --report goes")
+    os.mkfifo("pipe.txt")
+    clean("--input", "corpus.txt", "--output", "pipe.txt", code=1, says="--output pipe.txt: is no file")
+    os.makedirs("named.txt", exist_ok=True)
+    clean("--input", "corpus.txt", "--output", "named.txt", code=1, says="--output named.txt: is a folder")
+    check("nothing is left behind", [name for name in os.listdir(".") if name.endswith(".txt.work") and name != "o3.txt.work"], [])
+
+
 def main():
     run.JOTUN = os.path.abspath(run.JOTUN)
     with run.work_folder() as folder:
         os.chdir(folder)
-        for part in shapes, outputs, damage, stages, refusals:
+        for part in shapes, outputs, damage, stages, refusals, places:
             part()
         os.chdir("/")
     if failures:
