@@ -48,7 +48,9 @@ int report_languages(LanguageRow *row, int most, const Tally *t)
 
 static Status count_json(Buffer *out, const char *before, const char *name, Count c)
 {
-    return json_text_words(out, "%s\"%s\": {\"documents\": %" PRId64 ", \"bytes\": %" PRId64 "}", before, name, c.documents, c.bytes);
+    TRY(json_text_words(out, "%s", before));
+    TRY(json_text_label(out, name));
+    return json_text_words(out, ": {\"documents\": %" PRId64 ", \"bytes\": %" PRId64 "}", c.documents, c.bytes);
 }
 
 static Status inputs_json(Buffer *out, const CleanPlan *p)

@@ -119,9 +119,11 @@ static Status json_put(Writing *w, const StashDocument *d, JsonText text)
     TRY(json_text_member(out, "source", d->source.text ? d->source : json_text_of(file, (int64_t)strlen(file))));
     TRY(json_text_member(out, "url", d->url));
     TRY(json_text_member(out, "title", d->title));
-    if (d->label >= 0)
-        TRY(json_text_words(out, ", \"language\": \"%.64s\", \"language_probability\": %.5f", judge_label(w->judge, d->label),
-                       (double)d->probability));
+    if (d->label >= 0) {
+        TRY(json_text_words(out, ", \"language\": "));
+        TRY(json_text_label(out, judge_label(w->judge, d->label)));
+        TRY(json_text_words(out, ", \"language_probability\": %.5f", (double)d->probability));
+    }
     TRY(json_text_member(out, "text", text));
     return buffer_add(out, "}\n", 2);
 }
