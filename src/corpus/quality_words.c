@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <utf8proc.h>
 #include "corpus/quality_inside.h"
+#include "corpus/sought.h"
 #include "text/unicode.h"
 
 /* Writes the small form of the character at text, at most four bytes; returns how many. *length: of the character */
@@ -158,7 +159,7 @@ static int64_t lines_count(FILE *file)
     return count;
 }
 
-static Status file_take(BadWords *b, FILE *file, const char *path)
+static Status file_take(BadWords *b, Sought *n, FILE *file, const char *path)
 {
     char   *line = NULL;
     size_t  room = 0;
@@ -168,8 +169,10 @@ static Status file_take(BadWords *b, FILE *file, const char *path)
     for (b->slots = 64; b->slots < 4 * lines; ) b->slots *= 2;
     b->known = calloc((size_t)b->slots, sizeof *b->known);
     if (!b->known) return fail(NO_MEMORY, "%s: no memory for its words", path);
-    for (int64_t number = 1; status == OK && (bytes = getline(&line, &room, file)) >= 0; number++)
-        status = phrase_take(b, line, bytes, path, number);
+    for (int64_t number = 1; status == OK && (bytes = getline(&line, &room, file)) >= 0; number++) {
+        status = sought_take(n, line, bytes);
+        if (status == OK) status = phrase_take(b, n->text.text, n->text.bytes, path, number);
+    }
     free(line);
     if (status == OK && ferror(file)) return fail(BAD_FILE, "%s: cannot be read: %s", path, strerror(errno));
     return status == OK && !b->longest ? fail(BAD_FILE, "%s: has no words, one a line", path) : status;
@@ -180,8 +183,11 @@ Status bad_words_open(BadWords **words, const char *path)
     *words = NULL;
     FILE *file = fopen(path, "r");
     if (!file) return fail(BAD_FILE, "%s: cannot be read: %s", path, strerror(errno));
+    Sought    n;
     BadWords *b = calloc(1, sizeof *b);
-    Status status = b ? file_take(b, file, path) : fail(NO_MEMORY, "%s: no memory for its words", path);
+    Status status = sought_open(&n);
+    if (status == OK) status = b ? file_take(b, &n, file, path) : fail(NO_MEMORY, "%s: no memory for its words", path);
+    sought_close(&n);
     fclose(file);
     if (status == OK) *words = b;
     else              bad_words_close(b);

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import unicodedata
 
 import run
 
@@ -112,6 +113,38 @@ def stages():
     check("a test set's words", lines("o.txt"), ["Ett två tre."])
 
 
+def sought():
+    """Test sets and bad words are known in whatever form their files have them."""
+    text = "Här är åtta små öar vid ån där älgar går över ängar på våren när snön töat bort"
+    put("train.txt", text + " idag\nEtt annat dokument.\n")
+    for form in unicodedata.normalize("NFD", text), text.replace("ängar", "än\u00adgar").replace("små", "sm\u200bå"):
+        put("test.txt", form + "\nför kort\n")
+        clean("--input", "train.txt", "--output", "o.txt", "--decontaminate", "test.txt", says="1 texts of --decontaminate have fewer than 13 words")
+        check("a test set in another form", lines("o.txt"), ["Ett annat dokument."])
+    for form in "NFC", "NFD":
+        put("bad.txt", unicodedata.normalize(form, "öar") + "\n")
+        clean("--input", "train.txt", "--output", "o.txt", "--bad-words", "bad.txt")
+        check(f"bad words, no other rule, {form}", lines("o.txt"), ["Ett annat dokument."])
+
+
+def labels():
+    """Labels of a model are any words; JSON stays JSON."""
+    if not run.have("fasttext"):
+        return
+    strange = "a\"b\\c<" + "å" * 60
+    with open("learn.txt", "w") as out:
+        for i in range(200):
+            out.write(f"__label__{strange} kort rad {i % 7}\n__label__\\ long line {i % 7}\n")
+    subprocess.run(["fasttext", "supervised", "-input", "learn.txt", "-output", "strange", "-dim", "2", "-bucket", "100", "-verbose", "0",
+                    "-thread", "1"], check=True, stderr=subprocess.DEVNULL)
+    put("train.txt", "kort rad 1\nkort rad 2\nlong line 3\n")
+    clean("--input", "train.txt", "--output", "o.jsonl", "--lang-model", "strange.bin", "--lang", "\\", "--lang-threshold", 0, "--report", "r.json",
+          "--dropped", "d.jsonl")
+    told = [json.loads(line)["language"] for name in ("o.jsonl", "d.jsonl") for line in open(name)]
+    check("labels as they are", sorted(set(told) - {strange, "\\"}), [])
+    check("in the report too", sum(v["documents"] for v in json.load(open("r.json"))["languages"].values()), 3)
+
+
 def refusals():
     clean("--input", "many.txt", code=2, says="jotun clean wants --output")
     clean("--output", "o.txt", code=2, says="jotun clean wants --input")
@@ -127,6 +160,8 @@ def refusals():
     clean("--input", "many.txt", "--output", "o.txt", "--near-bands", 4, code=1, says="does nothing without --near-threshold J")
     clean("--input", "many.txt", "--output", "o.txt", "--memory", "much", code=1, says="no number of bytes")
     clean("--input", "many.txt", "--output", "o.txt", "--dry-run", "--pairs", "p", code=1, says="--dry-run writes no")
+    for more in ["--clusters", "c"], ["--pairs", "c"], ["--dedup-normalization", "words"]:
+        clean("--input", "many.txt", "--output", "o.txt", "--dedup", "none", *more, code=1, says=f"{' '.join(more)} does nothing without --dedup exact")
     put("empty.txt", "\n\n")
     clean("--input", "empty.txt", "--output", "o2.txt", code=1, says="no documents in it")
     os.mkdir("o3.txt.work")
@@ -161,7 +196,7 @@ def main():
     run.JOTUN = os.path.abspath(run.JOTUN)
     with run.work_folder() as folder:
         os.chdir(folder)
-        for part in shapes, outputs, damage, stages, refusals, places:
+        for part in shapes, outputs, damage, stages, sought, labels, refusals, places:
             part()
         os.chdir("/")
     if failures:
