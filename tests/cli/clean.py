@@ -170,6 +170,17 @@ def refusals():
     check("nothing is left behind", [os.path.exists("o2.txt.work"), os.path.exists("o.txt.work"), os.listdir("o3.txt.work")], [False, False, ["mine"]])
 
 
+def at_once():
+    """Of runs that begin at the same moment each does all, or says that another works there."""
+    for _ in range(25):
+        runs = [subprocess.Popen([run.JOTUN, "clean", "--input", "many.txt", "--output", "once.txt"], stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.PIPE, text=True) for _ in range(3)]
+        told = [(r.communicate()[1], r.returncode) for r in runs]
+        check("told", [words for words, code in told if code and "another run works there" not in words], [])
+        check("the same documents", (all(code for _, code in told), lines("once.txt")), (False, lines("many.txt")))
+    check("no work is left", os.path.exists("once.txt.work"), False)
+
+
 def places():
     """What is read is never written over, and no file is written twice."""
     text = "".join(f"dokument nummer {i % 50}\n" for i in range(100))
@@ -196,7 +207,7 @@ def main():
     run.JOTUN = os.path.abspath(run.JOTUN)
     with run.work_folder() as folder:
         os.chdir(folder)
-        for part in shapes, outputs, damage, stages, sought, labels, refusals, places:
+        for part in shapes, outputs, damage, stages, sought, labels, refusals, places, at_once:
             part()
         os.chdir("/")
     if failures:
