@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "base/file.h"
 #include "base/log.h"
 #include "clean/json_text.h"
@@ -141,6 +142,7 @@ void report_page_path(char *out, size_t size, const char *path)
 Status report_write(const Judge *j, const Tally *t, const NearCounts *near)
 {
     char   page[1100];
+    struct stat about;
     Buffer out = { 0 };
     const char *path = j->plan->report;
     if (!path) return OK;
@@ -148,6 +150,10 @@ Status report_write(const Judge *j, const Tally *t, const NearCounts *near)
     Status status = folder_make_for(path);
     if (status == OK) status = report_json(&out, j, t, near);
     if (status == OK) status = file_write_whole(path, out.text, (size_t)out.bytes);
+    if (status != OK || stat(path, &about) || !S_ISREG(about.st_mode)) {       /* beside a device there is no place for a page */
+        buffer_free(&out);
+        return status;
+    }
     out.bytes = 0;
     if (status == OK) status = page_make(&out, j, t);
     if (status == OK) status = file_write_whole(page, out.text, (size_t)out.bytes);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <utf8proc.h>
 #include "corpus/quality_inside.h"
 #include "corpus/sought.h"
@@ -73,9 +74,10 @@ int stop_word_slot(const StopWords *w, const char *text, int64_t bytes)
 
 Status stop_words_find(StopWords *w, const char *language)
 {
+    size_t length = language ? strcspn(language, ",") : 0;              /* of several, as --charset sv,se names them, the first */
     *w = (StopWords){ 0 };
     for (int i = 0; i < STOPS; i++) {
-        if (!language || strcmp(stops[i].language, language)) continue;
+        if (!length || strlen(stops[i].language) != length || strncmp(stops[i].language, language, length) != 0) continue;
         for (const char *at = stops[i].words; *at; at += strspn(at, " ")) {
             size_t bytes = strcspn(at, " ");
             uint64_t key = stop_key(at, (int64_t)bytes);
