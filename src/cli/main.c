@@ -1,3 +1,4 @@
+#include <signal.h>
 #include <string.h>
 #include "base/log.h"
 #include "base/seam.h"
@@ -55,6 +56,7 @@ static Status run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    signal(SIGXFSZ, SIG_IGN);                   /* a file above ulimit -f is then a write that fails, and is named */
     seam_fault_open();
     if (argc < 2) {
         help_program(stderr);

@@ -3,6 +3,7 @@ import bz2
 import gzip
 import json
 import os
+import resource
 import subprocess
 import sys
 import unicodedata
@@ -172,6 +173,16 @@ def refusals():
     check("nothing is left behind", [os.path.exists("o2.txt.work"), os.path.exists("o.txt.work"), os.listdir("o3.txt.work")], [False, False, ["mine"]])
 
 
+def limited():
+    """A file that may not grow on is named, as on a full disk, and the run goes on where there is room."""
+    put("wide.txt", "".join(f"{i * i} rad nummer {i}\n" for i in range(40000)))
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200000, resource.RLIM_INFINITY))
+    done = run.jotun("clean", "--input", "wide.txt", "--output", "limited.txt", check=False, preexec_fn=limit)
+    check("named", (done.returncode, "cannot be written: File too large" in done.stderr), (3, True))
+    clean("--input", "wide.txt", "--output", "limited.txt")
+    check("goes on", lines("limited.txt"), lines("wide.txt"))
+
+
 def at_once():
     """Of runs that begin at the same moment each does all, or says that another works there."""
     for _ in range(25):
@@ -211,7 +222,7 @@ def main():
     run.JOTUN = os.path.abspath(run.JOTUN)
     with run.work_folder() as folder:
         os.chdir(folder)
-        for part in shapes, outputs, damage, stages, sought, labels, refusals, places, at_once:
+        for part in shapes, outputs, damage, stages, sought, labels, refusals, places, limited, at_once:
             part()
         os.chdir("/")
     if failures:
