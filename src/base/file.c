@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -82,6 +83,38 @@ Status file_create(int *fd, const char *path)
 {
     *fd = seam.open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
     return *fd < 0 ? create_fail(path) : OK;
+}
+
+static Status lock_take(int fd, const char *path)
+{
+    int done;
+    do done = flock(fd, LOCK_EX | LOCK_NB); while (done != 0 && errno == EINTR);
+    if (done == 0 || errno == ENOLCK || errno == ENOTSUP || errno == ENOSYS) return OK;   /* a file system without locks */
+    if (errno != EWOULDBLOCK) return file_fail(path, "locked");
+    return fail(BAD_FILE, "%s: another process is writing it; wait until that one ends, or write to another name", path);
+}
+
+/* Has the name still this file? Who held the lock before may have renamed or removed it. */
+static bool has_name(int fd, const char *path)
+{
+    struct stat held, named;
+    return fstat(fd, &held) == 0 && stat(path, &named) == 0 && held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+}
+
+Status file_create_alone(int *fd, const char *path)
+{
+    for (;;) {
+        *fd = seam.open(path, O_WRONLY | O_CREAT, 0666);
+        if (*fd < 0) return create_fail(path);
+        Status status = lock_take(*fd, path);
+        if (status == OK && has_name(*fd, path)) {
+            if (ftruncate(*fd, 0) == 0) return OK;
+            status = file_fail(path, "emptied");
+        }
+        seam.close(*fd);
+        *fd = -1;
+        TRY(status);
+    }
 }
 
 Status file_write(int fd, const char *path, const void *data, size_t bytes, int64_t at)
@@ -208,6 +241,31 @@ Status file_write_whole(const char *path, const void *data, size_t bytes)
         return write_straight(open(path, O_WRONLY | O_CLOEXEC), path, data, bytes);
     TRY(links_follow(target, path));
     return replace(target, data, bytes);
+}
+
+static Status replaceable(const char *target)
+{
+    struct stat about;
+    char        part[PATH_MAX];
+    int         fd;
+    if (stat(target, &about) == 0 && S_ISDIR(about.st_mode)) return fail(BAD_FILE, "%s: cannot be written: it is a folder", target);
+    if ((size_t)snprintf(part, sizeof part, "%s.part", target) >= sizeof part)
+        return fail(BAD_FILE, "%.80s...: the path is longer than %zu bytes", target, sizeof part - 6);
+    TRY(file_create(&fd, part));
+    seam.close(fd);
+    unlink(part);
+    return OK;
+}
+
+Status file_writable(const char *path)
+{
+    struct stat about;
+    char        target[PATH_MAX];
+    if (own_descriptor(path) >= 0) return OK;
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode))
+        return access(path, W_OK) == 0 ? OK : file_fail(path, "written");
+    TRY(links_follow(target, path));
+    return replaceable(target);
 }
 
 /* ---- folders ---- */

@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/setup.h"
 #include "comm/watchdog.h"
+#include "corpus/packing.h"
 #include "eval/windows.h"
 #include "text/tokenizer.h"
 
@@ -71,10 +72,23 @@ static int64_t first_bytes(const Tokenizer *t, int32_t id)
     return piece.bytes - (t->leads && piece.bytes && *piece.text == ' ');
 }
 
+/* Packed bytes have a perplexity as well, and it would look like a bad model's. */
+static Status plain_check(const FileMap *map)
+{
+    const Packing *packing = packing_by_ending(map->path);
+    if (!packing || packing_by_magic((const char *)map->data, map->size) != packing) return OK;
+    return fail(BAD_FILE, "--text %s: it is packed by %s, and is read as it stands here; unpack it first", map->path, packing->name);
+}
+
 static Status ids_of_text(Task *task, const Tokenizer *t, const char *path)
 {
     FileMap map;
     TRY(file_map(&map, path));
+    Status status = plain_check(&map);
+    if (status != OK) {
+        file_unmap(&map);
+        return status;
+    }
     const char *text = (const char *)map.data;
     int64_t bytes = (int64_t)map.size, room = tokenizer_room(t, text, bytes);
     task->ids   = malloc(((size_t)room + 1) * sizeof *task->ids);

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/file.h"
 #include "base/log.h"
 #include "base/seam.h"
 #include "base/team.h"
@@ -67,13 +68,17 @@ static Status document_add(Learn *l, Document d)
     return OK;
 }
 
-static Status source_add(Learn *l, Source *source)
+/* A key at a time: plain text, which has none, would be counted once for each. */
+static Status source_add(Learn *l, Source *source, const char *name)
 {
     Document document;
     bool more;
+    int keys = l->options->json_keys.count;
     for (;;) {
         TRY(source_next(source, &document, &more));
         if (!more) return OK;
+        if (keys > 1 && !source_json(source))
+            return fail(BAD_OPTION, "%s: a line of plain text is one text, and --json-keys asks for %d; leave it out", name, keys);
         TRY(document_add(l, document));
     }
 }
@@ -84,7 +89,7 @@ static Status inputs_add(Learn *l)
     for (int i = 0; i < o->input.count * o->json_keys.count; i++) {
         Source *source;
         TRY(source_open(&source, o->input.text[i / o->json_keys.count], o->json_keys.text[i % o->json_keys.count]));
-        Status status = source_add(l, source);
+        Status status = source_add(l, source, o->input.text[i / o->json_keys.count]);
         source_close(source);
         TRY(status);
     }
@@ -113,12 +118,23 @@ static Status learn(Learn *l)
     return OK;
 }
 
+static Status standard_input_once(const Options *o)
+{
+    int times = 0;
+    for (int i = 0; i < o->input.count; i++) times += strcmp(o->input.text[i], "-") == 0;
+    times *= o->json_keys.count;
+    if (times < 2) return OK;
+    return fail(BAD_OPTION, "--input -: standard input can be read once, and is asked for %d times, once for each of --json-keys; give"
+                " it one key, or a file", times);
+}
+
 static Status wanted(const Options *o)
 {
     if (o->input.count == 0) return fail(BAD_USAGE, "jotun tokenizer train wants --input FILE...");
     if (o->vocabulary == 0)  return fail(BAD_USAGE, "jotun tokenizer train wants --vocab-size N, say 32000");
     if (!o->output) return fail(BAD_USAGE, "jotun tokenizer train wants --output FILE, say tokenizer.json");
-    return OK;
+    TRY(standard_input_once(o));
+    return file_writable(o->output);             /* before hours of reading */
 }
 
 static Status options_run(const Options *o)

@@ -1,5 +1,7 @@
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/log.h"
 #include "base/seam.h"
 #include "cli/command.h"
@@ -54,10 +56,19 @@ static Status run(int argc, char **argv)
     return command->run(argc - used, argv + used);
 }
 
+/* A file opened under the number of a standard stream that was closed would get our messages. What stands there instead
+ * takes nothing and gives nothing, so that a use of it is still told. */
+static void standard_streams_fill(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
+}
+
 int main(int argc, char **argv)
 {
-    signal(SIGXFSZ, SIG_IGN);                   /* a file above ulimit -f is then a write that fails, and is named */
+    standard_streams_fill();
     seam_fault_open();
+    signal(SIGXFSZ, SIG_IGN);                   /* above `ulimit -f` a write fails, and is told as one on a full disk */
     if (argc < 2) {
         help_program(stderr);
         return status_exit_code(BAD_USAGE);

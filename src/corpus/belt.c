@@ -111,7 +111,7 @@ Status belt_open(Belt **belt, const BeltPlan *plan)
     pthread_cond_init(&b->change, NULL);
     Status status = OK;
     if (!b->slot || !b->thread || !b->worker) status = fail(NO_MEMORY, "no memory for %d workers", plan->workers);
-    else if (threads_start(b)) status = fail(NO_MEMORY, "--workers %d: thread %d does not start", plan->workers, b->started);
+    else if (threads_start(b)) status = fail(NO_MEMORY, "--workers %d: thread %d does not start; ask for fewer", plan->workers, b->started);
     if (status == OK) *belt = b;
     else              belt_close(b);
     return status;

@@ -1,15 +1,27 @@
 #include "corpus/chain.h"
 
 #include <string.h>
+#include <sys/stat.h>
+
+/* A pipe can be opened once: who writes it would not come again. */
+static bool is_pipe(const char *path)
+{
+    struct stat about;
+    return !strcmp(path, "-") || (stat(path, &about) == 0 && S_ISFIFO(about.st_mode));
+}
+
+static Status path_check(const Chain *chain, const char *path)
+{
+    Lines *lines;
+    if (is_pipe(path)) return OK;
+    TRY(lines_open(&lines, path, chain->wanted, chain->line_most, chain->ratio_most));
+    lines_close(lines);
+    return OK;
+}
 
 Status chain_check(const Chain *chain)
 {
-    for (int i = 0; i < chain->paths; i++) {
-        Lines *lines;
-        if (!strcmp(chain->path[i], "-")) continue;
-        TRY(lines_open(&lines, chain->path[i], chain->wanted, chain->line_most, chain->ratio_most));
-        lines_close(lines);
-    }
+    for (int i = 0; i < chain->paths; i++) TRY(path_check(chain, chain->path[i]));
     return OK;
 }
 

@@ -1,6 +1,7 @@
 /* Blocks go round on a belt: its reader fills a slot with a block, a worker encodes it, the caller takes its batch. */
 #include "corpus/mill.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,14 @@ static int64_t text_encode(const MillPlan *p, int32_t *ids, JsonText text)
     return count;
 }
 
+/* The tokenizer said why, and knows no file. */
+static Status encode_fault(const Slot *s, Line line)
+{
+    char why[320];
+    snprintf(why, sizeof why, "%s", fail_text());
+    return fail(BAD_FILE, "%s:%" PRId64 ": %s", s->name, line.number, why);
+}
+
 static Status line_encode(const Mill *m, Slot *s, Line line, int64_t *used)
 {
     const MillPlan *p = m->plan;
@@ -100,7 +109,7 @@ static Status line_encode(const Mill *m, Slot *s, Line line, int64_t *used)
         if (!ids_room(s, *used + tokenizer_room(p->tokenizer, text[k].text, text[k].bytes) + 1))
             return fail(NO_MEMORY, "%s: no memory for the ids of %lld bytes", s->name, (long long)text[k].bytes);
         int64_t count = text_encode(p, s->ids + *used, text[k]);
-        if (count < 0) return BAD_FILE;                              /* it said why */
+        if (count < 0) return encode_fault(s, line);
         *used += count;
         s->end[s->batch.documents * p->keys + k] = *used;
     }

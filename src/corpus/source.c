@@ -37,6 +37,8 @@ void source_close(Source *s)
 
 int64_t source_read(const Source *s) { return s->block.behind; }
 
+bool source_json(const Source *s) { return s->block.kind == BLOCK_JSON; }
+
 int64_t source_size(const char *path)
 {
     struct stat about;

@@ -16,6 +16,7 @@ typedef struct Source Source;
 Status  source_open (Source **source, const char *path, const char *key);
 Status  source_next (Source *source, Document *document, bool *more);   /* a broken line: BAD_FILE with file:line */
 void    source_close(Source *source);
+bool    source_json (const Source *source);      /* of the last document: a line of JSON, not of plain text */
 int64_t source_read (const Source *source);      /* bytes of the file behind us, to the end of a block of lines */
 int64_t source_size (const char *path);          /* bytes of a file; -1 where nobody can know */
 #endif

@@ -303,7 +303,7 @@ static Status blend_count(Blend *b, Sizes *sizes, const Shard *shards, const Mix
     if (list->part[0].corpus && spec->kind == BLEND_CORE)
         return fail(BAD_OPTION, "a list of three columns is ALCF's, and blends as no Megatron-LM does; give --data-order megatron-deepspeed");
     if (list->weighed && spec->wanted < 0)
-        return fail(BAD_OPTION, "weights want a number of samples to weigh; give prefixes alone");
+        return fail(BAD_OPTION, "weights want a number of samples to weigh; give prefixes alone, or --train-iters N");
     TRY(sizes_new(sizes, list, spec));
     TRY(orders_measure(b, shards, sizes, spec, kind));
     samples_count(b, sizes, list, spec);

@@ -14,6 +14,9 @@ static Status pairs_list(MixList *list, const FeedRules *rules, FeedWords words)
     TRY(rules->list ? mixlist_file(list, rules->list) : mixlist_words(list, words.text, words.count));
     if (list->count == 0) return fail(BAD_OPTION, "--data-path names no data; give PREFIX or W PREFIX W PREFIX ...");
     if (rules->order != ORDER_JOTUN || (list->count == 1 && !list->weighed)) return OK;
+    if (list->count == 1)
+        return fail(BAD_OPTION, "--data-path %g %s: --data-order jotun reads one prefix, whose weight says nothing; leave the weight out",
+                    list->part[0].weight, list->part[0].prefix);
     return fail(BAD_OPTION, "--data-order jotun reads one prefix without a weight, and there are %d; --data-order megatron blends them",
                 list->count);
 }

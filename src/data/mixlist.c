@@ -124,9 +124,14 @@ Status mixlist_file(MixList *list, const char *path)
     FileMap map;
     *list = (MixList){ 0 };
     TRY(file_map(&map, path));
-    char  *text = strndup((const char *)map.data, map.size);
+    const char *zero = map.size ? memchr(map.data, 0, map.size) : NULL;
+    ptrdiff_t   at   = zero ? zero - (const char *)map.data : -1;
+    char       *text = strndup((const char *)map.data, map.size);
     file_unmap(&map);
-    Status status = text ? lines_add(list, text, path) : fail(NO_MEMORY, "%s: no memory for the list", path);
+    Status status = OK;
+    if (!text) status = fail(NO_MEMORY, "%s: no memory for the list", path);
+    else if (zero) status = fail(BAD_FILE, "%s: byte %td is 0, and a list is text; a line is: weight, prefix, corpus", path, at);
+    else status = lines_add(list, text, path);
     free(text);
     if (status != OK) mixlist_close(list);
     return status;

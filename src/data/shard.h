@@ -19,7 +19,7 @@ int32_t shard_token   (const Shard *shard, int64_t at);                   /* at:
 
 /* Written beside and renamed: .bin first, .idx last, so that a pair with an .idx is whole. */
 typedef struct ShardWriter ShardWriter;
-Status shard_create(ShardWriter **writer, const char *prefix, int64_t vocabulary);   /* uint16 below 65,500 entries, else int32 */
+Status shard_create(ShardWriter **writer, const char *prefix, int64_t vocabulary);   /* uint16 below 65,500 entries, else int32; refused while another writes the pair */
 Status shard_add   (ShardWriter *writer, const int32_t *ids, int64_t count);         /* one sequence, of the document being written */
 Status shard_end_document(ShardWriter *writer);
 Status shard_merge (ShardWriter *writer, const Shard *part);                         /* all its documents; the width must be the writer's */

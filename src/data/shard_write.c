@@ -1,10 +1,12 @@
 /* Writing Megatron's .bin/.idx. Tokens stream to `prefix.bin.part`; lengths and documents (4 + 8 bytes each) are
- * kept until the index is written. At the end .bin is renamed first and .idx last.                              */
+ * kept until the index is written. At the end .bin is renamed first and .idx last; so whoever holds `prefix.idx.part`, from
+ * the beginning, is the only one who writes the pair.                                                            */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/seam.h"
 #include "data/shard.h"
 
@@ -19,17 +21,19 @@ struct ShardWriter {
     Bytes   length, document;
     int64_t vocabulary, sequences, documents;
     int     width;
+    int     claim;                                                 /* .idx.part, ours alone; -1: not ours */
 };
 
 /* ---- a buffered file ---- */
 
-static Status sink_open(Sink *sink, const char *path)
+static void part_path(char part[1024], const char *path) { snprintf(part, 1024, "%s.part", path); }
+
+static void sink_begin(Sink *sink, const char *path)
 {
-    snprintf(sink->path, sizeof sink->path, "%s.part", path);
+    part_path(sink->path, path);
     sink->fd   = -1;
     sink->at   = 0;
     sink->used = 0;
-    return file_create(&sink->fd, sink->path);
 }
 
 static Status sink_flush(Sink *sink)
@@ -76,10 +80,21 @@ static Status bytes_put(Bytes *bytes, const void *data, size_t count)
 
 static void writer_free(ShardWriter *w)
 {
+    if (w->claim >= 0) seam.close(w->claim);
     free(w->sink.buffer);
     free(w->length.data);
     free(w->document.data);
     free(w);
+}
+
+static Status parts_open(ShardWriter *w)
+{
+    char part[1024];
+    part_path(part, w->idx);
+    TRY(folder_make_for(part));
+    TRY(file_create_alone(&w->claim, part));
+    sink_begin(&w->sink, w->bin);
+    return file_create(&w->sink.fd, w->sink.path);
 }
 
 Status shard_create(ShardWriter **writer, const char *prefix, int64_t vocabulary)
@@ -97,9 +112,8 @@ Status shard_create(ShardWriter **writer, const char *prefix, int64_t vocabulary
     snprintf(w->idx, sizeof w->idx, "%s.idx", prefix);
     w->vocabulary = vocabulary;
     w->width      = vocabulary < NARROW_BELOW ? 2 : 4;
-    w->sink.fd = -1;
-    Status status = folder_make_for(w->bin);
-    if (status == OK) status = sink_open(&w->sink, w->bin);
+    w->sink.fd = w->claim = -1;
+    Status status = parts_open(w);
     if (status == OK) status = bytes_put(&w->document, &(int64_t){ 0 }, 8);
     if (status == OK) *writer = w;
     else              shard_discard(w);
@@ -185,10 +199,18 @@ static Status index_write(ShardWriter *w)
     return OK;
 }
 
+/* The claim stays behind the sink, which is closed before the renames. */
+static Status index_open(ShardWriter *w)
+{
+    sink_begin(&w->sink, w->idx);
+    w->sink.fd = dup(w->claim);
+    return w->sink.fd < 0 ? fail(IO_FAILED, "%s: cannot be written: %m", w->sink.path) : OK;
+}
+
 static Status part_rename(const char *path)
 {
     char part[1024];
-    snprintf(part, sizeof part, "%s.part", path);
+    part_path(part, path);
     if (seam.rename(part, path) != 0) return fail(IO_FAILED, "%s: cannot be renamed to %s: %m", part, path);
     return OK;
 }
@@ -204,7 +226,7 @@ static Status folder_of_sync(const char *path)
 static Status pair_finish(ShardWriter *w)
 {
     TRY(sink_close(&w->sink));
-    TRY(sink_open(&w->sink, w->idx));
+    TRY(index_open(w));
     TRY(index_write(w));
     TRY(sink_close(&w->sink));
     if (file_exists(w->idx) && seam.remove(w->idx) != 0)         /* an old index must not meet the new .bin */
@@ -227,9 +249,11 @@ void shard_discard(ShardWriter *w)
 {
     char part[1024];
     if (w->sink.fd >= 0) seam.close(w->sink.fd);
-    snprintf(part, sizeof part, "%s.part", w->bin);
-    seam.remove(part);
-    snprintf(part, sizeof part, "%s.part", w->idx);
-    seam.remove(part);
+    if (w->claim >= 0) {                        /* else they are another's */
+        part_path(part, w->bin);
+        seam.remove(part);
+        part_path(part, w->idx);
+        seam.remove(part);
+    }
     writer_free(w);
 }

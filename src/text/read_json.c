@@ -20,6 +20,14 @@ static bool truth(const json_t *part, const char *key, bool otherwise)
     return json_is_boolean(value) ? json_is_true(value) : otherwise;
 }
 
+/* The message of a room that knows no file, with the file before it */
+static Status named(const Read *r, Status status)
+{
+    char why[256];
+    snprintf(why, sizeof why, "%s", fail_text());
+    return fail(status, "%s: %s", r->path, why);
+}
+
 static Status by_type(Read *r, const json_t *part, const char *what, const Row *rows, int count)
 {
     if (!part || json_is_null(part)) return OK;
@@ -30,10 +38,11 @@ static Status by_type(Read *r, const json_t *part, const char *what, const Row *
 }
 #define BY_TYPE(r, part, what, rows) by_type(r, part, what, rows, sizeof rows / sizeof rows[0])
 
-static Status each(Read *r, const json_t *list, Part *read)
+static Status each(Read *r, const json_t *list, const char *what, Part *read)
 {
     size_t  i;
     json_t *part;
+    if (!json_is_array(list)) return fail(BAD_FILE, "%s: %s is missing or no list", r->path, what);
     json_array_foreach((json_t *)(uintptr_t)list, i, part) TRY(read(r, part));
     return OK;
 }
@@ -80,7 +89,7 @@ static Status normal_replace(Read *r, const json_t *part)
 }
 
 static Part normal_read;
-static Status normal_list(Read *r, const json_t *p) { return each(r, json_object_get(p, "normalizers"), normal_read); }
+static Status normal_list(Read *r, const json_t *p) { return each(r, json_object_get(p, "normalizers"), "the \"normalizers\" of a Sequence", normal_read); }
 static const Row normals[] = {
     { "Sequence", normal_list }, { "NFC", form_nfc }, { "NFD", form_nfd }, { "NFKC", form_nfkc }, { "NFKD", form_nfkd },
     { "Prepend", normal_prepend }, { "Replace", normal_replace },
@@ -157,8 +166,8 @@ static Status cut_split(Read *r, const json_t *part)
     SplitKind kind = regex ? split_known(regex) : SPLITS;
     if (kind != SPLITS && (step.behavior == CUT_ISOLATED || (step.behavior == CUT_REMOVED && step.invert)))
         return cut_add(r, (CutStep){ .kind = CUT_SCAN, .scan = kind });
-    TRY(regex_open(&step.regex, regex ? regex : plain));
-    return cut_add(r, step);
+    Status status = regex_open(&step.regex, regex ? regex : plain);
+    return status == OK ? cut_add(r, step) : named(r, status);
 }
 
 static Status cut_digits(Read *r, const json_t *part)
@@ -183,7 +192,7 @@ static Status cut_metaspace(Read *r, const json_t *part)
 }
 
 static Part cut_read;
-static Status cut_list(Read *r, const json_t *p) { return each(r, json_object_get(p, "pretokenizers"), cut_read); }
+static Status cut_list(Read *r, const json_t *p) { return each(r, json_object_get(p, "pretokenizers"), "the \"pretokenizers\" of a Sequence", cut_read); }
 static const Row cuts[] = {
     { "Sequence", cut_list }, { "ByteLevel", cut_byte_level }, { "Split", cut_split }, { "Digits", cut_digits },
     { "Metaspace", cut_metaspace },
@@ -193,7 +202,7 @@ static Status cut_read(Read *r, const json_t *part) { return BY_TYPE(r, part, "p
 /* ---- decoders: how tokens are said follows from the model, but a decoder which is not of its kind would be told apart ---- */
 
 static Part decoder_read;
-static Status decoder_list(Read *r, const json_t *p) { return each(r, json_object_get(p, "decoders"), decoder_read); }
+static Status decoder_list(Read *r, const json_t *p) { return each(r, json_object_get(p, "decoders"), "the \"decoders\" of a Sequence", decoder_read); }
 static const Row decoders[] = {
     { "Sequence", decoder_list }, { "ByteLevel", NULL }, { "Metaspace", NULL }, { "ByteFallback", NULL },
     { "Fuse", NULL }, { "Strip", NULL }, { "Replace", NULL },
@@ -219,10 +228,7 @@ static Status merges_read(Read *r, const json_t *merges)
     json_t *merge;
     if (!json_is_array(merges)) return fail(BAD_FILE, "%s: the model has no merges; only BPE is known", r->path);
     json_array_foreach((json_t *)(uintptr_t)merges, i, merge) {
-        if (merge_read(r, merge, (uint32_t)i) == OK) continue;
-        char why[256];
-        snprintf(why, sizeof why, "%s", fail_text());
-        return fail(BAD_FILE, "%s: %s", r->path, why);
+        if (merge_read(r, merge, (uint32_t)i) != OK) return named(r, BAD_FILE);
     }
     return OK;
 }
@@ -281,7 +287,8 @@ static Status parts_read(Read *r, const json_t *json)
     if (!json_is_object(json_object_get(json, "model")))
         return fail(BAD_FILE, "%s: it has no model, so it is no tokenizer.json; of GPT-2's two files give the folder", r->path);
     TRY(model_part(r, json_object_get(json, "model")));
-    return each(r, json_object_get(json, "added_tokens"), added_read);
+    const json_t *added = json_object_get(json, "added_tokens");
+    return !added || json_is_null(added) ? OK : each(r, added, "\"added_tokens\"", added_read);
 }
 
 Status model_read_json(Model *m, const char *path)

@@ -1,17 +1,90 @@
 #include "text/regex.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
 enum { STEPS_MOST = 10000000, STACK_MOST = 1 << 20 };
 struct Regex { pcre2_code *code; };
 
+/* ---- from Oniguruma's words, which Hugging Face's files are in, to PCRE2's where both know a word and mean two things ---- */
+
+#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}"
+#define HEX  "0-9a-fA-F"
+static const struct { char letter; const char *alone, *inside; } letters[] = {       /* inside: a class; NULL: cannot be said */
+    { 'w', "[" WORD "]",       WORD },               { 'W', "[^" WORD "]", NULL },
+    { 'h', "[" HEX "]",        HEX },                { 'H', "[^" HEX "]",  NULL },
+    { 's', "\\p{White_Space}", "\\p{White_Space}" }, { 'S', "\\P{White_Space}", "\\P{White_Space}" },
+    { 'b', "(?:(?<=[" WORD "])(?![" WORD "])|(?<![" WORD "])(?=[" WORD "]))", "\\b" },
+    { 'B', "(?:(?<=[" WORD "])(?=[" WORD "])|(?<![" WORD "])(?![" WORD "]))", NULL },
+};
+enum { LETTERS = sizeof letters / sizeof letters[0] };
+
+/* What stands for a backslash and a letter; "" where it stays as it is, NULL where it cannot be said */
+static const char *letter_said(char letter, bool inside)
+{
+    for (int i = 0; i < LETTERS; i++)
+        if (letters[i].letter == letter) return inside ? letters[i].inside : letters[i].alone;
+    return "";
+}
+
+static bool has_multiline(const char *at)
+{
+    size_t flags = at[0] == '(' && at[1] == '?' ? strspn(at + 2, "imx-") : 0;
+    return flags && memchr(at + 2, 'm', flags);
+}
+
+/* In a class a class, its `&&`, and (?m), by which PCRE2 means another thing */
+static bool unsayable(const char *at, bool inside) { return inside ? *at == '[' || !strncmp(at, "&&", 2) : has_multiline(at); }
+
+static Status pattern_say(FILE *out, const char *pattern)
+{
+    bool inside = false;
+    for (const char *at = pattern; *at; at++) {
+        const char *said = at[0] == '\\' && at[1] ? letter_said(at[1], inside) : "";
+        if (!said || unsayable(at, inside))
+            return fail(BAD_FILE, "the pattern %.120s is not known from byte %td on", pattern, at - pattern);
+        if (*said) {
+            fputs(said, out);
+            at++;
+            continue;
+        }
+        fputc(*at, out);
+        if (*at == '\\' && at[1]) fputc(*++at, out);
+        else if (inside)          inside = *at != ']';
+        else if (*at == '[') {
+            inside = true;
+            if (at[1] == '^') fputc(*++at, out);
+            if (at[1] == ']') fputc(*++at, out);               /* the first is a letter of the class */
+        }
+    }
+    return OK;
+}
+
+static Status compile(Regex **regex, const char *pattern);
+
 Status regex_open(Regex **regex, const char *pattern)
+{
+    char  *said = NULL;
+    size_t bytes;
+    FILE  *out = open_memstream(&said, &bytes);
+    *regex = NULL;
+    if (!out) return fail(NO_MEMORY, "no memory for a pattern");
+    Status status = pattern_say(out, pattern);
+    if (fclose(out) != 0 && status == OK) status = fail(NO_MEMORY, "no memory for a pattern");
+    if (status == OK) status = compile(regex, said);
+    free(said);
+    return status;
+}
+
+/* ^ and $ are of lines: Ruby's way */
+static Status compile(Regex **regex, const char *pattern)
 {
     int        wrong;
     PCRE2_SIZE place;
-    unsigned   flags = PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF;
+    unsigned   flags = PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF | PCRE2_MULTILINE;
     Regex     *r = calloc(1, sizeof *r);
     *regex = r;
     if (!r) return fail(NO_MEMORY, "no memory for a pattern");

@@ -1,5 +1,6 @@
 """Whole runs with tokenizers other than bytes: prepare, train, data cat, eval --text and generate agree on one text, and what
 does not fit is refused. Small tokenizers of tests/data and tests/golden."""
+import gzip
 import json
 import math
 import os
@@ -101,6 +102,14 @@ def what_does_not_fit(folder, checkpoint):
     refused(1, "is none of the 257 of --tokenizer bytes; give the one it was prepared with", "data", "cat", os.path.join(folder, "p_text_document"))
 
 
+def packed_text(checkpoint, folder):
+    """Its bytes were once taken for text."""
+    name = os.path.join(folder, "t.txt.gz")
+    with gzip.open(name, "wb") as out:
+        out.write(b"some text\n")
+    refused(1, "it is packed by gzip", "eval", "perplexity", "--load", checkpoint, "--text", name)
+
+
 def main():
     with run.work_folder() as folder:
         for kind in KINDS:
@@ -113,6 +122,8 @@ def main():
         moved(os.path.join(folder, "data/tokenizers/llama2.json"), folder)
         data = run.corpus(folder)
         run.jotun("train", "--data-path", data, "--train-iters", 1, *run.MODEL, "--save", os.path.join(folder, "bytes"))
+        packed_text(os.path.join(folder, "bytes"), folder)
+        refused(1, "leave the weight out", "train", "--data-path", 1, data, "--train-iters", 1, *run.MODEL)
         what_does_not_fit(os.path.join(folder, "data/tokenizers/qwen2.json"), os.path.join(folder, "bytes"))
     return 0
 

@@ -283,7 +283,7 @@ static void long_lists_are_kept(void **state)
     (void)state;
     enum { PREFIXES = 3000 };
     Options o, back;
-    static char prefix[PREFIXES][64];
+    static char prefix[PREFIXES][80];
     static char *argv[PREFIXES + 1] = { "--data-path" };
     const char *json;
     for (int i = 0; i < PREFIXES; i++) {

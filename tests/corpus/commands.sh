@@ -52,6 +52,13 @@ printf '{"text": "a"}\n{"text": \n{"text": "a long one"}\n{"text": "b"}\n' > mix
 check "broken and long lines passed over" "$(printf 'a\nb')" "$("$jotun" data cat skip_text_document)"
 check "and named" "2" "$(grep -c 'passed over: mixed.jsonl:[23]: ' log)"
 check "and counted" "1" "$(grep -c '2 lines or files were passed over' log)"
+"$jotun" prepare --input mixed.jsonl --on-error skip --output-prefix silent 2>&-
+check "no stream for messages: none in the pair" "$(printf 'a\na long one\nb')" "$("$jotun" data cat silent_text_document)"
+check "no stream to write to is told" "3" "$("$jotun" data cat silent_text_document 2> log >&-; echo $?)"
+mkfifo pipe.txt
+cat a.txt > pipe.txt &
+check "a named pipe is opened once" "0" "$(sleep 0.3 | timeout 5 "$jotun" prepare --input - pipe.txt --output-prefix fifo 2> log; echo $?)"
+check "and read" "$(printf 'r\303\244v\nhare')" "$("$jotun" data cat fifo_text_document)"
 head -c 40 b.jsonl.gz > cut.jsonl.gz            # for below
 
 # ---- fairseq's pairs: ids 5 2 and 2 ----
@@ -76,6 +83,24 @@ refused "no documents" 1 "no documents" "$jotun" prepare --input - --output-pref
 refused "no input" 2 "--input" "$jotun" prepare --output-prefix no
 refused "unknown tokenizer" 1 "--tokenizer gpt2" "$jotun" prepare --input a.txt --output-prefix no --tokenizer gpt2
 refused "no folder" 1 "a.txt" "$jotun" prepare --input a.txt --output-prefix a.txt/no
+# a pattern that goes back and forth for ever over a a a a b
+"$jotun" tokenizer train --input a.txt --vocab-size 300 --output evil.json 2> log
+split='{"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated"}'
+bytes='{"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}'
+sed -i "s/^\"pre_tokenizer\": .*/\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [$split, $bytes]},/" evil.json
+printf 'x\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab\n' > evil.txt
+refused "a pattern without end names the line" 1 "evil.txt:2: the tokenizer's pattern" "$jotun" prepare --input evil.txt --tokenizer evil.json --output-prefix no
+mkdir folder.json
+train() { "$jotun" tokenizer train --vocab-size 300 --output t.json "$@"; }
+refused "plain text read once for each key" 1 "asks for 2" train --input a.txt --json-keys text title
+refused "standard input read twice" 1 "standard input can be read once" train --input - --json-keys text title
+refused "standard input named twice" 1 "standard input can be read once" train --input - a.txt -
+refused "no folder for what is learnt, told before reading" 1 "there is no folder nowhere" train --input none.txt --output nowhere/t.json
+refused "a folder for what is learnt" 1 "it is a folder" train --input none.txt --output folder.json
+check "nothing learnt" "" "$(find . -name 't.json*')"
+check "two keys learnt" "0" "$(train --input c.jsonl --json-keys text title --output two.json 2> log; echo $?)"
+head -c 100000 /dev/zero | tr '\0' x > big.txt
+refused "a file above the limit" 3 "File too large" sh -c 'ulimit -f 1 && exec "$@"' - "$jotun" prepare --input big.txt --output-prefix no
 check "no pair, no scaffolding" "" "$(find . -name 'no*')"
 refused "no prefix" 2 "PREFIX" "$jotun" data info
 refused "no pair" 1 "none.idx" "$jotun" data cat none

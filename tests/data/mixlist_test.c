@@ -35,17 +35,19 @@ static void words(void **state)
     assert_non_null(strstr(fail_text(), "1 of 2 weights"));
 }
 
-static Status text_read(MixList *list, const char *text)
+static Status bytes_read(MixList *list, const char *text, size_t bytes)
 {
     char path[64] = "/tmp/jotun-list-XXXXXX";
     int  fd = mkstemp(path);
     assert_true(fd >= 0);
-    assert_int_equal(file_write(fd, path, text, strlen(text), 0), OK);
+    assert_int_equal(file_write(fd, path, text, bytes, 0), OK);
     assert_int_equal(file_finish(fd, path), OK);
     Status status = mixlist_file(list, path);
     remove(path);
     return status;
 }
+
+static Status text_read(MixList *list, const char *text) { return bytes_read(list, text, strlen(text)); }
 
 static void three_columns(void **state)
 {
@@ -67,6 +69,8 @@ static void three_columns(void **state)
         assert_non_null(strstr(fail_text(), line[i]));
     }
     assert_int_equal(text_read(&list, "\n \n"), BAD_FILE);
+    assert_int_equal(bytes_read(&list, "1 a b\n\0\n2 c d\n", 14), BAD_FILE);      /* what stands behind was once left out */
+    assert_non_null(strstr(fail_text(), "byte 6 is 0"));
     assert_int_equal(text_read(&list, ""), BAD_FILE);
     assert_int_equal(mixlist_file(&list, "/nowhere/list"), BAD_FILE);
 }

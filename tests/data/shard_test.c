@@ -216,6 +216,26 @@ static void failed_write_leaves_the_old_pair(void **state)
     }
 }
 
+/* The second of two writers is told so and touches nothing; who is killed or gives up leaves the way free. */
+static void two_writers_do_not_mix(void **state)
+{
+    (void)state;
+    Shard shard;
+    ShardWriter *first, *second;
+    assert_int_equal(shard_create(&first, prefix, 257), OK);
+    assert_int_equal(shard_add(first, (int32_t[]){ 1, 2, 3 }, 3), OK);
+    assert_int_equal(shard_create(&second, prefix, 257), BAD_FILE);
+    assert_non_null(strstr(fail_text(), "another process is writing it"));
+    assert_int_equal(shard_end_document(first), OK);
+    assert_int_equal(shard_finish(first), OK);
+    assert_int_equal(shard_open(&shard, prefix), OK);
+    assert_int_equal(shard.tokens, 3);
+    shard_close(&shard);
+    assert_int_equal(shard_create(&second, prefix, 257), OK);
+    shard_discard(second);
+    assert_int_equal(documents_write(257), OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +249,7 @@ int main(void)
         cmocka_unit_test(counts_that_wrap_are_refused),
         cmocka_unit_test(wrong_prefix_names_the_cure),
         cmocka_unit_test(failed_write_leaves_the_old_pair),
+        cmocka_unit_test(two_writers_do_not_mix),
     };
     return cmocka_run_group_tests(tests, folder_open, folder_close);
 }

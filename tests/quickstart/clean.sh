@@ -33,10 +33,10 @@ if ! command -v fasttext > /dev/null; then
     exit 1
 fi
 awk -v help="$help" '
-    function word(set, k) { return substr(set, 1 + int(rand() * 12), 2) substr(set, 1 + int(rand() * 12), 2) }
+    function word(set, part, n) { n = split(set, part, " "); return part[1 + int(rand() * n)] part[1 + int(rand() * n)] }
     BEGIN {
         srand(3)
-        sets["sv"] = "ökåläräsytunejo"; sets["C"] = "thwhiquoutexaifs"
+        sets["sv"] = "ök kå lä rä sy yt tu un ne ej jo ål"; sets["C"] = "th hw wh hi iq qu uo ou ut te ex xa"
         for (language in sets) for (page = 1; page <= 120; page++) {
             file = help "/" language "/gnome-help/" (100 + page) ".page"
             printf "<page>" > file

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include "base/testing.h"
 #include "base/file.h"
+#include "text/regex.h"
 #include "text/tokenizer.h"
 
 #define SHARED TESTS_DIR "/../../shared/data/"
@@ -254,6 +255,61 @@ static void broken_files_are_refused(void **state)
     assert_true(refused > 50);
 }
 
+/* A fault that once was passed over, or told without the file's name */
+static void faults_are_named(void **state)
+{
+    (void)state;
+    static const struct { const char *text, *says; } rows[] = {
+        { "{\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": {\"type\": \"NFC\"}}}", "\"normalizers\" of a Sequence is missing or no list" },
+        { "{\"normalizer\": {\"type\": \"Sequence\"}}", "\"normalizers\" of a Sequence is missing" },
+        { "{\"pre_tokenizer\": {\"type\": \"Sequence\"}}", "\"pretokenizers\" of a Sequence is missing" },
+        { "{\"decoder\": {\"type\": \"Sequence\", \"decoders\": null}}", "\"decoders\" of a Sequence is missing" },
+        { "{\"model\": {\"vocab\": {\"a\": 0}, \"merges\": []}, \"added_tokens\": {}}", "\"added_tokens\" is missing or no list" },
+        { "{\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"((\"}, \"behavior\": \"Isolated\"}}", "the pattern (( is wrong" },
+    };
+    char folder[] = "/tmp/jotun_text_XXXXXX", path[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/t.json", folder);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        Tokenizer t;
+        write_file(path, (const uint8_t *)rows[i].text, strlen(rows[i].text));
+        assert_int_equal(tokenizer_open(&t, path), BAD_FILE);
+        assert_non_null(strstr(fail_text(), rows[i].says));
+        assert_non_null(strstr(fail_text(), path));
+    }
+    unlink(path);
+    rmdir(folder);
+}
+
+/* Words that PCRE2 knows as well, and means another thing by: they once cut elsewhere, without a word. By Oniguruma's manual (RE):
+ * \w has marks and all numbers of Latin-1, \h is a hexadecimal digit, ^ and $ are of lines, U+180E is no white space. */
+static void patterns_are_oniguruma_s(void **state)
+{
+    (void)state;
+    static const struct { const char *pattern, *text; int64_t from, to; } rows[] = {
+        { "\\w+", " e\xCC\x81x\xC2\xB2_ ", 1, 8 }, { "\\h+", "xyz BEg", 4, 6 }, { "[\\h_]+", "xyz B_g", 4, 6 }, { "^b", "a\nb", 2, 3 },
+        { "a$", "a\nb", 0, 1 }, { "\\s", "\xE1\xA0\x8E ", 3, 4 }, { "\\bx", "e\xCC\x81x x", 5, 6 }, { "[]\\]]+", "a]]", 1, 3 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        Regex      *r;
+        RegexSpace *space = NULL;
+        int64_t     from, to;
+        assert_int_equal(regex_open(&r, rows[i].pattern), OK);
+        assert_int_equal(regex_next(r, &space, (const uint8_t *)rows[i].text, (int64_t)strlen(rows[i].text), 0, &from, &to), OK);
+        assert_int_equal(from, rows[i].from);
+        assert_int_equal(to, rows[i].to);
+        regex_space_close(space);
+        regex_close(r);
+    }
+    static const char *const bad[] = { "(?m:a.b)", "(?i-m)a", "[a-z&&[^c]]", "[[:alpha:]]", "[\\W]", "a[\\H]" };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        Regex *r;
+        assert_int_equal(regex_open(&r, bad[i]), BAD_FILE);
+        assert_null(r);
+        assert_non_null(strstr(fail_text(), bad[i]));
+    }
+}
+
 static void expect_facts(const char *name, int32_t vocabulary, int32_t eod, bool specials)
 {
     Tokenizer t;
@@ -311,7 +367,7 @@ int main(void)
         cmocka_unit_test(gpt2_files), cmocka_unit_test(gpt2_tiktoken), cmocka_unit_test(gpt2_json),
         cmocka_unit_test(cl100k), cmocka_unit_test(whole_files),
         cmocka_unit_test(small_goldens), cmocka_unit_test(added_tokens), cmocka_unit_test(any_bytes_come_back),
-        cmocka_unit_test(hostile_texts_take_no_longer), cmocka_unit_test(broken_files_are_refused),
+        cmocka_unit_test(hostile_texts_take_no_longer), cmocka_unit_test(broken_files_are_refused), cmocka_unit_test(faults_are_named), cmocka_unit_test(patterns_are_oniguruma_s),
         cmocka_unit_test(folders_and_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,7 +69,7 @@ static void paths_of_their_own(void **state)
 int main(void)
 {
     for (int kind = 0; kind < SPLITS; kind++) {
-        char name[16];
+        char name[24];
         snprintf(name, sizeof name, "corpus%d", kind);
         paths[kind] = strdup(scratch_path(name));
         corpus_make(paths[kind], 61);
