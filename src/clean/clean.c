@@ -1,5 +1,6 @@
 #include "clean/clean.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include "clean/gather.h"
 #include "clean/json_text.h"
 #include "clean/pace.h"
+#include "clean/places.h"
 #include "clean/report.h"
 #include "clean/settle.h"
 #include "clean/write.h"
@@ -33,18 +35,40 @@ typedef struct {
 
 /* ---- the work folder ---- */
 
-/* One run at a time; and a folder of that name which is somebody's is left alone. */
+/* A folder of that name which is somebody's is left alone. Empty, or with a lock, which may have come just now, it is ours. */
+static bool folder_ours(const char *folder, const char *lock)
+{
+    return file_exists(lock) || rmdir(folder) == 0 || errno == ENOENT || file_exists(lock);
+}
+
+/* *held: the lock is still the one of that name. A run that ended may have taken it away with the folder meanwhile. */
+static Status lock_take(Run *r, const char *path, bool *held)
+{
+    struct stat mine, there;
+    *held = false;
+    r->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (r->lock < 0 && errno == ENOENT) return OK;
+    if (r->lock < 0) return fail(IO_FAILED, "%s: cannot be opened: %m", path);
+    if (flock(r->lock, LOCK_EX | LOCK_NB)) return fail(BAD_FILE, "%s: another run works there; wait for it, or name --output otherwise", r->folder);
+    *held = !fstat(r->lock, &mine) && !stat(path, &there) && mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
+    if (*held) return OK;
+    close(r->lock);
+    r->lock = -1;
+    return OK;
+}
+
+/* One run at a time */
 static Status folder_claim(Run *r)
 {
     char path[1100];
     snprintf(path, sizeof path, "%s/lock", r->folder);
-    bool ours = file_exists(path) || rmdir(r->folder) == 0;
-    if (!ours) return fail(BAD_FILE, "%s: is wanted to work in, and holds other files; name --output otherwise", r->folder);
-    TRY(folder_make(r->folder));
-    r->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (r->lock < 0) return fail(IO_FAILED, "%s: cannot be opened: %m", path);
-    if (flock(r->lock, LOCK_EX | LOCK_NB)) return fail(BAD_FILE, "%s: another run works there; wait for it, or name --output otherwise", r->folder);
-    r->claimed = true;
+    while (!r->claimed) {
+        TRY(folder_make(r->folder));
+        if (!folder_ours(r->folder, path))
+            return fail(BAD_FILE, "%s: is wanted to work in, and holds other files; name --output otherwise", r->folder);
+        TRY(folder_make(r->folder));
+        TRY(lock_take(r, path, &r->claimed));
+    }
     return OK;
 }
 
@@ -62,7 +86,6 @@ static Status folder_make_work(Run *r)
     while (bytes > 1 && p->output[bytes - 1] == '/') bytes--;
     if ((size_t)snprintf(r->folder, sizeof r->folder, "%.*s.work", (int)bytes, p->output) >= sizeof r->folder - 16)
         return fail(BAD_OPTION, "--output %.80s...: longer than a path may be", p->output);
-    TRY(folder_make(r->folder));
     TRY(folder_claim(r));
     bool standard = false;                      /* nobody can read standard input twice */
     for (int i = 0; i < p->paths; i++) standard = standard || !strcmp(p->path[i], "-");
@@ -133,6 +156,7 @@ static void sums_check(const Tally *t)
 
 static Status run_all(Run *r)
 {
+    TRY(places_check(r->plan));
     TRY(folder_make_work(r));
     TRY(judge_open(&r->judge, r->plan, r->folder));
     TRY(work_open(r));

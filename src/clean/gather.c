@@ -121,9 +121,11 @@ static Status dropped_tell(const Judge *j, Slot *s, const Record *r, int rule, c
     TRY(json_text_member(out, "id", r->id));
     TRY(json_text_member(out, "file", json_text_of(s->name, (int64_t)strlen(s->name))));
     TRY(json_text_words(out, ", \"line\": %" PRId64 ", \"bytes\": %" PRId64, r->line, r->bytes));
-    if (judged && judged->label >= 0)
-        TRY(json_text_words(out, ", \"language\": \"%.64s\", \"probability\": %.4f", judge_label(j, judged->label),
-                       (double)judged->probability));
+    if (judged && judged->label >= 0) {
+        TRY(json_text_words(out, ", \"language\": "));
+        TRY(json_text_label(out, judge_label(j, judged->label)));
+        TRY(json_text_words(out, ", \"probability\": %.4f", (double)judged->probability));
+    }
     if (r->text) TRY(json_text_member(out, "begin", begin_of(r->text, r->bytes)));
     return buffer_add(out, "}\n", 2);
 }

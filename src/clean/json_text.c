@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include "corpus/utf8.h"
 
 Status json_text_words(Buffer *out, const char *format, ...)
 {
@@ -47,4 +48,15 @@ Status json_text_member(Buffer *out, const char *name, JsonText text)
     if (!text.text) return OK;
     TRY(json_text_words(out, ", \"%s\": ", name));
     return json_text_string(out, text);
+}
+
+Status json_text_label(Buffer *out, const char *label)
+{
+    Buffer  copy  = { 0 };
+    int64_t bytes = (int64_t)strlen(label);
+    if (utf8_broken(label, bytes) < 0) return json_text_string(out, json_text_of(label, bytes));
+    Status status = utf8_repair(&copy, label, bytes);
+    if (status == OK) status = json_text_string(out, json_text_of(copy.text, copy.bytes));
+    buffer_free(&copy);
+    return status;
 }

@@ -1,7 +1,9 @@
 #include "clean/judge.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/log.h"
 #include "corpus/wiki_text.h"
 
 #define LABEL "__label__"
@@ -44,11 +46,12 @@ static Status language_open(Judge *j)
                 labels_some(some, sizeof some, j));
 }
 
-static bool quality_wanted(const QualityPlan *p)
+/* A file of bad words switches its rule on by itself. */
+static bool quality_wanted(const CleanPlan *p)
 {
     for (int i = 0; i < QUALITY_RULES; i++)
-        if (p->on[i]) return true;
-    return false;
+        if (p->quality.on[i]) return true;
+    return p->bad_words;
 }
 
 static Status near_prepare(Judge *j, const char *folder)
@@ -62,13 +65,22 @@ static Status near_prepare(Judge *j, const char *folder)
     return OK;
 }
 
+static Status contamination_prepare(Judge *j)
+{
+    const ContaminationPlan *p = &j->plan->contamination;
+    TRY(contamination_open(&j->contamination, p));
+    int64_t few = contamination_short(j->contamination);
+    if (few) log_line("clean: %" PRId64 " texts of --decontaminate have fewer than %d words and are not looked for", few, p->words);
+    return OK;
+}
+
 Status judge_open(Judge *j, const CleanPlan *p, const char *folder)
 {
     *j = (Judge){ .plan = p };
     Status status = language_open(j);
     if (status == OK) status = charset_open(&j->charset, &p->charset);
-    if (status == OK && quality_wanted(&p->quality)) status = quality_open(&j->quality, &p->quality, p->stop_words, p->bad_words);
-    if (status == OK && p->contamination.paths) status = contamination_open(&j->contamination, &p->contamination);
+    if (status == OK && quality_wanted(p)) status = quality_open(&j->quality, &p->quality, p->stop_words, p->bad_words);
+    if (status == OK && p->contamination.paths) status = contamination_prepare(j);
     if (status == OK) status = near_prepare(j, folder);
     if (status != OK) judge_close(j);
     return status;

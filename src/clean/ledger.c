@@ -1,13 +1,15 @@
 #include "clean/ledger.h"
 
 #include <jansson.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 #include "base/file.h"
 #include "base/seam.h"
 
-enum { FORMAT = 1 };
+enum { FORMAT = 2 };
 
 static void path_make(char path[1100], const char *folder) { snprintf(path, 1100, "%s/ledger.json", folder); }
 
@@ -26,6 +28,15 @@ Status ledger_forget(const char *folder)
     return fail(IO_FAILED, "%s: cannot be removed: %m", path);
 }
 
+/* Of all but the checksum itself, whose text is kept compact and with sorted keys; false: no memory */
+static bool checksum_of(char sum[20], const json_t *root)
+{
+    char *text = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
+    if (text) snprintf(sum, 20, "%016" PRIx64, (uint64_t)XXH3_64bits(text, strlen(text)));
+    free(text);
+    return text;
+}
+
 /* ---- writing ---- */
 
 static json_t *numbers_json(const int64_t *number, int64_t count)
@@ -37,13 +48,14 @@ static json_t *numbers_json(const int64_t *number, int64_t count)
 
 Status ledger_write(const Ledger *l, const Tally *t, const char *folder, const char *identity)
 {
-    char path[1100];
+    char path[1100], sum[20];
     path_make(path, folder);
     json_t *root = json_pack("{s:i, s:s, s:i, s:I, s:I, s:b, s:I, s:o, s:o}", "format", FORMAT, "identity", identity,
                              "file", l->file, "blocks", (json_int_t)l->blocks, "done", (json_int_t)l->done, "gathered", l->gathered,
                              "documents", (json_int_t)l->size.documents, "bytes", numbers_json(l->size.bytes, STASH_FILES),
                              "tally", numbers_json((const int64_t *)t, tally_numbers(t)));
-    char *text = root ? json_dumps(root, JSON_INDENT(0)) : NULL;
+    bool  summed = root && checksum_of(sum, root) && !json_object_set_new(root, "checksum", json_string(sum));
+    char *text   = summed ? json_dumps(root, JSON_INDENT(0)) : NULL;
     Status status = text ? file_write_whole(path, text, strlen(text)) : fail(BAD_FILE, "%s: an option or path is not UTF-8", path);
     free(text);
     json_decref(root);
@@ -76,6 +88,24 @@ static Status identity_check(const char *folder, const char *then, const char *n
                 *then ? "with" : "without", (int)strcspn(more, "\n"), more);
 }
 
+static Status foreign(const char *folder)
+{
+    return fail(BAD_FILE, "%s/ledger.json: not of this program's making; --restart begins anew", folder);
+}
+
+/* A counter or a place of which one bit fell over is seen here, not in what the run would make of it. */
+static Status checksum_check(json_t *root, const char *folder)
+{
+    char sum[20];
+    const char *told = json_string_value(json_object_get(root, "checksum"));
+    json_t     *kept = told ? json_string(told) : NULL;
+    if (!told) return foreign(folder);
+    json_object_del(root, "checksum");
+    bool right = kept && checksum_of(sum, root) && !strcmp(sum, json_string_value(kept));
+    json_decref(kept);
+    return right ? OK : fail(BAD_FILE, "%s/ledger.json: damaged: its checksum is not that of its text; --restart begins anew", folder);
+}
+
 static Status root_take(Ledger *l, Tally *t, const json_t *root, const char *folder, const char *identity)
 {
     const char *then;
@@ -85,7 +115,7 @@ static Status root_take(Ledger *l, Tally *t, const json_t *root, const char *fol
     if (json_unpack((json_t *)root, "{s:i, s:s, s:i, s:I, s:I, s:b, s:I, s:o, s:o}", "format", &format, "identity", &then,
                     "file", &l->file, "blocks", &blocks, "done", &done, "gathered", &gathered, "documents", &documents,
                     "bytes", &bytes, "tally", &tally) || format != FORMAT)
-        return fail(BAD_FILE, "%s/ledger.json: not of this program's making; --restart begins anew", folder);
+        return foreign(folder);
     TRY(identity_check(folder, then, identity));
     l->blocks   = blocks;
     l->done     = done;
@@ -111,7 +141,8 @@ Status ledger_read(Ledger *l, Tally *t, bool *found, const char *folder, const c
     json_t *root = json_loadb((const char *)map.data, map.size, 0, &error);
     file_unmap(&map);
     if (!root) return fail(BAD_FILE, "%s: byte %d: %s; --restart begins anew", path, error.position, error.text);
-    Status status = root_take(l, t, root, folder, identity);
+    Status status = checksum_check(root, folder);
+    if (status == OK) status = root_take(l, t, root, folder, identity);
     json_decref(root);
     return status;
 }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "base/file.h"
 #include "base/log.h"
 #include "clean/json_text.h"
@@ -48,7 +49,9 @@ int report_languages(LanguageRow *row, int most, const Tally *t)
 
 static Status count_json(Buffer *out, const char *before, const char *name, Count c)
 {
-    return json_text_words(out, "%s\"%s\": {\"documents\": %" PRId64 ", \"bytes\": %" PRId64 "}", before, name, c.documents, c.bytes);
+    TRY(json_text_words(out, "%s", before));
+    TRY(json_text_label(out, name));
+    return json_text_words(out, ": {\"documents\": %" PRId64 ", \"bytes\": %" PRId64 "}", c.documents, c.bytes);
 }
 
 static Status inputs_json(Buffer *out, const CleanPlan *p)
@@ -130,7 +133,7 @@ static Status report_json(Buffer *out, const Judge *j, const Tally *t, const Nea
 }
 
 /* "a/report.json" is "a/report.html" */
-static void page_path(char *out, size_t size, const char *path)
+void report_page_path(char *out, size_t size, const char *path)
 {
     const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
     snprintf(out, size, "%.*s.html", dot && dot > path ? (int)(dot - path) : (int)strlen(path), path);
@@ -139,13 +142,18 @@ static void page_path(char *out, size_t size, const char *path)
 Status report_write(const Judge *j, const Tally *t, const NearCounts *near)
 {
     char   page[1100];
+    struct stat about;
     Buffer out = { 0 };
     const char *path = j->plan->report;
     if (!path) return OK;
-    page_path(page, sizeof page, path);
+    report_page_path(page, sizeof page, path);
     Status status = folder_make_for(path);
     if (status == OK) status = report_json(&out, j, t, near);
     if (status == OK) status = file_write_whole(path, out.text, (size_t)out.bytes);
+    if (status != OK || stat(path, &about) || !S_ISREG(about.st_mode)) {       /* beside a device there is no place for a page */
+        buffer_free(&out);
+        return status;
+    }
     out.bytes = 0;
     if (status == OK) status = page_make(&out, j, t);
     if (status == OK) status = file_write_whole(page, out.text, (size_t)out.bytes);

@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 #include "base/file.h"
 #include "base/seam.h"
 
@@ -130,10 +132,19 @@ void stash_close(Stash *s)
 
 StashSize stash_size(const Stash *s) { return s->size; }
 
+/* Places in memory follow from a row: it is believed only whole, and only in its own place. */
+static uint64_t row_sum(const StashRow *row, int64_t document)
+{
+    return XXH3_64bits_withSeed(row, offsetof(StashRow, sum), (uint64_t)document);
+}
+
 Status stash_add(Stash *s, StashPiece *p)
 {
     StashRow *row = (StashRow *)(void *)p->part[STASH_ROWS].text;
-    for (int64_t i = 0; i < p->documents; i++) row[i].block += s->size.bytes[STASH_TEXTS];
+    for (int64_t i = 0; i < p->documents; i++) {
+        row[i].block += s->size.bytes[STASH_TEXTS];
+        row[i].sum    = row_sum(&row[i], s->size.documents + i);
+    }
     for (int i = 0; i < STASH_FILES; i++) {
         TRY(file_write(s->fd[i], s->path[i], p->part[i].text, (size_t)p->part[i].bytes, s->size.bytes[i]));
         s->size.bytes[i] += p->part[i].bytes;
@@ -167,7 +178,12 @@ static Status file_read(const Stash *s, int i, void *out, int64_t bytes, int64_t
 
 Status stash_rows(const Stash *s, StashRow *row, int64_t document, int64_t count)
 {
-    return file_read(s, STASH_ROWS, row, count * (int64_t)sizeof *row, document * (int64_t)sizeof *row);
+    TRY(file_read(s, STASH_ROWS, row, count * (int64_t)sizeof *row, document * (int64_t)sizeof *row));
+    for (int64_t i = 0; i < count; i++)
+        if (row[i].sum != row_sum(&row[i], document + i))
+            return fail(BAD_FILE, "%s: damaged: row %" PRId64 " has another checksum than when it was written; --restart begins anew",
+                        s->path[STASH_ROWS], document + i);
+    return OK;
 }
 
 Status stash_keys(const Stash *s, uint64_t *key, int64_t document, int64_t count)

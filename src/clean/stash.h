@@ -17,8 +17,9 @@
 enum { STASH_BLOCK = 32 << 10, STASH_LEVEL = 1 };
 enum { STASH_TEXTS, STASH_ROWS, STASH_KEYS, STASH_DROPPED, STASH_FILES };
 
-/* block, packed: byte of `texts` and bytes there; at: byte in the block when it is unpacked; bytes: of the text as it came */
-typedef struct { Hash128 hash; int64_t block, packed, at, bytes; } StashRow;
+/* block, packed: byte of `texts` and bytes there; at: byte in the block when it is unpacked; bytes: of the text as it came;
+ * sum: of all this and the document's number, made when the row is put into the file */
+typedef struct { Hash128 hash; int64_t block, packed, at, bytes; uint64_t sum; } StashRow;
 
 typedef struct {
     JsonText text, id, url, title, source;          /* text NULL: not told */

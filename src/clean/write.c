@@ -35,8 +35,7 @@ typedef struct {
 
 /* ---- names ---- */
 
-/* "sv.jsonl.zst" is "sv-00007.jsonl.zst" */
-static Status shard_path(char *out, size_t size, const CleanPlan *p, int64_t number)
+Status write_path(char *out, size_t size, const CleanPlan *p, int64_t number)
 {
     int  used;
     const char *slash = strrchr(p->output, '/'), *name = slash ? slash + 1 : p->output;
@@ -54,7 +53,7 @@ static Status later_remove(const CleanPlan *p, int64_t number)
     char path[1100];
     if (!p->folder && !p->shard_bytes) return OK;
     for (;; number++) {
-        TRY(shard_path(path, sizeof path, p, number));
+        TRY(write_path(path, sizeof path, p, number));
         if (!file_exists(path)) return OK;
         if (seam.remove(path)) return fail(IO_FAILED, "%s: of a run before, cannot be removed: %m", path);
     }
@@ -120,9 +119,11 @@ static Status json_put(Writing *w, const StashDocument *d, JsonText text)
     TRY(json_text_member(out, "source", d->source.text ? d->source : json_text_of(file, (int64_t)strlen(file))));
     TRY(json_text_member(out, "url", d->url));
     TRY(json_text_member(out, "title", d->title));
-    if (d->label >= 0)
-        TRY(json_text_words(out, ", \"language\": \"%.64s\", \"language_probability\": %.5f", judge_label(w->judge, d->label),
-                       (double)d->probability));
+    if (d->label >= 0) {
+        TRY(json_text_words(out, ", \"language\": "));
+        TRY(json_text_label(out, judge_label(w->judge, d->label)));
+        TRY(json_text_words(out, ", \"language_probability\": %.5f", (double)d->probability));
+    }
     TRY(json_text_member(out, "text", text));
     return buffer_add(out, "}\n", 2);
 }
@@ -133,7 +134,7 @@ static Status out_next(Writing *w)
     bool full = w->plan->shard_bytes && w->out.fd >= 0 && w->out.bytes + w->out.text.bytes >= w->plan->shard_bytes;
     if (full) TRY(sink_finish(&w->out));
     if (w->out.fd >= 0) return OK;
-    TRY(shard_path(path, sizeof path, w->plan, w->written->files++));
+    TRY(write_path(path, sizeof path, w->plan, w->written->files++));
     return sink_open(&w->out, path);
 }
 

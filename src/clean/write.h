@@ -7,5 +7,7 @@
 #include "clean/stash.h"
 
 typedef struct { int64_t clusters, largest, files; } Written;
+/* Of the output the file of that number; where it is not cut, the only one: "sv.jsonl.zst" is "sv-00007.jsonl.zst" */
+Status write_path(char *out, size_t size, const CleanPlan *plan, int64_t number);
 Status write_all(Written *written, Tally *tally, const Judge *judge, const Stash *stash, const Settled *settled);
 #endif

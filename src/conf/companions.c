@@ -19,6 +19,8 @@ static bool no_charset (const Options *o) { return !given(o, OPTION_charset); }
 static bool no_grades  (const Options *o) { return no_charset(o) || o->charset_mode.is != WORD_charset_mode_graded; }
 static bool no_tests   (const Options *o) { return !given(o, OPTION_decontaminate); }
 static bool no_near    (const Options *o) { return !given(o, OPTION_near_threshold); }
+static bool no_exact   (const Options *o) { return o->dedup.is == WORD_dedup_none; }
+static bool no_dedup   (const Options *o) { return no_exact(o) && no_near(o); }
 static bool no_sample  (const Options *o) { return !o->dry_run; }
 
 /* passed: Megatron-LM's own scripts give it all the same, so a line says that it does nothing */
@@ -49,6 +51,9 @@ static const Companion companions[] = {
     { OPTION_near_bands,          no_near,     "--near-threshold J", false },
     { OPTION_near_rows,           no_near,     "--near-threshold J", false },
     { OPTION_near_words,          no_near,     "--near-threshold J", false },
+    { OPTION_dedup_normalization, no_exact,    "--dedup exact, lines or paragraphs", false },
+    { OPTION_clusters,            no_dedup,    "--dedup exact or --near-threshold J", false },
+    { OPTION_pairs,               no_dedup,    "--dedup exact or --near-threshold J", false },
     { OPTION_sample,              no_sample,   "--dry-run", false },
 };
 

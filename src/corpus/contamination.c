@@ -5,6 +5,7 @@
 #include <string.h>
 #include "corpus/shingle.h"
 #include "corpus/source.h"
+#include "corpus/sought.h"
 #include "text/unicode.h"
 
 typedef struct { uint64_t hash; int64_t text, word; int file; } Gram;      /* word 0: free */
@@ -39,9 +40,9 @@ static Status grams_room(Contamination *c)
     return OK;
 }
 
-static Status text_take(Contamination *c, int file, int64_t number, Document text)
+static Status text_take(Contamination *c, int file, int64_t number, const Buffer *text)
 {
-    WordWalk    walk = { .text = text.text, .bytes = text.bytes };
+    WordWalk    walk = { .text = text->text, .bytes = text->bytes };
     ShingleRoll roll = shingle_roll(c->words);
     WordSeen    word;
     uint64_t    hash;
@@ -57,7 +58,7 @@ static Status text_take(Contamination *c, int file, int64_t number, Document tex
     return OK;
 }
 
-static Status file_take(Contamination *c, int file, const ContaminationPlan *plan)
+static Status file_take(Contamination *c, Sought *n, int file, const ContaminationPlan *plan)
 {
     Source  *source;
     Document text;
@@ -66,7 +67,8 @@ static Status file_take(Contamination *c, int file, const ContaminationPlan *pla
     Status status;
     int64_t number = 0;
     while ((status = source_next(source, &text, &more)) == OK && more) {
-        status = text_take(c, file, ++number, text);
+        status = sought_take(n, text.text, text.bytes);
+        if (status == OK) status = text_take(c, file, ++number, &n->text);
         if (status != OK) break;
     }
     source_close(source);
@@ -79,11 +81,14 @@ Status contamination_open(Contamination **out, const ContaminationPlan *plan)
     if (plan->words < 1 || plan->words > SHINGLE_WORDS_MOST)
         return fail(BAD_OPTION, "n-grams of %d words cannot be sought: 1 to %d can, %d is usual", plan->words, SHINGLE_WORDS_MOST,
                     CONTAMINATION_WORDS);
+    Sought n;
     Contamination *c = calloc(1, sizeof *c);
     if (!c) return fail(NO_MEMORY, "no memory for test sets");
     c->words = plan->words;
-    Status status = grams_room(c);
-    for (int i = 0; i < plan->paths && status == OK; i++) status = file_take(c, i, plan);
+    Status status = sought_open(&n);
+    if (status == OK) status = grams_room(c);
+    for (int i = 0; i < plan->paths && status == OK; i++) status = file_take(c, &n, i, plan);
+    sought_close(&n);
     if (status == OK) *out = c;
     else              contamination_close(c);
     return status;

@@ -2,8 +2,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <utf8proc.h>
 #include "corpus/quality_inside.h"
+#include "corpus/sought.h"
 #include "text/unicode.h"
 
 /* Writes the small form of the character at text, at most four bytes; returns how many. *length: of the character */
@@ -72,9 +74,10 @@ int stop_word_slot(const StopWords *w, const char *text, int64_t bytes)
 
 Status stop_words_find(StopWords *w, const char *language)
 {
+    size_t length = language ? strcspn(language, ",") : 0;              /* of several, as --charset sv,se names them, the first */
     *w = (StopWords){ 0 };
     for (int i = 0; i < STOPS; i++) {
-        if (!language || strcmp(stops[i].language, language)) continue;
+        if (!length || strlen(stops[i].language) != length || strncmp(stops[i].language, language, length) != 0) continue;
         for (const char *at = stops[i].words; *at; at += strspn(at, " ")) {
             size_t bytes = strcspn(at, " ");
             uint64_t key = stop_key(at, (int64_t)bytes);
@@ -158,7 +161,7 @@ static int64_t lines_count(FILE *file)
     return count;
 }
 
-static Status file_take(BadWords *b, FILE *file, const char *path)
+static Status file_take(BadWords *b, Sought *n, FILE *file, const char *path)
 {
     char   *line = NULL;
     size_t  room = 0;
@@ -168,8 +171,10 @@ static Status file_take(BadWords *b, FILE *file, const char *path)
     for (b->slots = 64; b->slots < 4 * lines; ) b->slots *= 2;
     b->known = calloc((size_t)b->slots, sizeof *b->known);
     if (!b->known) return fail(NO_MEMORY, "%s: no memory for its words", path);
-    for (int64_t number = 1; status == OK && (bytes = getline(&line, &room, file)) >= 0; number++)
-        status = phrase_take(b, line, bytes, path, number);
+    for (int64_t number = 1; status == OK && (bytes = getline(&line, &room, file)) >= 0; number++) {
+        status = sought_take(n, line, bytes);
+        if (status == OK) status = phrase_take(b, n->text.text, n->text.bytes, path, number);
+    }
     free(line);
     if (status == OK && ferror(file)) return fail(BAD_FILE, "%s: cannot be read: %s", path, strerror(errno));
     return status == OK && !b->longest ? fail(BAD_FILE, "%s: has no words, one a line", path) : status;
@@ -180,8 +185,11 @@ Status bad_words_open(BadWords **words, const char *path)
     *words = NULL;
     FILE *file = fopen(path, "r");
     if (!file) return fail(BAD_FILE, "%s: cannot be read: %s", path, strerror(errno));
+    Sought    n;
     BadWords *b = calloc(1, sizeof *b);
-    Status status = b ? file_take(b, file, path) : fail(NO_MEMORY, "%s: no memory for its words", path);
+    Status status = sought_open(&n);
+    if (status == OK) status = b ? file_take(b, &n, file, path) : fail(NO_MEMORY, "%s: no memory for its words", path);
+    sought_close(&n);
     fclose(file);
     if (status == OK) *words = b;
     else              bad_words_close(b);

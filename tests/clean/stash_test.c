@@ -96,6 +96,19 @@ static void comes_out_as_it_went_in(void **state)
     stash_close(stash);
 }
 
+static void byte_turn(const char *name, long at)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, at, SEEK_SET), 0);
+    int was = getc(file);
+    assert_int_equal(fseek(file, at, SEEK_SET), 0);
+    assert_int_not_equal(putc(was ^ 1, file), EOF);
+    assert_int_equal(fclose(file), 0);
+}
+
 static void damage_is_told(void **state)
 {
     (void)state;
@@ -118,6 +131,10 @@ static void damage_is_told(void **state)
     assert_int_equal(stash_rows(stash, &row, 0, 1), OK);
     row.at = 1 << 30;
     assert_int_equal(stash_read(stash, &reader, &document, &row), BAD_FILE);
+    byte_turn("rows", 5 * (long)sizeof row + 40);            /* where its text stands in the block */
+    assert_int_equal(stash_rows(stash, &row, 4, 1), OK);
+    assert_int_equal(stash_rows(stash, &row, 5, 1), BAD_FILE);
+    assert_non_null(strstr(fail_text(), "row 5"));
     StashSize size = stash_size(stash);
     stash_free_reader(&reader);
     stash_close(stash);
@@ -150,6 +167,15 @@ static void ledger_knows_its_run(void **state)
     assert_int_equal(ledger_read(&ledger, other, &found, folder, "--a 1\n"), BAD_OPTION);
     assert_non_null(strstr(fail_text(), "with  --b 2 "));
     assert_int_equal(ledger_read(&ledger, more, &found, folder, "--a 1\n--b 2\n"), BAD_FILE);
+    char path[128];
+    FileMap map;
+    snprintf(path, sizeof path, "%s/ledger.json", folder);
+    assert_int_equal(file_map(&map, path), OK);
+    long at = (long)((const uint8_t *)strstr((const char *)map.data, "1000") - map.data);
+    file_unmap(&map);
+    byte_turn("ledger.json", at + 3);            /* a number that is as good as the one before it */
+    assert_int_equal(ledger_read(&ledger, other, &found, folder, "--a 1\n--b 2\n"), BAD_FILE);
+    assert_non_null(strstr(fail_text(), "checksum"));
     tally_add(other, tally);
     assert_int_equal(other->in.bytes, 100);
     assert_int_equal(other->dropped[RULE_NEAR].documents, 2);

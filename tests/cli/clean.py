@@ -3,8 +3,10 @@ import bz2
 import gzip
 import json
 import os
+import resource
 import subprocess
 import sys
+import unicodedata
 
 import run
 
@@ -106,10 +108,44 @@ def stages():
     check("characters", lines("o.txt"), ["Det här är svenska ord, och inget annat.", "Moskva är en stad.", "kort"])
     clean("--input", "mixed.txt", "--output", "o.txt", "--charset", "sv", "--charset-mode", "strict", "--quality-rules", "words-min=3")
     check("strictly; and a rule", lines("o.txt"), ["Det här är svenska ord, och inget annat."])
+    clean("--input", "mixed.txt", "--output", "o.txt", "--charset", "sv,se", "--quality-rules", "stop-words=2")
+    check("stop words of the first language", lines("o.txt"), ["Det här är svenska ord, och inget annat.", "Moskva är en stad."])
     put("test.txt", "ett två tre fyra fem sex sju åtta nio tio elva tolv tretton\n")
     put("train.txt", "Noll, ett två tre fyra fem sex sju åtta nio tio elva tolv TRETTON!\nEtt två tre.\n")
     clean("--input", "train.txt", "--output", "o.txt", "--decontaminate", "test.txt")
     check("a test set's words", lines("o.txt"), ["Ett två tre."])
+
+
+def sought():
+    """Test sets and bad words are known in whatever form their files have them."""
+    text = "Här är åtta små öar vid ån där älgar går över ängar på våren när snön töat bort"
+    put("train.txt", text + " idag\nEtt annat dokument.\n")
+    for form in unicodedata.normalize("NFD", text), text.replace("ängar", "än\u00adgar").replace("små", "sm\u200bå"):
+        put("test.txt", form + "\nför kort\n")
+        clean("--input", "train.txt", "--output", "o.txt", "--decontaminate", "test.txt", says="1 texts of --decontaminate have fewer than 13 words")
+        check("a test set in another form", lines("o.txt"), ["Ett annat dokument."])
+    for form in "NFC", "NFD":
+        put("bad.txt", unicodedata.normalize(form, "öar") + "\n")
+        clean("--input", "train.txt", "--output", "o.txt", "--bad-words", "bad.txt")
+        check(f"bad words, no other rule, {form}", lines("o.txt"), ["Ett annat dokument."])
+
+
+def labels():
+    """Labels of a model are any words; JSON stays JSON."""
+    if not run.have("fasttext"):
+        return
+    strange = "a\"b\\c<" + "å" * 60
+    with open("learn.txt", "w") as out:
+        for i in range(200):
+            out.write(f"__label__{strange} kort rad {i % 7}\n__label__\\ long line {i % 7}\n")
+    subprocess.run(["fasttext", "supervised", "-input", "learn.txt", "-output", "strange", "-dim", "2", "-bucket", "100", "-verbose", "0",
+                    "-thread", "1"], check=True, stderr=subprocess.DEVNULL)
+    put("train.txt", "kort rad 1\nkort rad 2\nlong line 3\n")
+    clean("--input", "train.txt", "--output", "o.jsonl", "--lang-model", "strange.bin", "--lang", "\\", "--lang-threshold", 0, "--report", "r.json",
+          "--dropped", "d.jsonl")
+    told = [json.loads(line)["language"] for name in ("o.jsonl", "d.jsonl") for line in open(name)]
+    check("labels as they are", sorted(set(told) - {strange, "\\"}), [])
+    check("in the report too", sum(v["documents"] for v in json.load(open("r.json"))["languages"].values()), 3)
 
 
 def refusals():
@@ -127,6 +163,8 @@ def refusals():
     clean("--input", "many.txt", "--output", "o.txt", "--near-bands", 4, code=1, says="does nothing without --near-threshold J")
     clean("--input", "many.txt", "--output", "o.txt", "--memory", "much", code=1, says="no number of bytes")
     clean("--input", "many.txt", "--output", "o.txt", "--dry-run", "--pairs", "p", code=1, says="--dry-run writes no")
+    for more in ["--clusters", "c"], ["--pairs", "c"], ["--dedup-normalization", "words"]:
+        clean("--input", "many.txt", "--output", "o.txt", "--dedup", "none", *more, code=1, says=f"{' '.join(more)} does nothing without --dedup exact")
     put("empty.txt", "\n\n")
     clean("--input", "empty.txt", "--output", "o2.txt", code=1, says="no documents in it")
     os.mkdir("o3.txt.work")
@@ -135,11 +173,56 @@ def refusals():
     check("nothing is left behind", [os.path.exists("o2.txt.work"), os.path.exists("o.txt.work"), os.listdir("o3.txt.work")], [False, False, ["mine"]])
 
 
+def limited():
+    """A file that may not grow on is named, as on a full disk, and the run goes on where there is room."""
+    put("wide.txt", "".join(f"{i * i} rad nummer {i}\n" for i in range(40000)))
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200000, resource.RLIM_INFINITY))
+    done = run.jotun("clean", "--input", "wide.txt", "--output", "limited.txt", check=False, preexec_fn=limit)
+    check("named", (done.returncode, "cannot be written: File too large" in done.stderr), (3, True))
+    clean("--input", "wide.txt", "--output", "limited.txt")
+    check("goes on", lines("limited.txt"), lines("wide.txt"))
+
+
+def at_once():
+    """Of runs that begin at the same moment each does all, or says that another works there."""
+    for _ in range(25):
+        runs = [subprocess.Popen([run.JOTUN, "clean", "--input", "many.txt", "--output", "once.txt"], stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.PIPE, text=True) for _ in range(3)]
+        told = [(r.communicate()[1], r.returncode) for r in runs]
+        check("told", [words for words, code in told if code and "another run works there" not in words], [])
+        check("the same documents", (all(code for _, code in told), lines("once.txt")), (False, lines("many.txt")))
+    check("no work is left", os.path.exists("once.txt.work"), False)
+
+
+def places():
+    """What is read is never written over, and no file is written twice."""
+    text = "".join(f"dokument nummer {i % 50}\n" for i in range(100))
+    put("corpus.txt", text)
+    os.makedirs("shards", exist_ok=True)
+    put("shards/shard-00000.txt", text)
+    for option in "--output", "--dropped", "--pairs", "--clusters", "--report":
+        more = [] if option == "--output" else ["--output", "o.txt"]
+        clean("--input", "corpus.txt", option, "./corpus.txt", *more, code=1, says=f"{option} ./corpus.txt: is read as well")
+    clean("--input", "many.txt", "--output", "o.txt", "--decontaminate", "corpus.txt", "--dropped", "corpus.txt", code=1, says="is read as well")
+    clean("--input", "shards", "--output", "shards/", code=1, says="shard-00000.txt: is read as well")
+    check("inputs are as they were", [open(path).read() == text for path in ("corpus.txt", "shards/shard-00000.txt")], [True, True])
+    clean("--input", "corpus.txt", "--output", "o.txt", "--dropped", "x.jsonl", "--pairs", "./x.jsonl", code=1, says="is where --dropped goes")
+    clean("--input", "corpus.txt", "--output", "o.jsonl", "--report", "./o.jsonl", code=1, says="is where --report goes")
+    done = clean("--input", "corpus.txt", "--output", "o.txt", "--report", "/dev/stdout")
+    check("a report to a device has no page", ('"kept": {"documents": 50' in done.stdout, os.path.exists("/dev/stdout.html")), (True, False))
+    clean("--input", "corpus.txt", "--output", "o.txt", "--report", "r.html", code=1, says="is where --report goes")
+    os.mkfifo("pipe.txt")
+    clean("--input", "corpus.txt", "--output", "pipe.txt", code=1, says="--output pipe.txt: is no file")
+    os.makedirs("named.txt", exist_ok=True)
+    clean("--input", "corpus.txt", "--output", "named.txt", code=1, says="--output named.txt: is a folder")
+    check("nothing is left behind", [name for name in os.listdir(".") if name.endswith(".txt.work") and name != "o3.txt.work"], [])
+
+
 def main():
     run.JOTUN = os.path.abspath(run.JOTUN)
     with run.work_folder() as folder:
         os.chdir(folder)
-        for part in shapes, outputs, damage, stages, refusals:
+        for part in shapes, outputs, damage, stages, sought, labels, refusals, places, limited, at_once:
             part()
         os.chdir("/")
     if failures:

@@ -53,6 +53,23 @@ static void hits_by_hand(void **state)
     contamination_close(c);
 }
 
+/* Documents come normalised; test sets as they lie there: decomposed, with a soft hyphen, with a NBSP, with broken bytes */
+static void test_sets_are_normalised(void **state)
+{
+    (void)state;
+    file_put(0, "a\xCC\x8Angar o\xCC\x88" "ar alg\xC2\xAD" "ar\nett\xC2\xA0tv\xC3\xA5 tre\xFF" "fyra\n");
+    file_put(1, "");
+    Contamination *c = open_made(3);
+    ContaminationFound f = { 0 };
+    const char *text[] = { "\xC3\xA5ngar \xC3\xB6" "ar algar", "ett tv\xC3\xA5 tre", "tv\xC3\xA5 tre fyra" };
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(contamination_find(c, &f, text[i], (int64_t)strlen(text[i])), OK);
+        assert_int_equal(f.hits, 1);
+    }
+    contamination_found_free(&f);
+    contamination_close(c);
+}
+
 /* Words of one blank each: a gram is a string */
 static bool naive_has(char *const *set, int64_t sets, const char *gram)
 {
@@ -196,7 +213,7 @@ int main(void)
     snprintf(path[0], sizeof path[0], "/tmp/jotun-contamination-%d.txt", (int)getpid());
     snprintf(path[1], sizeof path[1], "/tmp/jotun-contamination-%d.jsonl", (int)getpid());
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hits_by_hand),
+        cmocka_unit_test(hits_by_hand), cmocka_unit_test(test_sets_are_normalised),
         cmocka_unit_test(hits_against_naive),
         cmocka_unit_test(cuts_against_naive),
         cmocka_unit_test(long_words),

@@ -91,3 +91,4 @@ for i in range(6):
     seed("charset", str(i), bytes([i * 7]) + (mixed * (i + 1)).encode())
 for i, text in enumerate((mixed, "- och att\n- och att ...\n\n" * 4, "Lorem ipsum [1]. javascript { use cookies.\n# # \u2026")):
     seed("quality", str(i), text.encode())
+    seed("shingle", str(i), bytes([i]) + text.encode())

@@ -43,6 +43,16 @@ BUGS = [
      "data.loader_test"),
     ("rows of another rank under sequence parallelism", "src/comm/region.c",
      "return tensor_slice(x_T, 0, comm_rank(tp->comm) * t, t);", "return tensor_slice(x_T, 0, 0, t);", "train.layout_test"),
+    ("documents of later blocks sought in the first", "src/clean/stash.c",
+     "row[i].block += s->size.bytes[STASH_TEXTS];", "", "clean.stash_test"),
+    ("near duplicates a little below the threshold go", "src/corpus/near_settle.c",
+     "c->document >= s->first || c->jaccard < s->near->plan.threshold", "c->document >= s->first || c->jaccard < 0.95 * s->near->plan.threshold",
+     "corpus.near_test"),
+    ("text that is not composed stays so", "src/corpus/charset.c",
+     "UNSURES) < text->bytes) TRY(nfc", "UNSURES) < 0) TRY(nfc", "corpus.charset_test"),
+    ("test sets sought as they are written", "src/corpus/contamination.c",
+     "status = sought_take(n, text.text, text.bytes);",
+     "n->text.bytes = 0, status = buffer_add(&n->text, text.text, text.bytes);", "corpus.contamination_test"),
 ]
 
 
