@@ -93,6 +93,8 @@ static Status quality_read(CleanPlan *p, const Options *o)
     p->bad_words = o->bad_words;
     TRY(quality_plan(&p->quality, o->quality));
     if (o->quality_rules) TRY(quality_set(&p->quality, o->quality_rules));
+    if (o->bad_words && o->quality_rules && strstr(o->quality_rules, "bad-words=off"))
+        return fail(BAD_OPTION, "--bad-words %s, but --quality-rules bad-words=off: leave one of them out", o->bad_words);
     p->stop_words = o->lang ? o->lang : o->charset;
     if (!p->quality.on[QUALITY_STOP_WORDS] || p->stop_words) return OK;
     return fail(BAD_OPTION, "--quality %s: its rule stop-words asks of which language; give --lang L or --charset L, or switch it"
@@ -116,6 +118,21 @@ static Status duplicates_read(CleanPlan *p, const Options *o)
     return bytes_read(&p->memory, "--memory", o->memory);
 }
 
+/* As OSCAR's pipeline writes them. What it never writes would drop nothing, and nobody would know. */
+static Status warnings_read(CleanPlan *p, const Options *o)
+{
+    static const char *const known[] = { "tiny", "short_sentences", "header", "footer", "noisy", "adult" };
+    p->warning  = o->drop_warnings.text;
+    p->warnings = o->drop_warnings.count;
+    for (int i = 0; i < p->warnings; i++) {
+        bool met = false;
+        for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) met |= !strcmp(p->warning[i], known[k]);
+        if (!met) return fail(BAD_OPTION, "--drop-warnings %s is none of OSCAR's; they are tiny, short_sentences, header, footer,"
+                              " noisy and adult", p->warning[i]);
+    }
+    return OK;
+}
+
 static Status records_read(CleanPlan *p, const Options *o)
 {
     static const BlockKind shape[] = { BLOCK_AUTO, BLOCK_TEXT, BLOCK_JSON, BLOCK_PARAGRAPHS, BLOCK_DOCS, BLOCK_PAGES };
@@ -126,12 +143,10 @@ static Status records_read(CleanPlan *p, const Options *o)
     p->ratio_most = o->ratio_most;
     p->record     = (RecordPlan){ .text_key = key ? o->json_keys.text[0] : NULL, .bytes_most = o->document_most,
                                   .repair = o->invalid_utf8.is == WORD_invalid_utf8_repair, .all_pages = o->all_pages };
-    p->warning    = o->drop_warnings.text;
-    p->warnings   = o->drop_warnings.count;
-    p->contamination = (ContaminationPlan){ .path = o->decontaminate.text, .paths = o->decontaminate.count, .key = "text",
-                                            .words = (int)o->decontaminate_words };
+    p->contamination = (ContaminationPlan){ .path = o->decontaminate.text, .paths = o->decontaminate.count,
+                                            .key = key ? o->json_keys.text[0] : "text", .words = (int)o->decontaminate_words };
     p->contamination_cuts = o->decontaminate_by.is == WORD_decontaminate_by_cut;
-    return OK;
+    return warnings_read(p, o);
 }
 
 static Status plan_make(CleanPlan *p, const Options *o)

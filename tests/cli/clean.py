@@ -165,6 +165,13 @@ def refusals():
     clean("--input", "many.txt", "--output", "o.txt", "--dry-run", "--pairs", "p", code=1, says="--dry-run writes no")
     for more in ["--clusters", "c"], ["--pairs", "c"], ["--dedup-normalization", "words"]:
         clean("--input", "many.txt", "--output", "o.txt", "--dedup", "none", *more, code=1, says=f"{' '.join(more)} does nothing without --dedup exact")
+    clean("--input", "many.txt", "--output", "o.txt", "--drop-warnings", "noisy", "noisyy", code=1, says="--drop-warnings noisyy is none of")
+    put("bad.txt", "fult\n")
+    clean("--input", "many.txt", "--output", "o.txt", "--bad-words", "bad.txt", "--quality-rules", "bad-words=off", code=1, says="leave one of them out")
+    put("asked.jsonl", '{"content": "ett prov som ingen ska ha sett av dem som övar sig på svar"}\n')
+    clean("--input", "many.txt", "--output", "o.txt", "--decontaminate", "asked.jsonl", code=1, says="--json-keys")
+    clean("--input", "many.txt", "--output", "o.txt", "--decontaminate", "asked.jsonl", "--json-keys", "content")
+    os.remove("o.txt")
     put("empty.txt", "\n\n")
     clean("--input", "empty.txt", "--output", "o2.txt", code=1, says="no documents in it")
     os.mkdir("o3.txt.work")
