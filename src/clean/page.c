@@ -1,5 +1,5 @@
-/* The report as one page that needs nothing else: rows of a table, each with its bar. */
-#include "clean/report.h"
+/* Rows of a table, each with its bar. */
+#include "clean/page.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -67,7 +67,7 @@ static Status languages_put(Buffer *out, const Judge *j, const Tally *t)
 {
     LanguageRow row[LANGUAGES];
     Count all = { 0 };
-    int count = report_languages(row, LANGUAGES, t);
+    int count = tally_languages(row, LANGUAGES, t);
     if (!count) return OK;
     for (int64_t i = 0; i < t->languages; i++) {
         all.documents += t->language[i].documents;

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "clean/json_text.h"
+#include "clean/page.h"
 
 /* ---- the table ---- */
 
@@ -31,21 +32,6 @@ void report_print(FILE *out, const CleanPlan *p, const Tally *t)
 }
 
 /* ---- JSON ---- */
-
-int report_languages(LanguageRow *row, int most, const Tally *t)
-{
-    int count = 0;
-    for (int i = 0; i < (int)t->languages; i++) {
-        int at = count;
-        if (!t->language[i].documents) continue;
-        while (at > 0 && row[at - 1].count.documents < t->language[i].documents) at--;
-        if (at >= most) continue;
-        count += count < most;
-        memmove(row + at + 1, row + at, (size_t)(count - at - 1) * sizeof *row);
-        row[at] = (LanguageRow){ i, t->language[i] };
-    }
-    return count;
-}
 
 static Status count_json(Buffer *out, const char *before, const char *name, Count c)
 {
@@ -78,7 +64,7 @@ static Status rules_json(Buffer *out, const Tally *t)
 static Status languages_json(Buffer *out, const Judge *j, const Tally *t)
 {
     LanguageRow row[256];
-    int count = report_languages(row, (int)(sizeof row / sizeof *row), t);
+    int count = tally_languages(row, (int)(sizeof row / sizeof *row), t);
     TRY(json_text_words(out, " \"languages\": {"));
     for (int i = 0; i < count; i++) TRY(count_json(out, i ? ",\n  " : "\n  ", judge_label(j, row[i].label), row[i].count));
     return json_text_words(out, "},\n");

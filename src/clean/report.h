@@ -8,9 +8,4 @@
 void   report_print(FILE *out, const CleanPlan *plan, const Tally *tally);
 Status report_write(const Judge *judge, const Tally *tally, const NearCounts *near);    /* plan->report and .html beside it */
 void   report_page_path(char *out, size_t size, const char *path);
-Status page_make(Buffer *out, const Judge *judge, const Tally *tally);                  /* clean/page.c */
-
-/* Languages by documents, most first; the index of Tally.language */
-typedef struct { int label; Count count; } LanguageRow;
-int report_languages(LanguageRow *row, int most, const Tally *tally);
 #endif

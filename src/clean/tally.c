@@ -43,3 +43,18 @@ void tally_length(int64_t length[TALLY_LENGTHS], int64_t bytes)
     while (i + 1 < TALLY_LENGTHS && bytes >> (i + 1)) i++;
     length[i]++;
 }
+
+int tally_languages(LanguageRow *row, int most, const Tally *t)
+{
+    int count = 0;
+    for (int i = 0; i < (int)t->languages; i++) {
+        int at = count;
+        if (!t->language[i].documents) continue;
+        while (at > 0 && row[at - 1].count.documents < t->language[i].documents) at--;
+        if (at >= most) continue;
+        count += count < most;
+        memmove(row + at + 1, row + at, (size_t)(count - at - 1) * sizeof *row);
+        row[at] = (LanguageRow){ i, t->language[i] };
+    }
+    return count;
+}

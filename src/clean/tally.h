@@ -28,4 +28,8 @@ void    tally_add   (Tally *to, const Tally *from);
 void    tally_drop  (Tally *t, int rule, int64_t bytes);       /* RULE_KEPT: nothing */
 void    tally_length(int64_t length[TALLY_LENGTHS], int64_t bytes);
 int64_t tally_numbers(const Tally *t);                  /* how many int64_t it is, in memory as on disk */
+
+/* Languages by documents, most first; label: the index of Tally.language. How many rows there are */
+typedef struct { int label; Count count; } LanguageRow;
+int tally_languages(LanguageRow *row, int most, const Tally *t);
 #endif

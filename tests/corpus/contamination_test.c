@@ -61,7 +61,7 @@ static void test_sets_are_normalised(void **state)
     file_put(1, "");
     Contamination *c = open_made(3);
     ContaminationFound f = { 0 };
-    const char *text[] = { "\xC3\xA5ngar \xC3\xB6" "ar algar", "ett tv\xC3\xA5 tre", "tv\xC3\xA5 tre fyra" };
+    const char *text[] = { ("\xC3\xA5ngar \xC3\xB6" "ar algar"), "ett tv\xC3\xA5 tre", "tv\xC3\xA5 tre fyra" };
     for (int i = 0; i < 3; i++) {
         assert_int_equal(contamination_find(c, &f, text[i], (int64_t)strlen(text[i])), OK);
         assert_int_equal(f.hits, 1);
