@@ -208,7 +208,7 @@ static void spread(uint64_t *out, const uint64_t *hash, int64_t count, uint64_t 
 }
 
 /* Sorts what is nearly in order, and keeps each once */
-static int64_t settle(uint64_t *out, uint64_t *hash, int64_t count)
+static int64_t distinct(uint64_t *out, uint64_t *hash, int64_t count)
 {
     for (int64_t i = 1, j; i < count; i++) {
         uint64_t moved = hash[i];
@@ -228,7 +228,7 @@ Status shingles_set(Shingles *s)
     TRY(shingles_room(s, 2 * s->count + ((int64_t)1 << bits)));
     uint64_t *spreaded = s->hash + s->count;
     spread(spreaded, s->hash, s->count, spreaded + s->count, bits);
-    s->count = settle(s->hash, spreaded, s->count);
+    s->count = distinct(s->hash, spreaded, s->count);
     return OK;
 }
 
