@@ -4,65 +4,82 @@
 
 /* ---- the table ---- */
 
-/* Who is in the way goes to its other place, as often as it takes. false: that goes round, `entry` is who is left out */
-static bool slot_put(Merges *m, uint64_t *entry)
+uint32_t merges_rank(const Merges *m, int32_t left, int32_t right)
 {
-    MergePlaces at = merges_places(m, *entry >> MERGES_RANK_BITS);
-    uint64_t    to = at.one;
-    for (int tries = 0; tries < 64; tries++) {
-        uint64_t was = m->slot[to];
-        m->slot[to] = *entry;
-        if (was == ~0ull) return true;
-        *entry = was;
-        at = merges_places(m, was >> MERGES_RANK_BITS);
+    uint32_t guess = merges_guess(m, left, right);
+    if (guess == NO_RANK || merges_holds(m, guess, left, right)) return guess;
+    MergePlaces at = merges_places(m, merges_pair(left, right));
+    for (uint64_t i = 0; i < 4; i++) {
+        uint32_t slot = m->slot[(i < 2 ? at.one : at.other) + i % 2], rank = slot & (MERGES_RANKS - 1);
+        if (slot >> MERGES_RANK_BITS == at.sign && merges_holds(m, rank, left, right)) return rank;
+    }
+    return NO_RANK;
+}
+
+/* Who is in the way goes to its other place, as often as it takes. false: that goes round, *rank is who is left out */
+static bool slot_put(Merges *m, uint32_t *rank)
+{
+    uint64_t to = merges_places(m, m->pair[*rank]).one;
+    for (int tries = 0; tries < 256; tries++) {
+        MergePlaces at = merges_places(m, m->pair[*rank]);
+        uint32_t entry = at.sign << MERGES_RANK_BITS | *rank;
+        for (uint64_t i = 0; i < 4; i++) {
+            uint32_t *slot = m->slot + (i < 2 ? at.one : at.other) + i % 2;
+            if (*slot != UINT32_MAX) continue;
+            *slot = entry;
+            return true;
+        }
         to = at.one == to ? at.other : at.one;
+        uint32_t *victim = m->slot + to + tries % 2;
+        *rank   = *victim & (MERGES_RANKS - 1);
+        *victim = entry;
     }
     return false;
 }
 
 static Status no_memory(const Merges *m) { return fail(NO_MEMORY, "no memory for %lld merges", (long long)m->count); }
 
-/* Twice the slots, or more where pairs still stand in each other's way */
-static Status slots_grow(Merges *m)
+static bool slots_move(Merges *to, const Merges *from, uint32_t out)
+{
+    if (!slot_put(to, &out)) return false;
+    for (int64_t i = 0; i < from->slots; i++) {
+        uint32_t rank = from->slot[i] & (MERGES_RANKS - 1);
+        if (from->slot[i] != UINT32_MAX && !slot_put(to, &rank)) return false;
+    }
+    return true;
+}
+
+/* Twice the slots, or more where pairs still stand in each other's way. out: the rank that has no slot */
+static Status slots_grow(Merges *m, uint32_t out)
 {
     Merges grown = *m;
-    bool   all = false;
-    while (!all) {
+    do {
         if (grown.slot != m->slot) free(grown.slot);
         grown.slots = grown.slots ? 2 * grown.slots : 1024;
         grown.slot  = grown.slots <= 1 << 24 ? malloc((size_t)grown.slots * sizeof *grown.slot) : NULL;
         if (!grown.slot) return no_memory(m);
         memset(grown.slot, -1, (size_t)grown.slots * sizeof *grown.slot);
-        all = true;
-        for (int64_t i = 0; i < m->slots && all; i++) {
-            uint64_t entry = m->slot[i];
-            all = entry == ~0ull || slot_put(&grown, &entry);
-        }
-    }
+    } while (!slots_move(&grown, m, out));
     free(m->slot);
     *m = grown;
     return OK;
 }
 
-static Status slot_add(Merges *m, uint64_t entry)
-{
-    if (m->count * 5 >= m->slots * 2) TRY(slots_grow(m));
-    while (!slot_put(m, &entry)) TRY(slots_grow(m));
-    return OK;
-}
-
-static Status made_grow(Merges *m, uint32_t rank)
+static Status ranks_grow(Merges *m, uint32_t rank)
 {
     if (!m->first) {
         m->first = malloc((1 << 16) * sizeof *m->first);
         if (!m->first) return no_memory(m);
         for (int i = 0; i < 1 << 16; i++) m->first[i] = NO_RANK;
     }
-    if (rank < (uint32_t)m->made_room) return OK;
-    int32_t  room = (int32_t)rank < 1024 ? 2048 : 2 * (int32_t)rank;
-    int32_t *made = realloc(m->made, (size_t)room * sizeof *made);
-    if (!made) return no_memory(m);
-    m->made = made, m->made_room = room;
+    if (rank < (uint32_t)m->room) return OK;
+    int32_t   room = (int32_t)rank < 1024 ? 2048 : 2 * (int32_t)rank;
+    int32_t  *made = realloc(m->made, (size_t)room * sizeof *made);
+    if (made) m->made = made;
+    uint64_t *pair = made ? realloc(m->pair, (size_t)room * sizeof *pair) : NULL;
+    if (!pair) return no_memory(m);
+    memset(pair + m->room, -1, (size_t)(room - m->room) * sizeof *pair);
+    m->pair = pair, m->room = room;
     return OK;
 }
 
@@ -71,9 +88,12 @@ Status merges_add(Merges *m, int32_t left, int32_t right, uint32_t rank, int32_t
     if (left >= MERGES_IDS || right >= MERGES_IDS || rank >= MERGES_RANKS)
         return fail(BAD_FILE, "merge %u of tokens %d and %d: merges reach to %d, tokens that merge to %d", rank, left, right,
                     MERGES_RANKS - 1, MERGES_IDS - 1);
-    TRY(made_grow(m, rank));
+    TRY(ranks_grow(m, rank));
     if (m->slots && merges_rank(m, left, right) != NO_RANK) return OK;
-    TRY(slot_add(m, ((uint64_t)left << MERGES_ID_BITS | (uint64_t)right) << MERGES_RANK_BITS | rank));
+    if (m->pair[rank] != UINT64_MAX) return fail(BAD_FILE, "merge %u stands there twice, of other tokens", rank);
+    m->pair[rank] = merges_pair(left, right);
+    uint32_t out = rank;
+    if (m->count * 5 >= m->slots * 4 || !slot_put(m, &out)) TRY(slots_grow(m, out));
     if ((left | right) < 256) m->first[left << 8 | right] = rank;
     m->made[rank] = made;
     if (m->count++ == 0) m->ahead = made - (int32_t)rank;
@@ -84,6 +104,7 @@ Status merges_add(Merges *m, int32_t left, int32_t right, uint32_t rank, int32_t
 void merges_close(Merges *m)
 {
     free(m->slot);
+    free(m->pair);
     free(m->first);
     free(m->made);
     *m = (Merges){ 0 };
@@ -115,7 +136,7 @@ static inline int32_t key_least(const Keys *key, int count) { return count < 16 
 
 static inline int32_t key_of(const Merges *m, const int32_t *id, int left, int right)
 {
-    return (int32_t)(merges_rank(m, id[left], id[right]) << 6) | left;
+    return (int32_t)(merges_guess(m, id[left], id[right]) << 6) | left;
 }
 
 static inline int after (uint64_t alive, int at) { return at + 1 + __builtin_ctzll(alive >> (at + 1)); }
@@ -141,9 +162,14 @@ static int64_t merge_short(const Merges *m, int32_t *ids, int count)
     int64_t  left  = 0;
     keys_first(&key, id, m, ids, count);
     while ((least = key_least(&key, count)) < NO_KEY) {
-        int at = least & 63, gone = after(alive, at);
+        int      at = least & 63, gone = after(alive, at);
+        uint32_t rank = (uint32_t)least >> 6;
+        if (!merges_holds(m, rank, id[at], id[gone])) {             /* a wrong guess is too low: here comes the truth */
+            key.at[at] = (int32_t)(merges_rank(m, id[at], id[gone]) << 6) | at;
+            continue;
+        }
         alive &= ~(1ull << gone);
-        id[at] = merges_made(m, (uint32_t)least >> 6);
+        id[at] = merges_made(m, rank);
         int to = before(alive, at);
         key.at[gone] = NO_KEY;
         key.at[at]   = key_of(m, id, at, after(alive, at));
