@@ -153,7 +153,12 @@ static Status write_part(const char *part, const void *data, size_t bytes)
     return file_finish(fd, part);
 }
 
-static Status sync_folder_of(const char *path)
+Status file_rename(const char *from, const char *to)
+{
+    return seam.rename(from, to) == 0 ? OK : fail(IO_FAILED, "%s: cannot be renamed to %s: %m", from, to);
+}
+
+Status folder_sync_for(const char *path)
 {
     char        folder[PATH_MAX];
     const char *slash = strrchr(path, '/');
@@ -169,12 +174,12 @@ static Status replace(const char *path, const void *data, size_t bytes)
     if ((size_t)snprintf(part, sizeof part, "%s.part", path) >= sizeof part)
         return fail(BAD_FILE, "%.80s...: the path is longer than %zu bytes", path, sizeof part - 6);
     Status status = write_part(part, data, bytes);
-    if (status == OK && seam.rename(part, path) != 0) status = file_fail(path, "put in its place");
+    if (status == OK) status = file_rename(part, path);
     if (status != OK) {
         unlink(part);                          /* not a write: tidying may not fail by the seam */
         return status;
     }
-    return sync_folder_of(path);
+    return folder_sync_for(path);
 }
 
 /* ---- writing straight: no place of a file, so nothing to keep whole, and not through the seam ---- */

@@ -15,6 +15,7 @@ Status file_create(int *fd, const char *path);                 /* for file_write
 Status file_create_alone(int *fd, const char *path);           /* refused while another holds it so; until it is closed, or its holder killed */
 Status file_write (int fd, const char *path, const void *data, size_t bytes, int64_t at);   /* all of it, at an offset */
 Status file_finish(int fd, const char *path);                  /* fsync and close; the close happens on failure too */
+Status file_rename(const char *from, const char *to);          /* durable after folder_sync_for(to) */
 /* Beside, fsync, rename, fsync the folder. Through links: what they name is replaced, they stay. A device, a pipe and
  * this process's own /dev/stdout, /dev/stderr and /dev/fd/N are written straight. */
 Status file_write_whole(const char *path, const void *data, size_t bytes);
@@ -23,5 +24,6 @@ Status file_writable(const char *path);                        /* what file_writ
 Status folder_make  (const char *path);                        /* with its parents; existing is fine */
 Status folder_make_for(const char *path);                      /* the folder a file of that path is in, with its parents */
 Status folder_sync  (const char *path);
+Status folder_sync_for(const char *path);                      /* the folder a file of that path is in */
 Status folder_remove(const char *path);                        /* with all in it; missing is fine */
 #endif

@@ -61,14 +61,6 @@ Status sink_flush(Sink *s, int64_t most)
     return OK;
 }
 
-static Status folder_of_sync(const char *path)
-{
-    char folder[1024];
-    const char *slash = strrchr(path, '/');
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
-    return folder_sync(folder);
-}
-
 static Status finish(Sink *s)
 {
     TRY(sink_flush(s, 0));
@@ -76,8 +68,8 @@ static Status finish(Sink *s)
     int fd = s->fd;
     s->fd = -1;
     TRY(file_finish(fd, s->part));
-    if (seam.rename(s->part, s->path)) return fail(IO_FAILED, "%s: cannot be renamed to %s: %m", s->part, s->path);
-    return folder_of_sync(s->path);
+    TRY(file_rename(s->part, s->path));
+    return folder_sync_for(s->path);
 }
 
 Status sink_finish(Sink *s)

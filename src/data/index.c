@@ -124,7 +124,7 @@ static Status beside_write(const char *path, const char *header, size_t header_b
     part_name(part, path);
     TRY(file_create(&fd, part));
     Status status = blocks_write(fd, part, header, header_bytes, data, bytes);
-    if (status == OK && seam.rename(part, path) != 0) status = fail(IO_FAILED, "%s: cannot be put in its place", path);
+    if (status == OK) status = file_rename(part, path);
     if (status != OK) unlink(part);
     return status;
 }

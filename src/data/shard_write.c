@@ -218,16 +218,7 @@ static Status part_rename(const char *path)
 {
     char part[1024];
     part_path(part, path);
-    if (seam.rename(part, path) != 0) return fail(IO_FAILED, "%s: cannot be renamed to %s: %m", part, path);
-    return OK;
-}
-
-static Status folder_of_sync(const char *path)
-{
-    char folder[1024];
-    const char *slash = strrchr(path, '/');
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
-    return folder_sync(folder);
+    return file_rename(part, path);
 }
 
 static Status pair_finish(ShardWriter *w)
@@ -240,7 +231,7 @@ static Status pair_finish(ShardWriter *w)
         return fail(IO_FAILED, "%s: cannot be replaced: %m", w->idx);
     TRY(part_rename(w->bin));
     TRY(part_rename(w->idx));
-    return folder_of_sync(w->idx);
+    return folder_sync_for(w->idx);
 }
 
 Status shard_finish(ShardWriter *w)
