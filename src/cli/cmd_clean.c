@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include "base/log.h"
 #include "base/team.h"
-#include "clean/clean.h"
+#include "corpus/clean/clean.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
 #include "cli/signals.h"

@@ -10,7 +10,7 @@ plants=0
 
 clean() {
     rm -rf "$tree/src" "$tree/tests" "$tree/cmake"
-    mkdir -p "$tree/src/base" "$tree/src/tensor" "$tree/src/conf" "$tree/src/model" "$tree/src/optim" "$tree/src/parallel" "$tree/src/train" "$tree/src/cli" "$tree/tests" "$tree/cmake"
+    mkdir -p "$tree/src/base" "$tree/src/tensor" "$tree/src/conf" "$tree/src/model" "$tree/src/corpus" "$tree/src/optim" "$tree/src/parallel" "$tree/src/train" "$tree/src/cli" "$tree/tests" "$tree/cmake"
     printf '#include "base/status.h"\n' > "$tree/src/tensor/tensor.h"
     printf '#include "tensor/tensor.h"\n#include "model/shape.h"\nvoid f(Comm *c)\n{\n    comm_all_reduce(c);      /* <-> tp: all-reduce */\n}\n' > "$tree/src/model/mlp.c"
     printf '#include "base/status.h"\nStatus stage_make(void)\n{\n    return fail(BAD_OPTION, "no stages");\n}\n' > "$tree/src/parallel/stage.c"
@@ -53,6 +53,7 @@ layers)
     plant src/base/file.c    'upward: base/file.c:1:'          '#include "train/loop.h"\n'
     plant src/tensor/x.cu    'upward: tensor/x.cu:1:'          '#include "comm/comm.h"\n'
     plant src/parallel/x.c   'upward: parallel/x.c:1:'         '#include "optim/lr.h"\n'
+    plant src/corpus/x.c     'upward inside corpus'            '#include "corpus/clean/judge.h"\n'
     plant src/model/x.c      'cli alone includes conf'         '#include "conf/options.h"\n'
     plant src/model/x.c      'no room of the house'            '#include "utils/lists.h"\n'
     plant src/utils.c        'no room of the house'            '#include "base/status.h"\n'

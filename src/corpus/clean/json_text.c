@@ -1,0 +1,62 @@
+#include "corpus/clean/json_text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "corpus/utf8.h"
+
+Status json_text_words(Buffer *out, const char *format, ...)
+{
+    char words[2048];
+    va_list args;
+    va_start(args, format);
+    int bytes = vsnprintf(words, sizeof words, format, args);
+    va_end(args);
+    CHECK(bytes >= 0 && bytes < (int)sizeof words, "%d bytes of words", bytes);
+    return buffer_add(out, words, bytes);
+}
+
+static bool plain(unsigned char c) { return c >= 0x20 && c != '"' && c != '\\'; }
+
+static Status escape(Buffer *out, unsigned char c)
+{
+    switch (c) {
+    case '"':  return buffer_add(out, "\\\"", 2);
+    case '\\': return buffer_add(out, "\\\\", 2);
+    case '\n': return buffer_add(out, "\\n", 2);
+    case '\t': return buffer_add(out, "\\t", 2);
+    case '\r': return buffer_add(out, "\\r", 2);
+    }
+    return json_text_words(out, "\\u%04x", c);
+}
+
+Status json_text_string(Buffer *out, JsonText text)
+{
+    TRY(buffer_add(out, "\"", 1));
+    for (int64_t at = 0; at < text.bytes; ) {
+        int64_t end = at;
+        while (end < text.bytes && plain((unsigned char)text.text[end])) end++;
+        TRY(buffer_add(out, text.text + at, end - at));
+        if (end < text.bytes) TRY(escape(out, (unsigned char)text.text[end++]));
+        at = end;
+    }
+    return buffer_add(out, "\"", 1);
+}
+
+Status json_text_member(Buffer *out, const char *name, JsonText text)
+{
+    if (!text.text) return OK;
+    TRY(json_text_words(out, ", \"%s\": ", name));
+    return json_text_string(out, text);
+}
+
+Status json_text_label(Buffer *out, const char *label)
+{
+    Buffer  copy  = { 0 };
+    int64_t bytes = (int64_t)strlen(label);
+    if (utf8_broken(label, bytes) < 0) return json_text_string(out, json_text_of(label, bytes));
+    Status status = utf8_repair(&copy, label, bytes);
+    if (status == OK) status = json_text_string(out, json_text_of(copy.text, copy.bytes));
+    buffer_free(&copy);
+    return status;
+}

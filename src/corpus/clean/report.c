@@ -1,0 +1,148 @@
+#include "corpus/clean/report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "base/file.h"
+#include "base/log.h"
+#include "corpus/clean/json_text.h"
+#include "corpus/clean/page.h"
+
+/* ---- the table ---- */
+
+static double share(int64_t part, int64_t whole) { return whole ? 100 * (double)part / (double)whole : 0; }
+
+static void row_print(FILE *out, const char *what, Count c, Count all)
+{
+    char bytes[24];
+    fprintf(out, "%-26s %12" PRId64 " %6.2f%% %12s %6.2f%%\n", what, c.documents, share(c.documents, all.documents),
+            log_bytes(bytes, (double)c.bytes), share(c.bytes, all.bytes));
+}
+
+void report_print(FILE *out, const CleanPlan *p, const Tally *t)
+{
+    fprintf(out, "%-26s %12s %7s %12s\n", p->sample ? "a sample" : "", "documents", "", "bytes");
+    row_print(out, "in", t->in, t->in);
+    for (int i = 0; i < RULES; i++)
+        if (t->dropped[i].documents) row_print(out, rule_word(i), t->dropped[i], t->in);
+    row_print(out, "kept", t->kept, t->in);
+    if (t->damaged) fprintf(out, "%-26s %12" PRId64 "\n", "damaged files", t->damaged);
+    if (t->passed)  fprintf(out, "%-26s %12" PRId64 "\n", "pages that are no articles", t->passed);
+}
+
+/* ---- JSON ---- */
+
+static Status count_json(Buffer *out, const char *before, const char *name, Count c)
+{
+    TRY(json_text_words(out, "%s", before));
+    TRY(json_text_label(out, name));
+    return json_text_words(out, ": {\"documents\": %" PRId64 ", \"bytes\": %" PRId64 "}", c.documents, c.bytes);
+}
+
+static Status inputs_json(Buffer *out, const CleanPlan *p)
+{
+    for (int i = 0; i < p->paths; i++) {
+        TRY(json_text_words(out, "%s", i ? ", " : " \"inputs\": ["));
+        TRY(json_text_string(out, json_text_of(p->path[i], (int64_t)strlen(p->path[i]))));
+    }
+    return json_text_words(out, "],\n");
+}
+
+static Status rules_json(Buffer *out, const Tally *t)
+{
+    bool first = true;
+    TRY(json_text_words(out, " \"dropped\": {"));
+    for (int i = 0; i < RULES; i++) {
+        if (!t->dropped[i].documents) continue;
+        TRY(count_json(out, first ? "\n  " : ",\n  ", rule_word(i), t->dropped[i]));
+        first = false;
+    }
+    return json_text_words(out, "},\n");
+}
+
+static Status languages_json(Buffer *out, const Judge *j, const Tally *t)
+{
+    LanguageRow row[256];
+    int count = tally_languages(row, (int)(sizeof row / sizeof *row), t);
+    TRY(json_text_words(out, " \"languages\": {"));
+    for (int i = 0; i < count; i++) TRY(count_json(out, i ? ",\n  " : "\n  ", judge_label(j, row[i].label), row[i].count));
+    return json_text_words(out, "},\n");
+}
+
+static Status lengths_json(Buffer *out, const Tally *t)
+{
+    bool first = true;
+    TRY(json_text_words(out, " \"lengths\": ["));
+    for (int i = 0; i < TALLY_LENGTHS; i++) {
+        if (!t->length_in[i]) continue;
+        TRY(json_text_words(out, "%s{\"bytes_from\": %" PRId64 ", \"in\": %" PRId64 ", \"kept\": %" PRId64 "}", first ? "\n  " : ",\n  ",
+                       i ? (int64_t)1 << i : 0, t->length_in[i], t->length_kept[i]));
+        first = false;
+    }
+    return json_text_words(out, "],\n");
+}
+
+static Status changes_json(Buffer *out, const Tally *t)
+{
+    TRY(json_text_words(out, " \"changes\": {\"documents repaired\": %" PRId64 ", \"parts that stood before\": %" PRId64, t->repaired,
+                   t->parts));
+    for (int i = 0; i < CHARSET_COUNTS; i++)
+        if (t->charset[i]) TRY(json_text_words(out, ", \"%s\": %" PRId64, charset_count_word((CharsetCount)i), t->charset[i]));
+    for (int i = 0; i < QUALITY_RULES; i++)
+        if (t->lines[i]) TRY(json_text_words(out, ", \"lines: %s\": %" PRId64, quality_row[i].name, t->lines[i]));
+    return json_text_words(out, "},\n");
+}
+
+static Status near_json(Buffer *out, const NearCounts *n)
+{
+    if (!n) return OK;
+    return json_text_words(out, " \"near\": {\"clusters\": %" PRId64 ", \"pairs\": %" PRId64 ", \"compared\": %" PRId64
+                      ", \"too_short\": %" PRId64 ", \"largest_bucket\": %" PRId64 "},\n", n->clusters, n->pairs, n->compared,
+                      n->too_short, n->largest);
+}
+
+static Status report_json(Buffer *out, const Judge *j, const Tally *t, const NearCounts *near)
+{
+    TRY(json_text_words(out, "{\n"));
+    TRY(inputs_json(out, j->plan));
+    TRY(count_json(out, " ", "in", t->in));
+    TRY(count_json(out, ",\n ", "kept", t->kept));
+    TRY(count_json(out, ",\n ", "written", t->written));
+    TRY(json_text_words(out, ",\n"));
+    TRY(rules_json(out, t));
+    TRY(languages_json(out, j, t));
+    TRY(lengths_json(out, t));
+    TRY(changes_json(out, t));
+    TRY(near_json(out, near));
+    return json_text_words(out, " \"passed_over\": %" PRId64 ",\n \"damaged_files\": %" PRId64 "\n}\n", t->passed, t->damaged);
+}
+
+/* "a/report.json" is "a/report.html" */
+void report_page_path(char *out, size_t size, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+    snprintf(out, size, "%.*s.html", dot && dot > path ? (int)(dot - path) : (int)strlen(path), path);
+}
+
+Status report_write(const Judge *j, const Tally *t, const NearCounts *near)
+{
+    char   page[1100];
+    struct stat about;
+    Buffer out = { 0 };
+    const char *path = j->plan->report;
+    if (!path) return OK;
+    report_page_path(page, sizeof page, path);
+    Status status = folder_make_for(path);
+    if (status == OK) status = report_json(&out, j, t, near);
+    if (status == OK) status = file_write_whole(path, out.text, (size_t)out.bytes);
+    if (status != OK || stat(path, &about) || !S_ISREG(about.st_mode)) {       /* beside a device there is no place for a page */
+        buffer_free(&out);
+        return status;
+    }
+    out.bytes = 0;
+    if (status == OK) status = page_make(&out, j, t);
+    if (status == OK) status = file_write_whole(page, out.text, (size_t)out.bytes);
+    buffer_free(&out);
+    return status;
+}

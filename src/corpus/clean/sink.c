@@ -1,0 +1,95 @@
+#include "corpus/clean/sink.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "base/file.h"
+#include "base/seam.h"
+
+enum { LEVEL = 3 };
+
+static bool ends(const char *path, const char *ending)
+{
+    size_t length = strlen(path), n = strlen(ending);
+    return length > n && !strcmp(path + length - n, ending);
+}
+
+Status sink_open(Sink *s, const char *path)
+{
+    if (strlen(path) >= sizeof s->path) return fail(BAD_OPTION, "%.80s...: the path is longer than %zu bytes", path, sizeof s->path - 1);
+    snprintf(s->path, sizeof s->path, "%s", path);
+    snprintf(s->part, sizeof s->part, "%s.part", path);
+    s->at = s->bytes = s->text.bytes = 0;
+    TRY(folder_make_for(s->part));
+    TRY(file_create(&s->fd, s->part));
+    if (!ends(path, ".zst")) return OK;
+    s->zstd = ZSTD_createCCtx();
+    if (!s->zstd) return fail(NO_MEMORY, "%s: no memory to pack it", path);
+    ZSTD_CCtx_setParameter(s->zstd, ZSTD_c_compressionLevel, LEVEL);
+    ZSTD_CCtx_setParameter(s->zstd, ZSTD_c_checksumFlag, 1);
+    return OK;
+}
+
+static Status write_plain(Sink *s, const Buffer *b)
+{
+    TRY(file_write(s->fd, s->part, b->text, (size_t)b->bytes, s->at));
+    s->at += b->bytes;
+    return OK;
+}
+
+static Status write_packed(Sink *s, ZSTD_EndDirective how)
+{
+    ZSTD_inBuffer in = { s->text.text, (size_t)s->text.bytes, 0 };
+    for (size_t left = 1; left && (how == ZSTD_e_end || in.pos < in.size); ) {
+        s->packed.bytes = 0;
+        TRY(buffer_room(&s->packed, (int64_t)ZSTD_CStreamOutSize()));
+        ZSTD_outBuffer out = { s->packed.text, (size_t)s->packed.room, 0 };
+        left = ZSTD_compressStream2(s->zstd, &out, &in, how);
+        if (ZSTD_isError(left)) return fail(NO_MEMORY, "%s: cannot be packed: %s", s->path, ZSTD_getErrorName(left));
+        s->packed.bytes = (int64_t)out.pos;
+        TRY(write_plain(s, &s->packed));
+        if (how == ZSTD_e_continue) left = 1;
+    }
+    return OK;
+}
+
+Status sink_flush(Sink *s, int64_t most)
+{
+    if (s->text.bytes <= most) return OK;
+    s->bytes += s->text.bytes;
+    TRY(s->zstd ? write_packed(s, ZSTD_e_continue) : write_plain(s, &s->text));
+    s->text.bytes = 0;
+    return OK;
+}
+
+static Status finish(Sink *s)
+{
+    TRY(sink_flush(s, 0));
+    if (s->zstd) TRY(write_packed(s, ZSTD_e_end));
+    int fd = s->fd;
+    s->fd = -1;
+    TRY(file_finish(fd, s->part));
+    TRY(file_rename(s->part, s->path));
+    return folder_sync_for(s->path);
+}
+
+Status sink_finish(Sink *s)
+{
+    Status status = finish(s);
+    if (s->zstd) ZSTD_freeCCtx(s->zstd);
+    s->zstd = NULL;
+    if (status != OK) sink_discard(s);
+    return status;
+}
+
+/* The message of what went wrong before is left as it is. */
+void sink_discard(Sink *s)
+{
+    if (s->fd >= 0) {
+        seam.close(s->fd);
+        seam.remove(s->part);
+    }
+    if (s->zstd) ZSTD_freeCCtx(s->zstd);
+    buffer_free(&s->text);
+    buffer_free(&s->packed);
+    *s = (Sink){ .fd = -1 };
+}
