@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
-#include "corpus/exact.h"
-#include "corpus/near.h"
+#include "corpus/dedup/exact.h"
+#include "corpus/dedup/minhash.h"
 #include "corpus/texts.h"
 
 enum { COPIES_OF_TEN = 3 };
@@ -70,7 +70,7 @@ static Status exact_bench(Bench *b, Team *team)
             TRY(exact_hash(&hash, n, &space, text, bytes));
             TRY(exact_add(exact, hash));
         }
-        TRY(exact_settle(exact, team));
+        TRY(exact_resolve(exact, team));
         snprintf(what, sizeof what, "exact, %s", n->name);
         end(b, what, (double)all.count, (double)all.bytes);
         exact_close(exact);
@@ -88,36 +88,36 @@ static Status read_text(void *context, int worker, int64_t document, Shingles *s
     return shingles_of(shingles, SHINGLE_WORDS, text, bytes);
 }
 
-static NearPlan plan_make(const Bench *b)
+static MinHashPlan plan_make(const Bench *b)
 {
-    return (NearPlan){ .folder = b->folder, .memory = b->memory, .bands = NEAR_BANDS, .rows = NEAR_ROWS, .threshold = 0.8 };
+    return (MinHashPlan){ .folder = b->folder, .memory = b->memory, .bands = MINHASH_BANDS, .rows = MINHASH_ROWS, .threshold = 0.8 };
 }
 
 static Status near_bench(Bench *b, Team *team)
 {
     Texts    all = { 0 };
     Shingles shingles = { 0 };
-    Near    *near;
-    NearPlan plan = plan_make(b);
-    uint64_t key[NEAR_BANDS];
+    MinHash    *near;
+    MinHashPlan plan = plan_make(b);
+    uint64_t key[MINHASH_BANDS];
     all_make(&all, b);
     Bench whole = *b;
     begin(b), begin(&whole);
-    TRY(near_open(&near, &plan));
+    TRY(minhash_open(&near, &plan));
     for (int64_t i = 0; i < all.count; i++) {
         TRY(read_text(&all, 0, i, &shingles));
-        near_keys(near, key, &shingles);
-        TRY(near_add(near, key));
+        minhash_keys(near, key, &shingles);
+        TRY(minhash_add(near, key));
     }
     end(b, "near, keys", (double)all.count, (double)all.bytes);
     begin(b);
-    TRY(near_settle(near, &(NearReading){ .team = team, .read = read_text, .context = &all }));
+    TRY(minhash_resolve(near, &(MinHashReading){ .team = team, .read = read_text, .context = &all }));
     end(b, "near, settled", (double)all.count, (double)all.bytes);
     end(&whole, "near, all", (double)all.count, (double)all.bytes);
-    NearCounts c = near_counts(near);
+    MinHashCounts c = minhash_counts(near);
     printf("    %" PRId64 " removed, %" PRId64 " pairs, %" PRId64 " compared, %" PRId64 " read again, %.1f MB on disk\n", c.removed, c.pairs,
            c.compared, c.read, 1e-6 * (double)c.disk);
-    near_close(near);
+    minhash_close(near);
     shingles_free(&shingles);
     texts_free(&all);
     return OK;
@@ -132,23 +132,23 @@ static Status read_one(void *context, int worker, int64_t document, Shingles *sh
 
 static Status keys_bench(Bench *b, Team *team)
 {
-    Near    *near;
-    NearPlan plan = plan_make(b);
-    uint64_t key[NEAR_BANDS];
+    MinHash    *near;
+    MinHashPlan plan = plan_make(b);
+    uint64_t key[MINHASH_BANDS];
     begin(b);
-    TRY(near_open(&near, &plan));
+    TRY(minhash_open(&near, &plan));
     for (int64_t i = 0; i < b->documents; i++) {
         bool copied = i && random_uniform(1, (uint64_t)i) * 10 < COPIES_OF_TEN;
         uint64_t from = copied ? (uint64_t)(random_uniform(2, (uint64_t)i) * (double)i) : (uint64_t)i;
-        for (int band = 0; band < NEAR_BANDS; band++) key[band] = random_mix(band % 3 ? (uint64_t)i : from, (uint64_t)band);
-        TRY(near_add(near, key));
+        for (int band = 0; band < MINHASH_BANDS; band++) key[band] = random_mix(band % 3 ? (uint64_t)i : from, (uint64_t)band);
+        TRY(minhash_add(near, key));
     }
     end(b, "near, keys added", (double)b->documents, (double)b->documents * 1000);
-    TRY(near_settle(near, &(NearReading){ .team = team, .read = read_one }));
+    TRY(minhash_resolve(near, &(MinHashReading){ .team = team, .read = read_one }));
     end(b, "near, keys settled", (double)b->documents, (double)b->documents * 1000);
-    NearCounts c = near_counts(near);
+    MinHashCounts c = minhash_counts(near);
     printf("    %" PRId64 " removed, %" PRId64 " pairs, %.1f MB on disk\n", c.removed, c.pairs, 1e-6 * (double)c.disk);
-    near_close(near);
+    minhash_close(near);
     return OK;
 }
 
@@ -162,9 +162,9 @@ static Status pairs_bench(Bench *b, Team *team)
 {
     Texts    all = { 0 };
     Shingles x = { 0 }, y = { 0 };
-    Near    *near;
-    NearPlan plan = plan_make(b);
-    uint64_t key[NEAR_BANDS];
+    MinHash    *near;
+    MinHashPlan plan = plan_make(b);
+    uint64_t key[MINHASH_BANDS];
     char    *copy = malloc((size_t)b->bytes * 4 + 4096);
     int64_t  half, other;
     texts_open(&all, b->documents, b->bytes);
@@ -173,24 +173,24 @@ static Status pairs_bench(Bench *b, Team *team)
         half = text_change(copy, text, half, 0.002 * exp(random_uniform(3, (uint64_t)i) * log(25)), (uint64_t)i);
         texts_add(&all, copy, half);
     }
-    TRY(near_open(&near, &plan));
+    TRY(minhash_open(&near, &plan));
     for (int64_t i = 0; i < all.count; i++) {
         TRY(read_text(&all, 0, i, &x));
-        near_keys(near, key, &x);
-        TRY(near_add(near, key));
+        minhash_keys(near, key, &x);
+        TRY(minhash_add(near, key));
     }
-    TRY(near_settle(near, &(NearReading){ .team = team, .read = read_text, .context = &all }));
+    TRY(minhash_resolve(near, &(MinHashReading){ .team = team, .read = read_text, .context = &all }));
     for (int64_t i = 0, c = b->documents; i < b->documents; i++, c++) {
         TRY(read_text(&all, 0, i, &x));
         TRY(read_text(&all, 0, c, &y));
         TRY(shingles_set(&x));
         TRY(shingles_set(&y));
         const char *text = texts_get(&all, i, &half), *changed = texts_get(&all, c, &other);
-        printf("%.6f\t%d\t", shingles_jaccard(&x, &y), near_keeper(near, c) != c);
+        printf("%.6f\t%d\t", shingles_jaccard(&x, &y), minhash_keeper(near, c) != c);
         line_print(text, half, '\t');
         line_print(changed, other, '\n');
     }
-    near_close(near);
+    minhash_close(near);
     shingles_free(&x), shingles_free(&y), texts_free(&all), free(copy);
     return OK;
 }

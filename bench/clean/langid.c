@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 #include "base/file.h"
-#include "text/fasttext.h"
+#include "text/fasttext/langid.h"
 
 enum { WORDS = 200000, WORD_ROOM = 16 };
 

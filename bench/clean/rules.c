@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "corpus/charset.h"
-#include "corpus/quality.h"
-#include "corpus/record.h"
-#include "corpus/utf8.h"
+#include "corpus/quality/charset.h"
+#include "corpus/quality/quality.h"
+#include "corpus/read/record.h"
+#include "corpus/read/utf8.h"
 
 typedef struct { Buffer text; int64_t *end, documents; } Corpus;
 

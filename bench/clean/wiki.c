@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "corpus/buffer.h"
-#include "corpus/source.h"
-#include "corpus/stream.h"
-#include "corpus/wiki_page.h"
-#include "corpus/wiki_text.h"
+#include "corpus/read/buffer.h"
+#include "corpus/read/source.h"
+#include "corpus/read/stream.h"
+#include "corpus/wiki/wiki_page.h"
+#include "corpus/wiki/wiki_text.h"
 
 enum { PAGE_TEXT = 6000, STREAM_PAGES = 100, PACKED_MOST = 4 << 20 };
 

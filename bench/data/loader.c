@@ -21,31 +21,31 @@ static double now(clockid_t clock)
 
 static Status pair_make(int64_t tokens)
 {
-    ShardWriter *w;
+    TokenFileWriter *w;
     int32_t ids[DOCUMENT];
-    TRY(shard_create(&w, prefix, VOCABULARY));
+    TRY(token_file_create(&w, prefix, VOCABULARY));
     for (int64_t d = 0; d < tokens / DOCUMENT; d++) {
         for (int64_t i = 0; i < DOCUMENT; i++) ids[i] = (int32_t)((uint64_t)(d * 7919 + i * i * 31) % (VOCABULARY - 1));
         ids[DOCUMENT - 1] = VOCABULARY - 1;
-        TRY(shard_add(w, ids, DOCUMENT));
-        TRY(shard_end_document(w));
+        TRY(token_file_add(w, ids, DOCUMENT));
+        TRY(token_file_end_document(w));
     }
-    return shard_finish(w);
+    return token_file_finish(w);
 }
 
-static LoaderShape shape_of(int64_t sequence, bool masks)
+static LoaderConfig shape_of(int64_t sequence, bool masks)
 {
-    return (LoaderShape){ .sequence = sequence, .micro = 4, .global = 4, .dp = 1, .cp = 1, .seed = 1, .eod = VOCABULARY - 1, .real = F32,
+    return (LoaderConfig){ .sequence = sequence, .micro = 4, .global = 4, .dp = 1, .cp = 1, .seed = 1, .eod = VOCABULARY - 1, .real = F32,
                           .reset_positions = masks, .reset_attention = masks, .mask_eod = masks };
 }
 
-static Status loads(const char *what, Feed *feed, int64_t sequence, bool masks, int64_t tokens)
+static Status loads(const char *what, Datasets *datasets, int64_t sequence, bool masks, int64_t tokens)
 {
     Loader loader;
     Arena  host;
-    LoaderShape shape = shape_of(sequence, masks);
+    LoaderConfig shape = shape_of(sequence, masks);
     int64_t steps = tokens / (sequence * shape.global);
-    TRY(feed_loader(feed, &loader, SPLIT_TRAIN, shape));
+    TRY(datasets_loader(datasets, &loader, SPLIT_TRAIN, shape));
     TRY(arena_open(&host, "host", 16 << 20));
     Batch batch = loader_batch_new(&shape, &host);
     double wall = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID);
@@ -62,11 +62,11 @@ static Status order_loads(OrderKind order, const char *what, int64_t tokens)
 {
     static const int64_t sequence[] = { 2048, 8192 };
     for (int i = 0; i < 4; i++) {
-        Feed feed;
-        FeedSpec spec = { .rules = { .order = order, .words = { &prefix, 1 }, .cut = 0.80 }, .split = "1", .wanted = { tokens / sequence[i / 2] - 4 } };
-        TRY(feed_open(&feed, &spec));
-        TRY(loads(what, &feed, sequence[i / 2], i % 2, tokens / 2));
-        feed_close(&feed);
+        Datasets datasets;
+        DatasetsPlan spec = { .rules = { .order = order, .words = { &prefix, 1 }, .cut = 0.80 }, .split = "1", .wanted = { tokens / sequence[i / 2] - 4 } };
+        TRY(datasets_open(&datasets, &spec));
+        TRY(loads(what, &datasets, sequence[i / 2], i % 2, tokens / 2));
+        datasets_close(&datasets);
     }
     return OK;
 }
@@ -82,7 +82,7 @@ static Status train(Transport *transport, void *context)
     double wall = now(CLOCK_MONOTONIC);
     for (int i = 0; i < STEPS; i++) waited += trainer_step(&t).waited;
     wall = now(CLOCK_MONOTONIC) - wall;
-    printf("trained: %.0f tokens/s; of %.3f s a step %.6f s waited for data\n", STEPS * (double)trainer_step_tokens(t.recipe) / wall, wall / STEPS,
+    printf("trained: %.0f tokens/s; of %.3f s a step %.6f s waited for data\n", STEPS * (double)trainer_step_tokens(t.config) / wall, wall / STEPS,
            waited / STEPS);
     trainer_close(&t);
     return OK;
@@ -91,7 +91,7 @@ static Status train(Transport *transport, void *context)
 /* The smallest model that says anything: larger ones take more time for the same data. */
 static Status trains(void)
 {
-    Recipe r = {
+    TrainConfig r = {
         .shape = { .layers = 1, .hidden = 32, .ffn = 64, .heads = 2, .groups = 2, .head_dim = 16, .vocabulary = VOCABULARY, .positions = 256, .sequence = 256,
                    .norm = NORM_LAYER, .position = POSITION_LEARNED, .activation = ACT_GELU_TANH, .epsilon = 1e-5, .init_std = 0.02, .bias = true, .tied = true },
         .learn = true, .tp = 1, .cp = 1, .pp = 1, .chunks = 1, .schedule = SCHEDULE_1F1B, .micro = 4, .global = 4, .steps = 20,

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "data/feed.h"
+#include "data/datasets.h"
 
 enum { DOCUMENT = 500, SEQUENCE = 2048, EPOCHS = 3, PAIRS = 256 };
-static Shard   shard[PAIRS];
-static MixPart part[PAIRS];
+static TokenFile   token_file[PAIRS];
+static BlendPart part[PAIRS];
 static char    pair[] = "pair", corpus[3][2] = { "a", "b", "c" };
 
 static double now(clockid_t clock)
@@ -20,16 +20,16 @@ static double now(clockid_t clock)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void shard_make(Shard *s, int64_t documents)
+static void shard_make(TokenFile *s, int64_t documents)
 {
     int32_t *length  = malloc((size_t)documents * sizeof *length);
     int64_t *pointer = malloc((size_t)documents * sizeof *pointer);
     for (int64_t d = 0; d < documents; d++) length[d] = DOCUMENT, pointer[d] = 2 * d * DOCUMENT;
-    *s = (Shard){ .width = 2, .sequences = documents, .documents = documents, .tokens = documents * DOCUMENT, .length = (const uint8_t *)length,
+    *s = (TokenFile){ .width = 2, .sequences = documents, .documents = documents, .tokens = documents * DOCUMENT, .length = (const uint8_t *)length,
                   .pointer = (const uint8_t *)pointer };
 }
 
-static void shard_free(Shard *s)
+static void shard_free(TokenFile *s)
 {
     free((void *)(uintptr_t)s->length);
     free((void *)(uintptr_t)s->pointer);
@@ -44,30 +44,30 @@ static void tell(const char *what, double wall, double cpu, int64_t samples, int
 static Status ours(int64_t tokens)
 {
     Loader loader;
-    LoaderShape shape = { .sequence = SEQUENCE, .micro = 1, .global = 1, .dp = 1, .cp = 1, .seed = 1234, .eod = -1, .real = F32 };
-    shard_make(&shard[0], tokens / DOCUMENT);
+    LoaderConfig shape = { .sequence = SEQUENCE, .micro = 1, .global = 1, .dp = 1, .cp = 1, .seed = 1234, .eod = -1, .real = F32 };
+    shard_make(&token_file[0], tokens / DOCUMENT);
     double wall = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID);
-    TRY(loader_open(&loader, &shard[0], "1", SPLIT_TRAIN, shape));
+    TRY(loader_open(&loader, &token_file[0], "1", SPLIT_TRAIN, shape));
     tell("our order", now(CLOCK_MONOTONIC) - wall, now(CLOCK_PROCESS_CPUTIME_ID) - cpu, EPOCHS * loader.samples, 0);
-    shard_free(&shard[0]);
+    shard_free(&token_file[0]);
     return OK;
 }
 
 static Status blended(const char *what, BlendKind kind, int64_t tokens, int pairs, bool corpora, const char *cache)
 {
     Blend blend;
-    MixList list = { .part = part, .count = pairs, .weighed = pairs > 1 };
-    BlendSpec spec = { .kind = kind, .split = "1", .wanted = EPOCHS * tokens / SEQUENCE, .wanted_train = EPOCHS * tokens / SEQUENCE, .sequence = SEQUENCE,
+    BlendSpec list = { .part = part, .count = pairs, .weighed = pairs > 1 };
+    BlendRules spec = { .kind = kind, .split = "1", .wanted = EPOCHS * tokens / SEQUENCE, .wanted_train = EPOCHS * tokens / SEQUENCE, .sequence = SEQUENCE,
                        .seed = 1234, .cut = 0.80, .surplus = 0.005, .corpus_shuffled = corpora, .cache = cache };
     for (int p = 0; p < pairs; p++) {
-        shard_make(&shard[p], tokens / DOCUMENT / pairs);
-        part[p] = (MixPart){ .prefix = pair, .corpus = corpora ? corpus[p % 3] : NULL, .weight = 1 + p % 7 };
+        shard_make(&token_file[p], tokens / DOCUMENT / pairs);
+        part[p] = (BlendPart){ .prefix = pair, .corpus = corpora ? corpus[p % 3] : NULL, .weight = 1 + p % 7 };
     }
     double wall = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID);
-    Status status = blend_open(&blend, shard, &list, &spec, SPLIT_TRAIN);
+    Status status = blend_open(&blend, token_file, &list, &spec, SPLIT_TRAIN);
     if (status == OK) tell(what, now(CLOCK_MONOTONIC) - wall, now(CLOCK_PROCESS_CPUTIME_ID) - cpu, blend.samples, blend_bytes(&blend));
     if (status == OK) blend_close(&blend);
-    for (int p = 0; p < pairs; p++) shard_free(&shard[p]);
+    for (int p = 0; p < pairs; p++) shard_free(&token_file[p]);
     return status;
 }
 

@@ -7,8 +7,8 @@
 #include <sys/resource.h>
 #include <time.h>
 #include "base/random.h"
-#include "corpus/source.h"
-#include "text/model.h"
+#include "corpus/read/source.h"
+#include "text/bpe/bpe_tokenizer.h"
 
 typedef struct { char *text; int64_t *end, bytes, documents, longest; } Corpus;
 
@@ -77,7 +77,7 @@ static void pieces_tell(const Pass *first, const Pass *last)
 static Pass pass_of(const Tokenizer *t, Pass before, double cpu)
 {
     Pass so_far = { .cpu = cpu };
-    model_pieces(t, &so_far.pieces, &so_far.misses);
+    bpe_tokenizer_pieces(t, &so_far.pieces, &so_far.misses);
     return (Pass){ cpu, so_far.pieces - before.pieces, so_far.misses - before.misses };
 }
 
@@ -99,7 +99,7 @@ static Status bench(const char *name, const char *path, int passes)
         wall = now(CLOCK_MONOTONIC) - wall;
         cpu  = now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
         all += wall, all_cpu += cpu;
-        if (t.encode == model_encode) {
+        if (t.encode == bpe_tokenizer_encode) {
             last = pass_of(&t, sum, cpu);
             if (i == 1) first = last;
             sum.pieces += last.pieces, sum.misses += last.misses;

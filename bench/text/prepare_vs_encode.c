@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "corpus/document.h"
-#include "corpus/mill.h"
-#include "corpus/source.h"
-#include "data/shard.h"
+#include "corpus/read/document.h"
+#include "data/tokenize.h"
+#include "corpus/read/source.h"
+#include "data/token_file.h"
 
 typedef struct { char *text; int64_t *end, bytes, documents, longest; } Corpus;
 typedef struct { double wall, cpu; } Times;
@@ -82,11 +82,11 @@ static Status scan(Times *times, const char *path)
     return OK;
 }
 
-static Status batch_add(ShardWriter *writer, const MillBatch *batch)
+static Status batch_add(TokenFileWriter *writer, const TokenizeBatch *batch)
 {
     for (int64_t d = 0, from = 0; d < batch->documents; from = batch->end[d++]) {
-        if (batch->end[d] > from) TRY(shard_add(writer, batch->ids + from, batch->end[d] - from));
-        TRY(shard_end_document(writer));
+        if (batch->end[d] > from) TRY(token_file_add(writer, batch->ids + from, batch->end[d] - from));
+        TRY(token_file_end_document(writer));
     }
     return OK;
 }
@@ -95,21 +95,21 @@ static Status batch_add(ShardWriter *writer, const MillBatch *batch)
 static Status prepare(Times *times, double *finish, const char *name, const char *path, const char *prefix, int workers)
 {
     Tokenizer t;
-    Mill     *mill;
-    ShardWriter *writer;
-    const MillBatch *batch;
+    Tokenize     *tokenize;
+    TokenFileWriter *writer;
+    const TokenizeBatch *batch;
     static const char *const key[] = { "text" };
     TRY(tokenizer_open(&t, name));
-    MillPlan plan = { .path = &path, .paths = 1, .key = key, .keys = 1, .tokenizer = &t, .append_eod = true, .workers = workers,
+    TokenizePlan plan = { .path = &path, .paths = 1, .key = key, .keys = 1, .tokenizer = &t, .append_eod = true, .workers = workers,
                       .line_most = LINE_MOST, .ratio_most = STREAM_RATIO_MOST };
     *times = times_begin();
-    TRY(shard_create(&writer, prefix, t.vocabulary));
-    TRY(mill_open(&mill, &plan));
-    while (mill_next(mill, &batch) == OK && batch) TRY(batch_add(writer, batch));
-    mill_close(mill);
+    TRY(token_file_create(&writer, prefix, t.vocabulary));
+    TRY(tokenize_open(&tokenize, &plan));
+    while (tokenize_next(tokenize, &batch) == OK && batch) TRY(batch_add(writer, batch));
+    tokenize_close(tokenize);
     *times  = times_since(*times);
     *finish = now(CLOCK_MONOTONIC);
-    TRY(shard_finish(writer));
+    TRY(token_file_finish(writer));
     *finish = now(CLOCK_MONOTONIC) - *finish;
     tokenizer_close(&t);
     return OK;

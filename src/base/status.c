@@ -9,7 +9,7 @@
 
 enum { TEXT = 512 };
 static _Thread_local char  last_text[TEXT];
-static _Thread_local Place here = { .rank = -1, .step = -1 };
+static _Thread_local ThreadContext here = { .rank = -1, .step = -1 };
 static _Atomic(void (*)(int)) abort_hook;
 static atomic_int stop_signal = SIGINT;
 
@@ -43,7 +43,7 @@ int status_exit_code(Status code)
 
 void status_signal(int number) { atomic_store(&stop_signal, number); }
 
-Place *place(void) { return &here; }
+ThreadContext *thread_context(void) { return &here; }
 
 static const char *room_and_file(const char *path)
 {

@@ -26,8 +26,8 @@ int status_exit_code(Status code);
 void status_signal(int number);            /* which signal INTERRUPTED means; SIGINT until said. May be called in a handler */
 
 /* Where this thread is, so that a stop can say it: rank -1 outside a run. Thread-local, since ranks may be threads. */
-typedef struct { int rank; long step; const char *op; } Place;
-Place *place(void);
+typedef struct { int rank; long step; const char *op; } ThreadContext;
+ThreadContext *thread_context(void);
 
 /* Prints one line (rank, host, step, op, file:line, message) and ends the whole job with exit code 3, never returns.
  * Comm hooks in the transport's abort, so that the other ranks end as well. */

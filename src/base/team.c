@@ -23,7 +23,7 @@ struct Team {
     TeamBody       *body;
     void           *context;
     int64_t         n, chunk;
-    Place           place;
+    ThreadContext           place;
     _Atomic int64_t next;
 };
 
@@ -59,7 +59,7 @@ static void *worker(void *argument)
     for (long done = 0;; done++) {
         await_job(team, done);
         if (atomic_load(&team->closing)) return NULL;
-        *place() = team->place;                /* a stop in here names the rank it works for */
+        *thread_context() = team->place;                /* a stop in here names the rank it works for */
         work(team);
         if (atomic_fetch_sub(&team->busy, 1) > 1) continue;
         pthread_mutex_lock(&team->lock);
@@ -93,7 +93,7 @@ void team_for(Team *team, int64_t n, int64_t chunk, TeamBody *body, void *contex
     team->context = context;
     team->n       = n;
     team->chunk   = chunk;
-    team->place   = *place();
+    team->place   = *thread_context();
     atomic_store(&team->next, 0);
     if (team->threads == 1 || n <= chunk) {    /* nothing to share */
         work(team);

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "conf/conf.h"
-#include "store/entry.h"
+#include "store/tensor_entry.h"
 #include "store/manifest.h"
 
 static void options_list(const char *text)
@@ -28,7 +28,7 @@ static void tensors_list(const Manifest *m)
     for (int f = 0; f < m->files; f++)
         for (int t = 0; t < m->file[f].bundle.tensors; t++) {
             const LogicalTensor *tensor = &m->file[f].bundle.tensor[t];
-            printf("%-24s %-24s %s\n", m->file[f].bundle.file, entry_text(text, tensor), tensor->name);
+            printf("%-24s %-24s %s\n", m->file[f].bundle.file, tensor_entry_text(text, tensor), tensor->name);
         }
 }
 

@@ -13,7 +13,7 @@
 #include "cli/signals.h"
 #include "conf/conf.h"
 #include "conf/rows.h"
-#include "corpus/inputs.h"
+#include "corpus/read/inputs.h"
 
 #define FOLDER_SHARD ((int64_t)1 << 30)
 
@@ -112,9 +112,9 @@ static Status duplicates_read(CleanPlan *p, const Options *o)
     p->near_words     = (int)o->near_words;
     if (!p->normalization)
         return fail(BAD_OPTION, "--dedup-normalization %s is not known; none, spaces, words or digits do", o->dedup_normalization);
-    if (o->near_threshold > 0 && o->near_bands * o->near_rows > NEAR_PERMUTATIONS_MOST)
+    if (o->near_threshold > 0 && o->near_bands * o->near_rows > MINHASH_PERMUTATIONS_MOST)
         return fail(BAD_OPTION, "--near-bands %" PRId64 " x --near-rows %" PRId64 ": at most %d together", o->near_bands,
-                    o->near_rows, NEAR_PERMUTATIONS_MOST);
+                    o->near_rows, MINHASH_PERMUTATIONS_MOST);
     return bytes_read(&p->memory, "--memory", o->memory);
 }
 

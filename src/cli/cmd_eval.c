@@ -4,12 +4,12 @@
 #include "cli/command.h"
 #include "cli/setup.h"
 #include "comm/watchdog.h"
-#include "corpus/packing.h"
+#include "corpus/read/packing.h"
 #include "eval/windows.h"
 #include "text/tokenizer.h"
 
 /* bytes: of text that the predicted ids stand for; 0: nobody knows */
-typedef struct { const Options *o; Recipe recipe; int32_t *ids; int64_t count, bytes; } Task;
+typedef struct { const Options *o; TrainConfig config; int32_t *ids; int64_t count, bytes; } Task;
 
 static void fill(void *context, Batch *batch, int64_t step, int micro) { windows_fill(context, batch, step, micro); }
 
@@ -41,11 +41,11 @@ static Status evaluate(Trainer *t, const Task *task)
     char path[1024];
     bool found;
     CheckpointState state = { .step = -1 };
-    TRY(agree(t->world, checkpoint_find(task->recipe.load, path, &found)));
+    TRY(agree(t->world, checkpoint_find(task->config.load, path, &found)));
     TRY(agree(t->world, checkpoint_state(path, &state)));
     TRY(agree_on(t->world, state.step, "the step found in --load"));
     TRY(trainer_load(t, path));
-    Windows w = { .ids = task->ids, .count = task->count, .shape = trainer_loader_shape(t) };
+    Windows w = { .ids = task->ids, .count = task->count, .config = trainer_loader_config(t) };
     double loss = trainer_evaluate(t, windows_steps(&w), fill, &w);
     if (!isfinite(loss)) return fail(BAD_FILE, "%s gives a loss that is not finite; its weights are broken", path);   /* same on every rank */
     if (t->mesh.rank == 0) show(task, loss);
@@ -57,8 +57,8 @@ static Status on_rank(Transport *transport, void *context)
     Task *task = context;
     Trainer t;
     Watchdog *dog = NULL;
-    Status status = trainer_start(&t, &task->recipe, transport);
-    if (status == OK) status = watchdog_open(&dog, t.world, task->recipe.watchdog);
+    Status status = trainer_start(&t, &task->config, transport);
+    if (status == OK) status = watchdog_open(&dog, t.world, task->config.watchdog);
     if (status == OK) status = evaluate(&t, task);
     if (dog) watchdog_close(dog, t.world);
     trainer_close(&t);
@@ -102,18 +102,18 @@ static Status ids_of_file(Task *task, const char *path)
 
 static Status ids_of_shard(Task *task, const char *prefix)
 {
-    Shard shard;
-    TRY(shard_open(&shard, prefix));
+    TokenFile shard;
+    TRY(token_file_open(&shard, prefix));
     task->ids   = malloc(((size_t)shard.tokens + 1) * sizeof *task->ids);
     task->count = shard.tokens;
     Status status = task->ids ? OK : fail(NO_MEMORY, "no memory for the %lld tokens of %s", (long long)shard.tokens, prefix);
     for (int64_t i = 0; status == OK && i < shard.tokens; i++) {
-        task->ids[i] = shard_token(&shard, i);
-        if (task->ids[i] < 0 || task->ids[i] >= task->recipe.shape.vocabulary)
+        task->ids[i] = token_file_token(&shard, i);
+        if (task->ids[i] < 0 || task->ids[i] >= task->config.model.vocabulary)
             status = fail(BAD_SHAPE, "%s.bin: token %lld is id %d, and the model has %lld; it was prepared for another tokenizer", prefix,
-                          (long long)i, (int)task->ids[i], (long long)task->recipe.shape.vocabulary);
+                          (long long)i, (int)task->ids[i], (long long)task->config.model.vocabulary);
     }
-    shard_close(&shard);
+    token_file_close(&shard);
     return status;
 }
 
@@ -122,9 +122,9 @@ static Status run(Options *o, Task *task, int argc, char **argv)
     Transport *mpi;
     task->o = o;
     TRY(setup_options(o, &mpi, FOR_EVAL, argc, argv));
-    TRY(setup_recipe(&task->recipe, o));
-    Recipe *r = &task->recipe;
-    r->shape.sequence = o->context;
+    TRY(setup_train_config(&task->config, o));
+    TrainConfig *r = &task->config;
+    r->model.sequence = o->context;
     r->global = r->micro * options_data_parallel(o);
     TRY(o->text ? ids_of_file(task, o->text) : ids_of_shard(task, o->data_path.text[0]));
     if (task->count < 2) return fail(BAD_FILE, "%s holds %lld tokens; perplexity wants two or more", o->text ? o->text : o->data_path.text[0], (long long)task->count);

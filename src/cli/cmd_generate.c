@@ -6,7 +6,7 @@
 #include "serve/generate.h"
 #include "text/decoder.h"
 
-typedef struct { const Options *o; Recipe recipe; Tokenizer tokenizer; int32_t *prompt; int64_t count; } Task;
+typedef struct { const Options *o; TrainConfig config; Tokenizer tokenizer; int32_t *prompt; int64_t count; } Task;
 
 static void write_id(void *decoder, int32_t id)
 {
@@ -19,12 +19,12 @@ static Status generate_with(Trainer *t, const Task *task)
     const Options *o = task->o;
     Arena session;
     Decoder said = { .tokenizer = &task->tokenizer, .goes_on = true };
-    Generation g = { .capacity = t->recipe->shape.sequence, .ids = task->tokenizer.vocabulary, .end = task->tokenizer.eod,
+    Generation g = { .capacity = t->config->model.sequence, .ids = task->tokenizer.vocabulary, .end = task->tokenizer.eod,
                      .emit = write_id, .context = &said,
                      .sampling = { .temperature = o->temperature, .top_p = o->top_p, .top_k = o->top_k, .seed = (uint64_t)o->seed } };
-    TRY(arena_open(&session, "session", generate_bytes(&t->recipe->shape, t->queue.real, g.capacity)));
+    TRY(arena_open(&session, "session", generate_bytes(&t->config->model, t->queue.real, g.capacity)));
     printf("%s", o->prompt);
-    generate(&t->walk, &session, &g, task->prompt, task->count);
+    generate(&t->executor, &session, &g, task->prompt, task->count);
     decoder_end(&said, stdout);
     putchar('\n');
     arena_close(&session);
@@ -37,8 +37,8 @@ static Status on_rank(Transport *transport, void *context)
     Trainer t;
     char path[1024];
     bool found;
-    Status status = trainer_start(&t, &task->recipe, transport);
-    if (status == OK) status = checkpoint_find(task->recipe.load, path, &found);       /* there: its options were read */
+    Status status = trainer_start(&t, &task->config, transport);
+    if (status == OK) status = checkpoint_find(task->config.load, path, &found);       /* there: its options were read */
     if (status == OK) status = trainer_load(&t, path);
     if (status == OK) status = generate_with(&t, task);
     trainer_close(&t);
@@ -54,7 +54,7 @@ static const char *tokens_text(char out[32], int64_t count)
 /* Why `made` tokens after this prompt are too many, and what would do */
 static Status too_long(const Task *task, int64_t made)
 {
-    int64_t most = task->recipe.shape.positions, left = most - task->count;
+    int64_t most = task->config.model.positions, left = most - task->count;
     int64_t shorter = options_typed_by_person(task->o, OPTION_max_new_tokens) && made < most ? most - made : most - 1;
     char prompt[32], wanted[32];
     tokens_text(prompt, task->count);
@@ -72,12 +72,12 @@ static Status too_long(const Task *task, int64_t made)
 /* Learned positions end somewhere: the usual number of tokens gives way to that, one that was asked for does not. */
 static Status fit_learned(const Task *task, int64_t *made)
 {
-    int64_t left = task->recipe.shape.positions - task->count;
+    int64_t left = task->config.model.positions - task->count;
     if (*made <= left) return OK;
     if (left < 1 || options_typed_by_person(task->o, OPTION_max_new_tokens)) return too_long(task, *made);
     char room[32];
     log_line("makes %s, not %lld (default): the model has learned no more than %lld positions", tokens_text(room, left), (long long)*made,
-             (long long)task->recipe.shape.positions);
+             (long long)task->config.model.positions);
     *made = left;
     return OK;
 }
@@ -85,12 +85,12 @@ static Status fit_learned(const Task *task, int64_t *made)
 /* the shape as trained, but as long as this text */
 static Status fit(Task *task)
 {
-    Shape *s = &task->recipe.shape;
+    ModelConfig *s = &task->config.model;
     int64_t made = task->o->max_new_tokens;
     if (s->position == POSITION_LEARNED) TRY(fit_learned(task, &made));
     s->sequence = task->count + made;
-    task->recipe.micro = task->recipe.global = 1;
-    task->recipe.tp = task->recipe.pp = task->recipe.cp = task->recipe.chunks = 1;
+    task->config.micro = task->config.global = 1;
+    task->config.tp = task->config.pp = task->config.cp = task->config.chunks = 1;
     return OK;
 }
 
@@ -111,7 +111,7 @@ static Status run(Task *task, Options *o, int argc, char **argv)
     Transport *mpi;
     task->o = o;
     TRY(setup_options(o, &mpi, FOR_GENERATE, argc, argv));
-    TRY(setup_recipe(&task->recipe, o));
+    TRY(setup_train_config(&task->config, o));
     TRY(tokenizer_open(&task->tokenizer, o->tokenizer));
     TRY(prompt_encode(task, o->prompt));
     TRY(fit(task));

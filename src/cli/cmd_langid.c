@@ -10,13 +10,13 @@
 #include "base/team.h"
 #include "cli/command.h"
 #include "conf/conf.h"
-#include "corpus/stream.h"
-#include "text/fasttext.h"
+#include "corpus/read/stream.h"
+#include "text/fasttext/langid.h"
 
 enum { BLOCK_USUAL = 4 << 20, LINE_MOST = 256 << 20, PIECES = 64, PROBABILITY_ROOM = 24 };
 
-typedef struct { char *data; size_t bytes, room; } Text;
-typedef struct { const char *text; int64_t bytes; Text out; bool full; } Piece;      /* full: no memory for the output */
+typedef struct { char *data; size_t bytes, room; } TextSlice;
+typedef struct { const char *text; int64_t bytes; TextSlice out; bool full; } LangidChunk;      /* full: no memory for the output */
 typedef struct {
     const Options  *options;
     Langid         *langid;
@@ -25,13 +25,13 @@ typedef struct {
     int             spaces;
     pthread_mutex_t lock;                       /* of the two above */
     int             top;
-    Text            block;
-    Piece           piece[PIECES];
-} Job;
+    TextSlice            block;
+    LangidChunk           piece[PIECES];
+} LangidJob;
 
 /* ---- lines of a piece ---- */
 
-static bool text_room(Text *t, size_t more)
+static bool text_room(TextSlice *t, size_t more)
 {
     if (t->bytes + more <= t->room) return true;
     size_t room  = 2 * (t->bytes + more);
@@ -42,7 +42,7 @@ static bool text_room(Text *t, size_t more)
     return true;
 }
 
-static bool guesses_print(const Langid *langid, Text *out, const LangidGuess *guess, int count)
+static bool guesses_print(const Langid *langid, TextSlice *out, const LangidGuess *guess, int count)
 {
     for (int i = 0; i < count; i++) {
         const char *label = langid_label(langid, guess[i].label);
@@ -58,7 +58,7 @@ static bool guesses_print(const Langid *langid, Text *out, const LangidGuess *gu
     return true;
 }
 
-static void piece_guess(const Job *job, LangidSpace *space, LangidGuess *guess, Piece *piece)
+static void piece_guess(const LangidJob *job, LangidSpace *space, LangidGuess *guess, LangidChunk *piece)
 {
     piece->out.bytes = 0;
     piece->full = false;
@@ -71,7 +71,7 @@ static void piece_guess(const Job *job, LangidSpace *space, LangidGuess *guess, 
     }
 }
 
-static LangidSpace *space_take(Job *job)
+static LangidSpace *space_take(LangidJob *job)
 {
     pthread_mutex_lock(&job->lock);
     LangidSpace *space = job->space[--job->spaces];
@@ -79,7 +79,7 @@ static LangidSpace *space_take(Job *job)
     return space;
 }
 
-static void space_give(Job *job, LangidSpace *space)
+static void space_give(LangidJob *job, LangidSpace *space)
 {
     pthread_mutex_lock(&job->lock);
     job->space[job->spaces++] = space;
@@ -88,7 +88,7 @@ static void space_give(Job *job, LangidSpace *space)
 
 static void pieces_guess(void *context, int64_t begin, int64_t end)
 {
-    Job *job = context;
+    LangidJob *job = context;
     LangidSpace *space = space_take(job);
     LangidGuess *guess = malloc((size_t)job->top * sizeof *guess);
     for (int64_t i = begin; i < end; i++) {
@@ -102,7 +102,7 @@ static void pieces_guess(void *context, int64_t begin, int64_t end)
 /* ---- blocks of a file ---- */
 
 /* Pieces of whole lines; where lines are long some are empty */
-static void block_cut(Job *job, size_t bytes)
+static void block_cut(LangidJob *job, size_t bytes)
 {
     size_t at = 0;
     for (size_t i = 0; i < PIECES; i++) {
@@ -115,12 +115,12 @@ static void block_cut(Job *job, size_t bytes)
     }
 }
 
-static Status block_print(Job *job, size_t bytes)
+static Status block_print(LangidJob *job, size_t bytes)
 {
     block_cut(job, bytes);
     team_for(job->team, PIECES, 1, pieces_guess, job);
     for (int i = 0; i < PIECES; i++) {
-        const Piece *piece = &job->piece[i];
+        const LangidChunk *piece = &job->piece[i];
         if (piece->full) return fail(NO_MEMORY, "no memory for the labels of %" PRId64 " bytes", piece->bytes);
         if (piece->out.bytes && fwrite(piece->out.data, 1, piece->out.bytes, stdout) != piece->out.bytes)
             return fail(IO_FAILED, "standard output cannot be written: %s", strerror(errno));
@@ -129,9 +129,9 @@ static Status block_print(Job *job, size_t bytes)
 }
 
 /* What follows the last whole line stays for the next block. */
-static Status block_read(Job *job, Stream *stream, const char *name, size_t *whole, bool *ended)
+static Status block_read(LangidJob *job, Stream *stream, const char *name, size_t *whole, bool *ended)
 {
-    Text  *b = &job->block;
+    TextSlice  *b = &job->block;
     size_t got, wanted;
     *whole = 0;
     do {
@@ -148,7 +148,7 @@ static Status block_read(Job *job, Stream *stream, const char *name, size_t *who
     return OK;
 }
 
-static Status stream_guess(Job *job, Stream *stream, const char *name)
+static Status stream_guess(LangidJob *job, Stream *stream, const char *name)
 {
     size_t whole = 0;
     job->block.bytes = 0;
@@ -161,7 +161,7 @@ static Status stream_guess(Job *job, Stream *stream, const char *name)
     return OK;
 }
 
-static Status input_guess(Job *job, const char *path)
+static Status input_guess(LangidJob *job, const char *path)
 {
     Stream *stream;
     TRY(stream_open(&stream, path, STREAM_RATIO_MOST));
@@ -172,7 +172,7 @@ static Status input_guess(Job *job, const char *path)
 
 /* ---- the command ---- */
 
-static Status job_open(Job *job)
+static Status job_open(LangidJob *job)
 {
     const Options *o = job->options;
     int threads = o->threads ? (int)o->threads : team_cores();
@@ -185,7 +185,7 @@ static Status job_open(Job *job)
     return OK;
 }
 
-static void job_close(Job *job)
+static void job_close(LangidJob *job)
 {
     for (int i = 0; i < job->spaces; i++) langid_space_close(job->space[i]);
     for (int i = 0; i < PIECES; i++) free(job->piece[i].out.data);
@@ -197,7 +197,7 @@ static void job_close(Job *job)
 
 static Status guess(const Options *o)
 {
-    Job job = { .options = o, .lock = PTHREAD_MUTEX_INITIALIZER };
+    LangidJob job = { .options = o, .lock = PTHREAD_MUTEX_INITIALIZER };
     if (!o->model) return fail(BAD_USAGE, "jotun langid wants --model FILE, a fastText classifier (.bin or .ftz)");
     Status status = job_open(&job);
     if (status == OK && o->input.count == 0) status = input_guess(&job, "-");

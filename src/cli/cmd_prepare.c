@@ -11,17 +11,17 @@
 #include "cli/signals.h"
 #include "cli/special_tokens.h"
 #include "conf/conf.h"
-#include "corpus/json_line.h"
-#include "corpus/mill.h"
-#include "corpus/source.h"
-#include "data/shard.h"
+#include "corpus/read/json_line.h"
+#include "data/tokenize.h"
+#include "corpus/read/source.h"
+#include "data/token_file.h"
 
 enum { FAULTS_TOLD = 20 };
 
 typedef struct {
     const Options *options;
     Tokenizer   tokenizer;
-    ShardWriter *writer[JSON_KEYS_MOST];        /* one for each key */
+    TokenFileWriter *writer[JSON_KEYS_MOST];        /* one for each key */
     int         keys;
     int64_t     documents, tokens, faults;
     int64_t     empty;                          /* under the first key */
@@ -56,10 +56,10 @@ static int64_t inputs_size(const TextList *input)
     return total;
 }
 
-static void faults_tell(Prepare *p, const MillBatch *batch)
+static void faults_tell(Prepare *p, const TokenizeBatch *batch)
 {
     for (int64_t i = 0; i < batch->faults; i++)
-        if (i < MILL_TOLD && p->faults + i < FAULTS_TOLD) log_line("passed over: %s", batch->told[i]);
+        if (i < TOKENIZE_MESSAGES && p->faults + i < FAULTS_TOLD) log_line("passed over: %s", batch->told[i]);
     if (p->faults < FAULTS_TOLD && p->faults + batch->faults >= FAULTS_TOLD)
         log_line("more that is passed over is counted, not named");
     p->faults += batch->faults;
@@ -72,11 +72,11 @@ static Status document_add(Prepare *p, int key, const int32_t *ids, int64_t coun
 {
     p->tokens += count;
     p->empty  += count == 0 && key == 0;
-    if (count) TRY(shard_add(p->writer[key], ids, count));
-    return shard_end_document(p->writer[key]);
+    if (count) TRY(token_file_add(p->writer[key], ids, count));
+    return token_file_end_document(p->writer[key]);
 }
 
-static Status batch_add(Prepare *p, const MillBatch *batch)
+static Status batch_add(Prepare *p, const TokenizeBatch *batch)
 {
     int64_t begin = 0;
     for (int64_t i = 0; i < batch->documents * p->keys; i++) {
@@ -93,20 +93,20 @@ static Status batch_add(Prepare *p, const MillBatch *batch)
 static Status inputs_add(Prepare *p)
 {
     const Options *o = p->options;
-    Mill *mill;
-    MillPlan plan = {
+    Tokenize *tokenize;
+    TokenizePlan plan = {
         .path = o->input.text, .paths = o->input.count, .key = o->json_keys.text, .keys = p->keys, .tokenizer = &p->tokenizer,
         .append_eod = o->append_eod, .skip = o->on_error.is == WORD_on_error_skip,
         .workers = o->workers ? (int)o->workers : team_cores(), .line_most = o->document_most, .ratio_most = o->ratio_most,
     };
-    TRY(mill_open(&mill, &plan));
-    const MillBatch *batch;
-    Status status = mill_next(mill, &batch);
+    TRY(tokenize_open(&tokenize, &plan));
+    const TokenizeBatch *batch;
+    Status status = tokenize_next(tokenize, &batch);
     while (status == OK && batch && !*p->stop) {
         status = batch_add(p, batch);
-        if (status == OK) status = mill_next(mill, &batch);
+        if (status == OK) status = tokenize_next(tokenize, &batch);
     }
-    mill_close(mill);
+    tokenize_close(tokenize);
     if (status == OK && *p->stop) return fail(INTERRUPTED, "stopped by a signal; nothing is written");    /* who feeds us may be gone too */
     return status;
 }
@@ -120,7 +120,7 @@ static Status pairs_open(Prepare *p)
     for (int k = 0; k < p->keys; k++) {
         if (snprintf(prefix, sizeof prefix, "%s_%s_document", o->output_prefix, o->json_keys.text[k]) >= (int)sizeof prefix)
             return fail(BAD_OPTION, "--output-prefix %.80s...: longer than a path may be", o->output_prefix);
-        TRY(shard_create(&p->writer[k], prefix, p->tokenizer.vocabulary));
+        TRY(token_file_create(&p->writer[k], prefix, p->tokenizer.vocabulary));
     }
     return OK;
 }
@@ -128,15 +128,15 @@ static Status pairs_open(Prepare *p)
 static void pairs_discard(Prepare *p)
 {
     for (int k = 0; k < p->keys; k++)
-        if (p->writer[k]) shard_discard(p->writer[k]);
+        if (p->writer[k]) token_file_discard(p->writer[k]);
 }
 
 static Status pairs_finish(Prepare *p)
 {
     for (int k = 0; k < p->keys; k++) {
-        ShardWriter *writer = p->writer[k];
+        TokenFileWriter *writer = p->writer[k];
         p->writer[k] = NULL;                    /* finishing frees it, whatever comes */
-        TRY(shard_finish(writer));
+        TRY(token_file_finish(writer));
     }
     return OK;
 }

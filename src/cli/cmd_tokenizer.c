@@ -1,4 +1,4 @@
-/* Text to ids and back: jotun tokenizer encode|decode|info --tokenizer T [--input F] [--output F]
+/* TextInput to ids and back: jotun tokenizer encode|decode|info --tokenizer T [--input F] [--output F]
  * [--format text|u16|i32]. The input is one text, whatever its lines; its ids as text are one line. Special tokens in it
  * are plain text, but for --parse-special-tokens. */
 #include <ctype.h>
@@ -12,23 +12,23 @@
 #include "cli/in_out.h"
 #include "cli/special_tokens.h"
 #include "conf/conf.h"
-#include "corpus/packing.h"
+#include "corpus/read/packing.h"
 #include "text/decoder.h"
 
-typedef struct { char *data; size_t bytes; } Text;
+typedef struct { char *data; size_t bytes; } TextInput;
 typedef struct { int32_t *data; int64_t count; } Ids;
 typedef struct {
     const Options *options;
     Tokenizer      tokenizer;
     const char    *from;                 /* the input, as messages say it */
-    Text           in, made;
+    TextInput           in, made;
     Ids            ids;
     FILE          *out;                  /* writes `made` */
-} Job;
+} TokenizerJob;
 
 /* ---- in and out: both whole ---- */
 
-static Status input_read(Job *job)
+static Status input_read(TokenizerJob *job)
 {
     const TextList *input = &job->options->input;
     if (input->count > 1) return fail(BAD_USAGE, "jotun tokenizer wants one --input, not %d", input->count);
@@ -47,7 +47,7 @@ static Status input_read(Job *job)
     return good ? OK : fail(BAD_FILE, "%s: cannot be read: %s", job->from, strerror(cause));
 }
 
-static Status output_write(Job *job)
+static Status output_write(TokenizerJob *job)
 {
     bool good = fclose(job->out) == 0;
     job->out = NULL;
@@ -57,7 +57,7 @@ static Status output_write(Job *job)
     return file_write_whole(to, job->made.data, job->made.bytes);
 }
 
-static Status ids_make(Job *job, int64_t room)
+static Status ids_make(TokenizerJob *job, int64_t room)
 {
     job->ids.data = malloc((size_t)(room + 1) * sizeof *job->ids.data);
     return job->ids.data ? OK : fail(NO_MEMORY, "%s: no memory for %" PRId64 " ids", job->from, room);
@@ -65,7 +65,7 @@ static Status ids_make(Job *job, int64_t room)
 
 /* ---- ids in a file ---- */
 
-static void ids_write(Job *job)
+static void ids_write(TokenizerJob *job)
 {
     for (int64_t i = 0; i < job->ids.count; i++) {
         int32_t  id = job->ids.data[i];
@@ -79,7 +79,7 @@ static void ids_write(Job *job)
     if (job->options->format.is == WORD_format_text) fputc('\n', job->out);
 }
 
-static Status ids_parse(Job *job)
+static Status ids_parse(TokenizerJob *job)
 {
     TRY(ids_make(job, (int64_t)job->in.bytes / 2 + 1));
     for (const char *p = job->in.data;;) {                       /* a memory stream ends in a zero */
@@ -99,7 +99,7 @@ static Status ids_parse(Job *job)
     }
 }
 
-static Status ids_read(Job *job)
+static Status ids_read(TokenizerJob *job)
 {
     int    kind  = job->options->format.is;
     size_t width = kind == WORD_format_u16 ? 2 : 4;
@@ -120,7 +120,7 @@ static Status ids_read(Job *job)
 
 /* ---- the commands ---- */
 
-static Status encode(Job *job)
+static Status encode(TokenizerJob *job)
 {
     if (job->options->format.is == WORD_format_u16 && job->tokenizer.vocabulary > 65536)
         return fail(BAD_OPTION, "--format u16 holds 65536 ids, --tokenizer %s has %d; take i32", job->options->tokenizer,
@@ -134,7 +134,7 @@ static Status encode(Job *job)
     return OK;
 }
 
-static Status decode(Job *job)
+static Status decode(TokenizerJob *job)
 {
     TRY(ids_read(job));
     Decoder said = { .tokenizer = &job->tokenizer };
@@ -157,9 +157,9 @@ static Status info(const Options *o)
     return OK;
 }
 
-static Status job_run(const Options *o, Status (*work)(Job *))
+static Status job_run(const Options *o, Status (*work)(TokenizerJob *))
 {
-    Job job = { .options = o };
+    TokenizerJob job = { .options = o };
     if (o->format.is == WORD_format_txt || o->format.is == WORD_format_jsonl)
         return fail(BAD_OPTION, "--format %s is for jotun clean; text, u16 or i32 do here", o->format.word);
     if (strcmp(o->tokenizer, "bytes")) TRY(input_spared(o->tokenizer, o->output));      /* which is no file */
@@ -178,7 +178,7 @@ static Status job_run(const Options *o, Status (*work)(Job *))
     return status;
 }
 
-static Status tokenizer(int command, int argc, char **argv, Status (*work)(Job *))
+static Status tokenizer(int command, int argc, char **argv, Status (*work)(TokenizerJob *))
 {
     Options o;
     Status status = options_parse(&o, command, argc, argv);

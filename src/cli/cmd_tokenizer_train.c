@@ -9,8 +9,8 @@
 #include "cli/command.h"
 #include "cli/in_out.h"
 #include "conf/conf.h"
-#include "corpus/source.h"
-#include "text/bpe_train.h"
+#include "corpus/read/source.h"
+#include "text/bpe/bpe_train.h"
 
 enum { BATCH_BYTES = 16 << 20 };                 /* of text, which all threads then count */
 

@@ -18,7 +18,7 @@ static Status show(const Schedule *all, int stages, const char *svg)
     return status;
 }
 
-static Status draw(const Recipe *r, int world, const char *svg)
+static Status draw(const TrainConfig *r, int world, const char *svg)
 {
     Schedule all[64];
     int micros = (int)(r->global / r->micro / (world / (r->tp * r->cp * r->pp)));
@@ -32,12 +32,12 @@ static Status draw(const Recipe *r, int world, const char *svg)
 }
 
 /* What needs no ranks: under MPI rank 0 does it alone */
-static Status look(const Options *o, const Recipe *recipe, Transport *mpi)
+static Status look(const Options *o, const TrainConfig *config, Transport *mpi)
 {
     Status status = OK;
     if (mpi && mpi->rank != 0) status = OK;
-    else if (o->dry_run)       status = memory_show(recipe, (int)o->ranks);
-    else                       status = draw(recipe, (int)o->ranks, o->schedule_svg);
+    else if (o->dry_run)       status = memory_show(config, (int)o->ranks);
+    else                       status = draw(config, (int)o->ranks, o->schedule_svg);
     if (mpi) mpi->close(mpi);
     return status;
 }
@@ -45,12 +45,12 @@ static Status look(const Options *o, const Recipe *recipe, Transport *mpi)
 static Status train(Options *o, int argc, char **argv)
 {
     Transport *mpi;
-    Recipe recipe;
+    TrainConfig config;
     TRY(setup_options(o, &mpi, FOR_TRAIN, argc, argv));
-    TRY(setup_recipe(&recipe, o));
-    if (o->draw_schedule || o->schedule_svg || o->dry_run) return look(o, &recipe, mpi);
+    TRY(setup_train_config(&config, o));
+    if (o->draw_schedule || o->schedule_svg || o->dry_run) return look(o, &config, mpi);
     loop_catch_signals(!mpi || mpi->rank == 0);
-    return setup_run(o, mpi, on_rank, &recipe);
+    return setup_run(o, mpi, on_rank, &config);
 }
 
 Status cmd_train(int argc, char **argv)

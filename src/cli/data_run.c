@@ -10,7 +10,7 @@ bool data_run_asked(const Options *o)
     return o->data_path.count || o->train_data_path.count || o->valid_data_path.count || o->test_data_path.count || o->data_file_list;
 }
 
-static void pair_show(const MixPart *part, bool weighed, const Order *order)
+static void pair_show(const BlendPart *part, bool weighed, const Order *order)
 {
     char weight[32] = "";
     const OrderPlan *p = &order->plan;
@@ -20,27 +20,27 @@ static void pair_show(const MixPart *part, bool weighed, const Order *order)
            p->separate ? ", the last one apart" : "", p->samples);
 }
 
-static void split_show(const Feed *feed, SplitKind kind, int64_t sequence)
+static void split_show(const Datasets *datasets, SplitKind kind, int64_t sequence)
 {
     char bytes[24];
-    const Blend *b = &feed->blend[kind];
-    const FeedPairs *pairs = feed_pairs(feed, kind);
-    int64_t wanted = feed->spec.wanted[kind] < 0 ? b->samples : feed->spec.wanted[kind];
+    const Blend *b = &datasets->blend[kind];
+    const DatasetFiles *pairs = datasets_files(datasets, kind);
+    int64_t wanted = datasets->spec.wanted[kind] < 0 ? b->samples : datasets->spec.wanted[kind];
     printf("%-10s %" PRId64 " samples, %" PRId64 " tokens; %s of indices\n", split_word(kind), wanted, wanted * sequence,
-           log_bytes(bytes, feed->spec.rules.order == ORDER_JOTUN ? 0 : (double)blend_bytes(b)));
+           log_bytes(bytes, datasets->spec.rules.order == ORDER_JOTUN ? 0 : (double)blend_bytes(b)));
     for (int i = 0; i < pairs->list.count; i++) pair_show(&pairs->list.part[i], pairs->list.weighed, &b->order[i]);
 }
 
 /* A split that gives no data is told and no fault: a run may never ask for it. */
-static void split_measure(Feed *feed, SplitKind kind, const LoaderShape *shape)
+static void split_measure(Datasets *datasets, SplitKind kind, const LoaderConfig *shape)
 {
-    if (!feed_has(&feed->spec.rules, kind)) return;
-    if (feed_measure(feed, kind, shape) == OK) split_show(feed, kind, shape->sequence);
+    if (!datasets_has(&datasets->spec.rules, kind)) return;
+    if (datasets_measure(datasets, kind, shape) == OK) split_show(datasets, kind, shape->sequence);
     else printf("%-10s nothing: %s\n", split_word(kind), fail_text());
 }
 
 /* As a run counts them; without --train-iters one epoch of what trains, and nothing else is wanted */
-static void samples_count(FeedSpec *spec, const Options *o)
+static void samples_count(DatasetsPlan *spec, const Options *o)
 {
     int64_t batch = o->global_batch ? o->global_batch : 1, evaluations = o->eval_interval ? o->train_iters / o->eval_interval + 1 : 1;
     int64_t evaluation = o->eval_interval ? o->eval_iters * batch : 0;
@@ -51,14 +51,14 @@ static void samples_count(FeedSpec *spec, const Options *o)
 
 Status data_run_show(Options *o)
 {
-    Feed feed;
+    Datasets datasets;
     TRY(options_judge(o));
-    FeedSpec spec = { .rules = setup_feed(o), .split = o->split };
-    LoaderShape shape = { .sequence = o->sequence, .micro = 1, .global = 1, .dp = 1, .cp = 1, .seed = (uint64_t)o->seed, .eod = -1 };
+    DatasetsPlan spec = { .rules = setup_datasets(o), .split = o->split };
+    LoaderConfig shape = { .sequence = o->sequence, .micro = 1, .global = 1, .dp = 1, .cp = 1, .seed = (uint64_t)o->seed, .eod = -1 };
     samples_count(&spec, o);
-    TRY(feed_open(&feed, &spec));
+    TRY(datasets_open(&datasets, &spec));
     printf("order      %s, seed %" PRId64 ", samples of %" PRId64 " tokens\n", o->data_order.word, o->seed, o->sequence);
-    for (int kind = 0; kind < SPLITS; kind++) split_measure(&feed, (SplitKind)kind, &shape);
-    feed_close(&feed);
+    for (int kind = 0; kind < SPLITS; kind++) split_measure(&datasets, (SplitKind)kind, &shape);
+    datasets_close(&datasets);
     return OK;
 }

@@ -7,11 +7,11 @@
 
 static bool trains(const Options *o) { return o->command & FOR_CONFIG; }
 
-static Shape shape_of(const Options *o)
+static ModelConfig shape_of(const Options *o)
 {
     static const PositionKind positions[] = { [WORD_position_learned_absolute] = POSITION_LEARNED, [WORD_position_rope] = POSITION_ROPE,
                                               [WORD_position_none] = POSITION_NONE };
-    return (Shape){ .layers = o->layers, .hidden = o->hidden, .ffn = o->ffn, .heads = o->heads, .groups = o->groups,
+    return (ModelConfig){ .layers = o->layers, .hidden = o->hidden, .ffn = o->ffn, .heads = o->heads, .groups = o->groups,
         .head_dim = o->hidden / o->heads, .vocabulary = o->vocabulary, .positions = o->positions, .sequence = o->sequence,
         .norm = o->norm.is == WORD_norm_rmsnorm ? NORM_RMS : NORM_LAYER, .position = positions[o->position.is],
         .activation = o->swiglu ? ACT_SWIGLU : o->squared_relu ? ACT_SQUARED_RELU : ACT_GELU_TANH, .epsilon = o->epsilon,
@@ -31,13 +31,13 @@ static const char *device_of(const Options *o)
     return o->device.is == WORD_device_auto ? "cpu" : o->device.word;
 }
 
-static FeedWords words_of(const TextList *list) { return (FeedWords){ list->text, list->count }; }
+static DatasetWords words_of(const TextList *list) { return (DatasetWords){ list->text, list->count }; }
 
-FeedRules setup_feed(const Options *o)
+DatasetRules setup_datasets(const Options *o)
 {
     static const OrderKind orders[] = { [WORD_data_order_jotun] = ORDER_JOTUN, [WORD_data_order_megatron] = ORDER_MEGATRON,
                                         [WORD_data_order_forks] = ORDER_FORKS };
-    return (FeedRules){ .order = orders[o->data_order.is], .words = words_of(&o->data_path), .list = o->data_file_list,
+    return (DatasetRules){ .order = orders[o->data_order.is], .words = words_of(&o->data_path), .list = o->data_file_list,
         .own = { words_of(&o->train_data_path), words_of(&o->valid_data_path), words_of(&o->test_data_path) },
         .cache = o->data_cache_path, .cut = o->final_epoch_cut, .surplus = o->surplus, .corpus_shuffled = o->corpus_shuffled,
         .corpus_blended = o->corpus_blended };
@@ -77,29 +77,29 @@ static Status take_tokenizer(Options *o)
                 (long long)o->vocabulary, vocabulary, o->tokenizer, vocabulary);
 }
 
-Status setup_recipe(Recipe *r, Options *o)
+Status setup_train_config(TrainConfig *r, Options *o)
 {
     bool interleaved = o->layers_per_chunk > 0;
     int32_t vocabulary, eod = -1;
     const char *json = "";
     if (trains(o)) TRY(tokenizer_facts(o->tokenizer, &vocabulary, &eod));       /* who says texts opens it */
     if (trains(o)) TRY(options_json(o, &json));                    /* what a checkpoint keeps: nobody else writes one */
-    *r = (Recipe){ .shape = shape_of(o), .learn = o->command == FOR_TRAIN, .tp = (int)o->tensor_parallel, .cp = (int)o->context_parallel,
+    *r = (TrainConfig){ .model = shape_of(o), .learn = o->command == FOR_TRAIN, .tp = (int)o->tensor_parallel, .cp = (int)o->context_parallel,
         .pp = (int)o->pipeline_parallel, .chunks = interleaved ? (int)(o->layers / (o->pipeline_parallel * o->layers_per_chunk)) : 1,
         .zero = (int)o->zero_stage, .sequence = o->sequence_parallel,
         .schedule = interleaved ? SCHEDULE_INTERLEAVED : o->pipeline_schedule.is == WORD_pipeline_schedule_zb_h1 ? SCHEDULE_ZB_H1 : SCHEDULE_1F1B,
         .micro = o->micro_batch, .global = o->global_batch, .steps = o->train_iters, .lr = lr_of(o),
         .optimizer = optimizer_named(o->optimizer.word), .settings = { o->adam_beta1, o->adam_beta2, o->adam_eps, o->weight_decay },
         .clip = o->clip_grad, .seed = (uint64_t)o->seed, .device = device_of(o), .threads = (int)o->threads, .watchdog = o->watchdog_seconds,
-        .feed = setup_feed(o), .split = o->split, .reset_positions = o->reset_positions, .reset_attention = o->reset_attention,
+        .datasets = setup_datasets(o), .split = o->split, .reset_positions = o->reset_positions, .reset_attention = o->reset_attention,
         .mask_eod = o->mask_eod, .eod = eod, .save = o->save, .load = o->load, .save_interval = o->save_interval,
         .keep_last = o->keep_last, .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,
         .log_interval = o->log_interval, .eval_interval = o->eval_interval, .eval_iters = o->eval_interval > 0 ? o->eval_iters : 0, .metrics = o->metrics };
-    if (r->learn && r->feed.order == ORDER_JOTUN && r->feed.cache) {
-        log_line("--data-cache-path %s is passed over: --data-order jotun is computed, not cached", r->feed.cache);
-        r->feed.cache = NULL;
+    if (r->learn && r->datasets.order == ORDER_JOTUN && r->datasets.cache) {
+        log_line("--data-cache-path %s is passed over: --data-order jotun is computed, not cached", r->datasets.cache);
+        r->datasets.cache = NULL;
     }
-    if (r->learn && r->eval_iters > 0 && !feed_has(&r->feed, SPLIT_VALID) && !feed_has(&r->feed, SPLIT_TEST)) {
+    if (r->learn && r->eval_iters > 0 && !datasets_has(&r->datasets, SPLIT_VALID) && !datasets_has(&r->datasets, SPLIT_TEST)) {
         log_line("no --valid-data-path stands beside --train-data-path: nothing is evaluated");
         r->eval_iters = r->eval_interval = 0;
     }

@@ -11,9 +11,9 @@ Status setup_options(Options *o, Transport **mpi, int command, int argc, char **
  * checkpoint a run goes on with */
 Status setup_values (Options *o);
 Status setup_judge  (const Options *o);
-/* Options are read-only from here on; the recipe points into them and into `json`. */
-FeedRules setup_feed(const Options *o);
-Status setup_recipe (Recipe *recipe, Options *o);
+/* Options are read-only from here on; the config points into them and into `json`. */
+DatasetRules setup_datasets(const Options *o);
+Status setup_train_config (TrainConfig *config, Options *o);
 /* body once for each rank: threads of this process, or this process's own under MPI */
 Status setup_run    (const Options *o, Transport *mpi, RankBody *body, void *context);
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "comm/inside.h"
+#include "comm/comm_internal.h"
 
 typedef struct { int32_t code, rank; char text[512], host[64]; } Report;
 

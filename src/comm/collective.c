@@ -4,7 +4,7 @@
  *   all-gather      out = in of rank 0, of rank 1, ...                     sends (n - 1) times its part
  *   reduce-scatter  all-to-all of S / n, sum                               sends (n - 1) / n S
  *   all-reduce      all-to-all of S / n, sum, all-gather of the sums       sends 2 (n - 1) / n S               */
-#include "comm/inside.h"
+#include "comm/comm_internal.h"
 
 void comm_all_gather(Comm *comm, Queue *q, Tensor out, Tensor in)
 {
@@ -50,7 +50,7 @@ void comm_reduce_scatter(Comm *comm, Queue *q, Tensor out, Tensor in, Arena *scr
           comm->name, (long long)tensor_count(in), comm->size, (long long)part);
     if (comm->size == 1) {
         if (out.data != in.data)
-            copy(q, (Copy){ .y = tensor_shape(out, part), .x = tensor_shape(in, part) });
+            copy_strided(q, (CopyStrided){ .y = tensor_view(out, part), .x = tensor_view(in, part) });
         return;
     }
     size_t width = dtype_width(in.dtype), mark = arena_mark(scratch);
@@ -59,7 +59,7 @@ void comm_reduce_scatter(Comm *comm, Queue *q, Tensor out, Tensor in, Arena *scr
     parts_at(comm->out_at, comm->size, tensor_count(in), part, width);
     comm_record(comm, SENT_REDUCE_SCATTER, (comm->size - 1) * (int64_t)tensor_bytes(out), in);
     exchange(comm, q, SENT_REDUCE_SCATTER, comm->number++, got_RN, in);
-    rank_sum(q, (RankSum){ .y_N = tensor_shape(out, part), .x_RN = got_RN });
+    rank_sum(q, (RankSum){ .y_N = tensor_view(out, part), .x_RN = got_RN });
     arena_reset(scratch, mark);
 }
 
@@ -82,7 +82,7 @@ static void gather_parts(Comm *comm, Queue *q, long number, Tensor x, int64_t pa
         return;
     }
     for (int r = 0; r < comm->size && mine > 0; r++)
-        copy(q, (Copy){ .y = tensor_flat(repeat, r * mine, mine), .x = x_N });
+        copy_strided(q, (CopyStrided){ .y = tensor_flat(repeat, r * mine, mine), .x = x_N });
     parts_at(comm->in_at,  comm->size, comm->size * mine, mine, width);
     parts_at(comm->out_at, comm->size, count, part, width);
     exchange(comm, q, SENT_ALL_REDUCE, number, x, repeat);
@@ -105,7 +105,7 @@ void comm_all_reduce(Comm *comm, Queue *q, Tensor x, Arena *scratch)
     exchange(comm, q, SENT_ALL_REDUCE, number, all, x);
     if (mine > 0)
         rank_sum(q, (RankSum){ .y_N  = tensor_flat(x, first, mine),
-                               .x_RN = tensor_shape(tensor_flat(all, 0, comm->size * mine), comm->size, mine) });
+                               .x_RN = tensor_view(tensor_flat(all, 0, comm->size * mine), comm->size, mine) });
     gather_parts(comm, q, number, x, part, all);
     arena_reset(scratch, mark);
 }

@@ -1,4 +1,4 @@
-#include "comm/inside.h"
+#include "comm/comm_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,9 +41,9 @@ static Status comm_make(Comm **out, Transport *transport, const char *name, cons
 static Status comm_join(Comm *comm)
 {
     if (comm->size == 1) return OK;
-    pulse_enter(comm->pulse, comm->name, "opening", 0, comm->ranks, comm->size);
+    heartbeat_enter(comm->heartbeat, comm->name, "opening", 0, comm->ranks, comm->size);
     comm->group = comm->transport->group_open(comm->transport, comm->ranks, comm->size);
-    pulse_leave(comm->pulse);
+    heartbeat_leave(comm->heartbeat);
     return comm->group ? OK : fail(NO_MEMORY, "no memory for a group of %d ranks (%s)", comm->size,
                                    comm->name);
 }
@@ -57,15 +57,15 @@ Status comm_world(Comm **world, Transport *transport)
     free(ranks);
     TRY(status);
     (*world)->world = true;
-    if (!(*world)->dry) place()->rank = transport->rank;
-    TRY(pulse_open(&(*world)->pulse));
+    if (!(*world)->dry) thread_context()->rank = transport->rank;
+    TRY(heartbeat_open(&(*world)->heartbeat));
     return comm_join(*world);
 }
 
 Status comm_open(Comm **comm, Comm *world, const char *name, const int *ranks, int count)
 {
     TRY(comm_make(comm, world->transport, name, ranks, count));
-    (*comm)->pulse = world->pulse;
+    (*comm)->heartbeat = world->heartbeat;
     return comm_join(*comm);
 }
 
@@ -73,7 +73,7 @@ Status comm_open_axes(Comm **comm, Comm *world, const Mesh *mesh, int axes)
 {
     static const struct { int axis; const char *name; } axis[] = {
         { AXIS_TP, "tp" }, { AXIS_DP, "dp" }, { AXIS_CP, "cp" }, { AXIS_PP, "pp" } };
-    char name[PULSE_NAME] = "";
+    char name[HEARTBEAT_NAME] = "";
     for (int i = 0; i < 4; i++)
         if (axes & axis[i].axis)
             snprintf(name + strlen(name), sizeof name - strlen(name), "%s%s", *name ? "+" : "", axis[i].name);
@@ -88,7 +88,7 @@ void comm_close(Comm *comm)
 {
     if (!comm) return;
     if (comm->group) comm->transport->group_close(comm->transport, comm->group);
-    if (comm->world) pulse_close(comm->pulse);
+    if (comm->world) heartbeat_close(comm->heartbeat);
     free(comm->ranks);
     free(comm->sent_to);
     free(comm->received_from);
@@ -114,14 +114,14 @@ bool comm_delivered(Comm *comm, const char *verb, long number)
 void comm_finish(Comm *comm, int request, const char *verb, long number, int peer)
 {
     int pair[2] = { comm->ranks[comm->rank], peer < 0 ? -1 : comm->ranks[peer] };
-    pulse_enter(comm->pulse, comm->name, verb, number, peer < 0 ? comm->ranks : pair,
+    heartbeat_enter(comm->heartbeat, comm->name, verb, number, peer < 0 ? comm->ranks : pair,
                 peer < 0 ? comm->size : 2);
-    const char *outer = place()->op;
-    place()->op = verb;
+    const char *outer = thread_context()->op;
+    thread_context()->op = verb;
     while (request == REQUEST_LOST) pause();
     comm->transport->wait(comm->transport, request);
-    place()->op = outer;
-    pulse_leave(comm->pulse);
+    thread_context()->op = outer;
+    heartbeat_leave(comm->heartbeat);
 }
 
 void comm_gather_bytes(Comm *comm, const char *verb, void *out, const void *in, size_t bytes)
@@ -153,7 +153,7 @@ Pending comm_all_gather_begin(Comm *comm, Queue *q, Tensor out, Tensor in)
           (long long)tensor_count(out), comm->size, (long long)tensor_count(in));
     if (comm->size == 1) {
         if (out.data != in.data)
-            copy(q, (Copy){ .y = tensor_shape(out, tensor_count(in)), .x = tensor_shape(in, tensor_count(in)) });
+            copy_strided(q, (CopyStrided){ .y = tensor_view(out, tensor_count(in)), .x = tensor_view(in, tensor_count(in)) });
         return (Pending){ -1 };
     }
     const char *verb = sent_verb_name(SENT_ALL_GATHER);

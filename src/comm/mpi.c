@@ -1,5 +1,5 @@
 /* Finds the plug-in of the MPI that started us, so that the binary links none. */
-#include "comm/inside.h"
+#include "comm/comm_internal.h"
 
 #include <dlfcn.h>
 #include <limits.h>

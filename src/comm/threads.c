@@ -17,19 +17,19 @@ typedef enum { FREE, COLLECTIVE, SEND, RECV } Kind;
 typedef enum { AWAY, ARRIVED, COPIED } Stage;
 
 /* What one member gives; in_at NULL: all get all of it. */
-typedef struct { Stage stage; const char *in; const size_t *in_at; size_t bytes; } Part;
-typedef struct { long done; int arrived, copied; Part *part; } Slot;    /* done: the last number all finished */
+typedef struct { Stage stage; const char *in; const size_t *in_at; size_t bytes; } MemberPart;
+typedef struct { long done; int arrived, copied; MemberPart *part; } CollectiveSlot;    /* done: the last number all finished */
 
-typedef struct Meeting {               /* what the members of a group share */
-    struct Meeting *next;
+typedef struct GroupState {               /* what the members of a group share */
+    struct GroupState *next;
     int  count, opened, closed;
     int *rank;                         /* in the job */
     bool *has_opened;
-    Slot slot[SLOTS];
-} Meeting;
+    CollectiveSlot slot[SLOTS];
+} GroupState;
 
 struct Group {                         /* a member's own view */
-    Meeting *meeting;
+    GroupState *group_state;
     int      me;
     long     number;                   /* collectives begun */
     long    *sent, *received;          /* messages begun, by member */
@@ -47,9 +47,9 @@ typedef struct {
     bool   done;                       /* SEND, RECV: copied by the receiver.  COLLECTIVE: I have copied */
 } Request;
 
-typedef struct Job Job;
+typedef struct ThreadsJob ThreadsJob;
 typedef struct {                       /* a rank */
-    Job           *job;
+    ThreadsJob           *job;
     Transport      transport;
     Request        request[TRANSPORT_REQUESTS];
     int            top;                /* requests beyond it are free */
@@ -58,37 +58,37 @@ typedef struct {                       /* a rank */
     bool           left;               /* its body has returned */
     Status         status;
     char           text[512];
-} Seat;
+} RankState;
 
-struct Job {
+struct ThreadsJob {
     pthread_mutex_t lock;
     int        ranks;
-    Seat      *seat;
-    Meeting   *meetings;
+    RankState      *rank_state;
+    GroupState   *group_states;
     RankBody  *body;
     void      *context;
 };
 
 /* ---- groups ---- */
-static Meeting *meeting_make(const int *ranks, int count)
+static GroupState *group_state_make(const int *ranks, int count)
 {
     size_t   n = (size_t)count;
-    Meeting *m = calloc(1, sizeof *m);
+    GroupState *m = calloc(1, sizeof *m);
     CHECK(m, "no memory for a group of %d ranks", count);
-    Part *part    = calloc(n * SLOTS, sizeof *part);
+    MemberPart *part    = calloc(n * SLOTS, sizeof *part);
     m->rank       = calloc(n, sizeof *m->rank);
     m->has_opened = calloc(n, sizeof *m->has_opened);
     CHECK(part && m->rank && m->has_opened, "no memory for a group of %d ranks", count);
     m->count = count;
     memcpy(m->rank, ranks, n * sizeof *ranks);
     for (int i = 0; i < SLOTS; i++)
-        m->slot[i] = (Slot){ .done = i - SLOTS, .part = part + (size_t)i * n };
+        m->slot[i] = (CollectiveSlot){ .done = i - SLOTS, .part = part + (size_t)i * n };
     return m;
 }
 
-static void meeting_free(Job *job, Meeting *gone)
+static void group_state_free(ThreadsJob *job, GroupState *gone)
 {
-    Meeting **at = &job->meetings;
+    GroupState **at = &job->group_states;
     while (*at != gone) at = &(*at)->next;
     *at = gone->next;
     free(gone->slot[0].part);
@@ -97,20 +97,20 @@ static void meeting_free(Job *job, Meeting *gone)
     free(gone);
 }
 
-/* The first meeting of these ranks that this one has not opened yet: all open theirs in the same order. */
-static Meeting *meeting_find(Job *job, const int *ranks, int count, int me)
+/* The first group_state of these ranks that this one has not opened yet: all open theirs in the same order. */
+static GroupState *group_state_find(ThreadsJob *job, const int *ranks, int count, int me)
 {
-    Meeting **at = &job->meetings;
+    GroupState **at = &job->group_states;
     for (; *at; at = &(*at)->next)
         if ((*at)->count == count && !(*at)->has_opened[me] &&
             memcmp((*at)->rank, ranks, (size_t)count * sizeof *ranks) == 0)
             return *at;
-    return *at = meeting_make(ranks, count);
+    return *at = group_state_make(ranks, count);
 }
 
 static Group *threads_group_open(Transport *t, const int *ranks, int count)
 {
-    Job   *job = ((Seat *)t->self)->job;
+    ThreadsJob   *job = ((RankState *)t->self)->job;
     Group *g   = calloc(1, sizeof *g);
     CHECK(g, "no memory for a group of %d ranks", count);
     while (ranks[g->me] != t->rank) g->me++;
@@ -118,17 +118,17 @@ static Group *threads_group_open(Transport *t, const int *ranks, int count)
     g->received = calloc((size_t)count, sizeof *g->received);
     CHECK(g->sent && g->received, "no memory for a group of %d ranks", count);
     pthread_mutex_lock(&job->lock);
-    g->meeting = meeting_find(job, ranks, count, g->me);
-    g->meeting->has_opened[g->me] = true;
+    g->group_state = group_state_find(job, ranks, count, g->me);
+    g->group_state->has_opened[g->me] = true;
     pthread_mutex_unlock(&job->lock);
     return g;
 }
 
 static void threads_group_close(Transport *t, Group *g)
 {
-    Job *job = ((Seat *)t->self)->job;
+    ThreadsJob *job = ((RankState *)t->self)->job;
     pthread_mutex_lock(&job->lock);
-    if (++g->meeting->closed == g->meeting->count) meeting_free(job, g->meeting);
+    if (++g->group_state->closed == g->group_state->count) group_state_free(job, g->group_state);
     pthread_mutex_unlock(&job->lock);
     free(g->sent);
     free(g->received);
@@ -136,26 +136,26 @@ static void threads_group_close(Transport *t, Group *g)
 }
 
 /* ---- requests; the lock is held in all that follows, but while bytes are copied ---- */
-static int request_new(Seat *seat, Request request)
+static int request_new(RankState *rank_state, Request request)
 {
     for (int i = 0; i < TRANSPORT_REQUESTS; i++)
-        if (seat->request[i].kind == FREE) {
-            seat->request[i] = request;
-            if (i >= seat->top) seat->top = i + 1;
+        if (rank_state->request[i].kind == FREE) {
+            rank_state->request[i] = request;
+            if (i >= rank_state->top) rank_state->top = i + 1;
             return i;
         }
     stop_world(__FILE__, __LINE__, "more than %d messages under way", TRANSPORT_REQUESTS);
 }
 
-static void request_free(Seat *seat, int i)
+static void request_free(RankState *rank_state, int i)
 {
-    seat->request[i].kind = FREE;
-    while (seat->top > 0 && seat->request[seat->top - 1].kind == FREE) seat->top--;
+    rank_state->request[i].kind = FREE;
+    while (rank_state->top > 0 && rank_state->request[rank_state->top - 1].kind == FREE) rank_state->top--;
 }
 
-static Slot *request_slot(const Request *r)
+static CollectiveSlot *request_slot(const Request *r)
 {
-    return &r->group->meeting->slot[r->number % SLOTS];
+    return &r->group->group_state->slot[r->number % SLOTS];
 }
 
 static bool request_done(const Request *r)
@@ -163,16 +163,16 @@ static bool request_done(const Request *r)
     return r->kind == COLLECTIVE ? request_slot(r)->done >= r->number : r->done;
 }
 
-static void wake_all(Job *job, const Meeting *m)
+static void wake_all(ThreadsJob *job, const GroupState *m)
 {
-    for (int i = 0; i < m->count; i++) pthread_cond_signal(&job->seat[m->rank[i]].wake);
+    for (int i = 0; i < m->count; i++) pthread_cond_signal(&job->rank_state[m->rank[i]].wake);
 }
 
 static void collective_copy(const Request *r)
 {
-    const Meeting *m = r->group->meeting;
+    const GroupState *m = r->group->group_state;
     for (int i = 0; i < m->count; i++) {
-        const Part *from = &request_slot(r)->part[i];
+        const MemberPart *from = &request_slot(r)->part[i];
         size_t      at   = from->in_at ? from->in_at[r->group->me] : 0;
         size_t   bytes   = from->in_at ? from->in_at[r->group->me + 1] - at : from->bytes;
         char     *out    = r->out + (r->out_at ? r->out_at[i] : (size_t)i * r->bytes);
@@ -184,10 +184,10 @@ static void collective_copy(const Request *r)
 }
 
 /* Each mover returns true where it moved something. */
-static bool collective_move(Job *job, Request *r)
+static bool collective_move(ThreadsJob *job, Request *r)
 {
-    Meeting *m    = r->group->meeting;
-    Slot    *slot = request_slot(r);
+    GroupState *m    = r->group->group_state;
+    CollectiveSlot    *slot = request_slot(r);
     if (r->done || slot->arrived < m->count) return false;
     pthread_mutex_unlock(&job->lock);
     collective_copy(r);                               /* the slot stays as it is until I too have copied */
@@ -203,17 +203,17 @@ static bool collective_move(Job *job, Request *r)
     return true;
 }
 
-static bool message_move(Job *job, Request *r)
+static bool message_move(ThreadsJob *job, Request *r)
 {
     if (r->done) return false;
-    Seat *from = &job->seat[r->group->meeting->rank[r->peer]];
+    RankState *from = &job->rank_state[r->group->group_state->rank[r->peer]];
     for (int i = 0; i < from->top; i++) {
         Request *s = &from->request[i];
-        if (s->kind != SEND || s->group->meeting != r->group->meeting || s->peer != r->group->me ||
+        if (s->kind != SEND || s->group->group_state != r->group->group_state || s->peer != r->group->me ||
             s->number != r->number)
             continue;
         CHECK(s->bytes == r->bytes, "rank %d sends %zu bytes where rank %d expects %zu", from->transport.rank,
-              s->bytes, r->group->meeting->rank[r->group->me], r->bytes);
+              s->bytes, r->group->group_state->rank[r->group->me], r->bytes);
         pthread_mutex_unlock(&job->lock);
         if (r->bytes > 0) memcpy(r->out, s->in, r->bytes);
         pthread_mutex_lock(&job->lock);
@@ -224,64 +224,64 @@ static bool message_move(Job *job, Request *r)
     return false;
 }
 
-static bool seat_move(Seat *seat)
+static bool rank_state_progress(RankState *rank_state)
 {
     bool moved = false;
-    for (int i = 0; i < seat->top; i++) {
-        Request *r = &seat->request[i];
-        if (r->kind == COLLECTIVE) moved |= collective_move(seat->job, r);
-        if (r->kind == RECV) moved |= message_move(seat->job, r);
+    for (int i = 0; i < rank_state->top; i++) {
+        Request *r = &rank_state->request[i];
+        if (r->kind == COLLECTIVE) moved |= collective_move(rank_state->job, r);
+        if (r->kind == RECV) moved |= message_move(rank_state->job, r);
     }
     return moved;
 }
 
 /* The rank which has left and without which the request cannot end, or -1. */
-static int request_gone(const Job *job, const Request *r)
+static int request_gone(const ThreadsJob *job, const Request *r)
 {
-    const Meeting *m = r->group->meeting;
-    if (r->kind != COLLECTIVE) return job->seat[m->rank[r->peer]].left ? m->rank[r->peer] : -1;
+    const GroupState *m = r->group->group_state;
+    if (r->kind != COLLECTIVE) return job->rank_state[m->rank[r->peer]].left ? m->rank[r->peer] : -1;
     for (int i = 0; i < m->count; i++)
-        if (job->seat[m->rank[i]].left && request_slot(r)->part[i].stage != COPIED)
+        if (job->rank_state[m->rank[i]].left && request_slot(r)->part[i].stage != COPIED)
             return m->rank[i];
     return -1;
 }
 
 /* ---- the transport ---- */
-static int collective_begin(Transport *t, Group *g, Request request, Part part)
+static int collective_begin(Transport *t, Group *g, Request request, MemberPart part)
 {
-    Seat *seat = t->self;
-    pthread_mutex_lock(&seat->job->lock);
+    RankState *rank_state = t->self;
+    pthread_mutex_lock(&rank_state->job->lock);
     request.kind   = COLLECTIVE;
     request.group  = g;
     request.number = g->number++;
-    Slot *slot = request_slot(&request);
+    CollectiveSlot *slot = request_slot(&request);
     CHECK(slot->done == request.number - SLOTS, "more than %d collectives of one group under way", SLOTS);
     slot->part[g->me] = part;
-    int made = request_new(seat, request);
-    if (++slot->arrived == g->meeting->count) wake_all(seat->job, g->meeting);
-    pthread_mutex_unlock(&seat->job->lock);
+    int made = request_new(rank_state, request);
+    if (++slot->arrived == g->group_state->count) wake_all(rank_state->job, g->group_state);
+    pthread_mutex_unlock(&rank_state->job->lock);
     return made;
 }
 
 static int threads_all_gather(Transport *t, Group *g, void *out, const void *in, size_t bytes)
 {
     return collective_begin(t, g, (Request){ .out = out, .bytes = bytes },
-                            (Part){ ARRIVED, in, NULL, bytes });
+                            (MemberPart){ ARRIVED, in, NULL, bytes });
 }
 
 static int threads_all_to_all(Transport *t, Group *g, void *out, const size_t *out_at, const void *in,
                               const size_t *in_at)
 {
-    return collective_begin(t, g, (Request){ .out = out, .out_at = out_at }, (Part){ ARRIVED, in, in_at, 0 });
+    return collective_begin(t, g, (Request){ .out = out, .out_at = out_at }, (MemberPart){ ARRIVED, in, in_at, 0 });
 }
 
 static int message_begin(Transport *t, Request request)
 {
-    Seat *seat = t->self;
-    Job  *job  = seat->job;
+    RankState *rank_state = t->self;
+    ThreadsJob  *job  = rank_state->job;
     pthread_mutex_lock(&job->lock);
-    int made = request_new(seat, request);
-    pthread_cond_signal(&job->seat[request.group->meeting->rank[request.peer]].wake);
+    int made = request_new(rank_state, request);
+    pthread_cond_signal(&job->rank_state[request.group->group_state->rank[request.peer]].wake);
     pthread_mutex_unlock(&job->lock);
     return made;
 }
@@ -300,27 +300,27 @@ static int threads_recv(Transport *t, Group *g, void *data, size_t bytes, int fr
 
 static void threads_wait(Transport *t, int request)
 {
-    Seat    *seat = t->self;
-    Job     *job  = seat->job;
-    Request *r    = &seat->request[request];
+    RankState    *rank_state = t->self;
+    ThreadsJob     *job  = rank_state->job;
+    Request *r    = &rank_state->request[request];
     pthread_mutex_lock(&job->lock);
     while (!request_done(r)) {
-        if (seat_move(seat)) continue;
+        if (rank_state_progress(rank_state)) continue;
         int gone = request_gone(job, r);
         CHECK(gone < 0, "waits for rank %d, which has ended: %s", gone,
-              job->seat[gone].status == OK ? "it did all it had to do" : job->seat[gone].text);
-        pthread_cond_wait(&seat->wake, &job->lock);
+              job->rank_state[gone].status == OK ? "it did all it had to do" : job->rank_state[gone].text);
+        pthread_cond_wait(&rank_state->wake, &job->lock);
     }
-    request_free(seat, request);
+    request_free(rank_state, request);
     pthread_mutex_unlock(&job->lock);
 }
 
 static void threads_poll(Transport *t)
 {
-    Seat *seat = t->self;
-    pthread_mutex_lock(&seat->job->lock);
-    seat_move(seat);
-    pthread_mutex_unlock(&seat->job->lock);
+    RankState *rank_state = t->self;
+    pthread_mutex_lock(&rank_state->job->lock);
+    rank_state_progress(rank_state);
+    pthread_mutex_unlock(&rank_state->job->lock);
 }
 
 static void threads_abort(Transport *t, int exit_code)
@@ -331,33 +331,33 @@ static void threads_abort(Transport *t, int exit_code)
 
 static void threads_close(Transport *t)
 {
-    (void)t;                                          /* the seat goes with the job */
+    (void)t;                                          /* the rank_state goes with the job */
 }
 
 /* ---- the job ---- */
 static void *seat_run(void *context)
 {
-    Seat *seat = context;
-    Job  *job  = seat->job;
-    place()->rank = seat->transport.rank;
-    Status status = job->body(&seat->transport, job->context);
+    RankState *rank_state = context;
+    ThreadsJob  *job  = rank_state->job;
+    thread_context()->rank = rank_state->transport.rank;
+    Status status = job->body(&rank_state->transport, job->context);
     pthread_mutex_lock(&job->lock);
-    seat->status = status;
-    snprintf(seat->text, sizeof seat->text, "%s", status == OK ? "" : fail_text());
-    seat->left = true;
+    rank_state->status = status;
+    snprintf(rank_state->text, sizeof rank_state->text, "%s", status == OK ? "" : fail_text());
+    rank_state->left = true;
     for (int r = 0; r < job->ranks; r++)              /* who waits for me waits in vain */
-        pthread_cond_signal(&job->seat[r].wake);
+        pthread_cond_signal(&job->rank_state[r].wake);
     pthread_mutex_unlock(&job->lock);
     return NULL;
 }
 
-static void seat_open(Job *job, int rank)
+static void seat_open(ThreadsJob *job, int rank)
 {
-    Seat *seat = &job->seat[rank];
-    seat->job  = job;
-    pthread_cond_init(&seat->wake, NULL);
-    seat->transport = (Transport){
-        .abi = TRANSPORT_ABI, .name = "threads", .rank = rank, .size = job->ranks, .self = seat,
+    RankState *rank_state = &job->rank_state[rank];
+    rank_state->job  = job;
+    pthread_cond_init(&rank_state->wake, NULL);
+    rank_state->transport = (Transport){
+        .abi = TRANSPORT_ABI, .name = "threads", .rank = rank, .size = job->ranks, .self = rank_state,
         .group_open = threads_group_open, .group_close = threads_group_close,
         .all_gather = threads_all_gather, .all_to_all = threads_all_to_all,
         .send = threads_send, .recv = threads_recv, .wait = threads_wait, .poll = threads_poll,
@@ -365,28 +365,28 @@ static void seat_open(Job *job, int rank)
     };
 }
 
-static Status job_status(const Job *job)
+static Status job_status(const ThreadsJob *job)
 {
     for (int r = 0; r < job->ranks; r++)
-        if (job->seat[r].status != OK) return fail(job->seat[r].status, "%s", job->seat[r].text);
+        if (job->rank_state[r].status != OK) return fail(job->rank_state[r].status, "%s", job->rank_state[r].text);
     return OK;
 }
 
 Status transport_threads_run(int ranks, RankBody *body, void *context)
 {
-    Job job = { .lock = PTHREAD_MUTEX_INITIALIZER, .ranks = ranks, .body = body, .context = context };
-    job.seat = calloc((size_t)ranks, sizeof *job.seat);
-    if (!job.seat) return fail(NO_MEMORY, "no memory for %d ranks", ranks);
+    ThreadsJob job = { .lock = PTHREAD_MUTEX_INITIALIZER, .ranks = ranks, .body = body, .context = context };
+    job.rank_state = calloc((size_t)ranks, sizeof *job.rank_state);
+    if (!job.rank_state) return fail(NO_MEMORY, "no memory for %d ranks", ranks);
     for (int r = 0; r < ranks; r++) seat_open(&job, r);
     for (int r = 0; r < ranks; r++)
-        CHECK(pthread_create(&job.seat[r].thread, NULL, seat_run, &job.seat[r]) == 0,
+        CHECK(pthread_create(&job.rank_state[r].thread, NULL, seat_run, &job.rank_state[r]) == 0,
               "no thread for rank %d of %d; ask for fewer with --ranks", r, ranks);
-    for (int r = 0; r < ranks; r++) pthread_join(job.seat[r].thread, NULL);
+    for (int r = 0; r < ranks; r++) pthread_join(job.rank_state[r].thread, NULL);
 
     Status status = job_status(&job);
-    for (int r = 0; r < ranks; r++) pthread_cond_destroy(&job.seat[r].wake);
-    while (job.meetings)                              /* of ranks which failed before they closed them */
-        meeting_free(&job, job.meetings);
-    free(job.seat);
+    for (int r = 0; r < ranks; r++) pthread_cond_destroy(&job.rank_state[r].wake);
+    while (job.group_states)                              /* of ranks which failed before they closed them */
+        group_state_free(&job, job.group_states);
+    free(job.rank_state);
     return status;
 }

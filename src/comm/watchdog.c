@@ -1,4 +1,4 @@
-/* The watching thread of a process. Rank 0's sees all pulses and judges; under MPI the others send theirs to it,
+/* The watching thread of a process. Rank 0's sees all heartbeats and judges; under MPI the others send theirs to it,
  * watch only rank 0, and hear from it when the job ends. A verdict is one line on stderr and the end of the process
  * with exit code 3: the rank's own thread may sit in the transport for ever, so it is not asked. */
 #include "comm/watchdog.h"
@@ -13,15 +13,15 @@
 #include <unistd.h>
 #include "base/seam.h"
 #include "comm/agree.h"
-#include "comm/star.h"
+#include "comm/heartbeat_tcp.h"
 
-enum { PERIOD_MS = 250, MISSED_MS = 1000 };       /* a pulse each period; later than `missed` is suspicious */
+enum { PERIOD_MS = 250, MISSED_MS = 1000 };       /* a heartbeat each period; later than `missed` is suspicious */
 static const int64_t MS = 1000000;
 
-typedef struct { char host[64]; int64_t pid; Pulse *pulse; Watchdog *watchdog; } Card;  /* among threads */
+typedef struct { char host[64]; int64_t pid; Heartbeat *heartbeat; Watchdog *watchdog; } Card;  /* among threads */
 typedef struct {
-    Beat    beat;
-    int64_t heard;                                    /* when its last pulse came */
+    RankProgress    progress;
+    int64_t heard;                                    /* when its last heartbeat came */
     int    *needs, count;                             /* whom it waits for, where it waits long */
     bool    left;
 } Seen;
@@ -36,7 +36,7 @@ struct Watchdog {
     int      *fd, *room;
     struct pollfd  *polled;
     int       bell[2];                                /* a pipe: closing it ends the thread */
-    pthread_mutex_t lock;                             /* a rank that leaves takes its pulse along */
+    pthread_mutex_t lock;                             /* a rank that leaves takes its heartbeat along */
     pthread_t thread;
 };
 
@@ -54,13 +54,13 @@ static void say(Line *line, const char *format, ...)
     if (line->at > sizeof line->text - 2) line->at = sizeof line->text - 2;
 }
 
-static void say_beat(Line *line, const Beat *beat)
+static void say_beat(Line *line, const RankProgress *progress)
 {
-    if (!*beat->verb)
+    if (!*progress->verb)
         say(line, "no collective yet");
     else
-        say(line, "%s #%lld of %s", beat->verb, (long long)beat->number, beat->comm);
-    if (*beat->verb && beat->step >= 0) say(line, ", step %lld", (long long)beat->step);
+        say(line, "%s #%lld of %s", progress->verb, (long long)progress->number, progress->comm);
+    if (*progress->verb && progress->step >= 0) say(line, ", step %lld", (long long)progress->step);
 }
 
 static void say_rank(Line *line, const Watchdog *w, int rank)
@@ -80,18 +80,18 @@ static int say_ranks(Line *line, const bool *marked, int size)
     return count;
 }
 
-static void tell(const Watchdog *w, StarKind kind)
+static void tell(const Watchdog *w, HeartbeatFrameKind kind)
 {
     for (int r = 0; r < w->size && !w->together; r++)
         if (w->fd[r] >= 0)
-            star_send(w->fd[r], &(StarFrame){ .kind = (int32_t)kind, .rank = w->rank }, NULL);
+            heartbeat_tcp_send(w->fd[r], &(HeartbeatFrame){ .kind = (int32_t)kind, .rank = w->rank }, NULL);
 }
 
 static void end_job(Watchdog *w, Line *line)
 {
     line->text[line->at++] = '\n';
     if (write(STDERR_FILENO, line->text, line->at) < 0) { }
-    tell(w, STAR_STOP);
+    tell(w, FRAME_STOP);
     _exit(3);
 }
 
@@ -113,7 +113,7 @@ static void dead(Watchdog *w, int rank)
     say(&line, "jotun: ");
     say_rank(&line, w, rank);
     say(&line, " (pid %lld) died; last seen in ", (long long)w->card[rank].pid);
-    say_beat(&line, &w->seen[rank].beat);
+    say_beat(&line, &w->seen[rank].progress);
     say(&line, "; the job is stopped");
     end_job(w, &line);
 }
@@ -128,7 +128,7 @@ static void frozen(Watchdog *w, int rank, bool *marked)
     say(&line, "jotun: ");
     say_rank(&line, w, rank);
     say(&line, " has been silent for %.3g s, last seen in ", (double)w->limit * 1e-9);
-    say_beat(&line, &w->seen[rank].beat);
+    say_beat(&line, &w->seen[rank].progress);
     int waiting = 0;
     for (int r = 0; r < w->size; r++) waiting += marked[r] = r != rank && needs(&w->seen[r], rank);
     if (waiting > 0) {
@@ -143,7 +143,7 @@ static void frozen(Watchdog *w, int rank, bool *marked)
 /* Is rank m in what rank r waits in? The two ends of a message have other verbs and the same number. */
 static bool in_it(const Watchdog *w, int m, int r)
 {
-    const Beat *a = &w->seen[m].beat, *b = &w->seen[r].beat;
+    const RankProgress *a = &w->seen[m].progress, *b = &w->seen[r].progress;
     if (m == r) return true;
     if (a->waited < 0 || a->number != b->number || strcmp(a->comm, b->comm) != 0) return false;
     if (strcmp(b->verb, "send") == 0 || strcmp(b->verb, "recv") == 0)
@@ -159,7 +159,7 @@ static void stuck(Watchdog *w, int rank, bool *marked)
     say(&line, "jotun: ");
     int waiting = say_ranks(&line, marked, w->size);
     say(&line, " %s waited %.3g s in ", waiting == 1 ? "has" : "have", (double)w->limit * 1e-9);
-    say_beat(&line, &seen->beat);
+    say_beat(&line, &seen->progress);
     if (waiting == seen->count) {
         say(&line, ", and all are in it: a message was lost");
     } else {
@@ -168,7 +168,7 @@ static void stuck(Watchdog *w, int rank, bool *marked)
         int missing = say_ranks(&line, marked, w->size), first = 0;
         while (!marked[first]) first++;
         say(&line, " %s not in it (last: ", missing == 1 ? "is" : "are");
-        say_beat(&line, &w->seen[first].beat);
+        say_beat(&line, &w->seen[first].progress);
         say(&line, ")");
     }
     say(&line, "; the job is stopped");
@@ -182,7 +182,7 @@ static bool heads_queue(const Watchdog *w, int r)
     bool missing = false;
     for (int i = 0; i < seen->count; i++)
         if (!in_it(w, seen->needs[i], r)) {
-            if (w->seen[seen->needs[i]].beat.waited >= w->limit / 2) return false;
+            if (w->seen[seen->needs[i]].progress.waited >= w->limit / 2) return false;
             missing = true;
         }
     return missing;
@@ -194,7 +194,7 @@ static int head_of_queue(const Watchdog *w)
     int longest = 0;
     for (int r = 0; r < w->size; r++) {
         if (heads_queue(w, r)) return r;
-        if (w->seen[r].beat.waited > w->seen[longest].beat.waited) longest = r;
+        if (w->seen[r].progress.waited > w->seen[longest].progress.waited) longest = r;
     }
     return longest;
 }
@@ -207,19 +207,19 @@ static void judge(Watchdog *w, int64_t now)
         Seen   *seen  = &w->seen[r];
         int64_t since = seen->heard > w->awake ? seen->heard : w->awake;
         if (seen->left) continue;
-        if (now - since > w->limit && now - since > 2 * MISSED_MS * MS) frozen(w, r, w->marked);   /* pulses come each period only */
+        if (now - since > w->limit && now - since > 2 * MISSED_MS * MS) frozen(w, r, w->marked);   /* heartbeats come each period only */
         late |= now - since > MISSED_MS * MS;
-        over |= seen->beat.waited > w->limit && seen->count > 0;
+        over |= seen->progress.waited > w->limit && seen->count > 0;
     }
-    if (over && !late && w->rank == 0)      /* a late pulse may be a frozen rank: the better word */
+    if (over && !late && w->rank == 0)      /* a late heartbeat may be a frozen rank: the better word */
         stuck(w, head_of_queue(w), w->marked);
 }
 
-/* ---- pulses ---- */
-static void note(Watchdog *w, int rank, const Beat *beat, const int *ranks, int count)
+/* ---- heartbeats ---- */
+static void note(Watchdog *w, int rank, const RankProgress *progress, const int *ranks, int count)
 {
     Seen *seen  = &w->seen[rank];
-    seen->beat  = *beat;
+    seen->progress  = *progress;
     seen->heard = seam.clock();
     seen->count = 0;
     int *room   = count > 0 ? realloc(seen->needs, (size_t)count * sizeof *room) : NULL;
@@ -232,11 +232,11 @@ static void note(Watchdog *w, int rank, const Beat *beat, const int *ranks, int 
 static void own_pulse(Watchdog *w, int rank)
 {
     int *ranks, count;
-    Beat beat = pulse_look(w->card[rank].pulse, w->awake, w->limit / 2, &ranks, &count);
-    note(w, rank, &beat, ranks, count);
-    StarFrame frame = { .kind = STAR_PULSE, .rank = rank, .members = count, .beat = beat };
+    RankProgress progress = heartbeat_look(w->card[rank].heartbeat, w->awake, w->limit / 2, &ranks, &count);
+    note(w, rank, &progress, ranks, count);
+    HeartbeatFrame frame = { .kind = FRAME_PROGRESS, .rank = rank, .members = count, .progress = progress };
     for (int r = 0; r < w->size && !w->together; r++)
-        if (w->fd[r] >= 0) star_send(w->fd[r], &frame, ranks);
+        if (w->fd[r] >= 0) heartbeat_tcp_send(w->fd[r], &frame, ranks);
     free(ranks);
 }
 
@@ -244,24 +244,24 @@ static void leave(Watchdog *w, int rank)
 {
     w->seen[rank].left        = true;
     w->seen[rank].count       = 0;
-    w->seen[rank].beat.waited = -1;
+    w->seen[rank].progress.waited = -1;
 }
 
 static void hear(Watchdog *w, int rank)
 {
-    StarFrame frame;
-    if (!star_recv(w->fd[rank], &frame, w->room, w->size))
+    HeartbeatFrame frame;
+    if (!heartbeat_tcp_recv(w->fd[rank], &frame, w->room, w->size))
         dead(w, rank);
-    else if (frame.kind == STAR_STOP) {               /* whoever stops the job has said why */
-        tell(w, STAR_STOP);
+    else if (frame.kind == FRAME_STOP) {               /* whoever stops the job has said why */
+        tell(w, FRAME_STOP);
         _exit(3);
     }
-    else if (frame.kind == STAR_PULSE)
-        note(w, rank, &frame.beat, w->room, frame.members);
+    else if (frame.kind == FRAME_PROGRESS)
+        note(w, rank, &frame.progress, w->room, frame.members);
     else {
         leave(w, rank);
-        star_send(w->fd[rank], &(StarFrame){ .kind = STAR_GOODBYE, .rank = w->rank }, NULL);
-        star_leave(w->fd[rank]);
+        heartbeat_tcp_send(w->fd[rank], &(HeartbeatFrame){ .kind = FRAME_GOODBYE, .rank = w->rank }, NULL);
+        heartbeat_tcp_leave(w->fd[rank]);
         w->fd[rank] = -1;
     }
 }
@@ -299,9 +299,9 @@ static void *watch(void *context)
         judge(w, now);
         pthread_mutex_unlock(&w->lock);
     } while (listen_for_a_period(w));
-    tell(w, STAR_GOODBYE);
+    tell(w, FRAME_GOODBYE);
     for (int r = 0; r < w->size && !w->together; r++)
-        if (w->fd[r] >= 0) star_leave(w->fd[r]);
+        if (w->fd[r] >= 0) heartbeat_tcp_leave(w->fd[r]);
     return NULL;
 }
 
@@ -311,7 +311,7 @@ static _Atomic(Watchdog *) of_process;                /* never set among threads
 void watchdog_stopping(void)
 {
     Watchdog *w = atomic_load(&of_process);
-    if (w) tell(w, STAR_STOP);
+    if (w) tell(w, FRAME_STOP);
 }
 
 static void watchdog_free(Watchdog *w)
@@ -350,7 +350,7 @@ static Status watchdog_make(Watchdog **out, const Comm *world, double seconds, b
 
 static void card_fill(Card *card, const Comm *world, Watchdog *w)
 {
-    *card = (Card){ .pid = getpid(), .pulse = world->pulse, .watchdog = w };
+    *card = (Card){ .pid = getpid(), .heartbeat = world->heartbeat, .watchdog = w };
     if (gethostname(card->host, sizeof card->host - 1) != 0) snprintf(card->host, sizeof card->host, "?");
 }
 
@@ -368,7 +368,7 @@ static Status watchdog_meet(Watchdog **w, Comm *world)
     else
         *w = all[0].watchdog;
     free(all);
-    return (*w)->together ? OK : star_open((*w)->fd, world, one_host);
+    return (*w)->together ? OK : heartbeat_tcp_open((*w)->fd, world, one_host);
 }
 
 Status watchdog_open(Watchdog **watchdog, Comm *world, double seconds)

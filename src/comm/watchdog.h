@@ -1,6 +1,6 @@
 #ifndef COMM_WATCHDOG_H
 #define COMM_WATCHDOG_H
-/* One thread a process which sees that ranks stand still. Each rank's pulse (number, name and start of the collective it is in)
+/* One thread a process which sees that ranks stand still. Each rank's heartbeat (number, name and start of the collective it is in)
  * reaches rank 0 over a small TCP star between processes (plain memory between threads), so a rank that is killed is named
  * within a second and one that is frozen within the time-out: rank, host, the collective and who waits for it. */
 #include "comm/comm.h"

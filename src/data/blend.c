@@ -5,11 +5,11 @@
 #include <string.h>
 #include "base/random.h"
 #include "data/blend.h"
-#include "data/twister.h"
+#include "data/mt19937.h"
 
 /* ---- the greedy rule ---- */
 
-Status blend_greedy(Index *which, Index *sample, const double *weight, int count)
+Status blend_greedy(NpyArray *which, NpyArray *sample, const double *weight, int count)
 {
     int64_t *used = calloc((size_t)count, sizeof *used), *sample_s = sample->made;
     int16_t *which_s = which->made;
@@ -33,18 +33,18 @@ Status blend_greedy(Index *which, Index *sample, const double *weight, int count
 /* What is asked of pair i, and made with some to spare. The forks round once where Megatron rounds twice. */
 typedef struct { int64_t *asked, *made; double *weight; } Sizes;
 
-static int64_t fork_samples(int64_t wanted, double weight, const BlendSpec *spec)
+static int64_t fork_samples(int64_t wanted, double weight, const BlendRules *spec)
 {
     return (int64_t)ceil((double)wanted * weight * (1 + spec->surplus));
 }
 
-static Status sizes_new(Sizes *sizes, const MixList *list, const BlendSpec *spec)
+static Status sizes_new(Sizes *sizes, const BlendSpec *list, const BlendRules *spec)
 {
     size_t n = (size_t)list->count;
     *sizes = (Sizes){ calloc(n, sizeof(int64_t)), calloc(n, sizeof(int64_t)), calloc(n, sizeof(double)) };
     if (!sizes->asked || !sizes->made || !sizes->weight) return fail(NO_MEMORY, "no memory to blend %d data sets", list->count);
     for (int i = 0; i < list->count; i++) sizes->weight[i] = list->part[i].weight;
-    if (list->weighed) TRY(weights_normalise(sizes->weight, list->count, spec->kind == BLEND_CORE ? SUM_NUMPY : SUM_IN_A_ROW));
+    if (list->weighed) TRY(weights_normalize(sizes->weight, list->count, spec->kind == BLEND_CORE ? SUM_NUMPY : SUM_IN_A_ROW));
     for (int i = 0; i < list->count; i++) {
         double weight = sizes->weight[i], wanted = (double)spec->wanted;
         if (!list->weighed) sizes->made[i] = list->count == 1 ? spec->wanted : ORDER_ONE_EPOCH;
@@ -65,26 +65,26 @@ static void sizes_close(Sizes *sizes)
 
 /* ---- one level ---- */
 
-static Status indices_new(Index *which, Index *sample, int64_t rows)
+static Status indices_new(NpyArray *which, NpyArray *sample, int64_t rows)
 {
-    TRY(index_new(which, INDEX_I16, rows, 1));
-    Status status = index_new(sample, INDEX_I64, rows, 1);
-    if (status != OK) index_close(which);
+    TRY(npy_array_new(which, NPY_I16, rows, 1));
+    Status status = npy_array_new(sample, NPY_I64, rows, 1);
+    if (status != OK) npy_array_close(which);
     return status;
 }
 
-static Status level_one(Blend *b, Sizes *sizes, const MixList *list, const BlendSpec *spec)
+static Status level_one(Blend *b, Sizes *sizes, const BlendSpec *list, const BlendRules *spec)
 {
     if (!list->weighed && spec->wanted < 0)
         for (int i = 0; i < b->count; i++) sizes->weight[i] /= (double)b->samples; /* each is used up, to the sample */
-    else TRY(weights_normalise(sizes->weight, b->count, SUM_NUMPY));               /* Megatron does it again */
+    else TRY(weights_normalize(sizes->weight, b->count, SUM_NUMPY));               /* Megatron does it again */
     return blend_greedy(&b->which, &b->sample, sizes->weight, b->count);
 }
 
 /* ---- two levels ---- */
 
 /* A corpus: its pairs in the list's order, and for its sample j the pair and which of that one's samples */
-typedef struct { const char *name; int count; int *pair; Index which, sample; Index shuffle; int64_t samples; } Corpus;
+typedef struct { const char *name; int count; int *pair; NpyArray which, sample; NpyArray shuffle; int64_t samples; } Corpus;
 typedef struct { Corpus *corpus; int count; } Corpora;
 
 static int corpus_compare(const void *a, const void *b) { return strcmp(((const Corpus *)a)->name, ((const Corpus *)b)->name); }
@@ -97,7 +97,7 @@ static Corpus *corpus_named(Corpora *all, const char *name)
     return &all->corpus[all->count++];
 }
 
-static Status corpora_sort(Corpora *all, const MixList *list, const Sizes *sizes)
+static Status corpora_sort(Corpora *all, const BlendSpec *list, const Sizes *sizes)
 {
     all->corpus = calloc((size_t)list->count, sizeof *all->corpus);
     for (int i = 0; all->corpus && i < list->count; i++) {
@@ -132,14 +132,14 @@ static void corpus_concatenate(Corpus *c, const Sizes *sizes)
         }
 }
 
-static Status corpus_make(Corpus *c, const Sizes *sizes, const BlendSpec *spec)
+static Status corpus_make(Corpus *c, const Sizes *sizes, const BlendRules *spec)
 {
-    Twister random;
+    Mt19937 random;
     TRY(indices_new(&c->which, &c->sample, c->samples));
-    TRY(index_new(&c->shuffle, INDEX_I64, c->samples, 1));
+    TRY(npy_array_new(&c->shuffle, NPY_I64, c->samples, 1));
     for (int64_t j = 0; j < c->samples; j++) ((int64_t *)c->shuffle.made)[j] = j;
-    twister_seed(&random, (uint32_t)spec->seed);
-    if (spec->corpus_shuffled) twister_shuffle(&random, c->shuffle.made, 8, c->samples);
+    mt19937_seed(&random, (uint32_t)spec->seed);
+    if (spec->corpus_shuffled) mt19937_shuffle(&random, c->shuffle.made, 8, c->samples);
     if (spec->corpus_blended) return corpus_blend(c, sizes);
     corpus_concatenate(c, sizes);
     return OK;
@@ -150,7 +150,7 @@ static Status corpora_blend(Blend *b, const Corpora *all, int64_t made)
 {
     double *weight = calloc((size_t)all->count, sizeof *weight);
     for (int c = 0; weight && c < all->count; c++) weight[c] = (double)all->corpus[c].samples / (double)made;
-    Status status = weight ? weights_normalise(weight, all->count, SUM_NUMPY) : fail(NO_MEMORY, "no memory for %d corpora", all->count);
+    Status status = weight ? weights_normalize(weight, all->count, SUM_NUMPY) : fail(NO_MEMORY, "no memory for %d corpora", all->count);
     if (status == OK) status = blend_greedy(&b->which, &b->sample, weight, all->count);
     free(weight);
     int16_t *which = b->which.made;
@@ -160,14 +160,14 @@ static Status corpora_blend(Blend *b, const Corpora *all, int64_t made)
         if (sample[s] >= c->samples)
             return fail(BAD_OPTION, "corpus %s: sample %" PRId64 " of %" PRId64 " is asked for; raise --mid-level-dataset-surplus",
                         c->name, sample[s], c->samples);
-        int64_t j = index_at(&c->shuffle, sample[s]);
-        which[s]  = (int16_t)c->pair[index_at(&c->which, j)];
-        sample[s] = index_at(&c->sample, j);
+        int64_t j = npy_array_at(&c->shuffle, sample[s]);
+        which[s]  = (int16_t)c->pair[npy_array_at(&c->which, j)];
+        sample[s] = npy_array_at(&c->sample, j);
     }
     return status;
 }
 
-static Status level_two(Blend *b, const Sizes *sizes, const MixList *list, const BlendSpec *spec)
+static Status level_two(Blend *b, const Sizes *sizes, const BlendSpec *list, const BlendRules *spec)
 {
     Corpora all = { 0 };
     int64_t made = 0;
@@ -177,9 +177,9 @@ static Status level_two(Blend *b, const Sizes *sizes, const MixList *list, const
     if (status == OK) status = corpora_blend(b, &all, made);
     for (int c = 0; c < all.count; c++) {
         free(all.corpus[c].pair);
-        index_close(&all.corpus[c].which);
-        index_close(&all.corpus[c].sample);
-        index_close(&all.corpus[c].shuffle);
+        npy_array_close(&all.corpus[c].which);
+        npy_array_close(&all.corpus[c].sample);
+        npy_array_close(&all.corpus[c].shuffle);
     }
     free(all.corpus);
     return status;
@@ -195,7 +195,7 @@ static uint64_t bits_of(double x)
 }
 
 /* All that the two indices follow from, by pair */
-static uint64_t parts_hash(const Blend *b, const Sizes *sizes, const MixList *list)
+static uint64_t parts_hash(const Blend *b, const Sizes *sizes, const BlendSpec *list)
 {
     uint64_t hash = (uint64_t)b->count;
     for (int i = 0; i < b->count; i++) {
@@ -206,21 +206,21 @@ static uint64_t parts_hash(const Blend *b, const Sizes *sizes, const MixList *li
     return hash;
 }
 
-static Status blend_cache_name(IndexCache *cache, char words[1024], const Blend *b, const Sizes *sizes, const MixList *list,
-                               const BlendSpec *spec, SplitKind kind)
+static Status blend_cache_name(NpyCache *cache, char words[1024], const Blend *b, const Sizes *sizes, const BlendSpec *list,
+                               const BlendRules *spec, SplitKind kind)
 {
     snprintf(words, 1024, "BlendedDataset 1\ndata sets %d, weights, samples and corpora %016" PRIx64 "\nsamples %" PRId64 " of %" PRId64
              ", to train %" PRId64 "\nrule %d, weighed %d, corpora shuffled %d, blended %d\nrandom_seed %" PRIu64 "\nsurplus %.17g\n", b->count,
              parts_hash(b, sizes, list), b->samples, spec->wanted, spec->wanted_train, (int)spec->kind, list->weighed, spec->corpus_shuffled,
              spec->corpus_blended, spec->seed, spec->surplus);
-    return index_cache_name(cache, spec->cache, "BlendedDataset", split_word(kind), words);
+    return npy_cache_name(cache, spec->cache, "BlendedDataset", split_word(kind), words);
 }
 
 /* Nobody reads beyond what a pair gives: Megatron's error, and ours; and files are not believed. */
-static Status blend_check(const Blend *b, const MixList *list)
+static Status blend_check(const Blend *b, const BlendSpec *list)
 {
     for (int64_t s = 0; s < b->samples; s++) {
-        int64_t i = index_at(&b->which, s), k = index_at(&b->sample, s);
+        int64_t i = npy_array_at(&b->which, s), k = npy_array_at(&b->sample, s);
         if (i < 0 || i >= b->count || k < 0) return fail(BAD_FILE, "sample %" PRId64 " of a blend is of data set %" PRId64, s, i);
         if (k >= b->order[i].plan.samples)
             return fail(BAD_OPTION, "%s: the blend asks for sample %" PRId64 " of its %" PRId64 "; raise --mid-level-dataset-surplus",
@@ -229,63 +229,63 @@ static Status blend_check(const Blend *b, const MixList *list)
     return OK;
 }
 
-static bool indices_map(Blend *b, const IndexCache *cache, const MixList *list)
+static bool indices_map(Blend *b, const NpyCache *cache, const BlendSpec *list)
 {
-    Index which = { .type = INDEX_I16, .rows = b->samples, .columns = 1 }, sample = { .type = INDEX_I64, .rows = b->samples, .columns = 1 };
-    bool sound = index_cache_holds(cache) && index_cache_map(cache, "dataset_index", &which) &&
-                 index_cache_map(cache, "dataset_sample_index", &sample);
+    NpyArray which = { .type = NPY_I16, .rows = b->samples, .columns = 1 }, sample = { .type = NPY_I64, .rows = b->samples, .columns = 1 };
+    bool sound = npy_cache_holds(cache) && npy_cache_map(cache, "dataset_index", &which) &&
+                 npy_cache_map(cache, "dataset_sample_index", &sample);
     Blend mapped = *b;
     mapped.which = which, mapped.sample = sample;
     if (sound && blend_check(&mapped, list) == OK) {
         *b = mapped;
         return true;
     }
-    index_close(&which);
-    index_close(&sample);
+    npy_array_close(&which);
+    npy_array_close(&sample);
     return false;
 }
 
-static Status levels_make(Blend *b, Sizes *sizes, const MixList *list, const BlendSpec *spec)
+static Status levels_make(Blend *b, Sizes *sizes, const BlendSpec *list, const BlendRules *spec)
 {
     TRY(indices_new(&b->which, &b->sample, b->samples));
     TRY(list->part[0].corpus ? level_two(b, sizes, list, spec) : level_one(b, sizes, list, spec));
     return blend_check(b, list);
 }
 
-static Status levels_cached(Blend *b, Sizes *sizes, const MixList *list, const BlendSpec *spec, SplitKind kind)
+static Status levels_cached(Blend *b, Sizes *sizes, const BlendSpec *list, const BlendRules *spec, SplitKind kind)
 {
     char words[1024];
-    IndexCache cache;
+    NpyCache cache;
     TRY(blend_cache_name(&cache, words, b, sizes, list, spec, kind));
     if (indices_map(b, &cache, list)) return OK;
     TRY(levels_make(b, sizes, list, spec));
-    TRY(index_cache_write(&cache, "dataset_index", &b->which));
-    TRY(index_cache_write(&cache, "dataset_sample_index", &b->sample));
-    TRY(index_cache_finish(&cache));
-    Index which = b->which, sample = b->sample;
+    TRY(npy_cache_write(&cache, "dataset_index", &b->which));
+    TRY(npy_cache_write(&cache, "dataset_sample_index", &b->sample));
+    TRY(npy_cache_finish(&cache));
+    NpyArray which = b->which, sample = b->sample;
     if (indices_map(b, &cache, list)) {                    /* mapped pages are shared by all ranks of a host, made ones are not */
-        index_close(&which);
-        index_close(&sample);
+        npy_array_close(&which);
+        npy_array_close(&sample);
     }
     return OK;
 }
 
 /* ---- both ---- */
 
-static Status orders_measure(Blend *b, const Shard *shards, const Sizes *sizes, const BlendSpec *spec, SplitKind kind)
+static Status orders_measure(Blend *b, const TokenFile *token_files, const Sizes *sizes, const BlendRules *spec, SplitKind kind)
 {
     SplitRounding rounding = spec->kind == BLEND_CORE ? SPLIT_SUMS : SPLIT_PARTS;
     for (int i = 0; i < b->count; i++) {
         OrderSpec one = { .wanted = sizes->made[i], .sequence = spec->sequence, .seed = spec->seed, .cut = spec->cut };
-        TRY(split_range(&one.begin, &one.end, spec->split, kind, rounding, shards[i].sequences));
-        TRY(order_measure(&b->order[i], &shards[i], &one));
+        TRY(split_range(&one.begin, &one.end, spec->split, kind, rounding, token_files[i].sequences));
+        TRY(order_measure(&b->order[i], &token_files[i], &one));
     }
     return OK;
 }
 
 /* Weights given: the parts' sizes, summed. Not given: one epoch of each, by how long they are. Of corpora a blend of fewer is the
  * beginning of one of more. */
-static void samples_count(Blend *b, Sizes *sizes, const MixList *list, const BlendSpec *spec)
+static void samples_count(Blend *b, Sizes *sizes, const BlendSpec *list, const BlendRules *spec)
 {
     int64_t all = 0;
     b->plain = list->count == 1 && !list->weighed;
@@ -298,14 +298,14 @@ static void samples_count(Blend *b, Sizes *sizes, const MixList *list, const Ble
     else b->samples = list->weighed || spec->wanted < 0 || spec->wanted > all ? all : spec->wanted;
 }
 
-static Status blend_count(Blend *b, Sizes *sizes, const Shard *shards, const MixList *list, const BlendSpec *spec, SplitKind kind)
+static Status blend_count(Blend *b, Sizes *sizes, const TokenFile *token_files, const BlendSpec *list, const BlendRules *spec, SplitKind kind)
 {
     if (list->part[0].corpus && spec->kind == BLEND_CORE)
         return fail(BAD_OPTION, "a list of three columns is ALCF's, and blends as no Megatron-LM does; give --data-order megatron-deepspeed");
     if (list->weighed && spec->wanted < 0)
         return fail(BAD_OPTION, "weights want a number of samples to weigh; give prefixes alone, or --train-iters N");
     TRY(sizes_new(sizes, list, spec));
-    TRY(orders_measure(b, shards, sizes, spec, kind));
+    TRY(orders_measure(b, token_files, sizes, spec, kind));
     samples_count(b, sizes, list, spec);
     if (b->samples < spec->wanted)
         return fail(BAD_OPTION, "prefixes without weights give one epoch of each: %" PRId64 " samples to %s, and the run takes %" PRId64
@@ -313,40 +313,40 @@ static Status blend_count(Blend *b, Sizes *sizes, const Shard *shards, const Mix
     return OK;
 }
 
-static Status indices_make(Blend *b, Sizes *sizes, const Shard *shards, const MixList *list, const BlendSpec *spec, SplitKind kind)
+static Status indices_make(Blend *b, Sizes *sizes, const TokenFile *token_files, const BlendSpec *list, const BlendRules *spec, SplitKind kind)
 {
     for (int i = 0; i < b->count; i++) {
         OrderSpec one = b->order[i].spec;
-        TRY(order_open(&b->order[i], &shards[i], &one, kind, spec->cache));
+        TRY(order_open(&b->order[i], &token_files[i], &one, kind, spec->cache));
     }
     if (b->plain) return OK;
     return spec->cache ? levels_cached(b, sizes, list, spec, kind) : levels_make(b, sizes, list, spec);
 }
 
-static Status blend_start(Blend *blend, const Shard *shards, const MixList *list, const BlendSpec *spec, SplitKind kind, bool make)
+static Status blend_start(Blend *blend, const TokenFile *token_files, const BlendSpec *list, const BlendRules *spec, SplitKind kind, bool make)
 {
     Sizes sizes = { 0 };
     *blend = (Blend){ .count = list->count, .order = calloc((size_t)list->count, sizeof *blend->order) };
-    Status status = blend->order ? blend_count(blend, &sizes, shards, list, spec, kind) : fail(NO_MEMORY, "no memory for %d data sets", list->count);
-    if (status == OK && make) status = indices_make(blend, &sizes, shards, list, spec, kind);
+    Status status = blend->order ? blend_count(blend, &sizes, token_files, list, spec, kind) : fail(NO_MEMORY, "no memory for %d data sets", list->count);
+    if (status == OK && make) status = indices_make(blend, &sizes, token_files, list, spec, kind);
     sizes_close(&sizes);
     if (status != OK) blend_close(blend);
     return status;
 }
 
-Status blend_open(Blend *blend, const Shard *shards, const MixList *list, const BlendSpec *spec, SplitKind kind)
+Status blend_open(Blend *blend, const TokenFile *token_files, const BlendSpec *list, const BlendRules *spec, SplitKind kind)
 {
-    return blend_start(blend, shards, list, spec, kind, true);
+    return blend_start(blend, token_files, list, spec, kind, true);
 }
 
-Status blend_measure(Blend *blend, const Shard *shards, const MixList *list, const BlendSpec *spec, SplitKind kind)
+Status blend_measure(Blend *blend, const TokenFile *token_files, const BlendSpec *list, const BlendRules *spec, SplitKind kind)
 {
-    return blend_start(blend, shards, list, spec, kind, false);
+    return blend_start(blend, token_files, list, spec, kind, false);
 }
 
 int64_t blend_bytes(const Blend *b)
 {
-    int64_t bytes = b->plain ? 0 : b->samples * (index_width(INDEX_I16) + index_width(INDEX_I64));
+    int64_t bytes = b->plain ? 0 : b->samples * (npy_array_width(NPY_I16) + npy_array_width(NPY_I64));
     for (int i = 0; i < b->count; i++) bytes += order_bytes(&b->order[i]);
     return bytes;
 }
@@ -355,13 +355,13 @@ void blend_close(Blend *blend)
 {
     for (int i = 0; blend->order && i < blend->count; i++) order_close(&blend->order[i]);
     free(blend->order);
-    index_close(&blend->which);
-    index_close(&blend->sample);
+    npy_array_close(&blend->which);
+    npy_array_close(&blend->sample);
     *blend = (Blend){ 0 };
 }
 
 OrderReader blend_read(const Blend *b, int64_t k)
 {
     if (b->plain) return order_read(&b->order[0], k);
-    return order_read(&b->order[index_at(&b->which, k)], index_at(&b->sample, k));
+    return order_read(&b->order[npy_array_at(&b->which, k)], npy_array_at(&b->sample, k));
 }

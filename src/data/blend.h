@@ -2,7 +2,7 @@
 #define DATA_BLEND_H
 /* Samples of many pairs in one order: whichever is furthest behind its weight comes next. Same as Megatron-core's BlendedDataset with
  * the sizes its builder asks for, and as the blends of its DeepSpeed forks: one level, or two where corpora are named (ALCF). */
-#include "data/mixlist.h"
+#include "data/blend_spec.h"
 #include "data/order.h"
 
 typedef enum { BLEND_CORE, BLEND_FORKS } BlendKind;
@@ -16,24 +16,24 @@ typedef struct {
     double   cut, surplus;          /* OrderSpec; share made of each pair beyond its part, since blends are uneven: 0.005 */
     bool     corpus_shuffled, corpus_blended;      /* within a corpus: samples shuffled; its pairs blended, else end to end */
     const char *cache;              /* a folder, or NULL: of the orders of its pairs, and of the blend */
-} BlendSpec;
+} BlendRules;
 
 typedef struct {
     int      count;
     Order   *order;                 /* by pair */
     int64_t  samples;
     bool     plain;                 /* one pair without a weight: samples are those of its order */
-    Index    which, sample;         /* of sample k: the pair (i16), and which of its samples (i64) */
+    NpyArray    which, sample;         /* of sample k: the pair (i16), and which of its samples (i64) */
 } Blend;
 
 /* shards: those of the list, open, which stay the caller's */
-Status blend_open (Blend *blend, const Shard *shards, const MixList *list, const BlendSpec *spec, SplitKind kind);
-Status blend_measure(Blend *blend, const Shard *shards, const MixList *list, const BlendSpec *spec, SplitKind kind);     /* counts alone, no index */
+Status blend_open (Blend *blend, const TokenFile *token_files, const BlendSpec *list, const BlendRules *spec, SplitKind kind);
+Status blend_measure(Blend *blend, const TokenFile *token_files, const BlendSpec *list, const BlendRules *spec, SplitKind kind);     /* counts alone, no index */
 int64_t blend_bytes(const Blend *blend);                   /* of all indices, made or measured */
 void   blend_close(Blend *blend);
 OrderReader blend_read(const Blend *blend, int64_t k);
 
 /* The rule by itself: sample s goes to the first i with the largest weight_i max(s, 1) - count_i. which, sample: I16 and I64 of as
  * many rows; weights sum to 1. */
-Status blend_greedy(Index *which, Index *sample, const double *weight, int count);
+Status blend_greedy(NpyArray *which, NpyArray *sample, const double *weight, int count);
 #endif

@@ -10,11 +10,11 @@
  *  Context parallelism holds 2 of 2 cp equal parts: cp rank r has parts r and 2 cp - 1 - r, which balances causal work. */
 typedef struct {
     Tensor token_i, target_i;        /* [T] I32 */
-    Tensor weight_T;                 /* [T] real: 1 where the prediction counts, 0 where not */
+    Tensor loss_weight_T;                 /* [T] real: 1 where the prediction counts, 0 where not */
     Tensor position_i;               /* [T] I32: what RoPE and learned positions see (restarts after an end of document by option) */
-    Tensor place_i;                  /* [T] I32: sample in global batch * S + index in the sequence: keys dropout */
+    Tensor dropout_index_i;                  /* [T] I32: sample in global batch * S + index in the sequence: keys dropout */
     Tensor sample_i;                 /* [b] I32: sample in global batch */
-    Tensor visible_i;                /* [b, s, 2] I32: keys [first, end) each query sees; absent: causal */
+    Tensor key_range_i;                /* [b, s, 2] I32: keys [first, end) each query sees; absent: causal */
     int64_t part[2];                 /* first index in the sequence of each held half; cp 1: { 0, S / 2 } */
 } Batch;
 
@@ -25,23 +25,23 @@ typedef struct {
     bool    reset_positions, reset_attention, mask_eod;
     int32_t eod;                              /* -1: none */
     Dtype   real;
-} LoaderShape;
+} LoaderConfig;
 
 typedef struct {
-    LoaderShape  shape;
+    LoaderConfig  config;
     const Blend *blend;                       /* NULL: our own order, of */
-    const Shard *shard;                       /* this pair's */
+    const TokenFile *token_file;                       /* this pair's */
     int64_t      first, tokens, samples;
     SplitKind    kind;
     int64_t      shift;                       /* samples that earlier steps took beyond step x global: another global batch before a resume */
 } Loader;
 
 /* split: weights of train, valid, test ("969,30,1") over sequences: Megatron's rounding; NULL: all of it. tokens under one sample: BAD_FILE with how many there are. */
-Status loader_open(Loader *loader, const Shard *shard, const char *split, SplitKind kind, LoaderShape shape);
-Status loader_open_blend(Loader *loader, const Blend *blend, LoaderShape shape);     /* the blend's sequence length is the shape's */
+Status loader_open(Loader *loader, const TokenFile *token_file, const char *split, SplitKind kind, LoaderConfig config);
+Status loader_open_blend(Loader *loader, const Blend *blend, LoaderConfig config);     /* the blend's sequence length is the shape's */
 int    loader_micros(const Loader *loader);            /* micro-batches of a step on this rank: global / (micro dp) */
 /* Tensors of one micro-batch on the `host` arena; dry arenas give shapes alone */
-Batch  loader_batch_new(const LoaderShape *shape, Arena *host);
+Batch  loader_batch_new(const LoaderConfig *config, Arena *host);
 /* Micro-batch m of step k: samples [k global + (m dp + dp_rank) micro, + micro) of the order. Ids at or beyond `vocabulary` are BAD_FILE with their place. */
 Status loader_fill(const Loader *loader, Batch *batch, int64_t step, int micro, int64_t vocabulary);
 #endif

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "data/order.h"
-#include "data/twister.h"
+#include "data/mt19937.h"
 
 /* ---- counts ---- */
 
@@ -32,8 +32,8 @@ Status order_plan(OrderPlan *plan, const OrderSpec *spec, int64_t tokens, const 
     bool separate = epochs > 1 && wanted - before < (int64_t)(spec->cut * (double)of_epoch);
     *plan = (OrderPlan){ .tokens = tokens, .epochs = epochs, .entries = epochs * count, .samples = samples, .separate = separate,
         .before_last  = separate ? before : samples,
-        .sample_type  = epochs * count > INT32_MAX ? INDEX_I64 : INDEX_I32,
-        .shuffle_type = samples >= (int64_t)UINT32_MAX - 1 ? INDEX_I64 : INDEX_U32 };
+        .sample_type  = epochs * count > INT32_MAX ? NPY_I64 : NPY_I32,
+        .shuffle_type = samples >= (int64_t)UINT32_MAX - 1 ? NPY_I64 : NPY_U32 };
     return OK;
 }
 
@@ -45,18 +45,18 @@ static void documents_fill(int32_t *x, const OrderSpec *spec, int64_t epochs)
         for (int64_t d = spec->begin; d < spec->end; d++) *x++ = (int32_t)d;
 }
 
-static void documents_make(Order *o, Twister *random)
+static void documents_make(Order *o, Mt19937 *random)
 {
     int32_t *x = o->document.made;
     int64_t  count = o->spec.end - o->spec.begin, apart = o->plan.separate ? count : 0, first = o->plan.entries - apart;
     documents_fill(x, &o->spec, o->plan.epochs);
-    twister_shuffle(random, x, 4, first);
-    if (apart > 0) twister_shuffle(random, x + first, 4, apart);
+    mt19937_shuffle(random, x, 4, first);
+    if (apart > 0) mt19937_shuffle(random, x + first, 4, apart);
 }
 
-static void sample_set(Index *sample, int64_t i, int64_t document, int64_t offset)
+static void sample_set(NpyArray *sample, int64_t i, int64_t document, int64_t offset)
 {
-    if (sample->type == INDEX_I32) {
+    if (sample->type == NPY_I32) {
         int32_t *row = (int32_t *)sample->made + 2 * i;
         row[0] = (int32_t)document, row[1] = (int32_t)offset;
     } else {
@@ -72,32 +72,32 @@ static void samples_make(Order *o)
     const int32_t *document = o->document.data;
     sample_set(&o->sample, 0, 0, 0);
     for (int64_t d = 0; d < o->plan.entries && i <= o->plan.samples; d++) {
-        int64_t end = start + shard_length(o->shard, document[d]);
+        int64_t end = start + token_file_length(o->token_file, document[d]);
         for (; i <= o->plan.samples && i * S < end; i++) sample_set(&o->sample, i, d, i * S - start);
         start = end;
     }
     CHECK(i == o->plan.samples + 1, "order: %" PRId64 " samples found of %" PRId64, i - 1, o->plan.samples);
 }
 
-static void shuffle_make(Order *o, Twister *random)
+static void shuffle_make(Order *o, Mt19937 *random)
 {
-    int     width = index_width(o->shuffle.type);
+    int     width = npy_array_width(o->shuffle.type);
     int64_t first = o->plan.before_last, last = o->plan.samples - first;
     for (int64_t i = 0; i < o->plan.samples; i++) {
         if (width == 4) ((uint32_t *)o->shuffle.made)[i] = (uint32_t)i;
         else            ((int64_t  *)o->shuffle.made)[i] = i;
     }
-    twister_shuffle(random, o->shuffle.made, width, first);
-    if (last > 0) twister_shuffle(random, (char *)o->shuffle.made + first * width, width, last);
+    mt19937_shuffle(random, o->shuffle.made, width, first);
+    if (last > 0) mt19937_shuffle(random, (char *)o->shuffle.made + first * width, width, last);
 }
 
 static Status order_make(Order *o)
 {
-    Twister random;
-    TRY(index_new(&o->document, INDEX_I32, o->plan.entries, 1));
-    TRY(index_new(&o->sample, o->plan.sample_type, o->plan.samples + 1, 2));
-    TRY(index_new(&o->shuffle, o->plan.shuffle_type, o->plan.samples, 1));
-    twister_seed(&random, (uint32_t)o->spec.seed);
+    Mt19937 random;
+    TRY(npy_array_new(&o->document, NPY_I32, o->plan.entries, 1));
+    TRY(npy_array_new(&o->sample, o->plan.sample_type, o->plan.samples + 1, 2));
+    TRY(npy_array_new(&o->shuffle, o->plan.shuffle_type, o->plan.samples, 1));
+    mt19937_seed(&random, (uint32_t)o->spec.seed);
     documents_make(o, &random);
     samples_make(o);
     shuffle_make(o, &random);
@@ -108,9 +108,9 @@ static Status order_make(Order *o)
 
 static void indices_close(Order *o)
 {
-    index_close(&o->document);
-    index_close(&o->sample);
-    index_close(&o->shuffle);
+    npy_array_close(&o->document);
+    npy_array_close(&o->sample);
+    npy_array_close(&o->shuffle);
 }
 
 /* Files are not believed: after this no reader leaves the pair, whatever they hold. */
@@ -118,60 +118,60 @@ static bool indices_sound(const Order *o)
 {
     int64_t document = 0, at = 0;
     for (int64_t i = 0; i < o->plan.entries; i++) {
-        int64_t d = index_at(&o->document, i);
+        int64_t d = npy_array_at(&o->document, i);
         if (d < o->spec.begin || d >= o->spec.end) return false;
     }
     for (int64_t i = 0; i <= o->plan.samples; i++) {
-        int64_t d = index_at(&o->sample, 2 * i), offset = index_at(&o->sample, 2 * i + 1);
+        int64_t d = npy_array_at(&o->sample, 2 * i), offset = npy_array_at(&o->sample, 2 * i + 1);
         if (d < document || d >= o->plan.entries || offset < 0) return false;
-        if (offset > 0 && offset >= shard_length(o->shard, index_at(&o->document, d))) return false;
-        for (; document < d; document++) at += shard_length(o->shard, index_at(&o->document, document));
+        if (offset > 0 && offset >= token_file_length(o->token_file, npy_array_at(&o->document, d))) return false;
+        for (; document < d; document++) at += token_file_length(o->token_file, npy_array_at(&o->document, document));
         if (at + offset != i * o->spec.sequence) return false;
     }
     for (int64_t i = 0; i < o->plan.samples; i++) {
-        int64_t k = index_at(&o->shuffle, i);
+        int64_t k = npy_array_at(&o->shuffle, i);
         if (k < 0 || k >= o->plan.samples) return false;
     }
     return true;
 }
 
-static bool indices_map(Order *o, const IndexCache *cache)
+static bool indices_map(Order *o, const NpyCache *cache)
 {
-    o->document = (Index){ .type = INDEX_I32, .rows = o->plan.entries, .columns = 1 };
-    o->sample   = (Index){ .type = o->plan.sample_type, .rows = o->plan.samples + 1, .columns = 2 };
-    o->shuffle  = (Index){ .type = o->plan.shuffle_type, .rows = o->plan.samples, .columns = 1 };
-    bool sound = index_cache_holds(cache) && index_cache_map(cache, "document_index", &o->document) &&
-                 index_cache_map(cache, "sample_index", &o->sample) && index_cache_map(cache, "shuffle_index", &o->shuffle) &&
+    o->document = (NpyArray){ .type = NPY_I32, .rows = o->plan.entries, .columns = 1 };
+    o->sample   = (NpyArray){ .type = o->plan.sample_type, .rows = o->plan.samples + 1, .columns = 2 };
+    o->shuffle  = (NpyArray){ .type = o->plan.shuffle_type, .rows = o->plan.samples, .columns = 1 };
+    bool sound = npy_cache_holds(cache) && npy_cache_map(cache, "document_index", &o->document) &&
+                 npy_cache_map(cache, "sample_index", &o->sample) && npy_cache_map(cache, "shuffle_index", &o->shuffle) &&
                  indices_sound(o);
     if (!sound) indices_close(o);
     return sound;
 }
 
-static Status indices_write(const Order *o, const IndexCache *cache)
+static Status indices_write(const Order *o, const NpyCache *cache)
 {
-    TRY(index_cache_write(cache, "document_index", &o->document));
-    TRY(index_cache_write(cache, "sample_index", &o->sample));
-    TRY(index_cache_write(cache, "shuffle_index", &o->shuffle));
-    return index_cache_finish(cache);
+    TRY(npy_cache_write(cache, "document_index", &o->document));
+    TRY(npy_cache_write(cache, "sample_index", &o->sample));
+    TRY(npy_cache_write(cache, "shuffle_index", &o->shuffle));
+    return npy_cache_finish(cache);
 }
 
 /* FNV-1a, a length at a time: a pair that was prepared anew has other lengths */
-static uint64_t lengths_hash(const Shard *shard, const OrderSpec *spec)
+static uint64_t lengths_hash(const TokenFile *token_file, const OrderSpec *spec)
 {
     uint64_t hash = 0xcbf29ce484222325u;
-    for (int64_t d = spec->begin; d < spec->end; d++) hash = (hash ^ (uint64_t)shard_length(shard, d)) * 0x100000001b3u;
+    for (int64_t d = spec->begin; d < spec->end; d++) hash = (hash ^ (uint64_t)token_file_length(token_file, d)) * 0x100000001b3u;
     return hash;
 }
 
 static Status order_cached(Order *o, SplitKind kind, const char *dir)
 {
     char words[1024];
-    IndexCache cache;
+    NpyCache cache;
     const OrderSpec *s = &o->spec;
     snprintf(words, sizeof words, "GPTDataset 1\nsequences %" PRId64 " to %" PRId64 ", %" PRId64 " tokens, lengths %016" PRIx64
              "\nsamples %" PRId64 "\nsequence_length %" PRId64 "\nrandom_seed %" PRIu64 "\nfinal_epoch_cut %.17g\n", s->begin, s->end,
-             o->plan.tokens, lengths_hash(o->shard, s), s->wanted, s->sequence, s->seed, s->cut);
-    TRY(index_cache_name(&cache, dir, "GPTDataset", split_word(kind), words));
+             o->plan.tokens, lengths_hash(o->token_file, s), s->wanted, s->sequence, s->seed, s->cut);
+    TRY(npy_cache_name(&cache, dir, "GPTDataset", split_word(kind), words));
     if (indices_map(o, &cache)) return OK;
     TRY(order_make(o));
     TRY(indices_write(o, &cache));
@@ -181,24 +181,24 @@ static Status order_cached(Order *o, SplitKind kind, const char *dir)
     return OK;
 }
 
-Status order_measure(Order *order, const Shard *shard, const OrderSpec *spec)
+Status order_measure(Order *order, const TokenFile *token_file, const OrderSpec *spec)
 {
     int64_t tokens = 0;
-    *order = (Order){ .shard = shard, .spec = *spec };
-    if (shard->sequences > INT32_MAX)
-        return fail(BAD_FILE, "%s: %" PRId64 " sequences; Megatron's order counts up to 2^31: split the pair", shard->index.path, shard->sequences);
-    for (int64_t d = spec->begin; d < spec->end; d++) tokens += shard_length(shard, d);
-    return order_plan(&order->plan, spec, tokens, shard->bin.path);
+    *order = (Order){ .token_file = token_file, .spec = *spec };
+    if (token_file->sequences > INT32_MAX)
+        return fail(BAD_FILE, "%s: %" PRId64 " sequences; Megatron's order counts up to 2^31: split the pair", token_file->index.path, token_file->sequences);
+    for (int64_t d = spec->begin; d < spec->end; d++) tokens += token_file_length(token_file, d);
+    return order_plan(&order->plan, spec, tokens, token_file->bin.path);
 }
 
 int64_t order_bytes(const Order *o)
 {
-    return 4 * o->plan.entries + 2 * index_width(o->plan.sample_type) * (o->plan.samples + 1) + index_width(o->plan.shuffle_type) * o->plan.samples;
+    return 4 * o->plan.entries + 2 * npy_array_width(o->plan.sample_type) * (o->plan.samples + 1) + npy_array_width(o->plan.shuffle_type) * o->plan.samples;
 }
 
-Status order_open(Order *order, const Shard *shard, const OrderSpec *spec, SplitKind kind, const char *cache)
+Status order_open(Order *order, const TokenFile *token_file, const OrderSpec *spec, SplitKind kind, const char *cache)
 {
-    TRY(order_measure(order, shard, spec));
+    TRY(order_measure(order, token_file, spec));
     Status status = cache ? order_cached(order, kind, cache) : order_make(order);
     if (status != OK) order_close(order);
     return status;
@@ -214,16 +214,16 @@ void order_close(Order *order)
 
 static void reader_document(OrderReader *r, int64_t offset)
 {
-    int64_t d = index_at(&r->order->document, r->document), start = shard_start(r->shard, d);
+    int64_t d = npy_array_at(&r->order->document, r->document), start = token_file_start(r->token_file, d);
     r->at  = start + offset;
-    r->end = start + shard_length(r->shard, d);
+    r->end = start + token_file_length(r->token_file, d);
 }
 
 OrderReader order_read(const Order *order, int64_t sample)
 {
-    int64_t row = index_at(&order->shuffle, sample);
-    OrderReader reader = { .shard = order->shard, .order = order, .document = index_at(&order->sample, 2 * row) };
-    reader_document(&reader, index_at(&order->sample, 2 * row + 1));
+    int64_t row = npy_array_at(&order->shuffle, sample);
+    OrderReader reader = { .token_file = order->token_file, .order = order, .document = npy_array_at(&order->sample, 2 * row) };
+    reader_document(&reader, npy_array_at(&order->sample, 2 * row + 1));
     return reader;
 }
 

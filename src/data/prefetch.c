@@ -19,7 +19,7 @@ struct Prefetch {
     pthread_mutex_t lock;
     pthread_cond_t  change;
     pthread_t       thread;
-    Place           place;                      /* of who opened it: for what stops the world */
+    ThreadContext           place;                      /* of who opened it: for what stops the world */
     bool            started, going, busy, closing;      /* going: there is a next one to fill; busy: it is being filled */
     Ready           ready[AHEAD];
     int             first, full;
@@ -39,7 +39,7 @@ static void ready_fill(const Prefetch *p, Ready *r)
 static void *thread(void *argument)
 {
     Prefetch *p = argument;
-    *place() = p->place;
+    *thread_context() = p->place;
     pthread_mutex_lock(&p->lock);
     for (;;) {
         while (!p->closing && (!p->going || p->full == AHEAD)) pthread_cond_wait(&p->change, &p->lock);
@@ -86,10 +86,10 @@ Status prefetch_open(Prefetch **prefetch, const PrefetchSetup *setup)
     }
     memcpy(p->micro, setup->micro, (size_t)setup->count * sizeof *p->micro);
     p->setup = *setup;
-    p->place = *place();
+    p->place = *thread_context();
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->change, NULL);
-    for (int i = 0; i < AHEAD; i++) p->ready[i].batch = loader_batch_new(&setup->loader->shape, setup->host);
+    for (int i = 0; i < AHEAD; i++) p->ready[i].batch = loader_batch_new(&setup->loader->config, setup->host);
     if (setup->host->dry) return OK;
     p->started = thread_start(p) == 0;
     if (p->started) return OK;
@@ -137,11 +137,11 @@ static void batch_copy(Batch *to, const Batch *from)
 {
     tensor_take(to->token_i,    from->token_i);
     tensor_take(to->target_i,   from->target_i);
-    tensor_take(to->weight_T,   from->weight_T);
+    tensor_take(to->loss_weight_T,   from->loss_weight_T);
     tensor_take(to->position_i, from->position_i);
-    tensor_take(to->place_i,    from->place_i);
+    tensor_take(to->dropout_index_i,    from->dropout_index_i);
     tensor_take(to->sample_i,   from->sample_i);
-    if (from->visible_i.data) tensor_take(to->visible_i, from->visible_i);
+    if (from->key_range_i.data) tensor_take(to->key_range_i, from->key_range_i);
 }
 
 Status prefetch_take(Prefetch *p, Batch *batch, int64_t step, int i)

@@ -2,8 +2,8 @@
 
 int64_t windows_steps(const Windows *w)
 {
-    int64_t windows = (w->count - 1 + w->shape.sequence - 1) / w->shape.sequence;
-    return (windows + w->shape.global - 1) / w->shape.global;
+    int64_t windows = (w->count - 1 + w->config.sequence - 1) / w->config.sequence;
+    return (windows + w->config.global - 1) / w->config.global;
 }
 
 static void set_weight(Tensor weight, int64_t row, double value)
@@ -20,16 +20,16 @@ static int64_t position_of(const Batch *batch, int64_t held, int64_t s)
 
 void windows_fill(const Windows *w, Batch *batch, int64_t step, int micro)
 {
-    int64_t S = w->shape.sequence, held = S / w->shape.cp, b = w->shape.micro;
-    int64_t sample = ((int64_t)micro * w->shape.dp + w->shape.dp_rank) * b;
+    int64_t S = w->config.sequence, held = S / w->config.cp, b = w->config.micro;
+    int64_t sample = ((int64_t)micro * w->config.dp + w->config.dp_rank) * b;
     for (int64_t row = 0; row < b * held; row++) {
-        int64_t index = position_of(batch, held, row % held), at = (step * w->shape.global + sample + row / held) * S + index;
+        int64_t index = position_of(batch, held, row % held), at = (step * w->config.global + sample + row / held) * S + index;
         bool inside = at + 1 < w->count;
         ((int32_t *)batch->token_i.data)[row]    = inside ? w->ids[at] : 0;
         ((int32_t *)batch->target_i.data)[row]   = inside ? w->ids[at + 1] : 0;
         ((int32_t *)batch->position_i.data)[row] = (int32_t)index;
-        ((int32_t *)batch->place_i.data)[row]    = (int32_t)((sample + row / held) * S + index);
-        set_weight(batch->weight_T, row, inside);
+        ((int32_t *)batch->dropout_index_i.data)[row]    = (int32_t)((sample + row / held) * S + index);
+        set_weight(batch->loss_weight_T, row, inside);
     }
     for (int64_t i = 0; i < b; i++) ((int32_t *)batch->sample_i.data)[i] = (int32_t)(sample + i);
 }

@@ -4,7 +4,7 @@
  * predicted once. The last window is filled up with weight 0. */
 #include "data/loader.h"
 
-typedef struct { const int32_t *ids; int64_t count; LoaderShape shape; } Windows;      /* ids: the caller's */
+typedef struct { const int32_t *ids; int64_t count; LoaderConfig config; } Windows;      /* ids: the caller's */
 
 int64_t windows_steps(const Windows *windows);                    /* global batches until all windows were seen */
 void    windows_fill (const Windows *windows, Batch *batch, int64_t step, int micro);

@@ -1,70 +1,70 @@
-#include "model/rooms.h"
+#include "model/model_internal.h"
 /*  t tokens held (T / tp under sequence parallel, else T)   T tokens   C channels   R tp ranks   V vocabulary rows held by this rank
  *
  *  x -- final norm -- enter -- logits -- cross entropy -- loss      lines with <-> talk to other ranks  */
 
-static Tensor head_weight(const Run *run, const UnitParam *w)
+static Tensor head_weight(const ExecContext *ctx, const UnitParam *w)
 {
-    return unit_param(w, run->shape->tied ? "embed.token.weight" : "head.weight");
+    return unit_param(w, ctx->config->tied ? "embed.token.weight" : "head.weight");
 }
 
-typedef struct { int64_t first, valid; } Words;      /* this rank's columns: from `first` on, the first `valid` of them are words */
+typedef struct { int64_t first, valid; } HeadVocabulary;      /* this rank's columns: from `first` on, the first `valid` of them are words */
 
-static Words words_of(const Run *run)
+static HeadVocabulary words_of(const ExecContext *ctx)
 {
-    int64_t held = shape_vocabulary_held(run->shape, comm_size(run->tp.comm)), first = held * comm_rank(run->tp.comm);
-    int64_t left = run->shape->vocabulary - first;
-    return (Words){ first, left < 0 ? 0 : left < held ? left : held };
+    int64_t held = model_vocabulary_held(ctx->config, comm_size(ctx->tp.comm)), first = held * comm_rank(ctx->tp.comm);
+    int64_t left = ctx->config->vocabulary - first;
+    return (HeadVocabulary){ first, left < 0 ? 0 : left < held ? left : held };
 }
 
 /* loss = lse(logits) - logits[target]:  each rank's (max, sum of exponentials, target logit), joined in rank order */
-static void loss_forward(const Run *run, HeadSave *save)
+static void loss_forward(const ExecContext *ctx, HeadSave *save)
 {
-    Queue *q = run->queue;
-    Words words = words_of(run);
-    int64_t T = save->logits.dim[0], R = comm_size(run->tp.comm);
-    Tensor stats_T3  = tensor_new(run->scratch, "softmax statistics", q->real, T, 3);
-    Tensor stats_RT3 = tensor_new(run->scratch, "softmax statistics", q->real, R, T, 3);
-    Tensor loss_T    = tensor_new(run->scratch, "loss", q->real, T);
-    xent_stats(q, (XentStats){ .stats_T3 = stats_T3, .logits_TV = save->logits, .target_i = run->batch->target_i, .first = words.first, .valid = words.valid });
-    if (R == 1) stats_RT3 = tensor_shape(stats_T3, 1, T, 3);
-    comm_all_gather(run->tp.comm, q, stats_RT3, stats_T3);                    /* <-> tp: all-gather of [T, 3] */
-    save->lse = tensor_new(run->flight, "softmax lse", q->real, T);
+    Queue *q = ctx->queue;
+    HeadVocabulary words = words_of(ctx);
+    int64_t T = save->logits.dim[0], R = comm_size(ctx->tp.comm);
+    Tensor stats_T3  = tensor_new(ctx->scratch, "softmax statistics", q->real, T, 3);
+    Tensor stats_RT3 = tensor_new(ctx->scratch, "softmax statistics", q->real, R, T, 3);
+    Tensor loss_T    = tensor_new(ctx->scratch, "loss", q->real, T);
+    xent_stats(q, (XentStats){ .stats_T3 = stats_T3, .logits_TV = save->logits, .target_i = ctx->batch->target_i, .first = words.first, .valid = words.valid });
+    if (R == 1) stats_RT3 = tensor_view(stats_T3, 1, T, 3);
+    comm_all_gather(ctx->tp.comm, q, stats_RT3, stats_T3);                    /* <-> tp: all-gather of [T, 3] */
+    save->lse = tensor_new(ctx->activations, "softmax lse", q->real, T);
     xent_forward(q, (XentForward){ .loss_T = loss_T, .lse_T = save->lse, .stats_RT3 = stats_RT3 });
-    weighted_sum(q, (WeightedSum){ .out_2 = run->sums_2, .x_T = loss_T, .weight_T = run->batch->weight_T });
+    weighted_sum(q, (WeightedSum){ .out_2 = ctx->sums_2, .x_T = loss_T, .loss_weight_T = ctx->batch->loss_weight_T });
 }
 
-void head_forward(const Run *run, const UnitParam *w, HeadSave *save, Tensor x_tC)
+void head_forward(const ExecContext *ctx, const UnitParam *w, HeadSave *save, Tensor x_tC)
 {
-    Queue *q = run->queue;
-    Tensor w_VC = head_weight(run, w);
+    Queue *q = ctx->queue;
+    Tensor w_VC = head_weight(ctx, w);
     save->x = x_tC;
-    save->n = norm_unit_forward(run, w, "final", &save->mean, &save->rstd, x_tC);
-    Tensor n_TC = tp_enter_forward(&run->tp, save->n);                        /* <-> tp: - | all-gather */
-    save->logits = save_new(run, "logits", n_TC.dim[0], w_VC.dim[0]);
+    save->n = norm_unit_forward(ctx, w, "final", &save->mean, &save->rstd, x_tC);
+    Tensor n_TC = tp_enter_forward(&ctx->tp, save->n);                        /* <-> tp: - | all-gather */
+    save->logits = activation_new(ctx, "logits", n_TC.dim[0], w_VC.dim[0]);
     matmul_forward(q, (MatmulForward){ .y_TK = save->logits, .x_TC = n_TC, .w_KC = w_VC, .bias_K = tensor_none() });
-    if (tensor_present(run->sums_2)) loss_forward(run, save);                 /* <-> tp */
+    if (tensor_present(ctx->sums_2)) loss_forward(ctx, save);                 /* <-> tp */
 }
 
 /* dlogits = (softmax - [target]) weight,  dn = dlogits w */
-void head_backward_input(const Run *run, Tensor dx_tC, const UnitParam *w, HeadSave *save)
+void head_backward_input(const ExecContext *ctx, Tensor dx_tC, const UnitParam *w, HeadSave *save)
 {
-    Queue *q = run->queue;
-    Words words = words_of(run);
-    xent_backward(q, (XentBackward){ .logits_TV = save->logits, .lse_T = save->lse, .target_i = run->batch->target_i,
-        .weight_T = run->batch->weight_T, .first = words.first, .valid = words.valid });
-    Tensor dn_TC = keep_new(run, "head input gradient", save->logits.dim[0], run->shape->hidden);
-    matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = dn_TC, .dy_TK = save->logits, .w_KC = head_weight(run, w) });
-    Region keep = region_keep(run);
-    save->dn = tp_enter_backward(&keep, dn_TC);                               /* <-> tp: all-reduce | reduce-scatter */
+    Queue *q = ctx->queue;
+    HeadVocabulary words = words_of(ctx);
+    xent_backward(q, (XentBackward){ .logits_TV = save->logits, .lse_T = save->lse, .target_i = ctx->batch->target_i,
+        .loss_weight_T = ctx->batch->loss_weight_T, .first = words.first, .valid = words.valid });
+    Tensor dn_TC = wgrad_saved_new(ctx, "head input gradient", save->logits.dim[0], ctx->config->hidden);
+    matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = dn_TC, .dy_TK = save->logits, .w_KC = head_weight(ctx, w) });
+    Region wgrad_saved = region_wgrad_saved(ctx);
+    save->dn = tp_enter_backward(&wgrad_saved, dn_TC);                               /* <-> tp: all-reduce | reduce-scatter */
     norm_backward_input(q, (NormBackwardInput){ .dx_TC = dx_tC, .dy_TC = save->dn, .x_TC = save->x, .mean_T = save->mean,
         .rstd_T = save->rstd, .gain_C = unit_param(w, "final.gain"), .residual_TC = tensor_none() });
 }
 
 /* dw += dlogitsT n */
-void head_backward_weight(const Run *run, const UnitParam *dw, const HeadSave *save)
+void head_backward_weight(const ExecContext *ctx, const UnitParam *dw, const HeadSave *save)
 {
-    Tensor n_TC = tp_enter_forward(&run->tp, save->n);                        /* <-> tp: - | all-gather: the shard was kept */
-    matmul_backward_weight(run->queue, (MatmulBackwardWeight){ .dw_KC = head_weight(run, dw), .dy_TK = save->logits, .x_TC = n_TC });
-    norm_unit_backward_weight(run, dw, "final", save->dn, save->x, save->mean, save->rstd);
+    Tensor n_TC = tp_enter_forward(&ctx->tp, save->n);                        /* <-> tp: - | all-gather: the shard was kept */
+    matmul_backward_weight(ctx->queue, (MatmulBackwardWeight){ .dw_KC = head_weight(ctx, dw), .dy_TK = save->logits, .x_TC = n_TC });
+    norm_unit_backward_weight(ctx, dw, "final", save->dn, save->x, save->mean, save->rstd);
 }

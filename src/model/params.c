@@ -9,34 +9,34 @@ typedef enum { ALWAYS, BIAS, LEARNED, GATED, GATED_BIAS, UNTIED, CENTRED } When;
 typedef enum { WORD, EMBED, BLOCK, HEAD } Home;
 
 /* One row is one logical tensor. Within a home: what tp cuts first, what it copies last; query, key, value (and gate, up) side by side. */
-static const struct { Home home; const char *name; Dim d0, d1; Cut cut; Init init; bool decay; When when; } rows[] = {
-    { WORD,  "embed.token.weight",      V,     C,     CUT_VOCABULARY, INIT_NORMAL, true,  ALWAYS },
-    { EMBED, "embed.position.weight",   S,     C,     CUT_NONE,       INIT_NORMAL, true,  LEARNED },
-    { BLOCK, "attention.query.weight",  QUERY, C,     CUT_ROWS,       INIT_NORMAL, true,  ALWAYS },
-    { BLOCK, "attention.key.weight",    PAIR,  C,     CUT_ROWS,       INIT_NORMAL, true,  ALWAYS },
-    { BLOCK, "attention.value.weight",  PAIR,  C,     CUT_ROWS,       INIT_NORMAL, true,  ALWAYS },
-    { BLOCK, "attention.query.bias",    QUERY, ONE,   CUT_ROWS,       INIT_ZERO,   false, BIAS },
-    { BLOCK, "attention.key.bias",      PAIR,  ONE,   CUT_ROWS,       INIT_ZERO,   false, BIAS },
-    { BLOCK, "attention.value.bias",    PAIR,  ONE,   CUT_ROWS,       INIT_ZERO,   false, BIAS },
-    { BLOCK, "attention.out.weight",    C,     QUERY, CUT_COLS,       INIT_DEPTH,  true,  ALWAYS },
-    { BLOCK, "mlp.gate.weight",         F,     C,     CUT_ROWS,       INIT_NORMAL, true,  GATED },
-    { BLOCK, "mlp.up.weight",           F,     C,     CUT_ROWS,       INIT_NORMAL, true,  ALWAYS },
-    { BLOCK, "mlp.gate.bias",           F,     ONE,   CUT_ROWS,       INIT_ZERO,   false, GATED_BIAS },
-    { BLOCK, "mlp.up.bias",             F,     ONE,   CUT_ROWS,       INIT_ZERO,   false, BIAS },
-    { BLOCK, "mlp.down.weight",         C,     F,     CUT_COLS,       INIT_DEPTH,  true,  ALWAYS },
-    { BLOCK, "norm1.gain",              C,     ONE,   CUT_NONE,       INIT_ONE,    false, ALWAYS },
-    { BLOCK, "norm1.bias",              C,     ONE,   CUT_NONE,       INIT_ZERO,   false, CENTRED },
-    { BLOCK, "attention.out.bias",      C,     ONE,   CUT_NONE,       INIT_ZERO,   false, BIAS },
-    { BLOCK, "norm2.gain",              C,     ONE,   CUT_NONE,       INIT_ONE,    false, ALWAYS },
-    { BLOCK, "norm2.bias",              C,     ONE,   CUT_NONE,       INIT_ZERO,   false, CENTRED },
-    { BLOCK, "mlp.down.bias",           C,     ONE,   CUT_NONE,       INIT_ZERO,   false, BIAS },
-    { HEAD,  "head.weight",             V,     C,     CUT_VOCABULARY, INIT_NORMAL, true,  UNTIED },
-    { HEAD,  "final.gain",              C,     ONE,   CUT_NONE,       INIT_ONE,    false, ALWAYS },
-    { HEAD,  "final.bias",              C,     ONE,   CUT_NONE,       INIT_ZERO,   false, CENTRED },
+static const struct { Home home; const char *name; Dim d0, d1; TpSharding cut; Init init; bool decay; When when; } rows[] = {
+    { WORD,  "embed.token.weight",      V,     C,     TP_VOCABULARY, INIT_NORMAL, true,  ALWAYS },
+    { EMBED, "embed.position.weight",   S,     C,     TP_REPLICATED,       INIT_NORMAL, true,  LEARNED },
+    { BLOCK, "attention.query.weight",  QUERY, C,     TP_ROWS,       INIT_NORMAL, true,  ALWAYS },
+    { BLOCK, "attention.key.weight",    PAIR,  C,     TP_ROWS,       INIT_NORMAL, true,  ALWAYS },
+    { BLOCK, "attention.value.weight",  PAIR,  C,     TP_ROWS,       INIT_NORMAL, true,  ALWAYS },
+    { BLOCK, "attention.query.bias",    QUERY, ONE,   TP_ROWS,       INIT_ZERO,   false, BIAS },
+    { BLOCK, "attention.key.bias",      PAIR,  ONE,   TP_ROWS,       INIT_ZERO,   false, BIAS },
+    { BLOCK, "attention.value.bias",    PAIR,  ONE,   TP_ROWS,       INIT_ZERO,   false, BIAS },
+    { BLOCK, "attention.out.weight",    C,     QUERY, TP_COLUMNS,       INIT_DEPTH,  true,  ALWAYS },
+    { BLOCK, "mlp.gate.weight",         F,     C,     TP_ROWS,       INIT_NORMAL, true,  GATED },
+    { BLOCK, "mlp.up.weight",           F,     C,     TP_ROWS,       INIT_NORMAL, true,  ALWAYS },
+    { BLOCK, "mlp.gate.bias",           F,     ONE,   TP_ROWS,       INIT_ZERO,   false, GATED_BIAS },
+    { BLOCK, "mlp.up.bias",             F,     ONE,   TP_ROWS,       INIT_ZERO,   false, BIAS },
+    { BLOCK, "mlp.down.weight",         C,     F,     TP_COLUMNS,       INIT_DEPTH,  true,  ALWAYS },
+    { BLOCK, "norm1.gain",              C,     ONE,   TP_REPLICATED,       INIT_ONE,    false, ALWAYS },
+    { BLOCK, "norm1.bias",              C,     ONE,   TP_REPLICATED,       INIT_ZERO,   false, CENTRED },
+    { BLOCK, "attention.out.bias",      C,     ONE,   TP_REPLICATED,       INIT_ZERO,   false, BIAS },
+    { BLOCK, "norm2.gain",              C,     ONE,   TP_REPLICATED,       INIT_ONE,    false, ALWAYS },
+    { BLOCK, "norm2.bias",              C,     ONE,   TP_REPLICATED,       INIT_ZERO,   false, CENTRED },
+    { BLOCK, "mlp.down.bias",           C,     ONE,   TP_REPLICATED,       INIT_ZERO,   false, BIAS },
+    { HEAD,  "head.weight",             V,     C,     TP_VOCABULARY, INIT_NORMAL, true,  UNTIED },
+    { HEAD,  "final.gain",              C,     ONE,   TP_REPLICATED,       INIT_ONE,    false, ALWAYS },
+    { HEAD,  "final.bias",              C,     ONE,   TP_REPLICATED,       INIT_ZERO,   false, CENTRED },
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-static int64_t dim_of(const Shape *s, Dim dim)
+static int64_t dim_of(const ModelConfig *s, Dim dim)
 {
     switch (dim) {
     case ONE:   return 1;
@@ -50,7 +50,7 @@ static int64_t dim_of(const Shape *s, Dim dim)
     return 0;
 }
 
-static bool holds(const Shape *s, When when)
+static bool holds(const ModelConfig *s, When when)
 {
     bool gated = s->activation == ACT_SWIGLU;
     switch (when) {
@@ -65,10 +65,10 @@ static bool holds(const Shape *s, When when)
     return false;
 }
 
-static Home home_of(const Shape *s, int64_t index)
+static Home home_of(const ModelConfig *s, int64_t index)
 {
     if (index == 0) return WORD;
-    switch (shape_unit(s, index - 1)) {
+    switch (model_unit(s, index - 1)) {
     case UNIT_EMBED: return EMBED;
     case UNIT_HEAD:  return HEAD;
     case UNIT_BLOCK: return BLOCK;
@@ -85,75 +85,75 @@ static void cut_axis(Param *p, int axis, int64_t held, int rank)
     p->box[axis]    = there < 0 ? 0 : there < held ? there : held;
 }
 
-static Param param_make(const Shape *s, int row, int64_t index, int tp, int tp_rank)
+static Param param_make(const ModelConfig *s, int row, int64_t index, int tp, int tp_rank)
 {
     Param p = { .cut = rows[row].cut, .init = rows[row].init, .decay = rows[row].decay, .dims = rows[row].d1 == ONE ? 1 : 2,
                 .global = { dim_of(s, rows[row].d0), dim_of(s, rows[row].d1) } };
     if (rows[row].home == BLOCK) snprintf(p.name, sizeof p.name, "blocks.%lld.%s", (long long)(index - 2), rows[row].name);
     else                         snprintf(p.name, sizeof p.name, "%s", rows[row].name);
     for (int a = 0; a < 2; a++) p.local[a] = p.box[a] = p.global[a];
-    if (p.cut == CUT_VOCABULARY) cut_axis(&p, 0, shape_vocabulary_held(s, tp), tp_rank);
-    if (p.cut == CUT_ROWS)       cut_axis(&p, 0, p.global[0] / tp, tp_rank);
-    if (p.cut == CUT_COLS)       cut_axis(&p, 1, p.global[1] / tp, tp_rank);
+    if (p.cut == TP_VOCABULARY) cut_axis(&p, 0, model_vocabulary_held(s, tp), tp_rank);
+    if (p.cut == TP_ROWS)       cut_axis(&p, 0, p.global[0] / tp, tp_rank);
+    if (p.cut == TP_COLUMNS)       cut_axis(&p, 1, p.global[1] / tp, tp_rank);
     return p;
 }
 
-int64_t params_blocks(const Shape *shape) { return shape_units(shape) + 1; }
+int64_t params_blocks(const ModelConfig *config) { return model_units(config) + 1; }
 
-void params_block(ParamBlock *block, const Shape *shape, int64_t index, int tp, int tp_rank)
+void params_block(ParamBlock *block, const ModelConfig *config, int64_t index, int tp, int tp_rank)
 {
-    *block = (ParamBlock){ .index = index, .copied = -1 };
+    *block = (ParamBlock){ .index = index, .replicated = -1 };
     for (int row = 0; row < ROWS; row++) {
-        if (rows[row].home != home_of(shape, index) || !holds(shape, rows[row].when)) continue;
+        if (rows[row].home != home_of(config, index) || !holds(config, rows[row].when)) continue;
         Param *p = &block->param[block->params++];
-        *p = param_make(shape, row, index, tp, tp_rank);
+        *p = param_make(config, row, index, tp, tp_rank);
         p->at = block->count;
-        if (p->cut == CUT_NONE && block->copied < 0) block->copied = p->at;
+        if (p->cut == TP_REPLICATED && block->replicated < 0) block->replicated = p->at;
         block->count += p->local[0] * p->local[1];
     }
-    if (block->copied < 0) block->copied = block->count;
+    if (block->replicated < 0) block->replicated = block->count;
 }
 
-int64_t shape_parameters(const Shape *shape)
+int64_t model_parameters(const ModelConfig *config)
 {
     int64_t sum = 0;
-    for (int64_t b = 0; b < params_blocks(shape); b++) {
+    for (int64_t b = 0; b < params_blocks(config); b++) {
         ParamBlock block;
-        params_block(&block, shape, b, 1, 0);
+        params_block(&block, config, b, 1, 0);
         sum += block.count;
     }
     return sum;
 }
 
-Piece params_piece(const ParamBlock *block, int index, int64_t first, int64_t count)
+TensorShard params_tensor_shard(const ParamBlock *block, int index, int64_t first, int64_t count)
 {
     const Param *p = &block->param[index];
-    Piece piece = { .dims = p->dims };
-    snprintf(piece.name, sizeof piece.name, "%s", p->name);
+    TensorShard shard = { .dims = p->dims };
+    snprintf(shard.name, sizeof shard.name, "%s", p->name);
     for (int a = 0; a < 4; a++) {
-        piece.global[a] = a < 2 ? p->global[a] : 1;
-        piece.offset[a] = a < 2 ? p->offset[a] : 0;
-        piece.box[a]    = a < 2 ? p->box[a] : 1;
+        shard.global[a] = a < 2 ? p->global[a] : 1;
+        shard.offset[a] = a < 2 ? p->offset[a] : 0;
+        shard.box[a]    = a < 2 ? p->box[a] : 1;
     }
     int64_t end = p->at + p->box[0] * p->box[1];               /* padding rows come last: they are no part of the tensor */
     int64_t from = first > p->at ? first : p->at, to = first + count < end ? first + count : end;
-    piece.first = from - p->at;
-    piece.count = to > from ? to - from : 0;
-    return piece;
+    shard.first = from - p->at;
+    shard.count = to > from ? to - from : 0;
+    return shard;
 }
 
-void params_init(Queue *q, const Shape *shape, const ParamBlock *block, Tensor flat, int64_t first, uint64_t seed)
+void params_init(Queue *q, const ModelConfig *config, const ParamBlock *block, Tensor flat, int64_t first, uint64_t seed)
 {
-    double depth = 1 / sqrt(2.0 * (double)shape->layers);
-    zero(q, (Zero){ .y = flat });                                       /* padding */
+    double depth = 1 / sqrt(2.0 * (double)config->layers);
+    fill_zero(q, (FillZero){ .y = flat });                                       /* padding */
     for (int i = 0; i < block->params; i++) {
         const Param *p = &block->param[i];
-        Piece piece = params_piece(block, i, first, flat.dim[0]);
-        if (piece.count == 0 || p->init == INIT_ZERO) continue;
-        Tensor y = tensor_flat(flat, p->at + piece.first - first, piece.count);
+        TensorShard shard = params_tensor_shard(block, i, first, flat.dim[0]);
+        if (shard.count == 0 || p->init == INIT_ZERO) continue;
+        Tensor y = tensor_flat(flat, p->at + shard.first - first, shard.count);
         if (p->init == INIT_ONE) { init_value(q, (InitValue){ .y_N = y, .value = 1 }); continue; }
         init_normal(q, (InitNormal){ .y_N = y, .key = random_key(seed, p->name),
-            .std = shape->init_std * (p->init == INIT_DEPTH ? depth : 1), .rows = p->box[0], .cols = p->box[1],
-            .row0 = p->offset[0], .col0 = p->offset[1], .global_cols = p->global[1], .first = piece.first });
+            .std = config->init_std * (p->init == INIT_DEPTH ? depth : 1), .rows = p->box[0], .cols = p->box[1],
+            .row0 = p->offset[0], .col0 = p->offset[1], .global_cols = p->global[1], .first = shard.first });
     }
 }

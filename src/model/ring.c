@@ -1,5 +1,5 @@
 #include <math.h>
-#include "model/rooms.h"
+#include "model/model_internal.h"
 /*  Attention of this rank's queries over the keys of all context-parallel ranks (ring attention, arXiv 2310.01889): keys and values
  *  go round while each rank computes on those at hand. A rank holds two parts of each sequence, one early and one late, so all ranks
  *  have equal causal work.
@@ -7,179 +7,179 @@
  *  b sequences   s positions of a sequence held here   H query, G key-value heads held here   D channels of a head
  *  c = cp size; at turn i a rank has the keys of rank (r - i) mod c.  Sent: forward c - 1 times (k, v), backward twice that.      */
 
-typedef struct { int64_t b, s, H, G, D; int c, r, parts; } Held;
+typedef struct { int64_t b, s, H, G, D; int c, r, parts; } RingState;
 
-static Held held_of(const Run *run)
+static RingState held_of(const ExecContext *ctx)
 {
-    int tp = comm_size(run->tp.comm), c = comm_size(run->cp);
-    int64_t b = run->batch->sample_i.dim[0];
-    return (Held){ .b = b, .s = run->batch->token_i.dim[0] / b, .H = run->shape->heads / tp, .G = run->shape->groups / tp,
-                  .D = run->shape->head_dim, .c = c, .r = comm_rank(run->cp), .parts = c > 1 ? 2 : 1 };
+    int tp = comm_size(ctx->tp.comm), c = comm_size(ctx->cp);
+    int64_t b = ctx->batch->sample_i.dim[0];
+    return (RingState){ .b = b, .s = ctx->batch->token_i.dim[0] / b, .H = ctx->config->heads / tp, .G = ctx->config->groups / tp,
+                  .D = ctx->config->head_dim, .c = c, .r = comm_rank(ctx->cp), .parts = c > 1 ? 2 : 1 };
 }
 
-static Tensor heads(Tensor x_Tn, Held held, int64_t first, int64_t count)        /* [b, s, count, D] of rows [T, n D] */
+static Tensor heads(Tensor x_Tn, RingState held, int64_t first, int64_t count)        /* [b, s, count, D] of rows [T, n D] */
 {
-    Tensor x_bsnD = tensor_shape(x_Tn, held.b, held.s, x_Tn.dim[1] / held.D, held.D);
+    Tensor x_bsnD = tensor_view(x_Tn, held.b, held.s, x_Tn.dim[1] / held.D, held.D);
     return tensor_slice(x_bsnD, 2, first, count);
 }
-static Tensor queries(Tensor qkv, Held held) { return heads(qkv, held, 0, held.H); }
-static Tensor pairs  (Tensor qkv, Held held) { return heads(qkv, held, held.H, 2 * held.G); }           /* keys, then values */
+static Tensor queries(Tensor qkv, RingState held) { return heads(qkv, held, 0, held.H); }
+static Tensor keys_values  (Tensor qkv, RingState held) { return heads(qkv, held, held.H, 2 * held.G); }           /* keys, then values */
 
-static Tensor part(Tensor x, Held held, int which)
+static Tensor part(Tensor x, RingState held, int which)
 {
     return tensor_present(x) ? tensor_slice(x, 1, which * (held.s / held.parts), held.s / held.parts) : x;
 }
 
 /* where part `which` of rank `rank` begins in its sequence: parts r and 2 c - 1 - r of 2 c */
-static int64_t part_start(Held held, int rank, int which)
+static int64_t part_start(RingState held, int rank, int which)
 {
     return held.parts == 1 ? 0 : (which == 0 ? rank : 2 * held.c - 1 - rank) * (held.s / 2);
 }
 
-static int around(Held held, int by) { return (held.r + by + held.c) % held.c; }
+static int around(RingState held, int by) { return (held.r + by + held.c) % held.c; }
 
-static void send_round(const Run *run, Held held, Tensor to_next, Tensor from_previous, Pending pending[2])
+static void send_round(const ExecContext *ctx, RingState held, Tensor to_next, Tensor from_previous, Pending pending[2])
 {
-    pending[0] = comm_send_begin(run->cp, run->queue, to_next, around(held, 1));                   /* <-> cp: send */
-    pending[1] = comm_recv_begin(run->cp, run->queue, from_previous, around(held, -1));            /* <-> cp: receive */
+    pending[0] = comm_send_begin(ctx->cp, ctx->queue, to_next, around(held, 1));                   /* <-> cp: send */
+    pending[1] = comm_recv_begin(ctx->cp, ctx->queue, from_previous, around(held, -1));            /* <-> cp: receive */
 }
-static void arrive(const Run *run, Pending pending[2])
+static void arrive(const ExecContext *ctx, Pending pending[2])
 {
-    comm_wait(run->cp, pending[0]);
-    comm_wait(run->cp, pending[1]);
+    comm_wait(ctx->cp, pending[0]);
+    comm_wait(ctx->cp, pending[1]);
 }
 
-static AttentionForward forward_arguments(const Run *run, int64_t layer, Held held, int which)
+static AttentionForward forward_arguments(const ExecContext *ctx, int64_t layer, RingState held, int which)
 {
-    int tp_rank = comm_rank(run->tp.comm);
-    return (AttentionForward){ .visible_i = part(run->batch->visible_i, held, which), .sample_i = run->batch->sample_i,
-        .q0 = run->cache ? run->cache[layer].used : part_start(held, held.r, which), .head0 = tp_rank * held.H, .heads = run->shape->heads,
-        .span = run->shape->sequence, .scale = 1 / sqrt((double)held.D), .p = run_dropout(run, run->shape->attention_dropout),
+    int tp_rank = comm_rank(ctx->tp.comm);
+    return (AttentionForward){ .key_range_i = part(ctx->batch->key_range_i, held, which), .sample_i = ctx->batch->sample_i,
+        .q0 = ctx->cache ? ctx->cache[layer].used : part_start(held, held.r, which), .head0 = tp_rank * held.H, .heads = ctx->config->heads,
+        .span = ctx->config->sequence, .scale = 1 / sqrt((double)held.D), .p = exec_dropout(ctx, ctx->config->attention_dropout),
         .site = (uint64_t)(SITES * layer) + SITE_SCORES };
 }
 
 /* one part of the queries with one part of the keys; the first joined part of a query is written, later ones merged */
-static void join(const Run *run, Held held, AttentionForward a, Tensor o, Tensor lse, bool first)
+static void join(const ExecContext *ctx, RingState held, AttentionForward a, Tensor o, Tensor lse, bool first)
 {
     a.o = o;
     a.lse = lse;
     if (!first) {
-        a.o   = tensor_new(run->scratch, "attention part", o.dtype, held.b, o.dim[1], held.H, held.D);
-        a.lse = tensor_new(run->scratch, "attention part", o.dtype, held.b, o.dim[1], held.H);
+        a.o   = tensor_new(ctx->scratch, "attention part", o.dtype, held.b, o.dim[1], held.H, held.D);
+        a.lse = tensor_new(ctx->scratch, "attention part", o.dtype, held.b, o.dim[1], held.H);
     }
-    attention_forward(run->queue, a);
-    if (!first) attention_merge(run->queue, (AttentionMerge){ .o = o, .lse = lse, .o2 = a.o, .lse2 = a.lse });
+    attention_forward(ctx->queue, a);
+    if (!first) attention_merge(ctx->queue, (AttentionMerge){ .o = o, .lse = lse, .o2 = a.o, .lse2 = a.lse });
 }
 
-static void forward_turn(const Run *run, int64_t layer, Held held, AttentionSave *save, Tensor qkv, Tensor kv, int from)
+static void ring_step_forward(const ExecContext *ctx, int64_t layer, RingState held, AttentionSave *save, Tensor qkv, Tensor kv, int from)
 {
     Tensor o = queries(save->out, held);
     for (int qh = 0; qh < held.parts; qh++)
         for (int kh = held.parts - 1; kh >= 0; kh--) {              /* a query's own part comes first: it sees at least itself */
-            size_t mark = arena_mark(run->scratch);
-            AttentionForward a = forward_arguments(run, layer, held, qh);
+            size_t mark = arena_mark(ctx->scratch);
+            AttentionForward a = forward_arguments(ctx, layer, held, qh);
             a.k0 = part_start(held, from, kh);
             if (a.k0 > a.q0 + held.s / held.parts - 1) continue;     /* all of these keys are in the future */
             a.q = part(queries(qkv, held), held, qh);
             a.k = part(tensor_slice(kv, 2, 0, held.G), held, kh);
             a.v = part(tensor_slice(kv, 2, held.G, held.G), held, kh);
             bool first = from == held.r && qh == kh;
-            join(run, held, a, part(o, held, qh), part(save->lse, held, qh), first);
-            arena_reset(run->scratch, mark);
+            join(ctx, held, a, part(o, held, qh), part(save->lse, held, qh), first);
+            arena_reset(ctx->scratch, mark);
         }
 }
 
 /* new keys and values join those of earlier positions; queries see all of them */
-static void forward_cached(const Run *run, int64_t layer, Held held, AttentionSave *save, Tensor qkv)
+static void forward_cached(const ExecContext *ctx, int64_t layer, RingState held, AttentionSave *save, Tensor qkv)
 {
-    Cache *cache = &run->cache[layer];
-    Tensor kv = pairs(qkv, held);
-    copy(run->queue, (Copy){ .y = tensor_slice(cache->k, 1, cache->used, held.s), .x = tensor_slice(kv, 2, 0, held.G) });
-    copy(run->queue, (Copy){ .y = tensor_slice(cache->v, 1, cache->used, held.s), .x = tensor_slice(kv, 2, held.G, held.G) });
-    AttentionForward a = forward_arguments(run, layer, held, 0);
+    Cache *cache = &ctx->cache[layer];
+    Tensor kv = keys_values(qkv, held);
+    copy_strided(ctx->queue, (CopyStrided){ .y = tensor_slice(cache->k, 1, cache->used, held.s), .x = tensor_slice(kv, 2, 0, held.G) });
+    copy_strided(ctx->queue, (CopyStrided){ .y = tensor_slice(cache->v, 1, cache->used, held.s), .x = tensor_slice(kv, 2, held.G, held.G) });
+    AttentionForward a = forward_arguments(ctx, layer, held, 0);
     a.o = queries(save->out, held);
     a.lse = save->lse;
     a.q = queries(qkv, held);
     a.k = tensor_slice(cache->k, 1, 0, cache->used + held.s);
     a.v = tensor_slice(cache->v, 1, 0, cache->used + held.s);
-    attention_forward(run->queue, a);
+    attention_forward(ctx->queue, a);
 }
 
 /* two buffers that swap roles each turn: one at hand, one arriving */
 typedef struct { Tensor at[2]; } Ring;
 
-static Ring ring_new(const Run *run, Held held, const char *what)
+static Ring ring_new(const ExecContext *ctx, RingState held, const char *what)
 {
     Ring ring;
-    for (int i = 0; i < 2; i++) ring.at[i] = tensor_new(run->scratch, what, run->queue->real, held.b, held.s, 2 * held.G, held.D);
+    for (int i = 0; i < 2; i++) ring.at[i] = tensor_new(ctx->scratch, what, ctx->queue->real, held.b, held.s, 2 * held.G, held.D);
     return ring;
 }
 
-static Ring keys_ring(const Run *run, Held held, Tensor qkv)
+static Ring keys_ring(const ExecContext *ctx, RingState held, Tensor qkv)
 {
-    if (held.c == 1) return (Ring){ { pairs(qkv, held) } };
-    Ring ring = ring_new(run, held, "travelling keys");
-    copy(run->queue, (Copy){ .y = ring.at[0], .x = pairs(qkv, held) });         /* what travels is contiguous */
+    if (held.c == 1) return (Ring){ { keys_values(qkv, held) } };
+    Ring ring = ring_new(ctx, held, "travelling keys");
+    copy_strided(ctx->queue, (CopyStrided){ .y = ring.at[0], .x = keys_values(qkv, held) });         /* what travels is contiguous */
     return ring;
 }
 
-void ring_forward(const Run *run, int64_t layer, AttentionSave *save, Tensor qkv)
+void ring_forward(const ExecContext *ctx, int64_t layer, AttentionSave *save, Tensor qkv)
 {
-    Held held = held_of(run);
-    save->out = save_new(run, "attention core", qkv.dim[0], held.H * held.D);
-    save->lse = tensor_new(run->flight, "attention lse", run->queue->real, held.b, held.s, held.H);
-    if (run->cache) { forward_cached(run, layer, held, save, qkv); return; }
-    Ring keys = keys_ring(run, held, qkv);
+    RingState held = held_of(ctx);
+    save->out = activation_new(ctx, "attention core", qkv.dim[0], held.H * held.D);
+    save->lse = tensor_new(ctx->activations, "attention lse", ctx->queue->real, held.b, held.s, held.H);
+    if (ctx->cache) { forward_cached(ctx, layer, held, save, qkv); return; }
+    Ring keys = keys_ring(ctx, held, qkv);
     for (int i = 0; i < held.c; i++) {
         Pending pending[2];
         Tensor here = keys.at[i % 2];
         bool more = i + 1 < held.c;
-        if (more) send_round(run, held, here, keys.at[(i + 1) % 2], pending);    /* <-> cp: send */
-        forward_turn(run, layer, held, save, qkv, here, around(held, -i));
-        if (more) arrive(run, pending);
+        if (more) send_round(ctx, held, here, keys.at[(i + 1) % 2], pending);    /* <-> cp: send */
+        ring_step_forward(ctx, layer, held, save, qkv, here, around(held, -i));
+        if (more) arrive(ctx, pending);
     }
 }
 
 typedef struct { Tensor d_out, lse, delta, q, dq; } Back;          /* of this rank's queries, whole rows */
 
 /* this rank's queries with the keys of rank `from`: their gradients add up in dkv */
-static void backward_turn(const Run *run, int64_t layer, Held held, const Back *back, Tensor dkv, Tensor kv, int from)
+static void ring_step_backward(const ExecContext *ctx, int64_t layer, RingState held, const Back *back, Tensor dkv, Tensor kv, int from)
 {
     for (int qh = 0; qh < held.parts; qh++)
         for (int kh = 0; kh < held.parts; kh++) {
-            AttentionForward f = forward_arguments(run, layer, held, qh);
+            AttentionForward f = forward_arguments(ctx, layer, held, qh);
             int64_t k0 = part_start(held, from, kh);
             if (k0 > f.q0 + held.s / held.parts - 1) continue;
-            attention_backward(run->queue, (AttentionBackward){
+            attention_backward(ctx->queue, (AttentionBackward){
                 .dq = part(back->dq, held, qh), .d_o = part(back->d_out, held, qh), .q = part(back->q, held, qh),
                 .lse = part(back->lse, held, qh), .delta = part(back->delta, held, qh),
                 .dk = part(tensor_slice(dkv, 2, 0, held.G), held, kh), .dv = part(tensor_slice(dkv, 2, held.G, held.G), held, kh),
                 .k  = part(tensor_slice(kv,  2, 0, held.G), held, kh), .v  = part(tensor_slice(kv,  2, held.G, held.G), held, kh),
-                .visible_i = f.visible_i, .sample_i = f.sample_i, .q0 = f.q0, .k0 = k0, .head0 = f.head0, .heads = f.heads,
+                .key_range_i = f.key_range_i, .sample_i = f.sample_i, .q0 = f.q0, .k0 = k0, .head0 = f.head0, .heads = f.heads,
                 .span = f.span, .scale = f.scale, .p = f.p, .site = f.site });
         }
 }
 
 /* A key's gradient is begun by the rank after its own, travels on with the keys and comes home last, where the own part waits. */
-void ring_backward(const Run *run, int64_t layer, Tensor dqkv, const AttentionSave *save, Tensor qkv, Tensor d_out)
+void ring_backward(const ExecContext *ctx, int64_t layer, Tensor dqkv, const AttentionSave *save, Tensor qkv, Tensor d_out)
 {
-    Held held = held_of(run);
-    Queue *q = run->queue;
+    RingState held = held_of(ctx);
+    Queue *q = ctx->queue;
     Back back = { .d_out = heads(d_out, held, 0, held.H), .lse = save->lse, .q = queries(qkv, held), .dq = queries(dqkv, held),
-                  .delta = tensor_new(run->scratch, "attention delta", q->real, held.b, held.s, held.H) };
+                  .delta = tensor_new(ctx->scratch, "attention delta", q->real, held.b, held.s, held.H) };
     attention_delta(q, (AttentionDelta){ .delta = back.delta, .o = heads(save->out, held, 0, held.H), .d_o = back.d_out });
-    zero(q, (Zero){ .y = dqkv });
-    Ring keys = keys_ring(run, held, qkv), grads = { { tensor_none() } };
-    if (held.c > 1) grads = ring_new(run, held, "travelling key gradients");
+    fill_zero(q, (FillZero){ .y = dqkv });
+    Ring keys = keys_ring(ctx, held, qkv), grads = { { tensor_none() } };
+    if (held.c > 1) grads = ring_new(ctx, held, "travelling key gradients");
     for (int i = 0; i < held.c; i++) {
         Pending key[2], grad[2];
-        Tensor here = keys.at[i % 2], dhere = i == 0 ? pairs(dqkv, held) : grads.at[i % 2];
+        Tensor here = keys.at[i % 2], dhere = i == 0 ? keys_values(dqkv, held) : grads.at[i % 2];
         bool more = i + 1 < held.c;
-        if (more) send_round(run, held, here, keys.at[(i + 1) % 2], key);        /* <-> cp: send */
-        if (i == 1) zero(q, (Zero){ .y = dhere });
-        backward_turn(run, layer, held, &back, dhere, here, around(held, -i));
-        if (i > 0) { send_round(run, held, dhere, grads.at[(i + 1) % 2], grad); arrive(run, grad); }   /* <-> cp: send */
-        if (more) arrive(run, key);
+        if (more) send_round(ctx, held, here, keys.at[(i + 1) % 2], key);        /* <-> cp: send */
+        if (i == 1) fill_zero(q, (FillZero){ .y = dhere });
+        ring_step_backward(ctx, layer, held, &back, dhere, here, around(held, -i));
+        if (i > 0) { send_round(ctx, held, dhere, grads.at[(i + 1) % 2], grad); arrive(ctx, grad); }   /* <-> cp: send */
+        if (more) arrive(ctx, key);
     }
-    if (held.c > 1) add(q, (Add){ .y = pairs(dqkv, held), .x = grads.at[held.c % 2] });
+    if (held.c > 1) accumulate(q, (Accumulate){ .y = keys_values(dqkv, held), .x = grads.at[held.c % 2] });
 }

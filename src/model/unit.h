@@ -1,6 +1,6 @@
 #ifndef MODEL_UNIT_H
 #define MODEL_UNIT_H
-/* A unit of the model and its three verbs. No loop over layers is here: parallel/walk.c has the only one. */
+/* A unit of the model and its three verbs. No loop over layers is here: parallel/stage_executor.c has the only one. */
 #include "comm/region.h"
 #include "data/loader.h"
 #include "model/params.h"
@@ -10,18 +10,18 @@ typedef struct { Tensor k, v; int64_t used; } Cache;
 
 /* What a unit runs with. The arenas decide lifetimes, the unit does not know which they are. */
 typedef struct {
-    const Shape *shape;
+    const ModelConfig *config;
     Queue  *queue;
     Region  tp;
     Comm   *cp;
-    Arena  *flight;                /* what backward will read */
-    Arena  *keep;                  /* what backward_input leaves for backward_weight */
+    Arena  *activations;                /* what backward will read */
+    Arena  *wgrad_saved;                  /* what backward_input leaves for backward_weight */
     Arena  *scratch;               /* gone after the unit */
     const Batch *batch;
     Cache  *cache;                 /* by block; NULL in training */
     bool    drop;                  /* dropout on: training */
     Tensor  sums_2;                /* F64: the head adds { loss sum, tokens }; absent: no loss is asked for */
-} Run;
+} ExecContext;
 
 /* What flows between units, and between stages: one tensor here, two in an encoder-decoder */
 typedef struct { Tensor t[2]; int n; } Flow;
@@ -42,13 +42,13 @@ typedef struct { Tensor dy; } EmbedSave;
 typedef struct { Tensor x, mean, rstd, n, logits, lse, dn; } HeadSave;
 typedef union { BlockSave block; EmbedSave embed; HeadSave head; } UnitSave;
 
-int64_t run_rows(const Run *run);                               /* t */
-Flow flow_new(const Run *run, Arena *arena, const char *what);      /* [t, C]: t = rows / tp under sequence parallel */
+int64_t exec_rows(const ExecContext *ctx);                               /* t */
+Flow flow_new(const ExecContext *ctx, Arena *arena, const char *what);      /* [t, C]: t = rows / tp under sequence parallel */
 
 /* embed ignores x; the head writes no y, it adds to run->sums_2. */
-void unit_forward        (const Run *run, int64_t unit, Flow y, const UnitParam *w, UnitSave *save, Flow x);
+void unit_forward        (const ExecContext *ctx, int64_t unit, Flow y, const UnitParam *w, UnitSave *save, Flow x);
 /* embed writes no dx; the head ignores dy. Leaves in save what unit_backward_weight reads. */
-void unit_backward_input (const Run *run, int64_t unit, Flow dx, const UnitParam *w, UnitSave *save, Flow dy);
+void unit_backward_input (const ExecContext *ctx, int64_t unit, Flow dx, const UnitParam *w, UnitSave *save, Flow dy);
 /* dw +=. Reads the save alone. */
-void unit_backward_weight(const Run *run, int64_t unit, const UnitParam *dw, UnitSave *save);
+void unit_backward_weight(const ExecContext *ctx, int64_t unit, const UnitParam *dw, UnitSave *save);
 #endif

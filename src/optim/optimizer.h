@@ -1,7 +1,7 @@
 #ifndef OPTIM_OPTIMIZER_H
 #define OPTIM_OPTIMIZER_H
 /* An optimizer is a row: its states and the rule over a run of elements. All are cut by elements so far: any run may be updated
- * alone. What changes with the step (lr, gradient factor, skip, number of updates) is read from the queue's Tick.             */
+ * alone. What changes with the step (lr, gradient factor, skip, number of updates) is read from the queue's StepState.             */
 #include "tensor/ops.h"
 
 enum { OPTIMIZER_STATES = 2 };

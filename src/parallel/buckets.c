@@ -1,40 +1,40 @@
 #include "parallel/buckets.h"
 #include <stdlib.h>
 
-bool unit_uses_word(const Shape *shape, int64_t unit)
+bool unit_uses_word(const ModelConfig *config, int64_t unit)
 {
-    UnitKind kind = shape_unit(shape, unit);
-    return kind == UNIT_EMBED || (kind == UNIT_HEAD && shape->tied);
+    UnitKind kind = model_unit(config, unit);
+    return kind == UNIT_EMBED || (kind == UNIT_HEAD && config->tied);
 }
 
 static bool needs(const Buckets *b, const Stage *stage, int64_t block)
 {
     if (block > 0) return stage_holds(stage, block - 1);
-    return stage_holds(stage, 0) || (b->shape->tied && stage_holds(stage, shape_units(b->shape) - 1));
+    return stage_holds(stage, 0) || (b->config->tied && stage_holds(stage, model_units(b->config) - 1));
 }
 
-static Bucket bucket_make(const Buckets *b, const Stage *stage, int64_t block, Arena *forever)
+static Bucket bucket_make(const Buckets *b, const Stage *stage, int64_t block, Arena *persistent)
 {
     Bucket k = { .counted = block > 0 || stage_holds(stage, 0) };
     int64_t d = comm_size(b->data);
-    params_block(&k.block, b->shape, block, comm_size(b->tp), comm_rank(b->tp));
+    params_block(&k.block, b->config, block, comm_size(b->tp), comm_rank(b->tp));
     k.shard       = (k.block.count + d - 1) / d;
     k.padded      = k.shard * d;
     k.shard_first = k.shard * comm_rank(b->data);
-    k.own_first   = b->zero >= 1 ? k.shard_first : 0;
-    k.own_count   = b->zero >= 1 ? k.shard : k.padded;
-    k.weights = tensor_new(forever, "weights",   b->queue->real, b->zero >= 3 ? k.shard : k.padded);
-    if (b->learn) k.grads = tensor_new(forever, "gradients", b->queue->real, b->zero >= 2 ? k.shard : k.padded);
+    k.own_first   = b->zero_stage >= 1 ? k.shard_first : 0;
+    k.own_count   = b->zero_stage >= 1 ? k.shard : k.padded;
+    k.weights = tensor_new(persistent, "weights",   b->queue->real, b->zero_stage >= 3 ? k.shard : k.padded);
+    if (b->learn) k.grads = tensor_new(persistent, "gradients", b->queue->real, b->zero_stage >= 2 ? k.shard : k.padded);
     return k;
 }
 
 static int64_t largest_unit(const Buckets *b, const Stage *stage)
 {
     int64_t most = 0;
-    for (int64_t u = 0; u < shape_units(b->shape); u++) {
+    for (int64_t u = 0; u < model_units(b->config); u++) {
         if (!stage_holds(stage, u)) continue;
         int64_t n = b->bucket[b->of_block[u + 1]].padded;
-        if (unit_uses_word(b->shape, u)) n += b->bucket[b->of_block[0]].padded;
+        if (unit_uses_word(b->config, u)) n += b->bucket[b->of_block[0]].padded;
         if (n > most) most = n;
     }
     return most;
@@ -42,22 +42,22 @@ static int64_t largest_unit(const Buckets *b, const Stage *stage)
 
 void buckets_open(Buckets *b, const BucketsSetup *s)
 {
-    int64_t blocks = params_blocks(s->shape);
-    int zero = comm_size(s->data) > 1 ? s->zero : 0;                /* one data rank has nothing to share */
-    *b = (Buckets){ .shape = s->shape, .queue = s->queue, .zero = zero, .learn = s->learn, .sequence = s->sequence, .data = s->data,
+    int64_t blocks = params_blocks(s->config);
+    int zero = comm_size(s->data) > 1 ? s->zero_stage : 0;                /* one data rank has nothing to share */
+    *b = (Buckets){ .config = s->config, .queue = s->queue, .zero_stage = zero, .learn = s->learn, .sequence = s->sequence, .data = s->data,
                     .tp = s->tp, .tied = s->tied, .scratch = s->scratch };
     b->of_block = calloc((size_t)blocks, sizeof *b->of_block);
     b->bucket   = calloc((size_t)blocks, sizeof *b->bucket);
     CHECK(b->of_block && b->bucket, "no memory for %lld parameter blocks", (long long)blocks);
     for (int64_t i = 0; i < blocks; i++) {
         b->of_block[i] = needs(b, s->stage, i) ? b->count : -1;
-        if (b->of_block[i] >= 0) b->bucket[b->count++] = bucket_make(b, s->stage, i, s->forever);
+        if (b->of_block[i] >= 0) b->bucket[b->count++] = bucket_make(b, s->stage, i, s->persistent);
     }
     for (int i = 0; i < 2; i++) {
         b->slot[i].unit = -1;
-        if (b->zero >= 3) b->slot[i].flat = tensor_new(s->gather, "gathered weights", b->queue->real, largest_unit(b, s->stage));
+        if (b->zero_stage >= 3) b->slot[i].flat = tensor_new(s->gathered, "gathered weights", b->queue->real, largest_unit(b, s->stage));
     }
-    if (b->zero >= 2 && b->learn) b->unit_grads = tensor_new(s->gather, "unit gradients", b->queue->real, largest_unit(b, s->stage));
+    if (b->zero_stage >= 2 && b->learn) b->unit_grads = tensor_new(s->gathered, "unit gradients", b->queue->real, largest_unit(b, s->stage));
 }
 
 void buckets_close(Buckets *b)
@@ -78,19 +78,19 @@ void buckets_init(Buckets *b, uint64_t seed)
 {
     for (int i = 0; i < b->count; i++) {
         Bucket *k = &b->bucket[i];
-        params_init(b->queue, b->shape, &k->block, k->weights, b->zero >= 3 ? k->shard_first : 0, seed);
+        params_init(b->queue, b->config, &k->block, k->weights, b->zero_stage >= 3 ? k->shard_first : 0, seed);
     }
 }
 
-void buckets_zero(Buckets *b)
+void buckets_zero_grads(Buckets *b)
 {
-    for (int i = 0; i < b->count; i++) zero(b->queue, (Zero){ .y = b->bucket[i].grads });
+    for (int i = 0; i < b->count; i++) fill_zero(b->queue, (FillZero){ .y = b->bucket[i].grads });
 }
 
 /* Copied parameters under sequence parallelism: each tp rank has the gradient of its own rows, so the ranks' are summed. */
-static void sum_copied(Buckets *b, Bucket *k)
+static void sum_replicated(Buckets *b, Bucket *k)
 {
-    int64_t from = k->block.copied > k->own_first ? k->block.copied : k->own_first;
+    int64_t from = k->block.replicated > k->own_first ? k->block.replicated : k->own_first;
     int64_t end  = k->own_first + k->own_count, to = k->block.count < end ? k->block.count : end;
     if (!b->sequence || from >= to) return;
     Tensor own = bucket_own(k, k->grads);
@@ -100,9 +100,9 @@ static void sum_copied(Buckets *b, Bucket *k)
 static void reduce(Buckets *b, Bucket *k)
 {
     if (k->block.count == 0) return;
-    if (b->zero == 0) comm_all_reduce(b->data, b->queue, k->grads, b->scratch);                          /* <-> dp+cp: all-reduce */
-    if (b->zero == 1) comm_reduce_scatter(b->data, b->queue, bucket_own(k, k->grads), k->grads, b->scratch);   /* <-> dp+cp: reduce-scatter */
-    sum_copied(b, k);
+    if (b->zero_stage == 0) comm_all_reduce(b->data, b->queue, k->grads, b->scratch);                          /* <-> dp+cp: all-reduce */
+    if (b->zero_stage == 1) comm_reduce_scatter(b->data, b->queue, bucket_own(k, k->grads), k->grads, b->scratch);   /* <-> dp+cp: reduce-scatter */
+    sum_replicated(b, k);
 }
 
 void buckets_reduce(Buckets *b, const Stage *stage, int chunk)
@@ -111,7 +111,7 @@ void buckets_reduce(Buckets *b, const Stage *stage, int chunk)
         reduce(b, bucket_of(b, u + 1));
 }
 
-void buckets_finish(Buckets *b)
+void buckets_reduce_tied(Buckets *b)
 {
     Bucket *word = bucket_of(b, 0);
     if (!word) return;
@@ -119,11 +119,11 @@ void buckets_finish(Buckets *b)
     if (b->tied) comm_all_reduce(b->tied, b->queue, bucket_own(word, word->grads), b->scratch);          /* <-> tied: all-reduce */
 }
 
-void buckets_spread(Buckets *b)
+void buckets_all_gather_params(Buckets *b)
 {
     for (int i = 0; i < b->count; i++) {
         Bucket *k = &b->bucket[i];
-        if ((b->zero == 1 || b->zero == 2) && k->block.count > 0)
+        if ((b->zero_stage == 1 || b->zero_stage == 2) && k->block.count > 0)
             comm_all_gather(b->data, b->queue, k->weights, bucket_own(k, k->weights));                   /* <-> dp+cp: all-gather */
     }
 }

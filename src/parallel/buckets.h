@@ -4,7 +4,7 @@
  * gathered, reduced and updated as one.
  *
  * d ranks of dp x cp.    ZeRO 0: weights, gradients and states whole on each    1: states cut    2: gradients cut too    3: weights too
- * Cut means: of the flat block, padded to a multiple of d, data rank r has elements [r shard, (r + 1) shard).                     */
+ * TpSharding means: of the flat block, padded to a multiple of d, data rank r has elements [r shard, (r + 1) shard).                     */
 #include "model/unit.h"
 #include "parallel/stage.h"
 
@@ -19,11 +19,11 @@ typedef struct {
 typedef struct { int64_t unit; Tensor flat; Pending own, word; bool held; } GatherSlot;     /* unit -1: empty */
 
 typedef struct {
-    const Shape *shape;
+    const ModelConfig *config;
     Queue   *queue;
-    int      zero;
+    int      zero_stage;
     bool     learn;                             /* false: weights alone, nothing is trained */
-    bool     sequence;                          /* copied parameters have partial gradients: summed over tp */
+    bool     sequence;                          /* replicated parameters have partial gradients: summed over tp */
     Comm    *data, *tp, *tied;                  /* dp x cp; tp; the stages that share the word embedding (NULL: none do) */
     Arena   *scratch;
     int      count;
@@ -33,25 +33,25 @@ typedef struct {
     Tensor   unit_grads;                        /* ZeRO 2, 3: whole gradients of the unit at hand */
 } Buckets;
 
-typedef struct { const Shape *shape; const Stage *stage; Queue *queue; int zero; bool learn, sequence; Comm *data, *tp, *tied;
-                 Arena *forever, *gather, *scratch; } BucketsSetup;
+typedef struct { const ModelConfig *config; const Stage *stage; Queue *queue; int zero_stage; bool learn, sequence; Comm *data, *tp, *tied;
+                 Arena *persistent, *gathered, *scratch; } BucketsSetup;
 void buckets_open (Buckets *buckets, const BucketsSetup *setup);
 void buckets_close(Buckets *buckets);
 void buckets_init (Buckets *buckets, uint64_t seed);                    /* weights as (seed, name, index) say */
 Bucket *bucket_of (Buckets *buckets, int64_t block);                    /* NULL: not here */
 Tensor  bucket_own(const Bucket *bucket, Tensor whole_or_cut);          /* the elements this rank updates, of weights or grads */
 
-void buckets_zero (Buckets *buckets);                                   /* gradients to 0, before a step */
+void buckets_zero_grads (Buckets *buckets);                                   /* gradients to 0, before a step */
 /* A chunk's gradients are complete: its buckets are summed over dp x cp (and tp, stages). Then own elements of grads are the sums. */
 void buckets_reduce(Buckets *buckets, const Stage *stage, int chunk);   /* <-> dp+cp: all-reduce | reduce-scatter | -; <-> tp under sequence parallel */
-void buckets_finish(Buckets *buckets);                                  /* the word embedding, which two chunks may feed; <-> tied: all-reduce */
-void buckets_spread(Buckets *buckets);                                  /* updated weights to all; <-> dp+cp: all-gather under ZeRO 1, 2 */
+void buckets_reduce_tied(Buckets *buckets);                                  /* the word embedding, which two chunks may feed; <-> tied: all-reduce */
+void buckets_all_gather_params(Buckets *buckets);                                  /* updated weights to all; <-> dp+cp: all-gather under ZeRO 1, 2 */
 
 /* ---- a unit's parameters while it runs (parallel/zero.c) ---- */
 void      zero_prefetch(Buckets *buckets, int64_t unit);                /* <-> dp+cp: all-gather begins, under ZeRO 3 */
-UnitParam zero_hold    (Buckets *buckets, int64_t unit);                /* waits for it, or gathers now */
-void      zero_release (Buckets *buckets, int64_t unit);
-UnitParam zero_hold_grads   (Buckets *buckets, int64_t unit);           /* where unit_backward_weight adds */
-void      zero_release_grads(Buckets *buckets, int64_t unit);           /* <-> dp+cp: reduce-scatter under ZeRO 2, 3, every micro-batch */
-bool      unit_uses_word(const Shape *shape, int64_t unit);
+UnitParam zero_unshard    (Buckets *buckets, int64_t unit);                /* waits for it, or gathers now */
+void      zero_reshard (Buckets *buckets, int64_t unit);
+UnitParam zero_unshard_grads   (Buckets *buckets, int64_t unit);           /* where unit_backward_weight adds */
+void      zero_reduce_grads(Buckets *buckets, int64_t unit);           /* <-> dp+cp: reduce-scatter under ZeRO 2, 3, every micro-batch */
+bool      unit_uses_word(const ModelConfig *config, int64_t unit);
 #endif

@@ -1,14 +1,14 @@
 #include "parallel/pipeline.h"
 #include <stdlib.h>
 
-void pipeline_open(Pipeline *p, Walk *walk, Comm *pp, Arena *flight, int rows)
+void pipeline_open(Pipeline *p, StageExecutor *executor, Comm *pp, Arena *activations, int rows)
 {
-    *p = (Pipeline){ .walk = walk, .pp = pp, .rows = rows, .pending = calloc((size_t)rows, sizeof *p->pending) };
+    *p = (Pipeline){ .executor = executor, .pp = pp, .rows = rows, .pending = calloc((size_t)rows, sizeof *p->pending) };
     CHECK(p->pending, "no memory for %d rows", rows);
-    for (int c = 0; walk->buckets->learn && c < walk->stage->chunks; c++)
+    for (int c = 0; executor->buckets->learn && c < executor->stage->chunks; c++)
         for (int i = 0; i < 2; i++) {
-            if (!stage_is_last (walk->stage, c)) p->grad_in[c][i]  = flow_new(&walk->run, flight, "gradient in");
-            if (!stage_is_first(walk->stage, c)) p->grad_out[c][i] = flow_new(&walk->run, flight, "gradient out");
+            if (!stage_is_last (executor->stage, c)) p->grad_in[c][i]  = flow_new(&executor->ctx, activations, "gradient in");
+            if (!stage_is_first(executor->stage, c)) p->grad_out[c][i] = flow_new(&executor->ctx, activations, "gradient out");
         }
 }
 
@@ -20,36 +20,36 @@ static Flow output_here(const Pipeline *p, const Schedule *s, int chunk, int mic
     int i = 0;
     while (i < s->rows && (s->row[i].verb != FORWARD || s->row[i].chunk != chunk || s->row[i].micro != micro)) i++;
     CHECK(i < s->rows, "no forward of chunk %d, micro-batch %d in the schedule", chunk, micro);
-    return walk_slot(p->walk, chunk, s->row[i].slot)->out;
+    return stage_executor_slot(p->executor, chunk, s->row[i].slot)->out;
 }
 
-static void forward(Pipeline *p, const Schedule *s, const Row *row, PipelineCalls calls)
+static void forward(Pipeline *p, const Schedule *s, const ScheduleRow *row, PipelineCalls calls)
 {
-    Walk *walk = p->walk;
-    Slot *slot = walk_slot(walk, row->chunk, row->slot);
-    if (s->stages == 1 || stage_is_first(walk->stage, row->chunk)) walk_begin(walk, row->chunk, row->slot);
+    StageExecutor *executor = p->executor;
+    ActivationSlot *slot = stage_executor_slot(executor, row->chunk, row->slot);
+    if (s->stages == 1 || stage_is_first(executor->stage, row->chunk)) stage_executor_begin(executor, row->chunk, row->slot);
     if (s->stages == 1 && row->chunk > 0)
-        copy(walk->run.queue, (Copy){ .y = slot->in.t[0], .x = output_here(p, s, row->chunk - 1, row->micro).t[0] });
+        copy_strided(executor->ctx.queue, (CopyStrided){ .y = slot->in.t[0], .x = output_here(p, s, row->chunk - 1, row->micro).t[0] });
     calls.fill(calls.context, &slot->batch, row->micro);
-    walk_forward(walk, row->chunk, row->slot);
+    stage_executor_forward(executor, row->chunk, row->slot);
 }
 
-static void backward_input(Pipeline *p, const Schedule *s, const Row *row)
+static void backward_input(Pipeline *p, const Schedule *s, const ScheduleRow *row)
 {
     int c = row->chunk;
     Flow dy = p->grad_in[c][row->buffer];
     if (s->stages == 1 && c + 1 < s->chunks) dy = p->grad_out[c + 1][row->buffer];
-    walk_backward_input(p->walk, c, row->slot, p->grad_out[c][row->buffer], dy);
+    stage_executor_backward_input(p->executor, c, row->slot, p->grad_out[c][row->buffer], dy);
 }
 
 static void run_row(Pipeline *p, const Schedule *s, int at, PipelineCalls calls)
 {
-    const Row *row = &s->row[at];
-    Queue *q = p->walk->run.queue;
-    Slot *slot = row->slot >= 0 ? walk_slot(p->walk, row->chunk, row->slot) : NULL;
+    const ScheduleRow *row = &s->row[at];
+    Queue *q = p->executor->ctx.queue;
+    ActivationSlot *slot = row->slot >= 0 ? stage_executor_slot(p->executor, row->chunk, row->slot) : NULL;
     switch (row->verb) {
     case RECV:
-        walk_begin(p->walk, row->chunk, row->slot);
+        stage_executor_begin(p->executor, row->chunk, row->slot);
         p->pending[at] = comm_recv_begin(p->pp, q, slot->in.t[0], row->peer);                              /* <-> pp: receive */
         break;
     case SEND:            p->pending[at] = comm_send_begin(p->pp, q, slot->out.t[0], row->peer);  break;   /* <-> pp: send */
@@ -58,7 +58,7 @@ static void run_row(Pipeline *p, const Schedule *s, int at, PipelineCalls calls)
     case WAIT:            comm_wait(p->pp, p->pending[row->peer]);                                break;
     case FORWARD:         forward(p, s, row, calls);                                              break;
     case BACKWARD_INPUT:  backward_input(p, s, row);                                              break;
-    case BACKWARD_WEIGHT: walk_backward_weight(p->walk, row->chunk, row->slot);                   break;
+    case BACKWARD_WEIGHT: stage_executor_backward_weight(p->executor, row->chunk, row->slot);                   break;
     case REDUCE:          calls.reduce(calls.context, row->chunk);                                break;
     case STEP:            calls.step(calls.context);                                              break;
     }

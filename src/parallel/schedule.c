@@ -9,7 +9,7 @@ enum { MICROS_MAX = 1 << 22 };                 /* keeps the count of rows an int
 
 static int least(int a, int b) { return a < b ? a : b; }
 
-const char *verb_name(Verb verb)
+const char *schedule_verb_name(ScheduleVerb verb)
 {
     static const char *const names[] = { "RECV", "FORWARD", "SEND", "RECV_GRAD", "BACKWARD_INPUT",
                                          "BACKWARD_WEIGHT", "SEND_GRAD", "WAIT", "REDUCE", "STEP" };
@@ -43,12 +43,12 @@ int schedule_peak(ScheduleKind kind, int stages, int stage, int chunks, int micr
 
 /* ---- the order of computing ---- */
 
-typedef struct { Verb verb; int chunk, micro; } Task;      /* FORWARD, BACKWARD_INPUT or BACKWARD_WEIGHT */
+typedef struct { ScheduleVerb verb; int chunk, micro; } Task;      /* FORWARD, BACKWARD_INPUT or BACKWARD_WEIGHT */
 typedef struct { int tasks; Task *task; } Order;
 
 /* The n-th forward or backward of any stage: micro-batches go in groups of p, each group through all chunks;
  * backward the chunks in reverse. Only evaluation has a last group of fewer. */
-static Task nth(const Schedule *s, Verb verb, int n)
+static Task nth(const Schedule *s, ScheduleVerb verb, int n)
 {
     int group = n / (s->stages * s->chunks), rest = n % (s->stages * s->chunks);
     int size  = least(s->stages, s->micros - group * s->stages);
@@ -56,7 +56,7 @@ static Task nth(const Schedule *s, Verb verb, int n)
     return (Task){ verb, verb == FORWARD ? chunk : s->chunks - 1 - chunk, group * s->stages + rest % size };
 }
 
-static void order_add(Order *order, const Schedule *s, Verb verb, int n)
+static void order_add(Order *order, const Schedule *s, ScheduleVerb verb, int n)
 {
     if (n >= 0 && n < s->micros * s->chunks) order->task[order->tasks++] = nth(s, verb, n);
 }
@@ -107,7 +107,7 @@ static bool  last (const Build *b, int chunk) { return virtual_stage(b, chunk) +
 static bool  takes(const Build *b, int chunk) { return !alone(b) && virtual_stage(b, chunk) > 0; }   /* a message */
 static bool  gives(const Build *b, int chunk) { return !alone(b) && !last(b, chunk); }
 
-static int emit(Build *b, Row row)
+static int emit(Build *b, ScheduleRow row)
 {
     b->s->row[b->s->rows] = row;
     return b->s->rows++;
@@ -116,8 +116,8 @@ static int emit(Build *b, Row row)
 static void emit_wait(Build *b, int *posted)
 {
     if (*posted < 0) return;
-    Row of = b->s->row[*posted];
-    emit(b, (Row){ WAIT, of.chunk, of.micro, -1, *posted, -1 });
+    ScheduleRow of = b->s->row[*posted];
+    emit(b, (ScheduleRow){ WAIT, of.chunk, of.micro, -1, *posted, -1 });
     *posted = -1;
 }
 
@@ -166,10 +166,10 @@ static void post_receives(Build *b)
             Save *save = save_of(b, t.chunk, t.micro);
             if (t.verb == RECV) {
                 save->slot = slot_take(b, t.chunk);
-                save->recv = emit(b, (Row){ RECV, t.chunk, t.micro, save->slot, inbox->stage, -1 });
+                save->recv = emit(b, (ScheduleRow){ RECV, t.chunk, t.micro, save->slot, inbox->stage, -1 });
             } else {
                 int buffer = t.micro % 2;
-                save->recv_grad = emit(b, (Row){ RECV_GRAD, t.chunk, t.micro, -1, inbox->stage, buffer });
+                save->recv_grad = emit(b, (ScheduleRow){ RECV_GRAD, t.chunk, t.micro, -1, inbox->stage, buffer });
             }
         }
     }
@@ -196,9 +196,9 @@ static void emit_forward(Build *b, Task t)
           schedule_name(s->kind), s->stage, t.chunk, t.micro);
     if (takes(b, t.chunk)) emit_wait(b, &save->recv);
     else save->slot = slot_take(b, t.chunk);
-    emit(b, (Row){ FORWARD, t.chunk, t.micro, save->slot, -1, -1 });
+    emit(b, (ScheduleRow){ FORWARD, t.chunk, t.micro, save->slot, -1, -1 });
     if (gives(b, t.chunk))
-        save->send = emit(b, (Row){ SEND, t.chunk, t.micro, save->slot, (s->stage + 1) % s->stages, -1 });
+        save->send = emit(b, (ScheduleRow){ SEND, t.chunk, t.micro, save->slot, (s->stage + 1) % s->stages, -1 });
     if (s->kind != SCHEDULE_FORWARD) return;
     if (alone(b) && t.chunk > 0) slot_release(b, t.chunk - 1, t.micro);
     if (last(b, t.chunk)) slot_release(b, t.chunk, t.micro);
@@ -206,7 +206,7 @@ static void emit_forward(Build *b, Task t)
 
 static void emit_weight(Build *b, Task t)
 {
-    emit(b, (Row){ BACKWARD_WEIGHT, t.chunk, t.micro, save_of(b, t.chunk, t.micro)->slot, -1, -1 });
+    emit(b, (ScheduleRow){ BACKWARD_WEIGHT, t.chunk, t.micro, save_of(b, t.chunk, t.micro)->slot, -1, -1 });
     slot_release(b, t.chunk, t.micro);
 }
 
@@ -221,10 +221,10 @@ static void emit_backward(Build *b, Task t, bool fused)
     emit_wait(b, &save->recv_grad);
     emit_wait(b, &save->send);         /* done long ago: its gradient is back */
     if (t.micro >= 2) emit_wait(b, &save_of(b, t.chunk, t.micro - 2)->send_grad);
-    emit(b, (Row){ BACKWARD_INPUT, t.chunk, t.micro, save->slot, -1, buffer });
+    emit(b, (ScheduleRow){ BACKWARD_INPUT, t.chunk, t.micro, save->slot, -1, buffer });
     save->backward = true;
     if (fused) emit_weight(b, t);
-    if (takes(b, t.chunk)) save->send_grad = emit(b, (Row){ SEND_GRAD, t.chunk, t.micro, -1, prev, buffer });
+    if (takes(b, t.chunk)) save->send_grad = emit(b, (ScheduleRow){ SEND_GRAD, t.chunk, t.micro, -1, prev, buffer });
 }
 
 static void emit_rows(Build *b)
@@ -243,14 +243,14 @@ static void emit_rows(Build *b)
         else emit_weight(b, t);
         if (t.verb == BACKWARD_INPUT && fused) n++;
         if ((t.verb == BACKWARD_WEIGHT || fused) && t.micro == s->micros - 1)
-            emit(b, (Row){ REDUCE, t.chunk, -1, -1, -1, -1 });
+            emit(b, (ScheduleRow){ REDUCE, t.chunk, -1, -1, -1, -1 });
     }
     for (int n = 0; n < b->order.tasks; n++) {
         Task t = b->order.task[n];
         if (t.verb == FORWARD) emit_wait(b, &save_of(b, t.chunk, t.micro)->send);
         else if (t.verb == BACKWARD_INPUT) emit_wait(b, &save_of(b, t.chunk, t.micro)->send_grad);
     }
-    if (s->kind != SCHEDULE_FORWARD) emit(b, (Row){ STEP, -1, -1, -1, -1, -1 });
+    if (s->kind != SCHEDULE_FORWARD) emit(b, (ScheduleRow){ STEP, -1, -1, -1, -1, -1 });
 }
 
 /* ---- making one ---- */

@@ -31,28 +31,28 @@ typedef enum {
     WAIT,                                      /* for the message posted by row `peer` of this array (a row index) */
     REDUCE,                                    /* chunk's gradients are complete on this rank: its buckets may start */
     STEP                                       /* the optimizer; always the last row of a training schedule */
-} Verb;
+} ScheduleVerb;
 
 typedef struct {
-    Verb verb;
+    ScheduleVerb verb;
     int  chunk, micro;                         /* WAIT repeats those of the message; -1 where there is none */
     int  slot;                                 /* RECV FORWARD SEND BACKWARD_INPUT BACKWARD_WEIGHT; else -1 */
     int  peer;                                 /* the other stage of a message; the row waited for in WAIT; else -1 */
     int  buffer;                               /* RECV_GRAD SEND_GRAD BACKWARD_INPUT (reads and writes that number); else -1 */
-} Row;
+} ScheduleRow;
 
 enum { CHUNKS_MAX = 16 };
 typedef struct {
     ScheduleKind kind;
     int stages, stage, chunks, micros;
-    int rows;  Row *row;                       /* owned: schedule_free */
+    int rows;  ScheduleRow *row;                       /* owned: schedule_free */
     int slots[CHUNKS_MAX];                     /* slots of each chunk */
 } Schedule;
 
 /* BAD_OPTION says what would work (interleaved wants micros to be a multiple of stages; 1F1B and ZB-H1 one chunk). */
 Status schedule_make(Schedule *schedule, ScheduleKind kind, int stages, int stage, int chunks, int micros);
 void   schedule_free(Schedule *schedule);
-const char *verb_name(Verb verb);
+const char *schedule_verb_name(ScheduleVerb verb);
 const char *schedule_name(ScheduleKind kind);
 
 /* Proves for all p stages together: each send meets its receive in order and with the same (chunk, micro-batch); every (chunk,

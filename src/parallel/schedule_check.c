@@ -17,16 +17,16 @@ static Status wrong(const Schedule *s, int row, const char *format, ...)
     va_start(list, format);
     vsnprintf(why, sizeof why, format, list);
     va_end(list);
-    Row r = row < s->rows ? s->row[row] : (Row){ STEP, -1, -1, -1, -1, -1 };
+    ScheduleRow r = row < s->rows ? s->row[row] : (ScheduleRow){ STEP, -1, -1, -1, -1, -1 };
     return fail(BAD_OPTION, "schedule %s, stage %d row %d of %d (%s, chunk %d, micro-batch %d): %s",
-                schedule_name(s->kind), s->stage, row, s->rows, row < s->rows ? verb_name(r.verb) : "the end", r.chunk, r.micro, why);
+                schedule_name(s->kind), s->stage, row, s->rows, row < s->rows ? schedule_verb_name(r.verb) : "the end", r.chunk, r.micro, why);
 }
 
-static bool is_send   (Verb v) { return v == SEND || v == SEND_GRAD; }
-static bool is_receive(Verb v) { return v == RECV || v == RECV_GRAD; }
-static bool is_work   (Verb v) { return v == FORWARD || v == BACKWARD_INPUT || v == BACKWARD_WEIGHT; }
-static bool has_slot  (Verb v) { return is_work(v) || v == RECV || v == SEND; }
-static bool has_buffer(Verb v) { return v == RECV_GRAD || v == BACKWARD_INPUT || v == SEND_GRAD; }
+static bool is_send   (ScheduleVerb v) { return v == SEND || v == SEND_GRAD; }
+static bool is_receive(ScheduleVerb v) { return v == RECV || v == RECV_GRAD; }
+static bool is_work   (ScheduleVerb v) { return v == FORWARD || v == BACKWARD_INPUT || v == BACKWARD_WEIGHT; }
+static bool has_slot  (ScheduleVerb v) { return is_work(v) || v == RECV || v == SEND; }
+static bool has_buffer(ScheduleVerb v) { return v == RECV_GRAD || v == BACKWARD_INPUT || v == SEND_GRAD; }
 static bool training  (const Schedule *s) { return s->kind != SCHEDULE_FORWARD; }
 
 /* ---- one stage by itself ---- */
@@ -46,25 +46,25 @@ typedef struct {
 #define DEMAND(cond, ...) do { if (!(cond)) return wrong(p->s, p->row, __VA_ARGS__); } while (0)
 
 static Life *life_of(const Proof *p, int chunk, int micro) { return &p->life[chunk * p->s->micros + micro]; }
-static int   at    (const Proof *p, const Row *r) { return r->chunk * p->s->stages + p->s->stage; }
-static bool  before(const Proof *p, const Row *r) { return at(p, r) > 0; }                    /* has neighbours */
-static bool  after (const Proof *p, const Row *r) { return at(p, r) < p->s->stages * p->s->chunks - 1; }
-static bool  takes (const Proof *p, const Row *r) { return p->s->stages > 1 && before(p, r); }     /* on other ranks */
-static bool  gives (const Proof *p, const Row *r) { return p->s->stages > 1 && after(p, r); }
+static int   at    (const Proof *p, const ScheduleRow *r) { return r->chunk * p->s->stages + p->s->stage; }
+static bool  before(const Proof *p, const ScheduleRow *r) { return at(p, r) > 0; }                    /* has neighbours */
+static bool  after (const Proof *p, const ScheduleRow *r) { return at(p, r) < p->s->stages * p->s->chunks - 1; }
+static bool  takes (const Proof *p, const ScheduleRow *r) { return p->s->stages > 1 && before(p, r); }     /* on other ranks */
+static bool  gives (const Proof *p, const ScheduleRow *r) { return p->s->stages > 1 && after(p, r); }
 
-static Status need(const Proof *p, const Life *life, Verb verb)
+static Status need(const Proof *p, const Life *life, ScheduleVerb verb)
 {
-    DEMAND(life->done >> verb & 1, "its %s has not been done", verb_name(verb));
+    DEMAND(life->done >> verb & 1, "its %s has not been done", schedule_verb_name(verb));
     return OK;
 }
 
-static Status need_waited(const Proof *p, const Life *life, Verb verb)
+static Status need_waited(const Proof *p, const Life *life, ScheduleVerb verb)
 {
-    DEMAND(life->waited >> verb & 1, "its %s has not been waited for", verb_name(verb));
+    DEMAND(life->waited >> verb & 1, "its %s has not been waited for", schedule_verb_name(verb));
     return OK;
 }
 
-static Status slot_take(Proof *p, const Row *r)
+static Status slot_take(Proof *p, const ScheduleRow *r)
 {
     int *owner = &p->owner[r->chunk * p->most + r->slot];
     DEMAND(*owner < 0, "writes slot %d, in which micro-batch %d is alive", r->slot, *owner);
@@ -81,14 +81,14 @@ static void slot_free(Proof *p, int chunk, int micro)
     p->live--;
 }
 
-static Status buffer_take(Proof *p, const Row *r, int *buffer)
+static Status buffer_take(Proof *p, const ScheduleRow *r, int *buffer)
 {
     DEMAND(*buffer < 0, "gradient buffer %d is in use by micro-batch %d", r->buffer, *buffer);
     *buffer = r->micro;
     return OK;
 }
 
-static Status prove_forward(Proof *p, const Row *r, const Life *life)
+static Status prove_forward(Proof *p, const ScheduleRow *r, const Life *life)
 {
     if (takes(p, r)) TRY(need_waited(p, life, RECV));
     else TRY(slot_take(p, r));
@@ -100,7 +100,7 @@ static Status prove_forward(Proof *p, const Row *r, const Life *life)
     return OK;
 }
 
-static Status prove_backward_input(Proof *p, const Row *r, const Life *life)
+static Status prove_backward_input(Proof *p, const ScheduleRow *r, const Life *life)
 {
     TRY(need(p, life, FORWARD));
     if (gives(p, r)) TRY(need_waited(p, life, RECV_GRAD));
@@ -112,7 +112,7 @@ static Status prove_backward_input(Proof *p, const Row *r, const Life *life)
     return OK;
 }
 
-static Status prove_backward_weight(Proof *p, const Row *r, const Life *life)
+static Status prove_backward_weight(Proof *p, const ScheduleRow *r, const Life *life)
 {
     TRY(need(p, life, BACKWARD_INPUT));
     if (gives(p, r)) TRY(need_waited(p, life, SEND));           /* which reads the slot */
@@ -120,7 +120,7 @@ static Status prove_backward_weight(Proof *p, const Row *r, const Life *life)
     return OK;
 }
 
-static Status prove_message(Proof *p, const Row *r, const Life *life)
+static Status prove_message(Proof *p, const ScheduleRow *r, const Life *life)
 {
     bool onward = r->verb == SEND || r->verb == RECV_GRAD;      /* to or from the next virtual stage */
     int  peer   = (p->s->stage + (onward ? 1 : p->s->stages - 1)) % p->s->stages;
@@ -139,11 +139,11 @@ static Status prove_message(Proof *p, const Row *r, const Life *life)
     return OK;
 }
 
-static Status prove_wait(Proof *p, const Row *r, Life *life)
+static Status prove_wait(Proof *p, const ScheduleRow *r, Life *life)
 {
     bool good = r->peer >= 0 && r->peer < p->row && p->pending[r->peer];
     DEMAND(good, "row %d has posted nothing to wait for", r->peer);
-    const Row *of = &p->s->row[r->peer];
+    const ScheduleRow *of = &p->s->row[r->peer];
     DEMAND(of->chunk == r->chunk && of->micro == r->micro, "row %d is of chunk %d, micro-batch %d", r->peer,
            of->chunk, of->micro);
     p->pending[r->peer] = false;
@@ -167,7 +167,7 @@ static Status prove_end(Proof *p)
 }
 
 /* The numbers of a row are such that all else may index with them. */
-static Status prove_numbers(const Proof *p, const Row *r)
+static Status prove_numbers(const Proof *p, const ScheduleRow *r)
 {
     const Schedule *s = p->s;
     DEMAND((unsigned)r->verb <= STEP, "there is no verb %d", (int)r->verb);
@@ -177,11 +177,11 @@ static Status prove_numbers(const Proof *p, const Row *r)
     bool slot = r->slot >= 0 && r->slot < s->slots[r->chunk], buffer = r->buffer == 0 || r->buffer == 1;
     DEMAND(slot || !has_slot(r->verb), "there is no slot %d of %d", r->slot, s->slots[r->chunk]);
     DEMAND(buffer || !has_buffer(r->verb), "there is no gradient buffer %d", r->buffer);
-    DEMAND(training(s) || r->verb <= SEND || r->verb == WAIT, "an evaluation has no %s", verb_name(r->verb));
+    DEMAND(training(s) || r->verb <= SEND || r->verb == WAIT, "an evaluation has no %s", schedule_verb_name(r->verb));
     return OK;
 }
 
-static Status prove_verb(Proof *p, const Row *r, Life *life)
+static Status prove_verb(Proof *p, const ScheduleRow *r, Life *life)
 {
     switch (r->verb) {
     case FORWARD:         return prove_forward(p, r, life);
@@ -192,7 +192,7 @@ static Status prove_verb(Proof *p, const Row *r, Life *life)
     }
 }
 
-static Status prove_row(Proof *p, const Row *r)
+static Status prove_row(Proof *p, const ScheduleRow *r)
 {
     bool end = training(p->s) && p->row == p->s->rows - 1;
     DEMAND((r->verb == STEP) == end, "a training schedule ends with its only STEP");
@@ -242,7 +242,7 @@ static Status prove_stage(const Schedule *s)
 
 typedef struct { int stages, *link, *first; } Web;     /* link[first[stage] + row]: the row at the other end */
 
-static int next_message(const Schedule *s, int row, int peer, bool (*wanted)(Verb))
+static int next_message(const Schedule *s, int row, int peer, bool (*wanted)(ScheduleVerb))
 {
     while (row < s->rows && !(wanted(s->row[row].verb) && s->row[row].peer == peer)) row++;
     return row;
@@ -256,12 +256,12 @@ static Status link_pair(Web *web, const Schedule *from, const Schedule *to)
         if (a == from->rows && b == to->rows) return OK;
         if (a == from->rows) return wrong(to, b, "stage %d sends no more", from->stage);
         if (b == to->rows) return wrong(from, a, "stage %d receives no more", to->stage);
-        const Row *s = &from->row[a], *r = &to->row[b];
+        const ScheduleRow *s = &from->row[a], *r = &to->row[b];
         bool forward = s->verb == SEND;
         int  there = s->chunk * from->stages + from->stage + (forward ? 1 : -1);
         if (forward != (r->verb == RECV) || s->micro != r->micro || there != r->chunk * to->stages + to->stage)
             return wrong(to, b, "meets row %d of stage %d (%s, chunk %d, micro-batch %d)", a, from->stage,
-                         verb_name(s->verb), s->chunk, s->micro);
+                         schedule_verb_name(s->verb), s->chunk, s->micro);
         web->link[web->first[from->stage] + a] = b;
         web->link[web->first[to->stage] + b]   = a;
     }
@@ -281,7 +281,7 @@ static Status link_all(Web *web, const Schedule *all)
 
 typedef struct { double f, b, w; } Cost;
 
-static double row_cost(Cost cost, Verb verb)
+static double row_cost(Cost cost, ScheduleVerb verb)
 {
     return verb == FORWARD ? cost.f : verb == BACKWARD_INPUT ? cost.b : verb == BACKWARD_WEIGHT ? cost.w : 0;
 }
@@ -292,7 +292,7 @@ static bool walk_stage(const Web *web, const Schedule *s, int *row, Cost cost, d
 {
     int begin = row[s->stage], *n = &row[s->stage], first = web->first[s->stage];
     for (; *n < s->rows; ++*n) {
-        const Row *r = &s->row[*n];
+        const ScheduleRow *r = &s->row[*n];
         double now = *n > 0 ? end[first + *n - 1] : 0;
         if (r->verb == WAIT) {
             int peer = s->row[r->peer].peer, link = web->link[first + r->peer];

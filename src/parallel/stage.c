@@ -6,18 +6,18 @@ static int64_t blocks_before(int64_t layers, int64_t virtuals, int64_t v)
     return v * each + (v < more ? v : more);
 }
 
-Status stage_make(Stage *stage, const Shape *shape, int stages, int index, int chunks)
+Status stage_make(Stage *stage, const ModelConfig *config, int stages, int index, int chunks)
 {
     int64_t virtuals = (int64_t)stages * chunks;
     if (chunks > CHUNKS_MAX)
         return fail(BAD_OPTION, "%d model chunks a stage are more than %d; give a stage fewer, larger chunks", chunks, CHUNKS_MAX);
-    if (shape->layers < virtuals)
+    if (config->layers < virtuals)
         return fail(BAD_OPTION, "%lld blocks cannot fill %d stages of %d chunks; at most %lld stages x chunks do",
-                    (long long)shape->layers, stages, chunks, (long long)shape->layers);
+                    (long long)config->layers, stages, chunks, (long long)config->layers);
     *stage = (Stage){ .stages = stages, .stage = index, .chunks = chunks };
     for (int c = 0; c < chunks; c++) {
         int64_t v = (int64_t)c * stages + index;
-        int64_t from = blocks_before(shape->layers, virtuals, v) + 1, to = blocks_before(shape->layers, virtuals, v + 1) + 1;
+        int64_t from = blocks_before(config->layers, virtuals, v) + 1, to = blocks_before(config->layers, virtuals, v + 1) + 1;
         if (v == 0) from--;
         if (v == virtuals - 1) to++;
         stage->first[c] = from;

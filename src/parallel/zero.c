@@ -4,14 +4,14 @@
 
 static UnitParam param_at(Buckets *b, int64_t unit, Tensor own, Tensor word)
 {
-    bool uses = unit_uses_word(b->shape, unit);
+    bool uses = unit_uses_word(b->config, unit);
     return (UnitParam){ .own = &bucket_of(b, unit + 1)->block, .flat_own = own,
                         .word = uses ? &bucket_of(b, 0)->block : NULL, .flat_word = word };
 }
 
 static UnitParam param_within(Buckets *b, int64_t unit, Tensor flat)           /* own block first, then the word embedding */
 {
-    Bucket *own = bucket_of(b, unit + 1), *word = unit_uses_word(b->shape, unit) ? bucket_of(b, 0) : NULL;
+    Bucket *own = bucket_of(b, unit + 1), *word = unit_uses_word(b->config, unit) ? bucket_of(b, 0) : NULL;
     return param_at(b, unit, tensor_flat(flat, 0, own->padded), word ? tensor_flat(flat, own->padded, word->padded) : tensor_none());
 }
 
@@ -22,7 +22,7 @@ static GatherSlot *slot_of(Buckets *b, int64_t unit)
 
 void zero_prefetch(Buckets *b, int64_t unit)
 {
-    if (b->zero < 3 || slot_of(b, unit)) return;
+    if (b->zero_stage < 3 || slot_of(b, unit)) return;
     GatherSlot *slot = b->slot[0].held ? &b->slot[1] : &b->slot[0];
     CHECK(!slot->held && slot->unit < 0, "both gather slots are taken: %lld, %lld", (long long)b->slot[0].unit, (long long)b->slot[1].unit);
     UnitParam w = param_within(b, unit, slot->flat);
@@ -32,10 +32,10 @@ void zero_prefetch(Buckets *b, int64_t unit)
     if (w.word)           slot->word = comm_all_gather_begin(b->data, b->queue, w.flat_word, bucket_of(b, 0)->weights);          /* <-> dp+cp: all-gather */
 }
 
-UnitParam zero_hold(Buckets *b, int64_t unit)
+UnitParam zero_unshard(Buckets *b, int64_t unit)
 {
-    if (b->zero < 3) {
-        Bucket *word = unit_uses_word(b->shape, unit) ? bucket_of(b, 0) : NULL;
+    if (b->zero_stage < 3) {
+        Bucket *word = unit_uses_word(b->config, unit) ? bucket_of(b, 0) : NULL;
         return param_at(b, unit, bucket_of(b, unit + 1)->weights, word ? word->weights : tensor_none());
     }
     zero_prefetch(b, unit);                              /* nothing where it is on its way already */
@@ -46,23 +46,23 @@ UnitParam zero_hold(Buckets *b, int64_t unit)
     return param_within(b, unit, slot->flat);
 }
 
-void zero_release(Buckets *b, int64_t unit)
+void zero_reshard(Buckets *b, int64_t unit)
 {
-    GatherSlot *slot = b->zero < 3 ? NULL : slot_of(b, unit);
+    GatherSlot *slot = b->zero_stage < 3 ? NULL : slot_of(b, unit);
     if (!slot) return;
     slot->held = false;
     slot->unit = -1;
 }
 
-UnitParam zero_hold_grads(Buckets *b, int64_t unit)
+UnitParam zero_unshard_grads(Buckets *b, int64_t unit)
 {
-    if (b->zero >= 2) {
+    if (b->zero_stage >= 2) {
         UnitParam dw = param_within(b, unit, b->unit_grads);
-        if (dw.own->count > 0) zero(b->queue, (Zero){ .y = dw.flat_own });
-        if (dw.word) zero(b->queue, (Zero){ .y = dw.flat_word });
+        if (dw.own->count > 0) fill_zero(b->queue, (FillZero){ .y = dw.flat_own });
+        if (dw.word) fill_zero(b->queue, (FillZero){ .y = dw.flat_word });
         return dw;
     }
-    Bucket *word = unit_uses_word(b->shape, unit) ? bucket_of(b, 0) : NULL;
+    Bucket *word = unit_uses_word(b->config, unit) ? bucket_of(b, 0) : NULL;
     return param_at(b, unit, bucket_of(b, unit + 1)->grads, word ? word->grads : tensor_none());
 }
 
@@ -71,13 +71,13 @@ static void add_shard(Buckets *b, Bucket *k, Tensor whole)
     size_t mark = arena_mark(b->scratch);
     Tensor part = tensor_new(b->scratch, "gradient shard", b->queue->real, k->shard);
     comm_reduce_scatter(b->data, b->queue, part, whole, b->scratch);            /* <-> dp+cp: reduce-scatter */
-    add(b->queue, (Add){ .y = k->grads, .x = part });
+    accumulate(b->queue, (Accumulate){ .y = k->grads, .x = part });
     arena_reset(b->scratch, mark);
 }
 
-void zero_release_grads(Buckets *b, int64_t unit)
+void zero_reduce_grads(Buckets *b, int64_t unit)
 {
-    if (b->zero < 2) return;
+    if (b->zero_stage < 2) return;
     UnitParam dw = param_within(b, unit, b->unit_grads);
     if (dw.own->count > 0) add_shard(b, bucket_of(b, unit + 1), dw.flat_own);
     if (dw.word) add_shard(b, bucket_of(b, 0), dw.flat_word);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* The rows of all stages that take time, as cells of a picture. */
-typedef struct { const Row *row; int stage, time; } Cell;
+typedef struct { const ScheduleRow *row; int stage, time; } Cell;
 typedef struct { int cells, width; Cell *cell; } Picture;
 
 static Picture picture_make(const Schedule *all, int stages)
@@ -15,7 +15,7 @@ static Picture picture_make(const Schedule *all, int stages)
     Picture picture = { 0, 0, malloc(most * sizeof(Cell)) };
     CHECK(picture.cell, "no memory to draw %d stages", stages);
     for (int i = 0; i < stages; i++) {
-        for (const Row *row = all[i].row; row < all[i].row + all[i].rows; row++, at++) {
+        for (const ScheduleRow *row = all[i].row; row < all[i].row + all[i].rows; row++, at++) {
             if (row->verb != FORWARD && row->verb != BACKWARD_INPUT && row->verb != BACKWARD_WEIGHT) continue;
             picture.cell[picture.cells++] = (Cell){ row, i, (int)*at - 1 };
             if (picture.width < (int)*at) picture.width = (int)*at;
@@ -32,7 +32,7 @@ static FILE *text_open(char **text, size_t *size)
     return out;
 }
 
-static char letter(const Row *row)
+static char letter(const ScheduleRow *row)
 {
     if (row->verb == FORWARD) return (char)('0' + row->micro % 10);
     return (char)((row->verb == BACKWARD_INPUT ? 'a' : 'A') + row->micro % 26);
@@ -64,7 +64,7 @@ enum { CELL_X = 22, CELL_Y = 20, MARGIN = 30 };
 
 static void draw_cell(FILE *out, const Cell *cell, int chunks)
 {
-    Verb verb = cell->row->verb;
+    ScheduleVerb verb = cell->row->verb;
     const char *colour = verb == FORWARD ? "#6b9be0" : verb == BACKWARD_INPUT ? "#6fbf73" : "#f0b24a";
     int    x = MARGIN + cell->time * CELL_X, y = cell->stage * CELL_Y;
     double solid = 1 - 0.6 * cell->row->chunk / chunks;

@@ -10,13 +10,13 @@ static void show_arena(const Arena *a)
         if (a->tag[i].peak > 0) printf("    %-32s %12s\n", a->tag[i].name, log_bytes(text, (double)a->tag[i].peak));
 }
 
-static Status show_stage(const Recipe *recipe, int stage, int world, double *total)
+static Status show_stage(const TrainConfig *config, int stage, int world, double *total)
 {
-    int ranks = world / recipe->pp;
+    int ranks = world / config->pp;
     Trainer t;
     ArenaSizes sizes;
     Transport *transport = transport_dry_open(stage * ranks, world);      /* the first rank of the stage; its others need the same or less */
-    Status status = trainer_open(&t, recipe, transport, NULL);
+    Status status = trainer_open(&t, config, transport, NULL);
     if (status == OK) {
         char text[24];
         trainer_count(&t, &sizes);
@@ -32,39 +32,39 @@ static Status show_stage(const Recipe *recipe, int stage, int world, double *tot
 }
 
 /* Beside the arenas, and only where the data is at hand: on another machine it may not be. */
-static Status indices_measure(double *bytes, const Recipe *r)
+static Status indices_measure(double *bytes, const TrainConfig *r)
 {
-    Feed feed;
-    FeedSpec spec = recipe_feed(r);
-    LoaderShape shape = { .sequence = r->shape.sequence, .micro = r->micro, .global = r->global, .dp = 1, .cp = 1, .seed = r->seed, .eod = r->eod };
-    Status status = feed_open(&feed, &spec);
+    Datasets datasets;
+    DatasetsPlan spec = train_config_datasets(r);
+    LoaderConfig shape = { .sequence = r->model.sequence, .micro = r->micro, .global = r->global, .dp = 1, .cp = 1, .seed = r->seed, .eod = r->eod };
+    Status status = datasets_open(&datasets, &spec);
     for (int kind = 0; status == OK && kind < SPLITS; kind++) {
-        if (!recipe_takes(r, (SplitKind)kind)) continue;
-        status = feed_measure(&feed, (SplitKind)kind, &shape);
-        if (status == OK) *bytes += (double)blend_bytes(&feed.blend[kind]);
+        if (!train_config_takes(r, (SplitKind)kind)) continue;
+        status = datasets_measure(&datasets, (SplitKind)kind, &shape);
+        if (status == OK) *bytes += (double)blend_bytes(&datasets.blend[kind]);
     }
-    feed_close(&feed);
+    datasets_close(&datasets);
     return status;
 }
 
-static void show_indices(const Recipe *r)
+static void show_indices(const TrainConfig *r)
 {
     double bytes = 0;
     char text[24];
-    FeedSpec spec = recipe_feed(r);
-    if (r->feed.order == ORDER_JOTUN || !(spec.rules.words.count || spec.rules.list || spec.rules.own[SPLIT_TRAIN].count)) return;
+    DatasetsPlan spec = train_config_datasets(r);
+    if (r->datasets.order == ORDER_JOTUN || !(spec.rules.words.count || spec.rules.list || spec.rules.own[SPLIT_TRAIN].count)) return;
     if (indices_measure(&bytes, r) == OK)
-        printf("order of samples %s of indices %s\n", log_bytes(text, bytes), r->feed.cache ? "in --data-cache-path, mapped by the ranks of a host together" :
+        printf("order of samples %s of indices %s\n", log_bytes(text, bytes), r->datasets.cache ? "in --data-cache-path, mapped by the ranks of a host together" :
                "a rank; --data-cache-path DIR keeps them once a host");
     else printf("order of samples not counted: %s\n", fail_text());
 }
 
-Status memory_show(const Recipe *r, int world)
+Status memory_show(const TrainConfig *r, int world)
 {
     double most = 0, bytes;
     char text[24];
-    printf("parameters       %lld\n", (long long)shape_parameters(&r->shape));
-    printf("model flops      %.6g a token with attention counted in full, %.6g causal\n", shape_flops(&r->shape, false), shape_flops(&r->shape, true));
+    printf("parameters       %lld\n", (long long)model_parameters(&r->model));
+    printf("model flops      %.6g a token with attention counted in full, %.6g causal\n", model_flops(&r->model, false), model_flops(&r->model, true));
     printf("tokens a step    %lld\n", (long long)trainer_step_tokens(r));
     for (int stage = 0; stage < r->pp; stage++) {
         TRY(show_stage(r, stage, world, &bytes));

@@ -2,22 +2,22 @@
 #include <math.h>
 #include <stdlib.h>
 
-static int64_t cache_elements(const Shape *s, int64_t capacity) { return capacity * s->groups * s->head_dim; }
+static int64_t cache_elements(const ModelConfig *s, int64_t capacity) { return capacity * s->groups * s->head_dim; }
 
-size_t generate_bytes(const Shape *s, Dtype real, int64_t capacity)
+size_t generate_bytes(const ModelConfig *s, Dtype real, int64_t capacity)
 {
     size_t one = (size_t)cache_elements(s, capacity) * dtype_width(real);
     return 2 * (size_t)s->layers * ((one + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN);
 }
 
-static Cache *caches_new(Walk *walk, Arena *session, int64_t capacity)
+static Cache *caches_new(StageExecutor *executor, Arena *session, int64_t capacity)
 {
-    const Shape *s = walk->run.shape;
+    const ModelConfig *s = executor->ctx.config;
     Cache *cache = calloc((size_t)s->layers, sizeof *cache);
     CHECK(cache, "no memory for %lld caches", (long long)s->layers);
     for (int64_t l = 0; l < s->layers; l++) {
-        cache[l].k = tensor_new(session, "keys",   walk->run.queue->real, 1, capacity, s->groups, s->head_dim);
-        cache[l].v = tensor_new(session, "values", walk->run.queue->real, 1, capacity, s->groups, s->head_dim);
+        cache[l].k = tensor_new(session, "keys",   executor->ctx.queue->real, 1, capacity, s->groups, s->head_dim);
+        cache[l].v = tensor_new(session, "values", executor->ctx.queue->real, 1, capacity, s->groups, s->head_dim);
     }
     return cache;
 }
@@ -26,49 +26,49 @@ static Cache *caches_new(Walk *walk, Arena *session, int64_t capacity)
 static Batch rows_of(const Batch *whole, const int32_t *ids, int64_t first, int64_t count)
 {
     Batch b = { .token_i = tensor_flat(whole->token_i, 0, count), .position_i = tensor_flat(whole->position_i, 0, count),
-                .place_i = tensor_flat(whole->place_i, 0, count), .sample_i = whole->sample_i };
+                .dropout_index_i = tensor_flat(whole->dropout_index_i, 0, count), .sample_i = whole->sample_i };
     for (int64_t i = 0; i < count; i++) {
         ((int32_t *)b.token_i.data)[i] = ids[i];
-        ((int32_t *)b.position_i.data)[i] = ((int32_t *)b.place_i.data)[i] = (int32_t)(first + i);
+        ((int32_t *)b.position_i.data)[i] = ((int32_t *)b.dropout_index_i.data)[i] = (int32_t)(first + i);
     }
     ((int32_t *)b.sample_i.data)[0] = 0;
     return b;
 }
 
 /* Logits after the last of `count` new ids; the caches grow by them. */
-static void next_logits(Walk *walk, Batch whole, const int32_t *ids, int64_t count, double *logits)
+static void next_logits(StageExecutor *executor, Batch whole, const int32_t *ids, int64_t count, double *logits)
 {
-    Slot *slot = walk_slot(walk, 0, 0);
-    int64_t layers = walk->run.shape->layers, used = walk->run.cache[0].used;
+    ActivationSlot *slot = stage_executor_slot(executor, 0, 0);
+    int64_t layers = executor->ctx.config->layers, used = executor->ctx.cache[0].used;
     slot->batch = rows_of(&whole, ids, used, count);
-    walk_begin(walk, 0, 0);
-    walk_forward(walk, 0, 0);
-    queue_wait(walk->run.queue);
+    stage_executor_begin(executor, 0, 0);
+    stage_executor_forward(executor, 0, 0);
+    queue_wait(executor->ctx.queue);
     slot->batch = whole;
     Tensor last = tensor_slice(slot->save[layers + 1].head.logits, 0, count - 1, 1);
-    for (int64_t v = 0; v < walk->run.shape->vocabulary; v++)
+    for (int64_t v = 0; v < executor->ctx.config->vocabulary; v++)
         logits[v] = last.dtype == F64 ? ((const double *)last.data)[v] : (double)((const float *)last.data)[v];
     CHECK(isfinite(logits[0]), "the logits are not finite: the checkpoint's weights are broken");
-    for (int64_t l = 0; l < layers; l++) walk->run.cache[l].used += count;
+    for (int64_t l = 0; l < layers; l++) executor->ctx.cache[l].used += count;
 }
 
-void generate(Walk *walk, Arena *session, const Generation *g, const int32_t *prompt, int64_t count)
+void generate(StageExecutor *executor, Arena *session, const Generation *g, const int32_t *prompt, int64_t count)
 {
-    const Batch whole = walk_slot(walk, 0, 0)->batch;
-    double *logits = malloc((size_t)walk->run.shape->vocabulary * sizeof *logits);
-    CHECK(logits, "no memory for %lld logits", (long long)walk->run.shape->vocabulary);
-    int64_t ids = g->ids ? g->ids : walk->run.shape->vocabulary;
-    walk->run.cache = caches_new(walk, session, g->capacity);
-    walk->run.sums_2 = tensor_none();
-    walk->run.drop = false;
-    next_logits(walk, whole, prompt, count, logits);
+    const Batch whole = stage_executor_slot(executor, 0, 0)->batch;
+    double *logits = malloc((size_t)executor->ctx.config->vocabulary * sizeof *logits);
+    CHECK(logits, "no memory for %lld logits", (long long)executor->ctx.config->vocabulary);
+    int64_t ids = g->ids ? g->ids : executor->ctx.config->vocabulary;
+    executor->ctx.cache = caches_new(executor, session, g->capacity);
+    executor->ctx.sums_2 = tensor_none();
+    executor->ctx.drop = false;
+    next_logits(executor, whole, prompt, count, logits);
     for (int64_t n = 0; count + n < g->capacity; n++) {
         int32_t id = sample_id(logits, ids, &g->sampling, n);
         if (id == g->end) break;
         g->emit(g->context, id);
-        if (count + n + 1 < g->capacity) next_logits(walk, whole, &id, 1, logits);
+        if (count + n + 1 < g->capacity) next_logits(executor, whole, &id, 1, logits);
     }
-    free(walk->run.cache);
+    free(executor->ctx.cache);
     free(logits);
-    walk->run.cache = NULL;
+    executor->ctx.cache = NULL;
 }

@@ -1,7 +1,7 @@
 #ifndef SERVE_GENERATE_H
 #define SERVE_GENERATE_H
 /* Continues a sequence of ids with one rank's model, keys and values of earlier positions cached. */
-#include "parallel/walk.h"
+#include "parallel/stage_executor.h"
 
 typedef struct { double temperature, top_p; int64_t top_k; uint64_t seed; } Sampling;     /* temperature 0: the likeliest; top_k, top_p 0: all */
 typedef struct {
@@ -13,8 +13,8 @@ typedef struct {
 } Generation;
 
 /* walk: one stage, one chunk, with slots of at least `capacity` rows, forward alone; session: holds the cache (generate_bytes of it) */
-size_t generate_bytes(const Shape *shape, Dtype real, int64_t capacity);
-void   generate(Walk *walk, Arena *session, const Generation *g, const int32_t *prompt, int64_t count);
+size_t generate_bytes(const ModelConfig *config, Dtype real, int64_t capacity);
+void   generate(StageExecutor *executor, Arena *session, const Generation *g, const int32_t *prompt, int64_t count);
 /* the next id out of V logits; number: how many were drawn before */
 int32_t sample_id(const double *logits, int64_t V, const Sampling *sampling, int64_t number);
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <xxhash.h>
 #include "base/seam.h"
-#include "store/entry.h"
+#include "store/tensor_entry.h"
 
 static Status bundle_path(char path[1024], const char *folder, const Bundle *bundle)
 {
@@ -68,14 +68,14 @@ Status bundle_open(int *fd, char path[1024], const BundlePlan *plan, const char 
     return *fd >= 0 ? OK : fail(IO_FAILED, "%s: cannot be opened for writing: %s", path, strerror(errno));
 }
 
-Status bundle_write(int fd, const char *path, const BundlePlan *plan, int tensor, const Piece *piece)
+Status bundle_write(int fd, const char *path, const BundlePlan *plan, int tensor, const TensorShard *shard)
 {
     const SafeTensor *place  = &plan->place[tensor];
-    const char       *local  = piece->local.data;
+    const char       *local  = shard->local.data;
     size_t            width  = dtype_width(place->dtype);
     int64_t           cursor = 0;
-    PieceRun          run;
-    while (piece_next_run(piece, &cursor, &run))
+    TensorShardRun          run;
+    while (tensor_shard_next_run(shard, &cursor, &run))
         TRY(file_write(fd, path, local + (size_t)run.local * width, (size_t)run.count * width,
                        (int64_t)(place->at + (size_t)run.global * width)));
     return OK;
@@ -97,8 +97,8 @@ static Status order_as(SafeFile *file, const Bundle *bundle)
             const SafeTensor *next = &file->tensor[hint % file->tensors];
             if (strcmp(next->name, wanted->name) == 0) found = next;
         }
-        LogicalTensor logical = found ? entry_of(found) : (LogicalTensor){ 0 };
-        if (found && entry_equal(&logical, wanted)) ordered[t] = *found;
+        LogicalTensor logical = found ? tensor_entry_of(found) : (LogicalTensor){ 0 };
+        if (found && tensor_entry_equal(&logical, wanted)) ordered[t] = *found;
         else
             status = fail(BAD_FILE, "%s: its header and the manifest do not tell the same of tensor '%s'",
                           file->map.path, wanted->name);

@@ -16,7 +16,7 @@ void   bundle_free  (BundlePlan *plan);
 Status bundle_create(const BundlePlan *plan, const char *folder);    /* header, last byte; between them a hole */
 /* For bundle_write; file_finish closes it. */
 Status bundle_open  (int *fd, char path[1024], const BundlePlan *plan, const char *folder);
-Status bundle_write (int fd, const char *path, const BundlePlan *plan, int tensor, const Piece *piece);
+Status bundle_write (int fd, const char *path, const BundlePlan *plan, int tensor, const TensorShard *shard);
 /* The file as it can be read now: refused unless its header tells exactly the bundle's tensors.
  * file->tensor is put in the bundle's order, so that index t is the bundle's tensor t. */
 Status bundle_map   (SafeFile *file, const char *folder, const Bundle *bundle, int64_t bytes);

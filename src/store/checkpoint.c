@@ -4,7 +4,7 @@
  *     phase    who        what                                                        durable after it
  *     begin    rank 0     mends what a kill left, makes .step_N.part/                 -
  *     create   owners     each bundle's file: header, full size                       headers
- *     write    all        their pieces' runs at their places; sync what they wrote    all data
+ *     write    all        their shards' runs at their places; sync what they wrote    all data
  *     sum      owners     map their files, check them, sum each tensor's bytes        -
  *     publish  rank 0     each element was written once: all ranks' shares tell       -
  *                         manifest.json whole (it, then .part/ itself synced)         all of .part/
@@ -27,8 +27,8 @@
 #include "base/random.h"
 #include "base/seam.h"
 #include "store/bundle.h"
-#include "store/entry.h"
-#include "store/step.h"
+#include "store/tensor_entry.h"
+#include "store/checkpoint_dir.h"
 
 /* What a rank adds for one tensor. `chain` sums, over its runs, mark(end) - mark(start), where mark is a
  * random function: over all ranks that telescopes to mark(all) - mark(0) where each element was written
@@ -45,9 +45,9 @@ typedef struct {
     BundlePlan         *plan;              /* of each bundle */
     Share              *share;             /* this rank's, of each tensor; after the gather everybody's */
     Share              *gathered;          /* of each rank, of each tensor of one bundle */
-    const Piece        *pieces;
-    int                 npieces;
-    const ManifestSpot **spot;             /* of each piece */
+    const TensorShard        *shards;
+    int                 nshards;
+    const ManifestEntry **entry;             /* of each shard */
     Queue               queue;             /* of the host: shares are plain memory, whatever device trains */
 } Save;
 
@@ -55,24 +55,24 @@ static bool save_owns(const Save *s, int bundle) { return bundle % s->size == s-
 
 /* ---- begin ---- */
 
-static Status piece_check(const Piece *piece, const LogicalTensor *tensor)
+static Status piece_check(const TensorShard *shard, const LogicalTensor *tensor)
 {
-    LogicalTensor wanted = { .dims = piece->dims, .dtype = piece->local.dtype };
+    LogicalTensor wanted = { .dims = shard->dims, .dtype = shard->local.dtype };
     char          held[128], planned[128];
-    memcpy(wanted.name, piece->name, sizeof wanted.name);
-    memcpy(wanted.dim, piece->global, sizeof wanted.dim);
-    if (entry_equal(&wanted, tensor)) return OK;
-    return fail(BAD_SHAPE, "tensor '%s' is a piece of %s in memory but %s in its bundle", piece->name,
-                entry_text(held, &wanted), entry_text(planned, tensor));
+    memcpy(wanted.name, shard->name, sizeof wanted.name);
+    memcpy(wanted.dim, shard->global, sizeof wanted.dim);
+    if (tensor_entry_equal(&wanted, tensor)) return OK;
+    return fail(BAD_SHAPE, "tensor '%s' is a shard of %s in memory but %s in its bundle", shard->name,
+                tensor_entry_text(held, &wanted), tensor_entry_text(planned, tensor));
 }
 
 static Status pieces_find(Save *s)
 {
-    for (int p = 0; p < s->npieces; p++) {
-        s->spot[p] = manifest_find(&s->manifest, s->pieces[p].name);
-        if (!s->spot[p])
-            return fail(BAD_SHAPE, "tensor '%s' is in no bundle of the checkpoint", s->pieces[p].name);
-        TRY(piece_check(&s->pieces[p], manifest_tensor(&s->manifest, s->spot[p])));
+    for (int p = 0; p < s->nshards; p++) {
+        s->entry[p] = manifest_find(&s->manifest, s->shards[p].name);
+        if (!s->entry[p])
+            return fail(BAD_SHAPE, "tensor '%s' is in no bundle of the checkpoint", s->shards[p].name);
+        TRY(piece_check(&s->shards[p], manifest_tensor(&s->manifest, s->entry[p])));
     }
     return OK;
 }
@@ -86,8 +86,8 @@ static Status save_allocate(Save *s)
     s->plan     = calloc((size_t)s->manifest.files + 1, sizeof *s->plan);
     s->share    = calloc((size_t)s->manifest.tensors + 1, sizeof *s->share);
     s->gathered = calloc((size_t)s->size * (size_t)widest + 1, sizeof *s->gathered);
-    s->spot     = calloc((size_t)s->npieces + 1, sizeof *s->spot);
-    if (s->plan && s->share && s->gathered && s->spot) return OK;
+    s->entry     = calloc((size_t)s->nshards + 1, sizeof *s->entry);
+    if (s->plan && s->share && s->gathered && s->entry) return OK;
     return fail(NO_MEMORY, "no memory to plan a checkpoint of %d tensors", s->manifest.tensors);
 }
 
@@ -100,8 +100,8 @@ static Status save_begin(Save *s, const CheckpointState *state, const Bundle *bu
         TRY(bundle_plan(&s->plan[b], &bundles[b]));
         s->manifest.file[b].bytes = (int64_t)s->plan[b].bytes;
     }
-    TRY(step_path(s->part, s->dir, (StepFolder){ state->step, STEP_PART }));
-    return s->rank == 0 ? step_begin(s->dir, state->step) : OK;
+    TRY(checkpoint_dir_path(s->part, s->dir, (CheckpointFolder){ state->step, FOLDER_PART }));
+    return s->rank == 0 ? checkpoint_dir_begin(s->dir, state->step) : OK;
 }
 
 static void save_end(Save *s)
@@ -110,7 +110,7 @@ static void save_end(Save *s)
     free(s->plan);
     free(s->share);
     free(s->gathered);
-    free(s->spot);
+    free(s->entry);
     if (s->queue.team) queue_close(&s->queue);
     manifest_free(&s->manifest);
 }
@@ -129,11 +129,11 @@ static uint64_t chain_mark(int tensor, int64_t element)
     return random_mix((uint64_t)tensor + 1, (uint64_t)element);
 }
 
-static void share_add(Share *share, int tensor, const Piece *piece)
+static void share_add(Share *share, int tensor, const TensorShard *shard)
 {
     int64_t  cursor = 0;
-    PieceRun run;
-    while (piece_next_run(piece, &cursor, &run)) {
+    TensorShardRun run;
+    while (tensor_shard_next_run(shard, &cursor, &run)) {
         share->count += (uint64_t)run.count;
         share->chain += chain_mark(tensor, run.global + run.count) - chain_mark(tensor, run.global);
     }
@@ -141,20 +141,20 @@ static void share_add(Share *share, int tensor, const Piece *piece)
 
 static Status pieces_write(Save *s, int b, int fd, const char *path)
 {
-    for (int p = 0; p < s->npieces; p++) {
-        const ManifestSpot *spot = s->spot[p];
-        if (spot->file != b) continue;
-        int tensor = s->manifest.file[b].first + spot->tensor;
-        TRY(bundle_write(fd, path, &s->plan[b], spot->tensor, &s->pieces[p]));
-        share_add(&s->share[tensor], tensor, &s->pieces[p]);
+    for (int p = 0; p < s->nshards; p++) {
+        const ManifestEntry *entry = s->entry[p];
+        if (entry->file != b) continue;
+        int tensor = s->manifest.file[b].first + entry->tensor;
+        TRY(bundle_write(fd, path, &s->plan[b], entry->tensor, &s->shards[p]));
+        share_add(&s->share[tensor], tensor, &s->shards[p]);
     }
     return OK;
 }
 
 static bool writes_into(const Save *s, int b)
 {
-    for (int p = 0; p < s->npieces; p++)
-        if (s->spot[p]->file == b && s->pieces[p].count > 0) return true;
+    for (int p = 0; p < s->nshards; p++)
+        if (s->entry[p]->file == b && s->shards[p].count > 0) return true;
     return false;
 }
 
@@ -211,7 +211,7 @@ static void save_gather(Save *s)
 
 static Status share_check(const Share *share, int index, const LogicalTensor *tensor)
 {
-    uint64_t count = (uint64_t)entry_count(tensor);
+    uint64_t count = (uint64_t)tensor_entry_count(tensor);
     if (share->count != count)
         return fail(BAD_SHAPE, "tensor '%s' has %llu elements, but all ranks together hold %llu",
                     tensor->name, (unsigned long long)count, (unsigned long long)share->count);
@@ -239,9 +239,9 @@ static Status save_publish(Save *s, int keep_last)
     TRY(shares_check(s));
     if (s->rank != 0) return OK;
     TRY(manifest_write(&s->manifest, s->part));
-    TRY(step_check(s->part));                      /* what could not be read is not published */
-    TRY(step_publish(s->dir, step));
-    step_sweep(s->dir, step, keep_last);
+    TRY(checkpoint_dir_check(s->part));                      /* what could not be read is not published */
+    TRY(checkpoint_dir_publish(s->dir, step));
+    checkpoint_dir_sweep(s->dir, step, keep_last);
     return OK;
 }
 
@@ -257,10 +257,10 @@ static Status save_phases(Save *s, const CheckpointState *state, const Bundle *b
 }
 
 Status checkpoint_save(Comm *world, const char *dir, const CheckpointState *state, const Bundle *bundles,
-                       int nbundles, const Piece *pieces, int npieces, int keep_last)
+                       int nbundles, const TensorShard *shards, int nshards, int keep_last)
 {
     Save s = { .world = world, .rank = comm_rank(world), .size = comm_size(world), .dir = dir,
-               .pieces = pieces, .npieces = npieces };
+               .shards = shards, .nshards = nshards };
     Status status = save_phases(&s, state, bundles, nbundles, keep_last);
     char   words[512];
     snprintf(words, sizeof words, "%s", fail_text());

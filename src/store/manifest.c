@@ -5,16 +5,16 @@
 #include <string.h>
 #include <xxhash.h>
 #include "base/file.h"
-#include "store/entry.h"
+#include "store/tensor_entry.h"
 
 enum { VERSION = 1, MANIFEST_LIMIT = 256 << 20 };
 static const char FORMAT[] = "jotun checkpoint", NAME[] = "manifest.json";
 
 /* ---- the list of all tensors by name ---- */
 
-static int spot_order(const void *a, const void *b)
+static int entry_order(const void *a, const void *b)
 {
-    return strcmp(((const ManifestSpot *)a)->name, ((const ManifestSpot *)b)->name);
+    return strcmp(((const ManifestEntry *)a)->name, ((const ManifestEntry *)b)->name);
 }
 
 static Status manifest_sort(Manifest *m, Status bad)
@@ -24,24 +24,24 @@ static Status manifest_sort(Manifest *m, Status bad)
         return fail(NO_MEMORY, "no memory for %d tensors' names", m->tensors);
     for (int f = 0; f < m->files; f++)
         for (int t = 0; t < m->file[f].bundle.tensors; t++)
-            m->sorted[n++] = (ManifestSpot){ m->file[f].bundle.tensor[t].name, f, t };
-    qsort(m->sorted, (size_t)n, sizeof *m->sorted, spot_order);
+            m->sorted[n++] = (ManifestEntry){ m->file[f].bundle.tensor[t].name, f, t };
+    qsort(m->sorted, (size_t)n, sizeof *m->sorted, entry_order);
     for (int i = 1; i < n; i++)
-        if (spot_order(&m->sorted[i - 1], &m->sorted[i]) == 0)
+        if (entry_order(&m->sorted[i - 1], &m->sorted[i]) == 0)
             return fail(bad, "%s: two tensors of the checkpoint are named '%s'", m->folder,
                         m->sorted[i].name);
     return OK;
 }
 
-const ManifestSpot *manifest_find(const Manifest *m, const char *name)
+const ManifestEntry *manifest_find(const Manifest *m, const char *name)
 {
-    ManifestSpot wanted = { .name = name };
-    return bsearch(&wanted, m->sorted, (size_t)m->tensors, sizeof wanted, spot_order);
+    ManifestEntry wanted = { .name = name };
+    return bsearch(&wanted, m->sorted, (size_t)m->tensors, sizeof wanted, entry_order);
 }
 
-const LogicalTensor *manifest_tensor(const Manifest *m, const ManifestSpot *spot)
+const LogicalTensor *manifest_tensor(const Manifest *m, const ManifestEntry *entry)
 {
-    return &m->file[spot->file].bundle.tensor[spot->tensor];
+    return &m->file[entry->file].bundle.tensor[entry->tensor];
 }
 
 void manifest_free(Manifest *m)
@@ -100,7 +100,7 @@ static json_t *file_json(const ManifestFile *file)
         char sum[24];
         snprintf(sum, sizeof sum, "%016" PRIx64, file->checksum[t]);
         json_array_append_new(tensors, json_pack("{s:s, s:s, s:o, s:s}", "name", tensor->name, "dtype",
-                                                 dtype_name(tensor->dtype), "shape", entry_shape(tensor),
+                                                 dtype_name(tensor->dtype), "shape", tensor_entry_shape(tensor),
                                                  "xxh3", sum));
     }
     return json_pack("{s:s, s:I, s:o}", "file", file->bundle.file, "bytes", (json_int_t)file->bytes,
@@ -197,7 +197,7 @@ static Status tensors_read(ManifestFile *file, const char *path, const json_t *t
             !sum_read(&file->checksum[t], sum))
             return fail(BAD_FILE, "%s: tensor %d of %s is not { name, dtype, shape, xxh3 }", path, t,
                         file->bundle.file);
-        TRY(entry_read(&file->bundle.tensor[t], path, name, dtype, shape));
+        TRY(tensor_entry_read(&file->bundle.tensor[t], path, name, dtype, shape));
     }
     return OK;
 }

@@ -12,13 +12,13 @@ typedef struct {
     uint64_t *checksum;                    /* of each tensor */
     int       first;                       /* tensors in the files before it */
 } ManifestFile;
-typedef struct { const char *name; int file, tensor; } ManifestSpot;
+typedef struct { const char *name; int file, tensor; } ManifestEntry;
 
 typedef struct {
     CheckpointState state;
     int             files, tensors;
     ManifestFile   *file;
-    ManifestSpot   *sorted;                /* all tensors by name */
+    ManifestEntry   *sorted;                /* all tensors by name */
     char           *options, *data;        /* of one that was read: as the state's, owned; data NULL: none */
     bool            planned;               /* the tensors of the bundles are the caller's */
     char            folder[1024];
@@ -30,6 +30,6 @@ Status manifest_plan (Manifest *manifest, const CheckpointState *state, const Bu
 Status manifest_write(const Manifest *manifest, const char *folder);      /* whole, and the folder synced */
 Status manifest_read (Manifest *manifest, const char *folder);
 void   manifest_free (Manifest *manifest);
-const ManifestSpot  *manifest_find  (const Manifest *manifest, const char *name);
-const LogicalTensor *manifest_tensor(const Manifest *manifest, const ManifestSpot *spot);
+const ManifestEntry  *manifest_find  (const Manifest *manifest, const char *name);
+const LogicalTensor *manifest_tensor(const Manifest *manifest, const ManifestEntry *entry);
 #endif

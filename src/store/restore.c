@@ -1,12 +1,12 @@
-/* Loading: every rank maps the files its pieces are in and copies its runs, whatever cut they were saved
+/* Loading: every rank maps the files its shards are in and copies its runs, whatever cut they were saved
  * under. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "store/bundle.h"
-#include "store/entry.h"
+#include "store/tensor_entry.h"
 #include "store/manifest.h"
-#include "store/step.h"
+#include "store/checkpoint_dir.h"
 
 typedef struct {
     Manifest manifest;
@@ -33,29 +33,29 @@ static void restore_close(Restore *r)
     manifest_free(&r->manifest);
 }
 
-static Status sum_check(Restore *r, const ManifestSpot *spot)
+static Status sum_check(Restore *r, const ManifestEntry *entry)
 {
-    const ManifestFile *file = &r->manifest.file[spot->file];
-    const SafeFile     *map  = &r->file[spot->file];
-    bool               *done = &r->summed[file->first + spot->tensor];
+    const ManifestFile *file = &r->manifest.file[entry->file];
+    const SafeFile     *map  = &r->file[entry->file];
+    bool               *done = &r->summed[file->first + entry->tensor];
     if (*done) return OK;
-    if (bundle_sum(map, spot->tensor) != file->checksum[spot->tensor])
+    if (bundle_sum(map, entry->tensor) != file->checksum[entry->tensor])
         return fail(BAD_FILE,
                     "%s: tensor '%s', bytes %zu to %zu, has another checksum than when it was saved; the "
                     "file is damaged",
-                    map->map.path, spot->name, map->tensor[spot->tensor].at,
-                    map->tensor[spot->tensor].at + map->tensor[spot->tensor].bytes);
+                    map->map.path, entry->name, map->tensor[entry->tensor].at,
+                    map->tensor[entry->tensor].at + map->tensor[entry->tensor].bytes);
     *done = true;
     return OK;
 }
 
 /* The file of a tensor is mapped, and the tensor summed where that is asked. */
-static Status spot_ready(Restore *r, const ManifestSpot *spot)
+static Status entry_ready(Restore *r, const ManifestEntry *entry)
 {
-    const ManifestFile *file = &r->manifest.file[spot->file];
-    if (!r->file[spot->file].map.data)
-        TRY(bundle_map(&r->file[spot->file], r->manifest.folder, &file->bundle, file->bytes));
-    return r->verify ? sum_check(r, spot) : OK;
+    const ManifestFile *file = &r->manifest.file[entry->file];
+    if (!r->file[entry->file].map.data)
+        TRY(bundle_map(&r->file[entry->file], r->manifest.folder, &file->bundle, file->bytes));
+    return r->verify ? sum_check(r, entry) : OK;
 }
 
 /* ---- what there is instead ---- */
@@ -79,25 +79,25 @@ static Status missing_fail(const Manifest *m, const char *name)
 
 static bool floating(Dtype dtype) { return dtype == F32 || dtype == F64; }
 
-static Status piece_fits(const Manifest *m, const Piece *piece, const LogicalTensor *tensor)
+static Status piece_fits(const Manifest *m, const TensorShard *shard, const LogicalTensor *tensor)
 {
-    LogicalTensor wanted = { .dims = piece->dims, .dtype = piece->local.dtype };
+    LogicalTensor wanted = { .dims = shard->dims, .dtype = shard->local.dtype };
     char          asked[128], held[128];
-    memcpy(wanted.name, piece->name, sizeof wanted.name);
-    memcpy(wanted.dim, piece->global, sizeof wanted.dim);
-    entry_text(asked, &wanted);
+    memcpy(wanted.name, shard->name, sizeof wanted.name);
+    memcpy(wanted.dim, shard->global, sizeof wanted.dim);
+    tensor_entry_text(asked, &wanted);
     if (floating(wanted.dtype) && floating(tensor->dtype)) wanted.dtype = tensor->dtype;
-    if (entry_equal(&wanted, tensor)) return OK;
-    return fail(BAD_SHAPE, "%s: tensor '%s' is %s, this run wants %s", m->folder, piece->name,
-                entry_text(held, tensor), asked);
+    if (tensor_entry_equal(&wanted, tensor)) return OK;
+    return fail(BAD_SHAPE, "%s: tensor '%s' is %s, this run wants %s", m->folder, shard->name,
+                tensor_entry_text(held, tensor), asked);
 }
 
 /* ---- copying: through memcpy, since a file need not be aligned ---- */
 
-static void run_copy(const Piece *piece, PieceRun run, const uint8_t *data, Dtype held)
+static void run_copy(const TensorShard *shard, TensorShardRun run, const uint8_t *data, Dtype held)
 {
-    Dtype          kept = piece->local.dtype;
-    uint8_t       *to   = (uint8_t *)piece->local.data + (size_t)run.local * dtype_width(kept);
+    Dtype          kept = shard->local.dtype;
+    uint8_t       *to   = (uint8_t *)shard->local.data + (size_t)run.local * dtype_width(kept);
     const uint8_t *from = data + (size_t)run.global * dtype_width(held);
     if (kept == held) {
         memcpy(to, from, (size_t)run.count * dtype_width(kept));
@@ -116,34 +116,34 @@ static void run_copy(const Piece *piece, PieceRun run, const uint8_t *data, Dtyp
     }
 }
 
-static Status piece_load(Restore *r, const Piece *piece)
+static Status piece_load(Restore *r, const TensorShard *shard)
 {
-    const ManifestSpot *spot = manifest_find(&r->manifest, piece->name);
-    if (!spot) return missing_fail(&r->manifest, piece->name);
-    TRY(piece_fits(&r->manifest, piece, manifest_tensor(&r->manifest, spot)));
-    if (piece->count == 0) return OK;
-    TRY(spot_ready(r, spot));
-    const SafeTensor *tensor = &r->file[spot->file].tensor[spot->tensor];
+    const ManifestEntry *entry = manifest_find(&r->manifest, shard->name);
+    if (!entry) return missing_fail(&r->manifest, shard->name);
+    TRY(piece_fits(&r->manifest, shard, manifest_tensor(&r->manifest, entry)));
+    if (shard->count == 0) return OK;
+    TRY(entry_ready(r, entry));
+    const SafeTensor *tensor = &r->file[entry->file].tensor[entry->tensor];
     int64_t           cursor = 0;
-    PieceRun          run;
-    while (piece_next_run(piece, &cursor, &run))
-        run_copy(piece, run, r->file[spot->file].map.data + tensor->at, tensor->dtype);
+    TensorShardRun          run;
+    while (tensor_shard_next_run(shard, &cursor, &run))
+        run_copy(shard, run, r->file[entry->file].map.data + tensor->at, tensor->dtype);
     return OK;
 }
 
-static Status pieces_load(Restore *r, const Piece *pieces, int npieces)
+static Status pieces_load(Restore *r, const TensorShard *shards, int nshards)
 {
-    for (int p = 0; p < npieces; p++) TRY(piece_load(r, &pieces[p]));
+    for (int p = 0; p < nshards; p++) TRY(piece_load(r, &shards[p]));
     return OK;
 }
 
-Status checkpoint_load(const char *path, const Piece *pieces, int npieces, bool verify)
+Status checkpoint_load(const char *path, const TensorShard *shards, int nshards, bool verify)
 {
     Restore r;
     Status  status = restore_open(&r, path, verify);
-    if (status == OK) status = pieces_load(&r, pieces, npieces);
+    if (status == OK) status = pieces_load(&r, shards, nshards);
     restore_close(&r);
-    return step_advise(status, path);
+    return checkpoint_dir_advise(status, path);
 }
 
 /* ---- covering: the other way round, is all of the checkpoint somebody's? ---- */
@@ -217,12 +217,12 @@ static Status file_verify(Restore *r, int f, bool list)
     Status              first = OK;
     char                text[128], words[512] = "";
     for (int t = 0; t < file->bundle.tensors; t++) {
-        ManifestSpot spot   = { file->bundle.tensor[t].name, f, t };
-        Status       status = spot_ready(r, &spot);
+        ManifestEntry entry   = { file->bundle.tensor[t].name, f, t };
+        Status       status = entry_ready(r, &entry);
         if (list)
             printf("%-8s %016llx  %s  %s  %s\n", status == OK ? "good" : "DAMAGED",
-                   (unsigned long long)file->checksum[t], file->bundle.file, spot.name,
-                   entry_text(text, &file->bundle.tensor[t]));
+                   (unsigned long long)file->checksum[t], file->bundle.file, entry.name,
+                   tensor_entry_text(text, &file->bundle.tensor[t]));
         if (status != OK && first == OK) {
             first = status;
             snprintf(words, sizeof words, "%s", fail_text());

@@ -1,7 +1,7 @@
 #include "store/safetensors.h"
 #include <stdlib.h>
 #include <string.h>
-#include "store/entry.h"
+#include "store/tensor_entry.h"
 
 enum { LENGTH_BYTES = 8, HEADER_LIMIT = 16 << 20 };
 static const char METADATA[] = "__metadata__";       /* the one name that is no tensor: words to words */
@@ -44,12 +44,12 @@ static Status tensor_read(SafeTensor *tensor, const SafeFile *file, size_t base,
     LogicalTensor logical;
     if (!json_is_object(entry) || json_object_size(entry) != 3)
         return fail(BAD_FILE, "%s: a header entry is not { dtype, shape, data_offsets }", file->map.path);
-    TRY(entry_read(&logical, file->map.path, name, json_object_get(entry, "dtype"),
+    TRY(tensor_entry_read(&logical, file->map.path, name, json_object_get(entry, "dtype"),
                    json_object_get(entry, "shape")));
     *tensor = (SafeTensor){ .dtype = logical.dtype, .dims = logical.dims };
     memcpy(tensor->name, logical.name, sizeof tensor->name);
     memcpy(tensor->dim, logical.dim, sizeof tensor->dim);
-    tensor->bytes = (size_t)entry_count(&logical) * dtype_width(logical.dtype);
+    tensor->bytes = (size_t)tensor_entry_count(&logical) * dtype_width(logical.dtype);
     return span_read(tensor, file, base, json_object_get(entry, "data_offsets"));
 }
 
@@ -174,9 +174,9 @@ static Status header_fill(json_t *header, const SafeTensor *tensor, int tensors)
         const SafeTensor *t = &tensor[i];
         if (json_object_get(header, t->name))
             return fail(BAD_SHAPE, "two tensors of one file are named '%s'", t->name);
-        LogicalTensor     logical = entry_of(t);
+        LogicalTensor     logical = tensor_entry_of(t);
         json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype_name(t->dtype), "shape",
-                                  entry_shape(&logical), "data_offsets", (json_int_t)t->at,
+                                  tensor_entry_shape(&logical), "data_offsets", (json_int_t)t->at,
                                   (json_int_t)(t->at + t->bytes));
         if (!entry || json_object_set_new(header, t->name, entry) != 0)
             return fail(BAD_SHAPE, "tensor '%s' cannot be told in JSON; names are UTF-8", t->name);

@@ -9,9 +9,9 @@
 _Static_assert((int)OP_COUNT <= (int)QUEUE_OPS, "a queue counts every op");
 
 /* A struct of arguments begins with its tensors; the few numbers after them never fill another one. */
-typedef struct { const char *name, *arguments; int tensors; } Row;
+typedef struct { const char *name, *arguments; int tensors; } OpRow;
 #define OP(heat, name, Struct, ...) { #name, #__VA_ARGS__, (int)(sizeof(Struct) / sizeof(Tensor)) },
-static const Row row[OP_COUNT] = {
+static const OpRow row[OP_COUNT] = {
 #include "tensor/ops.def"
 };
 #undef OP
@@ -30,9 +30,9 @@ bool        op_on_cuda(int op) { return on_cuda[op]; }
 Tensor tensor_none(void)        { return (Tensor){ 0 }; }
 bool   tensor_present(Tensor x) { return x.dim[0] > 0; }
 
-uint64_t dropout_key(const Tick *tick, uint64_t site)
+uint64_t dropout_key(const StepState *step_state, uint64_t site)
 {
-    return random_mix(random_mix(tick->seed, (uint64_t)tick->step), site);
+    return random_mix(random_mix(step_state->seed, (uint64_t)step_state->step), site);
 }
 
 /* ---- what an op costs ---- */
@@ -104,8 +104,8 @@ typedef struct { const char *outer; int64_t start; } Call;
 
 static Call call_begin(const Queue *q, int op)
 {
-    Call call   = { place()->op, q->timed ? seam.clock() : 0 };
-    place()->op = row[op].name;
+    Call call   = { thread_context()->op, q->timed ? seam.clock() : 0 };
+    thread_context()->op = row[op].name;
     return call;
 }
 
@@ -119,7 +119,7 @@ static void call_end(Queue *q, int op, const void *arguments, Call call)
     count->flops += flops;
     count->bytes += bytes;
     if (q->watch && !q->backend->dry) watch(op, *(const Tensor *)arguments);
-    place()->op = call.outer;
+    thread_context()->op = call.outer;
 }
 
 #define OP(heat, name, Struct, ...)                       \

@@ -40,7 +40,7 @@ const char *op_name(int op);
 bool     op_on_cuda(int op);             /* its kernel is written */
 Tensor   tensor_none(void);              /* an absent tensor: dim[0] == 0 */
 bool     tensor_present(Tensor x);
-uint64_t dropout_key(const Tick *tick, uint64_t site);      /* mixes seed, step and site */
+uint64_t dropout_key(const StepState *step_state, uint64_t site);      /* mixes seed, step and site */
 void     op_work(int op, const void *arguments, double *flops, double *bytes);   /* what an op costs, from its shapes alone */
 #ifdef __cplusplus
 }

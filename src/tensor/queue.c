@@ -18,14 +18,14 @@ static Status refuse_cuda(void)
                 missing, OP_COUNT, names);
 }
 
-Status queue_open(Queue *q, const char *device, int threads, Tick *tick)
+Status queue_open(Queue *q, const char *device, int threads, StepState *step_state)
 {
     static const struct { const char *device; const Backend *backend; } table[] = {
         { "ref",     &ref_backend },     { "cpu",     &cpu_backend },
         { "dry-ref", &dry_ref_backend }, { "dry-cpu", &dry_cpu_backend },
     };
     memset(q, 0, sizeof *q);
-    q->tick = tick;
+    q->step_state = step_state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strcmp(device, table[i].device) == 0) q->backend = table[i].backend;
     if (strcmp(device, "cuda") == 0) return refuse_cuda();

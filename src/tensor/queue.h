@@ -4,7 +4,7 @@
  * done when its call returns, and queue_wait, queue_mark and queue_after cost nothing. */
 #include "base/team.h"
 #include "tensor/tensor.h"
-#include "tensor/tick.h"
+#include "tensor/step_state.h"
 
 typedef struct Backend Backend;        /* tensor/ops.h */
 typedef struct { int64_t calls; double seconds, flops, bytes; } OpCount;
@@ -14,7 +14,7 @@ typedef struct Queue {
     const Backend *backend;
     Dtype    real;                     /* F64 under ref, F32 under cpu: the type of weights, activations, messages, states */
     Team    *team;
-    Tick    *tick;
+    StepState    *step_state;
     bool     watch;                    /* look for NaN and infinity after each op; the first one is a CHECK naming op and tensor */
     bool     timed;                    /* fill count[].seconds */
     OpCount  count[QUEUE_OPS];         /* by op, in the order of ops.def */
@@ -24,7 +24,7 @@ typedef struct { int64_t at; } QueueMark;
 #ifdef __cplusplus
 extern "C" {
 #endif
-Status    queue_open (Queue *q, const char *device, int threads, Tick *tick);   /* device: ref, cpu, dry-ref, dry-cpu; cuda is refused with a reason */
+Status    queue_open (Queue *q, const char *device, int threads, StepState *step_state);   /* device: ref, cpu, dry-ref, dry-cpu; cuda is refused with a reason */
 void      queue_close(Queue *q);
 void      queue_wait (Queue *q);                     /* the host may read after this */
 QueueMark queue_mark (Queue *q);

@@ -74,5 +74,5 @@ Tensor tensor_slice(Tensor x, int axis, int64_t first, int64_t count)
 Tensor tensor_flat(Tensor x, int64_t first, int64_t count)
 {
     CHECK(tensor_contiguous(x), "only a contiguous tensor has flat runs");
-    return tensor_slice(tensor_shape(x, tensor_count(x)), 0, first, count);
+    return tensor_slice(tensor_view(x, tensor_count(x)), 0, first, count);
 }

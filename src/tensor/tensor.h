@@ -19,7 +19,7 @@ extern "C" {
 /* tensor_new(arena, "what", F32, T, C): pushed on an arena, contiguous, 1 to 4 dims. Contents are not set. */
 #define tensor_new(arena, what, dtype, ...) \
     tensor_push(arena, what, dtype, (const int64_t[]){ __VA_ARGS__ }, (int)(sizeof (int64_t[]){ __VA_ARGS__ } / sizeof(int64_t)))
-#define tensor_shape(x, ...) \
+#define tensor_view(x, ...) \
     tensor_reshape(x, (const int64_t[]){ __VA_ARGS__ }, (int)(sizeof (int64_t[]){ __VA_ARGS__ } / sizeof(int64_t)))
 
 Tensor  tensor_push   (Arena *arena, const char *what, Dtype dtype, const int64_t *dim, int dims);

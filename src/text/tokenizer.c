@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include "base/file.h"
 #include "text/bytes.h"
-#include "text/model.h"
-#include "text/sentencepiece.h"
+#include "text/bpe/bpe_tokenizer.h"
+#include "text/sentencepiece/sentencepiece.h"
 
 static bool ends_in(const char *name, const char *end)
 {
@@ -19,29 +19,29 @@ static bool beside(char out[1024], const char *folder, const char *file)
     return snprintf(out, 1024, "%s/%s", folder, file) < 1024 && file_exists(out);
 }
 
-static Status folder_read(Model *m, const char *folder)
+static Status folder_read(BpeTokenizer *m, const char *folder)
 {
     static const char *const pairs[][2] = { { "encoder.json", "vocab.bpe" }, { "vocab.json", "merges.txt" } };
     char vocab[1024], merges[1024];
     if (beside(vocab, folder, "tokenizer.json")) {
-        TRY(model_read_json(m, vocab));
-        return beside(vocab, folder, "tokenizer_config.json") ? model_read_config(m, vocab) : OK;
+        TRY(bpe_read_json(m, vocab));
+        return beside(vocab, folder, "tokenizer_config.json") ? bpe_read_config(m, vocab) : OK;
     }
     for (int i = 0; i < 2; i++)
         if (beside(vocab, folder, pairs[i][0]) && beside(merges, folder, pairs[i][1]))
-            return model_read_gpt2(m, vocab, merges);
+            return bpe_read_gpt2(m, vocab, merges);
     return fail(BAD_OPTION, "--tokenizer %s: the folder has neither tokenizer.json, nor encoder.json and vocab.bpe, nor"
                 " vocab.json and merges.txt, nor tokenizer.model", folder);
 }
 
-static Status model_read(Model *m, const char *name)
+static Status model_read(BpeTokenizer *m, const char *name)
 {
     struct stat about;
     if (stat(name, &about) != 0)
         return fail(BAD_OPTION, "--tokenizer %s: no such file or folder, and not the word bytes", name);
     if (S_ISDIR(about.st_mode))     return folder_read(m, name);
-    if (ends_in(name, ".json"))     return model_read_json(m, name);
-    if (ends_in(name, ".tiktoken") || ends_in(name, ".model")) return model_read_tiktoken(m, name);
+    if (ends_in(name, ".json"))     return bpe_read_json(m, name);
+    if (ends_in(name, ".tiktoken") || ends_in(name, ".model")) return bpe_read_tiktoken(m, name);
     return fail(BAD_OPTION, "--tokenizer %s: give the word bytes, a tokenizer.json, a .tiktoken file, a sentencepiece .model, or a folder with"
                 " encoder.json and vocab.bpe, or vocab.json and merges.txt", name);
 }
@@ -68,16 +68,16 @@ static const char *model_in(char path[1024], const char *name)
 
 Status tokenizer_open(Tokenizer *t, const char *name)
 {
-    Model *model;
+    BpeTokenizer *bpe;
     char   path[1024];
     *t = bytes_tokenizer;
     if (strcmp(name, t->name) == 0) return OK;
     name = model_in(path, name);
     if (is_sentencepiece(name)) return sentencepiece_open(t, name);
-    TRY(model_open(&model, name));
-    Status status = model_read(model, name);
-    if (status == OK) return model_tokenizer(t, model);
-    model_close(model);
+    TRY(bpe_tokenizer_open(&bpe, name));
+    Status status = model_read(bpe, name);
+    if (status == OK) return bpe_tokenizer_make(t, bpe);
+    bpe_tokenizer_close(bpe);
     return status;
 }
 

@@ -34,14 +34,14 @@ static Status data_compare(const Trainer *t, const char *path)
 {
     char *prints;
     TRY(checkpoint_data(path, &prints));
-    Status status = prints ? feed_compare(&t->feed, prints) : OK;
+    Status status = prints ? datasets_compare(&t->datasets, prints) : OK;
     free(prints);
     return status;
 }
 
 static Status load(Trainer *t, char path[1024])
 {
-    const Recipe *r = t->recipe;
+    const TrainConfig *r = t->config;
     CheckpointState state = { .step = -1 };
     path[0] = 0;
     bool found = false, speaks = t->mesh.rank == 0;
@@ -63,14 +63,14 @@ static Status load(Trainer *t, char path[1024])
 /* Before the first step, not hours later: --save can be written into, and nobody else does */
 static Status claim(Trainer *t, const char *loaded, int *lock)
 {
-    bool mine = t->recipe->save && t->mesh.rank == 0;
-    return agree(t->world, mine ? checkpoint_claim(t->recipe->save, *loaded ? loaded : NULL, lock) : OK);
+    bool mine = t->config->save && t->mesh.rank == 0;
+    return agree(t->world, mine ? checkpoint_lock(t->config->save, *loaded ? loaded : NULL, lock) : OK);
 }
 
 static Status save(Trainer *t)
 {
-    TRY(trainer_save(t, t->recipe->save));
-    if (t->mesh.rank == 0) { log_progress_end(); log_line("step %lld is saved in %s", (long long)t->step, t->recipe->save); }
+    TRY(trainer_save(t, t->config->save));
+    if (t->mesh.rank == 0) { log_progress_end(); log_line("step %lld is saved in %s", (long long)t->step, t->config->save); }
     return OK;
 }
 
@@ -90,12 +90,12 @@ static Status stand_after(Trainer *t, StepReport done, int flags, int64_t *skips
 
 static void evaluate(Trainer *t, Report *report, SplitKind kind)
 {
-    if (recipe_takes(t->recipe, kind)) report_evaluation(report, t->step, kind, trainer_evaluate_split(t, kind));        /* <-> all axes */
+    if (train_config_takes(t->config, kind)) report_evaluation(report, t->step, kind, trainer_evaluate_split(t, kind));        /* <-> all axes */
 }
 
 static Status steps(Trainer *t, Report *report)
 {
-    const Recipe *r = t->recipe;
+    const TrainConfig *r = t->config;
     int64_t saved = t->step;
     int64_t skips = 0;
     int flags = trainer_any(t, FLAG_NUMBER * caught);                           /* <-> world */
@@ -126,10 +126,10 @@ static void introduce(const Trainer *t)
     char text[24];
     for (int i = 0; i < ARENAS; i++) bytes += (double)t->arena[i].size;
     log_line("%lld parameters; %d ranks: tp %d, cp %d, dp %d, pp %d, ZeRO %d; %s on rank 0; device %s, %d threads a rank",
-             (long long)shape_parameters(&t->recipe->shape), t->mesh.world, m.tp, m.cp, m.dp, m.pp, t->recipe->zero, log_bytes(text, bytes),
-             t->recipe->device, t->recipe->threads);
-    if (!t->recipe->save) log_line("--save was not given: the model will not be kept");
-    if (t->step >= t->recipe->steps) log_line("all %lld steps are done already; --train-iters beyond that goes on", (long long)t->step);
+             (long long)model_parameters(&t->config->model), t->mesh.world, m.tp, m.cp, m.dp, m.pp, t->config->zero, log_bytes(text, bytes),
+             t->config->device, t->config->threads);
+    if (!t->config->save) log_line("--save was not given: the model will not be kept");
+    if (t->step >= t->config->steps) log_line("all %lld steps are done already; --train-iters beyond that goes on", (long long)t->step);
 }
 
 /* What the dry run said is what was taken; otherwise --dry-run lies, and somebody should know. */
@@ -146,13 +146,13 @@ static Status run(Trainer *t)
 {
     Report report;
     Watchdog *dog;
-    TRY(watchdog_open(&dog, t->world, t->recipe->watchdog));
+    TRY(watchdog_open(&dog, t->world, t->config->watchdog));
     char loaded[1024];
     int lock = -1;
     Status status = load(t, loaded);
     if (status == OK) status = claim(t, loaded, &lock);
     if (status == OK && t->mesh.rank == 0) introduce(t);
-    if (status == OK) status = agree(t->world, report_open(&report, t->recipe, t->mesh.rank == 0, t->step));
+    if (status == OK) status = agree(t->world, report_open(&report, t->config, t->mesh.rank == 0, t->step));
     if (status == OK) {
         int64_t first = t->step;
         status = steps(t, &report);
@@ -164,10 +164,10 @@ static Status run(Trainer *t)
     return status;
 }
 
-Status loop_run(const Recipe *recipe, Transport *transport)
+Status loop_run(const TrainConfig *config, Transport *transport)
 {
     Trainer t;
-    Status status = trainer_start(&t, recipe, transport);
+    Status status = trainer_start(&t, config, transport);
     if (status == OK) status = run(&t);
     trainer_close(&t);
     return status;

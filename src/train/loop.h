@@ -9,5 +9,5 @@ void loop_catch_signals(bool speaks);
 int  loop_signal(void);                                   /* the signal that came, 0: none */
 
 /* Collective over transport's ranks. INTERRUPTED after a signal, with the state saved where --save is given. */
-Status loop_run(const Recipe *recipe, Transport *transport);
+Status loop_run(const TrainConfig *config, Transport *transport);
 #endif

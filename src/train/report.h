@@ -4,7 +4,7 @@
 #include "train/trainer.h"
 
 typedef struct {
-    const Recipe *recipe;
+    const TrainConfig *config;
     int     metrics;                  /* file descriptor, -1: none */
     bool    speaks;
     int64_t started_at, step_at;      /* seam clock, ns */
@@ -12,7 +12,7 @@ typedef struct {
     double  lr;
 } Report;
 
-Status report_open (Report *report, const Recipe *recipe, bool speaks, int64_t first_step);
+Status report_open (Report *report, const TrainConfig *config, bool speaks, int64_t first_step);
 void   report_close(Report *report);
 void   report_step (Report *report, int64_t step, double lr, StepReport r);
 void   report_pause(Report *report);                     /* what was done since the last step is not the next one's time */

@@ -10,7 +10,7 @@ static Tensor loss_sums(Trainer *t) { return tensor_flat(t->sums_3, 0, 2); }
 static void square_own(Trainer *t, const Bucket *k)
 {
     int64_t end = k->shard_first + k->shard;
-    if (end > k->block.copied && t->mesh.at.tp > 0) end = k->block.copied;
+    if (end > k->block.replicated && t->mesh.at.tp > 0) end = k->block.replicated;
     if (end > k->block.count) end = k->block.count;
     if (!k->counted || end <= k->shard_first) return;
     Tensor own = bucket_own(k, k->grads);
@@ -20,21 +20,21 @@ static void square_own(Trainer *t, const Bucket *k)
 static void update(Trainer *t, int index)
 {
     const Bucket *k = &t->buckets.bucket[index];
-    const Optimizer *rule = t->recipe->optimizer;
+    const Optimizer *rule = t->config->optimizer;
     Tensor w = bucket_own(k, k->weights), g = bucket_own(k, k->grads);
     for (int p = 0; p < k->block.params; p++) {
-        Piece piece = params_piece(&k->block, p, k->own_first, k->own_count);
+        TensorShard piece = params_tensor_shard(&k->block, p, k->own_first, k->own_count);
         int64_t at = k->block.param[p].at + piece.first - k->own_first;
         Tensor state[OPTIMIZER_STATES] = { { 0 } };
         if (piece.count == 0) continue;
         for (int s = 0; s < rule->states; s++) state[s] = tensor_flat(t->state[index][s], at, piece.count);
-        rule->update(&t->queue, &t->recipe->settings, tensor_flat(w, at, piece.count), tensor_flat(g, at, piece.count), state, k->block.param[p].decay);
+        rule->update(&t->queue, &t->config->settings, tensor_flat(w, at, piece.count), tensor_flat(g, at, piece.count), state, k->block.param[p].decay);
     }
 }
 
 static void gather_sums(Trainer *t)
 {
-    if (t->mesh.at.tp > 0) zero(&t->queue, (Zero){ .y = loss_sums(t) });      /* tp ranks have the same loss: one counts */
+    if (t->mesh.at.tp > 0) fill_zero(&t->queue, (FillZero){ .y = loss_sums(t) });      /* tp ranks have the same loss: one counts */
     comm_all_gather(t->world, &t->queue, t->sums_R3, t->sums_3);              /* <-> world: all-gather of 3 sums */
 }
 
@@ -66,7 +66,7 @@ static void on_reduce(void *context, int chunk)
 static void on_gradients(void *context)
 {
     Trainer *t = context;
-    buckets_finish(&t->buckets);                                              /* <-> dp+cp tied */
+    buckets_reduce_tied(&t->buckets);                                              /* <-> dp+cp tied */
     for (int i = 0; i < t->buckets.count; i++) square_own(t, &t->buckets.bucket[i]);
     gather_sums(t);                                                           /* <-> world */
 }
@@ -75,21 +75,21 @@ static void on_step(void *context)
 {
     Trainer *t = context;
     on_gradients(t);                                                          /* <-> all axes */
-    tick_clip(&t->queue, (TickClip){ .report_4 = t->report_4, .sums_R3 = t->sums_R3, .clip = t->recipe->clip });
+    clip_and_skip(&t->queue, (ClipAndSkip){ .report_4 = t->report_4, .sums_R3 = t->sums_R3, .clip = t->config->clip });
     for (int i = 0; i < t->buckets.count; i++) update(t, i);
-    buckets_spread(&t->buckets);                                              /* <-> dp+cp under ZeRO 1, 2 */
+    buckets_all_gather_params(&t->buckets);                                              /* <-> dp+cp under ZeRO 1, 2 */
 }
 
 static void run_schedule(Trainer *t, void (*at_end)(void *context))
 {
-    t->tick.step = t->step;
-    t->tick.lr   = lr_at(&t->recipe->lr, t->step);
+    t->step_state.step = t->step;
+    t->step_state.lr   = lr_at(&t->config->lr, t->step);
     t->taken     = 0;
-    place()->step = t->step + 1;
-    t->walk.run.drop   = true;
-    t->walk.run.sums_2 = loss_sums(t);
-    zero(&t->queue, (Zero){ .y = t->sums_3 });
-    buckets_zero(&t->buckets);
+    thread_context()->step = t->step + 1;
+    t->executor.ctx.drop   = true;
+    t->executor.ctx.sums_2 = loss_sums(t);
+    fill_zero(&t->queue, (FillZero){ .y = t->sums_3 });
+    buckets_zero_grads(&t->buckets);
     pipeline_run(&t->pipeline, &t->train, (PipelineCalls){ .context = t, .fill = on_fill, .reduce = on_reduce, .step = at_end });
     queue_wait(&t->queue);
 }
@@ -102,7 +102,7 @@ StepReport trainer_step(Trainer *t)
     t->step++;
     const double *r = t->report_4.data;
     if (!r) return (StepReport){ 0 };
-    if (r[3] == 0) t->tick.updates++;
+    if (r[3] == 0) t->step_state.updates++;
     return (StepReport){ .loss = r[0], .tokens = r[1], .norm = r[2], .waited = prefetch_waited(t->prefetch[SPLIT_TRAIN]), .skipped = r[3] != 0 };
 }
 
@@ -128,9 +128,9 @@ static void on_fill_evaluation(void *context, Batch *batch, int micro)
 double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *context)
 {
     Evaluation e = { .fill = fill, .context = context, .dry = comm_dry(t->world) };
-    t->walk.run.drop   = false;
-    t->walk.run.sums_2 = loss_sums(t);
-    zero(&t->queue, (Zero){ .y = t->sums_3 });
+    t->executor.ctx.drop   = false;
+    t->executor.ctx.sums_2 = loss_sums(t);
+    fill_zero(&t->queue, (FillZero){ .y = t->sums_3 });
     for (; e.step < steps; e.step++)
         pipeline_run(&t->pipeline, &t->valid, (PipelineCalls){ .context = &e, .fill = on_fill_evaluation });
     gather_sums(t);                                                           /* <-> world */
@@ -143,7 +143,7 @@ double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *cont
 
 double trainer_evaluate_split(Trainer *t, SplitKind kind)
 {
-    const Recipe *r = t->recipe;
+    const TrainConfig *r = t->config;
     int64_t before = kind == SPLIT_VALID && r->eval_interval > 0 ? (t->step - 1) / r->eval_interval : 0;      /* evaluations done */
     SplitPlace at = { .trainer = t, .kind = kind, .first = before * r->eval_iters, .step = -1 };
     return trainer_evaluate(t, r->eval_iters, fill_split, &at);

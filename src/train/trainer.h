@@ -2,34 +2,34 @@
 #define TRAIN_TRAINER_H
 /* One rank of a run: its place in the mesh, its memory and all that lives in it. Opened twice by the same code: dry, to learn how
  * large each arena must be, and real. What the dry one counted is what the real one takes, to the byte.                        */
-#include "data/feed.h"
+#include "data/datasets.h"
 #include "data/prefetch.h"
 #include "parallel/pipeline.h"
 #include "comm/transport.h"
 #include "store/checkpoint.h"
-#include "train/recipe.h"
+#include "train/train_config.h"
 
-typedef enum { FOREVER, FLIGHT, GATHER, SCRATCH, HOST, ARENAS } ArenaName;
+typedef enum { ARENA_PERSISTENT, ARENA_ACTIVATIONS, ARENA_GATHERED, ARENA_SCRATCH, ARENA_HOST, ARENAS } ArenaName;
 typedef struct { size_t bytes[ARENAS], slot[CHUNKS_MAX]; } ArenaSizes;
 
 typedef struct { double loss, tokens, norm, waited; bool skipped; } StepReport;      /* waited: seconds for data */
 
 typedef struct Trainer {
-    const Recipe *recipe;
+    const TrainConfig *config;
     Transport *transport;
     Mesh   mesh;
     Comm  *world, *tp, *cp, *data, *pp, *tied;       /* data: dp x cp; tied: first and last stage (NULL: none) */
     Queue  queue;
-    Tick   tick;
+    StepState   step_state;
     Arena  arena[ARENAS];
     Stage  stage;
     Schedule train, valid;
     Buckets  buckets;
-    Walk     walk;
+    StageExecutor     executor;
     Pipeline pipeline;
     Tensor (*state)[OPTIMIZER_STATES];               /* by bucket: [own_count]; owned */
-    Tensor  sums_3, sums_R3, report_4, flag_1, flag_R;   /* F64: loss, tokens, squared gradients; of all ranks; tick_clip's report; stop */
-    Feed    feed;
+    Tensor  sums_3, sums_R3, report_4, flag_1, flag_R;   /* F64: loss, tokens, squared gradients; of all ranks; clip_and_skip's report; stop */
+    Datasets    datasets;
     Loader    loader[SPLITS];
     Prefetch *prefetch[SPLITS];                      /* NULL: the run takes nothing of it */
     int       taken;                                 /* micro-batches of the step at hand that were filled */
@@ -39,12 +39,12 @@ typedef struct Trainer {
 } Trainer;
 
 /* Collective. sizes NULL: a dry trainer (transport must be dry then). */
-Status trainer_open (Trainer *trainer, const Recipe *recipe, Transport *transport, const ArenaSizes *sizes);
+Status trainer_open (Trainer *trainer, const TrainConfig *config, Transport *transport, const ArenaSizes *sizes);
 /* trainer_measure, then trainer_open with what it said: how a run begins. Collective. */
-Status trainer_start(Trainer *trainer, const Recipe *recipe, Transport *transport);
+Status trainer_start(Trainer *trainer, const TrainConfig *config, Transport *transport);
 void   trainer_close(Trainer *trainer);
 /* What a rank of this run needs: opens it dry, runs a step and an evaluation, and reads the arenas. Not collective. */
-Status trainer_measure(ArenaSizes *sizes, const Recipe *recipe, int rank, int world);
+Status trainer_measure(ArenaSizes *sizes, const TrainConfig *config, int rank, int world);
 void   trainer_count(Trainer *dry, ArenaSizes *sizes);              /* the same for a dry trainer at hand, whose arenas keep the details */
 const char *arena_name(ArenaName arena);
 void   trainer_init(Trainer *trainer);                               /* new weights, states zero */
@@ -61,10 +61,10 @@ double     trainer_evaluate_split(Trainer *trainer, SplitKind kind);
  * come to one rank alone). <-> world: all-gather of one number */
 enum { FLAG_FAILED = 1, FLAG_MEMORY = 2, FLAG_NUMBER = 16 };
 int        trainer_any     (Trainer *trainer, int flags);
-int64_t    trainer_step_tokens(const Recipe *recipe);
-LoaderShape trainer_loader_shape(const Trainer *trainer);
+int64_t    trainer_step_tokens(const TrainConfig *config);
+LoaderConfig trainer_loader_config(const Trainer *trainer);
 
-/* train/snapshot.c: the pieces of weights and states this rank writes and reads */
+/* train/trainer_checkpoint.c: the pieces of weights and states this rank writes and reads */
 Status trainer_save(Trainer *trainer, const char *dir);              /* collective */
 Status trainer_load(Trainer *trainer, const char *path);             /* collective; states too where it learns */
 #endif

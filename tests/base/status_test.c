@@ -37,9 +37,9 @@ static void messages(void **state)
 
 static void *fails_alone(void *out)
 {
-    *(bool *)out = fail_text()[0] == '\0' && place()->rank == -1;
+    *(bool *)out = fail_text()[0] == '\0' && thread_context()->rank == -1;
     fail(IO_FAILED, "of the thread");
-    place()->rank = 9;
+    thread_context()->rank = 9;
     return NULL;
 }
 
@@ -53,13 +53,13 @@ static void threads_have_their_own(void **state)
     pthread_join(thread, NULL);
     assert_true(fresh);
     assert_string_equal(fail_text(), "of the test");
-    assert_int_equal(place()->rank, -1);
+    assert_int_equal(thread_context()->rank, -1);
 }
 
 static void stops_in_a_run(void *context)
 {
     (void)context;
-    *place() = (Place){ .rank = 2, .step = 7, .op = "add" };
+    *thread_context() = (ThreadContext){ .rank = 2, .step = 7, .op = "add" };
     CHECK(1 + 1 == 3, "two %s", "lines");
 }
 static void stops_outside(void *context)

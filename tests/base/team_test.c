@@ -53,7 +53,7 @@ static void many_jobs_in_a_row(void **state)
 
 static void see_rank(void *context, int64_t begin, int64_t end)
 {
-    if (place()->rank == 4) *(atomic_long *)context += end - begin;
+    if (thread_context()->rank == 4) *(atomic_long *)context += end - begin;
 }
 
 static void workers_know_the_rank(void **state)
@@ -62,9 +62,9 @@ static void workers_know_the_rank(void **state)
     Team       *team;
     atomic_long right = 0;
     assert_int_equal(team_open(&team, 4), OK);
-    place()->rank = 4;
+    thread_context()->rank = 4;
     team_for(team, 100, 1, see_rank, &right);
-    place()->rank = -1;
+    thread_context()->rank = -1;
     assert_int_equal(right, 100);
     team_close(team);
 }

@@ -54,7 +54,7 @@ def one(mpi, launcher, data, folder, number, victim):
     child = subprocess.Popen(launcher[:1] + (KEEP[mpi] if number == signal.SIGKILL else []) + launcher[1:] + ["4", run.JOTUN] + [str(a) for a in args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         wait_for("the first steps", 60, lambda: os.path.exists(out + ".jsonl") and len(run.metrics(out + ".jsonl")) > 3)
-        time.sleep(1)                                   # a few pulses, each 0.25 s
+        time.sleep(1)                                   # a few heartbeats, each 0.25 s
         pids = pids_of(out)
         if sorted(pids) != [0, 1, 2, 3]:
             sys.exit(f"found ranks {sorted(pids)}, not 0 to 3")

@@ -42,8 +42,8 @@ static Status account_body(Transport *transport, void *context)
     int    n  = comm_size(tp), me = comm_rank(tp);
     Tensor in = tensor_new(&arena, "in", F64, 4, 8), out = tensor_new(&arena, "out", F64, n * 4, 8);
     Tensor odd = tensor_new(&arena, "odd", F64, 13);
-    zero(&q, (Zero){ in });
-    zero(&q, (Zero){ odd });
+    fill_zero(&q, (FillZero){ in });
+    fill_zero(&q, (FillZero){ odd });
     comm_all_gather(tp, &q, out, in);
     comm_reduce_scatter(tp, &q, in, out, &arena);
     comm_all_reduce(tp, &q, in, &arena);

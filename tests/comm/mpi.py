@@ -50,7 +50,7 @@ def struck(ranks, victim, strike, seconds):
         while len(pid) < ranks:
             rank, number = re.match(r"rank (\d+) pid (\d+)", job.stdout.readline()).groups()
             pid[int(rank)] = int(number)
-        time.sleep(0.6)                                      # a pulse or two, each 0.25 s
+        time.sleep(0.6)                                      # a heartbeat or two, each 0.25 s
         start = time.monotonic()
         os.kill(pid[victim], strike)
         others = [number for rank, number in pid.items() if rank != victim]

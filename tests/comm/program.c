@@ -19,7 +19,7 @@ static Status loop_body(Transport *transport, void *context)
     p.comm = world;
     Tensor in = filled(&p, transport->rank, 100), out = tensor_new(&p.arena, "out", F64, transport->size, 100);
     for (long step = 0;; step++) {
-        place()->step = step;
+        thread_context()->step = step;
         comm_all_gather(world, &p.q, out, in);
         usleep(1000);
         CHECK(step < 600 || transport->rank != 1 || !getenv("STOP"), "rank 1 has had enough");

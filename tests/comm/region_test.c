@@ -20,7 +20,7 @@ static Tensor random_rows(Arena *arena, const char *name, int64_t rows)
 static Tensor twin(Region *tp, Tensor x)                  /* a verb may work in place */
 {
     Tensor y = tensor_new(tp->scratch, "twin", F64, x.dim[0], x.dim[1]);
-    copy(tp->queue, (Copy){ .y = y, .x = x });
+    copy_strided(tp->queue, (CopyStrided){ .y = y, .x = x });
     return y;
 }
 

@@ -27,7 +27,7 @@ static Status scene_body(Transport *transport, void *context)
     TRY(comm_open(&scene.pair, scene.world, "tp", pair, 2));
     TRY(watchdog_open(&watchdog, scene.world, LIMIT));
     TRY(queue_open(&scene.q, "ref", 1, NULL));
-    place()->step = 40;
+    thread_context()->step = 40;
     (*(Act **)context)(&scene, rank);
     queue_close(&scene.q);
     watchdog_close(watchdog, scene.world);

@@ -1,9 +1,9 @@
-/* Characters: what is normalised, what is foreign, what falls, and that where a character stands changes nothing. */
+/* Characters: what is normalized, what is foreign, what falls, and that where a character stands changes nothing. */
 #include "base/testing.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include "corpus/charset.h"
+#include "corpus/quality/charset.h"
 
 static Buffer text, spare;
 
@@ -39,23 +39,23 @@ static void row_holds(const Charset *c, const Row *row)
         snprintf(to, sizeof to, "%.*s%s%s", more, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", pad ? "\n" : "", row->to);
         CharsetVerdict v = apply(c, from, used);
         assert_string_equal(text.text, to);
-        for (int i = CHARSET_NORMALISED; i < CHARSET_DOCUMENT; i++)
+        for (int i = CHARSET_NORMALIZED; i < CHARSET_DOCUMENT; i++)
             if (v.count[i] != row->count[i]) fail_msg("%s: %s: %d", row->from, charset_count_word((CharsetCount)i), (int)v.count[i]);
     }
 }
 
-static void normalises(void **state)
+static void normalizes(void **state)
 {
     (void)state;
     static const Row rows[] = {
         { "r\xc3\xa4v, \xe2\x80\x93 \xe2\x80\x9d" "a\xe2\x80\x9d\t1 \xc2\xbd", "r\xc3\xa4v, \xe2\x80\x93 \xe2\x80\x9d" "a\xe2\x80\x9d\t1 \xc2\xbd", { 0 } },
-        { "ra\xcc\x88v", "r\xc3\xa4v", { [CHARSET_NORMALISED] = 1 } },                                           /* a, U+0308 */
-        { "K\xe2\x84\xaa \xef\xac\x81", "KK \xef\xac\x81", { [CHARSET_NORMALISED] = 1 } },                        /* KELVIN SIGN; the ligature stays */
+        { "ra\xcc\x88v", "r\xc3\xa4v", { [CHARSET_NORMALIZED] = 1 } },                                           /* a, U+0308 */
+        { "K\xe2\x84\xaa \xef\xac\x81", "KK \xef\xac\x81", { [CHARSET_NORMALIZED] = 1 } },                        /* KELVIN SIGN; the ligature stays */
         { "av\xc2\xadsked\xe2\x80\x8b\xef\xbb\xbf\x01\x7f\xc2\x80", "avsked", { [CHARSET_INVISIBLE] = 6 } },
         { "10\xc2\xa0kr\xe2\x80\x89x\xe2\x80\xafy\xe3\x80\x80z", "10 kr x y z", { [CHARSET_BLANK] = 4 } },
         { "a\r\nb\rc\xe2\x80\xa8" "d\x0b" "e\xc2\x85" "f", "a\nb\nc\nd\ne\nf", { 0 } },
         { "\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80", { 0 } },
-        { "ra\xe2\x80\x8b\xcc\x88v", "r\xc3\xa4v", { [CHARSET_NORMALISED] = 1, [CHARSET_INVISIBLE] = 1 } },
+        { "ra\xe2\x80\x8b\xcc\x88v", "r\xc3\xa4v", { [CHARSET_NORMALIZED] = 1, [CHARSET_INVISIBLE] = 1 } },
         { "", "", { 0 } } };
     Charset *c = open("sv", CHARSET_NONE, EMOJI_FOREIGN);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) row_holds(c, &rows[i]);
@@ -159,7 +159,7 @@ static int teardown(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(normalises), cmocka_unit_test(languages_differ),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(normalizes), cmocka_unit_test(languages_differ),
         cmocka_unit_test(graded_lets_articles_live), cmocka_unit_test(hostile_is_linear) };
     return cmocka_run_group_tests(tests, NULL, teardown);
 }

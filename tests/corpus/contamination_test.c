@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <unistd.h>
-#include "corpus/contamination.h"
+#include "corpus/dedup/contamination.h"
 #include "corpus/texts.h"
 #include <cmocka.h>              /* after ours: it has a macro named fail */
 #undef fail
@@ -53,8 +53,8 @@ static void hits_by_hand(void **state)
     contamination_close(c);
 }
 
-/* Documents come normalised; test sets as they lie there: decomposed, with a soft hyphen, with a NBSP, with broken bytes */
-static void test_sets_are_normalised(void **state)
+/* Documents come normalized; test sets as they lie there: decomposed, with a soft hyphen, with a NBSP, with broken bytes */
+static void test_sets_are_normalized(void **state)
 {
     (void)state;
     file_put(0, "a\xCC\x8Angar o\xCC\x88" "ar alg\xC2\xAD" "ar\nett\xC2\xA0tv\xC3\xA5 tre\xFF" "fyra\n");
@@ -213,7 +213,7 @@ int main(void)
     snprintf(path[0], sizeof path[0], "/tmp/jotun-contamination-%d.txt", (int)getpid());
     snprintf(path[1], sizeof path[1], "/tmp/jotun-contamination-%d.jsonl", (int)getpid());
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hits_by_hand), cmocka_unit_test(test_sets_are_normalised),
+        cmocka_unit_test(hits_by_hand), cmocka_unit_test(test_sets_are_normalized),
         cmocka_unit_test(hits_against_naive),
         cmocka_unit_test(cuts_against_naive),
         cmocka_unit_test(long_words),

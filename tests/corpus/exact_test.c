@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <unistd.h>
 #include "base/random.h"
-#include "corpus/exact.h"
+#include "corpus/dedup/exact.h"
 #include <stdio.h>
 #include <string.h>
 #include <stdlib.h>
@@ -113,7 +113,7 @@ static void against_naive(void **state)
         assert_int_equal(exact_open(&exact, &plan), OK);
         for (int64_t i = 0; i < COUNT; i++) assert_int_equal(exact_add(exact, hash_made(i, narrow, &same)), OK);
         assert_int_equal(exact_count(exact), COUNT);
-        assert_int_equal(exact_settle(exact, team), OK);
+        assert_int_equal(exact_resolve(exact, team), OK);
         for (int64_t i = 0; i < COUNT; i++) {
             assert_int_equal(exact_removed(exact, i), first[narrow][i] != i);
             if (plan.keepers) assert_int_equal(exact_keeper(exact, i), first[narrow][i]);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include "corpus/inputs.h"
+#include "corpus/read/inputs.h"
 
 static char folder[] = "/tmp/jotun-inputs-XXXXXX";
 static char got[4096];

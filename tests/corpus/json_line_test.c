@@ -7,7 +7,7 @@
 #include <string.h>
 #include <jansson.h>
 #include "base/random.h"
-#include "corpus/json_line.h"
+#include "corpus/read/json_line.h"
 #include <cmocka.h>
 
 static const char *const seeds[] = {

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include "corpus/json_line.h"
-#include "corpus/quality.h"
+#include "corpus/read/json_line.h"
+#include "corpus/quality/quality.h"
 
 static Buffer text;
 static QualitySpace *space;
@@ -25,7 +25,7 @@ static void text_set(const char *from, int64_t bytes)
     assert_int_equal(buffer_add(&text, from, bytes), OK);
 }
 
-static QualityVerdict judge(const Quality *q, const char *from)
+static QualityVerdict filter(const Quality *q, const char *from)
 {
     QualityVerdict v;
     text_set(from, (int64_t)strlen(from));
@@ -108,7 +108,7 @@ static void one_rule_at_a_time(void **state)
         { "repeated-5-grams=0", "a b c d e a b c d e", QUALITY_GRAM_5, 5 / 19. }, { "new-lines=0.3", "a\nb\nc d", QUALITY_NEW_LINES, 0.5 } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Quality *q = open("none", rows[i].rules, NULL);
-        QualityVerdict v = judge(q, rows[i].text);
+        QualityVerdict v = filter(q, rows[i].text);
         if (v.rule != rows[i].rule || (v.rule >= 0 && fabs(v.figure - rows[i].figure) > 1e-12))
             fail_msg("%s: %s: %d, %g", rows[i].rules, rows[i].text, v.rule, v.figure);
         quality_close(q);
@@ -119,7 +119,7 @@ static void lines_fall(void **state)
 {
     (void)state;
     Quality *q = open("c4", "sentences=off", NULL);
-    QualityVerdict v = judge(q, "   [edit] Det var en g\xc3\xa5ng. [1] \nMeny\nTv\xc3\xa5 ord.\nSl\xc3\xa5 p\xc3\xa5 JavaScript nu.\nOch s\xc3\xa5 vidare...\nDet \xc3\xa4r slut!\n");
+    QualityVerdict v = filter(q, "   [edit] Det var en g\xc3\xa5ng. [1] \nMeny\nTv\xc3\xa5 ord.\nSl\xc3\xa5 p\xc3\xa5 JavaScript nu.\nOch s\xc3\xa5 vidare...\nDet \xc3\xa4r slut!\n");
     assert_int_equal(v.rule, -1);
     assert_string_equal(text.text, "Det var en g\xc3\xa5ng.\nDet \xc3\xa4r slut!");
     assert_int_equal(v.lines[QUALITY_LINE_END], 2);
@@ -128,11 +128,11 @@ static void lines_fall(void **state)
     assert_int_equal(v.lines[QUALITY_CITATIONS], 2);
     quality_close(q);
     q = open("none", "words-min=1", NULL);
-    judge(q, "  a \n\n b");
+    filter(q, "  a \n\n b");
     assert_string_equal(text.text, "  a \n\n b");
     quality_close(q);
     q = open("fineweb", "words-max=on,line-end=on,short-lines=off", NULL);        /* what is left is judged */
-    assert_int_equal(judge(q, "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nEn rad med \xc3\xa5tta ord till och med.").rule, -1);
+    assert_int_equal(filter(q, "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nEn rad med \xc3\xa5tta ord till och med.").rule, -1);
     quality_close(q);
 }
 
@@ -149,7 +149,7 @@ static void bad_words_are_found(void **state)
         { "en FULA.", 1 }, { "fulare afula", 0 }, { "tv\xc3\xa5, ord", 1 }, { "tv\xc3\xa5 tv\xc3\xa5 ordet", 0 },
         { "\xc3\xa4nnu tre fula ord", 2 }, { "\xc3\xa4nnu tre ord", 0 }, { "", 0 } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        QualityVerdict v = judge(q, rows[i].text);
+        QualityVerdict v = filter(q, rows[i].text);
         assert_int_equal(v.rule, rows[i].count ? QUALITY_BAD_WORDS : -1);
         if (rows[i].count) assert_int_equal((int)v.figure, rows[i].count);
     }

@@ -2,8 +2,8 @@
 #include "base/testing.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include "corpus/record.h"
-#include "corpus/utf8.h"
+#include "corpus/read/record.h"
+#include "corpus/read/utf8.h"
 
 static char folder[] = "/tmp/jotun-record-XXXXXX";
 static char got[1 << 16];

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <utf8proc.h>
-#include "corpus/shingle.h"
+#include "corpus/dedup/shingle.h"
 #include "corpus/texts.h"
 #include <cmocka.h>              /* after ours: it has a macro named fail */
 #undef fail

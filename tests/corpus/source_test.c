@@ -1,5 +1,5 @@
 /* Documents out of files: what is one, what is none, and which line is broken. */
-#include "corpus/source.h"
+#include "corpus/read/source.h"
 #include "corpus/folder.h"
 
 static const char *file_make(const char *name, const char *text, size_t bytes)

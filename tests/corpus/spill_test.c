@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "base/random.h"
 #include "base/seam.h"
-#include "corpus/spill.h"
+#include "corpus/dedup/spill.h"
 #include <cmocka.h>              /* after ours: it has a macro named fail */
 #undef fail
 

@@ -1,5 +1,5 @@
 /* Packed bytes come out as they went in; what is cut, damaged, foreign or a bomb is told with its place. */
-#include "corpus/stream.h"
+#include "corpus/read/stream.h"
 #include "corpus/packed.h"
 #include "corpus/folder.h"
 

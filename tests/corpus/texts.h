@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/random.h"
-#include "corpus/source.h"
+#include "corpus/read/source.h"
 
 enum { TEXTS_WORDS = 200000 };
 

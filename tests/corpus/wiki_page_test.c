@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "corpus/wiki_page.h"
+#include "corpus/wiki/wiki_page.h"
 #include <cmocka.h>
 
 static char    block[1 << 16];

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 #include "base/file.h"
-#include "corpus/wiki_page.h"
-#include "corpus/wiki_text.h"
+#include "corpus/wiki/wiki_page.h"
+#include "corpus/wiki/wiki_text.h"
 #include <cmocka.h>
 
 static Buffer out;

@@ -1,14 +1,14 @@
 /* Samples to batches: every layout sees the same samples once, the order is a pure function, masks are those made by hand. */
 #include "data/loader.h"
 #include "tensor/ops.h"
-#include "data/pairs.h"
+#include "data/token_files.h"
 
 enum { S = 8, GLOBAL = 4, EOD = 7, COUNTED = 1000 };
-static Shard counted;        /* 10 documents, tokens 100, 101, 102 ...: a token tells its place */
-static Shard lettered;       /* one short sample, with ends of documents */
+static TokenFile counted;        /* 10 documents, tokens 100, 101, 102 ...: a token tells its place */
+static TokenFile lettered;       /* one short sample, with ends of documents */
 static Arena host;
 
-static const LoaderShape plain = { .sequence = S, .micro = GLOBAL, .global = GLOBAL, .dp = 1, .cp = 1, .seed = 1234,
+static const LoaderConfig plain = { .sequence = S, .micro = GLOBAL, .global = GLOBAL, .dp = 1, .cp = 1, .seed = 1234,
                                    .eod = EOD, .real = F32 };
 
 static const int32_t *ints(Tensor x) { return x.data; }
@@ -20,7 +20,7 @@ typedef struct { int32_t token[GLOBAL][S], target[GLOBAL][S], position[GLOBAL][S
 static void batch_gather(Whole *whole, const Batch *batch, int64_t b, int64_t s)
 {
     for (int64_t row = 0; row < b * s; row++) {
-        int32_t place = ints(batch->place_i)[row], sample = place / S, index = place % S;
+        int32_t place = ints(batch->dropout_index_i)[row], sample = place / S, index = place % S;
         int64_t j = row % s, half = s / 2;
         assert_int_equal(index, j < half ? batch->part[0] + j : batch->part[1] + j - half);
         assert_int_equal(sample, ints(batch->sample_i)[row / s]);
@@ -40,13 +40,13 @@ static Whole step_gather(int64_t step, int dp, int cp, int64_t micro)
     for (int d = 0; d < dp; d++)
         for (int c = 0; c < cp; c++) {
             Loader loader;
-            LoaderShape shape = plain;
-            shape.micro = micro;
-            shape.dp = dp, shape.dp_rank = d, shape.cp = cp, shape.cp_rank = c;
-            if (blend) assert_int_equal(loader_open_blend(&loader, blend, shape), OK);
-            else       assert_int_equal(loader_open(&loader, &counted, "100", SPLIT_TRAIN, shape), OK);
-            Batch batch = loader_batch_new(&shape, &host);
-            assert_false(tensor_present(batch.visible_i));
+            LoaderConfig config = plain;
+            config.micro = micro;
+            config.dp = dp, config.dp_rank = d, config.cp = cp, config.cp_rank = c;
+            if (blend) assert_int_equal(loader_open_blend(&loader, blend, config), OK);
+            else       assert_int_equal(loader_open(&loader, &counted, "100", SPLIT_TRAIN, config), OK);
+            Batch batch = loader_batch_new(&config, &host);
+            assert_false(tensor_present(batch.key_range_i));
             for (int m = 0; m < loader_micros(&loader); m++) {
                 assert_int_equal(loader_fill(&loader, &batch, step, m, 100000), OK);
                 batch_gather(&whole, &batch, micro, S / cp);
@@ -82,11 +82,11 @@ static void blends_in_all_layouts(void **state)
 {
     (void)state;
     Blend made;
-    Shard shards[] = { counted, lettered };
-    MixPart part[] = { { .prefix = folder, .weight = 3 }, { .prefix = folder, .weight = 1 } };
-    MixList list = { .part = part, .count = 2, .weighed = true };
-    BlendSpec spec = { .kind = BLEND_CORE, .split = "1", .wanted = 70 * GLOBAL, .sequence = S, .seed = 1234, .cut = 0.80, .surplus = 0.005 };
-    assert_int_equal(blend_open(&made, shards, &list, &spec, SPLIT_TRAIN), OK);
+    TokenFile token_files[] = { counted, lettered };
+    BlendPart part[] = { { .prefix = folder, .weight = 3 }, { .prefix = folder, .weight = 1 } };
+    BlendSpec list = { .part = part, .count = 2, .weighed = true };
+    BlendRules spec = { .kind = BLEND_CORE, .split = "1", .wanted = 70 * GLOBAL, .sequence = S, .seed = 1234, .cut = 0.80, .surplus = 0.005 };
+    assert_int_equal(blend_open(&made, token_files, &list, &spec, SPLIT_TRAIN), OK);
     assert_int_equal(made.samples, 70 * GLOBAL);
     blend = &made;
     for (int64_t step = 0; step < 70; step += 23) {
@@ -94,7 +94,7 @@ static void blends_in_all_layouts(void **state)
         for (int sample = 0; sample < GLOBAL; sample++) {
             OrderReader reader = blend_read(blend, step * GLOBAL + sample);
             for (int i = 0; i <= S; i++) {
-                int32_t token = shard_token(reader.shard, order_place(&reader));
+                int32_t token = token_file_token(reader.token_file, order_place(&reader));
                 if (i < S) assert_int_equal(one.token[sample][i], token);
                 if (i > 0) assert_int_equal(one.target[sample][i - 1], token);
             }
@@ -118,20 +118,20 @@ static void blends_in_all_layouts(void **state)
     blend_close(&made);
 }
 
-static void blend_refused(BlendSpec spec, MixList list, Status want, const char *word)
+static void blend_refused(BlendRules spec, BlendSpec list, Status want, const char *word)
 {
     Blend made;
-    Shard shards[] = { counted, lettered };
-    assert_int_equal(blend_open(&made, shards, &list, &spec, SPLIT_TRAIN), want);
+    TokenFile token_files[] = { counted, lettered };
+    assert_int_equal(blend_open(&made, token_files, &list, &spec, SPLIT_TRAIN), want);
     assert_non_null(strstr(fail_text(), word));
 }
 
 static void blends_refused(void **state)
 {
     (void)state;
-    MixPart part[] = { { .prefix = folder, .weight = 3 }, { .prefix = folder, .weight = 1 } };
-    MixList list = { .part = part, .count = 2 };
-    BlendSpec spec = { .kind = BLEND_CORE, .split = "1", .wanted = 1000, .sequence = S, .seed = 1234, .cut = 0.80 };
+    BlendPart part[] = { { .prefix = folder, .weight = 3 }, { .prefix = folder, .weight = 1 } };
+    BlendSpec list = { .part = part, .count = 2 };
+    BlendRules spec = { .kind = BLEND_CORE, .split = "1", .wanted = 1000, .sequence = S, .seed = 1234, .cut = 0.80 };
     blend_refused(spec, list, BAD_OPTION, "one epoch of each: 125 samples to train, and the run takes 1000; give weights");
     spec.split = "0,1";
     blend_refused(spec, list, BAD_FILE, "0 to 0 of it have 0 tokens");
@@ -148,16 +148,16 @@ static void zigzag_parts(void **state)
     (void)state;
     Arena dry;
     arena_dry(&dry, "dry");
-    LoaderShape shape = plain;
-    Batch one = loader_batch_new(&shape, &dry);
+    LoaderConfig config = plain;
+    Batch one = loader_batch_new(&config, &dry);
     assert_int_equal(one.part[0], 0);
     assert_int_equal(one.part[1], S / 2);
-    shape.cp = 2, shape.cp_rank = 1;
-    Batch two = loader_batch_new(&shape, &dry);
+    config.cp = 2, config.cp_rank = 1;
+    Batch two = loader_batch_new(&config, &dry);
     assert_int_equal(two.part[0], 2);
     assert_int_equal(two.part[1], 4);
-    shape.cp_rank = 0;
-    two = loader_batch_new(&shape, &dry);
+    config.cp_rank = 0;
+    two = loader_batch_new(&config, &dry);
     assert_int_equal(two.part[0], 0);
     assert_int_equal(two.part[1], 6);
     assert_null(two.token_i.data);
@@ -172,15 +172,15 @@ static void order_is_a_pure_function(void **state)
     (void)state;
     Loader straight, resumed;
     size_t mark = arena_mark(&host);
-    LoaderShape shape = plain;
-    shape.micro = shape.global = 1;
-    assert_int_equal(loader_open(&straight, &counted, "1", SPLIT_TRAIN, shape), OK);
+    LoaderConfig config = plain;
+    config.micro = config.global = 1;
+    assert_int_equal(loader_open(&straight, &counted, "1", SPLIT_TRAIN, config), OK);
     assert_int_equal(straight.samples, (COUNTED - 1) / S);
-    Batch a = loader_batch_new(&shape, &host), b = loader_batch_new(&shape, &host);
+    Batch a = loader_batch_new(&config, &host), b = loader_batch_new(&config, &host);
     int seen[2][(COUNTED - 1) / S] = { 0 }, moved = 0, first[(COUNTED - 1) / S];
     for (int64_t step = 0; step < 2 * straight.samples; step++) {
         assert_int_equal(loader_fill(&straight, &a, step, 0, 100000), OK);
-        assert_int_equal(loader_open(&resumed, &counted, "1", SPLIT_TRAIN, shape), OK);
+        assert_int_equal(loader_open(&resumed, &counted, "1", SPLIT_TRAIN, config), OK);
         assert_int_equal(loader_fill(&resumed, &b, step, 0, 100000), OK);
         assert_memory_equal(a.token_i.data, b.token_i.data, S * sizeof(int32_t));
         int64_t epoch = step / straight.samples, i = step % straight.samples;
@@ -190,8 +190,8 @@ static void order_is_a_pure_function(void **state)
         else            moved += first[i] != sample;
     }
     assert_true(moved > straight.samples / 2);
-    shape.seed = 4321;
-    assert_int_equal(loader_open(&resumed, &counted, "1", SPLIT_TRAIN, shape), OK);
+    config.seed = 4321;
+    assert_int_equal(loader_open(&resumed, &counted, "1", SPLIT_TRAIN, config), OK);
     int other = 0;
     for (int64_t step = 0; step < resumed.samples; step++) {
         assert_int_equal(loader_fill(&resumed, &b, step, 0, 100000), OK);
@@ -215,20 +215,20 @@ static void masks_by_hand(void **state)
         for (int rank = 0; rank < cp; rank++) {
             Loader loader;
             size_t mark = arena_mark(&host);
-            LoaderShape shape = plain;
-            shape.micro = shape.global = 1, shape.cp = cp, shape.cp_rank = rank, shape.real = cp == 1 ? F32 : F64;
-            shape.reset_positions = shape.reset_attention = shape.mask_eod = true;
-            assert_int_equal(loader_open(&loader, &lettered, "1", SPLIT_TRAIN, shape), OK);
-            Batch batch = loader_batch_new(&shape, &host);
+            LoaderConfig config = plain;
+            config.micro = config.global = 1, config.cp = cp, config.cp_rank = rank, config.real = cp == 1 ? F32 : F64;
+            config.reset_positions = config.reset_attention = config.mask_eod = true;
+            assert_int_equal(loader_open(&loader, &lettered, "1", SPLIT_TRAIN, config), OK);
+            Batch batch = loader_batch_new(&config, &host);
             assert_int_equal(loader_fill(&loader, &batch, 0, 0, 10), OK);
             for (int row = 0; row < S / cp; row++) {
-                int i = ints(batch.place_i)[row];
-                double w = cp == 1 ? ((float *)batch.weight_T.data)[row] : ((double *)batch.weight_T.data)[row];
+                int i = ints(batch.dropout_index_i)[row];
+                double w = cp == 1 ? ((float *)batch.loss_weight_T.data)[row] : ((double *)batch.loss_weight_T.data)[row];
                 assert_int_equal(ints(batch.token_i)[row], token[i]);
                 assert_int_equal(ints(batch.target_i)[row], target[i]);
                 assert_int_equal(ints(batch.position_i)[row], position[i]);
-                assert_int_equal(ints(batch.visible_i)[2 * row], first[i]);
-                assert_int_equal(ints(batch.visible_i)[2 * row + 1], i + 1);
+                assert_int_equal(ints(batch.key_range_i)[2 * row], first[i]);
+                assert_int_equal(ints(batch.key_range_i)[2 * row + 1], i + 1);
                 assert_true(w == weight[i]);
             }
             arena_reset(&host, mark);
@@ -256,10 +256,10 @@ static void splits_round_to_even(void **state)
     split_is("0.8,0.2",  SPLIT_VALID, 800, 200);
 }
 
-static void refused(const Shard *shard, const char *split, SplitKind kind, LoaderShape shape, Status want, const char *word)
+static void refused(const TokenFile *token_file, const char *split, SplitKind kind, LoaderConfig config, Status want, const char *word)
 {
     Loader loader;
-    assert_int_equal(loader_open(&loader, shard, split, kind, shape), want);
+    assert_int_equal(loader_open(&loader, token_file, split, kind, config), want);
     assert_non_null(strstr(fail_text(), word));
 }
 
@@ -269,23 +269,23 @@ static void refusals(void **state)
     static const char *const bad[] = { "", "x", "1,", "1,,1", "-1,2", "0,0,0", "1,1,1,1", "nan", "1e999", "1;2" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) refused(&counted, bad[i], SPLIT_TRAIN, plain, BAD_OPTION, "--split");
     refused(&counted, "969,30,1", SPLIT_TEST, plain, BAD_FILE, "0 tokens");
-    LoaderShape shape = plain;
-    shape.sequence = 1000;
-    refused(&counted, "1", SPLIT_TRAIN, shape, BAD_FILE, "takes 1001");
-    shape.sequence = 999;
+    LoaderConfig config = plain;
+    config.sequence = 1000;
+    refused(&counted, "1", SPLIT_TRAIN, config, BAD_FILE, "takes 1001");
+    config.sequence = 999;
     Loader loader;
-    assert_int_equal(loader_open(&loader, &counted, "1", SPLIT_TRAIN, shape), OK);
-    shape.sequence = 10, shape.cp = 2;
-    refused(&counted, "1", SPLIT_TRAIN, shape, BAD_OPTION, "12 is");
-    shape = plain, shape.dp = 3, shape.micro = 2;
-    refused(&counted, "1", SPLIT_TRAIN, shape, BAD_OPTION, "6 is");
-    shape = plain, shape.eod = -1, shape.mask_eod = true;
-    refused(&counted, "1", SPLIT_TRAIN, shape, BAD_OPTION, "end-of-document");
-    shape = plain, shape.global = (int64_t)1 << 30;
-    refused(&counted, "1", SPLIT_TRAIN, shape, BAD_OPTION, "2^31");
+    assert_int_equal(loader_open(&loader, &counted, "1", SPLIT_TRAIN, config), OK);
+    config.sequence = 10, config.cp = 2;
+    refused(&counted, "1", SPLIT_TRAIN, config, BAD_OPTION, "12 is");
+    config = plain, config.dp = 3, config.micro = 2;
+    refused(&counted, "1", SPLIT_TRAIN, config, BAD_OPTION, "6 is");
+    config = plain, config.eod = -1, config.mask_eod = true;
+    refused(&counted, "1", SPLIT_TRAIN, config, BAD_OPTION, "end-of-document");
+    config = plain, config.global = (int64_t)1 << 30;
+    refused(&counted, "1", SPLIT_TRAIN, config, BAD_OPTION, "2^31");
 }
 
-static void foreign_ids_are_named(void **state)
+static void fairseq_tokens_ids_are_named(void **state)
 {
     (void)state;
     Loader loader;
@@ -312,8 +312,8 @@ static int files_open(void **state)
 
 static int files_close(void **state)
 {
-    shard_close(&counted);
-    shard_close(&lettered);
+    token_file_close(&counted);
+    token_file_close(&lettered);
     arena_close(&host);
     return folder_close(state);
 }
@@ -329,7 +329,7 @@ int main(void)
         cmocka_unit_test(masks_by_hand),
         cmocka_unit_test(splits_round_to_even),
         cmocka_unit_test(refusals),
-        cmocka_unit_test(foreign_ids_are_named),
+        cmocka_unit_test(fairseq_tokens_ids_are_named),
     };
     return cmocka_run_group_tests(tests, files_open, files_close);
 }

@@ -1,15 +1,15 @@
 /* Samples equal to Megatron-core's and to the forks' (tests/golden/data/order.txt, made by tests/oracles/order.py) */
 #include "data/blend.h"
-#include "data/twister.h"
+#include "data/mt19937.h"
 #include <inttypes.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "data/pairs.h"
+#include "data/token_files.h"
 
 enum { PARTS = 32, LENGTHS = 64 };
 
 /* Token i of part p is 10000 p + i */
-static void part_make(Shard *shard, int part, const int *length, int count)
+static void part_make(TokenFile *token_file, int part, const int *length, int count)
 {
     char name[16];
     int32_t ids[4096];
@@ -17,7 +17,7 @@ static void part_make(Shard *shard, int part, const int *length, int count)
     for (int d = 0; d < count; d++) at += length[d];
     for (int i = 0; i < at; i++) ids[i] = 10000 * part + i;
     snprintf(name, sizeof name, "p%d", part);
-    pair_make(shard, name, ids, length, count, 1000000);
+    pair_make(token_file, name, ids, length, count, 1000000);
 }
 
 /* ---- numpy's random numbers ---- */
@@ -33,13 +33,13 @@ static void shuffles(void **state)
     for (size_t r = 0; r < sizeof row / sizeof *row; r++) {
         int32_t narrow[10];
         int64_t wide[10];
-        Twister t;
+        Mt19937 t;
         for (int i = 0; i < 10; i++) narrow[i] = i, wide[i] = i;
-        twister_seed(&t, row[r].seed);
-        twister_shuffle(&t, narrow, 4, 10);
+        mt19937_seed(&t, row[r].seed);
+        mt19937_shuffle(&t, narrow, 4, 10);
         assert_memory_equal(narrow, row[r].want, sizeof narrow);
-        twister_seed(&t, row[r].seed);
-        twister_shuffle(&t, wide, 8, 10);
+        mt19937_seed(&t, row[r].seed);
+        mt19937_shuffle(&t, wide, 8, 10);
         for (int i = 0; i < 10; i++) assert_int_equal(wide[i], row[r].want[i]);
     }
 }
@@ -48,64 +48,64 @@ static void shuffles(void **state)
 static void draws(void **state)
 {
     (void)state;
-    Twister t, again;
+    Mt19937 t, again;
     uint32_t last = 0;
-    twister_seed(&t, 5489);
-    for (int i = 0; i < 10000; i++) last = twister_next(&t);
+    mt19937_seed(&t, 5489);
+    for (int i = 0; i < 10000; i++) last = mt19937_next(&t);
     assert_int_equal(last, 4123659995u);                   /* the C++ standard's check of mt19937 */
     again = t;
-    uint64_t high = twister_next(&again), low = twister_next(&again);
-    assert_true(twister_most(&t, UINT64_MAX) == (high << 32 | low));
+    uint64_t high = mt19937_next(&again), low = mt19937_next(&again);
+    assert_true(mt19937_most(&t, UINT64_MAX) == (high << 32 | low));
     again = t;
-    assert_int_equal(twister_most(&t, 0), 0);
+    assert_int_equal(mt19937_most(&t, 0), 0);
     assert_memory_equal(&t, &again, sizeof t);
-    for (int i = 0; i < 1000; i++) assert_true(twister_most(&t, 5) <= 5);
+    for (int i = 0; i < 1000; i++) assert_true(mt19937_most(&t, 5) <= 5);
 }
 
 /* ---- three cases by hand ---- */
 
-static void index_is(const Index *index, int64_t count, const int *want)
+static void index_is(const NpyArray *index, int64_t count, const int *want)
 {
     assert_int_equal(index->rows * index->columns, count);
-    for (int64_t i = 0; i < count; i++) assert_int_equal(index_at(index, i), want[i]);
+    for (int64_t i = 0; i < count; i++) assert_int_equal(npy_array_at(index, i), want[i]);
 }
 
 static void indices(void **state)
 {
     (void)state;
     static const int length[] = { 7, 3, 12, 5, 9, 1, 20, 4 };
-    Shard shard;
+    TokenFile token_file;
     Order order;
-    part_make(&shard, 0, length, 8);
+    part_make(&token_file, 0, length, 8);
     OrderSpec spec = { .begin = 0, .end = 8, .wanted = ORDER_ONE_EPOCH, .sequence = 8, .seed = 1234, .cut = 0.80 };
-    assert_int_equal(order_open(&order, &shard, &spec, SPLIT_TRAIN, NULL), OK);
+    assert_int_equal(order_open(&order, &token_file, &spec, SPLIT_TRAIN, NULL), OK);
     index_is(&order.document, 8, (int[]){ 2, 1, 6, 0, 4, 5, 3, 7 });
     index_is(&order.sample, 16, (int[]){ 0, 0, 0, 8, 2, 1, 2, 9, 2, 17, 3, 5, 4, 6, 6, 4 });
     index_is(&order.shuffle, 7, (int[]){ 5, 0, 3, 4, 2, 6, 1 });
     order_close(&order);
     spec.wanted = 17;
-    assert_int_equal(order_open(&order, &shard, &spec, SPLIT_TRAIN, NULL), OK);
+    assert_int_equal(order_open(&order, &token_file, &spec, SPLIT_TRAIN, NULL), OK);
     assert_int_equal(order.plan.epochs, 3);
     assert_true(order.plan.separate);
     index_is(&order.document, 24, (int[]){ 5, 3, 0, 4, 6, 2, 2, 7, 1, 1, 0, 4, 5, 6, 3, 7, 5, 1, 3, 4, 0, 7, 6, 2 });
     index_is(&order.shuffle, 22, (int[]){ 4, 7, 1, 10, 13, 3, 8, 12, 11, 5, 14, 2, 6, 9, 0, 19, 16, 21, 20, 17, 18, 15 });
     order_close(&order);
     spec.wanted = 20;
-    assert_int_equal(order_open(&order, &shard, &spec, SPLIT_TRAIN, NULL), OK);
+    assert_int_equal(order_open(&order, &token_file, &spec, SPLIT_TRAIN, NULL), OK);
     assert_false(order.plan.separate);
     index_is(&order.document, 24, (int[]){ 7, 0, 2, 3, 1, 2, 5, 4, 0, 0, 5, 5, 2, 6, 4, 6, 3, 1, 1, 7, 4, 6, 3, 7 });
     index_is(&order.shuffle, 22, (int[]){ 8, 17, 21, 1, 4, 20, 19, 13, 14, 9, 0, 11, 7, 3, 10, 6, 2, 5, 12, 16, 18, 15 });
     order_close(&order);
     spec.cut = 0.95;                                       /* 20 wanted, 15 before: 5 < int(0.95 x 7) = 6, and not < int(0.8 x 7) */
-    assert_int_equal(order_open(&order, &shard, &spec, SPLIT_TRAIN, NULL), OK);
+    assert_int_equal(order_open(&order, &token_file, &spec, SPLIT_TRAIN, NULL), OK);
     assert_true(order.plan.separate);
     order_close(&order);
-    shard_close(&shard);
+    token_file_close(&token_file);
 }
 
 /* ---- Megatron's own samples ---- */
 
-typedef struct { Shard shard[PARTS]; MixList list; BlendSpec spec; SplitKind kind; char split[64]; } Case;
+typedef struct { TokenFile token_file[PARTS]; BlendSpec list; BlendRules spec; SplitKind kind; char split[64]; } Case;
 
 static bool case_read(Case *c, FILE *file)
 {
@@ -121,14 +121,14 @@ static bool case_read(Case *c, FILE *file)
     c->spec.split = c->split;
     c->spec.corpus_shuffled = shuffled;
     c->spec.corpus_blended = blended;
-    c->list = (MixList){ .part = calloc((size_t)parts, sizeof(MixPart)), .count = parts };
+    c->list = (BlendSpec){ .part = calloc((size_t)parts, sizeof(BlendPart)), .count = parts };
     for (int p = 0; p < parts; p++) {
         assert_int_equal(fscanf(file, "part %39s %39s %d", weight, corpus, &count), 3);
         assert_true(count <= LENGTHS);
         for (int i = 0; i < count; i++) assert_int_equal(fscanf(file, " %d ", &length[i]), 1);
         c->list.weighed = strcmp(weight, "-");
-        c->list.part[p] = (MixPart){ strdup("p"), strcmp(corpus, "-") ? strdup(corpus) : NULL, c->list.weighed ? strtod(weight, NULL) : 1 };
-        part_make(&c->shard[p], p, length, count);
+        c->list.part[p] = (BlendPart){ strdup("p"), strcmp(corpus, "-") ? strdup(corpus) : NULL, c->list.weighed ? strtod(weight, NULL) : 1 };
+        part_make(&c->token_file[p], p, length, count);
     }
     return true;
 }
@@ -138,7 +138,7 @@ static uint64_t samples_hash(const Blend *blend, int64_t samples, int64_t sequen
     uint64_t hash = 0xcbf29ce484222325u;
     for (int64_t k = 0; k < samples; k++) {
         OrderReader reader = blend_read(blend, k);
-        for (int64_t i = 0; i <= sequence; i++) hash = (hash ^ (uint64_t)shard_token(reader.shard, order_place(&reader))) * 0x100000001b3u;
+        for (int64_t i = 0; i <= sequence; i++) hash = (hash ^ (uint64_t)token_file_token(reader.token_file, order_place(&reader))) * 0x100000001b3u;
     }
     return hash;
 }
@@ -150,7 +150,7 @@ static void case_check(Case *c, FILE *file)
     int shown, first;
     Blend blend;
     assert_int_equal(fscanf(file, "samples %" SCNd64 " %" SCNx64 " %d", &samples, &hash, &shown), 3);
-    Status status = blend_open(&blend, c->shard, &c->list, &c->spec, c->kind);
+    Status status = blend_open(&blend, c->token_file, &c->list, &c->spec, c->kind);
     if (status != OK) {
         assert_non_null(strstr(fail_text(), "give weights"));      /* Megatron gives fewer than asked for; we say so */
         for (int k = 0; k < shown; k++) assert_int_equal(fscanf(file, " %d ", &first), 1);
@@ -161,7 +161,7 @@ static void case_check(Case *c, FILE *file)
     for (int k = 0; k < shown; k++) {
         assert_int_equal(fscanf(file, " %d ", &first), 1);
         OrderReader reader = k < blend.samples ? blend_read(&blend, k) : (OrderReader){ 0 };
-        if (reader.shard) assert_int_equal(shard_token(reader.shard, order_place(&reader)), first);
+        if (reader.token_file) assert_int_equal(token_file_token(reader.token_file, order_place(&reader)), first);
     }
     if (blend.samples == samples) assert_true(samples_hash(&blend, samples, c->spec.sequence) == hash);
     blend_close(&blend);
@@ -176,8 +176,8 @@ static void megatron_samples(void **state)
     assert_non_null(file);
     for (; case_read(&c, file); cases++) {
         case_check(&c, file);
-        for (int p = 0; p < c.list.count; p++) shard_close(&c.shard[p]);
-        mixlist_close(&c.list);
+        for (int p = 0; p < c.list.count; p++) token_file_close(&c.token_file[p]);
+        blend_spec_close(&c.list);
         fscanf(file, " ");
     }
     assert_true(feof(file));
@@ -196,48 +196,48 @@ static void counts(void **state)
     assert_int_equal(order_plan(&plan, &spec, tokens, "d"), OK);
     assert_int_equal(plan.epochs, 2048);
     assert_int_equal(plan.entries, (int64_t)1 << 31);
-    assert_int_equal(plan.sample_type, INDEX_I64);
-    assert_int_equal(plan.shuffle_type, INDEX_U32);
+    assert_int_equal(plan.sample_type, NPY_I64);
+    assert_int_equal(plan.shuffle_type, NPY_U32);
     spec.wanted -= tokens;
     assert_int_equal(order_plan(&plan, &spec, tokens, "d"), OK);
     assert_int_equal(plan.epochs, 2047);
-    assert_int_equal(plan.sample_type, INDEX_I32);
+    assert_int_equal(plan.sample_type, NPY_I32);
     spec = (OrderSpec){ .begin = 0, .end = 10, .wanted = ORDER_ONE_EPOCH, .sequence = 1 };
     assert_int_equal(order_plan(&plan, &spec, UINT32_MAX - (int64_t)1, "d"), OK);      /* 2^32 - 3 samples, then one more */
-    assert_int_equal(plan.shuffle_type, INDEX_U32);
+    assert_int_equal(plan.shuffle_type, NPY_U32);
     assert_int_equal(order_plan(&plan, &spec, UINT32_MAX, "d"), OK);
     assert_int_equal(plan.samples, UINT32_MAX - (int64_t)1);
-    assert_int_equal(plan.shuffle_type, INDEX_I64);
+    assert_int_equal(plan.shuffle_type, NPY_I64);
     spec.wanted = INT64_MAX / 2;
     assert_int_equal(order_plan(&plan, &spec, 100, "d"), BAD_OPTION);
 }
 
-static void refused(const Shard *shard, OrderSpec spec, Status want, const char *word)
+static void refused(const TokenFile *token_file, OrderSpec spec, Status want, const char *word)
 {
     Order order;
-    assert_int_equal(order_open(&order, shard, &spec, SPLIT_TEST, NULL), want);
+    assert_int_equal(order_open(&order, token_file, &spec, SPLIT_TEST, NULL), want);
     assert_non_null(strstr(fail_text(), word));
 }
 
 static void refusals(void **state)
 {
     (void)state;
-    Shard shard;
+    TokenFile token_file;
     Order order;
     OrderSpec spec = { .begin = 0, .end = 3, .wanted = 4, .sequence = 100, .cut = 0.80 };
-    part_make(&shard, 0, (int[]){ 0, 3, 2, 0 }, 4);
-    assert_int_equal(order_open(&order, &shard, &spec, SPLIT_TRAIN, NULL), OK);         /* shorter than a sample: many epochs */
+    part_make(&token_file, 0, (int[]){ 0, 3, 2, 0 }, 4);
+    assert_int_equal(order_open(&order, &token_file, &spec, SPLIT_TRAIN, NULL), OK);         /* shorter than a sample: many epochs */
     assert_int_equal(order.plan.epochs, 81);
     order_close(&order);
     spec.wanted = ORDER_ONE_EPOCH;
-    refused(&shard, spec, BAD_FILE, "0 to 3 of it have 5 tokens, and one sample of --seq-length 100 takes 101");
+    refused(&token_file, spec, BAD_FILE, "0 to 3 of it have 5 tokens, and one sample of --seq-length 100 takes 101");
     spec.begin = 3, spec.wanted = 4;
-    refused(&shard, spec, BAD_FILE, "3 to 3 of it have 0 tokens");
+    refused(&token_file, spec, BAD_FILE, "3 to 3 of it have 0 tokens");
     spec.end = 4;
-    refused(&shard, spec, BAD_FILE, "3 to 4 of it have 0 tokens");
+    refused(&token_file, spec, BAD_FILE, "3 to 4 of it have 0 tokens");
     spec.begin = 0, spec.seed = (uint64_t)1 << 32;
-    refused(&shard, spec, BAD_OPTION, "--seed 4294967296");
-    shard_close(&shard);
+    refused(&token_file, spec, BAD_OPTION, "--seed 4294967296");
+    token_file_close(&token_file);
 }
 
 /* 1e9 tokens in documents of 1 to 999: the index alone is there */
@@ -250,16 +250,16 @@ static void many_tokens(void **state)
     Order order;
     assert_non_null(length);
     for (int d = 0; d < DOCUMENTS; d++) tokens += length[d] = 1 + (int)((uint32_t)d * 2654435761u % 999);
-    Shard shard = { .sequences = DOCUMENTS, .length = (const uint8_t *)length };
+    TokenFile token_file = { .sequences = DOCUMENTS, .length = (const uint8_t *)length };
     OrderSpec spec = { .begin = 0, .end = DOCUMENTS, .wanted = 3 * tokens / 2 / 2048, .sequence = 2048, .seed = 1234, .cut = 0.80 };
-    assert_int_equal(order_open(&order, &shard, &spec, SPLIT_TRAIN, NULL), OK);
+    assert_int_equal(order_open(&order, &token_file, &spec, SPLIT_TRAIN, NULL), OK);
     assert_int_equal(order.plan.epochs, 2);
     uint8_t *seen = calloc((size_t)order.plan.samples, 1);
     assert_non_null(seen);
     for (int64_t i = 0, d = 0; i < order.plan.samples; i++) {
-        for (; d < index_at(&order.sample, 2 * i); d++) at += length[index_at(&order.document, d)];
-        assert_int_equal(at + index_at(&order.sample, 2 * i + 1), i * 2048);
-        assert_int_equal(seen[index_at(&order.shuffle, i)]++, 0);
+        for (; d < npy_array_at(&order.sample, 2 * i); d++) at += length[npy_array_at(&order.document, d)];
+        assert_int_equal(at + npy_array_at(&order.sample, 2 * i + 1), i * 2048);
+        assert_int_equal(seen[npy_array_at(&order.shuffle, i)]++, 0);
     }
     order_close(&order);
     free(seen);
@@ -273,15 +273,15 @@ static uint64_t order_hash(const Order *order)
     uint64_t hash = 0;
     for (int64_t k = 0; k < order->plan.samples; k++) {
         OrderReader r = order_read(order, k);
-        for (int i = 0; i <= order->spec.sequence; i++) hash = hash * 31 + (uint64_t)shard_token(r.shard, order_place(&r));
+        for (int i = 0; i <= order->spec.sequence; i++) hash = hash * 31 + (uint64_t)token_file_token(r.token_file, order_place(&r));
     }
     return hash;
 }
 
-static uint64_t cached_hash(const Shard *shard, const OrderSpec *spec, const char *dir, bool mapped)
+static uint64_t cached_hash(const TokenFile *token_file, const OrderSpec *spec, const char *dir, bool mapped)
 {
     Order order;
-    assert_int_equal(order_open(&order, shard, spec, SPLIT_TRAIN, dir), OK);
+    assert_int_equal(order_open(&order, token_file, spec, SPLIT_TRAIN, dir), OK);
     if (dir) assert_true(!order.document.made == mapped);
     uint64_t hash = order_hash(&order);
     order_close(&order);
@@ -302,32 +302,32 @@ static void cache_is_believed_never(void **state)
         "truncate -s 200 $f", "truncate -s 0 $f", "rm $f", "printf '\\377' | dd of=$f bs=1 seek=131 conv=notrunc status=none",
     };
     static const char *const file[] = { "cache/*document_index.npy", "cache/*sample_index.npy", "cache/*shuffle_index.npy", "cache/*.txt" };
-    Shard shard;
+    TokenFile token_file;
     char  dir[96];
     OrderSpec spec = { .begin = 0, .end = 8, .wanted = 40, .sequence = 8, .seed = 7, .cut = 0.80 };
-    part_make(&shard, 0, (int[]){ 0, 3, 12, 5, 9, 1, 20, 4 }, 8);
+    part_make(&token_file, 0, (int[]){ 0, 3, 12, 5, 9, 1, 20, 4 }, 8);
     snprintf(dir, sizeof dir, "%s/cache", folder);
-    uint64_t want = cached_hash(&shard, &spec, NULL, false);
-    assert_true(cached_hash(&shard, &spec, dir, true) == want);
-    assert_true(cached_hash(&shard, &spec, dir, true) == want);
+    uint64_t want = cached_hash(&token_file, &spec, NULL, false);
+    assert_true(cached_hash(&token_file, &spec, dir, true) == want);
+    assert_true(cached_hash(&token_file, &spec, dir, true) == want);
     for (int f = 0; f < 4; f++)
         for (int h = 0; h < 4; h++) {
             file_change(file[f], harm[h]);
-            assert_true(cached_hash(&shard, &spec, dir, true) == want);
+            assert_true(cached_hash(&token_file, &spec, dir, true) == want);
         }
     file_change("cache/*document_index.npy", "printf '\\223NUMPY\\001' | cmp -n 7 - $f");
-    shard_close(&shard);
-    part_make(&shard, 0, (int[]){ 1, 2, 12, 5, 9, 1, 20, 4 }, 8);      /* prepared anew */
-    assert_true(cached_hash(&shard, &spec, dir, true) == cached_hash(&shard, &spec, NULL, false));
+    token_file_close(&token_file);
+    part_make(&token_file, 0, (int[]){ 1, 2, 12, 5, 9, 1, 20, 4 }, 8);      /* prepared anew */
+    assert_true(cached_hash(&token_file, &spec, dir, true) == cached_hash(&token_file, &spec, NULL, false));
     file_change("cache", "test $(ls $f/*.txt | wc -l) = 2");           /* and does not push the other out */
-    shard_close(&shard);
-    IndexCache cache, other;
-    assert_int_equal(index_cache_name(&cache, dir, "GPTDataset", "train", "words"), OK);
-    assert_false(index_cache_holds(&cache));
-    assert_int_equal(index_cache_finish(&cache), OK);
-    assert_true(index_cache_holds(&cache));
+    token_file_close(&token_file);
+    NpyCache cache, other;
+    assert_int_equal(npy_cache_name(&cache, dir, "GPTDataset", "train", "words"), OK);
+    assert_false(npy_cache_holds(&cache));
+    assert_int_equal(npy_cache_finish(&cache), OK);
+    assert_true(npy_cache_holds(&cache));
     other = cache, other.words = "other";                                 /* as if hashes met */
-    assert_false(index_cache_holds(&other));
+    assert_false(npy_cache_holds(&other));
     assert_int_equal(folder_remove(dir), OK);
 }
 
@@ -335,32 +335,32 @@ static void many_runs_at_once(void **state)
 {
     (void)state;
     enum { RUNS = 12 };
-    Shard shard;
+    TokenFile token_file;
     char  dir[96];
     int   length[64], bad = 0, status;
     OrderSpec spec = { .begin = 0, .end = 64, .wanted = 20000, .sequence = 3, .seed = 7, .cut = 0.80 };
     for (int i = 0; i < 64; i++) length[i] = i;
-    part_make(&shard, 0, length, 64);
+    part_make(&token_file, 0, length, 64);
     snprintf(dir, sizeof dir, "%s/many", folder);
-    uint64_t want = cached_hash(&shard, &spec, NULL, false);
+    uint64_t want = cached_hash(&token_file, &spec, NULL, false);
     for (int run = 0; run < RUNS; run++)
         if (fork() == 0) {
             Order order;
-            Status opened = order_open(&order, &shard, &spec, SPLIT_TRAIN, dir);
+            Status opened = order_open(&order, &token_file, &spec, SPLIT_TRAIN, dir);
             _exit(opened == OK && order_hash(&order) == want ? 0 : 1);
         }
     for (int run = 0; run < RUNS; run++)
         if (wait(&status) < 0 || status != 0) bad++;
     assert_int_equal(bad, 0);
     file_change("many/*", "case $f in *.part) exit 1;; esac");
-    shard_close(&shard);
+    token_file_close(&token_file);
     assert_int_equal(folder_remove(dir), OK);
 }
 
 /* ---- blends ---- */
 
 enum { MIXED = 3 };
-typedef struct { Shard shard[MIXED]; MixPart part[MIXED]; MixList list; BlendSpec spec; } Mixed;
+typedef struct { TokenFile token_file[MIXED]; BlendPart part[MIXED]; BlendSpec list; BlendRules spec; } Mixed;
 
 /* Two corpora of three pairs, or no corpora */
 static void mixed_make(Mixed *m, bool corpora)
@@ -371,15 +371,15 @@ static void mixed_make(Mixed *m, bool corpora)
                             .cut = 0.80, .surplus = 0.05, .corpus_shuffled = true } };
     for (int p = 0; p < MIXED; p++) {
         for (int i = 0; i < 20; i++) length[i] = (i * 7 + p * 3) % 11;
-        part_make(&m->shard[p], p, length, 20);
-        m->part[p] = (MixPart){ .prefix = names[p], .corpus = corpora ? names[p] : NULL, .weight = 1 + p };
+        part_make(&m->token_file[p], p, length, 20);
+        m->part[p] = (BlendPart){ .prefix = names[p], .corpus = corpora ? names[p] : NULL, .weight = 1 + p };
     }
-    m->list = (MixList){ .part = m->part, .count = MIXED, .weighed = true };
+    m->list = (BlendSpec){ .part = m->part, .count = MIXED, .weighed = true };
 }
 
 static void mixed_close(Mixed *m)
 {
-    for (int p = 0; p < MIXED; p++) shard_close(&m->shard[p]);
+    for (int p = 0; p < MIXED; p++) token_file_close(&m->token_file[p]);
 }
 
 /* 0: it does not open. *mapped: the blend itself came from the cache */
@@ -387,7 +387,7 @@ static uint64_t mixed_hash(Mixed *m, const char *dir, bool *mapped)
 {
     Blend blend;
     m->spec.cache = dir;
-    if (blend_open(&blend, m->shard, &m->list, &m->spec, SPLIT_TRAIN) != OK) return 0;
+    if (blend_open(&blend, m->token_file, &m->list, &m->spec, SPLIT_TRAIN) != OK) return 0;
     uint64_t hash = samples_hash(&blend, blend.samples, m->spec.sequence);
     *mapped = !blend.which.made;
     blend_close(&blend);
@@ -453,14 +453,14 @@ static void measured_is_made(void **state)
         Mixed m;
         Blend counted, made;
         mixed_make(&m, corpora);
-        assert_int_equal(blend_measure(&counted, m.shard, &m.list, &m.spec, SPLIT_TRAIN), OK);
-        assert_int_equal(blend_open(&made, m.shard, &m.list, &m.spec, SPLIT_TRAIN), OK);
+        assert_int_equal(blend_measure(&counted, m.token_file, &m.list, &m.spec, SPLIT_TRAIN), OK);
+        assert_int_equal(blend_open(&made, m.token_file, &m.list, &m.spec, SPLIT_TRAIN), OK);
         assert_int_equal(counted.samples, made.samples);
         int64_t bytes = made.which.rows * 2 + made.sample.rows * 8;
         for (int p = 0; p < MIXED; p++)
             for (int k = 0; k < 3; k++) {
-                const Index *x = k == 0 ? &made.order[p].document : k == 1 ? &made.order[p].sample : &made.order[p].shuffle;
-                bytes += x->rows * x->columns * index_width(x->type);
+                const NpyArray *x = k == 0 ? &made.order[p].document : k == 1 ? &made.order[p].sample : &made.order[p].shuffle;
+                bytes += x->rows * x->columns * npy_array_width(x->type);
             }
         assert_int_equal(blend_bytes(&counted), bytes);
         blend_close(&counted);

@@ -1,10 +1,10 @@
 /* Batches read ahead are those of loader_fill, whatever is asked for and however often the run jumps; faults come when they are taken. */
 #include "base/random.h"
 #include "data/prefetch.h"
-#include "data/pairs.h"
+#include "data/token_files.h"
 
 enum { S = 16, MICROS = 3, COUNTED = 2000, EOD = 7 };
-static Shard  shard;
+static TokenFile  token_file;
 static Loader loader;
 static Arena  host;
 static const int order[] = { 0, 0, 1, 2, 1, 2 };              /* as two chunks of an interleaved schedule take them */
@@ -28,11 +28,11 @@ static void take(Prefetch *p, Batch *mine, Batch *wanted, int64_t step, int i)
     assert_int_equal(loader_fill(&loader, wanted, step, order[i], COUNTED), OK);
     assert_same(mine->token_i, wanted->token_i);
     assert_same(mine->target_i, wanted->target_i);
-    assert_same(mine->weight_T, wanted->weight_T);
+    assert_same(mine->loss_weight_T, wanted->loss_weight_T);
     assert_same(mine->position_i, wanted->position_i);
-    assert_same(mine->place_i, wanted->place_i);
+    assert_same(mine->dropout_index_i, wanted->dropout_index_i);
     assert_same(mine->sample_i, wanted->sample_i);
-    assert_same(mine->visible_i, wanted->visible_i);
+    assert_same(mine->key_range_i, wanted->key_range_i);
 }
 
 static void same_as_the_loader(void **state)
@@ -42,7 +42,7 @@ static void same_as_the_loader(void **state)
     size_t mark = arena_mark(&host);
     PrefetchSetup setup = setup_of(COUNTED);
     assert_int_equal(prefetch_open(&p, &setup), OK);
-    Batch mine = loader_batch_new(&loader.shape, &host), wanted = loader_batch_new(&loader.shape, &host);
+    Batch mine = loader_batch_new(&loader.config, &host), wanted = loader_batch_new(&loader.config, &host);
     for (int64_t step = 0; step < 50; step++)
         for (int i = 0; i < TAKES; i++) take(p, &mine, &wanted, step, i);
     for (uint64_t n = 0; n < 300; n++) {                      /* a run that jumps, and goes on for a while */
@@ -70,7 +70,7 @@ static void faults_come_in_their_turn(void **state)
     size_t mark = arena_mark(&host);
     PrefetchSetup setup = setup_of(COUNTED / 2);              /* about half of all samples have a token beyond it */
     assert_int_equal(prefetch_open(&p, &setup), OK);
-    Batch mine = loader_batch_new(&loader.shape, &host), wanted = loader_batch_new(&loader.shape, &host);
+    Batch mine = loader_batch_new(&loader.config, &host), wanted = loader_batch_new(&loader.config, &host);
     int seen[2] = { 0 };
     for (int64_t step = 0; step < 20; step++)
         for (int i = 0; i < TAKES; i++) {
@@ -89,7 +89,7 @@ static void closes_at_any_time(void **state)
     (void)state;
     PrefetchSetup setup = setup_of(COUNTED);
     size_t mark = arena_mark(&host);
-    Batch mine = loader_batch_new(&loader.shape, &host);
+    Batch mine = loader_batch_new(&loader.config, &host);
     for (int takes = 0; takes < 200; takes++) {
         Prefetch *p;
         size_t inner = arena_mark(&host);
@@ -126,18 +126,18 @@ static int files_open(void **state)
 {
     int32_t ids[COUNTED];
     int length[20];
-    LoaderShape shape = { .sequence = S, .micro = 2, .global = 2 * MICROS, .dp = 1, .cp = 1, .seed = 5, .eod = EOD, .real = F32,
+    LoaderConfig config = { .sequence = S, .micro = 2, .global = 2 * MICROS, .dp = 1, .cp = 1, .seed = 5, .eod = EOD, .real = F32,
                           .reset_attention = true, .reset_positions = true };
     for (int i = 0; i < COUNTED; i++) ids[i] = i;
     for (int i = 0; i < 20; i++) length[i] = COUNTED / 20;
     if (folder_open(state) || arena_open(&host, "host", 1 << 20) != OK) return -1;
-    pair_make(&shard, "counted", ids, length, 20, COUNTED);
-    return loader_open(&loader, &shard, "1", SPLIT_TRAIN, shape) == OK ? 0 : -1;
+    pair_make(&token_file, "counted", ids, length, 20, COUNTED);
+    return loader_open(&loader, &token_file, "1", SPLIT_TRAIN, config) == OK ? 0 : -1;
 }
 
 static int files_close(void **state)
 {
-    shard_close(&shard);
+    token_file_close(&token_file);
     arena_close(&host);
     return folder_close(state);
 }

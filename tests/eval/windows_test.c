@@ -9,20 +9,20 @@
 
 enum { S = 8, IDS = 4 * S + 4 };
 
-static void count_cut(const int32_t *ids, int64_t count, LoaderShape shape)
+static void count_cut(const int32_t *ids, int64_t count, LoaderConfig config)
 {
     int predicted[IDS] = { 0 };
-    for (shape.dp_rank = 0; shape.dp_rank < shape.dp; shape.dp_rank++)
-        for (shape.cp_rank = 0; shape.cp_rank < shape.cp; shape.cp_rank++) {
+    for (config.dp_rank = 0; config.dp_rank < config.dp; config.dp_rank++)
+        for (config.cp_rank = 0; config.cp_rank < config.cp; config.cp_rank++) {
             Arena host;
             assert_int_equal(arena_open(&host, "host", 1 << 16), OK);
-            Batch batch = loader_batch_new(&shape, &host);
-            Windows w = { ids, count, shape };
+            Batch batch = loader_batch_new(&config, &host);
+            Windows w = { ids, count, config };
             for (int64_t step = 0; step < windows_steps(&w); step++)
-                for (int micro = 0; micro < shape.global / (shape.micro * shape.dp); micro++) {
+                for (int micro = 0; micro < config.global / (config.micro * config.dp); micro++) {
                     windows_fill(&w, &batch, step, micro);
                     for (int64_t row = 0; row < tensor_count(batch.token_i); row++) {
-                        if (((double *)batch.weight_T.data)[row] == 0) continue;
+                        if (((double *)batch.loss_weight_T.data)[row] == 0) continue;
                         int32_t token = ((int32_t *)batch.token_i.data)[row], target = ((int32_t *)batch.target_i.data)[row];
                         assert_int_equal(target, token + 1);                   /* ids count up here, so an id is its own place */
                         assert_int_equal(((int32_t *)batch.position_i.data)[row], token % S);
@@ -43,7 +43,7 @@ static void test_each_once(void **state)
         for (int dp = 1; dp <= 3; dp++)
             for (int cp = 1; cp <= 2; cp++)
                 for (int micro = 1; micro <= 2; micro++)
-                    count_cut(ids, count, (LoaderShape){ .sequence = S, .micro = micro, .global = 2 * micro * dp, .dp = dp, .cp = cp, .eod = -1, .real = F64 });
+                    count_cut(ids, count, (LoaderConfig){ .sequence = S, .micro = micro, .global = 2 * micro * dp, .dp = dp, .cp = cp, .eod = -1, .real = F64 });
 }
 
 int main(void)

@@ -2,8 +2,8 @@
  * character stands in 16 bytes does not matter. */
 #include <stdlib.h>
 #include <string.h>
-#include "corpus/charset.h"
-#include "corpus/utf8.h"
+#include "corpus/quality/charset.h"
+#include "corpus/read/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "text/fasttext.h"
+#include "text/fasttext/langid.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

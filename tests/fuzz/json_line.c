@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <jansson.h>
-#include "corpus/json_line.h"
+#include "corpus/read/json_line.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

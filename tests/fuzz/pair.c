@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "data/foreign.h"
-#include "data/shard.h"
+#include "data/fairseq_tokens.h"
+#include "data/token_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -20,22 +20,22 @@ static int64_t sum;                             /* so that nothing is optimised 
 #ifdef PAIR_MEGATRONS
 static void pair_read(const char *prefix)
 {
-    Shard s;
-    if (shard_open(&s, prefix) != OK) return;
+    TokenFile s;
+    if (token_file_open(&s, prefix) != OK) return;
     for (int64_t i = 0; i < s.sequences; i++)
-        for (int64_t t = 0; t < shard_length(&s, i); t++) sum += shard_token(&s, shard_start(&s, i) + t);
+        for (int64_t t = 0; t < token_file_length(&s, i); t++) sum += token_file_token(&s, token_file_start(&s, i) + t);
     for (int64_t d = 0; d <= s.documents; d++)
-        if (shard_document(&s, d) < 0 || shard_document(&s, d) > s.sequences) abort();
-    shard_close(&s);
+        if (token_file_document(&s, d) < 0 || token_file_document(&s, d) > s.sequences) abort();
+    token_file_close(&s);
 }
 #else
 static void pair_read(const char *prefix)
 {
-    Foreign f;
-    if (foreign_open(&f, prefix) != OK) return;
+    FairseqTokens f;
+    if (fairseq_tokens_open(&f, prefix) != OK) return;
     for (int64_t i = 0; i < f.items; i++)
-        for (int64_t t = 0; t < foreign_length(&f, i); t++) sum += foreign_token(&f, foreign_start(&f, i) + t);
-    foreign_close(&f);
+        for (int64_t t = 0; t < fairseq_tokens_length(&f, i); t++) sum += fairseq_tokens_token(&f, fairseq_tokens_start(&f, i) + t);
+    fairseq_tokens_close(&f);
 }
 #endif
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "corpus/quality.h"
+#include "corpus/quality/quality.h"
 #include "text/unicode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);

@@ -1,8 +1,8 @@
 /* Any bytes as a block of some shape: its records end, their texts are UTF-8 without NUL, faults have words. */
 #include <stdlib.h>
 #include <string.h>
-#include "corpus/record.h"
-#include "corpus/utf8.h"
+#include "corpus/read/record.h"
+#include "corpus/read/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

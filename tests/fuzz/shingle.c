@@ -2,7 +2,7 @@
  * as many shingles as words allow, a set of them sorted, each once. */
 #include <stdlib.h>
 #include <string.h>
-#include "corpus/shingle.h"
+#include "corpus/dedup/shingle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -1,7 +1,7 @@
 /* Any bytes as a packed file; the first says in what steps it is read. Reading ends, well or with words. */
 #include <stdlib.h>
 #include <string.h>
-#include "corpus/stream.h"
+#include "corpus/read/stream.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

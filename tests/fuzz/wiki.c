@@ -1,8 +1,8 @@
 /* Any bytes as wikitext, or as pages of a dump whose text is wikitext: paragraphs that end, no blank lines, pages in order. */
 #include <stdlib.h>
 #include <string.h>
-#include "corpus/wiki_page.h"
-#include "corpus/wiki_text.h"
+#include "corpus/wiki/wiki_page.h"
+#include "corpus/wiki/wiki_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

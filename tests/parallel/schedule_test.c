@@ -60,7 +60,7 @@ static void prove(ScheduleKind kind, int p, int v, int m)
         if (v == 1) assert_int_equal(slots, peak);
         else assert_in_range(slots, peak, kind == SCHEDULE_FORWARD ? 2 * v : p == 1 ? v : v * least(m, 2 * p));
         for (int r = 0; r < all[i].rows && p == 1; r++) {
-            Verb verb = all[i].row[r].verb;
+            ScheduleVerb verb = all[i].row[r].verb;
             assert_true(verb == FORWARD || verb == BACKWARD_INPUT || verb == BACKWARD_WEIGHT || verb >= REDUCE);
         }
     }
@@ -88,11 +88,11 @@ static void spell(char *out, const Schedule *s, bool messages)
 {
     static const char letter[] = "RFSrBWs";
     for (int r = 0; r < s->rows; r++) {
-        const Row *row = &s->row[r];
+        const ScheduleRow *row = &s->row[r];
         bool work = row->verb == FORWARD || row->verb == BACKWARD_INPUT || row->verb == BACKWARD_WEIGHT;
         if (!work && !messages) continue;
         if (row->verb == WAIT) out += sprintf(out, " ?%c%d", letter[s->row[row->peer].verb], row->micro);
-        else if (row->verb >= REDUCE) out += sprintf(out, " %s", verb_name(row->verb));
+        else if (row->verb >= REDUCE) out += sprintf(out, " %s", schedule_verb_name(row->verb));
         else out += sprintf(out, " %c%d", letter[row->verb], row->micro);
     }
 }
@@ -184,20 +184,20 @@ static void test_refusals(void **state)
 
 /* ---- damage ---- */
 
-static int find(const Schedule *s, Verb verb, int chunk, int micro)
+static int find(const Schedule *s, ScheduleVerb verb, int chunk, int micro)
 {
     for (int r = 0; r < s->rows; r++)
         if (s->row[r].verb == verb && s->row[r].chunk == chunk && s->row[r].micro == micro) return r;
-    fail_msg("no %s of %d", verb_name(verb), micro);
+    fail_msg("no %s of %d", schedule_verb_name(verb), micro);
     return -1;
 }
 
-static int find_wait(const Schedule *s, Verb verb, int chunk, int micro)
+static int find_wait(const Schedule *s, ScheduleVerb verb, int chunk, int micro)
 {
     int posted = find(s, verb, chunk, micro);
     for (int r = 0; r < s->rows; r++)
         if (s->row[r].verb == WAIT && s->row[r].peer == posted) return r;
-    fail_msg("nobody waits for %s of %d", verb_name(verb), micro);
+    fail_msg("nobody waits for %s of %d", schedule_verb_name(verb), micro);
     return -1;
 }
 
@@ -208,7 +208,7 @@ static void swap(Schedule *s, int a, int b)    /* waits follow the rows they are
         if (s->row[r].peer == a) s->row[r].peer = b;
         else if (s->row[r].peer == b) s->row[r].peer = a;
     }
-    Row row = s->row[a];
+    ScheduleRow row = s->row[a];
     s->row[a] = s->row[b];
     s->row[b] = row;
 }
@@ -336,7 +336,7 @@ static void test_damage(void **state)
 }
 
 /* With two stages activations and gradients of all chunks go the same way, and must not be taken for each other. */
-static void expect_mixed(Verb verb, int chunk)
+static void expect_mixed(ScheduleVerb verb, int chunk)
 {
     Schedule all[2];
     make_all(all, SCHEDULE_INTERLEAVED, 2, 2, 4);

@@ -70,11 +70,11 @@ static Status load_one(const char *path, const char *name, int dims, int64_t row
                        void *out)
 {
     int64_t count = dims > 1 ? rows * (cols - 1) : rows;
-    Piece   piece = { .dims = dims, .global = { rows, cols }, .box = { rows, cols }, .count = count };
-    if (dims > 1) piece.offset[1] = 1, piece.box[1] = cols - 1;
-    strcpy(piece.name, name);
-    piece.local = tensor_at(out, dtype, &count, 1);
-    return checkpoint_load(path, &piece, 1, true);
+    TensorShard   shard = { .dims = dims, .global = { rows, cols }, .box = { rows, cols }, .count = count };
+    if (dims > 1) shard.offset[1] = 1, shard.box[1] = cols - 1;
+    strcpy(shard.name, name);
+    shard.local = tensor_at(out, dtype, &count, 1);
+    return checkpoint_load(path, &shard, 1, true);
 }
 
 static void floats_turn_into_doubles_and_back(void **unused)
@@ -131,7 +131,7 @@ static void every_element_is_written_once(void **unused)
     Saving saving = { .dir = folder_fresh(dir, "once"), .seed = 9, .step = 1, .drop = true };
     Cut   *cut = cut_make(9, 2, 0);
     char   words[160];
-    snprintf(words, sizeof words, "tensor '%s' has ", cut->piece[0].name);
+    snprintf(words, sizeof words, "tensor '%s' has ", cut->shard[0].name);
     assert_said(transport_threads_run(2, save_body, &saving), BAD_SHAPE, words);
     saving.drop  = false;
     saving.shift = true;

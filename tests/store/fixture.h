@@ -31,7 +31,7 @@ enum { BUNDLES = 3, PIECES = 256 };
 
 /* ---- values: of element i of a tensor, another set for each `values` (the step, mostly); exact in its
  * type ---- */
-static inline void value_put(const Piece *p, int64_t local, int64_t global, int64_t values)
+static inline void value_put(const TensorShard *p, int64_t local, int64_t global, int64_t values)
 {
     uint64_t bits = random_mix(random_key((uint64_t)values, p->name), (uint64_t)global);
     if (p->local.dtype == F32) ((float   *)p->local.data)[local] = (float)(bits >> 41) - 4e6f;
@@ -41,11 +41,11 @@ static inline void value_put(const Piece *p, int64_t local, int64_t global, int6
     if (p->local.dtype == U8)  ((uint8_t *)p->local.data)[local] = (uint8_t)bits;
 }
 
-static inline void piece_fill(const Piece *p, int64_t values)
+static inline void piece_fill(const TensorShard *p, int64_t values)
 {
     int64_t  cursor = 0;
-    PieceRun run;
-    while (piece_next_run(p, &cursor, &run))
+    TensorShardRun run;
+    while (tensor_shard_next_run(p, &cursor, &run))
         for (int64_t i = 0; i < run.count; i++) value_put(p, run.local + i, run.global + i, values);
 }
 
@@ -56,14 +56,14 @@ static inline int64_t dice(Dice *d, int64_t n)
     return (int64_t)(random_mix(d->key, d->at++) % (uint64_t)n);
 }
 
-typedef struct { Piece piece[PIECES]; int count; } Cut;
+typedef struct { TensorShard shard[PIECES]; int count; } Cut;
 
 static inline void cut_add(Cut *cut, const LogicalTensor *t, const int64_t *offset, const int64_t *box,
                            int64_t first, int64_t count)
 {
     assert_true(cut->count < PIECES);
-    Piece *p = &cut->piece[cut->count++];
-    *p = (Piece){ .dims = t->dims, .first = first, .count = count };
+    TensorShard *p = &cut->shard[cut->count++];
+    *p = (TensorShard){ .dims = t->dims, .first = first, .count = count };
     strcpy(p->name, t->name);
     memcpy(p->global, t->dim, sizeof p->global);
     memcpy(p->offset, offset, sizeof p->offset);
@@ -102,7 +102,7 @@ static inline Cut *cut_make(uint64_t seed, int size, int rank)
 
 static inline void cut_free(Cut *cut)
 {
-    for (int p = 0; p < cut->count; p++) free(cut->piece[p].local.data);
+    for (int p = 0; p < cut->count; p++) free(cut->shard[p].local.data);
     free(cut);
 }
 
@@ -134,7 +134,7 @@ static inline void assert_state(const char *path, int64_t step)
     free(options);
 }
 
-/* drop: rank 0 forgets its first piece.  shift: it writes that piece's first element twice and its last
+/* drop: rank 0 forgets its first shard.  shift: it writes that shard's first element twice and its last
  * one never. */
 static inline Status save_body(Transport *transport, void *context)
 {
@@ -143,14 +143,14 @@ static inline Status save_body(Transport *transport, void *context)
     TRY(comm_world(&world, transport));
     Cut *cut = cut_make(saving->seed, comm_size(world), comm_rank(world));
     bool spoil = comm_rank(world) == 0 && (saving->drop || saving->shift);
-    for (int p = 0; p < cut->count; p++) piece_fill(&cut->piece[p], saving->values);
+    for (int p = 0; p < cut->count; p++) piece_fill(&cut->shard[p], saving->values);
     if (spoil) {
-        cut->piece[cut->count] = cut->piece[0];
-        cut->piece[cut->count].count = saving->shift;
-        cut->piece[0].count = saving->drop ? 0 : cut->piece[0].count - 1;
+        cut->shard[cut->count] = cut->shard[0];
+        cut->shard[cut->count].count = saving->shift;
+        cut->shard[0].count = saving->drop ? 0 : cut->shard[0].count - 1;
     }
     CheckpointState state = state_at(saving->step);
-    Status          status = checkpoint_save(world, saving->dir, &state, bundles, BUNDLES, cut->piece,
+    Status          status = checkpoint_save(world, saving->dir, &state, bundles, BUNDLES, cut->shard,
                                              cut->count + spoil, saving->keep_last);
     cut_free(cut);
     comm_close(world);
@@ -163,17 +163,17 @@ static inline Status save(const char *dir, int ranks, uint64_t seed, int64_t ste
     return transport_threads_run(ranks, save_body, &saving);
 }
 
-/* true where every piece of every rank of this cut comes back bit-equal */
+/* true where every shard of every rank of this cut comes back bit-equal */
 static inline bool loads_equal(const char *path, int ranks, uint64_t seed, int64_t values)
 {
     bool equal = true;
     for (int rank = 0; rank < ranks; rank++) {
         Cut *cut = cut_make(seed, ranks, rank), *wanted = cut_make(seed, ranks, rank);
-        if (checkpoint_load(path, cut->piece, cut->count, true) != OK) equal = false;
+        if (checkpoint_load(path, cut->shard, cut->count, true) != OK) equal = false;
         for (int p = 0; p < cut->count; p++) {
-            piece_fill(&wanted->piece[p], values);
-            equal &= memcmp(cut->piece[p].local.data, wanted->piece[p].local.data,
-                            tensor_bytes(cut->piece[p].local)) == 0;
+            piece_fill(&wanted->shard[p], values);
+            equal &= memcmp(cut->shard[p].local.data, wanted->shard[p].local.data,
+                            tensor_bytes(cut->shard[p].local)) == 0;
         }
         cut_free(cut);
         cut_free(wanted);

@@ -12,7 +12,7 @@ clean() {
     rm -rf "$tree/src" "$tree/tests" "$tree/cmake"
     mkdir -p "$tree/src/base" "$tree/src/tensor" "$tree/src/conf" "$tree/src/model" "$tree/src/corpus" "$tree/src/optim" "$tree/src/parallel" "$tree/src/train" "$tree/src/cli" "$tree/tests" "$tree/cmake"
     printf '#include "base/status.h"\n' > "$tree/src/tensor/tensor.h"
-    printf '#include "tensor/tensor.h"\n#include "model/shape.h"\nvoid f(Comm *c)\n{\n    comm_all_reduce(c);      /* <-> tp: all-reduce */\n}\n' > "$tree/src/model/mlp.c"
+    printf '#include "tensor/tensor.h"\n#include "model/model_config.h"\nvoid f(Comm *c)\n{\n    comm_all_reduce(c);      /* <-> tp: all-reduce */\n}\n' > "$tree/src/model/mlp.c"
     printf '#include "base/status.h"\nStatus stage_make(void)\n{\n    return fail(BAD_OPTION, "no stages");\n}\n' > "$tree/src/parallel/stage.c"
     printf 'Status open(void)\n{\n    TRY(file_map());\n}\n\nStatus run(void)\n{\n    TRY(agree(world, open()));\n    TRY(take());             /* same on every rank */\n}\n' > "$tree/src/train/loop.c"
     printf '#include "conf/options.h"\n' > "$tree/src/cli/main.c"
@@ -53,7 +53,7 @@ layers)
     plant src/base/file.c    'upward: base/file.c:1:'          '#include "train/loop.h"\n'
     plant src/tensor/x.cu    'upward: tensor/x.cu:1:'          '#include "comm/comm.h"\n'
     plant src/parallel/x.c   'upward: parallel/x.c:1:'         '#include "optim/lr.h"\n'
-    plant src/corpus/x.c     'upward inside corpus'            '#include "corpus/clean/judge.h"\n'
+    plant src/corpus/x.c     'upward inside corpus'            '#include "corpus/clean/document_filter.h"\n'
     plant src/model/x.c      'cli alone includes conf'         '#include "conf/options.h"\n'
     plant src/model/x.c      'no room of the house'            '#include "utils/lists.h"\n'
     plant src/utils.c        'no room of the house'            '#include "base/status.h"\n'
@@ -66,16 +66,16 @@ sizes)
     plant src/model/x.c      'a function of 81 lines'          "/* long: of another */\n\nvoid f(void)\n{\n$(lines 81 '    g();')}\n"
     passes src/model/x.c                                       "/* long: one formula after the other */\nvoid f(void)\n{\n$(lines 81 '    g();')}\n"
     passes src/model/x.c                                       "void f(void)\n{\n$(lines 80 '    g();')}\n" ;;
-joints)
+agreements)
     plant src/model/x.c      'no early return within a step: model/x.c:3'    'void f(void)\n{\n    TRY(g());\n}\n'
     plant src/optim/x.c      'no early return within a step'   'int f(void)\n{\n    return fail(BAD_OPTION, "no");\n}\n'
-    plant src/parallel/walk.c 'no early return within a step'  'int f(void)\n{\n    if (x) return fail(BAD_OPTION, "no");\n}\n'
+    plant src/parallel/stage_executor.c 'no early return within a step'  'int f(void)\n{\n    if (x) return fail(BAD_OPTION, "no");\n}\n'
     plant src/train/step.c   'no early return within a step'   'int f(void)\n{\n    TRY(g());\n}\n'
     plant src/train/x.c      'neither agreed'                  'int f(void)\n{\n    TRY(g());\n    h();      /* <-> world */\n}\n'
     plant src/train/x.c      'neither agreed'                  'int f(void)\n{\n    TRY(agree(world, g()));\n    TRY(g());\n}\n'
     plant src/cli/x.c        'neither agreed'                  'int f(void)\n{\n    if (x) TRY(g());\n    return trainer_load(t, path);\n}\n'
     passes src/cli/x.c                                         'int f(void)\n{\n    TRY(trainer_open(t));\n    TRY(agree(world, g()));\n}\nint h(void)\n{\n    TRY(g());\n}\n' ;;
-marks)
+comm_marks)
     plant src/model/x.c      'no mark <-> on a line which talks: model/x.c:1'  '    comm_all_gather(c, q, y, x);\n'
     plant src/train/x.c      'no mark'                         '    p = comm_recv_begin(c, q, x, 1);\n'
     plant src/parallel/x.c   'no mark'                         '    if (x) y = tp_leave_backward(tp, y, keep);      /* all-gather */\n'

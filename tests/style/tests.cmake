@@ -8,7 +8,7 @@ else()
 endif()
 
 # Rules of the house as scripts, and each script held to its word.
-foreach(check layers sizes joints marks flags words)
+foreach(check layers sizes agreements comm_marks flags words)
     add_test(NAME style.${check} COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/${check}.sh ${CMAKE_SOURCE_DIR})
     add_test(NAME style.${check}_planted COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/planted.sh ${check})
     set_tests_properties(style.${check} style.${check}_planted PROPERTIES LABELS style TIMEOUT 60)

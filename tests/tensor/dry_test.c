@@ -72,8 +72,8 @@ static void attention_by_hand(void **state)
     assert_true(q.count[OP_attention_forward].flops == 4.0 * B * H * S * U * D);
     assert_true(q.count[OP_attention_backward].flops == 10.0 * B * H * S * U * D);
     assert_true(q.count[OP_attention_forward].bytes == 8.0 * D * (2 * B * S * H + 2 * B * U * G));
-    add(&q, (Add){ .y = q4, .x = q4 });
-    assert_true(q.count[OP_add].flops == 0 && q.count[OP_add].bytes == 2.0 * 8 * B * S * H * D);
+    accumulate(&q, (Accumulate){ .y = q4, .x = q4 });
+    assert_true(q.count[OP_accumulate].flops == 0 && q.count[OP_accumulate].bytes == 2.0 * 8 * B * S * H * D);
 }
 
 int main(void)

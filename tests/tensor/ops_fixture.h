@@ -95,7 +95,7 @@ static inline void perform(Queue *q, int op, const Arguments *a)
     }
 }
 
-/* visible_i [B, S, 2]: random intervals of the keys 0 .. U - 1, every fifth empty */
+/* key_range_i [B, S, 2]: random intervals of the keys 0 .. U - 1, every fifth empty */
 static inline Tensor visible(int64_t B, int64_t S, int64_t U)
 {
     Tensor x = fixture_new(I32, false, DIMS(B, S, 2));

@@ -24,7 +24,7 @@ static Tensor alike(Tensor x, double size)
 static Tensor twin(Tensor x)                               /* a copy of what is in x */
 {
     Tensor y = alike(x, 0);
-    copy(&q, (Copy){ .y = y, .x = x });
+    copy_strided(&q, (CopyStrided){ .y = y, .x = x });
     return y;
 }
 
@@ -50,7 +50,7 @@ static void check(const char *what, Tensor dx, Tensor before, Tensor y, Tensor d
     Tensor v = alike(x, 1), stay = twin(x);
     for (int i = 0; i < 5; i++) {
         f[i] = moved(step, steps, y, dy, x, v, (i - 2) * h);
-        copy(&q, (Copy){ .y = x, .x = stay });
+        copy_strided(&q, (CopyStrided){ .y = x, .x = stay });
     }
     double slope = (8 * (f[3] - f[1]) - (f[4] - f[0])) / (12 * h);
     double ours  = inner(dx, v) - (tensor_present(before) ? inner(before, v) : 0);
@@ -127,8 +127,8 @@ static void test_dropout(void **state)
     (void)state;
     Tensor y = real(9, 10), x = real(9, 10), dy = real(9, 10), dx = real(9, 10), place = ints(9, 0, 1000);
     Step forward = STEP(dropout_forward, DropoutForward, .y_TC = y, .residual_TC = real(9, 10), .x_TC = x,
-                        .bias_C = real(10), .place_i = place, .p = 0.4, .site = 6);
-    backward(STEP(dropout_backward, DropoutBackward, .dx_TC = dx, .dy_TC = dy, .place_i = place, .p = 0.4,
+                        .bias_C = real(10), .dropout_index_i = place, .p = 0.4, .site = 6);
+    backward(STEP(dropout_backward, DropoutBackward, .dx_TC = dx, .dy_TC = dy, .dropout_index_i = place, .p = 0.4,
                   .site = 6));
     check("dropout", dx, tensor_none(), y, dy, x, STEPS(forward));
     fixture_reset();
@@ -140,7 +140,7 @@ static void test_rope(void **state)
     Tensor x = real(6, 3, 8), y = real(6, 3, 8), dy = real(6, 3, 8), dx = twin(dy),
            position = ints(6, 0, 3000);
     backward(STEP(rope_backward, RopeBackward, .dx_TnD = dx, .position_i = position, .base = 10000));
-    check("rope", dx, tensor_none(), y, dy, x, STEPS(STEP(copy, Copy, .y = y, .x = x),
+    check("rope", dx, tensor_none(), y, dy, x, STEPS(STEP(copy_strided, CopyStrided, .y = y, .x = x),
           STEP(rope_forward, RopeForward, .x_TnD = y, .position_i = position, .base = 10000)));
     fixture_reset();
 }
@@ -156,12 +156,12 @@ static void attention(bool interval)
            dk0 = twin(dk), dv0 = twin(dv);
     Tensor seen = interval ? visible(B, S, U + 3) : tensor_none();
     Step forward = STEP(attention_forward, AttentionForward, .o = o, .lse = lse, .q = query, .k = key,
-                        .v = value, .visible_i = seen, .sample_i = sample, .q0 = 4, .k0 = 3, .head0 = 1,
+                        .v = value, .key_range_i = seen, .sample_i = sample, .q0 = 4, .k0 = 3, .head0 = 1,
                         .heads = 8, .span = 30, .scale = 0.4, .p = 0.2, .site = 2);
     perform(&q, forward.op, &forward.a);
     attention_delta(&q, (AttentionDelta){ .delta = delta, .o = o, .d_o = d_o });
     backward(STEP(attention_backward, AttentionBackward, .dq = dq, .dk = dk, .dv = dv, .d_o = d_o, .q = query,
-                  .k = key, .v = value, .lse = lse, .delta = delta, .visible_i = seen, .sample_i = sample,
+                  .k = key, .v = value, .lse = lse, .delta = delta, .key_range_i = seen, .sample_i = sample,
                   .q0 = 4, .k0 = 3, .head0 = 1, .heads = 8, .span = 30, .scale = 0.4, .p = 0.2, .site = 2));
     check("attention dq", dq, dq0, o, d_o, query, STEPS(forward));
     check("attention dk", dk, dk0, o, d_o, key, STEPS(forward));
@@ -192,7 +192,7 @@ static void test_xent(void **state)
     (void)state;
     Tensor loss = real(6), lse = real(6), weight = real(6), logits = between(-4, 4, 6, 15),
            target = ints(6, 7, 25);
-    Tensor stats = real(1, 6, 3), stats_T3 = tensor_shape(stats, 6, 3);
+    Tensor stats = real(1, 6, 3), stats_T3 = tensor_view(stats, 6, 3);
     Step measure = STEP(xent_stats, XentStats, .stats_T3 = stats_T3, .logits_TV = logits, .target_i = target,
                         .first = 10, .valid = 12);
     Step forward = STEP(xent_forward, XentForward, .loss_T = loss, .lse_T = lse, .stats_RT3 = stats);
@@ -200,7 +200,7 @@ static void test_xent(void **state)
     perform(&q, forward.op, &forward.a);
     Tensor dx = twin(logits);
     backward(STEP(xent_backward, XentBackward, .logits_TV = dx, .lse_T = lse, .target_i = target,
-                  .weight_T = weight, .first = 10, .valid = 12));
+                  .loss_weight_T = weight, .first = 10, .valid = 12));
     check("xent", dx, tensor_none(), loss, weight, logits, STEPS(measure, forward));
     fixture_reset();
 }
@@ -215,7 +215,7 @@ static void test_no_backward_is_unchecked(void **state)
 
 int main(void)
 {
-    static Tick tick = { .seed = 5, .step = 3 };
+    static StepState step_state = { .seed = 5, .step = 3 };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_matmul),
         cmocka_unit_test(test_norm),
@@ -227,7 +227,7 @@ int main(void)
         cmocka_unit_test(test_xent),
         cmocka_unit_test(test_no_backward_is_unchecked),
     };
-    if (queue_open(&q, "ref", 1, &tick) != OK) return 1;
+    if (queue_open(&q, "ref", 1, &step_state) != OK) return 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     queue_close(&q);
     return failed;

@@ -3,7 +3,7 @@
 #include "ops_fixture.h"
 
 static Queue q;
-static Tick  tick;
+static StepState  step_state;
 
 static void near(const char *what, Tensor x, Tensor y, double tolerance)
 {
@@ -22,7 +22,7 @@ static void split(bool interval, int64_t cut)
     int64_t B = 2, S = 9, U = 9, H = 4, G = 2, D = 6;
     AttentionForward f = {
         .o = real(B, S, H, D), .lse = real(B, S, H), .q = real(B, S, H, D), .k = real(B, U, G, D),
-        .v = real(B, U, G, D), .visible_i = interval ? visible(B, S, U) : tensor_none(),
+        .v = real(B, U, G, D), .key_range_i = interval ? visible(B, S, U) : tensor_none(),
         .sample_i = ints(B, 0, 9), .head0 = 0, .heads = H, .span = U, .scale = 1, .p = 0.3, .site = 1 };
     AttentionForward one = f, two = f;
     Tensor d_o = real(B, S, H, D), delta = real(B, S, H);
@@ -41,7 +41,7 @@ static void split(bool interval, int64_t cut)
     attention_delta(&q, (AttentionDelta){ .delta = delta, .o = f.o, .d_o = d_o });
     AttentionBackward b = {
         .dq = dq, .dk = dk, .dv = dv, .d_o = d_o, .q = f.q, .k = f.k, .v = f.v, .lse = f.lse,
-        .delta = delta, .visible_i = f.visible_i, .sample_i = f.sample_i, .heads = H, .span = U,
+        .delta = delta, .key_range_i = f.key_range_i, .sample_i = f.sample_i, .heads = H, .span = U,
         .scale = 1, .p = 0.3, .site = 1 };
     attention_backward(&q, b);
     b.dq = dq2, b.k = one.k, b.v = one.v, b.dk = keys(dk2, 0, cut), b.dv = keys(dv2, 0, cut);
@@ -92,20 +92,20 @@ static void test_vocabulary_on_three_ranks(void **state)
     int64_t T = 8, V = 30, words = 25;
     Tensor logits = between(-5, 5, T, V), cut = real(T, V), target = ints(T, 0, 25), weight = real(T);
     Tensor stats = real(4, T, 3), loss = real(T), lse = real(T), loss3 = real(T), lse3 = real(T);
-    copy(&q, (Copy){ .y = cut, .x = logits });
+    copy_strided(&q, (CopyStrided){ .y = cut, .x = logits });
     for (int64_t r = 0; r < 4; r++)                        /* row 3 of stats is the whole */
-        xent_stats(&q, (XentStats){ .stats_T3 = tensor_shape(tensor_slice(stats, 0, r, 1), T, 3),
+        xent_stats(&q, (XentStats){ .stats_T3 = tensor_view(tensor_slice(stats, 0, r, 1), T, 3),
             .logits_TV = r == 3 ? logits : tensor_slice(cut, 1, 10 * r, 10), .target_i = target,
             .first = r == 3 ? 0 : 10 * r, .valid = r == 3 ? words : r == 2 ? 5 : 10 });
     Tensor stats1 = tensor_slice(stats, 0, 3, 1), stats3 = tensor_slice(stats, 0, 0, 3);
     xent_forward(&q, (XentForward){ .loss_T = loss, .lse_T = lse, .stats_RT3 = stats1 });
     xent_forward(&q, (XentForward){ .loss_T = loss3, .lse_T = lse3, .stats_RT3 = stats3 });
     xent_backward(&q, (XentBackward){ .logits_TV = logits, .lse_T = lse, .target_i = target,
-                                      .weight_T = weight, .valid = words });
+                                      .loss_weight_T = weight, .valid = words });
     for (int64_t r = 0; r < 3; r++)
         xent_backward(&q, (XentBackward){
             .logits_TV = tensor_slice(cut, 1, 10 * r, 10), .lse_T = lse3, .target_i = target,
-            .weight_T = weight, .first = 10 * r, .valid = r == 2 ? 5 : 10 });
+            .loss_weight_T = weight, .first = 10 * r, .valid = r == 2 ? 5 : 10 });
     near("gradient of three ranks", logits, cut, 1e-14);
     fixture_reset();
 }
@@ -131,7 +131,7 @@ static void test_dropout_keeps_its_share(void **state)
 {
     (void)state;
     Tensor x = between(1, 1, 100, 100), y = real(100, 100), place = ints(100, 0, 1 << 30);
-    dropout_backward(&q, (DropoutBackward){ .dx_TC = y, .dy_TC = x, .place_i = place, .p = 0.25, .site = 4 });
+    dropout_backward(&q, (DropoutBackward){ .dx_TC = y, .dy_TC = x, .dropout_index_i = place, .p = 0.25, .site = 4 });
     double kept = 0;
     for (int i = 0; i < 10000; i++) {
         assert_true(*element(y, i) == 0 || *element(y, i) == 1 / 0.75);
@@ -162,14 +162,14 @@ static void test_clip_by_hand(void **state)
     (void)state;
     Tensor s = sums(2, 3), report = sums(4);
     memcpy(s.data, sum, sizeof sum);
-    tick_clip(&q, (TickClip){ .report_4 = report, .sums_R3 = s, .clip = 1 });
+    clip_and_skip(&q, (ClipAndSkip){ .report_4 = report, .sums_R3 = s, .clip = 1 });
     assert_true(*element(report, 0) == 1.5 && *element(report, 1) == 4 && *element(report, 2) == 2.5);
-    assert_true(tick.factor == 0.4 / 4 && tick.skip == 0 && *element(report, 3) == 0);
-    tick_clip(&q, (TickClip){ .report_4 = report, .sums_R3 = s, .clip = 0 });
-    assert_true(tick.factor == 0.25);
+    assert_true(step_state.factor == 0.4 / 4 && step_state.skip == 0 && *element(report, 3) == 0);
+    clip_and_skip(&q, (ClipAndSkip){ .report_4 = report, .sums_R3 = s, .clip = 0 });
+    assert_true(step_state.factor == 0.25);
     *element(s, 5) = NAN;
-    tick_clip(&q, (TickClip){ .report_4 = report, .sums_R3 = s, .clip = 1 });
-    assert_true(tick.skip == 1 && *element(report, 3) == 1);
+    clip_and_skip(&q, (ClipAndSkip){ .report_4 = report, .sums_R3 = s, .clip = 1 });
+    assert_true(step_state.skip == 1 && *element(report, 3) == 1);
     fixture_reset();
 }
 
@@ -180,13 +180,13 @@ static void test_adamw_by_hand(void **state)
     (void)state;
     Tensor w = between(2, 2, 1), m = sums(1), v = sums(1), g = between(-8, -8, 1);
     Adamw a = { .w_N = w, .m_N = m, .v_N = v, .g_N = g, .beta1 = 0.9, .beta2 = 0.5, .decay = 0.5 };
-    tick.lr = 0.1, tick.factor = 0.25, tick.skip = 1, tick.updates = 0;
+    step_state.lr = 0.1, step_state.factor = 0.25, step_state.skip = 1, step_state.updates = 0;
     adamw(&q, a);
     assert_true(*element(w, 0) == 2);
-    tick.skip = 0;
+    step_state.skip = 0;
     adamw(&q, a);
     assert_true(fabs(*element(w, 0) - (2 - 0.1 * 0.5 * 2 + 0.1)) < 1e-15);
-    tick.updates = 1, tick.factor = 0, a.decay = 0;
+    step_state.updates = 1, step_state.factor = 0, a.decay = 0;
     double before = *element(w, 0);
     adamw(&q, a);
     assert_true(fabs(*element(w, 0) - before - 0.1 * (0.9 / 1.9) / sqrt(0.5 / 1.5)) < 1e-15);
@@ -205,8 +205,8 @@ int main(void)
         cmocka_unit_test(test_clip_by_hand),
         cmocka_unit_test(test_adamw_by_hand),
     };
-    tick = (Tick){ .seed = 5, .step = 3 };
-    if (queue_open(&q, "ref", 1, &tick) != OK) return 1;
+    step_state = (StepState){ .seed = 5, .step = 3 };
+    if (queue_open(&q, "ref", 1, &step_state) != OK) return 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     queue_close(&q);
     return failed;

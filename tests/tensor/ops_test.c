@@ -5,7 +5,7 @@
 
 typedef bool Make(Arguments *a, int variant);              /* false: no such variant */
 static Queue  ref_queue;
-static Tick   start;                                       /* what a case begins with */
+static StepState   start;                                       /* what a case begins with */
 static double loosen;                                      /* a case may ask for a wider tolerance */
 
 /* ---- moving and adding ---- */
@@ -28,7 +28,7 @@ static Tensor view(int variant)
     case 3:  return exchanged(real(130, 70), 0, 1);
     case 4:  return tensor_slice(real(6, 1, 4, 1), 2, 1, 2);
     case 5:  return ints(77, -9, 9);
-    default: return tensor_slice(tensor_shape(ints(99, -9, 9), 11, 9), 1, 4, 3);
+    default: return tensor_slice(tensor_view(ints(99, -9, 9), 11, 9), 1, 4, 3);
     }
 }
 
@@ -40,21 +40,21 @@ static Tensor alike(Tensor x)                              /* contiguous, the sa
 
 static bool make_zero(Arguments *a, int variant)
 {
-    a->zero.y = view(variant);
+    a->fill_zero.y = view(variant);
     return variant < 7;
 }
 
 static bool make_copy(Arguments *a, int variant)
 {
     Tensor x = view(variant / 2);
-    a->copy = variant % 2 ? (Copy){ .y = x, .x = alike(x) } : (Copy){ .y = alike(x), .x = x };
+    a->copy_strided = variant % 2 ? (CopyStrided){ .y = x, .x = alike(x) } : (CopyStrided){ .y = alike(x), .x = x };
     return variant < 14;
 }
 
 static bool make_add(Arguments *a, int variant)
 {
     Tensor x = view(variant / 2);
-    a->add = variant % 2 ? (Add){ .y = x, .x = alike(x) } : (Add){ .y = alike(x), .x = x };
+    a->accumulate = variant % 2 ? (Accumulate){ .y = x, .x = alike(x) } : (Accumulate){ .y = alike(x), .x = x };
     return variant < 10;
 }
 
@@ -62,7 +62,7 @@ static bool make_rank_sum(Arguments *a, int variant)
 {
     int64_t R = variant ? 5 : 1, N = variant ? 20000 : 3;
     a->rank_sum = (RankSum){ .y_N = real(N), .x_RN = matrix(R, N, true) };
-    if (variant == 2) a->rank_sum.y_N = tensor_shape(tensor_slice(a->rank_sum.x_RN, 0, 0, 1), N);
+    if (variant == 2) a->rank_sum.y_N = tensor_view(tensor_slice(a->rank_sum.x_RN, 0, 0, 1), N);
     return variant < 3;
 }
 
@@ -75,7 +75,7 @@ static bool make_square_sum(Arguments *a, int variant)
 
 static bool make_weighted_sum(Arguments *a, int variant)
 {
-    a->weighted_sum = (WeightedSum){ .out_2 = sums(2), .x_T = real(1001), .weight_T = between(0, 1, 1001) };
+    a->weighted_sum = (WeightedSum){ .out_2 = sums(2), .x_T = real(1001), .loss_weight_T = between(0, 1, 1001) };
     *element(a->weighted_sum.out_2, 0) = 3;
     return variant < 1;
 }
@@ -208,7 +208,7 @@ static bool make_dropout_forward(Arguments *a, int variant)
 {
     int64_t T = 11, C = variant & 8 ? 515 : 6;
     a->dropout_forward = (DropoutForward){ .y_TC = matrix(T, C, true), .x_TC = real(T, C), .site = 9 };
-    if (variant & 1) a->dropout_forward.p = 0.25, a->dropout_forward.place_i = ints(T, 0, 1 << 30);
+    if (variant & 1) a->dropout_forward.p = 0.25, a->dropout_forward.dropout_index_i = ints(T, 0, 1 << 30);
     if (variant & 2) a->dropout_forward.bias_C = real(C);
     if (variant & 4) a->dropout_forward.residual_TC = variant & 8 ? a->dropout_forward.y_TC : real(T, C);
     if (variant == 5) a->dropout_forward.y_TC = a->dropout_forward.x_TC;
@@ -219,7 +219,7 @@ static bool make_dropout_backward(Arguments *a, int variant)
 {
     int64_t T = 11, C = 301;
     a->dropout_backward = (DropoutBackward){ .dx_TC = matrix(T, C, true), .dy_TC = real(T, C), .site = 9 };
-    if (variant & 1) a->dropout_backward.p = 0.9, a->dropout_backward.place_i = ints(T, 0, 100);
+    if (variant & 1) a->dropout_backward.p = 0.9, a->dropout_backward.dropout_index_i = ints(T, 0, 100);
     if (variant & 2) a->dropout_backward.dy_TC = a->dropout_backward.dx_TC;
     return variant < 4;
 }
@@ -268,7 +268,7 @@ static bool make_attention_forward(Arguments *a, int variant)
         .q0 = attention[variant].q0, .k0 = attention[variant].k0, .head0 = 2, .heads = 9, .span = 200,
         .scale = 1 / sqrt((double)D), .p = attention[variant].p, .site = 3 };
     if (attention[variant].interval)
-        a->attention_forward.visible_i = visible(B, S, U + attention[variant].k0 + 5);
+        a->attention_forward.key_range_i = visible(B, S, U + attention[variant].k0 + 5);
     if (size > 1) loosen = 5e3;                            /* scores of 1e5 have roundings of 1e-2 */
     return true;
 }
@@ -290,7 +290,7 @@ static bool make_attention_backward(Arguments *a, int variant)
     attention_delta(&ref_queue, (AttentionDelta){ .delta = delta, .o = f.o, .d_o = d_o });
     a->attention_backward = (AttentionBackward){
         .dq = tensor_slice(real(B, S, H + 2, D), 2, 1, H), .dk = real(B, U, G, D), .dv = real(B, U, G, D),
-        .d_o = d_o, .q = f.q, .k = f.k, .v = f.v, .lse = f.lse, .delta = delta, .visible_i = f.visible_i,
+        .d_o = d_o, .q = f.q, .k = f.k, .v = f.v, .lse = f.lse, .delta = delta, .key_range_i = f.key_range_i,
         .sample_i = f.sample_i, .q0 = f.q0, .k0 = f.k0, .head0 = f.head0, .heads = f.heads, .span = f.span,
         .scale = f.scale, .p = f.p, .site = f.site };
     return true;
@@ -357,7 +357,7 @@ static bool make_xent_backward(Arguments *a, int variant)
     a->xent_backward = (XentBackward){ .logits_TV = f.logits_TV,
                                        .lse_T = between(4, 9, 21),
                                        .target_i = f.target_i,
-                                       .weight_T = between(0, 1, 21),
+                                       .loss_weight_T = between(0, 1, 21),
                                        .first = f.first,
                                        .valid = f.valid };
     for (int t = 0; t < 21 && variant == 3; t++) *element(a->xent_backward.lse_T, t) = 1e4;
@@ -366,12 +366,12 @@ static bool make_xent_backward(Arguments *a, int variant)
 }
 
 /* ---- the end of a step ---- */
-static bool make_tick_clip(Arguments *a, int variant)
+static bool make_clip_and_skip(Arguments *a, int variant)
 {
     static const double sum[3][3] = { { 700, 100, 40 }, { 800, 110, 50 }, { 900, 120, 60 } };
-    a->tick_clip = (TickClip){ .report_4 = sums(4), .sums_R3 = sums(3, 3), .clip = variant == 0 ? 0 : 0.01 };
-    for (int i = 0; i < 9; i++) *element(a->tick_clip.sums_R3, i) = sum[i / 3][i % 3];
-    if (variant == 2) *element(a->tick_clip.sums_R3, 5) = INFINITY;
+    a->clip_and_skip = (ClipAndSkip){ .report_4 = sums(4), .sums_R3 = sums(3, 3), .clip = variant == 0 ? 0 : 0.01 };
+    for (int i = 0; i < 9; i++) *element(a->clip_and_skip.sums_R3, i) = sum[i / 3][i % 3];
+    if (variant == 2) *element(a->clip_and_skip.sums_R3, 5) = INFINITY;
     return variant < 3;
 }
 
@@ -386,9 +386,9 @@ static bool make_adamw(Arguments *a, int variant)
 
 /* ---- the table: tolerances are relative to the largest element of each tensor ---- */
 static const struct { Make *make; double tolerance; } row[OP_COUNT] = {
-    [OP_zero] = { make_zero, 0 },
-    [OP_copy] = { make_copy, 0 },
-    [OP_add] = { make_add, 1e-7 },
+    [OP_fill_zero] = { make_zero, 0 },
+    [OP_copy_strided] = { make_copy, 0 },
+    [OP_accumulate] = { make_add, 1e-7 },
     [OP_rank_sum] = { make_rank_sum, 3e-7 },
     [OP_square_sum] = { make_square_sum, 1e-15 },
     [OP_weighted_sum] = { make_weighted_sum, 1e-15 },
@@ -416,7 +416,7 @@ static const struct { Make *make; double tolerance; } row[OP_COUNT] = {
     [OP_xent_stats] = { make_xent_stats, 1e-6 },
     [OP_xent_forward] = { make_xent_forward, 2e-7 },
     [OP_xent_backward] = { make_xent_backward, 2e-6 },
-    [OP_tick_clip] = { make_tick_clip, 1e-15 },
+    [OP_clip_and_skip] = { make_clip_and_skip, 1e-15 },
     [OP_adamw] = { make_adamw, 5e-7 },
 };
 
@@ -428,7 +428,7 @@ static void test_no_row_is_untested(void **state)
 }
 
 /* ---- one case on one back end: the buffers are copied, as float where `single` ---- */
-typedef struct { char *copy[BUFFERS]; Arguments a; Tick tick; } Trial;
+typedef struct { char *copy[BUFFERS]; Arguments a; StepState step_state; } Trial;
 
 static int buffer_of(const void *data)
 {
@@ -453,7 +453,7 @@ static void trial_copy(Trial *t, const Arguments *a, int op, bool single)
             ((float *)t->copy[i])[j] = (float)((double *)buffer[i].data)[j];
     }
     t->a    = *a;
-    t->tick = start;
+    t->step_state = start;
     Tensor *x = (Tensor *)&t->a;
     for (int i = 0; i < tensors_of(op); i++) {
         if (!tensor_present(x[i])) continue;
@@ -473,7 +473,7 @@ static void trial_run(Trial *t, const Arguments *a, int op, const char *device, 
 {
     Queue q;
     trial_copy(t, a, op, strcmp(device, "cpu") == 0);
-    assert_int_equal(queue_open(&q, device, threads, &t->tick), OK);
+    assert_int_equal(queue_open(&q, device, threads, &t->step_state), OK);
     perform(&q, op, &t->a);
     queue_close(&q);
 }
@@ -541,7 +541,7 @@ static void one_case(int op, int variant, const Arguments *a)
     for (int i = 0; i < tensors_of(op); i++)
         if (tensor_present(x[i])) compare(op, variant, i, x[i], y[i], row[op].tolerance * loosen);
     compare_gaps(op, variant, &cpu);
-    assert_true(ref.tick.skip == cpu.tick.skip && ref.tick.factor == cpu.tick.factor);
+    assert_true(ref.step_state.skip == cpu.step_state.skip && ref.step_state.factor == cpu.step_state.factor);
     for (int threads = 2; threads <= 3; threads++) {
         trial_run(&more, a, op, "cpu", threads);
         same_bits(op, variant, &cpu, &more, threads);
@@ -558,7 +558,7 @@ static void test_cpu_equals_ref(void **state)
         for (int variant = 0;; variant++) {
             Arguments a;
             memset(&a, 0, sizeof a);
-            start  = (Tick){ .seed = 5, .step = 3, .updates = 2, .lr = 1e-2, .factor = 0.37 };
+            start  = (StepState){ .seed = 5, .step = 3, .updates = 2, .lr = 1e-2, .factor = 0.37 };
             loosen = 1;
             drawn  = (uint64_t)(1000 * op + variant) << 32;        /* not changed by other rows */
             bool more = row[op].make && row[op].make(&a, variant);
@@ -570,12 +570,12 @@ static void test_cpu_equals_ref(void **state)
 
 int main(void)
 {
-    static Tick tick = { .seed = 5, .step = 3 };
+    static StepState step_state = { .seed = 5, .step = 3 };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_row_is_untested),
         cmocka_unit_test(test_cpu_equals_ref),
     };
-    if (queue_open(&ref_queue, "ref", 1, &tick) != OK) return 1;
+    if (queue_open(&ref_queue, "ref", 1, &step_state) != OK) return 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     queue_close(&ref_queue);
     return failed;

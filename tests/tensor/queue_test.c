@@ -12,15 +12,15 @@ static void devices(void **state)
         { "ref",     F64, false, 3 }, { "cpu",     F32, false, 3 },
         { "dry-ref", F64, true,  1 }, { "dry-cpu", F32, true,  1 },
     };
-    Tick tick = { 0 };
+    StepState step_state = { 0 };
     for (int i = 0; i < 4; i++) {
         Queue q;
-        assert_int_equal(queue_open(&q, known[i].device, 3, &tick), OK);
+        assert_int_equal(queue_open(&q, known[i].device, 3, &step_state), OK);
         assert_string_equal(q.backend->name, known[i].device);
         assert_int_equal(q.real, known[i].real);
         assert_int_equal(queue_dry(&q), known[i].dry);
         assert_int_equal(team_size(q.team), known[i].team);
-        assert_ptr_equal(q.tick, &tick);
+        assert_ptr_equal(q.step_state, &step_state);
         queue_after(&q, queue_mark(&q));
         queue_wait(&q);
         queue_close(&q);
@@ -36,9 +36,9 @@ static void refusals(void **state)
     queue_close(&q);
     assert_int_equal(queue_open(&q, "cpu", 0, NULL), BAD_OPTION);
     assert_int_equal(queue_open(&q, "cuda", 1, NULL), BAD_OPTION);
-    assert_contains(fail_text(), "no kernel yet (zero, copy,");
+    assert_contains(fail_text(), "no kernel yet (fill_zero, copy_strided,");
     assert_contains(fail_text(), "matmul_forward");
-    assert_contains(fail_text(), "tick_clip); cpu and ref have all");      /* not cut off */
+    assert_contains(fail_text(), "clip_and_skip); cpu and ref have all");      /* not cut off */
     for (int op = 0; op < OP_COUNT; op++)
         if (op_on_cuda(op)) assert_null(strstr(fail_text(), op_name(op)));
 }
@@ -48,17 +48,17 @@ static const char *op_during;
 static int64_t     now;
 static int64_t     jumping_clock(void) { return now += 500000000; }
 
-static void own_add(Queue *q, const Add *a)
+static void own_add(Queue *q, const Accumulate *a)
 {
     (void)q;
-    op_during      = place()->op;
+    op_during      = thread_context()->op;
     float       *y = a->y.data;
     const float *x = a->x.data;
     for (int64_t i = 0; i < a->y.dim[0]; i++)
         for (int64_t j = 0; j < a->y.dim[1]; j++) y[i * a->y.stride[0] + j] += x[i * a->x.stride[0] + j];
 }
 static void own_stats(Queue *q, const XentStats *a) { (void)q, (void)a; }
-static const Backend own = { .name = "own", .real = F32, .add = own_add, .xent_stats = own_stats };
+static const Backend own = { .name = "own", .real = F32, .accumulate = own_add, .xent_stats = own_stats };
 
 static void wrappers_count_and_time(void **state)
 {
@@ -66,19 +66,19 @@ static void wrappers_count_and_time(void **state)
     float  y[4] = { 1, 2, 3, 4 };
     Tensor y_22 = tensor_at(y, F32, (const int64_t[]){ 2, 2 }, 2);
     Queue  q    = { .backend = &own, .real = F32 };
-    add(&q, (Add){ y_22, y_22 });
-    assert_true(q.count[OP_add].seconds == 0);               /* not timed */
+    accumulate(&q, (Accumulate){ y_22, y_22 });
+    assert_true(q.count[OP_accumulate].seconds == 0);               /* not timed */
     q.timed    = true;
     seam.clock = jumping_clock;
-    place()->op = "outer";
-    add(&q, (Add){ y_22, y_22 });
+    thread_context()->op = "outer";
+    accumulate(&q, (Accumulate){ y_22, y_22 });
     seam = seam_system;
-    assert_string_equal(op_during, "add");
-    assert_string_equal(place()->op, "outer");
-    place()->op = NULL;
+    assert_string_equal(op_during, "accumulate");
+    assert_string_equal(thread_context()->op, "outer");
+    thread_context()->op = NULL;
     assert_true(y[3] == 16);
-    assert_int_equal(q.count[OP_add].calls, 2);
-    assert_true(q.count[OP_add].seconds == 0.5);
+    assert_int_equal(q.count[OP_accumulate].calls, 2);
+    assert_true(q.count[OP_accumulate].seconds == 0.5);
     assert_true(queue_bytes(&q) == 64 && queue_flops(&q) == 0);
 }
 
@@ -89,7 +89,7 @@ static void adds_watched(void *context)
     Tensor y_22 = tensor_slice(tensor_at(y, F32, (const int64_t[]){ 2, 3 }, 2), 1, 0, 2);
     Tensor x_22 = tensor_slice(tensor_at(x, F32, (const int64_t[]){ 2, 3 }, 2), 1, 0, 2);
     Queue  q    = { .backend = &own, .real = F32, .watch = true };
-    add(&q, (Add){ y_22, x_22 });
+    accumulate(&q, (Accumulate){ y_22, x_22 });
 }
 
 static void watching_names_op_and_tensor(void **state)
@@ -99,7 +99,7 @@ static void watching_names_op_and_tensor(void **state)
     assert_int_equal(run_in_child(adds_watched, &beside).exit_code, 0);
     Ended run = run_in_child(adds_watched, &inside);
     assert_int_equal(run.exit_code, 3);
-    assert_contains(run.text, ", in add: y[1, 1, 0, 0] is inf (tensor/ops.c:");
+    assert_contains(run.text, ", in accumulate: y[1, 1, 0, 0] is inf (tensor/ops.c:");
 }
 
 static void stats_watched(void *context)
@@ -120,7 +120,7 @@ static void largest_of_no_columns_is_no_alarm(void **state)
 static void small_words(void **state)
 {
     (void)state;
-    Tick a = { .seed = 1, .step = 2 }, b = { .seed = 1, .step = 3 };
+    StepState a = { .seed = 1, .step = 2 }, b = { .seed = 1, .step = 3 };
     assert_false(tensor_present(tensor_none()));
     assert_int_equal(tensor_count(tensor_none()), 0);
     assert_int_equal(dropout_key(&a, 7), random_mix(random_mix(1, 2), 7));

@@ -50,7 +50,7 @@ static void views(void **state)
     assert_true(tensor_contiguous(row));
     assert_int_equal(*(int32_t *)row.data, 20);
 
-    Tensor table = tensor_shape(x, 6, 4);
+    Tensor table = tensor_view(x, 6, 4);
     assert_int_equal(table.stride[0], 4);
     assert_int_equal(table.dim[2], 1);
     Tensor run = tensor_flat(table, 5, 7);
@@ -76,7 +76,7 @@ static void misuse(void *context)
     switch (*(int *)context) {
     case 0: tensor_slice(x, 1, 3, 2);                     break;
     case 1: tensor_slice(x, 0, -1, 1);                    break;
-    case 2: tensor_shape(x, 5, 2);                        break;
+    case 2: tensor_view(x, 5, 2);                        break;
     case 3: tensor_flat(tensor_slice(x, 1, 0, 2), 0, 1);  break;
     case 4: tensor_flat(x, 8, 5);                         break;
     case 5: tensor_at(v, F32, (const int64_t[]){ 3, -4 }, 2);

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include "base/file.h"
 #include "base/testing.h"
-#include "text/bpe_train.h"
-#include "text/split.h"
+#include "text/bpe/bpe_train.h"
+#include "text/pretokenize/pretoken.h"
 
 #define SHARED TESTS_DIR "/../../shared/data/"
 #define GOLDEN TESTS_DIR "/golden/text/"
@@ -35,7 +35,7 @@ static void assert_words(const char *text, const char *joined)
     char said[512] = "";
     int64_t bytes = (int64_t)strlen(text);
     for (int64_t at = 0, n; at < bytes; at += n) {
-        n = split_next(SPLIT_GPT2, (const uint8_t *)text + at, bytes - at);
+        n = pretoken_next(PRETOKEN_GPT2, (const uint8_t *)text + at, bytes - at);
         assert_true(n > 0 && n <= bytes - at);
         sprintf(said + strlen(said), "%s%.*s", at ? "|" : "", (int)n, text + at);
     }

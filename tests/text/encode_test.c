@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include "base/testing.h"
 #include "base/file.h"
-#include "text/regex.h"
+#include "text/pretokenize/regex.h"
 #include "text/tokenizer.h"
 
 #define SHARED TESTS_DIR "/../../shared/data/"
@@ -210,7 +210,7 @@ static void write_file(const char *path, const uint8_t *data, size_t bytes)
     fclose(file);
 }
 
-/* Cut, flipped, doubled: opened or refused, and what opens encodes within its room */
+/* Pretokenizer, flipped, doubled: opened or refused, and what opens encodes within its room */
 static void broken_files_are_refused(void **state)
 {
     (void)state;
@@ -292,7 +292,7 @@ static void faults_are_named(void **state)
     rmdir(folder);
 }
 
-/* Words that PCRE2 knows as well, and means another thing by: they once cut elsewhere, without a word. By Oniguruma's manual (RE):
+/* PieceCache that PCRE2 knows as well, and means another thing by: they once cut elsewhere, without a word. By Oniguruma's manual (RE):
  * \w has marks and all numbers of Latin-1, \h is a hexadecimal digit, ^ and $ are of lines, U+180E is no white space. */
 static void patterns_are_oniguruma_s(void **state)
 {

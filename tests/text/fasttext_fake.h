@@ -98,7 +98,7 @@ static inline void put_fake(FakeFile *f, const Fake *k)
     put_matrix(f, &k->output);
 }
 
-/* Words, five labels; what it is like is told by the numbers that the caller left in it, and by a seed */
+/* PieceCache, five labels; what it is like is told by the numbers that the caller left in it, and by a seed */
 static inline void fake_fill(Fake *k, uint32_t seed, bool quantised, bool output, bool norms)
 {
     static const char *const word[] = { "</s>", "och", "det", "\xC3\xA5r", "en_ganska_l\xC3\xA5ng_sammans\xC3\xA4ttning", "x",

@@ -7,8 +7,8 @@
 #include <time.h>
 #include "base/file.h"
 #include "base/testing.h"
-#include "text/sentencepiece.h"
-#include "text/sentencepiece_model.h"
+#include "text/sentencepiece/sentencepiece.h"
+#include "text/sentencepiece/sentencepiece_model.h"
 
 #define SHARED TESTS_DIR "/../../shared/data/"
 #define GOLDEN TESTS_DIR "/golden/text/"
@@ -44,7 +44,7 @@ static void put_piece_bytes(Message *m, const char *text, size_t bytes, float sc
     put_varint(&piece, 2 << 3 | 5);
     memcpy(piece.data + piece.bytes, &score, 4);
     piece.bytes += 4;
-    if (kind != PIECE_NORMAL) put_number(&piece, 3, (uint64_t)kind);
+    if (kind != SP_PIECE_NORMAL) put_number(&piece, 3, (uint64_t)kind);
     put_text(m, 1, piece.data, piece.bytes);
 }
 
@@ -64,9 +64,9 @@ static void put_trainer(Message *m, int kind, bool byte_fallback)
 
 static void put_specials(Message *m)
 {
-    put_piece(m, "<unk>", 0, PIECE_UNKNOWN);           /* 0 */
-    put_piece(m, "<s>", 0, PIECE_CONTROL);             /* 1 */
-    put_piece(m, "</s>", 0, PIECE_CONTROL);            /* 2 */
+    put_piece(m, "<unk>", 0, SP_PIECE_UNKNOWN);           /* 0 */
+    put_piece(m, "<s>", 0, SP_PIECE_CONTROL);             /* 1 */
+    put_piece(m, "</s>", 0, SP_PIECE_CONTROL);            /* 2 */
 }
 
 static const char *model_path(void)
@@ -118,14 +118,14 @@ static void small_bpe(Message *m, int unused)
 {
     m->bytes = 0;
     put_specials(m);
-    put_piece(m, "ab", 0, PIECE_NORMAL);               /* 3 */
-    put_piece(m, MARK "a", -1, PIECE_NORMAL);          /* 4 */
+    put_piece(m, "ab", 0, SP_PIECE_NORMAL);               /* 3 */
+    put_piece(m, MARK "a", -1, SP_PIECE_NORMAL);          /* 4 */
     put_piece(m, "abb", -2, unused);                   /* 5 */
-    put_piece(m, "a", -3, PIECE_NORMAL);               /* 6 */
-    put_piece(m, "b", -4, PIECE_NORMAL);               /* 7 */
-    put_piece(m, MARK, -5, PIECE_NORMAL);              /* 8 */
-    put_piece(m, "<xy>", 0, PIECE_USER);              /* 9 */
-    put_trainer(m, MODEL_BPE, false);
+    put_piece(m, "a", -3, SP_PIECE_NORMAL);               /* 6 */
+    put_piece(m, "b", -4, SP_PIECE_NORMAL);               /* 7 */
+    put_piece(m, MARK, -5, SP_PIECE_NORMAL);              /* 8 */
+    put_piece(m, "<xy>", 0, SP_PIECE_USER);              /* 9 */
+    put_trainer(m, SP_MODEL_BPE, false);
 }
 
 static void bpe_joins_by_score(void **state)
@@ -133,7 +133,7 @@ static void bpe_joins_by_score(void **state)
     (void)state;
     Message m;
     Tokenizer t;
-    small_bpe(&m, PIECE_NORMAL);
+    small_bpe(&m, SP_PIECE_NORMAL);
     assert_int_equal(message_open(&t, &m), OK);
     assert_int_equal(t.vocabulary, 10);
     assert_int_equal(t.eod, 2);
@@ -155,7 +155,7 @@ static void unused_pieces_fall_apart(void **state)
     (void)state;
     Message m;
     Tokenizer t;
-    small_bpe(&m, PIECE_UNUSED);
+    small_bpe(&m, SP_PIECE_UNUSED);
     assert_int_equal(message_open(&t, &m), OK);
     assert_encodes(&t, "abb abb", "8 3 7 8 3 7");
     tokenizer_close(&t);
@@ -167,17 +167,17 @@ static void unigram_takes_the_best_sum(void **state)
     Message m = { .bytes = 0 };
     Tokenizer t;
     put_specials(&m);
-    put_piece(&m, MARK, -1, PIECE_NORMAL);             /* 3 */
-    put_piece(&m, "a", -3, PIECE_NORMAL);              /* 4 */
-    put_piece(&m, "ab", -3.5f, PIECE_NORMAL);          /* 5 */
-    put_piece(&m, "bc", -3.25f, PIECE_NORMAL);         /* 6 */
-    put_piece(&m, "c", -4, PIECE_NORMAL);              /* 7 */
-    put_piece(&m, "cab", -20, PIECE_USER);             /* 8: always taken where it can be */
-    put_piece(&m, "abc", -1, PIECE_UNUSED);            /* 9 */
-    put_piece(&m, "x", -8, PIECE_NORMAL);              /* 10 */
-    put_piece(&m, "yz", -8, PIECE_NORMAL);             /* 11 */
-    put_piece(&m, "xy", -1, PIECE_NORMAL);             /* 12 */
-    put_trainer(&m, MODEL_UNIGRAM, false);
+    put_piece(&m, MARK, -1, SP_PIECE_NORMAL);             /* 3 */
+    put_piece(&m, "a", -3, SP_PIECE_NORMAL);              /* 4 */
+    put_piece(&m, "ab", -3.5f, SP_PIECE_NORMAL);          /* 5 */
+    put_piece(&m, "bc", -3.25f, SP_PIECE_NORMAL);         /* 6 */
+    put_piece(&m, "c", -4, SP_PIECE_NORMAL);              /* 7 */
+    put_piece(&m, "cab", -20, SP_PIECE_USER);             /* 8: always taken where it can be */
+    put_piece(&m, "abc", -1, SP_PIECE_UNUSED);            /* 9 */
+    put_piece(&m, "x", -8, SP_PIECE_NORMAL);              /* 10 */
+    put_piece(&m, "yz", -8, SP_PIECE_NORMAL);             /* 11 */
+    put_piece(&m, "xy", -1, SP_PIECE_NORMAL);             /* 12 */
+    put_trainer(&m, SP_MODEL_UNIGRAM, false);
     assert_int_equal(message_open(&t, &m), OK);
     assert_encodes(&t, "abc", "3 4 6");                /* a bc -6.25, ab c -7.5, abc unused */
     assert_encodes(&t, "cab", "3 8");
@@ -193,12 +193,12 @@ static void longer_user_pieces_win(void **state)
     Message m = { .bytes = 0 };
     Tokenizer t;
     put_specials(&m);
-    put_piece(&m, MARK, -1, PIECE_NORMAL);             /* 3 */
-    put_piece(&m, "a", -3, PIECE_NORMAL);              /* 4 */
-    put_piece(&m, "cd", -3, PIECE_NORMAL);             /* 5 */
-    put_piece(&m, "ab", 0, PIECE_USER);                /* 6 */
-    put_piece(&m, "bcd", 0, PIECE_USER);               /* 7 */
-    put_trainer(&m, MODEL_UNIGRAM, false);
+    put_piece(&m, MARK, -1, SP_PIECE_NORMAL);             /* 3 */
+    put_piece(&m, "a", -3, SP_PIECE_NORMAL);              /* 4 */
+    put_piece(&m, "cd", -3, SP_PIECE_NORMAL);             /* 5 */
+    put_piece(&m, "ab", 0, SP_PIECE_USER);                /* 6 */
+    put_piece(&m, "bcd", 0, SP_PIECE_USER);               /* 7 */
+    put_trainer(&m, SP_MODEL_UNIGRAM, false);
     assert_int_equal(message_open(&t, &m), OK);
     assert_encodes(&t, "abcd", "3 4 7");
     tokenizer_close(&t);
@@ -214,14 +214,14 @@ static void large_sums_begin_anew(void **state)
     Message m = { .bytes = 0 };
     Tokenizer t;
     put_specials(&m);
-    put_piece(&m, MARK, -1, PIECE_NORMAL);             /* 3 */
-    put_piece(&m, "x", -1000, PIECE_NORMAL);           /* 4 */
-    put_piece(&m, "ab", -8.649f, PIECE_NORMAL);        /* 5 */
-    put_piece(&m, "c", -5.366f, PIECE_NORMAL);         /* 6 */
-    put_piece(&m, "a", -4.435f, PIECE_NORMAL);         /* 7 */
-    put_piece(&m, "bc", -9.582f, PIECE_NORMAL);        /* 8 */
-    put_piece(&m, "b", -50, PIECE_NORMAL);             /* 9 */
-    put_trainer(&m, MODEL_UNIGRAM, false);
+    put_piece(&m, MARK, -1, SP_PIECE_NORMAL);             /* 3 */
+    put_piece(&m, "x", -1000, SP_PIECE_NORMAL);           /* 4 */
+    put_piece(&m, "ab", -8.649f, SP_PIECE_NORMAL);        /* 5 */
+    put_piece(&m, "c", -5.366f, SP_PIECE_NORMAL);         /* 6 */
+    put_piece(&m, "a", -4.435f, SP_PIECE_NORMAL);         /* 7 */
+    put_piece(&m, "bc", -9.582f, SP_PIECE_NORMAL);        /* 8 */
+    put_piece(&m, "b", -50, SP_PIECE_NORMAL);             /* 9 */
+    put_trainer(&m, SP_MODEL_UNIGRAM, false);
     assert_int_equal(message_open(&t, &m), OK);
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         char    text[256];
@@ -244,10 +244,10 @@ static void unknown_text_becomes_bytes(void **state)
     for (int byte = 0; byte < 256; byte++) {
         char name[8];
         sprintf(name, "<0x%02X>", byte);
-        put_piece(&m, name, 0, PIECE_BYTE);
+        put_piece(&m, name, 0, SP_PIECE_BYTE);
     }
-    put_piece(&m, MARK, -1, PIECE_NORMAL);             /* 259 */
-    for (int kind = MODEL_UNIGRAM; kind <= MODEL_BPE; kind++) {
+    put_piece(&m, MARK, -1, SP_PIECE_NORMAL);             /* 259 */
+    for (int kind = SP_MODEL_UNIGRAM; kind <= SP_MODEL_BPE; kind++) {
         size_t mark = m.bytes;
         put_trainer(&m, kind, true);
         assert_int_equal(message_open(&t, &m), OK);
@@ -259,7 +259,7 @@ static void unknown_text_becomes_bytes(void **state)
     }
     m.bytes -= 12; /* without its last piece but one there are 255 bytes */
     put_specials(&m);
-    put_trainer(&m, MODEL_BPE, true);
+    put_trainer(&m, SP_MODEL_BPE, true);
     assert_int_equal(message_open(&t, &m), BAD_FILE);
 }
 
@@ -273,20 +273,20 @@ static void strangers_are_refused(void **state)
     assert_int_equal(sentencepiece_open(&t, "/nowhere.model"), BAD_FILE);
     assert_int_equal(message_open(&t, &m), BAD_FILE);
     assert_contains(fail_text(), "no pieces");
-    put_piece(&m, "a", 0, PIECE_NORMAL);
+    put_piece(&m, "a", 0, SP_PIECE_NORMAL);
     assert_int_equal(message_open(&t, &m), BAD_FILE);
     assert_contains(fail_text(), "no piece is the unknown one");
     put_specials(&m);
-    put_piece(&m, "a", 0, PIECE_NORMAL);
+    put_piece(&m, "a", 0, SP_PIECE_NORMAL);
     assert_int_equal(message_open(&t, &m), BAD_FILE);
     assert_contains(fail_text(), "pieces 0 and 4 are the same, \"a\"");
     static const struct { float score; int kind; const char *says;
     } bad[] = {
-        {NAN, PIECE_NORMAL, "a score that is no number"},
-        {INFINITY, PIECE_NORMAL, "a score that is no number"},
+        {NAN, SP_PIECE_NORMAL, "a score that is no number"},
+        {INFINITY, SP_PIECE_NORMAL, "a score that is no number"},
         {0, 7, "a piece of unknown kind"},
-        {0, PIECE_UNKNOWN, "both the unknown one"},
-        {0, PIECE_BYTE, "a byte, but not called"},
+        {0, SP_PIECE_UNKNOWN, "both the unknown one"},
+        {0, SP_PIECE_BYTE, "a byte, but not called"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         m.bytes = 0;
@@ -297,12 +297,12 @@ static void strangers_are_refused(void **state)
     }
     m.bytes = 0;
     put_specials(&m);
-    put_trainer(&m, MODEL_WORD, false);
+    put_trainer(&m, SP_MODEL_WORD, false);
     assert_int_equal(message_open(&t, &m), BAD_FILE);
     assert_contains(fail_text(), "a model of words");
 }
 
-/* Cut anywhere, or with any byte changed: refused, or open and safe to use */
+/* Pretokenizer anywhere, or with any byte changed: refused, or open and safe to use */
 static void broken_models_do_no_harm(void **state)
 {
     (void)state;
@@ -311,7 +311,7 @@ static void broken_models_do_no_harm(void **state)
     int32_t ids[512];
     FileMap map;
     const char *text = "Hello \xEF\xBC\xA1 <xy>\xC3\xA9 world";
-    small_bpe(&whole, PIECE_UNUSED);
+    small_bpe(&whole, SP_PIECE_UNUSED);
     for (int golden = 0; golden < 2; golden++) {
         if (golden) {
             assert_int_equal(file_map(&map, GOLDEN "unigram.model"), OK);
@@ -337,8 +337,8 @@ static void broken_models_do_no_harm(void **state)
     }
 }
 
-/* A normaliser whose table points outside itself or runs in circles */
-static void wild_normalisers_do_no_harm(void **state)
+/* A normalizer whose table points outside itself or runs in circles */
+static void wild_normalizers_do_no_harm(void **state)
 {
     (void)state;
     static char charsmap[4 + 2048 + 4];
@@ -347,7 +347,7 @@ static void wild_normalisers_do_no_harm(void **state)
         Message m, spec = { .bytes = 0 };
         Tokenizer t;
         int32_t ids[512];
-        small_bpe(&m, PIECE_NORMAL);
+        small_bpe(&m, SP_PIECE_NORMAL);
         memcpy(charsmap, &size, 4);
         for (size_t i = 4; i < sizeof charsmap - 1; i++) {
             random = random * 1664525u + 1013904223u;
@@ -468,7 +468,7 @@ static void swedish_pieces_agree(void **state)
                        SHARED "spm/ref.sv_unigram.sv_pud.piece.txt");
 }
 
-/* decode(encode(x)) is x normalised, but for the marks. Models with bytes for unknown text */
+/* decode(encode(x)) is x normalized, but for the marks. Models with bytes for unknown text */
 static void texts_come_back(void **state)
 {
     (void)state;
@@ -481,7 +481,7 @@ static void texts_come_back(void **state)
         assert_int_equal(sentencepiece_open(&t, models[i]), OK);
         while (fgets(text, sizeof text, f)) {
             int64_t bytes = (int64_t)strcspn(text, "\n"), at = 0;
-            normal[sentencepiece_normalise(&t, normal, text, bytes)] = 0;
+            normal[sentencepiece_normalize(&t, normal, text, bytes)] = 0;
             int64_t count = t.encode(&t, ids, text, bytes);
             for (int64_t k = 0; k < count; k++) {
                 TextPiece p = t.decode(&t, ids[k]);
@@ -521,14 +521,14 @@ static double seconds_of(const Tokenizer *t, int64_t bytes)
 static void a_million_equal_letters(void **state)
 {
     (void)state;
-    for (int kind = MODEL_UNIGRAM; kind <= MODEL_BPE; kind++) {
+    for (int kind = SP_MODEL_UNIGRAM; kind <= SP_MODEL_BPE; kind++) {
         Message m = { .bytes = 0 };
         Tokenizer t;
         char as[] = "aaaaaaaaaaaaaaaa";
         put_specials(&m);
-        put_piece(&m, MARK, -9, PIECE_NORMAL);
+        put_piece(&m, MARK, -9, SP_PIECE_NORMAL);
         for (int length = 16; length > 0; length /= 2)
-            put_piece(&m, as + 16 - length, (float)-length, PIECE_NORMAL);
+            put_piece(&m, as + 16 - length, (float)-length, SP_PIECE_NORMAL);
         put_trainer(&m, kind, false);
         assert_int_equal(message_open(&t, &m), OK);
         assert_true(seconds_of(&t, 1000000) < 20);
@@ -546,7 +546,7 @@ int main(void)
         cmocka_unit_test(unknown_text_becomes_bytes),
         cmocka_unit_test(strangers_are_refused),
         cmocka_unit_test(broken_models_do_no_harm),
-        cmocka_unit_test(wild_normalisers_do_no_harm),
+        cmocka_unit_test(wild_normalizers_do_no_harm),
         cmocka_unit_test(goldens_agree),
         cmocka_unit_test(swedish_models_agree),
         cmocka_unit_test(swedish_pieces_agree),

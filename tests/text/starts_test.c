@@ -1,14 +1,14 @@
-/* Pieces found 64 bytes at a time begin where split_next says, with and without vector instructions, whatever the text. */
+/* Pieces found 64 bytes at a time begin where pretoken_next says, with and without vector instructions, whatever the text. */
 #include <stdlib.h>
 #include "base/random.h"
-#include "text/split.h"
-#include "text/starts.h"
+#include "text/pretokenize/pretoken.h"
+#include "text/pretokenize/pretoken_gpt2.h"
 
 #undef __SSE2__
-#define starts_gpt2 starts_plain            /* the same file once more, as other machines compile it */
+#define pretoken_gpt2_starts starts_plain            /* the same file once more, as other machines compile it */
 uint64_t starts_plain(const uint8_t *text, int64_t bytes);
-#include "text/starts.c"
-#undef starts_gpt2
+#include "text/pretokenize/pretoken_gpt2.c"
+#undef pretoken_gpt2_starts
 #include "base/testing.h"
 
 static const char *const parts[] = {
@@ -32,7 +32,7 @@ static int64_t text_make(uint8_t *text, int64_t room, uint64_t seed, int kinds)
 static uint64_t starts_asked(const uint8_t *text, int64_t bytes)
 {
     uint64_t starts = 0;
-    for (int64_t at = 0; at < STARTS_SEEN; at += split_next(SPLIT_GPT2, text + at, bytes - at)) starts |= 1ull << at;
+    for (int64_t at = 0; at < STARTS_SEEN; at += pretoken_next(PRETOKEN_GPT2, text + at, bytes - at)) starts |= 1ull << at;
     return starts;
 }
 
@@ -40,9 +40,9 @@ static void agree_on(uint64_t seed, int kinds)
 {
     uint8_t *text  = malloc(4096);          /* of its own size, so that reading behind it is seen */
     int64_t  bytes = text_make(text, 4096, seed, kinds);
-    for (int64_t at = 0; bytes - at >= STARTS_READ; at += split_next(SPLIT_GPT2, text + at, bytes - at)) {
+    for (int64_t at = 0; bytes - at >= STARTS_READ; at += pretoken_next(PRETOKEN_GPT2, text + at, bytes - at)) {
         uint64_t asked = starts_asked(text + at, bytes - at);
-        assert_int_equal(starts_gpt2 (text + at, bytes - at), asked);
+        assert_int_equal(pretoken_gpt2_starts (text + at, bytes - at), asked);
         assert_int_equal(starts_plain(text + at, bytes - at), asked);
     }
     free(text);

@@ -17,15 +17,15 @@ void *realloc(void *old, size_t bytes)  { count(); return __libc_realloc(old, by
 #endif
 
 #if INTERPOSE
-typedef struct { Recipe recipe; } Steps;
+typedef struct { TrainConfig config; } Steps;
 
 static Status steps_rank(Transport *transport, void *context)
 {
     const Steps *job = context;
     Trainer t;
     ArenaSizes sizes;
-    TRY(trainer_measure(&sizes, &job->recipe, transport->rank, transport->size));
-    TRY(trainer_open(&t, &job->recipe, transport, &sizes));
+    TRY(trainer_measure(&sizes, &job->config, transport->rank, transport->size));
+    TRY(trainer_open(&t, &job->config, transport, &sizes));
     trainer_init(&t);
     trainer_step(&t);
     comm_barrier(t.world);
@@ -42,8 +42,8 @@ static Status steps_rank(Transport *transport, void *context)
 static void check(const Layout *layout, ModelName model, const char *device)
 {
     Steps job = { recipe_tiny(model, device, scratch_path("corpus")) };
-    recipe_lay(&job.recipe, layout);
-    job.recipe.threads = 2;
+    recipe_lay(&job.config, layout);
+    job.config.threads = 2;
     atomic_store(&calls, 0);
     if (transport_threads_run(layout->ranks, steps_rank, &job) != OK) fail_msg("%s", fail_text());
     if (atomic_load(&calls) != 0) fail_msg("%s: %ld allocations in 3 steps", layout->name, atomic_load(&calls));

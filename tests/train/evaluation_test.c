@@ -14,7 +14,7 @@ static void evaluate_turns(Trainer *t, void *context)
         double loss = trainer_evaluate_split(t, SPLIT_VALID);
         if (t->mesh.rank == 0) told->valid[turn] = loss;
     }
-    double loss = recipe_takes(t->recipe, SPLIT_TEST) ? trainer_evaluate_split(t, SPLIT_TEST) : 0;
+    double loss = train_config_takes(t->config, SPLIT_TEST) ? trainer_evaluate_split(t, SPLIT_TEST) : 0;
     if (t->mesh.rank == 0) told->test = loss;
 }
 
@@ -22,15 +22,15 @@ static const char *paths[SPLITS];
 static Told told_by(const Layout *layout, OrderKind order, bool own, int64_t from)
 {
     Told told = { .from = from };
-    Job  job = { .recipe = recipe_tiny(MODEL_LLAMA, "ref", own ? NULL : paths[SPLIT_TRAIN]), .ranks = layout->ranks, .look = evaluate_turns, .context = &told };
-    recipe_lay(&job.recipe, layout);
-    job.recipe.shape.hidden_dropout = job.recipe.shape.attention_dropout = 0;
-    job.recipe.split = "50,50,0";
-    job.recipe.eval_interval = EVERY;
-    job.recipe.eval_iters    = BATCHES;
-    job.recipe.feed.order = order;
-    job.recipe.feed.cut   = 0.80;
-    for (int kind = 0; own && kind < SPLITS; kind++) job.recipe.feed.own[kind] = (FeedWords){ &paths[kind], 1 };
+    Job  job = { .config = recipe_tiny(MODEL_LLAMA, "ref", own ? NULL : paths[SPLIT_TRAIN]), .ranks = layout->ranks, .look = evaluate_turns, .context = &told };
+    recipe_lay(&job.config, layout);
+    job.config.model.hidden_dropout = job.config.model.attention_dropout = 0;
+    job.config.split = "50,50,0";
+    job.config.eval_interval = EVERY;
+    job.config.eval_iters    = BATCHES;
+    job.config.datasets.order = order;
+    job.config.datasets.cut   = 0.80;
+    for (int kind = 0; own && kind < SPLITS; kind++) job.config.datasets.own[kind] = (DatasetWords){ &paths[kind], 1 };
     job_run(&job);
     return told;
 }

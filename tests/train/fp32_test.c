@@ -10,17 +10,17 @@ static const Layout alone = { "one rank", 1, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B
 
 static Gradients *gradients_under(ModelName model, const char *device, const Layout *layout, const char *data)
 {
-    Session session = { .recipe = recipe_tiny(model, device, data), .ranks = layout->ranks };
+    Session session = { .config = recipe_tiny(model, device, data), .ranks = layout->ranks };
     session.body = gradients_take;
-    recipe_lay(&session.recipe, layout);
-    session.context = gradients_new(&session.recipe.shape);
+    recipe_lay(&session.config, layout);
+    session.context = gradients_new(&session.config.model);
     session_run(&session);
     return session.context;
 }
 
 static void check(Gradients *mine, Gradients *truth, Within within, ModelName model, const char *name)
 {
-    Shape shape = recipe_tiny(model, "cpu", "").shape;
+    ModelConfig shape = recipe_tiny(model, "cpu", "").model;
     const char *worst = "", *word = model == MODEL_GPT ? "gpt" : "llama";
     double loss = fabs(mine->loss - truth->loss), norm = fabs(mine->norm - truth->norm) / truth->norm;
     double grads = gradients_differ(mine, truth, &shape, &worst);

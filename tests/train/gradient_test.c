@@ -37,10 +37,10 @@ static const Variant variants[] = {
     { "LayerNorm, no positions",  NORM_LAYER, POSITION_NONE,    ACT_SWIGLU,       2, true,  true,  false },
 };
 
-static Recipe recipe_of(const Variant *v, const char *data)
+static TrainConfig recipe_of(const Variant *v, const char *data)
 {
-    Recipe r = recipe_tiny(MODEL_GPT, "ref", data);
-    r.shape = (Shape){ .layers = 2, .hidden = 6, .ffn = 10, .heads = 4, .groups = v->groups, .head_dim = 4,
+    TrainConfig r = recipe_tiny(MODEL_GPT, "ref", data);
+    r.model = (ModelConfig){ .layers = 2, .hidden = 6, .ffn = 10, .heads = 4, .groups = v->groups, .head_dim = 4,
         .vocabulary = 11, .positions = 6, .sequence = 6, .norm = v->norm, .position = v->position,
         .activation = v->activation, .epsilon = 1e-5, .rope_base = 100,
         .hidden_dropout = 0.1, .attention_dropout = 0.2, .init_std = 0.4, .bias = v->bias, .tied = v->tied };
@@ -54,29 +54,29 @@ static Recipe recipe_of(const Variant *v, const char *data)
 /* Documents of 2 to 6 tokens: most samples hold an end or two */
 static void corpus_short(const char *prefix)
 {
-    ShardWriter *writer;
-    assert_int_equal(shard_create(&writer, prefix, 11), OK);
+    TokenFileWriter *writer;
+    assert_int_equal(token_file_create(&writer, prefix, 11), OK);
     for (int32_t d = 0; d < 30; d++) {
         int32_t ids[8], n = 2 + d % 5;
         for (int32_t i = 0; i < n; i++) ids[i] = (d * d + 3 * d * i + 2 * i * i) % 10;
         ids[n - 1] = 10;
-        assert_int_equal(shard_add(writer, ids, n), OK);
-        assert_int_equal(shard_end_document(writer), OK);
+        assert_int_equal(token_file_add(writer, ids, n), OK);
+        assert_int_equal(token_file_end_document(writer), OK);
     }
-    assert_int_equal(shard_finish(writer), OK);
+    assert_int_equal(token_file_finish(writer), OK);
 }
 
 static void fill(void *context, Batch *batch, int micro)
 {
     Trainer *t = context;
-    Status status = loader_fill(&t->loader[SPLIT_TRAIN], batch, t->step, micro, t->recipe->shape.vocabulary);
+    Status status = loader_fill(&t->loader[SPLIT_TRAIN], batch, t->step, micro, t->config->model.vocabulary);
     if (status != OK) fail_msg("%s", fail_text());
 }
 
 /* The step's loss, forward alone; trainer_gradients has turned dropout on */
 static double loss_sum(Trainer *t)
 {
-    zero(&t->queue, (Zero){ .y = t->sums_3 });
+    fill_zero(&t->queue, (FillZero){ .y = t->sums_3 });
     pipeline_run(&t->pipeline, &t->valid, (PipelineCalls){ .context = t, .fill = fill });
     return ((double *)t->sums_3.data)[0];
 }
@@ -130,7 +130,7 @@ static Errors tensor_errors(Trainer *t, Gradients *g, const Bucket *k, const Par
                .weight = (double *)k->weights.data + p->at, .gradient = (double *)k->grads.data + p->at };
     Errors e = { 0 };
     double tokens = ((double *)t->sums_R3.data)[1];
-    double norm = tokens * whole_measure(g, whole_find(g, p->name), &t->recipe->shape);
+    double norm = tokens * whole_measure(g, whole_find(g, p->name), &t->config->model);
     assert_true(l.count <= MOST);
     memcpy(start, l.weight, (size_t)l.count * sizeof *start);
     double measure = norm / (10 * sqrt((double)l.count));
@@ -166,7 +166,7 @@ static void check_tensor(Summary *sum, const Variant *v, const Param *p, Errors 
 static void check_all(Trainer *t, void *context)
 {
     const Variant *v = context;
-    Gradients *g = gradients_new(&t->recipe->shape);
+    Gradients *g = gradients_new(&t->config->model);
     Summary sum = { "", 0, INFINITY };
     weights_shake(t);
     gradients_take(t, g);
@@ -189,7 +189,7 @@ static void test_variants(void **state)
     snprintf(data, sizeof data, "%s", scratch_path("short"));
     corpus_short(data);
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
-        Session session = { .recipe = recipe_of(&variants[i], data), .ranks = 1, .body = check_all };
+        Session session = { .config = recipe_of(&variants[i], data), .ranks = 1, .body = check_all };
         session.context = (void *)&variants[i];
         session_run(&session);
     }

@@ -19,7 +19,7 @@ typedef struct { const char *name; int ranks, tp, cp, pp, chunks, zero; bool seq
 
 enum { STEPS_MAX = 64, RANKS_MAX = 8 };
 typedef struct {
-    Recipe     recipe;
+    TrainConfig     config;
     int        ranks, steps;
     const char *save;                                  /* NULL: nothing is saved */
     const char *load;
@@ -62,27 +62,27 @@ static inline const char *scratch_path(const char *name)
 /* 60 documents of words that repeat, so that there is something to learn; ids below `vocabulary`, the last one ends a document */
 static inline void corpus_make(const char *prefix, int32_t vocabulary)
 {
-    ShardWriter *writer;
-    assert_int_equal(shard_create(&writer, prefix, vocabulary), OK);
+    TokenFileWriter *writer;
+    assert_int_equal(token_file_create(&writer, prefix, vocabulary), OK);
     uint64_t key = random_key(7, "corpus");
     for (uint64_t d = 0, at = 0; d < 60; d++) {
         int32_t ids[256];
         int64_t n = 20 + (int64_t)(random_bits(key, at++) % 100);
         for (int64_t i = 0; i < n; i++) ids[i] = i % 3 == 2 ? (ids[i - 1] + ids[i - 2]) % (vocabulary - 1) : (int32_t)(random_bits(key, at++) % (uint32_t)(vocabulary - 1) / 3);
         ids[n] = vocabulary - 1;
-        assert_int_equal(shard_add(writer, ids, n + 1), OK);
-        assert_int_equal(shard_end_document(writer), OK);
+        assert_int_equal(token_file_add(writer, ids, n + 1), OK);
+        assert_int_equal(token_file_end_document(writer), OK);
     }
-    assert_int_equal(shard_finish(writer), OK);
+    assert_int_equal(token_file_finish(writer), OK);
 }
 
 typedef enum { MODEL_GPT, MODEL_LLAMA } ModelName;
 
 /* GPT: LayerNorm, learned positions, GELU, biases, tied head. Llama: RMSNorm, RoPE, SwiGLU, grouped queries, no biases, untied. */
-static inline Recipe recipe_tiny(ModelName model, const char *device, const char *data)
+static inline TrainConfig recipe_tiny(ModelName model, const char *device, const char *data)
 {
-    Recipe r = {
-        .shape = { .layers = 4, .hidden = 32, .ffn = 64, .heads = 4, .groups = 4, .head_dim = 8, .vocabulary = 61, .positions = 16, .sequence = 16,
+    TrainConfig r = {
+        .model = { .layers = 4, .hidden = 32, .ffn = 64, .heads = 4, .groups = 4, .head_dim = 8, .vocabulary = 61, .positions = 16, .sequence = 16,
                    .norm = NORM_LAYER, .position = POSITION_LEARNED, .activation = ACT_GELU_TANH, .epsilon = 1e-5, .rope_base = 10000,
                    .hidden_dropout = 0.1, .attention_dropout = 0.1, .init_std = 0.05, .bias = true, .tied = true },
         .learn = true, .tp = 1, .cp = 1, .pp = 1, .chunks = 1, .schedule = SCHEDULE_1F1B, .micro = 1, .global = 8, .steps = 20,
@@ -90,14 +90,14 @@ static inline Recipe recipe_tiny(ModelName model, const char *device, const char
         .seed = 11, .device = device, .threads = 1, .data = data, .split = "90,10,0", .eod = 60, .reset_positions = true,
         .reset_attention = true, .mask_eod = true, .log_interval = 1, .options = "{}" };
     if (model == MODEL_LLAMA) {
-        r.shape.norm = NORM_RMS;  r.shape.position = POSITION_ROPE;  r.shape.activation = ACT_SWIGLU;
-        r.shape.groups = 2;  r.shape.bias = false;  r.shape.tied = false;
+        r.model.norm = NORM_RMS;  r.model.position = POSITION_ROPE;  r.model.activation = ACT_SWIGLU;
+        r.model.groups = 2;  r.model.bias = false;  r.model.tied = false;
         r.reset_attention = r.reset_positions = r.mask_eod = false;
     }
     return r;
 }
 
-static inline void recipe_lay(Recipe *r, const Layout *l)
+static inline void recipe_lay(TrainConfig *r, const Layout *l)
 {
     r->tp = l->tp;  r->cp = l->cp;  r->pp = l->pp;  r->chunks = l->chunks;
     r->zero = l->zero;  r->sequence = l->sequence;  r->schedule = l->schedule;
@@ -111,8 +111,8 @@ static inline int64_t arenas_off(const Trainer *t, const ArenaSizes *dry)
         if (more != 0) fprintf(stderr, "rank %d, arena %s: %lld bytes above its dry run\n", t->mesh.rank, t->arena[i].name, (long long)more);
         off += llabs(more) + llabs((int64_t)t->arena[i].size - (int64_t)dry->bytes[i]);
     }
-    for (int c = 0; c < t->recipe->chunks; c++) {
-        int64_t more = (int64_t)walk_slot_bytes(&t->walk, c) - (int64_t)dry->slot[c];
+    for (int c = 0; c < t->config->chunks; c++) {
+        int64_t more = (int64_t)stage_executor_slot_bytes(&t->executor, c) - (int64_t)dry->slot[c];
         if (more != 0) fprintf(stderr, "rank %d, slot of chunk %d: %lld bytes above its dry run\n", t->mesh.rank, c, (long long)more);
         off += llabs(more);
     }
@@ -126,17 +126,17 @@ static inline Status job_rank(Transport *transport, void *context)
     ArenaSizes sizes;
     char path[1024];
     bool found;
-    place()->rank = transport->rank;
-    TRY(trainer_measure(&sizes, &job->recipe, transport->rank, transport->size));
-    TRY(trainer_open(&t, &job->recipe, transport, &sizes));
+    thread_context()->rank = transport->rank;
+    TRY(trainer_measure(&sizes, &job->config, transport->rank, transport->size));
+    TRY(trainer_open(&t, &job->config, transport, &sizes));
     trainer_init(&t);
     if (job->load) { TRY(checkpoint_find(job->load, path, &found)); TRY(trainer_load(&t, path)); }
-    if (job->recipe.eval_iters > 0) { double v = trainer_evaluate_split(&t, SPLIT_VALID); if (transport->rank == 0) job->first_valid = v; }
+    if (job->config.eval_iters > 0) { double v = trainer_evaluate_split(&t, SPLIT_VALID); if (transport->rank == 0) job->first_valid = v; }
     for (int i = 0; i < job->steps; i++) {
         StepReport r = trainer_step(&t);
         if (transport->rank == 0) { job->loss[i] = r.loss; job->norm[i] = r.norm; }
     }
-    if (job->recipe.eval_iters > 0) { double v = trainer_evaluate_split(&t, SPLIT_VALID); if (transport->rank == 0) job->valid = v; }
+    if (job->config.eval_iters > 0) { double v = trainer_evaluate_split(&t, SPLIT_VALID); if (transport->rank == 0) job->valid = v; }
     if (job->steps > 0) job->arena_off[transport->rank] = arenas_off(&t, &sizes);
     if (job->look) job->look(&t, job->context);
     if (job->save) TRY(trainer_save(&t, job->save));

@@ -6,18 +6,18 @@ static void compare(ModelName model, const char *word)
     const char *data = scratch_path("corpus");
     int steps = turns(20, 4);
     char alone[512], folder[512], worst[128] = "";
-    Job one = { .recipe = recipe_tiny(model, "ref", data), .ranks = 1, .steps = steps, .save = alone };
+    Job one = { .config = recipe_tiny(model, "ref", data), .ranks = 1, .steps = steps, .save = alone };
     snprintf(alone, sizeof alone, "%s/%s-one", scratch_folder(), word);
-    one.recipe.eval_iters = 2;
+    one.config.eval_iters = 2;
     job_run(&one);
     if (steps == 20) assert_true(one.loss[19] < one.loss[0] - 0.2);     /* it learns */
     assert_true(one.valid < one.first_valid);
     printf("%s, one rank: loss %.6f -> %.6f, valid %.6f -> %.6f\n", word, one.loss[0], one.loss[steps - 1], one.first_valid, one.valid);
     for (int i = 0; i < LAYOUTS; i++) {
-        Job job = { .recipe = recipe_tiny(model, "ref", data), .ranks = layouts[i].ranks, .steps = steps, .save = folder };
+        Job job = { .config = recipe_tiny(model, "ref", data), .ranks = layouts[i].ranks, .steps = steps, .save = folder };
         snprintf(folder, sizeof folder, "%s/%s-%d", scratch_folder(), word, i);
-        recipe_lay(&job.recipe, &layouts[i]);
-        job.recipe.eval_iters = 2;
+        recipe_lay(&job.config, &layouts[i]);
+        job.config.eval_iters = 2;
         job_run(&job);
         double most = fabs(job.valid - one.valid);
         for (int s = 0; s < steps; s++) most = fmax(most, fabs(job.loss[s] - one.loss[s]));

@@ -17,14 +17,14 @@ static const Case cases[] = {
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
-static Recipe recipe_of(const Case *c, const char *device, const char *data)
+static TrainConfig recipe_of(const Case *c, const char *device, const char *data)
 {
-    Recipe r = recipe_tiny(c->model, device, data);
-    r.shape.layers = 2;  r.shape.hidden = 12;  r.shape.ffn = 20;  r.shape.head_dim = 4;
-    r.shape.vocabulary = VOCABULARY;
-    r.shape.positions = r.shape.sequence = SEQUENCE;
-    r.shape.activation = c->activation;  r.shape.tied = c->tied;  r.shape.rope_base = 100;
-    r.shape.hidden_dropout = r.shape.attention_dropout = 0;
+    TrainConfig r = recipe_tiny(c->model, device, data);
+    r.model.layers = 2;  r.model.hidden = 12;  r.model.ffn = 20;  r.model.head_dim = 4;
+    r.model.vocabulary = VOCABULARY;
+    r.model.positions = r.model.sequence = SEQUENCE;
+    r.model.activation = c->activation;  r.model.tied = c->tied;  r.model.rope_base = 100;
+    r.model.hidden_dropout = r.model.attention_dropout = 0;
     r.reset_attention = r.reset_positions = r.mask_eod = c->reset;
     r.micro = 2;  r.global = SAMPLES;  r.eod = EOD;  r.split = "1,0,0";
     r.lr = (LrSchedule){ LR_COSINE, 1e-2, 1e-3, 3, STEPS };
@@ -37,13 +37,13 @@ static int32_t token(int32_t i) { return i % 7 == 4 ? EOD : (i * i * i / 5 + 7 *
 
 static void corpus_formula(const char *prefix)
 {
-    ShardWriter *writer;
+    TokenFileWriter *writer;
     int32_t ids[SAMPLES * SEQUENCE + 1];
     for (int32_t i = 0; i <= SAMPLES * SEQUENCE; i++) ids[i] = token(i);
-    assert_int_equal(shard_create(&writer, prefix, VOCABULARY), OK);
-    assert_int_equal(shard_add(writer, ids, SAMPLES * SEQUENCE + 1), OK);
-    assert_int_equal(shard_end_document(writer), OK);
-    assert_int_equal(shard_finish(writer), OK);
+    assert_int_equal(token_file_create(&writer, prefix, VOCABULARY), OK);
+    assert_int_equal(token_file_add(writer, ids, SAMPLES * SEQUENCE + 1), OK);
+    assert_int_equal(token_file_end_document(writer), OK);
+    assert_int_equal(token_file_finish(writer), OK);
 }
 
 static double weight(const char *name, int64_t i)
@@ -85,8 +85,8 @@ static void run_course(Trainer *t, void *context)
 
 static Course course_of(const Case *c, const char *device, const char *data)
 {
-    Session session = { .recipe = recipe_of(c, device, data), .ranks = 1, .body = run_course };
-    Course course = { .gradients = gradients_new(&session.recipe.shape) };
+    Session session = { .config = recipe_of(c, device, data), .ranks = 1, .body = run_course };
+    Course course = { .gradients = gradients_new(&session.config.model) };
     session.context = &course;
     session_run(&session);
     return course;
@@ -102,7 +102,7 @@ static void golden_read(double *out, const SafeFile *file, const char *name, int
     memcpy(out, file->map.data + x->at, x->bytes);
 }
 
-static Course golden_of(const Case *c, const Shape *shape)
+static Course golden_of(const Case *c, const ModelConfig *shape)
 {
     SafeFile file;
     char path[512];
@@ -137,7 +137,7 @@ static void check(const Case *c, const char *what, double error, double toleranc
 
 static void compare(const Case *c, const char *data)
 {
-    Shape shape = recipe_of(c, "ref", data).shape;
+    ModelConfig shape = recipe_of(c, "ref", data).model;
     Course golden = golden_of(c, &shape), ref = course_of(c, "ref", data), cpu = course_of(c, "cpu", data);
     const char *worst = "", *worst32 = "";
     double loss   = relative(ref.gradients->loss, golden.gradients->loss);

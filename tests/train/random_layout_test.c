@@ -5,7 +5,7 @@
 #include "train/layouts.h"
 
 enum { SEED = 23, CASES = 64, STEPS = 2, TRIES = 100000 };
-typedef struct { Recipe recipe; Layout layout; } Case;
+typedef struct { TrainConfig config; Layout layout; } Case;
 
 /* ---- drawing ---- */
 
@@ -41,9 +41,9 @@ static Layout draw_layout(Dice *d)
 }
 
 /* Sizes as large as divisibility asks for and a little more; as a rule blocks and vocabulary do not divide. */
-static void draw_shape(Dice *d, Recipe *r, const Layout *l)
+static void draw_shape(Dice *d, TrainConfig *r, const Layout *l)
 {
-    Shape *s = &r->shape;
+    ModelConfig *s = &r->model;
     s->groups     = l->tp * dice(d, 1, 2);
     s->heads      = s->groups * dice(d, 1, 2);
     s->head_dim   = 2 * dice(d, 1, 4);
@@ -61,13 +61,13 @@ static void draw_shape(Dice *d, Recipe *r, const Layout *l)
     s->attention_dropout = coin(d) ? 0.1 : 0;
 }
 
-static void draw_batch(Dice *d, Recipe *r, const Layout *l)
+static void draw_batch(Dice *d, TrainConfig *r, const Layout *l)
 {
     bool few = coin(d);                          /* so few words that a tp rank may hold none */
     int  dp  = l->ranks / (l->tp * l->cp * l->pp);
     r->data  = scratch_path(few ? "few words" : "corpus");
     r->eod   = few ? 4 : 60;
-    r->shape.vocabulary = r->eod + 1 + dice(d, 0, 2);
+    r->model.vocabulary = r->eod + 1 + dice(d, 0, 2);
     r->micro  = dice(d, 1, 2);
     r->global = r->micro * dp * (l->schedule == SCHEDULE_INTERLEAVED ? l->pp * dice(d, 1, 2) : dice(d, 1, 5));
     r->reset_positions = coin(d);
@@ -79,13 +79,13 @@ static void draw_batch(Dice *d, Recipe *r, const Layout *l)
 /* Case i of a seed, whatever the number of cases. */
 static Case case_draw(uint64_t seed, int i)
 {
-    Case c = { .recipe = recipe_tiny(MODEL_GPT, "ref", NULL) };
+    Case c = { .config = recipe_tiny(MODEL_GPT, "ref", NULL) };
     Dice d = { .key = random_mix(random_key(seed, "layouts"), (uint64_t)i) };
     for (int tries = 0; tries < TRIES; tries++) {
         c.layout = draw_layout(&d);
-        draw_shape(&d, &c.recipe, &c.layout);
-        draw_batch(&d, &c.recipe, &c.layout);
-        int64_t rows = c.recipe.micro * c.recipe.shape.sequence / c.layout.cp;
+        draw_shape(&d, &c.config, &c.layout);
+        draw_batch(&d, &c.config, &c.layout);
+        int64_t rows = c.config.micro * c.config.model.sequence / c.layout.cp;
         if (!c.layout.sequence || rows % c.layout.tp == 0) return c;
     }
     fail_msg("no layout in %d tries", TRIES);
@@ -95,8 +95,8 @@ static Case case_draw(uint64_t seed, int i)
 static void case_print(const Case *c, int i)
 {
     const Layout *l = &c->layout;
-    const Recipe *r = &c->recipe;
-    const Shape  *s = &r->shape;
+    const TrainConfig *r = &c->config;
+    const ModelConfig  *s = &r->model;
     printf("case %d: tp %d%s cp %d dp %d pp %d, %s x %d, zero %d; micro %d of %d; ", i, l->tp,
            l->sequence ? " seq" : "", l->cp, l->ranks / (l->tp * l->cp * l->pp), l->pp,
            schedule_name(l->schedule), l->chunks, l->zero, (int)r->micro, (int)r->global);
@@ -113,10 +113,10 @@ static void case_print(const Case *c, int i)
 
 static void case_run(const Case *c, int i)
 {
-    Job one = { .recipe = c->recipe, .ranks = 1, .steps = STEPS };
-    Job job = { .recipe = c->recipe, .ranks = c->layout.ranks, .steps = STEPS };
-    one.recipe.micro = 1;
-    recipe_lay(&job.recipe, &c->layout);
+    Job one = { .config = c->config, .ranks = 1, .steps = STEPS };
+    Job job = { .config = c->config, .ranks = c->layout.ranks, .steps = STEPS };
+    one.config.micro = 1;
+    recipe_lay(&job.config, &c->layout);
     job_run(&one);
     job_run(&job);
     for (int s = 0; s < STEPS; s++) {

@@ -13,8 +13,8 @@ static const Layout into[] = {
 
 static Job job_of(ModelName model, const char *device, const Layout *layout, int steps, const char *save, const char *load)
 {
-    Job job = { .recipe = recipe_tiny(model, device, scratch_path("corpus")), .ranks = layout->ranks, .steps = steps, .save = save, .load = load };
-    recipe_lay(&job.recipe, layout);
+    Job job = { .config = recipe_tiny(model, device, scratch_path("corpus")), .ranks = layout->ranks, .steps = steps, .save = save, .load = load };
+    recipe_lay(&job.config, layout);
     return job;
 }
 

@@ -5,12 +5,12 @@
 
 enum { STEPS = 3 };
 
-static Recipe recipe_wide(ModelName model, const char *data)
+static TrainConfig recipe_wide(ModelName model, const char *data)
 {
-    Recipe r = recipe_tiny(model, "cpu", data);
-    r.shape.layers = 1;  r.shape.hidden = 72;  r.shape.ffn = 240;  r.shape.head_dim = 18;
-    r.shape.vocabulary = 120;
-    r.shape.positions = r.shape.sequence = 144;
+    TrainConfig r = recipe_tiny(model, "cpu", data);
+    r.model.layers = 1;  r.model.hidden = 72;  r.model.ffn = 240;  r.model.head_dim = 18;
+    r.model.vocabulary = 120;
+    r.model.positions = r.model.sequence = 144;
     r.micro = 2;  r.global = 2;  r.eod = 119;
     return r;
 }
@@ -27,7 +27,7 @@ static void assert_same_file(const char *one, const char *other, const char *nam
     for (int i = 0; i < 2; i++) file_unmap(&map[i]);
 }
 
-static void assert_same_checkpoint(const char *one, const char *other, const Shape *shape)
+static void assert_same_checkpoint(const char *one, const char *other, const ModelConfig *shape)
 {
     for (int64_t b = 0; b < params_blocks(shape); b++) {
         ParamBlock block;
@@ -39,20 +39,20 @@ static void assert_same_checkpoint(const char *one, const char *other, const Sha
     assert_same_file(one, other, "manifest.json");
 }
 
-static void compare(const char *word, Recipe recipe, int ranks)
+static void compare(const char *word, TrainConfig config, int ranks)
 {
     char folder[3][512];
     Job job[3];
     for (int i = 0; i < 3; i++) {
         snprintf(folder[i], sizeof folder[i], "%s/%s-%d", scratch_folder(), word, i + 1);
-        job[i] = (Job){ .recipe = recipe, .ranks = ranks, .steps = STEPS, .save = folder[i] };
-        job[i].recipe.threads = i + 1;
+        job[i] = (Job){ .config = config, .ranks = ranks, .steps = STEPS, .save = folder[i] };
+        job[i].config.threads = i + 1;
         job_run(&job[i]);
     }
     for (int i = 1; i < 3; i++) {
         assert_memory_equal(job[i].loss, job[0].loss, sizeof job[0].loss);
         assert_memory_equal(job[i].norm, job[0].norm, sizeof job[0].norm);
-        assert_same_checkpoint(folder[0], folder[i], &recipe.shape);
+        assert_same_checkpoint(folder[0], folder[i], &config.model);
     }
     printf("%-6s %d ranks: loss %.9f -> %.9f under 1, 2 and 3 threads, checkpoints the same\n", word, ranks,
            job[0].loss[0], job[0].loss[STEPS - 1]);
@@ -66,7 +66,7 @@ static void test_cpu(void **state)
     corpus_make(data, 120);
     compare("gpt",   recipe_wide(MODEL_GPT,   data), 1);
     compare("llama", recipe_wide(MODEL_LLAMA, data), 1);
-    Recipe halves = recipe_wide(MODEL_GPT, data);
+    TrainConfig halves = recipe_wide(MODEL_GPT, data);
     halves.tp = 2;
     halves.sequence = true;
     compare("halves", halves, 2);

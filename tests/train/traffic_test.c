@@ -5,7 +5,7 @@
 
 enum { TEXT_MAX = 1 << 14 };
 typedef struct { char text[TEXT_MAX]; size_t used; } Words;
-typedef struct { Recipe recipe; const char *model; Words by_rank[RANKS_MAX]; bool trace; } Counted;
+typedef struct { TrainConfig config; const char *model; Words by_rank[RANKS_MAX]; bool trace; } Counted;
 
 /* What layouts.h has no need of: shards with padding, parts that do not divide, ZeRO across stages and tp. */
 static const Layout more[] = {
@@ -62,8 +62,8 @@ static Status count_rank(Transport *transport, void *context)
     Trainer t;
     ArenaSizes sizes;
     bool dry = strcmp(transport->name, "dry") == 0;
-    if (!dry) TRY(trainer_measure(&sizes, &counted->recipe, transport->rank, transport->size));
-    TRY(trainer_open(&t, &counted->recipe, transport, dry ? NULL : &sizes));
+    if (!dry) TRY(trainer_measure(&sizes, &counted->config, transport->rank, transport->size));
+    TRY(trainer_open(&t, &counted->config, transport, dry ? NULL : &sizes));
     if (!dry) trainer_init(&t);
     step_counted(&t, counted);
     trainer_close(&t);
@@ -117,12 +117,12 @@ static const char *expect(const char *want, const Words *words, const char *name
 }
 
 /* Small, and odd: shards have padding, parts do not divide. */
-static Recipe recipe_of(ModelName model, const Layout *layout, int64_t global)
+static TrainConfig recipe_of(ModelName model, const Layout *layout, int64_t global)
 {
-    Recipe r = recipe_tiny(model, "ref", scratch_path("corpus"));
-    r.shape.hidden   = 10;
-    r.shape.ffn      = 12;
-    r.shape.head_dim = 4;
+    TrainConfig r = recipe_tiny(model, "ref", scratch_path("corpus"));
+    r.model.hidden   = 10;
+    r.model.ffn      = 12;
+    r.model.head_dim = 4;
     r.micro  = 2;
     r.global = global;
     recipe_lay(&r, layout);
@@ -138,7 +138,7 @@ static void compare(const Layout *layout, Counting *counting, const char *how)
     const char *want = text;
     for (ModelName model = MODEL_GPT; model <= MODEL_LLAMA; model++) {
         Counted *counted = calloc(1, sizeof *counted);
-        counted->recipe = recipe_of(model, layout, 24);
+        counted->config = recipe_of(model, layout, 24);
         counted->model  = name[model];
         counting(counted, layout->ranks);
         for (int r = 0; r < layout->ranks; r++) want = expect(want, &counted->by_rank[r], layout->name, how);
@@ -166,7 +166,7 @@ static void test_trace(void **state)
     Counted *counted = calloc(1, sizeof *counted);
     char *want = golden(traced.name);
     counted->trace  = true;
-    counted->recipe = recipe_of(MODEL_GPT, &traced, 4);
+    counted->config = recipe_of(MODEL_GPT, &traced, 4);
     count_threads(counted, traced.ranks);
     assert_string_equal(expect(want, &counted->by_rank[0], traced.name, "threads"), "");
     count_dry(counted, traced.ranks);

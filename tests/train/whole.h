@@ -10,16 +10,16 @@ typedef struct { int count; Whole of[WHOLE_MAX]; double loss, norm; } Gradients;
 
 /* Opens a trainer on each of `ranks` threads, with new weights, and calls body there. */
 typedef void SessionBody(Trainer *trainer, void *context);
-typedef struct { Recipe recipe; int ranks; SessionBody *body; void *context; } Session;
+typedef struct { TrainConfig config; int ranks; SessionBody *body; void *context; } Session;
 
 static inline Status session_rank(Transport *transport, void *context)
 {
     Session *session = context;
     Trainer t;
     ArenaSizes sizes;
-    place()->rank = transport->rank;
-    TRY(trainer_measure(&sizes, &session->recipe, transport->rank, transport->size));
-    TRY(trainer_open(&t, &session->recipe, transport, &sizes));
+    thread_context()->rank = transport->rank;
+    TRY(trainer_measure(&sizes, &session->config, transport->rank, transport->size));
+    TRY(trainer_open(&t, &session->config, transport, &sizes));
     trainer_init(&t);
     session->body(&t, session->context);
     trainer_close(&t);
@@ -41,7 +41,7 @@ static inline void real_set(Tensor x, int64_t i, double value)
     else                ((float  *)x.data)[i] = (float)value;
 }
 
-static inline Gradients *gradients_new(const Shape *shape)
+static inline Gradients *gradients_new(const ModelConfig *shape)
 {
     Gradients *g = calloc(1, sizeof *g);
     for (int64_t b = 0; b < params_blocks(shape); b++) {
@@ -77,7 +77,7 @@ static inline Whole *whole_find(Gradients *g, const char *name)
 static inline void whole_add(Gradients *g, const Bucket *k, int p, double tokens)
 {
     Tensor own = bucket_own(k, k->grads);
-    Piece piece = params_piece(&k->block, p, k->shard_first, k->shard);
+    TensorShard piece = params_tensor_shard(&k->block, p, k->shard_first, k->shard);
     Whole *w = piece.count > 0 ? whole_find(g, piece.name) : NULL;
     for (int64_t i = piece.first; i < piece.first + piece.count; i++) {
         int64_t row = piece.offset[0] + i / piece.box[1], column = piece.offset[1] + i % piece.box[1];
@@ -97,7 +97,7 @@ static inline void gradients_take(Trainer *t, void *context)
     for (int i = 0; i < t->buckets.count; i++) {
         const Bucket *k = &t->buckets.bucket[i];
         for (int p = 0; k->counted && p < k->block.params; p++)
-            if (k->block.param[p].cut != CUT_NONE || t->mesh.at.tp == 0) whole_add(g, k, p, sums[1]);
+            if (k->block.param[p].cut != TP_REPLICATED || t->mesh.at.tp == 0) whole_add(g, k, p, sums[1]);
     }
 }
 
@@ -111,7 +111,7 @@ static inline double whole_norm(const Whole *w)
 /* What errors of tensor w are measured by: its norm. A key's bias adds the same to all scores of a query,
  * which softmax does not see, so its gradient is zero in mathematics unless a rotation comes in between: the
  * query's bias stands in for it.   */
-static inline double whole_measure(Gradients *g, const Whole *w, const Shape *shape)
+static inline double whole_measure(Gradients *g, const Whole *w, const ModelConfig *shape)
 {
     const char *bias = strstr(w->name, "key.bias");
     char other[80];
@@ -121,7 +121,7 @@ static inline double whole_measure(Gradients *g, const Whole *w, const Shape *sh
 }
 
 /* The largest distance of a tensor in `g` from that in `truth`, in measures of truth's; which is told. */
-static inline double gradients_differ(Gradients *g, Gradients *truth, const Shape *shape, const char **worst)
+static inline double gradients_differ(Gradients *g, Gradients *truth, const ModelConfig *shape, const char **worst)
 {
     double most = 0;
     for (int i = 0; i < truth->count; i++) {

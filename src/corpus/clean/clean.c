@@ -12,27 +12,27 @@
 #include <unistd.h>
 #include "base/file.h"
 #include "base/log.h"
-#include "corpus/clean/gather.h"
+#include "corpus/clean/scan.h"
 #include "corpus/clean/json_text.h"
-#include "corpus/clean/pace.h"
-#include "corpus/clean/places.h"
+#include "corpus/clean/eta.h"
+#include "corpus/clean/path_check.h"
 #include "corpus/clean/report.h"
-#include "corpus/clean/settle.h"
+#include "corpus/clean/resolve_duplicates.h"
 #include "corpus/clean/write.h"
 
 typedef struct {
     const CleanPlan *plan;
     char     folder[1024];                  /* of work */
     Buffer   identity;
-    Judge    judge;
-    Tally   *tally;
-    Ledger   ledger;
-    Stash   *stash;
-    Settled  settled;
-    Written  written;
+    DocumentFilter    filter;
+    CleanCounts   *counts;
+    ProgressFile   progress;
+    DocumentStore   *store;
+    DuplicateSets  duplicates;
+    CleanWritten  written;
     int      lock;                          /* -1: not open */
     bool     claimed;                       /* the folder is ours alone */
-} Run;
+} CleanRun;
 
 /* ---- the work folder ---- */
 
@@ -43,7 +43,7 @@ static bool folder_ours(const char *folder, const char *lock)
 }
 
 /* *held: the lock is still the one of that name. A run that ended may have taken it away with the folder meanwhile. */
-static Status lock_take(Run *r, const char *path, bool *held)
+static Status lock_take(CleanRun *r, const char *path, bool *held)
 {
     struct stat mine, there;
     *held = false;
@@ -59,7 +59,7 @@ static Status lock_take(Run *r, const char *path, bool *held)
 }
 
 /* One run at a time. A run that just ends takes its lock away before its other files: that is over in a moment. */
-static Status folder_claim(Run *r)
+static Status folder_claim(CleanRun *r)
 {
     enum { LOOKS = 30 };
     static const struct timespec moment = { .tv_nsec = 10000000 };
@@ -81,7 +81,7 @@ static Status folder_claim(Run *r)
 }
 
 /* Beside the output; a sample's is one that goes at its end */
-static Status folder_make_work(Run *r)
+static Status folder_make_work(CleanRun *r)
 {
     const CleanPlan *p = r->plan;
     const char *place = getenv("TMPDIR");
@@ -97,7 +97,7 @@ static Status folder_make_work(Run *r)
     TRY(folder_claim(r));
     bool standard = false;                      /* nobody can read standard input twice */
     for (int i = 0; i < p->paths; i++) standard = standard || !strcmp(p->path[i], "-");
-    return p->restart || standard ? ledger_forget(r->folder) : OK;
+    return p->restart || standard ? progress_file_forget(r->folder) : OK;
 }
 
 static Status file_line(Buffer *out, const char *what, const char *path)
@@ -112,7 +112,7 @@ static Status file_line(Buffer *out, const char *what, const char *path)
 }
 
 /* All that the result depends on: options, and the files as they are now */
-static Status identity_make(Run *r)
+static Status identity_make(CleanRun *r)
 {
     const CleanPlan *p = r->plan;
     TRY(buffer_add(&r->identity, p->identity, (int64_t)strlen(p->identity)));
@@ -123,38 +123,38 @@ static Status identity_make(Run *r)
     return buffer_add(&r->identity, "", 1);
 }
 
-static Status work_open(Run *r)
+static Status work_open(CleanRun *r)
 {
     bool found = false;
-    r->tally = tally_new(r->judge.languages + 1);
-    if (!r->tally) return fail(NO_MEMORY, "no memory to count");
+    r->counts = clean_counts_new(r->filter.languages + 1);
+    if (!r->counts) return fail(NO_MEMORY, "no memory to count");
     TRY(identity_make(r));
-    if (!r->plan->sample) TRY(ledger_read(&r->ledger, r->tally, &found, r->folder, r->identity.text));
-    if (found) log_line("clean: goes on in %s, %" PRId64 " documents are there", r->folder, r->ledger.size.documents);
-    return stash_open(&r->stash, r->folder, r->judge.keys, r->ledger.size);
+    if (!r->plan->sample) TRY(progress_file_read(&r->progress, r->counts, &found, r->folder, r->identity.text));
+    if (found) log_line("clean: goes on in %s, %" PRId64 " documents are there", r->folder, r->progress.size.documents);
+    return document_store_open(&r->store, r->folder, r->filter.keys, r->progress.size);
 }
 
 /* ---- the three parts ---- */
 
-static Status parts_do(Run *r)
+static Status parts_do(CleanRun *r)
 {
-    Gather g = { .plan = r->plan, .judge = &r->judge, .folder = r->plan->sample ? NULL : r->folder, .identity = r->identity.text,
-                 .stash = r->stash, .ledger = r->ledger, .tally = r->tally };
-    TRY(gather(&g));
-    if (!r->tally->in.documents) {
-        TRY(ledger_forget(r->folder));                          /* nothing to go on with */
+    CleanScan g = { .plan = r->plan, .filter = &r->filter, .folder = r->plan->sample ? NULL : r->folder, .identity = r->identity.text,
+                 .store = r->store, .progress = r->progress, .counts = r->counts };
+    TRY(clean_scan(&g));
+    if (!r->counts->in.documents) {
+        TRY(progress_file_forget(r->folder));                          /* nothing to go on with */
         return fail(BAD_FILE, "%s: no documents in it", r->plan->path[0]);
     }
-    TRY(settle(&r->settled, &r->judge, r->stash, r->folder));
-    TRY(write_all(&r->written, r->tally, &r->judge, r->stash, &r->settled));
-    NearCounts near = r->judge.near ? near_counts(r->judge.near) : (NearCounts){ 0 };
-    return report_write(&r->judge, r->tally, r->judge.near ? &near : NULL);
+    TRY(clean_resolve_duplicates(&r->duplicates, &r->filter, r->store, r->folder));
+    TRY(write_all(&r->written, r->counts, &r->filter, r->store, &r->duplicates));
+    MinHashCounts near = r->filter.near ? minhash_counts(r->filter.near) : (MinHashCounts){ 0 };
+    return report_write(&r->filter, r->counts, r->filter.near ? &near : NULL);
 }
 
-static void sums_check(const Tally *t)
+static void sums_check(const CleanCounts *t)
 {
     Count sum = t->kept;
-    for (int i = 0; i < RULES; i++) {
+    for (int i = 0; i < DROP_REASONS; i++) {
         sum.documents += t->dropped[i].documents;
         sum.bytes     += t->dropped[i].bytes;
     }
@@ -162,42 +162,42 @@ static void sums_check(const Tally *t)
           " of %" PRId64 " are accounted for", t->in.documents, t->in.bytes, sum.documents, sum.bytes);
 }
 
-static Status run_all(Run *r)
+static Status run_all(CleanRun *r)
 {
-    TRY(places_check(r->plan));
+    TRY(clean_paths_check(r->plan));
     TRY(folder_make_work(r));
-    TRY(judge_open(&r->judge, r->plan, r->folder));
+    TRY(document_filter_open(&r->filter, r->plan, r->folder));
     TRY(work_open(r));
     TRY(parts_do(r));
-    sums_check(r->tally);
+    sums_check(r->counts);
     return OK;
 }
 
-static void run_close(Run *r)
+static void run_close(CleanRun *r)
 {
     if (r->lock >= 0) close(r->lock);
-    settled_close(&r->settled);
-    judge_close(&r->judge);
-    stash_close(r->stash);
+    duplicate_sets_close(&r->duplicates);
+    document_filter_close(&r->filter);
+    document_store_close(r->store);
     buffer_free(&r->identity);
-    free(r->tally);
+    free(r->counts);
 }
 
 Status clean_run(const CleanPlan *plan)
 {
     char   time[24];
-    Run    r = { .plan = plan, .lock = -1 };
-    Pace   pace = pace_begin("clean", 0, 0);
+    CleanRun    r = { .plan = plan, .lock = -1 };
+    Eta   eta = eta_begin("clean", 0, 0);
     Status status = run_all(&r);
     log_progress_end();
     if (status == OK) {
-        report_print(stdout, plan, r.tally);
-        log_line("clean: %" PRId64 " of %" PRId64 " documents in %s, %.1f MB/s: %s", r.tally->kept.documents, r.tally->in.documents,
-                 log_time(time, pace_seconds(&pace)), (double)r.tally->in.bytes / pace_seconds(&pace) * 1e-6,
+        report_print(stdout, plan, r.counts);
+        log_line("clean: %" PRId64 " of %" PRId64 " documents in %s, %.1f MB/s: %s", r.counts->kept.documents, r.counts->in.documents,
+                 log_time(time, eta_seconds(&eta)), (double)r.counts->in.bytes / eta_seconds(&eta) * 1e-6,
                  plan->sample ? "a sample, nothing was written" : plan->output);
     }
     Status removed = OK;
-    if (r.claimed && (status == OK || plan->sample || !ledger_there(r.folder))) removed = folder_remove(r.folder);
+    if (r.claimed && (status == OK || plan->sample || !progress_file_there(r.folder))) removed = folder_remove(r.folder);
     run_close(&r);
     return status == OK ? removed : status;
 }

@@ -2,18 +2,18 @@
 #define CORPUS_CLEAN_CLEAN_H
 /* Raw corpora to clean documents of one language.
  *
- *   gather   files -> blocks -> workers: record, charset, language, quality, contamination -> stash, in the order of the inputs
- *   settle   over all that is in the stash: exact duplicates, then near ones; the first stays
+ *   gather   files -> blocks -> workers: record, charset, language, quality, contamination -> store, in the order of the inputs
+ *   settle   over all that is in the store: exact duplicates, then near ones; the first stays
  *   write    what is left, in order, to output files; dropped documents, clusters, pairs where asked
  *
  * What is made does not depend on the number of workers, on memory, or on where a run was killed and started again.   */
 #include <signal.h>
-#include "corpus/charset.h"
-#include "corpus/contamination.h"
-#include "corpus/near.h"
-#include "corpus/quality.h"
-#include "corpus/record.h"
-#include "corpus/clean/tally.h"
+#include "corpus/quality/charset.h"
+#include "corpus/dedup/contamination.h"
+#include "corpus/dedup/minhash.h"
+#include "corpus/quality/quality.h"
+#include "corpus/read/record.h"
+#include "corpus/clean/counts.h"
 
 typedef enum { CLEAN_TEXT, CLEAN_JSON } CleanFormat;
 

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include "corpus/utf8.h"
+#include "corpus/read/utf8.h"
 
 Status json_text_words(Buffer *out, const char *format, ...)
 {

@@ -1,8 +1,8 @@
 #ifndef CORPUS_CLEAN_JSON_TEXT_H
 #define CORPUS_CLEAN_JSON_TEXT_H
 /* JSON put together piece by piece in a buffer. */
-#include "corpus/buffer.h"
-#include "corpus/json_line.h"
+#include "corpus/read/buffer.h"
+#include "corpus/read/json_line.h"
 
 Status json_text_words (Buffer *out, const char *format, ...) __attribute__((format(printf, 2, 3)));    /* as they are */
 Status json_text_string(Buffer *out, JsonText text);                 /* "..." of UTF-8 */

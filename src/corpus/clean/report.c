@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "corpus/clean/json_text.h"
-#include "corpus/clean/page.h"
+#include "corpus/clean/report_html.h"
 
 /* ---- the table ---- */
 
@@ -20,12 +20,12 @@ static void row_print(FILE *out, const char *what, Count c, Count all)
             log_bytes(bytes, (double)c.bytes), share(c.bytes, all.bytes));
 }
 
-void report_print(FILE *out, const CleanPlan *p, const Tally *t)
+void report_print(FILE *out, const CleanPlan *p, const CleanCounts *t)
 {
     fprintf(out, "%-26s %12s %7s %12s\n", p->sample ? "a sample" : "", "documents", "", "bytes");
     row_print(out, "in", t->in, t->in);
-    for (int i = 0; i < RULES; i++)
-        if (t->dropped[i].documents) row_print(out, rule_word(i), t->dropped[i], t->in);
+    for (int i = 0; i < DROP_REASONS; i++)
+        if (t->dropped[i].documents) row_print(out, drop_reason_text(i), t->dropped[i], t->in);
     row_print(out, "kept", t->kept, t->in);
     if (t->damaged) fprintf(out, "%-26s %12" PRId64 "\n", "damaged files", t->damaged);
     if (t->passed)  fprintf(out, "%-26s %12" PRId64 "\n", "pages that are no articles", t->passed);
@@ -49,32 +49,32 @@ static Status inputs_json(Buffer *out, const CleanPlan *p)
     return json_text_words(out, "],\n");
 }
 
-static Status rules_json(Buffer *out, const Tally *t)
+static Status rules_json(Buffer *out, const CleanCounts *t)
 {
     bool first = true;
     TRY(json_text_words(out, " \"dropped\": {"));
-    for (int i = 0; i < RULES; i++) {
+    for (int i = 0; i < DROP_REASONS; i++) {
         if (!t->dropped[i].documents) continue;
-        TRY(count_json(out, first ? "\n  " : ",\n  ", rule_word(i), t->dropped[i]));
+        TRY(count_json(out, first ? "\n  " : ",\n  ", drop_reason_text(i), t->dropped[i]));
         first = false;
     }
     return json_text_words(out, "},\n");
 }
 
-static Status languages_json(Buffer *out, const Judge *j, const Tally *t)
+static Status languages_json(Buffer *out, const DocumentFilter *j, const CleanCounts *t)
 {
     LanguageRow row[256];
-    int count = tally_languages(row, (int)(sizeof row / sizeof *row), t);
+    int count = clean_counts_languages(row, (int)(sizeof row / sizeof *row), t);
     TRY(json_text_words(out, " \"languages\": {"));
-    for (int i = 0; i < count; i++) TRY(count_json(out, i ? ",\n  " : "\n  ", judge_label(j, row[i].label), row[i].count));
+    for (int i = 0; i < count; i++) TRY(count_json(out, i ? ",\n  " : "\n  ", document_filter_label(j, row[i].label), row[i].count));
     return json_text_words(out, "},\n");
 }
 
-static Status lengths_json(Buffer *out, const Tally *t)
+static Status lengths_json(Buffer *out, const CleanCounts *t)
 {
     bool first = true;
     TRY(json_text_words(out, " \"lengths\": ["));
-    for (int i = 0; i < TALLY_LENGTHS; i++) {
+    for (int i = 0; i < COUNTS_LENGTHS; i++) {
         if (!t->length_in[i]) continue;
         TRY(json_text_words(out, "%s{\"bytes_from\": %" PRId64 ", \"in\": %" PRId64 ", \"kept\": %" PRId64 "}", first ? "\n  " : ",\n  ",
                        i ? (int64_t)1 << i : 0, t->length_in[i], t->length_kept[i]));
@@ -83,7 +83,7 @@ static Status lengths_json(Buffer *out, const Tally *t)
     return json_text_words(out, "],\n");
 }
 
-static Status changes_json(Buffer *out, const Tally *t)
+static Status changes_json(Buffer *out, const CleanCounts *t)
 {
     TRY(json_text_words(out, " \"changes\": {\"documents repaired\": %" PRId64 ", \"parts that stood before\": %" PRId64, t->repaired,
                    t->parts));
@@ -94,7 +94,7 @@ static Status changes_json(Buffer *out, const Tally *t)
     return json_text_words(out, "},\n");
 }
 
-static Status near_json(Buffer *out, const NearCounts *n)
+static Status near_json(Buffer *out, const MinHashCounts *n)
 {
     if (!n) return OK;
     return json_text_words(out, " \"near\": {\"clusters\": %" PRId64 ", \"pairs\": %" PRId64 ", \"compared\": %" PRId64
@@ -102,7 +102,7 @@ static Status near_json(Buffer *out, const NearCounts *n)
                       n->too_short, n->largest);
 }
 
-static Status report_json(Buffer *out, const Judge *j, const Tally *t, const NearCounts *near)
+static Status report_json(Buffer *out, const DocumentFilter *j, const CleanCounts *t, const MinHashCounts *near)
 {
     TRY(json_text_words(out, "{\n"));
     TRY(inputs_json(out, j->plan));
@@ -125,7 +125,7 @@ void report_page_path(char *out, size_t size, const char *path)
     snprintf(out, size, "%.*s.html", dot && dot > path ? (int)(dot - path) : (int)strlen(path), path);
 }
 
-Status report_write(const Judge *j, const Tally *t, const NearCounts *near)
+Status report_write(const DocumentFilter *j, const CleanCounts *t, const MinHashCounts *near)
 {
     char   page[1100];
     struct stat about;
@@ -141,7 +141,7 @@ Status report_write(const Judge *j, const Tally *t, const NearCounts *near)
         return status;
     }
     out.bytes = 0;
-    if (status == OK) status = page_make(&out, j, t);
+    if (status == OK) status = report_html_make(&out, j, t);
     if (status == OK) status = file_write_whole(page, out.text, (size_t)out.bytes);
     buffer_free(&out);
     return status;

@@ -2,7 +2,7 @@
 #define CORPUS_CLEAN_SINK_H
 /* A file that comes whole or not at all: written as PATH.part, made safe, renamed. Packed where its name ends in .zst. */
 #include <zstd.h>
-#include "corpus/buffer.h"
+#include "corpus/read/buffer.h"
 
 typedef struct {
     int        fd;                  /* -1: not open */

@@ -8,29 +8,29 @@
 #include "base/log.h"
 #include "base/seam.h"
 #include "corpus/clean/json_text.h"
-#include "corpus/clean/pace.h"
+#include "corpus/clean/eta.h"
 #include "corpus/clean/sink.h"
-#include "corpus/packing.h"
+#include "corpus/read/packing.h"
 
 enum { FLUSH = 1 << 20 };
 
-typedef struct { int64_t kept, gone; } Pair;
+typedef struct { int64_t kept, gone; } DuplicatePair;
 
 typedef struct {
-    const Judge     *judge;
+    const DocumentFilter     *filter;
     const CleanPlan *plan;
-    const Stash     *stash;
-    const Settled   *settled;
-    Tally           *tally;
-    Written         *written;
+    const DocumentStore     *store;
+    const DuplicateSets   *duplicates;
+    CleanCounts           *counts;
+    CleanWritten         *written;
     Sink             out, dropped;
-    StashReader      reader, other;         /* other: of what a duplicate went for */
+    StoreReader      reader, other;         /* other: of what a duplicate went for */
     ExactSpace       space;
     Buffer           text, id;
     int64_t          part;                  /* of all parts, the next one's number */
-    Pair            *pair;
+    DuplicatePair            *pair;
     int64_t          pairs, pairs_room;
-    Pace             pace;
+    Eta             eta;
 } Writing;
 
 /* ---- names ---- */
@@ -65,7 +65,7 @@ static const char *file_name(const CleanPlan *p, int input)
 }
 
 /* What a document is called where its file does not say: F.txt:12 */
-static Status id_make(Buffer *out, const CleanPlan *p, const StashDocument *d)
+static Status id_make(Buffer *out, const CleanPlan *p, const StoredDocument *d)
 {
     out->bytes = 0;
     if (d->id.text) return buffer_add(out, d->id.text, d->id.bytes);
@@ -83,14 +83,14 @@ static Status parts_keep(Writing *w, JsonText *text)
     ExactWalk   walk = { .unit = w->plan->parts, .text = text->text, .bytes = text->bytes };
     w->text.bytes = 0;
     while (exact_part(&walk, &part, &bytes)) {
-        if (exact_removed(w->settled->parts, w->part++)) {
+        if (exact_removed(w->duplicates->parts, w->part++)) {
             gone++;
             continue;
         }
         if (w->text.bytes) TRY(buffer_add(&w->text, "\n\n", w->plan->parts == EXACT_LINES ? 1 : 2));
         TRY(buffer_add(&w->text, part, bytes));
     }
-    w->tally->parts += gone;
+    w->counts->parts += gone;
     if (gone) *text = (JsonText){ w->text.text, w->text.bytes };
     return OK;
 }
@@ -109,7 +109,7 @@ static Status text_put(Buffer *out, JsonText text)
     return buffer_add(out, "\n", 1);
 }
 
-static Status json_put(Writing *w, const StashDocument *d, JsonText text)
+static Status json_put(Writing *w, const StoredDocument *d, JsonText text)
 {
     Buffer *out = &w->out.text;
     const char *file = file_name(w->plan, d->input);
@@ -121,7 +121,7 @@ static Status json_put(Writing *w, const StashDocument *d, JsonText text)
     TRY(json_text_member(out, "title", d->title));
     if (d->label >= 0) {
         TRY(json_text_words(out, ", \"language\": "));
-        TRY(json_text_label(out, judge_label(w->judge, d->label)));
+        TRY(json_text_label(out, document_filter_label(w->filter, d->label)));
         TRY(json_text_words(out, ", \"language_probability\": %.5f", (double)d->probability));
     }
     TRY(json_text_member(out, "text", text));
@@ -138,19 +138,19 @@ static Status out_next(Writing *w)
     return sink_open(&w->out, path);
 }
 
-static Status document_keep(Writing *w, const StashDocument *d, const StashRow *row, int *rule)
+static Status document_keep(Writing *w, const StoredDocument *d, const StoredRow *row, int *rule)
 {
     JsonText text = d->text;
-    if (w->settled->parts) TRY(parts_keep(w, &text));
+    if (w->duplicates->parts) TRY(parts_keep(w, &text));
     if (!text.bytes) {
-        *rule = RULE_PARTS;
+        *rule = DROP_PARTS;
         return OK;
     }
-    w->tally->kept.documents++;
-    w->tally->kept.bytes += row->bytes;
-    tally_length(w->tally->length_kept, row->bytes);
-    w->tally->written.documents++;
-    w->tally->written.bytes += text.bytes;
+    w->counts->kept.documents++;
+    w->counts->kept.bytes += row->bytes;
+    clean_counts_length(w->counts->length_kept, row->bytes);
+    w->counts->written.documents++;
+    w->counts->written.bytes += text.bytes;
     if (w->plan->sample) return OK;
     TRY(out_next(w));
     TRY(w->plan->format == CLEAN_JSON ? json_put(w, d, text) : text_put(&w->out.text, text));
@@ -161,23 +161,23 @@ static Status document_keep(Writing *w, const StashDocument *d, const StashRow *
 
 static Status other_id(Writing *w, int64_t document)
 {
-    StashRow row;
-    StashDocument d;
-    TRY(stash_rows(w->stash, &row, document, 1));
-    TRY(stash_read(w->stash, &w->other, &d, &row));
+    StoredRow row;
+    StoredDocument d;
+    TRY(document_store_rows(w->store, &row, document, 1));
+    TRY(document_store_read(w->store, &w->other, &d, &row));
     return id_make(&w->id, w->plan, &d);
 }
 
-static Status dropped_tell(Writing *w, int64_t document, const StashDocument *d, const StashRow *row, int rule)
+static Status dropped_tell(Writing *w, int64_t document, const StoredDocument *d, const StoredRow *row, int rule)
 {
     Buffer *out = &w->dropped.text;
     const char *file = file_name(w->plan, d->input);
-    TRY(json_text_words(out, "{\"rule\": \"%s\"", rule_word(rule)));
+    TRY(json_text_words(out, "{\"rule\": \"%s\"", drop_reason_text(rule)));
     TRY(json_text_member(out, "id", d->id));
     TRY(json_text_member(out, "file", json_text_of(file, (int64_t)strlen(file))));
     TRY(json_text_words(out, ", \"line\": %" PRId64 ", \"bytes\": %" PRId64, d->line, row->bytes));
-    if (rule != RULE_PARTS) {
-        TRY(other_id(w, settled_keeper(w->settled, document)));
+    if (rule != DROP_PARTS) {
+        TRY(other_id(w, duplicate_sets_keeper(w->duplicates, document)));
         TRY(json_text_member(out, "kept", json_text_of(w->id.text, w->id.bytes)));
     }
     TRY(buffer_add(out, "}\n", 2));
@@ -188,19 +188,19 @@ static Status pair_add(Writing *w, int64_t document)
 {
     if (w->pairs == w->pairs_room) {
         int64_t room  = w->pairs_room ? 2 * w->pairs_room : 1024;
-        Pair   *grown = realloc(w->pair, (size_t)room * sizeof *grown);
+        DuplicatePair   *grown = realloc(w->pair, (size_t)room * sizeof *grown);
         if (!grown) return fail(NO_MEMORY, "no memory for %" PRId64 " duplicates; leave out --pairs and --clusters", room);
         w->pair = grown;
         w->pairs_room = room;
     }
-    w->pair[w->pairs++] = (Pair){ settled_keeper(w->settled, document), document };
+    w->pair[w->pairs++] = (DuplicatePair){ duplicate_sets_keeper(w->duplicates, document), document };
     return OK;
 }
 
-static Status document_drop(Writing *w, int64_t document, const StashDocument *d, const StashRow *row, int rule)
+static Status document_drop(Writing *w, int64_t document, const StoredDocument *d, const StoredRow *row, int rule)
 {
-    tally_drop(w->tally, rule, row->bytes);
-    if (rule != RULE_PARTS && (w->plan->pairs || w->plan->clusters)) TRY(pair_add(w, document));
+    clean_counts_drop(w->counts, rule, row->bytes);
+    if (rule != DROP_PARTS && (w->plan->pairs || w->plan->clusters)) TRY(pair_add(w, document));
     return w->dropped.fd >= 0 ? dropped_tell(w, document, d, row, rule) : OK;
 }
 
@@ -209,12 +209,12 @@ static Status dropped_begin(Writing *w)
 {
     if (!w->plan->dropped || w->plan->sample) return OK;
     TRY(sink_open(&w->dropped, w->plan->dropped));
-    int64_t all = stash_size(w->stash).bytes[STASH_DROPPED];
+    int64_t all = document_store_size(w->store).bytes[STORE_DROPPED];
     for (int64_t at = 0, bytes; at < all; at += bytes) {
         Buffer *out = &w->dropped.text;
         bytes = all - at < FLUSH ? all - at : FLUSH;
         TRY(buffer_room(out, bytes));
-        TRY(stash_dropped(w->stash, out->text + out->bytes, at, bytes));
+        TRY(document_store_dropped(w->store, out->text + out->bytes, at, bytes));
         out->bytes += bytes;
         TRY(sink_flush(&w->dropped, 0));
     }
@@ -225,7 +225,7 @@ static Status dropped_begin(Writing *w)
 
 static int by_keeper(const void *a, const void *b)
 {
-    const Pair *x = a, *y = b;
+    const DuplicatePair *x = a, *y = b;
     if (x->kept != y->kept) return x->kept < y->kept ? -1 : 1;
     return (x->gone > y->gone) - (x->gone < y->gone);
 }
@@ -240,12 +240,12 @@ static Status id_put(Writing *w, Buffer *out, const char *before, int64_t docume
 static Status pairs_put(Writing *w, Sink *sink)
 {
     for (int64_t i = 0; i < w->pairs; i++) {
-        Pair  pair  = w->pair[i];
-        bool  exact = settled_rule(w->settled, pair.gone) == RULE_EXACT;
+        DuplicatePair  pair  = w->pair[i];
+        bool  exact = duplicate_sets_reason(w->duplicates, pair.gone) == DROP_EXACT;
         TRY(id_put(w, &sink->text, "{\"removed\": ", pair.gone));
         TRY(id_put(w, &sink->text, ", \"kept\": ", pair.kept));
-        if (exact) TRY(json_text_words(&sink->text, ", \"rule\": \"%s\"}\n", rule_word(RULE_EXACT)));
-        else TRY(json_text_words(&sink->text, ", \"rule\": \"%s\", \"jaccard\": %.4f}\n", rule_word(RULE_NEAR), (double)w->settled->jaccard[pair.gone]));
+        if (exact) TRY(json_text_words(&sink->text, ", \"rule\": \"%s\"}\n", drop_reason_text(DROP_EXACT)));
+        else TRY(json_text_words(&sink->text, ", \"rule\": \"%s\", \"jaccard\": %.4f}\n", drop_reason_text(DROP_NEAR), (double)w->duplicates->jaccard[pair.gone]));
         TRY(sink_flush(sink, FLUSH));
     }
     return OK;
@@ -279,26 +279,26 @@ static Status lines_write(Writing *w, const char *path, Status (*put)(Writing *,
 
 /* ---- all ---- */
 
-static Status document_take(Writing *w, int64_t document, const StashRow *row)
+static Status document_take(Writing *w, int64_t document, const StoredRow *row)
 {
-    StashDocument d;
-    int rule = settled_rule(w->settled, document);
-    bool read = rule == RULE_KEPT || w->dropped.fd >= 0;
-    if (read) TRY(stash_read(w->stash, &w->reader, &d, row));
-    if (rule == RULE_KEPT) TRY(document_keep(w, &d, row, &rule));
-    return rule == RULE_KEPT ? OK : document_drop(w, document, &d, row, rule);
+    StoredDocument d;
+    int rule = duplicate_sets_reason(w->duplicates, document);
+    bool read = rule == DROP_KEPT || w->dropped.fd >= 0;
+    if (read) TRY(document_store_read(w->store, &w->reader, &d, row));
+    if (rule == DROP_KEPT) TRY(document_keep(w, &d, row, &rule));
+    return rule == DROP_KEPT ? OK : document_drop(w, document, &d, row, rule);
 }
 
 static Status documents_take(Writing *w)
 {
-    StashRow row[256];
-    int64_t  all = w->settled->documents, most = (int64_t)(sizeof row / sizeof *row);
-    w->pace = pace_begin("clean: writing", 0, all);
+    StoredRow row[256];
+    int64_t  all = w->duplicates->documents, most = (int64_t)(sizeof row / sizeof *row);
+    w->eta = eta_begin("clean: writing", 0, all);
     for (int64_t at = 0, count; at < all; at += count) {
         count = all - at < most ? all - at : most;
-        TRY(stash_rows(w->stash, row, at, count));
+        TRY(document_store_rows(w->store, row, at, count));
         for (int64_t i = 0; i < count; i++) TRY(document_take(w, at + i, &row[i]));
-        pace_count(&w->pace, at, "documents");
+        eta_count(&w->eta, at, "documents");
         if (*w->plan->stop) return fail(INTERRUPTED, "stopped by a signal; the same command goes on from here");
     }
     return OK;
@@ -319,16 +319,16 @@ static Status files_write(Writing *w)
     return lines_write(w, w->plan->clusters, clusters_put);
 }
 
-Status write_all(Written *written, Tally *tally, const Judge *judge, const Stash *stash, const Settled *settled)
+Status write_all(CleanWritten *written, CleanCounts *counts, const DocumentFilter *filter, const DocumentStore *store, const DuplicateSets *duplicates)
 {
-    Writing w = { .judge = judge, .plan = judge->plan, .stash = stash, .settled = settled, .tally = tally, .written = written,
+    Writing w = { .filter = filter, .plan = filter->plan, .store = store, .duplicates = duplicates, .counts = counts, .written = written,
                   .out = { .fd = -1 }, .dropped = { .fd = -1 } };
-    *written = (Written){ 0 };
+    *written = (CleanWritten){ 0 };
     Status status = files_write(&w);
     sink_discard(&w.out);
     sink_discard(&w.dropped);
-    stash_free_reader(&w.reader);
-    stash_free_reader(&w.other);
+    document_store_free_reader(&w.reader);
+    document_store_free_reader(&w.other);
     exact_space_free(&w.space);
     buffer_free(&w.text);
     buffer_free(&w.id);

@@ -35,8 +35,8 @@ INLINE float slope(int kind, float x)
 }
 
 /* A row goes by in pieces on the stack: x + bias first, so the loops below have neither branch nor alias. */
-enum { PIECE = 256 };
-typedef struct { float x[PIECE], up[PIECE], dy[PIECE]; } Piece;
+enum { TILE = 256 };
+typedef struct { float x[TILE], up[TILE], dy[TILE]; } ActivationTile;
 
 INLINE void load(float *piece, const float *x, Tensor bias_F, int64_t first, int64_t n)
 {
@@ -47,14 +47,14 @@ INLINE void load(float *piece, const float *x, Tensor bias_F, int64_t first, int
 }
 
 /* y = act(x + bias);   gated: y = silu(gate) up */
-INLINE void forward_piece(int kind, float *y, const Piece *p, int64_t n)
+INLINE void forward_piece(int kind, float *y, const ActivationTile *p, int64_t n)
 {
     if (kind == ACT_SWIGLU) for (int64_t i = 0; i < n; i++) y[i] = curve(kind, p->x[i]) * p->up[i];
     else for (int64_t i = 0; i < n; i++) y[i] = curve(kind, p->x[i]);
 }
 
 /* dx = dy act'(x + bias);   gated: dgate = dy up silu'(gate),  dup = dy silu(gate) */
-INLINE void backward_piece(int kind, float *dx, float *dup, Piece *p, int64_t n)
+INLINE void backward_piece(int kind, float *dx, float *dup, ActivationTile *p, int64_t n)
 {
     for (int64_t i = 0; i < n && kind == ACT_SWIGLU; i++) {
         dup[i]   = p->dy[i] * curve(kind, p->x[i]);
@@ -77,10 +77,10 @@ static CLONES void activation_forward_rows(void *context, int64_t begin, int64_t
 {
     const ActivationForward *a = context;
     int64_t F = a->y_TF.dim[1];
-    Piece p;
+    ActivationTile p;
     for (int64_t t = begin; t < end; t++)
-        for (int64_t f = 0; f < F; f += PIECE) {
-            int64_t n = F - f < PIECE ? F - f : PIECE;
+        for (int64_t f = 0; f < F; f += TILE) {
+            int64_t n = F - f < TILE ? F - f : TILE;
             load(p.x, row(a->x_TF, t), a->bias_F, f, n);
             if (a->kind == ACT_SWIGLU) load(p.up, row(a->x_TF, t), a->bias_F, F + f, n);
             BY_KIND(a->kind, forward_piece, row(a->y_TF, t) + f, &p, n)
@@ -91,10 +91,10 @@ static CLONES void activation_backward_rows(void *context, int64_t begin, int64_
 {
     const ActivationBackward *a = context;
     int64_t F = a->dy_TF.dim[1];
-    Piece p;
+    ActivationTile p;
     for (int64_t t = begin; t < end; t++)
-        for (int64_t f = 0; f < F; f += PIECE) {
-            int64_t n = F - f < PIECE ? F - f : PIECE;
+        for (int64_t f = 0; f < F; f += TILE) {
+            int64_t n = F - f < TILE ? F - f : TILE;
             float *dx = row(a->dx_TF, t) + f;
             load(p.x, row(a->x_TF, t), a->bias_F, f, n);
             if (a->kind == ACT_SWIGLU) load(p.up, row(a->x_TF, t), a->bias_F, F + f, n);

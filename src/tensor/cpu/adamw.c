@@ -2,7 +2,7 @@
 #include "tensor/cpu/cpu.h"
 
 /* norm = sqrt(squares) / tokens: of the mean loss.   factor = min(1, clip / norm) / tokens */
-CPU(tick_clip, TickClip)
+CPU(clip_and_skip, ClipAndSkip)
 {
     int64_t R = a->sums_R3.dim[0];
     WANT(a->report_4, F64, 4);
@@ -12,12 +12,12 @@ CPU(tick_clip, TickClip)
     for (int64_t r = 0; r < R; r++)
         for (int i = 0; i < 3; i++) total[i] += sums[r * a->sums_R3.stride[0] + i];
     double tokens = total[1], mean = total[0] / tokens, norm = sqrt(total[2]) / tokens;
-    q->tick->skip   = !isfinite(mean) || !isfinite(norm);
-    q->tick->factor = (a->clip > 0 && norm > a->clip ? a->clip / norm : 1) / tokens;
+    q->step_state->skip   = !isfinite(mean) || !isfinite(norm);
+    q->step_state->factor = (a->clip > 0 && norm > a->clip ? a->clip / norm : 1) / tokens;
     report[0] = mean;
     report[1] = tokens;
     report[2] = norm;
-    report[3] = q->tick->skip;
+    report[3] = q->step_state->skip;
 }
 
 /* m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g g
@@ -48,17 +48,17 @@ CPU(adamw, Adamw)
     WANT(a->m_N, F32, N);
     WANT(a->v_N, F32, N);
     WANT(a->g_N, F32, N);
-    const Tick *tick = q->tick;
-    if (tick->skip) return;
-    double t = (double)(tick->updates + 1);
+    const StepState *step_state = q->step_state;
+    if (step_state->skip) return;
+    double t = (double)(step_state->updates + 1);
     Update update = {
         .w = flat(a->w_N), .m = flat(a->m_N), .v = flat(a->v_N), .g = flat(a->g_N),
-        .factor  = (float)tick->factor,
+        .factor  = (float)step_state->factor,
         .beta1   = (float)a->beta1,
         .beta2   = (float)a->beta2,
         .epsilon = (float)a->epsilon,
-        .shrink  = (float)(1 - tick->lr * a->decay),
-        .rate    = (float)(tick->lr / (1 - pow(a->beta1, t))),
+        .shrink  = (float)(1 - step_state->lr * a->decay),
+        .rate    = (float)(step_state->lr / (1 - pow(a->beta1, t))),
         .unbias  = (float)(1 / (1 - pow(a->beta2, t))) };
     team_for(q->team, N, SOME, update_some, &update);
 }

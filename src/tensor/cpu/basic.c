@@ -3,8 +3,8 @@
 #include "tensor/cpu/cpu.h"
 
 /* ---- zero, copy, add: run by run along the last dim in use ---- */
-typedef void Run(char *y, int64_t y_step, const char *x, int64_t x_step, int64_t count, int64_t width);
-typedef struct { Tensor y, x; int64_t width; Run *run; } Walk;
+typedef void StridedRun(char *y, int64_t y_step, const char *x, int64_t x_step, int64_t count, int64_t width);
+typedef struct { Tensor y, x; int64_t width; StridedRun *run; } StridedWalk;
 
 static void zero_run(char *y, int64_t y_step, const char *x, int64_t x_step, int64_t count, int64_t width)
 {
@@ -32,14 +32,14 @@ static CLONES void add_run(char *y, int64_t y_step, const char *x, int64_t x_ste
 
 static void walk_flat(void *context, int64_t begin, int64_t end)
 {
-    const Walk *w = context;
+    const StridedWalk *w = context;
     int64_t at = begin * w->width;
     w->run((char *)w->y.data + at, 1, (const char *)w->x.data + at, 1, end - begin, w->width);
 }
 
 static void walk_rows(void *context, int64_t begin, int64_t end)
 {
-    const Walk *w = context;
+    const StridedWalk *w = context;
     const int64_t *dim = w->y.dim;
     for (int64_t i = begin; i < end; i++) {
         int64_t at[3] = { i / (dim[1] * dim[2]), i / dim[2] % dim[1], i % dim[2] }, at_y = 0, at_x = 0;
@@ -60,7 +60,7 @@ static Tensor last_dims(Tensor x, int used)
     return y;
 }
 
-static void walk(Queue *q, Tensor y, Tensor x, Run *run)
+static void walk(Queue *q, Tensor y, Tensor x, StridedRun *run)
 {
     int used = 1;
     CHECK(y.dtype == x.dtype, "%s and %s do not mix", dtype_name(y.dtype), dtype_name(x.dtype));
@@ -68,16 +68,16 @@ static void walk(Queue *q, Tensor y, Tensor x, Run *run)
         CHECK(y.dim[d] == x.dim[d], "dim %d is %lld and %lld", d, (long long)y.dim[d], (long long)x.dim[d]);
         if (y.dim[d] > 1) used = d + 1;
     }
-    Walk w = { last_dims(y, used), last_dims(x, used), (int64_t)dtype_width(y.dtype), run };
+    StridedWalk w = { last_dims(y, used), last_dims(x, used), (int64_t)dtype_width(y.dtype), run };
     int64_t n = tensor_count(y);
     if (n == 0) return;
     if (tensor_contiguous(y) && tensor_contiguous(x)) team_for(q->team, n, SOME, walk_flat, &w);
     else team_for(q->team, n / w.y.dim[3], some_rows(w.y.dim[3]), walk_rows, &w);
 }
 
-CPU(zero, Zero) { walk(q, a->y, a->y, zero_run); }
-CPU(copy, Copy) { walk(q, a->y, a->x, copy_run); }
-CPU(add, Add)
+CPU(fill_zero, FillZero) { walk(q, a->y, a->y, zero_run); }
+CPU(copy_strided, CopyStrided) { walk(q, a->y, a->x, copy_run); }
+CPU(accumulate, Accumulate)
 {
     CHECK(a->y.dtype == F32, "y is %s, wanted F32", dtype_name(a->y.dtype));
     walk(q, a->y, a->x, add_run);
@@ -139,11 +139,11 @@ CPU(weighted_sum, WeightedSum)
     int64_t T = a->x_T.dim[0];
     WANT(a->out_2, F64, 2);
     WANT(a->x_T, F32, T);
-    WANT(a->weight_T, F32, T);
+    WANT(a->loss_weight_T, F32, T);
     double sum = 0, weight = 0, *out = a->out_2.data;
     for (int64_t t = 0; t < T; t++) {
-        sum += (double)flat(a->x_T)[t] * (double)flat(a->weight_T)[t];
-        weight += (double)flat(a->weight_T)[t];
+        sum += (double)flat(a->x_T)[t] * (double)flat(a->loss_weight_T)[t];
+        weight += (double)flat(a->loss_weight_T)[t];
     }
     out[0] += sum;
     out[1] += weight;

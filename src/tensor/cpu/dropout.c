@@ -43,7 +43,7 @@ static void forward_rows(void *context, int64_t begin, int64_t end)
             memcpy(piece, row(a->x_TC, t) + first, (size_t)n * sizeof *piece);
             if (tensor_present(a->bias_C)) add_to(piece, flat(a->bias_C) + first, n);
             if (a->p > 0) {
-                int64_t place = ((const int32_t *)a->place_i.data)[t];
+                int64_t place = ((const int32_t *)a->dropout_index_i.data)[t];
                 keep_row(piece, piece, &keep, (uint64_t)(place * C + first), n);
             }
             if (tensor_present(a->residual_TC)) add_to(piece, row(a->residual_TC, t) + first, n);
@@ -58,8 +58,8 @@ CPU(dropout_forward, DropoutForward)
     WANT(a->x_TC, F32, T, C);
     if (tensor_present(a->residual_TC)) WANT(a->residual_TC, F32, T, C);
     if (tensor_present(a->bias_C)) WANT(a->bias_C, F32, C);
-    if (a->p > 0) WANT(a->place_i, I32, T);
-    Drop drop = { .forward = a, .key = dropout_key(q->tick, a->site) };
+    if (a->p > 0) WANT(a->dropout_index_i, I32, T);
+    Drop drop = { .forward = a, .key = dropout_key(q->step_state, a->site) };
     team_for(q->team, T, some_rows(C), forward_rows, &drop);
 }
 
@@ -72,7 +72,7 @@ static void backward_rows(void *context, int64_t begin, int64_t end)
     Keep keep = cpu_keep(drop->key, a->p);
     for (int64_t t = begin; t < end; t++) {
         float *dx = row(a->dx_TC, t), *dy = row(a->dy_TC, t);
-        if (a->p > 0) keep_row(dx, dy, &keep, (uint64_t)(((const int32_t *)a->place_i.data)[t] * C), C);
+        if (a->p > 0) keep_row(dx, dy, &keep, (uint64_t)(((const int32_t *)a->dropout_index_i.data)[t] * C), C);
         else memmove(dx, dy, (size_t)C * sizeof *dx);
     }
 }
@@ -82,7 +82,7 @@ CPU(dropout_backward, DropoutBackward)
     int64_t T = a->dx_TC.dim[0], C = a->dx_TC.dim[1];
     WANT(a->dx_TC, F32, T, C);
     WANT(a->dy_TC, F32, T, C);
-    if (a->p > 0) WANT(a->place_i, I32, T);
-    Drop drop = { .backward = a, .key = dropout_key(q->tick, a->site) };
+    if (a->p > 0) WANT(a->dropout_index_i, I32, T);
+    Drop drop = { .backward = a, .key = dropout_key(q->step_state, a->site) };
     team_for(q->team, T, some_rows(C), backward_rows, &drop);
 }

@@ -64,7 +64,7 @@ static CLONES void xent_backward_rows(void *context, int64_t begin, int64_t end)
 {
     const XentBackward *a = context;
     for (int64_t t = begin; t < end; t++) {
-        float *x = row(a->logits_TV, t), lse = flat(a->lse_T)[t], weight = flat(a->weight_T)[t];
+        float *x = row(a->logits_TV, t), lse = flat(a->lse_T)[t], weight = flat(a->loss_weight_T)[t];
         int64_t target = ((const int32_t *)a->target_i.data)[t] - a->first;
         float chosen = target >= 0 && target < a->valid ? (cpu_exp(x[target] - lse) - 1) * weight : 0;
         for (int64_t c = 0; c < a->valid; c++) x[c] = cpu_exp(x[c] - lse) * weight;
@@ -79,7 +79,7 @@ CPU(xent_backward, XentBackward)
     WANT(a->logits_TV, F32, T, V);
     WANT(a->lse_T, F32, T);
     WANT(a->target_i, I32, T);
-    WANT(a->weight_T, F32, T);
+    WANT(a->loss_weight_T, F32, T);
     check_valid(a->valid, V);
     team_for(q->team, T, some_rows(V), xent_backward_rows, (void *)a);
 }

@@ -55,19 +55,19 @@ __global__ void __launch_bounds__(GPU_THREADS) activation_forward_kernel(Activat
 {
     const int64_t t = blockIdx.x, F = a.y_TF.dim[1], f = (int64_t)blockIdx.y * GPU_THREADS + threadIdx.x;
     if (f >= F) return;
-    const float *x = row<float>(a.x_TF, t);
+    const float *x = gpu_row<float>(a.x_TF, t);
     const float up = a.kind == ACT_SWIGLU ? x[F + f] + value_or_zero(a.bias_F, F + f) : 1.0f;
-    row<float>(a.y_TF, t)[f] = curve(a.kind, x[f] + value_or_zero(a.bias_F, f)) * up;
+    gpu_row<float>(a.y_TF, t)[f] = curve(a.kind, x[f] + value_or_zero(a.bias_F, f)) * up;
 }
 
 extern "C" void cuda_activation_forward(Queue *q, const ActivationForward *a)
 {
     const int64_t T = a->y_TF.dim[0], F = a->y_TF.dim[1], wide = a->kind == ACT_SWIGLU ? 2 * F : F;
     want_kind(a->kind);
-    WANT(a->y_TF, F32, T, F);
-    WANT(a->x_TF, F32, T, wide);
-    if (tensor_present(a->bias_F)) WANT(a->bias_F, F32, wide);
-    if (T > 0) GPU_LAUNCH(activation_forward_kernel, grid_of(T, F), GPU_THREADS, stream_of(q), *a);
+    GPU_WANT(a->y_TF, F32, T, F);
+    GPU_WANT(a->x_TF, F32, T, wide);
+    if (tensor_present(a->bias_F)) GPU_WANT(a->bias_F, F32, wide);
+    if (T > 0) GPU_LAUNCH(activation_forward_kernel, grid_of(T, F), GPU_THREADS, gpu_stream_of(q), *a);
 }
 
 /* dx = dy act'(x + bias);   gated: dgate = dy up silu'(gate),   dup = dy silu(gate)
@@ -77,10 +77,10 @@ __global__ void __launch_bounds__(GPU_THREADS) activation_backward_kernel(Activa
     const int64_t t = blockIdx.x, F = a.dy_TF.dim[1], f = (int64_t)blockIdx.y * GPU_THREADS + threadIdx.x;
     if (f >= F) return;
     const bool   gated = a.kind == ACT_SWIGLU;
-    const float *x_row = row<float>(a.x_TF, t), dy = row<float>(a.dy_TF, t)[f];
+    const float *x_row = gpu_row<float>(a.x_TF, t), dy = gpu_row<float>(a.dy_TF, t)[f];
     const float  x = x_row[f] + value_or_zero(a.bias_F, f);
     const float  up = gated ? x_row[F + f] + value_or_zero(a.bias_F, F + f) : 1.0f;
-    float       *dx = row<float>(a.dx_TF, t);
+    float       *dx = gpu_row<float>(a.dx_TF, t);
     dx[f] = dy * up * slope(a.kind, x);
     if (gated) dx[F + f] = dy * curve(a.kind, x);
 }
@@ -89,9 +89,9 @@ extern "C" void cuda_activation_backward(Queue *q, const ActivationBackward *a)
 {
     const int64_t T = a->dy_TF.dim[0], F = a->dy_TF.dim[1], wide = a->kind == ACT_SWIGLU ? 2 * F : F;
     want_kind(a->kind);
-    WANT(a->dx_TF, F32, T, wide);
-    WANT(a->dy_TF, F32, T, F);
-    WANT(a->x_TF, F32, T, wide);
-    if (tensor_present(a->bias_F)) WANT(a->bias_F, F32, wide);
-    if (T > 0) GPU_LAUNCH(activation_backward_kernel, grid_of(T, F), GPU_THREADS, stream_of(q), *a);
+    GPU_WANT(a->dx_TF, F32, T, wide);
+    GPU_WANT(a->dy_TF, F32, T, F);
+    GPU_WANT(a->x_TF, F32, T, wide);
+    if (tensor_present(a->bias_F)) GPU_WANT(a->bias_F, F32, wide);
+    if (T > 0) GPU_LAUNCH(activation_backward_kernel, grid_of(T, F), GPU_THREADS, gpu_stream_of(q), *a);
 }

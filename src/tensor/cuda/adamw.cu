@@ -1,21 +1,21 @@
 /*  N elements
- *  What changes from step to step is read from the Tick in device memory, so a captured graph replays.  */
+ *  What changes from step to step is read from the StepState in device memory, so a captured graph replays.  */
 #include "tensor/cuda/block.h"
 
 constexpr int64_t MOST_BLOCKS = 1024;      /* enough to fill a GPU; each thread strides over the elements */
 
 /* m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g g,
  * w -= lr (decay w + mhat / (sqrt(vhat) + epsilon)),  mhat = m / (1 - beta1^t),  vhat = v / (1 - beta2^t)  */
-__global__ void __launch_bounds__(GPU_THREADS) adamw_kernel(Adamw a, const Tick *tick)
+__global__ void __launch_bounds__(GPU_THREADS) adamw_kernel(Adamw a, const StepState *step_state)
 {
     GPU_SHARED(float, correct, 2);
-    if (tick->skip) return;                /* the same for all threads */
+    if (step_state->skip) return;                /* the same for all threads */
     if (threadIdx.x < 2) {                 /* powers in double are dear: once a block */
         const double beta = threadIdx.x ? a.beta2 : a.beta1;
-        correct[threadIdx.x] = (float)(1.0 / (1.0 - pow(beta, (double)(tick->updates + 1))));
+        correct[threadIdx.x] = (float)(1.0 / (1.0 - pow(beta, (double)(step_state->updates + 1))));
     }
     __syncthreads();
-    const float lr = (float)tick->lr, keep = (float)(1.0 - tick->lr * a.decay), factor = (float)tick->factor;
+    const float lr = (float)step_state->lr, keep = (float)(1.0 - step_state->lr * a.decay), factor = (float)step_state->factor;
     const float beta1 = (float)a.beta1, rest1 = (float)(1.0 - a.beta1), epsilon = (float)a.epsilon;
     const float beta2 = (float)a.beta2, rest2 = (float)(1.0 - a.beta2);
     float *w = (float *)a.w_N.data, *m = (float *)a.m_N.data, *v = (float *)a.v_N.data;
@@ -34,11 +34,11 @@ __global__ void __launch_bounds__(GPU_THREADS) adamw_kernel(Adamw a, const Tick 
 extern "C" void cuda_adamw(Queue *q, const Adamw *a)
 {
     const int64_t N = a->w_N.dim[0];
-    WANT(a->w_N, F32, N);
-    WANT(a->m_N, F32, N);
-    WANT(a->v_N, F32, N);
-    WANT(a->g_N, F32, N);
+    GPU_WANT(a->w_N, F32, N);
+    GPU_WANT(a->m_N, F32, N);
+    GPU_WANT(a->v_N, F32, N);
+    GPU_WANT(a->g_N, F32, N);
     const int64_t all = (N + GPU_THREADS - 1) / GPU_THREADS;
     const unsigned blocks = (unsigned)(all < MOST_BLOCKS ? all : MOST_BLOCKS);
-    if (N > 0) GPU_LAUNCH(adamw_kernel, blocks, GPU_THREADS, stream_of(q), *a, q->tick);
+    if (N > 0) GPU_LAUNCH(adamw_kernel, blocks, GPU_THREADS, gpu_stream_of(q), *a, q->step_state);
 }

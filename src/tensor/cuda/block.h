@@ -1,5 +1,5 @@
-#ifndef CUDA_BLOCK_H
-#define CUDA_BLOCK_H
+#ifndef TENSOR_CUDA_BLOCK_H
+#define TENSOR_CUDA_BLOCK_H
 /* What kernels share: views of tensors, sums over a block, and the launchers' checks. */
 #include "tensor/cuda/gpu.h"
 #include "tensor/cuda/kernels.h"
@@ -7,7 +7,7 @@
 enum { GPU_THREADS = 256, GPU_MAX_WARPS = GPU_THREADS / 32 };
 
 /* ---- device: tensors travel to kernels by value, as the op's own argument struct ---- */
-template <typename T> __device__ __forceinline__ T *row(const Tensor &x, int64_t t)
+template <typename T> __device__ __forceinline__ T *gpu_row(const Tensor &x, int64_t t)
 {
     return (T *)x.data + t * x.stride[0];
 }
@@ -65,7 +65,7 @@ static inline GpuStream *gpu_of(Queue *q)
     return &((CudaQueue *)q)->gpu;
 }
 
-static inline gpuStream_t stream_of(Queue *q)
+static inline gpuStream_t gpu_stream_of(Queue *q)
 {
     return (gpuStream_t)gpu_of(q)->stream;
 }
@@ -85,9 +85,9 @@ template <typename T> static inline T *workspace_of(Queue *q, int64_t count)
 }
 
 /* Another type or shape is a bug of the caller, who is named; so no kernel reads beside its tensors. */
-#define WANT(x, type, ...) want(#x, x, type, __VA_ARGS__)
+#define GPU_WANT(x, type, ...) gpu_want(#x, x, type, __VA_ARGS__)
 template <typename... Dims>
-static inline void want(const char *name, const Tensor &x, Dtype type, Dims... dims)
+static inline void gpu_want(const char *name, const Tensor &x, Dtype type, Dims... dims)
 {
     const int64_t dim[] = { dims... };
     const int     n = sizeof...(dims);

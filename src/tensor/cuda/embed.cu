@@ -39,23 +39,23 @@ __global__ void __launch_bounds__(GPU_THREADS)
 embed_add_kernel(EmbedBackward a, const int *next_T, const int *head_T)
 {
     const int64_t T = a.dy_TC.dim[0], C = a.dy_TC.dim[1], c = (int64_t)blockIdx.y * GPU_THREADS + threadIdx.x;
-    const int64_t table_row = *row<int>(a.id_i, blockIdx.x) - a.first;
+    const int64_t table_row = *gpu_row<int>(a.id_i, blockIdx.x) - a.first;
     if (!head_T[blockIdx.x] || table_row < 0 || table_row >= a.dtable_VC.dim[0] || c >= C) return;
-    float *dtable = row<float>(a.dtable_VC, table_row) + c, sum = *dtable;
-    for (int64_t t = blockIdx.x; t < T; t = next_T[t]) sum += row<float>(a.dy_TC, t)[c];
+    float *dtable = gpu_row<float>(a.dtable_VC, table_row) + c, sum = *dtable;
+    for (int64_t t = blockIdx.x; t < T; t = next_T[t]) sum += gpu_row<float>(a.dy_TC, t)[c];
     *dtable = sum;
 }
 
 extern "C" void cuda_embed_backward(Queue *q, const EmbedBackward *a)
 {
     const int64_t T = a->dy_TC.dim[0], C = a->dy_TC.dim[1], V = a->dtable_VC.dim[0];
-    WANT(a->dtable_VC, F32, V, C);
-    WANT(a->id_i, I32, T);
-    WANT(a->dy_TC, F32, T, C);
+    GPU_WANT(a->dtable_VC, F32, V, C);
+    GPU_WANT(a->id_i, I32, T);
+    GPU_WANT(a->dy_TC, F32, T, C);
     CHECK(T < INT32_MAX / 2, "%lld tokens in one embed_backward", (long long)T);
     if (T == 0) return;
     int *next = workspace_of<int>(q, 2 * T), *head = next + T;
     const dim3 grid(blocks_for(T, 1), blocks_for(C, GPU_THREADS));
-    GPU_LAUNCH(embed_link_kernel, blocks_for(T, TOKENS_EACH), GPU_THREADS, stream_of(q), *a, next, head);
-    GPU_LAUNCH(embed_add_kernel, grid, GPU_THREADS, stream_of(q), *a, next, head);
+    GPU_LAUNCH(embed_link_kernel, blocks_for(T, TOKENS_EACH), GPU_THREADS, gpu_stream_of(q), *a, next, head);
+    GPU_LAUNCH(embed_add_kernel, grid, GPU_THREADS, gpu_stream_of(q), *a, next, head);
 }

@@ -1,5 +1,5 @@
-#ifndef CUDA_GPU_H
-#define CUDA_GPU_H
+#ifndef TENSOR_CUDA_GPU_H
+#define TENSOR_CUDA_GPU_H
 /* One kernel source for three compilers: nvcc (CUDA), hipcc (HIP) and, in tests, any C++ compiler with the
  * CPU shim (GPU_CPU). Kernels are written for warps of 32 and of 64 lanes: blocks of a multiple of 64
  * threads, shuffles by the whole warp, no ballot masks. */

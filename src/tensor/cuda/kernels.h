@@ -1,6 +1,6 @@
-#ifndef CUDA_KERNELS_H
-#define CUDA_KERNELS_H
-/* The rows of ops.def that have kernels, in F32. The queue is a CudaQueue; tensors and its Tick are device
+#ifndef TENSOR_CUDA_KERNELS_H
+#define TENSOR_CUDA_KERNELS_H
+/* The rows of ops.def that have kernels, in F32. The queue is a CudaQueue; tensors and its StepState are device
  * memory. Results are the same from run to run: no float atomics, and sums over blocks have a fixed order. */
 #include "tensor/cuda/stream.h"
 

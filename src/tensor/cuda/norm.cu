@@ -7,9 +7,9 @@ constexpr int64_t MAX_PARTS = 64, LEAST_ROWS = 16;          /* and rows cut into
 
 static void want_norm(int64_t T, int64_t C, const Tensor &mean_T, const Tensor &rstd_T, const Tensor &gain_C)
 {
-    if (tensor_present(mean_T)) WANT(mean_T, F32, T);
-    WANT(rstd_T, F32, T);
-    WANT(gain_C, F32, C);
+    if (tensor_present(mean_T)) GPU_WANT(mean_T, F32, T);
+    GPU_WANT(rstd_T, F32, T);
+    GPU_WANT(gain_C, F32, C);
 }
 
 /* mean = sum x / C,   rstd = 1 / sqrt(sum (x - mean)^2 / C + epsilon),   y = (x - mean) rstd gain + bias
@@ -18,8 +18,8 @@ __global__ void __launch_bounds__(GPU_THREADS) norm_forward_kernel(NormForward a
 {
     GPU_SHARED(float, part, GPU_MAX_WARPS);
     const int64_t t = blockIdx.x, C = a.x_TC.dim[1], first = threadIdx.x, step = blockDim.x;
-    const float *x = row<float>(a.x_TC, t), *gain = (const float *)a.gain_C.data;
-    float       *y = row<float>(a.y_TC, t);
+    const float *x = gpu_row<float>(a.x_TC, t), *gain = (const float *)a.gain_C.data;
+    float       *y = gpu_row<float>(a.y_TC, t);
 
     float mean = 0;
     if (present(a.mean_T)) {
@@ -33,19 +33,19 @@ __global__ void __launch_bounds__(GPU_THREADS) norm_forward_kernel(NormForward a
     for (int64_t c = first; c < C; c += step)
         y[c] = (x[c] - mean) * rstd * gain[c] + value_or_zero(a.bias_C, c);
     if (threadIdx.x == 0) {
-        if (present(a.mean_T)) *row<float>(a.mean_T, t) = mean;
-        *row<float>(a.rstd_T, t) = rstd;
+        if (present(a.mean_T)) *gpu_row<float>(a.mean_T, t) = mean;
+        *gpu_row<float>(a.rstd_T, t) = rstd;
     }
 }
 
 extern "C" void cuda_norm_forward(Queue *q, const NormForward *a)
 {
     const int64_t T = a->x_TC.dim[0], C = a->x_TC.dim[1];
-    WANT(a->y_TC, F32, T, C);
-    WANT(a->x_TC, F32, T, C);
+    GPU_WANT(a->y_TC, F32, T, C);
+    GPU_WANT(a->x_TC, F32, T, C);
     want_norm(T, C, a->mean_T, a->rstd_T, a->gain_C);
-    if (tensor_present(a->bias_C)) WANT(a->bias_C, F32, C);
-    if (T > 0) GPU_LAUNCH(norm_forward_kernel, blocks_for(T, 1), GPU_THREADS, stream_of(q), *a);
+    if (tensor_present(a->bias_C)) GPU_WANT(a->bias_C, F32, C);
+    if (T > 0) GPU_LAUNCH(norm_forward_kernel, blocks_for(T, 1), GPU_THREADS, gpu_stream_of(q), *a);
 }
 
 /* g = dy gain,   dx = rstd (g - mean(g) - h mean(g h)) + residual; a block a row.
@@ -54,11 +54,11 @@ __global__ void __launch_bounds__(GPU_THREADS) norm_backward_input_kernel(NormBa
 {
     GPU_SHARED(float, part, GPU_MAX_WARPS);
     const int64_t t = blockIdx.x, C = a.x_TC.dim[1], first = threadIdx.x, step = blockDim.x;
-    const float *x = row<float>(a.x_TC, t), *dy = row<float>(a.dy_TC, t);
+    const float *x = gpu_row<float>(a.x_TC, t), *dy = gpu_row<float>(a.dy_TC, t);
     const float *gain = (const float *)a.gain_C.data;
-    const float *residual = present(a.residual_TC) ? row<float>(a.residual_TC, t) : nullptr;
-    const float  mean = value_or_zero(a.mean_T, t), rstd = *row<float>(a.rstd_T, t);
-    float       *dx = row<float>(a.dx_TC, t);
+    const float *residual = present(a.residual_TC) ? gpu_row<float>(a.residual_TC, t) : nullptr;
+    const float  mean = value_or_zero(a.mean_T, t), rstd = *gpu_row<float>(a.rstd_T, t);
+    float       *dx = gpu_row<float>(a.dx_TC, t);
 
     float mean_g = 0, mean_gh = 0;
     for (int64_t c = first; c < C; c += step) {
@@ -78,12 +78,12 @@ __global__ void __launch_bounds__(GPU_THREADS) norm_backward_input_kernel(NormBa
 extern "C" void cuda_norm_backward_input(Queue *q, const NormBackwardInput *a)
 {
     const int64_t T = a->x_TC.dim[0], C = a->x_TC.dim[1];
-    WANT(a->dx_TC, F32, T, C);
-    WANT(a->dy_TC, F32, T, C);
-    WANT(a->x_TC, F32, T, C);
+    GPU_WANT(a->dx_TC, F32, T, C);
+    GPU_WANT(a->dy_TC, F32, T, C);
+    GPU_WANT(a->x_TC, F32, T, C);
     want_norm(T, C, a->mean_T, a->rstd_T, a->gain_C);
-    if (tensor_present(a->residual_TC)) WANT(a->residual_TC, F32, T, C);
-    if (T > 0) GPU_LAUNCH(norm_backward_input_kernel, blocks_for(T, 1), GPU_THREADS, stream_of(q), *a);
+    if (tensor_present(a->residual_TC)) GPU_WANT(a->residual_TC, F32, T, C);
+    if (T > 0) GPU_LAUNCH(norm_backward_input_kernel, blocks_for(T, 1), GPU_THREADS, gpu_stream_of(q), *a);
 }
 
 /* part[p] = { sum of dy h, sum of dy } over the p-th run of rows:  a thread a column */
@@ -95,8 +95,8 @@ norm_parts_kernel(NormBackwardWeight a, float *part_P2C, int64_t rows)
     if (c >= C) return;
     float dgain = 0, dbias = 0;
     for (int64_t t = p * rows; t < T && t < (p + 1) * rows; t++) {
-        const float dy = row<float>(a.dy_TC, t)[c], x = row<float>(a.x_TC, t)[c];
-        dgain += dy * (x - value_or_zero(a.mean_T, t)) * *row<float>(a.rstd_T, t);
+        const float dy = gpu_row<float>(a.dy_TC, t)[c], x = gpu_row<float>(a.x_TC, t)[c];
+        dgain += dy * (x - value_or_zero(a.mean_T, t)) * *gpu_row<float>(a.rstd_T, t);
         dbias += dy;
     }
     part_P2C[(2 * p) * C + c]     = dgain;
@@ -121,17 +121,17 @@ norm_join_kernel(NormBackwardWeight a, const float *part_P2C, int64_t parts)
 extern "C" void cuda_norm_backward_weight(Queue *q, const NormBackwardWeight *a)
 {
     const int64_t T = a->x_TC.dim[0], C = a->x_TC.dim[1];
-    WANT(a->dy_TC, F32, T, C);
-    WANT(a->x_TC, F32, T, C);
+    GPU_WANT(a->dy_TC, F32, T, C);
+    GPU_WANT(a->x_TC, F32, T, C);
     want_norm(T, C, a->mean_T, a->rstd_T, a->dgain_C);
-    if (tensor_present(a->dbias_C)) WANT(a->dbias_C, F32, C);
+    if (tensor_present(a->dbias_C)) GPU_WANT(a->dbias_C, F32, C);
     if (T == 0) return;
     /* the cut depends on T alone, so that every GPU adds in the same order */
     const int64_t even = (T + MAX_PARTS - 1) / MAX_PARTS, rows = even > LEAST_ROWS ? even : LEAST_ROWS;
     const unsigned parts = blocks_for(T, rows), tiles = blocks_for(C, COLUMN_THREADS);
     float *part = workspace_of<float>(q, 2 * (int64_t)parts * C);
-    GPU_LAUNCH(norm_parts_kernel, dim3(parts, tiles), COLUMN_THREADS, stream_of(q), *a, part, rows);
-    GPU_LAUNCH(norm_join_kernel, tiles, COLUMN_THREADS, stream_of(q), *a, part, (int64_t)parts);
+    GPU_LAUNCH(norm_parts_kernel, dim3(parts, tiles), COLUMN_THREADS, gpu_stream_of(q), *a, part, rows);
+    GPU_LAUNCH(norm_join_kernel, tiles, COLUMN_THREADS, gpu_stream_of(q), *a, part, (int64_t)parts);
 }
 
 extern "C" size_t cuda_workspace(int64_t tokens, int64_t channels)

@@ -1,5 +1,5 @@
-#ifndef CUDA_STREAM_H
-#define CUDA_STREAM_H
+#ifndef TENSOR_CUDA_STREAM_H
+#define TENSOR_CUDA_STREAM_H
 /* Where kernels run: a device, a stream of it, and a workspace for sums over blocks. C includes it too. */
 #include "tensor/ops.h"
 

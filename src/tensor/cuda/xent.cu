@@ -7,8 +7,8 @@
 __global__ void __launch_bounds__(GPU_THREADS) xent_stats_kernel(XentStats a)
 {
     GPU_SHARED(float, part, GPU_MAX_WARPS);
-    const int64_t t = blockIdx.x, target = *row<int32_t>(a.target_i, t) - a.first;
-    const float  *x = row<float>(a.logits_TV, t);
+    const int64_t t = blockIdx.x, target = *gpu_row<int32_t>(a.target_i, t) - a.first;
+    const float  *x = gpu_row<float>(a.logits_TV, t);
     float max = -INFINITY, sum = 0;
     for (int64_t c = threadIdx.x; c < a.valid; c += blockDim.x) {
         if (x[c] > max) {
@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(GPU_THREADS) xent_stats_kernel(XentStats a)
     const float row_max = block_max(part, max);
     const float row_sum = block_sum(part, max == -INFINITY ? sum : sum * expf(max - row_max));
     if (threadIdx.x == 0) {
-        float *stats = row<float>(a.stats_T3, t);
+        float *stats = gpu_row<float>(a.stats_T3, t);
         stats[0] = row_max;
         stats[1] = row_sum;
         stats[2] = target >= 0 && target < a.valid ? x[target] : 0.0f;
@@ -30,11 +30,11 @@ __global__ void __launch_bounds__(GPU_THREADS) xent_stats_kernel(XentStats a)
 extern "C" void cuda_xent_stats(Queue *q, const XentStats *a)
 {
     const int64_t T = a->logits_TV.dim[0], V = a->logits_TV.dim[1];
-    WANT(a->stats_T3, F32, T, 3);
-    WANT(a->logits_TV, F32, T, V);
-    WANT(a->target_i, I32, T);
+    GPU_WANT(a->stats_T3, F32, T, 3);
+    GPU_WANT(a->logits_TV, F32, T, V);
+    GPU_WANT(a->target_i, I32, T);
     CHECK(a->valid >= 0 && a->valid <= V, "%lld valid columns of %lld", (long long)a->valid, (long long)V);
-    if (T > 0) GPU_LAUNCH(xent_stats_kernel, blocks_for(T, 1), GPU_THREADS, stream_of(q), *a);
+    if (T > 0) GPU_LAUNCH(xent_stats_kernel, blocks_for(T, 1), GPU_THREADS, gpu_stream_of(q), *a);
 }
 
 /* lse = max + log(sum over ranks),   loss = lse - target:  a thread a row
@@ -45,32 +45,32 @@ __global__ void __launch_bounds__(GPU_THREADS) xent_forward_kernel(XentForward a
     const int64_t t = (int64_t)blockIdx.x * GPU_THREADS + threadIdx.x;
     if (t >= T) return;
     float max = -INFINITY, sum = 0, target = 0;
-    for (int64_t r = 0; r < R; r++) max = larger(max, row<float>(a.stats_RT3, r)[t * a.stats_RT3.stride[1]]);
+    for (int64_t r = 0; r < R; r++) max = larger(max, gpu_row<float>(a.stats_RT3, r)[t * a.stats_RT3.stride[1]]);
     for (int64_t r = 0; r < R; r++) {
-        const float *stats = row<float>(a.stats_RT3, r) + t * a.stats_RT3.stride[1];
+        const float *stats = gpu_row<float>(a.stats_RT3, r) + t * a.stats_RT3.stride[1];
         if (stats[1] != 0) sum += stats[1] * expf(stats[0] - max);
         target += stats[2];
     }
     const float lse = max + logf(sum);
-    *row<float>(a.lse_T, t)  = lse;
-    *row<float>(a.loss_T, t) = lse - target;
+    *gpu_row<float>(a.lse_T, t)  = lse;
+    *gpu_row<float>(a.loss_T, t) = lse - target;
 }
 
 extern "C" void cuda_xent_forward(Queue *q, const XentForward *a)
 {
     const int64_t R = a->stats_RT3.dim[0], T = a->stats_RT3.dim[1];
-    WANT(a->loss_T, F32, T);
-    WANT(a->lse_T, F32, T);
-    WANT(a->stats_RT3, F32, R, T, 3);
-    if (T > 0) GPU_LAUNCH(xent_forward_kernel, blocks_for(T, GPU_THREADS), GPU_THREADS, stream_of(q), *a);
+    GPU_WANT(a->loss_T, F32, T);
+    GPU_WANT(a->lse_T, F32, T);
+    GPU_WANT(a->stats_RT3, F32, R, T, 3);
+    if (T > 0) GPU_LAUNCH(xent_forward_kernel, blocks_for(T, GPU_THREADS), GPU_THREADS, gpu_stream_of(q), *a);
 }
 
 /* logits = (exp(x - lse) - [column is target]) weight,   0 beyond the words:  a block a row */
 __global__ void __launch_bounds__(GPU_THREADS) xent_backward_kernel(XentBackward a)
 {
-    const int64_t t = blockIdx.x, V = a.logits_TV.dim[1], target = *row<int32_t>(a.target_i, t) - a.first;
-    const float   lse = *row<float>(a.lse_T, t), weight = *row<float>(a.weight_T, t);
-    float        *x = row<float>(a.logits_TV, t);
+    const int64_t t = blockIdx.x, V = a.logits_TV.dim[1], target = *gpu_row<int32_t>(a.target_i, t) - a.first;
+    const float   lse = *gpu_row<float>(a.lse_T, t), weight = *gpu_row<float>(a.loss_weight_T, t);
+    float        *x = gpu_row<float>(a.logits_TV, t);
     for (int64_t c = threadIdx.x; c < V; c += blockDim.x)
         x[c] = c < a.valid ? (expf(x[c] - lse) - (c == target ? 1.0f : 0.0f)) * weight : 0.0f;
 }
@@ -78,10 +78,10 @@ __global__ void __launch_bounds__(GPU_THREADS) xent_backward_kernel(XentBackward
 extern "C" void cuda_xent_backward(Queue *q, const XentBackward *a)
 {
     const int64_t T = a->logits_TV.dim[0], V = a->logits_TV.dim[1];
-    WANT(a->logits_TV, F32, T, V);
-    WANT(a->lse_T, F32, T);
-    WANT(a->target_i, I32, T);
-    WANT(a->weight_T, F32, T);
+    GPU_WANT(a->logits_TV, F32, T, V);
+    GPU_WANT(a->lse_T, F32, T);
+    GPU_WANT(a->target_i, I32, T);
+    GPU_WANT(a->loss_weight_T, F32, T);
     CHECK(a->valid >= 0 && a->valid <= V, "%lld valid columns of %lld", (long long)a->valid, (long long)V);
-    if (T > 0) GPU_LAUNCH(xent_backward_kernel, blocks_for(T, 1), GPU_THREADS, stream_of(q), *a);
+    if (T > 0) GPU_LAUNCH(xent_backward_kernel, blocks_for(T, 1), GPU_THREADS, gpu_stream_of(q), *a);
 }

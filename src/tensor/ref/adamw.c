@@ -2,7 +2,7 @@
 #include "tensor/ref/ref.h"
 
 /* norm = sqrt(squares) / tokens: of the mean loss.   factor = min(1, clip / norm) / tokens */
-REF(tick_clip, TickClip)
+REF(clip_and_skip, ClipAndSkip)
 {
     int64_t R = a->sums_R3.dim[0];
     WANT(a->report_4, F64, 4);
@@ -14,12 +14,12 @@ REF(tick_clip, TickClip)
         squares += *at2(a->sums_R3, r, 2);
     }
     double mean = loss / tokens, norm = sqrt(squares) / tokens;
-    q->tick->skip = !isfinite(mean) || !isfinite(norm);
-    q->tick->factor = (a->clip > 0 && norm > a->clip ? a->clip / norm : 1) / tokens;
+    q->step_state->skip = !isfinite(mean) || !isfinite(norm);
+    q->step_state->factor = (a->clip > 0 && norm > a->clip ? a->clip / norm : 1) / tokens;
     *at1(a->report_4, 0) = mean;
     *at1(a->report_4, 1) = tokens;
     *at1(a->report_4, 2) = norm;
-    *at1(a->report_4, 3) = q->tick->skip;
+    *at1(a->report_4, 3) = q->step_state->skip;
 }
 
 /* m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g g
@@ -31,11 +31,11 @@ REF(adamw, Adamw)
     WANT(a->m_N, F64, N);
     WANT(a->v_N, F64, N);
     WANT(a->g_N, F64, N);
-    if (q->tick->skip) return;
-    double t = (double)(q->tick->updates + 1), lr = q->tick->lr;
+    if (q->step_state->skip) return;
+    double t = (double)(q->step_state->updates + 1), lr = q->step_state->lr;
     for (int64_t i = 0; i < N; i++) {
         double *w = at1(a->w_N, i), *m = at1(a->m_N, i), *v = at1(a->v_N, i);
-        double  g = *at1(a->g_N, i) * q->tick->factor;
+        double  g = *at1(a->g_N, i) * q->step_state->factor;
         *w -= lr * a->decay * *w;
         *m = a->beta1 * *m + (1 - a->beta1) * g;
         *v = a->beta2 * *v + (1 - a->beta2) * g * g;

@@ -6,7 +6,7 @@
 /* What forward and backward part: the sizes, which keys a query sees, which probabilities are dropped */
 typedef struct {
     int64_t  B, S, U, H, G, D;
-    Tensor   visible_i, sample_i;
+    Tensor   key_range_i, sample_i;
     int64_t  q0, k0, head0, heads, span;
     double   p;
     uint64_t key;
@@ -15,15 +15,15 @@ typedef struct {
 #define VIEW(queue, a) view((View){                                                                         \
     .B = (a)->q.dim[0], .S = (a)->q.dim[1], .U = (a)->k.dim[1],                                             \
     .H = (a)->q.dim[2], .G = (a)->k.dim[2], .D = (a)->q.dim[3],                                             \
-    .visible_i = (a)->visible_i, .sample_i = (a)->sample_i, .q0 = (a)->q0, .k0 = (a)->k0,                   \
+    .key_range_i = (a)->key_range_i, .sample_i = (a)->sample_i, .q0 = (a)->q0, .k0 = (a)->k0,                   \
     .head0 = (a)->head0, .heads = (a)->heads, .span = (a)->span,                                            \
-    .p = (a)->p, .key = dropout_key((queue)->tick, (a)->site) })
+    .p = (a)->p, .key = dropout_key((queue)->step_state, (a)->site) })
 
 static View view(View x)
 {
     CHECK(x.G > 0 && x.H % x.G == 0, "%lld query heads cannot part %lld key heads", (long long)x.H,
           (long long)x.G);
-    if (tensor_present(x.visible_i)) WANT(x.visible_i, I32, x.B, x.S, 2);
+    if (tensor_present(x.key_range_i)) WANT(x.key_range_i, I32, x.B, x.S, 2);
     if (x.p > 0) WANT(x.sample_i, I32, x.B);
     return x;
 }
@@ -31,9 +31,9 @@ static View view(View x)
 static bool seen(const View *x, int64_t b, int64_t s, int64_t u)
 {
     int64_t key = x->k0 + u;
-    if (!tensor_present(x->visible_i)) return key <= x->q0 + s;
-    const int32_t *row = x->visible_i.data;
-    row += b * x->visible_i.stride[0] + s * x->visible_i.stride[1];
+    if (!tensor_present(x->key_range_i)) return key <= x->q0 + s;
+    const int32_t *row = x->key_range_i.data;
+    row += b * x->key_range_i.stride[0] + s * x->key_range_i.stride[1];
     return key >= row[0] && key < row[1];
 }
 

@@ -28,9 +28,9 @@ static void add_one (char *y, const char *x, int64_t width)
     *(double *)y += *(const double *)x;
 }
 
-REF(zero, Zero) { each(a->y, a->y, zero_one); }
-REF(copy, Copy) { each(a->y, a->x, copy_one); }
-REF(add, Add)
+REF(fill_zero, FillZero) { each(a->y, a->y, zero_one); }
+REF(copy_strided, CopyStrided) { each(a->y, a->x, copy_one); }
+REF(accumulate, Accumulate)
 {
     CHECK(a->y.dtype == F64, "y is %s, wanted F64", dtype_name(a->y.dtype));
     each(a->y, a->x, add_one);
@@ -69,11 +69,11 @@ REF(weighted_sum, WeightedSum)
     int64_t T = a->x_T.dim[0];
     WANT(a->out_2, F64, 2);
     WANT(a->x_T, F64, T);
-    WANT(a->weight_T, F64, T);
+    WANT(a->loss_weight_T, F64, T);
     double sum = 0, weight = 0;
     for (int64_t t = 0; t < T; t++) {
-        sum += *at1(a->x_T, t) * *at1(a->weight_T, t);
-        weight += *at1(a->weight_T, t);
+        sum += *at1(a->x_T, t) * *at1(a->loss_weight_T, t);
+        weight += *at1(a->loss_weight_T, t);
     }
     *at1(a->out_2, 0) += sum;
     *at1(a->out_2, 1) += weight;

@@ -11,11 +11,11 @@
 #include "tensor/ops.def"
 #undef OP
 
-typedef int64_t Index;
-static inline double *at1(Tensor x, Index i) { return (double *)x.data + i * x.stride[0]; }
-static inline double *at2(Tensor x, Index i, Index j) { return at1(x, i) + j * x.stride[1]; }
-static inline double *at3(Tensor x, Index i, Index j, Index k) { return at2(x, i, j) + k * x.stride[2]; }
-static inline double *at4(Tensor x, Index i, Index j, Index k, Index l)
+typedef int64_t RefIndex;
+static inline double *at1(Tensor x, RefIndex i) { return (double *)x.data + i * x.stride[0]; }
+static inline double *at2(Tensor x, RefIndex i, RefIndex j) { return at1(x, i) + j * x.stride[1]; }
+static inline double *at3(Tensor x, RefIndex i, RefIndex j, RefIndex k) { return at2(x, i, j) + k * x.stride[2]; }
+static inline double *at4(Tensor x, RefIndex i, RefIndex j, RefIndex k, RefIndex l)
 {
     return at3(x, i, j, k) + l * x.stride[3];
 }

@@ -49,11 +49,11 @@ REF(xent_backward, XentBackward)
     WANT(a->logits_TV, F64, T, V);
     WANT(a->lse_T, F64, T);
     WANT(a->target_i, I32, T);
-    WANT(a->weight_T, F64, T);
+    WANT(a->loss_weight_T, F64, T);
     CHECK(a->valid >= 0 && a->valid <= V, "%lld valid columns of %lld", (long long)a->valid, (long long)V);
     for (int64_t t = 0; t < T; t++)
         for (int64_t c = 0; c < V; c++) {
             double *x = at2(a->logits_TV, t, c), hit = a->first + c == int1(a->target_i, t);
-            *x = c < a->valid ? (exp(*x - *at1(a->lse_T, t)) - hit) * *at1(a->weight_T, t) : 0;
+            *x = c < a->valid ? (exp(*x - *at1(a->lse_T, t)) - hit) * *at1(a->loss_weight_T, t) : 0;
         }
 }

@@ -26,7 +26,7 @@ typedef struct { Tensor side[SIDES]; int64_t rows, width, stride; } Twin;
 
 typedef struct {
     Arena     arena;
-    Tick      tick, *device_tick;
+    StepState      step_state, *device_tick;
     Queue     ref;
     CudaQueue gpu;
     Queue    *queue[SIDES];
@@ -120,10 +120,10 @@ static void compare(Lab *lab, const char *what, Twin x, double allowed)
 }
 
 /* ---- the lab ---- */
-static void set_tick(Lab *lab, Tick tick)
+static void set_tick(Lab *lab, StepState step_state)
 {
-    lab->tick = tick;
-    gpu_copy(&lab->gpu.gpu, lab->device_tick, &tick, sizeof tick);
+    lab->step_state = step_state;
+    gpu_copy(&lab->gpu.gpu, lab->device_tick, &step_state, sizeof step_state);
     gpu_stream_wait(&lab->gpu.gpu);
 }
 
@@ -131,9 +131,9 @@ static void in_each_order(const char *what, void (*experiment)(Lab *))
 {
     uint64_t bits = 0;
     for (size_t k = 0; k < sizeof ORDERS / sizeof *ORDERS; k++) {
-        Lab lab = { .device_tick = gpu_alloc(sizeof(Tick)) };
-        lab.ref       = (Queue){ .real = F64, .tick = &lab.tick };
-        lab.gpu.queue = (Queue){ .real = F32, .tick = lab.device_tick };
+        Lab lab = { .device_tick = gpu_alloc(sizeof(StepState)) };
+        lab.ref       = (Queue){ .real = F64, .step_state = &lab.step_state };
+        lab.gpu.queue = (Queue){ .real = F32, .step_state = lab.device_tick };
         lab.queue[REF] = &lab.ref;
         lab.queue[GPU] = &lab.gpu.queue;
         assert_int_equal(arena_open(&lab.arena, "lab", HOST_BYTES), OK);
@@ -238,7 +238,7 @@ enum { FIRST = 10 };
 static void xent_experiment(Lab *lab, int64_t T, int64_t V, int64_t valid)
 {
     Twin logits_TV = TWIN(lab, 0, 20, T, V), target_i = twin_ids(lab, V + 2 * FIRST, T);
-    Twin weight_T = TWIN(lab, 0, 1, T), stats_T3 = TWIN(lab, 0, 1, T, 3);
+    Twin loss_weight_T = TWIN(lab, 0, 1, T), stats_T3 = TWIN(lab, 0, 1, T, 3);
     Twin stats_RT3 = TWIN(lab, 2, 1, 2, T, 3);
     Twin loss_T = TWIN(lab, 0, 1, T), lse_T = TWIN(lab, 0, 1, T);
     double *logit = logits_TV.side[REF].data, *stats = stats_RT3.side[REF].data, *lse = lse_T.side[REF].data;
@@ -257,7 +257,7 @@ static void xent_experiment(Lab *lab, int64_t T, int64_t V, int64_t valid)
     compare(lab, "xent_forward lse", lse_T, 5e-7);
     for (int64_t t = 0; t < T; t++) lse[t] = 22;     /* above all logits, as the lse of a whole row is */
     upload(lab, lse_T);
-    BOTH(xent_backward, (XentBackward){ ARG(logits_TV), ARG(lse_T), ARG(target_i), ARG(weight_T),
+    BOTH(xent_backward, (XentBackward){ ARG(logits_TV), ARG(lse_T), ARG(target_i), ARG(loss_weight_T),
          .first = FIRST, .valid = valid });
     compare(lab, "xent_backward logits", logits_TV, 1e-6);
     clear(lab);
@@ -287,7 +287,7 @@ static void embed_experiments(Lab *lab)
 static void adamw_experiments(Lab *lab)
 {
     static const int64_t COUNTS[] = { 1, 1000, 262144 + 7 };    /* the last: more than one element a thread */
-    static const Tick TICKS[] = { { .lr = 1e-2, .factor = 0.125 },
+    static const StepState TICKS[] = { { .lr = 1e-2, .factor = 0.125 },
                                   { .lr = 1e-2, .factor = 3, .updates = 999 },
                                   { .lr = 1e-2, .factor = NAN, .skip = 1 } };
     for EACH(i, COUNTS)

@@ -1,0 +1,63 @@
+#include "comm/heartbeat.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/seam.h"
+
+Status heartbeat_open(Heartbeat **heartbeat)
+{
+    *heartbeat = calloc(1, sizeof **heartbeat);
+    if (!*heartbeat) return fail(NO_MEMORY, "no memory for the heartbeat of a rank");
+    pthread_mutex_init(&(*heartbeat)->lock, NULL);
+    (*heartbeat)->progress.waited = -1;
+    return OK;
+}
+
+void heartbeat_close(Heartbeat *heartbeat)
+{
+    pthread_mutex_destroy(&heartbeat->lock);
+    free(heartbeat);
+}
+
+void heartbeat_enter(Heartbeat *heartbeat, const char *comm, const char *verb, int64_t number, const int *members,
+                 int count)
+{
+    pthread_mutex_lock(&heartbeat->lock);
+    snprintf(heartbeat->progress.comm, sizeof heartbeat->progress.comm, "%s", comm);
+    snprintf(heartbeat->progress.verb, sizeof heartbeat->progress.verb, "%s", verb);
+    heartbeat->progress.number = number;
+    heartbeat->progress.step   = thread_context()->step;
+    heartbeat->progress.waited = 0;
+    heartbeat->since       = seam.clock();
+    heartbeat->members     = members;
+    heartbeat->count       = count;
+    pthread_mutex_unlock(&heartbeat->lock);
+}
+
+void heartbeat_leave(Heartbeat *heartbeat)
+{
+    pthread_mutex_lock(&heartbeat->lock);
+    heartbeat->progress.waited = -1;
+    heartbeat->members     = NULL;
+    pthread_mutex_unlock(&heartbeat->lock);
+}
+
+RankProgress heartbeat_look(Heartbeat *heartbeat, int64_t awake, int64_t slow, int **members, int *count)
+{
+    *members = NULL;
+    *count   = 0;
+    pthread_mutex_lock(&heartbeat->lock);
+    RankProgress progress = heartbeat->progress;
+    if (progress.waited >= 0) {
+        int64_t since = heartbeat->since > awake ? heartbeat->since : awake;
+        int64_t now   = seam.clock();
+        progress.waited = now > since ? now - since : 0;
+    }
+    if (progress.waited >= slow && (*members = malloc((size_t)heartbeat->count * sizeof **members))) {
+        memcpy(*members, heartbeat->members, (size_t)heartbeat->count * sizeof **members);
+        *count = heartbeat->count;
+    }
+    pthread_mutex_unlock(&heartbeat->lock);
+    return progress;
+}

@@ -1,0 +1,60 @@
+#include "corpus/clean/counts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static size_t clean_counts_bytes(int64_t languages) { return sizeof(CleanCounts) + (size_t)languages * sizeof(Count); }
+
+CleanCounts *clean_counts_new(int languages)
+{
+    CleanCounts *t = calloc(1, clean_counts_bytes(languages));
+    if (t) t->languages = languages;
+    return t;
+}
+
+void clean_counts_clear(CleanCounts *t)
+{
+    int64_t languages = t->languages;
+    memset(t, 0, clean_counts_bytes(languages));
+    t->languages = languages;
+}
+
+int64_t clean_counts_numbers(const CleanCounts *t) { return (int64_t)(clean_counts_bytes(t->languages) / sizeof(int64_t)); }
+
+void clean_counts_add(CleanCounts *to, const CleanCounts *from)
+{
+    int64_t *sum = (int64_t *)to, languages = to->languages;
+    const int64_t *more = (const int64_t *)from;
+    CHECK(from->languages == languages, "tallies of %lld and %lld languages", (long long)languages, (long long)from->languages);
+    for (int64_t i = 0; i < clean_counts_numbers(from); i++) sum[i] += more[i];
+    to->languages = languages;
+}
+
+void clean_counts_drop(CleanCounts *t, int rule, int64_t bytes)
+{
+    if (rule == DROP_KEPT) return;
+    t->dropped[rule].documents++;
+    t->dropped[rule].bytes += bytes;
+}
+
+void clean_counts_length(int64_t length[COUNTS_LENGTHS], int64_t bytes)
+{
+    int i = 0;
+    while (i + 1 < COUNTS_LENGTHS && bytes >> (i + 1)) i++;
+    length[i]++;
+}
+
+int clean_counts_languages(LanguageRow *row, int most, const CleanCounts *t)
+{
+    int count = 0;
+    for (int i = 0; i < (int)t->languages; i++) {
+        int at = count;
+        if (!t->language[i].documents) continue;
+        while (at > 0 && row[at - 1].count.documents < t->language[i].documents) at--;
+        if (at >= most) continue;
+        count += count < most;
+        memmove(row + at + 1, row + at, (size_t)(count - at - 1) * sizeof *row);
+        row[at] = (LanguageRow){ i, t->language[i] };
+    }
+    return count;
+}

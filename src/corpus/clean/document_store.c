@@ -1,0 +1,245 @@
+#include "corpus/clean/document_store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+#include "base/file.h"
+#include "base/seam.h"
+
+static const char *const file_name[STORE_FILES] = { "texts", "rows", "keys", "dropped" };
+
+struct DocumentStore {
+    int       keys, fd[STORE_FILES];
+    char      path[STORE_FILES][1024];
+    StoreSize size;
+};
+
+/* What stands before a document's strings, in their order: text, id, url, title, source. -1: not told */
+typedef struct { int64_t bytes[5], line; int32_t input, label; float probability; int32_t zero; } Head;
+
+/* ---- pieces ---- */
+
+/* Rows of the block get to know how long it became. */
+static void rows_told(StorePart *p, int64_t rows, int64_t packed)
+{
+    Buffer *b = &p->part[STORE_ROWS];
+    for (int64_t i = b->bytes / (int64_t)sizeof(StoredRow) - rows; i < b->bytes / (int64_t)sizeof(StoredRow); i++)
+        ((StoredRow *)(void *)b->text)[i].packed = packed;
+}
+
+Status document_store_close_piece(StorePacker *k, StorePart *p)
+{
+    Buffer *out = &p->part[STORE_TEXTS];
+    if (!k->raw.bytes) return OK;
+    if (!k->context && !(k->context = ZSTD_createCCtx())) return fail(NO_MEMORY, "no memory to pack documents");
+    ZSTD_CCtx_setParameter(k->context, ZSTD_c_compressionLevel, STORE_LEVEL);
+    ZSTD_CCtx_setParameter(k->context, ZSTD_c_checksumFlag, 1);
+    TRY(buffer_room(out, (int64_t)ZSTD_compressBound((size_t)k->raw.bytes)));
+    size_t packed = ZSTD_compress2(k->context, out->text + out->bytes, (size_t)(out->room - out->bytes), k->raw.text,
+                                   (size_t)k->raw.bytes);
+    if (ZSTD_isError(packed)) return fail(NO_MEMORY, "documents cannot be packed: %s", ZSTD_getErrorName(packed));
+    rows_told(p, k->rows, (int64_t)packed);
+    out->bytes  += (int64_t)packed;
+    k->raw.bytes = k->rows = 0;
+    return OK;
+}
+
+Status document_store_put(StorePacker *k, StorePart *p, const StoredDocument *d, StoredRow row, const uint64_t *key, int keys)
+{
+    const JsonText text[5] = { d->text, d->id, d->url, d->title, d->source };
+    Head head = { .line = d->line, .input = d->input, .label = d->label, .probability = d->probability };
+    int64_t all = sizeof head;
+    for (int i = 0; i < 5; i++) {
+        head.bytes[i] = text[i].text ? text[i].bytes : -1;
+        all += text[i].text ? text[i].bytes : 0;
+    }
+    if (k->raw.bytes && k->raw.bytes + all > STORE_BLOCK) TRY(document_store_close_piece(k, p));
+    row.block = p->part[STORE_TEXTS].bytes;
+    row.at    = k->raw.bytes;
+    TRY(buffer_add(&k->raw, (const char *)&head, sizeof head));
+    for (int i = 0; i < 5; i++)
+        if (text[i].text) TRY(buffer_add(&k->raw, text[i].text, text[i].bytes));
+    TRY(buffer_add(&p->part[STORE_ROWS], (const char *)&row, sizeof row));
+    if (keys) TRY(buffer_add(&p->part[STORE_KEYS], (const char *)key, keys * (int64_t)sizeof *key));
+    k->rows++;
+    p->documents++;
+    return OK;
+}
+
+void document_store_clear_piece(StorePart *p, int64_t most)
+{
+    p->documents = 0;
+    for (int i = 0; i < STORE_FILES; i++) {
+        p->part[i].bytes = 0;
+        if (p->part[i].room > most) buffer_free(&p->part[i]);
+    }
+}
+
+void document_store_free_piece(StorePart *p)
+{
+    for (int i = 0; i < STORE_FILES; i++) buffer_free(&p->part[i]);
+}
+
+void document_store_free_packer(StorePacker *k)
+{
+    ZSTD_freeCCtx(k->context);
+    buffer_free(&k->raw);
+}
+
+/* ---- the files ---- */
+
+static Status file_open(DocumentStore *s, int i, const char *folder, int64_t bytes)
+{
+    char *path = s->path[i];
+    if ((size_t)snprintf(path, sizeof s->path[i], "%s/%s", folder, file_name[i]) >= sizeof s->path[i])
+        return fail(BAD_OPTION, "%.80s...: the path is too long", folder);
+    s->fd[i] = seam.open(path, O_RDWR | O_CREAT, 0666);
+    if (s->fd[i] < 0) return fail(IO_FAILED, "%s: cannot be opened: %s", path, strerror(errno));
+    off_t size = lseek(s->fd[i], 0, SEEK_END);
+    if (size < bytes) return fail(BAD_FILE, "%s: has %lld bytes and should have %" PRId64 "; --restart begins anew", path,
+                                  (long long)size, bytes);
+    if (ftruncate(s->fd[i], bytes)) return fail(IO_FAILED, "%s: cannot be cut: %s", path, strerror(errno));
+    return OK;
+}
+
+Status document_store_open(DocumentStore **store, const char *folder, int keys, StoreSize size)
+{
+    DocumentStore *s = calloc(1, sizeof *s);
+    *store = NULL;
+    if (!s) return fail(NO_MEMORY, "%s: no memory for it", folder);
+    *s = (DocumentStore){ .keys = keys, .size = size };
+    for (int i = 0; i < STORE_FILES; i++) s->fd[i] = -1;
+    Status status = OK;
+    for (int i = 0; i < STORE_FILES && status == OK; i++) status = file_open(s, i, folder, size.bytes[i]);
+    if (status == OK) *store = s;
+    else              document_store_close(s);
+    return status;
+}
+
+void document_store_close(DocumentStore *s)
+{
+    if (!s) return;
+    for (int i = 0; i < STORE_FILES; i++)
+        if (s->fd[i] >= 0) seam.close(s->fd[i]);
+    free(s);
+}
+
+StoreSize document_store_size(const DocumentStore *s) { return s->size; }
+
+/* Places in memory follow from a row: it is believed only whole, and only in its own place. */
+static uint64_t row_sum(const StoredRow *row, int64_t document)
+{
+    return XXH3_64bits_withSeed(row, offsetof(StoredRow, sum), (uint64_t)document);
+}
+
+Status document_store_add(DocumentStore *s, StorePart *p)
+{
+    StoredRow *row = (StoredRow *)(void *)p->part[STORE_ROWS].text;
+    for (int64_t i = 0; i < p->documents; i++) {
+        row[i].block += s->size.bytes[STORE_TEXTS];
+        row[i].sum    = row_sum(&row[i], s->size.documents + i);
+    }
+    for (int i = 0; i < STORE_FILES; i++) {
+        TRY(file_write(s->fd[i], s->path[i], p->part[i].text, (size_t)p->part[i].bytes, s->size.bytes[i]));
+        s->size.bytes[i] += p->part[i].bytes;
+    }
+    s->size.documents += p->documents;
+    return OK;
+}
+
+Status document_store_sync(DocumentStore *s)
+{
+    for (int i = 0; i < STORE_FILES; i++)
+        if (seam.sync(s->fd[i])) return fail(IO_FAILED, "%s: cannot be made safe on disk: %s", s->path[i], strerror(errno));
+    return OK;
+}
+
+/* ---- reading ---- */
+
+static Status file_read(const DocumentStore *s, int i, void *out, int64_t bytes, int64_t at)
+{
+    for (char *to = out; bytes; ) {
+        ssize_t got = pread(s->fd[i], to, (size_t)bytes, (off_t)at);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return fail(IO_FAILED, "%s: byte %" PRId64 " cannot be read: %s", s->path[i], at,
+                                  got ? strerror(errno) : "the file ends there");
+        to    += got;
+        at    += got;
+        bytes -= got;
+    }
+    return OK;
+}
+
+Status document_store_rows(const DocumentStore *s, StoredRow *row, int64_t document, int64_t count)
+{
+    TRY(file_read(s, STORE_ROWS, row, count * (int64_t)sizeof *row, document * (int64_t)sizeof *row));
+    for (int64_t i = 0; i < count; i++)
+        if (row[i].sum != row_sum(&row[i], document + i))
+            return fail(BAD_FILE, "%s: damaged: row %" PRId64 " has another checksum than when it was written; --restart begins anew",
+                        s->path[STORE_ROWS], document + i);
+    return OK;
+}
+
+Status document_store_keys(const DocumentStore *s, uint64_t *key, int64_t document, int64_t count)
+{
+    int64_t each = s->keys * (int64_t)sizeof *key;
+    return file_read(s, STORE_KEYS, key, count * each, document * each);
+}
+
+Status document_store_dropped(const DocumentStore *s, char *out, int64_t at, int64_t bytes)
+{
+    return file_read(s, STORE_DROPPED, out, bytes, at);
+}
+
+static Status broken(const DocumentStore *s, const StoredRow *row, const char *why)
+{
+    return fail(BAD_FILE, "%s: byte %" PRId64 ": damaged: %s; --restart begins anew", s->path[STORE_TEXTS], row->block, why);
+}
+
+static Status block_read(const DocumentStore *s, StoreReader *r, const StoredRow *row)
+{
+    if (r->bytes && r->block == row->block) return OK;
+    r->bytes = r->packed.bytes = r->raw.bytes = 0;
+    if (!r->context && !(r->context = ZSTD_createDCtx())) return fail(NO_MEMORY, "no memory to unpack documents");
+    TRY(buffer_room(&r->packed, row->packed));
+    TRY(file_read(s, STORE_TEXTS, r->packed.text, row->packed, row->block));
+    unsigned long long raw = ZSTD_getFrameContentSize(r->packed.text, (size_t)row->packed);
+    if (raw == ZSTD_CONTENTSIZE_ERROR || raw == ZSTD_CONTENTSIZE_UNKNOWN) return broken(s, row, "it is no zstd frame");
+    TRY(buffer_room(&r->raw, (int64_t)raw));
+    size_t got = ZSTD_decompressDCtx(r->context, r->raw.text, (size_t)raw, r->packed.text, (size_t)row->packed);
+    if (ZSTD_isError(got)) return broken(s, row, ZSTD_getErrorName(got));
+    r->block = row->block;
+    r->bytes = r->raw.bytes = (int64_t)got;
+    return OK;
+}
+
+Status document_store_read(const DocumentStore *s, StoreReader *r, StoredDocument *d, const StoredRow *row)
+{
+    Head head;
+    TRY(block_read(s, r, row));
+    if (row->at + (int64_t)sizeof head > r->bytes) return broken(s, row, "a document stands behind its end");
+    memcpy(&head, r->raw.text + row->at, sizeof head);
+    *d = (StoredDocument){ .line = head.line, .input = head.input, .label = head.label, .probability = head.probability };
+    JsonText *const text[5] = { &d->text, &d->id, &d->url, &d->title, &d->source };
+    int64_t at = row->at + (int64_t)sizeof head;
+    for (int i = 0; i < 5; i++) {
+        if (head.bytes[i] < 0) continue;
+        if (head.bytes[i] > r->bytes - at) return broken(s, row, "a text ends behind its end");
+        *text[i] = (JsonText){ r->raw.text + at, head.bytes[i] };
+        at += head.bytes[i];
+    }
+    return OK;
+}
+
+void document_store_free_reader(StoreReader *r)
+{
+    ZSTD_freeDCtx(r->context);
+    buffer_free(&r->packed);
+    buffer_free(&r->raw);
+}

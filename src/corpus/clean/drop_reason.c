@@ -1,0 +1,18 @@
+#include "corpus/clean/drop_reason.h"
+
+const char *drop_reason_text(int rule)
+{
+    if (rule < DROP_EMPTY) return record_fault_word((RecordFaultKind)(rule - DROP_FAULT));
+    if (rule >= DROP_QUALITY && rule < DROP_CONTAMINATED) return quality_row[rule - DROP_QUALITY].name;
+    switch (rule) {
+    case DROP_EMPTY:        return "empty";
+    case DROP_WARNED:       return "warned";
+    case DROP_CHARSET:      return "charset";
+    case DROP_LANGUAGE:     return "language";
+    case DROP_CONTAMINATED: return "contaminated";
+    case DROP_EXACT:        return "exact duplicate";
+    case DROP_NEAR:         return "near duplicate";
+    case DROP_PARTS:        return "repeated parts";
+    }
+    return "kept";
+}

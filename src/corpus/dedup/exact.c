@@ -1,0 +1,320 @@
+#include "corpus/dedup/exact.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+#include "corpus/dedup/spill.h"
+#include "text/pretokenize/normalizer.h"
+#include "text/unicode.h"
+
+/* ---- normalizations ---- */
+
+static const ExactNormalization rows[] = {
+    { "none",   "byte by byte",                                                        false, false, false },
+    { "spaces", "any run of white space is one blank, none at the ends",               false, false, true  },
+    { "words",  "words in lower case after NFC; spaces and punctuation count nothing", true,  false, false },
+    { "digits", "as words, and each digit is a 0",                                     true,  true,  false },
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+const ExactNormalization *exact_normalization(int row) { return row < ROWS ? &rows[row] : NULL; }
+
+const ExactNormalization *exact_normalization_find(const char *name)
+{
+    for (int i = 0; i < ROWS; i++)
+        if (!strcmp(rows[i].name, name)) return &rows[i];
+    return NULL;
+}
+
+static Hash128 hash_bytes(const void *data, int64_t bytes)
+{
+    XXH128_hash_t h = XXH3_128bits(data, (size_t)bytes);
+    return (Hash128){ h.low64, h.high64 };
+}
+
+static Status compose(ExactSpace *space, Chars *chars)
+{
+    static const Normalizer nfc = { .step = { { .kind = NORMALIZER_NFC } }, .steps = 1 };
+    PieceCache words = { 0 };                       /* of which NFC wants the text buffers alone */
+    for (int i = 0; i < 2; i++) words.text[i].data = space->text[i].data, words.text[i].room = space->text[i].room;
+    Status status = normalizer_apply(&nfc, chars, true, &words);
+    for (int i = 0; i < 2; i++) space->text[i].data = words.text[i].data, space->text[i].room = words.text[i].room;
+    return status;
+}
+
+static Status words_of(ExactSpace *space, Chars chars, bool digits)
+{
+    Shingles *words = &space->words;
+    WordWalk  walk  = { .text = (const char *)chars.text, .bytes = chars.bytes, .digits = digits };
+    WordSeen  word;
+    words->count = 0;
+    while (word_seen(&walk, &word)) {
+        if (words->count == words->room) {
+            int64_t   room = words->room * 2 + 512;
+            uint64_t *hash = realloc(words->hash, (size_t)room * sizeof *hash);
+            if (!hash) return fail(NO_MEMORY, "no memory for the words of a document: %" PRId64, room);
+            words->hash = hash;
+            words->room = room;
+        }
+        words->hash[words->count++] = word.hash;
+    }
+    return OK;
+}
+
+/* The character at p where it may be white space, else one byte of it. Above ASCII there is some behind C2 and E1 to E3. */
+static inline Rune space_at(const uint8_t *p, int64_t left)
+{
+    if (*p == 0xC2 || (*p >= 0xE1 && *p <= 0xE3)) {
+        Rune r = rune_wide(p, left);
+        if (r.kind & SPACE) return r;
+    }
+    return (Rune){ *p, 1, *p < 0x80 ? unicode_row[0][*p] : 0 };
+}
+
+static Status spaces_of(ExactSpace *space, Chars *chars)
+{
+    if (space->text[0].room < chars->bytes) {
+        uint8_t *data = realloc(space->text[0].data, (size_t)chars->bytes * 2);
+        if (!data) return fail(NO_MEMORY, "no memory to normalize a text of %" PRId64 " bytes", chars->bytes);
+        space->text[0].data = data;
+        space->text[0].room = chars->bytes * 2;
+    }
+    uint8_t *out = space->text[0].data;
+    int64_t  wrote = 0;
+    for (int64_t at = 0; at < chars->bytes; ) {
+        Rune r = space_at(chars->text + at, chars->bytes - at);
+        if (r.kind & SPACE) {
+            if (wrote && out[wrote - 1] != ' ') out[wrote++] = ' ';
+        } else {
+            out[wrote++] = chars->text[at];
+        }
+        at += r.bytes;
+    }
+    if (wrote && out[wrote - 1] == ' ') wrote--;
+    *chars = (Chars){ out, wrote };
+    return OK;
+}
+
+Status exact_hash(Hash128 *hash, const ExactNormalization *n, ExactSpace *space, const char *text, int64_t bytes)
+{
+    Chars chars = { (const uint8_t *)text, bytes };
+    *hash = (Hash128){ 0 };
+    if (n->spaces) TRY(spaces_of(space, &chars));
+    if (n->words) {
+        TRY(compose(space, &chars));
+        TRY(words_of(space, chars, n->digits));
+        if (space->words.count) {
+            *hash = hash_bytes(space->words.hash, space->words.count * (int64_t)sizeof *space->words.hash);
+            return OK;
+        }
+        chars.bytes = 0;
+    }
+    *hash = chars.bytes ? hash_bytes(chars.text, chars.bytes) : hash_bytes(text, bytes);
+    return OK;
+}
+
+void exact_space_free(ExactSpace *space)
+{
+    shingles_free(&space->words);
+    free(space->text[0].data);
+    free(space->text[1].data);
+    *space = (ExactSpace){ 0 };
+}
+
+/* ---- parts of a document ---- */
+
+static int64_t line_end(const char *text, int64_t bytes, int64_t at)
+{
+    const char *end = memchr(text + at, '\n', (size_t)(bytes - at));
+    return end ? end - text : bytes;
+}
+
+static bool blank(const char *text, int64_t from, int64_t end)
+{
+    while (from < end && (text[from] == ' ' || text[from] == '\t' || text[from] == '\r')) from++;
+    return from == end;
+}
+
+static bool walk_line(ExactWalk *w, int64_t *from, int64_t *end)
+{
+    if (w->at >= w->bytes) return false;
+    *from = w->at;
+    *end  = line_end(w->text, w->bytes, w->at);
+    w->at = *end + 1;
+    return true;
+}
+
+bool exact_part(ExactWalk *w, const char **text, int64_t *bytes)
+{
+    int64_t from = 0, end, last, next;
+    if (w->unit == EXACT_DOCUMENTS) {
+        bool first = w->at == 0;
+        w->at  = w->bytes + 1;
+        *text  = w->text;
+        *bytes = w->bytes;
+        return first;
+    }
+    do
+        if (!walk_line(w, &from, &end)) return false;
+    while (blank(w->text, from, end));
+    for (ExactWalk ahead = *w; w->unit == EXACT_PARAGRAPHS && walk_line(&ahead, &last, &next) && !blank(w->text, last, next); )
+        end = next, *w = ahead;
+    if (end > from && w->text[end - 1] == '\r') end--;
+    *text  = w->text + from;
+    *bytes = end - from;
+    return true;
+}
+
+/* ---- the set ---- */
+
+struct Exact {
+    ExactPlan plan;
+    Spill    *spill;
+    int64_t   count, disk;
+    _Atomic(uint64_t) *gone;               /* a bit for each thing */
+    uint32_t *keeper;
+    _Atomic int64_t removals;
+};
+
+typedef struct { uint64_t low, high, number; } Wide;
+typedef struct { uint64_t low, number; } Narrow;
+
+Status exact_open(Exact **out, const ExactPlan *plan)
+{
+    *out = NULL;
+    Exact *e = calloc(1, sizeof *e);
+    if (!e) return fail(NO_MEMORY, "no memory for exact duplicates");
+    e->plan = *plan;
+    Status status = spill_open(&e->spill, "hashes of exact duplicates", plan->folder, plan->narrow ? sizeof(Narrow) : sizeof(Wide),
+                               SPILL_PARTITIONS, plan->memory);
+    if (status == OK) *out = e;
+    else              exact_close(e);
+    return status;
+}
+
+/* A partition by the first bits of what is kept of a hash */
+Status exact_add(Exact *e, Hash128 hash)
+{
+    Wide   wide   = { hash.low, hash.high, (uint64_t)e->count };
+    Narrow narrow = { hash.low, (uint64_t)e->count };
+    if (e->plan.keepers && e->count >= UINT32_MAX - 1)
+        return fail(BAD_OPTION, "more than %u documents: clusters of exact duplicates are known of no more at a time; split the corpus",
+                    UINT32_MAX - 1);
+    e->count++;
+    return spill_add(e->spill, (int)(hash.low >> 54), e->plan.narrow ? (void *)&narrow : (void *)&wide);
+}
+
+int64_t exact_count(const Exact *e) { return e->count; }
+
+/* Partitions are settled side by side, each by one thread with a table of its own */
+typedef struct { Exact *exact; int partition; Wide *thing; uint32_t *slot; Status status; char why[512]; } ExactJob;
+
+static void remove_thing(Exact *e, uint64_t number, uint64_t first)
+{
+    atomic_fetch_or_explicit(&e->gone[number / 64], (uint64_t)1 << number % 64, memory_order_relaxed);
+    atomic_fetch_add_explicit(&e->removals, 1, memory_order_relaxed);
+    if (e->keeper) e->keeper[number] = (uint32_t)first;
+}
+
+/* Narrow records, read into the end of the room, become wide ones from its beginning */
+static Status things_read(ExactJob *job, int64_t count)
+{
+    const Exact *e = job->exact;
+    if (!e->plan.narrow) return spill_read(e->spill, job->partition, job->thing);
+    Narrow *narrow = (Narrow *)(void *)((char *)(job->thing + count) - (size_t)count * sizeof *narrow);
+    TRY(spill_read(e->spill, job->partition, narrow));
+    for (int64_t i = 0; i < count; i++) {
+        Narrow one = narrow[i];
+        job->thing[i] = (Wide){ .low = one.low, .number = one.number };
+    }
+    return OK;
+}
+
+/* The slots hold places of things + 1, so that 0 is free */
+static Status partition_settle(ExactJob *job)
+{
+    int64_t  count = spill_count(job->exact->spill, job->partition);
+    uint64_t slots = 16;
+    while (slots < (uint64_t)count * 2) slots *= 2;
+    job->thing = malloc((size_t)(count + 1) * sizeof *job->thing);
+    job->slot  = calloc(slots, sizeof *job->slot);
+    if (!job->thing || !job->slot || count >= UINT32_MAX)
+        return fail(NO_MEMORY, "no memory to settle %" PRId64 " hashes of exact duplicates; they take 32 bytes each", count);
+    TRY(things_read(job, count));
+    for (int64_t i = 0; i < count; i++) {
+        const Wide *thing = &job->thing[i], *first = NULL;
+        uint64_t at = thing->low & (slots - 1);
+        while (job->slot[at]) {
+            first = &job->thing[job->slot[at] - 1];
+            if (first->low == thing->low && first->high == thing->high) break;
+            at = (at + 1) & (slots - 1);
+        }
+        if (job->slot[at]) remove_thing(job->exact, thing->number, first->number);
+        else               job->slot[at] = (uint32_t)(i + 1);
+    }
+    return OK;
+}
+
+static void partitions_body(void *context, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) {
+        ExactJob *job = (ExactJob *)context + i;
+        job->status = partition_settle(job);
+        if (job->status != OK) strncpy(job->why, fail_text(), sizeof job->why - 1);
+        free(job->thing);
+        free(job->slot);
+        spill_drop(job->exact->spill, job->partition);
+    }
+}
+
+static Status answers_open(Exact *e)
+{
+    e->gone = calloc((size_t)e->count / 64 + 1, sizeof *e->gone);
+    if (e->plan.keepers) e->keeper = malloc((size_t)(e->count + 1) * sizeof *e->keeper);
+    if (!e->gone || (e->plan.keepers && !e->keeper))
+        return fail(NO_MEMORY, "no memory to mark the duplicates among %" PRId64 " documents or lines", e->count);
+    for (int64_t i = 0; e->keeper && i < e->count; i++) e->keeper[i] = (uint32_t)i;
+    return OK;
+}
+
+Status exact_resolve(Exact *e, Team *team)
+{
+    TRY(answers_open(e));
+    ExactJob *job = calloc(SPILL_PARTITIONS, sizeof *job);
+    if (!job) return fail(NO_MEMORY, "no memory to settle exact duplicates");
+    for (int i = 0; i < SPILL_PARTITIONS; i++) job[i].exact = e, job[i].partition = i;
+    team_for(team, SPILL_PARTITIONS, 1, partitions_body, job);
+    Status status = OK;
+    for (int i = 0; i < SPILL_PARTITIONS && status == OK; i++)
+        if (job[i].status != OK) status = fail(job[i].status, "%s", job[i].why);
+    free(job);
+    e->disk = spill_disk(e->spill);
+    spill_close(e->spill);
+    e->spill = NULL;
+    return status;
+}
+
+bool exact_removed(const Exact *e, int64_t number)
+{
+    return atomic_load_explicit(&e->gone[number / 64], memory_order_relaxed) >> number % 64 & 1;
+}
+
+int64_t exact_keeper(const Exact *e, int64_t number)
+{
+    CHECK(e->keeper, "exact_keeper wants a plan with keepers");
+    return e->keeper[number];
+}
+
+int64_t exact_removals(const Exact *e) { return e->removals; }
+int64_t exact_disk(const Exact *e) { return e->spill ? spill_disk(e->spill) : e->disk; }
+
+void exact_close(Exact *e)
+{
+    if (!e) return;
+    spill_close(e->spill);
+    free(e->gone);
+    free(e->keeper);
+    free(e);
+}

@@ -1,0 +1,90 @@
+#include "corpus/dedup/minhash.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "corpus/dedup/minhash_internal.h"
+
+static Status plan_check(const MinHashPlan *plan)
+{
+    if (plan->bands < 1 || plan->rows < 1 || (int64_t)plan->bands * plan->rows > MINHASH_PERMUTATIONS_MOST)
+        return fail(BAD_OPTION, "%d bands of %d rows: 1 to %d of both together can be had, %d x %d is usual", plan->bands, plan->rows,
+                    MINHASH_PERMUTATIONS_MOST, MINHASH_BANDS, MINHASH_ROWS);
+    if (!(plan->threshold > 0 && plan->threshold <= 1))
+        return fail(BAD_OPTION, "a near duplicate threshold of %g is no share above 0 and up to 1; 0.8 is usual", plan->threshold);
+    return OK;
+}
+
+/* Half of memory for keys until they are joined; pairs and sets share the rest, and then all */
+Status minhash_open(MinHash **out, const MinHashPlan *plan)
+{
+    *out = NULL;
+    TRY(plan_check(plan));
+    MinHash *near = calloc(1, sizeof *near);
+    if (!near) return fail(NO_MEMORY, "no memory for near duplicates");
+    near->plan = *plan;
+    Status status = minhash_signer_open(&near->sign, plan->bands * plan->rows);
+    if (status == OK)
+        status = spill_open(&near->keys, "keys of near duplicates", plan->folder, sizeof(MinHashEntry), SPILL_PARTITIONS, plan->memory / 2);
+    if (status == OK) *out = near;
+    else              minhash_close(near);
+    return status;
+}
+
+int minhash_bands(const MinHash *near) { return near->plan.bands; }
+
+static uint64_t band_key(int band, const uint32_t *least, int rows)
+{
+    uint64_t key = ((uint64_t)band + 1) * 0xC2B2AE3D27D4EB4Fu;
+    for (int r = 0; r < rows; r++) {
+        key = (key ^ least[r]) * 0x9E3779B97F4A7C15u;
+        key ^= key >> 32;
+    }
+    key *= 0xD6E8FEB86659FD93u;
+    key ^= key >> 32;
+    return key ? key : 1;
+}
+
+bool minhash_keys(const MinHash *near, uint64_t *key, const Shingles *shingles)
+{
+    uint32_t least[MINHASH_PERMUTATIONS_MOST];
+    int      rows = near->plan.rows;
+    memset(key, 0, (size_t)near->plan.bands * sizeof *key);
+    if (!shingles->count) return false;
+    minhash_signature(&near->sign, least, shingles);
+    for (int band = 0; band < near->plan.bands; band++) key[band] = band_key(band, least + band * rows, rows);
+    return true;
+}
+
+Status minhash_add(MinHash *near, const uint64_t *key)
+{
+    int64_t document = near->counts.documents;
+    if (document >= UINT32_MAX - 1)
+        return fail(BAD_OPTION, "more than %u documents: near duplicates are sought among no more at a time; split the corpus", UINT32_MAX - 1);
+    near->counts.documents++;
+    near->counts.too_short += !key[0];
+    for (int band = 0; band < near->plan.bands && key[0]; band++) {
+        MinHashEntry entry = { (uint32_t)key[band], (uint32_t)(key[band] >> 32), (uint32_t)document };
+        TRY(spill_add(near->keys, (int)(key[band] >> 54), &entry));
+        near->counts.keys++;
+    }
+    return OK;
+}
+
+int64_t minhash_keeper(const MinHash *near, int64_t document)
+{
+    CHECK(near->keeper, "near_keeper before near_settle");
+    return near->keeper[document];
+}
+
+MinHashCounts minhash_counts(const MinHash *near) { return near->counts; }
+
+void minhash_close(MinHash *near)
+{
+    if (!near) return;
+    minhash_signer_close(&near->sign);
+    spill_close(near->keys);
+    spill_close(near->pairs);
+    spill_close(near->members);
+    free(near->keeper);
+    free(near);
+}

@@ -1,0 +1,167 @@
+/* Keys to candidate pairs and members of large buckets, one partition after the other. A table of buckets sees the entries
+ * of a partition in the order of documents, and remembers of each bucket its first two and last two: no sorting.     */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include "corpus/dedup/minhash_internal.h"
+
+enum { SMALL = 5 };
+typedef struct { uint32_t low, high, count, number, first[2], last[2]; } BandBucket;        /* count 0: free */
+typedef struct {
+    const MinHash  *near;
+    const Exact *exact;
+    int          partition;
+    MinHashEntry   *entry;   int64_t entries, entries_room;
+    BandBucket      *bucket;  uint64_t slots, slots_room;
+    MinHashPair    *pair;    int64_t pairs, pairs_room;
+    MinHashMember  *member;  int64_t members, members_room;        /* buckets are numbered from 0 in each partition */
+    int64_t      buckets, large, largest;
+    Status       status;
+    char         why[512];
+} JoinJob;
+
+static Status job_room(JoinJob *job)
+{
+    job->entries = spill_count(job->near->keys, job->partition);
+    for (job->slots = 16; job->slots < (uint64_t)job->entries * 3 / 2; ) job->slots *= 2;
+    if (job->entries > job->entries_room) {
+        free(job->entry);
+        job->entries_room = job->entries + job->entries / 4;
+        job->entry = malloc((size_t)job->entries_room * sizeof *job->entry);
+    }
+    if (job->slots > job->slots_room) {
+        free(job->bucket);
+        job->slots_room = job->slots;
+        job->bucket = malloc(job->slots * sizeof *job->bucket);
+    }
+    if ((job->entries && !job->entry) || !job->bucket)
+        return fail(NO_MEMORY, "no memory to join %" PRId64 " keys of near duplicates; they take some 64 bytes each", job->entries);
+    memset(job->bucket, 0, job->slots * sizeof *job->bucket);
+    return OK;
+}
+
+static BandBucket *bucket_find(JoinJob *job, const MinHashEntry *e)
+{
+    uint64_t at = e->low & (job->slots - 1);
+    while (job->bucket[at].count && (job->bucket[at].low != e->low || job->bucket[at].high != e->high)) at = (at + 1) & (job->slots - 1);
+    return &job->bucket[at];
+}
+
+static Status grow(void **items, int64_t *room, int64_t count, size_t size)
+{
+    if (count < *room) return OK;
+    void *grown = realloc(*items, (size_t)(*room * 2 + 1024) * size);
+    if (!grown) return fail(NO_MEMORY, "no memory for %" PRId64 " candidate pairs of near duplicates", *room * 2);
+    *items = grown;
+    *room  = *room * 2 + 1024;
+    return OK;
+}
+
+static Status pair_push(JoinJob *job, uint32_t document, uint32_t before)
+{
+    TRY(grow((void **)&job->pair, &job->pairs_room, job->pairs, sizeof *job->pair));
+    job->pair[job->pairs++] = (MinHashPair){ document, before };
+    return OK;
+}
+
+static Status member_push(JoinJob *job, const BandBucket *b, uint32_t document)
+{
+    TRY(grow((void **)&job->member, &job->members_room, job->members, sizeof *job->member));
+    job->member[job->members++] = (MinHashMember){ document, b->number };
+    return OK;
+}
+
+/* The fifth makes it large: those before it are told as well */
+static Status member_take(JoinJob *job, BandBucket *b, uint32_t document)
+{
+    if (b->count == SMALL - 1) {
+        b->number = (uint32_t)job->large++;
+        for (int i = 0; i < 2; i++)  TRY(member_push(job, b, b->first[i]));
+        for (int i = 1; i >= 0; i--) TRY(member_push(job, b, b->last[i]));
+    }
+    return member_push(job, b, document);
+}
+
+static Status bucket_take(JoinJob *job, BandBucket *b, const MinHashEntry *e)
+{
+    if (!b->count) {
+        *b = (BandBucket){ .low = e->low, .high = e->high, .count = 1, .first = { e->document } };
+        return OK;
+    }
+    for (uint32_t i = 0; i < 2 && i < b->count && b->count < SMALL; i++) TRY(pair_push(job, e->document, b->first[i]));
+    for (uint32_t i = 0; i < 2 && i + 2 < b->count; i++)                 TRY(pair_push(job, e->document, b->last[i]));
+    if (b->count >= SMALL - 1) TRY(member_take(job, b, e->document));
+    if (b->count == 1) b->first[1] = e->document;
+    else               b->last[1] = b->last[0], b->last[0] = e->document;
+    job->buckets += b->count == 1;
+    b->count++;
+    if (b->count > job->largest) job->largest = b->count;
+    return OK;
+}
+
+static Status partition_join(JoinJob *job)
+{
+    TRY(job_room(job));
+    TRY(spill_read(job->near->keys, job->partition, job->entry));
+    job->pairs = job->members = job->large = job->buckets = job->largest = 0;
+    for (int64_t i = 0; i < job->entries; i++) {
+        const MinHashEntry *e = &job->entry[i];
+        if (job->exact && exact_removed(job->exact, e->document)) continue;
+        TRY(bucket_take(job, bucket_find(job, e), e));
+    }
+    return OK;
+}
+
+static void join_body(void *context, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) {
+        JoinJob *job = (JoinJob *)context + i;
+        job->status = partition_join(job);
+        if (job->status != OK) strncpy(job->why, fail_text(), sizeof job->why - 1);
+    }
+}
+
+static Status job_collect(MinHash *near, const JoinJob *job)
+{
+    MinHashCounts *counts = &near->counts;
+    if (job->status != OK) return fail(job->status, "%s", job->why);
+    if (counts->large + job->large > UINT32_MAX) return fail(BAD_OPTION, "too many large buckets of near duplicates; split the corpus");
+    for (int64_t i = 0; i < job->pairs; i++) TRY(spill_add(near->pairs, minhash_part(near, job->pair[i].document), &job->pair[i]));
+    for (int64_t i = 0; i < job->members; i++) {
+        MinHashMember member = { job->member[i].document, job->member[i].bucket + (uint32_t)counts->large };
+        TRY(spill_add(near->members, minhash_part(near, member.document), &member));
+    }
+    counts->buckets += job->buckets;
+    counts->large   += job->large;
+    if (job->largest > counts->largest) counts->largest = job->largest;
+    spill_drop(near->keys, job->partition);
+    return OK;
+}
+
+static Status partitions_join(MinHash *near, JoinJob *job, int jobs, Team *team)
+{
+    for (int from = 0; from < SPILL_PARTITIONS; from += jobs) {
+        int now = SPILL_PARTITIONS - from < jobs ? SPILL_PARTITIONS - from : jobs;
+        for (int i = 0; i < now; i++) job[i].partition = from + i;
+        team_for(team, now, 1, join_body, job);
+        for (int i = 0; i < now; i++) TRY(job_collect(near, &job[i]));
+    }
+    return OK;
+}
+
+Status minhash_join(MinHash *near, const MinHashReading *reading)
+{
+    int      jobs = team_size(reading->team);
+    JoinJob *job  = calloc((size_t)jobs, sizeof *job);
+    if (!job) return fail(NO_MEMORY, "no memory to join near duplicates");
+    for (int i = 0; i < jobs; i++) job[i].near = near, job[i].exact = reading->exact;
+    Status status = partitions_join(near, job, jobs, reading->team);
+    for (int i = 0; i < jobs; i++) {
+        free(job[i].entry);
+        free(job[i].bucket);
+        free(job[i].pair);
+        free(job[i].member);
+    }
+    free(job);
+    return status;
+}

@@ -1,0 +1,253 @@
+#include "corpus/dedup/shingle.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+#include "text/unicode.h"
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+/* A small letter or a digit for each ASCII byte of a word, else 0 */
+#define NONE8  0, 0, 0, 0, 0, 0, 0, 0
+#define A_TO_Z 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm', 'n', 'o', 'p', 'q', 'r', 's', 't', 'u', 'v', \
+               'w', 'x', 'y', 'z'
+static const uint8_t small[128] = {
+    NONE8, NONE8, NONE8, NONE8, NONE8, NONE8,
+    '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 0, 0, 0, 0, 0, 0,
+    0, A_TO_Z, 0, 0, 0, 0, 0,
+    0, A_TO_Z, 0, 0, 0, 0, 0,
+};
+
+/* ---- words ---- */
+
+static inline uint64_t mixed(uint64_t x)
+{
+    x = (x ^ x >> 32) * 0xD6E8FEB86659FD93u;
+    x = (x ^ x >> 32) * 0xD6E8FEB86659FD93u;
+    return x ^ x >> 32;
+}
+
+/* The bytes of a word, small, eight at a time; none is 0, so a last eight that is not full is known by its zeros */
+typedef struct { uint64_t hash, eight; int count; } WordHash;
+#define WORD_BEGIN 0xCBF29CE484222325u
+
+static inline uint64_t hash_eight(uint64_t hash, uint64_t eight)
+{
+    hash = (hash ^ eight) * 0x9E3779B97F4A7C15u;
+    return hash ^ hash >> 32;
+}
+
+static inline void hash_byte(WordHash *w, uint8_t byte)
+{
+    w->eight |= (uint64_t)byte << 8 * w->count++;
+    if (w->count < 8) return;
+    *w = (WordHash){ hash_eight(w->hash, w->eight), 0, 0 };
+}
+
+/* Bytes of the character at p, above ASCII, where it belongs to a word, else -bytes */
+static int wide(WordHash *w, const uint8_t *p, int64_t left, bool digits)
+{
+    Rune r = rune_wide(p, left);
+    if (!(r.kind & ~SPACE)) return -r.bytes;
+    uint8_t bytes[4] = { '0' };
+    int count = digits && (r.kind & NUMBER) ? 1 : rune_write(bytes, (uint32_t)utf8proc_tolower((utf8proc_int32_t)r.point));
+    for (int i = 0; i < count; i++) hash_byte(w, bytes[i]);
+    return r.bytes;
+}
+
+/* The next word from walk->at on, whatever it is made of, character by character */
+static bool word_slow(WordWalk *walk, WordSeen *word)
+{
+    const uint8_t *text = (const uint8_t *)walk->text;
+    WordHash w  = { .hash = WORD_BEGIN };
+    int64_t  at = walk->at, from = -1;
+    while (at < walk->bytes) {
+        uint8_t byte = text[at];
+        int     step = byte < 0x80 ? small[byte] ? 1 : -1 : wide(&w, text + at, walk->bytes - at, walk->digits);
+        if (step < 0 && from >= 0) break;
+        if (step < 0) { at -= step; continue; }
+        if (from < 0) from = at;
+        if (byte < 0x80) hash_byte(&w, walk->digits && byte <= '9' ? '0' : small[byte]);
+        at += step;
+    }
+    walk->at = at;
+    *word = (WordSeen){ mixed(w.count ? hash_eight(w.hash, w.eight) : w.hash), from, at };
+    return from >= 0;
+}
+
+#ifdef __SSE2__
+/* 16 bytes from the beginning of a character on: small ones, a bit for each byte of a word, and one for each byte of which
+ * only word_slow can say: all above U+00FF and signs below, and a letter that the end cuts off.                     */
+typedef struct { uint8_t byte[32]; uint32_t word, odd; } Sixteen;
+
+static inline void sixteen_read(Sixteen *s, const char *text, bool digits)
+{
+#define BITS(x)      ((uint32_t)_mm_movemask_epi8(x))
+#define ALL(x)       _mm_set1_epi8((char)(x))
+#define WITHIN(x, low, high) _mm_and_si128(_mm_cmpgt_epi8(x, ALL((low) - 1)), _mm_cmpgt_epi8(ALL((high) + 1), x))
+    __m128i  v      = _mm_loadu_si128((const __m128i *)(const void *)text);
+    __m128i  upper  = WITHIN(v, 'A', 'Z'), digit = WITHIN(v, '0', '9');
+    __m128i  lead   = _mm_cmpeq_epi8(v, ALL(0xC3));
+    __m128i  last   = _mm_and_si128(_mm_slli_si128(lead, 1), _mm_cmpgt_epi8(ALL(0xC0), v));           /* 80 to BF */
+    __m128i  high   = _mm_and_si128(last, _mm_cmpgt_epi8(ALL(0x9F), v));                              /* 80 to 9E */
+    __m128i  sign   = _mm_cmpeq_epi8(_mm_or_si128(v, ALL(0x20)), ALL(0xB7));
+    __m128i  letter = WITHIN(_mm_or_si128(v, ALL(0x20)), 'a', 'z');
+    uint32_t lasts  = BITS(_mm_andnot_si128(sign, last));
+    uint32_t both   = lasts | lasts >> 1;
+    s->word = BITS(_mm_or_si128(letter, digit)) | both;
+    s->odd  = BITS(v) & ~both;
+    v = _mm_add_epi8(v, _mm_and_si128(_mm_or_si128(upper, high), ALL(0x20)));
+    if (digits) v = _mm_or_si128(_mm_andnot_si128(digit, v), _mm_and_si128(digit, ALL('0')));
+    _mm_storeu_si128((__m128i *)(void *)s->byte, v);
+#undef BITS
+#undef ALL
+#undef WITHIN
+}
+
+static inline uint64_t eight_at(const uint8_t *byte, int bytes)
+{
+    uint64_t eight;
+    memcpy(&eight, byte, 8);
+    return bytes < 8 ? eight & (((uint64_t)1 << 8 * bytes) - 1) : eight;
+}
+
+/* A word that ends within 16 bytes; false: word_slow is asked, from walk->at on */
+static inline bool word_fast(WordWalk *walk, WordSeen *word)
+{
+    Sixteen s = { .byte = { 0 } };
+    for (; walk->bytes - walk->at >= 16; walk->at += 16) {
+        sixteen_read(&s, walk->text + walk->at, walk->digits);
+        if (!(s.word | s.odd)) continue;
+        int from = __builtin_ctz(s.word | 0x10000), end = from + __builtin_ctz(~(s.word >> from));
+        if (end >= 16 || (s.odd & ((2u << end) - 1))) return false;
+        uint64_t hash = hash_eight(WORD_BEGIN, eight_at(s.byte + from, end - from));
+        if (end - from > 8) hash = hash_eight(hash, eight_at(s.byte + from + 8, end - from - 8));
+        *word = (WordSeen){ mixed(hash), walk->at + from, walk->at + end };
+        walk->at += end;
+        return true;
+    }
+    return false;
+}
+#else
+static inline bool word_fast(WordWalk *walk, WordSeen *word)
+{
+    (void)walk, (void)word;
+    return false;
+}
+#endif
+
+/* Inline for loops over all words of a text */
+static inline bool word_step(WordWalk *walk, WordSeen *word) { return word_fast(walk, word) || word_slow(walk, word); }
+
+bool word_seen(WordWalk *walk, WordSeen *word) { return word_step(walk, word); }
+
+/* ---- shingles: sum = word[0] * base^(n-1) + ... + word[n-1], rolled ---- */
+
+#define BASE 0x9E3779B97F4A7C15u
+
+ShingleRoll shingle_roll(int words)
+{
+    CHECK(words >= 1 && words <= SHINGLE_WORDS_MOST, "shingles of %d words; 1 to %d can be had", words, SHINGLE_WORDS_MOST);
+    ShingleRoll roll = { .power = 1, .words = words };
+    for (int i = 0; i < words; i++) roll.power *= BASE;
+    return roll;
+}
+
+static inline bool roll_step(ShingleRoll *roll, uint64_t word, uint64_t *hash)
+{
+    roll->sum = roll->sum * BASE + word - roll->word[roll->at] * roll->power;
+    roll->word[roll->at] = word;
+    roll->at = roll->at + 1 == roll->words ? 0 : roll->at + 1;
+    roll->seen++;
+    *hash = mixed(roll->sum);
+    return roll->seen >= roll->words;
+}
+
+bool shingle_push(ShingleRoll *roll, uint64_t word, uint64_t *hash) { return roll_step(roll, word, hash); }
+
+static Status shingles_room(Shingles *s, int64_t room)
+{
+    if (room <= s->room) return OK;
+    uint64_t *hash = realloc(s->hash, (size_t)room * sizeof *hash);
+    if (!hash) return fail(NO_MEMORY, "no memory for the shingles of a document: %" PRId64 " bytes", room * 8);
+    s->hash = hash;
+    s->room = room;
+    return OK;
+}
+
+Status shingles_of(Shingles *s, int words, const char *text, int64_t bytes)
+{
+    WordWalk    walk = { .text = text, .bytes = bytes };
+    ShingleRoll roll = shingle_roll(words);
+    WordSeen    word;
+    uint64_t    hash;
+    s->count = 0;
+    while (word_step(&walk, &word)) {
+        if (!roll_step(&roll, word.hash, &hash)) continue;
+        if (s->count == s->room) TRY(shingles_room(s, s->room * 2 + 512));
+        s->hash[s->count++] = hash;
+    }
+    return OK;
+}
+
+/* ---- sets ---- */
+
+/* Into as many places as there are hashes, by their first bits, which are even: each place gets about one */
+static void spread(uint64_t *out, const uint64_t *hash, int64_t count, uint64_t *place, int bits)
+{
+    memset(place, 0, sizeof *place << bits);
+    for (int64_t i = 0; i < count; i++) place[hash[i] >> (64 - bits)]++;
+    for (uint64_t p = 0, at = 0; p < (uint64_t)1 << bits; p++) {
+        uint64_t here = place[p];
+        place[p] = at;
+        at += here;
+    }
+    for (int64_t i = 0; i < count; i++) out[place[hash[i] >> (64 - bits)]++] = hash[i];
+}
+
+/* Sorts what is nearly in order, and keeps each once */
+static int64_t distinct(uint64_t *out, uint64_t *hash, int64_t count)
+{
+    for (int64_t i = 1, j; i < count; i++) {
+        uint64_t moved = hash[i];
+        for (j = i; j > 0 && hash[j - 1] > moved; j--) hash[j] = hash[j - 1];
+        hash[j] = moved;
+    }
+    int64_t kept = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (!kept || out[kept - 1] != hash[i]) out[kept++] = hash[i];
+    return kept;
+}
+
+Status shingles_set(Shingles *s)
+{
+    int bits = 1;
+    while ((int64_t)1 << bits < s->count) bits++;
+    TRY(shingles_room(s, 2 * s->count + ((int64_t)1 << bits)));
+    uint64_t *spreaded = s->hash + s->count;
+    spread(spreaded, s->hash, s->count, spreaded + s->count, bits);
+    s->count = distinct(s->hash, spreaded, s->count);
+    return OK;
+}
+
+/* Without branches: which of the two is smaller cannot be foretold */
+double shingles_jaccard(const Shingles *a, const Shingles *b)
+{
+    int64_t i = 0, j = 0, common = 0;
+    while (i < a->count && j < b->count) {
+        uint64_t x = a->hash[i], y = b->hash[j];
+        common += x == y;
+        i      += x <= y;
+        j      += y <= x;
+    }
+    int64_t either = a->count + b->count - common;
+    return either ? (double)common / (double)either : 0;
+}
+
+void shingles_free(Shingles *s)
+{
+    free(s->hash);
+    *s = (Shingles){ 0 };
+}

@@ -1,0 +1,162 @@
+#include "corpus/dedup/spill.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/file.h"
+#include "base/log.h"
+#include "base/seam.h"
+
+enum { CHUNK_BYTES = 1 << 16, CHUNK_RECORDS_LEAST = 16 };
+
+/* A partition is its full chunks in order, in memory or in the file, and the open one behind them */
+typedef struct { char *memory; int64_t at; } Chunk;
+typedef struct { Chunk *full; int64_t fulls, fulls_room; char *open; int64_t records; } Partition;
+
+struct Spill {
+    char       what[64], path[1100];
+    int        file, partitions;
+    size_t     record;
+    int64_t    chunk_records, memory, held, disk;
+    Partition *partition;
+};
+
+static Status no_memory(const Spill *s)
+{
+    return fail(NO_MEMORY, "no memory to gather %s: %" PRId64 " bytes are held; a lower --memory holds fewer", s->what, s->held);
+}
+
+/* Named for a moment only, so that a file is never left */
+static Status file_open(Spill *s, const char *folder)
+{
+    TRY(folder_make(folder));
+    snprintf(s->path, sizeof s->path, "%s/spill-%ld-%p", folder, (long)getpid(), (void *)s);
+    s->file = seam.open(s->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (s->file < 0)
+        return fail(errno == ENOSPC ? IO_FAILED : BAD_FILE, "%s: no file for %s can be made there: %s; name a work folder that can be written",
+                    folder, s->what, strerror(errno));
+    unlink(s->path);
+    return OK;
+}
+
+Status spill_open(Spill **out, const char *what, const char *folder, size_t record, int partitions, int64_t memory)
+{
+    *out = NULL;
+    Spill *s = calloc(1, sizeof *s);
+    if (!s || !(s->partition = calloc((size_t)partitions, sizeof *s->partition))) {
+        free(s);
+        return fail(NO_MEMORY, "no memory for %d partitions of %s", partitions, what);
+    }
+    int64_t most  = CHUNK_BYTES / (int64_t)record;
+    int64_t share = memory / 4 / partitions / (int64_t)record;
+    snprintf(s->what, sizeof s->what, "%s", what);
+    s->file          = -1;
+    s->partitions    = partitions;
+    s->record        = record;
+    s->memory        = memory;
+    s->chunk_records = share < CHUNK_RECORDS_LEAST ? CHUNK_RECORDS_LEAST : share < most ? share : most;
+    Status status = file_open(s, folder);
+    if (status == OK) *out = s;
+    else              spill_close(s);
+    return status;
+}
+
+static Status chunk_write(Spill *s, Chunk *chunk, const char *data)
+{
+    char   had[24];
+    size_t bytes = (size_t)s->chunk_records * s->record;
+    if (file_write(s->file, s->path, data, bytes, s->disk) != OK)
+        return fail(IO_FAILED, "%.220s; %s have %s there: make room, or choose another work folder or a higher --memory", fail_text(),
+                    s->what, log_bytes(had, (double)s->disk));
+    *chunk = (Chunk){ .at = s->disk };
+    s->disk += (int64_t)bytes;
+    return OK;
+}
+
+/* The open chunk is full: it stays as it is while memory lasts, else it goes to the file and begins anew */
+static Status chunk_close(Spill *s, Partition *p)
+{
+    if (p->fulls == p->fulls_room) {
+        int64_t room = p->fulls_room * 2 + 4;
+        Chunk  *full = realloc(p->full, (size_t)room * sizeof *full);
+        if (!full) return no_memory(s);
+        p->full = full;
+        p->fulls_room = room;
+    }
+    Chunk *chunk = &p->full[p->fulls];
+    if (s->held < s->memory) {
+        *chunk  = (Chunk){ .memory = p->open };
+        p->open = NULL;
+    } else {
+        TRY(chunk_write(s, chunk, p->open));
+    }
+    p->fulls++;
+    return OK;
+}
+
+Status spill_add(Spill *s, int partition, const void *record)
+{
+    Partition *p  = &s->partition[partition];
+    int64_t    in = p->records % s->chunk_records;
+    if (in == 0 && p->records) TRY(chunk_close(s, p));
+    if (!p->open) {
+        if (!(p->open = malloc((size_t)s->chunk_records * s->record))) return no_memory(s);
+        s->held += s->chunk_records * (int64_t)s->record;
+    }
+    memcpy(p->open + (size_t)in * s->record, record, s->record);
+    p->records++;
+    return OK;
+}
+
+int64_t spill_count(const Spill *s, int partition) { return s->partition[partition].records; }
+int64_t spill_disk (const Spill *s) { return s->disk; }
+
+static Status chunk_read(const Spill *s, char *out, const Chunk *chunk)
+{
+    size_t bytes = (size_t)s->chunk_records * s->record;
+    if (chunk->memory) {
+        memcpy(out, chunk->memory, bytes);
+        return OK;
+    }
+    for (size_t had = 0; had < bytes; ) {
+        ssize_t n = pread(s->file, out + had, bytes - had, (off_t)(chunk->at + (int64_t)had));
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0)
+            return fail(IO_FAILED, "%s: %s cannot be read back at byte %" PRId64 ": %s", s->path, s->what, chunk->at + (int64_t)had,
+                        n < 0 ? strerror(errno) : "the file ends there");
+        had += (size_t)n;
+    }
+    return OK;
+}
+
+Status spill_read(const Spill *s, int partition, void *out)
+{
+    const Partition *p = &s->partition[partition];
+    char  *to = out;
+    size_t bytes = (size_t)s->chunk_records * s->record;
+    for (int64_t i = 0; i < p->fulls; i++, to += bytes) TRY(chunk_read(s, to, &p->full[i]));
+    if (p->records) memcpy(to, p->open, (size_t)(p->records - p->fulls * s->chunk_records) * s->record);
+    return OK;
+}
+
+void spill_drop(Spill *s, int partition)
+{
+    Partition *p = &s->partition[partition];
+    for (int64_t i = 0; i < p->fulls; i++) free(p->full[i].memory);
+    free(p->full);
+    free(p->open);
+    *p = (Partition){ 0 };
+}
+
+void spill_close(Spill *s)
+{
+    if (!s) return;
+    for (int i = 0; i < s->partitions; i++) spill_drop(s, i);
+    if (s->file >= 0) seam.close(s->file);
+    free(s->partition);
+    free(s);
+}

@@ -1,0 +1,370 @@
+/* A class for each character, one byte, in a table made when a charset is opened; characters beyond U+FFFF, rare, are
+ * asked one by one. A text without any class to be acted upon, which is nearly every one, is read once and not changed. */
+#include "corpus/quality/charset.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+#include "text/pretokenize/normalizer.h"
+#include "text/unicode.h"
+
+/* SIGN, LETTER: ours. STRANGE, ALIEN: foreign signs, letters. UNSURE, beside another: NFC may change it. */
+typedef enum { SIGN, LETTER_, BLANK, BREAK, INVISIBLE, EMOJI, STRANGE, ALIEN, UNSURE = 8 } Class;
+#define MASK(class) (1u << (class))
+enum { TABLE = 0x10000, FOREIGN = 1 << STRANGE | 1 << ALIEN, MENDED = 1 << BLANK | 1 << BREAK | 1 << INVISIBLE | 1 << EMOJI,
+       UNSURES = 0xFF00, DEPTH_MOST = 16 };
+
+struct Charset {
+    CharsetPlan plan;
+    uint8_t     class[TABLE];
+};
+
+const char *charset_count_word(CharsetCount count)
+{
+    static const char *const word[CHARSET_COUNTS] = {
+        "documents normalized", "invisible characters taken out", "blanks made plain", "emoji taken out",
+        "foreign parentheses dropped", "foreign lines dropped", "foreign documents dropped" };
+    return word[count];
+}
+
+/* ---- the table ---- */
+
+static const struct { const char *name, *language, *own, *loan; } languages[] = {
+#define COMMON(signs)
+#define CHARSET(name, language, own, loan) { name, language, own, loan },
+#include "corpus/quality/charset.def"
+#undef COMMON
+#undef CHARSET
+};
+static const char *const common[] = {
+#define COMMON(signs) signs,
+#define CHARSET(name, language, own, loan)
+#include "corpus/quality/charset.def"
+#undef COMMON
+#undef CHARSET
+};
+enum { LANGUAGES = sizeof languages / sizeof *languages, COMMONS = sizeof common / sizeof *common };
+
+static bool is_emoji(uint32_t point, const utf8proc_property_t *about)
+{
+    bool flag = point >= 0x1F1E6 && point <= 0x1F1FF, tone = point >= 0x1F3FB && point <= 0x1F3FF;
+    return flag || tone || about->boundclass == UTF8PROC_BOUNDCLASS_EXTENDED_PICTOGRAPHIC;
+}
+
+static bool is_hidden(uint32_t point, const utf8proc_property_t *about)
+{
+    bool selector = (point >= 0xFE00 && point <= 0xFE0F) || (point >= 0xE0000 && point <= 0xE0FFF) || point == 0x34F;
+    return selector || about->category == UTF8PROC_CATEGORY_CF || about->category == UTF8PROC_CATEGORY_CC;
+}
+
+/* Can NFC change the character, or what stands before it? */
+static bool is_unsure(uint32_t point, const utf8proc_property_t *about)
+{
+    utf8proc_int32_t parts[8];
+    int last = 0;
+    bool mark = about->category >= UTF8PROC_CATEGORY_MN && about->category <= UTF8PROC_CATEGORY_ME;
+    if (about->combining_class || mark || (point >= 0x1100 && point <= 0x11FF)) return true;
+    if (about->decomp_type || about->decomp_seqindex == UINT16_MAX) return false;
+    utf8proc_ssize_t count = utf8proc_decompose_char((utf8proc_int32_t)point, parts, 8, UTF8PROC_DECOMPOSE | UTF8PROC_STABLE, &last);
+    count = utf8proc_normalize_utf32(parts, count, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
+    return count != 1 || parts[0] != (utf8proc_int32_t)point;
+}
+
+/* What a character is before a language has been asked */
+static Class class_of(CharsetEmoji emoji, uint32_t point)
+{
+    const utf8proc_property_t *about = utf8proc_get_property((utf8proc_int32_t)point);
+    Class unsure = is_unsure(point, about) ? UNSURE : 0;
+    int   kind   = unicode_class(point);
+    if (point == '\n' || point == '\t' || point == ' ') return SIGN;
+    if (kind & SPACE) return about->category == UTF8PROC_CATEGORY_ZS ? BLANK | unsure : BREAK;
+    if (is_hidden(point, about)) return INVISIBLE | unsure;
+    if (point < 0x250 && kind & LETTER) return point < 0x100 ? LETTER_ : ALIEN;
+    if (point < 0x100) return SIGN;
+    if (is_emoji(point, about)) return emoji == EMOJI_KEEP ? SIGN : emoji == EMOJI_REMOVE ? EMOJI : STRANGE;
+    return (kind & LETTER ? ALIEN : STRANGE) | unsure;
+}
+
+static void own_put(Charset *c, uint32_t point, Class class)
+{
+    uint8_t *slot = &c->class[point];
+    *slot = (uint8_t)((*slot & UNSURE) | class);
+}
+
+static void own_add(Charset *c, const char *characters, Class class)
+{
+    for (int64_t left = (int64_t)strlen(characters); left; ) {
+        Rune r = rune_at((const uint8_t *)characters, left);
+        own_put(c, r.point, class);
+        if (class == LETTER_) own_put(c, (uint32_t)utf8proc_toupper((utf8proc_int32_t)r.point), class);
+        characters += r.bytes;
+        left       -= r.bytes;
+    }
+}
+
+/* Latin Extended-A, -B and Additional, and the apostrophes that are letters */
+static void latin_add(Charset *c)
+{
+    static const uint32_t range[][2] = { { 0x100, 0x24F }, { 0x259, 0x259 }, { 0x292, 0x292 }, { 0x2BB, 0x2BC }, { 0x1E00, 0x1EFF } };
+    for (size_t i = 0; i < sizeof range / sizeof *range; i++)
+        for (uint32_t point = range[i][0]; point <= range[i][1]; point++) own_put(c, point, LETTER_);
+}
+
+static Status name_unknown(const char *name, size_t bytes)
+{
+    char names[400];
+    int  used = 0;
+    for (int i = 0; i < LANGUAGES; i++) used += snprintf(names + used, sizeof names - (size_t)used, "%s, ", languages[i].name);
+    return fail(BAD_OPTION, "--charset %.*s: no such language; %sor latin for all that is Latin", (int)bytes, name, names);
+}
+
+static Status name_add(Charset *c, const char *name, size_t bytes)
+{
+    if (bytes == 5 && !memcmp(name, "latin", 5)) {
+        latin_add(c);
+        return OK;
+    }
+    for (int i = 0; i < LANGUAGES; i++) {
+        if (strlen(languages[i].name) != bytes || memcmp(name, languages[i].name, bytes) != 0) continue;
+        own_add(c, languages[i].own, LETTER_);
+        own_add(c, languages[i].loan, LETTER_);
+        return OK;
+    }
+    return name_unknown(name, bytes);
+}
+
+static Status names_add(Charset *c, const char *names)
+{
+    for (;;) {
+        size_t bytes = strcspn(names, ",");
+        TRY(name_add(c, names, bytes));
+        if (!names[bytes]) return OK;
+        names += bytes + 1;
+    }
+}
+
+Status charset_open(Charset **charset, const CharsetPlan *plan)
+{
+    *charset = NULL;
+    Charset *c = malloc(sizeof *c);
+    if (!c) return fail(NO_MEMORY, "no memory for a table of characters");
+    c->plan = *plan;
+    for (uint32_t point = 0; point < TABLE; point++) c->class[point] = (uint8_t)class_of(plan->emoji, point);
+    for (int i = 0; i < COMMONS; i++) own_add(c, common[i], SIGN);
+    Status status = names_add(c, plan->names);
+    if (status == OK) *charset = c;
+    else              charset_close(c);
+    return status;
+}
+
+void charset_close(Charset *c) { free(c); }
+
+/* ---- reading ---- */
+
+static unsigned wide_class(const Charset *c, uint32_t point)
+{
+    return point < TABLE ? c->class[point] : (unsigned)class_of(c->plan.emoji, point);
+}
+
+static unsigned class_at(const Charset *c, const char *text, int64_t left, int *bytes)
+{
+    Rune r = rune_at((const uint8_t *)text, left);
+    *bytes = r.bytes;
+    return wide_class(c, r.point);
+}
+
+/* Which of the 16 bytes at p begin a character whose class must be looked up: neither printable ASCII nor \n nor \t */
+static uint32_t looked_up(const char *p)
+{
+#ifdef __SSE2__
+#define BITS(x) ((uint32_t)_mm_movemask_epi8(x))
+#define ALL(x)  _mm_set1_epi8((char)(x))
+    __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+    __m128i usual = _mm_or_si128(_mm_cmpgt_epi8(v, ALL(0x1F)), _mm_or_si128(_mm_cmpeq_epi8(v, ALL('\n')), _mm_cmpeq_epi8(v, ALL('\t'))));
+    __m128i inner = _mm_cmpgt_epi8(ALL(0xC0), v);
+    return ~BITS(_mm_andnot_si128(_mm_cmpeq_epi8(v, ALL(0x7F)), _mm_or_si128(usual, inner))) & 0xFFFF;
+#undef BITS
+#undef ALL
+#else
+    uint32_t bits = 0;
+    for (int i = 0; i < 16; i++) {
+        uint8_t byte = (uint8_t)p[i];
+        bits |= (uint32_t)(byte == 0x7F || byte >= 0xC0 || (byte < 0x20 && byte != '\n' && byte != '\t')) << i;
+    }
+    return bits;
+#endif
+}
+
+/* The first character at or behind `at` whose class is in the mask, which has neither SIGN nor LETTER_; or `bytes` */
+static int64_t next_of(const Charset *c, const char *text, int64_t at, int64_t bytes, unsigned mask)
+{
+    int length;
+    for (; bytes - at >= 16; at += 16) {
+        for (uint32_t bits = looked_up(text + at); bits; bits &= bits - 1) {
+            int64_t  here = at + __builtin_ctz(bits);
+            uint8_t  lead = (uint8_t)text[here];
+            unsigned class = lead < 0x80 ? c->class[lead]
+                : lead < 0xE0 && here + 1 < bytes ? c->class[(lead & 31u) << 6 | (text[here + 1] & 63u)]
+                : class_at(c, text + here, bytes - here, &length);
+            if (mask >> class & 1) return here;
+        }
+    }
+    while (at < bytes && ((uint8_t)text[at] & 0xC0) == 0x80) at++;          /* a character the last 16 began */
+    for (; at < bytes; at += length)
+        if (mask >> class_at(c, text + at, bytes - at, &length) & 1) return at;
+    return bytes;
+}
+
+/* ---- normalizing ---- */
+
+/* text becomes NFC, by way of spare, whose memory the words of a normalizer borrow */
+static Status nfc(Buffer *text, Buffer *spare, CharsetVerdict *v)
+{
+    static const Normalizer steps = { .step = { { .kind = NORMALIZER_NFC } }, .steps = 1 };
+    PieceCache words = { .text = { { (uint8_t *)spare->text, spare->room } } };
+    Chars chars = { (const uint8_t *)text->text, text->bytes };
+    Status status = normalizer_apply(&steps, &chars, true, &words);
+    spare->text = (char *)words.text[0].data;
+    spare->room = words.text[0].room;
+    TRY(status);
+    bool same = chars.bytes == text->bytes && !memcmp(chars.text, text->text, (size_t)text->bytes);
+    if (same) return OK;
+    Buffer other = *text;
+    *text  = (Buffer){ spare->text, chars.bytes, spare->room };
+    *spare = other;
+    v->count[CHARSET_NORMALIZED] = 1;
+    return OK;
+}
+
+/* \r\n becomes \n, other ends of lines as well */
+static int64_t mend_one(Buffer *text, int64_t to, int64_t at, Class class, CharsetVerdict *v)
+{
+    bool pair = class == BREAK && text->text[at] == '\r' && at + 1 < text->bytes && text->text[at + 1] == '\n';
+    if (class == INVISIBLE) v->count[CHARSET_INVISIBLE]++;
+    if (class == EMOJI)     v->count[CHARSET_EMOJI]++;
+    if (class == BLANK)     v->count[CHARSET_BLANK]++;
+    if (class == BLANK)          text->text[to++] = ' ';
+    if (class == BREAK && !pair) text->text[to++] = '\n';
+    return to;
+}
+
+static void mend(const Charset *c, Buffer *text, CharsetVerdict *v)
+{
+    int64_t to = 0, at = 0, next;
+    int length;
+    for (; at < text->bytes; at = next + length) {
+        next = next_of(c, text->text, at, text->bytes, MENDED | MENDED << UNSURE);
+        memmove(text->text + to, text->text + at, (size_t)(next - at));
+        to += next - at;
+        if (next == text->bytes) break;
+        unsigned class = class_at(c, text->text + next, text->bytes - next, &length) & 7;
+        to = mend_one(text, to, next, (Class)class, v);
+    }
+    text->bytes = to;
+}
+
+/* ---- judging ---- */
+
+typedef struct { int64_t to, letters, foreign; bool cut; } Open;
+typedef struct { int64_t to, letters, foreign; Open open[DEPTH_MOST]; int depth, deeper; } Judged;
+
+/* A parenthesis closes, behind it j->to: out it goes, with the blank before it, or its letters count for what is around. */
+static void close_one(const Charset *c, char *out, int64_t begin, Judged *j, CharsetVerdict *v)
+{
+    Open   *o = &j->open[--j->depth];
+    int64_t letters = j->letters - o->letters, foreign = j->foreign - o->foreign;
+    bool    emptied = o->cut && !letters && !foreign;
+    if (!emptied && (!foreign || (double)foreign <= c->plan.parenthesis * (double)(letters + foreign))) return;
+    j->to      = o->to;
+    j->letters = o->letters;
+    j->foreign = o->foreign;
+    if (j->to > begin && out[j->to - 1] == ' ') j->to--;
+    if (j->depth) j->open[j->depth - 1].cut = true;
+    v->count[CHARSET_PARENTHESIS]++;
+}
+
+static void bracket(const Charset *c, char *out, int64_t begin, char which, Judged *j, CharsetVerdict *v)
+{
+    if (which == '(') {
+        if (j->depth == DEPTH_MOST) j->deeper++;
+        else j->open[j->depth++] = (Open){ j->to - 1, j->letters, j->foreign, false };
+        return;
+    }
+    if (j->deeper)     j->deeper--;
+    else if (j->depth) close_one(c, out, begin, j, v);
+}
+
+/* A line with foreign characters in it, without its end; where it ends now, written from `to` on */
+static Judged line_judge(const Charset *c, char *text, int64_t to, int64_t at, int64_t end, CharsetVerdict *v)
+{
+    Judged j = { .to = to };
+    for (int length; at < end; at += length) {
+        unsigned class = class_at(c, text + at, end - at, &length) & 7;
+        char     first = text[at];
+        j.letters += class == LETTER_ && (length > 1 || (unsigned)((first | 0x20) - 'a') < 26);
+        j.foreign += class == ALIEN || class == STRANGE;
+        memmove(text + j.to, text + at, (size_t)length);
+        j.to += length;
+        if (first == '(' || first == ')') bracket(c, text, to, first, &j, v);
+    }
+    return j;
+}
+
+static bool line_foreign(const Charset *c, const Judged *j)
+{
+    return j->foreign && (double)j->foreign > c->plan.line * (double)(j->letters + j->foreign);
+}
+
+static bool blank(const char *text, int64_t bytes)
+{
+    for (int64_t i = 0; i < bytes; i++)
+        if (text[i] != ' ' && text[i] != '\t') return false;
+    return true;
+}
+
+static void lines_judge(const Charset *c, Buffer *text, CharsetVerdict *v)
+{
+    int64_t to = 0, lines = 0, next;
+    for (int64_t at = 0; at < text->bytes; at = next) {
+        char   *found = memchr(text->text + at, '\n', (size_t)(text->bytes - at));
+        int64_t end = found ? found - text->text : text->bytes;
+        next = end + (found != NULL);
+        bool empty = blank(text->text + at, end - at), plain = next_of(c, text->text, at, end, FOREIGN | FOREIGN << UNSURE) == end;
+        lines += !empty;
+        Judged j = { .to = to + end - at };
+        if (plain) memmove(text->text + to, text->text + at, (size_t)(end - at));
+        else       j = line_judge(c, text->text, to, at, end, v);
+        bool foreign = !plain && line_foreign(c, &j);
+        v->count[CHARSET_LINE] += foreign;
+        if (foreign || (!plain && blank(text->text + to, j.to - to))) continue;
+        to = j.to;
+        if (found) text->text[to++] = '\n';
+    }
+    text->bytes = to;
+    v->dropped  = (double)v->count[CHARSET_LINE] > c->plan.lines * (double)lines;
+}
+
+static void judge(const Charset *c, Buffer *text, CharsetVerdict *v)
+{
+    int64_t at = next_of(c, text->text, 0, text->bytes, FOREIGN | FOREIGN << UNSURE);
+    if (at == text->bytes) return;
+    v->first = rune_at((const uint8_t *)text->text + at, text->bytes - at).point;
+    if (c->plan.mode == CHARSET_STRICT) v->dropped = true;
+    if (c->plan.mode == CHARSET_GRADED) lines_judge(c, text, v);
+    v->count[CHARSET_DOCUMENT] = v->dropped;
+}
+
+Status charset_apply(const Charset *c, Buffer *text, Buffer *spare, CharsetVerdict *v)
+{
+    *v = (CharsetVerdict){ 0 };
+    unsigned work = MENDED | FOREIGN | UNSURES;
+    if (next_of(c, text->text, 0, text->bytes, work) == text->bytes) return OK;
+    mend(c, text, v);                                   /* first: what it takes out can stand between a letter and its mark */
+    if (next_of(c, text->text, 0, text->bytes, UNSURES) < text->bytes) TRY(nfc(text, spare, v));
+    judge(c, text, v);
+    return OK;
+}

@@ -1,0 +1,130 @@
+#include <stdlib.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+#include "corpus/quality/quality_internal.h"
+#include "text/pretokenize/letters.h"
+#include "text/unicode.h"
+
+/* What 16 bytes are, a bit each. strange: begin a character that must be asked about */
+typedef struct { uint32_t space, start, letter, digit, strange, hash, line, dot, ellipsis; } Bits;
+
+static Bits bits_of(const uint8_t *p)
+{
+    Bits b = { .letter = letters_of(p) };
+#ifdef __SSE2__
+#define BITS(x) ((uint32_t)_mm_movemask_epi8(x))
+#define ALL(x)  _mm_set1_epi8((char)(x))
+#define BETWEEN(v, low, high) _mm_and_si128(_mm_cmpgt_epi8(v, ALL((low) - 1)), _mm_cmpgt_epi8(ALL((high) + 1), v))
+    __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+    b.line     = BITS(_mm_cmpeq_epi8(v, ALL('\n')));
+    b.space    = BITS(_mm_or_si128(_mm_cmpeq_epi8(v, ALL(' ')), BETWEEN(v, '\t', '\r')));
+    b.digit    = BITS(BETWEEN(v, '0', '9'));
+    b.hash     = BITS(_mm_cmpeq_epi8(v, ALL('#')));
+    b.dot      = BITS(_mm_cmpeq_epi8(v, ALL('.')));
+    b.ellipsis = BITS(_mm_cmpeq_epi8(v, ALL(0xE2)));
+    b.start    = ~BITS(_mm_cmpgt_epi8(ALL(0xC0), v)) & 0xFFFF;
+    b.strange  = BITS(v) & b.start & ~b.letter;
+#undef BITS
+#undef ALL
+#undef BETWEEN
+#else
+    for (int i = 0; i < 16; i++) {
+        uint8_t c = p[i];
+        b.line     |= (uint32_t)(c == '\n') << i;
+        b.space    |= (uint32_t)(c == ' ' || (c >= '\t' && c <= '\r')) << i;
+        b.digit    |= (uint32_t)(c >= '0' && c <= '9') << i;
+        b.hash     |= (uint32_t)(c == '#') << i;
+        b.dot      |= (uint32_t)(c == '.') << i;
+        b.ellipsis |= (uint32_t)(c == 0xE2) << i;
+        b.start    |= (uint32_t)((c & 0xC0) != 0x80) << i;
+        b.strange  |= (uint32_t)(c >= 0xC0 && !(b.letter >> i & 1)) << i;
+    }
+#endif
+    return b;
+}
+
+typedef struct { uint64_t space, start, letter, alnum, dot; } MaskChunk;
+
+/* A character outside the quick ones: the bits of all its bytes that are in the chunk, whose byte `at` is the first */
+static void strange_put(MaskChunk *c, const uint8_t *p, int at, int64_t left)
+{
+    Rune     r    = rune_at(p, left);
+    uint64_t bits = (((uint64_t)1 << r.bytes) - 1) << at;
+    if (r.kind & SPACE)             c->space  |= bits;
+    if (r.kind & LETTER)            c->letter |= bits;
+    if (r.kind & (LETTER | NUMBER)) c->alnum  |= bits;
+}
+
+/* 64 bytes at p, of which left >= 64 or a copy with blanks behind; real: where the text's own bytes go on */
+static MaskChunk chunk_make(CharMasks *m, const uint8_t *p, const uint8_t *real, int64_t left)
+{
+    MaskChunk c = { 0 };
+    for (int i = 0; i < 64; i += 16) {
+        Bits b = bits_of(p + i);
+        c.space  |= (uint64_t)b.space << i;
+        c.start  |= (uint64_t)b.start << i;
+        c.letter |= (uint64_t)b.letter << i;
+        c.alnum  |= (uint64_t)(b.letter | b.digit) << i;
+        c.dot    |= (uint64_t)b.dot << i;
+        m->hashes    += b.hash ? ones_count(b.hash) : 0;
+        m->new_lines += b.line ? ones_count(b.line) : 0;
+        m->ellipses  |= b.ellipsis != 0;
+        for (uint32_t bits = b.strange; bits; bits &= bits - 1) {
+            int at = i + __builtin_ctz(bits);
+            strange_put(&c, real + at, at, left - at);
+        }
+    }
+    return c;
+}
+
+static Status masks_room(CharMasks *m, int64_t words)
+{
+    if (words <= m->room) return OK;
+    masks_free(m);
+    int64_t room = words + words / 2;
+    m->space = malloc((size_t)room * 4 * sizeof *m->space);
+    if (!m->space) return fail(NO_MEMORY, "no memory to judge a document of %lld bytes", (long long)words * 64);
+    m->start  = m->space + room;
+    m->letter = m->start + room;
+    m->alnum  = m->letter + room;
+    m->room   = room;
+    return OK;
+}
+
+Status masks_make(CharMasks *m, const char *text, int64_t bytes)
+{
+    const uint8_t *p = (const uint8_t *)text;
+    uint8_t tail[64];
+    bool    dot = false;
+    TRY(masks_room(m, bytes / 64 + 2));                         /* one more, for what mask_part reads */
+    m->hashes = m->new_lines = 0;
+    m->dots = m->ellipses = false;
+    for (int64_t at = 0, i = 0; at <= bytes + 63; at += 64, i++) {
+        int64_t left = at < bytes ? bytes - at : 0;
+        if (left < 64) memset(tail, ' ', sizeof tail);
+        if (left && left < 64) memcpy(tail, p + at, (size_t)left);
+        const uint8_t *real = left ? p + at : tail;
+        MaskChunk c = chunk_make(m, left < 64 ? tail : real, real, left);
+        m->space[i]  = c.space;
+        m->start[i]  = c.start;
+        m->letter[i] = c.letter;
+        m->alnum[i]  = c.alnum;
+        m->dots |= (c.dot & (c.dot << 1 | (uint64_t)dot)) != 0;
+        dot = c.dot >> 63;
+    }
+    return OK;
+}
+
+void masks_free(CharMasks *m)
+{
+    free(m->space);
+    *m = (CharMasks){ 0 };
+}
+
+int64_t mask_count(const uint64_t *mask, int64_t begin, int64_t end)
+{
+    int64_t count = 0;
+    for (int64_t at = begin; at < end; at += 64) count += ones_count(mask_part(mask, at, end));
+    return count;
+}

@@ -1,0 +1,201 @@
+#include <stdlib.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+#include "corpus/quality/quality_internal.h"
+
+/* ---- hash tables ---- */
+
+Status gram_table_clear(GramTable *t, int64_t keys)
+{
+    t->slots = 64;
+    while (t->slots < 2 * keys) t->slots *= 2;
+    if (t->slots > t->room) {
+        free(t->slot);
+        t->slot = malloc((size_t)t->slots * sizeof *t->slot);
+        t->room = t->slot ? t->slots : 0;
+        if (!t->slot) return fail(NO_MEMORY, "no memory to judge a document of %lld words or lines", (long long)keys);
+    }
+    memset(t->slot, 0, (size_t)t->slots * sizeof *t->slot);
+    return OK;
+}
+
+GramSlot *gram_table_put(GramTable *t, uint64_t key, int64_t first)
+{
+    uint64_t at = key * 0x9E3779B97F4A7C15u, mask = (uint64_t)t->slots - 1;
+    for (at ^= at >> 29; ; at++) {
+        GramSlot *s = &t->slot[at & mask];
+        if (s->count && s->key != key) continue;
+        if (!s->count) s->key = key, s->first = (int32_t)first;
+        s->count++;
+        return s;
+    }
+}
+
+/* ---- words ---- */
+
+static Status words_room(QualitySpace *space)
+{
+    if (space->words < space->words_room) return OK;
+    int64_t room = space->words_room ? 2 * space->words_room : 1024;
+    QualityWord *grown = realloc(space->word, (size_t)room * sizeof *grown);
+    if (!grown) return fail(NO_MEMORY, "no memory to judge a document of %lld words", (long long)space->words);
+    space->word       = grown;
+    space->words_room = room;
+    return OK;
+}
+
+/* Of the text's bytes from begin to end: letters and digits from the first to behind the last; empty where there are none */
+typedef struct { int64_t begin, end; } Core;
+
+static Core core_of(const CharMasks *m, const char *text, int64_t begin, int64_t end)
+{
+    uint64_t alnum = mask_part(m->alnum, begin, end);
+    if (!alnum) return (Core){ 0 };
+    Core core = { begin + __builtin_ctzll(alnum), begin + 64 - __builtin_clzll(alnum) };
+    while (core.end < end && (text[core.end] & 0xC0) == 0x80) core.end++;
+    return core;
+}
+
+/* Its bit of all stop words; 0: none. What is longer than 64 bytes is none. */
+static uint64_t stop_bit(const StopWords *stops, const CharMasks *m, const char *text, int64_t begin, int64_t end)
+{
+    if (end - begin > 64) return 0;
+    Core core = core_of(m, text, begin, end);
+    if (core.end == core.begin || core.end - core.begin > STOP_BYTES) return 0;
+    int slot = stop_word_slot(stops, text + core.begin, core.end - core.begin);
+    return slot < 0 ? 0 : (uint64_t)1 << slot;
+}
+
+static void word_survey(QualitySurvey *s, const CharMasks *m, int64_t begin, int64_t end, int64_t chars)
+{
+    bool letter = false, worded = false;
+    for (int64_t at = begin; at < end; at += 64) {
+        letter |= mask_part(m->letter, at, end) != 0;
+        worded |= mask_part(m->alnum, at, end) != 0;
+    }
+    s->alphabetic   += letter;
+    s->worded       += worded;
+    s->worded_chars += worded ? chars : 0;
+}
+
+static int64_t part_count(const char *text, int64_t bytes, const char *part)
+{
+    int64_t count = 0;
+    size_t  length = strlen(part);
+    for (const char *at = text, *stop = text + bytes; (at = memmem(at, (size_t)(stop - at), part, length)); at += length) count++;
+    return count;
+}
+
+Status survey_words(QualitySurvey *s, QualitySpace *space, const StopWords *stops, int stops_most, const char *text, int64_t bytes)
+{
+    const CharMasks *m = &space->masks;
+    uint64_t seen = 0;
+    space->words = 0;
+    for (int64_t begin, end = 0; (begin = mask_next(m->space, end, bytes, false)) < bytes; ) {
+        end = mask_next(m->space, begin, bytes, true);
+        TRY(words_room(space));
+        int64_t chars = mask_count(m->start, begin, end);
+        space->word[space->words++] = (QualityWord){ XXH3_64bits(text + begin, (size_t)(end - begin)), (int32_t)chars };
+        word_survey(s, m, begin, end, chars);
+        if (!stops) continue;
+        seen |= stop_bit(stops, m, text, begin, end);
+        if (ones_count(seen) >= stops_most) stops = NULL;
+    }
+    s->words    = space->words;
+    s->stops    = ones_count(seen);
+    s->hashes   = m->hashes;
+    s->ellipses = (m->dots ? part_count(text, bytes, "...") : 0) + (m->ellipses ? part_count(text, bytes, "\u2026") : 0);
+    return OK;
+}
+
+void survey_count(QualitySurvey *s, QualitySpace *space, int64_t bytes)
+{
+    const uint64_t *blank = space->masks.space;
+    uint64_t before = 1;
+    for (int64_t i = 0; i * 64 < bytes; i++) {                  /* behind the text all is blank */
+        s->words += ones_count(~blank[i] & (blank[i] << 1 | before));
+        before = blank[i] >> 63;
+    }
+}
+
+/* ---- lines ---- */
+
+static bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+static bool ends_in(const char *text, int64_t bytes, const char *with)
+{
+    int64_t length = (int64_t)strlen(with);
+    return bytes >= length && !memcmp(text + bytes - length, with, (size_t)length);
+}
+
+static bool begins_in(const char *text, int64_t bytes, const char *with)
+{
+    int64_t length = (int64_t)strlen(with);
+    return bytes >= length && !memcmp(text, with, (size_t)length);
+}
+
+static bool ends_sentence(const char *text, int64_t bytes)
+{
+    static const char *const wide[] = { "\u203C", "\u203D", "\u2047", "\u2048", "\u2049", "\u3002", "\uFF01", "\uFF0E", "\uFF1F" };
+    if (!bytes) return false;
+    char last = text[bytes - 1];
+    for (size_t i = 0; (last & 0x80) && i < sizeof wide / sizeof *wide; i++)
+        if (ends_in(text, bytes, wide[i])) return true;
+    return last == '.' || last == '!' || last == '?';
+}
+
+enum { SHORT_LINE = 30 };               /* FineWeb's */
+
+static void line_survey(QualitySurvey *s, QualitySpace *space, const char *text, int64_t bytes, int64_t chars, uint64_t hash)
+{
+    int64_t from = 0, to = bytes;
+    while (from < to && is_blank(text[from]))   from++;
+    while (to > from && is_blank(text[to - 1])) to--;
+    bool repeated = bytes && gram_table_put(&space->table, hash, 0)->count > 1;
+    s->bullets       += begins_in(text + from, to - from, "\u2022") || begins_in(text + from, to - from, "-");
+    s->ellipsis_ends += ends_in(text, to, "...") || ends_in(text, to, "\u2026");
+    s->full          += bytes > 0;
+    s->repeats       += repeated;
+    s->repeat_chars  += repeated ? chars : 0;
+    if (from == to) return;
+    s->filled++;
+    s->ended  += ends_sentence(text, bytes);
+    s->shorts += chars <= SHORT_LINE;
+    s->filled_repeat_chars += repeated ? chars : 0;
+}
+
+typedef struct { uint64_t hash; int64_t chars, lines; } Paragraph;
+
+/* At an empty line or the end of the text */
+static void paragraph_end(QualitySurvey *s, QualitySpace *space, Paragraph *p)
+{
+    if (p->lines) {
+        int64_t chars = p->chars + p->lines - 1;
+        bool repeated = gram_table_put(&space->table, p->hash ^ 0x5851F42D4C957F2Du, 0)->count > 1;
+        s->paragraphs++;
+        s->paragraph_repeats      += repeated;
+        s->paragraph_repeat_chars += repeated ? chars : 0;
+    }
+    *p = (Paragraph){ 0 };
+}
+
+Status survey_lines(QualitySurvey *s, QualitySpace *space, const char *text, int64_t bytes)
+{
+    Paragraph p = { 0 };
+    s->new_lines = space->masks.new_lines;
+    TRY(gram_table_clear(&space->table, 2 * s->new_lines + 2));
+    s->chars = s->new_lines;
+    for (int64_t at = 0, end; at < bytes; at = end + 1) {
+        const char *found = memchr(text + at, '\n', (size_t)(bytes - at));
+        end = found ? found - text : bytes;
+        int64_t  chars = mask_count(space->masks.start, at, end);
+        uint64_t hash  = XXH3_64bits(text + at, (size_t)(end - at));
+        s->lines++;
+        s->chars += chars;
+        line_survey(s, space, text + at, end - at, chars, hash);
+        if (end == at) paragraph_end(s, space, &p);
+        else p = (Paragraph){ p.hash * 0x9E3779B97F4A7C15u + hash, p.chars + chars, p.lines + 1 };
+    }
+    paragraph_end(s, space, &p);
+    return OK;
+}

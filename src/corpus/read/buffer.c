@@ -1,0 +1,34 @@
+#include "corpus/read/buffer.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROOM_LEAST = 4096 };
+
+Status buffer_room(Buffer *b, int64_t more)
+{
+    int64_t wanted = b->bytes + more;
+    if (wanted <= b->room) return OK;
+    int64_t room = wanted + wanted / 2;
+    if (room < ROOM_LEAST) room = ROOM_LEAST;
+    char *grown = realloc(b->text, (size_t)room);
+    if (!grown) return fail(NO_MEMORY, "no memory for a text of %" PRId64 " bytes", wanted);
+    b->text = grown;
+    b->room = room;
+    return OK;
+}
+
+Status buffer_add(Buffer *b, const char *text, int64_t bytes)
+{
+    TRY(buffer_room(b, bytes));
+    if (bytes) memcpy(b->text + b->bytes, text, (size_t)bytes);
+    b->bytes += bytes;
+    return OK;
+}
+
+void buffer_free(Buffer *b)
+{
+    free(b->text);
+    *b = (Buffer){ 0 };
+}

@@ -1,0 +1,422 @@
+#include "corpus/read/json_line.h"
+
+#include <string.h>
+#include "corpus/read/plain.h"
+
+typedef JsonSpan JsonBytes;
+
+typedef struct {
+    const char *line;
+    int64_t     at, bytes;
+    const char *why;                                /* of the first fault; nothing is read after it */
+    uint8_t     object[JSON_DEPTH_MOST / 8];        /* a bit for each open bracket: is it a brace */
+    int         depth;
+} Scan;
+
+static bool scan_fault(Scan *s, const char *why)
+{
+    if (!s->why) s->why = why;
+    return false;
+}
+
+static int scan_peek(const Scan *s) { return s->at < s->bytes ? (unsigned char)s->line[s->at] : -1; }
+
+static void scan_space(Scan *s)
+{
+    while (s->at < s->bytes) {
+        char c = s->line[s->at];
+        if (c != ' ' && c != '\t' && c != '\r' && c != '\n') return;
+        s->at++;
+    }
+}
+
+/* ---- strings ---- */
+
+static int hex_value(int c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Four hexadecimal digits, or -1 */
+static int hex_four(const char *p, int64_t room)
+{
+    int value = 0;
+    if (room < 4) return -1;
+    for (int i = 0; i < 4; i++) {
+        int digit = hex_value((unsigned char)p[i]);
+        if (digit < 0) return -1;
+        value = value * 16 + digit;
+    }
+    return value;
+}
+
+static bool is_high(int unit) { return unit >= 0xD800 && unit < 0xDC00; }
+static bool is_low (int unit) { return unit >= 0xDC00 && unit < 0xE000; }
+
+/* Behind \u: four digits, or a pair of surrogates */
+static bool scan_unicode(Scan *s)
+{
+    int unit = hex_four(s->line + s->at, s->bytes - s->at);
+    if (unit < 0) return scan_fault(s, "\\u wants four hexadecimal digits");
+    if (is_low(unit)) return scan_fault(s, "half a surrogate pair");
+    if (is_high(unit)) {
+        const char *p = s->line + s->at + 4;
+        bool pair = s->bytes - s->at >= 10 && p[0] == '\\' && p[1] == 'u' && is_low(hex_four(p + 2, 4));
+        if (!pair) return scan_fault(s, "half a surrogate pair");
+        s->at += 6;
+    }
+    s->at += 4;
+    return true;
+}
+
+static bool scan_escape(Scan *s)
+{
+    int c = (s->at++, scan_peek(s));
+    if (c <= 0 || !strchr("\"\\/bfnrtu", c)) return scan_fault(s, "no such escape");
+    s->at++;
+    return c != 'u' || scan_unicode(s);
+}
+
+/* One character of two to four bytes: neither too long, nor a surrogate, nor beyond U+10FFFF */
+static bool scan_utf8(Scan *s)
+{
+    const unsigned char *p = (const unsigned char *)s->line + s->at;
+    int     c = p[0], more = c < 0xE0 ? 1 : c < 0xF0 ? 2 : 3;
+    int     low  = c == 0xE0 ? 0xA0 : c == 0xF0 ? 0x90 : 0x80;
+    int     high = c == 0xED ? 0x9F : c == 0xF4 ? 0x8F : 0xBF;
+    bool    good = c >= 0xC2 && c <= 0xF4 && s->bytes - s->at > more && p[1] >= low && p[1] <= high;
+    for (int i = 2; good && i <= more; i++) good = (p[i] & 0xC0) == 0x80;
+    if (!good) return scan_fault(s, "not UTF-8");
+    s->at += more + 1;
+    return true;
+}
+
+/* From a quote to behind the one that closes it */
+static bool scan_string(Scan *s, JsonBytes *span)
+{
+    bool escaped = false;
+    int64_t begin = ++s->at;
+    for (;;) {
+        s->at += plain_run(s->line + s->at, s->bytes - s->at);
+        int c = scan_peek(s);
+        if (c == '"') break;
+        if (c < 0)    return scan_fault(s, "a text without its closing quote");
+        if (c < 0x20) return scan_fault(s, "a control character in a text, which wants an escape");
+        if (c == '\\') {
+            escaped = true;
+            if (!scan_escape(s)) return false;
+        } else if (c < 0x80) {
+            s->at++;
+        } else if (!scan_utf8(s)) {
+            return false;
+        }
+    }
+    *span = (JsonBytes){ begin, s->at - begin, true, true, escaped };
+    s->at++;
+    return true;
+}
+
+/* ---- decoding; the span was scanned before ---- */
+
+static char *utf8_put(char *to, int c)
+{
+    if (c < 0x80) {
+        *to++ = (char)c;
+        return to;
+    }
+    int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+    static const uint8_t lead[] = { 0, 0xC0, 0xE0, 0xF0 };
+    *to++ = (char)(lead[more] | c >> 6 * more);
+    while (more--) *to++ = (char)(0x80 | (c >> 6 * more & 0x3F));
+    return to;
+}
+
+/* What follows the backslash at from; moves it behind */
+static char *escape_put(char *to, const char **from)
+{
+    static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
+    char c = (*from)[1];
+    *from += 2;
+    if (c != 'u') {
+        *to = values[strchr(names, c) - names];
+        return to + 1;
+    }
+    int unit = hex_four(*from, 4);
+    *from += 4;
+    if (is_high(unit)) {
+        unit = 0x10000 + ((unit - 0xD800) << 10) + (hex_four(*from + 2, 4) - 0xDC00);
+        *from += 6;
+    }
+    return utf8_put(to, unit);
+}
+
+/* In place: no escape is shorter than what it means */
+static int64_t text_decode(char *text, int64_t bytes)
+{
+    const char *from = text, *end = text + bytes;
+    char *to = text;
+    for (;;) {
+        const char *slash = memchr(from, '\\', (size_t)(end - from));
+        size_t plain = (size_t)((slash ? slash : end) - from);
+        memmove(to, from, plain);
+        to += plain;
+        if (!slash) return to - text;
+        from = slash;
+        to = escape_put(to, &from);
+    }
+}
+
+/* Does the name in a span say key? It may be written with escapes. */
+static bool name_is(const Scan *s, JsonBytes name, const char *key, size_t length)
+{
+    if (!name.escaped) return (size_t)name.bytes == length && !memcmp(s->line + name.at, key, length);
+    const char *from = s->line + name.at, *end = from + name.bytes;
+    while (from < end) {
+        char piece[4], *stop = piece;
+        if (*from == '\\') stop = escape_put(piece, &from);
+        else               *stop++ = *from++;
+        size_t bytes = (size_t)(stop - piece);
+        if (bytes > length || memcmp(piece, key, bytes) != 0) return false;
+        key    += bytes;
+        length -= bytes;
+    }
+    return length == 0;
+}
+
+static bool name_has_zero(const Scan *s, JsonBytes name)
+{
+    for (int64_t i = name.at; name.escaped && i + 6 <= name.at + name.bytes; i++) {
+        if (s->line[i] != '\\') continue;
+        if (!memcmp(s->line + i, "\\u0000", 6)) return true;
+        i++;
+    }
+    return false;
+}
+
+/* ---- values ---- */
+
+static bool scan_digits(Scan *s)
+{
+    int64_t begin = s->at;
+    while (s->at < s->bytes && s->line[s->at] >= '0' && s->line[s->at] <= '9') s->at++;
+    return s->at > begin || scan_fault(s, "a digit is missing");
+}
+
+static bool scan_number(Scan *s)
+{
+    if (scan_peek(s) == '-') s->at++;
+    int64_t begin = s->at;
+    if (!scan_digits(s)) return false;
+    if (s->line[begin] == '0' && s->at > begin + 1) return scan_fault(s, "a number that begins with 0");
+    if (scan_peek(s) == '.' && (s->at++, !scan_digits(s))) return false;
+    if (scan_peek(s) != 'e' && scan_peek(s) != 'E') return true;
+    s->at++;
+    if (scan_peek(s) == '+' || scan_peek(s) == '-') s->at++;
+    return scan_digits(s);
+}
+
+static bool scan_word(Scan *s, const char *word)
+{
+    int64_t length = (int64_t)strlen(word);
+    if (s->bytes - s->at < length || memcmp(s->line + s->at, word, (size_t)length) != 0)
+        return scan_fault(s, "no value");
+    s->at += length;
+    return true;
+}
+
+static bool scan_open(Scan *s)
+{
+    bool brace = s->line[s->at++] == '{';
+    uint8_t *bits = &s->object[s->depth / 8], bit = (uint8_t)(1 << s->depth % 8);
+    *bits = (uint8_t)(brace ? *bits | bit : *bits & ~bit);
+    s->depth++;
+    return true;
+}
+
+static bool scan_in_object(const Scan *s) { return s->object[(s->depth - 1) / 8] >> (s->depth - 1) % 8 & 1; }
+
+/* A number, text or word whole; of an object or array the bracket */
+static bool scan_value(Scan *s, JsonBytes *text)
+{
+    int c = scan_peek(s);
+    if (s->depth >= JSON_DEPTH_MOST) return scan_fault(s, "brackets in brackets, more than 2048 deep");
+    switch (c) {
+    case '"':           return scan_string(s, text);
+    case '{': case '[': return scan_open(s);
+    case 't':           return scan_word(s, "true");
+    case 'f':           return scan_word(s, "false");
+    case 'n':           return scan_word(s, "null");
+    }
+    return c == '-' || (c >= '0' && c <= '9') ? scan_number(s) : scan_fault(s, c < 0 ? "the line is cut" : "no value");
+}
+
+/* Called for each name of an object, and what stands under it: of an object or array the bracket. depth: 1 outermost */
+typedef void MemberFound(void *context, const Scan *s, JsonBytes name, JsonBytes value, int depth);
+
+static bool scan_member(Scan *s, MemberFound *found, void *context)
+{
+    JsonBytes name, text = { .found = true };
+    if (scan_peek(s) != '"') return scan_fault(s, "a name in quotes is missing");
+    if (!scan_string(s, &name)) return false;
+    if (name_has_zero(s, name)) return scan_fault(s, "a name with \\u0000 in it");
+    scan_space(s);
+    if (scan_peek(s) != ':') return scan_fault(s, "a colon is missing");
+    s->at++;
+    scan_space(s);
+    int depth = s->depth;
+    int64_t begin = s->at;
+    if (!scan_value(s, &text)) return false;
+    if (!text.text) text.at = begin, text.bytes = s->at - begin;
+    found(context, s, name, text, depth);
+    return true;
+}
+
+/* Behind an opened bracket or a comma: a closing bracket if it may come, or the next value */
+static bool scan_item(Scan *s, bool may_close, MemberFound *found, void *context, bool *closed)
+{
+    JsonBytes any;
+    bool object = scan_in_object(s);
+    scan_space(s);
+    *closed = may_close && scan_peek(s) == (object ? '}' : ']');
+    if (*closed) {
+        s->at++;
+        s->depth--;
+        return true;
+    }
+    return object ? scan_member(s, found, context) : scan_value(s, &any);
+}
+
+/* Behind a value: all brackets that close, and then a comma or the end. */
+static bool scan_between(Scan *s)
+{
+    for (scan_space(s); s->depth; scan_space(s)) {
+        int c = scan_peek(s);
+        if (c == ',') {
+            s->at++;
+            return true;
+        }
+        if (c != (scan_in_object(s) ? '}' : ']'))
+            return scan_fault(s, c < 0 ? "the line is cut" : "a comma or a closing bracket is missing");
+        s->at++;
+        s->depth--;
+    }
+    return true;
+}
+
+static void scan_line(Scan *s, MemberFound *found, void *context)
+{
+    bool closed, good;
+    scan_space(s);
+    if (scan_peek(s) != '{') {
+        scan_fault(s, "not an object in braces, as {\"text\": \"...\"}");
+        return;
+    }
+    good = scan_open(s);
+    for (bool fresh = true; good && s->depth; ) {
+        int before = s->depth;
+        good  = scan_item(s, fresh, found, context, &closed);
+        fresh = good && s->depth > before;              /* a bracket was opened */
+        if (good && !fresh) good = scan_between(s);
+    }
+    if (good && s->at < s->bytes) scan_fault(s, "something stands behind the object");
+}
+
+/* ---- what is wanted ---- */
+
+typedef struct { const char *const *key; int keys; JsonBytes span[JSON_KEYS_MOST]; } Wanted;
+
+static void wanted_found(void *context, const Scan *s, JsonBytes name, JsonBytes text, int depth)
+{
+    Wanted *w = context;
+    for (int i = 0; depth == 1 && i < w->keys; i++)
+        if (name_is(s, name, w->key[i], strlen(w->key[i]))) w->span[i] = text;
+}
+
+JsonFault json_line_texts(JsonText *text, const char *const *key, int keys, char *line, int64_t bytes)
+{
+    Scan   s = { .line = line, .bytes = bytes };
+    Wanted w = { .key = key, .keys = keys };
+    scan_line(&s, wanted_found, &w);
+    if (s.why) return (JsonFault){ s.why, s.at, -1 };
+    for (int i = 0; i < keys; i++) {
+        if (!w.span[i].found) return (JsonFault){ "the key is missing", 0, i };
+        if (!w.span[i].text)  return (JsonFault){ "what stands under the key is no text in quotes", 0, i };
+    }
+    for (int i = 0; i < keys; i++) text[i] = json_span_text(line, w.span[i]);
+    return (JsonFault){ 0 };
+}
+
+/* ---- what is wanted out of objects in objects ---- */
+
+/* depth: of the objects whose names have matched so far, and one: where the next part of the key is looked for */
+typedef struct { const JsonPath *path; int paths, depth[JSON_PATHS_MOST]; JsonBytes *span; } Paths;
+
+static void paths_found(void *context, const Scan *s, JsonBytes name, JsonBytes value, int depth)
+{
+    Paths *p = context;
+    for (int i = 0; i < p->paths; i++) {
+        if (p->depth[i] > depth) p->depth[i] = depth;               /* out of the object that matched */
+        if (p->depth[i] != depth || depth > p->path[i].parts) continue;
+        JsonText part = p->path[i].part[depth - 1];
+        if (!name_is(s, name, part.text, (size_t)part.bytes)) continue;
+        if (depth == p->path[i].parts) p->span[i] = value;
+        else if (s->line[value.at] == '{' && !value.text) p->depth[i]++;
+    }
+}
+
+JsonPath json_path(const char *key)
+{
+    JsonPath path = { 0 };
+    while (path.parts < JSON_PARTS_MOST) {
+        const char *dot = path.parts < JSON_PARTS_MOST - 1 ? strchr(key, '.') : NULL;
+        size_t bytes = dot ? (size_t)(dot - key) : strlen(key);
+        path.part[path.parts++] = (JsonText){ key, (int64_t)bytes };
+        if (!dot) break;
+        key = dot + 1;
+    }
+    return path;
+}
+
+JsonFault json_line_paths(JsonSpan *span, const JsonPath *path, int paths, const char *line, int64_t bytes)
+{
+    Scan  s = { .line = line, .bytes = bytes };
+    Paths p = { .path = path, .paths = paths, .span = span };
+    for (int i = 0; i < paths; i++) {
+        p.depth[i] = 1;
+        span[i]    = (JsonBytes){ 0 };
+    }
+    scan_line(&s, paths_found, &p);
+    return s.why ? (JsonFault){ s.why, s.at, -1 } : (JsonFault){ .key = -1 };
+}
+
+JsonText json_span_text(char *line, JsonSpan span)
+{
+    char *at = line + span.at;
+    return (JsonText){ at, span.escaped ? text_decode(at, span.bytes) : span.bytes };
+}
+
+typedef struct { char *out; size_t size, used; } Names;
+
+static void names_found(void *context, const Scan *s, JsonBytes name, JsonBytes text, int depth)
+{
+    Names *n = context;
+    size_t bytes = name.bytes < 40 ? (size_t)name.bytes : 40;
+    (void)text;
+    if (depth > 1 || n->used + bytes + 5 > n->size) return;
+    if (n->used) memcpy(n->out + n->used, ", ", 2), n->used += 2;
+    n->out[n->used++] = '"';
+    memcpy(n->out + n->used, s->line + name.at, bytes);
+    n->used += bytes;
+    n->out[n->used++] = '"';
+    n->out[n->used] = 0;
+}
+
+void json_line_names(char *out, size_t size, const char *line, int64_t bytes)
+{
+    Scan  s = { .line = line, .bytes = bytes };
+    Names n = { out, size, 0 };
+    *out = 0;
+    scan_line(&s, names_found, &n);
+}

@@ -1,0 +1,163 @@
+#include "corpus/read/packing.h"
+
+#include <bzlib.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+#include <zstd.h>
+
+static size_t least(size_t bytes) { return bytes < INT_MAX ? bytes : INT_MAX; }     /* the libraries count in ints */
+
+/* ---- gzip ---- */
+
+enum { GZIP_ONLY = 15 + 16 };                       /* largest window, gzip's header and no other */
+
+static void *gz_open(void)
+{
+    z_stream *z = calloc(1, sizeof *z);
+    if (z && inflateInit2(z, GZIP_ONLY) == Z_OK) return z;
+    free(z);
+    return NULL;
+}
+
+static PackingStep gz_step(void *state, PackingWindow *w, const char **why)
+{
+    z_stream *z = state;
+    size_t in = least(w->in_bytes), out = least(w->out_bytes);
+    z->next_in   = (Bytef *)(uintptr_t)w->in;
+    z->avail_in  = (uInt)in;
+    z->next_out  = (Bytef *)w->out;
+    z->avail_out = (uInt)out;
+    int result = inflate(z, Z_NO_FLUSH);
+    in  -= z->avail_in;
+    out -= z->avail_out;
+    *w = (PackingWindow){ w->in + in, w->in_bytes - in, w->out + out, w->out_bytes - out };
+    if (result == Z_STREAM_END) return PACKING_END;
+    if (result == Z_OK || result == Z_BUF_ERROR) return PACKING_MORE;
+    *why = z->msg ? z->msg : zError(result);
+    return PACKING_BROKEN;
+}
+
+static bool gz_again(void *state) { return inflateReset(state) == Z_OK; }
+
+static void gz_close(void *state)
+{
+    inflateEnd(state);
+    free(state);
+}
+
+/* ---- zstd ---- */
+
+static void *zst_open(void) { return ZSTD_createDStream(); }
+
+static PackingStep zst_step(void *state, PackingWindow *w, const char **why)
+{
+    ZSTD_inBuffer  in  = { w->in, w->in_bytes, 0 };
+    ZSTD_outBuffer out = { w->out, w->out_bytes, 0 };
+    size_t left = ZSTD_decompressStream(state, &out, &in);
+    *w = (PackingWindow){ w->in + in.pos, w->in_bytes - in.pos, w->out + out.pos, w->out_bytes - out.pos };
+    if (!ZSTD_isError(left)) return left ? PACKING_MORE : PACKING_END;
+    *why = ZSTD_getErrorName(left);
+    return PACKING_BROKEN;
+}
+
+static bool zst_again(void *state)
+{
+    (void)state;                                    /* it begins the next frame by itself */
+    return true;
+}
+
+static void zst_close(void *state) { ZSTD_freeDStream(state); }
+
+/* ---- bzip2 ---- */
+
+static void *bz2_open(void)
+{
+    bz_stream *z = calloc(1, sizeof *z);
+    if (z && BZ2_bzDecompressInit(z, 0, 0) == BZ_OK) return z;
+    free(z);
+    return NULL;
+}
+
+static PackingStep bz2_step(void *state, PackingWindow *w, const char **why)
+{
+    bz_stream *z = state;
+    size_t in = least(w->in_bytes), out = least(w->out_bytes);
+    z->next_in   = (char *)(uintptr_t)w->in;
+    z->avail_in  = (unsigned)in;
+    z->next_out  = w->out;
+    z->avail_out = (unsigned)out;
+    int result = BZ2_bzDecompress(z);
+    in  -= z->avail_in;
+    out -= z->avail_out;
+    *w = (PackingWindow){ w->in + in, w->in_bytes - in, w->out + out, w->out_bytes - out };
+    if (result == BZ_STREAM_END) return PACKING_END;
+    if (result == BZ_OK) return PACKING_MORE;
+    *why = result == BZ_DATA_ERROR_MAGIC ? "incorrect header" : result == BZ_MEM_ERROR ? "no memory" : "damaged block";
+    return PACKING_BROKEN;
+}
+
+static bool bz2_again(void *state)
+{
+    bz_stream *z = state;
+    BZ2_bzDecompressEnd(z);
+    memset(z, 0, sizeof *z);
+    return BZ2_bzDecompressInit(z, 0, 0) == BZ_OK;
+}
+
+static void bz2_close(void *state)
+{
+    BZ2_bzDecompressEnd(state);
+    free(state);
+}
+
+/* "BZh", a digit and the first block's magic: ten bytes, which packed data has by chance once in 2^77. A member without
+ * blocks is not seen, and goes with the one before it. */
+static int64_t bz2_start(const char *text, size_t bytes, size_t from)
+{
+    static const char block[] = "1AY&SY";
+    enum { HEAD = 4, BLOCK = sizeof block - 1 };
+    for (size_t at = from + HEAD; at + BLOCK <= bytes; at++) {
+        const char *found = memmem(text + at, bytes - at, block, BLOCK);
+        if (!found) return -1;
+        at = (size_t)(found - text);
+        if (!memcmp(found - HEAD, "BZh", 3) && found[-1] >= '1' && found[-1] <= '9') return (int64_t)at - HEAD;
+    }
+    return -1;
+}
+
+/* ---- which ---- */
+
+static const Packing packings[] = {
+    { "gzip",  ".gz",  "\x1f\x8b",         gz_open,  gz_step,  gz_again,  gz_close,  NULL      },
+    { "zstd",  ".zst", "\x28\xb5\x2f\xfd", zst_open, zst_step, zst_again, zst_close, NULL      },
+    { "bzip2", ".bz2", "BZh",              bz2_open, bz2_step, bz2_again, bz2_close, bz2_start },
+};
+enum { PACKINGS = sizeof packings / sizeof *packings };
+
+const Packing *packing_by_ending(const char *path)
+{
+    size_t length = strlen(path);
+    for (int i = 0; i < PACKINGS; i++) {
+        size_t ending = strlen(packings[i].ending);
+        if (length > ending && !strcmp(path + length - ending, packings[i].ending)) return &packings[i];
+    }
+    return NULL;
+}
+
+const Packing *packing_by_magic(const char *text, size_t bytes)
+{
+    for (int i = 0; i < PACKINGS; i++) {
+        size_t magic = strlen(packings[i].magic);
+        if (bytes >= magic && !memcmp(text, packings[i].magic, magic)) return &packings[i];
+    }
+    return NULL;
+}
+
+Status packing_none(const char *path, const char *text, size_t bytes)
+{
+    const Packing *packing = packing_by_ending(path);
+    if (!packing || packing_by_magic(text, bytes) != packing) return OK;
+    return fail(BAD_FILE, "%s: it is packed by %s, and is read as it stands here; unpack it first", path, packing->name);
+}

@@ -1,0 +1,216 @@
+#include "corpus/wiki/wiki_marks.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "corpus/wiki/wiki_tag.h"
+
+enum { NOTHING = -1 };
+
+/* While a mark is open, `behind` has the one below it on the stack, as -2 - index; -1 ends the stack. */
+typedef struct {
+    Marks      *marks;
+    const char *text;
+    int64_t     bytes, at;
+    int64_t     top;                            /* the innermost open mark, or NOTHING */
+    int64_t     open[MARK_KINDS];               /* how many of each are on the stack */
+    int64_t     blank, blank_next;              /* the last blank line before `at`, the first behind */
+    int64_t     single;                         /* the last [ of its own that is open, or NOTHING: [http://x words] */
+    bool        comments_end;                   /* no end of one follows */
+    Status      status;
+} Scan;
+
+static bool is(const Scan *s, int64_t at, char c) { return at >= 0 && at < s->bytes && s->text[at] == c; }
+
+static void mark_add(Scan *s, int64_t from, int64_t behind, MarkKind kind)
+{
+    Marks *m = s->marks;
+    if (m->count == m->room) {
+        int64_t room = m->room ? 2 * m->room : 256;
+        Mark *grown = realloc(m->mark, (size_t)room * sizeof *grown);
+        if (!grown) {
+            s->status = fail(NO_MEMORY, "no memory for the markup of a page");
+            return;
+        }
+        m->mark = grown;
+        m->room = room;
+    }
+    m->mark[m->count++] = (Mark){ from, behind, kind };
+}
+
+/* ---- the stack ---- */
+
+static void push(Scan *s, int64_t from, MarkKind kind)
+{
+    mark_add(s, from, -2 - s->top, kind);
+    if (s->status != OK) return;
+    s->top = s->marks->count - 1;
+    s->open[kind]++;
+}
+
+static MarkKind top_kind(const Scan *s) { return s->top == NOTHING ? MARK_KINDS : s->marks->mark[s->top].kind; }
+
+static void pop(Scan *s, int64_t behind)
+{
+    Mark *mark = &s->marks->mark[s->top];
+    s->open[mark->kind]--;
+    s->top = -2 - mark->behind;
+    mark->behind = behind;
+}
+
+static void close_kind(Scan *s, MarkKind kind, int64_t behind)
+{
+    if (!s->open[kind]) return;
+    while (top_kind(s) != kind) pop(s, NOTHING);
+    pop(s, behind);
+}
+
+/* ---- lines ---- */
+
+/* The line before `at` has nothing but blanks, and colons where they may indent */
+static bool line_starts(const Scan *s, int64_t at, bool colons)
+{
+    while (is(s, at - 1, ' ') || is(s, at - 1, '\t') || (colons && is(s, at - 1, ':'))) at--;
+    return at == 0 || s->text[at - 1] == '\n';
+}
+
+/* Goes on from where it was, so that all of them together take one walk over the text */
+static void blank_find(Scan *s)
+{
+    while (s->blank_next < s->at) {
+        s->blank = s->blank_next;
+        const char *from = s->text + (s->blank + 1), *end = s->text + s->bytes, *found;
+        while ((found = memchr(from, '\n', (size_t)(end - from))) && found + 1 < end && found[1] != '\n') from = found + 1;
+        s->blank_next = found && found + 1 < end ? found - s->text : s->bytes;
+    }
+}
+
+/* ---- brackets and braces ---- */
+
+static int64_t run_take(Scan *s, char c)
+{
+    int64_t from = s->at;
+    while (is(s, s->at, c)) s->at++;
+    return s->at - from;
+}
+
+static void links_open(Scan *s)
+{
+    int64_t run = run_take(s, '[');
+    if (run % 2) s->single = s->at - run;
+    for (int64_t from = s->at - run + run % 2; from < s->at; from += 2) push(s, from, MARK_LINK);
+}
+
+static void links_close(Scan *s)
+{
+    int64_t from = s->at, run = run_take(s, ']');
+    blank_find(s);
+    if (run % 2) {                              /* [[a [b]]] */
+        if (s->top != NOTHING && s->single > s->marks->mark[s->top].from) from++;
+        s->single = NOTHING;
+    }
+    for (; run >= 2 && top_kind(s) == MARK_LINK; run -= 2, from += 2) {
+        while (top_kind(s) == MARK_LINK && s->marks->mark[s->top].from < s->blank) pop(s, NOTHING);
+        if (top_kind(s) == MARK_LINK) pop(s, from + 2);
+    }
+}
+
+static void braces_open(Scan *s)
+{
+    int64_t from = s->at, run = run_take(s, '{');
+    if (run == 1) {
+        if (is(s, s->at, '|') && line_starts(s, from, true)) push(s, from, MARK_TABLE);
+        return;
+    }
+    for (; run >= 2 && run != 3; from += 2, run -= 2) push(s, from, MARK_TEMPLATE);
+    if (run == 3) push(s, from, MARK_PARAMETER);
+}
+
+static void braces_close(Scan *s)
+{
+    int64_t from = s->at, run = run_take(s, '}');
+    if (is(s, from - 1, '|') && s->open[MARK_TABLE] && line_starts(s, from - 1, false)) {
+        while (top_kind(s) == MARK_LINK) pop(s, NOTHING);
+        if (run == 1 || top_kind(s) == MARK_TABLE) {
+            close_kind(s, MARK_TABLE, ++from);
+            run--;
+        }
+    }
+    while (run >= 2 && s->open[MARK_TEMPLATE] + s->open[MARK_PARAMETER]) {
+        while (top_kind(s) != MARK_TEMPLATE && top_kind(s) != MARK_PARAMETER) pop(s, NOTHING);
+        int64_t taken = top_kind(s) == MARK_PARAMETER && run >= 3 ? 3 : 2;
+        pop(s, from += taken);
+        run -= taken;
+    }
+}
+
+/* ---- comments and tags ---- */
+
+static void comment_take(Scan *s)
+{
+    const char *end = s->comments_end ? NULL : memmem(s->text + s->at + 4, (size_t)(s->bytes - s->at - 4), "-->", 3);
+    s->comments_end = !end;
+    mark_add(s, s->at, end ? end + 3 - s->text : NOTHING, MARK_COMMENT);
+    s->at = end ? end + 3 - s->text : s->at + 4;
+}
+
+/* Behind the end of what opened before `at`; NOTHING where it has none or another opens first, so that no two searches
+ * for the same name go over the same text. */
+static int64_t tag_end(const Scan *s, int row, int64_t at)
+{
+    const char *found;
+    while ((found = memchr(s->text + at, '<', (size_t)(s->bytes - at)))) {
+        at = found - s->text;
+        Tag tag = tag_at(found, s->bytes - at);
+        if (tag.kind != TAG_NONE && tag.row == row && tag.closing) return at + tag.bytes;
+        if (tag.kind != TAG_NONE && tag.row == row && !tag.alone)  return NOTHING;
+        at++;
+    }
+    return NOTHING;
+}
+
+static void angle_take(Scan *s)
+{
+    if (s->bytes - s->at >= 4 && !memcmp(s->text + s->at, "<!--", 4)) {
+        comment_take(s);
+        return;
+    }
+    Tag tag = tag_at(s->text + s->at, s->bytes - s->at);
+    int64_t from = s->at++;
+    if (tag.kind == TAG_TABLE) {
+        if (tag.closing)     close_kind(s, MARK_HTML_TABLE, from + tag.bytes);
+        else if (!tag.alone) push(s, from, MARK_HTML_TABLE);
+    } else if ((tag.kind == TAG_WHOLE || tag.kind == TAG_VERBATIM) && !tag.closing && !tag.alone) {
+        int64_t behind = tag_end(s, tag.row, from + tag.bytes);
+        mark_add(s, from, behind, MARK_TAG);
+        s->at = behind < 0 ? from + tag.bytes : behind;
+    }
+}
+
+/* ---- all ---- */
+
+static const bool special[256] = { ['{'] = true, ['}'] = true, ['['] = true, [']'] = true, ['<'] = true };
+
+Status marks_find(Marks *marks, const char *text, int64_t bytes)
+{
+    Scan s = { .marks = marks, .text = text, .bytes = bytes, .top = NOTHING, .single = NOTHING, .blank = -1, .blank_next = -1 };
+    marks->count = 0;
+    while (s.status == OK) {
+        while (s.at < bytes && !special[(uint8_t)text[s.at]]) s.at++;
+        if (s.at >= bytes) break;
+        switch (text[s.at]) {
+        case '{': braces_open(&s);  break;
+        case '}': braces_close(&s); break;
+        case '[': links_open(&s);   break;
+        case ']': links_close(&s);  break;
+        default:  angle_take(&s);   break;
+        }
+    }
+    while (s.status == OK && s.top != NOTHING) pop(&s, NOTHING);
+    return s.status;
+}
+
+void marks_free(Marks *marks)
+{
+    free(marks->mark);
+    *marks = (Marks){ 0 };
+}

@@ -1,0 +1,433 @@
+#include "corpus/wiki/wiki_text.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include "corpus/wiki/wiki_entity.h"
+#include "corpus/wiki/wiki_lines.h"
+#include "corpus/wiki/wiki_marks.h"
+#include "corpus/wiki/wiki_tag.h"
+#include "corpus/wiki/wiki_words.h"
+#include "text/unicode.h"
+
+enum { TARGET_MOST = 600, NAME_MOST = 80, KEY_MOST = 24, MAGIC_MOST = 64 };
+
+/* A template of which text is kept, from its first argument to its end. What an argument that goes has put out is taken
+ * back when it ends, so that no text is ever moved: else nested templates would take the square of time. */
+typedef struct {
+    const WikiTemplate *row;
+    int64_t end;                        /* of its }} */
+    int64_t put, argument;              /* where its text and that of the argument at hand begin in the output */
+    int     place, last;                /* of the argument; the last that is kept */
+    bool    wanted, kept;               /* this argument; any before it */
+} Frame;
+
+typedef struct {
+    Buffer     *out;
+    const char *text;
+    int64_t     bytes, at, limit;       /* limit: end of the innermost frame */
+    Marks       marks;
+    int64_t     mark;                   /* the first at or behind `at` */
+    Frame      *frame;
+    int64_t     frames, frames_room;
+    int64_t     links;                  /* whose words are being put */
+    bool        external, poem;         /* within [http://x words]; within <poem> */
+    Status      status;
+} Wiki;
+
+static bool is(const Wiki *w, int64_t at, char c) { return at < w->limit && w->text[at] == c; }
+
+static void put(Wiki *w, const char *text, int64_t bytes)
+{
+    if (w->status == OK) w->status = buffer_add(w->out, text, bytes);
+}
+
+static void put_words(Wiki *w, const char *words) { put(w, words, (int64_t)strlen(words)); }
+
+/* The mark that opens at `at`, if one does */
+static const Mark *mark_here(Wiki *w)
+{
+    const Marks *m = &w->marks;
+    while (w->mark < m->count && m->mark[w->mark].from < w->at) w->mark++;
+    return w->mark < m->count && m->mark[w->mark].from == w->at ? &m->mark[w->mark] : NULL;
+}
+
+/* ---- what never closes ---- */
+
+static void line_drop(Wiki *w)
+{
+    const char *end = memchr(w->text + w->at, '\n', (size_t)(w->limit - w->at));
+    w->at = end ? end - w->text : w->limit;
+}
+
+/* And the lines behind it that look like arguments or cells */
+static void rest_drop(Wiki *w)
+{
+    for (int64_t next = w->at; ; ) {
+        w->at = next;
+        line_drop(w);
+        for (next = w->at + 1; is(w, next, ' ') || is(w, next, '\t'); ) next++;
+        if (!is(w, next, '|') && !is(w, next, '!') && !is(w, next, '}')) return;
+    }
+}
+
+/* ---- templates ---- */
+
+static Frame *frame_top(Wiki *w) { return &w->frame[w->frames - 1]; }
+
+/* At the beginning of an argument: "name =" makes it one by name, "2 =" says its place. Behind it; *place 0: by name */
+static int64_t key_read(const Wiki *w, int64_t at, int *place)
+{
+    int64_t from = at, number = 0, most = at + KEY_MOST < w->limit ? at + KEY_MOST : w->limit;
+    bool digits = true;
+    while (at < most && memchr(" \t\n", w->text[at], 3)) at++;
+    int64_t key = at;
+    for (; at < most && !memchr("=|{}[]<\n", w->text[at], 8); at++) {
+        char c = w->text[at];
+        if (c >= '0' && c <= '9') number = number < 1000 ? 10 * number + c - '0' : number;
+        else digits = digits && c == ' ';
+    }
+    if (at >= most || w->text[at] != '=' || at == key) return from;
+    *place = digits ? (int)number : 0;
+    return at + 1;
+}
+
+static void argument_begin(Wiki *w)
+{
+    Frame *f = frame_top(w);
+    int place = f->place + 1;
+    int64_t behind = key_read(w, w->at, &place);
+    if (behind == w->at) f->place++;                            /* no key: the next place */
+    w->at = behind;
+    f->wanted = place >= f->row->first && place <= f->last;
+    if (f->wanted && f->row->last == WIKI_LAST) {
+        w->out->bytes = f->put;
+        f->kept = false;
+    }
+    f->argument = w->out->bytes;
+    if (f->wanted) put_words(w, f->kept ? f->row->between : f->row->before);
+}
+
+/* {{convert|5|to|7|km|mi}}: the word of a range is followed by another number */
+static void convert_look(Wiki *w, Frame *f)
+{
+    int64_t from = f->argument + (int64_t)strlen(f->row->between);
+    if (f->place == f->last && from <= w->out->bytes && wiki_word_range(w->out->text + from, w->out->bytes - from)) f->last += 2;
+}
+
+static void argument_end(Wiki *w)
+{
+    Frame *f = frame_top(w);
+    if (f->argument < 0 || w->status != OK) return;
+    if (!f->wanted) w->out->bytes = f->argument;
+    else if (f->row->last == WIKI_CONVERT) convert_look(w, f);
+    f->kept = f->kept || f->wanted;
+}
+
+static void frame_push(Wiki *w, const WikiTemplate *row, int64_t end)
+{
+    if (w->frames == w->frames_room) {
+        int64_t room = w->frames_room ? 2 * w->frames_room : 16;
+        Frame *grown = realloc(w->frame, (size_t)room * sizeof *grown);
+        if (!grown) {
+            w->status = fail(NO_MEMORY, "no memory for templates within templates");
+            return;
+        }
+        w->frame = grown;
+        w->frames_room = room;
+    }
+    w->frame[w->frames++] = (Frame){ .row = row, .end = end, .put = w->out->bytes, .argument = -1,
+                                     .last = row->last == WIKI_CONVERT ? row->first + 1 : row->last };
+    w->limit = end;
+}
+
+static void frame_pop(Wiki *w)
+{
+    Frame *f = frame_top(w);
+    argument_end(w);
+    if (f->kept) put_words(w, f->row->behind);
+    w->at = f->end + 2;
+    w->frames--;
+    w->limit = w->frames ? frame_top(w)->end : w->bytes;
+}
+
+/* Its name, up to "|", the end, or behind ":" */
+static int64_t name_read(const Wiki *w, int64_t from, int64_t end)
+{
+    int64_t at = from, most = from + NAME_MOST < end ? from + NAME_MOST : end;
+    while (at < most && !memchr("|{}[]<:", w->text[at], 7)) at++;
+    return at < most && w->text[at] == ':' ? at + 1 : at;
+}
+
+static void template_take(Wiki *w, const Mark *m)
+{
+    int64_t from = m->from + 2, end = m->behind - 2, at = name_read(w, from, end);
+    bool function = w->text[at - 1] == ':' && at > from, ends = at == end || w->text[at] == '|';
+    const WikiTemplate *row = m->kind == MARK_TEMPLATE && (function || ends) ? wiki_word_template(w->text + from, at - from) : NULL;
+    if (!row || !row->last) {
+        if (row && at == end) put_words(w, row->before);
+        w->at = m->behind;
+        return;
+    }
+    frame_push(w, row, end);
+    w->at = at;
+    if (function && w->status == OK) argument_begin(w);
+}
+
+/* ---- links ---- */
+
+/* `[[` with or without its end: a target, then words. What is no target, since markup stands in it, is all words. */
+static void link_take(Wiki *w, const Mark *m)
+{
+    int64_t from = m->from + 2, end = m->behind < 0 ? w->limit : m->behind - 2, at = from;
+    int64_t most = from + TARGET_MOST < end ? from + TARGET_MOST : end;
+    const char *colon = NULL;
+    while (at < most && !memchr("|[]{}<\n", w->text[at], 7)) {
+        if (w->text[at] == ':' && !colon) colon = w->text + at;
+        at++;
+    }
+    if (colon && colon > w->text + from && wiki_word_hidden(w->text + from, colon - w->text - from)) {
+        w->at = m->behind;
+        if (m->behind >= 0) return;
+        w->at = from;
+        line_drop(w);
+        return;
+    }
+    bool words = at < most && w->text[at] == '|' && at + 1 < end;
+    w->at = words ? at + 1 : from + is(w, from, ':');
+    w->links += m->behind >= 0;
+    if (m->behind >= 0 && at + 1 == end && w->text[at] == '|') {         /* [[a|]] is [[a]] */
+        put(w, w->text + w->at, at - w->at);
+        w->at = end;
+    }
+}
+
+static int64_t protocol_length(const char *text, int64_t bytes)
+{
+    static const char *const rows[] = { "http://", "https://", "//", "ftp://", "ftps://", "mailto:", "news:", "irc://", "git://", "tel:", "magnet:", "urn:" };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int64_t length = (int64_t)strlen(rows[i]);
+        if (bytes > length && !strncasecmp(text, rows[i], (size_t)length)) return length;
+    }
+    return 0;
+}
+
+static void bracket_take(Wiki *w)
+{
+    const Mark *m = mark_here(w);
+    if (m && m->kind == MARK_LINK) {
+        link_take(w, m);
+        return;
+    }
+    int64_t at = w->at + 1, protocol = protocol_length(w->text + at, w->limit - at);
+    if (!protocol) {
+        put(w, "[", 1);
+        w->at++;
+        return;
+    }
+    for (at += protocol; at < w->limit && !memchr(" \t\n]<>[\"{}", w->text[at], 10); ) at++;
+    w->external = true;
+    w->at = at;
+}
+
+static void bracket_close(Wiki *w)
+{
+    bool two = is(w, w->at + 1, ']');
+    if (two && (w->links || !w->external)) {
+        w->links -= w->links > 0;
+        w->at += 2;
+        return;
+    }
+    if (!w->external) put(w, "]", 1);
+    w->external = false;
+    w->at++;
+}
+
+/* ---- characters ---- */
+
+static void entity_put(Wiki *w)
+{
+    int64_t  length;
+    uint8_t  bytes[4];
+    uint32_t point = entity_at(w->text + w->at, w->limit - w->at, &length);
+    if (point == 0xa0 || point < 0x20) point = ' ';
+    if (length) put(w, (char *)bytes, rune_write(bytes, point));
+    else        put(w, "&", 1);
+    w->at += length ? length : 1;
+}
+
+/* Two are italics, three bold, five both; of four and of more than five the rest are apostrophes. */
+static void apostrophes_put(Wiki *w)
+{
+    int64_t run = 0;
+    while (is(w, w->at, '\'')) w->at++, run++;
+    for (int64_t left = run > 5 ? run - 5 : run == 1 || run == 4; left; left--) put(w, "'", 1);
+}
+
+/* __NOTOC__ in any language */
+static void magic_drop(Wiki *w)
+{
+    int64_t from = w->at, at = from + 2, most = from + MAGIC_MOST < w->limit ? from + MAGIC_MOST : w->limit;
+    while (at < most && ((w->text[at] >= 'A' && w->text[at] <= 'Z') || (uint8_t)w->text[at] >= 0x80)) at++;
+    if (is(w, from + 1, '_') && at > from + 4 && is(w, at, '_') && is(w, at + 1, '_')) {
+        w->at = at + 2;
+        return;
+    }
+    put(w, "_", 1);
+    w->at++;
+}
+
+static void line_end(Wiki *w)
+{
+    w->external = false;
+    put(w, "\n\n", 1 + w->poem);
+    w->at++;
+}
+
+/* ---- tags and comments ---- */
+
+static void verbatim_put(Wiki *w, int64_t behind)
+{
+    int64_t end = behind - 1, limit = w->limit;
+    while (w->text[end] != '<') end--;
+    w->limit = end;
+    w->at   += tag_at(w->text + w->at, end - w->at).bytes;
+    while (w->at < end && w->status == OK) {
+        const char *amp = memchr(w->text + w->at, '&', (size_t)(end - w->at));
+        int64_t stop = amp ? amp - w->text : end;
+        put(w, w->text + w->at, stop - w->at);
+        w->at = stop;
+        if (amp) entity_put(w);
+    }
+    w->limit = limit;
+    w->at    = behind;
+}
+
+/* Behind <sup>: a number, else nothing is done. km² and 10^6 are read aright, km2 and 106 are not. */
+static void super_put(Wiki *w)
+{
+    static const char *const figures[] = { "¹", "²", "³" };
+    int64_t at = w->at, length = 0;
+    if (is(w, at, '-')) length = 1;
+    else if (w->limit - at > 3 && !memcmp(w->text + at, "−", 3)) length = 3;
+    int64_t sign = length;
+    while (length < sign + 3 && at + length < w->limit && w->text[at + length] >= '0' && w->text[at + length] <= '9') length++;
+    bool number = length > sign && w->limit - at - length >= 6 && !strncasecmp(w->text + at + length, "</sup>", 6);
+    if (!number) return;
+    bool figure = length == 1 && w->text[at] >= '1' && w->text[at] <= '3';
+    put_words(w, figure ? figures[w->text[at] - '1'] : "^");
+    if (!figure) put(w, w->text + at, length);
+    w->at += length + 6;
+}
+
+static void tag_take(Wiki *w)
+{
+    Tag tag = tag_at(w->text + w->at, w->limit - w->at);
+    if (tag.kind == TAG_NONE) {
+        put(w, "<", 1);
+        w->at++;
+        return;
+    }
+    w->at += tag.bytes;
+    if (tag.kind == TAG_POEM) w->poem = !tag.closing && !tag.alone;
+    if (tag.kind == TAG_POEM || tag.kind == TAG_BREAK || tag.kind == TAG_TABLE) put(w, "\n\n", 2);
+    if (tag.kind == TAG_SUPER && !tag.closing) super_put(w);
+}
+
+static void angle_take(Wiki *w)
+{
+    const Mark *m = mark_here(w);
+    if (!m || (m->kind == MARK_HTML_TABLE && m->behind < 0)) {
+        tag_take(w);
+        return;
+    }
+    bool verbatim = m->kind == MARK_TAG && tag_at(w->text + m->from, w->bytes - m->from).kind == TAG_VERBATIM;
+    if (verbatim && m->behind < 0)  tag_take(w);
+    else if (verbatim)              verbatim_put(w, m->behind);
+    else if (m->behind < 0)         line_drop(w);
+    else                            w->at = m->behind;
+    if (m->kind == MARK_HTML_TABLE) put(w, "\n\n", 2);
+}
+
+/* ---- all ---- */
+
+static void brace_take(Wiki *w)
+{
+    const Mark *m = mark_here(w);
+    if (!m) {
+        put(w, "{", 1);
+        w->at++;
+    } else if (m->behind < 0) {
+        rest_drop(w);
+    } else if (m->kind == MARK_TABLE) {
+        put(w, "\n\n", 2);
+        w->at = m->behind;
+    } else {
+        template_take(w, m);
+    }
+}
+
+static void brace_close(Wiki *w)
+{
+    bool two = is(w, w->at + 1, '}');
+    if (w->frames && w->at == w->limit) {
+        frame_pop(w);
+        return;
+    }
+    if (!two) put(w, "}", 1);
+    w->at += 1 + two;
+}
+
+static void pipe_take(Wiki *w)
+{
+    w->at++;
+    if (!w->frames) {
+        put(w, "|", 1);
+        return;
+    }
+    argument_end(w);
+    argument_begin(w);
+}
+
+static const bool special[256] = { ['{'] = true, ['}'] = true, ['['] = true, [']'] = true, ['<'] = true, ['&'] = true,
+                                   ['\''] = true, ['_'] = true, ['|'] = true, ['\n'] = true };
+
+static void special_take(Wiki *w)
+{
+    switch (w->text[w->at]) {
+    case '{':  brace_take(w);      break;
+    case '}':  brace_close(w);     break;
+    case '[':  bracket_take(w);    break;
+    case ']':  bracket_close(w);   break;
+    case '<':  angle_take(w);      break;
+    case '&':  entity_put(w);      break;
+    case '\'': apostrophes_put(w); break;
+    case '_':  magic_drop(w);      break;
+    case '|':  pipe_take(w);       break;
+    default:   line_end(w);        break;
+    }
+}
+
+static void inline_strip(Wiki *w)
+{
+    while (w->at < w->bytes && w->status == OK) {
+        int64_t from = w->at;
+        while (w->at < w->bytes && !special[(uint8_t)w->text[w->at]]) w->at++;
+        if (w->at > from)     put(w, w->text + from, w->at - from);
+        if (w->at < w->bytes) special_take(w);
+    }
+    put(w, "\n", 1);
+}
+
+Status wiki_text(Buffer *out, const char *wikitext, int64_t bytes)
+{
+    int64_t start = out->bytes;
+    Wiki w = { .out = out, .text = wikitext, .bytes = bytes, .limit = bytes };
+    w.status = marks_find(&w.marks, wikitext, bytes);
+    if (w.status == OK) w.status = buffer_room(out, bytes + 1);
+    if (w.status == OK) inline_strip(&w);
+    out->bytes = start + (w.status == OK ? wiki_lines(out->text + start, out->bytes - start) : 0);
+    marks_free(&w.marks);
+    free(w.frame);
+    return w.status;
+}

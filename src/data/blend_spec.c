@@ -1,0 +1,148 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/file.h"
+#include "data/blend_spec.h"
+
+enum { PARTS_MAX = 32766 };                    /* Megatron's: which part a sample is of has 16 bits */
+
+/* ---- weights ---- */
+
+/* numpy's sum of doubles, whose last bit decides ties in a blend: eight sums side by side, halves of what is above 128 */
+static double sum_pairwise(const double *x, int n)
+{
+    double sum = 0, r[8];
+    int i = 0;
+    if (n > 128) {
+        int half = n / 2 - n / 2 % 8;
+        return sum_pairwise(x, half) + sum_pairwise(x + half, n - half);
+    }
+    if (n >= 8) {
+        for (int j = 0; j < 8; j++) r[j] = x[j];
+        for (i = 8; i + 8 <= n; i += 8)
+            for (int j = 0; j < 8; j++) r[j] += x[i + j];
+        sum = ((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]));
+    }
+    for (; i < n; i++) sum += x[i];
+    return sum;
+}
+
+Status weights_normalize(double *weight, int count, WeightSum how)
+{
+    double sum = 0;
+    for (int i = 0; i < count; i++) {
+        if (!(weight[i] > 0) || !isfinite(weight[i]))
+            return fail(BAD_OPTION, "weight %g, number %d of %d, is not above 0; leave that data set out", weight[i], i + 1, count);
+        sum += weight[i];
+    }
+    if (how == SUM_NUMPY) sum = sum_pairwise(weight, count);
+    for (int i = 0; i < count; i++) weight[i] /= sum;
+    return OK;
+}
+
+/* ---- lists ---- */
+
+static Status part_add(BlendSpec *list, const char *prefix, const char *corpus, double weight)
+{
+    if (list->count == PARTS_MAX) return fail(BAD_OPTION, "more than %d data sets; join some of them", PARTS_MAX);
+    BlendPart *grown = realloc(list->part, (size_t)(list->count + 1) * sizeof *grown);
+    if (!grown) return fail(NO_MEMORY, "no memory for %d data sets", list->count + 1);
+    list->part = grown;
+    BlendPart *part = &grown[list->count++];
+    *part = (BlendPart){ .prefix = strdup(prefix), .corpus = corpus ? strdup(corpus) : NULL, .weight = weight };
+    return part->prefix && (part->corpus || !corpus) ? OK : fail(NO_MEMORY, "no memory for %d data sets", list->count);
+}
+
+static bool number_read(double *value, const char *word)
+{
+    char *end;
+    *value = strtod(word, &end);
+    return end != word && *end == 0;
+}
+
+static Status words_weighed(bool *weighed, const char *const *words, int count)
+{
+    int numbers = 0;
+    double value;
+    for (int i = 0; count % 2 == 0 && i < count; i += 2) numbers += number_read(&value, words[i]);
+    *weighed = numbers > 0;
+    if (*weighed && numbers != count / 2)
+        return fail(BAD_OPTION, "--data-path: %d of %d weights are numbers; give W P W P ... or prefixes alone", numbers, count / 2);
+    return OK;
+}
+
+static Status words_add(BlendSpec *list, const char *const *words, int count)
+{
+    TRY(words_weighed(&list->weighed, words, count));
+    for (int i = 0; i < count; i++) {
+        double weight = 1;
+        if (list->weighed) number_read(&weight, words[i++]);
+        TRY(part_add(list, words[i], NULL, weight));
+    }
+    return OK;
+}
+
+Status blend_spec_words(BlendSpec *list, const char *const *words, int count)
+{
+    *list = (BlendSpec){ 0 };
+    Status status = words_add(list, words, count);
+    if (status != OK) blend_spec_close(list);
+    return status;
+}
+
+static Status line_add(BlendSpec *list, char *line, const char *path, int number)
+{
+    static const char blank[] = " \t\r\f\v";
+    char  *rest, *column[4] = { 0 };
+    double weight;
+    int    columns = 0;
+    for (char *word = strtok_r(line, blank, &rest); word && columns < 4; word = strtok_r(NULL, blank, &rest)) column[columns++] = word;
+    if (columns == 0) return OK;
+    if (columns != 3 || !number_read(&weight, column[0]))
+        return fail(BAD_FILE, "%s: line %d: wants three columns: weight, prefix, corpus", path, number);
+    size_t length = strlen(column[1]);
+    if (length > 4 && !strcmp(column[1] + length - 4, ".bin")) column[1][length - 4] = 0;
+    return part_add(list, column[1], column[2], weight);
+}
+
+static Status lines_add(BlendSpec *list, char *text, const char *path)
+{
+    int number = 1;
+    for (char *line = text; line; number++) {
+        char *end = strchr(line, '\n');
+        if (end) *end++ = 0;
+        TRY(line_add(list, line, path, number));
+        line = end;
+    }
+    if (list->count == 0) return fail(BAD_FILE, "%s: no line has a data set; a line is: weight, prefix, corpus", path);
+    list->weighed = true;
+    return OK;
+}
+
+Status blend_spec_file(BlendSpec *list, const char *path)
+{
+    FileMap map;
+    *list = (BlendSpec){ 0 };
+    TRY(file_map(&map, path));
+    const char *zero = map.size ? memchr(map.data, 0, map.size) : NULL;
+    ptrdiff_t   at   = zero ? zero - (const char *)map.data : -1;
+    char       *text = strndup((const char *)map.data, map.size);
+    file_unmap(&map);
+    Status status = OK;
+    if (!text) status = fail(NO_MEMORY, "%s: no memory for the list", path);
+    else if (zero) status = fail(BAD_FILE, "%s: byte %td is 0, and a list is text; a line is: weight, prefix, corpus", path, at);
+    else status = lines_add(list, text, path);
+    free(text);
+    if (status != OK) blend_spec_close(list);
+    return status;
+}
+
+void blend_spec_close(BlendSpec *list)
+{
+    for (int i = 0; i < list->count; i++) {
+        free(list->part[i].prefix);
+        free(list->part[i].corpus);
+    }
+    free(list->part);
+    *list = (BlendSpec){ 0 };
+}

@@ -1,0 +1,145 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/random.h"
+#include "base/seam.h"
+#include "data/npy_array.h"
+
+/* ---- arrays ---- */
+
+static const struct { int width; const char *descr; } types[] = {
+    [NPY_I16] = { 2, "<i2" }, [NPY_I32] = { 4, "<i4" }, [NPY_U32] = { 4, "<u4" }, [NPY_I64] = { 8, "<i8" },
+};
+
+int npy_array_width(NpyType type) { return types[type].width; }
+static size_t index_bytes(const NpyArray *x) { return (size_t)x->rows * (size_t)x->columns * (size_t)types[x->type].width; }
+
+Status npy_array_new(NpyArray *index, NpyType type, int64_t rows, int columns)
+{
+    *index = (NpyArray){ .type = type, .rows = rows, .columns = columns };
+    index->data = index->made = calloc((size_t)rows * (size_t)columns + 1, (size_t)types[type].width);
+    if (!index->made) return fail(NO_MEMORY, "an index of %" PRId64 " rows (%zu bytes) does not fit into memory", rows, index_bytes(index));
+    return OK;
+}
+
+void npy_array_close(NpyArray *index)
+{
+    free(index->made);
+    if (index->map.data) file_unmap(&index->map);
+    *index = (NpyArray){ 0 };
+}
+
+int64_t npy_array_at(const NpyArray *index, int64_t i)
+{
+    switch (index->type) {
+    case NPY_I16: return ((const int16_t  *)index->data)[i];
+    case NPY_I32: return ((const int32_t  *)index->data)[i];
+    case NPY_U32: return ((const uint32_t *)index->data)[i];
+    case NPY_I64: return ((const int64_t  *)index->data)[i];
+    }
+    return 0;
+}
+
+/* ---- .npy, version 1.0: 10 bytes, a dictionary as text, spaces and a newline up to a multiple of 64 ---- */
+
+enum { NPY_HEADER = 128, NPY_FIXED = 10 };
+
+static void npy_header(char header[NPY_HEADER + 1], const NpyArray *index)
+{
+    char shape[64];
+    snprintf(shape, sizeof shape, index->columns == 1 ? "(%" PRId64 ",)" : "(%" PRId64 ", %d)", index->rows, index->columns);
+    memcpy(header, "\x93NUMPY\x01\x00", 8);
+    header[8] = NPY_HEADER - NPY_FIXED;
+    header[9] = 0;
+    int used = snprintf(header + NPY_FIXED, NPY_HEADER - NPY_FIXED, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
+                        types[index->type].descr, shape);
+    memset(header + NPY_FIXED + used, ' ', (size_t)(NPY_HEADER - NPY_FIXED - used));
+    header[NPY_HEADER - 1] = '\n';
+    header[NPY_HEADER] = 0;
+}
+
+/* ---- the cache ---- */
+
+Status npy_cache_name(NpyCache *cache, const char *dir, const char *kind, const char *part, const char *words)
+{
+    cache->words = words;
+    int used = snprintf(cache->base, sizeof cache->base, "%s/%016" PRIx64 "-%s-%s-", dir, random_key(0, words), kind, part);
+    if (used >= (int)sizeof cache->base)
+        return fail(BAD_OPTION, "--data-cache-path %.80s...: the path is longer than %zu bytes", dir, sizeof cache->base - 1);
+    return folder_make(dir);
+}
+
+static void cache_path(char path[1024], const NpyCache *cache, const char *name, const char *ending)
+{
+    snprintf(path, 1024, "%s%s.%s", cache->base, name, ending);
+}
+
+bool npy_cache_holds(const NpyCache *cache)
+{
+    char    path[1024];
+    FileMap map;
+    cache_path(path, cache, "description", "txt");
+    if (!file_exists(path) || file_map(&map, path) != OK) return false;
+    bool same = map.size == strlen(cache->words) && !memcmp(map.data, cache->words, map.size);
+    file_unmap(&map);
+    return same;
+}
+
+bool npy_cache_map(const NpyCache *cache, const char *name, NpyArray *index)
+{
+    char path[1024], header[NPY_HEADER + 1];
+    cache_path(path, cache, name, "npy");
+    if (!file_exists(path) || file_map(&index->map, path) != OK) return false;
+    npy_header(header, index);
+    bool fits = index->map.size == NPY_HEADER + index_bytes(index) && !memcmp(index->map.data, header, NPY_HEADER);
+    if (fits) index->data = index->map.data + NPY_HEADER;
+    else      file_unmap(&index->map);
+    return fits;
+}
+
+/* A name of its own for each writer: runs on many hosts, ranks and threads may be at the same file */
+static void part_name(char part[1100], const char *path)
+{
+    char host[64] = "";
+    gethostname(host, sizeof host - 1);
+    uint64_t mine = random_mix(random_key((uint64_t)getpid(), host), random_mix((uint64_t)(uintptr_t)part, (uint64_t)seam.clock()));
+    snprintf(part, 1100, "%s.%016" PRIx64 ".part", path, mine);
+}
+
+static Status blocks_write(int fd, const char *path, const char *header, size_t header_bytes, const void *data, size_t bytes)
+{
+    Status status = file_write(fd, path, header, header_bytes, 0);
+    if (status == OK) status = file_write(fd, path, data, bytes, (int64_t)header_bytes);
+    if (status == OK) return file_finish(fd, path);
+    seam.close(fd);
+    return status;
+}
+
+static Status beside_write(const char *path, const char *header, size_t header_bytes, const void *data, size_t bytes)
+{
+    char part[1100];
+    int  fd;
+    part_name(part, path);
+    TRY(file_create(&fd, part));
+    Status status = blocks_write(fd, part, header, header_bytes, data, bytes);
+    if (status == OK) status = file_rename(part, path);
+    if (status != OK) unlink(part);
+    return status;
+}
+
+Status npy_cache_write(const NpyCache *cache, const char *name, const NpyArray *index)
+{
+    char path[1024], header[NPY_HEADER + 1];
+    cache_path(path, cache, name, "npy");
+    npy_header(header, index);
+    return beside_write(path, header, NPY_HEADER, index->data, index_bytes(index));
+}
+
+Status npy_cache_finish(const NpyCache *cache)
+{
+    char path[1024];
+    cache_path(path, cache, "description", "txt");
+    return beside_write(path, "", 0, cache->words, strlen(cache->words));
+}

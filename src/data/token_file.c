@@ -1,0 +1,184 @@
+/* Reading Megatron's .bin/.idx. Nothing in the file is believed: every count is checked against the bytes that are
+ * there before it is used, by division, so that no product can wrap. After token_file_open all accessors are in bounds. */
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/random.h"
+#include "data/fairseq_tokens.h"
+#include "data/token_file.h"
+
+enum { HEADER = 34, CODE_INT32 = 4, CODE_UINT16 = 8, PRINTED = 4096 };
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the format is read and written in the machine's order");
+static const uint8_t magic[9] = { 'M', 'M', 'I', 'D', 'I', 'D', 'X', 0, 0 };
+
+static int64_t read_i64(const uint8_t *p) { int64_t v; memcpy(&v, p, sizeof v); return v; }
+static int32_t read_i32(const uint8_t *p) { int32_t v; memcpy(&v, p, sizeof v); return v; }
+
+int64_t token_file_length  (const TokenFile *token_file, int64_t i) { return read_i32(token_file->length + 4 * i); }
+int64_t token_file_start   (const TokenFile *token_file, int64_t i) { return read_i64(token_file->pointer + 8 * i) / token_file->width; }
+int64_t token_file_document(const TokenFile *token_file, int64_t i) { return read_i64(token_file->document + 8 * i); }
+
+int32_t token_file_token(const TokenFile *token_file, int64_t at)
+{
+    if (token_file->width == 4) return read_i32(token_file->bin.data + 4 * at);
+    uint16_t v;
+    memcpy(&v, token_file->bin.data + 2 * at, sizeof v);
+    return v;
+}
+
+/* ---- what tells it from another ---- */
+
+static uint64_t print_add(uint64_t print, const uint8_t *data, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) print = random_mix(print, data[i]);
+    return print;
+}
+
+static uint64_t file_print(uint64_t print, const FileMap *f)
+{
+    size_t end = f->size < PRINTED ? f->size : PRINTED;
+    return print_add(print_add(random_mix(print, f->size), f->data, end), f->data + f->size - end, end);
+}
+
+void token_file_fingerprint(char out[TOKEN_FILE_FINGERPRINT], const TokenFile *token_file)
+{
+    snprintf(out, TOKEN_FILE_FINGERPRINT, ".bin %zu bytes, .idx %zu bytes, print %016" PRIx64, token_file->bin.size, token_file->index.size,
+             file_print(file_print(0, &token_file->index), &token_file->bin));
+}
+
+/* ---- opening ---- */
+
+static Status header_read(TokenFile *token_file)
+{
+    const FileMap *f = &token_file->index;
+    if (f->size < HEADER)
+        return fail(BAD_FILE, "%s: %zu bytes, but the header alone takes %d; the file is cut, prepare it again",
+                    f->path, f->size, HEADER);
+    if (memcmp(f->data, magic, sizeof magic) != 0)
+        return fail(BAD_FILE, "%s: byte 0: not an index, which starts with MMIDIDX; give the prefix of a .bin/.idx pair",
+                    f->path);
+    int64_t version = read_i64(f->data + 9);
+    if (version != 1)
+        return fail(BAD_FILE, "%s: byte 9: version %" PRId64 ", only 1 is known; prepare the text again", f->path,
+                    version);
+    int code = f->data[17];
+    if (code != CODE_INT32 && code != CODE_UINT16)
+        return fail(BAD_FILE, "%s: byte 17: token type %d; only 4 (int32) and 8 (uint16) are read: prepare it again",
+                    f->path, code);
+    token_file->width = code == CODE_INT32 ? 4 : 2;
+    return OK;
+}
+
+/* The counts S and D, and where the three arrays begin: together they are the file to the byte. */
+static Status arrays_place(TokenFile *token_file)
+{
+    const FileMap *f = &token_file->index;
+    uint64_t room = f->size - HEADER;
+    uint64_t sequences = (uint64_t)read_i64(f->data + 18), entries = (uint64_t)read_i64(f->data + 26);
+    if (sequences > room / 12)
+        return fail(BAD_FILE, "%s: byte 18: %" PRIu64 " sequences do not fit into %zu bytes; the file is cut, copy it"
+                    " or prepare it again", f->path, sequences, f->size);
+    room -= 12 * sequences;
+    if (entries < 1 || entries > room / 8)
+        return fail(BAD_FILE, "%s: byte 26: %" PRIu64 " document entries do not fit into %zu bytes; the file is cut,"
+                    " copy it or prepare it again", f->path, entries, f->size);
+    if (room != 8 * entries)
+        return fail(BAD_FILE, "%s: byte %" PRIu64 ": %" PRIu64 " bytes more than the header tells of; multimodal data"
+                    " is not read here", f->path, f->size - (room - 8 * entries), room - 8 * entries);
+    token_file->sequences = (int64_t)sequences;
+    token_file->documents = (int64_t)entries - 1;
+    token_file->length    = f->data + HEADER;
+    token_file->pointer   = token_file->length + 4 * sequences;
+    token_file->document  = token_file->pointer + 8 * sequences;
+    return OK;
+}
+
+static Status index_damaged(const TokenFile *token_file, const uint8_t *at, const char *what, int64_t which, int64_t value,
+                            int64_t wanted)
+{
+    return fail(BAD_FILE, "%s: byte %td: %s %" PRId64 " is said to begin at %" PRId64 ", and %" PRId64
+                " was due; the index is damaged, copy it or prepare it again", token_file->index.path,
+                at - token_file->index.data, what, which, value, wanted);
+}
+
+/* Sequences lie end to end in .bin: the loader's ranges count on it, and every writer of the format does it. */
+static Status sequences_check(TokenFile *token_file)
+{
+    const FileMap *f = &token_file->index;
+    int64_t held = (int64_t)token_file->bin.size, end = 0;
+    for (int64_t s = 0; s < token_file->sequences; s++) {
+        int64_t length = token_file_length(token_file, s), pointer = read_i64(token_file->pointer + 8 * s);
+        if (length < 0 || length > (held - end) / token_file->width)
+            return fail(BAD_FILE, "%s: byte %td: sequence %" PRId64 " has %" PRId64 " tokens, past the end of %s at %"
+                        PRId64 " bytes; the pair is cut or does not belong together", f->path,
+                        token_file->length + 4 * s - f->data, s, length, token_file->bin.path, held);
+        if (pointer != end) return index_damaged(token_file, token_file->pointer + 8 * s, "sequence", s, pointer, end);
+        end += length * token_file->width;
+    }
+    if (end != held)
+        return fail(BAD_FILE, "%s: %" PRId64 " bytes, but %s tells of %" PRId64 "; the pair does not belong together",
+                    token_file->bin.path, held, f->path, end);
+    token_file->tokens = end / token_file->width;
+    return OK;
+}
+
+/* From 0 to the number of sequences, never falling; the last entry is where a next document would begin. */
+static Status documents_check(const TokenFile *token_file)
+{
+    int64_t before = 0;
+    for (int64_t d = 0; d <= token_file->documents; d++) {
+        int64_t first = token_file_document(token_file, d), wanted = d == token_file->documents ? token_file->sequences : before;
+        bool    inner = d > 0 && d < token_file->documents;
+        if (first < wanted || first > (inner ? token_file->sequences : wanted))
+            return index_damaged(token_file, token_file->document + 8 * d, "document", d, first, wanted);
+        before = first;
+    }
+    return OK;
+}
+
+/* Its index would look like one that was cut */
+static Status fairseq_tokens_check(const char *prefix, const char *path)
+{
+    TokenFileKind kind;
+    TRY(token_file_kind(&kind, prefix));
+    if (kind == TOKEN_FILE_MEGATRON) return OK;
+    return fail(BAD_FILE, "%s: a pair of %s, which `jotun data info` and `data cat` look into; only Megatron-LM's is read here: "
+                "prepare the text again", path, token_file_kind_name(kind));
+}
+
+static Status pair_open(TokenFile *token_file, const char *prefix)
+{
+    char path[1024];
+    if (snprintf(path, sizeof path, "%s.idx", prefix) >= (int)sizeof path)
+        return fail(BAD_FILE, "%.80s...: the path is longer than %zu bytes", prefix, sizeof path - 1);
+    if (!file_exists(path)) {
+        size_t n = strlen(prefix);
+        bool   named = n > 4 && (!strcmp(prefix + n - 4, ".idx") || !strcmp(prefix + n - 4, ".bin"));
+        return fail(BAD_FILE, "%s: no such file; %s", path, named ? "give the prefix without .bin or .idx" :
+                    "a prefix names a pair, as P_text_document from `jotun prepare --output-prefix P`");
+    }
+    TRY(fairseq_tokens_check(prefix, path));
+    TRY(file_map(&token_file->index, path));
+    TRY(header_read(token_file));
+    TRY(arrays_place(token_file));
+    snprintf(path, sizeof path, "%s.bin", prefix);
+    TRY(file_map(&token_file->bin, path));
+    TRY(sequences_check(token_file));
+    return documents_check(token_file);
+}
+
+Status token_file_open(TokenFile *token_file, const char *prefix)
+{
+    *token_file = (TokenFile){ 0 };
+    Status status = pair_open(token_file, prefix);
+    if (status != OK) token_file_close(token_file);
+    return status;
+}
+
+void token_file_close(TokenFile *token_file)
+{
+    if (token_file->bin.data)   file_unmap(&token_file->bin);
+    if (token_file->index.data) file_unmap(&token_file->index);
+    *token_file = (TokenFile){ 0 };
+}

@@ -1,0 +1,129 @@
+#include "parallel/stage_executor.h"
+#include <stdlib.h>
+
+static void slot_open(StageExecutor *executor, ActivationSlot *slot, int chunk, const StageExecutorSetup *s)
+{
+    size_t bytes = s->slot_bytes ? s->slot_bytes[chunk] : 0;
+    slot->save  = calloc((size_t)executor->stage->count[chunk], sizeof *slot->save);
+    slot->batch = loader_batch_new(s->batch, s->host);
+    CHECK(slot->save, "no memory for %lld saves", (long long)executor->stage->count[chunk]);
+    arena_dry(&slot->activations, "slot");
+    if (!s->activations->dry) {
+        slot->activations.base = arena_push(s->activations, "activations", bytes);
+        slot->activations.size = bytes;
+        slot->activations.dry  = false;
+    }
+}
+
+void stage_executor_open(StageExecutor *executor, const StageExecutorSetup *s)
+{
+    *executor = (StageExecutor){ .stage = s->stage, .buckets = s->buckets, .ctx = s->ctx, .defer = s->defer };
+    for (int c = 0; c < s->stage->chunks; c++) {
+        executor->slots[c] = s->slots[c];
+        executor->slot[c]  = calloc((size_t)s->slots[c], sizeof(ActivationSlot));
+        CHECK(executor->slot[c], "no memory for %d slots", s->slots[c]);
+        for (int i = 0; i < s->slots[c]; i++) slot_open(executor, &executor->slot[c][i], c, s);
+    }
+    executor->ctx.batch = &executor->slot[0][0].batch;                       /* for its sizes */
+    for (int i = 0; s->buckets->learn && i < 2; i++) executor->turn[i] = flow_new(&executor->ctx, executor->ctx.scratch, "gradient between units");
+}
+
+void stage_executor_close(StageExecutor *executor)
+{
+    for (int c = 0; c < executor->stage->chunks; c++) {
+        for (int i = 0; i < executor->slots[c]; i++) free(executor->slot[c][i].save);
+        free(executor->slot[c]);
+    }
+}
+
+size_t stage_executor_slot_bytes(const StageExecutor *executor, int chunk)
+{
+    size_t most = 0;
+    for (int i = 0; i < executor->slots[chunk]; i++)
+        if (executor->slot[chunk][i].activations.peak > most) most = executor->slot[chunk][i].activations.peak;
+    return most;
+}
+
+ActivationSlot *stage_executor_slot(StageExecutor *executor, int chunk, int slot) { return &executor->slot[chunk][slot]; }
+
+static ExecContext run_in(const StageExecutor *executor, ActivationSlot *slot)
+{
+    ExecContext ctx = executor->ctx;
+    ctx.batch  = &slot->batch;
+    ctx.activations = &slot->activations;
+    ctx.wgrad_saved   = executor->defer ? &slot->activations : ctx.scratch;
+    return ctx;
+}
+
+void stage_executor_begin(StageExecutor *executor, int chunk, int index)
+{
+    ActivationSlot *slot = stage_executor_slot(executor, chunk, index);
+    ExecContext ctx = run_in(executor, slot);
+    arena_reset(&slot->activations, 0);
+    slot->in = (Flow){ .n = 0 };
+    if (!stage_is_first(executor->stage, chunk)) slot->in = flow_new(&ctx, ctx.activations, "chunk input");
+}
+
+void stage_executor_forward(StageExecutor *executor, int chunk, int index)
+{
+    ActivationSlot *slot = stage_executor_slot(executor, chunk, index);
+    ExecContext ctx = run_in(executor, slot);
+    int64_t first = executor->stage->first[chunk], count = executor->stage->count[chunk];
+    Flow x = slot->in;
+    for (int64_t i = 0; i < count; i++) {
+        size_t mark = arena_mark(ctx.scratch);
+        bool head = model_unit(ctx.config, first + i) == UNIT_HEAD;
+        Flow y = head ? (Flow){ .n = 0 } : flow_new(&ctx, ctx.activations, "residual");
+        UnitParam w = zero_unshard(executor->buckets, first + i);                     /* <-> dp+cp under ZeRO 3 */
+        if (i + 1 < count) zero_prefetch(executor->buckets, first + i + 1);        /* <-> dp+cp under ZeRO 3 */
+        unit_forward(&ctx, first + i, y, &w, &slot->save[i], x);               /* <-> tp cp */
+        zero_reshard(executor->buckets, first + i);
+        arena_reset(ctx.scratch, mark);
+        comm_poll(executor->buckets->data);
+        x = y;
+    }
+    slot->out = x;
+}
+
+static void backward_weight(StageExecutor *executor, const ExecContext *ctx, int64_t unit, UnitSave *save)
+{
+    UnitParam dw = zero_unshard_grads(executor->buckets, unit);
+    unit_backward_weight(ctx, unit, &dw, save);                                /* <-> tp under sequence parallel */
+    zero_reduce_grads(executor->buckets, unit);                                   /* <-> dp+cp under ZeRO 2, 3 */
+}
+
+/* Nothing goes below the embedding: backward it reads no weights, and ZeRO 3 need not gather the largest of all blocks again. */
+static bool backward_reads(const StageExecutor *executor, int64_t unit) { return model_unit(executor->ctx.config, unit) != UNIT_EMBED; }
+
+void stage_executor_backward_input(StageExecutor *executor, int chunk, int index, Flow dx, Flow dy)
+{
+    ActivationSlot *slot = stage_executor_slot(executor, chunk, index);
+    ExecContext ctx = run_in(executor, slot);
+    int64_t first = executor->stage->first[chunk], count = executor->stage->count[chunk];
+    for (int64_t i = count - 1; i >= 0; i--) {
+        size_t mark = arena_mark(ctx.scratch);
+        Flow to = i == 0 ? dx : executor->turn[i % 2];
+        UnitParam w = { 0 };
+        if (backward_reads(executor, first + i)) w = zero_unshard(executor->buckets, first + i);                       /* <-> dp+cp under ZeRO 3 */
+        if (i > 0 && backward_reads(executor, first + i - 1)) zero_prefetch(executor->buckets, first + i - 1);      /* <-> dp+cp under ZeRO 3 */
+        unit_backward_input(&ctx, first + i, to, &w, &slot->save[i], dy);      /* <-> tp cp */
+        zero_reshard(executor->buckets, first + i);
+        if (!executor->defer) backward_weight(executor, &ctx, first + i, &slot->save[i]);
+        arena_reset(ctx.scratch, mark);
+        comm_poll(executor->buckets->data);
+        dy = to;
+    }
+}
+
+void stage_executor_backward_weight(StageExecutor *executor, int chunk, int index)
+{
+    if (!executor->defer) return;
+    ActivationSlot *slot = stage_executor_slot(executor, chunk, index);
+    ExecContext ctx = run_in(executor, slot);
+    for (int64_t i = executor->stage->count[chunk] - 1; i >= 0; i--) {
+        size_t mark = arena_mark(ctx.scratch);
+        backward_weight(executor, &ctx, executor->stage->first[chunk] + i, &slot->save[i]);
+        arena_reset(ctx.scratch, mark);
+        comm_poll(executor->buckets->data);
+    }
+}

@@ -1,0 +1,102 @@
+/* Before the first step: what --save could stumble over after the last one. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+#include "base/file.h"
+#include "base/seam.h"
+#include "store/checkpoint_dir.h"
+
+static Status claim_path(char path[1024], const char *dir, const char *name)
+{
+    if (snprintf(path, 1024, "%s/%s", dir, name) < 1024) return OK;
+    return fail(BAD_OPTION, "%.200s...: path too long", dir);
+}
+
+/* ---- the lock: the system's, so that a killed run leaves none; the words in it are only for the message ---- */
+
+static void holder_write(int lock)
+{
+    char host[65] = "", text[128];
+    if (gethostname(host, sizeof host - 1) != 0) snprintf(host, sizeof host, "?");
+    int bytes = snprintf(text, sizeof text, "pid %d on host %s\n", (int)getpid(), host);
+    if (ftruncate(lock, 0) != 0 || pwrite(lock, text, (size_t)bytes, 0) != bytes) { }
+}
+
+static Status holder_fail(int lock, const char *dir)
+{
+    char    text[128];
+    ssize_t bytes = pread(lock, text, sizeof text - 1, 0);
+    text[bytes > 0 ? bytes : 0] = 0;
+    text[strcspn(text, "\r\n")] = 0;
+    return fail(BAD_OPTION, "%s: another run (%s) saves here; give another --save", dir, text[0] ? text : "unknown");
+}
+
+static Status lock_take(int lock, const char *dir, const char *path)
+{
+    int done;
+    do done = flock(lock, LOCK_EX | LOCK_NB); while (done != 0 && errno == EINTR);
+    if (done != 0 && errno == EWOULDBLOCK) return holder_fail(lock, dir);
+    if (done != 0 && errno != ENOTSUP && errno != ENOSYS)          /* a network file system without locks */
+        return fail(IO_FAILED, "%s: cannot be locked: %s", path, strerror(errno));
+    holder_write(lock);
+    return OK;
+}
+
+static Status lock_open(int *lock, const char *dir)
+{
+    char path[1024];
+    TRY(claim_path(path, dir, ".lock"));
+    *lock = seam.open(path, O_RDWR | O_CREAT, 0666);
+    if (*lock < 0) return fail(BAD_FILE, "%s: cannot be opened for writing: %s", path, strerror(errno));
+    return lock_take(*lock, dir, path);
+}
+
+/* ---- what is there already ---- */
+
+static bool lies_in(const char *step_folder, const char *dir)
+{
+    char parent[1024], real[2][PATH_MAX];
+    return step_folder && claim_path(parent, step_folder, "..") == OK && realpath(parent, real[0]) &&
+           realpath(dir, real[1]) && strcmp(real[0], real[1]) == 0;
+}
+
+static Status others_refuse(const char *dir, const char *loaded)
+{
+    char    path[1024];
+    bool    found;
+    int64_t step;
+    if (lies_in(loaded, dir)) return OK;
+    TRY(checkpoint_dir_newest(dir, INT64_MAX, path, &step, &found));
+    if (!found) return OK;
+    return fail(BAD_OPTION,
+                "--save %s holds checkpoints up to step %lld of another run; give --load %s to go on from there, or "
+                "another folder", dir, (long long)step, dir);
+}
+
+/* Bytes, a rename and a sync: a full disk, a disk that is read only and missing rights are found here. */
+static Status probe(const char *dir)
+{
+    static const char text[] = "jotun can write here\n";
+    char path[1024];
+    TRY(claim_path(path, dir, ".probe"));
+    TRY(file_write_whole(path, text, sizeof text - 1));
+    return seam.remove(path) == 0 ? OK : fail(IO_FAILED, "%s: cannot be removed: %s", path, strerror(errno));
+}
+
+Status checkpoint_lock(const char *dir, const char *loaded, int *lock)
+{
+    *lock = -1;
+    TRY(folder_make(dir));
+    Status status = lock_open(lock, dir);
+    if (status == OK) status = others_refuse(dir, loaded);
+    if (status == OK) status = probe(dir);
+    if (status == OK || *lock < 0) return status;
+    seam.close(*lock);
+    *lock = -1;
+    return status;
+}

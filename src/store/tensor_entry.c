@@ -1,0 +1,100 @@
+#include "store/tensor_entry.h"
+#include <stdio.h>
+#include <string.h>
+
+static bool name_fits(const char *name)
+{
+    size_t bytes = strlen(name);
+    for (size_t i = 0; i < bytes; i++)
+        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f) return false;      /* would drive a terminal */
+    return bytes > 0 && bytes < sizeof ((LogicalTensor *)0)->name;
+}
+
+static bool dtype_named(Dtype *dtype, const char *word)
+{
+    for (int d = F64; d <= U8; d++) {
+        if (strcmp(word, dtype_name((Dtype)d)) != 0) continue;
+        *dtype = (Dtype)d;
+        return true;
+    }
+    return false;
+}
+
+static Status shape_read(LogicalTensor *tensor, const char *path, const json_t *shape)
+{
+    if (!json_is_array(shape) || json_array_size(shape) > 4)
+        return fail(BAD_FILE, "%s: tensor '%s' wants a shape of at most 4 dims", path, tensor->name);
+    int64_t bytes = (int64_t)dtype_width(tensor->dtype);
+    tensor->dims = (int)json_array_size(shape);
+    for (int d = 0; d < 4; d++) tensor->dim[d] = 1;
+    for (int d = 0; d < tensor->dims; d++) {
+        const json_t *dim = json_array_get(shape, (size_t)d);
+        tensor->dim[d] = json_integer_value(dim);
+        if (!json_is_integer(dim) || tensor->dim[d] < 0)
+            return fail(BAD_FILE, "%s: tensor '%s' has a dim that is no count", path, tensor->name);
+        if (__builtin_mul_overflow(bytes, tensor->dim[d], &bytes))
+            return fail(BAD_FILE, "%s: tensor '%s' has a shape beyond 2^63 bytes", path, tensor->name);
+    }
+    return OK;
+}
+
+Status tensor_entry_read(LogicalTensor *tensor, const char *path, const char *name, const json_t *dtype,
+                  const json_t *shape)
+{
+    if (!name_fits(name))
+        return fail(BAD_FILE, "%s: a tensor's name is empty, above %zu bytes or has control characters", path,
+                    sizeof tensor->name - 1);
+    *tensor = (LogicalTensor){ 0 };
+    snprintf(tensor->name, sizeof tensor->name, "%s", name);
+    if (!json_is_string(dtype)) return fail(BAD_FILE, "%s: tensor '%s' has no dtype", path, name);
+    if (!dtype_named(&tensor->dtype, json_string_value(dtype)))
+        return fail(BAD_FILE, "%s: tensor '%s' has a dtype not read here; F64, F32, I32 and U8 are", path,
+                    name);
+    return shape_read(tensor, path, shape);
+}
+
+LogicalTensor tensor_entry_of(const SafeTensor *tensor)
+{
+    LogicalTensor logical = { .dims = tensor->dims, .dtype = tensor->dtype };
+    memcpy(logical.name, tensor->name, sizeof logical.name);
+    memcpy(logical.dim, tensor->dim, sizeof logical.dim);
+    return logical;
+}
+
+json_t *tensor_entry_shape(const LogicalTensor *tensor)
+{
+    json_t *shape = json_array();
+    for (int d = 0; d < tensor->dims; d++) json_array_append_new(shape, json_integer(tensor->dim[d]));
+    return shape;
+}
+
+int64_t tensor_entry_count(const LogicalTensor *tensor)
+{
+    int64_t count = 1;
+    for (int d = 0; d < tensor->dims; d++) count *= tensor->dim[d];
+    return count;
+}
+
+bool tensor_entry_equal(const LogicalTensor *a, const LogicalTensor *b)
+{
+    return strcmp(a->name, b->name) == 0 && a->dtype == b->dtype && a->dims == b->dims &&
+           memcmp(a->dim, b->dim, (size_t)a->dims * sizeof *a->dim) == 0;
+}
+
+const char *tensor_entry_text(char out[128], const LogicalTensor *tensor)
+{
+    int at = snprintf(out, 128, "%s [", dtype_name(tensor->dtype));
+    for (int d = 0; d < tensor->dims; d++)
+        at += snprintf(out + at, 128 - (size_t)at, d ? ", %lld" : "%lld", (long long)tensor->dim[d]);
+    snprintf(out + at, 128 - (size_t)at, "]");
+    return out;
+}
+
+const char *json_problem(char out[160], const json_error_t *error)
+{
+    const char *quote = strstr(error->text, " near ");
+    int length = quote ? (int)(quote - error->text) : (int)strlen(error->text);
+    snprintf(out, 160, "line %d, byte %d: %.*s", error->line, error->position, length < 100 ? length : 100,
+             error->text);
+    return out;
+}

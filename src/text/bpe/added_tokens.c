@@ -1,0 +1,123 @@
+#include "text/bpe/added_tokens.h"
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+#include "text/unicode.h"
+
+Status added_add(AddedTokens *a, AddedToken token)
+{
+    AddedToken *grown = realloc(a->token, (size_t)(a->count + 1) * sizeof *grown);
+    if (grown) a->token = grown;
+    uint8_t *text = malloc((size_t)token.bytes + 1);
+    if (!grown || !text) {
+        free(text);
+        return fail(NO_MEMORY, "no memory for added tokens");
+    }
+    memcpy(text, token.text, (size_t)token.bytes);
+    token.text = text;
+    a->token[a->count++] = token;
+    a->specials += token.special;
+    return OK;
+}
+
+Status added_rewrite(AddedToken *token, const uint8_t *text, int64_t bytes)
+{
+    uint8_t *made = calloc((size_t)bytes + 1, 1);
+    if (!made) return fail(NO_MEMORY, "no memory for added tokens");
+    memcpy(made, text, (size_t)bytes);
+    free(token->text);
+    token->text  = made;
+    token->bytes = bytes;
+    return OK;
+}
+
+static int compare(const void *left, const void *right)
+{
+    const AddedToken *a = left, *b = right;
+    if (*a->text != *b->text) return *a->text < *b->text ? -1 : 1;
+    return (a->bytes < b->bytes) - (a->bytes > b->bytes);
+}
+
+void added_sort(AddedTokens *a)
+{
+    if (a->count) qsort(a->token, (size_t)a->count, sizeof *a->token, compare);
+    for (int byte = 0, at = 0; byte <= 256; byte++) {
+        while (at < a->count && *a->token[at].text < byte) at++;
+        a->first[byte] = at;
+    }
+}
+
+void added_close(AddedTokens *a)
+{
+    for (int i = 0; i < a->count; i++) free(a->token[i].text);
+    free(a->token);
+    *a = (AddedTokens){ 0 };
+}
+
+/* What \w is to Rust's regex: Alphabetic, marks, decimal numbers, connecting punctuation, joiners. */
+static bool is_word(Rune r)
+{
+    static const uint32_t circled[][2] = { { 0x24B6, 0x24E9 }, { 0x1F130, 0x1F149 }, { 0x1F150, 0x1F169 }, { 0x1F170, 0x1F189 } };
+    if (r.point == RUNE_BROKEN) return false;
+    for (int i = 0; i < 4; i++)
+        if (r.point >= circled[i][0] && r.point <= circled[i][1]) return true;
+    utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)r.point);
+    return (c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_NL) || c == UTF8PROC_CATEGORY_PC || r.point == 0x200C || r.point == 0x200D;
+}
+
+static Rune rune_before(const uint8_t *text, int64_t at)
+{
+    int64_t from = at - 1;
+    while (from > 0 && at - from < 4 && (text[from] & 0xC0) == 0x80) from--;
+    return rune_at(text + from, at - from);
+}
+
+static bool stands_alone(const uint8_t *text, int64_t bytes, int64_t from, int64_t to)
+{
+    if (from && is_word(rune_before(text, from))) return false;
+    return to == bytes || !is_word(rune_at(text + to, bytes - to));
+}
+
+static const AddedToken *token_at(const AddedTokens *a, bool normalized, const uint8_t *text, int64_t bytes, int64_t at)
+{
+    for (int i = a->first[text[at]]; i < a->first[text[at] + 1]; i++) {
+        const AddedToken *t = &a->token[i];
+        if (t->normalized == normalized && t->bytes && t->bytes <= bytes - at && !memcmp(text + at, t->text, (size_t)t->bytes)) return t;
+    }
+    return NULL;
+}
+
+/* White space beside it; what the token before took is not taken again. */
+static void strip(const AddedToken *t, const uint8_t *text, int64_t bytes, int64_t least, AddedMatch *m)
+{
+    while (t->strip_left && m->from > least) {
+        Rune r = rune_before(text, m->from);
+        if (!(r.kind & SPACE)) break;
+        m->from -= r.bytes;
+    }
+    if (!t->strip_right) return;
+    while (m->to < bytes && m->to >= m->white) {
+        Rune r = rune_at(text + m->to, bytes - m->to);
+        if (!(r.kind & SPACE)) break;
+        m->to += r.bytes;
+        m->white = m->to;
+    }
+    if (m->to < m->white) m->to = m->white;                         /* within what a token before walked over: no second walk */
+}
+
+const AddedToken *added_next(const AddedTokens *a, AddedTokensKind kind, const uint8_t *text, int64_t bytes, AddedMatch *m)
+{
+    int64_t at = m->searched, before = m->to;
+    while (at < bytes) {
+        const AddedToken *t = token_at(a, kind.normalized, text, bytes, at);
+        int64_t end = at + (t ? t->bytes : 1);
+        if (t && (kind.specials || !t->special) && (!t->single || stands_alone(text, bytes, at, end))) {
+            *m = (AddedMatch){ at, end, end, m->white };
+            strip(t, text, bytes, before, m);
+            return t;
+        }
+        at = end;
+    }
+    m->searched = bytes;
+    return NULL;
+}

@@ -1,0 +1,199 @@
+#include "text/bpe/bpe_tokenizer.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "text/unicode.h"
+
+Status bpe_tokenizer_open(BpeTokenizer **bpe, const char *name)
+{
+    BpeTokenizer *m = *bpe = calloc(1, sizeof **bpe);
+    if (!m) return fail(NO_MEMORY, "no memory for --tokenizer %s", name);
+    snprintf(m->name, sizeof m->name, "%s", name);
+    m->eod = m->unknown = VOCAB_NONE;
+    return OK;
+}
+
+void bpe_tokenizer_close(BpeTokenizer *m)
+{
+    if (!m) return;
+    for (int i = 0; i < BPE_TOKENIZER_THREADS; i++) piece_cache_close(m->words[i]);
+    vocab_close(&m->vocab);
+    vocab_close(&m->said);
+    merges_close(&m->merges);
+    added_close(&m->added);
+    pretokenizer_close(&m->pretokenizer);
+    free(m->special);
+    free(m);
+}
+
+Status bpe_add_token(BpeTokenizer *m, AddedToken token)
+{
+    if (token.id < 0 || token.id >= VOCAB_MOST) return fail(BAD_FILE, "an added token with id %d", token.id);
+    if (!vocab_has(&m->vocab, token.id)) TRY(vocab_add(&m->vocab, token.id, token.text, token.bytes));
+    if (!m->special && !(m->special = calloc(VOCAB_MOST, 1))) return fail(NO_MEMORY, "no memory for special tokens");
+    m->special[token.id] = 1;
+    return added_add(&m->added, token);
+}
+
+Status bpe_add_merge(BpeTokenizer *m, const uint8_t *left, int64_t left_bytes, const uint8_t *right, int64_t right_bytes,
+                       uint32_t rank)
+{
+    uint8_t joined[1024];
+    if (left_bytes + right_bytes > (int64_t)sizeof joined)
+        return fail(BAD_FILE, "merge %" PRIu32 " makes more than %zu bytes", rank, sizeof joined);
+    memcpy(joined, left, (size_t)left_bytes);
+    memcpy(joined + left_bytes, right, (size_t)right_bytes);
+    int32_t a = vocab_find(&m->vocab, left, left_bytes), b = vocab_find(&m->vocab, right, right_bytes);
+    int32_t made = vocab_find(&m->vocab, joined, left_bytes + right_bytes);
+    if (a < 0 || b < 0 || made < 0)
+        return fail(BAD_FILE, "merge %" PRIu32 ", %.*s %.*s: %s is no token of the vocabulary", rank, (int)left_bytes,
+                    left, (int)right_bytes, right, made < 0 && a >= 0 && b >= 0 ? "what they make" : "one of them");
+    return merges_add(&m->merges, a, b, rank, made);
+}
+
+static TextPiece model_decode(const Tokenizer *t, int32_t id)
+{
+    const BpeTokenizer *m = t->state;
+    if (id == m->eod || !vocab_has(&m->said, id)) return (TextPiece){ "", 0 };
+    return (TextPiece){ (const char *)vocab_bytes(&m->said, id), m->said.length[id] };
+}
+
+/* ---- from a description to a tokenizer ---- */
+
+/* The ids of single bytes: tokens of one byte, or <0x00> to <0xFF> */
+static Status bytes_find(BpeTokenizer *m)
+{
+    for (int byte = 0; byte < 256; byte++) {
+        char    token[8];
+        uint8_t raw = (uint8_t)byte;
+        int     bytes = snprintf(token, sizeof token, "<0x%02X>", byte);
+        m->byte_id[byte] = m->byte_level ? vocab_find(&m->vocab, &raw, 1) : vocab_find(&m->vocab, token, bytes);
+        if (m->byte_id[byte] < 0 && (m->byte_level || m->byte_fallback || m->unknown < 0))
+            return fail(BAD_FILE, "--tokenizer %s: no token for the byte %02X, so it could not spell every text", m->name,
+                        byte);
+    }
+    return OK;
+}
+
+static int hex(uint8_t c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; }
+
+/* "<0x0A>": its byte, else -1 */
+static int byte_said(const uint8_t *text, int64_t bytes)
+{
+    if (bytes != 6 || memcmp(text, "<0x", 3) || text[5] != '>' || hex(text[3]) < 0 || hex(text[4]) < 0) return -1;
+    return hex(text[3]) << 4 | hex(text[4]);
+}
+
+/* Marks are blanks and <0x0A> is a byte, but in tokens that were added they are what they are. */
+static Status token_say(BpeTokenizer *m, int32_t id, const uint8_t *from, int64_t bytes, bool plain)
+{
+    int64_t to = 0;
+    if (plain) return vocab_add(&m->said, id, from, bytes);
+    int      byte = m->byte_fallback ? byte_said(from, bytes) : -1;
+    uint8_t *said = malloc((size_t)bytes + 1);
+    if (!said) return fail(NO_MEMORY, "no memory for --tokenizer %s", m->name);
+    for (int64_t at = 0; at < bytes && byte < 0; to++) {
+        bool mark = bytes - at >= 3 && !memcmp(from + at, "\xE2\x96\x81", 3);
+        said[to] = mark ? ' ' : from[at];
+        at += mark ? 3 : 1;
+    }
+    if (byte >= 0) said[to++] = (uint8_t)byte;
+    Status status = vocab_add(&m->said, id, said, to);
+    free(said);
+    return status;
+}
+
+/* An added token that was looked for as normalizers leave it took that out of the text. */
+static Status all_say(BpeTokenizer *m)
+{
+    for (int i = 0; i < m->added.count; i++) {
+        const AddedToken *t = &m->added.token[i];
+        if (t->normalized && !vocab_has(&m->said, t->id)) TRY(token_say(m, t->id, t->text, t->bytes, m->byte_level || !m->normalizer.steps));
+    }
+    for (int32_t id = 0; id < m->vocab.ids; id++)
+        if (vocab_has(&m->vocab, id) && !vocab_has(&m->said, id))
+            TRY(token_say(m, id, vocab_bytes(&m->vocab, id), m->vocab.length[id], m->byte_level || (m->special && m->special[id])));
+    return OK;
+}
+
+/* Where no token has a mark behind anything else, nothing merges across the start of a row of marks: cut there. */
+static bool marks_begin(const BpeTokenizer *m)
+{
+    if (vocab_find(&m->vocab, "\xE2\x96\x81", 3) < 0) return false;
+    for (int32_t id = 0; id < m->vocab.ids; id++) {
+        const uint8_t *text = m->vocab.bytes + (vocab_has(&m->vocab, id) ? m->vocab.from[id] : 0);
+        bool other = false;
+        for (int32_t at = 0; at < m->vocab.length[id]; at++) {
+            bool mark = m->vocab.length[id] - at >= 3 && !memcmp(text + at, "\xE2\x96\x81", 3);
+            if (mark && other && !(m->special && m->special[id])) return false;
+            if (mark) at += 2;
+            other |= !mark;
+        }
+    }
+    return true;
+}
+
+/* Before the letters of a word GPT-2 takes a blank alone, the others anything but letters, numbers and ends of lines.
+ * What begins with ' may be a short form, and is left to pretoken_next. */
+static void leads_find(BpeTokenizer *m)
+{
+    PretokenKind kind = m->pretokenizer.steps ? m->pretokenizer.step[m->pretokenizer.steps - 1].scan : PRETOKEN_GPT2;
+    m->lead[' '] = 1;
+    for (int c = 1; c < 128 && kind != PRETOKEN_GPT2; c++)
+        m->lead[c] = !(unicode_class((uint32_t)c) & (LETTER | NUMBER)) && c != '\n' && c != '\r' && c != '\'';
+}
+
+static const char *const ends[] = { "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eot|>", "<|im_end|>" };
+
+/* Tokens that are looked for after normalizers are themselves written as those leave them. */
+static Status added_normalize(BpeTokenizer *m)
+{
+    PieceCache  words = { 0 };
+    Status status = OK;
+    for (int i = 0; i < m->added.count && status == OK; i++) {
+        AddedToken *token = &m->added.token[i];
+        Chars text = { token->text, token->bytes };
+        if (token->normalized) status = normalizer_apply(&m->normalizer, &text, true, &words);
+        if (status == OK && text.text != token->text) status = added_rewrite(token, text.text, text.bytes);
+    }
+    for (int i = 0; i < 2; i++) free(words.text[i].data);
+    return status;
+}
+
+static Status model_finish(BpeTokenizer *m)
+{
+    if (m->vocabulary < m->vocab.ids) m->vocabulary = m->vocab.ids;
+    if (m->vocabulary == 0) return fail(BAD_FILE, "--tokenizer %s: no tokens in it", m->name);
+    if (m->merges.count && m->vocabulary > MERGES_IDS)
+        return fail(BAD_FILE, "--tokenizer %s: %d tokens, and %d are the most that can merge", m->name, m->vocabulary, MERGES_IDS);
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0] && m->eod < 0; i++)
+        m->eod = vocab_find(&m->vocab, ends[i], (int64_t)strlen(ends[i]));
+    TRY(bytes_find(m));
+    TRY(added_normalize(m));
+    TRY(all_say(m));
+    if (!m->byte_level && !m->pretokenizer.steps && marks_begin(m))
+        m->pretokenizer.step[m->pretokenizer.steps++] = (PretokenizerStep){ .kind = SPLIT_MARKS };
+    leads_find(m);
+    added_sort(&m->added);
+    return OK;
+}
+
+static void tokenizer_end(Tokenizer *t) { bpe_tokenizer_close(t->state); }
+
+Status bpe_tokenizer_make(Tokenizer *t, BpeTokenizer *m)
+{
+    Status status = model_finish(m);
+    if (status != OK) {
+        bpe_tokenizer_close(m);
+        return status;
+    }
+    int64_t widest, extra, spaced, before;
+    normalizer_growth(&m->normalizer, &widest, &extra);
+    normalizer_growth(&m->spaced, &spaced, &before);
+    if (m->added.count) widest *= (1 + extra) * (1 + before);               /* every part may be put something before */
+    *t = (Tokenizer){ .name = m->name, .vocabulary = m->vocabulary, .eod = m->eod, .leads = m->leads, .encode = bpe_tokenizer_encode,
+                      .decode = model_decode, .close = tokenizer_end, .state = m, .extra = extra * spaced + before,
+                      .widest = widest * spaced, .specials = m->added.specials > 0 };
+    return OK;
+}

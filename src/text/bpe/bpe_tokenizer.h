@@ -1,0 +1,58 @@
+#ifndef TEXT_BPE_BPE_TOKENIZER_H
+#define TEXT_BPE_BPE_TOKENIZER_H
+/* A byte-pair tokenizer as its files describe it: what the readers fill, and bpe_tokenizer_make makes a Tokenizer of.
+ *
+ *     text -- added tokens -- normal -- added tokens -- spaced -- cut -- pieces -- symbols -- merges -- ids                      */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include "text/bpe/added_tokens.h"
+#include "text/bpe/bpe.h"
+#include "text/pretokenize/pretokenizer.h"
+#include "text/pretokenize/normalizer.h"
+#include "text/tokenizer.h"
+#include "text/bpe/vocab.h"
+#include "text/bpe/piece_cache.h"
+
+enum { BPE_TOKENIZER_THREADS = 64 };
+
+typedef struct {
+    char     name[1024];
+    Vocab    vocab;
+    Merges   merges;
+    AddedTokens    added;
+    Normalizer   normalizer, spaced;              /* spaced: what is done to each part of a text before it is cut */
+    Pretokenizer      pretokenizer;
+    uint8_t *special;                     /* an id that is no text, one byte each; NULL: none */
+    int32_t  vocabulary, eod, unknown;    /* VOCAB_NONE: none */
+    bool     byte_level;                  /* symbols are bytes; else characters, and bytes where byte_fallback */
+    bool     byte_fallback, fuse_unknown;
+    bool     whole;                       /* a piece that is a token is not merged */
+    bool     leads;                       /* a blank is put before the text */
+    /* made by bpe_tokenizer_make */
+    int32_t  byte_id[256];
+    uint8_t  lead[256];                   /* a byte that may stand before a word's letters */
+    Vocab    said;                        /* what an id decodes to */
+    _Atomic(PieceCache *) words[BPE_TOKENIZER_THREADS];/* those that nobody encodes with now */
+} BpeTokenizer;
+
+/* Pieces encoded so far while nobody encodes, and those of them that had to be merged */
+void bpe_tokenizer_pieces(const Tokenizer *t, int64_t *pieces, int64_t *misses);
+/* A Tokenizer's encode */
+int64_t bpe_tokenizer_encode(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes);
+Status bpe_tokenizer_open (BpeTokenizer **bpe, const char *name);
+void   bpe_tokenizer_close(BpeTokenizer *bpe);
+/* The model belongs to the tokenizer from here on, also where it fails. BAD_FILE where it could not spell every text */
+Status bpe_tokenizer_make(Tokenizer *t, BpeTokenizer *bpe);
+
+/* Readers. Paths of files; the messages name them. */
+Status bpe_read_tiktoken(BpeTokenizer *bpe, const char *path);
+Status bpe_read_gpt2    (BpeTokenizer *bpe, const char *vocab_path, const char *merges_path);
+Status bpe_read_json    (BpeTokenizer *bpe, const char *path);
+/* Looked for in texts before they are cut; where no token has its id it becomes one. Copies token.text. */
+Status bpe_add_token(BpeTokenizer *bpe, AddedToken token);
+/* tokenizer_config.json beside a tokenizer.json: its eos_token ends a document */
+Status bpe_read_config  (BpeTokenizer *bpe, const char *path);
+/* Of two neighbours as files write them: "left right" are tokens, and so is what they make */
+Status bpe_add_merge(BpeTokenizer *bpe, const uint8_t *left, int64_t left_bytes, const uint8_t *right,
+                       int64_t right_bytes, uint32_t rank);
+#endif

@@ -1,0 +1,134 @@
+#include "text/bpe/piece_cache.h"
+#include <stdlib.h>
+#include <sys/mman.h>
+#include "text/pretokenize/regex.h"
+
+#define X16 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255
+const uint8_t piece_key_mask[64] = { X16, X16 };
+
+enum { PAGE = 1 << 21 };
+static const size_t small_bytes = ((size_t)PIECE_WAYS << SMALL_SETS_LOG) * sizeof(SmallPiece);
+static const size_t large_bytes = ((size_t)2 << LARGE_SETS_LOG) * sizeof(LargePiece);
+
+/* Zeros are no word: each has a length. Large pages are asked for before the first touch, since words lie far apart. */
+static void *table_open(size_t bytes)
+{
+    uint8_t *from = mmap(NULL, bytes + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (from == MAP_FAILED) return NULL;
+    size_t before = -(uintptr_t)from % PAGE;
+    if (before) munmap(from, before);
+    munmap(from + before + bytes, PAGE - before);
+    madvise(from + before, bytes, MADV_HUGEPAGE);
+    return from + before;
+}
+
+static void table_close(void *table, size_t bytes)
+{
+    if (table) munmap(table, bytes);
+}
+
+Status piece_cache_open(PieceCache **words, int32_t vocabulary)
+{
+    PieceCache *w = calloc(1, sizeof *w);
+    if (w) w->small = table_open(small_bytes);
+    if (w) w->large = table_open(large_bytes);
+    if (w) w->narrow = vocabulary <= 1 << 16;
+    *words = w;
+    if (w && w->small && w->large) return OK;
+    piece_cache_close(w);
+    *words = NULL;
+    return fail(NO_MEMORY, "no memory for a tokenizer's words");
+}
+
+void piece_cache_close(PieceCache *w)
+{
+    if (!w) return;
+    table_close(w->small, small_bytes);
+    table_close(w->large, large_bytes);
+    bpe_space_close(&w->space);
+    regex_space_close(w->regex);
+    free(w->text[0].data);
+    free(w->text[1].data);
+    free(w);
+}
+
+static void large_key(uint64_t key[4], const uint8_t *text, int64_t bytes)
+{
+    uint8_t raw[32] = { 0 };
+    memcpy(raw, text, (size_t)bytes);
+    raw[31] = (uint8_t)bytes;
+    memcpy(key, raw, sizeof raw);
+}
+
+static uint64_t large_hash(const uint64_t key[4])
+{
+    uint64_t h = 0;
+    for (int i = 0; i < 4; i++) h = ((h ^ key[i]) * 0x9E3779B97F4A7C15u) ^ (h >> 29);
+    return (h ^ h >> 31) * 0xC2B2AE3D27D4EB4Fu;
+}
+
+static LargePiece *large_set(const PieceCache *w, uint64_t hash) { return w->large + (hash >> (64 - LARGE_SETS_LOG)) * 2; }
+static uint64_t   maybe_at(uint64_t hash) { return hash >> (64 - LARGE_MAYBE_LOG); }
+
+int piece_cache_find_large(const PieceCache *w, const uint8_t *text, int64_t bytes, int32_t *ids)
+{
+    uint64_t key[4];
+    large_key(key, text, bytes);
+    uint64_t hash = large_hash(key), maybe = maybe_at(hash);
+    if (!(w->large_maybe[maybe / 64] >> maybe % 64 & 1)) return 0;
+    const LargePiece *word = large_set(w, hash);
+    if (memcmp(word->key, key, sizeof key) && memcmp((++word)->key, key, sizeof key)) return 0;
+    int count = (int)(word->id[0] >> PIECE_ID_BITS);
+    memcpy(ids, word->id, (size_t)count * sizeof *ids);
+    ids[0] &= (1 << PIECE_ID_BITS) - 1;
+    return count;
+}
+
+const SmallPiece *piece_cache_find_again(SmallPiece *set, PieceKey key)
+{
+    if (!set[1].key.high) return NULL;              /* the first line is not full: nothing is in the second */
+    for (int i = 2; i < PIECE_WAYS; i++) {
+        if (!piece_same(set + i, key)) continue;
+        SmallPiece found = set[i];
+        set[i] = set[1];
+        set[1] = found;
+        return set + 1;
+    }
+    return NULL;
+}
+
+static PieceIds ids_pack(const PieceCache *w, const int32_t *ids, int64_t count)
+{
+    PieceIds  packed;
+    uint64_t id[PIECE_IDS_WIDE];
+    for (int i = 0; i < PIECE_IDS_ROOM; i++) packed.narrow[i] = (uint16_t)ids[i];
+    packed.narrow[7] = (uint16_t)count;
+    if (w->narrow) return packed;
+    for (int i = 0; i < PIECE_IDS_WIDE; i++) id[i] = (uint64_t)ids[i] & 0xFFFFFF;
+    packed.wide.low  = id[0] | id[1] << 24 | id[2] << 48;
+    packed.wide.high = id[2] >> 16 | id[3] << 8 | id[4] << 32 | (uint64_t)count << 56;
+    return packed;
+}
+
+bool piece_cache_keep(const PieceCache *w, SmallPiece *set, PieceKey key, const int32_t *ids, int64_t count)
+{
+    if (count > (w->narrow ? PIECE_IDS : PIECE_IDS_WIDE)) return false;
+    int at = !!set[0].key.high + !!set[1].key.high;         /* the first line fills from its beginning */
+    if (at == 2) set[3] = set[2];
+    set[at] = (SmallPiece){ key, ids_pack(w, ids, count) };
+    return true;
+}
+
+void piece_cache_keep_large(PieceCache *w, const uint8_t *text, int64_t bytes, const int32_t *ids, int64_t count)
+{
+    LargePiece made = { 0 };
+    if (bytes > PIECE_LARGE || count < 1 || count > PIECE_LARGE_IDS) return;
+    large_key(made.key, text, bytes);
+    memcpy(made.id, ids, (size_t)count * sizeof *ids);
+    made.id[0] |= (uint32_t)count << PIECE_ID_BITS;
+    uint64_t   hash = large_hash(made.key), maybe = maybe_at(hash);
+    LargePiece *word = large_set(w, hash);
+    w->large_maybe[maybe / 64] |= 1ull << maybe % 64;
+    word[1] = word[0];
+    word[0] = made;
+}

@@ -1,0 +1,105 @@
+/* GPT-2's two files: a JSON object {token: id}, and a line `left right` a merge, the first of lowest rank. Tokens are
+ * written with a character for each byte.                                                                              */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/file.h"
+#include "text/bpe/bpe_tokenizer.h"
+#include "text/bpe/read_internal.h"
+
+#define END "<|endoftext|>"                  /* the one special token of GPT-2 */
+
+Status json_read(json_t **json, const char *path)
+{
+    FileMap      file;
+    json_error_t error;
+    TRY(file_map(&file, path));
+    *json = json_loadb((const char *)file.data, file.size, JSON_ALLOW_NUL, &error);
+    file_unmap(&file);
+    if (*json) return OK;
+    return fail(BAD_FILE, "%s:%d: broken JSON: %s", path, error.line, error.text);
+}
+
+/* Tokens that are not written in characters for bytes, as added ones may be, stand for themselves. */
+static Status token_add(BpeTokenizer *m, const char *token, int64_t bytes, int64_t id)
+{
+    uint8_t raw[4096];
+    int64_t count = bytes;
+    if (!m->byte_level || bytes > (int64_t)sizeof raw) return vocab_add(&m->vocab, id, token, bytes);
+    memcpy(raw, token, (size_t)bytes);
+    if (mapped_undo(raw, &count)) return vocab_add(&m->vocab, id, raw, count);
+    return vocab_add(&m->vocab, id, token, bytes);
+}
+
+Status bpe_add_vocab(BpeTokenizer *m, const json_t *tokens, const char *path)
+{
+    const char *token;
+    json_t     *id;
+    if (!json_is_object(tokens)) return fail(BAD_FILE, "%s: the vocabulary is no JSON object {token: id}", path);
+    json_object_foreach((json_t *)(uintptr_t)tokens, token, id) {
+        if (!json_is_integer(id)) return fail(BAD_FILE, "%s: token %.80s: its id is no whole number", path, token);
+        if (token_add(m, token, (int64_t)strlen(token), json_integer_value(id)) != OK) {
+            char why[256];
+            snprintf(why, sizeof why, "%s", fail_text());
+            return fail(BAD_FILE, "%s: token %.80s: %s", path, token, why);
+        }
+    }
+    return OK;
+}
+
+Status bpe_add_written_merge(BpeTokenizer *m, const char *left, int64_t left_bytes, const char *right, int64_t right_bytes,
+                               uint32_t rank)
+{
+    uint8_t a[1024], b[1024];
+    if (left_bytes < 1 || right_bytes < 1 || left_bytes > (int64_t)sizeof a || right_bytes > (int64_t)sizeof b)
+        return fail(BAD_FILE, "merge %" PRIu32 " is not two tokens of 1 to %zu bytes", rank, sizeof a);
+    memcpy(a, left, (size_t)left_bytes);
+    memcpy(b, right, (size_t)right_bytes);
+    if (m->byte_level && !(mapped_undo(a, &left_bytes) && mapped_undo(b, &right_bytes)))
+        return fail(BAD_FILE, "merge %" PRIu32 " has a character that stands for no byte", rank);
+    return bpe_add_merge(m, a, left_bytes, b, right_bytes, rank);
+}
+
+static Status line_read(BpeTokenizer *m, const char *line, int64_t count, uint32_t rank)
+{
+    const char *blank = memchr(line, ' ', (size_t)count);
+    if (!blank) return fail(BAD_FILE, "merge %" PRIu32 " is not two tokens and a blank", rank);
+    return bpe_add_written_merge(m, line, blank - line, blank + 1, line + count - blank - 1, rank);
+}
+
+static Status merges_read(BpeTokenizer *m, const FileMap *file)
+{
+    int64_t  line = 1, size = (int64_t)file->size;
+    uint32_t rank = 0;
+    for (int64_t at = 0, end; at < size; at = end + 1, line++) {
+        const char    *text  = (const char *)file->data + at;
+        const uint8_t *found = memchr(text, '\n', (size_t)(size - at));
+        end = found ? found - file->data : size;
+        int64_t count = end - at - (end > at && file->data[end - 1] == '\r');
+        if (count == 0 || (line == 1 && count > 8 && !memcmp(text, "#version", 8))) continue;
+        if (line_read(m, text, count, rank++) == OK) continue;
+        char why[256];
+        snprintf(why, sizeof why, "%s", fail_text());
+        return fail(BAD_FILE, "%s:%" PRId64 ": %s", file->path, line, why);
+    }
+    return OK;
+}
+
+Status bpe_read_gpt2(BpeTokenizer *m, const char *vocab_path, const char *merges_path)
+{
+    json_t *tokens;
+    FileMap merges;
+    m->byte_level = true;
+    m->pretokenizer.step[m->pretokenizer.steps++] = (PretokenizerStep){ .kind = SPLIT_SCAN, .scan = PRETOKEN_GPT2 };
+    TRY(json_read(&tokens, vocab_path));
+    Status status = bpe_add_vocab(m, tokens, vocab_path);
+    json_decref(tokens);
+    TRY(status);
+    TRY(file_map(&merges, merges_path));
+    status = merges_read(m, &merges);
+    file_unmap(&merges);
+    int32_t end = vocab_find(&m->vocab, END, sizeof END - 1);
+    if (status != OK || end < 0) return status;
+    return bpe_add_token(m, (AddedToken){ .text = (uint8_t *)(uintptr_t)END, .bytes = sizeof END - 1, .id = end, .special = true });
+}

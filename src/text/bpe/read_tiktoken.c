@@ -1,0 +1,157 @@
+/* .tiktoken: a line a token, its bytes in base64, a blank and its rank, which is its id. Merges are implied: two parts
+ * merge where what they make is a token. The pattern and the special tokens are not in the file: a row here knows them.  */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/file.h"
+#include "text/bpe/bpe_tokenizer.h"
+
+/* eod and vocabulary 0: the first id behind the file's, and one more */
+static const struct { const char *name; int32_t tokens, eod, vocabulary; PretokenKind kind; } families[] = {
+    { "r50k",    50256,  50256,  50257, PRETOKEN_GPT2 },
+    { "gpt2",    50256,  50256,  50257, PRETOKEN_GPT2 },
+    { "p50k",    50281,  50256,  50281, PRETOKEN_GPT2 },       /* a hole at its eod */
+    { "cl100k", 100256, 100257, 100277, PRETOKEN_CL100K },
+    { "llama3", 128000, 128001, 128256, PRETOKEN_LLAMA3 },
+    { "qwen",   151643, 151643, 151851, PRETOKEN_QWEN2 },
+    { "o200k",  199998, 199999, 200019, PRETOKEN_O200K },
+};
+enum { FAMILIES = sizeof families / sizeof families[0] };
+
+/* By the family's size; ids that are reserved and have no use yet are not among them. */
+static const struct { int32_t tokens, id; const char *text; } specials[] = {
+    {  50256,  50256, "<|endoftext|>" },      {  50281,  50256, "<|endoftext|>" },
+    { 100256, 100257, "<|endoftext|>" },      { 100256, 100258, "<|fim_prefix|>" },       { 100256, 100259, "<|fim_middle|>" },
+    { 100256, 100260, "<|fim_suffix|>" },     { 100256, 100276, "<|endofprompt|>" },
+    { 128000, 128000, "<|begin_of_text|>" },  { 128000, 128001, "<|end_of_text|>" },      { 128000, 128006, "<|start_header_id|>" },
+    { 128000, 128007, "<|end_header_id|>" },  { 128000, 128009, "<|eot_id|>" },
+    { 151643, 151643, "<|endoftext|>" },      { 151643, 151644, "<|im_start|>" },         { 151643, 151645, "<|im_end|>" },
+    { 199998, 199999, "<|endoftext|>" },      { 199998, 200018, "<|endofprompt|>" },
+};
+
+/* By its size, else by how its name begins */
+static Status family_find(BpeTokenizer *m, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    int which = -1;
+    for (int i = 0; i < FAMILIES && which < 0; i++)
+        if (families[i].tokens == m->vocab.ids) which = i;
+    bool published = which >= 0;
+    for (int i = 0; i < FAMILIES && which < 0; i++)
+        if (!strncmp(name, families[i].name, strlen(families[i].name))) which = i;
+    if (which < 0)
+        return fail(BAD_FILE, "%s: %d tokens are none of the published sizes, and a .tiktoken file does not say how text is"
+                    " cut; give it a name that begins with gpt2, cl100k, llama3, qwen or o200k", path, m->vocab.ids);
+    m->pretokenizer.step[m->pretokenizer.steps++] = (PretokenizerStep){ .kind = SPLIT_SCAN, .scan = families[which].kind };
+    m->eod        = published ? families[which].eod : m->vocab.ids;
+    m->vocabulary = published ? families[which].vocabulary : m->vocab.ids + 1;
+    return OK;
+}
+
+static Status special_add(BpeTokenizer *m, int32_t id, const char *text)
+{
+    return bpe_add_token(m, (AddedToken){ .text = (uint8_t *)(uintptr_t)text, .bytes = (int64_t)strlen(text), .id = id, .special = true });
+}
+
+static Status specials_add(BpeTokenizer *m)
+{
+    int32_t tokens = m->vocab.ids;
+    if (m->vocabulary == tokens + 1 && m->eod == tokens) return special_add(m, m->eod, "<|endoftext|>");
+    for (size_t i = 0; i < sizeof specials / sizeof specials[0]; i++)
+        if (specials[i].tokens == tokens) TRY(special_add(m, specials[i].id, specials[i].text));
+    return OK;
+}
+
+static int digit_of(uint8_t c)
+{
+    if (c >= 'A' && c <= 'Z') return c - 'A';
+    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+    if (c >= '0' && c <= '9') return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+/* -1: not base64, or more than `room` bytes */
+static int64_t base64(uint8_t *out, int64_t room, const uint8_t *in, int64_t count)
+{
+    uint32_t bits = 0;
+    int      held = 0;
+    int64_t  wrote = 0;
+    while (count && in[count - 1] == '=') count--;
+    for (int64_t i = 0; i < count; i++) {
+        int digit = digit_of(in[i]);
+        if (digit < 0 || wrote >= room) return -1;
+        bits  = bits << 6 | (uint32_t)digit;
+        held += 6;
+        if (held < 8) continue;
+        held -= 8;
+        out[wrote++] = (uint8_t)(bits >> held);
+    }
+    return wrote;
+}
+
+static Status line_read(BpeTokenizer *m, const uint8_t *line, int64_t count)
+{
+    uint8_t token[1024];
+    char    number[16] = "", *end;
+    const uint8_t *blank = memchr(line, ' ', (size_t)count);
+    int64_t left = blank ? line + count - blank - 1 : 0;
+    if (left < 1 || left >= (int64_t)sizeof number) return fail(BAD_FILE, "it is no base64, a blank and a number");
+    memcpy(number, blank + 1, (size_t)left);
+    long    rank  = strtol(number, &end, 10);
+    int64_t bytes = base64(token, sizeof token, line, blank - line);
+    if (bytes < 1 || *end || number[0] < '0' || number[0] > '9')
+        return fail(BAD_FILE, "it is no base64 of 1 to %zu bytes, a blank and a number", sizeof token);
+    return vocab_add(&m->vocab, rank, token, bytes);
+}
+
+static Status lines_read(BpeTokenizer *m, const FileMap *file)
+{
+    int64_t line = 1, size = (int64_t)file->size;
+    for (int64_t at = 0, end; at < size; at = end + 1, line++) {
+        const uint8_t *found = memchr(file->data + at, '\n', (size_t)(size - at));
+        end = found ? found - file->data : size;
+        int64_t count = end - at - (end > at && file->data[end - 1] == '\r');
+        if (count && line_read(m, file->data + at, count) != OK) {
+            char why[256];
+            snprintf(why, sizeof why, "%s", fail_text());
+            return fail(BAD_FILE, "%s:%" PRId64 ": %s", file->path, line, why);
+        }
+    }
+    return OK;
+}
+
+/* What merging by the tokens of lower rank leaves of a token, two parts, is what makes it. A token of which something else
+ * is left is made by no merge, and is met only where it is a whole piece. */
+static Status merges_imply(BpeTokenizer *m)
+{
+    int32_t  ids[1024];
+    BpeSpace space = { 0 };
+    Status   status = OK;
+    for (int32_t id = 0; id < m->vocab.ids && status == OK; id++) {
+        int64_t bytes = m->vocab.length[id];
+        if (!vocab_has(&m->vocab, id) || bytes < 2) continue;
+        bool spelt = true;                      /* what a byte is missing for is refused later, with its name */
+        for (int64_t i = 0; i < bytes; i++) {
+            ids[i] = vocab_find(&m->vocab, vocab_bytes(&m->vocab, id) + i, 1);
+            spelt &= ids[i] >= 0;
+        }
+        if (spelt && bpe_merge(&m->merges, ids, bytes, &space) == 2)
+            status = merges_add(&m->merges, ids[0], ids[1], (uint32_t)id, id);
+    }
+    bpe_space_close(&space);
+    return status;
+}
+
+Status bpe_read_tiktoken(BpeTokenizer *m, const char *path)
+{
+    FileMap file;
+    TRY(file_map(&file, path));
+    Status status = lines_read(m, &file);
+    file_unmap(&file);
+    TRY(status);
+    m->byte_level = m->whole = true;
+    TRY(family_find(m, path));
+    TRY(merges_imply(m));
+    return specials_add(m);
+}

@@ -1,0 +1,141 @@
+#include "text/bpe/vocab.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include "text/unicode.h"
+
+static uint64_t hash_of(const uint8_t *bytes, int64_t count)
+{
+    uint64_t h = (uint64_t)count;
+    for (; count >= 8; count -= 8, bytes += 8) {
+        uint64_t word;
+        memcpy(&word, bytes, 8);
+        h = (h ^ word) * 0x9E3779B97F4A7C15u;
+        h ^= h >> 29;
+    }
+    for (; count; count--, bytes++) h = (h ^ *bytes) * 0x100000001B3u;
+    return h ^ h >> 32;
+}
+
+static bool same(const Vocab *v, int32_t id, const void *bytes, int64_t count)
+{
+    return v->length[id] == count && !memcmp(vocab_bytes(v, id), bytes, (size_t)count);
+}
+
+/* The slot that has it, or the empty one where it would stand */
+static int64_t slot_of(const Vocab *v, const void *bytes, int64_t count)
+{
+    int64_t at = (int64_t)(hash_of(bytes, count) & (uint64_t)(v->slots - 1));
+    while (v->slot[at] >= 0 && !same(v, v->slot[at], bytes, count)) at = (at + 1) & (v->slots - 1);
+    return at;
+}
+
+static Status no_memory(void) { return fail(NO_MEMORY, "no memory for a vocabulary"); }
+
+static Status slots_grow(Vocab *v)
+{
+    if (v->filled * 2 < v->slots) return OK;
+    int64_t  slots = v->slots ? v->slots * 2 : 1024;
+    int32_t *made  = malloc((size_t)slots * sizeof *made);
+    if (!made) return no_memory();
+    memset(made, -1, (size_t)slots * sizeof *made);
+    Vocab old = *v;
+    v->slot  = made;
+    v->slots = slots;
+    for (int64_t i = 0; i < old.slots; i++)
+        if (old.slot[i] >= 0) made[slot_of(v, vocab_bytes(v, old.slot[i]), v->length[old.slot[i]])] = old.slot[i];
+    free(old.slot);
+    return OK;
+}
+
+static Status ids_grow(Vocab *v, int64_t id)
+{
+    int32_t room = v->ids_room ? v->ids_room : 1024;
+    while (room <= id) room *= 2;
+    if (room > v->ids_room) {
+        int64_t *from = realloc(v->from, (size_t)room * sizeof *from);
+        if (from) v->from = from;
+        int32_t *length = realloc(v->length, (size_t)room * sizeof *length);
+        if (length) v->length = length;
+        if (!from || !length) return no_memory();
+        v->ids_room = room;
+    }
+    for (; v->ids <= id; v->ids++) v->from[v->ids] = -1, v->length[v->ids] = 0;
+    return OK;
+}
+
+static Status bytes_grow(Vocab *v, int64_t count)
+{
+    if (v->used + count <= v->room) return OK;
+    int64_t  room  = (v->used + count) * 2 + 4096;
+    uint8_t *bytes = realloc(v->bytes, (size_t)room);
+    if (!bytes) return no_memory();
+    v->bytes = bytes;
+    v->room  = room;
+    return OK;
+}
+
+Status vocab_add(Vocab *v, int64_t id, const void *bytes, int64_t count)
+{
+    if (id < 0 || id >= VOCAB_MOST)
+        return fail(BAD_FILE, "id %" PRId64 " of a token is not one of 0 to %d", id, VOCAB_MOST - 1);
+    if (vocab_has(v, id)) return fail(BAD_FILE, "id %" PRId64 " is given to two tokens", id);
+    TRY(ids_grow(v, id));
+    TRY(bytes_grow(v, count));
+    TRY(slots_grow(v));
+    memcpy(v->bytes + v->used, bytes, (size_t)count);
+    v->from[id]   = v->used;
+    v->length[id] = (int32_t)count;
+    v->used += count;
+    int64_t at = slot_of(v, bytes, count);
+    if (v->slot[at] < 0) v->slot[at] = (int32_t)id, v->filled++;
+    return OK;
+}
+
+int32_t vocab_find(const Vocab *v, const void *bytes, int64_t count)
+{
+    return v->slots ? v->slot[slot_of(v, bytes, count)] : VOCAB_NONE;
+}
+
+void vocab_close(Vocab *v)
+{
+    free(v->bytes);
+    free(v->from);
+    free(v->length);
+    free(v->slot);
+    *v = (Vocab){ 0 };
+}
+
+/* ---- GPT-2's characters for bytes ---- */
+
+static bool is_itself(uint32_t c) { return (c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xAC) || (c >= 0xAE && c <= 0xFF); }
+
+uint32_t mapped_of_byte(uint8_t byte)
+{
+    uint32_t others = 0;
+    if (is_itself(byte)) return byte;
+    for (uint32_t b = 0; b < byte; b++) others += !is_itself(b);
+    return 0x100 + others;
+}
+
+int byte_of_mapped(uint32_t point)
+{
+    if (point < 0x100) return is_itself(point) ? (int)point : -1;
+    for (int byte = 0; byte < 256 && point < 0x144; byte++)
+        if (mapped_of_byte((uint8_t)byte) == point) return byte;
+    return -1;
+}
+
+bool mapped_undo(uint8_t *bytes, int64_t *count)
+{
+    int64_t at = 0, to = 0;
+    for (; at < *count; to++) {
+        Rune r = rune_at(bytes + at, *count - at);
+        int byte = byte_of_mapped(r.point);
+        if (byte < 0) return false;
+        bytes[to] = (uint8_t)byte;
+        at += r.bytes;
+    }
+    *count = to;
+    return true;
+}

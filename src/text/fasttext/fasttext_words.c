@@ -1,0 +1,125 @@
+#include "text/fasttext/fasttext_words.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { TABLE_BYTES = 32 << 20, LINE = 64 };
+
+#define X8 255, 255, 255, 255, 255, 255, 255, 255
+const uint8_t fasttext_ones[48] = { X8, X8, X8 };
+
+/* ---- rows ---- */
+
+void fasttext_rows_add(FasttextRows *r, float *sum, const FasttextModel *m)
+{
+    fasttext_rows_sum(sum, &m->input, r->row, r->count);
+    r->count = 0;
+}
+
+static void row_meet(FasttextRows *r, float *sum, const FasttextModel *m, int64_t row)
+{
+    const FasttextMatrix *x = &m->input;
+    if (r->count == FASTTEXT_WAIT) fasttext_rows_add(r, sum, m);
+    const uint8_t *at = x->dense ? x->dense + row * x->dim * 4 : x->code + row * x->parts;
+    __builtin_prefetch(at);
+    if (x->dense) __builtin_prefetch(at + LINE - 1);             /* rows lie at any address */
+    r->row[r->count++] = row;
+}
+
+int32_t fasttext_gram_meet(FasttextRows *r, float *sum, const FasttextModel *m, uint64_t hash)
+{
+    int32_t bucket = (int32_t)(hash % (uint64_t)m->bucket);
+    if (m->pruned) bucket = fasttext_kept_find(m, bucket);
+    if (bucket < 0) return 0;
+    row_meet(r, sum, m, m->words + (int64_t)bucket);
+    return 1;
+}
+
+/* ---- a word that is met for the first time ---- */
+
+static bool is_inside(uint8_t byte) { return (byte & 0xC0) == 0x80; }            /* of a character of several bytes */
+
+/* <word>, whose end is place `bytes` */
+static uint8_t byte_at(const uint8_t *text, int64_t bytes, int64_t at) { return at < 0 ? '<' : at == bytes ? '>' : text[at]; }
+
+/* The n-grams of <word> that begin at a character; a bare < or > is none */
+static int32_t subwords_from(FasttextRows *r, float *sum, const FasttextModel *m, const uint8_t *text, int64_t bytes, int64_t from)
+{
+    uint32_t hash = FASTTEXT_HASH;
+    int32_t  rows = 0;
+    int64_t  at = from;
+    for (int32_t n = 1; at <= bytes && n <= m->gram_most; n++) {
+        hash = fasttext_hash_step(hash, byte_at(text, bytes, at++));
+        for (; at < bytes && is_inside(text[at]); at++) hash = fasttext_hash_step(hash, text[at]);
+        if (n >= m->gram_least && !(n == 1 && (from < 0 || at > bytes))) rows += fasttext_gram_meet(r, sum, m, hash);
+    }
+    return rows;
+}
+
+static int32_t subwords(FasttextRows *r, float *sum, const FasttextModel *m, const uint8_t *text, int64_t bytes)
+{
+    int32_t rows = 0;
+    for (int64_t from = -1; m->gram_most && from <= bytes; from++)
+        if (from < 0 || from == bytes || !is_inside(text[from])) rows += subwords_from(r, sum, m, text, bytes, from);
+    return rows;
+}
+
+static bool is_label(const FasttextModel *m, int32_t id, const uint8_t *text, int64_t bytes)
+{
+    return id < 0 ? bytes >= 9 && !memcmp(text, "__label__", 9) : m->word[id].label;
+}
+
+/* As the first of a set */
+static void worth_make(FasttextSet *set, const FasttextModel *m, const uint8_t *text, int64_t bytes, bool end)
+{
+    FasttextRows rows;
+    rows.count = 0;                              /* and no more: its numbers need no beginning */
+    uint32_t hash = fasttext_hash(text, bytes);
+    int32_t id = fasttext_word_find(m, text, bytes, hash);
+    set->worth[0] = (FasttextWorth){ .rows = FASTTEXT_LABEL_ROWS, .hash = hash };
+    memset(set->sum, 0, (size_t)fasttext_lanes(m) * sizeof *set->sum);
+    if (is_label(m, id, text, bytes)) return;
+    if (id >= 0) row_meet(&rows, set->sum, m, id);
+    set->worth[0].rows = (id >= 0) + (end ? 0 : subwords(&rows, set->sum, m, text, bytes));
+    fasttext_rows_add(&rows, set->sum, m);
+}
+
+void fasttext_end_make(FasttextSet *set, const FasttextModel *m) { worth_make(set, m, (const uint8_t *)"</s>", 4, true); }
+
+int fasttext_set_make(FasttextWords *w, FasttextSet *set, FasttextKey key, const uint8_t *text, int64_t bytes)
+{
+    int32_t lanes = fasttext_lanes(w->model);
+    if (bytes == 4 && !memcmp(text, "</s>", 4)) return -1;
+    set->worth[1] = set->worth[0];
+    memcpy(set->sum + lanes, set->sum, (size_t)lanes * sizeof *set->sum);
+    worth_make(set, w->model, text, bytes, false);
+    if (set != w->longer) set->worth[0].key = key;
+    return 0;
+}
+
+/* ---- the table ---- */
+
+/* Zeros are no word: each has a length. Large pages are asked for before the first touch, since words lie far apart. */
+Status fasttext_words_open(FasttextWords *w, const FasttextModel *m)
+{
+    *w = (FasttextWords){ .model = m, .stride = sizeof(FasttextSet) + 2 * (size_t)fasttext_lanes(m) * sizeof(float), .shift = 63 };
+    while (((size_t)2 << (64 - w->shift)) * w->stride <= TABLE_BYTES) w->shift--;
+    w->bytes = ((size_t)1 << (64 - w->shift)) * w->stride;
+    void *table = mmap(NULL, w->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    w->table  = table == MAP_FAILED ? NULL : table;
+    w->longer = calloc(1, w->stride);
+    if (!w->table || !w->longer) {
+        fasttext_words_close(w);
+        return fail(NO_MEMORY, "no memory for %zu bytes of words", w->bytes);
+    }
+    madvise(w->table, w->bytes, MADV_HUGEPAGE);
+    return OK;
+}
+
+void fasttext_words_close(FasttextWords *w)
+{
+    if (w->table) munmap(w->table, w->bytes);
+    free(w->longer);
+    *w = (FasttextWords){ 0 };
+}

@@ -1,0 +1,216 @@
+#include "text/fasttext/langid.h"
+
+#include <stdlib.h>
+#include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+#include "text/fasttext/fasttext_loss.h"
+#include "text/fasttext/fasttext_words.h"
+
+enum { BLOCK = 64, AHEAD = 32 };
+static const uint64_t GRAM_FACTOR = 116049371;           /* fastText's */
+
+struct Langid {
+    FasttextModel model;
+    FasttextLoss  loss;
+};
+
+typedef struct { const uint8_t *text; int64_t bytes; FasttextKey key; FasttextSet *set; } Met;
+
+struct LangidSpace {
+    const FasttextModel *model;
+    FasttextWords   words;
+    FasttextScratch scratch;
+    FasttextSet    *end;                         /* of a text */
+    float          *sum;                         /* of the rows so far */
+    int64_t         rows;
+    FasttextRows    grams;                       /* word n-grams wait here */
+    uint64_t        open[FASTTEXT_GRAM_MOST];    /* hashes of n-grams that the next word goes on with, the oldest first */
+    int             opened;
+    Met             met[AHEAD];                  /* words whose sets are on their way into the cache */
+    int             mets;
+    bool            ended;
+};
+
+/* ---- what a word adds ---- */
+
+/* Word n-grams that end in this word; each one begins at another of those before it. */
+static void grams_meet(LangidSpace *s, uint32_t hash)
+{
+    uint64_t word = (uint64_t)(int64_t)(int32_t)hash;
+    int      most = s->model->word_grams - 1;
+    if (most == 0) return;
+    for (int i = 0; i < s->opened; i++) {
+        s->open[i] = s->open[i] * GRAM_FACTOR + word;
+        s->rows += fasttext_gram_meet(&s->grams, s->sum, s->model, s->open[i]);
+    }
+    if (s->opened == most) memmove(s->open, s->open + 1, (size_t)--s->opened * sizeof *s->open);
+    s->open[s->opened++] = word;
+}
+
+static void worth_add(LangidSpace *s, const FasttextSet *set, int place)
+{
+    const FasttextWorth *worth = &set->worth[place];
+    int32_t lanes = fasttext_lanes(s->model);
+    if (worth->rows == FASTTEXT_LABEL_ROWS) return;
+    for (int32_t d = 0; d < lanes; d += 16) fasttext_sixteen_add(s->sum + d, set->sum + place * lanes + d);
+    s->rows += worth->rows;
+    grams_meet(s, worth->hash);
+}
+
+static int met_place(const Met *met)
+{
+    return fasttext_same(met->set->worth[0].key, met->key) ? 0 : fasttext_same(met->set->worth[1].key, met->key) ? 1 : -1;
+}
+
+/* Where words are not known, the model is asked for all of them ahead. */
+static void mets_add(LangidSpace *s)
+{
+    for (int i = 0; i < s->mets; i++)
+        if (met_place(&s->met[i]) < 0) fasttext_word_fetch(s->model, fasttext_hash(s->met[i].text, s->met[i].bytes));
+    for (int i = 0; i < s->mets && !s->ended; i++) {
+        Met *met = &s->met[i];
+        int  place = met_place(met);
+        if (place < 0) place = fasttext_set_make(&s->words, met->set, met->key, met->text, met->bytes);
+        s->ended = place < 0;
+        if (place >= 0) worth_add(s, met->set, place);
+    }
+    s->mets = 0;
+}
+
+static void word_meet(LangidSpace *s, const uint8_t *from, const uint8_t *to, const uint8_t *stop)
+{
+    static const FasttextKey none = { { 0, 0, UINT64_MAX } };       /* no word's */
+    uint8_t padded[sizeof(FasttextKey)] = { 0 };
+    Met *met = &s->met[s->mets++];
+    met->text  = from;
+    met->bytes = to - from;
+    if (met->bytes > FASTTEXT_WORD_MOST) {
+        met->key = none;
+        met->set = s->words.longer;
+    } else {
+        bool last = stop - from < (int64_t)sizeof padded;
+        if (last) memcpy(padded, from, (size_t)met->bytes);
+        met->key = fasttext_key(last ? padded : from, met->bytes);
+        met->set = fasttext_set(&s->words, met->key);
+        __builtin_prefetch(met->set);
+        __builtin_prefetch(met->set->sum);
+        __builtin_prefetch(met->set->sum + 16);
+    }
+    if (s->mets == AHEAD) mets_add(s);
+}
+
+/* ---- a text cut into words ---- */
+
+/* fastText's blanks: zero, space, and tab to carriage return. A bit for each of 64 bytes */
+static uint64_t blanks_of(const uint8_t *text)
+{
+    uint64_t blanks = 0;
+#ifdef __SSE2__
+    for (int i = 0; i < BLOCK; i += 16) {
+        __m128i c = _mm_loadu_si128((const __m128i *)(const void *)(text + i));
+        __m128i controls = _mm_cmpeq_epi8(_mm_min_epu8(_mm_sub_epi8(c, _mm_set1_epi8('\t')), _mm_set1_epi8(4)),
+                                          _mm_sub_epi8(c, _mm_set1_epi8('\t')));
+        __m128i others = _mm_or_si128(_mm_cmpeq_epi8(c, _mm_set1_epi8(' ')), _mm_cmpeq_epi8(c, _mm_setzero_si128()));
+        blanks |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_or_si128(controls, others)) << i;
+    }
+#else
+    for (int i = 0; i < BLOCK; i++)
+        blanks |= (uint64_t)(text[i] == ' ' || text[i] == 0 || (text[i] >= '\t' && text[i] <= '\r')) << i;
+#endif
+    return blanks;
+}
+
+static void text_cut(LangidSpace *s, const uint8_t *text, int64_t bytes)
+{
+    const uint8_t *stop = text + bytes, *from = NULL;               /* from: of the word we are in */
+    uint8_t  rest[BLOCK] = { 0 };
+    uint64_t before = 1;                                            /* was the byte before a blank? */
+    for (int64_t at = 0; at < bytes && !s->ended; at += BLOCK) {
+        bool whole = bytes - at >= BLOCK;
+        if (!whole) memcpy(rest, text + at, (size_t)(bytes - at));
+        uint64_t blanks = blanks_of(whole ? text + at : rest), changes = blanks ^ (blanks << 1 | before);
+        before = blanks >> 63;
+        for (; changes; changes &= changes - 1) {
+            const uint8_t *here = text + at + __builtin_ctzll(changes);
+            if (from) word_meet(s, from, here, stop);
+            from = from ? NULL : here;
+        }
+    }
+    if (from && !s->ended) word_meet(s, from, stop, stop);
+    mets_add(s);
+}
+
+/* ---- a guess ---- */
+
+int langid_guess(const Langid *l, LangidSpace *s, const char *text, int64_t bytes, LangidGuess *guess, int most)
+{
+    const FasttextModel *m = &l->model;
+    memset(s->sum, 0, (size_t)fasttext_lanes(m) * sizeof *s->sum);
+    s->rows   = 0;
+    s->opened = s->mets = 0;
+    s->ended  = false;
+    text_cut(s, (const uint8_t *)text, bytes);
+    worth_add(s, s->end, 0);
+    fasttext_rows_add(&s->grams, s->sum, m);
+    if (s->rows == 0) return 0;
+    float part = (float)(1.0 / (double)s->rows);
+    for (int32_t d = 0; d < m->dim; d++) s->sum[d] *= part;
+    return fasttext_loss_guess(&l->loss, &s->scratch, guess, most, s->sum);
+}
+
+/* ---- opening ---- */
+
+Status langid_open(Langid **langid, const char *path)
+{
+    *langid = NULL;
+    Langid *l = calloc(1, sizeof *l);
+    if (!l) return fail(NO_MEMORY, "%s: no memory for a model", path);
+    Status status = fasttext_model_open(&l->model, path);
+    if (status == OK) status = fasttext_loss_open(&l->loss, &l->model);
+    if (status == OK) *langid = l;
+    else              langid_close(l);
+    return status;
+}
+
+void langid_close(Langid *l)
+{
+    if (!l) return;
+    fasttext_loss_close(&l->loss);
+    fasttext_model_close(&l->model);
+    free(l);
+}
+
+int         langid_labels(const Langid *l)           { return l->model.labels; }
+const char *langid_label (const Langid *l, int label) { return l->model.word[l->model.words + label].text; }
+
+Status langid_space_open(LangidSpace **space, const Langid *l)
+{
+    *space = NULL;
+    LangidSpace *s = calloc(1, sizeof *s);
+    if (!s) return fail(NO_MEMORY, "no memory to guess languages");
+    s->model = &l->model;
+    Status status = fasttext_words_open(&s->words, s->model);
+    if (status == OK) status = fasttext_scratch_open(&s->scratch, &l->loss);
+    if (status == OK) s->end = malloc(s->words.stride);
+    if (status == OK) s->sum = malloc((size_t)fasttext_lanes(s->model) * sizeof *s->sum);
+    if (status == OK && !(s->end && s->sum)) status = fail(NO_MEMORY, "no memory to guess languages");
+    if (status == OK) {
+        fasttext_end_make(s->end, s->model);
+        *space = s;
+    } else {
+        langid_space_close(s);
+    }
+    return status;
+}
+
+void langid_space_close(LangidSpace *s)
+{
+    if (!s) return;
+    fasttext_words_close(&s->words);
+    fasttext_scratch_close(&s->scratch);
+    free(s->end);
+    free(s->sum);
+    free(s);
+}

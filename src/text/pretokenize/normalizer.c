@@ -1,0 +1,231 @@
+#include "text/pretokenize/normalizer.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+#include "text/unicode.h"
+
+typedef struct TextBuffer TextBuffer;
+
+static Status text_room(TextBuffer *t, int64_t room)
+{
+    if (room <= t->room) return OK;
+    uint8_t *data = realloc(t->data, (size_t)room + (size_t)room / 2);
+    if (!data) return fail(NO_MEMORY, "no memory to normalize a text of %" PRId64 " bytes", room);
+    t->data = data;
+    t->room = room + room / 2;
+    return OK;
+}
+
+/* ---- the four forms of Unicode: decompose, order the marks, compose ---- */
+
+typedef struct { utf8proc_int32_t *point; int64_t count, room; int flags; } Points;
+
+static int rank_of(utf8proc_int32_t point) { return utf8proc_get_property(point)->combining_class; }
+
+/* Marks of a run in the order of their class, equals as they stood; by counting, so that a run of any length is linear */
+static void order_run(utf8proc_int32_t *point, int64_t count, utf8proc_int32_t *space)
+{
+    int64_t at[257] = { 0 };
+    for (int64_t i = 0; i < count; i++) at[rank_of(point[i]) + 1]++;
+    for (int r = 0; r < 256; r++) at[r + 1] += at[r];
+    for (int64_t i = 0; i < count; i++) space[at[rank_of(point[i])]++] = point[i];
+    memcpy(point, space, (size_t)count * sizeof *point);
+}
+
+static void order_marks(Points *p)
+{
+    for (int64_t from = 0, to; from < p->count; from = to) {
+        bool moves = false;
+        for (to = from; to < p->count && rank_of(p->point[to]); to++)
+            moves |= to > from && rank_of(p->point[to]) < rank_of(p->point[to - 1]);
+        if (moves) order_run(p->point + from, to - from, p->point + p->count);
+        to += to == from;
+    }
+}
+
+/* p->count characters of text, valid UTF-8, taken apart; they are counted only where there is no room for any */
+static void decompose(Points *p, Chars text)
+{
+    int flags = (p->flags & ~UTF8PROC_COMPOSE) | UTF8PROC_DECOMPOSE, last = 0;
+    p->count = 0;
+    for (int64_t at = 0; at < text.bytes; ) {
+        Rune r = rune_at(text.text + at, text.bytes - at);
+        p->count += utf8proc_decompose_char((utf8proc_int32_t)r.point, p->room ? p->point + p->count : NULL,
+                                            p->room - (p->room ? p->count : 0), flags, &last);
+        at += r.bytes;
+    }
+}
+
+/* Twice the count: order_run works behind it */
+static Status points_room(Points *p, Chars text)
+{
+    Points counted = { .flags = p->flags };
+    decompose(&counted, text);
+    if (2 * counted.count <= p->room) return OK;
+    free(p->point);
+    p->room  = 2 * counted.count;
+    p->point = malloc((size_t)p->room * sizeof *p->point);
+    return p->point ? OK : fail(NO_MEMORY, "no memory to normalize %" PRId64 " characters", counted.count);
+}
+
+/* Writes text in its form; returns how much */
+static int64_t form_write(Points *p, uint8_t *out, Chars text)
+{
+    int64_t wrote = 0;
+    decompose(p, text);
+    order_marks(p);
+    if (p->flags & UTF8PROC_COMPOSE) p->count = utf8proc_normalize_utf32(p->point, p->count, p->flags);
+    for (int64_t i = 0; i < p->count; i++) wrote += rune_write(out + wrote, (uint32_t)p->point[i]);
+    return wrote;
+}
+
+/* What the form cannot change, or broken bytes: from `at` on, so many */
+static int64_t plain_run(Chars text, int64_t at, uint32_t below)
+{
+    int64_t from = at;
+    while (at < text.bytes) {
+        Rune r = rune_at(text.text + at, text.bytes - at);
+        if (r.point >= below && r.point != RUNE_BROKEN) break;
+        at += r.bytes;
+    }
+    return at - from;
+}
+
+static int64_t formed_run(Chars text, int64_t at, uint32_t below)
+{
+    int64_t from = at;
+    while (at < text.bytes) {
+        Rune r = rune_at(text.text + at, text.bytes - at);
+        if (r.point < below || r.point == RUNE_BROKEN) break;
+        at += r.bytes;
+    }
+    return at - from;
+}
+
+/* The character that ends text[from .. at), where it is a whole one: a mark that follows may join it */
+static int64_t last_rune(Chars text, int64_t from, int64_t at)
+{
+    for (int64_t back = 1; back <= 2 && at - back >= from; back++) {
+        Rune r = rune_at(text.text + at - back, back);
+        if (r.bytes == back && r.point != RUNE_BROKEN) return back;
+    }
+    return 0;
+}
+
+/* Runs from `below` on, with the character before, are formed; the rest is copied. `below`: characters under it do not change. */
+static Status form_runs(Points *p, TextBuffer *out, Chars *text, uint32_t below, int64_t widest)
+{
+    int64_t at = 0, wrote = 0;
+    TRY(text_room(out, text->bytes * widest + 4));
+    while (at < text->bytes) {
+        int64_t plain  = plain_run(*text, at, below);
+        int64_t formed = formed_run(*text, at + plain, below);
+        int64_t joined = formed ? last_rune(*text, at, at + plain) : 0;
+        memcpy(out->data + wrote, text->text + at, (size_t)(plain - joined));
+        wrote += plain - joined;
+        Chars run = { text->text + at + plain - joined, formed + joined };
+        TRY(points_room(p, run));
+        wrote += form_write(p, out->data + wrote, run);
+        at += plain + formed;
+    }
+    *text = (Chars){ out->data, wrote };
+    return OK;
+}
+
+static const struct { int flags, widest; uint32_t below; } forms[] = {
+    [NORMALIZER_NFC]  = { UTF8PROC_STABLE | UTF8PROC_COMPOSE,                      3, LATIN_END },
+    [NORMALIZER_NFD]  = { UTF8PROC_STABLE | UTF8PROC_DECOMPOSE,                    3, 0x80 },
+    [NORMALIZER_NFKC] = { UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT,   11, 0x80 },
+    [NORMALIZER_NFKD] = { UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT, 11, 0x80 },
+};
+
+static bool all_below(Chars text, uint32_t below)
+{
+    uint8_t lead = below == 0x80 ? 0x80 : 0xCC;              /* U+0300 begins with CC */
+    for (int64_t i = 0; i < text.bytes; i++)
+        if (text.text[i] >= lead) return false;
+    return true;
+}
+
+static Status form(NormalizerKind kind, TextBuffer *out, Chars *text)
+{
+    if (all_below(*text, forms[kind].below)) return OK;
+    Points p = { .flags = forms[kind].flags };
+    Status status = form_runs(&p, out, text, forms[kind].below, forms[kind].widest);
+    free(p.point);
+    return status;
+}
+
+/* ---- prepend and replace ---- */
+
+static bool begins(Chars text, const uint8_t *with, int bytes)
+{
+    return text.bytes >= bytes && !memcmp(text.text, with, (size_t)bytes);
+}
+
+static Status prepend(const NormalizerStep *s, TextBuffer *out, Chars *text)
+{
+    TRY(text_room(out, text->bytes + s->new_bytes));
+    memcpy(out->data, s->new, (size_t)s->new_bytes);
+    memcpy(out->data + s->new_bytes, text->text, (size_t)text->bytes);
+    *text = (Chars){ out->data, text->bytes + s->new_bytes };
+    return OK;
+}
+
+static int64_t growth(const NormalizerStep *s)
+{
+    if (s->kind <= NORMALIZER_NFKD)    return forms[s->kind].widest;
+    if (s->kind != NORMALIZER_REPLACE) return 1;
+    return s->new_bytes <= s->old_bytes ? 1 : (s->new_bytes + s->old_bytes - 1) / s->old_bytes;
+}
+
+static Status replace(const NormalizerStep *s, TextBuffer *out, Chars *text)
+{
+    int64_t wrote = 0;
+    TRY(text_room(out, text->bytes * growth(s)));
+    for (int64_t at = 0; at < text->bytes; ) {
+        if (begins((Chars){ text->text + at, text->bytes - at }, s->old, s->old_bytes)) {
+            memcpy(out->data + wrote, s->new, (size_t)s->new_bytes);
+            wrote += s->new_bytes;
+            at    += s->old_bytes;
+        } else {
+            out->data[wrote++] = text->text[at++];
+        }
+    }
+    *text = (Chars){ out->data, wrote };
+    return OK;
+}
+
+static Status step_apply(const NormalizerStep *s, TextBuffer *out, Chars *text, bool first)
+{
+    if (text->bytes == 0)          return OK;
+    if (s->kind <= NORMALIZER_NFKD)    return form(s->kind, out, text);
+    if (s->kind == NORMALIZER_REPLACE) return replace(s, out, text);
+    bool begun = begins(*text, s->new, s->new_bytes);
+    if (s->kind == NORMALIZER_PREPEND_FIRST && (begun || !first)) return OK;
+    if (s->kind == NORMALIZER_PREPEND_UNLESS && begun)            return OK;
+    return prepend(s, out, text);
+}
+
+Status normalizer_apply(const Normalizer *n, Chars *text, bool first, PieceCache *words)
+{
+    for (int i = 0; i < n->steps; i++) {
+        TextBuffer *out = &words->text[text->text == words->text[0].data];
+        TRY(step_apply(&n->step[i], out, text, first));
+    }
+    return OK;
+}
+
+void normalizer_growth(const Normalizer *n, int64_t *widest, int64_t *extra)
+{
+    *widest = 1;
+    *extra  = 0;
+    for (int i = 0; i < n->steps; i++) {
+        const NormalizerStep *s = &n->step[i];
+        bool grows = s->kind >= NORMALIZER_PREPEND && s->kind <= NORMALIZER_PREPEND_UNLESS;
+        *widest *= growth(s);
+        *extra  *= growth(s);
+        if (grows) *extra += s->new_bytes;
+    }
+}

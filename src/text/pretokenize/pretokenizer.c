@@ -1,0 +1,89 @@
+#include "text/pretokenize/pretokenizer.h"
+#include <string.h>
+#include "text/unicode.h"
+
+void pretokenizer_close(Pretokenizer *cut)
+{
+    for (int i = 0; i < cut->steps; i++) regex_close(cut->step[i].regex);
+    *cut = (Pretokenizer){ 0 };
+}
+
+static bool mark_at(const uint8_t *text, int64_t bytes, int64_t at)
+{
+    return bytes - at >= 3 && !memcmp(text + at, "\xE2\x96\x81", 3);
+}
+
+/* From the mark or the runs of marks at 0 to the next */
+static int64_t marked(const uint8_t *text, int64_t bytes, bool runs)
+{
+    int64_t at = 0;
+    while (runs && mark_at(text, bytes, at)) at += 3;
+    if (at == 0) at = 1;
+    while (at < bytes && !mark_at(text, bytes, at)) at++;
+    return at;
+}
+
+static int64_t run_of(const uint8_t *text, int64_t bytes, bool numbers)
+{
+    int64_t at = 0;
+    while (at < bytes) {
+        Rune r = rune_at(text + at, bytes - at);
+        if (!!(r.kind & NUMBER) != numbers) break;
+        at += r.bytes;
+    }
+    return at;
+}
+
+static int64_t digits(const uint8_t *text, int64_t bytes, bool alone)
+{
+    Rune r = rune_at(text, bytes);
+    return alone && r.kind & NUMBER ? r.bytes : run_of(text, bytes, r.kind & NUMBER);
+}
+
+static int64_t next_of(const PretokenizerStep *s, const uint8_t *text, int64_t bytes)
+{
+    switch (s->kind) {
+    case SPLIT_SCAN:  return pretoken_next(s->scan, text, bytes);
+    case SPLIT_DIGIT: case SPLIT_DIGITS: return digits(text, bytes, s->kind == SPLIT_DIGIT);
+    default:        return marked(text, bytes, s->kind == SPLIT_MARKS);
+    }
+}
+
+/* The next part, a match or what lies before one; with `invert` the two change places */
+static Status part_of(const PretokenizerStep *s, RegexSpace **space, const uint8_t *text, int64_t bytes, int64_t at,
+                      int64_t *end, bool *match)
+{
+    int64_t from, to;
+    TRY(regex_next(s->regex, space, text, bytes, at, &from, &to));
+    *end   = from > at ? from : to;
+    *match = (from == at) != s->invert;
+    return OK;
+}
+
+/* begin .. at waits until it is known what joins it: the part from at to end does, or is the next to wait */
+static Status by_regex(const PretokenizerStep *s, RegexSpace **space, const uint8_t *text, int64_t bytes, PretokenFunction *piece,
+                       void *context)
+{
+    bool before = false, match;
+    for (int64_t begin = 0, at = 0, end; at < bytes; at = end, before = match) {
+        TRY(part_of(s, space, text, bytes, at, &end, &match));
+        bool join = (s->behavior == SPLIT_CONTIGUOUS && match == before) ||
+                    (s->behavior == SPLIT_WITH_PREVIOUS && match && !before) ||
+                    (s->behavior == SPLIT_WITH_NEXT && before && !match);
+        if (at > begin && !join && !(s->behavior == SPLIT_REMOVED && before))
+            TRY(piece(context, text + begin, at - begin));
+        if (!join) begin = at;
+        if (end == bytes && !(s->behavior == SPLIT_REMOVED && match)) TRY(piece(context, text + begin, end - begin));
+    }
+    return OK;
+}
+
+Status pretokenizer_step(const PretokenizerStep *s, RegexSpace **space, const uint8_t *text, int64_t bytes, PretokenFunction *piece, void *context)
+{
+    if (s->kind == SPLIT_REGEX) return by_regex(s, space, text, bytes, piece, context);
+    for (int64_t at = 0, count; at < bytes; at += count) {
+        count = next_of(s, text + at, bytes - at);
+        TRY(piece(context, text + at, count));
+    }
+    return OK;
+}

@@ -1,0 +1,165 @@
+#include "text/pretokenize/regex.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+enum { STEPS_MOST = 10000000, STACK_MOST = 1 << 20 };
+struct Regex { pcre2_code *code; };
+
+/* ---- from Oniguruma's words, which Hugging Face's files are in, to PCRE2's where both know a word and mean two things ---- */
+
+#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}"
+#define HEX  "0-9a-fA-F"
+static const struct { char letter; const char *alone, *inside; } letters[] = {       /* inside: a class; NULL: cannot be said */
+    { 'w', "[" WORD "]",       WORD },               { 'W', "[^" WORD "]", NULL },
+    { 'h', "[" HEX "]",        HEX },                { 'H', "[^" HEX "]",  NULL },
+    { 's', "\\p{White_Space}", "\\p{White_Space}" }, { 'S', "\\P{White_Space}", "\\P{White_Space}" },
+    { 'b', "(?:(?<=[" WORD "])(?![" WORD "])|(?<![" WORD "])(?=[" WORD "]))", "\\b" },
+    { 'B', "(?:(?<=[" WORD "])(?=[" WORD "])|(?<![" WORD "])(?![" WORD "]))", NULL },
+};
+enum { LETTERS = sizeof letters / sizeof letters[0] };
+
+/* What stands for a backslash and a letter; "" where it stays as it is, NULL where it cannot be said */
+static const char *letter_said(char letter, bool inside)
+{
+    for (int i = 0; i < LETTERS; i++)
+        if (letters[i].letter == letter) return inside ? letters[i].inside : letters[i].alone;
+    return "";
+}
+
+static bool has_multiline(const char *at)
+{
+    size_t flags = at[0] == '(' && at[1] == '?' ? strspn(at + 2, "imx-") : 0;
+    return flags && memchr(at + 2, 'm', flags);
+}
+
+/* In a class a class, its `&&`, and (?m), by which PCRE2 means another thing */
+static bool unsayable(const char *at, bool inside) { return inside ? *at == '[' || !strncmp(at, "&&", 2) : has_multiline(at); }
+
+static Status pattern_say(FILE *out, const char *pattern)
+{
+    bool inside = false;
+    for (const char *at = pattern; *at; at++) {
+        const char *said = at[0] == '\\' && at[1] ? letter_said(at[1], inside) : "";
+        if (!said || unsayable(at, inside))
+            return fail(BAD_FILE, "the pattern %.120s is not known from byte %td on", pattern, at - pattern);
+        if (*said) {
+            fputs(said, out);
+            at++;
+            continue;
+        }
+        fputc(*at, out);
+        if (*at == '\\' && at[1]) fputc(*++at, out);
+        else if (inside)          inside = *at != ']';
+        else if (*at == '[') {
+            inside = true;
+            if (at[1] == '^') fputc(*++at, out);
+            if (at[1] == ']') fputc(*++at, out);               /* the first is a letter of the class */
+        }
+    }
+    return OK;
+}
+
+static Status compile(Regex **regex, const char *pattern, const char *whole);
+
+Status regex_open(Regex **regex, const char *pattern)
+{
+    char  *said = NULL;
+    size_t bytes;
+    FILE  *out = open_memstream(&said, &bytes);
+    *regex = NULL;
+    if (!out) return fail(NO_MEMORY, "no memory for a pattern");
+    Status status = pattern_say(out, pattern);
+    if (fclose(out) != 0 && status == OK) status = fail(NO_MEMORY, "no memory for a pattern");
+    if (status == OK) status = compile(regex, said, pattern);
+    free(said);
+    return status;
+}
+
+/* ^ and $ are of lines: Ruby's way. whole: as it was given */
+static Status compile(Regex **regex, const char *pattern, const char *whole)
+{
+    int        wrong;
+    PCRE2_SIZE place;
+    unsigned   flags = PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF | PCRE2_MULTILINE;
+    Regex     *r = calloc(1, sizeof *r);
+    *regex = r;
+    if (!r) return fail(NO_MEMORY, "no memory for a pattern");
+    r->code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, flags, &wrong, &place, NULL);
+    uint32_t empty = 0;
+    if (r->code) {
+        pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE);        /* slower where it cannot, not different */
+        pcre2_pattern_info(r->code, PCRE2_INFO_MATCHEMPTY, &empty);
+        if (!empty) return OK;
+        regex_close(r);
+        *regex = NULL;
+        return fail(BAD_FILE, "the pattern %.120s can match nothing, and where it does so others cut and this program does not; write"
+                    " it so that a match has a character (+ for *), or encode with another program", whole);
+    }
+    PCRE2_UCHAR words[128];
+    pcre2_get_error_message(wrong, words, sizeof words);
+    regex_close(r);
+    *regex = NULL;
+    return fail(BAD_FILE, "the pattern %.120s is wrong at byte %zu: %s", pattern, (size_t)place, (char *)words);
+}
+
+void regex_close(Regex *r)
+{
+    if (!r) return;
+    pcre2_code_free(r->code);
+    free(r);
+}
+
+struct RegexSpace { pcre2_match_data *data; pcre2_match_context *limits; pcre2_jit_stack *stack; };
+
+void regex_space_close(RegexSpace *s)
+{
+    if (!s) return;
+    pcre2_match_data_free(s->data);
+    pcre2_match_context_free(s->limits);
+    pcre2_jit_stack_free(s->stack);
+    free(s);
+}
+
+static Status space_open(RegexSpace **space)
+{
+    RegexSpace *s = calloc(1, sizeof *s);
+    if (s) {
+        s->data   = pcre2_match_data_create(1, NULL);
+        s->limits = pcre2_match_context_create(NULL);
+        s->stack  = pcre2_jit_stack_create(32768, STACK_MOST, NULL);
+    }
+    if (!s || !s->data || !s->limits || !s->stack) {
+        regex_space_close(s);
+        return fail(NO_MEMORY, "no memory for a pattern");
+    }
+    pcre2_set_match_limit(s->limits, STEPS_MOST);
+    pcre2_jit_stack_assign(s->limits, NULL, s->stack);
+    *space = s;
+    return OK;
+}
+
+Status regex_next(const Regex *r, RegexSpace **space, const uint8_t *text, int64_t bytes, int64_t at, int64_t *from,
+                  int64_t *to)
+{
+    *from = *to = bytes;
+    if (!*space) TRY(space_open(space));
+    RegexSpace *s = *space;
+    for (unsigned flags = 0; at < bytes; flags = PCRE2_NOTEMPTY_ATSTART) {
+        int found = pcre2_match(r->code, text, (PCRE2_SIZE)bytes, (PCRE2_SIZE)at, flags, s->data, s->limits);
+        if (found == PCRE2_ERROR_NOMATCH) return OK;
+        if (found < 0)
+            return fail(BAD_FILE, "the tokenizer's pattern goes back and forth too long at byte %" PRId64, at);
+        const PCRE2_SIZE *span = pcre2_get_ovector_pointer(s->data);
+        if (span[1] > span[0]) {
+            *from = (int64_t)span[0];
+            *to   = (int64_t)span[1];
+            return OK;
+        }
+        at = (int64_t)span[0];
+    }
+    return OK;
+}

@@ -1,0 +1,246 @@
+#include "text/sentencepiece/sentencepiece.h"
+#include <stdlib.h>
+#include <string.h>
+#include "base/file.h"
+#include "text/sentencepiece/sentencepiece_internal.h"
+
+/* ---- pieces ---- */
+
+static bool piece_is(const SentencePieceEntry *p, const char *text, size_t bytes)
+{
+    return p->text.bytes == bytes && memcmp(p->text.data, text, bytes) == 0;
+}
+
+/* "<0x0A>"; -1 for other texts */
+static int byte_of(const SentencePieceEntry *p)
+{
+    char text[8];
+    for (int byte = 0; byte < 256; byte++) {
+        static const char digit[] = "0123456789ABCDEF";
+        memcpy(text, "<0x..>", 7);
+        text[3] = digit[byte >> 4];
+        text[4] = digit[byte & 15];
+        if (piece_is(p, text, 6)) return byte;
+    }
+    return -1;
+}
+
+static Status pieces_judge(SentencePiece *sp, const char *path)
+{
+    sp->unknown = -1;
+    memset(sp->byte_id, -1, sizeof sp->byte_id);
+    for (int32_t id = 0; id < sp->model.pieces; id++) {
+        const SentencePieceEntry *p = &sp->model.piece[id];
+        int byte = p->kind == SP_PIECE_BYTE ? byte_of(p) : 0;
+        if (p->kind == SP_PIECE_UNKNOWN && sp->unknown >= 0)
+            return fail(BAD_FILE, "%s: pieces %d and %d are both the unknown one", path, sp->unknown, id);
+        if (byte < 0)
+            return fail(BAD_FILE, "%s: piece %d is a byte, but not called <0x00> to <0xFF>", path, id);
+        if (p->kind == SP_PIECE_BYTE) sp->byte_id[byte] = id;
+        if (p->kind == SP_PIECE_UNKNOWN) sp->unknown = id;
+    }
+    if (sp->unknown < 0) return fail(BAD_FILE, "%s: no piece is the unknown one", path);
+    for (int byte = 0; sp->model.byte_fallback && byte < 256; byte++)
+        if (sp->byte_id[byte] < 0)
+            return fail(BAD_FILE, "%s: unknown text becomes bytes, and <0x%02X> is missing", path, byte);
+    return OK;
+}
+
+/* Space marks, then none: */
+static bool piece_of_word(const SentencePieceEntry *p)
+{
+    size_t i = 0;
+    while (p->text.bytes - i >= SPACE_MARK_BYTES && !memcmp(p->text.data + i, SPACE_MARK, SPACE_MARK_BYTES))
+        i += SPACE_MARK_BYTES;
+    return !memmem(p->text.data + i, p->text.bytes - i, SPACE_MARK, SPACE_MARK_BYTES);
+}
+
+static void scores_find(SentencePiece *sp)
+{
+    bool some = false;
+    sp->words = true;
+    for (int32_t id = 0; id < sp->model.pieces; id++) {
+        const SentencePieceEntry *p = &sp->model.piece[id];
+        sp->has_user   |= p->kind == SP_PIECE_USER;
+        sp->has_unused |= p->kind == SP_PIECE_UNUSED;
+        if (sentencepiece_in_text(sp, id)) sp->words &= piece_of_word(p);
+        if (p->kind != SP_PIECE_NORMAL) continue;
+        if (!some || p->score < sp->min_score) sp->min_score = p->score;
+        some = true;
+    }
+    sp->words &= !sp->has_unused; /* how an unused piece is split depends on the whole text */
+}
+
+static Status trie_fill(SentencePieceTrie *t, const SentencePieceModel *m, bool user, const char *path)
+{
+    int64_t bytes = 0;
+    for (int32_t id = 0; id < m->pieces; id++)
+        if (!user || m->piece[id].kind == SP_PIECE_USER) bytes += (int64_t)m->piece[id].text.bytes;
+    if (trie_open(t, bytes) != OK)
+        return fail(BAD_FILE, "%s: its pieces have %lld bytes, too many", path, (long long)bytes);
+    for (int32_t id = 0; id < m->pieces; id++) {
+        const SentencePieceEntry *p = &m->piece[id];
+        if (user && p->kind != SP_PIECE_USER) continue;
+        int32_t *piece = &t->piece[trie_add(t, p->text.data, (int64_t)p->text.bytes)];
+        if (*piece >= 0)
+            return fail(BAD_FILE, "%s: pieces %d and %d are the same, \"%.*s\"", path, *piece, id,
+                        p->text.bytes < 40 ? (int)p->text.bytes : 40, p->text.data);
+        *piece = id;
+    }
+    return OK;
+}
+
+/* ---- decoding: every piece's text is made once ---- */
+
+static int64_t spaces_write(char *out, ByteSpan text)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < text.bytes; n++) {
+        bool mark =
+            text.bytes - i >= SPACE_MARK_BYTES && !memcmp(text.data + i, SPACE_MARK, SPACE_MARK_BYTES);
+        out[n] = mark ? ' ' : text.data[i];
+        i += mark ? SPACE_MARK_BYTES : 1;
+    }
+    return n;
+}
+
+static Status decoded_make(SentencePiece *sp, const char *path)
+{
+    const SentencePieceModel *m = &sp->model;
+    size_t bytes = m->unk_surface.bytes;
+    for (int32_t id = 0; id < m->pieces; id++) bytes += m->piece[id].text.bytes;
+    sp->texts   = malloc(bytes);
+    sp->decoded = malloc((size_t)m->pieces * sizeof *sp->decoded);
+    if (bytes && (!sp->texts || !sp->decoded)) return fail(NO_MEMORY, "%s: no memory for its pieces", path);
+    char *at = sp->texts;
+    for (int32_t id = 0; id < m->pieces; id++) {
+        const SentencePieceEntry *p = &m->piece[id];
+        int64_t n = 0;
+        if (p->kind == SP_PIECE_BYTE) at[n++] = (char)byte_of(p);
+        else if (p->kind == SP_PIECE_UNKNOWN)
+            memcpy(at, m->unk_surface.data, (size_t)(n = (int64_t)m->unk_surface.bytes));
+        else if (p->kind != SP_PIECE_CONTROL) n = spaces_write(at, p->text);
+        sp->decoded[id] = (TextPiece){ at, n };
+        at += n;
+    }
+    return OK;
+}
+
+static TextPiece decode(const Tokenizer *t, int32_t id)
+{
+    return ((const SentencePiece *)t->state)->decoded[id];
+}
+
+/* ---- encoding ---- */
+
+int64_t sentencepiece_normalize(const Tokenizer *t, char *out, const char *text, int64_t bytes)
+{
+    return sentencepiece_normalizer_apply(&((const SentencePiece *)t->state)->normalizer, out, text, bytes);
+}
+
+/* An id is a byte of the normalized text at least. */
+static int64_t room(const Tokenizer *t, const char *text, int64_t bytes)
+{
+    return sentencepiece_normalize(t, NULL, text, bytes);
+}
+
+static int64_t encode(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes)
+{
+    SentencePieceIds  list = { .sp = t->state, .ids = ids };
+    int64_t count = room(t, text, bytes);
+    if (count == 0) return 0;
+    char *normal = malloc((size_t)count);
+    CHECK(normal, "%s: no memory to sentencepiece_normalizer_apply a text of %lld bytes", t->name, (long long)bytes);
+    sentencepiece_normalize(t, normal, text, bytes);
+    if (list.sp->model.kind == SP_MODEL_BPE) sentencepiece_bpe(&list, normal, count);
+    else                                  sentencepiece_unigram(&list, normal, count);
+    free(normal);
+    return list.count;
+}
+
+/* ---- opening ---- */
+
+static void state_free(SentencePiece *sp)
+{
+    sentencepiece_model_close(&sp->model);
+    trie_close(&sp->trie);
+    trie_close(&sp->user);
+    free(sp->data);
+    free(sp->name);
+    free(sp->texts);
+    free(sp->decoded);
+    free(sp);
+}
+
+static void close_it(Tokenizer *t)
+{
+    state_free(t->state);
+    *t = (Tokenizer){ 0 };
+}
+
+/* A copy: a file cut under our feet would end us. */
+static Status file_copy(SentencePiece *sp, size_t *bytes, const char *path)
+{
+    FileMap map;
+    TRY(file_map(&map, path));
+    *bytes   = map.size;
+    sp->data = malloc(map.size + 1);
+    sp->name = strdup(path);
+    if (sp->data) memcpy(sp->data, map.data, map.size);
+    file_unmap(&map);
+    return sp->data && sp->name ? OK : fail(NO_MEMORY, "%s: no memory for its %zu bytes", path, *bytes);
+}
+
+static Status kind_judge(const SentencePieceModel *m, const char *path)
+{
+    if (m->kind != SP_MODEL_UNIGRAM && m->kind != SP_MODEL_BPE)
+        return fail(BAD_FILE, "%s: a model of %s; only BPE and unigram models are built", path,
+                    m->kind == SP_MODEL_WORD   ? "words"
+                    : m->kind == SP_MODEL_CHAR ? "characters"
+                                            : "an unknown kind");
+    if (m->denormalizer.bytes)
+        return fail(BAD_FILE,
+                    "%s: it wants its text denormalized when decoded, which is not built; train it without"
+                    " --denormalization_rule_tsv",
+                    path);
+    return OK;
+}
+
+static Status state_fill(SentencePiece *sp, const char *path)
+{
+    size_t bytes;
+    TRY(file_copy(sp, &bytes, path));
+    TRY(sentencepiece_model_read(&sp->model, sp->data, bytes, path));
+    TRY(kind_judge(&sp->model, path));
+    TRY(pieces_judge(sp, path));
+    scores_find(sp);
+    TRY(trie_fill(&sp->trie, &sp->model, false, path));
+    if (sp->has_user) TRY(trie_fill(&sp->user, &sp->model, true, path));
+    TRY(sentencepiece_normalizer_open(&sp->normalizer, &sp->model, sp->has_user ? &sp->user : NULL, path));
+    return decoded_make(sp, path);
+}
+
+static int32_t eod_find(const SentencePieceModel *m)
+{
+    for (int32_t id = 0; id < m->pieces; id++)
+        if (m->piece[id].kind == SP_PIECE_CONTROL && piece_is(&m->piece[id], m->eos.data, m->eos.bytes))
+            return id;
+    return -1;
+}
+
+Status sentencepiece_open(Tokenizer *t, const char *path)
+{
+    *t = (Tokenizer){ 0 };
+    SentencePiece *sp = calloc(1, sizeof *sp);
+    if (!sp) return fail(NO_MEMORY, "%s: no memory to open it", path);
+    Status status = state_fill(sp, path);
+    if (status != OK) {
+        state_free(sp);
+        return status;
+    }
+    const SentencePieceNormalizer *n = &sp->normalizer;
+    *t = (Tokenizer){ .name = sp->name, .vocabulary = sp->model.pieces, .eod = eod_find(&sp->model),
+                      .encode = encode, .decode = decode, .room = room, .close = close_it, .state = sp,
+                      .leads = (n->dummy_prefix || n->drop_spaces) && !n->space_last };
+    return OK;
+}

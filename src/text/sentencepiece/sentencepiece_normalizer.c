@@ -1,0 +1,173 @@
+#include "text/sentencepiece/sentencepiece_normalizer.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+    RULE_BYTES_MOST = 256, /* a walk goes no deeper: a table with a loop in it costs no more than this */
+    RULES_MOST      = 32   /* prefixes the library looks at, the longest of which wins */
+};
+
+Status sentencepiece_normalizer_open(SentencePieceNormalizer *n, const SentencePieceModel *m, const SentencePieceTrie *user, const char *path)
+{
+    *n = (SentencePieceNormalizer){ .user = user, .dummy_prefix = m->dummy_prefix, .space_last = m->space_last,
+                       .drop_spaces = m->drop_spaces, .escape_spaces = m->escape_spaces };
+    if (m->charsmap.bytes == 0) return OK;
+    const uint8_t *data = (const uint8_t *)m->charsmap.data;
+    if (m->charsmap.bytes < 4)
+        return fail(BAD_FILE, "%s: a normalizer of %zu bytes is cut", path, m->charsmap.bytes);
+    uint32_t trie = data[0] | data[1] << 8 | data[2] << 16 | (uint32_t)data[3] << 24;
+    size_t   rest = m->charsmap.bytes - 4;
+    if (trie % 4 || trie < 1024 || trie >= rest || data[4 + rest - 1] != 0)
+        return fail(BAD_FILE, "%s: a normalizer of %zu bytes with a table of %" PRIu32 " is no whole one",
+                    path, m->charsmap.bytes, trie);
+    n->unit  = data + 4;
+    n->units = trie / 4;
+    n->texts = (ByteSpan){ m->charsmap.data + 4 + trie, rest - trie };
+    return OK;
+}
+
+/* ---- one step: what stands for the first character, or for the rule that begins the text ---- */
+
+typedef struct { ByteSpan text; int64_t used; } Step;
+
+static uint32_t unit_at(const SentencePieceNormalizer *n, uint32_t at)
+{
+    const uint8_t *u = n->unit + 4 * (size_t)at;
+    return u[0] | u[1] << 8 | u[2] << 16 | (uint32_t)u[3] << 24;
+}
+
+static uint32_t unit_offset(uint32_t unit) { return unit >> 10 << ((unit & 1u << 9) >> 6); }
+
+/* Darts' layout: bit 8 says that a rule ends here, its value is the word at the offset; the low byte and bit
+ * 31 are the label. */
+static bool rule_find(Step *s, const SentencePieceNormalizer *n, const char *text, int64_t bytes)
+{
+    bool     found = false;
+    int      rules = 0;
+    uint32_t at = unit_offset(unit_at(n, 0));
+    for (int64_t i = 0; i < bytes && i < RULE_BYTES_MOST && rules < RULES_MOST; i++) {
+        uint8_t byte = (uint8_t)text[i];
+        at ^= byte;
+        if (at >= n->units) break;
+        uint32_t unit = unit_at(n, at);
+        if ((unit & (1u << 31 | 0xFF)) != byte) break;
+        at ^= unit_offset(unit);
+        if (at >= n->units) break;
+        if (!(unit & 1u << 8)) continue;
+        rules++;
+        uint32_t value = unit_at(n, at) & ~(1u << 31);
+        if (value >= n->texts.bytes) break;
+        *s    = (Step){{n->texts.data + value, strlen(n->texts.data + value)},
+                       i + 1}; /* the last byte is a zero */
+        found = true;
+    }
+    return found;
+}
+
+static bool follows(char byte) { return ((unsigned char)byte & 0xC0) == 0x80; }
+
+/* Bytes of the character, 0 where it is not UTF-8 */
+static int64_t character_valid(const char *text, int64_t bytes)
+{
+    const unsigned char *t = (const unsigned char *)text;
+    int64_t n = t[0] < 0x80 ? 1 : t[0] < 0xC2 ? 0 : t[0] < 0xE0 ? 2 : t[0] < 0xF0 ? 3 : t[0] < 0xF5 ? 4 : 0;
+    if (n > bytes) return 0;
+    for (int64_t i = 1; i < n; i++) if (!follows(text[i])) return 0;
+    if (t[0] == 0xE0 && t[1] < 0xA0) return 0;                       /* longer than need be */
+    if (t[0] == 0xED && t[1] > 0x9F) return 0;                       /* surrogates */
+    if (t[0] == 0xF0 && t[1] < 0x90) return 0;
+    return t[0] == 0xF4 && t[1] > 0x8F ? 0 : n;                      /* above U+10FFFF */
+}
+
+int64_t user_piece(const SentencePieceTrie *user, const char *text, int64_t bytes)
+{
+    int64_t longest = 0;
+    int32_t node = TRIE_ROOT;
+    if (!user) return 0;
+    for (int64_t i = 0; i < bytes; i++) {
+        node = trie_step(user, node, (unsigned char)text[i]);
+        if (node == TRIE_NONE) break;
+        if (user->piece[node] >= 0) longest = i + 1;
+    }
+    return longest;
+}
+
+static Step step_first(const SentencePieceNormalizer *n, const char *text, int64_t bytes)
+{
+    Step s;
+    int64_t user = user_piece(n->user, text, bytes);
+    if (user) return (Step){ { text, (size_t)user }, user };
+    if (n->units && rule_find(&s, n, text, bytes)) return s;
+    int64_t valid = character_valid(text, bytes);
+    if (valid) return (Step){ { text, (size_t)valid }, valid };
+    return (Step){ { "\xEF\xBF\xBD", 3 }, 1 };                       /* U+FFFD */
+}
+
+/* ---- the text ---- */
+
+typedef struct {
+    char   *out;
+    int64_t bytes, spaces;
+} Written; /* spaces: owed, until it is known that they do not end the text */
+
+static void byte_write(Written *w, char byte)
+{
+    if (w->out) w->out[w->bytes] = byte;
+    w->bytes++;
+}
+
+static void spaces_write(const SentencePieceNormalizer *n, Written *w)
+{
+    for (; w->spaces; w->spaces--) {
+        for (int i = 0; n->escape_spaces && i < SPACE_MARK_BYTES; i++) byte_write(w, SPACE_MARK[i]);
+        if (!n->escape_spaces) byte_write(w, ' ');
+    }
+}
+
+/* The mark itself may stand in the text: dropping trailing spaces drops it too. */
+static bool mark_here(const SentencePieceNormalizer *n, ByteSpan s, size_t i)
+{
+    return n->escape_spaces && s.bytes - i >= SPACE_MARK_BYTES &&
+           !memcmp(s.data + i, SPACE_MARK, SPACE_MARK_BYTES);
+}
+
+static void step_write(const SentencePieceNormalizer *n, Written *w, ByteSpan s)
+{
+    for (size_t i = 0; i < s.bytes; i++) {
+        if (s.data[i] == ' ') {
+            w->spaces++;
+        } else if (mark_here(n, s, i)) {
+            w->spaces++;
+            i += SPACE_MARK_BYTES - 1;
+        } else {
+            spaces_write(n, w);
+            byte_write(w, s.data[i]);
+        }
+    }
+}
+
+int64_t sentencepiece_normalizer_apply(const SentencePieceNormalizer *n, char *out, const char *text, int64_t bytes)
+{
+    Written w = { .out = out };
+    bool after_space = n->drop_spaces;
+    Step s;
+    for (; n->drop_spaces && bytes; text += s.used, bytes -= s.used) {
+        s = step_first(n, text, bytes);
+        if (s.text.bytes != 1 || s.text.data[0] != ' ') break;
+    }
+    if (bytes == 0) return 0;
+    w.spaces = n->dummy_prefix && !n->space_last;
+    for (; bytes; text += s.used, bytes -= s.used) {
+        s = step_first(n, text, bytes);
+        while (after_space && s.text.bytes && s.text.data[0] == ' ') s.text.data++, s.text.bytes--;
+        if (s.text.bytes) {
+            step_write(n, &w, s.text);
+            after_space = s.text.data[s.text.bytes - 1] == ' ';
+        }
+        after_space = after_space && n->drop_spaces;
+    }
+    if (n->drop_spaces) w.spaces = 0;
+    w.spaces += n->dummy_prefix && n->space_last;
+    spaces_write(n, &w);
+    return w.bytes;
+}

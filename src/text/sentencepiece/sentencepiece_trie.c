@@ -1,0 +1,50 @@
+#include "text/sentencepiece/sentencepiece_trie.h"
+#include <inttypes.h>
+#include <stdlib.h>
+
+Status trie_open(SentencePieceTrie *t, int64_t bytes)
+{
+    *t = (SentencePieceTrie){ 0 };
+    if (bytes >= TRIE_NODES_MOST)
+        return fail(BAD_FILE, "pieces of %" PRId64 " bytes together; %d are the most", bytes,
+                    TRIE_NODES_MOST - 1);
+    uint32_t places = 64;
+    while (places < 2 * bytes) places *= 2;
+    t->room  = (int32_t)bytes + 1;
+    t->mask  = places - 1;
+    t->edge  = calloc(places, sizeof *t->edge);
+    t->piece = malloc((size_t)t->room * sizeof *t->piece);
+    if (!t->edge || !t->piece) {
+        trie_close(t);
+        return fail(NO_MEMORY, "no memory for a trie of %" PRId64 " bytes", bytes);
+    }
+    t->piece[0] = -1;
+    t->nodes    = 1;
+    return OK;
+}
+
+void trie_close(SentencePieceTrie *t)
+{
+    free(t->edge);
+    free(t->piece);
+    *t = (SentencePieceTrie){ 0 };
+}
+
+static int32_t step_or_add(SentencePieceTrie *t, int32_t node, unsigned char byte)
+{
+    int32_t to = trie_step(t, node, byte);
+    if (to != TRIE_NONE) return to;
+    CHECK(t->nodes < t->room, "a trie of %d nodes is full", t->room);
+    uint32_t key = ((uint32_t)node << 8 | byte) + 1, at = trie_place(t, key);
+    while (t->edge[at].key) at = (at + 1) & t->mask;
+    t->edge[at] = (SentencePieceTrieEdge){ key, t->nodes };
+    t->piece[t->nodes] = -1;
+    return t->nodes++;
+}
+
+int32_t trie_add(SentencePieceTrie *t, const char *text, int64_t bytes)
+{
+    int32_t node = TRIE_ROOT;
+    for (int64_t i = 0; i < bytes; i++) node = step_or_add(t, node, (unsigned char)text[i]);
+    return node;
+}
