@@ -16,6 +16,8 @@ clean() {
     printf '#include "base/status.h"\nStatus stage_make(void)\n{\n    return fail(BAD_OPTION, "no stages");\n}\n' > "$tree/src/parallel/stage.c"
     printf 'Status open(void)\n{\n    TRY(file_map());\n}\n\nStatus run(void)\n{\n    TRY(agree(world, open()));\n    TRY(take());             /* same on every rank */\n}\n' > "$tree/src/train/loop.c"
     printf '#include "conf/options.h"\n' > "$tree/src/cli/main.c"
+    printf '/* What a status is. */\n/* Two lines that say why. */\ntypedef int Status;\n' > "$tree/src/base/status.h"
+    printf '/* A tensor. */\ntypedef struct { int dims; } Tensor;\nint tensor_size(void);\n' > "$tree/src/tensor/shape.h"
     printf 'set(CMAKE_C_FLAGS "-O2")                # never -ffast-math\n' > "$tree/CMakeLists.txt"
 }
 
@@ -38,9 +40,23 @@ passes() {
     answer=$(sh "$here/$check.sh" "$tree" 2>&1) || { echo "$check.sh refuses $1: $answer"; status=1; }
 }
 
+# crowds FOLDER N TEXT: with N more files there the check fails and its answer has TEXT
+crowds() {
+    clean
+    plants=$((plants + 1))
+    for i in $(seq "$2"); do printf 'int f%d(void)\n{\n%s}\n' "$i" "$4" > "$tree/$1/x$i.c"; done
+    answer=$(sh "$here/$check.sh" "$tree" 2>&1)
+    case $?:$answer in
+    1:*"$3"*) ;;
+    *) echo "$check.sh does not say \"$3\", but: $answer"; status=1 ;;
+    esac
+}
+
 lines() {                                      # lines N TEXT
     awk -v n="$1" -v text="$2" 'BEGIN { for (i = 0; i < n; i++) printf "%s\\n", text }'
 }
+
+wide() { printf '%*s' "$1" '' | tr ' ' x; }        # wide N: N letters in a line
 
 clean
 answer=$(sh "$here/$check.sh" "$tree" 2>&1) || { echo "$check.sh refuses a clean tree: $answer"; status=1; }
@@ -64,8 +80,25 @@ sizes)
     plant tests/x.py         'above 600 lines'                 "$(lines 601 'x = 1')"
     plant src/model/x.c      'src/model/x.c:2: a function of 81 lines' "void f(void)\n{\n$(lines 81 '    g();')}\n"
     plant src/model/x.c      'a function of 81 lines'          "/* long: of another */\n\nvoid f(void)\n{\n$(lines 81 '    g();')}\n"
+    crowds src/model 31      'src/model: 3'                    ''
+    crowds src/model 20      'the median function of src has 13 lines'  "$(printf '%b' "$(lines 13 '    g();')")
+"
     passes src/model/x.c                                       "/* long: one formula after the other */\nvoid f(void)\n{\n$(lines 81 '    g();')}\n"
     passes src/model/x.c                                       "void f(void)\n{\n$(lines 80 '    g();')}\n" ;;
+headers)
+    plant src/model/x.h      'defined in two headers: typedef Tensor'   'typedef struct { int n; } Tensor;\n'
+    plant src/model/x.h      'defined in two headers: tensor_size'   'int tensor_size(void);\n'
+    plant src/model/x.h      'do not compile together'         'enum { tensor = 1, tensor = 2 };\n'
+    passes src/model/x.h                                       'typedef struct Tensors Tensors;\nint tensor_count(Tensors *t);\n' ;;
+terms)
+    plant src/model/x.c      'use the standard term (tests/style/terms.txt): src/model/x.c:1'   'Re''cipe x;\n'
+    plant src/model/x.c      'use the standard term'           '/* the planner with its Ha''nds tied */\n'
+    plant src/model/x.c      'use the standard term'           '    be''lt_open(&b, B''elt);\n'
+    passes src/model/x.c                                       '/* a recipes book */ int belts, settled_down;\n' ;;
+comments)
+    plant src/model/x.c      'model/x.c:1: 111 columns'        "int $(wide 107)\n"
+    plant src/model/x.c      'fewer than one line in ten'      "$(lines 200 'int x;')\n"
+    passes src/model/x.c                                       "    { \"row\", $(wide 120) },\n    f((X){ .x = $(wide 120) });\n" ;;
 agreements)
     plant src/model/x.c      'no early return within a step: model/x.c:3'    'void f(void)\n{\n    TRY(g());\n}\n'
     plant src/optim/x.c      'no early return within a step'   'int f(void)\n{\n    return fail(BAD_OPTION, "no");\n}\n'
