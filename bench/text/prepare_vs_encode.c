@@ -69,7 +69,7 @@ static Status scan(Times *times, const char *path)
     Block  block = { 0 };
     static const char *const key[] = { "text" };
     *times = times_begin();
-    TRY(lines_open(&lines, path, LINE_MOST, STREAM_RATIO_MOST));
+    TRY(lines_open(&lines, path, BLOCK_LINES, LINE_MOST, STREAM_RATIO_MOST));
     for (bool more = true; more; ) {
         LineWalk walk = { 0 };
         JsonText text;
