@@ -95,7 +95,7 @@ static Status batch_add(TokenFileWriter *writer, const TokenizeBatch *batch)
 static Status prepare(Times *times, double *finish, const char *name, const char *path, const char *prefix, int workers)
 {
     Tokenizer t;
-    Tokenize     *tokenize;
+    TokenizeRun     *run;
     TokenFileWriter *writer;
     const TokenizeBatch *batch;
     static const char *const key[] = { "text" };
@@ -104,9 +104,9 @@ static Status prepare(Times *times, double *finish, const char *name, const char
                       .line_most = LINE_MOST, .ratio_most = STREAM_RATIO_MOST };
     *times = times_begin();
     TRY(token_file_create(&writer, prefix, t.vocabulary));
-    TRY(tokenize_open(&tokenize, &plan));
-    while (tokenize_next(tokenize, &batch) == OK && batch) TRY(batch_add(writer, batch));
-    tokenize_close(tokenize);
+    TRY(tokenize_open(&run, &plan));
+    while (tokenize_next(run, &batch) == OK && batch) TRY(batch_add(writer, batch));
+    tokenize_close(run);
     *times  = times_since(*times);
     *finish = now(CLOCK_MONOTONIC);
     TRY(token_file_finish(writer));

@@ -1,12 +1,11 @@
 #include "base/team.h"
 
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/thread.h"
 
 enum { SPINS = 256 };                          /* some microseconds: the time between two ops */
 
@@ -105,21 +104,6 @@ void team_for(Team *team, int64_t n, int64_t chunk, TeamBody *body, void *contex
     await_rest(team);
 }
 
-/* Signals are for the thread that runs the rank. */
-static int start_threads(Team *team)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = 0;
-    while (!error && team->started < team->threads - 1) {
-        error = pthread_create(&team->thread[team->started], NULL, worker, team);
-        if (!error) team->started++;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
 Status team_open(Team **out, int threads)
 {
     *out = NULL;
@@ -135,7 +119,11 @@ Status team_open(Team **out, int threads)
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->wake, NULL);
     pthread_cond_init(&team->rest, NULL);
-    int error = start_threads(team);
+    int error = 0;
+    while (!error && team->started < threads - 1) {
+        error = thread_start(&team->thread[team->started], worker, team);
+        team->started += !error;
+    }
     if (!error) {
         *out = team;
         return OK;

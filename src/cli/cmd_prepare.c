@@ -59,7 +59,7 @@ static int64_t inputs_size(const TextList *input)
 static void faults_tell(Prepare *p, const TokenizeBatch *batch)
 {
     for (int64_t i = 0; i < batch->faults; i++)
-        if (i < TOKENIZE_MESSAGES && p->faults + i < FAULTS_TOLD) log_line("passed over: %s", batch->told[i]);
+        if (i < TOKENIZE_TOLD && p->faults + i < FAULTS_TOLD) log_line("passed over: %s", batch->told[i]);
     if (p->faults < FAULTS_TOLD && p->faults + batch->faults >= FAULTS_TOLD)
         log_line("more that is passed over is counted, not named");
     p->faults += batch->faults;
@@ -93,20 +93,20 @@ static Status batch_add(Prepare *p, const TokenizeBatch *batch)
 static Status inputs_add(Prepare *p)
 {
     const Options *o = p->options;
-    Tokenize *tokenize;
+    TokenizeRun *run;
     TokenizePlan plan = {
         .path = o->input.text, .paths = o->input.count, .key = o->json_keys.text, .keys = p->keys, .tokenizer = &p->tokenizer,
         .append_eod = o->append_eod, .skip = o->on_error.is == WORD_on_error_skip,
         .workers = o->workers ? (int)o->workers : team_cores(), .line_most = o->document_most, .ratio_most = o->ratio_most,
     };
-    TRY(tokenize_open(&tokenize, &plan));
+    TRY(tokenize_open(&run, &plan));
     const TokenizeBatch *batch;
-    Status status = tokenize_next(tokenize, &batch);
+    Status status = tokenize_next(run, &batch);
     while (status == OK && batch && !*p->stop) {
         status = batch_add(p, batch);
-        if (status == OK) status = tokenize_next(tokenize, &batch);
+        if (status == OK) status = tokenize_next(run, &batch);
     }
-    tokenize_close(tokenize);
+    tokenize_close(run);
     if (status == OK && *p->stop) return fail(INTERRUPTED, "stopped by a signal; nothing is written");    /* who feeds us may be gone too */
     return status;
 }

@@ -1,20 +1,20 @@
-/* Blocks go round on a belt: its reader fills a slot with a block, a worker encodes it, the caller takes its batch. */
+/* The items of the pipeline are blocks of lines: its reader fills one, a worker encodes it, the caller takes its batch. */
 #include "data/tokenize.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "corpus/belt.h"
-#include "corpus/read/document.h"
+#include "base/ordered_pipeline.h"
 #include "corpus/read/input_blocks.h"
+#include "corpus/read/document.h"
 
 enum { ROOM_KEPT = 4 * BLOCK_USUAL };
 
 typedef struct {
     Block       block;
     const char *name;                           /* of the block's file */
-    TokenizeBatch   batch;
+    TokenizeBatch batch;
     int32_t    *ids;
     int64_t    *end;
     int64_t     ids_room, end_room;
@@ -22,11 +22,11 @@ typedef struct {
     char        why[512];
 } TokenizeSlot;
 
-struct Tokenize {
+struct TokenizeRun {
     const TokenizePlan *plan;
     InputBlocks  blocks_in;
-    Belt  *belt;
-    TokenizeSlot  *slot;
+    OrderedPipeline *pipeline;
+    TokenizeSlot *slot;
     int    slots, before;                       /* before: the slot that the caller has, or -1 */
     bool   stopped;                             /* by a fault; the reader's */
 };
@@ -37,7 +37,7 @@ struct Tokenize {
 static bool fault_told(TokenizeSlot *s, Status status)
 {
     (void)status;
-    if (s->batch.faults < TOKENIZE_MESSAGES) snprintf(s->batch.told[s->batch.faults], sizeof s->batch.told[0], "%s", fail_text());
+    if (s->batch.faults < TOKENIZE_TOLD) snprintf(s->batch.told[s->batch.faults], sizeof s->batch.told[0], "%s", fail_text());
     s->batch.faults++;
     return true;
 }
@@ -50,7 +50,7 @@ static bool fault_stop(TokenizeSlot *s, Status status)
 }
 
 /* True where it is passed over */
-static bool fault_take(const Tokenize *m, TokenizeSlot *s, Status status)
+static bool fault_take(const TokenizeRun *m, TokenizeSlot *s, Status status)
 {
     return status == BAD_FILE && m->plan->skip ? fault_told(s, status) : fault_stop(s, status);
 }
@@ -95,7 +95,7 @@ static Status encode_fault(const TokenizeSlot *s, Line line)
     return fail(BAD_FILE, "%s:%" PRId64 ": %s", s->name, line.number, why);
 }
 
-static Status line_encode(const Tokenize *m, TokenizeSlot *s, Line line, int64_t *used)
+static Status line_encode(const TokenizeRun *m, TokenizeSlot *s, Line line, int64_t *used)
 {
     const TokenizePlan *p = m->plan;
     JsonText text[JSON_KEYS_MOST];
@@ -117,7 +117,7 @@ static Status line_encode(const Tokenize *m, TokenizeSlot *s, Line line, int64_t
     return OK;
 }
 
-static void slot_encode(const Tokenize *m, TokenizeSlot *s)
+static void slot_encode(const TokenizeRun *m, TokenizeSlot *s)
 {
     Line     line;
     LineWalk walk = { 0 };
@@ -133,7 +133,7 @@ static void slot_encode(const Tokenize *m, TokenizeSlot *s)
 
 static void slot_work(void *context, int worker, int slot)
 {
-    Tokenize *m = context;
+    TokenizeRun *m = context;
     (void)worker;
     slot_encode(m, &m->slot[slot]);
 }
@@ -142,7 +142,7 @@ static void slot_work(void *context, int worker, int slot)
 
 static bool slot_fill(void *context, int slot, int64_t *weight)
 {
-    Tokenize *m = context;
+    TokenizeRun *m = context;
     TokenizeSlot *s = &m->slot[slot];
     bool  more = false;
     if (m->stopped) return false;
@@ -160,23 +160,23 @@ static bool slot_fill(void *context, int slot, int64_t *weight)
 
 /* ---- the caller ---- */
 
-Status tokenize_open(Tokenize **tokenize, const TokenizePlan *plan)
+Status tokenize_open(TokenizeRun **run, const TokenizePlan *plan)
 {
-    *tokenize = NULL;
+    *run = NULL;
     CHECK(plan->keys > 0 && plan->keys <= JSON_KEYS_MOST, "%d keys", plan->keys);
-    Tokenize *m = calloc(1, sizeof *m);
+    TokenizeRun *m = calloc(1, sizeof *m);
     if (!m) return fail(NO_MEMORY, "no memory to read %s", plan->path[0]);
     m->plan   = plan;
     m->before = -1;
-    m->slots  = belt_slots(plan->workers);
+    m->slots  = ordered_pipeline_slots(plan->workers);
     m->slot   = calloc((size_t)m->slots, sizeof *m->slot);
     m->blocks_in = (InputBlocks){ .path = plan->path, .paths = plan->paths, .wanted = BLOCK_LINES, .ahead = plan->workers,
                           .line_most = plan->line_most, .ratio_most = plan->ratio_most };
-    BeltPlan belt = { .workers = plan->workers, .slots = m->slots, .weight_most = (int64_t)m->slots * BLOCK_USUAL,
+    OrderedPipelinePlan pipeline = { .what = "--workers", .reader = true, .workers = plan->workers, .slots = m->slots, .weight_most = (int64_t)m->slots * BLOCK_USUAL,
                       .context = m, .fill = slot_fill, .work = slot_work };
     Status status = m->slot ? input_blocks_check(&m->blocks_in) : fail(NO_MEMORY, "no memory to read %s", plan->path[0]);
-    if (status == OK) status = belt_open(&m->belt, &belt);
-    if (status == OK) *tokenize = m;
+    if (status == OK) status = ordered_pipeline_open(&m->pipeline, &pipeline);
+    if (status == OK) *run = m;
     else              tokenize_close(m);
     return status;
 }
@@ -191,19 +191,19 @@ static void slot_clear(TokenizeSlot *s)
     }
 }
 
-Status tokenize_next(Tokenize *m, const TokenizeBatch **batch)
+Status tokenize_next(TokenizeRun *m, const TokenizeBatch **batch)
 {
     if (m->before >= 0) slot_clear(&m->slot[m->before]);
-    m->before = belt_next(m->belt);
+    m->before = ordered_pipeline_next(m->pipeline);
     TokenizeSlot *s = m->before < 0 ? NULL : &m->slot[m->before];
     *batch = s ? &s->batch : NULL;
     return s && s->status != OK ? fail(s->status, "%s", s->why) : OK;
 }
 
-void tokenize_close(Tokenize *m)
+void tokenize_close(TokenizeRun *m)
 {
     if (!m) return;
-    belt_close(m->belt);
+    ordered_pipeline_close(m->pipeline);
     input_blocks_close(&m->blocks_in);
     for (int i = 0; m->slot && i < m->slots; i++) {
         block_free(&m->slot[i].block);

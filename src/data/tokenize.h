@@ -1,18 +1,18 @@
 #ifndef DATA_TOKENIZE_H
 #define DATA_TOKENIZE_H
-/* Files to ids on many threads, in the order of the text: one thread reads and unpacks ahead, `workers` take blocks of
- * lines, parse and encode them, and the caller gets one batch after the other. What comes out does not depend on the
+/* Files of documents to token ids on many threads, in the order of the text: one thread reads and decompresses ahead,
+ * `workers` parse and encode blocks of lines, and the caller gets one batch after the other. The ids do not depend on the
  * number of workers. Memory: a few blocks for each worker, however long the text is.
  *
- *     Tokenize *mill;
- *     TRY(tokenize_open(&mill, &plan));                               the plan and all it points at outlive the mill
+ *     TokenizeRun *run;
+ *     TRY(tokenize_open(&run, &plan));                            the plan and all it points at outlive the run
  *     const TokenizeBatch *batch;
  *     for (;;) {
- *         status = tokenize_next(mill, &batch);                       good until the next call
+ *         status = tokenize_next(run, &batch);                    good until the next call
  *         if (status != OK || !batch) break;
  *         ...
  *     }
- *     tokenize_close(mill);                                           at any time                                         */
+ *     tokenize_close(run);                                        at any time                                         */
 #include "corpus/read/lines.h"
 #include "text/tokenizer.h"
 
@@ -25,7 +25,7 @@ typedef struct {
     int64_t line_most, ratio_most;              /* a longer line is passed over, whatever `skip` says */
 } TokenizePlan;
 
-enum { TOKENIZE_MESSAGES = 8 };
+enum { TOKENIZE_TOLD = 8 };
 
 /* The ids of document d under key k end at end[d * keys + k], and begin where the ones before them ended. A document
  * without text has no ids. */
@@ -35,11 +35,11 @@ typedef struct {
     const int64_t *end;
     int64_t  behind;                            /* bytes of all files read so far */
     int64_t  faults;                            /* lines passed over; a damaged file counts as one */
-    char     told[TOKENIZE_MESSAGES][512];              /* about the first of them */
+    char     told[TOKENIZE_TOLD][512];              /* about the first of them */
 } TokenizeBatch;
 
-typedef struct Tokenize Tokenize;
-Status tokenize_open (Tokenize **tokenize, const TokenizePlan *plan);
-Status tokenize_next (Tokenize *tokenize, const TokenizeBatch **batch);         /* *batch NULL: the end */
-void   tokenize_close(Tokenize *tokenize);
+typedef struct TokenizeRun TokenizeRun;
+Status tokenize_open (TokenizeRun **run, const TokenizePlan *plan);
+Status tokenize_next (TokenizeRun *run, const TokenizeBatch **batch);         /* *batch NULL: the end */
+void   tokenize_close(TokenizeRun *run);
 #endif

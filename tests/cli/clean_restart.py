@@ -173,6 +173,37 @@ def interrupted(folder, wanted):
     print("interrupted: exit code 130, then the same bytes")
 
 
+def damaged(folder, wanted):
+    """A bit that falls over in any file of the work folder between a kill and the next run is found, and its file named."""
+    rng, out = random.Random(3), f"{folder}/damaged"
+    work, spare, hit = f"{out}/out.jsonl.work", f"{folder}/spare", {}
+    environment = dict(os.environ, JOTUN_FAULT="rename:9:kill")
+    done = subprocess.run([run.JOTUN] + command(folder, out, 2), capture_output=True, env=environment)
+    if done.returncode != -signal.SIGKILL:
+        sys.exit(f"damaged: exit code {done.returncode} instead of a kill")
+    shutil.copytree(work, spare)
+    whole = dict(zip(["texts", "rows", "keys", "dropped"], json.load(open(f"{work}/ledger.json"))["bytes"]))
+    whole["ledger.json"] = os.path.getsize(f"{work}/ledger.json")
+    for name, size in whole.items():
+        for at in {0, size - 1, *(rng.randrange(size) for _ in range(6 if FULL else 2))}:
+            shutil.rmtree(work)
+            shutil.copytree(spare, work)
+            with open(f"{work}/{name}", "r+b") as file:
+                file.seek(at)
+                byte = file.read(1)[0] ^ 1 << rng.randrange(8)
+                file.seek(at)
+                file.write(bytes([byte]))
+            done = subprocess.run([run.JOTUN] + command(folder, out, 2), capture_output=True, text=True)
+            if done.returncode != 1 or f"/{name}: " not in done.stderr or "--restart" not in done.stderr:
+                sys.exit(f"damaged: a bit of byte {at} of {name} turned: exit code {done.returncode}\n{done.stderr}")
+            hit[name] = hit.get(name, 0) + 1
+    shutil.rmtree(work)
+    shutil.move(spare, work)
+    go_on_until_done("damaged", folder, out)
+    same("damaged", made(folder, out), wanted)
+    print(f"bits turned in the work folder, all found: {hit}")
+
+
 def refusals(folder, out):
     """What is not as it was begun; the state stays."""
     def refused(says, words):
@@ -203,6 +234,7 @@ def main():
         faults(folder, wanted)
         kills(folder, wanted, seconds)
         interrupted(folder, wanted)
+        damaged(folder, wanted)
     return 0
 
 

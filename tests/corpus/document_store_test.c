@@ -35,7 +35,8 @@ static int64_t text_make(char *text, int d)
     return bytes;
 }
 
-static void pieces_put(DocumentStore *store)
+/* *half: the size after 300 documents; NULL: nobody asks */
+static void pieces_put(DocumentStore *store, StoreSize *half)
 {
     static char text[LARGE];
     StorePart  piece  = { 0 };
@@ -50,6 +51,7 @@ static void pieces_put(DocumentStore *store)
         assert_int_equal(document_store_close_piece(&packer, &piece), OK);
         assert_int_equal(document_store_add(store, &piece), OK);
         document_store_clear_piece(&piece, 1000);
+        if (half && d == 299) *half = document_store_size(store);
     }
     document_store_free_piece(&piece);
     document_store_free_packer(&packer);
@@ -81,14 +83,13 @@ static void comes_out_as_it_went_in(void **state)
     DocumentStore *store;
     StoreReader reader = { 0 };
     assert_int_equal(document_store_open(&store, folder, KEYS, (StoreSize){ 0 }), OK);
-    pieces_put(store);
-    StoreSize size = document_store_size(store);
-    assert_int_equal(size.documents, DOCUMENTS);
+    StoreSize size;
+    pieces_put(store, &size);
+    assert_int_equal(document_store_size(store).documents, DOCUMENTS);
     for (int i = 0; i < DOCUMENTS; i++) document_check(store, &reader, i * 7 % DOCUMENTS);
     document_store_close(store);
-    size.documents = 300;                        /* what is behind that is cut off; what is before it stays */
-    size.bytes[STORE_ROWS] = 300 * (int64_t)sizeof(StoredRow);
-    assert_int_equal(document_store_open(&store, folder, KEYS, size), OK);
+    assert_int_equal(document_store_open(&store, folder, KEYS, size), OK);         /* what is behind that is cut off; what is before it stays */
+    assert_memory_equal(document_store_size(store).sum, size.sum, sizeof size.sum);
     StoredRow row;
     assert_int_equal(document_store_rows(store, &row, 299, 1), OK);
     assert_int_equal(document_store_rows(store, &row, 300, 1), IO_FAILED);
@@ -118,7 +119,7 @@ static void damage_is_told(void **state)
     StoredDocument document;
     StoreReader reader = { 0 };
     assert_int_equal(document_store_open(&store, folder, KEYS, (StoreSize){ 0 }), OK);
-    pieces_put(store);
+    pieces_put(store, NULL);
     snprintf(path, sizeof path, "%s/texts", folder);
     assert_int_equal(document_store_rows(store, &row, 77, 1), OK);
     FILE *file = fopen(path, "r+b");
@@ -138,6 +139,8 @@ static void damage_is_told(void **state)
     StoreSize size = document_store_size(store);
     document_store_free_reader(&reader);
     document_store_close(store);
+    assert_int_equal(document_store_open(&store, folder, KEYS, size), BAD_FILE);
+    assert_non_null(strstr(fail_text(), "texts: damaged: its first"));
     size.bytes[STORE_TEXTS]++;                   /* the ledger speaks of more than is there */
     assert_int_equal(document_store_open(&store, folder, KEYS, size), BAD_FILE);
     assert_non_null(strstr(fail_text(), "--restart"));
@@ -147,7 +150,7 @@ static void progress_file_knows_its_run(void **state)
 {
     (void)state;
     bool   found;
-    ProgressFile progress, then = { .file = 3, .blocks = 14, .done = 1000, .scanned = true, .size = { 9, { 1, 2, 3, 4 } } };
+    ProgressFile progress, then = { .file = 3, .blocks = 14, .done = 1000, .scanned = true, .size = { 9, { 1, 2, 3, 4 }, { 5, 6, UINT64_MAX, 8 } } };
     CleanCounts *counts = clean_counts_new(2), *other = clean_counts_new(2), *more = clean_counts_new(3);
     assert_int_equal(progress_file_read(&progress, other, &found, folder, "--a 1\n"), OK);
     assert_false(found);
@@ -161,6 +164,7 @@ static void progress_file_knows_its_run(void **state)
     assert_memory_equal(other, counts, (size_t)clean_counts_numbers(counts) * sizeof(int64_t));
     assert_int_equal(progress.blocks, 14);
     assert_int_equal(progress.size.bytes[3], 4);
+    assert_true(progress.size.sum[2] == UINT64_MAX);
     assert_true(progress.scanned);
     assert_int_equal(progress_file_read(&progress, other, &found, folder, "--a 1\n--b 3\n"), BAD_OPTION);
     assert_non_null(strstr(fail_text(), "with  --b 2  and this one has  --b 3 "));

@@ -12,25 +12,25 @@ typedef struct { char *text; size_t bytes; int64_t documents, faults; char told[
 
 static void part_put(int i, const char *name, const char *data, size_t bytes) { file_put(paths[i], name, data, bytes); }
 
-/* What the mill gives as text: | behind each text, ! for an end of document */
+/* The run's ids as text: | behind each text, ! for an end of document */
 static Status grind(Ground *g, const TokenizePlan *plan)
 {
-    Tokenize *tokenize;
+    TokenizeRun *run;
     const TokenizeBatch *batch = NULL;
     g->bytes = 0, g->documents = g->faults = 0, g->told[0] = 0;
-    TRY(tokenize_open(&tokenize, plan));
+    TRY(tokenize_open(&run, plan));
     Status status;
-    while ((status = tokenize_next(tokenize, &batch)) == OK && batch) {
+    while ((status = tokenize_next(run, &batch)) == OK && batch) {
         int64_t at = 0;
         for (int64_t i = 0; i < batch->documents * plan->keys; i++) {
             for (; at < batch->end[i]; at++) g->text[g->bytes++] = batch->ids[at] == BYTES_EOD ? '!' : (char)batch->ids[at];
             g->text[g->bytes++] = '|';
         }
-        for (int64_t i = 0; i < batch->faults && i < TOKENIZE_MESSAGES; i++) strcat(strcat(g->told, batch->told[i]), "\n");
+        for (int64_t i = 0; i < batch->faults && i < TOKENIZE_TOLD; i++) strcat(strcat(g->told, batch->told[i]), "\n");
         g->documents += batch->documents;
         g->faults    += batch->faults;
     }
-    tokenize_close(tokenize);
+    tokenize_close(run);
     return status;
 }
 
@@ -39,7 +39,7 @@ static const char *const text_key[] = { "text" }, *const two_keys[] = { "title",
 static TokenizePlan plan_make(int files, int workers, bool skip)
 {
     return (TokenizePlan){ .path = path, .paths = files, .key = text_key, .keys = 1, .tokenizer = &bytes_tokenizer, .skip = skip,
-                       .workers = workers, .line_most = LINE_MOST, .ratio_most = 400 };
+                           .workers = workers, .line_most = LINE_MOST, .ratio_most = 400 };
 }
 
 static Status ground(Ground *g, int files, int workers, bool skip)
@@ -161,16 +161,16 @@ static void closing_early_ends_all(void **state)
 {
     (void)state;
     char *text = malloc(ROOM);
-    Tokenize *tokenize;
+    TokenizeRun *run;
     const TokenizeBatch *batch;
     memset(text, 'x', ROOM);
     for (size_t i = 99; i < ROOM; i += 100) text[i] = '\n';
     part_put(0, "a.txt", text, ROOM);
     for (int taken = 0; taken < 4; taken++) {
         TokenizePlan plan = plan_make(1, 3, false);
-        assert_int_equal(tokenize_open(&tokenize, &plan), OK);
-        for (int i = 0; i < taken; i++) assert_int_equal(tokenize_next(tokenize, &batch), OK);
-        tokenize_close(tokenize);
+        assert_int_equal(tokenize_open(&run, &plan), OK);
+        for (int i = 0; i < taken; i++) assert_int_equal(tokenize_next(run, &batch), OK);
+        tokenize_close(run);
     }
     free(text);
 }

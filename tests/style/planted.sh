@@ -8,6 +8,10 @@ trap 'rm -rf "$tree"' EXIT
 status=0
 plants=0
 
+look() {                                       # the check itself
+    if [ -f "$here/$check.py" ]; then python3 "$here/$check.py" "$tree"; else sh "$here/$check.sh" "$tree"; fi
+}
+
 clean() {
     rm -rf "$tree/src" "$tree/tests" "$tree/cmake"
     mkdir -p "$tree/src/base" "$tree/src/tensor" "$tree/src/conf" "$tree/src/model" "$tree/src/corpus" "$tree/src/optim" "$tree/src/parallel" "$tree/src/train" "$tree/src/cli" "$tree/tests" "$tree/cmake"
@@ -26,7 +30,7 @@ plant() {
     clean
     printf '%b' "$3" >> "$tree/$1"
     plants=$((plants + 1))
-    answer=$(sh "$here/$check.sh" "$tree" 2>&1)
+    answer=$(look 2>&1)
     case $?:$answer in
     1:*"$2"*) ;;
     *) echo "$check.sh does not say \"$2\" of $1, but: $answer"; status=1 ;;
@@ -37,7 +41,7 @@ plant() {
 passes() {
     clean
     printf '%b' "$2" >> "$tree/$1"
-    answer=$(sh "$here/$check.sh" "$tree" 2>&1) || { echo "$check.sh refuses $1: $answer"; status=1; }
+    answer=$(look 2>&1) || { echo "$check.sh refuses $1: $answer"; status=1; }
 }
 
 # crowds FOLDER N TEXT: with N more files there the check fails and its answer has TEXT
@@ -59,9 +63,9 @@ lines() {                                      # lines N TEXT
 wide() { printf '%*s' "$1" '' | tr ' ' x; }        # wide N: N letters in a line
 
 clean
-answer=$(sh "$here/$check.sh" "$tree" 2>&1) || { echo "$check.sh refuses a clean tree: $answer"; status=1; }
+answer=$(look 2>&1) || { echo "$check.sh refuses a clean tree: $answer"; status=1; }
 rm -rf "$tree/src" "$tree/CMakeLists.txt"
-sh "$here/$check.sh" "$tree" > /dev/null 2>&1 && { echo "$check.sh is content with an empty tree"; status=1; }
+look > /dev/null 2>&1 && { echo "$check.sh is content with an empty tree"; status=1; }
 
 case $check in
 layers)
@@ -75,6 +79,19 @@ layers)
     plant src/utils.c        'no room of the house'            '#include "base/status.h"\n'
     plant src/model/x.c      'an include without its room'     '#include "mlp.h"\n'
     plant src/tensor/tensor.h 'a circle of includes'           '#include "tensor/tensor.h"\n' ;;
+knots)
+    ring() {                                   # ring N: files of base in a circle, x1.c -> x2.h ... xN.h -> x1.h
+        for i in $(seq "$1"); do
+            printf '#include "base/x%s.h"\n' $((i % $1 + 1)) > "$tree/src/base/x$i.$([ "$i" = 1 ] && echo c || echo h)"
+        done
+        : > "$tree/src/base/x1.h"
+    }
+    clean && ring 4
+    plants=$((plants + 1))
+    answer=$(look 2>&1) && { echo "knots.py is content with a circle of 4 files: $answer"; status=1; }
+    case $answer in *"a circle of includes of 4 files"*) ;; *) echo "knots.py does not name the circle: $answer"; status=1 ;; esac
+    clean && ring 3
+    answer=$(look 2>&1) || { echo "knots.py refuses a circle of 3 files: $answer"; status=1; } ;;
 sizes)
     plant src/model/x.c      'above 600 lines'                 "$(lines 601 'int x;')"
     plant tests/x.py         'above 600 lines'                 "$(lines 601 'x = 1')"

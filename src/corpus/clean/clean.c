@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -50,7 +49,8 @@ static Status lock_take(CleanRun *r, const char *path, bool *held)
     r->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (r->lock < 0 && errno == ENOENT) return OK;
     if (r->lock < 0) return fail(IO_FAILED, "%s: cannot be opened: %m", path);
-    if (flock(r->lock, LOCK_EX | LOCK_NB)) return fail(BAD_FILE, "%s: another run works there; wait for it, or name --output otherwise", r->folder);
+    TRY(file_lock(r->lock, path, held));
+    if (!*held) return fail(BAD_FILE, "%s: another run works there; wait for it, or name --output otherwise", r->folder);
     *held = !fstat(r->lock, &mine) && !stat(path, &there) && mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
     if (*held) return OK;
     close(r->lock);
@@ -63,8 +63,8 @@ static Status folder_claim(CleanRun *r)
 {
     enum { LOOKS = 30 };
     static const struct timespec moment = { .tv_nsec = 10000000 };
-    char path[1100];
-    snprintf(path, sizeof path, "%s/lock", r->folder);
+    char path[1024];
+    TRY(path_join(path, r->folder, "lock"));
     while (!r->claimed) {
         bool ours = false;
         for (int look = 0; look < LOOKS && !ours; look++) {

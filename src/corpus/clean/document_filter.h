@@ -1,7 +1,7 @@
 #ifndef CORPUS_CLEAN_DOCUMENT_FILTER_H
 #define CORPUS_CLEAN_DOCUMENT_FILTER_H
 /* One document through all that can be said of it alone. A DocumentFilter is for all threads, a FilterWorkspace for one. */
-#include "corpus/clean/clean.h"
+#include "corpus/clean/clean_plan.h"
 #include "corpus/dedup/exact.h"
 #include "text/fasttext/langid.h"
 

@@ -18,6 +18,7 @@ struct DocumentStore {
     int       keys, fd[STORE_FILES];
     char      path[STORE_FILES][1024];
     StoreSize size;
+    XXH3_state_t *sum[STORE_FILES];                 /* over all that is in the file */
 };
 
 /* What stands before a document's strings, in their order: text, id, url, title, source. -1: not told */
@@ -94,11 +95,42 @@ void document_store_free_packer(StorePacker *k)
 
 /* ---- the files ---- */
 
+static Status file_read(const DocumentStore *s, int i, void *out, int64_t bytes, int64_t at)
+{
+    for (char *to = out; bytes; ) {
+        ssize_t got = pread(s->fd[i], to, (size_t)bytes, (off_t)at);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return fail(IO_FAILED, "%s: byte %" PRId64 " cannot be read: %s", s->path[i], at,
+                                  got ? strerror(errno) : "the file ends there");
+        to    += got;
+        at    += got;
+        bytes -= got;
+    }
+    return OK;
+}
+
+/* What was written before is read once, so that no byte of it is used that has changed since. */
+static Status sum_begin(DocumentStore *s, int i)
+{
+    enum { AT_ONCE = 1 << 20 };
+    Buffer part = { 0 };
+    Status status = (s->sum[i] = XXH3_createState()) ? buffer_room(&part, AT_ONCE) : fail(NO_MEMORY, "%s: no memory for it", s->path[i]);
+    if (status == OK) XXH3_64bits_reset(s->sum[i]);
+    for (int64_t at = 0, bytes; at < s->size.bytes[i] && status == OK; at += bytes) {
+        bytes  = s->size.bytes[i] - at < AT_ONCE ? s->size.bytes[i] - at : AT_ONCE;
+        status = file_read(s, i, part.text, bytes, at);
+        if (status == OK) XXH3_64bits_update(s->sum[i], part.text, (size_t)bytes);
+    }
+    buffer_free(&part);
+    if (status != OK || !s->size.bytes[i] || XXH3_64bits_digest(s->sum[i]) == s->size.sum[i]) return status;
+    return fail(BAD_FILE, "%s: damaged: its first %" PRId64 " bytes have another checksum than when they were written; --restart begins"
+                " anew", s->path[i], s->size.bytes[i]);
+}
+
 static Status file_open(DocumentStore *s, int i, const char *folder, int64_t bytes)
 {
     char *path = s->path[i];
-    if ((size_t)snprintf(path, sizeof s->path[i], "%s/%s", folder, file_name[i]) >= sizeof s->path[i])
-        return fail(BAD_OPTION, "%.80s...: the path is too long", folder);
+    TRY(path_join(path, folder, file_name[i]));
     s->fd[i] = seam.open(path, O_RDWR | O_CREAT, 0666);
     if (s->fd[i] < 0) return fail(IO_FAILED, "%s: cannot be opened: %s", path, strerror(errno));
     off_t size = lseek(s->fd[i], 0, SEEK_END);
@@ -117,6 +149,7 @@ Status document_store_open(DocumentStore **store, const char *folder, int keys, 
     for (int i = 0; i < STORE_FILES; i++) s->fd[i] = -1;
     Status status = OK;
     for (int i = 0; i < STORE_FILES && status == OK; i++) status = file_open(s, i, folder, size.bytes[i]);
+    for (int i = 0; i < STORE_FILES && status == OK; i++) status = sum_begin(s, i);
     if (status == OK) *store = s;
     else              document_store_close(s);
     return status;
@@ -125,12 +158,19 @@ Status document_store_open(DocumentStore **store, const char *folder, int keys, 
 void document_store_close(DocumentStore *s)
 {
     if (!s) return;
-    for (int i = 0; i < STORE_FILES; i++)
+    for (int i = 0; i < STORE_FILES; i++) {
         if (s->fd[i] >= 0) seam.close(s->fd[i]);
+        XXH3_freeState(s->sum[i]);
+    }
     free(s);
 }
 
-StoreSize document_store_size(const DocumentStore *s) { return s->size; }
+StoreSize document_store_size(const DocumentStore *s)
+{
+    StoreSize size = s->size;
+    for (int i = 0; i < STORE_FILES; i++) size.sum[i] = XXH3_64bits_digest(s->sum[i]);
+    return size;
+}
 
 /* Places in memory follow from a row: it is believed only whole, and only in its own place. */
 static uint64_t row_sum(const StoredRow *row, int64_t document)
@@ -147,6 +187,7 @@ Status document_store_add(DocumentStore *s, StorePart *p)
     }
     for (int i = 0; i < STORE_FILES; i++) {
         TRY(file_write(s->fd[i], s->path[i], p->part[i].text, (size_t)p->part[i].bytes, s->size.bytes[i]));
+        XXH3_64bits_update(s->sum[i], p->part[i].text, (size_t)p->part[i].bytes);
         s->size.bytes[i] += p->part[i].bytes;
     }
     s->size.documents += p->documents;
@@ -161,20 +202,6 @@ Status document_store_sync(DocumentStore *s)
 }
 
 /* ---- reading ---- */
-
-static Status file_read(const DocumentStore *s, int i, void *out, int64_t bytes, int64_t at)
-{
-    for (char *to = out; bytes; ) {
-        ssize_t got = pread(s->fd[i], to, (size_t)bytes, (off_t)at);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return fail(IO_FAILED, "%s: byte %" PRId64 " cannot be read: %s", s->path[i], at,
-                                  got ? strerror(errno) : "the file ends there");
-        to    += got;
-        at    += got;
-        bytes -= got;
-    }
-    return OK;
-}
 
 Status document_store_rows(const DocumentStore *s, StoredRow *row, int64_t document, int64_t count)
 {

@@ -39,8 +39,9 @@ void   document_store_free_piece (StorePart *piece);
 void   document_store_free_packer(StorePacker *packer);
 
 typedef struct DocumentStore DocumentStore;
-typedef struct { int64_t documents, bytes[STORE_FILES]; } StoreSize;
-/* size: what is whole; the files are cut to that */
+/* sum: XXH3 of the first `bytes` bytes of each file */
+typedef struct { int64_t documents, bytes[STORE_FILES]; uint64_t sum[STORE_FILES]; } StoreSize;
+/* size: what is whole; the files are cut to that, and read once: BAD_FILE where a checksum is another */
 Status    document_store_open (DocumentStore **store, const char *folder, int keys, StoreSize size);
 Status    document_store_add  (DocumentStore *store, StorePart *piece);
 Status    document_store_sync (DocumentStore *store);

@@ -9,21 +9,20 @@
 #include "base/file.h"
 #include "base/seam.h"
 
-enum { FORMAT = 2 };
+enum { FORMAT = 3 };
 
-static void path_make(char path[1100], const char *folder) { snprintf(path, 1100, "%s/ledger.json", folder); }
+static const char file_name[] = "ledger.json";
 
 bool progress_file_there(const char *folder)
 {
-    char path[1100];
-    path_make(path, folder);
-    return file_exists(path);
+    char path[1024];
+    return path_join(path, folder, file_name) == OK && file_exists(path);
 }
 
 Status progress_file_forget(const char *folder)
 {
-    char path[1100];
-    path_make(path, folder);
+    char path[1024];
+    TRY(path_join(path, folder, file_name));
     if (!progress_file_there(folder) || !seam.remove(path)) return OK;
     return fail(IO_FAILED, "%s: cannot be removed: %m", path);
 }
@@ -48,11 +47,12 @@ static json_t *numbers_json(const int64_t *number, int64_t count)
 
 Status progress_file_write(const ProgressFile *l, const CleanCounts *t, const char *folder, const char *identity)
 {
-    char path[1100], sum[20];
-    path_make(path, folder);
-    json_t *root = json_pack("{s:i, s:s, s:i, s:I, s:I, s:b, s:I, s:o, s:o}", "format", FORMAT, "identity", identity,
+    char path[1024], sum[20];
+    TRY(path_join(path, folder, file_name));
+    json_t *root = json_pack("{s:i, s:s, s:i, s:I, s:I, s:b, s:I, s:o, s:o, s:o}", "format", FORMAT, "identity", identity,
                              "file", l->file, "blocks", (json_int_t)l->blocks, "done", (json_int_t)l->done, "scanned", l->scanned,
                              "documents", (json_int_t)l->size.documents, "bytes", numbers_json(l->size.bytes, STORE_FILES),
+                             "sums", numbers_json((const int64_t *)l->size.sum, STORE_FILES),
                              "tally", numbers_json((const int64_t *)t, clean_counts_numbers(t)));
     bool  summed = root && checksum_of(sum, root) && !json_object_set_new(root, "checksum", json_string(sum));
     char *text   = summed ? json_dumps(root, JSON_INDENT(0)) : NULL;
@@ -109,12 +109,12 @@ static Status checksum_check(json_t *root, const char *folder)
 static Status root_take(ProgressFile *l, CleanCounts *t, const json_t *root, const char *folder, const char *identity)
 {
     const char *then;
-    json_t     *bytes, *counts;
+    json_t     *bytes, *sums, *counts;
     json_int_t  blocks, done, documents;
     int         format, scanned;
-    if (json_unpack((json_t *)root, "{s:i, s:s, s:i, s:I, s:I, s:b, s:I, s:o, s:o}", "format", &format, "identity", &then,
+    if (json_unpack((json_t *)root, "{s:i, s:s, s:i, s:I, s:I, s:b, s:I, s:o, s:o, s:o}", "format", &format, "identity", &then,
                     "file", &l->file, "blocks", &blocks, "done", &done, "scanned", &scanned, "documents", &documents,
-                    "bytes", &bytes, "tally", &counts) || format != FORMAT)
+                    "bytes", &bytes, "sums", &sums, "tally", &counts) || format != FORMAT)
         return foreign(folder);
     TRY(identity_check(folder, then, identity));
     l->blocks   = blocks;
@@ -122,7 +122,8 @@ static Status root_take(ProgressFile *l, CleanCounts *t, const json_t *root, con
     l->scanned = scanned;
     l->size.documents = documents;
     int64_t languages = t->languages;
-    if (!numbers_take(l->size.bytes, STORE_FILES, bytes) || !numbers_take((int64_t *)t, clean_counts_numbers(t), counts) ||
+    if (!numbers_take(l->size.bytes, STORE_FILES, bytes) || !numbers_take((int64_t *)l->size.sum, STORE_FILES, sums) ||
+        !numbers_take((int64_t *)t, clean_counts_numbers(t), counts) ||
         t->languages != languages)
         return fail(BAD_FILE, "%s/ledger.json: counts other things than this program does; --restart begins anew", folder);
     return OK;
@@ -130,11 +131,11 @@ static Status root_take(ProgressFile *l, CleanCounts *t, const json_t *root, con
 
 Status progress_file_read(ProgressFile *l, CleanCounts *t, bool *found, const char *folder, const char *identity)
 {
-    char path[1100];
+    char path[1024];
     FileMap map;
     json_error_t error;
     *l = (ProgressFile){ 0 };
-    path_make(path, folder);
+    TRY(path_join(path, folder, file_name));
     *found = file_exists(path);
     if (!*found) return OK;
     TRY(file_map(&map, path));

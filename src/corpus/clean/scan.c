@@ -1,4 +1,4 @@
-/* Blocks of the files go round on a belt; a worker makes of each a piece of the store and a tally, and they are taken in
+/* The items of the pipeline are blocks of the files; a worker makes of each a piece of the store and a tally, and they are taken in
  * order. From time to time what is done is made safe, and the ledger says so.                                        */
 #include "corpus/clean/scan.h"
 
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
+#include "base/ordered_pipeline.h"
 #include "corpus/clean/json_text.h"
 #include "corpus/clean/eta.h"
-#include "corpus/belt.h"
 #include "corpus/read/input_blocks.h"
 #include "corpus/read/source.h"
 
@@ -218,11 +218,11 @@ static Status slot_take(Works *w, ScanSlot *s, int64_t *since)
     return keep(w);
 }
 
-static Status slots_take(Works *w, Belt *belt)
+static Status slots_take(Works *w, OrderedPipeline *pipeline)
 {
     CleanScan *g = w->g;
     int64_t since = 0;
-    for (int slot; (slot = belt_next(belt)) >= 0; ) {
+    for (int slot; (slot = ordered_pipeline_next(pipeline)) >= 0; ) {
         TRY(slot_take(w, &w->slot[slot], &since));
         if (!*g->plan->stop) continue;
         TRY(keep(w));
@@ -265,7 +265,7 @@ static Status works_open(Works *w)
 {
     Status status = OK;
     const CleanPlan *p = w->g->plan;
-    w->slots = belt_slots(p->workers);
+    w->slots = ordered_pipeline_slots(p->workers);
     w->slot  = calloc((size_t)w->slots, sizeof *w->slot);
     w->seat  = calloc((size_t)p->workers, sizeof *w->seat);
     w->blocks_in = (InputBlocks){ .path = p->path, .paths = p->paths, .wanted = p->shape, .line_most = p->record.bytes_most,
@@ -297,14 +297,14 @@ static void works_close(Works *w)
 
 static Status works_run(Works *w)
 {
-    Belt *belt;
-    BeltPlan plan = { .workers = w->g->plan->workers, .slots = w->slots, .weight_most = (int64_t)w->slots * BLOCK_USUAL,
+    OrderedPipeline *pipeline;
+    OrderedPipelinePlan plan = { .what = "--workers", .reader = true, .workers = w->g->plan->workers, .slots = w->slots, .weight_most = (int64_t)w->slots * BLOCK_USUAL,
                       .context = w, .fill = slot_fill, .work = slot_work };
     TRY(chain_go_on(w));
     w->eta = eta_begin("clean: reading", w->blocks_in.behind, w->total);
-    TRY(belt_open(&belt, &plan));
-    Status status = slots_take(w, belt);
-    belt_close(belt);
+    TRY(ordered_pipeline_open(&pipeline, &plan));
+    Status status = slots_take(w, pipeline);
+    ordered_pipeline_close(pipeline);
     log_progress_end();
     return status;
 }

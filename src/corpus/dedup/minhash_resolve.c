@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "corpus/dedup/minhash.h"
 #include "corpus/dedup/minhash_lists.h"
 
 enum { ROUND_LEAST = 16, ROUND_USUAL = 1024, ROUND_MOST = 8192, PART_DOCUMENTS = 1 << 16, NOBODY = UINT32_MAX };

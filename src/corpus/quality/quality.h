@@ -8,34 +8,9 @@
  *     TRY(quality_set(&plan, "words-min=30,bullet-lines=off"));       a limit, or a rule switched on or off
  *     TRY(quality_open(&quality, &plan, "sv", NULL));
  *     TRY(quality_judge(quality, space, &text, &verdict));                                                           */
-#include <stdbool.h>
-#include <stdio.h>
-#include "corpus/read/buffer.h"
-
-typedef enum {
-#define RULE(rule, name, side, limit, preset, source, help) QUALITY_##rule,
-#include "corpus/quality/quality.def"
-#undef RULE
-    QUALITY_RULES
-} QualityRule;
-
-/* LEAST, MOST: a document whose figure lies below or above the limit falls. LINE: lines fall. */
-typedef enum { QUALITY_LEAST, QUALITY_MOST, QUALITY_LINE } QualitySide;
-typedef struct { const char *name, *preset, *source, *help; QualitySide side; double limit; } QualityRow;
-extern const QualityRow quality_row[QUALITY_RULES];
-
-typedef struct { bool on[QUALITY_RULES]; double limit[QUALITY_RULES]; } QualityPlan;
-Status quality_plan(QualityPlan *plan, const char *presets);
-Status quality_set (QualityPlan *plan, const char *changes);
-
-typedef struct {
-    int     rule;                           /* the first that the document broke, or -1 */
-    double  figure;                         /* what it had */
-    int64_t lines[QUALITY_RULES];           /* that fell, of each LINE rule */
-} QualityVerdict;
+#include "corpus/quality_rules.h"
 
 typedef struct Quality Quality;             /* for all threads */
-typedef struct QualitySpace QualitySpace;   /* one a thread */
 /* language: whose stop words, needed where that rule is on; bad_words: a file, one a line, needed where that is on */
 Status quality_open (Quality **quality, const QualityPlan *plan, const char *language, const char *bad_words);
 void   quality_close(Quality *quality);

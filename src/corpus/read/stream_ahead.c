@@ -1,34 +1,25 @@
-/* Pieces go round in slots. A thread that has nothing to do cuts the next piece from the file, one at a time, and unpacks
- * it; the reader takes them in the order they were cut.                                                               */
+/* The items of the pipeline are pieces of the file: a thread that has nothing to unpack cuts the next one, one thread at a time. */
 #include "corpus/read/stream_ahead.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/ordered_pipeline.h"
 #include "corpus/read/buffer.h"
 
-enum { READ_ONCE = 256 << 10, START_BYTES = 16, SLOTS_MORE = 2, TEXT_FIRST = 1 << 20 };
+enum { READ_ONCE = 256 << 10, START_BYTES = 16, PIECES_MORE = 2, TEXT_FIRST = 1 << 20 };
 
-typedef enum { EMPTY, CUT, DONE } UnpackState;
-typedef struct { UnpackState state; Buffer packed, text; bool unpacked; } UnpackSlot;
+typedef struct { Buffer packed, text; bool unpacked; } Piece;
 
 struct Ahead {
-    FILE           *file;
-    const Packing  *packing;
-    pthread_mutex_t lock;
-    pthread_cond_t  change;
-    pthread_t      *thread;
-    int             started, slots;
-    UnpackSlot           *slot;
-    int64_t         cut, taken;         /* pieces that were cut, that are done with; slot k % slots has piece k */
-    bool            given;              /* piece `taken` is with the reader */
-    bool            cutting;            /* a thread is at the file, and alone has what stands below */
-    bool            finished, closing;
-    Buffer          rest;               /* read behind the last cut */
-    bool            ended;
-    int             error;
+    FILE            *file;
+    const Packing   *packing;
+    OrderedPipeline *pipeline;
+    int              pieces;
+    Piece           *piece;             /* one a slot */
+    Buffer           rest;              /* read behind the last cut; this and what is below is for the thread that cuts */
+    bool             ended;
+    int              error;             /* read by the caller behind the end */
 };
 
 /* ---- cutting ---- */
@@ -60,9 +51,11 @@ static void rest_leave(Ahead *a, Buffer *packed, int64_t bytes)
 
 /* Up to where the next member seems to begin; of a member that is too long a part, without its last bytes, which may be
  * the first of a beginning. False: nothing is left. */
-static bool piece_cut(Ahead *a, Buffer *packed)
+static bool piece_cut(void *context, int slot, int64_t *weight)
 {
-    Buffer own = *packed;
+    Ahead  *a = context;
+    Buffer *packed = &a->piece[slot].packed, own = *packed;
+    (void)weight;
     *packed = a->rest;
     a->rest = own;
     a->rest.bytes = 0;
@@ -85,7 +78,7 @@ static bool piece_cut(Ahead *a, Buffer *packed)
 /* ---- unpacking ---- */
 
 /* True where the piece is whole members and nothing else */
-static bool members_unpack(UnpackSlot *s, const Packing *packing, void *state)
+static bool members_unpack(Piece *s, const Packing *packing, void *state)
 {
     const char *why;
     PackingWindow w = { .in = s->packed.text, .in_bytes = (size_t)s->packed.bytes };
@@ -105,108 +98,57 @@ static bool members_unpack(UnpackSlot *s, const Packing *packing, void *state)
     }
 }
 
-static void piece_unpack(const Ahead *a, UnpackSlot *s)
+static void piece_unpack(void *context, int worker, int slot)
 {
+    const Ahead *a = context;
+    Piece *s = &a->piece[slot];
+    (void)worker;
     bool begins = a->packing->start(s->packed.text, (size_t)s->packed.bytes, 0) == 0;
     void *state = begins ? a->packing->open() : NULL;
     s->unpacked = state && members_unpack(s, a->packing, state);
     if (state) a->packing->close(state);
 }
 
-static void *worker(void *argument)
-{
-    Ahead *a = argument;
-    pthread_mutex_lock(&a->lock);
-    for (;;) {
-        while (!a->closing && !a->finished && (a->cutting || a->slot[a->cut % a->slots].state != EMPTY))
-            pthread_cond_wait(&a->change, &a->lock);
-        if (a->closing || a->finished) break;
-        UnpackSlot *s = &a->slot[a->cut % a->slots];
-        a->cutting = true;
-        pthread_mutex_unlock(&a->lock);
-        bool any = piece_cut(a, &s->packed);
-        pthread_mutex_lock(&a->lock);
-        a->cutting  = false;
-        a->finished = !any;
-        a->cut     += any;
-        s->state    = any ? CUT : EMPTY;
-        pthread_cond_broadcast(&a->change);
-        if (!any) break;
-        pthread_mutex_unlock(&a->lock);
-        piece_unpack(a, s);
-        pthread_mutex_lock(&a->lock);
-        s->state = DONE;
-        pthread_cond_broadcast(&a->change);
-    }
-    pthread_mutex_unlock(&a->lock);
-    return NULL;
-}
-
 /* ---- the reader's side ---- */
 
 bool ahead_next(Ahead *a, AheadPiece *piece)
 {
-    pthread_mutex_lock(&a->lock);
-    UnpackSlot *s = &a->slot[a->taken % a->slots];
-    if (a->given) {
-        s->state = EMPTY;
-        s = &a->slot[++a->taken % a->slots];
-        pthread_cond_broadcast(&a->change);
-    }
-    while (s->state != DONE && !(a->finished && a->taken == a->cut)) pthread_cond_wait(&a->change, &a->lock);
-    bool any = a->given = s->state == DONE;
-    pthread_mutex_unlock(&a->lock);
-    if (any) *piece = (AheadPiece){ s->packed.text, s->unpacked ? s->text.text : NULL, (size_t)s->packed.bytes, (size_t)s->text.bytes };
-    return any;
+    int slot = ordered_pipeline_next(a->pipeline);
+    if (slot < 0) return false;
+    const Piece *s = &a->piece[slot];
+    *piece = (AheadPiece){ s->packed.text, s->unpacked ? s->text.text : NULL, (size_t)s->packed.bytes, (size_t)s->text.bytes };
+    return true;
 }
 
 int ahead_error(const Ahead *a) { return a->error; }
-
-/* Signals are for the thread that asked. */
-static void threads_start(Ahead *a, int threads)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (a->started < threads && !pthread_create(&a->thread[a->started], NULL, worker, a)) a->started++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
 
 Status ahead_open(Ahead **ahead, FILE *file, const Packing *packing, const char *first, size_t bytes, int threads)
 {
     Ahead *a = calloc(1, sizeof *a);
     *ahead = NULL;
     if (!a) return fail(NO_MEMORY, "no memory to unpack ahead");
-    *a = (Ahead){ .file = file, .packing = packing, .slots = threads + SLOTS_MORE };
-    pthread_mutex_init(&a->lock, NULL);
-    pthread_cond_init(&a->change, NULL);
-    a->slot   = calloc((size_t)a->slots, sizeof *a->slot);
-    a->thread = calloc((size_t)threads, sizeof *a->thread);
-    if (a->slot && a->thread && buffer_add(&a->rest, first, (int64_t)bytes) == OK) threads_start(a, threads);
-    if (a->started) {
-        *ahead = a;
-        return OK;
-    }
-    ahead_close(a);
-    return fail(NO_MEMORY, "no memory, or no thread, to unpack ahead");
+    *a = (Ahead){ .file = file, .packing = packing, .pieces = threads + PIECES_MORE };
+    a->piece = calloc((size_t)a->pieces, sizeof *a->piece);
+    Status status = a->piece ? buffer_add(&a->rest, first, (int64_t)bytes) : fail(NO_MEMORY, "no memory to unpack ahead");
+    OrderedPipelinePlan plan = { .what = "unpacking ahead", .workers = threads, .slots = a->pieces, .context = a,
+                                 .fill = piece_cut, .work = piece_unpack };
+    if (status == OK)                           /* fewer threads are slower, and good enough */
+        do status = ordered_pipeline_open(&a->pipeline, &plan);
+        while (status != OK && (plan.workers /= 2));
+    if (status == OK) *ahead = a;
+    else              ahead_close(a);
+    return status;
 }
 
 void ahead_close(Ahead *a)
 {
     if (!a) return;
-    pthread_mutex_lock(&a->lock);
-    a->closing = true;
-    pthread_cond_broadcast(&a->change);
-    pthread_mutex_unlock(&a->lock);
-    for (int i = 0; i < a->started; i++) pthread_join(a->thread[i], NULL);
-    for (int i = 0; a->slot && i < a->slots; i++) {
-        buffer_free(&a->slot[i].packed);
-        buffer_free(&a->slot[i].text);
+    ordered_pipeline_close(a->pipeline);
+    for (int i = 0; a->piece && i < a->pieces; i++) {
+        buffer_free(&a->piece[i].packed);
+        buffer_free(&a->piece[i].text);
     }
     buffer_free(&a->rest);
-    pthread_cond_destroy(&a->change);
-    pthread_mutex_destroy(&a->lock);
-    free(a->slot);
-    free(a->thread);
+    free(a->piece);
     free(a);
 }
