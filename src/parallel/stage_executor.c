@@ -3,16 +3,10 @@
 
 static void slot_open(StageExecutor *executor, ActivationSlot *slot, int chunk, const StageExecutorSetup *s)
 {
-    size_t bytes = s->slot_bytes ? s->slot_bytes[chunk] : 0;
     slot->save  = calloc((size_t)executor->stage->count[chunk], sizeof *slot->save);
     slot->batch = loader_batch_new(s->batch, s->host);
     CHECK(slot->save, "no memory for %lld saves", (long long)executor->stage->count[chunk]);
-    arena_dry(&slot->activations, "slot");
-    if (!s->activations->dry) {
-        slot->activations.base = arena_push(s->activations, "activations", bytes);
-        slot->activations.size = bytes;
-        slot->activations.dry  = false;
-    }
+    arena_open_within(&slot->activations, "slot", s->activations, "activations", s->slot_bytes ? s->slot_bytes[chunk] : 0);
 }
 
 void stage_executor_open(StageExecutor *executor, const StageExecutorSetup *s)
@@ -31,7 +25,10 @@ void stage_executor_open(StageExecutor *executor, const StageExecutorSetup *s)
 void stage_executor_close(StageExecutor *executor)
 {
     for (int c = 0; c < executor->stage->chunks; c++) {
-        for (int i = 0; i < executor->slots[c]; i++) free(executor->slot[c][i].save);
+        for (int i = 0; i < executor->slots[c]; i++) {
+            arena_close(&executor->slot[c][i].activations);
+            free(executor->slot[c][i].save);
+        }
         free(executor->slot[c]);
     }
 }
