@@ -73,7 +73,7 @@ static void join(const ExecContext *ctx, RingState held, AttentionForward a, Ten
 
 static void ring_step_forward(const ExecContext *ctx, int64_t layer, RingState held, AttentionSave *save, Tensor qkv, Tensor kv, int from)
 {
-    Tensor o = queries(save->out, held);
+    Tensor o = queries(save->out_TO, held);
     for (int qh = 0; qh < held.parts; qh++)
         for (int kh = held.parts - 1; kh >= 0; kh--) {              /* a query's own part comes first: it sees at least itself */
             size_t mark = arena_mark(ctx->scratch);
@@ -84,7 +84,7 @@ static void ring_step_forward(const ExecContext *ctx, int64_t layer, RingState h
             a.k = part(tensor_slice(kv, 2, 0, held.G), held, kh);
             a.v = part(tensor_slice(kv, 2, held.G, held.G), held, kh);
             bool first = from == held.r && qh == kh;
-            join(ctx, held, a, part(o, held, qh), part(save->lse, held, qh), first);
+            join(ctx, held, a, part(o, held, qh), part(save->lse_bsH, held, qh), first);
             arena_reset(ctx->scratch, mark);
         }
 }
@@ -97,8 +97,8 @@ static void forward_cached(const ExecContext *ctx, int64_t layer, RingState held
     copy_strided(ctx->queue, (CopyStrided){ .y = tensor_slice(cache->k, 1, cache->used, held.s), .x = tensor_slice(kv, 2, 0, held.G) });
     copy_strided(ctx->queue, (CopyStrided){ .y = tensor_slice(cache->v, 1, cache->used, held.s), .x = tensor_slice(kv, 2, held.G, held.G) });
     AttentionForward a = forward_arguments(ctx, layer, held, 0);
-    a.o = queries(save->out, held);
-    a.lse = save->lse;
+    a.o = queries(save->out_TO, held);
+    a.lse = save->lse_bsH;
     a.q = queries(qkv, held);
     a.k = tensor_slice(cache->k, 1, 0, cache->used + held.s);
     a.v = tensor_slice(cache->v, 1, 0, cache->used + held.s);
@@ -126,8 +126,8 @@ static Ring keys_ring(const ExecContext *ctx, RingState held, Tensor qkv)
 void ring_forward(const ExecContext *ctx, int64_t layer, AttentionSave *save, Tensor qkv)
 {
     RingState held = held_of(ctx);
-    save->out = activation_new(ctx, "attention core", qkv.dim[0], held.H * held.D);
-    save->lse = tensor_new(ctx->activations, "attention lse", ctx->queue->real, held.b, held.s, held.H);
+    save->out_TO = activation_new(ctx, "attention core", qkv.dim[0], held.H * held.D);
+    save->lse_bsH = tensor_new(ctx->activations, "attention lse", ctx->queue->real, held.b, held.s, held.H);
     if (ctx->cache) { forward_cached(ctx, layer, held, save, qkv); return; }
     Ring keys = keys_ring(ctx, held, qkv);
     for (int i = 0; i < held.c; i++) {
@@ -165,9 +165,9 @@ void ring_backward(const ExecContext *ctx, int64_t layer, Tensor dqkv, const Att
 {
     RingState held = held_of(ctx);
     Queue *q = ctx->queue;
-    Back back = { .d_out = heads(d_out, held, 0, held.H), .lse = save->lse, .q = queries(qkv, held), .dq = queries(dqkv, held),
+    Back back = { .d_out = heads(d_out, held, 0, held.H), .lse = save->lse_bsH, .q = queries(qkv, held), .dq = queries(dqkv, held),
                   .delta = tensor_new(ctx->scratch, "attention delta", q->real, held.b, held.s, held.H) };
-    attention_delta(q, (AttentionDelta){ .delta = back.delta, .o = heads(save->out, held, 0, held.H), .d_o = back.d_out });
+    attention_delta(q, (AttentionDelta){ .delta = back.delta, .o = heads(save->out_TO, held, 0, held.H), .d_o = back.d_out });
     fill_zero(q, (FillZero){ .y = dqkv });
     Ring keys = keys_ring(ctx, held, qkv), grads = { { tensor_none() } };
     if (held.c > 1) grads = ring_new(ctx, held, "travelling key gradients");

@@ -45,7 +45,7 @@ static void next_logits(StageExecutor *executor, Batch whole, const int32_t *ids
     stage_executor_forward(executor, 0, 0);
     queue_wait(executor->ctx.queue);
     slot->batch = whole;
-    Tensor last = tensor_slice(slot->save[layers + 1].head.logits, 0, count - 1, 1);
+    Tensor last = tensor_slice(slot->save[layers + 1].head.logits_TV, 0, count - 1, 1);
     for (int64_t v = 0; v < executor->ctx.config->vocabulary; v++)
         logits[v] = last.dtype == F64 ? ((const double *)last.data)[v] : (double)((const float *)last.data)[v];
     CHECK(isfinite(logits[0]), "the logits are not finite: the checkpoint's weights are broken");
