@@ -71,7 +71,7 @@ void trainer_count(Trainer *t, ArenaSizes *sizes)
     if (r->eval_iters > 0 || !r->learn) count_schedule(t, &t->valid, evaluate_run);
     for (int c = 0; c < r->chunks; c++) {
         sizes->slot[c] = stage_executor_slot_bytes(&t->executor, c);
-        for (int i = 0; i < t->executor.slots[c]; i++) arena_push(&t->arena[ARENA_ACTIVATIONS], "activations", sizes->slot[c]);
+        for (int i = 0; i < t->executor.slots[c]; i++) arena_push(&t->arena[ARENA_ACTIVATIONS], "slots", sizes->slot[c]);
     }
     for (int i = 0; i < ARENAS; i++) sizes->bytes[i] = t->arena[i].peak;
 }

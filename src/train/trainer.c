@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[ARENAS] = { "forever", "flight", "gather", "scratch", "host" };
+static const char *const names[ARENAS] = { "persistent", "activations", "gathered", "scratch", "host" };
 
 int64_t trainer_step_tokens(const TrainConfig *r) { return r->global * r->model.sequence; }
 

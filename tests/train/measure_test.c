@@ -13,7 +13,7 @@ static void count_whole(Trainer *t, ArenaSizes *sizes)
     trainer_evaluate(t, 1, NULL, NULL);
     for (int c = 0; c < t->config->chunks; c++) {
         sizes->slot[c] = stage_executor_slot_bytes(&t->executor, c);
-        for (int i = 0; i < t->executor.slots[c]; i++) arena_push(&t->arena[ARENA_ACTIVATIONS], "activations", sizes->slot[c]);
+        for (int i = 0; i < t->executor.slots[c]; i++) arena_push(&t->arena[ARENA_ACTIVATIONS], "slots", sizes->slot[c]);
     }
     for (int i = 0; i < ARENAS; i++) sizes->bytes[i] = t->arena[i].peak;
 }
