@@ -169,7 +169,7 @@ static bool ranks_alike(const RankMemory *a, const RankMemory *b)
 
 static Status show_ranks(const TrainConfig *r, int world)
 {
-    RankMemory *two = calloc(2, sizeof *two), *of = two, *next = two + 1;     /* of the ranks to be told next; of the rank at hand */
+    RankMemory *two = calloc(2, sizeof *two), *of = two, *next = two + 1;     /* of the first rank not yet printed; of the rank at hand */
     int each = world / r->pp;
     size_t most = 0;
     char text[24];
@@ -179,9 +179,9 @@ static Status show_ranks(const TrainConfig *r, int world)
         if (rank < world) status = rank_measure(next, r, rank, world);
         if (status != OK || (rank < world && rank % each != 0 && ranks_alike(of, next))) continue;
         show_rank(of, rank - 1, of->rank / each);
-        RankMemory *told = of;
+        RankMemory *printed = of;
         of = next;
-        next = told;
+        next = printed;
     }
     if (status == OK) printf("\nlargest rank     %s\n", log_bytes(text, (double)most));
     free(two);

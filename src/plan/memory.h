@@ -4,7 +4,7 @@
 #include "train/trainer.h"
 
 /* To stdout: parameters, flops and a table of bytes by purpose, a column a stage, of its first rank: at most 24 lines of 80 columns.
- * verbose: instead of the table every rank with every push on its arenas; neighbours that need the same are told together. A config that
+ * verbose: instead of the table every rank with every push on its arenas; neighbouring ranks that need the same are printed together. A config that
  * cannot be laid out over `world` ranks fails as it would in a run. */
 Status memory_show(const TrainConfig *config, int world, bool verbose);
 #endif

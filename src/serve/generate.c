@@ -2,11 +2,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-static int64_t cache_elements(const ModelConfig *s, int64_t capacity) { return capacity * s->groups * s->head_dim; }
-
 size_t generate_bytes(const ModelConfig *s, Dtype real, int64_t capacity)
 {
-    size_t one = (size_t)cache_elements(s, capacity) * dtype_width(real);
+    size_t one = (size_t)(capacity * s->groups * s->head_dim) * dtype_width(real);      /* keys, or values, of a layer */
     return 2 * (size_t)s->layers * ((one + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN);
 }
 

@@ -1,31 +1,25 @@
 /* A dry run: what every arena of a rank must hold, what its ops work and what it sends, without a byte moved. */
+#include <string.h>
 #include "train/trainer.h"
 
 enum { COMMS = 6 };
 typedef struct { OpCount op[QUEUE_OPS]; Sent sent[COMMS][SENT_VERBS]; } Counts;
 
-static void comms_of(const Trainer *t, Comm *comm[COMMS])             /* NULL where the rank has none */
-{
-    Comm *all[COMMS] = { t->tp, t->cp, t->data, t->pp, t->tied, t->world };
-    for (int i = 0; i < COMMS; i++) comm[i] = all[i];
-}
+/* NULL where the rank has none */
+static Comm *comm_at(const Trainer *t, int i) { return (Comm *[COMMS]){ t->tp, t->cp, t->data, t->pp, t->tied, t->world }[i]; }
 
 static Counts counts_read(const Trainer *t)
 {
     Counts counts = { 0 };
-    Comm *comm[COMMS];
-    comms_of(t, comm);
-    for (int op = 0; op < QUEUE_OPS; op++) counts.op[op] = t->queue.count[op];
+    memcpy(counts.op, t->queue.count, sizeof counts.op);
     for (int i = 0; i < COMMS; i++)
-        for (SentVerb v = 0; comm[i] && v < SENT_VERBS; v++) counts.sent[i][v] = comm_sent(comm[i], v);
+        for (SentVerb v = 0; comm_at(t, i) && v < SENT_VERBS; v++) counts.sent[i][v] = comm_sent(comm_at(t, i), v);
     return counts;
 }
 
 /* adds times (b - a) */
 static void counts_add(Trainer *t, int64_t times, const Counts *b, const Counts *a)
 {
-    Comm *comm[COMMS];
-    comms_of(t, comm);
     for (int op = 0; op < QUEUE_OPS; op++) {
         OpCount *count = &t->queue.count[op];
         count->calls += times * (b->op[op].calls - a->op[op].calls);
@@ -33,9 +27,9 @@ static void counts_add(Trainer *t, int64_t times, const Counts *b, const Counts 
         count->bytes += (double)times * (b->op[op].bytes - a->op[op].bytes);
     }
     for (int i = 0; i < COMMS; i++)
-        for (SentVerb v = 0; comm[i] && v < SENT_VERBS; v++)
-            comm_sent_add(comm[i], v, (Sent){ times * (b->sent[i][v].calls - a->sent[i][v].calls),
-                                              times * (b->sent[i][v].bytes - a->sent[i][v].bytes) });
+        for (SentVerb v = 0; comm_at(t, i) && v < SENT_VERBS; v++)
+            comm_sent_add(comm_at(t, i), v, (Sent){ times * (b->sent[i][v].calls - a->sent[i][v].calls),
+                                                    times * (b->sent[i][v].bytes - a->sent[i][v].bytes) });
 }
 
 static void step_run(Trainer *t)     { trainer_step(t); }

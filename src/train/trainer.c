@@ -34,8 +34,7 @@ static Status open_queue(Trainer *t)
 {
     char dry[16] = "dry-";
     bool real = !comm_dry(t->world);
-    TRY(queue_open(&t->queue, real ? t->config->device : strcat(dry, t->config->device), real ? t->config->threads : 1, &t->step_state));
-    return OK;
+    return queue_open(&t->queue, real ? t->config->device : strcat(dry, t->config->device), real ? t->config->threads : 1, &t->step_state);
 }
 
 LoaderConfig trainer_loader_config(const Trainer *t)
