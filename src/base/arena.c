@@ -1,6 +1,7 @@
 #include "base/arena.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -18,19 +19,10 @@
 #define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
 #endif
 
-enum { PAGE = 4096, LOG_PUSHES = 1 << 20 };
+enum { PAGE = 4096, LOG_FIRST = 64, LOG_PUSHES = 1 << 20 };      /* pushes a log has memory for at first, and at most */
 struct ArenaPush { size_t at; int tag; };
 
-/* Address space for a million pushes, taken as it is touched: it never moves, so a step never allocates. */
-static const size_t log_bytes_reserved = LOG_PUSHES * sizeof(struct ArenaPush);
-
 static size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
-
-static void *map_bytes(size_t bytes, int flags)
-{
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
-    return at == MAP_FAILED ? NULL : at;
-}
 
 static void give_back(char *at, size_t bytes)
 {
@@ -54,7 +46,8 @@ Status arena_open(Arena *a, const char *name, size_t bytes)
     a->name = name;
     if (bytes < SIZE_MAX / 2) {
         a->size = bytes;                               /* what was asked: a dry run's count is what is taken */
-        a->base = map_bytes(bytes ? bytes : 1, 0);
+        void *at = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        a->base = at == MAP_FAILED ? NULL : at;
     }
     if (!a->base) {
         a->size = 0;
@@ -65,13 +58,23 @@ Status arena_open(Arena *a, const char *name, size_t bytes)
     return OK;
 }
 
+void arena_open_within(Arena *a, const char *name, Arena *parent, const char *what, size_t bytes)
+{
+    arena_dry(a, name);
+    if (parent->dry) return;
+    a->base   = arena_push(parent, what, bytes);
+    a->size   = bytes;
+    a->within = true;
+    a->dry    = false;
+}
+
 void arena_close(Arena *a)
 {
-    if (a->base) {
+    if (a->base && !a->within) {
         ASAN_UNPOISON_MEMORY_REGION(a->base, a->size);
         munmap(a->base, a->size ? a->size : 1);
     }
-    if (a->log) munmap(a->log, log_bytes_reserved);
+    free(a->log);
     memset(a, 0, sizeof *a);
 }
 
@@ -84,12 +87,17 @@ static int tag_of(Arena *a, const char *what)
     return a->tags++;
 }
 
+static void log_grow(Arena *a, const char *what)
+{
+    CHECK(a->logs < LOG_PUSHES, "arena %s: %s is push %d; is a reset missing?", a->name, what, LOG_PUSHES + 1);
+    a->log_size = a->log_size ? 2 * a->log_size : LOG_FIRST;
+    a->log      = realloc(a->log, a->log_size * sizeof *a->log);
+    CHECK(a->log, "arena %s: no memory for a log of %zu pushes", a->name, a->log_size);
+}
+
 static void tag_push(Arena *a, const char *what, size_t bytes)
 {
-    if (!a->log) a->log = map_bytes(log_bytes_reserved, MAP_NORESERVE);
-    CHECK(a->log, "arena %s: no address space for its log", a->name);
-    CHECK(a->logs < LOG_PUSHES, "arena %s: %s is push %d; is a reset missing?", a->name, what,
-          LOG_PUSHES + 1);
+    if (a->logs == a->log_size) log_grow(a, what);
     int       i   = tag_of(a, what);
     ArenaTag *tag = &a->tag[i];
     a->log[a->logs++] = (struct ArenaPush){ a->used, i };

@@ -36,7 +36,7 @@ static Status look(const Options *o, const TrainConfig *config, Transport *mpi)
 {
     Status status = OK;
     if (mpi && mpi->rank != 0) status = OK;
-    else if (o->dry_run)       status = memory_show(config, (int)o->ranks);
+    else if (o->dry_run)       status = memory_show(config, (int)o->ranks, o->verbose);
     else                       status = draw(config, (int)o->ranks, o->schedule_svg);
     if (mpi) mpi->close(mpi);
     return status;

@@ -231,6 +231,12 @@ void comm_sent_reset(Comm *comm)
     memset(comm->sent, 0, sizeof comm->sent);
 }
 
+void comm_sent_add(Comm *comm, SentVerb verb, Sent more)
+{
+    comm->sent[verb].calls += more.calls;
+    comm->sent[verb].bytes += more.bytes;
+}
+
 void comm_trace(Comm *comm, void (*line)(void *context, const char *text), void *context)
 {
     comm->line         = line;

@@ -40,5 +40,6 @@ const char *comm_name(const Comm *comm);
 Sent  comm_sent(const Comm *comm, SentVerb verb);
 const char *sent_verb_name(SentVerb verb);
 void  comm_sent_reset(Comm *comm);
+void  comm_sent_add(Comm *comm, SentVerb verb, Sent more);      /* a dry run's: what it would have sent, computed */
 void  comm_trace(Comm *comm, void (*line)(void *context, const char *text), void *context);  /* "tp all-gather F64 64x32": NULL turns it off */
 #endif

@@ -55,6 +55,7 @@ static const Companion companions[] = {
     { OPTION_clusters,            no_dedup,    "--dedup exact or --near-threshold J", false },
     { OPTION_pairs,               no_dedup,    "--dedup exact or --near-threshold J", false },
     { OPTION_sample,              no_sample,   "--dry-run", false },
+    { OPTION_verbose,             no_sample,   "--dry-run", false },
 };
 
 static const Companion *idle(const Options *o, OptionIndex option)

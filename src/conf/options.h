@@ -63,7 +63,7 @@ enum {
 /* Weakest first. A derived value gives way to others and may be derived again; PROGRAM is options_fill. */
 typedef enum {
     SOURCE_NOTHING, SOURCE_DERIVED, SOURCE_PROGRAM, SOURCE_DEFAULT, SOURCE_PRESET, SOURCE_CHECKPOINT,
-    SOURCE_FILE, SOURCE_ENVIRONMENT, SOURCE_COMMAND_LINE
+    SOURCE_ENVIRONMENT, SOURCE_COMMAND_LINE
 } SourceKind;
 typedef struct {
     SourceKind  kind;

@@ -12,9 +12,9 @@ static int64_t first_word(const ExecContext *ctx)
 void embed_unit_forward(const ExecContext *ctx, Tensor y_tC, const UnitParam *w)
 {
     Queue *q = ctx->queue;
-    Tensor id_T = ctx->batch->token_i, position_PC = unit_param(w, "embed.position.weight");
+    Tensor id_T = ctx->batch->token_i, position_PC = unit_param(w, PARAM_EMBED_POSITION_WEIGHT);
     Tensor e_TC = scratch_new(ctx, "embedding", id_T.dim[0], ctx->config->hidden);
-    embed_forward(q, (EmbedForward){ .y_TC = e_TC, .id_i = id_T, .table_VC = unit_param(w, "embed.token.weight"), .first = first_word(ctx) });
+    embed_forward(q, (EmbedForward){ .y_TC = e_TC, .id_i = id_T, .table_VC = unit_param(w, PARAM_EMBED_TOKEN_WEIGHT), .first = first_word(ctx) });
     Tensor e_tC = tp_leave_forward(&ctx->tp, e_TC);                           /* <-> tp: all-reduce | reduce-scatter */
     if (tensor_present(position_PC))
         embed_forward(q, (EmbedForward){ .y_TC = e_tC, .id_i = tp_rows(&ctx->tp, ctx->batch->position_i), .table_VC = position_PC, .add = true });
@@ -24,8 +24,8 @@ void embed_unit_forward(const ExecContext *ctx, Tensor y_tC, const UnitParam *w)
 
 void embed_unit_backward_input(const ExecContext *ctx, EmbedSave *save, Tensor dy_tC)
 {
-    save->dy = wgrad_saved_new(ctx, "embedding gradient", dy_tC.dim[0], dy_tC.dim[1]);
-    dropout_backward(ctx->queue, (DropoutBackward){ .dx_TC = save->dy, .dy_TC = dy_tC, .dropout_index_i = tp_rows(&ctx->tp, ctx->batch->dropout_index_i),
+    save->dy_tC = wgrad_saved_new(ctx, "embedding gradient", dy_tC.dim[0], dy_tC.dim[1]);
+    dropout_backward(ctx->queue, (DropoutBackward){ .dx_TC = save->dy_tC, .dy_TC = dy_tC, .dropout_index_i = tp_rows(&ctx->tp, ctx->batch->dropout_index_i),
         .p = exec_dropout(ctx, ctx->config->hidden_dropout), .site = embed_site(ctx) });
 }
 
@@ -33,9 +33,9 @@ void embed_unit_backward_input(const ExecContext *ctx, EmbedSave *save, Tensor d
 void embed_unit_backward_weight(const ExecContext *ctx, const UnitParam *dw, const EmbedSave *save)
 {
     Queue *q = ctx->queue;
-    Tensor dposition_PC = unit_param(dw, "embed.position.weight");
+    Tensor dposition_PC = unit_param(dw, PARAM_EMBED_POSITION_WEIGHT);
     if (tensor_present(dposition_PC))
-        embed_backward(q, (EmbedBackward){ .dtable_VC = dposition_PC, .id_i = tp_rows(&ctx->tp, ctx->batch->position_i), .dy_TC = save->dy });
-    Tensor dy_TC = tp_leave_backward(&ctx->tp, save->dy, ctx->scratch);       /* <-> tp: - | all-gather */
-    embed_backward(q, (EmbedBackward){ .dtable_VC = unit_param(dw, "embed.token.weight"), .id_i = ctx->batch->token_i, .dy_TC = dy_TC, .first = first_word(ctx) });
+        embed_backward(q, (EmbedBackward){ .dtable_VC = dposition_PC, .id_i = tp_rows(&ctx->tp, ctx->batch->position_i), .dy_TC = save->dy_tC });
+    Tensor dy_TC = tp_leave_backward(&ctx->tp, save->dy_tC, ctx->scratch);    /* <-> tp: - | all-gather */
+    embed_backward(q, (EmbedBackward){ .dtable_VC = unit_param(dw, PARAM_EMBED_TOKEN_WEIGHT), .id_i = ctx->batch->token_i, .dy_TC = dy_TC, .first = first_word(ctx) });
 }

@@ -1,5 +1,4 @@
 /* What the units of this room share: their parameters as views, their tensors by lifetime. */
-#include <string.h>
 #include "model/model_internal.h"
 
 int64_t exec_rows(const ExecContext *ctx)
@@ -13,39 +12,28 @@ Flow flow_new(const ExecContext *ctx, Arena *arena, const char *what)
     return (Flow){ .n = 1, .t = { tensor_new(arena, what, ctx->queue->real, exec_rows(ctx), ctx->config->hidden) } };
 }
 
-static bool ends_with(const char *name, const char *suffix)
+/* Block 0 holds the word embedding alone; everything else is in the unit's own block. */
+Tensor unit_span(const UnitParam *w, ParamId first, ParamId last)
 {
-    size_t n = strlen(name), m = strlen(suffix);
-    return n >= m && !strcmp(name + n - m, suffix) && (n == m || name[n - m - 1] == '.');
-}
-
-static const Param *find(const ParamBlock *block, const char *suffix)
-{
-    for (int i = 0; block && i < block->params; i++)
-        if (ends_with(block->param[i].name, suffix)) return &block->param[i];
-    return NULL;
-}
-
-static Tensor view(Tensor flat, const Param *p, int64_t rows)
-{
-    Tensor ctx = tensor_flat(flat, p->at, rows * p->local[1]);
-    return p->dims == 1 ? ctx : tensor_view(ctx, rows, p->local[1]);
-}
-
-Tensor unit_span(const UnitParam *w, const char *first, const char *last)
-{
-    const ParamBlock *block = w->own;
-    Tensor flat = w->flat_own;
-    const Param *p = find(block, first);
-    if (!p) { block = w->word; flat = w->flat_word; p = find(block, first); }
-    const Param *end = find(block, last);
-    if (!p || !end) return tensor_none();
+    bool word = first == PARAM_EMBED_TOKEN_WEIGHT;
+    const ParamBlock *block = word ? w->word : w->own;
+    const Param *from = NULL;
     int64_t rows = 0;
-    for (const Param *i = p; i <= end; i++) rows += i->local[0];
-    return view(flat, p, rows);
+    CHECK(block, "parameter %d is asked for where no parameters are held", (int)first);
+    for (ParamId id = first; id <= last; id++) {
+        int i = block->index_of[id];
+        CHECK(i != PARAM_ELSEWHERE, "parameter %d is none of block %lld", (int)id, (long long)block->index);
+        if (i == PARAM_ABSENT) continue;
+        if (!from) from = &block->param[i];
+        CHECK(block->param[i].local[1] == from->local[1], "%s and %s are no one matrix", from->name, block->param[i].name);
+        rows += block->param[i].local[0];
+    }
+    if (!from) return tensor_none();
+    Tensor flat = tensor_flat(word ? w->flat_word : w->flat_own, from->at, rows * from->local[1]);
+    return from->dims == 1 ? flat : tensor_view(flat, rows, from->local[1]);
 }
 
-Tensor unit_param(const UnitParam *w, const char *suffix) { return unit_span(w, suffix, suffix); }
+Tensor unit_param(const UnitParam *w, ParamId id) { return unit_span(w, id, id); }
 
 Tensor activation_new   (const ExecContext *ctx, const char *what, int64_t rows, int64_t cols) { return tensor_new(ctx->activations,  what, ctx->queue->real, rows, cols); }
 Tensor wgrad_saved_new   (const ExecContext *ctx, const char *what, int64_t rows, int64_t cols) { return tensor_new(ctx->wgrad_saved,    what, ctx->queue->real, rows, cols); }

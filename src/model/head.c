@@ -5,7 +5,7 @@
 
 static Tensor head_weight(const ExecContext *ctx, const UnitParam *w)
 {
-    return unit_param(w, ctx->config->tied ? "embed.token.weight" : "head.weight");
+    return unit_param(w, ctx->config->tied ? PARAM_EMBED_TOKEN_WEIGHT : PARAM_HEAD_WEIGHT);
 }
 
 typedef struct { int64_t first, valid; } HeadVocabulary;      /* this rank's columns: from `first` on, the first `valid` of them are words */
@@ -22,15 +22,15 @@ static void loss_forward(const ExecContext *ctx, HeadSave *save)
 {
     Queue *q = ctx->queue;
     HeadVocabulary words = words_of(ctx);
-    int64_t T = save->logits.dim[0], R = comm_size(ctx->tp.comm);
+    int64_t T = save->logits_TV.dim[0], R = comm_size(ctx->tp.comm);
     Tensor stats_T3  = tensor_new(ctx->scratch, "softmax statistics", q->real, T, 3);
     Tensor stats_RT3 = tensor_new(ctx->scratch, "softmax statistics", q->real, R, T, 3);
     Tensor loss_T    = tensor_new(ctx->scratch, "loss", q->real, T);
-    xent_stats(q, (XentStats){ .stats_T3 = stats_T3, .logits_TV = save->logits, .target_i = ctx->batch->target_i, .first = words.first, .valid = words.valid });
+    xent_stats(q, (XentStats){ .stats_T3 = stats_T3, .logits_TV = save->logits_TV, .target_i = ctx->batch->target_i, .first = words.first, .valid = words.valid });
     if (R == 1) stats_RT3 = tensor_view(stats_T3, 1, T, 3);
     comm_all_gather(ctx->tp.comm, q, stats_RT3, stats_T3);                    /* <-> tp: all-gather of [T, 3] */
-    save->lse = tensor_new(ctx->activations, "softmax lse", q->real, T);
-    xent_forward(q, (XentForward){ .loss_T = loss_T, .lse_T = save->lse, .stats_RT3 = stats_RT3 });
+    save->lse_T = tensor_new(ctx->activations, "softmax lse", q->real, T);
+    xent_forward(q, (XentForward){ .loss_T = loss_T, .lse_T = save->lse_T, .stats_RT3 = stats_RT3 });
     weighted_sum(q, (WeightedSum){ .out_2 = ctx->sums_2, .x_T = loss_T, .loss_weight_T = ctx->batch->loss_weight_T });
 }
 
@@ -38,33 +38,38 @@ void head_forward(const ExecContext *ctx, const UnitParam *w, HeadSave *save, Te
 {
     Queue *q = ctx->queue;
     Tensor w_VC = head_weight(ctx, w);
-    save->x = x_tC;
-    save->n = norm_unit_forward(ctx, w, "final", &save->mean, &save->rstd, x_tC);
-    Tensor n_TC = tp_enter_forward(&ctx->tp, save->n);                        /* <-> tp: - | all-gather */
-    save->logits = activation_new(ctx, "logits", n_TC.dim[0], w_VC.dim[0]);
-    matmul_forward(q, (MatmulForward){ .y_TK = save->logits, .x_TC = n_TC, .w_KC = w_VC, .bias_K = tensor_none() });
+    save->x_tC = x_tC;
+    save->n_tC = norm_unit_forward(ctx, &save->mean_t, &save->rstd_t, x_tC, unit_param(w, PARAM_FINAL_GAIN),
+        unit_param(w, PARAM_FINAL_BIAS));
+    Tensor n_TC = tp_enter_forward(&ctx->tp, save->n_tC);                     /* <-> tp: - | all-gather */
+    save->logits_TV = activation_new(ctx, "logits", n_TC.dim[0], w_VC.dim[0]);
+    matmul_forward(q, (MatmulForward){ .y_TK = save->logits_TV, .x_TC = n_TC, .w_KC = w_VC, .bias_K = tensor_none() });
     if (tensor_present(ctx->sums_2)) loss_forward(ctx, save);                 /* <-> tp */
 }
 
-/* dlogits = (softmax - [target]) weight,  dn = dlogits w */
+/* dlogits = (softmax - [target]) weight,  dn = dlogits w;   dlogits overwrite the logits: at [T, V] no second buffer is affordable */
 void head_backward_input(const ExecContext *ctx, Tensor dx_tC, const UnitParam *w, HeadSave *save)
 {
     Queue *q = ctx->queue;
     HeadVocabulary words = words_of(ctx);
-    xent_backward(q, (XentBackward){ .logits_TV = save->logits, .lse_T = save->lse, .target_i = ctx->batch->target_i,
+    xent_backward(q, (XentBackward){ .logits_TV = save->logits_TV, .lse_T = save->lse_T, .target_i = ctx->batch->target_i,
         .loss_weight_T = ctx->batch->loss_weight_T, .first = words.first, .valid = words.valid });
-    Tensor dn_TC = wgrad_saved_new(ctx, "head input gradient", save->logits.dim[0], ctx->config->hidden);
-    matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = dn_TC, .dy_TK = save->logits, .w_KC = head_weight(ctx, w) });
+    Tensor dlogits_TV = save->logits_TV;                                      /* the same buffer, in place */
+    Tensor dn_TC = wgrad_saved_new(ctx, "head input gradient", dlogits_TV.dim[0], ctx->config->hidden);
+    matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = dn_TC, .dy_TK = dlogits_TV, .w_KC = head_weight(ctx, w) });
     Region wgrad_saved = region_wgrad_saved(ctx);
-    save->dn = tp_enter_backward(&wgrad_saved, dn_TC);                               /* <-> tp: all-reduce | reduce-scatter */
-    norm_backward_input(q, (NormBackwardInput){ .dx_TC = dx_tC, .dy_TC = save->dn, .x_TC = save->x, .mean_T = save->mean,
-        .rstd_T = save->rstd, .gain_C = unit_param(w, "final.gain"), .residual_TC = tensor_none() });
+    save->dn_tC = tp_enter_backward(&wgrad_saved, dn_TC);                            /* <-> tp: all-reduce | reduce-scatter */
+    norm_backward_input(q, (NormBackwardInput){ .dx_TC = dx_tC, .dy_TC = save->dn_tC, .x_TC = save->x_tC, .mean_T = save->mean_t,
+        .rstd_T = save->rstd_t, .gain_C = unit_param(w, PARAM_FINAL_GAIN), .residual_TC = tensor_none() });
 }
 
 /* dw += dlogitsT n */
 void head_backward_weight(const ExecContext *ctx, const UnitParam *dw, const HeadSave *save)
 {
-    Tensor n_TC = tp_enter_forward(&ctx->tp, save->n);                        /* <-> tp: - | all-gather: the shard was kept */
-    matmul_backward_weight(ctx->queue, (MatmulBackwardWeight){ .dw_KC = head_weight(ctx, dw), .dy_TK = save->logits, .x_TC = n_TC });
-    norm_unit_backward_weight(ctx, dw, "final", save->dn, save->x, save->mean, save->rstd);
+    Queue *q = ctx->queue;
+    Tensor n_TC = tp_enter_forward(&ctx->tp, save->n_tC);                     /* <-> tp: - | all-gather: the shard was kept */
+    Tensor dlogits_TV = save->logits_TV;                                      /* since head_backward_input */
+    matmul_backward_weight(q, (MatmulBackwardWeight){ .dw_KC = head_weight(ctx, dw), .dy_TK = dlogits_TV, .x_TC = n_TC });
+    norm_backward_weight(q, (NormBackwardWeight){ .dgain_C = unit_param(dw, PARAM_FINAL_GAIN), .dbias_C = unit_param(dw, PARAM_FINAL_BIAS),
+        .dy_TC = save->dn_tC, .x_TC = save->x_tC, .mean_T = save->mean_t, .rstd_T = save->rstd_t });
 }

@@ -35,6 +35,6 @@ Tensor  wgrad_saved_new(const ExecContext *ctx, const char *what, int64_t rows, 
 Tensor  scratch_new(const ExecContext *ctx, const char *what, int64_t rows, int64_t cols);
 double  exec_dropout(const ExecContext *ctx, double p);                                         /* p in training, else 0 */
 Region  region_wgrad_saved(const ExecContext *ctx);                                                   /* run->tp, making its tensors in wgrad_saved */
-Tensor  norm_unit_forward(const ExecContext *ctx, const UnitParam *w, const char *name, Tensor *mean, Tensor *rstd, Tensor x_tC);  /* on activations */
-void    norm_unit_backward_weight(const ExecContext *ctx, const UnitParam *dw, const char *name, Tensor dn_tC, Tensor x_tC, Tensor mean, Tensor rstd);
+/* y, with the statistics backward reads: all on activations. mean is absent under RMSNorm */
+Tensor  norm_unit_forward(const ExecContext *ctx, Tensor *mean_t, Tensor *rstd_t, Tensor x_tC, Tensor gain_C, Tensor bias_C);
 #endif

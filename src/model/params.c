@@ -8,33 +8,12 @@ typedef enum { ONE, C, QUERY, PAIR, F, V, S } Dim;           /* PAIR: keys, or v
 typedef enum { ALWAYS, BIAS, LEARNED, GATED, GATED_BIAS, UNTIED, CENTRED } When;
 typedef enum { WORD, EMBED, BLOCK, HEAD } Home;
 
-/* One row is one logical tensor. Within a home: what tp cuts first, what it copies last; query, key, value (and gate, up) side by side. */
-static const struct { Home home; const char *name; Dim d0, d1; TpSharding cut; Init init; bool decay; When when; } rows[] = {
-    { WORD,  "embed.token.weight",      V,     C,     TP_VOCABULARY, INIT_NORMAL, true,  ALWAYS },
-    { EMBED, "embed.position.weight",   S,     C,     TP_REPLICATED,       INIT_NORMAL, true,  LEARNED },
-    { BLOCK, "attention.query.weight",  QUERY, C,     TP_ROWS,       INIT_NORMAL, true,  ALWAYS },
-    { BLOCK, "attention.key.weight",    PAIR,  C,     TP_ROWS,       INIT_NORMAL, true,  ALWAYS },
-    { BLOCK, "attention.value.weight",  PAIR,  C,     TP_ROWS,       INIT_NORMAL, true,  ALWAYS },
-    { BLOCK, "attention.query.bias",    QUERY, ONE,   TP_ROWS,       INIT_ZERO,   false, BIAS },
-    { BLOCK, "attention.key.bias",      PAIR,  ONE,   TP_ROWS,       INIT_ZERO,   false, BIAS },
-    { BLOCK, "attention.value.bias",    PAIR,  ONE,   TP_ROWS,       INIT_ZERO,   false, BIAS },
-    { BLOCK, "attention.out.weight",    C,     QUERY, TP_COLUMNS,       INIT_DEPTH,  true,  ALWAYS },
-    { BLOCK, "mlp.gate.weight",         F,     C,     TP_ROWS,       INIT_NORMAL, true,  GATED },
-    { BLOCK, "mlp.up.weight",           F,     C,     TP_ROWS,       INIT_NORMAL, true,  ALWAYS },
-    { BLOCK, "mlp.gate.bias",           F,     ONE,   TP_ROWS,       INIT_ZERO,   false, GATED_BIAS },
-    { BLOCK, "mlp.up.bias",             F,     ONE,   TP_ROWS,       INIT_ZERO,   false, BIAS },
-    { BLOCK, "mlp.down.weight",         C,     F,     TP_COLUMNS,       INIT_DEPTH,  true,  ALWAYS },
-    { BLOCK, "norm1.gain",              C,     ONE,   TP_REPLICATED,       INIT_ONE,    false, ALWAYS },
-    { BLOCK, "norm1.bias",              C,     ONE,   TP_REPLICATED,       INIT_ZERO,   false, CENTRED },
-    { BLOCK, "attention.out.bias",      C,     ONE,   TP_REPLICATED,       INIT_ZERO,   false, BIAS },
-    { BLOCK, "norm2.gain",              C,     ONE,   TP_REPLICATED,       INIT_ONE,    false, ALWAYS },
-    { BLOCK, "norm2.bias",              C,     ONE,   TP_REPLICATED,       INIT_ZERO,   false, CENTRED },
-    { BLOCK, "mlp.down.bias",           C,     ONE,   TP_REPLICATED,       INIT_ZERO,   false, BIAS },
-    { HEAD,  "head.weight",             V,     C,     TP_VOCABULARY, INIT_NORMAL, true,  UNTIED },
-    { HEAD,  "final.gain",              C,     ONE,   TP_REPLICATED,       INIT_ONE,    false, ALWAYS },
-    { HEAD,  "final.bias",              C,     ONE,   TP_REPLICATED,       INIT_ZERO,   false, CENTRED },
+static const struct { Home home; const char *name; Dim d0, d1; TpSharding cut; Init init; bool decay; When when; } rows[PARAM_IDS] = {
+#define PARAM(id, ...) { __VA_ARGS__ },
+#include "model/params.def"
+#undef PARAM
 };
-enum { ROWS = sizeof rows / sizeof *rows };
+_Static_assert((int)PARAM_IDS <= INT8_MAX, "ParamBlock.index_of counts all rows of params.def");
 
 static int64_t dim_of(const ModelConfig *s, Dim dim)
 {
@@ -85,9 +64,9 @@ static void cut_axis(Param *p, int axis, int64_t held, int rank)
     p->box[axis]    = there < 0 ? 0 : there < held ? there : held;
 }
 
-static Param param_make(const ModelConfig *s, int row, int64_t index, int tp, int tp_rank)
+static Param param_make(const ModelConfig *s, ParamId row, int64_t index, int tp, int tp_rank)
 {
-    Param p = { .cut = rows[row].cut, .init = rows[row].init, .decay = rows[row].decay, .dims = rows[row].d1 == ONE ? 1 : 2,
+    Param p = { .id = row, .cut = rows[row].cut, .init = rows[row].init, .decay = rows[row].decay, .dims = rows[row].d1 == ONE ? 1 : 2,
                 .global = { dim_of(s, rows[row].d0), dim_of(s, rows[row].d1) } };
     if (rows[row].home == BLOCK) snprintf(p.name, sizeof p.name, "blocks.%lld.%s", (long long)(index - 2), rows[row].name);
     else                         snprintf(p.name, sizeof p.name, "%s", rows[row].name);
@@ -103,8 +82,11 @@ int64_t params_blocks(const ModelConfig *config) { return model_units(config) + 
 void params_block(ParamBlock *block, const ModelConfig *config, int64_t index, int tp, int tp_rank)
 {
     *block = (ParamBlock){ .index = index, .replicated = -1 };
-    for (int row = 0; row < ROWS; row++) {
-        if (rows[row].home != home_of(config, index) || !holds(config, rows[row].when)) continue;
+    Home home = home_of(config, index);
+    for (ParamId row = 0; row < PARAM_IDS; row++) {
+        block->index_of[row] = rows[row].home == home ? PARAM_ABSENT : PARAM_ELSEWHERE;
+        if (rows[row].home != home || !holds(config, rows[row].when)) continue;
+        block->index_of[row] = (int8_t)block->params;
         Param *p = &block->param[block->params++];
         *p = param_make(config, row, index, tp, tp_rank);
         p->at = block->count;

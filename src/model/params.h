@@ -11,8 +11,17 @@
 typedef enum { TP_REPLICATED, TP_ROWS, TP_COLUMNS, TP_VOCABULARY } TpSharding;                /* how tp splits: TP_VOCABULARY by padded rows */
 typedef enum { INIT_NORMAL, INIT_DEPTH, INIT_ZERO, INIT_ONE } Init;               /* INIT_DEPTH: std / sqrt(2 layers) */
 
+/* PARAM_EMBED_TOKEN_WEIGHT ...: what a parameter is asked for by, in the order of model/params.def */
+typedef enum {
+#define PARAM(id, ...) PARAM_##id,
+#include "model/params.def"
+#undef PARAM
+    PARAM_IDS
+} ParamId;
+
 typedef struct {
-    char    name[64];
+    ParamId id;
+    char    name[64];                 /* in checkpoints, dry runs and messages; nothing is found by it */
     int     dims;
     int64_t global[2], local[2];      /* logical; stored here (tp-cut, vocabulary padded) */
     int64_t offset[2], box[2];        /* what part of the logical tensor the stored one is: box below local where padded */
@@ -20,11 +29,12 @@ typedef struct {
     TpSharding     cut;  Init init;  bool decay;
 } Param;
 
-enum { PARAMS_MAX = 20 };
+enum { PARAM_ABSENT = -1, PARAM_ELSEWHERE = -2 };      /* this model has none; it is stored in another kind of block */
 typedef struct {
     int64_t index;                    /* 0 word, 1 + unit */
     int     params;
-    Param   param[PARAMS_MAX];
+    Param   param[PARAM_IDS];         /* one place for each row of params.def, so no block can have more than fit */
+    int8_t  index_of[PARAM_IDS];      /* in param[], or PARAM_ABSENT, or PARAM_ELSEWHERE */
     int64_t count;                    /* elements stored, without padding to shards */
     int64_t replicated;                   /* elements from here on are the same on all tp ranks */
 } ParamBlock;

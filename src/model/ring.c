@@ -58,34 +58,52 @@ static AttentionForward forward_arguments(const ExecContext *ctx, int64_t layer,
         .site = (uint64_t)(SITES * layer) + SITE_SCORES };
 }
 
-/* one part of the queries with one part of the keys; the first joined part of a query is written, later ones merged */
-static void join(const ExecContext *ctx, RingState held, AttentionForward a, Tensor o, Tensor lse, bool first)
+typedef struct { int64_t first, end; } KeyRange;
+
+/* The keys that any query of this part sees: up to its last query or, where the batch has key ranges, from the least first to the
+ * largest end of them. Batches are host memory. A dry run has no ranges to read and counts all keys.                            */
+static KeyRange keys_of_part(RingState held, const AttentionForward *a)
 {
-    a.o = o;
-    a.lse = lse;
-    if (!first) {
-        a.o   = tensor_new(ctx->scratch, "attention part", o.dtype, held.b, o.dim[1], held.H, held.D);
-        a.lse = tensor_new(ctx->scratch, "attention part", o.dtype, held.b, o.dim[1], held.H);
-    }
-    attention_forward(ctx->queue, a);
-    if (!first) attention_merge(ctx->queue, (AttentionMerge){ .o = o, .lse = lse, .o2 = a.o, .lse2 = a.lse });
+    Tensor visible_bs2 = a->key_range_i;
+    if (!tensor_present(visible_bs2)) return (KeyRange){ 0, a->q0 + held.s / held.parts };
+    if (!visible_bs2.data) return (KeyRange){ 0, a->span };
+    KeyRange range = { a->span, 0 };
+    for (int64_t b = 0; b < visible_bs2.dim[0]; b++)
+        for (int64_t s = 0; s < visible_bs2.dim[1]; s++) {
+            const int32_t *keys = (const int32_t *)visible_bs2.data + b * visible_bs2.stride[0] + s * visible_bs2.stride[1];
+            if (keys[0] >= keys[1]) continue;                        /* this query sees none */
+            if (keys[0] < range.first) range.first = keys[0];
+            if (keys[1] > range.end)   range.end   = keys[1];
+        }
+    return range;
 }
 
-static void ring_step_forward(const ExecContext *ctx, int64_t layer, RingState held, AttentionSave *save, Tensor qkv, Tensor kv, int from)
+/* Does any query of the part see any of the keys from a->k0 on? */
+static bool meets(RingState held, const AttentionForward *a)
 {
-    Tensor o = queries(save->out, held);
+    KeyRange seen = keys_of_part(held, a);
+    return a->k0 < seen.end && a->k0 + held.s / held.parts > seen.first;
+}
+
+/* One part of the queries with one part of the keys. `own`: their own keys, which come first and are written; others go to the
+ * part's shared buffers o2, lse2 and are merged. Own keys are never left out, since they begin what is merged into.             */
+static void ring_step_forward(const ExecContext *ctx, int64_t layer, RingState held, AttentionSave *save, Tensor qkv, Tensor kv, int from, Tensor o2, Tensor lse2)
+{
     for (int qh = 0; qh < held.parts; qh++)
-        for (int kh = held.parts - 1; kh >= 0; kh--) {              /* a query's own part comes first: it sees at least itself */
-            size_t mark = arena_mark(ctx->scratch);
+        for (int i = 0; i < held.parts; i++) {
+            int kh = (qh + i) % held.parts;
+            bool own = from == held.r && qh == kh;
             AttentionForward a = forward_arguments(ctx, layer, held, qh);
             a.k0 = part_start(held, from, kh);
-            if (a.k0 > a.q0 + held.s / held.parts - 1) continue;     /* all of these keys are in the future */
+            if (!own && !meets(held, &a)) continue;
+            Tensor o = part(queries(save->out_TO, held), held, qh), lse = part(save->lse_bsH, held, qh);
+            a.o   = own ? o : o2;
+            a.lse = own ? lse : lse2;
             a.q = part(queries(qkv, held), held, qh);
             a.k = part(tensor_slice(kv, 2, 0, held.G), held, kh);
             a.v = part(tensor_slice(kv, 2, held.G, held.G), held, kh);
-            bool first = from == held.r && qh == kh;
-            join(ctx, held, a, part(o, held, qh), part(save->lse, held, qh), first);
-            arena_reset(ctx->scratch, mark);
+            attention_forward(ctx->queue, a);
+            if (!own) attention_merge(ctx->queue, (AttentionMerge){ .o = o, .lse = lse, .o2 = o2, .lse2 = lse2 });
         }
 }
 
@@ -97,8 +115,8 @@ static void forward_cached(const ExecContext *ctx, int64_t layer, RingState held
     copy_strided(ctx->queue, (CopyStrided){ .y = tensor_slice(cache->k, 1, cache->used, held.s), .x = tensor_slice(kv, 2, 0, held.G) });
     copy_strided(ctx->queue, (CopyStrided){ .y = tensor_slice(cache->v, 1, cache->used, held.s), .x = tensor_slice(kv, 2, held.G, held.G) });
     AttentionForward a = forward_arguments(ctx, layer, held, 0);
-    a.o = queries(save->out, held);
-    a.lse = save->lse;
+    a.o = queries(save->out_TO, held);
+    a.lse = save->lse_bsH;
     a.q = queries(qkv, held);
     a.k = tensor_slice(cache->k, 1, 0, cache->used + held.s);
     a.v = tensor_slice(cache->v, 1, 0, cache->used + held.s);
@@ -126,16 +144,21 @@ static Ring keys_ring(const ExecContext *ctx, RingState held, Tensor qkv)
 void ring_forward(const ExecContext *ctx, int64_t layer, AttentionSave *save, Tensor qkv)
 {
     RingState held = held_of(ctx);
-    save->out = activation_new(ctx, "attention core", qkv.dim[0], held.H * held.D);
-    save->lse = tensor_new(ctx->activations, "attention lse", ctx->queue->real, held.b, held.s, held.H);
+    save->out_TO = activation_new(ctx, "attention core", qkv.dim[0], held.H * held.D);
+    save->lse_bsH = tensor_new(ctx->activations, "attention lse", ctx->queue->real, held.b, held.s, held.H);
     if (ctx->cache) { forward_cached(ctx, layer, held, save, qkv); return; }
     Ring keys = keys_ring(ctx, held, qkv);
+    Tensor o2 = tensor_none(), lse2 = tensor_none();                 /* taken also where no keys are merged: bytes follow from the layout alone */
+    if (held.c > 1) {
+        o2   = tensor_new(ctx->scratch, "attention part", ctx->queue->real, held.b, held.s / held.parts, held.H, held.D);
+        lse2 = tensor_new(ctx->scratch, "attention part", ctx->queue->real, held.b, held.s / held.parts, held.H);
+    }
     for (int i = 0; i < held.c; i++) {
         Pending pending[2];
         Tensor here = keys.at[i % 2];
         bool more = i + 1 < held.c;
         if (more) send_round(ctx, held, here, keys.at[(i + 1) % 2], pending);    /* <-> cp: send */
-        ring_step_forward(ctx, layer, held, save, qkv, here, around(held, -i));
+        ring_step_forward(ctx, layer, held, save, qkv, here, around(held, -i), o2, lse2);
         if (more) arrive(ctx, pending);
     }
 }
@@ -148,14 +171,14 @@ static void ring_step_backward(const ExecContext *ctx, int64_t layer, RingState 
     for (int qh = 0; qh < held.parts; qh++)
         for (int kh = 0; kh < held.parts; kh++) {
             AttentionForward f = forward_arguments(ctx, layer, held, qh);
-            int64_t k0 = part_start(held, from, kh);
-            if (k0 > f.q0 + held.s / held.parts - 1) continue;
+            f.k0 = part_start(held, from, kh);
+            if (!meets(held, &f)) continue;
             attention_backward(ctx->queue, (AttentionBackward){
                 .dq = part(back->dq, held, qh), .d_o = part(back->d_out, held, qh), .q = part(back->q, held, qh),
                 .lse = part(back->lse, held, qh), .delta = part(back->delta, held, qh),
                 .dk = part(tensor_slice(dkv, 2, 0, held.G), held, kh), .dv = part(tensor_slice(dkv, 2, held.G, held.G), held, kh),
                 .k  = part(tensor_slice(kv,  2, 0, held.G), held, kh), .v  = part(tensor_slice(kv,  2, held.G, held.G), held, kh),
-                .key_range_i = f.key_range_i, .sample_i = f.sample_i, .q0 = f.q0, .k0 = k0, .head0 = f.head0, .heads = f.heads,
+                .key_range_i = f.key_range_i, .sample_i = f.sample_i, .q0 = f.q0, .k0 = f.k0, .head0 = f.head0, .heads = f.heads,
                 .span = f.span, .scale = f.scale, .p = f.p, .site = f.site });
         }
 }
@@ -165,9 +188,9 @@ void ring_backward(const ExecContext *ctx, int64_t layer, Tensor dqkv, const Att
 {
     RingState held = held_of(ctx);
     Queue *q = ctx->queue;
-    Back back = { .d_out = heads(d_out, held, 0, held.H), .lse = save->lse, .q = queries(qkv, held), .dq = queries(dqkv, held),
+    Back back = { .d_out = heads(d_out, held, 0, held.H), .lse = save->lse_bsH, .q = queries(qkv, held), .dq = queries(dqkv, held),
                   .delta = tensor_new(ctx->scratch, "attention delta", q->real, held.b, held.s, held.H) };
-    attention_delta(q, (AttentionDelta){ .delta = back.delta, .o = heads(save->out, held, 0, held.H), .d_o = back.d_out });
+    attention_delta(q, (AttentionDelta){ .delta = back.delta, .o = heads(save->out_TO, held, 0, held.H), .d_o = back.d_out });
     fill_zero(q, (FillZero){ .y = dqkv });
     Ring keys = keys_ring(ctx, held, qkv), grads = { { tensor_none() } };
     if (held.c > 1) grads = ring_new(ctx, held, "travelling key gradients");

@@ -61,8 +61,19 @@ static void order_add(Order *order, const Schedule *s, ScheduleVerb verb, int n)
     if (n >= 0 && n < s->micros * s->chunks) order->task[order->tasks++] = nth(s, verb, n);
 }
 
-/* One forward, one input backward `warm` behind it, one weight backward `late` behind that. On one stage a
- * micro-batch goes through all chunks and back before the next. */
+/* 1F1B of 4 stages and 8 micro-batches. A digit is the forward of that micro-batch, aA bB ... the backward of micro-batch 0, 1 ...,
+ * first for the input, then for the weights; a dot is idle time.
+ *
+ *             warm-up    steady state               cool-down
+ *   stage 0      012 | 3......aA4bB5cC6dD7eE    | .fF.gG.hH       warm-up: p - 1 - stage forwards
+ *   stage 1      .01 | 2....aA3bB4cC5dD6eE7fF   | .gG.hH..        steady state: one forward, one backward
+ *   stage 2      ..0 | 1..aA2bB3cC4dD5eE6fF7gG  | .hH....         cool-down: the backwards that are left
+ *   stage 3      ... | 0aA1bB2cC3dD4eE5fF6gG7hH | ......
+ *
+ * So at turn n: forward n, input backward n - warm, weight backward n - warm - late, each where there is one of that number. During
+ * warm-up only the first exists, during cool-down the forwards have run out. Interleaved has a longer warm-up, through the chunks;
+ * ZB-H1 delays weight backwards by `late` turns, which then fill the cool-down's idle time. On one stage a micro-batch
+ * goes through all chunks and back before the next. */
 static Status order_make(Order *order, const Schedule *s, int stage)
 {
     int total = s->micros * s->chunks, stride = s->stages == 1 ? s->chunks : 1;

@@ -1,7 +1,7 @@
 #ifndef PARALLEL_SCHEDULE_H
 #define PARALLEL_SCHEDULE_H
 /* Pipeline schedules as arrays of rows, communication included; made from integers alone, proved by a pure checker, run by
- * parallel/pipeline.c, drawn and simulated by plan/.
+ * parallel/pipeline.c, simulated by parallel/schedule_simulate.c, drawn by plan/. A picture is above order_make in schedule.c.
  *
  * p stages, v chunks a stage, m micro-batches. Chunk c of stage i is virtual stage c p + i of p v: what it makes goes to the
  * next virtual stage (stage (i + 1) mod p). A slot holds the saved activations of one (chunk, micro-batch) from its RECV or
@@ -64,6 +64,11 @@ Status schedule_check(const Schedule *all, int stages);
  * 2 (p - i - 1) + (v - 1) p; ZB-H1 min(m, p); FORWARD min(2, m v), and min(2, v) on one stage. A RECV is posted ahead only where
  * its slot stays below this. */
 int    schedule_peak (ScheduleKind kind, int stages, int stage, int chunks, int micros);
+typedef struct { double of[STEP + 1]; } ScheduleCost;      /* time of a row, by verb */
+/* Runs all stages against each other, rows taking the times of `cost` and a WAIT ending when the other end is posted too. *end: when
+ * each row is done, stage 0's rows, then stage 1's ...; malloc'ed, the caller's also on failure. BAD_OPTION with stage and row where two
+ * ends of a message differ or a stage waits for ever. */
+Status schedule_replay(const Schedule *all, int stages, const ScheduleCost *cost, double **end);
 /* Ends of the last row when forward takes f, input backward b, weight backward w per chunk and messages take none; fills idle time of each stage. */
 double schedule_simulate(const Schedule *all, int stages, double f, double b, double w, double *idle);
 /* When each row is done in that simulation: stage 0's rows, then stage 1's ...; malloc'ed. Schedules must pass schedule_check. */

@@ -1,6 +1,6 @@
 /* Proves schedules, whoever made them, knowing nothing of how they are made: each stage by itself, then the
- * messages of neighbours against each other, then all stages together, row by row. The last walk, with times, is
- * the simulation. */
+ * messages of neighbours against each other, then all stages together, row by row: schedule_replay, which the
+ * simulation (schedule_simulate.c) runs with times. */
 #include "parallel/schedule.h"
 
 #include <stdarg.h>
@@ -279,16 +279,9 @@ static Status link_all(Web *web, const Schedule *all)
 
 /* ---- all stages together ---- */
 
-typedef struct { double f, b, w; } Cost;
-
-static double row_cost(Cost cost, ScheduleVerb verb)
-{
-    return verb == FORWARD ? cost.f : verb == BACKWARD_INPUT ? cost.b : verb == BACKWARD_WEIGHT ? cost.w : 0;
-}
-
 /* Does rows of one stage until one must wait; says whether any was done. Posting takes no time; a WAIT, for a send
  * as for a receive, ends when the other end is posted too. */
-static bool walk_stage(const Web *web, const Schedule *s, int *row, Cost cost, double *end)
+static bool walk_stage(const Web *web, const Schedule *s, int *row, const ScheduleCost *cost, double *end)
 {
     int begin = row[s->stage], *n = &row[s->stage], first = web->first[s->stage];
     for (; *n < s->rows; ++*n) {
@@ -300,12 +293,12 @@ static bool walk_stage(const Web *web, const Schedule *s, int *row, Cost cost, d
             double there = end[web->first[peer] + link];
             if (now < there) now = there;
         }
-        end[first + *n] = now + row_cost(cost, r->verb);
+        end[first + *n] = now + cost->of[r->verb];
     }
     return *n > begin;
 }
 
-static Status walk_all(const Web *web, const Schedule *all, int *row, Cost cost, double *end)
+static Status walk_all(const Web *web, const Schedule *all, int *row, const ScheduleCost *cost, double *end)
 {
     for (bool moved = true; moved;) {
         moved = false;
@@ -320,8 +313,7 @@ static Status walk_all(const Web *web, const Schedule *all, int *row, Cost cost,
     return OK;
 }
 
-/* When each row is done, stage after stage; the caller frees *end. */
-static Status walk(const Schedule *all, int stages, Cost cost, double **end)
+Status schedule_replay(const Schedule *all, int stages, const ScheduleCost *cost, double **end)
 {
     int *first = calloc((size_t)stages + 1, sizeof *first), *row = calloc((size_t)stages, sizeof *row);
     CHECK(first && row, "no memory to check %d stages", stages);
@@ -350,29 +342,7 @@ Status schedule_check(const Schedule *all, int stages)
         TRY(prove_stage(s));
     }
     double *end;
-    Status status = walk(all, stages, (Cost){ 0, 0, 0 }, &end);
+    Status status = schedule_replay(all, stages, &(ScheduleCost){ { 0 } }, &end);
     free(end);
     return status;
-}
-
-double *schedule_ends(const Schedule *all, int stages, double f, double b, double w)
-{
-    double *end;
-    CHECK(walk(all, stages, (Cost){ f, b, w }, &end) == OK, "%s", fail_text());
-    return end;
-}
-
-double schedule_simulate(const Schedule *all, int stages, double f, double b, double w, double *idle)
-{
-    double *end = schedule_ends(all, stages, f, b, w), last = 0;
-    for (int i = 0, row = 0; i < stages; i++) {
-        row += all[i].rows;
-        if (all[i].rows > 0 && last < end[row - 1]) last = end[row - 1];
-    }
-    free(end);
-    for (int i = 0; i < stages; i++) {
-        idle[i] = last;
-        for (int r = 0; r < all[i].rows; r++) idle[i] -= row_cost((Cost){ f, b, w }, all[i].row[r].verb);
-    }
-    return last;
 }

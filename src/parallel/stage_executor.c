@@ -3,16 +3,10 @@
 
 static void slot_open(StageExecutor *executor, ActivationSlot *slot, int chunk, const StageExecutorSetup *s)
 {
-    size_t bytes = s->slot_bytes ? s->slot_bytes[chunk] : 0;
     slot->save  = calloc((size_t)executor->stage->count[chunk], sizeof *slot->save);
     slot->batch = loader_batch_new(s->batch, s->host);
     CHECK(slot->save, "no memory for %lld saves", (long long)executor->stage->count[chunk]);
-    arena_dry(&slot->activations, "slot");
-    if (!s->activations->dry) {
-        slot->activations.base = arena_push(s->activations, "activations", bytes);
-        slot->activations.size = bytes;
-        slot->activations.dry  = false;
-    }
+    arena_open_within(&slot->activations, "slot", s->activations, "slots", s->slot_bytes ? s->slot_bytes[chunk] : 0);
 }
 
 void stage_executor_open(StageExecutor *executor, const StageExecutorSetup *s)
@@ -31,7 +25,10 @@ void stage_executor_open(StageExecutor *executor, const StageExecutorSetup *s)
 void stage_executor_close(StageExecutor *executor)
 {
     for (int c = 0; c < executor->stage->chunks; c++) {
-        for (int i = 0; i < executor->slots[c]; i++) free(executor->slot[c][i].save);
+        for (int i = 0; i < executor->slots[c]; i++) {
+            arena_close(&executor->slot[c][i].activations);
+            free(executor->slot[c][i].save);
+        }
         free(executor->slot[c]);
     }
 }
@@ -42,6 +39,14 @@ size_t stage_executor_slot_bytes(const StageExecutor *executor, int chunk)
     for (int i = 0; i < executor->slots[chunk]; i++)
         if (executor->slot[chunk][i].activations.peak > most) most = executor->slot[chunk][i].activations.peak;
     return most;
+}
+
+size_t walk_slot_wgrad(const StageExecutor *executor, int chunk)
+{
+    size_t forward = 0, most = stage_executor_slot_bytes(executor, chunk);
+    for (int i = 0; i < executor->slots[chunk]; i++)
+        if (executor->slot[chunk][i].forward > forward) forward = executor->slot[chunk][i].forward;
+    return executor->defer && forward > 0 ? most - forward : 0;
 }
 
 ActivationSlot *stage_executor_slot(StageExecutor *executor, int chunk, int slot) { return &executor->slot[chunk][slot]; }
@@ -82,7 +87,8 @@ void stage_executor_forward(StageExecutor *executor, int chunk, int index)
         comm_poll(executor->buckets->data);
         x = y;
     }
-    slot->out = x;
+    slot->out     = x;
+    slot->forward = arena_mark(&slot->activations);
 }
 
 static void backward_weight(StageExecutor *executor, const ExecContext *ctx, int64_t unit, UnitSave *save)

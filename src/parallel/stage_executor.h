@@ -8,6 +8,7 @@ typedef struct {
     Batch     batch;
     Flow      in, out;                /* what the chunk takes and makes: on activations */
     UnitSave *save;                   /* by unit of the chunk */
+    size_t    forward;                /* bytes of activations after a forward; what is above them backward_weight reads */
 } ActivationSlot;
 
 typedef struct {
@@ -27,7 +28,8 @@ typedef struct { const Stage *stage; Buckets *buckets; ExecContext ctx; bool def
 } StageExecutorSetup;
 void stage_executor_open (StageExecutor *executor, const StageExecutorSetup *setup);
 void stage_executor_close(StageExecutor *executor);
-size_t stage_executor_slot_bytes(const StageExecutor *executor, int chunk);              /* the most a slot of the chunk has used */
+size_t stage_executor_slot_bytes(const StageExecutor *executor, int chunk);              /* the most a slot of the chunk has used, */
+size_t walk_slot_wgrad(const StageExecutor *executor, int chunk);              /* and how much of it input backwards left for weight backwards */
 
 ActivationSlot *stage_executor_slot(StageExecutor *executor, int chunk, int slot);
 void  stage_executor_begin(StageExecutor *executor, int chunk, int slot);                /* empties the slot and makes its `in` (none for the first chunk) */

@@ -2,11 +2,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-static int64_t cache_elements(const ModelConfig *s, int64_t capacity) { return capacity * s->groups * s->head_dim; }
-
 size_t generate_bytes(const ModelConfig *s, Dtype real, int64_t capacity)
 {
-    size_t one = (size_t)cache_elements(s, capacity) * dtype_width(real);
+    size_t one = (size_t)(capacity * s->groups * s->head_dim) * dtype_width(real);      /* keys, or values, of a layer */
     return 2 * (size_t)s->layers * ((one + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN);
 }
 
@@ -45,7 +43,7 @@ static void next_logits(StageExecutor *executor, Batch whole, const int32_t *ids
     stage_executor_forward(executor, 0, 0);
     queue_wait(executor->ctx.queue);
     slot->batch = whole;
-    Tensor last = tensor_slice(slot->save[layers + 1].head.logits, 0, count - 1, 1);
+    Tensor last = tensor_slice(slot->save[layers + 1].head.logits_TV, 0, count - 1, 1);
     for (int64_t v = 0; v < executor->ctx.config->vocabulary; v++)
         logits[v] = last.dtype == F64 ? ((const double *)last.data)[v] : (double)((const float *)last.data)[v];
     CHECK(isfinite(logits[0]), "the logits are not finite: the checkpoint's weights are broken");

@@ -41,11 +41,7 @@ void queue_close(Queue *q)
 }
 
 /* On a CPU an op is done when its call returns. */
-void      queue_wait (Queue *q)                 { (void)q; }
-QueueMark queue_mark (Queue *q)                 { (void)q; return (QueueMark){ 0 }; }
-void      queue_after(Queue *q, QueueMark mark) { (void)q, (void)mark; }
-
-bool queue_dry(const Queue *q) { return q->backend->dry; }
+void queue_wait(Queue *q) { (void)q; }
 
 double queue_flops(const Queue *q)
 {

@@ -1,7 +1,7 @@
 #ifndef TENSOR_QUEUE_H
 #define TENSOR_QUEUE_H
 /* What a computation runs on. An op is enqueued, not done: the host reads nothing before queue_wait. On a CPU each op is
- * done when its call returns, and queue_wait, queue_mark and queue_after cost nothing. */
+ * done when its call returns, and queue_wait costs nothing. */
 #include "base/team.h"
 #include "tensor/tensor.h"
 #include "tensor/step_state.h"
@@ -19,19 +19,15 @@ typedef struct Queue {
     bool     timed;                    /* fill count[].seconds */
     OpCount  count[QUEUE_OPS];         /* by op, in the order of ops.def */
 } Queue;
-typedef struct { int64_t at; } QueueMark;
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-Status    queue_open (Queue *q, const char *device, int threads, StepState *step_state);   /* device: ref, cpu, dry-ref, dry-cpu; cuda is refused with a reason */
-void      queue_close(Queue *q);
-void      queue_wait (Queue *q);                     /* the host may read after this */
-QueueMark queue_mark (Queue *q);
-void      queue_after(Queue *q, QueueMark mark);     /* what follows on q starts after the mark */
-bool      queue_dry  (const Queue *q);
-double    queue_flops(const Queue *q);
-double    queue_bytes(const Queue *q);
+Status queue_open (Queue *q, const char *device, int threads, StepState *step_state);   /* device: ref, cpu, dry-ref, dry-cpu; cuda is refused with a reason */
+void   queue_close(Queue *q);
+void   queue_wait (Queue *q);                     /* the host may read after this */
+double queue_flops(const Queue *q);
+double queue_bytes(const Queue *q);
 #ifdef __cplusplus
 }
 #endif

@@ -47,11 +47,6 @@ bool tensor_contiguous(Tensor x)
     return true;
 }
 
-static void *moved(Tensor x, int64_t elements)
-{
-    return x.data ? (char *)x.data + elements * (int64_t)dtype_width(x.dtype) : NULL;
-}
-
 Tensor tensor_reshape(Tensor x, const int64_t *dim, int dims)
 {
     CHECK(tensor_contiguous(x), "only a contiguous tensor takes another shape");
@@ -66,7 +61,7 @@ Tensor tensor_slice(Tensor x, int axis, int64_t first, int64_t count)
     CHECK(axis >= 0 && axis < 4, "a tensor has no axis %d", axis);
     CHECK(first >= 0 && count >= 0 && first <= x.dim[axis] - count,
           "slice %" PRId64 " + %" PRId64 " leaves axis %d of %" PRId64, first, count, axis, x.dim[axis]);
-    x.data      = moved(x, first * x.stride[axis]);
+    if (x.data) x.data = (char *)x.data + first * x.stride[axis] * (int64_t)dtype_width(x.dtype);
     x.dim[axis] = count;
     return x;
 }

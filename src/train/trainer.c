@@ -2,8 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[ARENAS] = { "forever", "flight", "gather", "scratch", "host" };
-const char *arena_name(ArenaName arena) { return names[arena]; }
+static const char *const names[ARENAS] = { "persistent", "activations", "gathered", "scratch", "host" };
 
 int64_t trainer_step_tokens(const TrainConfig *r) { return r->global * r->model.sequence; }
 
@@ -35,8 +34,7 @@ static Status open_queue(Trainer *t)
 {
     char dry[16] = "dry-";
     bool real = !comm_dry(t->world);
-    TRY(queue_open(&t->queue, real ? t->config->device : strcat(dry, t->config->device), real ? t->config->threads : 1, &t->step_state));
-    return OK;
+    return queue_open(&t->queue, real ? t->config->device : strcat(dry, t->config->device), real ? t->config->threads : 1, &t->step_state);
 }
 
 LoaderConfig trainer_loader_config(const Trainer *t)
@@ -188,30 +186,6 @@ void trainer_init(Trainer *t)
     for (int i = 0; i < t->buckets.count; i++)
         for (int s = 0; t->config->learn && s < t->config->optimizer->states; s++) fill_zero(&t->queue, (FillZero){ .y = t->state[i][s] });
     queue_wait(&t->queue);
-}
-
-void trainer_count(Trainer *t, ArenaSizes *sizes)
-{
-    const TrainConfig *r = t->config;
-    *sizes = (ArenaSizes){ .bytes = { 0 } };
-    if (r->learn) trainer_step(t);
-    if (r->eval_iters > 0 || !r->learn) trainer_evaluate(t, 1, NULL, NULL);
-    for (int c = 0; c < r->chunks; c++) {
-        sizes->slot[c] = stage_executor_slot_bytes(&t->executor, c);
-        for (int i = 0; i < t->executor.slots[c]; i++) arena_push(&t->arena[ARENA_ACTIVATIONS], "activations", sizes->slot[c]);
-    }
-    for (int i = 0; i < ARENAS; i++) sizes->bytes[i] = t->arena[i].peak;
-}
-
-Status trainer_measure(ArenaSizes *sizes, const TrainConfig *config, int rank, int world)
-{
-    Trainer t;
-    Transport *transport = transport_dry_open(rank, world);
-    Status status = trainer_open(&t, config, transport, NULL);
-    if (status == OK) trainer_count(&t, sizes);
-    trainer_close(&t);
-    transport->close(transport);
-    return status;
 }
 
 Status trainer_start(Trainer *t, const TrainConfig *config, Transport *transport)

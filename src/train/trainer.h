@@ -43,10 +43,11 @@ Status trainer_open (Trainer *trainer, const TrainConfig *config, Transport *tra
 /* trainer_measure, then trainer_open with what it said: how a run begins. Collective. */
 Status trainer_start(Trainer *trainer, const TrainConfig *config, Transport *transport);
 void   trainer_close(Trainer *trainer);
-/* What a rank of this run needs: opens it dry, runs a step and an evaluation, and reads the arenas. Not collective. */
+/* train/measure.c: what a rank of this run needs: opens it dry, runs a step and an evaluation, and reads the arenas. Not collective. */
 Status trainer_measure(ArenaSizes *sizes, const TrainConfig *config, int rank, int world);
-void   trainer_count(Trainer *dry, ArenaSizes *sizes);              /* the same for a dry trainer at hand, whose arenas keep the details */
-const char *arena_name(ArenaName arena);
+/* The same for a dry trainer at hand, whose arenas, queue and comms keep the details. A step of many micro-batches is not run whole:
+ * what the left out ones add is computed. */
+void   trainer_count(Trainer *dry, ArenaSizes *sizes);
 void   trainer_init(Trainer *trainer);                               /* new weights, states zero */
 
 StepReport trainer_step    (Trainer *trainer);                       /* <-> all axes */

@@ -1,12 +1,9 @@
-/* The logical tensors: published parameter counts, and that tp and data shards hold each element exactly once. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The logical tensors: published parameter counts, that tp and data shards hold each element exactly once, and that a unit is
+ * given the parameter it asks for, whatever the names are. */
+#include "base/testing.h"
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include "model/params.h"
-#include <cmocka.h>
+#include "model/unit.h"
 
 static ModelConfig gpt(int64_t layers, int64_t hidden, int64_t heads, int64_t words, int64_t positions)
 {
@@ -67,8 +64,109 @@ static void test_cover(void **state)
                     if (12 % tp == 0) cover(&shapes[m], b, tp, d);
 }
 
+typedef struct { ParamBlock word, own; double *data; UnitParam w; } Unit;
+
+/* The views of one unit on one rank: the word block's elements first, then its own */
+static Unit unit_open(const ModelConfig *config, int64_t unit)
+{
+    Unit u;
+    params_block(&u.word, config, 0, 1, 0);
+    params_block(&u.own, config, unit + 1, 1, 0);
+    u.data = calloc((size_t)(u.word.count + u.own.count), sizeof *u.data);
+    u.w = (UnitParam){ .flat_word = tensor_at(u.data, F64, &u.word.count, 1), .flat_own = tensor_at(u.data + u.word.count, F64, &u.own.count, 1) };
+    return u;
+}
+
+static Tensor ask(Unit *u, ParamId id)
+{
+    u->w.own  = &u->own;
+    u->w.word = &u->word;
+    return unit_param(&u->w, id);
+}
+
+/* Every parameter of a block is found under its id, in its place and shape */
+static void test_by_id(void **state)
+{
+    (void)state;
+    ModelConfig shapes[] = { gpt(2, 24, 12, 61, 9), llama(2, 24, 36, 12, 12, 61) };
+    for (int m = 0; m < 2; m++)
+        for (int64_t unit = 0; unit < model_units(&shapes[m]); unit++) {
+            Unit u = unit_open(&shapes[m], unit);
+            for (int p = 0; p < u.own.params; p++) {
+                const Param *param = &u.own.param[p];
+                Tensor x = ask(&u, param->id);
+                assert_ptr_equal(x.data, u.data + u.word.count + param->at);
+                assert_int_equal(x.dim[0], param->local[0]);
+                assert_int_equal(x.dim[1], param->local[1]);
+            }
+            if (unit == 0) assert_ptr_equal(ask(&u, PARAM_EMBED_TOKEN_WEIGHT).data, u.data);
+            free(u.data);
+        }
+}
+
+/* A tensor whose name ends as another's whole name is not taken for it, though it is stored first. */
+static void test_no_suffix(void **state)
+{
+    (void)state;
+    ModelConfig config = gpt(4, 24, 12, 61, 9);
+    Unit u = unit_open(&config, 4);
+    double *key = ask(&u, PARAM_ATTENTION_KEY_WEIGHT).data;
+    assert_string_equal(u.own.param[1].name, "blocks.3.attention.key.weight");
+    snprintf(u.own.param[0].name, sizeof u.own.param[0].name, "blocks.3.cross.attention.key.weight");
+    assert_ptr_equal(ask(&u, PARAM_ATTENTION_KEY_WEIGHT).data, key);
+    assert_ptr_equal(ask(&u, PARAM_ATTENTION_QUERY_WEIGHT).data, u.data + u.word.count);
+    free(u.data);
+}
+
+static void asks_elsewhere(void *context)
+{
+    ModelConfig config = gpt(2, 24, 12, 61, 9);
+    Unit u = unit_open(&config, 1);
+    ask(&u, *(ParamId *)context);
+}
+
+/* Only what the model has none of is absent; what another kind of block holds stops. */
+static void test_absent(void **state)
+{
+    (void)state;
+    ModelConfig config = llama(2, 24, 36, 12, 12, 61);
+    Unit u = unit_open(&config, 1);
+    assert_false(tensor_present(ask(&u, PARAM_ATTENTION_QUERY_BIAS)));
+    assert_false(tensor_present(ask(&u, PARAM_NORM1_BIAS)));
+    assert_true(tensor_present(ask(&u, PARAM_NORM1_GAIN)));
+    Tensor gate_up = unit_span(&u.w, PARAM_MLP_GATE_WEIGHT, PARAM_MLP_UP_WEIGHT);
+    assert_int_equal(gate_up.dim[0], 2 * 36);
+    assert_false(tensor_present(unit_span(&u.w, PARAM_MLP_GATE_BIAS, PARAM_MLP_UP_BIAS)));
+    free(u.data);
+    ParamId head = PARAM_FINAL_GAIN;
+    Ended asked = run_in_child(asks_elsewhere, &head);
+    assert_int_equal(asked.exit_code, 3);
+    assert_contains(asked.text, "is none of block 2");
+}
+
+/* A block has a place for every row of params.def, and no row twice: it cannot overflow. */
+static void test_capacity(void **state)
+{
+    (void)state;
+    _Static_assert(sizeof (ParamBlock){ 0 }.param == PARAM_IDS * sizeof(Param), "a place for each row");
+    ModelConfig config = gpt(2, 24, 12, 61, 9);
+    config.activation = ACT_SWIGLU;                                           /* with biases: the most a block has */
+    config.tied = false;
+    int seen[PARAM_IDS] = { 0 };
+    for (int64_t b = 0; b < params_blocks(&config); b++) {
+        ParamBlock block;
+        params_block(&block, &config, b, 1, 0);
+        for (int p = 0; p < block.params; p++) {
+            assert_int_equal(block.index_of[block.param[p].id], p);
+            seen[block.param[p].id]++;
+        }
+    }
+    for (int id = 0; id < PARAM_IDS; id++) assert_in_range(seen[id], 1, 2);  /* two layers */
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_counts), cmocka_unit_test(test_cover) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_counts), cmocka_unit_test(test_cover), cmocka_unit_test(test_by_id),
+        cmocka_unit_test(test_no_suffix), cmocka_unit_test(test_absent), cmocka_unit_test(test_capacity) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@ import time
 # name; file; what stands there (exactly once); what the bug makes of it; the test that must fail
 BUGS = [
     ("a bias gradient dropped", "src/model/mlp.c",
-     "if (tensor_present(db_G)) bias_backward", "if (tensor_present(db_G) && T_never()) bias_backward", "train.gradient_test"),
+     "if (tensor_present(db_U)) bias_backward", "if (tensor_present(db_U) && T_never()) bias_backward", "train.gradient_test"),
     ("replicated gradients not summed over tp", "src/parallel/buckets.c",
      "if (!b->sequence || from >= to) return;", "if (b->count > 0 || from >= to) return;", "train.layout_test"),
     ("gradients reduced over the wrong axis", "src/train/trainer.c",
@@ -23,7 +23,7 @@ BUGS = [
     ("travelling gradients not begun at zero", "src/model/ring.c",
      "if (i == 1) fill_zero(q", "if (i < 0) fill_zero(q", "train.layout_test"),
     ("dropout keyed by the rank's own rows", "src/model/block.c",
-     "    save->x  = x_tC;", "    place_t = tensor_flat(ctx->batch->dropout_index_i, 0, x_tC.dim[0]);\n    save->x  = x_tC;", "train.layout_test"),
+     "    save->x_tC  = x_tC;", "    place_t = tensor_flat(ctx->batch->dropout_index_i, 0, x_tC.dim[0]);\n    save->x_tC  = x_tC;", "train.layout_test"),
     ("a gradient counted twice in the norm", "src/train/step.c",
      "if (end > k->block.replicated && t->mesh.at.tp > 0) end", "if (end > k->block.replicated && t->mesh.at.tp > 99) end", "train.layout_test"),
     ("ZeRO 2 and 3 forget earlier micro-batches", "src/parallel/zero.c",

@@ -30,7 +30,7 @@ static Status go_on(Transport *transport, void *context)
     task->text.count = task->prompt;
     generate(&t.executor, &session, &g, task->text.id, task->prompt);
     assert_int_equal(session.used, session.size);
-    Tensor logits = stage_executor_slot(&t.executor, 0, 0)->save[r.model.layers + 1].head.logits;
+    Tensor logits = stage_executor_slot(&t.executor, 0, 0)->save[r.model.layers + 1].head.logits_TV;
     memcpy(task->text.logits, (double *)logits.data + (logits.dim[0] - 1) * WORDS, sizeof task->text.logits);
     arena_close(&session);
     trainer_close(&t);

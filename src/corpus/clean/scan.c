@@ -8,8 +8,8 @@
 #include <string.h>
 #include "base/log.h"
 #include "base/ordered_pipeline.h"
-#include "corpus/clean/json_text.h"
 #include "corpus/clean/eta.h"
+#include "corpus/read/json_text.h"
 #include "corpus/read/input_blocks.h"
 #include "corpus/read/source.h"
 

@@ -15,7 +15,7 @@
  * is held against the first MINHASH_LISTED that were kept there and against the last two before it, so time is linear in
  * buckets of any size. A candidate that was removed stands for the document that it was removed for. So a cluster takes
  * one place of a bucket that many clusters share, and is found there even after the places are taken.                */
-#include "corpus/near_plan.h"
+#include "corpus/dedup/minhash_plan.h"
 
 Status  minhash_open   (MinHash **near, const MinHashPlan *plan);
 int     minhash_bands  (const MinHash *near);

@@ -2,7 +2,7 @@
 #define CORPUS_DEDUP_MINHASH_INTERNAL_H
 /* What the files of near duplicates share: keys (near.c) become candidate pairs (near_join.c), pairs are settled in the
  * order of documents (near_settle.c) by sets that are held for a while (near_sets.c).                               */
-#include "corpus/near_plan.h"
+#include "corpus/dedup/minhash_plan.h"
 #include "corpus/dedup/minhash_signature.h"
 #include "corpus/dedup/spill.h"
 

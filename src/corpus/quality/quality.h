@@ -8,7 +8,7 @@
  *     TRY(quality_set(&plan, "words-min=30,bullet-lines=off"));       a limit, or a rule switched on or off
  *     TRY(quality_open(&quality, &plan, "sv", NULL));
  *     TRY(quality_judge(quality, space, &text, &verdict));                                                           */
-#include "corpus/quality_rules.h"
+#include "corpus/quality/quality_rules.h"
 
 typedef struct Quality Quality;             /* for all threads */
 /* language: whose stop words, needed where that rule is on; bad_words: a file, one a line, needed where that is on */

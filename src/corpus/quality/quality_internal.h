@@ -2,7 +2,7 @@
 #define CORPUS_QUALITY_QUALITY_INTERNAL_H
 /* What the files of quality share: a document read once into counts, and its words as hashes. */
 #include <string.h>
-#include "corpus/quality_rules.h"
+#include "corpus/quality/quality_rules.h"
 
 /* An open hash table for one document at a time; count 0: free. It is cleared for as many slots as the document needs. */
 typedef struct { uint64_t key; int32_t first, count; } GramSlot;

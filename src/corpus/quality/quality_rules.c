@@ -1,4 +1,4 @@
-#include "corpus/quality_rules.h"
+#include "corpus/quality/quality_rules.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,0 +1,35 @@
+/* How long a schedule takes and how much of that each stage is idle, from the times of its rows: schedule_replay with costs.
+ * Communication takes no time here. */
+#include "parallel/schedule.h"
+
+#include <stdlib.h>
+
+static ScheduleCost cost_make(double f, double b, double w)
+{
+    return (ScheduleCost){ { [FORWARD] = f, [BACKWARD_INPUT] = b, [BACKWARD_WEIGHT] = w } };
+}
+
+double *schedule_ends(const Schedule *all, int stages, double f, double b, double w)
+{
+    double *end;
+    ScheduleCost cost = cost_make(f, b, w);
+    CHECK(schedule_replay(all, stages, &cost, &end) == OK, "%s", fail_text());
+    return end;
+}
+
+/* idle = the end of all stages - the sum of this stage's rows */
+double schedule_simulate(const Schedule *all, int stages, double f, double b, double w, double *idle)
+{
+    ScheduleCost cost = cost_make(f, b, w);
+    double *end = schedule_ends(all, stages, f, b, w), last = 0;
+    for (int i = 0, row = 0; i < stages; i++) {
+        row += all[i].rows;
+        if (all[i].rows > 0 && last < end[row - 1]) last = end[row - 1];
+    }
+    free(end);
+    for (int i = 0; i < stages; i++) {
+        idle[i] = last;
+        for (int r = 0; r < all[i].rows; r++) idle[i] -= cost.of[all[i].row[r].verb];
+    }
+    return last;
+}

@@ -1,0 +1,82 @@
+/* A dry run: what every arena of a rank must hold, what its ops work and what it sends, without a byte moved. */
+#include <string.h>
+#include "train/trainer.h"
+
+enum { COMMS = 6 };
+typedef struct { OpCount op[QUEUE_OPS]; Sent sent[COMMS][SENT_VERBS]; } Counts;
+
+/* NULL where the rank has none */
+static Comm *comm_at(const Trainer *t, int i) { return (Comm *[COMMS]){ t->tp, t->cp, t->data, t->pp, t->tied, t->world }[i]; }
+
+static Counts counts_read(const Trainer *t)
+{
+    Counts counts = { 0 };
+    memcpy(counts.op, t->queue.count, sizeof counts.op);
+    for (int i = 0; i < COMMS; i++)
+        for (SentVerb v = 0; comm_at(t, i) && v < SENT_VERBS; v++) counts.sent[i][v] = comm_sent(comm_at(t, i), v);
+    return counts;
+}
+
+/* adds times (b - a) */
+static void counts_add(Trainer *t, int64_t times, const Counts *b, const Counts *a)
+{
+    for (int op = 0; op < QUEUE_OPS; op++) {
+        OpCount *count = &t->queue.count[op];
+        count->calls += times * (b->op[op].calls - a->op[op].calls);
+        count->flops += (double)times * (b->op[op].flops - a->op[op].flops);
+        count->bytes += (double)times * (b->op[op].bytes - a->op[op].bytes);
+    }
+    for (int i = 0; i < COMMS; i++)
+        for (SentVerb v = 0; comm_at(t, i) && v < SENT_VERBS; v++)
+            comm_sent_add(comm_at(t, i), v, (Sent){ times * (b->sent[i][v].calls - a->sent[i][v].calls),
+                                                    times * (b->sent[i][v].bytes - a->sent[i][v].bytes) });
+}
+
+static void step_run(Trainer *t)     { trainer_step(t); }
+static void evaluate_run(Trainer *t) { trainer_evaluate(t, 1, NULL, NULL); }
+
+/* Counts what run(t) does on a schedule of m micro-batches. All of them work and send alike, take slots of one size and scratch that is
+ * given back, so f(m) = f(u) + (m - u) / u (f(2 u) - f(u)), u being the fewest the schedule takes: that and 2 u are run, and
+ * (m / u - 2) f(2 u) - (m / u - 1) f(u) is what is missing then. */
+static void count_schedule(Trainer *t, Schedule *schedule, void (*run)(Trainer *t))
+{
+    Schedule whole = *schedule;
+    int unit = whole.kind == SCHEDULE_INTERLEAVED ? whole.stages : 1;
+    int64_t units = whole.micros / unit;
+    Counts counts[3] = { counts_read(t) };
+    if (units <= 3) { run(t); return; }
+    for (int i = 1; i <= 2; i++) {
+        Status made = schedule_make(schedule, whole.kind, whole.stages, whole.stage, whole.chunks, i * unit);
+        CHECK(made == OK, "%s", fail_text());
+        run(t);
+        counts[i] = counts_read(t);
+        schedule_free(schedule);
+    }
+    *schedule = whole;
+    counts_add(t, units - 2, &counts[2], &counts[1]);
+    counts_add(t, units - 1, &counts[0], &counts[1]);
+}
+
+void trainer_count(Trainer *t, ArenaSizes *sizes)
+{
+    const TrainConfig *r = t->config;
+    *sizes = (ArenaSizes){ .bytes = { 0 } };
+    if (r->learn) count_schedule(t, &t->train, step_run);
+    if (r->eval_iters > 0 || !r->learn) count_schedule(t, &t->valid, evaluate_run);
+    for (int c = 0; c < r->chunks; c++) {
+        sizes->slot[c] = stage_executor_slot_bytes(&t->executor, c);
+        for (int i = 0; i < t->executor.slots[c]; i++) arena_push(&t->arena[ARENA_ACTIVATIONS], "slots", sizes->slot[c]);
+    }
+    for (int i = 0; i < ARENAS; i++) sizes->bytes[i] = t->arena[i].peak;
+}
+
+Status trainer_measure(ArenaSizes *sizes, const TrainConfig *config, int rank, int world)
+{
+    Trainer t;
+    Transport *transport = transport_dry_open(rank, world);
+    Status status = trainer_open(&t, config, transport, NULL);
+    if (status == OK) trainer_count(&t, sizes);
+    trainer_close(&t);
+    transport->close(transport);
+    return status;
+}

@@ -1,0 +1,110 @@
+/* A dry run counts a step of many micro-batches without running all of them: bytes of arenas and slots, calls, flops and bytes of every
+ * op, and calls and payload of every comm are those of the whole step, run dry. And dry runs leave nothing behind. */
+#include <malloc.h>
+#include "train/layouts.h"
+
+static Comm *comm_at(const Trainer *t, int i) { return (Comm *[]){ t->tp, t->cp, t->data, t->pp, t->tied, t->world }[i]; }
+
+/* All of it, as trainer_count does for few micro-batches */
+static void count_whole(Trainer *t, ArenaSizes *sizes)
+{
+    *sizes = (ArenaSizes){ .bytes = { 0 } };
+    trainer_step(t);
+    trainer_evaluate(t, 1, NULL, NULL);
+    for (int c = 0; c < t->config->chunks; c++) {
+        sizes->slot[c] = stage_executor_slot_bytes(&t->executor, c);
+        for (int i = 0; i < t->executor.slots[c]; i++) arena_push(&t->arena[ARENA_ACTIVATIONS], "slots", sizes->slot[c]);
+    }
+    for (int i = 0; i < ARENAS; i++) sizes->bytes[i] = t->arena[i].peak;
+}
+
+static void compare_counts(const Trainer *whole, const Trainer *few, const char *name)
+{
+    for (int op = 0; op < OP_COUNT; op++) {
+        const OpCount *a = &whole->queue.count[op], *b = &few->queue.count[op];
+        if (a->calls != b->calls || a->flops != b->flops || a->bytes != b->bytes)
+            fail_msg("%s, %s: %lld calls, %.17g flops, %.17g bytes; the whole step has %lld, %.17g, %.17g", name, op_name(op),
+                     (long long)b->calls, b->flops, b->bytes, (long long)a->calls, a->flops, a->bytes);
+    }
+    for (int i = 0; i < 6; i++)
+        for (SentVerb v = 0; comm_at(whole, i) && v < SENT_VERBS; v++) {
+            Sent a = comm_sent(comm_at(whole, i), v), b = comm_sent(comm_at(few, i), v);
+            if (a.calls != b.calls || a.bytes != b.bytes)
+                fail_msg("%s, %s of %s: %lld calls, %lld bytes; the whole step has %lld, %lld", name, sent_verb_name(v),
+                         comm_name(comm_at(whole, i)), (long long)b.calls, (long long)b.bytes, (long long)a.calls, (long long)a.bytes);
+        }
+}
+
+static void compare_rank(const TrainConfig *config, const Layout *layout, int rank)
+{
+    Trainer whole, few;
+    ArenaSizes a, b;
+    Transport *transport = transport_dry_open(rank, layout->ranks);
+    if (trainer_open(&whole, config, transport, NULL) != OK || trainer_open(&few, config, transport, NULL) != OK) fail_msg("%s", fail_text());
+    count_whole(&whole, &a);
+    trainer_count(&few, &b);
+    for (int i = 0; i < ARENAS; i++) {
+        if (a.bytes[i] != b.bytes[i]) fail_msg("%s: arena %s of %zu bytes, the whole step takes %zu", layout->name, few.arena[i].name, b.bytes[i], a.bytes[i]);
+        assert_int_equal(few.arena[i].tags, whole.arena[i].tags);
+        for (int tag = 0; tag < few.arena[i].tags; tag++) assert_int_equal(few.arena[i].tag[tag].peak, whole.arena[i].tag[tag].peak);
+    }
+    assert_memory_equal(a.slot, b.slot, sizeof a.slot);
+    compare_counts(&whole, &few, layout->name);
+    trainer_close(&whole);
+    trainer_close(&few);
+    transport->close(transport);
+}
+
+static void test_layouts(void **state)
+{
+    (void)state;
+    for (int i = 0; i < LAYOUTS; i++)
+        for (ModelName model = MODEL_GPT; model <= MODEL_LLAMA; model++)
+            for (int64_t micros = 4; micros <= 36; micros += 8) {             /* multiples of the stages, some below 4 groups of them */
+                TrainConfig r = recipe_tiny(model, "cpu", "none");
+                recipe_lay(&r, &layouts[i]);
+                r.global = micros * r.micro * (layouts[i].ranks / (r.tp * r.cp * r.pp));
+                r.eval_iters = 2;
+                for (int rank = 0; rank < layouts[i].ranks; rank++) compare_rank(&r, &layouts[i], rank);
+            }
+}
+
+/* Bytes of this process's addresses; 0 where a sanitizer has addresses of its own, and tells of leaks itself */
+static long addresses(void)
+{
+    long pages = 0;
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (f && fscanf(f, "%ld", &pages) != 1) pages = 0;
+    if (f) fclose(f);
+#endif
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
+/* Heap and addresses after more and more dry runs: what each of them kept would show, 32 bytes in the heap even */
+static void test_nothing_kept(void **state)
+{
+    (void)state;
+    TrainConfig r = recipe_tiny(MODEL_GPT, "cpu", "none");
+    const Layout layout = { "pp4 dp2", 8, 1, 1, 4, 1, 1, false, SCHEDULE_ZB_H1 };
+    recipe_lay(&r, &layout);
+    size_t heap_first = 0;
+    long addresses_first = 0;
+    for (int turn = 0; turn < 8; turn++) {
+        ArenaSizes sizes;
+        for (int rank = 0; rank < 8; rank++)
+            if (trainer_measure(&sizes, &r, rank, 8) != OK) fail_msg("%s", fail_text());
+        struct mallinfo2 info = mallinfo2();
+        size_t heap = info.uordblks + info.hblkhd;
+        if (turn == 1) { heap_first = heap; addresses_first = addresses(); }
+        if (turn < 2) continue;                       /* what the allocator keeps for itself is there by now, give or take a few pieces */
+        if (heap > heap_first + 1024) fail_msg("%zu bytes more of heap after %d dry runs more", heap - heap_first, 8 * (turn - 1));
+        if (addresses() > addresses_first + (1 << 20)) fail_msg("%ld bytes more of addresses", addresses() - addresses_first);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_layouts), cmocka_unit_test(test_nothing_kept) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
