@@ -1,4 +1,4 @@
-/* What follows from other options, where nobody said it. rules.c judges; nothing is refused here. */
+/* Values that follow from other options, where nobody gave one. Whether they fit together is judged in rules.c. */
 #include "base/team.h"
 #include "conf/conf.h"
 #include "conf/value.h"
@@ -34,6 +34,7 @@ Status options_derive(Options *o)
 {
     derive_model(o);
     derive_layout(o);
+    for (int i = 0; i < OPTIONS; i++) TRY(options_convert(o, i));               /* wants the batch of derive_layout */
     if (o->train_iters) options_derived_int(o, OPTION_lr_decay_iters, o->train_iters, "--train-iters");
     return OK;
 }

@@ -1,20 +1,18 @@
+/* Options shown to a person, kept in a checkpoint as JSON, and compared with those of a checkpoint. */
 #include "base/log.h"
-#include "conf/companions.h"
 #include "conf/conf.h"
 #include "conf/value.h"
+#include "conf/wants.h"
 #include <jansson.h>
 #include <inttypes.h>
 #include <string.h>
 
 void options_show(FILE *out, const Options *o)
 {
-    int group = -1;
+    const char *group = NULL;
     for (int i = 0; i < OPTIONS; i++) {
         if (!option_taken(i, o->command)) continue;
-        if ((int)option_rows[i].group != group) {
-            group = option_rows[i].group;
-            fprintf(out, "%s\n", option_group_name(group));
-        }
+        if (option_group_title(i) != group) fprintf(out, "%s\n", group = option_group_title(i));
         char value[1024], source[1024];
         options_value_text(value, sizeof value, o, i);
         fprintf(out, "  --%-38s %-18s %s\n", option_rows[i].name, *value ? value : "-",
@@ -71,7 +69,7 @@ static Status set_from_json(Options *o, OptionIndex option, const json_t *value,
     else if (json_is_string(value)) text = json_string_value(value);
     else return fail(BAD_FILE, "%s: option %s is no number, text or truth", path, option_rows[option].name);
     snprintf(name, sizeof name, "--%s", option_rows[option].name);
-    if (options_set(o, option, text, (OptionSource){ SOURCE_CHECKPOINT, name, text, path }) == OK) return OK;
+    if (options_set(o, option, text, (OptionSource){ SOURCE_CHECKPOINT, name, text, path, CONVERT_NONE }) == OK) return OK;
     char why[512];
     snprintf(why, sizeof why, "%s", fail_text());
     return fail(BAD_FILE, "%s: %s", path, why);
@@ -86,7 +84,7 @@ Status options_from_json(Options *o, const char *json, const char *path)
     if (!json_is_object(object))
         status = fail(BAD_FILE, "%s: its options are no JSON object: %s", path, object ? "" : error.text);
     json_object_foreach(object, name, value) {
-        int option = option_find(name);
+        int option = option_find(name, FOR_CONFIG);         /* what jotun train takes: nothing else writes checkpoints */
         if (option < 0) status = fail(BAD_FILE, "%s: its option %s is unknown to this version", path, name);
         else if (option_taken(option, FOR_CHECKPOINT_ARGS)) status = set_from_json(o, option, value, path);
         if (status != OK) break;
@@ -95,9 +93,9 @@ Status options_from_json(Options *o, const char *json, const char *path)
     return status;
 }
 
-/* --- a run that goes on --------------------------------------------------------------------------------- */
+/* --- resuming a run --------------------------------------------------------------------------------------- */
 
-/* Of what differs, what was said most plainly is what one would mend: --swiglu, not the width it implies. */
+/* Of several differences the one from the strongest source is reported: --swiglu, not the width that follows from it. */
 typedef struct { const Options *o; const char *path; int wrong; char was[256]; } Match;
 
 static void differs(Match *m, OptionIndex option, const char *was)
@@ -125,12 +123,23 @@ static bool same_value(const Options *a, const Options *b, OptionIndex option)
     return same;
 }
 
-static Status match_value(Match *m, OptionIndex option, const json_t *value)
+/* Whether a value was copied from another option, then and now: lr-decay-iters from train-iters. A longer run is no
+ * difference of its own in what was copied. */
+static bool copied(const Options *o, OptionIndex option, const json_t *saved)
+{
+    const OptionSource *source = &o->source[option];
+    if (source->kind != SOURCE_DERIVED || strncmp(source->from, "--", 2)) return false;
+    const json_t *origin = json_object_get(saved, source->from + 2);
+    return origin && option_taken(option, FOR_SAME_RUN) && json_equal(origin, json_object_get(saved, option_rows[option].name));
+}
+
+static Status match_value(Match *m, OptionIndex option, const json_t *saved)
 {
     Options aside = { 0 };
     char was[1024];
-    bool counts = m->o->source[option].kind != SOURCE_NOTHING && !option_idle(m->o, option);
-    if (!counts || !option_taken(option, FOR_SHAPE | FOR_SAME_RUN)) return OK;
+    const json_t *value = json_object_get(saved, option_rows[option].name);
+    bool compared = option_taken(option, FOR_SHAPE | FOR_SAME_RUN) && m->o->source[option].kind != SOURCE_NOTHING;
+    if (!value || !compared || option_unmet(m->o, option) || copied(m->o, option, saved)) return OK;
     Status status = set_from_json(&aside, option, value, m->path);
     if (status == OK && !same_value(m->o, &aside, option))
         differs(m, option, options_value_text(was, sizeof was, &aside, option));
@@ -151,11 +160,10 @@ static Status another_model(const Match *m)
 
 Status options_match_json(const Options *o, const char *json, const char *path)
 {
-    json_t *object = json_loads(json, 0, NULL), *value;
+    json_t *object = json_loads(json, 0, NULL);
     Match m = { o, path, -1, "" };
     Status status = json_is_object(object) ? OK : fail(BAD_FILE, "%s: its options are no JSON object", path);
-    for (int i = 0; i < OPTIONS && status == OK; i++)
-        if ((value = json_object_get(object, option_rows[i].name))) status = match_value(&m, i, value);
+    for (int i = 0; i < OPTIONS && status == OK; i++) status = match_value(&m, i, object);
     json_decref(object);
     return status == OK && m.wrong >= 0 ? another_model(&m) : status;
 }
