@@ -25,13 +25,15 @@ bool command_begins(const Command *command, const char *first_word)
     return !strncmp(command->name, first_word, letters) && command->name[letters] == ' ';
 }
 
+/* Half of a two-word command, a typing error, or neither. */
 static Status unknown(const char *word)
 {
     char known[256] = "";
     size_t used = 0;
     for (int i = 0; i < command_count && used < sizeof known; i++)
         if (command_begins(&commands[i], word))
-            used += (size_t)snprintf(known + used, sizeof known - used, "%sjotun %s", used ? ", " : "", commands[i].name);
+            used += (size_t)snprintf(known + used, sizeof known - used, "%sjotun %s", used ? ", " : "",
+                                     commands[i].name);
     if (used) return fail(BAD_USAGE, "jotun %s wants a subcommand: %s", word, known);
     for (int i = 0; i < command_count; i++)
         if (word_distance(word, commands[i].name) <= 2)

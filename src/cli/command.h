@@ -15,7 +15,8 @@ extern const int     command_count;
 #include "cli/commands.def"
 #undef COMMAND
 
-/* The command named by argv[0], or by argv[0] and argv[1] ("data info"); *used: how many words name it. BAD_USAGE: none. */
+/* The command named by argv[0], or by argv[0] and argv[1] ("data info"); *used: how many words name it.
+ * BAD_USAGE: none. */
 Status command_find(const Command **found, int *used, int argc, char **argv);
 /* Whether its name has two words of which this is the first: "data" of "data info". */
 bool command_begins(const Command *command, const char *first_word);

@@ -18,13 +18,15 @@ static void shared_arm(FILE *out, const Command *command, Follows sort, const ch
 {
     int count = 0;
     for (int i = 0; i < OPTIONS; i++) {
-        if (!option_taken(i, command->takes) || follows(i) != sort || option_rows[i].kind == KIND_CHOICE || i == OPTION_model) continue;
+        bool words = option_rows[i].kind == KIND_CHOICE || i == OPTION_model;
+        if (!option_taken(i, command->takes) || follows(i) != sort || words) continue;
         fprintf(out, "%s--%s", count++ ? "|" : "        ", option_rows[i].name);
         if (*option_short(i)) fprintf(out, "|--%s", option_short(i));
     }
     if (count) fprintf(out, ") %s ;;\n", set);
 }
 
+/* Choices have words of their own; --model of train takes the names of presets, though it is a TEXT. */
 static void arms(FILE *out, const Command *command)
 {
     char words[1024];
@@ -42,6 +44,7 @@ static void arms(FILE *out, const Command *command)
     shared_arm(out, command, FOLLOWS_VALUE, "follows=value");
 }
 
+/* The options of one command, and for each of them what may follow it. */
 static void command_arm(FILE *out, const Command *command)
 {
     fprintf(out, "    '%s')\n        options='--help", command->name);
@@ -68,21 +71,25 @@ static void command_words(FILE *out)
     fprintf(out, "' second=\n    case ${COMP_WORDS[1]} in\n");
     for (int i = 0; i < command_count; i++) {
         const char *space = strchr(commands[i].name, ' ');
-        if (space) fprintf(out, "    %.*s) second+=' %s' ;;&\n", (int)(space - commands[i].name), commands[i].name, space + 1);
+        int letters = space ? (int)(space - commands[i].name) : 0;
+        if (space) fprintf(out, "    %.*s) second+=' %s' ;;&\n", letters, commands[i].name, space + 1);
     }
     fprintf(out, "    esac\n");
 }
 
-/* bash cuts --name=VALUE into three words, so that a lone = is before the value or is the word to complete. The option
- * in whose list of values the cursor is, is the nearest one to the left. */
+/* bash cuts --name=VALUE into three words, so that a lone = is before the value or is the word to
+ * complete. The option in whose list of values the cursor is, is the nearest one to the left. */
 static const char *const before_tables =
-    "    local word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD-1]} option= command=${COMP_WORDS[1]} follows= words= options= i\n"
+    "    local word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}\n"
+    "    local option= follows= words= options= i\n"
     "    [[ $word == = ]] && word=\n"
     "    [[ $last == = ]] && last=${COMP_WORDS[COMP_CWORD-2]}\n"
     "    COMPREPLY=()\n"
     "    if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W \"$first\" -- \"$word\")); return; fi\n"
     "    if [[ $second ]]; then\n"
-    "        if ((COMP_CWORD == 2)); then COMPREPLY=($(compgen -W \"$second --help\" -- \"$word\")); return; fi\n"
+    "        if ((COMP_CWORD == 2)); then\n"
+    "            COMPREPLY=($(compgen -W \"$second --help\" -- \"$word\")); return\n"
+    "        fi\n"
     "        command+=\" ${COMP_WORDS[2]}\"\n"
     "    fi\n"
     "    for ((i = COMP_CWORD - 1; i > 1; i--)); do\n"
@@ -100,7 +107,8 @@ static const char *const after_tables =
     "    *)\n"
     "        COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
     "        if [[ ${#COMPREPLY[@]} == 0 || $word != -* ]]; then\n"
-    "            compopt -o filenames 2>/dev/null; mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- \"$word\")\n"
+    "            compopt -o filenames 2>/dev/null\n"
+    "            mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- \"$word\")\n"
     "        fi ;;\n"
     "    esac\n"
     "}\n"
@@ -108,7 +116,8 @@ static const char *const after_tables =
 
 void completion_bash(FILE *out)
 {
-    fprintf(out, "# Completion of jotun for bash, written by `jotun --help-bash` from the rows of its options.\n_jotun()\n{\n");
+    fprintf(out, "# Completion of jotun for bash, written by `jotun --help-bash` from the rows of its options.\n"
+                 "_jotun()\n{\n");
     command_words(out);
     fprintf(out, "%s", before_tables);
     for (int i = 0; i < command_count; i++) command_arm(out, &commands[i]);

@@ -30,6 +30,7 @@ static void wrapped(FILE *out, int indent, int at, const char *text)
     fputc('\n', out);
 }
 
+/* A name in the left column, its text in the right one; a long name gets a line of its own. */
 static void entry(FILE *out, int left, const char *name, const char *text)
 {
     int at = fprintf(out, "  %s", name);
@@ -44,13 +45,14 @@ const char *help_value(char *out, size_t size, OptionIndex option)
     return out;
 }
 
+/* The default stands in brackets after the help. */
 static void option_entry(FILE *out, OptionIndex option, CommandSet command)
 {
     char name[2 * TEXT], value[TEXT], text[TEXT];
     const OptionRow *row = &option_rows[option];
     help_value(value, sizeof value, option);
-    snprintf(name, sizeof name, "--%s%s%s%s%s", row->name, *option_short(option) ? ", --" : "", option_short(option),
-             *value ? " " : "", value);
+    snprintf(name, sizeof name, "--%s%s%s%s%s", row->name, *option_short(option) ? ", --" : "",
+             option_short(option), *value ? " " : "", value);
     snprintf(text, sizeof text, *row->text ? "%s [%s]" : "%s", option_help(option, command), row->text);
     entry(out, LEFT, name, text);
 }
@@ -65,11 +67,12 @@ void help_command(FILE *out, const Command *command)
         if (option_group_title(i) != group) fprintf(out, "\n%s\n", group = option_group_title(i));
         option_entry(out, i, command->takes);
     }
-    if (command->takes & FOR_CONFIG) fprintf(out, "\nshapes for --model\n");
-    for (int i = 0; command->takes & FOR_CONFIG && i < preset_count; i++) entry(out, LEFT, presets[i].name, presets[i].help);
+    int shapes = command->takes & FOR_CONFIG ? preset_count : 0;
+    if (shapes) fprintf(out, "\nshapes for --model\n");
+    for (int i = 0; i < shapes; i++) entry(out, LEFT, presets[i].name, presets[i].help);
     if (group)
-        fprintf(out, "\n[default]; --name VALUE or --name=VALUE; of an option given twice the last one counts, a list\n"
-                     "appends; weaker: the environment variable JOTUN_NAME=VALUE\n");
+        fprintf(out, "\n[default]; --name VALUE or --name=VALUE; of an option given twice the last one counts,\n"
+                     "a list appends; weaker: the environment variable JOTUN_NAME=VALUE\n");
 }
 
 void help_subcommands(FILE *out, const char *first_word)
@@ -96,6 +99,7 @@ static void cell(FILE *out, const char *text)
     for (; *text; text++) fprintf(out, *text == '|' ? "\\|" : "%c", *text);
 }
 
+/* takes: the commands that this line is about, which decide its help. */
 static void option_line(FILE *out, OptionIndex option, CommandSet takes)
 {
     char value[TEXT], takers[TEXT];
@@ -119,13 +123,15 @@ static void option_lines(FILE *out, OptionIndex option)
         if (helped & bit && bit != FOR_CONFIG) option_line(out, option, bit);
 }
 
+/* What becomes of another trainer's name. */
 static void dialect_line(FILE *out, const Dialect *row)
 {
     static const char *const units[] = { "", ", x 60", ", samples / `--global-batch-size`",
                                          ", tokens / `--seq-length` / `--global-batch-size`" };
     const char *ours = row->option >= 0 ? option_rows[row->option].name : "";
     bool variable = !*dialect_names[row->whose].prefix;
-    fprintf(out, "| `%s%s%s%s` | %s | ", variable ? "" : "--", row->name, *row->given ? variable ? "=" : " " : "", row->given,
+    const char *between = !*row->given ? "" : variable ? "=" : " ";
+    fprintf(out, "| `%s%s%s%s` | %s | ", variable ? "" : "--", row->name, between, row->given,
             dialect_names[row->whose].name);
     switch (row->verb) {
     case VERB_ALIAS:   fprintf(out, "`--%s`%s", ours, units[row->convert]); break;
@@ -143,17 +149,21 @@ void help_markdown(FILE *out)
                  "Sources, weakest first: default, preset (`--model`), checkpoint\n"
                  "(`--use-checkpoint-args`), environment (`JOTUN_NUM_LAYERS=4`), command line.\n"
                  "`jotun config` shows each value with its source.\n\n"
-                 "Of an option given twice on one command line the last one counts, and a line in the log names both where\n"
-                 "they differ; an option that takes a list (`NAME...`) appends. Numbers are decimal, without blanks.\n");
+                 "Of an option given twice on one command line the last one counts, and a line in the log names\n"
+                 "both where they differ; an option that takes a list (`NAME...`) appends. Numbers are decimal,\n"
+                 "without blanks.\n");
     for (int i = 0; i < OPTIONS; i++) {
         if (option_group_begins(i))
-            fprintf(out, "\n## %s\n\n| option | value | default | command | meaning |\n|---|---|---|---|---|\n", option_group_begins(i));
+            fprintf(out, "\n## %s\n\n| option | value | default | command | meaning |\n|---|---|---|---|---|\n",
+                    option_group_begins(i));
         option_lines(out, i);
     }
     fprintf(out, "\n## Shapes for `--model`\n\n| name | is | stands for |\n|---|---|---|\n");
     for (int i = 0; i < preset_count; i++)
         fprintf(out, "| %s | %s | `%s` |\n", presets[i].name, presets[i].help, presets[i].words);
-    fprintf(out, "\n## Options of other trainers\n\nIn the environment their names begin with `JOTUN_` as well, but for those of %s,\n"
-                 "which are variables of their own.\n\n| option | whose | here |\n|---|---|---|\n", dialect_names[DIALECT_ARGONNE_INDEX].name);
+    fprintf(out, "\n## Options of other trainers\n\n"
+                 "In the environment their names begin with `JOTUN_` as well, but for those of %s,\n"
+                 "which are variables of their own.\n\n| option | whose | here |\n|---|---|---|\n",
+            dialect_names[DIALECT_ARGONNE_INDEX].name);
     for (int i = 0; i < dialect_count; i++) dialect_line(out, &dialects[i]);
 }

@@ -1,6 +1,7 @@
 #ifndef CLI_HELP_H
 #define CLI_HELP_H
-/* Help on a terminal, docs/options.md, man pages and bash completion, all made from the rows of commands and options. */
+/* Help on a terminal, docs/options.md, man pages and bash completion, all made from the rows of commands
+ * and options. */
 #include "cli/command.h"
 
 typedef struct { const char *code, *meaning; } ExitCode;
@@ -17,7 +18,8 @@ const char *help_value(char *out, size_t size, OptionIndex option);
 /* A man page of section 1: jotun.1, or that of a command. */
 void   manual_program(FILE *out);
 void   manual_command(FILE *out, const Command *command);
-/* All pages into a folder that exists: jotun.1, jotun-train.1, jotun-tokenizer-encode.1 ... IO_FAILED where one cannot be written. */
+/* All pages into a folder that exists: jotun.1, jotun-train.1, jotun-tokenizer-encode.1 ... IO_FAILED
+ * where one cannot be written. */
 Status manual_write  (const char *folder);
 
 /* A script for bash that completes commands, options, words of choices and file names. */

@@ -8,6 +8,7 @@
 #include "cli/help.h"
 #include "comm/transport.h"
 
+/* Output that cannot be written is a failure even where the command knows nothing of it. */
 static int ended(Status status)
 {
     bool written = fflush(stdout) == 0 && !ferror(stdout);
@@ -18,6 +19,7 @@ static int ended(Status status)
 
 static bool is_help(const char *word) { return !strcmp(word, "--help") || !strcmp(word, "-h"); }
 
+/* After "--" a word is an argument, whatever it looks like. */
 static bool asks_help(int argc, char **argv)
 {
     for (int i = 0; i < argc && strcmp(argv[i], "--"); i++)
@@ -51,7 +53,8 @@ static bool about_subcommands(int argc, char **argv)
     return false;
 }
 
-/* A launcher's ranks are for commands that compute on many; any other one would only do its work several times. */
+/* A launcher's ranks are for commands that compute on many; any other one would only do its work several
+ * times. */
 static Status started_alone(const Command *command)
 {
     bool many = command->takes == FOR_TRAIN || command->takes == FOR_EVAL;
@@ -73,8 +76,8 @@ static Status run(int argc, char **argv)
     return command->run(argc - used, argv + used);
 }
 
-/* A file opened under the number of a closed standard stream would get our messages. /dev/null is opened in its place, for
- * the wrong direction, so that a use of the stream is still an error. */
+/* A file opened under the number of a closed standard stream would get our messages. /dev/null is opened
+ * in its place, for the wrong direction, so that a use of the stream is still an error. */
 static void standard_streams_fill(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -85,7 +88,7 @@ int main(int argc, char **argv)
 {
     standard_streams_fill();
     seam_fault_open();
-    signal(SIGXFSZ, SIG_IGN);                   /* above `ulimit -f` a write fails, and is reported as on a full disk */
+    signal(SIGXFSZ, SIG_IGN);          /* above `ulimit -f` a write fails, and is reported as on a full disk */
     if (argc < 2) {
         help_program(stderr);
         return status_exit_code(BAD_USAGE);

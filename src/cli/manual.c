@@ -1,4 +1,5 @@
-/* Man pages, in roff with the man macros. */
+/* Man pages, in roff with the man macros: one for the program and one for each command, so that `man
+ * jotun-train` has the options of that command alone. */
 #include <errno.h>
 #include <string.h>
 #include "cli/help.h"
@@ -6,7 +7,8 @@
 
 enum { TEXT = 1024 };
 
-/* A hyphen would be typeset as one, a backslash begins an escape, a period at the start of a line is a request. */
+/* A hyphen would be typeset as one, a backslash begins an escape, a period at the start of a line is a
+ * request. */
 static void troff(FILE *out, const char *text)
 {
     if (*text == '.' || *text == '\'') fprintf(out, "\\&");
@@ -22,6 +24,7 @@ static const char *page_name(char *out, size_t size, const Command *command)
     return out;
 }
 
+/* Title line, NAME (which apropos and whatis read) and the beginning of SYNOPSIS. */
 static void head(FILE *out, const char *page, const char *job)
 {
     fprintf(out, ".TH ");
@@ -33,6 +36,7 @@ static void head(FILE *out, const char *page, const char *job)
     fprintf(out, "\n.SH SYNOPSIS\n");
 }
 
+/* A bold tag with its text indented below. */
 static void tagged(FILE *out, const char *name, const char *value, const char *text)
 {
     fprintf(out, ".TP\n\\fB");
@@ -44,6 +48,7 @@ static void tagged(FILE *out, const char *name, const char *value, const char *t
     fprintf(out, "\n");
 }
 
+/* As `tagged`, with a second name: both are bold, so that a search for either finds the entry. */
 static void option(FILE *out, OptionIndex index, CommandSet command)
 {
     char value[TEXT], text[TEXT];
@@ -54,13 +59,18 @@ static void option(FILE *out, OptionIndex index, CommandSet command)
     if (*option_short(index)) fprintf(out, ", \\fB\\-\\-%s\\fR", option_short(index));
     help_value(value, sizeof value, index);
     if (*value) fprintf(out, " \\fI"), troff(out, value), fprintf(out, "\\fR");
-    snprintf(text, sizeof text, *row->text ? "\n%s [%s]\n" : "\n%s\n", option_help(index, command), row->text);
+    snprintf(text, sizeof text, *row->text ? "%s [%s]" : "%s", option_help(index, command), row->text);
+    fprintf(out, "\n");
     troff(out, text);
+    fprintf(out, "\n");
 }
 
-static void exits(FILE *out)
+/* The same for every command. */
+static void environment_and_exits(FILE *out)
 {
-    fprintf(out, ".SH EXIT STATUS\n");
+    fprintf(out, ".SH ENVIRONMENT\n"
+                 "JOTUN_NAME=VALUE gives option \\-\\-name; the command line overrides it.\n"
+                 ".SH EXIT STATUS\n");
     for (int i = 0; i < EXIT_CODES; i++) tagged(out, exit_codes[i].code, "", exit_codes[i].meaning);
 }
 
@@ -70,8 +80,7 @@ void manual_program(FILE *out)
     head(out, "jotun", "pretrain language models");
     fprintf(out, ".B jotun\n\\fIcommand\\fR [\\fIoptions\\fR]\n.SH COMMANDS\n");
     for (int i = 0; i < command_count; i++) tagged(out, commands[i].name, commands[i].words, commands[i].job);
-    fprintf(out, ".SH ENVIRONMENT\nJOTUN_NAME=VALUE gives option \\-\\-name; the command line overrides it.\n");
-    exits(out);
+    environment_and_exits(out);
     fprintf(out, ".SH SEE ALSO\n");
     for (int i = 0; i < command_count; i++) {
         fprintf(out, ".BR ");
@@ -94,10 +103,10 @@ void manual_command(FILE *out, const Command *command)
         option(out, i, command->takes);
     }
     if (!group) fprintf(out, "This command has no options.\n");
-    if (command->takes & FOR_CONFIG) fprintf(out, ".SH SHAPES FOR \\-\\-model\n");
-    for (int i = 0; command->takes & FOR_CONFIG && i < preset_count; i++) tagged(out, presets[i].name, "", presets[i].help);
-    fprintf(out, ".SH ENVIRONMENT\nJOTUN_NAME=VALUE gives option \\-\\-name; the command line overrides it.\n");
-    exits(out);
+    int shapes = command->takes & FOR_CONFIG ? preset_count : 0;
+    if (shapes) fprintf(out, ".SH SHAPES FOR \\-\\-model\n");
+    for (int i = 0; i < shapes; i++) tagged(out, presets[i].name, "", presets[i].help);
+    environment_and_exits(out);
     fprintf(out, ".SH SEE ALSO\n.BR jotun (1)\n");
 }
 
@@ -112,7 +121,8 @@ static Status page_write(const char *folder, const Command *command)
     if (command) manual_command(out, command);
     else         manual_program(out);
     bool good = !ferror(out);
-    return fclose(out) == 0 && good ? OK : fail(IO_FAILED, "%s: cannot be written: %s", path, strerror(errno));
+    good = fclose(out) == 0 && good;
+    return good ? OK : fail(IO_FAILED, "%s: cannot be written: %s", path, strerror(errno));
 }
 
 Status manual_write(const char *folder)

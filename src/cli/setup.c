@@ -7,6 +7,7 @@
 #include "store/checkpoint.h"
 #include "text/tokenizer.h"
 
+/* train and config: these have a model of their own, other commands take a checkpoint's. */
 static bool trains(const Options *o) { return o->command & FOR_CONFIG; }
 
 /* --- configuration structs ------------------------------------------------------------------------------ */
@@ -155,7 +156,8 @@ Status setup_train_config(TrainConfig *r, Options *o)
 
 /* --- what a checkpoint adds ----------------------------------------------------------------------------- */
 
-/* The model's shape is the checkpoint's, but for options that a person gives, which judge_with_checkpoint compares. */
+/* The model's shape is the checkpoint's, but for options that a person gives, which judge_with_checkpoint
+ * compares. */
 static Status take_checkpoint_options(Options *o)
 {
     char path[1024];
@@ -169,6 +171,7 @@ static Status take_checkpoint_options(Options *o)
     return status;
 }
 
+/* A checkpoint before the tokenizer, which it may name, and both before what is derived from them. */
 Status setup_values(Options *o)
 {
     if (o->load && (o->use_checkpoint_args || !trains(o))) TRY(take_checkpoint_options(o));
@@ -196,6 +199,7 @@ Status setup_judge(const Options *o)
     return options_judge(o);
 }
 
+/* The launcher's ranks count as given by nobody, so that --ranks can contradict them only with a message. */
 Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, char **argv)
 {
     *mpi = NULL;

@@ -1,17 +1,18 @@
 #ifndef CLI_SETUP_H
 #define CLI_SETUP_H
-/* Where options become the configuration structs of the rooms below, one function for each struct, and where ranks start. */
+/* Where options become the configuration structs of the rooms below, one function for each struct, and
+ * where ranks start. */
 #include "conf/conf.h"
 #include "data/tokenize.h"
 #include "serve/generate.h"
 #include "text/bpe/bpe_train.h"
 #include "train/trainer.h"
 
-/* The options of a command, complete: parsed, joined with a checkpoint's where it gives them, ranks taken from the launcher, derived,
- * judged. *mpi: this process's rank where an MPI started us, else NULL. */
+/* The options of a command, complete: parsed, joined with a checkpoint's where it gives them, ranks taken
+ * from the launcher, derived, judged. *mpi: this process's rank where an MPI started us, else NULL. */
 Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, char **argv);
-/* Its two halves, for a caller that looks between them: joined with the checkpoint's and derived; judged, alone and against the
- * checkpoint that a run resumes from. */
+/* Its two halves, for a caller that looks between them: joined with the checkpoint's and derived; judged,
+ * alone and against the checkpoint that a run resumes from. */
 Status setup_values (Options *o);
 Status setup_judge  (const Options *o);
 
@@ -23,7 +24,8 @@ DatasetRules  setup_datasets    (const Options *o);
 Sampling   setup_sampling(const Options *o);
 TokenizePlan   setup_mill    (const Options *o, const Tokenizer *tokenizer);       /* jotun prepare */
 BpePlan    setup_bpe     (const Options *o, Team *team);                       /* jotun tokenizer train */
-/* Of train, eval and generate. Opens the tokenizer for its end of document; BAD_OPTION where the device cannot be had. */
+/* Of train, eval and generate. Opens the tokenizer for its end of document; BAD_OPTION where the device
+ * cannot be had. */
 Status     setup_train_config  (TrainConfig *config, Options *o);
 
 /* Calls body once for each rank: threads of this process, or this process's own rank under MPI. */

@@ -1,6 +1,6 @@
 #ifndef CONF_OPTIONS_H
 #define CONF_OPTIONS_H
-/* The options as C sees them, from the rows of options.def: a field for each row, and the source of each value.
+/* The options as C sees them, from the rows of options.def: a field for each row and the source of its value.
  *
  *     Status cmd_train(int argc, char **argv)
  *     {
@@ -20,7 +20,8 @@
 #include <stdint.h>
 #include "base/status.h"
 
-/* A set of commands that take an option, and of what else is done with it. `jotun config` takes whatever `jotun train` takes. */
+/* A set of commands that take an option, and of what else is done with it. `jotun config` takes whatever
+ * `jotun train` takes. */
 typedef uint64_t CommandSet;
 #define FOR_CONFIG           (UINT64_C(1) << 0)
 #define FOR_TRAIN            (UINT64_C(1) << 1 | FOR_CONFIG)
@@ -38,10 +39,10 @@ typedef uint64_t CommandSet;
 #define FOR_MERGE            (UINT64_C(1) << 13)
 #define FOR_CHECKPOINT       (UINT64_C(1) << 14)
 #define FOR_ANY              (FOR_CHECKPOINT * 2 - 1)                /* all of the above */
-#define FOR_CHECKPOINT_ARGS  (UINT64_C(1) << 60)                     /* taken from a checkpoint */
-#define FOR_SHAPE            (UINT64_C(1) << 61)                     /* on resume: has to be the checkpoint's */
-#define FOR_SAME_RUN         (UINT64_C(1) << 62)                     /* on resume: a line in the log where it differs */
-#define FOR_CLEAN_RESULT     (UINT64_C(1) << 63)                     /* restart of clean: has to be what the run began with */
+#define FOR_CHECKPOINT_ARGS  (UINT64_C(1) << 60)    /* taken from a checkpoint */
+#define FOR_SHAPE            (UINT64_C(1) << 61)    /* on resume: has to be the checkpoint's */
+#define FOR_SAME_RUN         (UINT64_C(1) << 62)    /* on resume: a line in the log where it differs */
+#define FOR_CLEAN_RESULT     (UINT64_C(1) << 63)    /* restart of clean: has to be what the run began with */
 
 typedef struct { int is; const char *word; } Choice;          /* is: a WORD_... constant below */
 typedef struct { const char **text; int count; } TextList;
@@ -82,7 +83,8 @@ typedef enum {
     SOURCE_ENVIRONMENT, SOURCE_COMMAND_LINE
 } SourceKind;
 
-/* How a value in another trainer's unit becomes ours. The last two wait for options_derive, which knows the batch. */
+/* How a value in another trainer's unit becomes ours. The last two wait for options_derive, which knows
+ * the batch. */
 typedef enum {
     CONVERT_NONE,
     CONVERT_MINUTES_TO_SECONDS,
@@ -110,7 +112,7 @@ typedef struct Options {
 #include "conf/options.def"
     OptionSource source[OPTIONS];
     CommandSet   command;              /* one FOR_... */
-    unsigned     dialects;             /* DIALECT_... bits of conf/rows.h: whose names are understood beside ours */
+    unsigned     dialects;             /* DIALECT_... bits (conf/rows.h): whose names are understood */
     TextList     words;                /* positional arguments, in order */
     void        *held;                 /* memory of texts: options_close */
 } Options;
@@ -119,7 +121,9 @@ typedef struct Options {
 typedef struct {
     OptionKind  kind;
     bool        path;                  /* TEXT, LIST: names files or folders */
-    const char *field, *name, *text, *value, *help;      /* text: the default; value: the word for it in help, "" of FLAG and CHOICE */
+    const char *field, *name, *help;
+    const char *text;                  /* the default; "": none */
+    const char *value;                 /* the word for a value in help; "" of FLAG and CHOICE */
     double      low, high;             /* INT, REAL */
     CommandSet  commands;
     size_t      offset;                /* of the field in Options */

@@ -15,6 +15,8 @@ enum { WORD_LETTERS = 128 };                                  /* fits "--" or JO
 /* ended: after "--", when all that follows is a positional argument */
 typedef struct { Options *o; char **word, **end; bool ended; } Cursor;
 
+/* Also gives each option its name for messages, and a copy of it, since callers may print it after a parse
+ * failed. */
 static Status parse_defaults(Options *o)
 {
     for (int i = 0; i < OPTIONS; i++) {
@@ -47,8 +49,11 @@ static Status dialect_apply(Options *o, const Dialect *row, const char *value, O
     source.convert = row->convert;
     switch (row->verb) {
     case VERB_ALIAS:   return options_set(o, row->option, value, source);
-    case VERB_MEANS:   return *row->given ? options_set(o, row->option, row->text, source) : dialect_flag(o, row, value, source);
-    case VERB_REFUSE:  return fail(BAD_OPTION, "%s of %s is refused: %s; %s", source.name, whose(row), row->text, row->cure);
+    case VERB_MEANS:
+        if (*row->given) return options_set(o, row->option, row->text, source);
+        return dialect_flag(o, row, value, source);
+    case VERB_REFUSE:
+        return fail(BAD_OPTION, "%s of %s is refused: %s; %s", source.name, whose(row), row->text, row->cure);
     case VERB_PASSED:  log_line("%s of %s is passed over: %s", source.name, whose(row), row->text); break;
     case VERB_SUGGEST: break;
     }
@@ -74,7 +79,8 @@ static void environment_typos(const Options *o)
         snprintf(typed, sizeof typed, "%.*s", (int)strcspn(*variable, "="), *variable);
         snprintf(name, sizeof name, "%s", typed + strlen(ENVIRONMENT_PREFIX));
         for (char *c = name; *c; c++) *c = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
-        const char *nearest = option_find(name, FOR_ANY) < 0 ? option_nearest(name, o->command, o->dialects) : NULL;
+        if (option_find(name, FOR_ANY) >= 0) continue;
+        const char *nearest = option_nearest(name, o->command, o->dialects);
         if (!nearest || option_find(nearest, FOR_ANY) < 0) continue;
         environment_name(meant, sizeof meant, ENVIRONMENT_PREFIX, nearest);
         log_line("%s is no option and is not read; did you mean %s?", typed, meant);
@@ -105,6 +111,7 @@ static Status environment_dialect(Options *o, const Dialect *row)
     return dialect_apply(o, row, value, environment_source(name, value));
 }
 
+/* Dialects come first: a name of our own that is set as well replaces theirs, with a line. */
 static Status parse_environment(Options *o)
 {
     for (int i = 0; i < dialect_count; i++) TRY(environment_dialect(o, &dialects[i]));
@@ -118,6 +125,7 @@ static Status parse_environment(Options *o)
 
 /* ---- the command line ---- */
 
+/* A value may begin with one dash: -1. */
 static bool is_option(const char *word) { return word[0] == '-' && word[1] == '-'; }
 
 static bool value_follows(const Cursor *c) { return c->word < c->end && !is_option(*c->word); }
@@ -151,7 +159,8 @@ static Status parse_dialect(Cursor *c, const Dialect *row, OptionSource source, 
     return dialect_apply(c->o, row, value, source);
 }
 
-/* name: without dashes. foreign: its row in a dialect, of an option that this command does not take; or NULL */
+/* A name that this command does not take: of another command, of another trainer, or mistyped. foreign:
+ * its row in a dialect, of an option that this command does not take; or NULL */
 static Status parse_unknown(const Options *o, const char *typed, const Dialect *foreign)
 {
     const char *name = typed + 2, *command = command_name(o->command), *nearest;
@@ -161,8 +170,8 @@ static Status parse_unknown(const Options *o, const char *typed, const Dialect *
                     command_names((char[256]){ 0 }, 256, takers, "jotun ", " and "));
     const Dialect *suggestion = dialect_suggestion(o->dialects, name);
     if (suggestion)
-        return fail(BAD_USAGE, "%s is a name of %s and no option of jotun %s; here it is %s", typed, whose(suggestion), command,
-                    suggestion->text);
+        return fail(BAD_USAGE, "%s is a name of %s and no option of jotun %s; here it is %s", typed,
+                    whose(suggestion), command, suggestion->text);
     if ((nearest = option_nearest(name, o->command, o->dialects)))
         return fail(BAD_USAGE, "%s is no option of jotun %s; did you mean --%s?", typed, command, nearest);
     return fail(BAD_USAGE, "%s is no option of jotun %s; its --help lists them", typed, command);
@@ -177,6 +186,7 @@ static unsigned command_line_dialects(const Options *o)
     return dialects_typed;
 }
 
+/* Our own names come first, so that no dialect can change what one of them means. */
 static Status parse_option(Cursor *c, const char *word)
 {
     const char *equals = strchr(word, '='), *inlined = equals ? equals + 1 : NULL;
@@ -203,6 +213,7 @@ static Status parse_word(Cursor *c, const char *word)
     return OK;
 }
 
+/* Options and positional arguments may alternate. */
 static Status parse_command_line(Options *o, int argc, char **argv)
 {
     Cursor c = { o, argv, argv + argc, false };
@@ -225,6 +236,7 @@ static Status unknown_preset(const Options *o)
     return fail(BAD_OPTION, "%s is not known; these are: %s", said, known);
 }
 
+/* A preset's values are weaker than all that was parsed before it, which is why it can come last. */
 static Status parse_preset(Options *o)
 {
     if (!o->model) return OK;
@@ -238,7 +250,8 @@ static Status parse_preset(Options *o)
         int option = option_find(word + 2, FOR_CONFIG);
         CHECK(option >= 0, "preset %s names %s, which is no option", preset->name, word);
         const char *value = option_rows[option].kind == KIND_FLAG ? "true" : strtok_r(NULL, " ", &rest);
-        TRY(options_set(o, option, value, (OptionSource){ SOURCE_PRESET, word, value, preset->name, CONVERT_NONE }));
+        OptionSource source = { SOURCE_PRESET, word, value, preset->name, CONVERT_NONE };
+        TRY(options_set(o, option, value, source));
     }
     return OK;
 }
@@ -251,9 +264,9 @@ static Status parse_all(Options *o, int argc, char **argv)
     return parse_preset(o);
 }
 
-Status options_parse_dialects(Options *o, CommandSet command, unsigned dialects_understood, int argc, char **argv)
+Status options_parse_dialects(Options *o, CommandSet command, unsigned understood, int argc, char **argv)
 {
-    *o = (Options){ .command = command, .dialects = dialects_understood };
+    *o = (Options){ .command = command, .dialects = understood };
     Status status = parse_all(o, argc, argv);
     if (status != OK) options_close(o);
     return status;

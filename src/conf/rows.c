@@ -74,7 +74,8 @@ const DialectName dialect_names[DIALECTS] = {
 #include "conf/dialects.def"
 };
 
-/* REFUSE's last two columns may come as one macro of dialects.def, so they are taken together. */
+/* REFUSE's last two columns may come as one macro of dialects.def, so they are taken together. A number
+ * before the texts is how many words follow the name on the command line. */
 const Dialect dialects[] = {
 #define ALIAS(whose, name, field)                      { VERB_ALIAS,   DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_NONE, 1, "", "" },
 #define CONVERTED(whose, name, field, conversion)      { VERB_ALIAS,   DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_##conversion, 1, "", "" },
@@ -90,6 +91,7 @@ const int dialect_count = sizeof dialects / sizeof dialects[0];
 
 /* ---- options ---- */
 
+/* Tables are searched from the start: they are short, and a command line has few words. */
 static const char *note_find(NoteKind kind, OptionIndex option, CommandSet commands)
 {
     for (int i = 0; i < NOTES; i++)
@@ -174,6 +176,7 @@ const char *option_group_begins(OptionIndex option)
     return NULL;
 }
 
+/* The last group that begins at or before the option. */
 const char *option_group_title(OptionIndex option)
 {
     int group = 0;
@@ -272,6 +275,7 @@ const Dialect *dialect_find(unsigned dialects_understood, const char *name, cons
     return NULL;
 }
 
+/* Python scripts have --n_layer, others --n-layer. */
 static bool alike(const char *a, const char *b)
 {
     while (*a && (*a == *b || (strchr("-_", *a) && strchr("-_", *b) && *b))) a++, b++;
@@ -292,6 +296,8 @@ enum { NAME_MAX_LETTERS = 63 };
 
 static int least(int a, int b) { return a < b ? a : b; }
 
+/* Damerau-Levenshtein with adjacent swaps: cost[i][j] is the distance of the first i letters to the first
+ * j. */
 int word_distance(const char *a, const char *b)
 {
     int n = least((int)strlen(a), NAME_MAX_LETTERS), m = least((int)strlen(b), NAME_MAX_LETTERS);
@@ -315,6 +321,7 @@ static bool suggested(const Dialect *row, CommandSet command, unsigned dialects_
     return row->option < 0 || option_taken(row->option, command);
 }
 
+/* The first of those that are equally near. */
 const char *option_nearest(const char *name, CommandSet command, unsigned dialects_understood)
 {
     const char *best = NULL;

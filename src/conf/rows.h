@@ -3,14 +3,14 @@
 /* Looking up the rows of options.def, presets.def and dialects.def, and the field of a row. */
 #include "conf/options.h"
 
-/* The row that one of these commands takes under this name, long or short, without dashes; -1 where none does.
- * FOR_ANY: the first row of that name, whoever takes it. */
+/* The row that one of these commands takes under this name, long or short, without dashes; -1 where none
+ * does. FOR_ANY: the first row of that name, whoever takes it. */
 int  option_find  (const char *name, CommandSet commands);
-CommandSet option_takers(const char *name);                  /* all commands that take an option of this name */
-int  option_word  (OptionIndex option, const char *word);   /* WORD_... of a choice, upper or lower case; WORD_NOTHING: none */
+CommandSet option_takers(const char *name);    /* all that take an option of this name */
+int  option_word  (OptionIndex option, const char *word);   /* WORD_... of a choice, in any case; WORD_NOTHING */
 bool option_taken (OptionIndex option, CommandSet commands);
 const char *option_short(OptionIndex option);               /* "tp"; "" where it has one name only */
-const char *option_value(OptionIndex option);               /* the word for its value in help: "N", "DIR"; "" of FLAG, CHOICE */
+const char *option_value(OptionIndex option);    /* the word for its value in help: "N", "DIR"; "" of FLAG, CHOICE */
 const char *option_help (OptionIndex option, CommandSet command);
 /* Commands that have a HELP row of their own for this option. */
 CommandSet  option_helped(OptionIndex option);
@@ -22,10 +22,12 @@ const char *option_group_title (OptionIndex option);
 const char *command_name(CommandSet command);               /* of the first of these bits: "train" */
 unsigned    command_dialects(CommandSet command);           /* DIALECT_... bits that it understands */
 bool        command_takes_words(CommandSet command);        /* positional arguments: a prefix, a folder */
-/* All commands with these bits, "jotun train and jotun generate" with before "jotun " and last " and ". Returns out. */
+/* All commands with these bits, "jotun train and jotun generate" with before "jotun " and last " and ".
+ * Returns out. */
 const char *command_names(char *out, size_t size, CommandSet commands, const char *before, const char *last);
 
-/* The name nearest to a mistyped one, among what `command` takes and its dialects; NULL where none is near. */
+/* The name nearest to a mistyped one, among what `command` takes and its dialects; NULL where none is
+ * near. */
 const char *option_nearest(const char *name, CommandSet command, unsigned dialects);
 int         word_distance (const char *a, const char *b);  /* insert, delete, replace, swap */
 
@@ -50,8 +52,8 @@ extern const Preset presets[];
 extern const int    preset_count;
 const Preset *preset_find(const char *name);
 
-/* Other trainers' names, by namespace. One name may mean different things in two of them; a command chooses which ones it
- * understands (command_dialects, options_parse_dialects). */
+/* Other trainers' names, by namespace. One name may mean different things in two of them; a command
+ * chooses which ones it understands (command_dialects, options_parse_dialects). */
 typedef enum {
 #define DIALECT(dialect, name, prefix) DIALECT_##dialect##_INDEX,
 #include "conf/dialects.def"
@@ -78,8 +80,8 @@ typedef struct {
 } Dialect;
 extern const Dialect dialects[];
 extern const int     dialect_count;
-/* The row of a name in these namespaces, for a value (NULL: none is given); rows for that very value come first. NULL: no row.
- * SUGGEST rows are not found here: they only help a refusal. */
+/* The row of a name in these namespaces, for a value (NULL: none is given); rows for that very value come
+ * first. NULL: no row. SUGGEST rows are not found here: they only help a refusal. */
 const Dialect *dialect_find(unsigned dialects_understood, const char *name, const char *value);
 /* The SUGGEST row of a name, in which - and _ are alike; NULL: none. */
 const Dialect *dialect_suggestion(unsigned dialects_understood, const char *name);

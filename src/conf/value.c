@@ -1,3 +1,6 @@
+/* One value: from the text of a row's kind to its field, and back to text. The source of a value decides
+ * whether it may replace the one that is there: a command line beats the environment, which beats a
+ * checkpoint, and so on. */
 #include "conf/value.h"
 #include <ctype.h>
 #include <errno.h>
@@ -9,9 +12,12 @@
 #include "base/log.h"
 #include "conf/conf.h"
 
-/* Texts live in a list that options_close frees: values point into them, and so does whoever read the values. */
+/* Texts live in a list that options_close frees: values point into them, and so does whoever read the
+ * values. */
 typedef struct Held { struct Held *next; char text[]; } Held;
 
+/* Memory that lives as long as the options; a machine without some bytes for its options is no case to
+ * recover from. */
 static void *hold(Options *o, size_t bytes)
 {
     Held *held = calloc(1, sizeof *held + bytes);
@@ -44,7 +50,8 @@ typedef struct { double low, high, factor; bool whole; } Range;
 
 static Range range_of(const OptionRow *row, Conversion convert)
 {
-    if (convert == CONVERT_SAMPLES_TO_ITERS || convert == CONVERT_TOKENS_TO_ITERS) return (Range){ 1, 9e15, 1, true };
+    bool amount = convert == CONVERT_SAMPLES_TO_ITERS || convert == CONVERT_TOKENS_TO_ITERS;
+    if (amount) return (Range){ 1, 9e15, 1, true };
     double factor = convert == CONVERT_MINUTES_TO_SECONDS ? 60 : 1;
     return (Range){ row->low / factor, row->high / factor, factor, row->kind == KIND_INT };
 }
@@ -87,6 +94,7 @@ static Status read_real(OptionREAL *field, Range range, const char *said, const 
     return OK;
 }
 
+/* A flag has a value only in the environment and after =. */
 static Status read_flag(OptionFLAG *field, const char *said, const char *value)
 {
     bool yes = !strcasecmp(value, "true")  || !strcmp(value, "1");
@@ -96,6 +104,7 @@ static Status read_flag(OptionFLAG *field, const char *said, const char *value)
     return OK;
 }
 
+/* Upper and lower case are alike: scripts write rmsnorm where Megatron-LM has RMSNorm. */
 static Status read_choice(OptionCHOICE *field, OptionIndex option, const char *said, const char *value)
 {
     char words[256];
@@ -107,6 +116,7 @@ static Status read_choice(OptionCHOICE *field, OptionIndex option, const char *s
     return OK;
 }
 
+/* Lists are short, so that each word costs a realloc. */
 static void list_add(TextList *list, const char *text)
 {
     const char **grown = realloc(list->text, (size_t)(list->count + 1) * sizeof *grown);
@@ -118,13 +128,15 @@ static void list_add(TextList *list, const char *text)
 void options_add_word(Options *o, const char *word) { list_add(&o->words, options_hold(o, word)); }
 
 /* "--tp 3", "--tp=" where the value is empty, "--sp=false": as close to what was typed as one line can be */
-static const char *said_text(char *out, size_t size, const OptionSource *source, const char *value, OptionKind kind)
+static const char *said_text(char *out, size_t size, const OptionSource *source, const char *value,
+                             OptionKind kind)
 {
     bool equals = strncmp(source->name, "--", 2) != 0 || !*value || kind == KIND_FLAG;
     snprintf(out, size, "%s%s%s", source->name, equals ? "=" : " ", value);
     return out;
 }
 
+/* The field alone; who gave the value is kept by options_set. A list appends. */
 static Status read_value(Options *o, OptionIndex option, const char *value, const OptionSource *source)
 {
     const OptionRow *row = &option_rows[option];
@@ -144,19 +156,21 @@ static Status read_value(Options *o, OptionIndex option, const char *value, cons
     return OK;
 }
 
-/* Given twice, the last one counts, as in the scripts that append "$@" to their own options. A line names both. */
+/* Given twice, the last one counts, as in the scripts that append "$@" to their own options. A line names
+ * both. */
 static void report_replaced(const Options *o, OptionIndex option, const char *was, const char *was_typed)
 {
     char now[1024], typed[256];
     if (strcmp(was, options_value_text(now, sizeof now, o, option)))
-        log_line("%s replaces %s: the last one counts", options_typed(typed, sizeof typed, o, option), was_typed);
+        log_line("%s replaces %s: the last one counts", options_typed(typed, sizeof typed, o, option),
+                 was_typed);
 }
 
 Status options_set(Options *o, OptionIndex option, const char *value, OptionSource source)
 {
     OptionSource *now = &o->source[option];
     char was[1024], was_typed[256];
-    if (source.kind < now->kind) {          /* a stronger one was given; a wrong value is wrong nevertheless */
+    if (source.kind < now->kind) {          /* not taken, but a wrong value is refused all the same */
         Options aside = { 0 };
         Status status = read_value(&aside, option, value, &source);
         options_close(&aside);
@@ -176,6 +190,8 @@ Status options_set(Options *o, OptionIndex option, const char *value, OptionSour
     return OK;
 }
 
+/* The amount is read from the source again, so that a second options_derive converts it by the batch of
+ * then. */
 Status options_convert(Options *o, OptionIndex option)
 {
     const OptionSource *source = &o->source[option];
@@ -264,7 +280,8 @@ const char *options_source_text(char *out, size_t size, const Options *o, Option
     case SOURCE_COMMAND_LINE: snprintf(out, size, "command line"); break;
     }
     size_t used = strlen(out);
-    if (source->convert && source->kind == SOURCE_ENVIRONMENT) snprintf(out + used, size - used, "=%s", source->value);
+    bool variable = source->kind == SOURCE_ENVIRONMENT;
+    if (source->convert && variable) snprintf(out + used, size - used, "=%s", source->value);
     else if (source->convert) snprintf(out + used, size - used, ", %s %s", source->name, source->value);
     return out;
 }
@@ -276,7 +293,7 @@ const char *options_typed(char *out, size_t size, const Options *o, OptionIndex 
     char value[256], from[256];
     options_value_text(value, sizeof value, o, option);
     if (source->convert) snprintf(value, sizeof value, "%s", source->value);
-    if (kind == KIND_FLAG && source->kind == SOURCE_COMMAND_LINE && *(const OptionFLAG *)option_field_of(o, option))
+    if (kind == KIND_FLAG && source->kind == SOURCE_COMMAND_LINE && !strcmp(value, "true"))
         snprintf(out, size, "%s", source->name);
     else said_text(out, size, source, value, source->kind < SOURCE_ENVIRONMENT ? KIND_TEXT : kind);
     if (source->kind >= SOURCE_ENVIRONMENT) return out;
@@ -285,6 +302,8 @@ const char *options_typed(char *out, size_t size, const Options *o, OptionIndex 
     return out;
 }
 
+/* Typed values were checked when they were read; this is for derived ones, such as a global batch beyond
+ * all bounds. */
 Status options_range(const Options *o, OptionIndex option)
 {
     const OptionRow *row = &option_rows[option];

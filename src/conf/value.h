@@ -5,7 +5,8 @@
 
 const char *options_hold(Options *o, const char *text);      /* a copy which lives as long as the options */
 void        options_add_word(Options *o, const char *word);  /* a positional argument */
-/* "--tp 3", "JOTUN_LR=3", "--num-attention-heads 12 (default)": option, value, source where not typed. Returns out. */
+/* "--tp 3", "JOTUN_LR=3", "--num-attention-heads 12 (default)": option, value, source where not typed.
+ * Returns out. */
 const char *options_typed(char *out, size_t size, const Options *o, OptionIndex option);
 /* BAD_OPTION where the value is outside of its row's range. */
 Status      options_range(const Options *o, OptionIndex option);

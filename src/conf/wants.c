@@ -1,3 +1,5 @@
+/* Whether options have an effect, by the WANTS rows of options.def. A row holds no code: how it is read
+ * follows from the kind of the option that is wanted. */
 #include "conf/wants.h"
 #include <ctype.h>
 #include <stdio.h>
@@ -17,6 +19,8 @@ static bool word_in(const char *text, const char *word)
     return false;
 }
 
+/* A choice has one of the words, a flag is on, a number reaches the one that `value` begins with, anything
+ * else is given. */
 static bool met(const Options *o, const OptionWants *w)
 {
     const void *field = option_field_of(o, w->other);
@@ -24,11 +28,12 @@ static bool met(const Options *o, const OptionWants *w)
     switch (option_rows[w->other].kind) {
     case KIND_FLAG:   return *(const OptionFLAG *)field;
     case KIND_CHOICE: return word_in(w->value, ((const OptionCHOICE *)field)->word);
-    case KIND_INT:    return !isdigit((unsigned char)w->value[0]) || *(const OptionINT *)field >= strtoll(w->value, NULL, 10);
+    case KIND_INT:    return !isdigit((unsigned char)*w->value) || *(const OptionINT *)field >= strtoll(w->value, NULL, 10);
     default:          return true;
     }
 }
 
+/* Rows of alternatives follow the row that they are alternatives to. */
 static bool alternative(const OptionWants *w)
 {
     return w < option_wants + option_wants_count && w->kind == WANTS_ALTERNATIVE;
@@ -51,8 +56,8 @@ const char *option_wants_text(char *out, size_t size, const OptionWants *unmet)
 {
     size_t used = 0;
     const OptionWants *w = unmet;
-    do used += (size_t)snprintf(out + used, size - used, "%s--%s%s%s", w > unmet ? " or " : "", option_rows[w->other].name,
-                                *w->value ? " " : "", w->value);
+    do used += (size_t)snprintf(out + used, size - used, "%s--%s%s%s", w > unmet ? " or " : "",
+                                option_rows[w->other].name, *w->value ? " " : "", w->value);
     while (alternative(++w) && used < size);
     return out;
 }

@@ -5,10 +5,12 @@
 
 /* The first row that is not met for this option, whoever set it; NULL where it has an effect. */
 const OptionWants *option_unmet(const Options *o, OptionIndex option);
-/* What the option does nothing without, as one types it: "--dedup exact or --near-threshold J". Returns out. */
+/* What the option does nothing without, as one types it: "--dedup exact or --near-threshold J". Returns
+ * out. */
 const char *option_wants_text(char *out, size_t size, const OptionWants *unmet);
 /* Whether a person asked for something by it: a flag that is off and a choice's default ask for nothing. */
 bool   option_asked(const Options *o, OptionIndex option);
-/* BAD_OPTION where a person asked for something that would do nothing; a line in the log for IDLE_WITHOUT rows. */
+/* BAD_OPTION where a person asked for something that would do nothing; a line in the log for IDLE_WITHOUT
+ * rows. */
 Status options_wants(const Options *o);
 #endif
