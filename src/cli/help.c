@@ -114,13 +114,18 @@ static void option_line(FILE *out, OptionIndex option, CommandSet takes)
     fprintf(out, " |\n");
 }
 
-/* A line for the commands that share the row's own help, then one for each of those that have another. */
+/* A line for each help that the option has, with the commands that share it. */
 static void option_lines(FILE *out, OptionIndex option)
 {
-    CommandSet helped = option_helped(option), shared = option_rows[option].commands & FOR_ANY & ~helped;
-    if (shared) option_line(out, option, shared);
-    for (CommandSet bit = 1; bit & FOR_ANY; bit <<= 1)
-        if (helped & bit && bit != FOR_CONFIG) option_line(out, option, bit);
+    CommandSet left = option_rows[option].commands & FOR_ANY, first = 1;
+    while (left) {
+        while (!(left & first)) first <<= 1;
+        CommandSet shared = 0;
+        for (CommandSet bit = first; bit & FOR_ANY; bit <<= 1)
+            if (left & bit && !strcmp(option_help(option, bit), option_help(option, first))) shared |= bit;
+        option_line(out, option, shared);
+        left &= ~shared;
+    }
 }
 
 /* What becomes of another trainer's name. */

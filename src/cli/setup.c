@@ -12,24 +12,36 @@ static bool trains(const Options *o) { return o->command & FOR_CONFIG; }
 
 /* --- configuration structs ------------------------------------------------------------------------------ */
 
+static PositionKind position_kind(const Options *o)
+{
+    static const PositionKind kinds[] = { [WORD_position_learned_absolute] = POSITION_LEARNED,
+                                          [WORD_position_rope] = POSITION_ROPE,
+                                          [WORD_position_none] = POSITION_NONE };
+    return kinds[o->position.is];
+}
+
+/* The sequence of an evaluation is one window. */
 ModelConfig setup_shape(const Options *o)
 {
-    static const PositionKind positions[] = { [WORD_position_learned_absolute] = POSITION_LEARNED, [WORD_position_rope] = POSITION_ROPE,
-                                              [WORD_position_none] = POSITION_NONE };
-    return (ModelConfig){ .layers = o->layers, .hidden = o->hidden, .ffn = o->ffn, .heads = o->heads, .groups = o->groups,
+    return (ModelConfig){
+        .layers = o->layers, .hidden = o->hidden, .ffn = o->ffn, .heads = o->heads, .groups = o->groups,
         .head_dim = o->hidden / o->heads, .vocabulary = o->vocabulary, .positions = o->positions,
         .sequence = o->command == FOR_EVAL ? o->context : o->sequence,
-        .norm = o->norm.is == WORD_norm_rmsnorm ? NORM_RMS : NORM_LAYER, .position = positions[o->position.is],
-        .activation = o->swiglu ? ACT_SWIGLU : o->squared_relu ? ACT_SQUARED_RELU : ACT_GELU_TANH, .epsilon = o->epsilon,
-        .rope_base = o->rope_base, .hidden_dropout = o->hidden_dropout, .attention_dropout = o->attention_dropout,
-        .init_std = o->init_std, .bias = !o->disable_bias, .tied = !o->untie };
+        .norm = o->norm.is == WORD_norm_rmsnorm ? NORM_RMS : NORM_LAYER, .position = position_kind(o),
+        .activation = o->swiglu ? ACT_SWIGLU : o->squared_relu ? ACT_SQUARED_RELU : ACT_GELU_TANH,
+        .epsilon = o->epsilon, .rope_base = o->rope_base, .hidden_dropout = o->hidden_dropout,
+        .attention_dropout = o->attention_dropout, .init_std = o->init_std, .bias = !o->disable_bias,
+        .tied = !o->untie,
+    };
 }
 
 LrSchedule setup_lr(const Options *o)
 {
-    static const LrStyle styles[] = { [WORD_lr_decay_style_linear] = LR_LINEAR, [WORD_lr_decay_style_cosine] = LR_COSINE,
+    static const LrStyle styles[] = { [WORD_lr_decay_style_linear] = LR_LINEAR,
+                                      [WORD_lr_decay_style_cosine] = LR_COSINE,
                                       [WORD_lr_decay_style_constant] = LR_CONSTANT };
-    return (LrSchedule){ styles[o->lr_decay_style.is], o->lr, o->min_lr, o->lr_warmup_iters, o->lr_decay_iters };
+    LrStyle style = styles[o->lr_decay_style.is];
+    return (LrSchedule){ style, o->lr, o->min_lr, o->lr_warmup_iters, o->lr_decay_iters };
 }
 
 OptimizerSettings setup_optimizer(const Options *o)
@@ -39,33 +51,41 @@ OptimizerSettings setup_optimizer(const Options *o)
 
 static DatasetWords words_of(const TextList *list) { return (DatasetWords){ list->text, list->count }; }
 
+/* jotun's own order is computed, so that it has no use for a cache. */
 DatasetRules setup_datasets(const Options *o)
 {
-    static const OrderKind orders[] = { [WORD_data_order_jotun] = ORDER_JOTUN, [WORD_data_order_megatron] = ORDER_MEGATRON,
+    static const OrderKind orders[] = { [WORD_data_order_jotun] = ORDER_JOTUN,
+                                        [WORD_data_order_megatron] = ORDER_MEGATRON,
                                         [WORD_data_order_forks] = ORDER_FORKS };
     OrderKind order = orders[o->data_order.is];
-    return (DatasetRules){ .order = order, .words = words_of(&o->data_path), .list = o->data_file_list,
+    return (DatasetRules){
+        .order = order, .words = words_of(&o->data_path), .list = o->data_file_list,
         .own = { words_of(&o->train_data_path), words_of(&o->valid_data_path), words_of(&o->test_data_path) },
-        .cache = order == ORDER_JOTUN ? NULL : o->data_cache_path, .cut = o->final_epoch_cut, .surplus = o->surplus, .corpus_shuffled = o->corpus_shuffled,
-        .corpus_blended = o->corpus_blended };
+        .cache = order == ORDER_JOTUN ? NULL : o->data_cache_path, .cut = o->final_epoch_cut,
+        .surplus = o->surplus, .corpus_shuffled = o->corpus_shuffled, .corpus_blended = o->corpus_blended,
+    };
 }
 
 Sampling setup_sampling(const Options *o)
 {
-    return (Sampling){ .temperature = o->temperature, .top_p = o->top_p, .top_k = o->top_k, .seed = (uint64_t)o->sampling_seed };
+    return (Sampling){ .temperature = o->temperature, .top_p = o->top_p, .top_k = o->top_k,
+                       .seed = (uint64_t)o->sampling_seed };
 }
 
 TokenizePlan setup_mill(const Options *o, const Tokenizer *tokenizer)
 {
-    return (TokenizePlan){ .path = o->input.text, .paths = o->input.count, .key = o->json_keys.text, .keys = o->json_keys.count,
+    return (TokenizePlan){
+        .path = o->input.text, .paths = o->input.count, .key = o->json_keys.text, .keys = o->json_keys.count,
         .tokenizer = tokenizer, .append_eod = o->append_eod, .skip = o->on_error.is == WORD_on_error_skip,
-        .workers = o->workers ? (int)o->workers : team_cores(), .line_most = o->document_most, .ratio_most = o->ratio_most };
+        .workers = o->workers ? (int)o->workers : team_cores(), .line_most = o->document_most,
+        .ratio_most = o->ratio_most,
+    };
 }
 
 BpePlan setup_bpe(const Options *o, Team *team)
 {
-    return (BpePlan){ .vocabulary = o->learned_vocabulary, .least = o->min_frequency, .team = team, .special = o->special_tokens.text,
-                      .specials = o->special_tokens.count };
+    return (BpePlan){ .vocabulary = o->learned_vocabulary, .least = o->min_frequency, .team = team,
+                      .special = o->special_tokens.text, .specials = o->special_tokens.count };
 }
 
 /* --- what a tokenizer adds ------------------------------------------------------------------------------ */
@@ -85,7 +105,8 @@ static Status moved(const Options *o, Status status)
 {
     char why[512];
     snprintf(why, sizeof why, "%s", fail_text());
-    return fail(status, "%s; the checkpoint of --load %s names it: say where it is now by --tokenizer", why, o->load);
+    return fail(status, "%s; the checkpoint of --load %s names it: say where it is now by --tokenizer", why,
+                o->load);
 }
 
 /* The size of the vocabulary, where nobody gave another; a smaller one is refused. */
@@ -98,8 +119,8 @@ static Status take_tokenizer(Options *o)
     options_fill(o, OPTION_vocabulary, vocabulary, "--tokenizer");
     if (o->vocabulary >= vocabulary) return OK;
     if (!trains(o))
-        return fail(BAD_OPTION, "--tokenizer %s has %d ids, and the model of --load %s has %lld; give the tokenizer it was trained with",
-                    o->tokenizer, vocabulary, o->load, (long long)o->vocabulary);
+        return fail(BAD_OPTION, "--tokenizer %s has %d ids, and the model of --load %s has %lld; give the tokenizer it "
+                    "was trained with", o->tokenizer, vocabulary, o->load, (long long)o->vocabulary);
     return fail(BAD_OPTION, "--vocab-size %lld is less than the %d ids of --tokenizer %s; %d or more do",
                 (long long)o->vocabulary, vocabulary, o->tokenizer, vocabulary);
 }
@@ -126,7 +147,8 @@ static int64_t global_batch(const Options *o)
 /* Evaluations that could read nothing are left out, with a line. */
 static void leave_out_evaluations(TrainConfig *r)
 {
-    if (!r->learn || r->eval_iters == 0 || datasets_has(&r->datasets, SPLIT_VALID) || datasets_has(&r->datasets, SPLIT_TEST)) return;
+    if (!r->learn || r->eval_iters == 0) return;
+    if (datasets_has(&r->datasets, SPLIT_VALID) || datasets_has(&r->datasets, SPLIT_TEST)) return;
     log_line("--train-data-path is given without --valid-data-path: nothing is evaluated");
     r->eval_iters = r->eval_interval = 0;
 }
@@ -135,20 +157,25 @@ Status setup_train_config(TrainConfig *r, Options *o)
 {
     int32_t vocabulary, eod = -1;
     const char *json = "", *device = o->device.is == WORD_device_auto ? "cpu" : o->device.word;
-    if (trains(o)) TRY(tokenizer_facts(o->tokenizer, &vocabulary, &eod));      /* eval and generate open theirs themselves */
-    if (trains(o)) TRY(options_json(o, &json));                                /* kept in checkpoints, which only train writes */
-    *r = (TrainConfig){ .model = setup_shape(o), .learn = o->command == FOR_TRAIN, .tp = (int)o->tensor_parallel, .cp = (int)o->context_parallel,
-        .pp = (int)o->pipeline_parallel, .chunks = chunks(o), .zero = (int)o->zero_stage, .sequence = o->sequence_parallel,
+    if (trains(o)) TRY(tokenizer_facts(o->tokenizer, &vocabulary, &eod));   /* others open their own */
+    if (trains(o)) TRY(options_json(o, &json));                             /* kept in checkpoints */
+    *r = (TrainConfig){
+        .model = setup_shape(o), .learn = o->command == FOR_TRAIN,
+        .tp = (int)o->tensor_parallel, .cp = (int)o->context_parallel, .pp = (int)o->pipeline_parallel,
+        .chunks = chunks(o), .zero = (int)o->zero_stage, .sequence = o->sequence_parallel,
         .schedule = schedule(o), .micro = o->micro_batch, .global = global_batch(o), .steps = o->train_iters, .lr = setup_lr(o),
-        .optimizer = optimizer_named(o->optimizer.word), .settings = setup_optimizer(o),
-        .clip = o->clip_grad, .seed = (uint64_t)o->seed, .device = device, .threads = (int)o->threads, .watchdog = o->watchdog_seconds,
-        .datasets = setup_datasets(o), .split = o->split, .reset_positions = o->reset_positions, .reset_attention = o->reset_attention,
-        .mask_eod = o->mask_eod, .eod = eod, .save = o->save, .load = o->load, .save_interval = o->save_interval,
-        .keep_last = o->keep_last, .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,
-        .log_interval = o->log_interval, .eval_interval = o->eval_interval, .eval_iters = o->eval_interval > 0 ? o->eval_iters : 0, .metrics = o->metrics };
+        .optimizer = optimizer_named(o->optimizer.word), .settings = setup_optimizer(o), .clip = o->clip_grad,
+        .seed = (uint64_t)o->seed, .device = device, .threads = (int)o->threads,
+        .watchdog = o->watchdog_seconds, .datasets = setup_datasets(o), .split = o->split, .reset_positions = o->reset_positions,
+        .reset_attention = o->reset_attention, .mask_eod = o->mask_eod, .eod = eod,
+        .save = o->save, .load = o->load, .save_interval = o->save_interval, .keep_last = o->keep_last,
+        .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,
+        .log_interval = o->log_interval, .eval_interval = o->eval_interval,
+        .eval_iters = o->eval_interval > 0 ? o->eval_iters : 0, .metrics = o->metrics,
+    };
     leave_out_evaluations(r);
     if (!r->optimizer) return fail(BAD_OPTION, "--optimizer %s is not built; adam does", o->optimizer.word);
-    Queue queue;                                                               /* a device that cannot be had is refused here, with the reason */
+    Queue queue;                  /* a device that cannot be had is refused here, with the reason */
     TRY(queue_open(&queue, r->device, 1, NULL));
     queue_close(&queue);
     return OK;
@@ -164,7 +191,8 @@ static Status take_checkpoint_options(Options *o)
     bool found;
     char *options;
     TRY(checkpoint_find(o->load, path, &found));
-    if (!found) return fail(BAD_FILE, "--load %s holds no checkpoint; give the folder that --save of jotun train wrote", o->load);
+    if (!found)
+        return fail(BAD_FILE, "--load %s holds no checkpoint; give the folder that --save of jotun train wrote", o->load);
     TRY(checkpoint_options(path, &options));
     Status status = options_from_json(o, options, path);
     free(options);
@@ -186,7 +214,7 @@ static Status judge_with_checkpoint(const Options *o)
     bool found;
     char *options;
     TRY(checkpoint_find(o->load, path, &found));
-    if (!found) return OK;                                              /* the trainer begins anew, or refuses to */
+    if (!found) return OK;                                  /* the trainer begins anew, or refuses to */
     TRY(checkpoint_options(path, &options));
     Status status = options_match_json(o, options, path);
     free(options);
@@ -204,11 +232,12 @@ Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, 
 {
     *mpi = NULL;
     TRY(transport_mpi_open(mpi, &argc, &argv));
-    if (*mpi && (*mpi)->rank != 0) log_mute();                          /* rank 0 logs for all */
+    if (*mpi && (*mpi)->rank != 0) log_mute();          /* rank 0 logs for all */
     TRY(options_parse(o, command, argc, argv));
     if (*mpi) options_fill(o, OPTION_ranks, (*mpi)->size, "the MPI launcher");
     if (*mpi && o->ranks != (*mpi)->size)
-        return fail(BAD_OPTION, "--ranks %lld, but the MPI launcher started %d; leave --ranks out", (long long)o->ranks, (*mpi)->size);
+        return fail(BAD_OPTION, "--ranks %lld, but the MPI launcher started %d; leave --ranks out",
+                    (long long)o->ranks, (*mpi)->size);
     TRY(setup_values(o));
     return setup_judge(o);
 }
@@ -219,8 +248,8 @@ static Status name_memory_options(Status status)
     char why[400];
     if (status != NO_MEMORY) return status;
     snprintf(why, sizeof why, "%s", fail_text());
-    return fail(NO_MEMORY, "%s; a smaller --micro-batch-size, --seq-length or model, or more ranks (--tp, --pp, --cp, --zero-stage)"
-                " need less; jotun train --dry-run shows what each rank needs", why);
+    return fail(NO_MEMORY, "%s; a smaller --micro-batch-size, --seq-length or model, or more ranks (--tp, --pp, --cp, "
+                "--zero-stage) need less; jotun train --dry-run shows what each rank needs", why);
 }
 
 Status setup_run(const Options *o, Transport *mpi, RankBody *body, void *context)

@@ -1,4 +1,5 @@
-/* The tables that options.def, presets.def and dialects.def make, and looking things up in them. */
+/* The tables that options.def and presets.def make, the commands by name, and looking things up in all of
+ * them. */
 #include "conf/rows.h"
 #include <stdio.h>
 #include <string.h>
@@ -6,30 +7,36 @@
 
 /* Each kind of row is written out whole, so that a row is one macro deep. */
 const OptionRow option_rows[OPTIONS] = {
-#define OPT_INT(field_, text_, low_, high_, name_, commands_, help_)                                                        \
-    [OPTION_##field_] = { .kind = KIND_INT, .field = #field_, .offset = offsetof(Options, field_), .text = text_, .low = low_, \
-                          .high = high_, .name = name_, .value = "N", .commands = commands_, .help = help_ },
-#define OPT_REAL(field_, text_, low_, high_, name_, commands_, help_)                                                       \
-    [OPTION_##field_] = { .kind = KIND_REAL, .field = #field_, .offset = offsetof(Options, field_), .text = text_, .low = low_, \
-                          .high = high_, .name = name_, .value = "X", .commands = commands_, .help = help_ },
-#define OPT_FLAG(field_, name_, commands_, help_)                                                                           \
-    [OPTION_##field_] = { .kind = KIND_FLAG, .field = #field_, .offset = offsetof(Options, field_), .text = "", .name = name_, \
-                          .value = "", .commands = commands_, .help = help_ },
-#define OPT_CHOICE(field_, text_, name_, commands_, help_)                                                                  \
-    [OPTION_##field_] = { .kind = KIND_CHOICE, .field = #field_, .offset = offsetof(Options, field_), .text = text_,        \
-                          .name = name_, .value = "", .commands = commands_, .help = help_ },
-#define OPT_TEXT(field_, text_, value_, name_, commands_, help_)                                                            \
-    [OPTION_##field_] = { .kind = KIND_TEXT, .field = #field_, .offset = offsetof(Options, field_), .text = text_,          \
-                          .value = value_, .name = name_, .commands = commands_, .help = help_ },
-#define OPT_PATH(field_, text_, value_, name_, commands_, help_)                                                            \
-    [OPTION_##field_] = { .kind = KIND_TEXT, .path = true, .field = #field_, .offset = offsetof(Options, field_),           \
-                          .text = text_, .value = value_, .name = name_, .commands = commands_, .help = help_ },
-#define OPT_LIST(field_, text_, value_, name_, commands_, help_)                                                            \
-    [OPTION_##field_] = { .kind = KIND_LIST, .field = #field_, .offset = offsetof(Options, field_), .text = text_,          \
-                          .value = value_, .name = name_, .commands = commands_, .help = help_ },
-#define OPT_PATHS(field_, text_, value_, name_, commands_, help_)                                                           \
-    [OPTION_##field_] = { .kind = KIND_LIST, .path = true, .field = #field_, .offset = offsetof(Options, field_),           \
-                          .text = text_, .value = value_, .name = name_, .commands = commands_, .help = help_ },
+#define OPT_INT(field_, text_, low_, high_, name_, commands_, help_)                                        \
+    [OPTION_##field_] = { .kind = KIND_INT, .field = #field_, .offset = offsetof(Options, field_),           \
+                          .text = text_, .low = low_, .high = high_, .name = name_, .value = "N",            \
+                          .commands = commands_, .help = help_ },
+#define OPT_REAL(field_, text_, low_, high_, name_, commands_, help_)                                       \
+    [OPTION_##field_] = { .kind = KIND_REAL, .field = #field_, .offset = offsetof(Options, field_),          \
+                          .text = text_, .low = low_, .high = high_, .name = name_, .value = "X",            \
+                          .commands = commands_, .help = help_ },
+#define OPT_FLAG(field_, name_, commands_, help_)                                                           \
+    [OPTION_##field_] = { .kind = KIND_FLAG, .field = #field_, .offset = offsetof(Options, field_),          \
+                          .text = "", .name = name_, .value = "", .commands = commands_, .help = help_ },
+#define OPT_CHOICE(field_, text_, name_, commands_, help_)                                                  \
+    [OPTION_##field_] = { .kind = KIND_CHOICE, .field = #field_, .offset = offsetof(Options, field_),        \
+                          .text = text_, .name = name_, .value = "", .commands = commands_, .help = help_ },
+#define OPT_TEXT(field_, text_, value_, name_, commands_, help_)                                            \
+    [OPTION_##field_] = { .kind = KIND_TEXT, .field = #field_, .offset = offsetof(Options, field_),          \
+                          .text = text_, .value = value_, .name = name_, .commands = commands_,              \
+                          .help = help_ },
+#define OPT_PATH(field_, text_, value_, name_, commands_, help_)                                            \
+    [OPTION_##field_] = { .kind = KIND_TEXT, .path = true, .field = #field_,                                 \
+                          .offset = offsetof(Options, field_), .text = text_, .value = value_,               \
+                          .name = name_, .commands = commands_, .help = help_ },
+#define OPT_LIST(field_, text_, value_, name_, commands_, help_)                                            \
+    [OPTION_##field_] = { .kind = KIND_LIST, .field = #field_, .offset = offsetof(Options, field_),          \
+                          .text = text_, .value = value_, .name = name_, .commands = commands_,              \
+                          .help = help_ },
+#define OPT_PATHS(field_, text_, value_, name_, commands_, help_)                                           \
+    [OPTION_##field_] = { .kind = KIND_LIST, .path = true, .field = #field_,                                 \
+                          .offset = offsetof(Options, field_), .text = text_, .value = value_,               \
+                          .name = name_, .commands = commands_, .help = help_ },
 #include "conf/options.def"
 };
 
@@ -69,33 +76,14 @@ const Preset presets[] = {
 };
 const int preset_count = sizeof presets / sizeof presets[0];
 
-const DialectName dialect_names[DIALECTS] = {
-#define DIALECT(dialect, name, prefix) { name, prefix },
-#include "conf/dialects.def"
-};
-
-/* REFUSE's last two columns may come as one macro of dialects.def, so they are taken together. A number
- * before the texts is how many words follow the name on the command line. */
-const Dialect dialects[] = {
-#define ALIAS(whose, name, field)                      { VERB_ALIAS,   DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_NONE, 1, "", "" },
-#define CONVERTED(whose, name, field, conversion)      { VERB_ALIAS,   DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_##conversion, 1, "", "" },
-#define MEANS(whose, name, field, value)               { VERB_MEANS,   DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_NONE, 0, value, "" },
-#define VALUE_MEANS(whose, name, given, field, value)  { VERB_MEANS,   DIALECT_##whose##_INDEX, name, given, OPTION_##field, CONVERT_NONE, 1, value, "" },
-#define PASSED(whose, name, values, why)               { VERB_PASSED,  DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, values, why, "" },
-#define VALUE_PASSED(whose, name, given, why)          { VERB_PASSED,  DIALECT_##whose##_INDEX, name, given, -1, CONVERT_NONE, 1, why, "" },
-#define REFUSE(whose, name, ...)                       { VERB_REFUSE,  DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 0, __VA_ARGS__ },
-#define SUGGEST(whose, name, ours)                     { VERB_SUGGEST, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 0, ours, "" },
-#include "conf/dialects.def"
-};
-const int dialect_count = sizeof dialects / sizeof dialects[0];
-
 /* ---- options ---- */
 
 /* Tables are searched from the start: they are short, and a command line has few words. */
 static const char *note_find(NoteKind kind, OptionIndex option, CommandSet commands)
 {
     for (int i = 0; i < NOTES; i++)
-        if (notes[i].kind == kind && notes[i].option == option && notes[i].commands & commands) return notes[i].text;
+        if (notes[i].kind == kind && notes[i].option == option && notes[i].commands & commands)
+            return notes[i].text;
     return NULL;
 }
 
@@ -104,7 +92,8 @@ int option_find(const char *name, CommandSet commands)
     for (int i = 0; i < OPTIONS; i++)
         if (option_taken(i, commands) && !strcmp(name, option_rows[i].name)) return i;
     for (int i = 0; i < NOTES; i++)
-        if (notes[i].kind == NOTE_SHORT && option_taken(notes[i].option, commands) && !strcmp(name, notes[i].text)) return notes[i].option;
+        if (notes[i].kind == NOTE_SHORT && option_taken(notes[i].option, commands) && !strcmp(name, notes[i].text))
+            return notes[i].option;
     return -1;
 }
 
@@ -112,7 +101,8 @@ CommandSet option_takers(const char *name)
 {
     CommandSet commands = 0;
     for (int i = 0; i < OPTIONS; i++)
-        if (!strcmp(name, option_rows[i].name) || !strcmp(name, option_short(i))) commands |= option_rows[i].commands & FOR_ANY;
+        if (!strcmp(name, option_rows[i].name) || !strcmp(name, option_short(i)))
+            commands |= option_rows[i].commands & FOR_ANY;
     return commands;
 }
 
@@ -144,14 +134,6 @@ const char *option_help(OptionIndex option, CommandSet command)
 {
     const char *help = note_find(NOTE_HELP, option, command);
     return help ? help : option_rows[option].help;
-}
-
-CommandSet option_helped(OptionIndex option)
-{
-    CommandSet commands = 0;
-    for (int i = 0; i < NOTES; i++)
-        if (notes[i].kind == NOTE_HELP && notes[i].option == option) commands |= notes[i].commands;
-    return commands;
 }
 
 const char *option_choices(char *out, size_t size, OptionIndex option, const char *between, const char *last)
@@ -186,7 +168,10 @@ const char *option_group_title(OptionIndex option)
 
 /* ---- commands ---- */
 
-enum { TRAINERS = DIALECT_MEGATRON | DIALECT_DEEPSPEED | DIALECT_FAIRSEQ, HINTS = DIALECT_NANOGPT | DIALECT_NANOCHAT | DIALECT_HF };
+enum {
+    TRAINERS = DIALECT_MEGATRON | DIALECT_DEEPSPEED | DIALECT_FAIRSEQ,
+    HINTS    = DIALECT_NANOGPT | DIALECT_NANOCHAT | DIALECT_HF
+};
 
 /* config after train: what both take is named by train. words: positional arguments */
 static const struct { CommandSet command; const char *name; unsigned dialects; bool words; } command_rows[] = {
@@ -256,37 +241,12 @@ const char *command_names(char *out, size_t size, CommandSet commands, const cha
     return out;
 }
 
-/* ---- presets and dialects ---- */
+/* ---- presets ---- */
 
 const Preset *preset_find(const char *name)
 {
     for (int i = 0; i < preset_count; i++)
         if (!strcmp(presets[i].name, name)) return &presets[i];
-    return NULL;
-}
-
-const Dialect *dialect_find(unsigned dialects_understood, const char *name, const char *value)
-{
-    for (int i = 0; i < dialect_count; i++) {
-        const Dialect *row = &dialects[i];
-        bool understood = dialects_understood >> row->whose & 1 && row->verb != VERB_SUGGEST;
-        if (understood && !strcmp(row->name, name) && (!*row->given || (value && !strcasecmp(row->given, value)))) return row;
-    }
-    return NULL;
-}
-
-/* Python scripts have --n_layer, others --n-layer. */
-static bool alike(const char *a, const char *b)
-{
-    while (*a && (*a == *b || (strchr("-_", *a) && strchr("-_", *b) && *b))) a++, b++;
-    return *a == *b;
-}
-
-const Dialect *dialect_suggestion(unsigned dialects_understood, const char *name)
-{
-    for (int i = 0; i < dialect_count; i++)
-        if (dialects[i].verb == VERB_SUGGEST && dialects_understood >> dialects[i].whose & 1 && alike(dialects[i].name, name))
-            return &dialects[i];
     return NULL;
 }
 
@@ -315,14 +275,15 @@ int word_distance(const char *a, const char *b)
 }
 
 /* Names of environment variables alone are no suggestion for a command line. */
-static bool suggested(const Dialect *row, CommandSet command, unsigned dialects_understood)
+static bool suggested(const Dialect *row, CommandSet command, unsigned understood)
 {
-    if (!(dialects_understood >> row->whose & 1) || row->verb == VERB_SUGGEST || !*dialect_names[row->whose].prefix) return false;
+    if (!(understood >> row->whose & 1) || row->verb == VERB_SUGGEST) return false;
+    if (!*dialect_names[row->whose].prefix) return false;
     return row->option < 0 || option_taken(row->option, command);
 }
 
 /* The first of those that are equally near. */
-const char *option_nearest(const char *name, CommandSet command, unsigned dialects_understood)
+const char *option_nearest(const char *name, CommandSet command, unsigned understood)
 {
     const char *best = NULL;
     int near = least((int)strlen(name) / 3, 4) + 1, d;       /* more than a third wrong is another word */
@@ -330,7 +291,8 @@ const char *option_nearest(const char *name, CommandSet command, unsigned dialec
         if (option_taken(i, command) && (d = word_distance(name, option_rows[i].name)) < near)
             near = d, best = option_rows[i].name;
     for (int i = 0; i < dialect_count; i++)
-        if (suggested(&dialects[i], command, dialects_understood) && (d = word_distance(name, dialects[i].name)) < near)
+        if (suggested(&dialects[i], command, understood) &&
+            (d = word_distance(name, dialects[i].name)) < near)
             near = d, best = dialects[i].name;
     return best;
 }

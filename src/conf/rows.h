@@ -1,6 +1,7 @@
 #ifndef CONF_ROWS_H
 #define CONF_ROWS_H
-/* Looking up the rows of options.def, presets.def and dialects.def, and the field of a row. */
+/* Looking up the rows of options.def, presets.def (rows.c) and dialects.def (dialects.c), and the field of
+ * a row. */
 #include "conf/options.h"
 
 /* The row that one of these commands takes under this name, long or short, without dashes; -1 where none
@@ -12,8 +13,6 @@ bool option_taken (OptionIndex option, CommandSet commands);
 const char *option_short(OptionIndex option);               /* "tp"; "" where it has one name only */
 const char *option_value(OptionIndex option);    /* the word for its value in help: "N", "DIR"; "" of FLAG, CHOICE */
 const char *option_help (OptionIndex option, CommandSet command);
-/* Commands that have a HELP row of their own for this option. */
-CommandSet  option_helped(OptionIndex option);
 /* The words of a choice, "LayerNorm or RMSNorm" with between ", " and last " or ". Returns out. */
 const char *option_choices(char *out, size_t size, OptionIndex option, const char *between, const char *last);
 /* The title of the group that begins with this option; NULL where none does. */
@@ -28,7 +27,7 @@ const char *command_names(char *out, size_t size, CommandSet commands, const cha
 
 /* The name nearest to a mistyped one, among what `command` takes and its dialects; NULL where none is
  * near. */
-const char *option_nearest(const char *name, CommandSet command, unsigned dialects);
+const char *option_nearest(const char *name, CommandSet command, unsigned understood);
 int         word_distance (const char *a, const char *b);  /* insert, delete, replace, swap */
 
 static inline void *option_field(Options *o, OptionIndex option)
@@ -82,7 +81,7 @@ extern const Dialect dialects[];
 extern const int     dialect_count;
 /* The row of a name in these namespaces, for a value (NULL: none is given); rows for that very value come
  * first. NULL: no row. SUGGEST rows are not found here: they only help a refusal. */
-const Dialect *dialect_find(unsigned dialects_understood, const char *name, const char *value);
+const Dialect *dialect_find(unsigned understood, const char *name, const char *value);
 /* The SUGGEST row of a name, in which - and _ are alike; NULL: none. */
-const Dialect *dialect_suggestion(unsigned dialects_understood, const char *name);
+const Dialect *dialect_suggestion(unsigned understood, const char *name);
 #endif
