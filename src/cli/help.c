@@ -156,7 +156,8 @@ void help_markdown(FILE *out)
                  "`jotun config` shows each value with its source.\n\n"
                  "Of an option given twice on one command line the last one counts, and a line in the log names\n"
                  "both where they differ; an option that takes a list (`NAME...`) appends. Numbers are decimal,\n"
-                 "without blanks.\n");
+                 "without blanks. `cmake --install` installs a man page for each command (`man jotun-train`) and\n"
+                 "completion for bash.\n");
     for (int i = 0; i < OPTIONS; i++) {
         if (option_group_begins(i))
             fprintf(out, "\n## %s\n\n| option | value | default | command | meaning |\n|---|---|---|---|---|\n",

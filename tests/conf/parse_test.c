@@ -226,6 +226,33 @@ static void rows_of_a_command(void **state)
     options_close(&o);
 }
 
+/* Checkpoints of version 0.1.0 have these names; an unknown one would refuse the checkpoint. */
+static void names_in_old_checkpoints(void **state)
+{
+    (void)state;
+    static const char *const saved[] = {
+        "model", "num-layers", "hidden-size", "ffn-hidden-size", "num-attention-heads",
+        "num-query-groups", "seq-length", "max-position-embeddings", "vocab-size", "normalization",
+        "norm-epsilon", "position-embedding-type", "rotary-base", "swiglu", "squared-relu",
+        "disable-bias-linear", "untie-embeddings-and-output-weights", "attention-dropout",
+        "hidden-dropout", "init-method-std", "data-path", "train-data-path", "valid-data-path",
+        "test-data-path", "data-file-list", "data-order", "final-epoch-cut",
+        "mid-level-dataset-surplus", "shuffle-sample-in-corpus", "blend-sample-in-corpus",
+        "data-cache-path", "tokenizer", "split", "reset-position-ids", "reset-attention-mask",
+        "eod-mask-loss", "train-iters", "micro-batch-size", "global-batch-size", "lr", "min-lr",
+        "lr-decay-style", "lr-warmup-iters", "lr-decay-iters", "optimizer", "weight-decay",
+        "adam-beta1", "adam-beta2", "adam-eps", "clip-grad", "seed", "ranks",
+        "tensor-model-parallel-size", "sequence-parallel", "pipeline-model-parallel-size",
+        "num-layers-per-virtual-pipeline-stage", "pipeline-schedule", "context-parallel-size",
+        "zero-stage", "device", "threads", "distributed-timeout-minutes", "watchdog-seconds", "load",
+        "save", "save-interval", "keep-last", "exit-interval", "exit-on-missing-checkpoint",
+        "use-checkpoint-args", "log-interval", "eval-interval", "eval-iters", "metrics", "dry-run",
+        "draw-schedule", "draw-schedule-svg"
+    };
+    for (size_t i = 0; i < sizeof saved / sizeof saved[0]; i++)
+        if (option_find(saved[i], FOR_CONFIG) < 0) fail_msg("no option %s", saved[i]);
+}
+
 /* What a run that goes on says against what its checkpoint was trained with */
 static Status goes_on(const char *begun, const char *now)
 {
@@ -364,6 +391,7 @@ static void long_lists_are_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_in_old_checkpoints),
         cmocka_unit_test(argonne_variables), cmocka_unit_test(rows_of_a_command),
         cmocka_unit_test(both_forms),    cmocka_unit_test(words_and_lists), cmocka_unit_test(wrong_words),
         cmocka_unit_test(foreign_words), cmocka_unit_test(sources),         cmocka_unit_test(derived),
