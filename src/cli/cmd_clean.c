@@ -45,23 +45,21 @@ static bool ends(const char *path, const char *ending)
 static Status output_read(CleanPlan *p, const Options *o)
 {
     struct stat about;
-    if (!strcmp(o->output, "-")) return fail(BAD_OPTION, "--output -: files come whole or not at all, so it has to be one; name it");
-    bool said = options_typed_by_person(o, OPTION_format);
-    bool json = ends(o->output, ".jsonl") || ends(o->output, ".jsonl.zst") || ends(o->output, ".json") || ends(o->output, ".json.zst");
-    bool text = ends(o->output, ".txt") || ends(o->output, ".txt.zst");
-    p->folder = !json && !text && (ends(o->output, "/") || (!stat(o->output, &about) && S_ISDIR(about.st_mode)));
-    p->format = said ? (o->format.is == WORD_format_jsonl ? CLEAN_JSON : CLEAN_TEXT) : json ? CLEAN_JSON : CLEAN_TEXT;
-    if (o->format.is == WORD_format_u16 || o->format.is == WORD_format_i32)
-        return fail(BAD_OPTION, "--format %s is for jotun tokenizer; txt or jsonl do here", o->format.word);
+    if (!strcmp(o->clean_output, "-")) return fail(BAD_OPTION, "--output -: files come whole or not at all, so it has to be one; name it");
+    bool said = options_typed_by_person(o, OPTION_clean_format);
+    bool json = ends(o->clean_output, ".jsonl") || ends(o->clean_output, ".jsonl.zst") || ends(o->clean_output, ".json") || ends(o->clean_output, ".json.zst");
+    bool text = ends(o->clean_output, ".txt") || ends(o->clean_output, ".txt.zst");
+    p->folder = !json && !text && (ends(o->clean_output, "/") || (!stat(o->clean_output, &about) && S_ISDIR(about.st_mode)));
+    p->format = said ? (o->clean_format.is == WORD_clean_format_jsonl ? CLEAN_JSON : CLEAN_TEXT) : json ? CLEAN_JSON : CLEAN_TEXT;
     if (said && ((json && p->format == CLEAN_TEXT) || (text && p->format == CLEAN_JSON)))
-        return fail(BAD_OPTION, "--output %s: its name says otherwise than --format %s; leave one out", o->output, o->format.word);
-    if (ends(o->output, ".gz") || ends(o->output, ".bz2") || ends(o->output, ".xz"))
-        return fail(BAD_OPTION, "--output %s: written plain or as .zst; call it so", o->output);
+        return fail(BAD_OPTION, "--output %s: its name says otherwise than --format %s; leave one out", o->clean_output, o->clean_format.word);
+    if (ends(o->clean_output, ".gz") || ends(o->clean_output, ".bz2") || ends(o->clean_output, ".xz"))
+        return fail(BAD_OPTION, "--output %s: written plain or as .zst; call it so", o->clean_output);
     if (!json && !text && !p->folder && !said)
-        p->folder = !strchr(o->output + (strrchr(o->output, '/') ? strrchr(o->output, '/') - o->output : 0), '.');
+        p->folder = !strchr(o->clean_output + (strrchr(o->clean_output, '/') ? strrchr(o->clean_output, '/') - o->clean_output : 0), '.');
     if (!json && !text && !p->folder && !said)
         return fail(BAD_OPTION, "--output %s: ends neither in .txt nor in .jsonl (each also with .zst behind), and is no folder;"
-                    " --format says what it is to be", o->output);
+                    " --format says what it is to be", o->clean_output);
     p->shard_bytes = p->folder ? FOLDER_SHARD : 0;
     return o->shard_bytes ? bytes_read(&p->shard_bytes, "--shard-bytes", o->shard_bytes) : OK;
 }
@@ -136,15 +134,15 @@ static Status warnings_read(CleanPlan *p, const Options *o)
 static Status records_read(CleanPlan *p, const Options *o)
 {
     static const BlockKind shape[] = { BLOCK_AUTO, BLOCK_TEXT, BLOCK_JSON, BLOCK_PARAGRAPHS, BLOCK_DOCS, BLOCK_PAGES };
-    bool key = options_typed_by_person(o, OPTION_json_keys);
-    if (key && o->json_keys.count > 1)
-        return fail(BAD_OPTION, "--json-keys: one key has the text, and %d are named", o->json_keys.count);
+    bool key = options_typed_by_person(o, OPTION_clean_json_key);
+    if (key && o->clean_json_key.count > 1)
+        return fail(BAD_OPTION, "--json-keys: one key has the text, and %d are named", o->clean_json_key.count);
     p->shape      = shape[o->input_format.is - WORD_input_format_auto];
     p->ratio_most = o->ratio_most;
-    p->record     = (RecordPlan){ .text_key = key ? o->json_keys.text[0] : NULL, .bytes_most = o->document_most,
+    p->record     = (RecordPlan){ .text_key = key ? o->clean_json_key.text[0] : NULL, .bytes_most = o->document_most,
                                   .repair = o->invalid_utf8.is == WORD_invalid_utf8_repair, .all_pages = o->all_pages };
     p->contamination = (ContaminationPlan){ .path = o->decontaminate.text, .paths = o->decontaminate.count,
-                                            .key = key ? o->json_keys.text[0] : "text", .words = (int)o->decontaminate_words };
+                                            .key = key ? o->clean_json_key.text[0] : "text", .words = (int)o->decontaminate_words };
     p->contamination_cuts = o->decontaminate_by.is == WORD_decontaminate_by_cut;
     return warnings_read(p, o);
 }
@@ -152,10 +150,10 @@ static Status records_read(CleanPlan *p, const Options *o)
 static Status plan_make(CleanPlan *p, const Options *o)
 {
     *p = (CleanPlan){
-        .workers = o->workers ? (int)o->workers : team_cores(), .output = o->output, .report = o->report, .dropped = o->dropped,
-        .clusters = o->clusters, .pairs = o->pairs, .sample = o->dry_run ? o->sample : 0, .restart = o->restart,
+        .workers = o->workers ? (int)o->workers : team_cores(), .output = o->clean_output, .report = o->report, .dropped = o->dropped,
+        .clusters = o->clusters, .pairs = o->pairs, .sample = o->clean_dry_run ? o->sample : 0, .restart = o->restart,
     };
-    if (o->dry_run && (o->dropped || o->clusters || o->pairs))
+    if (o->clean_dry_run && (o->dropped || o->clusters || o->pairs))
         return fail(BAD_OPTION, "--dry-run writes no --dropped, --clusters or --pairs; leave them out");
     TRY(records_read(p, o));
     TRY(language_read(p, o));
@@ -163,7 +161,7 @@ static Status plan_make(CleanPlan *p, const Options *o)
     TRY(quality_read(p, o));
     TRY(duplicates_read(p, o));
     TRY(bytes_read(&p->part_bytes, "--part-bytes", o->part_bytes));
-    return o->dry_run ? OK : output_read(p, o);
+    return o->clean_dry_run ? OK : output_read(p, o);
 }
 
 /* ---- the command ---- */
@@ -192,7 +190,7 @@ static char *identity_text(const Options *o)
 static Status inputs_clean(CleanPlan *p, const Options *o)
 {
     Inputs inputs = { 0 };
-    Status status = inputs_expand(&inputs, o->input.text, o->input.count, p->shape);
+    Status status = inputs_expand(&inputs, o->clean_input.text, o->clean_input.count, p->shape);
     if (status == OK && inputs.paths > INT_MAX) status = fail(BAD_OPTION, "--input: %" PRId64 " files", inputs.paths);
     if (status == OK) status = standard_input_once((const char *const *)inputs.path, inputs.paths, 1);
     if (status == OK && inputs.passed)

@@ -1,12 +1,13 @@
+/* jotun config: the options of train as they would be, each with its source. */
 #include "cli/command.h"
 #include "cli/setup.h"
 
-/* Shown first, then judged: a reader wants to see the values a message speaks of. */
+/* Shown first, then judged, so that the values a message is about can be seen. */
 static Status config(Options *o)
 {
     TRY(setup_values(o));
     options_show(stdout, o);
-    fflush(stdout);                             /* before the words about it */
+    fflush(stdout);                             /* before the messages, which go to standard error */
     return setup_judge(o);
 }
 

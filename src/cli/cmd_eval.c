@@ -123,9 +123,6 @@ static Status run(Options *o, Task *task, int argc, char **argv)
     task->o = o;
     TRY(setup_options(o, &mpi, FOR_EVAL, argc, argv));
     TRY(setup_train_config(&task->config, o));
-    TrainConfig *r = &task->config;
-    r->model.sequence = o->context;
-    r->global = r->micro * options_data_parallel(o);
     TRY(o->text ? ids_of_file(task, o->text) : ids_of_shard(task, o->data_path.text[0]));
     if (task->count < 2) return fail(BAD_FILE, "%s holds %lld tokens; perplexity wants two or more", o->text ? o->text : o->data_path.text[0], (long long)task->count);
     return setup_run(o, mpi, on_rank, task);

@@ -21,7 +21,7 @@ static Status generate_with(Trainer *t, const Task *task)
     Decoder said = { .tokenizer = &task->tokenizer, .goes_on = true };
     Generation g = { .capacity = t->config->model.sequence, .ids = task->tokenizer.vocabulary, .end = task->tokenizer.eod,
                      .emit = write_id, .context = &said,
-                     .sampling = { .temperature = o->temperature, .top_p = o->top_p, .top_k = o->top_k, .seed = (uint64_t)o->seed } };
+                     .sampling = setup_sampling(o) };
     TRY(arena_open(&session, "session", generate_bytes(&t->config->model, t->queue.real, g.capacity)));
     printf("%s", o->prompt);
     generate(&t->executor, &session, &g, task->prompt, task->count);
@@ -89,8 +89,6 @@ static Status fit(Task *task)
     int64_t made = task->o->max_new_tokens;
     if (s->position == POSITION_LEARNED) TRY(fit_learned(task, &made));
     s->sequence = task->count + made;
-    task->config.micro = task->config.global = 1;
-    task->config.tp = task->config.pp = task->config.cp = task->config.chunks = 1;
     return OK;
 }
 

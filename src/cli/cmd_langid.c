@@ -175,8 +175,8 @@ static Status input_guess(LangidJob *job, const char *path)
 static Status job_open(LangidJob *job)
 {
     const Options *o = job->options;
-    int threads = o->threads ? (int)o->threads : team_cores();
-    TRY(langid_open(&job->langid, o->model));
+    int threads = o->tool_threads ? (int)o->tool_threads : team_cores();
+    TRY(langid_open(&job->langid, o->langid_model));
     TRY(team_open(&job->team, threads));
     job->top   = o->top < langid_labels(job->langid) ? (int)o->top : langid_labels(job->langid);
     job->space = calloc((size_t)threads, sizeof *job->space);
@@ -198,7 +198,7 @@ static void job_close(LangidJob *job)
 static Status guess(const Options *o)
 {
     LangidJob job = { .options = o, .lock = PTHREAD_MUTEX_INITIALIZER };
-    if (!o->model) return fail(BAD_USAGE, "jotun langid wants --model FILE, a fastText classifier (.bin or .ftz)");
+    TRY(options_judge(o));
     Status status = job_open(&job);
     if (status == OK && o->input.count == 0) status = input_guess(&job, "-");
     for (int i = 0; i < o->input.count && status == OK; i++) status = input_guess(&job, o->input.text[i]);

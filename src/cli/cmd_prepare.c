@@ -5,9 +5,9 @@
 #include <string.h>
 #include "base/log.h"
 #include "base/seam.h"
-#include "base/team.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
+#include "cli/setup.h"
 #include "cli/signals.h"
 #include "cli/special_tokens.h"
 #include "conf/conf.h"
@@ -92,13 +92,8 @@ static Status batch_add(Prepare *p, const TokenizeBatch *batch)
 
 static Status inputs_add(Prepare *p)
 {
-    const Options *o = p->options;
     TokenizeRun *run;
-    TokenizePlan plan = {
-        .path = o->input.text, .paths = o->input.count, .key = o->json_keys.text, .keys = p->keys, .tokenizer = &p->tokenizer,
-        .append_eod = o->append_eod, .skip = o->on_error.is == WORD_on_error_skip,
-        .workers = o->workers ? (int)o->workers : team_cores(), .line_most = o->document_most, .ratio_most = o->ratio_most,
-    };
+    TokenizePlan plan = setup_tokenize(p->options, &p->tokenizer);
     TRY(tokenize_open(&run, &plan));
     const TokenizeBatch *batch;
     Status status = tokenize_next(run, &batch);

@@ -160,8 +160,6 @@ static Status info(const Options *o)
 static Status job_run(const Options *o, Status (*work)(TokenizerJob *))
 {
     TokenizerJob job = { .options = o };
-    if (o->format.is == WORD_format_txt || o->format.is == WORD_format_jsonl)
-        return fail(BAD_OPTION, "--format %s is for jotun clean; text, u16 or i32 do here", o->format.word);
     if (strcmp(o->tokenizer, "bytes")) TRY(input_spared(o->tokenizer, o->output));      /* which is no file */
     for (int i = 0; i < o->input.count; i++) TRY(input_spared(o->input.text[i], o->output));
     TRY(tokenizer_open(&job.tokenizer, o->tokenizer));
@@ -178,7 +176,7 @@ static Status job_run(const Options *o, Status (*work)(TokenizerJob *))
     return status;
 }
 
-static Status tokenizer(int command, int argc, char **argv, Status (*work)(TokenizerJob *))
+static Status tokenizer(CommandSet command, int argc, char **argv, Status (*work)(TokenizerJob *))
 {
     Options o;
     Status status = options_parse(&o, command, argc, argv);

@@ -8,6 +8,7 @@
 #include "base/team.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
+#include "cli/setup.h"
 #include "conf/conf.h"
 #include "corpus/read/source.h"
 #include "text/bpe/bpe_train.h"
@@ -107,41 +108,33 @@ static Status learn(Learn *l)
     log_progress("tokenizer train: %s read, joining pairs", log_bytes(bytes, (double)l->read));
     bpe_train_merge(l->train);
     log_progress_end();
-    TRY(bpe_train_write(l->train, o->output));
+    TRY(bpe_train_write(l->train, o->tokenizer_output));
     int32_t ids = bpe_train_ids(l->train);
-    if (ids < o->vocabulary)
+    if (ids < o->learned_vocabulary)
         log_line("tokenizer train: no pair is seen %" PRId64
                  " times any more: %d ids, not --vocab-size %" PRId64,
-                 o->min_frequency, ids, o->vocabulary);
+                 o->min_frequency, ids, o->learned_vocabulary);
     log_line("tokenizer train: %" PRId64 " documents, %s, %" PRId64 " distinct words, %d ids in %s: %s",
              l->all, log_bytes(bytes, (double)l->read), bpe_train_words(l->train), ids,
-             log_time(time, seconds_since(begun)), o->output);
+             log_time(time, seconds_since(begun)), o->tokenizer_output);
     return OK;
 }
 
 static Status inputs_check(const Options *o)
 {
     TRY(standard_input_once(o->input.text, o->input.count, o->json_keys.count));
-    for (int i = 0; i < o->input.count; i++) TRY(input_spared(o->input.text[i], o->output));
+    for (int i = 0; i < o->input.count; i++) TRY(input_spared(o->input.text[i], o->tokenizer_output));
     return OK;
-}
-
-static Status wanted(const Options *o)
-{
-    if (o->input.count == 0) return fail(BAD_USAGE, "jotun tokenizer train wants --input FILE...");
-    if (o->vocabulary == 0)  return fail(BAD_USAGE, "jotun tokenizer train wants --vocab-size N, say 32000");
-    if (!o->output) return fail(BAD_USAGE, "jotun tokenizer train wants --output FILE, say tokenizer.json");
-    TRY(inputs_check(o));
-    return file_writable(o->output);             /* before hours of reading */
 }
 
 static Status options_run(const Options *o)
 {
     Learn l = { .options = o };
-    TRY(wanted(o));
-    Status status = team_open(&l.team, o->threads ? (int)o->threads : team_cores());
-    BpePlan plan = { .vocabulary = o->vocabulary, .least = o->min_frequency, .team = l.team,
-                     .special = o->special_tokens.text, .specials = o->special_tokens.count };
+    TRY(options_judge(o));
+    TRY(inputs_check(o));
+    TRY(file_writable(o->tokenizer_output));     /* before hours of reading */
+    Status status = team_open(&l.team, o->tool_threads ? (int)o->tool_threads : team_cores());
+    BpePlan plan = setup_bpe(o, l.team);
     if (status == OK) status = bpe_train_open(&l.train, &plan);
     if (status == OK) status = learn(&l);
     log_progress_end();

@@ -1,3 +1,4 @@
+/* Which command the first words of the command line name. */
 #include "cli/command.h"
 #include <string.h>
 #include "conf/rows.h"
@@ -18,22 +19,22 @@ static int named_by(const Command *command, int argc, char **argv)
     return argc > 1 && !strcmp(command->name + first + 1, argv[1]) ? 2 : 0;
 }
 
-/* "data info or data cat", of those that begin with the word; "" where none does */
-static void begin_with(char *out, size_t size, const char *word)
+bool command_begins(const Command *command, const char *first_word)
 {
-    size_t used = 0;
-    out[0] = 0;
-    for (int i = 0; i < command_count && used < size; i++)
-        if (!strncmp(commands[i].name, word, strlen(word)) && commands[i].name[strlen(word)] == ' ')
-            used += (size_t)snprintf(out + used, size - used, "%sjotun %s", used ? " or " : "",
-                                     commands[i].name);
+    size_t letters = strlen(first_word);
+    return !strncmp(command->name, first_word, letters) && command->name[letters] == ' ';
 }
 
+/* Half of a two-word command, a typing error, or neither. */
 static Status unknown(const char *word)
 {
-    char two_words[256];
-    begin_with(two_words, sizeof two_words, word);
-    if (*two_words) return fail(BAD_USAGE, "jotun %s is half a command; %s", word, two_words);
+    char known[256] = "";
+    size_t used = 0;
+    for (int i = 0; i < command_count && used < sizeof known; i++)
+        if (command_begins(&commands[i], word))
+            used += (size_t)snprintf(known + used, sizeof known - used, "%sjotun %s", used ? ", " : "",
+                                     commands[i].name);
+    if (used) return fail(BAD_USAGE, "jotun %s wants a subcommand: %s", word, known);
     for (int i = 0; i < command_count; i++)
         if (word_distance(word, commands[i].name) <= 2)
             return fail(BAD_USAGE, "%s is no command; did you mean jotun %s?", word, commands[i].name);

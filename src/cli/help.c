@@ -1,18 +1,17 @@
-/* Help, the table of options and the man page: all from rows (commands, options, presets, dialects). */
-#include "cli/command.h"
+/* Help on a terminal and docs/options.md, from the rows of commands, options, presets and dialects. */
+#include "cli/help.h"
 #include <string.h>
 #include "conf/rows.h"
 
 enum { WIDTH = 100, LEFT = 44, TEXT = 512 };
 
-static const struct { const char *code, *meaning; } exits[] = {
+const ExitCode exit_codes[EXIT_CODES] = {
     { "0", "done" },
-    { "1", "something you can mend; the message says how" },
+    { "1", "something you can mend; the message tells how" },
     { "2", "wrong usage" },
     { "3", "the machine failed" },
     { "130, 143", "interrupted; saved where --save was given" },
 };
-enum { EXITS = sizeof exits / sizeof exits[0] };
 
 /* --- plain text ----------------------------------------------------------------------------------------- */
 
@@ -31,6 +30,7 @@ static void wrapped(FILE *out, int indent, int at, const char *text)
     fputc('\n', out);
 }
 
+/* A name in the left column, its text in the right one; a long name gets a line of its own. */
 static void entry(FILE *out, int left, const char *name, const char *text)
 {
     int at = fprintf(out, "  %s", name);
@@ -38,47 +38,48 @@ static void entry(FILE *out, int left, const char *name, const char *text)
     wrapped(out, left, at, text);
 }
 
-/* How a row's value is called: "N", "DIR", "LayerNorm|RMSNorm", "" of a flag */
-static const char *value_name(char out[TEXT], const OptionRow *row)
+const char *help_value(char *out, size_t size, OptionIndex option)
 {
-    if (row->value[0]) snprintf(out, TEXT, "%s", row->value);
-    else if (row->kind == KIND_CHOICE) option_choices(out, TEXT, (OptionIndex)(row - option_rows), "|", "|");
-    else snprintf(out, TEXT, "%s", row->kind == KIND_INT ? "N" : row->kind == KIND_REAL ? "X" : "");
+    if (option_rows[option].kind == KIND_CHOICE) return option_choices(out, size, option, "|", "|");
+    snprintf(out, size, "%s", option_value(option));
     return out;
 }
 
-static void option_entry(FILE *out, const OptionRow *row)
+/* The default stands in brackets after the help. */
+static void option_entry(FILE *out, OptionIndex option, CommandSet command)
 {
     char name[2 * TEXT], value[TEXT], text[TEXT];
-    value_name(value, row);
-    snprintf(name, sizeof name, "--%s%s%s%s%s", row->name, row->alias[0] ? ", --" : "", row->alias,
-             *value ? " " : "", value);
-    if (row->text[0]) snprintf(text, sizeof text, "%s [%s]", row->help, row->text);
-    else snprintf(text, sizeof text, "%s", row->help);
+    const OptionRow *row = &option_rows[option];
+    help_value(value, sizeof value, option);
+    snprintf(name, sizeof name, "--%s%s%s%s%s", row->name, *option_short(option) ? ", --" : "",
+             option_short(option), *value ? " " : "", value);
+    snprintf(text, sizeof text, *row->text ? "%s [%s]" : "%s", option_help(option, command), row->text);
     entry(out, LEFT, name, text);
-}
-
-static void presets_list(FILE *out)
-{
-    fprintf(out, "\nshapes for --model\n");
-    for (int i = 0; i < preset_count; i++) entry(out, LEFT, presets[i].name, presets[i].help);
 }
 
 void help_command(FILE *out, const Command *command)
 {
+    const char *group = NULL;
     fprintf(out, "jotun %s%s%s [options]\n\n  %s\n", command->name, *command->words ? " " : "",
             command->words, command->job);
-    int group = -1;
     for (int i = 0; i < OPTIONS; i++) {
         if (!option_taken(i, command->takes)) continue;
-        if ((int)option_rows[i].group != group)
-            fprintf(out, "\n%s\n", option_group_name(option_rows[i].group));
-        group = option_rows[i].group;
-        option_entry(out, &option_rows[i]);
+        if (option_group_title(i) != group) fprintf(out, "\n%s\n", group = option_group_title(i));
+        option_entry(out, i, command->takes);
     }
-    if (command->takes & FOR_CONFIG) presets_list(out);               /* elsewhere --model is a file */
-    if (group >= 0)
-        fprintf(out, "\n[default]; --name VALUE or --name=VALUE; weaker: JOTUN_NAME=VALUE before it\n");
+    int shapes = command->takes & FOR_CONFIG ? preset_count : 0;
+    if (shapes) fprintf(out, "\nshapes for --model\n");
+    for (int i = 0; i < shapes; i++) entry(out, LEFT, presets[i].name, presets[i].help);
+    if (group)
+        fprintf(out, "\n[default]; --name VALUE or --name=VALUE; of an option given twice the last one counts,\n"
+                     "a list appends; weaker: the environment variable JOTUN_NAME=VALUE\n");
+}
+
+void help_subcommands(FILE *out, const char *first_word)
+{
+    fprintf(out, "jotun %s <subcommand> [options]\njotun %s <subcommand> --help\n\n", first_word, first_word);
+    for (int i = 0; i < command_count; i++)
+        if (command_begins(&commands[i], first_word)) entry(out, 22, commands[i].name, commands[i].job);
 }
 
 void help_program(FILE *out)
@@ -87,38 +88,62 @@ void help_program(FILE *out)
                  "  jotun <command> [options]\n  jotun <command> --help\n\n");
     for (int i = 0; i < command_count; i++) entry(out, 22, commands[i].name, commands[i].job);
     fprintf(out, "\nexit code\n");
-    for (int i = 0; i < EXITS; i++) entry(out, 22, exits[i].code, exits[i].meaning);
+    for (int i = 0; i < EXIT_CODES; i++) entry(out, 22, exit_codes[i].code, exit_codes[i].meaning);
 }
 
 /* --- markdown ------------------------------------------------------------------------------------------- */
 
+/* A bar would end the cell. */
 static void cell(FILE *out, const char *text)
 {
-    for (; *text; text++) fprintf(out, *text == '|' ? "\\|" : "%c", *text);    /* a bar ends a cell */
+    for (; *text; text++) fprintf(out, *text == '|' ? "\\|" : "%c", *text);
 }
 
-static void option_line(FILE *out, const OptionRow *row)
+/* takes: the commands that this line is about, which decide its help. */
+static void option_line(FILE *out, OptionIndex option, CommandSet takes)
 {
     char value[TEXT], takers[TEXT];
-    fprintf(out, "| `--%s`", row->name);
-    if (row->alias[0]) fprintf(out, ", `--%s`", row->alias);
+    fprintf(out, "| `--%s`", option_rows[option].name);
+    if (*option_short(option)) fprintf(out, ", `--%s`", option_short(option));
     fprintf(out, " | ");
-    cell(out, value_name(value, row));
-    fprintf(out, " | %s | ", row->text);
-    fprintf(out, "%s | ", command_names(takers, sizeof takers, row->commands, "", ", "));
-    cell(out, row->help);
+    cell(out, help_value(value, sizeof value, option));
+    fprintf(out, " | ");
+    cell(out, option_rows[option].text);
+    fprintf(out, " | %s | ", command_names(takers, sizeof takers, takes, "", ", "));
+    cell(out, option_help(option, takes));
     fprintf(out, " |\n");
 }
 
+/* A line for each help that the option has, with the commands that share it. */
+static void option_lines(FILE *out, OptionIndex option)
+{
+    CommandSet left = option_rows[option].commands & FOR_ANY, first = 1;
+    while (left) {
+        while (!(left & first)) first <<= 1;
+        CommandSet shared = 0;
+        for (CommandSet bit = first; bit & FOR_ANY; bit <<= 1)
+            if (left & bit && !strcmp(option_help(option, bit), option_help(option, first))) shared |= bit;
+        option_line(out, option, shared);
+        left &= ~shared;
+    }
+}
+
+/* What becomes of another trainer's name. */
 static void dialect_line(FILE *out, const Dialect *row)
 {
+    static const char *const units[] = { "", ", x 60", ", samples / `--global-batch-size`",
+                                         ", tokens / `--seq-length` / `--global-batch-size`" };
     const char *ours = row->option >= 0 ? option_rows[row->option].name : "";
-    fprintf(out, "| `--%s` | %s | ", row->name, row->whose);
+    bool variable = !*dialect_names[row->whose].prefix;
+    const char *between = !*row->given ? "" : variable ? "=" : " ";
+    fprintf(out, "| `%s%s%s%s` | %s | ", variable ? "" : "--", row->name, between, row->given,
+            dialect_names[row->whose].name);
     switch (row->verb) {
-    case DIALECT_ALIAS:  fprintf(out, "`--%s`", ours); break;
-    case DIALECT_MEANS:  fprintf(out, "`--%s %s`", ours, row->text); break;
-    case DIALECT_PASSED: fprintf(out, "passed over: %s", row->text); break;
-    case DIALECT_REFUSE: fprintf(out, "refused: %s", row->text); break;
+    case VERB_ALIAS:   fprintf(out, "`--%s`%s", ours, units[row->convert]); break;
+    case VERB_MEANS:   fprintf(out, "`--%s %s`", ours, row->text); break;
+    case VERB_PASSED:  fprintf(out, "passed over: %s", row->text); break;
+    case VERB_REFUSE:  fprintf(out, "refused: %s; %s", row->text, row->cure); break;
+    case VERB_SUGGEST: fprintf(out, "not taken; here %s", row->text); break;
     }
     fprintf(out, " |\n");
 }
@@ -128,57 +153,23 @@ void help_markdown(FILE *out)
     fprintf(out, "# Options\n\nWritten by `jotun --help-markdown` from the rows of `src/conf`.\n\n"
                  "Sources, weakest first: default, preset (`--model`), checkpoint\n"
                  "(`--use-checkpoint-args`), environment (`JOTUN_NUM_LAYERS=4`), command line.\n"
-                 "`jotun config` shows each value with its source.\n");
-    for (int i = 0, group = -1; i < OPTIONS; i++) {
-        if ((int)option_rows[i].group != group)
-            fprintf(out, "\n## %s\n\n| option | value | default | commands | what it says |\n"
-                         "|---|---|---|---|---|\n", option_group_name(option_rows[i].group));
-        group = option_rows[i].group;
-        option_line(out, &option_rows[i]);
+                 "`jotun config` shows each value with its source.\n\n"
+                 "Of an option given twice on one command line the last one counts, and a line in the log names\n"
+                 "both where they differ; an option that takes a list (`NAME...`) appends. Numbers are decimal,\n"
+                 "without blanks. `cmake --install` installs a man page for each command (`man jotun-train`) and\n"
+                 "completion for bash.\n");
+    for (int i = 0; i < OPTIONS; i++) {
+        if (option_group_begins(i))
+            fprintf(out, "\n## %s\n\n| option | value | default | command | meaning |\n|---|---|---|---|---|\n",
+                    option_group_begins(i));
+        option_lines(out, i);
     }
     fprintf(out, "\n## Shapes for `--model`\n\n| name | is | stands for |\n|---|---|---|\n");
     for (int i = 0; i < preset_count; i++)
         fprintf(out, "| %s | %s | `%s` |\n", presets[i].name, presets[i].help, presets[i].words);
-    fprintf(out, "\n## Options of other trainers\n\n| option | whose | here |\n|---|---|---|\n");
+    fprintf(out, "\n## Options of other trainers\n\n"
+                 "In the environment their names begin with `JOTUN_` as well, but for those of %s,\n"
+                 "which are variables of their own.\n\n| option | whose | here |\n|---|---|---|\n",
+            dialect_names[DIALECT_ARGONNE_INDEX].name);
     for (int i = 0; i < dialect_count; i++) dialect_line(out, &dialects[i]);
-}
-
-/* --- man page ------------------------------------------------------------------------------------------- */
-
-static void troff(FILE *out, const char *text)
-{
-    for (; *text; text++) fprintf(out, *text == '-' ? "\\-" : *text == '\\' ? "\\e" : "%c", *text);
-}
-
-static void man_entry(FILE *out, const char *name, const char *alias, const char *value, const char *text)
-{
-    fprintf(out, ".TP\n\\fB");
-    troff(out, name);
-    if (*alias) fprintf(out, "\\fR, \\fB\\-\\-%s", alias);
-    fprintf(out, "\\fR \\fI");
-    troff(out, value);
-    fprintf(out, "\\fR\n");
-    troff(out, text);
-    fprintf(out, "\n");
-}
-
-void help_man(FILE *out)
-{
-    char name[TEXT], value[TEXT], text[TEXT];
-    fprintf(out, ".TH JOTUN 1 \"\" \"jotun %s\"\n.SH NAME\njotun \\- pretrain language models\n",
-            JOTUN_VERSION);
-    fprintf(out, ".SH SYNOPSIS\n.B jotun\n\\fIcommand\\fR [\\fIoptions\\fR]\n.SH COMMANDS\n");
-    for (int i = 0; i < command_count; i++)
-        man_entry(out, commands[i].name, "", commands[i].words, commands[i].job);
-    for (int i = 0, group = -1; i < OPTIONS; i++) {
-        const OptionRow *row = &option_rows[i];
-        if ((int)row->group != group) fprintf(out, ".SH OPTIONS: %s\n", option_group_name(row->group));
-        group = row->group;
-        snprintf(name, sizeof name, "--%s", row->name);
-        snprintf(text, sizeof text, row->text[0] ? "%s [%s]" : "%s", row->help, row->text);
-        man_entry(out, name, row->alias, value_name(value, row), text);
-    }
-    fprintf(out, ".SH ENVIRONMENT\nJOTUN_NAME=VALUE gives option \\-\\-name; the command line beats it.\n"
-                 ".SH EXIT STATUS\n");
-    for (int i = 0; i < EXITS; i++) man_entry(out, exits[i].code, "", "", exits[i].meaning);
 }

@@ -1,12 +1,14 @@
+/* The program: finds the command, runs it, and turns its Status into an exit code. */
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/log.h"
 #include "base/seam.h"
-#include "cli/command.h"
+#include "cli/help.h"
 #include "comm/transport.h"
 
+/* Output that cannot be written is a failure even where the command knows nothing of it. */
 static int ended(Status status)
 {
     bool written = fflush(stdout) == 0 && !ferror(stdout);
@@ -17,6 +19,7 @@ static int ended(Status status)
 
 static bool is_help(const char *word) { return !strcmp(word, "--help") || !strcmp(word, "-h"); }
 
+/* After "--" a word is an argument, whatever it looks like. */
 static bool asks_help(int argc, char **argv)
 {
     for (int i = 0; i < argc && strcmp(argv[i], "--"); i++)
@@ -24,18 +27,34 @@ static bool asks_help(int argc, char **argv)
     return false;
 }
 
-/* What stands in the place of a command; false where it is one */
-static bool said_about_itself(const char *word)
+/* What is given instead of a command. false: it is a command. */
+static bool about_the_program(Status *status, int argc, char **argv)
 {
-    if (is_help(word)) help_program(stdout);
-    else if (!strcmp(word, "--version")) printf("jotun %s\n", JOTUN_VERSION);
-    else if (!strcmp(word, "--help-markdown")) help_markdown(stdout);
-    else if (!strcmp(word, "--help-man")) help_man(stdout);
-    else return false;
+    *status = OK;
+    if (is_help(argv[1])) help_program(stdout);
+    else if (!strcmp(argv[1], "--version")) printf("jotun %s\n", JOTUN_VERSION);
+    else if (!strcmp(argv[1], "--help-markdown")) help_markdown(stdout);
+    else if (!strcmp(argv[1], "--help-bash")) completion_bash(stdout);
+    else if (strcmp(argv[1], "--help-man")) return false;
+    else if (argc > 2) *status = manual_write(argv[2]);
+    else manual_program(stdout);
     return true;
 }
 
-/* Ranks of a launcher are for what computes on many; any other command would only do its work several times over. */
+/* "jotun tokenizer --help" is no command, but names some. */
+static bool about_subcommands(int argc, char **argv)
+{
+    if (argc < 2 || !is_help(argv[1])) return false;
+    for (int i = 0; i < command_count; i++) {
+        if (!command_begins(&commands[i], argv[0])) continue;
+        help_subcommands(stdout, argv[0]);
+        return true;
+    }
+    return false;
+}
+
+/* A launcher's ranks are for commands that compute on many; any other one would only do its work several
+ * times. */
 static Status started_alone(const Command *command)
 {
     bool many = command->takes == FOR_TRAIN || command->takes == FOR_EVAL;
@@ -47,6 +66,7 @@ static Status run(int argc, char **argv)
 {
     const Command *command;
     int used;
+    if (about_subcommands(argc, argv)) return OK;
     TRY(command_find(&command, &used, argc, argv));
     if (asks_help(argc - used, argv + used)) {
         help_command(stdout, command);
@@ -56,8 +76,8 @@ static Status run(int argc, char **argv)
     return command->run(argc - used, argv + used);
 }
 
-/* A file opened under the number of a standard stream that was closed would get our messages. What stands there instead
- * takes nothing and gives nothing, so that a use of it is still told. */
+/* A file opened under the number of a closed standard stream would get our messages. /dev/null is opened
+ * in its place, for the wrong direction, so that a use of the stream is still an error. */
 static void standard_streams_fill(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -68,10 +88,12 @@ int main(int argc, char **argv)
 {
     standard_streams_fill();
     seam_fault_open();
-    signal(SIGXFSZ, SIG_IGN);                   /* above `ulimit -f` a write fails, and is told as one on a full disk */
+    signal(SIGXFSZ, SIG_IGN);          /* above `ulimit -f` a write fails, and is reported as on a full disk */
     if (argc < 2) {
         help_program(stderr);
         return status_exit_code(BAD_USAGE);
     }
-    return ended(said_about_itself(argv[1]) ? OK : run(argc - 1, argv + 1));
+    Status status;
+    if (!about_the_program(&status, argc, argv)) status = run(argc - 1, argv + 1);
+    return ended(status);
 }

@@ -1,47 +1,94 @@
+/* Options to the structs of the rooms below; values that a tokenizer or a checkpoint adds. */
 #include "cli/setup.h"
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
+#include "base/team.h"
 #include "store/checkpoint.h"
 #include "text/tokenizer.h"
 
+/* train and config: these have a model of their own, other commands take a checkpoint's. */
 static bool trains(const Options *o) { return o->command & FOR_CONFIG; }
 
-static ModelConfig shape_of(const Options *o)
+/* --- configuration structs ------------------------------------------------------------------------------ */
+
+static PositionKind position_kind(const Options *o)
 {
-    static const PositionKind positions[] = { [WORD_position_learned_absolute] = POSITION_LEARNED, [WORD_position_rope] = POSITION_ROPE,
-                                              [WORD_position_none] = POSITION_NONE };
-    return (ModelConfig){ .layers = o->layers, .hidden = o->hidden, .ffn = o->ffn, .heads = o->heads, .groups = o->groups,
-        .head_dim = o->hidden / o->heads, .vocabulary = o->vocabulary, .positions = o->positions, .sequence = o->sequence,
-        .norm = o->norm.is == WORD_norm_rmsnorm ? NORM_RMS : NORM_LAYER, .position = positions[o->position.is],
-        .activation = o->swiglu ? ACT_SWIGLU : o->squared_relu ? ACT_SQUARED_RELU : ACT_GELU_TANH, .epsilon = o->epsilon,
-        .rope_base = o->rope_base, .hidden_dropout = o->hidden_dropout, .attention_dropout = o->attention_dropout,
-        .init_std = o->init_std, .bias = !o->disable_bias, .tied = !o->untie };
+    static const PositionKind kinds[] = { [WORD_position_learned_absolute] = POSITION_LEARNED,
+                                          [WORD_position_rope] = POSITION_ROPE,
+                                          [WORD_position_none] = POSITION_NONE };
+    return kinds[o->position.is];
 }
 
-static LrSchedule lr_of(const Options *o)
+/* The sequence of an evaluation is one window. */
+ModelConfig setup_model(const Options *o)
 {
-    static const LrStyle styles[] = { [WORD_lr_decay_style_linear] = LR_LINEAR, [WORD_lr_decay_style_cosine] = LR_COSINE,
+    return (ModelConfig){
+        .layers = o->layers, .hidden = o->hidden, .ffn = o->ffn, .heads = o->heads, .groups = o->groups,
+        .head_dim = o->hidden / o->heads, .vocabulary = o->vocabulary, .positions = o->positions,
+        .sequence = o->command == FOR_EVAL ? o->context : o->sequence,
+        .norm = o->norm.is == WORD_norm_rmsnorm ? NORM_RMS : NORM_LAYER, .position = position_kind(o),
+        .activation = o->swiglu ? ACT_SWIGLU : o->squared_relu ? ACT_SQUARED_RELU : ACT_GELU_TANH,
+        .epsilon = o->epsilon, .rope_base = o->rope_base, .hidden_dropout = o->hidden_dropout,
+        .attention_dropout = o->attention_dropout, .init_std = o->init_std, .bias = !o->disable_bias,
+        .tied = !o->untie,
+    };
+}
+
+LrSchedule setup_lr(const Options *o)
+{
+    static const LrStyle styles[] = { [WORD_lr_decay_style_linear] = LR_LINEAR,
+                                      [WORD_lr_decay_style_cosine] = LR_COSINE,
                                       [WORD_lr_decay_style_constant] = LR_CONSTANT };
-    return (LrSchedule){ styles[o->lr_decay_style.is], o->lr, o->min_lr, o->lr_warmup_iters, o->lr_decay_iters };
+    LrStyle style = styles[o->lr_decay_style.is];
+    return (LrSchedule){ style, o->lr, o->min_lr, o->lr_warmup_iters, o->lr_decay_iters };
 }
 
-static const char *device_of(const Options *o)
+OptimizerSettings setup_optimizer(const Options *o)
 {
-    return o->device.is == WORD_device_auto ? "cpu" : o->device.word;
+    return (OptimizerSettings){ o->adam_beta1, o->adam_beta2, o->adam_eps, o->weight_decay };
 }
 
 static DatasetWords words_of(const TextList *list) { return (DatasetWords){ list->text, list->count }; }
 
+/* jotun's own order is computed, so that it has no use for a cache. */
 DatasetRules setup_datasets(const Options *o)
 {
-    static const OrderKind orders[] = { [WORD_data_order_jotun] = ORDER_JOTUN, [WORD_data_order_megatron] = ORDER_MEGATRON,
+    static const OrderKind orders[] = { [WORD_data_order_jotun] = ORDER_JOTUN,
+                                        [WORD_data_order_megatron] = ORDER_MEGATRON,
                                         [WORD_data_order_forks] = ORDER_FORKS };
-    return (DatasetRules){ .order = orders[o->data_order.is], .words = words_of(&o->data_path), .list = o->data_file_list,
+    OrderKind order = orders[o->data_order.is];
+    return (DatasetRules){
+        .order = order, .words = words_of(&o->data_path), .list = o->data_file_list,
         .own = { words_of(&o->train_data_path), words_of(&o->valid_data_path), words_of(&o->test_data_path) },
-        .cache = o->data_cache_path, .cut = o->final_epoch_cut, .surplus = o->surplus, .corpus_shuffled = o->corpus_shuffled,
-        .corpus_blended = o->corpus_blended };
+        .cache = order == ORDER_JOTUN ? NULL : o->data_cache_path, .cut = o->final_epoch_cut,
+        .surplus = o->surplus, .corpus_shuffled = o->corpus_shuffled, .corpus_blended = o->corpus_blended,
+    };
 }
+
+Sampling setup_sampling(const Options *o)
+{
+    return (Sampling){ .temperature = o->temperature, .top_p = o->top_p, .top_k = o->top_k,
+                       .seed = (uint64_t)o->sampling_seed };
+}
+
+TokenizePlan setup_tokenize(const Options *o, const Tokenizer *tokenizer)
+{
+    return (TokenizePlan){
+        .path = o->input.text, .paths = o->input.count, .key = o->json_keys.text, .keys = o->json_keys.count,
+        .tokenizer = tokenizer, .append_eod = o->append_eod, .skip = o->on_error.is == WORD_on_error_skip,
+        .workers = o->workers ? (int)o->workers : team_cores(), .line_most = o->document_most,
+        .ratio_most = o->ratio_most,
+    };
+}
+
+BpePlan setup_bpe(const Options *o, Team *team)
+{
+    return (BpePlan){ .vocabulary = o->learned_vocabulary, .least = o->min_frequency, .team = team,
+                      .special = o->special_tokens.text, .specials = o->special_tokens.count };
+}
+
+/* --- what a tokenizer adds ------------------------------------------------------------------------------ */
 
 static Status tokenizer_facts(const char *name, int32_t *vocabulary, int32_t *eod)
 {
@@ -53,15 +100,16 @@ static Status tokenizer_facts(const char *name, int32_t *vocabulary, int32_t *eo
     return OK;
 }
 
-/* A checkpoint knows the name of its tokenizer, not the file. */
+/* A checkpoint has the name of its tokenizer, which may be a file that has moved. */
 static Status moved(const Options *o, Status status)
 {
     char why[512];
     snprintf(why, sizeof why, "%s", fail_text());
-    return fail(status, "%s; the checkpoint of --load %s names it: say where it is now by --tokenizer", why, o->load);
+    return fail(status, "%s; the checkpoint of --load %s names it: say where it is now by --tokenizer", why,
+                o->load);
 }
 
-/* The vocabulary, where nobody said another; refused where a smaller one was said */
+/* The size of the vocabulary, where nobody gave another; a smaller one is refused. */
 static Status take_tokenizer(Options *o)
 {
     int32_t vocabulary, eod;
@@ -71,59 +119,87 @@ static Status take_tokenizer(Options *o)
     options_fill(o, OPTION_vocabulary, vocabulary, "--tokenizer");
     if (o->vocabulary >= vocabulary) return OK;
     if (!trains(o))
-        return fail(BAD_OPTION, "--tokenizer %s has %d ids, and the model of --load %s has %lld; give the tokenizer it was trained with",
-                    o->tokenizer, vocabulary, o->load, (long long)o->vocabulary);
+        return fail(BAD_OPTION, "--tokenizer %s has %d ids, and the model of --load %s has %lld; give the tokenizer it "
+                    "was trained with", o->tokenizer, vocabulary, o->load, (long long)o->vocabulary);
     return fail(BAD_OPTION, "--vocab-size %lld is less than the %d ids of --tokenizer %s; %d or more do",
                 (long long)o->vocabulary, vocabulary, o->tokenizer, vocabulary);
 }
 
+/* --- a run ---------------------------------------------------------------------------------------------- */
+
+static int chunks(const Options *o)
+{
+    return o->layers_per_chunk ? (int)(o->layers / (o->pipeline_parallel * o->layers_per_chunk)) : 1;
+}
+
+static ScheduleKind schedule(const Options *o)
+{
+    if (o->layers_per_chunk) return SCHEDULE_INTERLEAVED;
+    return o->pipeline_schedule.is == WORD_pipeline_schedule_zb_h1 ? SCHEDULE_ZB_H1 : SCHEDULE_1F1B;
+}
+
+/* Samples of a step. Evaluation has no --global-batch-size: each data-parallel rank takes one micro-batch. */
+static int64_t global_batch(const Options *o)
+{
+    return o->command == FOR_EVAL ? o->micro_batch * options_data_parallel(o) : o->global_batch;
+}
+
+/* Evaluations that could read nothing are left out, with a line. */
+static void leave_out_evaluations(TrainConfig *r)
+{
+    if (!r->learn || r->eval_iters == 0) return;
+    if (datasets_has(&r->datasets, SPLIT_VALID) || datasets_has(&r->datasets, SPLIT_TEST)) return;
+    log_line("--train-data-path is given without --valid-data-path: nothing is evaluated");
+    r->eval_iters = r->eval_interval = 0;
+}
+
 Status setup_train_config(TrainConfig *r, Options *o)
 {
-    bool interleaved = o->layers_per_chunk > 0;
     int32_t vocabulary, eod = -1;
-    const char *json = "";
-    if (trains(o)) TRY(tokenizer_facts(o->tokenizer, &vocabulary, &eod));       /* who says texts opens it */
-    if (trains(o)) TRY(options_json(o, &json));                    /* what a checkpoint keeps: nobody else writes one */
-    *r = (TrainConfig){ .model = shape_of(o), .learn = o->command == FOR_TRAIN, .tp = (int)o->tensor_parallel, .cp = (int)o->context_parallel,
-        .pp = (int)o->pipeline_parallel, .chunks = interleaved ? (int)(o->layers / (o->pipeline_parallel * o->layers_per_chunk)) : 1,
-        .zero = (int)o->zero_stage, .sequence = o->sequence_parallel,
-        .schedule = interleaved ? SCHEDULE_INTERLEAVED : o->pipeline_schedule.is == WORD_pipeline_schedule_zb_h1 ? SCHEDULE_ZB_H1 : SCHEDULE_1F1B,
-        .micro = o->micro_batch, .global = o->global_batch, .steps = o->train_iters, .lr = lr_of(o),
-        .optimizer = optimizer_named(o->optimizer.word), .settings = { o->adam_beta1, o->adam_beta2, o->adam_eps, o->weight_decay },
-        .clip = o->clip_grad, .seed = (uint64_t)o->seed, .device = device_of(o), .threads = (int)o->threads, .watchdog = o->watchdog_seconds,
-        .datasets = setup_datasets(o), .split = o->split, .reset_positions = o->reset_positions, .reset_attention = o->reset_attention,
-        .mask_eod = o->mask_eod, .eod = eod, .save = o->save, .load = o->load, .save_interval = o->save_interval,
-        .keep_last = o->keep_last, .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,
-        .log_interval = o->log_interval, .eval_interval = o->eval_interval, .eval_iters = o->eval_interval > 0 ? o->eval_iters : 0, .metrics = o->metrics };
-    if (r->learn && r->datasets.order == ORDER_JOTUN && r->datasets.cache) {
-        log_line("--data-cache-path %s is passed over: --data-order jotun is computed, not cached", r->datasets.cache);
-        r->datasets.cache = NULL;
-    }
-    if (r->learn && r->eval_iters > 0 && !datasets_has(&r->datasets, SPLIT_VALID) && !datasets_has(&r->datasets, SPLIT_TEST)) {
-        log_line("no --valid-data-path stands beside --train-data-path: nothing is evaluated");
-        r->eval_iters = r->eval_interval = 0;
-    }
-    Queue device;
-    TRY(queue_open(&device, r->device, 1, NULL));                       /* refused here, with the reason, where it is not to be had */
-    queue_close(&device);
+    const char *json = "", *device = o->device.is == WORD_device_auto ? "cpu" : o->device.word;
+    if (trains(o)) TRY(tokenizer_facts(o->tokenizer, &vocabulary, &eod));   /* others open their own */
+    if (trains(o)) TRY(options_json(o, &json));                             /* kept in checkpoints */
+    *r = (TrainConfig){
+        .model = setup_model(o), .learn = o->command == FOR_TRAIN,
+        .tp = (int)o->tensor_parallel, .cp = (int)o->context_parallel, .pp = (int)o->pipeline_parallel,
+        .chunks = chunks(o), .zero = (int)o->zero_stage, .sequence = o->sequence_parallel,
+        .schedule = schedule(o), .micro = o->micro_batch, .global = global_batch(o), .steps = o->train_iters, .lr = setup_lr(o),
+        .optimizer = optimizer_named(o->optimizer.word), .settings = setup_optimizer(o), .clip = o->clip_grad,
+        .seed = (uint64_t)o->seed, .device = device, .threads = (int)o->threads,
+        .watchdog = o->watchdog_seconds, .datasets = setup_datasets(o), .split = o->split, .reset_positions = o->reset_positions,
+        .reset_attention = o->reset_attention, .mask_eod = o->mask_eod, .eod = eod,
+        .save = o->save, .load = o->load, .save_interval = o->save_interval, .keep_last = o->keep_last,
+        .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,
+        .log_interval = o->log_interval, .eval_interval = o->eval_interval,
+        .eval_iters = o->eval_interval > 0 ? o->eval_iters : 0, .metrics = o->metrics,
+    };
+    leave_out_evaluations(r);
     if (!r->optimizer) return fail(BAD_OPTION, "--optimizer %s is not built; adam does", o->optimizer.word);
+    Queue queue;                  /* a device that cannot be had is refused here, with the reason */
+    TRY(queue_open(&queue, r->device, 1, NULL));
+    queue_close(&queue);
     return OK;
 }
 
-/* The model's shape is the checkpoint's own, unless a person says otherwise, and then judge_with_checkpoint has a word. */
+/* --- what a checkpoint adds ----------------------------------------------------------------------------- */
+
+/* The model's shape is the checkpoint's, but for options that a person gives, which judge_with_checkpoint
+ * compares. */
 static Status take_checkpoint_options(Options *o)
 {
     char path[1024];
     bool found;
     char *options;
     TRY(checkpoint_find(o->load, path, &found));
-    if (!found) return fail(BAD_FILE, "--load %s holds no checkpoint; give the folder that --save of jotun train wrote", o->load);
+    if (!found)
+        return fail(BAD_FILE, "--load %s holds no checkpoint; give the folder that --save of jotun train wrote", o->load);
     TRY(checkpoint_options(path, &options));
     Status status = options_from_json(o, options, path);
     free(options);
     return status;
 }
 
+/* A checkpoint before the tokenizer, which it may name, and both before what is derived from them. */
 Status setup_values(Options *o)
 {
     if (o->load && (o->use_checkpoint_args || !trains(o))) TRY(take_checkpoint_options(o));
@@ -131,14 +207,14 @@ Status setup_values(Options *o)
     return options_derive(o);
 }
 
-/* A run goes on with the model it was begun with. */
+/* A run resumes with the model that it began with. */
 static Status judge_with_checkpoint(const Options *o)
 {
     char path[1024];
     bool found;
     char *options;
     TRY(checkpoint_find(o->load, path, &found));
-    if (!found) return OK;                                              /* it begins anew, or refuses to: the trainer's affair */
+    if (!found) return OK;                                  /* the trainer begins anew, or refuses to */
     TRY(checkpoint_options(path, &options));
     Status status = options_match_json(o, options, path);
     free(options);
@@ -151,23 +227,35 @@ Status setup_judge(const Options *o)
     return options_judge(o);
 }
 
-Status setup_options(Options *o, Transport **mpi, int command, int argc, char **argv)
+/* The launcher's ranks count as given by nobody, so that --ranks can contradict them only with a message. */
+Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, char **argv)
 {
     *mpi = NULL;
     TRY(transport_mpi_open(mpi, &argc, &argv));
-    if (*mpi && (*mpi)->rank != 0) log_mute();                          /* what all ranks would say, rank 0 says */
+    if (*mpi && (*mpi)->rank != 0) log_mute();          /* rank 0 logs for all */
     TRY(options_parse(o, command, argc, argv));
     if (*mpi) options_fill(o, OPTION_ranks, (*mpi)->size, "the MPI launcher");
     if (*mpi && o->ranks != (*mpi)->size)
-        return fail(BAD_OPTION, "--ranks %lld, but the MPI launcher started %d; leave --ranks out", (long long)o->ranks, (*mpi)->size);
+        return fail(BAD_OPTION, "--ranks %lld, but the MPI launcher started %d; leave --ranks out",
+                    (long long)o->ranks, (*mpi)->size);
     TRY(setup_values(o));
     return setup_judge(o);
 }
 
+/* An allocation that fails follows from options. */
+static Status name_memory_options(Status status)
+{
+    char why[400];
+    if (status != NO_MEMORY) return status;
+    snprintf(why, sizeof why, "%s", fail_text());
+    return fail(NO_MEMORY, "%s; a smaller --micro-batch-size, --seq-length or model, or more ranks (--tp, --pp, --cp, "
+                "--zero-stage) need less; jotun train --dry-run shows what each rank needs", why);
+}
+
 Status setup_run(const Options *o, Transport *mpi, RankBody *body, void *context)
 {
-    if (!mpi) return transport_threads_run((int)o->ranks, body, context);
-    Status status = body(mpi, context);
+    if (!mpi) return name_memory_options(transport_threads_run((int)o->ranks, body, context));
+    Status status = name_memory_options(body(mpi, context));
     mpi->close(mpi);
     return status;
 }

@@ -1,19 +1,33 @@
 #ifndef CLI_SETUP_H
 #define CLI_SETUP_H
-/* Where both worlds meet: options become the small structs the rooms below want, and ranks come to life. */
+/* Where options become the configuration structs of the rooms below, one function for each struct, and
+ * where ranks start. */
 #include "conf/conf.h"
+#include "data/tokenize.h"
+#include "serve/generate.h"
+#include "text/bpe/bpe_train.h"
 #include "train/trainer.h"
 
-/* The options of a command, whole: parsed, joined with a checkpoint's where it is to give them, ranks told by the launcher, derived,
- * judged. *mpi: this process's rank where an MPI started us, else NULL. */
-Status setup_options(Options *o, Transport **mpi, int command, int argc, char **argv);
-/* Its two halves, for who wants to look between them: joined with the checkpoint's and derived; judged, alone and against the
- * checkpoint a run goes on with */
+/* The options of a command, complete: parsed, joined with a checkpoint's where it gives them, ranks taken
+ * from the launcher, derived, judged. *mpi: this process's rank where an MPI started us, else NULL. */
+Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, char **argv);
+/* Its two halves, for a caller that looks between them: joined with the checkpoint's and derived; judged,
+ * alone and against the checkpoint that a run resumes from. */
 Status setup_values (Options *o);
 Status setup_judge  (const Options *o);
-/* Options are read-only from here on; the config points into them and into `json`. */
-DatasetRules setup_datasets(const Options *o);
-Status setup_train_config (TrainConfig *config, Options *o);
-/* body once for each rank: threads of this process, or this process's own under MPI */
+
+/* Options are read-only from here on, and outlive the structs, which point into them. */
+ModelConfig      setup_model   (const Options *o);
+LrSchedule setup_lr      (const Options *o);
+OptimizerSettings setup_optimizer(const Options *o);
+DatasetRules  setup_datasets    (const Options *o);
+Sampling   setup_sampling(const Options *o);
+TokenizePlan   setup_tokenize    (const Options *o, const Tokenizer *tokenizer);       /* jotun prepare */
+BpePlan    setup_bpe     (const Options *o, Team *team);                       /* jotun tokenizer train */
+/* Of train, eval and generate. Opens the tokenizer for its end of document; BAD_OPTION where the device
+ * cannot be had. */
+Status     setup_train_config  (TrainConfig *config, Options *o);
+
+/* Calls body once for each rank: threads of this process, or this process's own rank under MPI. */
 Status setup_run    (const Options *o, Transport *mpi, RankBody *body, void *context);
 #endif

@@ -4,22 +4,31 @@
 #include <stdio.h>
 #include "conf/options.h"
 
-/* Defaults, environment (JOTUN_NUM_LAYERS=4), command line (--num-layers 4, --num-layers=4), preset. argv is
- * what follows the command's name. Wrong words are BAD_USAGE, wrong values BAD_OPTION. Words without a name
- * are refused where the command takes none. Another trainer's names count in the environment as well. */
-Status options_parse (Options *o, int command, int argc, char **argv);
+/* Defaults, environment (JOTUN_NUM_LAYERS=4), command line (--num-layers 4, --num-layers=4), preset. argv
+ * is what follows the command's name. Wrong words are BAD_USAGE, wrong values BAD_OPTION. Words without an
+ * option's name are refused where the command takes none. Other trainers' names (dialects.def) count, in
+ * the environment as well. Of an option given twice the last one counts, and a line in the log names both
+ * where they differ; a list appends. */
+Status options_parse (Options *o, CommandSet command, int argc, char **argv);
+/* The same for a command that understands these DIALECT_... of conf/rows.h, not those of command_dialects. */
+Status options_parse_dialects(Options *o, CommandSet command, unsigned understood, int argc, char **argv);
 void   options_close (Options *o);
 Status options_expect(const Options *o, int count, const char *what);   /* exactly so many words: "PREFIX" */
 
-/* One value from somewhere; kept unless a stronger source has spoken. Names in `source` are copied. */
+/* One value; kept unless a stronger source gave one. Names in `source` are copied. */
 Status options_set   (Options *o, OptionIndex option, const char *value, OptionSource source);
-/* What only the program around knows (ranks by the launcher, vocabulary by the tokenizer), before
- * options_derive: where nobody said it. from: "the launcher". */
+/* What only the program around knows (ranks from the launcher, vocabulary from the tokenizer), before
+ * options_derive: where nobody gave it. from: "the launcher". */
 void   options_fill  (Options *o, OptionIndex option, int64_t value, const char *from);
-bool   options_said  (const Options *o, OptionIndex option);     /* by a person, preset or checkpoint */
+bool   options_said  (const Options *o, OptionIndex option);     /* given by a person, preset or checkpoint */
+/* On the command line or in the environment. */
 bool   options_typed_by_person(const Options *o, OptionIndex option);
 
-Status  options_derive(Options *o);                  /* callable again after more was said */
+/* Fills in what follows from other values; callable again after more values were set. BAD_OPTION where a
+ * value in another unit (samples, tokens) cannot be converted. */
+Status  options_derive(Options *o);
+/* BAD_USAGE where an option is missing that the command needs, BAD_OPTION where values do not fit
+ * together. */
 Status  options_judge (const Options *o);
 int64_t options_data_parallel(const Options *o);     /* ranks / (tp pp cp), at least 1 */
 
@@ -29,11 +38,14 @@ const char *options_value_text (char *out, size_t size, const Options *o, Option
 /* "default", "command line", "--model gpt2-124m", "derived from --hidden-size" */
 const char *options_source_text(char *out, size_t size, const Options *o, OptionIndex option);
 
-/* All options which hold a value, as one JSON object, "num-layers": 12. The text lives as long as the options. */
+/* All options which hold a value, as one JSON object, "num-layers": 12. The text lives as long as the
+ * options. */
 Status options_json     (Options *o, const char **json);
-/* The FOR_CHECKPOINT_ARGS rows of such an object (path: where it was), weaker than anything a person said. */
+/* The FOR_CHECKPOINT_ARGS rows of such an object (path: its file, for messages), weaker than what a person
+ * typed. BAD_FILE where it is no such object, or has an option that this version does not know. */
 Status options_from_json(Options *o, const char *json, const char *path);
-/* A run that goes on with the checkpoint at `path`, after options_derive: BAD_OPTION where a FOR_SHAPE row
- * says another model; where a FOR_SAME_RUN row says another course, a line in the log. */
+/* A run that resumes from the checkpoint at `path`, after options_derive: BAD_OPTION where a FOR_SHAPE row
+ * differs, a line in the log where a FOR_SAME_RUN row does. A value that was copied from another option,
+ * then and now, is not compared: that other option is. */
 Status options_match_json(const Options *o, const char *json, const char *path);
 #endif

@@ -1,10 +1,12 @@
-/* What follows from other options, where nobody said it. rules.c judges; nothing is refused here. */
+/* Values that follow from other options, where nobody gave one. Whether they fit together is judged in
+ * rules.c. */
 #include "base/team.h"
 #include "conf/conf.h"
 #include "conf/value.h"
 
 static int64_t at_least(int64_t low, int64_t value) { return value > low ? value : low; }
 
+/* Shapes that Megatron-LM derives the same way, so that its scripts give the same model here. */
 static void derive_model(Options *o)
 {
     int64_t gated = at_least(64, 4 * o->hidden * 2 / 3 / 64 * 64);      /* Megatron-LM's rule */
@@ -15,6 +17,7 @@ static void derive_model(Options *o)
     options_derived_int(o, OPTION_context, o->sequence, "--seq-length");
 }
 
+/* Ranks first: threads and the batch follow from them. */
 static void derive_layout(Options *o)
 {
     options_derived_int(o, OPTION_ranks, 1, "one process");
@@ -34,6 +37,7 @@ Status options_derive(Options *o)
 {
     derive_model(o);
     derive_layout(o);
+    for (int i = 0; i < OPTIONS; i++) TRY(options_convert(o, i));       /* by the batch of derive_layout */
     if (o->train_iters) options_derived_int(o, OPTION_lr_decay_iters, o->train_iters, "--train-iters");
     return OK;
 }

@@ -1,6 +1,6 @@
 #ifndef CONF_OPTIONS_H
 #define CONF_OPTIONS_H
-/* The options as C sees them, from the rows of options.def: a field a row, and where each value came from.
+/* The options as C sees them, from the rows of options.def: a field for each row and the source of its value.
  *
  *     Status cmd_train(int argc, char **argv)
  *     {
@@ -12,25 +12,37 @@
  *     }
  *     ... in train:
  *         if (o->use_checkpoint_args) TRY(options_from_json(o, manifest_options, path));
- *         TRY(options_derive(o));                         what follows from others
- *         TRY(options_judge(o));                          what does not go together is refused
+ *         TRY(options_derive(o));                         values that follow from others
+ *         TRY(options_judge(o));                          combinations that cannot work are refused
  *         ...                                             from here on read-only, shared by all ranks */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "base/status.h"
 
-/* Who takes an option. `jotun config` takes whatever `jotun train` takes. */
-enum {
-    FOR_CONFIG = 1, FOR_TRAIN = 2 | FOR_CONFIG, FOR_EVAL = 4, FOR_GENERATE = 8, FOR_PREPARE = 16,
-    FOR_TOKENIZER_ENCODE = 32, FOR_DATA_INFO = 64, FOR_CHECKPOINT = 128, /* the last two take words: a prefix, a folder */
-    FOR_CHECKPOINT_ARGS = 256,
-    /* of a run that goes on: has to be the checkpoint's; a line in the log where it is not */
-    FOR_SHAPE = 512, FOR_SAME_RUN = 1024,
-    FOR_MERGE = 2048 /* takes words as well */, FOR_TOKENIZER_TRAIN = 4096, FOR_LANGID = 8192,
-    FOR_CLEAN = 16384, FOR_CLEAN_RESULT = 32768,    /* what clean's output depends on: has to be what the run was begun with */
-    FOR_TOKENIZER_DECODE = 1 << 20, FOR_TOKENIZER_INFO = 1 << 21, FOR_DATA_CAT = 1 << 22 /* takes words */
-};
+/* A set of commands that take an option, and of what else is done with it. `jotun config` takes whatever
+ * `jotun train` takes. */
+typedef uint64_t CommandSet;
+#define FOR_CONFIG           (UINT64_C(1) << 0)
+#define FOR_TRAIN            (UINT64_C(1) << 1 | FOR_CONFIG)
+#define FOR_EVAL             (UINT64_C(1) << 2)
+#define FOR_GENERATE         (UINT64_C(1) << 3)
+#define FOR_PREPARE          (UINT64_C(1) << 4)
+#define FOR_CLEAN            (UINT64_C(1) << 5)
+#define FOR_LANGID           (UINT64_C(1) << 6)
+#define FOR_TOKENIZER_TRAIN  (UINT64_C(1) << 7)
+#define FOR_TOKENIZER_ENCODE (UINT64_C(1) << 8)
+#define FOR_TOKENIZER_DECODE (UINT64_C(1) << 9)
+#define FOR_TOKENIZER_INFO   (UINT64_C(1) << 10)
+#define FOR_DATA_INFO        (UINT64_C(1) << 11)
+#define FOR_DATA_CAT         (UINT64_C(1) << 12)
+#define FOR_MERGE            (UINT64_C(1) << 13)
+#define FOR_CHECKPOINT       (UINT64_C(1) << 14)
+#define FOR_ANY              (FOR_CHECKPOINT * 2 - 1)                /* all of the above */
+#define FOR_CHECKPOINT_ARGS  (UINT64_C(1) << 60)    /* taken from a checkpoint */
+#define FOR_SHAPE            (UINT64_C(1) << 61)    /* on resume: has to be the checkpoint's */
+#define FOR_SAME_RUN         (UINT64_C(1) << 62)    /* on resume: a line in the log where it differs */
+#define FOR_CLEAN_RESULT     (UINT64_C(1) << 63)    /* restart of clean: has to be what the run began with */
 
 typedef struct { int is; const char *word; } Choice;          /* is: a WORD_... constant below */
 typedef struct { const char **text; int count; } TextList;
@@ -42,13 +54,18 @@ typedef Choice      OptionCHOICE;
 typedef TextList    OptionLIST;
 
 typedef enum { KIND_INT, KIND_REAL, KIND_TEXT, KIND_FLAG, KIND_CHOICE, KIND_LIST } OptionKind;
-typedef enum {
-    GROUP_MODEL, GROUP_DATA, GROUP_CLEANING, GROUP_SAMPLING, GROUP_SCHEDULE, GROUP_OPTIMIZER, GROUP_NUMBERS, GROUP_LAYOUT,
-    GROUP_MACHINE, GROUP_FILES, GROUP_WORDS, OPTION_GROUPS
-} OptionGroup;
 
+/* A group has the index of its first option, so that its heading takes no number of its own. */
 typedef enum {
-#define OPT(field, ...) OPTION_##field,
+#define GROUP(group, title)    GROUP_##group, BEFORE_##group = GROUP_##group - 1,
+#define OPT_INT(field, ...)    OPTION_##field,
+#define OPT_REAL(field, ...)   OPTION_##field,
+#define OPT_FLAG(field, ...)   OPTION_##field,
+#define OPT_CHOICE(field, ...) OPTION_##field,
+#define OPT_TEXT(field, ...)   OPTION_##field,
+#define OPT_PATH(field, ...)   OPTION_##field,
+#define OPT_LIST(field, ...)   OPTION_##field,
+#define OPT_PATHS(field, ...)  OPTION_##field,
 #include "conf/options.def"
     OPTIONS
 } OptionIndex;
@@ -60,33 +77,55 @@ enum {
     OPTION_WORDS
 };
 
-/* Weakest first. A derived value gives way to others and may be derived again; PROGRAM is options_fill. */
+/* Weakest first. A derived value yields to all others and may be derived again; PROGRAM is options_fill. */
 typedef enum {
     SOURCE_NOTHING, SOURCE_DERIVED, SOURCE_PROGRAM, SOURCE_DEFAULT, SOURCE_PRESET, SOURCE_CHECKPOINT,
     SOURCE_ENVIRONMENT, SOURCE_COMMAND_LINE
 } SourceKind;
+
+/* How a value in another trainer's unit becomes ours. The last two wait for options_derive, which knows
+ * the batch. */
+typedef enum {
+    CONVERT_NONE,
+    CONVERT_MINUTES_TO_SECONDS,
+    CONVERT_SAMPLES_TO_ITERS,       /* samples / global-batch-size, rounded down as Megatron-LM does */
+    CONVERT_TOKENS_TO_ITERS         /* tokens / seq-length / global-batch-size, rounded down */
+} Conversion;
+
 typedef struct {
     SourceKind  kind;
     const char *name;      /* as typed: "--tp", "JOTUN_LR"; else "--" and the row's name */
     const char *value;     /* as typed; "" where nothing was */
     const char *from;      /* the preset, the checkpoint's path, the options it was derived from; else "" */
+    Conversion  convert;   /* the field has `value` converted */
 } OptionSource;
 
 typedef struct Options {
-#define OPT(field, kind, ...) Option##kind field;
+#define OPT_INT(field, ...)    OptionINT    field;
+#define OPT_REAL(field, ...)   OptionREAL   field;
+#define OPT_FLAG(field, ...)   OptionFLAG   field;
+#define OPT_CHOICE(field, ...) OptionCHOICE field;
+#define OPT_TEXT(field, ...)   OptionTEXT   field;
+#define OPT_PATH(field, ...)   OptionTEXT   field;
+#define OPT_LIST(field, ...)   OptionLIST   field;
+#define OPT_PATHS(field, ...)  OptionLIST   field;
 #include "conf/options.def"
     OptionSource source[OPTIONS];
-    int          command;              /* FOR_... */
-    TextList     words;                /* what stands without a name, in order */
+    CommandSet   command;              /* one FOR_... */
+    unsigned     dialects;             /* DIALECT_... bits (conf/rows.h): whose names are understood */
+    TextList     words;                /* positional arguments, in order */
     void        *held;                 /* memory of texts: options_close */
 } Options;
 
+/* One row of options.def. */
 typedef struct {
-    const char *field, *name, *alias, *text, *value, *help;      /* text: the default */
     OptionKind  kind;
-    OptionGroup group;
-    double      low, high;
-    int         commands;
+    bool        path;                  /* TEXT, LIST: names files or folders */
+    const char *field, *name, *help;
+    const char *text;                  /* the default; "": none */
+    const char *value;                 /* the word for a value in help; "" of FLAG and CHOICE */
+    double      low, high;             /* INT, REAL */
+    CommandSet  commands;
     size_t      offset;                /* of the field in Options */
 } OptionRow;
 extern const OptionRow option_rows[OPTIONS];

@@ -1,3 +1,4 @@
+/* From words to values: defaults, the environment, the command line, a preset. */
 #include "base/log.h"
 #include "conf/conf.h"
 #include "conf/value.h"
@@ -9,55 +10,68 @@
 
 extern char **environ;
 #define ENVIRONMENT_PREFIX "JOTUN_"
-enum { WORD_LETTERS = 128 };                                  /* room for "--" or JOTUN_ and a name */
+enum { WORD_LETTERS = 128 };                                  /* fits "--" or JOTUN_ and a name */
 
+/* ended: after "--", when all that follows is a positional argument */
 typedef struct { Options *o; char **word, **end; bool ended; } Cursor;
 
+/* Also gives each option its name for messages, and a copy of it, since callers may print it after a parse
+ * failed. */
 static Status parse_defaults(Options *o)
 {
     for (int i = 0; i < OPTIONS; i++) {
         const OptionRow *row = &option_rows[i];
         char name[WORD_LETTERS];
         snprintf(name, sizeof name, "--%s", row->name);
-        o->source[i] = (OptionSource){ SOURCE_NOTHING, options_hold(o, name), "", "" };
+        o->source[i] = (OptionSource){ SOURCE_NOTHING, options_hold(o, name), "", "", CONVERT_NONE };
         const char *text = row->kind == KIND_FLAG ? "false" : row->text;
-        if (*text) TRY(options_set(o, i, text, (OptionSource){ SOURCE_DEFAULT, name, "", "" }));
+        if (*text) TRY(options_set(o, i, text, (OptionSource){ SOURCE_DEFAULT, name, "", "", CONVERT_NONE }));
     }
     return OK;
 }
 
 /* ---- other trainers' names ---- */
 
-static Status refuse(const Dialect *row, const char *typed)
-{
-    return fail(BAD_OPTION, "%s of %s is refused: %s", typed, row->whose, row->text);
-}
+static const char *whose(const Dialect *row) { return dialect_names[row->whose].name; }
 
-static void pass_over(const Dialect *row, const char *typed)
-{
-    log_line("%s of %s is passed over: %s", typed, row->whose, row->text);
-}
-
-/* What a flag of theirs means when it is off we do not guess. */
-static Status parse_meaning(Options *o, const Dialect *row, const char *value, OptionSource source)
+/* What a flag of theirs means when it is off is not guessed. */
+static Status dialect_flag(Options *o, const Dialect *row, const char *value, OptionSource source)
 {
     if (!value || !strcmp(value, "1") || !strcasecmp(value, "true"))
         return options_set(o, row->option, row->text, source);
     return fail(BAD_OPTION, "%s=%s of %s is refused: leave it out, or give --%s", source.name, value,
-                row->whose, option_rows[row->option].name);
+                whose(row), option_rows[row->option].name);
+}
+
+/* One name of theirs with its value; NULL where a flag has none. */
+static Status dialect_apply(Options *o, const Dialect *row, const char *value, OptionSource source)
+{
+    source.convert = row->convert;
+    switch (row->verb) {
+    case VERB_ALIAS:   return options_set(o, row->option, value, source);
+    case VERB_MEANS:
+        if (*row->given) return options_set(o, row->option, row->text, source);
+        return dialect_flag(o, row, value, source);
+    case VERB_REFUSE:
+        return fail(BAD_OPTION, "%s of %s is refused: %s; %s", source.name, whose(row), row->text, row->cure);
+    case VERB_PASSED:  log_line("%s of %s is passed over: %s", source.name, whose(row), row->text); break;
+    case VERB_SUGGEST: break;
+    }
+    return OK;
 }
 
 /* ---- the environment ---- */
 
-static void environment_name(char *out, size_t size, const char *option)
+/* JOTUN_NUM_LAYERS for num-layers */
+static void environment_name(char *out, size_t size, const char *prefix, const char *option)
 {
-    int used = snprintf(out, size, ENVIRONMENT_PREFIX "%s", option);
+    int used = snprintf(out, size, "%s%s", prefix, option);
     for (int i = 0; i < used && out[i]; i++)
         out[i] = out[i] == '-' ? '_' : (char)toupper((unsigned char)out[i]);
 }
 
-/* A variable that is almost an option is a slip of the pen; others (JOTUN_FAULT) are somebody else's. */
-static void environment_slips(const Options *o)
+/* A variable that is almost an option is a typing error; others (JOTUN_FAULT) are not ours to judge. */
+static void environment_typos(const Options *o)
 {
     for (char **variable = environ; *variable; variable++) {
         if (strncmp(*variable, ENVIRONMENT_PREFIX, strlen(ENVIRONMENT_PREFIX))) continue;
@@ -65,126 +79,141 @@ static void environment_slips(const Options *o)
         snprintf(typed, sizeof typed, "%.*s", (int)strcspn(*variable, "="), *variable);
         snprintf(name, sizeof name, "%s", typed + strlen(ENVIRONMENT_PREFIX));
         for (char *c = name; *c; c++) *c = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
-        const char *nearest = option_find(name) < 0 ? option_nearest(name, o->command) : NULL;
-        if (!nearest || option_find(nearest) < 0) continue;
-        environment_name(meant, sizeof meant, nearest);
+        if (option_find(name, FOR_ANY) >= 0) continue;
+        const char *nearest = option_nearest(name, o->command, o->dialects);
+        if (!nearest || option_find(nearest, FOR_ANY) < 0) continue;
+        environment_name(meant, sizeof meant, ENVIRONMENT_PREFIX, nearest);
         log_line("%s is no option and is not read; did you mean %s?", typed, meant);
     }
 }
 
-/* One variable, where it is set and the command takes what it names. A variable is there for all commands, so
- * one that a command does not take is no mistake. */
+static OptionSource environment_source(const char *name, const char *value)
+{
+    return (OptionSource){ SOURCE_ENVIRONMENT, name, value, "", CONVERT_NONE };
+}
+
+/* A variable is there for all commands, so one that this command does not take is no error. */
 static Status environment_option(Options *o, OptionIndex option, const char *called)
 {
     char name[WORD_LETTERS];
-    environment_name(name, sizeof name, called);
-    const char *value = option_taken(option, o->command) ? getenv(name) : NULL;
-    if (!value) return OK;
-    return options_set(o, option, value, (OptionSource){ SOURCE_ENVIRONMENT, name, value, "" });
+    environment_name(name, sizeof name, ENVIRONMENT_PREFIX, called);
+    const char *value = *called && option_taken(option, o->command) ? getenv(name) : NULL;
+    return value ? options_set(o, option, value, environment_source(name, value)) : OK;
 }
 
 static Status environment_dialect(Options *o, const Dialect *row)
 {
     char name[WORD_LETTERS];
-    environment_name(name, sizeof name, row->name);
+    environment_name(name, sizeof name, dialect_names[row->whose].prefix, row->name);
     const char *value = getenv(name);
     bool taken = row->option >= 0 ? option_taken(row->option, o->command) : (o->command & FOR_CONFIG) != 0;
-    if (!value || !taken) return OK;
-    switch (row->verb) {
-    case DIALECT_ALIAS:  return environment_option(o, row->option, row->name);
-    case DIALECT_MEANS:
-        return parse_meaning(o, row, value, (OptionSource){ SOURCE_ENVIRONMENT, name, value, "" });
-    case DIALECT_REFUSE: return refuse(row, name);
-    case DIALECT_PASSED: pass_over(row, name); break;
-    }
-    return OK;
+    if (!value || !taken || dialect_find(o->dialects & 1u << row->whose, row->name, value) != row) return OK;
+    return dialect_apply(o, row, value, environment_source(name, value));
 }
 
+/* Dialects come first: a name of our own that is set as well replaces theirs, with a line. */
 static Status parse_environment(Options *o)
 {
     for (int i = 0; i < dialect_count; i++) TRY(environment_dialect(o, &dialects[i]));
     for (int i = 0; i < OPTIONS; i++) {
-        if (option_rows[i].alias[0]) TRY(environment_option(o, i, option_rows[i].alias));
+        TRY(environment_option(o, i, option_short(i)));
         TRY(environment_option(o, i, option_rows[i].name));
     }
-    environment_slips(o);
+    environment_typos(o);
     return OK;
 }
 
 /* ---- the command line ---- */
 
+/* A value may begin with one dash: -1. */
 static bool is_option(const char *word) { return word[0] == '-' && word[1] == '-'; }
 
 static bool value_follows(const Cursor *c) { return c->word < c->end && !is_option(*c->word); }
 
-/* inlined: what stood behind = in the same word, or NULL */
-static Status parse_value(Cursor *c, OptionIndex option, const char *typed, const char *inlined)
+static Status value_missing(const char *typed)
 {
-    OptionSource source = { SOURCE_COMMAND_LINE, typed, "", "" };
+    return fail(BAD_USAGE, "%s wants a value; where that begins with --, write %s=VALUE", typed, typed);
+}
+
+/* inlined: what follows = in the same word, or NULL */
+static Status parse_value(Cursor *c, OptionIndex option, OptionSource source, const char *inlined)
+{
     OptionKind kind = option_rows[option].kind;
     if (inlined) return options_set(c->o, option, inlined, source);
     if (kind == KIND_FLAG) return options_set(c->o, option, "true", source);
-    if (!value_follows(c))
-        return fail(BAD_USAGE, "%s wants a value; where that begins with --, write %s=VALUE", typed, typed);
+    if (!value_follows(c)) return value_missing(source.name);
     do TRY(options_set(c->o, option, *c->word++, source));
     while (kind == KIND_LIST && value_follows(c));
     return OK;
 }
 
-static Status parse_dialect(Cursor *c, const Dialect *row, const char *typed, const char *inlined)
+static Status parse_dialect(Cursor *c, const Dialect *row, OptionSource source, const char *inlined)
 {
-    OptionSource source = { SOURCE_COMMAND_LINE, typed, "", "" };
-    switch (row->verb) {
-    case DIALECT_ALIAS:  return parse_value(c, row->option, typed, inlined);
-    case DIALECT_MEANS:  return parse_meaning(c->o, row, inlined, source);
-    case DIALECT_REFUSE: return refuse(row, typed);
-    case DIALECT_PASSED: break;
-    }
+    const char *value = inlined;
+    source.convert = row->convert;
+    if (row->verb == VERB_ALIAS) return parse_value(c, row->option, source, inlined);
     for (int i = inlined != NULL; i < row->values; i++) {
-        if (!value_follows(c)) return fail(BAD_USAGE, "%s of %s wants a value", typed, row->whose);
-        c->word++;
+        if (!value_follows(c)) return fail(BAD_USAGE, "%s of %s wants a value", source.name, whose(row));
+        value = *c->word++;
     }
-    pass_over(row, typed);
-    return OK;
+    return dialect_apply(c->o, row, value, source);
 }
 
-static Status parse_unknown(const Options *o, const char *typed)
+/* A name that this command does not take: of another command, of another trainer, or mistyped. foreign:
+ * its row in a dialect, of an option that this command does not take; or NULL */
+static Status parse_unknown(const Options *o, const char *typed, const Dialect *foreign)
 {
-    const char *nearest = option_nearest(typed + 2, o->command);
-    if (nearest)
-        return fail(BAD_USAGE, "%s is no option of jotun %s; did you mean --%s?", typed,
-                    command_name(o->command), nearest);
-    return fail(BAD_USAGE, "%s is no option of jotun %s; its --help lists them", typed,
-                command_name(o->command));
+    const char *name = typed + 2, *command = command_name(o->command), *nearest;
+    CommandSet takers = foreign ? option_rows[foreign->option].commands : option_takers(name);
+    if (takers)
+        return fail(BAD_USAGE, "%s is no option of jotun %s but of %s", typed, command,
+                    command_names((char[256]){ 0 }, 256, takers, "jotun ", " and "));
+    const Dialect *suggestion = dialect_suggestion(o->dialects, name);
+    if (suggestion)
+        return fail(BAD_USAGE, "%s is a name of %s and no option of jotun %s; here it is %s", typed,
+                    whose(suggestion), command, suggestion->text);
+    if ((nearest = option_nearest(name, o->command, o->dialects)))
+        return fail(BAD_USAGE, "%s is no option of jotun %s; did you mean --%s?", typed, command, nearest);
+    return fail(BAD_USAGE, "%s is no option of jotun %s; its --help lists them", typed, command);
 }
 
+/* Namespaces without a prefix have environment variables alone. */
+static unsigned command_line_dialects(const Options *o)
+{
+    unsigned dialects_typed = o->dialects;
+    for (int d = 0; d < DIALECTS; d++)
+        if (!*dialect_names[d].prefix) dialects_typed &= ~(1u << d);
+    return dialects_typed;
+}
+
+/* Our own names come first, so that no dialect can change what one of them means. */
 static Status parse_option(Cursor *c, const char *word)
 {
     const char *equals = strchr(word, '='), *inlined = equals ? equals + 1 : NULL;
     char typed[WORD_LETTERS];
     if (snprintf(typed, sizeof typed, "%.*s", (int)strcspn(word, "="), word) >= WORD_LETTERS)
         return fail(BAD_USAGE, "%s... is no option", typed);
-    int option = option_find(typed + 2);
-    const Dialect *foreign = option < 0 ? dialect_find(typed + 2) : NULL;
-    if (foreign && foreign->option >= 0) option = foreign->option;
-    if (option < 0 && !foreign) return parse_unknown(c->o, typed);
-    if (option >= 0 && !option_taken(option, c->o->command))
-        return fail(BAD_USAGE, "%s is no option of jotun %s but of %s", typed, command_name(c->o->command),
-                    command_names((char[256]){ 0 }, 256, option_rows[option].commands, "jotun ", " and "));
-    return foreign ? parse_dialect(c, foreign, typed, inlined) : parse_value(c, option, typed, inlined);
+    OptionSource source = { SOURCE_COMMAND_LINE, typed, "", "", CONVERT_NONE };
+    int option = option_find(typed + 2, c->o->command);
+    if (option >= 0) return parse_value(c, option, source, inlined);
+    const char *value = inlined ? inlined : value_follows(c) ? *c->word : NULL;
+    const Dialect *foreign = dialect_find(command_line_dialects(c->o), typed + 2, value);
+    bool taken = foreign && (foreign->option < 0 || option_taken(foreign->option, c->o->command));
+    return taken ? parse_dialect(c, foreign, source, inlined) : parse_unknown(c->o, typed, foreign);
 }
 
 static Status parse_word(Cursor *c, const char *word)
 {
     if (word[0] == '-' && word[1] && !c->ended)
         return fail(BAD_USAGE, "%s is no option; options begin with --", word);
-    if (!(c->o->command & (FOR_DATA_INFO | FOR_DATA_CAT | FOR_MERGE | FOR_CHECKPOINT)))
-        return fail(BAD_USAGE, "%s stands alone: jotun %s takes no word without an option's name before it",
+    if (!command_takes_words(c->o->command))
+        return fail(BAD_USAGE, "%s: jotun %s takes no positional argument; give an option's name before it",
                     word, command_name(c->o->command));
     options_add_word(c->o, word);
     return OK;
 }
 
+/* Options and positional arguments may alternate. */
 static Status parse_command_line(Options *o, int argc, char **argv)
 {
     Cursor c = { o, argv, argv + argc, false };
@@ -207,9 +236,10 @@ static Status unknown_preset(const Options *o)
     return fail(BAD_OPTION, "%s is not known; these are: %s", said, known);
 }
 
+/* A preset's values are weaker than all that was parsed before it, which is why it can come last. */
 static Status parse_preset(Options *o)
 {
-    if (!o->model || !(o->command & FOR_CONFIG)) return OK;         /* langid's model is a file */
+    if (!o->model) return OK;
     const Preset *preset = preset_find(o->model);
     if (!preset) return unknown_preset(o);
     char words[1024], *rest;
@@ -217,10 +247,11 @@ static Status parse_preset(Options *o)
           sizeof words);
     memcpy(words, preset->words, strlen(preset->words) + 1);
     for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-        int option = option_find(word + 2);
+        int option = option_find(word + 2, FOR_CONFIG);
         CHECK(option >= 0, "preset %s names %s, which is no option", preset->name, word);
         const char *value = option_rows[option].kind == KIND_FLAG ? "true" : strtok_r(NULL, " ", &rest);
-        TRY(options_set(o, option, value, (OptionSource){ SOURCE_PRESET, word, value, preset->name }));
+        OptionSource source = { SOURCE_PRESET, word, value, preset->name, CONVERT_NONE };
+        TRY(options_set(o, option, value, source));
     }
     return OK;
 }
@@ -233,12 +264,17 @@ static Status parse_all(Options *o, int argc, char **argv)
     return parse_preset(o);
 }
 
-Status options_parse(Options *o, int command, int argc, char **argv)
+Status options_parse_dialects(Options *o, CommandSet command, unsigned understood, int argc, char **argv)
 {
-    *o = (Options){ .command = command };
+    *o = (Options){ .command = command, .dialects = understood };
     Status status = parse_all(o, argc, argv);
     if (status != OK) options_close(o);
     return status;
+}
+
+Status options_parse(Options *o, CommandSet command, int argc, char **argv)
+{
+    return options_parse_dialects(o, command, command_dialects(command), argc, argv);
 }
 
 Status options_expect(const Options *o, int count, const char *what)

@@ -1,14 +1,42 @@
+/* The tables that options.def and presets.def make, the commands by name, and looking things up in all of
+ * them. */
 #include "conf/rows.h"
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+/* Each kind of row is written out whole, so that a row is one macro deep. */
 const OptionRow option_rows[OPTIONS] = {
-#define OPT(field_, kind_, default_, low_, high_, name_, alias_, group_, commands_, value_, help_)           \
-    [OPTION_##field_] = { .field = #field_, .name = name_, .alias = alias_, .text = default_,                \
-                          .value = value_, .help = help_, .kind = KIND_##kind_, .group = GROUP_##group_,     \
-                          .low = low_, .high = high_, .commands = commands_,                                 \
-                          .offset = offsetof(Options, field_) },
+#define OPT_INT(field_, text_, low_, high_, name_, commands_, help_)                                        \
+    [OPTION_##field_] = { .kind = KIND_INT, .field = #field_, .offset = offsetof(Options, field_),           \
+                          .text = text_, .low = low_, .high = high_, .name = name_, .value = "N",            \
+                          .commands = commands_, .help = help_ },
+#define OPT_REAL(field_, text_, low_, high_, name_, commands_, help_)                                       \
+    [OPTION_##field_] = { .kind = KIND_REAL, .field = #field_, .offset = offsetof(Options, field_),          \
+                          .text = text_, .low = low_, .high = high_, .name = name_, .value = "X",            \
+                          .commands = commands_, .help = help_ },
+#define OPT_FLAG(field_, name_, commands_, help_)                                                           \
+    [OPTION_##field_] = { .kind = KIND_FLAG, .field = #field_, .offset = offsetof(Options, field_),          \
+                          .text = "", .name = name_, .value = "", .commands = commands_, .help = help_ },
+#define OPT_CHOICE(field_, text_, name_, commands_, help_)                                                  \
+    [OPTION_##field_] = { .kind = KIND_CHOICE, .field = #field_, .offset = offsetof(Options, field_),        \
+                          .text = text_, .name = name_, .value = "", .commands = commands_, .help = help_ },
+#define OPT_TEXT(field_, text_, value_, name_, commands_, help_)                                            \
+    [OPTION_##field_] = { .kind = KIND_TEXT, .field = #field_, .offset = offsetof(Options, field_),          \
+                          .text = text_, .value = value_, .name = name_, .commands = commands_,              \
+                          .help = help_ },
+#define OPT_PATH(field_, text_, value_, name_, commands_, help_)                                            \
+    [OPTION_##field_] = { .kind = KIND_TEXT, .path = true, .field = #field_,                                 \
+                          .offset = offsetof(Options, field_), .text = text_, .value = value_,               \
+                          .name = name_, .commands = commands_, .help = help_ },
+#define OPT_LIST(field_, text_, value_, name_, commands_, help_)                                            \
+    [OPTION_##field_] = { .kind = KIND_LIST, .field = #field_, .offset = offsetof(Options, field_),          \
+                          .text = text_, .value = value_, .name = name_, .commands = commands_,              \
+                          .help = help_ },
+#define OPT_PATHS(field_, text_, value_, name_, commands_, help_)                                           \
+    [OPTION_##field_] = { .kind = KIND_LIST, .path = true, .field = #field_,                                 \
+                          .offset = offsetof(Options, field_), .text = text_, .value = value_,               \
+                          .name = name_, .commands = commands_, .help = help_ },
 #include "conf/options.def"
 };
 
@@ -17,28 +45,65 @@ const OptionWord option_words[OPTION_WORDS] = {
 #include "conf/options.def"
 };
 
+/* SHORT, VALUE and HELP rows: what is said of a few options only. */
+typedef enum { NOTE_SHORT, NOTE_VALUE, NOTE_HELP } NoteKind;
+static const struct { NoteKind kind; OptionIndex option; CommandSet commands; const char *text; } notes[] = {
+#define SHORT(field, name)           { NOTE_SHORT, OPTION_##field, FOR_ANY, name },
+#define VALUE(field, word)           { NOTE_VALUE, OPTION_##field, FOR_ANY, word },
+#define HELP(field, commands, help)  { NOTE_HELP,  OPTION_##field, commands, help },
+#include "conf/options.def"
+};
+enum { NOTES = sizeof notes / sizeof notes[0] };
+
+static const struct { int first; const char *title; } groups[] = {
+#define GROUP(group, title) { GROUP_##group, title },
+#include "conf/options.def"
+};
+enum { GROUPS = sizeof groups / sizeof groups[0] };
+
+const OptionWants option_wants[] = {
+#define WANTS(field, other, value)        { WANTS_REFUSED,     OPTION_##field, OPTION_##other, value },
+#define OR_WANTS(field, other, value)     { WANTS_ALTERNATIVE, OPTION_##field, OPTION_##other, value },
+#define TRAIN_WANTS(field, other, value)  { WANTS_IN_TRAINING, OPTION_##field, OPTION_##other, value },
+#define IDLE_WITHOUT(field, other, value) { WANTS_REPORTED,    OPTION_##field, OPTION_##other, value },
+#include "conf/options.def"
+};
+const int option_wants_count = sizeof option_wants / sizeof option_wants[0];
+
 const Preset presets[] = {
 #define PRESET(name, words, help) { name, words, help },
 #include "conf/presets.def"
 };
 const int preset_count = sizeof presets / sizeof presets[0];
 
-const Dialect dialects[] = {
-#define ALIAS(whose, name, field)        { DIALECT_ALIAS,  whose, name, OPTION_##field, 0, "" },
-#define MEANS(whose, name, field, value) { DIALECT_MEANS,  whose, name, OPTION_##field, 0, value },
-#define PASSED(whose, name, values, why) { DIALECT_PASSED, whose, name, -1, values, why },
-#define REFUSE(whose, name, why)         { DIALECT_REFUSE, whose, name, -1, 0, why },
-#include "conf/dialects.def"
-};
-const int dialect_count = sizeof dialects / sizeof dialects[0];
+/* ---- options ---- */
 
-int option_find(const char *name)
+/* Tables are searched from the start: they are short, and a command line has few words. */
+static const char *note_find(NoteKind kind, OptionIndex option, CommandSet commands)
 {
-    for (int i = 0; i < OPTIONS; i++) {
-        const OptionRow *row = &option_rows[i];
-        if (!strcmp(name, row->name) || (row->alias[0] && !strcmp(name, row->alias))) return i;
-    }
+    for (int i = 0; i < NOTES; i++)
+        if (notes[i].kind == kind && notes[i].option == option && notes[i].commands & commands)
+            return notes[i].text;
+    return NULL;
+}
+
+int option_find(const char *name, CommandSet commands)
+{
+    for (int i = 0; i < OPTIONS; i++)
+        if (option_taken(i, commands) && !strcmp(name, option_rows[i].name)) return i;
+    for (int i = 0; i < NOTES; i++)
+        if (notes[i].kind == NOTE_SHORT && option_taken(notes[i].option, commands) && !strcmp(name, notes[i].text))
+            return notes[i].option;
     return -1;
+}
+
+CommandSet option_takers(const char *name)
+{
+    CommandSet commands = 0;
+    for (int i = 0; i < OPTIONS; i++)
+        if (!strcmp(name, option_rows[i].name) || !strcmp(name, option_short(i)))
+            commands |= option_rows[i].commands & FOR_ANY;
+    return commands;
 }
 
 int option_word(OptionIndex option, const char *word)
@@ -48,16 +113,33 @@ int option_word(OptionIndex option, const char *word)
     return WORD_NOTHING;
 }
 
-bool option_taken(OptionIndex option, int command)
+bool option_taken(OptionIndex option, CommandSet commands)
 {
-    return option_rows[option].commands & command;
+    return option_rows[option].commands & commands;
+}
+
+const char *option_short(OptionIndex option)
+{
+    const char *name = note_find(NOTE_SHORT, option, FOR_ANY);
+    return name ? name : "";
+}
+
+const char *option_value(OptionIndex option)
+{
+    const char *word = note_find(NOTE_VALUE, option, FOR_ANY);
+    return word ? word : option_rows[option].value;
+}
+
+const char *option_help(OptionIndex option, CommandSet command)
+{
+    const char *help = note_find(NOTE_HELP, option, command);
+    return help ? help : option_rows[option].help;
 }
 
 const char *option_choices(char *out, size_t size, OptionIndex option, const char *between, const char *last)
 {
     int left = 0;
-    for (int i = 0; i < OPTION_WORDS; i++)
-        if (i != WORD_NOTHING && option_words[i].option == option) left++;
+    for (int i = WORD_NOTHING + 1; i < OPTION_WORDS; i++) left += option_words[i].option == option;
     size_t used = 0;
     out[0] = 0;
     for (int i = WORD_NOTHING + 1; i < OPTION_WORDS && used < size; i++) {
@@ -69,43 +151,97 @@ const char *option_choices(char *out, size_t size, OptionIndex option, const cha
     return out;
 }
 
-const char *option_group_name(OptionGroup group)
+const char *option_group_begins(OptionIndex option)
 {
-    static const char *const name[OPTION_GROUPS] = { "model", "data", "cleaning", "sampling", "schedule",
-                                                     "optimizer", "numbers", "layout", "machine", "files", "words" };
-    return name[group];
+    for (int i = 0; i < GROUPS; i++)
+        if (groups[i].first == (int)option) return groups[i].title;
+    return NULL;
 }
 
-const char *command_name(int command)
+/* The last group that begins at or before the option. */
+const char *option_group_title(OptionIndex option)
 {
-    static const struct { int bits; const char *name; } row[] = {
-        { FOR_TRAIN, "train" },       { FOR_CONFIG, "config" },   { FOR_EVAL, "eval perplexity" },
-        { FOR_GENERATE, "generate" }, { FOR_PREPARE, "prepare" }, { FOR_TOKENIZER_ENCODE, "tokenizer encode" },
-        { FOR_TOKENIZER_DECODE, "tokenizer decode" }, { FOR_TOKENIZER_INFO, "tokenizer info" },
-        { FOR_DATA_INFO, "data info" }, { FOR_DATA_CAT, "data cat" }, { FOR_MERGE, "data merge" }, { FOR_CHECKPOINT, "checkpoint" },
-        { FOR_TOKENIZER_TRAIN, "tokenizer train" }, { FOR_LANGID, "langid" }, { FOR_CLEAN, "clean" },
-    };
-    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
-        if ((command & row[i].bits) == row[i].bits) return row[i].name;
-    return "jotun";
+    int group = 0;
+    while (group + 1 < GROUPS && groups[group + 1].first <= (int)option) group++;
+    return groups[group].title;
 }
 
-const char *command_names(char *out, size_t size, int bits, const char *before, const char *last)
+/* ---- commands ---- */
+
+enum {
+    TRAINERS = DIALECT_MEGATRON | DIALECT_DEEPSPEED | DIALECT_FAIRSEQ,
+    HINTS    = DIALECT_NANOGPT | DIALECT_NANOCHAT | DIALECT_HF
+};
+
+/* config after train: what both take is named by train. words: positional arguments */
+static const struct { CommandSet command; const char *name; unsigned dialects; bool words; } command_rows[] = {
+    { FOR_TRAIN,            "train",            TRAINERS | HINTS, false },
+    { FOR_EVAL,             "eval perplexity",  TRAINERS,         false },
+    { FOR_GENERATE,         "generate",         TRAINERS,         false },
+    { FOR_PREPARE,          "prepare",          TRAINERS,         false },
+    { FOR_DATA_INFO,        "data info",        TRAINERS,         true  },
+    { FOR_DATA_CAT,         "data cat",         TRAINERS,         true  },
+    { FOR_MERGE,            "data merge",       TRAINERS,         true  },
+    { FOR_TOKENIZER_ENCODE, "tokenizer encode", TRAINERS,         false },
+    { FOR_TOKENIZER_DECODE, "tokenizer decode", TRAINERS,         false },
+    { FOR_TOKENIZER_INFO,   "tokenizer info",   TRAINERS,         false },
+    { FOR_TOKENIZER_TRAIN,  "tokenizer train",  TRAINERS,         false },
+    { FOR_LANGID,           "langid",           TRAINERS,         false },
+    { FOR_CLEAN,            "clean",            TRAINERS,         false },
+    { FOR_CHECKPOINT,       "checkpoint",       TRAINERS,         true  },
+    { FOR_CONFIG,           "config",           TRAINERS | HINTS, false },
+};
+enum { COMMAND_ROWS = sizeof command_rows / sizeof command_rows[0] };
+
+/* -1 where the set holds no whole command */
+static int command_row(CommandSet commands)
 {
-    static const int command[] = { FOR_TRAIN, FOR_EVAL, FOR_GENERATE, FOR_PREPARE, FOR_DATA_CAT, FOR_MERGE,
-                                   FOR_TOKENIZER_ENCODE, FOR_TOKENIZER_DECODE, FOR_TOKENIZER_INFO, FOR_TOKENIZER_TRAIN, FOR_LANGID, FOR_CLEAN };
+    for (int i = 0; i < COMMAND_ROWS; i++)
+        if ((commands & command_rows[i].command) == command_rows[i].command) return i;
+    return -1;
+}
+
+const char *command_name(CommandSet command)
+{
+    int row = command_row(command);
+    return row < 0 ? "jotun" : command_rows[row].name;
+}
+
+unsigned command_dialects(CommandSet command)
+{
+    int row = command_row(command);
+    return row < 0 ? 0 : command_rows[row].dialects;
+}
+
+bool command_takes_words(CommandSet command)
+{
+    int row = command_row(command);
+    return row >= 0 && command_rows[row].words;
+}
+
+/* `jotun config` is left out: it takes what `jotun train` takes. */
+static bool named_among(int row, CommandSet commands)
+{
+    CommandSet command = command_rows[row].command;
+    return command != FOR_CONFIG && (commands & command) == command;
+}
+
+const char *command_names(char *out, size_t size, CommandSet commands, const char *before, const char *last)
+{
     int left = 0;
     size_t used = 0;
     out[0] = 0;
-    for (size_t i = 0; i < sizeof command / sizeof command[0]; i++) left += (bits & command[i]) == command[i];
-    for (size_t i = 0; i < sizeof command / sizeof command[0] && used < size; i++) {
-        if ((bits & command[i]) != command[i]) continue;
+    for (int i = 0; i < COMMAND_ROWS; i++) left += named_among(i, commands);
+    for (int i = 0; i < COMMAND_ROWS && used < size; i++) {
+        if (!named_among(i, commands)) continue;
         left--;
-        used += (size_t)snprintf(out + used, size - used, "%s%s%s", before, command_name(command[i]),
+        used += (size_t)snprintf(out + used, size - used, "%s%s%s", before, command_rows[i].name,
                                  left > 1 ? ", " : left ? last : "");
     }
     return out;
 }
+
+/* ---- presets ---- */
 
 const Preset *preset_find(const char *name)
 {
@@ -114,17 +250,14 @@ const Preset *preset_find(const char *name)
     return NULL;
 }
 
-const Dialect *dialect_find(const char *name)
-{
-    for (int i = 0; i < dialect_count; i++)
-        if (!strcmp(dialects[i].name, name)) return &dialects[i];
-    return NULL;
-}
+/* ---- mistyped names ---- */
 
 enum { NAME_MAX_LETTERS = 63 };
 
 static int least(int a, int b) { return a < b ? a : b; }
 
+/* Damerau-Levenshtein with adjacent swaps: cost[i][j] is the distance of the first i letters to the first
+ * j. */
 int word_distance(const char *a, const char *b)
 {
     int n = least((int)strlen(a), NAME_MAX_LETTERS), m = least((int)strlen(b), NAME_MAX_LETTERS);
@@ -141,19 +274,25 @@ int word_distance(const char *a, const char *b)
     return cost[n][m];
 }
 
-const char *option_nearest(const char *name, int command)
+/* Names of environment variables alone are no suggestion for a command line. */
+static bool suggested(const Dialect *row, CommandSet command, unsigned understood)
+{
+    if (!(understood >> row->whose & 1) || row->verb == VERB_SUGGEST) return false;
+    if (!*dialect_names[row->whose].prefix) return false;
+    return row->option < 0 || option_taken(row->option, command);
+}
+
+/* The first of those that are equally near. */
+const char *option_nearest(const char *name, CommandSet command, unsigned understood)
 {
     const char *best = NULL;
-    int near = least((int)strlen(name) / 3, 4) + 1;          /* more than a third wrong is another word */
-    for (int i = 0; i < OPTIONS; i++) {
-        if (command && !option_taken(i, command)) continue;
-        int d = word_distance(name, option_rows[i].name);
-        if (d < near) near = d, best = option_rows[i].name;
-    }
-    for (int i = 0; i < dialect_count; i++) {
-        if (dialects[i].option >= 0 && command && !option_taken(dialects[i].option, command)) continue;
-        int d = word_distance(name, dialects[i].name);
-        if (d < near) near = d, best = dialects[i].name;
-    }
+    int near = least((int)strlen(name) / 3, 4) + 1, d;       /* more than a third wrong is another word */
+    for (int i = 0; i < OPTIONS; i++)
+        if (option_taken(i, command) && (d = word_distance(name, option_rows[i].name)) < near)
+            near = d, best = option_rows[i].name;
+    for (int i = 0; i < dialect_count; i++)
+        if (suggested(&dialects[i], command, understood) &&
+            (d = word_distance(name, dialects[i].name)) < near)
+            near = d, best = dialects[i].name;
     return best;
 }

@@ -1,20 +1,33 @@
 #ifndef CONF_ROWS_H
 #define CONF_ROWS_H
-/* Looking up the rows, and the field of a row. */
+/* Looking up the rows of options.def, presets.def (rows.c) and dialects.def (dialects.c), and the field of
+ * a row. */
 #include "conf/options.h"
 
-int  option_find  (const char *name);                           /* by name or alias, without dashes; -1 */
-int  option_word  (OptionIndex option, const char *word);   /* WORD_... of a choice, whatever its case */
-bool option_taken (OptionIndex option, int command);
-/* The words of a choice, "LayerNorm or RMSNorm" with between ", " and last " or ". */
+/* The row that one of these commands takes under this name, long or short, without dashes; -1 where none
+ * does. FOR_ANY: the first row of that name, whoever takes it. */
+int  option_find  (const char *name, CommandSet commands);
+CommandSet option_takers(const char *name);    /* all that take an option of this name */
+int  option_word  (OptionIndex option, const char *word);   /* WORD_... of a choice, in any case; WORD_NOTHING */
+bool option_taken (OptionIndex option, CommandSet commands);
+const char *option_short(OptionIndex option);               /* "tp"; "" where it has one name only */
+const char *option_value(OptionIndex option);    /* the word for its value in help: "N", "DIR"; "" of FLAG, CHOICE */
+const char *option_help (OptionIndex option, CommandSet command);
+/* The words of a choice, "LayerNorm or RMSNorm" with between ", " and last " or ". Returns out. */
 const char *option_choices(char *out, size_t size, OptionIndex option, const char *between, const char *last);
-const char *option_group_name(OptionGroup group);
-const char *command_name(int command);                           /* of the first of these bits: "train" */
-/* All commands with these bits, "jotun train and jotun generate" with before "jotun " and last " and " */
-const char *command_names(char *out, size_t size, int bits, const char *before, const char *last);
+/* The title of the group that begins with this option; NULL where none does. */
+const char *option_group_begins(OptionIndex option);
+const char *option_group_title (OptionIndex option);
+const char *command_name(CommandSet command);               /* of the first of these bits: "train" */
+unsigned    command_dialects(CommandSet command);           /* DIALECT_... bits that it understands */
+bool        command_takes_words(CommandSet command);        /* positional arguments: a prefix, a folder */
+/* All commands with these bits, "jotun train and jotun generate" with before "jotun " and last " and ".
+ * Returns out. */
+const char *command_names(char *out, size_t size, CommandSet commands, const char *before, const char *last);
 
-/* What comes nearest to a mistyped name, among what `command` takes (0: all) and dialects; NULL: none */
-const char *option_nearest(const char *name, int command);
+/* The name nearest to a mistyped one, among what `command` takes and its dialects; NULL where none is
+ * near. */
+const char *option_nearest(const char *name, CommandSet command, unsigned understood);
 int         word_distance (const char *a, const char *b);  /* insert, delete, replace, swap */
 
 static inline void *option_field(Options *o, OptionIndex option)
@@ -26,22 +39,49 @@ static inline const void *option_field_of(const Options *o, OptionIndex option)
     return (const char *)o + option_rows[option].offset;
 }
 
-/* What a preset is: words of the command line. */
+/* What an option does nothing without: rows of options.def, in their order. */
+typedef enum { WANTS_REFUSED, WANTS_ALTERNATIVE, WANTS_IN_TRAINING, WANTS_REPORTED } WantsKind;
+typedef struct { WantsKind kind; OptionIndex option, other; const char *value; } OptionWants;
+extern const OptionWants option_wants[];
+extern const int         option_wants_count;
+
+/* A preset is a piece of command line. */
 typedef struct { const char *name, *words, *help; } Preset;
 extern const Preset presets[];
 extern const int    preset_count;
 const Preset *preset_find(const char *name);
 
-/* Names of other trainers. */
-typedef enum { DIALECT_ALIAS, DIALECT_MEANS, DIALECT_PASSED, DIALECT_REFUSE } DialectVerb;
+/* Other trainers' names, by namespace. One name may mean different things in two of them; a command
+ * chooses which ones it understands (command_dialects, options_parse_dialects). */
+typedef enum {
+#define DIALECT(dialect, name, prefix) DIALECT_##dialect##_INDEX,
+#include "conf/dialects.def"
+    DIALECTS
+} DialectIndex;
+enum {
+#define DIALECT(dialect, name, prefix) DIALECT_##dialect = 1 << DIALECT_##dialect##_INDEX,
+#include "conf/dialects.def"
+};
+typedef struct { const char *name, *prefix; } DialectName;       /* prefix: of its environment variables */
+extern const DialectName dialect_names[DIALECTS];
+
+typedef enum { VERB_ALIAS, VERB_MEANS, VERB_PASSED, VERB_REFUSE, VERB_SUGGEST } DialectVerb;
 typedef struct {
-    DialectVerb verb;
-    const char *whose, *name;
-    int         option;         /* ALIAS, MEANS */
-    int         values;         /* PASSED: how many words follow it */
-    const char *text;           /* MEANS: our value; PASSED, REFUSE: why */
+    DialectVerb  verb;
+    DialectIndex whose;
+    const char  *name;
+    const char  *given;         /* the row is for this value of theirs alone; "": for any */
+    int          option;        /* ALIAS, MEANS; else -1 */
+    Conversion   convert;       /* ALIAS */
+    int          values;        /* PASSED: how many words follow it */
+    const char  *text;          /* MEANS: our value; PASSED, REFUSE: why; SUGGEST: our name for it */
+    const char  *cure;          /* REFUSE: what to do instead */
 } Dialect;
 extern const Dialect dialects[];
 extern const int     dialect_count;
-const Dialect *dialect_find(const char *name);
+/* The row of a name in these namespaces, for a value (NULL: none is given); rows for that very value come
+ * first. NULL: no row. SUGGEST rows are not found here: they only help a refusal. */
+const Dialect *dialect_find(unsigned understood, const char *name, const char *value);
+/* The SUGGEST row of a name, in which - and _ are alike; NULL: none. */
+const Dialect *dialect_suggestion(unsigned understood, const char *name);
 #endif

@@ -1,10 +1,13 @@
-/* What goes together. Rules only judge; messages name the option as typed, its value, and what would work. */
+/* Which values fit together. A rule changes nothing; its message names the option as typed, its value, and
+ * what would work. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include "conf/companions.h"
 #include "conf/conf.h"
 #include "conf/value.h"
+#include "conf/wants.h"
 
 enum { SAID = 256, LISTED = 16 };
 #define TYPED(option) options_typed((char[SAID]){ 0 }, SAID, o, option)  /* lives as long as its block */
@@ -78,6 +81,7 @@ static const char *cure_multiple(char out[SAID], int64_t value, int64_t unit)
     return out;
 }
 
+/* why: what the unit is made of, as typed */
 static Status want_multiple(const Options *o, OptionIndex option, int64_t unit, const char *why)
 {
     char cure[SAID];
@@ -86,6 +90,7 @@ static Status want_multiple(const Options *o, OptionIndex option, int64_t unit, 
                 cure_multiple(cure, value_of(o, option), unit));
 }
 
+/* The product of the parallel axes divides the ranks; what is left over are the data-parallel ranks. */
 static Status rule_ranks(const Options *o)
 {
     static const OptionIndex axis[] = { OPTION_tensor_parallel, OPTION_pipeline_parallel,
@@ -103,6 +108,7 @@ static Status rule_ranks(const Options *o)
     return want_multiple(o, OPTION_ranks, unit, why);
 }
 
+/* Gradient accumulation: each data-parallel rank computes a whole number of micro-batches in a step. */
 static Status rule_global_batch(const Options *o)
 {
     char why[2 * SAID];
@@ -127,11 +133,13 @@ static Status rule_tokens(const Options *o)
                 sequence);
 }
 
+/* Ring attention gives each rank two parts of the sequence, one early and one late, so that causal work is
+ * even. Sequence parallelism shards the tokens that are left over its tensor-parallel ranks. */
 static Status rule_sequence(const Options *o)
 {
     char why[SAID];
     int64_t cp = o->context_parallel, tp = o->sequence_parallel ? o->tensor_parallel : 1;
-    OptionIndex cut = o->command == FOR_EVAL ? OPTION_context : OPTION_sequence;      /* what a rank's share is a share of */
+    OptionIndex cut = o->command == FOR_EVAL ? OPTION_context : OPTION_sequence;   /* is divided among ranks */
     snprintf(why, sizeof why, "two parts for each rank of %s %" PRId64, NAMED(OPTION_context_parallel), cp);
     if (cp > 1) TRY(want_multiple(o, cut, 2 * cp, why));
     if (o->micro_batch * o->sequence / cp % tp == 0) return OK;
@@ -142,6 +150,8 @@ static Status rule_sequence(const Options *o)
 
 /* --- the pipeline --------------------------------------------------------------------------------------- */
 
+/* Virtual stages: layers divide into stages x chunks, and micro-batches come in rounds of as many as there
+ * are stages. */
 static Status rule_interleaved(const Options *o)
 {
     int64_t pp = o->pipeline_parallel, chunk = o->layers_per_chunk;
@@ -161,6 +171,7 @@ static Status rule_interleaved(const Options *o)
 
 /* --- the model ------------------------------------------------------------------------------------------ */
 
+/* Rotary embeddings turn pairs of channels; learned ones end at --max-position-embeddings. */
 static Status rule_model(const Options *o)
 {
     bool learned = o->position.is == WORD_position_learned_absolute;
@@ -181,6 +192,7 @@ static Status rule_model(const Options *o)
 
 /* --- the schedule --------------------------------------------------------------------------------------- */
 
+/* The learning rate rises, falls and ends in this order, and an evaluation evaluates something. */
 static Status rule_rate(const Options *o)
 {
     if (o->min_lr > o->lr)
@@ -195,88 +207,136 @@ static Status rule_rate(const Options *o)
     return OK;
 }
 
-/* --- what a command wants ------------------------------------------------------------------------------- */
+/* A watchdog beats several times within its limit, which takes some time even on a fast machine. */
+static Status rule_watchdog(const Options *o)
+{
+    double shortest = 0.1;
+    if (o->watchdog_seconds == 0 || o->watchdog_seconds >= shortest) return OK;
+    return fail(BAD_OPTION, "%s would stop a healthy run; %g or more does, or 0: no watchdog",
+                TYPED(OPTION_watchdog_seconds), shortest);
+}
+
+/* --- what is shown instead of a run --------------------------------------------------------------------- */
+
+static Status rule_one_view(const Options *o)
+{
+    static const OptionIndex view[] = { OPTION_dry_run, OPTION_draw_schedule, OPTION_schedule_svg };
+    int first = -1;
+    for (size_t i = 0; i < sizeof view / sizeof view[0]; i++) {
+        if (!option_asked(o, view[i])) continue;
+        if (first >= 0)
+            return fail(BAD_OPTION, "%s and %s: each shows one thing and stops; leave one out", NAMED(first),
+                        NAMED(view[i]));
+        first = view[i];
+    }
+    return OK;
+}
+
+/* --- data ----------------------------------------------------------------------------------------------- */
 
 static bool given(const Options *o, OptionIndex option) { return o->source[option].kind != SOURCE_NOTHING; }
 
+static bool is_number(const char *word, double *value)
+{
+    char *end;
+    *value = strtod(word, &end);
+    return end != word && !*end;
+}
+
+/* In a blend, "W P W P ...", each weight is above 0. Whether all of them are numbers is judged where the
+ * list is read. */
+static Status rule_blend(const Options *o)
+{
+    static const OptionIndex blend[] = { OPTION_data_path, OPTION_train_data_path, OPTION_valid_data_path,
+                                         OPTION_test_data_path };
+    double weight;
+    for (size_t b = 0; b < sizeof blend / sizeof blend[0]; b++) {
+        const TextList *list = option_field_of(o, blend[b]);
+        for (int i = 0; list->count % 2 == 0 && i < list->count; i += 2)
+            if (is_number(list->text[i], &weight) && !(weight > 0 && isfinite(weight)))
+                return fail(BAD_OPTION, "%s: weight %s of %s is not above 0; give another, or leave that data set "
+                            "out", NAMED(blend[b]), list->text[i], list->text[i + 1]);
+    }
+    return OK;
+}
+
+/* Three ways to name the data, of which a run takes one. */
 static Status rule_one_source(const Options *o)
 {
     static const OptionIndex whole[] = { OPTION_data_file_list, OPTION_train_data_path, OPTION_data_path };
-    static const OptionIndex with_train[] = { OPTION_valid_data_path, OPTION_test_data_path };
     for (int i = 0; i < 3; i++)
         for (int j = i + 1; j < 3; j++)
             if (given(o, whole[i]) && given(o, whole[j]))
-                return fail(BAD_OPTION, "%s and %s both say what to read; leave one out", TYPED(whole[i]), TYPED(whole[j]));
-    for (int i = 0; i < 2; i++)
-        if (given(o, with_train[i]) && !given(o, OPTION_train_data_path))
-            return fail(BAD_OPTION, "%s wants --train-data-path beside it, which takes the place of --data-path and --split", TYPED(with_train[i]));
-    for (int i = 0; i < 2; i++)
-        if (given(o, with_train[i]) && !o->eval_interval && o->command != FOR_DATA_INFO)        /* which only shows */
-            return fail(BAD_OPTION, "%s does nothing without --eval-interval N, which evaluates every N steps", TYPED(with_train[i]));
+                return fail(BAD_OPTION, "%s and %s both name the data; leave one out", TYPED(whole[i]),
+                            TYPED(whole[j]));
     if (given(o, OPTION_train_data_path) && options_said(o, OPTION_split))
-        return fail(BAD_OPTION, "%s cuts nothing with --train-data-path, which is taken whole; leave one out", TYPED(OPTION_split));
-    return OK;
-}
-
-/* What only Megatron's orders look at. A cache is passed over in setup with a line: scripts have it everywhere. */
-static Status rule_order(const Options *o)
-{
-    static const OptionIndex row[] = { OPTION_final_epoch_cut, OPTION_surplus, OPTION_data_file_list };
-    bool ours = o->data_order.is == WORD_data_order_jotun;
-    for (size_t i = 0; ours && i < sizeof row / sizeof row[0]; i++)
-        if (options_said(o, row[i]))
-            return fail(BAD_OPTION, "%s does nothing with --data-order jotun; megatron or megatron-deepspeed do", TYPED(row[i]));
-    TRY(rule_one_source(o));
+        return fail(BAD_OPTION, "%s does not apply to --train-data-path, all of which is trained on; leave one out",
+                    TYPED(OPTION_split));
     if (o->command == FOR_EVAL && o->data_path.count > 1)
-        return fail(BAD_OPTION, "jotun eval perplexity reads one --data-path PREFIX, and there are %d words", o->data_path.count);
+        return fail(BAD_OPTION, "jotun eval perplexity reads one --data-path PREFIX, and there are %d words",
+                    o->data_path.count);
     return OK;
 }
 
-/* Missing words are wrong usage, wherever they are missing. */
+/* --- what a command needs ------------------------------------------------------------------------------- */
+
+/* A missing option is wrong usage. */
 static Status rule_needed(const Options *o)
 {
-    static const struct { int command; OptionIndex option; const char *says; } row[] = {
+    static const struct { CommandSet command; OptionIndex option; const char *says; } row[] = {
         { FOR_TRAIN,    OPTION_data_path,     "PREFIX: the tokens of PREFIX.bin and PREFIX.idx" },
         { FOR_TRAIN,    OPTION_train_iters,   "N: the steps of the whole run" },
         { FOR_EVAL,     OPTION_load,          "DIR: the checkpoint to evaluate" },
         { FOR_GENERATE, OPTION_load,          "DIR: the checkpoint to generate with" },
-        { FOR_GENERATE, OPTION_prompt,        "S: the text to go on from" },
+        { FOR_GENERATE, OPTION_prompt,        "S: the text to continue" },
         { FOR_PREPARE,  OPTION_input,         "FILE...: the documents to read" },
         { FOR_PREPARE,  OPTION_output_prefix, "P: it writes P_text_document.bin and .idx" },
-        { FOR_CLEAN,    OPTION_input,         "FILE...: the documents to read" },
-        { FOR_CLEAN,    OPTION_output,        "FILE: a name in .txt or .jsonl, also with .zst, or a folder" },
+        { FOR_CLEAN,    OPTION_clean_input,   "FILE...: the documents to read" },
+        { FOR_CLEAN,    OPTION_clean_output,  "FILE: a name in .txt or .jsonl, also with .zst, or a folder" },
+        { FOR_LANGID,   OPTION_langid_model,  "FILE, a fastText classifier (.bin or .ftz)" },
+        { FOR_TOKENIZER_TRAIN, OPTION_input,              "FILE..." },
+        { FOR_TOKENIZER_TRAIN, OPTION_learned_vocabulary, "N, say 32000" },
+        { FOR_TOKENIZER_TRAIN, OPTION_tokenizer_output,   "FILE, say tokenizer.json" },
     };
-    bool only_looking = o->dry_run || o->draw_schedule || o->schedule_svg;
-    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
-        if (o->command == row[i].command && !given(o, row[i].option) && !only_looking &&
-            !(row[i].option == OPTION_data_path && (given(o, OPTION_data_file_list) || given(o, OPTION_train_data_path))))
-            return fail(BAD_USAGE, "jotun %s wants --%s %s", command_name(o->command),
-                        option_rows[row[i].option].name, row[i].says);
+    bool only_shows = o->dry_run || o->clean_dry_run || o->draw_schedule || o->schedule_svg;
+    bool other_data = given(o, OPTION_data_file_list) || given(o, OPTION_train_data_path);
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        if (o->command != row[i].command || given(o, row[i].option) || only_shows) continue;
+        if (row[i].option == OPTION_data_path && other_data) continue;
+        return fail(BAD_USAGE, "jotun %s wants --%s %s", command_name(o->command),
+                    option_rows[row[i].option].name, row[i].says);
+    }
     if (o->command == FOR_EVAL && given(o, OPTION_text) == given(o, OPTION_data_path))
         return fail(BAD_USAGE, "jotun eval perplexity wants either --text FILE or --data-path PREFIX");
     return OK;
 }
 
-/* Ranges first: what follows divides by these values. */
 static Status rule_ranges(const Options *o)
 {
     for (int i = 0; i < OPTIONS; i++) TRY(options_range(o, i));
     return OK;
 }
 
+/* Ranges come first: later rules divide by these values. The second list is for commands that have a model
+ * and ranks. */
 typedef Status Rule(const Options *o);
-static Rule *const rules[] = {
-    rule_ranges,   rule_needed,       rule_model,       rule_dividing, rule_ranks,
-    rule_sequence, rule_global_batch, rule_interleaved, rule_rate,  options_companions,
-    rule_tokens,   rule_order
+static Rule *const rules[] = { rule_ranges, rule_needed, rule_blend };
+static Rule *const model_rules[] = {
+    rule_model, rule_dividing, rule_ranks, rule_sequence, rule_global_batch, rule_interleaved, rule_rate,
+    rule_watchdog, rule_one_view, rule_tokens
 };
+static Rule *const last_rules[] = { options_wants, rule_one_source };
+
+static Status judge(const Options *o, Rule *const *rule, size_t count)
+{
+    for (size_t i = 0; i < count; i++) TRY(rule[i](o));
+    return OK;
+}
 
 Status options_judge(const Options *o)
 {
-    if (o->command == FOR_DATA_INFO) {                          /* there is no model, and no ranks */
-        TRY(rule_ranges(o));
-        return rule_order(o);
-    }
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) TRY(rules[i](o));
-    return OK;
+    bool model = o->command & (FOR_TRAIN | FOR_EVAL | FOR_GENERATE);
+    TRY(judge(o, rules, sizeof rules / sizeof rules[0]));
+    if (model) TRY(judge(o, model_rules, sizeof model_rules / sizeof model_rules[0]));
+    return judge(o, last_rules, sizeof last_rules / sizeof last_rules[0]);
 }

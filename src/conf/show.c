@@ -1,20 +1,19 @@
+/* Options shown to a person, kept in a checkpoint as JSON, and compared with those of a checkpoint. */
 #include "base/log.h"
-#include "conf/companions.h"
 #include "conf/conf.h"
 #include "conf/value.h"
+#include "conf/wants.h"
 #include <jansson.h>
 #include <inttypes.h>
 #include <string.h>
 
+/* One line for each option: name, value, source. */
 void options_show(FILE *out, const Options *o)
 {
-    int group = -1;
+    const char *group = NULL;
     for (int i = 0; i < OPTIONS; i++) {
         if (!option_taken(i, o->command)) continue;
-        if ((int)option_rows[i].group != group) {
-            group = option_rows[i].group;
-            fprintf(out, "%s\n", option_group_name(group));
-        }
+        if (option_group_title(i) != group) fprintf(out, "%s\n", group = option_group_title(i));
         char value[1024], source[1024];
         options_value_text(value, sizeof value, o, i);
         fprintf(out, "  --%-38s %-18s %s\n", option_rows[i].name, *value ? value : "-",
@@ -22,6 +21,8 @@ void options_show(FILE *out, const Options *o)
     }
 }
 
+/* Numbers stay numbers and flags truth values, so that other programs can read the options of a
+ * checkpoint. */
 static json_t *value_json(const Options *o, OptionIndex option)
 {
     const void *field = option_field_of(o, option);
@@ -39,6 +40,7 @@ static json_t *value_json(const Options *o, OptionIndex option)
     return array;
 }
 
+/* 17 digits give back the same double. */
 Status options_json(Options *o, const char **json)
 {
     json_t *object = json_object();
@@ -57,6 +59,7 @@ Status options_json(Options *o, const char **json)
     return OK;
 }
 
+/* JSON values go through the same text as typed ones, so that ranges and words are checked in one place. */
 static Status set_from_json(Options *o, OptionIndex option, const json_t *value, const char *path)
 {
     char number[64], name[128];
@@ -71,7 +74,8 @@ static Status set_from_json(Options *o, OptionIndex option, const json_t *value,
     else if (json_is_string(value)) text = json_string_value(value);
     else return fail(BAD_FILE, "%s: option %s is no number, text or truth", path, option_rows[option].name);
     snprintf(name, sizeof name, "--%s", option_rows[option].name);
-    if (options_set(o, option, text, (OptionSource){ SOURCE_CHECKPOINT, name, text, path }) == OK) return OK;
+    OptionSource source = { SOURCE_CHECKPOINT, name, text, path, CONVERT_NONE };
+    if (options_set(o, option, text, source) == OK) return OK;
     char why[512];
     snprintf(why, sizeof why, "%s", fail_text());
     return fail(BAD_FILE, "%s: %s", path, why);
@@ -86,7 +90,7 @@ Status options_from_json(Options *o, const char *json, const char *path)
     if (!json_is_object(object))
         status = fail(BAD_FILE, "%s: its options are no JSON object: %s", path, object ? "" : error.text);
     json_object_foreach(object, name, value) {
-        int option = option_find(name);
+        int option = option_find(name, FOR_CONFIG);         /* alone jotun train writes checkpoints */
         if (option < 0) status = fail(BAD_FILE, "%s: its option %s is unknown to this version", path, name);
         else if (option_taken(option, FOR_CHECKPOINT_ARGS)) status = set_from_json(o, option, value, path);
         if (status != OK) break;
@@ -95,11 +99,14 @@ Status options_from_json(Options *o, const char *json, const char *path)
     return status;
 }
 
-/* --- a run that goes on --------------------------------------------------------------------------------- */
+/* --- resuming a run --------------------------------------------------------------------------------------- */
 
-/* Of what differs, what was said most plainly is what one would mend: --swiglu, not the width it implies. */
+/* Of several differences the one from the strongest source is reported: --swiglu, not the width that
+ * follows from it. */
 typedef struct { const Options *o; const char *path; int wrong; char was[256]; } Match;
 
+/* A model has to be the same, which is said once at the end; a run may change its course, and each change
+ * gets a line. */
 static void differs(Match *m, OptionIndex option, const char *was)
 {
     const Options *o = m->o;
@@ -113,6 +120,8 @@ static void differs(Match *m, OptionIndex option, const char *was)
     }
 }
 
+/* Compared as text, which is unique for each value. Of a list the text is only its first word, so its
+ * words are compared. */
 static bool same_value(const Options *a, const Options *b, OptionIndex option)
 {
     char now[1024], was[1024];
@@ -125,12 +134,26 @@ static bool same_value(const Options *a, const Options *b, OptionIndex option)
     return same;
 }
 
-static Status match_value(Match *m, OptionIndex option, const json_t *value)
+/* Whether a value was copied from another option, then and now: lr-decay-iters from train-iters. A longer
+ * run is no difference of its own in what was copied. */
+static bool copied(const Options *o, OptionIndex option, const json_t *saved)
+{
+    const OptionSource *source = &o->source[option];
+    if (source->kind != SOURCE_DERIVED || strncmp(source->from, "--", 2)) return false;
+    const json_t *origin = json_object_get(saved, source->from + 2);
+    const json_t *copy   = json_object_get(saved, option_rows[option].name);
+    return origin && option_taken(option, FOR_SAME_RUN) && json_equal(origin, copy);
+}
+
+/* What neither had or what has no effect here is not compared: a rotary base beside learned positions. */
+static Status match_value(Match *m, OptionIndex option, const json_t *saved)
 {
     Options aside = { 0 };
     char was[1024];
-    bool counts = m->o->source[option].kind != SOURCE_NOTHING && !option_idle(m->o, option);
-    if (!counts || !option_taken(option, FOR_SHAPE | FOR_SAME_RUN)) return OK;
+    const json_t *value = json_object_get(saved, option_rows[option].name);
+    if (!value || !option_taken(option, FOR_SHAPE | FOR_SAME_RUN)) return OK;
+    if (m->o->source[option].kind == SOURCE_NOTHING || option_unmet(m->o, option)) return OK;
+    if (copied(m->o, option, saved)) return OK;
     Status status = set_from_json(&aside, option, value, m->path);
     if (status == OK && !same_value(m->o, &aside, option))
         differs(m, option, options_value_text(was, sizeof was, &aside, option));
@@ -138,6 +161,7 @@ static Status match_value(Match *m, OptionIndex option, const json_t *value)
     return status;
 }
 
+/* The way out depends on who gave the value: what a person typed can be left out, a default cannot. */
 static Status another_model(const Match *m)
 {
     const Options *o = m->o;
@@ -151,11 +175,10 @@ static Status another_model(const Match *m)
 
 Status options_match_json(const Options *o, const char *json, const char *path)
 {
-    json_t *object = json_loads(json, 0, NULL), *value;
+    json_t *object = json_loads(json, 0, NULL);
     Match m = { o, path, -1, "" };
     Status status = json_is_object(object) ? OK : fail(BAD_FILE, "%s: its options are no JSON object", path);
-    for (int i = 0; i < OPTIONS && status == OK; i++)
-        if ((value = json_object_get(object, option_rows[i].name))) status = match_value(&m, i, value);
+    for (int i = 0; i < OPTIONS && status == OK; i++) status = match_value(&m, i, object);
     json_decref(object);
     return status == OK && m.wrong >= 0 ? another_model(&m) : status;
 }

@@ -1,14 +1,23 @@
+/* One value: from the text of a row's kind to its field, and back to text. The source of a value decides
+ * whether it may replace the one that is there: a command line beats the environment, which beats a
+ * checkpoint, and so on. */
 #include "conf/value.h"
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include "base/log.h"
 #include "conf/conf.h"
 
+/* Texts live in a list that options_close frees: values point into them, and so does whoever read the
+ * values. */
 typedef struct Held { struct Held *next; char text[]; } Held;
 
+/* Memory that lives as long as the options; a machine without some bytes for its options is no case to
+ * recover from. */
 static void *hold(Options *o, size_t bytes)
 {
     Held *held = calloc(1, sizeof *held + bytes);
@@ -36,43 +45,56 @@ void options_close(Options *o)
     *o = (Options){ 0 };
 }
 
-/* What a row takes, for messages: "1 to 65536 do". */
-static const char *range_text(char *out, size_t size, const OptionRow *row)
+/* What an INT or REAL takes. Another unit, and amounts that become steps, have a range of their own. */
+typedef struct { double low, high, factor; bool whole; } Range;
+
+static Range range_of(const OptionRow *row, Conversion convert)
 {
-    snprintf(out, size, row->kind == KIND_INT ? "%.0f to %.0f do" : "%.15g to %.15g do", row->low, row->high);
+    bool amount = convert == CONVERT_SAMPLES_TO_ITERS || convert == CONVERT_TOKENS_TO_ITERS;
+    if (amount) return (Range){ 1, 9e15, 1, true };
+    double factor = convert == CONVERT_MINUTES_TO_SECONDS ? 60 : 1;
+    return (Range){ row->low / factor, row->high / factor, factor, row->kind == KIND_INT };
+}
+
+/* For messages: "1 to 65536 do" */
+static const char *range_text(char *out, size_t size, Range range)
+{
+    snprintf(out, size, range.whole ? "%.0f to %.0f do" : "%.15g to %.15g do", range.low, range.high);
     return out;
 }
 
-static bool in_range(const OptionRow *row, double value)
+static bool in_range(Range range, double value)
 {
-    return value >= row->low && value <= row->high;          /* false for NaN */
+    return value >= range.low && value <= range.high;          /* false for NaN */
 }
 
-static Status read_int(OptionINT *field, const OptionRow *row, const char *said, const char *value)
+static Status read_int(OptionINT *field, Range range, const char *said, const char *value)
 {
-    char *end, range[64];
+    char *end, text[64];
     errno = 0;
     long long read = strtoll(value, &end, 10);
-    if (end == value || *end)
-        return fail(BAD_OPTION, "%s is no whole number; %s", said, range_text(range, sizeof range, row));
-    if (errno || !in_range(row, (double)read))
-        return fail(BAD_OPTION, "%s is out of range; %s", said, range_text(range, sizeof range, row));
+    if (end == value || *end || isspace((unsigned char)*value))
+        return fail(BAD_OPTION, "%s is no whole number; %s", said, range_text(text, sizeof text, range));
+    if (errno || !in_range(range, (double)read))
+        return fail(BAD_OPTION, "%s is out of range; %s", said, range_text(text, sizeof text, range));
     *field = read;
     return OK;
 }
 
-static Status read_real(OptionREAL *field, const OptionRow *row, const char *said, const char *value)
+/* Decimal only: strtod alone would also take blanks and hexadecimal. */
+static Status read_real(OptionREAL *field, Range range, const char *said, const char *value)
 {
-    char *end, range[64];
+    char *end, text[64];
     double read = strtod(value, &end);
-    if (end == value || *end)
-        return fail(BAD_OPTION, "%s is no number; %s", said, range_text(range, sizeof range, row));
-    if (!in_range(row, read))
-        return fail(BAD_OPTION, "%s is out of range; %s", said, range_text(range, sizeof range, row));
-    *field = read;
+    if (end == value || *end || isspace((unsigned char)*value) || strpbrk(value, "xX"))
+        return fail(BAD_OPTION, "%s is no decimal number; %s", said, range_text(text, sizeof text, range));
+    if (!in_range(range, read))
+        return fail(BAD_OPTION, "%s is out of range; %s", said, range_text(text, sizeof text, range));
+    *field = read * range.factor;
     return OK;
 }
 
+/* A flag has a value only in the environment and after =. */
 static Status read_flag(OptionFLAG *field, const char *said, const char *value)
 {
     bool yes = !strcasecmp(value, "true")  || !strcmp(value, "1");
@@ -82,6 +104,7 @@ static Status read_flag(OptionFLAG *field, const char *said, const char *value)
     return OK;
 }
 
+/* Upper and lower case are alike: scripts write rmsnorm where Megatron-LM has RMSNorm. */
 static Status read_choice(OptionCHOICE *field, OptionIndex option, const char *said, const char *value)
 {
     char words[256];
@@ -93,6 +116,7 @@ static Status read_choice(OptionCHOICE *field, OptionIndex option, const char *s
     return OK;
 }
 
+/* Lists are short, so that each word costs a realloc. */
 static void list_add(TextList *list, const char *text)
 {
     const char **grown = realloc(list->text, (size_t)(list->count + 1) * sizeof *grown);
@@ -103,25 +127,27 @@ static void list_add(TextList *list, const char *text)
 
 void options_add_word(Options *o, const char *word) { list_add(&o->words, options_hold(o, word)); }
 
-/* "--tp 3", "--tp=" where the value is empty: as close to what was typed as one line can be */
-static const char *said_text(char *out, size_t size, const OptionSource *source, const char *value)
+/* "--tp 3", "--tp=" where the value is empty, "--sp=false": as close to what was typed as one line can be */
+static const char *said_text(char *out, size_t size, const OptionSource *source, const char *value,
+                             OptionKind kind)
 {
-    bool variable = strncmp(source->name, "--", 2) != 0;
-    snprintf(out, size, "%s%s%s", source->name, variable || !*value ? "=" : " ", value);
+    bool equals = strncmp(source->name, "--", 2) != 0 || !*value || kind == KIND_FLAG;
+    snprintf(out, size, "%s%s%s", source->name, equals ? "=" : " ", value);
     return out;
 }
 
+/* The field alone; who gave the value is kept by options_set. A list appends. */
 static Status read_value(Options *o, OptionIndex option, const char *value, const OptionSource *source)
 {
     const OptionRow *row = &option_rows[option];
     void *field = option_field(o, option);
     char said[256];
-    said_text(said, sizeof said, source, value);
+    said_text(said, sizeof said, source, value, row->kind);
     if (row->kind == KIND_TEXT && !*value)
         return fail(BAD_OPTION, "%s is empty; give it a value or leave it out", said);
     switch (row->kind) {
-    case KIND_INT:    return read_int(field, row, said, value);
-    case KIND_REAL:   return read_real(field, row, said, value);
+    case KIND_INT:    return read_int(field, range_of(row, source->convert), said, value);
+    case KIND_REAL:   return read_real(field, range_of(row, source->convert), said, value);
     case KIND_FLAG:   return read_flag(field, said, value);
     case KIND_CHOICE: return read_choice(field, option, said, value);
     case KIND_TEXT:   *(OptionTEXT *)field = options_hold(o, value); return OK;
@@ -130,29 +156,62 @@ static Status read_value(Options *o, OptionIndex option, const char *value, cons
     return OK;
 }
 
+/* Given twice, the last one counts, as in the scripts that append "$@" to their own options. A line names
+ * both. */
+static void report_replaced(const Options *o, OptionIndex option, const char *was, const char *was_typed)
+{
+    char now[1024], typed[256];
+    if (strcmp(was, options_value_text(now, sizeof now, o, option)))
+        log_line("%s replaces %s: the last one counts", options_typed(typed, sizeof typed, o, option),
+                 was_typed);
+}
+
 Status options_set(Options *o, OptionIndex option, const char *value, OptionSource source)
 {
     OptionSource *now = &o->source[option];
-    if (source.kind < now->kind) {          /* a stronger one has spoken; wrong is wrong all the same */
+    char was[1024], was_typed[256];
+    if (source.kind < now->kind) {          /* not taken, but a wrong value is refused all the same */
         Options aside = { 0 };
         Status status = read_value(&aside, option, value, &source);
         options_close(&aside);
         return status;
     }
-    if (option_rows[option].kind == KIND_LIST && source.kind > now->kind)
-        ((TextList *)option_field(o, option))->count = 0;
+    bool list  = option_rows[option].kind == KIND_LIST;
+    bool again = !list && source.kind == now->kind && source.kind >= SOURCE_ENVIRONMENT;
+    if (again) {
+        options_value_text(was, sizeof was, o, option);
+        options_typed(was_typed, sizeof was_typed, o, option);
+    }
+    if (list && source.kind > now->kind) ((TextList *)option_field(o, option))->count = 0;
     TRY(read_value(o, option, value, &source));
     *now = (OptionSource){ source.kind, options_hold(o, source.name), options_hold(o, value),
-                           options_hold(o, source.from) };
+                           options_hold(o, source.from), source.convert };
+    if (again) report_replaced(o, option, was, was_typed);
     return OK;
 }
 
-/* Says where a value which nobody gave comes from; false where a stronger one has spoken. */
+/* The amount is read from the source again, so that a second options_derive converts it by the batch of
+ * then. */
+Status options_convert(Options *o, OptionIndex option)
+{
+    const OptionSource *source = &o->source[option];
+    char said[256];
+    if (source->convert != CONVERT_SAMPLES_TO_ITERS && source->convert != CONVERT_TOKENS_TO_ITERS) return OK;
+    bool    tokens = source->convert == CONVERT_TOKENS_TO_ITERS;
+    int64_t step = o->global_batch * (tokens ? o->sequence : 1), amount = strtoll(source->value, NULL, 10);
+    if (amount < step)
+        return fail(BAD_OPTION, "%s is less than one step, which has %" PRId64 " %s; that or more does",
+                    options_typed(said, sizeof said, o, option), step, tokens ? "tokens" : "samples");
+    *(OptionINT *)option_field(o, option) = amount / step;
+    return OK;
+}
+
+/* Records where a value that nobody gave comes from; false where a stronger source gave one. */
 static bool derive_from(Options *o, OptionIndex option, SourceKind kind, const char *from)
 {
     OptionSource *source = &o->source[option];
     if (source->kind > kind) return false;
-    *source = (OptionSource){ kind, source->name, "", options_hold(o, from) };
+    *source = (OptionSource){ kind, source->name, "", options_hold(o, from), CONVERT_NONE };
     return true;
 }
 
@@ -181,7 +240,7 @@ bool options_said(const Options *o, OptionIndex option)
     return o->source[option].kind > SOURCE_DEFAULT;
 }
 
-/* The shortest which reads back the same */
+/* The shortest decimal that reads back as the same double. */
 static void real_text(char *out, size_t size, double value)
 {
     for (int digits = 6; digits <= 17; digits++) {
@@ -220,32 +279,41 @@ const char *options_source_text(char *out, size_t size, const Options *o, Option
     case SOURCE_ENVIRONMENT:  snprintf(out, size, "%s", source->name); break;
     case SOURCE_COMMAND_LINE: snprintf(out, size, "command line"); break;
     }
+    size_t used = strlen(out);
+    bool variable = source->kind == SOURCE_ENVIRONMENT;
+    if (source->convert && variable) snprintf(out + used, size - used, "=%s", source->value);
+    else if (source->convert) snprintf(out + used, size - used, ", %s %s", source->name, source->value);
     return out;
 }
 
 const char *options_typed(char *out, size_t size, const Options *o, OptionIndex option)
 {
     const OptionSource *source = &o->source[option];
+    OptionKind kind = option_rows[option].kind;
     char value[256], from[256];
     options_value_text(value, sizeof value, o, option);
-    if (option_rows[option].kind == KIND_FLAG && source->kind == SOURCE_COMMAND_LINE)
+    if (source->convert) snprintf(value, sizeof value, "%s", source->value);
+    if (kind == KIND_FLAG && source->kind == SOURCE_COMMAND_LINE && !strcmp(value, "true"))
         snprintf(out, size, "%s", source->name);
-    else said_text(out, size, source, value);
+    else said_text(out, size, source, value, source->kind < SOURCE_ENVIRONMENT ? KIND_TEXT : kind);
     if (source->kind >= SOURCE_ENVIRONMENT) return out;
     size_t used = strlen(out);
     snprintf(out + used, size - used, " (%s)", options_source_text(from, sizeof from, o, option));
     return out;
 }
 
+/* Typed values were checked when they were read; this is for derived ones, such as a global batch beyond
+ * all bounds. */
 Status options_range(const Options *o, OptionIndex option)
 {
     const OptionRow *row = &option_rows[option];
-    char said[256], range[64];
+    char said[256], text[64];
     if (o->source[option].kind == SOURCE_NOTHING || (row->kind != KIND_INT && row->kind != KIND_REAL))
         return OK;
     const void *field = option_field_of(o, option);
     double value = row->kind == KIND_INT ? (double)*(const OptionINT *)field : *(const OptionREAL *)field;
-    if (in_range(row, value)) return OK;
+    Range range = range_of(row, CONVERT_NONE);
+    if (in_range(range, value)) return OK;
     return fail(BAD_OPTION, "%s is out of range; %s", options_typed(said, sizeof said, o, option),
-                range_text(range, sizeof range, row));
+                range_text(text, sizeof text, range));
 }

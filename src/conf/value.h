@@ -4,10 +4,15 @@
 #include "conf/rows.h"
 
 const char *options_hold(Options *o, const char *text);      /* a copy which lives as long as the options */
-void        options_add_word(Options *o, const char *word);
-/* "--tp 3", "JOTUN_LR=3", "--num-attention-heads 12 (default)": option, value, source where not typed */
+void        options_add_word(Options *o, const char *word);  /* a positional argument */
+/* "--tp 3", "JOTUN_LR=3", "--num-attention-heads 12 (default)": option, value, source where not typed.
+ * Returns out. */
 const char *options_typed(char *out, size_t size, const Options *o, OptionIndex option);
+/* BAD_OPTION where the value is outside of its row's range. */
 Status      options_range(const Options *o, OptionIndex option);
+/* A value where no stronger source gave one. from: "--hidden-size", as `jotun config` shows it. */
 void        options_derived_int (Options *o, OptionIndex option, int64_t value, const char *from);
 void        options_derived_real(Options *o, OptionIndex option, double value, const char *from);
+/* Samples or tokens to steps, once the batch is known; BAD_OPTION where they are less than one step. */
+Status      options_convert(Options *o, OptionIndex option);
 #endif

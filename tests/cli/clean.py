@@ -155,7 +155,7 @@ def refusals():
     clean("--input", "many.txt", "--output", "o.pdf", code=1, says="ends neither in .txt nor in .jsonl")
     clean("--input", "many.txt", "--output", "o.txt.gz", code=1, says="written plain or as .zst")
     clean("--input", "many.txt", "--output", "o.txt", "--format", "jsonl", code=1, says="its name says otherwise")
-    clean("--input", "many.txt", "--output", "o.txt", "--format", "u16", code=1, says="txt or jsonl do here")
+    clean("--input", "many.txt", "--output", "o.txt", "--format", "u16", code=1, says="txt or jsonl do")
     clean("--input", "many.txt", "--output", "o.txt", "--lang", "sv", code=1, says="--lang-model FILE")
     clean("--input", "many.txt", "--output", "o.txt", "--lang", "sv", "--lang-model", "many.txt", code=1, says="many.txt")
     clean("--input", "many.txt", "--output", "o.txt", "--charset", "qq", code=1, says="qq")

@@ -11,7 +11,7 @@
 #include "conf/rows.h"
 #include <cmocka.h>             /* last: its fail() is a macro */
 
-static inline Status parse_line(Options *o, int command, const char *line)
+static inline Status parse_line(Options *o, CommandSet command, const char *line)
 {
     char words[1024], *word[64], *rest;
     int count = 0;
@@ -20,7 +20,7 @@ static inline Status parse_line(Options *o, int command, const char *line)
     return options_parse(o, command, count, word);
 }
 
-static inline Status judge_line(int command, const char *line)
+static inline Status judge_line(CommandSet command, const char *line)
 {
     Options o;
     Status status = parse_line(&o, command, line);

@@ -21,35 +21,61 @@ static void defaults_parse(void **state)
 static void rows_are_whole(void **state)
 {
     (void)state;
+    assert_non_null(option_group_begins(0));
     for (int i = 0; i < OPTIONS; i++) {
         const OptionRow *row = &option_rows[i];
         char words[256];
-        assert_true(row->help[0] && row->commands && row->name[0]);
-        assert_int_equal(option_find(row->name), i);                     /* no name twice */
-        if (row->alias[0]) assert_int_equal(option_find(row->alias), i);
+        assert_true(row->help[0] && row->commands & FOR_ANY && row->name[0]);
+        for (CommandSet command = 1; command & FOR_ANY; command <<= 1)            /* no name twice in a command */
+            if (row->commands & command) assert_int_equal(option_find(row->name, command), i);
+            else assert_ptr_equal(option_help(i, command), row->help);            /* no HELP for who does not take it */
+        if (*option_short(i)) assert_int_equal(option_find(option_short(i), FOR_ANY), i);
         if (row->kind == KIND_INT || row->kind == KIND_REAL) assert_true(row->low < row->high);
         option_choices(words, sizeof words, i, "|", "|");
         assert_int_equal(row->kind == KIND_CHOICE, words[0] != 0);     /* choices alone have words */
-        if (row->kind == KIND_TEXT || row->kind == KIND_LIST) assert_true(row->value[0]);
-        if (i) assert_true(row->group >= option_rows[i - 1].group);      /* groups stand together */
+        assert_int_equal(row->kind != KIND_CHOICE && row->kind != KIND_FLAG, option_value(i)[0] != 0);
     }
     for (int i = 1; i < OPTION_WORDS; i++)
         assert_int_equal(option_word(option_words[i].option, option_words[i].word), i);
+}
+
+/* Each WANTS row names an option that every command of the first one takes, with words and numbers that it has. */
+static void wants_can_be_met(void **state)
+{
+    (void)state;
+    for (int i = 0; i < option_wants_count; i++) {
+        const OptionWants *w = &option_wants[i];
+        const OptionRow *other = &option_rows[w->other];
+        char value[256], *word, *rest;
+        assert_int_equal(option_rows[w->option].commands & FOR_ANY & ~other->commands, 0);
+        assert_int_equal(other->kind == KIND_FLAG, !*w->value);
+        if (w->kind == WANTS_ALTERNATIVE) assert_int_equal(option_wants[i - 1].option, w->option);
+        snprintf(value, sizeof value, "%s", w->value);
+        for (word = strtok_r(value, " ,", &rest); word && other->kind == KIND_CHOICE; word = strtok_r(NULL, " ,", &rest))
+            if (strcmp(word, "or") && option_word(w->other, word) == WORD_NOTHING) fail_msg("%s has no word %s", other->name, word);
+    }
 }
 
 static void dialects_are_foreign(void **state)
 {
     (void)state;
     for (int i = 0; i < dialect_count; i++) {
+        const Dialect *row = &dialects[i];
         Options o;
-        assert_int_equal(option_find(dialects[i].name), -1);             /* else the row is never reached */
-        assert_ptr_equal(dialect_find(dialects[i].name), &dialects[i]);
-        if (dialects[i].verb != DIALECT_MEANS) continue;
+        assert_int_equal(option_find(row->name, FOR_ANY), -1);               /* else the row is never reached */
+        if (row->verb == VERB_SUGGEST) {
+            assert_ptr_equal(dialect_suggestion(1u << row->whose, row->name), row);
+            assert_int_equal(row->text[0], '-');
+        } else assert_ptr_equal(dialect_find(1u << row->whose, row->name, *row->given ? row->given : "some value"), row);
+        if (row->verb == VERB_REFUSE) assert_true(*row->text && *row->cure);
+        if (row->verb != VERB_MEANS) continue;
         assert_ok(parse_line(&o, FOR_TRAIN, ""));
-        OptionSource typed = { SOURCE_COMMAND_LINE, "--x", "", "" };
-        assert_ok(options_set(&o, dialects[i].option, dialects[i].text, typed));
+        OptionSource typed = { SOURCE_COMMAND_LINE, "--x", "", "", CONVERT_NONE };
+        assert_ok(options_set(&o, row->option, row->text, typed));
         options_close(&o);
     }
+    assert_null(dialect_find(DIALECT_FAIRSEQ, "train-samples", NULL));        /* a name of another namespace */
+    assert_non_null(dialect_find(DIALECT_FAIRSEQ | DIALECT_MEGATRON, "train-samples", NULL));
 }
 
 static void presets_are_sound(void **state)
@@ -75,7 +101,8 @@ static void distance_counts_edits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_parse),       cmocka_unit_test(rows_are_whole),
+        cmocka_unit_test(defaults_parse),       cmocka_unit_test(rows_are_whole),      cmocka_unit_test(wants_can_be_met),
+       
         cmocka_unit_test(dialects_are_foreign), cmocka_unit_test(presets_are_sound),
         cmocka_unit_test(distance_counts_edits),
     };

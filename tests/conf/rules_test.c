@@ -1,7 +1,7 @@
 /* What does not go together is refused, in words that name option, value and cure; the rest is not. */
 #include "line.h"
 
-typedef struct { int command; const char *line, *says; } RuleRow;
+typedef struct { CommandSet command; const char *line, *says; } RuleRow;
 
 static const RuleRow refused[] = {
     { FOR_CONFIG, "--tensor-model-parallel-size 3 --num-attention-heads 16",
@@ -68,16 +68,22 @@ static const RuleRow refused[] = {
       "more than 2147483647 tokens a step; --seq-length 32767 or less does" },
     { FOR_EVAL,     "--load l --text t --context-window 2048",
       "--context-window 2048 is longer than --max-position-embeddings 1024" },
-    { FOR_CONFIG, "--data-order jotun --final-epoch-cut 0.95", "--final-epoch-cut 0.95 does nothing with --data-order jotun" },
-    { FOR_CONFIG, "--mid-level-dataset-surplus 0.1", "--mid-level-dataset-surplus 0.1 does nothing with --data-order jotun" },
-    { FOR_CONFIG, "--data-file-list f", "--data-file-list f does nothing with --data-order jotun; megatron or megatron-deepspeed do" },
-    { FOR_CONFIG, "--data-order megatron-deepspeed --data-file-list f --data-path p", "--data-file-list f and --data-path p both say what to read" },
+    { FOR_CONFIG, "--data-order jotun --final-epoch-cut 0.95", "--final-epoch-cut 0.95 does nothing without --data-order megatron or megatron-deepspeed; give that" },
+    { FOR_CONFIG, "--mid-level-dataset-surplus 0.1", "--mid-level-dataset-surplus 0.1 does nothing without --data-order megatron or" },
+    { FOR_CONFIG, "--data-file-list f", "--data-file-list f does nothing without --data-order megatron or megatron-deepspeed" },
+    { FOR_CONFIG, "--data-order megatron-deepspeed --data-file-list f --data-path p", "--data-file-list f and --data-path p both name the data" },
     { FOR_CONFIG, "--data-order megatron-deepspeed --data-file-list f --train-data-path p", "--data-file-list f and --train-data-path p both" },
-    { FOR_CONFIG, "--data-path p --train-data-path t", "--train-data-path t and --data-path p both say what to read" },
-    { FOR_CONFIG, "--data-path p --valid-data-path v", "--valid-data-path v wants --train-data-path beside it" },
-    { FOR_CONFIG, "--test-data-path v", "--test-data-path v wants --train-data-path beside it" },
-    { FOR_CONFIG, "--train-data-path t --split 9,1", "--split 9,1 cuts nothing with --train-data-path" },
-    { FOR_CONFIG, "--train-data-path t --test-data-path v", "--test-data-path v does nothing without --eval-interval N" },
+    { FOR_CONFIG, "--data-path p --train-data-path t", "--train-data-path t and --data-path p both name the data" },
+    { FOR_CONFIG, "--data-path p --valid-data-path v", "--valid-data-path v does nothing without --train-data-path [W] PREFIX..." },
+    { FOR_CONFIG, "--test-data-path v", "--test-data-path v does nothing without --train-data-path" },
+    { FOR_CONFIG, "--train-data-path t --split 9,1", "--split 9,1 does not apply to --train-data-path" },
+    { FOR_CONFIG, "--train-data-path t --test-data-path v", "--test-data-path v does nothing without --eval-interval 1 or more" },
+    { FOR_CONFIG, "--data-path nan a 1 b", "--data-path: weight nan of a is not above 0; give another, or leave that data set out" },
+    { FOR_CONFIG, "--train-data-path 1 a -1 b", "--train-data-path: weight -1 of b is not above 0" },
+    { FOR_DATA_INFO, "--data-path 0 a 1 b", "--data-path: weight 0 of a is not above 0" },
+    { FOR_CONFIG, "--watchdog-seconds 1e-7", "--watchdog-seconds 1e-07 would stop a healthy run; 0.1 or more does, or 0" },
+    { FOR_CONFIG, "--train-samples 7 --global-batch-size 8", "--train-samples 7 is less than one step, which has 8 samples" },
+    { FOR_CLEAN,  "--input i --output o.txt --charset sv --charset-mode strict --charset-line 0.1", "does nothing without --charset-mode graded" },
     { FOR_EVAL,   "--load l --data-path 1 d", "jotun eval perplexity reads one --data-path PREFIX, and there are 2 words" },
 };
 
@@ -90,6 +96,8 @@ static const RuleRow missing[] = {
     { FOR_GENERATE, "--prompt p",                       "wants --load DIR: the checkpoint to generate with" },
     { FOR_GENERATE, "--load l",                         "jotun generate wants --prompt" },
     { FOR_PREPARE,  "--input i",                        "jotun prepare wants --output-prefix" },
+    { FOR_LANGID,   "",                                 "jotun langid wants --model FILE, a fastText classifier" },
+    { FOR_TOKENIZER_TRAIN, "--input i --output o",      "jotun tokenizer train wants --vocab-size N, say 32000" },
 };
 
 static const RuleRow allowed[] = {
@@ -100,6 +108,11 @@ static const RuleRow allowed[] = {
     { FOR_CONFIG,   "--model llama2-7b --position-embedding-type learned_absolute", "" },
     { FOR_CONFIG,   "--pipeline-schedule 1f1b --lr-decay-style constant", "" },
     { FOR_CONFIG,   "--eval-interval 0 --eval-iters 5", "" },
+    { FOR_CONFIG,   "--sp", "" },                            /* a line in the log: Megatron-LM's scripts give it for one rank as well */
+    { FOR_CONFIG,   "--watchdog-seconds 0", "" },
+    { FOR_DATA_INFO, "--train-data-path t --valid-data-path v", "" },
+    { FOR_CLEAN,    "--input i --output o.txt --clusters c", "" },
+    { FOR_CLEAN,    "--input i --output o.txt --dedup lines --clusters c", "" },
     { FOR_CONFIG,   "--use-checkpoint-args=false --swiglu --squared-relu=false", "" },
     { FOR_TRAIN,    "--data-path d --train-iters 1", "" },
     { FOR_TRAIN,    "--train-data-path t --train-iters 1", "" },

@@ -1,0 +1,27 @@
+#ifndef CLI_HELP_H
+#define CLI_HELP_H
+/* Help on a terminal, docs/options.md, man pages and bash completion, all made from the rows of commands
+ * and options. */
+#include "cli/command.h"
+
+typedef struct { const char *code, *meaning; } ExitCode;
+enum { EXIT_CODES = 5 };
+extern const ExitCode exit_codes[EXIT_CODES];
+
+void help_program    (FILE *out);
+void help_command    (FILE *out, const Command *command);
+void help_subcommands(FILE *out, const char *first_word);        /* of "tokenizer": encode, decode ... */
+void help_markdown   (FILE *out);                                /* docs/options.md */
+/* The word for an option's value: "N", "DIR", "LayerNorm|RMSNorm", "" of a flag. Returns out. */
+const char *help_value(char *out, size_t size, OptionIndex option);
+
+/* A man page of section 1: jotun.1, or that of a command. */
+void   manual_program(FILE *out);
+void   manual_command(FILE *out, const Command *command);
+/* All pages into a folder that exists: jotun.1, jotun-train.1, jotun-tokenizer-encode.1 ... IO_FAILED
+ * where one cannot be written. */
+Status manual_write  (const char *folder);
+
+/* A script for bash that completes commands, options, words of choices and file names. */
+void   completion_bash(FILE *out);
+#endif

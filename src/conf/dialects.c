@@ -1,0 +1,58 @@
+/* Names of other trainers: the table that dialects.def makes, and looking names up in it. */
+#include "conf/rows.h"
+#include <string.h>
+#include <strings.h>
+
+const DialectName dialect_names[DIALECTS] = {
+#define DIALECT(dialect, name, prefix) { name, prefix },
+#include "conf/dialects.def"
+};
+
+/* Columns in the order of Dialect: verb, whose, name, given, option, conversion, words that follow, text,
+ * cure. REFUSE's last two columns may come as one macro of dialects.def, so they are taken together. */
+const Dialect dialects[] = {
+#define ALIAS(whose, name, field) \
+    { VERB_ALIAS, DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_NONE, 1, "", "" },
+#define CONVERTED(whose, name, field, conversion) \
+    { VERB_ALIAS, DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_##conversion, 1, "", "" },
+#define MEANS(whose, name, field, value) \
+    { VERB_MEANS, DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_NONE, 0, value, "" },
+#define VALUE_MEANS(whose, name, given, field, value) \
+    { VERB_MEANS, DIALECT_##whose##_INDEX, name, given, OPTION_##field, CONVERT_NONE, 1, value, "" },
+#define PASSED(whose, name, values, why) \
+    { VERB_PASSED, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, values, why, "" },
+#define VALUE_PASSED(whose, name, given, why) \
+    { VERB_PASSED, DIALECT_##whose##_INDEX, name, given, -1, CONVERT_NONE, 1, why, "" },
+#define REFUSE(whose, name, ...) \
+    { VERB_REFUSE, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 0, __VA_ARGS__ },
+#define SUGGEST(whose, name, ours) \
+    { VERB_SUGGEST, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 0, ours, "" },
+#include "conf/dialects.def"
+};
+const int dialect_count = sizeof dialects / sizeof dialects[0];
+
+const Dialect *dialect_find(unsigned understood, const char *name, const char *value)
+{
+    for (int i = 0; i < dialect_count; i++) {
+        const Dialect *row = &dialects[i];
+        bool for_value = !*row->given || (value && !strcasecmp(row->given, value));
+        if (row->verb == VERB_SUGGEST || !(understood >> row->whose & 1)) continue;
+        if (for_value && !strcmp(row->name, name)) return row;
+    }
+    return NULL;
+}
+
+/* Python scripts have --n_layer, others --n-layer. */
+static bool alike(const char *a, const char *b)
+{
+    while (*a && (*a == *b || (strchr("-_", *a) && strchr("-_", *b) && *b))) a++, b++;
+    return *a == *b;
+}
+
+const Dialect *dialect_suggestion(unsigned understood, const char *name)
+{
+    for (int i = 0; i < dialect_count; i++)
+        if (dialects[i].verb == VERB_SUGGEST && understood >> dialects[i].whose & 1 &&
+            alike(dialects[i].name, name)) return &dialects[i];
+    return NULL;
+}

@@ -1,0 +1,88 @@
+/* Whether options have an effect, by the WANTS rows of options.def. A row holds no code: how it is read
+ * follows from the kind of the option that is wanted. */
+#include "conf/wants.h"
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/log.h"
+#include "conf/conf.h"
+#include "conf/value.h"
+
+/* Whether `text`, "linear or cosine", has the word. */
+static bool word_in(const char *text, const char *word)
+{
+    for (size_t letters; *text; text += letters, text += strspn(text, " ,")) {
+        letters = strcspn(text, " ,");
+        if (strlen(word) == letters && !strncmp(text, word, letters)) return true;
+    }
+    return false;
+}
+
+/* A choice has one of the words, a flag is on, a number reaches the one that `value` begins with, anything
+ * else is given. */
+static bool met(const Options *o, const OptionWants *w)
+{
+    const void *field = option_field_of(o, w->other);
+    if (o->source[w->other].kind == SOURCE_NOTHING) return false;
+    switch (option_rows[w->other].kind) {
+    case KIND_FLAG:   return *(const OptionFLAG *)field;
+    case KIND_CHOICE: return word_in(w->value, ((const OptionCHOICE *)field)->word);
+    case KIND_INT:    return !isdigit((unsigned char)*w->value) || *(const OptionINT *)field >= strtoll(w->value, NULL, 10);
+    default:          return true;
+    }
+}
+
+/* Rows of alternatives follow the row that they are alternatives to. */
+static bool alternative(const OptionWants *w)
+{
+    return w < option_wants + option_wants_count && w->kind == WANTS_ALTERNATIVE;
+}
+
+const OptionWants *option_unmet(const Options *o, OptionIndex option)
+{
+    for (const OptionWants *w = option_wants, *end = w + option_wants_count; w < end; ) {
+        const OptionWants *first = w;
+        bool any = false;
+        do any |= met(o, w++);
+        while (alternative(w));
+        bool holds = first->kind != WANTS_IN_TRAINING || o->command & FOR_CONFIG;
+        if (first->option == option && holds && !any) return first;
+    }
+    return NULL;
+}
+
+const char *option_wants_text(char *out, size_t size, const OptionWants *unmet)
+{
+    size_t used = 0;
+    const OptionWants *w = unmet;
+    do used += (size_t)snprintf(out + used, size - used, "%s--%s%s%s", w > unmet ? " or " : "",
+                                option_rows[w->other].name, *w->value ? " " : "", w->value);
+    while (alternative(++w) && used < size);
+    return out;
+}
+
+bool option_asked(const Options *o, OptionIndex option)
+{
+    const OptionRow *row = &option_rows[option];
+    const void *field = option_field_of(o, option);
+    if (!options_typed_by_person(o, option)) return false;
+    if (row->kind == KIND_FLAG)   return *(const OptionFLAG *)field;
+    if (row->kind == KIND_CHOICE) return strcmp(((const OptionCHOICE *)field)->word, row->text) != 0;
+    return true;
+}
+
+Status options_wants(const Options *o)
+{
+    char typed[256], wanted[256];
+    for (int i = 0; i < OPTIONS; i++) {
+        const OptionWants *unmet = option_asked(o, i) ? option_unmet(o, i) : NULL;
+        if (!unmet) continue;
+        options_typed(typed, sizeof typed, o, i);
+        option_wants_text(wanted, sizeof wanted, unmet);
+        if (unmet->kind != WANTS_REPORTED)
+            return fail(BAD_OPTION, "%s does nothing without %s; give that or leave it out", typed, wanted);
+        log_line("%s is passed over: it does nothing without %s", typed, wanted);
+    }
+    return OK;
+}

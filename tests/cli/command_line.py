@@ -1,0 +1,96 @@
+"""The command line as a person or a script types it: names of other trainers, wrong numbers, an option given twice, options
+without effect, help of each command, a resume that is longer than the run was."""
+import os
+import sys
+
+import run
+
+faults = []
+
+
+def expect(code, says, *words, never=None):
+    done = run.jotun(*words, check=False)
+    told = done.stderr + done.stdout
+    line = " ".join(str(w) for w in words)
+    if done.returncode != code or says not in told:
+        faults.append(f"jotun {line}: exit code {done.returncode}, wanted {code} and \"{says}\" in:\n{told[:600]}")
+    if never and never in told:
+        faults.append(f"jotun {line}: \"{never}\" in:\n{told[:600]}")
+
+
+def names_of_other_trainers():
+    for name, ours in [("--learning-rate", "--lr"), ("--n_layer", "--num-layers"), ("--max_iters", "--train-iters"),
+                       ("--batch_size", "--micro-batch-size"), ("--dropout", "--hidden-dropout and --attention-dropout"),
+                       ("--save-every", "--save-interval"), ("--per_device_train_batch_size", "--micro-batch-size")]:
+        expect(2, f"here it is {ours}", "train", name, 3)
+    expect(1, "--rampup-batch-size of Megatron-LM is refused: it is not built yet: the batch stays --global-batch-size; leave it out",
+           "train", "--rampup-batch-size", 3)
+    expect(0, "--train-iters                            33 ", "config", "--train-samples", 100, "--global-batch-size", 3)
+
+
+def wrong_numbers():
+    expect(1, "--lr 0x1p-3 is no decimal number", "config", "--lr", "0x1p-3")
+    expect(1, "--num-layers  2 is no whole number", "config", "--num-layers", " 2")
+    expect(1, "--norm-epsilon 0 is out of range", "config", "--norm-epsilon", 0)
+    expect(1, "--watchdog-seconds 1e-07 would stop a healthy run; 0.1 or more does, or 0", "config", "--watchdog-seconds", "1e-7")
+    for weight in ("nan", -1, 0):
+        expect(1, f"--data-path: weight {weight} of a is not above 0; give another, or leave that data set out",
+               "train", "--train-iters", 1, "--data-path", weight, "a", 1, "b")
+
+
+def given_twice():
+    expect(0, "--lr 2 replaces --lr 1: the last one counts", "config", "--lr", 1, "--lr", 2)
+    expect(0, "--tensor-model-parallel-size 1 replaces --tp 2: the last one counts", "config", "--tp", 2, "--tensor-model-parallel-size=1")
+    expect(0, "--swiglu=false replaces --swiglu: the last one counts", "config", "--swiglu", "--swiglu=false")
+    expect(0, "", "config", "--lr", 1, "--lr", 1.0, "--swiglu", "--swiglu", never="replaces")
+    expect(0, "", "config", "--data-path", 1, "a", "--data-path", 2, "b", never="replaces")
+
+
+def without_effect():
+    expect(0, "--sp is passed over: it does nothing without --tensor-model-parallel-size 2 or more", "config", "--sp")
+    expect(1, "--final-epoch-cut 0.95 does nothing without --data-order megatron or megatron-deepspeed; give that or leave it out",
+           "config", "--final-epoch-cut", 0.95)
+
+
+def help_of_commands():
+    expect(0, "tokenizer encode ", "tokenizer", "--help", never="half a command")
+    expect(0, "data merge ", "data", "-h")
+    expect(2, "jotun tokenizer wants a subcommand: jotun tokenizer encode", "tokenizer")
+    expect(0, "fastText classifier, .bin or .ftz", "langid", "--help", never="known shape")
+    expect(0, "start from the shape of a known model", "train", "--help", never="fastText")
+    expect(0, "--format text|u16|i32 ", "tokenizer", "encode", "--help", never="jsonl")
+    expect(0, "--format txt|jsonl ", "clean", "--help", never="u16")
+    for command in ("train", "prepare", "clean", "langid", "generate", "config"):
+        for other in ("clean:", "langid:", "tokenizer train:", "merged,"):
+            expect(0, "--", command, "--help", never=other)
+
+
+def memory_that_is_not_there(data):
+    expect(3, "bytes; a smaller --micro-batch-size, --seq-length or model, or more ranks", "train", "--data-path", data, "--train-iters", 1,
+           "--seq-length", 16, "--num-layers", 65536, "--num-attention-heads", 4, "--hidden-size", 64, "--ffn-hidden-size", 4194304)
+
+
+def longer_resume(folder, data):
+    train = ["train", "--data-path", data, *run.MODEL, "--save", os.path.join(folder, "ck"), "--load", os.path.join(folder, "ck")]
+    run.jotun(*train, "--train-iters", 2)
+    expect(0, "", *train, "--train-iters", 4, never="goes on with")
+    expect(0, "goes on with --lr-decay-iters 5 where the checkpoint had 4", *train, "--train-iters", 5, "--lr-decay-iters", 5)
+    expect(0, "goes on with --lr 0.002 where the checkpoint had 0.001", *train, "--train-iters", 6, "--lr", 0.002)
+
+
+def main():
+    names_of_other_trainers()
+    wrong_numbers()
+    given_twice()
+    without_effect()
+    help_of_commands()
+    with run.work_folder() as folder:
+        data = run.corpus(folder)
+        if "ASAN_OPTIONS" not in os.environ:            # whose allocator answers in its own way
+            memory_that_is_not_there(data)
+        longer_resume(folder, data)
+    print("\n".join(faults) or "as wanted")
+    return bool(faults)
+
+
+sys.exit(main())
