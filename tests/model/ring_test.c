@@ -103,8 +103,8 @@ static Status attend_rank(Transport *transport, void *context)
     TRY(arena_open(&flight, "flight", 1 << 20));
     TRY(arena_open(&scratch, "scratch", 1 << 20));
     Batch batch = batch_make(&host, ring, transport->rank);
-    ExecContext run = { .config = &config, .queue = &queue, .tp = { .comm = tp, .queue = &queue, .scratch = &scratch }, .cp = world, .flight = &flight,
-                .keep = &scratch, .scratch = &scratch, .batch = &batch, .drop = ring->dropout > 0 };
+    ExecContext run = { .config = &config, .queue = &queue, .tp = { .comm = tp, .queue = &queue, .scratch = &scratch }, .cp = world, .activations = &flight,
+                .wgrad_saved = &scratch, .scratch = &scratch, .batch = &batch, .drop = ring->dropout > 0 };
     attend(ring, &run, &host, transport->rank);
     Arena *arenas[] = { &host, &flight, &scratch };
     for (int i = 0; i < 3; i++) arena_close(arenas[i]);
