@@ -24,6 +24,12 @@ static Status file_fail(const char *path, const char *verb)
     return fail(code, "%s: cannot be %s: %s", path, verb, strerror(cause));
 }
 
+Status path_join(char path[1024], const char *folder, const char *name)
+{
+    if (snprintf(path, 1024, "%s/%s", folder, name) < 1024) return OK;
+    return fail(BAD_OPTION, "%.200s...: with /%.100s the path is longer than 1023 bytes", folder, name);
+}
+
 /* ---- reading ---- */
 bool file_exists(const char *path)
 {
@@ -85,13 +91,12 @@ Status file_create(int *fd, const char *path)
     return *fd < 0 ? create_fail(path) : OK;
 }
 
-static Status lock_take(int fd, const char *path)
+Status file_lock(int fd, const char *path, bool *taken)
 {
     int done;
     do done = flock(fd, LOCK_EX | LOCK_NB); while (done != 0 && errno == EINTR);
-    if (done == 0 || errno == ENOLCK || errno == ENOTSUP || errno == ENOSYS) return OK;   /* a file system without locks */
-    if (errno != EWOULDBLOCK) return file_fail(path, "locked");
-    return fail(BAD_FILE, "%s: another process is writing it; wait until that one ends, or write to another name", path);
+    *taken = done == 0 || errno == ENOLCK || errno == ENOTSUP || errno == ENOSYS;    /* a file system without locks */
+    return *taken || errno == EWOULDBLOCK ? OK : file_fail(path, "locked");
 }
 
 /* Has the name still this file? Who held the lock before may have renamed or removed it. */
@@ -106,7 +111,10 @@ Status file_create_alone(int *fd, const char *path)
     for (;;) {
         *fd = seam.open(path, O_WRONLY | O_CREAT, 0666);
         if (*fd < 0) return create_fail(path);
-        Status status = lock_take(*fd, path);
+        bool   taken;
+        Status status = file_lock(*fd, path, &taken);
+        if (status == OK && !taken)
+            status = fail(BAD_FILE, "%s: another process is writing it; wait until that one ends, or write to another name", path);
         if (status == OK && has_name(*fd, path)) {
             if (ftruncate(*fd, 0) == 0) return OK;
             status = file_fail(path, "emptied");

@@ -10,8 +10,12 @@ typedef struct { const uint8_t *data; size_t size; char path[1024]; } FileMap;
 Status file_map  (FileMap *map, const char *path);             /* an empty file is data "" and size 0 */
 void   file_unmap(FileMap *map);
 bool   file_exists(const char *path);
+Status path_join(char path[1024], const char *folder, const char *name);   /* "folder/name"; BAD_OPTION above 1,023 bytes */
 
 Status file_create(int *fd, const char *path);                 /* for file_write; fails where it exists and is a folder */
+/* An exclusive lock on an open file, held until the descriptor is closed or its process ends. *taken false: another
+ * process holds it. On a file system without locks it counts as taken. */
+Status file_lock  (int fd, const char *path, bool *taken);
 Status file_create_alone(int *fd, const char *path);           /* refused while another holds it so; until it is closed, or its holder killed */
 Status file_write (int fd, const char *path, const void *data, size_t bytes, int64_t at);   /* all of it, at an offset */
 Status file_finish(int fd, const char *path);                  /* fsync and close; the close happens on failure too */

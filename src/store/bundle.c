@@ -8,12 +8,6 @@
 #include "base/seam.h"
 #include "store/tensor_entry.h"
 
-static Status bundle_path(char path[1024], const char *folder, const Bundle *bundle)
-{
-    if (snprintf(path, 1024, "%s/%s", folder, bundle->file) < 1024) return OK;
-    return fail(BAD_OPTION, "%.200s...: path too long", folder);
-}
-
 Status bundle_plan(BundlePlan *plan, const Bundle *bundle)
 {
     *plan = (BundlePlan){ .bundle = bundle };
@@ -52,7 +46,7 @@ Status bundle_create(const BundlePlan *plan, const char *folder)
 {
     char path[1024];
     int  fd;
-    TRY(bundle_path(path, folder, plan->bundle));
+    TRY(path_join(path, folder, plan->bundle->file));
     TRY(file_create(&fd, path));
     Status status = file_write(fd, path, plan->header, plan->header_bytes, 0);
     if (status == OK && plan->bytes > plan->header_bytes)
@@ -63,7 +57,7 @@ Status bundle_create(const BundlePlan *plan, const char *folder)
 /* Not file_create, which would empty the file under the other ranks. */
 Status bundle_open(int *fd, char path[1024], const BundlePlan *plan, const char *folder)
 {
-    TRY(bundle_path(path, folder, plan->bundle));
+    TRY(path_join(path, folder, plan->bundle->file));
     *fd = seam.open(path, O_WRONLY, 0);
     return *fd >= 0 ? OK : fail(IO_FAILED, "%s: cannot be opened for writing: %s", path, strerror(errno));
 }
@@ -111,7 +105,7 @@ static Status order_as(SafeFile *file, const Bundle *bundle)
 Status bundle_map(SafeFile *file, const char *folder, const Bundle *bundle, int64_t bytes)
 {
     char path[1024];
-    TRY(bundle_path(path, folder, bundle));
+    TRY(path_join(path, folder, bundle->file));
     TRY(safetensors_open(file, path));
     Status status = OK;
     if ((int64_t)file->map.size != bytes)

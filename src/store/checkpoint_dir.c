@@ -13,12 +13,6 @@
 static const struct { const char *before, *after; } WORDS[] = {
     [FOLDER_WHOLE] = { "", "" }, [FOLDER_ASIDE] = { ".", ".old" }, [FOLDER_PART] = { ".", ".part" } };
 
-static Status path_join(char path[1024], const char *dir, const char *name)
-{
-    if (snprintf(path, 1024, "%s/%s", dir, name) < 1024) return OK;
-    return fail(BAD_OPTION, "%.200s...: path too long", dir);
-}
-
 static void step_name(char name[64], CheckpointFolder f)
 {
     snprintf(name, 64, "%sstep_%08lld%s", WORDS[f.kind].before, (long long)f.step, WORDS[f.kind].after);

@@ -5,17 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 #include "base/file.h"
 #include "base/seam.h"
 #include "store/checkpoint_dir.h"
-
-static Status claim_path(char path[1024], const char *dir, const char *name)
-{
-    if (snprintf(path, 1024, "%s/%s", dir, name) < 1024) return OK;
-    return fail(BAD_OPTION, "%.200s...: path too long", dir);
-}
 
 /* ---- the lock: the system's, so that a killed run leaves none; the words in it are only for the message ---- */
 
@@ -36,24 +29,17 @@ static Status holder_fail(int lock, const char *dir)
     return fail(BAD_OPTION, "%s: another run (%s) saves here; give another --save", dir, text[0] ? text : "unknown");
 }
 
-static Status lock_take(int lock, const char *dir, const char *path)
-{
-    int done;
-    do done = flock(lock, LOCK_EX | LOCK_NB); while (done != 0 && errno == EINTR);
-    if (done != 0 && errno == EWOULDBLOCK) return holder_fail(lock, dir);
-    if (done != 0 && errno != ENOTSUP && errno != ENOSYS)          /* a network file system without locks */
-        return fail(IO_FAILED, "%s: cannot be locked: %s", path, strerror(errno));
-    holder_write(lock);
-    return OK;
-}
-
 static Status lock_open(int *lock, const char *dir)
 {
     char path[1024];
-    TRY(claim_path(path, dir, ".lock"));
+    bool taken;
+    TRY(path_join(path, dir, ".lock"));
     *lock = seam.open(path, O_RDWR | O_CREAT, 0666);
     if (*lock < 0) return fail(BAD_FILE, "%s: cannot be opened for writing: %s", path, strerror(errno));
-    return lock_take(*lock, dir, path);
+    TRY(file_lock(*lock, path, &taken));
+    if (!taken) return holder_fail(*lock, dir);
+    holder_write(*lock);
+    return OK;
 }
 
 /* ---- what is there already ---- */
@@ -61,7 +47,7 @@ static Status lock_open(int *lock, const char *dir)
 static bool lies_in(const char *step_folder, const char *dir)
 {
     char parent[1024], real[2][PATH_MAX];
-    return step_folder && claim_path(parent, step_folder, "..") == OK && realpath(parent, real[0]) &&
+    return step_folder && path_join(parent, step_folder, "..") == OK && realpath(parent, real[0]) &&
            realpath(dir, real[1]) && strcmp(real[0], real[1]) == 0;
 }
 
@@ -83,7 +69,7 @@ static Status probe(const char *dir)
 {
     static const char text[] = "jotun can write here\n";
     char path[1024];
-    TRY(claim_path(path, dir, ".probe"));
+    TRY(path_join(path, dir, ".probe"));
     TRY(file_write_whole(path, text, sizeof text - 1));
     return seam.remove(path) == 0 ? OK : fail(IO_FAILED, "%s: cannot be removed: %s", path, strerror(errno));
 }

@@ -156,8 +156,7 @@ Status manifest_write(const Manifest *m, const char *folder)
 {
     char    path[1024];
     json_t *root = NULL;
-    if (snprintf(path, sizeof path, "%s/%s", folder, NAME) >= (int)sizeof path)
-        return fail(BAD_OPTION, "%s: path too long", folder);
+    TRY(path_join(path, folder, NAME));
     Status status = manifest_json(&root, m);
     char  *text   = status == OK ? json_dumps(root, JSON_INDENT(1)) : NULL;
     json_decref(root);
@@ -290,8 +289,7 @@ Status manifest_read(Manifest *m, const char *folder)
     char    path[1024];
     json_t *root = NULL;
     *m = (Manifest){ 0 };
-    if (snprintf(path, sizeof path, "%s/%s", folder, NAME) >= (int)sizeof path)
-        return fail(BAD_OPTION, "%s: path too long", folder);
+    TRY(path_join(path, folder, NAME));
     TRY(file_map(&map, path));
     Status status = text_read(&root, &map);
     file_unmap(&map);

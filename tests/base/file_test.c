@@ -215,6 +215,38 @@ static void own_output(void **state)
     assert_holds(at("output"), "before within again after");
 }
 
+static void locks(void **state)
+{
+    (void)state;
+    int  first, second;
+    bool taken;
+    assert_int_equal(file_create(&first, at("locked")), OK);
+    assert_int_equal(file_lock(first, at("locked"), &taken), OK);
+    assert_true(taken);
+    assert_int_equal(file_create(&second, at("locked")), OK);
+    assert_int_equal(file_lock(second, at("locked"), &taken), OK);
+    assert_false(taken);
+    close(first);
+    assert_int_equal(file_lock(second, at("locked"), &taken), OK);
+    assert_true(taken);
+    close(second);
+    assert_int_equal(file_lock(second, at("locked"), &taken), IO_FAILED);
+    assert_contains(fail_text(), "locked: cannot be locked: Bad file descriptor");
+}
+
+static void joins(void **state)
+{
+    (void)state;
+    char path[1024], folder[1024] = "";
+    assert_int_equal(path_join(path, "a/b", "c"), OK);
+    assert_string_equal(path, "a/b/c");
+    memset(folder, 'f', 1021);
+    assert_int_equal(path_join(path, folder, "c"), OK);
+    assert_int_equal(strlen(path), 1023);
+    assert_int_equal(path_join(path, folder, "cd"), BAD_OPTION);
+    assert_contains(fail_text(), "with /cd the path is longer than 1023 bytes");
+}
+
 /* ---- JOTUN_FAULT ---- */
 static void writes_under_fault(void *fault)
 {
@@ -262,6 +294,8 @@ int main(void)
         cmocka_unit_test(links),
         cmocka_unit_test(devices),
         cmocka_unit_test(own_output),
+        cmocka_unit_test(locks),
+        cmocka_unit_test(joins),
         cmocka_unit_test(faults_from_outside),
     };
     return cmocka_run_group_tests(tests, open_root, close_root);
