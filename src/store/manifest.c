@@ -8,6 +8,7 @@
 #include "store/tensor_entry.h"
 
 enum { VERSION = 1, MANIFEST_LIMIT = 256 << 20 };
+static const int64_t COUNT_LIMIT = (int64_t)1 << 53;       /* of steps and samples: sums of them stay far below 2^63 */
 static const char FORMAT[] = "jotun checkpoint", NAME[] = "manifest.json";
 
 /* ---- the list of all tensors by name ---- */
@@ -233,6 +234,9 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
         step < 0 || samples < 0 || updates < 0 || !json_is_object(options) || !json_is_array(*files))
         return fail(BAD_FILE, "%s: step, samples, updates, seed, options or files are missing or wrong",
                     path);
+    if (step > COUNT_LIMIT || samples > COUNT_LIMIT || updates > COUNT_LIMIT)
+        return fail(BAD_FILE, "%s: step %lld, samples %lld or updates %lld is above 2^53, which no run reaches", path, (long long)step,
+                    (long long)samples, (long long)updates);
     *state = (CheckpointState){ .step = step, .samples = samples, .updates = updates };
     char *end;
     state->seed = strtoull(seed, &end, 10);

@@ -123,8 +123,8 @@ static Status header_read(SafeFile *file)
 Status safetensors_open(SafeFile *file, const char *path)
 {
     *file = (SafeFile){ 0 };
-    TRY(file_map(&file->map, path));
-    Status status = header_read(file);
+    Status status = file_map(&file->map, path);
+    if (status == OK) status = header_read(file);
     if (status != OK) safetensors_close(file);
     return status;
 }

@@ -15,7 +15,7 @@ typedef struct {
 } SafeTensor;
 typedef struct { FileMap map; int tensors; SafeTensor *tensor; } SafeFile;
 
-Status safetensors_open (SafeFile *file, const char *path);
+Status safetensors_open (SafeFile *file, const char *path);            /* on failure *file is all zeros */
 void   safetensors_close(SafeFile *file);
 const SafeTensor *safetensors_find(const SafeFile *file, const char *name);
 /* The header of a file to be written: fills each tensor's at and bytes, gives the header's bytes (malloc;

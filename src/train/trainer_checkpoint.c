@@ -131,7 +131,7 @@ Status trainer_save(Trainer *t, const char *dir)
 }
 
 /* Not collective. What is only evaluated has no place for states, whoever's they are. */
-static Status covers(const Trainer *t, const char *path)
+static Status covers(const Trainer *t, const Checkpoint *checkpoint)
 {
     Bundle *bundles;
     int count = bundles_make(t, &bundles), tensors = 0;
@@ -145,27 +145,35 @@ static Status covers(const Trainer *t, const char *path)
         free(bundles[i].tensor);
     }
     free(bundles);
-    Status status = checkpoint_covers(path, all, tensors, !t->config->learn);
+    Status status = checkpoint_covers(checkpoint, all, tensors, !t->config->learn);
     free(all);
     return status;
 }
 
+static Status pieces_load(const Trainer *t, const char *path, CheckpointState *state)
+{
+    Checkpoint *checkpoint;
+    TRY(checkpoint_open(&checkpoint, path));
+    *state = *checkpoint_position(checkpoint);
+    Status status = covers(t, checkpoint);
+    Shards list   = pieces_to_load(t, t->config->learn);
+    if (status == OK) status = checkpoint_load(checkpoint, list.shard, list.count, true);
+    free(list.shard);
+    checkpoint_close(checkpoint);
+    if (status != OK || state->step < INT64_MAX / 2 / t->config->global) return status;
+    return fail(BAD_FILE, "%s: step %lld times --global-batch-size %lld are more samples than can be counted", path, (long long)state->step,
+                (long long)t->config->global);
+}
+
 Status trainer_load(Trainer *t, const char *path)
 {
-    CheckpointState state;
-    bool states = t->config->learn;
-    TRY(agree(t->world, checkpoint_state(path, &state)));
-    TRY(agree(t->world, covers(t, path)));
+    CheckpointState state = { 0 };
     trainer_init(t);                                             /* padding, which no checkpoint has, is zero */
-    Shards list = pieces_to_load(t, states);
-    Status status = checkpoint_load(path, list.shard, list.count, true);
-    free(list.shard);
-    TRY(agree(t->world, status));
-    if (states) {
-        t->step = state.step;
-        t->step_state.updates = state.updates;
-        if (t->prefetch[SPLIT_TRAIN]) prefetch_rest(t->prefetch[SPLIT_TRAIN]);
-        t->loader[SPLIT_TRAIN].shift = state.samples - state.step * t->config->global;      /* another global batch goes on at the next sample */
-    }
+    TRY(agree(t->world, pieces_load(t, path, &state)));
+    if (!t->config->learn) return OK;
+    t->step = state.step;
+    t->step_state.updates = state.updates;
+    if (t->prefetch[SPLIT_TRAIN]) prefetch_rest(t->prefetch[SPLIT_TRAIN]);
+    t->loader[SPLIT_TRAIN].shift = state.samples - state.step * t->config->global;      /* another global batch goes on at the next sample */
     return OK;
 }
