@@ -2,6 +2,7 @@
  *  b sequences of a micro-batch      T = b s rows                                                              */
 #include <inttypes.h>
 #include <limits.h>
+#include "base/guard.h"
 #include "base/random.h"
 #include "data/loader.h"
 #include "tensor/ops.h"
@@ -148,15 +149,64 @@ static Status sample_fill(const Loader *loader, Batch *batch, int64_t slot, Orde
     return OK;
 }
 
+/* ---- data that is cut while it is read ---- */
+
+typedef struct {
+    const Loader *loader;
+    Batch        *batch;
+    int64_t       step, vocabulary;
+    int           micro;
+    Status        status;
+} Filling;
+
+static Status slot_fill(Filling *f, int64_t slot)
+{
+    const LoaderConfig *config = &f->loader->config;
+    int64_t     first = ((int64_t)f->micro * config->dp + config->dp_rank) * config->micro;
+    OrderReader reader;
+    TRY(sample_find(&reader, f->loader, f->loader->shift + f->step * config->global + first + slot));
+    Status status = sample_fill(f->loader, f->batch, slot, &reader, (int32_t)(first + slot), f->vocabulary);
+    TRY(file_map_check(&reader.token_file->bin));
+    TRY(file_map_check(&reader.token_file->index));
+    return status;
+}
+
+static void slots_fill(void *context)
+{
+    Filling *f = context;
+    for (int64_t slot = 0; slot < f->loader->config.micro && f->status == OK; slot++) f->status = slot_fill(f, slot);
+}
+
+static const FileMap *map_with(const FileMap *const *maps, int count, const void *at)
+{
+    for (int i = 0; i < count; i++)
+        if ((const uint8_t *)at >= maps[i]->data && (const uint8_t *)at < maps[i]->data + maps[i]->size) return maps[i];
+    return NULL;
+}
+
+/* Which of all files that the loader reads has this address? NULL: none. */
+static const FileMap *map_find(const Loader *loader, const void *at)
+{
+    const Blend   *b = loader->blend;
+    const FileMap *found;
+    if (!b) return map_with((const FileMap *[]){ &loader->token_file->bin, &loader->token_file->index }, 2, at);
+    for (int i = 0; i < b->count; i++) {
+        const Order *o = &b->order[i];
+        found = map_with((const FileMap *[]){ &o->token_file->bin, &o->token_file->index, &o->document.map, &o->sample.map, &o->shuffle.map }, 5, at);
+        if (found) return found;
+    }
+    return map_with((const FileMap *[]){ &b->which.map, &b->sample.map }, 2, at);
+}
+
 Status loader_fill(const Loader *loader, Batch *batch, int64_t step, int micro, int64_t vocabulary)
 {
-    const LoaderConfig *config = &loader->config;
+    Filling filling = { .loader = loader, .batch = batch, .step = step, .vocabulary = vocabulary, .micro = micro };
     CHECK(batch->token_i.data, "loader_fill on a dry batch");
-    int64_t first = ((int64_t)micro * config->dp + config->dp_rank) * config->micro;
-    for (int64_t slot = 0; slot < config->micro; slot++) {
-        OrderReader reader;
-        TRY(sample_find(&reader, loader, loader->shift + step * config->global + first + slot));
-        TRY(sample_fill(loader, batch, slot, &reader, (int32_t)(first + slot), vocabulary));
-    }
-    return OK;
+    const void *fault = guard_run(slots_fill, &filling);
+    if (!fault) return filling.status;
+    const FileMap *map = map_find(loader, fault);
+    CHECK(map, "SIGBUS at %p, which is no file of the loader's", fault);
+    TRY(file_map_check(map));
+    return fail(BAD_FILE, "%s: cannot be read any more, %zu bytes from its start; its disk fails", map->path,
+                (size_t)((const uint8_t *)fault - map->data));
 }

@@ -230,8 +230,8 @@ OrderReader order_read(const Order *order, int64_t sample)
 int64_t order_place(OrderReader *r)
 {
     while (r->at == r->end) {                              /* documents may be empty */
-        r->document++;
-        reader_document(r, 0);
+        if (++r->document < r->order->plan.entries) reader_document(r, 0);
+        else r->at = 0, r->end = r->token_file->tokens;             /* the index was cut under us: loader_fill says so */
     }
     return r->at++;
 }

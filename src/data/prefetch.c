@@ -65,11 +65,12 @@ static void *thread(void *argument)
 
 /* ---- the caller ---- */
 
-/* Signals are for the threads of the run. */
+/* Signals are for the threads of the run, but for the one that answers a read of a file that was cut. */
 static int thread_start(Prefetch *p)
 {
     sigset_t all, before;
     sigfillset(&all);
+    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&p->thread, NULL, thread, p);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -115,7 +115,7 @@ static Status weights_finite(Trainer *t)
 Status trainer_save(Trainer *t, const char *dir)
 {
     TRY(agree(t->world, weights_finite(t)));
-    char *data = datasets_fingerprints(&t->datasets);
+    const char *data = t->mesh.rank == 0 ? datasets_fingerprints(&t->datasets) : NULL;         /* who writes the manifest */
     CheckpointState state = { .data = data, .step = t->step, .samples = t->loader[SPLIT_TRAIN].shift + t->step * t->config->global, .updates = t->step_state.updates, .seed = t->config->seed,
         .options = t->config->options };
     Bundle *bundles;
@@ -126,7 +126,6 @@ Status trainer_save(Trainer *t, const char *dir)
     for (int i = 0; i < count; i++) free(bundles[i].tensor);
     free(bundles);
     free(list.shard);
-    free(data);
     return status;
 }
 
