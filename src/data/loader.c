@@ -159,22 +159,33 @@ typedef struct {
     Status        status;
 } Filling;
 
-static Status slot_fill(Filling *f, int64_t slot)
+/* Are the tokens that were read those of the file, or zeros behind its end? Our own order does not look into the index. */
+static Status pair_check(const OrderReader *reader)
+{
+    if (reader->order) TRY(file_map_check(&reader->token_file->index));
+    return file_map_check(&reader->token_file->bin);
+}
+
+static Status slots_fill(const Filling *f)
 {
     const LoaderConfig *config = &f->loader->config;
-    int64_t     first = ((int64_t)f->micro * config->dp + config->dp_rank) * config->micro;
-    OrderReader reader;
-    TRY(sample_find(&reader, f->loader, f->loader->shift + f->step * config->global + first + slot));
-    Status status = sample_fill(f->loader, f->batch, slot, &reader, (int32_t)(first + slot), f->vocabulary);
-    TRY(file_map_check(&reader.token_file->bin));
-    TRY(file_map_check(&reader.token_file->index));
+    int64_t     first  = ((int64_t)f->micro * config->dp + config->dp_rank) * config->micro;
+    OrderReader reader = { 0 }, before;
+    Status      status = OK;
+    for (int64_t slot = 0; slot < config->micro && status == OK; slot++) {
+        before = reader;
+        TRY(sample_find(&reader, f->loader, f->loader->shift + f->step * config->global + first + slot));
+        if (before.token_file && before.token_file != reader.token_file) TRY(pair_check(&before));      /* once a pair, not once a sample */
+        status = sample_fill(f->loader, f->batch, slot, &reader, (int32_t)(first + slot), f->vocabulary);
+    }
+    TRY(pair_check(&reader));                  /* before the status, which may be of what is no data */
     return status;
 }
 
-static void slots_fill(void *context)
+static void fill_guarded(void *context)
 {
     Filling *f = context;
-    for (int64_t slot = 0; slot < f->loader->config.micro && f->status == OK; slot++) f->status = slot_fill(f, slot);
+    f->status = slots_fill(f);
 }
 
 static const FileMap *map_with(const FileMap *const *maps, int count, const void *at)
@@ -202,7 +213,7 @@ Status loader_fill(const Loader *loader, Batch *batch, int64_t step, int micro, 
 {
     Filling filling = { .loader = loader, .batch = batch, .step = step, .vocabulary = vocabulary, .micro = micro };
     CHECK(batch->token_i.data, "loader_fill on a dry batch");
-    const void *fault = guard_run(slots_fill, &filling);
+    const void *fault = guard_run(fill_guarded, &filling);
     if (!fault) return filling.status;
     const FileMap *map = map_find(loader, fault);
     CHECK(map, "SIGBUS at %p, which is no file of the loader's", fault);
