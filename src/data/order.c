@@ -27,6 +27,8 @@ Status order_plan(OrderPlan *plan, const OrderSpec *spec, int64_t tokens, const 
     if (epochs > INT64_MAX / 64 / count)
         return fail(BAD_OPTION, "%s: %" PRId64 " samples are %" PRId64 " epochs of its %" PRId64 " tokens; give more text", what,
                     wanted, epochs, tokens);
+    if (epochs * count / 16 > wanted * S + tokens + count)                  /* else the index grows with what holds nothing */
+        return fail(BAD_FILE, "%s: %" PRId64 " sequences with %" PRId64 " tokens in all; most are empty: prepare the text again", what, count, tokens);
     int64_t samples = (epochs * tokens - 1) / S, before = ((epochs - 1) * tokens - 1) / S, of_epoch = (tokens - 1) / S;
     if (samples < 1) return plan_refused(spec, tokens, what);
     bool separate = epochs > 1 && wanted - before < (int64_t)(spec->cut * (double)of_epoch);

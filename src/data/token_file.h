@@ -1,6 +1,7 @@
 #ifndef DATA_TOKEN_FILE_H
 #define DATA_TOKEN_FILE_H
-/* Megatron's `.bin/.idx` pair, mapped to read and written whole (docs/formats.md). Little-endian, header of 34 bytes, arrays unaligned. */
+/* Megatron's `.bin/.idx` pair, mapped to read and written whole (docs/formats.md). Little-endian, header of 34 bytes, arrays unaligned.
+ * Opening takes no memory but the maps, and one pass over .idx; so does an index of data/npy_array.h. */
 #include <signal.h>
 #include "base/file.h"
 

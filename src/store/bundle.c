@@ -100,21 +100,24 @@ uint64_t elements_sum(const void *data, size_t width, int64_t first, int64_t cou
 
 /* ---- reading ---- */
 
+static int tensor_name_order(const void *a, const void *b)
+{
+    return strcmp(((const SafeTensor *)a)->name, ((const SafeTensor *)b)->name);
+}
+
 static Status order_as(SafeFile *file, const Bundle *bundle)
 {
     SafeTensor *ordered = calloc((size_t)bundle->tensors + 1, sizeof *ordered);
     if (!ordered)
         return fail(NO_MEMORY, "%s: no memory for a list of %d tensors", file->map.path, bundle->tensors);
     Status status = OK;
-    int    hint   = 0;
+    qsort(file->tensor, (size_t)file->tensors, sizeof *file->tensor, tensor_name_order);
     for (int t = 0; t < bundle->tensors && status == OK; t++) {
         const LogicalTensor *wanted = &bundle->tensor[t];
-        const SafeTensor    *found  = NULL;
-        for (int i = 0; i < file->tensors && !found; i++, hint++) {        /* mostly the next one */
-            const SafeTensor *next = &file->tensor[hint % file->tensors];
-            if (strcmp(next->name, wanted->name) == 0) found = next;
-        }
-        LogicalTensor logical = found ? tensor_entry_of(found) : (LogicalTensor){ 0 };
+        SafeTensor           key    = { .dims = 0 };
+        memcpy(key.name, wanted->name, sizeof key.name);
+        const SafeTensor *found   = bsearch(&key, file->tensor, (size_t)file->tensors, sizeof key, tensor_name_order);
+        LogicalTensor     logical = found ? tensor_entry_of(found) : (LogicalTensor){ 0 };
         if (found && tensor_entry_equal(&logical, wanted)) ordered[t] = *found;
         else
             status = fail(BAD_FILE, "%s: its header and the manifest do not tell the same of tensor '%s'",
