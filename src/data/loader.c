@@ -168,15 +168,16 @@ static Status pair_check(const OrderReader *reader)
 
 static Status slots_fill(const Filling *f)
 {
-    const LoaderConfig *config = &f->loader->config;
-    int64_t     first  = ((int64_t)f->micro * config->dp + config->dp_rank) * config->micro;
+    const Loader      *loader = f->loader;
+    const LoaderConfig *config  = &loader->config;
+    int64_t     first  = ((int64_t)f->micro * config->dp + config->dp_rank) * config->micro, step = f->step;
     OrderReader reader = { 0 }, before;
     Status      status = OK;
     for (int64_t slot = 0; slot < config->micro && status == OK; slot++) {
         before = reader;
-        TRY(sample_find(&reader, f->loader, f->loader->shift + f->step * config->global + first + slot));
+        TRY(sample_find(&reader, loader, loader->shift + step * config->global + first + slot));
         if (before.token_file && before.token_file != reader.token_file) TRY(pair_check(&before));      /* once a pair, not once a sample */
-        status = sample_fill(f->loader, f->batch, slot, &reader, (int32_t)(first + slot), f->vocabulary);
+        status = sample_fill(loader, f->batch, slot, &reader, (int32_t)(first + slot), f->vocabulary);
     }
     TRY(pair_check(&reader));                  /* before the status, which may be of what is no data */
     return status;
