@@ -47,6 +47,8 @@ static Status map_open_file(FileMap *map, int fd)
     if (data == MAP_FAILED) return file_fail(map->path, "mapped");
     map->data = data;
     map->size = (size_t)about.st_size;
+    map->device = about.st_dev;
+    map->inode  = about.st_ino;
     return OK;
 }
 
@@ -67,6 +69,15 @@ void file_unmap(FileMap *map)
 {
     if (map->size) munmap((void *)(uintptr_t)map->data, map->size);
     *map = (FileMap){ .data = (const uint8_t *)"" };
+}
+
+Status file_map_check(const FileMap *map)
+{
+    struct stat about;
+    if (stat(map->path, &about) != 0 || about.st_dev != map->device || about.st_ino != map->inode) return OK;
+    if ((size_t)about.st_size >= map->size) return OK;
+    return fail(BAD_FILE, "%s: has %lld bytes, and had %zu when it was opened: it was cut meanwhile", map->path, (long long)about.st_size,
+                map->size);
 }
 
 /* ---- writing ---- */

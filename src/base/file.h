@@ -6,9 +6,12 @@
 #include <stdint.h>
 #include "base/status.h"
 
-typedef struct { const uint8_t *data; size_t size; char path[1024]; } FileMap;
+typedef struct { const uint8_t *data; size_t size; uint64_t device, inode; char path[1024]; } FileMap;
 Status file_map  (FileMap *map, const char *path);             /* an empty file is data "" and size 0 */
 void   file_unmap(FileMap *map);
+/* BAD_FILE where the mapped file was cut since: behind its end the last page reads as zeros, the pages after it not at all
+ * (base/guard.h). One stat of its path; OK where another file has taken its name, or none, since the map keeps the old one. */
+Status file_map_check(const FileMap *map);
 bool   file_exists(const char *path);
 Status path_join(char path[1024], const char *folder, const char *name);   /* "folder/name"; BAD_OPTION above 1,023 bytes */
 

@@ -1,14 +1,16 @@
-/* Looking into checkpoints: jotun checkpoint info DIR, jotun checkpoint verify DIR. DIR is what --save
- * named, or one step's folder. */
+/* Looking into checkpoints: jotun checkpoint info DIR tells of the newest good one, jotun checkpoint verify DIR reads all
+ * of them. DIR is what --save named, or one step's folder. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <jansson.h>
+#include "base/file.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "conf/conf.h"
 #include "store/tensor_entry.h"
 #include "store/manifest.h"
+#include "store/checkpoint_dir.h"
 
 static void options_list(const char *text)
 {
@@ -32,11 +34,19 @@ static void tensors_list(const Manifest *m)
         }
 }
 
-static Status info(const char *folder)
+static Status none_fail(const char *dir)
+{
+    return fail(BAD_FILE, "%s: holds no checkpoint; give the folder that --save named, or a step's own", dir);
+}
+
+static Status info(const char *dir)
 {
     Manifest m;
-    char     bytes[24];
+    char     bytes[24], folder[1024];
     double   sum = 0;
+    bool     found;
+    TRY(checkpoint_find(dir, folder, &found));
+    if (!found) return none_fail(dir);
     TRY(manifest_read(&m, folder));
     for (int f = 0; f < m.files; f++) sum += (double)m.file[f].bytes;
     printf("folder     %s\n", folder);
@@ -50,22 +60,67 @@ static Status info(const char *folder)
     return OK;
 }
 
-static Status verify(const char *folder)
+/* ---- verify: what was asked for, and no other in its place ---- */
+
+typedef struct { int looked, bad; Status first; char words[400]; } Findings;
+
+static void findings_add(Findings *all, Status status, const char *path)
 {
-    TRY(checkpoint_verify(folder, true));
-    printf("%s: every checksum is right\n", folder);
+    all->looked++;
+    if (status == OK) {
+        printf("%s: every checksum is right\n", path);
+        return;
+    }
+    printf("%s: DAMAGED: %s\n", path, fail_text());
+    if (all->bad++) return;
+    all->first = status;
+    snprintf(all->words, sizeof all->words, "%s", fail_text());
+}
+
+/* An aside counts only where the new one of its step has not taken its name: else it is being removed. */
+static Status step_verify(const char *dir, const CheckpointFolder *list, int i, Findings *all)
+{
+    char path[1024];
+    bool replaced = list[i].kind == FOLDER_ASIDE && i > 0 && list[i - 1].step == list[i].step;
+    if (list[i].kind == FOLDER_PART || replaced) return OK;
+    TRY(checkpoint_dir_path(path, dir, list[i]));
+    Status status = checkpoint_verify(path, true);
+    if (status != OK && !file_exists(path)) printf("%s: removed meanwhile\n", path);   /* by a run with --keep-last */
+    else findings_add(all, status, path);
     return OK;
 }
 
-static Status look_at(const char *dir, Status (*look)(const char *))
+static Status latest_verify(const char *dir, const CheckpointFolder *list, int count, Findings *all)
 {
-    char path[1024];
-    bool found;
-    TRY(checkpoint_find(dir, path, &found));
-    if (!found)
-        return fail(BAD_FILE, "%s: holds no checkpoint; give the folder that --save named, or a step's own",
-                    dir);
-    return look(path);
+    CheckpointFolder latest;
+    bool       named, there = false;
+    TRY(step_latest(dir, &latest, &named));
+    for (int i = 0; i < count; i++) there |= list[i].step == latest.step && list[i].kind != FOLDER_PART;
+    if (!named || there) return OK;
+    findings_add(all, fail(BAD_FILE, "names step %lld, which is not there", (long long)latest.step), "latest");
+    return OK;
+}
+
+static Status steps_verify(const char *dir, Findings *all)
+{
+    CheckpointFolder *list;
+    int         count;
+    TRY(checkpoint_dir_list(dir, &list, &count));
+    Status status = OK;
+    for (int i = 0; status == OK && i < count; i++) status = step_verify(dir, list, i, all);
+    if (status == OK) status = latest_verify(dir, list, count, all);
+    free(list);
+    return status;
+}
+
+static Status verify(const char *dir)
+{
+    Findings all = { 0 };
+    if (step_is(dir)) findings_add(&all, checkpoint_verify(dir, true), dir);
+    else TRY(steps_verify(dir, &all));
+    if (all.looked == 0) return none_fail(dir);
+    if (all.bad == 0) return OK;
+    return fail(all.first, "%s: %d of %d checkpoints are damaged; the first: %s", dir, all.bad, all.looked, all.words);
 }
 
 static Status look(int argc, char **argv, Status (*at)(const char *))
@@ -73,7 +128,7 @@ static Status look(int argc, char **argv, Status (*at)(const char *))
     Options o;
     Status  status = options_parse(&o, FOR_CHECKPOINT, argc, argv);
     if (status == OK) status = options_expect(&o, 1, "DIR");
-    if (status == OK) status = look_at(o.words.text[0], at);
+    if (status == OK) status = at(o.words.text[0]);
     options_close(&o);
     return status;
 }

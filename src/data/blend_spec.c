@@ -4,7 +4,8 @@
 #include "base/file.h"
 #include "data/blend_spec.h"
 
-enum { PARTS_MAX = 32766 };                    /* Megatron's: which part a sample is of has 16 bits */
+enum { PARTS_MAX = 32766,                      /* Megatron's: which part a sample is of has 16 bits */
+       LIST_BYTES = 64 << 20 };                /* 2 KiB for each of them */
 
 /* ---- weights ---- */
 
@@ -124,6 +125,10 @@ Status blend_spec_file(BlendSpec *list, const char *path)
     FileMap map;
     *list = (BlendSpec){ 0 };
     TRY(file_map(&map, path));
+    if (map.size > LIST_BYTES) {
+        file_unmap(&map);
+        return fail(BAD_FILE, "%s: longer than the %d bytes that a list of data sets may have", path, LIST_BYTES);
+    }
     const char *zero = map.size ? memchr(map.data, 0, map.size) : NULL;
     ptrdiff_t   at   = zero ? zero - (const char *)map.data : -1;
     char       *text = strndup((const char *)map.data, map.size);

@@ -86,22 +86,22 @@ Status datasets_measure(Datasets *datasets, SplitKind kind, const LoaderConfig *
 
 /* ---- pairs written anew while a run rests ---- */
 
-char *datasets_fingerprints(const Datasets *datasets)
+const char *datasets_fingerprints(Datasets *datasets)
 {
-    char  *text = NULL, print[TOKEN_FILE_FINGERPRINT];
+    char   print[TOKEN_FILE_FINGERPRINT];
     size_t bytes;
-    FILE  *out = open_memstream(&text, &bytes);
+    FILE  *out = datasets->prints ? NULL : open_memstream(&datasets->prints, &bytes);
     for (int kind = 0; out && kind < SPLITS; kind++)
         for (int i = 0; datasets->pairs[kind].token_file && i < datasets->pairs[kind].list.count; i++) {
             token_file_fingerprint(print, &datasets->pairs[kind].token_file[i]);
             fprintf(out, "%s\t%s\n", datasets->pairs[kind].list.part[i].prefix, print);
         }
-    if (out && fclose(out) == 0) return text;
-    free(text);
-    return NULL;
+    if (!out || fclose(out) == 0) return datasets->prints;
+    free(datasets->prints);
+    return datasets->prints = NULL;
 }
 
-/* A line of today's: prefix, tab, print */
+/* A line of today's: prefix, tab, print. Older checkpoints have no blocks in theirs: then the rest is compared. */
 static void line_compare(const char *line, size_t bytes, const char *prints)
 {
     const char *tab = memchr(line, '\t', bytes);
@@ -109,19 +109,20 @@ static void line_compare(const char *line, size_t bytes, const char *prints)
     size_t head = (size_t)(tab - line) + 1;
     for (const char *was = prints; *was; was += strcspn(was, "\n"), was += *was == '\n') {
         size_t all = strcspn(was, "\n");
-        if (all < head || memcmp(was, line, head) || (all == bytes && !memcmp(was, line, bytes))) continue;
+        if (all < head || memcmp(was, line, head)) continue;
+        bool older = all < bytes && !strncmp(line + all, ", blocks ", 9);
+        if ((all == bytes || older) && !memcmp(was, line, all)) return;
         log_line("goes on with %.*s (%.*s) where the checkpoint had it with %.*s: it was written anew, and the run is not the one that was begun",
                  (int)head - 1, line, (int)(bytes - head), line + head, (int)(all - head), was + head);
         return;
     }
 }
 
-Status datasets_compare(const Datasets *datasets, const char *prints)
+Status datasets_compare(Datasets *datasets, const char *prints)
 {
-    char *now = datasets_fingerprints(datasets);
+    const char *now = datasets_fingerprints(datasets);
     if (!now) return fail(NO_MEMORY, "no memory for the names of the data");
     for (const char *line = now; *line; line += strcspn(line, "\n") + 1) line_compare(line, strcspn(line, "\n"), prints);
-    free(now);
     return OK;
 }
 
@@ -134,5 +135,6 @@ void datasets_close(Datasets *datasets)
         free(pairs->token_file);
         blend_spec_close(&pairs->list);
     }
+    free(datasets->prints);
     *datasets = (Datasets){ 0 };
 }

@@ -15,7 +15,7 @@ typedef struct {
 
 typedef struct { DatasetRules rules; const char *split; int64_t wanted[SPLITS]; } DatasetsPlan;       /* samples of the whole run */
 typedef struct { BlendSpec list; TokenFile *token_file; } DatasetFiles;
-typedef struct { DatasetsPlan spec; DatasetFiles pairs[SPLITS]; Blend blend[SPLITS]; } Datasets;          /* pairs: one set cut in three is the first */
+typedef struct { DatasetsPlan spec; DatasetFiles pairs[SPLITS]; Blend blend[SPLITS]; char *prints; } Datasets;   /* pairs: one set cut in three is the first */
 
 Status datasets_open  (Datasets *datasets, const DatasetsPlan *spec);
 bool   datasets_has   (const DatasetRules *rules, SplitKind kind);      /* where splits have paths of their own, one without has no data */
@@ -24,9 +24,10 @@ const DatasetFiles *datasets_files(const Datasets *datasets, SplitKind kind);
 Status datasets_loader(Datasets *datasets, Loader *loader, SplitKind kind, LoaderConfig config);
 /* What datasets_loader would make of a split: counts alone, of our order too, whose one Order has no indices. Of a feed that only measures. */
 Status datasets_measure(Datasets *datasets, SplitKind kind, const LoaderConfig *config);
-/* All its pairs, a line each: the prefix, a tab, token_file_fingerprint's words. To be freed; NULL: no memory */
-char  *datasets_fingerprints(const Datasets *datasets);
+/* All its pairs, a line each: the prefix, a tab, token_file_fingerprint's words. Read from the files by the first call, and kept by the feed:
+ * a run tells of the data that it began with. NULL: no memory */
+const char *datasets_fingerprints(Datasets *datasets);
 /* Says in the log which pairs are not those that `prints` tells of under the same prefix */
-Status datasets_compare(const Datasets *datasets, const char *prints);
+Status datasets_compare(Datasets *datasets, const char *prints);
 void   datasets_close (Datasets *datasets);                                                                /* of zeros too */
 #endif

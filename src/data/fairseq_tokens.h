@@ -2,6 +2,7 @@
 #define DATA_FAIRSEQ_TOKENS_H
 /* fairseq's pairs, mapped to be looked at (docs/formats.md). Its newer one (`mmap`) begins as Megatron's does and is told from
  * it by its length; its older one (`lazy`, `cached`; TNTIDX) stores each id raised by one, which is taken off here.
+ * Opening takes no memory but the maps, and one pass over .idx.
  *
  *     TokenFileKind kind;
  *     TRY(token_file_kind(&kind, prefix));

@@ -2,6 +2,7 @@
  *  b sequences of a micro-batch      T = b s rows                                                              */
 #include <inttypes.h>
 #include <limits.h>
+#include "base/guard.h"
 #include "base/random.h"
 #include "data/loader.h"
 #include "tensor/ops.h"
@@ -148,15 +149,76 @@ static Status sample_fill(const Loader *loader, Batch *batch, int64_t slot, Orde
     return OK;
 }
 
+/* ---- data that is cut while it is read ---- */
+
+typedef struct {
+    const Loader *loader;
+    Batch        *batch;
+    int64_t       step, vocabulary;
+    int           micro;
+    Status        status;
+} Filling;
+
+/* Are the tokens that were read those of the file, or zeros behind its end? Our own order does not look into the index. */
+static Status pair_check(const OrderReader *reader)
+{
+    if (reader->order) TRY(file_map_check(&reader->token_file->index));
+    return file_map_check(&reader->token_file->bin);
+}
+
+static Status slots_fill(const Filling *f)
+{
+    const Loader      *loader = f->loader;
+    const LoaderConfig *config  = &loader->config;
+    int64_t     first  = ((int64_t)f->micro * config->dp + config->dp_rank) * config->micro, step = f->step;
+    OrderReader reader = { 0 }, before;
+    Status      status = OK;
+    for (int64_t slot = 0; slot < config->micro && status == OK; slot++) {
+        before = reader;
+        TRY(sample_find(&reader, loader, loader->shift + step * config->global + first + slot));
+        if (before.token_file && before.token_file != reader.token_file) TRY(pair_check(&before));      /* once a pair, not once a sample */
+        status = sample_fill(loader, f->batch, slot, &reader, (int32_t)(first + slot), f->vocabulary);
+    }
+    TRY(pair_check(&reader));                  /* before the status, which may be of what is no data */
+    return status;
+}
+
+static void fill_guarded(void *context)
+{
+    Filling *f = context;
+    f->status = slots_fill(f);
+}
+
+static const FileMap *map_with(const FileMap *const *maps, int count, const void *at)
+{
+    for (int i = 0; i < count; i++)
+        if ((const uint8_t *)at >= maps[i]->data && (const uint8_t *)at < maps[i]->data + maps[i]->size) return maps[i];
+    return NULL;
+}
+
+/* Which of all files that the loader reads has this address? NULL: none. */
+static const FileMap *map_find(const Loader *loader, const void *at)
+{
+    const Blend   *b = loader->blend;
+    const FileMap *found;
+    if (!b) return map_with((const FileMap *[]){ &loader->token_file->bin, &loader->token_file->index }, 2, at);
+    for (int i = 0; i < b->count; i++) {
+        const Order *o = &b->order[i];
+        found = map_with((const FileMap *[]){ &o->token_file->bin, &o->token_file->index, &o->document.map, &o->sample.map, &o->shuffle.map }, 5, at);
+        if (found) return found;
+    }
+    return map_with((const FileMap *[]){ &b->which.map, &b->sample.map }, 2, at);
+}
+
 Status loader_fill(const Loader *loader, Batch *batch, int64_t step, int micro, int64_t vocabulary)
 {
-    const LoaderConfig *config = &loader->config;
+    Filling filling = { .loader = loader, .batch = batch, .step = step, .vocabulary = vocabulary, .micro = micro };
     CHECK(batch->token_i.data, "loader_fill on a dry batch");
-    int64_t first = ((int64_t)micro * config->dp + config->dp_rank) * config->micro;
-    for (int64_t slot = 0; slot < config->micro; slot++) {
-        OrderReader reader;
-        TRY(sample_find(&reader, loader, loader->shift + step * config->global + first + slot));
-        TRY(sample_fill(loader, batch, slot, &reader, (int32_t)(first + slot), vocabulary));
-    }
-    return OK;
+    const void *fault = guard_run(fill_guarded, &filling);
+    if (!fault) return filling.status;
+    const FileMap *map = map_find(loader, fault);
+    CHECK(map, "SIGBUS at %p, which is no file of the loader's", fault);
+    TRY(file_map_check(map));
+    return fail(BAD_FILE, "%s: cannot be read any more, %zu bytes from its start; its disk fails", map->path,
+                (size_t)((const uint8_t *)fault - map->data));
 }

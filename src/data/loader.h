@@ -42,6 +42,7 @@ Status loader_open_blend(Loader *loader, const Blend *blend, LoaderConfig config
 int    loader_micros(const Loader *loader);            /* micro-batches of a step on this rank: global / (micro dp) */
 /* Tensors of one micro-batch on the `host` arena; dry arenas give shapes alone */
 Batch  loader_batch_new(const LoaderConfig *config, Arena *host);
-/* Micro-batch m of step k: samples [k global + (m dp + dp_rank) micro, + micro) of the order. Ids at or beyond `vocabulary` are BAD_FILE with their place. */
+/* Micro-batch m of step k: samples [k global + (m dp + dp_rank) micro, + micro) of the order. Ids at or beyond `vocabulary` are BAD_FILE with their place;
+ * so is a file that was cut since it was opened: one stat of a pair for its samples. */
 Status loader_fill(const Loader *loader, Batch *batch, int64_t step, int micro, int64_t vocabulary);
 #endif

@@ -2,7 +2,7 @@
 #define DATA_NPY_ARRAY_H
 /* A long array of numbers, made in memory or mapped from a .npy file, which numpy opens. A set of arrays with the words that say
  * what they were made from is a cache: written beside and renamed one by one, words last, so that any number of runs may start at
- * once; they write the same bytes.                                                                                */
+ * once; they write the same bytes. To map one takes no memory and reads its header alone.                          */
 #include "base/file.h"
 
 typedef enum { NPY_I16, NPY_I32, NPY_U32, NPY_I64 } NpyType;

@@ -27,6 +27,8 @@ Status order_plan(OrderPlan *plan, const OrderSpec *spec, int64_t tokens, const 
     if (epochs > INT64_MAX / 64 / count)
         return fail(BAD_OPTION, "%s: %" PRId64 " samples are %" PRId64 " epochs of its %" PRId64 " tokens; give more text", what,
                     wanted, epochs, tokens);
+    if (epochs * count / 16 > wanted * S + tokens + count)                  /* else the index grows with what holds nothing */
+        return fail(BAD_FILE, "%s: %" PRId64 " sequences with %" PRId64 " tokens in all; most are empty: prepare the text again", what, count, tokens);
     int64_t samples = (epochs * tokens - 1) / S, before = ((epochs - 1) * tokens - 1) / S, of_epoch = (tokens - 1) / S;
     if (samples < 1) return plan_refused(spec, tokens, what);
     bool separate = epochs > 1 && wanted - before < (int64_t)(spec->cut * (double)of_epoch);
@@ -230,8 +232,8 @@ OrderReader order_read(const Order *order, int64_t sample)
 int64_t order_place(OrderReader *r)
 {
     while (r->at == r->end) {                              /* documents may be empty */
-        r->document++;
-        reader_document(r, 0);
+        if (++r->document < r->order->plan.entries) reader_document(r, 0);
+        else r->at = 0, r->end = r->token_file->tokens;             /* the index was cut under us: loader_fill says so */
     }
     return r->at++;
 }

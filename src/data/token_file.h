@@ -1,6 +1,7 @@
 #ifndef DATA_TOKEN_FILE_H
 #define DATA_TOKEN_FILE_H
-/* Megatron's `.bin/.idx` pair, mapped to read and written whole (docs/formats.md). Little-endian, header of 34 bytes, arrays unaligned. */
+/* Megatron's `.bin/.idx` pair, mapped to read and written whole (docs/formats.md). Little-endian, header of 34 bytes, arrays unaligned.
+ * Opening takes no memory but the maps, and one pass over .idx; so does an index of data/npy_array.h. */
 #include <signal.h>
 #include "base/file.h"
 
@@ -16,9 +17,11 @@ void    token_file_close(TokenFile *token_file);
 int64_t token_file_length  (const TokenFile *token_file, int64_t sequence);             /* tokens */
 int64_t token_file_start   (const TokenFile *token_file, int64_t sequence);             /* first token, counted from the start of .bin */
 int64_t token_file_document(const TokenFile *token_file, int64_t document);             /* its first sequence; document == documents gives sequences */
-/* ".bin 120 bytes, .idx 96 bytes, print 0123456789abcdef", by which a pair written anew is told: the print is of the sizes and of the
- * first and last bytes of both files, since all of them would take minutes */
-enum { TOKEN_FILE_FINGERPRINT = 96 };
+/* ".bin 120 bytes, .idx 96 bytes, print 0123456789abcdef, blocks 0123456789abcdef", by which a pair written anew is told. The
+ * print is of the sizes and of the first and last 4,096 bytes of both files (all that checkpoints had once); the blocks are each
+ * file whole up to 16 MiB, above that 257 blocks of 64 KiB, spread evenly: a change is found for certain where it is longer than a
+ * 255th of the file, a shorter one by chance. At most 16 MiB of a file are read. */
+enum { TOKEN_FILE_FINGERPRINT = 128 };
 void    token_file_fingerprint   (char out[TOKEN_FILE_FINGERPRINT], const TokenFile *token_file);
 int32_t token_file_token   (const TokenFile *token_file, int64_t at);                   /* at: tokens from the start of .bin */
 

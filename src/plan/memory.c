@@ -12,11 +12,11 @@ typedef struct {
     double flops, bytes;                             /* of a step: in matmuls and attention; read and written by ops */
 } RankMemory;
 
-static const Arena *largest_slot(const Walk *walk, int chunk)
+static const Arena *largest_slot(const StageExecutor *executor, int chunk)
 {
-    for (int i = 0; i < walk->slots[chunk]; i++)
-        if (walk->slot[chunk][i].flight.peak == stage_executor_slot_bytes(walk, chunk)) return &walk->slot[chunk][i].flight;
-    return &walk->slot[chunk][0].flight;
+    for (int i = 0; i < executor->slots[chunk]; i++)
+        if (executor->slot[chunk][i].activations.peak == stage_executor_slot_bytes(executor, chunk)) return &executor->slot[chunk][i].activations;
+    return &executor->slot[chunk][0].activations;
 }
 
 static Status rank_measure(RankMemory *m, const TrainConfig *config, int rank, int world)
@@ -31,9 +31,9 @@ static Status rank_measure(RankMemory *m, const TrainConfig *config, int rank, i
         memcpy(m->arena, t.arena, sizeof m->arena);
         for (int i = 0; i < ARENAS; i++) m->total += sizes.bytes[i];
         for (int c = 0; c < m->chunks; c++) {
-            m->slots[c] = t.walk.slots[c];
-            m->slot[c]  = *largest_slot(&t.walk, c);
-            m->wgrad_saved += (size_t)m->slots[c] * walk_slot_wgrad(&t.walk, c);
+            m->slots[c] = t.executor.slots[c];
+            m->slot[c]  = *largest_slot(&t.executor, c);
+            m->wgrad_saved += (size_t)m->slots[c] * walk_slot_wgrad(&t.executor, c);
         }
     }
     trainer_close(&t);

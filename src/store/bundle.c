@@ -62,20 +62,48 @@ Status bundle_open(int *fd, char path[1024], const BundlePlan *plan, const char 
     return *fd >= 0 ? OK : fail(IO_FAILED, "%s: cannot be opened for writing: %s", path, strerror(errno));
 }
 
-Status bundle_write(int fd, const char *path, const BundlePlan *plan, int tensor, const TensorShard *shard)
+Status bundle_write(int fd, const char *path, const BundlePlan *plan, int tensor, const TensorShard *shard, uint64_t *sum)
 {
     const SafeTensor *place  = &plan->place[tensor];
     const char       *local  = shard->local.data;
     size_t            width  = dtype_width(place->dtype);
     int64_t           cursor = 0;
     TensorShardRun          run;
-    while (tensor_shard_next_run(shard, &cursor, &run))
-        TRY(file_write(fd, path, local + (size_t)run.local * width, (size_t)run.count * width,
-                       (int64_t)(place->at + (size_t)run.global * width)));
+    while (tensor_shard_next_run(shard, &cursor, &run)) {
+        const char *from = local + (size_t)run.local * width;
+        *sum += elements_sum(from, width, run.global, run.count);
+        TRY(file_write(fd, path, from, (size_t)run.count * width, (int64_t)(place->at + (size_t)run.global * width)));
+    }
     return OK;
 }
 
+/* h(i, x) = mix(i * odd + x), mix of splitmix64: of one element it tells any two values apart. */
+#define SUM_OF(type)                                                                           \
+    for (int64_t i = 0; i < count; i++) {                                                      \
+        type     x;                                                                            \
+        memcpy(&x, (const char *)data + (size_t)i * sizeof x, sizeof x);                       \
+        uint64_t h = (uint64_t)(first + i) * 0x9E3779B97F4A7C15 + x;                           \
+        h    = (h ^ h >> 30) * 0xBF58476D1CE4E5B9;                                             \
+        h    = (h ^ h >> 27) * 0x94D049BB133111EB;                                             \
+        sum += h ^ h >> 31;                                                                    \
+    }
+
+uint64_t elements_sum(const void *data, size_t width, int64_t first, int64_t count)
+{
+    uint64_t sum = 0;
+    CHECK(width == 1 || width == 4 || width == 8, "elements of %zu bytes have no sum", width);
+    if (width == 1) SUM_OF(uint8_t)
+    if (width == 4) SUM_OF(uint32_t)
+    if (width == 8) SUM_OF(uint64_t)
+    return sum;
+}
+
 /* ---- reading ---- */
+
+static int tensor_name_order(const void *a, const void *b)
+{
+    return strcmp(((const SafeTensor *)a)->name, ((const SafeTensor *)b)->name);
+}
 
 static Status order_as(SafeFile *file, const Bundle *bundle)
 {
@@ -83,15 +111,13 @@ static Status order_as(SafeFile *file, const Bundle *bundle)
     if (!ordered)
         return fail(NO_MEMORY, "%s: no memory for a list of %d tensors", file->map.path, bundle->tensors);
     Status status = OK;
-    int    hint   = 0;
+    qsort(file->tensor, (size_t)file->tensors, sizeof *file->tensor, tensor_name_order);
     for (int t = 0; t < bundle->tensors && status == OK; t++) {
         const LogicalTensor *wanted = &bundle->tensor[t];
-        const SafeTensor    *found  = NULL;
-        for (int i = 0; i < file->tensors && !found; i++, hint++) {        /* mostly the next one */
-            const SafeTensor *next = &file->tensor[hint % file->tensors];
-            if (strcmp(next->name, wanted->name) == 0) found = next;
-        }
-        LogicalTensor logical = found ? tensor_entry_of(found) : (LogicalTensor){ 0 };
+        SafeTensor           key    = { .dims = 0 };
+        memcpy(key.name, wanted->name, sizeof key.name);
+        const SafeTensor *found   = bsearch(&key, file->tensor, (size_t)file->tensors, sizeof key, tensor_name_order);
+        LogicalTensor     logical = found ? tensor_entry_of(found) : (LogicalTensor){ 0 };
         if (found && tensor_entry_equal(&logical, wanted)) ordered[t] = *found;
         else
             status = fail(BAD_FILE, "%s: its header and the manifest do not tell the same of tensor '%s'",

@@ -16,9 +16,14 @@ void   bundle_free  (BundlePlan *plan);
 Status bundle_create(const BundlePlan *plan, const char *folder);    /* header, last byte; between them a hole */
 /* For bundle_write; file_finish closes it. */
 Status bundle_open  (int *fd, char path[1024], const BundlePlan *plan, const char *folder);
-Status bundle_write (int fd, const char *path, const BundlePlan *plan, int tensor, const TensorShard *shard);
+/* *sum grows by elements_sum of the shard, taken from memory: whatever happens to a byte after that is found. */
+Status bundle_write (int fd, const char *path, const BundlePlan *plan, int tensor, const TensorShard *shard, uint64_t *sum);
 /* The file as it can be read now: refused unless its header tells exactly the bundle's tensors.
  * file->tensor is put in the bundle's order, so that index t is the bundle's tensor t. */
 Status bundle_map   (SafeFile *file, const char *folder, const Bundle *bundle, int64_t bytes);
 uint64_t bundle_sum (const SafeFile *file, int tensor);                /* XXH3 of a tensor's bytes */
+
+/* A sum over elements, each hashed with its index in the tensor: sums of any runs add up (modulo 2^64) to that of the
+ * whole tensor, in any order and under every layout, which XXH3's do not. `first` is the index of data[0]. */
+uint64_t elements_sum(const void *data, size_t width, int64_t first, int64_t count);
 #endif

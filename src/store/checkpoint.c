@@ -6,7 +6,8 @@
  *     create   owners     each bundle's file: header, full size                       headers
  *     write    all        their shards' runs at their places; sync what they wrote    all data
  *     sum      owners     map their files, check them, sum each tensor's bytes        -
- *     publish  rank 0     each element was written once: all ranks' shares tell       -
+ *     publish  rank 0     each element was written once, and reads back as it is in   -
+ *                         memory: all ranks' shares tell
  *                         manifest.json whole (it, then .part/ itself synced)         all of .part/
  *                         step_N -> .step_N.old where the step is saved again         -
  *                         .step_N.part -> step_N, folder synced                       the new checkpoint
@@ -33,8 +34,9 @@
 /* What a rank adds for one tensor. `chain` sums, over its runs, mark(end) - mark(start), where mark is a
  * random function: over all ranks that telescopes to mark(all) - mark(0) where each element was written
  * exactly once, and (but for one case in 2^64) nowhere else. An overlap as large as a gap, which a count
- * does not see, breaks it. */
-typedef struct { uint64_t count, chain, sum; } Share;
+ * does not see, breaks it. `drift` is the elements_sum of what it wrote, taken from memory, less (for the owner) that of
+ * the whole tensor as the file has it: over all ranks 0, unless a bit has changed on the way. */
+typedef struct { uint64_t count, chain, drift, checksum; } Share;
 
 typedef struct {
     Comm               *world;
@@ -145,7 +147,7 @@ static Status pieces_write(Save *s, int b, int fd, const char *path)
         const ManifestEntry *entry = s->entry[p];
         if (entry->file != b) continue;
         int tensor = s->manifest.file[b].first + entry->tensor;
-        TRY(bundle_write(fd, path, &s->plan[b], entry->tensor, &s->shards[p]));
+        TRY(bundle_write(fd, path, &s->plan[b], entry->tensor, &s->shards[p], &s->share[tensor].drift));
         share_add(&s->share[tensor], tensor, &s->shards[p]);
     }
     return OK;
@@ -175,6 +177,20 @@ static Status save_write(Save *s)
     return OK;
 }
 
+static Status file_sum(const SafeFile *map, const BundlePlan *plan, Share *share)
+{
+    if (memcmp(map->map.data, plan->header, plan->header_bytes) != 0)
+        return fail(IO_FAILED, "%s: its header reads back otherwise than it was written; test this machine's memory and disk",
+                    map->map.path);
+    for (int t = 0; t < map->tensors; t++) {
+        const SafeTensor *tensor = &map->tensor[t];
+        size_t            width  = dtype_width(tensor->dtype);
+        share[t].checksum = bundle_sum(map, t);
+        share[t].drift   -= elements_sum(map->map.data + tensor->at, width, 0, (int64_t)(tensor->bytes / width));
+    }
+    return OK;
+}
+
 static Status save_sum(Save *s)
 {
     for (int b = 0; b < s->manifest.files; b++) {
@@ -182,8 +198,9 @@ static Status save_sum(Save *s)
         SafeFile            map;
         if (!save_owns(s, b)) continue;
         TRY(bundle_map(&map, s->part, &file->bundle, file->bytes));
-        for (int t = 0; t < file->bundle.tensors; t++) s->share[file->first + t].sum = bundle_sum(&map, t);
+        Status status = file_sum(&map, &s->plan[b], &s->share[file->first]);
         safetensors_close(&map);
+        TRY(status);
     }
     return OK;
 }
@@ -204,12 +221,13 @@ static void save_gather(Save *s)
         for (int64_t i = 0; i < s->size * tensors; i++) {
             mine[i % tensors].count += s->gathered[i].count;
             mine[i % tensors].chain += s->gathered[i].chain;
-            mine[i % tensors].sum   += s->gathered[i].sum;             /* zero but for the owner's */
+            mine[i % tensors].drift += s->gathered[i].drift;
+            mine[i % tensors].checksum += s->gathered[i].checksum;     /* zero but for the owner's */
         }
     }
 }
 
-static Status share_check(const Share *share, int index, const LogicalTensor *tensor)
+static Status share_check(const Share *share, int index, const LogicalTensor *tensor, const char *file)
 {
     uint64_t count = (uint64_t)tensor_entry_count(tensor);
     if (share->count != count)
@@ -218,6 +236,9 @@ static Status share_check(const Share *share, int index, const LogicalTensor *te
     if (share->chain != chain_mark(index, (int64_t)count) - chain_mark(index, 0))
         return fail(BAD_SHAPE, "tensor '%s' has elements that two ranks hold and as many that none does",
                     tensor->name);
+    if (share->drift != 0)
+        return fail(IO_FAILED, "%s: tensor '%s' reads back otherwise than it is in memory: bits changed on their way to the disk; "
+                    "it is not kept, and older checkpoints stay; test this machine's memory and disk", file, tensor->name);
     return OK;
 }
 
@@ -225,9 +246,11 @@ static Status shares_check(Save *s)
 {
     for (int b = 0; b < s->manifest.files; b++) {
         ManifestFile *file = &s->manifest.file[b];
+        char          path[1024];
+        TRY(path_join(path, s->part, file->bundle.file));
         for (int t = 0; t < file->bundle.tensors; t++) {
-            TRY(share_check(&s->share[file->first + t], file->first + t, &file->bundle.tensor[t]));
-            file->checksum[t] = s->share[file->first + t].sum;
+            TRY(share_check(&s->share[file->first + t], file->first + t, &file->bundle.tensor[t], path));
+            file->checksum[t] = s->share[file->first + t].checksum;
         }
     }
     return OK;

@@ -37,12 +37,18 @@ Status checkpoint_find(const char *dir, char path[1024], bool *found);
 Status checkpoint_state(const char *path, CheckpointState *state);
 Status checkpoint_options(const char *path, char **options);         /* to be freed */
 Status checkpoint_data(const char *path, char **data);               /* likewise; NULL where it keeps none */
-/* Not collective: every rank reads its own shards. Checks name, dims, dtype and (verify) checksums. F32
- * and F64 are turned into the shard's type. Of damage in DIR/step_N the message names the whole one before. */
-Status checkpoint_load(const char *path, const TensorShard *shards, int nshards, bool verify);
-/* BAD_SHAPE naming the first tensor of the checkpoint that is not one of `all` by name: a deeper model's.
- * weights_only: `<name>.<state>` of one of them is passed over. Not collective. */
-Status checkpoint_covers(const char *path, const LogicalTensor *all, int count, bool weights_only);
-/* Checks every checksum; prints one line a tensor where `list`. */
+/* One step's folder, open to be read: its manifest is read once. Not collective: every rank reads its own shards. */
+typedef struct Checkpoint Checkpoint;
+Status checkpoint_open (Checkpoint **checkpoint, const char *path);  /* on failure *checkpoint is NULL */
+void   checkpoint_close(Checkpoint *checkpoint);                     /* NULL is fine */
+const CheckpointState *checkpoint_position(const Checkpoint *checkpoint);   /* until it is closed; `options` and `data` are NULL */
+/* Checks name, dims, dtype and (verify) checksums. F32 and F64 are turned into the shard's type. Of damage in DIR/step_N
+ * the message names the whole one before. */
+Status checkpoint_load(Checkpoint *checkpoint, const TensorShard *shards, int nshards, bool verify);
+/* BAD_SHAPE naming a tensor of the checkpoint that is not one of `all` by name: a deeper model's.
+ * weights_only: `<name>.<state>` of one of them is passed over. */
+Status checkpoint_covers(const Checkpoint *checkpoint, const LogicalTensor *all, int count, bool weights_only);
+/* Checks every checksum of one step's folder, and goes on after a bad one; prints one line a tensor where `list`. The
+ * first that is wrong is what is returned. */
 Status checkpoint_verify(const char *path, bool list);
 #endif

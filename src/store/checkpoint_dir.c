@@ -48,27 +48,21 @@ static int step_order(const void *a, const void *b)
     return (int)x->kind - (int)y->kind;
 }
 
-static Status list_read(DIR *stream, const char *dir, CheckpointFolder **list, int *count)
-{
-    CheckpointFolder folder;
-    for (struct dirent *entry; (entry = readdir(stream));) {
-        if (!step_parse(&folder, entry->d_name)) continue;
-        CheckpointFolder *more = realloc(*list, ((size_t)*count + 1) * sizeof folder);
-        if (!more) return fail(NO_MEMORY, "%s: no memory for a list of checkpoints", dir);
-        *list = more;
-        more[(*count)++] = folder;
-    }
-    return OK;
-}
-
 Status checkpoint_dir_list(const char *dir, CheckpointFolder **list, int *count)
 {
+    CheckpointFolder folder;
+    Status     status = OK;
     *list  = NULL;
     *count = 0;
     DIR *stream = opendir(dir);
     if (!stream && errno == ENOENT) return OK;
     if (!stream) return fail(BAD_FILE, "%s: cannot be listed: %s", dir, strerror(errno));
-    Status status = list_read(stream, dir, list, count);
+    for (struct dirent *entry; status == OK && (entry = readdir(stream));) {
+        if (!step_parse(&folder, entry->d_name)) continue;
+        CheckpointFolder *more = realloc(*list, ((size_t)*count + 1) * sizeof folder);
+        if (!more) status = fail(NO_MEMORY, "%s: no memory for a list of checkpoints", dir);
+        else (*list = more)[(*count)++] = folder;
+    }
     closedir(stream);
     if (*count) qsort(*list, (size_t)*count, sizeof **list, step_order);
     if (status == OK) return OK;
@@ -78,38 +72,25 @@ Status checkpoint_dir_list(const char *dir, CheckpointFolder **list, int *count)
     return status;
 }
 
-static Status sizes_check(const Manifest *m)
+static Status size_check(const Manifest *m, const ManifestFile *file)
 {
-    for (int f = 0; f < m->files; f++) {
-        char        path[1024];
-        struct stat about;
-        TRY(path_join(path, m->folder, m->file[f].bundle.file));
-        if (stat(path, &about) != 0)
-            return fail(errno == ENOENT ? BAD_FILE : IO_FAILED, "%s: cannot be read: %s", path, strerror(errno));
-        if (about.st_size != m->file[f].bytes)
-            return fail(BAD_FILE, "%s: %lld bytes, the manifest says %lld", path, (long long)about.st_size,
-                        (long long)m->file[f].bytes);
-    }
-    return OK;
+    char        path[1024];
+    struct stat about;
+    TRY(path_join(path, m->folder, file->bundle.file));
+    if (stat(path, &about) != 0)
+        return fail(errno == ENOENT ? BAD_FILE : IO_FAILED, "%s: cannot be read: %s", path, strerror(errno));
+    if (about.st_size == file->bytes) return OK;
+    return fail(BAD_FILE, "%s: %lld bytes, the manifest says %lld", path, (long long)about.st_size, (long long)file->bytes);
 }
 
 Status checkpoint_dir_check(const char *folder)
 {
     Manifest manifest;
     TRY(manifest_read(&manifest, folder));
-    Status status = sizes_check(&manifest);
+    Status status = OK;
+    for (int f = 0; status == OK && f < manifest.files; f++) status = size_check(&manifest, &manifest.file[f]);
     manifest_free(&manifest);
     return status;
-}
-
-/* A file not to be read is not one that is not there. */
-static Status file_readable(const char *path)
-{
-    int fd = seam.open(path, O_RDONLY, 0);
-    if (fd < 0 && errno != ENOENT && errno != ENOTDIR)
-        return fail(BAD_FILE, "%s: cannot be read: %s", path, strerror(errno));
-    if (fd >= 0) seam.close(fd);
-    return OK;
 }
 
 /* Damaged or not there is *whole false; hidden by rights or by a sick disk is a failure, since it must not
@@ -121,7 +102,10 @@ static Status step_look(const char *dir, CheckpointFolder folder, char path[1024
     TRY(checkpoint_dir_path(path, dir, folder));
     if (!file_exists(path)) return OK;
     TRY(path_join(manifest, path, "manifest.json"));
-    TRY(file_readable(manifest));
+    int fd = seam.open(manifest, O_RDONLY, 0);
+    if (fd < 0 && errno != ENOENT && errno != ENOTDIR)
+        return fail(BAD_FILE, "%s: cannot be read: %s", manifest, strerror(errno));
+    if (fd >= 0) seam.close(fd);
     Status status = checkpoint_dir_check(path);
     *whole = status == OK;
     return status == BAD_FILE ? OK : status;
@@ -136,8 +120,7 @@ static bool step_good(const char *dir, CheckpointFolder folder)
 
 /* ---- finding ---- */
 
-/* *named false where there is none, or no name in it. */
-static Status latest_read(const char *dir, CheckpointFolder *folder, bool *named)
+Status step_latest(const char *dir, CheckpointFolder *folder, bool *named)
 {
     char    path[1024], name[64];
     FileMap map;
@@ -153,36 +136,20 @@ static Status latest_read(const char *dir, CheckpointFolder *folder, bool *named
     return OK;
 }
 
-/* *seen: there is something that wants to be a checkpoint */
-static Status list_newest(const CheckpointFolder *list, int count, const char *dir, int64_t below, char path[1024],
-                          CheckpointFolder *newest, bool *found, bool *seen)
-{
-    for (int i = 0; i < count && !*found; i++) {
-        if (list[i].kind == FOLDER_PART || list[i].step >= below) continue;
-        *seen   = true;
-        *newest = list[i];
-        TRY(step_look(dir, list[i], path, found));
-    }
-    return OK;
-}
-
-static Status newest_whole(const char *dir, int64_t below, char path[1024], CheckpointFolder *newest, bool *found, bool *seen)
+Status checkpoint_dir_newest(const char *dir, int64_t below, char path[1024], int64_t *step, bool *found)
 {
     CheckpointFolder *list;
     int         count;
-    *found = *seen = false;
+    Status      status = OK;
+    *found = false;
+    *step  = -1;
     TRY(checkpoint_dir_list(dir, &list, &count));
-    Status status = list_newest(list, count, dir, below, path, newest, found, seen);
+    for (int i = 0; i < count && status == OK && !*found; i++) {
+        if (list[i].kind == FOLDER_PART || list[i].step >= below) continue;
+        *step  = list[i].step;
+        status = step_look(dir, list[i], path, found);
+    }
     free(list);
-    return status;
-}
-
-Status checkpoint_dir_newest(const char *dir, int64_t below, char path[1024], int64_t *step, bool *found)
-{
-    CheckpointFolder newest = { 0 };
-    bool       seen;
-    Status     status = newest_whole(dir, below, path, &newest, found, &seen);
-    *step = newest.step;
     return status;
 }
 
@@ -198,6 +165,14 @@ static bool path_split(const char *path, char dir[1024], CheckpointFolder *folde
     return true;
 }
 
+bool step_is(const char *path)
+{
+    char       manifest[1024], dir[1024];
+    CheckpointFolder folder;
+    if (path_join(manifest, path, "manifest.json") == OK && file_exists(manifest)) return true;
+    return path_split(path, dir, &folder) && file_exists(path);
+}
+
 Status checkpoint_dir_advise(Status status, const char *path)
 {
     char       words[512], dir[1024], before[1024];
@@ -211,31 +186,24 @@ Status checkpoint_dir_advise(Status status, const char *path)
     return fail(status, "%s; the one before it: --load %s", words, before);
 }
 
-/* The one `latest` names, or the same put aside. */
-static Status latest_find(const char *dir, char path[1024], CheckpointFolder *folder, bool *named, bool *found)
-{
-    TRY(latest_read(dir, folder, named));
-    if (!*named) return OK;
-    TRY(step_look(dir, *folder, path, found));
-    return *found ? OK : step_look(dir, (CheckpointFolder){ folder->step, FOLDER_ASIDE }, path, found);
-}
-
 /* To begin anew beside checkpoints that are all damaged would throw a run away in silence: that is an
  * error. */
 Status checkpoint_find(const char *dir, char path[1024], bool *found)
 {
-    CheckpointFolder latest, newest;
-    bool       named, seen;
-    TRY(path_join(path, dir, "manifest.json"));
-    *found = file_exists(path);
-    if (*found) {                                                  /* dir is itself one step's folder */
+    CheckpointFolder latest;
+    int64_t    newest;
+    bool       named;
+    *found = step_is(dir);
+    if (*found) {
         snprintf(path, 1024, "%s", dir);
         return checkpoint_dir_advise(checkpoint_dir_check(dir), dir);
     }
-    TRY(latest_find(dir, path, &latest, &named, found));
+    TRY(step_latest(dir, &latest, &named));
+    if (named)            TRY(step_look(dir, latest, path, found));
+    if (named && !*found) TRY(step_look(dir, (CheckpointFolder){ latest.step, FOLDER_ASIDE }, path, found));
     if (*found) return OK;
-    TRY(newest_whole(dir, INT64_MAX, path, &newest, found, &seen));
-    if (seen && !*found)
+    TRY(checkpoint_dir_newest(dir, INT64_MAX, path, &newest, found));
+    if (newest >= 0 && !*found)
         return fail(BAD_FILE, "%s: no checkpoint in it is whole; one of them: %.300s", dir, fail_text());
     if (named && *found && thread_context()->rank <= 0)
         log_line("%s/latest names step %lld, which is not whole; taking %s", dir, (long long)latest.step, path);
@@ -243,12 +211,6 @@ Status checkpoint_find(const char *dir, char path[1024], bool *found)
 }
 
 /* ---- changing: by one rank only ---- */
-
-static Status move(const char *from, const char *to)
-{
-    if (seam.rename(from, to) == 0) return OK;
-    return fail(IO_FAILED, "%s: cannot be renamed to %s: %s", from, to, strerror(errno));
-}
 
 /* Under the name .part first, and that durable: what is half removed must not have a checkpoint's name. */
 static Status step_remove(const char *dir, CheckpointFolder folder)
@@ -258,7 +220,7 @@ static Status step_remove(const char *dir, CheckpointFolder folder)
     TRY(checkpoint_dir_path(part, dir, (CheckpointFolder){ folder.step, FOLDER_PART }));
     TRY(folder_remove(part));
     if (folder.kind == FOLDER_PART) return OK;
-    TRY(move(path, part));
+    TRY(file_rename(path, part));
     TRY(folder_sync(dir));
     return folder_remove(part);
 }
@@ -275,17 +237,10 @@ static Status asides_mend(const char *dir)
         if (list[i].kind != FOLDER_ASIDE) continue;
         status = checkpoint_dir_path(aside, dir, list[i]);
         if (status == OK) status = checkpoint_dir_path(whole, dir, (CheckpointFolder){ list[i].step, FOLDER_WHOLE });
-        if (status == OK && !file_exists(whole)) status = move(aside, whole);
+        if (status == OK && !file_exists(whole)) status = file_rename(aside, whole);
     }
     free(list);
     return status;
-}
-
-static Status parent_sync(const char *dir)
-{
-    char path[1024];
-    TRY(path_join(path, dir, ".."));
-    return folder_sync(path);
 }
 
 Status checkpoint_dir_begin(const char *dir, int64_t step)
@@ -293,8 +248,10 @@ Status checkpoint_dir_begin(const char *dir, int64_t step)
     char part[1024];
     TRY(checkpoint_dir_path(part, dir, (CheckpointFolder){ step, FOLDER_PART }));
     if (!file_exists(dir)) {
+        char parent[1024];
         TRY(folder_make(dir));
-        TRY(parent_sync(dir));
+        TRY(path_join(parent, dir, ".."));
+        TRY(folder_sync(parent));
     }
     TRY(asides_mend(dir));
     TRY(folder_remove(part));
@@ -310,9 +267,9 @@ static Status part_rename(const char *dir, int64_t step)
     bool again = file_exists(whole);
     if (again) {
         TRY(folder_remove(aside));
-        TRY(move(whole, aside));
+        TRY(file_rename(whole, aside));
     }
-    Status status = move(part, whole);
+    Status status = file_rename(part, whole);
     if (status != OK && again) seam.rename(aside, whole);          /* what the first message says stands */
     return status;
 }
@@ -327,12 +284,6 @@ Status checkpoint_dir_publish(const char *dir, int64_t step)
     return file_write_whole(latest, name, strlen(name));
 }
 
-/* Left-overs of kills; an aside only where its successor is good. */
-static bool left_over(const char *dir, CheckpointFolder f)
-{
-    return f.kind == FOLDER_PART || (f.kind == FOLDER_ASIDE && step_good(dir, (CheckpointFolder){ f.step, FOLDER_WHOLE }));
-}
-
 static void sweep_one(const char *dir, CheckpointFolder f)
 {
     if (step_remove(dir, f) != OK) log_line("an old checkpoint stays: %s", fail_text());
@@ -343,8 +294,10 @@ void checkpoint_dir_sweep(const char *dir, int64_t step, int keep_last)
     CheckpointFolder *list;
     int         count, kept = 1;                                   /* the one just written */
     if (checkpoint_dir_list(dir, &list, &count) != OK) return;
-    for (int i = 0; i < count; i++)
-        if (left_over(dir, list[i])) sweep_one(dir, list[i]);
+    for (int i = 0; i < count; i++) {                              /* left-overs of kills; an aside only where its successor is good */
+        bool aside = list[i].kind == FOLDER_ASIDE && step_good(dir, (CheckpointFolder){ list[i].step, FOLDER_WHOLE });
+        if (list[i].kind == FOLDER_PART || aside) sweep_one(dir, list[i]);
+    }
     for (int i = 0; i < count && keep_last > 0; i++) {
         bool older = list[i].kind == FOLDER_WHOLE && list[i].step < step;
         if (older && step_good(dir, list[i]) && ++kept > keep_last)

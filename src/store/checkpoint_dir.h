@@ -17,8 +17,12 @@ Status checkpoint_dir_list(const char *dir, CheckpointFolder **list, int *count)
 /* The manifest is whole and each file it names has the size it says. Reads no weights. */
 Status checkpoint_dir_check(const char *folder);
 
-/* The highest whole one of a step below `below`, damaged ones passed over. Where one cannot be read for
- * another reason than damage, that is the failure. */
+/* Is it one step's folder, whole or not: it holds a manifest, or has the name of one? */
+bool   step_is(const char *path);
+Status step_latest(const char *dir, CheckpointFolder *folder, bool *named);   /* what `latest` says; *named false: it is not there, or says nothing */
+
+/* The highest whole one of a step below `below`, damaged ones passed over; *found false and *step >= 0: there are only
+ * damaged ones, fail_text() says why. Where one cannot be read for another reason than damage, that is the failure. */
 Status checkpoint_dir_newest(const char *dir, int64_t below, char path[1024], int64_t *step, bool *found);
 /* `status` of the step's folder `path`; of damage (BAD_FILE) fail_text() then names the whole one before it. */
 Status checkpoint_dir_advise(Status status, const char *path);

@@ -7,7 +7,8 @@
 #include "base/file.h"
 #include "store/tensor_entry.h"
 
-enum { VERSION = 1, MANIFEST_LIMIT = 256 << 20 };
+enum { VERSION = 1, MANIFEST_LIMIT = 256 << 20, MANIFEST_MULTIPLE = 24 };
+static const int64_t COUNT_LIMIT = (int64_t)1 << 53;       /* of steps and samples: sums of them stay far below 2^63 */
 static const char FORMAT[] = "jotun checkpoint", NAME[] = "manifest.json";
 
 /* ---- the list of all tensors by name ---- */
@@ -233,6 +234,9 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
         step < 0 || samples < 0 || updates < 0 || !json_is_object(options) || !json_is_array(*files))
         return fail(BAD_FILE, "%s: step, samples, updates, seed, options or files are missing or wrong",
                     path);
+    if (step > COUNT_LIMIT || samples > COUNT_LIMIT || updates > COUNT_LIMIT)
+        return fail(BAD_FILE, "%s: step %lld, samples %lld or updates %lld is above 2^53, which no run reaches", path, (long long)step,
+                    (long long)samples, (long long)updates);
     *state = (CheckpointState){ .step = step, .samples = samples, .updates = updates };
     char *end;
     state->seed = strtoull(seed, &end, 10);
@@ -240,6 +244,25 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
     if (data && !(m->data = strdup(data))) return fail(NO_MEMORY, "%s: no memory for its data", path);
     m->options = json_dumps(options, JSON_COMPACT);
     return m->options ? OK : fail(NO_MEMORY, "%s: no memory for its options", path);
+}
+
+static int file_order(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Else a short list could have one large file read many times. */
+static Status files_differ(const Manifest *m, const char *path)
+{
+    const char **name = calloc((size_t)m->files + 1, sizeof *name);
+    Status       status = OK;
+    if (!name) return fail(NO_MEMORY, "%s: no memory for the names of %d files", path, m->files);
+    for (int f = 0; f < m->files; f++) name[f] = m->file[f].bundle.file;
+    qsort(name, (size_t)m->files, sizeof *name, file_order);
+    for (int f = 1; f < m->files && status == OK; f++)
+        if (strcmp(name[f - 1], name[f]) == 0) status = fail(BAD_FILE, "%s: names the file '%s' twice", path, name[f]);
+    free(name);
+    return status;
 }
 
 /* Format and version before the checksum, so that a newer format says so and not that it is damaged. */
@@ -269,18 +292,8 @@ static Status root_read(Manifest *m, const char *path, json_t *root)
     TRY(state_read(m, path, root, &files));
     TRY(files_make(m, json_array_size(files)));
     for (size_t f = 0; f < json_array_size(files); f++) TRY(file_read(m, path, json_array_get(files, f)));
+    TRY(files_differ(m, path));
     return manifest_sort(m, BAD_FILE);
-}
-
-static Status text_read(json_t **root, const FileMap *map)
-{
-    json_error_t error;
-    char         problem[160];
-    if (map->size > MANIFEST_LIMIT)
-        return fail(BAD_FILE, "%s: %zu bytes; at most %d are read", map->path, map->size, MANIFEST_LIMIT);
-    *root = json_loadb((const char *)map->data, map->size, JSON_REJECT_DUPLICATES, &error);
-    if (!*root) return fail(BAD_FILE, "%s: %s", map->path, json_problem(problem, &error));
-    return OK;
 }
 
 Status manifest_read(Manifest *m, const char *folder)
@@ -291,7 +304,9 @@ Status manifest_read(Manifest *m, const char *folder)
     *m = (Manifest){ 0 };
     TRY(path_join(path, folder, NAME));
     TRY(file_map(&map, path));
-    Status status = text_read(&root, &map);
+    Status status = map.size <= MANIFEST_LIMIT ? OK :
+                    fail(BAD_FILE, "%s: %zu bytes; at most %d are read", path, map.size, MANIFEST_LIMIT);
+    if (status == OK) status = json_within(&root, path, "", (const char *)map.data, map.size, MANIFEST_MULTIPLE);
     file_unmap(&map);
     snprintf(m->folder, sizeof m->folder, "%s", folder);
     if (status == OK) status = root_read(m, path, root);

@@ -28,6 +28,8 @@ typedef struct {
  * share a name. */
 Status manifest_plan (Manifest *manifest, const CheckpointState *state, const Bundle *bundles, int nbundles);
 Status manifest_write(const Manifest *manifest, const char *folder);      /* whole, and the folder synced */
+/* At most 256 MiB, 2^20 tensors and 32 times the file's bytes of memory (24 of them the tree of its JSON); the time is n log n
+ * in its tensors. */
 Status manifest_read (Manifest *manifest, const char *folder);
 void   manifest_free (Manifest *manifest);
 const ManifestEntry  *manifest_find  (const Manifest *manifest, const char *name);

@@ -8,36 +8,48 @@
 #include "store/manifest.h"
 #include "store/checkpoint_dir.h"
 
-typedef struct {
+struct Checkpoint {
     Manifest manifest;
-    SafeFile *file;                        /* of each bundle; mapped when first asked for */
+    SafeFile *file;                        /* of each bundle; mapped when first asked for: its `tensor` is NULL until then */
     bool     *summed;                      /* of each tensor: its checksum was found right */
-    bool      verify;
-} Restore;
+};
 
-static Status restore_open(Restore *r, const char *path, bool verify)
+static Status checkpoint_read(Checkpoint *c, const char *path)
 {
-    *r = (Restore){ .verify = verify };
-    TRY(manifest_read(&r->manifest, path));
-    r->file   = calloc((size_t)r->manifest.files + 1, sizeof *r->file);
-    r->summed = calloc((size_t)r->manifest.tensors + 1, sizeof *r->summed);
-    if (r->file && r->summed) return OK;
-    return fail(NO_MEMORY, "%s: no memory to read %d tensors", path, r->manifest.tensors);
+    TRY(manifest_read(&c->manifest, path));
+    c->file   = calloc((size_t)c->manifest.files + 1, sizeof *c->file);
+    c->summed = calloc((size_t)c->manifest.tensors + 1, sizeof *c->summed);
+    if (c->file && c->summed) return OK;
+    return fail(NO_MEMORY, "%s: no memory to read %d tensors", path, c->manifest.tensors);
 }
 
-static void restore_close(Restore *r)
+Status checkpoint_open(Checkpoint **checkpoint, const char *path)
 {
-    for (int f = 0; r->file && f < r->manifest.files; f++) safetensors_close(&r->file[f]);
-    free(r->file);
-    free(r->summed);
-    manifest_free(&r->manifest);
+    if (!(*checkpoint = calloc(1, sizeof **checkpoint))) return fail(NO_MEMORY, "%s: no memory to read it", path);
+    Status status = checkpoint_read(*checkpoint, path);
+    if (status == OK) return OK;
+    checkpoint_close(*checkpoint);
+    *checkpoint = NULL;
+    return status;
 }
 
-static Status sum_check(Restore *r, const ManifestEntry *entry)
+void checkpoint_close(Checkpoint *c)
 {
-    const ManifestFile *file = &r->manifest.file[entry->file];
-    const SafeFile     *map  = &r->file[entry->file];
-    bool               *done = &r->summed[file->first + entry->tensor];
+    if (!c) return;
+    for (int f = 0; c->file && f < c->manifest.files; f++) safetensors_close(&c->file[f]);
+    free(c->file);
+    free(c->summed);
+    manifest_free(&c->manifest);
+    free(c);
+}
+
+const CheckpointState *checkpoint_position(const Checkpoint *c) { return &c->manifest.state; }
+
+static Status sum_check(Checkpoint *c, const ManifestEntry *entry)
+{
+    const ManifestFile *file = &c->manifest.file[entry->file];
+    const SafeFile     *map  = &c->file[entry->file];
+    bool               *done = &c->summed[file->first + entry->tensor];
     if (*done) return OK;
     if (bundle_sum(map, entry->tensor) != file->checksum[entry->tensor])
         return fail(BAD_FILE,
@@ -49,13 +61,10 @@ static Status sum_check(Restore *r, const ManifestEntry *entry)
     return OK;
 }
 
-/* The file of a tensor is mapped, and the tensor summed where that is asked. */
-static Status entry_ready(Restore *r, const ManifestEntry *entry)
+static Status file_ready(Checkpoint *c, int f)
 {
-    const ManifestFile *file = &r->manifest.file[entry->file];
-    if (!r->file[entry->file].map.data)
-        TRY(bundle_map(&r->file[entry->file], r->manifest.folder, &file->bundle, file->bytes));
-    return r->verify ? sum_check(r, entry) : OK;
+    const ManifestFile *file = &c->manifest.file[f];
+    return c->file[f].tensor ? OK : bundle_map(&c->file[f], c->manifest.folder, &file->bundle, file->bytes);
 }
 
 /* ---- what there is instead ---- */
@@ -116,67 +125,63 @@ static void run_copy(const TensorShard *shard, TensorShardRun run, const uint8_t
     }
 }
 
-static Status piece_load(Restore *r, const TensorShard *shard)
+static Status piece_load(Checkpoint *c, const TensorShard *shard, bool verify)
 {
-    const ManifestEntry *entry = manifest_find(&r->manifest, shard->name);
-    if (!entry) return missing_fail(&r->manifest, shard->name);
-    TRY(piece_fits(&r->manifest, shard, manifest_tensor(&r->manifest, entry)));
+    const ManifestEntry *entry = manifest_find(&c->manifest, shard->name);
+    if (!entry) return missing_fail(&c->manifest, shard->name);
+    TRY(piece_fits(&c->manifest, shard, manifest_tensor(&c->manifest, entry)));
     if (shard->count == 0) return OK;
-    TRY(entry_ready(r, entry));
-    const SafeTensor *tensor = &r->file[entry->file].tensor[entry->tensor];
+    TRY(file_ready(c, entry->file));
+    if (verify) TRY(sum_check(c, entry));
+    const SafeTensor *tensor = &c->file[entry->file].tensor[entry->tensor];
     int64_t           cursor = 0;
     TensorShardRun          run;
     while (tensor_shard_next_run(shard, &cursor, &run))
-        run_copy(shard, run, r->file[entry->file].map.data + tensor->at, tensor->dtype);
+        run_copy(shard, run, c->file[entry->file].map.data + tensor->at, tensor->dtype);
     return OK;
 }
 
-static Status pieces_load(Restore *r, const TensorShard *shards, int nshards)
+Status checkpoint_load(Checkpoint *c, const TensorShard *shards, int nshards, bool verify)
 {
-    for (int p = 0; p < nshards; p++) TRY(piece_load(r, &shards[p]));
+    for (int p = 0; p < nshards; p++) {
+        Status status = piece_load(c, &shards[p], verify);
+        if (status != OK) return checkpoint_dir_advise(status, c->manifest.folder);
+    }
     return OK;
-}
-
-Status checkpoint_load(const char *path, const TensorShard *shards, int nshards, bool verify)
-{
-    Restore r;
-    Status  status = restore_open(&r, path, verify);
-    if (status == OK) status = pieces_load(&r, shards, nshards);
-    restore_close(&r);
-    return checkpoint_dir_advise(status, path);
 }
 
 /* ---- covering: the other way round, is all of the checkpoint somebody's? ---- */
 
-static bool is_known(const char *name, const LogicalTensor *all, int count, bool weights_only)
+static int name_order(const void *a, const void *b)
 {
-    for (int i = 0; i < count; i++) {
-        size_t n = strlen(all[i].name);
-        if (strcmp(name, all[i].name) == 0) return true;
-        if (weights_only && strncmp(name, all[i].name, n) == 0 && name[n] == '.' && !strchr(name + n + 1, '.'))
-            return true;
-    }
-    return false;
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static Status manifest_covers(const Manifest *m, const LogicalTensor *all, int count, bool weights_only)
+/* `name`, or `<name>.<state>` of one of the sorted names where only weights are read */
+static bool is_known(const char *name, const char *const *sorted, int count, bool weights_only)
 {
-    for (int f = 0; f < m->files; f++)
-        for (int t = 0; t < m->file[f].bundle.tensors; t++) {
-            const char *name = m->file[f].bundle.tensor[t].name;
-            if (!is_known(name, all, count, weights_only))
-                return fail(BAD_SHAPE, "%s: holds tensor '%s', for which this run has no place; it was saved with another "
-                            "model or optimizer", m->folder, name);
-        }
-    return OK;
+    char        weight[sizeof ((LogicalTensor *)0)->name];
+    const char *wanted = name, *dot = strrchr(name, '.');
+    if (bsearch(&wanted, sorted, (size_t)count, sizeof *sorted, name_order)) return true;
+    if (!weights_only || !dot) return false;
+    snprintf(weight, sizeof weight, "%.*s", (int)(dot - name), name);
+    wanted = weight;
+    return bsearch(&wanted, sorted, (size_t)count, sizeof *sorted, name_order) != NULL;
 }
 
-Status checkpoint_covers(const char *path, const LogicalTensor *all, int count, bool weights_only)
+Status checkpoint_covers(const Checkpoint *c, const LogicalTensor *all, int count, bool weights_only)
 {
-    Manifest manifest;
-    TRY(manifest_read(&manifest, path));
-    Status status = manifest_covers(&manifest, all, count, weights_only);
-    manifest_free(&manifest);
+    const Manifest *m = &c->manifest;
+    const char    **sorted = calloc((size_t)count + 1, sizeof *sorted);
+    Status          status = OK;
+    if (!sorted) return fail(NO_MEMORY, "%s: no memory for %d names", m->folder, count);
+    for (int i = 0; i < count; i++) sorted[i] = all[i].name;
+    qsort(sorted, (size_t)count, sizeof *sorted, name_order);
+    for (int i = 0; i < m->tensors && status == OK; i++)
+        if (!is_known(m->sorted[i].name, sorted, count, weights_only))
+            status = fail(BAD_SHAPE, "%s: holds tensor '%s', for which this run has no place; it was saved with another "
+                          "model or optimizer", m->folder, m->sorted[i].name);
+    free(sorted);
     return status;
 }
 
@@ -211,45 +216,39 @@ Status checkpoint_data(const char *path, char **data)
 
 /* ---- verifying: goes on after a bad one, so that one pass tells all; the first is what is returned ---- */
 
-static Status file_verify(Restore *r, int f, bool list)
+typedef struct { Status first; char words[512]; } Findings;
+
+static void find(Findings *all, Status status)
 {
-    const ManifestFile *file  = &r->manifest.file[f];
-    Status              first = OK;
-    char                text[128], words[512] = "";
+    if (status == OK || all->first != OK) return;
+    all->first = status;
+    snprintf(all->words, sizeof all->words, "%s", fail_text());
+}
+
+static void file_verify(Checkpoint *c, int f, bool list, Findings *all)
+{
+    const ManifestFile *file  = &c->manifest.file[f];
+    Status              ready = file_ready(c, f);
+    char                text[128];
+    find(all, ready);
     for (int t = 0; t < file->bundle.tensors; t++) {
         ManifestEntry entry   = { file->bundle.tensor[t].name, f, t };
-        Status       status = entry_ready(r, &entry);
+        Status       status = ready == OK ? sum_check(c, &entry) : ready;
+        find(all, status);
         if (list)
             printf("%-8s %016llx  %s  %s  %s\n", status == OK ? "good" : "DAMAGED",
                    (unsigned long long)file->checksum[t], file->bundle.file, entry.name,
                    tensor_entry_text(text, &file->bundle.tensor[t]));
-        if (status != OK && first == OK) {
-            first = status;
-            snprintf(words, sizeof words, "%s", fail_text());
-        }
     }
-    return first == OK ? OK : fail(first, "%s", words);
-}
-
-static Status files_verify(Restore *r, bool list)
-{
-    Status first = OK;
-    char   words[512] = "";
-    for (int f = 0; f < r->manifest.files; f++) {
-        Status status = file_verify(r, f, list);
-        safetensors_close(&r->file[f]);
-        if (status == OK || first != OK) continue;
-        first = status;
-        snprintf(words, sizeof words, "%s", fail_text());
-    }
-    return first == OK ? OK : fail(first, "%s", words);
+    safetensors_close(&c->file[f]);
 }
 
 Status checkpoint_verify(const char *path, bool list)
 {
-    Restore r;
-    Status  status = restore_open(&r, path, true);
-    if (status == OK) status = files_verify(&r, list);
-    restore_close(&r);
-    return status;
+    Checkpoint *c;
+    Findings    all = { OK };
+    TRY(checkpoint_open(&c, path));
+    for (int f = 0; f < c->manifest.files; f++) file_verify(c, f, list, &all);
+    checkpoint_close(c);
+    return all.first == OK ? OK : fail(all.first, "%s", all.words);
 }

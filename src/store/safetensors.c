@@ -3,7 +3,7 @@
 #include <string.h>
 #include "store/tensor_entry.h"
 
-enum { LENGTH_BYTES = 8, HEADER_LIMIT = 16 << 20 };
+enum { LENGTH_BYTES = 8, HEADER_LIMIT = 16 << 20, HEADER_MULTIPLE = 32 };
 static const char METADATA[] = "__metadata__";       /* the one name that is no tensor: words to words */
 
 /* ---- reading: the length, the JSON, each entry by itself, then all spans together ---- */
@@ -110,11 +110,8 @@ static Status header_read(SafeFile *file)
                     (unsigned long long)bytes + LENGTH_BYTES, map->size);
     if (bytes == 0 || map->data[LENGTH_BYTES] != '{')
         return fail(BAD_FILE, "%s: no safetensors header at byte 8", map->path);
-    json_error_t error;
-    const char  *text   = (const char *)map->data + LENGTH_BYTES;
-    json_t      *header = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
-    char    problem[160];
-    if (!header) return fail(BAD_FILE, "%s: header, %s", map->path, json_problem(problem, &error));
+    json_t *header;
+    TRY(json_within(&header, map->path, "header, ", (const char *)map->data + LENGTH_BYTES, bytes, HEADER_MULTIPLE));
     Status status = tensors_read(file, LENGTH_BYTES + bytes, header);
     json_decref(header);
     return status;
@@ -123,8 +120,8 @@ static Status header_read(SafeFile *file)
 Status safetensors_open(SafeFile *file, const char *path)
 {
     *file = (SafeFile){ 0 };
-    TRY(file_map(&file->map, path));
-    Status status = header_read(file);
+    Status status = file_map(&file->map, path);
+    if (status == OK) status = header_read(file);
     if (status != OK) safetensors_close(file);
     return status;
 }

@@ -2,7 +2,8 @@
 #define STORE_SAFETENSORS_H
 /* safetensors: u64 little-endian header length, JSON header { name: { dtype, shape, data_offsets } },
  * data. Hostile files are refused with a reason: header at most 16 MiB, no duplicate names, spans that
- * cover the data exactly, no overflow. */
+ * cover the data exactly, no overflow. Opening takes at most 40 times the header's bytes of memory, and time n log n in its
+ * tensors; the data is mapped, not read. */
 #include "base/file.h"
 #include "tensor/tensor.h"
 
@@ -15,7 +16,7 @@ typedef struct {
 } SafeTensor;
 typedef struct { FileMap map; int tensors; SafeTensor *tensor; } SafeFile;
 
-Status safetensors_open (SafeFile *file, const char *path);
+Status safetensors_open (SafeFile *file, const char *path);            /* on failure *file is all zeros */
 void   safetensors_close(SafeFile *file);
 const SafeTensor *safetensors_find(const SafeFile *file, const char *name);
 /* The header of a file to be written: fills each tensor's at and bytes, gives the header's bytes (malloc;

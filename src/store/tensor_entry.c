@@ -1,6 +1,7 @@
 #include "store/tensor_entry.h"
 #include <stdio.h>
 #include <string.h>
+#include "base/json_cost.h"
 
 static bool name_fits(const char *name)
 {
@@ -88,6 +89,18 @@ const char *tensor_entry_text(char out[128], const LogicalTensor *tensor)
         at += snprintf(out + at, 128 - (size_t)at, d ? ", %lld" : "%lld", (long long)tensor->dim[d]);
     snprintf(out + at, 128 - (size_t)at, "]");
     return out;
+}
+
+Status json_within(json_t **root, const char *path, const char *what, const char *text, size_t bytes, size_t multiple)
+{
+    json_error_t error;
+    char         problem[160];
+    size_t       cost = json_cost(text, bytes), limit = multiple * bytes + (1 << 20);
+    if (cost > limit)
+        return fail(BAD_FILE, "%s: %s%zu bytes of JSON that would take %zu bytes of memory; none of its kind takes above %zu", path, what,
+                    bytes, cost, limit);
+    *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+    return *root ? OK : fail(BAD_FILE, "%s: %s%s", path, what, json_problem(problem, &error));
 }
 
 const char *json_problem(char out[160], const json_error_t *error)

@@ -18,6 +18,9 @@ int64_t tensor_entry_count(const LogicalTensor *tensor);
 bool    tensor_entry_equal(const LogicalTensor *a, const LogicalTensor *b);
 const char *tensor_entry_text(char out[128], const LogicalTensor *tensor);   /* "F32 [4, 8]" */
 
+/* The JSON of a file from outside; `what` names it in messages, "" or "header, ". Duplicate keys are refused, and a text whose
+ * tree would take above `multiple` times its bytes and 1 MiB, before it is parsed. */
+Status json_within(json_t **root, const char *path, const char *what, const char *text, size_t bytes, size_t multiple);
 /* "line 1, byte 17: duplicate object key", without the file's own bytes, which may be terminal codes. */
 const char *json_problem(char out[160], const json_error_t *error);
 #endif

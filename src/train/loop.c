@@ -30,7 +30,7 @@ void loop_catch_signals(bool speaks)
 int loop_signal(void) { return caught; }
 
 /* The names of the data are among the options; what lies under them is told apart here. */
-static Status data_compare(const Trainer *t, const char *path)
+static Status data_compare(Trainer *t, const char *path)
 {
     char *prints;
     TRY(checkpoint_data(path, &prints));
@@ -64,6 +64,7 @@ static Status load(Trainer *t, char path[1024])
 static Status claim(Trainer *t, const char *loaded, int *lock)
 {
     bool mine = t->config->save && t->mesh.rank == 0;
+    if (mine) datasets_fingerprints(&t->datasets);                         /* of the data as the run begins */
     return agree(t->world, mine ? checkpoint_lock(t->config->save, *loaded ? loaded : NULL, lock) : OK);
 }
 

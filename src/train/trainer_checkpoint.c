@@ -115,7 +115,7 @@ static Status weights_finite(Trainer *t)
 Status trainer_save(Trainer *t, const char *dir)
 {
     TRY(agree(t->world, weights_finite(t)));
-    char *data = datasets_fingerprints(&t->datasets);
+    const char *data = t->mesh.rank == 0 ? datasets_fingerprints(&t->datasets) : NULL;         /* who writes the manifest */
     CheckpointState state = { .data = data, .step = t->step, .samples = t->loader[SPLIT_TRAIN].shift + t->step * t->config->global, .updates = t->step_state.updates, .seed = t->config->seed,
         .options = t->config->options };
     Bundle *bundles;
@@ -126,12 +126,11 @@ Status trainer_save(Trainer *t, const char *dir)
     for (int i = 0; i < count; i++) free(bundles[i].tensor);
     free(bundles);
     free(list.shard);
-    free(data);
     return status;
 }
 
 /* Not collective. What is only evaluated has no place for states, whoever's they are. */
-static Status covers(const Trainer *t, const char *path)
+static Status covers(const Trainer *t, const Checkpoint *checkpoint)
 {
     Bundle *bundles;
     int count = bundles_make(t, &bundles), tensors = 0;
@@ -145,27 +144,35 @@ static Status covers(const Trainer *t, const char *path)
         free(bundles[i].tensor);
     }
     free(bundles);
-    Status status = checkpoint_covers(path, all, tensors, !t->config->learn);
+    Status status = checkpoint_covers(checkpoint, all, tensors, !t->config->learn);
     free(all);
     return status;
 }
 
+static Status pieces_load(const Trainer *t, const char *path, CheckpointState *state)
+{
+    Checkpoint *checkpoint;
+    TRY(checkpoint_open(&checkpoint, path));
+    *state = *checkpoint_position(checkpoint);
+    Status status = covers(t, checkpoint);
+    Shards list   = pieces_to_load(t, t->config->learn);
+    if (status == OK) status = checkpoint_load(checkpoint, list.shard, list.count, true);
+    free(list.shard);
+    checkpoint_close(checkpoint);
+    if (status != OK || state->step < INT64_MAX / 2 / t->config->global) return status;
+    return fail(BAD_FILE, "%s: step %lld times --global-batch-size %lld are more samples than can be counted", path, (long long)state->step,
+                (long long)t->config->global);
+}
+
 Status trainer_load(Trainer *t, const char *path)
 {
-    CheckpointState state;
-    bool states = t->config->learn;
-    TRY(agree(t->world, checkpoint_state(path, &state)));
-    TRY(agree(t->world, covers(t, path)));
+    CheckpointState state = { 0 };
     trainer_init(t);                                             /* padding, which no checkpoint has, is zero */
-    Shards list = pieces_to_load(t, states);
-    Status status = checkpoint_load(path, list.shard, list.count, true);
-    free(list.shard);
-    TRY(agree(t->world, status));
-    if (states) {
-        t->step = state.step;
-        t->step_state.updates = state.updates;
-        if (t->prefetch[SPLIT_TRAIN]) prefetch_rest(t->prefetch[SPLIT_TRAIN]);
-        t->loader[SPLIT_TRAIN].shift = state.samples - state.step * t->config->global;      /* another global batch goes on at the next sample */
-    }
+    TRY(agree(t->world, pieces_load(t, path, &state)));
+    if (!t->config->learn) return OK;
+    t->step = state.step;
+    t->step_state.updates = state.updates;
+    if (t->prefetch[SPLIT_TRAIN]) prefetch_rest(t->prefetch[SPLIT_TRAIN]);
+    t->loader[SPLIT_TRAIN].shift = state.samples - state.step * t->config->global;      /* another global batch goes on at the next sample */
     return OK;
 }

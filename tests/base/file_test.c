@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include "base/file.h"
+#include "base/guard.h"
 #include "base/seam.h"
 
 static char root[] = "/tmp/jotun_file_XXXXXX";
@@ -215,6 +216,32 @@ static void own_output(void **state)
     assert_holds(at("output"), "before within again after");
 }
 
+static void read_last(void *map)
+{
+    const FileMap *m = map;
+    if (((const volatile uint8_t *)m->data)[m->size - 1] != 'x') abort();
+}
+
+static void cut_while_mapped(void **state)
+{
+    (void)state;
+    static char text[20000];
+    FileMap map;
+    memset(text, 'x', sizeof text);
+    assert_int_equal(file_write_whole(at("long"), text, sizeof text), OK);
+    assert_int_equal(file_map(&map, at("long")), OK);
+    assert_null(guard_run(read_last, &map));
+    assert_int_equal(file_map_check(&map), OK);
+    assert_int_equal(truncate(at("long"), 19999), 0);                    /* within the last page */
+    assert_int_equal(file_map_check(&map), BAD_FILE);
+    assert_contains(fail_text(), "long: has 19999 bytes, and had 20000 when it was opened");
+    assert_int_equal(truncate(at("long"), 100), 0);
+    for (int i = 0; i < 2; i++) assert_ptr_equal(guard_run(read_last, &map), map.data + map.size - 1);
+    assert_int_equal(file_write_whole(at("long"), "new", 3), OK);        /* another file: the map has lost nothing by that */
+    assert_int_equal(file_map_check(&map), OK);
+    file_unmap(&map);
+}
+
 static void locks(void **state)
 {
     (void)state;
@@ -294,6 +321,7 @@ int main(void)
         cmocka_unit_test(links),
         cmocka_unit_test(devices),
         cmocka_unit_test(own_output),
+        cmocka_unit_test(cut_while_mapped),
         cmocka_unit_test(locks),
         cmocka_unit_test(joins),
         cmocka_unit_test(faults_from_outside),

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/file.h"
 #include "data/blend_spec.h"
 #include <cmocka.h>
@@ -75,6 +76,19 @@ static void three_columns(void **state)
     assert_int_equal(blend_spec_file(&list, "/nowhere/list"), BAD_FILE);
 }
 
+static void a_list_is_no_corpus(void **state)
+{
+    (void)state;
+    char    path[] = "/tmp/jotun-list-XXXXXX";
+    int     fd = mkstemp(path);
+    BlendSpec list;
+    assert_int_equal(ftruncate(fd, (64 << 20) + 1), 0);
+    assert_int_equal(blend_spec_file(&list, path), BAD_FILE);
+    assert_non_null(strstr(fail_text(), "longer than the 67108864 bytes"));
+    close(fd);
+    unlink(path);
+}
+
 /* Of n weights 0.1 (i + 1) the last, as numpy 1.24 has it (w / w.sum())[-1], and by a sum in a row */
 static void weights(void **state)
 {
@@ -101,6 +115,7 @@ static void weights(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(words), cmocka_unit_test(three_columns), cmocka_unit_test(weights) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(words), cmocka_unit_test(three_columns), cmocka_unit_test(a_list_is_no_corpus),
+                                        cmocka_unit_test(weights) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -240,6 +240,19 @@ static void refusals(void **state)
     token_file_close(&token_file);
 }
 
+/* A small pair of which nearly every sequence is empty must not make an index of terabytes. */
+static void mostly_empty(void **state)
+{
+    (void)state;
+    OrderPlan plan;
+    OrderSpec spec = { .begin = 0, .end = 1000000, .wanted = 1000, .sequence = 1024, .cut = 0.80 };
+    assert_int_equal(order_plan(&plan, &spec, 1, "p.bin"), BAD_FILE);
+    assert_non_null(strstr(fail_text(), "p.bin: 1000000 sequences with 1 tokens in all; most are empty"));
+    assert_int_equal(order_plan(&plan, &spec, 1000000, "p.bin"), OK);
+    spec.wanted = ORDER_ONE_EPOCH, spec.sequence = 1;
+    assert_int_equal(order_plan(&plan, &spec, 2, "p.bin"), OK);              /* one entry each, which the file has too */
+}
+
 /* 1e9 tokens in documents of 1 to 999: the index alone is there */
 static void many_tokens(void **state)
 {
@@ -478,7 +491,7 @@ int main(void)
         cmocka_unit_test(megatron_samples),
         cmocka_unit_test(counts),
         cmocka_unit_test(refusals),
-        cmocka_unit_test(many_tokens),
+        cmocka_unit_test(mostly_empty), cmocka_unit_test(many_tokens),
         cmocka_unit_test(cache_is_believed_never),
         cmocka_unit_test(many_runs_at_once),
         cmocka_unit_test(blends_are_cached),

@@ -1,6 +1,8 @@
 /* Round trips under every cut, and what is said of a checkpoint that is damaged or not the one asked for. */
 #include "store/fixture.h"
 #include <dirent.h>
+#include <jansson.h>
+#include <xxhash.h>
 
 static void any_cut_loads_under_any_other(void **unused)
 {
@@ -74,7 +76,7 @@ static Status load_one(const char *path, const char *name, int dims, int64_t row
     if (dims > 1) shard.offset[1] = 1, shard.box[1] = cols - 1;
     strcpy(shard.name, name);
     shard.local = tensor_at(out, dtype, &count, 1);
-    return checkpoint_load(path, &shard, 1, true);
+    return load_pieces(path, &shard, 1);
 }
 
 static void floats_turn_into_doubles_and_back(void **unused)
@@ -216,6 +218,44 @@ static void damage_is_refused(void **unused)
     assert_int_equal(folder_remove(dir), OK);
 }
 
+/* The manifest again with another number in it, and the checksum that belongs to it. */
+static void manifest_forge(const char *folder, const char *key, int64_t value)
+{
+    char    path[1200], sum[24];
+    snprintf(path, sizeof path, "%s/manifest.json", folder);
+    json_t *root = json_load_file(path, 0, NULL);
+    json_object_del(root, "checksum");
+    assert_int_equal(json_object_set_new(root, key, json_integer(value)), 0);
+    char *text = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
+    snprintf(sum, sizeof sum, "%016llx", (unsigned long long)XXH3_64bits(text, strlen(text)));
+    json_object_set_new(root, "checksum", json_string(sum));
+    assert_int_equal(json_dump_file(root, path, 0), 0);
+    free(text);
+    json_decref(root);
+}
+
+/* Sums with them must not leave 2^63, whoever wrote the manifest. */
+static void counts_no_run_reaches_are_refused(void **unused)
+{
+    (void)unused;
+    static const char *const key[] = { "step", "samples", "updates" };
+    CheckpointState state;
+    char dir[64], path[1024];
+    bool found;
+    assert_int_equal(save(folder_fresh(dir, "counts"), 1, 5, 3, 0), OK);
+    assert_int_equal(checkpoint_find(dir, path, &found), OK);
+    for (int k = 0; k < 3; k++) {
+        manifest_forge(path, key[k], (int64_t)1 << 53);
+        assert_int_equal(checkpoint_state(path, &state), OK);
+        manifest_forge(path, key[k], ((int64_t)1 << 53) + 1);
+        assert_said(checkpoint_state(path, &state), BAD_FILE, "above 2^53");
+        manifest_forge(path, key[k], INT64_MAX);
+        assert_said(checkpoint_state(path, &state), BAD_FILE, "9223372036854775807");
+        manifest_forge(path, key[k], 3);
+    }
+    assert_int_equal(folder_remove(dir), OK);
+}
+
 /* ---- which one is found, which ones are kept ---- */
 
 static void a_damaged_newest_falls_back(void **unused)
@@ -329,7 +369,7 @@ int main(void)
         cmocka_unit_test(the_wrong_tensor_is_named),      cmocka_unit_test(every_element_is_written_once),
         cmocka_unit_test(damage_is_refused),              cmocka_unit_test(a_damaged_newest_falls_back),
         cmocka_unit_test(keep_last_keeps_the_newest),     cmocka_unit_test(one_put_aside_is_found),
-        cmocka_unit_test(commands_tell),
+        cmocka_unit_test(commands_tell),                  cmocka_unit_test(counts_no_run_reaches_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
