@@ -207,17 +207,17 @@ static void spread(uint64_t *out, const uint64_t *hash, int64_t count, uint64_t 
     for (int64_t i = 0; i < count; i++) out[place[hash[i] >> (64 - bits)]++] = hash[i];
 }
 
-/* Sorts what is nearly in order, and keeps each once */
-static int64_t distinct(uint64_t *out, uint64_t *hash, int64_t count)
+/* Sorts what is nearly in order, and keeps each once: one that is there a million times is not moved over again */
+static int64_t distinct(uint64_t *out, const uint64_t *hash, int64_t count)
 {
-    for (int64_t i = 1, j; i < count; i++) {
-        uint64_t moved = hash[i];
-        for (j = i; j > 0 && hash[j - 1] > moved; j--) hash[j] = hash[j - 1];
-        hash[j] = moved;
-    }
     int64_t kept = 0;
-    for (int64_t i = 0; i < count; i++)
-        if (!kept || out[kept - 1] != hash[i]) out[kept++] = hash[i];
+    for (int64_t i = 0; i < count; i++) {
+        int64_t at = kept;
+        while (at > 0 && out[at - 1] > hash[i]) at--;
+        if (at > 0 && out[at - 1] == hash[i]) continue;
+        for (int64_t j = kept++; j > at; j--) out[j] = out[j - 1];
+        out[at] = hash[i];
+    }
     return kept;
 }
 

@@ -182,8 +182,8 @@ static void paragraph_end(QualitySurvey *s, QualitySpace *space, Paragraph *p)
 Status survey_lines(QualitySurvey *s, QualitySpace *space, const char *text, int64_t bytes)
 {
     Paragraph p = { 0 };
-    s->new_lines = space->masks.new_lines;
-    TRY(gram_table_clear(&space->table, 2 * s->new_lines + 2));
+    s->new_lines = space->masks.new_lines;      /* a paragraph takes the place of the empty line that ends it */
+    TRY(gram_table_clear(&space->table, s->new_lines + 2));
     s->chars = s->new_lines;
     for (int64_t at = 0, end; at < bytes; at = end + 1) {
         const char *found = memchr(text + at, '\n', (size_t)(bytes - at));

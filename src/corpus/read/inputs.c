@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,8 +92,12 @@ static Status plain_expand(Inputs *in, const char *path, BlockKind wanted)
     return path_add(in, path);
 }
 
+enum { LINE_ROOM = PATH_MAX + 2 };
+
 static Status listed_expand(Inputs *in, const char *list, char *line, int64_t number, BlockKind wanted)
 {
+    if (!*line || strlen(line) == LINE_ROOM - 1)                /* NUL is in no path */
+        return fail(BAD_FILE, "@%s:%" PRId64 ": a line that can be no path; it wants one file a line", list, number);
     line[strcspn(line, "\r\n")] = 0;
     if (!*line) return OK;
     if (*line == '@') return fail(BAD_FILE, "%s:%" PRId64 ": %s: a list in a list", list, number, line);
@@ -103,13 +108,11 @@ static Status list_expand(Inputs *in, const char *list, BlockKind wanted)
 {
     FILE *file = fopen(list, "r");
     if (!file) return fail(BAD_FILE, "@%s: the list of files cannot be read: %s", list, strerror(errno));
-    char  *line = NULL;
-    size_t room = 0;
+    char   line[LINE_ROOM];
     Status status = OK;
-    for (int64_t number = 1; status == OK && getline(&line, &room, file) >= 0; number++)
+    for (int64_t number = 1; status == OK && fgets(line, sizeof line, file); number++)
         status = listed_expand(in, list, line, number, wanted);
     if (status == OK && ferror(file)) status = fail(BAD_FILE, "@%s: the list of files cannot be read: %s", list, strerror(errno));
-    free(line);
     fclose(file);
     return status;
 }

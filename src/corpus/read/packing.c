@@ -6,6 +6,7 @@
 #include <string.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 static size_t least(size_t bytes) { return bytes < INT_MAX ? bytes : INT_MAX; }     /* the libraries count in ints */
 
@@ -58,7 +59,8 @@ static PackingStep zst_step(void *state, PackingWindow *w, const char **why)
     size_t left = ZSTD_decompressStream(state, &out, &in);
     *w = (PackingWindow){ w->in + in.pos, w->in_bytes - in.pos, w->out + out.pos, w->out_bytes - out.pos };
     if (!ZSTD_isError(left)) return left ? PACKING_MORE : PACKING_END;
-    *why = ZSTD_getErrorName(left);
+    bool window = ZSTD_getErrorCode(left) == ZSTD_error_frameParameter_windowTooLarge;
+    *why = window ? "its window is above 128 MiB, which takes as much memory; pack it anew: zstd -dc --long=31 | zstd" : ZSTD_getErrorName(left);
     return PACKING_BROKEN;
 }
 

@@ -59,8 +59,7 @@ static bool piece_cut(void *context, int slot, int64_t *weight)
     *packed = a->rest;
     a->rest = own;
     a->rest.bytes = 0;
-    for (int64_t from = PIECE_LEAST; ; ) {
-        if (!a->ended) more_read(a, packed);
+    for (int64_t from = PIECE_LEAST; ; more_read(a, packed)) {         /* not before it is needed: else the rest would grow */
         int64_t start = packed->bytes > from ? a->packing->start(packed->text, (size_t)packed->bytes, (size_t)from) : -1;
         if (start >= 0) {
             rest_leave(a, packed, start);

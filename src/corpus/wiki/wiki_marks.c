@@ -153,17 +153,18 @@ static void comment_take(Scan *s)
     s->at = end ? end + 3 - s->text : s->at + 4;
 }
 
-/* Behind the end of what opened before `at`; NOTHING where it has none or another opens first, so that no two searches
+/* Behind the end of the tag that opened at `from`; NOTHING where it has none or another opens first, so that no two searches
  * for the same name go over the same text. */
-static int64_t tag_end(const Scan *s, int row, int64_t at)
+static int64_t tag_end(const Scan *s, int64_t from, const Tag *open)
 {
-    const char *found;
-    while ((found = memchr(s->text + at, '<', (size_t)(s->bytes - at)))) {
+    const char *found, *name = s->text + from + 1;
+    for (int64_t at = from + open->bytes; (found = memchr(s->text + at, '<', (size_t)(s->bytes - at))); at++) {
         at = found - s->text;
+        const char *other = found + 1 + (s->bytes - at > 1 && found[1] == '/');
+        if (s->text + s->bytes - other < open->name || strncasecmp(other, name, (size_t)open->name)) continue;   /* most: no tag is read */
         Tag tag = tag_at(found, s->bytes - at);
-        if (tag.kind != TAG_NONE && tag.row == row && tag.closing) return at + tag.bytes;
-        if (tag.kind != TAG_NONE && tag.row == row && !tag.alone)  return NOTHING;
-        at++;
+        if (tag.kind != TAG_NONE && tag.row == open->row && tag.closing) return at + tag.bytes;
+        if (tag.kind != TAG_NONE && tag.row == open->row && !tag.alone)  return NOTHING;
     }
     return NOTHING;
 }
@@ -180,7 +181,7 @@ static void angle_take(Scan *s)
         if (tag.closing)     close_kind(s, MARK_HTML_TABLE, from + tag.bytes);
         else if (!tag.alone) push(s, from, MARK_HTML_TABLE);
     } else if ((tag.kind == TAG_WHOLE || tag.kind == TAG_VERBATIM) && !tag.closing && !tag.alone) {
-        int64_t behind = tag_end(s, tag.row, from + tag.bytes);
+        int64_t behind = tag_end(s, from, &tag);
         mark_add(s, from, behind, MARK_TAG);
         s->at = behind < 0 ? from + tag.bytes : behind;
     }

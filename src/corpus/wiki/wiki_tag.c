@@ -49,6 +49,7 @@ Tag tag_at(const char *text, int64_t bytes)
     while (at < most && text[at] != '>' && text[at] != '<') at++;
     if (at == most || text[at] == '<') return tag;
     kind_find(&tag, name, (size_t)length);
+    tag.name  = (int)length;
     tag.bytes = at + 1;
     tag.alone = text[at - 1] == '/' && !tag.closing;
     return tag;

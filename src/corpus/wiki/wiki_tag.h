@@ -19,6 +19,7 @@ typedef struct {
     TagKind kind;
     int     row;                /* the same for all tags of that name */
     int64_t bytes;              /* from < to > */
+    int     name;               /* bytes of its name */
     bool    closing, alone;     /* </name>, <name/> */
 } Tag;
 
