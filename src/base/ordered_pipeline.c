@@ -98,7 +98,8 @@ static Status threads_start(OrderedPipeline *p)
 
 Status ordered_pipeline_open(OrderedPipeline **pipeline, const OrderedPipelinePlan *plan)
 {
-    CHECK(plan->slots > 0 && plan->workers >= 0 && !plan->workers == !plan->work && (plan->reader || (plan->workers && !plan->weight_most)),
+    bool fills = plan->reader || (plan->workers && !plan->weight_most);
+    CHECK(plan->slots > 0 && plan->workers >= 0 && !plan->workers == !plan->work && fills,
           "%d workers, %d slots, reader %d", plan->workers, plan->slots, plan->reader);
     OrderedPipeline *p = calloc(1, sizeof *p);
     *pipeline = NULL;

@@ -137,6 +137,8 @@ static Status records_read(CleanPlan *p, const Options *o)
     bool key = options_typed_by_person(o, OPTION_clean_json_key);
     if (key && o->clean_json_key.count > 1)
         return fail(BAD_OPTION, "--json-keys: one key has the text, and %d are named", o->clean_json_key.count);
+    if (o->document_most > INT32_MAX)
+        return fail(BAD_OPTION, "--max-document-bytes %" PRId64 ": clean counts the words of a document up to %d", o->document_most, INT32_MAX);
     p->shape      = shape[o->input_format.is - WORD_input_format_auto];
     p->ratio_most = o->ratio_most;
     p->record     = (RecordPlan){ .text_key = key ? o->clean_json_key.text[0] : NULL, .bytes_most = o->document_most,

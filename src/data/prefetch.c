@@ -50,7 +50,8 @@ Status prefetch_open(Prefetch **prefetch, const PrefetchSetup *setup)
     p->setup = *setup;
     for (int i = 0; i < AHEAD; i++) p->ready[i].batch = loader_batch_new(&setup->loader->config, setup->host);
     if (setup->host->dry) return OK;
-    OrderedPipelinePlan plan = { .what = "reading batches ahead", .slots = AHEAD, .reader = true, .paused = true, .context = p, .fill = ready_fill };
+    OrderedPipelinePlan plan = { .what = "reading batches ahead", .slots = AHEAD, .reader = true, .paused = true,
+                                 .context = p, .fill = ready_fill };
     Status status = ordered_pipeline_open(&p->pipeline, &plan);
     if (status == OK) return OK;
     prefetch_close(p);

@@ -172,8 +172,9 @@ Status tokenize_open(TokenizeRun **run, const TokenizePlan *plan)
     m->slot   = calloc((size_t)m->slots, sizeof *m->slot);
     m->blocks_in = (InputBlocks){ .path = plan->path, .paths = plan->paths, .wanted = BLOCK_LINES, .ahead = plan->workers,
                           .line_most = plan->line_most, .ratio_most = plan->ratio_most };
-    OrderedPipelinePlan pipeline = { .what = "--workers", .reader = true, .workers = plan->workers, .slots = m->slots, .weight_most = (int64_t)m->slots * BLOCK_USUAL,
-                      .context = m, .fill = slot_fill, .work = slot_work };
+    OrderedPipelinePlan pipeline = { .what = "--workers", .workers = plan->workers, .slots = m->slots, .reader = true,
+                                     .weight_most = (int64_t)m->slots * BLOCK_USUAL, .context = m,
+                                     .fill = slot_fill, .work = slot_work };
     Status status = m->slot ? input_blocks_check(&m->blocks_in) : fail(NO_MEMORY, "no memory to read %s", plan->path[0]);
     if (status == OK) status = ordered_pipeline_open(&m->pipeline, &pipeline);
     if (status == OK) *run = m;

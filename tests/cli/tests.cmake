@@ -4,6 +4,9 @@ set(scripts kill signals numbers options command_line manual tokens langid clean
 if(NOT JOTUN_SANITIZE MATCHES "thread")                # the MPI libraries' own locks are no affair of ours
     list(APPEND scripts mpi_layouts dead_rank)
 endif()
+if(NOT JOTUN_SANITIZE)                                 # which takes time and memory of its own
+    list(APPEND scripts worst_inputs)
+endif()
 foreach(script ${scripts})
     if(Python3_FOUND)
         add_test(NAME cli.${script} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/${script}.py)

@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <time.h>
 #include <utf8proc.h>
 #include "corpus/dedup/shingle.h"
 #include "corpus/texts.h"
@@ -149,6 +150,21 @@ static void sets(void **state)
     }
 }
 
+/* Two hashes with the same first bits by turns, which a sort that moves each of them would take minutes for */
+static void sets_of_many_repeats(void **state)
+{
+    (void)state;
+    enum { MANY = 1 << 20 };
+    Shingles s = { .hash = malloc(2 * MANY * sizeof *s.hash), .count = MANY, .room = 2 * MANY };
+    for (int i = 0; i < MANY; i++) s.hash[i] = 1000 - (uint64_t)(i % 2);
+    clock_t begun = clock();
+    assert_int_equal(shingles_set(&s), OK);
+    assert_true((double)(clock() - begun) / CLOCKS_PER_SEC < 10);
+    assert_int_equal(s.count, 2);
+    assert_true(s.hash[0] == 999 && s.hash[1] == 1000);
+    shingles_free(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +172,7 @@ int main(void)
         cmocka_unit_test(words_of_any_text),
         cmocka_unit_test(shingles_roll),
         cmocka_unit_test(sets),
+        cmocka_unit_test(sets_of_many_repeats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,8 @@ def main():
         for stem in knot:
             print(f"    {stem} -> {', '.join(sorted(needs[stem] & set(knot)))}")
     if len(knots) > limits[0] or any(len(knot) > limits[1] for knot in knots):
-        sys.exit(f"{len(knots)} knots; at most {limits[0]} of at most {limits[1]} files each. Move what both need into a file below them")
+        sys.exit(f"{len(knots)} knots; at most {limits[0]} of at most {limits[1]} files each."
+                 " Move what both need into a file below them")
     print(f"{len(needs)} files, {len(knots)} knots")
 
 

@@ -1,6 +1,6 @@
 #ifndef CORPUS_CLEAN_PROGRESS_FILE_H
 #define CORPUS_CLEAN_PROGRESS_FILE_H
-/* How far a run has come, in WORK/ledger.json: written whole, so that a kill leaves either the one of before or this one. */
+/* How far a run has come, in WORK/ledger.json, with checksums of itself and of the store's files: written whole, so that a kill leaves either the one of before or this one. */
 #include <stdbool.h>
 #include "corpus/clean/document_store.h"
 #include "corpus/clean/counts.h"

@@ -298,8 +298,9 @@ static void works_close(Works *w)
 static Status works_run(Works *w)
 {
     OrderedPipeline *pipeline;
-    OrderedPipelinePlan plan = { .what = "--workers", .reader = true, .workers = w->g->plan->workers, .slots = w->slots, .weight_most = (int64_t)w->slots * BLOCK_USUAL,
-                      .context = w, .fill = slot_fill, .work = slot_work };
+    OrderedPipelinePlan plan = { .what = "--workers", .workers = w->g->plan->workers, .slots = w->slots, .reader = true,
+                                 .weight_most = (int64_t)w->slots * BLOCK_USUAL, .context = w,
+                                 .fill = slot_fill, .work = slot_work };
     TRY(chain_go_on(w));
     w->eta = eta_begin("clean: reading", w->blocks_in.behind, w->total);
     TRY(ordered_pipeline_open(&pipeline, &plan));

@@ -1,7 +1,8 @@
 #ifndef CORPUS_READ_INPUTS_H
 #define CORPUS_READ_INPUTS_H
 /* What a user gives as input, as a list of files: a file; - for standard input; a folder, with all in it, sorted by
- * bytes; @F, a file that names such things, one a line. A file @x is told as ./@x.                                  */
+ * bytes; @F, a file that names such things, one a line, none longer than a
+ * path may be. A file @x is told as ./@x.                                                                           */
 #include <stdint.h>
 #include "corpus/read/lines.h"
 

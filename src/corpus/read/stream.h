@@ -3,7 +3,8 @@
 /* The bytes of a file or of standard input, unpacked: gzip, zstd, bzip2 by the name's ending, on standard input by the
  * first bytes; several members or frames behind each other are one text. A file that is cut or damaged gives what comes
  * before the damage and then BAD_FILE with the byte of the packed file; bzip2 checks a block, of 900 kB at most, only when it
- * has come out.                                                                                                      */
+ * has come out. Memory: 256 KiB and the library's, which is at most 128 MiB for zstd (a frame with a larger window is refused)
+ * and 4 MiB for bzip2; unpacked ahead, what corpus/read/stream_ahead.h says.                                                  */
 #include <stdint.h>
 #include <stdio.h>
 #include "base/status.h"

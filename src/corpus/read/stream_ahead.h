@@ -6,7 +6,7 @@
  * where that went well: whole members, from the first byte of the piece to the last. Where it did not, since the cut was
  * none, the piece is damaged, longer than PIECE_MOST or unpacks to more than TEXT_MOST, it comes without text, and who
  * asked unpacks its bytes in one line with those of the pieces around it. So a wrong guess costs time and nothing else.
- * Memory: threads + 2 pieces and their texts.                                                                          */
+ * Memory: threads + 2 pieces of at most PIECE_MOST bytes and their texts of at most 1.5 TEXT_MOST, whatever the file's size. */
 #include <stdbool.h>
 #include <stdio.h>
 #include "base/status.h"

@@ -1,6 +1,7 @@
 #ifndef CORPUS_WIKI_WIKI_TEXT_H
 #define CORPUS_WIKI_WIKI_TEXT_H
-/* Wikitext to plain text, in linear time whatever its nesting.
+/* Wikitext to plain text, in linear time whatever its nesting; memory: at most 48 bytes for each mark that opens and
+ * 96 for each template within a template, so at most 30 times the text.
  *
  * What goes: comments, tables, references, formulas, galleries, code, files and categories and links to other languages,
  * templates but for those of wiki_templates.def, magic words, tags. What stays: the words of links, the text of those
