@@ -66,8 +66,9 @@ def missing_lines(output, printed, kind):
 
 
 def run_all(page):
-    """What each block printed, and its exit code. One bash runs all, so that variables stay."""
-    script = "".join(f"{commands}printf '\\n@@ %d\\n' $?\n" for commands, _, _ in page)
+    """What each block printed, and the exit code of the last command in it that failed. One bash runs all, so that variables stay."""
+    script = "set -o pipefail; trap 'failed=$?' ERR\n"
+    script += "".join(f"failed=0\n{commands}printf '\\n@@ %d\\n' $failed\n" for commands, _, _ in page)
     with tempfile.TemporaryDirectory(prefix="jotun-test-") as folder:
         environment = dict(os.environ, PATH=os.path.dirname(JOTUN) + ":" + os.environ["PATH"])
         done = subprocess.run(["bash", "-c", script], cwd=folder, env=environment, stdout=subprocess.PIPE,
