@@ -21,7 +21,7 @@ packages()
     say "Packages: $*"
     if [ -z "$missing" ]; then echo "All are here."; return; fi
     echo "To be installed with apt:$missing"
-    [ "$(id -u)" = 0 ] || command -v sudo > /dev/null || stop "wants root or sudo to install$missing"
+    [ "$(id -u)" = 0 ] || command -v sudo > /dev/null || stop "needs root or sudo to install$missing"
     lists
     # shellcheck disable=SC2086
     root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing < /dev/null > "$LOG" 2>&1 ||

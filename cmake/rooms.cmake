@@ -20,4 +20,4 @@ file(GLOB cpu_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/tensor/cpu/*.c)
 set_source_files_properties(${cpu_sources} PROPERTIES COMPILE_OPTIONS
     "-fno-math-errno;-fno-trapping-math;$<$<CONFIG:Release>:-O3>")
 # So are the writer's loops over ids.
-set_source_files_properties(${CMAKE_SOURCE_DIR}/src/data/shard_write.c PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>")
+set_source_files_properties(${CMAKE_SOURCE_DIR}/src/data/token_file_write.c PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>")
