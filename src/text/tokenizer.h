@@ -11,13 +11,14 @@
 #include <stdint.h>
 #include "base/status.h"
 
-typedef struct { const char *text; int64_t bytes; } TextPiece;
+/* lead: of its bytes, those at the beginning that are no text where the piece begins a text: the blank that encode puts there */
+typedef struct { const char *text; int64_t bytes, lead; } TextPiece;
 
 typedef struct Tokenizer Tokenizer;
 struct Tokenizer {
     const char *name;
     int32_t vocabulary, eod;                /* eod -1: none */
-    bool    leads;                          /* encode puts a blank before a text: who decodes a whole text drops it */
+    bool    leads;                          /* leads are dropped until a piece has text besides; else that of the first which has any */
     bool    specials;                       /* it has special tokens which a text may hold, as <|endoftext|> */
     bool    parse_special;                  /* encode takes those for their ids; as opened it does not: they are text like any other.
                                              * Set it after opening, where there are `specials`. */

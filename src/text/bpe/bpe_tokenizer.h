@@ -15,6 +15,9 @@
 
 enum { BPE_TOKENIZER_THREADS = 64 };
 
+enum { TEMPLATE_MOST = 8 };
+typedef struct { int32_t id[TEMPLATE_MOST]; int count; } TemplateIds;
+
 typedef struct {
     char     name[1024];
     Vocab    vocab;
@@ -22,12 +25,14 @@ typedef struct {
     AddedTokens    added;
     Normalizer   normalizer, spaced;              /* spaced: what is done to each part of a text before it is cut */
     Pretokenizer      pretokenizer;
-    uint8_t *special;                     /* an id that is no text, one byte each; NULL: none */
+    uint8_t *special;                     /* one byte an id: 1 for an added token that is none of the model's vocabulary; NULL: none */
+    TemplateIds before, after;            /* what the post_processor of a tokenizer.json puts around each text */
     int32_t  vocabulary, eod, unknown;    /* VOCAB_NONE: none */
     bool     byte_level;                  /* symbols are bytes; else characters, and bytes where byte_fallback */
     bool     byte_fallback, fuse_unknown;
     bool     whole;                       /* a piece that is a token is not merged */
-    bool     leads;                       /* a blank is put before the text */
+    bool     leads;                       /* a mark, U+2581, is put before the text */
+    bool     strips;                      /* a text is decoded without its first blank, whether it was written as a mark or not */
     /* made by bpe_tokenizer_make */
     int32_t  byte_id[256];
     uint8_t  lead[256];                   /* a byte that may stand before a word's letters */
@@ -35,6 +40,12 @@ typedef struct {
     _Atomic(PieceCache *) words[BPE_TOKENIZER_THREADS];/* those that nobody encodes with now */
 } BpeTokenizer;
 
+/* The id of a token of the model's own vocabulary, to which what was added to it does not belong; or VOCAB_NONE */
+static inline int32_t model_find(const BpeTokenizer *m, const uint8_t *text, int64_t bytes)
+{
+    int32_t id = vocab_find(&m->vocab, text, bytes);
+    return id >= 0 && m->special && m->special[id] ? VOCAB_NONE : id;
+}
 /* Pieces encoded so far while nobody encodes, and those of them that had to be merged */
 void bpe_tokenizer_pieces(const Tokenizer *t, int64_t *pieces, int64_t *misses);
 /* A Tokenizer's encode */

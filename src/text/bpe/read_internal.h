@@ -4,7 +4,12 @@
 #include <jansson.h>
 #include "text/bpe/bpe_tokenizer.h"
 
-Status json_read(json_t **json, const char *path);
+/* The tree of a JSON file, which belongs to the caller. Whole numbers beyond 64 bits make all numbers reals. BAD_FILE where it
+ * is broken, or where the tree would take more than JSON_GROWTH times the file's bytes and 64 KiB, or more than JSON_MOST
+ * bytes: that is known before anything is allocated. Raises the model's limit of ids by the file's bytes. */
+enum { JSON_GROWTH = 40, JSON_MOST = 1 << 30 };
+Status  json_read(json_t **json, BpeTokenizer *m, const char *path);
+int64_t json_id(const json_t *value);                        /* INT64_MIN: no whole number */
 Status bpe_add_vocab(BpeTokenizer *m, const json_t *tokens, const char *path);          /* {token: id} */
 /* As a file writes it: in characters for bytes where the model is of bytes */
 Status bpe_add_written_merge(BpeTokenizer *m, const char *left, int64_t left_bytes, const char *right, int64_t right_bytes,

@@ -147,6 +147,7 @@ Status bpe_read_tiktoken(BpeTokenizer *m, const char *path)
 {
     FileMap file;
     TRY(file_map(&file, path));
+    m->vocab.most = (int64_t)file.size;
     Status status = lines_read(m, &file);
     file_unmap(&file);
     TRY(status);

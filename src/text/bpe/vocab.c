@@ -77,8 +77,10 @@ static Status bytes_grow(Vocab *v, int64_t count)
 
 Status vocab_add(Vocab *v, int64_t id, const void *bytes, int64_t count)
 {
-    if (id < 0 || id >= VOCAB_MOST)
-        return fail(BAD_FILE, "id %" PRId64 " of a token is not one of 0 to %d", id, VOCAB_MOST - 1);
+    int64_t most = v->most && v->most + VOCAB_HOLES < VOCAB_MOST ? v->most + VOCAB_HOLES : VOCAB_MOST;
+    if (id < 0 || id >= most)
+        return fail(BAD_FILE, "id %" PRId64 " of a token is not one of 0 to %" PRId64 "%s", id, most - 1,
+                    most < VOCAB_MOST ? ", which is 65536 more than the file has bytes" : "");
     if (vocab_has(v, id)) return fail(BAD_FILE, "id %" PRId64 " is given to two tokens", id);
     TRY(ids_grow(v, id));
     TRY(bytes_grow(v, count));
@@ -120,10 +122,9 @@ uint32_t mapped_of_byte(uint8_t byte)
 
 int byte_of_mapped(uint32_t point)
 {
+    uint32_t other = point - 0x100;                         /* bytes 00 to 20, 7F to A0, and AD */
     if (point < 0x100) return is_itself(point) ? (int)point : -1;
-    for (int byte = 0; byte < 256 && point < 0x144; byte++)
-        if (mapped_of_byte((uint8_t)byte) == point) return byte;
-    return -1;
+    return other < 33 ? (int)other : other < 67 ? (int)other + 0x7F - 33 : other == 67 ? 0xAD : -1;
 }
 
 bool mapped_undo(uint8_t *bytes, int64_t *count)

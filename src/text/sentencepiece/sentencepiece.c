@@ -92,12 +92,13 @@ static Status trie_fill(SentencePieceTrie *t, const SentencePieceModel *m, bool 
 
 /* ---- decoding: every piece's text is made once ---- */
 
+static bool mark_begins(ByteSpan text) { return text.bytes >= SPACE_MARK_BYTES && !memcmp(text.data, SPACE_MARK, SPACE_MARK_BYTES); }
+
 static int64_t spaces_write(char *out, ByteSpan text)
 {
     int64_t n = 0;
     for (size_t i = 0; i < text.bytes; n++) {
-        bool mark =
-            text.bytes - i >= SPACE_MARK_BYTES && !memcmp(text.data + i, SPACE_MARK, SPACE_MARK_BYTES);
+        bool mark = mark_begins((ByteSpan){ text.data + i, text.bytes - i });
         out[n] = mark ? ' ' : text.data[i];
         i += mark ? SPACE_MARK_BYTES : 1;
     }
@@ -120,7 +121,8 @@ static Status decoded_make(SentencePiece *sp, const char *path)
         else if (p->kind == SP_PIECE_UNKNOWN)
             memcpy(at, m->unk_surface.data, (size_t)(n = (int64_t)m->unk_surface.bytes));
         else if (p->kind != SP_PIECE_CONTROL) n = spaces_write(at, p->text);
-        sp->decoded[id] = (TextPiece){ at, n };
+        bool text = p->kind != SP_PIECE_BYTE && p->kind != SP_PIECE_UNKNOWN && p->kind != SP_PIECE_CONTROL;
+        sp->decoded[id] = (TextPiece){ at, n, text && (m->dummy_prefix || m->drop_spaces) && mark_begins(p->text) };
         at += n;
     }
     return OK;
@@ -238,9 +240,8 @@ Status sentencepiece_open(Tokenizer *t, const char *path)
         state_free(sp);
         return status;
     }
-    const SentencePieceNormalizer *n = &sp->normalizer;
     *t = (Tokenizer){ .name = sp->name, .vocabulary = sp->model.pieces, .eod = eod_find(&sp->model),
                       .encode = encode, .decode = decode, .room = room, .close = close_it, .state = sp,
-                      .leads = (n->dummy_prefix || n->drop_spaces) && !n->space_last };
+                      .leads = sp->model.drop_spaces };
     return OK;
 }
