@@ -61,7 +61,10 @@ Status bpe_read_gpt2    (BpeTokenizer *bpe, const char *vocab_path, const char *
 Status bpe_read_json    (BpeTokenizer *bpe, const char *path);
 /* Looked for in texts before they are cut; where no token has its id it becomes one. Copies token.text. */
 Status bpe_add_token(BpeTokenizer *bpe, AddedToken token);
-/* tokenizer_config.json beside a tokenizer.json: its eos_token ends a document */
+/* added_tokens.json beside a vocab.json: {token: id}. config_path: a tokenizer_config.json, whose added_tokens_decoder says what
+ * a token may do; map_path: a special_tokens_map.json, which names special ones; "" for either that is not there */
+Status model_read_added(BpeTokenizer *bpe, const char *path, const char *vocab_path, const char *config_path, const char *map_path);
+/* tokenizer_config.json: its eos_token ends a document */
 Status bpe_read_config  (BpeTokenizer *bpe, const char *path);
 /* Of two neighbours as files write them: "left right" are tokens, and so is what they make */
 Status bpe_add_merge(BpeTokenizer *bpe, const uint8_t *left, int64_t left_bytes, const uint8_t *right,

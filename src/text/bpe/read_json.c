@@ -305,12 +305,10 @@ static Status model_part(Read *r, const json_t *bpe)
 
 /* ---- added tokens ---- */
 
-static Status added_read(Read *r, const json_t *token)
+/* token: {"lstrip", ...}; NULL: nothing is said of it */
+static Status added_put(Read *r, const json_t *token, const json_t *content, int64_t id, bool special)
 {
     BpeTokenizer *m = r->bpe;
-    const json_t *content = json_object_get(token, "content"), *number = json_object_get(token, "id");
-    int64_t id = json_id(number);
-    bool special = truth(r, token, "special", false);
     if (!json_is_string(content) || json_string_length(content) == 0 || id < 0 || id >= VOCAB_MOST)
         return fail(BAD_FILE, "%s: an added token without content or id", r->path);
     const json_t *own = json_object_get(r->vocab, json_string_value(content));
@@ -324,6 +322,11 @@ static Status added_read(Read *r, const json_t *token)
         .text = (uint8_t *)(uintptr_t)json_string_value(content), .bytes = (int64_t)json_string_length(content), .id = (int32_t)id,
         .strip_left = truth(r, token, "lstrip", false), .strip_right = truth(r, token, "rstrip", false), .special = special,
         .single = truth(r, token, "single_word", false), .normalized = truth(r, token, "normalized", !special) });
+}
+
+static Status added_read(Read *r, const json_t *token)
+{
+    return added_put(r, token, json_object_get(token, "content"), json_id(json_object_get(token, "id")), truth(r, token, "special", false));
 }
 
 /* ---- post-processors: ids put before and behind each text ---- */
@@ -397,10 +400,15 @@ Status bpe_read_json(BpeTokenizer *m, const char *path)
     return status;
 }
 
+/* Files name a token by its text, or by an object with its content. */
+static const char *token_named(const json_t *token)
+{
+    return json_string_value(json_is_object(token) ? json_object_get(token, "content") : token);
+}
+
 static Status config_read(BpeTokenizer *m, const json_t *json, const char *path)
 {
-    const json_t *end  = json_object_get(json, "eos_token");
-    const char   *text = json_string_value(json_is_object(end) ? json_object_get(end, "content") : end);
+    const char *text = token_named(json_object_get(json, "eos_token"));
     if (!text) return OK;
     m->eod = vocab_find(&m->vocab, text, (int64_t)strlen(text));
     return m->eod >= 0 ? OK : fail(BAD_FILE, "%s: eos_token %.80s is no token of the tokenizer.json beside it", path, text);
@@ -412,5 +420,51 @@ Status bpe_read_config(BpeTokenizer *m, const char *path)
     TRY(json_read(&json, m, path));
     Status status = config_read(m, json, path);
     json_decref(json);
+    return status;
+}
+
+/* ---- added tokens beside a vocab.json ---- */
+
+/* {"eos_token": token, "additional_special_tokens": [token, ...], ...}, or NULL */
+static bool names_special(const json_t *map, const char *text)
+{
+    const char   *key, *name;
+    const json_t *value;
+    size_t        i;
+    json_object_foreach((json_t *)(uintptr_t)map, key, value) {
+        for (i = 0; i < (json_is_array(value) ? json_array_size(value) : 1); i++)
+            if ((name = token_named(json_is_array(value) ? json_array_get(value, i) : value)) && !strcmp(name, text)) return true;
+    }
+    return false;
+}
+
+/* What a token may do is said by the config; else a special one is looked for before normalizers, as transformers has it. */
+static Status added_list(Read *r, const json_t *added, const json_t *config, const json_t *map)
+{
+    const char   *text;
+    const json_t *number;
+    char          id[24];
+    if (!json_is_object(added)) return fail(BAD_FILE, "%s: it is no JSON object {token: id}", r->path);
+    json_object_foreach((json_t *)(uintptr_t)added, text, number) {
+        snprintf(id, sizeof id, "%" PRId64, json_id(number));
+        const json_t *token = json_object_get(json_object_get(config, "added_tokens_decoder"), id);
+        json_t       *content = json_string(text);
+        Status        status = added_put(r, token, content, json_id(number), truth(r, token, "special", names_special(map, text)));
+        json_decref(content);
+        TRY(status);
+    }
+    return odd_check(r);
+}
+
+Status model_read_added(BpeTokenizer *m, const char *path, const char *vocab_path, const char *config_path, const char *map_path)
+{
+    const char *const paths[] = { path, vocab_path, config_path, map_path };
+    json_t *json[4] = { NULL };
+    Status  status = OK;
+    for (int i = 0; i < 4 && status == OK; i++)
+        if (*paths[i]) status = json_read(&json[i], m, paths[i]);
+    Read r = { .bpe = m, .path = path, .vocab = json[1] };
+    if (status == OK) status = added_list(&r, json[0], json[2], json[3]);
+    for (int i = 0; i < 4; i++) json_decref(json[i]);
     return status;
 }

@@ -143,14 +143,16 @@ int64_t sentencepiece_normalize(const Tokenizer *t, char *out, const char *text,
 /* An id is a byte of the normalized text at least. */
 static int64_t room(const Tokenizer *t, const char *text, int64_t bytes)
 {
-    return sentencepiece_normalize(t, NULL, text, bytes);
+    int64_t count = sentencepiece_normalize(t, NULL, text, bytes);
+    return count < 0 ? 0 : count;
 }
 
 static int64_t encode(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes)
 {
     SentencePieceIds  list = { .sp = t->state, .ids = ids };
-    int64_t count = room(t, text, bytes);
-    if (count == 0) return 0;
+    int64_t count = sentencepiece_normalize(t, NULL, text, bytes);
+    if (count < 0) fail(BAD_FILE, "%s: a rule of its normalizer writes more than 64 bytes for each that it takes; train it without", t->name);
+    if (count <= 0) return count;
     char *normal = malloc((size_t)count);
     CHECK(normal, "%s: no memory to sentencepiece_normalizer_apply a text of %lld bytes", t->name, (long long)bytes);
     sentencepiece_normalize(t, normal, text, bytes);

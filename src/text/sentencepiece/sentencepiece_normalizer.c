@@ -4,7 +4,8 @@
 
 enum {
     RULE_BYTES_MOST = 256, /* a walk goes no deeper: a table with a loop in it costs no more than this */
-    RULES_MOST      = 32   /* prefixes the library looks at, the longest of which wins */
+    RULES_MOST      = 32,  /* prefixes the library looks at, the longest of which wins */
+    GROWTH_MOST     = 64   /* bytes that a rule may write for each that it takes */
 };
 
 Status sentencepiece_normalizer_open(SentencePieceNormalizer *n, const SentencePieceModel *m, const SentencePieceTrie *user, const char *path)
@@ -26,7 +27,7 @@ Status sentencepiece_normalizer_open(SentencePieceNormalizer *n, const SentenceP
     return OK;
 }
 
-/* ---- one step: what stands for the first character, or for the rule that begins the text ---- */
+/* ---- one step: what stands for the first character, or for the rule that begins the text; used -1: that grows too much ---- */
 
 typedef struct { ByteSpan text; int64_t used; } Step;
 
@@ -57,8 +58,8 @@ static bool rule_find(Step *s, const SentencePieceNormalizer *n, const char *tex
         rules++;
         uint32_t value = unit_at(n, at) & ~(1u << 31);
         if (value >= n->texts.bytes) break;
-        *s    = (Step){{n->texts.data + value, strlen(n->texts.data + value)},
-                       i + 1}; /* the last byte is a zero */
+        size_t length = strnlen(n->texts.data + value, GROWTH_MOST * RULE_BYTES_MOST + 1);       /* the last byte is a zero */
+        *s    = (Step){ { n->texts.data + value, length }, length > GROWTH_MOST * (size_t)(i + 1) ? -1 : i + 1 };
         found = true;
     }
     return found;
@@ -153,12 +154,13 @@ int64_t sentencepiece_normalizer_apply(const SentencePieceNormalizer *n, char *o
     Step s;
     for (; n->drop_spaces && bytes; text += s.used, bytes -= s.used) {
         s = step_first(n, text, bytes);
-        if (s.text.bytes != 1 || s.text.data[0] != ' ') break;
+        if (s.used < 0 || s.text.bytes != 1 || s.text.data[0] != ' ') break;
     }
     if (bytes == 0) return 0;
     w.spaces = n->dummy_prefix && !n->space_last;
     for (; bytes; text += s.used, bytes -= s.used) {
         s = step_first(n, text, bytes);
+        if (s.used < 0) return -1;
         while (after_space && s.text.bytes && s.text.data[0] == ' ') s.text.data++, s.text.bytes--;
         if (s.text.bytes) {
             step_write(n, &w, s.text);
