@@ -22,11 +22,15 @@ static bool same(const Vocab *v, int32_t id, const void *bytes, int64_t count)
     return v->length[id] == count && !memcmp(vocab_bytes(v, id), bytes, (size_t)count);
 }
 
-/* The slot that has it, or the empty one where it would stand */
-static int64_t slot_of(const Vocab *v, const void *bytes, int64_t count)
+enum { ID_MASK = VOCAB_MOST - 1 };
+static int32_t tag_of(uint64_t hash) { return (int32_t)(hash >> 57 << 24); }
+
+/* The slot that has it, or the empty one where it would be: mostly without a look at the bytes of another token */
+static int64_t slot_of(const Vocab *v, uint64_t hash, const void *bytes, int64_t count)
 {
-    int64_t at = (int64_t)(hash_of(bytes, count) & (uint64_t)(v->slots - 1));
-    while (v->slot[at] >= 0 && !same(v, v->slot[at], bytes, count)) at = (at + 1) & (v->slots - 1);
+    int64_t at = (int64_t)(hash & (uint64_t)(v->slots - 1));
+    for (int32_t slot; (slot = v->slot[at]) >= 0; at = (at + 1) & (v->slots - 1))
+        if ((slot & ~ID_MASK) == tag_of(hash) && same(v, slot & ID_MASK, bytes, count)) break;
     return at;
 }
 
@@ -42,8 +46,12 @@ static Status slots_grow(Vocab *v)
     Vocab old = *v;
     v->slot  = made;
     v->slots = slots;
-    for (int64_t i = 0; i < old.slots; i++)
-        if (old.slot[i] >= 0) made[slot_of(v, vocab_bytes(v, old.slot[i]), v->length[old.slot[i]])] = old.slot[i];
+    for (int64_t i = 0; i < old.slots; i++) {
+        if (old.slot[i] < 0) continue;
+        int32_t  id   = old.slot[i] & ID_MASK;
+        uint64_t hash = hash_of(vocab_bytes(v, id), v->length[id]);
+        made[slot_of(v, hash, vocab_bytes(v, id), v->length[id])] = old.slot[i];
+    }
     free(old.slot);
     return OK;
 }
@@ -89,14 +97,17 @@ Status vocab_add(Vocab *v, int64_t id, const void *bytes, int64_t count)
     v->from[id]   = v->used;
     v->length[id] = (int32_t)count;
     v->used += count;
-    int64_t at = slot_of(v, bytes, count);
-    if (v->slot[at] < 0) v->slot[at] = (int32_t)id, v->filled++;
-    return OK;
+    uint64_t hash = hash_of(bytes, count);
+    int64_t  at   = slot_of(v, hash, bytes, count);
+    if (v->slot[at] < 0) v->slot[at] = tag_of(hash) | (int32_t)id, v->filled++;
+    if (((at - (int64_t)hash) & (v->slots - 1)) <= VOCAB_PROBES) return OK;
+    return fail(BAD_FILE, "token %" PRId64 " has the hash of %d tokens before it, which no vocabulary made of text has", id, VOCAB_PROBES);
 }
 
 int32_t vocab_find(const Vocab *v, const void *bytes, int64_t count)
 {
-    return v->slots ? v->slot[slot_of(v, bytes, count)] : VOCAB_NONE;
+    int32_t slot = v->slots ? v->slot[slot_of(v, hash_of(bytes, count), bytes, count)] : VOCAB_NONE;
+    return slot < 0 ? VOCAB_NONE : slot & ID_MASK;
 }
 
 void vocab_close(Vocab *v)
