@@ -80,21 +80,12 @@ static Status bytes_find(BpeTokenizer *m)
     return OK;
 }
 
-static int hex(uint8_t c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; }
-
-/* "<0x0A>": its byte, else -1 */
-static int byte_said(const uint8_t *text, int64_t bytes)
-{
-    if (bytes != 6 || memcmp(text, "<0x", 3) || text[5] != '>' || hex(text[3]) < 0 || hex(text[4]) < 0) return -1;
-    return hex(text[3]) << 4 | hex(text[4]);
-}
-
 /* Marks are blanks and <0x0A> is a byte, also in tokens that were added, as the decoders of Hugging Face's library have it. */
 static Status token_say(BpeTokenizer *m, int32_t id, const uint8_t *from, int64_t bytes)
 {
     int64_t to = 0;
     if (m->byte_level) return vocab_add(&m->said, id, from, bytes);
-    int      byte = m->byte_fallback ? byte_said(from, bytes) : -1;
+    int      byte = m->byte_fallback ? byte_written(from, bytes) : -1;
     uint8_t *said = malloc((size_t)bytes + 1);
     if (!said) return fail(NO_MEMORY, "no memory for --tokenizer %s", m->name);
     for (int64_t at = 0; at < bytes && byte < 0; to++) {

@@ -46,9 +46,7 @@ static Status odd_check(const Read *r)
 /* The message of a room that knows no file, with the file before it */
 static Status named(const Read *r, Status status)
 {
-    char why[400];
-    snprintf(why, sizeof why, "%s", fail_text());
-    return fail(status, "%s: %s", r->path, why);
+    return fail(status, "%s: %s", r->path, fail_text());
 }
 
 static Status by_type(Read *r, const json_t *part, const char *what, const JsonField *rows, int count)

@@ -119,7 +119,14 @@ void vocab_close(Vocab *v)
     *v = (Vocab){ 0 };
 }
 
-/* ---- GPT-2's characters for bytes ---- */
+/* ---- names of bytes ---- */
+
+int byte_written(const void *text, int64_t bytes)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    const char *t = text, *high = bytes == 6 ? memchr(digits, t[3], 16) : NULL, *low = bytes == 6 ? memchr(digits, t[4], 16) : NULL;
+    return high && low && !memcmp(t, "<0x", 3) && t[5] == '>' ? (int)((high - digits) << 4 | (low - digits)) : -1;
+}
 
 static bool is_itself(uint32_t c) { return (c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xAC) || (c >= 0xAE && c <= 0xFF); }
 

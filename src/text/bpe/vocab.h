@@ -23,6 +23,8 @@ void    vocab_close(Vocab *v);
 static inline bool vocab_has(const Vocab *v, int64_t id) { return id >= 0 && id < v->ids && v->from[id] >= 0; }
 static inline const uint8_t *vocab_bytes(const Vocab *v, int32_t id) { return v->bytes + v->from[id]; }
 
+/* The byte that "<0x0A>" names; -1: the text is none of the kind */
+int      byte_written(const void *text, int64_t bytes);
 /* GPT-2's map: printable bytes are themselves, the others follow from U+0100. -1: this character stands for no byte */
 int      byte_of_mapped(uint32_t point);
 uint32_t mapped_of_byte(uint8_t byte);

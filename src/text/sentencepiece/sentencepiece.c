@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/file.h"
 #include "text/sentencepiece/sentencepiece_internal.h"
+#include "text/bpe/vocab.h"
 
 /* ---- pieces ---- */
 
@@ -11,27 +12,13 @@ static bool piece_is(const SentencePieceEntry *p, const char *text, size_t bytes
     return p->text.bytes == bytes && memcmp(p->text.data, text, bytes) == 0;
 }
 
-/* "<0x0A>"; -1 for other texts */
-static int byte_of(const SentencePieceEntry *p)
-{
-    char text[8];
-    for (int byte = 0; byte < 256; byte++) {
-        static const char digit[] = "0123456789ABCDEF";
-        memcpy(text, "<0x..>", 7);
-        text[3] = digit[byte >> 4];
-        text[4] = digit[byte & 15];
-        if (piece_is(p, text, 6)) return byte;
-    }
-    return -1;
-}
-
 static Status pieces_judge(SentencePiece *sp, const char *path)
 {
     sp->unknown = -1;
     memset(sp->byte_id, -1, sizeof sp->byte_id);
     for (int32_t id = 0; id < sp->model.pieces; id++) {
         const SentencePieceEntry *p = &sp->model.piece[id];
-        int byte = p->kind == SP_PIECE_BYTE ? byte_of(p) : 0;
+        int byte = p->kind == SP_PIECE_BYTE ? byte_written(p->text.data, (int64_t)p->text.bytes) : 0;
         if (p->kind == SP_PIECE_UNKNOWN && sp->unknown >= 0)
             return fail(BAD_FILE, "%s: pieces %d and %d are both the unknown one", path, sp->unknown, id);
         if (byte < 0)
@@ -117,7 +104,7 @@ static Status decoded_make(SentencePiece *sp, const char *path)
     for (int32_t id = 0; id < m->pieces; id++) {
         const SentencePieceEntry *p = &m->piece[id];
         int64_t n = 0;
-        if (p->kind == SP_PIECE_BYTE) at[n++] = (char)byte_of(p);
+        if (p->kind == SP_PIECE_BYTE) at[n++] = (char)byte_written(p->text.data, (int64_t)p->text.bytes);
         else if (p->kind == SP_PIECE_UNKNOWN)
             memcpy(at, m->unk_surface.data, (size_t)(n = (int64_t)m->unk_surface.bytes));
         else if (p->kind != SP_PIECE_CONTROL) n = spaces_write(at, p->text);

@@ -1,6 +1,7 @@
 #include "text/sentencepiece/sentencepiece_normalizer.h"
 #include <inttypes.h>
 #include <string.h>
+#include "text/unicode.h"
 
 enum {
     RULE_BYTES_MOST = 256, /* a walk goes no deeper: a table with a loop in it costs no more than this */
@@ -65,21 +66,6 @@ static bool rule_find(Step *s, const SentencePieceNormalizer *n, const char *tex
     return found;
 }
 
-static bool follows(char byte) { return ((unsigned char)byte & 0xC0) == 0x80; }
-
-/* Bytes of the character, 0 where it is not UTF-8 */
-static int64_t character_valid(const char *text, int64_t bytes)
-{
-    const unsigned char *t = (const unsigned char *)text;
-    int64_t n = t[0] < 0x80 ? 1 : t[0] < 0xC2 ? 0 : t[0] < 0xE0 ? 2 : t[0] < 0xF0 ? 3 : t[0] < 0xF5 ? 4 : 0;
-    if (n > bytes) return 0;
-    for (int64_t i = 1; i < n; i++) if (!follows(text[i])) return 0;
-    if (t[0] == 0xE0 && t[1] < 0xA0) return 0;                       /* longer than need be */
-    if (t[0] == 0xED && t[1] > 0x9F) return 0;                       /* surrogates */
-    if (t[0] == 0xF0 && t[1] < 0x90) return 0;
-    return t[0] == 0xF4 && t[1] > 0x8F ? 0 : n;                      /* above U+10FFFF */
-}
-
 int64_t user_piece(const SentencePieceTrie *user, const char *text, int64_t bytes)
 {
     int64_t longest = 0;
@@ -99,8 +85,8 @@ static Step step_first(const SentencePieceNormalizer *n, const char *text, int64
     int64_t user = user_piece(n->user, text, bytes);
     if (user) return (Step){ { text, (size_t)user }, user };
     if (n->units && rule_find(&s, n, text, bytes)) return s;
-    int64_t valid = character_valid(text, bytes);
-    if (valid) return (Step){ { text, (size_t)valid }, valid };
+    Rune character = rune_at((const uint8_t *)text, bytes);
+    if (character.point != RUNE_BROKEN) return (Step){ { text, (size_t)character.bytes }, character.bytes };
     return (Step){ { "\xEF\xBF\xBD", 3 }, 1 };                       /* U+FFFD */
 }
 
