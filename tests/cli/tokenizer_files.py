@@ -161,6 +161,13 @@ def costly_files(folder):
     used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
     if used > 300:
         sys.exit(f"{used} MB for files of 18 MB and less")
+    header = struct.pack("<2i12id", 793712314, 12, 1, 5, 1, 1, 5, 1, 3, 3, (1 << 31) - 1, 2, 3, 100, 0.0)        # fastText's, with subwords
+    inverse, kept = pow(2654435769, -1, 1 << 32), b""
+    for high in range(1, 1 << 14):                                              # all in one place of a hash table of 2^15 or 2^16
+        bucket = (high << 16 | high) * inverse % (1 << 32)
+        kept += struct.pack("<2i", bucket, 0) if bucket < (1 << 31) - 1 else b""
+    table = struct.pack("<3i2q", 1, 0, 1, 1, len(kept) // 8) + b"__label__a\0" + struct.pack("<qb", 1, 1)
+    refused("more than 1000 buckets of one hash", "langid", "--model", written(folder, "hash.bin", header + table + kept), input="x")
     for length, code in ((64, 0), (65, 1)):
         units = [0] * 256
         units[ord("a")], units[ord("a") ^ 1] = ord("a") | 1 << 8 | 1 << 10, 1 << 31         # a rule ends behind "a"; its text is at 0

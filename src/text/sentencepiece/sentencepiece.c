@@ -68,7 +68,9 @@ static Status trie_fill(SentencePieceTrie *t, const SentencePieceModel *m, bool 
     for (int32_t id = 0; id < m->pieces; id++) {
         const SentencePieceEntry *p = &m->piece[id];
         if (user && p->kind != SP_PIECE_USER) continue;
-        int32_t *piece = &t->piece[trie_add(t, p->text.data, (int64_t)p->text.bytes)];
+        int32_t  node  = trie_add(t, p->text.data, (int64_t)p->text.bytes);
+        if (node == TRIE_NONE) return fail(BAD_FILE, "%s: piece %d: its bytes have the hash of %d others", path, id, TRIE_PROBES);
+        int32_t *piece = &t->piece[node];
         if (*piece >= 0)
             return fail(BAD_FILE, "%s: pieces %d and %d are the same, \"%.*s\"", path, *piece, id,
                         p->text.bytes < 40 ? (int)p->text.bytes : 40, p->text.data);
