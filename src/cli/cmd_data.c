@@ -40,8 +40,9 @@ static Status token_check(const TokenFile *token_file, const Tokenizer *t, int64
                 token_file->bin.path, at * token_file->width, id, t->vocabulary, t->name);
 }
 
-/* A document a line, as it was; ends of documents are no text. A wrong tokenizer is found before anything is printed where one of
- * the first LOOK_AHEAD tokens shows it: all tokens of a large pair would take minutes. */
+/* A document a line, as it was; ends of documents are no text. A wrong tokenizer is found before anything
+ * is printed where one of the first LOOK_AHEAD tokens shows it: all tokens of a large pair would take
+ * minutes. */
 static Status documents_print(const TokenFile *token_file, const Tokenizer *tokenizer)
 {
     enum { LOOK_AHEAD = 1 << 26 };

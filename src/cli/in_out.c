@@ -29,5 +29,6 @@ Status output_prefix_folder(const char *prefix)
     char        folder[1024] = ".";
     const char *slash = strrchr(prefix, '/');
     if (slash) snprintf(folder, sizeof folder, "%.*s", slash == prefix ? 1 : (int)(slash - prefix), prefix);
-    return file_exists(folder) ? OK : fail(BAD_OPTION, "--output-prefix %s: there is no folder %s; make it first, or mend the name", prefix, folder);
+    if (file_exists(folder)) return OK;
+    return fail(BAD_OPTION, "--output-prefix %s: there is no folder %s; make it first, or mend the name", prefix, folder);
 }

@@ -80,7 +80,8 @@ static Status bytes_find(BpeTokenizer *m)
     return OK;
 }
 
-/* Marks are blanks and <0x0A> is a byte, also in tokens that were added, as the decoders of Hugging Face's library have it. */
+/* Marks are blanks and <0x0A> is a byte, also in tokens that were added, as the decoders of Hugging Face's
+ * library have it. */
 static Status token_say(BpeTokenizer *m, int32_t id, const uint8_t *from, int64_t bytes)
 {
     int64_t to = 0;
@@ -99,7 +100,8 @@ static Status token_say(BpeTokenizer *m, int32_t id, const uint8_t *from, int64_
     return status;
 }
 
-/* What is put around a text is none of it. An added token that was looked for as normalizers leave it took that out of the text. */
+/* What is put around a text is none of it. An added token that was looked for as normalizers leave it took
+ * that out of the text. */
 static Status all_say(BpeTokenizer *m)
 {
     for (int i = 0; i < m->before.count + m->after.count; i++) {

@@ -40,7 +40,8 @@ typedef struct {
     _Atomic(PieceCache *) words[BPE_TOKENIZER_THREADS];/* those that nobody encodes with now */
 } BpeTokenizer;
 
-/* The id of a token of the model's own vocabulary, to which what was added to it does not belong; or VOCAB_NONE */
+/* The id of a token of the model's own vocabulary, to which what was added to it does not belong; or
+ * VOCAB_NONE */
 static inline int32_t model_find(const BpeTokenizer *m, const uint8_t *text, int64_t bytes)
 {
     int32_t id = vocab_find(&m->vocab, text, bytes);
@@ -55,14 +56,17 @@ void   bpe_tokenizer_close(BpeTokenizer *bpe);
 /* The model belongs to the tokenizer from here on, also where it fails. BAD_FILE where it could not spell every text */
 Status bpe_tokenizer_make(Tokenizer *t, BpeTokenizer *bpe);
 
-/* Readers. Paths of files; the messages name them. */
+/* Readers. Paths of files; the messages name them. A model takes at most 100 times the bytes of its files
+ * and 64 MB: JSON's tree (text/bpe/read_internal.h), and some 60 bytes an id for bytes, slots and merges, since ids are
+ * bounded by the files' size (text/bpe/vocab.h). */
 Status bpe_read_tiktoken(BpeTokenizer *bpe, const char *path);
 Status bpe_read_gpt2    (BpeTokenizer *bpe, const char *vocab_path, const char *merges_path);
 Status bpe_read_json    (BpeTokenizer *bpe, const char *path);
 /* Looked for in texts before they are cut; where no token has its id it becomes one. Copies token.text. */
 Status bpe_add_token(BpeTokenizer *bpe, AddedToken token);
-/* added_tokens.json beside a vocab.json: {token: id}. config_path: a tokenizer_config.json, whose added_tokens_decoder says what
- * a token may do; map_path: a special_tokens_map.json, which names special ones; "" for either that is not there */
+/* added_tokens.json beside a vocab.json: {token: id}. config_path: a tokenizer_config.json, whose
+ * added_tokens_decoder says what a token may do; map_path: a special_tokens_map.json, which names special
+ * ones; "" for either that is not there */
 Status model_read_added(BpeTokenizer *bpe, const char *path, const char *vocab_path, const char *config_path, const char *map_path);
 /* tokenizer_config.json: its eos_token ends a document */
 Status bpe_read_config  (BpeTokenizer *bpe, const char *path);

@@ -10,7 +10,8 @@
 
 #define END "<|endoftext|>"                  /* the one special token of GPT-2 */
 
-/* Bytes of memory that jansson's tree of this text takes at most: by brackets, commas and colons outside of strings */
+/* Bytes of memory that jansson's tree of this text takes at most: by brackets, commas and colons outside
+ * of strings */
 static int64_t json_memory(const FileMap *file)
 {
     static const int cost[256] = { ['['] = 160, ['{'] = 320, [','] = 96, [':'] = 80 };
@@ -98,7 +99,8 @@ Status lines_read(BpeTokenizer *m, const char *path, LineRead *read)
         end = found ? found - file.data : size;
         int64_t count = end - at - (end > at && file.data[end - 1] == '\r');
         if (count == 0 || (line == 1 && count > 8 && !memcmp(text, "#version", 8))) continue;
-        if (read(m, (const char *)text, count, (uint32_t)rank++) != OK) status = fail(BAD_FILE, "%s:%" PRId64 ": %s", path, line, fail_text());
+        if (read(m, (const char *)text, count, (uint32_t)rank++) != OK)
+            status = fail(BAD_FILE, "%s:%" PRId64 ": %s", path, line, fail_text());
     }
     file_unmap(&file);
     return status;
@@ -122,5 +124,6 @@ Status bpe_read_gpt2(BpeTokenizer *m, const char *vocab_path, const char *merges
     TRY(status);
     TRY(lines_read(m, merges_path, merge_line));
     int32_t end = vocab_find(&m->vocab, END, sizeof END - 1);
-    return end < 0 ? OK : bpe_add_token(m, (AddedToken){ .text = (uint8_t *)(uintptr_t)END, .bytes = sizeof END - 1, .id = end, .special = true });
+    AddedToken token = { .text = (uint8_t *)(uintptr_t)END, .bytes = sizeof END - 1, .id = end, .special = true };
+    return end < 0 ? OK : bpe_add_token(m, token);
 }

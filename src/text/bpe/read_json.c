@@ -6,7 +6,8 @@
 #include "text/bpe/read_internal.h"
 #include "text/unicode.h"
 
-/* odd: a key whose value is no `wanted`; NULL. vocab: {token: id} of the model, from which added tokens may not differ */
+/* odd: a key whose value is no `wanted`; NULL. vocab: {token: id} of the model, from which added tokens
+ * may not differ */
 typedef struct { BpeTokenizer *bpe; const char *path, *odd, *wanted; const json_t *vocab; } Read;
 typedef Status JsonPart(Read *r, const json_t *part);
 typedef struct { const char *type; JsonPart *read; } JsonField;
@@ -172,8 +173,9 @@ static void quoted(char *out, size_t size, const char *text)
     out[used] = 0;
 }
 
-/* What a scanner cuts are the matches and what lies between. The patterns up to DeepSeek's match all of a text but for what the
- * one of these is made for, so for them it is one whether matches are isolated, or taken instead of what lies between them. */
+/* What a scanner cuts are the matches and what lies between. The patterns up to DeepSeek's match all of a
+ * text but for what the one of these is made for, so for them it is one whether matches are isolated, or
+ * taken instead of what lies between them. */
 static Status cut_split(Read *r, const json_t *part)
 {
     const json_t *pattern = json_object_get(part, "pattern");
@@ -306,25 +308,27 @@ static Status model_part(Read *r, const json_t *bpe)
 /* token: {"lstrip", ...}; NULL: nothing is said of it */
 static Status added_put(Read *r, const json_t *token, const json_t *content, int64_t id, bool special)
 {
-    BpeTokenizer *m = r->bpe;
-    if (!json_is_string(content) || json_string_length(content) == 0 || id < 0 || id >= VOCAB_MOST)
-        return fail(BAD_FILE, "%s: an added token without content or id", r->path);
-    const json_t *own = json_object_get(r->vocab, json_string_value(content));
+    BpeTokenizer      *m = r->bpe;
+    const char *text = json_string_value(content);
+    int64_t     bytes = (int64_t)json_string_length(content);
+    if (bytes == 0 || id < 0 || id >= VOCAB_MOST) return fail(BAD_FILE, "%s: an added token without content or id", r->path);
+    const json_t *own = json_object_get(r->vocab, text);
     if (own && json_id(own) != id)
-        return fail(BAD_FILE, "%s: the added token %.80s has id %" PRId64 ", and the model's vocabulary gives it %" PRId64 "; make them one",
-                    r->path, json_string_value(content), id, json_id(own));
-    if (!own && vocab_has(&m->vocab, id) && vocab_find(&m->vocab, json_string_value(content), (int64_t)json_string_length(content)) != id)
-        return fail(BAD_FILE, "%s: the added token %.80s has id %" PRId64 ", which is another token's; give it one of its own", r->path,
-                    json_string_value(content), id);
+        return fail(BAD_FILE, "%s: the added token %.80s has id %" PRId64 ", and the model's vocabulary gives it %" PRId64
+                    "; make them one", r->path, text, id, json_id(own));
+    if (!own && vocab_has(&m->vocab, id) && vocab_find(&m->vocab, text, bytes) != id)
+        return fail(BAD_FILE, "%s: the added token %.80s has id %" PRId64 ", which is another token's; give it one of its own",
+                    r->path, text, id);
     return bpe_add_token(m, (AddedToken){
-        .text = (uint8_t *)(uintptr_t)json_string_value(content), .bytes = (int64_t)json_string_length(content), .id = (int32_t)id,
+        .text = (uint8_t *)(uintptr_t)text, .bytes = bytes, .id = (int32_t)id,
         .strip_left = truth(r, token, "lstrip", false), .strip_right = truth(r, token, "rstrip", false), .special = special,
         .single = truth(r, token, "single_word", false), .normalized = truth(r, token, "normalized", !special) });
 }
 
 static Status added_read(Read *r, const json_t *token)
 {
-    return added_put(r, token, json_object_get(token, "content"), json_id(json_object_get(token, "id")), truth(r, token, "special", false));
+    return added_put(r, token, json_object_get(token, "content"), json_id(json_object_get(token, "id")),
+                     truth(r, token, "special", false));
 }
 
 /* ---- post-processors: ids put before and behind each text ---- */
@@ -347,7 +351,8 @@ static Status post_template(Read *r, const json_t *part)
         const char   *token = json_string_value(json_object_get(json_object_get(piece, "SpecialToken"), "id"));
         const json_t *list  = token ? json_object_get(json_object_get(tokens, token), "ids") : NULL;
         if (token ? !list : ids == &r->bpe->after)
-            return fail(BAD_FILE, "%s: the template of the post_processor puts a token that it does not name, or the text twice", r->path);
+            return fail(BAD_FILE, "%s: the template of the post_processor puts a token that it does not name, or the text twice",
+                        r->path);
         json_array_foreach((json_t *)(uintptr_t)list, k, id) TRY(id_put(r, ids, id));
         if (!token) ids = &r->bpe->after;
     }
@@ -431,12 +436,14 @@ static bool names_special(const json_t *map, const char *text)
     size_t        i;
     json_object_foreach((json_t *)(uintptr_t)map, key, value) {
         for (i = 0; i < (json_is_array(value) ? json_array_size(value) : 1); i++)
-            if ((name = token_named(json_is_array(value) ? json_array_get(value, i) : value)) && !strcmp(name, text)) return true;
+            if ((name = token_named(json_is_array(value) ? json_array_get(value, i) : value)) && !strcmp(name, text))
+                return true;
     }
     return false;
 }
 
-/* What a token may do is said by the config; else a special one is looked for before normalizers, as transformers has it. */
+/* What a token may do is said by the config; else a special one is looked for before normalizers, as
+ * transformers has it. */
 static Status added_list(Read *r, const json_t *added, const json_t *config, const json_t *map)
 {
     const char   *text;

@@ -1,5 +1,6 @@
-/* .tiktoken: a line a token, its bytes in base64, a blank and its rank, which is its id. Merges are implied: two parts
- * merge where what they make is a token. The pattern and the special tokens are not in the file: a row here knows them.  */
+/* .tiktoken: a line a token, its bytes in base64, a blank and its rank, which is its id. Merges are
+ * implied: two parts merge where what they make is a token. The pattern and the special tokens are not in
+ * the file: a row here knows them. Of a token of n bytes the merge is found in n log n, n at most 1024. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

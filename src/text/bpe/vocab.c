@@ -25,7 +25,8 @@ static bool same(const Vocab *v, int32_t id, const void *bytes, int64_t count)
 enum { ID_MASK = VOCAB_MOST - 1 };
 static int32_t tag_of(uint64_t hash) { return (int32_t)(hash >> 57 << 24); }
 
-/* The slot that has it, or the empty one where it would be: mostly without a look at the bytes of another token */
+/* The slot that has it, or the empty one where it would be: mostly without a look at the bytes of another
+ * token */
 static int64_t slot_of(const Vocab *v, uint64_t hash, const void *bytes, int64_t count)
 {
     int64_t at = (int64_t)(hash & (uint64_t)(v->slots - 1));
@@ -74,7 +75,7 @@ static Status ids_grow(Vocab *v, int64_t id)
 
 static Status bytes_grow(Vocab *v, int64_t count)
 {
-    if (v->used + count <= v->room) return OK;
+    if (v->bytes && v->used + count <= v->room) return OK;
     int64_t  room  = (v->used + count) * 2 + 4096;
     uint8_t *bytes = realloc(v->bytes, (size_t)room);
     if (!bytes) return no_memory();
@@ -101,7 +102,8 @@ Status vocab_add(Vocab *v, int64_t id, const void *bytes, int64_t count)
     int64_t  at   = slot_of(v, hash, bytes, count);
     if (v->slot[at] < 0) v->slot[at] = tag_of(hash) | (int32_t)id, v->filled++;
     if (((at - (int64_t)hash) & (v->slots - 1)) <= VOCAB_PROBES) return OK;
-    return fail(BAD_FILE, "token %" PRId64 " has the hash of %d tokens before it, which no vocabulary made of text has", id, VOCAB_PROBES);
+    return fail(BAD_FILE, "token %" PRId64 " has the hash of %d tokens before it, which no vocabulary made of text has", id,
+                VOCAB_PROBES);
 }
 
 int32_t vocab_find(const Vocab *v, const void *bytes, int64_t count)
@@ -124,8 +126,10 @@ void vocab_close(Vocab *v)
 int byte_written(const void *text, int64_t bytes)
 {
     static const char digits[] = "0123456789ABCDEF";
-    const char *t = text, *high = bytes == 6 ? memchr(digits, t[3], 16) : NULL, *low = bytes == 6 ? memchr(digits, t[4], 16) : NULL;
-    return high && low && !memcmp(t, "<0x", 3) && t[5] == '>' ? (int)((high - digits) << 4 | (low - digits)) : -1;
+    const char *t = text;
+    if (bytes != 6 || memcmp(t, "<0x", 3) || t[5] != '>') return -1;
+    const char *high = memchr(digits, t[3], 16), *low = memchr(digits, t[4], 16);
+    return high && low ? (int)((high - digits) << 4 | (low - digits)) : -1;
 }
 
 static bool is_itself(uint32_t c) { return (c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xAC) || (c >= 0xAE && c <= 0xFF); }

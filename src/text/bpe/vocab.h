@@ -15,8 +15,9 @@ typedef struct {
     int64_t  most;                          /* bytes of the files it is read from; 0: it is made by this program */
 } Vocab;
 
-/* BAD_FILE where the id is taken, or is VOCAB_MOST or more, or is above `most` and VOCAB_HOLES, since each id costs memory,
- * or where more than VOCAB_PROBES tokens have one hash; NO_MEMORY. The first id of the same bytes is the one found. */
+/* BAD_FILE where the id is taken, or is VOCAB_MOST or more, or is above `most` and VOCAB_HOLES, since each
+ * id costs memory, or where more than VOCAB_PROBES tokens have one hash; NO_MEMORY. The first id of the
+ * same bytes is the one found. */
 Status  vocab_add  (Vocab *v, int64_t id, const void *bytes, int64_t count);
 int32_t vocab_find (const Vocab *v, const void *bytes, int64_t count);        /* or VOCAB_NONE */
 void    vocab_close(Vocab *v);

@@ -187,7 +187,8 @@ static Status words_take(FasttextModel *m, Wire *w)
         if (word->label) told += word->count;
         uint32_t hash = fasttext_hash((const uint8_t *)word->text, word->bytes);
         uint32_t at   = word_slot(m, word->text, word->bytes, hash);
-        if (((at - slot_first(m, hash)) & (m->slots - 1)) > PROBES_MOST) return BROKEN(w, "more than %d words of one hash", PROBES_MOST);
+        if (((at - slot_first(m, hash)) & (m->slots - 1)) > PROBES_MOST)
+            return BROKEN(w, "more than %d words of one hash", PROBES_MOST);
         m->slot[at] = (FasttextSlot){ word->text, hash, i };             /* the last of equals */
     }
     return OK;
@@ -226,7 +227,8 @@ static Status kept_take(FasttextModel *m, Wire *w, int64_t count)
         TRY(int_take(&kept.from, w, 0, m->bucket ? m->bucket - 1 : 0, "a bucket that was kept"));
         TRY(int_take(&kept.to, w, 0, (int32_t)count - 1, "a bucket's new number"));
         uint32_t at = kept_slot(m, kept.from);
-        if (((at - kept_first(m, kept.from)) & (m->kept_slots - 1)) > PROBES_MOST) return BROKEN(w, "more than %d buckets of one hash", PROBES_MOST);
+        if (((at - kept_first(m, kept.from)) & (m->kept_slots - 1)) > PROBES_MOST)
+            return BROKEN(w, "more than %d buckets of one hash", PROBES_MOST);
         m->kept[at] = kept;
     }
     return OK;

@@ -81,7 +81,10 @@ static Status trie_fill(SentencePieceTrie *t, const SentencePieceModel *m, bool 
 
 /* ---- decoding: every piece's text is made once ---- */
 
-static bool mark_begins(ByteSpan text) { return text.bytes >= SPACE_MARK_BYTES && !memcmp(text.data, SPACE_MARK, SPACE_MARK_BYTES); }
+static bool mark_begins(ByteSpan text)
+{
+    return text.bytes >= SPACE_MARK_BYTES && !memcmp(text.data, SPACE_MARK, SPACE_MARK_BYTES);
+}
 
 static int64_t spaces_write(char *out, ByteSpan text)
 {
@@ -140,7 +143,9 @@ static int64_t encode(const Tokenizer *t, int32_t *ids, const char *text, int64_
 {
     SentencePieceIds  list = { .sp = t->state, .ids = ids };
     int64_t count = sentencepiece_normalize(t, NULL, text, bytes);
-    if (count < 0) fail(BAD_FILE, "%s: a rule of its normalizer writes more than 64 bytes for each that it takes; train it without", t->name);
+    if (count < 0)
+        fail(BAD_FILE, "%s: a rule of its normalizer writes more than 64 bytes for each that it takes; train it without",
+             t->name);
     if (count <= 0) return count;
     char *normal = malloc((size_t)count);
     CHECK(normal, "%s: no memory to sentencepiece_normalizer_apply a text of %lld bytes", t->name, (long long)bytes);
