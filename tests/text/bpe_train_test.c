@@ -278,7 +278,7 @@ static void corners_hold(void **state)
 {
     (void)state;
     static const char *special[] = { "ab", "\"\\\n\xE2\x82\xAC" };
-    static Documents d = { .count = 2, .text = { { "abab abab", 9 }, { "", 0 } } };
+    static Documents d = { .count = 2, .text = { { "abab abab", 9, 0 }, { "", 0, 0 } } };
     json_t *file = trained(&d, 2, 1000, special, 2);
     assert_int_equal(id_in(file, "ab"), 0);                    /* what a merge makes may be a special token */
     assert_int_equal(id_in(file, special[1]), 1);
