@@ -32,26 +32,30 @@ static Status info(const TokenFile *token_file, const Options *o)
     return OK;
 }
 
-static Status token_print(const TokenFile *token_file, Decoder *said, int64_t at)
+static Status token_check(const TokenFile *token_file, const Tokenizer *t, int64_t at)
 {
-    const Tokenizer *t = said->tokenizer;
     int32_t id = token_file_token(token_file, at);
-    if (id < 0 || id >= t->vocabulary)
-        return fail(BAD_FILE, "%s: byte %" PRId64 ": token %d is none of the %d of --tokenizer %s; give the one it was prepared with",
-                    token_file->bin.path, at * token_file->width, id, t->vocabulary, t->name);
-    decoder_put(said, stdout, id);
-    return OK;
+    if (id >= 0 && id < t->vocabulary) return OK;
+    return fail(BAD_FILE, "%s: byte %" PRId64 ": token %d is none of the %d of --tokenizer %s; give the one it was prepared with",
+                token_file->bin.path, at * token_file->width, id, t->vocabulary, t->name);
 }
 
-/* A document a line, as it was; ends of documents are no text. */
+/* A document a line, as it was; ends of documents are no text. A wrong tokenizer is found before anything
+ * is printed where one of the first LOOK_AHEAD tokens shows it: all tokens of a large pair would take
+ * minutes. */
 static Status documents_print(const TokenFile *token_file, const Tokenizer *tokenizer)
 {
+    enum { LOOK_AHEAD = 1 << 26 };
     int64_t at = 0;
     Decoder said = { .tokenizer = tokenizer };
+    for (int64_t i = 0; i < token_file->tokens && i < LOOK_AHEAD; i++) TRY(token_check(token_file, tokenizer, i));
     for (int64_t d = 0; d < token_file->documents && !ferror(stdout); d++) {
         int64_t next = token_file_document(token_file, d + 1);
         int64_t end  = next < token_file->sequences ? token_file_start(token_file, next) : token_file->tokens;
-        for (; at < end; at++) TRY(token_print(token_file, &said, at));
+        for (; at < end; at++) {
+            TRY(token_check(token_file, tokenizer, at));
+            decoder_put(&said, stdout, token_file_token(token_file, at));
+        }
         decoder_end(&said, stdout);
         putchar('\n');
     }
@@ -183,6 +187,7 @@ static Status merge(const Options *o)
     if (o->words.count == 0) return options_expect(o, 1, "PREFIX");
     if (!o->merge_prefix) return fail(BAD_OPTION, "jotun data merge wants --output-prefix P");
     TRY(parts_spared(&o->words, o->merge_prefix));
+    TRY(output_prefix_folder(o->merge_prefix));
     const volatile sig_atomic_t *stop = signals_catch("\njotun: stops and leaves nothing behind; the same signal again leaves at once\n");
     for (int i = 0; status == OK && i < o->words.count; i++) status = part_merge(&writer, o->words.text[i], o->merge_prefix, stop);
     if (status == OK) return token_file_finish(writer);

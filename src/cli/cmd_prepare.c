@@ -163,9 +163,10 @@ static void prepare_tell(const Prepare *p)
     double seconds = seconds_since(p->begun);
     if (p->keys > 1) snprintf(more, sizeof more, " and %d pairs more", p->keys - 1);
     if (p->faults) log_line("prepare: %" PRId64 " lines or files were passed over", p->faults);
-    log_line("prepare: %" PRId64 " documents (%" PRId64 " empty), %" PRId64 " tokens, %s in %s, %.1f MB/s: %s_%s_document.bin,"
-             " .idx%s", p->documents, p->empty, p->tokens, log_bytes(bytes, (double)p->behind), log_time(time, seconds),
-             (double)p->behind / seconds * 1e-6, o->output_prefix, o->json_keys.text[0], more);
+    log_line("prepare: %" PRId64 " documents (%" PRId64 " empty), %" PRId64 " tokens of --tokenizer %s%s, %s in %s, %.1f MB/s:"
+             " %s_%s_document.bin, .idx%s", p->documents, p->empty, p->tokens, o->tokenizer,
+             options_typed_by_person(o, OPTION_tokenizer) ? "" : " (none was named, so ids are bytes)", log_bytes(bytes, (double)p->behind),
+             log_time(time, seconds), (double)p->behind / seconds * 1e-6, o->output_prefix, o->json_keys.text[0], more);
 }
 
 static Status no_documents(const char *input)
@@ -178,6 +179,7 @@ static Status prepare(Prepare *p)
     const Options *o = p->options;
     TRY(options_check(o, &p->tokenizer));
     TRY(standard_input_once(o->input.text, o->input.count, 1));
+    TRY(output_prefix_folder(o->output_prefix));
     p->keys  = o->json_keys.count;
     p->begun = p->told = seam.clock();
     p->stop  = signals_catch("\njotun: stops and leaves nothing behind; the same signal again leaves at once\n");

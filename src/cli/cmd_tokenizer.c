@@ -153,6 +153,11 @@ static Status info(const Options *o)
     if (t.eod >= 0) printf("document end  %d\n", t.eod);
     else            printf("document end  none\n");
     printf("special tokens  %s\n", t.specials ? "some, which --parse-special-tokens takes for their ids" : "none that a text could hold");
+    int32_t around[256];
+    int64_t count = tokenizer_room(&t, "", 0) <= 256 ? t.encode(&t, around, "", 0) : 0;         /* of no text */
+    printf("around a text ");
+    for (int64_t i = 0; i < count; i++) printf(" %d", around[i]);
+    printf(count ? "\n" : " no ids\n");
     tokenizer_close(&t);
     return OK;
 }

@@ -8,4 +8,6 @@
 Status standard_input_once(const char *const *paths, int64_t count, int each);
 /* output, or NULL: is it the same file as an input, by device and inode? A device or a pipe may be both. */
 Status input_spared(const char *input, const char *output);
+/* BAD_OPTION where the folder that --output-prefix names is missing: a mistyped name makes no folders. */
+Status output_prefix_folder(const char *prefix);
 #endif

@@ -16,8 +16,8 @@ static const char every_byte[256] = { ROW64(0), ROW64(64), ROW64(128), ROW64(192
 static TextPiece bytes_decode(const Tokenizer *t, int32_t id)
 {
     (void)t;
-    if (id == BYTES_EOD) return (TextPiece){ "", 0 };
-    return (TextPiece){ every_byte + id, 1 };
+    if (id == BYTES_EOD) return (TextPiece){ .text = "" };
+    return (TextPiece){ .text = every_byte + id, .bytes = 1 };
 }
 
 const Tokenizer bytes_tokenizer = {

@@ -35,8 +35,8 @@ void decoder_put(Decoder *d, FILE *out, int32_t id)
 {
     TextPiece piece = d->tokenizer->decode(d->tokenizer, id);
     if (piece.bytes == 0) return;
-    if (d->tokenizer->leads && !d->goes_on && *piece.text == ' ') piece.text++, piece.bytes--;
-    d->goes_on = true;
+    if (!d->goes_on) piece.text += piece.lead, piece.bytes -= piece.lead;
+    d->goes_on |= piece.bytes || !d->tokenizer->leads;
     held_fill(d, out, &piece);
     int keep = begun(piece);
     fwrite(piece.text, 1, (size_t)(piece.bytes - keep), out);

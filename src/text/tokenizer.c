@@ -13,23 +13,29 @@ static bool ends_in(const char *name, const char *end)
     return n >= m && !strcmp(name + n - m, end);
 }
 
-/* "folder/file" where there is one */
+/* "folder/file" where there is one, else "" and false */
 static bool beside(char out[1024], const char *folder, const char *file)
 {
-    return snprintf(out, 1024, "%s/%s", folder, file) < 1024 && file_exists(out);
+    if (snprintf(out, 1024, "%s/%s", folder, file) < 1024 && file_exists(out)) return true;
+    *out = 0;
+    return false;
 }
 
 static Status folder_read(BpeTokenizer *m, const char *folder)
 {
     static const char *const pairs[][2] = { { "encoder.json", "vocab.bpe" }, { "vocab.json", "merges.txt" } };
-    char vocab[1024], merges[1024];
-    if (beside(vocab, folder, "tokenizer.json")) {
-        TRY(bpe_read_json(m, vocab));
-        return beside(vocab, folder, "tokenizer_config.json") ? bpe_read_config(m, vocab) : OK;
+    char vocab[1024], merges[1024], added[1024], config[1024], map[1024];
+    bool found = beside(vocab, folder, "tokenizer.json");
+    beside(config, folder, "tokenizer_config.json");
+    beside(map, folder, "special_tokens_map.json");
+    if (found) TRY(bpe_read_json(m, vocab));
+    for (int i = 0; i < 2 && !found; i++) {
+        found = beside(vocab, folder, pairs[i][0]) && beside(merges, folder, pairs[i][1]);
+        if (!found) continue;
+        TRY(bpe_read_gpt2(m, vocab, merges));
+        if (beside(added, folder, "added_tokens.json")) TRY(model_read_added(m, added, vocab, config, map));
     }
-    for (int i = 0; i < 2; i++)
-        if (beside(vocab, folder, pairs[i][0]) && beside(merges, folder, pairs[i][1]))
-            return bpe_read_gpt2(m, vocab, merges);
+    if (found) return *config ? bpe_read_config(m, config) : OK;
     return fail(BAD_OPTION, "--tokenizer %s: the folder has neither tokenizer.json, nor encoder.json and vocab.bpe, nor"
                 " vocab.json and merges.txt, nor tokenizer.model", folder);
 }

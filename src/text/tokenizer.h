@@ -11,19 +11,22 @@
 #include <stdint.h>
 #include "base/status.h"
 
-typedef struct { const char *text; int64_t bytes; } TextPiece;
+/* lead: of its bytes, those at the beginning that are no text where the piece begins a text: the blank
+ * that encode puts there */
+typedef struct { const char *text; int64_t bytes, lead; } TextPiece;
 
 typedef struct Tokenizer Tokenizer;
 struct Tokenizer {
     const char *name;
     int32_t vocabulary, eod;                /* eod -1: none */
-    bool    leads;                          /* encode puts a blank before a text: who decodes a whole text drops it */
+    bool    leads;                          /* leads are dropped until a piece has text besides; else that of the first which has any */
     bool    specials;                       /* it has special tokens which a text may hold, as <|endoftext|> */
     bool    parse_special;                  /* encode takes those for their ids; as opened it does not: they are text like any other.
                                              * Set it after opening, where there are `specials`. */
     int64_t widest, extra;                  /* at most bytes * widest + extra ids; 0 and 0: bytes */
     void   *state;
-    /* -1: fail() has said why: no memory, or a pattern of the tokenizer's file goes back and forth too long */
+    /* With what the post_processor of a tokenizer.json puts around a text. -1: fail() has said why: no memory, or a pattern or
+     * a rule of the tokenizer's file that costs too much */
     int64_t   (*encode)(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes);
     /* Of an id below vocabulary; the end of document is "" */
     TextPiece (*decode)(const Tokenizer *t, int32_t id);

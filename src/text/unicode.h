@@ -9,6 +9,7 @@ enum {
     UPPER  = 2, LOWER = 4,              /* Lu Lt; Ll; Lm, Lo and marks are both */
     NUMBER = 8,                         /* N: Nd Nl No */
     SPACE  = 16,                        /* White_Space */
+    SYMBOL = 32,                        /* P and S, punctuation and symbols: in the table, in no Rune's kind */
     LATIN_END = 0x300                   /* below it: no marks, and nothing that NFC changes */
 };
 
@@ -24,6 +25,12 @@ static inline int unicode_class(uint32_t point)
 {
     uint32_t page = point >> 8;
     return page < (uint32_t)unicode_pages ? unicode_row[unicode_page[page]][point & 255] & 31 : 0;
+}
+
+static inline int unicode_is_symbol(uint32_t point)
+{
+    uint32_t page = point >> 8;
+    return page < (uint32_t)unicode_pages && unicode_row[unicode_page[page]][point & 255] & SYMBOL;
 }
 
 /* The character at p, of at most `left` >= 1 bytes: shortest forms only, no surrogates */

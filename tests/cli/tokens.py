@@ -45,6 +45,19 @@ def whole(tokenizer, folder):
     generated(tokenizer, path("ck"))
 
 
+def begun(folder):
+    """A tokenizer that puts an id before each text, as Llama 3's does"""
+    data = json.load(open(os.path.join(TESTS, "data/tokenizers/qwen2.json")))
+    first = 1 + max(max(data["model"]["vocab"].values()), *[token["id"] for token in data["added_tokens"]])
+    data["added_tokens"].append({"content": "<begin>", "id": first, "special": True})
+    data["post_processor"] = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<begin>"}}, {"Sequence": {"id": "A"}}],
+                              "special_tokens": {"<begin>": {"ids": [first]}}}
+    os.makedirs(os.path.join(folder, "begun"))
+    with open(os.path.join(folder, "begun", "t.json"), "w") as out:
+        json.dump(data, out)
+    return os.path.join(folder, "begun", "t.json")
+
+
 def evaluated(tokenizer, checkpoint, text):
     row = json.loads(run.jotun("eval", "perplexity", "--load", checkpoint, "--text", text).stdout)
     data = open(text, "rb").read()
@@ -132,6 +145,7 @@ def main():
             whole(os.path.join(TESTS, kind), place)
             if "unigram" in kind:
                 refused(1, "has no ids in --tokenizer", "generate", "--load", os.path.join(place, "ck"), "--prompt", "  ")
+        whole(begun(folder), os.path.join(folder, "begun"))
         special_tokens(folder)
         written_anew(folder)
         moved(os.path.join(folder, "data/tokenizers/llama2.json"), folder)

@@ -8,7 +8,7 @@ The version is the one that the encoders our ids are held against follow; it sta
 import unicodedata2 as unicode
 
 ROW = 256
-LETTER, UPPER, LOWER, NUMBER, SPACE, MARK = 1, 2, 4, 8, 16, 6         # unicode.h; MARK is both cases and no letter
+LETTER, UPPER, LOWER, NUMBER, SPACE, SYMBOL, MARK = 1, 2, 4, 8, 16, 32, 6         # unicode.h; MARK is both cases and no letter
 WHITE = {*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000}
 CASES = {"Lu": UPPER, "Lt": UPPER, "Ll": LOWER, "Lm": UPPER | LOWER, "Lo": UPPER | LOWER}
 
@@ -19,7 +19,7 @@ def class_of(point):
     category = unicode.category(chr(point))
     if category in CASES:
         return LETTER | CASES[category]
-    return {"N": NUMBER, "M": MARK}.get(category[0], 0)
+    return {"N": NUMBER, "M": MARK, "P": SYMBOL, "S": SYMBOL}.get(category[0], 0)
 
 
 def main():
@@ -40,7 +40,7 @@ def main():
     print("};\nconst int unicode_pages = sizeof unicode_page;\n")
     print(f"const char unicode_row[{len(rows)}][{ROW}] = {{")
     for row in rows:
-        print("\n".join(f'    "{row[at:at + 100]}"' for at in range(0, ROW, 100)) + ",")
+        print("\n".join(f'    "{row[at:at + 128]}"' for at in range(0, ROW, 128)) + ",")
     print("};")
 
 

@@ -124,7 +124,7 @@ static void a_naive_trainer_agrees(void **state)
         BpeTrain *train;
         int32_t merges;
         assert_int_equal(bpe_train_open(&train, &plan), OK);
-        bpe_train_feed(train, &(TextPiece){ text, out - text }, 1);
+        bpe_train_feed(train, &(TextPiece){ .text = text, .bytes = out - text }, 1);
         bpe_train_merge(train);
         const BpeMerge *merge = bpe_train_merges(train, &merges);
         for (int32_t i = 0; i < merges; i++) {
@@ -153,7 +153,7 @@ static void documents_read(Documents *d, const char *path)
     for (d->count = 0; getline(&line, &room, f) > 0; d->count++) {
         assert_true(d->count < 4096);
         json_t *text = json_object_get(d->line[d->count] = json_loads(line, 0, NULL), "text");
-        d->text[d->count] = (TextPiece){ json_string_value(text), (int64_t)json_string_length(text) };
+        d->text[d->count] = (TextPiece){ .text = json_string_value(text), .bytes = (int64_t)json_string_length(text) };
     }
     free(line);
     fclose(f);
@@ -278,7 +278,7 @@ static void corners_hold(void **state)
 {
     (void)state;
     static const char *special[] = { "ab", "\"\\\n\xE2\x82\xAC" };
-    static Documents d = { .count = 2, .text = { { "abab abab", 9 }, { "", 0 } } };
+    static Documents d = { .count = 2, .text = { { "abab abab", 9, 0 }, { "", 0, 0 } } };
     json_t *file = trained(&d, 2, 1000, special, 2);
     assert_int_equal(id_in(file, "ab"), 0);                    /* what a merge makes may be a special token */
     assert_int_equal(id_in(file, special[1]), 1);

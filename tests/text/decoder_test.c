@@ -37,7 +37,8 @@ static void characters_come_whole(void **state)
 
 static TextPiece three(const Tokenizer *t, int32_t id)
 {
-    static const TextPiece piece[] = { { " a", 2 }, { " ", 1 }, { "x\xE2", 2 }, { "\x82\xAC\xC3", 3 }, { "\xA5y", 2 }, { "", 0 } };
+    static const TextPiece piece[] = { { " a", 2, 1 }, { " ", 1, 1 }, { "x\xE2", 2, 0 }, { "\x82\xAC\xC3", 3, 0 },
+                                       { "\xA5y", 2, 0 }, { "", 0, 0 }, { " b", 2, 0 } };
     (void)t;
     return piece[id];
 }
@@ -45,13 +46,15 @@ static TextPiece three(const Tokenizer *t, int32_t id)
 static void pieces_of_many_bytes(void **state)
 {
     (void)state;
-    Tokenizer t = { .vocabulary = 6, .eod = -1, .decode = three };
+    Tokenizer t = { .vocabulary = 7, .eod = -1, .decode = three };
     Decoder   d = { .tokenizer = &t };
-    expect_said(&d, " a|x|\xE2\x82\xAC|\xC3\xA5y|", 0, 2, 3, 4);
-    t.leads = true;
+    expect_said(&d, "a|x|\xE2\x82\xAC|\xC3\xA5y|", 0, 2, 3, 4);
     expect_said(&d, "|a| a|", 5, 0, 0);                                    /* what has no text begins none */
     expect_said(&d, "| a|", 1, 0);
+    expect_said(&d, " b| a|", 6, 0);                                       /* this blank was in the text */
     expect_said(&d, "x|\xE2 a|", 2, 0);
+    t.leads = true;
+    expect_said(&d, "||a| a|", 1, 1, 0, 0);
     d.goes_on = true;
     expect_said(&d, " a|", 0);
 }

@@ -8,6 +8,10 @@ static Status json_fault(JsonFault fault, const char *const *key, Line line, con
     if (fault.key < 0)
         return fail(BAD_FILE, "%s:%" PRId64 ": not a JSON object at byte %" PRId64 " of the line: %s", name, line.number,
                     fault.at, fault.why);
+    if (fault.at)
+        return fail(BAD_FILE, "%s:%" PRId64 ": \"%s\": what stands under the key is no text in quotes, at byte %" PRId64
+                    " of the line: write it as one text, or name another key by --json-keys",
+                    name, line.number, key[fault.key], fault.at);
     json_line_names(names, sizeof names, line.text, line.bytes);
     return fail(BAD_FILE, "%s:%" PRId64 ": \"%s\": %s; the line has %s, name one by --json-keys", name, line.number,
                 key[fault.key], fault.why, *names ? names : "none");

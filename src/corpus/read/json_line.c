@@ -342,7 +342,7 @@ JsonFault json_line_texts(JsonText *text, const char *const *key, int keys, char
     if (s.why) return (JsonFault){ s.why, s.at, -1 };
     for (int i = 0; i < keys; i++) {
         if (!w.span[i].found) return (JsonFault){ "the key is missing", 0, i };
-        if (!w.span[i].text)  return (JsonFault){ "what stands under the key is no text in quotes", 0, i };
+        if (!w.span[i].text)  return (JsonFault){ "it is no text in quotes", w.span[i].at, i };
     }
     for (int i = 0; i < keys; i++) text[i] = json_span_text(line, w.span[i]);
     return (JsonFault){ 0 };

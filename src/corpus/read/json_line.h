@@ -9,7 +9,8 @@
 #include <stdint.h>
 
 typedef struct { const char *text; int64_t bytes; } JsonText;
-/* why NULL: the line is whole. at: byte of the line; key: the wanted one that is missing or no text, else -1 */
+/* why NULL: the line is whole. at: byte of the line, 0: the key is missing; key: the wanted one that is
+ * missing or no text, else -1 */
 typedef struct { const char *why; int64_t at; int key; } JsonFault;
 
 enum { JSON_DEPTH_MOST = 2048, JSON_KEYS_MOST = 16, JSON_PATHS_MOST = 32, JSON_PARTS_MOST = 4 };

@@ -28,7 +28,7 @@ static int64_t symbols(const BpeTokenizer *m, int32_t *ids, const uint8_t *text,
     }
     for (int64_t at = 0; at < bytes; ) {
         Rune    r  = rune_at(text + at, bytes - at);
-        int32_t id = r.point == RUNE_BROKEN ? VOCAB_NONE : vocab_find(&m->vocab, text + at, r.bytes);
+        int32_t id = r.point == RUNE_BROKEN ? VOCAB_NONE : model_find(m, text + at, r.bytes);
         if (id >= 0) ids[count++] = id;
         else         count = spell(m, ids, count, text + at, r.bytes);
         at += r.bytes;
@@ -38,13 +38,12 @@ static int64_t symbols(const BpeTokenizer *m, int32_t *ids, const uint8_t *text,
 
 static int64_t piece_make(const BpeTokenizer *m, PieceCache *words, int32_t *ids, const uint8_t *text, int64_t bytes)
 {
-    int32_t id = m->whole ? vocab_find(&m->vocab, text, bytes) : VOCAB_NONE;
-    if (id >= 0 && !(m->special && m->special[id])) {
+    int32_t id = m->whole ? model_find(m, text, bytes) : VOCAB_NONE;
+    if (id >= 0) {
         *ids = id;
         return 1;
     }
-    int64_t count = bpe_merge(&m->merges, ids, symbols(m, ids, text, bytes), &words->space);
-    return count;
+    return bpe_merge(&m->merges, ids, symbols(m, ids, text, bytes), &words->space);
 }
 
 typedef struct { PieceKey key; SmallPiece *set; const uint8_t *text; } PieceLookup;      /* set NULL: longer than a small word */
@@ -254,14 +253,23 @@ void bpe_tokenizer_pieces(const Tokenizer *t, int64_t *pieces, int64_t *misses)
     }
 }
 
+static void template_put(Work *w, const TemplateIds *ids)
+{
+    for (int i = 0; i < ids->count; i++) w->ids[w->count++] = ids->id[i];
+}
+
 int64_t bpe_tokenizer_encode(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes)
 {
     BpeTokenizer *m = t->state;
     Work   w = { .bpe = m, .ids = ids, .specials = t->parse_special };
     Chars  chars = { (const uint8_t *)text, bytes };
-    if (bytes == 0) return 0;
-    if (words_take(m, &w.words) != OK) return -1;
-    Status status = looks_for_added(&w) ? added_encode(&w, false, chars, normal_encode) : normal_encode(&w, chars);
-    words_give(m, w.words);
+    Status status = OK;
+    template_put(&w, &m->before);
+    if (bytes) {
+        if (words_take(m, &w.words) != OK) return -1;
+        status = looks_for_added(&w) ? added_encode(&w, false, chars, normal_encode) : normal_encode(&w, chars);
+        words_give(m, w.words);
+    }
+    template_put(&w, &m->after);
     return status == OK ? w.count : -1;
 }

@@ -30,9 +30,11 @@ void bpe_tokenizer_close(BpeTokenizer *m)
 Status bpe_add_token(BpeTokenizer *m, AddedToken token)
 {
     if (token.id < 0 || token.id >= VOCAB_MOST) return fail(BAD_FILE, "an added token with id %d", token.id);
-    if (!vocab_has(&m->vocab, token.id)) TRY(vocab_add(&m->vocab, token.id, token.text, token.bytes));
     if (!m->special && !(m->special = calloc(VOCAB_MOST, 1))) return fail(NO_MEMORY, "no memory for special tokens");
-    m->special[token.id] = 1;
+    if (!vocab_has(&m->vocab, token.id)) {
+        TRY(vocab_add(&m->vocab, token.id, token.text, token.bytes));
+        m->special[token.id] = 1;
+    }
     return added_add(&m->added, token);
 }
 
@@ -55,8 +57,10 @@ Status bpe_add_merge(BpeTokenizer *m, const uint8_t *left, int64_t left_bytes, c
 static TextPiece model_decode(const Tokenizer *t, int32_t id)
 {
     const BpeTokenizer *m = t->state;
-    if (id == m->eod || !vocab_has(&m->said, id)) return (TextPiece){ "", 0 };
-    return (TextPiece){ (const char *)vocab_bytes(&m->said, id), m->said.length[id] };
+    if (id == m->eod || !vocab_has(&m->said, id)) return (TextPiece){ .text = "" };
+    const char *text = (const char *)vocab_bytes(&m->said, id);
+    bool lead = m->leads && m->said.length[id] && *text == ' ' && (m->strips || *vocab_bytes(&m->vocab, id) == 0xE2);
+    return (TextPiece){ text, m->said.length[id], lead };
 }
 
 /* ---- from a description to a tokenizer ---- */
@@ -68,7 +72,7 @@ static Status bytes_find(BpeTokenizer *m)
         char    token[8];
         uint8_t raw = (uint8_t)byte;
         int     bytes = snprintf(token, sizeof token, "<0x%02X>", byte);
-        m->byte_id[byte] = m->byte_level ? vocab_find(&m->vocab, &raw, 1) : vocab_find(&m->vocab, token, bytes);
+        m->byte_id[byte] = m->byte_level ? model_find(m, &raw, 1) : model_find(m, (uint8_t *)token, bytes);
         if (m->byte_id[byte] < 0 && (m->byte_level || m->byte_fallback || m->unknown < 0))
             return fail(BAD_FILE, "--tokenizer %s: no token for the byte %02X, so it could not spell every text", m->name,
                         byte);
@@ -76,21 +80,13 @@ static Status bytes_find(BpeTokenizer *m)
     return OK;
 }
 
-static int hex(uint8_t c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; }
-
-/* "<0x0A>": its byte, else -1 */
-static int byte_said(const uint8_t *text, int64_t bytes)
-{
-    if (bytes != 6 || memcmp(text, "<0x", 3) || text[5] != '>' || hex(text[3]) < 0 || hex(text[4]) < 0) return -1;
-    return hex(text[3]) << 4 | hex(text[4]);
-}
-
-/* Marks are blanks and <0x0A> is a byte, but in tokens that were added they are what they are. */
-static Status token_say(BpeTokenizer *m, int32_t id, const uint8_t *from, int64_t bytes, bool plain)
+/* Marks are blanks and <0x0A> is a byte, also in tokens that were added, as the decoders of Hugging Face's
+ * library have it. */
+static Status token_say(BpeTokenizer *m, int32_t id, const uint8_t *from, int64_t bytes)
 {
     int64_t to = 0;
-    if (plain) return vocab_add(&m->said, id, from, bytes);
-    int      byte = m->byte_fallback ? byte_said(from, bytes) : -1;
+    if (m->byte_level) return vocab_add(&m->said, id, from, bytes);
+    int      byte = m->byte_fallback ? byte_written(from, bytes) : -1;
     uint8_t *said = malloc((size_t)bytes + 1);
     if (!said) return fail(NO_MEMORY, "no memory for --tokenizer %s", m->name);
     for (int64_t at = 0; at < bytes && byte < 0; to++) {
@@ -104,16 +100,21 @@ static Status token_say(BpeTokenizer *m, int32_t id, const uint8_t *from, int64_
     return status;
 }
 
-/* An added token that was looked for as normalizers leave it took that out of the text. */
+/* What is put around a text is none of it. An added token that was looked for as normalizers leave it took
+ * that out of the text. */
 static Status all_say(BpeTokenizer *m)
 {
+    for (int i = 0; i < m->before.count + m->after.count; i++) {
+        int32_t id = i < m->before.count ? m->before.id[i] : m->after.id[i - m->before.count];
+        if (!vocab_has(&m->said, id)) TRY(vocab_add(&m->said, id, "", 0));
+    }
     for (int i = 0; i < m->added.count; i++) {
         const AddedToken *t = &m->added.token[i];
-        if (t->normalized && !vocab_has(&m->said, t->id)) TRY(token_say(m, t->id, t->text, t->bytes, m->byte_level || !m->normalizer.steps));
+        if (t->normalized && !vocab_has(&m->said, t->id)) TRY(token_say(m, t->id, t->text, t->bytes));
     }
     for (int32_t id = 0; id < m->vocab.ids; id++)
         if (vocab_has(&m->vocab, id) && !vocab_has(&m->said, id))
-            TRY(token_say(m, id, vocab_bytes(&m->vocab, id), m->vocab.length[id], m->byte_level || (m->special && m->special[id])));
+            TRY(token_say(m, id, vocab_bytes(&m->vocab, id), m->vocab.length[id]));
     return OK;
 }
 
@@ -192,8 +193,8 @@ Status bpe_tokenizer_make(Tokenizer *t, BpeTokenizer *m)
     normalizer_growth(&m->normalizer, &widest, &extra);
     normalizer_growth(&m->spaced, &spaced, &before);
     if (m->added.count) widest *= (1 + extra) * (1 + before);               /* every part may be put something before */
-    *t = (Tokenizer){ .name = m->name, .vocabulary = m->vocabulary, .eod = m->eod, .leads = m->leads, .encode = bpe_tokenizer_encode,
-                      .decode = model_decode, .close = tokenizer_end, .state = m, .extra = extra * spaced + before,
+    *t = (Tokenizer){ .name = m->name, .vocabulary = m->vocabulary, .eod = m->eod, .encode = bpe_tokenizer_encode, .decode = model_decode,
+                      .close = tokenizer_end, .state = m, .extra = extra * spaced + before + m->before.count + m->after.count,
                       .widest = widest * spaced, .specials = m->added.specials > 0 };
     return OK;
 }

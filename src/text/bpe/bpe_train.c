@@ -61,7 +61,7 @@ int32_t token_id(BpeTrain *t, const char *left, int64_t left_bytes, const char *
         free(text);
         return id;
     }
-    t->token[t->ids] = (TextPiece){ text, left_bytes + right_bytes };
+    t->token[t->ids] = (TextPiece){ .text = text, .bytes = left_bytes + right_bytes };
     *place = ++t->ids;
     return t->ids - 1;
 }

@@ -10,15 +10,44 @@
 
 #define END "<|endoftext|>"                  /* the one special token of GPT-2 */
 
-Status json_read(json_t **json, const char *path)
+/* Bytes of memory that jansson's tree of this text takes at most: by brackets, commas and colons outside
+ * of strings */
+static int64_t json_memory(const FileMap *file)
+{
+    static const int cost[256] = { ['['] = 160, ['{'] = 320, [','] = 96, [':'] = 80 };
+    int64_t memory = 0;
+    bool    quoted = false;
+    for (size_t i = 0; i < file->size; i++) {
+        uint8_t c = file->data[i];
+        if (c == '"') quoted = !quoted;
+        if (quoted)   i += c == '\\';
+        else          memory += cost[c];
+    }
+    return memory;
+}
+
+Status json_read(json_t **json, BpeTokenizer *m, const char *path)
 {
     FileMap      file;
     json_error_t error;
     TRY(file_map(&file, path));
-    *json = json_loadb((const char *)file.data, file.size, JSON_ALLOW_NUL, &error);
+    int64_t bytes = (int64_t)file.size, memory = json_memory(&file);
+    bool    fits  = memory <= JSON_GROWTH * bytes + (1 << 16) && memory <= JSON_MOST;
+    *json = fits ? json_loadb((const char *)file.data, file.size, JSON_ALLOW_NUL, &error) : NULL;
+    if (fits && !*json && json_error_code(&error) == json_error_numeric_overflow)        /* the usual model_max_length is 1e30 */
+        *json = json_loadb((const char *)file.data, file.size, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &error);
     file_unmap(&file);
+    m->vocab.most += bytes;
     if (*json) return OK;
-    return fail(BAD_FILE, "%s:%d: broken JSON: %s", path, error.line, error.text);
+    if (fits) return fail(BAD_FILE, "%s:%d: broken JSON: %s", path, error.line, error.text);
+    return fail(BAD_FILE, "%s: %" PRId64 " bytes of JSON would take %" PRId64 " MB of memory; %d times the file's size and %d MB are the"
+                " most, and the files of tokenizers take less", path, bytes, memory >> 20, JSON_GROWTH, JSON_MOST >> 20);
+}
+
+int64_t json_id(const json_t *value)
+{
+    double id = json_number_value(value);
+    return json_is_number(value) && id > -1e15 && id < 1e15 && id == (double)(int64_t)id ? (int64_t)id : INT64_MIN;
 }
 
 /* Tokens that are not written in characters for bytes, as added ones may be, stand for themselves. */
@@ -38,12 +67,9 @@ Status bpe_add_vocab(BpeTokenizer *m, const json_t *tokens, const char *path)
     json_t     *id;
     if (!json_is_object(tokens)) return fail(BAD_FILE, "%s: the vocabulary is no JSON object {token: id}", path);
     json_object_foreach((json_t *)(uintptr_t)tokens, token, id) {
-        if (!json_is_integer(id)) return fail(BAD_FILE, "%s: token %.80s: its id is no whole number", path, token);
-        if (token_add(m, token, (int64_t)strlen(token), json_integer_value(id)) != OK) {
-            char why[256];
-            snprintf(why, sizeof why, "%s", fail_text());
-            return fail(BAD_FILE, "%s: token %.80s: %s", path, token, why);
-        }
+        if (json_id(id) == INT64_MIN) return fail(BAD_FILE, "%s: token %.80s: its id is no whole number", path, token);
+        if (token_add(m, token, (int64_t)strlen(token), json_id(id)) != OK)
+            return fail(BAD_FILE, "%s: token %.80s: %s", path, token, fail_text());
     }
     return OK;
 }
@@ -61,45 +87,43 @@ Status bpe_add_written_merge(BpeTokenizer *m, const char *left, int64_t left_byt
     return bpe_add_merge(m, a, left_bytes, b, right_bytes, rank);
 }
 
-static Status line_read(BpeTokenizer *m, const char *line, int64_t count, uint32_t rank)
+Status lines_read(BpeTokenizer *m, const char *path, LineRead *read)
+{
+    FileMap file;
+    Status  status = OK;
+    TRY(file_map(&file, path));
+    int64_t size = (int64_t)file.size, rank = 0;
+    m->vocab.most += size;
+    for (int64_t at = 0, end, line = 1; at < size && status == OK; at = end + 1, line++) {
+        const uint8_t *text = file.data + at, *found = memchr(text, '\n', (size_t)(size - at));
+        end = found ? found - file.data : size;
+        int64_t count = end - at - (end > at && file.data[end - 1] == '\r');
+        if (count == 0 || (line == 1 && count > 8 && !memcmp(text, "#version", 8))) continue;
+        if (read(m, (const char *)text, count, (uint32_t)rank++) != OK)
+            status = fail(BAD_FILE, "%s:%" PRId64 ": %s", path, line, fail_text());
+    }
+    file_unmap(&file);
+    return status;
+}
+
+static Status merge_line(BpeTokenizer *m, const char *line, int64_t count, uint32_t rank)
 {
     const char *blank = memchr(line, ' ', (size_t)count);
     if (!blank) return fail(BAD_FILE, "merge %" PRIu32 " is not two tokens and a blank", rank);
     return bpe_add_written_merge(m, line, blank - line, blank + 1, line + count - blank - 1, rank);
 }
 
-static Status merges_read(BpeTokenizer *m, const FileMap *file)
-{
-    int64_t  line = 1, size = (int64_t)file->size;
-    uint32_t rank = 0;
-    for (int64_t at = 0, end; at < size; at = end + 1, line++) {
-        const char    *text  = (const char *)file->data + at;
-        const uint8_t *found = memchr(text, '\n', (size_t)(size - at));
-        end = found ? found - file->data : size;
-        int64_t count = end - at - (end > at && file->data[end - 1] == '\r');
-        if (count == 0 || (line == 1 && count > 8 && !memcmp(text, "#version", 8))) continue;
-        if (line_read(m, text, count, rank++) == OK) continue;
-        char why[256];
-        snprintf(why, sizeof why, "%s", fail_text());
-        return fail(BAD_FILE, "%s:%" PRId64 ": %s", file->path, line, why);
-    }
-    return OK;
-}
-
 Status bpe_read_gpt2(BpeTokenizer *m, const char *vocab_path, const char *merges_path)
 {
     json_t *tokens;
-    FileMap merges;
     m->byte_level = true;
     m->pretokenizer.step[m->pretokenizer.steps++] = (PretokenizerStep){ .kind = SPLIT_SCAN, .scan = PRETOKEN_GPT2 };
-    TRY(json_read(&tokens, vocab_path));
+    TRY(json_read(&tokens, m, vocab_path));
     Status status = bpe_add_vocab(m, tokens, vocab_path);
     json_decref(tokens);
     TRY(status);
-    TRY(file_map(&merges, merges_path));
-    status = merges_read(m, &merges);
-    file_unmap(&merges);
+    TRY(lines_read(m, merges_path, merge_line));
     int32_t end = vocab_find(&m->vocab, END, sizeof END - 1);
-    if (status != OK || end < 0) return status;
-    return bpe_add_token(m, (AddedToken){ .text = (uint8_t *)(uintptr_t)END, .bytes = sizeof END - 1, .id = end, .special = true });
+    AddedToken token = { .text = (uint8_t *)(uintptr_t)END, .bytes = sizeof END - 1, .id = end, .special = true };
+    return end < 0 ? OK : bpe_add_token(m, token);
 }

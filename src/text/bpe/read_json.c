@@ -2,10 +2,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/log.h"
 #include "text/bpe/read_internal.h"
+#include "text/unicode.h"
 
-/* odd: a key whose value is no `wanted`; NULL */
-typedef struct { BpeTokenizer *bpe; const char *path, *odd, *wanted; } Read;
+/* odd: a key whose value is no `wanted`; NULL. vocab: {token: id} of the model, from which added tokens
+ * may not differ */
+typedef struct { BpeTokenizer *bpe; const char *path, *odd, *wanted; const json_t *vocab; } Read;
 typedef Status JsonPart(Read *r, const json_t *part);
 typedef struct { const char *type; JsonPart *read; } JsonField;
 
@@ -18,7 +21,7 @@ static const char *type_of(const json_t *part)
 /* Told at the end, by odd_check: a value of another kind is no value that is missing. */
 static void odd_note(Read *r, const char *key, const char *wanted)
 {
-    if (!r->odd) *r = (Read){ r->bpe, r->path, key, wanted };
+    if (!r->odd) r->odd = key, r->wanted = wanted;
 }
 
 static bool truth(Read *r, const json_t *part, const char *key, bool otherwise)
@@ -44,9 +47,7 @@ static Status odd_check(const Read *r)
 /* The message of a room that knows no file, with the file before it */
 static Status named(const Read *r, Status status)
 {
-    char why[400];
-    snprintf(why, sizeof why, "%s", fail_text());
-    return fail(status, "%s: %s", r->path, why);
+    return fail(status, "%s: %s", r->path, fail_text());
 }
 
 static Status by_type(Read *r, const json_t *part, const char *what, const JsonField *rows, int count)
@@ -98,7 +99,7 @@ static Status form_nfkd(Read *r, const json_t *p) { (void)p; return normal_add(r
 
 static Status normal_prepend(Read *r, const json_t *part)
 {
-    r->bpe->leads = true;
+    r->bpe->leads = r->bpe->strips = true;
     return normal_add(r, NORMALIZER_PREPEND, NULL, words(r, part, "prepend"));
 }
 
@@ -172,23 +173,32 @@ static void quoted(char *out, size_t size, const char *text)
     out[used] = 0;
 }
 
-/* The patterns of scanners match all of a text, so isolated or not, and matches taken instead of what lies between them, is one */
+/* What a scanner cuts are the matches and what lies between. The patterns up to DeepSeek's match all of a
+ * text but for what the one of these is made for, so for them it is one whether matches are isolated, or
+ * taken instead of what lies between them. */
 static Status cut_split(Read *r, const json_t *part)
 {
     const json_t *pattern = json_object_get(part, "pattern");
     const char *regex = json_string_value(json_object_get(pattern, "Regex"));
     const char *text  = json_string_value(json_object_get(pattern, "String"));
-    char        plain[512];
+    char        plain[512], version[24];
     PretokenizerStep     step = { .kind = SPLIT_REGEX, .invert = truth(r, part, "invert", false) };
     TRY(behavior_read(r, part, &step.behavior));
     if ((!regex || !*regex) && (!text || !*text || strlen(text) > 200))
         return fail(BAD_FILE, "%s: Split without a pattern, or with a text above 200 bytes", r->path);
     if (!regex) quoted(plain, sizeof plain, text);
     PretokenKind kind = regex ? pretoken_known(regex) : PRETOKEN_KINDS;
-    if (kind != PRETOKEN_KINDS && (step.behavior == SPLIT_ISOLATED || (step.behavior == SPLIT_REMOVED && step.invert)))
+    bool kept = step.behavior == SPLIT_REMOVED && step.invert;
+    if (kind != PRETOKEN_KINDS && (step.behavior == SPLIT_ISOLATED || (kept && kind < PRETOKEN_DEEPSEEK)))
         return cut_add(r, (PretokenizerStep){ .kind = SPLIT_SCAN, .scan = kind });
+    if (kind == PRETOKEN_CLIP && kept) return cut_add(r, (PretokenizerStep){ .kind = SPLIT_SCAN_NO_SPACE, .scan = kind });
     Status status = regex_open(&step.regex, regex ? regex : plain);
-    return status == OK ? cut_add(r, step) : named(r, status);
+    if (status != OK) return named(r, status);
+    const char *unicode = regex_unicode(regex ? regex : "", version);
+    if (unicode)
+        log_line("%s: the pattern %.40s... is not built in; PCRE2 matches it by Unicode %s, so characters that came later may be cut"
+                 " otherwise than by Hugging Face's library", r->path, regex, unicode);
+    return cut_add(r, step);
 }
 
 static Status cut_digits(Read *r, const json_t *part)
@@ -220,13 +230,20 @@ static const JsonField cuts[] = {
 };
 static Status cut_read(Read *r, const json_t *part) { return BY_TYPE(r, part, "pre-tokenizer", cuts); }
 
-/* ---- decoders: how tokens are said follows from the model, but a decoder which is not of its kind would be told apart ---- */
+/* ---- decoders: how tokens are said follows from the model, but for Strip ---- */
+
+static Status decoder_strip(Read *r, const json_t *part)
+{
+    (void)part;
+    r->bpe->strips = true;
+    return OK;
+}
 
 static JsonPart decoder_read;
 static Status decoder_list(Read *r, const json_t *p) { return each(r, json_object_get(p, "decoders"), "the \"decoders\" of a Sequence", decoder_read); }
 static const JsonField decoders[] = {
     { "Sequence", decoder_list }, { "ByteLevel", NULL }, { "Metaspace", NULL }, { "ByteFallback", NULL },
-    { "Fuse", NULL }, { "Strip", NULL }, { "Replace", NULL },
+    { "Fuse", NULL }, { "Strip", decoder_strip }, { "Replace", NULL },
 };
 static Status decoder_read(Read *r, const json_t *part) { return BY_TYPE(r, part, "decoder", decoders); }
 
@@ -280,25 +297,86 @@ static Status model_part(Read *r, const json_t *bpe)
     r->bpe->byte_fallback = truth(r, bpe, "byte_fallback", false);
     r->bpe->fuse_unknown  = truth(r, bpe, "fuse_unk", false);
     r->bpe->whole         = truth(r, bpe, "ignore_merges", false);
-    TRY(bpe_add_vocab(r->bpe, json_object_get(bpe, "vocab"), r->path));
+    r->vocab = json_object_get(bpe, "vocab");
+    TRY(bpe_add_vocab(r->bpe, r->vocab, r->path));
     TRY(merges_read(r, json_object_get(bpe, "merges")));
     return unknown_read(r, bpe);
 }
 
 /* ---- added tokens ---- */
 
-static Status added_read(Read *r, const json_t *token)
+/* token: {"lstrip", ...}; NULL: nothing is said of it */
+static Status added_put(Read *r, const json_t *token, const json_t *content, int64_t id, bool special)
 {
-    BpeTokenizer *m = r->bpe;
-    const json_t *content = json_object_get(token, "content"), *number = json_object_get(token, "id");
-    int64_t id = json_integer_value(number);
-    bool special = truth(r, token, "special", false);
-    if (!json_is_string(content) || !json_is_integer(number) || json_string_length(content) == 0 || id < 0 || id >= VOCAB_MOST)
-        return fail(BAD_FILE, "%s: an added token without content or id", r->path);
+    BpeTokenizer      *m = r->bpe;
+    const char *text = json_string_value(content);
+    int64_t     bytes = (int64_t)json_string_length(content);
+    if (bytes == 0 || id < 0 || id >= VOCAB_MOST) return fail(BAD_FILE, "%s: an added token without content or id", r->path);
+    const json_t *own = json_object_get(r->vocab, text);
+    if (own && json_id(own) != id)
+        return fail(BAD_FILE, "%s: the added token %.80s has id %" PRId64 ", and the model's vocabulary gives it %" PRId64
+                    "; make them one", r->path, text, id, json_id(own));
+    if (!own && vocab_has(&m->vocab, id) && vocab_find(&m->vocab, text, bytes) != id)
+        return fail(BAD_FILE, "%s: the added token %.80s has id %" PRId64 ", which is another token's; give it one of its own",
+                    r->path, text, id);
     return bpe_add_token(m, (AddedToken){
-        .text = (uint8_t *)(uintptr_t)json_string_value(content), .bytes = (int64_t)json_string_length(content), .id = (int32_t)id,
+        .text = (uint8_t *)(uintptr_t)text, .bytes = bytes, .id = (int32_t)id,
         .strip_left = truth(r, token, "lstrip", false), .strip_right = truth(r, token, "rstrip", false), .special = special,
         .single = truth(r, token, "single_word", false), .normalized = truth(r, token, "normalized", !special) });
+}
+
+static Status added_read(Read *r, const json_t *token)
+{
+    return added_put(r, token, json_object_get(token, "content"), json_id(json_object_get(token, "id")),
+                     truth(r, token, "special", false));
+}
+
+/* ---- post-processors: ids put before and behind each text ---- */
+
+static Status id_put(Read *r, TemplateIds *ids, const json_t *number)
+{
+    if (!vocab_has(&r->bpe->vocab, json_id(number)) || ids->count == TEMPLATE_MOST)
+        return fail(BAD_FILE, "%s: the post_processor puts an id that is no token's, or more than %d", r->path, TEMPLATE_MOST);
+    ids->id[ids->count++] = (int32_t)json_id(number);
+    return OK;
+}
+
+static Status post_template(Read *r, const json_t *part)
+{
+    const json_t *single = json_object_get(part, "single"), *tokens = json_object_get(part, "special_tokens");
+    TemplateIds  *ids = &r->bpe->before;
+    size_t        i, k;
+    json_t       *piece, *id;
+    json_array_foreach((json_t *)(uintptr_t)single, i, piece) {
+        const char   *token = json_string_value(json_object_get(json_object_get(piece, "SpecialToken"), "id"));
+        const json_t *list  = token ? json_object_get(json_object_get(tokens, token), "ids") : NULL;
+        if (token ? !list : ids == &r->bpe->after)
+            return fail(BAD_FILE, "%s: the template of the post_processor puts a token that it does not name, or the text twice",
+                        r->path);
+        json_array_foreach((json_t *)(uintptr_t)list, k, id) TRY(id_put(r, ids, id));
+        if (!token) ids = &r->bpe->after;
+    }
+    return ids == &r->bpe->after ? OK : fail(BAD_FILE, "%s: the template of the post_processor has no text in it", r->path);
+}
+
+/* RoBERTa's and BERT's: a token and its id each */
+static Status post_pair(Read *r, const json_t *part)
+{
+    TRY(id_put(r, &r->bpe->before, json_array_get(json_object_get(part, "cls"), 1)));
+    return id_put(r, &r->bpe->after, json_array_get(json_object_get(part, "sep"), 1));
+}
+
+static JsonPart post_read;
+static Status post_list(Read *r, const json_t *p) { return each(r, json_object_get(p, "processors"), "the \"processors\" of a Sequence", post_read); }
+static const JsonField posts[] = {
+    { "Sequence", post_list }, { "ByteLevel", NULL }, { "TemplateProcessing", post_template },
+    { "RobertaProcessing", post_pair }, { "BertProcessing", post_pair },
+};
+static Status post_read(Read *r, const json_t *part)
+{
+    if (r->bpe->before.count + r->bpe->after.count)
+        return fail(BAD_FILE, "%s: a post-processor behind one that puts tokens around a text is not known", r->path);
+    return BY_TYPE(r, part, "post-processor", posts);
 }
 
 static Status parts_read(Read *r, const json_t *json)
@@ -310,24 +388,30 @@ static Status parts_read(Read *r, const json_t *json)
         return fail(BAD_FILE, "%s: it has no model, so it is no tokenizer.json; of GPT-2's two files give the folder", r->path);
     TRY(model_part(r, json_object_get(json, "model")));
     const json_t *added = json_object_get(json, "added_tokens");
-    return !added || json_is_null(added) ? OK : each(r, added, "\"added_tokens\"", added_read);
+    if (added && !json_is_null(added)) TRY(each(r, added, "\"added_tokens\"", added_read));
+    return post_read(r, json_object_get(json, "post_processor"));
 }
 
 Status bpe_read_json(BpeTokenizer *m, const char *path)
 {
     json_t *json;
     Read    r = { .bpe = m, .path = path };
-    TRY(json_read(&json, path));
+    TRY(json_read(&json, m, path));
     Status status = json_is_object(json) ? parts_read(&r, json) : fail(BAD_FILE, "%s: it is no JSON object", path);
     if (status == OK) status = odd_check(&r);
     json_decref(json);
     return status;
 }
 
+/* Files name a token by its text, or by an object with its content. */
+static const char *token_named(const json_t *token)
+{
+    return json_string_value(json_is_object(token) ? json_object_get(token, "content") : token);
+}
+
 static Status config_read(BpeTokenizer *m, const json_t *json, const char *path)
 {
-    const json_t *end  = json_object_get(json, "eos_token");
-    const char   *text = json_string_value(json_is_object(end) ? json_object_get(end, "content") : end);
+    const char *text = token_named(json_object_get(json, "eos_token"));
     if (!text) return OK;
     m->eod = vocab_find(&m->vocab, text, (int64_t)strlen(text));
     return m->eod >= 0 ? OK : fail(BAD_FILE, "%s: eos_token %.80s is no token of the tokenizer.json beside it", path, text);
@@ -336,8 +420,56 @@ static Status config_read(BpeTokenizer *m, const json_t *json, const char *path)
 Status bpe_read_config(BpeTokenizer *m, const char *path)
 {
     json_t *json;
-    TRY(json_read(&json, path));
+    TRY(json_read(&json, m, path));
     Status status = config_read(m, json, path);
     json_decref(json);
+    return status;
+}
+
+/* ---- added tokens beside a vocab.json ---- */
+
+/* {"eos_token": token, "additional_special_tokens": [token, ...], ...}, or NULL */
+static bool names_special(const json_t *map, const char *text)
+{
+    const char   *key, *name;
+    const json_t *value;
+    size_t        i;
+    json_object_foreach((json_t *)(uintptr_t)map, key, value) {
+        for (i = 0; i < (json_is_array(value) ? json_array_size(value) : 1); i++)
+            if ((name = token_named(json_is_array(value) ? json_array_get(value, i) : value)) && !strcmp(name, text))
+                return true;
+    }
+    return false;
+}
+
+/* What a token may do is said by the config; else a special one is looked for before normalizers, as
+ * transformers has it. */
+static Status added_list(Read *r, const json_t *added, const json_t *config, const json_t *map)
+{
+    const char   *text;
+    const json_t *number;
+    char          id[24];
+    if (!json_is_object(added)) return fail(BAD_FILE, "%s: it is no JSON object {token: id}", r->path);
+    json_object_foreach((json_t *)(uintptr_t)added, text, number) {
+        snprintf(id, sizeof id, "%" PRId64, json_id(number));
+        const json_t *token = json_object_get(json_object_get(config, "added_tokens_decoder"), id);
+        json_t       *content = json_string(text);
+        Status        status = added_put(r, token, content, json_id(number), truth(r, token, "special", names_special(map, text)));
+        json_decref(content);
+        TRY(status);
+    }
+    return odd_check(r);
+}
+
+Status model_read_added(BpeTokenizer *m, const char *path, const char *vocab_path, const char *config_path, const char *map_path)
+{
+    const char *const paths[] = { path, vocab_path, config_path, map_path };
+    json_t *json[4] = { NULL };
+    Status  status = OK;
+    for (int i = 0; i < 4 && status == OK; i++)
+        if (*paths[i]) status = json_read(&json[i], m, paths[i]);
+    Read r = { .bpe = m, .path = path, .vocab = json[1] };
+    if (status == OK) status = added_list(&r, json[0], json[2], json[3]);
+    for (int i = 0; i < 4; i++) json_decref(json[i]);
     return status;
 }

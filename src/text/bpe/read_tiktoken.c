@@ -1,11 +1,11 @@
-/* .tiktoken: a line a token, its bytes in base64, a blank and its rank, which is its id. Merges are implied: two parts
- * merge where what they make is a token. The pattern and the special tokens are not in the file: a row here knows them.  */
+/* .tiktoken: a line a token, its bytes in base64, a blank and its rank, which is its id. Merges are
+ * implied: two parts merge where what they make is a token. The pattern and the special tokens are not in
+ * the file: a row here knows them. Of a token of n bytes the merge is found in n log n, n at most 1024. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/file.h"
-#include "text/bpe/bpe_tokenizer.h"
+#include "text/bpe/read_internal.h"
 
 /* eod and vocabulary 0: the first id behind the file's, and one more */
 static const struct { const char *name; int32_t tokens, eod, vocabulary; PretokenKind kind; } families[] = {
@@ -90,35 +90,20 @@ static int64_t base64(uint8_t *out, int64_t room, const uint8_t *in, int64_t cou
     return wrote;
 }
 
-static Status line_read(BpeTokenizer *m, const uint8_t *line, int64_t count)
+static Status token_line(BpeTokenizer *m, const char *line, int64_t count, uint32_t any)
 {
+    (void)any;
     uint8_t token[1024];
     char    number[16] = "", *end;
-    const uint8_t *blank = memchr(line, ' ', (size_t)count);
+    const char *blank = memchr(line, ' ', (size_t)count);
     int64_t left = blank ? line + count - blank - 1 : 0;
     if (left < 1 || left >= (int64_t)sizeof number) return fail(BAD_FILE, "it is no base64, a blank and a number");
     memcpy(number, blank + 1, (size_t)left);
     long    rank  = strtol(number, &end, 10);
-    int64_t bytes = base64(token, sizeof token, line, blank - line);
+    int64_t bytes = base64(token, sizeof token, (const uint8_t *)line, blank - line);
     if (bytes < 1 || *end || number[0] < '0' || number[0] > '9')
         return fail(BAD_FILE, "it is no base64 of 1 to %zu bytes, a blank and a number", sizeof token);
     return vocab_add(&m->vocab, rank, token, bytes);
-}
-
-static Status lines_read(BpeTokenizer *m, const FileMap *file)
-{
-    int64_t line = 1, size = (int64_t)file->size;
-    for (int64_t at = 0, end; at < size; at = end + 1, line++) {
-        const uint8_t *found = memchr(file->data + at, '\n', (size_t)(size - at));
-        end = found ? found - file->data : size;
-        int64_t count = end - at - (end > at && file->data[end - 1] == '\r');
-        if (count && line_read(m, file->data + at, count) != OK) {
-            char why[256];
-            snprintf(why, sizeof why, "%s", fail_text());
-            return fail(BAD_FILE, "%s:%" PRId64 ": %s", file->path, line, why);
-        }
-    }
-    return OK;
 }
 
 /* What merging by the tokens of lower rank leaves of a token, two parts, is what makes it. A token of which something else
@@ -145,11 +130,7 @@ static Status merges_imply(BpeTokenizer *m)
 
 Status bpe_read_tiktoken(BpeTokenizer *m, const char *path)
 {
-    FileMap file;
-    TRY(file_map(&file, path));
-    Status status = lines_read(m, &file);
-    file_unmap(&file);
-    TRY(status);
+    TRY(lines_read(m, path, token_line));
     m->byte_level = m->whole = true;
     TRY(family_find(m, path));
     TRY(merges_imply(m));

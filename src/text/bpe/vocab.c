@@ -22,11 +22,16 @@ static bool same(const Vocab *v, int32_t id, const void *bytes, int64_t count)
     return v->length[id] == count && !memcmp(vocab_bytes(v, id), bytes, (size_t)count);
 }
 
-/* The slot that has it, or the empty one where it would stand */
-static int64_t slot_of(const Vocab *v, const void *bytes, int64_t count)
+enum { ID_MASK = VOCAB_MOST - 1 };
+static int32_t tag_of(uint64_t hash) { return (int32_t)(hash >> 57 << 24); }
+
+/* The slot that has it, or the empty one where it would be: mostly without a look at the bytes of another
+ * token */
+static int64_t slot_of(const Vocab *v, uint64_t hash, const void *bytes, int64_t count)
 {
-    int64_t at = (int64_t)(hash_of(bytes, count) & (uint64_t)(v->slots - 1));
-    while (v->slot[at] >= 0 && !same(v, v->slot[at], bytes, count)) at = (at + 1) & (v->slots - 1);
+    int64_t at = (int64_t)(hash & (uint64_t)(v->slots - 1));
+    for (int32_t slot; (slot = v->slot[at]) >= 0; at = (at + 1) & (v->slots - 1))
+        if ((slot & ~ID_MASK) == tag_of(hash) && same(v, slot & ID_MASK, bytes, count)) break;
     return at;
 }
 
@@ -42,8 +47,12 @@ static Status slots_grow(Vocab *v)
     Vocab old = *v;
     v->slot  = made;
     v->slots = slots;
-    for (int64_t i = 0; i < old.slots; i++)
-        if (old.slot[i] >= 0) made[slot_of(v, vocab_bytes(v, old.slot[i]), v->length[old.slot[i]])] = old.slot[i];
+    for (int64_t i = 0; i < old.slots; i++) {
+        if (old.slot[i] < 0) continue;
+        int32_t  id   = old.slot[i] & ID_MASK;
+        uint64_t hash = hash_of(vocab_bytes(v, id), v->length[id]);
+        made[slot_of(v, hash, vocab_bytes(v, id), v->length[id])] = old.slot[i];
+    }
     free(old.slot);
     return OK;
 }
@@ -66,7 +75,7 @@ static Status ids_grow(Vocab *v, int64_t id)
 
 static Status bytes_grow(Vocab *v, int64_t count)
 {
-    if (v->used + count <= v->room) return OK;
+    if (v->bytes && v->used + count <= v->room) return OK;
     int64_t  room  = (v->used + count) * 2 + 4096;
     uint8_t *bytes = realloc(v->bytes, (size_t)room);
     if (!bytes) return no_memory();
@@ -77,8 +86,10 @@ static Status bytes_grow(Vocab *v, int64_t count)
 
 Status vocab_add(Vocab *v, int64_t id, const void *bytes, int64_t count)
 {
-    if (id < 0 || id >= VOCAB_MOST)
-        return fail(BAD_FILE, "id %" PRId64 " of a token is not one of 0 to %d", id, VOCAB_MOST - 1);
+    int64_t most = v->most && v->most + VOCAB_HOLES < VOCAB_MOST ? v->most + VOCAB_HOLES : VOCAB_MOST;
+    if (id < 0 || id >= most)
+        return fail(BAD_FILE, "id %" PRId64 " of a token is not one of 0 to %" PRId64 "%s", id, most - 1,
+                    most < VOCAB_MOST ? ", which is 65536 more than the file has bytes" : "");
     if (vocab_has(v, id)) return fail(BAD_FILE, "id %" PRId64 " is given to two tokens", id);
     TRY(ids_grow(v, id));
     TRY(bytes_grow(v, count));
@@ -87,14 +98,18 @@ Status vocab_add(Vocab *v, int64_t id, const void *bytes, int64_t count)
     v->from[id]   = v->used;
     v->length[id] = (int32_t)count;
     v->used += count;
-    int64_t at = slot_of(v, bytes, count);
-    if (v->slot[at] < 0) v->slot[at] = (int32_t)id, v->filled++;
-    return OK;
+    uint64_t hash = hash_of(bytes, count);
+    int64_t  at   = slot_of(v, hash, bytes, count);
+    if (v->slot[at] < 0) v->slot[at] = tag_of(hash) | (int32_t)id, v->filled++;
+    if (((at - (int64_t)hash) & (v->slots - 1)) <= VOCAB_PROBES) return OK;
+    return fail(BAD_FILE, "token %" PRId64 " has the hash of %d tokens before it, which no vocabulary made of text has", id,
+                VOCAB_PROBES);
 }
 
 int32_t vocab_find(const Vocab *v, const void *bytes, int64_t count)
 {
-    return v->slots ? v->slot[slot_of(v, bytes, count)] : VOCAB_NONE;
+    int32_t slot = v->slots ? v->slot[slot_of(v, hash_of(bytes, count), bytes, count)] : VOCAB_NONE;
+    return slot < 0 ? VOCAB_NONE : slot & ID_MASK;
 }
 
 void vocab_close(Vocab *v)
@@ -106,7 +121,16 @@ void vocab_close(Vocab *v)
     *v = (Vocab){ 0 };
 }
 
-/* ---- GPT-2's characters for bytes ---- */
+/* ---- names of bytes ---- */
+
+int byte_written(const void *text, int64_t bytes)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    const char *t = text;
+    if (bytes != 6 || memcmp(t, "<0x", 3) || t[5] != '>') return -1;
+    const char *high = memchr(digits, t[3], 16), *low = memchr(digits, t[4], 16);
+    return high && low ? (int)((high - digits) << 4 | (low - digits)) : -1;
+}
 
 static bool is_itself(uint32_t c) { return (c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xAC) || (c >= 0xAE && c <= 0xFF); }
 
@@ -120,10 +144,9 @@ uint32_t mapped_of_byte(uint8_t byte)
 
 int byte_of_mapped(uint32_t point)
 {
+    uint32_t other = point - 0x100;                         /* bytes 00 to 20, 7F to A0, and AD */
     if (point < 0x100) return is_itself(point) ? (int)point : -1;
-    for (int byte = 0; byte < 256 && point < 0x144; byte++)
-        if (mapped_of_byte((uint8_t)byte) == point) return byte;
-    return -1;
+    return other < 33 ? (int)other : other < 67 ? (int)other + 0x7F - 33 : other == 67 ? 0xAD : -1;
 }
 
 bool mapped_undo(uint8_t *bytes, int64_t *count)

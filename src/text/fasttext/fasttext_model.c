@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAGIC = 793712314, VERSION = 12, VERSION_OLD = 11, SUPERVISED = 3, WORD_BYTES_LEAST = 10 };
+enum { MAGIC = 793712314, VERSION = 12, VERSION_OLD = 11, SUPERVISED = 3, WORD_BYTES_LEAST = 10, PROBES_MOST = 1000 };
 static const int64_t LABELS_TOLD_MOST = 1000000000000000;       /* 1e15: fastText's own infinity, in its tree of labels */
 static const float   NUMBER_MOST = 1e6f;                        /* products of three such numbers, summed, stay finite */
 
@@ -186,16 +186,25 @@ static Status words_take(FasttextModel *m, Wire *w)
             return BROKEN(w, "%s and the labels before it are told to be seen 1e15 times or more", word->text);
         if (word->label) told += word->count;
         uint32_t hash = fasttext_hash((const uint8_t *)word->text, word->bytes);
-        m->slot[word_slot(m, word->text, word->bytes, hash)] = (FasttextSlot){ word->text, hash, i };   /* the last of equals */
+        uint32_t at   = word_slot(m, word->text, word->bytes, hash);
+        if (((at - slot_first(m, hash)) & (m->slots - 1)) > PROBES_MOST)
+            return BROKEN(w, "more than %d words of one hash", PROBES_MOST);
+        m->slot[at] = (FasttextSlot){ word->text, hash, i };             /* the last of equals */
     }
     return OK;
 }
 
 /* ---- buckets that were kept ---- */
 
+static uint32_t kept_first(const FasttextModel *m, int32_t bucket)
+{
+    uint32_t hash = (uint32_t)bucket * 2654435769u;
+    return (hash ^ hash >> 16) & (m->kept_slots - 1);
+}
+
 static uint32_t kept_slot(const FasttextModel *m, int32_t bucket)
 {
-    uint32_t hash = (uint32_t)bucket * 2654435769u, at = (hash ^ hash >> 16) & (m->kept_slots - 1);
+    uint32_t at = kept_first(m, bucket);
     while (m->kept[at].from >= 0 && m->kept[at].from != bucket) at = (at + 1) & (m->kept_slots - 1);
     return at;
 }
@@ -217,7 +226,10 @@ static Status kept_take(FasttextModel *m, Wire *w, int64_t count)
         FasttextKept kept;
         TRY(int_take(&kept.from, w, 0, m->bucket ? m->bucket - 1 : 0, "a bucket that was kept"));
         TRY(int_take(&kept.to, w, 0, (int32_t)count - 1, "a bucket's new number"));
-        m->kept[kept_slot(m, kept.from)] = kept;
+        uint32_t at = kept_slot(m, kept.from);
+        if (((at - kept_first(m, kept.from)) & (m->kept_slots - 1)) > PROBES_MOST)
+            return BROKEN(w, "more than %d buckets of one hash", PROBES_MOST);
+        m->kept[at] = kept;
     }
     return OK;
 }

@@ -1,8 +1,11 @@
 #ifndef TEXT_FASTTEXT_FASTTEXT_MODEL_H
 #define TEXT_FASTTEXT_FASTTEXT_MODEL_H
-/* A fastText model file as it is read: nothing in it is believed. Sizes fit the file and each other, ids stay in range,
- * every number is finite and small enough that no sum of them overflows. Words and matrices stay in the mapped file, at
- * any address: floats there are read by memcpy.                                                                       */
+/* A fastText model file as it is read: nothing in it is believed. Sizes fit the file and each other, ids
+ * stay in range, every number is finite and small enough that no sum of them overflows. Words and matrices
+ * stay in the mapped file, at any address: floats there are read by memcpy. Memory besides the mapped file
+ * is at most 10 times its size: a word of 10 bytes has an entry of 24 and up to 4 slots of 16, a kept
+ * bucket of 8 bytes up to 4 slots of 8. A model of which more than 1,000 words or buckets follow each
+ * other in a table is refused, so that reading is linear. */
 #include <stdbool.h>
 #include <string.h>
 #include "base/file.h"

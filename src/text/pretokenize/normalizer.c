@@ -80,24 +80,13 @@ static int64_t form_write(Points *p, uint8_t *out, Chars text)
     return wrote;
 }
 
-/* What the form cannot change, or broken bytes: from `at` on, so many */
-static int64_t plain_run(Chars text, int64_t at, uint32_t below)
+/* What the form cannot change, or broken bytes; else what it may: from `at` on, so many */
+static inline int64_t run_of(Chars text, int64_t at, uint32_t below, bool plain)
 {
     int64_t from = at;
     while (at < text.bytes) {
         Rune r = rune_at(text.text + at, text.bytes - at);
-        if (r.point >= below && r.point != RUNE_BROKEN) break;
-        at += r.bytes;
-    }
-    return at - from;
-}
-
-static int64_t formed_run(Chars text, int64_t at, uint32_t below)
-{
-    int64_t from = at;
-    while (at < text.bytes) {
-        Rune r = rune_at(text.text + at, text.bytes - at);
-        if (r.point < below || r.point == RUNE_BROKEN) break;
+        if ((r.point < below || r.point == RUNE_BROKEN) != plain) break;
         at += r.bytes;
     }
     return at - from;
@@ -119,8 +108,8 @@ static Status form_runs(Points *p, TextBuffer *out, Chars *text, uint32_t below,
     int64_t at = 0, wrote = 0;
     TRY(text_room(out, text->bytes * widest + 4));
     while (at < text->bytes) {
-        int64_t plain  = plain_run(*text, at, below);
-        int64_t formed = formed_run(*text, at + plain, below);
+        int64_t plain  = run_of(*text, at, below, true);
+        int64_t formed = run_of(*text, at + plain, below, false);
         int64_t joined = formed ? last_rune(*text, at, at + plain) : 0;
         memcpy(out->data + wrote, text->text + at, (size_t)(plain - joined));
         wrote += plain - joined;

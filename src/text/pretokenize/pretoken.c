@@ -120,7 +120,7 @@ static const uint8_t *upper_word(RuneRun s, const uint8_t *p)
 }
 
 /* A lead is tried before none, and lower_word with both before upper_word */
-static const uint8_t *next_o200k(RuneRun s)
+static const uint8_t *next_o200k(RuneRun s, int digits, bool short_forms)
 {
     Rune first = rune_of(s, s.at);
     const uint8_t *led = may_lead(first, *s.at) ? s.at + first.bytes : s.at;
@@ -128,7 +128,76 @@ static const uint8_t *next_o200k(RuneRun s)
     if (!q) q = lower_word(s, s.at);
     if (!q) q = upper_word(s, led);
     if (!q) q = upper_word(s, s.at);
-    return q ? q + contraction(s, q, true) : next_rest(s, first, 3, "\r\n/", false);
+    if (!q) return next_rest(s, first, digits, "\r\n/", false);
+    return short_forms ? q + contraction(s, q, true) : q;
+}
+
+/* [!-/:-@\[-`{-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+ * The end of the match that begins at p; NULL: none does */
+static const uint8_t *match_deepseek(RuneRun s, const uint8_t *p)
+{
+    enum { LETTER_OR_MARK = LETTER | UPPER | LOWER };
+    Rune first = rune_of(s, p), r;
+    bool symbol = unicode_is_symbol(first.point);
+    const uint8_t *q = p + 1;
+    while (symbol && *p < 0x80 && q < s.end && (*q | 0x20) >= 'a' && (*q | 0x20) <= 'z') q++;
+    if (q > p + 1) return q;
+    const uint8_t *led = symbol || first.kind & LETTER || newline(*p) ? p : p + first.bytes;
+    if ((q = past(s, led, LETTER_OR_MARK, INT64_MAX)) > led) return q;
+    if ((q = past(s, p,   LETTER_OR_MARK, INT64_MAX)) > p)   return q;
+    const uint8_t *from = q = p + (*p == ' ');
+    while (q < s.end && unicode_is_symbol((r = rune_of(s, q)).point)) q += r.bytes;
+    if (q == from) return first.kind & SPACE ? past_spaces((RuneRun){ p, s.end }, true, false) : NULL;
+    while (q < s.end && newline(*q)) q++;
+    return q;
+}
+
+static const uint8_t *next_deepseek(RuneRun s)
+{
+    const uint8_t *p = s.at, *q = match_deepseek(s, p);
+    if (q) return q;
+    do p += rune_of(s, p).bytes; while (p < s.end && !match_deepseek(s, p));
+    return p;
+}
+
+/* \p{N}{1,3}, and what lies between */
+static const uint8_t *next_numbers(RuneRun s)
+{
+    const uint8_t *p = past(s, s.at, NUMBER, 3);
+    if (p > s.at) return p;
+    for (Rune r; p < s.end && !((r = rune_of(s, p)).kind & NUMBER); ) p += r.bytes;
+    return p;
+}
+
+/* 's|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+, and white space */
+static const uint8_t *next_clip(RuneRun s)
+{
+    int short_form = contraction(s, s.at, false), kind = rune_of(s, s.at).kind & (LETTER | NUMBER | SPACE);
+    if (short_form) return s.at + short_form;
+    return kind ? past(s, s.at, kind, kind == NUMBER ? 1 : INT64_MAX) : past_others(s, s.at);
+}
+
+/* Oniguruma's `[^(\s|[.,!?...])]` is no ( \s | . , ! ? ... ), one class within the other. */
+static const uint8_t *past_bloom(RuneRun s, const uint8_t *p, bool word)
+{
+    static const uint32_t ends[] = { '(', '|', '.', ',', '!', '?', 0x2026, 0x3002, 0xFF0C, 0x3001, 0x964, 0x6D4, 0x60C, ')' };
+    while (p < s.end) {
+        Rune r = rune_of(s, p);
+        bool part = !(r.kind & SPACE);
+        for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) part &= r.point != ends[i];
+        if (part != word) break;
+        p += r.bytes;
+    }
+    return p;
+}
+
+/*  ?[^(\s|[.,!?...])]+, and what lies between */
+static const uint8_t *next_bloom(RuneRun s)
+{
+    const uint8_t *p = s.at + (*s.at == ' '), *q = past_bloom(s, p, true);
+    if (q > p) return q;
+    q = past_bloom(s, s.at, false);
+    return q < s.end && q[-1] == ' ' ? q - 1 : q;
 }
 
 int64_t pretoken_next(PretokenKind kind, const uint8_t *text, int64_t bytes)
@@ -138,15 +207,21 @@ int64_t pretoken_next(PretokenKind kind, const uint8_t *text, int64_t bytes)
     case PRETOKEN_CL100K: return next_word(s, 3, true) - text;
     case PRETOKEN_LLAMA3: return next_word(s, 3, false) - text;
     case PRETOKEN_QWEN2:  return next_word(s, 1, false) - text;
-    case PRETOKEN_O200K:  return next_o200k(s) - text;
+    case PRETOKEN_O200K:    return next_o200k(s, 3, true) - text;
+    case PRETOKEN_TEKKEN:   return next_o200k(s, 1, false) - text;
+    case PRETOKEN_DEEPSEEK: return next_deepseek(s) - text;
+    case SPLIT_NUMBERS:  return next_numbers(s) - text;
+    case PRETOKEN_CLIP:     return next_clip(s) - text;
+    case PRETOKEN_BLOOM:    return next_bloom(s) - text;
     default:           return next_gpt2(s) - text;
     }
 }
 
 /* Each way of writing a pattern that is met in files */
 #define SHORT_FORMS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-#define O200K_CASES(lead) lead "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+" SHORT_FORMS "?|" \
-                          lead "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*" SHORT_FORMS "?|"
+#define LEAD "[^\\r\\n\\p{L}\\p{N}]?"
+#define CASES(forms) LEAD "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+" forms "|" \
+                     LEAD "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*" forms "|"
 static const struct { PretokenKind kind; const char *pattern; } known[] = {
     { PRETOKEN_GPT2,   "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+" },
     { PRETOKEN_GPT2,   "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+" },
@@ -159,13 +234,30 @@ static const struct { PretokenKind kind; const char *pattern; } known[] = {
                     "|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+" },
     { PRETOKEN_QWEN2,  SHORT_FORMS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+"
                     "|\\s+(?!\\S)|\\s+" },
-    { PRETOKEN_O200K,  O200K_CASES("[^\\r\\n\\p{L}\\p{N}]?") "\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+"
-                    "|\\s+(?!\\S)|\\s+" },
+    { PRETOKEN_O200K,  CASES(SHORT_FORMS "?") "\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+" },
+    { PRETOKEN_TEKKEN, CASES("") "\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+" },
+    { PRETOKEN_DEEPSEEK, "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+"
+                      "| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+" },
+    { SPLIT_NUMBERS, "\\p{N}{1,3}" },
+    { PRETOKEN_CLIP,   "'s|'t|'re|'ve|'m|'ll|'d|[\\p{L}]+|[\\p{N}]|[^\\s\\p{L}\\p{N}]+" },
+    { PRETOKEN_BLOOM,  " ?[^(\\s|[.,!?…。，、।۔،])]+" },
 };
+
+/* Some files write \r and \n in a class as the characters themselves. */
+static bool same_pattern(const char *known_one, const char *given)
+{
+    for (; *given; given++) {
+        if (*given == '\n' || *given == '\r') {
+            if (*known_one++ != '\\') return false;
+            if (*known_one++ != (*given == '\n' ? 'n' : 'r')) return false;
+        } else if (*known_one++ != *given) return false;
+    }
+    return !*known_one;
+}
 
 PretokenKind pretoken_known(const char *pattern)
 {
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (!strcmp(known[i].pattern, pattern)) return known[i].kind;
+        if (same_pattern(known[i].pattern, pattern)) return known[i].kind;
     return PRETOKEN_KINDS;
 }

@@ -12,6 +12,11 @@ typedef enum {
     PRETOKEN_LLAMA3,           /* as cl100k was written first: without that */
     PRETOKEN_QWEN2,            /* llama3, each digit by itself */
     PRETOKEN_O200K,            /* words end where lower case turns to upper */
+    PRETOKEN_TEKKEN,           /* Mistral's: o200k without short forms, each digit by itself */
+    PRETOKEN_DEEPSEEK,         /* DeepSeek-V3's for what is left between numbers and Chinese or Japanese characters */
+    SPLIT_NUMBERS,          /* numbers by three and what is between them: DeepSeek-V3's first step */
+    PRETOKEN_CLIP,             /* white space, which it leaves out, is a piece here */
+    PRETOKEN_BLOOM,
     PRETOKEN_KINDS
 } PretokenKind;
 
@@ -22,6 +27,6 @@ int pretoken_contraction(const uint8_t *text);
 /* The scanner that cuts as this regular expression does; PRETOKEN_KINDS where there is none */
 PretokenKind pretoken_known(const char *pattern);
 
-/* All but o200k take `[^\r\n\p{L}\p{N}]?\p{L}+` or ` ?\p{L}+`: a blank and letters, or letters, are one piece there. */
-static inline int pretoken_takes_words(PretokenKind kind) { return kind != PRETOKEN_O200K; }
+/* Those that take `[^\r\n\p{L}\p{N}]?\p{L}+` or ` ?\p{L}+`: a blank and letters, or letters, are one piece there. */
+static inline int pretoken_takes_words(PretokenKind kind) { return kind < PRETOKEN_O200K; }
 #endif

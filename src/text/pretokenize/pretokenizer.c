@@ -43,7 +43,7 @@ static int64_t digits(const uint8_t *text, int64_t bytes, bool alone)
 static int64_t next_of(const PretokenizerStep *s, const uint8_t *text, int64_t bytes)
 {
     switch (s->kind) {
-    case SPLIT_SCAN:  return pretoken_next(s->scan, text, bytes);
+    case SPLIT_SCAN: case SPLIT_SCAN_NO_SPACE: return pretoken_next(s->scan, text, bytes);
     case SPLIT_DIGIT: case SPLIT_DIGITS: return digits(text, bytes, s->kind == SPLIT_DIGIT);
     default:        return marked(text, bytes, s->kind == SPLIT_MARKS);
     }
@@ -83,6 +83,7 @@ Status pretokenizer_step(const PretokenizerStep *s, RegexSpace **space, const ui
     if (s->kind == SPLIT_REGEX) return by_regex(s, space, text, bytes, piece, context);
     for (int64_t at = 0, count; at < bytes; at += count) {
         count = next_of(s, text + at, bytes - at);
+        if (s->kind == SPLIT_SCAN_NO_SPACE && rune_at(text + at, count).kind & SPACE) continue;
         TRY(piece(context, text + at, count));
     }
     return OK;

@@ -8,6 +8,7 @@
 
 typedef enum {
     SPLIT_SCAN,            /* by a scanner of text/pretokenize/pretoken.h */
+    SPLIT_SCAN_NO_SPACE,   /* and what begins with white space is dropped */
     SPLIT_REGEX,
     SPLIT_DIGIT,           /* each number character by itself */
     SPLIT_DIGITS,          /* runs of them */

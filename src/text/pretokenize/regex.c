@@ -5,6 +5,7 @@
 #include <string.h>
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
+#include "text/unicode.h"
 
 enum { STEPS_MOST = 10000000, STACK_MOST = 1 << 20 };
 struct Regex { pcre2_code *code; };
@@ -13,6 +14,7 @@ struct Regex { pcre2_code *code; };
 
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}"
 #define HEX  "0-9a-fA-F"
+#define HEX_DIGITS "0123456789abcdefABCDEF"
 static const struct { char letter; const char *alone, *inside; } letters[] = {       /* inside: a class; NULL: cannot be said */
     { 'w', "[" WORD "]",       WORD },               { 'W', "[^" WORD "]", NULL },
     { 'h', "[" HEX "]",        HEX },                { 'H', "[^" HEX "]",  NULL },
@@ -45,7 +47,13 @@ static Status pattern_say(FILE *out, const char *pattern)
     for (const char *at = pattern; *at; at++) {
         const char *said = at[0] == '\\' && at[1] ? letter_said(at[1], inside) : "";
         if (!said || unsayable(at, inside))
-            return fail(BAD_FILE, "the pattern %.120s is not known from byte %td on", pattern, at - pattern);
+            return fail(BAD_FILE, "the pattern %.120s: PCRE2, which matches patterns that are not built in, cannot say what stands at byte %td,"
+                        " %.8s; encode with another program", pattern, at - pattern, at);
+        if (at[0] == '\\' && at[1] == 'u' && strspn(at + 2, HEX_DIGITS) >= 4) {         /* \uHHHH */
+            fprintf(out, "\\x{%.4s}", at + 2);
+            at += 5;
+            continue;
+        }
         if (*said) {
             fputs(said, out);
             at++;
@@ -104,6 +112,13 @@ static Status compile(Regex **regex, const char *pattern, const char *whole)
     regex_close(r);
     *regex = NULL;
     return fail(BAD_FILE, "the pattern %.120s is wrong at byte %zu: %s", pattern, (size_t)place, (char *)words);
+}
+
+const char *regex_unicode(const char *pattern, char version[24])
+{
+    pcre2_config(PCRE2_CONFIG_UNICODE_VERSION, version);
+    while ((pattern = strchr(pattern, '\\')) && pattern[1] && !strchr("pPwWbBdDX", pattern[1])) pattern += 2;
+    return pattern && pattern[1] && strncmp(version, unicode_version, strcspn(unicode_version, ".")) ? version : NULL;
 }
 
 void regex_close(Regex *r)

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/file.h"
 #include "text/sentencepiece/sentencepiece_internal.h"
+#include "text/bpe/vocab.h"
 
 /* ---- pieces ---- */
 
@@ -11,27 +12,13 @@ static bool piece_is(const SentencePieceEntry *p, const char *text, size_t bytes
     return p->text.bytes == bytes && memcmp(p->text.data, text, bytes) == 0;
 }
 
-/* "<0x0A>"; -1 for other texts */
-static int byte_of(const SentencePieceEntry *p)
-{
-    char text[8];
-    for (int byte = 0; byte < 256; byte++) {
-        static const char digit[] = "0123456789ABCDEF";
-        memcpy(text, "<0x..>", 7);
-        text[3] = digit[byte >> 4];
-        text[4] = digit[byte & 15];
-        if (piece_is(p, text, 6)) return byte;
-    }
-    return -1;
-}
-
 static Status pieces_judge(SentencePiece *sp, const char *path)
 {
     sp->unknown = -1;
     memset(sp->byte_id, -1, sizeof sp->byte_id);
     for (int32_t id = 0; id < sp->model.pieces; id++) {
         const SentencePieceEntry *p = &sp->model.piece[id];
-        int byte = p->kind == SP_PIECE_BYTE ? byte_of(p) : 0;
+        int byte = p->kind == SP_PIECE_BYTE ? byte_written(p->text.data, (int64_t)p->text.bytes) : 0;
         if (p->kind == SP_PIECE_UNKNOWN && sp->unknown >= 0)
             return fail(BAD_FILE, "%s: pieces %d and %d are both the unknown one", path, sp->unknown, id);
         if (byte < 0)
@@ -81,7 +68,9 @@ static Status trie_fill(SentencePieceTrie *t, const SentencePieceModel *m, bool 
     for (int32_t id = 0; id < m->pieces; id++) {
         const SentencePieceEntry *p = &m->piece[id];
         if (user && p->kind != SP_PIECE_USER) continue;
-        int32_t *piece = &t->piece[trie_add(t, p->text.data, (int64_t)p->text.bytes)];
+        int32_t  node  = trie_add(t, p->text.data, (int64_t)p->text.bytes);
+        if (node == TRIE_NONE) return fail(BAD_FILE, "%s: piece %d: its bytes have the hash of %d others", path, id, TRIE_PROBES);
+        int32_t *piece = &t->piece[node];
         if (*piece >= 0)
             return fail(BAD_FILE, "%s: pieces %d and %d are the same, \"%.*s\"", path, *piece, id,
                         p->text.bytes < 40 ? (int)p->text.bytes : 40, p->text.data);
@@ -92,12 +81,16 @@ static Status trie_fill(SentencePieceTrie *t, const SentencePieceModel *m, bool 
 
 /* ---- decoding: every piece's text is made once ---- */
 
+static bool mark_begins(ByteSpan text)
+{
+    return text.bytes >= SPACE_MARK_BYTES && !memcmp(text.data, SPACE_MARK, SPACE_MARK_BYTES);
+}
+
 static int64_t spaces_write(char *out, ByteSpan text)
 {
     int64_t n = 0;
     for (size_t i = 0; i < text.bytes; n++) {
-        bool mark =
-            text.bytes - i >= SPACE_MARK_BYTES && !memcmp(text.data + i, SPACE_MARK, SPACE_MARK_BYTES);
+        bool mark = mark_begins((ByteSpan){ text.data + i, text.bytes - i });
         out[n] = mark ? ' ' : text.data[i];
         i += mark ? SPACE_MARK_BYTES : 1;
     }
@@ -116,11 +109,12 @@ static Status decoded_make(SentencePiece *sp, const char *path)
     for (int32_t id = 0; id < m->pieces; id++) {
         const SentencePieceEntry *p = &m->piece[id];
         int64_t n = 0;
-        if (p->kind == SP_PIECE_BYTE) at[n++] = (char)byte_of(p);
+        if (p->kind == SP_PIECE_BYTE) at[n++] = (char)byte_written(p->text.data, (int64_t)p->text.bytes);
         else if (p->kind == SP_PIECE_UNKNOWN)
             memcpy(at, m->unk_surface.data, (size_t)(n = (int64_t)m->unk_surface.bytes));
         else if (p->kind != SP_PIECE_CONTROL) n = spaces_write(at, p->text);
-        sp->decoded[id] = (TextPiece){ at, n };
+        bool text = p->kind != SP_PIECE_BYTE && p->kind != SP_PIECE_UNKNOWN && p->kind != SP_PIECE_CONTROL;
+        sp->decoded[id] = (TextPiece){ at, n, text && (m->dummy_prefix || m->drop_spaces) && mark_begins(p->text) };
         at += n;
     }
     return OK;
@@ -141,14 +135,18 @@ int64_t sentencepiece_normalize(const Tokenizer *t, char *out, const char *text,
 /* An id is a byte of the normalized text at least. */
 static int64_t room(const Tokenizer *t, const char *text, int64_t bytes)
 {
-    return sentencepiece_normalize(t, NULL, text, bytes);
+    int64_t count = sentencepiece_normalize(t, NULL, text, bytes);
+    return count < 0 ? 0 : count;
 }
 
 static int64_t encode(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes)
 {
     SentencePieceIds  list = { .sp = t->state, .ids = ids };
-    int64_t count = room(t, text, bytes);
-    if (count == 0) return 0;
+    int64_t count = sentencepiece_normalize(t, NULL, text, bytes);
+    if (count < 0)
+        fail(BAD_FILE, "%s: a rule of its normalizer writes more than 64 bytes for each that it takes; train it without",
+             t->name);
+    if (count <= 0) return count;
     char *normal = malloc((size_t)count);
     CHECK(normal, "%s: no memory to sentencepiece_normalizer_apply a text of %lld bytes", t->name, (long long)bytes);
     sentencepiece_normalize(t, normal, text, bytes);
@@ -238,9 +236,8 @@ Status sentencepiece_open(Tokenizer *t, const char *path)
         state_free(sp);
         return status;
     }
-    const SentencePieceNormalizer *n = &sp->normalizer;
     *t = (Tokenizer){ .name = sp->name, .vocabulary = sp->model.pieces, .eod = eod_find(&sp->model),
                       .encode = encode, .decode = decode, .room = room, .close = close_it, .state = sp,
-                      .leads = (n->dummy_prefix || n->drop_spaces) && !n->space_last };
+                      .leads = sp->model.drop_spaces };
     return OK;
 }

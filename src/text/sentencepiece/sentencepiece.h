@@ -8,6 +8,7 @@
 #include "text/tokenizer.h"
 
 Status  sentencepiece_open(Tokenizer *t, const char *path);
-/* What is encoded: a text after the model's normalizer. Only counts where out is NULL. */
+/* What is encoded: a text after the model's normalizer. Only counts where out is NULL. -1: a rule of it
+ * grows too much. */
 int64_t sentencepiece_normalize(const Tokenizer *t, char *out, const char *text, int64_t bytes);
 #endif

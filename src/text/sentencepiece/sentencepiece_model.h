@@ -2,7 +2,8 @@
 #define TEXT_SENTENCEPIECE_SENTENCEPIECE_MODEL_H
 /* A sentencepiece .model file (protocol buffers, message ModelProto) as it is read: nothing in it is
  * believed. Lengths stay within what is left, unknown fields are passed over, scores are finite, kinds are
- * known. Texts point into the file's bytes. */
+ * known. Texts point into the file's bytes. An open model takes at most 120 times the bytes of its file:
+ * up to 80 a byte of its pieces for two tries, up to 30 for pieces and their texts, and the copy. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,10 +1,12 @@
 #include "text/sentencepiece/sentencepiece_normalizer.h"
 #include <inttypes.h>
 #include <string.h>
+#include "text/unicode.h"
 
 enum {
     RULE_BYTES_MOST = 256, /* a walk goes no deeper: a table with a loop in it costs no more than this */
-    RULES_MOST      = 32   /* prefixes the library looks at, the longest of which wins */
+    RULES_MOST      = 32,  /* prefixes the library looks at, the longest of which wins */
+    GROWTH_MOST     = 64   /* bytes that a rule may write for each that it takes */
 };
 
 Status sentencepiece_normalizer_open(SentencePieceNormalizer *n, const SentencePieceModel *m, const SentencePieceTrie *user, const char *path)
@@ -26,7 +28,7 @@ Status sentencepiece_normalizer_open(SentencePieceNormalizer *n, const SentenceP
     return OK;
 }
 
-/* ---- one step: what stands for the first character, or for the rule that begins the text ---- */
+/* ---- one step: what stands for the first character, or for the rule that begins the text; used -1: that grows too much ---- */
 
 typedef struct { ByteSpan text; int64_t used; } Step;
 
@@ -57,26 +59,11 @@ static bool rule_find(Step *s, const SentencePieceNormalizer *n, const char *tex
         rules++;
         uint32_t value = unit_at(n, at) & ~(1u << 31);
         if (value >= n->texts.bytes) break;
-        *s    = (Step){{n->texts.data + value, strlen(n->texts.data + value)},
-                       i + 1}; /* the last byte is a zero */
+        size_t length = strnlen(n->texts.data + value, GROWTH_MOST * RULE_BYTES_MOST + 1);       /* the last byte is a zero */
+        *s    = (Step){ { n->texts.data + value, length }, length > GROWTH_MOST * (size_t)(i + 1) ? -1 : i + 1 };
         found = true;
     }
     return found;
-}
-
-static bool follows(char byte) { return ((unsigned char)byte & 0xC0) == 0x80; }
-
-/* Bytes of the character, 0 where it is not UTF-8 */
-static int64_t character_valid(const char *text, int64_t bytes)
-{
-    const unsigned char *t = (const unsigned char *)text;
-    int64_t n = t[0] < 0x80 ? 1 : t[0] < 0xC2 ? 0 : t[0] < 0xE0 ? 2 : t[0] < 0xF0 ? 3 : t[0] < 0xF5 ? 4 : 0;
-    if (n > bytes) return 0;
-    for (int64_t i = 1; i < n; i++) if (!follows(text[i])) return 0;
-    if (t[0] == 0xE0 && t[1] < 0xA0) return 0;                       /* longer than need be */
-    if (t[0] == 0xED && t[1] > 0x9F) return 0;                       /* surrogates */
-    if (t[0] == 0xF0 && t[1] < 0x90) return 0;
-    return t[0] == 0xF4 && t[1] > 0x8F ? 0 : n;                      /* above U+10FFFF */
 }
 
 int64_t user_piece(const SentencePieceTrie *user, const char *text, int64_t bytes)
@@ -98,8 +85,8 @@ static Step step_first(const SentencePieceNormalizer *n, const char *text, int64
     int64_t user = user_piece(n->user, text, bytes);
     if (user) return (Step){ { text, (size_t)user }, user };
     if (n->units && rule_find(&s, n, text, bytes)) return s;
-    int64_t valid = character_valid(text, bytes);
-    if (valid) return (Step){ { text, (size_t)valid }, valid };
+    Rune character = rune_at((const uint8_t *)text, bytes);
+    if (character.point != RUNE_BROKEN) return (Step){ { text, (size_t)character.bytes }, character.bytes };
     return (Step){ { "\xEF\xBF\xBD", 3 }, 1 };                       /* U+FFFD */
 }
 
@@ -153,12 +140,13 @@ int64_t sentencepiece_normalizer_apply(const SentencePieceNormalizer *n, char *o
     Step s;
     for (; n->drop_spaces && bytes; text += s.used, bytes -= s.used) {
         s = step_first(n, text, bytes);
-        if (s.text.bytes != 1 || s.text.data[0] != ' ') break;
+        if (s.used < 0 || s.text.bytes != 1 || s.text.data[0] != ' ') break;
     }
     if (bytes == 0) return 0;
     w.spaces = n->dummy_prefix && !n->space_last;
     for (; bytes; text += s.used, bytes -= s.used) {
         s = step_first(n, text, bytes);
+        if (s.used < 0) return -1;
         while (after_space && s.text.bytes && s.text.data[0] == ' ') s.text.data++, s.text.bytes--;
         if (s.text.bytes) {
             step_write(n, &w, s.text);

@@ -18,7 +18,9 @@ typedef struct {
 } SentencePieceNormalizer;
 
 Status  sentencepiece_normalizer_open(SentencePieceNormalizer *n, const SentencePieceModel *m, const SentencePieceTrie *user, const char *path);
-/* Writes the normalized text, or only counts its bytes where out is NULL */
+/* Writes the normalized text, at most 64 bytes for each of text and SPACE_MARK_BYTES, or only counts its
+ * bytes where out is NULL. -1: a rule of the model makes more of what it replaces; what is counted is
+ * always written */
 int64_t sentencepiece_normalizer_apply(const SentencePieceNormalizer *n, char *out, const char *text, int64_t bytes);
 
 /* Bytes of the character by its first byte alone */

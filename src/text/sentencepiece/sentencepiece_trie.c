@@ -35,8 +35,9 @@ static int32_t step_or_add(SentencePieceTrie *t, int32_t node, unsigned char byt
     int32_t to = trie_step(t, node, byte);
     if (to != TRIE_NONE) return to;
     CHECK(t->nodes < t->room, "a trie of %d nodes is full", t->room);
-    uint32_t key = ((uint32_t)node << 8 | byte) + 1, at = trie_place(t, key);
-    while (t->edge[at].key) at = (at + 1) & t->mask;
+    uint32_t key = ((uint32_t)node << 8 | byte) + 1, at = trie_place(t, key), probes = 0;
+    while (t->edge[at].key && probes++ < TRIE_PROBES) at = (at + 1) & t->mask;
+    if (t->edge[at].key) return TRIE_NONE;
     t->edge[at] = (SentencePieceTrieEdge){ key, t->nodes };
     t->piece[t->nodes] = -1;
     return t->nodes++;
@@ -45,6 +46,6 @@ static int32_t step_or_add(SentencePieceTrie *t, int32_t node, unsigned char byt
 int32_t trie_add(SentencePieceTrie *t, const char *text, int64_t bytes)
 {
     int32_t node = TRIE_ROOT;
-    for (int64_t i = 0; i < bytes; i++) node = step_or_add(t, node, (unsigned char)text[i]);
+    for (int64_t i = 0; i < bytes && node != TRIE_NONE; i++) node = step_or_add(t, node, (unsigned char)text[i]);
     return node;
 }

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include "base/status.h"
 
-enum { TRIE_ROOT = 0, TRIE_NONE = -1, TRIE_NODES_MOST = 1 << 24 };
+enum { TRIE_ROOT = 0, TRIE_NONE = -1, TRIE_NODES_MOST = 1 << 24, TRIE_PROBES = 1000 };
 
 typedef struct {
     uint32_t key;
@@ -23,7 +23,8 @@ typedef struct {
 
 Status trie_open (SentencePieceTrie *t, int64_t bytes);                  /* room for pieces of `bytes` bytes together */
 void   trie_close(SentencePieceTrie *t);
-/* The node of these bytes, made where it was not */
+/* The node of these bytes, made where it was not; TRIE_NONE where more than TRIE_PROBES edges have one
+ * hash */
 int32_t trie_add (SentencePieceTrie *t, const char *text, int64_t bytes);
 
 static inline uint32_t trie_place(const SentencePieceTrie *t, uint32_t key)
