@@ -8,9 +8,9 @@
  * Nothing is allocated after the opening.
  *
  *     OrderedPipeline *pipeline;
- *     TRY(ordered_pipeline_open(&pipeline, &plan));              what the plan points at outlives the pipeline
+ *     TRY(ordered_pipeline_open(&pipeline, &plan));      what the plan points at outlives the pipeline
  *     for (int slot; (slot = ordered_pipeline_next(pipeline)) >= 0; ) ...
- *     ordered_pipeline_close(pipeline);                          at any time
+ *     ordered_pipeline_close(pipeline);                  at any time
  *
  * One lock and one condition variable serve all threads, and each change wakes them all. That is cheap
  * only when an item is about a millisecond of work; for microseconds use team_for (base/team.h). */

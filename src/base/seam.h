@@ -13,13 +13,13 @@
 typedef struct {
     int     (*open)  (const char *path, int flags, mode_t mode);
     ssize_t (*write) (int fd, const void *data, size_t bytes, off_t at);/* pwrite */
-    int     (*sync)  (int fd);                                         /* fsync */
+    int     (*sync)  (int fd);                                          /* fsync */
     int     (*close) (int fd);
     int     (*rename)(const char *from, const char *to);
     int     (*mkdir) (const char *path, mode_t mode);
-    int     (*remove)(const char *path);                               /* a file or an empty directory */
-    int64_t (*clock) (void);                                           /* nanoseconds, monotonic */
-    bool    (*deliver)(int rank, const char *what, long number);       /* false: this rank loses the message */
+    int     (*remove)(const char *path);                                /* file or empty directory */
+    int64_t (*clock) (void);                                            /* nanoseconds, monotonic */
+    bool    (*deliver)(int rank, const char *what, long number);        /* false: this rank loses it */
 } Seam;
 
 extern Seam       seam;              /* the entries in use */
