@@ -66,7 +66,7 @@ static double op_flops(int op, const void *arguments)
         return 10.0 * (double)tensor_count(a->q) * (double)a->k.dim[1];
     }
     }
-    return 0;                                  /* the others are bound by memory bandwidth, not by arithmetic */
+    return 0;                                  /* the others are bound by memory bandwidth */
 }
 
 void op_work(int op, const void *arguments, double *flops, double *bytes)
@@ -77,7 +77,7 @@ void op_work(int op, const void *arguments, double *flops, double *bytes)
     for (int i = 0; i < row[op].tensors; i++) *bytes += (double)tensor_bytes(x[i]);
 }
 
-/* ---- checking outputs for NaN and infinity: the first argument is the output, and a CHECK names the op ---- */
+/* ---- checking an output for NaN and infinity: it is the first argument; the CHECK names the op ---- */
 static double value_at(Tensor x, int64_t at)
 {
     return x.dtype == F64 ? ((const double *)x.data)[at] : (double)((const float *)x.data)[at];
@@ -109,7 +109,7 @@ static void check_finite(int op, Tensor x)
 /* ---- the wrappers ---- */
 /* The op's name is in the thread's context during the call, so that a CHECK in a kernel or a worker thread
  * names it. */
-typedef struct { const char *outer_op; int64_t start; } OpCall;      /* start: nanoseconds, 0 when not timed */
+typedef struct { const char *outer_op; int64_t start; } OpCall;   /* start: nanoseconds */
 
 static OpCall call_begin(const Queue *q, int op)
 {

@@ -12,7 +12,7 @@ enum { QUEUE_OPS = 64 };
 
 typedef struct Queue {
     const Backend *backend;
-    Dtype    real;                     /* F64 under ref, F32 under cpu: of weights, activations, states, messages */
+    Dtype    real;                     /* F64 under ref, F32 under cpu: weights, activations, messages */
     Team    *team;
     StepState    *step_state;
     bool     watch;                    /* a NaN or infinity in the first output of an op is a CHECK */

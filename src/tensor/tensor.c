@@ -46,14 +46,13 @@ bool tensor_contiguous(Tensor x)
 {
     int64_t expected = 1;
     for (int d = 3; d >= 0; d--) {
-        if (x.dim[d] != 1 && x.stride[d] != expected) return false;   /* the stride of a dim of 1 is never used */
+        if (x.dim[d] != 1 && x.stride[d] != expected) return false;   /* a dim of 1 uses no stride */
         expected *= x.dim[d];
     }
     return true;
 }
 
-/* In a dry run there is no memory and data stays NULL. */
-static void *data_at(Tensor x, int64_t elements)
+static void *moved(Tensor x, int64_t elements)
 {
     return x.data ? (char *)x.data + elements * (int64_t)dtype_width(x.dtype) : NULL;
 }
@@ -72,8 +71,9 @@ Tensor tensor_slice(Tensor x, int axis, int64_t first, int64_t count)
 {
     CHECK(axis >= 0 && axis < 4, "a tensor has no axis %d", axis);
     CHECK(first >= 0 && count >= 0 && first <= x.dim[axis] - count,
-          "slice %" PRId64 " + %" PRId64 " is outside of axis %d of %" PRId64, first, count, axis, x.dim[axis]);
-    x.data      = data_at(x, first * x.stride[axis]);
+          "slice %" PRId64 " + %" PRId64 " is outside of axis %d of %" PRId64,
+          first, count, axis, x.dim[axis]);
+    x.data      = moved(x, first * x.stride[axis]);
     x.dim[axis] = count;
     return x;
 }
