@@ -1,3 +1,4 @@
+/* A dry arena counts what a real one takes; the memory table, alignment, misuse and poisoned memory. */
 #include "base/testing.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* Mapping, short writes, atomic replacement, directories, links, devices and locks, and failures injected
+ * by JOTUN_FAULT. */
 #include "base/testing.h"
 
 #include <errno.h>

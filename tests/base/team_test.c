@@ -1,3 +1,5 @@
+/* A parallel loop gives the same result for any number of threads, and workers know the rank they work
+ * for. */
 #include "base/testing.h"
 
 #include <stdatomic.h>

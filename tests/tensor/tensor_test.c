@@ -1,3 +1,4 @@
+/* Shapes, strides and views, with and without memory, and the messages of misuse. */
 #include "base/testing.h"
 
 #include "tensor/tensor.h"
