@@ -1,3 +1,5 @@
+/* A stack of pushes in one anonymous mapping. A log of the live pushes maps each of them to the name it is
+ * counted under. */
 #include "base/arena.h"
 
 #include <stdint.h>
@@ -5,6 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+/* Bytes that are not pushed are poisoned, so that AddressSanitizer reports a use after arena_reset. gcc
+ * announces the sanitizer by a macro, clang by __has_feature. */
 #if defined(__SANITIZE_ADDRESS__)
 #define ARENA_ASAN 1
 #elif defined(__has_feature)
@@ -19,15 +23,18 @@
 #define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
 #endif
 
-enum { PAGE = 4096, LOG_FIRST = 64, LOG_PUSHES = 1 << 20 };      /* pushes a log has memory for at first, and at most */
-struct ArenaPush { size_t at; int tag; };
+/* Pushes that a log has memory for at first, and at most: more than the latter means that a reset is missing. */
+enum { PAGE = 4096, LOG_FIRST = 64, LOG_PUSHES = 1 << 20 };
+struct ArenaPush { size_t at; int tag; };      /* offset in bytes; index of tag[] */
 
 static size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
-static void give_back(char *at, size_t bytes)
+/* Marks bytes as free. A debug build also overwrites them, so that a stale read gives NaN even without a
+ * sanitizer. */
+static void mark_free(char *at, size_t bytes)
 {
 #ifdef JOTUN_DEBUG
-    ASAN_UNPOISON_MEMORY_REGION(at, bytes);          /* alignment gaps were never given out */
+    ASAN_UNPOISON_MEMORY_REGION(at, bytes);          /* the gaps left by alignment are still poisoned */
     memset(at, 0xff, bytes);                         /* a NaN in every floating type */
 #endif
     ASAN_POISON_MEMORY_REGION(at, bytes);
@@ -45,16 +52,18 @@ Status arena_open(Arena *a, const char *name, size_t bytes)
     memset(a, 0, sizeof *a);
     a->name = name;
     if (bytes < SIZE_MAX / 2) {
-        a->size = bytes;                               /* what was asked: a dry run's count is what is taken */
+        a->size = bytes;             /* not rounded up, so that the real run takes what the dry run counted */
         void *at = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         a->base = at == MAP_FAILED ? NULL : at;
     }
     if (!a->base) {
         a->size = 0;
-        return fail(NO_MEMORY, "arena %s: the system does not give %zu bytes", name, bytes);
+        return fail(NO_MEMORY, "arena %s: the system refuses an allocation of %zu bytes", name, bytes);
     }
-    for (size_t at = 0; at < a->size; at += PAGE) *(volatile char *)(a->base + at) = 0;   /* not in step 1 */
-    give_back(a->base, a->size);
+    /* Page faults happen here instead of in the first step; volatile keeps the compiler from removing the
+     * stores. */
+    for (size_t at = 0; at < a->size; at += PAGE) *(volatile char *)(a->base + at) = 0;
+    mark_free(a->base, a->size);
     return OK;
 }
 
@@ -78,6 +87,9 @@ void arena_close(Arena *a)
     memset(a, 0, sizeof *a);
 }
 
+/* The entry of `what`, made when there is none. Names are mostly the same literal, so comparing pointers
+ * comes first. A linear search is enough: there are at most ARENA_TAGS names, and pushes are tensors, not
+ * objects. */
 static int tag_of(Arena *a, const char *what)
 {
     for (int i = 0; i < a->tags; i++)
@@ -87,6 +99,7 @@ static int tag_of(Arena *a, const char *what)
     return a->tags++;
 }
 
+/* Doubles the log, so that a step which pushes no more than an earlier step allocates nothing. */
 static void log_grow(Arena *a, const char *what)
 {
     CHECK(a->logs < LOG_PUSHES, "arena %s: %s is push %d; is a reset missing?", a->name, what, LOG_PUSHES + 1);
@@ -95,6 +108,7 @@ static void log_grow(Arena *a, const char *what)
     CHECK(a->log, "arena %s: no memory for a log of %zu pushes", a->name, a->log_size);
 }
 
+/* Logs a push at the current end and counts it under its name. */
 static void tag_push(Arena *a, const char *what, size_t bytes)
 {
     if (a->logs == a->log_size) log_grow(a, what);
@@ -108,24 +122,27 @@ static void tag_push(Arena *a, const char *what, size_t bytes)
 void *arena_push(Arena *a, const char *what, size_t bytes)
 {
     CHECK(a->dry || a->base, "arena %s: %s pushed before the arena is open", a->name ? a->name : "?", what);
-    CHECK(bytes < SIZE_MAX / 2, "arena %s: %s asks %zu bytes", a->name, what, bytes);
+    CHECK(bytes < SIZE_MAX / 2, "arena %s: %s asks for %zu bytes", a->name, what, bytes);
     size_t taken = round_up(bytes, ARENA_ALIGN);
-    CHECK(a->dry || taken <= a->size - a->used, "arena %s is full: %s asks %zu bytes, %zu of %zu are left",
+    CHECK(a->dry || taken <= a->size - a->used, "arena %s is full: %s asks for %zu bytes, %zu of %zu are left",
           a->name, what, taken, a->size - a->used, a->size);
     tag_push(a, what, taken);
     char *at = a->dry ? NULL : a->base + a->used;
     a->used += taken;
-    if (a->used > a->peak) a->peak = a->used;        /* the planner reads the peak, not the end */
+    if (a->used > a->peak) a->peak = a->used;        /* the size that a real arena needs */
+    /* Only the bytes asked for: an access to the gap up to the alignment is an overrun, too. */
     if (at) ASAN_UNPOISON_MEMORY_REGION(at, bytes);
     return at;
 }
 
 size_t arena_mark(const Arena *a) { return a->used; }
 
+/* Pops the logged pushes down to the mark. A mark inside of a push leaves `used` different from it, which
+ * is reported. */
 void arena_reset(Arena *a, size_t mark)
 {
     CHECK(mark <= a->used, "arena %s: reset to %zu, but only %zu bytes are used", a->name, mark, a->used);
-    if (a->base) give_back(a->base + mark, a->used - mark);
+    if (a->base) mark_free(a->base + mark, a->used - mark);
     while (a->logs && a->log[a->logs - 1].at >= mark) {
         const struct ArenaPush *push = &a->log[--a->logs];
         a->tag[push->tag].bytes -= a->used - push->at;

@@ -1,34 +1,49 @@
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
-/* Memory named by lifetime. An arena is one allocation made at start; a dry arena only counts, so the bytes a dry run
- * reports are the bytes the real run takes. Pushes are aligned to 256 bytes. Beside its bytes an arena keeps a log of what
- * lives, 16 bytes a push, on the heap: it doubles when full, so steps that push no more than an earlier one allocate nothing. */
+/* A stack allocator for memory of one lifetime. An arena is a single allocation made at start-up, so a
+ * training step never allocates. A dry arena only counts bytes: the same code run on dry arenas reports
+ * what the real run takes. An arena belongs to one rank and has no lock. Beside its bytes an arena keeps a log
+ * of the live pushes on the heap, 16 bytes a push, which doubles when it is full. */
 #include <stdbool.h>
 #include <stddef.h>
 #include "base/status.h"
 
+/* Pushes are aligned to 256 bytes: a multiple of a cache line, and what GPU allocators guarantee. */
 enum { ARENA_TAGS = 64, ARENA_ALIGN = 256 };
-typedef struct { const char *name; size_t bytes, peak; } ArenaTag;   /* live bytes under one name, and their highest */
+
+/* The memory pushed under one name, in bytes: what is live now, and the maximum that was live at once. */
+typedef struct { const char *name; size_t bytes, peak; } ArenaTag;
 
 typedef struct {
-    const char *name;
-    char       *base;                     /* NULL: dry, or not yet opened */
-    size_t      used, peak, size;         /* bytes; size counts nothing in a dry arena */
+    const char *name;                     /* for messages; the caller's, usually a literal */
+    char       *base;                     /* the allocation, owned; NULL: dry, or not yet opened */
+    size_t      used, peak, size;         /* bytes; size is 0 in a dry arena, which has no limit */
     bool        dry;
     bool        within;                   /* base is a part of another arena, which owns it */
-    int         tags;
-    ArenaTag    tag[ARENA_TAGS];          /* the memory table; names beyond the table are counted in the last one */
-    struct ArenaPush *log;                /* what lives, in order, so that a reset knows whose bytes fall */
-    size_t      logs, log_size;           /* entries in use, entries there is memory for */
+    int         tags;                     /* entries of tag[] in use */
+    ArenaTag    tag[ARENA_TAGS];          /* the last entry counts every name for which there is no other */
+    struct ArenaPush *log;                /* the live pushes in order, by which a reset updates tag[]; owned */
+    size_t      logs, log_size;           /* entries in use; entries there is memory for */
 } Arena;
 
-void   arena_dry  (Arena *a, const char *name);                /* counts, never gives memory */
-Status arena_open (Arena *a, const char *name, size_t bytes);  /* one allocation, touched once; NO_MEMORY names arena and bytes */
-/* A part of `parent`, pushed on it as `what`, with a mark and a peak of its own; dry where parent is. Close it before parent. */
+/* Makes a dry arena: it counts and never returns memory. */
+void   arena_dry  (Arena *a, const char *name);
+/* Allocates `bytes` and touches every page, so that no page fault happens in a step. NO_MEMORY when
+ * refused. */
+Status arena_open (Arena *a, const char *name, size_t bytes);
+/* Makes an arena of a part of `parent`, pushed there as `what`, with a mark and a peak of its own; dry where
+ * the parent is dry. It must be closed before the parent. */
 void   arena_open_within(Arena *a, const char *name, Arena *parent, const char *what, size_t bytes);
-void   arena_close(Arena *a);                                  /* frees the log too, which a dry arena has as well */
+/* Frees the memory and the log, which a dry arena has too. */
+void   arena_close(Arena *a);
 
-void  *arena_push (Arena *a, const char *what, size_t bytes);  /* NULL when dry; a full arena is a CHECK. `what` is a literal */
+/* Returns `bytes` of memory under the name `what`, a string that outlives the arena (usually a literal);
+ * NULL in a dry arena. The contents are not set. A push that does not fit is a programming error and stops
+ * the job (CHECK). */
+void  *arena_push (Arena *a, const char *what, size_t bytes);
+/* A mark is the number of bytes in use. Resetting to it frees every later push at once. */
 size_t arena_mark (const Arena *a);
-void   arena_reset(Arena *a, size_t mark);                     /* debug builds poison what is given back */
+/* `mark` must come from arena_mark; anything else is a CHECK. Debug builds fill the freed bytes with NaN, and
+ * AddressSanitizer reports every later access to them. */
+void   arena_reset(Arena *a, size_t mark);
 #endif

@@ -1,3 +1,5 @@
+/* Files and directories by way of the seam, so that tests can fail any write, fsync or rename. Every
+ * failure is a Status whose message names the path, what was attempted and the system's reason. */
 #include "base/file.h"
 
 #include <errno.h>
@@ -12,13 +14,14 @@
 #include <unistd.h>
 #include "base/seam.h"
 
-/* A wrong path is the person's to mend, a full or broken disk is not. */
+/* A wrong path is the user's to correct (exit code 1), a full or broken disk is not (exit code 3). */
 static Status file_fail(const char *path, const char *verb)
 {
     int    cause = errno;
     Status code  = IO_FAILED;
     switch (cause) {
-    case ENOENT: case EACCES: case EPERM: case EISDIR: case ENOTDIR: case ENAMETOOLONG: case EROFS: case ELOOP:
+    case ENOENT: case EACCES: case EPERM: case EROFS:
+    case EISDIR: case ENOTDIR: case ENAMETOOLONG: case ELOOP:
         code = BAD_FILE;
     }
     return fail(code, "%s: cannot be %s: %s", path, verb, strerror(cause));
@@ -136,6 +139,8 @@ Status file_create_alone(int *fd, const char *path)
     }
 }
 
+/* pwrite may write less than it was given, for instance when the disk becomes full; the rest is written
+ * again, and then the error is seen. */
 Status file_write(int fd, const char *path, const void *data, size_t bytes, int64_t at)
 {
     const char *from = data;
@@ -151,6 +156,7 @@ Status file_write(int fd, const char *path, const void *data, size_t bytes, int6
     return OK;
 }
 
+/* close() is checked as well, because network file systems report a failed write only then. */
 Status file_finish(int fd, const char *path)
 {
     int done;
@@ -177,6 +183,7 @@ Status file_rename(const char *from, const char *to)
     return seam.rename(from, to) == 0 ? OK : fail(IO_FAILED, "%s: cannot be renamed to %s: %m", from, to);
 }
 
+/* A rename is durable only when the directory that holds the name is synced, too. */
 Status folder_sync_for(const char *path)
 {
     char        folder[PATH_MAX];
@@ -187,6 +194,9 @@ Status folder_sync_for(const char *path)
     return folder_sync(folder);
 }
 
+/* Atomic replace: the data is written and synced under another name in the same directory, then renamed.
+ * After a crash `path` is the whole old file or the whole new one. The rename must not come before the
+ * fsync, or some file systems show an empty file. */
 static Status replace(const char *path, const void *data, size_t bytes)
 {
     char part[PATH_MAX];
@@ -195,15 +205,16 @@ static Status replace(const char *path, const void *data, size_t bytes)
     Status status = write_part(part, data, bytes);
     if (status == OK) status = file_rename(part, path);
     if (status != OK) {
-        unlink(part);                          /* not a write: tidying may not fail by the seam */
+        unlink(part);                          /* not through the seam: the clean-up of an injected failure */
         return status;
     }
     return folder_sync_for(path);
 }
 
-/* ---- writing straight: no place of a file, so nothing to keep whole, and not through the seam ---- */
+/* ---- writing to devices and pipes, which cannot be replaced and in which pwrite cannot seek ---- */
 
-/* /dev/fd/N opened again would begin at byte 0 of a file which others write to as well; a copy goes on. */
+/* The descriptor that a path such as /dev/stdout names, or -1. Opening /dev/fd/N again would start at byte
+ * 0 of a file that others write to as well; a duplicate of the descriptor shares its position. */
 static int own_descriptor(const char *path)
 {
     int number = -1, end = 0;
@@ -237,11 +248,14 @@ static Status link_step(char path[PATH_MAX], bool *more)
     told[bytes] = '\0';
     char *slash = told[0] == '/' ? NULL : strrchr(path, '/');
     int   total = snprintf(next, sizeof next, "%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, told);
-    if (total >= PATH_MAX) return fail(BAD_FILE, "%.80s...: the link's path is longer than %d bytes", next, PATH_MAX - 1);
+    if (total >= PATH_MAX)
+        return fail(BAD_FILE, "%.80s...: the link's path is longer than %d bytes", next, PATH_MAX - 1);
     memcpy(path, next, (size_t)total + 1);
     return OK;
 }
 
+/* Resolves symbolic links, so that the file they name is replaced and the links stay. 40 is Linux's own
+ * limit. */
 static Status links_follow(char target[PATH_MAX], const char *path)
 {
     bool more = true;
@@ -267,12 +281,14 @@ Status file_write_whole(const char *path, const void *data, size_t bytes)
     return replace(target, data, bytes);
 }
 
+/* Tests a replacement without changing anything: the temporary file is created and removed. */
 static Status replaceable(const char *target)
 {
     struct stat about;
     char        part[PATH_MAX];
     int         fd;
-    if (stat(target, &about) == 0 && S_ISDIR(about.st_mode)) return fail(BAD_FILE, "%s: cannot be written: it is a folder", target);
+    if (stat(target, &about) == 0 && S_ISDIR(about.st_mode))
+        return fail(BAD_FILE, "%s: cannot be written: it is a folder", target);
     if ((size_t)snprintf(part, sizeof part, "%s.part", target) >= sizeof part)
         return fail(BAD_FILE, "%.80s...: the path is longer than %zu bytes", target, sizeof part - 6);
     TRY(file_create(&fd, part));
@@ -302,6 +318,7 @@ static Status make_one(const char *path)
     return fail(BAD_FILE, "%s: cannot be made: there is a file of that name", path);
 }
 
+/* Like mkdir -p for the directories above the last component. */
 Status folder_make_for(const char *path)
 {
     char part[PATH_MAX];
@@ -334,6 +351,7 @@ static int remove_one(const char *path, const struct stat *about, int kind, stru
     return seam.remove(path);
 }
 
+/* Depth first, so that directories are empty when they are removed; links are removed, not followed. */
 Status folder_remove(const char *path)
 {
     struct stat about;

@@ -1,3 +1,4 @@
+/* Log lines, the progress line of a terminal, and numbers written for people. */
 #include "base/log.h"
 
 #include <pthread.h>
@@ -84,6 +85,7 @@ void log_progress_end(void)
     pthread_mutex_unlock(&lock);
 }
 
+/* Binary units with one decimal; bytes themselves have none. */
 const char *log_bytes(char out[24], double bytes)
 {
     static const char *const unit[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
@@ -93,6 +95,8 @@ const char *log_bytes(char out[24], double bytes)
     return out;
 }
 
+/* The largest two units. Thresholds are where rounding would carry into the next unit, so "60.0 s" is
+ * never printed. */
 const char *log_time(char out[24], double seconds)
 {
     unsigned whole = seconds < 4e9 ? (unsigned)(seconds + 0.5) : 4000000000u;

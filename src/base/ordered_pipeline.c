@@ -1,4 +1,5 @@
-/* Slot k % slots holds the k-th item. An item is counted by `filled`, then by `taken` when a worker has it, then by `given`. */
+/* The ring of an ordered pipeline. Slot k % slots holds item k. Three counters, all protected by the lock,
+ * say how far each stage is: delivered <= taken <= filled <= delivered + slots. */
 #include "base/ordered_pipeline.h"
 
 #include <stdlib.h>
@@ -7,39 +8,56 @@
 
 typedef enum { SLOT_EMPTY, SLOT_FILLED, SLOT_DONE } PipelineSlotState;
 typedef struct { PipelineSlotState state; int64_t weight; } PipelineSlot;
-typedef struct { OrderedPipeline *pipeline; int worker; pthread_t thread; } PipelineThread;     /* worker -1: the reader */
+/* worker is the number passed to `work`; -1: the reader, which only fills */
+typedef struct { OrderedPipeline *pipeline; int worker; pthread_t thread; } PipelineThread;
 
 struct OrderedPipeline {
     OrderedPipelinePlan plan;
-    pthread_mutex_t lock;
-    pthread_cond_t  change;
-    ThreadContext           place;                      /* of the opening thread: a CHECK in `fill` or `work` names its rank */
-    PipelineThread *thread;
-    PipelineSlot   *slot;
-    int             started, working;           /* threads that run; calls of `work` under way */
-    int64_t         filled, taken, given;
-    int64_t         weight, waited;             /* of all slots that are not empty; nanoseconds */
-    bool            filling, ended, paused, closing;
-    bool            held;                       /* item given - 1 is with the caller */
+    pthread_mutex_t lock;                       /* protects everything below but opener, thread and started */
+    pthread_cond_t  change;                     /* broadcast at every change of state */
+    /* copied to each thread: a CHECK in `fill` or `work` names the rank */
+    ThreadContext   opener;
+    PipelineThread *thread;                     /* started of them run */
+    PipelineSlot   *slot;                       /* plan.slots of them */
+    int             started;
+    int             working;                    /* calls of `work` in progress */
+    int64_t         filled;                     /* items filled */
+    /* items that a worker has begun; without workers equal to filled */
+    int64_t         taken;
+    int64_t         delivered;                  /* items returned to the caller */
+    /* sum over the slots that are not empty, in the user's unit */
+    int64_t         weight;
+    int64_t         waited;                     /* nanoseconds that the caller has waited */
+    bool            filling;                    /* a call of `fill` is in progress, or waits for weight */
+    bool            ended;                      /* `fill` returned false */
+    bool            paused, closing;
+    bool            held;                       /* the caller has item delivered - 1 */
 };
 
-/* ---- the threads; the lock is held but for the calls of fill and work ---- */
+/* ---- the threads: they hold the lock except during fill, work and waiting ---- */
 
 static PipelineSlot *slot_of(OrderedPipeline *p, int64_t item) { return &p->slot[item % p->plan.slots]; }
 
-static bool too_heavy(const OrderedPipeline *p, int64_t weight)
+/* A pipeline without items accepts any weight, since an item above the limit would never be accepted
+ * otherwise. Closing and pausing end the wait, because the item is dropped or nobody releases slots any
+ * more. */
+static bool over_weight_limit(const OrderedPipeline *p, int64_t weight)
 {
-    return p->plan.weight_most && p->weight && p->weight + weight > p->plan.weight_most && !p->closing && !p->paused;
+    return p->plan.weight_most && p->weight && p->weight + weight > p->plan.weight_most && !p->closing &&
+           !p->paused;
 }
 
-static void next_fill(OrderedPipeline *p)
+/* Fills slot `filled`, which the caller of this function has seen to be empty. `filling` keeps other
+ * threads from filling while the lock is released. An item that is filled during a pause is dropped: its
+ * slot stays empty. */
+static void fill_next(OrderedPipeline *p)
 {
     int64_t weight = 0;
     p->filling = true;
     pthread_mutex_unlock(&p->lock);
     bool more = p->plan.fill(p->plan.context, (int)(p->filled % p->plan.slots), &weight);
     pthread_mutex_lock(&p->lock);
-    while (more && too_heavy(p, weight)) pthread_cond_wait(&p->change, &p->lock);
+    while (more && over_weight_limit(p, weight)) pthread_cond_wait(&p->change, &p->lock);
     p->filling = false;
     p->ended   = !more;
     if (more && !p->paused) {
@@ -50,7 +68,8 @@ static void next_fill(OrderedPipeline *p)
     pthread_cond_broadcast(&p->change);
 }
 
-static void next_work(OrderedPipeline *p, int worker)
+/* Processes item `taken`. Incrementing `taken` under the lock gives the slot to this worker alone. */
+static void work_next(OrderedPipeline *p, int worker)
 {
     int64_t item = p->taken++;
     p->working++;
@@ -62,18 +81,20 @@ static void next_work(OrderedPipeline *p, int worker)
     pthread_cond_broadcast(&p->change);
 }
 
-/* Work comes before filling: what is filled waits for nobody, and a worker keeps what it has just filled in its cache. */
+/* Processing has priority over filling: it brings the caller's next item nearer, and an item that a worker
+ * has just filled itself is still in that core's cache. The loop ends when the pipeline closes or when the
+ * last item is taken. */
 static void *thread_run(void *argument)
 {
     const PipelineThread *t = argument;
     OrderedPipeline *p = t->pipeline;
     bool fills = !p->plan.reader || t->worker < 0;
-    *thread_context() = p->place;
+    *thread_context() = p->opener;
     pthread_mutex_lock(&p->lock);
     while (!p->closing && !(p->ended && p->taken == p->filled)) {
         bool empty = slot_of(p, p->filled)->state == SLOT_EMPTY;
-        if (t->worker >= 0 && p->taken < p->filled && !p->paused)              next_work(p, t->worker);
-        else if (fills && empty && !p->filling && !p->ended && !p->paused)     next_fill(p);
+        if (t->worker >= 0 && p->taken < p->filled && !p->paused)              work_next(p, t->worker);
+        else if (fills && empty && !p->filling && !p->ended && !p->paused)     fill_next(p);
         else pthread_cond_wait(&p->change, &p->lock);
     }
     pthread_mutex_unlock(&p->lock);
@@ -90,7 +111,8 @@ static Status threads_start(OrderedPipeline *p)
         t->pipeline = p;
         t->worker   = p->started - p->plan.reader;
         if (thread_start(&t->thread, thread_run, t))
-            return fail(NO_MEMORY, "%s: thread %d of %d does not start; ask for fewer", p->plan.what, p->started + 1, threads);
+            return fail(NO_MEMORY, "%s: the system cannot start thread %d of %d; use fewer threads",
+                        p->plan.what, p->started + 1, threads);
         p->started++;
     }
     return OK;
@@ -100,26 +122,28 @@ Status ordered_pipeline_open(OrderedPipeline **pipeline, const OrderedPipelinePl
 {
     bool fills = plan->reader || (plan->workers && !plan->weight_most);
     CHECK(plan->slots > 0 && plan->workers >= 0 && !plan->workers == !plan->work && fills,
-          "%d workers, %d slots, reader %d", plan->workers, plan->slots, plan->reader);
+          "%s: the plan of %d workers, %d slots and reader %d contradicts itself", plan->what, plan->workers,
+          plan->slots, plan->reader);
     OrderedPipeline *p = calloc(1, sizeof *p);
     *pipeline = NULL;
     if (!p) return fail(NO_MEMORY, "%s: no memory for its threads", plan->what);
-    *p = (OrderedPipeline){ .plan = *plan, .place = *thread_context(), .paused = plan->paused };
+    *p = (OrderedPipeline){ .plan = *plan, .opener = *thread_context(), .paused = plan->paused };
     p->slot   = calloc((size_t)plan->slots, sizeof *p->slot);
     p->thread = calloc((size_t)plan->workers + 1, sizeof *p->thread);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->change, NULL);
-    Status status = p->slot && p->thread ? threads_start(p) : fail(NO_MEMORY, "%s: no memory for its threads", plan->what);
+    Status status = p->slot && p->thread ? threads_start(p)
+                                         : fail(NO_MEMORY, "%s: no memory for its threads", plan->what);
     if (status == OK) *pipeline = p;
     else              ordered_pipeline_close(p);
     return status;
 }
 
-/* With the lock */
+/* Empties the caller's slot. The lock is held. */
 static void held_release(OrderedPipeline *p)
 {
     if (!p->held) return;
-    PipelineSlot *slot = slot_of(p, p->given - 1);
+    PipelineSlot *slot = slot_of(p, p->delivered - 1);
     p->weight -= slot->weight;
     *slot   = (PipelineSlot){ SLOT_EMPTY, 0 };
     p->held = false;
@@ -136,18 +160,19 @@ void ordered_pipeline_release(OrderedPipeline *p)
 int ordered_pipeline_next(OrderedPipeline *p)
 {
     pthread_mutex_lock(&p->lock);
-    CHECK(!p->paused, "%s: the next item of a paused pipeline is asked for", p->plan.what);
+    CHECK(!p->paused, "%s: ordered_pipeline_next is called while the pipeline is paused", p->plan.what);
     held_release(p);
-    const PipelineSlot *slot = slot_of(p, p->given);
-    int64_t begun = -1;                         /* the clock is read only where there is something to wait for */
-    while (slot->state != SLOT_DONE && !(p->ended && p->given == p->filled)) {
+    const PipelineSlot *slot = slot_of(p, p->delivered);
+    /* -1: no wait so far; the clock is not read when the item is already done */
+    int64_t begun = -1;
+    while (slot->state != SLOT_DONE && !(p->ended && p->delivered == p->filled)) {
         if (begun < 0) begun = seam.clock();
         pthread_cond_wait(&p->change, &p->lock);
     }
     if (begun >= 0) p->waited += seam.clock() - begun;
     p->held   = slot->state == SLOT_DONE;
-    p->given += p->held;
-    int next = p->held ? (int)((p->given - 1) % p->plan.slots) : -1;
+    p->delivered += p->held;
+    int next = p->held ? (int)((p->delivered - 1) % p->plan.slots) : -1;
     pthread_mutex_unlock(&p->lock);
     return next;
 }
@@ -157,9 +182,10 @@ void ordered_pipeline_pause(OrderedPipeline *p)
     pthread_mutex_lock(&p->lock);
     p->paused = true;
     pthread_cond_broadcast(&p->change);
+    /* Slots may be emptied only when no thread is in a callback that uses one. */
     while (p->filling || p->working) pthread_cond_wait(&p->change, &p->lock);
     for (int i = 0; i < p->plan.slots; i++) p->slot[i] = (PipelineSlot){ SLOT_EMPTY, 0 };
-    p->filled = p->taken = p->given;
+    p->filled = p->taken = p->delivered;
     p->weight = 0;
     p->held   = false;
     pthread_mutex_unlock(&p->lock);

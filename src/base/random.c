@@ -1,9 +1,13 @@
+/* Philox4x32-10 and what is derived from it: uniform and normal numbers, dropout bits and permutations.
+ * The constants are those of the papers, so that other implementations can reproduce every value. */
 #include "base/random.h"
 
 #include <math.h>
 
 static uint32_t high_word(uint64_t x) { return (uint32_t)(x >> 32); }
 
+/* Ten rounds, each two 32 x 32 -> 64 bit products. The key is increased by
+ * the same two constants after each. */
 Philox philox(uint64_t key, uint64_t index_low, uint64_t index_high)
 {
     uint32_t c0 = (uint32_t)index_low,  c1 = high_word(index_low);
@@ -15,14 +19,15 @@ Philox philox(uint64_t key, uint64_t index_low, uint64_t index_high)
         c2 = high_word(a) ^ c3 ^ k1;
         c1 = (uint32_t)b;
         c3 = (uint32_t)a;
-        k0 += 0x9E3779B9;                     /* Weyl sequence: golden ratio */
-        k1 += 0xBB67AE85;                     /* sqrt(3) - 1 */
+        k0 += 0x9E3779B9;                     /* Weyl sequence: 2^32 (sqrt(5) - 1) / 2 */
+        k1 += 0xBB67AE85;                     /* 2^32 (sqrt(3) - 1) */
     }
     return (Philox){ { c0, c1, c2, c3 } };
 }
 
-/* Steele, Lea & Flood, OOPSLA'14, with Stafford's variant 13 */
-static uint64_t finish(uint64_t z)
+/* The finalizer of splitmix64 (Steele, Lea & Flood, "Fast Splittable Pseudorandom Number Generators",
+ * OOPSLA'14), with the constants of Stafford's variant 13. It is a bijection, so no two inputs collide. */
+static uint64_t splitmix64_finalize(uint64_t z)
 {
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
@@ -32,9 +37,10 @@ static uint64_t finish(uint64_t z)
 uint64_t random_mix(uint64_t a, uint64_t b)
 {
     const uint64_t golden = 0x9E3779B97F4A7C15;
-    return finish(finish(a + golden) + b + golden);
+    return splitmix64_finalize(splitmix64_finalize(a + golden) + b + golden);
 }
 
+/* FNV-1a, 64 bits: offset basis 0xCBF29CE484222325, prime 0x100000001B3. */
 uint64_t random_key(uint64_t seed, const char *name)
 {
     uint64_t hash = 0xCBF29CE484222325;
@@ -42,6 +48,8 @@ uint64_t random_key(uint64_t seed, const char *name)
     return random_mix(seed, hash);
 }
 
+/* The top 53 of the 64 bits are the significand of a double, so all multiples of 2^-53 in [0, 1) are
+ * equally likely. */
 static double unit_interval(uint32_t low, uint32_t high)
 {
     return (double)(((uint64_t)high << 32 | low) >> 11) * 0x1p-53;
@@ -53,7 +61,7 @@ double random_uniform(uint64_t key, uint64_t index)
     return unit_interval(p.v[0], p.v[1]);
 }
 
-/* sqrt(-2 ln u) cos(2 pi v) with u in (0, 1] */
+/* Box-Muller: sqrt(-2 ln u) cos(2 pi v) with u in (0, 1], so that the logarithm is finite. */
 double random_normal(uint64_t key, uint64_t index)
 {
     Philox p = philox(key, index, 0);
@@ -63,6 +71,9 @@ double random_normal(uint64_t key, uint64_t index)
 
 uint32_t random_bits(uint64_t key, uint64_t index) { return philox(key, index / 4, 0).v[index % 4]; }
 
+/* A permutation of the 2 * half bit numbers: each round exchanges the halves, after one of them is xored
+ * with a function of the other, which can be undone. Four rounds suffice in theory (Luby & Rackoff 1988);
+ * eight also mix small domains. */
 static uint64_t feistel(uint64_t key, int half, uint64_t x)
 {
     uint64_t mask = ((uint64_t)1 << half) - 1, left = x >> half, right = x & mask;
@@ -75,10 +86,13 @@ static uint64_t feistel(uint64_t key, int half, uint64_t x)
     return left << half | right;
 }
 
+/* Cycle walking: the network permutes the smallest power of four that is at least n, and results of n or
+ * more are fed back. At least a quarter of that domain is below n, so four tries or fewer are
+ * expected. It ends, because a permutation returns to its start, which is below n. */
 uint64_t random_permute(uint64_t key, uint64_t n, uint64_t i)
 {
     int half = 1;
     while (half < 32 && ((uint64_t)1 << 2 * half) < n) half++;
-    do i = feistel(key, half, i); while (i >= n);      /* soon back in 0..n-1: a quarter lies there */
+    do i = feistel(key, half, i); while (i >= n);
     return i;
 }

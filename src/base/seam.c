@@ -1,3 +1,4 @@
+/* The system's entries of the seam, and the fault injection of JOTUN_FAULT, which replaces some of them. */
 #include "base/seam.h"
 
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 #include "base/status.h"
 
+/* O_CLOEXEC: programs started by this process must not inherit its files, or a lock would outlive it. */
 static int system_open(const char *path, int flags, mode_t mode)
 {
     return open(path, flags | O_CLOEXEC, mode);
@@ -35,10 +37,15 @@ const Seam seam_system = SYSTEM_SEAM;
 Seam       seam        = SYSTEM_SEAM;
 
 /* ---- JOTUN_FAULT ---- */
-typedef enum { FAULT_NONE, FAULT_KILL, FAULT_STOP, FAULT_FAIL, FAULT_EXIT } Action;
-static struct { char point[32]; long number; Action action; atomic_long reached; } fault;
+typedef enum { FAULT_NONE, FAULT_KILL, FAULT_STOP, FAULT_FAIL, FAULT_EXIT } FaultAction;
 
-/* true: the call at this point has to fail */
+/* Written once before threads start; `reached` is atomic because ranks may be threads that share the
+ * count. */
+static struct { char point[32]; long number; FaultAction action; atomic_long reached; } fault;
+
+/* Counts the point and runs the action when its number is reached. true: the call at this point must fail.
+ * SIGKILL and SIGSTOP cannot be handled, so they show what a crash and a frozen process look like to the
+ * other ranks. */
 static bool fault_at(const char *point)
 {
     if (fault.action == FAULT_NONE || strcmp(point, fault.point) != 0) return false;
@@ -49,6 +56,7 @@ static bool fault_at(const char *point)
     return fault.action == FAULT_FAIL;
 }
 
+/* Injected failures look like a full disk, the commonest real one. */
 static int disk_full(void)
 {
     errno = ENOSPC;
@@ -69,11 +77,11 @@ static int fault_mkdir(const char *path, mode_t mode)
 }
 static int fault_remove(const char *path) { return fault_at("remove") ? disk_full() : remove(path); }
 
-static Action action_named(const char *name)
+static FaultAction action_named(const char *name)
 {
     static const char *const names[] = { [FAULT_KILL] = "kill", [FAULT_STOP] = "stop", [FAULT_FAIL] = "fail",
                                          [FAULT_EXIT] = "exit" };
-    for (Action a = FAULT_KILL; a <= FAULT_EXIT; a++)
+    for (FaultAction a = FAULT_KILL; a <= FAULT_EXIT; a++)
         if (strcmp(name, names[a]) == 0) return a;
     return FAULT_NONE;
 }
@@ -82,13 +90,14 @@ void seam_fault_open(void)
 {
     const char *text = getenv("JOTUN_FAULT");
     if (!text || !*text || fault.action != FAULT_NONE) return;
-    char   action[8] = "";
-    int    end       = 0;
-    int    words     = sscanf(text, "%31[^:]:%ld:%7[a-z]%n", fault.point, &fault.number, action, &end);
-    Action what      = action_named(action);
-    CHECK(words == 3 && text[end] == '\0' && fault.number > 0 && what != FAULT_NONE,
-          "JOTUN_FAULT=%s is not point:n:action, as write:3:fail is; actions: kill, stop, fail, exit", text);
-    fault.action = what;
+    char        name[8] = "";
+    int         end     = 0;
+    int         words   = sscanf(text, "%31[^:]:%ld:%7[a-z]%n", fault.point, &fault.number, name, &end);
+    FaultAction action  = action_named(name);
+    CHECK(words == 3 && text[end] == '\0' && fault.number > 0 && action != FAULT_NONE,
+          "JOTUN_FAULT=%s is not point:n:action, such as write:3:fail; actions are kill, stop, fail and exit",
+          text);
+    fault.action = action;
     seam.write   = fault_write;
     seam.sync    = fault_sync;
     seam.rename  = fault_rename;
@@ -98,5 +107,5 @@ void seam_fault_open(void)
 
 void seam_point(const char *point)
 {
-    CHECK(!fault_at(point), "JOTUN_FAULT: %s number %ld fails as asked", point, fault.number);
+    CHECK(!fault_at(point), "JOTUN_FAULT: %s number %ld fails as requested", point, fault.number);
 }

@@ -1,28 +1,36 @@
 #ifndef BASE_SEAM_H
 #define BASE_SEAM_H
-/* The one thin seam between us and the world: disk, transport, clock. Everything goes through `seam`, which a test may
- * replace to fail the k-th write, lose a message or jump the clock. Process-wide, set before ranks start. */
+/* The replaceable interface to the operating system: disk, clock and message delivery. All of the
+ * program's calls of this kind go through `seam`, as SQLite's go through its VFS, and a test replaces
+ * entries to fail the k-th write, to lose a message or to move the clock. It is process-wide and must be
+ * set before ranks start, since it has no lock. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Each entry returns what the named system call returns, and sets errno on failure. */
 typedef struct {
     int     (*open)  (const char *path, int flags, mode_t mode);
-    ssize_t (*write) (int fd, const void *data, size_t bytes, off_t at);      /* pwrite */
-    int     (*sync)  (int fd);                                                /* fsync */
+    ssize_t (*write) (int fd, const void *data, size_t bytes, off_t at);/* pwrite */
+    int     (*sync)  (int fd);                                          /* fsync */
     int     (*close) (int fd);
     int     (*rename)(const char *from, const char *to);
     int     (*mkdir) (const char *path, mode_t mode);
-    int     (*remove)(const char *path);                                      /* file or empty folder */
-    int64_t (*clock) (void);                                                  /* nanoseconds, monotonic */
-    bool    (*deliver)(int rank, const char *what, long number);              /* false: this rank loses this message */
+    int     (*remove)(const char *path);                                /* file or empty directory */
+    int64_t (*clock) (void);                                            /* nanoseconds, monotonic */
+    bool    (*deliver)(int rank, const char *what, long number);        /* false: this rank loses it */
 } Seam;
 
-extern Seam       seam;              /* what is in force */
+extern Seam       seam;              /* the entries in use */
 extern const Seam seam_system;       /* the system's own calls */
-/* JOTUN_FAULT="point:n:action" (tests): point is write, sync, rename, step, collective ...; the n-th time it is reached
- * action is done: kill (SIGKILL), stop (SIGSTOP), fail (ENOSPC), exit. Called at named points; does nothing when unset. */
-void seam_fault_open(void);          /* reads the environment once and puts itself in `seam` */
-void seam_point(const char *point);  /* a named point outside the calls above */
+
+/* Fault injection for tests. JOTUN_FAULT="point:n:action" runs `action` when `point` is reached for the
+ * n-th time in this process. Points are write, sync, rename, mkdir, remove and the names given to
+ * seam_point (step, collective, ...); actions are kill (SIGKILL), stop (SIGSTOP), fail (ENOSPC, or a CHECK
+ * at a named point) and exit (exit code 3). Reads the variable once and replaces the entries of `seam`;
+ * without the variable it does nothing. A malformed value is a CHECK. */
+void seam_fault_open(void);
+/* A named point outside of the calls above, at which JOTUN_FAULT may act. */
+void seam_point(const char *point);
 #endif

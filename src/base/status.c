@@ -1,3 +1,5 @@
+/* Messages, exit codes and the end of a job by CHECK. All per-thread state is thread-local, since ranks
+ * may be threads. */
 #include "base/status.h"
 
 #include <signal.h>
@@ -7,15 +9,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TEXT = 512 };
-static _Thread_local char  last_text[TEXT];
-static _Thread_local ThreadContext here = { .rank = -1, .step = -1 };
-static _Atomic(void (*)(int)) abort_hook;
-static atomic_int stop_signal = SIGINT;
+enum { MESSAGE_BYTES = 512 };
+static _Thread_local char          last_text[MESSAGE_BYTES];
+static _Thread_local ThreadContext current = { .rank = -1, .step = -1 };
+static _Atomic(void (*)(int)) abort_hook;       /* NULL until the transport sets it */
+static atomic_int stop_signal = SIGINT;         /* lock-free, so that a signal handler may write it */
 
 Status fail(Status code, const char *format, ...)
 {
-    char    text[TEXT];                       /* apart: the arguments may hold fail_text() itself */
+    char    text[MESSAGE_BYTES];    /* not last_text, because fail_text() may be among the arguments */
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -26,6 +28,7 @@ Status fail(Status code, const char *format, ...)
 
 const char *fail_text(void) { return last_text; }
 
+/* A process ended by a signal has exit code 128 + signal in every shell; an interrupted run follows that. */
 int status_exit_code(Status code)
 {
     switch (code) {
@@ -43,15 +46,19 @@ int status_exit_code(Status code)
 
 void status_signal(int number) { atomic_store(&stop_signal, number); }
 
-ThreadContext *thread_context(void) { return &here; }
+ThreadContext *thread_context(void) { return &current; }
 
-static const char *room_and_file(const char *path)
+/* The last two components of a source path, "base/file.c": enough to find the line, whatever the build
+ * directory is. */
+static const char *directory_and_file(const char *path)
 {
     const char *slash = strrchr(path, '/');
     while (slash && slash > path && slash[-1] != '/') slash--;
     return slash ? slash : path;
 }
 
+/* Formats at line[at] and returns the new end; a line that is full is truncated. stop_world must not
+ * allocate, since it also reports an exhausted memory. */
 static size_t append(char *line, size_t size, size_t at, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 static size_t append(char *line, size_t size, size_t at, const char *format, ...)
@@ -66,7 +73,7 @@ static size_t append(char *line, size_t size, size_t at, const char *format, ...
 
 void stop_world(const char *file, int line, const char *format, ...)
 {
-    char    text[TEXT], host[65] = "", out[2 * TEXT];
+    char    text[MESSAGE_BYTES], host[65] = "", out[2 * MESSAGE_BYTES];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -74,14 +81,16 @@ void stop_world(const char *file, int line, const char *format, ...)
     if (gethostname(host, sizeof host - 1) != 0) snprintf(host, sizeof host, "?");
 
     size_t n = append(out, sizeof out, 0, "jotun: ");
-    if (here.rank >= 0) n = append(out, sizeof out, n, "rank %d ", here.rank);
+    if (current.rank >= 0) n = append(out, sizeof out, n, "rank %d ", current.rank);
     n = append(out, sizeof out, n, "on %s", host);
-    if (here.step >= 0) n = append(out, sizeof out, n, ", step %ld", here.step);
-    if (here.op)        n = append(out, sizeof out, n, ", in %s", here.op);
-    n = append(out, sizeof out, n, ": %s (%s:%d)", text, room_and_file(file), line);
+    if (current.step >= 0) n = append(out, sizeof out, n, ", step %ld", current.step);
+    if (current.op)        n = append(out, sizeof out, n, ", in %s", current.op);
+    n = append(out, sizeof out, n, ": %s (%s:%d)", text, directory_and_file(file), line);
     out[n++] = '\n';
     if (write(STDERR_FILENO, out, n) < 0) { }           /* one call: lines of two ranks do not mix */
 
+    /* _exit and not exit: handlers registered with atexit would wait for threads and ranks that no longer
+     * answer. */
     void (*hook)(int) = atomic_load(&abort_hook);
     if (hook) hook(3);
     _exit(3);

@@ -1,43 +1,57 @@
 #ifndef BASE_STATUS_H
 #define BASE_STATUS_H
-/* Errors: a Status at the edges, agreement at the joints (comm/agree.h), a stop in the middle.
+/* Error handling for the whole program. A failure that a user can correct is a Status, which callers pass
+ * upward with TRY; a failure that only a programmer can correct is a CHECK, which stops the job. All ranks
+ * agree on a Status with agree() (comm/agree.h) before they act on it, because a rank that returns alone
+ * leaves the others waiting.
  *
- * What a person can mend is a Status:   if (!file) return fail(BAD_FILE, "%s: cannot be read", path);   TRY(file_map(&f, path));
- * What only we can mend is a CHECK:     CHECK(t.dtype == F32, "loss wants F32, got %s", dtype_name(t.dtype));          */
+ *     if (!file) return fail(BAD_FILE, "%s: cannot be read", path);
+ *     TRY(file_map(&f, path));
+ *     CHECK(t.dtype == F32, "loss wants F32, got %s", dtype_name(t.dtype)); */
 
+/* The exit codes are part of the command-line interface: schedulers and scripts test them. */
 typedef enum {
     OK,
-    BAD_USAGE,      /* wrong words on the command line     exit 2 */
-    BAD_OPTION,     /* a value a person can mend           exit 1 */
-    BAD_FILE,       /* a file missing, cut, not what it says it is   exit 1 */
-    BAD_SHAPE,      /* model and data or checkpoint do not fit       exit 1 */
-    NO_MEMORY,      /* exit 3 */
-    IO_FAILED,      /* disk full, write error              exit 3 */
-    INTERRUPTED     /* a signal asked us to stop; state is saved     exit 128 + signal */
+    BAD_USAGE,      /* unknown or misplaced words on the command line           exit 2 */
+    BAD_OPTION,     /* an option's value that a user can correct                exit 1 */
+    BAD_FILE,       /* a file is missing, truncated or of another format        exit 1 */
+    BAD_SHAPE,      /* model and data, or model and checkpoint, do not fit      exit 1 */
+    NO_MEMORY,      /* the system refuses memory or a thread                    exit 3 */
+    IO_FAILED,      /* the disk is full or a write fails                        exit 3 */
+    INTERRUPTED     /* a signal asked the run to stop; its state is saved       exit 128 + signal */
 } Status;
 
 #ifdef __cplusplus
-extern "C" {                /* kernels CHECK too */
+extern "C" {                /* the CUDA and HIP kernels are C++ and use CHECK as well */
 #endif
-/* Keeps the message for the calling thread (512 bytes) and returns code, so that callers say `return fail(...)`. */
+/* Formats a message of at most 511 bytes into a buffer of the calling thread (a longer one is truncated)
+ * and returns code, so that a caller writes `return fail(...)`. The arguments may include fail_text(). */
 Status fail(Status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-const char *fail_text(void);              /* the calling thread's last message */
+/* The calling thread's last message. The buffer belongs to the thread and the next fail() overwrites it. */
+const char *fail_text(void);
 int status_exit_code(Status code);
-void status_signal(int number);            /* which signal INTERRUPTED means; SIGINT until said. May be called in a handler */
+/* Sets which signal INTERRUPTED reports; SIGINT until it is called. Safe in a signal handler. */
+void status_signal(int number);
 
-/* Where this thread is, so that a stop can say it: rank -1 outside a run. Thread-local, since ranks may be threads. */
+/* What the calling thread is doing, for the message of a CHECK. Thread-local, because ranks may be threads
+ * of one process. rank and step are -1 outside a run; op is the name of the operation being executed, or
+ * NULL. */
 typedef struct { int rank; long step; const char *op; } ThreadContext;
 ThreadContext *thread_context(void);
 
-/* Prints one line (rank, host, step, op, file:line, message) and ends the whole job with exit code 3, never returns.
- * Comm hooks in the transport's abort, so that the other ranks end as well. */
+/* Prints one line (rank, host, step, op, message, file:line), ends the whole job with exit code 3 and
+ * never returns. */
 void stop_world(const char *file, int line, const char *format, ...)
     __attribute__((noreturn, format(printf, 3, 4)));
+/* Registers the transport's abort, which stop_world calls so that the ranks of other processes end as
+ * well. */
 void stop_world_hook(void (*abort_job)(int exit_code));
 #ifdef __cplusplus
 }
 #endif
 
+/* Returns from the calling function when `call` fails. */
 #define TRY(call)        do { Status try_ = (call); if (try_ != OK) return try_; } while (0)
+/* Stops the job when an invariant of the program does not hold. It is active in every build. */
 #define CHECK(cond, ...) do { if (!(cond)) stop_world(__FILE__, __LINE__, __VA_ARGS__); } while (0)
 #endif

@@ -1,3 +1,6 @@
+/* A fork-join thread pool. A worker spins for a few microseconds before it sleeps, since the next
+ * operation of a step usually follows at once and a wake-up through the kernel costs more than a small
+ * operation. */
 #include "base/team.h"
 
 #include <sched.h>
@@ -7,33 +10,39 @@
 #include <string.h>
 #include "base/thread.h"
 
-enum { SPINS = 256 };                          /* some microseconds: the time between two ops */
+enum { SPINS = 256 };                          /* a few microseconds: the time between two operations */
 
 struct Team {
-    int             threads, started;
-    int             spins;
+    int             threads;                   /* the caller included */
+    int             started;                   /* threads that run beside the caller */
+    int             spins;                     /* polls before a thread sleeps; 0 when threads share cores */
     pthread_t      *thread;                    /* threads - 1 of them; the caller works as well */
     pthread_mutex_t lock;
-    pthread_cond_t  wake, rest;
-    atomic_long     jobs;                      /* raised under the lock when a job is ready */
+    pthread_cond_t  wake, finished;            /* for the workers; for the caller */
+    atomic_long     jobs;                      /* jobs posted so far; incremented under the lock */
     atomic_int      busy;                      /* threads that have not finished the job */
     atomic_bool     closing;
-    /* the job; written before jobs is raised, read after */
+    /* The job. The caller writes it before it increments jobs and workers read it after they see the
+     * increment. Both are sequentially consistent, so the writes are visible to the workers; busy reaching
+     * 0 orders the opposite way. */
     TeamBody       *body;
     void           *context;
-    int64_t         n, chunk;
-    ThreadContext           place;
-    _Atomic int64_t next;
+    int64_t         n, chunk;                  /* items, items in a chunk */
+    /* copied to the workers, so that their CHECKs name the caller's rank */
+    ThreadContext   caller;
+    _Atomic int64_t next;                      /* the first item that no thread has claimed */
 };
 
-static void pause_a_little(void)
+/* Tells a core that shares its execution units with another hardware thread that this one only polls. */
+static void spin_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
 #endif
 }
 
-static void work(Team *team)
+/* Claims chunks until none is left. Which thread runs a chunk varies, what a chunk computes does not. */
+static void run_chunks(Team *team)
 {
     for (;;) {
         int64_t begin = atomic_fetch_add(&team->next, team->chunk);
@@ -43,9 +52,11 @@ static void work(Team *team)
     }
 }
 
+/* Waits until more jobs are posted than this worker has done. The counter is checked again under the lock,
+ * under which it is incremented, so that a wake-up between the check and the wait cannot be lost. */
 static void await_job(Team *team, long done)
 {
-    for (int i = 0; i < team->spins && atomic_load(&team->jobs) == done; i++) pause_a_little();
+    for (int i = 0; i < team->spins && atomic_load(&team->jobs) == done; i++) spin_pause();
     if (atomic_load(&team->jobs) != done) return;
     pthread_mutex_lock(&team->lock);
     while (atomic_load(&team->jobs) == done) pthread_cond_wait(&team->wake, &team->lock);
@@ -58,16 +69,18 @@ static void *worker(void *argument)
     for (long done = 0;; done++) {
         await_job(team, done);
         if (atomic_load(&team->closing)) return NULL;
-        *thread_context() = team->place;                /* a stop in here names the rank it works for */
-        work(team);
+        *thread_context() = team->caller;
+        run_chunks(team);
         if (atomic_fetch_sub(&team->busy, 1) > 1) continue;
+        /* The last one signals under the lock, or the caller could test busy, miss the signal and sleep
+         * for ever. */
         pthread_mutex_lock(&team->lock);
-        pthread_cond_signal(&team->rest);
+        pthread_cond_signal(&team->finished);
         pthread_mutex_unlock(&team->lock);
     }
 }
 
-static void raise_job(Team *team)
+static void post_job(Team *team)
 {
     pthread_mutex_lock(&team->lock);
     atomic_fetch_add(&team->jobs, 1);
@@ -75,50 +88,51 @@ static void raise_job(Team *team)
     pthread_mutex_unlock(&team->lock);
 }
 
-static void await_rest(Team *team)
+static void await_workers(Team *team)
 {
-    for (int i = 0; i < team->spins && atomic_load(&team->busy); i++) pause_a_little();
+    for (int i = 0; i < team->spins && atomic_load(&team->busy); i++) spin_pause();
     if (!atomic_load(&team->busy)) return;
     pthread_mutex_lock(&team->lock);
-    while (atomic_load(&team->busy)) pthread_cond_wait(&team->rest, &team->lock);
+    while (atomic_load(&team->busy)) pthread_cond_wait(&team->finished, &team->lock);
     pthread_mutex_unlock(&team->lock);
 }
 
 void team_for(Team *team, int64_t n, int64_t chunk, TeamBody *body, void *context)
 {
-    CHECK(chunk > 0, "team_for wants chunks of 1 or more, got %lld", (long long)chunk);
+    CHECK(chunk > 0, "team_for needs chunks of 1 item or more, got %lld", (long long)chunk);
     if (n <= 0) return;
     team->body    = body;
     team->context = context;
     team->n       = n;
     team->chunk   = chunk;
-    team->place   = *thread_context();
+    team->caller   = *thread_context();
     atomic_store(&team->next, 0);
-    if (team->threads == 1 || n <= chunk) {    /* nothing to share */
-        work(team);
+    if (team->threads == 1 || n <= chunk) {    /* a single chunk: waking the workers would only cost time */
+        run_chunks(team);
         return;
     }
     atomic_store(&team->busy, team->threads - 1);
-    raise_job(team);
-    work(team);
-    await_rest(team);
+    post_job(team);
+    run_chunks(team);
+    await_workers(team);
 }
 
 Status team_open(Team **out, int threads)
 {
     *out = NULL;
-    if (threads < 1) return fail(BAD_OPTION, "%d threads cannot work; 1 or more can", threads);
+    if (threads < 1) return fail(BAD_OPTION, "%d threads: a thread pool needs 1 or more", threads);
     Team *team = calloc(1, sizeof *team);
     if (team) team->thread = calloc((size_t)threads, sizeof *team->thread);
     if (!team || !team->thread) {
         free(team);
-        return fail(NO_MEMORY, "no memory for a team of %d threads", threads);
+        return fail(NO_MEMORY, "no memory for a pool of %d threads", threads);
     }
     team->threads = threads;
+    /* With more threads than cores a spinning thread would keep a core from one that has work. */
     team->spins   = threads <= team_cores() ? SPINS : 0;
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->wake, NULL);
-    pthread_cond_init(&team->rest, NULL);
+    pthread_cond_init(&team->finished, NULL);
     int error = 0;
     while (!error && team->started < threads - 1) {
         error = thread_start(&team->thread[team->started], worker, team);
@@ -130,16 +144,18 @@ Status team_open(Team **out, int threads)
     }
     int started = team->started;
     team_close(team);
-    return fail(NO_MEMORY, "thread %d of %d does not start: %s", started + 2, threads, strerror(error));
+    return fail(NO_MEMORY, "the system cannot start thread %d of %d: %s", started + 2, threads,
+                strerror(error));
 }
 
+/* Posts an empty job, which the workers answer by returning because `closing` is set before it. */
 void team_close(Team *team)
 {
     if (!team) return;
     atomic_store(&team->closing, true);
-    raise_job(team);
+    post_job(team);
     for (int i = 0; i < team->started; i++) pthread_join(team->thread[i], NULL);
-    pthread_cond_destroy(&team->rest);
+    pthread_cond_destroy(&team->finished);
     pthread_cond_destroy(&team->wake);
     pthread_mutex_destroy(&team->lock);
     free(team->thread);

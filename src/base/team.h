@@ -1,17 +1,27 @@
 #ifndef BASE_TEAM_H
 #define BASE_TEAM_H
-/* A small team of threads owned by one rank. Work is cut into fixed chunks (never by the number of threads), and a chunk
- * writes only what is its own: so results do not depend on how many threads there are. */
+/* A thread pool that belongs to one rank and runs parallel loops. The chunks of a loop depend on its
+ * arguments and never on the number of threads, and a chunk writes only its own outputs, so that results
+ * are bitwise the same for any number of threads. */
 #include <stdint.h>
 #include "base/status.h"
 
 typedef struct Team Team;
+/* Processes the items [begin, end). Several threads call it at the same time, with chunks that do not
+ * overlap. */
 typedef void TeamBody(void *context, int64_t begin, int64_t end);
 
-Status team_open (Team **team, int threads);       /* threads >= 1; 1 starts none and runs in the caller */
+/* Starts threads - 1 threads; the caller is the last one. BAD_OPTION when threads < 1, NO_MEMORY when
+ * memory or a thread is refused. *team is NULL on failure. */
+Status team_open (Team **team, int threads);
+/* Joins the threads and frees the pool. NULL is allowed. */
 void   team_close(Team *team);
 int    team_size (const Team *team);
-/* body(context, begin, end) for [0, n) in chunks of `chunk` items; returns when all are done. Not reentrant. */
+/* Calls body(context, begin, end) for chunks of `chunk` items that cover [0, n), and returns when all are
+ * done. What the caller wrote before is visible to body, and what body wrote is visible to the caller
+ * afterwards. Not reentrant: body must not call team_for with the same pool, and one thread at a time may
+ * call it. */
 void   team_for  (Team *team, int64_t n, int64_t chunk, TeamBody *body, void *context);
-int    team_cores(void);                           /* cores this process may use */
+/* The number of cores in this process's affinity mask, which is what a scheduler or taskset grants it. */
+int    team_cores(void);
 #endif

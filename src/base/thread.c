@@ -1,14 +1,17 @@
+/* Thread creation with all signals blocked (see thread.h). */
 #include "base/thread.h"
 
 #include <signal.h>
 
+/* A new thread inherits the signal mask of its creator, so the mask is changed around pthread_create.
+ * Changing it inside the new thread would leave a moment in which a signal could be delivered there. */
 int thread_start(pthread_t *thread, void *(*run)(void *argument), void *argument)
 {
-    sigset_t all, before;
+    sigset_t all, caller_mask;
     sigfillset(&all);
-    sigdelset(&all, SIGBUS);                    /* reading a mapped file that was cut raises it on the reading thread (base/guard.h) */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigdelset(&all, SIGBUS);     /* reading a truncated mapped file raises it in the reading thread (base/guard.h) */
+    pthread_sigmask(SIG_SETMASK, &all, &caller_mask);
     int error = pthread_create(thread, NULL, run, argument);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_sigmask(SIG_SETMASK, &caller_mask, NULL);
     return error;
 }

@@ -1,7 +1,11 @@
 #ifndef BASE_THREAD_H
 #define BASE_THREAD_H
-/* A thread that receives no signals: those are for the threads of the run. */
+/* Starts background threads with all signals blocked. Signals such as SIGINT must be handled by a thread
+ * of the run, which can stop at a step boundary; a background thread would otherwise be interrupted in the
+ * middle of a read. */
 #include <pthread.h>
 
-int thread_start(pthread_t *thread, void *(*run)(void *argument), void *argument);     /* 0, or the errno of pthread_create */
+/* Runs run(argument) on a new thread. Returns 0, or the error number of pthread_create. The caller joins
+ * the thread. */
+int thread_start(pthread_t *thread, void *(*run)(void *argument), void *argument);
 #endif

@@ -1,14 +1,17 @@
+/* The table of optimizers, and AdamW as a row of it. The arithmetic is the op adamw of tensor/ops.def. */
 #include "optim/optimizer.h"
 #include <string.h>
 
-static void adam_update(Queue *q, const OptimizerSettings *s, Tensor w, Tensor g, const Tensor *state, bool decayed)
+/* States are the first and second moment, exp_avg and exp_avg_sq as in PyTorch. */
+static void adam_update(Queue *q, const OptimizerSettings *s, Tensor w, Tensor g, const Tensor *state,
+                        bool decayed)
 {
     adamw(q, (Adamw){ .w_N = w, .m_N = state[0], .v_N = state[1], .g_N = g, .beta1 = s->beta1, .beta2 = s->beta2,
                       .epsilon = s->epsilon, .decay = decayed ? s->decay : 0 });
 }
 
 static const Optimizer rules[] = {
-    { "adam", 2, { "exp_avg", "exp_avg_sq" }, adam_update },          /* Megatron's word for AdamW */
+    { "adam", 2, { "exp_avg", "exp_avg_sq" }, adam_update },          /* Megatron-LM's name for AdamW */
 };
 
 const Optimizer *optimizer_named(const char *name)

@@ -1,7 +1,10 @@
+/* The learning rate schedules. */
 #include "optim/lr.h"
 #include <math.h>
 
-/* warm-up: peak n / W;   then r = (n - W) / (D - W): linear 1 - r, cosine (cos pi r + 1) / 2 between low and peak */
+/* With n steps done, W warm-up steps and decay until step D: during warm-up peak n / W; then, with r = (n
+ * - W) / (D - W), low + (peak - low) (1 - r) for linear and low + (peak - low) (cos(pi r) + 1) / 2 for
+ * cosine. */
 double lr_at(const LrSchedule *s, int64_t done)
 {
     if (s->warmup > 0 && done <= s->warmup) return s->peak * (double)done / (double)s->warmup;

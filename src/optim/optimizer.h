@@ -1,18 +1,26 @@
 #ifndef OPTIM_OPTIMIZER_H
 #define OPTIM_OPTIMIZER_H
-/* An optimizer is a row: its states and the rule over a run of elements. All are cut by elements so far: any run may be updated
- * alone. What changes with the step (lr, gradient factor, skip, number of updates) is read from the queue's StepState.             */
+/* An optimizer is one row: its name, its states and the function that updates a flat range of elements.
+ * All optimizers are elementwise, so ZeRO may shard parameters and states at any element and each rank
+ * updates its own range. What changes with the step (learning rate, gradient factor, skip, number of
+ * updates) is read from the queue's StepState. */
 #include "tensor/ops.h"
 
-enum { OPTIMIZER_STATES = 2 };
-typedef struct { double beta1, beta2, epsilon, decay; } OptimizerSettings;
+enum { OPTIMIZER_STATES = 2 };         /* the most states of any optimizer */
 typedef struct {
-    const char *name;
-    int         states;
+    double beta1, beta2, epsilon;
+    double decay;                      /* the weight decay coefficient */
+} OptimizerSettings;
+typedef struct {
+    const char *name;                                  /* the value of --optimizer */
+    int         states;                                /* tensors of state for each parameter */
     const char *state_name[OPTIMIZER_STATES];          /* in checkpoints: <tensor>.<state name> */
-    /* w, g, state: runs of the same elements; decayed: whether weight decay holds for this tensor */
-    void (*update)(Queue *q, const OptimizerSettings *settings, Tensor w, Tensor g, const Tensor *state, bool decayed);
+    /* Updates w and state in place. w, g and each state are 1-dim and hold the same elements of one
+     * parameter; g is a sum over tokens. decayed: weight decay applies to this parameter. */
+    void (*update)(Queue *q, const OptimizerSettings *settings, Tensor w, Tensor g, const Tensor *state,
+                   bool decayed);
 } Optimizer;
 
-const Optimizer *optimizer_named(const char *name);     /* NULL: no such rule */
+/* The row of that name, which is static; NULL when there is none. */
+const Optimizer *optimizer_named(const char *name);
 #endif

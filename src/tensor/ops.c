@@ -1,3 +1,5 @@
+/* The wrappers of all operations, generated from ops.def, and what they record: calls, time, flops and
+ * bytes. */
 #include "tensor/ops.h"
 
 #include <inttypes.h>
@@ -8,7 +10,8 @@
 
 _Static_assert((int)OP_COUNT <= (int)QUEUE_OPS, "a queue counts every op");
 
-/* A struct of arguments begins with its tensors; the few numbers after them never fill another one. */
+/* A struct of arguments begins with its tensors. The division rounds down to their number, because the
+ * scalars after them are smaller than a Tensor. */
 typedef struct { const char *name, *arguments; int tensors; } OpRow;
 #define OP(heat, name, Struct, ...) { #name, #__VA_ARGS__, (int)(sizeof(Struct) / sizeof(Tensor)) },
 static const OpRow row[OP_COUNT] = {
@@ -16,7 +19,7 @@ static const OpRow row[OP_COUNT] = {
 };
 #undef OP
 
-/* The kernels there are: src/tensor/cuda */
+/* The operations for which src/tensor/cuda has a kernel. */
 static const bool on_cuda[OP_COUNT] = {
     [OP_norm_forward] = true,       [OP_norm_backward_input] = true, [OP_norm_backward_weight] = true,
     [OP_activation_forward] = true, [OP_activation_backward] = true, [OP_embed_backward] = true,
@@ -30,6 +33,7 @@ bool        op_on_cuda(int op) { return on_cuda[op]; }
 Tensor tensor_none(void)        { return (Tensor){ 0 }; }
 bool   tensor_present(Tensor x) { return x.dim[0] > 0; }
 
+/* Two rounds of mixing, so that seed, step and site do not cancel as they could in a sum. */
 uint64_t dropout_key(const StepState *step_state, uint64_t site)
 {
     return random_mix(random_mix(step_state->seed, (uint64_t)step_state->step), site);
@@ -51,7 +55,8 @@ static double op_flops(int op, const void *arguments)
         const MatmulBackwardWeight *a = arguments;
         return 2.0 * (double)tensor_count(a->dy_TK) * (double)a->dw_KC.dim[1];
     }
-    /* two products of S x U x D a head, five backward; the whole rectangle, masked or not */
+    /* Each head multiplies S x D by D x U twice forward and five times backward. The whole rectangle is
+     * counted, also where the causal mask hides half of it. */
     case OP_attention_forward: {
         const AttentionForward *a = arguments;
         return 4.0 * (double)tensor_count(a->q) * (double)a->k.dim[1];
@@ -61,7 +66,7 @@ static double op_flops(int op, const void *arguments)
         return 10.0 * (double)tensor_count(a->q) * (double)a->k.dim[1];
     }
     }
-    return 0;                                  /* the others wait for memory, not for arithmetic */
+    return 0;                                  /* the others are bound by memory bandwidth */
 }
 
 void op_work(int op, const void *arguments, double *flops, double *bytes)
@@ -72,19 +77,21 @@ void op_work(int op, const void *arguments, double *flops, double *bytes)
     for (int i = 0; i < row[op].tensors; i++) *bytes += (double)tensor_bytes(x[i]);
 }
 
-/* ---- watching: the first argument is the output; the stop itself names the op ---- */
+/* ---- checking an output for NaN and infinity: it is the first argument; the CHECK names the op ---- */
 static double value_at(Tensor x, int64_t at)
 {
     return x.dtype == F64 ? ((const double *)x.data)[at] : (double)((const float *)x.data)[at];
 }
 
-static bool healthy(int op, double value)
+static bool value_allowed(int op, double value)
 {
-    if (op == OP_xent_stats && value == -INFINITY) return true;      /* the largest of no columns */
+    if (op == OP_xent_stats && value == -INFINITY) return true;      /* the maximum over no columns */
     return isfinite(value);
 }
 
-static void watch(int op, Tensor x)
+/* The tensor's name comes from the row's argument list, which begins with "Tensor y, ..." or "Tensor y;
+ * ...". */
+static void check_finite(int op, Tensor x)
 {
     if (x.dtype != F64 && x.dtype != F32) return;
     const char *name = row[op].arguments + strlen("Tensor ");
@@ -93,23 +100,25 @@ static void watch(int op, Tensor x)
             for (int64_t k = 0; k < x.dim[2]; k++)
                 for (int64_t l = 0; l < x.dim[3]; l++) {
                     int64_t at = i * x.stride[0] + j * x.stride[1] + k * x.stride[2] + l * x.stride[3];
-                    CHECK(healthy(op, value_at(x, at)),
+                    CHECK(value_allowed(op, value_at(x, at)),
                           "%.*s[%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "] is %g",
                           (int)strcspn(name, ",;"), name, i, j, k, l, value_at(x, at));
                 }
 }
 
 /* ---- the wrappers ---- */
-typedef struct { const char *outer; int64_t start; } Call;
+/* The op's name is in the thread's context during the call, so that a CHECK in a kernel or a worker thread
+ * names it. */
+typedef struct { const char *outer_op; int64_t start; } OpCall;   /* start: nanoseconds */
 
-static Call call_begin(const Queue *q, int op)
+static OpCall call_begin(const Queue *q, int op)
 {
-    Call call   = { thread_context()->op, q->timed ? seam.clock() : 0 };
+    OpCall call = { thread_context()->op, q->timed ? seam.clock() : 0 };
     thread_context()->op = row[op].name;
     return call;
 }
 
-static void call_end(Queue *q, int op, const void *arguments, Call call)
+static void call_end(Queue *q, int op, const void *arguments, OpCall call)
 {
     OpCount *count = &q->count[op];
     double   flops, bytes;
@@ -118,14 +127,14 @@ static void call_end(Queue *q, int op, const void *arguments, Call call)
     count->calls += 1;
     count->flops += flops;
     count->bytes += bytes;
-    if (q->watch && !q->backend->dry) watch(op, *(const Tensor *)arguments);
-    thread_context()->op = call.outer;
+    if (q->watch && !q->backend->dry) check_finite(op, *(const Tensor *)arguments);
+    thread_context()->op = call.outer_op;
 }
 
 #define OP(heat, name, Struct, ...)                       \
     void name(Queue *q, Struct arguments)                 \
     {                                                     \
-        Call call = call_begin(q, OP_##name);             \
+        OpCall call = call_begin(q, OP_##name);           \
         q->backend->name(q, &arguments);                  \
         call_end(q, OP_##name, &arguments, call);         \
     }

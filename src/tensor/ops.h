@@ -1,9 +1,15 @@
 #ifndef TENSOR_OPS_H
 #define TENSOR_OPS_H
-/* From each row of ops.def: the argument struct, the wrapper (counts, times, watches) and the back ends' tables.
- *     matmul_forward(q, (MatmulForward){ .y_TK = h, .x_TC = x, .w_KC = w });                                        */
+/* The operations of a model. Each row of ops.def gives an argument struct, a wrapper that counts, times
+ * and checks, and an entry in the table of each back end. A wrapper is called with named arguments:
+ *
+ *     matmul_forward(q, (MatmulForward){ .y_TK = h, .x_TC = x, .w_KC = w });
+ *
+ * A tensor that is not named is absent. A wrong type or shape is a CHECK that names the op and the tensor. */
 #include "tensor/queue.h"
 
+/* GELU by tanh and by erf (Hendrycks & Gimpel 2016), squared ReLU (So et al. 2021), SiLU, and SwiGLU,
+ * which is gated. */
 typedef enum { ACT_GELU_TANH, ACT_GELU_ERF, ACT_SQUARED_RELU, ACT_SILU, ACT_SWIGLU } ActivationKind;
 
 #define OP(heat, name, Struct, ...) typedef struct { __VA_ARGS__ } Struct;
@@ -17,9 +23,9 @@ enum Op {
 #undef OP
 
 struct Backend {
-    const char *name;
-    Dtype       real;
-    bool        dry;
+    const char *name;                    /* what --device calls it */
+    Dtype       real;                    /* the type of weights, activations and gradients */
+    bool        dry;                     /* ops compute nothing and data pointers may be NULL */
 #define OP(heat, name, Struct, ...) void (*name)(Queue *, const Struct *);
 #include "tensor/ops.def"
 #undef OP
@@ -32,16 +38,19 @@ extern "C" {
 #include "tensor/ops.def"
 #undef OP
 
-extern const Backend ref_backend;        /* double, naive: the oracle */
-extern const Backend cpu_backend;        /* float, threaded */
-extern const Backend dry_ref_backend;    /* computes nothing; counts flops and bytes; sizes as ref */
-extern const Backend dry_cpu_backend;    /* the same, sizes as cpu */
+extern const Backend ref_backend;        /* naive loops in double, the reference in tests */
+extern const Backend cpu_backend;        /* float, vectorized, threaded */
+extern const Backend dry_ref_backend;    /* computes nothing, counts flops and bytes; F64 */
+extern const Backend dry_cpu_backend;    /* the same with F32 */
 const char *op_name(int op);
-bool     op_on_cuda(int op);             /* its kernel is written */
+bool     op_on_cuda(int op);             /* src/tensor/cuda has a kernel for it */
 Tensor   tensor_none(void);              /* an absent tensor: dim[0] == 0 */
 bool     tensor_present(Tensor x);
-uint64_t dropout_key(const StepState *step_state, uint64_t site);      /* mixes seed, step and site */
-void     op_work(int op, const void *arguments, double *flops, double *bytes);   /* what an op costs, from its shapes alone */
+/* The key of the dropout with number `site` in this step; it differs in every step and at every site. */
+uint64_t dropout_key(const StepState *step_state, uint64_t site);
+/* The cost of an op, from its shapes alone. flops counts matrix products and attention; bytes is the sum
+ * of the sizes of all its tensors, which are read or written once. */
+void     op_work(int op, const void *arguments, double *flops, double *bytes);
 #ifdef __cplusplus
 }
 #endif

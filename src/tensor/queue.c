@@ -1,3 +1,4 @@
+/* The choice of a back end by its name, and sums over what the ops have counted. */
 #include "tensor/queue.h"
 
 #include <stdio.h>
@@ -31,7 +32,7 @@ Status queue_open(Queue *q, const char *device, int threads, StepState *step_sta
     if (strcmp(device, "cuda") == 0) return refuse_cuda();
     if (!q->backend) return fail(BAD_OPTION, "device %s is unknown; cpu, ref, dry-cpu, dry-ref are", device);
     q->real = q->backend->real;
-    return team_open(&q->team, q->backend->dry ? 1 : threads);      /* a dry run has no work to share */
+    return team_open(&q->team, q->backend->dry ? 1 : threads);      /* a dry run computes nothing */
 }
 
 void queue_close(Queue *q)

@@ -1,7 +1,7 @@
 #ifndef TENSOR_QUEUE_H
 #define TENSOR_QUEUE_H
-/* What a computation runs on. An op is enqueued, not done: the host reads nothing before queue_wait. On a CPU each op is
- * done when its call returns, and queue_wait costs nothing. */
+/* What a computation runs on. An op is enqueued, not done: the host reads nothing before queue_wait. On a CPU
+ * each op is done when its call returns, and queue_wait costs nothing. */
 #include "base/team.h"
 #include "tensor/tensor.h"
 #include "tensor/step_state.h"
@@ -12,10 +12,10 @@ enum { QUEUE_OPS = 64 };
 
 typedef struct Queue {
     const Backend *backend;
-    Dtype    real;                     /* F64 under ref, F32 under cpu: the type of weights, activations, messages, states */
+    Dtype    real;                     /* F64 under ref, F32 under cpu: weights, activations, messages */
     Team    *team;
     StepState    *step_state;
-    bool     watch;                    /* look for NaN and infinity after each op; the first one is a CHECK naming op and tensor */
+    bool     watch;                    /* a NaN or infinity in the first output of an op is a CHECK */
     bool     timed;                    /* fill count[].seconds */
     OpCount  count[QUEUE_OPS];         /* by op, in the order of ops.def */
 } Queue;

@@ -1,14 +1,17 @@
 #ifndef TENSOR_STEP_STATE_H
 #define TENSOR_STEP_STATE_H
-/* What changes from step to step, in one small struct that lives where the queue computes; never in an op's arguments, so a
- * captured graph replays. Written by the host before a step (step, lr) and by the op `clip_and_skip` within it (factor, skip). */
+/* The values that change from step to step. They are in one small struct in the memory of the device that
+ * computes, and never among an op's arguments, so that a step captured as a CUDA graph can be replayed.
+ * The host writes seed, step, updates and lr before a step; the op clip_and_skip writes factor and skip
+ * within it. */
 #include <stdint.h>
+
 typedef struct {
-    uint64_t seed;
+    uint64_t seed;             /* of dropout */
     int64_t  step;             /* steps done before this one: 0, 1, ... */
-    int64_t  updates;          /* optimizer updates done before this one (skipped steps do not count): Adam's t is updates + 1 */
-    double   lr;
-    double   factor;           /* what gradients are multiplied by: clip / tokens */
-    int32_t  skip;             /* 1: not finite, weights and states stay untouched */
+    int64_t  updates;          /* steps before this one that were not skipped; Adam's t is updates + 1 */
+    double   lr;               /* the learning rate of this step */
+    double   factor;           /* multiplies the gradients, which are sums over tokens: clipping / tokens */
+    int32_t  skip;             /* 1: loss or gradient norm is not finite, so nothing is updated */
 } StepState;
 #endif

@@ -1,7 +1,10 @@
+/* Construction of tensors and views of them. A view shares the memory of its source; nothing here copies
+ * data. */
 #include "tensor/tensor.h"
 
 #include <inttypes.h>
 
+/* The tables are indexed by Dtype; a new type is a new entry in both. */
 size_t dtype_width(Dtype dtype)
 {
     static const size_t width[] = { [F64] = 8, [F32] = 4, [I32] = 4, [U8] = 1 };
@@ -14,6 +17,8 @@ const char *dtype_name(Dtype dtype)
     return name[dtype];
 }
 
+/* Row-major strides, computed from the last dim to the first. Unused dims are 1, so loops over four dims
+ * work for all. */
 Tensor tensor_at(void *data, Dtype dtype, const int64_t *dim, int dims)
 {
     CHECK(dims >= 1 && dims <= 4, "a tensor has 1 to 4 dims, got %d", dims);
@@ -41,7 +46,7 @@ bool tensor_contiguous(Tensor x)
 {
     int64_t expected = 1;
     for (int d = 3; d >= 0; d--) {
-        if (x.dim[d] != 1 && x.stride[d] != expected) return false;   /* one item has no stride */
+        if (x.dim[d] != 1 && x.stride[d] != expected) return false;   /* a dim of 1 uses no stride */
         expected *= x.dim[d];
     }
     return true;
@@ -49,18 +54,20 @@ bool tensor_contiguous(Tensor x)
 
 Tensor tensor_reshape(Tensor x, const int64_t *dim, int dims)
 {
-    CHECK(tensor_contiguous(x), "only a contiguous tensor takes another shape");
+    CHECK(tensor_contiguous(x), "only a contiguous tensor can be reshaped");
     Tensor y = tensor_at(x.data, x.dtype, dim, dims);
-    CHECK(tensor_count(y) == tensor_count(x), "a tensor of %" PRId64 " elements has no shape of %" PRId64,
+    CHECK(tensor_count(y) == tensor_count(x), "a tensor of %" PRId64 " elements cannot be reshaped to %" PRId64,
           tensor_count(x), tensor_count(y));
     return y;
 }
 
+/* The comparison with dim - count avoids an overflow of first + count. */
 Tensor tensor_slice(Tensor x, int axis, int64_t first, int64_t count)
 {
     CHECK(axis >= 0 && axis < 4, "a tensor has no axis %d", axis);
     CHECK(first >= 0 && count >= 0 && first <= x.dim[axis] - count,
-          "slice %" PRId64 " + %" PRId64 " leaves axis %d of %" PRId64, first, count, axis, x.dim[axis]);
+          "slice %" PRId64 " + %" PRId64 " is outside of axis %d of %" PRId64,
+          first, count, axis, x.dim[axis]);
     if (x.data) x.data = (char *)x.data + first * x.stride[axis] * (int64_t)dtype_width(x.dtype);
     x.dim[axis] = count;
     return x;
@@ -68,6 +75,6 @@ Tensor tensor_slice(Tensor x, int axis, int64_t first, int64_t count)
 
 Tensor tensor_flat(Tensor x, int64_t first, int64_t count)
 {
-    CHECK(tensor_contiguous(x), "only a contiguous tensor has flat runs");
+    CHECK(tensor_contiguous(x), "only a contiguous tensor can be sliced as flat");
     return tensor_slice(tensor_view(x, tensor_count(x)), 0, first, count);
 }

@@ -1,9 +1,12 @@
+/* The map from a shard's local elements to the elements of the logical tensor, as runs that are
+ * consecutive in both. */
 #include "tensor/tensor_shard.h"
 
 #include <inttypes.h>
 
-/* How much of the box is consecutive in the logical tensor: its whole trailing dims, and the first cut one */
-static int64_t stretch_of(const TensorShard *p)
+/* How many elements of the box are consecutive in the logical tensor: the product of its trailing dims up
+ * to and including the last one that is sharded. */
+static int64_t contiguous_run(const TensorShard *p)
 {
     int64_t stretch = 1;
     for (int d = p->dims - 1; d >= 0; d--) {
@@ -13,7 +16,8 @@ static int64_t stretch_of(const TensorShard *p)
     return stretch;
 }
 
-static int64_t global_of(const TensorShard *p, int64_t at)
+/* The row-major index in the logical tensor of element `at` of the box. */
+static int64_t global_index(const TensorShard *p, int64_t at)
 {
     int64_t global = 0, width = 1;
     for (int d = p->dims - 1; d >= 0; d--) {
@@ -28,10 +32,12 @@ bool tensor_shard_next_run(const TensorShard *p, int64_t *cursor, TensorShardRun
 {
     int64_t left = p->count - *cursor;
     if (left <= 0) return false;
-    int64_t stretch = stretch_of(p), at = p->first + *cursor;
-    CHECK(stretch > 0, "%s: a run of %" PRId64 " elements in an empty box", p->name, p->count);
-    int64_t whole = stretch - at % stretch;          /* stretches never touch: a cut dim lies between them */
-    *run = (TensorShardRun){ .global = global_of(p, at), .local = *cursor, .count = left < whole ? left : whole };
+    int64_t run_length = contiguous_run(p), at = p->first + *cursor;
+    CHECK(run_length > 0, "%s: a flat range of %" PRId64 " elements in an empty box", p->name, p->count);
+    /* The flat range may begin and end within a run. Two runs never join, because the rest of the sharded
+     * dim is between them in the logical tensor. */
+    int64_t rest = run_length - at % run_length;
+    *run = (TensorShardRun){ .global = global_index(p, at), .local = *cursor, .count = left < rest ? left : rest };
     *cursor += run->count;
     return true;
 }

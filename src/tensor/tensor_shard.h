@@ -1,20 +1,24 @@
 #ifndef TENSOR_TENSOR_SHARD_H
 #define TENSOR_TENSOR_SHARD_H
-/* Which part of a logical, unpadded tensor a rank holds. Store and optimizer see nothing else, so that no layout is ever
- * in a checkpoint: a box of the tensor (tensor parallelism cuts it) and of that box, seen row-major, a flat run (ZeRO cuts it). */
+/* Which part of a logical tensor a rank holds. Tensor parallelism cuts the tensor into boxes, and ZeRO
+ * cuts the elements of a box, in row-major order, into flat ranges. Checkpoints and optimizers see a
+ * parallel layout only as such shards, so a checkpoint contains no layout and can be loaded under another
+ * one. The logical tensor has no padding. */
 #include "tensor/tensor.h"
 
 typedef struct {
-    char    name[96];
-    int     dims;
-    int64_t global[4];                 /* the logical tensor */
-    int64_t offset[4], box[4];         /* the box within it */
-    int64_t first, count;              /* the flat run within the box */
-    Tensor  local;                     /* 1-dim, count elements, this rank's memory (the caller owns it) */
+    char    name[96];                  /* of the logical tensor, as checkpoints write it */
+    int     dims;                      /* 1 to 4 */
+    int64_t global[4];                 /* the shape of the logical tensor */
+    int64_t offset[4], box[4];         /* where the box begins in it, and the box's shape */
+    int64_t first, count;              /* the flat range: elements of the box in row-major order */
+    Tensor  local;                     /* [count], this rank's memory, which the caller owns */
 } TensorShard;
 
-/* A stretch of consecutive elements: `count` elements at `global` of the row-major logical tensor are at `local` of the run. */
+/* Consecutive elements in both: `count` elements from `global` of the logical tensor in row-major order
+ * are stored from `local` of the shard's local tensor. */
 typedef struct { int64_t global, local, count; } TensorShardRun;
-/* Walks the runs in order: *cursor starts at 0; false when done. Rows that touch are joined. */
+/* Iterates over the shard's runs in increasing order; each is as long as possible. *cursor is 0 before the
+ * first call. false: there are no more. */
 bool tensor_shard_next_run(const TensorShard *shard, int64_t *cursor, TensorShardRun *run);
 #endif

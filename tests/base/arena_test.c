@@ -1,3 +1,4 @@
+/* A dry arena counts what a real one takes; the memory table, alignment, misuse and poisoned memory. */
 #include "base/testing.h"
 
 #include <stdio.h>
@@ -106,7 +107,7 @@ static void misuse_stops(void **state)
     assert_int_equal(run_in_child(overflows, &fits).exit_code, 0);
     Ended full = run_in_child(overflows, &over);
     assert_int_equal(full.exit_code, 3);
-    assert_contains(full.text, "arena flight is full: h_TF asks 768 bytes, 512 of 1024 are left");
+    assert_contains(full.text, "arena flight is full: h_TF asks for 768 bytes, 512 of 1024 are left");
     assert_contains(run_in_child(resets_into_a_push, &within).text, "256 is not the mark of a push");
     assert_contains(run_in_child(resets_into_a_push, &beyond).text, "reset to 768, but only 512");
 }
@@ -116,7 +117,7 @@ static void no_memory_is_a_status(void **state)
     (void)state;
     Arena a;
     assert_int_equal(arena_open(&a, "forever", (size_t)1 << 60), NO_MEMORY);
-    assert_string_equal(fail_text(), "arena forever: the system does not give 1152921504606846976 bytes");
+    assert_string_equal(fail_text(), "arena forever: the system refuses an allocation of 1152921504606846976 bytes");
     arena_close(&a);
     assert_int_equal(arena_open(&a, "forever", SIZE_MAX), NO_MEMORY);
 }

@@ -1,3 +1,5 @@
+/* Mapping, short writes, atomic replacement, directories, links, devices and locks, and failures injected
+ * by JOTUN_FAULT. */
 #include "base/testing.h"
 
 #include <errno.h>
@@ -298,7 +300,7 @@ static void faults_from_outside(void **state)
     assert_int_equal(run_in_child(writes_under_fault, "sync:6:exit").exit_code, 3);
     assert_int_equal(run_in_child(writes_under_fault, "sync:7:exit").exit_code, 0);
     assert_int_equal(run_in_child(writes_under_fault, "step:1:kill").signal, SIGKILL);
-    assert_contains(run_in_child(writes_under_fault, "step:2:fail").text, "step number 2 fails as asked");
+    assert_contains(run_in_child(writes_under_fault, "step:2:fail").text, "step number 2 fails as requested");
     const char *bad[] = { "write", "write:0:fail", "write:1:burn", "write:1:failed", "write:x:fail" };
     for (int i = 0; i < 5; i++) {
         Ended refused = run_in_child(writes_under_fault, (void *)(uintptr_t)bad[i]);

@@ -1,3 +1,4 @@
+/* Numbers written for people, and log lines where stderr is not a terminal. */
 #include "base/testing.h"
 
 #include "base/log.h"

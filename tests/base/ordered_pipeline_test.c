@@ -1,5 +1,5 @@
-/* Items come out in the order they were filled, once each and worked on, with and without a reader; weight is bounded; a
- * pause forgets what was filled; closing in the middle ends all threads. */
+/* Items come out in the order they were filled, once each and worked on, with and without a reader; weight
+ * is bounded; a pause forgets what was filled; closing in the middle ends all threads. */
 #include <stdatomic.h>
 #include <unistd.h>
 #include "base/ordered_pipeline.h"
@@ -70,7 +70,7 @@ static void in_order(void **state)
         }
 }
 
-/* Two items of a limit of two and a half; one that is heavier than the limit goes alone. */
+/* Two items of a limit of two and a half; one that is heavier than the limit is alone in the ring. */
 static void weight_is_bounded(void **state)
 {
     (void)state;

@@ -1,3 +1,4 @@
+/* Philox against the published known answers, statistics of the distributions, and permutations. */
 #include "base/testing.h"
 
 #include <math.h>

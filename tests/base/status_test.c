@@ -1,3 +1,4 @@
+/* Exit codes, messages by thread, and the line that a CHECK prints before it ends the process. */
 #include "base/testing.h"
 
 #include <pthread.h>

@@ -1,3 +1,5 @@
+/* A parallel loop gives the same result for any number of threads, and workers know the rank they work
+ * for. */
 #include "base/testing.h"
 
 #include <stdatomic.h>
@@ -74,7 +76,7 @@ static void no_threads_is_refused(void **state)
     (void)state;
     Team *team;
     assert_int_equal(team_open(&team, 0), BAD_OPTION);
-    assert_string_equal(fail_text(), "0 threads cannot work; 1 or more can");
+    assert_string_equal(fail_text(), "0 threads: a thread pool needs 1 or more");
     assert_null(team);
     assert_true(team_cores() >= 1);
 }

@@ -1,6 +1,7 @@
 #ifndef TESTS_BASE_TESTING_H
 #define TESTS_BASE_TESTING_H
-/* cmocka beside our own words, and a body run in a child process, to see how it ends. */
+/* cmocka, which defines names that the sources use as well, and a way to run a body in a child process and
+ * see how it ends. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -10,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
-#undef fail                                    /* ours is base/status.h */
-#undef fail_msg                                /* it needs theirs */
+#undef fail                                    /* the sources' fail is base/status.h */
+#undef fail_msg                                /* it uses cmocka's fail */
 #define fail_msg(...) do { print_error(__VA_ARGS__); print_error("\n"); _fail(__FILE__, __LINE__); } while (0)
 
 typedef struct { int exit_code, signal; char text[4096]; } Ended;     /* text: what it wrote to stderr */

@@ -1,4 +1,4 @@
-/* Every id but the first is predicted once, from the ids before it in its window, under every cut of the batch. */
+/* Every id but the first is predicted once, from the ids before it in its window, under every division of the batch among ranks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,5 @@
+/* The dry back ends run every row of ops.def without memory; flops and bytes against values computed by
+ * hand. */
 #include "base/testing.h"
 
 #include "tensor/ops.h"

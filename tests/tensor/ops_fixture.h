@@ -1,6 +1,6 @@
 #ifndef TESTS_TENSOR_OPS_FIXTURE_H
 #define TESTS_TENSOR_OPS_FIXTURE_H
-/* Random tensors for the tests of the ops, kept in double; `fixture_reset` gives all of them back. */
+/* Random tensors for the tests of the ops, kept in double; `fixture_reset` frees all of them. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include "base/random.h"
 #include "tensor/ops.h"
-#include <cmocka.h>                                      /* after ours: its macro `fail` hides our function */
+#include <cmocka.h>                                      /* last: its macro `fail` hides base/status.h's */
 
 enum { BUFFERS = 48 };
 typedef struct { char *data; int64_t count; Dtype dtype; bool sums; } Buffer;  /* sums: F64 in both */
@@ -59,7 +59,7 @@ static inline Tensor matrix(int64_t T, int64_t C, bool wide)
     return wide ? tensor_slice(real(T, C + 7), 1, 3, C) : real(T, C);
 }
 
-/* Where element i, counted row-major, stands */
+/* The offset of element i in row-major order */
 static inline int64_t offset(Tensor x, int64_t i)
 {
     int64_t at = 0;

@@ -1,5 +1,5 @@
-/* What must hold of the ops whatever the numbers: cuts of keys, of the vocabulary and of a parameter give the
- * whole; and a few values worked out by hand, since cpu and ref could err alike. */
+/* Laws that hold for any numbers: shards of keys, of the vocabulary and of a parameter together give the
+ * unsharded result; and a few values computed by hand, since cpu and ref could have the same error. */
 #include "ops_fixture.h"
 
 static Queue q;

@@ -500,7 +500,7 @@ static void compare(int op, int variant, int argument, Tensor one, Tensor two, d
     }
 }
 
-/* What lies between the rows of the arguments is as it was. */
+/* The memory between the rows of the arguments is unchanged. */
 static void compare_gaps(int op, int variant, const Trial *t)
 {
     for (int b = 0; b < buffers; b++) {

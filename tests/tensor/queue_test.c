@@ -1,3 +1,4 @@
+/* Devices by name, refusals, what the wrappers count, and the check for NaN and infinity. */
 #include "base/testing.h"
 
 #include <math.h>
@@ -83,7 +84,7 @@ static void wrappers_count_and_time(void **state)
 
 static void adds_watched(void *context)
 {
-    float  y[6] = { 1, 2, NAN, 3, 4, 5 }, x[6] = { 0 };      /* the NaN lies beside the rows of two */
+    float  y[6] = { 1, 2, NAN, 3, 4, 5 }, x[6] = { 0 };      /* the NaN is outside of the rows of two */
     y[*(int *)context] = INFINITY;
     Tensor y_22 = tensor_slice(tensor_at(y, F32, (const int64_t[]){ 2, 3 }, 2), 1, 0, 2);
     Tensor x_22 = tensor_slice(tensor_at(x, F32, (const int64_t[]){ 2, 3 }, 2), 1, 0, 2);

@@ -1,3 +1,4 @@
+/* The runs of a shard against a search over all elements of small tensors, and by hand. */
 #include "base/testing.h"
 
 #include "tensor/tensor_shard.h"

@@ -1,3 +1,4 @@
+/* Shapes, strides and views, with and without memory, and the messages of misuse. */
 #include "base/testing.h"
 
 #include "tensor/tensor.h"
@@ -87,11 +88,11 @@ static void misuse_stops(void **state)
 {
     (void)state;
     const char *said[] = {
-        "slice 3 + 2 leaves axis 1 of 4",
-        "slice -1 + 1 leaves axis 0 of 3",
-        "a tensor of 12 elements has no shape of 10",
-        "only a contiguous tensor has flat runs",
-        "slice 8 + 5 leaves axis 0 of 12",
+        "slice 3 + 2 is outside of axis 1 of 4",
+        "slice -1 + 1 is outside of axis 0 of 3",
+        "a tensor of 12 elements cannot be reshaped to 10",
+        "only a contiguous tensor can be sliced as flat",
+        "slice 8 + 5 is outside of axis 0 of 12",
         "dim 1 of a tensor is -4",
     };
     for (int i = 0; i < 6; i++) {

@@ -1,4 +1,5 @@
-/* Activations.   T rows   F hidden channels   gated: x is [T, 2F], gate columns then up columns */
+/* Activation functions and their gradients (ActivationKind in tensor/ops.h).
+ * T rows   F hidden channels   gated: x is [T, 2F], gate columns and then up columns */
 #include "tensor/cpu/cpu.h"
 
 INLINE float sigmoid(float x) { return 1 / (1 + cpu_exp(-x)); }
@@ -7,7 +8,8 @@ INLINE float sigmoid(float x) { return 1 / (1 + cpu_exp(-x)); }
 static const float TWO_U1 = (float)(2 * M_2_SQRTPI * M_SQRT1_2);
 static const float TWO_U3 = (float)(2 * M_2_SQRTPI * M_SQRT1_2 * 0.044715);
 
-INLINE float curve(int kind, float x)
+/* act(x), of the gate under SwiGLU */
+INLINE float act_value(int kind, float x)
 {
     switch (kind) {
     case ACT_GELU_TANH:    return x * sigmoid(x * (TWO_U1 + TWO_U3 * x * x));
@@ -17,7 +19,8 @@ INLINE float curve(int kind, float x)
     }
 }
 
-INLINE float slope(int kind, float x)
+/* act'(x). TWO_U1 / 4 = 1 / sqrt(2 pi), the factor of the normal density in the derivative of erf-GELU. */
+INLINE float act_derivative(int kind, float x)
 {
     float s;
     switch (kind) {
@@ -34,36 +37,37 @@ INLINE float slope(int kind, float x)
     }
 }
 
-/* A row goes by in pieces on the stack: x + bias first, so the loops below have neither branch nor alias. */
-enum { TILE = 256 };
+/* A row is processed in tiles that are copied to the stack with the bias added, so that the loops below
+ * have no branch and no aliasing and vectorize even when the output is the input. */
+enum { TILE = 256 };                   /* channels; a tile takes 3 KiB, which fits the first-level cache */
 typedef struct { float x[TILE], up[TILE], dy[TILE]; } ActivationTile;
 
-INLINE void load(float *piece, const float *x, Tensor bias_F, int64_t first, int64_t n)
+INLINE void load_tile(float *tile, const float *x, Tensor bias_F, int64_t first, int64_t n)
 {
-    memcpy(piece, x + first, (size_t)n * sizeof *x);
+    memcpy(tile, x + first, (size_t)n * sizeof *x);
     if (!tensor_present(bias_F)) return;
     const float *bias = flat(bias_F) + first;
-    for (int64_t i = 0; i < n; i++) piece[i] += bias[i];
+    for (int64_t i = 0; i < n; i++) tile[i] += bias[i];
 }
 
 /* y = act(x + bias);   gated: y = silu(gate) up */
-INLINE void forward_piece(int kind, float *y, const ActivationTile *p, int64_t n)
+INLINE void forward_tile(int kind, float *y, const ActivationTile *p, int64_t n)
 {
-    if (kind == ACT_SWIGLU) for (int64_t i = 0; i < n; i++) y[i] = curve(kind, p->x[i]) * p->up[i];
-    else for (int64_t i = 0; i < n; i++) y[i] = curve(kind, p->x[i]);
+    if (kind == ACT_SWIGLU) for (int64_t i = 0; i < n; i++) y[i] = act_value(kind, p->x[i]) * p->up[i];
+    else for (int64_t i = 0; i < n; i++) y[i] = act_value(kind, p->x[i]);
 }
 
 /* dx = dy act'(x + bias);   gated: dgate = dy up silu'(gate),  dup = dy silu(gate) */
-INLINE void backward_piece(int kind, float *dx, float *dup, ActivationTile *p, int64_t n)
+INLINE void backward_tile(int kind, float *dx, float *dup, ActivationTile *p, int64_t n)
 {
     for (int64_t i = 0; i < n && kind == ACT_SWIGLU; i++) {
-        dup[i]   = p->dy[i] * curve(kind, p->x[i]);
+        dup[i]   = p->dy[i] * act_value(kind, p->x[i]);
         p->dy[i] = p->dy[i] * p->up[i];
     }
-    for (int64_t i = 0; i < n; i++) dx[i] = p->dy[i] * slope(kind, p->x[i]);
+    for (int64_t i = 0; i < n; i++) dx[i] = p->dy[i] * act_derivative(kind, p->x[i]);
 }
 
-/* Each kind has a loop of its own: it is a constant where the function is inlined. */
+/* A switch outside of the loops: kind is a constant in each inlined call, so no loop tests it. */
 #define BY_KIND(kind, function, ...)                                                      \
     switch (kind) {                                                                       \
     case ACT_GELU_TANH:    function(ACT_GELU_TANH, __VA_ARGS__); break;                   \
@@ -81,9 +85,9 @@ static CLONES void activation_forward_rows(void *context, int64_t begin, int64_t
     for (int64_t t = begin; t < end; t++)
         for (int64_t f = 0; f < F; f += TILE) {
             int64_t n = F - f < TILE ? F - f : TILE;
-            load(p.x, row(a->x_TF, t), a->bias_F, f, n);
-            if (a->kind == ACT_SWIGLU) load(p.up, row(a->x_TF, t), a->bias_F, F + f, n);
-            BY_KIND(a->kind, forward_piece, row(a->y_TF, t) + f, &p, n)
+            load_tile(p.x, row(a->x_TF, t), a->bias_F, f, n);
+            if (a->kind == ACT_SWIGLU) load_tile(p.up, row(a->x_TF, t), a->bias_F, F + f, n);
+            BY_KIND(a->kind, forward_tile, row(a->y_TF, t) + f, &p, n)
         }
 }
 
@@ -96,16 +100,16 @@ static CLONES void activation_backward_rows(void *context, int64_t begin, int64_
         for (int64_t f = 0; f < F; f += TILE) {
             int64_t n = F - f < TILE ? F - f : TILE;
             float *dx = row(a->dx_TF, t) + f;
-            load(p.x, row(a->x_TF, t), a->bias_F, f, n);
-            if (a->kind == ACT_SWIGLU) load(p.up, row(a->x_TF, t), a->bias_F, F + f, n);
+            load_tile(p.x, row(a->x_TF, t), a->bias_F, f, n);
+            if (a->kind == ACT_SWIGLU) load_tile(p.up, row(a->x_TF, t), a->bias_F, F + f, n);
             memcpy(p.dy, row(a->dy_TF, t) + f, (size_t)n * sizeof *p.dy);
-            BY_KIND(a->kind, backward_piece, dx, dx + F, &p, n)
+            BY_KIND(a->kind, backward_tile, dx, dx + F, &p, n)
         }
 }
 
 static void check_kind(int kind)
 {
-    CHECK(kind >= ACT_GELU_TANH && kind <= ACT_SWIGLU, "activation %d is none of 0 .. %d", kind, ACT_SWIGLU);
+    CHECK(kind >= ACT_GELU_TANH && kind <= ACT_SWIGLU, "activation kind %d is not in 0 .. %d", kind, ACT_SWIGLU);
 }
 
 CPU(activation_forward, ActivationForward)
@@ -115,7 +119,7 @@ CPU(activation_forward, ActivationForward)
     WANT(a->y_TF, F32, T, F);
     WANT(a->x_TF, F32, T, wide);
     if (tensor_present(a->bias_F)) WANT(a->bias_F, F32, wide);
-    team_for(q->team, T, some_rows(F), activation_forward_rows, (void *)a);
+    team_for(q->team, T, chunk_rows(F), activation_forward_rows, (void *)a);
 }
 
 CPU(activation_backward, ActivationBackward)
@@ -126,5 +130,5 @@ CPU(activation_backward, ActivationBackward)
     WANT(a->dy_TF, F32, T, F);
     WANT(a->x_TF, F32, T, wide);
     if (tensor_present(a->bias_F)) WANT(a->bias_F, F32, wide);
-    team_for(q->team, T, some_rows(F), activation_backward_rows, (void *)a);
+    team_for(q->team, T, chunk_rows(F), activation_backward_rows, (void *)a);
 }

@@ -1,7 +1,10 @@
-/* The end of a step: clip and update.   N elements   R ranks */
+/* The end of a step: gradient clipping and the AdamW update.
+ * N elements of a flat parameter block   R ranks */
 #include "tensor/cpu/cpu.h"
 
-/* norm = sqrt(squares) / tokens: of the mean loss.   factor = min(1, clip / norm) / tokens */
+/* norm = sqrt(squares) / tokens,   factor = min(1, clip / norm) / tokens
+ * Gradients are sums over tokens, so dividing by the tokens gives the norm of the gradient of the mean
+ * loss. Every rank has the same sums and therefore decides alike, without a message. */
 CPU(clip_and_skip, ClipAndSkip)
 {
     int64_t R = a->sums_R3.dim[0];
@@ -27,11 +30,12 @@ typedef struct {
     const float *g;
     float        factor, beta1, beta2, epsilon;
     float        shrink, rate, unbias;             /* 1 - lr decay,  lr / (1 - beta1^t),  1 / (1 - beta2^t) */
-} Update;
+} AdamwUpdate;
 
-static CLONES void update_some(void *context, int64_t begin, int64_t end)
+/* The bias corrections are in rate and unbias, which are computed once a step in double. */
+static CLONES void adamw_elements(void *context, int64_t begin, int64_t end)
 {
-    const Update u = *(const Update *)context;
+    const AdamwUpdate u = *(const AdamwUpdate *)context;
     float one1 = 1 - u.beta1, one2 = 1 - u.beta2;
     for (int64_t i = begin; i < end; i++) {
         float g = u.g[i] * u.factor;
@@ -51,7 +55,7 @@ CPU(adamw, Adamw)
     const StepState *step_state = q->step_state;
     if (step_state->skip) return;
     double t = (double)(step_state->updates + 1);
-    Update update = {
+    AdamwUpdate update = {
         .w = flat(a->w_N), .m = flat(a->m_N), .v = flat(a->v_N), .g = flat(a->g_N),
         .factor  = (float)step_state->factor,
         .beta1   = (float)a->beta1,
@@ -60,5 +64,5 @@ CPU(adamw, Adamw)
         .shrink  = (float)(1 - step_state->lr * a->decay),
         .rate    = (float)(step_state->lr / (1 - pow(a->beta1, t))),
         .unbias  = (float)(1 / (1 - pow(a->beta2, t))) };
-    team_for(q->team, N, SOME, update_some, &update);
+    team_for(q->team, N, CHUNK_ELEMENTS, adamw_elements, &update);
 }

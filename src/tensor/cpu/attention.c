@@ -1,11 +1,15 @@
-/* Attention.   B sequences   S queries   U keys   H query heads   G key-value heads, each for H / G of them
- *              D channels of a head
- * A query goes over its keys a PIECE at a time with a running maximum; no row of scores is stored whole. */
+/* Scaled dot-product attention with grouped key-value heads, and the merging of two chunks of keys.
+ * B sequences   S queries   U keys   H query heads   G key-value heads, each shared by H / G query heads
+ * D channels of a head A query processes its keys in blocks with a running maximum and sum (online
+ * softmax, Milakov & Gimelshein 2018), so no row of scores is stored whole and memory does not grow
+ * with the length of the sequence. */
 #include "tensor/cpu/cpu.h"
 
-enum { PIECE = 64, QUERIES = 16 };
+enum { KEY_BLOCK = 64, QUERY_BLOCK = 16 };       /* keys of a block of scores; queries of a chunk of work */
 
-/* What forward and backward share: the sizes, which keys a query sees, which probabilities are dropped */
+/* What forward and backward share: the sizes, which keys a query sees, and which probabilities are
+ * dropped. The fields are those of the ops' arguments (tensor/ops.def); key is the dropout key. One of
+ * forward and backward is set. */
 typedef struct {
     const AttentionForward  *forward;
     const AttentionBackward *backward;
@@ -15,24 +19,24 @@ typedef struct {
     float    scale;
     double   p;
     uint64_t key;
-} View;
+} CpuAttention;
 
-#define VIEW(queue, a) .B = (a)->q.dim[0], .S = (a)->q.dim[1], .U = (a)->k.dim[1],                          \
+#define CPU_ATTENTION(queue, a) .B = (a)->q.dim[0], .S = (a)->q.dim[1], .U = (a)->k.dim[1],                 \
     .H = (a)->q.dim[2], .G = (a)->k.dim[2], .D = (a)->q.dim[3],                                             \
-    .key_range_i = (a)->key_range_i, .sample_i = (a)->sample_i, .q0 = (a)->q0, .k0 = (a)->k0,                   \
+    .key_range_i = (a)->key_range_i, .sample_i = (a)->sample_i, .q0 = (a)->q0, .k0 = (a)->k0,               \
     .head0 = (a)->head0, .heads = (a)->heads, .span = (a)->span, .scale = (float)(a)->scale,                \
     .p = (a)->p, .key = dropout_key((queue)->step_state, (a)->site)
 
-static void check(const View *x)
+static void check(const CpuAttention *x)
 {
-    CHECK(x->G > 0 && x->H % x->G == 0, "%lld query heads cannot share %lld key heads", (long long)x->H,
+    CHECK(x->G > 0 && x->H % x->G == 0, "%lld query heads cannot share %lld key-value heads evenly", (long long)x->H,
           (long long)x->G);
     if (tensor_present(x->key_range_i)) WANT(x->key_range_i, I32, x->B, x->S, 2);
     if (x->p > 0) WANT(x->sample_i, I32, x->B);
 }
 
-/* The keys held here that a query sees: [first, end) */
-static void keys_seen(const View *x, int64_t b, int64_t s, int64_t *first, int64_t *end)
+/* The keys of this chunk that query s sees: [first, end), empty when first >= end */
+static void visible_keys(const CpuAttention *x, int64_t b, int64_t s, int64_t *first, int64_t *end)
 {
     *first = 0, *end = x->q0 + s + 1 - x->k0;
     if (tensor_present(x->key_range_i)) {
@@ -44,15 +48,17 @@ static void keys_seen(const View *x, int64_t b, int64_t s, int64_t *first, int64
     if (*end > x->U) *end = x->U;
 }
 
-/* kept[i]: what the probability of key u + i is multiplied by */
-static void keep_piece(const View *x, Keep *keep, float *kept, int64_t b, int64_t s, int64_t h, int64_t u,
-                       int64_t n)
+/* factor[i] = the dropout factor of the probability of key u + i */
+static void dropout_factors(const CpuAttention *x, DropoutMask *mask, float *factor, int64_t b, int64_t s,
+                            int64_t h, int64_t u, int64_t n)
 {
     const int32_t *sample = x->sample_i.data;
     int64_t row = (sample[b] * x->heads + x->head0 + h) * x->span + x->q0 + s;
-    for (int64_t i = 0; i < n; i++) kept[i] = keep_next(keep, (uint64_t)(row * x->span + x->k0 + u + i));
+    for (int64_t i = 0; i < n; i++)
+        factor[i] = dropout_factor(mask, (uint64_t)(row * x->span + x->k0 + u + i));
 }
 
+/* Eight partial sums, added pairwise at the end: a fixed order that uses vector registers. */
 INLINE float dot(const float *x, const float *y, int64_t n)
 {
     Vec lanes = { 0 };
@@ -72,27 +78,29 @@ INLINE void scores(float *score, const float *q, Tensor k, int64_t b, int64_t u,
     for (int64_t i = 0; i < n; i++) score[i] = scale * dot(q, head(k, b, u + i, g), k.dim[3]);
 }
 
-/* lse = log of the sum over seen keys of exp(score),   o = sum of keep exp(score - lse) v */
-INLINE void forward_query(const View *x, Keep *keep, int64_t b, int64_t s, int64_t h)
+/* lse = log of the sum over visible keys of exp(score),   o = sum of dropout exp(score - lse) v
+ * When a block raises the maximum, the sum and o so far are scaled down to it. The sum is in double and
+ * without dropout, so that lse is exact enough for the backward op. */
+INLINE void forward_query(const CpuAttention *x, DropoutMask *mask, int64_t b, int64_t s, int64_t h)
 {
     const AttentionForward *a = x->forward;
     int64_t g = h / (x->H / x->G), first, end;
-    float *o = head(a->o, b, s, h), prob[PIECE], kept[PIECE], max = -INFINITY;
+    float *o = head(a->o, b, s, h), prob[KEY_BLOCK], factor[KEY_BLOCK], max = -INFINITY;
     double sum = 0;
-    keys_seen(x, b, s, &first, &end);
+    visible_keys(x, b, s, &first, &end);
     memset(o, 0, (size_t)x->D * sizeof *o);
-    for (int64_t u = first; u < end; u += PIECE) {
-        int64_t n = end - u < PIECE ? end - u : PIECE;
-        float before = max;
+    for (int64_t u = first; u < end; u += KEY_BLOCK) {
+        int64_t n = end - u < KEY_BLOCK ? end - u : KEY_BLOCK;
+        float old_max = max;
         scores(prob, head(a->q, b, s, h), a->k, b, u, g, x->scale, n);
         for (int64_t i = 0; i < n; i++) max = prob[i] > max ? prob[i] : max;
-        float shrink = cpu_exp(before - max);
+        float shrink = cpu_exp(old_max - max);
         for (int64_t i = 0; i < n; i++) prob[i] = cpu_exp(prob[i] - max);
         sum *= (double)shrink;
         for (int64_t i = 0; i < n; i++) sum += (double)prob[i];
         if (x->p > 0) {
-            keep_piece(x, keep, kept, b, s, h, u, n);
-            for (int64_t i = 0; i < n; i++) prob[i] *= kept[i];
+            dropout_factors(x, mask, factor, b, s, h, u, n);
+            for (int64_t i = 0; i < n; i++) prob[i] *= factor[i];
         }
         for (int64_t d = 0; d < x->D; d++) o[d] *= shrink;
         for (int64_t i = 0; i < n; i++) {
@@ -106,25 +114,25 @@ INLINE void forward_query(const View *x, Keep *keep, int64_t b, int64_t s, int64
 
 static CLONES void forward_queries(void *context, int64_t begin, int64_t end)
 {
-    const View *x = context;
-    Keep keep = cpu_keep(x->key, x->p);
-    int64_t parts = (x->S + QUERIES - 1) / QUERIES;
+    const CpuAttention *x = context;
+    DropoutMask mask = cpu_dropout_mask(x->key, x->p);
+    int64_t query_blocks = (x->S + QUERY_BLOCK - 1) / QUERY_BLOCK;
     for (int64_t i = begin; i < end; i++) {
-        int64_t s0 = i % parts * QUERIES, h = i / parts % x->H, b = i / parts / x->H;
-        for (int64_t s = s0; s < x->S && s < s0 + QUERIES; s++) forward_query(x, &keep, b, s, h);
+        int64_t s0 = i % query_blocks * QUERY_BLOCK, h = i / query_blocks % x->H, b = i / query_blocks / x->H;
+        for (int64_t s = s0; s < x->S && s < s0 + QUERY_BLOCK; s++) forward_query(x, &mask, b, s, h);
     }
 }
 
 CPU(attention_forward, AttentionForward)
 {
-    View x = { VIEW(q, a), .forward = a };
+    CpuAttention x = { CPU_ATTENTION(q, a), .forward = a };
     check(&x);
     WANT(a->o, F32, x.B, x.S, x.H, x.D);
     WANT(a->lse, F32, x.B, x.S, x.H);
     WANT(a->q, F32, x.B, x.S, x.H, x.D);
     WANT(a->k, F32, x.B, x.U, x.G, x.D);
     WANT(a->v, F32, x.B, x.U, x.G, x.D);
-    team_for(q->team, x.B * x.H * ((x.S + QUERIES - 1) / QUERIES), 1, forward_queries, &x);
+    team_for(q->team, x.B * x.H * ((x.S + QUERY_BLOCK - 1) / QUERY_BLOCK), 1, forward_queries, &x);
 }
 
 /* delta = sum over channels of o do */
@@ -144,29 +152,30 @@ CPU(attention_delta, AttentionDelta)
     WANT(a->delta, F32, B, S, H);
     WANT(a->o, F32, B, S, H, D);
     WANT(a->d_o, F32, B, S, H, D);
-    team_for(q->team, B * S * H, some_rows(D), delta_sequence, (void *)a);
+    team_for(q->team, B * S * H, chunk_rows(D), delta_sequence, (void *)a);
 }
 
-/* With prob = exp(score - lse) and dprob = keep (do . v):   dv += keep prob do
- * dscore = prob (dprob - delta),   dk += scale dscore q,   dq += scale dscore k */
-INLINE void backward_query(const View *x, Keep *keep, int64_t b, int64_t s, int64_t h)
+/* With prob = exp(score - lse) and dprob = dropout (do . v):   dv += dropout prob do
+ * dscore = prob (dprob - delta),   dk += scale dscore q,   dq += scale dscore k
+ * Scores are computed again from q and k instead of stored (Dao et al. 2022, FlashAttention). */
+INLINE void backward_query(const CpuAttention *x, DropoutMask *mask, int64_t b, int64_t s, int64_t h)
 {
     const AttentionBackward *a = x->backward;
     int64_t g = h / (x->H / x->G), first, end;
     const float *q = head(a->q, b, s, h), *d_o = head(a->d_o, b, s, h);
     float *dq = head(a->dq, b, s, h), lse = *head(a->lse, b, s, h), delta = *head(a->delta, b, s, h);
-    float prob[PIECE], dscore[PIECE], kept[PIECE];
-    keys_seen(x, b, s, &first, &end);
-    for (int64_t u = first; u < end; u += PIECE) {
-        int64_t n = end - u < PIECE ? end - u : PIECE;
+    float prob[KEY_BLOCK], dscore[KEY_BLOCK], factor[KEY_BLOCK];
+    visible_keys(x, b, s, &first, &end);
+    for (int64_t u = first; u < end; u += KEY_BLOCK) {
+        int64_t n = end - u < KEY_BLOCK ? end - u : KEY_BLOCK;
         scores(prob, q, a->k, b, u, g, x->scale, n);
         scores(dscore, d_o, a->v, b, u, g, 1, n);
-        for (int64_t i = 0; i < n; i++) kept[i] = 1;
-        if (x->p > 0) keep_piece(x, keep, kept, b, s, h, u, n);
+        for (int64_t i = 0; i < n; i++) factor[i] = 1;
+        if (x->p > 0) dropout_factors(x, mask, factor, b, s, h, u, n);
         for (int64_t i = 0; i < n; i++) {
-            float whole = cpu_exp(prob[i] - lse);
-            dscore[i] = x->scale * whole * (kept[i] * dscore[i] - delta);
-            prob[i]   = whole * kept[i];
+            float undropped = cpu_exp(prob[i] - lse);
+            dscore[i] = x->scale * undropped * (factor[i] * dscore[i] - delta);
+            prob[i]   = undropped * factor[i];
         }
         for (int64_t i = 0; i < n; i++) {
             const float *k = head(a->k, b, u + i, g);
@@ -178,21 +187,22 @@ INLINE void backward_query(const View *x, Keep *keep, int64_t b, int64_t s, int6
     }
 }
 
-/* A chunk owns the dk and dv of one key-value head of one sequence, and the dq of the heads that share it. */
+/* A chunk of work owns dk and dv of one key-value head of one sequence and dq of the query heads that
+ * share it, so that no two threads add to the same element and the order of additions is fixed. */
 static CLONES void backward_heads(void *context, int64_t begin, int64_t end)
 {
-    const View *x = context;
-    Keep keep = cpu_keep(x->key, x->p);
+    const CpuAttention *x = context;
+    DropoutMask mask = cpu_dropout_mask(x->key, x->p);
     int64_t group = x->H / x->G;
     for (int64_t i = begin; i < end; i++)
         for (int64_t s = 0; s < x->S; s++)
             for (int64_t h = i % x->G * group; h < (i % x->G + 1) * group; h++)
-                backward_query(x, &keep, i / x->G, s, h);
+                backward_query(x, &mask, i / x->G, s, h);
 }
 
 CPU(attention_backward, AttentionBackward)
 {
-    View x = { VIEW(q, a), .backward = a };
+    CpuAttention x = { CPU_ATTENTION(q, a), .backward = a };
     check(&x);
     WANT(a->dq, F32, x.B, x.S, x.H, x.D);
     WANT(a->dk, F32, x.B, x.U, x.G, x.D);
@@ -214,7 +224,7 @@ static CLONES void merge_queries(void *context, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         int64_t h = i % H, s = i / H % S, b = i / H / S;
         float one = *head(a->lse, b, s, h), two = *head(a->lse2, b, s, h), max = one > two ? one : two;
-        if (one == -INFINITY && two == -INFINITY) continue;            /* no key in either: o stays 0 */
+        if (one == -INFINITY && two == -INFINITY) continue;            /* no key in either chunk: o stays 0 */
         float both = (float)((double)max + log(exp((double)(one - max)) + exp((double)(two - max))));
         float part = cpu_exp(one - both), part2 = cpu_exp(two - both);
         float *o = head(a->o, b, s, h);
@@ -231,5 +241,5 @@ CPU(attention_merge, AttentionMerge)
     WANT(a->o2, F32, B, S, H, D);
     WANT(a->lse, F32, B, S, H);
     WANT(a->lse2, F32, B, S, H);
-    team_for(q->team, B * S * H, some_rows(D), merge_queries, (void *)a);
+    team_for(q->team, B * S * H, chunk_rows(D), merge_queries, (void *)a);
 }

@@ -1,8 +1,10 @@
-/* Moving, adding and filling.   N elements of a flat tensor   R ranks   T rows */
+/* Fill, copy, sums and initial values.
+ * N elements of a flat tensor   R ranks   T rows */
 #include "base/random.h"
 #include "tensor/cpu/cpu.h"
 
-/* ---- zero, copy, add: run by run along the last dim in use ---- */
+/* ---- fill, copy, accumulate: by runs along the last dim in use ---- */
+/* Steps are in elements, and width is the bytes of one element. */
 typedef void StridedRun(char *y, int64_t y_step, const char *x, int64_t x_step, int64_t count, int64_t width);
 typedef struct { Tensor y, x; int64_t width; StridedRun *run; } StridedWalk;
 
@@ -30,6 +32,7 @@ static CLONES void add_run(char *y, int64_t y_step, const char *x, int64_t x_ste
     else for (int64_t i = 0; i < count; i++) to[i * y_step] += from[i * x_step];
 }
 
+/* Both tensors contiguous: a chunk is a single run. */
 static void walk_flat(void *context, int64_t begin, int64_t end)
 {
     const StridedWalk *w = context;
@@ -37,6 +40,7 @@ static void walk_flat(void *context, int64_t begin, int64_t end)
     w->run((char *)w->y.data + at, 1, (const char *)w->x.data + at, 1, end - begin, w->width);
 }
 
+/* Any strides: item i is one run along the last dim, at the i-th index of the other three. */
 static void walk_rows(void *context, int64_t begin, int64_t end)
 {
     const StridedWalk *w = context;
@@ -49,7 +53,8 @@ static void walk_rows(void *context, int64_t begin, int64_t end)
     }
 }
 
-/* The dims in use, moved to the end: [T, C, 1, 1] is [1, 1, T, C] */
+/* Moves the dims in use to the end, [T, C, 1, 1] to [1, 1, T, C], so that a run is along the longest
+ * useful one. */
 static Tensor last_dims(Tensor x, int used)
 {
     Tensor y = x;
@@ -60,7 +65,7 @@ static Tensor last_dims(Tensor x, int used)
     return y;
 }
 
-static void walk(Queue *q, Tensor y, Tensor x, StridedRun *run)
+static void strided_walk(Queue *q, Tensor y, Tensor x, StridedRun *run)
 {
     int used = 1;
     CHECK(y.dtype == x.dtype, "%s and %s do not mix", dtype_name(y.dtype), dtype_name(x.dtype));
@@ -71,20 +76,21 @@ static void walk(Queue *q, Tensor y, Tensor x, StridedRun *run)
     StridedWalk w = { last_dims(y, used), last_dims(x, used), (int64_t)dtype_width(y.dtype), run };
     int64_t n = tensor_count(y);
     if (n == 0) return;
-    if (tensor_contiguous(y) && tensor_contiguous(x)) team_for(q->team, n, SOME, walk_flat, &w);
-    else team_for(q->team, n / w.y.dim[3], some_rows(w.y.dim[3]), walk_rows, &w);
+    if (tensor_contiguous(y) && tensor_contiguous(x)) team_for(q->team, n, CHUNK_ELEMENTS, walk_flat, &w);
+    else team_for(q->team, n / w.y.dim[3], chunk_rows(w.y.dim[3]), walk_rows, &w);
 }
 
-CPU(fill_zero, FillZero) { walk(q, a->y, a->y, zero_run); }
-CPU(copy_strided, CopyStrided) { walk(q, a->y, a->x, copy_run); }
+CPU(fill_zero, FillZero) { strided_walk(q, a->y, a->y, zero_run); }
+CPU(copy_strided, CopyStrided) { strided_walk(q, a->y, a->x, copy_run); }
 CPU(accumulate, Accumulate)
 {
     CHECK(a->y.dtype == F32, "y is %s, wanted F32", dtype_name(a->y.dtype));
-    walk(q, a->y, a->x, add_run);
+    strided_walk(q, a->y, a->x, add_run);
 }
 
 /* ---- sums ---- */
-static CLONES void rank_sum_some(void *context, int64_t begin, int64_t end)
+/* Rank by rank within a chunk: the order of additions of an element is the order of ranks. */
+static CLONES void rank_sum_elements(void *context, int64_t begin, int64_t end)
 {
     const RankSum *a = context;
     float *y = flat(a->y_N);
@@ -100,19 +106,20 @@ CPU(rank_sum, RankSum)
     int64_t R = a->x_RN.dim[0], N = a->x_RN.dim[1];
     WANT(a->y_N, F32, N);
     WANT(a->x_RN, F32, R, N);
-    team_for(q->team, N, SOME, rank_sum_some, (void *)a);
+    team_for(q->team, N, CHUNK_ELEMENTS, rank_sum_elements, (void *)a);
 }
 
-/* Blocks are summed by whoever comes and added in order, a wave at a time: their sums stand on the stack. */
-enum { BLOCK = 4096, WAVE = 64 };
-typedef struct { const float *x; int64_t N; double sum[WAVE]; } Squares;
+/* Threads sum blocks in any order, and the caller adds the blocks' sums in their order. 64 blocks at a
+ * time, so that the sums fit on the stack and nothing is allocated. */
+enum { SQUARE_BLOCK = 4096, BLOCKS_AT_ONCE = 64 };
+typedef struct { const float *x; int64_t N; double sum[BLOCKS_AT_ONCE]; } SquareSums;
 
 static void square_blocks(void *context, int64_t begin, int64_t end)
 {
-    Squares *s = context;
+    SquareSums *s = context;
     for (int64_t b = begin; b < end; b++) {
         double sum = 0;
-        for (int64_t i = b * BLOCK; i < s->N && i < (b + 1) * BLOCK; i++)
+        for (int64_t i = b * SQUARE_BLOCK; i < s->N && i < (b + 1) * SQUARE_BLOCK; i++)
             sum += (double)s->x[i] * (double)s->x[i];
         s->sum[b] = sum;
     }
@@ -124,11 +131,11 @@ CPU(square_sum, SquareSum)
     WANT(a->out_1, F64, 1);
     WANT(a->x_N, F32, N);
     double *out = a->out_1.data;
-    Squares s;
-    for (int64_t first = 0; first < N; first += WAVE * BLOCK) {
+    SquareSums s;
+    for (int64_t first = 0; first < N; first += BLOCKS_AT_ONCE * SQUARE_BLOCK) {
         s.x = flat(a->x_N) + first;
-        s.N = N - first < WAVE * BLOCK ? N - first : WAVE * BLOCK;
-        int64_t n = (s.N + BLOCK - 1) / BLOCK;
+        s.N = N - first < BLOCKS_AT_ONCE * SQUARE_BLOCK ? N - first : BLOCKS_AT_ONCE * SQUARE_BLOCK;
+        int64_t n = (s.N + SQUARE_BLOCK - 1) / SQUARE_BLOCK;
         team_for(q->team, n, 1, square_blocks, &s);
         for (int64_t b = 0; b < n; b++) *out += s.sum[b];
     }
@@ -149,8 +156,10 @@ CPU(weighted_sum, WeightedSum)
     out[1] += weight;
 }
 
-/* ---- first values ---- */
-static void init_normal_some(void *context, int64_t begin, int64_t end)
+/* ---- initial values of parameters ---- */
+/* Computed in double from the element's index in the logical tensor, and rounded once; ref has the same
+ * values. */
+static void init_normal_elements(void *context, int64_t begin, int64_t end)
 {
     const InitNormal *a = context;
     for (int64_t i = begin; i < end; i++) {
@@ -163,10 +172,10 @@ static void init_normal_some(void *context, int64_t begin, int64_t end)
 CPU(init_normal, InitNormal)
 {
     WANT(a->y_N, F32, a->y_N.dim[0]);
-    team_for(q->team, a->y_N.dim[0], SOME, init_normal_some, (void *)a);
+    team_for(q->team, a->y_N.dim[0], CHUNK_ELEMENTS, init_normal_elements, (void *)a);
 }
 
-static void init_value_some(void *context, int64_t begin, int64_t end)
+static void init_value_elements(void *context, int64_t begin, int64_t end)
 {
     const InitValue *a = context;
     for (int64_t i = begin; i < end; i++) flat(a->y_N)[i] = (float)a->value;
@@ -175,5 +184,5 @@ static void init_value_some(void *context, int64_t begin, int64_t end)
 CPU(init_value, InitValue)
 {
     WANT(a->y_N, F32, a->y_N.dim[0]);
-    team_for(q->team, a->y_N.dim[0], SOME, init_value_some, (void *)a);
+    team_for(q->team, a->y_N.dim[0], CHUNK_ELEMENTS, init_value_elements, (void *)a);
 }

@@ -1,21 +1,24 @@
 #ifndef TENSOR_CPU_CPU_H
 #define TENSOR_CPU_CPU_H
-/* The fast back end of a host: float, loops the compiler vectorises, shared out by team_for in chunks that
- * depend on shapes alone. Every sum has a fixed order and nothing is contracted: so neither the number of
- * threads nor the instruction set changes a bit. */
+/* The fast back end of a host: float, with loops that the compiler vectorizes and team_for divides into
+ * chunks that depend on shapes alone. Every sum has a fixed order and no multiply-add is contracted into a
+ * fused one, so results are bitwise the same for any number of threads and any instruction set. */
 #include <math.h>
 #include <string.h>
 #include "tensor/ops.h"
 #include "tensor/ref/want.h"
 
+/* The head of the function that implements a row: CPU(rope_forward, RopeForward) { ... } with arguments q
+ * and a. */
 #define CPU(name, Struct) void cpu_##name(Queue *q __attribute__((unused)), const Struct *a)
 #define OP(heat, name, Struct, ...) CPU(name, Struct);
 #include "tensor/ops.def"
 #undef OP
 
-/* CLONES before a loop worth it: one copy for each instruction set, chosen when the program is loaded.
- * Sanitizers are not yet awake at that moment, so their builds do without. Such a name is used once in this
- * folder, since clang 14 shows the linker what chooses, of static functions too. */
+/* CLONES before a function compiles it once for each instruction set; the program loader chooses one. The
+ * choice runs before a sanitizer is initialized, so sanitizer builds have no clones. The name of such a
+ * function must be unique in this directory, because clang 14 exports the symbol that chooses even when
+ * the function is static. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
 #define CPU_SANITIZED
@@ -31,9 +34,13 @@
 #endif
 #define INLINE static inline __attribute__((always_inline))
 
+/* A vector of 8 floats that may be loaded from any address; compilers split it where registers are
+ * narrower. The number of lanes is part of the results, since it fixes the order of the sum of a dot
+ * product. */
 enum { LANES = 8 };
 typedef float Vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
+/* Addresses of a 1-dim tensor, of row i, and of the last axis at [b, s, h]. */
 INLINE float *flat(Tensor x) { return x.data; }
 INLINE float *row(Tensor x, int64_t i) { return (float *)x.data + i * x.stride[0]; }
 INLINE float *head(Tensor x, int64_t b, int64_t s, int64_t h)          /* [B, S, H] and [B, S, H, D] */
@@ -41,11 +48,18 @@ INLINE float *head(Tensor x, int64_t b, int64_t s, int64_t h)          /* [B, S,
     return row(x, b) + s * x.stride[1] + h * x.stride[2];
 }
 
-/* Rows in a chunk of work: about 16 thousand elements */
-INLINE int64_t some_rows(int64_t width) { return width < 16384 ? 16384 / (width > 0 ? width : 1) : 1; }
-enum { SOME = 16384 };                                                  /* elements, of a flat tensor */
+/* A chunk of work is about 16 thousand elements: 64 KiB of float, which fits the second-level cache and
+ * takes longer than starting it does. */
+enum { CHUNK_ELEMENTS = 16384 };
+INLINE int64_t chunk_rows(int64_t width)
+{
+    return width < CHUNK_ELEMENTS ? CHUNK_ELEMENTS / (width > 0 ? width : 1) : 1;
+}
 
-/* e^x within 2 units of the last place, without a branch: e^x = 2^n e^r with n whole and |r| <= log(2) / 2 */
+/* e^x within 2 units of the last place and without a branch, so that loops over it vectorize: e^x = 2^n
+ * e^r with an integer n and |r| <= log(2) / 2. Adding 1.5 * 2^23 rounds to the nearest integer, log(2) is
+ * split in two so that r keeps its digits (Cody & Waite), and e^r is a Taylor polynomial of degree 7.
+ * Below the smallest normal number the result is 0. */
 INLINE float cpu_exp(float x)
 {
     const float low = -87.3f, high = 88.3f, round = 0x1.8p23f;
@@ -54,7 +68,7 @@ INLINE float cpu_exp(float x)
     float n = shifted - round, r = clipped - n * log2_high - n * log2_low, power;
     uint32_t bits;
     memcpy(&bits, &shifted, 4);
-    bits = (bits + 127) << 23;                                          /* the low bits of shifted are n */
+    bits = (bits + 127) << 23;      /* the low bits of shifted are n; 127 is the exponent's bias */
     memcpy(&power, &bits, 4);
     float e = 1 / 5040.0f;
     e = e * r + 1 / 720.0f, e = e * r + 1 / 120.0f, e = e * r + 1 / 24.0f, e = e * r + 1 / 6.0f;
@@ -62,13 +76,19 @@ INLINE float cpu_exp(float x)
     return x < low ? 0 : x > high ? INFINITY : e * power;
 }
 
-/* What elements of a dropout stream are multiplied by. Four share a block of bits: ask in rising order. */
-typedef struct { uint64_t key, at; uint32_t bits[4], threshold; float scale; } Keep;
-Keep  cpu_keep(uint64_t key, double p);
-void  cpu_keep_move(Keep *keep, uint64_t block);
-INLINE float keep_next(Keep *keep, uint64_t index)
+/* Reads the dropout mask of one key. Four consecutive elements share one block of random bits, which is
+ * cached, so reading in increasing order costs a quarter of the random numbers. Each thread has its own. */
+typedef struct {
+    uint64_t key, block;               /* block: the cached one */
+    uint32_t bits[4], threshold;       /* an element with bits >= threshold is kept */
+    float    scale;                    /* 1 / (1 - p) */
+} DropoutMask;
+DropoutMask cpu_dropout_mask(uint64_t key, double p);
+void        cpu_dropout_mask_load(DropoutMask *mask, uint64_t block);
+/* The factor of element `index`: 0 when dropped, else 1 / (1 - p). */
+INLINE float dropout_factor(DropoutMask *mask, uint64_t index)
 {
-    if (index / 4 != keep->at) cpu_keep_move(keep, index / 4);
-    return keep->bits[index % 4] >= keep->threshold ? keep->scale : 0;
+    if (index / 4 != mask->block) cpu_dropout_mask_load(mask, index / 4);
+    return mask->bits[index % 4] >= mask->threshold ? mask->scale : 0;
 }
 #endif

@@ -1,24 +1,29 @@
-/* Linear maps.   T rows   C channels in   K channels out   w [K, C]
- * All three are y[M, N] (+)= a[M, depth] b[depth, N]. A task owns BLOCK_M x BLOCK_N of y; for DEPTH of the
- * depth at a time it packs b, then goes over tiles of 8 x 32 held in registers. An element sums its depth in
- * order, DEPTH at a time. */
+/* Linear maps and their gradients.   T rows   C channels in   K channels out   w [K, C]
+ * All three are a product y[M, N] (+)= a[M, depth] b[depth, N], blocked as by Goto & van de Geijn (2008):
+ * a chunk of work owns BLOCK_M x BLOCK_N elements of y; for DEPTH of the depth at a time it packs b into a
+ * panel that stays in cache, and computes tiles of 8 x 32 in registers. An element adds its products in
+ * order, DEPTH at a time, whatever the instruction set, so results are bitwise the same everywhere. */
 #include "tensor/cpu/cpu.h"
 
 enum { TILE_M = 8, TILE_N = 32, BLOCK_M = 256, BLOCK_N = 4 * TILE_N, DEPTH = 256 };
 
-typedef struct { const float *at; int64_t row, col; } Matrix;        /* element (i, j) at i * row + j * col */
-typedef void Tile(float *out, const float *const *a, int64_t step, const float *b, int64_t depth);
+/* A matrix by its strides in elements, so that a transposed one needs no copy: (i, j) is at[i * row + j *
+ * col]. */
+typedef struct { const float *at; int64_t row, col; } StridedMatrix;
+typedef void TileKernel(float *out, const float *const *a, int64_t step, const float *b, int64_t depth);
 typedef struct {
-    float       *y;
-    int64_t      y_row, M, N, depth;
-    Matrix       a, b;
-    const float *bias;                                                  /* may be NULL */
-    bool         add;
-    Tile        *tile;
-} Product;
+    float         *y;                  /* [M, N] with rows y_row elements apart */
+    int64_t        y_row, M, N, depth;
+    StridedMatrix  a, b;               /* [M, depth] and [depth, N] */
+    const float   *bias;               /* [N], or NULL */
+    bool           add;                /* y += instead of y = */
+    TileKernel    *tile;
+} MatrixProduct;
 
-/* out[8][32] = a[8][depth] b[depth][32] by vectors of so many floats, `rows` x `vecs` sums at a time: as many
- * as the registers of the target hold. A vector is one register, else compilers keep the sums in memory. */
+/* out[8][32] = a[8][depth] b[depth][32] with vectors of `floats` floats. `rows` x `vecs` sums are computed
+ * at a time, which is as many as the target's registers hold. A vector must be one register, or compilers
+ * keep the sums in memory. a has a pointer for each row, whose elements are `step` apart; b is a packed
+ * strip. */
 #define TILE(name, target, floats, rows, vecs)                                                               \
     target static void name(float *out, const float *const *a, int64_t step, const float *b, int64_t depth)  \
     {                                                                                                        \
@@ -42,7 +47,7 @@ TILE(tile_avx2, __attribute__((target("avx2"))), 8, 4, 2)
 #endif
 TILE(tile_plain, , 4, 4, 2)
 
-static Tile *tile_best(void)
+static TileKernel *tile_best(void)
 {
 #ifdef __x86_64__
     if (__builtin_cpu_supports("avx512f")) return tile_avx512;
@@ -52,7 +57,8 @@ static Tile *tile_best(void)
 }
 
 /* panel[strip][k][32] = b[k0 + k][n0 + 32 strip + n], zero beyond the last column */
-static void pack_b(float *panel, const Product *p, int64_t k0, int64_t depth, int64_t n0, int64_t columns)
+static void pack_b(float *panel, const MatrixProduct *p, int64_t k0, int64_t depth, int64_t n0,
+                   int64_t columns)
 {
     for (int64_t n = 0; n < columns; n += TILE_N, panel += depth * TILE_N) {
         int64_t width = columns - n < TILE_N ? columns - n : TILE_N;
@@ -68,9 +74,11 @@ static void pack_b(float *panel, const Product *p, int64_t k0, int64_t depth, in
     }
 }
 
-/* Where the rows of a tile are, and how far apart their elements; beyond the last row nothing is stored */
-static int64_t rows_of(const float *row[TILE_M], float *packed, const Product *p, int64_t m, int64_t rows,
-                       int64_t k0, int64_t depth)
+/* Sets the pointers to the rows of a tile and returns the distance of their elements. Columns of a are
+ * packed first, so that the kernel reads consecutive memory. Pointers beyond the last row repeat it or
+ * read zeros; what the kernel computes there is not stored. */
+static int64_t tile_rows(const float *row[TILE_M], float *packed, const MatrixProduct *p, int64_t m,
+                         int64_t rows, int64_t k0, int64_t depth)
 {
     const float *a = p->a.at + m * p->a.row + k0 * p->a.col;
     if (p->a.col == 1) {
@@ -84,8 +92,10 @@ static int64_t rows_of(const float *row[TILE_M], float *packed, const Product *p
     return TILE_M;
 }
 
-static void store(const Product *p, const float *out, int64_t m, int64_t rows, int64_t n, int64_t columns,
-                  bool first)
+/* Writes or adds a tile's valid part to y; `first` says that it is the first part of the depth, which has
+ * the bias. */
+static void store_tile(const MatrixProduct *p, const float *out, int64_t m, int64_t rows, int64_t n,
+                       int64_t columns, bool first)
 {
     for (int64_t r = 0; r < rows; r++, out += TILE_N) {
         float *y = p->y + (m + r) * p->y_row + n;
@@ -99,7 +109,9 @@ static void store(const Product *p, const float *out, int64_t m, int64_t rows, i
     }
 }
 
-static void block(const Product *p, int64_t m0, int64_t n0)
+/* One block of y. The panel is 128 KiB and lives on the stack, so that threads share nothing and nothing
+ * is allocated. */
+static void multiply_block(const MatrixProduct *p, int64_t m0, int64_t n0)
 {
     float panel[BLOCK_N * DEPTH], packed[TILE_M * DEPTH], out[TILE_M * TILE_N];
     int64_t m1 = m0 + BLOCK_M < p->M ? m0 + BLOCK_M : p->M;
@@ -110,26 +122,29 @@ static void block(const Product *p, int64_t m0, int64_t n0)
         for (int64_t m = m0; m < m1; m += TILE_M) {
             const float *a[TILE_M];
             int64_t rows = m1 - m < TILE_M ? m1 - m : TILE_M;
-            int64_t step = rows_of(a, packed, p, m, rows, k0, depth);
+            int64_t step = tile_rows(a, packed, p, m, rows, k0, depth);
             for (int64_t n = 0; n < columns; n += TILE_N) {
                 p->tile(out, a, step, panel + n * depth, depth);
-                store(p, out, m, rows, n0 + n, columns - n < TILE_N ? columns - n : TILE_N, k0 == 0);
+                store_tile(p, out, m, rows, n0 + n, columns - n < TILE_N ? columns - n : TILE_N, k0 == 0);
             }
         }
     }
 }
 
-static void blocks(void *context, int64_t begin, int64_t end)
+/* Blocks below each other are neighbours in the numbering, so that threads running at the same time read
+ * the same b. */
+static void multiply_blocks(void *context, int64_t begin, int64_t end)
 {
-    const Product *p = context;
+    const MatrixProduct *p = context;
     int64_t down = (p->M + BLOCK_M - 1) / BLOCK_M;
-    for (int64_t i = begin; i < end; i++) block(p, i % down * BLOCK_M, i / down * BLOCK_N);
+    for (int64_t i = begin; i < end; i++) multiply_block(p, i % down * BLOCK_M, i / down * BLOCK_N);
 }
 
-static void product(Queue *q, Product p)
+static void multiply(Queue *q, MatrixProduct p)
 {
     p.tile = tile_best();
-    team_for(q->team, (p.M + BLOCK_M - 1) / BLOCK_M * ((p.N + BLOCK_N - 1) / BLOCK_N), 1, blocks, &p);
+    int64_t down = (p.M + BLOCK_M - 1) / BLOCK_M, across = (p.N + BLOCK_N - 1) / BLOCK_N;
+    team_for(q->team, down * across, 1, multiply_blocks, &p);
 }
 
 /* y = x wT + bias */
@@ -140,10 +155,10 @@ CPU(matmul_forward, MatmulForward)
     WANT(a->x_TC, F32, T, C);
     WANT(a->w_KC, F32, K, C);
     if (tensor_present(a->bias_K)) WANT(a->bias_K, F32, K);
-    product(q, (Product){ .y = flat(a->y_TK), .y_row = a->y_TK.stride[0], .M = T, .N = K, .depth = C,
-                          .a = { flat(a->x_TC), a->x_TC.stride[0], 1 },
-                          .b = { flat(a->w_KC), 1, a->w_KC.stride[0] },
-                          .bias = tensor_present(a->bias_K) ? flat(a->bias_K) : NULL });
+    multiply(q, (MatrixProduct){ .y = flat(a->y_TK), .y_row = a->y_TK.stride[0], .M = T, .N = K, .depth = C,
+                                 .a = { flat(a->x_TC), a->x_TC.stride[0], 1 },
+                                 .b = { flat(a->w_KC), 1, a->w_KC.stride[0] },
+                                 .bias = tensor_present(a->bias_K) ? flat(a->bias_K) : NULL });
 }
 
 /* dx = dy w */
@@ -153,9 +168,9 @@ CPU(matmul_backward_input, MatmulBackwardInput)
     WANT(a->dx_TC, F32, T, C);
     WANT(a->dy_TK, F32, T, K);
     WANT(a->w_KC, F32, K, C);
-    product(q, (Product){ .y = flat(a->dx_TC), .y_row = a->dx_TC.stride[0], .M = T, .N = C, .depth = K,
-                          .a = { flat(a->dy_TK), a->dy_TK.stride[0], 1 },
-                          .b = { flat(a->w_KC), a->w_KC.stride[0], 1 } });
+    multiply(q, (MatrixProduct){ .y = flat(a->dx_TC), .y_row = a->dx_TC.stride[0], .M = T, .N = C, .depth = K,
+                                 .a = { flat(a->dy_TK), a->dy_TK.stride[0], 1 },
+                                 .b = { flat(a->w_KC), a->w_KC.stride[0], 1 } });
 }
 
 /* dw += dyT x */
@@ -165,13 +180,13 @@ CPU(matmul_backward_weight, MatmulBackwardWeight)
     WANT(a->dw_KC, F32, K, C);
     WANT(a->dy_TK, F32, T, K);
     WANT(a->x_TC, F32, T, C);
-    product(q, (Product){ .y = flat(a->dw_KC), .y_row = a->dw_KC.stride[0], .M = K, .N = C, .depth = T,
-                          .add = true,
-                          .a = { flat(a->dy_TK), 1, a->dy_TK.stride[0] },
-                          .b = { flat(a->x_TC), a->x_TC.stride[0], 1 } });
+    multiply(q, (MatrixProduct){ .y = flat(a->dw_KC), .y_row = a->dw_KC.stride[0], .M = K, .N = C, .depth = T,
+                                 .add = true,
+                                 .a = { flat(a->dy_TK), 1, a->dy_TK.stride[0] },
+                                 .b = { flat(a->x_TC), a->x_TC.stride[0], 1 } });
 }
 
-/* db += sums of the columns of dy: in double, since rows are many */
+/* db += sums of the columns of dy, in double because the number of rows is large */
 enum { COLUMNS = 64 };
 static CLONES void bias_columns(void *context, int64_t begin, int64_t end)
 {

@@ -1,5 +1,6 @@
-/* LayerNorm, and RMSNorm where mean is absent.   T rows   C channels   h = (x - mean) rstd
- * Sums are in double: the mean of many channels is where float would lose most. */
+/* LayerNorm, and RMSNorm where mean is absent: it is LayerNorm with mean = 0 and no bias.
+ * T rows   C channels   h = (x - mean) rstd, the normalized row before gain and bias
+ * Sums over channels and tokens are in double, because float would lose the most digits there. */
 #include "tensor/cpu/cpu.h"
 
 /* y = h gain + bias,   rstd = 1 / sqrt(mean of (x - mean)^2 + epsilon) */
@@ -33,10 +34,11 @@ CPU(norm_forward, NormForward)
     WANT(a->gain_C, F32, C);
     if (tensor_present(a->mean_T)) WANT(a->mean_T, F32, T);
     if (tensor_present(a->bias_C)) WANT(a->bias_C, F32, C);
-    team_for(q->team, T, some_rows(C), norm_forward_rows, (void *)a);
+    team_for(q->team, T, chunk_rows(C), norm_forward_rows, (void *)a);
 }
 
-/* With g = dy gain:   dx = rstd (g - [centred] mean of g - h mean of (g h)) + residual */
+/* With g = dy gain:   dx = rstd (g - mean of g - h mean of (g h)) + residual
+ * RMSNorm has no mean of g, because no mean is subtracted forward. */
 static CLONES void norm_backward_rows(void *context, int64_t begin, int64_t end)
 {
     const NormBackwardInput *a = context;
@@ -74,10 +76,11 @@ CPU(norm_backward_input, NormBackwardInput)
     WANT(a->gain_C, F32, C);
     if (tensor_present(a->mean_T)) WANT(a->mean_T, F32, T);
     if (tensor_present(a->residual_TC)) WANT(a->residual_TC, F32, T, C);
-    team_for(q->team, T, some_rows(C), norm_backward_rows, (void *)a);
+    team_for(q->team, T, chunk_rows(C), norm_backward_rows, (void *)a);
 }
 
-/* dgain += sum over rows of dy h,   dbias += sum over rows of dy: a chunk owns its columns */
+/* dgain += sum over rows of dy h,   dbias += sum over rows of dy
+ * A chunk of work owns columns and reads all rows in order, so that the sums have a fixed order. */
 enum { COLUMNS = 64 };
 static CLONES void norm_backward_columns(void *context, int64_t begin, int64_t end)
 {

@@ -1,3 +1,4 @@
+/* The table of the cpu back end, with one entry for each row of ops.def. */
 #include "tensor/cpu/cpu.h"
 
 const Backend cpu_backend = {

@@ -1,21 +1,22 @@
-/* Cross entropy over a vocabulary cut by ranks.
- * T rows   V columns held here, of which the first `valid` are words   R ranks */
+/* Vocabulary-parallel cross entropy.
+ * T rows   V columns held by this rank, of which the first `valid` are ids and the rest padding   R ranks */
 #include "tensor/cpu/cpu.h"
 
-/* stats = { max, sum of exp(x - max), logit of the target or 0 } */
+/* stats = { max, sum of exp(x - max), logit of the target or 0 }
+ * exp fills a tile first, in a loop that vectorizes; then the tile is added in double and in order. */
 static CLONES void xent_stats_rows(void *context, int64_t begin, int64_t end)
 {
-    enum { PIECE = 64 };
+    enum { TILE = 64 };
     const XentStats *a = context;
     for (int64_t t = begin; t < end; t++) {
         const float *x = row(a->logits_TV, t);
-        float *stats = row(a->stats_T3, t), max = -INFINITY, piece[PIECE];
+        float *stats = row(a->stats_T3, t), max = -INFINITY, tile[TILE];
         double sum = 0;
         for (int64_t c = 0; c < a->valid; c++) max = x[c] > max ? x[c] : max;
-        for (int64_t first = 0; first < a->valid; first += PIECE) {
-            int64_t n = a->valid - first < PIECE ? a->valid - first : PIECE;
-            for (int64_t c = 0; c < n; c++) piece[c] = cpu_exp(x[first + c] - max);
-            for (int64_t c = 0; c < n; c++) sum += (double)piece[c];
+        for (int64_t first = 0; first < a->valid; first += TILE) {
+            int64_t n = a->valid - first < TILE ? a->valid - first : TILE;
+            for (int64_t c = 0; c < n; c++) tile[c] = cpu_exp(x[first + c] - max);
+            for (int64_t c = 0; c < n; c++) sum += (double)tile[c];
         }
         int64_t target = ((const int32_t *)a->target_i.data)[t] - a->first;
         stats[0] = max;
@@ -36,10 +37,12 @@ CPU(xent_stats, XentStats)
     WANT(a->logits_TV, F32, T, V);
     WANT(a->target_i, I32, T);
     check_valid(a->valid, V);
-    team_for(q->team, T, some_rows(V), xent_stats_rows, (void *)a);
+    team_for(q->team, T, chunk_rows(V), xent_stats_rows, (void *)a);
 }
 
-/* lse = max + log(sum of all ranks),   loss = lse - target.   A rank without words has sum 0 */
+/* lse = max + log(sum over ranks of sum exp(max of the rank - max)),   loss = lse - target
+ * A rank whose columns are all padding has max -infinity and sum 0, which is neutral. T x R numbers are
+ * few, so one thread is enough. */
 CPU(xent_forward, XentForward)
 {
     int64_t R = a->stats_RT3.dim[0], T = a->stats_RT3.dim[1];
@@ -59,7 +62,8 @@ CPU(xent_forward, XentForward)
     }
 }
 
-/* logits = (exp(x - lse) - [column is target]) weight */
+/* logits = (exp(x - lse) - [column is target]) weight, in place to save a tensor of the largest size of
+ * the model The target's column is computed first, since the loop overwrites its logit. */
 static CLONES void xent_backward_rows(void *context, int64_t begin, int64_t end)
 {
     const XentBackward *a = context;
@@ -81,5 +85,5 @@ CPU(xent_backward, XentBackward)
     WANT(a->target_i, I32, T);
     WANT(a->loss_weight_T, F32, T);
     check_valid(a->valid, V);
-    team_for(q->team, T, some_rows(V), xent_backward_rows, (void *)a);
+    team_for(q->team, T, chunk_rows(V), xent_backward_rows, (void *)a);
 }

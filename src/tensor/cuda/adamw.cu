@@ -1,21 +1,24 @@
-/*  N elements
- *  What changes from step to step is read from the StepState in device memory, so a captured graph replays.  */
+/* The AdamW update on a GPU.   N elements of a flat parameter block
+ * What changes from step to step is read from the StepState in device memory and not from the arguments,
+ * so a step captured as a CUDA graph can be replayed. */
 #include "tensor/cuda/block.h"
 
-constexpr int64_t MOST_BLOCKS = 1024;      /* enough to fill a GPU; each thread strides over the elements */
+/* Enough blocks to fill a GPU; each thread strides over the elements (a grid-stride loop). */
+constexpr int64_t MOST_BLOCKS = 1024;
 
 /* m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g g,
  * w -= lr (decay w + mhat / (sqrt(vhat) + epsilon)),  mhat = m / (1 - beta1^t),  vhat = v / (1 - beta2^t)  */
 __global__ void __launch_bounds__(GPU_THREADS) adamw_kernel(Adamw a, const StepState *step_state)
 {
     GPU_SHARED(float, correct, 2);
-    if (step_state->skip) return;                /* the same for all threads */
-    if (threadIdx.x < 2) {                 /* powers in double are dear: once a block */
+    if (step_state->skip) return;          /* the same for all threads, so no barrier is left waiting */
+    if (threadIdx.x < 2) {                 /* pow in double is slow: two threads compute it for the block */
         const double beta = threadIdx.x ? a.beta2 : a.beta1;
         correct[threadIdx.x] = (float)(1.0 / (1.0 - pow(beta, (double)(step_state->updates + 1))));
     }
     __syncthreads();
-    const float lr = (float)step_state->lr, keep = (float)(1.0 - step_state->lr * a.decay), factor = (float)step_state->factor;
+    const float lr = (float)step_state->lr, factor = (float)step_state->factor;
+    const float shrink = (float)(1.0 - step_state->lr * a.decay);
     const float beta1 = (float)a.beta1, rest1 = (float)(1.0 - a.beta1), epsilon = (float)a.epsilon;
     const float beta2 = (float)a.beta2, rest2 = (float)(1.0 - a.beta2);
     float *w = (float *)a.w_N.data, *m = (float *)a.m_N.data, *v = (float *)a.v_N.data;
@@ -27,7 +30,7 @@ __global__ void __launch_bounds__(GPU_THREADS) adamw_kernel(Adamw a, const StepS
         const float g = g_N[i] * factor;
         m[i] = beta1 * m[i] + rest1 * g;
         v[i] = beta2 * v[i] + rest2 * g * g;
-        w[i] = keep * w[i] - lr * (m[i] * correct[0]) / (sqrtf(v[i] * correct[1]) + epsilon);
+        w[i] = shrink * w[i] - lr * (m[i] * correct[0]) / (sqrtf(v[i] * correct[1]) + epsilon);
     }
 }
 

@@ -1,12 +1,14 @@
 #ifndef TENSOR_CUDA_BLOCK_H
 #define TENSOR_CUDA_BLOCK_H
-/* What kernels share: views of tensors, sums over a block, and the launchers' checks. */
+/* What kernels share: access to tensors, sums and maxima over a thread block, and the checks of the
+ * functions that launch them. A reduction adds in the order of lanes and warps, never by atomics, so
+ * results are the same in every run. */
 #include "tensor/cuda/gpu.h"
 #include "tensor/cuda/kernels.h"
 
 enum { GPU_THREADS = 256, GPU_MAX_WARPS = GPU_THREADS / 32 };
 
-/* ---- device: tensors travel to kernels by value, as the op's own argument struct ---- */
+/* ---- device: a kernel receives the op's argument struct by value, with the Tensors in it ---- */
 template <typename T> __device__ __forceinline__ T *gpu_row(const Tensor &x, int64_t t)
 {
     return (T *)x.data + t * x.stride[0];
@@ -17,23 +19,26 @@ __device__ __forceinline__ bool present(const Tensor &x)
     return x.dim[0] != 0;
 }
 
+/* Element i of a 1-dim tensor that may be absent, such as a bias. */
 __device__ __forceinline__ float value_or_zero(const Tensor &x, int64_t i)
 {
     return present(x) ? ((const float *)x.data)[i] : 0.0f;
 }
 
-/* ---- device: sums and maxima over a block, the result in every thread, in the order of lanes and warps.
- *      `part` is shared memory, GPU_MAX_WARPS floats.                                                 ---- */
+/* ---- device: sums and maxima over a block; every thread of it must call and every thread gets the result.
+ *      `part` is shared memory of GPU_MAX_WARPS floats. ---- */
 __device__ __forceinline__ float larger(float a, float b)
 {
     return a > b ? a : b;
 }
 
-/* A test plants a fault by leaving out one barrier or the other, and wants to see that noticed. */
+/* Writes each warp's partial result to shared memory. The first barrier protects the previous result from
+ * being overwritten while another warp reads it, and the second makes all partial results visible. Tests
+ * compile this with one of them removed and expect the error to be detected. */
 __device__ __forceinline__ void share_warps(float *part, float v)
 {
 #ifndef GPU_PLANT_NO_FIRST_BARRIER
-    __syncthreads();                                /* others may still read the last result */
+    __syncthreads();
 #endif
     if (threadIdx.x % GPU_WARP == 0) part[threadIdx.x / GPU_WARP] = v;
 #ifndef GPU_PLANT_NO_SECOND_BARRIER
@@ -70,21 +75,24 @@ static inline gpuStream_t gpu_stream_of(Queue *q)
     return (gpuStream_t)gpu_of(q)->stream;
 }
 
+/* The number of thread blocks for `items` when one block does `each` of them. */
 static inline unsigned blocks_for(int64_t items, int64_t each)
 {
     int64_t blocks = (items + each - 1) / each;
-    CHECK(blocks <= INT32_MAX, "%lld blocks are more than a grid holds", (long long)blocks);
+    CHECK(blocks <= INT32_MAX, "%lld thread blocks are more than a grid allows", (long long)blocks);
     return (unsigned)blocks;
 }
 
+/* Memory of the stream's workspace for count elements; the next op of the stream may overwrite it. */
 template <typename T> static inline T *workspace_of(Queue *q, int64_t count)
 {
     const size_t bytes = (size_t)count * sizeof(T), have = gpu_of(q)->bytes;
-    CHECK(bytes <= have, "an op wants %zu bytes of workspace, the stream has %zu", bytes, have);
+    CHECK(bytes <= have, "an op needs %zu bytes of workspace, the stream has %zu", bytes, have);
     return (T *)gpu_of(q)->workspace;
 }
 
-/* Another type or shape is a bug of the caller, who is named; so no kernel reads beside its tensors. */
+/* The type and shape that an op requires of a tensor. Anything else is a bug of the caller and a CHECK on
+ * the host, so that no kernel reads outside of its tensors. */
 #define GPU_WANT(x, type, ...) gpu_want(#x, x, type, __VA_ARGS__)
 template <typename... Dims>
 static inline void gpu_want(const char *name, const Tensor &x, Dtype type, Dims... dims)
@@ -93,7 +101,7 @@ static inline void gpu_want(const char *name, const Tensor &x, Dtype type, Dims.
     const int     n = sizeof...(dims);
     bool same = x.dtype == type && (dim[n - 1] <= 1 || x.stride[n - 1] == 1);
     for (int d = 0; d < 4; d++) same = same && x.dim[d] == (d < n ? dim[d] : 1);
-    CHECK(same, "%s is %s [%lld, %lld, %lld, %lld], wanted %s of %d dims, %lld to %lld, last stride 1",
+    CHECK(same, "%s is %s [%lld, %lld, %lld, %lld], required is %s of %d dims, %lld to %lld, with a last stride of 1",
           name, dtype_name(x.dtype), (long long)x.dim[0], (long long)x.dim[1], (long long)x.dim[2],
           (long long)x.dim[3], dtype_name(type), n, (long long)dim[0], (long long)dim[n - 1]);
 }

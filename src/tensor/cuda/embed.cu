@@ -1,11 +1,14 @@
-/*  T tokens   C channels   V rows of the table, which starts at vocabulary row `first`.
- *  Gradients of a row are added in the order of tokens, without atomics. First each token finds the next one
- *  of its id; then the first token of each id walks the chain and adds to its row.
- *  Cost: up to T^2 comparisons of ids (T = 32768: 2^30, by whole warps, from the cache), one read of dy, and
- *  the longest chain: a word that is 5 % of T is 0.05 T reads, one after another, in each of C threads. */
+/* The gradient of the embedding on a GPU.
+ * T tokens   C channels   V rows of the table, which begins at vocabulary row `first`
+ *
+ * Float atomics would add in a different order in every run. Instead the tokens with the same id are
+ * linked into a list, and the first token of each list adds the others' gradients to the table's row in
+ * the order of tokens. Cost: up to T^2 comparisons of ids (2^30 for T = 32768, by whole warps and from the
+ * cache), one read of dy, and the length of the longest list: an id that is 5 % of T takes 0.05 T
+ * dependent reads in each of C threads. */
 #include "tensor/cuda/block.h"
 
-enum { TOKENS_EACH = 8 };                  /* tokens a block of warps links */
+enum { TOKENS_PER_BLOCK = 8 };             /* tokens linked by one thread block, one for each warp of 32 */
 
 __device__ __forceinline__ int warp_min(int v)
 {
@@ -16,25 +19,27 @@ __device__ __forceinline__ int warp_min(int v)
     return v;
 }
 
-/* next[t] = the next token of the same id, or T;   head[t] = no token before t has its id:  a warp a token */
+/* next[t] = the next token with the same id, or T;   head[t] = no token before t has the same id
+ * One warp for each token: its lanes compare different tokens. */
 __global__ void __launch_bounds__(GPU_THREADS) embed_link_kernel(EmbedBackward a, int *next_T, int *head_T)
 {
     const int  T = (int)a.dy_TC.dim[0], warps = GPU_THREADS / GPU_WARP, lane = threadIdx.x % GPU_WARP;
     const int *id = (const int *)a.id_i.data;
     for (int t = (int)blockIdx.x * warps + threadIdx.x / GPU_WARP; t < T; t += (int)gridDim.x * warps) {
-        int next = t + 1 + lane, before = lane;
+        int next = t + 1 + lane, previous = lane;
         while (next < T && id[next] != id[t]) next += GPU_WARP;
-        while (before < t && id[before] != id[t]) before += GPU_WARP;
-        next   = warp_min(next < T ? next : T);
-        before = warp_min(before < t ? before : t);
+        while (previous < t && id[previous] != id[t]) previous += GPU_WARP;
+        next     = warp_min(next < T ? next : T);
+        previous = warp_min(previous < t ? previous : t);
         if (lane == 0) {
             next_T[t] = next;
-            head_T[t] = before == t;
+            head_T[t] = previous == t;
         }
     }
 }
 
-/* dtable[id] += dy of the chain's tokens:  a block a token and 256 channels; only heads stay */
+/* dtable[id] += dy of the list's tokens One thread block for each token and 256 channels; the blocks of
+ * tokens that do not begin a list return at once. */
 __global__ void __launch_bounds__(GPU_THREADS)
 embed_add_kernel(EmbedBackward a, const int *next_T, const int *head_T)
 {
@@ -56,6 +61,6 @@ extern "C" void cuda_embed_backward(Queue *q, const EmbedBackward *a)
     if (T == 0) return;
     int *next = workspace_of<int>(q, 2 * T), *head = next + T;
     const dim3 grid(blocks_for(T, 1), blocks_for(C, GPU_THREADS));
-    GPU_LAUNCH(embed_link_kernel, blocks_for(T, TOKENS_EACH), GPU_THREADS, gpu_stream_of(q), *a, next, head);
+    GPU_LAUNCH(embed_link_kernel, blocks_for(T, TOKENS_PER_BLOCK), GPU_THREADS, gpu_stream_of(q), *a, next, head);
     GPU_LAUNCH(embed_add_kernel, grid, GPU_THREADS, gpu_stream_of(q), *a, next, head);
 }

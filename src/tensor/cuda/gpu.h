@@ -1,8 +1,9 @@
 #ifndef TENSOR_CUDA_GPU_H
 #define TENSOR_CUDA_GPU_H
 /* One kernel source for three compilers: nvcc (CUDA), hipcc (HIP) and, in tests, any C++ compiler with the
- * CPU shim (GPU_CPU). Kernels are written for warps of 32 and of 64 lanes: blocks of a multiple of 64
- * threads, shuffles by the whole warp, no ballot masks. */
+ * shim that runs kernels on the CPU (GPU_CPU). Kernels work with warps of 32 lanes (NVIDIA) and of 64
+ * (AMD): thread blocks are a multiple of 64 threads, shuffles are by the whole warp, and there are no
+ * ballot masks. */
 #include <math.h>
 #include <stdint.h>
 
@@ -56,5 +57,7 @@ typedef cudaStream_t gpuStream_t;
     } while (0)
 #endif
 
-void gpu_check(int error, const char *what);      /* stops the world where a call or a launch failed */
+/* Stops the job (CHECK) when a call or a launch has failed; error is the runtime's error number, 0 for
+ * success. */
+void gpu_check(int error, const char *what);
 #endif

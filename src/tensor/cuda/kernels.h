@@ -1,7 +1,9 @@
 #ifndef TENSOR_CUDA_KERNELS_H
 #define TENSOR_CUDA_KERNELS_H
-/* The rows of ops.def that have kernels, in F32. The queue is a CudaQueue; tensors and its StepState are device
- * memory. Results are the same from run to run: no float atomics, and sums over blocks have a fixed order. */
+/* The rows of ops.def that have GPU kernels, in F32. The queue must be the one in a CudaQueue; the tensors
+ * and the queue's StepState are in device memory. A call launches its kernels on the queue's stream and
+ * returns before they are done. The kernels are deterministic: there are no float atomics, and sums over
+ * thread blocks have a fixed order. */
 #include "tensor/cuda/stream.h"
 
 #ifdef __cplusplus
@@ -17,7 +19,8 @@ void cuda_xent_stats          (Queue *q, const XentStats *a);
 void cuda_xent_forward        (Queue *q, const XentForward *a);
 void cuda_xent_backward       (Queue *q, const XentBackward *a);
 void cuda_adamw               (Queue *q, const Adamw *a);
-size_t cuda_workspace(int64_t tokens, int64_t channels);     /* bytes the kernels above ask for at most */
+/* The bytes of workspace that the kernels above need at most for tensors of this size. */
+size_t cuda_workspace(int64_t tokens, int64_t channels);
 #ifdef __cplusplus
 }
 #endif

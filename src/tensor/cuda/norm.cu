@@ -1,11 +1,13 @@
-/*  T tokens   C channels   h the normed row before gain: (x - mean) rstd
- *  RMSNorm is LayerNorm with mean = 0 and no bias.  */
+/* LayerNorm and RMSNorm on a GPU. RMSNorm is LayerNorm with mean = 0 and no bias.
+ * T tokens   C channels   h = (x - mean) rstd, the normalized row before gain and bias */
 #include "tensor/cuda/block.h"
 
-enum { COLUMN_THREADS = 128 };                              /* weight gradients: a thread a column, */
-constexpr int64_t MAX_PARTS = 64, LEAST_ROWS = 16;          /* and rows cut into at most 64 parts */
+/* Weight gradients use one thread for each column, and divide the rows into at most 64 parts of at least
+ * 16 rows, so that a GPU is busy even when C is small. */
+enum { COLUMN_THREADS = 128 };
+constexpr int64_t MAX_PARTS = 64, LEAST_ROWS = 16;
 
-static void want_norm(int64_t T, int64_t C, const Tensor &mean_T, const Tensor &rstd_T, const Tensor &gain_C)
+static void check_norm(int64_t T, int64_t C, const Tensor &mean_T, const Tensor &rstd_T, const Tensor &gain_C)
 {
     if (tensor_present(mean_T)) GPU_WANT(mean_T, F32, T);
     GPU_WANT(rstd_T, F32, T);
@@ -13,7 +15,8 @@ static void want_norm(int64_t T, int64_t C, const Tensor &mean_T, const Tensor &
 }
 
 /* mean = sum x / C,   rstd = 1 / sqrt(sum (x - mean)^2 / C + epsilon),   y = (x - mean) rstd gain + bias
- * A block a row, which it reads three times, twice from the cache: the two-pass variance loses no digits.  */
+ * One thread block for each row, which it reads three times, twice from the cache. The variance is
+ * computed in two passes, because the one-pass formula E[x^2] - E[x]^2 loses digits in float. */
 __global__ void __launch_bounds__(GPU_THREADS) norm_forward_kernel(NormForward a)
 {
     GPU_SHARED(float, part, GPU_MAX_WARPS);
@@ -43,13 +46,13 @@ extern "C" void cuda_norm_forward(Queue *q, const NormForward *a)
     const int64_t T = a->x_TC.dim[0], C = a->x_TC.dim[1];
     GPU_WANT(a->y_TC, F32, T, C);
     GPU_WANT(a->x_TC, F32, T, C);
-    want_norm(T, C, a->mean_T, a->rstd_T, a->gain_C);
+    check_norm(T, C, a->mean_T, a->rstd_T, a->gain_C);
     if (tensor_present(a->bias_C)) GPU_WANT(a->bias_C, F32, C);
     if (T > 0) GPU_LAUNCH(norm_forward_kernel, blocks_for(T, 1), GPU_THREADS, gpu_stream_of(q), *a);
 }
 
-/* g = dy gain,   dx = rstd (g - mean(g) - h mean(g h)) + residual; a block a row.
- * RMSNorm has no mean(g).  */
+/* g = dy gain,   dx = rstd (g - mean(g) - h mean(g h)) + residual
+ * One thread block for each row. RMSNorm has no mean(g), because no mean is subtracted forward. */
 __global__ void __launch_bounds__(GPU_THREADS) norm_backward_input_kernel(NormBackwardInput a)
 {
     GPU_SHARED(float, part, GPU_MAX_WARPS);
@@ -81,12 +84,13 @@ extern "C" void cuda_norm_backward_input(Queue *q, const NormBackwardInput *a)
     GPU_WANT(a->dx_TC, F32, T, C);
     GPU_WANT(a->dy_TC, F32, T, C);
     GPU_WANT(a->x_TC, F32, T, C);
-    want_norm(T, C, a->mean_T, a->rstd_T, a->gain_C);
+    check_norm(T, C, a->mean_T, a->rstd_T, a->gain_C);
     if (tensor_present(a->residual_TC)) GPU_WANT(a->residual_TC, F32, T, C);
     if (T > 0) GPU_LAUNCH(norm_backward_input_kernel, blocks_for(T, 1), GPU_THREADS, gpu_stream_of(q), *a);
 }
 
-/* part[p] = { sum of dy h, sum of dy } over the p-th run of rows:  a thread a column */
+/* part[p] = { sum of dy h, sum of dy } over the p-th part of the rows; one thread for each column, so that
+ * the threads of a warp read consecutive channels */
 __global__ void __launch_bounds__(COLUMN_THREADS)
 norm_parts_kernel(NormBackwardWeight a, float *part_P2C, int64_t rows)
 {
@@ -103,7 +107,7 @@ norm_parts_kernel(NormBackwardWeight a, float *part_P2C, int64_t rows)
     part_P2C[(2 * p + 1) * C + c] = dbias;
 }
 
-/* dgain += sum over parts,   dbias += sum over parts: in their order */
+/* dgain += sum over parts,   dbias += sum over parts, in the order of the parts */
 __global__ void __launch_bounds__(COLUMN_THREADS)
 norm_join_kernel(NormBackwardWeight a, const float *part_P2C, int64_t parts)
 {
@@ -123,10 +127,10 @@ extern "C" void cuda_norm_backward_weight(Queue *q, const NormBackwardWeight *a)
     const int64_t T = a->x_TC.dim[0], C = a->x_TC.dim[1];
     GPU_WANT(a->dy_TC, F32, T, C);
     GPU_WANT(a->x_TC, F32, T, C);
-    want_norm(T, C, a->mean_T, a->rstd_T, a->dgain_C);
+    check_norm(T, C, a->mean_T, a->rstd_T, a->dgain_C);
     if (tensor_present(a->dbias_C)) GPU_WANT(a->dbias_C, F32, C);
     if (T == 0) return;
-    /* the cut depends on T alone, so that every GPU adds in the same order */
+    /* The division into parts depends on T alone, so that every GPU adds in the same order. */
     const int64_t even = (T + MAX_PARTS - 1) / MAX_PARTS, rows = even > LEAST_ROWS ? even : LEAST_ROWS;
     const unsigned parts = blocks_for(T, rows), tiles = blocks_for(C, COLUMN_THREADS);
     float *part = workspace_of<float>(q, 2 * (int64_t)parts * C);

@@ -1,3 +1,4 @@
+/* Devices, streams and device memory (see stream.h), in calls that CUDA, HIP and the tests' shim share. */
 #include "tensor/cuda/gpu.h"
 #include "tensor/cuda/stream.h"
 
@@ -10,17 +11,19 @@ extern "C" Status gpu_stream_open(GpuStream *s, int device, size_t workspace)
 {
     int devices = 0, error = gpuGetDeviceCount(&devices);
     if (error)
-        return fail(BAD_OPTION, "no GPU can be used here: %s; --device cpu can", gpuGetErrorString(error));
+        return fail(BAD_OPTION, "no GPU can be used on this machine: %s; use --device cpu",
+                    gpuGetErrorString(error));
     if (device < 0 || device >= devices)
-        return fail(BAD_OPTION, "GPU %d is not among the %d of this machine", device, devices);
+        return fail(BAD_OPTION, "GPU %d does not exist; this machine has %d, numbered from 0", device,
+                    devices);
     gpu_check(gpuSetDevice(device), "gpuSetDevice");
     gpuStream_t stream;
     gpu_check(gpuStreamCreate(&stream), "gpuStreamCreate");
     *s = GpuStream{ (void *)stream, nullptr, workspace };
     if (gpuMalloc(&s->workspace, workspace) != 0) {
-        (void)gpuGetLastError();                   /* it would be found again by the next launch */
+        (void)gpuGetLastError();                   /* clears the error, which the next launch would report */
         (void)gpuStreamDestroy(stream);
-        return fail(NO_MEMORY, "GPU %d has no %zu bytes left for a workspace", device, workspace);
+        return fail(NO_MEMORY, "GPU %d does not have %zu bytes left for a workspace", device, workspace);
     }
     return OK;
 }

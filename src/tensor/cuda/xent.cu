@@ -1,9 +1,10 @@
-/*  Cross entropy over a vocabulary cut by ranks.
- *  T rows   V columns held here, of which the first `valid` are words   R ranks  */
+/* Vocabulary-parallel cross entropy on a GPU.
+ * T rows   V columns held by this rank, of which the first `valid` are ids and the rest padding   R ranks */
 #include "tensor/cuda/block.h"
 
-/* stats = { max, sum of exp(x - max), logit of the target or 0 }:  a block a row, which it reads once.
- * A thread keeps the largest logit so far and the sum relative to it, rescaled when a larger one comes. */
+/* stats = { max, sum of exp(x - max), logit of the target or 0 } One thread block for each row, which it
+ * reads once: a thread has the largest logit so far and the sum relative to it, and rescales the sum when
+ * it meets a larger one (online softmax). */
 __global__ void __launch_bounds__(GPU_THREADS) xent_stats_kernel(XentStats a)
 {
     GPU_SHARED(float, part, GPU_MAX_WARPS);
@@ -15,7 +16,7 @@ __global__ void __launch_bounds__(GPU_THREADS) xent_stats_kernel(XentStats a)
             sum *= expf(max - x[c]);
             max = x[c];
         }
-        if (x[c] != -INFINITY) sum += expf(x[c] - max);             /* a NaN goes in */
+        if (x[c] != -INFINITY) sum += expf(x[c] - max);             /* a NaN is added and shows */
     }
     const float row_max = block_max(part, max);
     const float row_sum = block_sum(part, max == -INFINITY ? sum : sum * expf(max - row_max));
@@ -37,15 +38,17 @@ extern "C" void cuda_xent_stats(Queue *q, const XentStats *a)
     if (T > 0) GPU_LAUNCH(xent_stats_kernel, blocks_for(T, 1), GPU_THREADS, gpu_stream_of(q), *a);
 }
 
-/* lse = max + log(sum over ranks),   loss = lse - target:  a thread a row
- * A rank without words has max -infinity and sum 0.                      */
+/* lse = max + log(sum over ranks),   loss = lse - target; one thread for each row
+ * A rank whose columns are all padding has max -infinity and sum 0, and is left out because -infinity -
+ * max may be NaN. */
 __global__ void __launch_bounds__(GPU_THREADS) xent_forward_kernel(XentForward a)
 {
     const int64_t R = a.stats_RT3.dim[0], T = a.stats_RT3.dim[1];
     const int64_t t = (int64_t)blockIdx.x * GPU_THREADS + threadIdx.x;
     if (t >= T) return;
     float max = -INFINITY, sum = 0, target = 0;
-    for (int64_t r = 0; r < R; r++) max = larger(max, gpu_row<float>(a.stats_RT3, r)[t * a.stats_RT3.stride[1]]);
+    for (int64_t r = 0; r < R; r++)
+        max = larger(max, gpu_row<float>(a.stats_RT3, r)[t * a.stats_RT3.stride[1]]);
     for (int64_t r = 0; r < R; r++) {
         const float *stats = gpu_row<float>(a.stats_RT3, r) + t * a.stats_RT3.stride[1];
         if (stats[1] != 0) sum += stats[1] * expf(stats[0] - max);
@@ -65,7 +68,8 @@ extern "C" void cuda_xent_forward(Queue *q, const XentForward *a)
     if (T > 0) GPU_LAUNCH(xent_forward_kernel, blocks_for(T, GPU_THREADS), GPU_THREADS, gpu_stream_of(q), *a);
 }
 
-/* logits = (exp(x - lse) - [column is target]) weight,   0 beyond the words:  a block a row */
+/* logits = (exp(x - lse) - [column is target]) weight in place, and 0 in the padding; one thread block for
+ * each row */
 __global__ void __launch_bounds__(GPU_THREADS) xent_backward_kernel(XentBackward a)
 {
     const int64_t t = blockIdx.x, V = a.logits_TV.dim[1], target = *gpu_row<int32_t>(a.target_i, t) - a.first;

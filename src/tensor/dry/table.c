@@ -1,4 +1,6 @@
-/* Computes nothing: the wrappers in tensor/ops.c have counted already. */
+/* The dry back ends: every op does nothing, because the wrappers in tensor/ops.c count flops and bytes.
+ * They differ only in the real type, so that a dry run takes as many bytes of memory as the run it
+ * measures. */
 #include "tensor/ops.h"
 
 #define OP(heat, name, Struct, ...) static void dry_##name(Queue *q, const Struct *a) { (void)q, (void)a; }

@@ -1,19 +1,22 @@
-/* Activations.   T rows   F hidden channels   gated: x is [T, 2F], gate columns then up columns */
+/* Activation functions and their derivatives (ActivationKind in tensor/ops.h).
+ * T rows   F hidden channels   gated: x is [T, 2F], gate columns and then up columns */
 #include "tensor/ref/ref.h"
 
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 
-static double curve(int kind, double x)
+/* act(x), of the gate under SwiGLU */
+static double act_value(int kind, double x)
 {
     switch (kind) {
     case ACT_GELU_TANH:    return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
     case ACT_GELU_ERF:     return 0.5 * x * (1 + erf(x / sqrt(2)));
-    case ACT_SQUARED_RELU: return x < 0 ? 0 : x * x;                 /* a NaN stays one */
+    case ACT_SQUARED_RELU: return x < 0 ? 0 : x * x;                 /* NaN < 0 is false: NaN stays NaN */
     default:               return x * sigmoid(x);                    /* silu, and the gate of SwiGLU */
     }
 }
 
-static double slope(int kind, double x)
+/* act'(x) */
+static double act_derivative(int kind, double x)
 {
     double root = sqrt(2 / M_PI), t = tanh(root * (x + 0.044715 * x * x * x));
     switch (kind) {
@@ -31,7 +34,7 @@ static double biased(Tensor x_TF, Tensor bias_F, int64_t t, int64_t f)
 
 static void check_kind(int kind)
 {
-    CHECK(kind >= ACT_GELU_TANH && kind <= ACT_SWIGLU, "activation %d is none of 0 .. %d", kind, ACT_SWIGLU);
+    CHECK(kind >= ACT_GELU_TANH && kind <= ACT_SWIGLU, "activation kind %d is not in 0 .. %d", kind, ACT_SWIGLU);
 }
 
 /* y = act(x + bias);   gated: y = silu(gate) up */
@@ -45,7 +48,7 @@ REF(activation_forward, ActivationForward)
     for (int64_t t = 0; t < T; t++)
         for (int64_t f = 0; f < F; f++) {
             double up = a->kind == ACT_SWIGLU ? biased(a->x_TF, a->bias_F, t, F + f) : 1;
-            *at2(a->y_TF, t, f) = curve(a->kind, biased(a->x_TF, a->bias_F, t, f)) * up;
+            *at2(a->y_TF, t, f) = act_value(a->kind, biased(a->x_TF, a->bias_F, t, f)) * up;
         }
 }
 
@@ -63,8 +66,8 @@ REF(activation_backward, ActivationBackward)
             double dy = *at2(a->dy_TF, t, f), x = biased(a->x_TF, a->bias_F, t, f), up = 1;
             if (a->kind == ACT_SWIGLU) {
                 up = biased(a->x_TF, a->bias_F, t, F + f);
-                *at2(a->dx_TF, t, F + f) = dy * curve(a->kind, x);
+                *at2(a->dx_TF, t, F + f) = dy * act_value(a->kind, x);
             }
-            *at2(a->dx_TF, t, f) = dy * up * slope(a->kind, x);
+            *at2(a->dx_TF, t, f) = dy * up * act_derivative(a->kind, x);
         }
 }

@@ -1,7 +1,10 @@
-/* The end of a step: clip and update.   N elements   R ranks */
+/* The end of a step: gradient clipping and the AdamW update.
+ * N elements of a flat parameter block   R ranks */
 #include "tensor/ref/ref.h"
 
-/* norm = sqrt(squares) / tokens: of the mean loss.   factor = min(1, clip / norm) / tokens */
+/* norm = sqrt(squares) / tokens,   factor = min(1, clip / norm) / tokens
+ * Gradients are sums over tokens, so dividing by the tokens gives the norm of the gradient of the mean
+ * loss. */
 REF(clip_and_skip, ClipAndSkip)
 {
     int64_t R = a->sums_R3.dim[0];
@@ -14,6 +17,7 @@ REF(clip_and_skip, ClipAndSkip)
         squares += *at2(a->sums_R3, r, 2);
     }
     double mean = loss / tokens, norm = sqrt(squares) / tokens;
+    /* Every rank has the same sums and therefore decides alike, without a message. */
     q->step_state->skip = !isfinite(mean) || !isfinite(norm);
     q->step_state->factor = (a->clip > 0 && norm > a->clip ? a->clip / norm : 1) / tokens;
     *at1(a->report_4, 0) = mean;

@@ -1,34 +1,38 @@
-/* Attention.   B sequences   S queries   U keys   H query heads   G key-value heads, each for H / G of them
- *              D channels of a head */
+/* Scaled dot-product attention (Vaswani et al. 2017) with grouped key-value heads, and the merging of two
+ * chunks of keys.
+ * B sequences   S queries   U keys   H query heads   G key-value heads, each shared by H / G query heads
+ * D channels of a head */
 #include "base/random.h"
 #include "tensor/ref/ref.h"
 
-/* What forward and backward part: the sizes, which keys a query sees, which probabilities are dropped */
+/* What forward and backward share: the sizes, which keys a query sees, and which probabilities are
+ * dropped. The fields are those of the ops' arguments (tensor/ops.def); key is the dropout key. */
 typedef struct {
     int64_t  B, S, U, H, G, D;
     Tensor   key_range_i, sample_i;
     int64_t  q0, k0, head0, heads, span;
     double   p;
     uint64_t key;
-} View;
+} RefAttention;
 
-#define VIEW(queue, a) view((View){                                                                         \
+#define REF_ATTENTION(queue, a) checked((RefAttention){                                                     \
     .B = (a)->q.dim[0], .S = (a)->q.dim[1], .U = (a)->k.dim[1],                                             \
     .H = (a)->q.dim[2], .G = (a)->k.dim[2], .D = (a)->q.dim[3],                                             \
-    .key_range_i = (a)->key_range_i, .sample_i = (a)->sample_i, .q0 = (a)->q0, .k0 = (a)->k0,                   \
+    .key_range_i = (a)->key_range_i, .sample_i = (a)->sample_i, .q0 = (a)->q0, .k0 = (a)->k0,               \
     .head0 = (a)->head0, .heads = (a)->heads, .span = (a)->span,                                            \
     .p = (a)->p, .key = dropout_key((queue)->step_state, (a)->site) })
 
-static View view(View x)
+static RefAttention checked(RefAttention x)
 {
-    CHECK(x.G > 0 && x.H % x.G == 0, "%lld query heads cannot part %lld key heads", (long long)x.H,
+    CHECK(x.G > 0 && x.H % x.G == 0, "%lld query heads cannot share %lld key-value heads evenly", (long long)x.H,
           (long long)x.G);
     if (tensor_present(x.key_range_i)) WANT(x.key_range_i, I32, x.B, x.S, 2);
     if (x.p > 0) WANT(x.sample_i, I32, x.B);
     return x;
 }
 
-static bool seen(const View *x, int64_t b, int64_t s, int64_t u)
+/* Whether query s may attend to key u. Positions are global, so a chunk of keys may begin anywhere. */
+static bool key_visible(const RefAttention *x, int64_t b, int64_t s, int64_t u)
 {
     int64_t key = x->k0 + u;
     if (!tensor_present(x->key_range_i)) return key <= x->q0 + s;
@@ -37,11 +41,12 @@ static bool seen(const View *x, int64_t b, int64_t s, int64_t u)
     return key >= row[0] && key < row[1];
 }
 
-static double keep(const View *x, int64_t b, int64_t s, int64_t h, int64_t u)
+/* The dropout factor of one probability, from its index in the whole attention matrix of the model. */
+static double dropout_factor(const RefAttention *x, int64_t b, int64_t s, int64_t h, int64_t u)
 {
     if (x->p == 0) return 1;
     int64_t row = (int1(x->sample_i, b) * x->heads + x->head0 + h) * x->span + x->q0 + s;
-    return ref_keep(x->key, (uint64_t)(row * x->span + x->k0 + u), x->p);
+    return ref_dropout(x->key, (uint64_t)(row * x->span + x->k0 + u), x->p);
 }
 
 /* score = scale q . k */
@@ -52,28 +57,29 @@ static double score(Tensor q, Tensor k, double scale, int64_t b, int64_t s, int6
     return scale * sum;
 }
 
-/* One query: lse = log of the sum over seen keys of exp(score),   o = sum of keep exp(score - lse) v */
-static void forward_query(const View *x, const AttentionForward *a, int64_t b, int64_t s, int64_t h)
+/* One query: lse = log of the sum over visible keys of exp(score),   o = sum of dropout exp(score - lse) v
+ * The maximum is subtracted before exp, so that no score overflows. */
+static void forward_query(const RefAttention *x, const AttentionForward *a, int64_t b, int64_t s, int64_t h)
 {
     int64_t g = h / (x->H / x->G);
     double max = -INFINITY, sum = 0;
     for (int64_t u = 0; u < x->U; u++)
-        if (seen(x, b, s, u)) max = fmax(max, score(a->q, a->k, a->scale, b, s, h, u, g));
+        if (key_visible(x, b, s, u)) max = fmax(max, score(a->q, a->k, a->scale, b, s, h, u, g));
     for (int64_t u = 0; u < x->U; u++)
-        if (seen(x, b, s, u)) sum += exp(score(a->q, a->k, a->scale, b, s, h, u, g) - max);
+        if (key_visible(x, b, s, u)) sum += exp(score(a->q, a->k, a->scale, b, s, h, u, g) - max);
     double lse = sum == 0 ? -INFINITY : max + log(sum);
     *at3(a->lse, b, s, h) = lse;
     for (int64_t d = 0; d < x->D; d++) *at4(a->o, b, s, h, d) = 0;
     for (int64_t u = 0; u < x->U; u++) {
-        if (!seen(x, b, s, u)) continue;
-        double prob = keep(x, b, s, h, u) * exp(score(a->q, a->k, a->scale, b, s, h, u, g) - lse);
+        if (!key_visible(x, b, s, u)) continue;
+        double prob = dropout_factor(x, b, s, h, u) * exp(score(a->q, a->k, a->scale, b, s, h, u, g) - lse);
         for (int64_t d = 0; d < x->D; d++) *at4(a->o, b, s, h, d) += prob * *at4(a->v, b, u, g, d);
     }
 }
 
 REF(attention_forward, AttentionForward)
 {
-    View x = VIEW(q, a);
+    RefAttention x = REF_ATTENTION(q, a);
     WANT(a->o, F64, x.B, x.S, x.H, x.D);
     WANT(a->lse, F64, x.B, x.S, x.H);
     WANT(a->q, F64, x.B, x.S, x.H, x.D);
@@ -100,18 +106,18 @@ REF(attention_delta, AttentionDelta)
             }
 }
 
-/* With prob = exp(score - lse) and dprob = keep (do . v):   dv += keep prob do
+/* With prob = exp(score - lse) and dprob = dropout (do . v):   dv += dropout prob do
  * dscore = prob (dprob - delta),   dk += scale dscore q,   dq += scale dscore k */
-static void backward_query(const View *x, const AttentionBackward *a, int64_t b, int64_t s, int64_t h)
+static void backward_query(const RefAttention *x, const AttentionBackward *a, int64_t b, int64_t s, int64_t h)
 {
     int64_t g = h / (x->H / x->G);
     for (int64_t u = 0; u < x->U; u++) {
-        if (!seen(x, b, s, u)) continue;
+        if (!key_visible(x, b, s, u)) continue;
         double prob = exp(score(a->q, a->k, a->scale, b, s, h, u, g) - *at3(a->lse, b, s, h));
-        double kept = keep(x, b, s, h, u), dprob = kept * score(a->d_o, a->v, 1, b, s, h, u, g);
+        double factor = dropout_factor(x, b, s, h, u), dprob = factor * score(a->d_o, a->v, 1, b, s, h, u, g);
         double dscore = a->scale * prob * (dprob - *at3(a->delta, b, s, h));
         for (int64_t d = 0; d < x->D; d++) {
-            *at4(a->dv, b, u, g, d) += kept * prob * *at4(a->d_o, b, s, h, d);
+            *at4(a->dv, b, u, g, d) += factor * prob * *at4(a->d_o, b, s, h, d);
             *at4(a->dk, b, u, g, d) += dscore * *at4(a->q, b, s, h, d);
             *at4(a->dq, b, s, h, d) += dscore * *at4(a->k, b, u, g, d);
         }
@@ -120,7 +126,7 @@ static void backward_query(const View *x, const AttentionBackward *a, int64_t b,
 
 REF(attention_backward, AttentionBackward)
 {
-    View x = VIEW(q, a);
+    RefAttention x = REF_ATTENTION(q, a);
     WANT(a->dq, F64, x.B, x.S, x.H, x.D);
     WANT(a->dk, F64, x.B, x.U, x.G, x.D);
     WANT(a->dv, F64, x.B, x.U, x.G, x.D);
@@ -147,7 +153,7 @@ REF(attention_merge, AttentionMerge)
         for (int64_t s = 0; s < S; s++)
             for (int64_t h = 0; h < H; h++) {
                 double one = *at3(a->lse, b, s, h), two = *at3(a->lse2, b, s, h), max = fmax(one, two);
-                if (one == -INFINITY && two == -INFINITY) continue;    /* no key in either: o stays 0 */
+                if (one == -INFINITY && two == -INFINITY) continue;    /* no key in either chunk: o stays 0 */
                 double both = max + log(exp(one - max) + exp(two - max));
                 double part = exp(one - both), part2 = exp(two - both);
                 for (int64_t d = 0; d < D; d++)

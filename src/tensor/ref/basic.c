@@ -1,10 +1,12 @@
-/* Moving, adding and filling.   N elements of a flat tensor   R ranks   T rows */
+/* Fill, copy, sums and initial values.
+ * N elements of a flat tensor   R ranks   T rows */
 #include <string.h>
 #include "base/random.h"
 #include "tensor/ref/ref.h"
 
-/* Calls body(y element, x element) for all elements in row-major order; any strides, any type. */
-static void each(Tensor y, Tensor x, void (*body)(char *y, const char *x, int64_t width))
+/* Calls body(y element, x element, bytes of an element) for all elements in row-major order; any strides,
+ * any type. */
+static void for_each_element(Tensor y, Tensor x, void (*body)(char *y, const char *x, int64_t width))
 {
     CHECK(y.dtype == x.dtype, "%s and %s do not mix", dtype_name(y.dtype), dtype_name(x.dtype));
     for (int i = 0; i < 4; i++)
@@ -20,20 +22,20 @@ static void each(Tensor y, Tensor x, void (*body)(char *y, const char *x, int64_
                 }
 }
 
-static void zero_one(char *y, const char *x, int64_t width) { (void)x, memset(y, 0, (size_t)width); }
-static void copy_one(char *y, const char *x, int64_t width) { memmove(y, x, (size_t)width); }
-static void add_one (char *y, const char *x, int64_t width)
+static void zero_element(char *y, const char *x, int64_t width) { (void)x, memset(y, 0, (size_t)width); }
+static void copy_element(char *y, const char *x, int64_t width) { memmove(y, x, (size_t)width); }
+static void add_element (char *y, const char *x, int64_t width)
 {
     (void)width;
     *(double *)y += *(const double *)x;
 }
 
-REF(fill_zero, FillZero) { each(a->y, a->y, zero_one); }
-REF(copy_strided, CopyStrided) { each(a->y, a->x, copy_one); }
+REF(fill_zero, FillZero) { for_each_element(a->y, a->y, zero_element); }
+REF(copy_strided, CopyStrided) { for_each_element(a->y, a->x, copy_element); }
 REF(accumulate, Accumulate)
 {
     CHECK(a->y.dtype == F64, "y is %s, wanted F64", dtype_name(a->y.dtype));
-    each(a->y, a->x, add_one);
+    for_each_element(a->y, a->x, add_element);
 }
 
 /* y = x[0] + x[1] + ... */
@@ -49,7 +51,8 @@ REF(rank_sum, RankSum)
     }
 }
 
-/* out += sum of x x, block by block */
+/* out += sum of x x. The blocks of 4096 are part of the definition: other back ends must round in the same
+ * places. */
 REF(square_sum, SquareSum)
 {
     enum { BLOCK = 4096 };
@@ -79,6 +82,7 @@ REF(weighted_sum, WeightedSum)
     *at1(a->out_2, 1) += weight;
 }
 
+/* y = std normal(key, index in the logical tensor); rows at or above `rows` are padding and 0 */
 REF(init_normal, InitNormal)
 {
     int64_t N = a->y_N.dim[0];

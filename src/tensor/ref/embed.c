@@ -1,7 +1,9 @@
-/* Embedding.   T rows   C channels   V rows of the table, which starts at vocabulary row `first` */
+/* Embedding lookup and its gradient.
+ * T rows   C channels   V rows of the table, which begins at vocabulary row `first` */
 #include "tensor/ref/ref.h"
 
-/* y = table[id], or y += table[id]; an id of another rank gives zero */
+/* y = table[id], or y += table[id]. An id whose row another rank holds gives zero, so that the sum over
+ * ranks is right. */
 REF(embed_forward, EmbedForward)
 {
     int64_t T = a->y_TC.dim[0], C = a->y_TC.dim[1], V = a->table_VC.dim[0];
@@ -16,7 +18,7 @@ REF(embed_forward, EmbedForward)
         }
 }
 
-/* dtable[id] += dy */
+/* dtable[id] += dy, token after token */
 REF(embed_backward, EmbedBackward)
 {
     int64_t T = a->dy_TC.dim[0], C = a->dy_TC.dim[1], V = a->dtable_VC.dim[0];

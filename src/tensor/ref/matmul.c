@@ -1,4 +1,5 @@
-/* Linear maps.   T rows   C channels in   K channels out   w [K, C] */
+/* Linear maps and their gradients: three matrix products and the column sums of a bias.
+ * T rows   C channels in   K channels out   w [K, C] */
 #include "tensor/ref/ref.h"
 
 /* y = x wT + bias */

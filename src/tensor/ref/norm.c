@@ -1,4 +1,5 @@
-/* LayerNorm, and RMSNorm where mean is absent.   T rows   C channels   h = (x - mean) rstd */
+/* LayerNorm, and RMSNorm where mean is absent: it is LayerNorm with mean = 0 and no bias.
+ * T rows   C channels   h = (x - mean) rstd, the normalized row before gain and bias */
 #include "tensor/ref/ref.h"
 
 /* y = h gain + bias,   rstd = 1 / sqrt(mean of (x - mean)^2 + epsilon) */
@@ -25,7 +26,8 @@ REF(norm_forward, NormForward)
     }
 }
 
-/* With g = dy gain:   dx = rstd (g - [centred] mean of g - h mean of (g h)) + residual */
+/* With g = dy gain:   dx = rstd (g - mean of g - h mean of (g h)) + residual
+ * RMSNorm has no mean of g, because no mean is subtracted forward. */
 REF(norm_backward_input, NormBackwardInput)
 {
     int64_t T = a->dx_TC.dim[0], C = a->dx_TC.dim[1];

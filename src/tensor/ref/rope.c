@@ -1,13 +1,14 @@
-/* Rotary positions.   T rows   n heads   D channels of a head: channels i and i + D/2 are a pair */
+/* Rotary position embedding.
+ * T rows   n heads   D channels of a head: channels i and i + D/2 are a pair */
 #include "tensor/ref/ref.h"
 
-/* (x1, x2) turned by sign * position / base^(2i/D) */
-static void turn(Tensor x_TnD, Tensor position_i, double base, double sign)
+/* (x1, x2) rotated by the angle sign * position / base^(2i/D); sign -1 undoes the rotation */
+static void rotate(Tensor x_TnD, Tensor position_i, double base, double sign)
 {
     int64_t T = x_TnD.dim[0], n = x_TnD.dim[1], D = x_TnD.dim[2];
     WANT(x_TnD, F64, T, n, D);
     WANT(position_i, I32, T);
-    CHECK(D % 2 == 0, "a head of %lld channels has no pairs", (long long)D);
+    CHECK(D % 2 == 0, "a head of %lld channels cannot be split into pairs", (long long)D);
     for (int64_t t = 0; t < T; t++)
         for (int64_t h = 0; h < n; h++)
             for (int64_t i = 0; i < D / 2; i++) {
@@ -18,5 +19,5 @@ static void turn(Tensor x_TnD, Tensor position_i, double base, double sign)
             }
 }
 
-REF(rope_forward, RopeForward) { turn(a->x_TnD, a->position_i, a->base, +1); }
-REF(rope_backward, RopeBackward) { turn(a->dx_TnD, a->position_i, a->base, -1); }
+REF(rope_forward, RopeForward) { rotate(a->x_TnD, a->position_i, a->base, +1); }
+REF(rope_backward, RopeBackward) { rotate(a->dx_TnD, a->position_i, a->base, -1); }

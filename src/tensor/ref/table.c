@@ -1,3 +1,4 @@
+/* The table of the reference back end, with one entry for each row of ops.def. */
 #include "tensor/ref/ref.h"
 
 const Backend ref_backend = {

@@ -1,5 +1,5 @@
-/* Cross entropy over a vocabulary cut by ranks.
- * T rows   V columns held here, of which the first `valid` are words   R ranks */
+/* Vocabulary-parallel cross entropy.
+ * T rows   V columns held by this rank, of which the first `valid` are ids and the rest padding   R ranks */
 #include "tensor/ref/ref.h"
 
 /* stats = { max, sum of exp(x - max), logit of the target or 0 } */
@@ -23,7 +23,8 @@ REF(xent_stats, XentStats)
     }
 }
 
-/* lse = max + log(sum of all ranks),   loss = lse - target.   A rank without words has sum 0 */
+/* lse = max + log(sum over ranks of sum exp(max of the rank - max)),   loss = lse - target
+ * A rank whose columns are all padding has max -infinity and sum 0, which is neutral. */
 REF(xent_forward, XentForward)
 {
     int64_t R = a->stats_RT3.dim[0], T = a->stats_RT3.dim[1];

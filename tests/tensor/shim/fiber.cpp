@@ -1,3 +1,5 @@
+/* Fibers by saving and restoring registers (see fiber.h): fast enough to run every lane of a kernel as
+ * one. */
 #include "fiber.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -234,7 +234,7 @@ static void activation_experiments(Lab *lab)
 /* ---- cross entropy ---- */
 enum { FIRST = 10 };
 
-/* One rank's columns, of which some targets are not, beside the stats of a second rank made up. */
+/* The columns of one rank, which holds only some of the targets, and invented stats of a second rank. */
 static void xent_experiment(Lab *lab, int64_t T, int64_t V, int64_t valid)
 {
     Twin logits_TV = TWIN(lab, 0, 20, T, V), target_i = twin_ids(lab, V + 2 * FIRST, T);
