@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/log.h"
 
 enum { TEXT = 512 };
 static _Thread_local char  last_text[TEXT];
@@ -80,7 +81,7 @@ void stop_world(const char *file, int line, const char *format, ...)
     if (here.op)        n = append(out, sizeof out, n, ", in %s", here.op);
     n = append(out, sizeof out, n, ": %s (%s:%d)", text, room_and_file(file), line);
     out[n++] = '\n';
-    if (write(STDERR_FILENO, out, n) < 0) { }           /* one call: lines of two ranks do not mix */
+    log_write(out, n);                                  /* one call: lines of two ranks do not mix */
 
     void (*hook)(int) = atomic_load(&abort_hook);
     if (hook) hook(3);

@@ -25,8 +25,10 @@ const char *fail_text(void);              /* the calling thread's last message *
 int status_exit_code(Status code);
 void status_signal(int number);            /* which signal INTERRUPTED means; SIGINT until said. May be called in a handler */
 
-/* Where this thread is, so that a stop can say it: rank -1 outside a run. Thread-local, since ranks may be threads. */
-typedef struct { int rank; long step; const char *op; } ThreadContext;
+/* Where this thread is, so that a stop can say it: rank -1 outside a run. Thread-local, since ranks may be threads.
+ * file_calls: writes, syncs and renames done through the seam, which show that slow work on files goes on; written by this
+ * thread and read by another, so by the compiler's __atomic calls alone. */
+typedef struct { int rank; long step; const char *op; long file_calls; } ThreadContext;
 ThreadContext *thread_context(void);
 
 /* Prints one line (rank, host, step, op, file:line, message) and ends the whole job with exit code 3, never returns.

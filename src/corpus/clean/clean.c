@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "corpus/clean/scan.h"
-#include "corpus/clean/json_text.h"
+#include "corpus/read/json_text.h"
 #include "corpus/clean/eta.h"
 #include "corpus/clean/path_check.h"
 #include "corpus/clean/report.h"

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include "base/file.h"
 #include "base/log.h"
-#include "corpus/clean/json_text.h"
+#include "corpus/read/json_text.h"
 #include "corpus/clean/report_html.h"
 
 /* ---- the table ---- */

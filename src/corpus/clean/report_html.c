@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include "base/log.h"
-#include "corpus/clean/json_text.h"
+#include "corpus/read/json_text.h"
 
 enum { LANGUAGES = 24 };
 

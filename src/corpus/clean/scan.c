@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
-#include "corpus/clean/json_text.h"
+#include "corpus/read/json_text.h"
 #include "corpus/clean/eta.h"
 #include "corpus/belt.h"
 #include "corpus/read/input_blocks.h"

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/seam.h"
-#include "corpus/clean/json_text.h"
+#include "corpus/read/json_text.h"
 #include "corpus/clean/eta.h"
 #include "corpus/clean/sink.h"
 #include "corpus/read/packing.h"

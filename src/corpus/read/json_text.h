@@ -1,5 +1,5 @@
-#ifndef CORPUS_CLEAN_JSON_TEXT_H
-#define CORPUS_CLEAN_JSON_TEXT_H
+#ifndef CORPUS_READ_JSON_TEXT_H
+#define CORPUS_READ_JSON_TEXT_H
 /* JSON put together piece by piece in a buffer. */
 #include "corpus/read/buffer.h"
 #include "corpus/read/json_line.h"

@@ -1,4 +1,4 @@
-#include "corpus/clean/json_text.h"
+#include "corpus/read/json_text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
