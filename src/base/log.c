@@ -1,17 +1,26 @@
 /* Log lines, the progress line of a terminal, and numbers written for people. */
 #include "base/log.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+enum { SLICE_MS = 10, SLICES = 50 };          /* half a second for a reader that is only slow */
 
 /* stderr is one for the process, and so is the line that stands on it */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool            standing, muted;
+static long            lost;                   /* lines that nobody read in time */
+static atomic_bool     unread;                 /* the last text was lost: the next one does not wait again */
 
 bool log_terminal(void)
 {
@@ -21,22 +30,45 @@ bool log_terminal(void)
 
 void log_mute(void) { muted = true; }
 
-static void put(const char *text, size_t bytes)
+/* A pipe or terminal opened anew has flags of its own: not blocking here changes nothing for others who share
+ * it. -1 where it cannot be opened, and for files, whose position is shared too. */
+static int stderr_without_blocking(void)
 {
-    if (muted) return;
-    while (bytes) {
-        ssize_t n = write(STDERR_FILENO, text, bytes);
-        if (n <= 0) return;                    /* nobody reads: no reason to stop training */
-        text  += n;
-        bytes -= (size_t)n;
+    struct stat about;
+    if (fstat(STDERR_FILENO, &about) != 0 || !(S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode))) return -1;
+    return open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+bool log_write(const char *text, size_t bytes)
+{
+    int  outer = errno, own = stderr_without_blocking(), fd = own >= 0 ? own : STDERR_FILENO;
+    bool waits = !atomic_load(&unread);
+    int  slices = waits ? SLICES : 1;
+    while (bytes > 0 && slices > 0) {
+        struct pollfd ready = { .fd = fd, .events = POLLOUT };
+        ssize_t n = own >= 0 || poll(&ready, 1, 0) > 0 ? write(fd, text, bytes) : 0;
+        if (n < 0 && errno != EAGAIN && errno != EINTR) break;            /* the reader has left */
+        if (n > 0) {
+            text  += n;
+            bytes -= (size_t)n;
+        } else if (--slices > 0) {
+            poll(&ready, 1, SLICE_MS);
+        }
     }
+    if (own >= 0) close(own);
+    atomic_store(&unread, slices == 0);
+    errno = outer;
+    return slices > 0;
 }
 
 static void put_line(const char *before, const char *text, const char *after)
 {
     char line[1200];
-    int  n = snprintf(line, sizeof line, "%s%s%s", before, text, after);
-    if (n > 0) put(line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+    if (muted) return;
+    int n = snprintf(line, sizeof line, "\njotun: %ld lines are missing here: standard error was not read\n", lost);
+    if (lost && log_write(line, (size_t)n)) lost = 0;
+    n = snprintf(line, sizeof line, "%s%s%s", before, text, after);
+    if (n > 0 && (lost || !log_write(line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1))) lost++;
 }
 
 void log_line(const char *format, ...)
@@ -68,7 +100,12 @@ void log_progress(const char *format, ...)
     pthread_mutex_lock(&lock);
     if (log_terminal()) {
         size_t columns = terminal_columns();
-        if (columns < sizeof text) text[columns - 1] = '\0';     /* a line that wraps cannot be replaced */
+        if (columns <= strlen(text)) {                           /* a line that wraps cannot be replaced */
+            text[columns - 1] = '\0';
+            char *end = text, *next = text;
+            while ((next = strstr(next + 1, "  "))) end = next;  /* a number that is cut is another number */
+            if (end > text) *end = '\0';
+        }
         put_line("\r\033[K", text, "");
         standing = true;
     } else {
@@ -80,7 +117,7 @@ void log_progress(const char *format, ...)
 void log_progress_end(void)
 {
     pthread_mutex_lock(&lock);
-    if (standing) put("\n", 1);
+    if (standing) put_line("", "", "\n");
     standing = false;
     pthread_mutex_unlock(&lock);
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/log.h"
 
 enum { MESSAGE_BYTES = 512 };
 static _Thread_local char          last_text[MESSAGE_BYTES];
@@ -87,7 +88,7 @@ void stop_world(const char *file, int line, const char *format, ...)
     if (current.op)        n = append(out, sizeof out, n, ", in %s", current.op);
     n = append(out, sizeof out, n, ": %s (%s:%d)", text, directory_and_file(file), line);
     out[n++] = '\n';
-    if (write(STDERR_FILENO, out, n) < 0) { }           /* one call: lines of two ranks do not mix */
+    log_write(out, n);                                  /* one call: lines of two ranks do not mix */
 
     /* _exit and not exit: handlers registered with atexit would wait for threads and ranks that no longer
      * answer. */

@@ -35,8 +35,9 @@ void status_signal(int number);
 
 /* What the calling thread is doing, for the message of a CHECK. Thread-local, because ranks may be threads
  * of one process. rank and step are -1 outside a run; op is the name of the operation being executed, or
- * NULL. */
-typedef struct { int rank; long step; const char *op; } ThreadContext;
+ * NULL. file_calls counts the writes, syncs and renames done through base/seam.h, which shows the watchdog that
+ * slow file I/O makes progress; another thread reads it, so it is accessed by __atomic built-ins only. */
+typedef struct { int rank; long step; const char *op; long file_calls; } ThreadContext;
 ThreadContext *thread_context(void);
 
 /* Prints one line (rank, host, step, op, message, file:line), ends the whole job with exit code 3 and

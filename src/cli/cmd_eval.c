@@ -3,7 +3,6 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/setup.h"
-#include "comm/watchdog.h"
 #include "corpus/read/packing.h"
 #include "eval/windows.h"
 #include "text/tokenizer.h"
@@ -44,7 +43,9 @@ static Status evaluate(Trainer *t, const Task *task)
     TRY(agree(t->world, checkpoint_find(task->config.load, path, &found)));
     TRY(agree(t->world, checkpoint_state(path, &state)));
     TRY(agree_on(t->world, state.step, "the step found in --load"));
+    watchdog_work(t->world, "loading");
     TRY(trainer_load(t, path));
+    watchdog_work(t->world, NULL);
     Windows w = { .ids = task->ids, .count = task->count, .config = trainer_loader_config(t) };
     double loss = trainer_evaluate(t, windows_steps(&w), fill, &w);
     if (!isfinite(loss)) return fail(BAD_FILE, "%s gives a loss that is not finite; its weights are broken", path);   /* same on every rank */
@@ -56,11 +57,8 @@ static Status on_rank(Transport *transport, void *context)
 {
     Task *task = context;
     Trainer t;
-    Watchdog *dog = NULL;
     Status status = trainer_start(&t, &task->config, transport);
-    if (status == OK) status = watchdog_open(&dog, t.world, task->config.watchdog);
     if (status == OK) status = evaluate(&t, task);
-    if (dog) watchdog_close(dog, t.world);
     trainer_close(&t);
     return status;
 }

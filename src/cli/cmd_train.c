@@ -3,11 +3,18 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/setup.h"
+#include "cli/signals.h"
 #include "plan/memory.h"
 #include "plan/draw.h"
 #include "train/loop.h"
 
-static Status on_rank(Transport *transport, void *context) { return loop_run(context, transport); }
+typedef struct { TrainConfig config; const volatile sig_atomic_t *stop; } TrainingRun;
+
+static Status on_rank(Transport *transport, void *context)
+{
+    const TrainingRun *run = context;
+    return loop_run(&run->config, transport, run->stop);
+}
 
 static Status show(const Schedule *all, int stages, const char *svg)
 {
@@ -45,19 +52,18 @@ static Status look(const Options *o, const TrainConfig *config, Transport *mpi)
 static Status train(Options *o, int argc, char **argv)
 {
     Transport *mpi;
-    TrainConfig config;
+    TrainingRun run;
     TRY(setup_options(o, &mpi, FOR_TRAIN, argc, argv));
-    TRY(setup_train_config(&config, o));
-    if (o->draw_schedule || o->schedule_svg || o->dry_run) return look(o, &config, mpi);
-    loop_catch_signals(!mpi || mpi->rank == 0);
-    return setup_run(o, mpi, on_rank, &config);
+    TRY(setup_train_config(&run.config, o));
+    if (o->draw_schedule || o->schedule_svg || o->dry_run) return look(o, &run.config, mpi);
+    run.stop = signals_catch(mpi && mpi->rank != 0 ? "" : "\njotun: stops after the step at hand; the same signal again leaves at once\n");
+    return setup_run(o, mpi, on_rank, &run);
 }
 
 Status cmd_train(int argc, char **argv)
 {
     Options o;
     Status status = train(&o, argc, argv);
-    if (status == INTERRUPTED) status_signal(loop_signal());
     options_close(&o);
     return status;
 }

@@ -231,9 +231,10 @@ Status setup_judge(const Options *o)
 Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, char **argv)
 {
     *mpi = NULL;
-    TRY(transport_mpi_open(mpi, &argc, &argv));
-    if (*mpi && (*mpi)->rank != 0) log_mute();          /* rank 0 logs for all */
+    if (transport_launcher_rank() != 0) log_mute();     /* rank 0 logs for all */
     TRY(options_parse(o, command, argc, argv));
+    bool said = options_typed_by_person(o, OPTION_watchdog_seconds);    /* what it is derived from stands already; it does not yet */
+    TRY(transport_mpi_open(mpi, said ? o->watchdog_seconds : 60 * o->timeout_minutes, &argc, &argv));
     if (*mpi) options_fill(o, OPTION_ranks, (*mpi)->size, "the MPI launcher");
     if (*mpi && o->ranks != (*mpi)->size)
         return fail(BAD_OPTION, "--ranks %lld, but the MPI launcher started %d; leave --ranks out",

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/seam.h"
+#include "comm/start.h"
 
 /* ---- opening ---- */
 static Status comm_make(Comm **out, Transport *transport, const char *name, const int *ranks, int count)
@@ -59,6 +60,7 @@ Status comm_world(Comm **world, Transport *transport)
     (*world)->world = true;
     if (!(*world)->dry) thread_context()->rank = transport->rank;
     TRY(heartbeat_open(&(*world)->heartbeat));
+    if (!(*world)->dry) start_begin("the meeting of all ranks");     /* watchdog_open ends it */
     return comm_join(*world);
 }
 

@@ -10,7 +10,8 @@ Status heartbeat_open(Heartbeat **heartbeat)
     *heartbeat = calloc(1, sizeof **heartbeat);
     if (!*heartbeat) return fail(NO_MEMORY, "no memory for the heartbeat of a rank");
     pthread_mutex_init(&(*heartbeat)->lock, NULL);
-    (*heartbeat)->progress.waited = -1;
+    (*heartbeat)->progress.waited = (*heartbeat)->progress.worked = -1;
+    (*heartbeat)->file_calls  = &thread_context()->file_calls;
     return OK;
 }
 
@@ -40,7 +41,24 @@ void heartbeat_leave(Heartbeat *heartbeat)
     pthread_mutex_lock(&heartbeat->lock);
     heartbeat->progress.waited = -1;
     heartbeat->members     = NULL;
+    heartbeat->moved       = seam.clock();
     pthread_mutex_unlock(&heartbeat->lock);
+}
+
+void heartbeat_work(Heartbeat *heartbeat, const char *what)
+{
+    pthread_mutex_lock(&heartbeat->lock);
+    snprintf(heartbeat->progress.work, sizeof heartbeat->progress.work, "%s", what ? what : "");
+    heartbeat->moved        = seam.clock();
+    heartbeat->calls_before = heartbeat->calls_seen = __atomic_load_n(heartbeat->file_calls, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&heartbeat->lock);
+}
+
+static int64_t time_since(int64_t start, int64_t awake)
+{
+    int64_t now = seam.clock();
+    if (start < awake) start = awake;
+    return now > start ? now - start : 0;
 }
 
 RankProgress heartbeat_look(Heartbeat *heartbeat, int64_t awake, int64_t slow, int **members, int *count)
@@ -48,12 +66,15 @@ RankProgress heartbeat_look(Heartbeat *heartbeat, int64_t awake, int64_t slow, i
     *members = NULL;
     *count   = 0;
     pthread_mutex_lock(&heartbeat->lock);
-    RankProgress progress = heartbeat->progress;
-    if (progress.waited >= 0) {
-        int64_t since = heartbeat->since > awake ? heartbeat->since : awake;
-        int64_t now   = seam.clock();
-        progress.waited = now > since ? now - since : 0;
-    }
+    RankProgress progress  = heartbeat->progress;
+    long calls = __atomic_load_n(heartbeat->file_calls, __ATOMIC_RELAXED);
+    if (calls != heartbeat->calls_seen) heartbeat->moved = seam.clock();
+    heartbeat->calls_seen = calls;
+    progress.file_calls   = calls - heartbeat->calls_before;
+    if (progress.waited >= 0)
+        progress.waited = time_since(heartbeat->since, awake);
+    else if (*progress.work)
+        progress.worked = time_since(heartbeat->moved, awake);
     if (progress.waited >= slow && (*members = malloc((size_t)heartbeat->count * sizeof **members))) {
         memcpy(*members, heartbeat->members, (size_t)heartbeat->count * sizeof **members);
         *count = heartbeat->count;

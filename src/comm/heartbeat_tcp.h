@@ -5,7 +5,8 @@
 #include "comm/comm_internal.h"
 
 typedef enum { FRAME_PROGRESS = 1, FRAME_GOODBYE, FRAME_STOP } HeartbeatFrameKind;
-typedef struct { int32_t kind, rank, members, spare; RankProgress progress; } HeartbeatFrame;       /* then `members` ranks */
+/* victim: of FRAME_STOP, the rank whose process is to be killed by whoever shares its host; -1: none */
+typedef struct { int32_t kind, rank, members, victim; RankProgress progress; } HeartbeatFrame;      /* then `members` ranks */
 
 /* Collective. fd[world->size]: at rank 0 the connection to each other rank, elsewhere fd[0]; others are -1. */
 Status heartbeat_tcp_open(int *fd, Comm *world, bool one_host);

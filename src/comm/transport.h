@@ -36,9 +36,11 @@ typedef Status RankBody(Transport *transport, void *context);
 Status transport_threads_run(int ranks, RankBody *body, void *context);
 Transport *transport_dry_open(int rank, int size);    /* moves nothing */
 /* The plug-in of the MPI that started us (told from its environment), dlopened; *transport NULL where no MPI started us.
- * BAD_OPTION where one did and its plug-in is missing, with the package to install. */
-Status transport_mpi_open(Transport **transport, int *argc, char ***argv);
-const char *transport_launcher(void);                 /* the MPI that started us, "Open MPI", told the same way; NULL: none */
+ * BAD_OPTION where one did and its plug-in is missing, with the package to install. seconds: how long MPI_Init
+ * may take, and the meeting of all ranks after it (comm/start.h); 0: for ever. */
+Status transport_mpi_open(Transport **transport, double seconds, int *argc, char ***argv);
+const char *transport_launcher(void);                 /* what started us, "Open MPI", told the same way; NULL: no MPI */
+int transport_launcher_rank(void);                    /* this process's, known before MPI is up; 0: no MPI */
 /* a plug-in exports this one symbol */
 typedef Transport *TransportPlugin(int *argc, char ***argv, char *error, size_t error_bytes);
 #define TRANSPORT_PLUGIN_SYMBOL "jotun_transport_open"

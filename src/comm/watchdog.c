@@ -5,20 +5,25 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/log.h"
 #include "base/seam.h"
 #include "comm/agree.h"
 #include "comm/heartbeat_tcp.h"
+#include "comm/start.h"
 
 enum { PERIOD_MS = 250, MISSED_MS = 1000 };       /* a heartbeat each period; later than `missed` is suspicious */
+enum { WORK_LIMITS = 10, NOBODY = -1 };           /* so many limits may pass in work on files without a sign of progress */
 static const int64_t MS = 1000000;
 
-typedef struct { char host[64]; int64_t pid; Heartbeat *heartbeat; Watchdog *watchdog; } Card;  /* among threads */
+/* heartbeat, watchdog: among threads alone. born: of the process, in the system's own units; no later one has it. */
+typedef struct { char host[64]; int64_t pid; unsigned long long born; Heartbeat *heartbeat; Watchdog *watchdog; } Card;
 typedef struct {
     RankProgress    progress;
     int64_t heard;                                    /* when its last heartbeat came */
@@ -30,6 +35,7 @@ struct Watchdog {
     int       rank, size, users;
     bool      together;                               /* all ranks are threads of this process */
     int64_t   limit, awake;                           /* nanoseconds; time before `awake` counts for nobody */
+    int64_t   worked;                                 /* nobody's waiting before then counts: a rank worked on files */
     Card     *card;                                   /* by rank */
     Seen     *seen;
     bool     *marked;                                 /* by rank: whom a verdict speaks of */
@@ -61,6 +67,7 @@ static void say_beat(Line *line, const RankProgress *progress)
     else
         say(line, "%s #%lld of %s", progress->verb, (long long)progress->number, progress->comm);
     if (*progress->verb && progress->step >= 0) say(line, ", step %lld", (long long)progress->step);
+    if (*progress->work) say(line, ", busy %s, %lld writes done", progress->work, (long long)progress->file_calls);
 }
 
 static void say_rank(Line *line, const Watchdog *w, int rank)
@@ -80,18 +87,43 @@ static int say_ranks(Line *line, const bool *marked, int size)
     return count;
 }
 
-static void tell(const Watchdog *w, HeartbeatFrameKind kind)
+static void tell(const Watchdog *w, HeartbeatFrameKind kind, int victim)
 {
     for (int r = 0; r < w->size && !w->together; r++)
         if (w->fd[r] >= 0)
-            heartbeat_tcp_send(w->fd[r], &(HeartbeatFrame){ .kind = (int32_t)kind, .rank = w->rank }, NULL);
+            heartbeat_tcp_send(w->fd[r], &(HeartbeatFrame){ .kind = (int32_t)kind, .rank = w->rank, .victim = victim }, NULL);
 }
 
-static void end_job(Watchdog *w, Line *line)
+/* ---- the end ---- */
+/* When a process of this host started, field 22 of its stat; 0: it is not there. */
+static unsigned long long process_born(int64_t pid)
+{
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+    int     fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n  = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0) close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    char *at = strrchr(text, ')');                    /* ends field 2, a name that may hold blanks */
+    for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
+    return at ? strtoull(at, NULL, 10) : 0;
+}
+
+/* A stopped process does not end by itself, and some launchers wait for it. */
+static void kill_frozen(const Watchdog *w, int rank)
+{
+    if (rank < 0 || rank >= w->size || rank == w->rank) return;
+    const Card *card = &w->card[rank];
+    if (strcmp(card->host, w->card[w->rank].host) == 0 && card->born && process_born(card->pid) == card->born)
+        kill((pid_t)card->pid, SIGKILL);
+}
+
+static void end_job(Watchdog *w, Line *line, int victim)
 {
     line->text[line->at++] = '\n';
-    if (write(STDERR_FILENO, line->text, line->at) < 0) { }
-    tell(w, FRAME_STOP);
+    log_write(line->text, line->at);
+    kill_frozen(w, victim);
+    tell(w, FRAME_STOP, victim);
     _exit(3);
 }
 
@@ -115,20 +147,27 @@ static void dead(Watchdog *w, int rank)
     say(&line, " (pid %lld) died; last seen in ", (long long)w->card[rank].pid);
     say_beat(&line, &w->seen[rank].progress);
     say(&line, "; the job is stopped");
-    end_job(w, &line);
+    end_job(w, &line, NOBODY);
 }
 
-static void frozen(Watchdog *w, int rank, bool *marked)
+/* Frozen, or in work on files that does not go on: the one verdict on a rank that others wait for wherever they are. */
+static void held_up(Watchdog *w, int rank, bool frozen)
 {
-    if (w->rank > 1) {
+    const RankProgress *progress = &w->seen[rank].progress;
+    bool *marked = w->marked;
+    if (w->rank > 1) {                                /* rank 0 it is: rank 1 says it */
         usleep(500000);
+        kill_frozen(w, rank);
         _exit(3);
     }
     Line line = { .at = 0 };
     say(&line, "jotun: ");
     say_rank(&line, w, rank);
-    say(&line, " has been silent for %.3g s, last seen in ", (double)w->limit * 1e-9);
-    say_beat(&line, &w->seen[rank].progress);
+    if (frozen)
+        say(&line, " has been silent for %.3g s, last seen in ", (double)w->limit * 1e-9);
+    else
+        say(&line, " has made no progress for %.3g s, last seen in ", (double)progress->worked * 1e-9);
+    say_beat(&line, progress);
     int waiting = 0;
     for (int r = 0; r < w->size; r++) waiting += marked[r] = r != rank && needs(&w->seen[r], rank);
     if (waiting > 0) {
@@ -137,7 +176,7 @@ static void frozen(Watchdog *w, int rank, bool *marked)
         say(&line, waiting == 1 ? " waits for it" : " wait for it");
     }
     say(&line, "; the job is stopped");
-    end_job(w, &line);
+    end_job(w, &line, frozen ? rank : NOBODY);
 }
 
 /* Is rank m in what rank r waits in? The two ends of a message have other verbs and the same number. */
@@ -172,7 +211,7 @@ static void stuck(Watchdog *w, int rank, bool *marked)
         say(&line, ")");
     }
     say(&line, "; the job is stopped");
-    end_job(w, &line);
+    end_job(w, &line, NOBODY);
 }
 
 /* Do all whom rank r misses in its wait stand outside any long one? Then they hold up the others. */
@@ -199,15 +238,28 @@ static int head_of_queue(const Watchdog *w)
     return longest;
 }
 
+/* No waiting before the last work on files counts: who waits for it, through others too, waits for a healthy rank. */
+static void judge_work(Watchdog *w, int64_t now)
+{
+    for (int r = 0; r < w->size; r++) {
+        if (w->seen[r].left || w->seen[r].progress.worked < 0) continue;
+        if (w->seen[r].progress.worked > WORK_LIMITS * w->limit) held_up(w, r, false);
+        w->worked = now;
+    }
+    for (int r = 0; r < w->size; r++)
+        if (w->seen[r].progress.waited > now - w->worked) w->seen[r].progress.waited = now - w->worked;
+}
+
 static void judge(Watchdog *w, int64_t now)
 {
     bool  late = false, over = false;
     int   watched = w->rank == 0 ? w->size : 1;       /* the others watch rank 0 alone */
+    if (w->rank == 0) judge_work(w, now);
     for (int r = 0; r < watched; r++) {
         Seen   *seen  = &w->seen[r];
         int64_t since = seen->heard > w->awake ? seen->heard : w->awake;
         if (seen->left) continue;
-        if (now - since > w->limit && now - since > 2 * MISSED_MS * MS) frozen(w, r, w->marked);   /* heartbeats come each period only */
+        if (now - since > w->limit && now - since > 2 * MISSED_MS * MS) held_up(w, r, true);   /* heartbeats come each period only */
         late |= now - since > MISSED_MS * MS;
         over |= seen->progress.waited > w->limit && seen->count > 0;
     }
@@ -253,7 +305,8 @@ static void hear(Watchdog *w, int rank)
     if (!heartbeat_tcp_recv(w->fd[rank], &frame, w->room, w->size))
         dead(w, rank);
     else if (frame.kind == FRAME_STOP) {               /* whoever stops the job has said why */
-        tell(w, FRAME_STOP);
+        kill_frozen(w, frame.victim);
+        tell(w, FRAME_STOP, frame.victim);
         _exit(3);
     }
     else if (frame.kind == FRAME_PROGRESS)
@@ -299,7 +352,7 @@ static void *watch(void *context)
         judge(w, now);
         pthread_mutex_unlock(&w->lock);
     } while (listen_for_a_period(w));
-    tell(w, FRAME_GOODBYE);
+    tell(w, FRAME_GOODBYE, NOBODY);
     for (int r = 0; r < w->size && !w->together; r++)
         if (w->fd[r] >= 0) heartbeat_tcp_leave(w->fd[r]);
     return NULL;
@@ -311,7 +364,12 @@ static _Atomic(Watchdog *) of_process;                /* never set among threads
 void watchdog_stopping(void)
 {
     Watchdog *w = atomic_load(&of_process);
-    if (w) tell(w, FRAME_STOP);
+    if (w) tell(w, FRAME_STOP, NOBODY);
+}
+
+void watchdog_work(Comm *world, const char *what)
+{
+    heartbeat_work(world->heartbeat, what);
 }
 
 static void watchdog_free(Watchdog *w)
@@ -350,7 +408,7 @@ static Status watchdog_make(Watchdog **out, const Comm *world, double seconds, b
 
 static void card_fill(Card *card, const Comm *world, Watchdog *w)
 {
-    *card = (Card){ .pid = getpid(), .heartbeat = world->heartbeat, .watchdog = w };
+    *card = (Card){ .pid = getpid(), .born = process_born(getpid()), .heartbeat = world->heartbeat, .watchdog = w };
     if (gethostname(card->host, sizeof card->host - 1) != 0) snprintf(card->host, sizeof card->host, "?");
 }
 
@@ -371,10 +429,8 @@ static Status watchdog_meet(Watchdog **w, Comm *world)
     return (*w)->together ? OK : heartbeat_tcp_open((*w)->fd, world, one_host);
 }
 
-Status watchdog_open(Watchdog **watchdog, Comm *world, double seconds)
+static Status watchdog_start(Watchdog **watchdog, Comm *world, double seconds)
 {
-    *watchdog = NULL;
-    if (seconds <= 0 || world->size == 1 || world->dry) return OK;
     bool      together = strcmp(world->transport->name, "threads") == 0;
     bool      leader   = !together || world->rank == 0;
     Watchdog *w        = NULL;
@@ -389,6 +445,15 @@ Status watchdog_open(Watchdog **watchdog, Comm *world, double seconds)
     if (!together) atomic_store(&of_process, w);
     *watchdog = w;
     return OK;
+}
+
+Status watchdog_open(Watchdog **watchdog, Comm *world, double seconds)
+{
+    *watchdog = NULL;
+    if (world->dry) return OK;
+    Status status = seconds > 0 && world->size > 1 ? watchdog_start(watchdog, world, seconds) : OK;
+    start_end();
+    return status;
 }
 
 void watchdog_close(Watchdog *w, Comm *world)

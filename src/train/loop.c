@@ -1,33 +1,11 @@
 #include "train/loop.h"
-#include <signal.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/log.h"
 #include "base/seam.h"
-#include "comm/watchdog.h"
 #include "train/report.h"
-
-static volatile sig_atomic_t caught;                     /* of the process, as signals are: ranks agree on it each step */
-static bool speaks_of_signals;
-
-static void on_signal(int number)
-{
-    static const char words[] = "\njotun: stops after the step at hand; the same signal again leaves at once\n";
-    caught = number;
-    if (speaks_of_signals && write(STDERR_FILENO, words, sizeof words - 1) < 0) return;
-}
-
-void loop_catch_signals(bool speaks)
-{
-    const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1 };       /* USR1: what launchers and schedulers pass on before they kill */
-    struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESETHAND | SA_RESTART };
-    speaks_of_signals = speaks;
-    signal(SIGPIPE, SIG_IGN);                                 /* who read our lines has left: no reason to stop */
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sigaction(numbers[i], &action, NULL);
-}
-
-int loop_signal(void) { return caught; }
 
 /* The names of the data are among the options; what lies under them is told apart here. */
 static Status data_compare(Trainer *t, const char *path)
@@ -70,7 +48,10 @@ static Status claim(Trainer *t, const char *loaded, int *lock)
 
 static Status save(Trainer *t)
 {
-    TRY(trainer_save(t, t->config->save));
+    watchdog_work(t->world, "saving");
+    Status status = trainer_save(t, t->config->save);
+    watchdog_work(t->world, NULL);
+    TRY(status);                                               /* same on every rank */
     if (t->mesh.rank == 0) { log_progress_end(); log_line("step %lld is saved in %s", (long long)t->step, t->config->save); }
     return OK;
 }
@@ -80,10 +61,10 @@ static bool at_interval(int64_t step, int64_t interval) { return interval > 0 &&
 enum { SKIPS_MAX = 20 };                                   /* steps in a row: a run that heals skips one or two */
 
 /* What must stop a run between two steps: bad data on any rank, or numbers that do not come back */
-static Status stand_after(Trainer *t, StepReport done, int flags, int64_t *skips)
+static Status stand_after(Trainer *t, StepReport done, RunFlags flags, int64_t *skips)
 {
     *skips = done.skipped ? *skips + 1 : 0;
-    if (flags & FLAG_FAILED) return agree(t->world, t->failed == OK ? OK : fail(t->failed, "%s", t->why));
+    if (flags.failed) return agree(t->world, t->failed == OK ? OK : fail(t->failed, "%s", t->why));
     if (*skips < SKIPS_MAX) return OK;
     return fail(BAD_OPTION, "%d steps in a row had a loss or gradient norm that is not finite; nothing was saved since; try a lower --lr, "
                 "a longer --lr-warmup-iters, or --clip-grad 1", SKIPS_MAX);
@@ -91,7 +72,10 @@ static Status stand_after(Trainer *t, StepReport done, int flags, int64_t *skips
 
 static void evaluate(Trainer *t, Report *report, SplitKind kind)
 {
-    if (train_config_takes(t->config, kind)) report_evaluation(report, t->step, kind, trainer_evaluate_split(t, kind));        /* <-> all axes */
+    if (!train_config_takes(t->config, kind)) return;
+    double loss = t->signal ? NAN : trainer_evaluate_split(t, kind);             /* <-> all axes */
+    if (!t->signal) report_evaluation(report, t->step, kind, loss);
+    else if (t->mesh.rank == 0) log_line("step %lld: the evaluation is given up, since a signal came", (long long)t->step);
 }
 
 static Status steps(Trainer *t, Report *report)
@@ -99,23 +83,22 @@ static Status steps(Trainer *t, Report *report)
     const TrainConfig *r = t->config;
     int64_t saved = t->step;
     int64_t skips = 0;
-    int flags = trainer_any(t, FLAG_NUMBER * caught);                           /* <-> world */
-    bool stop = flags >= FLAG_NUMBER;
+    bool stop = trainer_any(t, (RunFlags){ 0 }).signal != 0;                     /* <-> world */
     while (t->step < r->steps && !stop) {
         double lr = lr_at(&r->lr, t->step);
         seam_point("step");
         StepReport done = trainer_step(t);                                       /* <-> all axes */
-        flags = trainer_any(t, FLAG_NUMBER * caught + (t->failed != OK ? FLAG_FAILED : 0));    /* <-> world */
-        if (!(flags & FLAG_FAILED)) report_step(report, t->step, lr, done);      /* bad data has no loss worth telling */
+        RunFlags flags = trainer_any(t, (RunFlags){ .failed = t->failed != OK });     /* <-> world */
+        if (!flags.failed) report_step(report, t->step, t->loader[SPLIT_TRAIN].shift + t->step * r->global, lr, done);      /* bad data has no loss worth telling */
         TRY(stand_after(t, done, flags, &skips));                                /* same on every rank */
         if (at_interval(t->step, r->eval_interval)) evaluate(t, report, SPLIT_VALID);
         if (t->step == r->steps) evaluate(t, report, SPLIT_TEST);
-        stop = flags >= FLAG_NUMBER || at_interval(t->step, r->exit_interval);
+        stop = t->signal || at_interval(t->step, r->exit_interval);
         bool last = stop || t->step == r->steps;
         if (r->save && (at_interval(t->step, r->save_interval) || last)) { TRY(save(t)); saved = t->step; report_pause(report); }
     }
-    if (flags < FLAG_NUMBER || t->step == r->steps) return OK;
-    caught = flags / FLAG_NUMBER;                              /* for the exit code, where the signal came to another rank */
+    if (!t->signal || t->step == r->steps) return OK;
+    status_signal(t->signal);                                  /* for the exit code, where the signal came to another rank */
     if (saved == t->step && r->save) return fail(INTERRUPTED, "stopped by a signal after step %lld; --load %s goes on from there", (long long)t->step, r->save);
     return fail(INTERRUPTED, "stopped by a signal after step %lld; nothing was saved, since --save was not given", (long long)t->step);
 }
@@ -138,37 +121,37 @@ static void compare_with_dry_run(Trainer *t)
 {
     bool off = false;
     for (int i = 0; i < ARENAS; i++) off = off || t->arena[i].peak != t->arena[i].size;
-    int flags = trainer_any(t, off ? FLAG_MEMORY : 0);                           /* <-> world */
-    if (flags % FLAG_NUMBER && t->mesh.rank == 0)
+    if (trainer_any(t, (RunFlags){ .memory = off }).memory && t->mesh.rank == 0)     /* <-> world */
         log_line("a rank took other bytes than its dry run said; please report this with the options of the run");
 }
 
 static Status run(Trainer *t)
 {
     Report report;
-    Watchdog *dog;
-    TRY(watchdog_open(&dog, t->world, t->config->watchdog));
     char loaded[1024];
     int lock = -1;
+    watchdog_work(t->world, "loading");
     Status status = load(t, loaded);
+    watchdog_work(t->world, "looking at --save");
     if (status == OK) status = claim(t, loaded, &lock);
+    watchdog_work(t->world, NULL);
     if (status == OK && t->mesh.rank == 0) introduce(t);
     if (status == OK) status = agree(t->world, report_open(&report, t->config, t->mesh.rank == 0, t->step));
     if (status == OK) {
         int64_t first = t->step;
         status = steps(t, &report);
         if (status == OK && t->step > first) compare_with_dry_run(t);
-        report_close(&report);
+        status = report_close(&report, status);                   /* rank 0 alone: no rank waits for another from here on */
     }
-    watchdog_close(dog, t->world);
     if (lock >= 0) close(lock);
     return status;
 }
 
-Status loop_run(const TrainConfig *config, Transport *transport)
+Status loop_run(const TrainConfig *config, Transport *transport, const volatile sig_atomic_t *stop)
 {
     Trainer t;
     Status status = trainer_start(&t, config, transport);
+    t.stop = stop;
     if (status == OK) status = run(&t);
     trainer_close(&t);
     return status;

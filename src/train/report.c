@@ -4,9 +4,22 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "base/log.h"
 #include "base/seam.h"
+
+/* A line that an earlier run left half written ends here, and not in the middle of our first one. */
+static void end_half_line(int fd, const char *path)
+{
+    struct stat about;
+    char last = '\n';
+    if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0) return;
+    int read_only = open(path, O_RDONLY | O_CLOEXEC);
+    if (read_only >= 0 && pread(read_only, &last, 1, about.st_size - 1) == 1 && last != '\n' && write(fd, "\n", 1) != 1)
+        log_line("--metrics %s: its last line is cut, and nothing can be written behind it: %s", path, strerror(errno));
+    if (read_only >= 0) close(read_only);
+}
 
 Status report_open(Report *report, const TrainConfig *config, bool speaks, int64_t first_step)
 {
@@ -14,21 +27,43 @@ Status report_open(Report *report, const TrainConfig *config, bool speaks, int64
     if (!speaks || !config->metrics) return OK;
     report->metrics = open(config->metrics, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (report->metrics < 0) return fail(BAD_FILE, "--metrics %s cannot be opened: %s", config->metrics, strerror(errno));
+    end_half_line(report->metrics, config->metrics);
     return OK;
 }
 
-void report_close(Report *report)
+static void metrics_lost(Report *report, int why)
 {
-    log_progress_end();
-    if (report->metrics >= 0) close(report->metrics);
+    if (report->lost++ > 0) return;
+    report->why = why;
+    log_line("--metrics %s: lines are lost from here on: %s; training goes on", report->config->metrics, strerror(why));
 }
 
-/* One write a line, so that lines of a killed run are whole */
+Status report_close(Report *report, Status status)
+{
+    const char *path = report->config->metrics;
+    log_progress_end();
+    if (report->metrics >= 0 && close(report->metrics) != 0) metrics_lost(report, errno);
+    if (report->lost == 0 || status != OK) return status;
+    return fail(IO_FAILED, "--metrics %s lacks %lld lines of this run: %s; the training itself is done%s%s", path, (long long)report->lost,
+                strerror(report->why), report->config->save ? " and saved in " : "", report->config->save ? report->config->save : "");
+}
+
+/* One write a line, so that lines of a killed run are whole. Where a disk is full the half that fits is taken back. */
 static void metrics_line(Report *report, const char *text, int length)
 {
+    int written = 0;
+    ssize_t n = 1;
     if (report->metrics < 0) return;
-    if (write(report->metrics, text, (size_t)length) != length)
-        log_line("--metrics %s: a line was lost: %s", report->config->metrics, strerror(errno));
+    while (written < length && (n > 0 || (n < 0 && errno == EINTR))) {
+        n = write(report->metrics, text + written, (size_t)(length - written));
+        if (n > 0) written += (int)n;
+    }
+    if (written == length) return;
+    int why = n < 0 ? errno : ENOSPC;
+    struct stat about;
+    if (written > 0 && fstat(report->metrics, &about) == 0 && S_ISREG(about.st_mode) && ftruncate(report->metrics, about.st_size - written) != 0)
+        log_line("--metrics %s ends with half a line, which cannot be taken back: %s", report->config->metrics, strerror(errno));
+    metrics_lost(report, why);
 }
 
 /* JSON has no NaN: null stands for it */
@@ -46,7 +81,7 @@ static double seconds_since(int64_t *at)
     return seconds;
 }
 
-void report_step(Report *report, int64_t step, double lr, StepReport r)
+void report_step(Report *report, int64_t step, int64_t samples, double lr, StepReport r)
 {
     const TrainConfig *config = report->config;
     double seconds = seconds_since(&report->step_at), speed = (double)trainer_step_tokens(config) / seconds;
@@ -57,11 +92,16 @@ void report_step(Report *report, int64_t step, double lr, StepReport r)
         (long long)step, number(a, r.loss), lr, number(b, r.norm), (long long)(step * trainer_step_tokens(config)), seconds, r.waited, speed,
         speed * model_flops(&config->model, false), speed * model_flops(&config->model, true), r.skipped ? ",\"skipped\":true" : "");
     metrics_line(report, line, n);
+    if (!r.skipped) { report->losses += r.loss; report->averaged++; }
     if (r.skipped) { log_progress_end(); log_line("step %lld: loss %g, gradient norm %g: not finite, weights are left as they were", (long long)step, r.loss, r.norm); }
     if (step % config->log_interval != 0 && step != config->steps && step != report->first_step + 1) return;
     double each = (double)(report->step_at - report->started_at) * 1e-9 / (double)(step - report->first_step);
-    log_progress("step %lld/%lld  loss %.4f  lr %.2e  grad %.3f  %.0f tokens/s  data %.1f ms  %.1f GFLOP/s  %s left", (long long)step, (long long)config->steps,
-        r.loss, lr, r.norm, speed, 1e3 * r.waited, 1e-9 * speed * model_flops(&config->model, false), log_time(time, each * (double)(config->steps - step)));
+    double loss = report->averaged ? report->losses / (double)report->averaged : r.loss;
+    log_progress("step %lld/%lld  %s left  loss %.4f  %.0f tokens/s  lr %.2e  grad %.3f  %lld samples  data %.1f ms  %.1f GFLOP/s", (long long)step,        /* a narrow terminal cuts the end */
+        (long long)config->steps, log_time(time, each * (double)(config->steps - step)), loss, speed, lr, r.norm, (long long)samples, 1e3 * r.waited,
+        1e-9 * speed * model_flops(&config->model, false));
+    report->losses   = 0;
+    report->averaged = 0;
 }
 
 void report_pause(Report *report) { seconds_since(&report->step_at); }

@@ -1,4 +1,5 @@
 #include "train/trainer.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -131,14 +132,14 @@ double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *cont
     t->executor.ctx.drop   = false;
     t->executor.ctx.sums_2 = loss_sums(t);
     fill_zero(&t->queue, (FillZero){ .y = t->sums_3 });
-    for (; e.step < steps; e.step++)
+    for (; e.step < steps && !(t->stop && trainer_any(t, (RunFlags){ 0 }).signal); e.step++)         /* <-> world */
         pipeline_run(&t->pipeline, &t->valid, (PipelineCalls){ .context = &e, .fill = on_fill_evaluation });
     gather_sums(t);                                                           /* <-> world */
     queue_wait(&t->queue);
     const double *sums = t->sums_R3.data;
     double loss = 0, tokens = 0;
     for (int r = 0; sums && r < t->mesh.world; r++) { loss += sums[3 * r]; tokens += sums[3 * r + 1]; }
-    return loss / tokens;
+    return e.step < steps ? NAN : loss / tokens;
 }
 
 double trainer_evaluate_split(Trainer *t, SplitKind kind)
@@ -149,16 +150,19 @@ double trainer_evaluate_split(Trainer *t, SplitKind kind)
     return trainer_evaluate(t, r->eval_iters, fill_split, &at);
 }
 
-int trainer_any(Trainer *t, int flags_mine)
+RunFlags trainer_any(Trainer *t, RunFlags mine)
 {
-    double *flag = t->flag_1.data, *flags = t->flag_R.data;
-    if (flag) *flag = flags_mine;
-    comm_all_gather(t->world, &t->queue, t->flag_R, t->flag_1);               /* <-> world: all-gather of one number */
-    int joined = 0, most = 0;
-    for (int r = 0; flags && r < t->mesh.world; r++) {
-        int one = (int)flags[r];
-        joined |= one % FLAG_NUMBER;
-        if (one / FLAG_NUMBER > most) most = one / FLAG_NUMBER;
+    double *own = t->flags_3.data;
+    const double *all = t->flags_R3.data;
+    RunFlags joined = { 0 };
+    if (t->stop) mine.signal = __atomic_load_n(t->stop, __ATOMIC_RELAXED);
+    if (own) own[0] = mine.failed, own[1] = mine.memory, own[2] = mine.signal;
+    comm_all_gather(t->world, &t->queue, t->flags_R3, t->flags_3);            /* <-> world: all-gather of 3 numbers */
+    for (int r = 0; all && r < t->mesh.world; r++, all += RUN_FLAGS) {
+        joined.failed |= all[0] != 0;
+        joined.memory |= all[1] != 0;
+        if (all[2] > joined.signal) joined.signal = (int)all[2];
     }
-    return most * FLAG_NUMBER + joined;
+    t->signal = joined.signal;
+    return joined;
 }

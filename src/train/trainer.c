@@ -72,10 +72,12 @@ static Status open_data(Trainer *t)
     const TrainConfig *r = t->config;
     if (comm_dry(t->world) || !r->learn) return OK;
     DatasetsPlan spec = train_config_datasets(r);
-    TRY(datasets_open(&t->datasets, &spec));
-    for (int kind = 0; kind < SPLITS; kind++)
-        if (train_config_takes(r, (SplitKind)kind)) TRY(datasets_loader(&t->datasets, &t->loader[kind], (SplitKind)kind, trainer_loader_config(t)));
-    return OK;
+    watchdog_work(t->world, "opening data");
+    Status status = datasets_open(&t->datasets, &spec);
+    for (int kind = 0; status == OK && kind < SPLITS; kind++)
+        if (train_config_takes(r, (SplitKind)kind)) status = datasets_loader(&t->datasets, &t->loader[kind], (SplitKind)kind, trainer_loader_config(t));
+    watchdog_work(t->world, NULL);
+    return status;
 }
 
 static Status open_schedules(Trainer *t)
@@ -124,11 +126,11 @@ static void open_parameters(Trainer *t)
     t->sums_3   = tensor_new(forever, "sums", F64, 3);
     t->sums_R3  = tensor_new(forever, "sums", F64, t->mesh.world, 3);
     t->report_4 = tensor_new(forever, "sums", F64, 4);
-    t->flag_1   = tensor_new(forever, "sums", F64, 1);
-    t->flag_R   = tensor_new(forever, "sums", F64, t->mesh.world);
+    t->flags_3  = tensor_new(forever, "sums", F64, RUN_FLAGS);
+    t->flags_R3 = tensor_new(forever, "sums", F64, t->mesh.world, RUN_FLAGS);
     if (t->mesh.world == 1) {                     /* one rank's sums are all there are: nothing is gathered */
-        t->sums_R3 = tensor_view(t->sums_3, 1, 3);
-        t->flag_R  = t->flag_1;
+        t->sums_R3  = tensor_view(t->sums_3, 1, 3);
+        t->flags_R3 = tensor_view(t->flags_3, 1, RUN_FLAGS);
     }
 }
 
@@ -151,6 +153,7 @@ Status trainer_open(Trainer *t, const TrainConfig *config, Transport *transport,
     *t = (Trainer){ .config = config, .transport = transport, .step_state = { .seed = config->seed } };
     TRY(mesh_make(&t->mesh, transport->size, transport->rank, config->tp, config->cp, config->pp));
     TRY(comm_world(&t->world, transport));
+    TRY(watchdog_open(&t->watchdog, t->world, config->watchdog));          /* before anything that may take long on one rank */
     TRY(agree(t->world, open_comms(t)));
     TRY(agree(t->world, open_queue(t)));
     bool later = config->datasets.cache && transport->rank != 0;               /* the first rank fills the cache, the others map it */
@@ -165,6 +168,7 @@ Status trainer_open(Trainer *t, const TrainConfig *config, Transport *transport,
 
 void trainer_close(Trainer *t)
 {
+    watchdog_close(t->watchdog, t->world);
     for (int kind = 0; kind < SPLITS; kind++) prefetch_close(t->prefetch[kind]);
     if (t->pipeline.pending) pipeline_close(&t->pipeline);
     if (t->executor.stage) stage_executor_close(&t->executor);

@@ -1,6 +1,7 @@
 """A rank of a training run killed under MPI: the job ends within 10 seconds, and one line of ours names the rank. A frozen rank
-(SIGSTOP): the watchdog names it and the collective it was last in. MPICH's launcher kills the other ranks at once, often before
-they can speak; told not to clean up, it leaves that to the watchdog."""
+(SIGSTOP): the watchdog names it and the collective it was last in, and kills it, since a launcher may wait for it. MPICH's launcher
+kills the other ranks at once, often before they can speak; told not to clean up, it leaves that to the watchdog. A rank that is
+lost before there is a watchdog: the others do not wait for it for ever."""
 import os
 import re
 import signal
@@ -51,7 +52,7 @@ def one(mpi, launcher, data, folder, number, victim):
     out = os.path.join(folder, f"{mpi.replace(' ', '')}-{number.name}-{victim}")
     args = ["train", "--data-path", data, "--train-iters", 1000000, *run.MODEL, "--tp", 2, "--threads", 1, "--watchdog-seconds", 2,
             "--save", out, "--metrics", out + ".jsonl"]
-    child = subprocess.Popen(launcher[:1] + (KEEP[mpi] if number == signal.SIGKILL else []) + launcher[1:] + ["4", run.JOTUN] + [str(a) for a in args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    child = subprocess.Popen(launcher[:1] + KEEP[mpi] + launcher[1:] + ["4", run.JOTUN] + [str(a) for a in args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         wait_for("the first steps", 60, lambda: os.path.exists(out + ".jsonl") and len(run.metrics(out + ".jsonl")) > 3)
         time.sleep(1)                                   # a few heartbeats, each 0.25 s
@@ -80,6 +81,39 @@ def one(mpi, launcher, data, folder, number, victim):
     print(f"{mpi}, {number.name} of rank {victim}: ended after {took:.1f} s: {ours[0]}")
 
 
+# Rank 2 never comes to MPI_Init; or it stops at the first message of all.
+SLEEPS = """import os, sys, time
+if os.environ["PMI_RANK"] == "2":
+    time.sleep(1000)
+os.execv(sys.argv[1], sys.argv[1:])"""
+STOPS = """import os, sys
+if os.environ["PMI_RANK"] == "2":
+    os.environ["JOTUN_FAULT"] = "collective:1:stop"
+os.execv(sys.argv[1], sys.argv[1:])"""
+
+
+def early(launcher, data, folder, script, what):
+    """A rank is lost before there is a watchdog: the others do not wait for it for ever."""
+    out = os.path.join(folder, what.replace(" ", ""))
+    words = ["train", "--data-path", data, "--train-iters", 1000000, *run.MODEL, "--threads", 1, "--watchdog-seconds", 2, "--save", out]
+    command = launcher + ["4", sys.executable, "-c", script, run.JOTUN] + [str(w) for w in words]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    begin = time.monotonic()
+    try:
+        stderr = child.communicate(timeout=60)[1]
+    except subprocess.TimeoutExpired:
+        sys.exit(f"MPICH: 60 s after a rank was lost before {what} the job still runs")
+    finally:
+        for pid in pids_of(out).values():
+            os.kill(pid, signal.SIGKILL)
+        child.kill()
+        child.wait()
+    ours = [line for line in stderr.splitlines() if line.startswith(f"jotun: {what} has not ended in 30 s")]
+    if not ours or child.returncode == 0:
+        sys.exit(f"MPICH, a rank lost before {what}: exit code {child.returncode}\n{stderr}")
+    print(f"MPICH, a rank lost before {what}: ended after {time.monotonic() - begin:.1f} s: {ours[0]}")
+
+
 def main():
     launchers = run.launchers()
     if not launchers:
@@ -90,6 +124,10 @@ def main():
         for mpi, launcher in launchers.items():
             for number, victim in (signal.SIGKILL, 2), (signal.SIGKILL, 0), (signal.SIGSTOP, 1), (signal.SIGSTOP, 0):
                 one(mpi, launcher, data, folder, number, victim)
+        if "MPICH" in launchers:
+            mpich = launchers["MPICH"]
+            early(mpich, data, folder, SLEEPS, "MPI_Init")
+            early(mpich, data, folder, STOPS, "the meeting of all ranks")
     return 0
 
 

@@ -1,4 +1,5 @@
-"""SIGTERM and SIGINT: the step at hand is finished and saved, the exit code says so, and the run goes on to the same bits."""
+"""SIGTERM and SIGINT: the step at hand is finished and saved, the exit code says so, and the run goes on to the same bits. One that
+comes in an evaluation ends that. A signal to a command that writes a file leaves nothing of it behind."""
 import os
 import signal
 import subprocess
@@ -47,12 +48,35 @@ def nothing_left(words, folder, number, feed=None):
         sys.exit(f"{words[:2]}, {number.name}: exit code {child.returncode}, left {left}\n{stderr}")
 
 
+def in_evaluation(data, out):
+    """An evaluation that would take hours is given up at its next batch, and the step before it is saved."""
+    more = ["--eval-interval", 1, "--eval-iters", 1000000, "--split", "80,20,0"]
+    child = subprocess.Popen([run.JOTUN] + arguments(data, out) + [str(w) for w in more], stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 60
+    while time.monotonic() < end and not (os.path.exists(out + ".jsonl") and run.metrics(out + ".jsonl")):
+        time.sleep(0.01)
+    time.sleep(0.5)                                         # the first step is done: it is inside
+    child.send_signal(signal.SIGTERM)
+    try:
+        stderr = child.communicate(timeout=30)[1]
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+        sys.exit("30 s after SIGTERM an evaluation still goes on")
+    if child.returncode != 143 or "step 1: the evaluation is given up, since a signal came" not in stderr or "--load" not in stderr:
+        sys.exit(f"SIGTERM in an evaluation: exit code {child.returncode}\n{stderr}")
+    if '"split"' in open(out + ".jsonl").read():
+        sys.exit("an evaluation that was given up has a loss")
+    run.jotun("checkpoint", "verify", out)
+
+
 def main():
     with run.work_folder() as folder:
         data = run.corpus(folder)
-        for number in signal.SIGTERM, signal.SIGHUP, signal.SIGINT:
+        for number in signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1:
             nothing_left(["prepare", "--input", "-"], folder, number, b"a line of text\n" * 4096)
             nothing_left(["data", "merge", *[data] * 20000], folder, number)
+        in_evaluation(data, os.path.join(folder, "evaluation"))
         whole = os.path.join(folder, "whole")
         run.jotun(*arguments(data, whole))
         for number in signal.SIGTERM, signal.SIGINT:

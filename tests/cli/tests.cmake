@@ -1,8 +1,8 @@
 # Whole runs of the binary, by scripts.
 find_package(Python3 COMPONENTS Interpreter)
-set(scripts kill signals numbers options command_line manual tokens tokenizer_files langid clean clean_restart clean_language clean_scale)
+set(scripts kill signals report_lines numbers options command_line manual tokens tokenizer_files langid clean clean_restart clean_language clean_scale)
 if(NOT JOTUN_SANITIZE MATCHES "thread")                # the MPI libraries' own locks are no affair of ours
-    list(APPEND scripts mpi_layouts dead_rank)
+    list(APPEND scripts mpi_layouts dead_rank slow_disk launchers)
 endif()
 if(NOT JOTUN_SANITIZE)                                 # which takes time and memory of its own
     list(APPEND scripts worst_inputs)

@@ -47,7 +47,7 @@ int main(int argc, char **argv)
         printf("%016" PRIx64 "\n", hash);
         return ended(status);
     }
-    Status status = transport_mpi_open(&transport, &argc, &argv);
+    Status status = transport_mpi_open(&transport, 0, &argc, &argv);
     if (status != OK) return ended(status);
     if (!transport) return fprintf(stderr, "no MPI started this\n"), 2;
     int rank = transport->rank;

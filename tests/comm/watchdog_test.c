@@ -7,7 +7,7 @@
 #include "comm/transport.h"
 #include "base/testing.h"
 
-static const double LIMIT = 0.6;
+static double limit = 0.6;
 
 typedef struct { int32_t mine, all[8]; Queue q; Comm *world, *pair; } Scene;
 typedef void Act(Scene *scene, int rank);
@@ -25,7 +25,7 @@ static Status scene_body(Transport *transport, void *context)
     int       rank = transport->rank, pair[2] = { rank / 2 * 2, rank / 2 * 2 + 1 };
     TRY(comm_world(&scene.world, transport));
     TRY(comm_open(&scene.pair, scene.world, "tp", pair, 2));
-    TRY(watchdog_open(&watchdog, scene.world, LIMIT));
+    TRY(watchdog_open(&watchdog, scene.world, limit));
     TRY(queue_open(&scene.q, "ref", 1, NULL));
     thread_context()->step = 40;
     (*(Act **)context)(&scene, rank);
@@ -140,6 +140,65 @@ static void long_work_and_a_jumping_clock_are_no_alarm(void **state)
     assert_int_equal(ended.exit_code, 0);
 }
 
+/* ---- work on files: others wait for it longer than the limit, one of them behind another ---- */
+static int no_sync(int fd)
+{
+    (void)fd;
+    __atomic_fetch_add(&thread_context()->file_calls, 1, __ATOMIC_RELAXED);       /* as the system's own call through the seam counts */
+    return 0;
+}
+
+static void saves(Scene *scene, int rank, int syncs, useconds_t each)
+{
+    if (rank == 3) watchdog_work(scene->world, "saving");
+    for (int i = 0; rank == 3 && i < syncs; i++) {
+        usleep(each);
+        seam.sync(-1);
+    }
+    if (rank >= 2) gather(scene, scene->pair);
+    gather(scene, scene->world);
+    if (rank == 3) watchdog_work(scene->world, NULL);
+    gather(scene, scene->world);
+}
+
+static void saves_slowly(Scene *scene, int rank) { saves(scene, rank, 8, 500000); }
+static void saves_no_more(Scene *scene, int rank) { saves(scene, rank, 2, 4500000); }
+
+static void work_on_files_has_a_limit_of_its_own(void **state)
+{
+    (void)state;
+    limit     = 0.3;
+    seam.sync = no_sync;
+    Ended ended = play(saves_slowly);                        /* 4 s in all, more than 10 limits, and never that long without a sync */
+    assert_string_equal(ended.text, "");
+    assert_int_equal(ended.exit_code, 0);
+    ended = play(saves_no_more);
+    seam.sync = seam_system.sync;
+    limit     = 0.6;
+    assert_int_equal(ended.exit_code, 3);
+    assert_contains(ended.text, "jotun: rank 3 on host ");
+    assert_contains(ended.text, " has made no progress for 3");
+    assert_contains(ended.text, ", busy saving, 0 writes done; ranks 0, 1, 2 wait for it; the job is stopped\n");
+}
+
+/* Where the work has ended, waiting counts from there on. */
+static void forgets(Scene *scene, int rank)
+{
+    if (rank == 3) watchdog_work(scene->world, "saving");
+    usleep(1000000);
+    if (rank == 3) watchdog_work(scene->world, NULL);
+    if (rank == 3) sleep(3);
+    gather(scene, scene->world);
+}
+
+static void after_work_on_files_waiting_counts(void **state)
+{
+    (void)state;
+    Ended ended = play(forgets);
+    assert_int_equal(ended.exit_code, 3);
+    assert_contains(ended.text, "jotun: ranks 0, 1, 2 have waited 0.6 s in all-gather #2 of world, step 40; rank 3 is not in it");
+}
+
 /* ---- a rank that ends while others need it ---- */
 static Status leaves_early(Transport *transport, void *context)
 {
@@ -171,6 +230,8 @@ int main(void)
         cmocka_unit_test(a_lost_message_is_named_by_its_collective),
         cmocka_unit_test(the_head_of_the_queue_is_blamed),
         cmocka_unit_test(long_work_and_a_jumping_clock_are_no_alarm),
+        cmocka_unit_test(work_on_files_has_a_limit_of_its_own),
+        cmocka_unit_test(after_work_on_files_waiting_counts),
         cmocka_unit_test(a_rank_that_ends_is_not_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

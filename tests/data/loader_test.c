@@ -162,6 +162,7 @@ static void zigzag_parts(void **state)
     assert_int_equal(two.part[1], 6);
     assert_null(two.token_i.data);
     assert_int_equal(two.token_i.dim[0], GLOBAL * S / 2);
+    arena_close(&dry);
 }
 
 /* ---- order ---- */

@@ -120,6 +120,7 @@ static void dry_counts(void **state)
     prefetch_close(p);
     assert_true(taken > 0);
     assert_int_equal(dry.used, taken);
+    arena_close(&dry);
 }
 
 static int files_open(void **state)

@@ -1,0 +1,159 @@
+"""What a training run says: the line of progress on a terminal and in a file, JSON lines of --metrics on a disk that is full, and a
+standard error that nobody reads."""
+import fcntl
+import json
+import os
+import pty
+import re
+import resource
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+
+import run
+
+LIMIT = 1500                                            # bytes a file may grow to: four lines of metrics and a half
+
+
+def arguments(data, steps, *more):
+    return [str(w) for w in ["train", "--data-path", data, *run.MODEL, "--train-iters", steps, "--threads", 1, *more]]
+
+
+def short_files():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, LIMIT))
+
+
+def full_disk(data, folder):
+    """The half line is taken back, the cause is right and said once, the exit code tells; the next run's lines are whole."""
+    out = os.path.join(folder, "full.jsonl")
+    done = run.jotun(*arguments(data, 30, "--metrics", out), check=False, preexec_fn=short_files)
+    said = [line for line in done.stderr.splitlines() if "--metrics" in line]
+    if done.returncode != 3 or len(said) != 2 or "File too large" not in said[0] or not re.search(r"lacks 2\d lines of this run: File too large", said[1]):
+        sys.exit(f"a full disk under --metrics: exit code {done.returncode}\n{done.stderr}")
+    run.jotun(*arguments(data, 3, "--metrics", out))
+    steps = [json.loads(line)["step"] for line in open(out)]
+    if steps[-3:] != [1, 2, 3] or steps[:-3] != list(range(1, len(steps) - 2)) or len(steps) < 6:
+        sys.exit(f"lines of --metrics after a full disk: {steps}")
+    with open(out, "a") as half:
+        half.write('{"step":4,"loss":')                 # a run that was killed inside its line
+    run.jotun(*arguments(data, 2, "--metrics", out))
+    if json.loads(open(out).read().splitlines()[-2])["step"] != 1:
+        sys.exit("the first line of a run is glued to half a line of the run before")
+    done = run.jotun(*arguments(data, 3, "--metrics", "/dev/full", "--ranks", 2), check=False)
+    if done.returncode != 3 or done.stderr.count("No space left on device") != 2:
+        sys.exit(f"--metrics /dev/full: exit code {done.returncode}\n{done.stderr}")
+
+
+def averages(data, folder):
+    """The loss of a line is the mean over the steps since the line before; --metrics has each step's own."""
+    out = os.path.join(folder, "mean.jsonl")
+    done = run.jotun(*arguments(data, 12, "--metrics", out, "--log-interval", 5))
+    losses = run.metrics(out)
+    lines = re.findall(r"^step (\d+)/12 .* loss ([0-9.]+) .* (\d+) samples ", done.stderr, re.M)
+    if [int(step) for step, _, _ in lines] != [1, 5, 10, 12]:
+        sys.exit(f"lines of a run of 12 steps:\n{done.stderr}")
+    before = 0
+    for step, loss, samples in ((int(a), float(b), int(c)) for a, b, c in lines):
+        mean = sum(losses[s] for s in range(before + 1, step + 1)) / (step - before)
+        if abs(loss - mean) > 6e-5 or samples != 8 * step:
+            sys.exit(f"step {step}: loss {loss}, samples {samples}; the mean of --metrics is {mean}, the samples are {8 * step}")
+        before = step
+
+
+def narrow_terminal(data, folder):
+    """80 columns hold the time left, and no number is cut."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    child = subprocess.Popen([run.JOTUN] + arguments(data, 300000, "--exit-interval", 20, "--log-interval", 1, "--save", os.path.join(folder, "narrow")), stderr=slave, stdout=subprocess.DEVNULL,
+                             env=dict(os.environ, TERM="xterm"))
+    os.close(slave)
+    text = b""
+    try:
+        while part := os.read(master, 4096):
+            text += part
+    except OSError:                                     # a terminal whose programs have all left
+        pass
+    child.wait(timeout=60)
+    lines = [line for line in re.split(r"\r\x1b\[K|[\r\n]+", text.decode()) if line.startswith("step ")]
+    if len(lines) < 15:
+        sys.exit(f"{len(lines)} lines of 20 steps on a terminal")
+    for line in lines:
+        if len(line) > 79 or not re.search(r"  \S.* left  loss [0-9.]+  ", line) or not re.search(r"(tokens/s|lr \S+e-\d\d|grad [0-9.]+|samples| ms|GFLOP/s)$", line):
+            sys.exit(f"a line of progress at 80 columns: {line!r}, {len(line)} columns")
+
+
+def wait_for_steps(child, metrics, steps, seconds):
+    """The steps done when they are so many, the run has ended, or the time is over."""
+    done, end = 0, time.monotonic() + seconds
+    while time.monotonic() < end and child.poll() is None and done < steps:
+        time.sleep(0.2)
+        done = max(run.metrics(metrics), default=0) if os.path.exists(metrics) else 0
+    return done
+
+
+def nobody_reads(data, folder, terminal):
+    """Steps go on, a signal is answered, and the watchdog has nothing to say; what is missing is told to who reads again."""
+    out = os.path.join(folder, f"unread-{terminal}")
+    reader, writer = pty.openpty() if terminal else os.pipe()
+    if not terminal:
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    child = subprocess.Popen([run.JOTUN] + arguments(data, 10000000, "--log-interval", 1, "--ranks", 2, "--watchdog-seconds", 2, "--save", out,
+                             "--metrics", out + ".jsonl"), stderr=writer, stdout=subprocess.DEVNULL, env=dict(os.environ, TERM="dumb"))
+    os.close(writer)
+    wanted = 300 if terminal else 100                   # more lines than it takes
+    steps = wait_for_steps(child, out + ".jsonl", wanted, 90)
+    child.send_signal(signal.SIGTERM)
+    try:
+        code = child.wait(timeout=20)
+    except subprocess.TimeoutExpired:
+        code = "still running"
+        child.kill()
+    text = b""
+    os.set_blocking(reader, False)
+    try:
+        while part := os.read(reader, 65536):
+            text += part
+    except OSError:
+        pass
+    os.close(reader)
+    if code != 143 or steps < wanted or b"the job is stopped" in text:
+        sys.exit(f"{'terminal' if terminal else 'pipe'} that nobody reads: exit code {code} after {steps} steps\n{text[-300:].decode()}")
+    run.jotun("checkpoint", "verify", out)
+
+
+def read_again(data, folder):
+    """A reader that pauses is told how many lines it has missed."""
+    out = os.path.join(folder, "again.jsonl")
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    child = subprocess.Popen([run.JOTUN] + arguments(data, 10000000, "--log-interval", 1, "--metrics", out), stderr=writer, stdout=subprocess.DEVNULL)
+    os.close(writer)
+    wait_for_steps(child, out, 60, 60)
+    seen = []
+    with os.fdopen(reader) as lines:
+        end = threading.Timer(3, child.terminate)
+        end.start()
+        for line in lines:
+            seen.append(line)
+        end.cancel()
+    child.wait(timeout=60)
+    steps = [int(m[1]) for m in (re.match(r"step (\d+)/", line) for line in seen) if m]
+    missed = sum(int(m[1]) for m in (re.match(r"jotun: (\d+) lines are missing here", line) for line in seen) if m)
+    if missed < 10 or len(steps) + missed != steps[-1]:
+        sys.exit(f"{len(steps)} lines and {missed} missing ones of {steps[-1]} steps")
+
+
+def main():
+    checks = [full_disk, averages, narrow_terminal, lambda *at: nobody_reads(*at, False), lambda *at: nobody_reads(*at, True), read_again]
+    with run.work_folder() as folder:
+        data = run.corpus(folder)
+        for check in [checks[int(i)] for i in sys.argv[1:]] or checks:
+            check(data, folder)
+    return 0
+
+
+sys.exit(main())
