@@ -185,7 +185,11 @@ static void hostile_is_linear(void **state)
     (void)state;
     static const char *const unit[] = { "a", "a ", " ", "\n", "a\n", "a b c d e\n", "[", "[1", "...", "lorem ipsu", "\xe2\x80\xa6", ". ", "{\"", "use use ", "a a a b " };
     Quality *q = open("gopher,repetition,c4,fineweb", NULL, NULL);
+#ifdef __SANITIZE_THREAD__
+    enum { SIZE = 1 << 18 };                   /* ThreadSanitizer is slow here: some 10 times */
+#else
     enum { SIZE = 2 << 20 };
+#endif
     char *all = malloc(SIZE);
     double figure[QUALITY_RULES];
     for (size_t u = 0; u < sizeof unit / sizeof *unit; u++) {
