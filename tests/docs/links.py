@@ -19,7 +19,7 @@ SOURCE = ("c", "h", "def", "py", "sh", "cu", "cpp", "cmake")
 OTHERS = set("""full help version preset build install prefix test-dir exclude ntasks-per-node output-on-failure foreground ntasks nodes cpus-per-task mpi time host
     hostfile bind-to oversubscribe only ranks long show signal job-name output""".split())
 OUTSIDE = {"merge_datasets.py", "preprocess_data.py", "pretrain_gpt.py", "tools/preprocess_data.py",
-           "P_a_document", "P_b_document"}       # Megatron-LM's; examples
+           "add_bos_token", "P_a_document", "P_b_document"}       # Megatron-LM's and Hugging Face's; examples
 problems = []
 
 
