@@ -103,7 +103,7 @@ printf 'x\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab\n' > evil.txt
 refused "a pattern without end names the line" 1 "evil.txt:2: the tokenizer's pattern" "$jotun" prepare --input evil.txt --tokenizer evil.json --output-prefix no
 mkdir folder.json
 train() { "$jotun" tokenizer train --vocab-size 300 --output t.json "$@"; }
-refused "plain text read once for each key" 1 "names 2 keys" train --input a.txt --json-keys text title
+refused "plain text read once for each key" 1 "asks for 2" train --input a.txt --json-keys text title
 refused "standard input read twice" 1 "standard input can be read once" train --input - --json-keys text title
 refused "standard input named twice" 1 "standard input can be read once" train --input - a.txt -
 refused "no folder for what is learnt, told before reading" 1 "there is no folder nowhere" train --input none.txt --output nowhere/t.json

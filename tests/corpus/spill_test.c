@@ -73,7 +73,7 @@ static void full_disk(void **state)
     assert_int_equal(status, IO_FAILED);
     assert_non_null(strstr(fail_text(), folder));
     assert_non_null(strstr(fail_text(), "No space left"));
-    assert_non_null(strstr(fail_text(), "records have"));
+    assert_non_null(strstr(fail_text(), "records take"));
     assert_non_null(strstr(fail_text(), "--memory"));
     spill_close(spill);
     seam = seam_system;

@@ -16,7 +16,7 @@ typedef struct {
     const char *const *path;            /* [paths], the caller's, which must outlive this */
     int      paths;
     BlockKind wanted;                /* the format of all files */
-    /* longest document in bytes; largest compression ratio: see lines_open */
+    /* Longest document in bytes; largest compression ratio: see lines_open. */
     int64_t  line_most, ratio_most;
     int      ahead;                  /* threads that decompress; below 2: the calling thread does */
     int      file;                   /* index of the file that the last block came from */
@@ -25,7 +25,7 @@ typedef struct {
     int64_t  behind;
     int64_t  done;                   /* bytes of the files before this one */
     Lines   *lines;                  /* the open file; NULL between files */
-    /* reading the open file failed; the next call goes on with the next file */
+    /* Reading the open file failed; the next call goes on with the next file. */
     bool     broken;
 } InputBlocks;
 

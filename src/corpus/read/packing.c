@@ -10,7 +10,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-/* zlib and bzip2 count bytes in ints; what does not fit is left for the next step. */
+/* Zlib and bzip2 count bytes in ints; what does not fit is left for the next step. */
 static size_t int_bytes(size_t bytes) { return bytes < INT_MAX ? bytes : INT_MAX; }
 
 /* ---- gzip ---- */

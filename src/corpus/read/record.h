@@ -56,7 +56,7 @@ typedef struct {
     int64_t     passed;
     RecordFault fault;                   /* valid after RECORD_FAULT */
     LineWalk    lines;                   /* this field and those below are internal */
-    /* the item of the block that is read, or its repaired copy in the buffer */
+    /* The item of the block that is read, or its repaired copy in the buffer. */
     Line        piece;
     int64_t     at;                      /* byte of the piece where the next MediaWiki page is searched */
     bool        repaired_now;            /* something of the piece was repaired */

@@ -11,11 +11,11 @@
 #include <stdint.h>
 #include "base/status.h"
 
-/* valid until the next source_next or source_close */
+/* Valid until the next source_next or source_close. */
 typedef struct { const char *text; int64_t bytes; } Document;
 typedef struct Source Source;
 
-/* copies key; *source is NULL on failure */
+/* Copies key; *source is NULL on failure. */
 Status  source_open (Source **source, const char *path, const char *key);
 /* *more is false at the end. A broken line is BAD_FILE with file and line number. */
 Status  source_next (Source *source, Document *document, bool *more);

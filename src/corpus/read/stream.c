@@ -21,7 +21,7 @@ struct Stream {
     bool           ended;        /* the file has no more bytes */
     int64_t        file_bytes;   /* bytes of the file read, unused ones in the chunk included */
     int64_t        ratio_most;
-    /* ratio check: compressed bytes used at the last check, text bytes since */
+    /* Ratio check: compressed bytes used at the last check, text bytes since. */
     int64_t        in_marked, out_since;
     Status         broken;                      /* a failure, kept until the text before it was returned */
     char           why[512];

@@ -24,7 +24,7 @@ struct Ahead {
     OrderedPipeline *pipeline;
     int              pieces;
     PackedPiece           *piece;             /* [pieces], one per slot of the pipeline */
-    /* read after the last cut. This and the fields below belong to the cutting thread */
+    /* Read after the last cut. This and the fields below belong to the cutting thread. */
     Buffer           rest;
     bool             ended;
     int              error;             /* errno; the caller reads it only after the end of the pipeline */
@@ -105,7 +105,7 @@ static bool members_unpack(PackedPiece *s, const Packing *packing, void *state)
         if (step == PACKING_BROKEN) return false;
         if (step == PACKING_END && !w.in_bytes) return true;
         if (step == PACKING_END && !packing->again(state)) return false;
-        /* it needs bytes of the next piece */
+        /* It needs bytes of the next piece. */
         if (step == PACKING_MORE && before == w.in_bytes && w.out_bytes) return false;
     }
 }
