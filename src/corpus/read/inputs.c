@@ -121,7 +121,7 @@ static Status listed_expand(Inputs *in, const char *list, char *line, int64_t nu
     line[strcspn(line, "\r\n")] = 0;
     if (!*line) return OK;
     if (*line == '@')
-        return fail(BAD_FILE, "%s:%" PRId64 ": %s: a list in a list; give both lists as arguments",
+        return fail(BAD_FILE, "%s:%" PRId64 ": %s: a list in a list, which must be an argument of its own",
                     list, number, line);
     return path_expand(in, line, wanted);
 }

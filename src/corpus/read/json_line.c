@@ -192,8 +192,8 @@ static bool name_is(const JsonScan *s, JsonSpan name, const char *key, size_t le
     return length == 0;
 }
 
-/* Keys are compared as C strings, so a key with \u0000 could match one that it is not. `i + 6` cannot pass
- * the end: an escape is whole, since the string has been scanned. */
+/* Keys are compared as C strings, so a key with \u0000 could match a key that it is not. The second byte
+ * of each escape is skipped, so that an escaped backslash before u0000 is not taken for it. */
 static bool name_has_zero(const JsonScan *s, JsonSpan name)
 {
     for (int64_t i = name.at; name.escaped && i + 6 <= name.at + name.bytes; i++) {
