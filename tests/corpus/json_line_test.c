@@ -1,4 +1,4 @@
-/* The line scanner against jansson: the same lines are taken and refused, and the same text comes out of them. */
+/* The line scanner against jansson: both accept the same lines and read the same text from them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Documents out of files: what is one, what is none, and which line is broken. */
+/* Documents of files: what is a document, what is not, and which line is reported as broken. */
 #include "corpus/read/source.h"
 #include "corpus/folder.h"
 
@@ -96,7 +96,7 @@ static void other_files_are_refused(void **state)
     refused("a.pdf", "ends neither in .txt");
 }
 
-/* A line longer than what is read at a time comes whole, and so do those around it. */
+/* A line longer than one read is returned whole, and so are those around it. */
 static void long_lines_come_whole(void **state)
 {
     (void)state;

@@ -139,7 +139,8 @@ static char *utf8_put(char *to, int c)
     return to;
 }
 
-/* What follows the backslash at from; moves it behind */
+/* Writes the character of the escape at *from, a backslash, and moves *from after it. Returns where the
+ * next byte is written. */
 static char *escape_put(char *to, const char **from)
 {
     static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";

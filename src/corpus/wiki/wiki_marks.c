@@ -1,4 +1,4 @@
-/* Matches opening and closing marks with a stack. The stack is a linked list through the `behind` fields
+/* Matches opening and closing marks with a stack. The stack is a linked list through the `end` fields
  * of the open marks, so it takes no memory of its own. Searches that could run over the same text again
  * and again remember how far they came, which keeps the pass linear. */
 #include "corpus/wiki/wiki_marks.h"
@@ -9,7 +9,7 @@
 
 enum { NOTHING = -1 };
 
-/* While a mark is open, its `behind` is -2 - index of the open mark below it on the stack; -1 (NOTHING)
+/* While a mark is open, its `end` is -2 - index of the open mark below it on the stack; -1 (NOTHING)
  * ends the stack, and after the pass means unclosed. */
 typedef struct {
     Marks      *marks;
@@ -64,8 +64,8 @@ static void pop(MarkScan *s, int64_t behind)
 {
     Mark *mark = &s->marks->mark[s->top];
     s->open[mark->kind]--;
-    s->top = -2 - mark->behind;
-    mark->behind = behind;
+    s->top = -2 - mark->end;
+    mark->end = behind;
 }
 
 static void close_kind(MarkScan *s, MarkKind kind, int64_t behind)

@@ -21,8 +21,8 @@ typedef enum {
     MARK_KINDS
 } MarkKind;
 
-/* from: byte where it opens; behind: the byte after its end, negative where it is unclosed */
-typedef struct { int64_t from, behind; MarkKind kind; } Mark;
+/* from: byte where it opens; end: the byte after its closing mark, negative where it is unclosed */
+typedef struct { int64_t from, end; MarkKind kind; } Mark;
 typedef struct { Mark *mark; int64_t count, capacity; } Marks;  /* in the order of `from`; begins as { 0 } */
 
 /* Replaces the marks; fails only with NO_MEMORY. */

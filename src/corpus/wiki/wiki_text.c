@@ -173,13 +173,13 @@ static int64_t name_read(const Wiki *w, int64_t from, int64_t end)
 /* Only templates with a row in wiki_templates.def get a frame; all others are skipped as a whole. */
 static void template_open(Wiki *w, const Mark *m)
 {
-    int64_t from = m->from + 2, end = m->behind - 2, at = name_read(w, from, end);
+    int64_t from = m->from + 2, end = m->end - 2, at = name_read(w, from, end);
     bool function = w->text[at - 1] == ':' && at > from, ends = at == end || w->text[at] == '|';
     const WikiTemplate *row = m->kind == MARK_TEMPLATE && (function || ends)
                                   ? wiki_word_template(w->text + from, at - from) : NULL;
     if (!row || !row->last) {
         if (row && at == end) emit_words(w, row->before);
-        w->at = m->behind;
+        w->at = m->end;
         return;
     }
     frame_push(w, row, end);
@@ -193,7 +193,7 @@ static void template_open(Wiki *w, const Mark *m)
  * words. */
 static void link_open(Wiki *w, const Mark *m)
 {
-    int64_t from = m->from + 2, end = m->behind < 0 ? w->limit : m->behind - 2, at = from;
+    int64_t from = m->from + 2, end = m->end < 0 ? w->limit : m->end - 2, at = from;
     int64_t most = from + TARGET_MOST < end ? from + TARGET_MOST : end;
     const char *colon = NULL;
     while (at < most && !memchr("|[]{}<\n", w->text[at], 7)) {
@@ -201,16 +201,16 @@ static void link_open(Wiki *w, const Mark *m)
         at++;
     }
     if (colon && colon > w->text + from && wiki_word_hidden(w->text + from, colon - w->text - from)) {
-        w->at = m->behind;
-        if (m->behind >= 0) return;
+        w->at = m->end;
+        if (m->end >= 0) return;
         w->at = from;
         line_drop(w);
         return;
     }
     bool words = at < most && w->text[at] == '|' && at + 1 < end;
     w->at = words ? at + 1 : from + byte_is(w, from, ':');
-    w->links += m->behind >= 0;
-    if (m->behind >= 0 && at + 1 == end && w->text[at] == '|') {         /* [[a|]] is [[a]] */
+    w->links += m->end >= 0;
+    if (m->end >= 0 && at + 1 == end && w->text[at] == '|') {         /* [[a|]] is [[a]] */
         emit(w, w->text + w->at, at - w->at);
         w->at = end;
     }
@@ -364,15 +364,15 @@ static void tag_read(Wiki *w)
 static void angle_read(Wiki *w)
 {
     const Mark *m = mark_at_position(w);
-    if (!m || (m->kind == MARK_HTML_TABLE && m->behind < 0)) {
+    if (!m || (m->kind == MARK_HTML_TABLE && m->end < 0)) {
         tag_read(w);
         return;
     }
     bool verbatim = m->kind == MARK_TAG && tag_at(w->text + m->from, w->bytes - m->from).kind == TAG_VERBATIM;
-    if (verbatim && m->behind < 0)  tag_read(w);
-    else if (verbatim)              verbatim_emit(w, m->behind);
-    else if (m->behind < 0)         line_drop(w);
-    else                            w->at = m->behind;
+    if (verbatim && m->end < 0)  tag_read(w);
+    else if (verbatim)              verbatim_emit(w, m->end);
+    else if (m->end < 0)         line_drop(w);
+    else                            w->at = m->end;
     if (m->kind == MARK_HTML_TABLE) emit(w, "\n\n", 2);
 }
 
@@ -384,11 +384,11 @@ static void brace_open(Wiki *w)
     if (!m) {
         emit(w, "{", 1);
         w->at++;
-    } else if (m->behind < 0) {
+    } else if (m->end < 0) {
         rest_drop(w);
     } else if (m->kind == MARK_TABLE) {
         emit(w, "\n\n", 2);
-        w->at = m->behind;
+        w->at = m->end;
     } else {
         template_open(w, m);
     }
