@@ -16,10 +16,10 @@
 typedef struct { uint64_t hash; int64_t text, word; int file; } NGram;
 
 struct Contamination {
-    int      words;                     /* n */
-    int64_t  grams, shorter;            /* distinct n-grams; texts of fewer than n words */
+    int       words;            /* n */
+    int64_t   grams, shorter;   /* distinct n-grams; texts of fewer than n words */
     NGram    *gram;
-    uint64_t slots;                     /* a power of two; at most half are used */
+    uint64_t  slots;            /* a power of two; at most half are used */
 };
 
 /* ---- the test sets ---- */

@@ -13,9 +13,9 @@ enum { CONTAMINATION_WORDS = 13, CONTAMINATION_SIDE = 200, CONTAMINATION_PIECE =
        CONTAMINATION_CUTS = 10 };
 
 typedef struct {
-    const char *const *path;  int paths;  /* [paths] test sets, files as corpus/read/source.h reads them */
-    const char *key;                      /* of the text in JSON lines */
-    int words;                            /* n, from 1 to SHINGLE_WORDS_MOST */
+    const char *const *path;  int paths;    /* [paths] test sets, files as corpus/read/source.h reads them */
+    const char        *key;                 /* of the text in JSON lines */
+    int                words;               /* n, from 1 to SHINGLE_WORDS_MOST */
 } ContaminationPlan;
 
 typedef struct Contamination Contamination;

@@ -189,12 +189,12 @@ bool exact_part(ExactWalk *w, const char **text, int64_t *bytes)
 /* ---- deduplication ---- */
 
 struct Exact {
-    ExactPlan plan;
-    Spill    *spill;
-    int64_t   count, disk;                /* items added; bytes on disk, kept after the spill is closed */
+    ExactPlan        plan;
+    Spill           *spill;
+    int64_t          count, disk;   /* items added; bytes on disk, kept after the spill is closed */
     _Atomic(uint64_t) *removed_bits;               /* one bit per item; set by several threads */
-    uint32_t *keeper;                      /* [count] first equal item; NULL without plan.keepers */
-    _Atomic int64_t removals;
+    uint32_t        *keeper;        /* [count] first equal item; NULL without plan.keepers */
+    _Atomic int64_t  removals;
 };
 
 typedef struct { uint64_t low, high, number; } WideHash;
@@ -232,10 +232,10 @@ int64_t exact_count(const Exact *e) { return e->count; }
 typedef struct {
     Exact    *exact;
     int       partition;
-    WideHash *record;                       /* [records], owned by the job while it runs */
-    uint32_t *slot;                         /* hash table: index in record, plus 1; 0: free */
+    WideHash *record;       /* [records], owned by the job while it runs */
+    uint32_t *slot;         /* hash table: index in record, plus 1; 0: free */
     Status    status;
-    char      why[512];  /* fail_text() is per thread, so the message is copied for the caller */
+    char      why[512];     /* fail_text() is per thread, so the message is copied for the caller */
 } ExactJob;
 
 /* Relaxed order is enough: neighbouring bits are set by other partitions, and results are read after

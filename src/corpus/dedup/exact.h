@@ -40,9 +40,9 @@ typedef struct { ExactUnit unit; const char *text; int64_t bytes, at; } ExactWal
 bool exact_part(ExactWalk *walk, const char **text, int64_t *bytes);
 
 typedef struct {
-    const char *folder;  /* work folder for hashes beyond memory */
-    int64_t     memory;  /* bytes */
-    bool        narrow;  /* for lines: keeps 64 bits of each hash, 16 bytes per item instead of 24 */
+    const char *folder;     /* work folder for hashes beyond memory */
+    int64_t     memory;     /* bytes */
+    bool        narrow;     /* for lines: keeps 64 bits of each hash, 16 bytes per item instead of 24 */
     /* Also remember the first equal item of each: 4 bytes each, at most 2^32 - 2 items. */
     bool        keepers;
 } ExactPlan;

@@ -13,12 +13,12 @@ typedef struct { uint32_t document, earlier; } MinHashPair;     /* a document an
 typedef struct { uint32_t document, bucket; } MinHashMember;    /* of a large bucket, numbered from 0 */
 
 struct MinHash {
-    MinHashPlan   plan;
-    MinHashSigner sign;
-    Spill        *keys, *pairs, *members;
-    int           parts;               /* of pairs and members; each part is a range of documents */
-    uint32_t     *keeper;              /* [documents]; NULL before minhash_resolve */
-    MinHashCounts counts;
+    MinHashPlan    plan;
+    MinHashSigner  sign;
+    Spill         *keys, *pairs, *members;
+    int            parts;   /* of pairs and members; each part is a range of documents */
+    uint32_t      *keeper;  /* [documents]; NULL before minhash_resolve */
+    MinHashCounts  counts;
 };
 
 /* The part that has a document's pairs and buckets. It is monotonic in the document, so that parts are read
@@ -36,11 +36,11 @@ Status minhash_join(MinHash *near, const MinHashReading *reading);
 typedef struct { uint32_t document; int64_t used; Shingles set; } MinHashSet;
 typedef struct {
     MinHashSet *set;   int64_t sets, sets_capacity;
-    uint32_t   *slot;  uint64_t slots;        /* hash table from document to index in set, plus 1; 0: free */
-    int64_t     filled;                       /* sets before this index are filled */
-    int64_t     bytes, here, most;            /* held; wanted by the last round; limit */
+    uint32_t   *slot;  uint64_t slots;  /* hash table from document to index in set, plus 1; 0: free */
+    int64_t     filled;                 /* sets before this index are filled */
+    int64_t     bytes, here, most;      /* held; wanted by the last round; limit */
     int64_t     round;
-    int64_t     read;                         /* sets filled in all */
+    int64_t     read;                   /* sets filled in all */
 } MinHashSets;
 Status minhash_sets_want(MinHashSets *s, uint32_t document);              /* requests it for this round */
 /* Reads what was requested and is missing. */

@@ -13,16 +13,16 @@ enum { LARGE_BUCKET = 5 };  /* documents from which a bucket is large and has a 
 typedef struct { uint32_t low, high, count, number, first[2], last[2]; } BandBucket;
 
 typedef struct {
-    const MinHash  *near;
-    const Exact *exact;
-    int          partition;
-    MinHashEntry   *entry;   int64_t entries, entries_capacity;
-    BandBucket      *bucket;  uint64_t slots, slots_capacity;
-    MinHashPair    *pair;    int64_t pairs, pairs_capacity;
-    MinHashMember  *member;  int64_t members, members_capacity;  /* buckets count from 0 in each partition */
-    int64_t      buckets, large, largest;
-    Status       status;
-    char         why[512];
+    const MinHash *near;
+    const Exact   *exact;
+    int            partition;
+    MinHashEntry  *entry;   int64_t entries, entries_capacity;
+    BandBucket    *bucket;  uint64_t slots, slots_capacity;
+    MinHashPair   *pair;    int64_t pairs, pairs_capacity;
+    MinHashMember *member;  int64_t members, members_capacity;  /* buckets count from 0 in each partition */
+    int64_t        buckets, large, largest;
+    Status         status;
+    char           why[512];
 } JoinJob;
 
 /* Arrays are kept from one partition to the next and only grow. */

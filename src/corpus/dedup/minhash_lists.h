@@ -22,9 +22,9 @@ void   minhash_part_free(MinHashPart *part);
 typedef struct { uint32_t last, count; } MinHashList;
 typedef struct { uint32_t document, previous; } MinHashNode;
 typedef struct {
-    MinHashList *bucket;                          /* [large buckets] */
-    MinHashNode *node;                            /* [nodes]; node 0 is unused */
-    int64_t      nodes, nodes_capacity, unlisted; /* unlisted: documents that a full list did not take */
+    MinHashList *bucket;                            /* [large buckets] */
+    MinHashNode *node;                              /* [nodes]; node 0 is unused */
+    int64_t      nodes, nodes_capacity, unlisted;   /* unlisted: documents that a full list did not take */
 } MinHashLists;
 Status minhash_lists_open(MinHashLists *lists, int64_t buckets);
 /* A full list counts it only. */

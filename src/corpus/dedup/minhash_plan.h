@@ -14,12 +14,12 @@
 enum { MINHASH_BANDS = 18, MINHASH_ROWS = 7, MINHASH_PERMUTATIONS_MOST = 1024, MINHASH_LISTED = 32 };
 
 typedef struct {
-    const char *folder;           /* work folder for what exceeds memory */
+    const char *folder;     /* work folder for what exceeds memory */
     /* Bytes of keys, pairs and shingle sets held at one time. In addition: 4 bytes per document, 8 per
      * bucket of five and more documents and 8 per kept document listed in one. */
     int64_t     memory;
     int         bands, rows;
-    double      threshold;        /* Jaccard index, above 0, up to 1 */
+    double      threshold;  /* Jaccard index, above 0, up to 1 */
 } MinHashPlan;
 
 /* Reads the shingles of a document that was added, by shingles_of; duplicates among them are removed by the
@@ -29,26 +29,26 @@ typedef Status MinHashRead(void *context, int worker, int64_t document, Shingles
 typedef void   MinHashRemoved(void *context, int64_t removed, int64_t kept, double jaccard);
 
 typedef struct {
-    Team        *team;
+    Team           *team;
     /* Resolved, of the same documents: what it removes takes no part. NULL: all documents take part. */
-    const Exact *exact;
+    const Exact    *exact;
     MinHashRead    *read;
-    MinHashRemoved *told;  /* called for each removed document, in order, on one thread; NULL: no call */
-    void        *context;
+    MinHashRemoved *told;   /* called for each removed document, in order, on one thread; NULL: no call */
+    void           *context;
 } MinHashReading;
 
 typedef struct {
-    int64_t documents, too_short;  /* too_short: without shingles */
-    int64_t keys, buckets;         /* buckets: of two documents and more */
-    int64_t large, largest;        /* buckets of five documents and more; documents of the largest */
+    int64_t documents, too_short;   /* too_short: without shingles */
+    int64_t keys, buckets;          /* buckets: of two documents and more */
+    int64_t large, largest;         /* buckets of five documents and more; documents of the largest */
     /* Kept documents that a full list could not take, counted once per bucket. */
     int64_t unlisted;
     /* Distinct candidate pairs of small buckets and of neighbours in large ones. */
     int64_t pairs;
     /* Set comparisons made; sets read. Both depend on memory, the result does not. */
     int64_t compared, read;
-    int64_t removed, clusters;     /* clusters: kept documents for which others were removed */
-    int64_t disk;                  /* bytes written to the work folder */
+    int64_t removed, clusters;      /* clusters: kept documents for which others were removed */
+    int64_t disk;                   /* bytes written to the work folder */
 } MinHashCounts;
 
 typedef struct MinHash MinHash;

@@ -21,16 +21,16 @@ typedef struct { uint32_t document, best; int64_t from, count, compared; double 
 typedef struct {
     MinHash              *near;
     const MinHashReading *reading;
-    MinHashSets       sets;
-    MinHashLists      lists;
-    MinHashPart       part;
-    QueryState       *state;                                               /* [ROUND_MOST], of the round */
-    MinHashCandidate *candidate; int64_t candidates, candidates_capacity;  /* of all documents of the round */
-    /* one bit per document: another was removed for it */
-    uint8_t          *clustered;
-    /* first document of the round; earlier ones are decided */
-    uint32_t          first;
-    int64_t           round;                                               /* documents in a round */
+    MinHashSets           sets;
+    MinHashLists          lists;
+    MinHashPart           part;
+    QueryState           *state;  /* [ROUND_MOST], of the round */
+    MinHashCandidate     *candidate; int64_t candidates, candidates_capacity;  /* of the whole round */
+    /* One bit per document: another was removed for it. */
+    uint8_t              *clustered;
+    /* First document of the round; earlier ones are decided. */
+    uint32_t              first;
+    int64_t               round;  /* documents in a round */
 } Resolver;
 
 /* ---- candidates of a document ---- */

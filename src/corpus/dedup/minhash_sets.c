@@ -68,13 +68,13 @@ const Shingles *minhash_sets_find(const MinHashSets *s, uint32_t document)
 typedef struct {
     MinHashSets          *sets;
     const MinHashReading *reading;
-    const uint32_t    *order;                  /* indices of sets, sorted by document */
-    int64_t            count;
-    _Atomic int64_t   *next;                   /* shared by all jobs: next index in order */
-    Shingles           read;
-    int64_t            bytes;
-    Status             status;
-    char               why[512];
+    const uint32_t       *order;    /* indices of sets, sorted by document */
+    int64_t               count;
+    _Atomic int64_t      *next;     /* shared by all jobs: next index in order */
+    Shingles              read;
+    int64_t               bytes;
+    Status                status;
+    char                  why[512];
 } FillJob;
 
 /* Reads into the scratch buffer of the job, makes a set, and copies it to memory of exactly its size. */

@@ -18,10 +18,10 @@ bool word_seen(WordWalk *walk, WordSeen *word);                 /* the next word
 
 /* A rolling polynomial hash over the last `words` words: O(1) per word whatever n is. */
 typedef struct {
-    uint64_t power, sum;                     /* base^words; the hash before the final mixing */
-    uint64_t word[SHINGLE_WORDS_MOST];       /* ring of the last `words` words, the oldest at `at` */
+    uint64_t power, sum;                /* base^words; the hash before the final mixing */
+    uint64_t word[SHINGLE_WORDS_MOST];  /* ring of the last `words` words, the oldest at `at` */
     int      words, at;
-    int64_t  seen;                           /* words pushed */
+    int64_t  seen;                      /* words pushed */
 } ShingleRoll;
 ShingleRoll shingle_roll(int words);
 /* True once `words` words were pushed. */

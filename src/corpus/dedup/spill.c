@@ -21,12 +21,12 @@ typedef struct { char *memory; int64_t at; } Chunk;       /* memory NULL: at byt
 typedef struct { Chunk *full; int64_t fulls, fulls_capacity; char *open; int64_t records; } Partition;
 
 struct Spill {
-    char       what[64], path[1100];        /* for messages; the path is unlinked */
+    char       what[64], path[1100];    /* for messages; the path is unlinked */
     int        file, partitions;
-    size_t     record;                      /* bytes of a record */
+    size_t     record;                  /* bytes of a record */
     int64_t    chunk_records,               /* records of a chunk */
                memory, held, disk;          /* bytes: limit, of chunks in memory, of the file */
-    Partition *partition;                   /* [partitions] */
+    Partition *partition;               /* [partitions] */
 };
 
 static Status no_memory(const Spill *s)

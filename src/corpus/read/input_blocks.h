@@ -13,20 +13,20 @@
 #include "corpus/read/lines.h"
 
 typedef struct {
-    const char *const *path;            /* [paths], the caller's, which must outlive this */
-    int      paths;
-    BlockKind wanted;                /* the format of all files */
+    const char *const *path;    /* [paths], the caller's, which must outlive this */
+    int                paths;
+    BlockKind          wanted;  /* the format of all files */
     /* Longest document in bytes; largest compression ratio: see lines_open. */
-    int64_t  line_most, ratio_most;
-    int      ahead;                  /* threads that decompress; below 2: the calling thread does */
-    int      file;                   /* index of the file that the last block came from */
-    int64_t  blocks;                 /* blocks filled from that file, the last one included */
+    int64_t            line_most, ratio_most;
+    int                ahead;   /* threads that decompress; below 2: the calling thread does */
+    int                file;    /* index of the file that the last block came from */
+    int64_t            blocks;  /* blocks filled from that file, the last one included */
     /* (compressed) bytes read of all files up to the end of the last block */
-    int64_t  behind;
-    int64_t  done;                   /* bytes of the files before this one */
-    Lines   *lines;                  /* the open file; NULL between files */
+    int64_t            behind;
+    int64_t            done;    /* bytes of the files before this one */
+    Lines             *lines;   /* the open file; NULL between files */
     /* Reading the open file failed; the next call goes on with the next file. */
-    bool     broken;
+    bool               broken;
 } InputBlocks;
 
 /* Opens and closes each file, so that a wrong path is reported before any work. Standard input and pipes

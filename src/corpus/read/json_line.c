@@ -10,9 +10,9 @@
 typedef struct {
     const char *line;
     int64_t     at, bytes;
-    const char *why;                                /* the first fault; reading stops at it. NULL: none */
-    uint8_t     object[JSON_DEPTH_MOST / 8];        /* one bit for each open bracket: 1 for a brace */
-    int         depth;                              /* open brackets */
+    const char *why;                            /* the first fault; reading stops at it. NULL: none */
+    uint8_t     object[JSON_DEPTH_MOST / 8];    /* one bit for each open bracket: 1 for a brace */
+    int         depth;                          /* open brackets */
 } JsonScan;
 
 static bool scan_fault(JsonScan *s, const char *why)

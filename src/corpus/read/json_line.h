@@ -12,9 +12,9 @@
 typedef struct { const char *text; int64_t bytes; } JsonText;      /* not owned, no NUL at its end */
 
 typedef struct {
-    const char *why;  /* a static message; NULL: no fault */
-    int64_t     at;   /* byte of the line */
-    int         key;  /* index of the wanted key that is missing or is no string; -1: a grammar fault */
+    const char *why;    /* a static message; NULL: no fault */
+    int64_t     at;     /* byte of the line */
+    int         key;    /* index of the wanted key that is missing or is no string; -1: a grammar fault */
 } JsonFault;
 
 enum { JSON_DEPTH_MOST = 2048, JSON_KEYS_MOST = 16, JSON_PATHS_MOST = 32, JSON_PARTS_MOST = 4 };

@@ -8,18 +8,18 @@
 #include <string.h>
 
 struct Lines {
-    Stream   *stream;
-    char     *name;
-    BlockKind kind;                     /* LINES or AUTO until the first bytes are read */
-    bool      plain, standard;          /* the ending says that it is text; it is standard input */
-    char     *carry;                    /* owned: the beginning of a document whose end has not been read */
-    size_t    carried, capacity;        /* of carry: bytes in use; capacity */
+    Stream    *stream;
+    char      *name;
+    BlockKind  kind;                 /* LINES or AUTO until the first bytes are read */
+    bool       plain, standard;      /* the ending says that it is text; it is standard input */
+    char      *carry;                /* owned: the beginning of a document whose end has not been read */
+    size_t     carried, capacity;    /* of carry: bytes in use; capacity */
     /* bytes of the block being filled. It follows from the text alone and not from the capacity that the
      * block happens to have, so that blocks have the same borders in every run. */
-    size_t    wanted;
-    int64_t   most, line, skipped;  /* limit; number of the next line; bytes of the document being skipped */
-    int       matched;                  /* state of end_step while a document is skipped */
-    bool      begun, ended;             /* the first block was examined; the file has no more bytes */
+    size_t     wanted;
+    int64_t    most, line, skipped;  /* limit; number of the next line; bytes of the document being skipped */
+    int        matched;              /* state of end_step while a document is skipped */
+    bool       begun, ended;         /* the first block was examined; the file has no more bytes */
 };
 
 static const char doc_end[] = "</doc>", page_end[] = "</page>";

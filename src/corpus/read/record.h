@@ -20,18 +20,18 @@
  * the known corpora, the rows of record.def. */
 typedef struct {
     const char *text_key, *id_key, *url_key, *title_key, *source_key;
-    int64_t bytes_most;                     /* a longer document is a fault */
-    bool    repair;
-    bool    all_pages;  /* MediaWiki: also pages outside namespace 0, which are no articles */
+    int64_t     bytes_most;     /* a longer document is a fault */
+    bool        repair;
+    bool        all_pages;      /* MediaWiki: also pages outside namespace 0, which are no articles */
 } RecordPlan;
 
 typedef struct {
-    char    *text;
-    int64_t  bytes, line;             /* line: of the file, where the document begins */
-    JsonText id, url, title, source;  /* text NULL: the file does not say */
+    char     *text;
+    int64_t   bytes, line;              /* line: of the file, where the document begins */
+    JsonText  id, url, title, source;   /* text NULL: the file does not say */
     /* OSCAR 22 and later: the language, and the JSON list ["noisy", "adult"] */
-    JsonText label, warnings;
-    bool     wiki;                    /* the text is MediaWiki markup */
+    JsonText  label, warnings;
+    bool      wiki;                     /* the text is MediaWiki markup */
 } Record;
 
 typedef enum { RECORD_END, RECORD_WHOLE, RECORD_FAULT } RecordStep;
@@ -41,28 +41,28 @@ typedef enum {
 } RecordFaultKind;
 
 typedef struct {
-    RecordFaultKind kind;                   /* after NO_MEMORY the caller must stop */
-    int64_t line, bytes;                    /* of the document that is passed over */
-    char    told[512];                      /* the message: F.jsonl:12: ... */
+    RecordFaultKind kind;           /* after NO_MEMORY the caller must stop */
+    int64_t         line, bytes;    /* of the document that is passed over */
+    char            told[512];      /* the message: F.jsonl:12: ... */
 } RecordFault;
 
 typedef struct {
     const RecordPlan *plan;
-    Block      *block;
-    const char *name;                    /* of the block's file, for messages */
-    Buffer     *buffer;                  /* for repaired text; the caller's, one per thread */
-    int64_t     repaired;                /* documents in which something became U+FFFD */
+    Block            *block;
+    const char       *name;                     /* of the block's file, for messages */
+    Buffer           *buffer;                   /* for repaired text; the caller's, one per thread */
+    int64_t           repaired;                 /* documents in which something became U+FFFD */
     /* MediaWiki: redirects, other namespaces, content models but wikitext */
-    int64_t     passed;
-    RecordFault fault;                   /* valid after RECORD_FAULT */
-    LineWalk    lines;                   /* this field and those below are internal */
+    int64_t           passed;
+    RecordFault       fault;                    /* valid after RECORD_FAULT */
+    LineWalk          lines;                    /* this field and those below are internal */
     /* The item of the block that is read, or its repaired copy in the buffer. */
-    Line        piece;
-    int64_t     at;                      /* byte of the piece where the next MediaWiki page is searched */
-    bool        repaired_now;            /* something of the piece was repaired */
-    JsonPath    key[JSON_PATHS_MOST];    /* [keys], in order of preference for each field */
-    uint8_t     field[JSON_PATHS_MOST];  /* [keys]: which field of the record key[i] is for */
-    int         keys;
+    Line              piece;
+    int64_t           at;                       /* where in the piece the next MediaWiki page is searched */
+    bool              repaired_now;             /* something of the piece was repaired */
+    JsonPath          key[JSON_PATHS_MOST];     /* [keys], in order of preference for each field */
+    uint8_t           field[JSON_PATHS_MOST];   /* [keys]: which field of the record key[i] is for */
+    int               keys;
 } RecordWalk;
 
 RecordWalk record_walk(const RecordPlan *plan, Block *block, const char *name, Buffer *buffer);

@@ -8,10 +8,10 @@
 #include "corpus/read/document.h"
 
 struct Source {
-    Lines   *lines;
-    char    *key;
-    Block    block;
-    LineWalk walk;
+    Lines    *lines;
+    char     *key;
+    Block     block;
+    LineWalk  walk;
 };
 
 Status source_open(Source **source, const char *path, const char *key)

@@ -13,22 +13,22 @@ enum { CHUNK = 256 << 10, RATIO_OVER = 64 << 20 };      /* bytes; the ratio is c
 
 struct Stream {
     FILE          *file;
-    char          *name;                        /* for messages; owned */
-    const Packing *packing;                     /* NULL: not compressed */
+    char          *name;            /* for messages; owned */
+    const Packing *packing;         /* NULL: not compressed */
     void          *state;
-    bool           in_member;    /* a member has begun and not ended */
-    bool           needs_input;  /* the member gives no output without more input */
-    bool           ended;        /* the file has no more bytes */
-    int64_t        file_bytes;   /* bytes of the file read, unused ones in the chunk included */
+    bool           in_member;       /* a member has begun and not ended */
+    bool           needs_input;     /* the member gives no output without more input */
+    bool           ended;           /* the file has no more bytes */
+    int64_t        file_bytes;      /* bytes of the file read, unused ones in the chunk included */
     int64_t        ratio_most;
     /* Ratio check: compressed bytes used at the last check, text bytes since. */
     int64_t        in_marked, out_since;
-    Status         broken;                      /* a failure, kept until the text before it was returned */
+    Status         broken;          /* a failure, kept until the text before it was returned */
     char           why[512];
-    Ahead         *ahead;                       /* NULL: the calling thread decompresses */
-    const char    *text;                        /* rest of the text of a piece decompressed ahead */
-    size_t         text_bytes;                  /*     and its bytes */
-    const char    *in;                          /* the compressed input: chunk, or a piece */
+    Ahead         *ahead;           /* NULL: the calling thread decompresses */
+    const char    *text;            /* rest of the text of a piece decompressed ahead */
+    size_t         text_bytes;      /*     and its bytes */
+    const char    *in;              /* the compressed input: chunk, or a piece */
     size_t         at, end;
     char           chunk[CHUNK];
 };
@@ -50,14 +50,14 @@ static Status stream_break(Stream *s, Status status)
 static Status piece_fill(Stream *s)
 {
     AheadPiece piece = { 0 };
-    s->ended   = !ahead_next(s->ahead, &piece);
-    s->in      = s->ended ? s->chunk : piece.packed;
-    s->end     = piece.packed_bytes;
+    s->ended       = !ahead_next(s->ahead, &piece);
+    s->in          = s->ended ? s->chunk : piece.packed;
+    s->end         = piece.packed_bytes;
     s->file_bytes += (int64_t)piece.packed_bytes;
-    bool ready = piece.text && !s->in_member;
-    s->at      = ready ? s->end : 0;
-    s->text    = ready ? piece.text : NULL;
-    s->text_bytes = ready ? piece.text_bytes : 0;
+    bool ready     = piece.text && !s->in_member;
+    s->at          = ready ? s->end : 0;
+    s->text        = ready ? piece.text : NULL;
+    s->text_bytes  = ready ? piece.text_bytes : 0;
     if (!s->ended || !ahead_error(s->ahead)) return OK;
     return fail(BAD_FILE, "%s: cannot be read after byte %" PRId64 ": %s", s->name, s->file_bytes,
                 strerror(ahead_error(s->ahead)));
@@ -67,7 +67,7 @@ static Status file_read(Stream *s, char *to, size_t capacity, size_t *got)
 {
     *got = fread(to, 1, capacity, s->file);
     s->file_bytes += (int64_t)*got;
-    s->ended   = *got < capacity;
+    s->ended       = *got < capacity;
     if (!ferror(s->file)) return OK;
     return fail(BAD_FILE, "%s: cannot be read after byte %" PRId64 ": %s", s->name, s->file_bytes,
                 strerror(errno));

@@ -23,11 +23,11 @@ struct Ahead {
     const Packing   *packing;
     OrderedPipeline *pipeline;
     int              pieces;
-    PackedPiece           *piece;             /* [pieces], one per slot of the pipeline */
+    PackedPiece     *piece;     /* [pieces], one per slot of the pipeline */
     /* Read after the last cut. This and the fields below belong to the cutting thread. */
     Buffer           rest;
     bool             ended;
-    int              error;             /* errno; the caller reads it only after the end of the pipeline */
+    int              error;     /* errno; the caller reads it only after the end of the pipeline */
 };
 
 /* ---- cutting ---- */

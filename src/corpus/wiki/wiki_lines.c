@@ -12,13 +12,13 @@ enum { LEVELS = 6, EMPTY_MOST = 24 };
 typedef struct { const char *text; int64_t bytes; } LineSlice;
 
 typedef struct {
-    char   *out, *put;                  /* beginning of the output; where the next byte is written */
-    char   *line;                       /* where the current paragraph begins */
-    bool    running;                    /* the last line was running text, which the next may continue */
-    int     dropped;                    /* level of the section that is removed; else 0 */
-    int     headings;                   /* headings that wait for a paragraph, outermost first */
-    LineSlice   heading[LEVELS];
-    int     level[LEVELS];
+    char      *out, *put;   /* beginning of the output; where the next byte is written */
+    char      *line;        /* where the current paragraph begins */
+    bool       running;     /* the last line was running text, which the next may continue */
+    int        dropped;     /* level of the section that is removed; else 0 */
+    int        headings;    /* headings that wait for a paragraph, outermost first */
+    LineSlice  heading[LEVELS];
+    int        level[LEVELS];
 } Writer;
 
 /* ---- tidying a line: removed markup leaves blanks, punctuation and empty parentheses ---- */

@@ -15,12 +15,12 @@ typedef struct {
     Marks      *marks;
     const char *text;
     int64_t     bytes, at;
-    int64_t     top;                            /* the innermost open mark, or NOTHING */
-    int64_t     open[MARK_KINDS];               /* how many of each are on the stack */
-    int64_t     blank, blank_next;              /* the last blank line before `at`, the first after it */
+    int64_t     top;                /* the innermost open mark, or NOTHING */
+    int64_t     open[MARK_KINDS];   /* how many of each are on the stack */
+    int64_t     blank, blank_next;  /* the last blank line before `at`, the first after it */
     /* The last single [ that is open, or NOTHING: [http://x words] */
     int64_t     single;
-    bool        comments_end;                   /* no comment is closed after `at` */
+    bool        comments_end;       /* no comment is closed after `at` */
     Status      status;
 } MarkScan;
 

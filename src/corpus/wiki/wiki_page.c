@@ -17,7 +17,7 @@ typedef struct {
     int64_t     bytes, at;
     const char *why;
     JsonText    open[DEPTH_MOST];
-    int64_t     from;                   /* byte where the text of the innermost open element begins */
+    int64_t     from;   /* byte where the text of the innermost open element begins */
     int         depth;
 } Xml;
 

@@ -16,10 +16,10 @@
 #include "corpus/read/json_line.h"
 
 typedef struct {
-    JsonText id, title, text;     /* inside the block */
-    int64_t  at;                  /* byte of the block where it begins; of a broken page, of the fault */
-    int      ns;                  /* namespace; 0: articles */
-    bool     redirect, wikitext;  /* redirect: by its element or by the text's first word */
+    JsonText id, title, text;       /* inside the block */
+    int64_t  at;                    /* byte of the block where it begins; of a broken page, of the fault */
+    int      ns;                    /* namespace; 0: articles */
+    bool     redirect, wikitext;    /* redirect: by its element or by the text's first word */
 } WikiPage;
 
 /* False: no page begins at or after *at. *why: NULL for a whole page, else a static message. *at moves past

@@ -22,22 +22,22 @@ enum { TARGET_MOST = 600, NAME_MOST = 80, KEY_MOST = 24, MAGIC_MOST = 64 };
  * would take quadratic time. */
 typedef struct {
     const WikiTemplate *row;
-    int64_t end;                        /* byte of its }} */
-    int64_t output, argument;  /* where its text and that of the current argument begin in the output */
-    int     position, last;                /* position of the argument; the last one that is kept */
-    bool    wanted, kept;               /* this argument is; any before it was */
+    int64_t             end;                /* byte of its }} */
+    int64_t             output, argument;   /* bytes of the output before its text and before the argument */
+    int                 position, last;     /* position of the argument; the last one that is kept */
+    bool                wanted, kept;       /* this argument is; any before it was */
 } Frame;
 
 typedef struct {
     Buffer     *out;
     const char *text;
-    int64_t     bytes, at, limit;       /* limit: end of the innermost template */
+    int64_t     bytes, at, limit;   /* limit: end of the innermost template */
     Marks       marks;
-    int64_t     mark;                   /* index of the first mark at or after `at` */
+    int64_t     mark;               /* index of the first mark at or after `at` */
     Frame      *frame;
     int64_t     frames, frames_capacity;
-    int64_t     links;                  /* open links whose words are being emitted */
-    bool        external, poem;         /* within [http://x words]; within <poem> */
+    int64_t     links;              /* open links whose words are being emitted */
+    bool        external, poem;     /* within [http://x words]; within <poem> */
     Status      status;
 } Wiki;
 
