@@ -191,7 +191,7 @@ def words(folder):
     refused(f"--output-prefix {lost}: there is no folder", "data", "merge", prefix + "_text_document", "--output-prefix", lost)
     expect("a folder made", os.path.exists(os.path.dirname(lost)), False)
     lines = written(folder, "lists.jsonl", {"text": ["a", "b"]})
-    done = refused('"text": what stands under the key is no text in quotes, at byte 9 of the line: write it', "prepare", "--input", lines, "--output-prefix", prefix)
+    done = refused('"text": the value of the key is not a string, at byte 9 of the line: write it', "prepare", "--input", lines, "--output-prefix", prefix)
     expect(done.stderr, 'the line has "text"' in done.stderr, False)
     big = written(folder, "big.json", model(("Å", 300, False, False), normalizer=None))
     run.jotun("prepare", "--input", written(folder, "big.txt", "a\nÅ\n".encode()), "--tokenizer", big, "--output-prefix", prefix)

@@ -120,7 +120,7 @@ def packed_text(checkpoint, folder):
     name = os.path.join(folder, "t.txt.gz")
     with gzip.open(name, "wb") as out:
         out.write(b"some text\n")
-    refused(1, "it is packed by gzip", "eval", "perplexity", "--load", checkpoint, "--text", name)
+    refused(1, "it is compressed by gzip", "eval", "perplexity", "--load", checkpoint, "--text", name)
 
 
 def written_anew(folder):

@@ -83,7 +83,7 @@ refused "packed file" 1 "xz -dc a.txt.xz" "$jotun" prepare --input a.txt.xz --ou
 refused "cut file" 1 "cut.jsonl.gz: byte 40: the file ends in the middle" "$jotun" prepare --input cut.jsonl.gz --output-prefix no
 refused "a key twice" 1 "text is named twice" "$jotun" prepare --input a.txt --json-keys text text --output-prefix no
 refused "a key that is a path" 1 "../x" "$jotun" prepare --input a.txt --json-keys ../x --output-prefix no
-refused "two keys of plain text" 1 "asks for 2" "$jotun" prepare --input a.txt --json-keys text title --output-prefix no
+refused "two keys of plain text" 1 "names 2 keys" "$jotun" prepare --input a.txt --json-keys text title --output-prefix no
 refused "nothing to merge" 2 "PREFIX" "$jotun" data merge --output-prefix no
 refused "merged into nothing" 1 "--output-prefix" "$jotun" data merge merged
 refused "no documents" 1 "no documents" "$jotun" prepare --input - --output-prefix no
@@ -140,6 +140,6 @@ check "i32 is four bytes" "104 101 106 10 195 165" "$(od -An -v -td4 ids | xargs
 refused "no id" 1 'byte 3: "x"' sh -c "echo '10 x' | $jotun tokenizer decode"
 refused "id outside" 1 "id 257 at place 1" sh -c "echo 1 257 | $jotun tokenizer decode"
 refused "half an id" 1 "whole number" sh -c "printf abc | $jotun tokenizer decode --format u16"
-refused "a packed text" 1 "a.txt.bz2: it is packed by bzip2" "$jotun" tokenizer encode --input a.txt.bz2
+refused "a packed text" 1 "a.txt.bz2: it is compressed by bzip2" "$jotun" tokenizer encode --input a.txt.bz2
 refused "two inputs" 2 "one --input" "$jotun" tokenizer encode --input text text
 exit $failed

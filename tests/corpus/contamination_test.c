@@ -1,11 +1,11 @@
-/* Test sets within documents against a naive search of words, and what is cut away against marks on every character */
+/* Test sets in documents against a naive search of words, and cutting against marks on every byte. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <unistd.h>
 #include "corpus/dedup/contamination.h"
 #include "corpus/texts.h"
-#include <cmocka.h>              /* after ours: it has a macro named fail */
+#include <cmocka.h>              /* after base/status.h, since it has a macro named fail */
 #undef fail
 
 static char path[2][64];
@@ -32,7 +32,7 @@ static void hits_by_hand(void **state)
     file_put(0, "one two three four five\n\nshort one\nsix seven eight nine\n");
     file_put(1, "{\"text\":\"Alfa, beta GAMMA delta; two three four five\"}\n");
     Contamination *c = open_made(4);
-    assert_int_equal(contamination_grams(c), 2 + 1 + 5 - 1);             /* "two three four five" stands in both */
+    assert_int_equal(contamination_grams(c), 2 + 1 + 5 - 1);             /* "two three four five" is in both */
     assert_int_equal(contamination_short(c), 1);
     ContaminationFound f = { 0 };
     const char *text = "say: beta gamma (delta) TWO three, four five six seven eight nine";
@@ -53,7 +53,7 @@ static void hits_by_hand(void **state)
     contamination_close(c);
 }
 
-/* Documents come normalized; test sets as they lie there: decomposed, with a soft hyphen, with a NBSP, with broken bytes */
+/* Documents are normalized before; test sets are not: decomposed, with soft hyphens, NBSPs, invalid bytes. */
 static void test_sets_are_normalized(void **state)
 {
     (void)state;
@@ -118,7 +118,7 @@ static void hits_against_naive(void **state)
     free(all);
 }
 
-/* gone[i] of each byte, by marking: each hit, its sides, and to the next blank; then what is left in runs */
+/* gone[i]: is byte i removed? Marks each hit, its sides, up to the next blank; the pieces are the runs left. */
 static int64_t cut_naive(ContaminationPiece *piece, int64_t *cuts, const ContaminationFound *f, ContaminationCut cut, const char *text, int64_t bytes)
 {
     char   *gone = calloc(1, (size_t)bytes + 1);

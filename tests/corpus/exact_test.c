@@ -1,4 +1,4 @@
-/* Exact duplicates against a naive search; normalizations, lines and paragraphs by hand; in memory and on disk alike */
+/* Exact duplicates against a naive search, in memory and on disk; normalizations, lines and paragraphs by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <stdlib.h>
-#include <cmocka.h>              /* after ours: it has a macro named fail */
+#include <cmocka.h>              /* after base/status.h, since it has a macro named fail */
 #undef fail
 
 static char folder[64];
@@ -76,7 +76,7 @@ static void parts(void **state)
     parts_are(EXACT_PARAGRAPHS, "a", "a|");
 }
 
-/* Things of few different hashes, of which two kinds agree with others in one half alone; `same`: who is equal */
+/* Items with few distinct hashes, two kinds of which agree with others only in one half; `same`: the kind. */
 enum { COUNT = 20000, VALUES = 9000 };
 
 static Hash128 hash_made(int64_t i, bool narrow, int64_t *same)

@@ -1,4 +1,4 @@
-/* The line scanner against jansson: the same lines are taken and refused, and the same text comes out of them. */
+/* The line scanner against jansson: both accept the same lines and read the same text from them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -147,7 +147,7 @@ static void faults_are_placed(void **state)
     static const struct { const char *line, *why; int at; } row[] = {
         { "{\"text\": }",                "no value", 9 },             { "[1]", "not an object", 0 },
         { "{\"text\": \"a",              "closing quote", 11 },       { "{\"text\": \"a\"", "the line is cut", 12 },
-        { "{\"text\": \"a\"} x",         "behind the object", 14 },   { "{\"text\": \"\\ud83d\"}", "surrogate", 12 },
+        { "{\"text\": \"a\"} x",         "after the object", 14 },   { "{\"text\": \"\\ud83d\"}", "surrogate", 12 },
         { "{\"text\": \"a\",}",          "a name in quotes", 13 },    { "{\"a\": 01, \"text\": \"\"}", "begins with 0", 8 },
         { "{\"text\" \"a\"}",            "a colon", 8 },              { "{\"text\": \"\xc0\x80\"}", "not UTF-8", 10 },
         { "{\"te\\u0000xt\": \"a\"}",    "\\u0000", 13 },             { "", "not an object", 0 },

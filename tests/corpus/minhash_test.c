@@ -1,4 +1,4 @@
-/* MinHash duplicates against every pair held against each other; known pairs; and the same whatever threads and memory. */
+/* Near-duplicates against a comparison of all pairs; recall of known pairs; equal results whatever threads and memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 #include "corpus/dedup/minhash.h"
 #include "corpus/dedup/minhash_internal.h"
 #include "corpus/texts.h"
-#include <cmocka.h>              /* after ours: it has a macro named fail */
+#include <cmocka.h>              /* after base/status.h, since it has a macro named fail */
 #undef fail
 
 static char folder[64];
@@ -83,7 +83,7 @@ static void sets_free(Shingles *set, int64_t count)
     free(set);
 }
 
-/* What was removed stands behind what was kept, which stays and is alike, as was told; pairs in order, clusters counted */
+/* A removed document is after the kept one, which is similar as reported; pairs in order, clusters counted. */
 static void assert_sound(const Result *r, const Shingles *set, double threshold)
 {
     int64_t gone = 0, clusters = 0;
@@ -107,7 +107,7 @@ static void assert_sound(const Result *r, const Shingles *set, double threshold)
     free(clustered);
 }
 
-/* Known pairs, the copy anywhere behind: recall by how alike they are */
+/* Known pairs, the copy anywhere later: recall by similarity. */
 static void known_pairs(void **state)
 {
     (void)state;
@@ -188,7 +188,8 @@ static bool key_shared(const uint64_t *a, const uint64_t *b)
     return false;
 }
 
-/* Who stays when each is held against all kept before it; key: only against those with an equal band; returns how many go */
+/* Which documents are kept if each is compared with all kept before it, with `key` only with those that have an
+ * equal band; returns how many are removed. */
 static int64_t greedy(bool *kept, const Shingles *set, int64_t count, const uint64_t *key)
 {
     int64_t gone = 0;
@@ -328,7 +329,7 @@ static void targets_agree(void **state)
     free(s.hash);
 }
 
-/* Short texts have no part; what is gone as an exact duplicate has none either, and nobody goes for it */
+/* Short texts and removed exact duplicates take no part: they are not removed and remove nothing. */
 static void short_and_gone(void **state)
 {
     (void)state;
@@ -393,7 +394,7 @@ static void sets_are_held(void **state)
     team_close(team);
 }
 
-/* In one bucket, alike or not, all are held against all while nobody goes */
+/* In one bucket all documents are compared with all as long as none is removed. */
 static void one_bucket(void **state)
 {
     (void)state;

@@ -8,7 +8,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-/* One member: bytes at out, which has room enough; returns how many */
+/* One member: bytes at out, whose capacity suffices; returns how many */
 typedef size_t Pack(char *out, size_t room, const char *text, size_t bytes);
 
 __attribute__((unused)) static size_t pack_gz(char *out, size_t room, const char *text, size_t bytes)

@@ -1,4 +1,4 @@
-/* Documents of every shape: what each block's records tell, what is too long or broken, and blocks cut anywhere. */
+/* Records of every format: their fields, documents that are too long or broken, and blocks cut anywhere. */
 #include "base/testing.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static void record_say(const Record *r)
 
 static const RecordPlan usual = { .bytes_most = 1 << 20 };
 
-/* All records of a file into got, a line each; a fault as its words */
+/* All records of a file into got, one line each; of a fault its kind and message. */
 static Status records(const char *path, BlockKind kind, const RecordPlan *plan)
 {
     Lines *lines;
@@ -196,7 +196,7 @@ static void utf8_at_any_place(void **state)
                 }
 }
 
-/* Two blocks and more: a document too long to hold between two that are not, in each shape */
+/* Two blocks and more: a document too long to hold between two that are not, in each format. */
 static void long_documents(void **state)
 {
     (void)state;
@@ -231,7 +231,7 @@ static void long_documents(void **state)
     free(text);
 }
 
-/* Many documents in many blocks: none is lost, cut, or told at a wrong line, whatever ends stand where blocks end. */
+/* Many documents in many blocks: none is lost, cut or reported at a wrong line, wherever blocks end. */
 static void blocks_cut_between(void **state)
 {
     (void)state;

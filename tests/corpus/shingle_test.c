@@ -1,4 +1,4 @@
-/* Words and shingles against naive ones of the same texts, made another way */
+/* Words and shingles against a naive computation for the same texts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,7 +6,7 @@
 #include <utf8proc.h>
 #include "corpus/dedup/shingle.h"
 #include "corpus/texts.h"
-#include <cmocka.h>              /* after ours: it has a macro named fail */
+#include <cmocka.h>              /* after base/status.h, since it has a macro named fail */
 #undef fail
 
 typedef struct { char text[600]; int bytes; int64_t from, end; } Word;
@@ -43,7 +43,7 @@ static int64_t words_check(const char *text, int64_t bytes, bool digits)
     Word    *word = calloc((size_t)bytes + 1, sizeof *word);
     uint64_t hash[700];
     int64_t  words = words_naive(word, text, bytes, digits), seen = 0;
-    char    *copy = malloc((size_t)(bytes ? bytes : 1));               /* as long as it is: no byte behind it is read */
+    char    *copy = malloc((size_t)(bytes ? bytes : 1));               /* of exactly its length: no byte after it may be read */
     WordSeen w;
     memcpy(copy, text, (size_t)bytes);
     for (WordWalk walk = { .text = copy, .bytes = bytes, .digits = digits }; word_seen(&walk, &w); seen++) {
@@ -78,7 +78,7 @@ static void words_by_hand(void **state)
     assert_int_equal(words_check(upper, (int64_t)strlen(upper), false), 5);
 }
 
-/* Pieces that meet every branch, thrown together; what stands in one word comes again in others */
+/* Random sequences of pieces that reach every branch; the same pieces occur in different words. */
 static void words_of_any_text(void **state)
 {
     (void)state;

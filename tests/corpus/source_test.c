@@ -1,4 +1,4 @@
-/* Documents out of files: what is one, what is none, and which line is broken. */
+/* Documents of files: what is a document, what is not, and which line is reported as broken. */
 #include "corpus/read/source.h"
 #include "corpus/folder.h"
 
@@ -81,7 +81,7 @@ static void broken_lines_are_named(void **state)
     refused(MAKE("b.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\"\n"), "b.jsonl:2: not a JSON object at byte 12");
     refused(MAKE("b.jsonl", "[1]\n"), "b.jsonl:1: not a JSON object");
     refused(MAKE("b.jsonl", "{\"body\": \"a\", \"id\": 2}\n"), "\"body\", \"id\"");
-    refused(MAKE("b.jsonl", "{\"text\": 3}\n"), "b.jsonl:1: \"text\": what stands under the key is no text");
+    refused(MAKE("b.jsonl", "{\"text\": 3}\n"), "b.jsonl:1: \"text\": the value of the key is no text");
     refused(MAKE("b.jsonl", "{\"text\": \"\xff\"}\n"), "b.jsonl:1: not a JSON object at byte 10");
     refused(MAKE("b.jsonl", "{}\n"), "the line has none");
 }
@@ -96,7 +96,7 @@ static void other_files_are_refused(void **state)
     refused("a.pdf", "ends neither in .txt");
 }
 
-/* A line longer than what is read at a time comes whole, and so do those around it. */
+/* A line longer than one read is returned whole, and so are those around it. */
 static void long_lines_come_whole(void **state)
 {
     (void)state;

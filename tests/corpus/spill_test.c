@@ -1,4 +1,4 @@
-/* What was added comes back in order, from memory and disk; a full disk and a folder that cannot be are told */
+/* Records are read back in order, from memory and disk; a full disk and an impossible folder are reported. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "base/seam.h"
 #include "corpus/dedup/spill.h"
-#include <cmocka.h>              /* after ours: it has a macro named fail */
+#include <cmocka.h>              /* after base/status.h, since it has a macro named fail */
 #undef fail
 
 enum { PARTITIONS = 8, RECORDS = 50000 };
@@ -73,7 +73,7 @@ static void full_disk(void **state)
     assert_int_equal(status, IO_FAILED);
     assert_non_null(strstr(fail_text(), folder));
     assert_non_null(strstr(fail_text(), "No space left"));
-    assert_non_null(strstr(fail_text(), "records have"));
+    assert_non_null(strstr(fail_text(), "records take"));
     assert_non_null(strstr(fail_text(), "--memory"));
     spill_close(spill);
     seam = seam_system;

@@ -1,4 +1,4 @@
-/* Packed bytes come out as they went in; what is cut, damaged, foreign or a bomb is told with its place. */
+/* Compressed bytes are restored; files that are cut, damaged, of another format or bombs are reported with the byte. */
 #include "corpus/read/stream.h"
 #include "corpus/packed.h"
 #include "corpus/folder.h"
@@ -82,7 +82,7 @@ static void cut_is_told(void **state)
     }
 }
 
-/* A bit turned anywhere is either told or without effect on what comes out: all three have checksums. */
+/* A flipped bit is either reported or has no effect on the text: all three formats have checksums. */
 static void damage_is_told(void **state)
 {
     (void)state;
@@ -123,7 +123,7 @@ static void foreign_is_told(void **state)
     }
 }
 
-/* 160 MiB of zeros, in a file behind honest text */
+/* 160 MiB of zeros, in a file after ordinary text */
 static void bombs_are_told(void **state)
 {
     (void)state;
@@ -148,7 +148,7 @@ static void bombs_are_told(void **state)
     free(bomb);
 }
 
-/* ---- unpacked ahead ---- */
+/* ---- decompressed ahead ---- */
 
 enum { WIDE = 1 << 20, WIDEST = 5 << 20 };
 static char wide[WIDEST], wide_packed[WIDEST + WIDEST / 4], wide_got[WIDEST + 1], wide_one[WIDEST + 1];
@@ -261,7 +261,7 @@ static void ahead_of_wrong_starts(void **state)
     }
 }
 
-/* A bomb within one piece, behind honest members, and a close in the middle */
+/* A bomb inside one piece, after ordinary members, and a close in the middle. */
 static void ahead_bombs_and_closes(void **state)
 {
     (void)state;

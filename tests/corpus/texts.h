@@ -53,7 +53,7 @@ static int word_drawn(char *out, uint64_t key, uint64_t index)
     return word_make(out, (uint64_t)exp(random_uniform(key, index) * log(TEXTS_WORDS)));
 }
 
-/* About `bytes` of text number `key`; out has room for bytes + 32 */
+/* About `bytes` of text number `key`; out has a capacity of bytes + 32 */
 __attribute__((unused)) static int64_t text_make(char *out, uint64_t key, int64_t bytes)
 {
     int64_t at = 0;
@@ -65,7 +65,7 @@ __attribute__((unused)) static int64_t text_make(char *out, uint64_t key, int64_
     return at;
 }
 
-/* A copy with a share of the words replaced; out has room for 2 * bytes + 32 */
+/* A copy with a share of the words replaced; out has a capacity of 2 * bytes + 32 */
 __attribute__((unused)) static int64_t text_change(char *out, const char *text, int64_t bytes, double share, uint64_t key)
 {
     int64_t wrote = 0;

@@ -1,4 +1,4 @@
-/* Pages of a dump: every field, entities, what is broken by its byte, and what comes behind it. */
+/* Pages of a dump: every field, entities, the byte at which a page is broken, and the page after it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -66,7 +66,7 @@ static void kinds_of_pages(void **state)
     assert_false(wiki_page_next(block, bytes, &at, &page, &why));
 }
 
-/* `^` stands before the byte at fault; a whole page follows each. */
+/* `^` precedes the byte at fault; a whole page follows each. */
 static void broken_is_named(void **state)
 {
     (void)state;
@@ -104,7 +104,7 @@ static void broken_is_named(void **state)
     }
 }
 
-/* Cut anywhere: one broken page, or none that began, and nothing read behind the end. */
+/* Cut anywhere: one broken page, or none that began, and nothing is read after the end. */
 static void cut_anywhere(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The dump of tests/data/wiki gives exactly the text beside it; small pieces of markup give what stands behind them; and
+/* The dump of tests/data/wiki gives exactly the text beside it; small pieces of markup give the expected text; and
  * no nesting takes more than linear time. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 static Buffer out;
 
-/* In memory of just its size, so that a sanitizer sees a step behind the end */
+/* In memory of exactly its size, so that a sanitizer detects a read after the end. */
 static Status cleaned(const char *text, size_t bytes)
 {
     char *exact = malloc(bytes + (bytes == 0));
@@ -90,7 +90,7 @@ static void small_pieces(void **state)
     }
 }
 
-/* Behind what is there; NULs and broken UTF-8 are text */
+/* Appended to what is there; NULs and invalid UTF-8 are text. */
 static void any_bytes(void **state)
 {
     (void)state;

@@ -1,3 +1,6 @@
+/* Exact deduplication by hash partitioning: hashes go to partitions of a spill by their first bits, so
+ * equal hashes meet in one partition, and each partition is resolved alone with a hash table that fits
+ * into memory. Partitions are independent, hence the result does not depend on threads. */
 #include "corpus/dedup/exact.h"
 
 #include <inttypes.h>
@@ -11,20 +14,23 @@
 
 /* ---- normalizations ---- */
 
-static const ExactNormalization rows[] = {
+static const ExactNormalization normalizations[] = {
     { "none",   "byte by byte",                                                        false, false, false },
     { "spaces", "any run of white space is one blank, none at the ends",               false, false, true  },
     { "words",  "words in lower case after NFC; spaces and punctuation count nothing", true,  false, false },
     { "digits", "as words, and each digit is a 0",                                     true,  true,  false },
 };
-enum { ROWS = sizeof rows / sizeof *rows };
+enum { NORMALIZATIONS = sizeof normalizations / sizeof *normalizations };
 
-const ExactNormalization *exact_normalization(int row) { return row < ROWS ? &rows[row] : NULL; }
+const ExactNormalization *exact_normalization(int row)
+{
+    return row < NORMALIZATIONS ? &normalizations[row] : NULL;
+}
 
 const ExactNormalization *exact_normalization_find(const char *name)
 {
-    for (int i = 0; i < ROWS; i++)
-        if (!strcmp(rows[i].name, name)) return &rows[i];
+    for (int i = 0; i < NORMALIZATIONS; i++)
+        if (!strcmp(normalizations[i].name, name)) return &normalizations[i];
     return NULL;
 }
 
@@ -34,17 +40,22 @@ static Hash128 hash_bytes(const void *data, int64_t bytes)
     return (Hash128){ h.low64, h.high64 };
 }
 
-static Status compose(ExactSpace *space, Chars *chars)
+/* Lends the two buffers of `space` to the normalizer, which may move them. */
+static Status nfc_compose(ExactSpace *space, Chars *chars)
 {
     static const Normalizer nfc = { .step = { { .kind = NORMALIZER_NFC } }, .steps = 1 };
-    PieceCache words = { 0 };                       /* of which NFC wants the text buffers alone */
-    for (int i = 0; i < 2; i++) words.text[i].data = space->text[i].data, words.text[i].room = space->text[i].room;
+    PieceCache words = { 0 };                       /* NFC uses only its two text buffers */
+    for (int i = 0; i < 2; i++)
+        words.text[i].data = space->text[i].data, words.text[i].room = space->text[i].room;
     Status status = normalizer_apply(&nfc, chars, true, &words);
-    for (int i = 0; i < 2; i++) space->text[i].data = words.text[i].data, space->text[i].room = words.text[i].room;
+    for (int i = 0; i < 2; i++)
+        space->text[i].data = words.text[i].data, space->text[i].room = words.text[i].room;
     return status;
 }
 
-static Status words_of(ExactSpace *space, Chars chars, bool digits)
+/* One hash per word of the document; the hash of their sequence identifies the text up to spaces and
+ * punctuation. */
+static Status hash_words(ExactSpace *space, Chars chars, bool digits)
 {
     Shingles *words = &space->words;
     WordWalk  walk  = { .text = (const char *)chars.text, .bytes = chars.bytes, .digits = digits };
@@ -63,8 +74,9 @@ static Status words_of(ExactSpace *space, Chars chars, bool digits)
     return OK;
 }
 
-/* The character at p where it may be white space, else one byte of it. Above ASCII there is some behind C2 and E1 to E3. */
-static inline Rune space_at(const uint8_t *p, int64_t left)
+/* The character at p if it is white space, else one byte of a character. Above ASCII all white space
+ * begins with C2 or E1 to E3, so other characters are not decoded. */
+static inline Rune space_or_byte(const uint8_t *p, int64_t left)
 {
     if (*p == 0xC2 || (*p >= 0xE1 && *p <= 0xE3)) {
         Rune r = rune_wide(p, left);
@@ -73,7 +85,9 @@ static inline Rune space_at(const uint8_t *p, int64_t left)
     return (Rune){ *p, 1, *p < 0x80 ? unicode_row[0][*p] : 0 };
 }
 
-static Status spaces_of(ExactSpace *space, Chars *chars)
+/* Each run of white space becomes one blank, and none is left at the ends; done in one pass into the
+ * buffer. */
+static Status collapse_spaces(ExactSpace *space, Chars *chars)
 {
     if (space->text[0].room < chars->bytes) {
         uint8_t *data = realloc(space->text[0].data, (size_t)chars->bytes * 2);
@@ -84,7 +98,7 @@ static Status spaces_of(ExactSpace *space, Chars *chars)
     uint8_t *out = space->text[0].data;
     int64_t  wrote = 0;
     for (int64_t at = 0; at < chars->bytes; ) {
-        Rune r = space_at(chars->text + at, chars->bytes - at);
+        Rune r = space_or_byte(chars->text + at, chars->bytes - at);
         if (r.kind & SPACE) {
             if (wrote && out[wrote - 1] != ' ') out[wrote++] = ' ';
         } else {
@@ -97,14 +111,15 @@ static Status spaces_of(ExactSpace *space, Chars *chars)
     return OK;
 }
 
-Status exact_hash(Hash128 *hash, const ExactNormalization *n, ExactSpace *space, const char *text, int64_t bytes)
+Status exact_hash(Hash128 *hash, const ExactNormalization *n, ExactSpace *space, const char *text,
+                  int64_t bytes)
 {
     Chars chars = { (const uint8_t *)text, bytes };
     *hash = (Hash128){ 0 };
-    if (n->spaces) TRY(spaces_of(space, &chars));
+    if (n->spaces) TRY(collapse_spaces(space, &chars));
     if (n->words) {
-        TRY(compose(space, &chars));
-        TRY(words_of(space, chars, n->digits));
+        TRY(nfc_compose(space, &chars));
+        TRY(hash_words(space, chars, n->digits));
         if (space->words.count) {
             *hash = hash_bytes(space->words.hash, space->words.count * (int64_t)sizeof *space->words.hash);
             return OK;
@@ -131,13 +146,13 @@ static int64_t line_end(const char *text, int64_t bytes, int64_t at)
     return end ? end - text : bytes;
 }
 
-static bool blank(const char *text, int64_t from, int64_t end)
+static bool line_is_blank(const char *text, int64_t from, int64_t end)
 {
     while (from < end && (text[from] == ' ' || text[from] == '\t' || text[from] == '\r')) from++;
     return from == end;
 }
 
-static bool walk_line(ExactWalk *w, int64_t *from, int64_t *end)
+static bool next_line(ExactWalk *w, int64_t *from, int64_t *end)
 {
     if (w->at >= w->bytes) return false;
     *from = w->at;
@@ -146,6 +161,8 @@ static bool walk_line(ExactWalk *w, int64_t *from, int64_t *end)
     return true;
 }
 
+/* A paragraph ends before a blank line: the walk looks one line ahead and takes it only if it is not
+ * blank. */
 bool exact_part(ExactWalk *w, const char **text, int64_t *bytes)
 {
     int64_t from = 0, end, last, next;
@@ -157,9 +174,11 @@ bool exact_part(ExactWalk *w, const char **text, int64_t *bytes)
         return first;
     }
     do
-        if (!walk_line(w, &from, &end)) return false;
-    while (blank(w->text, from, end));
-    for (ExactWalk ahead = *w; w->unit == EXACT_PARAGRAPHS && walk_line(&ahead, &last, &next) && !blank(w->text, last, next); )
+        if (!next_line(w, &from, &end)) return false;
+    while (line_is_blank(w->text, from, end));
+    for (ExactWalk ahead = *w;
+         w->unit == EXACT_PARAGRAPHS && next_line(&ahead, &last, &next) &&
+         !line_is_blank(w->text, last, next); )
         end = next, *w = ahead;
     if (end > from && w->text[end - 1] == '\r') end--;
     *text  = w->text + from;
@@ -167,19 +186,19 @@ bool exact_part(ExactWalk *w, const char **text, int64_t *bytes)
     return true;
 }
 
-/* ---- the set ---- */
+/* ---- deduplication ---- */
 
 struct Exact {
-    ExactPlan plan;
-    Spill    *spill;
-    int64_t   count, disk;
-    _Atomic(uint64_t) *gone;               /* a bit for each thing */
-    uint32_t *keeper;
-    _Atomic int64_t removals;
+    ExactPlan        plan;
+    Spill           *spill;
+    int64_t          count, disk;   /* items added; bytes on disk, kept after the spill is closed */
+    _Atomic(uint64_t) *removed_bits;               /* one bit per item; set by several threads */
+    uint32_t        *keeper;        /* [count] first equal item; NULL without plan.keepers */
+    _Atomic int64_t  removals;
 };
 
-typedef struct { uint64_t low, high, number; } Wide;
-typedef struct { uint64_t low, number; } Narrow;
+typedef struct { uint64_t low, high, number; } WideHash;
+typedef struct { uint64_t low, number; } NarrowHash;
 
 Status exact_open(Exact **out, const ExactPlan *plan)
 {
@@ -187,105 +206,120 @@ Status exact_open(Exact **out, const ExactPlan *plan)
     Exact *e = calloc(1, sizeof *e);
     if (!e) return fail(NO_MEMORY, "no memory for exact duplicates");
     e->plan = *plan;
-    Status status = spill_open(&e->spill, "hashes of exact duplicates", plan->folder, plan->narrow ? sizeof(Narrow) : sizeof(Wide),
+    Status status = spill_open(&e->spill, "hashes of exact duplicates", plan->folder,
+                               plan->narrow ? sizeof(NarrowHash) : sizeof(WideHash),
                                SPILL_PARTITIONS, plan->memory);
     if (status == OK) *out = e;
     else              exact_close(e);
     return status;
 }
 
-/* A partition by the first bits of what is kept of a hash */
+/* The partition is the first 10 bits of the low half, the only one that narrow records keep. */
 Status exact_add(Exact *e, Hash128 hash)
 {
-    Wide   wide   = { hash.low, hash.high, (uint64_t)e->count };
-    Narrow narrow = { hash.low, (uint64_t)e->count };
+    WideHash   wide   = { hash.low, hash.high, (uint64_t)e->count };
+    NarrowHash narrow = { hash.low, (uint64_t)e->count };
     if (e->plan.keepers && e->count >= UINT32_MAX - 1)
-        return fail(BAD_OPTION, "more than %u documents: clusters of exact duplicates are known of no more at a time; split the corpus",
-                    UINT32_MAX - 1);
+        return fail(BAD_OPTION, "more than %u documents: clusters of exact duplicates cannot be recorded for"
+                    " more; split the corpus", UINT32_MAX - 1);
     e->count++;
     return spill_add(e->spill, (int)(hash.low >> 54), e->plan.narrow ? (void *)&narrow : (void *)&wide);
 }
 
 int64_t exact_count(const Exact *e) { return e->count; }
 
-/* Partitions are settled side by side, each by one thread with a table of its own */
-typedef struct { Exact *exact; int partition; Wide *thing; uint32_t *slot; Status status; char why[512]; } ExactJob;
+/* Each partition is one job of the team, with a hash table of its own. */
+typedef struct {
+    Exact    *exact;
+    int       partition;
+    WideHash *record;       /* [records], owned by the job while it runs */
+    uint32_t *slot;         /* hash table: index in record, plus 1; 0: free */
+    Status    status;
+    char      why[512];     /* fail_text() is per thread, so the message is copied for the caller */
+} ExactJob;
 
-static void remove_thing(Exact *e, uint64_t number, uint64_t first)
+/* Relaxed order is enough: neighbouring bits are set by other partitions, and results are read after
+ * team_for, which synchronizes. */
+static void remove_item(Exact *e, uint64_t number, uint64_t first)
 {
-    atomic_fetch_or_explicit(&e->gone[number / 64], (uint64_t)1 << number % 64, memory_order_relaxed);
+    atomic_fetch_or_explicit(&e->removed_bits[number / 64], (uint64_t)1 << number % 64, memory_order_relaxed);
     atomic_fetch_add_explicit(&e->removals, 1, memory_order_relaxed);
     if (e->keeper) e->keeper[number] = (uint32_t)first;
 }
 
-/* Narrow records, read into the end of the room, become wide ones from its beginning */
-static Status things_read(ExactJob *job, int64_t count)
+/* Narrow records are read into the end of the array and widened from its beginning; the write position
+ * never passes the read position, so one array is enough. */
+static Status records_read(ExactJob *job, int64_t count)
 {
     const Exact *e = job->exact;
-    if (!e->plan.narrow) return spill_read(e->spill, job->partition, job->thing);
-    Narrow *narrow = (Narrow *)(void *)((char *)(job->thing + count) - (size_t)count * sizeof *narrow);
+    if (!e->plan.narrow) return spill_read(e->spill, job->partition, job->record);
+    NarrowHash *narrow = (NarrowHash *)(void *)((char *)(job->record + count) -
+                                                (size_t)count * sizeof *narrow);
     TRY(spill_read(e->spill, job->partition, narrow));
     for (int64_t i = 0; i < count; i++) {
-        Narrow one = narrow[i];
-        job->thing[i] = (Wide){ .low = one.low, .number = one.number };
+        NarrowHash one = narrow[i];
+        job->record[i] = (WideHash){ .low = one.low, .number = one.number };
     }
     return OK;
 }
 
-/* The slots hold places of things + 1, so that 0 is free */
-static Status partition_settle(ExactJob *job)
+/* A hash table with open addressing and linear probing, at most half full. Records come in the order of
+ * items, so the first of equal ones keeps its slot. */
+static Status partition_resolve(ExactJob *job)
 {
     int64_t  count = spill_count(job->exact->spill, job->partition);
     uint64_t slots = 16;
     while (slots < (uint64_t)count * 2) slots *= 2;
-    job->thing = malloc((size_t)(count + 1) * sizeof *job->thing);
+    job->record = malloc((size_t)(count + 1) * sizeof *job->record);
     job->slot  = calloc(slots, sizeof *job->slot);
-    if (!job->thing || !job->slot || count >= UINT32_MAX)
-        return fail(NO_MEMORY, "no memory to settle %" PRId64 " hashes of exact duplicates; they take 32 bytes each", count);
-    TRY(things_read(job, count));
+    if (!job->record || !job->slot || count >= UINT32_MAX)
+        return fail(NO_MEMORY, "no memory to deduplicate %" PRId64 " hashes; they take 32 bytes each", count);
+    TRY(records_read(job, count));
     for (int64_t i = 0; i < count; i++) {
-        const Wide *thing = &job->thing[i], *first = NULL;
-        uint64_t at = thing->low & (slots - 1);
+        const WideHash *record = &job->record[i], *first = NULL;
+        uint64_t at = record->low & (slots - 1);
         while (job->slot[at]) {
-            first = &job->thing[job->slot[at] - 1];
-            if (first->low == thing->low && first->high == thing->high) break;
+            first = &job->record[job->slot[at] - 1];
+            if (first->low == record->low && first->high == record->high) break;
             at = (at + 1) & (slots - 1);
         }
-        if (job->slot[at]) remove_thing(job->exact, thing->number, first->number);
+        if (job->slot[at]) remove_item(job->exact, record->number, first->number);
         else               job->slot[at] = (uint32_t)(i + 1);
     }
     return OK;
 }
 
-static void partitions_body(void *context, int64_t begin, int64_t end)
+static void resolve_body(void *context, int64_t begin, int64_t end)
 {
     for (int64_t i = begin; i < end; i++) {
         ExactJob *job = (ExactJob *)context + i;
-        job->status = partition_settle(job);
+        job->status = partition_resolve(job);
         if (job->status != OK) strncpy(job->why, fail_text(), sizeof job->why - 1);
-        free(job->thing);
+        free(job->record);
         free(job->slot);
         spill_drop(job->exact->spill, job->partition);
     }
 }
 
-static Status answers_open(Exact *e)
+static Status results_open(Exact *e)
 {
-    e->gone = calloc((size_t)e->count / 64 + 1, sizeof *e->gone);
+    e->removed_bits = calloc((size_t)e->count / 64 + 1, sizeof *e->removed_bits);
     if (e->plan.keepers) e->keeper = malloc((size_t)(e->count + 1) * sizeof *e->keeper);
-    if (!e->gone || (e->plan.keepers && !e->keeper))
-        return fail(NO_MEMORY, "no memory to mark the duplicates among %" PRId64 " documents or lines", e->count);
+    if (!e->removed_bits || (e->plan.keepers && !e->keeper))
+        return fail(NO_MEMORY, "no memory to mark the duplicates among %" PRId64 " documents or lines",
+                    e->count);
     for (int64_t i = 0; e->keeper && i < e->count; i++) e->keeper[i] = (uint32_t)i;
     return OK;
 }
 
+/* The first failed partition decides the message, so that it is the same in every run. */
 Status exact_resolve(Exact *e, Team *team)
 {
-    TRY(answers_open(e));
+    TRY(results_open(e));
     ExactJob *job = calloc(SPILL_PARTITIONS, sizeof *job);
-    if (!job) return fail(NO_MEMORY, "no memory to settle exact duplicates");
+    if (!job) return fail(NO_MEMORY, "no memory to resolve exact duplicates");
     for (int i = 0; i < SPILL_PARTITIONS; i++) job[i].exact = e, job[i].partition = i;
-    team_for(team, SPILL_PARTITIONS, 1, partitions_body, job);
+    team_for(team, SPILL_PARTITIONS, 1, resolve_body, job);
     Status status = OK;
     for (int i = 0; i < SPILL_PARTITIONS && status == OK; i++)
         if (job[i].status != OK) status = fail(job[i].status, "%s", job[i].why);
@@ -298,12 +332,12 @@ Status exact_resolve(Exact *e, Team *team)
 
 bool exact_removed(const Exact *e, int64_t number)
 {
-    return atomic_load_explicit(&e->gone[number / 64], memory_order_relaxed) >> number % 64 & 1;
+    return atomic_load_explicit(&e->removed_bits[number / 64], memory_order_relaxed) >> number % 64 & 1;
 }
 
 int64_t exact_keeper(const Exact *e, int64_t number)
 {
-    CHECK(e->keeper, "exact_keeper wants a plan with keepers");
+    CHECK(e->keeper, "exact_keeper needs a plan with keepers");
     return e->keeper[number];
 }
 
@@ -314,7 +348,7 @@ void exact_close(Exact *e)
 {
     if (!e) return;
     spill_close(e->spill);
-    free(e->gone);
+    free(e->removed_bits);
     free(e->keeper);
     free(e);
 }

@@ -1,3 +1,6 @@
+/* Collects the band keys of documents. A key is the hash of a band's number and its rows of the signature;
+ * documents with an equal key are in one bucket. Keys go to a spill by their first bits, so that equal
+ * keys meet in one partition. */
 #include "corpus/dedup/minhash.h"
 
 #include <stdlib.h>
@@ -7,14 +10,16 @@
 static Status plan_check(const MinHashPlan *plan)
 {
     if (plan->bands < 1 || plan->rows < 1 || (int64_t)plan->bands * plan->rows > MINHASH_PERMUTATIONS_MOST)
-        return fail(BAD_OPTION, "%d bands of %d rows: 1 to %d of both together can be had, %d x %d is usual", plan->bands, plan->rows,
-                    MINHASH_PERMUTATIONS_MOST, MINHASH_BANDS, MINHASH_ROWS);
+        return fail(BAD_OPTION, "%d bands of %d rows: bands times rows is from 1 to %d, usually %d x %d",
+                    plan->bands, plan->rows, MINHASH_PERMUTATIONS_MOST, MINHASH_BANDS, MINHASH_ROWS);
     if (!(plan->threshold > 0 && plan->threshold <= 1))
-        return fail(BAD_OPTION, "a near duplicate threshold of %g is no share above 0 and up to 1; 0.8 is usual", plan->threshold);
+        return fail(BAD_OPTION, "a near-duplicate threshold of %g is not above 0 and up to 1; 0.8 is usual",
+                    plan->threshold);
     return OK;
 }
 
-/* Half of memory for keys until they are joined; pairs and sets share the rest, and then all */
+/* Keys may take half of memory until they are joined; pairs and sets of shingles then share the other half
+ * and, once the keys are dropped, all of it. */
 Status minhash_open(MinHash **out, const MinHashPlan *plan)
 {
     *out = NULL;
@@ -24,7 +29,8 @@ Status minhash_open(MinHash **out, const MinHashPlan *plan)
     near->plan = *plan;
     Status status = minhash_signer_open(&near->sign, plan->bands * plan->rows);
     if (status == OK)
-        status = spill_open(&near->keys, "keys of near duplicates", plan->folder, sizeof(MinHashEntry), SPILL_PARTITIONS, plan->memory / 2);
+        status = spill_open(&near->keys, "keys of near duplicates", plan->folder, sizeof(MinHashEntry),
+                            SPILL_PARTITIONS, plan->memory / 2);
     if (status == OK) *out = near;
     else              minhash_close(near);
     return status;
@@ -32,6 +38,8 @@ Status minhash_open(MinHash **out, const MinHashPlan *plan)
 
 int minhash_bands(const MinHash *near) { return near->plan.bands; }
 
+/* The band number is part of the key, so equal rows of different bands are not in one bucket. 0 is
+ * reserved for "no key", and becomes 1. */
 static uint64_t band_key(int band, const uint32_t *least, int rows)
 {
     uint64_t key = ((uint64_t)band + 1) * 0xC2B2AE3D27D4EB4Fu;
@@ -55,11 +63,13 @@ bool minhash_keys(const MinHash *near, uint64_t *key, const Shingles *shingles)
     return true;
 }
 
+/* A document without shingles has no keys but takes a number, so that numbers agree with those of exact.h. */
 Status minhash_add(MinHash *near, const uint64_t *key)
 {
     int64_t document = near->counts.documents;
     if (document >= UINT32_MAX - 1)
-        return fail(BAD_OPTION, "more than %u documents: near duplicates are sought among no more at a time; split the corpus", UINT32_MAX - 1);
+        return fail(BAD_OPTION, "more than %u documents: near duplicates cannot be searched among more;"
+                    " split the corpus", UINT32_MAX - 1);
     near->counts.documents++;
     near->counts.too_short += !key[0];
     for (int band = 0; band < near->plan.bands && key[0]; band++) {
@@ -72,7 +82,7 @@ Status minhash_add(MinHash *near, const uint64_t *key)
 
 int64_t minhash_keeper(const MinHash *near, int64_t document)
 {
-    CHECK(near->keeper, "near_keeper before near_settle");
+    CHECK(near->keeper, "minhash_keeper before minhash_resolve");
     return near->keeper[document];
 }
 

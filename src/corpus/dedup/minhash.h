@@ -1,28 +1,38 @@
 #ifndef CORPUS_DEDUP_MINHASH_H
 #define CORPUS_DEDUP_MINHASH_H
-/* MinHash duplicates by MinHash and bands (LSH), held against their texts. A document is removed where an earlier document
- * that is kept has a Jaccard index of their shingle sets of at least `threshold`, and nothing is removed otherwise, so
- * there are no chains. Bands only say which documents are held against each other. The result depends neither on the
- * number of threads nor on memory.
+/* Near-duplicate detection by MinHash signatures and banding (locality-sensitive hashing: Broder 1997;
+ * Leskovec, Rajaraman and Ullman, Mining of Massive Datasets, chapter 3), with every candidate pair
+ * verified by the exact Jaccard index of the shingle sets. So the bands only choose which documents are
+ * compared, and a false-positive pair costs time, not a document. A document is removed if an earlier
+ * document that is kept has a Jaccard index of at least `threshold` with it, and only then; removed
+ * documents remove no others, so there are no chains. The result depends neither on the number of threads
+ * nor on memory.
  *
- *     minhash_open(&near, &(MinHashPlan){ .folder = work, .memory = 1 << 30, .bands = 18, .rows = 7, .threshold = 0.8 });
- *     ...    minhash_keys(near, key, &shingles)            by any thread; false: too short, exact only, but add it all the same
- *     ...    minhash_add(near, key)                        by one, in order: documents are numbered from 0
+ *     minhash_open(&near, &(MinHashPlan){ .folder = work, .memory = 1 << 30, .bands = 18,
+ *                                        .rows = 7, .threshold = 0.8 });
+ *     ...    minhash_keys(near, key, &shingles)            by any thread
+ *     ...    minhash_add(near, key)                        by one thread: documents are numbered from 0
  *     minhash_resolve(near, &(MinHashReading){ .team = team, .exact = exact, .read = ..., .context = ... });
- *     ...    minhash_keeper(near, document) == document    it is kept
+ *     ...    minhash_keeper(near, document) == document    the document is kept
  *
- * Of a bucket (documents with one equal band) of up to five all are held against each other. From the fifth on a document
- * is held against the first MINHASH_LISTED that were kept there and against the last two before it, so time is linear in
- * buckets of any size. A candidate that was removed stands for the document that it was removed for. So a cluster takes
- * one place of a bucket that many clusters share, and is found there even after the places are taken.                */
+ * A bucket is the documents with an equal band. In a bucket of up to five documents all are compared. From
+ * the fifth on, a document is compared with the first MINHASH_LISTED documents that were kept in the bucket
+ * and with the last two before it, so time is linear in the size of a bucket. A candidate that was removed
+ * is replaced by the document that was kept for it. So a cluster of near-duplicates takes one entry in the
+ * list of a bucket that many clusters share, and is found there even after the list is full. */
 #include "corpus/dedup/minhash_plan.h"
 
-Status  minhash_open   (MinHash **near, const MinHashPlan *plan);
+/* minhash_open, minhash_add and minhash_resolve fail with NO_MEMORY, with IO_FAILED where the work folder
+ * is full, and with BAD_OPTION where the plan is out of range or there are 2^32 - 2 documents. */
+Status  minhash_open   (MinHash **near, const MinHashPlan *plan);  /* *near is NULL after a failure */
 int     minhash_bands  (const MinHash *near);
-bool    minhash_keys   (const MinHash *near, uint64_t *key, const Shingles *shingles);    /* key: one a band; all 0 if too short */
+/* key: [bands], one per band. Shingles: a set. False and all keys 0: the document has no shingles, so only
+ * exact deduplication applies; it must be added all the same, since documents are numbered by minhash_add. */
+bool    minhash_keys   (const MinHash *near, uint64_t *key, const Shingles *shingles);
 Status  minhash_add    (MinHash *near, const uint64_t *key);
-Status  minhash_resolve (MinHash *near, const MinHashReading *reading);                       /* once, after the last */
-int64_t minhash_keeper (const MinHash *near, int64_t document);             /* for whom it went, itself where it is kept */
-MinHashCounts minhash_counts(const MinHash *near);
-void    minhash_close  (MinHash *near);
+Status  minhash_resolve(MinHash *near, const MinHashReading *reading);  /* once, after the last document */
+/* The document kept for it; itself if it is kept. */
+int64_t minhash_keeper (const MinHash *near, int64_t document);
+MinHashCounts minhash_counts(const MinHash *near);                      /* complete after minhash_resolve */
+void    minhash_close  (MinHash *near);                                 /* NULL is allowed */
 #endif

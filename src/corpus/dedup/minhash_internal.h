@@ -1,25 +1,28 @@
 #ifndef CORPUS_DEDUP_MINHASH_INTERNAL_H
 #define CORPUS_DEDUP_MINHASH_INTERNAL_H
-/* What the files of near duplicates share: keys (near.c) become candidate pairs (near_join.c), pairs are settled in the
- * order of documents (near_settle.c) by sets that are held for a while (near_sets.c).                               */
+/* What the files of near-duplicate detection share. Band keys (minhash.c) are joined to candidate pairs
+ * (minhash_join.c), and the pairs are resolved in the order of documents (minhash_resolve.c) by comparing
+ * shingle sets, which are held while memory lasts (minhash_sets.c). */
 #include "corpus/dedup/minhash_plan.h"
 #include "corpus/dedup/minhash_signature.h"
 #include "corpus/dedup/spill.h"
 
-typedef struct { uint32_t low, high, document; } MinHashEntry;          /* the two halves of a band's key: 12 bytes */
-typedef struct { uint32_t document, before; } MinHashPair;              /* a candidate stands before it */
-typedef struct { uint32_t document, bucket; } MinHashMember;            /* of a large bucket, numbered from 0 */
+/* Records of the spills. Documents have 32 bits, so that billions of records stay small. */
+typedef struct { uint32_t low, high, document; } MinHashEntry;  /* the two halves of a band's key: 12 bytes */
+typedef struct { uint32_t document, earlier; } MinHashPair;     /* a document and an earlier candidate */
+typedef struct { uint32_t document, bucket; } MinHashMember;    /* of a large bucket, numbered from 0 */
 
 struct MinHash {
-    MinHashPlan   plan;
-    MinHashSigner       sign;
-    Spill     *keys, *pairs, *members;
-    int        parts;                  /* of pairs and members, by document */
-    uint32_t  *keeper;
-    MinHashCounts counts;
+    MinHashPlan    plan;
+    MinHashSigner  sign;
+    Spill         *keys, *pairs, *members;
+    int            parts;   /* of pairs and members; each part is a range of documents */
+    uint32_t      *keeper;  /* [documents]; NULL before minhash_resolve */
+    MinHashCounts  counts;
 };
 
-/* The part that a document's pairs and buckets are in: in order */
+/* The part that has a document's pairs and buckets. It is monotonic in the document, so that parts are read
+ * in order. */
 static inline int minhash_part(const MinHash *near, int64_t document)
 {
     return (int)(document * near->parts / near->counts.documents);
@@ -27,19 +30,23 @@ static inline int minhash_part(const MinHash *near, int64_t document)
 
 Status minhash_join(MinHash *near, const MinHashReading *reading);
 
-/* ---- sets of shingles, asked for ahead by one thread, filled by all, found by any ---- */
+/* ---- a cache of shingle sets: requested by one thread, filled by all threads of the team, read by any
+ * ---- */
+/* used: the last round that wanted it */
 typedef struct { uint32_t document; int64_t used; Shingles set; } MinHashSet;
 typedef struct {
-    MinHashSet  *set;   int64_t sets, sets_room;
-    uint32_t *slot;  uint64_t slots;
-    int64_t   filled;                         /* sets before this one are filled */
-    int64_t   bytes, here, most;              /* held; of the last round; that may be held */
-    int64_t   round;
-    int64_t   read;
+    MinHashSet *set;   int64_t sets, sets_capacity;
+    uint32_t   *slot;  uint64_t slots;  /* hash table from document to index in set, plus 1; 0: free */
+    int64_t     filled;                 /* sets before this index are filled */
+    int64_t     bytes, here, most;      /* held; wanted by the last round; limit */
+    int64_t     round;
+    int64_t     read;                   /* sets filled in all */
 } MinHashSets;
-Status minhash_sets_want(MinHashSets *s, uint32_t document);                     /* in this round */
+Status minhash_sets_want(MinHashSets *s, uint32_t document);              /* requests it for this round */
+/* Reads what was requested and is missing. */
 Status minhash_sets_fill(MinHashSets *s, const MinHashReading *reading);
-const Shingles *minhash_sets_find(const MinHashSets *s, uint32_t document);      /* wanted and filled */
-Status minhash_sets_turn(MinHashSets *s);                                        /* the round ends */
+/* Must be requested and filled. */
+const Shingles *minhash_sets_find(const MinHashSets *s, uint32_t document);
+Status minhash_sets_turn(MinHashSets *s);                                 /* ends the round; may drop sets */
 void   minhash_sets_free(MinHashSets *s);
 #endif

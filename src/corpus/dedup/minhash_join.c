@@ -1,41 +1,48 @@
-/* Keys to candidate pairs and members of large buckets, one partition after the other. A table of buckets sees the entries
- * of a partition in the order of documents, and remembers of each bucket its first two and last two: no sorting.     */
+/* Joins equal band keys to candidate pairs and members of large buckets, one partition after the other on
+ * each thread. The entries of a partition are in the order of documents, so a hash table of buckets that
+ * remembers the first two and last two documents of each is enough, and nothing is sorted. A bucket gives
+ * at most four pairs per document, so time is linear. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include "corpus/dedup/minhash_internal.h"
 
-enum { SMALL = 5 };
-typedef struct { uint32_t low, high, count, number, first[2], last[2]; } BandBucket;        /* count 0: free */
+enum { LARGE_BUCKET = 5 };  /* documents from which a bucket is large and has a list of kept documents */
+
+/* A slot of the hash table; count 0: free. first and last: documents, of `last` the newest first. */
+typedef struct { uint32_t low, high, count, number, first[2], last[2]; } BandBucket;
+
 typedef struct {
-    const MinHash  *near;
-    const Exact *exact;
-    int          partition;
-    MinHashEntry   *entry;   int64_t entries, entries_room;
-    BandBucket      *bucket;  uint64_t slots, slots_room;
-    MinHashPair    *pair;    int64_t pairs, pairs_room;
-    MinHashMember  *member;  int64_t members, members_room;        /* buckets are numbered from 0 in each partition */
-    int64_t      buckets, large, largest;
-    Status       status;
-    char         why[512];
+    const MinHash *near;
+    const Exact   *exact;
+    int            partition;
+    MinHashEntry  *entry;   int64_t entries, entries_capacity;
+    BandBucket    *bucket;  uint64_t slots, slots_capacity;
+    MinHashPair   *pair;    int64_t pairs, pairs_capacity;
+    MinHashMember *member;  int64_t members, members_capacity;  /* buckets count from 0 in each partition */
+    int64_t        buckets, large, largest;
+    Status         status;
+    char           why[512];
 } JoinJob;
 
-static Status job_room(JoinJob *job)
+/* Arrays are kept from one partition to the next and only grow. */
+static Status job_reserve(JoinJob *job)
 {
     job->entries = spill_count(job->near->keys, job->partition);
     for (job->slots = 16; job->slots < (uint64_t)job->entries * 3 / 2; ) job->slots *= 2;
-    if (job->entries > job->entries_room) {
+    if (job->entries > job->entries_capacity) {
         free(job->entry);
-        job->entries_room = job->entries + job->entries / 4;
-        job->entry = malloc((size_t)job->entries_room * sizeof *job->entry);
+        job->entries_capacity = job->entries + job->entries / 4;
+        job->entry = malloc((size_t)job->entries_capacity * sizeof *job->entry);
     }
-    if (job->slots > job->slots_room) {
+    if (job->slots > job->slots_capacity) {
         free(job->bucket);
-        job->slots_room = job->slots;
+        job->slots_capacity = job->slots;
         job->bucket = malloc(job->slots * sizeof *job->bucket);
     }
     if ((job->entries && !job->entry) || !job->bucket)
-        return fail(NO_MEMORY, "no memory to join %" PRId64 " keys of near duplicates; they take some 64 bytes each", job->entries);
+        return fail(NO_MEMORY, "no memory to join %" PRId64 " keys of near duplicates; they take about 64"
+                    " bytes each", job->entries);
     memset(job->bucket, 0, job->slots * sizeof *job->bucket);
     return OK;
 }
@@ -43,38 +50,41 @@ static Status job_room(JoinJob *job)
 static BandBucket *bucket_find(JoinJob *job, const MinHashEntry *e)
 {
     uint64_t at = e->low & (job->slots - 1);
-    while (job->bucket[at].count && (job->bucket[at].low != e->low || job->bucket[at].high != e->high)) at = (at + 1) & (job->slots - 1);
+    while (job->bucket[at].count && (job->bucket[at].low != e->low || job->bucket[at].high != e->high))
+        at = (at + 1) & (job->slots - 1);
     return &job->bucket[at];
 }
 
-static Status grow(void **items, int64_t *room, int64_t count, size_t size)
+static Status reserve_one(void **items, int64_t *capacity, int64_t count, size_t size)
 {
-    if (count < *room) return OK;
-    void *grown = realloc(*items, (size_t)(*room * 2 + 1024) * size);
-    if (!grown) return fail(NO_MEMORY, "no memory for %" PRId64 " candidate pairs of near duplicates", *room * 2);
+    if (count < *capacity) return OK;
+    void *grown = realloc(*items, (size_t)(*capacity * 2 + 1024) * size);
+    if (!grown)
+        return fail(NO_MEMORY, "no memory for %" PRId64 " candidate pairs of near duplicates", *capacity * 2);
     *items = grown;
-    *room  = *room * 2 + 1024;
+    *capacity  = *capacity * 2 + 1024;
     return OK;
 }
 
-static Status pair_push(JoinJob *job, uint32_t document, uint32_t before)
+static Status pair_push(JoinJob *job, uint32_t document, uint32_t earlier)
 {
-    TRY(grow((void **)&job->pair, &job->pairs_room, job->pairs, sizeof *job->pair));
-    job->pair[job->pairs++] = (MinHashPair){ document, before };
+    TRY(reserve_one((void **)&job->pair, &job->pairs_capacity, job->pairs, sizeof *job->pair));
+    job->pair[job->pairs++] = (MinHashPair){ document, earlier };
     return OK;
 }
 
 static Status member_push(JoinJob *job, const BandBucket *b, uint32_t document)
 {
-    TRY(grow((void **)&job->member, &job->members_room, job->members, sizeof *job->member));
+    TRY(reserve_one((void **)&job->member, &job->members_capacity, job->members, sizeof *job->member));
     job->member[job->members++] = (MinHashMember){ document, b->number };
     return OK;
 }
 
-/* The fifth makes it large: those before it are told as well */
-static Status member_take(JoinJob *job, BandBucket *b, uint32_t document)
+/* The fifth document makes the bucket large: it gets a number, and the four before it become members too.
+ * They are all known, as the first two and the last two. */
+static Status member_add(JoinJob *job, BandBucket *b, uint32_t document)
 {
-    if (b->count == SMALL - 1) {
+    if (b->count == LARGE_BUCKET - 1) {
         b->number = (uint32_t)job->large++;
         for (int i = 0; i < 2; i++)  TRY(member_push(job, b, b->first[i]));
         for (int i = 1; i >= 0; i--) TRY(member_push(job, b, b->last[i]));
@@ -82,15 +92,19 @@ static Status member_take(JoinJob *job, BandBucket *b, uint32_t document)
     return member_push(job, b, document);
 }
 
-static Status bucket_take(JoinJob *job, BandBucket *b, const MinHashEntry *e)
+/* Pairs with the first two while the bucket is small, and with the last two: up to five documents these
+ * are all pairs. */
+static Status bucket_add(JoinJob *job, BandBucket *b, const MinHashEntry *e)
 {
     if (!b->count) {
         *b = (BandBucket){ .low = e->low, .high = e->high, .count = 1, .first = { e->document } };
         return OK;
     }
-    for (uint32_t i = 0; i < 2 && i < b->count && b->count < SMALL; i++) TRY(pair_push(job, e->document, b->first[i]));
-    for (uint32_t i = 0; i < 2 && i + 2 < b->count; i++)                 TRY(pair_push(job, e->document, b->last[i]));
-    if (b->count >= SMALL - 1) TRY(member_take(job, b, e->document));
+    for (uint32_t i = 0; i < 2 && i < b->count && b->count < LARGE_BUCKET; i++)
+        TRY(pair_push(job, e->document, b->first[i]));
+    for (uint32_t i = 0; i < 2 && i + 2 < b->count; i++)
+        TRY(pair_push(job, e->document, b->last[i]));
+    if (b->count >= LARGE_BUCKET - 1) TRY(member_add(job, b, e->document));
     if (b->count == 1) b->first[1] = e->document;
     else               b->last[1] = b->last[0], b->last[0] = e->document;
     job->buckets += b->count == 1;
@@ -101,13 +115,13 @@ static Status bucket_take(JoinJob *job, BandBucket *b, const MinHashEntry *e)
 
 static Status partition_join(JoinJob *job)
 {
-    TRY(job_room(job));
+    TRY(job_reserve(job));
     TRY(spill_read(job->near->keys, job->partition, job->entry));
     job->pairs = job->members = job->large = job->buckets = job->largest = 0;
     for (int64_t i = 0; i < job->entries; i++) {
         const MinHashEntry *e = &job->entry[i];
         if (job->exact && exact_removed(job->exact, e->document)) continue;
-        TRY(bucket_take(job, bucket_find(job, e), e));
+        TRY(bucket_add(job, bucket_find(job, e), e));
     }
     return OK;
 }
@@ -121,12 +135,16 @@ static void join_body(void *context, int64_t begin, int64_t end)
     }
 }
 
+/* Runs on one thread, in the order of partitions, so the spills have the same contents whatever the number
+ * of threads. Buckets are renumbered over all partitions. */
 static Status job_collect(MinHash *near, const JoinJob *job)
 {
     MinHashCounts *counts = &near->counts;
     if (job->status != OK) return fail(job->status, "%s", job->why);
-    if (counts->large + job->large > UINT32_MAX) return fail(BAD_OPTION, "too many large buckets of near duplicates; split the corpus");
-    for (int64_t i = 0; i < job->pairs; i++) TRY(spill_add(near->pairs, minhash_part(near, job->pair[i].document), &job->pair[i]));
+    if (counts->large + job->large > UINT32_MAX)
+        return fail(BAD_OPTION, "too many large buckets of near duplicates; split the corpus");
+    for (int64_t i = 0; i < job->pairs; i++)
+        TRY(spill_add(near->pairs, minhash_part(near, job->pair[i].document), &job->pair[i]));
     for (int64_t i = 0; i < job->members; i++) {
         MinHashMember member = { job->member[i].document, job->member[i].bucket + (uint32_t)counts->large };
         TRY(spill_add(near->members, minhash_part(near, member.document), &member));
@@ -138,6 +156,7 @@ static Status job_collect(MinHash *near, const JoinJob *job)
     return OK;
 }
 
+/* As many partitions at a time as the team has threads, so that memory is bounded by the team size. */
 static Status partitions_join(MinHash *near, JoinJob *job, int jobs, Team *team)
 {
     for (int from = 0; from < SPILL_PARTITIONS; from += jobs) {

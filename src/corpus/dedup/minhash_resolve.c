@@ -1,38 +1,45 @@
-/* Candidates, in the order of documents, to who goes for whom: the earliest kept document that a candidate is, or went
- * for, and that is alike enough. Rounds of documents read and compare on all threads, then one decides. What depends on
- * decisions of the own round waits for them: a candidate of the round may go, and kept ones enter the buckets' lists.
- * Lists only grow, so who settles a document is the same wherever rounds begin.                                      */
+/* Decides for each document, in order, which earlier document it is a duplicate of: the earliest kept
+ * document that is a candidate, or was kept for a candidate, and is similar enough. Documents are resolved
+ * in rounds: all threads read and compare the sets of a round, then one thread decides. What depends on
+ * decisions of the same round waits for them: a candidate of the round may itself be removed, and kept
+ * documents of the round enter the lists of large buckets. Lists only grow at the end, so the same
+ * comparisons decide about a document wherever rounds begin, and the size of a round can follow memory. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include "corpus/dedup/minhash.h"
 #include "corpus/dedup/minhash_lists.h"
 
-enum { ROUND_LEAST = 16, ROUND_USUAL = 1024, ROUND_MOST = 8192, PART_DOCUMENTS = 1 << 16, NOBODY = UINT32_MAX };
+enum { ROUND_LEAST = 16, ROUND_USUAL = 1024, ROUND_MOST = 8192, PART_DOCUMENTS = 1 << 16,
+       NO_DOCUMENT = UINT32_MAX };
 
-typedef struct { uint32_t document; double jaccard; } Candidate;             /* jaccard -1: not compared */
-typedef struct { uint32_t document, best; int64_t from, count, compared; double jaccard; } Asking;  /* candidate[from ..] */
+typedef struct { uint32_t document; double jaccard; } MinHashCandidate;     /* jaccard -1: not compared */
+/* A document of the round with its candidates, candidate[from .. from + count), sorted by document. best: the
+ * earliest similar kept document found so far, with its Jaccard index. */
+typedef struct { uint32_t document, best; int64_t from, count, compared; double jaccard; } QueryState;
 
 typedef struct {
     MinHash              *near;
     const MinHashReading *reading;
-    MinHashSets   sets;
-    MinHashLists  lists;
-    MinHashPart   part;
-    Asking    *asking;                         /* of the round */
-    Candidate *candidate; int64_t candidates, candidates_room;
-    uint8_t   *clustered;                      /* a bit for each document for which another went */
-    uint32_t   first;                          /* document of the round */
-    int64_t    round;                          /* documents in it */
-} Settler;
+    MinHashSets           sets;
+    MinHashLists          lists;
+    MinHashPart           part;
+    QueryState           *state;  /* [ROUND_MOST], of the round */
+    MinHashCandidate     *candidate; int64_t candidates, candidates_capacity;  /* of the whole round */
+    /* One bit per document: another was removed for it. */
+    uint8_t              *clustered;
+    /* First document of the round; earlier ones are decided. */
+    uint32_t              first;
+    int64_t               round;  /* documents in a round */
+} Resolver;
 
-/* ---- who is asked ---- */
+/* ---- candidates of a document ---- */
 
-/* Where it stands, or would, among the candidates in order */
-static int64_t candidate_place(const Settler *s, const Asking *ask, uint32_t document)
+/* Binary search: the index of the document among the candidates, or where it would be inserted. */
+static int64_t candidate_index(const Resolver *s, const QueryState *state, uint32_t document)
 {
-    const Candidate *c = s->candidate + ask->from;
-    int64_t low = 0, high = ask->count;
+    const MinHashCandidate *c = s->candidate + state->from;
+    int64_t low = 0, high = state->count;
     while (low < high) {
         int64_t middle = (low + high) / 2;
         if (c[middle].document < document) low  = middle + 1;
@@ -41,158 +48,176 @@ static int64_t candidate_place(const Settler *s, const Asking *ask, uint32_t doc
     return low;
 }
 
-static void candidate_once(Settler *s, Asking *ask, uint32_t document)
+static void candidate_insert(Resolver *s, QueryState *state, uint32_t document)
 {
-    Candidate *c  = s->candidate + ask->from;
-    int64_t    at = candidate_place(s, ask, document);
-    if (at < ask->count && c[at].document == document) return;
-    memmove(c + at + 1, c + at, (size_t)(ask->count - at) * sizeof *c);
-    c[at] = (Candidate){ document, -1 };
-    ask->count++;
+    MinHashCandidate *c = s->candidate + state->from;
+    int64_t at = candidate_index(s, state, document);
+    if (at < state->count && c[at].document == document) return;
+    memmove(c + at + 1, c + at, (size_t)(state->count - at) * sizeof *c);
+    c[at] = (MinHashCandidate){ document, -1 };
+    state->count++;
 }
 
-static Status candidates_room(Settler *s, const MinHashAsked *asked)
+/* Capacity for all candidates that this query can have, so that pointers into the array stay valid while
+ * it is filled. */
+static Status candidates_reserve(Resolver *s, const MinHashQuery *query)
 {
-    int64_t most = s->candidates + asked->befores + asked->buckets * MINHASH_LISTED;
-    if (most <= s->candidates_room) return OK;
-    Candidate *grown = realloc(s->candidate, (size_t)most * 2 * sizeof *grown);
+    int64_t most = s->candidates + query->earliers + query->buckets * MINHASH_LISTED;
+    if (most <= s->candidates_capacity) return OK;
+    MinHashCandidate *grown = realloc(s->candidate, (size_t)most * 2 * sizeof *grown);
     if (!grown) return fail(NO_MEMORY, "no memory for %" PRId64 " candidates of near duplicates", most * 2);
     s->candidate = grown;
-    s->candidates_room = most * 2;
+    s->candidates_capacity = most * 2;
     return OK;
 }
 
-static Status asking_open(Settler *s, Asking *ask, const MinHashAsked *asked)
+/* Candidates before the round are replaced by the documents that were kept for them; those in the round
+ * are not decided yet and are compared as they are. The sets of all are requested. */
+static Status query_open(Resolver *s, QueryState *state, const MinHashQuery *query)
 {
-    TRY(candidates_room(s, asked));
-    *ask = (Asking){ .document = asked->document, .best = NOBODY, .from = s->candidates };
-    for (int64_t i = 0; i < asked->befores; i++)
-        candidate_once(s, ask, asked->before[i] < s->first ? s->near->keeper[asked->before[i]] : asked->before[i]);
-    for (int64_t i = 0; i < asked->buckets; i++)
-        for (uint32_t at = s->lists.bucket[asked->bucket[i]].last; at; at = s->lists.place[at].before)
-            candidate_once(s, ask, s->lists.place[at].document);
-    s->candidates += ask->count;
-    if (ask->count) TRY(minhash_sets_want(&s->sets, ask->document));
-    for (int64_t i = 0; i < ask->count; i++) TRY(minhash_sets_want(&s->sets, s->candidate[ask->from + i].document));
+    TRY(candidates_reserve(s, query));
+    *state = (QueryState){ .document = query->document, .best = NO_DOCUMENT, .from = s->candidates };
+    for (int64_t i = 0; i < query->earliers; i++)
+        candidate_insert(s, state, query->earlier[i] < s->first ? s->near->keeper[query->earlier[i]]
+                                                                : query->earlier[i]);
+    for (int64_t i = 0; i < query->buckets; i++)
+        for (uint32_t at = s->lists.bucket[query->bucket[i]].last; at; at = s->lists.node[at].previous)
+            candidate_insert(s, state, s->lists.node[at].document);
+    s->candidates += state->count;
+    if (state->count) TRY(minhash_sets_want(&s->sets, state->document));
+    for (int64_t i = 0; i < state->count; i++)
+        TRY(minhash_sets_want(&s->sets, s->candidate[state->from + i].document));
     return OK;
 }
 
 /* ---- comparing ---- */
 
-static double alike(const Settler *s, uint32_t x, uint32_t y)
+/* The Jaccard index, or 0 where the sizes alone exclude the threshold: it is at most the smaller size
+ * divided by the larger. */
+static double pair_jaccard(const Resolver *s, uint32_t x, uint32_t y)
 {
     const Shingles *a = minhash_sets_find(&s->sets, x), *b = minhash_sets_find(&s->sets, y);
     int64_t fewer = a->count < b->count ? a->count : b->count, more = a->count + b->count - fewer;
-    if (!more || (double)fewer / (double)more < s->near->plan.threshold) return 0;      /* no set can be more alike than its size */
+    if (!more || (double)fewer / (double)more < s->near->plan.threshold) return 0;
     return shingles_jaccard(a, b);
 }
 
-/* In order: those before the round are surely kept, and the first that is alike ends it */
-static void asking_compare(const Settler *s, Asking *ask)
+/* In order of documents. Those before the round are certainly kept, so the first similar one ends the
+ * search; a similar one of the round may still be removed, so the search goes on. */
+static void query_compare(const Resolver *s, QueryState *state)
 {
-    for (int64_t i = 0; i < ask->count && ask->best == NOBODY; i++) {
-        Candidate *c = &s->candidate[ask->from + i];
-        c->jaccard = alike(s, ask->document, c->document);
-        ask->compared++;
+    for (int64_t i = 0; i < state->count && state->best == NO_DOCUMENT; i++) {
+        MinHashCandidate *c = &s->candidate[state->from + i];
+        c->jaccard = pair_jaccard(s, state->document, c->document);
+        state->compared++;
         if (c->document >= s->first || c->jaccard < s->near->plan.threshold) continue;
-        ask->best    = c->document;
-        ask->jaccard = c->jaccard;
+        state->best    = c->document;
+        state->jaccard = c->jaccard;
     }
 }
 
-typedef struct { Settler *settler; Asking *asking; } RoundJob;
+typedef struct { Resolver *resolver; QueryState *state; } RoundJob;
 
 static void compare_body(void *context, int64_t begin, int64_t end)
 {
     RoundJob *job = context;
-    for (int64_t i = begin; i < end; i++) asking_compare(job->settler, &job->asking[i]);
+    for (int64_t i = begin; i < end; i++) query_compare(job->resolver, &job->state[i]);
 }
 
 /* ---- deciding ---- */
 
-/* A kept one, of whom may not have been known when the round was compared */
-static Status asking_try(Settler *s, Asking *ask, uint32_t kept)
+/* Considers a document that is now known to be kept and was perhaps not compared in the round, because
+ * another candidate was removed for it after the comparison. */
+static Status query_try(Resolver *s, QueryState *state, uint32_t kept)
 {
-    int64_t at = candidate_place(s, ask, kept);
-    const Candidate *c = &s->candidate[ask->from + at];
-    double jaccard = at < ask->count && c->document == kept ? c->jaccard : -1;
-    if (kept >= ask->best) return OK;
+    int64_t at = candidate_index(s, state, kept);
+    const MinHashCandidate *c = &s->candidate[state->from + at];
+    double jaccard = at < state->count && c->document == kept ? c->jaccard : -1;
+    if (kept >= state->best) return OK;
     if (jaccard < 0) {
-        TRY(minhash_sets_want(&s->sets, ask->document));
+        TRY(minhash_sets_want(&s->sets, state->document));
         TRY(minhash_sets_want(&s->sets, kept));
         TRY(minhash_sets_fill(&s->sets, s->reading));
-        jaccard = alike(s, ask->document, kept);
-        ask->compared++;
+        jaccard = pair_jaccard(s, state->document, kept);
+        state->compared++;
     }
     if (jaccard < s->near->plan.threshold) return OK;
-    ask->best    = kept;
-    ask->jaccard = jaccard;
+    state->best    = kept;
+    state->jaccard = jaccard;
     return OK;
 }
 
-static void remove_document(Settler *s, const Asking *ask)
+static void remove_document(Resolver *s, const QueryState *state)
 {
-    uint8_t *byte = &s->clustered[ask->best / 8], bit = (uint8_t)(1 << ask->best % 8);
-    s->near->keeper[ask->document] = ask->best;
+    uint8_t *byte = &s->clustered[state->best / 8], bit = (uint8_t)(1 << state->best % 8);
+    s->near->keeper[state->document] = state->best;
     s->near->counts.removed++;
     s->near->counts.clusters += !(*byte & bit);
     *byte |= bit;
-    if (s->reading->told) s->reading->told(s->reading->context, ask->document, ask->best, ask->jaccard);
+    if (s->reading->told) s->reading->told(s->reading->context, state->document, state->best, state->jaccard);
 }
 
-static Status asking_decide(Settler *s, Asking *ask, const MinHashAsked *asked)
+/* Runs on one thread in the order of documents. Nodes of a list are newest first, so the walk over the
+ * documents of this round stops at the first older one. */
+static Status query_decide(Resolver *s, QueryState *state, const MinHashQuery *query)
 {
-    for (int64_t i = 0; i < asked->befores; i++)
-        if (asked->before[i] >= s->first) TRY(asking_try(s, ask, s->near->keeper[asked->before[i]]));
-    for (int64_t i = 0; i < asked->buckets; i++)
-        for (uint32_t at = s->lists.bucket[asked->bucket[i]].last; at; at = s->lists.place[at].before) {
-            if (s->lists.place[at].document < s->first) break;
-            TRY(asking_try(s, ask, s->lists.place[at].document));
+    for (int64_t i = 0; i < query->earliers; i++)
+        if (query->earlier[i] >= s->first) TRY(query_try(s, state, s->near->keeper[query->earlier[i]]));
+    for (int64_t i = 0; i < query->buckets; i++)
+        for (uint32_t at = s->lists.bucket[query->bucket[i]].last; at; at = s->lists.node[at].previous) {
+            if (s->lists.node[at].document < s->first) break;
+            TRY(query_try(s, state, s->lists.node[at].document));
         }
-    s->near->counts.compared += ask->compared;
-    if (ask->best != NOBODY) {
-        remove_document(s, ask);
+    s->near->counts.compared += state->compared;
+    if (state->best != NO_DOCUMENT) {
+        remove_document(s, state);
         return OK;
     }
-    for (int64_t i = 0; i < asked->buckets; i++) TRY(minhash_lists_add(&s->lists, asked->bucket[i], ask->document));
+    for (int64_t i = 0; i < query->buckets; i++)
+        TRY(minhash_lists_add(&s->lists, query->bucket[i], state->document));
     return OK;
 }
 
-static Status round_settle(Settler *s, const MinHashAsked *asked, int64_t count)
+/* The round is halved when its own sets exceed memory and doubled when they take less than a quarter of
+ * it. */
+static Status round_resolve(Resolver *s, const MinHashQuery *query, int64_t count)
 {
-    RoundJob job = { s, s->asking };
-    s->first      = asked->document;
+    RoundJob job = { s, s->state };
+    s->first      = query->document;
     s->candidates = 0;
-    for (int64_t i = 0; i < count; i++) TRY(asking_open(s, &s->asking[i], &asked[i]));
+    for (int64_t i = 0; i < count; i++) TRY(query_open(s, &s->state[i], &query[i]));
     TRY(minhash_sets_fill(&s->sets, s->reading));
     team_for(s->reading->team, count, 16, compare_body, &job);
-    for (int64_t i = 0; i < count; i++) TRY(asking_decide(s, &s->asking[i], &asked[i]));
+    for (int64_t i = 0; i < count; i++) TRY(query_decide(s, &s->state[i], &query[i]));
     TRY(minhash_sets_turn(&s->sets));
     if (s->sets.here > s->sets.most && s->round > ROUND_LEAST) s->round /= 2;
     if (s->sets.here < s->sets.most / 4 && s->round < ROUND_MOST) s->round *= 2;
     return OK;
 }
 
-/* ---- all ---- */
+/* ---- all documents ---- */
 
-static Status parts_settle(Settler *s)
+static Status parts_resolve(Resolver *s)
 {
     for (int part = 0; part < s->near->parts; part++) {
         TRY(minhash_part_read(&s->part, s->near, part));
-        for (int64_t at = 0, count; at < s->part.askeds; at += count) {
-            count = s->part.askeds - at < s->round ? s->part.askeds - at : s->round;
-            TRY(round_settle(s, s->part.asked + at, count));
+        for (int64_t at = 0, count; at < s->part.queries; at += count) {
+            count = s->part.queries - at < s->round ? s->part.queries - at : s->round;
+            TRY(round_resolve(s, s->part.query + at, count));
         }
     }
     return OK;
 }
 
+/* Parts of about PART_DOCUMENTS documents bound the memory for pairs and members that are read at a time. */
 static Status pairs_open(MinHash *near, const MinHashReading *reading)
 {
     int64_t parts = near->counts.documents / PART_DOCUMENTS + 1, memory = near->plan.memory;
     near->parts = parts < SPILL_PARTITIONS ? (int)parts : SPILL_PARTITIONS;
-    TRY(spill_open(&near->pairs, "pairs of near duplicates", near->plan.folder, sizeof(MinHashPair), near->parts, memory / 8));
-    TRY(spill_open(&near->members, "buckets of near duplicates", near->plan.folder, sizeof(MinHashMember), near->parts, memory / 8));
+    TRY(spill_open(&near->pairs, "pairs of near duplicates", near->plan.folder, sizeof(MinHashPair),
+                   near->parts, memory / 8));
+    TRY(spill_open(&near->members, "buckets of near duplicates", near->plan.folder, sizeof(MinHashMember),
+                   near->parts, memory / 8));
     TRY(minhash_join(near, reading));
     near->counts.disk = spill_disk(near->keys) + spill_disk(near->pairs) + spill_disk(near->members);
     spill_close(near->keys);
@@ -200,32 +225,33 @@ static Status pairs_open(MinHash *near, const MinHashReading *reading)
     return OK;
 }
 
-static Status settler_open(Settler *s)
+static Status resolver_open(Resolver *s)
 {
     int64_t n = s->near->counts.documents;
     s->near->keeper = malloc((size_t)(n + 1) * sizeof *s->near->keeper);
     s->clustered    = calloc((size_t)n / 8 + 1, 1);
-    s->asking       = malloc(ROUND_MOST * sizeof *s->asking);
+    s->state       = malloc(ROUND_MOST * sizeof *s->state);
     s->sets         = (MinHashSets){ .most = s->near->plan.memory / 2, .round = 1 };
     s->round        = ROUND_USUAL;
-    if (!s->near->keeper || !s->clustered || !s->asking) return fail(NO_MEMORY, "no memory for whom %" PRId64 " documents go", n);
+    if (!s->near->keeper || !s->clustered || !s->state)
+        return fail(NO_MEMORY, "no memory for the duplicates of %" PRId64 " documents", n);
     for (int64_t d = 0; d < n; d++) s->near->keeper[d] = (uint32_t)d;
     return OK;
 }
 
 Status minhash_resolve(MinHash *near, const MinHashReading *reading)
 {
-    Settler s = { .near = near, .reading = reading };
-    Status  status = settler_open(&s);
+    Resolver s = { .near = near, .reading = reading };
+    Status  status = resolver_open(&s);
     if (status == OK && near->counts.documents) status = pairs_open(near, reading);
     if (status == OK && near->counts.documents) status = minhash_lists_open(&s.lists, near->counts.large);
-    if (status == OK && near->counts.documents) status = parts_settle(&s);
+    if (status == OK && near->counts.documents) status = parts_resolve(&s);
     near->counts.read     = s.sets.read;
     near->counts.unlisted = s.lists.unlisted;
     minhash_part_free(&s.part);
     minhash_lists_free(&s.lists);
     minhash_sets_free(&s.sets);
-    free(s.asking);
+    free(s.state);
     free(s.candidate);
     free(s.clustered);
     return status;

@@ -1,47 +1,55 @@
-/* Sets of shingles that are held for a while: those of a round, and while memory lasts those of rounds before. */
+/* A cache of shingle sets: those of the current round and, while memory lasts, those of earlier rounds.
+ * One thread requests the sets of a round, then all threads of the team read them, so the table needs no
+ * lock. */
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "corpus/dedup/minhash_internal.h"
 
-enum { READ_AHEAD = 16 };                      /* documents in a row for one worker: they stand near each other */
+enum { READ_AHEAD = 16 };  /* consecutive documents for one worker: they are stored near each other */
 
-static int64_t set_bytes(const MinHashSet *set) { return set->set.room * (int64_t)sizeof(uint64_t) + (int64_t)sizeof *set; }
+static int64_t set_bytes(const MinHashSet *set)
+{
+    return set->set.room * (int64_t)sizeof(uint64_t) + (int64_t)sizeof *set;
+}
 
-static uint32_t *slot_of(const MinHashSets *s, uint32_t document)
+/* Open addressing with linear probing, at most half full; Fibonacci hashing spreads consecutive document
+ * numbers. */
+static uint32_t *set_slot(const MinHashSets *s, uint32_t document)
 {
     uint64_t at = (document * 0x9E3779B97F4A7C15u >> 20) & (s->slots - 1);
     while (s->slot[at] && s->set[s->slot[at] - 1].document != document) at = (at + 1) & (s->slots - 1);
     return &s->slot[at];
 }
 
-static Status slots_make(MinHashSets *s, uint64_t slots)
+static Status slots_rebuild(MinHashSets *s, uint64_t slots)
 {
     free(s->slot);
     s->slot  = calloc(slots, sizeof *s->slot);
     s->slots = slots;
     if (!s->slot) return fail(NO_MEMORY, "no memory to hold %" PRId64 " documents", s->sets);
-    for (int64_t i = 0; i < s->sets; i++) *slot_of(s, s->set[i].document) = (uint32_t)(i + 1);
+    for (int64_t i = 0; i < s->sets; i++) *set_slot(s, s->set[i].document) = (uint32_t)(i + 1);
     return OK;
 }
 
-static Status sets_room(MinHashSets *s)
+/* May move the sets, so pointers from minhash_sets_find end here. */
+static Status sets_reserve(MinHashSets *s)
 {
-    if (s->sets == s->sets_room) {
-        int64_t  room = s->sets_room * 2 + 1024;
-        MinHashSet *set  = realloc(s->set, (size_t)room * sizeof *set);
-        if (!set) return fail(NO_MEMORY, "no memory to hold %" PRId64 " documents", room);
+    if (s->sets == s->sets_capacity) {
+        int64_t  capacity = s->sets_capacity * 2 + 1024;
+        MinHashSet *set  = realloc(s->set, (size_t)capacity * sizeof *set);
+        if (!set) return fail(NO_MEMORY, "no memory to hold %" PRId64 " documents", capacity);
         s->set = set;
-        s->sets_room = room;
+        s->sets_capacity = capacity;
     }
-    return (uint64_t)s->sets * 2 >= s->slots ? slots_make(s, s->slots ? s->slots * 2 : 4096) : OK;
+    return (uint64_t)s->sets * 2 >= s->slots ? slots_rebuild(s, s->slots ? s->slots * 2 : 4096) : OK;
 }
 
 Status minhash_sets_want(MinHashSets *s, uint32_t document)
 {
-    TRY(sets_room(s));
-    uint32_t *slot = slot_of(s, document);
+    TRY(sets_reserve(s));
+    uint32_t *slot = set_slot(s, document);
     if (!*slot) {
         s->set[s->sets] = (MinHashSet){ .document = document };
         *slot = (uint32_t)++s->sets;
@@ -50,23 +58,26 @@ Status minhash_sets_want(MinHashSets *s, uint32_t document)
     return OK;
 }
 
-const Shingles *minhash_sets_find(const MinHashSets *s, uint32_t document) { return &s->set[*slot_of(s, document) - 1].set; }
+const Shingles *minhash_sets_find(const MinHashSets *s, uint32_t document)
+{
+    return &s->set[*set_slot(s, document) - 1].set;
+}
 
 /* ---- filling ---- */
 
 typedef struct {
     MinHashSets          *sets;
     const MinHashReading *reading;
-    const uint32_t    *order;                  /* places of sets, by document */
-    int64_t            count;
-    _Atomic int64_t   *next;
-    Shingles           read;
-    int64_t            bytes;
-    Status             status;
-    char               why[512];
+    const uint32_t       *order;    /* indices of sets, sorted by document */
+    int64_t               count;
+    _Atomic int64_t      *next;     /* shared by all jobs: next index in order */
+    Shingles              read;
+    int64_t               bytes;
+    Status                status;
+    char                  why[512];
 } FillJob;
 
-/* As read, then as a set in memory of its own size */
+/* Reads into the scratch buffer of the job, makes a set, and copies it to memory of exactly its size. */
 static Status set_fill(FillJob *job, int worker, MinHashSet *set)
 {
     TRY(job->reading->read(job->reading->context, worker, set->document, &job->read));
@@ -80,6 +91,8 @@ static Status set_fill(FillJob *job, int worker, MinHashSet *set)
     return OK;
 }
 
+/* Jobs take stretches of READ_AHEAD documents from a shared counter; each set is filled by one job, so
+ * nothing else needs synchronization. */
 static Status job_fill(FillJob *job, int worker)
 {
     for (int64_t from; (from = atomic_fetch_add(job->next, READ_AHEAD)) < job->count; )
@@ -97,20 +110,22 @@ static void fill_body(void *context, int64_t begin, int64_t end)
     }
 }
 
-static int by_place(const void *a, const void *b)
+static int by_value(const void *a, const void *b)
 {
     const uint64_t *x = a, *y = b;
     return (*x > *y) - (*x < *y);
 }
 
-/* Documents in order with their places: first as (document, place), then the places alone */
+/* The missing sets in the order of documents, so that the store of documents is read forwards: (document,
+ * index) pairs are sorted as 64-bit numbers, then the indices are kept. */
 static uint32_t *fill_order(const MinHashSets *s)
 {
     int64_t   count = s->sets - s->filled;
     uint64_t *both  = malloc((size_t)(count + 1) * sizeof *both);
     if (!both) return NULL;
-    for (int64_t i = 0; i < count; i++) both[i] = (uint64_t)s->set[s->filled + i].document << 32 | (uint64_t)(s->filled + i);
-    qsort(both, (size_t)count, sizeof *both, by_place);
+    for (int64_t i = 0; i < count; i++)
+        both[i] = (uint64_t)s->set[s->filled + i].document << 32 | (uint64_t)(s->filled + i);
+    qsort(both, (size_t)count, sizeof *both, by_value);
     uint32_t *order = malloc((size_t)(count + 1) * sizeof *order);
     for (int64_t i = 0; order && i < count; i++) order[i] = (uint32_t)both[i];
     free(both);
@@ -121,9 +136,11 @@ static Status jobs_fill(MinHashSets *s, FillJob *job, int jobs, const MinHashRea
 {
     _Atomic int64_t next   = 0;
     uint32_t       *order  = fill_order(s);
-    Status          status = order ? OK : fail(NO_MEMORY, "no memory to read %" PRId64 " documents", s->sets - s->filled);
+    Status          status = order ? OK : fail(NO_MEMORY, "no memory to read %" PRId64 " documents",
+                                               s->sets - s->filled);
     for (int i = 0; i < jobs; i++)
-        job[i] = (FillJob){ .sets = s, .reading = reading, .order = order, .count = s->sets - s->filled, .next = &next };
+        job[i] = (FillJob){ .sets = s, .reading = reading, .order = order, .count = s->sets - s->filled,
+                            .next = &next };
     if (status == OK) team_for(reading->team, jobs, 1, fill_body, job);
     for (int i = 0; i < jobs; i++) {
         if (job[i].status != OK && status == OK) status = fail(job[i].status, "%s", job[i].why);
@@ -147,7 +164,8 @@ Status minhash_sets_fill(MinHashSets *s, const MinHashReading *reading)
     return status;
 }
 
-/* Beyond memory what the round did not want goes; all goes where the round alone is above it */
+/* Above the limit all sets that the round did not want are dropped, and all sets where those of the round
+ * alone exceed it. */
 Status minhash_sets_turn(MinHashSets *s)
 {
     int64_t kept = 0, now = s->round++;
@@ -164,7 +182,7 @@ Status minhash_sets_turn(MinHashSets *s)
         shingles_free(&s->set[i].set);
     }
     s->sets = s->filled = kept;
-    return slots_make(s, s->slots);
+    return slots_rebuild(s, s->slots);
 }
 
 void minhash_sets_free(MinHashSets *s)

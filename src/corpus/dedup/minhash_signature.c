@@ -1,25 +1,30 @@
+/* MinHash signatures with one kernel for each instruction set, chosen when a signer is opened. */
 #include "corpus/dedup/minhash_signature.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include "base/random.h"
 
-/* `vecs` vectors of `lanes` values stay in registers while all shingles go by: more than one, so that none waits for itself */
-#define BODY(name, target, lanes, vecs)                                                                               \
-    target static void name(uint32_t *least, const uint32_t *a, const uint32_t *b, int64_t values, const Shingles *s) \
-    {                                                                                                                 \
-        typedef uint32_t Lanes __attribute__((vector_size(4 * lanes), aligned(4), may_alias));                        \
-        for (int64_t v = 0; v < values; v += lanes * vecs) {                                                          \
-            Lanes low[vecs];                                                                                          \
-            for (int i = 0; i < vecs; i++) low[i] = (Lanes){ 0 } - 1;                                                 \
-            for (int64_t k = 0; k < s->count; k++)                                                                    \
-                for (int i = 0; i < vecs; i++) {                                                                      \
-                    Lanes x = *(const Lanes *)(a + v + i * lanes) * (uint32_t)s->hash[k] + *(const Lanes *)(b + v + i * lanes); \
-                    Lanes less = (Lanes)(x < low[i]);                                                                 \
-                    low[i] = (x & less) | (low[i] & ~less);                                                           \
-                }                                                                                                     \
-            memcpy(least + v, low, sizeof low);                                                                       \
-        }                                                                                                             \
+/* The values of `vecs` vectors of `lanes` lanes stay in registers while all shingles pass. More than one
+ * vector is needed to hide the latency of the multiplication. GCC vector extensions give the same code for
+ * each target, and integers give the same values. */
+#define BODY(name, target, lanes, vecs)                                                                 \
+    target static void name(uint32_t *least, const uint32_t *a, const uint32_t *b, int64_t values,      \
+                            const Shingles *s)                                                          \
+    {                                                                                                   \
+        typedef uint32_t Lanes __attribute__((vector_size(4 * lanes), aligned(4), may_alias));          \
+        for (int64_t v = 0; v < values; v += lanes * vecs) {                                            \
+            Lanes low[vecs];                                                                            \
+            for (int i = 0; i < vecs; i++) low[i] = (Lanes){ 0 } - 1;                                   \
+            for (int64_t k = 0; k < s->count; k++)                                                      \
+                for (int i = 0; i < vecs; i++) {                                                        \
+                    Lanes x = *(const Lanes *)(a + v + i * lanes) * (uint32_t)s->hash[k] +              \
+                              *(const Lanes *)(b + v + i * lanes);                                      \
+                    Lanes less = (Lanes)(x < low[i]);                                                   \
+                    low[i] = (x & less) | (low[i] & ~less);                                             \
+                }                                                                                       \
+            memcpy(least + v, low, sizeof low);                                                         \
+        }                                                                                               \
     }
 
 #ifdef __x86_64__
@@ -37,6 +42,9 @@ MinHashKernel *minhash_kernel(int target)
     return target == 0 ? body_plain : NULL;
 }
 
+/* The coefficients are fixed by a constant seed, so signatures are equal in every run and on every
+ * machine. a is odd, which makes x -> a x + b a permutation of the 32-bit numbers; the widest instruction
+ * set that the machine has is chosen. */
 Status minhash_signer_open(MinHashSigner *sign, int values)
 {
     int64_t rounded = (values + MINHASH_LANES - 1) / MINHASH_LANES * MINHASH_LANES;

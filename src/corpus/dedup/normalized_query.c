@@ -1,3 +1,5 @@
+/* Normalizes queries with the code that normalizes documents, with a character set that accepts
+ * everything, so that both always agree. */
 #include "corpus/dedup/normalized_query.h"
 
 #include "corpus/read/utf8.h"

@@ -1,3 +1,6 @@
+/* Words, shingles and shingle sets. Words are found 16 bytes at a time with SSE2 where they consist of
+ * ASCII and of the letters of Latin-1, which is most European text; all others are decoded character by
+ * character. Both ways give the same hashes. */
 #include "corpus/dedup/shingle.h"
 
 #include <inttypes.h>
@@ -9,10 +12,10 @@
 #include <emmintrin.h>
 #endif
 
-/* A small letter or a digit for each ASCII byte of a word, else 0 */
+/* The lower-case letter or the digit for each ASCII byte of a word, else 0 */
 #define NONE8  0, 0, 0, 0, 0, 0, 0, 0
-#define A_TO_Z 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm', 'n', 'o', 'p', 'q', 'r', 's', 't', 'u', 'v', \
-               'w', 'x', 'y', 'z'
+#define A_TO_Z 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm', \
+               'n', 'o', 'p', 'q', 'r', 's', 't', 'u', 'v', 'w', 'x', 'y', 'z'
 static const uint8_t small[128] = {
     NONE8, NONE8, NONE8, NONE8, NONE8, NONE8,
     '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 0, 0, 0, 0, 0, 0,
@@ -22,14 +25,17 @@ static const uint8_t small[128] = {
 
 /* ---- words ---- */
 
-static inline uint64_t mixed(uint64_t x)
+/* Finalizer: every bit of x affects every bit of the result, since MinHash needs hashes that are equally
+ * distributed in all bits. */
+static inline uint64_t mix_bits(uint64_t x)
 {
     x = (x ^ x >> 32) * 0xD6E8FEB86659FD93u;
     x = (x ^ x >> 32) * 0xD6E8FEB86659FD93u;
     return x ^ x >> 32;
 }
 
-/* The bytes of a word, small, eight at a time; none is 0, so a last eight that is not full is known by its zeros */
+/* Hash of the lower-case bytes of a word, eight at a time. No byte is 0, so an incomplete last group is
+ * distinguished by its zero bytes. */
 typedef struct { uint64_t hash, eight; int count; } WordHash;
 #define WORD_BEGIN 0xCBF29CE484222325u
 
@@ -46,18 +52,19 @@ static inline void hash_byte(WordHash *w, uint8_t byte)
     *w = (WordHash){ hash_eight(w->hash, w->eight), 0, 0 };
 }
 
-/* Bytes of the character at p, above ASCII, where it belongs to a word, else -bytes */
-static int wide(WordHash *w, const uint8_t *p, int64_t left, bool digits)
+/* Adds a character above ASCII to the word. Returns its bytes, or -bytes if it is not part of a word. */
+static int word_char_wide(WordHash *w, const uint8_t *p, int64_t left, bool digits)
 {
     Rune r = rune_wide(p, left);
     if (!(r.kind & ~SPACE)) return -r.bytes;
     uint8_t bytes[4] = { '0' };
-    int count = digits && (r.kind & NUMBER) ? 1 : rune_write(bytes, (uint32_t)utf8proc_tolower((utf8proc_int32_t)r.point));
+    int count = digits && (r.kind & NUMBER) ? 1
+                : rune_write(bytes, (uint32_t)utf8proc_tolower((utf8proc_int32_t)r.point));
     for (int i = 0; i < count; i++) hash_byte(w, bytes[i]);
     return r.bytes;
 }
 
-/* The next word from walk->at on, whatever it is made of, character by character */
+/* The next word from walk->at on in any script, character by character. */
 static bool word_slow(WordWalk *walk, WordSeen *word)
 {
     const uint8_t *text = (const uint8_t *)walk->text;
@@ -65,7 +72,8 @@ static bool word_slow(WordWalk *walk, WordSeen *word)
     int64_t  at = walk->at, from = -1;
     while (at < walk->bytes) {
         uint8_t byte = text[at];
-        int     step = byte < 0x80 ? small[byte] ? 1 : -1 : wide(&w, text + at, walk->bytes - at, walk->digits);
+        int     step = byte < 0x80 ? small[byte] ? 1 : -1
+                       : word_char_wide(&w, text + at, walk->bytes - at, walk->digits);
         if (step < 0 && from >= 0) break;
         if (step < 0) { at -= step; continue; }
         if (from < 0) from = at;
@@ -73,31 +81,33 @@ static bool word_slow(WordWalk *walk, WordSeen *word)
         at += step;
     }
     walk->at = at;
-    *word = (WordSeen){ mixed(w.count ? hash_eight(w.hash, w.eight) : w.hash), from, at };
+    *word = (WordSeen){ mix_bits(w.count ? hash_eight(w.hash, w.eight) : w.hash), from, at };
     return from >= 0;
 }
 
 #ifdef __SSE2__
-/* 16 bytes from the beginning of a character on: small ones, a bit for each byte of a word, and one for each byte of which
- * only word_slow can say: all above U+00FF and signs below, and a letter that the end cuts off.                     */
-typedef struct { uint8_t byte[32]; uint32_t word, odd; } Sixteen;
+/* 16 bytes that begin at a character. byte: in lower case. word: one bit for each byte of a word.
+ * undecided: one bit for each byte that only word_slow can classify, namely everything above U+00FF, the
+ * signs below it, and a letter that the end of the 16 bytes cuts in two. */
+typedef struct { uint8_t byte[32]; uint32_t word, undecided; } Bytes16;
 
-static inline void sixteen_read(Sixteen *s, const char *text, bool digits)
+static inline void bytes16_read(Bytes16 *s, const char *text, bool digits)
 {
 #define BITS(x)      ((uint32_t)_mm_movemask_epi8(x))
 #define ALL(x)       _mm_set1_epi8((char)(x))
-#define WITHIN(x, low, high) _mm_and_si128(_mm_cmpgt_epi8(x, ALL((low) - 1)), _mm_cmpgt_epi8(ALL((high) + 1), x))
+#define WITHIN(x, low, high) _mm_and_si128(_mm_cmpgt_epi8(x, ALL((low) - 1)), \
+                                           _mm_cmpgt_epi8(ALL((high) + 1), x))
     __m128i  v      = _mm_loadu_si128((const __m128i *)(const void *)text);
     __m128i  upper  = WITHIN(v, 'A', 'Z'), digit = WITHIN(v, '0', '9');
     __m128i  lead   = _mm_cmpeq_epi8(v, ALL(0xC3));
-    __m128i  last   = _mm_and_si128(_mm_slli_si128(lead, 1), _mm_cmpgt_epi8(ALL(0xC0), v));           /* 80 to BF */
-    __m128i  high   = _mm_and_si128(last, _mm_cmpgt_epi8(ALL(0x9F), v));                              /* 80 to 9E */
+    __m128i  last   = _mm_and_si128(_mm_slli_si128(lead, 1), _mm_cmpgt_epi8(ALL(0xC0), v));  /* 80 to BF */
+    __m128i  high   = _mm_and_si128(last, _mm_cmpgt_epi8(ALL(0x9F), v));                     /* 80 to 9E */
     __m128i  sign   = _mm_cmpeq_epi8(_mm_or_si128(v, ALL(0x20)), ALL(0xB7));
     __m128i  letter = WITHIN(_mm_or_si128(v, ALL(0x20)), 'a', 'z');
     uint32_t lasts  = BITS(_mm_andnot_si128(sign, last));
     uint32_t both   = lasts | lasts >> 1;
     s->word = BITS(_mm_or_si128(letter, digit)) | both;
-    s->odd  = BITS(v) & ~both;
+    s->undecided  = BITS(v) & ~both;
     v = _mm_add_epi8(v, _mm_and_si128(_mm_or_si128(upper, high), ALL(0x20)));
     if (digits) v = _mm_or_si128(_mm_andnot_si128(digit, v), _mm_and_si128(digit, ALL('0')));
     _mm_storeu_si128((__m128i *)(void *)s->byte, v);
@@ -113,18 +123,18 @@ static inline uint64_t eight_at(const uint8_t *byte, int bytes)
     return bytes < 8 ? eight & (((uint64_t)1 << 8 * bytes) - 1) : eight;
 }
 
-/* A word that ends within 16 bytes; false: word_slow is asked, from walk->at on */
+/* A word that ends within 16 bytes. False: the caller must use word_slow from walk->at on. */
 static inline bool word_fast(WordWalk *walk, WordSeen *word)
 {
-    Sixteen s = { .byte = { 0 } };
+    Bytes16 s = { .byte = { 0 } };
     for (; walk->bytes - walk->at >= 16; walk->at += 16) {
-        sixteen_read(&s, walk->text + walk->at, walk->digits);
-        if (!(s.word | s.odd)) continue;
+        bytes16_read(&s, walk->text + walk->at, walk->digits);
+        if (!(s.word | s.undecided)) continue;
         int from = __builtin_ctz(s.word | 0x10000), end = from + __builtin_ctz(~(s.word >> from));
-        if (end >= 16 || (s.odd & ((2u << end) - 1))) return false;
+        if (end >= 16 || (s.undecided & ((2u << end) - 1))) return false;
         uint64_t hash = hash_eight(WORD_BEGIN, eight_at(s.byte + from, end - from));
         if (end - from > 8) hash = hash_eight(hash, eight_at(s.byte + from + 8, end - from - 8));
-        *word = (WordSeen){ mixed(hash), walk->at + from, walk->at + end };
+        *word = (WordSeen){ mix_bits(hash), walk->at + from, walk->at + end };
         walk->at += end;
         return true;
     }
@@ -138,40 +148,47 @@ static inline bool word_fast(WordWalk *walk, WordSeen *word)
 }
 #endif
 
-/* Inline for loops over all words of a text */
-static inline bool word_step(WordWalk *walk, WordSeen *word) { return word_fast(walk, word) || word_slow(walk, word); }
+/* Inline, for loops over all words of a text. */
+static inline bool word_step(WordWalk *walk, WordSeen *word)
+{
+    return word_fast(walk, word) || word_slow(walk, word);
+}
 
 bool word_seen(WordWalk *walk, WordSeen *word) { return word_step(walk, word); }
 
-/* ---- shingles: sum = word[0] * base^(n-1) + ... + word[n-1], rolled ---- */
+/* ---- shingles: the rolling hash sum = word[0] * base^(n-1) + ... + word[n-1] mod 2^64 ---- */
 
 #define BASE 0x9E3779B97F4A7C15u
 
 ShingleRoll shingle_roll(int words)
 {
-    CHECK(words >= 1 && words <= SHINGLE_WORDS_MOST, "shingles of %d words; 1 to %d can be had", words, SHINGLE_WORDS_MOST);
+    CHECK(words >= 1 && words <= SHINGLE_WORDS_MOST, "shingles of %d words; 1 to %d are possible",
+          words, SHINGLE_WORDS_MOST);
     ShingleRoll roll = { .power = 1, .words = words };
     for (int i = 0; i < words; i++) roll.power *= BASE;
     return roll;
 }
 
+/* sum = sum * base + word - oldest * base^n; the ring holds 0 for words before the first, so no case is
+ * special. */
 static inline bool roll_step(ShingleRoll *roll, uint64_t word, uint64_t *hash)
 {
     roll->sum = roll->sum * BASE + word - roll->word[roll->at] * roll->power;
     roll->word[roll->at] = word;
     roll->at = roll->at + 1 == roll->words ? 0 : roll->at + 1;
     roll->seen++;
-    *hash = mixed(roll->sum);
+    *hash = mix_bits(roll->sum);
     return roll->seen >= roll->words;
 }
 
 bool shingle_push(ShingleRoll *roll, uint64_t word, uint64_t *hash) { return roll_step(roll, word, hash); }
 
-static Status shingles_room(Shingles *s, int64_t room)
+static Status shingles_reserve(Shingles *s, int64_t room)
 {
     if (room <= s->room) return OK;
     uint64_t *hash = realloc(s->hash, (size_t)room * sizeof *hash);
-    if (!hash) return fail(NO_MEMORY, "no memory for the shingles of a document: %" PRId64 " bytes", room * 8);
+    if (!hash)
+        return fail(NO_MEMORY, "no memory for the shingles of a document: %" PRId64 " bytes", room * 8);
     s->hash = hash;
     s->room = room;
     return OK;
@@ -186,7 +203,7 @@ Status shingles_of(Shingles *s, int words, const char *text, int64_t bytes)
     s->count = 0;
     while (word_step(&walk, &word)) {
         if (!roll_step(&roll, word.hash, &hash)) continue;
-        if (s->count == s->room) TRY(shingles_room(s, s->room * 2 + 512));
+        if (s->count == s->room) TRY(shingles_reserve(s, s->room * 2 + 512));
         s->hash[s->count++] = hash;
     }
     return OK;
@@ -194,21 +211,23 @@ Status shingles_of(Shingles *s, int words, const char *text, int64_t bytes)
 
 /* ---- sets ---- */
 
-/* Into as many places as there are hashes, by their first bits, which are even: each place gets about one */
-static void spread(uint64_t *out, const uint64_t *hash, int64_t count, uint64_t *place, int bits)
+/* Distributes the hashes over as many buckets as there are hashes, by their first bits. Those are equally
+ * distributed, so each bucket gets about one hash and the result is nearly sorted. */
+static void bucket_sort(uint64_t *out, const uint64_t *hash, int64_t count, uint64_t *bucket, int bits)
 {
-    memset(place, 0, sizeof *place << bits);
-    for (int64_t i = 0; i < count; i++) place[hash[i] >> (64 - bits)]++;
+    memset(bucket, 0, sizeof *bucket << bits);
+    for (int64_t i = 0; i < count; i++) bucket[hash[i] >> (64 - bits)]++;
     for (uint64_t p = 0, at = 0; p < (uint64_t)1 << bits; p++) {
-        uint64_t here = place[p];
-        place[p] = at;
-        at += here;
+        uint64_t count_here = bucket[p];
+        bucket[p] = at;
+        at += count_here;
     }
-    for (int64_t i = 0; i < count; i++) out[place[hash[i] >> (64 - bits)]++] = hash[i];
+    for (int64_t i = 0; i < count; i++) out[bucket[hash[i] >> (64 - bits)]++] = hash[i];
 }
 
-/* Sorts what is nearly in order, and keeps each once: one that is there a million times is not moved over again */
-static int64_t distinct(uint64_t *out, const uint64_t *hash, int64_t count)
+/* Insertion sort of nearly sorted hashes, which drops duplicates: a hash that occurs a million times is
+ * compared with its copy at the end, not moved a million times. */
+static int64_t insertion_sort_unique(uint64_t *out, const uint64_t *hash, int64_t count)
 {
     int64_t kept = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -225,14 +244,15 @@ Status shingles_set(Shingles *s)
 {
     int bits = 1;
     while ((int64_t)1 << bits < s->count) bits++;
-    TRY(shingles_room(s, 2 * s->count + ((int64_t)1 << bits)));
-    uint64_t *spreaded = s->hash + s->count;
-    spread(spreaded, s->hash, s->count, spreaded + s->count, bits);
-    s->count = distinct(s->hash, spreaded, s->count);
+    TRY(shingles_reserve(s, 2 * s->count + ((int64_t)1 << bits)));
+    uint64_t *sorted = s->hash + s->count;
+    bucket_sort(sorted, s->hash, s->count, sorted + s->count, bits);
+    s->count = insertion_sort_unique(s->hash, sorted, s->count);
     return OK;
 }
 
-/* Without branches: which of the two is smaller cannot be foretold */
+/* Merges two sorted sets without branches, since which of two random hashes is smaller cannot be
+ * predicted. */
 double shingles_jaccard(const Shingles *a, const Shingles *b)
 {
     int64_t i = 0, j = 0, common = 0;

@@ -1,3 +1,6 @@
+/* A partitioned store for records that are gathered first and then read partition by partition. Each
+ * partition collects records in chunks; full chunks stay in memory up to the limit and are then written to
+ * one file, so that all writes are large and sequential. */
 #include "corpus/dedup/spill.h"
 
 #include <errno.h>
@@ -13,37 +16,43 @@
 
 enum { CHUNK_BYTES = 1 << 16, CHUNK_RECORDS_LEAST = 16 };
 
-/* A partition is its full chunks in order, in memory or in the file, and the open one behind them */
-typedef struct { char *memory; int64_t at; } Chunk;
-typedef struct { Chunk *full; int64_t fulls, fulls_room; char *open; int64_t records; } Partition;
+/* A partition is its full chunks in order, each in memory or in the file, and the open chunk after them. */
+typedef struct { char *memory; int64_t at; } Chunk;       /* memory NULL: at byte `at` of the file */
+typedef struct { Chunk *full; int64_t fulls, fulls_capacity; char *open; int64_t records; } Partition;
 
 struct Spill {
-    char       what[64], path[1100];
+    char       what[64], path[1100];    /* for messages; the path is unlinked */
     int        file, partitions;
-    size_t     record;
-    int64_t    chunk_records, memory, held, disk;
-    Partition *partition;
+    size_t     record;                  /* bytes of a record */
+    int64_t    chunk_records,               /* records of a chunk */
+               memory, held, disk;          /* bytes: limit, of chunks in memory, of the file */
+    Partition *partition;               /* [partitions] */
 };
 
 static Status no_memory(const Spill *s)
 {
-    return fail(NO_MEMORY, "no memory to gather %s: %" PRId64 " bytes are held; a lower --memory holds fewer", s->what, s->held);
+    return fail(NO_MEMORY, "no memory to collect %s: %" PRId64 " bytes are held; a lower --memory holds"
+                " fewer", s->what, s->held);
 }
 
-/* Named for a moment only, so that a file is never left */
+/* The file is unlinked at once, so that the system frees it however the process ends. */
 static Status file_open(Spill *s, const char *folder)
 {
     TRY(folder_make(folder));
     snprintf(s->path, sizeof s->path, "%s/spill-%ld-%p", folder, (long)getpid(), (void *)s);
     s->file = seam.open(s->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (s->file < 0)
-        return fail(errno == ENOSPC ? IO_FAILED : BAD_FILE, "%s: no file for %s can be made there: %s; name a work folder that can be written",
+        return fail(errno == ENOSPC ? IO_FAILED : BAD_FILE,
+                    "%s: a file for %s cannot be created there: %s; name a work folder that can be written",
                     folder, s->what, strerror(errno));
     unlink(s->path);
     return OK;
 }
 
-Status spill_open(Spill **out, const char *what, const char *folder, size_t record, int partitions, int64_t memory)
+/* A chunk of each partition is always open, so chunks are small enough that open ones take a quarter of
+ * the memory; at 64 KiB larger ones would write no faster. */
+Status spill_open(Spill **out, const char *what, const char *folder, size_t record, int partitions,
+                  int64_t memory)
 {
     *out = NULL;
     Spill *s = calloc(1, sizeof *s);
@@ -70,22 +79,23 @@ static Status chunk_write(Spill *s, Chunk *chunk, const char *data)
     char   had[24];
     size_t bytes = (size_t)s->chunk_records * s->record;
     if (file_write(s->file, s->path, data, bytes, s->disk) != OK)
-        return fail(IO_FAILED, "%.220s; %s have %s there: make room, or choose another work folder or a higher --memory", fail_text(),
-                    s->what, log_bytes(had, (double)s->disk));
+        return fail(IO_FAILED, "%.220s; %s take %s there: free disk space, or choose another work folder or a"
+                    " higher --memory", fail_text(), s->what, log_bytes(had, (double)s->disk));
     *chunk = (Chunk){ .at = s->disk };
     s->disk += (int64_t)bytes;
     return OK;
 }
 
-/* The open chunk is full: it stays as it is while memory lasts, else it goes to the file and begins anew */
+/* The open chunk is full: it stays in memory while the limit allows, else it is written and its memory
+ * reused. */
 static Status chunk_close(Spill *s, Partition *p)
 {
-    if (p->fulls == p->fulls_room) {
-        int64_t room = p->fulls_room * 2 + 4;
-        Chunk  *full = realloc(p->full, (size_t)room * sizeof *full);
+    if (p->fulls == p->fulls_capacity) {
+        int64_t capacity = p->fulls_capacity * 2 + 4;
+        Chunk  *full = realloc(p->full, (size_t)capacity * sizeof *full);
         if (!full) return no_memory(s);
         p->full = full;
-        p->fulls_room = room;
+        p->fulls_capacity = capacity;
     }
     Chunk *chunk = &p->full[p->fulls];
     if (s->held < s->memory) {
@@ -115,6 +125,7 @@ Status spill_add(Spill *s, int partition, const void *record)
 int64_t spill_count(const Spill *s, int partition) { return s->partition[partition].records; }
 int64_t spill_disk (const Spill *s) { return s->disk; }
 
+/* Reads by pread, so that threads share the file without a lock. */
 static Status chunk_read(const Spill *s, char *out, const Chunk *chunk)
 {
     size_t bytes = (size_t)s->chunk_records * s->record;
@@ -126,7 +137,8 @@ static Status chunk_read(const Spill *s, char *out, const Chunk *chunk)
         ssize_t n = pread(s->file, out + had, bytes - had, (off_t)(chunk->at + (int64_t)had));
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0)
-            return fail(IO_FAILED, "%s: %s cannot be read back at byte %" PRId64 ": %s", s->path, s->what, chunk->at + (int64_t)had,
+            return fail(IO_FAILED, "%s: %s cannot be read back at byte %" PRId64 ": %s", s->path, s->what,
+                        chunk->at + (int64_t)had,
                         n < 0 ? strerror(errno) : "the file ends there");
         had += (size_t)n;
     }

@@ -1,8 +1,9 @@
 #ifndef CORPUS_DEDUP_SPILL_H
 #define CORPUS_DEDUP_SPILL_H
-/* Records of one size in many partitions, each read back as a whole and in the order it was written: in memory up to a
- * limit, then in one file of the work folder. The file has no name from the moment it is open, so nothing of it stays,
- * whatever ends the program. One thread adds; when all is added, many may read.                                      */
+/* Fixed-size records in many partitions, each read back as a whole and in the order in which it was
+ * written: in memory up to a limit, then in one file of the work folder. The file is unlinked as soon as it
+ * is open, so nothing of it remains, however the program ends. One thread adds; after the last record many
+ * threads may read. */
 #include <stddef.h>
 #include <stdint.h>
 #include "base/status.h"
@@ -10,12 +11,17 @@
 enum { SPILL_PARTITIONS = 1024 };
 
 typedef struct Spill Spill;
-/* what: "near duplicates", for messages. memory: bytes, for what is gathered; partitions are read beside it */
-Status  spill_open (Spill **spill, const char *what, const char *folder, size_t record, int partitions, int64_t memory);
-Status  spill_add  (Spill *spill, int partition, const void *record);
-int64_t spill_count(const Spill *spill, int partition);                  /* records */
-Status  spill_read (const Spill *spill, int partition, void *out);       /* all of them */
-void    spill_drop (Spill *spill, int partition);                        /* its memory, once it has been read */
-int64_t spill_disk (const Spill *spill);                                 /* bytes written to the file */
-void    spill_close(Spill *spill);
+/* what: "near duplicates", for messages. record: bytes of one. memory: bytes that records may take while
+ * they are added; reading a partition takes its size in addition. BAD_FILE or IO_FAILED: no file can be
+ * made in `folder`. *spill is NULL after a failure. */
+Status  spill_open (Spill **spill, const char *what, const char *folder, size_t record, int partitions,
+                    int64_t memory);
+Status  spill_add  (Spill *spill, int partition, const void *record);  /* IO_FAILED: the disk is full */
+int64_t spill_count(const Spill *spill, int partition);                /* records */
+/* All records; out: [spill_count] records. */
+Status  spill_read (const Spill *spill, int partition, void *out);
+/* Frees its memory, once it has been read. */
+void    spill_drop (Spill *spill, int partition);
+int64_t spill_disk (const Spill *spill);                               /* bytes written to the file */
+void    spill_close(Spill *spill);                                     /* NULL is allowed */
 #endif

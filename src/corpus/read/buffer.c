@@ -1,21 +1,24 @@
+/* A byte string that grows by half its size whenever it is too small, so that appending n bytes costs O(n)
+ * in all. */
 #include "corpus/read/buffer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM_LEAST = 4096 };
+/* Smaller than most documents: below it, growing would cost more calls than it saves memory. */
+enum { CAPACITY_LEAST = 4096 };
 
 Status buffer_room(Buffer *b, int64_t more)
 {
     int64_t wanted = b->bytes + more;
     if (wanted <= b->room) return OK;
-    int64_t room = wanted + wanted / 2;
-    if (room < ROOM_LEAST) room = ROOM_LEAST;
-    char *grown = realloc(b->text, (size_t)room);
+    int64_t capacity = wanted + wanted / 2;
+    if (capacity < CAPACITY_LEAST) capacity = CAPACITY_LEAST;
+    char *grown = realloc(b->text, (size_t)capacity);
     if (!grown) return fail(NO_MEMORY, "no memory for a text of %" PRId64 " bytes", wanted);
     b->text = grown;
-    b->room = room;
+    b->room = capacity;
     return OK;
 }
 

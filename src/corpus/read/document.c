@@ -1,36 +1,41 @@
+/* The texts of one line: the values of the wanted keys of a JSON line, or the line itself. Faults become
+ * messages that name file, line and what to change. */
 #include "corpus/read/document.h"
 
 #include <inttypes.h>
 
-static Status json_fault(JsonFault fault, const char *const *key, Line line, const char *name)
+/* A missing key lists the keys that the line does have, since the usual mistake is a wrong --json-keys. */
+static Status json_fault_message(JsonFault fault, const char *const *key, Line line, const char *name)
 {
     char names[160];
     if (fault.key < 0)
-        return fail(BAD_FILE, "%s:%" PRId64 ": not a JSON object at byte %" PRId64 " of the line: %s", name, line.number,
-                    fault.at, fault.why);
+        return fail(BAD_FILE, "%s:%" PRId64 ": not a JSON object at byte %" PRId64 " of the line: %s",
+                    name, line.number, fault.at, fault.why);
     if (fault.at)
-        return fail(BAD_FILE, "%s:%" PRId64 ": \"%s\": what stands under the key is no text in quotes, at byte %" PRId64
-                    " of the line: write it as one text, or name another key by --json-keys",
+        return fail(BAD_FILE, "%s:%" PRId64 ": \"%s\": the value of the key is not a string, at byte %" PRId64
+                    " of the line: write it as one string, or name another key by --json-keys",
                     name, line.number, key[fault.key], fault.at);
     json_line_names(names, sizeof names, line.text, line.bytes);
-    return fail(BAD_FILE, "%s:%" PRId64 ": \"%s\": %s; the line has %s, name one by --json-keys", name, line.number,
-                key[fault.key], fault.why, *names ? names : "none");
+    return fail(BAD_FILE, "%s:%" PRId64 ": \"%s\": %s; the line has %s, name one by --json-keys",
+                name, line.number, key[fault.key], fault.why, *names ? names : "none");
 }
 
 Status document_read(JsonText *text, bool json, const char *const *key, int keys, Line line, const char *name)
 {
     if (json) {
         JsonFault fault = json_line_texts(text, key, keys, line.text, line.bytes);
-        return fault.why ? json_fault(fault, key, line, name) : OK;
+        return fault.why ? json_fault_message(fault, key, line, name) : OK;
     }
     if (keys > 1)
-        return fail(BAD_OPTION, "%s: a line of plain text is one text, and --json-keys asks for %d", name, keys);
+        return fail(BAD_OPTION, "%s: a line of plain text is one text, but --json-keys names %d keys;"
+                    " give one key, or JSON lines", name, keys);
     *text = (JsonText){ line.text, line.bytes };
     return OK;
 }
 
 Status document_too_long(const char *name, int64_t line, int64_t bytes, int64_t most, bool said)
 {
-    return fail(BAD_FILE, "%s:%" PRId64 ": a line of %" PRId64 " bytes, and %s%" PRId64 " is the most; is it text with a"
-                " document a line?", name, line, bytes, said ? "--max-document-bytes " : "", most);
+    return fail(BAD_FILE, "%s:%" PRId64 ": a line of %" PRId64 " bytes, and %s%" PRId64 " is the most;"
+                " does the file have one document per line?",
+                name, line, bytes, said ? "--max-document-bytes " : "", most);
 }

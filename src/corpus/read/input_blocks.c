@@ -1,74 +1,79 @@
+/* A sequence of files as one sequence of blocks. A file that breaks off is left and the next call opens
+ * the next one, so that the caller decides whether damage ends its run. */
 #include "corpus/read/input_blocks.h"
 
 #include <string.h>
 #include <sys/stat.h>
 
-/* A pipe can be opened once: who writes it would not come again. */
+/* A pipe can be opened only once: closing it after a check would end the writer. */
 static bool is_pipe(const char *path)
 {
-    struct stat about;
-    return !strcmp(path, "-") || (stat(path, &about) == 0 && S_ISFIFO(about.st_mode));
+    struct stat info;
+    return !strcmp(path, "-") || (stat(path, &info) == 0 && S_ISFIFO(info.st_mode));
 }
 
-static Status path_check(const InputBlocks *chain, const char *path)
+static Status path_check(const InputBlocks *input, const char *path)
 {
     Lines *lines;
     if (is_pipe(path)) return OK;
-    TRY(lines_open(&lines, path, chain->wanted, chain->line_most, chain->ratio_most));
+    TRY(lines_open(&lines, path, input->wanted, input->line_most, input->ratio_most));
     lines_close(lines);
     return OK;
 }
 
-Status input_blocks_check(const InputBlocks *chain)
+Status input_blocks_check(const InputBlocks *input)
 {
-    for (int i = 0; i < chain->paths; i++) TRY(path_check(chain, chain->path[i]));
+    for (int i = 0; i < input->paths; i++) TRY(path_check(input, input->path[i]));
     return OK;
 }
 
-const char *input_blocks_name(const InputBlocks *chain)
+const char *input_blocks_name(const InputBlocks *input)
 {
-    return strcmp(chain->path[chain->file], "-") ? chain->path[chain->file] : "standard input";
+    return strcmp(input->path[input->file], "-") ? input->path[input->file] : "standard input";
 }
 
-static void file_leave(InputBlocks *chain)
+static void next_file(InputBlocks *input)
 {
-    input_blocks_close(chain);
-    chain->done   = chain->behind;
-    chain->blocks = 0;
-    chain->file++;
+    input_blocks_close(input);
+    input->done   = input->behind;
+    input->blocks = 0;
+    input->file++;
 }
 
-static Status file_open(InputBlocks *chain)
+/* The file is opened when its first block is wanted, so only one file is open at a time. */
+static Status file_open(InputBlocks *input)
 {
-    TRY(lines_open(&chain->lines, chain->path[chain->file], chain->wanted, chain->line_most, chain->ratio_most));
-    return chain->ahead > 1 ? lines_ahead(chain->lines, chain->ahead) : OK;
+    TRY(lines_open(&input->lines, input->path[input->file], input->wanted, input->line_most,
+                   input->ratio_most));
+    return input->ahead > 1 ? lines_ahead(input->lines, input->ahead) : OK;
 }
 
-static Status file_fill(InputBlocks *chain, Block *block, bool *more)
+/* `behind` counts over all files, for a progress display; a block's own `behind` begins at 0 in each file. */
+static Status block_fill_from_file(InputBlocks *input, Block *block, bool *more)
 {
     block->bytes = 0;
-    if (!chain->lines) TRY(file_open(chain));
-    Status status = lines_fill(chain->lines, block, more);
-    chain->behind  = chain->done + block->behind;
-    chain->blocks += *more;
+    if (!input->lines) TRY(file_open(input));
+    Status status = lines_fill(input->lines, block, more);
+    input->behind  = input->done + block->behind;
+    input->blocks += *more;
     return status;
 }
 
-Status input_blocks_fill(InputBlocks *chain, Block *block, bool *more)
+Status input_blocks_fill(InputBlocks *input, Block *block, bool *more)
 {
     Status status = OK;
     *more = false;
-    if (chain->broken) file_leave(chain);
-    while (status == OK && !*more && chain->file < chain->paths) {
-        status = file_fill(chain, block, more);
-        if (status == OK && !*more) file_leave(chain);
+    if (input->broken) next_file(input);
+    while (status == OK && !*more && input->file < input->paths) {
+        status = block_fill_from_file(input, block, more);
+        if (status == OK && !*more) next_file(input);
     }
-    chain->broken = status != OK;
+    input->broken = status != OK;
     return status;
 }
 
-void input_blocks_close(InputBlocks *chain)
+void input_blocks_close(InputBlocks *input)
 {
-    lines_close(chain->lines);
-    chain->lines = NULL;
+    lines_close(input->lines);
+    input->lines = NULL;
 }

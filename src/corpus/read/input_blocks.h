@@ -1,30 +1,41 @@
 #ifndef CORPUS_READ_INPUT_BLOCKS_H
 #define CORPUS_READ_INPUT_BLOCKS_H
-/* Files behind each other as one row of blocks; "-" is standard input.
+/* Several files, one after the other, as one sequence of blocks; the path "-" is standard input.
  *
- *     InputBlocks chain = { .path = path, .paths = n, .wanted = BLOCK_LINES, .line_most = ..., .ratio_most = ... };
- *     TRY(input_blocks_check(&chain));
- *     for (bool more; input_blocks_fill(&chain, &block, &more) == OK && more; ) ...
- *     input_blocks_close(&chain);                                                                                            */
+ *     InputBlocks input = { .path = path, .paths = n, .wanted = BLOCK_LINES, .line_most = ...,
+ *                           .ratio_most = ... };
+ *     TRY(input_blocks_check(&input));
+ *     for (bool more; input_blocks_fill(&input, &block, &more) == OK && more; ) ...
+ *     input_blocks_close(&input);
+ *
+ * The caller fills in the first six fields; the others begin as zero, and a caller that resumes may set
+ * them. */
 #include "corpus/read/lines.h"
 
 typedef struct {
-    const char *const *path;
-    int      paths;
-    BlockKind wanted;                   /* the shape of all of them */
-    int64_t  line_most, ratio_most;
-    int      ahead;                     /* threads that unpack; below 2: who fills does it */
-    int      file;                      /* of the block at hand */
-    int64_t  blocks;                    /* of that file so far, this one too */
-    int64_t  behind;                    /* bytes of all files up to the end of this block */
-    int64_t  done;                      /* of the files before this one */
-    Lines   *lines;
-    bool     broken;                    /* the file at hand is */
+    const char *const *path;    /* [paths], the caller's, which must outlive this */
+    int                paths;
+    BlockKind          wanted;  /* the format of all files */
+    /* Longest document in bytes; largest compression ratio: see lines_open. */
+    int64_t            line_most, ratio_most;
+    int                ahead;   /* threads that decompress; below 2: the calling thread does */
+    int                file;    /* index of the file that the last block came from */
+    int64_t            blocks;  /* blocks filled from that file, the last one included */
+    /* (compressed) bytes read of all files up to the end of the last block */
+    int64_t            behind;
+    int64_t            done;    /* bytes of the files before this one */
+    Lines             *lines;   /* the open file; NULL between files */
+    /* Reading the open file failed; the next call goes on with the next file. */
+    bool               broken;
 } InputBlocks;
 
-Status input_blocks_check(const InputBlocks *chain);                         /* can each be opened? Standard input is left alone */
-/* After BAD_FILE the file at hand is done with: the next call goes on behind it. */
-Status input_blocks_fill (InputBlocks *chain, Block *block, bool *more);
-const char *input_blocks_name(const InputBlocks *chain);                     /* of the block's file, as messages say it; lives as the paths do */
-void   input_blocks_close(InputBlocks *chain);
+/* Opens and closes each file, so that a wrong path is reported before any work. Standard input and pipes
+ * are left alone, since they can be opened only once. */
+Status input_blocks_check(const InputBlocks *input);
+/* *more is false after the last file. After BAD_FILE the rest of the file is given up: the next call reads
+ * the next one. */
+Status input_blocks_fill (InputBlocks *input, Block *block, bool *more);
+/* Name of the last block's file for messages; it lives as long as the paths. */
+const char *input_blocks_name(const InputBlocks *input);
+void   input_blocks_close(InputBlocks *input);
 #endif

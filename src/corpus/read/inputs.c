@@ -1,3 +1,6 @@
+/* Expands files, folders and lists of files into one list of paths. Names in a folder are sorted by strcmp
+ * and not by the locale, so that the documents have the same order, and thus the same numbers, on every
+ * machine. */
 #include "corpus/read/inputs.h"
 
 #include <dirent.h>
@@ -9,16 +12,19 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static Status no_memory(const char *path) { return fail(NO_MEMORY, "%s: no memory for the list of files", path); }
+static Status no_memory(const char *path)
+{
+    return fail(NO_MEMORY, "%s: no memory for the list of files", path);
+}
 
 static Status path_add(Inputs *in, const char *path)
 {
-    if (in->paths == in->room) {
-        int64_t room = in->room ? 2 * in->room : 64;
-        char **grown = realloc(in->path, (size_t)room * sizeof *grown);
+    if (in->paths == in->capacity) {
+        int64_t capacity = in->capacity ? 2 * in->capacity : 64;
+        char **grown = realloc(in->path, (size_t)capacity * sizeof *grown);
         if (!grown) return no_memory(path);
         in->path = grown;
-        in->room = room;
+        in->capacity = capacity;
     }
     char *copy = strdup(path);
     if (!copy) return no_memory(path);
@@ -26,7 +32,8 @@ static Status path_add(Inputs *in, const char *path)
     return OK;
 }
 
-static Status path_pass(Inputs *in, const char *path)
+/* Counts a path that is not taken and keeps the first, which the caller reports as an example. */
+static Status path_ignore(Inputs *in, const char *path)
 {
     if (!in->passed++ && !(in->passed_first = strdup(path))) return no_memory(path);
     return OK;
@@ -34,24 +41,32 @@ static Status path_pass(Inputs *in, const char *path)
 
 /* ---- folders ---- */
 
-static int names_order(const struct dirent **a, const struct dirent **b) { return strcmp((*a)->d_name, (*b)->d_name); }
-static int name_wanted(const struct dirent *entry) { return strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."); }
+static int by_bytes(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int name_is_entry(const struct dirent *entry)
+{
+    return strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
+}
 
 static Status folder_add(Inputs *in, const char *path, BlockKind wanted);
 
-/* Links to folders are not followed, since they can lead in a circle. */
+/* Links to folders are not followed, since they can form a cycle; links to files are. What is not a file
+ * of a known format is ignored here, while the same path given by itself would be an error. */
 static Status entry_add(Inputs *in, const char *folder, const char *name, BlockKind wanted)
 {
     char *path;
-    struct stat about;
+    struct stat info;
     size_t length = strlen(folder);
     bool slash = length && folder[length - 1] == '/';
     if (asprintf(&path, "%s%s%s", folder, slash ? "" : "/", name) < 0) return no_memory(folder);
     Status status;
-    if (*name == '.') status = path_pass(in, path);
-    else if (!lstat(path, &about) && S_ISDIR(about.st_mode)) status = folder_add(in, path, wanted);
-    else if (stat(path, &about) || !S_ISREG(about.st_mode) || lines_name_check(path, wanted) != OK)
-        status = path_pass(in, path);
+    if (*name == '.') status = path_ignore(in, path);
+    else if (!lstat(path, &info) && S_ISDIR(info.st_mode)) status = folder_add(in, path, wanted);
+    else if (stat(path, &info) || !S_ISREG(info.st_mode) || lines_name_check(path, wanted) != OK)
+        status = path_ignore(in, path);
     else
         status = path_add(in, path);
     free(path);
@@ -61,7 +76,7 @@ static Status entry_add(Inputs *in, const char *folder, const char *name, BlockK
 static Status folder_add(Inputs *in, const char *path, BlockKind wanted)
 {
     struct dirent **name;
-    int count = scandir(path, &name, name_wanted, names_order);
+    int count = scandir(path, &name, name_is_entry, by_bytes);
     if (count < 0) return fail(BAD_FILE, "%s: the folder cannot be read: %s", path, strerror(errno));
     Status status = OK;
     for (int i = 0; i < count; i++) {
@@ -77,42 +92,50 @@ static Status folder_expand(Inputs *in, const char *path, BlockKind wanted)
     int64_t before = in->paths;
     TRY(folder_add(in, path, wanted));
     if (in->paths > before) return OK;
-    return fail(BAD_FILE, "%s: no file in this folder is one of text; name one, or say by --input-format what they are", path);
+    return fail(BAD_FILE, "%s: no file in this folder has a known ending; name the files,"
+                " or give their format by --input-format", path);
 }
 
 /* ---- files and lists ---- */
 
-static Status plain_expand(Inputs *in, const char *path, BlockKind wanted)
+/* A path that the user named: unlike one found in a folder, it must exist and be of a known format. */
+static Status path_expand(Inputs *in, const char *path, BlockKind wanted)
 {
-    struct stat about;
+    struct stat info;
     if (!strcmp(path, "-")) return path_add(in, path);
-    if (stat(path, &about)) return fail(BAD_FILE, "%s: cannot be read: %s", path, strerror(errno));
-    if (S_ISDIR(about.st_mode)) return folder_expand(in, path, wanted);
+    if (stat(path, &info)) return fail(BAD_FILE, "%s: cannot be read: %s", path, strerror(errno));
+    if (S_ISDIR(info.st_mode)) return folder_expand(in, path, wanted);
     TRY(lines_name_check(path, wanted));
     return path_add(in, path);
 }
 
-enum { LINE_ROOM = PATH_MAX + 2 };
+enum { LIST_LINE_BYTES = PATH_MAX + 2 };         /* a path with its newline and NUL */
 
+/* One line of a list. A line that fills the whole array was cut by fgets, so it is longer than any path. */
 static Status listed_expand(Inputs *in, const char *list, char *line, int64_t number, BlockKind wanted)
 {
-    if (!*line || strlen(line) == LINE_ROOM - 1)                /* NUL is in no path */
-        return fail(BAD_FILE, "@%s:%" PRId64 ": a line that can be no path; it wants one file a line", list, number);
+    /* An empty string here means that the line began with a NUL, which no path can have. */
+    if (!*line || strlen(line) == LIST_LINE_BYTES - 1)
+        return fail(BAD_FILE, "@%s:%" PRId64 ": a line that can be no path; a list has one file per line",
+                    list, number);
     line[strcspn(line, "\r\n")] = 0;
     if (!*line) return OK;
-    if (*line == '@') return fail(BAD_FILE, "%s:%" PRId64 ": %s: a list in a list", list, number, line);
-    return plain_expand(in, line, wanted);
+    if (*line == '@')
+        return fail(BAD_FILE, "%s:%" PRId64 ": %s: a list in a list, which must be an argument of its own",
+                    list, number, line);
+    return path_expand(in, line, wanted);
 }
 
 static Status list_expand(Inputs *in, const char *list, BlockKind wanted)
 {
     FILE *file = fopen(list, "r");
     if (!file) return fail(BAD_FILE, "@%s: the list of files cannot be read: %s", list, strerror(errno));
-    char   line[LINE_ROOM];
+    char   line[LIST_LINE_BYTES];
     Status status = OK;
     for (int64_t number = 1; status == OK && fgets(line, sizeof line, file); number++)
         status = listed_expand(in, list, line, number, wanted);
-    if (status == OK && ferror(file)) status = fail(BAD_FILE, "@%s: the list of files cannot be read: %s", list, strerror(errno));
+    if (status == OK && ferror(file))
+        status = fail(BAD_FILE, "@%s: the list of files cannot be read: %s", list, strerror(errno));
     fclose(file);
     return status;
 }
@@ -122,8 +145,9 @@ Status inputs_expand(Inputs *in, const char *const *given, int count, BlockKind 
     Status status = OK;
     *in = (Inputs){ 0 };
     for (int i = 0; i < count && status == OK; i++)
-        status = *given[i] == '@' ? list_expand(in, given[i] + 1, wanted) : plain_expand(in, given[i], wanted);
-    if (status == OK && !in->paths) status = fail(BAD_FILE, "%s: names no file", count ? given[0] : "--input");
+        status = *given[i] == '@' ? list_expand(in, given[i] + 1, wanted) : path_expand(in, given[i], wanted);
+    if (status == OK && !in->paths)
+        status = fail(BAD_FILE, "%s: names no file", count ? given[0] : "--input");
     if (status != OK) inputs_free(in);
     return status;
 }

@@ -1,27 +1,29 @@
+/* A recursive grammar read without recursion: the open brackets are bits of a fixed array, so that nesting
+ * costs no stack and a hostile line cannot exhaust it. One pass over the line checks everything and
+ * reports each member of an object to a callback, which remembers where the wanted values are; only those
+ * are decoded afterwards, so a fault never leaves a line half changed. */
 #include "corpus/read/json_line.h"
 
 #include <string.h>
 #include "corpus/read/plain.h"
 
-typedef JsonSpan JsonBytes;
-
 typedef struct {
     const char *line;
     int64_t     at, bytes;
-    const char *why;                                /* of the first fault; nothing is read after it */
-    uint8_t     object[JSON_DEPTH_MOST / 8];        /* a bit for each open bracket: is it a brace */
-    int         depth;
-} Scan;
+    const char *why;                            /* the first fault; reading stops at it. NULL: none */
+    uint8_t     object[JSON_DEPTH_MOST / 8];    /* one bit for each open bracket: 1 for a brace */
+    int         depth;                          /* open brackets */
+} JsonScan;
 
-static bool scan_fault(Scan *s, const char *why)
+static bool scan_fault(JsonScan *s, const char *why)
 {
     if (!s->why) s->why = why;
     return false;
 }
 
-static int scan_peek(const Scan *s) { return s->at < s->bytes ? (unsigned char)s->line[s->at] : -1; }
+static int scan_peek(const JsonScan *s) { return s->at < s->bytes ? (unsigned char)s->line[s->at] : -1; }
 
-static void scan_space(Scan *s)
+static void scan_space(JsonScan *s)
 {
     while (s->at < s->bytes) {
         char c = s->line[s->at];
@@ -39,11 +41,11 @@ static int hex_value(int c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Four hexadecimal digits, or -1 */
-static int hex_four(const char *p, int64_t room)
+/* The value of four hexadecimal digits; -1 where they are not all there. */
+static int hex_quad(const char *p, int64_t left)
 {
     int value = 0;
-    if (room < 4) return -1;
+    if (left < 4) return -1;
     for (int i = 0; i < 4; i++) {
         int digit = hex_value((unsigned char)p[i]);
         if (digit < 0) return -1;
@@ -52,18 +54,20 @@ static int hex_four(const char *p, int64_t room)
     return value;
 }
 
-static bool is_high(int unit) { return unit >= 0xD800 && unit < 0xDC00; }
-static bool is_low (int unit) { return unit >= 0xDC00 && unit < 0xE000; }
+static bool is_high_surrogate(int unit) { return unit >= 0xD800 && unit < 0xDC00; }
+static bool is_low_surrogate (int unit) { return unit >= 0xDC00 && unit < 0xE000; }
 
-/* Behind \u: four digits, or a pair of surrogates */
-static bool scan_unicode(Scan *s)
+/* After \u: four digits, of which a high surrogate must be followed by the \u of a low one (RFC 8259,
+ * section 7). */
+static bool scan_unicode(JsonScan *s)
 {
-    int unit = hex_four(s->line + s->at, s->bytes - s->at);
-    if (unit < 0) return scan_fault(s, "\\u wants four hexadecimal digits");
-    if (is_low(unit)) return scan_fault(s, "half a surrogate pair");
-    if (is_high(unit)) {
+    int unit = hex_quad(s->line + s->at, s->bytes - s->at);
+    if (unit < 0) return scan_fault(s, "\\u needs four hexadecimal digits");
+    if (is_low_surrogate(unit)) return scan_fault(s, "half a surrogate pair");
+    if (is_high_surrogate(unit)) {
         const char *p = s->line + s->at + 4;
-        bool pair = s->bytes - s->at >= 10 && p[0] == '\\' && p[1] == 'u' && is_low(hex_four(p + 2, 4));
+        bool pair = s->bytes - s->at >= 10 && p[0] == '\\' && p[1] == 'u' &&
+                    is_low_surrogate(hex_quad(p + 2, 4));
         if (!pair) return scan_fault(s, "half a surrogate pair");
         s->at += 6;
     }
@@ -71,7 +75,8 @@ static bool scan_unicode(Scan *s)
     return true;
 }
 
-static bool scan_escape(Scan *s)
+/* At a backslash. c is 0 for a NUL in the line, which strchr would find at the end of its list. */
+static bool scan_escape(JsonScan *s)
 {
     int c = (s->at++, scan_peek(s));
     if (c <= 0 || !strchr("\"\\/bfnrtu", c)) return scan_fault(s, "no such escape");
@@ -79,8 +84,9 @@ static bool scan_escape(Scan *s)
     return c != 'u' || scan_unicode(s);
 }
 
-/* One character of two to four bytes: neither too long, nor a surrogate, nor beyond U+10FFFF */
-static bool scan_utf8(Scan *s)
+/* One character of two to four bytes, by the table of well-formed sequences of the Unicode standard (table
+ * 3-7): overlong forms, surrogates and values above U+10FFFF are refused by the range of the second byte. */
+static bool scan_utf8(JsonScan *s)
 {
     const unsigned char *p = (const unsigned char *)s->line + s->at;
     int     c = p[0], more = c < 0xE0 ? 1 : c < 0xF0 ? 2 : 3;
@@ -93,8 +99,8 @@ static bool scan_utf8(Scan *s)
     return true;
 }
 
-/* From a quote to behind the one that closes it */
-static bool scan_string(Scan *s, JsonBytes *span)
+/* From the opening quote past the closing one. *span is what is between them. */
+static bool scan_string(JsonScan *s, JsonSpan *span)
 {
     bool escaped = false;
     int64_t begin = ++s->at;
@@ -103,7 +109,7 @@ static bool scan_string(Scan *s, JsonBytes *span)
         int c = scan_peek(s);
         if (c == '"') break;
         if (c < 0)    return scan_fault(s, "a text without its closing quote");
-        if (c < 0x20) return scan_fault(s, "a control character in a text, which wants an escape");
+        if (c < 0x20) return scan_fault(s, "a control character in a text, which must be escaped");
         if (c == '\\') {
             escaped = true;
             if (!scan_escape(s)) return false;
@@ -113,7 +119,7 @@ static bool scan_string(Scan *s, JsonBytes *span)
             return false;
         }
     }
-    *span = (JsonBytes){ begin, s->at - begin, true, true, escaped };
+    *span = (JsonSpan){ begin, s->at - begin, true, true, escaped };
     s->at++;
     return true;
 }
@@ -133,7 +139,8 @@ static char *utf8_put(char *to, int c)
     return to;
 }
 
-/* What follows the backslash at from; moves it behind */
+/* Writes the character of the escape at *from, a backslash, and moves *from after it. Returns where the
+ * next byte is written. */
 static char *escape_put(char *to, const char **from)
 {
     static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
@@ -143,16 +150,16 @@ static char *escape_put(char *to, const char **from)
         *to = values[strchr(names, c) - names];
         return to + 1;
     }
-    int unit = hex_four(*from, 4);
+    int unit = hex_quad(*from, 4);
     *from += 4;
-    if (is_high(unit)) {
-        unit = 0x10000 + ((unit - 0xD800) << 10) + (hex_four(*from + 2, 4) - 0xDC00);
+    if (is_high_surrogate(unit)) {
+        unit = 0x10000 + ((unit - 0xD800) << 10) + (hex_quad(*from + 2, 4) - 0xDC00);
         *from += 6;
     }
     return utf8_put(to, unit);
 }
 
-/* In place: no escape is shorter than what it means */
+/* Decodes in place, since no escape is shorter than the UTF-8 that it denotes. */
 static int64_t text_decode(char *text, int64_t bytes)
 {
     const char *from = text, *end = text + bytes;
@@ -168,8 +175,9 @@ static int64_t text_decode(char *text, int64_t bytes)
     }
 }
 
-/* Does the name in a span say key? It may be written with escapes. */
-static bool name_is(const Scan *s, JsonBytes name, const char *key, size_t length)
+/* Is the name in the span equal to key? It may be written with escapes, and those are decoded one at a
+ * time here, since the line must not change before it is known to be valid. */
+static bool name_is(const JsonScan *s, JsonSpan name, const char *key, size_t length)
 {
     if (!name.escaped) return (size_t)name.bytes == length && !memcmp(s->line + name.at, key, length);
     const char *from = s->line + name.at, *end = from + name.bytes;
@@ -185,7 +193,9 @@ static bool name_is(const Scan *s, JsonBytes name, const char *key, size_t lengt
     return length == 0;
 }
 
-static bool name_has_zero(const Scan *s, JsonBytes name)
+/* Keys are compared as C strings, so a key with \u0000 could match a key that it is not. The second byte
+ * of each escape is skipped, so that an escaped backslash before u0000 is not taken for it. */
+static bool name_has_zero(const JsonScan *s, JsonSpan name)
 {
     for (int64_t i = name.at; name.escaped && i + 6 <= name.at + name.bytes; i++) {
         if (s->line[i] != '\\') continue;
@@ -197,14 +207,16 @@ static bool name_has_zero(const Scan *s, JsonBytes name)
 
 /* ---- values ---- */
 
-static bool scan_digits(Scan *s)
+static bool scan_digits(JsonScan *s)
 {
     int64_t begin = s->at;
     while (s->at < s->bytes && s->line[s->at] >= '0' && s->line[s->at] <= '9') s->at++;
     return s->at > begin || scan_fault(s, "a digit is missing");
 }
 
-static bool scan_number(Scan *s)
+/* RFC 8259, section 6: no plus sign, no leading zero, digits on both sides of the point. The value is not
+ * computed, so its size does not matter. */
+static bool scan_number(JsonScan *s)
 {
     if (scan_peek(s) == '-') s->at++;
     int64_t begin = s->at;
@@ -217,7 +229,7 @@ static bool scan_number(Scan *s)
     return scan_digits(s);
 }
 
-static bool scan_word(Scan *s, const char *word)
+static bool scan_word(JsonScan *s, const char *word)
 {
     int64_t length = (int64_t)strlen(word);
     if (s->bytes - s->at < length || memcmp(s->line + s->at, word, (size_t)length) != 0)
@@ -226,7 +238,8 @@ static bool scan_word(Scan *s, const char *word)
     return true;
 }
 
-static bool scan_open(Scan *s)
+/* Brackets are noted, not descended into: scan_line continues inside them. */
+static bool scan_open(JsonScan *s)
 {
     bool brace = s->line[s->at++] == '{';
     uint8_t *bits = &s->object[s->depth / 8], bit = (uint8_t)(1 << s->depth % 8);
@@ -235,13 +248,16 @@ static bool scan_open(Scan *s)
     return true;
 }
 
-static bool scan_in_object(const Scan *s) { return s->object[(s->depth - 1) / 8] >> (s->depth - 1) % 8 & 1; }
+static bool scan_in_object(const JsonScan *s)
+{
+    return s->object[(s->depth - 1) / 8] >> (s->depth - 1) % 8 & 1;
+}
 
-/* A number, text or word whole; of an object or array the bracket */
-static bool scan_value(Scan *s, JsonBytes *text)
+/* Reads a number, string or literal to its end, and of an object or array only the opening bracket. */
+static bool scan_value(JsonScan *s, JsonSpan *text)
 {
     int c = scan_peek(s);
-    if (s->depth >= JSON_DEPTH_MOST) return scan_fault(s, "brackets in brackets, more than 2048 deep");
+    if (s->depth >= JSON_DEPTH_MOST) return scan_fault(s, "brackets nested more than 2048 deep");
     switch (c) {
     case '"':           return scan_string(s, text);
     case '{': case '[': return scan_open(s);
@@ -249,15 +265,18 @@ static bool scan_value(Scan *s, JsonBytes *text)
     case 'f':           return scan_word(s, "false");
     case 'n':           return scan_word(s, "null");
     }
-    return c == '-' || (c >= '0' && c <= '9') ? scan_number(s) : scan_fault(s, c < 0 ? "the line is cut" : "no value");
+    return c == '-' || (c >= '0' && c <= '9') ? scan_number(s)
+                                              : scan_fault(s, c < 0 ? "the line is cut" : "no value");
 }
 
-/* Called for each name of an object, and what stands under it: of an object or array the bracket. depth: 1 outermost */
-typedef void MemberFound(void *context, const Scan *s, JsonBytes name, JsonBytes value, int depth);
+/* Called for each member of an object. value: of an object or array only the bracket. depth: 1 for the
+ * outermost. */
+typedef void MemberFound(void *context, const JsonScan *s, JsonSpan name, JsonSpan value, int depth);
 
-static bool scan_member(Scan *s, MemberFound *found, void *context)
+/* A name, a colon and a value. For the callback a value that is no string is the bytes that were read. */
+static bool scan_member(JsonScan *s, MemberFound *found, void *context)
 {
-    JsonBytes name, text = { .found = true };
+    JsonSpan name, text = { .found = true };
     if (scan_peek(s) != '"') return scan_fault(s, "a name in quotes is missing");
     if (!scan_string(s, &name)) return false;
     if (name_has_zero(s, name)) return scan_fault(s, "a name with \\u0000 in it");
@@ -273,10 +292,10 @@ static bool scan_member(Scan *s, MemberFound *found, void *context)
     return true;
 }
 
-/* Behind an opened bracket or a comma: a closing bracket if it may come, or the next value */
-static bool scan_item(Scan *s, bool may_close, MemberFound *found, void *context, bool *closed)
+/* After an opening bracket or a comma: the closing bracket where it may follow, or the next item. */
+static bool scan_item(JsonScan *s, bool may_close, MemberFound *found, void *context, bool *closed)
 {
-    JsonBytes any;
+    JsonSpan any;
     bool object = scan_in_object(s);
     scan_space(s);
     *closed = may_close && scan_peek(s) == (object ? '}' : ']');
@@ -288,8 +307,8 @@ static bool scan_item(Scan *s, bool may_close, MemberFound *found, void *context
     return object ? scan_member(s, found, context) : scan_value(s, &any);
 }
 
-/* Behind a value: all brackets that close, and then a comma or the end. */
-static bool scan_between(Scan *s)
+/* After a value: all brackets that close here, and then a comma or the end of the line. */
+static bool scan_between(JsonScan *s)
 {
     for (scan_space(s); s->depth; scan_space(s)) {
         int c = scan_peek(s);
@@ -305,7 +324,9 @@ static bool scan_between(Scan *s)
     return true;
 }
 
-static void scan_line(Scan *s, MemberFound *found, void *context)
+/* `fresh` is true after an opening bracket, the only place where an item may be missing; after a comma it
+ * may not. */
+static void scan_line(JsonScan *s, MemberFound *found, void *context)
 {
     bool closed, good;
     scan_space(s);
@@ -320,44 +341,46 @@ static void scan_line(Scan *s, MemberFound *found, void *context)
         fresh = good && s->depth > before;              /* a bracket was opened */
         if (good && !fresh) good = scan_between(s);
     }
-    if (good && s->at < s->bytes) scan_fault(s, "something stands behind the object");
+    if (good && s->at < s->bytes) scan_fault(s, "there is more after the object");
 }
 
-/* ---- what is wanted ---- */
+/* ---- values of outermost keys ---- */
 
-typedef struct { const char *const *key; int keys; JsonBytes span[JSON_KEYS_MOST]; } Wanted;
+typedef struct { const char *const *key; int keys; JsonSpan span[JSON_KEYS_MOST]; } WantedKeys;
 
-static void wanted_found(void *context, const Scan *s, JsonBytes name, JsonBytes text, int depth)
+/* Later members overwrite earlier ones, so the last of a repeated key counts. */
+static void wanted_found(void *context, const JsonScan *s, JsonSpan name, JsonSpan text, int depth)
 {
-    Wanted *w = context;
+    WantedKeys *w = context;
     for (int i = 0; depth == 1 && i < w->keys; i++)
         if (name_is(s, name, w->key[i], strlen(w->key[i]))) w->span[i] = text;
 }
 
 JsonFault json_line_texts(JsonText *text, const char *const *key, int keys, char *line, int64_t bytes)
 {
-    Scan   s = { .line = line, .bytes = bytes };
-    Wanted w = { .key = key, .keys = keys };
+    JsonScan   s = { .line = line, .bytes = bytes };
+    WantedKeys w = { .key = key, .keys = keys };
     scan_line(&s, wanted_found, &w);
     if (s.why) return (JsonFault){ s.why, s.at, -1 };
     for (int i = 0; i < keys; i++) {
         if (!w.span[i].found) return (JsonFault){ "the key is missing", 0, i };
-        if (!w.span[i].text)  return (JsonFault){ "it is no text in quotes", w.span[i].at, i };
+        if (!w.span[i].text)  return (JsonFault){ "the value of the key is not a string", w.span[i].at, i };
     }
     for (int i = 0; i < keys; i++) text[i] = json_span_text(line, w.span[i]);
     return (JsonFault){ 0 };
 }
 
-/* ---- what is wanted out of objects in objects ---- */
+/* ---- values in nested objects ---- */
 
-/* depth: of the objects whose names have matched so far, and one: where the next part of the key is looked for */
-typedef struct { const JsonPath *path; int paths, depth[JSON_PATHS_MOST]; JsonBytes *span; } Paths;
+/* depth[i]: how many objects with matching names are open, plus 1: the level at which the next part of
+ * path i is searched. */
+typedef struct { const JsonPath *path; int paths, depth[JSON_PATHS_MOST]; JsonSpan *span; } WantedPaths;
 
-static void paths_found(void *context, const Scan *s, JsonBytes name, JsonBytes value, int depth)
+static void paths_found(void *context, const JsonScan *s, JsonSpan name, JsonSpan value, int depth)
 {
-    Paths *p = context;
+    WantedPaths *p = context;
     for (int i = 0; i < p->paths; i++) {
-        if (p->depth[i] > depth) p->depth[i] = depth;               /* out of the object that matched */
+        if (p->depth[i] > depth) p->depth[i] = depth;               /* the matching object has ended */
         if (p->depth[i] != depth || depth > p->path[i].parts) continue;
         JsonText part = p->path[i].part[depth - 1];
         if (!name_is(s, name, part.text, (size_t)part.bytes)) continue;
@@ -366,6 +389,7 @@ static void paths_found(void *context, const Scan *s, JsonBytes name, JsonBytes 
     }
 }
 
+/* Dots after the last possible part belong to that part, so every key is accepted. */
 JsonPath json_path(const char *key)
 {
     JsonPath path = { 0 };
@@ -381,11 +405,11 @@ JsonPath json_path(const char *key)
 
 JsonFault json_line_paths(JsonSpan *span, const JsonPath *path, int paths, const char *line, int64_t bytes)
 {
-    Scan  s = { .line = line, .bytes = bytes };
-    Paths p = { .path = path, .paths = paths, .span = span };
+    JsonScan  s = { .line = line, .bytes = bytes };
+    WantedPaths p = { .path = path, .paths = paths, .span = span };
     for (int i = 0; i < paths; i++) {
         p.depth[i] = 1;
-        span[i]    = (JsonBytes){ 0 };
+        span[i]    = (JsonSpan){ 0 };
     }
     scan_line(&s, paths_found, &p);
     return s.why ? (JsonFault){ s.why, s.at, -1 } : (JsonFault){ .key = -1 };
@@ -397,11 +421,12 @@ JsonText json_span_text(char *line, JsonSpan span)
     return (JsonText){ at, span.escaped ? text_decode(at, span.bytes) : span.bytes };
 }
 
-typedef struct { char *out; size_t size, used; } Names;
+typedef struct { char *out; size_t size, used; } NameList;
 
-static void names_found(void *context, const Scan *s, JsonBytes name, JsonBytes text, int depth)
+/* Names are cut to 40 bytes and the list to the size of `out`: it is part of an error message. */
+static void names_found(void *context, const JsonScan *s, JsonSpan name, JsonSpan text, int depth)
 {
-    Names *n = context;
+    NameList *n = context;
     size_t bytes = name.bytes < 40 ? (size_t)name.bytes : 40;
     (void)text;
     if (depth > 1 || n->used + bytes + 5 > n->size) return;
@@ -415,8 +440,8 @@ static void names_found(void *context, const Scan *s, JsonBytes name, JsonBytes 
 
 void json_line_names(char *out, size_t size, const char *line, int64_t bytes)
 {
-    Scan  s = { .line = line, .bytes = bytes };
-    Names n = { out, size, 0 };
+    JsonScan  s = { .line = line, .bytes = bytes };
+    NameList n = { out, size, 0 };
     *out = 0;
     scan_line(&s, names_found, &n);
 }

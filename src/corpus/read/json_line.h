@@ -1,31 +1,47 @@
 #ifndef CORPUS_READ_JSON_LINE_H
 #define CORPUS_READ_JSON_LINE_H
-/* One JSON object in one line, of which some texts are wanted. The whole line is held to the grammar (RFC 8259) and to
- * UTF-8, but only what is wanted is decoded. Of a key that stands there twice the last one counts. \u0000 is text as any
- * other; half a surrogate pair, NaN and a byte below 0x20 are no JSON. Numbers may be of any size. Time is linear in the line;
- * no memory is taken, and brackets within brackets are refused beyond JSON_DEPTH_MOST.                                  */
+/* Reads some string values out of one line that holds one JSON object. The whole line is checked against
+ * the grammar (RFC 8259) and for valid UTF-8, but only the wanted values are decoded. Of a repeated key the
+ * last value counts. \u0000 is accepted as any other character; half a surrogate pair, NaN and bytes below
+ * 0x20 in a string are refused. Numbers may have any size. Time is linear in the line, nothing is
+ * allocated, and nesting deeper than JSON_DEPTH_MOST is refused. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct { const char *text; int64_t bytes; } JsonText;
-/* why NULL: the line is whole. at: byte of the line, 0: the key is missing; key: the wanted one that is
- * missing or no text, else -1 */
-typedef struct { const char *why; int64_t at; int key; } JsonFault;
+typedef struct { const char *text; int64_t bytes; } JsonText;      /* not owned, no NUL at its end */
+
+typedef struct {
+    const char *why;    /* a static message; NULL: no fault */
+    int64_t     at;     /* byte of the line; 0 where the key is missing */
+    int         key;    /* index of the wanted key that is missing or is no string; -1: a grammar fault */
+} JsonFault;
 
 enum { JSON_DEPTH_MOST = 2048, JSON_KEYS_MOST = 16, JSON_PATHS_MOST = 32, JSON_PARTS_MOST = 4 };
 
-/* A value where it stands: a text between its quotes, a number or word whole, of an object or array the bracket */
-typedef struct { int64_t at, bytes; bool found, text, escaped; } JsonSpan;
-/* A name, or the names of objects in objects: "meta.warc_headers.warc-date" */
+/* Where a value is in the line: a string between its quotes, a number or literal whole, of an object or
+ * array only the opening bracket. */
+typedef struct {
+    int64_t at, bytes;
+    bool    found, text, escaped;       /* text: a string; escaped: it has escapes, so it must be decoded */
+} JsonSpan;
+
+/* A key, or the keys of nested objects: "meta.warc_headers.warc-date" has three parts. */
 typedef struct { JsonText part[JSON_PARTS_MOST]; int parts; } JsonPath;
 
-/* text[i] is what stands under key[i]. Texts are decoded in the line itself, which changes; after a fault it has not. */
+/* text[i] becomes the string under key[i], decoded inside the line, which changes. After a fault the line
+ * is unchanged. */
 JsonFault json_line_texts(JsonText *text, const char *const *key, int keys, char *line, int64_t bytes);
-/* The same for what may be there or not, also in objects in objects; nothing changes. Then one text after the other: */
-JsonPath  json_path(const char *key);                                   /* which stays the caller's */
+
+/* The same for values that may be absent and may be in nested objects. The line is not changed: span[i]
+ * says where the value of path[i] is, and json_span_text then decodes those strings that are wanted, each
+ * at most once, inside the line. json_path splits the key at dots and points into it, so `key` must outlive
+ * the path. */
+JsonPath  json_path(const char *key);
 JsonFault json_line_paths(JsonSpan *span, const JsonPath *path, int paths, const char *line, int64_t bytes);
-JsonText  json_span_text (char *line, JsonSpan span);                   /* decoded in the line, once */
-/* The names in a line without grammar faults, as "id", "body" */
+JsonText  json_span_text (char *line, JsonSpan span);
+
+/* Writes the outermost keys of a valid line, as "id", "body", for messages; cut to `size` bytes, which
+ * include the NUL. */
 void json_line_names(char *out, size_t size, const char *line, int64_t bytes);
 #endif

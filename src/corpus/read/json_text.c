@@ -1,3 +1,4 @@
+/* Writes JSON: strings are escaped as RFC 8259 requires and no more, so that UTF-8 stays readable. */
 #include "corpus/read/json_text.h"
 
 #include <stdarg.h>
@@ -5,6 +6,8 @@
 #include <string.h>
 #include "corpus/read/utf8.h"
 
+/* The text is built on the stack: callers write short pieces, and a longer one is a mistake in the
+ * program. */
 Status json_text_words(Buffer *out, const char *format, ...)
 {
     char words[2048];
@@ -16,9 +19,9 @@ Status json_text_words(Buffer *out, const char *format, ...)
     return buffer_add(out, words, bytes);
 }
 
-static bool plain(unsigned char c) { return c >= 0x20 && c != '"' && c != '\\'; }
+static bool needs_no_escape(unsigned char c) { return c >= 0x20 && c != '"' && c != '\\'; }
 
-static Status escape(Buffer *out, unsigned char c)
+static Status escape_add(Buffer *out, unsigned char c)
 {
     switch (c) {
     case '"':  return buffer_add(out, "\\\"", 2);
@@ -30,14 +33,15 @@ static Status escape(Buffer *out, unsigned char c)
     return json_text_words(out, "\\u%04x", c);
 }
 
+/* Runs of bytes without an escape are appended at once, since most strings have no escape at all. */
 Status json_text_string(Buffer *out, JsonText text)
 {
     TRY(buffer_add(out, "\"", 1));
     for (int64_t at = 0; at < text.bytes; ) {
         int64_t end = at;
-        while (end < text.bytes && plain((unsigned char)text.text[end])) end++;
+        while (end < text.bytes && needs_no_escape((unsigned char)text.text[end])) end++;
         TRY(buffer_add(out, text.text + at, end - at));
-        if (end < text.bytes) TRY(escape(out, (unsigned char)text.text[end++]));
+        if (end < text.bytes) TRY(escape_add(out, (unsigned char)text.text[end++]));
         at = end;
     }
     return buffer_add(out, "\"", 1);

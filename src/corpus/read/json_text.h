@@ -1,12 +1,15 @@
 #ifndef CORPUS_READ_JSON_TEXT_H
 #define CORPUS_READ_JSON_TEXT_H
-/* JSON put together piece by piece in a buffer. */
+/* Writes JSON piece by piece into a buffer. All functions append, and fail only with NO_MEMORY. */
 #include "corpus/read/buffer.h"
 #include "corpus/read/json_line.h"
 
-Status json_text_words (Buffer *out, const char *format, ...) __attribute__((format(printf, 2, 3)));    /* as they are */
-Status json_text_string(Buffer *out, JsonText text);                 /* "..." of UTF-8 */
-Status json_text_member(Buffer *out, const char *name, JsonText text);        /* , "name": "..." where text is not NULL */
-Status json_text_label (Buffer *out, const char *label);             /* "..." of a model's word, which may be any bytes */
+/* The formatted text itself, not escaped; at most 2047 bytes. */
+Status json_text_words (Buffer *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+Status json_text_string(Buffer *out, JsonText text);  /* "...", escaped; the text must be UTF-8 */
+/* , "name": "..."; a NULL text writes nothing */
+Status json_text_member(Buffer *out, const char *name, JsonText text);
+/* "..." of a label from a model file, which may hold any bytes: what is not UTF-8 becomes U+FFFD. */
+Status json_text_label (Buffer *out, const char *label);
 static inline JsonText json_text_of(const char *text, int64_t bytes) { return (JsonText){ text, bytes }; }
 #endif

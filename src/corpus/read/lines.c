@@ -1,3 +1,6 @@
+/* Cuts a file into blocks of whole documents. A block is read, and what follows the last complete document
+ * in it is carried over to the next block. A document longer than the block makes the block grow, up to
+ * the limit; beyond it the document is skipped by a small state machine that holds nothing of it. */
 #include "corpus/read/lines.h"
 
 #include <inttypes.h>
@@ -5,23 +8,25 @@
 #include <string.h>
 
 struct Lines {
-    Stream   *stream;
-    char     *name;
-    BlockKind kind;                     /* LINES and AUTO until the first bytes are here */
-    bool      plain, standard;          /* its ending says that it is text; standard input */
-    char     *carry;                    /* the beginning of a document whose end has not come yet */
-    size_t    carried, room;
-    size_t    wanted;                   /* bytes of the block being filled: by the text, not by what memory is there */
-    int64_t   most, line, skipped;      /* line: number of the next; skipped: bytes of the document being passed over */
-    int       matched;                  /* while it is: see end_step */
-    bool      begun, ended;
+    Stream    *stream;
+    char      *name;
+    BlockKind  kind;                 /* LINES or AUTO until the first bytes are read */
+    bool       plain, standard;      /* the ending says that it is text; it is standard input */
+    char      *carry;                /* owned: the beginning of a document whose end has not been read */
+    size_t     carried, capacity;    /* of carry: bytes in use; capacity */
+    /* bytes of the block being filled. It follows from the text alone and not from the capacity that the
+     * block happens to have, so that blocks have the same borders in every run. */
+    size_t     wanted;
+    int64_t    most, line, skipped;  /* limit; number of the next line; bytes of the document being skipped */
+    int        matched;              /* state of end_step while a document is skipped */
+    bool       begun, ended;         /* the first block was examined; the file has no more bytes */
 };
 
 static const char doc_end[] = "</doc>", page_end[] = "</page>";
 
 /* ---- opening ---- */
 
-static bool ends(const char *path, size_t length, const char *ending)
+static bool ends_with(const char *path, size_t length, const char *ending)
 {
     size_t n = strlen(ending);
     return length > n && !memcmp(path + length - n, ending, n);
@@ -29,45 +34,50 @@ static bool ends(const char *path, size_t length, const char *ending)
 
 static Status name_unknown(const char *path, BlockKind wanted)
 {
-    return fail(BAD_FILE, "%s: ends neither in .txt (a document a line) nor in .jsonl (a JSON object a line)%s, each also"
-                " with .gz, .zst or .bz2 behind; rename it or %s", path, wanted == BLOCK_AUTO ? " nor in .xml (MediaWiki)" : "",
-                wanted == BLOCK_AUTO ? "say by --input-format what it is" : "give it through --input -");
+    return fail(BAD_FILE, "%s: ends neither in .txt (one document per line) nor in .jsonl (one JSON object"
+                " per line)%s, each also with .gz, .zst or .bz2 added; rename it or %s",
+                path, wanted == BLOCK_AUTO ? " nor in .xml (MediaWiki)" : "",
+                wanted == BLOCK_AUTO ? "give its format by --input-format" : "give it through --input -");
 }
 
-/* A name without an ending is taken by its first bytes: wiki_00. */
-static bool name_bare(const char *path, size_t length)
+/* WikiExtractor's files have names without an ending, as wiki_00; they are recognised by their first
+ * bytes. */
+static bool name_has_no_ending(const char *path, size_t length)
 {
     const char *slash = memrchr(path, '/', length), *name = slash ? slash + 1 : path;
     return !memchr(name, '.', length - (size_t)(name - path));
 }
 
-static Status kind_find(BlockKind *kind, bool *plain, const char *path, BlockKind wanted)
+/* What the name says. *kind stays as wanted where only the first bytes can decide. Formats that are common
+ * but not read are refused with the command that converts them. */
+static Status kind_by_name(BlockKind *kind, bool *plain, const char *path, BlockKind wanted)
 {
     const Packing *packing = packing_by_ending(path);
     size_t length = strlen(path) - (packing ? strlen(packing->ending) : 0);
     *kind  = wanted;
-    *plain = ends(path, length, ".txt");
-    if (ends(path, length, ".xz"))
-        return fail(BAD_FILE, "%s: .xz is not read here; decompress first: xz -dc %s | jotun ... --input -", path, path);
-    if (ends(path, length, ".parquet"))
+    *plain = ends_with(path, length, ".txt");
+    if (ends_with(path, length, ".xz"))
+        return fail(BAD_FILE, "%s: .xz is not read here; decompress first: xz -dc %s | jotun ... --input -",
+                    path, path);
+    if (ends_with(path, length, ".parquet"))
         return fail(BAD_FILE, "%s: .parquet is not read here; write it as JSON lines first", path);
     if (wanted > BLOCK_AUTO || !strcmp(path, "-")) return OK;
-    bool json = ends(path, length, ".jsonl") || ends(path, length, ".json");
+    bool json = ends_with(path, length, ".jsonl") || ends_with(path, length, ".json");
     if (json) *kind = BLOCK_JSON;
     else if (*plain && wanted == BLOCK_LINES) *kind = BLOCK_TEXT;
     if (json || *plain) return OK;
-    if (wanted == BLOCK_AUTO && ends(path, length, ".xml")) {
+    if (wanted == BLOCK_AUTO && ends_with(path, length, ".xml")) {
         *kind = BLOCK_PAGES;
         return OK;
     }
-    return wanted == BLOCK_AUTO && name_bare(path, length) ? OK : name_unknown(path, wanted);
+    return wanted == BLOCK_AUTO && name_has_no_ending(path, length) ? OK : name_unknown(path, wanted);
 }
 
 Status lines_name_check(const char *path, BlockKind wanted)
 {
     BlockKind kind;
     bool plain;
-    return kind_find(&kind, &plain, path, wanted);
+    return kind_by_name(&kind, &plain, path, wanted);
 }
 
 Status lines_open(Lines **lines, const char *path, BlockKind wanted, int64_t most, int64_t ratio_most)
@@ -75,12 +85,13 @@ Status lines_open(Lines **lines, const char *path, BlockKind wanted, int64_t mos
     BlockKind kind;
     bool plain, standard = !strcmp(path, "-");
     *lines = NULL;
-    TRY(kind_find(&kind, &plain, path, wanted));
+    TRY(kind_by_name(&kind, &plain, path, wanted));
     Lines *l = calloc(1, sizeof *l);
     if (!l) return fail(NO_MEMORY, "%s: no memory to read it", path);
     *l = (Lines){ .name = strdup(standard ? "standard input" : path), .kind = kind, .plain = plain,
                   .standard = standard, .most = most, .line = 1 };
-    Status status = l->name ? stream_open(&l->stream, path, ratio_most) : fail(NO_MEMORY, "%s: no memory to read it", path);
+    Status status = l->name ? stream_open(&l->stream, path, ratio_most)
+                            : fail(NO_MEMORY, "%s: no memory to read it", path);
     if (status == OK) *lines = l;
     else              lines_close(l);
     return status;
@@ -101,23 +112,25 @@ const char *lines_name(const Lines *l) { return l->name; }
 
 /* ---- filling ---- */
 
-static Status room_make(const Lines *l, char **text, size_t *room, size_t wanted)
+static Status reserve(const Lines *l, char **text, size_t *capacity, size_t wanted)
 {
-    if (wanted <= *room) return OK;
+    if (wanted <= *capacity) return OK;
     char *grown = realloc(*text, wanted);
-    if (!grown) return fail(NO_MEMORY, "%s:%" PRId64 ": no memory for %zu bytes of text", l->name, l->line, wanted);
+    if (!grown)
+        return fail(NO_MEMORY, "%s:%" PRId64 ": no memory for %zu bytes of text", l->name, l->line, wanted);
     *text = grown;
-    *room = wanted;
+    *capacity = wanted;
     return OK;
 }
 
-/* Reads until the block is full or the text ends */
+/* Reads until the block is full or the file ends. A read error counts as the end here: the next read
+ * reports it, after the documents before it have been returned. */
 static Status block_read(Lines *l, Block *b)
 {
     size_t got = 0, wanted = l->wanted - b->bytes;
     Status status = stream_read(l->stream, b->text + b->bytes, wanted, &got);
     b->bytes += got;
-    l->ended  = got < wanted;               /* or broken, which the next read says */
+    l->ended  = got < wanted;               /* or broken, which the next read reports */
     return status;
 }
 
@@ -130,14 +143,16 @@ static bool line_blank(const char *text, int64_t bytes)
     return true;
 }
 
-/* Does a document end with this line? Of the kinds whose documents are lines with an end of their own */
+/* Does a document end with this line? Only for the formats whose documents end with a line of their own. */
 static bool line_ends_document(BlockKind kind, const char *text, size_t bytes)
 {
     if (kind == BLOCK_PARAGRAPHS) return line_blank(text, (int64_t)bytes);
     return bytes >= sizeof doc_end - 1 && !memcmp(text, doc_end, sizeof doc_end - 1);
 }
 
-static size_t behind_last_page(const Block *b)
+/* Searches backwards for '<', which is rare in text, so the cost is that of the incomplete page at the
+ * end. */
+static size_t after_last_page(const Block *b)
 {
     const size_t length = sizeof page_end - 1;
     for (size_t left = b->bytes; left >= length; ) {
@@ -149,27 +164,30 @@ static size_t behind_last_page(const Block *b)
     return 0;
 }
 
-static size_t behind_last_line_of_end(BlockKind kind, const Block *b)
+static size_t after_last_end_line(BlockKind kind, const Block *b)
 {
     const char *end = b->bytes ? memrchr(b->text, '\n', b->bytes) : NULL;
     while (end) {
-        const char *before = memrchr(b->text, '\n', (size_t)(end - b->text)), *line = before ? before + 1 : b->text;
+        const char *before = memrchr(b->text, '\n', (size_t)(end - b->text)),
+                   *line   = before ? before + 1 : b->text;
         if (line_ends_document(kind, line, (size_t)(end - line))) return (size_t)(end - b->text) + 1;
         end = before;
     }
     return 0;
 }
 
-static size_t behind_last_end(const Lines *l, const Block *b)
+/* Bytes of the block up to the end of the last complete document; 0: there is none. */
+static size_t after_last_document(const Lines *l, const Block *b)
 {
-    if (l->kind == BLOCK_PAGES) return behind_last_page(b);
-    if (l->kind >= BLOCK_PARAGRAPHS) return behind_last_line_of_end(l->kind, b);
+    if (l->kind == BLOCK_PAGES) return after_last_page(b);
+    if (l->kind >= BLOCK_PARAGRAPHS) return after_last_end_line(l->kind, b);
     const char *end = b->bytes ? memrchr(b->text, '\n', b->bytes) : NULL;
     return end ? (size_t)(end - b->text) + 1 : 0;
 }
 
-/* The next byte of a document that nobody holds: is it its last? matched: how much of the end stands behind us, of
- * paragraphs 1 once the line is not blank, of docs -1 once the line is another. */
+/* Skipping a document: is c its last byte? This is a state machine over single bytes, since the end may be
+ * split between two reads. l->matched is its state: for pages and docs how many bytes of the closing tag
+ * have matched, for docs -1 once the line is another one, for paragraphs 1 once the line is not blank. */
 static bool end_step(Lines *l, char c)
 {
     int before = l->matched;
@@ -184,7 +202,8 @@ static bool end_step(Lines *l, char c)
         return c == '\n' && !before;
     }
     const int length = (int)sizeof doc_end - 1;
-    if (c != '\n') l->matched = before == length ? length : before >= 0 && c == doc_end[before] ? before + 1 : -1;
+    if (c != '\n')
+        l->matched = before == length ? length : before >= 0 && c == doc_end[before] ? before + 1 : -1;
     return c == '\n' && before == length;
 }
 
@@ -195,63 +214,67 @@ static const char *skipped_end(Lines *l, const Block *b)
     return NULL;
 }
 
-/* ---- what the first bytes say ---- */
+/* ---- the format by the first bytes ---- */
 
-static bool begins(const char *text, size_t bytes, const char *with)
+static bool begins_with(const char *text, size_t bytes, const char *with)
 {
     size_t length = strlen(with);
     return bytes >= length && !memcmp(text, with, length);
 }
 
-static Status kind_look(Lines *l, const Block *b)
+static Status kind_by_content(Lines *l, const Block *b)
 {
     size_t at = 0;
     while (at < b->bytes && memchr(" \t\r\n", b->text[at], 4)) at++;
     const char *text = b->text + at;
     size_t left = b->bytes - at;
     bool   any  = l->kind == BLOCK_AUTO;
-    if (any && begins(text, left, "<doc "))                   l->kind = BLOCK_DOCS;
-    else if (any && (begins(text, left, "<mediawiki") || begins(text, left, "<?xml"))) l->kind = BLOCK_PAGES;
-    else if (!l->plain && begins(text, left, "{"))            l->kind = BLOCK_JSON;
+    if (any && begins_with(text, left, "<doc "))                   l->kind = BLOCK_DOCS;
+    else if (any && (begins_with(text, left, "<mediawiki") || begins_with(text, left, "<?xml")))
+        l->kind = BLOCK_PAGES;
+    else if (!l->plain && begins_with(text, left, "{"))            l->kind = BLOCK_JSON;
     else if (l->plain || l->standard || !left)                l->kind = BLOCK_TEXT;
-    else return fail(BAD_FILE, "%s: begins neither with {, <doc nor <mediawiki; say by --input-format what it is", l->name);
+    else return fail(BAD_FILE,
+                     "%s: begins neither with {, <doc nor <mediawiki; give its format by --input-format",
+                     l->name);
     return OK;
 }
 
-/* A mark of the order of bytes, which UTF-8 does not need, goes. */
-static Status begin(Lines *l, Block *b)
+/* Drops a byte order mark, which UTF-8 does not need and JSON does not allow, and decides the format. */
+static Status first_block_begin(Lines *l, Block *b)
 {
-    bool marked = begins(b->text, b->bytes, "\xEF\xBB\xBF");
+    bool marked = begins_with(b->text, b->bytes, "\xEF\xBB\xBF");
     if (l->begun) return OK;
     l->begun = true;
     if (marked) memmove(b->text, b->text + 3, b->bytes -= 3);
-    return l->kind <= BLOCK_AUTO ? kind_look(l, b) : OK;
+    return l->kind <= BLOCK_AUTO ? kind_by_content(l, b) : OK;
 }
 
 /* ---- blocks ---- */
 
-static Status carry_take(Lines *l, Block *b)
+/* Twice what is carried: a long document is then copied O(log n) times, not once for each mebibyte. */
+static Status carry_restore(Lines *l, Block *b)
 {
     l->wanted = l->carried < BLOCK_USUAL ? BLOCK_USUAL : 2 * l->carried;
-    TRY(room_make(l, &b->text, &b->room, l->wanted));
+    TRY(reserve(l, &b->text, &b->room, l->wanted));
     if (l->carried) memcpy(b->text, l->carry, l->carried);
     b->bytes   = l->carried;
     l->carried = 0;
     return OK;
 }
 
-/* What stands behind the last whole line waits for the next block. */
-static Status carry_leave(Lines *l, Block *b, size_t whole)
+/* Keeps what follows the last complete document for the next block. */
+static Status carry_store(Lines *l, Block *b, size_t whole)
 {
     size_t rest = b->bytes - whole;
-    TRY(room_make(l, &l->carry, &l->room, rest));
+    TRY(reserve(l, &l->carry, &l->capacity, rest));
     if (rest) memcpy(l->carry, b->text + whole, rest);
     l->carried = rest;
     b->bytes   = whole;
     return OK;
 }
 
-static int64_t ends_count(const char *text, size_t bytes)
+static int64_t count_newlines(const char *text, size_t bytes)
 {
     int64_t count = 0;
     const char *at = text, *stop = at + bytes;
@@ -259,25 +282,27 @@ static int64_t ends_count(const char *text, size_t bytes)
     return count;
 }
 
-/* The block holds a piece of a document that is too long: forget it, up to its end. True when that was met. */
-static bool skip_on(Lines *l, Block *b)
+/* The block holds part of a document that is too long: drops it, up to its end. True when the end was
+ * found. */
+static bool skip_step(Lines *l, Block *b)
 {
     const char *end = skipped_end(l, b);
     size_t piece = end ? (size_t)(end - b->text) : b->bytes, gone = piece + (end != NULL);
     l->skipped += (int64_t)piece;
-    l->line    += ends_count(b->text, gone);
+    l->line    += count_newlines(b->text, gone);
     b->bytes   -= gone;
     if (end) memmove(b->text, end + 1, b->bytes);
     return end || l->ended;
 }
 
+/* Afterwards the block holds what follows the document, which is carried over; the block itself is empty. */
 static Status skip_document(Lines *l, Block *b)
 {
     b->line    = l->line;
     l->skipped = 0;
     l->matched = 0;
-    while (!skip_on(l, b)) TRY(block_read(l, b));
-    TRY(carry_leave(l, b, 0));
+    while (!skip_step(l, b)) TRY(block_read(l, b));
+    TRY(carry_store(l, b, 0));
     b->skipped = l->skipped;
     return OK;
 }
@@ -285,27 +310,28 @@ static Status skip_document(Lines *l, Block *b)
 static Status block_fill(Lines *l, Block *b)
 {
     size_t whole = 0;
-    TRY(carry_take(l, b));
+    TRY(carry_restore(l, b));
     for (;;) {
         if (!l->ended) TRY(block_read(l, b));
-        TRY(begin(l, b));
-        whole = l->ended ? b->bytes : behind_last_end(l, b);
+        TRY(first_block_begin(l, b));
+        whole = l->ended ? b->bytes : after_last_document(l, b);
         if (whole || l->ended) break;
         if ((int64_t)b->bytes > l->most) return skip_document(l, b);
         size_t most = (size_t)l->most + 1;                      /* enough to see that it is too long */
         l->wanted = 2 * l->wanted < most ? 2 * l->wanted : most;
-        TRY(room_make(l, &b->text, &b->room, l->wanted));
+        TRY(reserve(l, &b->text, &b->room, l->wanted));
     }
-    return carry_leave(l, b, whole);
+    return carry_store(l, b, whole);
 }
 
-/* Ended by damage, not by the end of the text: then the last line is not whole */
-static Status damage_look(Lines *l, Block *b)
+/* If the file ended by damage and not at its end, the last document is incomplete and is dropped, while
+ * those before it are still returned. The failure of the one-byte read is the message. */
+static Status damage_check(Lines *l, Block *b)
 {
     size_t none;
     char   byte;
     if (!l->ended || stream_read(l->stream, &byte, 1, &none) == OK) return OK;
-    b->bytes = behind_last_end(l, b);
+    b->bytes = after_last_document(l, b);
     return b->bytes ? OK : fail(BAD_FILE, "%s", fail_text());
 }
 
@@ -315,7 +341,7 @@ Status lines_fill(Lines *l, Block *b, bool *more)
     b->skipped = 0;
     *more = false;
     Status status = block_fill(l, b);
-    if (status == OK && !b->skipped) status = damage_look(l, b);
+    if (status == OK && !b->skipped) status = damage_check(l, b);
     b->behind = stream_behind(l->stream);
     if (status != OK) {
         b->bytes = 0;
@@ -325,13 +351,13 @@ Status lines_fill(Lines *l, Block *b, bool *more)
     if (!*more || b->skipped) return OK;
     b->kind  = l->kind;
     b->line  = l->line;
-    l->line += ends_count(b->text, b->bytes);
+    l->line += count_newlines(b->text, b->bytes);
     return OK;
 }
 
 /* ---- documents of a block ---- */
 
-/* Where the document at text ends, behind its last byte; *stop: where the next may begin */
+/* The end of the document that begins at text; *next: where the next one may begin. */
 static const char *document_end(BlockKind kind, const char *text, const char *stop, const char **next)
 {
     if (kind == BLOCK_PAGES) {
@@ -357,7 +383,7 @@ bool block_next(const Block *b, LineWalk *walk, Line *line)
         const char *next = text, *end = document_end(b->kind, text, b->text + b->bytes, &next);
         *line = (Line){ text, end - text, b->line + walk->lines };
         walk->at    += (size_t)(next - text);
-        walk->lines += b->kind <= BLOCK_JSON ? 1 : ends_count(text, (size_t)(next - text));
+        walk->lines += b->kind <= BLOCK_JSON ? 1 : count_newlines(text, (size_t)(next - text));
         if (b->kind <= BLOCK_JSON && next > end && end > text && end[-1] == '\r') line->bytes--;
         if (!line_blank(text, line->bytes)) return true;
     }

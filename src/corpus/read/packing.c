@@ -1,3 +1,5 @@
+/* Decompression by zlib, zstd and bzip2 behind one interface: a step consumes input and produces output
+ * until one of both runs out or a member ends. */
 #include "corpus/read/packing.h"
 
 #include <bzlib.h>
@@ -8,11 +10,12 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-static size_t least(size_t bytes) { return bytes < INT_MAX ? bytes : INT_MAX; }     /* the libraries count in ints */
+/* Zlib and bzip2 count bytes in ints; what does not fit is left for the next step. */
+static size_t int_bytes(size_t bytes) { return bytes < INT_MAX ? bytes : INT_MAX; }
 
 /* ---- gzip ---- */
 
-enum { GZIP_ONLY = 15 + 16 };                       /* largest window, gzip's header and no other */
+enum { GZIP_ONLY = 15 + 16 };  /* windowBits of inflateInit2: the largest window, and only gzip's header */
 
 static void *gz_open(void)
 {
@@ -25,7 +28,7 @@ static void *gz_open(void)
 static PackingStep gz_step(void *state, PackingWindow *w, const char **why)
 {
     z_stream *z = state;
-    size_t in = least(w->in_bytes), out = least(w->out_bytes);
+    size_t in = int_bytes(w->in_bytes), out = int_bytes(w->out_bytes);
     z->next_in   = (Bytef *)(uintptr_t)w->in;
     z->avail_in  = (uInt)in;
     z->next_out  = (Bytef *)w->out;
@@ -52,6 +55,8 @@ static void gz_close(void *state)
 
 static void *zst_open(void) { return ZSTD_createDStream(); }
 
+/* The library refuses frames whose window is above 128 MiB (ZSTD_WINDOWLOG_LIMIT_DEFAULT), so memory is
+ * bounded. */
 static PackingStep zst_step(void *state, PackingWindow *w, const char **why)
 {
     ZSTD_inBuffer  in  = { w->in, w->in_bytes, 0 };
@@ -60,13 +65,15 @@ static PackingStep zst_step(void *state, PackingWindow *w, const char **why)
     *w = (PackingWindow){ w->in + in.pos, w->in_bytes - in.pos, w->out + out.pos, w->out_bytes - out.pos };
     if (!ZSTD_isError(left)) return left ? PACKING_MORE : PACKING_END;
     bool window = ZSTD_getErrorCode(left) == ZSTD_error_frameParameter_windowTooLarge;
-    *why = window ? "its window is above 128 MiB, which takes as much memory; pack it anew: zstd -dc --long=31 | zstd" : ZSTD_getErrorName(left);
+    *why = window ? "its window is above 128 MiB, which takes as much memory; compress it again:"
+                    " zstd -dc --long=31 | zstd"
+                  : ZSTD_getErrorName(left);
     return PACKING_BROKEN;
 }
 
 static bool zst_again(void *state)
 {
-    (void)state;                                    /* it begins the next frame by itself */
+    (void)state;  /* ZSTD_decompressStream begins the next frame by itself */
     return true;
 }
 
@@ -85,7 +92,7 @@ static void *bz2_open(void)
 static PackingStep bz2_step(void *state, PackingWindow *w, const char **why)
 {
     bz_stream *z = state;
-    size_t in = least(w->in_bytes), out = least(w->out_bytes);
+    size_t in = int_bytes(w->in_bytes), out = int_bytes(w->out_bytes);
     z->next_in   = (char *)(uintptr_t)w->in;
     z->avail_in  = (unsigned)in;
     z->next_out  = w->out;
@@ -96,10 +103,14 @@ static PackingStep bz2_step(void *state, PackingWindow *w, const char **why)
     *w = (PackingWindow){ w->in + in, w->in_bytes - in, w->out + out, w->out_bytes - out };
     if (result == BZ_STREAM_END) return PACKING_END;
     if (result == BZ_OK) return PACKING_MORE;
-    *why = result == BZ_DATA_ERROR_MAGIC ? "incorrect header" : result == BZ_MEM_ERROR ? "no memory" : "damaged block";
+    *why = result == BZ_DATA_ERROR_MAGIC ? "incorrect header"
+           : result == BZ_MEM_ERROR        ? "no memory"
+                                           : "damaged block";
     return PACKING_BROKEN;
 }
 
+/* The library has no reset, so the state is opened again; it allocates its tables only when a block is
+ * read. */
 static bool bz2_again(void *state)
 {
     bz_stream *z = state;
@@ -114,8 +125,9 @@ static void bz2_close(void *state)
     free(state);
 }
 
-/* "BZh", a digit and the first block's magic: ten bytes, which packed data has by chance once in 2^77. A member without
- * blocks is not seen, and goes with the one before it. */
+/* A member begins with "BZh", the digit of its block size and the magic of the first block (the digits of
+ * pi): ten bytes, which compressed data contains by chance once in 2^77 positions. A member without blocks
+ * has another magic, is not found, and is left in one piece with the member before it. */
 static int64_t bz2_start(const char *text, size_t bytes, size_t from)
 {
     static const char block[] = "1AY&SY";
@@ -124,12 +136,13 @@ static int64_t bz2_start(const char *text, size_t bytes, size_t from)
         const char *found = memmem(text + at, bytes - at, block, BLOCK);
         if (!found) return -1;
         at = (size_t)(found - text);
-        if (!memcmp(found - HEAD, "BZh", 3) && found[-1] >= '1' && found[-1] <= '9') return (int64_t)at - HEAD;
+        if (!memcmp(found - HEAD, "BZh", 3) && found[-1] >= '1' && found[-1] <= '9')
+            return (int64_t)at - HEAD;
     }
     return -1;
 }
 
-/* ---- which ---- */
+/* ---- recognising the format ---- */
 
 static const Packing packings[] = {
     { "gzip",  ".gz",  "\x1f\x8b",         gz_open,  gz_step,  gz_again,  gz_close,  NULL      },
@@ -161,5 +174,6 @@ Status packing_none(const char *path, const char *text, size_t bytes)
 {
     const Packing *packing = packing_by_ending(path);
     if (!packing || packing_by_magic(text, bytes) != packing) return OK;
-    return fail(BAD_FILE, "%s: it is packed by %s, and is read as it stands here; unpack it first", path, packing->name);
+    return fail(BAD_FILE, "%s: it is compressed by %s, and this command reads it without decompression;"
+                " decompress it first", path, packing->name);
 }

@@ -1,27 +1,33 @@
 #ifndef CORPUS_READ_PACKING_H
 #define CORPUS_READ_PACKING_H
-/* How a file is packed, and the libraries that unpack it, all behind the same three calls. */
+/* The compression formats that are read (gzip, zstd, bzip2): how a file is recognised, and one interface
+ * over the three libraries that decompress. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "base/status.h"
 
-typedef struct { const char *in; size_t in_bytes; char *out; size_t out_bytes; } PackingWindow;    /* what is left of both */
-typedef enum { PACKING_MORE, PACKING_END, PACKING_BROKEN } PackingStep;       /* END: of one member; more may follow */
+/* Compressed input that is left and output capacity that is left; a step advances both. */
+typedef struct { const char *in; size_t in_bytes; char *out; size_t out_bytes; } PackingWindow;
+/* END: one member (gzip, bzip2) or frame (zstd) is complete, and another may follow. BROKEN: damaged, *why
+ * says how. */
+typedef enum { PACKING_MORE, PACKING_END, PACKING_BROKEN } PackingStep;
 
 typedef struct {
-    const char *name, *ending, *magic;                      /* "gzip", ".gz", what a file begins with */
-    void       *(*open) (void);                             /* NULL: no memory */
-    PackingStep (*step) (void *state, PackingWindow *window, const char **why);    /* takes in, gives out */
-    bool        (*again)(void *state);                      /* ready for the next member */
+    const char *name, *ending, *magic;                      /* "gzip", ".gz", the first bytes of each file */
+    void       *(*open) (void);                             /* decompressor state; NULL: no memory */
+    PackingStep (*step) (void *state, PackingWindow *window, const char **why);
+    bool        (*again)(void *state);  /* resets the state for the next member; false: no memory */
     void        (*close)(void *state);
-    /* Where at or behind `from` a member seems to begin, told by its first bytes, all of which are here; -1: nowhere.
-     * NULL: those are too few to tell */
+    /* Where at or after `from` a member seems to begin, by first bytes that must all be inside `bytes`; -1:
+     * nowhere. NULL: the format's first bytes are too few to find members by. A wrong guess must be
+     * possible to detect by decompressing. */
     int64_t     (*start)(const char *text, size_t bytes, size_t from);
 } Packing;
 
-const Packing *packing_by_ending(const char *path);                 /* NULL: plain */
-const Packing *packing_by_magic (const char *text, size_t bytes);   /* NULL: plain */
-/* For who takes a file as it stands, and would take packed bytes for a text: BAD_FILE where its name and its bytes say that it is packed */
+const Packing *packing_by_ending(const char *path);                 /* NULL: not compressed */
+const Packing *packing_by_magic (const char *text, size_t bytes);   /* NULL: not compressed */
+/* For commands that read a file without decompression and would take compressed bytes for text: BAD_FILE
+ * where both the name and the first bytes say that the file is compressed. */
 Status packing_none(const char *path, const char *text, size_t bytes);
 #endif

@@ -1,3 +1,5 @@
+/* Reads one file document by document: blocks from lines.c, one document at a time, on the calling thread.
+ * For test sets, tokenizer training and other small inputs; clean and prepare read blocks on many threads. */
 #include "corpus/read/source.h"
 
 #include <stdlib.h>
@@ -6,10 +8,10 @@
 #include "corpus/read/document.h"
 
 struct Source {
-    Lines   *lines;
-    char    *key;
-    Block    block;
-    LineWalk walk;
+    Lines    *lines;
+    char     *key;
+    Block     block;
+    LineWalk  walk;
 };
 
 Status source_open(Source **source, const char *path, const char *key)
@@ -39,11 +41,12 @@ int64_t source_read(const Source *s) { return s->block.behind; }
 
 bool source_json(const Source *s) { return s->block.kind == BLOCK_JSON; }
 
+/* The size is for progress displays; a pipe has none. */
 int64_t source_size(const char *path)
 {
-    struct stat about;
-    bool known = strcmp(path, "-") != 0 && stat(path, &about) == 0 && S_ISREG(about.st_mode);
-    return known ? (int64_t)about.st_size : -1;
+    struct stat info;
+    bool known = strcmp(path, "-") != 0 && stat(path, &info) == 0 && S_ISREG(info.st_mode);
+    return known ? (int64_t)info.st_size : -1;
 }
 
 Status source_next(Source *s, Document *document, bool *more)
@@ -54,7 +57,8 @@ Status source_next(Source *s, Document *document, bool *more)
         s->walk = (LineWalk){ 0 };
         TRY(lines_fill(s->lines, &s->block, more));
         if (!*more) return OK;
-        if (s->block.skipped) return document_too_long(lines_name(s->lines), s->block.line, s->block.skipped, LINE_MOST, false);
+        if (s->block.skipped)
+            return document_too_long(lines_name(s->lines), s->block.line, s->block.skipped, LINE_MOST, false);
     }
     *more = true;
     JsonText text;

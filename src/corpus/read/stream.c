@@ -1,3 +1,6 @@
+/* One decompressed byte stream over a file. Input comes in chunks, from the file or as pieces from
+ * stream_ahead; output goes straight into the caller's memory. An error is kept back until the bytes
+ * before it have been returned, so that a damaged file gives all that is readable. */
 #include "corpus/read/stream.h"
 
 #include <errno.h>
@@ -6,31 +9,32 @@
 #include <string.h>
 #include "corpus/read/stream_ahead.h"
 
-enum { CHUNK = 256 << 10, RATIO_OVER = 64 << 20 };
+enum { CHUNK = 256 << 10, RATIO_OVER = 64 << 20 };      /* bytes; the ratio is checked after so much text */
 
 struct Stream {
     FILE          *file;
-    char          *name;                        /* as messages say it */
-    const Packing *packing;                     /* NULL: plain */
+    char          *name;            /* for messages; owned */
+    const Packing *packing;         /* NULL: not compressed */
     void          *state;
-    bool           inside;                      /* of a member that has begun and not ended */
-    bool           hungry;                      /* it wants more bytes before it gives any */
-    bool           ended;                       /* the file has no more bytes */
-    int64_t        behind;                      /* bytes of the file read; those in chunk count */
+    bool           in_member;       /* a member has begun and not ended */
+    bool           needs_input;     /* the member gives no output without more input */
+    bool           ended;           /* the file has no more bytes */
+    int64_t        file_bytes;      /* bytes of the file read, unused ones in the chunk included */
     int64_t        ratio_most;
-    int64_t        in_marked, out_since;        /* at the last look at the ratio; bytes that came out since */
-    Status         broken;                      /* kept until what comes before it was given */
+    /* Ratio check: compressed bytes used at the last check, text bytes since. */
+    int64_t        in_marked, out_since;
+    Status         broken;          /* a failure, kept until the text before it was returned */
     char           why[512];
-    Ahead         *ahead;                       /* NULL: one thread */
-    const char    *text;                        /* of a piece that was unpacked ahead; */
-    size_t         text_bytes;                  /*     what is left of it */
-    const char    *in;                          /* chunk, or a piece */
+    Ahead         *ahead;           /* NULL: the calling thread decompresses */
+    const char    *text;            /* rest of the text of a piece decompressed ahead */
+    size_t         text_bytes;      /*     and its bytes */
+    const char    *in;              /* the compressed input: chunk, or a piece */
     size_t         at, end;
     char           chunk[CHUNK];
 };
 
-/* Bytes of the packed file that were used, not only read */
-static int64_t stream_used(const Stream *s) { return s->behind - (int64_t)(s->end - s->at); }
+/* Compressed bytes that were used: those read without the unused rest of the chunk. */
+static int64_t stream_used(const Stream *s) { return s->file_bytes - (int64_t)(s->end - s->at); }
 
 static Status stream_break(Stream *s, Status status)
 {
@@ -41,29 +45,32 @@ static Status stream_break(Stream *s, Status status)
 
 /* ---- opening ---- */
 
-/* A piece from ahead counts as used, or is unpacked here: within a member, and where it could not be unpacked alone. */
+/* Takes the next piece. One with text counts as used, and its text is returned; one without, and any piece
+ * inside a member that began in an earlier piece, is decompressed here. */
 static Status piece_fill(Stream *s)
 {
     AheadPiece piece = { 0 };
-    s->ended   = !ahead_next(s->ahead, &piece);
-    s->in      = s->ended ? s->chunk : piece.packed;
-    s->end     = piece.packed_bytes;
-    s->behind += (int64_t)piece.packed_bytes;
-    bool ready = piece.text && !s->inside;
-    s->at      = ready ? s->end : 0;
-    s->text    = ready ? piece.text : NULL;
-    s->text_bytes = ready ? piece.text_bytes : 0;
+    s->ended       = !ahead_next(s->ahead, &piece);
+    s->in          = s->ended ? s->chunk : piece.packed;
+    s->end         = piece.packed_bytes;
+    s->file_bytes += (int64_t)piece.packed_bytes;
+    bool ready     = piece.text && !s->in_member;
+    s->at          = ready ? s->end : 0;
+    s->text        = ready ? piece.text : NULL;
+    s->text_bytes  = ready ? piece.text_bytes : 0;
     if (!s->ended || !ahead_error(s->ahead)) return OK;
-    return fail(BAD_FILE, "%s: cannot be read after byte %" PRId64 ": %s", s->name, s->behind, strerror(ahead_error(s->ahead)));
+    return fail(BAD_FILE, "%s: cannot be read after byte %" PRId64 ": %s", s->name, s->file_bytes,
+                strerror(ahead_error(s->ahead)));
 }
 
-static Status file_read(Stream *s, char *to, size_t room, size_t *got)
+static Status file_read(Stream *s, char *to, size_t capacity, size_t *got)
 {
-    *got = fread(to, 1, room, s->file);
-    s->behind += (int64_t)*got;
-    s->ended   = *got < room;
+    *got = fread(to, 1, capacity, s->file);
+    s->file_bytes += (int64_t)*got;
+    s->ended       = *got < capacity;
     if (!ferror(s->file)) return OK;
-    return fail(BAD_FILE, "%s: cannot be read after byte %" PRId64 ": %s", s->name, s->behind, strerror(errno));
+    return fail(BAD_FILE, "%s: cannot be read after byte %" PRId64 ": %s", s->name, s->file_bytes,
+                strerror(errno));
 }
 
 static Status chunk_fill(Stream *s)
@@ -90,6 +97,7 @@ Status stream_of(Stream **stream, FILE *file, const char *name, const Packing *p
     return fail(NO_MEMORY, "%s: no memory to read it", name);
 }
 
+/* Standard input has no name, so its first bytes decide; they stay in the chunk. */
 static Status standard_open(Stream **stream, int64_t ratio_most)
 {
     TRY(stream_of(stream, stdin, "standard input", NULL, ratio_most));
@@ -112,15 +120,16 @@ Status stream_open(Stream **stream, const char *path, int64_t ratio_most)
     if (!strcmp(path, "-")) return standard_open(stream, ratio_most);
     FILE *file = fopen(path, "rb");
     if (!file) return fail(BAD_FILE, "%s: cannot be read: %s", path, strerror(errno));
-    setvbuf(file, NULL, _IONBF, 0);             /* the chunk is the buffer */
+    setvbuf(file, NULL, _IONBF, 0);             /* the chunk is the buffer: no second copy */
     return stream_of(stream, file, path, packing_by_ending(path), ratio_most);
 }
 
+/* Bytes that are in the chunk already become the beginning of the first piece. */
 Status stream_ahead(Stream *s, int threads)
 {
     if (threads <= 1 || !s->packing || !s->packing->start) return OK;
     TRY(ahead_open(&s->ahead, s->file, s->packing, s->in + s->at, s->end - s->at, threads));
-    s->behind -= (int64_t)(s->end - s->at);
+    s->file_bytes -= (int64_t)(s->end - s->at);
     s->end = s->at = 0;
     s->ended = false;
     return OK;
@@ -140,95 +149,102 @@ int64_t stream_behind(const Stream *s) { return stream_used(s); }
 
 /* ---- reading ---- */
 
-/* A stretch at a time, so that a bomb behind honest text is seen as well */
+/* The ratio is checked for each stretch of RATIO_OVER bytes and not over the whole file, so that a bomb
+ * after much ordinary text is found as well. */
 static Status ratio_check(Stream *s, size_t out)
 {
     s->out_since += (int64_t)out;
     if (s->out_since < RATIO_OVER) return OK;
     int64_t in = stream_used(s) - s->in_marked;
     if (s->ratio_most && s->out_since / s->ratio_most > in)
-        return fail(BAD_FILE, "%s: byte %" PRId64 ": %" PRId64 " bytes unpack to %" PRId64 ", more than %" PRId64
-                    " times as much: a bomb? --max-ratio 0 takes any", s->name, s->in_marked, in, s->out_since, s->ratio_most);
+        return fail(BAD_FILE, "%s: byte %" PRId64 ": %" PRId64 " bytes decompress to %" PRId64
+                    ", more than %" PRId64 " times as much: a bomb? --max-ratio 0 accepts any",
+                    s->name, s->in_marked, in, s->out_since, s->ratio_most);
     s->in_marked += in;
     s->out_since  = 0;
     return OK;
 }
 
-static Status member_step(Stream *s, char **out, size_t *room)
+static Status member_step(Stream *s, char **out, size_t *capacity)
 {
     const char   *why = NULL;
-    PackingWindow w = { s->in + s->at, s->end - s->at, *out, *room };
+    PackingWindow w = { s->in + s->at, s->end - s->at, *out, *capacity };
     PackingStep   step = s->packing->step(s->state, &w, &why);
-    size_t        taken = s->end - s->at - w.in_bytes, given = *room - w.out_bytes;
-    s->inside = s->inside || taken;
+    size_t        taken = s->end - s->at - w.in_bytes, given = *capacity - w.out_bytes;
+    s->in_member = s->in_member || taken;
     s->at += taken;
     *out   = w.out;
-    *room  = w.out_bytes;
-    s->hungry = *room > 0;
+    *capacity  = w.out_bytes;
+    s->needs_input = *capacity > 0;
     if (step == PACKING_BROKEN)
-        return fail(BAD_FILE, "%s: byte %" PRId64 ": not %s, or damaged: %s", s->name, stream_used(s), s->packing->name, why);
+        return fail(BAD_FILE, "%s: byte %" PRId64 ": not %s, or damaged: %s", s->name, stream_used(s),
+                    s->packing->name, why);
     if (step == PACKING_END) {
-        s->inside = false;
+        s->in_member = false;
         if (!s->packing->again(s->state)) return fail(NO_MEMORY, "%s: no memory to read on", s->name);
-    } else if (s->inside && s->ended && s->at == s->end && *room) {
-        return fail(BAD_FILE, "%s: byte %" PRId64 ": the file ends in the middle of its %s data; copy it again",
-                    s->name, s->behind, s->packing->name);
+    } else if (s->in_member && s->ended && s->at == s->end && *capacity) {
+        return fail(BAD_FILE, "%s: byte %" PRId64 ": the file ends in the middle of its %s data;"
+                    " copy it again", s->name, s->file_bytes, s->packing->name);
     }
     return ratio_check(s, given);
 }
 
-/* What was unpacked ahead */
-static Status text_give(Stream *s, char **out, size_t *room)
+/* Returns text that was decompressed ahead. */
+static Status text_copy(Stream *s, char **out, size_t *capacity)
 {
-    size_t bytes = s->text_bytes < *room ? s->text_bytes : *room;
+    size_t bytes = s->text_bytes < *capacity ? s->text_bytes : *capacity;
     memcpy(*out, s->text, bytes);
     s->text       += bytes;
     s->text_bytes -= bytes;
     *out  += bytes;
-    *room -= bytes;
+    *capacity -= bytes;
     return ratio_check(s, bytes);
 }
 
-static Status packed_read(Stream *s, char **out, size_t *room)
+static Status packed_read(Stream *s, char **out, size_t *capacity)
 {
-    while (*room) {
+    while (*capacity) {
         if (s->text_bytes) {
-            TRY(text_give(s, out, room));
+            TRY(text_copy(s, out, capacity));
             continue;
         }
-        bool drained = !s->ahead || !s->inside || s->hungry;    /* a new piece helps only a member that begins with it */
+        /* With pieces, new input is fetched only when no member is open or the open one needs it: a new
+         * piece might have its text already, which is valid only if no member is open. */
+        bool drained = !s->ahead || !s->in_member || s->needs_input;
         if (s->at == s->end && !s->ended && drained) TRY(chunk_fill(s));
-        if (s->ahead && s->at == s->end && !s->ended && !s->inside) continue;
-        if (s->at == s->end && !s->inside) {
-            if (s->behind == 0) return fail(BAD_FILE, "%s: byte 0: not %s: the file is empty", s->name, s->packing->name);
+        if (s->ahead && s->at == s->end && !s->ended && !s->in_member) continue;
+        if (s->at == s->end && !s->in_member) {
+            if (s->file_bytes == 0)
+                return fail(BAD_FILE, "%s: byte 0: not %s: the file is empty", s->name, s->packing->name);
             return OK;
         }
-        TRY(member_step(s, out, room));
+        TRY(member_step(s, out, capacity));
     }
     return OK;
 }
 
-static Status plain_read(Stream *s, char **out, size_t *room)
+static Status plain_read(Stream *s, char **out, size_t *capacity)
 {
-    while (*room) {
-        size_t bytes = s->end - s->at < *room ? s->end - s->at : *room;
+    while (*capacity) {
+        size_t bytes = s->end - s->at < *capacity ? s->end - s->at : *capacity;
         if (!bytes && s->ended) return OK;
         memcpy(*out, s->chunk + s->at, bytes);
         s->at += bytes;
-        if (!bytes) TRY(file_read(s, *out, *room, &bytes));    /* nothing is to be unpacked: straight to where it is wanted */
+        /* Past the chunk bytes are read directly into the caller's memory. */
+        if (!bytes) TRY(file_read(s, *out, *capacity, &bytes));
         *out  += bytes;
-        *room -= bytes;
+        *capacity -= bytes;
     }
     return OK;
 }
 
-Status stream_read(Stream *s, char *out, size_t room, size_t *got)
+Status stream_read(Stream *s, char *out, size_t capacity, size_t *got)
 {
-    size_t left = room;
+    size_t left = capacity;
     *got = 0;
     if (s->broken != OK) return fail(s->broken, "%s", s->why);
     Status status = s->packing ? packed_read(s, &out, &left) : plain_read(s, &out, &left);
-    *got = room - left;
+    *got = capacity - left;
     if (status != OK) stream_break(s, status);
-    return *got ? OK : status;                  /* what came before the damage first */
+    return *got ? OK : status;                  /* what precedes the damage is returned first */
 }

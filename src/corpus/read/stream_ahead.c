@@ -1,4 +1,6 @@
-/* The items of the pipeline are pieces of the file: a thread that has nothing to unpack cuts the next one, one thread at a time. */
+/* An ordered pipeline whose items are pieces of the compressed file. A worker without a piece to
+ * decompress cuts the next one from the file, one worker at a time, so no thread of its own is needed for
+ * reading. */
 #include "corpus/read/stream_ahead.h"
 
 #include <errno.h>
@@ -7,24 +9,30 @@
 #include "base/ordered_pipeline.h"
 #include "corpus/read/buffer.h"
 
-enum { READ_ONCE = 256 << 10, START_BYTES = 16, PIECES_MORE = 2, TEXT_FIRST = 1 << 20 };
+enum {
+    READ_ONCE   = 256 << 10,  /* bytes of one read */
+    START_BYTES = 16,         /* no less than a member's first bytes, by which `start` finds it */
+    PIECES_MORE = 2,          /* pieces beyond one per thread: being cut, and being read by the caller */
+    TEXT_FIRST  = 1 << 20     /* capacity by which a text grows */
+};
 
-typedef struct { Buffer packed, text; bool unpacked; } Piece;
+typedef struct { Buffer packed, text; bool unpacked; } PackedPiece;
 
 struct Ahead {
     FILE            *file;
     const Packing   *packing;
     OrderedPipeline *pipeline;
     int              pieces;
-    Piece           *piece;             /* one a slot */
-    Buffer           rest;              /* read behind the last cut; this and what is below is for the thread that cuts */
+    PackedPiece     *piece;     /* [pieces], one per slot of the pipeline */
+    /* Read after the last cut. This and the fields below belong to the cutting thread. */
+    Buffer           rest;
     bool             ended;
-    int              error;             /* read by the caller behind the end */
+    int              error;     /* errno; the caller reads it only after the end of the pipeline */
 };
 
 /* ---- cutting ---- */
 
-static bool more_read(Ahead *a, Buffer *packed)
+static bool read_more(Ahead *a, Buffer *packed)
 {
     if (buffer_room(packed, READ_ONCE) != OK) {
         a->error = ENOMEM;
@@ -38,8 +46,8 @@ static bool more_read(Ahead *a, Buffer *packed)
     return got > 0;
 }
 
-/* What stands behind `bytes` is for the next piece. */
-static void rest_leave(Ahead *a, Buffer *packed, int64_t bytes)
+/* Bytes after the first `bytes` belong to the next piece. */
+static void rest_keep(Ahead *a, Buffer *packed, int64_t bytes)
 {
     a->rest.bytes = 0;
     if (buffer_add(&a->rest, packed->text + bytes, packed->bytes - bytes) != OK) {
@@ -49,8 +57,9 @@ static void rest_leave(Ahead *a, Buffer *packed, int64_t bytes)
     packed->bytes = bytes;
 }
 
-/* Up to where the next member seems to begin; of a member that is too long a part, without its last bytes, which may be
- * the first of a beginning. False: nothing is left. */
+/* Fills a slot up to where the next member seems to begin. A member that is too long is cut inside, but
+ * never within the last START_BYTES, which may be the beginning of the next member. False: the file has no
+ * more bytes. */
 static bool piece_cut(void *context, int slot, int64_t *weight)
 {
     Ahead  *a = context;
@@ -59,25 +68,28 @@ static bool piece_cut(void *context, int slot, int64_t *weight)
     *packed = a->rest;
     a->rest = own;
     a->rest.bytes = 0;
-    for (int64_t from = PIECE_LEAST; ; more_read(a, packed)) {         /* not before it is needed: else the rest would grow */
-        int64_t start = packed->bytes > from ? a->packing->start(packed->text, (size_t)packed->bytes, (size_t)from) : -1;
+    /* More is read only when no member was found in what there is; else `rest` would grow with each piece. */
+    for (int64_t from = PIECE_LEAST; ; read_more(a, packed)) {
+        int64_t start = packed->bytes > from
+                        ? a->packing->start(packed->text, (size_t)packed->bytes, (size_t)from) : -1;
         if (start >= 0) {
-            rest_leave(a, packed, start);
+            rest_keep(a, packed, start);
             return true;
         }
         if (a->ended) return packed->bytes > 0;
         if (packed->bytes >= PIECE_MOST) {
-            rest_leave(a, packed, packed->bytes - START_BYTES);
+            rest_keep(a, packed, packed->bytes - START_BYTES);
             return true;
         }
         if (packed->bytes - START_BYTES > from) from = packed->bytes - START_BYTES;
     }
 }
 
-/* ---- unpacking ---- */
+/* ---- decompressing ---- */
 
-/* True where the piece is whole members and nothing else */
-static bool members_unpack(Piece *s, const Packing *packing, void *state)
+/* True if the piece is whole members and nothing else; only then is its text independent of its
+ * neighbours. */
+static bool members_unpack(PackedPiece *s, const Packing *packing, void *state)
 {
     const char *why;
     PackingWindow w = { .in = s->packed.text, .in_bytes = (size_t)s->packed.bytes };
@@ -85,22 +97,25 @@ static bool members_unpack(Piece *s, const Packing *packing, void *state)
     s->text.bytes = 0;
     for (;;) {
         if (s->text.bytes >= TEXT_MOST || buffer_room(&s->text, TEXT_FIRST) != OK) return false;
-        size_t room = (size_t)(s->text.room - s->text.bytes), before = w.in_bytes;
+        size_t capacity = (size_t)(s->text.room - s->text.bytes), before = w.in_bytes;
         w.out = s->text.text + s->text.bytes;
-        w.out_bytes = room;
+        w.out_bytes = capacity;
         step = packing->step(state, &w, &why);
-        s->text.bytes += (int64_t)(room - w.out_bytes);
+        s->text.bytes += (int64_t)(capacity - w.out_bytes);
         if (step == PACKING_BROKEN) return false;
         if (step == PACKING_END && !w.in_bytes) return true;
         if (step == PACKING_END && !packing->again(state)) return false;
-        if (step == PACKING_MORE && before == w.in_bytes && w.out_bytes) return false;      /* wants what is not here */
+        /* It needs bytes of the next piece. */
+        if (step == PACKING_MORE && before == w.in_bytes && w.out_bytes) return false;
     }
 }
 
+/* A piece that does not begin with a member is the middle of a long one: the reader decompresses it in
+ * sequence. */
 static void piece_unpack(void *context, int worker, int slot)
 {
     const Ahead *a = context;
-    Piece *s = &a->piece[slot];
+    PackedPiece *s = &a->piece[slot];
     (void)worker;
     bool begins = a->packing->start(s->packed.text, (size_t)s->packed.bytes, 0) == 0;
     void *state = begins ? a->packing->open() : NULL;
@@ -114,24 +129,27 @@ bool ahead_next(Ahead *a, AheadPiece *piece)
 {
     int slot = ordered_pipeline_next(a->pipeline);
     if (slot < 0) return false;
-    const Piece *s = &a->piece[slot];
-    *piece = (AheadPiece){ s->packed.text, s->unpacked ? s->text.text : NULL, (size_t)s->packed.bytes, (size_t)s->text.bytes };
+    const PackedPiece *s = &a->piece[slot];
+    *piece = (AheadPiece){ s->packed.text, s->unpacked ? s->text.text : NULL,
+                           (size_t)s->packed.bytes, (size_t)s->text.bytes };
     return true;
 }
 
 int ahead_error(const Ahead *a) { return a->error; }
 
-Status ahead_open(Ahead **ahead, FILE *file, const Packing *packing, const char *first, size_t bytes, int threads)
+Status ahead_open(Ahead **ahead, FILE *file, const Packing *packing, const char *first, size_t bytes,
+                  int threads)
 {
     Ahead *a = calloc(1, sizeof *a);
     *ahead = NULL;
-    if (!a) return fail(NO_MEMORY, "no memory to unpack ahead");
+    if (!a) return fail(NO_MEMORY, "no memory to decompress ahead");
     *a = (Ahead){ .file = file, .packing = packing, .pieces = threads + PIECES_MORE };
     a->piece = calloc((size_t)a->pieces, sizeof *a->piece);
-    Status status = a->piece ? buffer_add(&a->rest, first, (int64_t)bytes) : fail(NO_MEMORY, "no memory to unpack ahead");
-    OrderedPipelinePlan plan = { .what = "unpacking ahead", .workers = threads, .slots = a->pieces, .context = a,
-                                 .fill = piece_cut, .work = piece_unpack };
-    if (status == OK)                           /* fewer threads are slower, and good enough */
+    Status status = a->piece ? buffer_add(&a->rest, first, (int64_t)bytes)
+                              : fail(NO_MEMORY, "no memory to decompress ahead");
+    OrderedPipelinePlan plan = { .what = "decompressing ahead", .workers = threads, .slots = a->pieces,
+                                 .context = a, .fill = piece_cut, .work = piece_unpack };
+    if (status == OK)                           /* fewer threads are slower, and acceptable */
         do status = ordered_pipeline_open(&a->pipeline, &plan);
         while (status != OK && (plan.workers /= 2));
     if (status == OK) *ahead = a;

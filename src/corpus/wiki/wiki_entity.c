@@ -1,12 +1,14 @@
+/* The table of named characters has a row for each run of consecutive code points, so that the code point
+ * is the row's first plus the index of the name in the row. */
 #include "corpus/wiki/wiki_entity.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-enum { NAME_MOST = 10 };
+enum { NAME_MOST = 10 };                        /* bytes; no name is longer */
 
-/* Rows of names of characters that stand behind each other */
-static const struct { uint32_t first; const char *names; } rows[] = {
+/* Names of consecutive code points, the first of which is `first`. */
+static const struct { uint32_t first; const char *names; } entities[] = {
     { 0x22,  "quot" }, { 0x26, "amp apos" }, { 0x3c, "lt" }, { 0x3e, "gt" },
     { 0xa0,  "nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute micro para"
              " middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest" },
@@ -32,12 +34,12 @@ static const struct { uint32_t first; const char *names; } rows[] = {
     { 0x25ca, "loz" }, { 0x2660, "spades" }, { 0x2663, "clubs" }, { 0x2665, "hearts diams" },
 };
 
-/* Number of the name in a row of them; -1: it is not there */
-static int name_place(const char *names, const char *name, size_t bytes)
+/* Index of the name in a row of names; -1: it is not there. */
+static int name_index(const char *names, const char *name, size_t bytes)
 {
-    for (int place = 0; *names; place++) {
+    for (int index = 0; *names; index++) {
         size_t length = strcspn(names, " ");
-        if (length == bytes && !memcmp(names, name, bytes)) return place;
+        if (length == bytes && !memcmp(names, name, bytes)) return index;
         names += length + (names[length] == ' ');
     }
     return -1;
@@ -45,21 +47,24 @@ static int name_place(const char *names, const char *name, size_t bytes)
 
 static uint32_t name_find(const char *name, int64_t bytes)
 {
-    if (bytes == 4 && !memcmp(name, "nbsp", 4)) return 0xa0;            /* nine of ten */
-    for (size_t i = 0; bytes && i < sizeof rows / sizeof *rows; i++) {
-        int place = name_place(rows[i].names, name, (size_t)bytes);
-        if (place >= 0) return rows[i].first + (uint32_t)place;
+    if (bytes == 4 && !memcmp(name, "nbsp", 4)) return 0xa0;            /* nine of ten references */
+    for (size_t i = 0; bytes && i < sizeof entities / sizeof *entities; i++) {
+        int index = name_index(entities[i].names, name, (size_t)bytes);
+        if (index >= 0) return entities[i].first + (uint32_t)index;
     }
     return 0;
 }
 
+/* Values above U+10FFFF end the loop early, so the number cannot overflow. */
 uint32_t entity_number(const char *text, int64_t bytes)
 {
     int base = bytes && (*text == 'x' || *text == 'X') ? 16 : 10;
     int64_t i = base == 16, first = i;
     uint32_t point = 0;
     for (; i < bytes && point < 0x110000; i++) {
-        int c = text[i] | 0x20, digit = text[i] >= '0' && text[i] <= '9' ? text[i] - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 99;
+        int c = text[i] | 0x20, digit = text[i] >= '0' && text[i] <= '9' ? text[i] - '0'
+                                        : c >= 'a' && c <= 'f'           ? c - 'a' + 10
+                                                                         : 99;
         if (digit >= base) return 0;
         point = point * (uint32_t)base + (uint32_t)digit;
     }
@@ -67,11 +72,13 @@ uint32_t entity_number(const char *text, int64_t bytes)
     return whole ? point : 0;
 }
 
-/* What stands behind '&', with its ';' */
+/* The reference that follows '&', with its ';'. *length 0: there is none. */
 static uint32_t reference_at(const char *text, int64_t bytes, int64_t *length)
 {
     int64_t most = bytes < NAME_MOST ? bytes : NAME_MOST, n = 0;
-    while (n < most && text[n] != ';' && (text[n] == '#' || (text[n] >= '0' && text[n] <= '9') || (text[n] | 0x20) >= 'a')) n++;
+    while (n < most && text[n] != ';' &&
+           (text[n] == '#' || (text[n] >= '0' && text[n] <= '9') || (text[n] | 0x20) >= 'a'))
+        n++;
     *length = 0;
     if (n == most || text[n] != ';') return 0;
     uint32_t point = *text == '#' ? entity_number(text + 1, n - 1) : name_find(text, n);

@@ -1,8 +1,9 @@
 #ifndef CORPUS_WIKI_WIKI_LINES_H
 #define CORPUS_WIKI_WIKI_LINES_H
-/* The lines of wikitext whose inline markup is gone, to paragraphs: in place, since nothing becomes longer.
- * The text ends with "\n".                                                                                           */
+/* The second step of stripping wikitext: lines whose inline markup has been removed become paragraphs. It
+ * works in place, since no line becomes longer. The rules are described in wiki_text.h. */
 #include <stdint.h>
 
-int64_t wiki_lines(char *text, int64_t bytes);          /* returns how many bytes are left */
+/* The text must end with "\n". Returns the bytes that are left at its beginning. */
+int64_t wiki_lines(char *text, int64_t bytes);
 #endif

@@ -1,3 +1,6 @@
+/* Matches opening and closing marks with a stack. The stack is a linked list through the `end` fields
+ * of the open marks, so it takes no memory of its own. Searches that could run over the same text again
+ * and again remember how far they came, which keeps the pass linear. */
 #include "corpus/wiki/wiki_marks.h"
 
 #include <stdlib.h>
@@ -6,40 +9,45 @@
 
 enum { NOTHING = -1 };
 
-/* While a mark is open, `behind` has the one below it on the stack, as -2 - index; -1 ends the stack. */
+/* While a mark is open, its `end` is -2 - index of the open mark below it on the stack; -1 (NOTHING)
+ * ends the stack, and after the pass means unclosed. */
 typedef struct {
     Marks      *marks;
     const char *text;
     int64_t     bytes, at;
-    int64_t     top;                            /* the innermost open mark, or NOTHING */
-    int64_t     open[MARK_KINDS];               /* how many of each are on the stack */
-    int64_t     blank, blank_next;              /* the last blank line before `at`, the first behind */
-    int64_t     single;                         /* the last [ of its own that is open, or NOTHING: [http://x words] */
-    bool        comments_end;                   /* no end of one follows */
+    int64_t     top;                /* the innermost open mark, or NOTHING */
+    int64_t     open[MARK_KINDS];   /* how many of each are on the stack */
+    int64_t     blank, blank_next;  /* the last blank line before `at`, the first after it */
+    /* The last single [ that is open, or NOTHING: [http://x words] */
+    int64_t     single;
+    bool        comments_end;       /* no comment is closed after `at` */
     Status      status;
-} Scan;
+} MarkScan;
 
-static bool is(const Scan *s, int64_t at, char c) { return at >= 0 && at < s->bytes && s->text[at] == c; }
+static bool byte_is(const MarkScan *s, int64_t at, char c)
+{
+    return at >= 0 && at < s->bytes && s->text[at] == c;
+}
 
-static void mark_add(Scan *s, int64_t from, int64_t behind, MarkKind kind)
+static void mark_add(MarkScan *s, int64_t from, int64_t behind, MarkKind kind)
 {
     Marks *m = s->marks;
-    if (m->count == m->room) {
-        int64_t room = m->room ? 2 * m->room : 256;
-        Mark *grown = realloc(m->mark, (size_t)room * sizeof *grown);
+    if (m->count == m->capacity) {
+        int64_t capacity = m->capacity ? 2 * m->capacity : 256;
+        Mark *grown = realloc(m->mark, (size_t)capacity * sizeof *grown);
         if (!grown) {
             s->status = fail(NO_MEMORY, "no memory for the markup of a page");
             return;
         }
         m->mark = grown;
-        m->room = room;
+        m->capacity = capacity;
     }
     m->mark[m->count++] = (Mark){ from, behind, kind };
 }
 
 /* ---- the stack ---- */
 
-static void push(Scan *s, int64_t from, MarkKind kind)
+static void push(MarkScan *s, int64_t from, MarkKind kind)
 {
     mark_add(s, from, -2 - s->top, kind);
     if (s->status != OK) return;
@@ -47,17 +55,20 @@ static void push(Scan *s, int64_t from, MarkKind kind)
     s->open[kind]++;
 }
 
-static MarkKind top_kind(const Scan *s) { return s->top == NOTHING ? MARK_KINDS : s->marks->mark[s->top].kind; }
+static MarkKind top_kind(const MarkScan *s)
+{
+    return s->top == NOTHING ? MARK_KINDS : s->marks->mark[s->top].kind;
+}
 
-static void pop(Scan *s, int64_t behind)
+static void pop(MarkScan *s, int64_t behind)
 {
     Mark *mark = &s->marks->mark[s->top];
     s->open[mark->kind]--;
-    s->top = -2 - mark->behind;
-    mark->behind = behind;
+    s->top = -2 - mark->end;
+    mark->end = behind;
 }
 
-static void close_kind(Scan *s, MarkKind kind, int64_t behind)
+static void close_kind(MarkScan *s, MarkKind kind, int64_t behind)
 {
     if (!s->open[kind]) return;
     while (top_kind(s) != kind) pop(s, NOTHING);
@@ -66,43 +77,46 @@ static void close_kind(Scan *s, MarkKind kind, int64_t behind)
 
 /* ---- lines ---- */
 
-/* The line before `at` has nothing but blanks, and colons where they may indent */
-static bool line_starts(const Scan *s, int64_t at, bool colons)
+/* Is the line before `at` empty but for blanks and, with `colons`, the colons that indent a table? */
+static bool line_starts(const MarkScan *s, int64_t at, bool colons)
 {
-    while (is(s, at - 1, ' ') || is(s, at - 1, '\t') || (colons && is(s, at - 1, ':'))) at--;
+    while (byte_is(s, at - 1, ' ') || byte_is(s, at - 1, '\t') || (colons && byte_is(s, at - 1, ':'))) at--;
     return at == 0 || s->text[at - 1] == '\n';
 }
 
-/* Goes on from where it was, so that all of them together take one walk over the text */
-static void blank_find(Scan *s)
+/* Continues from the last blank line found, so that all calls together pass over the text once. */
+static void blank_find(MarkScan *s)
 {
     while (s->blank_next < s->at) {
         s->blank = s->blank_next;
         const char *from = s->text + (s->blank + 1), *end = s->text + s->bytes, *found;
-        while ((found = memchr(from, '\n', (size_t)(end - from))) && found + 1 < end && found[1] != '\n') from = found + 1;
+        while ((found = memchr(from, '\n', (size_t)(end - from))) && found + 1 < end && found[1] != '\n')
+            from = found + 1;
         s->blank_next = found && found + 1 < end ? found - s->text : s->bytes;
     }
 }
 
 /* ---- brackets and braces ---- */
 
-static int64_t run_take(Scan *s, char c)
+static int64_t run_length(MarkScan *s, char c)
 {
     int64_t from = s->at;
-    while (is(s, s->at, c)) s->at++;
+    while (byte_is(s, s->at, c)) s->at++;
     return s->at - from;
 }
 
-static void links_open(Scan *s)
+/* Of an odd run of [ the outermost is a single bracket. */
+static void links_open(MarkScan *s)
 {
-    int64_t run = run_take(s, '[');
+    int64_t run = run_length(s, '[');
     if (run % 2) s->single = s->at - run;
     for (int64_t from = s->at - run + run % 2; from < s->at; from += 2) push(s, from, MARK_LINK);
 }
 
-static void links_close(Scan *s)
+/* A blank line ends all links that were opened before it. */
+static void links_close(MarkScan *s)
 {
-    int64_t from = s->at, run = run_take(s, ']');
+    int64_t from = s->at, run = run_length(s, ']');
     blank_find(s);
     if (run % 2) {                              /* [[a [b]]] */
         if (s->top != NOTHING && s->single > s->marks->mark[s->top].from) from++;
@@ -114,21 +128,25 @@ static void links_close(Scan *s)
     }
 }
 
-static void braces_open(Scan *s)
+/* Of a run of braces the innermost three are a parameter if the number is odd; a single { begins a table
+ * only before | at the start of a line. */
+static void braces_open(MarkScan *s)
 {
-    int64_t from = s->at, run = run_take(s, '{');
+    int64_t from = s->at, run = run_length(s, '{');
     if (run == 1) {
-        if (is(s, s->at, '|') && line_starts(s, from, true)) push(s, from, MARK_TABLE);
+        if (byte_is(s, s->at, '|') && line_starts(s, from, true)) push(s, from, MARK_TABLE);
         return;
     }
     for (; run >= 2 && run != 3; from += 2, run -= 2) push(s, from, MARK_TEMPLATE);
     if (run == 3) push(s, from, MARK_PARAMETER);
 }
 
-static void braces_close(Scan *s)
+/* Links inside a table or template that were not closed are unclosed; }}} closes a parameter only if it is
+ * the innermost. */
+static void braces_close(MarkScan *s)
 {
-    int64_t from = s->at, run = run_take(s, '}');
-    if (is(s, from - 1, '|') && s->open[MARK_TABLE] && line_starts(s, from - 1, false)) {
+    int64_t from = s->at, run = run_length(s, '}');
+    if (byte_is(s, from - 1, '|') && s->open[MARK_TABLE] && line_starts(s, from - 1, false)) {
         while (top_kind(s) == MARK_LINK) pop(s, NOTHING);
         if (run == 1 || top_kind(s) == MARK_TABLE) {
             close_kind(s, MARK_TABLE, ++from);
@@ -145,23 +163,27 @@ static void braces_close(Scan *s)
 
 /* ---- comments and tags ---- */
 
-static void comment_take(Scan *s)
+/* Once no end was found, none is searched again. */
+static void comment_read(MarkScan *s)
 {
-    const char *end = s->comments_end ? NULL : memmem(s->text + s->at + 4, (size_t)(s->bytes - s->at - 4), "-->", 3);
+    const char *end = s->comments_end
+                          ? NULL : memmem(s->text + s->at + 4, (size_t)(s->bytes - s->at - 4), "-->", 3);
     s->comments_end = !end;
     mark_add(s, s->at, end ? end + 3 - s->text : NOTHING, MARK_COMMENT);
     s->at = end ? end + 3 - s->text : s->at + 4;
 }
 
-/* Behind the end of the tag that opened at `from`; NOTHING where it has none or another opens first, so that no two searches
- * for the same name go over the same text. */
-static int64_t tag_end(const Scan *s, int64_t from, const Tag *open)
+/* The byte after the closing tag of the tag that opened at `from`; NOTHING where there is none, or where
+ * another tag of the name opens first. So no two searches for one name pass over the same text. */
+static int64_t tag_end(const MarkScan *s, int64_t from, const Tag *open)
 {
     const char *found, *name = s->text + from + 1;
-    for (int64_t at = from + open->bytes; (found = memchr(s->text + at, '<', (size_t)(s->bytes - at))); at++) {
+    for (int64_t at = from + open->bytes;
+         (found = memchr(s->text + at, '<', (size_t)(s->bytes - at))); at++) {
         at = found - s->text;
         const char *other = found + 1 + (s->bytes - at > 1 && found[1] == '/');
-        if (s->text + s->bytes - other < open->name || strncasecmp(other, name, (size_t)open->name)) continue;   /* most: no tag is read */
+        /* Most tags have another name and need not be parsed. */
+        if (s->text + s->bytes - other < open->name || strncasecmp(other, name, (size_t)open->name)) continue;
         Tag tag = tag_at(found, s->bytes - at);
         if (tag.kind != TAG_NONE && tag.row == open->row && tag.closing) return at + tag.bytes;
         if (tag.kind != TAG_NONE && tag.row == open->row && !tag.alone)  return NOTHING;
@@ -169,10 +191,10 @@ static int64_t tag_end(const Scan *s, int64_t from, const Tag *open)
     return NOTHING;
 }
 
-static void angle_take(Scan *s)
+static void angle_read(MarkScan *s)
 {
     if (s->bytes - s->at >= 4 && !memcmp(s->text + s->at, "<!--", 4)) {
-        comment_take(s);
+        comment_read(s);
         return;
     }
     Tag tag = tag_at(s->text + s->at, s->bytes - s->at);
@@ -187,23 +209,25 @@ static void angle_take(Scan *s)
     }
 }
 
-/* ---- all ---- */
+/* ---- the pass ---- */
 
-static const bool special[256] = { ['{'] = true, ['}'] = true, ['['] = true, [']'] = true, ['<'] = true };
+static const bool opens_or_closes[256] = { ['{'] = true, ['}'] = true, ['['] = true, [']'] = true,
+                                           ['<'] = true };
 
 Status marks_find(Marks *marks, const char *text, int64_t bytes)
 {
-    Scan s = { .marks = marks, .text = text, .bytes = bytes, .top = NOTHING, .single = NOTHING, .blank = -1, .blank_next = -1 };
+    MarkScan s = { .marks = marks, .text = text, .bytes = bytes, .top = NOTHING, .single = NOTHING,
+                   .blank = -1, .blank_next = -1 };
     marks->count = 0;
     while (s.status == OK) {
-        while (s.at < bytes && !special[(uint8_t)text[s.at]]) s.at++;
+        while (s.at < bytes && !opens_or_closes[(uint8_t)text[s.at]]) s.at++;
         if (s.at >= bytes) break;
         switch (text[s.at]) {
         case '{': braces_open(&s);  break;
         case '}': braces_close(&s); break;
         case '[': links_open(&s);   break;
         case ']': links_close(&s);  break;
-        default:  angle_take(&s);   break;
+        default:  angle_read(&s);   break;
         }
     }
     while (s.status == OK && s.top != NOTHING) pop(&s, NOTHING);

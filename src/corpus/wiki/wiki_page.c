@@ -1,3 +1,6 @@
+/* A small XML reader for the dumps that MediaWiki writes. It keeps the names of the open elements, of
+ * which there are few, and takes the text of those that matter when they end; the innermost text needs no
+ * copy, since elements with text have no children. */
 #include "corpus/wiki/wiki_page.h"
 
 #include <string.h>
@@ -7,13 +10,14 @@
 
 enum { DEPTH_MOST = 16, NS_MOST = 1 << 20 };
 
-/* A walk over the elements of one page. `open` holds the names of those that are open; the page itself is the first. */
+/* Position in the elements of one page. `open` holds the names of the open elements, the page itself
+ * first. */
 typedef struct {
     char       *text;
     int64_t     bytes, at;
     const char *why;
     JsonText    open[DEPTH_MOST];
-    int64_t     from;                   /* where the text of the innermost open element begins */
+    int64_t     from;   /* byte where the text of the innermost open element begins */
     int         depth;
 } Xml;
 
@@ -24,25 +28,25 @@ static bool broken(Xml *x, int64_t at, const char *why)
     return false;
 }
 
-static bool is(JsonText name, const char *word)
+static bool name_is(JsonText name, const char *word)
 {
     return name.bytes == (int64_t)strlen(word) && !memcmp(name.text, word, (size_t)name.bytes);
 }
 
 /* ---- entities ---- */
 
-/* Of "amp" in "&amp;" */
+/* The code point of "amp" of "&amp;": XML has only these five names. 0: unknown. */
 static uint32_t entity_read(const char *name, int64_t bytes)
 {
-    static const struct { const char *name; char c; } rows[] =
+    static const struct { const char *name; char c; } entities[] =
         { { "lt", '<' }, { "gt", '>' }, { "amp", '&' }, { "quot", '"' }, { "apos", '\'' } };
     if (bytes > 1 && *name == '#') return entity_number(name + 1, bytes - 1);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (is((JsonText){ name, bytes }, rows[i].name)) return (uint32_t)rows[i].c;
+    for (size_t i = 0; i < sizeof entities / sizeof *entities; i++)
+        if (name_is((JsonText){ name, bytes }, entities[i].name)) return (uint32_t)entities[i].c;
     return 0;
 }
 
-/* In place: no entity is shorter than its character */
+/* Decodes in place, since no reference is shorter than the UTF-8 of its character. */
 static bool decode(Xml *x, JsonText *field)
 {
     enum { NAME_MOST = 12 };
@@ -66,6 +70,7 @@ static bool decode(Xml *x, JsonText *field)
 
 /* ---- elements ---- */
 
+/* Namespaces of dumps are small, also negative; NS_MOST also marks what is no number. */
 static bool ns_read(Xml *x, JsonText digits, int *ns)
 {
     bool minus = digits.bytes && *digits.text == '-';
@@ -74,32 +79,35 @@ static bool ns_read(Xml *x, JsonText digits, int *ns)
         if (digits.text[i] < '0' || digits.text[i] > '9') value = NS_MOST;
         else value = value * 10 + digits.text[i] - '0';
     }
-    if (digits.bytes == minus || value >= NS_MOST) return broken(x, digits.text - x->text, "<ns> is no number");
+    if (digits.bytes == minus || value >= NS_MOST)
+        return broken(x, digits.text - x->text, "<ns> is no number");
     *ns = minus ? -value : value;
     return true;
 }
 
-/* The innermost element has ended with its text: is it one of ours? */
-static bool element_take(Xml *x, WikiPage *p, JsonText text)
+/* Takes the text of the innermost element, which has ended, if it is one of those that are wanted. */
+static bool element_read(Xml *x, WikiPage *p, JsonText text)
 {
     JsonText name = x->open[x->depth - 1];
-    bool in_page = x->depth == 2, in_revision = x->depth == 3 && is(x->open[1], "revision");
-    if (in_page && is(name, "title"))     p->title = text;
-    if (in_page && is(name, "id"))        p->id = text;
-    if (in_page && is(name, "redirect"))  p->redirect = true;
-    if (in_revision && is(name, "text"))  p->text = text;
-    if (in_revision && is(name, "model")) p->wikitext = is(text, "wikitext");
-    return in_page && is(name, "ns") ? ns_read(x, text, &p->ns) : true;
+    bool in_page = x->depth == 2, in_revision = x->depth == 3 && name_is(x->open[1], "revision");
+    if (in_page && name_is(name, "title"))     p->title = text;
+    if (in_page && name_is(name, "id"))        p->id = text;
+    if (in_page && name_is(name, "redirect"))  p->redirect = true;
+    if (in_revision && name_is(name, "text"))  p->text = text;
+    if (in_revision && name_is(name, "model")) p->wikitext = name_is(text, "wikitext");
+    return in_page && name_is(name, "ns") ? ns_read(x, text, &p->ns) : true;
 }
 
 static bool element_open(Xml *x, WikiPage *p, JsonText name, int64_t behind, bool alone)
 {
-    if (is(name, "page") && x->depth) return broken(x, x->at, "a <page> within a page: the end of the one before is missing");
-    if (x->depth == DEPTH_MOST) return broken(x, x->at, "elements within elements, deeper than a dump has them");
+    if (name_is(name, "page") && x->depth)
+        return broken(x, x->at, "a <page> within a page: the end of the one before is missing");
+    if (x->depth == DEPTH_MOST)
+        return broken(x, x->at, "elements within elements, deeper than a dump has them");
     x->open[x->depth++] = name;
     x->from = behind;
     if (!alone) return true;
-    bool good = element_take(x, p, (JsonText){ x->text + behind, 0 });
+    bool good = element_read(x, p, (JsonText){ x->text + behind, 0 });
     x->depth--;
     return good;
 }
@@ -109,15 +117,15 @@ static bool element_close(Xml *x, WikiPage *p, JsonText name)
     JsonText open = x->open[x->depth - 1];
     if (name.bytes != open.bytes || memcmp(name.text, open.text, (size_t)open.bytes))
         return broken(x, x->at, "an end that is not that of the innermost element");
-    bool good = element_take(x, p, (JsonText){ x->text + x->from, x->at - x->from });
+    bool good = element_read(x, p, (JsonText){ x->text + x->from, x->at - x->from });
     x->depth--;
     return good;
 }
 
 static bool name_ends(char c) { return memchr(" \t\r\n/>", c, 6) != NULL; }
 
-/* At '<'. */
-static bool tag_take(Xml *x, WikiPage *p)
+/* At '<'. name_ends stops at the end of the tag at the latest, since '>' ends a name. */
+static bool tag_read(Xml *x, WikiPage *p)
 {
     const char *tag = x->text + x->at, *end = memchr(tag, '>', (size_t)(x->bytes - x->at));
     if (!end) return broken(x, x->at, "a tag without its end");
@@ -131,13 +139,15 @@ static bool tag_take(Xml *x, WikiPage *p)
     return good;
 }
 
+/* Entities are decoded only after the whole page was read, so that a broken page is unchanged up to the
+ * fault. */
 static bool page_read(Xml *x, WikiPage *p)
 {
     do {
         const char *tag = memchr(x->text + x->at, '<', (size_t)(x->bytes - x->at));
         if (!tag) return broken(x, x->bytes, "the page does not end");
         x->at = tag - x->text;
-        if (!tag_take(x, p)) return false;
+        if (!tag_read(x, p)) return false;
     } while (x->depth);
     if (!p->title.text) return broken(x, p->at, "a page without <title>");
     return decode(x, &p->title) && decode(x, &p->text);
@@ -145,7 +155,8 @@ static bool page_read(Xml *x, WikiPage *p)
 
 /* ---- pages ---- */
 
-/* Of the next "<page>", or behind the next "</page>" where `ends` count as well; -1: there is none */
+/* Byte of the next "<page>", or with `ends` the byte after the next "</page>" if that is first; -1: there
+ * is none. It searches "page>", which both have. */
 static int64_t page_find(const char *block, int64_t bytes, int64_t at, bool ends)
 {
     for (const char *found; at < bytes && (found = memmem(block + at, (size_t)(bytes - at), "page>", 5)); ) {
@@ -157,6 +168,8 @@ static int64_t page_find(const char *block, int64_t bytes, int64_t at, bool ends
     return -1;
 }
 
+/* After a fault the walk goes on after the broken page: at the next <page> or </page>, whichever comes
+ * first. */
 bool wiki_page_next(char *block, int64_t bytes, int64_t *at, WikiPage *page, const char **why)
 {
     static const char nothing[] = "";
