@@ -45,7 +45,7 @@ static Shards shards_to_save(const Trainer *t)
         const Bucket *k = &t->buckets.bucket[i];
         ParamSpan shard = { k->shard_first, k->shard };
         for (int p = 0; k->counted && p < k->block.params; p++) {
-            if (k->block.param[p].cut == TP_REPLICATED && t->mesh.at.tp > 0) continue;
+            if (k->block.param[p].sharding == TP_REPLICATED && t->mesh.at.tp > 0) continue;
             add_weight(k, &list, p, shard);
             add_states(t, &list, i, p, shard);
         }
