@@ -84,9 +84,10 @@ static Param param_make(const ModelConfig *config, ParamId row, int64_t index, i
     Param p = { .id = row, .sharding = rows[row].sharding, .init = rows[row].init, .decay = rows[row].decay,
                 .dims = rows[row].d1 == ONE ? 1 : 2,
                 .global = { dim_of(config, rows[row].d0), dim_of(config, rows[row].d1) } };
-    if (rows[row].kind == BLOCK) snprintf(p.name, sizeof p.name, "blocks.%lld.%s", (long long)(index - 2),
-        rows[row].name);
-    else                         snprintf(p.name, sizeof p.name, "%s", rows[row].name);
+    if (rows[row].kind == BLOCK)
+        snprintf(p.name, sizeof p.name, "blocks.%lld.%s", (long long)(index - 2), rows[row].name);
+    else
+        snprintf(p.name, sizeof p.name, "%s", rows[row].name);
     for (int a = 0; a < 2; a++) p.local[a] = p.box[a] = p.global[a];
     if (p.sharding == TP_VOCABULARY) split_axis(&p, 0, model_vocabulary_held(config, tp), tp_rank);
     if (p.sharding == TP_ROWS)       split_axis(&p, 0, p.global[0] / tp, tp_rank);

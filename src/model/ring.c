@@ -132,8 +132,8 @@ static void ring_step_forward(const ExecContext *ctx, int64_t layer, RingLayout 
             a.k = part(tensor_slice(kv, 2, 0, ring.G), ring, kh);
             a.v = part(tensor_slice(kv, 2, ring.G, ring.G), ring, kh);
             attention_forward(ctx->queue, a);
-            if (!own) attention_merge(ctx->queue, (AttentionMerge){ .o = o, .lse = lse, .o2 = o2,
-                .lse2 = lse2 });
+            if (!own)
+                attention_merge(ctx->queue, (AttentionMerge){ .o = o, .lse = lse, .o2 = o2, .lse2 = lse2 });
         }
 }
 

@@ -33,7 +33,7 @@ static Status rank_measure(RankMemory *m, const TrainConfig *config, int rank, i
         for (int c = 0; c < m->chunks; c++) {
             m->slots[c] = t.executor.slots[c];
             m->slot[c]  = *largest_slot(&t.executor, c);
-            m->wgrad_saved += (size_t)m->slots[c] * walk_slot_wgrad(&t.executor, c);
+            m->wgrad_saved += (size_t)m->slots[c] * stage_executor_wgrad_bytes(&t.executor, c);
         }
     }
     trainer_close(&t);
