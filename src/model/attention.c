@@ -32,7 +32,7 @@ static Tensor rotary_heads(const ExecContext *ctx, Tensor qkv_TK)
 }
 
 /* qkv = rope(n wT + bias),  o = attention(q, k, v),  y = o outT
- * The bias of `out` is added by the block's dropout: behind a row-parallel map it must be added once, after
+ * The bias of `out` is added by the block's dropout: after a row-parallel map it must be added once, after
  * the sum over tp. */
 Tensor attend_forward(const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save,
                       Tensor n1_tC)
@@ -72,7 +72,7 @@ Tensor attend_backward_input(const ExecContext *ctx, int64_t layer, const UnitPa
         .w_KC = unit_param(w, PARAM_ATTENTION_OUT_WEIGHT) });                 /* C is O, K is C */
 
     save->dqkv_TK = wgrad_saved_new(ctx, "query key value gradient", T, save->qkv_TK.dim[1]);
-    ring_backward(ctx, layer, save->dqkv_TK, &save->core, save->qkv_TK, do_TO);    /* <-> cp: send k, v, dk, dv */
+    ring_backward(ctx, layer, save->dqkv_TK, &save->core, save->qkv_TK, do_TO); /* <-> cp: send k v dk dv */
     if (ctx->config->position == POSITION_ROPE)                          /* in place, by the opposite angle */
         rope_backward(q, (RopeBackward){ .dx_TnD = rotary_heads(ctx, save->dqkv_TK),
             .position_i = ctx->batch->position_i, .base = ctx->config->rope_base });

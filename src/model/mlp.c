@@ -5,8 +5,8 @@
  *  t tokens held (T / tp under sequence parallel, else T)   T tokens   C channels
  *  F hidden channels held by this rank
  *  U rows of the first matrix held by this rank: 2 F where a gate is stored with up, else F
- *  The matmul operations call the input width of a map C and its output width K: for `down` these are F and C,
- *  for `up` C and U.
+ *  The matmul operations call the input width of a map C and its output width K: for `down` these are F and
+ *  C, for `up` C and U.
  *
  *  n -- enter -- up -- act -- down -- leave -- y              lines with <-> communicate with other ranks */
 #include "model/model_internal.h"

@@ -56,7 +56,7 @@ static void rotate_begin(const ExecContext *ctx, RingLayout ring, Tensor to_next
                          Pending pending[2])
 {
     pending[0] = comm_send_begin(ctx->cp, ctx->queue, to_next, ring_rank(ring, 1));         /* <-> cp: send */
-    pending[1] = comm_recv_begin(ctx->cp, ctx->queue, from_previous, ring_rank(ring, -1));  /* <-> cp: receive */
+    pending[1] = comm_recv_begin(ctx->cp, ctx->queue, from_previous, ring_rank(ring, -1));  /* <-> cp: recv */
 }
 
 static void rotate_end(const ExecContext *ctx, Pending pending[2])
