@@ -1,62 +1,85 @@
-#include "model/model_internal.h"
-/*  t tokens held (T / tp under sequence parallel, else T)   T tokens   C channels   F hidden channels held by this rank
+/* A transformer block with pre-norm residual branches: x + attention(norm1(x)), then + MLP(norm2(.)). This
+ * file has the norms, dropouts and residual additions; attention.c and mlp.c have what is between a norm and
+ * a dropout.
+ *
+ *  t tokens held (T / tp under sequence parallel, else T)   T tokens   C channels
+ *  F hidden channels held by this rank
  *
  *  x -- norm1 -- attention -- dropout -+- x2 -- norm2 -- MLP -- dropout -+- y
- *   \_________________________________/    \____________________________/          lines with <-> talk to other ranks   */
+ *   \_________________________________/    \____________________________/
+ *
+ *  Lines with <-> communicate with other ranks. */
+#include "model/model_internal.h"
 
-/* x2 = x + drop(attention(norm1(x)) + bias),   y = x2 + drop(mlp(norm2(x2)) + bias) */
-void block_forward(const ExecContext *ctx, int64_t layer, Tensor y_tC, const UnitParam *w, BlockSave *save, Tensor x_tC)
+/* x2 = x + drop(attention(norm1(x)) + bias),   y = x2 + drop(mlp(norm2(x2)) + bias)
+ * One operation adds bias, dropout and residual, so that none of the intermediate values is stored. */
+void block_forward(const ExecContext *ctx, int64_t layer, Tensor y_tC, const UnitParam *w, BlockSave *save,
+                   Tensor x_tC)
 {
     Queue *q = ctx->queue;
     double p = exec_dropout(ctx, ctx->config->hidden_dropout);
-    Tensor place_t = tp_rows(&ctx->tp, ctx->batch->dropout_index_i);
+    Tensor index_t = tp_rows(&ctx->tp, ctx->batch->dropout_index_i);
     uint64_t site = (uint64_t)(SITES * layer);
 
-    save->x_tC  = x_tC;                                              /* no copy: the caller keeps it until backward */
-    save->n1_tC = norm_unit_forward(ctx, &save->mean1_t, &save->rstd1_t, x_tC, unit_param(w, PARAM_NORM1_GAIN),
-        unit_param(w, PARAM_NORM1_BIAS));
-    Tensor a_tC = attend_forward(ctx, layer, w, save, save->n1_tC);                           /* <-> tp cp */
+    save->x_tC  = x_tC;                            /* no copy: the caller keeps x until backward */
+    save->n1_tC = norm_unit_forward(ctx, &save->mean1_t, &save->rstd1_t, x_tC,
+        unit_param(w, PARAM_NORM1_GAIN), unit_param(w, PARAM_NORM1_BIAS));
+    Tensor a_tC = attend_forward(ctx, layer, w, save, save->n1_tC);                     /* <-> tp cp */
     save->x2_tC = activation_new(ctx, "residual", x_tC.dim[0], x_tC.dim[1]);
     dropout_forward(q, (DropoutForward){ .y_TC = save->x2_tC, .residual_TC = x_tC, .x_TC = a_tC,
-        .bias_C = unit_param(w, PARAM_ATTENTION_OUT_BIAS), .dropout_index_i = place_t, .p = p, .site = site + SITE_ATTENTION });
+        .bias_C = unit_param(w, PARAM_ATTENTION_OUT_BIAS), .dropout_index_i = index_t, .p = p,
+        .site = site + SITE_ATTENTION });
 
-    save->n2_tC = norm_unit_forward(ctx, &save->mean2_t, &save->rstd2_t, save->x2_tC, unit_param(w, PARAM_NORM2_GAIN),
-        unit_param(w, PARAM_NORM2_BIAS));
-    Tensor m_tC = mlp_forward(ctx, w, save, save->n2_tC);                                     /* <-> tp */
+    save->n2_tC = norm_unit_forward(ctx, &save->mean2_t, &save->rstd2_t, save->x2_tC,
+        unit_param(w, PARAM_NORM2_GAIN), unit_param(w, PARAM_NORM2_BIAS));
+    Tensor m_tC = mlp_forward(ctx, w, save, save->n2_tC);                               /* <-> tp */
     dropout_forward(q, (DropoutForward){ .y_TC = y_tC, .residual_TC = save->x2_tC, .x_TC = m_tC,
-        .bias_C = unit_param(w, PARAM_MLP_DOWN_BIAS), .dropout_index_i = place_t, .p = p, .site = site + SITE_MLP });
+        .bias_C = unit_param(w, PARAM_MLP_DOWN_BIAS), .dropout_index_i = index_t, .p = p,
+        .site = site + SITE_MLP });
 }
 
-/* dx2 = dy + dnorm2(dmlp(drop(dy))),   dx = dx2 + dnorm1(dattention(drop(dx2))) */
-void block_backward_input(const ExecContext *ctx, int64_t layer, Tensor dx_tC, const UnitParam *w, BlockSave *save, Tensor dy_tC)
+/* dx2 = dy + dnorm2(dmlp(drop(dy))),   dx = dx2 + dnorm1(dattention(drop(dx2)))
+ * norm_backward_input adds the gradient of the residual branch (.residual_TC) to its own result. */
+void block_backward_input(const ExecContext *ctx, int64_t layer, Tensor dx_tC, const UnitParam *w,
+                          BlockSave *save, Tensor dy_tC)
 {
     Queue *q = ctx->queue;
     double p = exec_dropout(ctx, ctx->config->hidden_dropout);
-    Tensor place_t = tp_rows(&ctx->tp, ctx->batch->dropout_index_i);
+    Tensor index_t = tp_rows(&ctx->tp, ctx->batch->dropout_index_i);
     uint64_t site = (uint64_t)(SITES * layer);
     int64_t t = dy_tC.dim[0], C = dy_tC.dim[1];
 
+    /* dm and da become save->dy2 and save->dya where tensor parallelism gathers nothing, so they are in
+     * wgrad_saved. */
     Tensor dm_tC = wgrad_saved_new(ctx, "mlp output gradient", t, C);
-    dropout_backward(q, (DropoutBackward){ .dx_TC = dm_tC, .dy_TC = dy_tC, .dropout_index_i = place_t, .p = p, .site = site + SITE_MLP });
-    save->dn2_tC = mlp_backward_input(ctx, w, save, dm_tC);                                   /* <-> tp */
+    dropout_backward(q, (DropoutBackward){ .dx_TC = dm_tC, .dy_TC = dy_tC, .dropout_index_i = index_t, .p = p,
+        .site = site + SITE_MLP });
+    save->dn2_tC = mlp_backward_input(ctx, w, save, dm_tC);                             /* <-> tp */
     Tensor dx2_tC = scratch_new(ctx, "residual gradient", t, C);
-    norm_backward_input(q, (NormBackwardInput){ .dx_TC = dx2_tC, .dy_TC = save->dn2_tC, .x_TC = save->x2_tC, .mean_T = save->mean2_t,
-        .rstd_T = save->rstd2_t, .gain_C = unit_param(w, PARAM_NORM2_GAIN), .residual_TC = dy_tC });
+    norm_backward_input(q, (NormBackwardInput){ .dx_TC = dx2_tC, .dy_TC = save->dn2_tC, .x_TC = save->x2_tC,
+        .mean_T = save->mean2_t, .rstd_T = save->rstd2_t, .gain_C = unit_param(w, PARAM_NORM2_GAIN),
+        .residual_TC = dy_tC });
 
     Tensor da_tC = wgrad_saved_new(ctx, "attention output gradient", t, C);
-    dropout_backward(q, (DropoutBackward){ .dx_TC = da_tC, .dy_TC = dx2_tC, .dropout_index_i = place_t, .p = p, .site = site + SITE_ATTENTION });
-    save->dn1_tC = attend_backward_input(ctx, layer, w, save, da_tC);                         /* <-> tp cp */
-    norm_backward_input(q, (NormBackwardInput){ .dx_TC = dx_tC, .dy_TC = save->dn1_tC, .x_TC = save->x_tC, .mean_T = save->mean1_t,
-        .rstd_T = save->rstd1_t, .gain_C = unit_param(w, PARAM_NORM1_GAIN), .residual_TC = dx2_tC });
+    dropout_backward(q, (DropoutBackward){ .dx_TC = da_tC, .dy_TC = dx2_tC, .dropout_index_i = index_t,
+        .p = p, .site = site + SITE_ATTENTION });
+    save->dn1_tC = attend_backward_input(ctx, layer, w, save, da_tC);                   /* <-> tp cp */
+    norm_backward_input(q, (NormBackwardInput){ .dx_TC = dx_tC, .dy_TC = save->dn1_tC, .x_TC = save->x_tC,
+        .mean_T = save->mean1_t, .rstd_T = save->rstd1_t, .gain_C = unit_param(w, PARAM_NORM1_GAIN),
+        .residual_TC = dx2_tC });
 }
 
+/* The gradients of norm gains and biases belong to the weight gradients, so that a schedule can defer all of
+ * them. */
 void block_backward_weight(const ExecContext *ctx, const UnitParam *dw, const BlockSave *save)
 {
     Queue *q = ctx->queue;
-    mlp_backward_weight(ctx, dw, save);                                                       /* <-> tp */
-    norm_backward_weight(q, (NormBackwardWeight){ .dgain_C = unit_param(dw, PARAM_NORM2_GAIN), .dbias_C = unit_param(dw, PARAM_NORM2_BIAS),
-        .dy_TC = save->dn2_tC, .x_TC = save->x2_tC, .mean_T = save->mean2_t, .rstd_T = save->rstd2_t });
-    attend_backward_weight(ctx, dw, save);                                                    /* <-> tp */
-    norm_backward_weight(q, (NormBackwardWeight){ .dgain_C = unit_param(dw, PARAM_NORM1_GAIN), .dbias_C = unit_param(dw, PARAM_NORM1_BIAS),
-        .dy_TC = save->dn1_tC, .x_TC = save->x_tC, .mean_T = save->mean1_t, .rstd_T = save->rstd1_t });
+    mlp_backward_weight(ctx, dw, save);                                                 /* <-> tp */
+    norm_backward_weight(q, (NormBackwardWeight){ .dgain_C = unit_param(dw, PARAM_NORM2_GAIN),
+        .dbias_C = unit_param(dw, PARAM_NORM2_BIAS), .dy_TC = save->dn2_tC, .x_TC = save->x2_tC,
+        .mean_T = save->mean2_t, .rstd_T = save->rstd2_t });
+    attend_backward_weight(ctx, dw, save);                                              /* <-> tp */
+    norm_backward_weight(q, (NormBackwardWeight){ .dgain_C = unit_param(dw, PARAM_NORM1_GAIN),
+        .dbias_C = unit_param(dw, PARAM_NORM1_BIAS), .dy_TC = save->dn1_tC, .x_TC = save->x_tC,
+        .mean_T = save->mean1_t, .rstd_T = save->rstd1_t });
 }

@@ -1,41 +1,57 @@
+/* The embedding unit: the vocabulary-parallel token embedding, learned positions where the model has them,
+ * and dropout.
+ *
+ *  t tokens held (T / tp under sequence parallel, else T)   T tokens   C channels
+ *  V vocabulary rows held by this rank   P positions of the learned position table */
 #include "model/model_internal.h"
-/*  t tokens held (T / tp under sequence parallel, else T)   T tokens   C channels   V vocabulary rows held by this rank  */
 
+/* The dropout site of the embedding is the first number after those of all blocks. */
 static uint64_t embed_site(const ExecContext *ctx) { return (uint64_t)(SITES * ctx->config->layers); }
 
-static int64_t first_word(const ExecContext *ctx)
+static int64_t first_held_token(const ExecContext *ctx)
 {
     return comm_rank(ctx->tp.comm) * model_vocabulary_held(ctx->config, comm_size(ctx->tp.comm));
 }
 
-/* y = drop(word[id] + position[p]):  a rank adds the words it holds, the sum over tp is the row */
+/* y = drop(word[id] + position[p])
+ * A rank writes zero rows for ids it does not hold, so the sum over tp is the row of the whole table. */
 void embed_unit_forward(const ExecContext *ctx, Tensor y_tC, const UnitParam *w)
 {
     Queue *q = ctx->queue;
     Tensor id_T = ctx->batch->token_i, position_PC = unit_param(w, PARAM_EMBED_POSITION_WEIGHT);
     Tensor e_TC = scratch_new(ctx, "embedding", id_T.dim[0], ctx->config->hidden);
-    embed_forward(q, (EmbedForward){ .y_TC = e_TC, .id_i = id_T, .table_VC = unit_param(w, PARAM_EMBED_TOKEN_WEIGHT), .first = first_word(ctx) });
-    Tensor e_tC = tp_leave_forward(&ctx->tp, e_TC);                           /* <-> tp: all-reduce | reduce-scatter */
-    if (tensor_present(position_PC))
-        embed_forward(q, (EmbedForward){ .y_TC = e_tC, .id_i = tp_rows(&ctx->tp, ctx->batch->position_i), .table_VC = position_PC, .add = true });
-    dropout_forward(q, (DropoutForward){ .y_TC = y_tC, .residual_TC = tensor_none(), .x_TC = e_tC, .bias_C = tensor_none(),
-        .dropout_index_i = tp_rows(&ctx->tp, ctx->batch->dropout_index_i), .p = exec_dropout(ctx, ctx->config->hidden_dropout), .site = embed_site(ctx) });
-}
+    embed_forward(q, (EmbedForward){ .y_TC = e_TC, .id_i = id_T,
+        .table_VC = unit_param(w, PARAM_EMBED_TOKEN_WEIGHT), .first = first_held_token(ctx) });
+    Tensor e_tC = tp_leave_forward(&ctx->tp, e_TC);                  /* <-> tp: all-reduce | reduce-scatter */
 
-void embed_unit_backward_input(const ExecContext *ctx, EmbedSave *save, Tensor dy_tC)
-{
-    save->dy_tC = wgrad_saved_new(ctx, "embedding gradient", dy_tC.dim[0], dy_tC.dim[1]);
-    dropout_backward(ctx->queue, (DropoutBackward){ .dx_TC = save->dy_tC, .dy_TC = dy_tC, .dropout_index_i = tp_rows(&ctx->tp, ctx->batch->dropout_index_i),
+    /* Positions are replicated over tp, so they are added after the sum: once, and only to this rank's
+     * rows. */
+    if (tensor_present(position_PC))
+        embed_forward(q, (EmbedForward){ .y_TC = e_tC, .id_i = tp_rows(&ctx->tp, ctx->batch->position_i),
+            .table_VC = position_PC, .add = true });
+    dropout_forward(q, (DropoutForward){ .y_TC = y_tC, .residual_TC = tensor_none(), .x_TC = e_tC,
+        .bias_C = tensor_none(), .dropout_index_i = tp_rows(&ctx->tp, ctx->batch->dropout_index_i),
         .p = exec_dropout(ctx, ctx->config->hidden_dropout), .site = embed_site(ctx) });
 }
 
-/* dposition[p] += dy,  dword[id] += dy of all rows */
+/* Ids have no gradient: this saves dy after dropout for the weight gradients and computes nothing else. */
+void embed_unit_backward_input(const ExecContext *ctx, EmbedSave *save, Tensor dy_tC)
+{
+    save->dy_tC = wgrad_saved_new(ctx, "embedding gradient", dy_tC.dim[0], dy_tC.dim[1]);
+    dropout_backward(ctx->queue, (DropoutBackward){ .dx_TC = save->dy_tC, .dy_TC = dy_tC,
+        .dropout_index_i = tp_rows(&ctx->tp, ctx->batch->dropout_index_i),
+        .p = exec_dropout(ctx, ctx->config->hidden_dropout), .site = embed_site(ctx) });
+}
+
+/* dposition[p] += dy of this rank's rows,  dword[id] += dy of all rows, for the ids that this rank holds */
 void embed_unit_backward_weight(const ExecContext *ctx, const UnitParam *dw, const EmbedSave *save)
 {
     Queue *q = ctx->queue;
     Tensor dposition_PC = unit_param(dw, PARAM_EMBED_POSITION_WEIGHT);
     if (tensor_present(dposition_PC))
-        embed_backward(q, (EmbedBackward){ .dtable_VC = dposition_PC, .id_i = tp_rows(&ctx->tp, ctx->batch->position_i), .dy_TC = save->dy_tC });
+        embed_backward(q, (EmbedBackward){ .dtable_VC = dposition_PC,
+            .id_i = tp_rows(&ctx->tp, ctx->batch->position_i), .dy_TC = save->dy_tC });
     Tensor dy_TC = tp_leave_backward(&ctx->tp, save->dy_tC, ctx->scratch);    /* <-> tp: - | all-gather */
-    embed_backward(q, (EmbedBackward){ .dtable_VC = unit_param(dw, PARAM_EMBED_TOKEN_WEIGHT), .id_i = ctx->batch->token_i, .dy_TC = dy_TC, .first = first_word(ctx) });
+    embed_backward(q, (EmbedBackward){ .dtable_VC = unit_param(dw, PARAM_EMBED_TOKEN_WEIGHT),
+        .id_i = ctx->batch->token_i, .dy_TC = dy_TC, .first = first_held_token(ctx) });
 }

@@ -1,4 +1,5 @@
-/* What the units of this room share: their parameters as views, their tensors by lifetime. */
+/* What all units share: their parameters as views of flat blocks, and new tensors on the arena of the right
+ * lifetime. */
 #include "model/model_internal.h"
 
 int64_t exec_rows(const ExecContext *ctx)
@@ -9,23 +10,27 @@ int64_t exec_rows(const ExecContext *ctx)
 
 Flow flow_new(const ExecContext *ctx, Arena *arena, const char *what)
 {
-    return (Flow){ .n = 1, .t = { tensor_new(arena, what, ctx->queue->real, exec_rows(ctx), ctx->config->hidden) } };
+    return (Flow){ .n = 1,
+        .t = { tensor_new(arena, what, ctx->queue->real, exec_rows(ctx), ctx->config->hidden) } };
 }
 
-/* Block 0 holds the word embedding alone; everything else is in the unit's own block. */
+/* The token embedding alone is in block 0; all other parameters are in the unit's own block. Parameters of
+ * one matrix follow each other in the block and have equal width, so their view begins at the first and has
+ * the rows of all. */
 Tensor unit_span(const UnitParam *w, ParamId first, ParamId last)
 {
     bool word = first == PARAM_EMBED_TOKEN_WEIGHT;
     const ParamBlock *block = word ? w->word : w->own;
     const Param *from = NULL;
     int64_t rows = 0;
-    CHECK(block, "parameter %d is asked for where no parameters are held", (int)first);
+    CHECK(block, "parameter %d is requested from a unit that has no block for it", (int)first);
     for (ParamId id = first; id <= last; id++) {
         int i = block->index_of[id];
-        CHECK(i != PARAM_ELSEWHERE, "parameter %d is none of block %lld", (int)id, (long long)block->index);
+        CHECK(i != PARAM_ELSEWHERE, "parameter %d is not in block %lld", (int)id, (long long)block->index);
         if (i == PARAM_ABSENT) continue;
         if (!from) from = &block->param[i];
-        CHECK(block->param[i].local[1] == from->local[1], "%s and %s are no one matrix", from->name, block->param[i].name);
+        CHECK(block->param[i].local[1] == from->local[1],
+            "%s and %s have different widths and are not one matrix", from->name, block->param[i].name);
         rows += block->param[i].local[0];
     }
     if (!from) return tensor_none();
@@ -35,11 +40,26 @@ Tensor unit_span(const UnitParam *w, ParamId first, ParamId last)
 
 Tensor unit_param(const UnitParam *w, ParamId id) { return unit_span(w, id, id); }
 
-Tensor activation_new   (const ExecContext *ctx, const char *what, int64_t rows, int64_t cols) { return tensor_new(ctx->activations,  what, ctx->queue->real, rows, cols); }
-Tensor wgrad_saved_new   (const ExecContext *ctx, const char *what, int64_t rows, int64_t cols) { return tensor_new(ctx->wgrad_saved,    what, ctx->queue->real, rows, cols); }
-Tensor scratch_new(const ExecContext *ctx, const char *what, int64_t rows, int64_t cols) { return tensor_new(ctx->scratch, what, ctx->queue->real, rows, cols); }
+Tensor activation_new(const ExecContext *ctx, const char *what, int64_t rows, int64_t cols)
+{
+    return tensor_new(ctx->activations, what, ctx->queue->real, rows, cols);
+}
+
+Tensor wgrad_saved_new(const ExecContext *ctx, const char *what, int64_t rows, int64_t cols)
+{
+    return tensor_new(ctx->wgrad_saved, what, ctx->queue->real, rows, cols);
+}
+
+Tensor scratch_new(const ExecContext *ctx, const char *what, int64_t rows, int64_t cols)
+{
+    return tensor_new(ctx->scratch, what, ctx->queue->real, rows, cols);
+}
+
 double exec_dropout(const ExecContext *ctx, double p) { return ctx->drop ? p : 0; }
 
+/* tp_enter_backward allocates its reduce-scattered result on the region's scratch arena. backward_weight
+ * reads that result, which under a deferring schedule runs after scratch is reset; so the copy of the region
+ * names wgrad_saved instead. */
 Region region_wgrad_saved(const ExecContext *ctx)
 {
     Region region = ctx->tp;

@@ -1,39 +1,54 @@
-#include "model/model_internal.h"
-/*  t tokens held (T / tp under sequence parallel, else T)   T tokens   C channels   R tp ranks   V vocabulary rows held by this rank
+/* The head unit: final norm, logits and vocabulary-parallel cross entropy. Each tensor-parallel rank holds
+ * the logits of its own columns only; instead of the logits the ranks exchange three numbers per token, as in
+ * Megatron-LM (arXiv 1909.08053).
  *
- *  x -- final norm -- enter -- logits -- cross entropy -- loss      lines with <-> talk to other ranks  */
+ *  t tokens held (T / tp under sequence parallel, else T)   T tokens   C channels   R tp ranks
+ *  V vocabulary rows held by this rank
+ *
+ *  x -- final norm -- enter -- logits -- cross entropy -- loss   lines with <-> communicate */
+#include "model/model_internal.h"
 
+/* A tied head multiplies with the token embedding itself. */
 static Tensor head_weight(const ExecContext *ctx, const UnitParam *w)
 {
     return unit_param(w, ctx->config->tied ? PARAM_EMBED_TOKEN_WEIGHT : PARAM_HEAD_WEIGHT);
 }
 
-typedef struct { int64_t first, valid; } HeadVocabulary;      /* this rank's columns: from `first` on, the first `valid` of them are words */
+/* Column c of this rank's logits is token id first + c. Columns from `valid` on are padding, which makes the
+ * ranks' shards equally large; they take no part in the softmax. */
+typedef struct { int64_t first, valid; } HeadVocabulary;
 
-static HeadVocabulary words_of(const ExecContext *ctx)
+static HeadVocabulary head_vocabulary(const ExecContext *ctx)
 {
-    int64_t held = model_vocabulary_held(ctx->config, comm_size(ctx->tp.comm)), first = held * comm_rank(ctx->tp.comm);
+    int64_t held = model_vocabulary_held(ctx->config, comm_size(ctx->tp.comm)),
+        first = held * comm_rank(ctx->tp.comm);
     int64_t left = ctx->config->vocabulary - first;
     return (HeadVocabulary){ first, left < 0 ? 0 : left < held ? left : held };
 }
 
-/* loss = lse(logits) - logits[target]:  each rank's (max, sum of exponentials, target logit), joined in rank order */
+/* loss = lse(logits) - logits[target]
+ * A rank's statistics of a row are its maximum, its sum of exponentials and the target's logit. They are
+ * gathered and combined in rank order on every rank, so the loss has the same bits on all of them. */
 static void loss_forward(const ExecContext *ctx, HeadSave *save)
 {
     Queue *q = ctx->queue;
-    HeadVocabulary words = words_of(ctx);
+    HeadVocabulary columns = head_vocabulary(ctx);
     int64_t T = save->logits_TV.dim[0], R = comm_size(ctx->tp.comm);
     Tensor stats_T3  = tensor_new(ctx->scratch, "softmax statistics", q->real, T, 3);
     Tensor stats_RT3 = tensor_new(ctx->scratch, "softmax statistics", q->real, R, T, 3);
     Tensor loss_T    = tensor_new(ctx->scratch, "loss", q->real, T);
-    xent_stats(q, (XentStats){ .stats_T3 = stats_T3, .logits_TV = save->logits_TV, .target_i = ctx->batch->target_i, .first = words.first, .valid = words.valid });
+    xent_stats(q, (XentStats){ .stats_T3 = stats_T3, .logits_TV = save->logits_TV,
+        .target_i = ctx->batch->target_i, .first = columns.first, .valid = columns.valid });
     if (R == 1) stats_RT3 = tensor_view(stats_T3, 1, T, 3);
-    comm_all_gather(ctx->tp.comm, q, stats_RT3, stats_T3);                    /* <-> tp: all-gather of [T, 3] */
+    comm_all_gather(ctx->tp.comm, q, stats_RT3, stats_T3);                  /* <-> tp: all-gather of [T, 3] */
     save->lse_T = tensor_new(ctx->activations, "softmax lse", q->real, T);
     xent_forward(q, (XentForward){ .loss_T = loss_T, .lse_T = save->lse_T, .stats_RT3 = stats_RT3 });
-    weighted_sum(q, (WeightedSum){ .out_2 = ctx->sums_2, .x_T = loss_T, .loss_weight_T = ctx->batch->loss_weight_T });
+    weighted_sum(q, (WeightedSum){ .out_2 = ctx->sums_2, .x_T = loss_T,
+        .loss_weight_T = ctx->batch->loss_weight_T });
 }
 
+/* logits = norm(x) wT; the loss is added to ctx->sums_2. Generation passes no sums_2 and reads the logits
+ * instead. */
 void head_forward(const ExecContext *ctx, const UnitParam *w, HeadSave *save, Tensor x_tC)
 {
     Queue *q = ctx->queue;
@@ -43,33 +58,42 @@ void head_forward(const ExecContext *ctx, const UnitParam *w, HeadSave *save, Te
         unit_param(w, PARAM_FINAL_BIAS));
     Tensor n_TC = tp_enter_forward(&ctx->tp, save->n_tC);                     /* <-> tp: - | all-gather */
     save->logits_TV = activation_new(ctx, "logits", n_TC.dim[0], w_VC.dim[0]);
-    matmul_forward(q, (MatmulForward){ .y_TK = save->logits_TV, .x_TC = n_TC, .w_KC = w_VC, .bias_K = tensor_none() });
+    matmul_forward(q, (MatmulForward){ .y_TK = save->logits_TV, .x_TC = n_TC, .w_KC = w_VC,
+        .bias_K = tensor_none() });
     if (tensor_present(ctx->sums_2)) loss_forward(ctx, save);                 /* <-> tp */
 }
 
-/* dlogits = (softmax - [target]) weight,  dn = dlogits w;   dlogits overwrite the logits: at [T, V] no second buffer is affordable */
+/* dlogits = (softmax - [target]) weight,  dn = dlogits w
+ * dlogits overwrite the logits: they are the largest activation, so a second buffer [T, V] is not
+ * affordable. */
 void head_backward_input(const ExecContext *ctx, Tensor dx_tC, const UnitParam *w, HeadSave *save)
 {
     Queue *q = ctx->queue;
-    HeadVocabulary words = words_of(ctx);
-    xent_backward(q, (XentBackward){ .logits_TV = save->logits_TV, .lse_T = save->lse_T, .target_i = ctx->batch->target_i,
-        .loss_weight_T = ctx->batch->loss_weight_T, .first = words.first, .valid = words.valid });
+    HeadVocabulary columns = head_vocabulary(ctx);
+    xent_backward(q, (XentBackward){ .logits_TV = save->logits_TV, .lse_T = save->lse_T,
+        .target_i = ctx->batch->target_i, .loss_weight_T = ctx->batch->loss_weight_T,
+        .first = columns.first, .valid = columns.valid });
     Tensor dlogits_TV = save->logits_TV;                                      /* the same buffer, in place */
     Tensor dn_TC = wgrad_saved_new(ctx, "head input gradient", dlogits_TV.dim[0], ctx->config->hidden);
-    matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = dn_TC, .dy_TK = dlogits_TV, .w_KC = head_weight(ctx, w) });
+    matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = dn_TC, .dy_TK = dlogits_TV,
+        .w_KC = head_weight(ctx, w) });
     Region wgrad_saved = region_wgrad_saved(ctx);
-    save->dn_tC = tp_enter_backward(&wgrad_saved, dn_TC);                            /* <-> tp: all-reduce | reduce-scatter */
-    norm_backward_input(q, (NormBackwardInput){ .dx_TC = dx_tC, .dy_TC = save->dn_tC, .x_TC = save->x_tC, .mean_T = save->mean_t,
-        .rstd_T = save->rstd_t, .gain_C = unit_param(w, PARAM_FINAL_GAIN), .residual_TC = tensor_none() });
+    save->dn_tC = tp_enter_backward(&wgrad_saved, dn_TC);            /* <-> tp: all-reduce | reduce-scatter */
+    norm_backward_input(q, (NormBackwardInput){ .dx_TC = dx_tC, .dy_TC = save->dn_tC, .x_TC = save->x_tC,
+        .mean_T = save->mean_t, .rstd_T = save->rstd_t, .gain_C = unit_param(w, PARAM_FINAL_GAIN),
+        .residual_TC = tensor_none() });
 }
 
 /* dw += dlogitsT n */
 void head_backward_weight(const ExecContext *ctx, const UnitParam *dw, const HeadSave *save)
 {
     Queue *q = ctx->queue;
-    Tensor n_TC = tp_enter_forward(&ctx->tp, save->n_tC);                     /* <-> tp: - | all-gather: the shard was kept */
-    Tensor dlogits_TV = save->logits_TV;                                      /* since head_backward_input */
-    matmul_backward_weight(q, (MatmulBackwardWeight){ .dw_KC = head_weight(ctx, dw), .dy_TK = dlogits_TV, .x_TC = n_TC });
-    norm_backward_weight(q, (NormBackwardWeight){ .dgain_C = unit_param(dw, PARAM_FINAL_GAIN), .dbias_C = unit_param(dw, PARAM_FINAL_BIAS),
-        .dy_TC = save->dn_tC, .x_TC = save->x_tC, .mean_T = save->mean_t, .rstd_T = save->rstd_t });
+    Tensor n_TC = tp_enter_forward(&ctx->tp, save->n_tC);          /* <-> tp: - | all-gather, as in forward */
+    /* overwritten by head_backward_input */
+    Tensor dlogits_TV = save->logits_TV;
+    matmul_backward_weight(q, (MatmulBackwardWeight){ .dw_KC = head_weight(ctx, dw), .dy_TK = dlogits_TV,
+        .x_TC = n_TC });
+    norm_backward_weight(q, (NormBackwardWeight){ .dgain_C = unit_param(dw, PARAM_FINAL_GAIN),
+        .dbias_C = unit_param(dw, PARAM_FINAL_BIAS), .dy_TC = save->dn_tC, .x_TC = save->x_tC,
+        .mean_T = save->mean_t, .rstd_T = save->rstd_t });
 }

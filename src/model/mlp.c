@@ -1,15 +1,26 @@
-#include "model/model_internal.h"
-/*  t tokens held (T / tp under sequence parallel, else T)   T tokens   C channels   F hidden channels held by this rank
- *  U rows of the first matrix held: 2 F where a gate is stored with up, else F
- *  To the matmul ops a map's input width is C and its output width K: for `down` these are F and C here, for `up` C and U.
+/* The MLP of a block, between its second norm and its dropout: GELU or another activation between two
+ * matrices, or SwiGLU (arXiv 2002.05202) with a gate. `up` is column-parallel and `down` row-parallel
+ * (Megatron-LM, arXiv 1909.08053), so the activation between them needs no communication.
  *
- *  n -- enter -- up -- act -- down -- leave -- y              lines with <-> talk to other ranks  */
+ *  t tokens held (T / tp under sequence parallel, else T)   T tokens   C channels
+ *  F hidden channels held by this rank
+ *  U rows of the first matrix held by this rank: 2 F where a gate is stored with up, else F
+ *  The matmul operations call the input width of a map C and its output width K: for `down` these are F and
+ *  C, for `up` C and U.
+ *
+ *  n -- enter -- up -- act -- down -- leave -- y              lines with <-> communicate with other ranks */
+#include "model/model_internal.h"
 
-/* gate, where the model has one, and up: stored as one matrix */
-static Tensor up_weight(const UnitParam *w) { return unit_span(w, PARAM_MLP_GATE_WEIGHT, PARAM_MLP_UP_WEIGHT); }
+/* Gate and up are adjacent in the block, so one matmul computes both; without a gate these are up alone. */
+static Tensor up_weight(const UnitParam *w)
+{
+    return unit_span(w, PARAM_MLP_GATE_WEIGHT, PARAM_MLP_UP_WEIGHT);
+}
 static Tensor up_bias  (const UnitParam *w) { return unit_span(w, PARAM_MLP_GATE_BIAS, PARAM_MLP_UP_BIAS); }
 
-/* h = n upT,  g = act(h + bias),  y = g downT */
+/* h = n upT,  g = act(h + bias),  y = g downT
+ * The activation operation adds the bias of `up`, and the block's dropout the bias of `down`, after the sum
+ * over tp. */
 Tensor mlp_forward(const ExecContext *ctx, const UnitParam *w, BlockSave *save, Tensor n2_tC)
 {
     Queue *q = ctx->queue;
@@ -20,37 +31,46 @@ Tensor mlp_forward(const ExecContext *ctx, const UnitParam *w, BlockSave *save, 
     save->g_TF = activation_new(ctx, "mlp activation", T, down_CF.dim[1]);
     Tensor y_TC = scratch_new(ctx, "mlp output", T, n_TC.dim[1]);
     matmul_forward(q, (MatmulForward){ .y_TK = save->h_TU, .x_TC = n_TC, .w_KC = up_UC });
-    activation_forward(q, (ActivationForward){ .y_TF = save->g_TF, .x_TF = save->h_TU, .bias_F = up_bias(w), .kind = ctx->config->activation });
-    matmul_forward(q, (MatmulForward){ .y_TK = y_TC, .x_TC = save->g_TF, .w_KC = down_CF });       /* the op's C is F */
-    return tp_leave_forward(&ctx->tp, y_TC);                                  /* <-> tp: all-reduce | reduce-scatter */
+    activation_forward(q, (ActivationForward){ .y_TF = save->g_TF, .x_TF = save->h_TU, .bias_F = up_bias(w),
+        .kind = ctx->config->activation });
+    /* the operation's C is F */
+    matmul_forward(q, (MatmulForward){ .y_TK = y_TC, .x_TC = save->g_TF, .w_KC = down_CF });
+    return tp_leave_forward(&ctx->tp, y_TC);                         /* <-> tp: all-reduce | reduce-scatter */
 }
 
 /* dg = dy down,  dh = act'(h + bias) dg,  dn = dh up */
 Tensor mlp_backward_input(const ExecContext *ctx, const UnitParam *w, BlockSave *save, Tensor dy_tC)
 {
     Queue *q = ctx->queue;
-    save->dy2_TC = tp_leave_backward(&ctx->tp, dy_tC, ctx->wgrad_saved);             /* <-> tp: - | all-gather */
+    save->dy2_TC = tp_leave_backward(&ctx->tp, dy_tC, ctx->wgrad_saved);      /* <-> tp: - | all-gather */
     int64_t T = save->dy2_TC.dim[0];
     Tensor dg_TF = scratch_new(ctx, "mlp activation gradient", T, save->g_TF.dim[1]);
     save->dh_TU = wgrad_saved_new(ctx, "mlp hidden gradient", T, save->h_TU.dim[1]);
-    matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = dg_TF, .dy_TK = save->dy2_TC,      /* the op's C is F, its K is C */
-        .w_KC = unit_param(w, PARAM_MLP_DOWN_WEIGHT) });
-    activation_backward(q, (ActivationBackward){ .dx_TF = save->dh_TU, .dy_TF = dg_TF, .x_TF = save->h_TU, .bias_F = up_bias(w), .kind = ctx->config->activation });
+    matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = dg_TF, .dy_TK = save->dy2_TC,
+        .w_KC = unit_param(w, PARAM_MLP_DOWN_WEIGHT) });                      /* C is F, K is C */
+    activation_backward(q, (ActivationBackward){ .dx_TF = save->dh_TU, .dy_TF = dg_TF, .x_TF = save->h_TU,
+        .bias_F = up_bias(w), .kind = ctx->config->activation });
     Tensor dn_TC = wgrad_saved_new(ctx, "mlp input gradient", T, save->dy2_TC.dim[1]);
-    matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = dn_TC, .dy_TK = save->dh_TU, .w_KC = up_weight(w) });
+    matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = dn_TC, .dy_TK = save->dh_TU,
+        .w_KC = up_weight(w) });
     Region wgrad_saved = region_wgrad_saved(ctx);
-    return tp_enter_backward(&wgrad_saved, dn_TC);                                   /* <-> tp: all-reduce | reduce-scatter */
+    return tp_enter_backward(&wgrad_saved, dn_TC);                   /* <-> tp: all-reduce | reduce-scatter */
 }
 
-/* ddown += dyT g,  dup += dhT n,  biases += column sums; replicated ones from this rank's rows alone, summed over tp at the step */
+/* ddown += dyT g,  dup += dhT n,  biases += column sums
+ * The bias of `down` is replicated over tp: it takes this rank's rows alone, and the ranks' sums are added
+ * once per step. */
 void mlp_backward_weight(const ExecContext *ctx, const UnitParam *dw, const BlockSave *save)
 {
     Queue *q = ctx->queue;
     Tensor db_C = unit_param(dw, PARAM_MLP_DOWN_BIAS), db_U = up_bias(dw);
-    matmul_backward_weight(q, (MatmulBackwardWeight){ .dw_KC = unit_param(dw, PARAM_MLP_DOWN_WEIGHT), .dy_TK = save->dy2_TC,
-        .x_TC = save->g_TF });                                                /* the op's C is F, its K is C */
-    if (tensor_present(db_C)) bias_backward(q, (BiasBackward){ .db_K = db_C, .dy_TK = tp_rows(&ctx->tp, save->dy2_TC) });
-    Tensor n_TC = tp_enter_forward(&ctx->tp, save->n2_tC);                    /* <-> tp: - | all-gather: the shard was kept */
-    matmul_backward_weight(q, (MatmulBackwardWeight){ .dw_KC = up_weight(dw), .dy_TK = save->dh_TU, .x_TC = n_TC });
+    matmul_backward_weight(q, (MatmulBackwardWeight){ .dw_KC = unit_param(dw, PARAM_MLP_DOWN_WEIGHT),
+        /* the operation's C is F, its K is C */
+        .dy_TK = save->dy2_TC, .x_TC = save->g_TF });
+    if (tensor_present(db_C))
+        bias_backward(q, (BiasBackward){ .db_K = db_C, .dy_TK = tp_rows(&ctx->tp, save->dy2_TC) });
+    Tensor n_TC = tp_enter_forward(&ctx->tp, save->n2_tC);         /* <-> tp: - | all-gather, as in forward */
+    matmul_backward_weight(q, (MatmulBackwardWeight){ .dw_KC = up_weight(dw), .dy_TK = save->dh_TU,
+        .x_TC = n_TC });
     if (tensor_present(db_U)) bias_backward(q, (BiasBackward){ .db_K = db_U, .dy_TK = save->dh_TU });
 }

@@ -1,26 +1,34 @@
+/* Numbers derived from a model configuration: its units and their kinds, and its FLOPs. */
 #include "model/model_config.h"
 
 int64_t model_units(const ModelConfig *config) { return config->layers + 2; }
-int64_t model_mlp_gates (const ModelConfig *config) { return config->activation == ACT_SWIGLU ? 2 : 1; }
+int64_t model_mlp_gates(const ModelConfig *config) { return config->activation == ACT_SWIGLU ? 2 : 1; }
 
 UnitKind model_unit(const ModelConfig *config, int64_t unit)
 {
     return unit == 0 ? UNIT_EMBED : unit == config->layers + 1 ? UNIT_HEAD : UNIT_BLOCK;
 }
 
-int64_t model_vocabulary_held(const ModelConfig *config, int tp) { return (config->vocabulary + tp - 1) / tp; }
-
-/* weights of one block's matrices: query, key, value, out, and the MLP's two or three */
-static int64_t block_matrices(const ModelConfig *s)
+int64_t model_vocabulary_held(const ModelConfig *config, int tp)
 {
-    int64_t query = s->heads * s->head_dim, pair = 2 * s->groups * s->head_dim;
-    return s->hidden * (2 * query + pair + s->ffn * (model_mlp_gates(s) + 1));
+    return (config->vocabulary + tp - 1) / tp;
 }
 
-/* forward 2 flops a weight, backward 4; attention 4 flops a (query, key, channel) forward, 8 backward */
-double model_flops(const ModelConfig *s, bool causal)
+/* Weights of the matrices of one block: query, key, value, out, and the MLP's two or three. */
+static int64_t block_matrices(const ModelConfig *config)
 {
-    double matmuls   = 6.0 * ((double)s->layers * (double)block_matrices(s) + (double)s->vocabulary * (double)s->hidden);
-    double attention = 12.0 * (double)s->layers * (double)(s->heads * s->head_dim) * (double)s->sequence;
+    int64_t query = config->heads * config->head_dim, keys_values = 2 * config->groups * config->head_dim;
+    return config->hidden * (2 * query + keys_values + config->ffn * (model_mlp_gates(config) + 1));
+}
+
+/* As in the appendix of PaLM (arXiv 2204.02311): 2 FLOPs per weight and token forward and 4 backward;
+ * attention 4 FLOPs per (query, key, channel) forward and 8 backward. Norms, activations and the embedding
+ * lookup are not counted. */
+double model_flops(const ModelConfig *config, bool causal)
+{
+    double matmuls   = 6.0 * ((double)config->layers * (double)block_matrices(config)
+                              + (double)config->vocabulary * (double)config->hidden);
+    double attention = 12.0 * (double)config->layers * (double)(config->heads * config->head_dim)
+                            * (double)config->sequence;
     return matmuls + (causal ? attention / 2 : attention);
 }

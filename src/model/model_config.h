@@ -1,6 +1,8 @@
 #ifndef MODEL_MODEL_CONFIG_H
 #define MODEL_MODEL_CONFIG_H
-/* What a model is: numbers alone, no layout. Units: embed, block 0..layers-1, head; unit u of layers + 2. */
+/* What a model is, independent of how it is distributed. A model is a list of units: unit 0 is the embedding,
+ * units 1 to `layers` are the transformer blocks, unit layers + 1 is the head. None of these functions
+ * communicates or can fail. */
 #include "base/status.h"
 #include "tensor/ops.h"
 
@@ -9,17 +11,36 @@ typedef enum { POSITION_LEARNED, POSITION_ROPE, POSITION_NONE } PositionKind;
 typedef enum { UNIT_EMBED, UNIT_BLOCK, UNIT_HEAD } UnitKind;
 
 typedef struct {
-    int64_t layers, hidden, ffn, heads, groups, head_dim, vocabulary, positions, sequence;
-    NormKind norm;  PositionKind position;  ActivationKind activation;
-    double  epsilon, rope_base, hidden_dropout, attention_dropout, init_std;
+    int64_t layers;                     /* transformer blocks */
+    /* width of the residual stream, of the MLP's hidden layer (without its gate) */
+    int64_t hidden, ffn;
+    /* query heads; key-value heads (grouped-query attention); channels of a head */
+    int64_t heads, groups, head_dim;
+    int64_t vocabulary;                 /* token ids, without padding */
+    int64_t positions;                  /* rows of the learned position table */
+    int64_t sequence;                   /* tokens of a training sequence */
+    NormKind norm;
+    PositionKind position;
+    ActivationKind activation;
+    double  epsilon, rope_base;         /* of the norms; of RoPE's angles */
+    double  hidden_dropout, attention_dropout;     /* probabilities of being dropped */
+    double  init_std;                   /* standard deviation of normally initialised weights */
+    /* linear maps have biases; the head uses the token embedding's weights */
     bool    bias, tied;
 } ModelConfig;
 
-int64_t  model_units(const ModelConfig *config);
+int64_t  model_units(const ModelConfig *config);                      /* layers + 2 */
 UnitKind model_unit (const ModelConfig *config, int64_t unit);
-int64_t  model_mlp_gates (const ModelConfig *config);                      /* 2 for SwiGLU (gate and up), else 1 */
-int64_t  model_vocabulary_held(const ModelConfig *config, int tp);    /* rows a tp rank stores: ceil(vocabulary / tp); padding is storage only */
-int64_t  model_parameters(const ModelConfig *config);                 /* logical, unpadded */
-/* model FLOPs of one token, forward and backward; attention counted in full or causal (half) */
+/* matrices of width ffn in `up`: 2 for SwiGLU, else 1 */
+int64_t  model_mlp_gates(const ModelConfig *config);
+
+/* Vocabulary rows that a tensor-parallel rank stores: ceil(vocabulary / tp). The padding of the last ranks is
+ * in memory only, never in checkpoints or counts. */
+int64_t  model_vocabulary_held(const ModelConfig *config, int tp);
+/* elements of all logical tensors, without padding */
+int64_t  model_parameters(const ModelConfig *config);
+
+/* Model FLOPs of one token, forward and backward, with attention counted in full or causally (half).
+ * Recomputation and other overhead of the implementation does not count. */
 double   model_flops(const ModelConfig *config, bool causal);
 #endif

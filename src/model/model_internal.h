@@ -1,40 +1,57 @@
 #ifndef MODEL_MODEL_INTERNAL_H
 #define MODEL_MODEL_INTERNAL_H
-/* Private to this room: the three verbs of each kind of unit, and of the parts of a block.   t, T, C: see model/block.c */
+/* Private to this directory: the forward, backward_input and backward_weight of each kind of unit and of the
+ * two branches of a block. Shapes: t tokens held by this rank, T tokens of the tensor-parallel group, C
+ * channels (legend in model/block.c). */
 #include "model/unit.h"
 
-/* Dropout sites of layer l are 3 l + these; the embedding's is past them all. Attention probabilities, attention output, MLP output. */
+/* Every dropout has a site number, which with the seed and the step makes its random key. Layer l uses SITES
+ * l + these: attention probabilities, attention output, MLP output. The embedding uses SITES layers. */
 enum { SITE_SCORES, SITE_ATTENTION, SITE_MLP, SITES };
 
 void embed_unit_forward        (const ExecContext *ctx, Tensor y_tC, const UnitParam *w);
 void embed_unit_backward_input (const ExecContext *ctx, EmbedSave *save, Tensor dy_tC);
 void embed_unit_backward_weight(const ExecContext *ctx, const UnitParam *dw, const EmbedSave *save);
 
-void block_forward        (const ExecContext *ctx, int64_t layer, Tensor y_tC, const UnitParam *w, BlockSave *save, Tensor x_tC);
-void block_backward_input (const ExecContext *ctx, int64_t layer, Tensor dx_tC, const UnitParam *w, BlockSave *save, Tensor dy_tC);
+void block_forward        (const ExecContext *ctx, int64_t layer, Tensor y_tC, const UnitParam *w,
+                           BlockSave *save, Tensor x_tC);
+void block_backward_input (const ExecContext *ctx, int64_t layer, Tensor dx_tC, const UnitParam *w,
+                           BlockSave *save, Tensor dy_tC);
 void block_backward_weight(const ExecContext *ctx, const UnitParam *dw, const BlockSave *save);
 
 void head_forward        (const ExecContext *ctx, const UnitParam *w, HeadSave *save, Tensor x_tC);
 void head_backward_input (const ExecContext *ctx, Tensor dx_tC, const UnitParam *w, HeadSave *save);
 void head_backward_weight(const ExecContext *ctx, const UnitParam *dw, const HeadSave *save);
 
-/* Attention between its norm and its dropout; the result lies in scratch. */
-Tensor attend_forward        (const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save, Tensor n1_tC);
-Tensor attend_backward_input (const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save, Tensor dy_tC);   /* dn1, in wgrad_saved */
+/* The branches of a block between norm and dropout. Forward returns [t, C] on scratch; backward_input returns
+ * the gradient [t, C] of the norm's output, on wgrad_saved. */
+Tensor attend_forward        (const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save,
+                              Tensor n1_tC);
+Tensor attend_backward_input (const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save,
+                              Tensor dy_tC);
 void   attend_backward_weight(const ExecContext *ctx, const UnitParam *dw, const BlockSave *save);
 Tensor mlp_forward           (const ExecContext *ctx, const UnitParam *w, BlockSave *save, Tensor n2_tC);
-Tensor mlp_backward_input    (const ExecContext *ctx, const UnitParam *w, BlockSave *save, Tensor dy_tC);                  /* dn2, in wgrad_saved */
+Tensor mlp_backward_input    (const ExecContext *ctx, const UnitParam *w, BlockSave *save, Tensor dy_tC);
 void   mlp_backward_weight   (const ExecContext *ctx, const UnitParam *dw, const BlockSave *save);
 
-/* o and lse of local queries over the keys of all cp ranks, and back (model/ring.c). Inside qkv: query heads, key heads, value heads. */
+/* Ring attention (model/ring.c): output and log-sum-exp of local queries over the keys of all
+ * context-parallel ranks, and the gradients. qkv and dqkv are [T, (H + 2 G) D]: query heads, key heads, value
+ * heads; d_out is [T, H D]. */
 void ring_forward (const ExecContext *ctx, int64_t layer, AttentionSave *save, Tensor qkv);
-void ring_backward(const ExecContext *ctx, int64_t layer, Tensor dqkv, const AttentionSave *save, Tensor qkv, Tensor d_out);
+void ring_backward(const ExecContext *ctx, int64_t layer, Tensor dqkv, const AttentionSave *save, Tensor qkv,
+                   Tensor d_out);
 
-Tensor  activation_new(const ExecContext *ctx, const char *what, int64_t rows, int64_t cols);        /* on activations */
+/* New tensors [rows, cols] of the queue's real type, named `what` in the memory table, on the arena of that
+ * lifetime. */
+Tensor  activation_new (const ExecContext *ctx, const char *what, int64_t rows, int64_t cols);
 Tensor  wgrad_saved_new(const ExecContext *ctx, const char *what, int64_t rows, int64_t cols);
-Tensor  scratch_new(const ExecContext *ctx, const char *what, int64_t rows, int64_t cols);
-double  exec_dropout(const ExecContext *ctx, double p);                                         /* p in training, else 0 */
-Region  region_wgrad_saved(const ExecContext *ctx);                                                   /* run->tp, making its tensors in wgrad_saved */
-/* y, with the statistics backward reads: all on activations. mean is absent under RMSNorm */
-Tensor  norm_unit_forward(const ExecContext *ctx, Tensor *mean_t, Tensor *rstd_t, Tensor x_tC, Tensor gain_C, Tensor bias_C);
+Tensor  scratch_new    (const ExecContext *ctx, const char *what, int64_t rows, int64_t cols);
+
+double  exec_dropout(const ExecContext *ctx, double p);        /* p in training, else 0 */
+/* ctx->tp, but it makes its tensors on wgrad_saved */
+Region  region_wgrad_saved(const ExecContext *ctx);
+/* Returns y [t, C] and the statistics that backward reads, all on activations. *mean_t is absent under
+ * RMSNorm. */
+Tensor  norm_unit_forward(const ExecContext *ctx, Tensor *mean_t, Tensor *rstd_t, Tensor x_tC, Tensor gain_C,
+                          Tensor bias_C);
 #endif

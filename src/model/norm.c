@@ -1,10 +1,15 @@
+/* The norm in front of a branch: LayerNorm (arXiv 1607.06450) or RMSNorm (arXiv 1910.07467), by
+ * ModelConfig.norm. Its backward operations are called by the units themselves, since input and weight
+ * gradients are computed apart. */
 #include "model/model_internal.h"
 
 /* y = (x - mean) rstd gain + bias;   RMSNorm: y = x rstd gain */
-Tensor norm_unit_forward(const ExecContext *ctx, Tensor *mean_t, Tensor *rstd_t, Tensor x_tC, Tensor gain_C, Tensor bias_C)
+Tensor norm_unit_forward(const ExecContext *ctx, Tensor *mean_t, Tensor *rstd_t, Tensor x_tC, Tensor gain_C,
+                         Tensor bias_C)
 {
     int64_t t = x_tC.dim[0];
-    *mean_t = ctx->config->norm == NORM_LAYER ? tensor_new(ctx->activations, "norm statistics", ctx->queue->real, t) : tensor_none();
+    *mean_t = ctx->config->norm == NORM_LAYER
+            ? tensor_new(ctx->activations, "norm statistics", ctx->queue->real, t) : tensor_none();
     *rstd_t = tensor_new(ctx->activations, "norm statistics", ctx->queue->real, t);
     Tensor y_tC = activation_new(ctx, "norm output", t, x_tC.dim[1]);
     norm_forward(ctx->queue, (NormForward){ .y_TC = y_tC, .mean_T = *mean_t, .rstd_T = *rstd_t, .x_TC = x_tC,

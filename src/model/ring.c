@@ -1,208 +1,269 @@
+/* Ring attention (arXiv 2310.01889): attention of this rank's queries over the keys of all context-parallel
+ * ranks. In step i of cp steps a rank computes with the keys and values of rank (r - i) mod cp, while it
+ * sends them to rank r + 1 and receives the next ones from rank r - 1. Partial results are merged by their
+ * log-sum-exp.
+ *
+ * The causal mask would give late positions more work than early ones. As in Megatron-LM, each sequence is
+ * therefore cut into 2 cp parts, of which rank r holds part r and part 2 cp - 1 - r, so that all ranks have
+ * the same causal work.
+ *
+ *  b sequences   s positions of a sequence held here   T = b s
+ *  H query, G key-value heads held here   D channels of a head
+ *  Messages of keys and values: forward cp - 1; backward cp - 1, and cp - 1 of their gradients */
 #include <math.h>
 #include "model/model_internal.h"
-/*  Attention of this rank's queries over the keys of all context-parallel ranks (ring attention, arXiv 2310.01889): keys and values
- *  go round while each rank computes on those at hand. A rank holds two parts of each sequence, one early and one late, so all ranks
- *  have equal causal work.
- *
- *  b sequences   s positions of a sequence held here   H query, G key-value heads held here   D channels of a head
- *  c = cp size; at turn i a rank has the keys of rank (r - i) mod c.  Sent: forward c - 1 times (k, v), backward twice that.      */
 
-typedef struct { int64_t b, s, H, G, D; int c, r, parts; } RingState;
+/* parts: of each sequence held here, 2, or 1 where the context is not distributed */
+typedef struct { int64_t b, s, H, G, D; int c, r, parts; } RingLayout;
 
-static RingState held_of(const ExecContext *ctx)
+static RingLayout ring_layout(const ExecContext *ctx)
 {
     int tp = comm_size(ctx->tp.comm), c = comm_size(ctx->cp);
     int64_t b = ctx->batch->sample_i.dim[0];
-    return (RingState){ .b = b, .s = ctx->batch->token_i.dim[0] / b, .H = ctx->config->heads / tp, .G = ctx->config->groups / tp,
-                  .D = ctx->config->head_dim, .c = c, .r = comm_rank(ctx->cp), .parts = c > 1 ? 2 : 1 };
+    return (RingLayout){ .b = b, .s = ctx->batch->token_i.dim[0] / b, .H = ctx->config->heads / tp,
+        .G = ctx->config->groups / tp, .D = ctx->config->head_dim, .c = c, .r = comm_rank(ctx->cp),
+        .parts = c > 1 ? 2 : 1 };
 }
 
-static Tensor heads(Tensor x_Tn, RingState held, int64_t first, int64_t count)        /* [b, s, count, D] of rows [T, n D] */
+/* Views of the rows [T, n D] of heads: [b, s, count, D] of `count` heads, of the query heads, and of keys
+ * followed by values. */
+static Tensor heads(Tensor x_Tn, RingLayout ring, int64_t first, int64_t count)
 {
-    Tensor x_bsnD = tensor_view(x_Tn, held.b, held.s, x_Tn.dim[1] / held.D, held.D);
+    Tensor x_bsnD = tensor_view(x_Tn, ring.b, ring.s, x_Tn.dim[1] / ring.D, ring.D);
     return tensor_slice(x_bsnD, 2, first, count);
 }
-static Tensor queries(Tensor qkv, RingState held) { return heads(qkv, held, 0, held.H); }
-static Tensor keys_values  (Tensor qkv, RingState held) { return heads(qkv, held, held.H, 2 * held.G); }           /* keys, then values */
+static Tensor queries    (Tensor qkv, RingLayout ring) { return heads(qkv, ring, 0, ring.H); }
+static Tensor keys_values(Tensor qkv, RingLayout ring) { return heads(qkv, ring, ring.H, 2 * ring.G); }
 
-static Tensor part(Tensor x, RingState held, int which)
+/* Part `which` of the sequences, a view of axis 1; an absent tensor remains absent. */
+static Tensor part(Tensor x, RingLayout ring, int which)
 {
-    return tensor_present(x) ? tensor_slice(x, 1, which * (held.s / held.parts), held.s / held.parts) : x;
+    return tensor_present(x) ? tensor_slice(x, 1, which * (ring.s / ring.parts), ring.s / ring.parts) : x;
 }
 
-/* where part `which` of rank `rank` begins in its sequence: parts r and 2 c - 1 - r of 2 c */
-static int64_t part_start(RingState held, int rank, int which)
+/* Position in its sequence of the first token of part `which` held by `rank`: parts rank and
+ * 2 cp - 1 - rank of 2 cp. */
+static int64_t part_start(RingLayout ring, int rank, int which)
 {
-    return held.parts == 1 ? 0 : (which == 0 ? rank : 2 * held.c - 1 - rank) * (held.s / 2);
+    return ring.parts == 1 ? 0 : (which == 0 ? rank : 2 * ring.c - 1 - rank) * (ring.s / 2);
 }
 
-static int around(RingState held, int by) { return (held.r + by + held.c) % held.c; }
+static int ring_rank(RingLayout ring, int by) { return (ring.r + by + ring.c) % ring.c; }
 
-static void send_round(const ExecContext *ctx, RingState held, Tensor to_next, Tensor from_previous, Pending pending[2])
+/* Starts sending to the next rank and receiving from the previous one. Both buffers belong to comm until
+ * rotate_end. */
+static void rotate_begin(const ExecContext *ctx, RingLayout ring, Tensor to_next, Tensor from_previous,
+                         Pending pending[2])
 {
-    pending[0] = comm_send_begin(ctx->cp, ctx->queue, to_next, around(held, 1));                   /* <-> cp: send */
-    pending[1] = comm_recv_begin(ctx->cp, ctx->queue, from_previous, around(held, -1));            /* <-> cp: receive */
+    pending[0] = comm_send_begin(ctx->cp, ctx->queue, to_next, ring_rank(ring, 1));         /* <-> cp: send */
+    pending[1] = comm_recv_begin(ctx->cp, ctx->queue, from_previous, ring_rank(ring, -1));  /* <-> cp: recv */
 }
-static void arrive(const ExecContext *ctx, Pending pending[2])
+
+static void rotate_end(const ExecContext *ctx, Pending pending[2])
 {
     comm_wait(ctx->cp, pending[0]);
     comm_wait(ctx->cp, pending[1]);
 }
 
-static AttentionForward forward_arguments(const ExecContext *ctx, int64_t layer, RingState held, int which)
+/* Everything but the tensors and the first key. Heads and positions are global numbers, so that the dropout
+ * of an attention probability does not depend on the layout. During generation the queries follow the cached
+ * positions. */
+static AttentionForward forward_arguments(const ExecContext *ctx, int64_t layer, RingLayout ring, int which)
 {
     int tp_rank = comm_rank(ctx->tp.comm);
-    return (AttentionForward){ .key_range_i = part(ctx->batch->key_range_i, held, which), .sample_i = ctx->batch->sample_i,
-        .q0 = ctx->cache ? ctx->cache[layer].used : part_start(held, held.r, which), .head0 = tp_rank * held.H, .heads = ctx->config->heads,
-        .span = ctx->config->sequence, .scale = 1 / sqrt((double)held.D), .p = exec_dropout(ctx, ctx->config->attention_dropout),
+    return (AttentionForward){ .key_range_i = part(ctx->batch->key_range_i, ring, which),
+        .sample_i = ctx->batch->sample_i,
+        .q0 = ctx->cache ? ctx->cache[layer].used : part_start(ring, ring.r, which),
+        .head0 = tp_rank * ring.H, .heads = ctx->config->heads, .span = ctx->config->sequence,
+        .scale = 1 / sqrt((double)ring.D),
+        .p = exec_dropout(ctx, ctx->config->attention_dropout),
         .site = (uint64_t)(SITES * layer) + SITE_SCORES };
 }
 
 typedef struct { int64_t first, end; } KeyRange;
 
-/* The keys that any query of this part sees: up to its last query or, where the batch has key ranges, from the least first to the
- * largest end of them. Batches are host memory. A dry run has no ranges to read and counts all keys.                            */
-static KeyRange keys_of_part(RingState held, const AttentionForward *a)
+/* The keys that at least one query of the part sees: under the causal mask all up to its last query; with the
+ * batch's key ranges (attention reset at document ends) from the least `first` to the largest `end`. The
+ * ranges are read on the host, where batches are. A dry run has no data to read and assumes all keys, which
+ * is an upper bound of memory and work. */
+static KeyRange keys_of_part(RingLayout ring, const AttentionForward *a)
 {
-    Tensor visible_bs2 = a->key_range_i;
-    if (!tensor_present(visible_bs2)) return (KeyRange){ 0, a->q0 + held.s / held.parts };
-    if (!visible_bs2.data) return (KeyRange){ 0, a->span };
+    Tensor range_bs2 = a->key_range_i;
+    if (!tensor_present(range_bs2)) return (KeyRange){ 0, a->q0 + ring.s / ring.parts };
+    if (!range_bs2.data) return (KeyRange){ 0, a->span };
     KeyRange range = { a->span, 0 };
-    for (int64_t b = 0; b < visible_bs2.dim[0]; b++)
-        for (int64_t s = 0; s < visible_bs2.dim[1]; s++) {
-            const int32_t *keys = (const int32_t *)visible_bs2.data + b * visible_bs2.stride[0] + s * visible_bs2.stride[1];
-            if (keys[0] >= keys[1]) continue;                        /* this query sees none */
+    for (int64_t b = 0; b < range_bs2.dim[0]; b++)
+        for (int64_t s = 0; s < range_bs2.dim[1]; s++) {
+            const int32_t *keys = (const int32_t *)range_bs2.data + b * range_bs2.stride[0]
+                    + s * range_bs2.stride[1];
+            if (keys[0] >= keys[1]) continue;                        /* this query sees no keys */
             if (keys[0] < range.first) range.first = keys[0];
             if (keys[1] > range.end)   range.end   = keys[1];
         }
     return range;
 }
 
-/* Does any query of the part see any of the keys from a->k0 on? */
-static bool meets(RingState held, const AttentionForward *a)
+/* Whether any query of the part sees any key of the part that begins at a->k0; pairs of parts without any are
+ * skipped. */
+static bool any_key_visible(RingLayout ring, const AttentionForward *a)
 {
-    KeyRange seen = keys_of_part(held, a);
-    return a->k0 < seen.end && a->k0 + held.s / held.parts > seen.first;
+    KeyRange seen = keys_of_part(ring, a);
+    return a->k0 < seen.end && a->k0 + ring.s / ring.parts > seen.first;
 }
 
-/* One part of the queries with one part of the keys. `own`: their own keys, which come first and are written; others go to the
- * part's shared buffers o2, lse2 and are merged. Own keys are never left out, since they begin what is merged into.             */
-static void ring_step_forward(const ExecContext *ctx, int64_t layer, RingState held, AttentionSave *save, Tensor qkv, Tensor kv, int from, Tensor o2, Tensor lse2)
+/* One ring step: both parts of the queries with both parts of the keys of rank `from`. A part of the queries
+ * with its own keys is computed first, directly into the output; all other pairs are computed into the
+ * buffers o2, lse2 and merged with it. Own keys are therefore never skipped, even where a key range hides all
+ * of them. */
+static void ring_step_forward(const ExecContext *ctx, int64_t layer, RingLayout ring, AttentionSave *save,
+                              Tensor qkv, Tensor kv, int from, Tensor o2, Tensor lse2)
 {
-    for (int qh = 0; qh < held.parts; qh++)
-        for (int i = 0; i < held.parts; i++) {
-            int kh = (qh + i) % held.parts;
-            bool own = from == held.r && qh == kh;
-            AttentionForward a = forward_arguments(ctx, layer, held, qh);
-            a.k0 = part_start(held, from, kh);
-            if (!own && !meets(held, &a)) continue;
-            Tensor o = part(queries(save->out_TO, held), held, qh), lse = part(save->lse_bsH, held, qh);
+    for (int qh = 0; qh < ring.parts; qh++)
+        for (int i = 0; i < ring.parts; i++) {
+            int kh = (qh + i) % ring.parts;
+            bool own = from == ring.r && qh == kh;
+            AttentionForward a = forward_arguments(ctx, layer, ring, qh);
+            a.k0 = part_start(ring, from, kh);
+            if (!own && !any_key_visible(ring, &a)) continue;
+            Tensor o = part(queries(save->out_TO, ring), ring, qh), lse = part(save->lse_bsH, ring, qh);
             a.o   = own ? o : o2;
             a.lse = own ? lse : lse2;
-            a.q = part(queries(qkv, held), held, qh);
-            a.k = part(tensor_slice(kv, 2, 0, held.G), held, kh);
-            a.v = part(tensor_slice(kv, 2, held.G, held.G), held, kh);
+            a.q = part(queries(qkv, ring), ring, qh);
+            a.k = part(tensor_slice(kv, 2, 0, ring.G), ring, kh);
+            a.v = part(tensor_slice(kv, 2, ring.G, ring.G), ring, kh);
             attention_forward(ctx->queue, a);
-            if (!own) attention_merge(ctx->queue, (AttentionMerge){ .o = o, .lse = lse, .o2 = o2, .lse2 = lse2 });
+            if (!own)
+                attention_merge(ctx->queue, (AttentionMerge){ .o = o, .lse = lse, .o2 = o2, .lse2 = lse2 });
         }
 }
 
-/* new keys and values join those of earlier positions; queries see all of them */
-static void forward_cached(const ExecContext *ctx, int64_t layer, RingState held, AttentionSave *save, Tensor qkv)
+/* Generation: appends the new keys and values to the layer's cache; the new queries see all keys of the
+ * cache. */
+static void forward_cached(const ExecContext *ctx, int64_t layer, RingLayout ring, AttentionSave *save,
+                           Tensor qkv)
 {
     Cache *cache = &ctx->cache[layer];
-    Tensor kv = keys_values(qkv, held);
-    copy_strided(ctx->queue, (CopyStrided){ .y = tensor_slice(cache->k, 1, cache->used, held.s), .x = tensor_slice(kv, 2, 0, held.G) });
-    copy_strided(ctx->queue, (CopyStrided){ .y = tensor_slice(cache->v, 1, cache->used, held.s), .x = tensor_slice(kv, 2, held.G, held.G) });
-    AttentionForward a = forward_arguments(ctx, layer, held, 0);
-    a.o = queries(save->out_TO, held);
+    Tensor kv = keys_values(qkv, ring);
+    copy_strided(ctx->queue, (CopyStrided){ .y = tensor_slice(cache->k, 1, cache->used, ring.s),
+        .x = tensor_slice(kv, 2, 0, ring.G) });
+    copy_strided(ctx->queue, (CopyStrided){ .y = tensor_slice(cache->v, 1, cache->used, ring.s),
+        .x = tensor_slice(kv, 2, ring.G, ring.G) });
+    AttentionForward a = forward_arguments(ctx, layer, ring, 0);
+    a.o = queries(save->out_TO, ring);
     a.lse = save->lse_bsH;
-    a.q = queries(qkv, held);
-    a.k = tensor_slice(cache->k, 1, 0, cache->used + held.s);
-    a.v = tensor_slice(cache->v, 1, 0, cache->used + held.s);
+    a.q = queries(qkv, ring);
+    a.k = tensor_slice(cache->k, 1, 0, cache->used + ring.s);
+    a.v = tensor_slice(cache->v, 1, 0, cache->used + ring.s);
     attention_forward(ctx->queue, a);
 }
 
-/* two buffers that swap roles each turn: one at hand, one arriving */
-typedef struct { Tensor at[2]; } Ring;
+/* Two buffers that swap roles after each ring step: one is computed with and sent, the other one received. */
+typedef struct { Tensor at[2]; } RingBuffers;
 
-static Ring ring_new(const ExecContext *ctx, RingState held, const char *what)
+static RingBuffers ring_buffers_new(const ExecContext *ctx, RingLayout ring, const char *what)
 {
-    Ring ring;
-    for (int i = 0; i < 2; i++) ring.at[i] = tensor_new(ctx->scratch, what, ctx->queue->real, held.b, held.s, 2 * held.G, held.D);
-    return ring;
+    RingBuffers buffers;
+    for (int i = 0; i < 2; i++)
+        buffers.at[i] = tensor_new(ctx->scratch, what, ctx->queue->real, ring.b, ring.s, 2 * ring.G, ring.D);
+    return buffers;
 }
 
-static Ring keys_ring(const ExecContext *ctx, RingState held, Tensor qkv)
+/* The keys and values of this rank, ready for step 0: a contiguous copy where they are sent, since messages
+ * are contiguous; a view of qkv where there is one rank only. */
+static RingBuffers keys_ring(const ExecContext *ctx, RingLayout ring, Tensor qkv)
 {
-    if (held.c == 1) return (Ring){ { keys_values(qkv, held) } };
-    Ring ring = ring_new(ctx, held, "travelling keys");
-    copy_strided(ctx->queue, (CopyStrided){ .y = ring.at[0], .x = keys_values(qkv, held) });         /* what travels is contiguous */
-    return ring;
+    if (ring.c == 1) return (RingBuffers){ { keys_values(qkv, ring) } };
+    RingBuffers buffers = ring_buffers_new(ctx, ring, "ring keys and values");
+    copy_strided(ctx->queue, (CopyStrided){ .y = buffers.at[0], .x = keys_values(qkv, ring) });
+    return buffers;
 }
 
 void ring_forward(const ExecContext *ctx, int64_t layer, AttentionSave *save, Tensor qkv)
 {
-    RingState held = held_of(ctx);
-    save->out_TO = activation_new(ctx, "attention core", qkv.dim[0], held.H * held.D);
-    save->lse_bsH = tensor_new(ctx->activations, "attention lse", ctx->queue->real, held.b, held.s, held.H);
-    if (ctx->cache) { forward_cached(ctx, layer, held, save, qkv); return; }
-    Ring keys = keys_ring(ctx, held, qkv);
-    Tensor o2 = tensor_none(), lse2 = tensor_none();                 /* taken also where no keys are merged: bytes follow from the layout alone */
-    if (held.c > 1) {
-        o2   = tensor_new(ctx->scratch, "attention part", ctx->queue->real, held.b, held.s / held.parts, held.H, held.D);
-        lse2 = tensor_new(ctx->scratch, "attention part", ctx->queue->real, held.b, held.s / held.parts, held.H);
+    RingLayout ring = ring_layout(ctx);
+    save->out_TO = activation_new(ctx, "attention core", qkv.dim[0], ring.H * ring.D);
+    save->lse_bsH = tensor_new(ctx->activations, "attention lse", ctx->queue->real, ring.b, ring.s, ring.H);
+    if (ctx->cache) { forward_cached(ctx, layer, ring, save, qkv); return; }
+    RingBuffers keys = keys_ring(ctx, ring, qkv);
+
+    /* Allocated also where no keys are merged: memory must follow from the layout alone, never from the
+     * data. */
+    Tensor o2 = tensor_none(), lse2 = tensor_none();
+    if (ring.c > 1) {
+        o2   = tensor_new(ctx->scratch, "attention part", ctx->queue->real, ring.b, ring.s / ring.parts,
+            ring.H, ring.D);
+        lse2 = tensor_new(ctx->scratch, "attention part", ctx->queue->real, ring.b, ring.s / ring.parts,
+            ring.H);
     }
-    for (int i = 0; i < held.c; i++) {
+    for (int i = 0; i < ring.c; i++) {
         Pending pending[2];
-        Tensor here = keys.at[i % 2];
-        bool more = i + 1 < held.c;
-        if (more) send_round(ctx, held, here, keys.at[(i + 1) % 2], pending);    /* <-> cp: send */
-        ring_step_forward(ctx, layer, held, save, qkv, here, around(held, -i), o2, lse2);
-        if (more) arrive(ctx, pending);
+        Tensor kv = keys.at[i % 2];
+        bool more = i + 1 < ring.c;
+        if (more) rotate_begin(ctx, ring, kv, keys.at[(i + 1) % 2], pending);    /* <-> cp: send */
+        ring_step_forward(ctx, layer, ring, save, qkv, kv, ring_rank(ring, -i), o2, lse2);
+        if (more) rotate_end(ctx, pending);
     }
 }
 
-typedef struct { Tensor d_out, lse, delta, q, dq; } Back;          /* of this rank's queries, whole rows */
+/* What the steps of backward share, of all this rank's queries: d_out, q, dq [b, s, H, D]; lse and delta
+ * [b, s, H] */
+typedef struct { Tensor d_out, lse, delta, q, dq; } RingBackward;
 
-/* this rank's queries with the keys of rank `from`: their gradients add up in dkv */
-static void ring_step_backward(const ExecContext *ctx, int64_t layer, RingState held, const Back *back, Tensor dkv, Tensor kv, int from)
+/* This rank's queries with the keys and values of rank `from`, whose gradients are added to dkv. lse and
+ * delta are those of the whole rows, so the gradients of the parts add up without a correction
+ * (FlashAttention-2, arXiv 2307.08691). */
+static void ring_step_backward(const ExecContext *ctx, int64_t layer, RingLayout ring,
+                               const RingBackward *back, Tensor dkv, Tensor kv, int from)
 {
-    for (int qh = 0; qh < held.parts; qh++)
-        for (int kh = 0; kh < held.parts; kh++) {
-            AttentionForward f = forward_arguments(ctx, layer, held, qh);
-            f.k0 = part_start(held, from, kh);
-            if (!meets(held, &f)) continue;
+    for (int qh = 0; qh < ring.parts; qh++)
+        for (int kh = 0; kh < ring.parts; kh++) {
+            AttentionForward f = forward_arguments(ctx, layer, ring, qh);
+            f.k0 = part_start(ring, from, kh);
+            if (!any_key_visible(ring, &f)) continue;
             attention_backward(ctx->queue, (AttentionBackward){
-                .dq = part(back->dq, held, qh), .d_o = part(back->d_out, held, qh), .q = part(back->q, held, qh),
-                .lse = part(back->lse, held, qh), .delta = part(back->delta, held, qh),
-                .dk = part(tensor_slice(dkv, 2, 0, held.G), held, kh), .dv = part(tensor_slice(dkv, 2, held.G, held.G), held, kh),
-                .k  = part(tensor_slice(kv,  2, 0, held.G), held, kh), .v  = part(tensor_slice(kv,  2, held.G, held.G), held, kh),
-                .key_range_i = f.key_range_i, .sample_i = f.sample_i, .q0 = f.q0, .k0 = f.k0, .head0 = f.head0, .heads = f.heads,
+                .dq  = part(back->dq, ring, qh),  .d_o   = part(back->d_out, ring, qh),
+                .q   = part(back->q, ring, qh),
+                .lse = part(back->lse, ring, qh), .delta = part(back->delta, ring, qh),
+                .dk = part(tensor_slice(dkv, 2, 0, ring.G), ring, kh),
+                .dv = part(tensor_slice(dkv, 2, ring.G, ring.G), ring, kh),
+                .k  = part(tensor_slice(kv,  2, 0, ring.G), ring, kh),
+                .v  = part(tensor_slice(kv,  2, ring.G, ring.G), ring, kh),
+                .key_range_i = f.key_range_i, .sample_i = f.sample_i, .q0 = f.q0, .k0 = f.k0,
+                .head0 = f.head0, .heads = f.heads,
                 .span = f.span, .scale = f.scale, .p = f.p, .site = f.site });
         }
 }
 
-/* A key's gradient is begun by the rank after its own, travels on with the keys and comes home last, where the own part waits. */
-void ring_backward(const ExecContext *ctx, int64_t layer, Tensor dqkv, const AttentionSave *save, Tensor qkv, Tensor d_out)
+/* Keys and values rotate as in forward; their gradients rotate one step later. Step 0 adds this rank's part
+ * directly to dqkv. In step 1 the rank after the owner starts a gradient buffer at zero; each rank adds its
+ * part and sends it on with the keys, and after step cp - 1 it returns to the owner, who adds it to dqkv. A
+ * gradient can be sent only after this rank has added to it, so unlike the keys it does not overlap with
+ * computation. */
+void ring_backward(const ExecContext *ctx, int64_t layer, Tensor dqkv, const AttentionSave *save, Tensor qkv,
+                   Tensor d_out)
 {
-    RingState held = held_of(ctx);
+    RingLayout ring = ring_layout(ctx);
     Queue *q = ctx->queue;
-    Back back = { .d_out = heads(d_out, held, 0, held.H), .lse = save->lse_bsH, .q = queries(qkv, held), .dq = queries(dqkv, held),
-                  .delta = tensor_new(ctx->scratch, "attention delta", q->real, held.b, held.s, held.H) };
-    attention_delta(q, (AttentionDelta){ .delta = back.delta, .o = heads(save->out_TO, held, 0, held.H), .d_o = back.d_out });
+    RingBackward back = { .d_out = heads(d_out, ring, 0, ring.H), .lse = save->lse_bsH,
+        .q = queries(qkv, ring), .dq = queries(dqkv, ring),
+        .delta = tensor_new(ctx->scratch, "attention delta", q->real, ring.b, ring.s, ring.H) };
+    attention_delta(q, (AttentionDelta){ .delta = back.delta, .o = heads(save->out_TO, ring, 0, ring.H),
+        .d_o = back.d_out });
     fill_zero(q, (FillZero){ .y = dqkv });
-    Ring keys = keys_ring(ctx, held, qkv), grads = { { tensor_none() } };
-    if (held.c > 1) grads = ring_new(ctx, held, "travelling key gradients");
-    for (int i = 0; i < held.c; i++) {
+    RingBuffers keys = keys_ring(ctx, ring, qkv), grads = { { tensor_none() } };
+    if (ring.c > 1) grads = ring_buffers_new(ctx, ring, "ring key and value gradients");
+    for (int i = 0; i < ring.c; i++) {
         Pending key[2], grad[2];
-        Tensor here = keys.at[i % 2], dhere = i == 0 ? keys_values(dqkv, held) : grads.at[i % 2];
-        bool more = i + 1 < held.c;
-        if (more) send_round(ctx, held, here, keys.at[(i + 1) % 2], key);        /* <-> cp: send */
-        if (i == 1) fill_zero(q, (FillZero){ .y = dhere });
-        ring_step_backward(ctx, layer, held, &back, dhere, here, around(held, -i));
-        if (i > 0) { send_round(ctx, held, dhere, grads.at[(i + 1) % 2], grad); arrive(ctx, grad); }   /* <-> cp: send */
-        if (more) arrive(ctx, key);
+        Tensor kv = keys.at[i % 2], dkv = i == 0 ? keys_values(dqkv, ring) : grads.at[i % 2];
+        bool more = i + 1 < ring.c;
+        if (more) rotate_begin(ctx, ring, kv, keys.at[(i + 1) % 2], key);                   /* <-> cp: send */
+        if (i == 1) fill_zero(q, (FillZero){ .y = dkv });
+        ring_step_backward(ctx, layer, ring, &back, dkv, kv, ring_rank(ring, -i));
+        if (i > 0) {
+            rotate_begin(ctx, ring, dkv, grads.at[(i + 1) % 2], grad);                      /* <-> cp: send */
+            rotate_end(ctx, grad);
+        }
+        if (more) rotate_end(ctx, key);
     }
-    if (held.c > 1) accumulate(q, (Accumulate){ .y = keys_values(dqkv, held), .x = grads.at[held.c % 2] });
+    if (ring.c > 1) accumulate(q, (Accumulate){ .y = keys_values(dqkv, ring), .x = grads.at[ring.c % 2] });
 }

@@ -1,3 +1,5 @@
+/* Calls the right function for the kind of a unit. A unit number counts the embedding, so unit u is layer u -
+ * 1 of the blocks. */
 #include "model/unit.h"
 #include "model/model_internal.h"
 
@@ -10,7 +12,8 @@ void unit_forward(const ExecContext *ctx, int64_t unit, Flow y, const UnitParam 
     }
 }
 
-void unit_backward_input(const ExecContext *ctx, int64_t unit, Flow dx, const UnitParam *w, UnitSave *save, Flow dy)
+void unit_backward_input(const ExecContext *ctx, int64_t unit, Flow dx, const UnitParam *w, UnitSave *save,
+                         Flow dy)
 {
     switch (model_unit(ctx->config, unit)) {
     case UNIT_EMBED: embed_unit_backward_input(ctx, &save->embed, dy.t[0]); break;

@@ -1,73 +1,115 @@
 #ifndef MODEL_UNIT_H
 #define MODEL_UNIT_H
-/* A unit of the model and its three verbs. No loop over layers is here: parallel/stage_executor.c has the only one. */
+/* A unit is what the model is a list of: the embedding, a transformer block, or the head. Each kind has three
+ * functions: forward, backward_input (the gradient of the unit's input) and backward_weight (the gradients of
+ * its parameters). The two halves of backward are apart so that a zero-bubble pipeline schedule can defer the
+ * second. No loop over units is here: parallel/stage_executor.c has the only one.
+ *
+ *  t tokens held (T / tp under sequence parallel, else T)   T = b s tokens   C channels
+ *  b sequences   s positions of a sequence held here (S / cp)
+ *  H query heads and G key-value heads held by this rank, of D channels   O = H D   K = (H + 2 G) D
+ *  F hidden channels held by this rank   U rows of gate and up: 2 F with a gate, else F
+ *  V vocabulary rows held by this rank */
 #include "comm/region.h"
 #include "data/loader.h"
 #include "model/params.h"
 
-/* Keys and values of earlier positions, for generation: one per block, [b, capacity, G, D] */
+/* Keys and values of earlier positions of one block, for generation: k, v [b, capacity, G, D]; `used`
+ * positions are filled. */
 typedef struct { Tensor k, v; int64_t used; } Cache;
 
-/* What a unit runs with. The arenas decide lifetimes, the unit does not know which they are. */
+/* What a unit runs with. The caller chooses the arenas, and so the lifetimes; a unit only names the one it
+ * needs. */
 typedef struct {
     const ModelConfig *config;
     Queue  *queue;
-    Region  tp;
-    Comm   *cp;
-    Arena  *activations;                /* what backward will read */
-    Arena  *wgrad_saved;                  /* what backward_input leaves for backward_weight */
-    Arena  *scratch;               /* gone after the unit */
-    const Batch *batch;
-    Cache  *cache;                 /* by block; NULL in training */
-    bool    drop;                  /* dropout on: training */
-    Tensor  sums_2;                /* F64: the head adds { loss sum, tokens }; absent: no loss is asked for */
+    Region  tp;                    /* tensor parallelism; .sequence: with sequence parallelism */
+    Comm   *cp;                    /* context parallelism: ring attention */
+    Arena  *activations;           /* forward writes, both backwards read */
+    /* backward_input writes, backward_weight reads: activations if it is deferred, else scratch */
+    Arena  *wgrad_saved;
+    Arena  *scratch;               /* reset after the unit */
+    const Batch *batch;            /* the micro-batch; in host memory */
+    Cache  *cache;                 /* one per block; NULL in training */
+    bool    drop;                  /* dropout is on: training */
+    /* F64: the head adds { loss sum, tokens }; absent: it computes logits only */
+    Tensor  sums_2;
 } ExecContext;
 
-/* What flows between units, and between stages: one tensor here, two in an encoder-decoder */
+/* The activation (or its gradient) between two units, and between pipeline stages: `n` tensors, here one of
+ * shape [t, C]. An encoder-decoder would need two. */
 typedef struct { Tensor t[2]; int n; } Flow;
 
-/* A unit's parameters (or their gradients) as views of its blocks' flat tensors: own, and word where the unit uses block 0 */
+/* The parameters of a unit, or their gradients, as the flat tensors of its blocks (layouts in own and word):
+ * its own block, and block 0 for the embedding and a tied head; word is NULL for other units. Both layouts
+ * are owned by the caller. */
 typedef struct { const ParamBlock *own, *word; Tensor flat_own, flat_word; } UnitParam;
-/* The parameter as [rows, columns] or [rows]; tensor_none where this model has none. One that the unit's blocks cannot hold is a CHECK. */
+
+/* A view of the parameter, [rows, columns] or [rows]; tensor_none where this model has none. A CHECK stops
+ * the job for a parameter that this kind of unit never has, since that is a programming error and not an
+ * absent tensor. */
 Tensor unit_param(const UnitParam *w, ParamId id);
-/* Those of the parameters `first` to `last` (rows of model/params.def) that this model has, as one: query, key and value are one
- * matrix to a matmul, gate and up as well. tensor_none where it has none of them. */
+/* One view of the parameters `first` to `last` (rows of model/params.def) that this model has, rows of the
+ * first on top: query, key and value are one matrix to a matmul, as are gate and up. tensor_none where it has
+ * none of them. */
 Tensor unit_span (const UnitParam *w, ParamId first, ParamId last);
 
-/* What a unit's forward leaves for its backward, and backward_input for backward_weight. All tensors are views of `activations` or `wgrad_saved`.
- *  t tokens held (T / tp under sequence parallel, else T)   T tokens = b s   C channels   b sequences   s positions of one held here
- *  H query heads and G key-value heads held by this rank, of D channels    O = H D    K = (H + 2 G) D
- *  F hidden channels held by this rank    U rows of gate and up: 2 F where gated, else F    V vocabulary rows held by this rank
- *  Statistics of a norm: rstd [t], and mean [t], absent under RMSNorm.                                                             */
-typedef struct { Tensor out_TO, lse_bsH; } AttentionSave;
+/* ---- what forward saves for backward, and backward_input for backward_weight ----
+ * Tensors are views of activations or, where marked as left by backward_input, of wgrad_saved. A norm's
+ * statistics are rstd and, except under RMSNorm, mean. */
+
 typedef struct {
-    Tensor x_tC;                              /* the unit's input itself, not a copy */
-    Tensor mean1_t, rstd1_t, n1_tC;           /* norm 1; n1 is this rank's shard: its weights' gradients gather it again */
-    Tensor qkv_TK;                            /* query, key and value heads, query and key turned in place by RoPE */
+    Tensor out_TO;                 /* attention output, before the output projection */
+    Tensor lse_bsH;                /* [b, s, H] log-sum-exp of the scores of each row over all keys */
+} AttentionSave;
+
+typedef struct {
+    Tensor x_tC;                   /* aliases the unit's input: the caller keeps it until backward */
+    Tensor mean1_t, rstd1_t;       /* norm 1 */
+    /* output of norm 1; under sequence parallel this rank's rows, gathered again in backward */
+    Tensor n1_tC;
+    /* query, key and value heads; RoPE has rotated queries and keys in place */
+    Tensor qkv_TK;
     AttentionSave core;
-    Tensor x2_tC;                             /* x + attention */
-    Tensor mean2_t, rstd2_t, n2_tC;           /* norm 2; n2 likewise a shard */
-    Tensor h_TU, g_TF;                        /* before and after the activation */
-    /* left by backward_input; gathered means: of all T tokens also under sequence parallel, where else it is the t-row gradient itself */
-    Tensor dy2_TC, dh_TU, dn2_tC;             /* of the MLP's output (gathered), of h, of norm 2's output */
-    Tensor dya_TC, dqkv_TK, dn1_tC;           /* of attention's output (gathered), of qkv, of norm 1's output */
+    Tensor x2_tC;                  /* x + dropout(attention) */
+    Tensor mean2_t, rstd2_t;       /* norm 2 */
+    Tensor n2_tC;                  /* output of norm 2, this rank's rows as n1 */
+    Tensor h_TU, g_TF;             /* MLP: before the activation (without the bias), after it */
+
+    /* Left by backward_input. Under sequence parallel dy2 and dya are gathered from the t rows of the
+     * branch's gradient; elsewhere they alias it. */
+    Tensor dy2_TC, dh_TU, dn2_tC;      /* of the MLP's output, of h, of norm 2's output */
+    Tensor dya_TC, dqkv_TK, dn1_tC;    /* of attention's output, of qkv, of norm 1's output */
 } BlockSave;
+
+/* left by backward_input: gradient of the sum of embeddings */
 typedef struct { Tensor dy_tC; } EmbedSave;
+
 typedef struct {
-    Tensor x_tC, mean_t, rstd_t, n_tC;        /* the unit's input itself; the final norm's */
-    Tensor logits_TV;                         /* backward_input turns them into their gradient in place */
-    Tensor lse_T;                             /* of logits over the whole vocabulary; not set where no loss is asked for */
-    Tensor dn_tC;                             /* left by backward_input */
+    Tensor x_tC;                   /* aliases the unit's input */
+    Tensor mean_t, rstd_t, n_tC;   /* final norm: statistics and output, this rank's rows */
+    Tensor logits_TV;              /* backward_input overwrites them with their gradient */
+    Tensor lse_T;                  /* of the logits over the whole vocabulary; not set without a loss */
+    Tensor dn_tC;                  /* left by backward_input: of the final norm's output */
 } HeadSave;
+
 typedef union { BlockSave block; EmbedSave embed; HeadSave head; } UnitSave;
 
-int64_t exec_rows(const ExecContext *ctx);                               /* t */
-Flow flow_new(const ExecContext *ctx, Arena *arena, const char *what);      /* [t, C]: t = rows / tp under sequence parallel */
+int64_t exec_rows(const ExecContext *ctx);                                  /* t of this batch */
+/* one tensor [t, C], not initialised */
+Flow    flow_new(const ExecContext *ctx, Arena *arena, const char *what);
 
-/* embed ignores x; the head writes no y, it adds to run->sums_2. */
-void unit_forward        (const ExecContext *ctx, int64_t unit, Flow y, const UnitParam *w, UnitSave *save, Flow x);
-/* embed writes no dx; the head ignores dy. Leaves in save what unit_backward_weight reads. */
-void unit_backward_input (const ExecContext *ctx, int64_t unit, Flow dx, const UnitParam *w, UnitSave *save, Flow dy);
-/* dw +=. Reads the save alone. */
+/* All three communicate over tp (region changes, softmax statistics) and, in attention, over cp. They cannot
+ * fail.
+ *
+ * y = unit(x). The embedding ignores x and reads the batch. The head writes no y: it adds the loss to
+ * ctx->sums_2. */
+void unit_forward        (const ExecContext *ctx, int64_t unit, Flow y, const UnitParam *w, UnitSave *save,
+                          Flow x);
+/* dx from dy. The embedding writes no dx; the head ignores dy and starts from the loss. */
+void unit_backward_input (const ExecContext *ctx, int64_t unit, Flow dx, const UnitParam *w, UnitSave *save,
+                          Flow dy);
+/* dw += the gradients. Reads the save and the batch but no weights, so it may run at any time after
+ * backward_input. */
 void unit_backward_weight(const ExecContext *ctx, int64_t unit, const UnitParam *dw, UnitSave *save);
 #endif

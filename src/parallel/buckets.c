@@ -1,3 +1,6 @@
+/* Buckets of parameters: which blocks this stage needs, their memory, and the reductions and gathers at the
+ * end of a step. Every reduction adds in rank order, so an all-reduce (ZeRO 0) and a reduce-scatter (ZeRO 1)
+ * give the same bits. */
 #include "parallel/buckets.h"
 #include <stdlib.h>
 
@@ -7,7 +10,9 @@ bool unit_uses_word(const ModelConfig *config, int64_t unit)
     return kind == UNIT_EMBED || (kind == UNIT_HEAD && config->tied);
 }
 
-static bool needs(const Buckets *b, const Stage *stage, int64_t block)
+/* Block 0, the word embedding, is needed by the first stage and, where it is tied, by the last; block 1 + u
+ * by unit u. */
+static bool stage_needs(const Buckets *b, const Stage *stage, int64_t block)
 {
     if (block > 0) return stage_holds(stage, block - 1);
     return stage_holds(stage, 0) || (b->config->tied && stage_holds(stage, model_units(b->config) - 1));
@@ -24,10 +29,14 @@ static Bucket bucket_make(const Buckets *b, const Stage *stage, int64_t block, A
     k.own_first   = b->zero_stage >= 1 ? k.shard_first : 0;
     k.own_count   = b->zero_stage >= 1 ? k.shard : k.padded;
     k.weights = tensor_new(persistent, "weights",   b->queue->real, b->zero_stage >= 3 ? k.shard : k.padded);
-    if (b->learn) k.grads = tensor_new(persistent, "gradients", b->queue->real, b->zero_stage >= 2 ? k.shard : k.padded);
+    if (b->learn)
+        k.grads = tensor_new(persistent, "gradients", b->queue->real,
+            b->zero_stage >= 2 ? k.shard : k.padded);
     return k;
 }
 
+/* Elements of the blocks of the largest unit of the stage: what a buffer must hold that any of its units is
+ * gathered into. */
 static int64_t largest_unit(const Buckets *b, const Stage *stage)
 {
     int64_t most = 0;
@@ -43,21 +52,24 @@ static int64_t largest_unit(const Buckets *b, const Stage *stage)
 void buckets_open(Buckets *b, const BucketsSetup *s)
 {
     int64_t blocks = params_blocks(s->config);
-    int zero = comm_size(s->data) > 1 ? s->zero_stage : 0;                /* one data rank has nothing to share */
-    *b = (Buckets){ .config = s->config, .queue = s->queue, .zero_stage = zero, .learn = s->learn, .sequence = s->sequence, .data = s->data,
-                    .tp = s->tp, .tied = s->tied, .scratch = s->scratch };
+    int zero = comm_size(s->data) > 1 ? s->zero_stage : 0;     /* with one data rank nothing can be sharded */
+    *b = (Buckets){ .config = s->config, .queue = s->queue, .zero_stage = zero, .learn = s->learn,
+        .sequence = s->sequence, .data = s->data, .tp = s->tp, .tied = s->tied, .scratch = s->scratch };
     b->of_block = calloc((size_t)blocks, sizeof *b->of_block);
     b->bucket   = calloc((size_t)blocks, sizeof *b->bucket);
     CHECK(b->of_block && b->bucket, "no memory for %lld parameter blocks", (long long)blocks);
     for (int64_t i = 0; i < blocks; i++) {
-        b->of_block[i] = needs(b, s->stage, i) ? b->count : -1;
+        b->of_block[i] = stage_needs(b, s->stage, i) ? b->count : -1;
         if (b->of_block[i] >= 0) b->bucket[b->count++] = bucket_make(b, s->stage, i, s->persistent);
     }
     for (int i = 0; i < 2; i++) {
         b->slot[i].unit = -1;
-        if (b->zero_stage >= 3) b->slot[i].flat = tensor_new(s->gathered, "gathered weights", b->queue->real, largest_unit(b, s->stage));
+        if (b->zero_stage >= 3)
+            b->slot[i].flat = tensor_new(s->gathered, "gathered weights", b->queue->real,
+                largest_unit(b, s->stage));
     }
-    if (b->zero_stage >= 2 && b->learn) b->unit_grads = tensor_new(s->gathered, "unit gradients", b->queue->real, largest_unit(b, s->stage));
+    if (b->zero_stage >= 2 && b->learn)
+        b->unit_grads = tensor_new(s->gathered, "unit gradients", b->queue->real, largest_unit(b, s->stage));
 }
 
 void buckets_close(Buckets *b)
@@ -67,7 +79,10 @@ void buckets_close(Buckets *b)
     *b = (Buckets){ 0 };
 }
 
-Bucket *bucket_of(Buckets *b, int64_t block) { return b->of_block[block] < 0 ? NULL : &b->bucket[b->of_block[block]]; }
+Bucket *bucket_of(Buckets *b, int64_t block)
+{
+    return b->of_block[block] < 0 ? NULL : &b->bucket[b->of_block[block]];
+}
 
 Tensor bucket_own(const Bucket *k, Tensor x)
 {
@@ -78,7 +93,8 @@ void buckets_init(Buckets *b, uint64_t seed)
 {
     for (int i = 0; i < b->count; i++) {
         Bucket *k = &b->bucket[i];
-        params_init(b->queue, b->config, &k->block, k->weights, b->zero_stage >= 3 ? k->shard_first : 0, seed);
+        params_init(b->queue, b->config, &k->block, k->weights, b->zero_stage >= 3 ? k->shard_first : 0,
+            seed);
     }
 }
 
@@ -87,43 +103,54 @@ void buckets_zero_grads(Buckets *b)
     for (int i = 0; i < b->count; i++) fill_zero(b->queue, (FillZero){ .y = b->bucket[i].grads });
 }
 
-/* Copied parameters under sequence parallelism: each tp rank has the gradient of its own rows, so the ranks' are summed. */
+/* Under sequence parallelism each tp rank has the gradients of replicated parameters for its own rows only,
+ * so they are summed over tp. They are one range at the end of the block; of it this sums what is within the
+ * elements this rank owns. */
 static void sum_replicated(Buckets *b, Bucket *k)
 {
     int64_t from = k->block.replicated > k->own_first ? k->block.replicated : k->own_first;
     int64_t end  = k->own_first + k->own_count, to = k->block.count < end ? k->block.count : end;
     if (!b->sequence || from >= to) return;
     Tensor own = bucket_own(k, k->grads);
-    comm_all_reduce(b->tp, b->queue, tensor_flat(own, from - k->own_first, to - from), b->scratch);      /* <-> tp: all-reduce */
+    Tensor replicated = tensor_flat(own, from - k->own_first, to - from);
+    comm_all_reduce(b->tp, b->queue, replicated, b->scratch);                       /* <-> tp: all-reduce */
 }
 
-static void reduce(Buckets *b, Bucket *k)
+/* ZeRO 2 and 3 have reduced over dp x cp after each micro-batch already (zero_reduce_grads). The sum over tp
+ * comes last, when only own elements remain, so it sends the least. */
+static void bucket_reduce(Buckets *b, Bucket *k)
 {
     if (k->block.count == 0) return;
-    if (b->zero_stage == 0) comm_all_reduce(b->data, b->queue, k->grads, b->scratch);                          /* <-> dp+cp: all-reduce */
-    if (b->zero_stage == 1) comm_reduce_scatter(b->data, b->queue, bucket_own(k, k->grads), k->grads, b->scratch);   /* <-> dp+cp: reduce-scatter */
+    Tensor own = bucket_own(k, k->grads);
+    if (b->zero_stage == 0)
+        comm_all_reduce(b->data, b->queue, k->grads, b->scratch);                  /* <-> dp+cp: all-reduce */
+    if (b->zero_stage == 1)
+        comm_reduce_scatter(b->data, b->queue, own, k->grads, b->scratch);     /* <-> dp+cp: reduce-scatter */
     sum_replicated(b, k);
 }
 
+/* From the last unit to the first, the order in which backward completes them. */
 void buckets_reduce(Buckets *b, const Stage *stage, int chunk)
 {
     for (int64_t u = stage->first[chunk] + stage->count[chunk] - 1; u >= stage->first[chunk]; u--)
-        reduce(b, bucket_of(b, u + 1));
+        bucket_reduce(b, bucket_of(b, u + 1));
 }
 
 void buckets_reduce_tied(Buckets *b)
 {
     Bucket *word = bucket_of(b, 0);
     if (!word) return;
-    reduce(b, word);
-    if (b->tied) comm_all_reduce(b->tied, b->queue, bucket_own(word, word->grads), b->scratch);          /* <-> tied: all-reduce */
+    bucket_reduce(b, word);
+    Tensor own = bucket_own(word, word->grads);
+    if (b->tied) comm_all_reduce(b->tied, b->queue, own, b->scratch);               /* <-> tied: all-reduce */
 }
 
 void buckets_all_gather_params(Buckets *b)
 {
     for (int i = 0; i < b->count; i++) {
         Bucket *k = &b->bucket[i];
+        Tensor own = bucket_own(k, k->weights);
         if ((b->zero_stage == 1 || b->zero_stage == 2) && k->block.count > 0)
-            comm_all_gather(b->data, b->queue, k->weights, bucket_own(k, k->weights));                   /* <-> dp+cp: all-gather */
+            comm_all_gather(b->data, b->queue, k->weights, own);                   /* <-> dp+cp: all-gather */
     }
 }

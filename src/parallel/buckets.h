@@ -1,57 +1,97 @@
 #ifndef PARALLEL_BUCKETS_H
 #define PARALLEL_BUCKETS_H
-/* The parameters a rank holds, block by block, and how data-parallel ranks share them. A bucket is one ParamBlock: what is
- * gathered, reduced and updated as one.
+/* The parameters that a rank holds, their gradients, and how data-parallel ranks share them: data parallelism
+ * and ZeRO (arXiv 1910.02054). A bucket is one ParamBlock with its weights and gradients: what is gathered,
+ * reduced and updated together.
  *
- * d ranks of dp x cp.    ZeRO 0: weights, gradients and states whole on each    1: states cut    2: gradients cut too    3: weights too
- * TpSharding means: of the flat block, padded to a multiple of d, data rank r has elements [r shard, (r + 1) shard).                     */
+ * d is the number of ranks of dp x cp, which have the same parameters. What is sharded over them:
+ *     ZeRO 0   nothing: weights, gradients and optimizer states are replicated
+ *     ZeRO 1   optimizer states
+ *     ZeRO 2   optimizer states and gradients
+ *     ZeRO 3   optimizer states, gradients and weights
+ * A sharded block is padded to a multiple of d elements; data rank r has elements [r shard, (r + 1) shard).
+ * Under ZeRO 2 and 3 gradients are reduced once per micro-batch, elsewhere once per step. */
 #include "model/unit.h"
 #include "parallel/stage.h"
 
 typedef struct {
-    ParamBlock block;
-    int64_t    padded, shard, shard_first;      /* elements */
-    int64_t    own_first, own_count;            /* what this rank updates: the shard, or everything under ZeRO 0 */
-    Tensor     weights, grads;                  /* [padded], or [shard] where cut */
-    bool       counted;                         /* false: another stage's copy of the word embedding stands for it */
+    ParamBlock block;                           /* its layout */
+    /* elements: of the padded block; of a shard; where this rank's shard begins */
+    int64_t    padded, shard, shard_first;
+    /* elements this rank updates: its shard, or all under ZeRO 0 */
+    int64_t    own_first, own_count;
+    /* [padded], or [shard] where sharded; on the persistent arena */
+    Tensor     weights, grads;
+    /* false: a second copy of the tied word embedding, which saves and norms skip */
+    bool       counted;
 } Bucket;
 
-typedef struct { int64_t unit; Tensor flat; Pending own, word; bool held; } GatherSlot;     /* unit -1: empty */
+/* ZeRO 3: whole weights of one unit, or an all-gather in progress. unit -1: empty; held: between unshard and
+ * reshard. */
+typedef struct { int64_t unit; Tensor flat; Pending own, word; bool held; } GatherSlot;
 
 typedef struct {
     const ModelConfig *config;
     Queue   *queue;
-    int      zero_stage;
-    bool     learn;                             /* false: weights alone, nothing is trained */
-    bool     sequence;                          /* replicated parameters have partial gradients: summed over tp */
-    Comm    *data, *tp, *tied;                  /* dp x cp; tp; the stages that share the word embedding (NULL: none do) */
+    int      zero_stage;                        /* 0 where there is one data rank only */
+    bool     learn;                             /* false: weights alone, no gradients */
+    /* sequence parallelism: gradients of replicated parameters are summed over tp */
+    bool     sequence;
+    /* dp x cp; tp; the first and last stage with a tied embedding, else NULL */
+    Comm    *data, *tp, *tied;
     Arena   *scratch;
     int      count;
-    Bucket  *bucket;                            /* owned: buckets_close */
-    int     *of_block;                          /* by block index; -1: not here */
-    GatherSlot slot[2];                         /* ZeRO 3: the unit at hand and the one arriving */
-    Tensor   unit_grads;                        /* ZeRO 2, 3: whole gradients of the unit at hand */
+    Bucket  *bucket;                            /* [count], owned: buckets_close */
+    /* index in bucket by block index, -1: not on this stage; owned */
+    int     *of_block;
+    GatherSlot slot[2];                         /* ZeRO 3: the unit that runs and the one being prefetched */
+    /* ZeRO 2, 3: whole gradients of the unit whose backward_weight runs */
+    Tensor   unit_grads;
 } Buckets;
 
-typedef struct { const ModelConfig *config; const Stage *stage; Queue *queue; int zero_stage; bool learn, sequence; Comm *data, *tp, *tied;
-                 Arena *persistent, *gathered, *scratch; } BucketsSetup;
+/* What buckets_open takes: fields as in Buckets. Weights, gradients are pushed on `persistent`, gathered
+ * units on `gathered`. */
+typedef struct {
+    const ModelConfig *config;
+    const Stage *stage;
+    Queue *queue;
+    int    zero_stage;
+    bool   learn, sequence;
+    Comm  *data, *tp, *tied;
+    Arena *persistent, *gathered, *scratch;
+} BucketsSetup;
+
+/* contents are not set: buckets_init or a checkpoint */
 void buckets_open (Buckets *buckets, const BucketsSetup *setup);
 void buckets_close(Buckets *buckets);
-void buckets_init (Buckets *buckets, uint64_t seed);                    /* weights as (seed, name, index) say */
-Bucket *bucket_of (Buckets *buckets, int64_t block);                    /* NULL: not here */
-Tensor  bucket_own(const Bucket *bucket, Tensor whole_or_cut);          /* the elements this rank updates, of weights or grads */
+/* weights as params_init makes them */
+void buckets_init (Buckets *buckets, uint64_t seed);
+/* NULL: the block is not on this stage */
+Bucket *bucket_of (Buckets *buckets, int64_t block);
+/* The elements that this rank updates, [own_count], of `x`: the bucket's weights or grads, sharded or not. */
+Tensor  bucket_own(const Bucket *bucket, Tensor x);
 
-void buckets_zero_grads (Buckets *buckets);                                   /* gradients to 0, before a step */
-/* A chunk's gradients are complete: its buckets are summed over dp x cp (and tp, stages). Then own elements of grads are the sums. */
-void buckets_reduce(Buckets *buckets, const Stage *stage, int chunk);   /* <-> dp+cp: all-reduce | reduce-scatter | -; <-> tp under sequence parallel */
-void buckets_reduce_tied(Buckets *buckets);                                  /* the word embedding, which two chunks may feed; <-> tied: all-reduce */
-void buckets_all_gather_params(Buckets *buckets);                                  /* updated weights to all; <-> dp+cp: all-gather under ZeRO 1, 2 */
+void buckets_zero_grads(Buckets *buckets);                              /* before a step */
+/* A chunk's gradients are complete: sums its buckets over dp x cp, and replicated parameters over tp under
+ * sequence parallelism. Then the own elements of grads are the sums. <-> dp+cp: all-reduce | reduce-scatter |
+ * - under ZeRO 0 | 1 | 2, 3; <-> tp */
+void buckets_reduce(Buckets *buckets, const Stage *stage, int chunk);
+/* The same for the word embedding, which the first and the last unit add to; a tied copy is summed with the
+ * other stage's. Once per step, after all chunks. <-> dp+cp, <-> tied: all-reduce */
+void buckets_reduce_tied(Buckets *buckets);
+/* After the update: the updated shards to all data ranks. <-> dp+cp: all-gather under ZeRO 1 and 2; nothing
+ * else shards them */
+void buckets_all_gather_params(Buckets *buckets);
 
-/* ---- a unit's parameters while it runs (parallel/zero.c) ---- */
-void      zero_prefetch(Buckets *buckets, int64_t unit);                /* <-> dp+cp: all-gather begins, under ZeRO 3 */
-UnitParam zero_unshard    (Buckets *buckets, int64_t unit);                /* waits for it, or gathers now */
-void      zero_reshard (Buckets *buckets, int64_t unit);
-UnitParam zero_unshard_grads   (Buckets *buckets, int64_t unit);           /* where unit_backward_weight adds */
-void      zero_reduce_grads(Buckets *buckets, int64_t unit);           /* <-> dp+cp: reduce-scatter under ZeRO 2, 3, every micro-batch */
-bool      unit_uses_word(const ModelConfig *config, int64_t unit);
+/* ---- the parameters of a unit while it runs (parallel/zero.c) ----
+ * The order for each unit is: prefetch (optional), unshard, compute, reshard; at most two units are in
+ * memory. Below ZeRO 3 these are views of the weights and communicate nothing. */
+void      zero_prefetch(Buckets *buckets, int64_t unit);      /* <-> dp+cp: all-gather begins, under ZeRO 3 */
+UnitParam zero_unshard (Buckets *buckets, int64_t unit);                /* waits for it, or gathers now */
+void      zero_reshard (Buckets *buckets, int64_t unit);                /* frees the gathered weights */
+/* Where unit_backward_weight adds: the bucket's gradients or, under ZeRO 2 and 3, a zeroed buffer for this
+ * micro-batch. */
+UnitParam zero_unshard_grads(Buckets *buckets, int64_t unit);
+void      zero_reduce_grads (Buckets *buckets, int64_t unit);  /* <-> dp+cp: reduce-scatter under ZeRO 2, 3 */
+bool      unit_uses_word(const ModelConfig *config, int64_t unit);      /* the embedding and a tied head */
 #endif

@@ -1,26 +1,36 @@
 #ifndef PARALLEL_PIPELINE_H
 #define PARALLEL_PIPELINE_H
-/* Runs the rows of a schedule on this stage: the only code that knows both messages and slots. */
+/* Runs the rows of a schedule on this stage, one after the other: receives, sends, waits, forward and
+ * backward of a chunk. It is the only code that knows both messages and activation slots. What the rows are
+ * is decided by parallel/schedule.c. */
 #include "parallel/stage_executor.h"
 
-/* What a step does at rows which are not the walk's: the caller's, since loader and optimizer are no business of this room. */
+/* What rows need that is not this module's: batches from the loader, gradient reductions and the
+ * optimizer. */
 typedef struct {
     void *context;
-    void (*fill)  (void *context, Batch *batch, int micro);      /* before a FORWARD */
-    void (*reduce)(void *context, int chunk);                    /* REDUCE */
-    void (*step)  (void *context);                               /* STEP */
+    /* FORWARD: fills the batch of a micro-batch before it runs */
+    void (*fill)  (void *context, Batch *batch, int micro);
+    /* REDUCE: the chunk's gradients of all micro-batches are complete */
+    void (*reduce)(void *context, int chunk);
+    void (*step)  (void *context);                               /* STEP: the end of a training step */
 } PipelineCalls;
 
 typedef struct {
     StageExecutor *executor;
     Comm *pp;
-    Flow  grad_in[CHUNKS_MAX][2], grad_out[CHUNKS_MAX][2];       /* on activations */
-    Pending *pending;                                            /* by row; owned */
+    /* gradients [t, C] received and to be sent; on activations */
+    Flow  grad_in[CHUNKS_MAX][2], grad_out[CHUNKS_MAX][2];
+    /* [rows], by row of the schedule that posted it; owned */
+    Pending *pending;
     int   rows;
 } Pipeline;
 
-/* rows: the most a schedule run here has */
+/* `rows` is the number of rows of the longest schedule that will be run. The gradient buffers are pushed on
+ * `activations`. */
 void pipeline_open (Pipeline *pipeline, StageExecutor *executor, Comm *pp, Arena *activations, int rows);
 void pipeline_close(Pipeline *pipeline);
-void pipeline_run  (Pipeline *pipeline, const Schedule *schedule, PipelineCalls calls);     /* <-> pp: send, as the rows say */
+/* Returns when all rows are done, in particular when all messages have been waited for. <-> pp: send, and
+ * what the rows compute */
+void pipeline_run  (Pipeline *pipeline, const Schedule *schedule, PipelineCalls calls);
 #endif

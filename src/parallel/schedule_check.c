@@ -1,6 +1,7 @@
-/* Proves schedules, whoever made them, knowing nothing of how they are made: each stage by itself, then the
- * messages of neighbours against each other, then all stages together, row by row: schedule_replay, which the
- * simulation (schedule_simulate.c) runs with times. */
+/* Proves that schedules are correct without knowing how they were made: each stage alone, then the messages
+ * between each pair of neighbours, then all stages together in a replay, row by row. The simulation
+ * (schedule_simulate.c) runs the same replay with times. The errors name stage and row, since a faulty
+ * schedule is an error in schedule.c. */
 #include "parallel/schedule.h"
 
 #include <stdarg.h>
@@ -10,7 +11,7 @@
 #include <string.h>
 
 __attribute__((format(printf, 3, 4)))
-static Status wrong(const Schedule *s, int row, const char *format, ...)
+static Status schedule_error(const Schedule *s, int row, const char *format, ...)
 {
     char why[256];
     va_list list;
@@ -19,7 +20,8 @@ static Status wrong(const Schedule *s, int row, const char *format, ...)
     va_end(list);
     ScheduleRow r = row < s->rows ? s->row[row] : (ScheduleRow){ STEP, -1, -1, -1, -1, -1 };
     return fail(BAD_OPTION, "schedule %s, stage %d row %d of %d (%s, chunk %d, micro-batch %d): %s",
-                schedule_name(s->kind), s->stage, row, s->rows, row < s->rows ? schedule_verb_name(r.verb) : "the end", r.chunk, r.micro, why);
+                schedule_name(s->kind), s->stage, row, s->rows,
+                    row < s->rows ? schedule_verb_name(r.verb) : "the end", r.chunk, r.micro, why);
 }
 
 static bool is_send   (ScheduleVerb v) { return v == SEND || v == SEND_GRAD; }
@@ -29,218 +31,250 @@ static bool has_slot  (ScheduleVerb v) { return is_work(v) || v == RECV || v == 
 static bool has_buffer(ScheduleVerb v) { return v == RECV_GRAD || v == BACKWARD_INPUT || v == SEND_GRAD; }
 static bool training  (const Schedule *s) { return s->kind != SCHEDULE_FORWARD; }
 
-/* ---- one stage by itself ---- */
+/* ---- one stage alone ---- */
 
-typedef struct { int slot; unsigned done, waited; } Life;  /* of one (chunk, micro-batch): a bit for each verb */
+/* Of one (chunk, micro-batch): its slot, and a bit for each verb that is done, or whose message has been
+ * waited for. */
+typedef struct { int slot; unsigned done, waited; } MicroProgress;
 
 typedef struct {
     const Schedule *s;
-    int   row, most, live, peak, stated, posted;       /* posted: messages not yet waited for */
-    Life *life;                                        /* [chunk * micros + micro] */
-    int  *owner;                                       /* [chunk * most + slot]: micro-batch alive there or -1 */
-    bool *pending;                                     /* [row]: posted there and not yet waited for */
+    int   row, slots_max, live, peak, expected_peak;
+    int   posted;                                      /* messages that have no WAIT yet */
+    MicroProgress *progress;                           /* [chunk * micros + micro] */
+    /* [chunk * slots_max + slot]: the micro-batch that uses it, or -1 */
+    int  *owner;
+    /* [row]: the row posted a message that has no WAIT yet */
+    bool *pending;
     int   in[CHUNKS_MAX][2], out[CHUNKS_MAX][2];       /* micro-batch in each gradient buffer, or -1 */
     int   count[STEP + 1][CHUNKS_MAX];                 /* rows of each verb so far */
-} Proof;
+} StageProof;
 
-#define DEMAND(cond, ...) do { if (!(cond)) return wrong(p->s, p->row, __VA_ARGS__); } while (0)
+#define REQUIRE(cond, ...) do { if (!(cond)) return schedule_error(p->s, p->row, __VA_ARGS__); } while (0)
 
-static Life *life_of(const Proof *p, int chunk, int micro) { return &p->life[chunk * p->s->micros + micro]; }
-static int   at    (const Proof *p, const ScheduleRow *r) { return r->chunk * p->s->stages + p->s->stage; }
-static bool  before(const Proof *p, const ScheduleRow *r) { return at(p, r) > 0; }                    /* has neighbours */
-static bool  after (const Proof *p, const ScheduleRow *r) { return at(p, r) < p->s->stages * p->s->chunks - 1; }
-static bool  takes (const Proof *p, const ScheduleRow *r) { return p->s->stages > 1 && before(p, r); }     /* on other ranks */
-static bool  gives (const Proof *p, const ScheduleRow *r) { return p->s->stages > 1 && after(p, r); }
-
-static Status need(const Proof *p, const Life *life, ScheduleVerb verb)
+static MicroProgress *progress_of(const StageProof *p, int chunk, int micro)
 {
-    DEMAND(life->done >> verb & 1, "its %s has not been done", schedule_verb_name(verb));
+    return &p->progress[chunk * p->s->micros + micro];
+}
+
+static int virtual_stage_of(const StageProof *p, const ScheduleRow *r)
+{
+    return r->chunk * p->s->stages + p->s->stage;
+}
+
+/* Whether the model has a virtual stage before, or after, the row's; and whether it is on another rank. */
+static bool has_previous(const StageProof *p, const ScheduleRow *r) { return virtual_stage_of(p, r) > 0; }
+static bool has_next(const StageProof *p, const ScheduleRow *r)
+{
+    return virtual_stage_of(p, r) < p->s->stages * p->s->chunks - 1;
+}
+static bool receives(const StageProof *p, const ScheduleRow *r)
+{
+    return p->s->stages > 1 && has_previous(p, r);
+}
+static bool sends   (const StageProof *p, const ScheduleRow *r) { return p->s->stages > 1 && has_next(p, r); }
+
+static Status require_done(const StageProof *p, const MicroProgress *progress, ScheduleVerb verb)
+{
+    REQUIRE(progress->done >> verb & 1, "its %s has not been done", schedule_verb_name(verb));
     return OK;
 }
 
-static Status need_waited(const Proof *p, const Life *life, ScheduleVerb verb)
+static Status require_waited(const StageProof *p, const MicroProgress *progress, ScheduleVerb verb)
 {
-    DEMAND(life->waited >> verb & 1, "its %s has not been waited for", schedule_verb_name(verb));
+    REQUIRE(progress->waited >> verb & 1, "its %s has not been waited for", schedule_verb_name(verb));
     return OK;
 }
 
-static Status slot_take(Proof *p, const ScheduleRow *r)
+static Status slot_acquire(StageProof *p, const ScheduleRow *r)
 {
-    int *owner = &p->owner[r->chunk * p->most + r->slot];
-    DEMAND(*owner < 0, "writes slot %d, in which micro-batch %d is alive", r->slot, *owner);
+    int *owner = &p->owner[r->chunk * p->slots_max + r->slot];
+    REQUIRE(*owner < 0, "writes slot %d, which micro-batch %d still uses", r->slot, *owner);
     *owner = r->micro;
-    life_of(p, r->chunk, r->micro)->slot = r->slot;
+    progress_of(p, r->chunk, r->micro)->slot = r->slot;
     if (++p->live > p->peak) p->peak = p->live;
-    DEMAND(p->live <= p->stated, "%d saves are alive where the stated peak is %d", p->live, p->stated);
+    REQUIRE(p->live <= p->expected_peak, "%d slots are in use where schedule_peak says %d", p->live,
+        p->expected_peak);
     return OK;
 }
 
-static void slot_free(Proof *p, int chunk, int micro)
+static void slot_free(StageProof *p, int chunk, int micro)
 {
-    p->owner[chunk * p->most + life_of(p, chunk, micro)->slot] = -1;
+    p->owner[chunk * p->slots_max + progress_of(p, chunk, micro)->slot] = -1;
     p->live--;
 }
 
-static Status buffer_take(Proof *p, const ScheduleRow *r, int *buffer)
+static Status buffer_acquire(StageProof *p, const ScheduleRow *r, int *buffer)
 {
-    DEMAND(*buffer < 0, "gradient buffer %d is in use by micro-batch %d", r->buffer, *buffer);
+    REQUIRE(*buffer < 0, "gradient buffer %d is in use by micro-batch %d", r->buffer, *buffer);
     *buffer = r->micro;
     return OK;
 }
 
-static Status prove_forward(Proof *p, const ScheduleRow *r, const Life *life)
+/* A forward needs its input: a message received, or the previous chunk's output on the same rank. In
+ * evaluation it is the last reader of that output, and of its own where no message sends it. */
+static Status prove_forward(StageProof *p, const ScheduleRow *r, const MicroProgress *progress)
 {
-    if (takes(p, r)) TRY(need_waited(p, life, RECV));
-    else TRY(slot_take(p, r));
-    bool local = before(p, r) && !takes(p, r);
-    if (local) TRY(need(p, life_of(p, r->chunk - 1, r->micro), FORWARD));
+    if (receives(p, r)) TRY(require_waited(p, progress, RECV));
+    else TRY(slot_acquire(p, r));
+    bool local = has_previous(p, r) && !receives(p, r);
+    if (local) TRY(require_done(p, progress_of(p, r->chunk - 1, r->micro), FORWARD));
     if (training(p->s)) return OK;
     if (local) slot_free(p, r->chunk - 1, r->micro);
-    if (!after(p, r)) slot_free(p, r->chunk, r->micro);
+    if (!has_next(p, r)) slot_free(p, r->chunk, r->micro);
     return OK;
 }
 
-static Status prove_backward_input(Proof *p, const ScheduleRow *r, const Life *life)
+/* Reads the gradient buffer of the output, writes that of the input. With one stage the next chunk's send
+ * buffer is the input. */
+static Status prove_backward_input(StageProof *p, const ScheduleRow *r, const MicroProgress *progress)
 {
-    TRY(need(p, life, FORWARD));
-    if (gives(p, r)) TRY(need_waited(p, life, RECV_GRAD));
-    if (before(p, r)) TRY(buffer_take(p, r, &p->out[r->chunk][r->buffer]));
-    if (!after(p, r)) return OK;
-    int *in = gives(p, r) ? &p->in[r->chunk][r->buffer] : &p->out[r->chunk + 1][r->buffer];
-    DEMAND(*in == r->micro, "gradient buffer %d holds micro-batch %d", r->buffer, *in);
+    TRY(require_done(p, progress, FORWARD));
+    if (sends(p, r)) TRY(require_waited(p, progress, RECV_GRAD));
+    if (has_previous(p, r)) TRY(buffer_acquire(p, r, &p->out[r->chunk][r->buffer]));
+    if (!has_next(p, r)) return OK;
+    int *in = sends(p, r) ? &p->in[r->chunk][r->buffer] : &p->out[r->chunk + 1][r->buffer];
+    REQUIRE(*in == r->micro, "gradient buffer %d holds micro-batch %d", r->buffer, *in);
     *in = -1;
     return OK;
 }
 
-static Status prove_backward_weight(Proof *p, const ScheduleRow *r, const Life *life)
+static Status prove_backward_weight(StageProof *p, const ScheduleRow *r, const MicroProgress *progress)
 {
-    TRY(need(p, life, BACKWARD_INPUT));
-    if (gives(p, r)) TRY(need_waited(p, life, SEND));           /* which reads the slot */
+    TRY(require_done(p, progress, BACKWARD_INPUT));
+    if (sends(p, r)) TRY(require_waited(p, progress, SEND));           /* which reads the slot */
     slot_free(p, r->chunk, r->micro);
     return OK;
 }
 
-static Status prove_message(Proof *p, const ScheduleRow *r, const Life *life)
+static Status prove_message(StageProof *p, const ScheduleRow *r, const MicroProgress *progress)
 {
     bool onward = r->verb == SEND || r->verb == RECV_GRAD;      /* to or from the next virtual stage */
     int  peer   = (p->s->stage + (onward ? 1 : p->s->stages - 1)) % p->s->stages;
-    DEMAND(onward ? gives(p, r) : takes(p, r), "it has no other end");
-    DEMAND(r->peer == peer, "its other end is stage %d, not %d", peer, r->peer);
+    REQUIRE(onward ? sends(p, r) : receives(p, r), "it has no other end");
+    REQUIRE(r->peer == peer, "its other end is stage %d, not %d", peer, r->peer);
     p->pending[p->row] = true;
     p->posted++;
     switch (r->verb) {
-    case RECV:      return slot_take(p, r);
-    case SEND:      return need(p, life, FORWARD);
-    case RECV_GRAD: return buffer_take(p, r, &p->in[r->chunk][r->buffer]);
-    default:        TRY(need(p, life, BACKWARD_INPUT));
+    case RECV:      return slot_acquire(p, r);
+    case SEND:      return require_done(p, progress, FORWARD);
+    case RECV_GRAD: return buffer_acquire(p, r, &p->in[r->chunk][r->buffer]);
+    default:        TRY(require_done(p, progress, BACKWARD_INPUT));
     }
     int held = p->out[r->chunk][r->buffer];
-    DEMAND(held == r->micro, "gradient buffer %d holds micro-batch %d", r->buffer, held);
+    REQUIRE(held == r->micro, "gradient buffer %d holds micro-batch %d", r->buffer, held);
     return OK;
 }
 
-static Status prove_wait(Proof *p, const ScheduleRow *r, Life *life)
+/* A WAIT frees what the message occupied: a send its gradient buffer or, in evaluation, its slot. */
+static Status prove_wait(StageProof *p, const ScheduleRow *r, MicroProgress *progress)
 {
     bool good = r->peer >= 0 && r->peer < p->row && p->pending[r->peer];
-    DEMAND(good, "row %d has posted nothing to wait for", r->peer);
+    REQUIRE(good, "row %d has posted nothing to wait for", r->peer);
     const ScheduleRow *of = &p->s->row[r->peer];
-    DEMAND(of->chunk == r->chunk && of->micro == r->micro, "row %d is of chunk %d, micro-batch %d", r->peer,
+    REQUIRE(of->chunk == r->chunk && of->micro == r->micro, "row %d is of chunk %d, micro-batch %d", r->peer,
            of->chunk, of->micro);
     p->pending[r->peer] = false;
     p->posted--;
-    life->waited |= 1u << of->verb;
+    progress->waited |= 1u << of->verb;
     if (of->verb == SEND_GRAD) p->out[r->chunk][of->buffer] = -1;
     if (of->verb == SEND && !training(p->s)) slot_free(p, r->chunk, r->micro);
     return OK;
 }
 
-static Status prove_end(Proof *p)
+static Status prove_end(StageProof *p)
 {
-    DEMAND(p->posted == 0, "%d messages have not been waited for", p->posted);
+    REQUIRE(p->posted == 0, "%d messages have not been waited for", p->posted);
     for (int c = 0; c < p->s->chunks; c++) {
         int forwards = p->count[FORWARD][c];
-        DEMAND(forwards == p->s->micros, "chunk %d has done %d of %d forwards", c, forwards, p->s->micros);
-        DEMAND(p->count[REDUCE][c] == training(p->s), "chunk %d has not been reduced", c);
+        REQUIRE(forwards == p->s->micros, "chunk %d has done %d of %d forwards", c, forwards, p->s->micros);
+        REQUIRE(p->count[REDUCE][c] == training(p->s), "chunk %d has not been reduced", c);
     }
-    DEMAND(p->peak == p->stated, "at most %d saves were alive where the stated peak is %d", p->peak, p->stated);
+    REQUIRE(p->peak == p->expected_peak, "at most %d slots were in use where schedule_peak says %d", p->peak,
+        p->expected_peak);
     return OK;
 }
 
-/* The numbers of a row are such that all else may index with them. */
-static Status prove_numbers(const Proof *p, const ScheduleRow *r)
+/* The numbers of a row are in range, so that all later checks may use them as indices. */
+static Status prove_numbers(const StageProof *p, const ScheduleRow *r)
 {
     const Schedule *s = p->s;
-    DEMAND((unsigned)r->verb <= STEP, "there is no verb %d", (int)r->verb);
-    DEMAND(r->chunk >= 0 && r->chunk < s->chunks, "there are %d chunks", s->chunks);
+    REQUIRE((unsigned)r->verb <= STEP, "there is no verb %d", (int)r->verb);
+    REQUIRE(r->chunk >= 0 && r->chunk < s->chunks, "there are %d chunks", s->chunks);
     bool micro = r->micro >= 0 && r->micro < s->micros;
-    DEMAND(micro || r->verb == REDUCE, "there are %d micro-batches", s->micros);
+    REQUIRE(micro || r->verb == REDUCE, "there are %d micro-batches", s->micros);
     bool slot = r->slot >= 0 && r->slot < s->slots[r->chunk], buffer = r->buffer == 0 || r->buffer == 1;
-    DEMAND(slot || !has_slot(r->verb), "there is no slot %d of %d", r->slot, s->slots[r->chunk]);
-    DEMAND(buffer || !has_buffer(r->verb), "there is no gradient buffer %d", r->buffer);
-    DEMAND(training(s) || r->verb <= SEND || r->verb == WAIT, "an evaluation has no %s", schedule_verb_name(r->verb));
+    REQUIRE(slot || !has_slot(r->verb), "there is no slot %d of %d", r->slot, s->slots[r->chunk]);
+    REQUIRE(buffer || !has_buffer(r->verb), "there is no gradient buffer %d", r->buffer);
+    REQUIRE(training(s) || r->verb <= SEND || r->verb == WAIT, "an evaluation has no %s",
+        schedule_verb_name(r->verb));
     return OK;
 }
 
-static Status prove_verb(Proof *p, const ScheduleRow *r, Life *life)
+static Status prove_verb(StageProof *p, const ScheduleRow *r, MicroProgress *progress)
 {
     switch (r->verb) {
-    case FORWARD:         return prove_forward(p, r, life);
-    case BACKWARD_INPUT:  return prove_backward_input(p, r, life);
-    case BACKWARD_WEIGHT: return prove_backward_weight(p, r, life);
-    case WAIT:            return prove_wait(p, r, life);
-    default:              return prove_message(p, r, life);
+    case FORWARD:         return prove_forward(p, r, progress);
+    case BACKWARD_INPUT:  return prove_backward_input(p, r, progress);
+    case BACKWARD_WEIGHT: return prove_backward_weight(p, r, progress);
+    case WAIT:            return prove_wait(p, r, progress);
+    default:              return prove_message(p, r, progress);
     }
 }
 
-static Status prove_row(Proof *p, const ScheduleRow *r)
+static Status prove_row(StageProof *p, const ScheduleRow *r)
 {
     bool end = training(p->s) && p->row == p->s->rows - 1;
-    DEMAND((r->verb == STEP) == end, "a training schedule ends with its only STEP");
+    REQUIRE((r->verb == STEP) == end, "a training schedule ends with its only STEP");
     if (r->verb == STEP) return OK;
     TRY(prove_numbers(p, r));
     int count = p->count[r->verb][r->chunk]++, weights = p->count[BACKWARD_WEIGHT][r->chunk];
     if (r->verb == REDUCE) {
-        DEMAND(count == 0, "chunk %d has been reduced before", r->chunk);
-        DEMAND(weights == p->s->micros, "%d of %d weight gradients are there", weights, p->s->micros);
+        REQUIRE(count == 0, "chunk %d has been reduced before", r->chunk);
+        REQUIRE(weights == p->s->micros, "%d of %d weight gradients have been computed", weights,
+            p->s->micros);
         return OK;
     }
-    Life *life = life_of(p, r->chunk, r->micro);
-    DEMAND(r->verb == WAIT || !(life->done >> r->verb & 1), "done twice");
-    DEMAND(!is_work(r->verb) || r->micro == count, "the next one of this chunk is micro-batch %d", count);
-    TRY(prove_verb(p, r, life));
-    DEMAND(!has_slot(r->verb) || life->slot == r->slot, "it lives in slot %d, not in %d", life->slot, r->slot);
-    life->done |= 1u << r->verb;
+    MicroProgress *progress = progress_of(p, r->chunk, r->micro);
+    REQUIRE(r->verb == WAIT || !(progress->done >> r->verb & 1), "done twice");
+    REQUIRE(!is_work(r->verb) || r->micro == count, "the next one of this chunk is micro-batch %d", count);
+    TRY(prove_verb(p, r, progress));
+    REQUIRE(!has_slot(r->verb) || progress->slot == r->slot, "its slot is %d, not %d", progress->slot,
+        r->slot);
+    progress->done |= 1u << r->verb;
     return OK;
 }
 
-static Status prove_rows(Proof *p)
+static Status prove_rows(StageProof *p)
 {
     memset(p->in, -1, sizeof p->in);
     memset(p->out, -1, sizeof p->out);
-    for (int i = 0; i < p->s->chunks * p->most; i++) p->owner[i] = -1;
+    for (int i = 0; i < p->s->chunks * p->slots_max; i++) p->owner[i] = -1;
     for (; p->row < p->s->rows; p->row++) TRY(prove_row(p, &p->s->row[p->row]));
     return prove_end(p);
 }
 
 static Status prove_stage(const Schedule *s)
 {
-    Proof p = { .s = s, .stated = schedule_peak(s->kind, s->stages, s->stage, s->chunks, s->micros) };
+    StageProof p = { .s = s,
+        .expected_peak = schedule_peak(s->kind, s->stages, s->stage, s->chunks, s->micros) };
     for (int c = 0; c < s->chunks; c++)
-        if (p.most < s->slots[c]) p.most = s->slots[c];
-    p.life    = calloc((size_t)s->chunks * (size_t)s->micros, sizeof *p.life);
-    p.owner   = malloc(((size_t)s->chunks * (size_t)p.most + 1) * sizeof *p.owner);
-    p.pending = calloc((size_t)s->rows + 1, sizeof *p.pending);
-    CHECK(p.life && p.owner && p.pending, "no memory to check a schedule of %d rows", s->rows);
+        if (p.slots_max < s->slots[c]) p.slots_max = s->slots[c];
+    p.progress = calloc((size_t)s->chunks * (size_t)s->micros, sizeof *p.progress);
+    p.owner    = malloc(((size_t)s->chunks * (size_t)p.slots_max + 1) * sizeof *p.owner);
+    p.pending  = calloc((size_t)s->rows + 1, sizeof *p.pending);
+    CHECK(p.progress && p.owner && p.pending, "no memory to check a schedule of %d rows", s->rows);
     Status status = prove_rows(&p);
-    free(p.life);
+    free(p.progress);
     free(p.owner);
     free(p.pending);
     return status;
 }
 
-/* ---- neighbours: which row of the other stage each message meets ---- */
+/* ---- neighbours: which row of the other stage each message matches ---- */
 
-typedef struct { int stages, *link, *first; } Web;     /* link[first[stage] + row]: the row at the other end */
+/* link[first[stage] + row] is the row of the message's other end, on the stage that is the row's peer. */
+typedef struct { int stages, *link, *first; } MessageLinks;
 
 static int next_message(const Schedule *s, int row, int peer, bool (*wanted)(ScheduleVerb))
 {
@@ -248,49 +282,54 @@ static int next_message(const Schedule *s, int row, int peer, bool (*wanted)(Sch
     return row;
 }
 
-static Status link_pair(Web *web, const Schedule *from, const Schedule *to)
+/* Transports match messages of a pair of ranks in order, so the n-th send must mean the same as the n-th
+ * receive. */
+static Status link_pair(MessageLinks *links, const Schedule *from, const Schedule *to)
 {
     for (int a = 0, b = 0;; a++, b++) {
         a = next_message(from, a, to->stage, is_send);
         b = next_message(to, b, from->stage, is_receive);
         if (a == from->rows && b == to->rows) return OK;
-        if (a == from->rows) return wrong(to, b, "stage %d sends no more", from->stage);
-        if (b == to->rows) return wrong(from, a, "stage %d receives no more", to->stage);
+        if (a == from->rows) return schedule_error(to, b, "stage %d sends no more", from->stage);
+        if (b == to->rows) return schedule_error(from, a, "stage %d receives no more", to->stage);
         const ScheduleRow *s = &from->row[a], *r = &to->row[b];
         bool forward = s->verb == SEND;
         int  there = s->chunk * from->stages + from->stage + (forward ? 1 : -1);
-        if (forward != (r->verb == RECV) || s->micro != r->micro || there != r->chunk * to->stages + to->stage)
-            return wrong(to, b, "meets row %d of stage %d (%s, chunk %d, micro-batch %d)", a, from->stage,
-                         schedule_verb_name(s->verb), s->chunk, s->micro);
-        web->link[web->first[from->stage] + a] = b;
-        web->link[web->first[to->stage] + b]   = a;
+        bool same = s->micro == r->micro && there == r->chunk * to->stages + to->stage;
+        if (forward != (r->verb == RECV) || !same)
+            return schedule_error(to, b, "meets row %d of stage %d (%s, chunk %d, micro-batch %d)", a,
+                from->stage, schedule_verb_name(s->verb), s->chunk, s->micro);
+        links->link[links->first[from->stage] + a] = b;
+        links->link[links->first[to->stage] + b]   = a;
     }
 }
 
-static Status link_all(Web *web, const Schedule *all)
+static Status link_all(MessageLinks *links, const Schedule *all)
 {
-    for (int i = 0, p = web->stages; i < p; i++) {
+    for (int i = 0, p = links->stages; i < p; i++) {
         int next = (i + 1) % p, prev = (i + p - 1) % p;
-        if (next != i) TRY(link_pair(web, &all[i], &all[next]));
-        if (prev != next) TRY(link_pair(web, &all[i], &all[prev]));
+        if (next != i) TRY(link_pair(links, &all[i], &all[next]));
+        if (prev != next) TRY(link_pair(links, &all[i], &all[prev]));
     }
     return OK;
 }
 
 /* ---- all stages together ---- */
 
-/* Does rows of one stage until one must wait; says whether any was done. Posting takes no time; a WAIT, for a send
- * as for a receive, ends when the other end is posted too. */
-static bool walk_stage(const Web *web, const Schedule *s, int *row, const ScheduleCost *cost, double *end)
+/* Runs rows of one stage until a WAIT blocks; returns whether any was run. Posting takes no time; a WAIT, for
+ * a send as for a receive, ends when the other end has been posted too. This is the strictest transport: a
+ * send without any buffering. */
+static bool replay_stage(const MessageLinks *links, const Schedule *s, int *row, const ScheduleCost *cost,
+                         double *end)
 {
-    int begin = row[s->stage], *n = &row[s->stage], first = web->first[s->stage];
+    int begin = row[s->stage], *n = &row[s->stage], first = links->first[s->stage];
     for (; *n < s->rows; ++*n) {
         const ScheduleRow *r = &s->row[*n];
         double now = *n > 0 ? end[first + *n - 1] : 0;
         if (r->verb == WAIT) {
-            int peer = s->row[r->peer].peer, link = web->link[first + r->peer];
+            int peer = s->row[r->peer].peer, link = links->link[first + r->peer];
             if (row[peer] <= link) break;
-            double there = end[web->first[peer] + link];
+            double there = end[links->first[peer] + link];
             if (now < there) now = there;
         }
         end[first + *n] = now + cost->of[r->verb];
@@ -298,17 +337,21 @@ static bool walk_stage(const Web *web, const Schedule *s, int *row, const Schedu
     return *n > begin;
 }
 
-static Status walk_all(const Web *web, const Schedule *all, int *row, const ScheduleCost *cost, double *end)
+/* Runs the stages in turn until none can go on. Then either all rows are done, or the stages that are not
+ * wait for each other. */
+static Status replay_all(const MessageLinks *links, const Schedule *all, int *row, const ScheduleCost *cost,
+                         double *end)
 {
     for (bool moved = true; moved;) {
         moved = false;
-        for (int i = 0; i < web->stages; i++) moved |= walk_stage(web, &all[i], row, cost, end);
+        for (int i = 0; i < links->stages; i++) moved |= replay_stage(links, &all[i], row, cost, end);
     }
-    for (int i = 0; i < web->stages; i++) {
+    for (int i = 0; i < links->stages; i++) {
         if (row[i] == all[i].rows) continue;
         int posted = all[i].row[row[i]].peer;
-        return wrong(&all[i], row[i], "deadlock: it waits for row %d, whose other end stage %d cannot reach",
-                     posted, all[i].row[posted].peer);
+        return schedule_error(&all[i], row[i],
+            "deadlock: it waits for row %d, whose other end stage %d cannot reach",
+            posted, all[i].row[posted].peer);
     }
     return OK;
 }
@@ -321,16 +364,16 @@ Status schedule_replay(const Schedule *all, int stages, const ScheduleCost *cost
     int *link = malloc(((size_t)first[stages] + 1) * sizeof *link);
     *end = malloc(((size_t)first[stages] + 1) * sizeof **end);
     CHECK(link && *end, "no memory to check schedules of %d rows", first[stages]);
-    Web web = { stages, link, first };
-    Status status = link_all(&web, all);
-    if (status == OK) status = walk_all(&web, all, row, cost, *end);
+    MessageLinks links = { stages, link, first };
+    Status status = link_all(&links, all);
+    if (status == OK) status = replay_all(&links, all, row, cost, *end);
     free(first);
     free(row);
     free(link);
     return status;
 }
 
-/* ---- what the room shows ---- */
+/* ---- public ---- */
 
 Status schedule_check(const Schedule *all, int stages)
 {
@@ -338,7 +381,7 @@ Status schedule_check(const Schedule *all, int stages)
         const Schedule *s = &all[i];
         bool same = s->kind == all->kind && s->chunks == all->chunks && s->micros == all->micros;
         if (!same || s->stages != stages || s->stage != i)
-            return wrong(s, 0, "entry %d of %d is of another pipeline", i, stages);
+            return schedule_error(s, 0, "entry %d of %d is of another pipeline", i, stages);
         TRY(prove_stage(s));
     }
     double *end;

@@ -1,5 +1,6 @@
-/* How long a schedule takes and how much of that each stage is idle, from the times of its rows: schedule_replay with costs.
- * Communication takes no time here. */
+/* The duration of a schedule and each stage's idle time (the pipeline bubble), from the times of its
+ * computations: a schedule_replay with costs. Communication takes no time, so this is the bubble that no
+ * network can avoid. */
 #include "parallel/schedule.h"
 
 #include <stdlib.h>
@@ -9,6 +10,7 @@ static ScheduleCost cost_make(double f, double b, double w)
     return (ScheduleCost){ { [FORWARD] = f, [BACKWARD_INPUT] = b, [BACKWARD_WEIGHT] = w } };
 }
 
+/* The schedules have passed schedule_check, so the replay cannot fail. */
 double *schedule_ends(const Schedule *all, int stages, double f, double b, double w)
 {
     double *end;
@@ -17,7 +19,7 @@ double *schedule_ends(const Schedule *all, int stages, double f, double b, doubl
     return end;
 }
 
-/* idle = the end of all stages - the sum of this stage's rows */
+/* idle = the end of the last stage - the sum of this stage's computations */
 double schedule_simulate(const Schedule *all, int stages, double f, double b, double w, double *idle)
 {
     ScheduleCost cost = cost_make(f, b, w);

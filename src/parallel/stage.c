@@ -1,5 +1,8 @@
+/* The division of a model's units among pipeline stages and their chunks. */
 #include "parallel/stage.h"
 
+/* Blocks in virtual stages 0 to v - 1. The first layers % virtuals of them have one block more than the
+ * others. */
 static int64_t blocks_before(int64_t layers, int64_t virtuals, int64_t v)
 {
     int64_t each = layers / virtuals, more = layers % virtuals;
@@ -10,16 +13,20 @@ Status stage_make(Stage *stage, const ModelConfig *config, int stages, int index
 {
     int64_t virtuals = (int64_t)stages * chunks;
     if (chunks > CHUNKS_MAX)
-        return fail(BAD_OPTION, "%d model chunks a stage are more than %d; give a stage fewer, larger chunks", chunks, CHUNKS_MAX);
+        return fail(BAD_OPTION,
+            "%d model chunks per stage are more than the maximum of %d; use fewer, larger chunks", chunks,
+                CHUNKS_MAX);
     if (config->layers < virtuals)
-        return fail(BAD_OPTION, "%lld blocks cannot fill %d stages of %d chunks; at most %lld stages x chunks do",
-                    (long long)config->layers, stages, chunks, (long long)config->layers);
+        return fail(BAD_OPTION,
+            "%lld blocks cannot fill %d stages of %d chunks; at most %lld stages x chunks do",
+            (long long)config->layers, stages, chunks, (long long)config->layers);
     *stage = (Stage){ .stages = stages, .stage = index, .chunks = chunks };
     for (int c = 0; c < chunks; c++) {
         int64_t v = (int64_t)c * stages + index;
-        int64_t from = blocks_before(config->layers, virtuals, v) + 1, to = blocks_before(config->layers, virtuals, v + 1) + 1;
-        if (v == 0) from--;
-        if (v == virtuals - 1) to++;
+        int64_t from = blocks_before(config->layers, virtuals, v) + 1,
+            to = blocks_before(config->layers, virtuals, v + 1) + 1;
+        if (v == 0) from--;                    /* the embedding, unit 0 */
+        if (v == virtuals - 1) to++;           /* the head, the last unit */
         stage->first[c] = from;
         stage->count[c] = to - from;
     }
@@ -34,4 +41,7 @@ bool stage_holds(const Stage *stage, int64_t unit)
 }
 
 bool stage_is_first(const Stage *stage, int chunk) { return stage->stage == 0 && chunk == 0; }
-bool stage_is_last (const Stage *stage, int chunk) { return stage->stage == stage->stages - 1 && chunk == stage->chunks - 1; }
+bool stage_is_last (const Stage *stage, int chunk)
+{
+    return stage->stage == stage->stages - 1 && chunk == stage->chunks - 1;
+}

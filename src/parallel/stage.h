@@ -1,17 +1,22 @@
 #ifndef PARALLEL_STAGE_H
 #define PARALLEL_STAGE_H
-/* Which units a pipeline stage holds. Blocks are dealt evenly to the p v virtual stages (the first ones get one more where they do
- * not divide); the embedding stands before the first, the head after the last. Chunk c of stage i is virtual stage c p + i. */
+/* Which units a pipeline stage holds. With p stages of v chunks there are p v virtual stages; chunk c of
+ * stage i is virtual stage c p + i, as in Megatron-LM's interleaved schedule (arXiv 2104.04473). The blocks
+ * are divided evenly among the virtual stages; where they do not divide, the first ones get one more. The
+ * embedding is in the first virtual stage, the head in the last. */
 #include "model/model_config.h"
 #include "parallel/schedule.h"
 
 typedef struct {
-    int     stages, stage, chunks;
-    int64_t first[CHUNKS_MAX], count[CHUNKS_MAX];         /* units of each chunk */
+    int     stages, stage, chunks;                        /* p; this stage, from 0; v */
+    int64_t first[CHUNKS_MAX], count[CHUNKS_MAX];         /* units of each chunk: [first, first + count) */
 } Stage;
 
-Status stage_make(Stage *stage, const ModelConfig *config, int stages, int index, int chunks);   /* BAD_OPTION: fewer blocks than virtual stages */
+/* BAD_OPTION: more chunks than CHUNKS_MAX, or fewer blocks than virtual stages. */
+Status stage_make(Stage *stage, const ModelConfig *config, int stages, int index, int chunks);
 bool   stage_holds(const Stage *stage, int64_t unit);
-bool   stage_is_first(const Stage *stage, int chunk);     /* the chunk with the embedding */
-bool   stage_is_last (const Stage *stage, int chunk);     /* the chunk with the head */
+/* the chunk with the embedding: it receives no activations */
+bool   stage_is_first(const Stage *stage, int chunk);
+/* the chunk with the head: it sends no activations */
+bool   stage_is_last (const Stage *stage, int chunk);
 #endif

@@ -1,3 +1,6 @@
+/* The loops over units. In each iteration a unit's weights are unsharded, the next unit's prefetched, the
+ * unit runs, its weights are resharded and scratch is reset, so that scratch needs the bytes of the largest
+ * unit only. */
 #include "parallel/stage_executor.h"
 #include <stdlib.h>
 
@@ -5,8 +8,10 @@ static void slot_open(StageExecutor *executor, ActivationSlot *slot, int chunk, 
 {
     slot->save  = calloc((size_t)executor->stage->count[chunk], sizeof *slot->save);
     slot->batch = loader_batch_new(s->batch, s->host);
-    CHECK(slot->save, "no memory for %lld saves", (long long)executor->stage->count[chunk]);
-    arena_open_within(&slot->activations, "slot", s->activations, "slots", s->slot_bytes ? s->slot_bytes[chunk] : 0);
+    CHECK(slot->save, "no memory for the saved tensors of %lld units",
+        (long long)executor->stage->count[chunk]);
+    arena_open_within(&slot->activations, "slot", s->activations, "slots",
+        s->slot_bytes ? s->slot_bytes[chunk] : 0);
 }
 
 void stage_executor_open(StageExecutor *executor, const StageExecutorSetup *s)
@@ -15,11 +20,13 @@ void stage_executor_open(StageExecutor *executor, const StageExecutorSetup *s)
     for (int c = 0; c < s->stage->chunks; c++) {
         executor->slots[c] = s->slots[c];
         executor->slot[c]  = calloc((size_t)s->slots[c], sizeof(ActivationSlot));
-        CHECK(executor->slot[c], "no memory for %d slots", s->slots[c]);
+        CHECK(executor->slot[c], "no memory for %d activation slots", s->slots[c]);
         for (int i = 0; i < s->slots[c]; i++) slot_open(executor, &executor->slot[c][i], c, s);
     }
-    executor->ctx.batch = &executor->slot[0][0].batch;                       /* for its sizes */
-    for (int i = 0; s->buckets->learn && i < 2; i++) executor->turn[i] = flow_new(&executor->ctx, executor->ctx.scratch, "gradient between units");
+    executor->ctx.batch = &executor->slot[0][0].batch;     /* flow_new needs its sizes */
+    /* Pushed before any unit runs, so they remain when scratch is reset to the mark of a unit. */
+    for (int i = 0; s->buckets->learn && i < 2; i++)
+        executor->unit_grad[i] = flow_new(&executor->ctx, executor->ctx.scratch, "gradient between units");
 }
 
 void stage_executor_close(StageExecutor *executor)
@@ -37,11 +44,12 @@ size_t stage_executor_slot_bytes(const StageExecutor *executor, int chunk)
 {
     size_t most = 0;
     for (int i = 0; i < executor->slots[chunk]; i++)
-        if (executor->slot[chunk][i].activations.peak > most) most = executor->slot[chunk][i].activations.peak;
+        if (executor->slot[chunk][i].activations.peak > most)
+            most = executor->slot[chunk][i].activations.peak;
     return most;
 }
 
-size_t walk_slot_wgrad(const StageExecutor *executor, int chunk)
+size_t stage_executor_wgrad_bytes(const StageExecutor *executor, int chunk)
 {
     size_t forward = 0, most = stage_executor_slot_bytes(executor, chunk);
     for (int i = 0; i < executor->slots[chunk]; i++)
@@ -49,38 +57,45 @@ size_t walk_slot_wgrad(const StageExecutor *executor, int chunk)
     return executor->defer && forward > 0 ? most - forward : 0;
 }
 
-ActivationSlot *stage_executor_slot(StageExecutor *executor, int chunk, int slot) { return &executor->slot[chunk][slot]; }
+ActivationSlot *stage_executor_slot(StageExecutor *executor, int chunk, int slot)
+{
+    return &executor->slot[chunk][slot];
+}
 
-static ExecContext run_in(const StageExecutor *executor, ActivationSlot *slot)
+/* The context of a slot. Deferred weight gradients run after scratch is reset, so what they read is kept in
+ * the slot. */
+static ExecContext slot_context(const StageExecutor *executor, ActivationSlot *slot)
 {
     ExecContext ctx = executor->ctx;
-    ctx.batch  = &slot->batch;
+    ctx.batch       = &slot->batch;
     ctx.activations = &slot->activations;
-    ctx.wgrad_saved   = executor->defer ? &slot->activations : ctx.scratch;
+    ctx.wgrad_saved = executor->defer ? &slot->activations : ctx.scratch;
     return ctx;
 }
 
 void stage_executor_begin(StageExecutor *executor, int chunk, int index)
 {
     ActivationSlot *slot = stage_executor_slot(executor, chunk, index);
-    ExecContext ctx = run_in(executor, slot);
+    ExecContext ctx = slot_context(executor, slot);
     arena_reset(&slot->activations, 0);
     slot->in = (Flow){ .n = 0 };
     if (!stage_is_first(executor->stage, chunk)) slot->in = flow_new(&ctx, ctx.activations, "chunk input");
 }
 
+/* comm_poll lets the transport progress between units: with MPI, messages posted earlier move only inside its
+ * calls. */
 void stage_executor_forward(StageExecutor *executor, int chunk, int index)
 {
     ActivationSlot *slot = stage_executor_slot(executor, chunk, index);
-    ExecContext ctx = run_in(executor, slot);
+    ExecContext ctx = slot_context(executor, slot);
     int64_t first = executor->stage->first[chunk], count = executor->stage->count[chunk];
     Flow x = slot->in;
     for (int64_t i = 0; i < count; i++) {
         size_t mark = arena_mark(ctx.scratch);
         bool head = model_unit(ctx.config, first + i) == UNIT_HEAD;
         Flow y = head ? (Flow){ .n = 0 } : flow_new(&ctx, ctx.activations, "residual");
-        UnitParam w = zero_unshard(executor->buckets, first + i);                     /* <-> dp+cp under ZeRO 3 */
-        if (i + 1 < count) zero_prefetch(executor->buckets, first + i + 1);        /* <-> dp+cp under ZeRO 3 */
+        UnitParam w = zero_unshard(executor->buckets, first + i);                 /* <-> dp+cp under ZeRO 3 */
+        if (i + 1 < count) zero_prefetch(executor->buckets, first + i + 1);       /* <-> dp+cp under ZeRO 3 */
         unit_forward(&ctx, first + i, y, &w, &slot->save[i], x);               /* <-> tp cp */
         zero_reshard(executor->buckets, first + i);
         arena_reset(ctx.scratch, mark);
@@ -94,30 +109,36 @@ void stage_executor_forward(StageExecutor *executor, int chunk, int index)
 static void backward_weight(StageExecutor *executor, const ExecContext *ctx, int64_t unit, UnitSave *save)
 {
     UnitParam dw = zero_unshard_grads(executor->buckets, unit);
-    unit_backward_weight(ctx, unit, &dw, save);                                /* <-> tp under sequence parallel */
-    zero_reduce_grads(executor->buckets, unit);                                   /* <-> dp+cp under ZeRO 2, 3 */
+    unit_backward_weight(ctx, unit, &dw, save);                           /* <-> tp under sequence parallel */
+    zero_reduce_grads(executor->buckets, unit);                                /* <-> dp+cp under ZeRO 2, 3 */
 }
 
-/* Nothing goes below the embedding: backward it reads no weights, and ZeRO 3 need not gather the largest of all blocks again. */
-static bool backward_reads(const StageExecutor *executor, int64_t unit) { return model_unit(executor->ctx.config, unit) != UNIT_EMBED; }
+/* Whether a unit's backward_input reads weights. The embedding's does not, since ids have no gradient; so
+ * ZeRO 3 need not gather the word embedding, the largest of all blocks, a second time. */
+static bool backward_reads_weights(const StageExecutor *executor, int64_t unit)
+{
+    return model_unit(executor->ctx.config, unit) != UNIT_EMBED;
+}
 
 void stage_executor_backward_input(StageExecutor *executor, int chunk, int index, Flow dx, Flow dy)
 {
     ActivationSlot *slot = stage_executor_slot(executor, chunk, index);
-    ExecContext ctx = run_in(executor, slot);
+    ExecContext ctx = slot_context(executor, slot);
     int64_t first = executor->stage->first[chunk], count = executor->stage->count[chunk];
     for (int64_t i = count - 1; i >= 0; i--) {
         size_t mark = arena_mark(ctx.scratch);
-        Flow to = i == 0 ? dx : executor->turn[i % 2];
+        Flow dx_unit = i == 0 ? dx : executor->unit_grad[i % 2];
         UnitParam w = { 0 };
-        if (backward_reads(executor, first + i)) w = zero_unshard(executor->buckets, first + i);                       /* <-> dp+cp under ZeRO 3 */
-        if (i > 0 && backward_reads(executor, first + i - 1)) zero_prefetch(executor->buckets, first + i - 1);      /* <-> dp+cp under ZeRO 3 */
-        unit_backward_input(&ctx, first + i, to, &w, &slot->save[i], dy);      /* <-> tp cp */
+        if (backward_reads_weights(executor, first + i))
+            w = zero_unshard(executor->buckets, first + i);                   /* <-> dp+cp under ZeRO 3 */
+        if (i > 0 && backward_reads_weights(executor, first + i - 1))
+            zero_prefetch(executor->buckets, first + i - 1);                  /* <-> dp+cp under ZeRO 3 */
+        unit_backward_input(&ctx, first + i, dx_unit, &w, &slot->save[i], dy);      /* <-> tp cp */
         zero_reshard(executor->buckets, first + i);
         if (!executor->defer) backward_weight(executor, &ctx, first + i, &slot->save[i]);
         arena_reset(ctx.scratch, mark);
         comm_poll(executor->buckets->data);
-        dy = to;
+        dy = dx_unit;
     }
 }
 
@@ -125,7 +146,7 @@ void stage_executor_backward_weight(StageExecutor *executor, int chunk, int inde
 {
     if (!executor->defer) return;
     ActivationSlot *slot = stage_executor_slot(executor, chunk, index);
-    ExecContext ctx = run_in(executor, slot);
+    ExecContext ctx = slot_context(executor, slot);
     for (int64_t i = executor->stage->count[chunk] - 1; i >= 0; i--) {
         size_t mark = arena_mark(ctx.scratch);
         backward_weight(executor, &ctx, executor->stage->first[chunk] + i, &slot->save[i]);

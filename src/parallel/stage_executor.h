@@ -1,40 +1,65 @@
 #ifndef PARALLEL_STAGE_EXECUTOR_H
 #define PARALLEL_STAGE_EXECUTOR_H
-/* The only loop over units. A slot holds what one (chunk, micro-batch) in activations keeps: its batch, its flows, its units' saves. */
+/* Runs the units of one chunk, forward or backward, for one micro-batch: the only loops over units. It knows
+ * activation slots, gathered weights and scratch, but no messages of the pipeline (parallel/pipeline.c does).
+ *
+ * An activation slot holds what one (chunk, micro-batch) in flight keeps between forward and backward: its
+ * batch, its input and output, and the tensors its units save. The schedule says how many are needed. */
 #include "parallel/buckets.h"
 
 typedef struct {
-    Arena     activations;                 /* a part of the rank's activations arena */
-    Batch     batch;
-    Flow      in, out;                /* what the chunk takes and makes: on activations */
-    UnitSave *save;                   /* by unit of the chunk */
-    size_t    forward;                /* bytes of activations after a forward; what is above them backward_weight reads */
+    Arena     activations;            /* a part of the rank's activations arena */
+    Batch     batch;                  /* on the host arena */
+    /* input and output of the chunk, [t, C], on activations; no input in the first chunk */
+    Flow      in, out;
+    UnitSave *save;                   /* one per unit of the chunk; owned */
+    /* bytes of activations after forward; what is above was saved for backward_weight */
+    size_t    forward;
 } ActivationSlot;
 
 typedef struct {
     const Stage *stage;
     Buckets *buckets;
-    ExecContext      ctx;                     /* as for every unit; batch, activations, wgrad_saved are the slot's */
-    bool     defer;                   /* weight gradients come later: what they read is kept in the slot, not in scratch */
-    ActivationSlot    *slot[CHUNKS_MAX];
+    /* common to all units; batch, activations and wgrad_saved are set for each slot */
+    ExecContext ctx;
+    /* weight gradients are computed later: what they read stays in the slot, not in scratch */
+    bool     defer;
+    ActivationSlot *slot[CHUNKS_MAX]; /* owned */
     int      slots[CHUNKS_MAX];
-    Flow     turn[2];                 /* gradients between units of a chunk, on scratch below the mark */
+    /* gradients between units of a chunk, used in turn; at the bottom of scratch */
+    Flow     unit_grad[2];
 } StageExecutor;
 
-typedef struct { const Stage *stage; Buckets *buckets; ExecContext ctx; bool defer; const int *slots;
-                 const LoaderConfig *batch;
-                 Arena *activations, *host;
-                 const size_t *slot_bytes;         /* of a slot of each chunk; NULL: dry, to be found */
+typedef struct {
+    const Stage *stage;
+    Buckets *buckets;
+    ExecContext ctx;
+    bool defer;
+    const int *slots;                 /* slots of each chunk */
+    const LoaderConfig *batch;        /* sizes of a micro-batch */
+    Arena *activations, *host;
+    /* bytes of a slot of each chunk; NULL: a dry run, which measures them */
+    const size_t *slot_bytes;
 } StageExecutorSetup;
+
 void stage_executor_open (StageExecutor *executor, const StageExecutorSetup *setup);
 void stage_executor_close(StageExecutor *executor);
-size_t stage_executor_slot_bytes(const StageExecutor *executor, int chunk);              /* the most a slot of the chunk has used, */
-size_t walk_slot_wgrad(const StageExecutor *executor, int chunk);              /* and how much of it input backwards left for weight backwards */
+
+/* Bytes that the fullest slot of a chunk has used so far, and the part of them that backward_input saved for
+ * backward_weight (0 unless weight gradients are deferred). A dry run sizes the slots by the first. */
+size_t stage_executor_slot_bytes (const StageExecutor *executor, int chunk);
+size_t stage_executor_wgrad_bytes(const StageExecutor *executor, int chunk);
 
 ActivationSlot *stage_executor_slot(StageExecutor *executor, int chunk, int slot);
-void  stage_executor_begin(StageExecutor *executor, int chunk, int slot);                /* empties the slot and makes its `in` (none for the first chunk) */
+/* Empties the slot and allocates its input, which the caller then fills: with a message, or a copy of the
+ * previous chunk's output. */
+void  stage_executor_begin  (StageExecutor *executor, int chunk, int slot);
+/* Forward of all units of the chunk.  <-> tp cp, and dp+cp under ZeRO 3 */
 void  stage_executor_forward(StageExecutor *executor, int chunk, int slot);
-/* dx: where the gradient of `in` goes (ignored by the first chunk); dy: of `out` (ignored by the last) */
+/* Backward in reverse order. dx receives the gradient of the slot's input (ignored by the first chunk); dy is
+ * the gradient of its output (ignored by the last). Unless deferred, weight gradients are computed here too.
+ * <-> tp cp, dp+cp under ZeRO 2, 3 */
 void  stage_executor_backward_input (StageExecutor *executor, int chunk, int slot, Flow dx, Flow dy);
-void  stage_executor_backward_weight(StageExecutor *executor, int chunk, int slot);      /* nothing where weights were done at once */
+/* The deferred weight gradients; does nothing where they were not deferred.  <-> tp, dp+cp under ZeRO 2, 3 */
+void  stage_executor_backward_weight(StageExecutor *executor, int chunk, int slot);
 #endif

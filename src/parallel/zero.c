@@ -1,7 +1,9 @@
+/* The parameters and gradients of a unit while it runs. Under ZeRO 3 a unit's weights are gathered into one
+ * of two slots, so that the all-gather of the next unit overlaps with the computation of this one. */
 #include "parallel/buckets.h"
 
-/* A unit's blocks while it runs. Under ZeRO 3 weights lie in one of two gather slots, so the next unit's arrive while this one computes. */
-
+/* The unit's blocks with `own` and `word` as their flat tensors; word is ignored by units that do not use
+ * block 0. */
 static UnitParam param_at(Buckets *b, int64_t unit, Tensor own, Tensor word)
 {
     bool uses = unit_uses_word(b->config, unit);
@@ -9,10 +11,12 @@ static UnitParam param_at(Buckets *b, int64_t unit, Tensor own, Tensor word)
                         .word = uses ? &bucket_of(b, 0)->block : NULL, .flat_word = word };
 }
 
-static UnitParam param_within(Buckets *b, int64_t unit, Tensor flat)           /* own block first, then the word embedding */
+/* The unit's blocks in one flat tensor: its own block first, then the word embedding. */
+static UnitParam param_within(Buckets *b, int64_t unit, Tensor flat)
 {
     Bucket *own = bucket_of(b, unit + 1), *word = unit_uses_word(b->config, unit) ? bucket_of(b, 0) : NULL;
-    return param_at(b, unit, tensor_flat(flat, 0, own->padded), word ? tensor_flat(flat, own->padded, word->padded) : tensor_none());
+    return param_at(b, unit, tensor_flat(flat, 0, own->padded),
+        word ? tensor_flat(flat, own->padded, word->padded) : tensor_none());
 }
 
 static GatherSlot *slot_of(Buckets *b, int64_t unit)
@@ -24,12 +28,18 @@ void zero_prefetch(Buckets *b, int64_t unit)
 {
     if (b->zero_stage < 3 || slot_of(b, unit)) return;
     GatherSlot *slot = b->slot[0].held ? &b->slot[1] : &b->slot[0];
-    CHECK(!slot->held && slot->unit < 0, "both gather slots are taken: %lld, %lld", (long long)b->slot[0].unit, (long long)b->slot[1].unit);
+    CHECK(!slot->held && slot->unit < 0, "both ZeRO 3 gather slots are in use, by units %lld and %lld",
+        (long long)b->slot[0].unit, (long long)b->slot[1].unit);
     UnitParam w = param_within(b, unit, slot->flat);
     slot->unit = unit;
     slot->own = slot->word = (Pending){ -1 };
-    if (w.own->count > 0) slot->own  = comm_all_gather_begin(b->data, b->queue, w.flat_own,  bucket_of(b, unit + 1)->weights);   /* <-> dp+cp: all-gather */
-    if (w.word)           slot->word = comm_all_gather_begin(b->data, b->queue, w.flat_word, bucket_of(b, 0)->weights);          /* <-> dp+cp: all-gather */
+    Tensor own = bucket_of(b, unit + 1)->weights;
+    if (w.own->count > 0)
+        slot->own = comm_all_gather_begin(b->data, b->queue, w.flat_own, own);     /* <-> dp+cp: all-gather */
+    if (w.word) {
+        Tensor word = bucket_of(b, 0)->weights;
+        slot->word = comm_all_gather_begin(b->data, b->queue, w.flat_word, word);  /* <-> dp+cp: all-gather */
+    }
 }
 
 UnitParam zero_unshard(Buckets *b, int64_t unit)
@@ -38,7 +48,7 @@ UnitParam zero_unshard(Buckets *b, int64_t unit)
         Bucket *word = unit_uses_word(b->config, unit) ? bucket_of(b, 0) : NULL;
         return param_at(b, unit, bucket_of(b, unit + 1)->weights, word ? word->weights : tensor_none());
     }
-    zero_prefetch(b, unit);                              /* nothing where it is on its way already */
+    zero_prefetch(b, unit);                              /* does nothing if the unit has been prefetched */
     GatherSlot *slot = slot_of(b, unit);
     comm_wait(b->data, slot->own);
     comm_wait(b->data, slot->word);
@@ -66,11 +76,13 @@ UnitParam zero_unshard_grads(Buckets *b, int64_t unit)
     return param_at(b, unit, bucket_of(b, unit + 1)->grads, word ? word->grads : tensor_none());
 }
 
+/* Sums `whole` over the data ranks and adds this rank's shard to its gradients. Every
+ * micro-batch needs its own reduce-scatter, since no rank keeps whole gradients in between. */
 static void add_shard(Buckets *b, Bucket *k, Tensor whole)
 {
     size_t mark = arena_mark(b->scratch);
     Tensor part = tensor_new(b->scratch, "gradient shard", b->queue->real, k->shard);
-    comm_reduce_scatter(b->data, b->queue, part, whole, b->scratch);            /* <-> dp+cp: reduce-scatter */
+    comm_reduce_scatter(b->data, b->queue, part, whole, b->scratch);           /* <-> dp+cp: reduce-scatter */
     accumulate(b->queue, (Accumulate){ .y = k->grads, .x = part });
     arena_reset(b->scratch, mark);
 }

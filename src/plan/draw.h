@@ -1,10 +1,11 @@
 #ifndef PLAN_DRAW_H
 #define PLAN_DRAW_H
-/* Pictures of pipeline schedules: a line a stage, a column a unit of time; forward, input backward and weight
- * backward of a chunk take one unit each, messages none. Both return malloc'ed text, which the caller frees; the
- * schedules are those of all stages, and pass schedule_check. */
+/* Drawings of pipeline schedules: a line per stage, a column per unit of time. Forward, backward_input and
+ * backward_weight of a chunk take one unit each, messages none. `all` has the schedules of all `stages`
+ * stages, which have passed schedule_check. Both functions return malloc'ed text, which the caller frees. */
 #include "parallel/schedule.h"
 
-char *draw_schedule    (const Schedule *all, int stages);     /* plain text; its first line says how to read it */
-char *draw_schedule_svg(const Schedule *all, int stages);     /* coloured by verb, later chunks paler */
+char *draw_schedule    (const Schedule *all, int stages);     /* plain text; its first line is the legend */
+/* SVG: a colour for each verb, later chunks paler */
+char *draw_schedule_svg(const Schedule *all, int stages);
 #endif

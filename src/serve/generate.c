@@ -1,10 +1,13 @@
+/* Generation with a key-value cache. The prompt is one forward of all its positions; each later token is a
+ * forward of one row. */
 #include "serve/generate.h"
 #include <math.h>
 #include <stdlib.h>
 
 size_t generate_bytes(const ModelConfig *s, Dtype real, int64_t capacity)
 {
-    size_t one = (size_t)(capacity * s->groups * s->head_dim) * dtype_width(real);      /* keys, or values, of a layer */
+    /* keys, or values, of one layer; the arena aligns each of them */
+    size_t one = (size_t)(capacity * s->groups * s->head_dim) * dtype_width(real);
     return 2 * (size_t)s->layers * ((one + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN);
 }
 
@@ -12,19 +15,24 @@ static Cache *caches_new(StageExecutor *executor, Arena *session, int64_t capaci
 {
     const ModelConfig *s = executor->ctx.config;
     Cache *cache = calloc((size_t)s->layers, sizeof *cache);
-    CHECK(cache, "no memory for %lld caches", (long long)s->layers);
+    CHECK(cache, "no memory for the key-value caches of %lld layers", (long long)s->layers);
     for (int64_t l = 0; l < s->layers; l++) {
-        cache[l].k = tensor_new(session, "keys",   executor->ctx.queue->real, 1, capacity, s->groups, s->head_dim);
-        cache[l].v = tensor_new(session, "values", executor->ctx.queue->real, 1, capacity, s->groups, s->head_dim);
+        cache[l].k = tensor_new(session, "keys",   executor->ctx.queue->real, 1, capacity, s->groups,
+            s->head_dim);
+        cache[l].v = tensor_new(session, "values", executor->ctx.queue->real, 1, capacity, s->groups,
+            s->head_dim);
     }
     return cache;
 }
 
-/* the first `count` rows of a batch, holding ids that stand at `first` and after */
+/* A view of the first `count` rows of a batch, filled with ids whose positions are first, first + 1, ...
+ * Without targets and loss weights: no loss is computed. */
 static Batch rows_of(const Batch *whole, const int32_t *ids, int64_t first, int64_t count)
 {
-    Batch b = { .token_i = tensor_flat(whole->token_i, 0, count), .position_i = tensor_flat(whole->position_i, 0, count),
-                .dropout_index_i = tensor_flat(whole->dropout_index_i, 0, count), .sample_i = whole->sample_i };
+    Batch b = { .token_i = tensor_flat(whole->token_i, 0, count),
+        .position_i = tensor_flat(whole->position_i, 0, count),
+                .dropout_index_i = tensor_flat(whole->dropout_index_i, 0, count),
+                .sample_i = whole->sample_i };
     for (int64_t i = 0; i < count; i++) {
         ((int32_t *)b.token_i.data)[i] = ids[i];
         ((int32_t *)b.position_i.data)[i] = ((int32_t *)b.dropout_index_i.data)[i] = (int32_t)(first + i);
@@ -33,8 +41,10 @@ static Batch rows_of(const Batch *whole, const int32_t *ids, int64_t first, int6
     return b;
 }
 
-/* Logits after the last of `count` new ids; the caches grow by them. */
-static void next_logits(StageExecutor *executor, Batch whole, const int32_t *ids, int64_t count, double *logits)
+/* The logits [vocabulary] after the last of `count` new ids, which are appended to the caches. The slot's
+ * batch is replaced for the forward only, since the next call needs its full capacity again. */
+static void next_logits(StageExecutor *executor, Batch whole, const int32_t *ids, int64_t count,
+                        double *logits)
 {
     ActivationSlot *slot = stage_executor_slot(executor, 0, 0);
     int64_t layers = executor->ctx.config->layers, used = executor->ctx.cache[0].used;
@@ -45,12 +55,14 @@ static void next_logits(StageExecutor *executor, Batch whole, const int32_t *ids
     slot->batch = whole;
     Tensor last = tensor_slice(slot->save[layers + 1].head.logits_TV, 0, count - 1, 1);
     for (int64_t v = 0; v < executor->ctx.config->vocabulary; v++)
-        logits[v] = last.dtype == F64 ? ((const double *)last.data)[v] : (double)((const float *)last.data)[v];
-    CHECK(isfinite(logits[0]), "the logits are not finite: the checkpoint's weights are broken");
+        logits[v] = last.dtype == F64 ? ((const double *)last.data)[v]
+                : (double)((const float *)last.data)[v];
+    CHECK(isfinite(logits[0]), "the logits are not finite: the weights of the checkpoint are broken");
     for (int64_t l = 0; l < layers; l++) executor->ctx.cache[l].used += count;
 }
 
-void generate(StageExecutor *executor, Arena *session, const Generation *g, const int32_t *prompt, int64_t count)
+void generate(StageExecutor *executor, Arena *session, const Generation *g, const int32_t *prompt,
+              int64_t count)
 {
     const Batch whole = stage_executor_slot(executor, 0, 0)->batch;
     double *logits = malloc((size_t)executor->ctx.config->vocabulary * sizeof *logits);

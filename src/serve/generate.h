@@ -1,20 +1,35 @@
 #ifndef SERVE_GENERATE_H
 #define SERVE_GENERATE_H
-/* Continues a sequence of ids with one rank's model, keys and values of earlier positions cached. */
+/* Generation on one rank: continues a prompt token by token, with the keys and values of earlier positions
+ * cached, so that each new token costs one forward of one position. */
 #include "parallel/stage_executor.h"
 
-typedef struct { double temperature, top_p; int64_t top_k; uint64_t seed; } Sampling;     /* temperature 0: the likeliest; top_k, top_p 0: all */
+/* How a token is drawn: softmax with a temperature, restricted to the top_k likeliest tokens and to the
+ * smallest set of them with probability top_p (nucleus sampling, arXiv 1904.09751). temperature 0: always the
+ * likeliest; top_k 0, top_p 0: no restriction. */
+typedef struct { double temperature, top_p; int64_t top_k; uint64_t seed; } Sampling;
+
 typedef struct {
-    int64_t  capacity;                    /* positions: prompt and what is new */
-    int32_t  ids, end;                    /* ids: it draws from the first so many, 0: from all of the model; end: ends the text, -1: none */
+    int64_t  capacity;                             /* positions: of the prompt and of what is generated */
+    /* tokens are drawn from ids 0 .. ids - 1; 0: from the model's vocabulary */
+    int32_t  ids;
+    /* the id that ends the text, which is not emitted; -1: none */
+    int32_t  end;
     Sampling sampling;
-    void   (*emit)(void *context, int32_t id);     /* each new id as it comes */
+    void   (*emit)(void *context, int32_t id);     /* called for each new id when it is drawn */
     void    *context;
 } Generation;
 
-/* walk: one stage, one chunk, with slots of at least `capacity` rows, forward alone; session: holds the cache (generate_bytes of it) */
+/* Bytes of the key-value cache of all layers: what generate pushes on its session arena. */
 size_t generate_bytes(const ModelConfig *config, Dtype real, int64_t capacity);
-void   generate(StageExecutor *executor, Arena *session, const Generation *g, const int32_t *prompt, int64_t count);
-/* the next id out of V logits; number: how many were drawn before */
+
+/* Emits tokens until `end` or until prompt and new tokens fill the capacity. `executor` has one stage with
+ * one chunk, and slots of at least `capacity` rows; `prompt` has 1 to `capacity` ids. Logits that are not
+ * finite are a CHECK: the weights are broken. */
+void   generate(StageExecutor *executor, Arena *session, const Generation *g, const int32_t *prompt,
+                int64_t count);
+
+/* Draws an id from the logits of V ids. `number` counts the tokens drawn before: the random number depends on
+ * (seed, number) alone. Sorting makes it O(V log V). */
 int32_t sample_id(const double *logits, int64_t V, const Sampling *sampling, int64_t number);
 #endif

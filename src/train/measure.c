@@ -1,24 +1,30 @@
-/* A dry run: what every arena of a rank must hold, what its ops work and what it sends, without a byte moved. */
+/* The dry run of one rank: bytes of every arena, work of its operations and bytes that it sends. The
+ * trainer's own code runs one step and one evaluation with arenas that only count, operations that compute
+ * nothing and a transport that sends nothing. */
 #include <string.h>
 #include "train/trainer.h"
 
 enum { COMMS = 6 };
 typedef struct { OpCount op[QUEUE_OPS]; Sent sent[COMMS][SENT_VERBS]; } Counts;
 
-/* NULL where the rank has none */
-static Comm *comm_at(const Trainer *t, int i) { return (Comm *[COMMS]){ t->tp, t->cp, t->data, t->pp, t->tied, t->world }[i]; }
+/* Communicator i of the rank, NULL where it has no such one. */
+static Comm *comm_at(const Trainer *t, int i)
+{
+    return (Comm *[COMMS]){ t->tp, t->cp, t->data, t->pp, t->tied, t->world }[i];
+}
 
 static Counts counts_read(const Trainer *t)
 {
     Counts counts = { 0 };
     memcpy(counts.op, t->queue.count, sizeof counts.op);
     for (int i = 0; i < COMMS; i++)
-        for (SentVerb v = 0; comm_at(t, i) && v < SENT_VERBS; v++) counts.sent[i][v] = comm_sent(comm_at(t, i), v);
+        for (SentVerb v = 0; comm_at(t, i) && v < SENT_VERBS; v++)
+            counts.sent[i][v] = comm_sent(comm_at(t, i), v);
     return counts;
 }
 
-/* adds times (b - a) */
-static void counts_add(Trainer *t, int64_t times, const Counts *b, const Counts *a)
+/* Adds `times` times the difference b - a to the counts of the queue and of all communicators. */
+static void counts_extrapolate(Trainer *t, int64_t times, const Counts *b, const Counts *a)
 {
     for (int op = 0; op < QUEUE_OPS; op++) {
         OpCount *count = &t->queue.count[op];
@@ -35,9 +41,11 @@ static void counts_add(Trainer *t, int64_t times, const Counts *b, const Counts 
 static void step_run(Trainer *t)     { trainer_step(t); }
 static void evaluate_run(Trainer *t) { trainer_evaluate(t, 1, NULL, NULL); }
 
-/* Counts what run(t) does on a schedule of m micro-batches. All of them work and send alike, take slots of one size and scratch that is
- * given back, so f(m) = f(u) + (m - u) / u (f(2 u) - f(u)), u being the fewest the schedule takes: that and 2 u are run, and
- * (m / u - 2) f(2 u) - (m / u - 1) f(u) is what is missing then. */
+/* Counts what run(t) does on a schedule of m micro-batches without running them all, so that the time of a
+ * dry run does not depend on m. All micro-batches work and send alike, take slots of the same size and
+ * release their scratch. So the counts are linear: f(m) = f(u) + (m - u) / u (f(2 u) - f(u)), where u is the
+ * fewest micro-batches that the schedule takes. The schedules of u and 2 u are run, which counts f(u) + f(2
+ * u); what is missing then is (m / u - 2) f(2 u) - (m / u - 1) f(u). */
 static void count_schedule(Trainer *t, Schedule *schedule, void (*run)(Trainer *t))
 {
     Schedule whole = *schedule;
@@ -53,19 +61,22 @@ static void count_schedule(Trainer *t, Schedule *schedule, void (*run)(Trainer *
         schedule_free(schedule);
     }
     *schedule = whole;
-    counts_add(t, units - 2, &counts[2], &counts[1]);
-    counts_add(t, units - 1, &counts[0], &counts[1]);
+    counts_extrapolate(t, units - 2, &counts[2], &counts[1]);
+    counts_extrapolate(t, units - 1, &counts[0], &counts[1]);
 }
 
+/* The arena of activations has, besides what is pushed on it directly, all slots of each chunk at the size of
+ * the fullest one. */
 void trainer_count(Trainer *t, ArenaSizes *sizes)
 {
-    const TrainConfig *r = t->config;
+    const TrainConfig *config = t->config;
     *sizes = (ArenaSizes){ .bytes = { 0 } };
-    if (r->learn) count_schedule(t, &t->train, step_run);
-    if (r->eval_iters > 0 || !r->learn) count_schedule(t, &t->valid, evaluate_run);
-    for (int c = 0; c < r->chunks; c++) {
+    if (config->learn) count_schedule(t, &t->train, step_run);
+    if (config->eval_iters > 0 || !config->learn) count_schedule(t, &t->valid, evaluate_run);
+    for (int c = 0; c < config->chunks; c++) {
         sizes->slot[c] = stage_executor_slot_bytes(&t->executor, c);
-        for (int i = 0; i < t->executor.slots[c]; i++) arena_push(&t->arena[ARENA_ACTIVATIONS], "slots", sizes->slot[c]);
+        for (int i = 0; i < t->executor.slots[c]; i++)
+            arena_push(&t->arena[ARENA_ACTIVATIONS], "slots", sizes->slot[c]);
     }
     for (int i = 0; i < ARENAS; i++) sizes->bytes[i] = t->arena[i].peak;
 }

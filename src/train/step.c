@@ -1,24 +1,31 @@
+/* One training step and one evaluation: the rows of the schedule, then loss sums, clipping and the update.
+ * The host reads no value of a tensor before the end of the step, so a back end may run asynchronously until
+ * then. */
 #include "train/trainer.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* One step: the schedule's rows, then sums, clip, update. The host reads nothing before the end. */
-
+/* { loss sum, tokens }, a view of { loss sum, tokens, squared gradients } */
 static Tensor loss_sums(Trainer *t) { return tensor_flat(t->sums_3, 0, 2); }
 
-/* Squares of the gradients this rank answers for: its shard, what tp copies on tp rank 0 alone, no second copy of the word embedding */
-static void square_own(Trainer *t, const Bucket *k)
+/* Adds the squares of the gradients that this rank counts in the global norm, where each element must be
+ * counted once: its shard over dp x cp; replicated parameters on tp rank 0 only; the tied word embedding on
+ * the first stage only. */
+static void add_squares(Trainer *t, const Bucket *k)
 {
     int64_t end = k->shard_first + k->shard;
     if (end > k->block.replicated && t->mesh.at.tp > 0) end = k->block.replicated;
     if (end > k->block.count) end = k->block.count;
     if (!k->counted || end <= k->shard_first) return;
     Tensor own = bucket_own(k, k->grads);
-    square_sum(&t->queue, (SquareSum){ .out_1 = tensor_flat(t->sums_3, 2, 1), .x_N = tensor_flat(own, k->shard_first - k->own_first, end - k->shard_first) });
+    square_sum(&t->queue, (SquareSum){ .out_1 = tensor_flat(t->sums_3, 2, 1),
+        .x_N = tensor_flat(own, k->shard_first - k->own_first, end - k->shard_first) });
 }
 
-static void update(Trainer *t, int index)
+/* The optimizer runs per parameter, since weight decay differs between them, and on the elements that this
+ * rank owns. */
+static void update_bucket(Trainer *t, int index)
 {
     const Bucket *k = &t->buckets.bucket[index];
     const Optimizer *rule = t->config->optimizer;
@@ -29,17 +36,23 @@ static void update(Trainer *t, int index)
         Tensor state[OPTIMIZER_STATES] = { { 0 } };
         if (piece.count == 0) continue;
         for (int s = 0; s < rule->states; s++) state[s] = tensor_flat(t->state[index][s], at, piece.count);
-        rule->update(&t->queue, &t->config->settings, tensor_flat(w, at, piece.count), tensor_flat(g, at, piece.count), state, k->block.param[p].decay);
+        rule->update(&t->queue, &t->config->settings, tensor_flat(w, at, piece.count),
+            tensor_flat(g, at, piece.count), state, k->block.param[p].decay);
     }
 }
 
+/* Every rank gets the sums of all ranks and adds them in rank order, so all take the same decisions:
+ * clipping, skipping, stopping. */
 static void gather_sums(Trainer *t)
 {
-    if (t->mesh.at.tp > 0) fill_zero(&t->queue, (FillZero){ .y = loss_sums(t) });      /* tp ranks have the same loss: one counts */
-    comm_all_gather(t->world, &t->queue, t->sums_R3, t->sums_3);              /* <-> world: all-gather of 3 sums */
+    /* all tp ranks have the same loss: count it once */
+    if (t->mesh.at.tp > 0) fill_zero(&t->queue, (FillZero){ .y = loss_sums(t) });
+    comm_all_gather(t->world, &t->queue, t->sums_R3, t->sums_3);         /* <-> world: all-gather of 3 sums */
 }
 
-/* Bad data is a person's to mend, but a rank alone cannot leave a step: it goes on with ids 0, and all stop after it. */
+/* Unreadable data is an error that the user can mend. But a rank alone cannot leave a step, since the others
+ * would wait for its messages: it continues with ids 0, and after the step all ranks stop with its message
+ * (train/loop.c). */
 static void fill_or_fail(Trainer *t, SplitKind kind, Batch *batch, int64_t step)
 {
     Status status = prefetch_take(t->prefetch[kind], batch, step, t->taken++);
@@ -50,10 +63,11 @@ static void fill_or_fail(Trainer *t, SplitKind kind, Batch *batch, int64_t step)
     memset(batch->target_i.data, 0, tensor_bytes(batch->target_i));
 }
 
-static void on_fill(void *context, Batch *batch, int micro)
+static void fill_train(void *context, Batch *batch, int micro)
 {
     Trainer *t = context;
-    (void)micro;                                                              /* the prefetch knows the order */
+    /* the prefetch has the same order */
+    (void)micro;
     if (comm_dry(t->world)) return;
     fill_or_fail(t, SPLIT_TRAIN, batch, t->step);
 }
@@ -64,11 +78,12 @@ static void on_reduce(void *context, int chunk)
     buckets_reduce(&t->buckets, &t->stage, chunk);                            /* <-> dp+cp */
 }
 
+/* STEP of trainer_gradients: the sums without the update. */
 static void on_gradients(void *context)
 {
     Trainer *t = context;
     buckets_reduce_tied(&t->buckets);                                              /* <-> dp+cp tied */
-    for (int i = 0; i < t->buckets.count; i++) square_own(t, &t->buckets.bucket[i]);
+    for (int i = 0; i < t->buckets.count; i++) add_squares(t, &t->buckets.bucket[i]);
     gather_sums(t);                                                           /* <-> world */
 }
 
@@ -76,11 +91,13 @@ static void on_step(void *context)
 {
     Trainer *t = context;
     on_gradients(t);                                                          /* <-> all axes */
-    clip_and_skip(&t->queue, (ClipAndSkip){ .report_4 = t->report_4, .sums_R3 = t->sums_R3, .clip = t->config->clip });
-    for (int i = 0; i < t->buckets.count; i++) update(t, i);
-    buckets_all_gather_params(&t->buckets);                                              /* <-> dp+cp under ZeRO 1, 2 */
+    clip_and_skip(&t->queue, (ClipAndSkip){ .report_4 = t->report_4, .sums_R3 = t->sums_R3,
+        .clip = t->config->clip });
+    for (int i = 0; i < t->buckets.count; i++) update_bucket(t, i);
+    buckets_all_gather_params(&t->buckets);                                    /* <-> dp+cp under ZeRO 1, 2 */
 }
 
+/* queue_wait at the end: only then may the host read the sums. */
 static void run_schedule(Trainer *t, void (*at_end)(void *context))
 {
     t->step_state.step = t->step;
@@ -91,7 +108,8 @@ static void run_schedule(Trainer *t, void (*at_end)(void *context))
     t->executor.ctx.sums_2 = loss_sums(t);
     fill_zero(&t->queue, (FillZero){ .y = t->sums_3 });
     buckets_zero_grads(&t->buckets);
-    pipeline_run(&t->pipeline, &t->train, (PipelineCalls){ .context = t, .fill = on_fill, .reduce = on_reduce, .step = at_end });
+    pipeline_run(&t->pipeline, &t->train, (PipelineCalls){ .context = t, .fill = fill_train,
+        .reduce = on_reduce, .step = at_end });
     queue_wait(&t->queue);
 }
 
@@ -104,23 +122,27 @@ StepReport trainer_step(Trainer *t)
     const double *r = t->report_4.data;
     if (!r) return (StepReport){ 0 };
     if (r[3] == 0) t->step_state.updates++;
-    return (StepReport){ .loss = r[0], .tokens = r[1], .norm = r[2], .waited = prefetch_waited(t->prefetch[SPLIT_TRAIN]), .skipped = r[3] != 0 };
+    return (StepReport){ .loss = r[0], .tokens = r[1], .norm = r[2],
+        .waited = prefetch_waited(t->prefetch[SPLIT_TRAIN]), .skipped = r[3] != 0 };
 }
 
-typedef struct { Trainer *trainer; SplitKind kind; int64_t first, step; } SplitPlace;
+/* Where an evaluation reads: batches first, first + 1, ... of a split; step is the one being filled. */
+typedef struct { Trainer *trainer; SplitKind kind; int64_t first, step; } SplitPosition;
 
-static void fill_split(void *context, Batch *batch, int64_t step, int micro)
+static void fill_evaluation(void *context, Batch *batch, int64_t step, int micro)
 {
-    SplitPlace *at = context;
+    SplitPosition *at = context;
     (void)micro;
     if (at->step != step) at->trainer->taken = 0;
     at->step = step;
     fill_or_fail(at->trainer, at->kind, batch, at->first + step);
 }
 
+/* What the calls of the evaluation schedule need: the caller's fill and its context; the current global
+ * batch; dry: no data. */
 typedef struct { TrainerFill *fill; void *context; int64_t step; bool dry; } Evaluation;
 
-static void on_fill_evaluation(void *context, Batch *batch, int micro)
+static void fill_from_caller(void *context, Batch *batch, int micro)
 {
     Evaluation *e = context;
     if (!e->dry) e->fill(e->context, batch, e->step, micro);
@@ -132,8 +154,9 @@ double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *cont
     t->executor.ctx.drop   = false;
     t->executor.ctx.sums_2 = loss_sums(t);
     fill_zero(&t->queue, (FillZero){ .y = t->sums_3 });
+    /* The ranks agree before each batch whether any of them has received a signal. */
     for (; e.step < steps && !(t->stop && trainer_any(t, (RunFlags){ 0 }).signal); e.step++)         /* <-> world */
-        pipeline_run(&t->pipeline, &t->valid, (PipelineCalls){ .context = &e, .fill = on_fill_evaluation });
+        pipeline_run(&t->pipeline, &t->valid, (PipelineCalls){ .context = &e, .fill = fill_from_caller });
     gather_sums(t);                                                           /* <-> world */
     queue_wait(&t->queue);
     const double *sums = t->sums_R3.data;
@@ -144,10 +167,12 @@ double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *cont
 
 double trainer_evaluate_split(Trainer *t, SplitKind kind)
 {
-    const TrainConfig *r = t->config;
-    int64_t before = kind == SPLIT_VALID && r->eval_interval > 0 ? (t->step - 1) / r->eval_interval : 0;      /* evaluations done */
-    SplitPlace at = { .trainer = t, .kind = kind, .first = before * r->eval_iters, .step = -1 };
-    return trainer_evaluate(t, r->eval_iters, fill_split, &at);
+    const TrainConfig *config = t->config;
+    /* earlier evaluations */
+    bool repeated = kind == SPLIT_VALID && config->eval_interval > 0;
+    int64_t before = repeated ? (t->step - 1) / config->eval_interval : 0;
+    SplitPosition at = { .trainer = t, .kind = kind, .first = before * config->eval_iters, .step = -1 };
+    return trainer_evaluate(t, config->eval_iters, fill_evaluation, &at);
 }
 
 RunFlags trainer_any(Trainer *t, RunFlags mine)

@@ -1,6 +1,7 @@
 #ifndef TRAIN_TRAIN_CONFIG_H
 #define TRAIN_TRAIN_CONFIG_H
-/* All that a run is, in plain numbers: made once from the options (cli/setup.c), read-only, shared by all ranks. */
+/* The configuration of a run in plain numbers. cli/setup.c makes it once from the options; after that it is
+ * read-only and shared by all ranks. Strings are owned by the options. */
 #include "data/datasets.h"
 #include "model/model_config.h"
 #include "optim/lr.h"
@@ -9,38 +10,55 @@
 
 typedef struct {
     ModelConfig    model;
-    bool     learn;                           /* false: forward alone, to evaluate or generate: no gradients, no states */
-    /* layout */
+    /* false: forward alone, for evaluation and generation; no gradients, no states */
+    bool     learn;
+
+    /* layout: sizes of the mesh axes (dp is what remains of the ranks), chunks per stage, ZeRO stage */
     int      tp, cp, pp, chunks, zero;
     bool     sequence;                        /* sequence parallelism within tp */
     ScheduleKind schedule;
-    /* batch and time */
-    int64_t  micro, global, steps;            /* sequences of a micro-batch, of a step; steps of the whole run */
+
+    /* batch and duration */
+    /* sequences of a micro-batch; of a step over all data-parallel ranks */
+    int64_t  micro, global;
+    int64_t  steps;                           /* steps of the whole run, those before a resume included */
     LrSchedule lr;
     const Optimizer  *optimizer;
     OptimizerSettings settings;
+    /* global gradient norm above which gradients are scaled down; 0: never */
     double   clip;
     uint64_t seed;
+
     /* machine */
-    const char *device;                       /* ref, cpu */
-    int      threads;
-    double   watchdog;                        /* seconds a collective may take; 0: nobody watches */
+    const char *device;                       /* back end: ref, cpu */
+    int      threads;                         /* per rank */
+    /* seconds a collective may take before the job is stopped; 0: no watchdog */
+    double   watchdog;
+
     /* data */
-    const char *data, *split;                 /* data: one prefix in place of feed's words; NULL: those */
+    /* data: one token file prefix instead of datasets.words; NULL: those */
+    const char *data, *split;
     DatasetRules datasets;
-    bool     reset_positions, reset_attention, mask_eod;
-    int32_t  eod;
+    bool     reset_positions, reset_attention, mask_eod;      /* at ends of documents */
+    int32_t  eod;                             /* id of the end of a document; -1: none */
+
     /* files */
-    const char *save, *load;
-    int64_t  save_interval, keep_last, exit_interval;
-    bool     exit_on_missing;
-    const char *options;                      /* as one JSON object, kept with a checkpoint */
-    /* words */
-    int64_t  log_interval, eval_interval, eval_iters;
-    const char *metrics;
+    const char *save, *load;                  /* checkpoint directories; NULL: none */
+    int64_t  save_interval, keep_last;        /* steps between saves; checkpoints that are kept */
+    /* the run stops after a step that is a multiple of it; 0: never */
+    int64_t  exit_interval;
+    bool     exit_on_missing;                 /* a `load` without a checkpoint is an error */
+    const char *options;                      /* the options as one JSON object, stored in checkpoints */
+
+    /* logging and evaluation */
+    int64_t  log_interval, eval_interval;     /* steps */
+    int64_t  eval_iters;                      /* global batches of an evaluation */
+    const char *metrics;                      /* file of JSON lines; NULL: none */
 } TrainConfig;
 
-int64_t train_config_samples(const TrainConfig *config, SplitKind kind);        /* that the whole run may take */
-DatasetsPlan train_config_datasets  (const TrainConfig *config);
-bool    train_config_takes  (const TrainConfig *config, SplitKind kind);        /* the test split only where it has a path of its own */
+/* Samples of a split that the whole run may take, evaluations counted as in Megatron-LM. */
+int64_t train_config_samples(const TrainConfig *config, SplitKind kind);
+DatasetsPlan train_config_datasets(const TrainConfig *config);
+/* Whether the run reads the split: the test split only where it has token files of its own. */
+bool    train_config_takes(const TrainConfig *config, SplitKind kind);
 #endif

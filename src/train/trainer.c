@@ -1,11 +1,15 @@
+/* Opens and closes a rank: mesh and communicators, queue, data, schedules, arenas, parameters, stage
+ * executor, prefetch. The same code serves the dry run, with no arena sizes, and the real one; everything it
+ * allocates is pushed in the same order. */
 #include "train/trainer.h"
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[ARENAS] = { "persistent", "activations", "gathered", "scratch", "host" };
+static const char *const arena_names[ARENAS] = { "persistent", "activations", "gathered", "scratch", "host" };
 
-int64_t trainer_step_tokens(const TrainConfig *r) { return r->global * r->model.sequence; }
+int64_t trainer_step_tokens(const TrainConfig *config) { return config->global * config->model.sequence; }
 
+/* The tied communicator joins the first and the last stage, which both hold the tied word embedding. */
 static Status open_comms(Trainer *t)
 {
     const Mesh *mesh = &t->mesh;
@@ -24,72 +28,85 @@ static Status open_comms(Trainer *t)
 static Status open_arenas(Trainer *t, const ArenaSizes *sizes)
 {
     for (int i = 0; i < ARENAS; i++) {
-        if (!sizes) arena_dry(&t->arena[i], names[i]);
-        else TRY(arena_open(&t->arena[i], names[i], sizes->bytes[i]));
+        if (!sizes) arena_dry(&t->arena[i], arena_names[i]);
+        else TRY(arena_open(&t->arena[i], arena_names[i], sizes->bytes[i]));
     }
     return OK;
 }
 
+/* A dry queue is that of the device's dry twin, whose tensors have the same types: "dry-cpu" counts what
+ * "cpu" would compute. */
 static Status open_queue(Trainer *t)
 {
     char dry[16] = "dry-";
     bool real = !comm_dry(t->world);
-    return queue_open(&t->queue, real ? t->config->device : strcat(dry, t->config->device), real ? t->config->threads : 1, &t->step_state);
+    return queue_open(&t->queue, real ? t->config->device : strcat(dry, t->config->device),
+        real ? t->config->threads : 1, &t->step_state);
 }
 
 LoaderConfig trainer_loader_config(const Trainer *t)
 {
-    const TrainConfig *r = t->config;
-    return (LoaderConfig){ .sequence = r->model.sequence, .micro = r->micro, .global = r->global, .dp = t->mesh.size.dp,
-        .dp_rank = t->mesh.at.dp, .cp = t->mesh.size.cp, .cp_rank = t->mesh.at.cp, .seed = r->seed,
-        .reset_positions = r->reset_positions, .reset_attention = r->reset_attention, .mask_eod = r->mask_eod, .eod = r->eod,
-        .real = t->queue.real };
+    const TrainConfig *config = t->config;
+    return (LoaderConfig){ .sequence = config->model.sequence, .micro = config->micro,
+        .global = config->global, .dp = t->mesh.size.dp, .dp_rank = t->mesh.at.dp,
+        .cp = t->mesh.size.cp, .cp_rank = t->mesh.at.cp, .seed = config->seed,
+        .reset_positions = config->reset_positions, .reset_attention = config->reset_attention,
+        .mask_eod = config->mask_eod, .eod = config->eod, .real = t->queue.real };
 }
 
-/* As Megatron counts them: an evaluation more than there are, of which the test is none */
-int64_t train_config_samples(const TrainConfig *r, SplitKind kind)
+/* As Megatron-LM counts them: one validation more than there are, and one evaluation of the test split. Its
+ * sample orders depend on these numbers, so they must be the same. */
+int64_t train_config_samples(const TrainConfig *config, SplitKind kind)
 {
-    int64_t evaluations = kind == SPLIT_VALID && r->eval_interval > 0 ? r->steps / r->eval_interval + 1 : 1;
-    return kind == SPLIT_TRAIN ? r->steps * r->global : evaluations * r->eval_iters * r->global;
+    int64_t evaluations = kind == SPLIT_VALID && config->eval_interval > 0
+            ? config->steps / config->eval_interval + 1 : 1;
+    return kind == SPLIT_TRAIN ? config->steps * config->global
+            : evaluations * config->eval_iters * config->global;
 }
 
-bool train_config_takes(const TrainConfig *r, SplitKind kind)
+bool train_config_takes(const TrainConfig *config, SplitKind kind)
 {
-    if (!r->learn || kind == SPLIT_TRAIN) return r->learn;
-    return r->eval_iters > 0 && (kind == SPLIT_VALID ? datasets_has(&r->datasets, kind) : r->datasets.own[kind].count > 0);
+    if (!config->learn || kind == SPLIT_TRAIN) return config->learn;
+    bool present = kind == SPLIT_VALID ? datasets_has(&config->datasets, kind)
+                                       : config->datasets.own[kind].count > 0;
+    return config->eval_iters > 0 && present;
 }
 
-DatasetsPlan train_config_datasets(const TrainConfig *r)
+DatasetsPlan train_config_datasets(const TrainConfig *config)
 {
-    DatasetsPlan spec = { .rules = r->datasets, .split = r->split };
-    if (r->data) spec.rules.words = (DatasetWords){ &r->data, 1 };
-    for (int kind = 0; kind < SPLITS; kind++) spec.wanted[kind] = train_config_samples(r, (SplitKind)kind);
+    DatasetsPlan spec = { .rules = config->datasets, .split = config->split };
+    if (config->data) spec.rules.words = (DatasetWords){ &config->data, 1 };
+    for (int kind = 0; kind < SPLITS; kind++)
+        spec.wanted[kind] = train_config_samples(config, (SplitKind)kind);
     return spec;
 }
 
 static Status open_data(Trainer *t)
 {
-    const TrainConfig *r = t->config;
-    if (comm_dry(t->world) || !r->learn) return OK;
-    DatasetsPlan spec = train_config_datasets(r);
+    const TrainConfig *config = t->config;
+    if (comm_dry(t->world) || !config->learn) return OK;
+    DatasetsPlan spec = train_config_datasets(config);
     watchdog_work(t->world, "opening data");
     Status status = datasets_open(&t->datasets, &spec);
     for (int kind = 0; status == OK && kind < SPLITS; kind++)
-        if (train_config_takes(r, (SplitKind)kind)) status = datasets_loader(&t->datasets, &t->loader[kind], (SplitKind)kind, trainer_loader_config(t));
+        if (train_config_takes(config, (SplitKind)kind))
+            status = datasets_loader(&t->datasets, &t->loader[kind], (SplitKind)kind, trainer_loader_config(t));
     watchdog_work(t->world, NULL);
     return status;
 }
 
 static Status open_schedules(Trainer *t)
 {
-    const TrainConfig *r = t->config;
-    int stages = t->mesh.size.pp, stage = t->mesh.at.pp, micros = (int)(r->global / (r->micro * t->mesh.size.dp));
-    TRY(stage_make(&t->stage, &r->model, stages, stage, r->chunks));
-    if (r->learn) TRY(schedule_make(&t->train, r->schedule, stages, stage, r->chunks, micros));
-    return schedule_make(&t->valid, SCHEDULE_FORWARD, stages, stage, r->chunks, micros);
+    const TrainConfig *config = t->config;
+    int stages = t->mesh.size.pp, stage = t->mesh.at.pp;
+    int micros = (int)(config->global / (config->micro * t->mesh.size.dp));
+    TRY(stage_make(&t->stage, &config->model, stages, stage, config->chunks));
+    if (config->learn) TRY(schedule_make(&t->train, config->schedule, stages, stage, config->chunks, micros));
+    return schedule_make(&t->valid, SCHEDULE_FORWARD, stages, stage, config->chunks, micros);
 }
 
-/* In the order of the schedule's FORWARD rows; each chunk takes its own */
+/* Prefetches batches in the order of the schedule's FORWARD rows. Every chunk has a slot of its own, so each
+ * of its forwards takes a batch. */
 static Status open_prefetch(Trainer *t, SplitKind kind)
 {
     const Schedule *s = kind == SPLIT_TRAIN ? &t->train : &t->valid;
@@ -97,8 +114,10 @@ static Status open_prefetch(Trainer *t, SplitKind kind)
     if (!micro) return fail(NO_MEMORY, "no memory for %d rows", s->rows);
     for (int i = 0; i < s->rows; i++)
         if (s->row[i].verb == FORWARD) micro[count++] = s->row[i].micro;
-    t->loader[kind].config = trainer_loader_config(t);                       /* of a dry run too, which opens no data */
-    Status status = prefetch_open(&t->prefetch[kind], &(PrefetchSetup){ .loader = &t->loader[kind], .micro = micro, .count = count,
+    /* a dry run has opened no loader */
+    t->loader[kind].config = trainer_loader_config(t);
+    Status status = prefetch_open(&t->prefetch[kind], &(PrefetchSetup){ .loader = &t->loader[kind],
+        .micro = micro, .count = count,
         .vocabulary = t->config->model.vocabulary, .host = &t->arena[ARENA_HOST] });
     free(micro);
     return status;
@@ -111,39 +130,50 @@ static Status open_prefetches(Trainer *t)
     return OK;
 }
 
+/* Weights, gradients and optimizer states, and the few sums that a step exchanges. */
 static void open_parameters(Trainer *t)
 {
-    const TrainConfig *r = t->config;
-    Arena *forever = &t->arena[ARENA_PERSISTENT];
-    buckets_open(&t->buckets, &(BucketsSetup){ .config = &r->model, .stage = &t->stage, .queue = &t->queue, .zero_stage = r->zero,
-        .learn = r->learn, .sequence = r->sequence && t->mesh.size.tp > 1, .data = t->data, .tp = t->tp, .tied = t->tied, .persistent = forever,
+    const TrainConfig *config = t->config;
+    Arena *persistent = &t->arena[ARENA_PERSISTENT];
+    buckets_open(&t->buckets, &(BucketsSetup){ .config = &config->model, .stage = &t->stage,
+        .queue = &t->queue, .zero_stage = config->zero, .learn = config->learn,
+        .sequence = config->sequence && t->mesh.size.tp > 1, .data = t->data,
+        .tp = t->tp, .tied = t->tied, .persistent = persistent,
         .gathered = &t->arena[ARENA_GATHERED], .scratch = &t->arena[ARENA_SCRATCH] });
     t->state = calloc((size_t)t->buckets.count, sizeof *t->state);
     CHECK(t->state, "no memory for the states of %d buckets", t->buckets.count);
     for (int i = 0; i < t->buckets.count; i++)
-        for (int s = 0; r->learn && s < r->optimizer->states; s++)
-            t->state[i][s] = tensor_new(forever, "optimizer states", t->queue.real, t->buckets.bucket[i].own_count);
-    t->sums_3   = tensor_new(forever, "sums", F64, 3);
-    t->sums_R3  = tensor_new(forever, "sums", F64, t->mesh.world, 3);
-    t->report_4 = tensor_new(forever, "sums", F64, 4);
-    t->flags_3  = tensor_new(forever, "sums", F64, RUN_FLAGS);
-    t->flags_R3 = tensor_new(forever, "sums", F64, t->mesh.world, RUN_FLAGS);
-    if (t->mesh.world == 1) {                     /* one rank's sums are all there are: nothing is gathered */
+        for (int s = 0; config->learn && s < config->optimizer->states; s++)
+            t->state[i][s] = tensor_new(persistent, "optimizer states", t->queue.real,
+                t->buckets.bucket[i].own_count);
+    t->sums_3   = tensor_new(persistent, "sums", F64, 3);
+    t->sums_R3  = tensor_new(persistent, "sums", F64, t->mesh.world, 3);
+    t->report_4 = tensor_new(persistent, "sums", F64, 4);
+    t->flags_3  = tensor_new(persistent, "sums", F64, RUN_FLAGS);
+    t->flags_R3 = tensor_new(persistent, "sums", F64, t->mesh.world, RUN_FLAGS);
+    /* nothing is gathered: the sums of all ranks are this rank's */
+    if (t->mesh.world == 1) {
         t->sums_R3  = tensor_view(t->sums_3, 1, 3);
         t->flags_R3 = tensor_view(t->flags_3, 1, RUN_FLAGS);
     }
 }
 
-static void open_walk(Trainer *t, const ArenaSizes *sizes)
+/* Training and evaluation share the slots: each chunk has as many as the schedule that needs more of them. */
+static void open_executor(Trainer *t, const ArenaSizes *sizes)
 {
-    const TrainConfig *r = t->config;
+    const TrainConfig *config = t->config;
     LoaderConfig batch = trainer_loader_config(t);
     int slots[CHUNKS_MAX];
-    for (int c = 0; c < r->chunks; c++) slots[c] = t->train.slots[c] > t->valid.slots[c] ? t->train.slots[c] : t->valid.slots[c];
-    ExecContext ctx = { .config = &r->model, .queue = &t->queue, .cp = t->cp, .scratch = &t->arena[ARENA_SCRATCH],
-                .tp = { .comm = t->tp, .queue = &t->queue, .scratch = &t->arena[ARENA_SCRATCH], .sequence = t->buckets.sequence } };
-    stage_executor_open(&t->executor, &(StageExecutorSetup){ .stage = &t->stage, .buckets = &t->buckets, .ctx = ctx, .defer = r->schedule == SCHEDULE_ZB_H1,
-        .slots = slots, .batch = &batch, .activations = &t->arena[ARENA_ACTIVATIONS], .host = &t->arena[ARENA_HOST], .slot_bytes = sizes ? sizes->slot : NULL });
+    for (int c = 0; c < config->chunks; c++)
+        slots[c] = t->train.slots[c] > t->valid.slots[c] ? t->train.slots[c] : t->valid.slots[c];
+    ExecContext ctx = { .config = &config->model, .queue = &t->queue, .cp = t->cp,
+        .scratch = &t->arena[ARENA_SCRATCH],
+        .tp = { .comm = t->tp, .queue = &t->queue, .scratch = &t->arena[ARENA_SCRATCH],
+                .sequence = t->buckets.sequence } };
+    stage_executor_open(&t->executor, &(StageExecutorSetup){ .stage = &t->stage, .buckets = &t->buckets,
+        .ctx = ctx, .defer = config->schedule == SCHEDULE_ZB_H1, .slots = slots,
+        .batch = &batch, .activations = &t->arena[ARENA_ACTIVATIONS],
+        .host = &t->arena[ARENA_HOST], .slot_bytes = sizes ? sizes->slot : NULL });
     int rows = t->train.rows > t->valid.rows ? t->train.rows : t->valid.rows;
     pipeline_open(&t->pipeline, &t->executor, t->pp, &t->arena[ARENA_ACTIVATIONS], rows);
 }
@@ -156,16 +186,18 @@ Status trainer_open(Trainer *t, const TrainConfig *config, Transport *transport,
     TRY(watchdog_open(&t->watchdog, t->world, config->watchdog));          /* before anything that may take long on one rank */
     TRY(agree(t->world, open_comms(t)));
     TRY(agree(t->world, open_queue(t)));
-    bool later = config->datasets.cache && transport->rank != 0;               /* the first rank fills the cache, the others map it */
+    /* The first rank writes the cache of sample orders; the others map it after the agreement. */
+    bool later = config->datasets.cache && transport->rank != 0;
     TRY(agree(t->world, later ? OK : open_data(t)));
     if (config->datasets.cache) TRY(agree(t->world, later ? open_data(t) : OK));
     TRY(agree(t->world, open_schedules(t)));
     TRY(agree(t->world, open_arenas(t, sizes)));
     open_parameters(t);
-    open_walk(t, sizes);
+    open_executor(t, sizes);
     return agree(t->world, open_prefetches(t));
 }
 
+/* Also after a failed trainer_open: what was not opened is zero. */
 void trainer_close(Trainer *t)
 {
     watchdog_close(t->watchdog, t->world);
@@ -188,7 +220,8 @@ void trainer_init(Trainer *t)
 {
     buckets_init(&t->buckets, t->config->seed);
     for (int i = 0; i < t->buckets.count; i++)
-        for (int s = 0; t->config->learn && s < t->config->optimizer->states; s++) fill_zero(&t->queue, (FillZero){ .y = t->state[i][s] });
+        for (int s = 0; t->config->learn && s < t->config->optimizer->states; s++)
+            fill_zero(&t->queue, (FillZero){ .y = t->state[i][s] });
     queue_wait(&t->queue);
 }
 

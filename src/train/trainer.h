@@ -1,7 +1,8 @@
 #ifndef TRAIN_TRAINER_H
 #define TRAIN_TRAINER_H
-/* One rank of a run: its place in the mesh, its memory and all that lives in it. Opened twice by the same code: dry, to learn how
- * large each arena must be, and real. What the dry one counted is what the real one takes, to the byte.                        */
+/* One rank of a run: its coordinates in the mesh, its memory and everything in it. It is opened twice by the
+ * same code: dry, to learn the size of each arena, and then real. What the dry run counted is what the real
+ * one allocates, to the byte. */
 #include <signal.h>
 #include "data/datasets.h"
 #include "data/prefetch.h"
@@ -11,69 +12,92 @@
 #include "store/checkpoint.h"
 #include "train/train_config.h"
 
-/* What any rank may have to say between two steps: data that could not be had, memory other than its dry run's, a signal (which may
- * come to one rank alone; 0: none). */
+/* What a rank reports to the others between two steps: its data could not be read; it uses other memory than
+ * its dry run counted; a signal it received (which may reach one rank alone), 0 for none. */
 typedef struct { bool failed, memory; int signal; } RunFlags;
-enum { RUN_FLAGS = 3 };                           /* numbers of it in a message */
+enum { RUN_FLAGS = 3 };                           /* numbers that RunFlags takes in a message */
 
-typedef enum { ARENA_PERSISTENT, ARENA_ACTIVATIONS, ARENA_GATHERED, ARENA_SCRATCH, ARENA_HOST, ARENAS } ArenaName;
+typedef enum { ARENA_PERSISTENT, ARENA_ACTIVATIONS, ARENA_GATHERED, ARENA_SCRATCH, ARENA_HOST,
+               ARENAS } ArenaName;
+/* slot: bytes of an activation slot of each chunk */
 typedef struct { size_t bytes[ARENAS], slot[CHUNKS_MAX]; } ArenaSizes;
 
-typedef struct { double loss, tokens, norm, waited; bool skipped; } StepReport;      /* waited: seconds for data */
+/* Mean loss, tokens with a loss weight, and gradient norm of a step, over all ranks; waited: seconds this
+ * rank waited for data. skipped: loss or norm was not finite, and the weights were left unchanged. */
+typedef struct { double loss, tokens, norm, waited; bool skipped; } StepReport;
 
 typedef struct Trainer {
     const TrainConfig *config;
     Transport *transport;
     Watchdog  *watchdog;                             /* NULL: nobody watches */
     Mesh   mesh;
-    Comm  *world, *tp, *cp, *data, *pp, *tied;       /* data: dp x cp; tied: first and last stage (NULL: none) */
+    /* data: dp x cp; tied: first and last stage, NULL where none is needed */
+    Comm  *world, *tp, *cp, *data, *pp, *tied;
     Queue  queue;
-    StepState   step_state;
+    StepState step_state;
     Arena  arena[ARENAS];
     Stage  stage;
     Schedule train, valid;
     Buckets  buckets;
-    StageExecutor     executor;
+    StageExecutor executor;
     Pipeline pipeline;
-    Tensor (*state)[OPTIMIZER_STATES];               /* by bucket: [own_count]; owned */
-    Tensor  sums_3, sums_R3, report_4, flags_3, flags_R3;   /* F64: loss, tokens, squared gradients; of all ranks; clip_and_skip's report; RunFlags; of all ranks */
-    Datasets    datasets;
+    Tensor (*state)[OPTIMIZER_STATES];               /* optimizer states [own_count], by bucket; owned */
+
+    /* F64, persistent: { loss sum, tokens, squared gradients } of this rank and [R, 3] of all R ranks; the
+     * report of clip_and_skip; RunFlags of this rank and of all */
+    Tensor  sums_3, sums_R3, report_4, flags_3, flags_R3;
+    Datasets  datasets;
     Loader    loader[SPLITS];
-    Prefetch *prefetch[SPLITS];                      /* NULL: the run takes nothing of it */
-    int       taken;                                 /* micro-batches of the step at hand that were filled */
+    Prefetch *prefetch[SPLITS];                      /* NULL: the run does not read the split */
+    /* micro-batches of the current step that have been filled */
+    int       taken;
     int64_t step;                                    /* steps done */
-    const volatile sig_atomic_t *stop;               /* a signal's number once one has come to this process; NULL: evaluations do not look */
-    int     signal;                                  /* the one that has come to any rank, as of the last trainer_any; 0: none */
-    Status  failed;                                  /* data of a micro-batch that could not be had; */
-    char    why[512];                                /* the step went on with ids 0, its result is void */
+    /* The number of the signal that this process received, else 0; NULL: evaluations do not check it. */
+    const volatile sig_atomic_t *stop;
+    int     signal;                                  /* the largest on any rank, as of the last trainer_any */
+    /* the data of a micro-batch could not be read, for the reason in why: */
+    Status  failed;
+    /* the step continued with ids 0, so its result is void */
+    char    why[512];
 } Trainer;
 
-/* Collective. sizes NULL: a dry trainer (transport must be dry then). */
-Status trainer_open (Trainer *trainer, const TrainConfig *config, Transport *transport, const ArenaSizes *sizes);
-/* trainer_measure, then trainer_open with what it said: how a run begins. Collective. */
+/* Collective. sizes NULL: a dry trainer, whose transport must be dry. Fails with the same Status on all
+ * ranks: options that fit no layout, data that cannot be read, memory. Close it after a failure too. */
+Status trainer_open (Trainer *trainer, const TrainConfig *config, Transport *transport,
+                     const ArenaSizes *sizes);
+/* trainer_measure, then trainer_open with its sizes: how a run starts. Collective. */
 Status trainer_start(Trainer *trainer, const TrainConfig *config, Transport *transport);
 void   trainer_close(Trainer *trainer);
-/* train/measure.c: what a rank of this run needs: opens it dry, runs a step and an evaluation, and reads the arenas. Not collective. */
+/* train/measure.c: the arena sizes of a rank, from a dry trainer that runs one step and one evaluation. Not
+ * collective. */
 Status trainer_measure(ArenaSizes *sizes, const TrainConfig *config, int rank, int world);
-/* The same for a dry trainer at hand, whose arenas, queue and comms keep the details. A step of many micro-batches is not run whole:
- * what the left out ones add is computed. */
+/* The same for a dry trainer that is open; its arenas, queue and communicators keep the details. Of a step
+ * with many micro-batches only few are run, and the rest is extrapolated. */
 void   trainer_count(Trainer *dry, ArenaSizes *sizes);
-void   trainer_init(Trainer *trainer);                               /* new weights, states zero */
+void   trainer_init(Trainer *trainer);                               /* initial weights; optimizer states 0 */
 
-StepReport trainer_step    (Trainer *trainer);                       /* <-> all axes */
-/* A step without its end: gradients of the sum over tokens are in the buckets, loss sum and tokens in sums_R3. <-> all axes */
+/* One step with its update. <-> all axes */
+StepReport trainer_step(Trainer *trainer);
+/* A step without its update: gradients of the sum over tokens are in the buckets, loss sums and tokens in
+ * sums_R3. <-> all axes */
 void       trainer_gradients(Trainer *trainer);
-/* Mean loss over that many global batches, dropout off; NAN where a signal came before the last (signal says it). <-> all axes */
+/* fill writes micro-batch `micro` of global batch `step` of an evaluation into `batch`. */
 typedef void TrainerFill(void *context, Batch *batch, int64_t step, int micro);
-double     trainer_evaluate(Trainer *trainer, int64_t steps, TrainerFill *fill, void *context);    /* of what fill puts into micro-batch m of step k */
-/* Of a split. Megatron's way: each evaluation goes on behind the one before it, so which samples it takes follows from the step. */
+/* Mean loss over `steps` global batches, which `fill` provides, with dropout off; NAN where a signal arrived
+ * before the last one (`signal` has its number). <-> all axes */
+double     trainer_evaluate(Trainer *trainer, int64_t steps, TrainerFill *fill, void *context);
+/* The same over eval_iters batches of a split. As in Megatron-LM each evaluation reads on where the one
+ * before it ended, so its samples follow from the step alone. <-> all axes */
 double     trainer_evaluate_split(Trainer *trainer, SplitKind kind);
-/* What any rank has to say: its flags and mine, the largest signal; `stop`, where it is given, is this rank's. <-> world: all-gather of 3 numbers */
+/* Joins what the ranks report: flags are or-ed, of signals the largest is kept; where `stop` is given, this
+ * rank's signal is read from it. <-> world: all-gather of RUN_FLAGS numbers */
 RunFlags   trainer_any     (Trainer *trainer, RunFlags mine);
-int64_t    trainer_step_tokens(const TrainConfig *config);
+int64_t    trainer_step_tokens(const TrainConfig *config);           /* tokens of a global batch */
 LoaderConfig trainer_loader_config(const Trainer *trainer);
 
-/* train/trainer_checkpoint.c: the pieces of weights and states this rank writes and reads */
-Status trainer_save(Trainer *trainer, const char *dir);              /* collective */
-Status trainer_load(Trainer *trainer, const char *path);             /* collective; states too where it learns */
+/* train/trainer_checkpoint.c. Both are collective and fail on all ranks with the same message. Saving refuses
+ * weights that are not finite. Loading sets the step and, where the run trains, the optimizer states and the
+ * position in the data. */
+Status trainer_save(Trainer *trainer, const char *dir);              /* a new checkpoint in dir */
+Status trainer_load(Trainer *trainer, const char *path);             /* the checkpoint at path */
 #endif

@@ -43,7 +43,7 @@ static void cover(const ModelConfig *config, int64_t index, int tp, int d)
             for (int p = 0; p < block.params; p++) {
                 TensorShard shard = params_tensor_shard(&block, p, s * shard_size, shard_size);
                 TensorShardRun run;
-                if (block.param[p].cut == TP_REPLICATED && r > 0) continue;      /* replicated: rank 0's stands for all */
+                if (block.param[p].sharding == TP_REPLICATED && r > 0) continue;      /* replicated: rank 0's stands for all */
                 for (int64_t cursor = 0; shard.count > 0 && tensor_shard_next_run(&shard, &cursor, &run);)
                     for (int64_t i = 0; i < run.count; i++) seen[whole.param[p].at + run.global + i]++;
             }
@@ -141,7 +141,7 @@ static void test_absent(void **state)
     ParamId head = PARAM_FINAL_GAIN;
     Ended asked = run_in_child(asks_elsewhere, &head);
     assert_int_equal(asked.exit_code, 3);
-    assert_contains(asked.text, "is none of block 2");
+    assert_contains(asked.text, "is not in block 2");
 }
 
 /* A block has a place for every row of params.def, and no row twice: it cannot overflow. */

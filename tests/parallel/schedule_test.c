@@ -176,7 +176,7 @@ static void test_refusals(void **state)
     expect_refusal(SCHEDULE_INTERLEAVED, 4, 0, 2, 6, "4 or 8 would work");
     expect_refusal(SCHEDULE_INTERLEAVED, 4, 0, 2, 3, "4 or 8 would work");
     expect_refusal(SCHEDULE_1F1B, 2, 0, 2, 4, "interleaved takes several");
-    expect_refusal(SCHEDULE_ZB_H1, 2, 0, 2, 4, "one chunk a stage, not 2");
+    expect_refusal(SCHEDULE_ZB_H1, 2, 0, 2, 4, "one chunk per stage, not 2");
     expect_refusal(SCHEDULE_1F1B, 2, 2, 1, 4, "no stage 2 of 2");
     expect_refusal(SCHEDULE_1F1B, 2, 0, 1, 0, "0 micro-batches");
     expect_refusal(SCHEDULE_FORWARD, 2, 0, CHUNKS_MAX + 1, 1, "17 chunks");
@@ -197,7 +197,7 @@ static int find_wait(const Schedule *s, ScheduleVerb verb, int chunk, int micro)
     int posted = find(s, verb, chunk, micro);
     for (int r = 0; r < s->rows; r++)
         if (s->row[r].verb == WAIT && s->row[r].peer == posted) return r;
-    fail_msg("nobody waits for %s of %d", schedule_verb_name(verb), micro);
+    fail_msg("there is no WAIT for %s of %d", schedule_verb_name(verb), micro);
     return -1;
 }
 
@@ -290,9 +290,9 @@ static const struct {
     { send_wait,      SCHEDULE_1F1B,    1, "its SEND has not been waited for" },
     { grad_wait,      SCHEDULE_1F1B,    0, "its RECV_GRAD has not been waited for" },
     { last_wait,      SCHEDULE_1F1B,    2, "1 messages have not been waited for" },
-    { live_slot,      SCHEDULE_1F1B,    0, "writes slot 0, in which micro-batch 0 is alive" },
+    { live_slot,      SCHEDULE_1F1B,    0, "writes slot 0, which micro-batch 0 still uses" },
     { slot_above,     SCHEDULE_1F1B,    0, "there is no slot 2 of 2" },
-    { other_slot,     SCHEDULE_1F1B,    0, "lives in slot 0, not in 1" },
+    { other_slot,     SCHEDULE_1F1B,    0, "its slot is 0, not 1" },
     { wrong_micro,    SCHEDULE_1F1B,    0, "its FORWARD has not been done" },
     { sent_twice,     SCHEDULE_1F1B,    0, "done twice" },
     { wrong_peer,     SCHEDULE_1F1B,    0, "its other end is stage 1, not 2" },
@@ -300,7 +300,7 @@ static const struct {
     { weight_first,   SCHEDULE_1F1B,    1, "its BACKWARD_INPUT has not been done" },
     { weights_mixed,  SCHEDULE_ZB_H1,   2, "next one of this chunk is micro-batch 0" },
     { no_reduce,      SCHEDULE_ZB_H1,   1, "chunk 0 has not been reduced" },
-    { early_reduce,   SCHEDULE_1F1B,    1, "3 of 4 weight gradients are there" },
+    { early_reduce,   SCHEDULE_1F1B,    1, "3 of 4 weight gradients have been computed" },
     { no_step,        SCHEDULE_1F1B,    2, "ends with its only STEP" },
     { early_step,     SCHEDULE_1F1B,    0, "ends with its only STEP" },
     { third_receive,  SCHEDULE_1F1B,    0, "gradient buffer 0 is in use by micro-batch 0" },
@@ -312,11 +312,11 @@ static const struct {
     { other_pipeline, SCHEDULE_1F1B,    1, "is of another pipeline" },
     { crossed_data,   SCHEDULE_1F1B,    0, "deadlock" },
     { crossed_waits,  SCHEDULE_1F1B,    0, "deadlock" },
-    { above_peak,     SCHEDULE_1F1B,    2, "2 saves are alive where the stated peak is 1" },
-    { slot_to_spare,  SCHEDULE_FORWARD, 2, "at most 1 saves were alive where the stated peak is 2" },
+    { above_peak,     SCHEDULE_1F1B,    2, "2 slots are in use where schedule_peak says 1" },
+    { slot_to_spare,  SCHEDULE_FORWARD, 2, "at most 1 slots were in use where schedule_peak says 2" },
     { recv_wait,      SCHEDULE_FORWARD, 1, "its RECV has not been waited for" },
     { wrong_micro,    SCHEDULE_FORWARD, 0, "its FORWARD has not been done" },
-    { send_wait,      SCHEDULE_FORWARD, 1, "in which micro-batch 1 is alive" },
+    { send_wait,      SCHEDULE_FORWARD, 1, "which micro-batch 1 still uses" },
 };
 
 static void test_damage(void **state)

@@ -97,7 +97,7 @@ static inline void gradients_take(Trainer *t, void *context)
     for (int i = 0; i < t->buckets.count; i++) {
         const Bucket *k = &t->buckets.bucket[i];
         for (int p = 0; k->counted && p < k->block.params; p++)
-            if (k->block.param[p].cut != TP_REPLICATED || t->mesh.at.tp == 0) whole_add(g, k, p, sums[1]);
+            if (k->block.param[p].sharding != TP_REPLICATED || t->mesh.at.tp == 0) whole_add(g, k, p, sums[1]);
     }
 }
 
