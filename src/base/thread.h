@@ -1,7 +1,9 @@
 #ifndef BASE_THREAD_H
 #define BASE_THREAD_H
-/* A thread that receives no signals: those are for the threads of the run. */
+/* Starts threads that receive no signals except SIGBUS, so that SIGINT and SIGTERM reach the threads of
+ * the run, which poll for them between steps. */
 #include <pthread.h>
 
-int thread_start(pthread_t *thread, void *(*run)(void *argument), void *argument);     /* 0, or the errno of pthread_create */
+/* Returns 0, or the error number of pthread_create. The caller joins the thread. */
+int thread_start(pthread_t *thread, void *(*run)(void *argument), void *argument);
 #endif

@@ -23,7 +23,8 @@ Status bundle_plan(BundlePlan *plan, const Bundle *bundle)
         memcpy(to->name, from->name, sizeof to->name);
         memcpy(to->dim, from->dim, sizeof to->dim);
     }
-    return safetensors_header(plan->layout, bundle->tensors, &plan->header, &plan->header_bytes, &plan->bytes);
+    return safetensors_header(plan->layout, bundle->tensors, &plan->header, &plan->header_bytes,
+                              &plan->bytes);
 }
 
 void bundle_free(BundlePlan *plan)
@@ -58,7 +59,8 @@ Status bundle_open(int *fd, char path[1024], const BundlePlan *plan, const char 
     return *fd >= 0 ? OK : fail(IO_FAILED, "%s: cannot be opened for writing: %s", path, strerror(errno));
 }
 
-Status bundle_write(int fd, const char *path, const BundlePlan *plan, int tensor, const TensorShard *shard, uint64_t *sum)
+Status bundle_write(int fd, const char *path, const BundlePlan *plan, int tensor, const TensorShard *shard,
+                    uint64_t *sum)
 {
     const SafeTensor *place  = &plan->layout[tensor];
     const char       *local  = shard->local.data;
@@ -68,7 +70,8 @@ Status bundle_write(int fd, const char *path, const BundlePlan *plan, int tensor
     while (tensor_shard_next_run(shard, &cursor, &run)) {
         const char *from = local + (size_t)run.local * width;
         *sum += elements_sum(from, width, run.global, run.count);
-        TRY(file_write(fd, path, from, (size_t)run.count * width, (int64_t)(place->at + (size_t)run.global * width)));
+        TRY(file_write(fd, path, from, (size_t)run.count * width,
+                       (int64_t)(place->at + (size_t)run.global * width)));
     }
     return OK;
 }
@@ -116,11 +119,13 @@ static Status tensors_order(SafeFile *file, const Bundle *bundle)
         const LogicalTensor *wanted = &bundle->tensor[t];
         SafeTensor           key    = { .dims = 0 };
         memcpy(key.name, wanted->name, sizeof key.name);
-        const SafeTensor *found   = bsearch(&key, file->tensor, (size_t)file->tensors, sizeof key, tensor_name_order);
+        const SafeTensor *found   = bsearch(&key, file->tensor, (size_t)file->tensors, sizeof key,
+                                            tensor_name_order);
         LogicalTensor     logical = found ? safetensors_logical(found) : (LogicalTensor){ 0 };
         if (found && tensor_entry_equal(&logical, wanted)) ordered[t] = *found;
         else
-            status = fail(BAD_FILE, "%s: its header and the manifest differ about tensor '%s'; one of them is damaged",
+            status = fail(BAD_FILE,
+                          "%s: its header and the manifest differ about tensor '%s'; one of them is damaged",
                           file->map.path, wanted->name);
     }
     free(file->tensor);

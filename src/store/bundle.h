@@ -21,7 +21,8 @@ Status bundle_create(const BundlePlan *plan, const char *folder);
 Status bundle_open  (int *fd, char path[1024], const BundlePlan *plan, const char *folder);
 /* Writes a shard at its offsets. Adds elements_sum of the shard's memory to *sum, so that any byte that
  * changes between this memory and the disk is found when the file is read back. */
-Status bundle_write (int fd, const char *path, const BundlePlan *plan, int tensor, const TensorShard *shard, uint64_t *sum);
+Status bundle_write (int fd, const char *path, const BundlePlan *plan, int tensor, const TensorShard *shard,
+                     uint64_t *sum);
 /* Maps the file as it can be read now. BAD_FILE unless its size is `bytes` and its header lists exactly
  * the bundle's tensors. Sorts file->tensor into the bundle's order, so that index t is the bundle's tensor
  * t. */

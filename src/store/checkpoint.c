@@ -197,13 +197,15 @@ static Status save_write(CheckpointSave *s)
 static Status file_sum(const SafeFile *map, const BundlePlan *plan, TensorShare *share)
 {
     if (memcmp(map->map.data, plan->header, plan->header_bytes) != 0)
-        return fail(IO_FAILED, "%s: the header reads back otherwise than it was written; test this machine's memory and"
+        return fail(IO_FAILED,
+                    "%s: the header reads back otherwise than it was written; test this machine's memory and"
                     " disk", map->map.path);
     for (int t = 0; t < map->tensors; t++) {
         const SafeTensor *tensor = &map->tensor[t];
         size_t            width  = dtype_width(tensor->dtype);
         share[t].checksum = bundle_sum(map, t);
-        share[t].difference -= elements_sum(map->map.data + tensor->at, width, 0, (int64_t)(tensor->bytes / width));
+        share[t].difference -= elements_sum(map->map.data + tensor->at, width, 0,
+                                            (int64_t)(tensor->bytes / width));
     }
     return OK;
 }
@@ -256,9 +258,10 @@ static Status share_check(const TensorShare *share, int index, const LogicalTens
         return fail(BAD_SHAPE, "tensor '%s' has elements that two ranks hold and as many that no rank holds",
                     tensor->name);
     if (share->difference != 0)
-        return fail(IO_FAILED, "%s: tensor '%s' reads back otherwise than it is in memory: bits changed on their way to"
-                    " the disk; this checkpoint is removed and earlier ones are kept; test this machine's memory and disk",
-                    file, tensor->name);
+        return fail(IO_FAILED,
+                    "%s: tensor '%s' reads back otherwise than it is in memory: bits changed on their way to"
+                    " the disk; this checkpoint is removed and earlier ones are kept; test this machine's"
+                    " memory and disk", file, tensor->name);
     return OK;
 }
 
@@ -283,14 +286,15 @@ static Status save_publish(CheckpointSave *s, int keep_last)
     TRY(shares_check(s));
     if (s->rank != 0) return OK;
     TRY(manifest_write(&s->manifest, s->part));
-    TRY(checkpoint_dir_check(s->part));                      /* a manifest that does not read back is not published */
+    /* A manifest that does not read back is not published. */
+    TRY(checkpoint_dir_check(s->part));
     TRY(checkpoint_dir_publish(s->dir, step));
     checkpoint_dir_sweep(s->dir, step, keep_last);
     return OK;
 }
 
-static Status save_phases(CheckpointSave *s, const CheckpointState *state, const Bundle *bundles, int nbundles,
-                          int keep_last)
+static Status save_phases(CheckpointSave *s, const CheckpointState *state, const Bundle *bundles,
+                          int nbundles, int keep_last)
 {
     /* Each agreement communicates, so every rank must reach every one of them, also a rank that has
      * nothing to write. */

@@ -24,7 +24,8 @@ Status checkpoint_lock(const char *dir, const char *loaded, int *lock);
  * has its tensor's dtype. keep_last > 0: of the complete checkpoints up to this step only that many are
  * kept. On failure all ranks return the same Status and message, and earlier checkpoints are unchanged. */
 Status checkpoint_save(Comm *world, const char *dir, const CheckpointState *state,
-                       const Bundle *bundles, int nbundles, const TensorShard *shards, int nshards, int keep_last);
+                       const Bundle *bundles, int nbundles, const TensorShard *shards, int nshards,
+                       int keep_last);
 /* The newest complete checkpoint: the one that DIR/latest names, else the highest step whose manifest is
  * valid; or `dir` itself if it is a step directory. *found is false if there is none. BAD_FILE if there
  * are checkpoints and none is complete, and if one cannot be read for another reason than damage
@@ -34,7 +35,8 @@ Status checkpoint_find(const char *dir, char path[1024], bool *found);
 /* Each reads the manifest of the step directory `path`; BAD_FILE if it is missing or damaged. */
 Status checkpoint_state(const char *path, CheckpointState *state);
 Status checkpoint_options(const char *path, char **options);         /* JSON text; the caller frees it */
-Status checkpoint_data(const char *path, char **data);               /* the caller frees it; NULL if none was saved */
+/* The caller frees it; NULL if none was saved. */
+Status checkpoint_data(const char *path, char **data);
 
 /* One step directory, opened for reading; its manifest is read once. Not collective: every rank reads its
  * own shards. */
@@ -49,7 +51,8 @@ const CheckpointState *checkpoint_position(const Checkpoint *checkpoint);
 Status checkpoint_load(Checkpoint *checkpoint, const TensorShard *shards, int nshards, bool verify);
 /* BAD_SHAPE naming a tensor of the checkpoint that is not one of `all` by name, for example of a deeper
  * model. weights_only: optimizer states (`<name>.<state>` of one of `all`) are ignored. */
-Status checkpoint_covers(const Checkpoint *checkpoint, const LogicalTensor *all, int count, bool weights_only);
+Status checkpoint_covers(const Checkpoint *checkpoint, const LogicalTensor *all, int count,
+                         bool weights_only);
 /* Checks every checksum of one step directory and continues after a bad one; `list` prints one line per
  * tensor to standard output. Returns the first error. */
 Status checkpoint_verify(const char *path, bool list);

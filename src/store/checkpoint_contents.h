@@ -15,8 +15,10 @@ typedef struct { char file[64]; int tensors; LogicalTensor *tensor; } Bundle;
 
 typedef struct {
     int64_t     step, samples, updates;    /* steps done, samples consumed, optimizer updates done */
-    uint64_t    seed;
-    const char *options;                   /* for saving: the resolved options as one JSON object; NULL after reading */
-    const char *data;                      /* for saving: fingerprints of the run's data, one per line, or NULL; NULL after reading */
+    uint64_t    seed;                      /* of initialisation, data order and dropout */
+    /* For saving: the resolved options as one JSON object; NULL after reading. */
+    const char *options;
+    /* For saving: fingerprints of the run's data, one per line, or NULL; NULL after reading. */
+    const char *data;
 } CheckpointState;
 #endif

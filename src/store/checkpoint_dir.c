@@ -93,7 +93,8 @@ Status checkpoint_dir_check(const char *folder)
     Manifest manifest;
     TRY(manifest_read(&manifest, folder));
     Status status = OK;
-    for (int f = 0; status == OK && f < manifest.files; f++) status = size_check(&manifest, &manifest.file[f]);
+    for (int f = 0; status == OK && f < manifest.files; f++)
+        status = size_check(&manifest, &manifest.file[f]);
     manifest_free(&manifest);
     return status;
 }
@@ -136,7 +137,8 @@ Status step_latest(const char *dir, CheckpointFolder *folder, bool *named)
     int bytes = (int)(map.size < sizeof name ? map.size : sizeof name - 1);
     snprintf(name, sizeof name, "%.*s", bytes, (const char *)map.data);
     file_unmap(&map);
-    name[strcspn(name, "\r\n")] = 0;           /* a user may have edited the file, and editors add a line end */
+    /* A user may have edited the file, and editors add a line end. */
+    name[strcspn(name, "\r\n")] = 0;
     *named = step_parse(folder, name) && folder->kind == FOLDER_WHOLE;
     return OK;
 }
@@ -186,7 +188,8 @@ Status checkpoint_dir_advise(Status status, const char *path)
     bool             found;
     if (status != BAD_FILE) return status;
     snprintf(message, sizeof message, "%s", fail_text());      /* the search below may replace it */
-    if (!path_split(path, dir, &folder) || checkpoint_dir_newest(dir, folder.step, before, &step, &found) != OK || !found)
+    if (!path_split(path, dir, &folder) ||
+        checkpoint_dir_newest(dir, folder.step, before, &step, &found) != OK || !found)
         return fail(status, "%s", message);
     return fail(status, "%s; the checkpoint before it is complete: --load %s", message, before);
 }
@@ -218,7 +221,8 @@ static Status asides_restore(const char *dir)
     for (int i = 0; i < count && status == OK; i++) {
         if (list[i].kind != FOLDER_ASIDE) continue;
         status = checkpoint_dir_path(aside, dir, list[i]);
-        if (status == OK) status = checkpoint_dir_path(whole, dir, (CheckpointFolder){ list[i].step, FOLDER_WHOLE });
+        if (status == OK)
+            status = checkpoint_dir_path(whole, dir, (CheckpointFolder){ list[i].step, FOLDER_WHOLE });
         if (status == OK && !file_exists(whole)) status = file_rename(aside, whole);
     }
     free(list);
@@ -254,7 +258,8 @@ static Status part_rename(const char *dir, int64_t step)
         TRY(file_rename(whole, aside));
     }
     Status status = file_rename(part, whole);
-    if (status != OK && again) seam.rename(aside, whole);          /* the message of the first failure is kept */
+    /* The message of the first failure is kept. */
+    if (status != OK && again) seam.rename(aside, whole);
     return status;
 }
 
@@ -282,7 +287,8 @@ void checkpoint_dir_sweep(const char *dir, int64_t step, int keep_last)
     if (checkpoint_dir_list(dir, &list, &count) != OK) return;
     /* Left-overs of killed saves; an .old directory only if the checkpoint that replaces it is complete. */
     for (int i = 0; i < count; i++) {
-        bool aside = list[i].kind == FOLDER_ASIDE && step_complete(dir, (CheckpointFolder){ list[i].step, FOLDER_WHOLE });
+        bool aside = list[i].kind == FOLDER_ASIDE &&
+            step_complete(dir, (CheckpointFolder){ list[i].step, FOLDER_WHOLE });
         if (list[i].kind == FOLDER_PART || aside) sweep_one(dir, list[i]);
     }
     for (int i = 0; i < count && keep_last > 0; i++) {

@@ -66,8 +66,8 @@ static Status other_run_refuse(const char *dir, const char *loaded)
     TRY(checkpoint_dir_newest(dir, INT64_MAX, path, &step, &found));
     if (!found) return OK;
     return fail(BAD_OPTION,
-                "--save %s holds checkpoints up to step %lld of another run; give --load %s to resume that run, or "
-                "another directory", dir, (long long)step, dir);
+                "--save %s holds checkpoints up to step %lld of another run; give --load %s to resume that"
+                " run, or another directory", dir, (long long)step, dir);
 }
 
 /* An atomic replace needs all operations of a save: it finds a full disk, a read-only file system and

@@ -109,8 +109,8 @@ static json_t *file_json(const ManifestFile *file)
         char sum[24];
         snprintf(sum, sizeof sum, "%016" PRIx64, file->checksum[t]);
         json_array_append_new(tensors, json_pack("{s:s, s:s, s:o, s:s}", "name", tensor->name, "dtype",
-                                                 dtype_name(tensor->dtype), "shape", tensor_entry_shape(tensor),
-                                                 "xxh3", sum));
+                                                 dtype_name(tensor->dtype), "shape",
+                                                 tensor_entry_shape(tensor), "xxh3", sum));
     }
     return json_pack("{s:s, s:I, s:o}", "file", file->bundle.file, "bytes", (json_int_t)file->bytes,
                      "tensors", tensors);
@@ -193,7 +193,8 @@ static bool checksum_read(uint64_t *sum, const char *text)
 static Status file_name_read(char out[64], const char *path, const char *name)
 {
     if (name[0] == '.' || name[0] == 0 || strlen(name) >= 64 || strchr(name, '/'))
-        return fail(BAD_FILE, "%s: a file's name must have 1 to 63 bytes, no '/' and no '.' at its beginning", path);
+        return fail(BAD_FILE,
+                    "%s: a file's name must have 1 to 63 bytes, no '/' and no '.' at its beginning", path);
     snprintf(out, 64, "%s", name);
     return OK;
 }
@@ -227,7 +228,8 @@ static Status file_read(Manifest *m, const char *path, json_t *json)
     bundle.tensors = (int)json_array_size(tensors);
     if (!(bundle.tensor = calloc((size_t)bundle.tensors + 1, sizeof *bundle.tensor)))
         return fail(NO_MEMORY, "%s: no memory for a list of %d tensors", path, bundle.tensors);
-    TRY(file_add(m, &bundle));                 /* manifest_free frees the array from here on, also after a failure */
+    /* manifest_free frees the array from here on, also after a failure. */
+    TRY(file_add(m, &bundle));
     m->file[m->files - 1].bytes = bytes;
     return tensors_read(&m->file[m->files - 1], path, tensors);
 }
@@ -246,7 +248,8 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
         return fail(BAD_FILE, "%s: step, samples, updates, seed, options or files are missing or wrong",
                     path);
     if (step > COUNT_LIMIT || samples > COUNT_LIMIT || updates > COUNT_LIMIT)
-        return fail(BAD_FILE, "%s: step %lld, samples %lld or updates %lld is above 2^53, which no run reaches", path,
+        return fail(BAD_FILE,
+                    "%s: step %lld, samples %lld or updates %lld is above 2^53, which no run reaches", path,
                     (long long)step, (long long)samples, (long long)updates);
     *state = (CheckpointState){ .step = step, .samples = samples, .updates = updates };
     char *end;
@@ -272,7 +275,8 @@ static Status files_differ(const Manifest *m, const char *path)
     for (int f = 0; f < m->files; f++) name[f] = m->file[f].bundle.file;
     qsort(name, (size_t)m->files, sizeof *name, file_name_order);
     for (int f = 1; f < m->files && status == OK; f++)
-        if (strcmp(name[f - 1], name[f]) == 0) status = fail(BAD_FILE, "%s: names the file '%s' twice", path, name[f]);
+        if (strcmp(name[f - 1], name[f]) == 0)
+            status = fail(BAD_FILE, "%s: names the file '%s' twice", path, name[f]);
     free(name);
     return status;
 }
@@ -288,8 +292,8 @@ static Status identity_check(const char *path, json_t *root)
     if (!format || strcmp(format, FORMAT) != 0)
         return fail(BAD_FILE, "%s: is not the manifest of a jotun checkpoint", path);
     if (version != VERSION)
-        return fail(BAD_FILE, "%s: format version %lld; this jotun reads version %d", path, (long long)version,
-                    VERSION);
+        return fail(BAD_FILE, "%s: format version %lld; this jotun reads version %d", path,
+                    (long long)version, VERSION);
     if (sum) snprintf(stored, sizeof stored, "%s", sum);
     json_object_del(root, "checksum");
     TRY(checksum_of(found, root));
@@ -319,7 +323,8 @@ Status manifest_read(Manifest *m, const char *folder)
     TRY(file_map(&map, path));
     Status status = map.size <= MANIFEST_LIMIT ? OK :
                     fail(BAD_FILE, "%s: %zu bytes; at most %d are read", path, map.size, MANIFEST_LIMIT);
-    if (status == OK) status = json_within(&root, path, "", (const char *)map.data, map.size, MANIFEST_MULTIPLE);
+    if (status == OK)
+        status = json_within(&root, path, "", (const char *)map.data, map.size, MANIFEST_MULTIPLE);
     file_unmap(&map);
     snprintf(m->folder, sizeof m->folder, "%s", folder);
     if (status == OK) status = root_read(m, path, root);

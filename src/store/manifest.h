@@ -20,20 +20,24 @@ typedef struct {
     int             files, tensors;        /* tensors: of all files */
     ManifestFile   *file;                  /* [files] owned */
     ManifestEntry  *sorted;                /* [tensors] by name, for bsearch; owned */
-    char           *options, *data;        /* after reading: those of the state, owned; data NULL: none was saved */
-    bool            planned;               /* by manifest_plan: the bundles' tensor arrays belong to the caller */
+    /* After reading: those of the state, owned; data NULL: none was saved. */
+    char           *options, *data;
+    /* By manifest_plan: the bundles' tensor arrays belong to the caller. */
+    bool            planned;
     char            folder[1024];          /* the directory it was read from, for messages */
 } Manifest;
 
 /* Describes a checkpoint to be written; the caller fills in sizes and checksums. BAD_SHAPE if two tensors
  * have one name. */
 Status manifest_plan (Manifest *manifest, const CheckpointState *state, const Bundle *bundles, int nbundles);
-Status manifest_write(const Manifest *manifest, const char *folder);      /* atomic replace; the directory is synced */
+/* Atomic replace; the directory is synced. */
+Status manifest_write(const Manifest *manifest, const char *folder);
 /* BAD_FILE if it is missing, damaged or of another version. The file may have at most 256 MiB and 2^20
  * tensors. Memory is at most 32 times the file's bytes (24 of them for the JSON tree); the time is O(n log
  * n) in the tensors. */
 Status manifest_read (Manifest *manifest, const char *folder);
 void   manifest_free (Manifest *manifest);
-const ManifestEntry *manifest_find  (const Manifest *manifest, const char *name);      /* NULL: there is no such tensor */
+/* NULL: there is no such tensor. */
+const ManifestEntry *manifest_find  (const Manifest *manifest, const char *name);
 const LogicalTensor *manifest_tensor(const Manifest *manifest, const ManifestEntry *entry);
 #endif

@@ -34,13 +34,15 @@ Status checkpoint_find(const char *dir, char path[1024], bool *found)
     }
     TRY(step_latest(dir, &latest, &named));
     if (named)            TRY(checkpoint_dir_look(dir, latest, path, found));
-    if (named && !*found) TRY(checkpoint_dir_look(dir, (CheckpointFolder){ latest.step, FOLDER_ASIDE }, path, found));
+    if (named && !*found)
+        TRY(checkpoint_dir_look(dir, (CheckpointFolder){ latest.step, FOLDER_ASIDE }, path, found));
     if (*found) return OK;
     TRY(checkpoint_dir_newest(dir, INT64_MAX, path, &newest, found));
     if (newest >= 0 && !*found)
         return fail(BAD_FILE, "%s: no checkpoint in it is complete; one of them: %.300s", dir, fail_text());
     if (named && *found && thread_context()->rank <= 0)
-        log_line("%s/latest names step %lld, which is not complete; loading %s", dir, (long long)latest.step, path);
+        log_line("%s/latest names step %lld, which is not complete; loading %s", dir, (long long)latest.step,
+                 path);
     return OK;
 }
 
@@ -57,7 +59,8 @@ static Status checkpoint_read(Checkpoint *c, const char *path)
 
 Status checkpoint_open(Checkpoint **checkpoint, const char *path)
 {
-    if (!(*checkpoint = calloc(1, sizeof **checkpoint))) return fail(NO_MEMORY, "%s: no memory to read it", path);
+    if (!(*checkpoint = calloc(1, sizeof **checkpoint)))
+        return fail(NO_MEMORY, "%s: no memory to read it", path);
     Status status = checkpoint_read(*checkpoint, path);
     if (status == OK) return OK;
     checkpoint_close(*checkpoint);
@@ -117,8 +120,8 @@ static Status missing_fail(const Manifest *m, const char *name)
     for (int i = 0; i < m->tensors; i++)
         if (!nearest || prefix_shared(name, m->sorted[i].name) > prefix_shared(name, nearest))
             nearest = m->sorted[i].name;
-    return fail(BAD_SHAPE, "%s: has no tensor '%s'; the nearest name among its %d tensors is '%s'", m->folder, name,
-                m->tensors, nearest ? nearest : "");
+    return fail(BAD_SHAPE, "%s: has no tensor '%s'; the nearest name among its %d tensors is '%s'",
+                m->folder, name, m->tensors, nearest ? nearest : "");
 }
 
 static bool floating(Dtype dtype) { return dtype == F32 || dtype == F64; }
@@ -133,7 +136,8 @@ static Status shard_fits(const Manifest *m, const TensorShard *shard, const Logi
     tensor_entry_text(asked, &wanted);
     if (floating(wanted.dtype) && floating(tensor->dtype)) wanted.dtype = tensor->dtype;
     if (tensor_entry_equal(&wanted, tensor)) return OK;
-    return fail(BAD_SHAPE, "%s: tensor '%s' is %s, this run wants %s; give the options of the model that was saved",
+    return fail(BAD_SHAPE,
+                "%s: tensor '%s' is %s, this run wants %s; give the options of the model that was saved",
                 m->folder, shard->name, tensor_entry_text(held, tensor), asked);
 }
 
@@ -218,7 +222,8 @@ Status checkpoint_covers(const Checkpoint *c, const LogicalTensor *all, int coun
     qsort(sorted, (size_t)count, sizeof *sorted, name_order);
     for (int i = 0; i < m->tensors && status == OK; i++)
         if (!is_known(m->sorted[i].name, sorted, count, weights_only))
-            status = fail(BAD_SHAPE, "%s: contains tensor '%s', which this run does not have; it was saved with another "
+            status = fail(BAD_SHAPE,
+                          "%s: contains tensor '%s', which this run does not have; it was saved with another "
                           "model or optimizer, whose options are needed", m->folder, m->sorted[i].name);
     free(sorted);
     return status;

@@ -8,7 +8,8 @@
 /* The length prefix, the most bytes of a header, and the most memory of its JSON tree in multiples of
  * them. */
 enum { LENGTH_BYTES = 8, HEADER_LIMIT = 16 << 20, HEADER_MULTIPLE = 32 };
-static const char METADATA[] = "__metadata__";       /* the only key that is not a tensor: an object of strings */
+/* The only key that is not a tensor: an object of strings. */
+static const char METADATA[] = "__metadata__";
 
 /* ---- reading: the length, the JSON, each entry, then the entries' byte ranges together ---- */
 
@@ -18,7 +19,8 @@ static Status metadata_check(const char *path, const json_t *metadata)
     json_t     *value;
     if (!json_is_object(metadata)) return fail(BAD_FILE, "%s: %s is not an object", path, METADATA);
     json_object_foreach((json_t *)metadata, key, value)
-        if (!json_is_string(value)) return fail(BAD_FILE, "%s: %s has a value that is not a string", path, METADATA);
+        if (!json_is_string(value))
+            return fail(BAD_FILE, "%s: %s has a value that is not a string", path, METADATA);
     return OK;
 }
 
@@ -61,7 +63,8 @@ static int offset_order(const void *a, const void *b)
 {
     const SafeTensor *x = a, *y = b;
     if (x->at != y->at) return x->at < y->at ? -1 : 1;
-    return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;         /* an empty tensor precedes the one at its offset */
+    /* An empty tensor precedes the one at its offset. */
+    return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
 }
 
 /* The tensors, sorted by offset, must cover the data exactly. The format demands it: a gap could hide
@@ -116,7 +119,8 @@ static Status header_read(SafeFile *file)
     if (bytes == 0 || map->data[LENGTH_BYTES] != '{')
         return fail(BAD_FILE, "%s: no safetensors header at byte 8", map->path);
     json_t *header;
-    TRY(json_within(&header, map->path, "header, ", (const char *)map->data + LENGTH_BYTES, bytes, HEADER_MULTIPLE));
+    TRY(json_within(&header, map->path, "header, ", (const char *)map->data + LENGTH_BYTES, bytes,
+                    HEADER_MULTIPLE));
     Status status = tensors_read(file, LENGTH_BYTES + bytes, header);
     json_decref(header);
     return status;

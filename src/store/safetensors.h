@@ -19,7 +19,8 @@ typedef struct { FileMap map; int tensors; SafeTensor *tensor; } SafeFile;     /
 
 Status safetensors_open (SafeFile *file, const char *path);            /* on failure *file is all zeros */
 void   safetensors_close(SafeFile *file);
-const SafeTensor *safetensors_find(const SafeFile *file, const char *name);    /* NULL: there is none; linear search */
+/* NULL: there is none; linear search. */
+const SafeTensor *safetensors_find(const SafeFile *file, const char *name);
 LogicalTensor safetensors_logical (const SafeTensor *tensor);          /* without its offset in the file */
 /* Plans a file: fills each tensor's `at` and `bytes`, and returns the header's bytes (malloc; the caller
  * frees) and the size of the whole file. BAD_SHAPE if two tensors have one name or a size overflows. */

@@ -35,7 +35,8 @@ static Status shape_read(LogicalTensor *tensor, const char *path, const json_t *
         const json_t *dim = json_array_get(shape, (size_t)d);
         tensor->dim[d] = json_integer_value(dim);
         if (!json_is_integer(dim) || tensor->dim[d] < 0)
-            return fail(BAD_FILE, "%s: tensor '%s' has a dim that is not an integer above -1", path, tensor->name);
+            return fail(BAD_FILE, "%s: tensor '%s' has a dim that is not an integer above -1", path,
+                        tensor->name);
         if (__builtin_mul_overflow(bytes, tensor->dim[d], &bytes))
             return fail(BAD_FILE, "%s: tensor '%s' has a shape beyond 2^63 bytes", path, tensor->name);
     }
@@ -46,14 +47,15 @@ Status tensor_entry_read(LogicalTensor *tensor, const char *path, const char *na
                          const json_t *shape)
 {
     if (!name_fits(name))
-        return fail(BAD_FILE, "%s: a tensor's name is empty, longer than %zu bytes or has control characters", path,
+        return fail(BAD_FILE,
+                    "%s: a tensor's name is empty, longer than %zu bytes or has control characters", path,
                     sizeof tensor->name - 1);
     *tensor = (LogicalTensor){ 0 };
     snprintf(tensor->name, sizeof tensor->name, "%s", name);
     if (!json_is_string(dtype)) return fail(BAD_FILE, "%s: tensor '%s' has no dtype", path, name);
     if (!dtype_named(&tensor->dtype, json_string_value(dtype)))
-        return fail(BAD_FILE, "%s: tensor '%s' has an unsupported dtype; F64, F32, I32 and U8 are supported", path,
-                    name);
+        return fail(BAD_FILE, "%s: tensor '%s' has an unsupported dtype; F64, F32, I32 and U8 are supported",
+                    path, name);
     return shape_read(tensor, path, shape);
 }
 
@@ -88,14 +90,16 @@ const char *tensor_entry_text(char out[128], const LogicalTensor *tensor)
 }
 
 /* The cost is an upper bound from one pass over the text, since the parser itself has no limit on memory. */
-Status json_within(json_t **root, const char *path, const char *what, const char *text, size_t bytes, size_t multiple)
+Status json_within(json_t **root, const char *path, const char *what, const char *text, size_t bytes,
+                   size_t multiple)
 {
     json_error_t error;
     char         problem[160];
     size_t       cost = json_cost(text, bytes), limit = multiple * bytes + (1 << 20);
     if (cost > limit)
-        return fail(BAD_FILE, "%s: %s%zu bytes of JSON that would take %zu bytes of memory; no valid file takes more than"
-                    " %zu", path, what, bytes, cost, limit);
+        return fail(BAD_FILE,
+                    "%s: %s%zu bytes of JSON that would take %zu bytes of memory; no valid file takes more"
+                    " than %zu", path, what, bytes, cost, limit);
     *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
     return *root ? OK : fail(BAD_FILE, "%s: %s%s", path, what, json_problem(problem, &error));
 }

@@ -138,7 +138,7 @@ static void every_element_is_written_once(void **unused)
     saving.drop  = false;
     saving.shift = true;
     assert_said(transport_threads_run(2, save_body, &saving), BAD_SHAPE,
-                "that two ranks hold and as many that none does");
+                "that two ranks hold and as many that no rank holds");
     cut_free(cut);
     assert_int_equal(checkpoint_find(dir, path, &found), OK);
     assert_false(found);
