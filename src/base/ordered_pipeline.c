@@ -112,8 +112,7 @@ static Status threads_start(OrderedPipeline *p)
         t->worker   = p->started - p->plan.reader;
         if (thread_start(&t->thread, thread_run, t))
             return fail(NO_MEMORY, "%s: thread %d of %d does not start; ask for fewer", p->plan.what,
-                        p->started + 1,
-                        threads);
+                        p->started + 1, threads);
         p->started++;
     }
     return OK;

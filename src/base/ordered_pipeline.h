@@ -34,7 +34,7 @@ typedef struct {
     void   *context;
     /* Called by one thread at a time. Sets the slot's weight; false: the end, and the slot stays empty. */
     bool  (*fill)(void *context, int slot, int64_t *weight);
-    /* Worker: from 0; each works on one slot at a time. */
+    /* `worker` counts from 0; a worker has one slot at a time. */
     void  (*work)(void *context, int worker, int slot);
 } OrderedPipelinePlan;
 

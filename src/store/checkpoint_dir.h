@@ -7,7 +7,7 @@
  *     .step_00001000.part     being written or being removed; never a checkpoint
  *     .step_00001000.old      a complete checkpoint, renamed while a new one of the same step takes its name
  *     latest                  the name of the newest complete checkpoint
- *     .lock, .probe           of the run that saves here (checkpoint_lock.c); all functions below ignore them */
+ *     .lock, .probe           of the run that saves here (checkpoint_lock.c); not looked at below */
 #include "store/manifest.h"
 
 typedef enum { FOLDER_WHOLE, FOLDER_ASIDE, FOLDER_PART } CheckpointFolderKind;    /* plain, .old, .part */
