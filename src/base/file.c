@@ -1,5 +1,5 @@
-/* Files and directories by way of the seam, so that tests can fail any write, fsync or rename. Every
- * failure is a Status whose message names the path, what was attempted and the system's reason. */
+/* Mapping, writing, atomically replacing and syncing files and directories. Everything that changes the
+ * disk uses `seam` (base/seam.h), so that tests can fail the k-th operation. */
 #include "base/file.h"
 
 #include <errno.h>
@@ -14,14 +14,15 @@
 #include <unistd.h>
 #include "base/seam.h"
 
-/* A wrong path is the user's to correct (exit code 1), a full or broken disk is not (exit code 3). */
+/* Fails with errno's text. A wrong path is BAD_FILE, which the user can correct; a full or broken disk is
+ * IO_FAILED. */
 static Status file_fail(const char *path, const char *verb)
 {
     int    cause = errno;
     Status code  = IO_FAILED;
     switch (cause) {
-    case ENOENT: case EACCES: case EPERM: case EROFS:
-    case EISDIR: case ENOTDIR: case ENAMETOOLONG: case ELOOP:
+    case ENOENT: case EACCES: case EPERM: case EISDIR:
+    case ENOTDIR: case ENAMETOOLONG: case EROFS: case ELOOP:
         code = BAD_FILE;
     }
     return fail(code, "%s: cannot be %s: %s", path, verb, strerror(cause));
@@ -34,6 +35,7 @@ Status path_join(char path[1024], const char *folder, const char *name)
 }
 
 /* ---- reading ---- */
+
 bool file_exists(const char *path)
 {
     struct stat about;
@@ -79,21 +81,24 @@ Status file_map_check(const FileMap *map)
     struct stat about;
     if (stat(map->path, &about) != 0 || about.st_dev != map->device || about.st_ino != map->inode) return OK;
     if ((size_t)about.st_size >= map->size) return OK;
-    return fail(BAD_FILE, "%s: has %lld bytes, and had %zu when it was opened: it was cut meanwhile", map->path, (long long)about.st_size,
-                map->size);
+    return fail(BAD_FILE,
+                "%s: has %lld bytes, and had %zu when it was opened: it was truncated meanwhile; restore it"
+                " and resume", map->path, (long long)about.st_size, map->size);
 }
 
 /* ---- writing ---- */
 
-/* "No such file" of a file to be made means a folder: the first one that is missing. */
+/* ENOENT for a file that is to be created means a missing directory; the message names the first one that
+ * is missing. */
 static Status create_fail(const char *path)
 {
     char part[PATH_MAX];
     int  cause = errno;
-    bool cut   = cause == ENOENT && (size_t)snprintf(part, sizeof part, "%s", path) < sizeof part;
-    for (char *slash = part; cut && (slash = strchr(slash + 1, '/')); *slash = '/') {
+    bool search = cause == ENOENT && (size_t)snprintf(part, sizeof part, "%s", path) < sizeof part;
+    for (char *slash = part; search && (slash = strchr(slash + 1, '/')); *slash = '/') {
         *slash = '\0';
-        if (!file_exists(part)) return fail(BAD_FILE, "%s: cannot be created: there is no folder %s", path, part);
+        if (!file_exists(part))
+            return fail(BAD_FILE, "%s: cannot be created: there is no folder %s", path, part);
     }
     errno = cause;
     return file_fail(path, "created");
@@ -105,21 +110,27 @@ Status file_create(int *fd, const char *path)
     return *fd < 0 ? create_fail(path) : OK;
 }
 
+/* flock, not fcntl: its lock belongs to the open file, so closing another descriptor of the same file does
+ * not release it. The last three errors mean that the file system has no locks. */
 Status file_lock(int fd, const char *path, bool *taken)
 {
     int done;
     do done = flock(fd, LOCK_EX | LOCK_NB); while (done != 0 && errno == EINTR);
-    *taken = done == 0 || errno == ENOLCK || errno == ENOTSUP || errno == ENOSYS;    /* a file system without locks */
+    *taken = done == 0 || errno == ENOLCK || errno == ENOTSUP || errno == ENOSYS;
     return *taken || errno == EWOULDBLOCK ? OK : file_fail(path, "locked");
 }
 
-/* Has the name still this file? Who held the lock before may have renamed or removed it. */
+/* Whether the path still names the open file: a previous holder of the lock may have renamed or removed
+ * it. */
 static bool has_name(int fd, const char *path)
 {
     struct stat held, named;
-    return fstat(fd, &held) == 0 && stat(path, &named) == 0 && held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+    return fstat(fd, &held) == 0 && stat(path, &named) == 0 && held.st_dev == named.st_dev &&
+        held.st_ino == named.st_ino;
 }
 
+/* Opens without O_TRUNC and truncates under the lock, so that a file which another process is writing is
+ * never emptied. Opens again if the path named another file by the time the lock was held. */
 Status file_create_alone(int *fd, const char *path)
 {
     for (;;) {
@@ -128,7 +139,9 @@ Status file_create_alone(int *fd, const char *path)
         bool   taken;
         Status status = file_lock(*fd, path, &taken);
         if (status == OK && !taken)
-            status = fail(BAD_FILE, "%s: another process is writing it; wait until that one ends, or write to another name", path);
+            status = fail(BAD_FILE,
+                          "%s: another process is writing it; wait until it ends, or write to another name",
+                          path);
         if (status == OK && has_name(*fd, path)) {
             if (ftruncate(*fd, 0) == 0) return OK;
             status = file_fail(path, "emptied");
@@ -139,8 +152,6 @@ Status file_create_alone(int *fd, const char *path)
     }
 }
 
-/* pwrite may write less than it was given, for instance when the disk becomes full; the rest is written
- * again, and then the error is seen. */
 Status file_write(int fd, const char *path, const void *data, size_t bytes, int64_t at)
 {
     const char *from = data;
@@ -148,7 +159,7 @@ Status file_write(int fd, const char *path, const void *data, size_t bytes, int6
         ssize_t n = seam.write(fd, from, bytes, (off_t)at);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return file_fail(path, "written");
-        if (n == 0) return fail(IO_FAILED, "%s: cannot be written: the disk takes no more bytes", path);
+        if (n == 0) return fail(IO_FAILED, "%s: cannot be written: the disk accepts no more bytes", path);
         from  += n;
         bytes -= (size_t)n;
         at    += n;
@@ -156,12 +167,11 @@ Status file_write(int fd, const char *path, const void *data, size_t bytes, int6
     return OK;
 }
 
-/* close() is checked as well, because network file systems report a failed write only then. */
 Status file_finish(int fd, const char *path)
 {
     int done;
     do done = seam.sync(fd); while (done != 0 && errno == EINTR);
-    Status status = done != 0 ? file_fail(path, "made safe on disk") : OK;
+    Status status = done != 0 ? file_fail(path, "synced to disk") : OK;
     if (seam.close(fd) != 0 && status == OK) status = file_fail(path, "closed");
     return status;
 }
@@ -183,7 +193,6 @@ Status file_rename(const char *from, const char *to)
     return seam.rename(from, to) == 0 ? OK : fail(IO_FAILED, "%s: cannot be renamed to %s: %m", from, to);
 }
 
-/* A rename is durable only when the directory that holds the name is synced, too. */
 Status folder_sync_for(const char *path)
 {
     char        folder[PATH_MAX];
@@ -194,10 +203,9 @@ Status folder_sync_for(const char *path)
     return folder_sync(folder);
 }
 
-/* Atomic replace: the data is written and synced under another name in the same directory, then renamed.
- * After a crash `path` is the whole old file or the whole new one. The rename must not come before the
- * fsync, or some file systems show an empty file. */
-static Status replace(const char *path, const void *data, size_t bytes)
+/* Atomic replace: readers see the old file or the new one, and after the directory's sync so does a
+ * reboot. */
+static Status file_replace(const char *path, const void *data, size_t bytes)
 {
     char part[PATH_MAX];
     if ((size_t)snprintf(part, sizeof part, "%s.part", path) >= sizeof part)
@@ -205,16 +213,18 @@ static Status replace(const char *path, const void *data, size_t bytes)
     Status status = write_part(part, data, bytes);
     if (status == OK) status = file_rename(part, path);
     if (status != OK) {
-        unlink(part);                          /* not through the seam: the clean-up of an injected failure */
+        /* Not by the seam: an injected fault must not keep the left-over. */
+        unlink(part);
         return status;
     }
     return folder_sync_for(path);
 }
 
-/* ---- writing to devices and pipes, which cannot be replaced and in which pwrite cannot seek ---- */
+/* ---- writing to devices and pipes: they cannot be replaced, so nothing is atomic, and the seam is not
+ * used ---- */
 
-/* The descriptor that a path such as /dev/stdout names, or -1. Opening /dev/fd/N again would start at byte
- * 0 of a file that others write to as well; a duplicate of the descriptor shares its position. */
+/* The descriptor that a path names, or -1. Opening /dev/fd/N again would write from byte 0 of the file
+ * behind it, over what others have written; a duplicate continues at the shared offset. */
 static int own_descriptor(const char *path)
 {
     int number = -1, end = 0;
@@ -223,7 +233,7 @@ static int own_descriptor(const char *path)
     return sscanf(path, "/dev/fd/%d%n", &number, &end) == 1 && path[end] == '\0' ? number : -1;
 }
 
-static Status write_straight(int fd, const char *path, const void *data, size_t bytes)
+static Status write_directly(int fd, const char *path, const void *data, size_t bytes)
 {
     const char *from = data;
     if (fd < 0) return file_fail(path, "opened");
@@ -238,24 +248,25 @@ static Status write_straight(int fd, const char *path, const void *data, size_t 
     return status;
 }
 
-/* One link read: *path, relative to the link's own folder. *more: it was one. */
+/* Replaces `path` by what it links to; a relative link counts from the link's own directory. *more: it was
+ * a link. */
 static Status link_step(char path[PATH_MAX], bool *more)
 {
-    char    told[PATH_MAX], next[2 * PATH_MAX];
-    ssize_t bytes = readlink(path, told, sizeof told - 1);
+    char    link[PATH_MAX], next[2 * PATH_MAX];
+    ssize_t bytes = readlink(path, link, sizeof link - 1);
     *more = bytes >= 0;
-    if (!*more) return OK;                     /* a file, or nothing yet */
-    told[bytes] = '\0';
-    char *slash = told[0] == '/' ? NULL : strrchr(path, '/');
-    int   total = snprintf(next, sizeof next, "%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, told);
+    if (!*more) return OK;                     /* it is a file or does not exist yet */
+    link[bytes] = '\0';
+    char *slash = link[0] == '/' ? NULL : strrchr(path, '/');
+    int   total = snprintf(next, sizeof next, "%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, link);
     if (total >= PATH_MAX)
         return fail(BAD_FILE, "%.80s...: the link's path is longer than %d bytes", next, PATH_MAX - 1);
     memcpy(path, next, (size_t)total + 1);
     return OK;
 }
 
-/* Resolves symbolic links, so that the file they name is replaced and the links stay. 40 is Linux's own
- * limit. */
+/* The file that a chain of links names, also if it does not exist; realpath would fail on that. At most 40
+ * links are followed, as by Linux. */
 static Status links_follow(char target[PATH_MAX], const char *path)
 {
     bool more = true;
@@ -274,21 +285,22 @@ Status file_write_whole(const char *path, const void *data, size_t bytes)
     struct stat about;
     char        target[PATH_MAX];
     int         own = own_descriptor(path);
-    if (own >= 0) return write_straight(dup(own), path, data, bytes);
+    if (own >= 0) return write_directly(dup(own), path, data, bytes);
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode))
-        return write_straight(open(path, O_WRONLY | O_CLOEXEC), path, data, bytes);
+        return write_directly(open(path, O_WRONLY | O_CLOEXEC), path, data, bytes);
     TRY(links_follow(target, path));
-    return replace(target, data, bytes);
+    return file_replace(target, data, bytes);
 }
 
-/* Tests a replacement without changing anything: the temporary file is created and removed. */
-static Status replaceable(const char *target)
+/* Creates and removes the temporary file that file_replace would write, which tests directory, permissions
+ * and name. */
+static Status replace_test(const char *target)
 {
     struct stat about;
     char        part[PATH_MAX];
     int         fd;
     if (stat(target, &about) == 0 && S_ISDIR(about.st_mode))
-        return fail(BAD_FILE, "%s: cannot be written: it is a folder", target);
+        return fail(BAD_FILE, "%s: cannot be written: it is a directory", target);
     if ((size_t)snprintf(part, sizeof part, "%s.part", target) >= sizeof part)
         return fail(BAD_FILE, "%.80s...: the path is longer than %zu bytes", target, sizeof part - 6);
     TRY(file_create(&fd, part));
@@ -305,11 +317,13 @@ Status file_writable(const char *path)
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode))
         return access(path, W_OK) == 0 ? OK : file_fail(path, "written");
     TRY(links_follow(target, path));
-    return replaceable(target);
+    return replace_test(target);
 }
 
-/* ---- folders ---- */
-static Status make_one(const char *path)
+/* ---- directories ---- */
+
+/* An existing directory is no error: another rank or process may have made it meanwhile. */
+static Status directory_make(const char *path)
 {
     struct stat about;
     if (seam.mkdir(path, 0777) == 0) return OK;
@@ -318,7 +332,6 @@ static Status make_one(const char *path)
     return fail(BAD_FILE, "%s: cannot be made: there is a file of that name", path);
 }
 
-/* Like mkdir -p for the directories above the last component. */
 Status folder_make_for(const char *path)
 {
     char part[PATH_MAX];
@@ -326,7 +339,7 @@ Status folder_make_for(const char *path)
         return fail(BAD_FILE, "%.80s...: the path is longer than %zu bytes", path, sizeof part - 1);
     for (char *slash = part; (slash = strchr(slash + 1, '/')); ) {
         *slash = '\0';
-        if (!file_exists(part)) TRY(make_one(part));
+        if (!file_exists(part)) TRY(directory_make(part));
         *slash = '/';
     }
     return OK;
@@ -335,7 +348,7 @@ Status folder_make_for(const char *path)
 Status folder_make(const char *path)
 {
     TRY(folder_make_for(path));
-    return make_one(path);
+    return directory_make(path);
 }
 
 Status folder_sync(const char *path)
@@ -351,11 +364,11 @@ static int remove_one(const char *path, const struct stat *about, int kind, stru
     return seam.remove(path);
 }
 
-/* Depth first, so that directories are empty when they are removed; links are removed, not followed. */
+/* FTW_DEPTH: contents precede their directory. FTW_PHYS: links are removed, not followed. */
 Status folder_remove(const char *path)
 {
     struct stat about;
     if (lstat(path, &about) != 0) return errno == ENOENT ? OK : file_fail(path, "removed");
-    if (!S_ISDIR(about.st_mode)) return fail(BAD_FILE, "%s: cannot be removed as a folder: it is none", path);
+    if (!S_ISDIR(about.st_mode)) return fail(BAD_FILE, "%s: cannot be removed: it is not a directory", path);
     return nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0 ? file_fail(path, "removed") : OK;
 }

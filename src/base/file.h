@@ -1,36 +1,49 @@
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
-/* Files: mapped to read, written through the seam, whole or not at all. All messages name the path and the cause. */
+/* Files and directories: mapped for reading, written through the seam, replaced atomically. All messages
+ * name the path and the cause. A wrong or missing path is BAD_FILE, a full or broken disk IO_FAILED. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "base/status.h"
 
+/* A read-only private mapping of a whole file; device and inode identify the file behind it. */
 typedef struct { const uint8_t *data; size_t size; uint64_t device, inode; char path[1024]; } FileMap;
-Status file_map  (FileMap *map, const char *path);             /* an empty file is data "" and size 0 */
+Status file_map  (FileMap *map, const char *path);             /* an empty file has data "" and size 0 */
 void   file_unmap(FileMap *map);
-/* BAD_FILE where the mapped file was cut since: behind its end the last page reads as zeros, the pages after it not at all
- * (base/guard.h). One stat of its path; OK where another file has taken its name, or none, since the map keeps the old one. */
+/* BAD_FILE if the mapped file was truncated since: after its new end the last page reads as zeros, and
+ * reading later pages raises SIGBUS (base/guard.h). It costs one stat of the path. OK if the path now
+ * names another file or none, since the mapping keeps the old file alive. */
 Status file_map_check(const FileMap *map);
-bool   file_exists(const char *path);
-Status path_join(char path[1024], const char *folder, const char *name);   /* "folder/name"; BAD_OPTION above 1,023 bytes */
+bool   file_exists(const char *path);                          /* file, directory or other */
+Status path_join(char path[1024], const char *folder,
+                 const char *name);   /* "folder/name"; BAD_OPTION above 1,023 bytes */
 
-Status file_create(int *fd, const char *path);                 /* for file_write; fails where it exists and is a folder */
-/* An exclusive lock on an open file, held until the descriptor is closed or its process ends. *taken false: another
- * process holds it. On a file system without locks it counts as taken. */
+/* Creates or truncates a file for file_write; fails if the path is a directory. */
+Status file_create(int *fd, const char *path);
+/* Takes an exclusive lock on an open file, held until the descriptor is closed or its process ends. *taken
+ * is false if another process holds it. On a file system without locks it counts as taken. */
 Status file_lock  (int fd, const char *path, bool *taken);
-Status file_create_alone(int *fd, const char *path);           /* refused while another holds it so; until it is closed, or its holder killed */
-Status file_write (int fd, const char *path, const void *data, size_t bytes, int64_t at);   /* all of it, at an offset */
-Status file_finish(int fd, const char *path);                  /* fsync and close; the close happens on failure too */
+/* Creates or truncates a file and locks it; BAD_FILE while another process holds the lock. It ends with
+ * the descriptor or the process. */
+Status file_create_alone(int *fd, const char *path);
+/* All bytes, at an offset. */
+Status file_write (int fd, const char *path, const void *data, size_t bytes, int64_t at);
+Status file_finish(int fd, const char *path);                  /* fsync and close; closes on failure too */
 Status file_rename(const char *from, const char *to);          /* durable after folder_sync_for(to) */
-/* Beside, fsync, rename, fsync the folder. Through links: what they name is replaced, they stay. A device, a pipe and
- * this process's own /dev/stdout, /dev/stderr and /dev/fd/N are written straight. */
+/* Atomic replace: writes a file beside it, fsync, rename, fsync of the directory. Links are followed, so
+ * that the file they name is replaced and they remain. A device, a pipe and this process's own
+ * /dev/stdout, /dev/stderr and /dev/fd/N are written directly. */
 Status file_write_whole(const char *path, const void *data, size_t bytes);
-Status file_writable(const char *path);                        /* what file_write_whole would stumble over, before there is something to write */
+/* Whether file_write_whole could write the path, tested before a long computation whose result goes there. */
+Status file_writable(const char *path);
 
-Status folder_make  (const char *path);                        /* with its parents; existing is fine */
-Status folder_make_for(const char *path);                      /* the folder a file of that path is in, with its parents */
-Status folder_sync  (const char *path);
-Status folder_sync_for(const char *path);                      /* the folder a file of that path is in */
-Status folder_remove(const char *path);                        /* with all in it; missing is fine */
+/* With its parents; an existing directory is fine. */
+Status folder_make  (const char *path);
+/* The directory that contains `path`, with its parents. */
+Status folder_make_for(const char *path);
+Status folder_sync  (const char *path);                        /* makes renames and new names in it durable */
+Status folder_sync_for(const char *path);                      /* the directory that contains `path` */
+/* With all its contents; a missing one is fine. */
+Status folder_remove(const char *path);
 #endif

@@ -1,3 +1,5 @@
+/* A SIGBUS handler that jumps back into guard_run. Linux delivers this signal to the thread whose read
+ * failed, so the state is thread-local. */
 #include "base/guard.h"
 
 #include <pthread.h>
@@ -5,32 +7,37 @@
 #include <signal.h>
 #include <stddef.h>
 
-static _Thread_local sigjmp_buf back;
-static _Thread_local volatile sig_atomic_t guarded;
-static _Thread_local const void *volatile fault;
-static struct sigaction before;
+static _Thread_local sigjmp_buf return_point;
+static _Thread_local volatile sig_atomic_t guarded;      /* this thread is inside guard_run's body */
+static _Thread_local const void *volatile fault;         /* the address whose read failed */
+static struct sigaction previous_action;
 
 static void on_bus(int number, siginfo_t *info, void *context)
 {
     (void)context;
     if (guarded) {
         fault = info->si_addr;
-        siglongjmp(back, 1);
+        siglongjmp(return_point, 1);
     }
-    sigaction(number, &before, NULL);              /* not ours: on return the same read faults again, as if we were not here */
+    /* Outside guard_run: the previous action is restored, and on return the same read faults again and
+     * runs it. */
+    sigaction(number, &previous_action, NULL);
 }
 
 static void handler_set(void)
 {
-    struct sigaction action = { .sa_sigaction = on_bus, .sa_flags = SA_SIGINFO | SA_NODEFER };   /* the jump restores no mask */
-    sigaction(SIGBUS, &action, &before);
+    /* SA_NODEFER, because the jump does not restore the signal mask and the signal must not stay blocked. */
+    struct sigaction action = { .sa_sigaction = on_bus, .sa_flags = SA_SIGINFO | SA_NODEFER };
+    sigaction(SIGBUS, &action, &previous_action);
 }
 
+/* sigsetjmp does not save the mask (its second argument is 0): that would be a system call for every
+ * batch. */
 const void *guard_run(void (*body)(void *), void *context)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, handler_set);
-    if (sigsetjmp(back, 0)) {
+    if (sigsetjmp(return_point, 0)) {
         guarded = 0;
         return fault;
     }

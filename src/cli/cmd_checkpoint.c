@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "conf/conf.h"
+#include "store/checkpoint.h"
 #include "store/tensor_entry.h"
 #include "store/manifest.h"
 #include "store/checkpoint_dir.h"

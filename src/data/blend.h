@@ -1,39 +1,52 @@
 #ifndef DATA_BLEND_H
 #define DATA_BLEND_H
-/* Samples of many pairs in one order: whichever is furthest behind its weight comes next. Same as Megatron-core's BlendedDataset with
- * the sizes its builder asks for, and as the blends of its DeepSpeed forks: one level, or two where corpora are named (ALCF). */
+/* One order for samples of several token files. Each sample comes from the data set that is furthest below
+ * its weight so far. The result equals Megatron-core's BlendedDataset with the sizes that its builder
+ * requests, and the blends of its DeepSpeed forks: one level, or two levels if the data sets are grouped
+ * into corpora (ALCF's fork). */
 #include "data/blend_spec.h"
 #include "data/order.h"
 
-typedef enum { BLEND_CORE, BLEND_FORKS } BlendKind;
+typedef enum { BLEND_CORE, BLEND_FORKS } BlendKind;       /* Megatron-core; its DeepSpeed forks */
 typedef struct {
     BlendKind kind;
-    const char *split;
-    int64_t  wanted;                /* samples of the whole run, or ORDER_ONE_EPOCH: of each pair all, once */
-    int64_t  wanted_train;          /* samples of training: the forks weigh corpora of every part by its */
-    int64_t  sequence;
+    const char *split;              /* --split; NULL: all sequences of each data set */
+    /* Samples of the whole run, or ORDER_ONE_EPOCH: all of each data set, once. */
+    int64_t  wanted;
+    /* Samples of training: the forks weigh the corpora of every split by them. */
+    int64_t  wanted_train;
+    int64_t  sequence;              /* S, tokens */
     uint64_t seed;
-    double   cut, surplus;          /* OrderSpec; share made of each pair beyond its part, since blends are uneven: 0.005 */
-    bool     corpus_shuffled, corpus_blended;      /* within a corpus: samples shuffled; its pairs blended, else end to end */
-    const char *cache;              /* a folder, or NULL: of the orders of its pairs, and of the blend */
+    double   cut;                   /* OrderSpec.cut */
+    /* Share of samples built beyond a data set's own, since blends are uneven: 0.005. */
+    double   surplus;
+    bool     corpus_shuffled;       /* shuffle the samples within a corpus */
+    bool     corpus_blended;        /* blend the data sets of a corpus; false: concatenate them */
+    /* Directory for the indices of the data sets and the blend; NULL: no cache. */
+    const char *cache;
 } BlendRules;
 
 typedef struct {
-    int      count;
-    Order   *order;                 /* by pair */
+    int      count;                 /* data sets */
+    Order   *order;                 /* [count] owned */
     int64_t  samples;
-    bool     plain;                 /* one pair without a weight: samples are those of its order */
-    NpyArray    which, sample;         /* of sample k: the pair (i16), and which of its samples (i64) */
+    bool     plain;                 /* one data set without a weight: the samples are those of its order */
+    NpyArray which, sample;         /* [samples] the data set of sample k (i16), and its sample there (i64) */
 } Blend;
 
-/* shards: those of the list, open, which stay the caller's */
-Status blend_open (Blend *blend, const TokenFile *token_files, const BlendSpec *list, const BlendRules *spec, SplitKind kind);
-Status blend_measure(Blend *blend, const TokenFile *token_files, const BlendSpec *list, const BlendRules *spec, SplitKind kind);     /* counts alone, no index */
-int64_t blend_bytes(const Blend *blend);                   /* of all indices, made or measured */
+/* token_files: those of the list, in its order, open; they remain the caller's and must outlive the blend.
+ * BAD_OPTION or BAD_FILE if weights, samples and text do not fit together. */
+Status blend_open (Blend *blend, const TokenFile *token_files, const BlendSpec *list, const BlendRules *spec,
+                   SplitKind kind);
+/* The same without building indices: `samples` and the orders' plans only. */
+Status blend_measure(Blend *blend, const TokenFile *token_files, const BlendSpec *list,
+                     const BlendRules *spec, SplitKind kind);
+int64_t blend_bytes(const Blend *blend);                   /* of all indices, built or measured */
 void   blend_close(Blend *blend);
-OrderReader blend_read(const Blend *blend, int64_t k);
+OrderReader blend_read(const Blend *blend, int64_t k);     /* a reader at the first token of sample k */
 
-/* The rule by itself: sample s goes to the first i with the largest weight_i max(s, 1) - count_i. which, sample: I16 and I64 of as
- * many rows; weights sum to 1. */
+/* The greedy rule alone: sample s goes to the first data set i with the largest weight[i] * max(s, 1) -
+ * count[i], where count[i] is the number of samples it has received. Fills which (I16) and sample (I64),
+ * which have the same number of rows. The weights must sum to 1. O(rows * count). */
 Status blend_greedy(NpyArray *which, NpyArray *sample, const double *weight, int count);
 #endif

@@ -1,15 +1,19 @@
+/* Reading the list of data sets from --data-path or from a file, and normalising weights with numpy's
+ * rounding. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/file.h"
 #include "data/blend_spec.h"
 
-enum { PARTS_MAX = 32766,                      /* Megatron's: which part a sample is of has 16 bits */
-       LIST_BYTES = 64 << 20 };                /* 2 KiB for each of them */
+/* PARTS_MAX: Megatron-LM's limit, since a blend's index of data sets has 16 bits. LIST_BYTES: of a list in
+ * a file, 2 KiB per data set. */
+enum { PARTS_MAX = 32766, LIST_BYTES = 64 << 20 };
 
 /* ---- weights ---- */
 
-/* numpy's sum of doubles, whose last bit decides ties in a blend: eight sums side by side, halves of what is above 128 */
+/* numpy.sum of doubles (pairwise summation): eight partial sums for up to 128 elements, above that the sum
+ * of two halves. It must be the same to the last bit, which decides ties in a blend. */
 static double sum_pairwise(const double *x, int n)
 {
     double sum = 0, r[8];
@@ -33,7 +37,8 @@ Status weights_normalize(double *weight, int count, WeightSum how)
     double sum = 0;
     for (int i = 0; i < count; i++) {
         if (!(weight[i] > 0) || !isfinite(weight[i]))
-            return fail(BAD_OPTION, "weight %g, number %d of %d, is not above 0; leave that data set out", weight[i], i + 1, count);
+            return fail(BAD_OPTION, "weight %g, number %d of %d, is not above 0; leave that data set out",
+                        weight[i], i + 1, count);
         sum += weight[i];
     }
     if (how == SUM_NUMPY) sum = sum_pairwise(weight, count);
@@ -45,13 +50,17 @@ Status weights_normalize(double *weight, int count, WeightSum how)
 
 static Status part_add(BlendSpec *list, const char *prefix, const char *corpus, double weight)
 {
-    if (list->count == PARTS_MAX) return fail(BAD_OPTION, "more than %d data sets; join some of them", PARTS_MAX);
+    if (list->count == PARTS_MAX)
+        return fail(BAD_OPTION, "more than %d data sets; join some of them with `jotun data merge`",
+                    PARTS_MAX);
     BlendPart *grown = realloc(list->part, (size_t)(list->count + 1) * sizeof *grown);
     if (!grown) return fail(NO_MEMORY, "no memory for %d data sets", list->count + 1);
     list->part = grown;
     BlendPart *part = &grown[list->count++];
-    *part = (BlendPart){ .prefix = strdup(prefix), .corpus = corpus ? strdup(corpus) : NULL, .weight = weight };
-    return part->prefix && (part->corpus || !corpus) ? OK : fail(NO_MEMORY, "no memory for %d data sets", list->count);
+    *part = (BlendPart){ .prefix = strdup(prefix), .corpus = corpus ? strdup(corpus) : NULL,
+                         .weight = weight };
+    if (part->prefix && (part->corpus || !corpus)) return OK;
+    return fail(NO_MEMORY, "no memory for %d data sets", list->count);
 }
 
 static bool number_read(double *value, const char *word)
@@ -61,6 +70,8 @@ static bool number_read(double *value, const char *word)
     return end != word && *end == 0;
 }
 
+/* Whether every second word is a weight. A prefix that looks like a number would be ambiguous, so a
+ * mixture is refused. */
 static Status words_weighed(bool *weighed, const char *const *words, int count)
 {
     int numbers = 0;
@@ -68,7 +79,9 @@ static Status words_weighed(bool *weighed, const char *const *words, int count)
     for (int i = 0; count % 2 == 0 && i < count; i += 2) numbers += number_read(&value, words[i]);
     *weighed = numbers > 0;
     if (*weighed && numbers != count / 2)
-        return fail(BAD_OPTION, "--data-path: %d of %d weights are numbers; give W P W P ... or prefixes alone", numbers, count / 2);
+        return fail(BAD_OPTION,
+                    "--data-path: %d of %d weights are numbers; give WEIGHT PREFIX WEIGHT PREFIX ... or"
+                    " prefixes without weights", numbers, count / 2);
     return OK;
 }
 
@@ -91,16 +104,18 @@ Status blend_spec_words(BlendSpec *list, const char *const *words, int count)
     return status;
 }
 
+/* Columns are separated by white space. A fourth column is looked for only to refuse it. */
 static Status line_add(BlendSpec *list, char *line, const char *path, int number)
 {
-    static const char blank[] = " \t\r\f\v";
+    static const char space[] = " \t\r\f\v";
     char  *rest, *column[4] = { 0 };
     double weight;
     int    columns = 0;
-    for (char *word = strtok_r(line, blank, &rest); word && columns < 4; word = strtok_r(NULL, blank, &rest)) column[columns++] = word;
+    for (char *word = strtok_r(line, space, &rest); word && columns < 4; word = strtok_r(NULL, space, &rest))
+        column[columns++] = word;
     if (columns == 0) return OK;
     if (columns != 3 || !number_read(&weight, column[0]))
-        return fail(BAD_FILE, "%s: line %d: wants three columns: weight, prefix, corpus", path, number);
+        return fail(BAD_FILE, "%s: line %d: must have three columns: weight, prefix, corpus", path, number);
     size_t length = strlen(column[1]);
     if (length > 4 && !strcmp(column[1] + length - 4, ".bin")) column[1][length - 4] = 0;
     return part_add(list, column[1], column[2], weight);
@@ -115,11 +130,13 @@ static Status lines_add(BlendSpec *list, char *text, const char *path)
         TRY(line_add(list, line, path, number));
         line = end;
     }
-    if (list->count == 0) return fail(BAD_FILE, "%s: no line has a data set; a line is: weight, prefix, corpus", path);
+    if (list->count == 0)
+        return fail(BAD_FILE, "%s: no line has a data set; a line is: weight, prefix, corpus", path);
     list->weighed = true;
     return OK;
 }
 
+/* A zero byte would end the text for strchr and hide the lines after it, so it is refused. */
 Status blend_spec_file(BlendSpec *list, const char *path)
 {
     FileMap map;
@@ -127,7 +144,8 @@ Status blend_spec_file(BlendSpec *list, const char *path)
     TRY(file_map(&map, path));
     if (map.size > LIST_BYTES) {
         file_unmap(&map);
-        return fail(BAD_FILE, "%s: longer than the %d bytes that a list of data sets may have", path, LIST_BYTES);
+        return fail(BAD_FILE, "%s: longer than the %d bytes that a list of data sets may have", path,
+                    LIST_BYTES);
     }
     const char *zero = map.size ? memchr(map.data, 0, map.size) : NULL;
     ptrdiff_t   at   = zero ? zero - (const char *)map.data : -1;
@@ -135,7 +153,9 @@ Status blend_spec_file(BlendSpec *list, const char *path)
     file_unmap(&map);
     Status status = OK;
     if (!text) status = fail(NO_MEMORY, "%s: no memory for the list", path);
-    else if (zero) status = fail(BAD_FILE, "%s: byte %td is 0, and a list is text; a line is: weight, prefix, corpus", path, at);
+    else if (zero)
+        status = fail(BAD_FILE, "%s: byte %td is 0, and a list is text; a line is: weight, prefix, corpus",
+                      path, at);
     else status = lines_add(list, text, path);
     free(text);
     if (status != OK) blend_spec_close(list);

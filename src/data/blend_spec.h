@@ -1,19 +1,24 @@
 #ifndef DATA_BLEND_SPEC_H
 #define DATA_BLEND_SPEC_H
-/* Which pairs a run reads, and how much of each: the words of --data-path, or a list in a file */
+/* Which token files a run reads and how much of each: the words of --data-path, or a list in a file. */
 #include <stdbool.h>
 #include "base/status.h"
 
-typedef struct { char *prefix, *corpus; double weight; } BlendPart;         /* corpus NULL: of none */
-typedef struct { BlendPart *part; int count; bool weighed; } BlendSpec;       /* weighed: weights were given, and stand as they were */
+/* Owned; corpus NULL: in no corpus. */
+typedef struct { char *prefix, *corpus; double weight; } BlendPart;
+/* Weighed: the weights are as given; else 1. */
+typedef struct { BlendPart *part; int count; bool weighed; } BlendSpec;
 
-/* As Megatron takes it: an even number of words, numbers at the odd places: W P W P ...; else prefixes alone */
+/* Megatron's rule: an even number of words with numbers at the even positions is W P W P ..., else all are
+ * prefixes. BAD_OPTION if some weights are numbers and others are not. */
 Status blend_spec_words(BlendSpec *list, const char *const *words, int count);
-/* ALCF's: a line is `weight prefix corpus`; empty lines are passed over, .bin at the end of a prefix too. At most 64 MiB and
- * 32,766 data sets; memory is the file's bytes once and 100 a data set, beside their names. */
+/* ALCF's format: each line is `weight prefix corpus`. Empty lines are skipped, and .bin at the end of a
+ * prefix is removed. At most 64 MiB and 32,766 data sets; memory is the file's bytes once, and 100 bytes
+ * per data set besides the names. */
 Status blend_spec_file (BlendSpec *list, const char *path);
 void   blend_spec_close(BlendSpec *list);
-/* So that they sum to 1. In a row, or as numpy sums, whose last bit decides ties. A weight that is not above 0 is refused */
+/* Divides the weights by their sum, which is added up in order or as numpy.sum does it: the last bit
+ * decides ties in a blend. BAD_OPTION for a weight that is not above 0. */
 typedef enum { SUM_IN_A_ROW, SUM_NUMPY } WeightSum;
 Status weights_normalize(double *weight, int count, WeightSum how);
 #endif

@@ -1,33 +1,51 @@
 #ifndef DATA_DATASETS_H
 #define DATA_DATASETS_H
-/* All that feeds a run: its pairs, open, and the order of their samples, for the loaders of train, valid and test. */
+/* The data of a run: its open token files and the order of their samples, for the loaders of train, valid
+ * and test. */
 #include "data/loader.h"
 
+/* Jotun's own order of one token file; Megatron-core's; that of its DeepSpeed forks. */
 typedef enum { ORDER_JOTUN, ORDER_MEGATRON, ORDER_FORKS } OrderKind;
-typedef struct { const char *const *text; int count; } DatasetWords;      /* W P W P ... or P ... */
+/* W P W P ... or P ...; the caller's. */
+typedef struct { const char *const *text; int count; } DatasetWords;
 typedef struct {
     OrderKind order;
-    DatasetWords words, own[SPLITS];   /* of --data-path, cut by the split; or of --train-data-path and so on, each taken whole */
-    const char *list, *cache;       /* a file of three columns instead of words; a folder; NULL: none */
-    double   cut, surplus;
+    DatasetWords words;             /* --data-path, divided by the split */
+    DatasetWords own[SPLITS];       /* or --train-data-path and so on, each used whole */
+    const char *list;               /* or a file of three columns; NULL: none */
+    const char *cache;              /* directory for indices; NULL: none */
+    double   cut, surplus;          /* as in BlendRules, like the next two */
     bool     corpus_shuffled, corpus_blended;
 } DatasetRules;
 
-typedef struct { DatasetRules rules; const char *split; int64_t wanted[SPLITS]; } DatasetsPlan;       /* samples of the whole run */
+/* Samples of the run. */
+typedef struct { DatasetRules rules; const char *split; int64_t wanted[SPLITS]; } DatasetsPlan;
+/* [list.count] owned. */
 typedef struct { BlendSpec list; TokenFile *token_file; } DatasetFiles;
-typedef struct { DatasetsPlan spec; DatasetFiles pairs[SPLITS]; Blend blend[SPLITS]; char *prints; } Datasets;   /* pairs: one set cut in three is the first */
+typedef struct {
+    DatasetsPlan spec;
+    /* Token files of each split; only the first, if one set is divided into three. */
+    DatasetFiles files[SPLITS];
+    Blend blend[SPLITS];
+    char *fingerprints;             /* datasets_fingerprints, once computed; owned */
+} Datasets;
 
+/* Opens all token files. BAD_OPTION or BAD_FILE if paths, weights and order do not fit together. */
 Status datasets_open  (Datasets *datasets, const DatasetsPlan *spec);
-bool   datasets_has   (const DatasetRules *rules, SplitKind kind);      /* where splits have paths of their own, one without has no data */
+/* Whether the split has data; one without a path has none if the splits have paths of their own. */
+bool   datasets_has   (const DatasetRules *rules, SplitKind kind);
 const DatasetFiles *datasets_files(const Datasets *datasets, SplitKind kind);
-/* Each split once. The feed stays where it is as long as the loader is used. */
+/* Opens the loader of a split, at most once per split. The loader points into *datasets, which must not
+ * move. */
 Status datasets_loader(Datasets *datasets, Loader *loader, SplitKind kind, LoaderConfig config);
-/* What datasets_loader would make of a split: counts alone, of our order too, whose one Order has no indices. Of a feed that only measures. */
+/* Computes what datasets_loader would build for a split: numbers only, no indices; also for jotun's order,
+ * which then has one Order without indices. Not to be mixed with datasets_loader on the same Datasets. */
 Status datasets_measure(Datasets *datasets, SplitKind kind, const LoaderConfig *config);
-/* All its pairs, a line each: the prefix, a tab, token_file_fingerprint's words. Read from the files by the first call, and kept by the feed:
- * a run tells of the data that it began with. NULL: no memory */
+/* All token files, one per line: the prefix, a tab, token_file_fingerprint's text. The first call reads
+ * the files; later calls return the same text, so that a run reports the data that it began with. NULL:
+ * out of memory. */
 const char *datasets_fingerprints(Datasets *datasets);
-/* Says in the log which pairs are not those that `prints` tells of under the same prefix */
-Status datasets_compare(Datasets *datasets, const char *prints);
-void   datasets_close (Datasets *datasets);                                                                /* of zeros too */
+/* Logs which token files have another fingerprint than `fingerprints` gives for the same prefix. */
+Status datasets_compare(Datasets *datasets, const char *fingerprints);
+void   datasets_close (Datasets *datasets);                /* all zeros is allowed */
 #endif

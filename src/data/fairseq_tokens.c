@@ -1,5 +1,6 @@
-/* As in shard.c nothing in the file is believed: counts are held against the bytes that are there, by division, before they
- * are used; after fairseq_tokens_open all accessors are in bounds.                                                               */
+/* Reading fairseq's two formats. As in token_file.c no number in the file is trusted: counts are compared
+ * with the bytes that are there, by division so that no product overflows, before they are used. After
+ * fairseq_tokens_open all accessors are in bounds. */
 #include "data/fairseq_tokens.h"
 
 #include <inttypes.h>
@@ -9,13 +10,14 @@
 enum { MMAP_HEADER = 26, TNT_HEADER = 48, CODES = 9 };
 static const char mmap_magic[9] = "MMIDIDX\0", tnt_magic[8] = { 'T', 'N', 'T', 'I', 'D', 'X', 0, 0 };
 static const struct { const char *name; int width; } types[CODES] = {
-    [1] = { "uint8", 1 }, [2] = { "int8", 1 }, [3] = { "int16", 2 }, [4] = { "int32", 4 }, [5] = { "int64", 8 }, [8] = { "uint16", 2 },
+    [1] = { "uint8", 1 }, [2] = { "int8", 1 },  [3] = { "int16", 2 },
+    [4] = { "int32", 4 }, [5] = { "int64", 8 }, [8] = { "uint16", 2 },
 };
 
 static int64_t read_i64(const uint8_t *p) { int64_t v; memcpy(&v, p, sizeof v); return v; }
 static int32_t read_i32(const uint8_t *p) { int32_t v; memcpy(&v, p, sizeof v); return v; }
 
-/* ---- which ---- */
+/* ---- recognising the format ---- */
 
 static Status index_map(FileMap *map, const char *prefix)
 {
@@ -25,13 +27,17 @@ static Status index_map(FileMap *map, const char *prefix)
     return file_map(map, path);
 }
 
-/* A document entry more makes Megatron's file at least 16 bytes longer for the same count of items. */
+/* Both formats begin with MMIDIDX and the number of items at byte 18. Megatron's file has another count
+ * and at least one document entry, 16 bytes more, so it never has exactly 12 bytes per item after the
+ * header. */
 static TokenFileKind index_kind(const FileMap *f)
 {
     bool mmap = f->size >= MMAP_HEADER && !memcmp(f->data, mmap_magic, sizeof mmap_magic);
-    uint64_t room = f->size - MMAP_HEADER;
-    if (f->size >= sizeof tnt_magic && !memcmp(f->data, tnt_magic, sizeof tnt_magic)) return TOKEN_FILE_FAIRSEQ_TNT;
-    if (mmap && room % 12 == 0 && (uint64_t)read_i64(f->data + 18) == room / 12) return TOKEN_FILE_FAIRSEQ_MMAP;
+    uint64_t rest = f->size - MMAP_HEADER;
+    if (f->size >= sizeof tnt_magic && !memcmp(f->data, tnt_magic, sizeof tnt_magic))
+        return TOKEN_FILE_FAIRSEQ_TNT;
+    if (mmap && rest % 12 == 0 && (uint64_t)read_i64(f->data + 18) == rest / 12)
+        return TOKEN_FILE_FAIRSEQ_MMAP;
     return TOKEN_FILE_MEGATRON;
 }
 
@@ -55,7 +61,8 @@ const char *token_file_kind_name(TokenFileKind kind)
 static Status type_read(FairseqTokens *f, int64_t code, int64_t at)
 {
     if (code < 0 || code >= CODES || !types[code].width)
-        return fail(BAD_FILE, "%s: byte %" PRId64 ": token type %" PRId64 "; ids are of type 1 to 5 or 8 (whole numbers)",
+        return fail(BAD_FILE,
+                    "%s: byte %" PRId64 ": token type %" PRId64 "; ids are of type 1 to 5 or 8 (integers)",
                     f->index.path, at, code);
     f->code  = (int)code;
     f->width = types[code].width;
@@ -66,44 +73,52 @@ static Status version_check(const FairseqTokens *f, int64_t at)
 {
     int64_t version = read_i64(f->index.data + at);
     if (version == 1) return OK;
-    return fail(BAD_FILE, "%s: byte %" PRId64 ": version %" PRId64 ", only 1 is known", f->index.path, at, version);
+    return fail(BAD_FILE, "%s: byte %" PRId64 ": version %" PRId64 "; only version 1 is supported",
+                f->index.path, at, version);
 }
 
 static Status mmap_place(FairseqTokens *f)
 {
     TRY(version_check(f, 9));
     TRY(type_read(f, f->index.data[17], 17));
-    f->items  = read_i64(f->index.data + 18);           /* index_kind has held it against the size */
+    f->items  = read_i64(f->index.data + 18);           /* index_kind has compared it with the size */
     f->length = f->index.data + MMAP_HEADER;
     f->start  = f->length + 4 * f->items;
     return OK;
 }
 
-/* The arrays: where the dimensions of an item begin, where its tokens do, all dimensions. A text has one dimension. */
+/* The arrays of the older format: [items + 1] where the dimensions of each item begin, [items + 1] where
+ * its tokens begin, and the dimensions of all items. A text has one dimension per item, its length. */
 static Status tnt_place(FairseqTokens *f)
 {
     const FileMap *x = &f->index;
     if (x->size < TNT_HEADER + 16)
-        return fail(BAD_FILE, "%s: %zu bytes, and %d are the least; the file is cut", x->path, x->size, TNT_HEADER + 16);
+        return fail(BAD_FILE, "%s: %zu bytes, at least %d are needed; the file is truncated", x->path,
+                    x->size, TNT_HEADER + 16);
     TRY(version_check(f, 8));
     TRY(type_read(f, read_i64(x->data + 16), 16));
-    uint64_t words = (x->size - TNT_HEADER) / 8, items = (uint64_t)read_i64(x->data + 32), dims = (uint64_t)read_i64(x->data + 40);
+    uint64_t words = (x->size - TNT_HEADER) / 8;
+    uint64_t items = (uint64_t)read_i64(x->data + 32), dims = (uint64_t)read_i64(x->data + 40);
     if (read_i64(x->data + 24) != f->width)
-        return fail(BAD_FILE, "%s: byte 24: tokens of %" PRId64 " bytes, and %s has %d", x->path, read_i64(x->data + 24),
-                    types[f->code].name, f->width);
+        return fail(BAD_FILE, "%s: byte 24: tokens of %" PRId64 " bytes, and %s has %d", x->path,
+                    read_i64(x->data + 24), types[f->code].name, f->width);
     if (items > words / 3 || dims != items)
-        return fail(BAD_FILE, "%s: byte 32: %" PRIu64 " items with %" PRIu64 " dimensions in %zu bytes; the file is cut or is no text",
-                    x->path, items, dims, x->size);
+        return fail(BAD_FILE,
+                    "%s: byte 32: %" PRIu64 " items with %" PRIu64 " dimensions in %zu bytes; the file is"
+                    " truncated or is not text", x->path, items, dims, x->size);
     if (x->size != TNT_HEADER + 8 * (3 * items + 2))
-        return fail(BAD_FILE, "%s: %zu bytes, and %" PRIu64 " items of fairseq's make %" PRIu64 "; the file is cut, or Megatron-LM's own"
-                    " old kind, which is not read: prepare the text again", x->path, x->size, items, TNT_HEADER + 8 * (3 * items + 2));
+        return fail(BAD_FILE,
+                    "%s: %zu bytes, and %" PRIu64 " items of fairseq's take %" PRIu64 "; the file is"
+                    " truncated, or of Megatron-LM's older format, which is not supported: prepare the text"
+                    " again", x->path, x->size, items, TNT_HEADER + 8 * (3 * items + 2));
     f->items  = (int64_t)items;
     f->start  = x->data + TNT_HEADER + 8 * (items + 1);
     f->length = f->start + 8 * (items + 1);
     for (int64_t i = 0; i <= f->items; i++)
         if (read_i64(x->data + TNT_HEADER + 8 * i) != i)
-            return fail(BAD_FILE, "%s: byte %" PRId64 ": item %" PRId64 " has not one dimension; it is no text", x->path,
-                        TNT_HEADER + 8 * i, i);
+            return fail(BAD_FILE,
+                        "%s: byte %" PRId64 ": item %" PRId64 " does not have one dimension; it is not text",
+                        x->path, TNT_HEADER + 8 * i, i);
     return OK;
 }
 
@@ -118,22 +133,26 @@ int64_t fairseq_tokens_start(const FairseqTokens *f, int64_t i)
     return f->kind == TOKEN_FILE_FAIRSEQ_TNT ? start : start / f->width;
 }
 
-/* Items lie end to end in .bin and fill it: both writers of fairseq do it. */
+/* Items must be contiguous in .bin and fill it; both writers of fairseq produce such files. */
 static Status items_check(FairseqTokens *f)
 {
-    int64_t end = 0, held = (int64_t)f->bin.size / f->width, unit = f->kind == TOKEN_FILE_FAIRSEQ_TNT ? 1 : f->width;
+    int64_t end = 0, held = (int64_t)f->bin.size / f->width;
+    int64_t unit = f->kind == TOKEN_FILE_FAIRSEQ_TNT ? 1 : f->width;   /* starts count tokens or bytes */
     for (int64_t i = 0; i < f->items; i++) {
         int64_t length = fairseq_tokens_length(f, i), start = read_i64(f->start + 8 * i);
         if (length < 0 || length > held - end || start != end * unit)
-            return fail(BAD_FILE, "%s: item %" PRId64 " is said to have %" PRId64 " tokens from %" PRId64 ", and to begin at %" PRId64
-                        " was due in %s of %zu bytes; the pair is cut or does not belong together", f->index.path, i, length, start,
-                        end * unit, f->bin.path, f->bin.size);
+            return fail(BAD_FILE,
+                        "%s: item %" PRId64 " has %" PRId64 " tokens from %" PRId64 " instead of %" PRId64
+                        " in %s of %zu bytes; a file is truncated, or the two do not belong together",
+                        f->index.path, i, length, start, end * unit, f->bin.path, f->bin.size);
         end += length;
     }
-    bool whole = f->kind != TOKEN_FILE_FAIRSEQ_TNT || read_i64(f->start + 8 * f->items) == end;       /* it tells the end as well */
-    if (!whole || end * f->width != (int64_t)f->bin.size)
-        return fail(BAD_FILE, "%s: %zu bytes, and the items of %s are %" PRId64 "; the pair does not belong together", f->bin.path,
-                    f->bin.size, f->index.path, end * f->width);
+    /* The older format stores the end of the last item too. */
+    bool end_right = f->kind != TOKEN_FILE_FAIRSEQ_TNT || read_i64(f->start + 8 * f->items) == end;
+    if (!end_right || end * f->width != (int64_t)f->bin.size)
+        return fail(BAD_FILE,
+                    "%s: %zu bytes, and the items of %s take %" PRId64 "; the two files do not belong"
+                    " together", f->bin.path, f->bin.size, f->index.path, end * f->width);
     f->tokens = end;
     return OK;
 }
@@ -144,7 +163,7 @@ static Status fairseq_tokens_map(FairseqTokens *f, const char *prefix)
     TRY(index_map(&f->index, prefix));
     f->kind = index_kind(&f->index);
     if (f->kind == TOKEN_FILE_MEGATRON)
-        return fail(BAD_FILE, "%s: neither of fairseq's indices, or cut", f->index.path);
+        return fail(BAD_FILE, "%s: is neither of fairseq's index formats, or is truncated", f->index.path);
     TRY(f->kind == TOKEN_FILE_FAIRSEQ_TNT ? tnt_place(f) : mmap_place(f));
     snprintf(path, sizeof path, "%s.bin", prefix);
     TRY(file_map(&f->bin, path));
@@ -166,13 +185,15 @@ void fairseq_tokens_close(FairseqTokens *f)
     *f = (FairseqTokens){ 0 };
 }
 
+/* The arithmetic right shift extends the sign of a signed type. The subtraction is unsigned, because a
+ * hostile id may be the smallest number. */
 int64_t fairseq_tokens_token(const FairseqTokens *f, int64_t at)
 {
     uint64_t raw = 0;
     memcpy(&raw, f->bin.data + at * f->width, (size_t)f->width);
-    int empty = 64 - 8 * f->width;
-    bool bare = f->code == 1 || f->code == 8;                  /* without a sign */
-    int64_t token = bare ? (int64_t)raw : (int64_t)(raw << empty) >> empty;
+    int  unused    = 64 - 8 * f->width;
+    bool is_signed = f->code != 1 && f->code != 8;
+    int64_t token  = is_signed ? (int64_t)(raw << unused) >> unused : (int64_t)raw;
     return (int64_t)((uint64_t)token - (f->kind == TOKEN_FILE_FAIRSEQ_TNT));
 }
 

@@ -1,5 +1,7 @@
-/*  S positions of a whole sequence   s of them held here, in two parts
- *  b sequences of a micro-batch      T = b s rows                                                              */
+/* Filling batches from token files, and reporting files that are truncated while a run reads them.
+ *
+ *     S positions of a whole sequence   s of them on this rank, in two parts
+ *     b sequences of a micro-batch      T = b s rows */
 #include <inttypes.h>
 #include <limits.h>
 #include "base/guard.h"
@@ -7,25 +9,30 @@
 #include "data/loader.h"
 #include "tensor/ops.h"
 
-static Status shape_check(const LoaderConfig *config)
+static Status config_check(const LoaderConfig *config)
 {
     int64_t S = config->sequence, parts = 2 * (int64_t)config->cp, step = config->micro * config->dp;
-    CHECK(S > 0 && config->micro > 0 && config->global > 0, "loader wants sizes above 0");
-    CHECK(config->dp_rank >= 0 && config->dp_rank < config->dp, "dp rank %d of %d", config->dp_rank, config->dp);
-    CHECK(config->cp_rank >= 0 && config->cp_rank < config->cp, "cp rank %d of %d", config->cp_rank, config->cp);
+    CHECK(S > 0 && config->micro > 0 && config->global > 0, "the loader's sizes must be above 0");
+    CHECK(config->dp_rank >= 0 && config->dp_rank < config->dp,
+          "dp rank %d of %d", config->dp_rank, config->dp);
+    CHECK(config->cp_rank >= 0 && config->cp_rank < config->cp,
+          "cp rank %d of %d", config->cp_rank, config->cp);
     if (config->cp > 1 && S % parts != 0)
-        return fail(BAD_OPTION, "--seq-length %" PRId64 " must be a multiple of 2 x --context-parallel-size %d; %"
+        return fail(BAD_OPTION,
+                    "--seq-length %" PRId64 " must be a multiple of 2 x --context-parallel-size %d; %"
                     PRId64 " is", S, config->cp, (S / parts + 1) * parts);
     if (config->global % step != 0)
-        return fail(BAD_OPTION, "--global-batch-size %" PRId64 " must be a multiple of --micro-batch-size %" PRId64
+        return fail(BAD_OPTION,
+                    "--global-batch-size %" PRId64 " must be a multiple of --micro-batch-size %" PRId64
                     " x %d data-parallel ranks; %" PRId64 " is", config->global, config->micro, config->dp,
                     (config->global / step + 1) * step);
     if (config->global > INT32_MAX / S)
-        return fail(BAD_OPTION, "--global-batch-size %" PRId64 " x --seq-length %" PRId64 " is above the 2^31 tokens"
+        return fail(BAD_OPTION,
+                    "--global-batch-size %" PRId64 " x --seq-length %" PRId64 " is above the 2^31 tokens"
                     " a step may have; lower one", config->global, S);
     if (config->eod < 0 && (config->reset_positions || config->reset_attention || config->mask_eod))
-        return fail(BAD_OPTION, "--reset-position-ids, --reset-attention-mask and --eod-mask-loss want an"
-                    " end-of-document id, and the tokenizer has none; drop them");
+        return fail(BAD_OPTION, "--reset-position-ids, --reset-attention-mask and --eod-mask-loss need an"
+                    " end-of-document id, and the tokenizer has none; remove them");
     return OK;
 }
 
@@ -34,26 +41,29 @@ static int64_t token_first(const TokenFile *token_file, int64_t sequence)
     return sequence < token_file->sequences ? token_file_start(token_file, sequence) : token_file->tokens;
 }
 
-Status loader_open(Loader *loader, const TokenFile *token_file, const char *split, SplitKind kind, LoaderConfig config)
+Status loader_open(Loader *loader, const TokenFile *token_file, const char *split, SplitKind kind,
+                   LoaderConfig config)
 {
     *loader = (Loader){ .token_file = token_file, .config = config, .kind = kind };
-    TRY(shape_check(&config));
+    TRY(config_check(&config));
     int64_t begin, end;
     TRY(split_range(&begin, &end, split, kind, SPLIT_SUMS, token_file->sequences));
     loader->first   = token_first(token_file, begin);
     loader->tokens  = token_first(token_file, end) - loader->first;
     loader->samples = (loader->tokens - 1) / config.sequence;
     if (loader->samples < 1)
-        return fail(BAD_FILE, "%s: the %s part under --split %s has %" PRId64 " tokens; one sample of --seq-length %"
-                    PRId64 " takes %" PRId64 ": give more text, another split or a shorter sequence", token_file->bin.path,
-                    split_word(kind), split ? split : "(all of it)", loader->tokens, config.sequence, config.sequence + 1);
+        return fail(BAD_FILE,
+                    "%s: the %s part under --split %s has %" PRId64 " tokens; one sample of --seq-length %"
+                    PRId64 " takes %" PRId64 ": give more text, another split or a shorter sequence",
+                    token_file->bin.path, split_word(kind), split ? split : "(all of it)", loader->tokens,
+                    config.sequence, config.sequence + 1);
     return OK;
 }
 
 Status loader_open_blend(Loader *loader, const Blend *blend, LoaderConfig config)
 {
     *loader = (Loader){ .blend = blend, .config = config };
-    return shape_check(&config);
+    return config_check(&config);
 }
 
 int loader_micros(const Loader *loader)
@@ -67,24 +77,27 @@ Batch loader_batch_new(const LoaderConfig *config, Arena *host)
 {
     int64_t b = config->micro, s = config->sequence / config->cp, T = b * s, half = s / 2;
     return (Batch){
-        .token_i    = tensor_new(host, "batch", I32, T),
-        .target_i   = tensor_new(host, "batch", I32, T),
+        .token_i         = tensor_new(host, "batch", I32, T),
+        .target_i        = tensor_new(host, "batch", I32, T),
         .loss_weight_T   = tensor_new(host, "batch", config->real, T),
-        .position_i = tensor_new(host, "batch", I32, T),
-        .dropout_index_i    = tensor_new(host, "batch", I32, T),
-        .sample_i   = tensor_new(host, "batch", I32, b),
-        .key_range_i  = config->reset_attention ? tensor_new(host, "batch", I32, b, s, 2) : tensor_none(),
-        .part       = { config->cp_rank * half, config->sequence - (config->cp_rank + 1) * (s - half) },
+        .position_i      = tensor_new(host, "batch", I32, T),
+        .dropout_index_i = tensor_new(host, "batch", I32, T),
+        .sample_i        = tensor_new(host, "batch", I32, b),
+        .key_range_i     = config->reset_attention ? tensor_new(host, "batch", I32, b, s, 2) : tensor_none(),
+        .part            = { config->cp_rank * half, config->sequence - (config->cp_rank + 1) * (s - half) },
     };
 }
 
-/* At the first token of the sample that stands at `at`: of all epochs laid end to end, or of the blend, which has them all in it */
+/* A reader at the first token of sample `at`, counted over all epochs of jotun's order, or in the blend,
+ * which contains its epochs. The permutation of an epoch is a function of seed, split and epoch, so any
+ * sample is found in constant time. */
 static Status sample_find(OrderReader *reader, const Loader *loader, int64_t at)
 {
     if (loader->blend) {
         if (at >= loader->blend->samples)
-            return fail(BAD_OPTION, "sample %" PRId64 " of an order made for %" PRId64 "; --train-iters and --global-batch-size say how many",
-                        at, loader->blend->samples);
+            return fail(BAD_OPTION,
+                        "sample %" PRId64 " of an order built for %" PRId64 " samples, as --train-iters and"
+                        " --global-batch-size give them; raise --train-iters", at, loader->blend->samples);
         *reader = blend_read(loader->blend, at);
         return OK;
     }
@@ -92,30 +105,31 @@ static Status sample_find(OrderReader *reader, const Loader *loader, int64_t at)
     uint64_t key    = random_mix(stream, (uint64_t)(at / loader->samples));
     uint64_t i      = random_permute(key, (uint64_t)loader->samples, (uint64_t)(at % loader->samples));
     int64_t  first  = loader->first + (int64_t)i * loader->config.sequence;
-    *reader = (OrderReader){ .token_file = loader->token_file, .at = first, .end = first + loader->config.sequence + 1 };
+    *reader = (OrderReader){ .token_file = loader->token_file, .at = first,
+                             .end = first + loader->config.sequence + 1 };
     return OK;
 }
 
 static void weight_set(Tensor loss_weight_T, int64_t row, double value)
 {
     if (loss_weight_T.dtype == F64) ((double *)loss_weight_T.data)[row] = value;
-    else                       ((float  *)loss_weight_T.data)[row] = (float)value;
+    else                            ((float  *)loss_weight_T.data)[row] = (float)value;
 }
 
-/* One position: `index` in its sequence, of a document that began at `document`, goes to `row`. */
-static void row_fill(const Loader *loader, Batch *batch, int64_t row, int32_t token, int32_t target, int32_t sample, int32_t index,
-                     int32_t document)
+/* Fills one row: the position `index` of its sequence, in a document that begins at position `document`. */
+static void row_fill(const Loader *loader, Batch *batch, int64_t row, int32_t token, int32_t target,
+                     int32_t sample, int32_t index, int32_t document)
 {
     const LoaderConfig *config = &loader->config;
-    ((int32_t *)batch->token_i.data)[row]    = token;
-    ((int32_t *)batch->target_i.data)[row]   = target;
-    ((int32_t *)batch->position_i.data)[row] = config->reset_positions ? index - document : index;
-    ((int32_t *)batch->dropout_index_i.data)[row]    = sample * (int32_t)config->sequence + index;
+    ((int32_t *)batch->token_i.data)[row]         = token;
+    ((int32_t *)batch->target_i.data)[row]        = target;
+    ((int32_t *)batch->position_i.data)[row]      = config->reset_positions ? index - document : index;
+    ((int32_t *)batch->dropout_index_i.data)[row] = sample * (int32_t)config->sequence + index;
     weight_set(batch->loss_weight_T, row, config->mask_eod && token == config->eod ? 0 : 1);
     if (config->reset_attention) {
-        int32_t *visible = (int32_t *)batch->key_range_i.data + 2 * row;
-        visible[0] = document;
-        visible[1] = index + 1;
+        int32_t *range = (int32_t *)batch->key_range_i.data + 2 * row;
+        range[0] = document;
+        range[1] = index + 1;
     }
 }
 
@@ -125,13 +139,14 @@ static Status token_read(int32_t *token, OrderReader *reader, int64_t vocabulary
     *token = token_file_token(reader->token_file, at);
     if (*token >= 0 && *token < vocabulary) return OK;
     return fail(BAD_FILE, "%s: byte %" PRId64 ": token %d is outside of the vocabulary of %" PRId64
-                "; the text was prepared with another tokenizer", reader->token_file->bin.path, at * reader->token_file->width,
-                *token, vocabulary);
+                "; the text was prepared with another tokenizer", reader->token_file->bin.path,
+                at * reader->token_file->width, *token, vocabulary);
 }
 
-/* All S + 1 tokens are read on every rank: a document may begin in a part which another rank holds, and an id out
- * of range must be seen by all of them alike.                                                                    */
-static Status sample_fill(const Loader *loader, Batch *batch, int64_t slot, OrderReader *reader, int32_t sample, int64_t vocabulary)
+/* Every rank reads all S + 1 tokens: a document may begin in a part of another context-parallel rank, and
+ * all ranks must find the same id out of range. */
+static Status sample_fill(const Loader *loader, Batch *batch, int64_t slot, OrderReader *reader,
+                          int32_t sample, int64_t vocabulary)
 {
     int64_t S = loader->config.sequence, s = S / loader->config.cp, half = s / 2;
     int32_t document = 0, token, target;
@@ -144,67 +159,76 @@ static Status sample_fill(const Loader *loader, Batch *batch, int64_t slot, Orde
             row_fill(loader, batch, slot * s + first, token, target, sample, (int32_t)i, document);
         else if (second >= 0 && second < s - half)
             row_fill(loader, batch, slot * s + half + second, token, target, sample, (int32_t)i, document);
-        if (token == loader->config.eod) document = (int32_t)i + 1;     /* the end of a document belongs to it */
+        /* The end-of-document token belongs to it. */
+        if (token == loader->config.eod) document = (int32_t)i + 1;
     }
     return OK;
 }
 
-/* ---- data that is cut while it is read ---- */
+/* ---- files that are truncated while they are read ---- */
 
+/* The arguments and the result of loader_fill, for guard_run. */
 typedef struct {
     const Loader *loader;
     Batch        *batch;
     int64_t       step, vocabulary;
     int           micro;
     Status        status;
-} Filling;
+} BatchFill;
 
-/* Are the tokens that were read those of the file, or zeros behind its end? Our own order does not look into the index. */
-static Status pair_check(const OrderReader *reader)
+/* Fails if the tokens just read may be zeros after the new end of a truncated file. Jotun's own order does
+ * not read the index. */
+static Status truncation_check(const OrderReader *reader)
 {
     if (reader->order) TRY(file_map_check(&reader->token_file->index));
     return file_map_check(&reader->token_file->bin);
 }
 
-static Status slots_fill(const Filling *f)
+/* The check follows the reading: a file that is long enough after its tokens were read was long enough
+ * before. It is made once per run of samples from the same file, not once per sample. */
+static Status samples_fill(const BatchFill *f)
 {
-    const Loader      *loader = f->loader;
-    const LoaderConfig *config  = &loader->config;
+    const Loader       *loader = f->loader;
+    const LoaderConfig *config = &loader->config;
     int64_t     first  = ((int64_t)f->micro * config->dp + config->dp_rank) * config->micro, step = f->step;
     OrderReader reader = { 0 }, before;
     Status      status = OK;
     for (int64_t slot = 0; slot < config->micro && status == OK; slot++) {
         before = reader;
         TRY(sample_find(&reader, loader, loader->shift + step * config->global + first + slot));
-        if (before.token_file && before.token_file != reader.token_file) TRY(pair_check(&before));      /* once a pair, not once a sample */
+        if (before.token_file && before.token_file != reader.token_file) TRY(truncation_check(&before));
         status = sample_fill(loader, f->batch, slot, &reader, (int32_t)(first + slot), f->vocabulary);
     }
-    TRY(pair_check(&reader));                  /* before the status, which may be of what is no data */
+    /* Precedes the status, which may come from zeros that are not data. */
+    TRY(truncation_check(&reader));
     return status;
 }
 
 static void fill_guarded(void *context)
 {
-    Filling *f = context;
-    f->status = slots_fill(f);
+    BatchFill *f = context;
+    f->status = samples_fill(f);
 }
 
 static const FileMap *map_with(const FileMap *const *maps, int count, const void *at)
 {
     for (int i = 0; i < count; i++)
-        if ((const uint8_t *)at >= maps[i]->data && (const uint8_t *)at < maps[i]->data + maps[i]->size) return maps[i];
+        if ((const uint8_t *)at >= maps[i]->data && (const uint8_t *)at < maps[i]->data + maps[i]->size)
+            return maps[i];
     return NULL;
 }
 
-/* Which of all files that the loader reads has this address? NULL: none. */
+/* The file of the loader that is mapped at this address, or NULL. */
 static const FileMap *map_find(const Loader *loader, const void *at)
 {
     const Blend   *b = loader->blend;
     const FileMap *found;
-    if (!b) return map_with((const FileMap *[]){ &loader->token_file->bin, &loader->token_file->index }, 2, at);
+    if (!b)
+        return map_with((const FileMap *[]){ &loader->token_file->bin, &loader->token_file->index }, 2, at);
     for (int i = 0; i < b->count; i++) {
         const Order *o = &b->order[i];
-        found = map_with((const FileMap *[]){ &o->token_file->bin, &o->token_file->index, &o->document.map, &o->sample.map, &o->shuffle.map }, 5, at);
+        found = map_with((const FileMap *[]){ &o->token_file->bin, &o->token_file->index, &o->document.map,
+                                              &o->sample.map, &o->shuffle.map }, 5, at);
         if (found) return found;
     }
     return map_with((const FileMap *[]){ &b->which.map, &b->sample.map }, 2, at);
@@ -212,13 +236,15 @@ static const FileMap *map_find(const Loader *loader, const void *at)
 
 Status loader_fill(const Loader *loader, Batch *batch, int64_t step, int micro, int64_t vocabulary)
 {
-    Filling filling = { .loader = loader, .batch = batch, .step = step, .vocabulary = vocabulary, .micro = micro };
+    BatchFill fill = { .loader = loader, .batch = batch, .step = step, .vocabulary = vocabulary,
+                       .micro = micro };
     CHECK(batch->token_i.data, "loader_fill on a dry batch");
-    const void *fault = guard_run(fill_guarded, &filling);
-    if (!fault) return filling.status;
+    const void *fault = guard_run(fill_guarded, &fill);
+    if (!fault) return fill.status;
     const FileMap *map = map_find(loader, fault);
-    CHECK(map, "SIGBUS at %p, which is no file of the loader's", fault);
+    CHECK(map, "SIGBUS at %p, which is in no file of the loader", fault);
     TRY(file_map_check(map));
-    return fail(BAD_FILE, "%s: cannot be read any more, %zu bytes from its start; its disk fails", map->path,
-                (size_t)((const uint8_t *)fault - map->data));
+    return fail(BAD_FILE,
+                "%s: can no longer be read at byte %zu; its disk fails, restore the file from a copy",
+                map->path, (size_t)((const uint8_t *)fault - map->data));
 }

@@ -1,13 +1,17 @@
+/* MT19937 as published by M. Matsumoto and T. Nishimura, ACM Transactions on Modeling and Computer
+ * Simulation 8 (1998), pages 3 to 30. Bounded draws and the shuffle are those of numpy's RandomState. */
 #include "base/status.h"
 #include "data/mt19937.h"
 
+/* The paper's m, upper mask and a. */
 enum { MIDDLE = 397 };
 static const uint32_t TOP = 0x80000000u, TWIST = 0x9908b0dfu;
 
 void mt19937_seed(Mt19937 *t, uint32_t seed)
 {
     t->word[0] = seed;
-    for (uint32_t i = 1; i < MT19937_WORDS; i++) t->word[i] = 1812433253u * (t->word[i - 1] ^ (t->word[i - 1] >> 30)) + i;
+    for (uint32_t i = 1; i < MT19937_WORDS; i++)
+        t->word[i] = 1812433253u * (t->word[i - 1] ^ (t->word[i - 1] >> 30)) + i;
     t->at = MT19937_WORDS;
 }
 
@@ -17,7 +21,9 @@ static uint32_t twist(uint32_t top, uint32_t rest, uint32_t far)
     return far ^ (y >> 1) ^ (y & 1 ? TWIST : 0);
 }
 
-static void mt19937_turn(Mt19937 *t)
+/* Replaces the whole state in place. Three loops, because the indices i + 1 and i + MIDDLE wrap around at
+ * its end. */
+static void mt19937_refill(Mt19937 *t)
 {
     uint32_t *w = t->word;
     int ahead = MT19937_WORDS - MIDDLE, last = MT19937_WORDS - 1;
@@ -29,7 +35,7 @@ static void mt19937_turn(Mt19937 *t)
 
 uint32_t mt19937_next(Mt19937 *t)
 {
-    if (t->at == MT19937_WORDS) mt19937_turn(t);
+    if (t->at == MT19937_WORDS) mt19937_refill(t);
     uint32_t y = t->word[t->at++];
     y ^= y >> 11;
     y ^= y << 7  & 0x9d2c5680u;
@@ -37,7 +43,8 @@ uint32_t mt19937_next(Mt19937 *t)
     return y ^ y >> 18;
 }
 
-/* Draws are masked and thrown away until one is in range; above 32 bits a draw is two, the high half first. */
+/* numpy's rule (rejection sampling): draws are masked to the next power of two and repeated until one is
+ * in range. Above 32 bits a draw is two words, the high one first. */
 uint64_t mt19937_most(Mt19937 *t, uint64_t most)
 {
     uint64_t mask = most, draw;
@@ -51,22 +58,23 @@ uint64_t mt19937_most(Mt19937 *t, uint64_t most)
     return draw;
 }
 
+/* Fisher-Yates from the end, as numpy does it. */
 static void shuffle_4(Mt19937 *t, uint32_t *x, int64_t count)
 {
     for (int64_t i = count - 1; i > 0; i--) {
         uint64_t j = mt19937_most(t, (uint64_t)i);
-        uint32_t held = x[j];
+        uint32_t swap = x[j];
         x[j] = x[i];
-        x[i] = held;
+        x[i] = swap;
     }
 }
 
 static void shuffle_8(Mt19937 *t, uint64_t *x, int64_t count)
 {
     for (int64_t i = count - 1; i > 0; i--) {
-        uint64_t j = mt19937_most(t, (uint64_t)i), held = x[j];
+        uint64_t j = mt19937_most(t, (uint64_t)i), swap = x[j];
         x[j] = x[i];
-        x[i] = held;
+        x[i] = swap;
     }
 }
 

@@ -1,3 +1,5 @@
+/* Arrays in memory and in .npy files, and the cache of index arrays. The files of a cache may be of any
+ * origin, so an array is used only if its header equals the expected one byte for byte. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,14 +16,19 @@ static const struct { int width; const char *descr; } types[] = {
 };
 
 int npy_array_width(NpyType type) { return types[type].width; }
-static size_t index_bytes(const NpyArray *x) { return (size_t)x->rows * (size_t)x->columns * (size_t)types[x->type].width; }
+
+static size_t index_bytes(const NpyArray *x)
+{
+    return (size_t)x->rows * (size_t)x->columns * (size_t)types[x->type].width;
+}
 
 Status npy_array_new(NpyArray *index, NpyType type, int64_t rows, int columns)
 {
     *index = (NpyArray){ .type = type, .rows = rows, .columns = columns };
     index->data = index->made = calloc((size_t)rows * (size_t)columns + 1, (size_t)types[type].width);
-    if (!index->made) return fail(NO_MEMORY, "an index of %" PRId64 " rows (%zu bytes) does not fit into memory", rows, index_bytes(index));
-    return OK;
+    if (index->made) return OK;
+    return fail(NO_MEMORY, "an index of %" PRId64 " rows (%zu bytes) does not fit into memory", rows,
+                index_bytes(index));
 }
 
 void npy_array_close(NpyArray *index)
@@ -42,19 +49,24 @@ int64_t npy_array_at(const NpyArray *index, int64_t i)
     return 0;
 }
 
-/* ---- .npy, version 1.0: 10 bytes, a dictionary as text, spaces and a newline up to a multiple of 64 ---- */
+/* ---- the header of .npy files ---- */
+
+/* Version 1.0 (numpy.lib.format): 10 bytes of magic, version and length, then a Python dictionary as text,
+ * padded with spaces and a newline to a multiple of 64, so that the data is aligned. */
 
 enum { NPY_HEADER = 128, NPY_FIXED = 10 };
 
 static void npy_header(char header[NPY_HEADER + 1], const NpyArray *index)
 {
     char shape[64];
-    snprintf(shape, sizeof shape, index->columns == 1 ? "(%" PRId64 ",)" : "(%" PRId64 ", %d)", index->rows, index->columns);
+    snprintf(shape, sizeof shape, index->columns == 1 ? "(%" PRId64 ",)" : "(%" PRId64 ", %d)", index->rows,
+             index->columns);
     memcpy(header, "\x93NUMPY\x01\x00", 8);
     header[8] = NPY_HEADER - NPY_FIXED;
     header[9] = 0;
-    int used = snprintf(header + NPY_FIXED, NPY_HEADER - NPY_FIXED, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
-                        types[index->type].descr, shape);
+    int used = snprintf(header + NPY_FIXED, NPY_HEADER - NPY_FIXED,
+                        "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", types[index->type].descr,
+                        shape);
     memset(header + NPY_FIXED + used, ' ', (size_t)(NPY_HEADER - NPY_FIXED - used));
     header[NPY_HEADER - 1] = '\n';
     header[NPY_HEADER] = 0;
@@ -65,9 +77,11 @@ static void npy_header(char header[NPY_HEADER + 1], const NpyArray *index)
 Status npy_cache_name(NpyCache *cache, const char *dir, const char *kind, const char *part, const char *words)
 {
     cache->words = words;
-    int used = snprintf(cache->base, sizeof cache->base, "%s/%016" PRIx64 "-%s-%s-", dir, random_key(0, words), kind, part);
+    int used = snprintf(cache->base, sizeof cache->base, "%s/%016" PRIx64 "-%s-%s-", dir,
+                        random_key(0, words), kind, part);
     if (used >= (int)sizeof cache->base)
-        return fail(BAD_OPTION, "--data-cache-path %.80s...: the path is longer than %zu bytes", dir, sizeof cache->base - 1);
+        return fail(BAD_OPTION, "--data-cache-path %.80s...: the path is longer than %zu bytes", dir,
+                    sizeof cache->base - 1);
     return folder_make(dir);
 }
 
@@ -93,22 +107,26 @@ bool npy_cache_map(const NpyCache *cache, const char *name, NpyArray *index)
     cache_path(path, cache, name, "npy");
     if (!file_exists(path) || file_map(&index->map, path) != OK) return false;
     npy_header(header, index);
-    bool fits = index->map.size == NPY_HEADER + index_bytes(index) && !memcmp(index->map.data, header, NPY_HEADER);
+    size_t bytes = NPY_HEADER + index_bytes(index);
+    bool   fits  = index->map.size == bytes && !memcmp(index->map.data, header, NPY_HEADER);
     if (fits) index->data = index->map.data + NPY_HEADER;
     else      file_unmap(&index->map);
     return fits;
 }
 
-/* A name of its own for each writer: runs on many hosts, ranks and threads may be at the same file */
+/* A temporary name that no other writer uses: runs on many hosts, ranks and threads may write the same
+ * array at once. The hash is of host, process, thread (the address of its stack) and time. */
 static void part_name(char part[1100], const char *path)
 {
     char host[64] = "";
     gethostname(host, sizeof host - 1);
-    uint64_t mine = random_mix(random_key((uint64_t)getpid(), host), random_mix((uint64_t)(uintptr_t)part, (uint64_t)seam.clock()));
-    snprintf(part, 1100, "%s.%016" PRIx64 ".part", path, mine);
+    uint64_t process = random_key((uint64_t)getpid(), host);
+    uint64_t thread  = random_mix((uint64_t)(uintptr_t)part, (uint64_t)seam.clock());
+    snprintf(part, 1100, "%s.%016" PRIx64 ".part", path, random_mix(process, thread));
 }
 
-static Status blocks_write(int fd, const char *path, const char *header, size_t header_bytes, const void *data, size_t bytes)
+static Status contents_write(int fd, const char *path, const char *header, size_t header_bytes,
+                             const void *data, size_t bytes)
 {
     Status status = file_write(fd, path, header, header_bytes, 0);
     if (status == OK) status = file_write(fd, path, data, bytes, (int64_t)header_bytes);
@@ -117,13 +135,16 @@ static Status blocks_write(int fd, const char *path, const char *header, size_t 
     return status;
 }
 
-static Status beside_write(const char *path, const char *header, size_t header_bytes, const void *data, size_t bytes)
+/* Like file_write_whole, but with a unique temporary name and without a sync of the directory: a lost
+ * cache is rebuilt. */
+static Status part_write(const char *path, const char *header, size_t header_bytes, const void *data,
+                         size_t bytes)
 {
     char part[1100];
     int  fd;
     part_name(part, path);
     TRY(file_create(&fd, part));
-    Status status = blocks_write(fd, part, header, header_bytes, data, bytes);
+    Status status = contents_write(fd, part, header, header_bytes, data, bytes);
     if (status == OK) status = file_rename(part, path);
     if (status != OK) unlink(part);
     return status;
@@ -134,12 +155,12 @@ Status npy_cache_write(const NpyCache *cache, const char *name, const NpyArray *
     char path[1024], header[NPY_HEADER + 1];
     cache_path(path, cache, name, "npy");
     npy_header(header, index);
-    return beside_write(path, header, NPY_HEADER, index->data, index_bytes(index));
+    return part_write(path, header, NPY_HEADER, index->data, index_bytes(index));
 }
 
 Status npy_cache_finish(const NpyCache *cache)
 {
     char path[1024];
     cache_path(path, cache, "description", "txt");
-    return beside_write(path, "", 0, cache->words, strlen(cache->words));
+    return part_write(path, "", 0, cache->words, strlen(cache->words));
 }

@@ -1,3 +1,6 @@
+/* Megatron-core's GPTDataset: the number of epochs, the three indices and their cache. The random draws
+ * come in Megatron's order from one generator: documents of the first epochs, documents of a separate last
+ * epoch, then samples likewise. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,12 +12,15 @@
 
 static Status plan_refused(const OrderSpec *spec, int64_t tokens, const char *what)
 {
-    return fail(BAD_FILE, "%s: sequences %" PRId64 " to %" PRId64 " of it have %" PRId64 " tokens, and one sample of --seq-length %"
-                PRId64 " takes %" PRId64 ": give more text, another --split or a shorter sequence", what, spec->begin, spec->end,
-                tokens, spec->sequence, spec->sequence + 1);
+    return fail(BAD_FILE,
+                "%s: sequences %" PRId64 " to %" PRId64 " of it have %" PRId64 " tokens, and one sample of"
+                " --seq-length %" PRId64 " takes %" PRId64 ": give more text, another --split or a shorter"
+                " sequence", what, spec->begin, spec->end, tokens, spec->sequence, spec->sequence + 1);
 }
 
-/* epochs E: the fewest with E tokens >= wanted S + 1;  samples: (E tokens - 1) / S */
+/* The number of epochs E is the smallest with E tokens >= wanted S + 1, and there are (E tokens - 1) / S
+ * samples: a sample takes S + 1 tokens and shares one with the next. The limits keep all products below
+ * 2^63. */
 Status order_plan(OrderPlan *plan, const OrderSpec *spec, int64_t tokens, const char *what)
 {
     int64_t S = spec->sequence, count = spec->end - spec->begin, wanted = spec->wanted < 0 ? 0 : spec->wanted;
@@ -22,17 +28,32 @@ Status order_plan(OrderPlan *plan, const OrderSpec *spec, int64_t tokens, const 
     if (spec->seed > UINT32_MAX)
         return fail(BAD_OPTION, "--seed %" PRIu64 ": Megatron's order takes seeds below 2^32", spec->seed);
     if (wanted > (INT64_MAX / 4 - tokens) / S)
-        return fail(BAD_OPTION, "%" PRId64 " samples of --seq-length %" PRId64 " are more tokens than can be counted", wanted, S);
-    int64_t epochs = (wanted * S + tokens) / tokens;                       /* rounded up: (wanted S + 1 + tokens - 1) / tokens */
+        return fail(BAD_OPTION,
+                    "%" PRId64 " samples of --seq-length %" PRId64 " are more than 2^61 tokens; lower"
+                    " --train-iters", wanted, S);
+    /* Rounded up: (wanted S + 1 + tokens - 1) / tokens. */
+    int64_t epochs = (wanted * S + tokens) / tokens;
     if (epochs > INT64_MAX / 64 / count)
-        return fail(BAD_OPTION, "%s: %" PRId64 " samples are %" PRId64 " epochs of its %" PRId64 " tokens; give more text", what,
+        return fail(BAD_OPTION,
+                    "%s: %" PRId64 " samples are %" PRId64 " epochs of its %" PRId64 " tokens; give more"
+                    " text", what,
                     wanted, epochs, tokens);
-    if (epochs * count / 16 > wanted * S + tokens + count)                  /* else the index grows with what holds nothing */
-        return fail(BAD_FILE, "%s: %" PRId64 " sequences with %" PRId64 " tokens in all; most are empty: prepare the text again", what, count, tokens);
-    int64_t samples = (epochs * tokens - 1) / S, before = ((epochs - 1) * tokens - 1) / S, of_epoch = (tokens - 1) / S;
+    /* Empty sequences take entries of the index in every epoch: without this limit its size is not bounded
+     * by the tokens. */
+    if (epochs * count / 16 > wanted * S + tokens + count)
+        return fail(BAD_FILE,
+                    "%s: %" PRId64 " sequences with %" PRId64 " tokens in all; most are empty: prepare the"
+                    " text again", what, count, tokens);
+    int64_t samples = (epochs * tokens - 1) / S, before = ((epochs - 1) * tokens - 1) / S;
+    int64_t of_epoch = (tokens - 1) / S;
     if (samples < 1) return plan_refused(spec, tokens, what);
     bool separate = epochs > 1 && wanted - before < (int64_t)(spec->cut * (double)of_epoch);
-    *plan = (OrderPlan){ .tokens = tokens, .epochs = epochs, .entries = epochs * count, .samples = samples, .separate = separate,
+    *plan = (OrderPlan){
+        .tokens       = tokens,
+        .epochs       = epochs,
+        .entries      = epochs * count,
+        .samples      = samples,
+        .separate     = separate,
         .before_last  = separate ? before : samples,
         .sample_type  = epochs * count > INT32_MAX ? NPY_I64 : NPY_I32,
         .shuffle_type = samples >= (int64_t)UINT32_MAX - 1 ? NPY_I64 : NPY_U32 };
@@ -47,13 +68,15 @@ static void documents_fill(int32_t *x, const OrderSpec *spec, int64_t epochs)
         for (int64_t d = spec->begin; d < spec->end; d++) *x++ = (int32_t)d;
 }
 
+/* A separate last epoch is shuffled by itself, so that all epochs before it are used completely. */
 static void documents_make(Order *o, Mt19937 *random)
 {
     int32_t *x = o->document.made;
-    int64_t  count = o->spec.end - o->spec.begin, apart = o->plan.separate ? count : 0, first = o->plan.entries - apart;
+    int64_t  count = o->spec.end - o->spec.begin, last = o->plan.separate ? count : 0;
+    int64_t  first = o->plan.entries - last;
     documents_fill(x, &o->spec, o->plan.epochs);
     mt19937_shuffle(random, x, 4, first);
-    if (apart > 0) mt19937_shuffle(random, x + first, 4, apart);
+    if (last > 0) mt19937_shuffle(random, x + first, 4, last);
 }
 
 static void sample_set(NpyArray *sample, int64_t i, int64_t document, int64_t offset)
@@ -67,10 +90,13 @@ static void sample_set(NpyArray *sample, int64_t i, int64_t document, int64_t of
     }
 }
 
-/* Sample i begins at token i S of all: in the document which holds it. Row 0 is (0, 0), though the first may be empty. */
+/* Sample i begins at token i S of all epochs; its row is the entry of the document that contains this
+ * token and the offset there. Row 0 is (0, 0) as in Megatron, also if the first document is empty. One
+ * pass over the entries. */
 static void samples_make(Order *o)
 {
-    int64_t S = o->spec.sequence, start = 0, i = 1;                        /* start: of this document, over all epochs */
+    /* `start` is the first token of this entry, counted over all epochs. */
+    int64_t S = o->spec.sequence, start = 0, i = 1;
     const int32_t *document = o->document.data;
     sample_set(&o->sample, 0, 0, 0);
     for (int64_t d = 0; d < o->plan.entries && i <= o->plan.samples; d++) {
@@ -78,7 +104,7 @@ static void samples_make(Order *o)
         for (; i <= o->plan.samples && i * S < end; i++) sample_set(&o->sample, i, d, i * S - start);
         start = end;
     }
-    CHECK(i == o->plan.samples + 1, "order: %" PRId64 " samples found of %" PRId64, i - 1, o->plan.samples);
+    CHECK(i == o->plan.samples + 1, "%" PRId64 " samples found of %" PRId64, i - 1, o->plan.samples);
 }
 
 static void shuffle_make(Order *o, Mt19937 *random)
@@ -115,8 +141,8 @@ static void indices_close(Order *o)
     npy_array_close(&o->shuffle);
 }
 
-/* Files are not believed: after this no reader leaves the pair, whatever they hold. */
-static bool indices_sound(const Order *o)
+/* Validates indices from cache files, which are not trusted: after this no reader leaves the token file. */
+static bool indices_valid(const Order *o)
 {
     int64_t document = 0, at = 0;
     for (int64_t i = 0; i < o->plan.entries; i++) {
@@ -126,8 +152,10 @@ static bool indices_sound(const Order *o)
     for (int64_t i = 0; i <= o->plan.samples; i++) {
         int64_t d = npy_array_at(&o->sample, 2 * i), offset = npy_array_at(&o->sample, 2 * i + 1);
         if (d < document || d >= o->plan.entries || offset < 0) return false;
-        if (offset > 0 && offset >= token_file_length(o->token_file, npy_array_at(&o->document, d))) return false;
-        for (; document < d; document++) at += token_file_length(o->token_file, npy_array_at(&o->document, document));
+        if (offset > 0 && offset >= token_file_length(o->token_file, npy_array_at(&o->document, d)))
+            return false;
+        for (; document < d; document++)
+            at += token_file_length(o->token_file, npy_array_at(&o->document, document));
         if (at + offset != i * o->spec.sequence) return false;
     }
     for (int64_t i = 0; i < o->plan.samples; i++) {
@@ -142,11 +170,11 @@ static bool indices_map(Order *o, const NpyCache *cache)
     o->document = (NpyArray){ .type = NPY_I32, .rows = o->plan.entries, .columns = 1 };
     o->sample   = (NpyArray){ .type = o->plan.sample_type, .rows = o->plan.samples + 1, .columns = 2 };
     o->shuffle  = (NpyArray){ .type = o->plan.shuffle_type, .rows = o->plan.samples, .columns = 1 };
-    bool sound = npy_cache_holds(cache) && npy_cache_map(cache, "document_index", &o->document) &&
-                 npy_cache_map(cache, "sample_index", &o->sample) && npy_cache_map(cache, "shuffle_index", &o->shuffle) &&
-                 indices_sound(o);
-    if (!sound) indices_close(o);
-    return sound;
+    bool valid = npy_cache_holds(cache) && npy_cache_map(cache, "document_index", &o->document) &&
+                 npy_cache_map(cache, "sample_index", &o->sample) &&
+                 npy_cache_map(cache, "shuffle_index", &o->shuffle) && indices_valid(o);
+    if (!valid) indices_close(o);
+    return valid;
 }
 
 static Status indices_write(const Order *o, const NpyCache *cache)
@@ -157,11 +185,13 @@ static Status indices_write(const Order *o, const NpyCache *cache)
     return npy_cache_finish(cache);
 }
 
-/* FNV-1a, a length at a time: a pair that was prepared anew has other lengths */
+/* FNV-1a over whole lengths instead of bytes. It identifies the text in the description of the cache: a
+ * token file that was prepared from other text has other lengths. */
 static uint64_t lengths_hash(const TokenFile *token_file, const OrderSpec *spec)
 {
     uint64_t hash = 0xcbf29ce484222325u;
-    for (int64_t d = spec->begin; d < spec->end; d++) hash = (hash ^ (uint64_t)token_file_length(token_file, d)) * 0x100000001b3u;
+    for (int64_t d = spec->begin; d < spec->end; d++)
+        hash = (hash ^ (uint64_t)token_file_length(token_file, d)) * 0x100000001b3u;
     return hash;
 }
 
@@ -170,16 +200,20 @@ static Status order_cached(Order *o, SplitKind kind, const char *dir)
     char words[1024];
     NpyCache cache;
     const OrderSpec *s = &o->spec;
-    snprintf(words, sizeof words, "GPTDataset 1\nsequences %" PRId64 " to %" PRId64 ", %" PRId64 " tokens, lengths %016" PRIx64
-             "\nsamples %" PRId64 "\nsequence_length %" PRId64 "\nrandom_seed %" PRIu64 "\nfinal_epoch_cut %.17g\n", s->begin, s->end,
-             o->plan.tokens, lengths_hash(o->token_file, s), s->wanted, s->sequence, s->seed, s->cut);
+    snprintf(words, sizeof words,
+             "GPTDataset 1\nsequences %" PRId64 " to %" PRId64 ", %" PRId64 " tokens, lengths %016"
+             PRIx64 "\nsamples %" PRId64 "\nsequence_length %" PRId64 "\nrandom_seed %" PRIu64
+             "\nfinal_epoch_cut %.17g\n",
+             s->begin, s->end, o->plan.tokens, lengths_hash(o->token_file, s), s->wanted, s->sequence,
+             s->seed, s->cut);
     TRY(npy_cache_name(&cache, dir, "GPTDataset", split_word(kind), words));
     if (indices_map(o, &cache)) return OK;
     TRY(order_make(o));
     TRY(indices_write(o, &cache));
-    Order made = *o;                                       /* mapped pages are shared by all ranks of a host, made ones are not */
-    if (indices_map(o, &cache)) indices_close(&made);
-    else                        *o = made;
+    /* Mapped pages are shared by all ranks of a host, so what was built is replaced by the mapping. */
+    Order built = *o;
+    if (indices_map(o, &cache)) indices_close(&built);
+    else                        *o = built;
     return OK;
 }
 
@@ -188,17 +222,22 @@ Status order_measure(Order *order, const TokenFile *token_file, const OrderSpec 
     int64_t tokens = 0;
     *order = (Order){ .token_file = token_file, .spec = *spec };
     if (token_file->sequences > INT32_MAX)
-        return fail(BAD_FILE, "%s: %" PRId64 " sequences; Megatron's order counts up to 2^31: split the pair", token_file->index.path, token_file->sequences);
+        return fail(BAD_FILE,
+                    "%s: %" PRId64 " sequences; Megatron's order has at most 2^31 - 1: prepare the text in"
+                    " several parts", token_file->index.path, token_file->sequences);
     for (int64_t d = spec->begin; d < spec->end; d++) tokens += token_file_length(token_file, d);
     return order_plan(&order->plan, spec, tokens, token_file->bin.path);
 }
 
 int64_t order_bytes(const Order *o)
 {
-    return 4 * o->plan.entries + 2 * npy_array_width(o->plan.sample_type) * (o->plan.samples + 1) + npy_array_width(o->plan.shuffle_type) * o->plan.samples;
+    int sample_row  = 2 * npy_array_width(o->plan.sample_type);
+    int shuffle_row = npy_array_width(o->plan.shuffle_type);
+    return 4 * o->plan.entries + sample_row * (o->plan.samples + 1) + shuffle_row * o->plan.samples;
 }
 
-Status order_open(Order *order, const TokenFile *token_file, const OrderSpec *spec, SplitKind kind, const char *cache)
+Status order_open(Order *order, const TokenFile *token_file, const OrderSpec *spec, SplitKind kind,
+                  const char *cache)
 {
     TRY(order_measure(order, token_file, spec));
     Status status = cache ? order_cached(order, kind, cache) : order_make(order);
@@ -224,16 +263,19 @@ static void reader_document(OrderReader *r, int64_t offset)
 OrderReader order_read(const Order *order, int64_t sample)
 {
     int64_t row = npy_array_at(&order->shuffle, sample);
-    OrderReader reader = { .token_file = order->token_file, .order = order, .document = npy_array_at(&order->sample, 2 * row) };
+    OrderReader reader = { .token_file = order->token_file, .order = order,
+                           .document = npy_array_at(&order->sample, 2 * row) };
     reader_document(&reader, npy_array_at(&order->sample, 2 * row + 1));
     return reader;
 }
 
 int64_t order_place(OrderReader *r)
 {
-    while (r->at == r->end) {                              /* documents may be empty */
+    while (r->at == r->end) {                              /* a loop, since documents may be empty */
         if (++r->document < r->order->plan.entries) reader_document(r, 0);
-        else r->at = 0, r->end = r->token_file->tokens;             /* the index was cut under us: loader_fill says so */
+        /* Only if the index was truncated after opening and reads as zeros. Any token will do: loader_fill
+         * reports it. */
+        else r->at = 0, r->end = r->token_file->tokens;
     }
     return r->at++;
 }

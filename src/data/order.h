@@ -1,39 +1,55 @@
 #ifndef DATA_ORDER_H
 #define DATA_ORDER_H
-/* Megatron's order of the samples of one pair (docs/formats.md). Three indices: documents of all epochs, shuffled; where each sample
- * begins in them; samples, shuffled. A "document" is a sequence of the pair. Same as Megatron-core's GPTDataset, bit for bit. */
+/* Megatron-LM's order of the samples of one token file (docs/formats.md), equal to Megatron-core's
+ * GPTDataset bit for bit. There are three indices: the documents of all epochs, shuffled; where each
+ * sample begins in them; and the samples, shuffled. A "document" in this order is a sequence of the token
+ * file. */
 #include "data/npy_array.h"
 #include "data/token_file.h"
 #include "data/split.h"
 
 enum { ORDER_ONE_EPOCH = -1 };
 typedef struct {
-    int64_t  begin, end;            /* sequences of this part */
-    int64_t  wanted;                /* samples asked for, or ORDER_ONE_EPOCH */
-    int64_t  sequence;              /* S: a sample is S + 1 tokens, and gives its last to the next sample too */
-    uint64_t seed;
-    double   cut;                   /* the last epoch is shuffled apart if less than this share of it is used: Megatron's is 0.80 */
+    int64_t  begin, end;            /* sequences of this split: [begin, end) */
+    int64_t  wanted;                /* samples requested, or ORDER_ONE_EPOCH */
+    /* S: a sample is S + 1 tokens; its last token is also the first of the next one. */
+    int64_t  sequence;
+    uint64_t seed;                  /* below 2^32 */
+    /* The last epoch is shuffled separately if less than this share of it is used: 0.80. */
+    double   cut;
 } OrderSpec;
 
-/* What follows from counts alone */
+/* What follows from numbers alone, without reading lengths. */
 typedef struct {
-    int64_t tokens, epochs;         /* of one epoch; epochs laid end to end */
-    int64_t entries;                /* of the document index */
-    int64_t samples, before_last;   /* in all; of the epochs before a last one that is kept apart, else samples */
-    bool    separate;
-    NpyType sample_type, shuffle_type;
+    int64_t tokens, epochs;         /* tokens of one epoch; epochs in all */
+    int64_t entries;                /* of the document index: epochs * (end - begin) */
+    int64_t samples;                /* in all */
+    /* Samples of the epochs before a last one that is shuffled separately, else samples. */
+    int64_t before_last;
+    bool    separate;               /* the last epoch is shuffled separately */
+    NpyType sample_type, shuffle_type;      /* as wide as the numbers require */
 } OrderPlan;
-Status order_plan(OrderPlan *plan, const OrderSpec *spec, int64_t tokens, const char *what);     /* what: named in errors */
+/* `what` names the token file in errors. BAD_FILE or BAD_OPTION if there are too few tokens or too many
+ * epochs. */
+Status order_plan(OrderPlan *plan, const OrderSpec *spec, int64_t tokens, const char *what);
 
-typedef struct { const TokenFile *token_file; OrderSpec spec; OrderPlan plan; NpyArray document, sample, shuffle; } Order;
-/* cache: a folder, or NULL. kind names the part in the cache. The shard stays the caller's. */
-Status order_open (Order *order, const TokenFile *token_file, const OrderSpec *spec, SplitKind kind, const char *cache);
-Status order_measure(Order *order, const TokenFile *token_file, const OrderSpec *spec);      /* the plan alone */
-int64_t order_bytes(const Order *order);                                       /* of its indices, made or measured */
+/* document: [entries]; sample: [samples + 1, 2] entry of the document index and offset in tokens; shuffle:
+ * [samples] */
+typedef struct { const TokenFile *token_file; OrderSpec spec; OrderPlan plan; NpyArray document, sample,
+    shuffle; } Order;
+/* Builds the indices or maps them from `cache`, a directory or NULL; `kind` names the split there. The
+ * token file remains the caller's and must outlive the order. */
+Status order_open (Order *order, const TokenFile *token_file, const OrderSpec *spec, SplitKind kind,
+                   const char *cache);
+/* The plan alone. */
+Status order_measure(Order *order, const TokenFile *token_file, const OrderSpec *spec);
+int64_t order_bytes(const Order *order);                   /* of its indices, built or measured */
 void   order_close(Order *order);
 
-/* The S + 1 tokens of a sample, one by one. A reader of a plain run of tokens has no order. */
+/* Reads the S + 1 tokens of a sample one by one. For a contiguous range of tokens `order` is NULL. at and
+ * end are tokens from the start of .bin, of the current document or range. */
 typedef struct { const TokenFile *token_file; const Order *order; int64_t document, at, end; } OrderReader;
-OrderReader order_read  (const Order *order, int64_t sample);                  /* sample k of the shuffled order */
-int64_t     order_place (OrderReader *reader);                                 /* of the next token, from the start of .bin */
+OrderReader order_read  (const Order *order, int64_t sample);      /* sample k of the shuffled order */
+/* The next token, counted from the start of .bin. */
+int64_t     order_place (OrderReader *reader);
 #endif

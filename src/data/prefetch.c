@@ -1,4 +1,6 @@
-/* The items of the pipeline are the batches of the steps in the order they are taken, from the last jump on. */
+/* Reading batches ahead: an ordered pipeline (base/ordered_pipeline.h) with one reader, no workers and two
+ * slots. Its items are the micro-batches in the order in which steps take them. A request for any other
+ * batch drops the items and restarts the pipeline there. */
 #include "data/prefetch.h"
 
 #include <stdio.h>
@@ -6,35 +8,40 @@
 #include <string.h>
 #include "base/ordered_pipeline.h"
 
-enum { AHEAD = 2 };                             /* one is taken while the other is filled */
+/* Double buffering: one is copied while the other is filled. */
+enum { BUFFERS = 2 };
 
-typedef struct { Batch batch; Status status; char why[512]; } Ready;
-typedef struct { int64_t step; int i; } Position;
+typedef struct { Batch batch; Status status; char message[512]; } PrefetchBuffer;
+typedef struct { int64_t step; int i; } BatchPosition;          /* i: index in PrefetchSetup.micro */
 
 struct Prefetch {
     PrefetchSetup    setup;
     int             *micro;
     OrderedPipeline *pipeline;                  /* NULL: dry */
-    Ready            ready[AHEAD];
-    Position         fill, take;                /* the next to fill, the thread's while it runs; the next to take */
-    bool             going;                     /* else nothing is filled, and any position may be next */
+    PrefetchBuffer   buffer[BUFFERS];           /* by slot of the pipeline */
+    /* The next to fill; only the thread uses it while the pipeline runs. */
+    BatchPosition    fill;
+    BatchPosition    take;                      /* the next to take */
+    bool             running;                   /* else nothing is filled, and any position may be next */
 };
 
-static Position position_after(const Prefetch *p, Position at)
+static BatchPosition position_next(const Prefetch *p, BatchPosition at)
 {
     bool last = at.i + 1 == p->setup.count;
-    return (Position){ at.step + last, last ? 0 : at.i + 1 };
+    return (BatchPosition){ at.step + last, last ? 0 : at.i + 1 };
 }
 
-/* By the thread */
-static bool ready_fill(void *context, int slot, int64_t *weight)
+/* Runs on the pipeline's thread. Messages are thread-local, so an error's text is kept for the thread that
+ * takes the batch. Filling continues after an error: it may concern a batch that is never taken. */
+static bool buffer_fill(void *context, int slot, int64_t *weight)
 {
-    Prefetch *p = context;
-    Ready    *r = &p->ready[slot];
+    Prefetch       *p = context;
+    PrefetchBuffer *b = &p->buffer[slot];
     (void)weight;
-    r->status = loader_fill(p->setup.loader, &r->batch, p->fill.step, p->micro[p->fill.i], p->setup.vocabulary);
-    if (r->status != OK) snprintf(r->why, sizeof r->why, "%s", fail_text());
-    p->fill = position_after(p, p->fill);
+    b->status = loader_fill(p->setup.loader, &b->batch, p->fill.step, p->micro[p->fill.i],
+                            p->setup.vocabulary);
+    if (b->status != OK) snprintf(b->message, sizeof b->message, "%s", fail_text());
+    p->fill = position_next(p, p->fill);
     return true;
 }
 
@@ -48,10 +55,11 @@ Status prefetch_open(Prefetch **prefetch, const PrefetchSetup *setup)
     }
     memcpy(p->micro, setup->micro, (size_t)setup->count * sizeof *p->micro);
     p->setup = *setup;
-    for (int i = 0; i < AHEAD; i++) p->ready[i].batch = loader_batch_new(&setup->loader->config, setup->host);
+    for (int i = 0; i < BUFFERS; i++)
+        p->buffer[i].batch = loader_batch_new(&setup->loader->config, setup->host);
     if (setup->host->dry) return OK;
-    OrderedPipelinePlan plan = { .what = "reading batches ahead", .slots = AHEAD, .reader = true, .paused = true,
-                                 .context = p, .fill = ready_fill };
+    OrderedPipelinePlan plan = { .what = "reading batches ahead", .slots = BUFFERS, .reader = true,
+                                 .paused = true, .context = p, .fill = buffer_fill };
     Status status = ordered_pipeline_open(&p->pipeline, &plan);
     if (status == OK) return OK;
     prefetch_close(p);
@@ -61,44 +69,50 @@ Status prefetch_open(Prefetch **prefetch, const PrefetchSetup *setup)
 
 void prefetch_rest(Prefetch *p)
 {
-    p->going = false;
+    p->running = false;
     if (p->pipeline) ordered_pipeline_pause(p->pipeline);
 }
 
-static void tensor_take(Tensor to, Tensor from)
+static void tensor_copy(Tensor to, Tensor from)
 {
     if (tensor_bytes(from)) memcpy(to.data, from.data, tensor_bytes(from));
 }
 
 static void batch_copy(Batch *to, const Batch *from)
 {
-    tensor_take(to->token_i,    from->token_i);
-    tensor_take(to->target_i,   from->target_i);
-    tensor_take(to->loss_weight_T,   from->loss_weight_T);
-    tensor_take(to->position_i, from->position_i);
-    tensor_take(to->dropout_index_i,    from->dropout_index_i);
-    tensor_take(to->sample_i,   from->sample_i);
-    if (from->key_range_i.data) tensor_take(to->key_range_i, from->key_range_i);
+    tensor_copy(to->token_i,         from->token_i);
+    tensor_copy(to->target_i,        from->target_i);
+    tensor_copy(to->loss_weight_T,   from->loss_weight_T);
+    tensor_copy(to->position_i,      from->position_i);
+    tensor_copy(to->dropout_index_i, from->dropout_index_i);
+    tensor_copy(to->sample_i,        from->sample_i);
+    if (from->key_range_i.data) tensor_copy(to->key_range_i, from->key_range_i);
 }
 
+/* p->fill is written only while the pipeline is paused; the pipeline's lock makes it visible to the
+ * thread. */
 Status prefetch_take(Prefetch *p, Batch *batch, int64_t step, int i)
 {
-    CHECK(p->pipeline && i >= 0 && i < p->setup.count, "micro-batch %d of %d, thread %d", i, p->setup.count, p->pipeline != NULL);
-    if (!p->going || p->take.step != step || p->take.i != i) {
+    CHECK(p->pipeline && i >= 0 && i < p->setup.count, "micro-batch %d of %d, thread %d", i, p->setup.count,
+          p->pipeline != NULL);
+    if (!p->running || p->take.step != step || p->take.i != i) {
         prefetch_rest(p);
-        p->fill  = p->take = (Position){ step, i };
-        p->going = true;
+        p->fill    = p->take = (BatchPosition){ step, i };
+        p->running = true;
         ordered_pipeline_resume(p->pipeline);
     }
-    const Ready *r = &p->ready[ordered_pipeline_next(p->pipeline)];
-    Status status = r->status == OK ? OK : fail(r->status, "%s", r->why);
-    if (status == OK) batch_copy(batch, &r->batch);
+    const PrefetchBuffer *b = &p->buffer[ordered_pipeline_next(p->pipeline)];
+    Status status = b->status == OK ? OK : fail(b->status, "%s", b->message);
+    if (status == OK) batch_copy(batch, &b->batch);
     ordered_pipeline_release(p->pipeline);
-    p->take = position_after(p, p->take);
+    p->take = position_next(p, p->take);
     return status;
 }
 
-double prefetch_waited(Prefetch *p) { return p->pipeline ? (double)ordered_pipeline_waited(p->pipeline) * 1e-9 : 0; }
+double prefetch_waited(Prefetch *p)
+{
+    return p->pipeline ? (double)ordered_pipeline_waited(p->pipeline) * 1e-9 : 0;
+}
 
 void prefetch_close(Prefetch *p)
 {

@@ -1,5 +1,6 @@
-/* Reading Megatron's .bin/.idx. Nothing in the file is believed: every count is checked against the bytes that are
- * there before it is used, by division, so that no product can wrap. After token_file_open all accessors are in bounds. */
+/* Reading token files in Megatron-LM's format. No number in a file is trusted: every count is compared
+ * with the bytes that are there before it is used, by division, so that no product overflows. After
+ * token_file_open all accessors are in bounds. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -9,16 +10,18 @@
 #include "data/fairseq_tokens.h"
 #include "data/token_file.h"
 
-enum { HEADER = 34, CODE_INT32 = 4, CODE_UINT16 = 8, PRINTED = 4096, BLOCK = 65536, BLOCKS = 256 };
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the format is read and written in the machine's order");
+enum { HEADER = 34, CODE_INT32 = 4, CODE_UINT16 = 8 };           /* of the format */
+enum { END_BYTES = 4096, BLOCK_BYTES = 65536, BLOCKS = 256 };    /* of the fingerprint */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "the format is read and written in the machine's order");
 static const uint8_t magic[9] = { 'M', 'M', 'I', 'D', 'I', 'D', 'X', 0, 0 };
 
 static int64_t read_i64(const uint8_t *p) { int64_t v; memcpy(&v, p, sizeof v); return v; }
 static int32_t read_i32(const uint8_t *p) { int32_t v; memcpy(&v, p, sizeof v); return v; }
 
-int64_t token_file_length  (const TokenFile *token_file, int64_t i) { return read_i32(token_file->length + 4 * i); }
-int64_t token_file_start   (const TokenFile *token_file, int64_t i) { return read_i64(token_file->pointer + 8 * i) / token_file->width; }
-int64_t token_file_document(const TokenFile *token_file, int64_t i) { return read_i64(token_file->document + 8 * i); }
+int64_t token_file_length  (const TokenFile *t, int64_t i) { return read_i32(t->length + 4 * i); }
+int64_t token_file_start   (const TokenFile *t, int64_t i) { return read_i64(t->pointer + 8 * i) / t->width; }
+int64_t token_file_document(const TokenFile *t, int64_t i) { return read_i64(t->document + 8 * i); }
 
 int32_t token_file_token(const TokenFile *token_file, int64_t at)
 {
@@ -28,46 +31,52 @@ int32_t token_file_token(const TokenFile *token_file, int64_t at)
     return v;
 }
 
-/* ---- what tells it from another ---- */
+/* ---- the fingerprint; it is compared with those in checkpoints, so its hashes must not change ---- */
 
-static uint64_t print_add(uint64_t print, const uint8_t *data, size_t bytes)
+static uint64_t bytes_hash(uint64_t hash, const uint8_t *data, size_t bytes)
 {
-    for (size_t i = 0; i < bytes; i++) print = random_mix(print, data[i]);
-    return print;
+    for (size_t i = 0; i < bytes; i++) hash = random_mix(hash, data[i]);
+    return hash;
 }
 
-static uint64_t file_print(uint64_t print, const FileMap *f)
+static uint64_t ends_hash(uint64_t hash, const FileMap *f)
 {
-    size_t end = f->size < PRINTED ? f->size : PRINTED;
-    return print_add(print_add(random_mix(print, f->size), f->data, end), f->data + f->size - end, end);
+    size_t end = f->size < END_BYTES ? f->size : END_BYTES;
+    return bytes_hash(bytes_hash(random_mix(hash, f->size), f->data, end), f->data + f->size - end, end);
 }
 
-/* The blocks begin at equal distances, the first at the start and the last at the end; a file no longer than all of them is
- * taken whole. They are asked for together before they are read one by one. */
-static size_t block_at(const FileMap *f, size_t i) { return (f->size - BLOCK) / (BLOCKS - 1) * i; }
-
-static uint64_t block_add(uint64_t print, const uint8_t *data, size_t bytes)
+/* Eight bytes at a time, because this hash covers megabytes. */
+static uint64_t block_hash(uint64_t hash, const uint8_t *data, size_t bytes)
 {
     for (; bytes >= 8; data += 8, bytes -= 8) {
-        print = (print ^ (uint64_t)read_i64(data)) * 0x9E3779B97F4A7C15;
-        print ^= print >> 29;
+        hash = (hash ^ (uint64_t)read_i64(data)) * 0x9E3779B97F4A7C15;
+        hash ^= hash >> 29;
     }
-    return print_add(print, data, bytes);
+    return bytes_hash(hash, data, bytes);
 }
 
-static uint64_t blocks_print(uint64_t print, const FileMap *f)
+/* The blocks begin at equal distances from the start of the file; one more ends at its end. */
+static size_t block_at(const FileMap *f, size_t i) { return (f->size - BLOCK_BYTES) / (BLOCKS - 1) * i; }
+
+/* A file no longer than all blocks is hashed whole. The kernel is asked for all blocks before the first
+ * one is read, so that a disk or network file system serves them in parallel. */
+static uint64_t blocks_hash(uint64_t hash, const FileMap *f)
 {
-    if (f->size <= (size_t)BLOCK * BLOCKS) return block_add(print, f->data, f->size);
+    if (f->size <= (size_t)BLOCK_BYTES * BLOCKS) return block_hash(hash, f->data, f->size);
     for (size_t i = 0; i < BLOCKS; i++)
-        madvise((void *)(uintptr_t)(f->data + block_at(f, i) / 4096 * 4096), BLOCK + 4096, MADV_WILLNEED);
-    for (size_t i = 0; i < BLOCKS; i++) print = block_add(print, f->data + block_at(f, i), BLOCK);
-    return block_add(print, f->data + f->size - BLOCK, BLOCK);
+        madvise((void *)(uintptr_t)(f->data + block_at(f, i) / 4096 * 4096), BLOCK_BYTES + 4096,
+                MADV_WILLNEED);
+    for (size_t i = 0; i < BLOCKS; i++) hash = block_hash(hash, f->data + block_at(f, i), BLOCK_BYTES);
+    return block_hash(hash, f->data + f->size - BLOCK_BYTES, BLOCK_BYTES);
 }
 
 void token_file_fingerprint(char out[TOKEN_FILE_FINGERPRINT], const TokenFile *token_file)
 {
-    snprintf(out, TOKEN_FILE_FINGERPRINT, ".bin %zu bytes, .idx %zu bytes, print %016" PRIx64 ", blocks %016" PRIx64, token_file->bin.size,
-             token_file->index.size, file_print(file_print(0, &token_file->index), &token_file->bin), blocks_print(blocks_print(0, &token_file->index), &token_file->bin));
+    const FileMap *bin = &token_file->bin, *index = &token_file->index;
+    snprintf(out, TOKEN_FILE_FINGERPRINT,
+             ".bin %zu bytes, .idx %zu bytes, print %016" PRIx64 ", blocks %016" PRIx64,
+             bin->size, index->size, ends_hash(ends_hash(0, index), bin),
+             blocks_hash(blocks_hash(0, index), bin));
 }
 
 /* ---- opening ---- */
@@ -76,39 +85,49 @@ static Status header_read(TokenFile *token_file)
 {
     const FileMap *f = &token_file->index;
     if (f->size < HEADER)
-        return fail(BAD_FILE, "%s: %zu bytes, but the header alone takes %d; the file is cut, prepare it again",
+        return fail(BAD_FILE,
+                    "%s: %zu bytes, but the header alone takes %d; the file is truncated, prepare it again",
                     f->path, f->size, HEADER);
     if (memcmp(f->data, magic, sizeof magic) != 0)
-        return fail(BAD_FILE, "%s: byte 0: not an index, which starts with MMIDIDX; give the prefix of a .bin/.idx pair",
+        return fail(BAD_FILE,
+                    "%s: byte 0: not an index, which starts with MMIDIDX; give the prefix of a token file",
                     f->path);
     int64_t version = read_i64(f->data + 9);
     if (version != 1)
-        return fail(BAD_FILE, "%s: byte 9: version %" PRId64 ", only 1 is known; prepare the text again", f->path,
-                    version);
+        return fail(BAD_FILE,
+                    "%s: byte 9: version %" PRId64 ", only version 1 is supported; prepare the text again",
+                    f->path, version);
     int code = f->data[17];
     if (code != CODE_INT32 && code != CODE_UINT16)
-        return fail(BAD_FILE, "%s: byte 17: token type %d; only 4 (int32) and 8 (uint16) are read: prepare it again",
+        return fail(BAD_FILE,
+                    "%s: byte 17: token type %d; only 4 (int32) and 8 (uint16) are supported: prepare the"
+                    " text again",
                     f->path, code);
     token_file->width = code == CODE_INT32 ? 4 : 2;
     return OK;
 }
 
-/* The counts S and D, and where the three arrays begin: together they are the file to the byte. */
+/* Reads the counts of sequences and document entries, and places the three arrays; they must fill the file
+ * to the byte. */
 static Status arrays_place(TokenFile *token_file)
 {
     const FileMap *f = &token_file->index;
-    uint64_t room = f->size - HEADER;
+    uint64_t rest = f->size - HEADER;
     uint64_t sequences = (uint64_t)read_i64(f->data + 18), entries = (uint64_t)read_i64(f->data + 26);
-    if (sequences > room / 12)
-        return fail(BAD_FILE, "%s: byte 18: %" PRIu64 " sequences do not fit into %zu bytes; the file is cut, copy it"
-                    " or prepare it again", f->path, sequences, f->size);
-    room -= 12 * sequences;
-    if (entries < 1 || entries > room / 8)
-        return fail(BAD_FILE, "%s: byte 26: %" PRIu64 " document entries do not fit into %zu bytes; the file is cut,"
-                    " copy it or prepare it again", f->path, entries, f->size);
-    if (room != 8 * entries)
-        return fail(BAD_FILE, "%s: byte %" PRIu64 ": %" PRIu64 " bytes more than the header tells of; multimodal data"
-                    " is not read here", f->path, f->size - (room - 8 * entries), room - 8 * entries);
+    if (sequences > rest / 12)
+        return fail(BAD_FILE,
+                    "%s: byte 18: %" PRIu64 " sequences do not fit into %zu bytes; the file is truncated,"
+                    " copy it or prepare it again", f->path, sequences, f->size);
+    rest -= 12 * sequences;
+    if (entries < 1 || entries > rest / 8)
+        return fail(BAD_FILE,
+                    "%s: byte 26: %" PRIu64 " document entries do not fit into %zu bytes; the file is"
+                    " truncated, copy it or prepare it again", f->path, entries, f->size);
+    if (rest != 8 * entries)
+        return fail(BAD_FILE,
+                    "%s: byte %" PRIu64 ": %" PRIu64 " bytes more than the header describes; multimodal data"
+                    " is not supported, prepare the text alone", f->path, f->size - (rest - 8 * entries),
+                    rest - 8 * entries);
     token_file->sequences = (int64_t)sequences;
     token_file->documents = (int64_t)entries - 1;
     token_file->length    = f->data + HEADER;
@@ -117,15 +136,16 @@ static Status arrays_place(TokenFile *token_file)
     return OK;
 }
 
-static Status index_damaged(const TokenFile *token_file, const uint8_t *at, const char *what, int64_t which, int64_t value,
-                            int64_t wanted)
+static Status index_damaged(const TokenFile *token_file, const uint8_t *at, const char *what, int64_t which,
+                            int64_t value, int64_t wanted)
 {
-    return fail(BAD_FILE, "%s: byte %td: %s %" PRId64 " is said to begin at %" PRId64 ", and %" PRId64
-                " was due; the index is damaged, copy it or prepare it again", token_file->index.path,
+    return fail(BAD_FILE, "%s: byte %td: %s %" PRId64 " begins at %" PRId64 " instead of %" PRId64
+                "; the index is damaged, copy it or prepare it again", token_file->index.path,
                 at - token_file->index.data, what, which, value, wanted);
 }
 
-/* Sequences lie end to end in .bin: the loader's ranges count on it, and every writer of the format does it. */
+/* Sequences must be contiguous in .bin: the loader's ranges depend on it, and every writer of the format
+ * produces it. */
 static Status sequences_check(TokenFile *token_file)
 {
     const FileMap *f = &token_file->index;
@@ -133,26 +153,32 @@ static Status sequences_check(TokenFile *token_file)
     for (int64_t s = 0; s < token_file->sequences; s++) {
         int64_t length = token_file_length(token_file, s), pointer = read_i64(token_file->pointer + 8 * s);
         if (length < 0 || length > (held - end) / token_file->width)
-            return fail(BAD_FILE, "%s: byte %td: sequence %" PRId64 " has %" PRId64 " tokens, past the end of %s at %"
-                        PRId64 " bytes; the pair is cut or does not belong together", f->path,
+            return fail(BAD_FILE,
+                        "%s: byte %td: sequence %" PRId64 " has %" PRId64 " tokens, past the end of %s at %"
+                        PRId64 " bytes; a file is truncated, or the two do not belong together", f->path,
                         token_file->length + 4 * s - f->data, s, length, token_file->bin.path, held);
-        if (pointer != end) return index_damaged(token_file, token_file->pointer + 8 * s, "sequence", s, pointer, end);
+        if (pointer != end)
+            return index_damaged(token_file, token_file->pointer + 8 * s, "sequence", s, pointer, end);
         end += length * token_file->width;
     }
     if (end != held)
-        return fail(BAD_FILE, "%s: %" PRId64 " bytes, but %s tells of %" PRId64 "; the pair does not belong together",
+        return fail(BAD_FILE,
+                    "%s: %" PRId64 " bytes, but %s describes %" PRId64 "; the two files do not belong"
+                    " together",
                     token_file->bin.path, held, f->path, end);
     token_file->tokens = end / token_file->width;
     return OK;
 }
 
-/* From 0 to the number of sequences, never falling; the last entry is where a next document would begin. */
+/* Document entries begin at 0, never decrease and end with the number of sequences, where a next document
+ * would begin. */
 static Status documents_check(const TokenFile *token_file)
 {
     int64_t before = 0;
     for (int64_t d = 0; d <= token_file->documents; d++) {
-        int64_t first = token_file_document(token_file, d), wanted = d == token_file->documents ? token_file->sequences : before;
-        bool    inner = d > 0 && d < token_file->documents;
+        int64_t first  = token_file_document(token_file, d);
+        int64_t wanted = d == token_file->documents ? token_file->sequences : before;
+        bool    inner  = d > 0 && d < token_file->documents;
         if (first < wanted || first > (inner ? token_file->sequences : wanted))
             return index_damaged(token_file, token_file->document + 8 * d, "document", d, first, wanted);
         before = first;
@@ -160,17 +186,18 @@ static Status documents_check(const TokenFile *token_file)
     return OK;
 }
 
-/* Its index would look like one that was cut */
+/* Recognises fairseq's formats first, because to Megatron's reader their index looks truncated. */
 static Status fairseq_tokens_check(const char *prefix, const char *path)
 {
     TokenFileKind kind;
     TRY(token_file_kind(&kind, prefix));
     if (kind == TOKEN_FILE_MEGATRON) return OK;
-    return fail(BAD_FILE, "%s: a pair of %s, which `jotun data info` and `data cat` look into; only Megatron-LM's is read here: "
-                "prepare the text again", path, token_file_kind_name(kind));
+    return fail(BAD_FILE,
+                "%s: a token file of %s, which only `jotun data info` and `jotun data cat` read; this needs"
+                " Megatron-LM's format: prepare the text again", path, token_file_kind_name(kind));
 }
 
-static Status pair_open(TokenFile *token_file, const char *prefix)
+static Status files_open(TokenFile *token_file, const char *prefix)
 {
     char path[1024];
     if (snprintf(path, sizeof path, "%s.idx", prefix) >= (int)sizeof path)
@@ -179,7 +206,8 @@ static Status pair_open(TokenFile *token_file, const char *prefix)
         size_t n = strlen(prefix);
         bool   named = n > 4 && (!strcmp(prefix + n - 4, ".idx") || !strcmp(prefix + n - 4, ".bin"));
         return fail(BAD_FILE, "%s: no such file; %s", path, named ? "give the prefix without .bin or .idx" :
-                    "a prefix names a pair, as P_text_document from `jotun prepare --output-prefix P`");
+                    "give the prefix of a token file, for example P_text_document from `jotun prepare"
+                    " --output-prefix P`");
     }
     TRY(fairseq_tokens_check(prefix, path));
     TRY(file_map(&token_file->index, path));
@@ -194,7 +222,7 @@ static Status pair_open(TokenFile *token_file, const char *prefix)
 Status token_file_open(TokenFile *token_file, const char *prefix)
 {
     *token_file = (TokenFile){ 0 };
-    Status status = pair_open(token_file, prefix);
+    Status status = files_open(token_file, prefix);
     if (status != OK) token_file_close(token_file);
     return status;
 }

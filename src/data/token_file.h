@@ -1,7 +1,8 @@
 #ifndef DATA_TOKEN_FILE_H
 #define DATA_TOKEN_FILE_H
-/* Megatron's `.bin/.idx` pair, mapped to read and written whole (docs/formats.md). Little-endian, header of 34 bytes, arrays unaligned.
- * Opening takes no memory but the maps, and one pass over .idx; so does an index of data/npy_array.h. */
+/* Token files in Megatron-LM's format, a `.bin` and an `.idx` of the same prefix (docs/formats.md): mapped
+ * for reading and written atomically. Numbers are little-endian, the header of .idx has 34 bytes, its
+ * arrays are unaligned. Opening takes no memory but the mappings, and one pass over .idx. */
 #include <signal.h>
 #include "base/file.h"
 
@@ -9,29 +10,44 @@ typedef struct {
     FileMap  index, bin;
     int      width;                 /* bytes of a token: 2 (uint16, code 8) or 4 (int32, code 4) */
     int64_t  sequences, documents, tokens;
-    const uint8_t *length, *pointer, *document;   /* unaligned arrays in the map */
+    /* Unaligned arrays in the mapping: [sequences] i32 tokens, [sequences] i64 byte offsets in .bin,
+     * [documents + 1] i64 first sequences. */
+    const uint8_t *length, *pointer, *document;
 } TokenFile;
 
-Status  token_file_open (TokenFile *token_file, const char *prefix);      /* every offset checked against the sizes; BAD_FILE names file and offset */
+/* Checks every offset against the sizes, so that the accessors below are in bounds; BAD_FILE names file
+ * and offset. */
+Status  token_file_open (TokenFile *token_file, const char *prefix);
 void    token_file_close(TokenFile *token_file);
 int64_t token_file_length  (const TokenFile *token_file, int64_t sequence);             /* tokens */
-int64_t token_file_start   (const TokenFile *token_file, int64_t sequence);             /* first token, counted from the start of .bin */
-int64_t token_file_document(const TokenFile *token_file, int64_t document);             /* its first sequence; document == documents gives sequences */
-/* ".bin 120 bytes, .idx 96 bytes, print 0123456789abcdef, blocks 0123456789abcdef", by which a pair written anew is told. The
- * print is of the sizes and of the first and last 4,096 bytes of both files (all that checkpoints had once); the blocks are each
- * file whole up to 16 MiB, above that 257 blocks of 64 KiB, spread evenly: a change is found for certain where it is longer than a
- * 255th of the file, a shorter one by chance. At most 16 MiB of a file are read. */
+/* First token, from the start of .bin. */
+int64_t token_file_start   (const TokenFile *token_file, int64_t sequence);
+/* The first sequence of a document; document == documents gives the number of sequences. */
+int64_t token_file_document(const TokenFile *token_file, int64_t document);
+/* At: tokens from the start of .bin. */
+int32_t token_file_token   (const TokenFile *token_file, int64_t at);
+/* ".bin 120 bytes, .idx 96 bytes, print 0123456789abcdef, blocks 0123456789abcdef": a fingerprint by which
+ * replaced files are recognised. `print` hashes the sizes and the first and last 4,096 bytes of both files
+ * (older checkpoints have only this). `blocks` hashes each file whole up to 16 MiB, and of a longer one
+ * 257 blocks of 64 KiB at equal distances: a change longer than a 255th of the file is certainly found, a
+ * shorter one with a probability. At most 16 MiB of each file are read. */
 enum { TOKEN_FILE_FINGERPRINT = 128 };
 void    token_file_fingerprint   (char out[TOKEN_FILE_FINGERPRINT], const TokenFile *token_file);
-int32_t token_file_token   (const TokenFile *token_file, int64_t at);                   /* at: tokens from the start of .bin */
 
-/* Written beside and renamed: .bin first, .idx last, so that a pair with an .idx is whole. */
+/* Writes token files: to temporary names, renamed at the end, .bin first and .idx last, so that a prefix
+ * with an .idx is complete. */
 typedef struct TokenFileWriter TokenFileWriter;
-Status token_file_create(TokenFileWriter **writer, const char *prefix, int64_t vocabulary);   /* uint16 below 65,500 entries, else int32; refused while another writes the pair */
-Status token_file_add   (TokenFileWriter *writer, const int32_t *ids, int64_t count);         /* one sequence, of the document being written */
+/* Tokens are uint16 for vocabularies below 65,500 entries (Megatron's rule), else int32. BAD_FILE while
+ * another process writes the same prefix. */
+Status token_file_create(TokenFileWriter **writer, const char *prefix, int64_t vocabulary);
+/* One sequence of the document. */
+Status token_file_add   (TokenFileWriter *writer, const int32_t *ids, int64_t count);
 Status token_file_end_document(TokenFileWriter *writer);
-/* All its documents; the width must be the writer's. INTERRUPTED once *stop is not 0; NULL is fine */
+/* Appends all documents of `part`, whose tokens must have the writer's width. INTERRUPTED once *stop is
+ * not 0; stop may be NULL. */
 Status token_file_merge (TokenFileWriter *writer, const TokenFile *part, const volatile sig_atomic_t *stop);
-Status token_file_finish(TokenFileWriter *writer);                                            /* frees it; on failure too */
-void   token_file_discard(TokenFileWriter *writer);                                           /* removes what was written */
+/* Frees it, on failure too. */
+Status token_file_finish(TokenFileWriter *writer);
+/* Removes what was written. */
+void   token_file_discard(TokenFileWriter *writer);
 #endif

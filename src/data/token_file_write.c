@@ -1,6 +1,7 @@
-/* Writing Megatron's .bin/.idx. Tokens stream to `prefix.bin.part`; lengths and documents (4 + 8 bytes each) are
- * kept until the index is written. At the end .bin is renamed first and .idx last; so whoever holds `prefix.idx.part`, from
- * the beginning, is the only one who writes the pair.                                                            */
+/* Writing token files in Megatron-LM's format. Tokens stream to `prefix.bin.part`; the lengths of
+ * sequences and the document entries (4 and 8 bytes each) are kept in memory until the index is written.
+ * At the end .bin is renamed first and .idx last. The lock on `prefix.idx.part`, held from the beginning,
+ * makes this the only writer of the prefix. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -10,68 +11,73 @@
 #include "base/seam.h"
 #include "data/token_file.h"
 
+/* BUFFER: bytes of a write; SLICE: tokens narrowed at a time; NARROW_BELOW: Megatron-LM's limit for
+ * uint16. */
 enum { BUFFER = 1 << 20, SLICE = 4096, NARROW_BELOW = 65500, CODE_INT32 = 4, CODE_UINT16 = 8 };
 
-typedef struct { int fd; char path[1024]; int64_t at; size_t used; uint8_t *buffer; } Sink;   /* fd -1: not open */
-typedef struct { uint8_t *data; size_t used, size; } Bytes;                                   /* grows by doubling */
+/* A file written through a buffer of BUFFER bytes. at: bytes already written; fd -1: not open. */
+typedef struct { int fd; char path[1024]; int64_t at; size_t used; uint8_t *buffer; } BufferedFile;
+typedef struct { uint8_t *data; size_t used, capacity; } ByteArray;        /* grows by doubling */
 
 struct TokenFileWriter {
-    char    bin[1000], idx[1000];
-    Sink    sink;
-    Bytes   length, document;
-    int64_t vocabulary, sequences, documents;
-    int     width;
-    int     claim;                                                 /* .idx.part, ours alone; -1: not ours */
+    char         bin[1000], idx[1000];         /* final paths */
+    BufferedFile out;                          /* .bin.part, at the end .idx.part */
+    ByteArray    length, document;             /* i32 tokens of each sequence; i64 document entries */
+    int64_t      vocabulary, sequences, documents;
+    int          width;                        /* bytes of a token */
+    int          lock;                         /* descriptor of the locked .idx.part; -1: not locked */
 };
 
 /* ---- a buffered file ---- */
 
 static void part_path(char part[1024], const char *path) { snprintf(part, 1024, "%s.part", path); }
 
-static void sink_begin(Sink *sink, const char *path)
+static void buffered_begin(BufferedFile *out, const char *path)
 {
-    part_path(sink->path, path);
-    sink->fd   = -1;
-    sink->at   = 0;
-    sink->used = 0;
+    part_path(out->path, path);
+    out->fd   = -1;
+    out->at   = 0;
+    out->used = 0;
 }
 
-static Status sink_flush(Sink *sink)
+static Status buffered_flush(BufferedFile *out)
 {
-    TRY(file_write(sink->fd, sink->path, sink->buffer, sink->used, sink->at));
-    sink->at  += (int64_t)sink->used;
-    sink->used = 0;
+    TRY(file_write(out->fd, out->path, out->buffer, out->used, out->at));
+    out->at  += (int64_t)out->used;
+    out->used = 0;
     return OK;
 }
 
-static Status sink_put(Sink *sink, const void *data, size_t bytes)
+/* bytes is at most BUFFER. */
+static Status buffered_put(BufferedFile *out, const void *data, size_t bytes)
 {
-    if (sink->used + bytes > BUFFER) TRY(sink_flush(sink));
-    memcpy(sink->buffer + sink->used, data, bytes);
-    sink->used += bytes;
+    if (out->used + bytes > BUFFER) TRY(buffered_flush(out));
+    memcpy(out->buffer + out->used, data, bytes);
+    out->used += bytes;
     return OK;
 }
 
-static Status sink_close(Sink *sink)
+static Status buffered_close(BufferedFile *out)
 {
-    Status status = sink_flush(sink);
-    if (status == OK) status = file_finish(sink->fd, sink->path);
-    else              seam.close(sink->fd);
-    sink->fd = -1;
+    Status status = buffered_flush(out);
+    if (status == OK) status = file_finish(out->fd, out->path);
+    else              seam.close(out->fd);
+    out->fd = -1;
     return status;
 }
 
 /* ---- the writer ---- */
 
-static Status bytes_put(Bytes *bytes, const void *data, size_t count)
+static Status bytes_put(ByteArray *bytes, const void *data, size_t count)
 {
-    if (bytes->used + count > bytes->size) {
-        size_t   size = bytes->size ? 2 * bytes->size : 4096;
-        uint8_t *grown = realloc(bytes->data, size);
+    if (bytes->used + count > bytes->capacity) {
+        size_t   capacity = bytes->capacity ? 2 * bytes->capacity : 4096;
+        uint8_t *grown    = realloc(bytes->data, capacity);
         if (!grown)
-            return fail(NO_MEMORY, "%zu bytes of the index do not fit into memory; prepare the text in parts", size);
-        bytes->data = grown;
-        bytes->size = size;
+            return fail(NO_MEMORY,
+                        "%zu bytes of the index do not fit into memory; prepare the text in parts", capacity);
+        bytes->data     = grown;
+        bytes->capacity = capacity;
     }
     memcpy(bytes->data + bytes->used, data, count);
     bytes->used += count;
@@ -80,31 +86,32 @@ static Status bytes_put(Bytes *bytes, const void *data, size_t count)
 
 static void writer_free(TokenFileWriter *w)
 {
-    if (w->claim >= 0) seam.close(w->claim);
-    free(w->sink.buffer);
+    if (w->lock >= 0) seam.close(w->lock);
+    free(w->out.buffer);
     free(w->length.data);
     free(w->document.data);
     free(w);
 }
 
+/* The lock precedes the creation of .bin.part, which truncates it. */
 static Status parts_open(TokenFileWriter *w)
 {
     char part[1024];
     part_path(part, w->idx);
     TRY(folder_make_for(part));
-    TRY(file_create_alone(&w->claim, part));
-    sink_begin(&w->sink, w->bin);
-    return file_create(&w->sink.fd, w->sink.path);
+    TRY(file_create_alone(&w->lock, part));
+    buffered_begin(&w->out, w->bin);
+    return file_create(&w->out.fd, w->out.path);
 }
 
 Status token_file_create(TokenFileWriter **writer, const char *prefix, int64_t vocabulary)
 {
     *writer = NULL;
     if (strlen(prefix) + sizeof ".bin.part" > sizeof (*writer)->bin)
-        return fail(BAD_FILE, "%.80s...: the path is too long, %zu bytes is the most", prefix,
+        return fail(BAD_FILE, "%.80s...: the path is too long; at most %zu bytes are possible", prefix,
                     sizeof (*writer)->bin - sizeof ".bin.part");
     TokenFileWriter *w = calloc(1, sizeof *w);
-    if (!w || !(w->sink.buffer = malloc(BUFFER))) {
+    if (!w || !(w->out.buffer = malloc(BUFFER))) {
         free(w);
         return fail(NO_MEMORY, "%s: no memory for a buffer of %d bytes", prefix, BUFFER);
     }
@@ -112,7 +119,7 @@ Status token_file_create(TokenFileWriter **writer, const char *prefix, int64_t v
     snprintf(w->idx, sizeof w->idx, "%s.idx", prefix);
     w->vocabulary = vocabulary;
     w->width      = vocabulary < NARROW_BELOW ? 2 : 4;
-    w->sink.fd = w->claim = -1;
+    w->out.fd     = w->lock = -1;
     Status status = parts_open(w);
     if (status == OK) status = bytes_put(&w->document, &(int64_t){ 0 }, 8);
     if (status == OK) *writer = w;
@@ -120,11 +127,13 @@ Status token_file_create(TokenFileWriter **writer, const char *prefix, int64_t v
     return status;
 }
 
+/* A maximum instead of a comparison per id, so that the loop vectorises. As unsigned, a negative id is
+ * above all others. */
 static bool ids_known(const int32_t *ids, int64_t count, int64_t vocabulary)
 {
-    uint32_t most = 0, last = vocabulary > INT32_MAX ? INT32_MAX : (uint32_t)vocabulary - 1;
-    for (int64_t i = 0; i < count; i++) most = (uint32_t)ids[i] > most ? (uint32_t)ids[i] : most;      /* below 0 is above all */
-    return most <= last;
+    uint32_t largest = 0, last = vocabulary > INT32_MAX ? INT32_MAX : (uint32_t)vocabulary - 1;
+    for (int64_t i = 0; i < count; i++) largest = (uint32_t)ids[i] > largest ? (uint32_t)ids[i] : largest;
+    return largest <= last;
 }
 
 static void ids_narrow(uint16_t *restrict narrow, const int32_t *restrict ids, int64_t count)
@@ -135,17 +144,20 @@ static void ids_narrow(uint16_t *restrict narrow, const int32_t *restrict ids, i
 static Status ids_put(TokenFileWriter *w, const int32_t *ids, int64_t count)
 {
     uint16_t narrow[SLICE];
-    CHECK(ids_known(ids, count, w->vocabulary), "a token of %s is beyond the vocabulary of %" PRId64, w->bin, w->vocabulary);
+    CHECK(ids_known(ids, count, w->vocabulary), "a token of %s is beyond the vocabulary of %" PRId64, w->bin,
+          w->vocabulary);
     if (w->width == 2) ids_narrow(narrow, ids, count);
-    return sink_put(&w->sink, w->width == 2 ? (const void *)narrow : ids, (size_t)(count * w->width));
+    return buffered_put(&w->out, w->width == 2 ? (const void *)narrow : ids, (size_t)(count * w->width));
 }
 
 Status token_file_add(TokenFileWriter *w, const int32_t *ids, int64_t count)
 {
     if (count > INT32_MAX)
-        return fail(BAD_FILE, "%s: document %" PRId64 " has %" PRId64 " tokens; 2147483647 is the most, cut it in two",
+        return fail(BAD_FILE,
+                    "%s: document %" PRId64 " has %" PRId64 " tokens; 2147483647 is the most, cut it in two",
                     w->bin, w->documents, count);
-    for (int64_t i = 0; i < count; i += SLICE) TRY(ids_put(w, ids + i, count - i < SLICE ? count - i : SLICE));
+    for (int64_t i = 0; i < count; i += SLICE)
+        TRY(ids_put(w, ids + i, count - i < SLICE ? count - i : SLICE));
     w->sequences++;
     return bytes_put(&w->length, &(int32_t){ (int32_t)count }, 4);
 }
@@ -164,22 +176,25 @@ static Status stop_check(const volatile sig_atomic_t *stop)
 static Status tokens_merge(TokenFileWriter *w, const FileMap *bin, const volatile sig_atomic_t *stop)
 {
     for (size_t at = 0; at < bin->size; at += BUFFER) {
-        TRY(sink_put(&w->sink, bin->data + at, bin->size - at < BUFFER ? bin->size - at : BUFFER));
+        TRY(buffered_put(&w->out, bin->data + at, bin->size - at < BUFFER ? bin->size - at : BUFFER));
         TRY(stop_check(stop));
     }
     return stop_check(stop);
 }
 
-/* Document entries count sequences from the start of their own pair. */
+/* Bytes of tokens and lengths are copied; document entries count sequences from the start of their own
+ * file, so the sequences before them are added. */
 Status token_file_merge(TokenFileWriter *w, const TokenFile *part, const volatile sig_atomic_t *stop)
 {
     if (part->width != w->width)
-        return fail(BAD_FILE, "%s: tokens of %d bytes, and those before it have %d; prepare it with the same tokenizer",
-                    part->bin.path, part->width, w->width);
+        return fail(BAD_FILE,
+                    "%s: tokens of %d bytes, and the files before it have %d; prepare it with the same"
+                    " tokenizer", part->bin.path, part->width, w->width);
     int64_t before = w->sequences;
     TRY(tokens_merge(w, &part->bin, stop));
     for (int64_t s = 0; s < part->sequences; s++) TRY(bytes_put(&w->length, part->length + 4 * s, 4));
-    for (int64_t d = 1; d <= part->documents; d++) TRY(bytes_put(&w->document, &(int64_t){ before + token_file_document(part, d) }, 8));
+    for (int64_t d = 1; d <= part->documents; d++)
+        TRY(bytes_put(&w->document, &(int64_t){ before + token_file_document(part, d) }, 8));
     w->sequences += part->sequences;
     w->documents += part->documents;
     return OK;
@@ -187,31 +202,33 @@ Status token_file_merge(TokenFileWriter *w, const TokenFile *part, const volatil
 
 static Status index_write(TokenFileWriter *w)
 {
-    Sink   *out = &w->sink;
+    BufferedFile *out = &w->out;
     int64_t version = 1, entries = w->documents + 1, pointer = 0;
     uint8_t code = w->width == 2 ? CODE_UINT16 : CODE_INT32;
-    TRY(sink_put(out, "MMIDIDX\0", 9));                          /* the literal's own zero is the ninth */
-    TRY(sink_put(out, &version, 8));
-    TRY(sink_put(out, &code, 1));
-    TRY(sink_put(out, &w->sequences, 8));
-    TRY(sink_put(out, &entries, 8));
-    for (size_t i = 0; i < w->length.used; i += 4) TRY(sink_put(out, w->length.data + i, 4));
+    /* The literal's terminating zero is the ninth byte. */
+    TRY(buffered_put(out, "MMIDIDX\0", 9));
+    TRY(buffered_put(out, &version, 8));
+    TRY(buffered_put(out, &code, 1));
+    TRY(buffered_put(out, &w->sequences, 8));
+    TRY(buffered_put(out, &entries, 8));
+    for (size_t i = 0; i < w->length.used; i += 4) TRY(buffered_put(out, w->length.data + i, 4));
     for (size_t i = 0; i < w->length.used; i += 4) {
         int32_t length;
         memcpy(&length, w->length.data + i, 4);
-        TRY(sink_put(out, &pointer, 8));
+        TRY(buffered_put(out, &pointer, 8));
         pointer += (int64_t)length * w->width;
     }
-    for (size_t i = 0; i < w->document.used; i += 8) TRY(sink_put(out, w->document.data + i, 8));
+    for (size_t i = 0; i < w->document.used; i += 8) TRY(buffered_put(out, w->document.data + i, 8));
     return OK;
 }
 
-/* The claim stays behind the sink, which is closed before the renames. */
+/* Writes through a duplicate of the locked descriptor: `out` is closed before the renames, and a flock
+ * lasts until the last duplicate is closed. */
 static Status index_open(TokenFileWriter *w)
 {
-    sink_begin(&w->sink, w->idx);
-    w->sink.fd = dup(w->claim);
-    return w->sink.fd < 0 ? fail(IO_FAILED, "%s: cannot be written: %m", w->sink.path) : OK;
+    buffered_begin(&w->out, w->idx);
+    w->out.fd = dup(w->lock);
+    return w->out.fd < 0 ? fail(IO_FAILED, "%s: cannot be written: %m", w->out.path) : OK;
 }
 
 static Status part_rename(const char *path)
@@ -221,13 +238,15 @@ static Status part_rename(const char *path)
     return file_rename(part, path);
 }
 
-static Status pair_finish(TokenFileWriter *w)
+/* A previous index is removed before .bin is renamed: a kill between the renames must not leave it with
+ * the new .bin. */
+static Status files_finish(TokenFileWriter *w)
 {
-    TRY(sink_close(&w->sink));
+    TRY(buffered_close(&w->out));
     TRY(index_open(w));
     TRY(index_write(w));
-    TRY(sink_close(&w->sink));
-    if (file_exists(w->idx) && seam.remove(w->idx) != 0)         /* an old index must not meet the new .bin */
+    TRY(buffered_close(&w->out));
+    if (file_exists(w->idx) && seam.remove(w->idx) != 0)
         return fail(IO_FAILED, "%s: cannot be replaced: %m", w->idx);
     TRY(part_rename(w->bin));
     TRY(part_rename(w->idx));
@@ -236,18 +255,19 @@ static Status pair_finish(TokenFileWriter *w)
 
 Status token_file_finish(TokenFileWriter *w)
 {
-    Status status = pair_finish(w);
+    Status status = files_finish(w);
     if (status != OK) token_file_discard(w);
     else              writer_free(w);
     return status;
 }
 
-/* The message of what went wrong before is left as it is. */
+/* Errors are ignored, so that the message of the failure that led here is kept. */
 void token_file_discard(TokenFileWriter *w)
 {
     char part[1024];
-    if (w->sink.fd >= 0) seam.close(w->sink.fd);
-    if (w->claim >= 0) {                        /* else they are another's */
+    if (w->out.fd >= 0) seam.close(w->out.fd);
+    /* Without the lock the temporary files belong to another process. */
+    if (w->lock >= 0) {
         part_path(part, w->bin);
         seam.remove(part);
         part_path(part, w->idx);

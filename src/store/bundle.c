@@ -1,3 +1,4 @@
+/* Creating, writing and mapping the safetensors file of one bundle. */
 #include "store/bundle.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -11,36 +12,30 @@
 Status bundle_plan(BundlePlan *plan, const Bundle *bundle)
 {
     *plan = (BundlePlan){ .bundle = bundle };
-    plan->place = calloc((size_t)bundle->tensors + 1, sizeof *plan->place);
-    if (!plan->place)
-        return fail(NO_MEMORY, "%s: no memory for the places of %d tensors", bundle->file, bundle->tensors);
+    plan->layout = calloc((size_t)bundle->tensors + 1, sizeof *plan->layout);
+    if (!plan->layout)
+        return fail(NO_MEMORY, "%s: no memory for the offsets of %d tensors", bundle->file, bundle->tensors);
     for (int t = 0; t < bundle->tensors; t++) {
         const LogicalTensor *from = &bundle->tensor[t];
-        SafeTensor          *to   = &plan->place[t];
+        SafeTensor          *to   = &plan->layout[t];
         to->dtype = from->dtype;
         to->dims  = from->dims;
         memcpy(to->name, from->name, sizeof to->name);
         memcpy(to->dim, from->dim, sizeof to->dim);
     }
-    return safetensors_header(plan->place, bundle->tensors, &plan->header, &plan->header_bytes, &plan->bytes);
+    return safetensors_header(plan->layout, bundle->tensors, &plan->header, &plan->header_bytes,
+                              &plan->bytes);
 }
 
 void bundle_free(BundlePlan *plan)
 {
-    free(plan->place);
+    free(plan->layout);
     free(plan->header);
     *plan = (BundlePlan){ 0 };
 }
 
 /* ---- writing ---- */
 
-/* file_finish, or only the close where a write has failed before. */
-static Status finish(Status status, int fd, const char *path)
-{
-    if (status == OK) return file_finish(fd, path);
-    seam.close(fd);
-    return status;
-}
 
 Status bundle_create(const BundlePlan *plan, const char *folder)
 {
@@ -51,10 +46,12 @@ Status bundle_create(const BundlePlan *plan, const char *folder)
     Status status = file_write(fd, path, plan->header, plan->header_bytes, 0);
     if (status == OK && plan->bytes > plan->header_bytes)
         status = file_write(fd, path, "", 1, (int64_t)plan->bytes - 1);
-    return finish(status, fd, path);
+    if (status == OK) return file_finish(fd, path);
+    seam.close(fd);
+    return status;
 }
 
-/* Not file_create, which would empty the file under the other ranks. */
+/* Not file_create, which would truncate the file while other ranks write to it. */
 Status bundle_open(int *fd, char path[1024], const BundlePlan *plan, const char *folder)
 {
     TRY(path_join(path, folder, plan->bundle->file));
@@ -62,22 +59,26 @@ Status bundle_open(int *fd, char path[1024], const BundlePlan *plan, const char 
     return *fd >= 0 ? OK : fail(IO_FAILED, "%s: cannot be opened for writing: %s", path, strerror(errno));
 }
 
-Status bundle_write(int fd, const char *path, const BundlePlan *plan, int tensor, const TensorShard *shard, uint64_t *sum)
+Status bundle_write(int fd, const char *path, const BundlePlan *plan, int tensor, const TensorShard *shard,
+                    uint64_t *sum)
 {
-    const SafeTensor *place  = &plan->place[tensor];
+    const SafeTensor *place  = &plan->layout[tensor];
     const char       *local  = shard->local.data;
     size_t            width  = dtype_width(place->dtype);
     int64_t           cursor = 0;
-    TensorShardRun          run;
+    TensorShardRun    run;
     while (tensor_shard_next_run(shard, &cursor, &run)) {
         const char *from = local + (size_t)run.local * width;
         *sum += elements_sum(from, width, run.global, run.count);
-        TRY(file_write(fd, path, from, (size_t)run.count * width, (int64_t)(place->at + (size_t)run.global * width)));
+        TRY(file_write(fd, path, from, (size_t)run.count * width,
+                       (int64_t)(place->at + (size_t)run.global * width)));
     }
     return OK;
 }
 
-/* h(i, x) = mix(i * odd + x), mix of splitmix64: of one element it tells any two values apart. */
+/* h(i, x) = mix(i * odd + x), with the finalizer of splitmix64 (Steele, Lea, Flood 2014) as mix. mix is a
+ * bijection, so a change of a single element always changes the sum. memcpy, because the file's data may
+ * be unaligned. */
 #define SUM_OF(type)                                                                           \
     for (int64_t i = 0; i < count; i++) {                                                      \
         type     x;                                                                            \
@@ -105,7 +106,9 @@ static int tensor_name_order(const void *a, const void *b)
     return strcmp(((const SafeTensor *)a)->name, ((const SafeTensor *)b)->name);
 }
 
-static Status order_as(SafeFile *file, const Bundle *bundle)
+/* Sorts the file's tensors into the bundle's order; each must be in the file with the same dtype and
+ * shape. */
+static Status tensors_order(SafeFile *file, const Bundle *bundle)
 {
     SafeTensor *ordered = calloc((size_t)bundle->tensors + 1, sizeof *ordered);
     if (!ordered)
@@ -116,11 +119,13 @@ static Status order_as(SafeFile *file, const Bundle *bundle)
         const LogicalTensor *wanted = &bundle->tensor[t];
         SafeTensor           key    = { .dims = 0 };
         memcpy(key.name, wanted->name, sizeof key.name);
-        const SafeTensor *found   = bsearch(&key, file->tensor, (size_t)file->tensors, sizeof key, tensor_name_order);
-        LogicalTensor     logical = found ? tensor_entry_of(found) : (LogicalTensor){ 0 };
+        const SafeTensor *found   = bsearch(&key, file->tensor, (size_t)file->tensors, sizeof key,
+                                            tensor_name_order);
+        LogicalTensor     logical = found ? safetensors_logical(found) : (LogicalTensor){ 0 };
         if (found && tensor_entry_equal(&logical, wanted)) ordered[t] = *found;
         else
-            status = fail(BAD_FILE, "%s: its header and the manifest do not tell the same of tensor '%s'",
+            status = fail(BAD_FILE,
+                          "%s: its header and the manifest differ about tensor '%s'; one of them is damaged",
                           file->map.path, wanted->name);
     }
     free(file->tensor);
@@ -140,7 +145,7 @@ Status bundle_map(SafeFile *file, const char *folder, const Bundle *bundle, int6
     else if (file->tensors != bundle->tensors)
         status = fail(BAD_FILE, "%s: %d tensors, the manifest says %d", path, file->tensors, bundle->tensors);
     else
-        status = order_as(file, bundle);
+        status = tensors_order(file, bundle);
     if (status != OK) safetensors_close(file);
     return status;
 }

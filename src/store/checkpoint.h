@@ -1,54 +1,59 @@
 #ifndef STORE_CHECKPOINT_H
 #define STORE_CHECKPOINT_H
-/* Checkpoints of logical tensors. DIR/step_00001000/ holds safetensors files, one a bundle (a block of the
- * model with its states), and manifest.json: shapes, checksums, position, options. Every file holds whole
- * logical tensors: each rank writes its shards at their places, so no layout is in a checkpoint and the
- * bytes are the same under all of them.
+/* Checkpoints of logical tensors. DIR/step_00001000/ holds one safetensors file per bundle (a block of the
+ * model with its optimizer states) and manifest.json: shapes, checksums, position, options. Every file
+ * holds whole logical tensors: each rank writes its shards at their offsets, so a checkpoint does not
+ * depend on the parallel layout, and its bytes are the same under all of them.
  *
- * Written in a folder beside (`.step_00001000.part`), synced, renamed whole; DIR/latest names the newest
- * good one. When checkpoint_save says OK all of it is durable; whenever it fails, is killed or loses its
- * power, checkpoint_find finds the checkpoint before it or the new one, whole (checkpoint.c tells how). */
+ * A save writes into a hidden directory (`.step_00001000.part`), syncs it and renames it as a whole;
+ * DIR/latest names the newest checkpoint. When checkpoint_save returns OK, all of it is durable. If a save
+ * fails, is killed or loses power, checkpoint_find finds either the previous checkpoint or the new one,
+ * complete; the protocol is at the top of checkpoint.c. */
 #include "comm/agree.h"
+#include "store/checkpoint_contents.h"
 #include "tensor/tensor_shard.h"
 
-typedef struct { char name[96]; int dims; int64_t dim[4]; Dtype dtype; } LogicalTensor;
-typedef struct { char file[64]; int tensors; LogicalTensor *tensor; } Bundle;   /* "block_0003.safetensors" */
-
-typedef struct {
-    int64_t step, samples, updates;        /* steps done, samples consumed, optimizer updates done */
-    uint64_t seed;
-    const char *options;                   /* to be saved: the resolved options as one JSON object; NULL where read */
-    const char *data;                      /* likewise: what tells the run's data from others, a line each; NULL: nothing */
-} CheckpointState;
-
-/* Before the first step, by rank 0 only: makes dir with its parents, writes and removes a file in it, and
- * locks it (DIR/.lock, held while *lock is open: to the end of the process; -1 on failure). BAD_OPTION where
- * another run holds the lock, or where dir holds whole checkpoints and `loaded`, the step's folder this run
- * began with (NULL: none), is not one of them. */
+/* Called by rank 0 only, before the first step. Creates `dir` and its parents, writes and removes a file
+ * in it, and locks it (DIR/.lock). The lock is held while the descriptor *lock is open, that is until the
+ * process ends; *lock is -1 on failure. BAD_OPTION if another run holds the lock, or if dir holds complete
+ * checkpoints and `loaded`, the step directory that this run was loaded from (NULL: none), is not one of
+ * them. */
 Status checkpoint_lock(const char *dir, const char *loaded, int *lock);
-/* Collective. The shards of all ranks together hold each element of each tensor of the bundles once; that
- * is checked. A shard's type is its tensor's. keep_last > 0: older good checkpoints beyond so many go. */
+/* Collective over world: an all-gather of checksums and five agreements. The shards of all ranks together
+ * must hold each element of each tensor of the bundles exactly once, which is checked (BAD_SHAPE). A shard
+ * has its tensor's dtype. keep_last > 0: of the complete checkpoints up to this step only that many are
+ * kept. On failure all ranks return the same Status and message, and earlier checkpoints are unchanged. */
 Status checkpoint_save(Comm *world, const char *dir, const CheckpointState *state,
-                       const Bundle *bundles, int nbundles, const TensorShard *shards, int nshards, int keep_last);
-/* The newest good one: dir/latest, else the highest step whose manifest is whole; or dir, where that is
- * itself a step's folder. *found false where there is none; BAD_FILE where there are and none is whole, and
- * where one may not or cannot be read (rights, a sick disk). Not collective. */
+                       const Bundle *bundles, int nbundles, const TensorShard *shards, int nshards,
+                       int keep_last);
+/* The newest complete checkpoint: the one that DIR/latest names, else the highest step whose manifest is
+ * valid; or `dir` itself if it is a step directory. *found is false if there is none. BAD_FILE if there
+ * are checkpoints and none is complete, and if one cannot be read for another reason than damage
+ * (permissions, I/O errors). Not collective. */
 Status checkpoint_find(const char *dir, char path[1024], bool *found);
+
+/* Each reads the manifest of the step directory `path`; BAD_FILE if it is missing or damaged. */
 Status checkpoint_state(const char *path, CheckpointState *state);
-Status checkpoint_options(const char *path, char **options);         /* to be freed */
-Status checkpoint_data(const char *path, char **data);               /* likewise; NULL where it keeps none */
-/* One step's folder, open to be read: its manifest is read once. Not collective: every rank reads its own shards. */
+Status checkpoint_options(const char *path, char **options);         /* JSON text; the caller frees it */
+/* The caller frees it; NULL if none was saved. */
+Status checkpoint_data(const char *path, char **data);
+
+/* One step directory, opened for reading; its manifest is read once. Not collective: every rank reads its
+ * own shards. */
 typedef struct Checkpoint Checkpoint;
 Status checkpoint_open (Checkpoint **checkpoint, const char *path);  /* on failure *checkpoint is NULL */
-void   checkpoint_close(Checkpoint *checkpoint);                     /* NULL is fine */
-const CheckpointState *checkpoint_position(const Checkpoint *checkpoint);   /* until it is closed; `options` and `data` are NULL */
-/* Checks name, dims, dtype and (verify) checksums. F32 and F64 are turned into the shard's type. Of damage in DIR/step_N
- * the message names the whole one before. */
+void   checkpoint_close(Checkpoint *checkpoint);                     /* NULL is allowed */
+/* Valid until the checkpoint is closed; `options` and `data` are NULL. */
+const CheckpointState *checkpoint_position(const Checkpoint *checkpoint);
+/* Fills the shards' memory, under any layout. Checks name, dims, dtype and, if `verify`, checksums; F32
+ * and F64 are converted to the shard's dtype. BAD_SHAPE if a tensor is missing or differs, BAD_FILE if a
+ * file is damaged; the message then names the complete checkpoint before it. */
 Status checkpoint_load(Checkpoint *checkpoint, const TensorShard *shards, int nshards, bool verify);
-/* BAD_SHAPE naming a tensor of the checkpoint that is not one of `all` by name: a deeper model's.
- * weights_only: `<name>.<state>` of one of them is passed over. */
-Status checkpoint_covers(const Checkpoint *checkpoint, const LogicalTensor *all, int count, bool weights_only);
-/* Checks every checksum of one step's folder, and goes on after a bad one; prints one line a tensor where `list`. The
- * first that is wrong is what is returned. */
+/* BAD_SHAPE naming a tensor of the checkpoint that is not one of `all` by name, for example of a deeper
+ * model. weights_only: optimizer states (`<name>.<state>` of one of `all`) are ignored. */
+Status checkpoint_covers(const Checkpoint *checkpoint, const LogicalTensor *all, int count,
+                         bool weights_only);
+/* Checks every checksum of one step directory and continues after a bad one; `list` prints one line per
+ * tensor to standard output. Returns the first error. */
 Status checkpoint_verify(const char *path, bool list);
 #endif

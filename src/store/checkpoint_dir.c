@@ -1,3 +1,6 @@
+/* Listing, checking, publishing and removing the step directories of a --save directory. Readers may run
+ * at any time, also while another process saves, so every change is a rename that leaves each name either
+ * complete or absent. */
 #include "store/checkpoint_dir.h"
 #include <dirent.h>
 #include <errno.h>
@@ -10,12 +13,12 @@
 #include "base/log.h"
 #include "base/seam.h"
 
-static const struct { const char *before, *after; } WORDS[] = {
+static const struct { const char *prefix, *suffix; } NAMES[] = {
     [FOLDER_WHOLE] = { "", "" }, [FOLDER_ASIDE] = { ".", ".old" }, [FOLDER_PART] = { ".", ".part" } };
 
 static void step_name(char name[64], CheckpointFolder f)
 {
-    snprintf(name, 64, "%sstep_%08lld%s", WORDS[f.kind].before, (long long)f.step, WORDS[f.kind].after);
+    snprintf(name, 64, "%sstep_%08lld%s", NAMES[f.kind].prefix, (long long)f.step, NAMES[f.kind].suffix);
 }
 
 Status checkpoint_dir_path(char path[1024], const char *dir, CheckpointFolder folder)
@@ -25,9 +28,10 @@ Status checkpoint_dir_path(char path[1024], const char *dir, CheckpointFolder fo
     return path_join(path, dir, name);
 }
 
-/* ---- looking ---- */
+/* ---- listing and checking ---- */
 
-/* Exactly a name we write: what is read is told again and compared. */
+/* Accepts exactly the names that step_name writes: the number is formatted again and compared, so that
+ * step_1 or step_00000001x is no step. */
 static bool step_parse(CheckpointFolder *folder, const char *name)
 {
     char again[64];
@@ -51,7 +55,7 @@ static int step_order(const void *a, const void *b)
 Status checkpoint_dir_list(const char *dir, CheckpointFolder **list, int *count)
 {
     CheckpointFolder folder;
-    Status     status = OK;
+    Status           status = OK;
     *list  = NULL;
     *count = 0;
     DIR *stream = opendir(dir);
@@ -80,7 +84,8 @@ static Status size_check(const Manifest *m, const ManifestFile *file)
     if (stat(path, &about) != 0)
         return fail(errno == ENOENT ? BAD_FILE : IO_FAILED, "%s: cannot be read: %s", path, strerror(errno));
     if (about.st_size == file->bytes) return OK;
-    return fail(BAD_FILE, "%s: %lld bytes, the manifest says %lld", path, (long long)about.st_size, (long long)file->bytes);
+    return fail(BAD_FILE, "%s: %lld bytes, the manifest says %lld", path, (long long)about.st_size,
+                (long long)file->bytes);
 }
 
 Status checkpoint_dir_check(const char *folder)
@@ -88,17 +93,18 @@ Status checkpoint_dir_check(const char *folder)
     Manifest manifest;
     TRY(manifest_read(&manifest, folder));
     Status status = OK;
-    for (int f = 0; status == OK && f < manifest.files; f++) status = size_check(&manifest, &manifest.file[f]);
+    for (int f = 0; status == OK && f < manifest.files; f++)
+        status = size_check(&manifest, &manifest.file[f]);
     manifest_free(&manifest);
     return status;
 }
 
-/* Damaged or not there is *whole false; hidden by rights or by a sick disk is a failure, since it must not
- * send a run back to an older one in silence. */
-static Status step_look(const char *dir, CheckpointFolder folder, char path[1024], bool *whole)
+/* Opens the manifest once by itself, because checkpoint_dir_check reports every unreadable file as
+ * BAD_FILE, which would make a file without read permission look like a damaged one. */
+Status checkpoint_dir_look(const char *dir, CheckpointFolder folder, char path[1024], bool *complete)
 {
     char manifest[1024];
-    *whole = false;
+    *complete = false;
     TRY(checkpoint_dir_path(path, dir, folder));
     if (!file_exists(path)) return OK;
     TRY(path_join(manifest, path, "manifest.json"));
@@ -107,15 +113,15 @@ static Status step_look(const char *dir, CheckpointFolder folder, char path[1024
         return fail(BAD_FILE, "%s: cannot be read: %s", manifest, strerror(errno));
     if (fd >= 0) seam.close(fd);
     Status status = checkpoint_dir_check(path);
-    *whole = status == OK;
+    *complete = status == OK;
     return status == BAD_FILE ? OK : status;
 }
 
-static bool step_good(const char *dir, CheckpointFolder folder)
+static bool step_complete(const char *dir, CheckpointFolder folder)
 {
     char path[1024];
-    bool whole;
-    return step_look(dir, folder, path, &whole) == OK && whole;
+    bool complete;
+    return checkpoint_dir_look(dir, folder, path, &complete) == OK && complete;
 }
 
 /* ---- finding ---- */
@@ -131,7 +137,8 @@ Status step_latest(const char *dir, CheckpointFolder *folder, bool *named)
     int bytes = (int)(map.size < sizeof name ? map.size : sizeof name - 1);
     snprintf(name, sizeof name, "%.*s", bytes, (const char *)map.data);
     file_unmap(&map);
-    name[strcspn(name, "\r\n")] = 0;                               /* an editor's line end is no harm */
+    /* A user may have edited the file, and editors add a line end. */
+    name[strcspn(name, "\r\n")] = 0;
     *named = step_parse(folder, name) && folder->kind == FOLDER_WHOLE;
     return OK;
 }
@@ -139,21 +146,21 @@ Status step_latest(const char *dir, CheckpointFolder *folder, bool *named)
 Status checkpoint_dir_newest(const char *dir, int64_t below, char path[1024], int64_t *step, bool *found)
 {
     CheckpointFolder *list;
-    int         count;
-    Status      status = OK;
+    int               count;
+    Status            status = OK;
     *found = false;
     *step  = -1;
     TRY(checkpoint_dir_list(dir, &list, &count));
     for (int i = 0; i < count && status == OK && !*found; i++) {
         if (list[i].kind == FOLDER_PART || list[i].step >= below) continue;
         *step  = list[i].step;
-        status = step_look(dir, list[i], path, found);
+        status = checkpoint_dir_look(dir, list[i], path, found);
     }
     free(list);
     return status;
 }
 
-/* DIR and N of DIR/step_N or DIR/step_N/ */
+/* Splits DIR/step_N or DIR/step_N/ into DIR and the step; false if the last component is no step. */
 static bool path_split(const char *path, char dir[1024], CheckpointFolder *folder)
 {
     char whole[1024];
@@ -167,7 +174,7 @@ static bool path_split(const char *path, char dir[1024], CheckpointFolder *folde
 
 bool step_is(const char *path)
 {
-    char       manifest[1024], dir[1024];
+    char             manifest[1024], dir[1024];
     CheckpointFolder folder;
     if (path_join(manifest, path, "manifest.json") == OK && file_exists(manifest)) return true;
     return path_split(path, dir, &folder) && file_exists(path);
@@ -175,44 +182,22 @@ bool step_is(const char *path)
 
 Status checkpoint_dir_advise(Status status, const char *path)
 {
-    char       words[512], dir[1024], before[1024];
+    char             message[512], dir[1024], before[1024];
     CheckpointFolder folder;
-    int64_t    step;
-    bool       found;
+    int64_t          step;
+    bool             found;
     if (status != BAD_FILE) return status;
-    snprintf(words, sizeof words, "%s", fail_text());
-    if (!path_split(path, dir, &folder) || checkpoint_dir_newest(dir, folder.step, before, &step, &found) != OK || !found)
-        return fail(status, "%s", words);
-    return fail(status, "%s; the one before it: --load %s", words, before);
+    snprintf(message, sizeof message, "%s", fail_text());      /* the search below may replace it */
+    if (!path_split(path, dir, &folder) ||
+        checkpoint_dir_newest(dir, folder.step, before, &step, &found) != OK || !found)
+        return fail(status, "%s", message);
+    return fail(status, "%s; the checkpoint before it is complete: --load %s", message, before);
 }
 
-/* To begin anew beside checkpoints that are all damaged would throw a run away in silence: that is an
- * error. */
-Status checkpoint_find(const char *dir, char path[1024], bool *found)
-{
-    CheckpointFolder latest;
-    int64_t    newest;
-    bool       named;
-    *found = step_is(dir);
-    if (*found) {
-        snprintf(path, 1024, "%s", dir);
-        return checkpoint_dir_advise(checkpoint_dir_check(dir), dir);
-    }
-    TRY(step_latest(dir, &latest, &named));
-    if (named)            TRY(step_look(dir, latest, path, found));
-    if (named && !*found) TRY(step_look(dir, (CheckpointFolder){ latest.step, FOLDER_ASIDE }, path, found));
-    if (*found) return OK;
-    TRY(checkpoint_dir_newest(dir, INT64_MAX, path, &newest, found));
-    if (newest >= 0 && !*found)
-        return fail(BAD_FILE, "%s: no checkpoint in it is whole; one of them: %.300s", dir, fail_text());
-    if (named && *found && thread_context()->rank <= 0)
-        log_line("%s/latest names step %lld, which is not whole; taking %s", dir, (long long)latest.step, path);
-    return OK;
-}
+/* ---- changing ---- */
 
-/* ---- changing: by one rank only ---- */
-
-/* Under the name .part first, and that durable: what is half removed must not have a checkpoint's name. */
+/* Renames to .part first and syncs that, because a directory that is half removed must not have a
+ * checkpoint's name. */
 static Status step_remove(const char *dir, CheckpointFolder folder)
 {
     char path[1024], part[1024];
@@ -225,18 +210,19 @@ static Status step_remove(const char *dir, CheckpointFolder folder)
     return folder_remove(part);
 }
 
-/* Killed between the two renames of checkpoint_dir_publish: the old one gets its name back. */
-static Status asides_mend(const char *dir)
+/* If a save was killed between the two renames of part_rename, the previous checkpoint gets its name back. */
+static Status asides_restore(const char *dir)
 {
     CheckpointFolder *list;
-    int         count;
-    Status      status = OK;
-    char        aside[1024], whole[1024];
+    int               count;
+    Status            status = OK;
+    char              aside[1024], whole[1024];
     TRY(checkpoint_dir_list(dir, &list, &count));
     for (int i = 0; i < count && status == OK; i++) {
         if (list[i].kind != FOLDER_ASIDE) continue;
         status = checkpoint_dir_path(aside, dir, list[i]);
-        if (status == OK) status = checkpoint_dir_path(whole, dir, (CheckpointFolder){ list[i].step, FOLDER_WHOLE });
+        if (status == OK)
+            status = checkpoint_dir_path(whole, dir, (CheckpointFolder){ list[i].step, FOLDER_WHOLE });
         if (status == OK && !file_exists(whole)) status = file_rename(aside, whole);
     }
     free(list);
@@ -253,11 +239,13 @@ Status checkpoint_dir_begin(const char *dir, int64_t step)
         TRY(path_join(parent, dir, ".."));
         TRY(folder_sync(parent));
     }
-    TRY(asides_mend(dir));
+    TRY(asides_restore(dir));
     TRY(folder_remove(part));
     return folder_make(part);
 }
 
+/* rename cannot replace a directory that is not empty, so a previous checkpoint of the same step is moved
+ * away first and moved back if the second rename fails. */
 static Status part_rename(const char *dir, int64_t step)
 {
     char part[1024], whole[1024], aside[1024];
@@ -270,10 +258,13 @@ static Status part_rename(const char *dir, int64_t step)
         TRY(file_rename(whole, aside));
     }
     Status status = file_rename(part, whole);
-    if (status != OK && again) seam.rename(aside, whole);          /* what the first message says stands */
+    /* The message of the first failure is kept. */
+    if (status != OK && again) seam.rename(aside, whole);
     return status;
 }
 
+/* The sync precedes the write of `latest`, so that `latest` never names a step whose rename a power cut
+ * can undo. */
 Status checkpoint_dir_publish(const char *dir, int64_t step)
 {
     char name[64], latest[1024];
@@ -286,21 +277,23 @@ Status checkpoint_dir_publish(const char *dir, int64_t step)
 
 static void sweep_one(const char *dir, CheckpointFolder f)
 {
-    if (step_remove(dir, f) != OK) log_line("an old checkpoint stays: %s", fail_text());
+    if (step_remove(dir, f) != OK) log_line("an old checkpoint could not be removed: %s", fail_text());
 }
 
 void checkpoint_dir_sweep(const char *dir, int64_t step, int keep_last)
 {
     CheckpointFolder *list;
-    int         count, kept = 1;                                   /* the one just written */
+    int               count, kept = 1;         /* the one just written counts as kept */
     if (checkpoint_dir_list(dir, &list, &count) != OK) return;
-    for (int i = 0; i < count; i++) {                              /* left-overs of kills; an aside only where its successor is good */
-        bool aside = list[i].kind == FOLDER_ASIDE && step_good(dir, (CheckpointFolder){ list[i].step, FOLDER_WHOLE });
+    /* Left-overs of killed saves; an .old directory only if the checkpoint that replaces it is complete. */
+    for (int i = 0; i < count; i++) {
+        bool aside = list[i].kind == FOLDER_ASIDE &&
+            step_complete(dir, (CheckpointFolder){ list[i].step, FOLDER_WHOLE });
         if (list[i].kind == FOLDER_PART || aside) sweep_one(dir, list[i]);
     }
     for (int i = 0; i < count && keep_last > 0; i++) {
         bool older = list[i].kind == FOLDER_WHOLE && list[i].step < step;
-        if (older && step_good(dir, list[i]) && ++kept > keep_last)
+        if (older && step_complete(dir, list[i]) && ++kept > keep_last)
             sweep_one(dir, list[i]);
     }
     free(list);

@@ -1,37 +1,51 @@
 #ifndef STORE_CHECKPOINT_DIR_H
 #define STORE_CHECKPOINT_DIR_H
-/* The folders of a --save directory: their names, which of them are whole, and how one takes its place.
+/* The directories inside a --save directory: their names, which of them are complete checkpoints, and the
+ * renames that publish one.
  *
- *     step_00001000           a checkpoint: only ever renamed into place whole
- *     .step_00001000.part     being written or being removed: never a checkpoint
- *     .step_00001000.old      a whole checkpoint put aside while a new one of the same step takes its name
- *     latest                  the name of the newest good one
- *     .lock, .probe           of the run that saves here (claim.c): no checkpoints, passed over by all below */
+ *     step_00001000           a checkpoint; it gets this name by a rename, once it is complete
+ *     .step_00001000.part     being written or being removed; never a checkpoint
+ *     .step_00001000.old      a complete checkpoint, renamed while a new one of the same step takes its name
+ *     latest                  the name of the newest complete checkpoint
+ *     .lock, .probe           of the run that saves here (checkpoint_lock.c); not looked at below */
 #include "store/manifest.h"
 
-typedef enum { FOLDER_WHOLE, FOLDER_ASIDE, FOLDER_PART } CheckpointFolderKind;
+typedef enum { FOLDER_WHOLE, FOLDER_ASIDE, FOLDER_PART } CheckpointFolderKind;    /* plain, .old, .part */
 typedef struct { int64_t step; CheckpointFolderKind kind; } CheckpointFolder;
 
 Status checkpoint_dir_path(char path[1024], const char *dir, CheckpointFolder folder);
-Status checkpoint_dir_list(const char *dir, CheckpointFolder **list, int *count);  /* highest step first; the caller frees */
-/* The manifest is whole and each file it names has the size it says. Reads no weights. */
+/* Highest step first, and within a step in the order of the kinds. The caller frees *list. A missing dir
+ * is an empty list. */
+Status checkpoint_dir_list(const char *dir, CheckpointFolder **list, int *count);
+/* OK if the manifest is valid and each file that it names has the size it gives; BAD_FILE otherwise. Reads
+ * no weights. */
 Status checkpoint_dir_check(const char *folder);
+/* *complete: the directory exists and checkpoint_dir_check accepts it. A damaged or missing one is not an
+ * error; one that cannot be read for another reason (permissions, I/O errors) is, so that a run never
+ * silently resumes from an older one. */
+Status checkpoint_dir_look(const char *dir, CheckpointFolder folder, char path[1024], bool *complete);
 
-/* Is it one step's folder, whole or not: it holds a manifest, or has the name of one? */
+/* Whether the path is a step directory, complete or not: it contains a manifest or is named like a step. */
 bool   step_is(const char *path);
-Status step_latest(const char *dir, CheckpointFolder *folder, bool *named);   /* what `latest` says; *named false: it is not there, or says nothing */
+/* The step that `latest` names; *named is false if the file is missing or names none. */
+Status step_latest(const char *dir, CheckpointFolder *folder, bool *named);
 
-/* The highest whole one of a step below `below`, damaged ones passed over; *found false and *step >= 0: there are only
- * damaged ones, fail_text() says why. Where one cannot be read for another reason than damage, that is the failure. */
+/* The complete checkpoint of the highest step below `below`; damaged ones are skipped. If *found is false
+ * and *step >= 0, all of them are damaged and fail_text() gives the reason for one. Another failure than
+ * damage is returned. */
 Status checkpoint_dir_newest(const char *dir, int64_t below, char path[1024], int64_t *step, bool *found);
-/* `status` of the step's folder `path`; of damage (BAD_FILE) fail_text() then names the whole one before it. */
+/* Returns `status`, an error about the step directory `path`. If it is BAD_FILE, adds to fail_text() which
+ * complete checkpoint precedes it. */
 Status checkpoint_dir_advise(Status status, const char *path);
 
-/* What an earlier kill left is mended or removed, and an empty .part folder made. */
+/* The functions below change the directory; rank 0 alone calls them. */
+
+/* Repairs or removes what a killed save left, and makes an empty .part directory. */
 Status checkpoint_dir_begin  (const char *dir, int64_t step);
-/* .part takes its name, the folder is synced, `latest` names it. */
+/* Renames .part to step_N, syncs the directory and rewrites `latest`. */
 Status checkpoint_dir_publish(const char *dir, int64_t step);
-/* Left-overs go, and (keep_last > 0) good checkpoints of lower steps beyond keep_last - 1 of them; higher
- * steps are another branch of the run and stay. What cannot be removed is told and left. */
+/* Removes left-over .part and .old directories and, if keep_last > 0, complete checkpoints of lower steps
+ * beyond keep_last - 1 of them. Higher steps belong to another branch of the run and are kept. What cannot
+ * be removed is logged. */
 void   checkpoint_dir_sweep  (const char *dir, int64_t step, int keep_last);
 #endif

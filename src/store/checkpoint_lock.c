@@ -1,4 +1,5 @@
-/* Before the first step: what --save could stumble over after the last one. */
+/* What checks a --save directory before the first step, so that a run does not fail at its first save: the
+ * lock against another run, the check for another run's checkpoints, and a trial write. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -8,9 +9,12 @@
 #include <unistd.h>
 #include "base/file.h"
 #include "base/seam.h"
+#include "store/checkpoint.h"
 #include "store/checkpoint_dir.h"
 
-/* ---- the lock: the system's, so that a killed run leaves none; the words in it are only for the message ---- */
+/* ---- the lock: a lock of the kernel, which ends with its process, so that a killed run leaves none ---- */
+
+/* The text in the file only serves the message of another run; an error while writing it does not matter. */
 
 static void holder_write(int lock)
 {
@@ -26,7 +30,8 @@ static Status holder_fail(int lock, const char *dir)
     ssize_t bytes = pread(lock, text, sizeof text - 1, 0);
     text[bytes > 0 ? bytes : 0] = 0;
     text[strcspn(text, "\r\n")] = 0;
-    return fail(BAD_OPTION, "%s: another run (%s) saves here; give another --save", dir, text[0] ? text : "unknown");
+    return fail(BAD_OPTION, "%s: another run (%s) saves here; wait until it ends or give another --save", dir,
+                text[0] ? text : "unknown");
 }
 
 static Status lock_open(int *lock, const char *dir)
@@ -42,29 +47,31 @@ static Status lock_open(int *lock, const char *dir)
     return OK;
 }
 
-/* ---- what is there already ---- */
+/* ---- checkpoints that are already there ---- */
 
-static bool lies_in(const char *step_folder, const char *dir)
+/* Compares resolved paths: the run may have been loaded through a link or a relative path. */
+static bool is_within(const char *step_folder, const char *dir)
 {
     char parent[1024], real[2][PATH_MAX];
     return step_folder && path_join(parent, step_folder, "..") == OK && realpath(parent, real[0]) &&
            realpath(dir, real[1]) && strcmp(real[0], real[1]) == 0;
 }
 
-static Status others_refuse(const char *dir, const char *loaded)
+static Status other_run_refuse(const char *dir, const char *loaded)
 {
     char    path[1024];
     bool    found;
     int64_t step;
-    if (lies_in(loaded, dir)) return OK;
+    if (is_within(loaded, dir)) return OK;
     TRY(checkpoint_dir_newest(dir, INT64_MAX, path, &step, &found));
     if (!found) return OK;
     return fail(BAD_OPTION,
-                "--save %s holds checkpoints up to step %lld of another run; give --load %s to go on from there, or "
-                "another folder", dir, (long long)step, dir);
+                "--save %s holds checkpoints up to step %lld of another run; give --load %s to resume that"
+                " run, or another directory", dir, (long long)step, dir);
 }
 
-/* Bytes, a rename and a sync: a full disk, a disk that is read only and missing rights are found here. */
+/* An atomic replace needs all operations of a save: it finds a full disk, a read-only file system and
+ * missing permissions. */
 static Status probe(const char *dir)
 {
     static const char text[] = "jotun can write here\n";
@@ -79,7 +86,7 @@ Status checkpoint_lock(const char *dir, const char *loaded, int *lock)
     *lock = -1;
     TRY(folder_make(dir));
     Status status = lock_open(lock, dir);
-    if (status == OK) status = others_refuse(dir, loaded);
+    if (status == OK) status = other_run_refuse(dir, loaded);
     if (status == OK) status = probe(dir);
     if (status == OK || *lock < 0) return status;
     seam.close(*lock);

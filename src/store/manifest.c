@@ -1,3 +1,5 @@
+/* Writing manifest.json, and reading it from an untrusted source: every value is checked before it is
+ * used. */
 #include "store/manifest.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,8 +9,12 @@
 #include "base/file.h"
 #include "store/tensor_entry.h"
 
+/* A limit on the file's bytes, and on the memory of its JSON tree in multiples of them. The manifests that
+ * this program writes need a multiple below 10. */
 enum { VERSION = 1, MANIFEST_LIMIT = 256 << 20, MANIFEST_MULTIPLE = 24 };
-static const int64_t COUNT_LIMIT = (int64_t)1 << 53;       /* of steps and samples: sums of them stay far below 2^63 */
+/* The largest number of steps, samples and updates: sums and products of them with batch sizes stay below
+ * 2^63. */
+static const int64_t COUNT_LIMIT = (int64_t)1 << 53;
 static const char FORMAT[] = "jotun checkpoint", NAME[] = "manifest.json";
 
 /* ---- the list of all tensors by name ---- */
@@ -18,6 +24,8 @@ static int entry_order(const void *a, const void *b)
     return strcmp(((const ManifestEntry *)a)->name, ((const ManifestEntry *)b)->name);
 }
 
+/* Fills m->sorted. Equal names become neighbours, so they are found in O(n log n). `bad`: the Status of
+ * equal names. */
 static Status manifest_sort(Manifest *m, Status bad)
 {
     int n = 0;
@@ -65,7 +73,7 @@ static Status files_make(Manifest *m, size_t files)
     return OK;
 }
 
-/* The next file of the list, its bundle given. */
+/* Appends a file with this bundle. files_make has made memory for it. */
 static Status file_add(Manifest *m, const Bundle *bundle)
 {
     ManifestFile *file = &m->file[m->files++];
@@ -101,27 +109,28 @@ static json_t *file_json(const ManifestFile *file)
         char sum[24];
         snprintf(sum, sizeof sum, "%016" PRIx64, file->checksum[t]);
         json_array_append_new(tensors, json_pack("{s:s, s:s, s:o, s:s}", "name", tensor->name, "dtype",
-                                                 dtype_name(tensor->dtype), "shape", tensor_entry_shape(tensor),
-                                                 "xxh3", sum));
+                                                 dtype_name(tensor->dtype), "shape",
+                                                 tensor_entry_shape(tensor), "xxh3", sum));
     }
     return json_pack("{s:s, s:I, s:o}", "file", file->bundle.file, "bytes", (json_int_t)file->bytes,
                      "tensors", tensors);
 }
 
-/* The options come as JSON and go as JSON. */
+/* The options are JSON text in the state and a JSON object in the manifest. */
 static Status options_json(json_t **options, const char *text)
 {
     json_error_t error;
     char         problem[160];
     *options = json_loads(text && text[0] ? text : "{}", JSON_REJECT_DUPLICATES, &error);
     if (!*options)
-        return fail(BAD_OPTION, "the options to be saved are no JSON: %s", json_problem(problem, &error));
+        return fail(BAD_OPTION, "the options to be saved are not JSON: %s", json_problem(problem, &error));
     if (json_is_object(*options)) return OK;
     json_decref(*options);
-    return fail(BAD_OPTION, "the options to be saved are no JSON object");
+    return fail(BAD_OPTION, "the options to be saved are not a JSON object");
 }
 
-/* Over the sorted, compact text of all but itself: neither white space nor the order of keys matters. */
+/* The checksum covers the compact text with sorted keys of everything but the checksum itself, so neither
+ * white space nor the order of keys matters. */
 static Status checksum_of(char out[24], const json_t *root)
 {
     char *text = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
@@ -136,7 +145,7 @@ static Status manifest_json(json_t **root, const Manifest *m)
     json_t *files = json_array(), *options = NULL;
     char    seed[24], sum[24];
     for (int f = 0; f < m->files; f++) json_array_append_new(files, file_json(&m->file[f]));
-    /* a string: JSON's integers end at 2^63, many readers' at 2^53 */
+    /* A string, because jansson's integers end at 2^63 and those of many JSON readers at 2^53. */
     snprintf(seed, sizeof seed, "%" PRIu64, m->state.seed);
     Status status = options_json(&options, m->state.options);
     if (status != OK) {
@@ -147,7 +156,8 @@ static Status manifest_json(json_t **root, const Manifest *m)
                       "step", (json_int_t)m->state.step, "samples", (json_int_t)m->state.samples, "updates",
                       (json_int_t)m->state.updates, "seed", seed, "options", options, "files", files);
     if (!*root) return fail(NO_MEMORY, "no memory for a manifest of %d tensors", m->tensors);
-    if (m->state.data) json_object_set_new(*root, "data", json_string(m->state.data));     /* a name that is no UTF-8 is not kept */
+    /* json_string returns NULL for a path that is not UTF-8, and then the fingerprints are left out. */
+    if (m->state.data) json_object_set_new(*root, "data", json_string(m->state.data));
     TRY(checksum_of(sum, *root));
     json_object_set_new(*root, "checksum", json_string(sum));
     return OK;
@@ -168,9 +178,9 @@ Status manifest_write(const Manifest *m, const char *folder)
     return status;
 }
 
-/* ---- reading: whoever wrote it, nothing in it is believed before it is checked ---- */
+/* ---- reading ---- */
 
-static bool sum_read(uint64_t *sum, const char *text)
+static bool checksum_read(uint64_t *sum, const char *text)
 {
     char *end;
     if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16) return false;
@@ -178,11 +188,13 @@ static bool sum_read(uint64_t *sum, const char *text)
     return true;
 }
 
-/* A plain name: with a slash in it a manifest could make us open any file. */
+/* Accepts only a plain name: with a slash in it, a manifest could make the reader open any file of the
+ * system. */
 static Status file_name_read(char out[64], const char *path, const char *name)
 {
     if (name[0] == '.' || name[0] == 0 || strlen(name) >= 64 || strchr(name, '/'))
-        return fail(BAD_FILE, "%s: names a file that is no plain name of less than 64 bytes", path);
+        return fail(BAD_FILE,
+                    "%s: a file's name must have 1 to 63 bytes, no '/' and no '.' at its beginning", path);
     snprintf(out, 64, "%s", name);
     return OK;
 }
@@ -194,7 +206,7 @@ static Status tensors_read(ManifestFile *file, const char *path, const json_t *t
         const json_t *dtype, *shape;
         if (json_unpack(json_array_get(tensors, (size_t)t), "{s:s, s:o, s:o, s:s !}", "name", &name, "dtype",
                         &dtype, "shape", &shape, "xxh3", &sum) != 0 ||
-            !sum_read(&file->checksum[t], sum))
+            !checksum_read(&file->checksum[t], sum))
             return fail(BAD_FILE, "%s: tensor %d of %s is not { name, dtype, shape, xxh3 }", path, t,
                         file->bundle.file);
         TRY(tensor_entry_read(&file->bundle.tensor[t], path, name, dtype, shape));
@@ -216,7 +228,8 @@ static Status file_read(Manifest *m, const char *path, json_t *json)
     bundle.tensors = (int)json_array_size(tensors);
     if (!(bundle.tensor = calloc((size_t)bundle.tensors + 1, sizeof *bundle.tensor)))
         return fail(NO_MEMORY, "%s: no memory for a list of %d tensors", path, bundle.tensors);
-    TRY(file_add(m, &bundle));                 /* from here on the manifest frees the list */
+    /* manifest_free frees the array from here on, also after a failure. */
+    TRY(file_add(m, &bundle));
     m->file[m->files - 1].bytes = bytes;
     return tensors_read(&m->file[m->files - 1], path, tensors);
 }
@@ -235,52 +248,56 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
         return fail(BAD_FILE, "%s: step, samples, updates, seed, options or files are missing or wrong",
                     path);
     if (step > COUNT_LIMIT || samples > COUNT_LIMIT || updates > COUNT_LIMIT)
-        return fail(BAD_FILE, "%s: step %lld, samples %lld or updates %lld is above 2^53, which no run reaches", path, (long long)step,
-                    (long long)samples, (long long)updates);
+        return fail(BAD_FILE,
+                    "%s: step %lld, samples %lld or updates %lld is above 2^53, which no run reaches", path,
+                    (long long)step, (long long)samples, (long long)updates);
     *state = (CheckpointState){ .step = step, .samples = samples, .updates = updates };
     char *end;
     state->seed = strtoull(seed, &end, 10);
-    if (seed[0] < '0' || seed[0] > '9' || *end) return fail(BAD_FILE, "%s: seed is no number", path);
+    if (seed[0] < '0' || seed[0] > '9' || *end) return fail(BAD_FILE, "%s: seed is not a number", path);
     if (data && !(m->data = strdup(data))) return fail(NO_MEMORY, "%s: no memory for its data", path);
     m->options = json_dumps(options, JSON_COMPACT);
     return m->options ? OK : fail(NO_MEMORY, "%s: no memory for its options", path);
 }
 
-static int file_order(const void *a, const void *b)
+static int file_name_order(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Else a short list could have one large file read many times. */
+/* No file may be listed twice: otherwise a short manifest could make the reader checksum one large file
+ * many times. */
 static Status files_differ(const Manifest *m, const char *path)
 {
     const char **name = calloc((size_t)m->files + 1, sizeof *name);
     Status       status = OK;
     if (!name) return fail(NO_MEMORY, "%s: no memory for the names of %d files", path, m->files);
     for (int f = 0; f < m->files; f++) name[f] = m->file[f].bundle.file;
-    qsort(name, (size_t)m->files, sizeof *name, file_order);
+    qsort(name, (size_t)m->files, sizeof *name, file_name_order);
     for (int f = 1; f < m->files && status == OK; f++)
-        if (strcmp(name[f - 1], name[f]) == 0) status = fail(BAD_FILE, "%s: names the file '%s' twice", path, name[f]);
+        if (strcmp(name[f - 1], name[f]) == 0)
+            status = fail(BAD_FILE, "%s: names the file '%s' twice", path, name[f]);
     free(name);
     return status;
 }
 
-/* Format and version before the checksum, so that a newer format says so and not that it is damaged. */
+/* Checks format and version before the checksum, so that a newer format is reported as such and not as
+ * damage. */
 static Status identity_check(const char *path, json_t *root)
 {
     const char *format = json_string_value(json_object_get(root, "format"));
     const char *sum    = json_string_value(json_object_get(root, "checksum"));
     json_int_t  version = json_integer_value(json_object_get(root, "version"));
-    char        said[24] = "", found[24];
+    char        stored[24] = "", found[24];
     if (!format || strcmp(format, FORMAT) != 0)
-        return fail(BAD_FILE, "%s: is no manifest of a jotun checkpoint", path);
+        return fail(BAD_FILE, "%s: is not the manifest of a jotun checkpoint", path);
     if (version != VERSION)
-        return fail(BAD_FILE, "%s: format version %lld; this jotun reads %d", path, (long long)version,
-                    VERSION);
-    if (sum) snprintf(said, sizeof said, "%s", sum);
+        return fail(BAD_FILE, "%s: format version %lld; this jotun reads version %d", path,
+                    (long long)version, VERSION);
+    if (sum) snprintf(stored, sizeof stored, "%s", sum);
     json_object_del(root, "checksum");
     TRY(checksum_of(found, root));
-    if (strcmp(said, found) != 0)
+    if (strcmp(stored, found) != 0)
         return fail(BAD_FILE, "%s: its checksum is not that of its text; it is damaged or was edited", path);
     return OK;
 }
@@ -306,7 +323,8 @@ Status manifest_read(Manifest *m, const char *folder)
     TRY(file_map(&map, path));
     Status status = map.size <= MANIFEST_LIMIT ? OK :
                     fail(BAD_FILE, "%s: %zu bytes; at most %d are read", path, map.size, MANIFEST_LIMIT);
-    if (status == OK) status = json_within(&root, path, "", (const char *)map.data, map.size, MANIFEST_MULTIPLE);
+    if (status == OK)
+        status = json_within(&root, path, "", (const char *)map.data, map.size, MANIFEST_MULTIPLE);
     file_unmap(&map);
     snprintf(m->folder, sizeof m->folder, "%s", folder);
     if (status == OK) status = root_read(m, path, root);

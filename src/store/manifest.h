@@ -1,37 +1,43 @@
 #ifndef STORE_MANIFEST_H
 #define STORE_MANIFEST_H
-/* manifest.json, what makes a folder of safetensors files a checkpoint: where training stands, the
- * resolved options and, for each file, its bytes and its tensors with their checksums (XXH3, 64 bits). It
+/* manifest.json, which makes a directory of safetensors files a checkpoint: the position of training, the
+ * resolved options and, for each file, its size and its tensors with their checksums (XXH3, 64 bits). It
  * holds a checksum of itself, so a flipped bit in a learning rate is found like one in a weight. The same
- * struct is the plan of a checkpoint to be written. */
-#include "store/checkpoint.h"
+ * struct plans a checkpoint before it is written. */
+#include "store/checkpoint_contents.h"
+#include "base/status.h"
 
 typedef struct {
     Bundle    bundle;
-    int64_t   bytes;
-    uint64_t *checksum;                    /* of each tensor */
-    int       first;                       /* tensors in the files before it */
+    int64_t   bytes;                       /* of the whole file */
+    uint64_t *checksum;                    /* [bundle.tensors] XXH3 of each tensor's bytes; owned */
+    int       first;                       /* index of its first tensor over all files */
 } ManifestFile;
-typedef struct { const char *name; int file, tensor; } ManifestEntry;
+typedef struct { const char *name; int file, tensor; } ManifestEntry;   /* tensor: its index in the file */
 
 typedef struct {
     CheckpointState state;
-    int             files, tensors;
-    ManifestFile   *file;
-    ManifestEntry   *sorted;                /* all tensors by name */
-    char           *options, *data;        /* of one that was read: as the state's, owned; data NULL: none */
-    bool            planned;               /* the tensors of the bundles are the caller's */
-    char            folder[1024];
+    int             files, tensors;        /* tensors: of all files */
+    ManifestFile   *file;                  /* [files] owned */
+    ManifestEntry  *sorted;                /* [tensors] by name, for bsearch; owned */
+    /* After reading: those of the state, owned; data NULL: none was saved. */
+    char           *options, *data;
+    /* By manifest_plan: the bundles' tensor arrays belong to the caller. */
+    bool            planned;
+    char            folder[1024];          /* the directory it was read from, for messages */
 } Manifest;
 
-/* What is about to be written; bytes and checksums are the caller's to fill. BAD_SHAPE where two tensors
- * share a name. */
+/* Describes a checkpoint to be written; the caller fills in sizes and checksums. BAD_SHAPE if two tensors
+ * have one name. */
 Status manifest_plan (Manifest *manifest, const CheckpointState *state, const Bundle *bundles, int nbundles);
-Status manifest_write(const Manifest *manifest, const char *folder);      /* whole, and the folder synced */
-/* At most 256 MiB, 2^20 tensors and 32 times the file's bytes of memory (24 of them the tree of its JSON); the time is n log n
- * in its tensors. */
+/* Atomic replace; the directory is synced. */
+Status manifest_write(const Manifest *manifest, const char *folder);
+/* BAD_FILE if it is missing, damaged or of another version. The file may have at most 256 MiB and 2^20
+ * tensors. Memory is at most 32 times the file's bytes (24 of them for the JSON tree); the time is O(n log
+ * n) in the tensors. */
 Status manifest_read (Manifest *manifest, const char *folder);
 void   manifest_free (Manifest *manifest);
-const ManifestEntry  *manifest_find  (const Manifest *manifest, const char *name);
+/* NULL: there is no such tensor. */
+const ManifestEntry *manifest_find  (const Manifest *manifest, const char *name);
 const LogicalTensor *manifest_tensor(const Manifest *manifest, const ManifestEntry *entry);
 #endif

@@ -1,31 +1,66 @@
-/* Loading: every rank maps the files its shards are in and copies its runs, whatever cut they were saved
- * under. */
+/* Finding, loading and verifying checkpoints. Loading reshards: every rank maps the files that its shards
+ * are in and copies the ranges that it holds, whatever layout the checkpoint was saved under. No rank
+ * communicates. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/log.h"
 #include "store/bundle.h"
-#include "store/tensor_entry.h"
-#include "store/manifest.h"
+#include "store/checkpoint.h"
 #include "store/checkpoint_dir.h"
+#include "store/manifest.h"
+#include "store/tensor_entry.h"
 
 struct Checkpoint {
-    Manifest manifest;
-    SafeFile *file;                        /* of each bundle; mapped when first asked for: its `tensor` is NULL until then */
-    bool     *summed;                      /* of each tensor: its checksum was found right */
+    Manifest  manifest;
+    SafeFile *file;                        /* [files] mapped on first use; `tensor` is NULL before that */
+    bool     *verified;                    /* [tensors] the checksum was computed and is right */
 };
+
+/* ---- finding ---- */
+
+/* If there are checkpoints and all are damaged, that is an error: a run that silently started anew would
+ * later replace them. The .old directory of the latest step is tried too, since a save of the same step
+ * may have been killed. */
+Status checkpoint_find(const char *dir, char path[1024], bool *found)
+{
+    CheckpointFolder latest;
+    int64_t          newest;
+    bool             named;
+    *found = step_is(dir);
+    if (*found) {
+        snprintf(path, 1024, "%s", dir);
+        return checkpoint_dir_advise(checkpoint_dir_check(dir), dir);
+    }
+    TRY(step_latest(dir, &latest, &named));
+    if (named)            TRY(checkpoint_dir_look(dir, latest, path, found));
+    if (named && !*found)
+        TRY(checkpoint_dir_look(dir, (CheckpointFolder){ latest.step, FOLDER_ASIDE }, path, found));
+    if (*found) return OK;
+    TRY(checkpoint_dir_newest(dir, INT64_MAX, path, &newest, found));
+    if (newest >= 0 && !*found)
+        return fail(BAD_FILE, "%s: no checkpoint in it is complete; one of them: %.300s", dir, fail_text());
+    if (named && *found && thread_context()->rank <= 0)
+        log_line("%s/latest names step %lld, which is not complete; loading %s", dir, (long long)latest.step,
+                 path);
+    return OK;
+}
+
+/* ---- opening ---- */
 
 static Status checkpoint_read(Checkpoint *c, const char *path)
 {
     TRY(manifest_read(&c->manifest, path));
-    c->file   = calloc((size_t)c->manifest.files + 1, sizeof *c->file);
-    c->summed = calloc((size_t)c->manifest.tensors + 1, sizeof *c->summed);
-    if (c->file && c->summed) return OK;
+    c->file     = calloc((size_t)c->manifest.files + 1, sizeof *c->file);
+    c->verified = calloc((size_t)c->manifest.tensors + 1, sizeof *c->verified);
+    if (c->file && c->verified) return OK;
     return fail(NO_MEMORY, "%s: no memory to read %d tensors", path, c->manifest.tensors);
 }
 
 Status checkpoint_open(Checkpoint **checkpoint, const char *path)
 {
-    if (!(*checkpoint = calloc(1, sizeof **checkpoint))) return fail(NO_MEMORY, "%s: no memory to read it", path);
+    if (!(*checkpoint = calloc(1, sizeof **checkpoint)))
+        return fail(NO_MEMORY, "%s: no memory to read it", path);
     Status status = checkpoint_read(*checkpoint, path);
     if (status == OK) return OK;
     checkpoint_close(*checkpoint);
@@ -38,36 +73,37 @@ void checkpoint_close(Checkpoint *c)
     if (!c) return;
     for (int f = 0; c->file && f < c->manifest.files; f++) safetensors_close(&c->file[f]);
     free(c->file);
-    free(c->summed);
+    free(c->verified);
     manifest_free(&c->manifest);
     free(c);
 }
 
 const CheckpointState *checkpoint_position(const Checkpoint *c) { return &c->manifest.state; }
 
-static Status sum_check(Checkpoint *c, const ManifestEntry *entry)
+/* Computes a tensor's checksum at most once, however many shards of it the rank holds. */
+static Status checksum_check(Checkpoint *c, const ManifestEntry *entry)
 {
     const ManifestFile *file = &c->manifest.file[entry->file];
     const SafeFile     *map  = &c->file[entry->file];
-    bool               *done = &c->summed[file->first + entry->tensor];
+    bool               *done = &c->verified[file->first + entry->tensor];
     if (*done) return OK;
     if (bundle_sum(map, entry->tensor) != file->checksum[entry->tensor])
         return fail(BAD_FILE,
                     "%s: tensor '%s', bytes %zu to %zu, has another checksum than when it was saved; the "
-                    "file is damaged",
+                    "file is damaged, load another checkpoint",
                     map->map.path, entry->name, map->tensor[entry->tensor].at,
                     map->tensor[entry->tensor].at + map->tensor[entry->tensor].bytes);
     *done = true;
     return OK;
 }
 
-static Status file_ready(Checkpoint *c, int f)
+static Status file_map_once(Checkpoint *c, int f)
 {
     const ManifestFile *file = &c->manifest.file[f];
     return c->file[f].tensor ? OK : bundle_map(&c->file[f], c->manifest.folder, &file->bundle, file->bytes);
 }
 
-/* ---- what there is instead ---- */
+/* ---- a tensor that is missing or differs ---- */
 
 static size_t prefix_shared(const char *a, const char *b)
 {
@@ -76,19 +112,22 @@ static size_t prefix_shared(const char *a, const char *b)
     return n;
 }
 
+/* Names the tensor with the longest common prefix, which shows a different naming scheme or number of
+ * layers. */
 static Status missing_fail(const Manifest *m, const char *name)
 {
     const char *nearest = NULL;
     for (int i = 0; i < m->tensors; i++)
         if (!nearest || prefix_shared(name, m->sorted[i].name) > prefix_shared(name, nearest))
             nearest = m->sorted[i].name;
-    return fail(BAD_SHAPE, "%s: has no tensor '%s'; among its %d the nearest is '%s'", m->folder, name,
-                m->tensors, nearest ? nearest : "");
+    return fail(BAD_SHAPE, "%s: has no tensor '%s'; the nearest name among its %d tensors is '%s'",
+                m->folder, name, m->tensors, nearest ? nearest : "");
 }
 
 static bool floating(Dtype dtype) { return dtype == F32 || dtype == F64; }
 
-static Status piece_fits(const Manifest *m, const TensorShard *shard, const LogicalTensor *tensor)
+/* The dtypes may differ only between F32 and F64, which are converted. */
+static Status shard_fits(const Manifest *m, const TensorShard *shard, const LogicalTensor *tensor)
 {
     LogicalTensor wanted = { .dims = shard->dims, .dtype = shard->local.dtype };
     char          asked[128], held[128];
@@ -97,12 +136,15 @@ static Status piece_fits(const Manifest *m, const TensorShard *shard, const Logi
     tensor_entry_text(asked, &wanted);
     if (floating(wanted.dtype) && floating(tensor->dtype)) wanted.dtype = tensor->dtype;
     if (tensor_entry_equal(&wanted, tensor)) return OK;
-    return fail(BAD_SHAPE, "%s: tensor '%s' is %s, this run wants %s", m->folder, shard->name,
-                tensor_entry_text(held, tensor), asked);
+    return fail(BAD_SHAPE,
+                "%s: tensor '%s' is %s, this run wants %s; give the options of the model that was saved",
+                m->folder, shard->name, tensor_entry_text(held, tensor), asked);
 }
 
-/* ---- copying: through memcpy, since a file need not be aligned ---- */
+/* ---- copying ---- */
 
+/* Copies one contiguous range. `data` is the tensor in the mapped file, which need not be aligned, hence
+ * memcpy. */
 static void run_copy(const TensorShard *shard, TensorShardRun run, const uint8_t *data, Dtype held)
 {
     Dtype          kept = shard->local.dtype;
@@ -125,17 +167,17 @@ static void run_copy(const TensorShard *shard, TensorShardRun run, const uint8_t
     }
 }
 
-static Status piece_load(Checkpoint *c, const TensorShard *shard, bool verify)
+static Status shard_load(Checkpoint *c, const TensorShard *shard, bool verify)
 {
     const ManifestEntry *entry = manifest_find(&c->manifest, shard->name);
     if (!entry) return missing_fail(&c->manifest, shard->name);
-    TRY(piece_fits(&c->manifest, shard, manifest_tensor(&c->manifest, entry)));
+    TRY(shard_fits(&c->manifest, shard, manifest_tensor(&c->manifest, entry)));
     if (shard->count == 0) return OK;
-    TRY(file_ready(c, entry->file));
-    if (verify) TRY(sum_check(c, entry));
+    TRY(file_map_once(c, entry->file));
+    if (verify) TRY(checksum_check(c, entry));
     const SafeTensor *tensor = &c->file[entry->file].tensor[entry->tensor];
     int64_t           cursor = 0;
-    TensorShardRun          run;
+    TensorShardRun    run;
     while (tensor_shard_next_run(shard, &cursor, &run))
         run_copy(shard, run, c->file[entry->file].map.data + tensor->at, tensor->dtype);
     return OK;
@@ -144,20 +186,21 @@ static Status piece_load(Checkpoint *c, const TensorShard *shard, bool verify)
 Status checkpoint_load(Checkpoint *c, const TensorShard *shards, int nshards, bool verify)
 {
     for (int p = 0; p < nshards; p++) {
-        Status status = piece_load(c, &shards[p], verify);
+        Status status = shard_load(c, &shards[p], verify);
         if (status != OK) return checkpoint_dir_advise(status, c->manifest.folder);
     }
     return OK;
 }
 
-/* ---- covering: the other way round, is all of the checkpoint somebody's? ---- */
+/* ---- covering: whether the run uses every tensor of the checkpoint ---- */
 
 static int name_order(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* `name`, or `<name>.<state>` of one of the sorted names where only weights are read */
+/* Whether `name` is one of the sorted names or, if only weights are loaded, `<name>.<state>` of one of
+ * them. */
 static bool is_known(const char *name, const char *const *sorted, int count, bool weights_only)
 {
     char        weight[sizeof ((LogicalTensor *)0)->name];
@@ -179,11 +222,14 @@ Status checkpoint_covers(const Checkpoint *c, const LogicalTensor *all, int coun
     qsort(sorted, (size_t)count, sizeof *sorted, name_order);
     for (int i = 0; i < m->tensors && status == OK; i++)
         if (!is_known(m->sorted[i].name, sorted, count, weights_only))
-            status = fail(BAD_SHAPE, "%s: holds tensor '%s', for which this run has no place; it was saved with another "
-                          "model or optimizer", m->folder, m->sorted[i].name);
+            status = fail(BAD_SHAPE,
+                          "%s: contains tensor '%s', which this run does not have; it was saved with another "
+                          "model or optimizer, whose options are needed", m->folder, m->sorted[i].name);
     free(sorted);
     return status;
 }
+
+/* ---- the manifest alone ---- */
 
 Status checkpoint_state(const char *path, CheckpointState *state)
 {
@@ -214,27 +260,28 @@ Status checkpoint_data(const char *path, char **data)
     return OK;
 }
 
-/* ---- verifying: goes on after a bad one, so that one pass tells all; the first is what is returned ---- */
+/* ---- verifying: continues after an error, so that one pass lists all of them; the first is returned ---- */
 
-typedef struct { Status first; char words[512]; } Findings;
+typedef struct { Status status; char message[512]; } FirstError;
 
-static void find(Findings *all, Status status)
+static void error_note(FirstError *first, Status status)
 {
-    if (status == OK || all->first != OK) return;
-    all->first = status;
-    snprintf(all->words, sizeof all->words, "%s", fail_text());
+    if (status == OK || first->status != OK) return;
+    first->status = status;
+    snprintf(first->message, sizeof first->message, "%s", fail_text());
 }
 
-static void file_verify(Checkpoint *c, int f, bool list, Findings *all)
+/* Closes the file again, so that at most one file is mapped at a time. */
+static void file_verify(Checkpoint *c, int f, bool list, FirstError *first)
 {
-    const ManifestFile *file  = &c->manifest.file[f];
-    Status              ready = file_ready(c, f);
+    const ManifestFile *file   = &c->manifest.file[f];
+    Status              mapped = file_map_once(c, f);
     char                text[128];
-    find(all, ready);
+    error_note(first, mapped);
     for (int t = 0; t < file->bundle.tensors; t++) {
-        ManifestEntry entry   = { file->bundle.tensor[t].name, f, t };
-        Status       status = ready == OK ? sum_check(c, &entry) : ready;
-        find(all, status);
+        ManifestEntry entry  = { file->bundle.tensor[t].name, f, t };
+        Status        status = mapped == OK ? checksum_check(c, &entry) : mapped;
+        error_note(first, status);
         if (list)
             printf("%-8s %016llx  %s  %s  %s\n", status == OK ? "good" : "DAMAGED",
                    (unsigned long long)file->checksum[t], file->bundle.file, entry.name,
@@ -246,9 +293,9 @@ static void file_verify(Checkpoint *c, int f, bool list, Findings *all)
 Status checkpoint_verify(const char *path, bool list)
 {
     Checkpoint *c;
-    Findings    all = { OK };
+    FirstError  first = { OK };
     TRY(checkpoint_open(&c, path));
-    for (int f = 0; f < c->manifest.files; f++) file_verify(c, f, list, &all);
+    for (int f = 0; f < c->manifest.files; f++) file_verify(c, f, list, &first);
     checkpoint_close(c);
-    return all.first == OK ? OK : fail(all.first, "%s", all.words);
+    return first.status == OK ? OK : fail(first.status, "%s", first.message);
 }

@@ -1,38 +1,44 @@
+/* Reading and planning safetensors files. A file may come from anywhere, so the reader believes no number
+ * in it before it is checked against the bytes that are there. */
 #include "store/safetensors.h"
 #include <stdlib.h>
 #include <string.h>
 #include "store/tensor_entry.h"
 
+/* The length prefix, the most bytes of a header, and the most memory of its JSON tree in multiples of
+ * them. */
 enum { LENGTH_BYTES = 8, HEADER_LIMIT = 16 << 20, HEADER_MULTIPLE = 32 };
-static const char METADATA[] = "__metadata__";       /* the one name that is no tensor: words to words */
+/* The only key that is not a tensor: an object of strings. */
+static const char METADATA[] = "__metadata__";
 
-/* ---- reading: the length, the JSON, each entry by itself, then all spans together ---- */
+/* ---- reading: the length, the JSON, each entry, then the entries' byte ranges together ---- */
 
 static Status metadata_check(const char *path, const json_t *metadata)
 {
     const char *key;
-    json_t     *word;
-    if (!json_is_object(metadata)) return fail(BAD_FILE, "%s: %s is no object", path, METADATA);
-    json_object_foreach((json_t *)metadata, key, word)
-        if (!json_is_string(word)) return fail(BAD_FILE, "%s: %s holds what is no string", path, METADATA);
+    json_t     *value;
+    if (!json_is_object(metadata)) return fail(BAD_FILE, "%s: %s is not an object", path, METADATA);
+    json_object_foreach((json_t *)metadata, key, value)
+        if (!json_is_string(value))
+            return fail(BAD_FILE, "%s: %s has a value that is not a string", path, METADATA);
     return OK;
 }
 
-/* The span is told from the start of the data, which is at `base`. */
-static Status span_read(SafeTensor *tensor, const SafeFile *file, size_t base, const json_t *offsets)
+/* data_offsets count from the start of the data, which is at byte `base` of the file. */
+static Status offsets_read(SafeTensor *tensor, const SafeFile *file, size_t base, const json_t *offsets)
 {
     const char   *path  = file->map.path;
     const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
     if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end))
-        return fail(BAD_FILE, "%s: tensor '%s' wants data_offsets [begin, end]", path, tensor->name);
+        return fail(BAD_FILE, "%s: tensor '%s' has no data_offsets [begin, end]", path, tensor->name);
     int64_t first = json_integer_value(begin), last = json_integer_value(end);
     if (first < 0 || last < first || (uint64_t)last > file->map.size - base)
         return fail(BAD_FILE,
-                    "%s: tensor '%s' at bytes %lld to %lld lies outside the %zu bytes of data; the file is "
-                    "cut or damaged",
+                    "%s: tensor '%s' at bytes %lld to %lld is outside the %zu bytes of data; the file is "
+                    "truncated or damaged",
                     path, tensor->name, (long long)first, (long long)last, file->map.size - base);
     if ((size_t)(last - first) != tensor->bytes)
-        return fail(BAD_FILE, "%s: tensor '%s' takes %zu bytes by its shape, %lld by its data_offsets", path,
+        return fail(BAD_FILE, "%s: tensor '%s' has %zu bytes by its shape, %lld by its data_offsets", path,
                     tensor->name, tensor->bytes, (long long)(last - first));
     tensor->at = base + (size_t)first;
     return OK;
@@ -45,30 +51,32 @@ static Status tensor_read(SafeTensor *tensor, const SafeFile *file, size_t base,
     if (!json_is_object(entry) || json_object_size(entry) != 3)
         return fail(BAD_FILE, "%s: a header entry is not { dtype, shape, data_offsets }", file->map.path);
     TRY(tensor_entry_read(&logical, file->map.path, name, json_object_get(entry, "dtype"),
-                   json_object_get(entry, "shape")));
+                          json_object_get(entry, "shape")));
     *tensor = (SafeTensor){ .dtype = logical.dtype, .dims = logical.dims };
     memcpy(tensor->name, logical.name, sizeof tensor->name);
     memcpy(tensor->dim, logical.dim, sizeof tensor->dim);
     tensor->bytes = (size_t)tensor_entry_count(&logical) * dtype_width(logical.dtype);
-    return span_read(tensor, file, base, json_object_get(entry, "data_offsets"));
+    return offsets_read(tensor, file, base, json_object_get(entry, "data_offsets"));
 }
 
-static int span_order(const void *a, const void *b)
+static int offset_order(const void *a, const void *b)
 {
     const SafeTensor *x = a, *y = b;
     if (x->at != y->at) return x->at < y->at ? -1 : 1;
-    return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;         /* an empty tensor before its neighbour */
+    /* An empty tensor precedes the one at its offset. */
+    return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
 }
 
-/* No byte may be read twice or by nobody: a gap is where a file hides another. */
-static Status spans_check(const SafeFile *file, size_t base)
+/* The tensors, sorted by offset, must cover the data exactly. The format demands it: a gap could hide
+ * another file. */
+static Status offsets_check(const SafeFile *file, size_t base)
 {
     size_t next = base;
     for (int i = 0; i < file->tensors; i++) {
         const SafeTensor *t = &file->tensor[i];
         if (t->at != next)
             return fail(BAD_FILE,
-                        "%s: tensor '%s' starts at byte %zu, where %zu is due: spans overlap or leave a gap",
+                        "%s: tensor '%s' starts at byte %zu instead of %zu: tensors overlap or leave a gap",
                         file->map.path, t->name, t->at, next);
         next += t->bytes;
     }
@@ -83,7 +91,7 @@ static Status tensors_read(SafeFile *file, size_t base, json_t *header)
     const char *name, *path = file->map.path;
     json_t     *entry;
     if (json_object_size(header) > TENSOR_LIMIT)
-        return fail(BAD_FILE, "%s: above %d tensors", path, TENSOR_LIMIT);
+        return fail(BAD_FILE, "%s: more than %d tensors", path, TENSOR_LIMIT);
     file->tensor = calloc(json_object_size(header) + 1, sizeof *file->tensor);
     if (!file->tensor)
         return fail(NO_MEMORY, "%s: no memory for a list of %zu tensors", path, json_object_size(header));
@@ -91,8 +99,8 @@ static Status tensors_read(SafeFile *file, size_t base, json_t *header)
         if (strcmp(name, METADATA) == 0) TRY(metadata_check(path, entry));
         else TRY(tensor_read(&file->tensor[file->tensors++], file, base, name, entry));
     }
-    qsort(file->tensor, (size_t)file->tensors, sizeof *file->tensor, span_order);
-    return spans_check(file, base);
+    qsort(file->tensor, (size_t)file->tensors, sizeof *file->tensor, offset_order);
+    return offsets_check(file, base);
 }
 
 static Status header_read(SafeFile *file)
@@ -100,18 +108,19 @@ static Status header_read(SafeFile *file)
     const FileMap *map = &file->map;
     uint64_t       bytes = 0;
     if (map->size < LENGTH_BYTES)
-        return fail(BAD_FILE, "%s: %zu bytes are no safetensors file", map->path, map->size);
+        return fail(BAD_FILE, "%s: %zu bytes are too few for a safetensors file", map->path, map->size);
     for (int i = 0; i < LENGTH_BYTES; i++) bytes |= (uint64_t)map->data[i] << 8 * i;
     if (bytes > HEADER_LIMIT)
         return fail(BAD_FILE, "%s: a header of %llu bytes; at most %d are read", map->path,
                     (unsigned long long)bytes, HEADER_LIMIT);
     if (bytes > map->size - LENGTH_BYTES)
-        return fail(BAD_FILE, "%s: the header ends at byte %llu, the file at %zu; it is cut", map->path,
+        return fail(BAD_FILE, "%s: the header ends at byte %llu, the file at %zu; it is truncated", map->path,
                     (unsigned long long)bytes + LENGTH_BYTES, map->size);
     if (bytes == 0 || map->data[LENGTH_BYTES] != '{')
         return fail(BAD_FILE, "%s: no safetensors header at byte 8", map->path);
     json_t *header;
-    TRY(json_within(&header, map->path, "header, ", (const char *)map->data + LENGTH_BYTES, bytes, HEADER_MULTIPLE));
+    TRY(json_within(&header, map->path, "header, ", (const char *)map->data + LENGTH_BYTES, bytes,
+                    HEADER_MULTIPLE));
     Status status = tensors_read(file, LENGTH_BYTES + bytes, header);
     json_decref(header);
     return status;
@@ -140,11 +149,19 @@ const SafeTensor *safetensors_find(const SafeFile *file, const char *name)
     return NULL;
 }
 
+LogicalTensor safetensors_logical(const SafeTensor *tensor)
+{
+    LogicalTensor logical = { .dims = tensor->dims, .dtype = tensor->dtype };
+    memcpy(logical.name, tensor->name, sizeof logical.name);
+    memcpy(logical.dim, tensor->dim, sizeof logical.dim);
+    return logical;
+}
+
 /* ---- writing ---- */
 
-/* Wide types first, so that every tensor is aligned to its own width. Offsets count from the start of the
- * data. */
-static Status spans_place(SafeTensor *tensor, int tensors, size_t *data_bytes)
+/* Places wide types first, so that every tensor is aligned to its own width. Offsets count from the start
+ * of the data. */
+static Status offsets_assign(SafeTensor *tensor, int tensors, size_t *data_bytes)
 {
     size_t next = 0;
     for (size_t width = 8; width > 0; width /= 2)
@@ -165,23 +182,23 @@ static Status spans_place(SafeTensor *tensor, int tensors, size_t *data_bytes)
 
 static Status header_fill(json_t *header, const SafeTensor *tensor, int tensors)
 {
-    /* Hugging Face opens no file without it */
+    /* Hugging Face's transformers library refuses a file without this entry. */
     json_object_set_new(header, METADATA, json_pack("{s:s}", "format", "pt"));
     for (int i = 0; i < tensors; i++) {
         const SafeTensor *t = &tensor[i];
         if (json_object_get(header, t->name))
             return fail(BAD_SHAPE, "two tensors of one file are named '%s'", t->name);
-        LogicalTensor     logical = tensor_entry_of(t);
+        LogicalTensor logical = safetensors_logical(t);
         json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype_name(t->dtype), "shape",
                                   tensor_entry_shape(&logical), "data_offsets", (json_int_t)t->at,
                                   (json_int_t)(t->at + t->bytes));
         if (!entry || json_object_set_new(header, t->name, entry) != 0)
-            return fail(BAD_SHAPE, "tensor '%s' cannot be told in JSON; names are UTF-8", t->name);
+            return fail(BAD_SHAPE, "tensor '%s' cannot be written as JSON; its name must be UTF-8", t->name);
     }
     return OK;
 }
 
-/* Padded with spaces, so that the data starts at a multiple of 8. */
+/* The format allows spaces after the JSON; they make the data start at a multiple of 8. */
 static Status header_text(json_t *json, char **header, size_t *header_bytes)
 {
     size_t text   = json_dumpb(json, NULL, 0, JSON_COMPACT);
@@ -203,7 +220,7 @@ Status safetensors_header(SafeTensor *tensor, int tensors, char **header, size_t
 {
     size_t data_bytes = 0;
     *header = NULL;
-    TRY(spans_place(tensor, tensors, &data_bytes));
+    TRY(offsets_assign(tensor, tensors, &data_bytes));
     json_t *json   = json_object();
     Status  status = fail(NO_MEMORY, "no memory for a safetensors header");
     if (json) status = header_fill(json, tensor, tensors);

@@ -1,13 +1,16 @@
+/* Reading and writing a tensor's JSON entry, and parsing JSON of bounded cost. */
 #include "store/tensor_entry.h"
 #include <stdio.h>
 #include <string.h>
 #include "base/json_cost.h"
 
+/* Control characters are refused because names are printed, and an escape sequence would control the
+ * user's terminal. */
 static bool name_fits(const char *name)
 {
     size_t bytes = strlen(name);
     for (size_t i = 0; i < bytes; i++)
-        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f) return false;      /* would drive a terminal */
+        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f) return false;
     return bytes > 0 && bytes < sizeof ((LogicalTensor *)0)->name;
 }
 
@@ -24,7 +27,7 @@ static bool dtype_named(Dtype *dtype, const char *word)
 static Status shape_read(LogicalTensor *tensor, const char *path, const json_t *shape)
 {
     if (!json_is_array(shape) || json_array_size(shape) > 4)
-        return fail(BAD_FILE, "%s: tensor '%s' wants a shape of at most 4 dims", path, tensor->name);
+        return fail(BAD_FILE, "%s: tensor '%s' has no shape of at most 4 dims", path, tensor->name);
     int64_t bytes = (int64_t)dtype_width(tensor->dtype);
     tensor->dims = (int)json_array_size(shape);
     for (int d = 0; d < 4; d++) tensor->dim[d] = 1;
@@ -32,7 +35,8 @@ static Status shape_read(LogicalTensor *tensor, const char *path, const json_t *
         const json_t *dim = json_array_get(shape, (size_t)d);
         tensor->dim[d] = json_integer_value(dim);
         if (!json_is_integer(dim) || tensor->dim[d] < 0)
-            return fail(BAD_FILE, "%s: tensor '%s' has a dim that is no count", path, tensor->name);
+            return fail(BAD_FILE, "%s: tensor '%s' has a dim that is not an integer above -1", path,
+                        tensor->name);
         if (__builtin_mul_overflow(bytes, tensor->dim[d], &bytes))
             return fail(BAD_FILE, "%s: tensor '%s' has a shape beyond 2^63 bytes", path, tensor->name);
     }
@@ -40,27 +44,21 @@ static Status shape_read(LogicalTensor *tensor, const char *path, const json_t *
 }
 
 Status tensor_entry_read(LogicalTensor *tensor, const char *path, const char *name, const json_t *dtype,
-                  const json_t *shape)
+                         const json_t *shape)
 {
     if (!name_fits(name))
-        return fail(BAD_FILE, "%s: a tensor's name is empty, above %zu bytes or has control characters", path,
+        return fail(BAD_FILE,
+                    "%s: a tensor's name is empty, longer than %zu bytes or has control characters", path,
                     sizeof tensor->name - 1);
     *tensor = (LogicalTensor){ 0 };
     snprintf(tensor->name, sizeof tensor->name, "%s", name);
     if (!json_is_string(dtype)) return fail(BAD_FILE, "%s: tensor '%s' has no dtype", path, name);
     if (!dtype_named(&tensor->dtype, json_string_value(dtype)))
-        return fail(BAD_FILE, "%s: tensor '%s' has a dtype not read here; F64, F32, I32 and U8 are", path,
-                    name);
+        return fail(BAD_FILE, "%s: tensor '%s' has an unsupported dtype; F64, F32, I32 and U8 are supported",
+                    path, name);
     return shape_read(tensor, path, shape);
 }
 
-LogicalTensor tensor_entry_of(const SafeTensor *tensor)
-{
-    LogicalTensor logical = { .dims = tensor->dims, .dtype = tensor->dtype };
-    memcpy(logical.name, tensor->name, sizeof logical.name);
-    memcpy(logical.dim, tensor->dim, sizeof logical.dim);
-    return logical;
-}
 
 json_t *tensor_entry_shape(const LogicalTensor *tensor)
 {
@@ -91,18 +89,22 @@ const char *tensor_entry_text(char out[128], const LogicalTensor *tensor)
     return out;
 }
 
-Status json_within(json_t **root, const char *path, const char *what, const char *text, size_t bytes, size_t multiple)
+/* The cost is an upper bound from one pass over the text, since the parser itself has no limit on memory. */
+Status json_within(json_t **root, const char *path, const char *what, const char *text, size_t bytes,
+                   size_t multiple)
 {
     json_error_t error;
     char         problem[160];
     size_t       cost = json_cost(text, bytes), limit = multiple * bytes + (1 << 20);
     if (cost > limit)
-        return fail(BAD_FILE, "%s: %s%zu bytes of JSON that would take %zu bytes of memory; none of its kind takes above %zu", path, what,
-                    bytes, cost, limit);
+        return fail(BAD_FILE,
+                    "%s: %s%zu bytes of JSON that would take %zu bytes of memory; no valid file takes more"
+                    " than %zu", path, what, bytes, cost, limit);
     *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
     return *root ? OK : fail(BAD_FILE, "%s: %s%s", path, what, json_problem(problem, &error));
 }
 
+/* jansson appends " near '...'" with text of the file, which is removed. */
 const char *json_problem(char out[160], const json_error_t *error)
 {
     const char *quote = strstr(error->text, " near ");

@@ -1,26 +1,29 @@
 #ifndef STORE_TENSOR_ENTRY_H
 #define STORE_TENSOR_ENTRY_H
-/* What a safetensors header and our manifest say of one tensor, in the same words: its name, "dtype" and
- * "shape". */
+/* The JSON that a safetensors header and the manifest share: a tensor's name, "dtype" and "shape". Also
+ * the parser for JSON from untrusted files, which bounds memory before it parses. */
 #include <jansson.h>
-#include "store/checkpoint.h"
-#include "store/safetensors.h"
+#include "base/status.h"
+#include "store/checkpoint_contents.h"
 
-enum { TENSOR_LIMIT = 1 << 20 };  /* tensors in one file or manifest; a hostile header asks for more */
+/* The most tensors in one file or manifest; it bounds what a hostile header can make the reader allocate. */
+enum { TENSOR_LIMIT = 1 << 20 };
 
-/* BAD_FILE with path, name and what is wrong: a name we cannot hold or print, a type we do not know, a
- * shape that overflows. */
+/* BAD_FILE with the path, the name and the reason: a name that is too long or not printable, an unknown
+ * dtype, a shape whose bytes overflow. */
 Status  tensor_entry_read (LogicalTensor *tensor, const char *path, const char *name, const json_t *dtype,
-                    const json_t *shape);
-LogicalTensor tensor_entry_of(const SafeTensor *tensor);                 /* without its place in the file */
-json_t *tensor_entry_shape(const LogicalTensor *tensor);                  /* [4, 8] */
-int64_t tensor_entry_count(const LogicalTensor *tensor);
-bool    tensor_entry_equal(const LogicalTensor *a, const LogicalTensor *b);
-const char *tensor_entry_text(char out[128], const LogicalTensor *tensor);   /* "F32 [4, 8]" */
+                           const json_t *shape);
+json_t *tensor_entry_shape(const LogicalTensor *tensor);                      /* [4, 8]; a new reference */
+int64_t tensor_entry_count(const LogicalTensor *tensor);                      /* elements */
+bool    tensor_entry_equal(const LogicalTensor *a, const LogicalTensor *b);   /* name, dtype and shape */
+const char *tensor_entry_text(char out[128], const LogicalTensor *tensor);    /* "F32 [4, 8]" */
 
-/* The JSON of a file from outside; `what` names it in messages, "" or "header, ". Duplicate keys are refused, and a text whose
- * tree would take above `multiple` times its bytes and 1 MiB, before it is parsed. */
-Status json_within(json_t **root, const char *path, const char *what, const char *text, size_t bytes, size_t multiple);
-/* "line 1, byte 17: duplicate object key", without the file's own bytes, which may be terminal codes. */
+/* Parses the JSON of an untrusted file; `what` names it in messages, "" or "header, ". BAD_FILE for
+ * duplicate keys and, before parsing, for a text whose tree would take more than `multiple` times its
+ * bytes plus 1 MiB. */
+Status json_within(json_t **root, const char *path, const char *what, const char *text, size_t bytes,
+                   size_t multiple);
+/* "line 1, byte 17: duplicate object key", without the file's own bytes, which may be terminal control
+ * codes. */
 const char *json_problem(char out[160], const json_error_t *error);
 #endif

@@ -133,7 +133,7 @@ def written_anew(folder):
         run.jotun("prepare", "--input", text, "--output-prefix", prefix)
         done = run.jotun("train", "--data-path", prefix + "_text_document", "--train-iters", steps, *run.MODEL, "--save", checkpoint, "--load",
                          checkpoint)
-        told = f"goes on with {prefix}_text_document (.bin " in done.stderr and "it was written anew" in done.stderr
+        told = f"resumes with {prefix}_text_document (.bin " in done.stderr and "the token file was replaced" in done.stderr
         expect(f"data of step {steps}: {done.stderr}", told == says)
 
 

@@ -107,7 +107,7 @@ refused "plain text read once for each key" 1 "asks for 2" train --input a.txt -
 refused "standard input read twice" 1 "standard input can be read once" train --input - --json-keys text title
 refused "standard input named twice" 1 "standard input can be read once" train --input - a.txt -
 refused "no folder for what is learnt, told before reading" 1 "there is no folder nowhere" train --input none.txt --output nowhere/t.json
-refused "a folder for what is learnt" 1 "it is a folder" train --input none.txt --output folder.json
+refused "a folder for what is learnt" 1 "it is a directory" train --input none.txt --output folder.json
 cp a.txt kept.txt && ln -s kept.txt link.txt
 refused "a corpus under its tokenizer" 1 "kept.txt would be written over kept.txt, which is read" train --input a.txt kept.txt --output kept.txt
 refused "nor through a link" 1 "link.txt would be written over kept.txt, which is read" train --input kept.txt --output link.txt

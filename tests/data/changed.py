@@ -64,15 +64,15 @@ def main():
         cut(pair, folder, ".idx", 100, megatron)
 
         run.jotun("train", "--data-path", pair, *run.MODEL, "--threads", 1, "--train-iters", 2, "--lr-decay-iters", 4, "--save", os.path.join(folder, "out"))
-        if "written anew" in resumed(pair, folder):
+        if "was replaced" in resumed(pair, folder):
             sys.exit("data that is the same is told to be other")
         size = os.path.getsize(pair + ".bin")
         for at in 0, size // 2 // 2 * 2, size - 2:                   # the middle is far from both ends
             change(pair + ".bin", at)
-            if f"{pair} (" not in (said := resumed(pair, folder)) or "written anew" not in said:
+            if f"{pair} (" not in (said := resumed(pair, folder)) or "was replaced" not in said:
                 sys.exit(f"byte {at} of {size} was changed while the run rested, and nothing is said\n{said}")
             change(pair + ".bin", at)
-        if "written anew" in resumed(pair, folder):
+        if "was replaced" in resumed(pair, folder):
             sys.exit("data that is the same again is told to be other")
         print("data that is cut or changed is told")
     return 0

@@ -106,7 +106,7 @@ static void kinds_are_told_apart(void **state)
         bytes_write(idx_path, goldens[g].idx, goldens[g].idx_bytes);
         bytes_write(bin_path, goldens[g].bin, goldens[g].bin_bytes);
         assert_int_equal(token_file_open(&token_file, prefix), BAD_FILE);
-        assert_non_null(strstr(fail_text(), g ? "a pair of fairseq, TNTIDX" : "a pair of fairseq, mmap"));
+        assert_non_null(strstr(fail_text(), g ? "a token file of fairseq, TNTIDX" : "a token file of fairseq, mmap"));
     }
 }
 

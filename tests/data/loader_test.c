@@ -112,7 +112,7 @@ static void blends_in_all_layouts(void **state)
     Batch batch = loader_batch_new(&plain, &host);
     assert_int_equal(loader_fill(&loader, &batch, 69, 0, 100000), OK);
     assert_int_equal(loader_fill(&loader, &batch, 70, 0, 100000), BAD_OPTION);
-    assert_non_null(strstr(fail_text(), "sample 280 of an order made for 280"));
+    assert_non_null(strstr(fail_text(), "sample 280 of an order built for 280 samples"));
     arena_reset(&host, mark);
     blend = NULL;
     blend_close(&made);
@@ -138,7 +138,7 @@ static void blends_refused(void **state)
     spec.split = "1", list.weighed = true, part[1].weight = 0;
     blend_refused(spec, list, BAD_OPTION, "number 2 of 2");
     part[1].weight = 1, spec.wanted = ORDER_ONE_EPOCH;
-    blend_refused(spec, list, BAD_OPTION, "give prefixes alone");
+    blend_refused(spec, list, BAD_OPTION, "give prefixes without weights");
     part[0].corpus = part[1].corpus = folder;
     blend_refused(spec, list, BAD_OPTION, "--data-order megatron-deepspeed");
 }

@@ -64,7 +64,7 @@ static void a_second_run_is_refused(void **unused)
     pid_t first = claim_in_child(folder_fresh(dir, "two"));
     snprintf(words, sizeof words, "another run (pid %d on host ", (int)first);
     assert_said(checkpoint_lock(dir, NULL, &lock), BAD_OPTION, words);
-    assert_said(checkpoint_lock(dir, NULL, &lock), BAD_OPTION, ") saves here; give another --save");
+    assert_said(checkpoint_lock(dir, NULL, &lock), BAD_OPTION, ") saves here; wait until it ends or give another --save");
     assert_int_equal(lock, -1);
     kill(first, SIGKILL);                                          /* a killed run leaves no lock behind */
     assert_int_equal(waitpid(first, NULL, 0), first);
@@ -199,7 +199,7 @@ static void damage_names_the_one_before(void **unused)
     for (int64_t step = 2; step <= 4; step += 2) assert_int_equal(save(dir, 1, 1, step, 0), OK);
     flip_last_bit(dir, 4);
     assert_int_equal(checkpoint_find(dir, path, &found), OK);
-    snprintf(words, sizeof words, "; the one before it: --load %s/step_00000002", dir);
+    snprintf(words, sizeof words, "; the checkpoint before it is complete: --load %s/step_00000002", dir);
     assert_said(load(path), BAD_FILE, words);
     assert_said(load(path), BAD_FILE, "tensor 'head.gain', bytes ");
     snprintf(path, sizeof path, "%s/step_00000002", dir);
@@ -224,11 +224,11 @@ static void tensors_nobody_asked_for_are_named(void **unused)
     Checkpoint *checkpoint;
     assert_int_equal(checkpoint_open(&checkpoint, path), OK);
     assert_int_equal(checkpoint_covers(checkpoint, all, count, false), OK);
-    assert_said(checkpoint_covers(checkpoint, all, count - 1, false), BAD_SHAPE, "holds tensor 'head.gain'");
+    assert_said(checkpoint_covers(checkpoint, all, count - 1, false), BAD_SHAPE, "contains tensor 'head.gain'");
     strcpy(all[count - 1].name, "head");                           /* gain as if it were a state of head */
-    assert_said(checkpoint_covers(checkpoint, all, count, false), BAD_SHAPE, "holds tensor 'head.gain'");
+    assert_said(checkpoint_covers(checkpoint, all, count, false), BAD_SHAPE, "contains tensor 'head.gain'");
     assert_int_equal(checkpoint_covers(checkpoint, all, count, true), OK);
-    assert_said(checkpoint_covers(checkpoint, all + 2, count - 2, true), BAD_SHAPE, "holds tensor 'embed.weight',");
+    assert_said(checkpoint_covers(checkpoint, all + 2, count - 2, true), BAD_SHAPE, "contains tensor 'embed.weight',");
     checkpoint_close(checkpoint);
     assert_int_equal(folder_remove(dir), OK);
 }

@@ -114,7 +114,7 @@ static void the_wrong_tensor_is_named(void **unused)
     assert_int_equal(save(folder_fresh(dir, "wrong"), 1, 5, 1, 0), OK);
     assert_int_equal(checkpoint_find(dir, path, &found), OK);
     assert_said(load_one(path, "block.0.down", 2, 8, 12, F32, out), BAD_SHAPE, "no tensor 'block.0.down'");
-    assert_said(load_one(path, "head.gains", 1, 5, 1, F32, out), BAD_SHAPE, "nearest is 'head.gain'");
+    assert_said(load_one(path, "head.gains", 1, 5, 1, F32, out), BAD_SHAPE, "the nearest name among its 9 tensors is 'head.gain'");
     assert_said(load_one(path, "embed.weight", 2, 8, 13, F32, out), BAD_SHAPE,
                 "is F32 [13, 8], this run wants F32 [8, 13]");
     assert_said(load_one(path, "embed.weight", 1, 104, 1, F32, out), BAD_SHAPE,
@@ -138,7 +138,7 @@ static void every_element_is_written_once(void **unused)
     saving.drop  = false;
     saving.shift = true;
     assert_said(transport_threads_run(2, save_body, &saving), BAD_SHAPE,
-                "that two ranks hold and as many that none does");
+                "that two ranks hold and as many that no rank holds");
     cut_free(cut);
     assert_int_equal(checkpoint_find(dir, path, &found), OK);
     assert_false(found);
@@ -271,7 +271,7 @@ static void a_damaged_newest_falls_back(void **unused)
         snprintf(file, sizeof file, "%s/%s", path, step == 2 ? "head.safetensors" : "manifest.json");
         assert_int_equal(truncate(file, 10), 0);
     }
-    assert_said(checkpoint_find(dir, path, &found), BAD_FILE, "no checkpoint in it is whole");
+    assert_said(checkpoint_find(dir, path, &found), BAD_FILE, "no checkpoint in it is complete");
     assert_int_equal(folder_remove(dir), OK);
 }
 

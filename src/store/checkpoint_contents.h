@@ -1,0 +1,24 @@
+#ifndef STORE_CHECKPOINT_CONTENTS_H
+#define STORE_CHECKPOINT_CONTENTS_H
+/* What a checkpoint contains, as plain structs: logical tensors, the bundles that group them into files,
+ * and the position of training. The other headers of this directory share them, so they are below all of
+ * them. */
+#include <stdint.h>
+#include "tensor/tensor.h"
+
+/* A whole tensor of the model or of the optimizer, independent of how ranks shard it. dim[dims..3] is not
+ * read. The name is UTF-8 without control characters and ends with a zero. */
+typedef struct { char name[96]; int dims; int64_t dim[4]; Dtype dtype; } LogicalTensor;
+
+/* The tensors of one file, for example "block_0003.safetensors". The array belongs to whoever fills it. */
+typedef struct { char file[64]; int tensors; LogicalTensor *tensor; } Bundle;
+
+typedef struct {
+    int64_t     step, samples, updates;    /* steps done, samples consumed, optimizer updates done */
+    uint64_t    seed;                      /* of initialisation, data order and dropout */
+    /* For saving: the resolved options as one JSON object; NULL after reading. */
+    const char *options;
+    /* For saving: fingerprints of the run's data, one per line, or NULL; NULL after reading. */
+    const char *data;
+} CheckpointState;
+#endif
