@@ -1,9 +1,11 @@
 #ifndef CLI_SIGNALS_H
 #define CLI_SIGNALS_H
-/* SIGINT, SIGTERM and SIGHUP for a command that looks between two pieces of work. */
+/* SIGINT, SIGTERM and SIGHUP for a command that polls a flag between two pieces of work and then ends in an orderly way. */
 #include <signal.h>
 
-/* Says `words` when one comes (they have to last), and notes it for the exit code; the same again ends the process at once. The flag
- * is not 0 from then on. */
+/* Installs the handler. The first signal writes `words` to standard error (the string must stay valid for the life of the
+ * process), records the signal's number for the exit code (status_signal) and sets the returned flag to that number; the flag
+ * is 0 before. The same signal within one second of its first arrival changes nothing; later than that it ends the process
+ * at once by the signal's default action. Call it once, before threads start. */
 const volatile sig_atomic_t *signals_catch(const char *words);
 #endif

@@ -1,5 +1,6 @@
 #include "train/loop.h"
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,9 +12,19 @@
 static volatile sig_atomic_t caught;                     /* of the process, as signals are: ranks agree on it each step */
 static bool speaks_of_signals;
 
+/* `timeout`, `mpirun` and job schedulers signal a process and then its process group: the same signal within a second of its
+ * first arrival is one request. Later than that it ends the process at once. */
 static void on_signal(int number)
 {
+    static _Atomic int64_t first_ns[NSIG];
     static const char words[] = "\njotun: stops after the step at hand; the same signal again leaves at once\n";
+    int64_t now = seam_system.clock(), first = 0;
+    if (!atomic_compare_exchange_strong(&first_ns[number], &first, now)) {
+        if (now - first < 1000000000) return;
+        signal(number, SIG_DFL);
+        raise(number);                                       /* is blocked here, so it is delivered when the handler returns */
+        return;
+    }
     caught = number;
     if (speaks_of_signals && write(STDERR_FILENO, words, sizeof words - 1) < 0) return;
 }
@@ -21,7 +32,7 @@ static void on_signal(int number)
 void loop_catch_signals(bool speaks)
 {
     const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1 };       /* USR1: what launchers and schedulers pass on before they kill */
-    struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESETHAND | SA_RESTART };
+    struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
     speaks_of_signals = speaks;
     signal(SIGPIPE, SIG_IGN);                                 /* who read our lines has left: no reason to stop */
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sigaction(numbers[i], &action, NULL);
