@@ -145,8 +145,7 @@ static Status text_stage(const DocumentFilter *f, FilterWorkspace *w, int *rule,
     return OK;
 }
 
-/* charset_apply writes the new text to `spare` and swaps the buffers, so both grow to the largest document
- * once. */
+/* Both buffers are the thread's and keep their memory, so they grow to the largest document once. */
 static Status charset_stage(const DocumentFilter *f, FilterWorkspace *w, int *rule, CleanCounts *counts)
 {
     CharsetVerdict verdict = { 0 };
