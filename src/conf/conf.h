@@ -1,6 +1,7 @@
 #ifndef CONF_CONF_H
 #define CONF_CONF_H
-/* Options: parse, derive, judge, show. Messages name the option as typed, its value, and what would work. */
+/* Options of a command: parse them, derive values from others, judge combinations, show them, store them in a
+ * checkpoint. Messages name the option as typed, its value, and what would work. */
 #include <stdio.h>
 #include "conf/options.h"
 

@@ -9,7 +9,9 @@ static int64_t at_least(int64_t low, int64_t value) { return value > low ? value
 /* Shapes that Megatron-LM derives the same way, so that its scripts give the same model here. */
 static void derive_model(Options *o)
 {
-    int64_t gated = at_least(64, 4 * o->hidden * 2 / 3 / 64 * 64);      /* Megatron-LM's rule */
+    /* Megatron-LM's rule: 8/3 of the width, rounded down to a multiple of 64, keeps the parameters of the
+     * three SwiGLU matrices about those of the two of a plain MLP. */
+    int64_t gated = at_least(64, 4 * o->hidden * 2 / 3 / 64 * 64);
     if (o->swiglu) options_derived_int(o, OPTION_ffn, gated, "--hidden-size and --swiglu");
     else           options_derived_int(o, OPTION_ffn, 4 * o->hidden, "--hidden-size");
     options_derived_int(o, OPTION_groups, o->heads, "--num-attention-heads");

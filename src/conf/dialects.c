@@ -43,7 +43,7 @@ const Dialect *dialect_find(unsigned understood, const char *name, const char *v
 }
 
 /* Python scripts have --n_layer, others --n-layer. */
-static bool alike(const char *a, const char *b)
+static bool same_name(const char *a, const char *b)
 {
     while (*a && (*a == *b || (strchr("-_", *a) && strchr("-_", *b) && *b))) a++, b++;
     return *a == *b;
@@ -53,6 +53,6 @@ const Dialect *dialect_suggestion(unsigned understood, const char *name)
 {
     for (int i = 0; i < dialect_count; i++)
         if (dialects[i].verb == VERB_SUGGEST && understood >> dialects[i].whose & 1 &&
-            alike(dialects[i].name, name)) return &dialects[i];
+            same_name(dialects[i].name, name)) return &dialects[i];
     return NULL;
 }

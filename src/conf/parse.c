@@ -1,4 +1,5 @@
-/* From words to values: defaults, the environment, the command line, a preset. */
+/* From words to values: defaults, the environment, the command line, a preset. They are read in this
+ * order, and options_set decides by the source whether a value replaces the one before it. */
 #include "base/log.h"
 #include "conf/conf.h"
 #include "conf/value.h"
@@ -12,8 +13,8 @@ extern char **environ;
 #define ENVIRONMENT_PREFIX "JOTUN_"
 enum { WORD_LETTERS = 128 };                                  /* fits "--" or JOTUN_ and a name */
 
-/* ended: after "--", when all that follows is a positional argument */
-typedef struct { Options *o; char **word, **end; bool ended; } Cursor;
+/* The words that are still to be read. options_ended: "--" was read, so all that follows is positional. */
+typedef struct { Options *o; char **word, **end; bool options_ended; } CommandLine;
 
 /* Also gives each option its name for messages, and a copy of it, since callers may print it after a parse
  * failed. */
@@ -128,7 +129,7 @@ static Status parse_environment(Options *o)
 /* A value may begin with one dash: -1. */
 static bool is_option(const char *word) { return word[0] == '-' && word[1] == '-'; }
 
-static bool value_follows(const Cursor *c) { return c->word < c->end && !is_option(*c->word); }
+static bool value_follows(const CommandLine *c) { return c->word < c->end && !is_option(*c->word); }
 
 static Status value_missing(const char *typed)
 {
@@ -136,10 +137,10 @@ static Status value_missing(const char *typed)
 }
 
 /* inlined: what follows = in the same word, or NULL */
-static Status parse_value(Cursor *c, OptionIndex option, OptionSource source, const char *inlined)
+static Status parse_value(CommandLine *c, OptionIndex option, OptionSource source, const char *after_equals)
 {
     OptionKind kind = option_rows[option].kind;
-    if (inlined) return options_set(c->o, option, inlined, source);
+    if (after_equals) return options_set(c->o, option, after_equals, source);
     if (kind == KIND_FLAG) return options_set(c->o, option, "true", source);
     if (!value_follows(c)) return value_missing(source.name);
     do TRY(options_set(c->o, option, *c->word++, source));
@@ -147,12 +148,12 @@ static Status parse_value(Cursor *c, OptionIndex option, OptionSource source, co
     return OK;
 }
 
-static Status parse_dialect(Cursor *c, const Dialect *row, OptionSource source, const char *inlined)
+static Status parse_dialect(CommandLine *c, const Dialect *row, OptionSource source, const char *after_equals)
 {
-    const char *value = inlined;
+    const char *value = after_equals;
     source.convert = row->convert;
-    if (row->verb == VERB_ALIAS) return parse_value(c, row->option, source, inlined);
-    for (int i = inlined != NULL; i < row->values; i++) {
+    if (row->verb == VERB_ALIAS) return parse_value(c, row->option, source, after_equals);
+    for (int i = after_equals != NULL; i < row->values; i++) {
         if (!value_follows(c)) return fail(BAD_USAGE, "%s of %s wants a value", source.name, whose(row));
         value = *c->word++;
     }
@@ -187,24 +188,24 @@ static unsigned command_line_dialects(const Options *o)
 }
 
 /* Our own names come first, so that no dialect can change what one of them means. */
-static Status parse_option(Cursor *c, const char *word)
+static Status parse_option(CommandLine *c, const char *word)
 {
-    const char *equals = strchr(word, '='), *inlined = equals ? equals + 1 : NULL;
+    const char *equals = strchr(word, '='), *after_equals = equals ? equals + 1 : NULL;
     char typed[WORD_LETTERS];
     if (snprintf(typed, sizeof typed, "%.*s", (int)strcspn(word, "="), word) >= WORD_LETTERS)
         return fail(BAD_USAGE, "%s... is no option", typed);
     OptionSource source = { SOURCE_COMMAND_LINE, typed, "", "", CONVERT_NONE };
     int option = option_find(typed + 2, c->o->command);
-    if (option >= 0) return parse_value(c, option, source, inlined);
-    const char *value = inlined ? inlined : value_follows(c) ? *c->word : NULL;
+    if (option >= 0) return parse_value(c, option, source, after_equals);
+    const char *value = after_equals ? after_equals : value_follows(c) ? *c->word : NULL;
     const Dialect *foreign = dialect_find(command_line_dialects(c->o), typed + 2, value);
     bool taken = foreign && (foreign->option < 0 || option_taken(foreign->option, c->o->command));
-    return taken ? parse_dialect(c, foreign, source, inlined) : parse_unknown(c->o, typed, foreign);
+    return taken ? parse_dialect(c, foreign, source, after_equals) : parse_unknown(c->o, typed, foreign);
 }
 
-static Status parse_word(Cursor *c, const char *word)
+static Status parse_word(CommandLine *c, const char *word)
 {
-    if (word[0] == '-' && word[1] && !c->ended)
+    if (word[0] == '-' && word[1] && !c->options_ended)
         return fail(BAD_USAGE, "%s is no option; options begin with --", word);
     if (!command_takes_words(c->o->command))
         return fail(BAD_USAGE, "%s: jotun %s takes no positional argument; give an option's name before it",
@@ -216,11 +217,11 @@ static Status parse_word(Cursor *c, const char *word)
 /* Options and positional arguments may alternate. */
 static Status parse_command_line(Options *o, int argc, char **argv)
 {
-    Cursor c = { o, argv, argv + argc, false };
+    CommandLine c = { o, argv, argv + argc, false };
     while (c.word < c.end) {
         const char *word = *c.word++;
-        if (!c.ended && !strcmp(word, "--")) c.ended = true;
-        else if (!c.ended && is_option(word)) TRY(parse_option(&c, word));
+        if (!c.options_ended && !strcmp(word, "--")) c.options_ended = true;
+        else if (!c.options_ended && is_option(word)) TRY(parse_option(&c, word));
         else TRY(parse_word(&c, word));
     }
     return OK;

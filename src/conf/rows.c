@@ -45,7 +45,7 @@ const OptionWord option_words[OPTION_WORDS] = {
 #include "conf/options.def"
 };
 
-/* SHORT, VALUE and HELP rows: what is said of a few options only. */
+/* SHORT, VALUE and HELP rows: properties that only a few options have, so that the others need no column. */
 typedef enum { NOTE_SHORT, NOTE_VALUE, NOTE_HELP } NoteKind;
 static const struct { NoteKind kind; OptionIndex option; CommandSet commands; const char *text; } notes[] = {
 #define SHORT(field, name)           { NOTE_SHORT, OPTION_##field, FOR_ANY, name },
@@ -70,6 +70,7 @@ const OptionWants option_wants[] = {
 };
 const int option_wants_count = sizeof option_wants / sizeof option_wants[0];
 
+/* Presets are parsed like words of a command line, so they need no table of fields. */
 const Preset presets[] = {
 #define PRESET(name, words, help) { name, words, help },
 #include "conf/presets.def"
@@ -92,7 +93,8 @@ int option_find(const char *name, CommandSet commands)
     for (int i = 0; i < OPTIONS; i++)
         if (option_taken(i, commands) && !strcmp(name, option_rows[i].name)) return i;
     for (int i = 0; i < NOTES; i++)
-        if (notes[i].kind == NOTE_SHORT && option_taken(notes[i].option, commands) && !strcmp(name, notes[i].text))
+        if (notes[i].kind == NOTE_SHORT && option_taken(notes[i].option, commands) &&
+            !strcmp(name, notes[i].text))
             return notes[i].option;
     return -1;
 }
@@ -173,8 +175,10 @@ enum {
     HINTS    = DIALECT_NANOGPT | DIALECT_NANOCHAT | DIALECT_HF
 };
 
-/* config after train: what both take is named by train. words: positional arguments */
-static const struct { CommandSet command; const char *name; unsigned dialects; bool words; } command_rows[] = {
+/* config follows train, so that an option that both take is named after train. words: takes positional
+ * arguments. */
+typedef struct { CommandSet command; const char *name; unsigned dialects; bool words; } CommandRow;
+static const CommandRow command_rows[] = {
     { FOR_TRAIN,            "train",            TRAINERS | HINTS, false },
     { FOR_EVAL,             "eval perplexity",  TRAINERS,         false },
     { FOR_GENERATE,         "generate",         TRAINERS,         false },

@@ -1,17 +1,19 @@
 #ifndef CONF_ROWS_H
 #define CONF_ROWS_H
-/* Looking up the rows of options.def, presets.def (rows.c) and dialects.def (dialects.c), and the field of
- * a row. */
+/* Looks up the rows of options.def, presets.def (rows.c) and dialects.def (dialects.c), and the field of a
+ * row. The tables are constant; all returned strings are static unless the function has an `out`. */
 #include "conf/options.h"
 
 /* The row that one of these commands takes under this name, long or short, without dashes; -1 where none
  * does. FOR_ANY: the first row of that name, whoever takes it. */
 int  option_find  (const char *name, CommandSet commands);
 CommandSet option_takers(const char *name);    /* all that take an option of this name */
-int  option_word  (OptionIndex option, const char *word);   /* WORD_... of a choice, in any case; WORD_NOTHING */
+/* The WORD_... of a choice, upper and lower case alike; WORD_NOTHING where the choice has no such word. */
+int  option_word  (OptionIndex option, const char *word);
 bool option_taken (OptionIndex option, CommandSet commands);
 const char *option_short(OptionIndex option);               /* "tp"; "" where it has one name only */
-const char *option_value(OptionIndex option);    /* the word for its value in help: "N", "DIR"; "" of FLAG, CHOICE */
+/* The word for its value in help: "N", "DIR"; "" of FLAG and CHOICE. */
+const char *option_value(OptionIndex option);
 const char *option_help (OptionIndex option, CommandSet command);
 /* The words of a choice, "LayerNorm or RMSNorm" with between ", " and last " or ". Returns out. */
 const char *option_choices(char *out, size_t size, OptionIndex option, const char *between, const char *last);

@@ -139,9 +139,9 @@ static Status rule_sequence(const Options *o)
 {
     char why[SAID];
     int64_t cp = o->context_parallel, tp = o->sequence_parallel ? o->tensor_parallel : 1;
-    OptionIndex cut = o->command == FOR_EVAL ? OPTION_context : OPTION_sequence;   /* is divided among ranks */
+    OptionIndex sharded = o->command == FOR_EVAL ? OPTION_context : OPTION_sequence;
     snprintf(why, sizeof why, "two parts for each rank of %s %" PRId64, NAMED(OPTION_context_parallel), cp);
-    if (cp > 1) TRY(want_multiple(o, cut, 2 * cp, why));
+    if (cp > 1) TRY(want_multiple(o, sharded, 2 * cp, why));
     if (o->micro_batch * o->sequence / cp % tp == 0) return OK;
     snprintf(why, sizeof why, "%s shares its tokens over %s %" PRId64, NAMED(OPTION_sequence_parallel),
              NAMED(OPTION_tensor_parallel), tp);
@@ -254,8 +254,8 @@ static Status rule_blend(const Options *o)
         const TextList *list = option_field_of(o, blend[b]);
         for (int i = 0; list->count % 2 == 0 && i < list->count; i += 2)
             if (is_number(list->text[i], &weight) && !(weight > 0 && isfinite(weight)))
-                return fail(BAD_OPTION, "%s: weight %s of %s is not above 0; give another, or leave that data set "
-                            "out", NAMED(blend[b]), list->text[i], list->text[i + 1]);
+                return fail(BAD_OPTION, "%s: weight %s of %s is not above 0; give another, or leave that data "
+                            "set out", NAMED(blend[b]), list->text[i], list->text[i + 1]);
     }
     return OK;
 }
@@ -270,8 +270,8 @@ static Status rule_one_source(const Options *o)
                 return fail(BAD_OPTION, "%s and %s both name the data; leave one out", TYPED(whole[i]),
                             TYPED(whole[j]));
     if (given(o, OPTION_train_data_path) && options_said(o, OPTION_split))
-        return fail(BAD_OPTION, "%s does not apply to --train-data-path, all of which is trained on; leave one out",
-                    TYPED(OPTION_split));
+        return fail(BAD_OPTION, "%s does not apply to --train-data-path, all of which is trained on; leave one"
+                    " out", TYPED(OPTION_split));
     if (o->command == FOR_EVAL && o->data_path.count > 1)
         return fail(BAD_OPTION, "jotun eval perplexity reads one --data-path PREFIX, and there are %d words",
                     o->data_path.count);
@@ -327,7 +327,7 @@ static Rule *const model_rules[] = {
 };
 static Rule *const last_rules[] = { options_wants, rule_one_source };
 
-static Status judge(const Options *o, Rule *const *rule, size_t count)
+static Status apply_rules(const Options *o, Rule *const *rule, size_t count)
 {
     for (size_t i = 0; i < count; i++) TRY(rule[i](o));
     return OK;
@@ -336,7 +336,7 @@ static Status judge(const Options *o, Rule *const *rule, size_t count)
 Status options_judge(const Options *o)
 {
     bool model = o->command & (FOR_TRAIN | FOR_EVAL | FOR_GENERATE);
-    TRY(judge(o, rules, sizeof rules / sizeof rules[0]));
-    if (model) TRY(judge(o, model_rules, sizeof model_rules / sizeof model_rules[0]));
-    return judge(o, last_rules, sizeof last_rules / sizeof last_rules[0]);
+    TRY(apply_rules(o, rules, sizeof rules / sizeof rules[0]));
+    if (model) TRY(apply_rules(o, model_rules, sizeof model_rules / sizeof model_rules[0]));
+    return apply_rules(o, last_rules, sizeof last_rules / sizeof last_rules[0]);
 }

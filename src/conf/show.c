@@ -1,4 +1,5 @@
-/* Options shown to a person, kept in a checkpoint as JSON, and compared with those of a checkpoint. */
+/* Options shown to a person, stored in a checkpoint as JSON, and compared with those of a checkpoint when
+ * a run resumes. */
 #include "base/log.h"
 #include "conf/conf.h"
 #include "conf/value.h"
@@ -65,7 +66,7 @@ static Status set_from_json(Options *o, OptionIndex option, const json_t *value,
     char number[64], name[128];
     const char *text = number;
     bool list = json_is_array(value) && option_rows[option].kind == KIND_LIST;
-    for (size_t i = 0; list && i < json_array_size(value); i++)      /* its words, one by one */
+    for (size_t i = 0; list && i < json_array_size(value); i++)      /* its words, each as if typed */
         TRY(set_from_json(o, option, json_array_get(value, i), path));
     if (list) return OK;
     if (json_is_integer(value)) snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value));
@@ -99,20 +100,22 @@ Status options_from_json(Options *o, const char *json, const char *path)
     return status;
 }
 
-/* --- resuming a run --------------------------------------------------------------------------------------- */
+/* --- resuming a run
+ * --------------------------------------------------------------------------------------- */
 
 /* Of several differences the one from the strongest source is reported: --swiglu, not the width that
  * follows from it. */
-typedef struct { const Options *o; const char *path; int wrong; char was[256]; } Match;
+typedef struct { const Options *o; const char *path; int wrong; char was[256]; } CheckpointComparison;
 
-/* A model has to be the same, which is said once at the end; a run may change its course, and each change
- * gets a line. */
-static void differs(Match *m, OptionIndex option, const char *was)
+/* A FOR_SHAPE option must be the same; the difference is reported once, at the end. A FOR_SAME_RUN option may
+ * change, and each change gets a line in the log. */
+static void note_difference(CheckpointComparison *m, OptionIndex option, const char *was)
 {
     const Options *o = m->o;
     char said[512];
     if (option_taken(option, FOR_SAME_RUN)) {
-        log_line("goes on with %s where the checkpoint had %s: the run is not the one that was begun",
+        log_line("resumes with %s where the checkpoint had %s: the results are not those of the run that was "
+                 "begun",
                  options_typed(said, sizeof said, o, option), was);
     } else if (m->wrong < 0 || o->source[option].kind > o->source[m->wrong].kind) {
         m->wrong = option;
@@ -136,7 +139,7 @@ static bool same_value(const Options *a, const Options *b, OptionIndex option)
 
 /* Whether a value was copied from another option, then and now: lr-decay-iters from train-iters. A longer
  * run is no difference of its own in what was copied. */
-static bool copied(const Options *o, OptionIndex option, const json_t *saved)
+static bool was_copied(const Options *o, OptionIndex option, const json_t *saved)
 {
     const OptionSource *source = &o->source[option];
     if (source->kind != SOURCE_DERIVED || strncmp(source->from, "--", 2)) return false;
@@ -145,24 +148,25 @@ static bool copied(const Options *o, OptionIndex option, const json_t *saved)
     return origin && option_taken(option, FOR_SAME_RUN) && json_equal(origin, copy);
 }
 
-/* What neither had or what has no effect here is not compared: a rotary base beside learned positions. */
-static Status match_value(Match *m, OptionIndex option, const json_t *saved)
+/* An option that the checkpoint does not have, or that has no effect here, is not compared: a rotary base
+ * with learned positions, for example. */
+static Status match_value(CheckpointComparison *m, OptionIndex option, const json_t *saved)
 {
-    Options aside = { 0 };
+    Options saved_options = { 0 };
     char was[1024];
     const json_t *value = json_object_get(saved, option_rows[option].name);
     if (!value || !option_taken(option, FOR_SHAPE | FOR_SAME_RUN)) return OK;
     if (m->o->source[option].kind == SOURCE_NOTHING || option_unmet(m->o, option)) return OK;
-    if (copied(m->o, option, saved)) return OK;
-    Status status = set_from_json(&aside, option, value, m->path);
-    if (status == OK && !same_value(m->o, &aside, option))
-        differs(m, option, options_value_text(was, sizeof was, &aside, option));
-    options_close(&aside);
+    if (was_copied(m->o, option, saved)) return OK;
+    Status status = set_from_json(&saved_options, option, value, m->path);
+    if (status == OK && !same_value(m->o, &saved_options, option))
+        note_difference(m, option, options_value_text(was, sizeof was, &saved_options, option));
+    options_close(&saved_options);
     return status;
 }
 
 /* The way out depends on who gave the value: what a person typed can be left out, a default cannot. */
-static Status another_model(const Match *m)
+static Status refuse_other_model(const CheckpointComparison *m)
 {
     const Options *o = m->o;
     char said[512], cure[256] = "give --use-checkpoint-args";
@@ -176,9 +180,9 @@ static Status another_model(const Match *m)
 Status options_match_json(const Options *o, const char *json, const char *path)
 {
     json_t *object = json_loads(json, 0, NULL);
-    Match m = { o, path, -1, "" };
+    CheckpointComparison m = { o, path, -1, "" };
     Status status = json_is_object(object) ? OK : fail(BAD_FILE, "%s: its options are no JSON object", path);
     for (int i = 0; i < OPTIONS && status == OK; i++) status = match_value(&m, i, object);
     json_decref(object);
-    return status == OK && m.wrong >= 0 ? another_model(&m) : status;
+    return status == OK && m.wrong >= 0 ? refuse_other_model(&m) : status;
 }

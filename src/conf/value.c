@@ -14,13 +14,13 @@
 
 /* Texts live in a list that options_close frees: values point into them, and so does whoever read the
  * values. */
-typedef struct Held { struct Held *next; char text[]; } Held;
+typedef struct HeldText { struct HeldText *next; char text[]; } HeldText;
 
-/* Memory that lives as long as the options; a machine without some bytes for its options is no case to
- * recover from. */
-static void *hold(Options *o, size_t bytes)
+/* Memory that lives as long as the options. Running out of memory here is not worth a Status in every caller:
+ * it stops the program. */
+static void *hold_bytes(Options *o, size_t bytes)
 {
-    Held *held = calloc(1, sizeof *held + bytes);
+    HeldText *held = calloc(1, sizeof *held + bytes);
     CHECK(held, "no memory for %zu bytes of options", bytes);
     held->next = o->held;
     o->held = held;
@@ -30,12 +30,12 @@ static void *hold(Options *o, size_t bytes)
 const char *options_hold(Options *o, const char *text)
 {
     size_t bytes = strlen(text) + 1;
-    return memcpy(hold(o, bytes), text, bytes);
+    return memcpy(hold_bytes(o, bytes), text, bytes);
 }
 
 void options_close(Options *o)
 {
-    for (Held *held = o->held, *next; held; held = next) {
+    for (HeldText *held = o->held, *next; held; held = next) {
         next = held->next;
         free(held);
     }
@@ -116,7 +116,7 @@ static Status read_choice(OptionCHOICE *field, OptionIndex option, const char *s
     return OK;
 }
 
-/* Lists are short, so that each word costs a realloc. */
+/* One realloc for each word: lists are short. */
 static void list_add(TextList *list, const char *text)
 {
     const char **grown = realloc(list->text, (size_t)(list->count + 1) * sizeof *grown);
@@ -170,10 +170,10 @@ Status options_set(Options *o, OptionIndex option, const char *value, OptionSour
 {
     OptionSource *now = &o->source[option];
     char was[1024], was_typed[256];
-    if (source.kind < now->kind) {          /* not taken, but a wrong value is refused all the same */
-        Options aside = { 0 };
-        Status status = read_value(&aside, option, value, &source);
-        options_close(&aside);
+    if (source.kind < now->kind) {          /* ignored, but a wrong value is refused all the same */
+        Options ignored = { 0 };
+        Status status = read_value(&ignored, option, value, &source);
+        options_close(&ignored);
         return status;
     }
     bool list  = option_rows[option].kind == KIND_LIST;
@@ -190,8 +190,8 @@ Status options_set(Options *o, OptionIndex option, const char *value, OptionSour
     return OK;
 }
 
-/* The amount is read from the source again, so that a second options_derive converts it by the batch of
- * then. */
+/* The amount is read from the source again, so that a second options_derive converts it with the batch size
+ * that is valid then. */
 Status options_convert(Options *o, OptionIndex option)
 {
     const OptionSource *source = &o->source[option];
@@ -302,8 +302,8 @@ const char *options_typed(char *out, size_t size, const Options *o, OptionIndex 
     return out;
 }
 
-/* Typed values were checked when they were read; this is for derived ones, such as a global batch beyond
- * all bounds. */
+/* Typed values were checked when they were read; this checks derived ones, such as a global batch that is the
+ * product of large factors. */
 Status options_range(const Options *o, OptionIndex option)
 {
     const OptionRow *row = &option_rows[option];

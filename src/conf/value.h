@@ -1,9 +1,10 @@
 #ifndef CONF_VALUE_H
 #define CONF_VALUE_H
-/* One value: from text to its field and back, with its source. */
+/* One value: from text to its field and back, with its source. Used by the files of this directory only. */
 #include "conf/rows.h"
 
-const char *options_hold(Options *o, const char *text);      /* a copy which lives as long as the options */
+/* A copy of the text that is valid until options_close. */
+const char *options_hold(Options *o, const char *text);
 void        options_add_word(Options *o, const char *word);  /* a positional argument */
 /* "--tp 3", "JOTUN_LR=3", "--num-attention-heads 12 (default)": option, value, source where not typed.
  * Returns out. */

@@ -10,7 +10,7 @@
 #include "conf/value.h"
 
 /* Whether `text`, "linear or cosine", has the word. */
-static bool word_in(const char *text, const char *word)
+static bool has_word(const char *text, const char *word)
 {
     for (size_t letters; *text; text += letters, text += strspn(text, " ,")) {
         letters = strcspn(text, " ,");
@@ -21,20 +21,21 @@ static bool word_in(const char *text, const char *word)
 
 /* A choice has one of the words, a flag is on, a number reaches the one that `value` begins with, anything
  * else is given. */
-static bool met(const Options *o, const OptionWants *w)
+static bool is_met(const Options *o, const OptionWants *w)
 {
     const void *field = option_field_of(o, w->other);
     if (o->source[w->other].kind == SOURCE_NOTHING) return false;
     switch (option_rows[w->other].kind) {
     case KIND_FLAG:   return *(const OptionFLAG *)field;
-    case KIND_CHOICE: return word_in(w->value, ((const OptionCHOICE *)field)->word);
-    case KIND_INT:    return !isdigit((unsigned char)*w->value) || *(const OptionINT *)field >= strtoll(w->value, NULL, 10);
+    case KIND_CHOICE: return has_word(w->value, ((const OptionCHOICE *)field)->word);
+    case KIND_INT:    return !isdigit((unsigned char)*w->value) ||
+                             *(const OptionINT *)field >= strtoll(w->value, NULL, 10);
     default:          return true;
     }
 }
 
 /* Rows of alternatives follow the row that they are alternatives to. */
-static bool alternative(const OptionWants *w)
+static bool is_alternative(const OptionWants *w)
 {
     return w < option_wants + option_wants_count && w->kind == WANTS_ALTERNATIVE;
 }
@@ -44,8 +45,8 @@ const OptionWants *option_unmet(const Options *o, OptionIndex option)
     for (const OptionWants *w = option_wants, *end = w + option_wants_count; w < end; ) {
         const OptionWants *first = w;
         bool any = false;
-        do any |= met(o, w++);
-        while (alternative(w));
+        do any |= is_met(o, w++);
+        while (is_alternative(w));
         bool holds = first->kind != WANTS_IN_TRAINING || o->command & FOR_CONFIG;
         if (first->option == option && holds && !any) return first;
     }
@@ -58,7 +59,7 @@ const char *option_wants_text(char *out, size_t size, const OptionWants *unmet)
     const OptionWants *w = unmet;
     do used += (size_t)snprintf(out + used, size - used, "%s--%s%s%s", w > unmet ? " or " : "",
                                 option_rows[w->other].name, *w->value ? " " : "", w->value);
-    while (alternative(++w) && used < size);
+    while (is_alternative(++w) && used < size);
     return out;
 }
 

@@ -161,11 +161,11 @@ def interrupted(folder, wanted):
     out = f"{folder}/interrupted"
     child = subprocess.Popen([run.JOTUN] + command(folder, out, 2), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     end = time.monotonic() + 20
-    while not os.path.exists(f"{out}/out.jsonl.work/ledger.json") and time.monotonic() < end:
+    while not os.path.exists(f"{out}/out.jsonl.work/progress.json") and time.monotonic() < end:
         time.sleep(0.002)
     child.send_signal(signal.SIGINT)
     stderr = child.communicate(timeout=60)[1]
-    if child.returncode != 130 or "goes on from here" not in stderr:
+    if child.returncode != 130 or "resumes from here" not in stderr:
         sys.exit(f"interrupted: exit code {child.returncode}\n{stderr}")
     refusals(folder, out)
     go_on_until_done("interrupted", folder, out)
@@ -182,8 +182,8 @@ def damaged(folder, wanted):
     if done.returncode != -signal.SIGKILL:
         sys.exit(f"damaged: exit code {done.returncode} instead of a kill")
     shutil.copytree(work, spare)
-    whole = dict(zip(["texts", "rows", "keys", "dropped"], json.load(open(f"{work}/ledger.json"))["bytes"]))
-    whole["ledger.json"] = os.path.getsize(f"{work}/ledger.json")
+    whole = dict(zip(["texts", "rows", "keys", "dropped"], json.load(open(f"{work}/progress.json"))["bytes"]))
+    whole["progress.json"] = os.path.getsize(f"{work}/progress.json")
     for name, size in whole.items():
         for at in {0, size - 1, *(rng.randrange(size) for _ in range(6 if FULL else 2))}:
             shutil.rmtree(work)
@@ -210,7 +210,7 @@ def refusals(folder, out):
         done = run.jotun(*words, check=False)
         if done.returncode != 1 or says not in done.stderr:
             sys.exit(f"wanted \"{says}\": exit code {done.returncode}\n{done.stderr}")
-    refused("a run was begun there with  --near-threshold 0.7  and this one has  --near-threshold 0.9",
+    refused("the interrupted run had  --near-threshold 0.7  and this one has  --near-threshold 0.9",
             command(folder, out, 2, "--near-threshold", 0.9))
     path = f"{folder}/d.txt"
     data, about = open(path, "rb").read(), os.stat(path)

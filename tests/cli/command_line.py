@@ -73,9 +73,9 @@ def memory_that_is_not_there(data):
 def longer_resume(folder, data):
     train = ["train", "--data-path", data, *run.MODEL, "--save", os.path.join(folder, "ck"), "--load", os.path.join(folder, "ck")]
     run.jotun(*train, "--train-iters", 2)
-    expect(0, "", *train, "--train-iters", 4, never="goes on with")
-    expect(0, "goes on with --lr-decay-iters 5 where the checkpoint had 4", *train, "--train-iters", 5, "--lr-decay-iters", 5)
-    expect(0, "goes on with --lr 0.002 where the checkpoint had 0.001", *train, "--train-iters", 6, "--lr", 0.002)
+    expect(0, "", *train, "--train-iters", 4, never="resumes with")
+    expect(0, "resumes with --lr-decay-iters 5 where the checkpoint had 4", *train, "--train-iters", 5, "--lr-decay-iters", 5)
+    expect(0, "resumes with --lr 0.002 where the checkpoint had 0.001", *train, "--train-iters", 6, "--lr", 0.002)
 
 
 def main():

@@ -1,5 +1,7 @@
-"""SIGTERM and SIGINT: the step at hand is finished and saved, the exit code says so, and the run goes on to the same bits. One that
-comes in an evaluation ends that. A signal to a command that writes a file leaves nothing of it behind."""
+"""SIGTERM, SIGINT, SIGHUP and SIGUSR1: the current step is finished and saved, the exit code names the signal, and the resumed run
+ends with bit-identical losses and weights. An evaluation ends at its next batch. `timeout` and schedulers signal a process and then
+its group, so the same signal arrives twice within milliseconds: that is one request. A repeat after more than a second ends the
+process at once. A signal to a command that writes a file leaves nothing of it behind."""
 import os
 import signal
 import subprocess
@@ -16,26 +18,46 @@ def arguments(data, out):
                              "--save", out, "--load", out, "--metrics", out + ".jsonl"]]
 
 
+def signal_twice(child, number):
+    """The second signal is sent as soon as the first one's message shows that it was handled, so that the kernel cannot merge
+    them. Returns what was read of standard error."""
+    child.send_signal(number)
+    read = ""
+    while "the same signal again" not in read:
+        line = child.stderr.readline()
+        if not line:
+            sys.exit(f"{number.name}: ended without a word\n{read}")
+        read += line if isinstance(line, str) else line.decode()
+    child.send_signal(number)
+    return read
+
+
 def interrupted(data, out, number):
     child = subprocess.Popen([run.JOTUN] + arguments(data, out), stderr=subprocess.PIPE, text=True)
     end = time.monotonic() + 60
     while time.monotonic() < end and not (os.path.exists(out + ".jsonl") and run.metrics(out + ".jsonl")):
         time.sleep(0.01)
-    child.send_signal(number)
-    stderr = child.communicate(timeout=60)[1]
+    stderr = signal_twice(child, number)
+    stderr += child.communicate(timeout=60)[1]
     if child.returncode != 128 + number or "stopped by a signal after step" not in stderr:
         sys.exit(f"{number.name}: exit code {child.returncode}\n{stderr}")
     return max(run.metrics(out + ".jsonl"))
 
 
-def nothing_left(words, folder, number, feed=None):
-    """Stopped while it writes: the exit code and a word tell, and no file of the pair is there."""
-    child = subprocess.Popen([run.JOTUN, *words, "--output-prefix", os.path.join(folder, "left")], stdin=subprocess.PIPE,
-                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+def wait_for_part(folder):
+    """Until an output file is being written; the handler is installed by then."""
     end = time.monotonic() + 60
     while time.monotonic() < end and not any(name.endswith(".bin.part") for name in os.listdir(folder)):
         time.sleep(0.001)
-    child.send_signal(number)
+
+
+def nothing_left(words, folder, number, feed=None):
+    """Stopped while it writes: the exit code and the message say so, and no output file is left."""
+    child = subprocess.Popen([run.JOTUN, *words, "--output-prefix", os.path.join(folder, "left")], stdin=subprocess.PIPE,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    end = time.monotonic() + 60
+    wait_for_part(folder)
+    signal_twice(child, number)
     try:
         while feed and child.poll() is None and time.monotonic() < end:
             child.stdin.write(feed)
@@ -70,12 +92,34 @@ def in_evaluation(data, out):
     run.jotun("checkpoint", "verify", out)
 
 
+def ends_at_once(number, pause, folder):
+    """A process that blocks in a read cannot end in an orderly way; the same signal after more than a second ends it."""
+    child = subprocess.Popen([run.JOTUN, "prepare", "--input", "-", "--output-prefix", os.path.join(folder, "ended"),
+                              "--tokenizer", "bytes"],
+                             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    wait_for_part(folder)
+    signal_twice(child, number)
+    time.sleep(pause)
+    if child.poll() is not None:
+        sys.exit(f"{number.name}: twice within a second ended a process that reads")
+    child.send_signal(number)
+    if child.wait(timeout=10) != -number:
+        sys.exit(f"{number.name}: again after {pause} s: exit code {child.returncode}")
+    child.stdin.close()
+    child.stderr.close()
+    for name in os.listdir(folder):
+        if name.startswith("ended"):
+            os.remove(os.path.join(folder, name))
+
+
 def main():
     with run.work_folder() as folder:
         data = run.corpus(folder)
         for number in signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1:
             nothing_left(["prepare", "--input", "-"], folder, number, b"a line of text\n" * 4096)
             nothing_left(["data", "merge", *[data] * 20000], folder, number)
+        for number in signal.SIGTERM, signal.SIGINT:
+            ends_at_once(number, 1.2, folder)
         in_evaluation(data, os.path.join(folder, "evaluation"))
         whole = os.path.join(folder, "whole")
         run.jotun(*arguments(data, whole))
@@ -89,7 +133,7 @@ def main():
                 sys.exit(f"{number.name}: the losses are not those of an uninterrupted run")
             if run.digest(os.path.join(out, last)) != run.digest(os.path.join(whole, last)):
                 sys.exit(f"{number.name}: the weights are not those of an uninterrupted run")
-            print(f"{number.name} at step {step}: saved, exit code {128 + number}, went on to the same bits")
+            print(f"{number.name} at step {step}: saved, exit code {128 + number}, resumed bit-identically")
     return 0
 
 

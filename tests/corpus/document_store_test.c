@@ -1,4 +1,4 @@
-/* Documents come out of the store as they went in, in any order; what is damaged is told; the ledger knows its run. */
+/* Documents come out of the store as they went in, in any order; damage is reported; the progress file is tied to its run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -140,8 +140,8 @@ static void damage_is_told(void **state)
     document_store_free_reader(&reader);
     document_store_close(store);
     assert_int_equal(document_store_open(&store, folder, KEYS, size), BAD_FILE);
-    assert_non_null(strstr(fail_text(), "texts: damaged: its first"));
-    size.bytes[STORE_TEXTS]++;                   /* the ledger speaks of more than is there */
+    assert_non_null(strstr(fail_text(), "texts: damaged: the checksum of its first"));
+    size.bytes[STORE_TEXTS]++;                   /* the progress file says more than the file has */
     assert_int_equal(document_store_open(&store, folder, KEYS, size), BAD_FILE);
     assert_non_null(strstr(fail_text(), "--restart"));
 }
@@ -167,17 +167,17 @@ static void progress_file_knows_its_run(void **state)
     assert_true(progress.size.sum[2] == UINT64_MAX);
     assert_true(progress.scanned);
     assert_int_equal(progress_file_read(&progress, other, &found, folder, "--a 1\n--b 3\n"), BAD_OPTION);
-    assert_non_null(strstr(fail_text(), "with  --b 2  and this one has  --b 3 "));
+    assert_non_null(strstr(fail_text(), "had  --b 2  and this one has  --b 3 "));
     assert_int_equal(progress_file_read(&progress, other, &found, folder, "--a 1\n"), BAD_OPTION);
-    assert_non_null(strstr(fail_text(), "with  --b 2 "));
+    assert_non_null(strstr(fail_text(), "had also  --b 2 "));
     assert_int_equal(progress_file_read(&progress, more, &found, folder, "--a 1\n--b 2\n"), BAD_FILE);
     char path[128];
     FileMap map;
-    snprintf(path, sizeof path, "%s/ledger.json", folder);
+    snprintf(path, sizeof path, "%s/progress.json", folder);
     assert_int_equal(file_map(&map, path), OK);
     long at = (long)((const uint8_t *)strstr((const char *)map.data, "1000") - map.data);
     file_unmap(&map);
-    byte_turn("ledger.json", at + 3);            /* a number that is as good as the one before it */
+    byte_turn("progress.json", at + 3);            /* a number that is as good as the one before it */
     assert_int_equal(progress_file_read(&progress, other, &found, folder, "--a 1\n--b 2\n"), BAD_FILE);
     assert_non_null(strstr(fail_text(), "checksum"));
     clean_counts_add(other, counts);

@@ -163,7 +163,7 @@ static void plans_are_judged(void **state)
     QualityPlan plan;
     Quality *q;
     assert_int_equal(quality_plan(&plan, "gopher,best"), BAD_OPTION);
-    assert_contains(fail_text(), "--quality best: none such");
+    assert_contains(fail_text(), "--quality best: no such preset");
     assert_int_equal(quality_plan(&plan, ""), BAD_OPTION);
     assert_int_equal(quality_plan(&plan, "gopher"), OK);
     assert_true(plan.on[QUALITY_WORDS_MIN] && !plan.on[QUALITY_TOP_2] && !plan.on[QUALITY_BAD_WORDS]);

@@ -1,3 +1,5 @@
+/* The three stages of a run in order, and its work directory: who may use it, what identifies the run that
+ * is kept there, and when it is removed. */
 #include "corpus/clean/clean.h"
 
 #include <errno.h>
@@ -21,105 +23,121 @@
 
 typedef struct {
     const CleanPlan *plan;
-    char     folder[1024];                  /* of work */
-    Buffer   identity;
-    DocumentFilter    filter;
-    CleanCounts   *counts;
-    ProgressFile   progress;
+    char             folder[1024];          /* the work directory */
+    Buffer           identity;              /* text: all that the result depends on */
+    DocumentFilter   filter;
+    CleanCounts     *counts;
+    ProgressFile     progress;
     DocumentStore   *store;
-    DuplicateSets  duplicates;
-    CleanWritten  written;
-    int      lock;                          /* -1: not open */
-    bool     claimed;                       /* the folder is ours alone */
+    DuplicateSets    duplicates;
+    int              lock;                  /* descriptor of the lock file; -1: not open */
+    bool             claimed;               /* this process alone uses the directory */
 } CleanRun;
 
-/* ---- the work folder ---- */
+/* ---- the work directory ---- */
 
-/* A folder of that name which is somebody's is left alone. Empty, or with a lock, which may have come just now, it is ours. */
-static bool folder_ours(const char *folder, const char *lock)
+/* A directory of that name that holds somebody's files is left alone. It may be used if it has a lock file
+ * or is empty. The lock is looked for again at the end, because another run may have created it after the
+ * first look. */
+static bool folder_usable(const char *folder, const char *lock)
 {
     return file_exists(lock) || rmdir(folder) == 0 || errno == ENOENT || file_exists(lock);
 }
 
-/* *held: the lock is still the one of that name. A run that ended may have taken it away with the folder meanwhile. */
-static Status lock_take(CleanRun *r, const char *path, bool *held)
+/* *held: this process has locked the file that is at `path` now. A run that ends removes the directory
+ * with its lock; a lock on the removed file protects nothing, so device and inode of both are compared and
+ * the caller tries again. */
+static Status lock_try(CleanRun *r, const char *path, bool *held)
 {
-    struct stat mine, there;
+    struct stat mine, at_path;
     *held = false;
     r->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (r->lock < 0 && errno == ENOENT) return OK;
     if (r->lock < 0) return fail(IO_FAILED, "%s: cannot be opened: %m", path);
     TRY(file_lock(r->lock, path, held));
-    if (!*held) return fail(BAD_FILE, "%s: another run works there; wait for it, or name --output otherwise", r->folder);
-    *held = !fstat(r->lock, &mine) && !stat(path, &there) && mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
+    if (!*held)
+        return fail(BAD_FILE, "%s: another run is working in this directory; wait for it, or give another"
+                    " --output", r->folder);
+    *held = !fstat(r->lock, &mine) && !stat(path, &at_path) && mine.st_dev == at_path.st_dev &&
+            mine.st_ino == at_path.st_ino;
     if (*held) return OK;
     close(r->lock);
     r->lock = -1;
     return OK;
 }
 
-/* One run at a time. A run that just ends takes its lock away before its other files: that is over in a moment. */
+/* Locks the work directory for this process. A run that ends removes its lock before its other files, so a
+ * directory without lock and with files may be one that is just being removed: it is looked at for 0.3 s
+ * before it counts as somebody else's. */
 static Status folder_claim(CleanRun *r)
 {
-    enum { LOOKS = 30 };
+    enum { ATTEMPTS = 30 };
     static const struct timespec moment = { .tv_nsec = 10000000 };
     char path[1024];
     TRY(path_join(path, r->folder, "lock"));
     while (!r->claimed) {
-        bool ours = false;
-        for (int look = 0; look < LOOKS && !ours; look++) {
-            if (look) nanosleep(&moment, NULL);
+        bool usable = false;
+        for (int attempt = 0; attempt < ATTEMPTS && !usable; attempt++) {
+            if (attempt) nanosleep(&moment, NULL);
             TRY(folder_make(r->folder));
-            ours = folder_ours(r->folder, path);
+            usable = folder_usable(r->folder, path);
         }
-        if (!ours)
-            return fail(BAD_FILE, "%s: is wanted to work in, and holds other files; name --output otherwise", r->folder);
+        if (!usable)
+            return fail(BAD_FILE, "%s: is needed as work directory and holds other files; move them, or give"
+                        " another --output", r->folder);
         TRY(folder_make(r->folder));
-        TRY(lock_take(r, path, &r->claimed));
+        TRY(lock_try(r, path, &r->claimed));
     }
     return OK;
 }
 
-/* Beside the output; a sample's is one that goes at its end */
+/* The work directory is beside the output, where there is space for the text, and has its name, so that
+ * the same command finds it again. A sample has a temporary one, which is always removed. */
 static Status folder_make_work(CleanRun *r)
 {
     const CleanPlan *p = r->plan;
-    const char *place = getenv("TMPDIR");
+    const char *temporary = getenv("TMPDIR");
     if (p->sample) {
-        snprintf(r->folder, sizeof r->folder, "%s/jotun-clean-XXXXXX", place && *place ? place : "/tmp");
+        snprintf(r->folder, sizeof r->folder, "%s/jotun-clean-XXXXXX",
+                 temporary && *temporary ? temporary : "/tmp");
         r->claimed = mkdtemp(r->folder);
         return r->claimed ? OK : fail(IO_FAILED, "%s: cannot be made: %m", r->folder);
     }
     size_t bytes = strlen(p->output);
     while (bytes > 1 && p->output[bytes - 1] == '/') bytes--;
-    if ((size_t)snprintf(r->folder, sizeof r->folder, "%.*s.work", (int)bytes, p->output) >= sizeof r->folder - 16)
-        return fail(BAD_OPTION, "--output %.80s...: longer than a path may be", p->output);
+    if ((size_t)snprintf(r->folder, sizeof r->folder, "%.*s.work", (int)bytes, p->output) >=
+        sizeof r->folder - 16)
+        return fail(BAD_OPTION, "--output %.80s...: the path is too long, give a shorter one", p->output);
     TRY(folder_claim(r));
-    bool standard = false;                      /* nobody can read standard input twice */
+    /* Standard input cannot be read a second time, so no run resumes on it. */
+    bool standard = false;
     for (int i = 0; i < p->paths; i++) standard = standard || !strcmp(p->path[i], "-");
     return p->restart || standard ? progress_file_forget(r->folder) : OK;
 }
 
-static Status file_line(Buffer *out, const char *what, const char *path)
+/* One line about a file the result depends on. A changed size or modification time makes it another run. */
+static Status identity_add_file(Buffer *out, const char *what, const char *path)
 {
     struct stat about;
     if (!strcmp(path, "-")) return OK;
     if (stat(path, &about)) return fail(BAD_FILE, "%s: cannot be read: %m", path);
     TRY(buffer_add(out, what, (int64_t)strlen(what)));
     TRY(buffer_add(out, path, (int64_t)strlen(path)));
-    return json_text_words(out, ", %lld bytes of %lld.%09ld\n", (long long)about.st_size, (long long)about.st_mtim.tv_sec,
-                      about.st_mtim.tv_nsec);
+    return json_text_words(out, ", %lld bytes of %lld.%09ld\n", (long long)about.st_size,
+                           (long long)about.st_mtim.tv_sec, about.st_mtim.tv_nsec);
 }
 
-/* All that the result depends on: options, and the files as they are now */
+/* All that the result depends on: the options, and the size and time of each file. Workers and memory are
+ * not in it, because they change no byte of the output. */
 static Status identity_make(CleanRun *r)
 {
     const CleanPlan *p = r->plan;
     TRY(buffer_add(&r->identity, p->identity, (int64_t)strlen(p->identity)));
-    if (p->model)     TRY(file_line(&r->identity, "model ", p->model));
-    if (p->bad_words) TRY(file_line(&r->identity, "bad words ", p->bad_words));
-    for (int i = 0; i < p->contamination.paths; i++) TRY(file_line(&r->identity, "test set ", p->contamination.path[i]));
-    for (int i = 0; i < p->paths; i++) TRY(file_line(&r->identity, "input ", p->path[i]));
+    if (p->model)     TRY(identity_add_file(&r->identity, "model ", p->model));
+    if (p->bad_words) TRY(identity_add_file(&r->identity, "bad words ", p->bad_words));
+    for (int i = 0; i < p->contamination.paths; i++)
+        TRY(identity_add_file(&r->identity, "test set ", p->contamination.path[i]));
+    for (int i = 0; i < p->paths; i++) TRY(identity_add_file(&r->identity, "input ", p->path[i]));
     return buffer_add(&r->identity, "", 1);
 }
 
@@ -129,28 +147,33 @@ static Status work_open(CleanRun *r)
     r->counts = clean_counts_new(r->filter.languages + 1);
     if (!r->counts) return fail(NO_MEMORY, "no memory to count");
     TRY(identity_make(r));
-    if (!r->plan->sample) TRY(progress_file_read(&r->progress, r->counts, &found, r->folder, r->identity.text));
-    if (found) log_line("clean: goes on in %s, %" PRId64 " documents are there", r->folder, r->progress.size.documents);
+    if (!r->plan->sample)
+        TRY(progress_file_read(&r->progress, r->counts, &found, r->folder, r->identity.text));
+    if (found)
+        log_line("clean: resumes in %s, which has %" PRId64 " documents", r->folder,
+                 r->progress.size.documents);
     return document_store_open(&r->store, r->folder, r->filter.keys, r->progress.size);
 }
 
-/* ---- the three parts ---- */
+/* ---- the three stages ---- */
 
-static Status parts_do(CleanRun *r)
+static Status stages_run(CleanRun *r)
 {
-    CleanScan g = { .plan = r->plan, .filter = &r->filter, .folder = r->plan->sample ? NULL : r->folder, .identity = r->identity.text,
-                 .store = r->store, .progress = r->progress, .counts = r->counts };
-    TRY(clean_scan(&g));
+    CleanScan scan = { .plan = r->plan, .filter = &r->filter, .folder = r->plan->sample ? NULL : r->folder,
+                       .identity = r->identity.text, .store = r->store, .progress = r->progress,
+                       .counts = r->counts };
+    TRY(clean_scan(&scan));
     if (!r->counts->in.documents) {
-        TRY(progress_file_forget(r->folder));                          /* nothing to go on with */
+        TRY(progress_file_forget(r->folder));                          /* there is nothing to resume */
         return fail(BAD_FILE, "%s: no documents in it", r->plan->path[0]);
     }
     TRY(clean_resolve_duplicates(&r->duplicates, &r->filter, r->store, r->folder));
-    TRY(write_all(&r->written, r->counts, &r->filter, r->store, &r->duplicates));
+    TRY(write_all(r->counts, &r->filter, r->store, &r->duplicates));
     MinHashCounts near = r->filter.near ? minhash_counts(r->filter.near) : (MinHashCounts){ 0 };
     return report_write(&r->filter, r->counts, r->filter.near ? &near : NULL);
 }
 
+/* Every document that was read is either kept or counted under exactly one reason, to the byte. */
 static void sums_check(const CleanCounts *t)
 {
     Count sum = t->kept;
@@ -158,17 +181,20 @@ static void sums_check(const CleanCounts *t)
         sum.documents += t->dropped[i].documents;
         sum.bytes     += t->dropped[i].bytes;
     }
-    CHECK(sum.documents == t->in.documents && sum.bytes == t->in.bytes, "%" PRId64 " documents of %" PRId64 " bytes came, %" PRId64
-          " of %" PRId64 " are accounted for", t->in.documents, t->in.bytes, sum.documents, sum.bytes);
+    CHECK(sum.documents == t->in.documents && sum.bytes == t->in.bytes,
+          "%" PRId64 " documents of %" PRId64 " bytes were read, %" PRId64 " of %" PRId64
+          " are counted as kept or dropped",
+          t->in.documents, t->in.bytes, sum.documents, sum.bytes);
 }
 
+/* Paths are checked before the work directory is made, so that a mistaken command leaves nothing behind. */
 static Status run_all(CleanRun *r)
 {
     TRY(clean_paths_check(r->plan));
     TRY(folder_make_work(r));
     TRY(document_filter_open(&r->filter, r->plan, r->folder));
     TRY(work_open(r));
-    TRY(parts_do(r));
+    TRY(stages_run(r));
     sums_check(r->counts);
     return OK;
 }
@@ -185,19 +211,23 @@ static void run_close(CleanRun *r)
 
 Status clean_run(const CleanPlan *plan)
 {
-    char   time[24];
-    CleanRun    r = { .plan = plan, .lock = -1 };
-    Eta   eta = eta_begin("clean", 0, 0);
+    char     time[24];
+    CleanRun r = { .plan = plan, .lock = -1 };
+    Eta      eta = eta_begin("clean", 0, 0);
     Status status = run_all(&r);
     log_progress_end();
     if (status == OK) {
         report_print(stdout, plan, r.counts);
-        log_line("clean: %" PRId64 " of %" PRId64 " documents in %s, %.1f MB/s: %s", r.counts->kept.documents, r.counts->in.documents,
-                 log_time(time, eta_seconds(&eta)), (double)r.counts->in.bytes / eta_seconds(&eta) * 1e-6,
+        log_line("clean: %" PRId64 " of %" PRId64 " documents in %s, %.1f MB/s: %s", r.counts->kept.documents,
+                 r.counts->in.documents, log_time(time, eta_seconds(&eta)),
+                 (double)r.counts->in.bytes / eta_seconds(&eta) * 1e-6,
                  plan->sample ? "a sample, nothing was written" : plan->output);
     }
+    /* The directory is kept only where a later run can resume in it. It is removed before the lock is
+     * closed, so that no other run enters it meanwhile. */
     Status removed = OK;
-    if (r.claimed && (status == OK || plan->sample || !progress_file_there(r.folder))) removed = folder_remove(r.folder);
+    if (r.claimed && (status == OK || plan->sample || !progress_file_there(r.folder)))
+        removed = folder_remove(r.folder);
     run_close(&r);
     return status == OK ? removed : status;
 }

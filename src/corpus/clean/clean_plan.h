@@ -1,6 +1,7 @@
 #ifndef CORPUS_CLEAN_CLEAN_PLAN_H
 #define CORPUS_CLEAN_CLEAN_PLAN_H
-/* What a run of jotun clean is asked for: the options, read and checked. */
+/* What a run of `clean` is asked for: its options, parsed and checked. cli/cmd_clean.c fills it; the
+ * caller owns all strings and arrays, which must stay valid during the run. */
 #include <signal.h>
 #include "corpus/quality/charset.h"
 #include "corpus/dedup/contamination.h"
@@ -12,35 +13,51 @@
 typedef enum { CLEAN_TEXT, CLEAN_JSON } CleanFormat;
 
 typedef struct {
-    const char *const *path;  int paths;
+    /* Inputs. */
+    const char *const *path;  int paths;            /* "-" is standard input */
     BlockKind   shape;
+    /* A file of which 64 MiB come out of less than 1/ratio_most of that is refused; 0: none is. */
     int64_t     ratio_most;
     RecordPlan  record;
-    const char *const *warning;  int warnings;      /* OSCAR's, of documents to be dropped */
+    /* OSCAR's quality warnings; a document with one of them is dropped. */
+    const char *const *warning;  int warnings;
 
+    /* Stages of a single document. */
     CharsetPlan charset;
-    const char *language, *model;                   /* "sv"; NULL: any. The model alone counts languages */
-    double      threshold;
+    /* The label of `model` that is kept, as "sv"; NULL: all, languages are only counted. The path of a
+     * fastText model; NULL: languages are not identified. */
+    const char *language, *model;
+    double      threshold;                          /* least probability of the language */
     QualityPlan quality;
-    const char *stop_words, *bad_words;             /* whose stop words: "sv"; a file */
-    ContaminationPlan contamination;                /* without paths: none */
-    bool        contamination_cuts;                 /* the hits go with what is around them; else the document */
+    /* language of the stop words, as "sv"; a file, NULL: none */
+    const char *stop_words, *bad_words;
+    ContaminationPlan contamination;                /* without paths: no decontamination */
+    /* true: remove the matches and their surroundings; false: the document */
+    bool        contamination_cuts;
 
+    /* Deduplication. */
     bool        exact;
     const ExactNormalization *normalization;
-    ExactUnit   parts;                              /* LINES, PARAGRAPHS: those that stood before go; DOCUMENTS: none */
-    double      near_threshold;                     /* 0: no near duplicates are looked for */
-    int         near_bands, near_rows, near_words;
+    /* Lines or paragraphs whose repetitions are removed; DOCUMENTS: none. */
+    ExactUnit   parts;
+    double      near_threshold;                     /* Jaccard similarity; 0: no near-duplicate detection */
+    int         near_bands, near_rows, near_words;  /* MinHash bands, rows of a band, words of a shingle */
 
-    int         workers;
-    int64_t     memory, part_bytes;                 /* part_bytes: what is done is kept after so much was read */
-    const char *output, *dropped, *clusters, *pairs, *report;       /* all but output may be NULL */
+    /* Resources and outputs. */
+    int         workers;                            /* threads */
+    /* memory: bytes that deduplication may use before it spills to disk. part_bytes: progress is saved
+     * each time so many bytes of the inputs were read. */
+    int64_t     memory, part_bytes;
+    /* All but `output` may be NULL: not wanted. */
+    const char *output, *dropped, *clusters, *pairs, *report;
     CleanFormat format;
-    int64_t     shard_bytes;                        /* 0: one file */
-    bool        folder;                             /* output is a folder */
-    int64_t     sample;                             /* above 0: so many documents, nothing is written */
-    bool        restart;                            /* forget what a run before has done */
-    const char *identity;                           /* lines: what a run that goes on must have in common with this one */
-    const volatile sig_atomic_t *stop;              /* above 0: keep what is done and leave */
+    int64_t     shard_bytes;                        /* bytes of text a shard; 0: one file */
+    bool        folder;                             /* output is a directory */
+    /* above 0: about so many documents are judged, nothing is written */
+    int64_t     sample;
+    bool        restart;                            /* discard the progress of an earlier run */
+    /* Lines that a resumed run must have in common with this one. */
+    const char *identity;
+    const volatile sig_atomic_t *stop;              /* not 0: save progress and return INTERRUPTED */
 } CleanPlan;
 #endif

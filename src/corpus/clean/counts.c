@@ -1,9 +1,14 @@
+/* Counts of a run as an array of int64_t with a variable tail, the languages: allocation, addition,
+ * histogram, ranking. */
 #include "corpus/clean/counts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static size_t clean_counts_bytes(int64_t languages) { return sizeof(CleanCounts) + (size_t)languages * sizeof(Count); }
+static size_t clean_counts_bytes(int64_t languages)
+{
+    return sizeof(CleanCounts) + (size_t)languages * sizeof(Count);
+}
 
 CleanCounts *clean_counts_new(int languages)
 {
@@ -19,13 +24,18 @@ void clean_counts_clear(CleanCounts *t)
     t->languages = languages;
 }
 
-int64_t clean_counts_numbers(const CleanCounts *t) { return (int64_t)(clean_counts_bytes(t->languages) / sizeof(int64_t)); }
+int64_t clean_counts_numbers(const CleanCounts *t)
+{
+    return (int64_t)(clean_counts_bytes(t->languages) / sizeof(int64_t));
+}
 
+/* `languages` is one of the numbers added, so it is restored at the end. */
 void clean_counts_add(CleanCounts *to, const CleanCounts *from)
 {
     int64_t *sum = (int64_t *)to, languages = to->languages;
     const int64_t *more = (const int64_t *)from;
-    CHECK(from->languages == languages, "tallies of %lld and %lld languages", (long long)languages, (long long)from->languages);
+    CHECK(from->languages == languages, "counts of %lld and of %lld languages", (long long)languages,
+          (long long)from->languages);
     for (int64_t i = 0; i < clean_counts_numbers(from); i++) sum[i] += more[i];
     to->languages = languages;
 }
@@ -44,6 +54,9 @@ void clean_counts_length(int64_t length[COUNTS_LENGTHS], int64_t bytes)
     length[i]++;
 }
 
+/* Insertion into a sorted list of at most `most` rows; on equal counts the lower label stays first, so
+ * that reports do not depend on the order of evaluation. When the list is full its last row is
+ * overwritten. */
 int clean_counts_languages(LanguageRow *row, int most, const CleanCounts *t)
 {
     int count = 0;

@@ -1,13 +1,15 @@
 #ifndef CORPUS_CLEAN_COUNTS_H
 #define CORPUS_CLEAN_COUNTS_H
-/* What a run counts. Tallies of parts add up to that of the whole, and lie on disk as a row of numbers. Bytes are those of
- * a document's text as it came; `written` says what was made of those that stay.
+/* What a run counts. The struct consists of int64_t alone, so counts of blocks add up number by number to
+ * those of the run, and the progress file stores them as one list of numbers. Bytes are those of a
+ * document's text as it was read; only `written` is in bytes of the text as it is output.
  *
- *     in = kept + the sum of dropped[],   documents and bytes                                                          */
+ *     in = kept + the sum of dropped[],   in documents and in bytes (clean.c checks it at the end) */
 #include "corpus/clean/drop_reason.h"
 #include "corpus/quality/charset.h"
 
-enum { COUNTS_LENGTHS = 40 };                            /* length[i]: documents of 2^i bytes and more */
+/* Bins of the length histograms: bin i has documents of 2^i bytes and more. */
+enum { COUNTS_LENGTHS = 40 };
 
 typedef struct { int64_t documents, bytes; } Count;
 typedef struct {
@@ -15,21 +17,30 @@ typedef struct {
     Count   dropped[DROP_REASONS];
     int64_t length_in[COUNTS_LENGTHS], length_kept[COUNTS_LENGTHS];
     int64_t charset[CHARSET_COUNTS];
-    int64_t lines[QUALITY_RULES];                       /* that fell, of documents that go on */
-    int64_t repaired, passed, parts;                    /* parts: lines or paragraphs that stood before */
-    int64_t damaged;                                    /* files */
-    int64_t languages;                                  /* labels of the model; the last is "none" */
+    /* Lines removed by each rule from documents that passed. */
+    int64_t lines[QUALITY_RULES];
+    /* Documents whose UTF-8 was repaired; wiki pages that are no articles; lines or paragraphs removed as
+     * repetitions. */
+    int64_t repaired, passed, parts;
+    int64_t damaged;                                /* files */
+    /* Length of language[]: labels of the model, and at the end "none". */
+    int64_t languages;
     Count   language[];
 } CleanCounts;
 
-CleanCounts  *clean_counts_new   (int languages);                    /* NULL: no memory */
-void    clean_counts_clear (CleanCounts *t);
-void    clean_counts_add   (CleanCounts *to, const CleanCounts *from);
-void    clean_counts_drop  (CleanCounts *t, int rule, int64_t bytes);       /* DROP_KEPT: nothing */
-void    clean_counts_length(int64_t length[COUNTS_LENGTHS], int64_t bytes);
-int64_t clean_counts_numbers(const CleanCounts *t);                  /* how many int64_t it is, in memory as on disk */
+/* All zero. The caller frees it with free(); NULL: out of memory. */
+CleanCounts *clean_counts_new      (int languages);
+void         clean_counts_clear    (CleanCounts *t);
+/* Both must have the same number of languages. */
+void         clean_counts_add      (CleanCounts *to, const CleanCounts *from);
+/* Counts one dropped document of `bytes` bytes; DROP_KEPT counts nothing. */
+void         clean_counts_drop     (CleanCounts *t, int rule, int64_t bytes);
+void         clean_counts_length   (int64_t length[COUNTS_LENGTHS], int64_t bytes);
+/* The struct's size in int64_t, language[] included. */
+int64_t      clean_counts_numbers  (const CleanCounts *t);
 
-/* Languages by documents, most first; label: the index of CleanCounts.language. How many rows there are */
-typedef struct { int label; Count count; } LanguageRow;
-int clean_counts_languages(LanguageRow *row, int most, const CleanCounts *t);
+typedef struct { int label; Count count; } LanguageRow;         /* label: index of CleanCounts.language */
+/* The `most` languages with most documents, in descending order; languages without documents are left out.
+ * Returns the number of rows. */
+int          clean_counts_languages(LanguageRow *row, int most, const CleanCounts *t);
 #endif

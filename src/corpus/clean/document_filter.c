@@ -1,3 +1,6 @@
+/* The stages that judge one document alone, cheapest first, and what they need opened. A stage may change
+ * the text (charset, quality and contamination remove lines or passages), so an empty text is looked for
+ * after each of them. */
 #include "corpus/clean/document_filter.h"
 
 #include <inttypes.h>
@@ -6,47 +9,48 @@
 #include "base/log.h"
 #include "corpus/wiki/wiki_text.h"
 
-#define LABEL "__label__"
+#define LABEL_PREFIX "__label__"
 
 /* ---- opening ---- */
 
-static const char *label_word(const char *label)
+static const char *label_without_prefix(const char *label)
 {
-    return strncmp(label, LABEL, strlen(LABEL)) ? label : label + strlen(LABEL);
+    return strncmp(label, LABEL_PREFIX, strlen(LABEL_PREFIX)) ? label : label + strlen(LABEL_PREFIX);
 }
 
-const char *document_filter_label(const DocumentFilter *j, int label)
+const char *document_filter_label(const DocumentFilter *f, int label)
 {
-    return label < 0 || label >= j->languages ? "none" : label_word(langid_label(j->langid, label));
+    return label < 0 || label >= f->languages ? "none" : label_without_prefix(langid_label(f->langid, label));
 }
 
-/* "da, de, en ...": the first labels of a model */
-static const char *labels_some(char *out, size_t size, const DocumentFilter *j)
+/* "da, de, en": as many labels of the model as fit, for a message that shows how labels look. */
+static const char *first_labels(char *out, size_t size, const DocumentFilter *f)
 {
     size_t used = 0;
     out[0] = 0;
-    for (int i = 0; i < j->languages && used + 24 < size; i++)
-        used += (size_t)snprintf(out + used, size - used, "%s%.16s", i ? ", " : "", document_filter_label(j, i));
+    for (int i = 0; i < f->languages && used + 24 < size; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%.16s", i ? ", " : "",
+                                 document_filter_label(f, i));
     return out;
 }
 
-static Status language_open(DocumentFilter *j)
+static Status language_open(DocumentFilter *f)
 {
     char some[256];
-    const CleanPlan *p = j->plan;
-    j->wanted = -1;
+    const CleanPlan *p = f->plan;
+    f->wanted = -1;
     if (!p->model) return OK;
-    TRY(langid_open(&j->langid, p->model));
-    j->languages = langid_labels(j->langid);
+    TRY(langid_open(&f->langid, p->model));
+    f->languages = langid_labels(f->langid);
     if (!p->language) return OK;
-    for (int i = 0; i < j->languages && j->wanted < 0; i++)
-        if (!strcmp(document_filter_label(j, i), p->language)) j->wanted = i;
-    if (j->wanted >= 0) return OK;
+    for (int i = 0; i < f->languages && f->wanted < 0; i++)
+        if (!strcmp(document_filter_label(f, i), p->language)) f->wanted = i;
+    if (f->wanted >= 0) return OK;
     return fail(BAD_OPTION, "--lang %s: --lang-model %s has no such label; it has %s", p->language, p->model,
-                labels_some(some, sizeof some, j));
+                first_labels(some, sizeof some, f));
 }
 
-/* A file of bad words switches its rule on by itself. */
+/* --bad-words turns its rule on by itself, so the plan's rules may all be off. */
 static bool quality_wanted(const CleanPlan *p)
 {
     for (int i = 0; i < QUALITY_RULES; i++)
@@ -54,171 +58,188 @@ static bool quality_wanted(const CleanPlan *p)
     return p->bad_words;
 }
 
-static Status near_prepare(DocumentFilter *j, const char *folder)
+/* The MinHash object is opened before the scan, since its parameters determine the keys; the documents'
+ * keys are added to it after the scan, by resolve_duplicates.c. */
+static Status near_open(DocumentFilter *f, const char *folder)
 {
-    const CleanPlan *p = j->plan;
+    const CleanPlan *p = f->plan;
     MinHashPlan near = { .folder = folder, .memory = p->memory, .bands = p->near_bands, .rows = p->near_rows,
                       .threshold = p->near_threshold };
     if (p->near_threshold <= 0) return OK;
-    TRY(minhash_open(&j->near, &near));
-    j->keys = minhash_bands(j->near);
+    TRY(minhash_open(&f->near, &near));
+    f->keys = minhash_bands(f->near);
     return OK;
 }
 
-static Status contamination_prepare(DocumentFilter *j)
+static Status contamination_stage_open(DocumentFilter *f)
 {
-    const ContaminationPlan *p = &j->plan->contamination;
-    TRY(contamination_open(&j->contamination, p));
-    int64_t few = contamination_short(j->contamination);
-    if (few) log_line("clean: %" PRId64 " texts of --decontaminate have fewer than %d words and are not looked for", few, p->words);
+    const ContaminationPlan *p = &f->plan->contamination;
+    TRY(contamination_open(&f->contamination, p));
+    int64_t few = contamination_short(f->contamination);
+    if (few)
+        log_line("clean: %" PRId64 " texts of --decontaminate have fewer than %d words and are not searched"
+                 " for", few, p->words);
     return OK;
 }
 
-Status document_filter_open(DocumentFilter *j, const CleanPlan *p, const char *folder)
+Status document_filter_open(DocumentFilter *f, const CleanPlan *p, const char *folder)
 {
-    *j = (DocumentFilter){ .plan = p };
-    Status status = language_open(j);
-    if (status == OK) status = charset_open(&j->charset, &p->charset);
-    if (status == OK && quality_wanted(p)) status = quality_open(&j->quality, &p->quality, p->stop_words, p->bad_words);
-    if (status == OK && p->contamination.paths) status = contamination_prepare(j);
-    if (status == OK) status = near_prepare(j, folder);
-    if (status != OK) document_filter_close(j);
+    *f = (DocumentFilter){ .plan = p };
+    Status status = language_open(f);
+    if (status == OK) status = charset_open(&f->charset, &p->charset);
+    if (status == OK && quality_wanted(p))
+        status = quality_open(&f->quality, &p->quality, p->stop_words, p->bad_words);
+    if (status == OK && p->contamination.paths) status = contamination_stage_open(f);
+    if (status == OK) status = near_open(f, folder);
+    if (status != OK) document_filter_close(f);
     return status;
 }
 
-void document_filter_close(DocumentFilter *j)
+void document_filter_close(DocumentFilter *f)
 {
-    if (j->langid)        langid_close(j->langid);
-    if (j->charset)       charset_close(j->charset);
-    if (j->quality)       quality_close(j->quality);
-    if (j->contamination) contamination_close(j->contamination);
-    if (j->near)          minhash_close(j->near);
-    *j = (DocumentFilter){ .plan = j->plan };
+    if (f->langid)        langid_close(f->langid);
+    if (f->charset)       charset_close(f->charset);
+    if (f->quality)       quality_close(f->quality);
+    if (f->contamination) contamination_close(f->contamination);
+    if (f->near)          minhash_close(f->near);
+    *f = (DocumentFilter){ .plan = f->plan };
 }
 
-Status filter_workspace_open(FilterWorkspace *b, const DocumentFilter *j)
+Status filter_workspace_open(FilterWorkspace *w, const DocumentFilter *f)
 {
-    if (j->langid)  TRY(langid_space_open(&b->langid, j->langid));
-    if (j->quality) TRY(quality_space_open(&b->quality));
+    if (f->langid)  TRY(langid_space_open(&w->langid, f->langid));
+    if (f->quality) TRY(quality_space_open(&w->quality));
     return OK;
 }
 
-void filter_workspace_close(FilterWorkspace *b)
+void filter_workspace_close(FilterWorkspace *w)
 {
-    if (b->langid)  langid_space_close(b->langid);
-    if (b->quality) quality_space_close(b->quality);
-    contamination_found_free(&b->found);
-    exact_space_free(&b->exact);
-    shingles_free(&b->shingles);
-    buffer_free(&b->text);
-    buffer_free(&b->spare);
+    if (w->langid)  langid_space_close(w->langid);
+    if (w->quality) quality_space_close(w->quality);
+    contamination_found_free(&w->found);
+    exact_space_free(&w->exact);
+    shingles_free(&w->shingles);
+    buffer_free(&w->text);
+    buffer_free(&w->spare);
 }
 
-/* ---- stages: each says the rule by which the document goes, or DROP_KEPT ---- */
+/* ---- stages: each sets the rule by which the document is dropped, or leaves DROP_KEPT ---- */
 
-static bool blank(const Buffer *text)
+static bool only_whitespace(const Buffer *text)
 {
     for (int64_t i = 0; i < text->bytes; i++)
         if (!memchr(" \t\r\n", text->text[i], 4)) return false;
     return true;
 }
 
-static Status text_take(const DocumentFilter *j, FilterWorkspace *b, int *rule, const Record *r)
+/* The text of the record, without markup where it is a wiki page. Warnings are checked here because they
+ * need nothing else. */
+static Status text_stage(const DocumentFilter *f, FilterWorkspace *w, int *rule, const Record *r)
 {
-    b->text.bytes = 0;
-    if (r->wiki) TRY(wiki_text(&b->text, r->text, r->bytes));
-    else         TRY(buffer_add(&b->text, r->text, r->bytes));
-    for (int i = 0; i < j->plan->warnings && *rule == DROP_KEPT; i++)
-        if (record_warned(r, j->plan->warning[i])) *rule = DROP_WARNED;
-    if (*rule == DROP_KEPT && blank(&b->text)) *rule = DROP_EMPTY;
+    w->text.bytes = 0;
+    if (r->wiki) TRY(wiki_text(&w->text, r->text, r->bytes));
+    else         TRY(buffer_add(&w->text, r->text, r->bytes));
+    for (int i = 0; i < f->plan->warnings && *rule == DROP_KEPT; i++)
+        if (record_warned(r, f->plan->warning[i])) *rule = DROP_WARNED;
+    if (*rule == DROP_KEPT && only_whitespace(&w->text)) *rule = DROP_EMPTY;
     return OK;
 }
 
-static Status charset_stage(const DocumentFilter *j, FilterWorkspace *b, int *rule, CleanCounts *t)
+/* Both buffers are the thread's and keep their memory, so they grow to the largest document once. */
+static Status charset_stage(const DocumentFilter *f, FilterWorkspace *w, int *rule, CleanCounts *counts)
 {
     CharsetVerdict verdict = { 0 };
-    TRY(charset_apply(j->charset, &b->text, &b->spare, &verdict));
-    for (int i = 0; i < CHARSET_COUNTS; i++) t->charset[i] += verdict.count[i];
+    TRY(charset_apply(f->charset, &w->text, &w->spare, &verdict));
+    for (int i = 0; i < CHARSET_COUNTS; i++) counts->charset[i] += verdict.count[i];
     if (verdict.dropped)      *rule = DROP_CHARSET;
-    else if (blank(&b->text)) *rule = DROP_EMPTY;
+    else if (only_whitespace(&w->text)) *rule = DROP_EMPTY;
     return OK;
 }
 
-/* The whole text decides, since single lines mislead. */
-static void language_stage(const DocumentFilter *j, FilterWorkspace *b, FilterResult *out, CleanCounts *t, int64_t bytes)
+/* The label of the whole text decides: single lines are too short for a reliable label. Every document
+ * that comes this far is counted under its language, also those that another rule drops later. */
+static void language_stage(const DocumentFilter *f, FilterWorkspace *w, FilterResult *out,
+                           CleanCounts *counts, int64_t bytes)
 {
     LangidGuess guess;
-    bool known = langid_guess(j->langid, b->langid, b->text.text, b->text.bytes, &guess, 1) > 0;
+    bool known = langid_guess(f->langid, w->langid, w->text.text, w->text.bytes, &guess, 1) > 0;
     out->label       = known ? guess.label : -1;
     out->probability = known ? guess.probability : 0;
-    Count *met = &t->language[known ? guess.label : j->languages];
-    met->documents++;
-    met->bytes += bytes;
-    if (j->wanted < 0) return;
-    if (out->label != j->wanted || out->probability < j->plan->threshold) out->rule = DROP_LANGUAGE;
+    Count *count = &counts->language[known ? guess.label : f->languages];
+    count->documents++;
+    count->bytes += bytes;
+    if (f->wanted < 0) return;
+    if (out->label != f->wanted || out->probability < f->plan->threshold) out->rule = DROP_LANGUAGE;
 }
 
-static Status quality_stage(const DocumentFilter *j, FilterWorkspace *b, int *rule, CleanCounts *t)
+static Status quality_stage(const DocumentFilter *f, FilterWorkspace *w, int *rule, CleanCounts *counts)
 {
     QualityVerdict verdict = { .rule = -1 };
-    TRY(quality_judge(j->quality, b->quality, &b->text, &verdict));
-    for (int i = 0; i < QUALITY_RULES; i++) t->lines[i] += verdict.lines[i];
+    TRY(quality_judge(f->quality, w->quality, &w->text, &verdict));
+    for (int i = 0; i < QUALITY_RULES; i++) counts->lines[i] += verdict.lines[i];
     if (verdict.rule >= 0)    *rule = DROP_QUALITY + verdict.rule;
-    else if (blank(&b->text)) *rule = DROP_EMPTY;
+    else if (only_whitespace(&w->text)) *rule = DROP_EMPTY;
     return OK;
 }
 
-static Status pieces_keep(FilterWorkspace *b)
+/* The text becomes the pieces between the matches, separated by line ends. */
+static Status pieces_join(FilterWorkspace *w)
 {
-    b->spare.bytes = 0;
-    for (int64_t i = 0; i < b->found.pieces; i++) {
-        ContaminationPiece piece = b->found.piece[i];
-        if (i) TRY(buffer_add(&b->spare, "\n", 1));
-        TRY(buffer_add(&b->spare, b->text.text + piece.from, piece.end - piece.from));
+    w->spare.bytes = 0;
+    for (int64_t i = 0; i < w->found.pieces; i++) {
+        ContaminationPiece piece = w->found.piece[i];
+        if (i) TRY(buffer_add(&w->spare, "\n", 1));
+        TRY(buffer_add(&w->spare, w->text.text + piece.from, piece.end - piece.from));
     }
-    Buffer text = b->text;
-    b->text  = b->spare;
-    b->spare = text;
+    Buffer text = w->text;
+    w->text  = w->spare;
+    w->spare = text;
     return OK;
 }
 
-static Status contamination_stage(const DocumentFilter *j, FilterWorkspace *b, int *rule)
+/* A document with a match of a test set is dropped, or with contamination_cuts reduced to its pieces
+ * between the matches; if there are none left, or too many cuts, it is dropped all the same. */
+static Status contamination_stage(const DocumentFilter *f, FilterWorkspace *w, int *rule)
 {
     const ContaminationCut cut = { CONTAMINATION_SIDE, CONTAMINATION_PIECE, CONTAMINATION_CUTS };
-    TRY(contamination_find(j->contamination, &b->found, b->text.text, b->text.bytes));
-    if (!b->found.hits) return OK;
+    TRY(contamination_find(f->contamination, &w->found, w->text.text, w->text.bytes));
+    if (!w->found.hits) return OK;
     *rule = DROP_CONTAMINATED;
-    if (!j->plan->contamination_cuts) return OK;
-    TRY(contamination_cut(&b->found, cut, b->text.text, b->text.bytes));
-    if (!b->found.pieces) return OK;
+    if (!f->plan->contamination_cuts) return OK;
+    TRY(contamination_cut(&w->found, cut, w->text.text, w->text.bytes));
+    if (!w->found.pieces) return OK;
     *rule = DROP_KEPT;
-    return pieces_keep(b);
+    return pieces_join(w);
 }
 
-static void ends_trim(Buffer *text)
+static void trim_end(Buffer *text)
 {
     while (text->bytes && memchr(" \t\r\n", text->text[text->bytes - 1], 4)) text->bytes--;
 }
 
-static Status marks_make(const DocumentFilter *j, FilterWorkspace *b, FilterResult *out)
+/* Computed here by many threads and stored, so that resolving duplicates need not read the texts again:
+ * the hash for exact deduplication and the MinHash band keys. */
+static Status keys_compute(const DocumentFilter *f, FilterWorkspace *w, FilterResult *out)
 {
-    const CleanPlan *p = j->plan;
-    if (p->exact) TRY(exact_hash(&out->hash, p->normalization, &b->exact, b->text.text, b->text.bytes));
-    if (!j->near) return OK;
-    TRY(shingles_of(&b->shingles, p->near_words, b->text.text, b->text.bytes));
-    minhash_keys(j->near, b->key, &b->shingles);
+    const CleanPlan *p = f->plan;
+    if (p->exact) TRY(exact_hash(&out->hash, p->normalization, &w->exact, w->text.text, w->text.bytes));
+    if (!f->near) return OK;
+    TRY(shingles_of(&w->shingles, p->near_words, w->text.text, w->text.bytes));
+    minhash_keys(f->near, w->key, &w->shingles);
     return OK;
 }
 
-Status document_filter_record(const DocumentFilter *j, FilterWorkspace *b, FilterResult *out, const Record *r, CleanCounts *t)
+/* White space at the end is removed before hashing, so that it makes no difference to exact duplicates. */
+Status document_filter_record(const DocumentFilter *f, FilterWorkspace *w, FilterResult *out, const Record *r,
+                              CleanCounts *counts)
 {
     *out = (FilterResult){ .rule = DROP_KEPT, .label = -1 };
-    TRY(text_take(j, b, &out->rule, r));
-    if (out->rule == DROP_KEPT) TRY(charset_stage(j, b, &out->rule, t));
-    if (out->rule == DROP_KEPT && j->langid) language_stage(j, b, out, t, r->bytes);
-    if (out->rule == DROP_KEPT && j->quality) TRY(quality_stage(j, b, &out->rule, t));
-    if (out->rule == DROP_KEPT && j->contamination) TRY(contamination_stage(j, b, &out->rule));
+    TRY(text_stage(f, w, &out->rule, r));
+    if (out->rule == DROP_KEPT) TRY(charset_stage(f, w, &out->rule, counts));
+    if (out->rule == DROP_KEPT && f->langid) language_stage(f, w, out, counts, r->bytes);
+    if (out->rule == DROP_KEPT && f->quality) TRY(quality_stage(f, w, &out->rule, counts));
+    if (out->rule == DROP_KEPT && f->contamination) TRY(contamination_stage(f, w, &out->rule));
     if (out->rule != DROP_KEPT) return OK;
-    ends_trim(&b->text);
-    return marks_make(j, b, out);
+    trim_end(&w->text);
+    return keys_compute(f, w, out);
 }

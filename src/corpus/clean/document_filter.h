@@ -1,23 +1,26 @@
 #ifndef CORPUS_CLEAN_DOCUMENT_FILTER_H
 #define CORPUS_CLEAN_DOCUMENT_FILTER_H
-/* One document through all that can be said of it alone. A DocumentFilter is for all threads, a FilterWorkspace for one. */
+/* The stages that judge one document alone: charset, language, quality, contamination; then its hash and
+ * MinHash keys. A DocumentFilter is read-only after opening and shared by all threads; each thread has a
+ * FilterWorkspace of its own. */
 #include "corpus/clean/clean_plan.h"
 #include "corpus/dedup/exact.h"
 #include "text/fasttext/langid.h"
 
 typedef struct {
     const CleanPlan *plan;
-    Langid        *langid;          /* NULL: languages are not asked for */
-    int            languages, wanted;        /* labels; which is ours, or -1 */
+    Langid        *langid;          /* NULL: languages are not identified */
+    int            languages, wanted;       /* labels of the model; the one that is kept, -1: any */
     Charset       *charset;
-    Quality       *quality;
-    Contamination *contamination;
-    MinHash          *near;            /* NULL: not looked for. Judges only use its shape */
-    int            keys;            /* of a document: its bands */
+    Quality       *quality;         /* NULL: no rule is on */
+    Contamination *contamination;   /* NULL: no test sets */
+    /* NULL: no near-duplicate detection. The stages use only its parameters. */
+    MinHash       *near;
+    int            keys;            /* MinHash keys of a document: the number of bands */
 } DocumentFilter;
 
 typedef struct {
-    Buffer             text, spare;
+    Buffer             text, spare; /* text: the document as the stages have changed it so far */
     LangidSpace       *langid;
     QualitySpace      *quality;
     ContaminationFound found;
@@ -27,16 +30,23 @@ typedef struct {
 } FilterWorkspace;
 
 typedef struct {
-    int     rule;                   /* DROP_KEPT: its text stands in the bench, and hash and keys are made */
-    int     label;                  /* of the language, -1: none was found or asked for */
+    /* DROP_KEPT: workspace.text, hash and workspace.key are valid; else why it is dropped. */
+    int     rule;
+    int     label;                  /* identified language; -1: none */
     float   probability;
-    Hash128 hash;
+    Hash128 hash;                   /* of the normalized text; only set with plan->exact */
 } FilterResult;
 
-Status document_filter_open (DocumentFilter *filter, const CleanPlan *plan, const char *folder);      /* folder: for what near spills */
-void   document_filter_close(DocumentFilter *filter);
+/* folder: where near-duplicate detection may spill. On failure everything is released. BAD_OPTION: the
+ * model has no such label. BAD_FILE: a model, word list or test set is unusable. */
+Status document_filter_open  (DocumentFilter *filter, const CleanPlan *plan, const char *folder);
+void   document_filter_close (DocumentFilter *filter);
 Status filter_workspace_open (FilterWorkspace *workspace, const DocumentFilter *filter);
 void   filter_workspace_close(FilterWorkspace *workspace);
-Status document_filter_record(const DocumentFilter *filter, FilterWorkspace *workspace, FilterResult *result, const Record *record, CleanCounts *counts);
-const char *document_filter_label(const DocumentFilter *filter, int label);        /* "sv"; "none" */
+/* Judges one document and adds to `counts` what the stages changed and which language was found; counting
+ * the document itself and its fate is up to the caller. NO_MEMORY is the only failure. */
+Status document_filter_record(const DocumentFilter *filter, FilterWorkspace *workspace, FilterResult *result,
+                              const Record *record, CleanCounts *counts);
+/* A label as people write it, as "sv"; "none" for -1. */
+const char *document_filter_label(const DocumentFilter *filter, int label);
 #endif

@@ -1,3 +1,6 @@
+/* The document store: blocks are compressed in parts in memory, parts are appended in order, and every
+ * number that is read back is checked before it is used as an offset. The texts are protected by zstd's
+ * own checksums, the rows by theirs. */
 #include "corpus/clean/document_store.h"
 
 #include <errno.h>
@@ -15,22 +18,33 @@
 static const char *const file_name[STORE_FILES] = { "texts", "rows", "keys", "dropped" };
 
 struct DocumentStore {
-    int       keys, fd[STORE_FILES];
-    char      path[STORE_FILES][1024];
-    StoreSize size;
-    XXH3_state_t *sum[STORE_FILES];                 /* over all that is in the file */
+    int           keys;                             /* 64-bit keys of a document */
+    int           fd[STORE_FILES];                  /* -1: not open */
+    char          path[STORE_FILES][1024];
+    /* .sum is that of document_store_open's argument; document_store_size returns the current one. */
+    StoreSize     size;
+    XXH3_state_t *sum[STORE_FILES];                 /* of the bytes that are in the file so far */
 };
 
-/* What stands before a document's strings, in their order: text, id, url, title, source. -1: not told */
-typedef struct { int64_t bytes[5], line; int32_t input, label; float probability; int32_t zero; } Head;
+/* Precedes a document's strings in its block. The strings are text, id, url, title and source, in this
+ * order; a length of -1 means that the input does not have it. `zero` fills the struct to its alignment,
+ * so that no undefined bytes are written. */
+typedef struct {
+    int64_t bytes[5], line;
+    int32_t input, label;
+    float probability;
+    int32_t zero;
+} DocumentHead;
 
-/* ---- pieces ---- */
+/* ---- parts ---- */
 
-/* Rows of the block get to know how long it became. */
-static void rows_told(StorePart *p, int64_t rows, int64_t packed)
+/* The compressed size of a block is known only after its rows were written; they are the last ones of the
+ * part. */
+static void rows_set_packed(StorePart *p, int64_t rows, int64_t packed)
 {
     Buffer *b = &p->part[STORE_ROWS];
-    for (int64_t i = b->bytes / (int64_t)sizeof(StoredRow) - rows; i < b->bytes / (int64_t)sizeof(StoredRow); i++)
+    for (int64_t i = b->bytes / (int64_t)sizeof(StoredRow) - rows; i < b->bytes / (int64_t)sizeof(StoredRow);
+         i++)
         ((StoredRow *)(void *)b->text)[i].packed = packed;
 }
 
@@ -38,23 +52,27 @@ Status document_store_close_piece(StorePacker *k, StorePart *p)
 {
     Buffer *out = &p->part[STORE_TEXTS];
     if (!k->raw.bytes) return OK;
-    if (!k->context && !(k->context = ZSTD_createCCtx())) return fail(NO_MEMORY, "no memory to pack documents");
+    if (!k->context && !(k->context = ZSTD_createCCtx()))
+        return fail(NO_MEMORY, "no memory to compress documents");
     ZSTD_CCtx_setParameter(k->context, ZSTD_c_compressionLevel, STORE_LEVEL);
     ZSTD_CCtx_setParameter(k->context, ZSTD_c_checksumFlag, 1);
     TRY(buffer_room(out, (int64_t)ZSTD_compressBound((size_t)k->raw.bytes)));
-    size_t packed = ZSTD_compress2(k->context, out->text + out->bytes, (size_t)(out->room - out->bytes), k->raw.text,
-                                   (size_t)k->raw.bytes);
-    if (ZSTD_isError(packed)) return fail(NO_MEMORY, "documents cannot be packed: %s", ZSTD_getErrorName(packed));
-    rows_told(p, k->rows, (int64_t)packed);
+    size_t packed = ZSTD_compress2(k->context, out->text + out->bytes, (size_t)(out->room - out->bytes),
+                                   k->raw.text, (size_t)k->raw.bytes);
+    if (ZSTD_isError(packed))
+        return fail(NO_MEMORY, "documents cannot be compressed: %s", ZSTD_getErrorName(packed));
+    rows_set_packed(p, k->rows, (int64_t)packed);
     out->bytes  += (int64_t)packed;
     k->raw.bytes = k->rows = 0;
     return OK;
 }
 
-Status document_store_put(StorePacker *k, StorePart *p, const StoredDocument *d, StoredRow row, const uint64_t *key, int keys)
+Status document_store_put(StorePacker *k, StorePart *p, const StoredDocument *d, StoredRow row,
+                          const uint64_t *key, int keys)
 {
     const JsonText text[5] = { d->text, d->id, d->url, d->title, d->source };
-    Head head = { .line = d->line, .input = d->input, .label = d->label, .probability = d->probability };
+    DocumentHead head = { .line = d->line, .input = d->input, .label = d->label,
+                          .probability = d->probability };
     int64_t all = sizeof head;
     for (int i = 0; i < 5; i++) {
         head.bytes[i] = text[i].text ? text[i].bytes : -1;
@@ -114,7 +132,8 @@ static Status sum_begin(DocumentStore *s, int i)
 {
     enum { AT_ONCE = 1 << 20 };
     Buffer part = { 0 };
-    Status status = (s->sum[i] = XXH3_createState()) ? buffer_room(&part, AT_ONCE) : fail(NO_MEMORY, "%s: no memory for it", s->path[i]);
+    Status status = (s->sum[i] = XXH3_createState()) ? buffer_room(&part, AT_ONCE)
+                                                     : fail(NO_MEMORY, "%s: no memory to check", s->path[i]);
     if (status == OK) XXH3_64bits_reset(s->sum[i]);
     for (int64_t at = 0, bytes; at < s->size.bytes[i] && status == OK; at += bytes) {
         bytes  = s->size.bytes[i] - at < AT_ONCE ? s->size.bytes[i] - at : AT_ONCE;
@@ -123,8 +142,8 @@ static Status sum_begin(DocumentStore *s, int i)
     }
     buffer_free(&part);
     if (status != OK || !s->size.bytes[i] || XXH3_64bits_digest(s->sum[i]) == s->size.sum[i]) return status;
-    return fail(BAD_FILE, "%s: damaged: its first %" PRId64 " bytes have another checksum than when they were written; --restart begins"
-                " anew", s->path[i], s->size.bytes[i]);
+    return fail(BAD_FILE, "%s: damaged: the checksum of its first %" PRId64 " bytes does not match; --restart"
+                " starts over", s->path[i], s->size.bytes[i]);
 }
 
 static Status file_open(DocumentStore *s, int i, const char *folder, int64_t bytes)
@@ -134,9 +153,11 @@ static Status file_open(DocumentStore *s, int i, const char *folder, int64_t byt
     s->fd[i] = seam.open(path, O_RDWR | O_CREAT, 0666);
     if (s->fd[i] < 0) return fail(IO_FAILED, "%s: cannot be opened: %s", path, strerror(errno));
     off_t size = lseek(s->fd[i], 0, SEEK_END);
-    if (size < bytes) return fail(BAD_FILE, "%s: has %lld bytes and should have %" PRId64 "; --restart begins anew", path,
-                                  (long long)size, bytes);
-    if (ftruncate(s->fd[i], bytes)) return fail(IO_FAILED, "%s: cannot be cut: %s", path, strerror(errno));
+    if (size < bytes)
+        return fail(BAD_FILE, "%s: has %lld bytes and should have %" PRId64 "; --restart starts over", path,
+                    (long long)size, bytes);
+    if (ftruncate(s->fd[i], bytes))
+        return fail(IO_FAILED, "%s: cannot be truncated: %s", path, strerror(errno));
     return OK;
 }
 
@@ -144,7 +165,7 @@ Status document_store_open(DocumentStore **store, const char *folder, int keys, 
 {
     DocumentStore *s = calloc(1, sizeof *s);
     *store = NULL;
-    if (!s) return fail(NO_MEMORY, "%s: no memory for it", folder);
+    if (!s) return fail(NO_MEMORY, "%s: no memory for the document store", folder);
     *s = (DocumentStore){ .keys = keys, .size = size };
     for (int i = 0; i < STORE_FILES; i++) s->fd[i] = -1;
     Status status = OK;
@@ -172,12 +193,15 @@ StoreSize document_store_size(const DocumentStore *s)
     return size;
 }
 
-/* Places in memory follow from a row: it is believed only whole, and only in its own place. */
+/* Offsets and lengths are taken from a row, so a damaged row would lead to reads anywhere. The seed makes
+ * a row that is valid but at the wrong place differ too. */
 static uint64_t row_sum(const StoredRow *row, int64_t document)
 {
     return XXH3_64bits_withSeed(row, offsetof(StoredRow, sum), (uint64_t)document);
 }
 
+/* A part does not know where it will be: its block offsets become absolute here, and only then is the
+ * checksum of a row known. */
 Status document_store_add(DocumentStore *s, StorePart *p)
 {
     StoredRow *row = (StoredRow *)(void *)p->part[STORE_ROWS].text;
@@ -197,7 +221,8 @@ Status document_store_add(DocumentStore *s, StorePart *p)
 Status document_store_sync(DocumentStore *s)
 {
     for (int i = 0; i < STORE_FILES; i++)
-        if (seam.sync(s->fd[i])) return fail(IO_FAILED, "%s: cannot be made safe on disk: %s", s->path[i], strerror(errno));
+        if (seam.sync(s->fd[i]))
+            return fail(IO_FAILED, "%s: cannot be synced to disk: %s", s->path[i], strerror(errno));
     return OK;
 }
 
@@ -208,15 +233,16 @@ Status document_store_rows(const DocumentStore *s, StoredRow *row, int64_t docum
     TRY(file_read(s, STORE_ROWS, row, count * (int64_t)sizeof *row, document * (int64_t)sizeof *row));
     for (int64_t i = 0; i < count; i++)
         if (row[i].sum != row_sum(&row[i], document + i))
-            return fail(BAD_FILE, "%s: damaged: row %" PRId64 " has another checksum than when it was written; --restart begins anew",
+            return fail(BAD_FILE,
+                        "%s: damaged: the checksum of row %" PRId64 " does not match; --restart starts over",
                         s->path[STORE_ROWS], document + i);
     return OK;
 }
 
 Status document_store_keys(const DocumentStore *s, uint64_t *key, int64_t document, int64_t count)
 {
-    int64_t each = s->keys * (int64_t)sizeof *key;
-    return file_read(s, STORE_KEYS, key, count * each, document * each);
+    int64_t width = s->keys * (int64_t)sizeof *key;
+    return file_read(s, STORE_KEYS, key, count * width, document * width);
 }
 
 Status document_store_dropped(const DocumentStore *s, char *out, int64_t at, int64_t bytes)
@@ -224,23 +250,29 @@ Status document_store_dropped(const DocumentStore *s, char *out, int64_t at, int
     return file_read(s, STORE_DROPPED, out, bytes, at);
 }
 
-static Status broken(const DocumentStore *s, const StoredRow *row, const char *why)
+static Status damaged(const DocumentStore *s, const StoredRow *row, const char *why)
 {
-    return fail(BAD_FILE, "%s: byte %" PRId64 ": damaged: %s; --restart begins anew", s->path[STORE_TEXTS], row->block, why);
+    return fail(BAD_FILE, "%s: byte %" PRId64 ": damaged: %s; --restart starts over", s->path[STORE_TEXTS],
+                row->block, why);
 }
 
+/* Leaves the reader empty on failure, so that a block of which only a part was decompressed is never taken
+ * for a whole one. */
 static Status block_read(const DocumentStore *s, StoreReader *r, const StoredRow *row)
 {
     if (r->bytes && r->block == row->block) return OK;
     r->bytes = r->packed.bytes = r->raw.bytes = 0;
-    if (!r->context && !(r->context = ZSTD_createDCtx())) return fail(NO_MEMORY, "no memory to unpack documents");
+    if (!r->context && !(r->context = ZSTD_createDCtx()))
+        return fail(NO_MEMORY, "no memory to decompress documents");
     TRY(buffer_room(&r->packed, row->packed));
     TRY(file_read(s, STORE_TEXTS, r->packed.text, row->packed, row->block));
     unsigned long long raw = ZSTD_getFrameContentSize(r->packed.text, (size_t)row->packed);
-    if (raw == ZSTD_CONTENTSIZE_ERROR || raw == ZSTD_CONTENTSIZE_UNKNOWN) return broken(s, row, "it is no zstd frame");
+    if (raw == ZSTD_CONTENTSIZE_ERROR || raw == ZSTD_CONTENTSIZE_UNKNOWN)
+        return damaged(s, row, "it is not a zstd frame");
     TRY(buffer_room(&r->raw, (int64_t)raw));
-    size_t got = ZSTD_decompressDCtx(r->context, r->raw.text, (size_t)raw, r->packed.text, (size_t)row->packed);
-    if (ZSTD_isError(got)) return broken(s, row, ZSTD_getErrorName(got));
+    size_t got = ZSTD_decompressDCtx(r->context, r->raw.text, (size_t)raw, r->packed.text,
+                                     (size_t)row->packed);
+    if (ZSTD_isError(got)) return damaged(s, row, ZSTD_getErrorName(got));
     r->block = row->block;
     r->bytes = r->raw.bytes = (int64_t)got;
     return OK;
@@ -248,16 +280,18 @@ static Status block_read(const DocumentStore *s, StoreReader *r, const StoredRow
 
 Status document_store_read(const DocumentStore *s, StoreReader *r, StoredDocument *d, const StoredRow *row)
 {
-    Head head;
+    DocumentHead head;
     TRY(block_read(s, r, row));
-    if (row->at + (int64_t)sizeof head > r->bytes) return broken(s, row, "a document stands behind its end");
+    if (row->at + (int64_t)sizeof head > r->bytes)
+        return damaged(s, row, "a document begins after the end of its block");
     memcpy(&head, r->raw.text + row->at, sizeof head);
-    *d = (StoredDocument){ .line = head.line, .input = head.input, .label = head.label, .probability = head.probability };
+    *d = (StoredDocument){ .line = head.line, .input = head.input, .label = head.label,
+                            .probability = head.probability };
     JsonText *const text[5] = { &d->text, &d->id, &d->url, &d->title, &d->source };
     int64_t at = row->at + (int64_t)sizeof head;
     for (int i = 0; i < 5; i++) {
         if (head.bytes[i] < 0) continue;
-        if (head.bytes[i] > r->bytes - at) return broken(s, row, "a text ends behind its end");
+        if (head.bytes[i] > r->bytes - at) return damaged(s, row, "a string ends after the end of its block");
         *text[i] = (JsonText){ r->raw.text + at, head.bytes[i] };
         at += head.bytes[i];
     }

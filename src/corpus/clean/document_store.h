@@ -1,14 +1,17 @@
 #ifndef CORPUS_CLEAN_DOCUMENT_STORE_H
 #define CORPUS_CLEAN_DOCUMENT_STORE_H
-/* The documents between the stages and the end, in a folder of four files that only grow:
+/* The documents that passed the stages, kept on disk until duplicates are resolved, in a directory of four
+ * files that only grow:
  *
- *     texts     documents in zstd blocks of about 32 KiB (or one larger document), so that any can be read alone
- *     rows      a StoredRow a document: where it is, its hash
- *     keys      its near keys, DocumentStorePlan.keys each
- *     dropped   JSON lines about what did not come so far
+ *     texts     documents in zstd blocks of about 32 KiB (or one larger document), so that any of them can
+ *               be read alone
+ *     rows      a StoredRow for each document: where it is, and its hash
+ *     keys      the MinHash keys of each document, `keys` numbers of 64 bits
+ *     dropped   JSON lines about the documents that were dropped
  *
- * How far they are whole is told by the ledger (clean/ledger.h); what is behind that is cut off when a run goes on. Numbers
- * are this machine's: a work folder goes on where it was begun.                                                      */
+ * The progress file (progress_file.h) says how many bytes of each file are complete; a resumed run cuts
+ * off what follows. Numbers are in the machine's byte order: a run is resumed on the kind of machine where
+ * it began. */
 #include <zstd.h>
 #include "corpus/read/buffer.h"
 #include "corpus/dedup/exact.h"
@@ -17,43 +20,64 @@
 enum { STORE_BLOCK = 32 << 10, STORE_LEVEL = 1 };
 enum { STORE_TEXTS, STORE_ROWS, STORE_KEYS, STORE_DROPPED, STORE_FILES };
 
-/* block, packed: byte of `texts` and bytes there; at: byte in the block when it is unpacked; bytes: of the text as it came;
- * sum: of all this and the document's number, made when the row is put into the file */
-typedef struct { Hash128 hash; int64_t block, packed, at, bytes; uint64_t sum; } StoredRow;
+typedef struct {
+    Hash128  hash;
+    int64_t  block, packed;         /* the zstd block: its first byte in `texts`, and its compressed size */
+    int64_t  at;                    /* the document's first byte in the decompressed block */
+    int64_t  bytes;                 /* of the text as it was read */
+    uint64_t sum;                   /* XXH3 of the fields above, seeded with the document's number */
+} StoredRow;
 
 typedef struct {
-    JsonText text, id, url, title, source;          /* text NULL: not told */
-    int64_t  line;                                  /* of its file */
-    int32_t  input, label;                          /* which file; -1: no language */
+    JsonText text, id, url, title, source;          /* .text NULL: the input does not have it */
+    int64_t  line;                                  /* of its file, from 1 */
+    int32_t  input, label;                          /* index in CleanPlan.path; language, -1: none */
     float    probability;
 } StoredDocument;
 
-/* ---- putting in: a piece by any thread, then pieces in order by one ---- */
+/* ---- writing: any thread fills a part of its own; one thread appends the parts in order ---- */
 
-typedef struct { Buffer part[STORE_FILES]; int64_t documents; } StorePart;        /* begins as { 0 } */
-typedef struct { ZSTD_CCtx *context; Buffer raw; int64_t rows; } StorePacker;      /* one a thread; begins as { 0 } */
-Status document_store_put  (StorePacker *packer, StorePart *piece, const StoredDocument *d, StoredRow row, const uint64_t *key, int keys);
-Status document_store_close_piece(StorePacker *packer, StorePart *piece);                  /* packs what is left */
-void   document_store_clear_piece(StorePart *piece, int64_t most);                         /* for the next; memory above `most` goes */
+typedef struct { Buffer part[STORE_FILES]; int64_t documents; } StorePart;         /* initialised to { 0 } */
+/* Collects the documents of one block and compresses it: one for each thread, initialised to { 0 }. raw: the
+ * block so far; rows: its documents. */
+typedef struct { ZSTD_CCtx *context; Buffer raw; int64_t rows; } StorePacker;
+/* Copies the document into the packer's block and its row and keys into the part. The block is compressed
+ * into the part when the next document would make it larger than STORE_BLOCK. */
+Status document_store_put        (StorePacker *packer, StorePart *piece, const StoredDocument *d,
+                                  StoredRow row, const uint64_t *key, int keys);
+/* Compresses the last block. */
+Status document_store_close_piece(StorePacker *packer, StorePart *piece);
+/* Empties the part for its next use. Buffers of more than `most` bytes are freed, so one huge document
+ * does not occupy memory for the rest of the run. */
+void   document_store_clear_piece(StorePart *piece, int64_t most);
 void   document_store_free_piece (StorePart *piece);
 void   document_store_free_packer(StorePacker *packer);
 
 typedef struct DocumentStore DocumentStore;
-/* sum: XXH3 of the first `bytes` bytes of each file */
+/* sum: XXH3 of the first `bytes` bytes of each file. */
 typedef struct { int64_t documents, bytes[STORE_FILES]; uint64_t sum[STORE_FILES]; } StoreSize;
-/* size: what is whole; the files are cut to that, and read once: BAD_FILE where a checksum is another */
+/* Opens or creates the files in `folder` and truncates them to `size`, after reading them once to verify
+ * the checksums. BAD_FILE: a file is shorter or its checksum differs. */
 Status    document_store_open (DocumentStore **store, const char *folder, int keys, StoreSize size);
+/* Appends the part; its rows are completed in place first. */
 Status    document_store_add  (DocumentStore *store, StorePart *piece);
+/* Calls fsync for all four files. */
 Status    document_store_sync (DocumentStore *store);
 StoreSize document_store_size (const DocumentStore *store);
-void      document_store_close(DocumentStore *store);
+void      document_store_close(DocumentStore *store);                              /* NULL is allowed */
 
-/* ---- taking out, by any thread with a reader of its own ---- */
+/* ---- reading: by any number of threads, each with a reader of its own ---- */
 
-typedef struct { ZSTD_DCtx *context; Buffer packed, raw; int64_t block, bytes; } StoreReader;      /* begins as { 0 } */
-Status document_store_rows(const DocumentStore *store, StoredRow *row, int64_t document, int64_t count);
-Status document_store_keys(const DocumentStore *store, uint64_t *key, int64_t document, int64_t count);
-Status document_store_read(const DocumentStore *store, StoreReader *reader, StoredDocument *d, const StoredRow *row);  /* good until the next */
+/* One for each thread, initialised to { 0 }. raw: the block that begins at byte `block`, decompressed to
+ * `bytes` bytes. */
+typedef struct { ZSTD_DCtx *context; Buffer packed, raw; int64_t block, bytes; } StoreReader;
+/* Rows and keys of `count` documents from number `document` on. BAD_FILE: a row's checksum differs. */
+Status document_store_rows   (const DocumentStore *store, StoredRow *row, int64_t document, int64_t count);
+Status document_store_keys   (const DocumentStore *store, uint64_t *key, int64_t document, int64_t count);
+/* The strings of *d point into the reader and are valid until its next use. The last block stays
+ * decompressed in the reader, so documents read in order decompress each block once. */
+Status document_store_read   (const DocumentStore *store, StoreReader *reader, StoredDocument *d,
+                              const StoredRow *row);
 Status document_store_dropped(const DocumentStore *store, char *out, int64_t at, int64_t bytes);
 void   document_store_free_reader(StoreReader *reader);
 #endif

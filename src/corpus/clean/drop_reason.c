@@ -1,3 +1,5 @@
+/* The names of the reasons, as they are in tables, reports and --dropped. They are part of the file
+ * formats. */
 #include "corpus/clean/drop_reason.h"
 
 const char *drop_reason_text(int rule)

@@ -1,23 +1,26 @@
 #ifndef CORPUS_CLEAN_DROP_REASON_H
 #define CORPUS_CLEAN_DROP_REASON_H
-/* Why a document goes: one number a reason, in the order in which documents meet them. */
+/* Why a document is dropped: one number for each reason, in the order of the stages. The numbers index
+ * CleanCounts.dropped. */
 #include "corpus/quality/quality.h"
 #include "corpus/read/record.h"
 
 enum {
-    DROP_FAULT,                                         /* + RecordFaultKind: it is no document */
-    DROP_EMPTY = DROP_FAULT + RECORD_FAULTS,            /* no text, or none is left */
-    DROP_WARNED,                                        /* OSCAR's own warnings */
+    DROP_FAULT,                                         /* + RecordFaultKind: the record could not be read */
+    DROP_EMPTY = DROP_FAULT + RECORD_FAULTS,            /* no text, or a stage removed all of it */
+    /* Has one of OSCAR's warnings that the run excludes. */
+    DROP_WARNED,
     DROP_CHARSET,
     DROP_LANGUAGE,
     DROP_QUALITY,                                       /* + QualityRule */
     DROP_CONTAMINATED = DROP_QUALITY + QUALITY_RULES,
     DROP_EXACT,
     DROP_NEAR,
-    DROP_PARTS,                                         /* all its lines stood before */
+    DROP_PARTS,                                         /* all its lines or paragraphs occurred before */
     DROP_REASONS,
     DROP_KEPT = -1
 };
 
-const char *drop_reason_text(int rule);                        /* "too long", "quality: words-min", "exact duplicate" */
+/* The name in reports: "too long", "words-min", "exact duplicate"; "kept" for DROP_KEPT. */
+const char *drop_reason_text(int rule);
 #endif

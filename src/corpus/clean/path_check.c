@@ -1,3 +1,6 @@
+/* Compares all files that a run reads with all that it writes. An input is identified by device and inode,
+ * so that a symbolic or hard link to it is found too; an output need not exist yet, so outputs are also
+ * compared by directory and name. */
 #include "corpus/clean/path_check.h"
 
 #include <inttypes.h>
@@ -8,129 +11,142 @@
 #include "corpus/clean/report.h"
 #include "corpus/clean/write.h"
 
-typedef struct { dev_t device; ino_t number; } FilePlace;
-typedef struct { const char *option, *path; bool straight; } Target;     /* straight: may be a device, which is then written to */
-enum { TARGETS = 6 };
+typedef struct { dev_t device; ino_t number; } FileId;
+/* device_allowed: the report may be /dev/stdout, which is written to directly; other outputs are renamed
+ * into place. */
+typedef struct { const char *option, *path; bool device_allowed; } OutputFile;
+enum { OUTPUTS = 6 };
 
 typedef struct {
-    FilePlace  *read;                               /* sorted */
-    int64_t reads;
-    Target  target[TARGETS];
-    int     targets;
-    char    page[1100];
-} Places;
+    FileId    *input;                       /* sorted by by_file_id */
+    int64_t    inputs;
+    OutputFile output[OUTPUTS];
+    int        outputs;
+    char       page[1100];                  /* path of the report's HTML page */
+} PathCheck;
 
-static int by_place(const void *a, const void *b)
+static int by_file_id(const void *a, const void *b)
 {
-    const FilePlace *x = a, *y = b;
+    const FileId *x = a, *y = b;
     if (x->device != y->device) return x->device < y->device ? -1 : 1;
     return (x->number > y->number) - (x->number < y->number);
 }
 
 /* ---- what is read ---- */
 
-static void read_add(Places *p, const char *path)
+/* Only regular files: a pipe or a device that is read cannot be overwritten by a rename. */
+static void input_add(PathCheck *p, const char *path)
 {
-    struct stat about;
-    if (!path || (strcmp(path, "-") ? stat(path, &about) : fstat(0, &about)) || !S_ISREG(about.st_mode)) return;
-    p->read[p->reads++] = (FilePlace){ about.st_dev, about.st_ino };
+    struct stat info;
+    if (!path || (strcmp(path, "-") ? stat(path, &info) : fstat(0, &info)) || !S_ISREG(info.st_mode)) return;
+    p->input[p->inputs++] = (FileId){ info.st_dev, info.st_ino };
 }
 
-static Status reads_find(Places *p, const CleanPlan *plan)
+static Status inputs_collect(PathCheck *p, const CleanPlan *plan)
 {
-    p->read = malloc(((size_t)plan->paths + (size_t)plan->contamination.paths + 2) * sizeof *p->read);
-    if (!p->read) return fail(NO_MEMORY, "no memory for the places of %d files", plan->paths);
-    for (int i = 0; i < plan->paths; i++) read_add(p, plan->path[i]);
-    for (int i = 0; i < plan->contamination.paths; i++) read_add(p, plan->contamination.path[i]);
-    read_add(p, plan->model);
-    read_add(p, plan->bad_words);
-    qsort(p->read, (size_t)p->reads, sizeof *p->read, by_place);
+    p->input = malloc(((size_t)plan->paths + (size_t)plan->contamination.paths + 2) * sizeof *p->input);
+    if (!p->input) return fail(NO_MEMORY, "no memory to compare %d input files", plan->paths);
+    for (int i = 0; i < plan->paths; i++) input_add(p, plan->path[i]);
+    for (int i = 0; i < plan->contamination.paths; i++) input_add(p, plan->contamination.path[i]);
+    input_add(p, plan->model);
+    input_add(p, plan->bad_words);
+    qsort(p->input, (size_t)p->inputs, sizeof *p->input, by_file_id);
     return OK;
 }
 
 /* ---- what is written ---- */
 
-static Status path_check(const Places *p, const char *option, const char *path, bool straight)
+static Status path_check(const PathCheck *p, const char *option, const char *path, bool device_allowed)
 {
-    struct stat about;
-    if (stat(path, &about)) return OK;
-    if (S_ISDIR(about.st_mode)) return fail(BAD_OPTION, "%s %s: is a folder; name a file", option, path);
-    if (!S_ISREG(about.st_mode))
-        return straight ? OK : fail(BAD_OPTION, "%s %s: is no file, and what is written takes the place of what is there; name one",
-                                    option, path);
-    FilePlace place = { about.st_dev, about.st_ino };
-    if (!bsearch(&place, p->read, (size_t)p->reads, sizeof place, by_place)) return OK;
-    return fail(BAD_OPTION, "%s %s: is read as well, and would be lost; name another file", option, path);
+    struct stat info;
+    if (stat(path, &info)) return OK;
+    if (S_ISDIR(info.st_mode)) return fail(BAD_OPTION, "%s %s: is a directory; give a file", option, path);
+    if (!S_ISREG(info.st_mode))
+        return device_allowed
+                   ? OK
+                   : fail(BAD_OPTION,
+                          "%s %s: is not a regular file, and the output would replace it; give a file",
+                          option, path);
+    FileId id = { info.st_dev, info.st_ino };
+    if (!bsearch(&id, p->input, (size_t)p->inputs, sizeof id, by_file_id)) return OK;
+    return fail(BAD_OPTION, "%s %s: is also an input and would be overwritten; give another file", option,
+                path);
 }
 
-/* Of a row of shards those that are there now */
-static Status output_check(const Places *p, const CleanPlan *plan)
+/* The output, or the shards of it that exist now; their numbers have no gaps, so the first missing one
+ * ends the search. */
+static Status shards_check(const PathCheck *p, const CleanPlan *plan)
 {
     char path[1100];
-    struct stat about;
+    struct stat info;
     for (int64_t number = 0; ; number++) {
         TRY(write_path(path, sizeof path, plan, number));
         TRY(path_check(p, "--output", path, false));
-        if ((!plan->folder && !plan->shard_bytes) || stat(path, &about)) return OK;
+        if ((!plan->folder && !plan->shard_bytes) || stat(path, &info)) return OK;
     }
 }
 
-static const char *name_of(const char *path)
+static const char *last_component(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
 
-/* Neither has to be there yet: equal names in one folder */
-static bool same(const char *a, const char *b)
+/* Whether both paths are, or will be, the same regular file. Where one does not exist yet, they are the
+ * same if their names are equal and their directories are. The "." makes "DIR/." of a directory, and "."
+ * of a path without one. */
+static bool same_file(const char *a, const char *b)
 {
-    char folder[2][1100];
+    char parent[2][1100];
     struct stat x, y;
     if (!strcmp(a, b)) return true;
-    if (!stat(a, &x) && !stat(b, &y)) return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-    if (strcmp(name_of(a), name_of(b)) != 0) return false;
-    snprintf(folder[0], sizeof folder[0], "%.*s.", (int)(name_of(a) - a), a);
-    snprintf(folder[1], sizeof folder[1], "%.*s.", (int)(name_of(b) - b), b);
-    return !stat(folder[0], &x) && !stat(folder[1], &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    if (!stat(a, &x) && !stat(b, &y))
+        return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    if (strcmp(last_component(a), last_component(b)) != 0) return false;
+    snprintf(parent[0], sizeof parent[0], "%.*s.", (int)(last_component(a) - a), a);
+    snprintf(parent[1], sizeof parent[1], "%.*s.", (int)(last_component(b) - b), b);
+    return !stat(parent[0], &x) && !stat(parent[1], &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-static void target_add(Places *p, const char *option, const char *path, bool straight)
+static void output_add(PathCheck *p, const char *option, const char *path, bool device_allowed)
 {
-    if (path) p->target[p->targets++] = (Target){ option, path, straight };
+    if (path) p->output[p->outputs++] = (OutputFile){ option, path, device_allowed };
 }
 
-static void targets_find(Places *p, const CleanPlan *plan)
+/* Shards are left to shards_check, as their number is not known. A sample writes only its report. */
+static void outputs_collect(PathCheck *p, const CleanPlan *plan)
 {
     bool one = !plan->folder && !plan->shard_bytes;
     if (plan->report) report_page_path(p->page, sizeof p->page, plan->report);
-    target_add(p, "--report", plan->report, true);
-    target_add(p, "the page of --report", plan->report ? p->page : NULL, true);
+    output_add(p, "--report", plan->report, true);
+    output_add(p, "the page of --report", plan->report ? p->page : NULL, true);
     if (plan->sample) return;
-    target_add(p, "--output", one ? plan->output : NULL, false);
-    target_add(p, "--dropped", plan->dropped, false);
-    target_add(p, "--clusters", plan->clusters, false);
-    target_add(p, "--pairs", plan->pairs, false);
+    output_add(p, "--output", one ? plan->output : NULL, false);
+    output_add(p, "--dropped", plan->dropped, false);
+    output_add(p, "--clusters", plan->clusters, false);
+    output_add(p, "--pairs", plan->pairs, false);
 }
 
-static Status targets_check(const Places *p)
+static Status outputs_check(const PathCheck *p)
 {
-    for (int i = 0; i < p->targets; i++) {
-        const Target *t = &p->target[i];
-        TRY(path_check(p, t->option, t->path, t->straight));
+    for (int i = 0; i < p->outputs; i++) {
+        const OutputFile *t = &p->output[i];
+        TRY(path_check(p, t->option, t->path, t->device_allowed));
         for (int k = 0; k < i; k++)
-            if (same(t->path, p->target[k].path))
-                return fail(BAD_OPTION, "%s %s: is where %s goes; name another file", t->option, t->path, p->target[k].option);
+            if (same_file(t->path, p->output[k].path))
+                return fail(BAD_OPTION, "%s %s: is also the file of %s; give another file", t->option,
+                            t->path, p->output[k].option);
     }
     return OK;
 }
 
 Status clean_paths_check(const CleanPlan *plan)
 {
-    Places p = { 0 };
-    Status status = reads_find(&p, plan);
-    targets_find(&p, plan);
-    if (status == OK) status = targets_check(&p);
-    if (status == OK && !plan->sample) status = output_check(&p, plan);
-    free(p.read);
+    PathCheck p = { 0 };
+    Status status = inputs_collect(&p, plan);
+    outputs_collect(&p, plan);
+    if (status == OK) status = outputs_check(&p);
+    if (status == OK && !plan->sample) status = shards_check(&p, plan);
+    free(p.input);
     return status;
 }

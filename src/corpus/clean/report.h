@@ -1,11 +1,15 @@
 #ifndef CORPUS_CLEAN_REPORT_H
 #define CORPUS_CLEAN_REPORT_H
-/* What a run did: a table for a person, JSON for a program, a page with bars. The same input gives the same bytes. */
+/* The result of a run in three forms: a table for the terminal, JSON for programs, an HTML page. None
+ * contains times or the number of workers, so the same input gives the same bytes. */
 #include <stdio.h>
 #include "corpus/clean/document_filter.h"
 #include "corpus/clean/counts.h"
 
 void   report_print(FILE *out, const CleanPlan *plan, const CleanCounts *counts);
-Status report_write(const DocumentFilter *filter, const CleanCounts *counts, const MinHashCounts *near);    /* plan->report and .html beside it */
+/* Writes plan->report (JSON) and the HTML page of the same name beside it; OK without plan->report. near
+ * NULL: near-duplicate detection was off. */
+Status report_write(const DocumentFilter *filter, const CleanCounts *counts, const MinHashCounts *near);
+/* The path of the HTML page: "a/report.json" gives "a/report.html". */
 void   report_page_path(char *out, size_t size, const char *path);
 #endif

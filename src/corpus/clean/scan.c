@@ -1,5 +1,7 @@
-/* The items of the pipeline are blocks of the files; a worker makes of each a piece of the store and a tally, and they are taken in
- * order. From time to time what is done is made safe, and the ledger says so.                                        */
+/* Blocks of the inputs go through an ordered pipeline: the reader thread fills slots with blocks, workers
+ * turn each block into a part of the document store and counts, and the caller appends both in input
+ * order. So the output does not depend on the number of workers. Each plan->part_bytes the store is synced
+ * and the progress file replaced. */
 #include "corpus/clean/scan.h"
 
 #include <inttypes.h>
@@ -13,36 +15,37 @@
 #include "corpus/read/input_blocks.h"
 #include "corpus/read/source.h"
 
-enum { TOLD = 4, FAULTS_TOLD = 20, ROOM_KEPT = 4 * BLOCK_USUAL, BEGIN = 200 };
+enum { MESSAGES_A_BLOCK = 4, MESSAGES_A_RUN = 20, CAPACITY_KEPT = 4 * BLOCK_USUAL, BEGINNING = 200 };
 
 typedef struct {
-    Block       block;
-    const char *name;                       /* of its file */
-    int         input;                      /* its number */
-    ProgressFile      behind;                     /* where reading goes on behind this block */
-    int64_t     read;                       /* bytes of the files so far */
-    int64_t     quota;                      /* documents to take of it */
-    Status      status;
-    char        why[512];
-    StorePart  piece;
-    CleanCounts      *counts;
-    int64_t     faults;
-    char        told[TOLD][512];
+    Block        block;
+    const char  *name;                      /* of its file */
+    int          input;                     /* index of its file */
+    ProgressFile after;                     /* where reading resumes after this block */
+    int64_t      read;                      /* bytes of all files up to the end of this block */
+    int64_t      quota;                     /* documents to take from it */
+    Status       status;                    /* not OK: the run ends when the caller comes to this slot */
+    char         why[512];                  /* the message of `status`; fail_text() is per thread */
+    StorePart    piece;
+    CleanCounts *counts;
+    int64_t      faults;                    /* records passed over, and their first messages */
+    char         message[MESSAGES_A_BLOCK][512];
 } ScanSlot;
 
-typedef struct { FilterWorkspace workspace; StorePacker packer; Buffer record; } ScanWorker;        /* of a worker */
+typedef struct { FilterWorkspace workspace; StorePacker packer; Buffer record; } ScanWorker;
 
 typedef struct {
-    CleanScan *g;
-    InputBlocks   blocks_in;
-    int     slots, workers;
-    ScanSlot   *slot;
-    ScanWorker   *seat;
-    bool    stopped;                        /* by a failure; who fills says it */
-    int64_t total, chosen;                  /* bytes of the inputs, -1: nobody knows; documents of a sample so far */
-    int64_t faults;
-    Eta    eta;
-} Works;
+    CleanScan   *scan;
+    InputBlocks  blocks_in;
+    int          slots, workers;            /* workers: those of worker_state that are open */
+    ScanSlot    *slot;
+    ScanWorker  *worker_state;
+    bool         stopped;                   /* reading failed; set and read by the thread that fills */
+    int64_t      total;                     /* bytes of the inputs; -1: unknown, as one is standard input */
+    int64_t      chosen;                    /* of a sample: documents taken so far */
+    int64_t      faults;                    /* logged or only counted */
+    Eta          eta;
+} ScanJob;
 
 /* ---- faults ---- */
 
@@ -52,53 +55,58 @@ static void slot_stop(ScanSlot *s, Status status)
     snprintf(s->why, sizeof s->why, "%s", fail_text());
 }
 
-static void slot_tell(ScanSlot *s, const char *words)
+static void slot_note(ScanSlot *s, const char *words)
 {
-    if (s->faults < TOLD) snprintf(s->told[s->faults], sizeof s->told[0], "%s", words);
+    if (s->faults < MESSAGES_A_BLOCK) snprintf(s->message[s->faults], sizeof s->message[0], "%s", words);
     s->faults++;
 }
 
 /* ---- filling ---- */
 
-/* How many documents of the block a sample takes, so that they are spread over all files. 0: pass it over */
-static int64_t quota(const Works *w)
+/* How many documents of the block a sample takes: so many that the share taken follows the share of bytes
+ * read, which spreads the sample over all files. 0: the block is skipped. Where the size is unknown the
+ * first documents are taken. */
+static int64_t quota(const ScanJob *job)
 {
-    int64_t sample = w->g->plan->sample;
+    int64_t sample = job->scan->plan->sample;
     if (!sample) return INT64_MAX;
-    if (w->total <= 0) return sample - w->chosen;
-    double wanted = (double)sample * (double)w->blocks_in.behind / (double)w->total - (double)w->chosen;
+    if (job->total <= 0) return sample - job->chosen;
+    double wanted = (double)sample * (double)job->blocks_in.behind / (double)job->total - (double)job->chosen;
     return wanted > 0 ? (int64_t)(wanted + 0.5) : 0;
 }
 
+/* A damaged file is counted, and reading continues with the next one. Any other failure is handed to the
+ * caller in the slot, so that it is reported after everything before it was appended. */
 static bool slot_fill(void *context, int slot, int64_t *weight)
 {
-    Works *w = context;
-    ScanSlot  *s = &w->slot[slot];
-    bool   more = false;
-    if (w->stopped) return false;
+    ScanJob *job = context;
+    ScanSlot *s = &job->slot[slot];
+    bool more = false;
+    if (job->stopped) return false;
     s->status = OK;
     s->faults = 0;
     clean_counts_clear(s->counts);
-    document_store_clear_piece(&s->piece, ROOM_KEPT);
-    if (s->block.room > ROOM_KEPT) block_free(&s->block);
+    document_store_clear_piece(&s->piece, CAPACITY_KEPT);
+    if (s->block.room > CAPACITY_KEPT) block_free(&s->block);
     Status status;
     do {
-        status   = input_blocks_fill(&w->blocks_in, &s->block, &more);
-        s->quota = quota(w);
+        status   = input_blocks_fill(&job->blocks_in, &s->block, &more);
+        s->quota = quota(job);
     } while (status == OK && more && !s->quota);
     if (status == OK && !more) return false;
-    w->chosen += w->g->plan->sample ? s->quota : 0;
-    s->name    = input_blocks_name(&w->blocks_in);
-    s->input   = w->blocks_in.file;
-    s->read    = w->blocks_in.behind;
-    s->behind  = (ProgressFile){ .file = w->blocks_in.file, .blocks = w->blocks_in.blocks, .done = w->blocks_in.done };
+    job->chosen += job->scan->plan->sample ? s->quota : 0;
+    s->name    = input_blocks_name(&job->blocks_in);
+    s->input   = job->blocks_in.file;
+    s->read    = job->blocks_in.behind;
+    s->after   = (ProgressFile){ .file = job->blocks_in.file, .blocks = job->blocks_in.blocks,
+                                .done = job->blocks_in.done };
     if (status == BAD_FILE) {
-        s->behind = (ProgressFile){ .file = w->blocks_in.file + 1, .done = w->blocks_in.behind };
+        s->after = (ProgressFile){ .file = job->blocks_in.file + 1, .done = job->blocks_in.behind };
         s->counts->damaged++;
-        slot_tell(s, fail_text());
+        slot_note(s, fail_text());
     } else if (status != OK) {
         slot_stop(s, status);
-        w->stopped = true;
+        job->stopped = true;
     }
     *weight = (int64_t)s->block.bytes;
     return true;
@@ -106,134 +114,145 @@ static bool slot_fill(void *context, int slot, int64_t *weight)
 
 /* ---- a worker ---- */
 
-static JsonText begin_of(const char *text, int64_t bytes)
+/* The beginning of a dropped text, which shows in --dropped what kind of document it was. */
+static JsonText text_beginning(const char *text, int64_t bytes)
 {
-    int64_t end = bytes < BEGIN ? bytes : BEGIN;
-    while (end < bytes && end > 0 && ((unsigned char)text[end] & 0xc0) == 0x80) end--;       /* not inside of a character */
+    int64_t end = bytes < BEGINNING ? bytes : BEGINNING;
+    /* Never within a UTF-8 sequence. */
+    while (end < bytes && end > 0 && ((unsigned char)text[end] & 0xc0) == 0x80) end--;
     return (JsonText){ text, end };
 }
 
-static Status dropped_tell(const DocumentFilter *j, ScanSlot *s, const Record *r, int rule, const FilterResult *judged)
+/* Appends the JSON line of a dropped document. `result` is NULL for a record that could not be read. */
+static Status dropped_put(const DocumentFilter *filter, ScanSlot *s, const Record *r, int rule,
+                          const FilterResult *result)
 {
     Buffer *out = &s->piece.part[STORE_DROPPED];
-    if (!j->plan->dropped) return OK;
+    if (!filter->plan->dropped) return OK;
     TRY(json_text_words(out, "{\"rule\": \"%s\"", drop_reason_text(rule)));
     TRY(json_text_member(out, "id", r->id));
     TRY(json_text_member(out, "file", json_text_of(s->name, (int64_t)strlen(s->name))));
     TRY(json_text_words(out, ", \"line\": %" PRId64 ", \"bytes\": %" PRId64, r->line, r->bytes));
-    if (judged && judged->label >= 0) {
+    if (result && result->label >= 0) {
         TRY(json_text_words(out, ", \"language\": "));
-        TRY(json_text_label(out, document_filter_label(j, judged->label)));
-        TRY(json_text_words(out, ", \"probability\": %.4f", (double)judged->probability));
+        TRY(json_text_label(out, document_filter_label(filter, result->label)));
+        TRY(json_text_words(out, ", \"probability\": %.4f", (double)result->probability));
     }
-    if (r->text) TRY(json_text_member(out, "begin", begin_of(r->text, r->bytes)));
+    if (r->text) TRY(json_text_member(out, "begin", text_beginning(r->text, r->bytes)));
     return buffer_add(out, "}\n", 2);
 }
 
-static Status fault_take(const DocumentFilter *j, ScanSlot *s, const RecordFault *fault)
+static Status fault_count(const DocumentFilter *filter, ScanSlot *s, const RecordFault *fault)
 {
     int rule = DROP_FAULT + (int)fault->kind;
-    Record none = { .line = fault->line, .bytes = fault->bytes };
+    Record unread = { .line = fault->line, .bytes = fault->bytes };
     if (fault->kind == RECORD_NO_MEMORY) return fail(NO_MEMORY, "%s", fault->told);
-    slot_tell(s, fault->told);
+    slot_note(s, fault->told);
     s->counts->in.documents++;
     s->counts->in.bytes += fault->bytes;
     clean_counts_length(s->counts->length_in, fault->bytes);
     clean_counts_drop(s->counts, rule, fault->bytes);
-    return dropped_tell(j, s, &none, rule, NULL);
+    return dropped_put(filter, s, &unread, rule, NULL);
 }
 
-static Status record_take(const Works *w, ScanWorker *seat, ScanSlot *s, const Record *r)
+static Status record_process(const ScanJob *job, ScanWorker *worker, ScanSlot *s, const Record *r)
 {
-    const DocumentFilter *j = w->g->filter;
-    FilterResult judged;
+    const DocumentFilter *filter = job->scan->filter;
+    FilterResult result;
     s->counts->in.documents++;
     s->counts->in.bytes += r->bytes;
     clean_counts_length(s->counts->length_in, r->bytes);
-    TRY(document_filter_record(j, &seat->workspace, &judged, r, s->counts));
-    clean_counts_drop(s->counts, judged.rule, r->bytes);
-    if (judged.rule != DROP_KEPT) return dropped_tell(j, s, r, judged.rule, &judged);
-    StoredDocument d = { .text = { seat->workspace.text.text, seat->workspace.text.bytes }, .id = r->id, .url = r->url, .title = r->title,
-                        .source = r->source, .line = r->line, .input = s->input, .label = judged.label,
-                        .probability = judged.probability };
-    return document_store_put(&seat->packer, &s->piece, &d, (StoredRow){ .hash = judged.hash, .bytes = r->bytes }, seat->workspace.key, j->keys);
+    TRY(document_filter_record(filter, &worker->workspace, &result, r, s->counts));
+    clean_counts_drop(s->counts, result.rule, r->bytes);
+    if (result.rule != DROP_KEPT) return dropped_put(filter, s, r, result.rule, &result);
+    StoredDocument d = { .text = { worker->workspace.text.text, worker->workspace.text.bytes },
+                         .id = r->id, .url = r->url, .title = r->title, .source = r->source, .line = r->line,
+                         .input = s->input, .label = result.label, .probability = result.probability };
+    return document_store_put(&worker->packer, &s->piece, &d,
+                              (StoredRow){ .hash = result.hash, .bytes = r->bytes }, worker->workspace.key,
+                              filter->keys);
 }
 
-static Status block_take(const Works *w, ScanWorker *seat, ScanSlot *s)
+static Status block_process(const ScanJob *job, ScanWorker *worker, ScanSlot *s)
 {
     Record     record;
     RecordStep step;
-    RecordWalk walk = record_walk(&w->g->plan->record, &s->block, s->name, &seat->record);
+    RecordWalk walk = record_walk(&job->scan->plan->record, &s->block, s->name, &worker->record);
     for (int64_t left = s->quota; left > 0 && (step = record_next(&walk, &record)) != RECORD_END; left--) {
-        if (step == RECORD_FAULT) TRY(fault_take(w->g->filter, s, &walk.fault));
-        else                      TRY(record_take(w, seat, s, &record));
+        if (step == RECORD_FAULT) TRY(fault_count(job->scan->filter, s, &walk.fault));
+        else                      TRY(record_process(job, worker, s, &record));
     }
     s->counts->repaired += walk.repaired;
     s->counts->passed   += walk.passed;
-    return document_store_close_piece(&seat->packer, &s->piece);
+    return document_store_close_piece(&worker->packer, &s->piece);
 }
 
 static void slot_work(void *context, int worker, int slot)
 {
-    Works *w = context;
-    ScanSlot  *s = &w->slot[slot];
+    ScanJob *job = context;
+    ScanSlot *s = &job->slot[slot];
     if (s->status != OK) return;
-    Status status = block_take(w, &w->seat[worker], s);
+    Status status = block_process(job, &job->worker_state[worker], s);
     if (status != OK) slot_stop(s, status);
 }
 
-/* ---- the caller ---- */
+/* ---- the caller's thread ---- */
 
-static void faults_say(Works *w, const ScanSlot *s)
+/* The first messages of a block and of the run; a corpus in a wrong encoding would fill the log otherwise. */
+static void faults_log(ScanJob *job, const ScanSlot *s)
 {
     for (int64_t i = 0; i < s->faults; i++)
-        if (i < TOLD && w->faults + i < FAULTS_TOLD) log_line("passed over: %s", s->told[i]);
-    if (w->faults < FAULTS_TOLD && w->faults + s->faults >= FAULTS_TOLD)
-        log_line("more that is passed over is counted, not named");
-    w->faults += s->faults;
+        if (i < MESSAGES_A_BLOCK && job->faults + i < MESSAGES_A_RUN)
+            log_line("passed over: %s", s->message[i]);
+    if (job->faults < MESSAGES_A_RUN && job->faults + s->faults >= MESSAGES_A_RUN)
+        log_line("further records that are passed over are only counted");
+    job->faults += s->faults;
 }
 
-/* What is in the store is made safe before the ledger speaks of it. */
-static Status keep(Works *w)
+/* The store is synced before the progress file names its new size: after a power failure the file must
+ * never name bytes that are not on disk. */
+static Status progress_save(ScanJob *job)
 {
-    CleanScan *g = w->g;
-    if (!g->folder) return OK;
-    TRY(document_store_sync(g->store));
-    g->progress.size = document_store_size(g->store);
-    return progress_file_write(&g->progress, g->counts, g->folder, g->identity);
+    CleanScan *scan = job->scan;
+    if (!scan->folder) return OK;
+    TRY(document_store_sync(scan->store));
+    scan->progress.size = document_store_size(scan->store);
+    return progress_file_write(&scan->progress, scan->counts, scan->folder, scan->identity);
 }
 
-static Status slot_take(Works *w, ScanSlot *s, int64_t *since)
+static Status slot_append(ScanJob *job, ScanSlot *s, int64_t *since)
 {
-    CleanScan *g = w->g;
+    CleanScan *scan = job->scan;
     if (s->status != OK) return fail(s->status, "%s", s->why);
-    TRY(document_store_add(g->store, &s->piece));
-    clean_counts_add(g->counts, s->counts);
-    faults_say(w, s);
-    g->progress = s->behind;
+    TRY(document_store_add(scan->store, &s->piece));
+    clean_counts_add(scan->counts, s->counts);
+    faults_log(job, s);
+    scan->progress = s->after;
     *since += (int64_t)s->block.bytes;
-    eta_bytes(&w->eta, s->read);
-    if (*since < g->plan->part_bytes) return OK;
+    eta_bytes(&job->eta, s->read);
+    if (*since < scan->plan->part_bytes) return OK;
     *since = 0;
-    return keep(w);
+    return progress_save(job);
 }
 
-static Status slots_take(Works *w, OrderedPipeline *pipeline)
+static Status slots_append(ScanJob *job, OrderedPipeline *pipeline)
 {
-    CleanScan *g = w->g;
+    CleanScan *scan = job->scan;
     int64_t since = 0;
     for (int slot; (slot = ordered_pipeline_next(pipeline)) >= 0; ) {
-        TRY(slot_take(w, &w->slot[slot], &since));
-        if (!*g->plan->stop) continue;
-        TRY(keep(w));
-        return fail(INTERRUPTED, "stopped by a signal%s", g->folder ? "; the same command goes on from here" : "");
+        TRY(slot_append(job, &job->slot[slot], &since));
+        if (!*scan->plan->stop) continue;
+        TRY(progress_save(job));
+        return fail(INTERRUPTED, "stopped by a signal%s",
+                    scan->folder ? "; the same command resumes from here" : "");
     }
-    g->progress.scanned = true;
-    return keep(w);
+    scan->progress.scanned = true;
+    return progress_save(job);
 }
 
 /* ---- opening ---- */
 
+/* For the estimate of the time left and for the quota of a sample. */
 static int64_t inputs_size(const CleanPlan *p)
 {
     int64_t total = 0;
@@ -245,77 +264,84 @@ static int64_t inputs_size(const CleanPlan *p)
     return total;
 }
 
-/* Blocks that a run before has done are read and left. */
-static Status chain_go_on(Works *w)
+/* Skips what the interrupted run has done: whole files by index, then blocks of the current file, which
+ * have to be read again because compressed files cannot be entered in the middle. */
+static Status input_resume(ScanJob *job)
 {
-    const ProgressFile *l = &w->g->progress;
+    const ProgressFile *from = &job->scan->progress;
     Block block = { 0 };
     bool  more  = true;
     Status status = OK;
-    w->blocks_in.file = l->file;
-    w->blocks_in.done = w->blocks_in.behind = l->done;
-    for (int64_t i = 0; i < l->blocks && more && status == OK; i++) status = input_blocks_fill(&w->blocks_in, &block, &more);
+    job->blocks_in.file = from->file;
+    job->blocks_in.done = job->blocks_in.behind = from->done;
+    for (int64_t i = 0; i < from->blocks && more && status == OK; i++)
+        status = input_blocks_fill(&job->blocks_in, &block, &more);
     block_free(&block);
-    if (status == OK && w->blocks_in.blocks != l->blocks)
-        status = fail(BAD_FILE, "%s: is shorter than it was; --restart begins anew", w->g->plan->path[l->file]);
+    if (status == OK && job->blocks_in.blocks != from->blocks)
+        status = fail(BAD_FILE, "%s: is shorter than it was in the interrupted run; --restart starts over",
+                      job->scan->plan->path[from->file]);
     return status;
 }
 
-static Status works_open(Works *w)
+static Status scan_job_open(ScanJob *job)
 {
     Status status = OK;
-    const CleanPlan *p = w->g->plan;
-    w->slots = ordered_pipeline_slots(p->workers);
-    w->slot  = calloc((size_t)w->slots, sizeof *w->slot);
-    w->seat  = calloc((size_t)p->workers, sizeof *w->seat);
-    w->blocks_in = (InputBlocks){ .path = p->path, .paths = p->paths, .wanted = p->shape, .line_most = p->record.bytes_most,
-                        .ratio_most = p->ratio_most, .ahead = p->workers };
-    w->total = inputs_size(p);
-    if (!w->slot || !w->seat) return fail(NO_MEMORY, "no memory for %d workers", p->workers);
-    for (int i = 0; i < w->slots; i++)
-        if (!(w->slot[i].counts = clean_counts_new((int)w->g->counts->languages))) return fail(NO_MEMORY, "no memory to count");
-    for (; w->workers < p->workers && status == OK; w->workers++) status = filter_workspace_open(&w->seat[w->workers].workspace, w->g->filter);
+    const CleanPlan *p = job->scan->plan;
+    job->slots = ordered_pipeline_slots(p->workers);
+    job->slot  = calloc((size_t)job->slots, sizeof *job->slot);
+    job->worker_state = calloc((size_t)p->workers, sizeof *job->worker_state);
+    job->blocks_in = (InputBlocks){ .path = p->path, .paths = p->paths, .wanted = p->shape,
+                                    .line_most = p->record.bytes_most, .ratio_most = p->ratio_most,
+                                    .ahead = p->workers };
+    job->total = inputs_size(p);
+    if (!job->slot || !job->worker_state) return fail(NO_MEMORY, "no memory for %d workers", p->workers);
+    for (int i = 0; i < job->slots; i++)
+        if (!(job->slot[i].counts = clean_counts_new((int)job->scan->counts->languages)))
+            return fail(NO_MEMORY, "no memory to count");
+    for (; job->workers < p->workers && status == OK; job->workers++)
+        status = filter_workspace_open(&job->worker_state[job->workers].workspace, job->scan->filter);
     return status;
 }
 
-static void works_close(Works *w)
+static void scan_job_close(ScanJob *job)
 {
-    input_blocks_close(&w->blocks_in);
-    for (int i = 0; w->slot && i < w->slots; i++) {
-        block_free(&w->slot[i].block);
-        document_store_free_piece(&w->slot[i].piece);
-        free(w->slot[i].counts);
+    input_blocks_close(&job->blocks_in);
+    for (int i = 0; job->slot && i < job->slots; i++) {
+        block_free(&job->slot[i].block);
+        document_store_free_piece(&job->slot[i].piece);
+        free(job->slot[i].counts);
     }
-    for (int i = 0; i < w->workers; i++) {
-        filter_workspace_close(&w->seat[i].workspace);
-        document_store_free_packer(&w->seat[i].packer);
-        buffer_free(&w->seat[i].record);
+    for (int i = 0; i < job->workers; i++) {
+        filter_workspace_close(&job->worker_state[i].workspace);
+        document_store_free_packer(&job->worker_state[i].packer);
+        buffer_free(&job->worker_state[i].record);
     }
-    free(w->slot);
-    free(w->seat);
+    free(job->slot);
+    free(job->worker_state);
 }
 
-static Status works_run(Works *w)
+static Status scan_job_run(ScanJob *job)
 {
     OrderedPipeline *pipeline;
-    OrderedPipelinePlan plan = { .what = "--workers", .workers = w->g->plan->workers, .slots = w->slots, .reader = true,
-                                 .weight_most = (int64_t)w->slots * BLOCK_USUAL, .context = w,
+    OrderedPipelinePlan plan = { .what = "--workers", .workers = job->scan->plan->workers,
+                                 .slots = job->slots, .reader = true,
+                                 .weight_most = (int64_t)job->slots * BLOCK_USUAL, .context = job,
                                  .fill = slot_fill, .work = slot_work };
-    TRY(chain_go_on(w));
-    w->eta = eta_begin("clean: reading", w->blocks_in.behind, w->total);
+    TRY(input_resume(job));
+    job->eta = eta_begin("clean: reading", job->blocks_in.behind, job->total);
     TRY(ordered_pipeline_open(&pipeline, &plan));
-    Status status = slots_take(w, pipeline);
+    Status status = slots_append(job, pipeline);
     ordered_pipeline_close(pipeline);
     log_progress_end();
     return status;
 }
 
-Status clean_scan(CleanScan *g)
+Status clean_scan(CleanScan *scan)
 {
-    Works w = { .g = g };
-    if (g->progress.scanned) return OK;
-    Status status = works_open(&w);
-    if (status == OK) status = works_run(&w);
-    works_close(&w);
+    ScanJob job = { .scan = scan };
+    if (scan->progress.scanned) return OK;
+    Status status = scan_job_open(&job);
+    if (status == OK) status = scan_job_run(&job);
+    scan_job_close(&job);
     return status;
 }

@@ -1,18 +1,22 @@
 #ifndef CORPUS_CLEAN_SCAN_H
 #define CORPUS_CLEAN_SCAN_H
-/* The first part of a run: files to what of their documents passes the stages, in the store. */
+/* The first stage of a run: reads the inputs with several threads, passes each document through the
+ * filter, and appends those that pass to the document store, in the order of the inputs. */
 #include "corpus/clean/document_filter.h"
 #include "corpus/clean/progress_file.h"
 
 typedef struct {
-    const CleanPlan *plan;
-    const DocumentFilter     *filter;
-    const char      *folder, *identity;     /* of the ledger; folder NULL: a sample, of which nothing is kept */
-    DocumentStore           *store;
-    ProgressFile           progress;
-    CleanCounts           *counts;
+    const CleanPlan      *plan;
+    const DocumentFilter *filter;
+    /* Of the progress file; NULL: a sample, whose progress is not saved. */
+    const char           *folder;
+    const char           *identity;     /* of the progress file */
+    DocumentStore        *store;
+    ProgressFile          progress;     /* in: where to resume; out: the end */
+    CleanCounts          *counts;       /* added to */
 } CleanScan;
 
-/* Goes on where the ledger stands. INTERRUPTED: what is done is kept. */
-Status clean_scan(CleanScan *g);
+/* Resumes at scan->progress and saves progress every plan->part_bytes bytes. INTERRUPTED: *plan->stop was
+ * set and progress is saved. A damaged record or file is counted, logged and passed over. */
+Status clean_scan(CleanScan *scan);
 #endif

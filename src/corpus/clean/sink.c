@@ -1,3 +1,5 @@
+/* Output files that appear atomically: PATH.part, then sync, rename, and sync of the directory, without
+ * which the rename may be lost in a power failure. */
 #include "corpus/clean/sink.h"
 
 #include <stdio.h>
@@ -5,25 +7,27 @@
 #include "base/file.h"
 #include "base/seam.h"
 
-enum { LEVEL = 3 };
+enum { LEVEL = 3 };              /* of zstd: its default */
 
-static bool ends(const char *path, const char *ending)
+static bool has_suffix(const char *path, const char *ending)
 {
-    size_t length = strlen(path), n = strlen(ending);
-    return length > n && !strcmp(path + length - n, ending);
+    size_t length = strlen(path), suffix_length = strlen(ending);
+    return length > suffix_length && !strcmp(path + length - suffix_length, ending);
 }
 
 Status sink_open(Sink *s, const char *path)
 {
-    if (strlen(path) >= sizeof s->path) return fail(BAD_OPTION, "%.80s...: the path is longer than %zu bytes", path, sizeof s->path - 1);
+    if (strlen(path) >= sizeof s->path)
+        return fail(BAD_OPTION, "%.80s...: the path is longer than %zu bytes, give a shorter one", path,
+                    sizeof s->path - 1);
     snprintf(s->path, sizeof s->path, "%s", path);
     snprintf(s->part, sizeof s->part, "%s.part", path);
     s->at = s->bytes = s->text.bytes = 0;
     TRY(folder_make_for(s->part));
     TRY(file_create(&s->fd, s->part));
-    if (!ends(path, ".zst")) return OK;
+    if (!has_suffix(path, ".zst")) return OK;
     s->zstd = ZSTD_createCCtx();
-    if (!s->zstd) return fail(NO_MEMORY, "%s: no memory to pack it", path);
+    if (!s->zstd) return fail(NO_MEMORY, "%s: no memory to compress it", path);
     ZSTD_CCtx_setParameter(s->zstd, ZSTD_c_compressionLevel, LEVEL);
     ZSTD_CCtx_setParameter(s->zstd, ZSTD_c_checksumFlag, 1);
     return OK;
@@ -36,6 +40,8 @@ static Status write_plain(Sink *s, const Buffer *b)
     return OK;
 }
 
+/* ZSTD_e_continue returns when the input is consumed; ZSTD_e_end when the frame is complete, which
+ * compressStream2 says by 0 left. */
 static Status write_packed(Sink *s, ZSTD_EndDirective how)
 {
     ZSTD_inBuffer in = { s->text.text, (size_t)s->text.bytes, 0 };
@@ -44,7 +50,8 @@ static Status write_packed(Sink *s, ZSTD_EndDirective how)
         TRY(buffer_room(&s->packed, (int64_t)ZSTD_CStreamOutSize()));
         ZSTD_outBuffer out = { s->packed.text, (size_t)s->packed.room, 0 };
         left = ZSTD_compressStream2(s->zstd, &out, &in, how);
-        if (ZSTD_isError(left)) return fail(NO_MEMORY, "%s: cannot be packed: %s", s->path, ZSTD_getErrorName(left));
+        if (ZSTD_isError(left))
+            return fail(NO_MEMORY, "%s: cannot be compressed: %s", s->path, ZSTD_getErrorName(left));
         s->packed.bytes = (int64_t)out.pos;
         TRY(write_plain(s, &s->packed));
         if (how == ZSTD_e_continue) left = 1;
@@ -61,11 +68,11 @@ Status sink_flush(Sink *s, int64_t most)
     return OK;
 }
 
-static Status finish(Sink *s)
+static Status finish_file(Sink *s)
 {
     TRY(sink_flush(s, 0));
     if (s->zstd) TRY(write_packed(s, ZSTD_e_end));
-    int fd = s->fd;
+    int fd = s->fd;             /* file_finish closes it also when it fails */
     s->fd = -1;
     TRY(file_finish(fd, s->part));
     TRY(file_rename(s->part, s->path));
@@ -74,14 +81,14 @@ static Status finish(Sink *s)
 
 Status sink_finish(Sink *s)
 {
-    Status status = finish(s);
+    Status status = finish_file(s);
     if (s->zstd) ZSTD_freeCCtx(s->zstd);
     s->zstd = NULL;
     if (status != OK) sink_discard(s);
     return status;
 }
 
-/* The message of what went wrong before is left as it is. */
+/* Also called after a failure, whose message must survive: nothing here calls fail(). */
 void sink_discard(Sink *s)
 {
     if (s->fd >= 0) {

@@ -1,19 +1,24 @@
 #ifndef CORPUS_CLEAN_SINK_H
 #define CORPUS_CLEAN_SINK_H
-/* A file that comes whole or not at all: written as PATH.part, made safe, renamed. Packed where its name ends in .zst. */
+/* An output file that appears complete or not at all: it is written as PATH.part, synced, then renamed. It
+ * is compressed with zstd where its name ends in .zst. */
 #include <zstd.h>
 #include "corpus/read/buffer.h"
 
 typedef struct {
     int        fd;                  /* -1: not open */
     char       path[1024], part[1040];
-    Buffer     text, packed;
-    ZSTD_CCtx *zstd;                /* NULL: plain */
-    int64_t    at, bytes;           /* in the file; of text so far */
+    Buffer     text, packed;        /* the caller appends to `text` and calls sink_flush */
+    ZSTD_CCtx *zstd;                /* NULL: not compressed */
+    int64_t    at, bytes;           /* bytes in the file; bytes of text flushed so far, uncompressed */
 } Sink;
 
-Status sink_open   (Sink *sink, const char *path);          /* a folder that is missing is made. sink: closed or { .fd = -1 } */
-Status sink_flush  (Sink *sink, int64_t most);              /* writes what stands in sink->text when it is more than that */
+/* Makes missing directories. *sink is closed or { .fd = -1 } */
+Status sink_open   (Sink *sink, const char *path);
+/* Writes sink->text where it has more than `most` bytes. */
+Status sink_flush  (Sink *sink, int64_t most);
+/* Writes the rest, syncs, renames; discards on failure. */
 Status sink_finish (Sink *sink);
-void   sink_discard(Sink *sink);                            /* also of a closed one: frees its memory */
+/* Removes PATH.part and frees memory; allowed when closed */
+void   sink_discard(Sink *sink);
 #endif

@@ -1,3 +1,6 @@
+/* One pass over the store in document order writes the kept documents and describes the dropped ones;
+ * pairs of duplicates are collected in memory on the way (16 bytes each) and written as --pairs and,
+ * sorted by the kept document, as --clusters. */
 #include "corpus/clean/write.h"
 
 #include <inttypes.h>
@@ -12,91 +15,98 @@
 #include "corpus/clean/sink.h"
 #include "corpus/read/packing.h"
 
-enum { FLUSH = 1 << 20 };
+enum { FLUSH = 1 << 20 };          /* bytes of text that are collected before a write */
 
-typedef struct { int64_t kept, gone; } DuplicatePair;
+typedef struct { int64_t kept, removed; } DuplicatePair;              /* document numbers */
 
 typedef struct {
-    const DocumentFilter     *filter;
-    const CleanPlan *plan;
-    const DocumentStore     *store;
-    const DuplicateSets   *duplicates;
-    CleanCounts           *counts;
-    CleanWritten         *written;
-    Sink             out, dropped;
-    StoreReader      reader, other;         /* other: of what a duplicate went for */
-    ExactSpace       space;
-    Buffer           text, id;
-    int64_t          part;                  /* of all parts, the next one's number */
-    DuplicatePair            *pair;
-    int64_t          pairs, pairs_room;
-    Eta             eta;
-} Writing;
+    const DocumentFilter *filter;
+    const CleanPlan      *plan;
+    const DocumentStore  *store;
+    const DuplicateSets  *duplicates;
+    CleanCounts          *counts;
+    int64_t               files;            /* output files opened so far */
+    Sink                  out, dropped;
+    StoreReader           reader;           /* of the documents in order */
+    StoreReader           other;            /* of the documents kept for duplicates, which may be anywhere */
+    Buffer                text, id;
+    int64_t               part;             /* the next line or paragraph, counted over all kept documents */
+    DuplicatePair        *pair;
+    int64_t               pairs, pairs_capacity;
+    Eta                   eta;
+} WriteJob;
 
 /* ---- names ---- */
 
+/* The number precedes the first dot of the name, so that "sv.jsonl.zst" keeps both extensions. */
 Status write_path(char *out, size_t size, const CleanPlan *p, int64_t number)
 {
     int  used;
     const char *slash = strrchr(p->output, '/'), *name = slash ? slash + 1 : p->output;
     const char *dot = *name ? strchr(name + 1, '.') : NULL;
     if (!dot) dot = p->output + strlen(p->output);
-    if (p->folder) used = snprintf(out, size, "%s/shard-%05" PRId64 "%s", p->output, number, p->format == CLEAN_JSON ? ".jsonl" : ".txt");
+    if (p->folder)
+        used = snprintf(out, size, "%s/shard-%05" PRId64 "%s", p->output, number,
+                        p->format == CLEAN_JSON ? ".jsonl" : ".txt");
     else if (!p->shard_bytes) used = snprintf(out, size, "%s", p->output);
     else used = snprintf(out, size, "%.*s-%05" PRId64 "%s", (int)(dot - p->output), p->output, number, dot);
-    return used < (int)size ? OK : fail(BAD_OPTION, "--output %.80s...: longer than a path may be", p->output);
+    if (used < (int)size) return OK;
+    return fail(BAD_OPTION, "--output %.80s...: the path is too long, give a shorter one", p->output);
 }
 
-/* Files of that name which a run before made more of */
-static Status later_remove(const CleanPlan *p, int64_t number)
+/* Removes the shards of an earlier run with more of them: a reader of the directory would take them for
+ * part of this output. */
+static Status old_shards_remove(const CleanPlan *p, int64_t number)
 {
     char path[1100];
     if (!p->folder && !p->shard_bytes) return OK;
     for (;; number++) {
         TRY(write_path(path, sizeof path, p, number));
         if (!file_exists(path)) return OK;
-        if (seam.remove(path)) return fail(IO_FAILED, "%s: of a run before, cannot be removed: %m", path);
+        if (seam.remove(path))
+            return fail(IO_FAILED, "%s: a shard of an earlier run, cannot be removed: %m", path);
     }
 }
 
-static const char *file_name(const CleanPlan *p, int input)
+static const char *input_name(const CleanPlan *p, int input)
 {
     return strcmp(p->path[input], "-") ? p->path[input] : "standard input";
 }
 
-/* What a document is called where its file does not say: F.txt:12 */
+/* The id of a document: its own, or "F.txt:12" where the input has none. */
 static Status id_make(Buffer *out, const CleanPlan *p, const StoredDocument *d)
 {
     out->bytes = 0;
     if (d->id.text) return buffer_add(out, d->id.text, d->id.bytes);
-    TRY(buffer_add(out, file_name(p, d->input), (int64_t)strlen(file_name(p, d->input))));
+    TRY(buffer_add(out, input_name(p, d->input), (int64_t)strlen(input_name(p, d->input))));
     return json_text_words(out, ":%" PRId64, d->line);
 }
 
-/* ---- documents that stay ---- */
+/* ---- documents that are kept ---- */
 
-/* Those lines or paragraphs that stood before go; their number goes on through all documents. */
-static Status parts_keep(Writing *w, JsonText *text)
+/* Leaves out lines or paragraphs that occurred before. They are numbered through all kept documents, in
+ * the order in which resolve_duplicates.c added them; so every kept document must pass here exactly once. */
+static Status parts_filter(WriteJob *job, JsonText *text)
 {
     const char *part;
-    int64_t     bytes, gone = 0;
-    ExactWalk   walk = { .unit = w->plan->parts, .text = text->text, .bytes = text->bytes };
-    w->text.bytes = 0;
+    int64_t     bytes, removed = 0;
+    ExactWalk   walk = { .unit = job->plan->parts, .text = text->text, .bytes = text->bytes };
+    job->text.bytes = 0;
     while (exact_part(&walk, &part, &bytes)) {
-        if (exact_removed(w->duplicates->parts, w->part++)) {
-            gone++;
+        if (exact_removed(job->duplicates->parts, job->part++)) {
+            removed++;
             continue;
         }
-        if (w->text.bytes) TRY(buffer_add(&w->text, "\n\n", w->plan->parts == EXACT_LINES ? 1 : 2));
-        TRY(buffer_add(&w->text, part, bytes));
+        if (job->text.bytes) TRY(buffer_add(&job->text, "\n\n", job->plan->parts == EXACT_LINES ? 1 : 2));
+        TRY(buffer_add(&job->text, part, bytes));
     }
-    w->counts->parts += gone;
-    if (gone) *text = (JsonText){ w->text.text, w->text.bytes };
+    job->counts->parts += removed;
+    if (removed) *text = (JsonText){ job->text.text, job->text.bytes };
     return OK;
 }
 
-/* A line: what ends lines inside of it becomes one blank */
-static Status text_put(Buffer *out, JsonText text)
+/* One document is one line of a .txt file: each run of line ends within it becomes one space. */
+static Status text_line_put(Buffer *out, JsonText text)
 {
     for (int64_t at = 0; at < text.bytes; ) {
         const char *begin = text.text + at, *end = memchr(begin, '\n', (size_t)(text.bytes - at));
@@ -109,156 +119,167 @@ static Status text_put(Buffer *out, JsonText text)
     return buffer_add(out, "\n", 1);
 }
 
-static Status json_put(Writing *w, const StoredDocument *d, JsonText text)
+static Status json_put(WriteJob *job, const StoredDocument *d, JsonText text)
 {
-    Buffer *out = &w->out.text;
-    const char *file = file_name(w->plan, d->input);
-    TRY(id_make(&w->id, w->plan, d));
+    Buffer *out = &job->out.text;
+    const char *file = input_name(job->plan, d->input);
+    TRY(id_make(&job->id, job->plan, d));
     TRY(buffer_add(out, "{\"id\": ", 7));
-    TRY(json_text_string(out, json_text_of(w->id.text, w->id.bytes)));
-    TRY(json_text_member(out, "source", d->source.text ? d->source : json_text_of(file, (int64_t)strlen(file))));
+    TRY(json_text_string(out, json_text_of(job->id.text, job->id.bytes)));
+    TRY(json_text_member(out, "source",
+                         d->source.text ? d->source : json_text_of(file, (int64_t)strlen(file))));
     TRY(json_text_member(out, "url", d->url));
     TRY(json_text_member(out, "title", d->title));
     if (d->label >= 0) {
         TRY(json_text_words(out, ", \"language\": "));
-        TRY(json_text_label(out, document_filter_label(w->filter, d->label)));
+        TRY(json_text_label(out, document_filter_label(job->filter, d->label)));
         TRY(json_text_words(out, ", \"language_probability\": %.5f", (double)d->probability));
     }
     TRY(json_text_member(out, "text", text));
     return buffer_add(out, "}\n", 2);
 }
 
-static Status out_next(Writing *w)
+/* Opens the first or, where the current shard is full, the next output file. */
+static Status output_next(WriteJob *job)
 {
     char path[1100];
-    bool full = w->plan->shard_bytes && w->out.fd >= 0 && w->out.bytes + w->out.text.bytes >= w->plan->shard_bytes;
-    if (full) TRY(sink_finish(&w->out));
-    if (w->out.fd >= 0) return OK;
-    TRY(write_path(path, sizeof path, w->plan, w->written->files++));
-    return sink_open(&w->out, path);
+    bool full = job->plan->shard_bytes && job->out.fd >= 0 &&
+                job->out.bytes + job->out.text.bytes >= job->plan->shard_bytes;
+    if (full) TRY(sink_finish(&job->out));
+    if (job->out.fd >= 0) return OK;
+    TRY(write_path(path, sizeof path, job->plan, job->files++));
+    return sink_open(&job->out, path);
 }
 
-static Status document_keep(Writing *w, const StoredDocument *d, const StoredRow *row, int *rule)
+static Status document_put(WriteJob *job, const StoredDocument *d, const StoredRow *row, int *rule)
 {
     JsonText text = d->text;
-    if (w->duplicates->parts) TRY(parts_keep(w, &text));
+    if (job->duplicates->parts) TRY(parts_filter(job, &text));
     if (!text.bytes) {
         *rule = DROP_PARTS;
         return OK;
     }
-    w->counts->kept.documents++;
-    w->counts->kept.bytes += row->bytes;
-    clean_counts_length(w->counts->length_kept, row->bytes);
-    w->counts->written.documents++;
-    w->counts->written.bytes += text.bytes;
-    if (w->plan->sample) return OK;
-    TRY(out_next(w));
-    TRY(w->plan->format == CLEAN_JSON ? json_put(w, d, text) : text_put(&w->out.text, text));
-    return sink_flush(&w->out, FLUSH);
+    job->counts->kept.documents++;
+    job->counts->kept.bytes += row->bytes;
+    clean_counts_length(job->counts->length_kept, row->bytes);
+    job->counts->written.documents++;
+    job->counts->written.bytes += text.bytes;
+    if (job->plan->sample) return OK;
+    TRY(output_next(job));
+    TRY(job->plan->format == CLEAN_JSON ? json_put(job, d, text) : text_line_put(&job->out.text, text));
+    return sink_flush(&job->out, FLUSH);
 }
 
-/* ---- documents that go ---- */
+/* ---- documents that are dropped ---- */
 
-static Status other_id(Writing *w, int64_t document)
+static Status id_of(WriteJob *job, int64_t document)
 {
     StoredRow row;
     StoredDocument d;
-    TRY(document_store_rows(w->store, &row, document, 1));
-    TRY(document_store_read(w->store, &w->other, &d, &row));
-    return id_make(&w->id, w->plan, &d);
+    TRY(document_store_rows(job->store, &row, document, 1));
+    TRY(document_store_read(job->store, &job->other, &d, &row));
+    return id_make(&job->id, job->plan, &d);
 }
 
-static Status dropped_tell(Writing *w, int64_t document, const StoredDocument *d, const StoredRow *row, int rule)
+static Status dropped_put(WriteJob *job, int64_t document, const StoredDocument *d, const StoredRow *row,
+                          int rule)
 {
-    Buffer *out = &w->dropped.text;
-    const char *file = file_name(w->plan, d->input);
+    Buffer *out = &job->dropped.text;
+    const char *file = input_name(job->plan, d->input);
     TRY(json_text_words(out, "{\"rule\": \"%s\"", drop_reason_text(rule)));
     TRY(json_text_member(out, "id", d->id));
     TRY(json_text_member(out, "file", json_text_of(file, (int64_t)strlen(file))));
     TRY(json_text_words(out, ", \"line\": %" PRId64 ", \"bytes\": %" PRId64, d->line, row->bytes));
     if (rule != DROP_PARTS) {
-        TRY(other_id(w, duplicate_sets_keeper(w->duplicates, document)));
-        TRY(json_text_member(out, "kept", json_text_of(w->id.text, w->id.bytes)));
+        TRY(id_of(job, duplicate_sets_keeper(job->duplicates, document)));
+        TRY(json_text_member(out, "kept", json_text_of(job->id.text, job->id.bytes)));
     }
     TRY(buffer_add(out, "}\n", 2));
-    return sink_flush(&w->dropped, FLUSH);
+    return sink_flush(&job->dropped, FLUSH);
 }
 
-static Status pair_add(Writing *w, int64_t document)
+static Status pair_append(WriteJob *job, int64_t document)
 {
-    if (w->pairs == w->pairs_room) {
-        int64_t room  = w->pairs_room ? 2 * w->pairs_room : 1024;
-        DuplicatePair   *grown = realloc(w->pair, (size_t)room * sizeof *grown);
-        if (!grown) return fail(NO_MEMORY, "no memory for %" PRId64 " duplicates; leave out --pairs and --clusters", room);
-        w->pair = grown;
-        w->pairs_room = room;
+    if (job->pairs == job->pairs_capacity) {
+        int64_t capacity = job->pairs_capacity ? 2 * job->pairs_capacity : 1024;
+        DuplicatePair *grown = realloc(job->pair, (size_t)capacity * sizeof *grown);
+        if (!grown)
+            return fail(NO_MEMORY, "no memory for %" PRId64 " duplicates; leave out --pairs and --clusters",
+                        capacity);
+        job->pair = grown;
+        job->pairs_capacity = capacity;
     }
-    w->pair[w->pairs++] = (DuplicatePair){ duplicate_sets_keeper(w->duplicates, document), document };
+    job->pair[job->pairs++] = (DuplicatePair){ duplicate_sets_keeper(job->duplicates, document), document };
     return OK;
 }
 
-static Status document_drop(Writing *w, int64_t document, const StoredDocument *d, const StoredRow *row, int rule)
+static Status document_drop(WriteJob *job, int64_t document, const StoredDocument *d, const StoredRow *row,
+                            int rule)
 {
-    clean_counts_drop(w->counts, rule, row->bytes);
-    if (rule != DROP_PARTS && (w->plan->pairs || w->plan->clusters)) TRY(pair_add(w, document));
-    return w->dropped.fd >= 0 ? dropped_tell(w, document, d, row, rule) : OK;
+    clean_counts_drop(job->counts, rule, row->bytes);
+    if (rule != DROP_PARTS && (job->plan->pairs || job->plan->clusters)) TRY(pair_append(job, document));
+    return job->dropped.fd >= 0 ? dropped_put(job, document, d, row, rule) : OK;
 }
 
-/* What the stages dropped comes first, as gather told it. */
-static Status dropped_begin(Writing *w)
+/* The documents dropped by the stages come first: their lines were written to the store by the scan. */
+static Status dropped_copy(WriteJob *job)
 {
-    if (!w->plan->dropped || w->plan->sample) return OK;
-    TRY(sink_open(&w->dropped, w->plan->dropped));
-    int64_t all = document_store_size(w->store).bytes[STORE_DROPPED];
-    for (int64_t at = 0, bytes; at < all; at += bytes) {
-        Buffer *out = &w->dropped.text;
-        bytes = all - at < FLUSH ? all - at : FLUSH;
+    if (!job->plan->dropped || job->plan->sample) return OK;
+    TRY(sink_open(&job->dropped, job->plan->dropped));
+    int64_t total = document_store_size(job->store).bytes[STORE_DROPPED];
+    for (int64_t at = 0, bytes; at < total; at += bytes) {
+        Buffer *out = &job->dropped.text;
+        bytes = total - at < FLUSH ? total - at : FLUSH;
         TRY(buffer_room(out, bytes));
-        TRY(document_store_dropped(w->store, out->text + out->bytes, at, bytes));
+        TRY(document_store_dropped(job->store, out->text + out->bytes, at, bytes));
         out->bytes += bytes;
-        TRY(sink_flush(&w->dropped, 0));
+        TRY(sink_flush(&job->dropped, 0));
     }
     return OK;
 }
 
 /* ---- clusters and pairs ---- */
 
+/* A total order, so that the output does not depend on the implementation of qsort. */
 static int by_keeper(const void *a, const void *b)
 {
     const DuplicatePair *x = a, *y = b;
     if (x->kept != y->kept) return x->kept < y->kept ? -1 : 1;
-    return (x->gone > y->gone) - (x->gone < y->gone);
+    return (x->removed > y->removed) - (x->removed < y->removed);
 }
 
-static Status id_put(Writing *w, Buffer *out, const char *before, int64_t document)
+static Status id_put(WriteJob *job, Buffer *out, const char *before, int64_t document)
 {
-    TRY(other_id(w, document));
+    TRY(id_of(job, document));
     TRY(json_text_words(out, "%s", before));
-    return json_text_string(out, json_text_of(w->id.text, w->id.bytes));
+    return json_text_string(out, json_text_of(job->id.text, job->id.bytes));
 }
 
-static Status pairs_put(Writing *w, Sink *sink)
+static Status pairs_put(WriteJob *job, Sink *sink)
 {
-    for (int64_t i = 0; i < w->pairs; i++) {
-        DuplicatePair  pair  = w->pair[i];
-        bool  exact = duplicate_sets_reason(w->duplicates, pair.gone) == DROP_EXACT;
-        TRY(id_put(w, &sink->text, "{\"removed\": ", pair.gone));
-        TRY(id_put(w, &sink->text, ", \"kept\": ", pair.kept));
+    for (int64_t i = 0; i < job->pairs; i++) {
+        DuplicatePair pair = job->pair[i];
+        bool exact = duplicate_sets_reason(job->duplicates, pair.removed) == DROP_EXACT;
+        TRY(id_put(job, &sink->text, "{\"removed\": ", pair.removed));
+        TRY(id_put(job, &sink->text, ", \"kept\": ", pair.kept));
         if (exact) TRY(json_text_words(&sink->text, ", \"rule\": \"%s\"}\n", drop_reason_text(DROP_EXACT)));
-        else TRY(json_text_words(&sink->text, ", \"rule\": \"%s\", \"jaccard\": %.4f}\n", drop_reason_text(DROP_NEAR), (double)w->duplicates->jaccard[pair.gone]));
+        else
+            TRY(json_text_words(&sink->text, ", \"rule\": \"%s\", \"jaccard\": %.4f}\n",
+                                drop_reason_text(DROP_NEAR), (double)job->duplicates->jaccard[pair.removed]));
         TRY(sink_flush(sink, FLUSH));
     }
     return OK;
 }
 
-static Status clusters_put(Writing *w, Sink *sink)
+/* The pairs are sorted by the kept document, so a cluster is a run of them. */
+static Status clusters_put(WriteJob *job, Sink *sink)
 {
-    for (int64_t i = 0, end; i < w->pairs; i = end) {
-        for (end = i; end < w->pairs && w->pair[end].kept == w->pair[i].kept; ) end++;
+    for (int64_t i = 0, end; i < job->pairs; i = end) {
+        for (end = i; end < job->pairs && job->pair[end].kept == job->pair[i].kept; ) end++;
         TRY(json_text_words(&sink->text, "{\"documents\": %" PRId64, end - i + 1));
-        TRY(id_put(w, &sink->text, ", \"kept\": ", w->pair[i].kept));
+        TRY(id_put(job, &sink->text, ", \"kept\": ", job->pair[i].kept));
         for (int64_t k = i; k < end; k++) {
-            TRY(id_put(w, &sink->text, k == i ? ", \"removed\": [" : ", ", w->pair[k].gone));
+            TRY(id_put(job, &sink->text, k == i ? ", \"removed\": [" : ", ", job->pair[k].removed));
             TRY(sink_flush(sink, FLUSH));
         }
         TRY(buffer_add(&sink->text, "]}\n", 3));
@@ -266,72 +287,76 @@ static Status clusters_put(Writing *w, Sink *sink)
     return OK;
 }
 
-static Status lines_write(Writing *w, const char *path, Status (*put)(Writing *, Sink *))
+static Status list_write(WriteJob *job, const char *path, Status (*put)(WriteJob *, Sink *))
 {
     Sink sink = { .fd = -1 };
-    if (!path || w->plan->sample) return OK;
+    if (!path || job->plan->sample) return OK;
     Status status = sink_open(&sink, path);
-    if (status == OK) status = put(w, &sink);
+    if (status == OK) status = put(job, &sink);
     if (status == OK) status = sink_finish(&sink);
     sink_discard(&sink);
     return status;
 }
 
-/* ---- all ---- */
+/* ---- all documents ---- */
 
-static Status document_take(Writing *w, int64_t document, const StoredRow *row)
+/* The text of a dropped document is needed only for --dropped. */
+static Status document_write(WriteJob *job, int64_t document, const StoredRow *row)
 {
     StoredDocument d;
-    int rule = duplicate_sets_reason(w->duplicates, document);
-    bool read = rule == DROP_KEPT || w->dropped.fd >= 0;
-    if (read) TRY(document_store_read(w->store, &w->reader, &d, row));
-    if (rule == DROP_KEPT) TRY(document_keep(w, &d, row, &rule));
-    return rule == DROP_KEPT ? OK : document_drop(w, document, &d, row, rule);
+    int rule = duplicate_sets_reason(job->duplicates, document);
+    bool read = rule == DROP_KEPT || job->dropped.fd >= 0;
+    if (read) TRY(document_store_read(job->store, &job->reader, &d, row));
+    if (rule == DROP_KEPT) TRY(document_put(job, &d, row, &rule));
+    return rule == DROP_KEPT ? OK : document_drop(job, document, &d, row, rule);
 }
 
-static Status documents_take(Writing *w)
+static Status documents_write(WriteJob *job)
 {
     StoredRow row[256];
-    int64_t  all = w->duplicates->documents, most = (int64_t)(sizeof row / sizeof *row);
-    w->eta = eta_begin("clean: writing", 0, all);
-    for (int64_t at = 0, count; at < all; at += count) {
-        count = all - at < most ? all - at : most;
-        TRY(document_store_rows(w->store, row, at, count));
-        for (int64_t i = 0; i < count; i++) TRY(document_take(w, at + i, &row[i]));
-        eta_count(&w->eta, at, "documents");
-        if (*w->plan->stop) return fail(INTERRUPTED, "stopped by a signal; the same command goes on from here");
+    int64_t total = job->duplicates->documents, most = (int64_t)(sizeof row / sizeof *row);
+    job->eta = eta_begin("clean: writing", 0, total);
+    for (int64_t at = 0, count; at < total; at += count) {
+        count = total - at < most ? total - at : most;
+        TRY(document_store_rows(job->store, row, at, count));
+        for (int64_t i = 0; i < count; i++) TRY(document_write(job, at + i, &row[i]));
+        eta_count(&job->eta, at, "documents");
+        if (*job->plan->stop)
+            return fail(INTERRUPTED, "stopped by a signal; the same command resumes from here");
     }
     return OK;
 }
 
-static Status files_write(Writing *w)
+/* Each file is renamed into place as soon as it is complete; old shards are removed after the new ones are
+ * there. */
+static Status files_write(WriteJob *job)
 {
-    TRY(dropped_begin(w));
-    TRY(documents_take(w));
+    TRY(dropped_copy(job));
+    TRY(documents_write(job));
     log_progress_end();
-    if (w->plan->sample) return OK;
-    if (!w->written->files) TRY(out_next(w));                   /* an empty output is a file too */
-    TRY(sink_finish(&w->out));
-    TRY(later_remove(w->plan, w->written->files));
-    if (w->dropped.fd >= 0) TRY(sink_finish(&w->dropped));
-    TRY(lines_write(w, w->plan->pairs, pairs_put));
-    if (w->pairs) qsort(w->pair, (size_t)w->pairs, sizeof *w->pair, by_keeper);
-    return lines_write(w, w->plan->clusters, clusters_put);
+    if (job->plan->sample) return OK;
+    if (!job->files) TRY(output_next(job));                   /* an empty output is a file too */
+    TRY(sink_finish(&job->out));
+    TRY(old_shards_remove(job->plan, job->files));
+    if (job->dropped.fd >= 0) TRY(sink_finish(&job->dropped));
+    TRY(list_write(job, job->plan->pairs, pairs_put));
+    if (job->pairs) qsort(job->pair, (size_t)job->pairs, sizeof *job->pair, by_keeper);
+    return list_write(job, job->plan->clusters, clusters_put);
 }
 
-Status write_all(CleanWritten *written, CleanCounts *counts, const DocumentFilter *filter, const DocumentStore *store, const DuplicateSets *duplicates)
+Status write_all(CleanCounts *counts, const DocumentFilter *filter,
+                 const DocumentStore *store, const DuplicateSets *duplicates)
 {
-    Writing w = { .filter = filter, .plan = filter->plan, .store = store, .duplicates = duplicates, .counts = counts, .written = written,
+    WriteJob job = { .filter = filter, .plan = filter->plan, .store = store, .duplicates = duplicates,
+                     .counts = counts,
                   .out = { .fd = -1 }, .dropped = { .fd = -1 } };
-    *written = (CleanWritten){ 0 };
-    Status status = files_write(&w);
-    sink_discard(&w.out);
-    sink_discard(&w.dropped);
-    document_store_free_reader(&w.reader);
-    document_store_free_reader(&w.other);
-    exact_space_free(&w.space);
-    buffer_free(&w.text);
-    buffer_free(&w.id);
-    free(w.pair);
+    Status status = files_write(&job);
+    sink_discard(&job.out);
+    sink_discard(&job.dropped);
+    document_store_free_reader(&job.reader);
+    document_store_free_reader(&job.other);
+    buffer_free(&job.text);
+    buffer_free(&job.id);
+    free(job.pair);
     return status;
 }

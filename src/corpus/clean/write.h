@@ -1,13 +1,17 @@
 #ifndef CORPUS_CLEAN_WRITE_H
 #define CORPUS_CLEAN_WRITE_H
-/* The last part of a run: what stays, in the order of the inputs, to files that come whole or not at all; and what is told
- * of the rest. tally gets what duplicates are, what is kept and what is written.                                      */
+/* The last stage of a run: writes the documents that are kept, in input order, and on request what was
+ * dropped, the clusters and the pairs of duplicates. Every file appears complete or not at all (sink.h). */
 #include "corpus/clean/document_filter.h"
 #include "corpus/clean/resolve_duplicates.h"
 #include "corpus/clean/document_store.h"
 
-typedef struct { int64_t clusters, largest, files; } CleanWritten;
-/* Of the output the file of that number; where it is not cut, the only one: "sv.jsonl.zst" is "sv-00007.jsonl.zst" */
+/* The path of output file `number`: with shards "sv.jsonl.zst" gives "sv-00007.jsonl.zst"; without, the
+ * output itself. */
 Status write_path(char *out, size_t size, const CleanPlan *plan, int64_t number);
-Status write_all(CleanWritten *written, CleanCounts *counts, const DocumentFilter *filter, const DocumentStore *store, const DuplicateSets *duplicates);
+/* Adds duplicates, kept and written documents to `counts`. A sample is only counted. INTERRUPTED:
+ * *plan->stop was set; the file being written is discarded, and the resumed run repeats this stage from
+ * its beginning. */
+Status write_all(CleanCounts *counts, const DocumentFilter *filter,
+                 const DocumentStore *store, const DuplicateSets *duplicates);
 #endif

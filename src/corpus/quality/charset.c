@@ -1,5 +1,6 @@
-/* A class for each character, one byte, in a table made when a charset is opened; characters beyond U+FFFF, rare, are
- * asked one by one. A text without any class to be acted upon, which is nearly every one, is read once and not changed. */
+/* Each character has a class, one byte in a table of 65536 that is made when a charset is opened; the
+ * class of the rare characters beyond U+FFFF is computed when one occurs. A text without any class that
+ * needs action, which is nearly every text, is read once and not changed. */
 #include "corpus/quality/charset.h"
 
 #include <stdio.h>
@@ -12,11 +13,23 @@
 #include "text/pretokenize/normalizer.h"
 #include "text/unicode.h"
 
-/* SIGN, LETTER: ours. STRANGE, ALIEN: foreign signs, letters. UNSURE, beside another: NFC may change it. */
-typedef enum { SIGN, LETTER_, BLANK, BREAK, INVISIBLE, EMOJI, STRANGE, ALIEN, UNSURE = 8 } Class;
+/* SIGN and LETTER_ belong to the language and stay. BLANK becomes a space, BREAK a line end; INVISIBLE and
+ * EMOJI are removed. The bit MAY_NORMALIZE is added to a class where NFC may change the character or what
+ * precedes it. */
+typedef enum {
+    SIGN, LETTER_, BLANK, BREAK, INVISIBLE, EMOJI, FOREIGN_SIGN, FOREIGN_LETTER,
+    MAY_NORMALIZE = 8
+} CharClass;
 #define MASK(class) (1u << (class))
-enum { TABLE = 0x10000, FOREIGN = 1 << STRANGE | 1 << ALIEN, MENDED = 1 << BLANK | 1 << BREAK | 1 << INVISIBLE | 1 << EMOJI,
-       UNSURES = 0xFF00, DEPTH_MOST = 16 };
+/* Masks have one bit for each class, so a class in a set is one shift. DEPTH_MOST: parentheses nested
+ * deeper are not judged, which bounds the state of a line. */
+enum {
+    TABLE = 0x10000,
+    FOREIGN = 1 << FOREIGN_SIGN | 1 << FOREIGN_LETTER,
+    REWRITTEN = 1 << BLANK | 1 << BREAK | 1 << INVISIBLE | 1 << EMOJI,
+    MAY_NORMALIZE_ALL = 0xFF00,
+    DEPTH_MOST = 16
+};
 
 struct Charset {
     CharsetPlan plan;
@@ -49,77 +62,89 @@ static const char *const common[] = {
 };
 enum { LANGUAGES = sizeof languages / sizeof *languages, COMMONS = sizeof common / sizeof *common };
 
-static bool is_emoji(uint32_t point, const utf8proc_property_t *about)
+static bool is_emoji(uint32_t point, const utf8proc_property_t *property)
 {
     bool flag = point >= 0x1F1E6 && point <= 0x1F1FF, tone = point >= 0x1F3FB && point <= 0x1F3FF;
-    return flag || tone || about->boundclass == UTF8PROC_BOUNDCLASS_EXTENDED_PICTOGRAPHIC;
+    return flag || tone || property->boundclass == UTF8PROC_BOUNDCLASS_EXTENDED_PICTOGRAPHIC;
 }
 
-static bool is_hidden(uint32_t point, const utf8proc_property_t *about)
+static bool is_invisible(uint32_t point, const utf8proc_property_t *property)
 {
-    bool selector = (point >= 0xFE00 && point <= 0xFE0F) || (point >= 0xE0000 && point <= 0xE0FFF) || point == 0x34F;
-    return selector || about->category == UTF8PROC_CATEGORY_CF || about->category == UTF8PROC_CATEGORY_CC;
+    bool selector = (point >= 0xFE00 && point <= 0xFE0F) || (point >= 0xE0000 && point <= 0xE0FFF) ||
+                    point == 0x34F;
+    return selector || property->category == UTF8PROC_CATEGORY_CF ||
+           property->category == UTF8PROC_CATEGORY_CC;
 }
 
-/* Can NFC change the character, or what stands before it? */
-static bool is_unsure(uint32_t point, const utf8proc_property_t *about)
+/* Whether NFC can change the character, or the one before it by composition (combining marks, Hangul
+ * jamo): the quick check of Unicode Annex 15, computed here because utf8proc has none. False positives
+ * cost time only. */
+static bool may_normalize(uint32_t point, const utf8proc_property_t *property)
 {
     utf8proc_int32_t parts[8];
     int last = 0;
-    bool mark = about->category >= UTF8PROC_CATEGORY_MN && about->category <= UTF8PROC_CATEGORY_ME;
-    if (about->combining_class || mark || (point >= 0x1100 && point <= 0x11FF)) return true;
-    if (about->decomp_type || about->decomp_seqindex == UINT16_MAX) return false;
-    utf8proc_ssize_t count = utf8proc_decompose_char((utf8proc_int32_t)point, parts, 8, UTF8PROC_DECOMPOSE | UTF8PROC_STABLE, &last);
+    bool mark = property->category >= UTF8PROC_CATEGORY_MN && property->category <= UTF8PROC_CATEGORY_ME;
+    if (property->combining_class || mark || (point >= 0x1100 && point <= 0x11FF)) return true;
+    if (property->decomp_type || property->decomp_seqindex == UINT16_MAX) return false;
+    utf8proc_ssize_t count = utf8proc_decompose_char((utf8proc_int32_t)point, parts, 8,
+                                                     UTF8PROC_DECOMPOSE | UTF8PROC_STABLE, &last);
     count = utf8proc_normalize_utf32(parts, count, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
     return count != 1 || parts[0] != (utf8proc_int32_t)point;
 }
 
-/* What a character is before a language has been asked */
-static Class class_of(CharsetEmoji emoji, uint32_t point)
+/* The class of a character before the languages add theirs: ASCII and Latin-1 belong to every language. */
+static CharClass class_of(CharsetEmoji emoji, uint32_t point)
 {
-    const utf8proc_property_t *about = utf8proc_get_property((utf8proc_int32_t)point);
-    Class unsure = is_unsure(point, about) ? UNSURE : 0;
+    const utf8proc_property_t *property = utf8proc_get_property((utf8proc_int32_t)point);
+    CharClass normalizable = may_normalize(point, property) ? MAY_NORMALIZE : 0;
     int   kind   = unicode_class(point);
     if (point == '\n' || point == '\t' || point == ' ') return SIGN;
-    if (kind & SPACE) return about->category == UTF8PROC_CATEGORY_ZS ? BLANK | unsure : BREAK;
-    if (is_hidden(point, about)) return INVISIBLE | unsure;
-    if (point < 0x250 && kind & LETTER) return point < 0x100 ? LETTER_ : ALIEN;
+    if (kind & SPACE) return property->category == UTF8PROC_CATEGORY_ZS ? BLANK | normalizable : BREAK;
+    if (is_invisible(point, property)) return INVISIBLE | normalizable;
+    if (point < 0x250 && kind & LETTER) return point < 0x100 ? LETTER_ : FOREIGN_LETTER;
     if (point < 0x100) return SIGN;
-    if (is_emoji(point, about)) return emoji == EMOJI_KEEP ? SIGN : emoji == EMOJI_REMOVE ? EMOJI : STRANGE;
-    return (kind & LETTER ? ALIEN : STRANGE) | unsure;
+    if (is_emoji(point, property))
+        return emoji == EMOJI_KEEP ? SIGN : emoji == EMOJI_REMOVE ? EMOJI : FOREIGN_SIGN;
+    return (kind & LETTER ? FOREIGN_LETTER : FOREIGN_SIGN) | normalizable;
 }
 
-static void own_put(Charset *c, uint32_t point, Class class)
+/* Keeps the bit MAY_NORMALIZE, which depends on the character alone. */
+static void class_set(Charset *c, uint32_t point, CharClass class)
 {
     uint8_t *slot = &c->class[point];
-    *slot = (uint8_t)((*slot & UNSURE) | class);
+    *slot = (uint8_t)((*slot & MAY_NORMALIZE) | class);
 }
 
-static void own_add(Charset *c, const char *characters, Class class)
+/* Letters are listed in lower case; their capitals are added with them. */
+static void characters_add(Charset *c, const char *characters, CharClass class)
 {
     for (int64_t left = (int64_t)strlen(characters); left; ) {
         Rune r = rune_at((const uint8_t *)characters, left);
-        own_put(c, r.point, class);
-        if (class == LETTER_) own_put(c, (uint32_t)utf8proc_toupper((utf8proc_int32_t)r.point), class);
+        class_set(c, r.point, class);
+        if (class == LETTER_) class_set(c, (uint32_t)utf8proc_toupper((utf8proc_int32_t)r.point), class);
         characters += r.bytes;
         left       -= r.bytes;
     }
 }
 
-/* Latin Extended-A, -B and Additional, and the apostrophes that are letters */
+/* Latin Extended-A, -B and Additional, schwa and ezh, and the apostrophes that are letters. */
 static void latin_add(Charset *c)
 {
-    static const uint32_t range[][2] = { { 0x100, 0x24F }, { 0x259, 0x259 }, { 0x292, 0x292 }, { 0x2BB, 0x2BC }, { 0x1E00, 0x1EFF } };
+    static const uint32_t range[][2] = {
+        { 0x100, 0x24F }, { 0x259, 0x259 }, { 0x292, 0x292 }, { 0x2BB, 0x2BC }, { 0x1E00, 0x1EFF }
+    };
     for (size_t i = 0; i < sizeof range / sizeof *range; i++)
-        for (uint32_t point = range[i][0]; point <= range[i][1]; point++) own_put(c, point, LETTER_);
+        for (uint32_t point = range[i][0]; point <= range[i][1]; point++) class_set(c, point, LETTER_);
 }
 
 static Status name_unknown(const char *name, size_t bytes)
 {
     char names[400];
     int  used = 0;
-    for (int i = 0; i < LANGUAGES; i++) used += snprintf(names + used, sizeof names - (size_t)used, "%s, ", languages[i].name);
-    return fail(BAD_OPTION, "--charset %.*s: no such language; %sor latin for all that is Latin", (int)bytes, name, names);
+    for (int i = 0; i < LANGUAGES; i++)
+        used += snprintf(names + used, sizeof names - (size_t)used, "%s, ", languages[i].name);
+    return fail(BAD_OPTION, "--charset %.*s: no such language; %sor latin for all Latin letters", (int)bytes,
+                name, names);
 }
 
 static Status name_add(Charset *c, const char *name, size_t bytes)
@@ -130,8 +155,8 @@ static Status name_add(Charset *c, const char *name, size_t bytes)
     }
     for (int i = 0; i < LANGUAGES; i++) {
         if (strlen(languages[i].name) != bytes || memcmp(name, languages[i].name, bytes) != 0) continue;
-        own_add(c, languages[i].own, LETTER_);
-        own_add(c, languages[i].loan, LETTER_);
+        characters_add(c, languages[i].own, LETTER_);
+        characters_add(c, languages[i].loan, LETTER_);
         return OK;
     }
     return name_unknown(name, bytes);
@@ -151,10 +176,10 @@ Status charset_open(Charset **charset, const CharsetPlan *plan)
 {
     *charset = NULL;
     Charset *c = malloc(sizeof *c);
-    if (!c) return fail(NO_MEMORY, "no memory for a table of characters");
+    if (!c) return fail(NO_MEMORY, "no memory for the table of character classes");
     c->plan = *plan;
     for (uint32_t point = 0; point < TABLE; point++) c->class[point] = (uint8_t)class_of(plan->emoji, point);
-    for (int i = 0; i < COMMONS; i++) own_add(c, common[i], SIGN);
+    for (int i = 0; i < COMMONS; i++) characters_add(c, common[i], SIGN);
     Status status = names_add(c, plan->names);
     if (status == OK) *charset = c;
     else              charset_close(c);
@@ -163,9 +188,9 @@ Status charset_open(Charset **charset, const CharsetPlan *plan)
 
 void charset_close(Charset *c) { free(c); }
 
-/* ---- reading ---- */
+/* ---- finding characters of a class ---- */
 
-static unsigned wide_class(const Charset *c, uint32_t point)
+static unsigned class_of_point(const Charset *c, uint32_t point)
 {
     return point < TABLE ? c->class[point] : (unsigned)class_of(c->plan.emoji, point);
 }
@@ -174,17 +199,19 @@ static unsigned class_at(const Charset *c, const char *text, int64_t left, int *
 {
     Rune r = rune_at((const uint8_t *)text, left);
     *bytes = r.bytes;
-    return wide_class(c, r.point);
+    return class_of_point(c, r.point);
 }
 
-/* Which of the 16 bytes at p begin a character whose class must be looked up: neither printable ASCII nor \n nor \t */
-static uint32_t looked_up(const char *p)
+/* One bit for each of the 16 bytes at p that begins a character whose class must be looked up: all but
+ * printable ASCII, \n and \t, which need no action in any charset. */
+static uint32_t lookup_bits(const char *p)
 {
 #ifdef __SSE2__
 #define BITS(x) ((uint32_t)_mm_movemask_epi8(x))
 #define ALL(x)  _mm_set1_epi8((char)(x))
     __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
-    __m128i usual = _mm_or_si128(_mm_cmpgt_epi8(v, ALL(0x1F)), _mm_or_si128(_mm_cmpeq_epi8(v, ALL('\n')), _mm_cmpeq_epi8(v, ALL('\t'))));
+    __m128i usual = _mm_or_si128(_mm_cmpgt_epi8(v, ALL(0x1F)),
+                                 _mm_or_si128(_mm_cmpeq_epi8(v, ALL('\n')), _mm_cmpeq_epi8(v, ALL('\t'))));
     __m128i inner = _mm_cmpgt_epi8(ALL(0xC0), v);
     return ~BITS(_mm_andnot_si128(_mm_cmpeq_epi8(v, ALL(0x7F)), _mm_or_si128(usual, inner))) & 0xFFFF;
 #undef BITS
@@ -193,18 +220,20 @@ static uint32_t looked_up(const char *p)
     uint32_t bits = 0;
     for (int i = 0; i < 16; i++) {
         uint8_t byte = (uint8_t)p[i];
-        bits |= (uint32_t)(byte == 0x7F || byte >= 0xC0 || (byte < 0x20 && byte != '\n' && byte != '\t')) << i;
+        bits |= (uint32_t)(byte == 0x7F || byte >= 0xC0 || (byte < 0x20 && byte != '\n' && byte != '\t'))
+                << i;
     }
     return bits;
 #endif
 }
 
-/* The first character at or behind `at` whose class is in the mask, which has neither SIGN nor LETTER_; or `bytes` */
-static int64_t next_of(const Charset *c, const char *text, int64_t at, int64_t bytes, unsigned mask)
+/* The first character from `at` on whose class is in `mask`, or `bytes`. The mask must not have SIGN or
+ * LETTER_, since ASCII is skipped 16 bytes at a time. */
+static int64_t class_next(const Charset *c, const char *text, int64_t at, int64_t bytes, unsigned mask)
 {
     int length;
     for (; bytes - at >= 16; at += 16) {
-        for (uint32_t bits = looked_up(text + at); bits; bits &= bits - 1) {
+        for (uint32_t bits = lookup_bits(text + at); bits; bits &= bits - 1) {
             int64_t  here = at + __builtin_ctz(bits);
             uint8_t  lead = (uint8_t)text[here];
             unsigned class = lead < 0x80 ? c->class[lead]
@@ -213,7 +242,8 @@ static int64_t next_of(const Charset *c, const char *text, int64_t at, int64_t b
             if (mask >> class & 1) return here;
         }
     }
-    while (at < bytes && ((uint8_t)text[at] & 0xC0) == 0x80) at++;          /* a character the last 16 began */
+    /* the rest of a character that began in the last 16 bytes */
+    while (at < bytes && ((uint8_t)text[at] & 0xC0) == 0x80) at++;
     for (; at < bytes; at += length)
         if (mask >> class_at(c, text + at, bytes - at, &length) & 1) return at;
     return bytes;
@@ -221,7 +251,8 @@ static int64_t next_of(const Charset *c, const char *text, int64_t at, int64_t b
 
 /* ---- normalizing ---- */
 
-/* text becomes NFC, by way of spare, whose memory the words of a normalizer borrow */
+/* The text becomes NFC. The normalizer works in the memory of `spare`, which is handed to it and taken
+ * back, grown or not; where the result differs the buffers are swapped. */
 static Status nfc(Buffer *text, Buffer *spare, CharsetVerdict *v)
 {
     static const Normalizer steps = { .step = { { .kind = NORMALIZER_NFC } }, .steps = 1 };
@@ -240,10 +271,11 @@ static Status nfc(Buffer *text, Buffer *spare, CharsetVerdict *v)
     return OK;
 }
 
-/* \r\n becomes \n, other ends of lines as well */
-static int64_t mend_one(Buffer *text, int64_t to, int64_t at, Class class, CharsetVerdict *v)
+/* Counts and writes one character at `to`; returns the new end. \r\n becomes one \n. */
+static int64_t character_rewrite(Buffer *text, int64_t to, int64_t at, CharClass class, CharsetVerdict *v)
 {
-    bool pair = class == BREAK && text->text[at] == '\r' && at + 1 < text->bytes && text->text[at + 1] == '\n';
+    bool pair = class == BREAK && text->text[at] == '\r' && at + 1 < text->bytes &&
+                text->text[at + 1] == '\n';
     if (class == INVISIBLE) v->count[CHARSET_INVISIBLE]++;
     if (class == EMOJI)     v->count[CHARSET_EMOJI]++;
     if (class == BLANK)     v->count[CHARSET_BLANK]++;
@@ -252,33 +284,43 @@ static int64_t mend_one(Buffer *text, int64_t to, int64_t at, Class class, Chars
     return to;
 }
 
-static void mend(const Charset *c, Buffer *text, CharsetVerdict *v)
+/* In place: no replacement is longer than what it replaces, so writing never overtakes reading. */
+static void text_rewrite(const Charset *c, Buffer *text, CharsetVerdict *v)
 {
     int64_t to = 0, at = 0, next;
     int length;
     for (; at < text->bytes; at = next + length) {
-        next = next_of(c, text->text, at, text->bytes, MENDED | MENDED << UNSURE);
+        next = class_next(c, text->text, at, text->bytes, REWRITTEN | REWRITTEN << MAY_NORMALIZE);
         memmove(text->text + to, text->text + at, (size_t)(next - at));
         to += next - at;
         if (next == text->bytes) break;
         unsigned class = class_at(c, text->text + next, text->bytes - next, &length) & 7;
-        to = mend_one(text, to, next, (Class)class, v);
+        to = character_rewrite(text, to, next, (CharClass)class, v);
     }
     text->bytes = to;
 }
 
-/* ---- judging ---- */
+/* ---- foreign characters ---- */
 
-typedef struct { int64_t to, letters, foreign; bool cut; } Open;
-typedef struct { int64_t to, letters, foreign; Open open[DEPTH_MOST]; int depth, deeper; } Judged;
+/* `to`: where the parenthesis begins in the output; letters, foreign: the line's counts before it; cut: an
+ * inner one was removed. */
+typedef struct { int64_t to, letters, foreign; bool cut; } OpenParenthesis;
+typedef struct {
+    int64_t to, letters, foreign;
+    OpenParenthesis open[DEPTH_MOST];
+    int depth, deeper;
+} LineState;
 
-/* A parenthesis closes, behind it j->to: out it goes, with the blank before it, or its letters count for what is around. */
-static void close_one(const Charset *c, char *out, int64_t begin, Judged *j, CharsetVerdict *v)
+/* At a closing parenthesis; j->to is the end of it. If its share of foreign characters is above the limit
+ * it is removed with the space before it, and its letters no longer count for what surrounds it. A
+ * parenthesis that lost an inner one and has no letters left is removed too. */
+static void parenthesis_close(const Charset *c, char *out, int64_t begin, LineState *j, CharsetVerdict *v)
 {
-    Open   *o = &j->open[--j->depth];
+    OpenParenthesis *o = &j->open[--j->depth];
     int64_t letters = j->letters - o->letters, foreign = j->foreign - o->foreign;
     bool    emptied = o->cut && !letters && !foreign;
-    if (!emptied && (!foreign || (double)foreign <= c->plan.parenthesis * (double)(letters + foreign))) return;
+    if (!emptied && (!foreign || (double)foreign <= c->plan.parenthesis * (double)(letters + foreign)))
+        return;
     j->to      = o->to;
     j->letters = o->letters;
     j->foreign = o->foreign;
@@ -287,45 +329,50 @@ static void close_one(const Charset *c, char *out, int64_t begin, Judged *j, Cha
     v->count[CHARSET_PARENTHESIS]++;
 }
 
-static void bracket(const Charset *c, char *out, int64_t begin, char which, Judged *j, CharsetVerdict *v)
+static void parenthesis_at(const Charset *c, char *out, int64_t begin, char which, LineState *j,
+                           CharsetVerdict *v)
 {
     if (which == '(') {
         if (j->depth == DEPTH_MOST) j->deeper++;
-        else j->open[j->depth++] = (Open){ j->to - 1, j->letters, j->foreign, false };
+        else j->open[j->depth++] = (OpenParenthesis){ j->to - 1, j->letters, j->foreign, false };
         return;
     }
     if (j->deeper)     j->deeper--;
-    else if (j->depth) close_one(c, out, begin, j, v);
+    else if (j->depth) parenthesis_close(c, out, begin, j, v);
 }
 
-/* A line with foreign characters in it, without its end; where it ends now, written from `to` on */
-static Judged line_judge(const Charset *c, char *text, int64_t to, int64_t at, int64_t end, CharsetVerdict *v)
+/* A line that has foreign characters, without its line end: copies it to `to` without the parentheses that
+ * are removed. Returns where it ends now, and its remaining letters and foreign characters. */
+static LineState line_judge(const Charset *c, char *text, int64_t to, int64_t at, int64_t end,
+                            CharsetVerdict *v)
 {
-    Judged j = { .to = to };
+    LineState j = { .to = to };
     for (int length; at < end; at += length) {
         unsigned class = class_at(c, text + at, end - at, &length) & 7;
         char     first = text[at];
         j.letters += class == LETTER_ && (length > 1 || (unsigned)((first | 0x20) - 'a') < 26);
-        j.foreign += class == ALIEN || class == STRANGE;
+        j.foreign += class == FOREIGN_LETTER || class == FOREIGN_SIGN;
         memmove(text + j.to, text + at, (size_t)length);
         j.to += length;
-        if (first == '(' || first == ')') bracket(c, text, to, first, &j, v);
+        if (first == '(' || first == ')') parenthesis_at(c, text, to, first, &j, v);
     }
     return j;
 }
 
-static bool line_foreign(const Charset *c, const Judged *j)
+static bool line_is_foreign(const Charset *c, const LineState *j)
 {
     return j->foreign && (double)j->foreign > c->plan.line * (double)(j->letters + j->foreign);
 }
 
-static bool blank(const char *text, int64_t bytes)
+static bool only_blanks(const char *text, int64_t bytes)
 {
     for (int64_t i = 0; i < bytes; i++)
         if (text[i] != ' ' && text[i] != '\t') return false;
     return true;
 }
 
+/* A line of which nothing is left after its parentheses were removed goes too; it does not count as
+ * foreign. */
 static void lines_judge(const Charset *c, Buffer *text, CharsetVerdict *v)
 {
     int64_t to = 0, lines = 0, next;
@@ -333,14 +380,15 @@ static void lines_judge(const Charset *c, Buffer *text, CharsetVerdict *v)
         char   *found = memchr(text->text + at, '\n', (size_t)(text->bytes - at));
         int64_t end = found ? found - text->text : text->bytes;
         next = end + (found != NULL);
-        bool empty = blank(text->text + at, end - at), plain = next_of(c, text->text, at, end, FOREIGN | FOREIGN << UNSURE) == end;
+        bool empty = only_blanks(text->text + at, end - at);
+        bool plain = class_next(c, text->text, at, end, FOREIGN | FOREIGN << MAY_NORMALIZE) == end;
         lines += !empty;
-        Judged j = { .to = to + end - at };
+        LineState j = { .to = to + end - at };
         if (plain) memmove(text->text + to, text->text + at, (size_t)(end - at));
         else       j = line_judge(c, text->text, to, at, end, v);
-        bool foreign = !plain && line_foreign(c, &j);
+        bool foreign = !plain && line_is_foreign(c, &j);
         v->count[CHARSET_LINE] += foreign;
-        if (foreign || (!plain && blank(text->text + to, j.to - to))) continue;
+        if (foreign || (!plain && only_blanks(text->text + to, j.to - to))) continue;
         to = j.to;
         if (found) text->text[to++] = '\n';
     }
@@ -348,9 +396,10 @@ static void lines_judge(const Charset *c, Buffer *text, CharsetVerdict *v)
     v->dropped  = (double)v->count[CHARSET_LINE] > c->plan.lines * (double)lines;
 }
 
-static void judge(const Charset *c, Buffer *text, CharsetVerdict *v)
+/* Most documents have no foreign character and are not split into lines. */
+static void foreign_judge(const Charset *c, Buffer *text, CharsetVerdict *v)
 {
-    int64_t at = next_of(c, text->text, 0, text->bytes, FOREIGN | FOREIGN << UNSURE);
+    int64_t at = class_next(c, text->text, 0, text->bytes, FOREIGN | FOREIGN << MAY_NORMALIZE);
     if (at == text->bytes) return;
     v->first = rune_at((const uint8_t *)text->text + at, text->bytes - at).point;
     if (c->plan.mode == CHARSET_STRICT) v->dropped = true;
@@ -361,10 +410,12 @@ static void judge(const Charset *c, Buffer *text, CharsetVerdict *v)
 Status charset_apply(const Charset *c, Buffer *text, Buffer *spare, CharsetVerdict *v)
 {
     *v = (CharsetVerdict){ 0 };
-    unsigned work = MENDED | FOREIGN | UNSURES;
-    if (next_of(c, text->text, 0, text->bytes, work) == text->bytes) return OK;
-    mend(c, text, v);                                   /* first: what it takes out can stand between a letter and its mark */
-    if (next_of(c, text->text, 0, text->bytes, UNSURES) < text->bytes) TRY(nfc(text, spare, v));
-    judge(c, text, v);
+    unsigned work = REWRITTEN | FOREIGN | MAY_NORMALIZE_ALL;
+    if (class_next(c, text->text, 0, text->bytes, work) == text->bytes) return OK;
+    /* Before NFC, because invisible characters that it removes may separate a letter from its combining
+     * mark. */
+    text_rewrite(c, text, v);
+    if (class_next(c, text->text, 0, text->bytes, MAY_NORMALIZE_ALL) < text->bytes) TRY(nfc(text, spare, v));
+    foreign_judge(c, text, v);
     return OK;
 }

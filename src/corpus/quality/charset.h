@@ -1,45 +1,59 @@
 #ifndef CORPUS_QUALITY_CHARSET_H
 #define CORPUS_QUALITY_CHARSET_H
-/* The characters of a language (rows of charset.def): texts are normalized, and what has characters of others falls.
- *   normalized  NFC; controls, soft hyphens and invisible characters out; NBSP and its like to a blank, other ends of
- *               lines to \n
+/* The characters of a language (rows of charset.def): normalizes a text, and removes parentheses, lines or
+ * documents in which there are too many foreign characters.
+ *
+ *   normalized  NFC; controls, soft hyphens and invisible characters removed; no-break space and the like
+ *               become a space, other line ends become \n
  *   strict      one foreign character drops the document
- *   graded      parentheses go whose characters are foreign above `parenthesis`; then lines whose characters are foreign
- *               above `line`; then documents of which more than `lines` of the lines fell. A share is foreign characters
- *               among foreign ones and letters. Below it they stay.                                                  */
+ *   graded      removes parentheses whose share of foreign characters is above `parenthesis`, then lines
+ *               whose share is above `line`, then drops documents of which more than the share `lines` of
+ *               the lines was removed; foreign characters below the limits stay. A share is the number of
+ *               foreign characters over that of foreign characters and letters. */
 #include <stdbool.h>
 #include "corpus/read/buffer.h"
 
-typedef enum { CHARSET_NONE, CHARSET_GRADED, CHARSET_STRICT } CharsetMode;    /* NONE: normalized, not judged */
+/* NONE: only normalized. */
+typedef enum { CHARSET_NONE, CHARSET_GRADED, CHARSET_STRICT } CharsetMode;
 typedef enum { EMOJI_FOREIGN, EMOJI_REMOVE, EMOJI_KEEP } CharsetEmoji;
 
 typedef struct {
-    const char  *names;                     /* "sv", "sv,se", "sv,latin"; latin: all Latin letters, as names have them */
+    /* "sv", "sv,se", "sv,latin"; latin: all Latin letters, as proper names contain them */
+    const char  *names;
     CharsetMode  mode;
     CharsetEmoji emoji;
-    double parenthesis, line, lines;
+    double       parenthesis, line, lines;  /* limits of graded, as shares from 0 to 1 */
 } CharsetPlan;
-#define CHARSET_PLAN ((CharsetPlan){ .names = "latin", .mode = CHARSET_GRADED, .parenthesis = 0.2, .line = 0.02, .lines = 0.2 })
+#define CHARSET_PLAN \
+    ((CharsetPlan){ .names = "latin", .mode = CHARSET_GRADED, .parenthesis = 0.2, .line = 0.02, \
+                    .lines = 0.2 })
 
-/* What was done; one row, one count of a report */
+/* What was changed, as counts of a report. */
 typedef enum {
-    CHARSET_NORMALIZED,                     /* documents that NFC changed */
-    CHARSET_INVISIBLE, CHARSET_BLANK, CHARSET_EMOJI,           /* characters taken out, made blank, taken out */
-    CHARSET_PARENTHESIS, CHARSET_LINE,      /* dropped */
+    CHARSET_NORMALIZED,                     /* documents changed by NFC */
+    CHARSET_INVISIBLE,                      /* characters removed */
+    CHARSET_BLANK,                          /* characters that became a space */
+    CHARSET_EMOJI,                          /* characters removed */
+    CHARSET_PARENTHESIS,                    /* parentheses removed */
+    CHARSET_LINE,                           /* lines removed */
     CHARSET_DOCUMENT,                       /* 1: the document is dropped */
     CHARSET_COUNTS
 } CharsetCount;
 
 typedef struct {
     bool     dropped;
-    uint32_t first;                         /* the first foreign character met; 0: none */
+    uint32_t first;                         /* code point of the first foreign character; 0: none */
     int64_t  count[CHARSET_COUNTS];
 } CharsetVerdict;
 
-typedef struct Charset Charset;             /* for all threads */
-Status charset_open (Charset **charset, const CharsetPlan *plan);        /* BAD_OPTION: no such name, with those there are */
+typedef struct Charset Charset;             /* read-only after opening; shared by all threads */
+/* BAD_OPTION: an unknown name; the message lists those that exist. */
+Status charset_open (Charset **charset, const CharsetPlan *plan);
 void   charset_close(Charset *charset);
-/* text, valid UTF-8, becomes what stays of it; spare: a thread's own, for NFC. Linear, whatever the text is. */
+/* Changes `text`, which is valid UTF-8, in place. `spare` belongs to the thread; NFC writes into it and
+ * swaps it with `text`. Time is linear in the text, also for nested parentheses. NO_MEMORY is the only
+ * failure. */
 Status charset_apply(const Charset *charset, Buffer *text, Buffer *spare, CharsetVerdict *verdict);
-const char *charset_count_word(CharsetCount count);                      /* "lines dropped", for reports */
+/* The name in reports: "foreign lines dropped". */
+const char *charset_count_word(CharsetCount count);
 #endif

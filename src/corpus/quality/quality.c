@@ -1,3 +1,6 @@
+/* Judges a document in three steps: rules above the LINE rules on the text as it is, the LINE rules, then
+ * the rules below them on the text that is left. A figure is only computed when a rule that needs it is on
+ * and no earlier rule was broken. */
 #include "corpus/quality/quality.h"
 
 #include <math.h>
@@ -16,7 +19,7 @@ Status quality_open(Quality **quality, const QualityPlan *plan, const char *lang
 {
     *quality = NULL;
     if (plan->on[QUALITY_BAD_WORDS] && !bad_words)
-        return fail(BAD_OPTION, "--quality-rules bad-words: wants --bad-words FILE, one word a line");
+        return fail(BAD_OPTION, "--quality-rules bad-words: needs --bad-words FILE, one word a line");
     Quality *q = calloc(1, sizeof *q);
     if (!q) return fail(NO_MEMORY, "no memory for rules of quality");
     q->plan = *plan;
@@ -45,12 +48,13 @@ void quality_space_close(QualitySpace *s)
 {
     if (!s) return;
     masks_free(&s->masks);
-    free(s->word), free(s->table.slot), free(s->place), free(s->gram), free(s->slot);
+    free(s->word), free(s->table.slot), free(s->position), free(s->gram), free(s->slot);
     free(s);
 }
 
 /* ---- judging ---- */
 
+/* 0 of nothing, so that an empty document has defined figures. */
 static double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 static bool any_on(const QualityPlan *p, int from, int to)
@@ -60,11 +64,12 @@ static bool any_on(const QualityPlan *p, int from, int to)
     return false;
 }
 
+/* Gopher, appendix A1: statistics of words and lines. */
 static void gopher_figures(double *f, const QualitySurvey *s)
 {
-    double words = (double)s->words, worded = (double)s->worded, lines = (double)s->lines;
-    f[QUALITY_WORDS_MIN]       = f[QUALITY_WORDS_MAX] = worded;
-    f[QUALITY_WORD_LENGTH_MIN] = f[QUALITY_WORD_LENGTH_MAX] = share((double)s->worded_chars, worded);
+    double words = (double)s->words, alnum_words = (double)s->alnum_words, lines = (double)s->lines;
+    f[QUALITY_WORDS_MIN]       = f[QUALITY_WORDS_MAX] = alnum_words;
+    f[QUALITY_WORD_LENGTH_MIN] = f[QUALITY_WORD_LENGTH_MAX] = share((double)s->alnum_word_chars, alnum_words);
     f[QUALITY_HASHES]          = share((double)s->hashes, words);
     f[QUALITY_ELLIPSES]        = share((double)s->ellipses, words);
     f[QUALITY_BULLET_LINES]    = share((double)s->bullets, lines);
@@ -73,14 +78,16 @@ static void gopher_figures(double *f, const QualitySurvey *s)
     f[QUALITY_STOP_WORDS]      = (double)s->stops;
 }
 
+/* Gopher, table A1: repeated lines and paragraphs. */
 static void repeat_figures(double *f, const QualitySurvey *s)
 {
     f[QUALITY_REPEATED_PARAGRAPHS]      = share((double)s->paragraph_repeats, (double)s->paragraphs);
     f[QUALITY_REPEATED_PARAGRAPH_CHARS] = share((double)s->paragraph_repeat_chars, (double)s->chars);
-    f[QUALITY_REPEATED_LINES]           = share((double)s->repeats, (double)s->full);
+    f[QUALITY_REPEATED_LINES]           = share((double)s->repeats, (double)s->nonempty);
     f[QUALITY_REPEATED_LINE_CHARS]      = share((double)s->repeat_chars, (double)s->chars);
 }
 
+/* Gopher, table A1: repeated n-grams. */
 static Status gram_figures(double *f, const QualitySurvey *s, QualitySpace *space)
 {
     TRY(quality_grams(space, f));
@@ -88,44 +95,47 @@ static Status gram_figures(double *f, const QualitySurvey *s, QualitySpace *spac
     return OK;
 }
 
+/* FineWeb, section 3.7. */
 static void fineweb_figures(double *f, const QualitySurvey *s)
 {
-    f[QUALITY_LINE_PUNCTUATION] = share((double)s->ended, (double)s->filled);
-    f[QUALITY_SHORT_LINES]      = share((double)s->shorts, (double)s->filled);
-    f[QUALITY_LINE_REPEATS]     = share((double)s->filled_repeat_chars, (double)(s->chars - s->new_lines));
+    f[QUALITY_LINE_PUNCTUATION] = share((double)s->punctuated, (double)s->nonblank);
+    f[QUALITY_SHORT_LINES]      = share((double)s->short_lines, (double)s->nonblank);
+    f[QUALITY_LINE_REPEATS]     = share((double)s->nonblank_repeat_chars, (double)(s->chars - s->new_lines));
     f[QUALITY_NEW_LINES]        = share((double)s->new_lines, (double)s->words);
 }
 
-/* What is wanted of words: their number alone, all that a verdict asks of them, all there is */
-typedef enum { NUMBER_ALONE, ENOUGH, ALL } Depth;
+/* How much of the words a survey looks at: only their number; as much as a verdict needs; everything. */
+typedef enum { COUNT_ONLY, FOR_VERDICT, ALL_FIGURES } WordDetail;
 
-/* Of a text that did not change it is made once. */
-static Status survey(const Quality *q, QualitySpace *space, const Buffer *text, Depth depth)
+/* The survey of the text as it is now; it is made once for each state of the text (space->surveyed). */
+static Status survey(const Quality *q, QualitySpace *space, const Buffer *text, WordDetail detail)
 {
-    int stops_most = depth == ALL ? STOP_SLOTS : (int)fmin(ceil(q->plan.limit[QUALITY_STOP_WORDS]), STOP_SLOTS);
+    int stops_most = detail == ALL_FIGURES ? STOP_SLOTS
+                                           : (int)fmin(ceil(q->plan.limit[QUALITY_STOP_WORDS]), STOP_SLOTS);
     QualitySurvey *s = &space->survey;
     const StopWords *stops = q->plan.on[QUALITY_STOP_WORDS] ? &q->stops : NULL;
     if (space->surveyed) return OK;
     *s = (QualitySurvey){ 0 };
     TRY(masks_make(&space->masks, text->text, text->bytes));
-    if (depth) TRY(survey_words(s, space, stops, stops_most, text->text, text->bytes));
+    if (detail) TRY(survey_words(s, space, stops, stops_most, text->text, text->bytes));
     else       survey_count(s, space, text->bytes);
     TRY(survey_lines(s, space, text->text, text->bytes));
     space->surveyed = true;
     return OK;
 }
 
-static bool breaks(const QualityPlan *p, int rule, double figure)
+/* A figure that could not be computed, as there are too few words, breaks no rule. */
+static bool is_broken(const QualityPlan *p, int rule, double figure)
 {
     if (!p->on[rule] || isnan(figure)) return false;
     return quality_row[rule].side == QUALITY_LEAST ? figure < p->limit[rule] : figure > p->limit[rule];
 }
 
-/* The first rule of those from `from` to `to` that is broken goes into the verdict. */
-static bool falls(const QualityPlan *p, const double *figure, int from, int to, QualityVerdict *v)
+/* Stores the first broken rule from `from` to `to` in the verdict, unless it has one already. */
+static bool first_broken(const QualityPlan *p, const double *figure, int from, int to, QualityVerdict *v)
 {
     for (int r = from; r <= to && v->rule < 0; r++) {
-        if (!breaks(p, r, figure[r])) continue;
+        if (!is_broken(p, r, figure[r])) continue;
         v->rule   = r;
         v->figure = figure[r];
     }
@@ -134,35 +144,39 @@ static bool falls(const QualityPlan *p, const double *figure, int from, int to, 
 
 enum { FIRST_LINE = QUALITY_LONG_WORD, LAST_LINE = QUALITY_POLICY };
 
-/* What stands above the LINE rules. go_on: also where something is broken */
-static Status above_lines(const Quality *q, QualitySpace *space, const Buffer *text, double *f, QualityVerdict *v, bool go_on)
+/* The rules in rows above the LINE rules. all_figures: goes on after a broken rule. */
+static Status judge_above_line_rules(const Quality *q, QualitySpace *space, const Buffer *text, double *f,
+                                     QualityVerdict *v, bool all_figures)
 {
     const QualitySurvey      *s = &space->survey;
     const QualityPlan *p = &q->plan;
     if (!any_on(p, 0, FIRST_LINE - 1)) return OK;
-    TRY(survey(q, space, text, go_on ? ALL : ENOUGH));
+    TRY(survey(q, space, text, all_figures ? ALL_FIGURES : FOR_VERDICT));
     gopher_figures(f, s);
     repeat_figures(f, s);
-    if (falls(p, f, 0, QUALITY_REPEATED_LINE_CHARS, v) && !go_on) return OK;
+    if (first_broken(p, f, 0, QUALITY_REPEATED_LINE_CHARS, v) && !all_figures) return OK;
     if (any_on(p, QUALITY_TOP_2, QUALITY_GRAM_10)) TRY(gram_figures(f, s, space));
-    falls(p, f, 0, FIRST_LINE - 1, v);
+    first_broken(p, f, 0, FIRST_LINE - 1, v);
     return OK;
 }
 
-static Status below_lines(const Quality *q, QualitySpace *space, const Buffer *text, const LinesSeen *seen, double *f,
-                          QualityVerdict *v, bool go_on)
+/* The rules in rows below the LINE rules, on what these left. A new survey is only made if they removed
+ * something. */
+static Status judge_below_line_rules(const Quality *q, QualitySpace *space, const Buffer *text,
+                                     const LinesSeen *seen, double *f, QualityVerdict *v, bool all_figures)
 {
     const QualitySurvey      *s = &space->survey;
     const QualityPlan *p = &q->plan;
     f[QUALITY_LOREM]     = seen->lorem;
     f[QUALITY_CURLY]     = seen->curly;
     f[QUALITY_SENTENCES] = (double)seen->sentences;
-    if (p->on[QUALITY_BAD_WORDS]) f[QUALITY_BAD_WORDS] = (double)bad_words_count(q->bad, text->text, text->bytes);
-    if (falls(p, f, LAST_LINE + 1, QUALITY_BAD_WORDS, v) && !go_on) return OK;
+    if (p->on[QUALITY_BAD_WORDS])
+        f[QUALITY_BAD_WORDS] = (double)bad_words_count(q->bad, text->text, text->bytes);
+    if (first_broken(p, f, LAST_LINE + 1, QUALITY_BAD_WORDS, v) && !all_figures) return OK;
     if (!any_on(p, QUALITY_LINE_PUNCTUATION, QUALITY_NEW_LINES)) return OK;
-    TRY(survey(q, space, text, NUMBER_ALONE));
+    TRY(survey(q, space, text, COUNT_ONLY));
     fineweb_figures(f, s);
-    falls(p, f, LAST_LINE + 1, QUALITY_RULES - 1, v);
+    first_broken(p, f, LAST_LINE + 1, QUALITY_RULES - 1, v);
     return OK;
 }
 
@@ -172,26 +186,26 @@ Status quality_judge(const Quality *q, QualitySpace *space, Buffer *text, Qualit
     LinesSeen seen = { .enough = (int64_t)fmin(ceil(q->plan.limit[QUALITY_SENTENCES]), 1e15) };
     *v = (QualityVerdict){ .rule = -1 };
     space->surveyed = false;
-    TRY(above_lines(q, space, text, f, v, false));
+    TRY(judge_above_line_rules(q, space, text, f, v, false));
     if (v->rule >= 0) return OK;
     int64_t before = text->bytes;
     if (any_on(&q->plan, FIRST_LINE, QUALITY_SENTENCES)) quality_lines(&q->plan, text, v, &seen);
-    space->surveyed &= text->bytes == before;                   /* no change leaves as many bytes */
-    return below_lines(q, space, text, &seen, f, v, false);
+    space->surveyed &= text->bytes == before;           /* every change removes bytes */
+    return judge_below_line_rules(q, space, text, &seen, f, v, false);
 }
 
 Status quality_figures(const Quality *q, QualitySpace *space, const Buffer *text, double f[QUALITY_RULES])
 {
     LinesSeen      seen = { .enough = INT64_MAX };
-    QualityVerdict none = { .rule = -1 };
+    QualityVerdict verdict = { .rule = -1 };
     QualityPlan    lines_off = q->plan;
     for (int r = 0; r < QUALITY_RULES; r++) f[r] = NAN;
     space->surveyed = false;
-    TRY(above_lines(q, space, text, f, &none, true));
+    TRY(judge_above_line_rules(q, space, text, f, &verdict, true));
     for (int r = FIRST_LINE; r <= LAST_LINE; r++) lines_off.on[r] = false;
-    Buffer same = *text;                                        /* nothing of it changes where no line can fall */
-    if (any_on(&lines_off, FIRST_LINE, QUALITY_SENTENCES)) quality_lines(&lines_off, &same, &none, &seen);
-    TRY(below_lines(q, space, text, &seen, f, &none, true));
+    Buffer copy = *text;    /* without LINE rules quality_lines changes nothing */
+    if (any_on(&lines_off, FIRST_LINE, QUALITY_SENTENCES)) quality_lines(&lines_off, &copy, &verdict, &seen);
+    TRY(judge_below_line_rules(q, space, text, &seen, f, &verdict, true));
     for (int r = 0; r < QUALITY_RULES; r++)
         if (!q->plan.on[r] || quality_row[r].side == QUALITY_LINE) f[r] = NAN;
     return OK;

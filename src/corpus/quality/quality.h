@@ -1,25 +1,34 @@
 #ifndef CORPUS_QUALITY_QUALITY_H
 #define CORPUS_QUALITY_QUALITY_H
-/* Rules of thumb that tell prose from the rest of the web, after Gopher, C4 and FineWeb: one row of quality.def each,
- * judged in the order of the rows. Time is linear in the document; memory, kept
- * for the next one: at most 128 bytes for each word and 64 for each line of the longest document so far. Words stand between white space, lines between line ends; lengths are in characters.
+/* Heuristic quality rules that tell prose from boilerplate, lists and spam, after Gopher (Rae et al.,
+ * 2021, arXiv:2112.11446), C4 (Raffel et al., 2020, arXiv:1910.10683) and FineWeb (Penedo et al., 2024,
+ * arXiv:2406.17557). Each is one row of quality.def, and they are judged in the order of the rows. Words
+ * are separated by white space, lines by line ends; lengths are in characters.
  *
  *     QualityPlan plan;
  *     TRY(quality_plan(&plan, "gopher,c4"));                          names of presets, or "none"
  *     TRY(quality_set(&plan, "words-min=30,bullet-lines=off"));       a limit, or a rule switched on or off
  *     TRY(quality_open(&quality, &plan, "sv", NULL));
- *     TRY(quality_judge(quality, space, &text, &verdict));                                                           */
+ *     TRY(quality_judge(quality, space, &text, &verdict));
+ *
+ * Time is linear in the document. A QualitySpace keeps its memory for the next document: at most 128 bytes
+ * for each word and 64 for each line of the longest document so far. */
 #include "corpus/quality/quality_rules.h"
 
-typedef struct Quality Quality;             /* for all threads */
-/* language: whose stop words, needed where that rule is on; bad_words: a file, one a line, needed where that is on */
+typedef struct Quality Quality;             /* read-only after opening; shared by all threads */
+/* language: of the stop words, needed where that rule is on. bad_words: a file with one word or phrase a
+ * line; NULL switches the rule off. BAD_OPTION: no stop words for the language, or the bad-words rule
+ * without a file. BAD_FILE: the file. */
 Status quality_open (Quality **quality, const QualityPlan *plan, const char *language, const char *bad_words);
-void   quality_close(Quality *quality);
-Status quality_space_open (QualitySpace **space);
+void   quality_close(Quality *quality);                     /* NULL is allowed */
+Status quality_space_open (QualitySpace **space);           /* one for each thread */
 void   quality_space_close(QualitySpace *space);
 
-/* LINE rules take lines out of the text; the rules of rows above them see all lines, those below what is left. */
+/* Judges one document of valid UTF-8. LINE rules remove lines from `text` in place: the rules of rows
+ * above them see all lines, those below see what is left. NO_MEMORY is the only failure. */
 Status quality_judge (const Quality *quality, QualitySpace *space, Buffer *text, QualityVerdict *verdict);
-/* The figures of all rules that are on, whatever falls; NAN for LINE rules and those that are off. text does not change. */
-Status quality_figures(const Quality *quality, QualitySpace *space, const Buffer *text, double figure[QUALITY_RULES]);
+/* The figures of all rules that are on, also after one is broken, for choosing limits; NAN for LINE rules
+ * and rules that are off. The text is not changed. */
+Status quality_figures(const Quality *quality, QualitySpace *space, const Buffer *text,
+                       double figure[QUALITY_RULES]);
 #endif

@@ -1,60 +1,81 @@
 #ifndef CORPUS_QUALITY_QUALITY_INTERNAL_H
 #define CORPUS_QUALITY_QUALITY_INTERNAL_H
-/* What the files of quality share: a document read once into counts, and its words as hashes. */
+/* What the files of the quality rules share. A document is scanned once into bit masks of its characters,
+ * from these into counts (QualitySurvey) and hashes of its words, on which the n-gram rules work. */
 #include <string.h>
 #include "corpus/quality/quality_rules.h"
 
-/* An open hash table for one document at a time; count 0: free. It is cleared for as many slots as the document needs. */
+/* A hash table with open addressing and linear probing, for one document at a time; a slot with count 0 is
+ * free. Only as many slots as the document needs are cleared, at most half of them are used, so a short
+ * document after a long one costs little. */
 typedef struct { uint64_t key; int32_t first, count; } GramSlot;
-typedef struct { GramSlot *slot; int64_t room, slots; } GramTable;
+typedef struct { GramSlot *slot; int64_t capacity, slots; } GramTable;
+/* Empties the table for at most `keys` different keys. */
 Status    gram_table_clear(GramTable *table, int64_t keys);
-GramSlot *gram_table_put  (GramTable *table, uint64_t key, int64_t first);      /* counted; first: kept of the first time */
+/* Counts the key and returns its slot; `first` is stored when the key is new. Pointers stay valid until
+ * the next clear. */
+GramSlot *gram_table_put  (GramTable *table, uint64_t key, int64_t first);
 
-/* Words of languages, of at most eight bytes, which are their own key */
+/* Stop words have at most eight bytes, so that a word is its own key in a table of 64 slots. */
 enum { STOP_SLOTS = 64, STOP_BYTES = 8 };
 typedef struct { uint64_t key[STOP_SLOTS]; } StopWords;
-Status  stop_words_find(StopWords *words, const char *language);                /* BAD_OPTION: none for that language */
-int     stop_word_slot (const StopWords *words, const char *text, int64_t bytes);   /* any case; -1: none */
+/* language: as in charset.def; of several, separated by commas, the first. BAD_OPTION: no stop words are
+ * known for it. */
+Status  stop_words_find(StopWords *words, const char *language);
+/* The slot of a word in any case; -1: no stop word. */
+int     stop_word_slot (const StopWords *words, const char *text, int64_t bytes);
 
-/* Words and phrases of a file, of any case */
+/* The words and phrases of a file of bad words; case and punctuation between words make no difference. */
 typedef struct BadWords BadWords;
 Status  bad_words_open (BadWords **words, const char *path);
 void    bad_words_close(BadWords *words);
 int64_t bad_words_count(const BadWords *words, const char *text, int64_t bytes);
 
+/* XXH3 of its bytes; its length in characters. */
 typedef struct { uint64_t hash; int32_t chars; } QualityWord;
 
-/* Counted over a text. Lines: all; filled: not only blanks; full: not empty. Repeats: what stood there before. */
+/* Counts over a text, as the published rules define them: Gopher's rules differ from FineWeb's in which
+ * lines they count, so there are three numbers of lines. *_chars are characters of the items counted in
+ * the field before it. A repetition is an item that equals an earlier one. */
 typedef struct {
     int64_t chars, new_lines;
-    int64_t words, worded, worded_chars, alphabetic, stops;     /* worded: words with a letter or a digit */
+    /* alnum_words: with a letter or a digit; alphabetic: with a letter; stops: different stop words */
+    int64_t words, alnum_words, alnum_word_chars, alphabetic, stops;
     int64_t hashes, ellipses;
-    int64_t lines, bullets, ellipsis_ends;
-    int64_t filled, ended, shorts, filled_repeat_chars;
-    int64_t full, repeats, repeat_chars;
+    int64_t lines, bullets, ellipsis_ends;                      /* of all lines */
+    /* of lines with more than white space */
+    int64_t nonblank, punctuated, short_lines, nonblank_repeat_chars;
+    int64_t nonempty, repeats, repeat_chars;                    /* of lines with at least one byte */
     int64_t paragraphs, paragraph_repeats, paragraph_repeat_chars;
 } QualitySurvey;
 
-/* A bit for each byte of a text, 64 to a word; behind the text all is space. start: not the inner byte of a character */
+/* One bit for each byte of a text, 64 in a word: is it part of white space, of a letter, of a letter or
+ * digit; `start` is set on the first byte of each character. After the end of the text all bits say white
+ * space, so that the last word ends there. */
 typedef struct {
     uint64_t *space, *start, *letter, *alnum;
-    int64_t   room;
-    int64_t   hashes, new_lines;        /* counted on the way */
-    bool      dots, ellipses;           /* .. and what begins as U+2026 does may be there */
+    int64_t   capacity;                 /* words of each mask */
+    int64_t   hashes, new_lines;        /* numbers of # and of line ends */
+    /* two dots in sequence, or the first byte of U+2026, occur; false: neither does */
+    bool      dots, ellipses;
 } CharMasks;
+/* One allocation holds all four masks and is reused for later texts. */
 Status  masks_make(CharMasks *masks, const char *text, int64_t bytes);
 void    masks_free(CharMasks *masks);
+/* The number of bits set in [begin, end). */
 int64_t mask_count(const uint64_t *mask, int64_t begin, int64_t end);
 
-/* As the processor does it, where compilers may use that; they may not by default */
-static inline int ones_count(uint64_t bits)
+/* The number of bits set. Compilers recognise the pattern, but without -mpopcnt, which older processors
+ * lack, they call a function for the builtin; this is faster. */
+static inline int bits_set(uint64_t bits)
 {
     bits -= bits >> 1 & 0x5555555555555555u;
     bits  = (bits & 0x3333333333333333u) + (bits >> 2 & 0x3333333333333333u);
     return (int)(((bits + (bits >> 4)) & 0x0F0F0F0F0F0F0F0Fu) * 0x0101010101010101u >> 56);
 }
 
-/* The bits from begin on, at most 64 and none from end on */
+/* The bits from `begin` on as one word: at most 64 of them, and 0 from `end` on. Reads one word past the
+ * last, which masks_make provides. */
 static inline uint64_t mask_part(const uint64_t *mask, int64_t begin, int64_t end)
 {
     int      by   = (int)(begin & 63);
@@ -64,7 +85,7 @@ static inline uint64_t mask_part(const uint64_t *mask, int64_t begin, int64_t en
     return left >= 64 ? bits : bits & (((uint64_t)1 << left) - 1);
 }
 
-/* The first bit at or behind `at` that is so; or bytes */
+/* The position of the first bit from `at` on that equals `set`, or `bytes`. */
 static inline int64_t mask_next(const uint64_t *mask, int64_t at, int64_t bytes, bool set)
 {
     for (; at < bytes; at += 64 - (at & 63)) {
@@ -77,28 +98,34 @@ static inline int64_t mask_next(const uint64_t *mask, int64_t at, int64_t bytes,
 }
 
 struct QualitySpace {
-    CharMasks     masks;                    /* of the document */
-    QualityWord     *word;                     /* those of the document */
-    int64_t   words, words_room;
-    GramTable table;
-    int32_t  *place;                    /* of words: where an n-gram begins that came before with one word less */
-    uint64_t *gram;                     /* and its hash */
-    int32_t  *slot;
-    int64_t   places_room;
-    QualitySurvey    survey;
-    bool      surveyed;
+    CharMasks     masks;
+    QualityWord  *word;
+    int64_t       words, words_capacity;
+    GramTable     table;                /* of lines and paragraphs, later of n-grams */
+    /* Of each candidate n-gram (quality_grams.c): the number of its first word, its hash, its slot in the
+     * table. */
+    int32_t      *position;
+    uint64_t     *gram;
+    int32_t      *slot;
+    int64_t       positions_capacity;
+    QualitySurvey survey;
+    bool          surveyed;             /* `survey` is that of the current text */
 };
 
-/* All three want the text's masks. stops_most: no more of them are looked for. survey_count: words alone */
+/* All three need the masks of the text in `space`. survey_count only counts words. survey_words also
+ * hashes and classifies them; after `stops_most` different stop words it stops looking for them, as a
+ * verdict needs no more. survey_lines counts lines and paragraphs. */
 void    survey_count(QualitySurvey *survey, QualitySpace *space, int64_t bytes);
-Status  survey_words(QualitySurvey *survey, QualitySpace *space, const StopWords *stops, int stops_most, const char *text, int64_t bytes);
+Status survey_words(QualitySurvey *survey, QualitySpace *space, const StopWords *stops, int stops_most,
+                    const char *text, int64_t bytes);
 Status  survey_lines(QualitySurvey *survey, QualitySpace *space, const char *text, int64_t bytes);
 
-/* After survey_words: figure[TOP_2 .. GRAM_10] as characters, not shares; NAN where the text has fewer words */
+/* Needs survey_words. Sets figure[TOP_2 .. GRAM_10] in characters, not as shares; NAN where the text has
+ * fewer words than the n-gram. */
 Status  quality_grams(QualitySpace *space, double *figure);
 
-/* sentences: counted line by line until there are so many as are enough */
+/* What quality_lines found on the way. sentences: counted line by line until there are `enough`. */
 typedef struct { bool lorem, curly; int64_t sentences, enough; } LinesSeen;
-/* text becomes what LINE rules leave of it */
+/* Applies the LINE rules: text becomes what they leave, lines removed are counted in verdict->lines. */
 void    quality_lines(const QualityPlan *plan, Buffer *text, QualityVerdict *verdict, LinesSeen *seen);
 #endif

@@ -1,3 +1,6 @@
+/* Bit masks of a text, made 16 bytes at a time with SSE2 where there is any. Words, lengths in characters
+ * and letters are then counted on masks, 64 characters at a time. Only characters outside ASCII and the
+ * Latin and Cyrillic letters of letters.h are looked up singly. */
 #include <stdlib.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -6,12 +9,13 @@
 #include "text/pretokenize/letters.h"
 #include "text/unicode.h"
 
-/* What 16 bytes are, a bit each. strange: begin a character that must be asked about */
-typedef struct { uint32_t space, start, letter, digit, strange, hash, line, dot, ellipsis; } Bits;
+/* The classes of 16 bytes, one bit each. lookup: begins a character whose class must be looked up;
+ * ellipsis: 0xE2, the first byte of U+2026. */
+typedef struct { uint32_t space, start, letter, digit, lookup, hash, line, dot, ellipsis; } ByteClasses;
 
-static Bits bits_of(const uint8_t *p)
+static ByteClasses classify_16(const uint8_t *p)
 {
-    Bits b = { .letter = letters_of(p) };
+    ByteClasses b = { .letter = letters_of(p) };
 #ifdef __SSE2__
 #define BITS(x) ((uint32_t)_mm_movemask_epi8(x))
 #define ALL(x)  _mm_set1_epi8((char)(x))
@@ -24,7 +28,7 @@ static Bits bits_of(const uint8_t *p)
     b.dot      = BITS(_mm_cmpeq_epi8(v, ALL('.')));
     b.ellipsis = BITS(_mm_cmpeq_epi8(v, ALL(0xE2)));
     b.start    = ~BITS(_mm_cmpgt_epi8(ALL(0xC0), v)) & 0xFFFF;
-    b.strange  = BITS(v) & b.start & ~b.letter;
+    b.lookup  = BITS(v) & b.start & ~b.letter;
 #undef BITS
 #undef ALL
 #undef BETWEEN
@@ -38,7 +42,7 @@ static Bits bits_of(const uint8_t *p)
         b.dot      |= (uint32_t)(c == '.') << i;
         b.ellipsis |= (uint32_t)(c == 0xE2) << i;
         b.start    |= (uint32_t)((c & 0xC0) != 0x80) << i;
-        b.strange  |= (uint32_t)(c >= 0xC0 && !(b.letter >> i & 1)) << i;
+        b.lookup  |= (uint32_t)(c >= 0xC0 && !(b.letter >> i & 1)) << i;
     }
 #endif
     return b;
@@ -46,8 +50,9 @@ static Bits bits_of(const uint8_t *p)
 
 typedef struct { uint64_t space, start, letter, alnum, dot; } MaskChunk;
 
-/* A character outside the quick ones: the bits of all its bytes that are in the chunk, whose byte `at` is the first */
-static void strange_put(MaskChunk *c, const uint8_t *p, int at, int64_t left)
+/* A character that has to be looked up, whose first byte is byte `at` of the chunk: sets the bits of all
+ * its bytes that are in the chunk. */
+static void lookup_put(MaskChunk *c, const uint8_t *p, int at, int64_t left)
 {
     Rune     r    = rune_at(p, left);
     uint64_t bits = (((uint64_t)1 << r.bytes) - 1) << at;
@@ -56,39 +61,42 @@ static void strange_put(MaskChunk *c, const uint8_t *p, int at, int64_t left)
     if (r.kind & (LETTER | NUMBER)) c->alnum  |= bits;
 }
 
-/* 64 bytes at p, of which left >= 64 or a copy with blanks behind; real: where the text's own bytes go on */
-static MaskChunk chunk_make(CharMasks *m, const uint8_t *p, const uint8_t *real, int64_t left)
+/* The masks of 64 bytes at p. At the end of the text p is a copy filled up with spaces, and `in_text` is
+ * the text itself, of which `left` bytes remain, so that a character cut off by the end is read as it is
+ * there. */
+static MaskChunk chunk_make(CharMasks *m, const uint8_t *p, const uint8_t *in_text, int64_t left)
 {
     MaskChunk c = { 0 };
     for (int i = 0; i < 64; i += 16) {
-        Bits b = bits_of(p + i);
+        ByteClasses b = classify_16(p + i);
         c.space  |= (uint64_t)b.space << i;
         c.start  |= (uint64_t)b.start << i;
         c.letter |= (uint64_t)b.letter << i;
         c.alnum  |= (uint64_t)(b.letter | b.digit) << i;
         c.dot    |= (uint64_t)b.dot << i;
-        m->hashes    += b.hash ? ones_count(b.hash) : 0;
-        m->new_lines += b.line ? ones_count(b.line) : 0;
+        m->hashes    += b.hash ? bits_set(b.hash) : 0;
+        m->new_lines += b.line ? bits_set(b.line) : 0;
         m->ellipses  |= b.ellipsis != 0;
-        for (uint32_t bits = b.strange; bits; bits &= bits - 1) {
+        for (uint32_t bits = b.lookup; bits; bits &= bits - 1) {
             int at = i + __builtin_ctz(bits);
-            strange_put(&c, real + at, at, left - at);
+            lookup_put(&c, in_text + at, at, left - at);
         }
     }
     return c;
 }
 
-static Status masks_room(CharMasks *m, int64_t words)
+static Status masks_reserve(CharMasks *m, int64_t words)
 {
-    if (words <= m->room) return OK;
+    if (words <= m->capacity) return OK;
     masks_free(m);
-    int64_t room = words + words / 2;
-    m->space = malloc((size_t)room * 4 * sizeof *m->space);
-    if (!m->space) return fail(NO_MEMORY, "no memory to judge a document of %lld bytes", (long long)words * 64);
-    m->start  = m->space + room;
-    m->letter = m->start + room;
-    m->alnum  = m->letter + room;
-    m->room   = room;
+    int64_t capacity = words + words / 2;
+    m->space = malloc((size_t)capacity * 4 * sizeof *m->space);
+    if (!m->space)
+        return fail(NO_MEMORY, "no memory to judge a document of %lld bytes", (long long)words * 64);
+    m->start  = m->space + capacity;
+    m->letter = m->start + capacity;
+    m->alnum  = m->letter + capacity;
+    m->capacity = capacity;
     return OK;
 }
 
@@ -97,15 +105,15 @@ Status masks_make(CharMasks *m, const char *text, int64_t bytes)
     const uint8_t *p = (const uint8_t *)text;
     uint8_t tail[64];
     bool    dot = false;
-    TRY(masks_room(m, bytes / 64 + 2));                         /* one more, for what mask_part reads */
+    TRY(masks_reserve(m, bytes / 64 + 2));        /* one word more, which mask_part reads */
     m->hashes = m->new_lines = 0;
     m->dots = m->ellipses = false;
     for (int64_t at = 0, i = 0; at <= bytes + 63; at += 64, i++) {
         int64_t left = at < bytes ? bytes - at : 0;
         if (left < 64) memset(tail, ' ', sizeof tail);
         if (left && left < 64) memcpy(tail, p + at, (size_t)left);
-        const uint8_t *real = left ? p + at : tail;
-        MaskChunk c = chunk_make(m, left < 64 ? tail : real, real, left);
+        const uint8_t *in_text = left ? p + at : tail;
+        MaskChunk c = chunk_make(m, left < 64 ? tail : in_text, in_text, left);
         m->space[i]  = c.space;
         m->start[i]  = c.start;
         m->letter[i] = c.letter;
@@ -125,6 +133,6 @@ void masks_free(CharMasks *m)
 int64_t mask_count(const uint64_t *mask, int64_t begin, int64_t end)
 {
     int64_t count = 0;
-    for (int64_t at = begin; at < end; at += 64) count += ones_count(mask_part(mask, at, end));
+    for (int64_t at = begin; at < end; at += 64) count += bits_set(mask_part(mask, at, end));
     return count;
 }

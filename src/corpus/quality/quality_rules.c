@@ -1,3 +1,4 @@
+/* The rows of quality.def as a table, and the parsing of presets and of changes such as "words-min=30". */
 #include "corpus/quality/quality_rules.h"
 
 #include <math.h>
@@ -5,19 +6,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* In the order of QualityRule, from the same file. */
 const QualityRow quality_row[QUALITY_RULES] = {
 #define RULE(rule, name, side, limit, preset, source, help) { name, preset, source, help, QUALITY_##side, limit },
 #include "corpus/quality/quality.def"
 #undef RULE
 };
 
-static bool is_word(const char *word, const char *text, size_t bytes) { return strlen(word) == bytes && !memcmp(word, text, bytes); }
+static bool word_equals(const char *word, const char *text, size_t bytes)
+{
+    return strlen(word) == bytes && !memcmp(word, text, bytes);
+}
 
+/* Switches on the rules of one preset; false where there is none of this name. */
 static bool preset_on(QualityPlan *plan, const char *name, size_t bytes)
 {
     bool found = false;
     for (int r = 0; r < QUALITY_RULES; r++) {
-        if (!bytes || !is_word(quality_row[r].preset, name, bytes)) continue;
+        if (!bytes || !word_equals(quality_row[r].preset, name, bytes)) continue;
         plan->on[r] = found = true;
     }
     return found;
@@ -31,7 +37,9 @@ Status quality_plan(QualityPlan *plan, const char *presets)
     for (const char *at = presets; ; at++) {
         size_t bytes = strcspn(at, ",");
         if (!preset_on(plan, at, bytes))
-            return fail(BAD_OPTION, "--quality %.*s: none such; none, or some of gopher,repetition,c4,fineweb", (int)bytes, at);
+            return fail(BAD_OPTION,
+                        "--quality %.*s: no such preset; give none, or some of gopher,repetition,c4,fineweb",
+                        (int)bytes, at);
         at += bytes;
         if (!*at) return OK;
     }
@@ -45,35 +53,40 @@ static Status change_refuse(const char *change, size_t bytes, const char *why)
 static int rule_find(const char *name, size_t bytes)
 {
     for (int r = 0; r < QUALITY_RULES; r++)
-        if (is_word(quality_row[r].name, name, bytes)) return r;
+        if (word_equals(quality_row[r].name, name, bytes)) return r;
     return -1;
 }
 
+/* Names every rule: there are too many for the help text of the option. */
 static Status rule_unknown(const char *name, size_t bytes)
 {
     char names[400] = "";
     size_t used = 0;
     for (int r = 0; r < QUALITY_RULES && used < sizeof names; r++)
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", r ? ", " : "", quality_row[r].name);
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", r ? ", " : "",
+                                 quality_row[r].name);
     return fail(BAD_OPTION, "--quality-rules %.*s: no such rule; there are %s", (int)bytes, name, names);
 }
 
-static Status change_take(QualityPlan *plan, const char *change, size_t bytes)
+/* One change. A limit also switches its rule on, since nobody gives a limit to a rule that is off. */
+static Status change_apply(QualityPlan *plan, const char *change, size_t bytes)
 {
-    const char *sign = memchr(change, '=', bytes), *value = sign ? sign + 1 : "";
-    size_t name = sign ? (size_t)(sign - change) : bytes, left = sign ? bytes - name - 1 : 0;
+    const char *equals = memchr(change, '=', bytes), *value = equals ? equals + 1 : "";
+    size_t name = equals ? (size_t)(equals - change) : bytes, left = equals ? bytes - name - 1 : 0;
     int rule = rule_find(change, name);
     if (rule < 0) return rule_unknown(change, name);
-    if (!left) return change_refuse(change, bytes, "wants =on, =off or =LIMIT behind");
+    if (!left) return change_refuse(change, bytes, "needs =on, =off or =LIMIT after the name");
     plan->on[rule] = true;
-    if (is_word("on", value, left)) return OK;
-    if (is_word("off", value, left)) {
+    if (word_equals("on", value, left)) return OK;
+    if (word_equals("off", value, left)) {
         plan->on[rule] = false;
         return OK;
     }
     char *end;
     double limit = strtod(value, &end);
-    if (end != value + left || !(limit >= 0) || isinf(limit)) return change_refuse(change, bytes, "wants =on, =off or a number from 0 on");
+    /* The comparison is negated so that it is true for NAN too. */
+    if (end != value + left || !(limit >= 0) || isinf(limit))
+        return change_refuse(change, bytes, "needs =on, =off or a number from 0 on");
     plan->limit[rule] = limit;
     return OK;
 }
@@ -82,7 +95,7 @@ Status quality_set(QualityPlan *plan, const char *changes)
 {
     for (const char *at = changes; ; at++) {
         size_t bytes = strcspn(at, ",");
-        TRY(change_take(plan, at, bytes));
+        TRY(change_apply(plan, at, bytes));
         at += bytes;
         if (!*at) return OK;
     }

@@ -1,24 +1,29 @@
+/* Counts over a text for the rules, from its bit masks: words with hashes, then lines and paragraphs with
+ * repetitions. Items with equal 64-bit hashes count as equal. */
 #include <stdlib.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 #include "corpus/quality/quality_internal.h"
 
-/* ---- hash tables ---- */
+/* ---- hash table ---- */
 
 Status gram_table_clear(GramTable *t, int64_t keys)
 {
     t->slots = 64;
     while (t->slots < 2 * keys) t->slots *= 2;
-    if (t->slots > t->room) {
+    if (t->slots > t->capacity) {
         free(t->slot);
         t->slot = malloc((size_t)t->slots * sizeof *t->slot);
-        t->room = t->slot ? t->slots : 0;
-        if (!t->slot) return fail(NO_MEMORY, "no memory to judge a document of %lld words or lines", (long long)keys);
+        t->capacity = t->slot ? t->slots : 0;
+        if (!t->slot)
+            return fail(NO_MEMORY, "no memory to judge a document of %lld words or lines", (long long)keys);
     }
     memset(t->slot, 0, (size_t)t->slots * sizeof *t->slot);
     return OK;
 }
 
+/* Fibonacci hashing, and the high bits mixed in: keys are hashes already, but sums of them are not evenly
+ * spread. */
 GramSlot *gram_table_put(GramTable *t, uint64_t key, int64_t first)
 {
     uint64_t at = key * 0x9E3779B97F4A7C15u, mask = (uint64_t)t->slots - 1;
@@ -33,87 +38,98 @@ GramSlot *gram_table_put(GramTable *t, uint64_t key, int64_t first)
 
 /* ---- words ---- */
 
-static Status words_room(QualitySpace *space)
+static Status words_reserve(QualitySpace *space)
 {
-    if (space->words < space->words_room) return OK;
-    int64_t room = space->words_room ? 2 * space->words_room : 1024;
-    QualityWord *grown = realloc(space->word, (size_t)room * sizeof *grown);
-    if (!grown) return fail(NO_MEMORY, "no memory to judge a document of %lld words", (long long)space->words);
+    if (space->words < space->words_capacity) return OK;
+    int64_t capacity = space->words_capacity ? 2 * space->words_capacity : 1024;
+    QualityWord *grown = realloc(space->word, (size_t)capacity * sizeof *grown);
+    if (!grown)
+        return fail(NO_MEMORY, "no memory to judge a document of %lld words", (long long)space->words);
     space->word       = grown;
-    space->words_room = room;
+    space->words_capacity = capacity;
     return OK;
 }
 
-/* Of the text's bytes from begin to end: letters and digits from the first to behind the last; empty where there are none */
-typedef struct { int64_t begin, end; } Core;
+/* The part of a word from its first to its last letter or digit, as offsets in the text; empty where it
+ * has none. */
+typedef struct { int64_t begin, end; } WordCore;
 
-static Core core_of(const CharMasks *m, const char *text, int64_t begin, int64_t end)
+static WordCore word_core(const CharMasks *m, const char *text, int64_t begin, int64_t end)
 {
     uint64_t alnum = mask_part(m->alnum, begin, end);
-    if (!alnum) return (Core){ 0 };
-    Core core = { begin + __builtin_ctzll(alnum), begin + 64 - __builtin_clzll(alnum) };
+    if (!alnum) return (WordCore){ 0 };
+    WordCore core = { begin + __builtin_ctzll(alnum), begin + 64 - __builtin_clzll(alnum) };
     while (core.end < end && (text[core.end] & 0xC0) == 0x80) core.end++;
     return core;
 }
 
-/* Its bit of all stop words; 0: none. What is longer than 64 bytes is none. */
-static uint64_t stop_bit(const StopWords *stops, const CharMasks *m, const char *text, int64_t begin, int64_t end)
+/* The bit of a stop word among all; 0: it is none. A word above 64 bytes is none, so one mask word covers
+ * it. */
+static uint64_t stop_bit(const StopWords *stops, const CharMasks *m, const char *text, int64_t begin,
+                         int64_t end)
 {
     if (end - begin > 64) return 0;
-    Core core = core_of(m, text, begin, end);
+    WordCore core = word_core(m, text, begin, end);
     if (core.end == core.begin || core.end - core.begin > STOP_BYTES) return 0;
     int slot = stop_word_slot(stops, text + core.begin, core.end - core.begin);
     return slot < 0 ? 0 : (uint64_t)1 << slot;
 }
 
+/* A word may be longer than 64 bytes, hence the loop. */
 static void word_survey(QualitySurvey *s, const CharMasks *m, int64_t begin, int64_t end, int64_t chars)
 {
-    bool letter = false, worded = false;
+    bool letter = false, alnum = false;
     for (int64_t at = begin; at < end; at += 64) {
         letter |= mask_part(m->letter, at, end) != 0;
-        worded |= mask_part(m->alnum, at, end) != 0;
+        alnum |= mask_part(m->alnum, at, end) != 0;
     }
     s->alphabetic   += letter;
-    s->worded       += worded;
-    s->worded_chars += worded ? chars : 0;
+    s->alnum_words       += alnum;
+    s->alnum_word_chars += alnum ? chars : 0;
 }
 
-static int64_t part_count(const char *text, int64_t bytes, const char *part)
+static int64_t occurrences(const char *text, int64_t bytes, const char *part)
 {
     int64_t count = 0;
     size_t  length = strlen(part);
-    for (const char *at = text, *stop = text + bytes; (at = memmem(at, (size_t)(stop - at), part, length)); at += length) count++;
+    for (const char *at = text, *stop = text + bytes; (at = memmem(at, (size_t)(stop - at), part, length));
+         at += length)
+        count++;
     return count;
 }
 
-Status survey_words(QualitySurvey *s, QualitySpace *space, const StopWords *stops, int stops_most, const char *text, int64_t bytes)
+Status survey_words(QualitySurvey *s, QualitySpace *space, const StopWords *stops, int stops_most,
+                    const char *text, int64_t bytes)
 {
     const CharMasks *m = &space->masks;
     uint64_t seen = 0;
     space->words = 0;
     for (int64_t begin, end = 0; (begin = mask_next(m->space, end, bytes, false)) < bytes; ) {
         end = mask_next(m->space, begin, bytes, true);
-        TRY(words_room(space));
+        TRY(words_reserve(space));
         int64_t chars = mask_count(m->start, begin, end);
-        space->word[space->words++] = (QualityWord){ XXH3_64bits(text + begin, (size_t)(end - begin)), (int32_t)chars };
+        space->word[space->words++] = (QualityWord){ XXH3_64bits(text + begin, (size_t)(end - begin)),
+                                                     (int32_t)chars };
         word_survey(s, m, begin, end, chars);
         if (!stops) continue;
         seen |= stop_bit(stops, m, text, begin, end);
-        if (ones_count(seen) >= stops_most) stops = NULL;
+        if (bits_set(seen) >= stops_most) stops = NULL;
     }
     s->words    = space->words;
-    s->stops    = ones_count(seen);
+    s->stops    = bits_set(seen);
     s->hashes   = m->hashes;
-    s->ellipses = (m->dots ? part_count(text, bytes, "...") : 0) + (m->ellipses ? part_count(text, bytes, "\u2026") : 0);
+    s->ellipses = (m->dots ? occurrences(text, bytes, "...") : 0) +
+                  (m->ellipses ? occurrences(text, bytes, "\u2026") : 0);
     return OK;
 }
 
+/* A word begins where a byte is no white space and the one before it is. */
 void survey_count(QualitySurvey *s, QualitySpace *space, int64_t bytes)
 {
     const uint64_t *blank = space->masks.space;
     uint64_t before = 1;
-    for (int64_t i = 0; i * 64 < bytes; i++) {                  /* behind the text all is blank */
-        s->words += ones_count(~blank[i] & (blank[i] << 1 | before));
+    for (int64_t i = 0; i * 64 < bytes; i++) {    /* all is white space after the text */
+        s->words += bits_set(~blank[i] & (blank[i] << 1 | before));
         before = blank[i] >> 63;
     }
 }
@@ -122,52 +138,60 @@ void survey_count(QualitySurvey *s, QualitySpace *space, int64_t bytes)
 
 static bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-static bool ends_in(const char *text, int64_t bytes, const char *with)
+static bool has_ending(const char *text, int64_t bytes, const char *with)
 {
     int64_t length = (int64_t)strlen(with);
     return bytes >= length && !memcmp(text + bytes - length, with, (size_t)length);
 }
 
-static bool begins_in(const char *text, int64_t bytes, const char *with)
+static bool has_beginning(const char *text, int64_t bytes, const char *with)
 {
     int64_t length = (int64_t)strlen(with);
     return bytes >= length && !memcmp(text, with, (size_t)length);
 }
 
+/* The sentence-ending punctuation of FineWeb's code, which includes full-width and doubled marks. */
 static bool ends_sentence(const char *text, int64_t bytes)
 {
-    static const char *const wide[] = { "\u203C", "\u203D", "\u2047", "\u2048", "\u2049", "\u3002", "\uFF01", "\uFF0E", "\uFF1F" };
+    static const char *const wide[] = { "\u203C", "\u203D", "\u2047", "\u2048", "\u2049",
+                                       "\u3002", "\uFF01", "\uFF0E", "\uFF1F" };
     if (!bytes) return false;
     char last = text[bytes - 1];
     for (size_t i = 0; (last & 0x80) && i < sizeof wide / sizeof *wide; i++)
-        if (ends_in(text, bytes, wide[i])) return true;
+        if (has_ending(text, bytes, wide[i])) return true;
     return last == '.' || last == '!' || last == '?';
 }
 
-enum { SHORT_LINE = 30 };               /* FineWeb's */
+enum { SHORT_LINE = 30 };               /* characters; the limit of FineWeb */
 
-static void line_survey(QualitySurvey *s, QualitySpace *space, const char *text, int64_t bytes, int64_t chars, uint64_t hash)
+/* Each published rule has its own idea of a line: Gopher's bullets and ellipses look at lines without the
+ * white space around them, its repetitions at lines that are not empty, FineWeb at lines that are not
+ * blank. */
+static void line_survey(QualitySurvey *s, QualitySpace *space, const char *text, int64_t bytes, int64_t chars,
+                        uint64_t hash)
 {
     int64_t from = 0, to = bytes;
     while (from < to && is_blank(text[from]))   from++;
     while (to > from && is_blank(text[to - 1])) to--;
     bool repeated = bytes && gram_table_put(&space->table, hash, 0)->count > 1;
-    s->bullets       += begins_in(text + from, to - from, "\u2022") || begins_in(text + from, to - from, "-");
-    s->ellipsis_ends += ends_in(text, to, "...") || ends_in(text, to, "\u2026");
-    s->full          += bytes > 0;
+    s->bullets += has_beginning(text + from, to - from, "\u2022") ||
+                  has_beginning(text + from, to - from, "-");
+    s->ellipsis_ends += has_ending(text, to, "...") || has_ending(text, to, "\u2026");
+    s->nonempty      += bytes > 0;
     s->repeats       += repeated;
     s->repeat_chars  += repeated ? chars : 0;
     if (from == to) return;
-    s->filled++;
-    s->ended  += ends_sentence(text, bytes);
-    s->shorts += chars <= SHORT_LINE;
-    s->filled_repeat_chars += repeated ? chars : 0;
+    s->nonblank++;
+    s->punctuated +=  ends_sentence(text, bytes);
+    s->short_lines += chars <= SHORT_LINE;
+    s->nonblank_repeat_chars += repeated ? chars : 0;
 }
 
-typedef struct { uint64_t hash; int64_t chars, lines; } Paragraph;
+typedef struct { uint64_t hash; int64_t chars, lines; } ParagraphHash;
 
-/* At an empty line or the end of the text */
-static void paragraph_end(QualitySurvey *s, QualitySpace *space, Paragraph *p)
+/* At an empty line or the end of the text. Hashes of paragraphs get a constant of their own, so that a
+ * paragraph of one line is not a repetition of that line. */
+static void paragraph_end(QualitySurvey *s, QualitySpace *space, ParagraphHash *p)
 {
     if (p->lines) {
         int64_t chars = p->chars + p->lines - 1;
@@ -176,13 +200,14 @@ static void paragraph_end(QualitySurvey *s, QualitySpace *space, Paragraph *p)
         s->paragraph_repeats      += repeated;
         s->paragraph_repeat_chars += repeated ? chars : 0;
     }
-    *p = (Paragraph){ 0 };
+    *p = (ParagraphHash){ 0 };
 }
 
 Status survey_lines(QualitySurvey *s, QualitySpace *space, const char *text, int64_t bytes)
 {
-    Paragraph p = { 0 };
-    s->new_lines = space->masks.new_lines;      /* a paragraph takes the place of the empty line that ends it */
+    ParagraphHash p = { 0 };
+    /* enough slots: a paragraph needs the one of the empty line that ends it */
+    s->new_lines = space->masks.new_lines;
     TRY(gram_table_clear(&space->table, s->new_lines + 2));
     s->chars = s->new_lines;
     for (int64_t at = 0, end; at < bytes; at = end + 1) {
@@ -194,7 +219,7 @@ Status survey_lines(QualitySurvey *s, QualitySpace *space, const char *text, int
         s->chars += chars;
         line_survey(s, space, text + at, end - at, chars, hash);
         if (end == at) paragraph_end(s, space, &p);
-        else p = (Paragraph){ p.hash * 0x9E3779B97F4A7C15u + hash, p.chars + chars, p.lines + 1 };
+        else p = (ParagraphHash){ p.hash * 0x9E3779B97F4A7C15u + hash, p.chars + chars, p.lines + 1 };
     }
     paragraph_end(s, space, &p);
     return OK;
