@@ -110,15 +110,17 @@ static Status line_encode(const TokenizeRun *m, TokenizeSlot *s, Line line, int6
     }
     TRY(document_read(text, s->block.kind == BLOCK_JSON, p->key, p->keys, line, s->name));
     if (!end_reserve(s, p->keys)) return fail(NO_MEMORY, "%s: no memory for its documents", s->name);
+    int64_t at = *used;                 /* a key that cannot be encoded leaves nothing of the keys before it */
     for (int k = 0; k < p->keys; k++) {
-        if (!ids_reserve(s, *used + tokenizer_room(p->tokenizer, text[k].text, text[k].bytes) + 1))
+        if (!ids_reserve(s, at + tokenizer_room(p->tokenizer, text[k].text, text[k].bytes) + 1))
             return fail(NO_MEMORY, "%s: no memory for the ids of %lld bytes", s->name,
                         (long long)text[k].bytes);
-        int64_t count = text_encode(p, s->ids + *used, text[k]);
+        int64_t count = text_encode(p, s->ids + at, text[k]);
         if (count < 0) return encode_fault(s, line);
-        *used += count;
-        s->end[s->batch.documents * p->keys + k] = *used;
+        at += count;
+        s->end[s->batch.documents * p->keys + k] = at;
     }
+    *used = at;
     s->batch.documents++;
     return OK;
 }

@@ -81,7 +81,7 @@ static void broken_lines_are_named(void **state)
     refused(MAKE("b.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\"\n"), "b.jsonl:2: not a JSON object at byte 12");
     refused(MAKE("b.jsonl", "[1]\n"), "b.jsonl:1: not a JSON object");
     refused(MAKE("b.jsonl", "{\"body\": \"a\", \"id\": 2}\n"), "\"body\", \"id\"");
-    refused(MAKE("b.jsonl", "{\"text\": 3}\n"), "b.jsonl:1: \"text\": the value of the key is no text");
+    refused(MAKE("b.jsonl", "{\"text\": 3}\n"), "b.jsonl:1: \"text\": the value of the key is not a string");
     refused(MAKE("b.jsonl", "{\"text\": \"\xff\"}\n"), "b.jsonl:1: not a JSON object at byte 10");
     refused(MAKE("b.jsonl", "{}\n"), "the line has none");
 }
