@@ -1,5 +1,5 @@
-/* Agreement by all-gather. Every rank sees all codes and picks the lowest failing rank, so that all return the same
- * status and message without a second vote. */
+/* Agreement by all-gather. Every rank sees all codes and picks the lowest failing rank, so that all
+ * return the same status and message without a second vote. */
 #include "comm/agree.h"
 
 #include <stdio.h>
@@ -11,7 +11,8 @@
 /* Sent as bytes. `text` holds a whole message of fail(). */
 typedef struct { int32_t code, rank; char text[512], host[64]; } Failure;
 
-/* The messages are sent only after a failure, so that an agreement during a run costs 4 bytes and allocates nothing. */
+/* The messages are sent only after a failure, so that an agreement during a run costs 4 bytes and
+ * allocates nothing. */
 static Status agree_on_failure(Comm *world, Status mine, int lowest)
 {
     Failure failure = { .code = (int32_t)mine, .rank = world->ranks[world->rank] };

@@ -1,12 +1,12 @@
-/* Blocking collectives. A reduction is an all-to-all, in which each rank receives its part from every other rank, and
- * then an addition of the parts in rank order. Floating-point addition is not associative, so the transport's own
- * reductions would give other bits for other algorithms; this one gives the same bits on every transport and rank. It
- * sends no more bytes than a ring does.
+/* Blocking collectives. A reduction is an all-to-all, in which each rank receives its part from every
+ * other rank, and then an addition of the parts in rank order. Floating-point addition is not
+ * associative, so the transport's own reductions would give other bits for other algorithms; this one
+ * gives the same bits on every transport and rank. It sends no more bytes than a ring does.
  * S bytes of the tensor    n ranks
  *
  *   all-gather      out = in of rank 0, of rank 1, ...                     sends (n - 1) times its part
  *   reduce-scatter  all-to-all of S / n, sum                               sends (n - 1) / n S
- *   all-reduce      all-to-all of S / n, sum, all-gather of the sums       sends 2 (n - 1) / n S               */
+ *   all-reduce      all-to-all of S / n, sum, all-gather of the sums       sends 2 (n - 1) / n S */
 #include "comm/comm_internal.h"
 
 void comm_all_gather(Comm *comm, Queue *q, Tensor out, Tensor in)
@@ -33,8 +33,8 @@ static void exchange(Comm *comm, Queue *q, SentVerb verb, long number, Tensor ou
     comm_finish(comm, request, sent_verb_name(verb), number, -1);
 }
 
-/* The first element of rank r's part, where `count` elements are divided into parts of `part`. The last parts may be
- * shorter or empty, because part is count / size rounded up. */
+/* The first element of rank r's part, where `count` elements are divided into parts of `part`. The last
+ * parts may be shorter or empty, because part is count / size rounded up. */
 static int64_t part_begin(int64_t count, int64_t part, int r)
 {
     return r * part < count ? r * part : count;
@@ -69,8 +69,9 @@ void comm_reduce_scatter(Comm *comm, Queue *q, Tensor out, Tensor in, Arena *scr
     arena_reset(scratch, mark);
 }
 
-/* The second half of an all-reduce: x = rank 0's part of x, rank 1's part, ... Transports gather equal blocks only, so
- * uneven parts take an all-to-all that sends the same block to every rank: `repeat` holds size copies of it. */
+/* The second half of an all-reduce: x = rank 0's part of x, rank 1's part, ... Transports gather equal
+ * blocks only, so uneven parts take an all-to-all that sends the same block to every rank: `repeat`
+ * holds size copies of it. */
 static void gather_parts(Comm *comm, Queue *q, long number, Tensor x, int64_t part, Tensor repeat)
 {
     const char *verb = sent_verb_name(SENT_ALL_REDUCE);
@@ -105,8 +106,8 @@ void comm_all_reduce(Comm *comm, Queue *q, Tensor x, Arena *scratch)
     long    number = comm->number++;                  /* both halves are one operation for the watchdog */
     comm_record(comm, SENT_ALL_REDUCE, (count - mine + (comm->size - 1) * mine) * (int64_t)width, x);
 
-    /* Every rank takes size * part elements, also where its own part is shorter or empty, so that all ranks need the
-     * same arena and the dry run of one rank is right for all. */
+    /* Every rank takes size * part elements, also where its own part is shorter or empty, so that all
+     * ranks need the same arena and the dry run of one rank is right for all. */
     Tensor all = tensor_new(scratch, "sum", x.dtype, comm->size * part);
     parts_at(comm->in_at,  comm->size, count, part, width);
     parts_at(comm->out_at, comm->size, comm->size * mine, mine, width);

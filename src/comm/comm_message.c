@@ -1,5 +1,6 @@
-/* Messages: how one is given to the transport and waited for, non-blocking communication, and the count of what was sent.
- * Each wait shows in the heartbeat, and each message passes comm_delivered, where a test may drop it. */
+/* Messages: how one is given to the transport and waited for, non-blocking communication, and the count
+ * of what was sent. Each wait shows in the heartbeat, and each message passes comm_delivered, where a
+ * test may drop it. */
 #include "comm/comm_internal.h"
 
 #include <stdio.h>
@@ -40,8 +41,8 @@ void comm_gather_bytes(Comm *comm, const char *verb, void *out, const void *in, 
 }
 
 /* ---- non-blocking communication ---- */
-/* Stores the request in the first free slot. The search is linear in the number of messages in progress, which is small,
- * and happens once for each message. */
+/* Stores the request in the first free slot. The search is linear in the number of messages in progress,
+ * which is small, and happens once for each message. */
 static Pending comm_pend(Comm *comm, int request, const char *verb, long number, int peer)
 {
     for (int slot = 0; slot < COMM_PENDING; slot++)

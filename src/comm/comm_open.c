@@ -1,5 +1,5 @@
-/* Opening and closing of comms. All memory of a comm is allocated here, so that communication during a step allocates
- * nothing. */
+/* Opening and closing of comms. All memory of a comm is allocated here, so that communication during a
+ * step allocates nothing. */
 #include "comm/comm_internal.h"
 
 #include <stdio.h>
@@ -7,7 +7,8 @@
 #include <string.h>
 #include "comm/start.h"
 
-/* Allocates and fills the struct. *out is set even on failure, so that the caller may close what was allocated. */
+/* Allocates and fills the struct. *out is set even on failure, so that the caller may close what was
+ * allocated. */
 static Status comm_make(Comm **out, Transport *transport, const char *name, const int *ranks, int count)
 {
     size_t n = (size_t)count;
@@ -39,8 +40,8 @@ static Status comm_make(Comm **out, Transport *transport, const char *name, cons
     return OK;
 }
 
-/* Opens the transport's group, which waits for the other members; the heartbeat shows the wait to the watchdog. A comm of
- * one rank needs no group. */
+/* Opens the transport's group, which waits for the other members; the heartbeat shows the wait to the
+ * watchdog. A comm of one rank needs no group. */
 static Status comm_join(Comm *comm)
 {
     if (comm->size == 1) return OK;
@@ -62,8 +63,8 @@ Status comm_world(Comm **world, Transport *transport)
     (*world)->world = true;
     if (!(*world)->dry) thread_context()->rank = transport->rank;
     TRY(heartbeat_open(&(*world)->heartbeat));
-    /* A rank that died before this point would block the others in their first collective, before a watchdog can watch
-     * them. watchdog_open ends this time limit. */
+    /* A rank that died before this point would block the others in their first collective, before a
+     * watchdog can watch them. watchdog_open ends this time limit. */
     if (!(*world)->dry) start_begin("the first synchronization of all ranks");
     return comm_join(*world);
 }

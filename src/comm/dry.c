@@ -1,6 +1,6 @@
-/* The transport of the dry run: it moves nothing, and every request is complete at once. A Comm on it counts the same
- * bytes and takes the same scratch memory as on any other transport, which is how the dry run predicts both. One process
- * may open any rank of a world of any size. */
+/* The transport of the dry run: it moves nothing, and every request is complete at once. A Comm on it
+ * counts the same bytes and takes the same scratch memory as on any other transport, which is how the
+ * dry run predicts both. One process may open any rank of a world of any size. */
 #include "comm/transport.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* Finds and opens the MPI plug-in. MPI libraries have incompatible binary interfaces, so jotun links none of them: it
- * recognizes the launcher by its environment variables and loads the plug-in that was compiled for that library. */
+/* Finds and opens the MPI plug-in. MPI libraries have incompatible binary interfaces, so jotun links
+ * none of them: it recognizes the launcher by its environment variables and loads the plug-in that was
+ * compiled for that library. */
 #include "comm/comm_internal.h"
 
 #include <dlfcn.h>
@@ -15,9 +16,10 @@ typedef struct { const char *name, *plugin, *package; } MpiLibrary;
 static const MpiLibrary openmpi = { "Open MPI", "libjotun_openmpi.so", "libopenmpi-dev" };
 static const MpiLibrary mpich   = { "MPICH",    "libjotun_mpich.so",   "libmpich-dev" };
 
-/* The environment variables that a launcher sets. The first row whose variables `mark` are all set is taken: Open MPI's
- * mpirun also sets those of PMIx, so it comes first. `rank` and `size` name the variables with this process's rank and the
- * number of processes. PMIx does not show which MPI library the program uses (mpi NULL). */
+/* The environment variables that a launcher sets. The first row whose variables `mark` are all set is
+ * taken: Open MPI's mpirun also sets those of PMIx, so it comes first. `rank` and `size` name the
+ * variables with this process's rank and the number of processes. PMIx does not show which MPI library
+ * the program uses (mpi NULL). */
 typedef struct { const char *name, *mark[2], *rank, *size; const MpiLibrary *mpi; } Launcher;
 static const Launcher launchers[] = {
     { "Open MPI",    { "OMPI_COMM_WORLD_SIZE" },       "OMPI_COMM_WORLD_RANK", NULL,                   &openmpi },
@@ -25,8 +27,8 @@ static const Launcher launchers[] = {
     { "srun (PMIx)", { "PMIX_NAMESPACE", "PMIX_RANK" }, "PMIX_RANK",            "SLURM_STEP_NUM_TASKS", NULL },
 };
 
-/* NULL: no launcher. srun also starts ordinary programs, as a job step of one task, so one task is not taken as a start
- * under MPI. */
+/* NULL: no launcher. srun also starts ordinary programs, as a job step of one task, so one task is not
+ * taken as a start under MPI. */
 static const Launcher *launcher_of_environment(void)
 {
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
@@ -51,8 +53,8 @@ int transport_launcher_rank(void)
     return rank ? (int)strtol(rank, NULL, 10) : 0;
 }
 
-/* Installed plug-ins are in ../lib/jotun of the binary's directory, built ones beside the binary. False where the file does
- * not exist; path is then the place beside the binary, for the message. */
+/* Installed plug-ins are in ../lib/jotun of the binary's directory, built ones beside the binary. False
+ * where the file does not exist; path is then the place beside the binary, for the message. */
 static bool plugin_path(char path[PATH_MAX + 64], const MpiLibrary *mpi)
 {
     char    folder[PATH_MAX];
@@ -66,7 +68,8 @@ static bool plugin_path(char path[PATH_MAX + 64], const MpiLibrary *mpi)
     return access(path, F_OK) == 0;
 }
 
-/* Where the launcher does not show the MPI library, Open MPI's plug-in is taken if it exists, else MPICH's. */
+/* Where the launcher does not show the MPI library, Open MPI's plug-in is taken if it exists, else
+ * MPICH's. */
 static Status plugin_open(void **library, const Launcher *launcher)
 {
     char path[PATH_MAX + 64], reason[512];

@@ -1,5 +1,5 @@
-/* Tensor-parallel regions: each function picks the collective of region.h's table. With a tp axis of size 1 the collectives
- * return at once, so the plain path needs no test of its own. */
+/* Tensor-parallel regions: each function picks the collective of region.h's table. With a tp axis of
+ * size 1 the collectives return at once, so the plain path needs no test of its own. */
 #include "comm/region.h"
 
 /* t rows of each rank -> T rows, on the given arena */

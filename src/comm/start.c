@@ -1,5 +1,5 @@
-/* Time limits of the start under MPI, by a POSIX timer whose expiry runs in a thread of its own: the waiting thread is
- * blocked inside MPI and cannot look at a clock. */
+/* Time limits of the start under MPI, by a POSIX timer whose expiry runs in a thread of its own: the
+ * waiting thread is blocked inside MPI and cannot look at a clock. */
 #include "comm/start.h"
 
 #include <signal.h>
@@ -10,7 +10,8 @@
 #include "base/log.h"
 #include "base/status.h"
 
-/* mpirun on a slow file system takes seconds to start the last process; a shorter limit would end healthy jobs. */
+/* mpirun on a slow file system takes seconds to start the last process; a shorter limit would end
+ * healthy jobs. */
 static const double LIMIT_MIN = 30;
 static double  limit;                                 /* seconds; 0: none */
 static int     own_rank;

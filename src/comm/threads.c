@@ -1,12 +1,13 @@
 /* The transport between ranks that are threads of one process.
  *
- * A collective is a numbered slot of its group. Each member stores there where its data is; when all members have arrived,
- * each copies what it needs from the others' buffers. The collective is complete when all have copied, because only then
- * may the members change their buffers. A message is copied by its receiver. A thread that waits for one request also
- * copies for all its other requests, so requests may be waited for in any order without deadlock.
+ * A collective is a numbered slot of its group. Each member stores there where its data is; when all
+ * members have arrived, each copies what it needs from the others' buffers. The collective is complete
+ * when all have copied, because only then may the members change their buffers. A message is copied by
+ * its receiver. A thread that waits for one request also copies for all its other requests, so requests
+ * may be waited for in any order without deadlock.
  *
- * One lock for the whole job protects all state. It is held only to inspect and to change that state, never while bytes
- * are copied: the buffers are stable then, since neither side's request is complete. */
+ * One lock for the whole job protects all state. It is held only to inspect and to change that state,
+ * never while bytes are copied: the buffers are stable then, since neither side's request is complete. */
 #include "comm/transport.h"
 
 #include <pthread.h>
@@ -20,11 +21,11 @@ enum { SLOTS = 64 };                   /* collectives of one group that may be i
 typedef enum { FREE, COLLECTIVE, SEND, RECV } RequestKind;
 typedef enum { ABSENT, ARRIVED, COPIED } PartState;
 
-/* One member's contribution. in_at: [count + 1] byte offsets of the block for each member; NULL: every member gets all
- * `bytes`. The memory belongs to the member. */
+/* One member's contribution. in_at: [count + 1] byte offsets of the block for each member; NULL: every
+ * member gets all `bytes`. The memory belongs to the member. */
 typedef struct { PartState state; const char *in; const size_t *in_at; size_t bytes; } MemberPart;
-/* Collective k uses slot k % SLOTS. done: the number of the last collective that all members completed in this slot;
- * arrived, copied: how many members have. part: [count]. */
+/* Collective k uses slot k % SLOTS. done: the number of the last collective that all members completed
+ * in this slot; arrived, copied: how many members have. part: [count]. */
 typedef struct { long done; int arrived, copied; MemberPart *part; } CollectiveSlot;
 
 typedef struct GroupState {            /* shared by the members of a group */
@@ -88,7 +89,8 @@ static GroupState *group_state_make(const int *ranks, int count)
     CHECK(part && m->rank && m->has_opened, "no memory for a group of %d ranks", count);
     m->count = count;
     memcpy(m->rank, ranks, n * sizeof *ranks);
-    /* As if collectives -SLOTS .. -1 were complete: a slot is free for collective k where k - SLOTS is done. */
+    /* As if collectives -SLOTS .. -1 were complete: a slot is free for collective k where k - SLOTS is
+     * done. */
     for (int i = 0; i < SLOTS; i++)
         m->slot[i] = (CollectiveSlot){ .done = i - SLOTS, .part = part + (size_t)i * n };
     return m;
@@ -106,8 +108,8 @@ static void group_state_free(ThreadsJob *job, GroupState *gone)
     free(gone);
 }
 
-/* The first group of these ranks that this member has not opened yet, or a new one. Since all members open their groups
- * in the same order, the k-th opening of a member meets the k-th of every other. */
+/* The first group of these ranks that this member has not opened yet, or a new one. Since all members
+ * open their groups in the same order, the k-th opening of a member meets the k-th of every other. */
 static GroupState *group_state_find(ThreadsJob *job, const int *ranks, int count, int me)
 {
     GroupState **at = &job->group_states;
@@ -179,7 +181,8 @@ static void wake_all(ThreadsJob *job, const GroupState *m)
     for (int i = 0; i < m->count; i++) pthread_cond_signal(&job->rank_state[m->rank[i]].wake);
 }
 
-/* Called without the lock. The slot cannot change meanwhile: it is reused only after this member has copied too. */
+/* Called without the lock. The slot cannot change meanwhile: it is reused only after this member has
+ * copied too. */
 static void collective_copy(const Request *r)
 {
     const GroupState *m = r->group->group_state;
@@ -195,8 +198,8 @@ static void collective_copy(const Request *r)
     }
 }
 
-/* Copies for one collective, if all members have arrived. True where it copied. The last member to copy frees the slot
- * and wakes the members, whose buffers are theirs again. */
+/* Copies for one collective, if all members have arrived. True where it copied. The last member to copy
+ * frees the slot and wakes the members, whose buffers are theirs again. */
 static bool collective_move(ThreadsJob *job, Request *r)
 {
     GroupState     *m    = r->group->group_state;
@@ -216,8 +219,9 @@ static bool collective_move(ThreadsJob *job, Request *r)
     return true;
 }
 
-/* Copies one message, if its sender has begun it: same group, same pair, same number. True where it copied. The sender's
- * request stays in its table while the lock is released, because only this copy completes it. */
+/* Copies one message, if its sender has begun it: same group, same pair, same number. True where it
+ * copied. The sender's request stays in its table while the lock is released, because only this copy
+ * completes it. */
 static bool message_move(ThreadsJob *job, Request *r)
 {
     if (r->done) return false;
@@ -263,8 +267,8 @@ static int request_gone(const ThreadsJob *job, const Request *r)
 }
 
 /* ---- the transport ---- */
-/* Takes the group's next number and its slot, and stores this member's part there. The last member to arrive wakes the
- * others. */
+/* Takes the group's next number and its slot, and stores this member's part there. The last member to
+ * arrive wakes the others. */
 static int collective_begin(Transport *t, Group *g, Request request, MemberPart part)
 {
     RankState *rank_state = t->self;
@@ -318,8 +322,8 @@ static int threads_recv(Transport *t, Group *g, void *data, size_t bytes, int fr
     return message_begin(t, (Request){ RECV, g, number, from, .out = data, .bytes = bytes });
 }
 
-/* Alternates between copying and sleeping on the rank's condition variable. Every change that can let it proceed signals
- * that variable under the lock, so no wake-up is missed. */
+/* Alternates between copying and sleeping on the rank's condition variable. Every change that can let it
+ * proceed signals that variable under the lock, so no wake-up is missed. */
 static void threads_wait(Transport *t, int request)
 {
     RankState  *rank_state = t->self;

@@ -1,11 +1,12 @@
-/* The watchdog's thread. Every period it reads the heartbeats of its own process. Rank 0's watchdog receives the heartbeats
- * of all other processes and decides; theirs watch only rank 0 and end when it tells them to. On a failure one line is
- * written to stderr and the process ends with exit code 3, by _exit: the rank's own thread may be blocked in the transport
- * for ever, so it cannot be asked to return.
+/* The watchdog's thread. Every period it reads the heartbeats of its own process. Rank 0's watchdog
+ * receives the heartbeats of all other processes and decides; theirs watch only rank 0 and end when it
+ * tells them to. On a failure one line is written to stderr and the process ends with exit code 3, by
+ * _exit: the rank's own thread may be blocked in the transport for ever, so it cannot be asked to
+ * return.
  *
- * How a failure is recognized: a closed connection is a dead process; silence beyond the limit is a frozen one, because a
- * watchdog sends heartbeats even while its rank waits; a wait beyond the limit with fresh heartbeats is a lost message or a
- * rank that never reached the collective. */
+ * How a failure is recognized: a closed connection is a dead process; silence beyond the limit is a
+ * frozen one, because a watchdog sends heartbeats even while its rank waits; a wait beyond the limit
+ * with fresh heartbeats is a lost message or a rank that never reached the collective. */
 #include "comm/watchdog.h"
 
 #include <fcntl.h>
@@ -23,14 +24,16 @@
 #include "comm/heartbeat_tcp.h"
 #include "comm/start.h"
 
-/* A heartbeat is sent every PERIOD_MS; one that is later than MISSED_MS may come from a frozen process. File I/O without
- * progress is allowed for WORK_LIMITS times the limit, because a slow disk can take minutes for one fsync. */
+/* A heartbeat is sent every PERIOD_MS; one that is later than MISSED_MS may come from a frozen process.
+ * File I/O without progress is allowed for WORK_LIMITS times the limit, because a slow disk can take
+ * minutes for one fsync. */
 enum { PERIOD_MS = 250, MISSED_MS = 1000 };
 enum { WORK_LIMITS = 10, NOBODY = -1 };
 static const int64_t MS = 1000000;
 
-/* What the ranks exchange when the watchdog opens. heartbeat and watchdog are valid only where ranks are threads. started: the
- * start time of the process in clock ticks since boot, which tells it from a later process with the same pid. */
+/* What the ranks exchange when the watchdog opens. heartbeat and watchdog are valid only where ranks are
+ * threads. started: the start time of the process in clock ticks since boot, which tells it from a later
+ * process with the same pid. */
 typedef struct {
     char    host[64];
     int64_t pid;
@@ -59,11 +62,13 @@ struct Watchdog {
     int      *fd, *members;                           /* [size] connections, -1: none; [size] receives a frame's ranks */
     struct pollfd  *polled;                           /* [size + 1] */
     int       wake[2];                                /* a pipe: closing its write end ends the thread */
-    pthread_mutex_t lock;                             /* protects `seen` and the heartbeats against ranks that mark_left */
+    pthread_mutex_t lock;                             /* protects `seen` and the heartbeats against ranks that leave */
     pthread_t thread;
 };
 
-/* ---- words ---- */
+/* ---- the text of a message ---- */
+/* One line, built in pieces and truncated where it is too long. `at` leaves space for the newline of
+ * end_job. */
 typedef struct { char line[2048]; size_t at; } VerdictText;
 
 static void text_add(VerdictText *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -77,6 +82,7 @@ static void text_add(VerdictText *text, const char *format, ...)
     if (text->at > sizeof text->line - 2) text->at = sizeof text->line - 2;
 }
 
+/* "all-gather #7 of tp, step 40", and the file I/O in progress. */
 static void text_add_progress(VerdictText *text, const RankProgress *progress)
 {
     if (!*progress->verb)
@@ -92,27 +98,28 @@ static void text_add_rank(VerdictText *text, const Watchdog *w, int rank)
     text_add(text, "rank %d on host %s", rank, w->identity[rank].host);
 }
 
-/* "rank 1" or "ranks 0, 2", of the marked ones; returns how many. */
+/* "rank 1" or "ranks 0, 2": the marked ranks, of which at most 16 are listed. Returns how many are marked. */
 static int text_add_ranks(VerdictText *text, const bool *marked, int size)
 {
-    int count = 0, said = 0;
+    int count = 0, listed = 0;
     for (int r = 0; r < size; r++) count += marked[r];
     text_add(text, count == 1 ? "rank " : "ranks ");
-    for (int r = 0; r < size && said < 16; r++)
-        if (marked[r]) text_add(text, "%s%d", said++ ? ", " : "", r);
-    if (said < count) text_add(text, " and %d more", count - said);
+    for (int r = 0; r < size && listed < 16; r++)
+        if (marked[r]) text_add(text, "%s%d", listed++ ? ", " : "", r);
+    if (listed < count) text_add(text, " and %d more", count - listed);
     return count;
 }
 
+/* Sends a frame to every connected process: to all from rank 0, to rank 0 from the others. */
 static void broadcast(const Watchdog *w, HeartbeatFrameKind kind, int victim)
 {
+    HeartbeatFrame frame = { .kind = (int32_t)kind, .rank = w->rank, .victim = victim };
     for (int r = 0; r < w->size && !w->threads; r++)
-        if (w->fd[r] >= 0)
-            heartbeat_tcp_send(w->fd[r], &(HeartbeatFrame){ .kind = (int32_t)kind, .rank = w->rank, .victim = victim }, NULL);
+        if (w->fd[r] >= 0) heartbeat_tcp_send(w->fd[r], &frame, NULL);
 }
 
-/* ---- the end ---- */
-/* When a process of this host started, field 22 of its stat; 0: it is not there. */
+/* ---- ending the job ---- */
+/* Field 22 (starttime) of /proc/PID/stat, see proc(5); 0 where this host has no such process. */
 static unsigned long long process_start_time(int64_t pid)
 {
     char path[64], text[1024];
@@ -121,20 +128,25 @@ static unsigned long long process_start_time(int64_t pid)
     ssize_t n  = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
     if (fd >= 0) close(fd);
     text[n > 0 ? n : 0] = '\0';
-    char *at = strrchr(text, ')');                    /* ends field 2, a name that may hold blanks */
+    char *at = strrchr(text, ')');                    /* ends field 2, the name, which may contain blanks and parentheses */
     for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
     return at ? strtoull(at, NULL, 10) : 0;
 }
 
-/* A stopped process does not end by itself, and some launchers wait for it. */
+/* A process stopped by SIGSTOP or blocked in the kernel does not end by itself, and some launchers wait
+ * for it for ever. Only processes of the same host can kill it. The start time guards against killing
+ * another process with a reused pid. */
 static void kill_frozen(const Watchdog *w, int rank)
 {
     if (rank < 0 || rank >= w->size || rank == w->rank) return;
     const RankIdentity *identity = &w->identity[rank];
-    if (strcmp(identity->host, w->identity[w->rank].host) == 0 && identity->started && process_start_time(identity->pid) == identity->started)
+    bool same_host = strcmp(identity->host, w->identity[w->rank].host) == 0;
+    if (same_host && identity->started && process_start_time(identity->pid) == identity->started)
         kill((pid_t)identity->pid, SIGKILL);
 }
 
+/* The line is written before anything else is tried, since a launcher may kill this process at any
+ * moment. Does not return. */
 static void end_job(Watchdog *w, VerdictText *text, int victim)
 {
     text->line[text->at++] = '\n';
@@ -144,7 +156,8 @@ static void end_job(Watchdog *w, VerdictText *text, int victim)
     _exit(3);
 }
 
-/* ---- verdicts ---- */
+/* ---- failures and their messages ---- */
+/* Whether `rank` is among the ranks of the long wait that `seen` is in. */
 static bool waits_for(const ObservedRank *seen, int rank)
 {
     for (int i = 0; i < seen->count; i++)
@@ -152,9 +165,10 @@ static bool waits_for(const ObservedRank *seen, int rank)
     return false;
 }
 
+/* A connection was closed without a goodbye: the system does that when a process ends for any reason. */
 static void report_dead(Watchdog *w, int rank)
 {
-    if (w->rank > 1) {                                /* rank 0 is gone: rank 1 says it */
+    if (w->rank > 1) {                                /* all see the death of rank 0: rank 1 reports it */
         usleep(500000);
         _exit(3);
     }
@@ -167,12 +181,12 @@ static void report_dead(Watchdog *w, int rank)
     end_job(w, &text, NOBODY);
 }
 
-/* Frozen, or in work on files that does not go on: the one verdict on a rank that others wait for wherever they are. */
+/* A rank is frozen (its heartbeats ended), or its file I/O makes no progress. Also lists who waits for it. */
 static void report_unresponsive(Watchdog *w, int rank, bool frozen)
 {
     const RankProgress *progress = &w->seen[rank].progress;
     bool *marked = w->marked;
-    if (w->rank > 1) {                                /* rank 0 it is: rank 1 says it */
+    if (w->rank > 1) {                                /* it is rank 0, and rank 1 reports it */
         usleep(500000);
         kill_frozen(w, rank);
         _exit(3);
@@ -196,7 +210,9 @@ static void report_unresponsive(Watchdog *w, int rank, bool frozen)
     end_job(w, &text, frozen ? rank : NOBODY);
 }
 
-/* Is rank m in what rank r waits in? The two ends of a message have other verbs and the same number. */
+/* Whether rank m has reached the operation in which rank r waits. The members of a collective have the
+ * same comm, verb and number; the two ends of a message have the same number, but one sends and the
+ * other receives. */
 static bool in_same_operation(const Watchdog *w, int m, int r)
 {
     const RankProgress *a = &w->seen[m].progress, *b = &w->seen[r].progress;
@@ -207,6 +223,9 @@ static bool in_same_operation(const Watchdog *w, int m, int r)
     return strcmp(a->verb, b->verb) == 0;
 }
 
+/* Rank `rank` waited too long. Lists the ranks that wait in the same operation and the members that are
+ * missing from it, with what the first of those did last. If none is missing, the transport has lost a
+ * message. */
 static void report_stuck(Watchdog *w, int rank, bool *marked)
 {
     ObservedRank *seen = &w->seen[rank];
@@ -231,7 +250,8 @@ static void report_stuck(Watchdog *w, int rank, bool *marked)
     end_job(w, &text, NOBODY);
 }
 
-/* Do all whom rank r misses in its wait stand outside any long one? Then they hold up the others. */
+/* True where rank r waits for ranks that are missing from its operation, and none of those waits long
+ * itself. Then they are the cause, and not another wait further down the chain. */
 static bool waits_for_running_rank(const Watchdog *w, int r)
 {
     const ObservedRank *seen = &w->seen[r];
@@ -244,7 +264,8 @@ static bool waits_for_running_rank(const Watchdog *w, int r)
     return missing;
 }
 
-/* The wait to name: the head of the queue, or the longest where they wait in a ring. */
+/* The rank whose wait is reported: one that waits for running ranks, since the others wait for it in
+ * turn; the longest wait where all wait for each other in a circle (a deadlock). */
 static int wait_to_report(const Watchdog *w)
 {
     int longest = 0;
@@ -255,7 +276,8 @@ static int wait_to_report(const Watchdog *w)
     return longest;
 }
 
-/* No waiting before the last work on files counts: who waits for it, through others too, waits for a healthy rank. */
+/* Waiting before the end of the last file I/O does not count: who waits for a rank that saves, directly
+ * or through others, waits for a healthy rank. */
 static void check_file_io(Watchdog *w, int64_t now)
 {
     for (int r = 0; r < w->size; r++) {
@@ -267,6 +289,7 @@ static void check_file_io(Watchdog *w, int64_t now)
         if (w->seen[r].progress.waited > now - w->worked) w->seen[r].progress.waited = now - w->worked;
 }
 
+/* One look at all observed ranks. Ends the job where one has failed. */
 static void check_ranks(Watchdog *w, int64_t now)
 {
     bool  late = false, over = false;
@@ -276,28 +299,35 @@ static void check_ranks(Watchdog *w, int64_t now)
         ObservedRank   *seen  = &w->seen[r];
         int64_t since = seen->heard > w->awake ? seen->heard : w->awake;
         if (seen->left) continue;
-        if (now - since > w->limit && now - since > 2 * MISSED_MS * MS) report_unresponsive(w, r, true);   /* heartbeats come each period only */
+        /* Twice MISSED_MS, because heartbeats arrive only once per period, whatever the limit is. */
+        if (now - since > w->limit && now - since > 2 * MISSED_MS * MS) report_unresponsive(w, r, true);
         late |= now - since > MISSED_MS * MS;
         over |= seen->progress.waited > w->limit && seen->count > 0;
     }
-    if (over && !late && w->rank == 0)      /* a late heartbeat may be a frozen rank: the better word */
+    /* While a heartbeat is late, its rank may be frozen, which would be the cause of the long wait and
+     * the better message. */
+    if (over && !late && w->rank == 0)
         report_stuck(w, wait_to_report(w), w->marked);
 }
 
 /* ---- heartbeats ---- */
+/* Stores a heartbeat. Where memory for the list of ranks is refused, the wait is not judged; the next
+ * one may be. */
 static void observe(Watchdog *w, int rank, const RankProgress *progress, const int *ranks, int count)
 {
-    ObservedRank *seen  = &w->seen[rank];
-    seen->progress  = *progress;
-    seen->heard = seam.clock();
-    seen->count = 0;
-    int *room   = count > 0 ? realloc(seen->needs, (size_t)count * sizeof *room) : NULL;
-    if (!room) return;
-    memcpy(room, ranks, (size_t)count * sizeof *room);
-    seen->needs = room;
+    ObservedRank *seen = &w->seen[rank];
+    seen->progress = *progress;
+    seen->heard    = seam.clock();
+    seen->count    = 0;
+    int *needs     = count > 0 ? realloc(seen->needs, (size_t)count * sizeof *needs) : NULL;
+    if (!needs) return;
+    memcpy(needs, ranks, (size_t)count * sizeof *needs);
+    seen->needs = needs;
     seen->count = count;
 }
 
+/* Reads the heartbeat of a rank of this process, observes it and sends it. The ranks that it waits for
+ * are included once half of the limit has passed, so that they are known when the limit does. */
 static void send_own_progress(Watchdog *w, int rank)
 {
     int *ranks, count;
@@ -311,17 +341,18 @@ static void send_own_progress(Watchdog *w, int rank)
 
 static void mark_left(Watchdog *w, int rank)
 {
-    w->seen[rank].left        = true;
-    w->seen[rank].count       = 0;
+    w->seen[rank].left  = true;
+    w->seen[rank].count = 0;
     w->seen[rank].progress.waited = -1;
 }
 
+/* A goodbye is answered with a goodbye, so that neither end takes the close of the connection for a death. */
 static void receive_frame(Watchdog *w, int rank)
 {
     HeartbeatFrame frame;
     if (!heartbeat_tcp_recv(w->fd[rank], &frame, w->members, w->size))
         report_dead(w, rank);
-    else if (frame.kind == FRAME_STOP) {               /* whoever stops the job has said why */
+    else if (frame.kind == FRAME_STOP) {               /* the sender has printed the reason */
         kill_frozen(w, frame.victim);
         broadcast(w, FRAME_STOP, frame.victim);
         _exit(3);
@@ -336,7 +367,9 @@ static void receive_frame(Watchdog *w, int rank)
     }
 }
 
-/* Listens for a period; false when the bell has rung. */
+/* Receives frames for one period; false where watchdog_close has closed the pipe. The clock is read
+ * again after each frame, because many frames must not prolong the period; a clock that jumps back ends
+ * it. */
 static bool receive_for_one_period(Watchdog *w)
 {
     int64_t start = seam.clock(), passed = 0;
@@ -353,6 +386,7 @@ static bool receive_for_one_period(Watchdog *w)
     return true;
 }
 
+/* The thread. The lock is released while it polls, so that ranks can leave at any time. */
 static void *watch(void *context)
 {
     Watchdog *w    = context;
@@ -360,8 +394,9 @@ static void *watch(void *context)
     w->awake = last;
     do {
         int64_t now = seam.clock();
-        if (now - last > 4 * PERIOD_MS * MS)     /* this process itself was stopped, or the clock has jumped */
-            w->awake = now;
+        /* This process itself was stopped (a debugger, a suspended laptop) or the clock has jumped: the
+         * silence of the others in that time is not their fault. */
+        if (now - last > 4 * PERIOD_MS * MS) w->awake = now;
         last = now;
         pthread_mutex_lock(&w->lock);
         for (int r = 0; r < w->size; r++)
@@ -376,7 +411,9 @@ static void *watch(void *context)
 }
 
 /* ---- opening and closing ---- */
-static _Atomic(Watchdog *) process_watchdog;                /* never set among threads */
+/* For watchdog_stopping, which stop_world's hook calls without a context. Set only where a process is
+ * one rank. */
+static _Atomic(Watchdog *) process_watchdog;
 
 void watchdog_stopping(void)
 {
@@ -410,26 +447,30 @@ static Status watchdog_make(Watchdog **out, const Comm *world, double seconds, b
     if (w) {
         *w = (Watchdog){ .rank = world->rank, .size = world->size, .users = threads ? world->size : 1,
                          .threads = threads, .limit = (int64_t)(seconds * 1e9) };
-        w->identity   = calloc(n, sizeof *w->identity);
-        w->seen   = calloc(n, sizeof *w->seen);
-        w->marked = calloc(n, sizeof *w->marked);
-        w->fd     = calloc(n, sizeof *w->fd);
-        w->members   = calloc(n, sizeof *w->members);
-        w->polled = calloc(n + 1, sizeof *w->polled);
+        w->identity = calloc(n, sizeof *w->identity);
+        w->seen     = calloc(n, sizeof *w->seen);
+        w->marked   = calloc(n, sizeof *w->marked);
+        w->fd       = calloc(n, sizeof *w->fd);
+        w->members  = calloc(n, sizeof *w->members);
+        w->polled   = calloc(n + 1, sizeof *w->polled);
         pthread_mutex_init(&w->lock, NULL);
     }
-    if (!w || !w->identity || !w->seen || !w->marked || !w->fd || !w->members || !w->polled || pipe2(w->wake, O_CLOEXEC) != 0)
+    if (!w || !w->identity || !w->seen || !w->marked || !w->fd || !w->members || !w->polled ||
+        pipe2(w->wake, O_CLOEXEC) != 0)
         return fail(NO_MEMORY, "no memory for the watchdog of %d ranks", world->size);
     return OK;
 }
 
 static void identity_fill(RankIdentity *identity, const Comm *world, Watchdog *w)
 {
-    *identity = (RankIdentity){ .pid = getpid(), .started = process_start_time(getpid()), .heartbeat = world->heartbeat, .watchdog = w };
-    if (gethostname(identity->host, sizeof identity->host - 1) != 0) snprintf(identity->host, sizeof identity->host, "?");
+    *identity = (RankIdentity){ .pid = getpid(), .started = process_start_time(getpid()),
+                                .heartbeat = world->heartbeat, .watchdog = w };
+    if (gethostname(identity->host, sizeof identity->host - 1) != 0)
+        snprintf(identity->host, sizeof identity->host, "?");
 }
 
-/* Everyone's identity; of threads, all get rank 0's watchdog. */
+/* Collective. Gathers all identities and opens the connections. Ranks that are threads get rank 0's
+ * watchdog from its identity, since they share its memory. */
 static Status exchange_identities(Watchdog **w, Comm *world)
 {
     RankIdentity mine, *all = malloc((size_t)world->size * sizeof *all);
@@ -446,6 +487,8 @@ static Status exchange_identities(Watchdog **w, Comm *world)
     return (*w)->threads ? OK : heartbeat_tcp_open((*w)->fd, world, one_host);
 }
 
+/* The leader makes the watchdog: every process under MPI, rank 0 among threads. A failure is agreed on,
+ * so that no rank runs on without a watchdog that the others expect. */
 static Status watchdog_start(Watchdog **watchdog, Comm *world, double seconds)
 {
     bool      threads  = strcmp(world->transport->name, "threads") == 0;
@@ -458,7 +501,7 @@ static Status watchdog_start(Watchdog **watchdog, Comm *world, double seconds)
         return status;
     }
     if (leader)
-        CHECK(pthread_create(&w->thread, NULL, watch, w) == 0, "no thread for the watchdog");
+        CHECK(pthread_create(&w->thread, NULL, watch, w) == 0, "the system refuses a thread for the watchdog");
     if (!threads) atomic_store(&process_watchdog, w);
     *watchdog = w;
     return OK;
@@ -473,6 +516,7 @@ Status watchdog_open(Watchdog **watchdog, Comm *world, double seconds)
     return status;
 }
 
+/* The last rank of the process ends the thread. Its goodbye is sent by the thread itself, after the loop. */
 void watchdog_close(Watchdog *w, Comm *world)
 {
     if (!w) return;

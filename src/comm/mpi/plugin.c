@@ -1,6 +1,6 @@
-/* The transport over MPI, compiled once for each MPI library (cmake/mpi.cmake) and loaded by comm/mpi.c. MPI only moves bytes;
- * comm/collective.c computes the sums. The plug-in uses nothing of jotun but the struct that it fills. Only the rank's own
- * thread calls it (MPI_THREAD_FUNNELED). */
+/* The transport over MPI, compiled once for each MPI library (cmake/mpi.cmake) and loaded by comm/mpi.c.
+ * MPI only moves bytes; comm/collective.c computes the sums. The plug-in uses nothing of jotun but the
+ * struct that it fills. Only the rank's own thread calls it (MPI_THREAD_FUNNELED). */
 #include <mpi.h>
 
 #include <limits.h>
@@ -11,8 +11,9 @@
 #include <string.h>
 #include "comm/transport.h"
 
-/* MPI counts are ints. Messages above INT_MAX bytes are counted in larger units: derived types of 2, 4, ... 4096 bytes, of
- * which the largest that divides the size is taken. One tag is enough, since messages of a pair match in order. */
+/* MPI counts are ints. Messages above INT_MAX bytes are counted in larger units: derived types of 2, 4,
+ * ... 4096 bytes, of which the largest that divides the size is taken. One tag is enough, since messages
+ * of a pair match in order. */
 enum { UNITS = 13, TAG = 0 };
 
 struct Group {
@@ -54,8 +55,9 @@ static void must(int code, const char *call)
 #define MUST(call) must(call, #call)
 
 /* ---- counts and units ---- */
-/* 0 where `largest` bytes fit into an int, else the largest u whose unit divides `divisible`. The two ends of a message may
- * choose different units, since MPI compares type signatures, and both are sequences of MPI_BYTE. */
+/* 0 where `largest` bytes fit into an int, else the largest u whose unit divides `divisible`. The two
+ * ends of a message may choose different units, since MPI compares type signatures, and both are
+ * sequences of MPI_BYTE. */
 static int unit_for(size_t largest, size_t divisible)
 {
     int u = 0;
@@ -66,8 +68,8 @@ static int unit_for(size_t largest, size_t divisible)
     return u;
 }
 
-/* Converts n + 1 offsets in bytes to n counts and offsets in units, and returns the unit. The bitwise or of the offsets is
- * divisible by a power of two exactly if all of them are. */
+/* Converts n + 1 offsets in bytes to n counts and offsets in units, and returns the unit. The bitwise or
+ * of the offsets is divisible by a power of two exactly if all of them are. */
 static int units_of(int *counts, int *offsets, const size_t *at, int n)
 {
     size_t divisible = 0;
@@ -165,8 +167,8 @@ static int mpi_recv(Transport *t, Group *g, void *data, size_t bytes, int from)
     return made;
 }
 
-/* Tests and yields in place of MPI_Wait, which spins: where ranks outnumber cores, a spinning rank keeps the rank it waits
- * for from running. */
+/* Tests and yields in place of MPI_Wait, which spins: where ranks outnumber cores, a spinning rank keeps
+ * the rank it waits for from running. */
 static void mpi_wait(Transport *t, int request)
 {
     MpiState *mpi  = t->self;
