@@ -21,7 +21,8 @@ enum { SLICE_MS = 10, SLICES = 50 };          /* half a second, for a reader tha
 /* Process-wide state, because stderr is: ranks that are threads share it. The lock protects the next
  * three. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool            progress_shown, muted;  /* progress_shown: a terminal's present line is the progress line */
+static bool            progress_shown;         /* the terminal's present line is the progress line */
+static bool            muted;
 static long            lost;                   /* lines that were not read in time */
 static atomic_bool     unread;                 /* the last text was lost: the next one does not wait */
 
@@ -72,7 +73,8 @@ static void put_line(const char *before, const char *text, const char *after)
 {
     char line[1200];
     if (muted) return;
-    int n = snprintf(line, sizeof line, "\njotun: %ld lines are missing here: standard error was not read\n", lost);
+    int n = snprintf(line, sizeof line, "\njotun: %ld lines are missing here: standard error was not read\n",
+                     lost);
     if (lost && log_write(line, (size_t)n)) lost = 0;
     n = snprintf(line, sizeof line, "%s%s%s", before, text, after);
     if (n > 0 && (lost || !log_write(line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1))) lost++;
@@ -111,7 +113,7 @@ void log_progress(const char *format, ...)
         if (columns <= strlen(text)) {                           /* a line that wraps cannot be replaced */
             text[columns - 1] = '\0';
             char *end = text, *next = text;
-            while ((next = strstr(next + 1, "  "))) end = next;  /* a truncated number would be another number */
+            while ((next = strstr(next + 1, "  "))) end = next;  /* half a number would be another one */
             if (end > text) *end = '\0';
         }
         put_line("\r\033[K", text, "");
@@ -135,7 +137,7 @@ const char *log_bytes(char out[24], double bytes)
 {
     static const char *const unit[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
     int u = 0;
-    while (bytes >= 1023.95 && u < 6) bytes /= 1024, u++;      /* 1023.95 is where rounding would print 1024.0 */
+    while (bytes >= 1023.95 && u < 6) bytes /= 1024, u++;      /* from there rounding would print 1024.0 */
     snprintf(out, 24, u ? "%.1f %s" : "%.0f %s", bytes, unit[u]);
     return out;
 }

@@ -18,8 +18,8 @@ void log_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
  * truncated at the last double space that fits, so fields are separated by two spaces. */
 void log_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_progress_end(void);                               /* ends the progress line, which stays visible */
-void log_mute(void);                                       /* this process prints nothing more, as one of many ranks */
-bool log_terminal(void);                                   /* stderr is a terminal that understands escape codes */
+void log_mute(void);                                       /* this process prints nothing more: one of many */
+bool log_terminal(void);                                   /* stderr is a terminal with escape codes */
 /* Numbers for people, written to `out`, which is returned. */
 const char *log_bytes(char out[24], double bytes);         /* "71.3 GiB" */
 const char *log_time (char out[24], double seconds);       /* "1 h 03 min", "12.4 s" */

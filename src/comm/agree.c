@@ -17,7 +17,8 @@ static Status agree_on_failure(Comm *world, Status mine, int lowest)
 {
     Failure failure = { .code = (int32_t)mine, .rank = world->ranks[world->rank] };
     snprintf(failure.text, sizeof failure.text, "%s", mine == OK ? "" : fail_text());
-    if (gethostname(failure.host, sizeof failure.host - 1) != 0) snprintf(failure.host, sizeof failure.host, "?");
+    if (gethostname(failure.host, sizeof failure.host - 1) != 0)
+        snprintf(failure.host, sizeof failure.host, "?");
     Failure *all = malloc((size_t)world->size * sizeof *all);
     CHECK(all, "no memory for the messages of %d ranks", world->size);
     comm_gather_bytes(world, "agree", all, &failure, sizeof failure);
@@ -47,6 +48,6 @@ Status agree_on(Comm *world, int64_t mine, const char *what)
     long long first = all[0], second = other < world->size ? all[other] : 0;
     free(all);
     if (other == world->size) return OK;
-    return fail(BAD_FILE, "%s: %lld on rank 0 but %lld on rank %d; all hosts must see the same folder", what, first,
-                second, other);
+    return fail(BAD_FILE, "%s: %lld on rank 0 but %lld on rank %d; all hosts must see the same folder",
+                what, first, second, other);
 }

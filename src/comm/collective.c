@@ -17,8 +17,8 @@ void comm_all_gather(Comm *comm, Queue *q, Tensor out, Tensor in)
 /* Reductions add with the queue's own kernel, which has one type. */
 static void sum_check(const Comm *comm, const Queue *q, SentVerb verb, Tensor x)
 {
-    CHECK(x.dtype == q->real, "%s of %s: reductions take the queue's type %s, got %s", sent_verb_name(verb), comm->name,
-          dtype_name(q->real), dtype_name(x.dtype));
+    CHECK(x.dtype == q->real, "%s of %s: reductions take the queue's type %s, got %s", sent_verb_name(verb),
+          comm->name, dtype_name(q->real), dtype_name(x.dtype));
     CHECK(tensor_contiguous(x), "%s of %s: the tensor must be contiguous", sent_verb_name(verb), comm->name);
 }
 

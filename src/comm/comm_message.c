@@ -93,7 +93,7 @@ Pending comm_send_begin(Comm *comm, Queue *q, Tensor x, int to)
     comm_record(comm, SENT_SEND, (int64_t)tensor_bytes(x), x);
     queue_wait(q);
     if (!comm_delivered(comm, verb, number))
-        return (Pending){ -1 };                       /* a network loses a message without telling the sender */
+        return (Pending){ -1 };                       /* a network does not tell the sender of a loss */
     int request = comm->transport->send(comm->transport, comm->group, x.data, tensor_bytes(x), to);
     return comm_pend(comm, request, verb, number, to);
 }

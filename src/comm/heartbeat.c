@@ -53,7 +53,8 @@ void heartbeat_work(Heartbeat *heartbeat, const char *what)
     pthread_mutex_lock(&heartbeat->lock);
     snprintf(heartbeat->progress.work, sizeof heartbeat->progress.work, "%s", what ? what : "");
     heartbeat->moved = seam.clock();
-    heartbeat->calls_before = heartbeat->calls_seen = __atomic_load_n(heartbeat->file_calls, __ATOMIC_RELAXED);
+    heartbeat->calls_seen   = __atomic_load_n(heartbeat->file_calls, __ATOMIC_RELAXED);
+    heartbeat->calls_before = heartbeat->calls_seen;
     pthread_mutex_unlock(&heartbeat->lock);
 }
 

@@ -16,7 +16,7 @@ typedef struct {
     int64_t number, step;                          /* of the operation in its comm; of training, -1: none */
     int64_t waited;                                /* nanoseconds in the present wait; -1 outside of a wait */
     char    work[HEARTBEAT_NAME];                  /* "saving": file I/O; "": none */
-    int64_t worked;                                /* nanoseconds of it without progress; -1: waits, or no I/O */
+    int64_t worked;                                /* nanoseconds of it without progress; -1: none */
     int64_t file_calls;                            /* writes, syncs and renames since the file I/O began */
 } RankProgress;
 

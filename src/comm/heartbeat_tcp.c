@@ -28,7 +28,8 @@ typedef struct { uint8_t cookie[COOKIE]; int32_t rank; } Hello;
 /* Called right after the failing call, while errno is still its own. */
 static Status tcp_failed(const char *what)
 {
-    return fail(IO_FAILED, "watchdog: %s: %s; --watchdog-seconds 0 trains without a watchdog", what, strerror(errno));
+    return fail(IO_FAILED, "watchdog: %s: %s; --watchdog-seconds 0 trains without a watchdog", what,
+                strerror(errno));
 }
 
 /* The first IPv4 address of an interface that is up, or the loopback address where all ranks are on one
@@ -89,8 +90,8 @@ static Status accept_ranks(int *fd, int size, int listener, const ConnectOffer *
         struct pollfd ready = { .fd = listener, .events = POLLIN };
         if (poll(&ready, 1, CONNECT_MS) <= 0)
             return fail(IO_FAILED,
-                        "watchdog: %d of %d ranks have not connected to rank 0 in %d s; a firewall between the hosts "
-                        "may be the cause; --watchdog-seconds 0 trains without a watchdog",
+                        "watchdog: %d of %d ranks have not connected to rank 0 in %d s; a firewall between "
+                        "the hosts may be the cause; --watchdog-seconds 0 trains without a watchdog",
                         size - 1 - connected_ranks, size - 1, CONNECT_MS / 1000);
         int peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC), rank;
         if (peer < 0) return tcp_failed("rank 0 cannot accept");
@@ -154,7 +155,8 @@ void heartbeat_tcp_send(int fd, const HeartbeatFrame *frame, const int *members)
 bool heartbeat_tcp_recv(int fd, HeartbeatFrame *frame, int *members, int capacity)
 {
     if (recv(fd, frame, sizeof *frame, MSG_WAITALL) != (ssize_t)sizeof *frame) return false;
-    if (frame->kind < FRAME_PROGRESS || frame->kind > FRAME_STOP || frame->members < 0 || frame->members > capacity)
+    if (frame->kind < FRAME_PROGRESS || frame->kind > FRAME_STOP || frame->members < 0 ||
+        frame->members > capacity)
         return false;
     frame->progress.comm[HEARTBEAT_NAME - 1] = frame->progress.verb[HEARTBEAT_NAME - 1] = '\0';
     size_t bytes = (size_t)frame->members * sizeof *members;
@@ -165,6 +167,7 @@ void heartbeat_tcp_leave(int fd)
 {
     char rest[256];
     shutdown(fd, SHUT_WR);
-    while (recv(fd, rest, sizeof rest, 0) > 0) { }    /* close() with unread bytes sends RST, which discards the goodbye */
+    /* close() with unread bytes sends RST, which would discard the goodbye at the other end. */
+    while (recv(fd, rest, sizeof rest, 0) > 0) { }
     close(fd);
 }

@@ -76,7 +76,8 @@ static Status plugin_open(void **library, const Launcher *launcher)
     const MpiLibrary *mpi = launcher->mpi;
     if (!mpi) mpi = !plugin_path(path, &openmpi) && plugin_path(path, &mpich) ? &mpich : &openmpi;
     plugin_path(path, mpi);
-    *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);  /* global: Open MPI's components resolve symbols of libmpi */
+    /* RTLD_GLOBAL, because Open MPI loads components that resolve their symbols against libmpi. */
+    *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     if (*library) return OK;
     snprintf(reason, sizeof reason, "%s", dlerror());
     return fail(BAD_OPTION,
@@ -103,7 +104,8 @@ Status transport_mpi_open(Transport **transport, double seconds, int *argc, char
     TRY(plugin_open(&library, launcher));
     void *symbol = dlsym(library, TRANSPORT_PLUGIN_SYMBOL);
     if (!symbol)
-        return fail(BAD_OPTION, "the plug-in for %s is not a transport of jotun: it has no symbol %s; build jotun again",
+        return fail(BAD_OPTION,
+                    "the plug-in for %s is not a transport of jotun: it has no symbol %s; build jotun again",
                     launcher->name, TRANSPORT_PLUGIN_SYMBOL);
     TransportPlugin *open_transport;
     memcpy(&open_transport, &symbol, sizeof symbol);          /* C has no cast from void * to a function */
@@ -113,7 +115,8 @@ Status transport_mpi_open(Transport **transport, double seconds, int *argc, char
     start_end();
     if (!*transport) return fail(BAD_OPTION, "%s: %s", launcher->name, error);
     if ((*transport)->abi != TRANSPORT_ABI)
-        return fail(BAD_OPTION, "the plug-in for %s is for another version of jotun (%d instead of %d); build jotun again",
+        return fail(BAD_OPTION,
+                    "the plug-in for %s is for another version of jotun (%d, not %d); build jotun again",
                     launcher->name, (*transport)->abi, TRANSPORT_ABI);
     job_transport = *transport;
     stop_world_hook(abort_job);

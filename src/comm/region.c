@@ -15,7 +15,8 @@ static Tensor gather_rows(const Region *tp, Tensor x_tC, Arena *arena)
 static Tensor reduce_scatter_rows(const Region *tp, Tensor x_TC)
 {
     int64_t t = x_TC.dim[0] / comm_size(tp->comm);
-    Tensor  x_tC = tensor_new(tp->scratch, "summed rows", x_TC.dtype, t, x_TC.dim[1], x_TC.dim[2], x_TC.dim[3]);
+    Tensor  x_tC = tensor_new(tp->scratch, "summed rows", x_TC.dtype, t, x_TC.dim[1], x_TC.dim[2],
+                              x_TC.dim[3]);
     comm_reduce_scatter(tp->comm, tp->queue, x_tC, x_TC, tp->scratch);       /* <-> tp: reduce-scatter */
     return x_tC;
 }

@@ -27,8 +27,8 @@ static void limit_passed(union sigval what)
         _exit(3);
     }
     int n = snprintf(line, sizeof line,
-                     "jotun: %s has not ended in %.3g s: another rank may have died, or hosts start slowly; a larger "
-                     "--watchdog-seconds gives them more time; the job is stopped\n",
+                     "jotun: %s has not ended in %.3g s: another rank may have died, or hosts start slowly; "
+                     "a larger --watchdog-seconds gives them more time; the job is stopped\n",
                      (const char *)what.sival_ptr, limit);
     log_write(line, (size_t)n);
     _exit(3);
@@ -53,7 +53,8 @@ void start_begin(const char *what)
 
 void start_end(void)
 {
-    if (limit <= 0 || !waiting) return;               /* ranks that are threads call this at the same time, but have no limit */
+    /* Ranks that are threads call this at the same time, but have no limit and do not touch `waiting`. */
+    if (limit <= 0 || !waiting) return;
     timer_delete(timer);
     waiting = false;
 }

@@ -49,10 +49,10 @@ typedef struct {
     long   number;
     int    peer;                       /* SEND, RECV: index of the other member */
     char  *out;                        /* RECV, COLLECTIVE: destination */
-    const size_t *out_at;              /* COLLECTIVE: [count + 1] byte offsets of the blocks; NULL: blocks of `bytes` */
+    const size_t *out_at;              /* COLLECTIVE: [count + 1] offsets; NULL: blocks of `bytes` */
     const char   *in;                  /* SEND: source */
     size_t bytes;
-    bool   done;                       /* SEND, RECV: the receiver has copied.  COLLECTIVE: this member has copied */
+    bool   done;                       /* the receiver or, for COLLECTIVE, this member has copied */
 } Request;
 
 typedef struct ThreadsJob ThreadsJob;
@@ -147,7 +147,8 @@ static void threads_group_close(Transport *t, Group *g)
     free(g);
 }
 
-/* ---- requests: the functions up to request_gone are called with the lock held, and release it only to copy ---- */
+/* ---- requests ---- */
+/* The functions up to request_gone are called with the lock held, and release it only to copy. */
 static int request_new(RankState *rank_state, Request request)
 {
     for (int i = 0; i < TRANSPORT_REQUESTS; i++)
@@ -277,7 +278,8 @@ static int collective_begin(Transport *t, Group *g, Request request, MemberPart 
     request.group  = g;
     request.number = g->number++;
     CollectiveSlot *slot = request_slot(&request);
-    CHECK(slot->done == request.number - SLOTS, "more than %d collectives of one group are in progress", SLOTS);
+    CHECK(slot->done == request.number - SLOTS, "more than %d collectives of one group are in progress",
+          SLOTS);
     slot->part[g->me] = part;
     int made = request_new(rank_state, request);
     if (++slot->arrived == g->group_state->count) wake_all(rank_state->job, g->group_state);
@@ -334,7 +336,8 @@ static void threads_wait(Transport *t, int request)
         if (rank_state_progress(rank_state)) continue;
         int gone = request_gone(job, r);
         CHECK(gone < 0, "waits for rank %d, which has ended: %s", gone,
-              job->rank_state[gone].status == OK ? "it finished without an error" : job->rank_state[gone].text);
+              job->rank_state[gone].status == OK ? "it returned without an error"
+                                                 : job->rank_state[gone].text);
         pthread_cond_wait(&rank_state->wake, &job->lock);
     }
     request_free(rank_state, request);

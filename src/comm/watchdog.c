@@ -46,23 +46,24 @@ typedef struct {
 typedef struct {
     RankProgress progress;
     int64_t heard;                                    /* seam.clock when it was received */
-    int    *needs, count;                             /* world ranks it waits for, where it waits long; owned */
+    int    *needs, count;                             /* world ranks of its long wait; owned */
     bool    left;                                     /* has said goodbye: not watched any more */
 } ObservedRank;
 
 struct Watchdog {
-    int       rank, size, users;                      /* users: ranks of this process that have not closed it */
-    bool      threads;                                /* all ranks are threads of this process: one watchdog, no TCP */
+    int       rank, size, users;                      /* users: ranks that have not closed it */
+    bool      threads;                                /* ranks are threads: one watchdog, no TCP */
     int64_t   limit;                                  /* nanoseconds */
     int64_t   awake;                                  /* seam.clock; time before it counts for no rank */
-    int64_t   worked;                                 /* seam.clock of the last file I/O of any rank; as `awake` */
+    int64_t   worked;                                 /* the same for the last file I/O of any rank */
     RankIdentity *identity;                           /* [size] */
     ObservedRank *seen;                               /* [size] */
     bool     *marked;                                 /* [size] the ranks that a message lists */
-    int      *fd, *members;                           /* [size] connections, -1: none; [size] receives a frame's ranks */
+    int      *fd;                                     /* [size] connections; -1: none */
+    int      *members;                                /* [size] receives the ranks of a frame */
     struct pollfd  *polled;                           /* [size + 1] */
     int       wake[2];                                /* a pipe: closing its write end ends the thread */
-    pthread_mutex_t lock;                             /* protects `seen` and the heartbeats against ranks that leave */
+    pthread_mutex_t lock;                             /* protects `seen` and the life of heartbeats */
     pthread_t thread;
 };
 
@@ -90,7 +91,8 @@ static void text_add_progress(VerdictText *text, const RankProgress *progress)
     else
         text_add(text, "%s #%lld of %s", progress->verb, (long long)progress->number, progress->comm);
     if (*progress->verb && progress->step >= 0) text_add(text, ", step %lld", (long long)progress->step);
-    if (*progress->work) text_add(text, ", busy %s, %lld writes done", progress->work, (long long)progress->file_calls);
+    if (*progress->work)
+        text_add(text, ", busy %s, %lld writes done", progress->work, (long long)progress->file_calls);
 }
 
 static void text_add_rank(VerdictText *text, const Watchdog *w, int rank)
@@ -128,7 +130,7 @@ static unsigned long long process_start_time(int64_t pid)
     ssize_t n  = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
     if (fd >= 0) close(fd);
     text[n > 0 ? n : 0] = '\0';
-    char *at = strrchr(text, ')');                    /* ends field 2, the name, which may contain blanks and parentheses */
+    char *at = strrchr(text, ')');                    /* ends field 2, a name that may contain blanks */
     for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
     return at ? strtoull(at, NULL, 10) : 0;
 }
@@ -331,7 +333,8 @@ static void observe(Watchdog *w, int rank, const RankProgress *progress, const i
 static void send_own_progress(Watchdog *w, int rank)
 {
     int *ranks, count;
-    RankProgress progress = heartbeat_look(w->identity[rank].heartbeat, w->awake, w->limit / 2, &ranks, &count);
+    RankProgress progress =
+        heartbeat_look(w->identity[rank].heartbeat, w->awake, w->limit / 2, &ranks, &count);
     observe(w, rank, &progress, ranks, count);
     HeartbeatFrame frame = { .kind = FRAME_PROGRESS, .rank = rank, .members = count, .progress = progress };
     for (int r = 0; r < w->size && !w->threads; r++)
@@ -501,7 +504,8 @@ static Status watchdog_start(Watchdog **watchdog, Comm *world, double seconds)
         return status;
     }
     if (leader)
-        CHECK(pthread_create(&w->thread, NULL, watch, w) == 0, "the system refuses a thread for the watchdog");
+        CHECK(pthread_create(&w->thread, NULL, watch, w) == 0,
+              "the system refuses a thread for the watchdog");
     if (!threads) atomic_store(&process_watchdog, w);
     *watchdog = w;
     return OK;

@@ -37,8 +37,10 @@ static Status load(Trainer *t, char path[1024])
     TRY(agree(t->world, found ? checkpoint_state(path, &state) : OK));
     TRY(agree_on(t->world, state.step, "the step found in --load (-1: none)"));
     if (!found && config->exit_on_missing)
-        return fail(BAD_FILE, "--load %s has no checkpoint, and --exit-on-missing-checkpoint was given", config->load);
-    if (!found && speaks) log_line("--load %s has no checkpoint: training starts from new weights", config->load);
+        return fail(BAD_FILE, "--load %s has no checkpoint, and --exit-on-missing-checkpoint was given",
+                    config->load);
+    if (!found && speaks)
+        log_line("--load %s has no checkpoint: training starts from new weights", config->load);
     if (!found) path[0] = 0;
     if (!found) return OK;
     TRY(trainer_load(t, path));
@@ -52,7 +54,7 @@ static Status load(Trainer *t, char path[1024])
 static Status claim(Trainer *t, const char *loaded, int *lock)
 {
     bool mine = t->config->save && t->mesh.rank == 0;
-    if (mine) datasets_fingerprints(&t->datasets);                         /* of the data at the start of the run */
+    if (mine) datasets_fingerprints(&t->datasets);             /* of the data at the start of the run */
     return agree(t->world, mine ? checkpoint_lock(t->config->save, *loaded ? loaded : NULL, lock) : OK);
 }
 
@@ -62,7 +64,7 @@ static Status save(Trainer *t)
     watchdog_work(t->world, "saving");
     Status status = trainer_save(t, t->config->save);
     watchdog_work(t->world, NULL);
-    TRY(status);                                               /* the same on all ranks */
+    TRY(status);                                               /* same on every rank */
     if (t->mesh.rank == 0) {
         log_progress_end();
         log_line("step %lld is saved in %s", (long long)t->step, t->config->save);
@@ -84,8 +86,9 @@ static Status check_step(Trainer *t, StepReport done, RunFlags flags, int64_t *s
     *skips = done.skipped ? *skips + 1 : 0;
     if (flags.failed) return agree(t->world, t->failed == OK ? OK : fail(t->failed, "%s", t->why));
     if (*skips < SKIPS_MAX) return OK;
-    return fail(BAD_OPTION, "%d steps in a row had a loss or gradient norm that is not finite; nothing was saved since; "
-                "try a lower --lr, a longer --lr-warmup-iters, or --clip-grad 1", SKIPS_MAX);
+    return fail(BAD_OPTION, "%d steps in a row had a loss or gradient norm that is not finite; "
+                "nothing was saved since; try a lower --lr, a longer --lr-warmup-iters, or --clip-grad 1",
+                SKIPS_MAX);
 }
 
 /* A signal gives up an evaluation, which may take minutes, because schedulers kill a job soon after
@@ -107,8 +110,11 @@ static Status interrupted(const Trainer *t, bool saved)
     long long step = t->step;
     status_signal(t->signal);
     if (!saved)
-        return fail(INTERRUPTED, "stopped by a signal after step %lld; nothing was saved, since --save was not given", step);
-    return fail(INTERRUPTED, "stopped by a signal after step %lld; --load %s resumes from there", step, t->config->save);
+        return fail(INTERRUPTED,
+                    "stopped by a signal after step %lld; nothing was saved, since --save was not given",
+                    step);
+    return fail(INTERRUPTED, "stopped by a signal after step %lld; --load %s resumes from there", step,
+                t->config->save);
 }
 
 /* A signal is looked for once per step, in the message that also carries errors, so that all ranks stop
@@ -124,8 +130,8 @@ static Status steps(Trainer *t, Report *report)
         StepReport done = trainer_step(t);                                       /* <-> all axes */
         RunFlags flags = trainer_any(t, (RunFlags){ .failed = t->failed != OK });     /* <-> world */
         int64_t samples = t->loader[SPLIT_TRAIN].shift + t->step * config->global;
-        if (!flags.failed) report_step(report, t->step, samples, lr, done);      /* bad data has no meaningful loss */
-        TRY(check_step(t, done, flags, &skips));                                 /* the same on all ranks */
+        if (!flags.failed) report_step(report, t->step, samples, lr, done);
+        TRY(check_step(t, done, flags, &skips));                                 /* same on every rank */
         if (at_interval(t->step, config->eval_interval)) evaluate(t, report, SPLIT_VALID);
         if (t->step == config->steps) evaluate(t, report, SPLIT_TEST);
         stop = t->signal || at_interval(t->step, config->exit_interval);
@@ -147,9 +153,10 @@ static void log_setup(const Trainer *t)
     double bytes = 0;
     char text[24];
     for (int i = 0; i < ARENAS; i++) bytes += (double)t->arena[i].size;
-    log_line("%lld parameters; %d ranks: tp %d, cp %d, dp %d, pp %d, ZeRO %d; %s on rank 0; device %s, %d threads a rank",
-             (long long)model_parameters(&t->config->model), t->mesh.world, m.tp, m.cp, m.dp, m.pp, t->config->zero,
-             log_bytes(text, bytes), t->config->device, t->config->threads);
+    log_line("%lld parameters; %d ranks: tp %d, cp %d, dp %d, pp %d, ZeRO %d; %s on rank 0; "
+             "device %s, %d threads a rank",
+             (long long)model_parameters(&t->config->model), t->mesh.world, m.tp, m.cp, m.dp, m.pp,
+             t->config->zero, log_bytes(text, bytes), t->config->device, t->config->threads);
     if (!t->config->save) log_line("--save was not given: the model will not be saved");
     if (t->step >= t->config->steps)
         log_line("all %lld steps are already done; a larger --train-iters continues", (long long)t->step);
@@ -163,7 +170,8 @@ static void compare_with_dry_run(Trainer *t)
     bool off = false;
     for (int i = 0; i < ARENAS; i++) off = off || t->arena[i].peak != t->arena[i].size;
     if (trainer_any(t, (RunFlags){ .memory = off }).memory && t->mesh.rank == 0)     /* <-> world */
-        log_line("a rank used more or less memory than its dry run predicted; please report this with the options of the run");
+        log_line("a rank used more or less memory than its dry run predicted; please report this with the "
+                 "options of the run");
 }
 
 /* Loads, locks --save, trains. Loading and locking are file I/O, for which the watchdog has other limits. */
@@ -183,7 +191,7 @@ static Status run(Trainer *t)
         int64_t first = t->step;
         status = steps(t, &report);
         if (status == OK && t->step > first) compare_with_dry_run(t);
-        status = report_close(&report, status);                /* may fail on rank 0 alone: no collective follows */
+        status = report_close(&report, status);     /* rank 0 may fail alone: no collective follows */
     }
     if (lock >= 0) close(lock);
     return status;

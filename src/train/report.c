@@ -19,7 +19,8 @@ static void end_half_line(int fd, const char *path)
     char last = '\n';
     if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0) return;
     int read_only = open(path, O_RDONLY | O_CLOEXEC);
-    if (read_only >= 0 && pread(read_only, &last, 1, about.st_size - 1) == 1 && last != '\n' && write(fd, "\n", 1) != 1)
+    bool known = read_only >= 0 && pread(read_only, &last, 1, about.st_size - 1) == 1;
+    if (known && last != '\n' && write(fd, "\n", 1) != 1)
         log_line("--metrics %s: its last line is incomplete and cannot be ended: %s", path, strerror(errno));
     if (read_only >= 0) close(read_only);
 }
@@ -41,7 +42,8 @@ static void metrics_lost(Report *report, int why)
 {
     if (report->lost++ > 0) return;
     report->why = why;
-    log_line("--metrics %s: lines are lost from here on: %s; training continues", report->config->metrics, strerror(why));
+    log_line("--metrics %s: lines are lost from here on: %s; training continues", report->config->metrics,
+             strerror(why));
 }
 
 Status report_close(Report *report, Status status)
@@ -50,9 +52,10 @@ Status report_close(Report *report, Status status)
     log_progress_end();
     if (report->metrics >= 0 && close(report->metrics) != 0) metrics_lost(report, errno);
     if (report->lost == 0 || status != OK) return status;
-    return fail(IO_FAILED, "--metrics %s lacks %lld lines of this run: %s; the training itself is done%s%s", path,
-                (long long)report->lost, strerror(report->why), report->config->save ? " and saved in " : "",
-                report->config->save ? report->config->save : "");
+    const char *save = report->config->save;
+    return fail(IO_FAILED, "--metrics %s lacks %lld lines of this run: %s; the training itself is done%s%s",
+                path, (long long)report->lost, strerror(report->why), save ? " and saved in " : "",
+                save ? save : "");
 }
 
 /* One write() for each line, so that a killed run leaves only complete lines. Where a full disk takes a
@@ -72,8 +75,8 @@ static void metrics_line(Report *report, const char *text, int length)
     struct stat about;
     if (written > 0 && fstat(report->metrics, &about) == 0 && S_ISREG(about.st_mode) &&
         ftruncate(report->metrics, about.st_size - written) != 0)
-        log_line("--metrics %s ends with an incomplete line, which cannot be removed: %s", report->config->metrics,
-                 strerror(errno));
+        log_line("--metrics %s ends with an incomplete line, which cannot be removed: %s",
+                 report->config->metrics, strerror(errno));
     metrics_lost(report, why);
 }
 
@@ -100,25 +103,28 @@ static void metrics_step(Report *report, int64_t step, double lr, double seconds
     const ModelConfig *model = &report->config->model;
     char line[512], loss[32], norm[32];
     int n = snprintf(line, sizeof line,
-        "{\"step\":%lld,\"loss\":%s,\"lr\":%.17g,\"grad_norm\":%s,\"tokens\":%lld,\"seconds\":%.6f,\"data_seconds\":%.6f,"
-        "\"tokens_per_second\":%.1f,\"model_flops_full\":%.6g,\"model_flops_causal\":%.6g,\"mfu_full\":null,"
-        "\"mfu_causal\":null%s}\n",
+        "{\"step\":%lld,\"loss\":%s,\"lr\":%.17g,\"grad_norm\":%s,\"tokens\":%lld,\"seconds\":%.6f,"
+        "\"data_seconds\":%.6f,\"tokens_per_second\":%.1f,\"model_flops_full\":%.6g,\"model_flops_causal\":%.6g,"
+        "\"mfu_full\":null,\"mfu_causal\":null%s}\n",
         (long long)step, json_number(loss, r.loss), lr, json_number(norm, r.norm),
         (long long)(step * trainer_step_tokens(report->config)), seconds, r.waited, speed,
-        speed * model_flops(model, false), speed * model_flops(model, true), r.skipped ? ",\"skipped\":true" : "");
+        speed * model_flops(model, false), speed * model_flops(model, true),
+        r.skipped ? ",\"skipped\":true" : "");
     metrics_line(report, line, n);
 }
 
 /* The progress line. The fields that people look for come first, because a narrow terminal truncates the
  * end. */
-static void progress_step(Report *report, int64_t step, int64_t samples, double lr, double speed, StepReport r)
+static void progress_step(Report *report, int64_t step, int64_t samples, double lr, double speed,
+                          StepReport r)
 {
     const TrainConfig *config = report->config;
     char   left[24];
-    double step_seconds = (double)(report->step_at - report->started_at) * 1e-9 / (double)(step - report->first_step);
+    double seconds      = (double)(report->step_at - report->started_at) * 1e-9;
+    double step_seconds = seconds / (double)(step - report->first_step);
     double loss = report->averaged ? report->losses / (double)report->averaged : r.loss;
-    log_progress("step %lld/%lld  %s left  loss %.4f  %.0f tokens/s  lr %.2e  grad %.3f  %lld samples  data %.1f ms  "
-                 "%.1f GFLOP/s", (long long)step, (long long)config->steps,
+    log_progress("step %lld/%lld  %s left  loss %.4f  %.0f tokens/s  lr %.2e  grad %.3f  %lld samples  "
+                 "data %.1f ms  %.1f GFLOP/s", (long long)step, (long long)config->steps,
                  log_time(left, step_seconds * (double)(config->steps - step)), loss, speed, lr, r.norm,
                  (long long)samples, 1e3 * r.waited, 1e-9 * speed * model_flops(&config->model, false));
     report->losses   = 0;
@@ -136,8 +142,8 @@ void report_step(Report *report, int64_t step, int64_t samples, double lr, StepR
         report->averaged++;
     } else {
         log_progress_end();
-        log_line("step %lld: loss %g, gradient norm %g: not finite; the step is skipped and the weights are unchanged",
-                 (long long)step, r.loss, r.norm);
+        log_line("step %lld: loss %g, gradient norm %g: not finite; the step is skipped and the weights are "
+                 "unchanged", (long long)step, r.loss, r.norm);
     }
     if (step % config->log_interval == 0 || step == config->steps || step == report->first_step + 1)
         progress_step(report, step, samples, lr, speed, r);
@@ -153,8 +159,9 @@ void report_evaluation(Report *report, int64_t step, SplitKind kind, double loss
     char line[256], mean[32], perplexity[32];
     report_pause(report);
     if (!report->speaks) return;
-    int n = snprintf(line, sizeof line, "{\"step\":%lld,\"split\":\"%s\",\"loss\":%s,\"perplexity\":%s}\n", (long long)step,
-                     split_word(kind), json_number(mean, loss), json_number(perplexity, exp(loss)));
+    int n = snprintf(line, sizeof line, "{\"step\":%lld,\"split\":\"%s\",\"loss\":%s,\"perplexity\":%s}\n",
+                     (long long)step, split_word(kind), json_number(mean, loss),
+                     json_number(perplexity, exp(loss)));
     metrics_line(report, line, n);
     log_progress_end();
     log_line("step %lld: %s loss %.4f, perplexity %.3f", (long long)step,

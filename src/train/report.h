@@ -27,5 +27,6 @@ void   report_step (Report *report, int64_t step, int64_t samples, double lr, St
 /* The time since the last step belongs to an evaluation or a checkpoint, and not to the next step's
  * throughput. */
 void   report_pause(Report *report);
-void   report_evaluation(Report *report, int64_t step, SplitKind kind, double loss);    /* loss: nats per token */
+/* One JSON line and one line on stderr. loss: mean over the split's tokens, in nats. */
+void   report_evaluation(Report *report, int64_t step, SplitKind kind, double loss);
 #endif

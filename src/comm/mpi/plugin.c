@@ -19,11 +19,11 @@ enum { UNITS = 13, TAG = 0 };
 struct Group {
     MPI_Comm comm;
     int      count, me;                               /* members; this rank's index */
-    int     *in_count, *in_at, *out_count, *out_at;   /* [count] of the present all-to-all, in units; one allocation */
+    int     *in_count, *in_at, *out_count, *out_at;   /* [count] of the present all-to-all, in units */
 };
 
 typedef struct {
-    MPI_Comm     world;                               /* a duplicate, apart from other users of MPI_COMM_WORLD */
+    MPI_Comm     world;                               /* a duplicate of MPI_COMM_WORLD */
     MPI_Request  request[TRANSPORT_REQUESTS];
     bool         used[TRANSPORT_REQUESTS];
     int          top;                                 /* requests at this index and above are free */
@@ -64,7 +64,8 @@ static int unit_for(size_t largest, size_t divisible)
     if (largest <= INT_MAX) return 0;
     while (u + 1 < UNITS && divisible % ((size_t)2 << u) == 0) u++;
     if (largest >> u > INT_MAX)
-        stop("a message", "too large for MPI's counts: it must be divided, or its size made a multiple of 4096 bytes");
+        stop("a message", "too large for MPI's counts: it must be divided, or its size made a multiple of "
+             "4096 bytes");
     return u;
 }
 
@@ -186,7 +187,8 @@ static void mpi_poll(Transport *t)
 {
     MpiState *mpi = t->self;
     int  index, done;
-    if (mpi->top > 0)                          /* a completed request becomes MPI_REQUEST_NULL, for which MPI_Test is true */
+    /* A request that completes here becomes MPI_REQUEST_NULL, for which the later MPI_Test is true. */
+    if (mpi->top > 0)
         MUST(MPI_Testany(mpi->top, mpi->request, &index, &done, MPI_STATUS_IGNORE));
 }
 
@@ -223,7 +225,8 @@ Transport *jotun_transport_open(int *argc, char ***argv, char *error, size_t err
     MpiState       *mpi = calloc(1, sizeof *mpi);
     if (!t || !mpi || MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS ||
         provided < MPI_THREAD_FUNNELED) {
-        snprintf(error, error_bytes, "MPI_Init_thread failed, or this MPI does not support MPI_THREAD_FUNNELED");
+        snprintf(error, error_bytes,
+                 "MPI_Init_thread failed, or this MPI does not support MPI_THREAD_FUNNELED");
         free(t);
         free(mpi);
         return NULL;
