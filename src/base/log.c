@@ -1,4 +1,6 @@
-/* Log lines, the progress line of a terminal, and numbers written for people. */
+/* Log lines, the progress line of a terminal, and numbers written for people. A reader of stderr that
+ * stops reading must not stop a training run, so writes never block for long and lost lines are counted
+ * and reported later. */
 #include "base/log.h"
 
 #include <errno.h>
@@ -14,13 +16,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SLICE_MS = 10, SLICES = 50 };          /* half a second for a reader that is only slow */
+enum { SLICE_MS = 10, SLICES = 50 };          /* half a second, for a reader that is only slow */
 
-/* stderr is one for the process, and so is the line that stands on it */
+/* Process-wide state, because stderr is: ranks that are threads share it. The lock protects the next
+ * three. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool            standing, muted;
-static long            lost;                   /* lines that nobody read in time */
-static atomic_bool     unread;                 /* the last text was lost: the next one does not wait again */
+static bool            progress_shown;         /* the terminal's present line is the progress line */
+static bool            muted;
+static long            lost;                   /* lines that were not read in time */
+static atomic_bool     unread;                 /* the last text was lost: the next one does not wait */
 
 bool log_terminal(void)
 {
@@ -30,24 +34,27 @@ bool log_terminal(void)
 
 void log_mute(void) { muted = true; }
 
-/* A pipe or terminal opened anew has flags of its own: not blocking here changes nothing for others who share
- * it. -1 where it cannot be opened, and for files, whose position is shared too. */
-static int stderr_without_blocking(void)
+/* Opens the pipe or terminal of stderr a second time: O_NONBLOCK belongs to the open file description,
+ * so setting it on the inherited descriptor would change it for other processes that share it, such as
+ * the shell. -1 where it cannot be opened, and for regular files, whose position is shared and which
+ * never block for long. */
+static int open_stderr_nonblocking(void)
 {
     struct stat about;
     if (fstat(STDERR_FILENO, &about) != 0 || !(S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode))) return -1;
     return open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
+/* Tries to write in slices of SLICE_MS. Only async-signal-safe calls: no lock, no allocation. */
 bool log_write(const char *text, size_t bytes)
 {
-    int  outer = errno, own = stderr_without_blocking(), fd = own >= 0 ? own : STDERR_FILENO;
+    int  outer = errno, own = open_stderr_nonblocking(), fd = own >= 0 ? own : STDERR_FILENO;
     bool waits = !atomic_load(&unread);
     int  slices = waits ? SLICES : 1;
     while (bytes > 0 && slices > 0) {
         struct pollfd ready = { .fd = fd, .events = POLLOUT };
         ssize_t n = own >= 0 || poll(&ready, 1, 0) > 0 ? write(fd, text, bytes) : 0;
-        if (n < 0 && errno != EAGAIN && errno != EINTR) break;            /* the reader has left */
+        if (n < 0 && errno != EAGAIN && errno != EINTR) break;            /* the reader has closed its end */
         if (n > 0) {
             text  += n;
             bytes -= (size_t)n;
@@ -61,11 +68,13 @@ bool log_write(const char *text, size_t bytes)
     return slices > 0;
 }
 
+/* Called with the lock. Reports the number of lost lines before the first line that can be written again. */
 static void put_line(const char *before, const char *text, const char *after)
 {
     char line[1200];
     if (muted) return;
-    int n = snprintf(line, sizeof line, "\njotun: %ld lines are missing here: standard error was not read\n", lost);
+    int n = snprintf(line, sizeof line, "\njotun: %ld lines are missing here: standard error was not read\n",
+                     lost);
     if (lost && log_write(line, (size_t)n)) lost = 0;
     n = snprintf(line, sizeof line, "%s%s%s", before, text, after);
     if (n > 0 && (lost || !log_write(line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1))) lost++;
@@ -79,11 +88,12 @@ void log_line(const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     pthread_mutex_lock(&lock);
-    put_line(standing ? "\r\033[Kjotun: " : "jotun: ", text, "\n");
-    standing = false;
+    put_line(progress_shown ? "\r\033[Kjotun: " : "jotun: ", text, "\n");
+    progress_shown = false;
     pthread_mutex_unlock(&lock);
 }
 
+/* The width now, since a terminal can be resized; 80 where it is not known. */
 static size_t terminal_columns(void)
 {
     struct winsize size;
@@ -103,11 +113,11 @@ void log_progress(const char *format, ...)
         if (columns <= strlen(text)) {                           /* a line that wraps cannot be replaced */
             text[columns - 1] = '\0';
             char *end = text, *next = text;
-            while ((next = strstr(next + 1, "  "))) end = next;  /* a number that is cut is another number */
+            while ((next = strstr(next + 1, "  "))) end = next;  /* half a number would be another one */
             if (end > text) *end = '\0';
         }
         put_line("\r\033[K", text, "");
-        standing = true;
+        progress_shown = true;
     } else {
         put_line("", text, "\n");
     }
@@ -117,8 +127,8 @@ void log_progress(const char *format, ...)
 void log_progress_end(void)
 {
     pthread_mutex_lock(&lock);
-    if (standing) put_line("", "", "\n");
-    standing = false;
+    if (progress_shown) put_line("", "", "\n");
+    progress_shown = false;
     pthread_mutex_unlock(&lock);
 }
 
@@ -127,7 +137,7 @@ const char *log_bytes(char out[24], double bytes)
 {
     static const char *const unit[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
     int u = 0;
-    while (bytes >= 1023.95 && u < 6) bytes /= 1024, u++;      /* never 1024.0 of the one before */
+    while (bytes >= 1023.95 && u < 6) bytes /= 1024, u++;      /* from there rounding would print 1024.0 */
     snprintf(out, 24, u ? "%.1f %s" : "%.0f %s", bytes, unit[u]);
     return out;
 }

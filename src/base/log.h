@@ -1,20 +1,26 @@
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
-/* Lines for a person, on stderr; results go to stdout. A terminal gets one line that stays for progress, a file one plain
- * line at a time and no escape codes. */
+/* Messages for people, on stderr; results go to stdout. On a terminal the progress line is rewritten in
+ * place; in a file or a pipe every line is plain and ends with a newline, without escape codes. All
+ * functions may be called by any thread. */
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Every text for stderr is written by this. It waits half a second at most where the reader has stopped (a pipe
- * that is full, a terminal after Ctrl-S), and not at all where the text before was lost the same way; false
- * where the rest is lost so. May be called in a signal handler. */
+/* Writes all text for stderr. Where the reader does not read (a full pipe, a terminal stopped by Ctrl-S)
+ * it waits half a second at most, and not at all if the text before was lost for the same reason, so
+ * that training cannot hang on its own messages. False where the rest of the text is lost. Safe in a
+ * signal handler; errno is preserved. */
 bool log_write(const char *text, size_t bytes);
 
-void log_line(const char *format, ...) __attribute__((format(printf, 1, 2)));      /* "jotun: ..." */
-void log_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));  /* replaces itself on a terminal, and ends there at the last "  " that fits */
-void log_progress_end(void);                                                       /* leaves the last one standing */
-void log_mute(void);                                        /* this process keeps still: it is one of many that would say the same */
-bool log_terminal(void);
+/* One line, preceded by "jotun: ". At most 1023 bytes, as the progress line. */
+void log_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The progress line. On a terminal it replaces the one before; a text wider than the terminal is
+ * truncated at the last double space that fits, so fields are separated by two spaces. */
+void log_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_progress_end(void);                               /* ends the progress line, which stays visible */
+void log_mute(void);                                       /* this process prints nothing more: one of many */
+bool log_terminal(void);                                   /* stderr is a terminal with escape codes */
+/* Numbers for people, written to `out`, which is returned. */
 const char *log_bytes(char out[24], double bytes);         /* "71.3 GiB" */
 const char *log_time (char out[24], double seconds);       /* "1 h 03 min", "12.4 s" */
 #endif

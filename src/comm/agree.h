@@ -1,12 +1,16 @@
 #ifndef COMM_AGREE_H
 #define COMM_AGREE_H
-/* All ranks go on or all stop:   TRY(agree(world, checkpoint_save(...)));
- * Between two agreements no rank returns early from a function with a collective in it. */
+/* Agreement on errors, so that all ranks continue or all stop:   TRY(agree(world, checkpoint_save(...)));
+ * A rank that returned alone would leave the others waiting in their next collective. Therefore no rank
+ * returns early, between two agreements, from a function that contains a collective. */
 #include "comm/comm.h"
 
-/* Collective. OK where all were OK; otherwise the lowest failing rank's status, and its message (with rank and host) is
- * fail_text() everywhere. */
+/* Collective over world: one all-gather of 4 bytes, and a second one only after a failure. OK where
+ * `mine` is OK on all ranks. Otherwise every rank gets the status of the lowest failing rank, and
+ * fail_text() is its message, preceded by its rank and host. In a dry run and on one rank it returns
+ * `mine`. */
 Status agree(Comm *world, Status mine);
-/* Collective. BAD_FILE where the ranks' values differ, as in "the step found in --load". */
+/* Collective over world. BAD_FILE where `mine` is not the same on all ranks; `what` names the value in
+ * the message. */
 Status agree_on(Comm *world, int64_t mine, const char *what);
 #endif

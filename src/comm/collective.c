@@ -1,9 +1,12 @@
-/* Sums: every rank sends each other rank its part (an all-to-all), then adds what it got in rank order. So the
- * bits are the same on every transport and on every rank.      S bytes of the tensor   n ranks
+/* Blocking collectives. A reduction is an all-to-all, in which each rank receives its part from every
+ * other rank, and then an addition of the parts in rank order. Floating-point addition is not
+ * associative, so the transport's own reductions would give other bits for other algorithms; this one
+ * gives the same bits on every transport and rank. It sends no more bytes than a ring does.
+ * S bytes of the tensor    n ranks
  *
  *   all-gather      out = in of rank 0, of rank 1, ...                     sends (n - 1) times its part
  *   reduce-scatter  all-to-all of S / n, sum                               sends (n - 1) / n S
- *   all-reduce      all-to-all of S / n, sum, all-gather of the sums       sends 2 (n - 1) / n S               */
+ *   all-reduce      all-to-all of S / n, sum, all-gather of the sums       sends 2 (n - 1) / n S */
 #include "comm/comm_internal.h"
 
 void comm_all_gather(Comm *comm, Queue *q, Tensor out, Tensor in)
@@ -11,14 +14,15 @@ void comm_all_gather(Comm *comm, Queue *q, Tensor out, Tensor in)
     comm_wait(comm, comm_all_gather_begin(comm, q, out, in));
 }
 
+/* Reductions add with the queue's own kernel, which has one type. */
 static void sum_check(const Comm *comm, const Queue *q, SentVerb verb, Tensor x)
 {
-    CHECK(x.dtype == q->real, "%s of %s: sums are of %s, got %s", sent_verb_name(verb), comm->name,
-          dtype_name(q->real), dtype_name(x.dtype));
+    CHECK(x.dtype == q->real, "%s of %s: reductions take the queue's type %s, got %s", sent_verb_name(verb),
+          comm->name, dtype_name(q->real), dtype_name(x.dtype));
     CHECK(tensor_contiguous(x), "%s of %s: the tensor must be contiguous", sent_verb_name(verb), comm->name);
 }
 
-/* One all-to-all: blocks as comm->in_at and comm->out_at say. */
+/* One all-to-all. comm->in_at and comm->out_at hold the offsets of the blocks. */
 static void exchange(Comm *comm, Queue *q, SentVerb verb, long number, Tensor out, Tensor in)
 {
     int request = REQUEST_LOST;
@@ -29,13 +33,14 @@ static void exchange(Comm *comm, Queue *q, SentVerb verb, long number, Tensor ou
     comm_finish(comm, request, sent_verb_name(verb), number, -1);
 }
 
-/* Rank r's part of `count` elements, in parts of `part`: the last ones are shorter or empty. */
+/* The first element of rank r's part, where `count` elements are divided into parts of `part`. The last
+ * parts may be shorter or empty, because part is count / size rounded up. */
 static int64_t part_begin(int64_t count, int64_t part, int r)
 {
     return r * part < count ? r * part : count;
 }
 
-/* at[r] = where rank r's part begins, in bytes */
+/* at[r] = the byte at which rank r's part begins, for r = 0 .. size */
 static void parts_at(size_t *at, int size, int64_t count, int64_t part, size_t width)
 {
     for (int r = 0; r <= size; r++) at[r] = (size_t)part_begin(count, part, r) * width;
@@ -54,6 +59,7 @@ void comm_reduce_scatter(Comm *comm, Queue *q, Tensor out, Tensor in, Arena *scr
         return;
     }
     size_t width = dtype_width(in.dtype), mark = arena_mark(scratch);
+    /* [R, N]: R ranks' contributions to this rank's part of N elements */
     Tensor got_RN = tensor_new(scratch, "sum", in.dtype, comm->size, part);
     parts_at(comm->in_at,  comm->size, tensor_count(in), part, width);
     parts_at(comm->out_at, comm->size, tensor_count(in), part, width);
@@ -63,8 +69,9 @@ void comm_reduce_scatter(Comm *comm, Queue *q, Tensor out, Tensor in, Arena *scr
     arena_reset(scratch, mark);
 }
 
-/* x = rank 0's part of x, rank 1's part ... An uneven all-gather is an all-to-all which sends the same block to
- * each: `repeat` has room for size blocks. */
+/* The second half of an all-reduce: x = rank 0's part of x, rank 1's part, ... Transports gather equal
+ * blocks only, so uneven parts take an all-to-all that sends the same block to every rank: `repeat`
+ * holds size copies of it. */
 static void gather_parts(Comm *comm, Queue *q, long number, Tensor x, int64_t part, Tensor repeat)
 {
     const char *verb = sent_verb_name(SENT_ALL_REDUCE);
@@ -96,10 +103,12 @@ void comm_all_reduce(Comm *comm, Queue *q, Tensor x, Arena *scratch)
     int64_t first = part_begin(count, part, comm->rank);
     int64_t mine  = part_begin(count, part, comm->rank + 1) - first;
     size_t  width = dtype_width(x.dtype), mark = arena_mark(scratch);
-    long    number = comm->number++;
+    long    number = comm->number++;                  /* both halves are one operation for the watchdog */
     comm_record(comm, SENT_ALL_REDUCE, (count - mine + (comm->size - 1) * mine) * (int64_t)width, x);
 
-    Tensor all = tensor_new(scratch, "sum", x.dtype, comm->size * part);     /* as large on every rank */
+    /* Every rank takes size * part elements, also where its own part is shorter or empty, so that all
+     * ranks need the same arena and the dry run of one rank is right for all. */
+    Tensor all = tensor_new(scratch, "sum", x.dtype, comm->size * part);
     parts_at(comm->in_at,  comm->size, count, part, width);
     parts_at(comm->out_at, comm->size, comm->size * mine, mine, width);
     exchange(comm, q, SENT_ALL_REDUCE, number, all, x);
@@ -110,6 +119,7 @@ void comm_all_reduce(Comm *comm, Queue *q, Tensor x, Arena *scratch)
     arena_reset(scratch, mark);
 }
 
+/* An all-gather of one word: no rank has all words before the last has come. */
 void comm_barrier(Comm *comm)
 {
     if (comm->size == 1 || comm->dry) return;

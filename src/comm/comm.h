@@ -1,45 +1,80 @@
 #ifndef COMM_COMM_H
 #define COMM_COMM_H
-/* A Comm is a set of ranks as one of them sees it: an axis or several of the mesh, or the pair of tied stages. Of size 1 it
- * does nothing, so there is one code path. A transport moves bytes; sums are ours, in rank order, so bits agree on every
- * transport. Ranks may be threads: nothing here is global. Only the rank's own thread may call.                          */
+/* Communicators and their collectives. A Comm is a set of ranks as one of its members sees it: all
+ * ranks, one or more axes of the mesh, or the two stages that share tied embeddings. Of size 1 every
+ * call is a local copy or does nothing, so callers need no second code path for a run on one rank.
+ *
+ * Transports only move bytes; reductions are computed here, in rank order, so the results are bitwise
+ * the same on every transport and on every rank. Ranks may be threads of one process, so this module has
+ * no global state that could differ between ranks, and only the rank's own thread may call these
+ * functions. Buffers are memory of the host: the functions wait for the queue (queue_wait) before they
+ * read or write a tensor's data. */
 #include "comm/mesh.h"
+#include "comm/transport.h"
 #include "tensor/ops.h"
 
-typedef struct Transport Transport;          /* comm/transport.h: threads, mpi plug-in, dry */
 typedef struct Comm Comm;
 
 /* ---- opening ---- */
-Status comm_world(Comm **world, Transport *transport);                       /* all ranks */
-Status comm_open (Comm **comm, Comm *world, const char *name, const int *ranks, int count);  /* collective over those ranks; ranks ascending */
-Status comm_open_axes(Comm **comm, Comm *world, const Mesh *mesh, int axes); /* named tp, cp, dp, pp, dp+cp ... */
-void   comm_close(Comm *comm);
-int    comm_rank(const Comm *comm);
+/* All ranks of the transport, which must outlive the comm. Collective. NO_MEMORY where allocation fails.
+ * Starts the time limit of comm/start.h, which watchdog_open ends. */
+Status comm_world(Comm **world, Transport *transport);
+/* The `count` ranks (world ranks, ascending, this rank among them; anything else is a CHECK). Collective
+ * over those ranks, which must open their comms in the same order. `name` appears in messages and traces
+ * and is copied, at most HEARTBEAT_NAME - 1 bytes of it. The world must outlive the comm. NO_MEMORY
+ * where allocation fails. */
+Status comm_open (Comm **comm, Comm *world, const char *name, const int *ranks, int count);
+/* The ranks that differ from this one only along `axes`, a bit set of Axis. Its name is that of the
+ * axes: "tp", "dp+cp". */
+Status comm_open_axes(Comm **comm, Comm *world, const Mesh *mesh, int axes);
+void   comm_close(Comm *comm);                                   /* NULL is allowed */
+int    comm_rank(const Comm *comm);                              /* this rank's index in the comm */
 int    comm_size(const Comm *comm);
-int    comm_world_rank(const Comm *comm, int rank);                           /* a member's rank in the world */
-bool   comm_dry (const Comm *comm);
+int    comm_world_rank(const Comm *comm, int rank);              /* a member's rank in the world */
+bool   comm_dry (const Comm *comm);                              /* true on the transport of the dry run */
 
-/* ---- collectives: done when they return; scratch is given back. Tensors are contiguous. ---- */
-void comm_all_gather    (Comm *comm, Queue *q, Tensor out, Tensor in);                    /* out = rank 0's in, rank 1's in ... (count out = size * count in) */
-void comm_reduce_scatter(Comm *comm, Queue *q, Tensor out, Tensor in, Arena *scratch);    /* out = my 1/size of the sum; in counts size * out; out may lie within in */
-void comm_all_reduce    (Comm *comm, Queue *q, Tensor x, Arena *scratch);                 /* in place: an all-to-all of ceil(count/size) parts, our sum, an all-gather */
+/* ---- blocking collectives ----
+ * The result is complete on return, and `scratch` is reset to the mark it had before the call. Tensors
+ * are contiguous; the reductions take the queue's own type (q->real). Anything else is a CHECK. Each
+ * rank of the comm makes the same calls in the same order. */
+/* out = rank 0's in, rank 1's in, ...: out has size * count(in) elements. `in` may be this rank's block
+ * of `out`. */
+void comm_all_gather    (Comm *comm, Queue *q, Tensor out, Tensor in);
+/* out = this rank's 1/size of the sum over the ranks; in has size * count(out) elements. `out` may be a
+ * part of `in`. Takes the bytes of `in` from scratch. */
+void comm_reduce_scatter(Comm *comm, Queue *q, Tensor out, Tensor in, Arena *scratch);
+/* x = the sum of x over the ranks, in place, of any count. Takes the bytes of x, rounded up to size
+ * parts, from scratch. */
+void comm_all_reduce    (Comm *comm, Queue *q, Tensor x, Arena *scratch);
 void comm_barrier       (Comm *comm);
 
-/* ---- begun now, finished by comm_wait: the buffers belong to comm in between. Waited for in any order, each once. ---- */
-typedef struct { int slot; } Pending;        /* slot < 0: nothing to wait for */
+/* ---- non-blocking communication ----
+ * Each Pending is passed to comm_wait exactly once, in any order. Until then its buffers belong to the
+ * comm: they are neither written nor, where they receive, read. */
+typedef struct { int slot; } Pending;                            /* slot < 0: complete already */
 Pending comm_all_gather_begin(Comm *comm, Queue *q, Tensor out, Tensor in);
-Pending comm_send_begin(Comm *comm, Queue *q, Tensor x, int to);              /* to, from: ranks of this comm; pairs match in order */
+/* `to` and `from` are ranks of this comm, other than the caller. The k-th send of a pair of ranks
+ * matches its k-th receive, which must have the same number of bytes. */
+Pending comm_send_begin(Comm *comm, Queue *q, Tensor x, int to);
 Pending comm_recv_begin(Comm *comm, Queue *q, Tensor x, int from);
 void    comm_wait(Comm *comm, Pending pending);
-void    comm_poll(Comm *comm);               /* lets the transport progress; the walk calls it between units */
+/* Lets the transport make progress. The stage executor calls it between units, because MPI libraries
+ * without a progress thread move data only inside MPI calls; without it communication would not overlap
+ * with computation. */
+void    comm_poll(Comm *comm);
 
-/* ---- what was sent: payload bytes that left this rank, by verb; a trace of lines where one was asked for ---- */
+/* ---- accounting ----
+ * Payload bytes that this rank sent to other ranks, by operation. Agreement, barriers and heartbeats are
+ * not counted. */
 typedef enum { SENT_ALL_GATHER, SENT_REDUCE_SCATTER, SENT_ALL_REDUCE, SENT_SEND, SENT_VERBS } SentVerb;
 typedef struct { int64_t calls, bytes; } Sent;
 const char *comm_name(const Comm *comm);
 Sent  comm_sent(const Comm *comm, SentVerb verb);
-const char *sent_verb_name(SentVerb verb);
+const char *sent_verb_name(SentVerb verb);                       /* "all-gather" */
 void  comm_sent_reset(Comm *comm);
-void  comm_sent_add(Comm *comm, SentVerb verb, Sent more);      /* a dry run's: what it would have sent, computed */
-void  comm_trace(Comm *comm, void (*line)(void *context, const char *text), void *context);  /* "tp all-gather F64 64x32": NULL turns it off */
+/* Adds what the dry run computes instead of executing: the traffic of the micro-batches that it leaves
+ * out. */
+void  comm_sent_add(Comm *comm, SentVerb verb, Sent more);
+/* Calls `line` with a text such as "tp all-gather F64 64x32" for each operation; NULL ends the trace. */
+void  comm_trace(Comm *comm, void (*line)(void *context, const char *text), void *context);
 #endif

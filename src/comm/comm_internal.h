@@ -1,46 +1,59 @@
 #ifndef COMM_COMM_INTERNAL_H
 #define COMM_COMM_INTERNAL_H
-/* What the files of this room share; no other room includes it. */
+/* The struct behind Comm and the functions that the files of comm/ share. No other module includes this
+ * header. */
 #include "comm/comm.h"
 #include "comm/heartbeat.h"
-#include "comm/transport.h"
 
-enum { COMM_PENDING = 2048, REQUEST_LOST = -1 };        /* lost: the seam kept it from the transport */
+/* COMM_PENDING bounds the messages that were begun and not yet waited for, so that a step allocates
+ * nothing. REQUEST_LOST takes the place of a transport's request where fault injection (base/seam.h)
+ * dropped the message. */
+enum { COMM_PENDING = 2048, REQUEST_LOST = -1 };
 
 typedef struct {
     bool        used;
-    int         request, peer;                        /* peer -1: all members */
-    const char *verb;
+    int         request;                              /* the transport's, or REQUEST_LOST */
+    int         peer;                                 /* rank of the comm; -1: all members */
+    const char *verb;                                 /* static string */
     long        number;
-} Waiting;
+} PendingMessage;
 
 struct Comm {
     Transport *transport;
     Group     *group;                                 /* NULL where size is 1 */
     char       name[HEARTBEAT_NAME];
     int        rank, size;
-    int       *ranks;                                 /* the members' ranks in the world */
-    bool       dry, world;
-    Heartbeat     *heartbeat;                                 /* the rank's own; the world comm owns it */
+    int       *ranks;                                 /* [size] the members' ranks in the world, ascending */
+    bool       dry, world;                            /* world: this comm owns the heartbeat */
+    Heartbeat *heartbeat;                             /* of this rank, shared by all its comms */
 
+    /* Numbers identify an operation across ranks: the watchdog compares them, so both ends must count
+     * alike. Collectives share one counter because all members begin them in the same order; messages
+     * are counted for each pair of ranks, since only those two see them. */
     long       number;                                /* collectives begun */
-    long      *sent_to, *received_from;               /* [size] messages begun, so that both ends count alike */
-    size_t    *in_at, *out_at;                        /* [size + 1] bytes, of the one all-to-all under way */
-    int32_t   *word;                                  /* [size] */
-    Waiting    waiting[COMM_PENDING];
+    long      *sent_to, *received_from;               /* [size] messages begun, by peer */
+    size_t    *in_at, *out_at;                        /* [size + 1] byte offsets of the present all-to-all */
+    int32_t   *word;                                  /* [size] receives agreements and barriers */
+    PendingMessage pending[COMM_PENDING];
 
     Sent       sent[SENT_VERBS];
-    void     (*line)(void *context, const char *text);
+    void     (*line)(void *context, const char *text);         /* trace; NULL: none */
     void      *line_context;
 };
 
-/* Asked before each message: false where the seam loses it. */
+/* True where the message is to be given to the transport, false where fault injection drops it. Called
+ * before each. */
 bool comm_delivered(Comm *comm, const char *verb, long number);
-/* Waits for a request with the heartbeat saying so; a lost collective waits until the watchdog ends the job. */
+/* Waits for the transport's request while the heartbeat shows where this rank waits. For REQUEST_LOST it
+ * waits until the watchdog ends the job, as a rank would whose message the network lost. */
 void comm_finish(Comm *comm, int request, const char *verb, long number, int peer);
-/* An all-gather of plain host memory, neither counted nor traced: for agreement, not for tensors. */
+/* All-gather of plain host memory: out has size blocks of `bytes`. For agreement, not for tensors:
+ * neither counted nor traced. */
 void comm_gather_bytes(Comm *comm, const char *verb, void *out, const void *in, size_t bytes);
+/* Counts one operation that sends `bytes` of payload, and writes its line of the trace with the shape of
+ * x. */
 void comm_record(Comm *comm, SentVerb verb, int64_t bytes, Tensor x);
-/* This process stops the job and has said why: the watchdogs of the others say nothing more. */
+/* Tells the other processes' watchdogs that this process has printed the reason and stops the job, so
+ * that they print nothing more. Defined in watchdog.c; does nothing where no watchdog runs. */
 void watchdog_stopping(void);
 #endif

@@ -1,3 +1,5 @@
+/* The heartbeat: a small struct that the rank's thread writes when a wait begins and ends. That costs
+ * two uncontended locks for each wait and sends nothing; the watchdog's thread does the rest. */
 #include "comm/heartbeat.h"
 
 #include <stdio.h>
@@ -11,7 +13,7 @@ Status heartbeat_open(Heartbeat **heartbeat)
     if (!*heartbeat) return fail(NO_MEMORY, "no memory for the heartbeat of a rank");
     pthread_mutex_init(&(*heartbeat)->lock, NULL);
     (*heartbeat)->progress.waited = (*heartbeat)->progress.worked = -1;
-    (*heartbeat)->file_calls  = &thread_context()->file_calls;
+    (*heartbeat)->file_calls = &thread_context()->file_calls;
     return OK;
 }
 
@@ -21,8 +23,8 @@ void heartbeat_close(Heartbeat *heartbeat)
     free(heartbeat);
 }
 
-void heartbeat_enter(Heartbeat *heartbeat, const char *comm, const char *verb, int64_t number, const int *members,
-                 int count)
+void heartbeat_enter(Heartbeat *heartbeat, const char *comm, const char *verb, int64_t number,
+                     const int *members, int count)
 {
     pthread_mutex_lock(&heartbeat->lock);
     snprintf(heartbeat->progress.comm, sizeof heartbeat->progress.comm, "%s", comm);
@@ -30,9 +32,9 @@ void heartbeat_enter(Heartbeat *heartbeat, const char *comm, const char *verb, i
     heartbeat->progress.number = number;
     heartbeat->progress.step   = thread_context()->step;
     heartbeat->progress.waited = 0;
-    heartbeat->since       = seam.clock();
-    heartbeat->members     = members;
-    heartbeat->count       = count;
+    heartbeat->since   = seam.clock();
+    heartbeat->members = members;
+    heartbeat->count   = count;
     pthread_mutex_unlock(&heartbeat->lock);
 }
 
@@ -40,20 +42,23 @@ void heartbeat_leave(Heartbeat *heartbeat)
 {
     pthread_mutex_lock(&heartbeat->lock);
     heartbeat->progress.waited = -1;
-    heartbeat->members     = NULL;
-    heartbeat->moved       = seam.clock();
+    heartbeat->members = NULL;
+    heartbeat->moved   = seam.clock();                /* the wait was not file I/O without progress */
     pthread_mutex_unlock(&heartbeat->lock);
 }
 
+/* The counter runs for the whole life of the thread, so its value at the begin is subtracted later. */
 void heartbeat_work(Heartbeat *heartbeat, const char *what)
 {
     pthread_mutex_lock(&heartbeat->lock);
     snprintf(heartbeat->progress.work, sizeof heartbeat->progress.work, "%s", what ? what : "");
-    heartbeat->moved        = seam.clock();
-    heartbeat->calls_before = heartbeat->calls_seen = __atomic_load_n(heartbeat->file_calls, __ATOMIC_RELAXED);
+    heartbeat->moved = seam.clock();
+    heartbeat->calls_seen   = __atomic_load_n(heartbeat->file_calls, __ATOMIC_RELAXED);
+    heartbeat->calls_before = heartbeat->calls_seen;
     pthread_mutex_unlock(&heartbeat->lock);
 }
 
+/* Nanoseconds since the later of both. Never negative, since a test may replace the clock. */
 static int64_t time_since(int64_t start, int64_t awake)
 {
     int64_t now = seam.clock();
@@ -61,12 +66,14 @@ static int64_t time_since(int64_t start, int64_t awake)
     return now > start ? now - start : 0;
 }
 
+/* A changed counter of file calls is progress, however slow each call is. The counter is read with
+ * relaxed order: it is a statistic, and no other memory depends on it. */
 RankProgress heartbeat_look(Heartbeat *heartbeat, int64_t awake, int64_t slow, int **members, int *count)
 {
     *members = NULL;
     *count   = 0;
     pthread_mutex_lock(&heartbeat->lock);
-    RankProgress progress  = heartbeat->progress;
+    RankProgress progress = heartbeat->progress;
     long calls = __atomic_load_n(heartbeat->file_calls, __ATOMIC_RELAXED);
     if (calls != heartbeat->calls_seen) heartbeat->moved = seam.clock();
     heartbeat->calls_seen = calls;

@@ -1,38 +1,49 @@
 #ifndef COMM_HEARTBEAT_H
 #define COMM_HEARTBEAT_H
-/* Where a rank stands, written by its own thread at each wait and read by the watchdog's. */
+/* The heartbeat of a rank: which collective it waits in and since when, and whether it does file I/O.
+ * The rank's own thread writes it at each wait, and the watchdog's thread reads it; a lock in it
+ * protects both. */
 #include <pthread.h>
 #include <stdint.h>
 #include "base/status.h"
 
+/* Bytes of a name with its terminator; longer names are truncated. */
 enum { HEARTBEAT_NAME = 24 };
+
+/* Sent between processes as bytes, so it has no pointers. All ranks run the same binary. */
 typedef struct {
-    char    comm[HEARTBEAT_NAME], verb[HEARTBEAT_NAME];    /* "" before the first wait */
-    int64_t number, step;
-    int64_t waited;                                /* nanoseconds in the wait it is in; -1 outside one */
-    char    work[HEARTBEAT_NAME];                      /* "saving": work on files that may take long; "": none */
-    int64_t worked;                                /* nanoseconds of it without progress; -1 in a wait or outside work */
-    int64_t file_calls;                            /* of it so far: the sign of progress */
+    char    comm[HEARTBEAT_NAME], verb[HEARTBEAT_NAME];    /* "tp", "all-gather"; "" before the first wait */
+    int64_t number, step;                          /* of the operation in its comm; of training, -1: none */
+    int64_t waited;                                /* nanoseconds in the present wait; -1 outside of a wait */
+    char    work[HEARTBEAT_NAME];                  /* "saving": file I/O; "": none */
+    int64_t worked;                                /* nanoseconds of it without progress; -1: none */
+    int64_t file_calls;                            /* writes, syncs and renames since the file I/O began */
 } RankProgress;
 
 typedef struct {
-    pthread_mutex_t lock;
-    RankProgress       progress;                               /* the latest wait */
-    int64_t    since;                              /* seam.clock at its start */
-    const int *members;                            /* world ranks it needs, valid while it waits */
-    int        count;
-    const long *file_calls;                        /* of the rank's thread (base/status.h) */
-    long       calls_before, calls_seen;           /* at the start of the work; at the last look */
-    int64_t    moved;                              /* seam.clock at the last sign of progress */
+    pthread_mutex_t lock;                          /* protects all fields below */
+    RankProgress progress;                         /* the latest wait, and the present file I/O */
+    int64_t      since;                            /* seam.clock when the wait began */
+    const int   *members;                          /* world ranks it waits for, valid during the wait */
+    int          count;                            /* of members */
+    const long  *file_calls;                       /* the rank's ThreadContext.file_calls, read atomically */
+    long         calls_before, calls_seen;         /* its value when the I/O began, and at the last look */
+    int64_t      moved;                            /* seam.clock of the last progress of the file I/O */
 } Heartbeat;
 
-/* By the rank's own thread, which has to outlast the heartbeat. */
+/* Opened, closed and written by the rank's own thread, which must outlive the heartbeat, because the
+ * heartbeat points to that thread's counter of file calls. NO_MEMORY where allocation fails. */
 Status heartbeat_open (Heartbeat **heartbeat);
 void   heartbeat_close(Heartbeat *heartbeat);
-void   heartbeat_enter(Heartbeat *heartbeat, const char *comm, const char *verb, int64_t number, const int *members, int count);
+/* A wait begins: operation `number` named `verb` of the comm, for `members` (world ranks, kept by
+ * reference until heartbeat_leave). */
+void   heartbeat_enter(Heartbeat *heartbeat, const char *comm, const char *verb, int64_t number,
+                       const int *members, int count);
 void   heartbeat_leave(Heartbeat *heartbeat);
-void   heartbeat_work (Heartbeat *heartbeat, const char *what);       /* begins, or has ended: NULL; waits may lie within it */
-/* The progress now; time before `awake` does not count as waiting. Of a wait longer than `slow` also whom it needs, copied into
- * *members (malloced, the caller frees; NULL where it waits for nobody or not long). */
-RankProgress   heartbeat_look (Heartbeat *heartbeat, int64_t awake, int64_t slow, int **members, int *count);
+/* File I/O named `what` begins, or has ended (NULL). It may contain waits. */
+void   heartbeat_work (Heartbeat *heartbeat, const char *what);
+/* Read by the watchdog's thread: the present progress. Time before `awake` (seam.clock) does not count
+ * as waiting. For a wait longer than `slow` nanoseconds *members gets a copy of the ranks it waits for,
+ * which the caller frees; otherwise *members is NULL and *count 0. */
+RankProgress heartbeat_look(Heartbeat *heartbeat, int64_t awake, int64_t slow, int **members, int *count);
 #endif

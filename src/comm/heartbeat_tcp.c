@@ -1,3 +1,7 @@
+/* The TCP star of the watchdog. Rank 0 listens on a free port and distributes address, port and a random
+ * cookie over the world comm; the others connect and send the cookie and their rank. Frames have a fixed
+ * size, followed by a list of ranks, in the byte order and layout of the machine, since all ranks run
+ * the same binary. */
 #include "comm/heartbeat_tcp.h"
 
 #include <arpa/inet.h>
@@ -14,16 +18,22 @@
 #include <unistd.h>
 #include "comm/agree.h"
 
-enum { COOKIE = 16, CONNECT_MS = 30000, TALK_SECONDS = 2 };
-typedef struct { uint8_t cookie[COOKIE]; struct in_addr address; uint16_t port; } Invitation;
+/* COOKIE: bytes, 128 bits that cannot be guessed. RECEIVE_SECONDS bounds the read of one frame, so that
+ * a connection which stops in the middle of a frame cannot block the watchdog. */
+enum { COOKIE = 16, CONNECT_MS = 30000, RECEIVE_SECONDS = 2 };
+/* Address and port are in network byte order. */
+typedef struct { uint8_t cookie[COOKIE]; struct in_addr address; uint16_t port; } ConnectOffer;
 typedef struct { uint8_t cookie[COOKIE]; int32_t rank; } Hello;
 
-static Status refused(const char *what)
+/* Called right after the failing call, while errno is still its own. */
+static Status tcp_failed(const char *what)
 {
-    return fail(IO_FAILED, "watchdog: %s: %s; --watchdog-seconds 0 goes without it", what, strerror(errno));
+    return fail(IO_FAILED, "watchdog: %s: %s; --watchdog-seconds 0 trains without a watchdog", what,
+                strerror(errno));
 }
 
-/* The first address others can reach, or the loopback where all ranks share one host. */
+/* The first IPv4 address of an interface that is up, or the loopback address where all ranks are on one
+ * host. */
 static struct in_addr own_address(bool one_host)
 {
     struct in_addr  found = { htonl(INADDR_LOOPBACK) };
@@ -40,77 +50,80 @@ static struct in_addr own_address(bool one_host)
 }
 
 /* ---- rank 0 ---- */
-static Status listener_open(int *listener, Invitation *invitation, int backlog, bool one_host)
+static Status listener_open(int *listener, ConnectOffer *offer, int backlog, bool one_host)
 {
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = own_address(one_host) };
     socklen_t size = sizeof at;
     *listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (*listener < 0 || bind(*listener, (struct sockaddr *)&at, sizeof at) != 0 ||
         listen(*listener, backlog) != 0 || getsockname(*listener, (struct sockaddr *)&at, &size) != 0)
-        return refused("rank 0 cannot listen");
-    if (getrandom(invitation->cookie, COOKIE, 0) != COOKIE) return refused("no random bytes");
-    invitation->address = at.sin_addr;
-    invitation->port    = at.sin_port;
+        return tcp_failed("rank 0 cannot listen");
+    if (getrandom(offer->cookie, COOKIE, 0) != COOKIE) return tcp_failed("no random bytes");
+    offer->address = at.sin_addr;
+    offer->port    = at.sin_port;
     return OK;
 }
 
-static void talk_options(int fd)
+/* No Nagle delay (TCP_NODELAY): a frame that waits for the next one would be a late heartbeat. */
+static void set_socket_options(int fd)
 {
-    struct timeval limit = { .tv_sec = TALK_SECONDS };
+    struct timeval limit = { .tv_sec = RECEIVE_SECONDS };
     int yes = 1;
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 }
 
-static bool hello_good(int fd, const Invitation *invitation, const int *connected, int size, int *rank)
+/* The right cookie, and a rank that exists and is not connected yet. */
+static bool hello_valid(int fd, const ConnectOffer *offer, const int *connected, int size, int *rank)
 {
     Hello hello;
     if (recv(fd, &hello, sizeof hello, MSG_WAITALL) != (ssize_t)sizeof hello) return false;
     *rank = hello.rank;
-    return memcmp(hello.cookie, invitation->cookie, COOKIE) == 0 && *rank > 0 && *rank < size &&
+    return memcmp(hello.cookie, offer->cookie, COOKIE) == 0 && *rank > 0 && *rank < size &&
            connected[*rank] < 0;
 }
 
-static Status guests_accept(int *fd, int size, int listener, const Invitation *invitation)
+/* Accepts until all other ranks are connected. Other programs, such as port scanners, may connect too. */
+static Status accept_ranks(int *fd, int size, int listener, const ConnectOffer *offer)
 {
-    for (int guests = 0; guests < size - 1; ) {
+    for (int connected_ranks = 0; connected_ranks < size - 1; ) {
         struct pollfd ready = { .fd = listener, .events = POLLIN };
         if (poll(&ready, 1, CONNECT_MS) <= 0)
             return fail(IO_FAILED,
-                        "watchdog: %d of %d ranks have not connected in %d s; a firewall between the hosts? "
-                        "--watchdog-seconds 0 goes without it",
-                        size - 1 - guests, size - 1, CONNECT_MS / 1000);
-        int guest = accept4(listener, NULL, NULL, SOCK_CLOEXEC), rank;
-        if (guest < 0) return refused("rank 0 cannot accept");
-        talk_options(guest);
-        if (hello_good(guest, invitation, fd, size, &rank)) {
-            fd[rank] = guest;
-            guests++;
+                        "watchdog: %d of %d ranks have not connected to rank 0 in %d s; a firewall between "
+                        "the hosts may be the cause; --watchdog-seconds 0 trains without a watchdog",
+                        size - 1 - connected_ranks, size - 1, CONNECT_MS / 1000);
+        int peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC), rank;
+        if (peer < 0) return tcp_failed("rank 0 cannot accept");
+        set_socket_options(peer);
+        if (hello_valid(peer, offer, fd, size, &rank)) {
+            fd[rank] = peer;
+            connected_ranks++;
         } else {
-            close(guest);                             /* a stranger */
+            close(peer);                             /* not a rank of this job */
         }
     }
     return OK;
 }
 
-/* ---- the others ---- */
-static Status host_connect(int *fd, int rank, const Invitation *invitation)
+/* ---- the other ranks ---- */
+static Status connect_to_rank0(int *fd, int rank, const ConnectOffer *offer)
 {
-    struct sockaddr_in at = { AF_INET, .sin_addr = invitation->address, .sin_port = invitation->port };
+    struct sockaddr_in at = { AF_INET, .sin_addr = offer->address, .sin_port = offer->port };
     Hello hello = { .rank = rank };
-    memcpy(hello.cookie, invitation->cookie, COOKIE);
+    memcpy(hello.cookie, offer->cookie, COOKIE);
     *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (*fd < 0 || connect(*fd, (struct sockaddr *)&at, sizeof at) != 0)
-        return refused("rank 0 cannot be reached");
-    talk_options(*fd);
+        return tcp_failed("cannot connect to rank 0");
+    set_socket_options(*fd);
     if (send(*fd, &hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello)
-        return refused("rank 0 does not listen");
+        return tcp_failed("rank 0 does not read");
     return OK;
 }
 
 Status heartbeat_tcp_open(int *fd, Comm *world, bool one_host)
 {
-    Invitation mine = { 0 }, *all = malloc((size_t)world->size * sizeof *all);
+    ConnectOffer mine = { 0 }, *all = malloc((size_t)world->size * sizeof *all);
     CHECK(all, "no memory for the addresses of %d ranks", world->size);
     for (int r = 0; r < world->size; r++) fd[r] = -1;
     int    listener = -1;
@@ -119,28 +132,31 @@ Status heartbeat_tcp_open(int *fd, Comm *world, bool one_host)
     status = agree(world, status);
     if (status == OK) {
         comm_gather_bytes(world, "watchdog", all, &mine, sizeof mine);
-        status = agree(world, world->rank == 0 ? guests_accept(fd, world->size, listener, &mine)
-                                               : host_connect(&fd[0], world->rank, &all[0]));
+        status = agree(world, world->rank == 0 ? accept_ranks(fd, world->size, listener, &mine)
+                                               : connect_to_rank0(&fd[0], world->rank, &all[0]));
     }
     if (listener >= 0) close(listener);
     free(all);
     return status;
 }
 
-/* ---- talking ---- */
+/* ---- frames ---- */
 void heartbeat_tcp_send(int fd, const HeartbeatFrame *frame, const int *members)
 {
     struct iovec  part[2] = { { (void *)frame, sizeof *frame },
                               { (void *)members, (size_t)frame->members * sizeof *members } };
     struct msghdr message = { .msg_iov = part, .msg_iovlen = frame->members ? 2 : 1 };
     if (sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-        return;                                       /* the reader learns it, from silence or from the close */
+        return;                                       /* the reader notices: by silence, or by the close */
 }
 
-bool heartbeat_tcp_recv(int fd, HeartbeatFrame *frame, int *members, int room)
+/* The bytes come from a network: kind, count and the names of the collective are made safe before they
+ * are used. */
+bool heartbeat_tcp_recv(int fd, HeartbeatFrame *frame, int *members, int capacity)
 {
     if (recv(fd, frame, sizeof *frame, MSG_WAITALL) != (ssize_t)sizeof *frame) return false;
-    if (frame->kind < FRAME_PROGRESS || frame->kind > FRAME_STOP || frame->members < 0 || frame->members > room)
+    if (frame->kind < FRAME_PROGRESS || frame->kind > FRAME_STOP || frame->members < 0 ||
+        frame->members > capacity)
         return false;
     frame->progress.comm[HEARTBEAT_NAME - 1] = frame->progress.verb[HEARTBEAT_NAME - 1] = '\0';
     size_t bytes = (size_t)frame->members * sizeof *members;
@@ -151,6 +167,7 @@ void heartbeat_tcp_leave(int fd)
 {
     char rest[256];
     shutdown(fd, SHUT_WR);
-    while (recv(fd, rest, sizeof rest, 0) > 0) { }    /* unread bytes at a close would tear the goodbye away */
+    /* close() with unread bytes sends RST, which would discard the goodbye at the other end. */
+    while (recv(fd, rest, sizeof rest, 0) > 0) { }
     close(fd);
 }

@@ -1,17 +1,26 @@
 #ifndef COMM_HEARTBEAT_TCP_H
 #define COMM_HEARTBEAT_TCP_H
-/* TCP connections of the watchdog: rank 0 to the process of each other rank. Nobody listens once all are connected, and a
- * connection opens only with the cookie that rank 0 gave out over the world comm. */
+/* TCP connections of the watchdog in the form of a star: from rank 0 to the process of each other rank.
+ * They are apart from MPI, which only the rank's own thread may call and which a blocked rank never
+ * leaves. Rank 0 stops listening once all are connected, and accepts only who sends the random cookie
+ * that was distributed over the world comm, so that other programs on the network cannot end the job. */
 #include "comm/comm_internal.h"
 
 typedef enum { FRAME_PROGRESS = 1, FRAME_GOODBYE, FRAME_STOP } HeartbeatFrameKind;
-/* victim: of FRAME_STOP, the rank whose process is to be killed by whoever shares its host; -1: none */
-typedef struct { int32_t kind, rank, members, victim; RankProgress progress; } HeartbeatFrame;      /* then `members` ranks */
+/* Followed by `members` world ranks (int), for which the sender waits. victim: of FRAME_STOP, the rank
+ * whose frozen process is killed by the processes on its host; -1: none. */
+typedef struct { int32_t kind, rank, members, victim; RankProgress progress; } HeartbeatFrame;
 
-/* Collective. fd[world->size]: at rank 0 the connection to each other rank, elsewhere fd[0]; others are -1. */
+/* Collective. fd[world->size]: rank 0 gets a connection to each other rank, the others get fd[0] to rank
+ * 0; all other entries are -1. The caller owns the descriptors. IO_FAILED on all ranks where one cannot
+ * connect; rank 0 waits 30 s for each. */
 Status heartbeat_tcp_open(int *fd, Comm *world, bool one_host);
-/* Never waits; a broken connection is seen by heartbeat_tcp_recv, which is false where the other end is gone or talks nonsense. */
+/* Never blocks, because a dead reader must not stop the writer. Errors are ignored: a broken connection
+ * is noticed by heartbeat_tcp_recv. */
 void   heartbeat_tcp_send(int fd, const HeartbeatFrame *frame, const int *members);
-bool   heartbeat_tcp_recv(int fd, HeartbeatFrame *frame, int *members, int room);
-void   heartbeat_tcp_leave(int fd);                     /* after a goodbye: closes when the other end has read it */
+/* Reads one frame and its members, at most `capacity`. False where the connection is closed or the bytes
+ * are no frame. */
+bool   heartbeat_tcp_recv(int fd, HeartbeatFrame *frame, int *members, int capacity);
+/* After a FRAME_GOODBYE: waits until the other end has read it, then closes. */
+void   heartbeat_tcp_leave(int fd);
 #endif

@@ -1,17 +1,23 @@
 #ifndef COMM_MESH_H
 #define COMM_MESH_H
-/* Ranks as a grid: integers only. Megatron's order: tp runs fastest, then cp, dp, pp (tp-cp-ep-dp-pp). */
+/* The mesh: ranks as a grid with the axes tensor (tp), context (cp), data (dp) and pipeline (pp)
+ * parallelism. Integers only, no communication. Ranks are numbered in Megatron-LM's order tp-cp-ep-dp-pp
+ * (its parallel_state.py): tp varies fastest, so that tensor-parallel ranks, which communicate most,
+ * share a host. */
 #include <stdbool.h>
 #include "base/status.h"
 
 typedef enum { AXIS_TP = 1, AXIS_CP = 2, AXIS_DP = 4, AXIS_PP = 8, AXIS_ALL = 15 } Axis;
-typedef struct { int tp, cp, dp, pp; } MeshSize;                  /* also used for coordinates */
+typedef struct { int tp, cp, dp, pp; } MeshSize;          /* sizes of the axes, or coordinates on them */
+/* at: the coordinates of `rank`; world: the number of ranks, the product of the sizes. */
 typedef struct { MeshSize size, at; int rank, world; } Mesh;
 
-/* dp is derived: world / (tp cp pp). BAD_OPTION with what would work where that is no whole number. */
+/* dp is world / (tp cp pp). BAD_OPTION where that is not a whole number, with the numbers of ranks that
+ * would work. */
 Status   mesh_make(Mesh *mesh, int world, int rank, int tp, int cp, int pp);
 MeshSize mesh_coords(const Mesh *mesh, int rank);
 int      mesh_rank(const Mesh *mesh, MeshSize at);
-/* The ranks which differ from `at` only along the axes, ascending; ranks[] has room for world. Returns how many. */
+/* Writes the ranks that differ from mesh->rank only along `axes` (a bit set of Axis), ascending, and
+ * returns how many. ranks has a capacity of mesh->world. */
 int      mesh_group(const Mesh *mesh, int axes, int *ranks);
 #endif

@@ -1,4 +1,6 @@
-/* Finds the plug-in of the MPI that started us, so that the binary links none. */
+/* Finds and opens the MPI plug-in. MPI libraries have incompatible binary interfaces, so jotun links
+ * none of them: it recognizes the launcher by its environment variables and loads the plug-in that was
+ * compiled for that library. */
 #include "comm/comm_internal.h"
 
 #include <dlfcn.h>
@@ -9,21 +11,24 @@
 #include <unistd.h>
 #include "comm/start.h"
 
-typedef struct { const char *name, *plugin, *package; } Mpi;
-static const Mpi openmpi = { "Open MPI", "libjotun_openmpi.so", "libopenmpi-dev" };
-static const Mpi mpich   = { "MPICH",    "libjotun_mpich.so",   "libmpich-dev" };
+/* package: the Debian package that jotun must be built with to have the plug-in. */
+typedef struct { const char *name, *plugin, *package; } MpiLibrary;
+static const MpiLibrary openmpi = { "Open MPI", "libjotun_openmpi.so", "libopenmpi-dev" };
+static const MpiLibrary mpich   = { "MPICH",    "libjotun_mpich.so",   "libmpich-dev" };
 
-/* What a launcher leaves in the environment of what it starts. The first row whose marks are all there counts:
- * Open MPI's mpirun leaves PMIx's marks too. PMIx says the rank and not whose MPI it is (NULL); srun says how
- * many there are. */
-typedef struct { const char *name, *mark[2], *rank, *size; const Mpi *mpi; } Launcher;
+/* The environment variables that a launcher sets. The first row whose variables `mark` are all set is
+ * taken: Open MPI's mpirun also sets those of PMIx, so it comes first. `rank` and `size` name the
+ * variables with this process's rank and the number of processes. PMIx does not show which MPI library
+ * the program uses (mpi NULL). */
+typedef struct { const char *name, *mark[2], *rank, *size; const MpiLibrary *mpi; } Launcher;
 static const Launcher launchers[] = {
     { "Open MPI",    { "OMPI_COMM_WORLD_SIZE" },       "OMPI_COMM_WORLD_RANK", NULL,                   &openmpi },
     { "MPICH",       { "PMI_SIZE", "PMI_RANK" },       "PMI_RANK",             NULL,                   &mpich },
     { "srun (PMIx)", { "PMIX_NAMESPACE", "PMIX_RANK" }, "PMIX_RANK",            "SLURM_STEP_NUM_TASKS", NULL },
 };
 
-/* NULL: none. A job step of one task is srun's way to start a program that knows nothing of ranks. */
+/* NULL: no launcher. srun also starts ordinary programs, as a job step of one task, so one task is not
+ * taken as a start under MPI. */
 static const Launcher *launcher_of_environment(void)
 {
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
@@ -48,8 +53,9 @@ int transport_launcher_rank(void)
     return rank ? (int)strtol(rank, NULL, 10) : 0;
 }
 
-/* Beside the binary as built, or ../lib/jotun as installed. */
-static bool plugin_path(char path[PATH_MAX + 64], const Mpi *mpi)
+/* Installed plug-ins are in ../lib/jotun of the binary's directory, built ones beside the binary. False
+ * where the file does not exist; path is then the place beside the binary, for the message. */
+static bool plugin_path(char path[PATH_MAX + 64], const MpiLibrary *mpi)
 {
     char    folder[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 1);
@@ -62,14 +68,16 @@ static bool plugin_path(char path[PATH_MAX + 64], const Mpi *mpi)
     return access(path, F_OK) == 0;
 }
 
-/* Where the launcher does not say whose MPI it is, Open MPI's plug-in is taken if it was built, else MPICH's. */
+/* Where the launcher does not show the MPI library, Open MPI's plug-in is taken if it exists, else
+ * MPICH's. */
 static Status plugin_open(void **library, const Launcher *launcher)
 {
     char path[PATH_MAX + 64], reason[512];
-    const Mpi *mpi = launcher->mpi;
+    const MpiLibrary *mpi = launcher->mpi;
     if (!mpi) mpi = !plugin_path(path, &openmpi) && plugin_path(path, &mpich) ? &mpich : &openmpi;
     plugin_path(path, mpi);
-    *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);   /* global: Open MPI's own parts look for its symbols */
+    /* RTLD_GLOBAL, because Open MPI loads components that resolve their symbols against libmpi. */
+    *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     if (*library) return OK;
     snprintf(reason, sizeof reason, "%s", dlerror());
     return fail(BAD_OPTION,
@@ -77,7 +85,8 @@ static Status plugin_open(void **library, const Launcher *launcher)
                 launcher->name, path, reason, mpi->package);
 }
 
-static Transport *job_transport;                                  /* a process is one rank of one MPI job */
+/* For stop_world, whose hook takes no context. Process-wide, since under MPI a process is one rank. */
+static Transport *job_transport;
 
 static void abort_job(int exit_code)
 {
@@ -95,17 +104,19 @@ Status transport_mpi_open(Transport **transport, double seconds, int *argc, char
     TRY(plugin_open(&library, launcher));
     void *symbol = dlsym(library, TRANSPORT_PLUGIN_SYMBOL);
     if (!symbol)
-        return fail(BAD_OPTION, "the plug-in for %s is no transport of jotun: it lacks %s; build jotun again",
+        return fail(BAD_OPTION,
+                    "the plug-in for %s is not a transport of jotun: it has no symbol %s; build jotun again",
                     launcher->name, TRANSPORT_PLUGIN_SYMBOL);
     TransportPlugin *open_transport;
-    memcpy(&open_transport, &symbol, sizeof symbol);          /* C has no cast from an object to a function */
+    memcpy(&open_transport, &symbol, sizeof symbol);          /* C has no cast from void * to a function */
     start_limit(seconds, transport_launcher_rank());
     start_begin("MPI_Init");
     *transport = open_transport(argc, argv, error, sizeof error);
     start_end();
     if (!*transport) return fail(BAD_OPTION, "%s: %s", launcher->name, error);
     if ((*transport)->abi != TRANSPORT_ABI)
-        return fail(BAD_OPTION, "the plug-in for %s is of another version of jotun (%d, not %d); build it again",
+        return fail(BAD_OPTION,
+                    "the plug-in for %s is for another version of jotun (%d, not %d); build jotun again",
                     launcher->name, (*transport)->abi, TRANSPORT_ABI);
     job_transport = *transport;
     stop_world_hook(abort_job);

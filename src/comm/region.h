@@ -1,20 +1,29 @@
 #ifndef COMM_REGION_H
 #define COMM_REGION_H
-/* The two joints of tensor parallelism (f and g of Megatron-LM, arXiv 1909.08053; with sequence parallelism arXiv 2205.05198).
- * t tokens held (T / tp under sequence parallel, else T)   T tokens   C channels.  Tensors made here are pushed on `scratch`.
+/* Entering and leaving a tensor-parallel region: the conjugate operators f and g of Megatron-LM
+ * (arXiv:1909.08053), and with sequence parallelism their variants that shard tokens outside of the
+ * region (arXiv:2205.05198). All communicate on the tp axis.
+ * T tokens    t tokens on this rank (T / tp with sequence parallelism, else T)    C channels
  *
- *                     plain                     sequence parallel
- * tp_enter_forward    x_TC itself               all-gather       t -> T
- * tp_enter_backward   all-reduce in place       reduce-scatter   T -> t
- * tp_leave_forward    all-reduce in place       reduce-scatter   T -> t
- * tp_leave_backward   dy_TC itself              all-gather       t -> T                                              */
+ *                     without sequence parallelism   with sequence parallelism
+ * tp_enter_forward    x_TC itself                    all-gather       t -> T
+ * tp_enter_backward   all-reduce in place            reduce-scatter   T -> t
+ * tp_leave_forward    all-reduce in place            reduce-scatter   T -> t
+ * tp_leave_backward   dy_TC itself                   all-gather       t -> T
+ *
+ * Results that are not the argument itself are pushed on `scratch` and belong to it. */
 #include "comm/comm.h"
 
+/* comm: the tp axis; sequence: sequence parallelism. Owns none of them. */
 typedef struct { Comm *comm; Queue *queue; Arena *scratch; bool sequence; } Region;
 
 Tensor tp_enter_forward (const Region *tp, Tensor x_tC);
 Tensor tp_enter_backward(const Region *tp, Tensor dx_TC);
 Tensor tp_leave_forward (const Region *tp, Tensor y_TC);
-Tensor tp_leave_backward(const Region *tp, Tensor dy_tC, Arena *keep);      /* the gathered rows go to `keep` */
-Tensor tp_rows(const Region *tp, Tensor x_T);         /* this rank's rows of a [T, ...] tensor: a view, all of it when plain */
+/* The gathered tensor is pushed on `keep` instead of scratch, because weight gradients computed later
+ * read it. */
+Tensor tp_leave_backward(const Region *tp, Tensor dy_tC, Arena *keep);
+/* This rank's t rows of a tensor [T, ...], as a view; the tensor itself without sequence parallelism. No
+ * communication. A T that tp does not divide is a CHECK. */
+Tensor tp_rows(const Region *tp, Tensor x_T);
 #endif

@@ -1,3 +1,5 @@
+/* Time limits of the start under MPI, by a POSIX timer whose expiry runs in a thread of its own: the
+ * waiting thread is blocked inside MPI and cannot look at a clock. */
 #include "comm/start.h"
 
 #include <signal.h>
@@ -8,22 +10,25 @@
 #include "base/log.h"
 #include "base/status.h"
 
-static const double SECONDS_LEAST = 30;
-static double  limit;
+/* mpirun on a slow file system takes seconds to start the last process; a shorter limit would end
+ * healthy jobs. */
+static const double LIMIT_MIN = 30;
+static double  limit;                                 /* seconds; 0: none */
 static int     own_rank;
 static bool    waiting;
 static timer_t timer;
 
-static void too_long(union sigval what)
+/* The timer's thread: MPI must not be called here, so the process only prints and ends. */
+static void limit_passed(union sigval what)
 {
     char line[256];
-    if (own_rank > 1) {                               /* who says it comes first */
+    if (own_rank > 1) {                               /* all ranks wait: the printing ones come first */
         usleep(500000);
         _exit(3);
     }
     int n = snprintf(line, sizeof line,
                      "jotun: %s has not ended in %.3g s: another rank may have died, or hosts start slowly; "
-                     "--watchdog-seconds gives more time; the job is stopped\n",
+                     "a larger --watchdog-seconds gives them more time; the job is stopped\n",
                      (const char *)what.sival_ptr, limit);
     log_write(line, (size_t)n);
     _exit(3);
@@ -32,12 +37,12 @@ static void too_long(union sigval what)
 void start_limit(double seconds, int rank)
 {
     own_rank = rank;
-    limit = seconds > 0 && seconds < SECONDS_LEAST ? SECONDS_LEAST : seconds;
+    limit = seconds > 0 && seconds < LIMIT_MIN ? LIMIT_MIN : seconds;
 }
 
 void start_begin(const char *what)
 {
-    struct sigevent event = { .sigev_notify = SIGEV_THREAD, .sigev_notify_function = too_long,
+    struct sigevent event = { .sigev_notify = SIGEV_THREAD, .sigev_notify_function = limit_passed,
                               .sigev_value = { .sival_ptr = (void *)what } };
     struct itimerspec once = { .it_value = { (time_t)limit, (long)((limit - (double)(time_t)limit) * 1e9) } };
     if (limit <= 0 || waiting) return;
@@ -48,7 +53,8 @@ void start_begin(const char *what)
 
 void start_end(void)
 {
-    if (limit <= 0 || !waiting) return;               /* ranks that are threads come here together, without a limit */
+    /* Ranks that are threads call this at the same time, but have no limit and do not touch `waiting`. */
+    if (limit <= 0 || !waiting) return;
     timer_delete(timer);
     waiting = false;
 }

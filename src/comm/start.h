@@ -1,13 +1,18 @@
 #ifndef COMM_START_H
 #define COMM_START_H
-/* Bounds the waits of a start under MPI, which nobody else watches: a rank that dies before the watchdog is
- * up would leave the others waiting for ever. One wait at a time, in the one process that is this rank. */
+/* Time limits for the start under MPI. The watchdog needs a working communicator, so it cannot watch the
+ * waits that come before it: MPI_Init and the first synchronization of all ranks. A rank that dies
+ * before then would leave the others waiting for ever. One wait at a time in a process; not for ranks
+ * that are threads. */
 
-/* seconds: how long each wait may last, at least 30, since processes start slowly; 0: for ever, which is also
- * so until this is called. rank: the launcher's word for this process; of those that wait, 0 and 1 say so.
- * Once, before the first wait. */
+/* Sets the limit of each wait in seconds, raised to at least 30 because processes start slowly; 0, which
+ * is also the state before this call, means none. rank: this process's rank according to the launcher;
+ * of the waiting processes ranks 0 and 1 print the message, the others only end. Called once, before the
+ * first wait. */
 void start_limit(double seconds, int rank);
-/* what: "MPI_Init". A longer wait is said on stderr and ends the process with exit code 3. */
+/* Begins a wait named `what` ("MPI_Init"), a string that outlives it. When the limit passes before
+ * start_end, a line on stderr names it and the process ends with exit code 3. Does nothing without a
+ * limit or while another wait is open. */
 void start_begin(const char *what);
-void start_end  (void);                      /* nothing where none has begun */
+void start_end  (void);                      /* ends the wait; does nothing where none has begun */
 #endif

@@ -1,8 +1,13 @@
-/* Ranks as threads of one process. A collective is a numbered slot of its group: each member lays down where its
- * data is, and when all have, each copies what it needs from the others; a request is done when all have copied,
- * so that a buffer is free again then. A message is copied by its receiver. Whoever waits copies for all its
- * requests, so any order of waiting works. One lock for the job, held only to look and to note; copying is
- * outside it. */
+/* The transport between ranks that are threads of one process.
+ *
+ * A collective is a numbered slot of its group. Each member stores there where its data is; when all
+ * members have arrived, each copies what it needs from the others' buffers. The collective is complete
+ * when all have copied, because only then may the members change their buffers. A message is copied by
+ * its receiver. A thread that waits for one request also copies for all its other requests, so requests
+ * may be waited for in any order without deadlock.
+ *
+ * One lock for the whole job protects all state. It is held only to inspect and to change that state,
+ * never while bytes are copied: the buffers are stable then, since neither side's request is complete. */
 #include "comm/transport.h"
 
 #include <pthread.h>
@@ -12,80 +17,86 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SLOTS = 64 };
-typedef enum { FREE, COLLECTIVE, SEND, RECV } Kind;
-typedef enum { AWAY, ARRIVED, COPIED } Stage;
+enum { SLOTS = 64 };                   /* collectives of one group that may be in progress at the same time */
+typedef enum { FREE, COLLECTIVE, SEND, RECV } RequestKind;
+typedef enum { ABSENT, ARRIVED, COPIED } PartState;
 
-/* What one member gives; in_at NULL: all get all of it. */
-typedef struct { Stage stage; const char *in; const size_t *in_at; size_t bytes; } MemberPart;
-typedef struct { long done; int arrived, copied; MemberPart *part; } CollectiveSlot;    /* done: the last number all finished */
+/* One member's contribution. in_at: [count + 1] byte offsets of the block for each member; NULL: every
+ * member gets all `bytes`. The memory belongs to the member. */
+typedef struct { PartState state; const char *in; const size_t *in_at; size_t bytes; } MemberPart;
+/* Collective k uses slot k % SLOTS. done: the number of the last collective that all members completed
+ * in this slot; arrived, copied: how many members have. part: [count]. */
+typedef struct { long done; int arrived, copied; MemberPart *part; } CollectiveSlot;
 
-typedef struct GroupState {               /* what the members of a group share */
-    struct GroupState *next;
-    int  count, opened, closed;
-    int *rank;                         /* in the job */
-    bool *has_opened;
+typedef struct GroupState {            /* shared by the members of a group */
+    struct GroupState *next;           /* list of the job */
+    int   count, closed;               /* members; members that have closed it */
+    int  *rank;                        /* [count] in the job, ascending */
+    bool *has_opened;                  /* [count] */
     CollectiveSlot slot[SLOTS];
 } GroupState;
 
-struct Group {                         /* a member's own view */
+struct Group {                         /* one member's own view */
     GroupState *group_state;
-    int      me;
+    int      me;                       /* this member's index */
     long     number;                   /* collectives begun */
-    long    *sent, *received;          /* messages begun, by member */
+    long    *sent, *received;          /* [count] messages begun, by member; both ends number them alike */
 };
 
 typedef struct {
-    Kind   kind;
+    RequestKind kind;
     Group *group;
     long   number;
-    int    peer;
-    char  *out;                        /* RECV, COLLECTIVE */
-    const size_t *out_at;              /* NULL: blocks of `bytes` */
-    const char   *in;                  /* SEND */
+    int    peer;                       /* SEND, RECV: index of the other member */
+    char  *out;                        /* RECV, COLLECTIVE: destination */
+    const size_t *out_at;              /* COLLECTIVE: [count + 1] offsets; NULL: blocks of `bytes` */
+    const char   *in;                  /* SEND: source */
     size_t bytes;
-    bool   done;                       /* SEND, RECV: copied by the receiver.  COLLECTIVE: I have copied */
+    bool   done;                       /* the receiver or, for COLLECTIVE, this member has copied */
 } Request;
 
 typedef struct ThreadsJob ThreadsJob;
-typedef struct {                       /* a rank */
-    ThreadsJob           *job;
+typedef struct {                       /* one rank */
+    ThreadsJob    *job;
     Transport      transport;
     Request        request[TRANSPORT_REQUESTS];
-    int            top;                /* requests beyond it are free */
-    pthread_cond_t wake;
+    int            top;                /* requests at this index and above are free */
+    pthread_cond_t wake;               /* signalled when a request of this rank may be able to proceed */
     pthread_t      thread;
     bool           left;               /* its body has returned */
-    Status         status;
+    Status         status;             /* what the body returned, and its message */
     char           text[512];
 } RankState;
 
 struct ThreadsJob {
     pthread_mutex_t lock;
-    int        ranks;
-    RankState      *rank_state;
-    GroupState   *group_states;
-    RankBody  *body;
-    void      *context;
+    int         ranks;
+    RankState  *rank_state;            /* [ranks], owned */
+    GroupState *group_states;          /* list of all groups that some member has not closed, owned */
+    RankBody   *body;
+    void       *context;
 };
 
 /* ---- groups ---- */
 static GroupState *group_state_make(const int *ranks, int count)
 {
-    size_t   n = (size_t)count;
+    size_t      n = (size_t)count;
     GroupState *m = calloc(1, sizeof *m);
     CHECK(m, "no memory for a group of %d ranks", count);
-    MemberPart *part    = calloc(n * SLOTS, sizeof *part);
+    MemberPart *part = calloc(n * SLOTS, sizeof *part);
     m->rank       = calloc(n, sizeof *m->rank);
     m->has_opened = calloc(n, sizeof *m->has_opened);
     CHECK(part && m->rank && m->has_opened, "no memory for a group of %d ranks", count);
     m->count = count;
     memcpy(m->rank, ranks, n * sizeof *ranks);
+    /* As if collectives -SLOTS .. -1 were complete: a slot is free for collective k where k - SLOTS is
+     * done. */
     for (int i = 0; i < SLOTS; i++)
         m->slot[i] = (CollectiveSlot){ .done = i - SLOTS, .part = part + (size_t)i * n };
     return m;
 }
 
+/* Removes the group from the list of the job, which it must be on. */
 static void group_state_free(ThreadsJob *job, GroupState *gone)
 {
     GroupState **at = &job->group_states;
@@ -97,7 +108,8 @@ static void group_state_free(ThreadsJob *job, GroupState *gone)
     free(gone);
 }
 
-/* The first group_state of these ranks that this one has not opened yet: all open theirs in the same order. */
+/* The first group of these ranks that this member has not opened yet, or a new one. Since all members
+ * open their groups in the same order, the k-th opening of a member meets the k-th of every other. */
 static GroupState *group_state_find(ThreadsJob *job, const int *ranks, int count, int me)
 {
     GroupState **at = &job->group_states;
@@ -110,8 +122,8 @@ static GroupState *group_state_find(ThreadsJob *job, const int *ranks, int count
 
 static Group *threads_group_open(Transport *t, const int *ranks, int count)
 {
-    ThreadsJob   *job = ((RankState *)t->self)->job;
-    Group *g   = calloc(1, sizeof *g);
+    ThreadsJob *job = ((RankState *)t->self)->job;
+    Group      *g   = calloc(1, sizeof *g);
     CHECK(g, "no memory for a group of %d ranks", count);
     while (ranks[g->me] != t->rank) g->me++;
     g->sent     = calloc((size_t)count, sizeof *g->sent);
@@ -135,7 +147,8 @@ static void threads_group_close(Transport *t, Group *g)
     free(g);
 }
 
-/* ---- requests; the lock is held in all that follows, but while bytes are copied ---- */
+/* ---- requests ---- */
+/* The functions up to request_gone are called with the lock held, and release it only to copy. */
 static int request_new(RankState *rank_state, Request request)
 {
     for (int i = 0; i < TRANSPORT_REQUESTS; i++)
@@ -144,7 +157,7 @@ static int request_new(RankState *rank_state, Request request)
             if (i >= rank_state->top) rank_state->top = i + 1;
             return i;
         }
-    stop_world(__FILE__, __LINE__, "more than %d messages under way", TRANSPORT_REQUESTS);
+    stop_world(__FILE__, __LINE__, "more than %d requests are in progress on one rank", TRANSPORT_REQUESTS);
 }
 
 static void request_free(RankState *rank_state, int i)
@@ -163,46 +176,53 @@ static bool request_done(const Request *r)
     return r->kind == COLLECTIVE ? request_slot(r)->done >= r->number : r->done;
 }
 
+/* Signals all members of a group, since any of them may wait for what has just changed. */
 static void wake_all(ThreadsJob *job, const GroupState *m)
 {
     for (int i = 0; i < m->count; i++) pthread_cond_signal(&job->rank_state[m->rank[i]].wake);
 }
 
+/* Called without the lock. The slot cannot change meanwhile: it is reused only after this member has
+ * copied too. */
 static void collective_copy(const Request *r)
 {
     const GroupState *m = r->group->group_state;
     for (int i = 0; i < m->count; i++) {
         const MemberPart *from = &request_slot(r)->part[i];
-        size_t      at   = from->in_at ? from->in_at[r->group->me] : 0;
+        size_t   at      = from->in_at ? from->in_at[r->group->me] : 0;
         size_t   bytes   = from->in_at ? from->in_at[r->group->me + 1] - at : from->bytes;
         char     *out    = r->out + (r->out_at ? r->out_at[i] : (size_t)i * r->bytes);
-        size_t   room    = r->out_at ? r->out_at[i + 1] - r->out_at[i] : r->bytes;
-        CHECK(bytes == room, "rank %d sends %zu bytes where rank %d expects %zu", m->rank[i], bytes,
-              m->rank[r->group->me], room);
+        size_t   space   = r->out_at ? r->out_at[i + 1] - r->out_at[i] : r->bytes;
+        CHECK(bytes == space, "rank %d sends %zu bytes where rank %d expects %zu", m->rank[i], bytes,
+              m->rank[r->group->me], space);
         if (bytes > 0 && out != from->in + at) memcpy(out, from->in + at, bytes);
     }
 }
 
-/* Each mover returns true where it moved something. */
+/* Copies for one collective, if all members have arrived. True where it copied. The last member to copy
+ * frees the slot and wakes the members, whose buffers are theirs again. */
 static bool collective_move(ThreadsJob *job, Request *r)
 {
-    GroupState *m    = r->group->group_state;
-    CollectiveSlot    *slot = request_slot(r);
+    GroupState     *m    = r->group->group_state;
+    CollectiveSlot *slot = request_slot(r);
     if (r->done || slot->arrived < m->count) return false;
     pthread_mutex_unlock(&job->lock);
-    collective_copy(r);                               /* the slot stays as it is until I too have copied */
+    collective_copy(r);
     pthread_mutex_lock(&job->lock);
     r->done = true;
-    slot->part[r->group->me].stage = COPIED;
+    slot->part[r->group->me].state = COPIED;
     if (++slot->copied == m->count) {
         slot->arrived = slot->copied = 0;
         slot->done    = r->number;
-        for (int i = 0; i < m->count; i++) slot->part[i].stage = AWAY;
+        for (int i = 0; i < m->count; i++) slot->part[i].state = ABSENT;
         wake_all(job, m);
     }
     return true;
 }
 
+/* Copies one message, if its sender has begun it: same group, same pair, same number. True where it
+ * copied. The sender's request stays in its table while the lock is released, because only this copy
+ * completes it. */
 static bool message_move(ThreadsJob *job, Request *r)
 {
     if (r->done) return false;
@@ -224,6 +244,7 @@ static bool message_move(ThreadsJob *job, Request *r)
     return false;
 }
 
+/* One pass over the rank's requests. True where any bytes were copied, after which the caller looks again. */
 static bool rank_state_progress(RankState *rank_state)
 {
     bool moved = false;
@@ -235,18 +256,20 @@ static bool rank_state_progress(RankState *rank_state)
     return moved;
 }
 
-/* The rank which has left and without which the request cannot end, or -1. */
+/* A rank that has ended and without which the request can never complete, or -1. */
 static int request_gone(const ThreadsJob *job, const Request *r)
 {
     const GroupState *m = r->group->group_state;
     if (r->kind != COLLECTIVE) return job->rank_state[m->rank[r->peer]].left ? m->rank[r->peer] : -1;
     for (int i = 0; i < m->count; i++)
-        if (job->rank_state[m->rank[i]].left && request_slot(r)->part[i].stage != COPIED)
+        if (job->rank_state[m->rank[i]].left && request_slot(r)->part[i].state != COPIED)
             return m->rank[i];
     return -1;
 }
 
 /* ---- the transport ---- */
+/* Takes the group's next number and its slot, and stores this member's part there. The last member to
+ * arrive wakes the others. */
 static int collective_begin(Transport *t, Group *g, Request request, MemberPart part)
 {
     RankState *rank_state = t->self;
@@ -255,7 +278,8 @@ static int collective_begin(Transport *t, Group *g, Request request, MemberPart 
     request.group  = g;
     request.number = g->number++;
     CollectiveSlot *slot = request_slot(&request);
-    CHECK(slot->done == request.number - SLOTS, "more than %d collectives of one group under way", SLOTS);
+    CHECK(slot->done == request.number - SLOTS, "more than %d collectives of one group are in progress",
+          SLOTS);
     slot->part[g->me] = part;
     int made = request_new(rank_state, request);
     if (++slot->arrived == g->group_state->count) wake_all(rank_state->job, g->group_state);
@@ -272,13 +296,15 @@ static int threads_all_gather(Transport *t, Group *g, void *out, const void *in,
 static int threads_all_to_all(Transport *t, Group *g, void *out, const size_t *out_at, const void *in,
                               const size_t *in_at)
 {
-    return collective_begin(t, g, (Request){ .out = out, .out_at = out_at }, (MemberPart){ ARRIVED, in, in_at, 0 });
+    return collective_begin(t, g, (Request){ .out = out, .out_at = out_at },
+                            (MemberPart){ ARRIVED, in, in_at, 0 });
 }
 
+/* Wakes the peer, which may be waiting for this message or for its receiver. */
 static int message_begin(Transport *t, Request request)
 {
-    RankState *rank_state = t->self;
-    ThreadsJob  *job  = rank_state->job;
+    RankState  *rank_state = t->self;
+    ThreadsJob *job        = rank_state->job;
     pthread_mutex_lock(&job->lock);
     int made = request_new(rank_state, request);
     pthread_cond_signal(&job->rank_state[request.group->group_state->rank[request.peer]].wake);
@@ -298,17 +324,20 @@ static int threads_recv(Transport *t, Group *g, void *data, size_t bytes, int fr
     return message_begin(t, (Request){ RECV, g, number, from, .out = data, .bytes = bytes });
 }
 
+/* Alternates between copying and sleeping on the rank's condition variable. Every change that can let it
+ * proceed signals that variable under the lock, so no wake-up is missed. */
 static void threads_wait(Transport *t, int request)
 {
-    RankState    *rank_state = t->self;
-    ThreadsJob     *job  = rank_state->job;
-    Request *r    = &rank_state->request[request];
+    RankState  *rank_state = t->self;
+    ThreadsJob *job        = rank_state->job;
+    Request    *r          = &rank_state->request[request];
     pthread_mutex_lock(&job->lock);
     while (!request_done(r)) {
         if (rank_state_progress(rank_state)) continue;
         int gone = request_gone(job, r);
         CHECK(gone < 0, "waits for rank %d, which has ended: %s", gone,
-              job->rank_state[gone].status == OK ? "it did all it had to do" : job->rank_state[gone].text);
+              job->rank_state[gone].status == OK ? "it returned without an error"
+                                                 : job->rank_state[gone].text);
         pthread_cond_wait(&rank_state->wake, &job->lock);
     }
     request_free(rank_state, request);
@@ -331,30 +360,31 @@ static void threads_abort(Transport *t, int exit_code)
 
 static void threads_close(Transport *t)
 {
-    (void)t;                                          /* the rank_state goes with the job */
+    (void)t;                                          /* transport_threads_run frees it */
 }
 
 /* ---- the job ---- */
-static void *seat_run(void *context)
+/* The main function of a rank's thread. Its message is copied, because fail_text() is thread-local. */
+static void *rank_thread(void *context)
 {
-    RankState *rank_state = context;
-    ThreadsJob  *job  = rank_state->job;
+    RankState  *rank_state = context;
+    ThreadsJob *job        = rank_state->job;
     thread_context()->rank = rank_state->transport.rank;
     Status status = job->body(&rank_state->transport, job->context);
     pthread_mutex_lock(&job->lock);
     rank_state->status = status;
     snprintf(rank_state->text, sizeof rank_state->text, "%s", status == OK ? "" : fail_text());
     rank_state->left = true;
-    for (int r = 0; r < job->ranks; r++)              /* who waits for me waits in vain */
+    for (int r = 0; r < job->ranks; r++)              /* who waits for this rank finds request_gone */
         pthread_cond_signal(&job->rank_state[r].wake);
     pthread_mutex_unlock(&job->lock);
     return NULL;
 }
 
-static void seat_open(ThreadsJob *job, int rank)
+static void rank_open(ThreadsJob *job, int rank)
 {
     RankState *rank_state = &job->rank_state[rank];
-    rank_state->job  = job;
+    rank_state->job = job;
     pthread_cond_init(&rank_state->wake, NULL);
     rank_state->transport = (Transport){
         .abi = TRANSPORT_ABI, .name = "threads", .rank = rank, .size = job->ranks, .self = rank_state,
@@ -365,10 +395,12 @@ static void seat_open(ThreadsJob *job, int rank)
     };
 }
 
+/* The lowest failing rank's, as agree() chooses. */
 static Status job_status(const ThreadsJob *job)
 {
     for (int r = 0; r < job->ranks; r++)
-        if (job->rank_state[r].status != OK) return fail(job->rank_state[r].status, "%s", job->rank_state[r].text);
+        if (job->rank_state[r].status != OK)
+            return fail(job->rank_state[r].status, "%s", job->rank_state[r].text);
     return OK;
 }
 
@@ -377,15 +409,15 @@ Status transport_threads_run(int ranks, RankBody *body, void *context)
     ThreadsJob job = { .lock = PTHREAD_MUTEX_INITIALIZER, .ranks = ranks, .body = body, .context = context };
     job.rank_state = calloc((size_t)ranks, sizeof *job.rank_state);
     if (!job.rank_state) return fail(NO_MEMORY, "no memory for %d ranks", ranks);
-    for (int r = 0; r < ranks; r++) seat_open(&job, r);
+    for (int r = 0; r < ranks; r++) rank_open(&job, r);
     for (int r = 0; r < ranks; r++)
-        CHECK(pthread_create(&job.rank_state[r].thread, NULL, seat_run, &job.rank_state[r]) == 0,
-              "no thread for rank %d of %d; ask for fewer with --ranks", r, ranks);
+        CHECK(pthread_create(&job.rank_state[r].thread, NULL, rank_thread, &job.rank_state[r]) == 0,
+              "the system refuses a thread for rank %d of %d; use fewer --ranks", r, ranks);
     for (int r = 0; r < ranks; r++) pthread_join(job.rank_state[r].thread, NULL);
 
     Status status = job_status(&job);
     for (int r = 0; r < ranks; r++) pthread_cond_destroy(&job.rank_state[r].wake);
-    while (job.group_states)                              /* of ranks which failed before they closed them */
+    while (job.group_states)                          /* left open by ranks that failed */
         group_state_free(&job, job.group_states);
     free(job.rank_state);
     return status;

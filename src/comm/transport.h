@@ -1,47 +1,63 @@
 #ifndef COMM_TRANSPORT_H
 #define COMM_TRANSPORT_H
-/* What moves bytes between ranks. Plain C and bytes only, so that an MPI plug-in needs none of our types. Each call is by the
- * rank's own thread (MPI_THREAD_FUNNELED). Requests are small integers from a fixed pool: nothing allocates after start. */
+/* The interface to what moves bytes between ranks: threads of one process, an MPI plug-in, or nothing
+ * (the dry run). It uses plain C types and bytes only, so that an MPI plug-in compiles without the rest
+ * of jotun. Only the rank's own thread calls it (MPI_THREAD_FUNNELED). Requests are small integers from
+ * a fixed pool, so that nothing is allocated during a step. */
 #include <stddef.h>
 #include "base/status.h"
 
+/* TRANSPORT_ABI changes with the layout of Transport; a plug-in of another version is refused.
+ * TRANSPORT_REQUESTS bounds the requests in progress on one rank; exceeding it stops the job. */
 enum { TRANSPORT_ABI = 1, TRANSPORT_REQUESTS = 4096 };
 typedef struct Transport Transport;
-typedef struct Group Group;
+typedef struct Group Group;                       /* each transport defines its own */
 
+/* all_gather, all_to_all, send and recv return a request and never block; their buffers stay valid and
+ * unchanged until `wait` returns for it. Each request is waited for exactly once. */
 struct Transport {
-    int   abi;                 /* TRANSPORT_ABI */
-    const char *name;          /* "threads", "openmpi", "mpich", "dry" */
-    int   rank, size;
-    void *self;
-    /* collective over the ranks in the list (world ranks, ascending, this one among them) */
+    int   abi;                                    /* TRANSPORT_ABI */
+    const char *name;                             /* "threads", "openmpi", "mpich", "dry" */
+    int   rank, size;                             /* in the world */
+    void *self;                                   /* the transport's own state */
+    /* Collective over the ranks in the list (world ranks, ascending, this rank among them). NULL: no
+     * memory. */
     Group *(*group_open) (Transport *t, const int *ranks, int count);
     void   (*group_close)(Transport *t, Group *g);
-    /* out gets count blocks in group order; each member gives `bytes`; `in` may be its own block of `out` */
+    /* out receives count blocks of `bytes` in group order; `in` may be this member's own block of `out`. */
     int  (*all_gather)(Transport *t, Group *g, void *out, const void *in, size_t bytes);
-    /* block r of `in` (in_at[r] .. in_at[r+1] bytes) goes to member r; from member r come out_at[r] .. out_at[r+1].
-     * One at a time in a group; the offsets stay until its wait. */
-    int  (*all_to_all)(Transport *t, Group *g, void *out, const size_t *out_at, const void *in, const size_t *in_at);
+    /* Bytes in_at[r] .. in_at[r+1] of `in` go to member r; bytes out_at[r] .. out_at[r+1] of `out` come
+     * from member r. Both have count + 1 offsets, which stay valid until the wait. One at a time in a
+     * group. */
+    int  (*all_to_all)(Transport *t, Group *g, void *out, const size_t *out_at, const void *in,
+                       const size_t *in_at);
+    /* `to` and `from` are members of the group; messages of a pair of ranks match in order. */
     int  (*send)(Transport *t, Group *g, const void *data, size_t bytes, int to);
     int  (*recv)(Transport *t, Group *g, void *data, size_t bytes, int from);
     void (*wait)(Transport *t, int request);
-    void (*poll)(Transport *t);
-    void (*abort)(Transport *t, int exit_code);      /* ends the whole job at once */
-    void (*close)(Transport *t);
+    void (*poll)(Transport *t);                   /* makes progress without waiting */
+    void (*abort)(Transport *t, int exit_code);   /* ends the whole job at once */
+    void (*close)(Transport *t);                  /* the rank's last call */
 };
 
-/* Ranks as threads of this process: opens `ranks` transports; body runs once in each thread with its own. Returns the first failing
- * rank's status (lowest rank), its message moved to the calling thread. Threads may not share anything a rank could differ in. */
+/* Runs `body` in `ranks` threads, each with a transport of its own, and joins them. Returns the status
+ * of the lowest rank that failed, and its message becomes the calling thread's fail_text(). The threads
+ * may not share anything in which ranks could differ. A rank that waits for one that has returned stops
+ * the job. */
 typedef Status RankBody(Transport *transport, void *context);
 Status transport_threads_run(int ranks, RankBody *body, void *context);
-Transport *transport_dry_open(int rank, int size);    /* moves nothing */
-/* The plug-in of the MPI that started us (told from its environment), dlopened; *transport NULL where no MPI started us.
- * BAD_OPTION where one did and its plug-in is missing, with the package to install. seconds: how long MPI_Init
- * may take, and the meeting of all ranks after it (comm/start.h); 0: for ever. */
+/* A transport of the given rank and world size that moves nothing. The caller closes it. */
+Transport *transport_dry_open(int rank, int size);
+
+/* Opens the plug-in of the MPI whose launcher started this process, which the environment shows;
+ * *transport is NULL where none did. BAD_OPTION, with the package to install, where the plug-in is
+ * missing or does not fit. seconds: time limit of MPI_Init and of the first synchronization of all ranks
+ * after it (comm/start.h); 0: none. */
 Status transport_mpi_open(Transport **transport, double seconds, int *argc, char ***argv);
-const char *transport_launcher(void);                 /* what started us, "Open MPI", told the same way; NULL: no MPI */
-int transport_launcher_rank(void);                    /* this process's, known before MPI is up; 0: no MPI */
-/* a plug-in exports this one symbol */
+const char *transport_launcher(void);             /* from the environment: "Open MPI"; NULL: none */
+int transport_launcher_rank(void);                /* known before MPI_Init; 0 without a launcher */
+
+/* A plug-in exports this one symbol. It returns NULL and a message in `error` where MPI_Init_thread fails. */
 typedef Transport *TransportPlugin(int *argc, char ***argv, char *error, size_t error_bytes);
 #define TRANSPORT_PLUGIN_SYMBOL "jotun_transport_open"
 #endif

@@ -1,6 +1,12 @@
-/* The watching thread of a process. Rank 0's sees all heartbeats and judges; under MPI the others send theirs to it,
- * watch only rank 0, and hear from it when the job ends. A verdict is one line on stderr and the end of the process
- * with exit code 3: the rank's own thread may sit in the transport for ever, so it is not asked. */
+/* The watchdog's thread. Every period it reads the heartbeats of its own process. Rank 0's watchdog
+ * receives the heartbeats of all other processes and decides; theirs watch only rank 0 and end when it
+ * tells them to. On a failure one line is written to stderr and the process ends with exit code 3, by
+ * _exit: the rank's own thread may be blocked in the transport for ever, so it cannot be asked to
+ * return.
+ *
+ * How a failure is recognized: a closed connection is a dead process; silence beyond the limit is a
+ * frozen one, because a watchdog sends heartbeats even while its rank waits; a wait beyond the limit
+ * with fresh heartbeats is a lost message or a rank that never reached the collective. */
 #include "comm/watchdog.h"
 
 #include <fcntl.h>
@@ -18,85 +24,105 @@
 #include "comm/heartbeat_tcp.h"
 #include "comm/start.h"
 
-enum { PERIOD_MS = 250, MISSED_MS = 1000 };       /* a heartbeat each period; later than `missed` is suspicious */
-enum { WORK_LIMITS = 10, NOBODY = -1 };           /* so many limits may pass in work on files without a sign of progress */
+/* A heartbeat is sent every PERIOD_MS; one that is later than MISSED_MS may come from a frozen process.
+ * File I/O without progress is allowed for WORK_LIMITS times the limit, because a slow disk can take
+ * minutes for one fsync. */
+enum { PERIOD_MS = 250, MISSED_MS = 1000 };
+enum { WORK_LIMITS = 10, NOBODY = -1 };
 static const int64_t MS = 1000000;
 
-/* heartbeat, watchdog: among threads alone. born: of the process, in the system's own units; no later one has it. */
-typedef struct { char host[64]; int64_t pid; unsigned long long born; Heartbeat *heartbeat; Watchdog *watchdog; } Card;
+/* What the ranks exchange when the watchdog opens. heartbeat and watchdog are valid only where ranks are
+ * threads. started: the start time of the process in clock ticks since boot, which tells it from a later
+ * process with the same pid. */
 typedef struct {
-    RankProgress    progress;
-    int64_t heard;                                    /* when its last heartbeat came */
-    int    *needs, count;                             /* whom it waits for, where it waits long */
-    bool    left;
-} Seen;
+    char    host[64];
+    int64_t pid;
+    unsigned long long started;
+    Heartbeat *heartbeat;
+    Watchdog  *watchdog;
+} RankIdentity;
+
+/* The latest heartbeat of a rank. */
+typedef struct {
+    RankProgress progress;
+    int64_t heard;                                    /* seam.clock when it was received */
+    int    *needs, count;                             /* world ranks of its long wait; owned */
+    bool    left;                                     /* has said goodbye: not watched any more */
+} ObservedRank;
 
 struct Watchdog {
-    int       rank, size, users;
-    bool      together;                               /* all ranks are threads of this process */
-    int64_t   limit, awake;                           /* nanoseconds; time before `awake` counts for nobody */
-    int64_t   worked;                                 /* nobody's waiting before then counts: a rank worked on files */
-    Card     *card;                                   /* by rank */
-    Seen     *seen;
-    bool     *marked;                                 /* by rank: whom a verdict speaks of */
-    int      *fd, *room;
-    struct pollfd  *polled;
-    int       bell[2];                                /* a pipe: closing it ends the thread */
-    pthread_mutex_t lock;                             /* a rank that leaves takes its heartbeat along */
+    int       rank, size, users;                      /* users: ranks that have not closed it */
+    bool      threads;                                /* ranks are threads: one watchdog, no TCP */
+    int64_t   limit;                                  /* nanoseconds */
+    int64_t   awake;                                  /* seam.clock; time before it counts for no rank */
+    int64_t   worked;                                 /* the same for the last file I/O of any rank */
+    RankIdentity *identity;                           /* [size] */
+    ObservedRank *seen;                               /* [size] */
+    bool     *marked;                                 /* [size] the ranks that a message lists */
+    int      *fd;                                     /* [size] connections; -1: none */
+    int      *members;                                /* [size] receives the ranks of a frame */
+    struct pollfd  *polled;                           /* [size + 1] */
+    int       wake[2];                                /* a pipe: closing its write end ends the thread */
+    pthread_mutex_t lock;                             /* protects `seen` and the life of heartbeats */
     pthread_t thread;
 };
 
-/* ---- words ---- */
-typedef struct { char text[2048]; size_t at; } Line;
+/* ---- the text of a message ---- */
+/* One line, built in pieces and truncated where it is too long. `at` leaves space for the newline of
+ * end_job. */
+typedef struct { char line[2048]; size_t at; } VerdictText;
 
-static void say(Line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void say(Line *line, const char *format, ...)
+static void text_add(VerdictText *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void text_add(VerdictText *text, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(line->text + line->at, sizeof line->text - line->at, format, args);
+    int n = vsnprintf(text->line + text->at, sizeof text->line - text->at, format, args);
     va_end(args);
-    line->at += n < 0 ? 0 : (size_t)n;
-    if (line->at > sizeof line->text - 2) line->at = sizeof line->text - 2;
+    text->at += n < 0 ? 0 : (size_t)n;
+    if (text->at > sizeof text->line - 2) text->at = sizeof text->line - 2;
 }
 
-static void say_beat(Line *line, const RankProgress *progress)
+/* "all-gather #7 of tp, step 40", and the file I/O in progress. */
+static void text_add_progress(VerdictText *text, const RankProgress *progress)
 {
     if (!*progress->verb)
-        say(line, "no collective yet");
+        text_add(text, "no collective yet");
     else
-        say(line, "%s #%lld of %s", progress->verb, (long long)progress->number, progress->comm);
-    if (*progress->verb && progress->step >= 0) say(line, ", step %lld", (long long)progress->step);
-    if (*progress->work) say(line, ", busy %s, %lld writes done", progress->work, (long long)progress->file_calls);
+        text_add(text, "%s #%lld of %s", progress->verb, (long long)progress->number, progress->comm);
+    if (*progress->verb && progress->step >= 0) text_add(text, ", step %lld", (long long)progress->step);
+    if (*progress->work)
+        text_add(text, ", busy %s, %lld writes done", progress->work, (long long)progress->file_calls);
 }
 
-static void say_rank(Line *line, const Watchdog *w, int rank)
+static void text_add_rank(VerdictText *text, const Watchdog *w, int rank)
 {
-    say(line, "rank %d on host %s", rank, w->card[rank].host);
+    text_add(text, "rank %d on host %s", rank, w->identity[rank].host);
 }
 
-/* "rank 1" or "ranks 0, 2", of the marked ones; returns how many. */
-static int say_ranks(Line *line, const bool *marked, int size)
+/* "rank 1" or "ranks 0, 2": the marked ranks, of which at most 16 are listed. Returns how many are marked. */
+static int text_add_ranks(VerdictText *text, const bool *marked, int size)
 {
-    int count = 0, said = 0;
+    int count = 0, listed = 0;
     for (int r = 0; r < size; r++) count += marked[r];
-    say(line, count == 1 ? "rank " : "ranks ");
-    for (int r = 0; r < size && said < 16; r++)
-        if (marked[r]) say(line, "%s%d", said++ ? ", " : "", r);
-    if (said < count) say(line, " and %d more", count - said);
+    text_add(text, count == 1 ? "rank " : "ranks ");
+    for (int r = 0; r < size && listed < 16; r++)
+        if (marked[r]) text_add(text, "%s%d", listed++ ? ", " : "", r);
+    if (listed < count) text_add(text, " and %d more", count - listed);
     return count;
 }
 
-static void tell(const Watchdog *w, HeartbeatFrameKind kind, int victim)
+/* Sends a frame to every connected process: to all from rank 0, to rank 0 from the others. */
+static void broadcast(const Watchdog *w, HeartbeatFrameKind kind, int victim)
 {
-    for (int r = 0; r < w->size && !w->together; r++)
-        if (w->fd[r] >= 0)
-            heartbeat_tcp_send(w->fd[r], &(HeartbeatFrame){ .kind = (int32_t)kind, .rank = w->rank, .victim = victim }, NULL);
+    HeartbeatFrame frame = { .kind = (int32_t)kind, .rank = w->rank, .victim = victim };
+    for (int r = 0; r < w->size && !w->threads; r++)
+        if (w->fd[r] >= 0) heartbeat_tcp_send(w->fd[r], &frame, NULL);
 }
 
-/* ---- the end ---- */
-/* When a process of this host started, field 22 of its stat; 0: it is not there. */
-static unsigned long long process_born(int64_t pid)
+/* ---- ending the job ---- */
+/* Field 22 (starttime) of /proc/PID/stat, see proc(5); 0 where this host has no such process. */
+static unsigned long long process_start_time(int64_t pid)
 {
     char path[64], text[1024];
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
@@ -104,238 +130,266 @@ static unsigned long long process_born(int64_t pid)
     ssize_t n  = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
     if (fd >= 0) close(fd);
     text[n > 0 ? n : 0] = '\0';
-    char *at = strrchr(text, ')');                    /* ends field 2, a name that may hold blanks */
+    char *at = strrchr(text, ')');                    /* ends field 2, a name that may contain blanks */
     for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
     return at ? strtoull(at, NULL, 10) : 0;
 }
 
-/* A stopped process does not end by itself, and some launchers wait for it. */
+/* A process stopped by SIGSTOP or blocked in the kernel does not end by itself, and some launchers wait
+ * for it for ever. Only processes of the same host can kill it. The start time guards against killing
+ * another process with a reused pid. */
 static void kill_frozen(const Watchdog *w, int rank)
 {
     if (rank < 0 || rank >= w->size || rank == w->rank) return;
-    const Card *card = &w->card[rank];
-    if (strcmp(card->host, w->card[w->rank].host) == 0 && card->born && process_born(card->pid) == card->born)
-        kill((pid_t)card->pid, SIGKILL);
+    const RankIdentity *identity = &w->identity[rank];
+    bool same_host = strcmp(identity->host, w->identity[w->rank].host) == 0;
+    if (same_host && identity->started && process_start_time(identity->pid) == identity->started)
+        kill((pid_t)identity->pid, SIGKILL);
 }
 
-static void end_job(Watchdog *w, Line *line, int victim)
+/* The line is written before anything else is tried, since a launcher may kill this process at any
+ * moment. Does not return. */
+static void end_job(Watchdog *w, VerdictText *text, int victim)
 {
-    line->text[line->at++] = '\n';
-    log_write(line->text, line->at);
+    text->line[text->at++] = '\n';
+    log_write(text->line, text->at);
     kill_frozen(w, victim);
-    tell(w, FRAME_STOP, victim);
+    broadcast(w, FRAME_STOP, victim);
     _exit(3);
 }
 
-/* ---- verdicts ---- */
-static bool needs(const Seen *seen, int rank)
+/* ---- failures and their messages ---- */
+/* Whether `rank` is among the ranks of the long wait that `seen` is in. */
+static bool waits_for(const ObservedRank *seen, int rank)
 {
     for (int i = 0; i < seen->count; i++)
         if (seen->needs[i] == rank) return true;
     return false;
 }
 
-static void dead(Watchdog *w, int rank)
+/* A connection was closed without a goodbye: the system does that when a process ends for any reason. */
+static void report_dead(Watchdog *w, int rank)
 {
-    if (w->rank > 1) {                                /* rank 0 is gone: rank 1 says it */
+    if (w->rank > 1) {                                /* all see the death of rank 0: rank 1 reports it */
         usleep(500000);
         _exit(3);
     }
-    Line line = { .at = 0 };
-    say(&line, "jotun: ");
-    say_rank(&line, w, rank);
-    say(&line, " (pid %lld) died; last seen in ", (long long)w->card[rank].pid);
-    say_beat(&line, &w->seen[rank].progress);
-    say(&line, "; the job is stopped");
-    end_job(w, &line, NOBODY);
+    VerdictText text = { .at = 0 };
+    text_add(&text, "jotun: ");
+    text_add_rank(&text, w, rank);
+    text_add(&text, " (pid %lld) died; last seen in ", (long long)w->identity[rank].pid);
+    text_add_progress(&text, &w->seen[rank].progress);
+    text_add(&text, "; the job is stopped");
+    end_job(w, &text, NOBODY);
 }
 
-/* Frozen, or in work on files that does not go on: the one verdict on a rank that others wait for wherever they are. */
-static void held_up(Watchdog *w, int rank, bool frozen)
+/* A rank is frozen (its heartbeats ended), or its file I/O makes no progress. Also lists who waits for it. */
+static void report_unresponsive(Watchdog *w, int rank, bool frozen)
 {
     const RankProgress *progress = &w->seen[rank].progress;
     bool *marked = w->marked;
-    if (w->rank > 1) {                                /* rank 0 it is: rank 1 says it */
+    if (w->rank > 1) {                                /* it is rank 0, and rank 1 reports it */
         usleep(500000);
         kill_frozen(w, rank);
         _exit(3);
     }
-    Line line = { .at = 0 };
-    say(&line, "jotun: ");
-    say_rank(&line, w, rank);
+    VerdictText text = { .at = 0 };
+    text_add(&text, "jotun: ");
+    text_add_rank(&text, w, rank);
     if (frozen)
-        say(&line, " has been silent for %.3g s, last seen in ", (double)w->limit * 1e-9);
+        text_add(&text, " has been silent for %.3g s, last seen in ", (double)w->limit * 1e-9);
     else
-        say(&line, " has made no progress for %.3g s, last seen in ", (double)progress->worked * 1e-9);
-    say_beat(&line, progress);
+        text_add(&text, " has made no progress for %.3g s, last seen in ", (double)progress->worked * 1e-9);
+    text_add_progress(&text, progress);
     int waiting = 0;
-    for (int r = 0; r < w->size; r++) waiting += marked[r] = r != rank && needs(&w->seen[r], rank);
+    for (int r = 0; r < w->size; r++) waiting += marked[r] = r != rank && waits_for(&w->seen[r], rank);
     if (waiting > 0) {
-        say(&line, "; ");
-        say_ranks(&line, marked, w->size);
-        say(&line, waiting == 1 ? " waits for it" : " wait for it");
+        text_add(&text, "; ");
+        text_add_ranks(&text, marked, w->size);
+        text_add(&text, waiting == 1 ? " waits for it" : " wait for it");
     }
-    say(&line, "; the job is stopped");
-    end_job(w, &line, frozen ? rank : NOBODY);
+    text_add(&text, "; the job is stopped");
+    end_job(w, &text, frozen ? rank : NOBODY);
 }
 
-/* Is rank m in what rank r waits in? The two ends of a message have other verbs and the same number. */
-static bool in_it(const Watchdog *w, int m, int r)
+/* Whether rank m has reached the operation in which rank r waits. The members of a collective have the
+ * same comm, verb and number; the two ends of a message have the same number, but one sends and the
+ * other receives. */
+static bool in_same_operation(const Watchdog *w, int m, int r)
 {
     const RankProgress *a = &w->seen[m].progress, *b = &w->seen[r].progress;
     if (m == r) return true;
     if (a->waited < 0 || a->number != b->number || strcmp(a->comm, b->comm) != 0) return false;
     if (strcmp(b->verb, "send") == 0 || strcmp(b->verb, "recv") == 0)
-        return strcmp(a->verb, b->verb) != 0 && needs(&w->seen[m], r);
+        return strcmp(a->verb, b->verb) != 0 && waits_for(&w->seen[m], r);
     return strcmp(a->verb, b->verb) == 0;
 }
 
-static void stuck(Watchdog *w, int rank, bool *marked)
+/* Rank `rank` waited too long. Lists the ranks that wait in the same operation and the members that are
+ * missing from it, with what the first of those did last. If none is missing, the transport has lost a
+ * message. */
+static void report_stuck(Watchdog *w, int rank, bool *marked)
 {
-    Seen *seen = &w->seen[rank];
-    Line  line = { .at = 0 };
-    for (int m = 0; m < w->size; m++) marked[m] = needs(seen, m) && in_it(w, m, rank);
-    say(&line, "jotun: ");
-    int waiting = say_ranks(&line, marked, w->size);
-    say(&line, " %s waited %.3g s in ", waiting == 1 ? "has" : "have", (double)w->limit * 1e-9);
-    say_beat(&line, &seen->progress);
+    ObservedRank *seen = &w->seen[rank];
+    VerdictText  text = { .at = 0 };
+    for (int m = 0; m < w->size; m++) marked[m] = waits_for(seen, m) && in_same_operation(w, m, rank);
+    text_add(&text, "jotun: ");
+    int waiting = text_add_ranks(&text, marked, w->size);
+    text_add(&text, " %s waited %.3g s in ", waiting == 1 ? "has" : "have", (double)w->limit * 1e-9);
+    text_add_progress(&text, &seen->progress);
     if (waiting == seen->count) {
-        say(&line, ", and all are in it: a message was lost");
+        text_add(&text, ", and all are in it: a message was lost");
     } else {
-        for (int m = 0; m < w->size; m++) marked[m] = needs(seen, m) && !in_it(w, m, rank);
-        say(&line, "; ");
-        int missing = say_ranks(&line, marked, w->size), first = 0;
+        for (int m = 0; m < w->size; m++) marked[m] = waits_for(seen, m) && !in_same_operation(w, m, rank);
+        text_add(&text, "; ");
+        int missing = text_add_ranks(&text, marked, w->size), first = 0;
         while (!marked[first]) first++;
-        say(&line, " %s not in it (last: ", missing == 1 ? "is" : "are");
-        say_beat(&line, &w->seen[first].progress);
-        say(&line, ")");
+        text_add(&text, " %s not in it (last: ", missing == 1 ? "is" : "are");
+        text_add_progress(&text, &w->seen[first].progress);
+        text_add(&text, ")");
     }
-    say(&line, "; the job is stopped");
-    end_job(w, &line, NOBODY);
+    text_add(&text, "; the job is stopped");
+    end_job(w, &text, NOBODY);
 }
 
-/* Do all whom rank r misses in its wait stand outside any long one? Then they hold up the others. */
-static bool heads_queue(const Watchdog *w, int r)
+/* True where rank r waits for ranks that are missing from its operation, and none of those waits long
+ * itself. Then they are the cause, and not another wait further down the chain. */
+static bool waits_for_running_rank(const Watchdog *w, int r)
 {
-    const Seen *seen = &w->seen[r];
+    const ObservedRank *seen = &w->seen[r];
     bool missing = false;
     for (int i = 0; i < seen->count; i++)
-        if (!in_it(w, seen->needs[i], r)) {
+        if (!in_same_operation(w, seen->needs[i], r)) {
             if (w->seen[seen->needs[i]].progress.waited >= w->limit / 2) return false;
             missing = true;
         }
     return missing;
 }
 
-/* The wait to name: the head of the queue, or the longest where they wait in a ring. */
-static int head_of_queue(const Watchdog *w)
+/* The rank whose wait is reported: one that waits for running ranks, since the others wait for it in
+ * turn; the longest wait where all wait for each other in a circle (a deadlock). */
+static int wait_to_report(const Watchdog *w)
 {
     int longest = 0;
     for (int r = 0; r < w->size; r++) {
-        if (heads_queue(w, r)) return r;
+        if (waits_for_running_rank(w, r)) return r;
         if (w->seen[r].progress.waited > w->seen[longest].progress.waited) longest = r;
     }
     return longest;
 }
 
-/* No waiting before the last work on files counts: who waits for it, through others too, waits for a healthy rank. */
-static void judge_work(Watchdog *w, int64_t now)
+/* Waiting before the end of the last file I/O does not count: who waits for a rank that saves, directly
+ * or through others, waits for a healthy rank. */
+static void check_file_io(Watchdog *w, int64_t now)
 {
     for (int r = 0; r < w->size; r++) {
         if (w->seen[r].left || w->seen[r].progress.worked < 0) continue;
-        if (w->seen[r].progress.worked > WORK_LIMITS * w->limit) held_up(w, r, false);
+        if (w->seen[r].progress.worked > WORK_LIMITS * w->limit) report_unresponsive(w, r, false);
         w->worked = now;
     }
     for (int r = 0; r < w->size; r++)
         if (w->seen[r].progress.waited > now - w->worked) w->seen[r].progress.waited = now - w->worked;
 }
 
-static void judge(Watchdog *w, int64_t now)
+/* One look at all observed ranks. Ends the job where one has failed. */
+static void check_ranks(Watchdog *w, int64_t now)
 {
     bool  late = false, over = false;
     int   watched = w->rank == 0 ? w->size : 1;       /* the others watch rank 0 alone */
-    if (w->rank == 0) judge_work(w, now);
+    if (w->rank == 0) check_file_io(w, now);
     for (int r = 0; r < watched; r++) {
-        Seen   *seen  = &w->seen[r];
+        ObservedRank   *seen  = &w->seen[r];
         int64_t since = seen->heard > w->awake ? seen->heard : w->awake;
         if (seen->left) continue;
-        if (now - since > w->limit && now - since > 2 * MISSED_MS * MS) held_up(w, r, true);   /* heartbeats come each period only */
+        /* Twice MISSED_MS, because heartbeats arrive only once per period, whatever the limit is. */
+        if (now - since > w->limit && now - since > 2 * MISSED_MS * MS) report_unresponsive(w, r, true);
         late |= now - since > MISSED_MS * MS;
         over |= seen->progress.waited > w->limit && seen->count > 0;
     }
-    if (over && !late && w->rank == 0)      /* a late heartbeat may be a frozen rank: the better word */
-        stuck(w, head_of_queue(w), w->marked);
+    /* While a heartbeat is late, its rank may be frozen, which would be the cause of the long wait and
+     * the better message. */
+    if (over && !late && w->rank == 0)
+        report_stuck(w, wait_to_report(w), w->marked);
 }
 
 /* ---- heartbeats ---- */
-static void note(Watchdog *w, int rank, const RankProgress *progress, const int *ranks, int count)
+/* Stores a heartbeat. Where memory for the list of ranks is refused, the wait is not judged; the next
+ * one may be. */
+static void observe(Watchdog *w, int rank, const RankProgress *progress, const int *ranks, int count)
 {
-    Seen *seen  = &w->seen[rank];
-    seen->progress  = *progress;
-    seen->heard = seam.clock();
-    seen->count = 0;
-    int *room   = count > 0 ? realloc(seen->needs, (size_t)count * sizeof *room) : NULL;
-    if (!room) return;
-    memcpy(room, ranks, (size_t)count * sizeof *room);
-    seen->needs = room;
+    ObservedRank *seen = &w->seen[rank];
+    seen->progress = *progress;
+    seen->heard    = seam.clock();
+    seen->count    = 0;
+    int *needs     = count > 0 ? realloc(seen->needs, (size_t)count * sizeof *needs) : NULL;
+    if (!needs) return;
+    memcpy(needs, ranks, (size_t)count * sizeof *needs);
+    seen->needs = needs;
     seen->count = count;
 }
 
-static void own_pulse(Watchdog *w, int rank)
+/* Reads the heartbeat of a rank of this process, observes it and sends it. The ranks that it waits for
+ * are included once half of the limit has passed, so that they are known when the limit does. */
+static void send_own_progress(Watchdog *w, int rank)
 {
     int *ranks, count;
-    RankProgress progress = heartbeat_look(w->card[rank].heartbeat, w->awake, w->limit / 2, &ranks, &count);
-    note(w, rank, &progress, ranks, count);
+    RankProgress progress =
+        heartbeat_look(w->identity[rank].heartbeat, w->awake, w->limit / 2, &ranks, &count);
+    observe(w, rank, &progress, ranks, count);
     HeartbeatFrame frame = { .kind = FRAME_PROGRESS, .rank = rank, .members = count, .progress = progress };
-    for (int r = 0; r < w->size && !w->together; r++)
+    for (int r = 0; r < w->size && !w->threads; r++)
         if (w->fd[r] >= 0) heartbeat_tcp_send(w->fd[r], &frame, ranks);
     free(ranks);
 }
 
-static void leave(Watchdog *w, int rank)
+static void mark_left(Watchdog *w, int rank)
 {
-    w->seen[rank].left        = true;
-    w->seen[rank].count       = 0;
+    w->seen[rank].left  = true;
+    w->seen[rank].count = 0;
     w->seen[rank].progress.waited = -1;
 }
 
-static void hear(Watchdog *w, int rank)
+/* A goodbye is answered with a goodbye, so that neither end takes the close of the connection for a death. */
+static void receive_frame(Watchdog *w, int rank)
 {
     HeartbeatFrame frame;
-    if (!heartbeat_tcp_recv(w->fd[rank], &frame, w->room, w->size))
-        dead(w, rank);
-    else if (frame.kind == FRAME_STOP) {               /* whoever stops the job has said why */
+    if (!heartbeat_tcp_recv(w->fd[rank], &frame, w->members, w->size))
+        report_dead(w, rank);
+    else if (frame.kind == FRAME_STOP) {               /* the sender has printed the reason */
         kill_frozen(w, frame.victim);
-        tell(w, FRAME_STOP, frame.victim);
+        broadcast(w, FRAME_STOP, frame.victim);
         _exit(3);
     }
     else if (frame.kind == FRAME_PROGRESS)
-        note(w, rank, &frame.progress, w->room, frame.members);
+        observe(w, rank, &frame.progress, w->members, frame.members);
     else {
-        leave(w, rank);
+        mark_left(w, rank);
         heartbeat_tcp_send(w->fd[rank], &(HeartbeatFrame){ .kind = FRAME_GOODBYE, .rank = w->rank }, NULL);
         heartbeat_tcp_leave(w->fd[rank]);
         w->fd[rank] = -1;
     }
 }
 
-/* Listens for a period; false when the bell has rung. */
-static bool listen_for_a_period(Watchdog *w)
+/* Receives frames for one period; false where watchdog_close has closed the pipe. The clock is read
+ * again after each frame, because many frames must not prolong the period; a clock that jumps back ends
+ * it. */
+static bool receive_for_one_period(Watchdog *w)
 {
     int64_t start = seam.clock(), passed = 0;
     do {
         for (int r = 0; r < w->size; r++)
-            w->polled[r] = (struct pollfd){ .fd = w->together ? -1 : w->fd[r], .events = POLLIN };
-        w->polled[w->size] = (struct pollfd){ .fd = w->bell[0], .events = POLLIN };
+            w->polled[r] = (struct pollfd){ .fd = w->threads ? -1 : w->fd[r], .events = POLLIN };
+        w->polled[w->size] = (struct pollfd){ .fd = w->wake[0], .events = POLLIN };
         if (poll(w->polled, (nfds_t)w->size + 1, PERIOD_MS - (int)(passed / MS)) <= 0) return true;
         if (w->polled[w->size].revents) return false;
         for (int r = 0; r < w->size; r++)
-            if (w->polled[r].revents) hear(w, r);
+            if (w->polled[r].revents) receive_frame(w, r);
         passed = seam.clock() - start;
     } while (passed >= 0 && passed < PERIOD_MS * MS);
     return true;
 }
 
+/* The thread. The lock is released while it polls, so that ranks can leave at any time. */
 static void *watch(void *context)
 {
     Watchdog *w    = context;
@@ -343,28 +397,31 @@ static void *watch(void *context)
     w->awake = last;
     do {
         int64_t now = seam.clock();
-        if (now - last > 4 * PERIOD_MS * MS)     /* this process itself was stopped, or the clock has jumped */
-            w->awake = now;
+        /* This process itself was stopped (a debugger, a suspended laptop) or the clock has jumped: the
+         * silence of the others in that time is not their fault. */
+        if (now - last > 4 * PERIOD_MS * MS) w->awake = now;
         last = now;
         pthread_mutex_lock(&w->lock);
         for (int r = 0; r < w->size; r++)
-            if ((w->together || r == w->rank) && !w->seen[r].left) own_pulse(w, r);
-        judge(w, now);
+            if ((w->threads || r == w->rank) && !w->seen[r].left) send_own_progress(w, r);
+        check_ranks(w, now);
         pthread_mutex_unlock(&w->lock);
-    } while (listen_for_a_period(w));
-    tell(w, FRAME_GOODBYE, NOBODY);
-    for (int r = 0; r < w->size && !w->together; r++)
+    } while (receive_for_one_period(w));
+    broadcast(w, FRAME_GOODBYE, NOBODY);
+    for (int r = 0; r < w->size && !w->threads; r++)
         if (w->fd[r] >= 0) heartbeat_tcp_leave(w->fd[r]);
     return NULL;
 }
 
 /* ---- opening and closing ---- */
-static _Atomic(Watchdog *) of_process;                /* never set among threads */
+/* For watchdog_stopping, which stop_world's hook calls without a context. Set only where a process is
+ * one rank. */
+static _Atomic(Watchdog *) process_watchdog;
 
 void watchdog_stopping(void)
 {
-    Watchdog *w = atomic_load(&of_process);
-    if (w) tell(w, FRAME_STOP, NOBODY);
+    Watchdog *w = atomic_load(&process_watchdog);
+    if (w) broadcast(w, FRAME_STOP, NOBODY);
 }
 
 void watchdog_work(Comm *world, const char *what)
@@ -378,71 +435,78 @@ static void watchdog_free(Watchdog *w)
     for (int r = 0; w->seen && r < w->size; r++) free(w->seen[r].needs);
     free(w->seen);
     free(w->marked);
-    free(w->card);
+    free(w->identity);
     free(w->fd);
-    free(w->room);
+    free(w->members);
     free(w->polled);
     free(w);
 }
 
-static Status watchdog_make(Watchdog **out, const Comm *world, double seconds, bool together)
+static Status watchdog_make(Watchdog **out, const Comm *world, double seconds, bool threads)
 {
     size_t    n = (size_t)world->size;
     Watchdog *w = calloc(1, sizeof *w);
     *out = w;
     if (w) {
-        *w = (Watchdog){ .rank = world->rank, .size = world->size, .users = together ? world->size : 1,
-                         .together = together, .limit = (int64_t)(seconds * 1e9) };
-        w->card   = calloc(n, sizeof *w->card);
-        w->seen   = calloc(n, sizeof *w->seen);
-        w->marked = calloc(n, sizeof *w->marked);
-        w->fd     = calloc(n, sizeof *w->fd);
-        w->room   = calloc(n, sizeof *w->room);
-        w->polled = calloc(n + 1, sizeof *w->polled);
+        *w = (Watchdog){ .rank = world->rank, .size = world->size, .users = threads ? world->size : 1,
+                         .threads = threads, .limit = (int64_t)(seconds * 1e9) };
+        w->identity = calloc(n, sizeof *w->identity);
+        w->seen     = calloc(n, sizeof *w->seen);
+        w->marked   = calloc(n, sizeof *w->marked);
+        w->fd       = calloc(n, sizeof *w->fd);
+        w->members  = calloc(n, sizeof *w->members);
+        w->polled   = calloc(n + 1, sizeof *w->polled);
         pthread_mutex_init(&w->lock, NULL);
     }
-    if (!w || !w->card || !w->seen || !w->marked || !w->fd || !w->room || !w->polled || pipe2(w->bell, O_CLOEXEC) != 0)
+    if (!w || !w->identity || !w->seen || !w->marked || !w->fd || !w->members || !w->polled ||
+        pipe2(w->wake, O_CLOEXEC) != 0)
         return fail(NO_MEMORY, "no memory for the watchdog of %d ranks", world->size);
     return OK;
 }
 
-static void card_fill(Card *card, const Comm *world, Watchdog *w)
+static void identity_fill(RankIdentity *identity, const Comm *world, Watchdog *w)
 {
-    *card = (Card){ .pid = getpid(), .born = process_born(getpid()), .heartbeat = world->heartbeat, .watchdog = w };
-    if (gethostname(card->host, sizeof card->host - 1) != 0) snprintf(card->host, sizeof card->host, "?");
+    *identity = (RankIdentity){ .pid = getpid(), .started = process_start_time(getpid()),
+                                .heartbeat = world->heartbeat, .watchdog = w };
+    if (gethostname(identity->host, sizeof identity->host - 1) != 0)
+        snprintf(identity->host, sizeof identity->host, "?");
 }
 
-/* Everyone's card; of threads, all get rank 0's watchdog. */
-static Status watchdog_meet(Watchdog **w, Comm *world)
+/* Collective. Gathers all identities and opens the connections. Ranks that are threads get rank 0's
+ * watchdog from its identity, since they share its memory. */
+static Status exchange_identities(Watchdog **w, Comm *world)
 {
-    Card mine, *all = malloc((size_t)world->size * sizeof *all);
+    RankIdentity mine, *all = malloc((size_t)world->size * sizeof *all);
     CHECK(all, "no memory for the watchdog of %d ranks", world->size);
-    card_fill(&mine, world, *w);
+    identity_fill(&mine, world, *w);
     comm_gather_bytes(world, "watchdog", all, &mine, sizeof mine);
     bool one_host = true;
     for (int r = 0; r < world->size; r++) one_host &= strcmp(all[r].host, all[0].host) == 0;
     if (*w)
-        memcpy((*w)->card, all, (size_t)world->size * sizeof *all);
+        memcpy((*w)->identity, all, (size_t)world->size * sizeof *all);
     else
         *w = all[0].watchdog;
     free(all);
-    return (*w)->together ? OK : heartbeat_tcp_open((*w)->fd, world, one_host);
+    return (*w)->threads ? OK : heartbeat_tcp_open((*w)->fd, world, one_host);
 }
 
+/* The leader makes the watchdog: every process under MPI, rank 0 among threads. A failure is agreed on,
+ * so that no rank runs on without a watchdog that the others expect. */
 static Status watchdog_start(Watchdog **watchdog, Comm *world, double seconds)
 {
-    bool      together = strcmp(world->transport->name, "threads") == 0;
-    bool      leader   = !together || world->rank == 0;
+    bool      threads  = strcmp(world->transport->name, "threads") == 0;
+    bool      leader   = !threads || world->rank == 0;
     Watchdog *w        = NULL;
-    Status    status   = agree(world, leader ? watchdog_make(&w, world, seconds, together) : OK);
-    if (status == OK) status = watchdog_meet(&w, world);
+    Status    status   = agree(world, leader ? watchdog_make(&w, world, seconds, threads) : OK);
+    if (status == OK) status = exchange_identities(&w, world);
     if (status != OK) {
         watchdog_free(leader ? w : NULL);
         return status;
     }
     if (leader)
-        CHECK(pthread_create(&w->thread, NULL, watch, w) == 0, "no thread for the watchdog");
-    if (!together) atomic_store(&of_process, w);
+        CHECK(pthread_create(&w->thread, NULL, watch, w) == 0,
+              "the system refuses a thread for the watchdog");
+    if (!threads) atomic_store(&process_watchdog, w);
     *watchdog = w;
     return OK;
 }
@@ -456,17 +520,18 @@ Status watchdog_open(Watchdog **watchdog, Comm *world, double seconds)
     return status;
 }
 
+/* The last rank of the process ends the thread. Its goodbye is sent by the thread itself, after the loop. */
 void watchdog_close(Watchdog *w, Comm *world)
 {
     if (!w) return;
     pthread_mutex_lock(&w->lock);
-    leave(w, world->rank);
+    mark_left(w, world->rank);
     bool last = --w->users == 0;
     pthread_mutex_unlock(&w->lock);
     if (!last) return;
-    atomic_store(&of_process, NULL);
-    close(w->bell[1]);
+    atomic_store(&process_watchdog, NULL);
+    close(w->wake[1]);
     pthread_join(w->thread, NULL);
-    close(w->bell[0]);
+    close(w->wake[0]);
     watchdog_free(w);
 }

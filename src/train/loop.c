@@ -1,3 +1,6 @@
+/* The training loop. Ranks communicate in trainer_step, in evaluations, in checkpoints and in
+ * trainer_any, in which they agree after every step whether to continue; every decision between steps
+ * depends only on values that are the same on all ranks, so that no rank leaves the loop alone. */
 #include "train/loop.h"
 #include <math.h>
 #include <stdlib.h>
@@ -7,124 +10,171 @@
 #include "base/seam.h"
 #include "train/report.h"
 
-/* The names of the data are among the options; what lies under them is told apart here. */
+/* ---- loading ---- */
+/* The data files may have been replaced since the checkpoint under the same names. Compares their
+ * fingerprints. */
 static Status data_compare(Trainer *t, const char *path)
 {
-    char *prints;
-    TRY(checkpoint_data(path, &prints));
-    Status status = prints ? datasets_compare(&t->datasets, prints) : OK;
-    free(prints);
+    char *fingerprints;
+    TRY(checkpoint_data(path, &fingerprints));
+    Status status = fingerprints ? datasets_compare(&t->datasets, fingerprints) : OK;
+    free(fingerprints);
     return status;
 }
 
+/* Initializes the weights, and then reads the checkpoint of --load where there is one. path: the
+ * checkpoint that was loaded, "" for none. Ranks may see different directories (a file system that is
+ * not shared), so they compare the step that they found. */
 static Status load(Trainer *t, char path[1024])
 {
-    const TrainConfig *r = t->config;
+    const TrainConfig *config = t->config;
     CheckpointState state = { .step = -1 };
     path[0] = 0;
     bool found = false, speaks = t->mesh.rank == 0;
     trainer_init(t);
-    if (!r->load) return OK;
-    TRY(agree(t->world, checkpoint_find(r->load, path, &found)));
+    if (!config->load) return OK;
+    TRY(agree(t->world, checkpoint_find(config->load, path, &found)));
     TRY(agree(t->world, found ? checkpoint_state(path, &state) : OK));
     TRY(agree_on(t->world, state.step, "the step found in --load (-1: none)"));
-    if (!found && r->exit_on_missing) return fail(BAD_FILE, "--load %s holds no checkpoint, and --exit-on-missing-checkpoint was given", r->load);
-    if (!found && speaks) log_line("--load %s holds no checkpoint: training begins anew", r->load);
+    if (!found && config->exit_on_missing)
+        return fail(BAD_FILE, "--load %s has no checkpoint, and --exit-on-missing-checkpoint was given",
+                    config->load);
+    if (!found && speaks)
+        log_line("--load %s has no checkpoint: training starts from new weights", config->load);
     if (!found) path[0] = 0;
     if (!found) return OK;
     TRY(trainer_load(t, path));
     TRY(agree(t->world, speaks ? data_compare(t, path) : OK));
-    if (speaks) log_line("goes on after step %lld of %s", (long long)t->step, path);
+    if (speaks) log_line("resumes after step %lld of %s", (long long)t->step, path);
     return OK;
 }
 
-/* Before the first step, not hours later: --save can be written into, and nobody else does */
+/* Checks before the first step, and not hours later, that --save can be written to and that no other run
+ * writes to it. *lock is the descriptor that holds the lock, on rank 0; the caller closes it. */
 static Status claim(Trainer *t, const char *loaded, int *lock)
 {
     bool mine = t->config->save && t->mesh.rank == 0;
-    if (mine) datasets_fingerprints(&t->datasets);                         /* of the data as the run begins */
+    if (mine) datasets_fingerprints(&t->datasets);             /* of the data at the start of the run */
     return agree(t->world, mine ? checkpoint_lock(t->config->save, *loaded ? loaded : NULL, lock) : OK);
 }
 
+/* ---- between two steps ---- */
 static Status save(Trainer *t)
 {
     watchdog_work(t->world, "saving");
     Status status = trainer_save(t, t->config->save);
     watchdog_work(t->world, NULL);
     TRY(status);                                               /* same on every rank */
-    if (t->mesh.rank == 0) { log_progress_end(); log_line("step %lld is saved in %s", (long long)t->step, t->config->save); }
+    if (t->mesh.rank == 0) {
+        log_progress_end();
+        log_line("step %lld is saved in %s", (long long)t->step, t->config->save);
+    }
     return OK;
 }
 
 static bool at_interval(int64_t step, int64_t interval) { return interval > 0 && step % interval == 0; }
 
-enum { SKIPS_MAX = 20 };                                   /* steps in a row: a run that heals skips one or two */
+/* Skipped steps in a row. An outlier in the data makes one or two steps overflow; a run that diverged
+ * never recovers, and would overwrite its good checkpoints. */
+enum { SKIPS_MAX = 20 };
 
-/* What must stop a run between two steps: bad data on any rank, or numbers that do not come back */
-static Status stand_after(Trainer *t, StepReport done, RunFlags flags, int64_t *skips)
+/* Whether the run may continue after a step: not after unreadable data on any rank, and not after
+ * SKIPS_MAX skipped steps. The step with bad data has been computed on zeros, so its result is discarded
+ * with the run. */
+static Status check_step(Trainer *t, StepReport done, RunFlags flags, int64_t *skips)
 {
     *skips = done.skipped ? *skips + 1 : 0;
     if (flags.failed) return agree(t->world, t->failed == OK ? OK : fail(t->failed, "%s", t->why));
     if (*skips < SKIPS_MAX) return OK;
-    return fail(BAD_OPTION, "%d steps in a row had a loss or gradient norm that is not finite; nothing was saved since; try a lower --lr, "
-                "a longer --lr-warmup-iters, or --clip-grad 1", SKIPS_MAX);
+    return fail(BAD_OPTION, "%d steps in a row had a loss or gradient norm that is not finite; "
+                "nothing was saved since; try a lower --lr, a longer --lr-warmup-iters, or --clip-grad 1",
+                SKIPS_MAX);
 }
 
+/* A signal gives up an evaluation, which may take minutes, because schedulers kill a job soon after
+ * their first signal. */
 static void evaluate(Trainer *t, Report *report, SplitKind kind)
 {
     if (!train_config_takes(t->config, kind)) return;
     double loss = t->signal ? NAN : trainer_evaluate_split(t, kind);             /* <-> all axes */
     if (!t->signal) report_evaluation(report, t->step, kind, loss);
-    else if (t->mesh.rank == 0) log_line("step %lld: the evaluation is given up, since a signal came", (long long)t->step);
+    else if (t->mesh.rank == 0)
+        log_line("step %lld: the evaluation is given up, since a signal came", (long long)t->step);
 }
 
+/* ---- the loop ---- */
+/* INTERRUPTED, with the way to continue. The signal is recorded for the exit code, since another rank
+ * may have received it. */
+static Status interrupted(const Trainer *t, bool saved)
+{
+    long long step = t->step;
+    status_signal(t->signal);
+    if (!saved)
+        return fail(INTERRUPTED,
+                    "stopped by a signal after step %lld; nothing was saved, since --save was not given",
+                    step);
+    return fail(INTERRUPTED, "stopped by a signal after step %lld; --load %s resumes from there", step,
+                t->config->save);
+}
+
+/* A signal is looked for once per step, in the message that also carries errors, so that all ranks stop
+ * after the same step. The last step of a run is always saved. */
 static Status steps(Trainer *t, Report *report)
 {
-    const TrainConfig *r = t->config;
-    int64_t saved = t->step;
-    int64_t skips = 0;
+    const TrainConfig *config = t->config;
+    int64_t saved = t->step, skips = 0;                        /* saved: the step of the newest checkpoint */
     bool stop = trainer_any(t, (RunFlags){ 0 }).signal != 0;                     /* <-> world */
-    while (t->step < r->steps && !stop) {
-        double lr = lr_at(&r->lr, t->step);
+    while (t->step < config->steps && !stop) {
+        double lr = lr_at(&config->lr, t->step);
         seam_point("step");
         StepReport done = trainer_step(t);                                       /* <-> all axes */
         RunFlags flags = trainer_any(t, (RunFlags){ .failed = t->failed != OK });     /* <-> world */
-        if (!flags.failed) report_step(report, t->step, t->loader[SPLIT_TRAIN].shift + t->step * r->global, lr, done);      /* bad data has no loss worth telling */
-        TRY(stand_after(t, done, flags, &skips));                                /* same on every rank */
-        if (at_interval(t->step, r->eval_interval)) evaluate(t, report, SPLIT_VALID);
-        if (t->step == r->steps) evaluate(t, report, SPLIT_TEST);
-        stop = t->signal || at_interval(t->step, r->exit_interval);
-        bool last = stop || t->step == r->steps;
-        if (r->save && (at_interval(t->step, r->save_interval) || last)) { TRY(save(t)); saved = t->step; report_pause(report); }
+        int64_t samples = t->loader[SPLIT_TRAIN].shift + t->step * config->global;
+        if (!flags.failed) report_step(report, t->step, samples, lr, done);
+        TRY(check_step(t, done, flags, &skips));                                 /* same on every rank */
+        if (at_interval(t->step, config->eval_interval)) evaluate(t, report, SPLIT_VALID);
+        if (t->step == config->steps) evaluate(t, report, SPLIT_TEST);
+        stop = t->signal || at_interval(t->step, config->exit_interval);
+        bool last = stop || t->step == config->steps;
+        if (config->save && (at_interval(t->step, config->save_interval) || last)) {
+            TRY(save(t));
+            saved = t->step;
+            report_pause(report);
+        }
     }
-    if (!t->signal || t->step == r->steps) return OK;
-    status_signal(t->signal);                                  /* for the exit code, where the signal came to another rank */
-    if (saved == t->step && r->save) return fail(INTERRUPTED, "stopped by a signal after step %lld; --load %s goes on from there", (long long)t->step, r->save);
-    return fail(INTERRUPTED, "stopped by a signal after step %lld; nothing was saved, since --save was not given", (long long)t->step);
+    if (!t->signal || t->step == config->steps) return OK;
+    return interrupted(t, saved == t->step && config->save);
 }
 
-static void introduce(const Trainer *t)
+/* ---- the run ---- */
+static void log_setup(const Trainer *t)
 {
     MeshSize m = t->mesh.size;
     double bytes = 0;
     char text[24];
     for (int i = 0; i < ARENAS; i++) bytes += (double)t->arena[i].size;
-    log_line("%lld parameters; %d ranks: tp %d, cp %d, dp %d, pp %d, ZeRO %d; %s on rank 0; device %s, %d threads a rank",
-             (long long)model_parameters(&t->config->model), t->mesh.world, m.tp, m.cp, m.dp, m.pp, t->config->zero, log_bytes(text, bytes),
-             t->config->device, t->config->threads);
-    if (!t->config->save) log_line("--save was not given: the model will not be kept");
-    if (t->step >= t->config->steps) log_line("all %lld steps are done already; --train-iters beyond that goes on", (long long)t->step);
+    log_line("%lld parameters; %d ranks: tp %d, cp %d, dp %d, pp %d, ZeRO %d; %s on rank 0; "
+             "device %s, %d threads a rank",
+             (long long)model_parameters(&t->config->model), t->mesh.world, m.tp, m.cp, m.dp, m.pp,
+             t->config->zero, log_bytes(text, bytes), t->config->device, t->config->threads);
+    if (!t->config->save) log_line("--save was not given: the model will not be saved");
+    if (t->step >= t->config->steps)
+        log_line("all %lld steps are already done; a larger --train-iters continues", (long long)t->step);
 }
 
-/* What the dry run said is what was taken; otherwise --dry-run lies, and somebody should know. */
+/* The arenas must have been filled to the byte that the dry run predicted; anything else is a fault of
+ * the program in which users of --dry-run cannot trust its result. Collective, because memory differs
+ * between ranks. */
 static void compare_with_dry_run(Trainer *t)
 {
     bool off = false;
     for (int i = 0; i < ARENAS; i++) off = off || t->arena[i].peak != t->arena[i].size;
     if (trainer_any(t, (RunFlags){ .memory = off }).memory && t->mesh.rank == 0)     /* <-> world */
-        log_line("a rank took other bytes than its dry run said; please report this with the options of the run");
+        log_line("a rank used more or less memory than its dry run predicted; please report this with the "
+                 "options of the run");
 }
 
+/* Loads, locks --save, trains. Loading and locking are file I/O, for which the watchdog has other limits. */
 static Status run(Trainer *t)
 {
     Report report;
@@ -135,13 +185,13 @@ static Status run(Trainer *t)
     watchdog_work(t->world, "looking at --save");
     if (status == OK) status = claim(t, loaded, &lock);
     watchdog_work(t->world, NULL);
-    if (status == OK && t->mesh.rank == 0) introduce(t);
+    if (status == OK && t->mesh.rank == 0) log_setup(t);
     if (status == OK) status = agree(t->world, report_open(&report, t->config, t->mesh.rank == 0, t->step));
     if (status == OK) {
         int64_t first = t->step;
         status = steps(t, &report);
         if (status == OK && t->step > first) compare_with_dry_run(t);
-        status = report_close(&report, status);                   /* rank 0 alone: no rank waits for another from here on */
+        status = report_close(&report, status);     /* rank 0 may fail alone: no collective follows */
     }
     if (lock >= 0) close(lock);
     return status;

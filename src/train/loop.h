@@ -1,10 +1,13 @@
 #ifndef TRAIN_LOOP_H
 #define TRAIN_LOOP_H
-/* A whole run on one rank: measure, open, load, steps with saves and evaluations, until the steps are done or a signal comes. */
+/* A whole training run on one rank: opens the trainer, loads a checkpoint, and repeats steps with
+ * evaluations and checkpoints between them, until all steps are done or a signal asks for the end. */
 #include "train/trainer.h"
 
-/* Collective over transport's ranks. *stop: 0, or the number of a signal that has come to this process; one on any rank asks for a
- * save and an end after the step at hand. INTERRUPTED then, with the state saved where --save is given. IO_FAILED where lines of
- * --metrics were lost, after all steps. */
+/* Collective over the transport's ranks. *stop is 0, or the number of a signal that this process has
+ * received; a signal handler writes it. A signal on any rank ends the run after the present step, with a
+ * checkpoint where --save is given, and the result is INTERRUPTED. IO_FAILED where lines of --metrics
+ * were lost, after all steps; any other failure is the same on all ranks. `config` and `transport` must
+ * outlive the call. */
 Status loop_run(const TrainConfig *config, Transport *transport, const volatile sig_atomic_t *stop);
 #endif

@@ -1,3 +1,5 @@
+/* The progress line and the JSON lines of a training run. Errors of --metrics do not stop the training,
+ * which costs more than its log; they are reported once when they happen, and by the exit code. */
 #include "train/report.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -9,33 +11,39 @@
 #include "base/log.h"
 #include "base/seam.h"
 
-/* A line that an earlier run left half written ends here, and not in the middle of our first one. */
+/* Ends a line that an earlier run left incomplete (killed, or a full disk), so that the first line of
+ * this run is valid JSON. */
 static void end_half_line(int fd, const char *path)
 {
     struct stat about;
     char last = '\n';
     if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0) return;
     int read_only = open(path, O_RDONLY | O_CLOEXEC);
-    if (read_only >= 0 && pread(read_only, &last, 1, about.st_size - 1) == 1 && last != '\n' && write(fd, "\n", 1) != 1)
-        log_line("--metrics %s: its last line is cut, and nothing can be written behind it: %s", path, strerror(errno));
+    bool known = read_only >= 0 && pread(read_only, &last, 1, about.st_size - 1) == 1;
+    if (known && last != '\n' && write(fd, "\n", 1) != 1)
+        log_line("--metrics %s: its last line is incomplete and cannot be ended: %s", path, strerror(errno));
     if (read_only >= 0) close(read_only);
 }
 
 Status report_open(Report *report, const TrainConfig *config, bool speaks, int64_t first_step)
 {
-    *report = (Report){ .config = config, .metrics = -1, .speaks = speaks, .first_step = first_step, .started_at = seam.clock(), .step_at = seam.clock() };
+    *report = (Report){ .config = config, .metrics = -1, .speaks = speaks, .first_step = first_step,
+                        .started_at = seam.clock(), .step_at = seam.clock() };
     if (!speaks || !config->metrics) return OK;
     report->metrics = open(config->metrics, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (report->metrics < 0) return fail(BAD_FILE, "--metrics %s cannot be opened: %s", config->metrics, strerror(errno));
+    if (report->metrics < 0)
+        return fail(BAD_FILE, "--metrics %s cannot be opened: %s", config->metrics, strerror(errno));
     end_half_line(report->metrics, config->metrics);
     return OK;
 }
 
+/* Counts a lost line and reports the first one only: a full disk stays full for the rest of the run. */
 static void metrics_lost(Report *report, int why)
 {
     if (report->lost++ > 0) return;
     report->why = why;
-    log_line("--metrics %s: lines are lost from here on: %s; training goes on", report->config->metrics, strerror(why));
+    log_line("--metrics %s: lines are lost from here on: %s; training continues", report->config->metrics,
+             strerror(why));
 }
 
 Status report_close(Report *report, Status status)
@@ -44,11 +52,15 @@ Status report_close(Report *report, Status status)
     log_progress_end();
     if (report->metrics >= 0 && close(report->metrics) != 0) metrics_lost(report, errno);
     if (report->lost == 0 || status != OK) return status;
-    return fail(IO_FAILED, "--metrics %s lacks %lld lines of this run: %s; the training itself is done%s%s", path, (long long)report->lost,
-                strerror(report->why), report->config->save ? " and saved in " : "", report->config->save ? report->config->save : "");
+    const char *save = report->config->save;
+    return fail(IO_FAILED, "--metrics %s lacks %lld lines of this run: %s; the training itself is done%s%s",
+                path, (long long)report->lost, strerror(report->why), save ? " and saved in " : "",
+                save ? save : "");
 }
 
-/* One write a line, so that lines of a killed run are whole. Where a disk is full the half that fits is taken back. */
+/* One write() for each line, so that a killed run leaves only complete lines. Where a full disk takes a
+ * part of the line, that part is removed again by ftruncate. O_APPEND makes the file position
+ * irrelevant. */
 static void metrics_line(Report *report, const char *text, int length)
 {
     int written = 0;
@@ -61,18 +73,21 @@ static void metrics_line(Report *report, const char *text, int length)
     if (written == length) return;
     int why = n < 0 ? errno : ENOSPC;
     struct stat about;
-    if (written > 0 && fstat(report->metrics, &about) == 0 && S_ISREG(about.st_mode) && ftruncate(report->metrics, about.st_size - written) != 0)
-        log_line("--metrics %s ends with half a line, which cannot be taken back: %s", report->config->metrics, strerror(errno));
+    if (written > 0 && fstat(report->metrics, &about) == 0 && S_ISREG(about.st_mode) &&
+        ftruncate(report->metrics, about.st_size - written) != 0)
+        log_line("--metrics %s ends with an incomplete line, which cannot be removed: %s",
+                 report->config->metrics, strerror(errno));
     metrics_lost(report, why);
 }
 
-/* JSON has no NaN: null stands for it */
-static const char *number(char out[32], double x)
+/* JSON has no NaN and no infinity: they are written as null. 17 digits restore the same double. */
+static const char *json_number(char out[32], double x)
 {
     snprintf(out, 32, isfinite(x) ? "%.17g" : "null", x);
     return out;
 }
 
+/* Seconds since *at, which becomes the present time. */
 static double seconds_since(int64_t *at)
 {
     int64_t now = seam.clock();
@@ -81,38 +96,74 @@ static double seconds_since(int64_t *at)
     return seconds;
 }
 
+/* mfu_* are null because the peak of a CPU is not known. FLOP are counted twice: with full attention, as
+ * most papers do, and with causal attention, which computes half of the scores. */
+static void metrics_step(Report *report, int64_t step, double lr, double seconds, double speed, StepReport r)
+{
+    const ModelConfig *model = &report->config->model;
+    char line[512], loss[32], norm[32];
+    int n = snprintf(line, sizeof line,
+        "{\"step\":%lld,\"loss\":%s,\"lr\":%.17g,\"grad_norm\":%s,\"tokens\":%lld,\"seconds\":%.6f,"
+        "\"data_seconds\":%.6f,\"tokens_per_second\":%.1f,\"model_flops_full\":%.6g,\"model_flops_causal\":%.6g,"
+        "\"mfu_full\":null,\"mfu_causal\":null%s}\n",
+        (long long)step, json_number(loss, r.loss), lr, json_number(norm, r.norm),
+        (long long)(step * trainer_step_tokens(report->config)), seconds, r.waited, speed,
+        speed * model_flops(model, false), speed * model_flops(model, true),
+        r.skipped ? ",\"skipped\":true" : "");
+    metrics_line(report, line, n);
+}
+
+/* The progress line. The fields that people look for come first, because a narrow terminal truncates the
+ * end. */
+static void progress_step(Report *report, int64_t step, int64_t samples, double lr, double speed,
+                          StepReport r)
+{
+    const TrainConfig *config = report->config;
+    char   left[24];
+    double seconds      = (double)(report->step_at - report->started_at) * 1e-9;
+    double step_seconds = seconds / (double)(step - report->first_step);
+    double loss = report->averaged ? report->losses / (double)report->averaged : r.loss;
+    log_progress("step %lld/%lld  %s left  loss %.4f  %.0f tokens/s  lr %.2e  grad %.3f  %lld samples  "
+                 "data %.1f ms  %.1f GFLOP/s", (long long)step, (long long)config->steps,
+                 log_time(left, step_seconds * (double)(config->steps - step)), loss, speed, lr, r.norm,
+                 (long long)samples, 1e3 * r.waited, 1e-9 * speed * model_flops(&config->model, false));
+    report->losses   = 0;
+    report->averaged = 0;
+}
+
 void report_step(Report *report, int64_t step, int64_t samples, double lr, StepReport r)
 {
     const TrainConfig *config = report->config;
     double seconds = seconds_since(&report->step_at), speed = (double)trainer_step_tokens(config) / seconds;
     if (!report->speaks) return;
-    char line[512], a[32], b[32], time[24];
-    int n = snprintf(line, sizeof line, "{\"step\":%lld,\"loss\":%s,\"lr\":%.17g,\"grad_norm\":%s,\"tokens\":%lld,\"seconds\":%.6f,\"data_seconds\":%.6f,"
-        "\"tokens_per_second\":%.1f,\"model_flops_full\":%.6g,\"model_flops_causal\":%.6g,\"mfu_full\":null,\"mfu_causal\":null%s}\n",
-        (long long)step, number(a, r.loss), lr, number(b, r.norm), (long long)(step * trainer_step_tokens(config)), seconds, r.waited, speed,
-        speed * model_flops(&config->model, false), speed * model_flops(&config->model, true), r.skipped ? ",\"skipped\":true" : "");
-    metrics_line(report, line, n);
-    if (!r.skipped) { report->losses += r.loss; report->averaged++; }
-    if (r.skipped) { log_progress_end(); log_line("step %lld: loss %g, gradient norm %g: not finite, weights are left as they were", (long long)step, r.loss, r.norm); }
-    if (step % config->log_interval != 0 && step != config->steps && step != report->first_step + 1) return;
-    double each = (double)(report->step_at - report->started_at) * 1e-9 / (double)(step - report->first_step);
-    double loss = report->averaged ? report->losses / (double)report->averaged : r.loss;
-    log_progress("step %lld/%lld  %s left  loss %.4f  %.0f tokens/s  lr %.2e  grad %.3f  %lld samples  data %.1f ms  %.1f GFLOP/s", (long long)step,        /* a narrow terminal cuts the end */
-        (long long)config->steps, log_time(time, each * (double)(config->steps - step)), loss, speed, lr, r.norm, (long long)samples, 1e3 * r.waited,
-        1e-9 * speed * model_flops(&config->model, false));
-    report->losses   = 0;
-    report->averaged = 0;
+    metrics_step(report, step, lr, seconds, speed, r);
+    if (!r.skipped) {                                 /* a loss that is not finite would spoil the mean */
+        report->losses += r.loss;
+        report->averaged++;
+    } else {
+        log_progress_end();
+        log_line("step %lld: loss %g, gradient norm %g: not finite; the step is skipped and the weights are "
+                 "unchanged", (long long)step, r.loss, r.norm);
+    }
+    if (step % config->log_interval == 0 || step == config->steps || step == report->first_step + 1)
+        progress_step(report, step, samples, lr, speed, r);
 }
 
-void report_pause(Report *report) { seconds_since(&report->step_at); }
+void report_pause(Report *report)
+{
+    seconds_since(&report->step_at);
+}
 
 void report_evaluation(Report *report, int64_t step, SplitKind kind, double loss)
 {
-    char line[256], a[32], b[32];
+    char line[256], mean[32], perplexity[32];
     report_pause(report);
     if (!report->speaks) return;
-    int n = snprintf(line, sizeof line, "{\"step\":%lld,\"split\":\"%s\",\"loss\":%s,\"perplexity\":%s}\n", (long long)step, split_word(kind), number(a, loss), number(b, exp(loss)));
+    int n = snprintf(line, sizeof line, "{\"step\":%lld,\"split\":\"%s\",\"loss\":%s,\"perplexity\":%s}\n",
+                     (long long)step, split_word(kind), json_number(mean, loss),
+                     json_number(perplexity, exp(loss)));
     metrics_line(report, line, n);
     log_progress_end();
-    log_line("step %lld: %s loss %.4f, perplexity %.3f", (long long)step, kind == SPLIT_VALID ? "validation" : split_word(kind), loss, exp(loss));
+    log_line("step %lld: %s loss %.4f, perplexity %.3f", (long long)step,
+             kind == SPLIT_VALID ? "validation" : split_word(kind), loss, exp(loss));
 }

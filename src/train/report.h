@@ -1,25 +1,32 @@
 #ifndef TRAIN_REPORT_H
 #define TRAIN_REPORT_H
-/* Words and figures of a run: one line that stays on a terminal, plain lines in a file, JSON lines in --metrics. Rank 0 alone speaks. */
+/* The output of a training run: a progress line on stderr, which a terminal shows in place, and JSON
+ * lines in the file of --metrics. Only rank 0 prints; on the other ranks the same calls do nothing, so
+ * that the loop needs no tests. */
 #include "train/trainer.h"
 
 typedef struct {
-    const TrainConfig *config;
-    int     metrics;                  /* file descriptor, -1: none */
-    int64_t lost;                     /* lines that did not get into it, */
-    int     why;                      /* and errno of the first */
-    bool    speaks;
-    int64_t started_at, step_at;      /* seam clock, ns */
-    int64_t first_step;
-    double  losses;                   /* sum over the `averaged` steps since the last line for a person */
+    const TrainConfig *config;        /* not owned */
+    int     metrics;                  /* file descriptor of --metrics, -1: none */
+    int64_t lost;                     /* lines that could not be written to it */
+    int     why;                      /* errno of the first of them */
+    bool    speaks;                   /* this rank prints */
+    int64_t started_at, step_at;      /* seam clock in ns: when the run began, when the last step ended */
+    int64_t first_step;               /* steps that were done when the run began */
+    double  losses;                   /* sum over the `averaged` steps since the last progress line */
     int64_t averaged;
 } Report;
 
+/* Opens --metrics for appending. BAD_FILE where it cannot be opened. No communication. */
 Status report_open (Report *report, const TrainConfig *config, bool speaks, int64_t first_step);
-/* status as it is given; IO_FAILED where that is OK and lines of --metrics were lost. */
+/* Returns `status`, or IO_FAILED where that is OK and lines of --metrics were lost. */
 Status report_close(Report *report, Status status);
-/* samples: that the training has taken so far. The line for a person has the mean loss of the steps since the one before it. */
+/* One JSON line, and at --log-interval a progress line, whose loss is the mean over the steps since the
+ * last one. samples: the number of training samples taken up to this step. */
 void   report_step (Report *report, int64_t step, int64_t samples, double lr, StepReport r);
-void   report_pause(Report *report);                     /* what was done since the last step is not the next one's time */
+/* The time since the last step belongs to an evaluation or a checkpoint, and not to the next step's
+ * throughput. */
+void   report_pause(Report *report);
+/* One JSON line and one line on stderr. loss: mean over the split's tokens, in nats. */
 void   report_evaluation(Report *report, int64_t step, SplitKind kind, double loss);
 #endif

@@ -127,7 +127,7 @@ def main():
         if "MPICH" in launchers:
             mpich = launchers["MPICH"]
             early(mpich, data, folder, SLEEPS, "MPI_Init")
-            early(mpich, data, folder, STOPS, "the meeting of all ranks")
+            early(mpich, data, folder, STOPS, "the first synchronization of all ranks")
     return 0
 
 

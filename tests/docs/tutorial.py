@@ -53,7 +53,7 @@ def line_agrees(shown, printed, timing):
     others, values = pieces(printed)
     if cut:
         others, values = others[:len(words)], values[:len(numbers)]
-    timing = timing or "goes on after step" in shown           # where a signal stopped the run is not known beforehand
+    timing = timing or "resumes after step" in shown           # where a signal stopped the run is not known beforehand
     return words == others and len(numbers) == len(values) and all(map(number_agrees, numbers, values, [timing] * len(numbers)))
 
 

@@ -1,5 +1,6 @@
-/* The transport over MPI, compiled once for each MPI (cmake/mpi.cmake). MPI only moves bytes; sums are comm's. Uses
- * nothing of jotun but the struct it fills. Only the rank's own thread calls (MPI_THREAD_FUNNELED). */
+/* The transport over MPI, compiled once for each MPI library (cmake/mpi.cmake) and loaded by comm/mpi.c.
+ * MPI only moves bytes; comm/collective.c computes the sums. The plug-in uses nothing of jotun but the
+ * struct that it fills. Only the rank's own thread calls it (MPI_THREAD_FUNNELED). */
 #include <mpi.h>
 
 #include <limits.h>
@@ -10,25 +11,28 @@
 #include <string.h>
 #include "comm/transport.h"
 
-enum { UNITS = 13, TAG = 0 };                  /* units of 1, 2, 4 ... 4096 bytes, for counts above INT_MAX */
+/* MPI counts are ints. Messages above INT_MAX bytes are counted in larger units: derived types of 2, 4,
+ * ... 4096 bytes, of which the largest that divides the size is taken. One tag is enough, since messages
+ * of a pair match in order. */
+enum { UNITS = 13, TAG = 0 };
 
 struct Group {
     MPI_Comm comm;
-    int      count, me;
-    int     *in_count, *in_at, *out_count, *out_at;   /* of the all-to-all under way, in units */
+    int      count, me;                               /* members; this rank's index */
+    int     *in_count, *in_at, *out_count, *out_at;   /* [count] of the present all-to-all, in units */
 };
 
 typedef struct {
-    MPI_Comm     world;
+    MPI_Comm     world;                               /* a duplicate of MPI_COMM_WORLD */
     MPI_Request  request[TRANSPORT_REQUESTS];
     bool         used[TRANSPORT_REQUESTS];
-    int          top;                                 /* requests beyond it are free */
-    MPI_Datatype unit[UNITS];
-} Mpi;
+    int          top;                                 /* requests at this index and above are free */
+    MPI_Datatype unit[UNITS];                         /* unit[u] is 2^u bytes */
+} MpiState;
 
 TransportPlugin jotun_transport_open;
 
-/* ---- errors ---- */
+/* ---- errors: communicators return them (MPI_ERRORS_RETURN), so that the message names rank and call ---- */
 static void stop(const char *what, const char *why)
 {
     int rank = -1;
@@ -38,6 +42,7 @@ static void stop(const char *what, const char *why)
     abort();
 }
 
+/* The name of the failing call is the text of the MUST up to its parenthesis. */
 static void must(int code, const char *call)
 {
     if (code == MPI_SUCCESS) return;
@@ -49,18 +54,23 @@ static void must(int code, const char *call)
 }
 #define MUST(call) must(call, #call)
 
-/* ---- counts are ints in MPI: larger ones are told in larger units ---- */
+/* ---- counts and units ---- */
+/* 0 where `largest` bytes fit into an int, else the largest u whose unit divides `divisible`. The two
+ * ends of a message may choose different units, since MPI compares type signatures, and both are
+ * sequences of MPI_BYTE. */
 static int unit_for(size_t largest, size_t divisible)
 {
     int u = 0;
     if (largest <= INT_MAX) return 0;
     while (u + 1 < UNITS && divisible % ((size_t)2 << u) == 0) u++;
     if (largest >> u > INT_MAX)
-        stop("a message", "too large for MPI's counts: cut it, or make its size a multiple of 4096 bytes");
+        stop("a message", "too large for MPI's counts: it must be divided, or its size made a multiple of "
+             "4096 bytes");
     return u;
 }
 
-/* Offsets in bytes to counts and offsets in units; returns the unit. */
+/* Converts n + 1 offsets in bytes to n counts and offsets in units, and returns the unit. The bitwise or
+ * of the offsets is divisible by a power of two exactly if all of them are. */
 static int units_of(int *counts, int *offsets, const size_t *at, int n)
 {
     size_t divisible = 0;
@@ -76,7 +86,7 @@ static int units_of(int *counts, int *offsets, const size_t *at, int n)
 /* ---- groups ---- */
 static Group *mpi_group_open(Transport *t, const int *ranks, int count)
 {
-    Mpi   *mpi = t->self;
+    MpiState   *mpi = t->self;
     size_t n   = (size_t)count;
     Group *g   = calloc(1, sizeof *g);
     int   *all = calloc(4 * n, sizeof *all);
@@ -107,7 +117,7 @@ static void mpi_group_close(Transport *t, Group *g)
 }
 
 /* ---- requests ---- */
-static int request_new(Mpi *mpi)
+static int request_new(MpiState *mpi)
 {
     for (int i = 0; i < TRANSPORT_REQUESTS; i++)
         if (!mpi->used[i]) {
@@ -115,13 +125,14 @@ static int request_new(Mpi *mpi)
             if (i >= mpi->top) mpi->top = i + 1;
             return i;
         }
-    stop("a message", "too many are under way");
+    stop("a message", "more than 4096 requests are in progress");
     return -1;
 }
 
+/* `in` may be the own block of `out`, which MPI allows only as MPI_IN_PLACE. */
 static int mpi_all_gather(Transport *t, Group *g, void *out, const void *in, size_t bytes)
 {
-    Mpi *mpi  = t->self;
+    MpiState *mpi  = t->self;
     int  made = request_new(mpi), u = unit_for(bytes, bytes), count = (int)(bytes >> u);
     bool mine = in == (char *)out + (size_t)g->me * bytes;
     MUST(MPI_Iallgather(mine ? MPI_IN_PLACE : in, count, mpi->unit[u], out, count, mpi->unit[u], g->comm,
@@ -132,7 +143,7 @@ static int mpi_all_gather(Transport *t, Group *g, void *out, const void *in, siz
 static int mpi_all_to_all(Transport *t, Group *g, void *out, const size_t *out_at, const void *in,
                           const size_t *in_at)
 {
-    Mpi *mpi  = t->self;
+    MpiState *mpi  = t->self;
     int  made = request_new(mpi);
     int  to   = units_of(g->out_count, g->out_at, out_at, g->count);
     int  from = units_of(g->in_count, g->in_at, in_at, g->count);
@@ -143,7 +154,7 @@ static int mpi_all_to_all(Transport *t, Group *g, void *out, const size_t *out_a
 
 static int mpi_send(Transport *t, Group *g, const void *data, size_t bytes, int to)
 {
-    Mpi *mpi  = t->self;
+    MpiState *mpi  = t->self;
     int  made = request_new(mpi), u = unit_for(bytes, bytes);
     MUST(MPI_Isend(data, (int)(bytes >> u), mpi->unit[u], to, TAG, g->comm, &mpi->request[made]));
     return made;
@@ -151,16 +162,17 @@ static int mpi_send(Transport *t, Group *g, const void *data, size_t bytes, int 
 
 static int mpi_recv(Transport *t, Group *g, void *data, size_t bytes, int from)
 {
-    Mpi *mpi  = t->self;
+    MpiState *mpi  = t->self;
     int  made = request_new(mpi), u = unit_for(bytes, bytes);
     MUST(MPI_Irecv(data, (int)(bytes >> u), mpi->unit[u], from, TAG, g->comm, &mpi->request[made]));
     return made;
 }
 
-/* Tests and yields, where MPI_Wait would hold its core: ranks may be more than cores. */
+/* Tests and yields in place of MPI_Wait, which spins: where ranks outnumber cores, a spinning rank keeps
+ * the rank it waits for from running. */
 static void mpi_wait(Transport *t, int request)
 {
-    Mpi *mpi  = t->self;
+    MpiState *mpi  = t->self;
     int  done = 0;
     for (;;) {
         MUST(MPI_Test(&mpi->request[request], &done, MPI_STATUS_IGNORE));
@@ -173,13 +185,14 @@ static void mpi_wait(Transport *t, int request)
 
 static void mpi_poll(Transport *t)
 {
-    Mpi *mpi = t->self;
+    MpiState *mpi = t->self;
     int  index, done;
-    if (mpi->top > 0)                          /* what is done becomes MPI_REQUEST_NULL, and its wait is free */
+    /* A request that completes here becomes MPI_REQUEST_NULL, for which the later MPI_Test is true. */
+    if (mpi->top > 0)
         MUST(MPI_Testany(mpi->top, mpi->request, &index, &done, MPI_STATUS_IGNORE));
 }
 
-/* ---- the job ---- */
+/* ---- opening, closing, ending the job ---- */
 static void mpi_abort(Transport *t, int exit_code)
 {
     (void)t;
@@ -188,7 +201,7 @@ static void mpi_abort(Transport *t, int exit_code)
 
 static void mpi_close(Transport *t)
 {
-    Mpi *mpi = t->self;
+    MpiState *mpi = t->self;
     for (int u = 1; u < UNITS; u++) MUST(MPI_Type_free(&mpi->unit[u]));
     MUST(MPI_Comm_free(&mpi->world));
     MPI_Finalize();
@@ -196,7 +209,7 @@ static void mpi_close(Transport *t)
     free(t);
 }
 
-static void units_open(Mpi *mpi)
+static void units_open(MpiState *mpi)
 {
     mpi->unit[0] = MPI_BYTE;
     for (int u = 1; u < UNITS; u++) {
@@ -209,10 +222,11 @@ Transport *jotun_transport_open(int *argc, char ***argv, char *error, size_t err
 {
     int        provided = MPI_THREAD_SINGLE;
     Transport *t   = calloc(1, sizeof *t);
-    Mpi       *mpi = calloc(1, sizeof *mpi);
+    MpiState       *mpi = calloc(1, sizeof *mpi);
     if (!t || !mpi || MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS ||
         provided < MPI_THREAD_FUNNELED) {
-        snprintf(error, error_bytes, "MPI_Init_thread failed, or this MPI knows no MPI_THREAD_FUNNELED");
+        snprintf(error, error_bytes,
+                 "MPI_Init_thread failed, or this MPI does not support MPI_THREAD_FUNNELED");
         free(t);
         free(mpi);
         return NULL;

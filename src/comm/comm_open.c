@@ -1,0 +1,112 @@
+/* Opening and closing of comms. All memory of a comm is allocated here, so that communication during a
+ * step allocates nothing. */
+#include "comm/comm_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "comm/start.h"
+
+/* Allocates and fills the struct. *out is set even on failure, so that the caller may close what was
+ * allocated. */
+static Status comm_make(Comm **out, Transport *transport, const char *name, const int *ranks, int count)
+{
+    size_t n = (size_t)count;
+    Comm *comm = calloc(1, sizeof *comm);
+    *out = comm;
+    if (comm) {
+        comm->ranks         = calloc(n, sizeof *comm->ranks);
+        comm->sent_to       = calloc(n, sizeof *comm->sent_to);
+        comm->received_from = calloc(n, sizeof *comm->received_from);
+        comm->in_at         = calloc(n + 1, sizeof *comm->in_at);
+        comm->out_at        = calloc(n + 1, sizeof *comm->out_at);
+        comm->word          = calloc(n, sizeof *comm->word);
+    }
+    if (!comm || !comm->ranks || !comm->sent_to || !comm->received_from || !comm->in_at || !comm->out_at ||
+        !comm->word)
+        return fail(NO_MEMORY, "no memory for comm %s of %d ranks", name, count);
+
+    comm->transport = transport;
+    comm->size      = count;
+    comm->rank      = -1;
+    comm->dry       = strcmp(transport->name, "dry") == 0;
+    snprintf(comm->name, sizeof comm->name, "%s", name);
+    for (int r = 0; r < count; r++) {
+        CHECK(r == 0 || ranks[r] > ranks[r - 1], "comm %s: ranks must ascend", name);
+        comm->ranks[r] = ranks[r];
+        if (ranks[r] == transport->rank) comm->rank = r;
+    }
+    CHECK(comm->rank >= 0, "comm %s: rank %d opens it but is not among its ranks", name, transport->rank);
+    return OK;
+}
+
+/* Opens the transport's group, which waits for the other members; the heartbeat shows the wait to the
+ * watchdog. A comm of one rank needs no group. */
+static Status comm_join(Comm *comm)
+{
+    if (comm->size == 1) return OK;
+    heartbeat_enter(comm->heartbeat, comm->name, "opening", 0, comm->ranks, comm->size);
+    comm->group = comm->transport->group_open(comm->transport, comm->ranks, comm->size);
+    heartbeat_leave(comm->heartbeat);
+    if (comm->group) return OK;
+    return fail(NO_MEMORY, "no memory for comm %s, a group of %d ranks", comm->name, comm->size);
+}
+
+Status comm_world(Comm **world, Transport *transport)
+{
+    int *ranks = malloc((size_t)transport->size * sizeof *ranks);
+    if (!ranks) return fail(NO_MEMORY, "no memory for %d ranks", transport->size);
+    for (int r = 0; r < transport->size; r++) ranks[r] = r;
+    Status status = comm_make(world, transport, "world", ranks, transport->size);
+    free(ranks);
+    TRY(status);
+    (*world)->world = true;
+    if (!(*world)->dry) thread_context()->rank = transport->rank;
+    TRY(heartbeat_open(&(*world)->heartbeat));
+    /* A rank that died before this point would block the others in their first collective, before a
+     * watchdog can watch them. watchdog_open ends this time limit. */
+    if (!(*world)->dry) start_begin("the first synchronization of all ranks");
+    return comm_join(*world);
+}
+
+Status comm_open(Comm **comm, Comm *world, const char *name, const int *ranks, int count)
+{
+    TRY(comm_make(comm, world->transport, name, ranks, count));
+    (*comm)->heartbeat = world->heartbeat;
+    return comm_join(*comm);
+}
+
+Status comm_open_axes(Comm **comm, Comm *world, const Mesh *mesh, int axes)
+{
+    /* The order of the names, which traces and goldens show, not that of the ranks. */
+    static const struct { int axis; const char *name; } axis[] = {
+        { AXIS_TP, "tp" }, { AXIS_DP, "dp" }, { AXIS_CP, "cp" }, { AXIS_PP, "pp" } };
+    char name[HEARTBEAT_NAME] = "";
+    for (int i = 0; i < 4; i++)
+        if (axes & axis[i].axis)
+            snprintf(name + strlen(name), sizeof name - strlen(name), "%s%s", *name ? "+" : "", axis[i].name);
+    int *ranks = malloc((size_t)mesh->world * sizeof *ranks);
+    if (!ranks) return fail(NO_MEMORY, "no memory for %d ranks", mesh->world);
+    Status status = comm_open(comm, world, name, ranks, mesh_group(mesh, axes, ranks));
+    free(ranks);
+    return status;
+}
+
+void comm_close(Comm *comm)
+{
+    if (!comm) return;
+    if (comm->group) comm->transport->group_close(comm->transport, comm->group);
+    if (comm->world) heartbeat_close(comm->heartbeat);
+    free(comm->ranks);
+    free(comm->sent_to);
+    free(comm->received_from);
+    free(comm->in_at);
+    free(comm->out_at);
+    free(comm->word);
+    free(comm);
+}
+
+int  comm_rank(const Comm *comm)                 { return comm->rank; }
+int  comm_size(const Comm *comm)                 { return comm->size; }
+bool comm_dry (const Comm *comm)                 { return comm->dry; }
+int  comm_world_rank(const Comm *comm, int rank) { return comm->ranks[rank]; }
