@@ -1,6 +1,7 @@
 /* The training loop. Ranks communicate in trainer_step, in evaluations, in checkpoints and in
- * trainer_any, in which they agree after every step whether to continue; every decision between steps
- * depends only on values that are the same on all ranks, so that no rank leaves the loop alone. */
+ * an all-gather of flags after every step, by which all learn of signals and errors on any of them. Every
+ * decision between steps depends only on values that are the same on all ranks, so that no rank leaves
+ * the loop alone. */
 #include "train/loop.h"
 #include <math.h>
 #include <stdlib.h>
