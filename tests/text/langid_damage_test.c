@@ -15,7 +15,7 @@ static const char *path_of(void)
 static Fake *fake(int i)
 {
     static Fake k;
-    k = (Fake){ .loss = 1 + i % 4, .dim = 4, .bucket = 5, .word_grams = 2, .minn = 2, .maxn = 3, .kept = i % 3 == 2 ? 3 : -1 };
+    k = (Fake){ .loss = 1 + i % 4, .dim = 4, .bucket = 5, .word_ngram = 2, .minn = 2, .maxn = 3, .kept = i % 3 == 2 ? 3 : -1 };
     fake_fill(&k, (uint32_t)i, i % 3 > 0, i % 3 > 1, i % 3 > 1);
     return &k;
 }

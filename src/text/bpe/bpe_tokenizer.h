@@ -15,34 +15,34 @@
 
 enum { BPE_TOKENIZER_THREADS = 64 };
 
-enum { TEMPLATE_MOST = 8 };
-typedef struct { int32_t id[TEMPLATE_MOST]; int count; } TemplateIds;
+enum { TEMPLATE_IDS_MAX = 8 };
+typedef struct { int32_t id[TEMPLATE_IDS_MAX]; int count; } TemplateIds;
 
 typedef struct {
     char     name[1024];
     Vocab    vocab;
     Merges   merges;
     AddedTokens    added;
-    Normalizer   normalizer, spaced;              /* spaced: what is done to each part of a text before it is cut */
+    Normalizer   normalizer, segment_normalizer;              /* spaced: what is done to each part of a text before it is cut */
     Pretokenizer      pretokenizer;
     uint8_t *special;                     /* one byte an id: 1 for an added token that is none of the model's vocabulary; NULL: none */
     TemplateIds before, after;            /* what the post_processor of a tokenizer.json puts around each text */
     int32_t  vocabulary, eod, unknown;    /* VOCAB_NONE: none */
     bool     byte_level;                  /* symbols are bytes; else characters, and bytes where byte_fallback */
     bool     byte_fallback, fuse_unknown;
-    bool     whole;                       /* a piece that is a token is not merged */
+    bool     ignore_merges;                       /* a piece that is a token is not merged */
     bool     leads;                       /* a mark, U+2581, is put before the text */
-    bool     strips;                      /* a text is decoded without its first blank, whether it was written as a mark or not */
+    bool     strip_first_space;                      /* a text is decoded without its first blank, whether it was written as a mark or not */
     /* made by bpe_tokenizer_make */
     int32_t  byte_id[256];
     uint8_t  lead[256];                   /* a byte that may stand before a word's letters */
-    Vocab    said;                        /* what an id decodes to */
-    _Atomic(PieceCache *) words[BPE_TOKENIZER_THREADS];/* those that nobody encodes with now */
+    Vocab    decoded;                        /* what an id decodes to */
+    _Atomic(PieceCache *) cache[BPE_TOKENIZER_THREADS];/* those that nobody encodes with now */
 } BpeTokenizer;
 
 /* The id of a token of the model's own vocabulary, to which what was added to it does not belong; or
  * VOCAB_NONE */
-static inline int32_t model_find(const BpeTokenizer *m, const uint8_t *text, int64_t bytes)
+static inline int32_t bpe_model_find(const BpeTokenizer *m, const uint8_t *text, int64_t bytes)
 {
     int32_t id = vocab_find(&m->vocab, text, bytes);
     return id >= 0 && m->special && m->special[id] ? VOCAB_NONE : id;
@@ -67,7 +67,7 @@ Status bpe_add_token(BpeTokenizer *bpe, AddedToken token);
 /* added_tokens.json beside a vocab.json: {token: id}. config_path: a tokenizer_config.json, whose
  * added_tokens_decoder says what a token may do; map_path: a special_tokens_map.json, which names special
  * ones; "" for either that is not there */
-Status model_read_added(BpeTokenizer *bpe, const char *path, const char *vocab_path, const char *config_path, const char *map_path);
+Status bpe_read_added(BpeTokenizer *bpe, const char *path, const char *vocab_path, const char *config_path, const char *map_path);
 /* tokenizer_config.json: its eos_token ends a document */
 Status bpe_read_config  (BpeTokenizer *bpe, const char *path);
 /* Of two neighbours as files write them: "left right" are tokens, and so is what they make */

@@ -8,22 +8,20 @@
 
 struct BpeTrain {
     BpePlan    plan;
-    WordTable *lane;                     /* a table a thread while texts are fed; then all is in the first */
-    int        lanes;
+    WordTable *table;                     /* a table a thread while texts are fed; then all is in the first */
+    int        tables;
     const TextPiece *texts;              /* being fed */
     int64_t    count;
-    _Atomic int64_t taken;
+    _Atomic int64_t next_text;
     TextPiece *token;                    /* of each id, as bytes; of special ones as they are */
-    int32_t    ids, room;
-    int32_t   *token_place, places;      /* open addressing by the bytes of a token: id + 1 */
+    int32_t    ids, capacity;
+    int32_t   *token_slot, slots;      /* open addressing by the bytes of a token: id + 1 */
     int32_t    byte_id[256];
     BpeMerge  *merge;
-    int32_t    merges, merge_room;
+    int32_t    merges, merge_capacity;
 };
 
 /* The id of these bytes, which are kept if they are new; -1 for new ones where !add */
 int32_t token_id(BpeTrain *t, const char *left, int64_t left_bytes, const char *right, int64_t right_bytes,
                  bool add);
-/* The letter a byte is written as: U+0021 and up, below U+0144 */
-int     byte_letter(int byte);
 #endif

@@ -9,10 +9,10 @@ typedef struct {
     const char *text;
     uint32_t    bytes;
 } WordCount; /* count 0: an empty place */
-typedef struct TextBlock { struct TextBlock *next; int64_t used, room; char text[]; } TextBlock;
+typedef struct TextBlock { struct TextBlock *next; int64_t used, capacity; char text[]; } TextBlock;
 typedef struct {
-    WordCount *place;
-    int64_t    places, words;
+    WordCount *slot;
+    int64_t    slots, words;
     TextBlock *block;
 } WordTable;
 

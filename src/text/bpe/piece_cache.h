@@ -9,23 +9,24 @@
 #include <string.h>
 #include "base/status.h"
 #include "text/bpe/bpe.h"
+#include "text/pretokenize/normalizer.h"
 
-enum { PIECE_SMALL = 15, PIECE_LARGE = 31, PIECE_IDS = 7, PIECE_IDS_WIDE = 5, PIECE_IDS_ROOM = 8, PIECE_LARGE_IDS = 16, PIECE_WAYS = 4, PIECE_ID_BITS = 24 };
-enum { SMALL_SETS_LOG = 17, LARGE_SETS_LOG = 15, LARGE_MAYBE_LOG = 19 };
+enum { PIECE_SHORT_BYTES = 15, PIECE_LONG_BYTES = 31, PIECE_IDS_NARROW = 7, PIECE_IDS_WIDE = 5, PIECE_IDS_WRITTEN = 8, PIECE_LONG_IDS = 16, PIECE_WAYS = 4, PIECE_ID_BITS = 24 };
+enum { SHORT_SETS_LOG = 17, LONG_SETS_LOG = 15, LONG_FILTER_LOG = 19 };
 
 typedef struct { uint64_t low, high; } PieceKey;                 /* high: its top byte is the length */
 typedef union { struct { uint64_t low, high; } wide; uint16_t narrow[8]; } PieceIds;      /* narrow[7]: their count; wide: the top byte */
-typedef struct { PieceKey key; PieceIds ids; } SmallPiece;
-typedef struct { uint64_t key[4]; uint32_t id[PIECE_LARGE_IDS]; } LargePiece;      /* id[0]: their count in the top byte */
+typedef struct { PieceKey key; PieceIds ids; } ShortPiece;
+typedef struct { uint64_t key[4]; uint32_t id[PIECE_LONG_IDS]; } LongPiece;      /* id[0]: their count in the top byte */
 typedef struct {
-    SmallPiece *small;
-    LargePiece *large;
-    uint64_t   large_maybe[1 << (LARGE_MAYBE_LOG - 6)];             /* a bit for each that was kept: most asked for were not */
+    ShortPiece *short_pieces;
+    LongPiece *long_pieces;
+    uint64_t   long_filter[1 << (LONG_FILTER_LOG - 6)];             /* a bit for each that was kept: most asked for were not */
     bool       narrow;                              /* ids of 16 bits; else of 24 */
     int64_t    pieces, misses;                      /* looked up; of them those that had to be merged */
     BpeSpace   space;
     struct RegexSpace *regex;
-    struct TextBuffer { uint8_t *data; int64_t room; } text[2];           /* what normalizers write */
+    NormalizerBuffers normalizer;
 } PieceCache;
 
 Status piece_cache_open (PieceCache **words, int32_t vocabulary);
@@ -42,32 +43,32 @@ static inline PieceKey piece_key(const uint8_t *text, int64_t bytes)
     return (PieceKey){ key.low & mask.low, (key.high & mask.high) | (uint64_t)bytes << 56 };
 }
 
-static inline SmallPiece *piece_cache_set(const PieceCache *w, PieceKey key)
+static inline ShortPiece *piece_cache_set(const PieceCache *w, PieceKey key)
 {
     uint64_t h = (key.low ^ (key.high << 29 | key.high >> 35)) * 0x9E3779B97F4A7C15u;
-    return w->small + (h >> (64 - SMALL_SETS_LOG)) * PIECE_WAYS;
+    return w->short_pieces + (h >> (64 - SHORT_SETS_LOG)) * PIECE_WAYS;
 }
 
-static inline bool piece_same(const SmallPiece *word, PieceKey key) { return word->key.low == key.low && word->key.high == key.high; }
+static inline bool piece_key_equal(const ShortPiece *entry, PieceKey key) { return entry->key.low == key.low && entry->key.high == key.high; }
 
 /* In the first line; NULL: look on. No branch, since which of the two it is cannot be foretold. */
-static inline const SmallPiece *piece_cache_find(const SmallPiece *set, PieceKey key)
+static inline const ShortPiece *piece_cache_find(const ShortPiece *set, PieceKey key)
 {
-    const SmallPiece *word = set + !piece_same(set, key);
-    return piece_same(word, key) ? word : NULL;
+    const ShortPiece *entry = set + !piece_key_equal(set, key);
+    return piece_key_equal(entry, key) ? entry : NULL;
 }
 
 /* In the second, from which it goes to the first */
-const SmallPiece *piece_cache_find_again(SmallPiece *set, PieceKey key);
+const ShortPiece *piece_cache_find_second(ShortPiece *set, PieceKey key);
 
 /* Writes PIECE_IDS_ROOM ids, of which so many count */
-static inline int piece_ids(const PieceCache *w, const SmallPiece *word, int32_t *ids)
+static inline int piece_ids(const PieceCache *w, const ShortPiece *entry, int32_t *ids)
 {
     if (w->narrow) {
-        for (int i = 0; i < PIECE_IDS_ROOM; i++) ids[i] = word->ids.narrow[i];
-        return word->ids.narrow[7];
+        for (int i = 0; i < PIECE_IDS_WRITTEN; i++) ids[i] = entry->ids.narrow[i];
+        return entry->ids.narrow[7];
     }
-    uint64_t low = word->ids.wide.low, high = word->ids.wide.high;
+    uint64_t low = entry->ids.wide.low, high = entry->ids.wide.high;
     ids[0] = (int32_t)(low & 0xFFFFFF);
     ids[1] = (int32_t)(low >> 24 & 0xFFFFFF);
     ids[2] = (int32_t)((low >> 48 | high << 16) & 0xFFFFFF);
@@ -77,9 +78,9 @@ static inline int piece_ids(const PieceCache *w, const SmallPiece *word, int32_t
 }
 
 /* Puts in what was not found. set: the key's; PIECE_IDS_ROOM ids may be read. false: too many to be small */
-bool piece_cache_keep(const PieceCache *w, SmallPiece *set, PieceKey key, const int32_t *ids, int64_t count);
+bool piece_cache_put(const PieceCache *w, ShortPiece *set, PieceKey key, const int32_t *ids, int64_t count);
 
 /* Of up to PIECE_LARGE bytes and too long or too many ids for a small one; ids has room for as many as the piece has bytes */
-int  piece_cache_find_large(const PieceCache *w, const uint8_t *text, int64_t bytes, int32_t *ids);
-void piece_cache_keep_large(PieceCache *w, const uint8_t *text, int64_t bytes, const int32_t *ids, int64_t count);
+int  piece_cache_find_long(const PieceCache *w, const uint8_t *text, int64_t bytes, int32_t *ids);
+void piece_cache_put_long(PieceCache *w, const uint8_t *text, int64_t bytes, const int32_t *ids, int64_t count);
 #endif

@@ -32,16 +32,16 @@ Status json_read(json_t **json, BpeTokenizer *m, const char *path)
     json_error_t error;
     TRY(file_map(&file, path));
     int64_t bytes = (int64_t)file.size, memory = json_memory(&file);
-    bool    fits  = memory <= JSON_GROWTH * bytes + (1 << 16) && memory <= JSON_MOST;
+    bool    fits  = memory <= JSON_GROWTH * bytes + (1 << 16) && memory <= JSON_MEMORY_MAX;
     *json = fits ? json_loadb((const char *)file.data, file.size, JSON_ALLOW_NUL, &error) : NULL;
     if (fits && !*json && json_error_code(&error) == json_error_numeric_overflow)        /* the usual model_max_length is 1e30 */
         *json = json_loadb((const char *)file.data, file.size, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &error);
     file_unmap(&file);
-    m->vocab.most += bytes;
+    m->vocab.file_bytes += bytes;
     if (*json) return OK;
     if (fits) return fail(BAD_FILE, "%s:%d: broken JSON: %s", path, error.line, error.text);
     return fail(BAD_FILE, "%s: %" PRId64 " bytes of JSON would take %" PRId64 " MB of memory; %d times the file's size and %d MB are the"
-                " most, and the files of tokenizers take less", path, bytes, memory >> 20, JSON_GROWTH, JSON_MOST >> 20);
+                " most, and the files of tokenizers take less", path, bytes, memory >> 20, JSON_GROWTH, JSON_MEMORY_MAX >> 20);
 }
 
 int64_t json_id(const json_t *value)
@@ -57,7 +57,7 @@ static Status token_add(BpeTokenizer *m, const char *token, int64_t bytes, int64
     int64_t count = bytes;
     if (!m->byte_level || bytes > (int64_t)sizeof raw) return vocab_add(&m->vocab, id, token, bytes);
     memcpy(raw, token, (size_t)bytes);
-    if (mapped_undo(raw, &count)) return vocab_add(&m->vocab, id, raw, count);
+    if (letters_to_bytes(raw, &count)) return vocab_add(&m->vocab, id, raw, count);
     return vocab_add(&m->vocab, id, token, bytes);
 }
 
@@ -74,7 +74,7 @@ Status bpe_add_vocab(BpeTokenizer *m, const json_t *tokens, const char *path)
     return OK;
 }
 
-Status bpe_add_written_merge(BpeTokenizer *m, const char *left, int64_t left_bytes, const char *right, int64_t right_bytes,
+Status bpe_add_encoded_merge(BpeTokenizer *m, const char *left, int64_t left_bytes, const char *right, int64_t right_bytes,
                                uint32_t rank)
 {
     uint8_t a[1024], b[1024];
@@ -82,7 +82,7 @@ Status bpe_add_written_merge(BpeTokenizer *m, const char *left, int64_t left_byt
         return fail(BAD_FILE, "merge %" PRIu32 " is not two tokens of 1 to %zu bytes", rank, sizeof a);
     memcpy(a, left, (size_t)left_bytes);
     memcpy(b, right, (size_t)right_bytes);
-    if (m->byte_level && !(mapped_undo(a, &left_bytes) && mapped_undo(b, &right_bytes)))
+    if (m->byte_level && !(letters_to_bytes(a, &left_bytes) && letters_to_bytes(b, &right_bytes)))
         return fail(BAD_FILE, "merge %" PRIu32 " has a character that stands for no byte", rank);
     return bpe_add_merge(m, a, left_bytes, b, right_bytes, rank);
 }
@@ -93,7 +93,7 @@ Status lines_read(BpeTokenizer *m, const char *path, LineRead *read)
     Status  status = OK;
     TRY(file_map(&file, path));
     int64_t size = (int64_t)file.size, rank = 0;
-    m->vocab.most += size;
+    m->vocab.file_bytes += size;
     for (int64_t at = 0, end, line = 1; at < size && status == OK; at = end + 1, line++) {
         const uint8_t *text = file.data + at, *found = memchr(text, '\n', (size_t)(size - at));
         end = found ? found - file.data : size;
@@ -110,7 +110,7 @@ static Status merge_line(BpeTokenizer *m, const char *line, int64_t count, uint3
 {
     const char *blank = memchr(line, ' ', (size_t)count);
     if (!blank) return fail(BAD_FILE, "merge %" PRIu32 " is not two tokens and a blank", rank);
-    return bpe_add_written_merge(m, line, blank - line, blank + 1, line + count - blank - 1, rank);
+    return bpe_add_encoded_merge(m, line, blank - line, blank + 1, line + count - blank - 1, rank);
 }
 
 Status bpe_read_gpt2(BpeTokenizer *m, const char *vocab_path, const char *merges_path)

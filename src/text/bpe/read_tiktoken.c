@@ -131,7 +131,7 @@ static Status merges_imply(BpeTokenizer *m)
 Status bpe_read_tiktoken(BpeTokenizer *m, const char *path)
 {
     TRY(lines_read(m, path, token_line));
-    m->byte_level = m->whole = true;
+    m->byte_level = m->ignore_merges = true;
     TRY(family_find(m, path));
     TRY(merges_imply(m));
     return specials_add(m);

@@ -14,9 +14,9 @@
  * other. As in fastText a word `</s>` of the text itself ends it, and words that begin with `__label__` are passed over. */
 #include <stdint.h>
 #include "base/status.h"
+#include "text/fasttext/langid_guess.h"
 
 typedef struct Langid Langid;
-typedef struct { int label; float probability; } LangidGuess;
 
 Status      langid_open  (Langid **langid, const char *path);   /* a malformed model: BAD_FILE with the byte and a cure */
 void        langid_close (Langid *langid);

@@ -4,7 +4,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/status.h"
-#include "text/bpe/piece_cache.h"
 
 typedef enum {
     NORMALIZER_NFC, NORMALIZER_NFD, NORMALIZER_NFKC, NORMALIZER_NFKD,
@@ -14,13 +13,17 @@ typedef enum {
     NORMALIZER_REPLACE               /* every `old` by `new` */
 } NormalizerKind;
 
-enum { NORMALIZER_MOST = 8, NORMALIZER_TEXT = 32 };
-typedef struct { NormalizerKind kind; uint8_t old[NORMALIZER_TEXT], new[NORMALIZER_TEXT]; int old_bytes, new_bytes; } NormalizerStep;
-typedef struct { NormalizerStep step[NORMALIZER_MOST]; int steps; } Normalizer;
+enum { NORMALIZER_STEPS_MAX = 8, NORMALIZER_TEXT_MAX = 32 };
+typedef struct { NormalizerKind kind; uint8_t old[NORMALIZER_TEXT_MAX], new[NORMALIZER_TEXT_MAX]; int old_bytes, new_bytes; } NormalizerStep;
+typedef struct { NormalizerStep step[NORMALIZER_STEPS_MAX]; int steps; } Normalizer;
 typedef struct { const uint8_t *text; int64_t bytes; } Chars;
 
+typedef struct { uint8_t *data; int64_t capacity; } NormalizerBuffer;
+typedef struct { NormalizerBuffer text[2]; } NormalizerBuffers;
+
 /* *text becomes what it is after all steps, in the text buffers of words. first: it begins the document */
-Status  normalizer_apply(const Normalizer *n, Chars *text, bool first, PieceCache *words);
+Status  normalizer_apply(const Normalizer *n, Chars *text, bool first, NormalizerBuffers *buffers);
+void    normalizer_buffers_close(NormalizerBuffers *buffers);
 /* A text grows at most to bytes * widest + extra */
 void    normalizer_growth(const Normalizer *n, int64_t *widest, int64_t *extra);
 #endif

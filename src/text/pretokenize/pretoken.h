@@ -14,7 +14,7 @@ typedef enum {
     PRETOKEN_O200K,            /* words end where lower case turns to upper */
     PRETOKEN_TEKKEN,           /* Mistral's: o200k without short forms, each digit by itself */
     PRETOKEN_DEEPSEEK,         /* DeepSeek-V3's for what is left between numbers and Chinese or Japanese characters */
-    SPLIT_NUMBERS,          /* numbers by three and what is between them: DeepSeek-V3's first step */
+    PRETOKEN_NUMBERS,          /* numbers by three and what is between them: DeepSeek-V3's first step */
     PRETOKEN_CLIP,             /* white space, which it leaves out, is a piece here */
     PRETOKEN_BLOOM,
     PRETOKEN_KINDS
@@ -25,8 +25,8 @@ int64_t pretoken_next(PretokenKind kind, const uint8_t *text, int64_t bytes);
 /* 's 't 'm 'd 're 've 'll at the beginning of text, of which 3 bytes may be read: bytes, or 0 */
 int pretoken_contraction(const uint8_t *text);
 /* The scanner that cuts as this regular expression does; PRETOKEN_KINDS where there is none */
-PretokenKind pretoken_known(const char *pattern);
+PretokenKind pretoken_of_pattern(const char *pattern);
 
 /* Those that take `[^\r\n\p{L}\p{N}]?\p{L}+` or ` ?\p{L}+`: a blank and letters, or letters, are one piece there. */
-static inline int pretoken_takes_words(PretokenKind kind) { return kind < PRETOKEN_O200K; }
+static inline int pretoken_has_plain_words(PretokenKind kind) { return kind < PRETOKEN_O200K; }
 #endif

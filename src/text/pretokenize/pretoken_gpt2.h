@@ -4,7 +4,7 @@
  * so no branch depends on the text. What other scanners do piece by piece is in text/pretokenize/pretoken.h.                            */
 #include <stdint.h>
 
-enum { STARTS_BLOCK = 64, STARTS_SEEN = 62, STARTS_READ = 80 };
+enum { GPT2_BLOCK_BYTES = 64, GPT2_STARTS_BITS = 62, GPT2_READ_BYTES = 80 };
 
 /* text begins a piece, and STARTS_READ of its `bytes` may be read. Bit i < STARTS_SEEN: a piece begins at text[i]; the others are 0 */
 uint64_t pretoken_gpt2_starts(const uint8_t *text, int64_t bytes);

@@ -7,7 +7,7 @@
 #include <pcre2.h>
 #include "text/unicode.h"
 
-enum { STEPS_MOST = 10000000, STACK_MOST = 1 << 20 };
+enum { MATCH_STEPS_MAX = 10000000, JIT_STACK_MAX = 1 << 20 };
 struct Regex { pcre2_code *code; };
 
 /* ---- from Oniguruma's words, which Hugging Face's files are in, to PCRE2's where both know a word and mean two things ---- */
@@ -15,20 +15,20 @@ struct Regex { pcre2_code *code; };
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}"
 #define HEX  "0-9a-fA-F"
 #define HEX_DIGITS "0123456789abcdefABCDEF"
-static const struct { char letter; const char *alone, *inside; } letters[] = {       /* inside: a class; NULL: cannot be said */
+static const struct { char letter; const char *alone, *inside; } escapes[] = {       /* inside: a class; NULL: cannot be said */
     { 'w', "[" WORD "]",       WORD },               { 'W', "[^" WORD "]", NULL },
     { 'h', "[" HEX "]",        HEX },                { 'H', "[^" HEX "]",  NULL },
     { 's', "\\p{White_Space}", "\\p{White_Space}" }, { 'S', "\\P{White_Space}", "\\P{White_Space}" },
     { 'b', "(?:(?<=[" WORD "])(?![" WORD "])|(?<![" WORD "])(?=[" WORD "]))", "\\b" },
     { 'B', "(?:(?<=[" WORD "])(?=[" WORD "])|(?<![" WORD "])(?![" WORD "]))", NULL },
 };
-enum { LETTERS = sizeof letters / sizeof letters[0] };
+enum { ESCAPES = sizeof escapes / sizeof escapes[0] };
 
 /* What stands for a backslash and a letter; "" where it stays as it is, NULL where it cannot be said */
-static const char *letter_said(char letter, bool inside)
+static const char *letter_translate(char letter, bool inside)
 {
-    for (int i = 0; i < LETTERS; i++)
-        if (letters[i].letter == letter) return inside ? letters[i].inside : letters[i].alone;
+    for (int i = 0; i < ESCAPES; i++)
+        if (escapes[i].letter == letter) return inside ? escapes[i].inside : escapes[i].alone;
     return "";
 }
 
@@ -39,14 +39,14 @@ static bool has_multiline(const char *at)
 }
 
 /* In a class a class, its `&&`, and (?m), by which PCRE2 means another thing */
-static bool unsayable(const char *at, bool inside) { return inside ? *at == '[' || !strncmp(at, "&&", 2) : has_multiline(at); }
+static bool is_untranslatable(const char *at, bool inside) { return inside ? *at == '[' || !strncmp(at, "&&", 2) : has_multiline(at); }
 
-static Status pattern_say(FILE *out, const char *pattern)
+static Status pattern_translate(FILE *out, const char *pattern)
 {
     bool inside = false;
     for (const char *at = pattern; *at; at++) {
-        const char *said = at[0] == '\\' && at[1] ? letter_said(at[1], inside) : "";
-        if (!said || unsayable(at, inside))
+        const char *translated = at[0] == '\\' && at[1] ? letter_translate(at[1], inside) : "";
+        if (!translated || is_untranslatable(at, inside))
             return fail(BAD_FILE, "the pattern %.120s: PCRE2, which matches patterns that are not built in, cannot say what stands at byte %td,"
                         " %.8s; encode with another program", pattern, at - pattern, at);
         if (at[0] == '\\' && at[1] == 'u' && strspn(at + 2, HEX_DIGITS) >= 4) {         /* \uHHHH */
@@ -54,8 +54,8 @@ static Status pattern_say(FILE *out, const char *pattern)
             at += 5;
             continue;
         }
-        if (*said) {
-            fputs(said, out);
+        if (*translated) {
+            fputs(translated, out);
             at++;
             continue;
         }
@@ -75,15 +75,15 @@ static Status compile(Regex **regex, const char *pattern, const char *whole);
 
 Status regex_open(Regex **regex, const char *pattern)
 {
-    char  *said = NULL;
+    char  *translated = NULL;
     size_t bytes;
-    FILE  *out = open_memstream(&said, &bytes);
+    FILE  *out = open_memstream(&translated, &bytes);
     *regex = NULL;
     if (!out) return fail(NO_MEMORY, "no memory for a pattern");
-    Status status = pattern_say(out, pattern);
+    Status status = pattern_translate(out, pattern);
     if (fclose(out) != 0 && status == OK) status = fail(NO_MEMORY, "no memory for a pattern");
-    if (status == OK) status = compile(regex, said, pattern);
-    free(said);
+    if (status == OK) status = compile(regex, translated, pattern);
+    free(translated);
     return status;
 }
 
@@ -145,13 +145,13 @@ static Status space_open(RegexSpace **space)
     if (s) {
         s->data   = pcre2_match_data_create(1, NULL);
         s->limits = pcre2_match_context_create(NULL);
-        s->stack  = pcre2_jit_stack_create(32768, STACK_MOST, NULL);
+        s->stack  = pcre2_jit_stack_create(32768, JIT_STACK_MAX, NULL);
     }
     if (!s || !s->data || !s->limits || !s->stack) {
         regex_space_close(s);
         return fail(NO_MEMORY, "no memory for a pattern");
     }
-    pcre2_set_match_limit(s->limits, STEPS_MOST);
+    pcre2_set_match_limit(s->limits, MATCH_STEPS_MAX);
     pcre2_jit_stack_assign(s->limits, NULL, s->stack);
     *space = s;
     return OK;

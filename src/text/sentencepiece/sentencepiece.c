@@ -12,13 +12,13 @@ static bool piece_is(const SentencePieceEntry *p, const char *text, size_t bytes
     return p->text.bytes == bytes && memcmp(p->text.data, text, bytes) == 0;
 }
 
-static Status pieces_judge(SentencePiece *sp, const char *path)
+static Status pieces_check(SentencePiece *sp, const char *path)
 {
     sp->unknown = -1;
     memset(sp->byte_id, -1, sizeof sp->byte_id);
     for (int32_t id = 0; id < sp->model.pieces; id++) {
         const SentencePieceEntry *p = &sp->model.piece[id];
-        int byte = p->kind == SP_PIECE_BYTE ? byte_written(p->text.data, (int64_t)p->text.bytes) : 0;
+        int byte = p->kind == SP_PIECE_BYTE ? byte_of_name(p->text.data, (int64_t)p->text.bytes) : 0;
         if (p->kind == SP_PIECE_UNKNOWN && sp->unknown >= 0)
             return fail(BAD_FILE, "%s: pieces %d and %d are both the unknown one", path, sp->unknown, id);
         if (byte < 0)
@@ -34,7 +34,7 @@ static Status pieces_judge(SentencePiece *sp, const char *path)
 }
 
 /* Space marks, then none: */
-static bool piece_of_word(const SentencePieceEntry *p)
+static bool piece_in_word(const SentencePieceEntry *p)
 {
     size_t i = 0;
     while (p->text.bytes - i >= SPACE_MARK_BYTES && !memcmp(p->text.data + i, SPACE_MARK, SPACE_MARK_BYTES))
@@ -42,20 +42,20 @@ static bool piece_of_word(const SentencePieceEntry *p)
     return !memmem(p->text.data + i, p->text.bytes - i, SPACE_MARK, SPACE_MARK_BYTES);
 }
 
-static void scores_find(SentencePiece *sp)
+static void pieces_summarize(SentencePiece *sp)
 {
     bool some = false;
-    sp->words = true;
+    sp->by_word = true;
     for (int32_t id = 0; id < sp->model.pieces; id++) {
         const SentencePieceEntry *p = &sp->model.piece[id];
         sp->has_user   |= p->kind == SP_PIECE_USER;
         sp->has_unused |= p->kind == SP_PIECE_UNUSED;
-        if (sentencepiece_in_text(sp, id)) sp->words &= piece_of_word(p);
+        if (sentencepiece_in_text(sp, id)) sp->by_word &= piece_in_word(p);
         if (p->kind != SP_PIECE_NORMAL) continue;
         if (!some || p->score < sp->min_score) sp->min_score = p->score;
         some = true;
     }
-    sp->words &= !sp->has_unused; /* how an unused piece is split depends on the whole text */
+    sp->by_word &= !sp->has_unused; /* how an unused piece is split depends on the whole text */
 }
 
 static Status trie_fill(SentencePieceTrie *t, const SentencePieceModel *m, bool user, const char *path)
@@ -69,7 +69,7 @@ static Status trie_fill(SentencePieceTrie *t, const SentencePieceModel *m, bool 
         const SentencePieceEntry *p = &m->piece[id];
         if (user && p->kind != SP_PIECE_USER) continue;
         int32_t  node  = trie_add(t, p->text.data, (int64_t)p->text.bytes);
-        if (node == TRIE_NONE) return fail(BAD_FILE, "%s: piece %d: its bytes have the hash of %d others", path, id, TRIE_PROBES);
+        if (node == TRIE_NONE) return fail(BAD_FILE, "%s: piece %d: its bytes have the hash of %d others", path, id, TRIE_PROBES_MAX);
         int32_t *piece = &t->piece[node];
         if (*piece >= 0)
             return fail(BAD_FILE, "%s: pieces %d and %d are the same, \"%.*s\"", path, *piece, id,
@@ -109,7 +109,7 @@ static Status decoded_make(SentencePiece *sp, const char *path)
     for (int32_t id = 0; id < m->pieces; id++) {
         const SentencePieceEntry *p = &m->piece[id];
         int64_t n = 0;
-        if (p->kind == SP_PIECE_BYTE) at[n++] = (char)byte_written(p->text.data, (int64_t)p->text.bytes);
+        if (p->kind == SP_PIECE_BYTE) at[n++] = (char)byte_of_name(p->text.data, (int64_t)p->text.bytes);
         else if (p->kind == SP_PIECE_UNKNOWN)
             memcpy(at, m->unk_surface.data, (size_t)(n = (int64_t)m->unk_surface.bytes));
         else if (p->kind != SP_PIECE_CONTROL) n = spaces_write(at, p->text);
@@ -120,7 +120,7 @@ static Status decoded_make(SentencePiece *sp, const char *path)
     return OK;
 }
 
-static TextPiece decode(const Tokenizer *t, int32_t id)
+static TextPiece sentencepiece_decode(const Tokenizer *t, int32_t id)
 {
     return ((const SentencePiece *)t->state)->decoded[id];
 }
@@ -133,13 +133,13 @@ int64_t sentencepiece_normalize(const Tokenizer *t, char *out, const char *text,
 }
 
 /* An id is a byte of the normalized text at least. */
-static int64_t room(const Tokenizer *t, const char *text, int64_t bytes)
+static int64_t sentencepiece_room(const Tokenizer *t, const char *text, int64_t bytes)
 {
     int64_t count = sentencepiece_normalize(t, NULL, text, bytes);
     return count < 0 ? 0 : count;
 }
 
-static int64_t encode(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes)
+static int64_t sentencepiece_encode(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes)
 {
     SentencePieceIds  list = { .sp = t->state, .ids = ids };
     int64_t count = sentencepiece_normalize(t, NULL, text, bytes);
@@ -158,7 +158,7 @@ static int64_t encode(const Tokenizer *t, int32_t *ids, const char *text, int64_
 
 /* ---- opening ---- */
 
-static void state_free(SentencePiece *sp)
+static void sentencepiece_free(SentencePiece *sp)
 {
     sentencepiece_model_close(&sp->model);
     trie_close(&sp->trie);
@@ -170,9 +170,9 @@ static void state_free(SentencePiece *sp)
     free(sp);
 }
 
-static void close_it(Tokenizer *t)
+static void sentencepiece_close(Tokenizer *t)
 {
-    state_free(t->state);
+    sentencepiece_free(t->state);
     *t = (Tokenizer){ 0 };
 }
 
@@ -189,7 +189,7 @@ static Status file_copy(SentencePiece *sp, size_t *bytes, const char *path)
     return sp->data && sp->name ? OK : fail(NO_MEMORY, "%s: no memory for its %zu bytes", path, *bytes);
 }
 
-static Status kind_judge(const SentencePieceModel *m, const char *path)
+static Status kind_check(const SentencePieceModel *m, const char *path)
 {
     if (m->kind != SP_MODEL_UNIGRAM && m->kind != SP_MODEL_BPE)
         return fail(BAD_FILE, "%s: a model of %s; only BPE and unigram models are built", path,
@@ -204,14 +204,14 @@ static Status kind_judge(const SentencePieceModel *m, const char *path)
     return OK;
 }
 
-static Status state_fill(SentencePiece *sp, const char *path)
+static Status sentencepiece_fill(SentencePiece *sp, const char *path)
 {
     size_t bytes;
     TRY(file_copy(sp, &bytes, path));
     TRY(sentencepiece_model_read(&sp->model, sp->data, bytes, path));
-    TRY(kind_judge(&sp->model, path));
-    TRY(pieces_judge(sp, path));
-    scores_find(sp);
+    TRY(kind_check(&sp->model, path));
+    TRY(pieces_check(sp, path));
+    pieces_summarize(sp);
     TRY(trie_fill(&sp->trie, &sp->model, false, path));
     if (sp->has_user) TRY(trie_fill(&sp->user, &sp->model, true, path));
     TRY(sentencepiece_normalizer_open(&sp->normalizer, &sp->model, sp->has_user ? &sp->user : NULL, path));
@@ -231,13 +231,14 @@ Status sentencepiece_open(Tokenizer *t, const char *path)
     *t = (Tokenizer){ 0 };
     SentencePiece *sp = calloc(1, sizeof *sp);
     if (!sp) return fail(NO_MEMORY, "%s: no memory to open it", path);
-    Status status = state_fill(sp, path);
+    Status status = sentencepiece_fill(sp, path);
     if (status != OK) {
-        state_free(sp);
+        sentencepiece_free(sp);
         return status;
     }
     *t = (Tokenizer){ .name = sp->name, .vocabulary = sp->model.pieces, .eod = eod_find(&sp->model),
-                      .encode = encode, .decode = decode, .room = room, .close = close_it, .state = sp,
-                      .leads = sp->model.drop_spaces };
+                      .encode = sentencepiece_encode, .decode = sentencepiece_decode,
+                      .room = sentencepiece_room, .close = sentencepiece_close
+                      , .state = sp, .leads = sp->model.drop_spaces };
     return OK;
 }

@@ -12,7 +12,7 @@ typedef struct {
     SentencePieceNormalizer normalizer;
     SentencePieceTrie       trie, user;               /* all pieces; those of the user */
     bool       has_user, has_unused;
-    bool       words; /* no piece goes on beyond the begin of a word: words are encoded alone */
+    bool       by_word; /* no piece goes on beyond the begin of a word: words are encoded alone */
     int32_t    unknown, byte_id[256];
     float      min_score;                /* of normal pieces */
     char      *name, *texts;             /* texts: of all pieces, as they are decoded */

@@ -25,7 +25,7 @@ typedef struct { ByteSpan text; float score; SentencePieceKind kind; } SentenceP
 
 typedef struct {
     SentencePieceEntry *piece;
-    int32_t pieces, room;
+    int32_t pieces, capacity;
     int    kind;                             /* MODEL_... */
     bool   space_last, byte_fallback;        /* treat_whitespace_as_suffix */
     ByteSpan   unk_surface, eos;

@@ -4,9 +4,9 @@
 #include "text/unicode.h"
 
 enum {
-    RULE_BYTES_MOST = 256, /* a walk goes no deeper: a table with a loop in it costs no more than this */
-    RULES_MOST      = 32,  /* prefixes the library looks at, the longest of which wins */
-    GROWTH_MOST     = 64   /* bytes that a rule may write for each that it takes */
+    RULE_BYTES_MAX = 256, /* a walk goes no deeper: a table with a loop in it costs no more than this */
+    RULES_MAX      = 32,  /* prefixes the library looks at, the longest of which wins */
+    GROWTH_MAX     = 64   /* bytes that a rule may write for each that it takes */
 };
 
 Status sentencepiece_normalizer_open(SentencePieceNormalizer *n, const SentencePieceModel *m, const SentencePieceTrie *user, const char *path)
@@ -30,7 +30,7 @@ Status sentencepiece_normalizer_open(SentencePieceNormalizer *n, const SentenceP
 
 /* ---- one step: what stands for the first character, or for the rule that begins the text; used -1: that grows too much ---- */
 
-typedef struct { ByteSpan text; int64_t used; } Step;
+typedef struct { ByteSpan text; int64_t used; } Replacement;
 
 static uint32_t unit_at(const SentencePieceNormalizer *n, uint32_t at)
 {
@@ -42,12 +42,12 @@ static uint32_t unit_offset(uint32_t unit) { return unit >> 10 << ((unit & 1u <<
 
 /* Darts' layout: bit 8 says that a rule ends here, its value is the word at the offset; the low byte and bit
  * 31 are the label. */
-static bool rule_find(Step *s, const SentencePieceNormalizer *n, const char *text, int64_t bytes)
+static bool rule_find(Replacement *s, const SentencePieceNormalizer *n, const char *text, int64_t bytes)
 {
     bool     found = false;
     int      rules = 0;
     uint32_t at = unit_offset(unit_at(n, 0));
-    for (int64_t i = 0; i < bytes && i < RULE_BYTES_MOST && rules < RULES_MOST; i++) {
+    for (int64_t i = 0; i < bytes && i < RULE_BYTES_MAX && rules < RULES_MAX; i++) {
         uint8_t byte = (uint8_t)text[i];
         at ^= byte;
         if (at >= n->units) break;
@@ -59,14 +59,14 @@ static bool rule_find(Step *s, const SentencePieceNormalizer *n, const char *tex
         rules++;
         uint32_t value = unit_at(n, at) & ~(1u << 31);
         if (value >= n->texts.bytes) break;
-        size_t length = strnlen(n->texts.data + value, GROWTH_MOST * RULE_BYTES_MOST + 1);       /* the last byte is a zero */
-        *s    = (Step){ { n->texts.data + value, length }, length > GROWTH_MOST * (size_t)(i + 1) ? -1 : i + 1 };
+        size_t length = strnlen(n->texts.data + value, GROWTH_MAX * RULE_BYTES_MAX + 1);       /* the last byte is a zero */
+        *s    = (Replacement){ { n->texts.data + value, length }, length > GROWTH_MAX * (size_t)(i + 1) ? -1 : i + 1 };
         found = true;
     }
     return found;
 }
 
-int64_t user_piece(const SentencePieceTrie *user, const char *text, int64_t bytes)
+int64_t user_piece_bytes(const SentencePieceTrie *user, const char *text, int64_t bytes)
 {
     int64_t longest = 0;
     int32_t node = TRIE_ROOT;
@@ -79,15 +79,15 @@ int64_t user_piece(const SentencePieceTrie *user, const char *text, int64_t byte
     return longest;
 }
 
-static Step step_first(const SentencePieceNormalizer *n, const char *text, int64_t bytes)
+static Replacement replacement_first(const SentencePieceNormalizer *n, const char *text, int64_t bytes)
 {
-    Step s;
-    int64_t user = user_piece(n->user, text, bytes);
-    if (user) return (Step){ { text, (size_t)user }, user };
+    Replacement s;
+    int64_t user = user_piece_bytes(n->user, text, bytes);
+    if (user) return (Replacement){ { text, (size_t)user }, user };
     if (n->units && rule_find(&s, n, text, bytes)) return s;
     Rune character = rune_at((const uint8_t *)text, bytes);
-    if (character.point != RUNE_BROKEN) return (Step){ { text, (size_t)character.bytes }, character.bytes };
-    return (Step){ { "\xEF\xBF\xBD", 3 }, 1 };                       /* U+FFFD */
+    if (character.point != RUNE_BROKEN) return (Replacement){ { text, (size_t)character.bytes }, character.bytes };
+    return (Replacement){ { "\xEF\xBF\xBD", 3 }, 1 };                       /* U+FFFD */
 }
 
 /* ---- the text ---- */
@@ -95,15 +95,15 @@ static Step step_first(const SentencePieceNormalizer *n, const char *text, int64
 typedef struct {
     char   *out;
     int64_t bytes, spaces;
-} Written; /* spaces: owed, until it is known that they do not end the text */
+} NormalizedOutput; /* spaces: owed, until it is known that they do not end the text */
 
-static void byte_write(Written *w, char byte)
+static void byte_write(NormalizedOutput *w, char byte)
 {
     if (w->out) w->out[w->bytes] = byte;
     w->bytes++;
 }
 
-static void spaces_write(const SentencePieceNormalizer *n, Written *w)
+static void spaces_write(const SentencePieceNormalizer *n, NormalizedOutput *w)
 {
     for (; w->spaces; w->spaces--) {
         for (int i = 0; n->escape_spaces && i < SPACE_MARK_BYTES; i++) byte_write(w, SPACE_MARK[i]);
@@ -112,18 +112,18 @@ static void spaces_write(const SentencePieceNormalizer *n, Written *w)
 }
 
 /* The mark itself may stand in the text: dropping trailing spaces drops it too. */
-static bool mark_here(const SentencePieceNormalizer *n, ByteSpan s, size_t i)
+static bool mark_at(const SentencePieceNormalizer *n, ByteSpan s, size_t i)
 {
     return n->escape_spaces && s.bytes - i >= SPACE_MARK_BYTES &&
            !memcmp(s.data + i, SPACE_MARK, SPACE_MARK_BYTES);
 }
 
-static void step_write(const SentencePieceNormalizer *n, Written *w, ByteSpan s)
+static void replacement_write(const SentencePieceNormalizer *n, NormalizedOutput *w, ByteSpan s)
 {
     for (size_t i = 0; i < s.bytes; i++) {
         if (s.data[i] == ' ') {
             w->spaces++;
-        } else if (mark_here(n, s, i)) {
+        } else if (mark_at(n, s, i)) {
             w->spaces++;
             i += SPACE_MARK_BYTES - 1;
         } else {
@@ -135,21 +135,21 @@ static void step_write(const SentencePieceNormalizer *n, Written *w, ByteSpan s)
 
 int64_t sentencepiece_normalizer_apply(const SentencePieceNormalizer *n, char *out, const char *text, int64_t bytes)
 {
-    Written w = { .out = out };
+    NormalizedOutput w = { .out = out };
     bool after_space = n->drop_spaces;
-    Step s;
+    Replacement s;
     for (; n->drop_spaces && bytes; text += s.used, bytes -= s.used) {
-        s = step_first(n, text, bytes);
+        s = replacement_first(n, text, bytes);
         if (s.used < 0 || s.text.bytes != 1 || s.text.data[0] != ' ') break;
     }
     if (bytes == 0) return 0;
     w.spaces = n->dummy_prefix && !n->space_last;
     for (; bytes; text += s.used, bytes -= s.used) {
-        s = step_first(n, text, bytes);
+        s = replacement_first(n, text, bytes);
         if (s.used < 0) return -1;
         while (after_space && s.text.bytes && s.text.data[0] == ' ') s.text.data++, s.text.bytes--;
         if (s.text.bytes) {
-            step_write(n, &w, s.text);
+            replacement_write(n, &w, s.text);
             after_space = s.text.data[s.text.bytes - 1] == ' ';
         }
         after_space = after_space && n->drop_spaces;

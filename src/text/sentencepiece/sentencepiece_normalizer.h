@@ -24,10 +24,10 @@ Status  sentencepiece_normalizer_open(SentencePieceNormalizer *n, const Sentence
 int64_t sentencepiece_normalizer_apply(const SentencePieceNormalizer *n, char *out, const char *text, int64_t bytes);
 
 /* Bytes of the character by its first byte alone */
-static inline int64_t character_bytes(char first)
+static inline int64_t utf8_bytes_of_lead(char first)
 {
     return "\1\1\1\1\1\1\1\1\1\1\1\1\2\2\3\4"[(unsigned char)first >> 4];
 }
 /* Bytes of the longest user-defined piece that text begins with; 0: none */
-int64_t user_piece(const SentencePieceTrie *user, const char *text, int64_t bytes);
+int64_t user_piece_bytes(const SentencePieceTrie *user, const char *text, int64_t bytes);
 #endif

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include "base/status.h"
 
-enum { TRIE_ROOT = 0, TRIE_NONE = -1, TRIE_NODES_MOST = 1 << 24, TRIE_PROBES = 1000 };
+enum { TRIE_ROOT = 0, TRIE_NONE = -1, TRIE_NODES_MAX = 1 << 24, TRIE_PROBES_MAX = 1000 };
 
 typedef struct {
     uint32_t key;
@@ -17,7 +17,7 @@ typedef struct {
 typedef struct {
     SentencePieceTrieEdge *edge;                    /* open addressing */
     int32_t  *piece;                   /* of each node; -1: none ends here */
-    int32_t   nodes, room;
+    int32_t   nodes, capacity;
     uint32_t  mask;
 } SentencePieceTrie;
 
@@ -27,7 +27,7 @@ void   trie_close(SentencePieceTrie *t);
  * hash */
 int32_t trie_add (SentencePieceTrie *t, const char *text, int64_t bytes);
 
-static inline uint32_t trie_place(const SentencePieceTrie *t, uint32_t key)
+static inline uint32_t trie_slot(const SentencePieceTrie *t, uint32_t key)
 {
     return (key * 0x9E3779B1u ^ key >> 15) & t->mask;
 }
@@ -35,7 +35,7 @@ static inline uint32_t trie_place(const SentencePieceTrie *t, uint32_t key)
 static inline int32_t trie_step(const SentencePieceTrie *t, int32_t node, unsigned char byte)
 {
     uint32_t key = ((uint32_t)node << 8 | byte) + 1;
-    for (uint32_t at = trie_place(t, key);; at = (at + 1) & t->mask) {
+    for (uint32_t at = trie_slot(t, key);; at = (at + 1) & t->mask) {
         if (t->edge[at].key == key) return t->edge[at].to;
         if (t->edge[at].key == 0) return TRIE_NONE;
     }
