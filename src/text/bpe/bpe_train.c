@@ -41,8 +41,7 @@ static void slots_fill(BpeTrain *t)
     for (int32_t id = 0; id < t->ids; id++) *slot_find(t, t->token[id].text, t->token[id].bytes) = id + 1;
 }
 
-int32_t token_id(BpeTrain *t, const char *left, int64_t left_bytes, const char *right, int64_t right_bytes,
-                 bool add)
+int32_t token_id(BpeTrain *t, const char *left, int64_t left_bytes, const char *right, int64_t right_bytes)
 {
     char *text = malloc((size_t)(left_bytes + right_bytes) + 1);
     CHECK(text, "no memory for token %d", t->ids);
@@ -50,7 +49,7 @@ int32_t token_id(BpeTrain *t, const char *left, int64_t left_bytes, const char *
     memcpy(text + left_bytes, right, (size_t)right_bytes);
     tokens_grow(t);
     int32_t *slot = slot_find(t, text, left_bytes + right_bytes), id = *slot - 1;
-    if (id >= 0 || !add) {
+    if (id >= 0) {
         free(text);
         return id;
     }
@@ -70,7 +69,7 @@ static Status special_add(BpeTrain *t, const char *text)
     if (spelled && letters == 1)
         return fail(BAD_OPTION, "--special-tokens %s is one letter, which is a token anyway; drop it", text);
     int32_t before = t->ids;
-    token_id(t, spelled ? (const char *)bytes : text, spelled ? letters : n, "", 0, true);
+    token_id(t, spelled ? (const char *)bytes : text, spelled ? letters : n, "", 0);
     return t->ids > before ? OK : fail(BAD_OPTION, "--special-tokens: %s is there twice", text);
 }
 
@@ -85,7 +84,7 @@ static Status tokens_begin(BpeTrain *t)
     for (uint32_t letter = 0; letter < 256 + 68; letter++)
         for (int byte = 0; byte < 256; byte++)
             if (letter_of_byte((uint8_t)byte) == letter)
-                t->byte_id[byte] = token_id(t, (char[]){(char)byte}, 1, "", 0, true);
+                t->byte_id[byte] = token_id(t, (char[]){(char)byte}, 1, "", 0);
     return OK;
 }
 

@@ -274,7 +274,7 @@ static void merge_do(Merger *m, PairHeapEntry e)
     BpeMerge  merge = { .left = (int32_t)(e.pair >> 32), .right = (int32_t)(e.pair & UINT32_MAX) };
     TextPiece a = t->token[merge.left], b = t->token[merge.right];
     int32_t   before_ids = t->ids;
-    merge.made = token_id(t, a.text, a.bytes, b.text, b.bytes, true);
+    merge.made = token_id(t, a.text, a.bytes, b.text, b.bytes);
     merge_keep(t, merge, merge.made < before_ids);
     for (int32_t i = 0; i < e.length; i++) word_merge(m, e.words[i], merge);
     round_end(m);
