@@ -1,3 +1,5 @@
+/* What all tokenizers share once they are open; tokenizer_open is in text/tokenizer_open.c, above the kinds
+ * of tokenizers. */
 #include "text/tokenizer.h"
 #include <inttypes.h>
 
@@ -17,7 +19,8 @@ Status tokenizer_check(const Tokenizer *t, const int32_t *ids, int64_t count, co
 {
     for (int64_t i = 0; i < count; i++)
         if (ids[i] < 0 || ids[i] >= t->vocabulary)
-            return fail(BAD_FILE, "%s: id %d at place %" PRId64 " is none of the %d of --tokenizer %s", where,
+            return fail(BAD_FILE,
+                        "%s: id %d at position %" PRId64 " is not one of the %d ids of --tokenizer %s", where,
                         ids[i], i, t->vocabulary, t->name);
     return OK;
 }

@@ -1,3 +1,5 @@
+/* Opens a tokenizer by the argument of --tokenizer: finds out which kind of file or folder it is, and calls
+ * the reader of that kind. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +15,7 @@ static bool has_suffix(const char *name, const char *end)
     return n >= m && !strcmp(name + n - m, end);
 }
 
-/* "folder/file" where there is one, else "" and false */
+/* Writes "folder/file" where that file exists; otherwise "" and false. */
 static bool path_in_folder(char out[1024], const char *folder, const char *file)
 {
     if (snprintf(out, 1024, "%s/%s", folder, file) < 1024 && file_exists(out)) return true;
@@ -21,6 +23,8 @@ static bool path_in_folder(char out[1024], const char *folder, const char *file)
     return false;
 }
 
+/* GPT-2 publishes its files as encoder.json and vocab.bpe; transformers writes the same as vocab.json and
+ * merges.txt. */
 static Status folder_read(BpeTokenizer *m, const char *folder)
 {
     static const char *const pairs[][2] = { { "encoder.json", "vocab.bpe" }, { "vocab.json", "merges.txt" } };
@@ -33,10 +37,12 @@ static Status folder_read(BpeTokenizer *m, const char *folder)
         found = path_in_folder(vocab, folder, pairs[i][0]) && path_in_folder(merges, folder, pairs[i][1]);
         if (!found) continue;
         TRY(bpe_read_gpt2(m, vocab, merges));
-        if (path_in_folder(added, folder, "added_tokens.json")) TRY(bpe_read_added(m, added, vocab, config, map));
+        if (path_in_folder(added, folder, "added_tokens.json"))
+            TRY(bpe_read_added(m, added, vocab, config, map));
     }
     if (found) return *config ? bpe_read_config(m, config) : OK;
-    return fail(BAD_OPTION, "--tokenizer %s: the folder has neither tokenizer.json, nor encoder.json and vocab.bpe, nor"
+    return fail(BAD_OPTION,
+                "--tokenizer %s: the folder has neither tokenizer.json, nor encoder.json and vocab.bpe, nor"
                 " vocab.json and merges.txt, nor tokenizer.model", folder);
 }
 
@@ -45,25 +51,27 @@ static Status model_read(BpeTokenizer *m, const char *name)
     struct stat about;
     if (stat(name, &about) != 0)
         return fail(BAD_OPTION, "--tokenizer %s: no such file or folder, and not the word bytes", name);
-    if (S_ISDIR(about.st_mode))     return folder_read(m, name);
-    if (has_suffix(name, ".json"))     return bpe_read_json(m, name);
+    if (S_ISDIR(about.st_mode))       return folder_read(m, name);
+    if (has_suffix(name, ".json"))  return bpe_read_json(m, name);
     if (has_suffix(name, ".tiktoken") || has_suffix(name, ".model")) return bpe_read_tiktoken(m, name);
-    return fail(BAD_OPTION, "--tokenizer %s: give the word bytes, a tokenizer.json, a .tiktoken file, a sentencepiece .model, or a folder with"
-                " encoder.json and vocab.bpe, or vocab.json and merges.txt", name);
+    return fail(BAD_OPTION,
+                "--tokenizer %s: give the word bytes, a tokenizer.json, a .tiktoken file, a sentencepiece"
+                " .model, or a folder with encoder.json and vocab.bpe, or vocab.json and merges.txt", name);
 }
 
-/* Of sentencepiece; Llama 3's file of that name is one of lines in base64, which begin with no control character. */
+/* Two formats are called .model. A sentencepiece model is a protocol-buffers message, whose first byte is a
+ * field tag below ' '; Llama 3's file has the lines of a .tiktoken file, which begin with base64. */
 static bool is_sentencepiece(const char *path)
 {
     FileMap map;
     if (!has_suffix(path, ".model")) return false;
-    if (file_map(&map, path) != OK) return true;                            /* which will say why */
+    if (file_map(&map, path) != OK) return true;                            /* its reader reports why */
     bool result = map.size == 0 || map.data[0] < ' ';
     file_unmap(&map);
     return result;
 }
 
-/* A folder that has nothing else than a .model is that */
+/* A folder with none of the other kinds of files means its tokenizer.model. */
 static const char *tokenizer_path_in(char path[1024], const char *name)
 {
     static const char *const others[] = { "tokenizer.json", "vocab.bpe", "merges.txt" };

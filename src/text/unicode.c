@@ -1,3 +1,4 @@
+/* The general case of UTF-8: characters of two to four bytes, and bytes that are no character. */
 #include "text/unicode.h"
 
 static int has_continuations(const uint8_t *p, int count)

@@ -1,3 +1,5 @@
+/* The table of merges, and merging itself. Short pieces are merged without branches that depend on the piece,
+ * because these are mispredicted; long ones with a heap. */
 #include "text/bpe/bpe.h"
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +18,8 @@ uint32_t merges_rank(const Merges *m, int32_t left, int32_t right)
     return NO_RANK;
 }
 
-/* Who is in the way goes to its other place, as often as it takes. false: that goes round, *rank is who is left out */
+/* Cuckoo hashing: where all four slots are taken, an entry is moved to its other bucket, and so on. false:
+ * there was no free slot after 256 moves, which means a cycle; *rank is then the entry without a slot. */
 static bool slot_put(Merges *m, uint32_t *rank)
 {
     uint64_t to = merges_places(m, m->pair[*rank]).one;
@@ -37,8 +40,12 @@ static bool slot_put(Merges *m, uint32_t *rank)
     return false;
 }
 
-static Status no_memory(const Merges *m) { return fail(NO_MEMORY, "no memory for %lld merges", (long long)m->count); }
+static Status no_memory(const Merges *m)
+{
+    return fail(NO_MEMORY, "no memory for %lld merges", (long long)m->count);
+}
 
+/* Inserts all entries of `from`, and the rank `out`, into the empty table `to`. */
 static bool slots_move(Merges *to, const Merges *from, uint32_t out)
 {
     if (!slot_put(to, &out)) return false;
@@ -49,7 +56,7 @@ static bool slots_move(Merges *to, const Merges *from, uint32_t out)
     return true;
 }
 
-/* Twice the slots, or more where pairs still stand in each other's way. out: the rank that has no slot */
+/* Doubles the slots until all pairs have one. out: the rank without a slot */
 static Status slots_grow(Merges *m, uint32_t out)
 {
     Merges grown = *m;
@@ -86,16 +93,19 @@ static Status ranks_grow(Merges *m, uint32_t rank)
 Status merges_add(Merges *m, int32_t left, int32_t right, uint32_t rank, int32_t result)
 {
     if (left >= MERGES_IDS || right >= MERGES_IDS || rank >= MERGES_RANKS)
-        return fail(BAD_FILE, "merge %u of tokens %d and %d: merges reach to %d, tokens that merge to %d", rank, left, right,
-                    MERGES_RANKS - 1, MERGES_IDS - 1);
+        return fail(BAD_FILE,
+                    "merge %u of tokens %d and %d: ranks above %d and merged tokens above %d are not"
+                    " supported", rank, left, right, MERGES_RANKS - 1, MERGES_IDS - 1);
     TRY(ranks_grow(m, rank));
     if (m->slots && merges_rank(m, left, right) != NO_RANK) return OK;
-    if (m->pair[rank] != UINT64_MAX) return fail(BAD_FILE, "merge %u stands there twice, of other tokens", rank);
+    if (m->pair[rank] != UINT64_MAX)
+        return fail(BAD_FILE, "two merges of different tokens have rank %u", rank);
     m->pair[rank] = merges_pair(left, right);
     uint32_t out = rank;
     if (m->count * 5 >= m->slots * 4 || !slot_put(m, &out)) TRY(slots_grow(m, out));
     if ((left | right) < 256) m->byte_pair_rank[left << 8 | right] = rank;
     m->result[rank] = result;
+    /* Most vocabularies number tokens in the order of their merges; then result[] is never read. */
     if (m->count++ == 0) m->result_offset = result - (int32_t)rank;
     if (result != (int32_t)rank + m->result_offset) m->result_offset = INT32_MIN;
     return OK;
@@ -110,14 +120,16 @@ void merges_close(Merges *m)
     *m = (Merges){ 0 };
 }
 
-/* ---- short pieces: no branch here depends on the piece but the ends of loops ---- */
+/* ---- short pieces: only the ends of loops are branches that depend on the piece ---- */
 
-/* key[i] is rank << 6 | i of the symbol at place i and the one behind it, so that the least is the next to merge. Symbols stay
- * at their places, alive has a bit for each, and at either end stands one that merges with none. */
+/* key[i] is rank << 6 | i for the symbol at index i and the one after it, so the smallest key is the next
+ * merge: lowest rank, then leftmost. Symbols keep their index; `alive` has a bit for each that is not yet
+ * joined to another. A sentinel that merges with nothing is at either end, so neighbours always exist. */
 enum { KEYS_MAX = 64, NO_KEY = NO_RANK << 6 };
 typedef int32_t Int4 __attribute__((vector_size(16)));
 typedef union { int32_t at[KEYS_MAX]; Int4 four[KEYS_MAX / 4]; } PairKeys;
 
+/* Without SSE4.1 there is no instruction for it; the mask compiles to three. */
 static inline Int4 int4_min(Int4 a, Int4 b)
 {
     Int4 mask = a < b;
@@ -132,15 +144,18 @@ static inline int32_t int4s_min(const PairKeys *key, int fours)
     return a < b ? a : b;
 }
 
-static inline int32_t key_min(const PairKeys *key, int count) { return count < 16 ? int4s_min(key, 4) : int4s_min(key, KEYS_MAX / 4); }
-
+/* Of two neighbours by a guess of their rank, which merge_short verifies */
 static inline int32_t key_of(const Merges *m, const int32_t *id, int left, int right)
 {
     return (int32_t)(merges_guess(m, id[left], id[right]) << 6) | left;
 }
 
+/* The index of the next and of the previous symbol */
 static inline int after (uint64_t alive, int at) { return at + 1 + __builtin_ctzll(alive >> (at + 1)); }
-static inline int previous(uint64_t alive, int at) { return 63 - __builtin_clzll(alive & ((1ull << at) - 1)); }
+static inline int previous(uint64_t alive, int at)
+{
+    return 63 - __builtin_clzll(alive & ((1ull << at) - 1));
+}
 
 static void keys_fill(PairKeys *key, int32_t *id, const Merges *m, const int32_t *ids, int count)
 {
@@ -148,7 +163,8 @@ static void keys_fill(PairKeys *key, int32_t *id, const Merges *m, const int32_t
     id[0] = NO_ID, id[1] = ids[0];
     for (int i = 1; i < count; i++) {
         int32_t  left = ids[i - 1], right = id[i + 1] = ids[i];
-        uint32_t rank = (left | right) < 256 ? m->byte_pair_rank[left << 8 | right] : merges_rank(m, left, right);
+        uint32_t rank = (left | right) < 256 ? m->byte_pair_rank[left << 8 | right]
+            : merges_rank(m, left, right);
         key->at[i] = (int32_t)(rank << 6) | i;
     }
     id[count + 1] = NO_ID;
@@ -161,10 +177,11 @@ static int64_t merge_short(const Merges *m, int32_t *ids, int count)
     uint64_t alive = (4ull << count) - 1;
     int64_t  left  = 0;
     keys_fill(&key, id, m, ids, count);
-    while ((least = key_min(&key, count)) < NO_KEY) {
+    while ((least = count < 16 ? int4s_min(&key, 4) : int4s_min(&key, KEYS_MAX / 4)) < NO_KEY) {
         int      at = least & 63, gone = after(alive, at);
         uint32_t rank = (uint32_t)least >> 6;
-        if (!merges_is_pair(m, rank, id[at], id[gone])) {             /* a wrong guess is too low: here comes the truth */
+        /* a wrong guess is too low: replace it */
+        if (!merges_is_pair(m, rank, id[at], id[gone])) {
             key.at[at] = (int32_t)(merges_rank(m, id[at], id[gone]) << 6) | at;
             continue;
         }
@@ -179,7 +196,8 @@ static int64_t merge_short(const Merges *m, int32_t *ids, int count)
     return left;
 }
 
-/* ---- long pieces: a list of symbols and a heap of (rank, place); an entry whose rank is no longer its place's is stale ---- */
+/* ---- long pieces: a linked list of symbols and a heap of (rank, symbol); an entry is stale where the
+ * symbol's rank has changed since ---- */
 
 void bpe_space_close(BpeSpace *s)
 {
@@ -191,7 +209,7 @@ void bpe_space_close(BpeSpace *s)
     *s = (BpeSpace){ 0 };
 }
 
-/* Each of `count` places enters the heap once at first, and each merge adds two. */
+/* The heap needs an entry for each symbol, and two for each of at most count - 1 merges. */
 static bool space_grow(BpeSpace *s, int64_t count)
 {
     if (count <= s->capacity) return true;
@@ -229,6 +247,7 @@ static uint64_t heap_pop(uint64_t *heap, int64_t *size)
     return top;
 }
 
+/* Computes the rank of a symbol and its next, and adds an entry where they merge. */
 static void pair_enter(const Merges *m, BpeSpace *s, int64_t *size, int64_t at)
 {
     s->rank[at] = s->next[at] < 0 ? NO_RANK : merges_rank(m, s->id[at], s->id[s->next[at]]);

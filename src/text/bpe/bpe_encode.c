@@ -1,4 +1,6 @@
-/* Text to ids: cut into pieces, each piece looked up among the words known, or merged. */
+/* Encoding: a text is split at added tokens, normalized, pretokenized, and each pretoken is looked up in a
+ * cache or merged. The cost of a lookup is the cache miss, so pretokens are processed in batches whose cache
+ * lines are prefetched. */
 #include <inttypes.h>
 #include <string.h>
 #include "text/pretokenize/letters.h"
@@ -6,10 +8,21 @@
 #include "text/pretokenize/pretoken_gpt2.h"
 #include "text/unicode.h"
 
-typedef struct { const BpeTokenizer *bpe; PieceCache *cache; int32_t *ids; int64_t count; bool specials, text_started; int step; } EncodeState;
+/* One call of encode */
+typedef struct {
+    const BpeTokenizer *bpe;
+    PieceCache *cache;                   /* of this thread, for the duration of the call */
+    int32_t *ids;                        /* of the caller; count: ids written */
+    int64_t  count;
+    bool     specials;                   /* special tokens become their ids */
+    bool     text_started;               /* the segment is not the first of the text */
+    int      step;                       /* of the pretokenizer */
+} EncodeState;
 
-/* A character that is no token: its bytes, else the unknown token, once for a row of them */
-static int64_t character_fallback(const BpeTokenizer *m, int32_t *ids, int64_t count, const uint8_t *p, int bytes)
+/* A character that is no token gives the ids of its bytes, or else the unknown token, once for a run of such
+ * characters where fuse_unknown. */
+static int64_t character_fallback(const BpeTokenizer *m, int32_t *ids, int64_t count, const uint8_t *p,
+                                  int bytes)
 {
     bool good = m->byte_fallback;
     for (int i = 0; i < bytes; i++) good = good && m->byte_id[p[i]] >= 0;
@@ -19,6 +32,7 @@ static int64_t character_fallback(const BpeTokenizer *m, int32_t *ids, int64_t c
     return count;
 }
 
+/* The ids before the first merge: of bytes or of characters */
 static int64_t symbols(const BpeTokenizer *m, int32_t *ids, const uint8_t *text, int64_t bytes)
 {
     int64_t count = 0;
@@ -36,7 +50,9 @@ static int64_t symbols(const BpeTokenizer *m, int32_t *ids, const uint8_t *text,
     return count;
 }
 
-static int64_t piece_merge(const BpeTokenizer *m, PieceCache *cache, int32_t *ids, const uint8_t *text, int64_t bytes)
+/* The ids of a piece that is not in the cache. -1: no memory */
+static int64_t piece_merge(const BpeTokenizer *m, PieceCache *cache, int32_t *ids, const uint8_t *text,
+                           int64_t bytes)
 {
     int32_t id = m->ignore_merges ? bpe_model_find(m, text, bytes) : VOCAB_NONE;
     if (id >= 0) {
@@ -46,29 +62,34 @@ static int64_t piece_merge(const BpeTokenizer *m, PieceCache *cache, int32_t *id
     return bpe_merge(&m->merges, ids, symbols(m, ids, text, bytes), &cache->space);
 }
 
-typedef struct { PieceKey key; ShortPiece *set; const uint8_t *text; } PieceLookup;      /* set NULL: longer than a small word */
+/* set NULL: a long piece */
+typedef struct { PieceKey key; ShortPiece *set; const uint8_t *text; } PieceLookup;
 
-static inline PieceLookup short_lookup(const PieceCache *w, const uint8_t *text, int64_t bytes)      /* 16 bytes may be read */
+/* text: 16 bytes may be read */
+static inline PieceLookup short_lookup(const PieceCache *w, const uint8_t *text, int64_t bytes)
 {
     PieceKey key = piece_key(text, bytes);
     return (PieceLookup){ key, piece_cache_set(w, key), text };
 }
 
-/* Beyond the first look, by which most are known. ids has room for PIECE_IDS_ROOM more than there are bytes. */
+/* After a miss of piece_cache_find. ids has capacity for PIECE_IDS_WRITTEN more than there are bytes. */
 static int64_t short_piece_encode(EncodeState *w, const PieceLookup *piece, int64_t bytes, int32_t *ids)
 {
     PieceCache *cache = w->cache;
     const ShortPiece *cached = piece_cache_find_second(piece->set, piece->key);
     if (cached) return piece_ids(cache, cached, ids);
-    int64_t known = bytes > (cache->narrow ? PIECE_IDS_NARROW : PIECE_IDS_WIDE) ? piece_cache_find_long(cache, piece->text, bytes, ids) : 0;
+    int64_t known = bytes > (cache->narrow ? PIECE_IDS_NARROW : PIECE_IDS_WIDE)
+        ? piece_cache_find_long(cache, piece->text, bytes, ids) : 0;
     if (known) return known;
     cache->misses++;
     known = piece_merge(w->bpe, cache, ids, piece->text, bytes);
     memset(ids + known, 0, PIECE_IDS_WRITTEN * sizeof *ids);
-    if (!piece_cache_put(cache, piece->set, piece->key, ids, known)) piece_cache_put_long(cache, piece->text, bytes, ids, known);
+    if (!piece_cache_put(cache, piece->set, piece->key, ids, known))
+        piece_cache_put_long(cache, piece->text, bytes, ids, known);
     return known;
 }
 
+/* -1: no memory */
 static int64_t long_piece_encode(EncodeState *w, const uint8_t *text, int64_t bytes, int32_t *ids)
 {
     int64_t known = bytes <= PIECE_LONG_BYTES ? piece_cache_find_long(w->cache, text, bytes, ids) : 0;
@@ -79,7 +100,8 @@ static int64_t long_piece_encode(EncodeState *w, const uint8_t *text, int64_t by
     return known;
 }
 
-/* A piece wherever it stands, known or not */
+/* Encodes any piece. Reads no byte after it and writes no id after its own, so it is also right at the end of
+ * the text. */
 static Status piece_encode(EncodeState *w, const uint8_t *text, int64_t bytes)
 {
     int32_t *ids = w->ids + w->count, made[PIECE_SHORT_BYTES + PIECE_IDS_WRITTEN];
@@ -100,7 +122,8 @@ static Status piece_encode(EncodeState *w, const uint8_t *text, int64_t bytes)
     return OK;
 }
 
-/* Pieces cut, each with what may be known of it on its way from memory; one behind them says where the last one ends */
+/* Pretokens whose cache lines are being prefetched. A piece ends where the next begins; the one after the
+ * last only marks that end. A block may exceed BATCH_PIECES, hence the extra capacity. */
 enum { BATCH_PIECES = 128, PREFETCH_AHEAD = 4 };
 typedef struct { PieceLookup piece[BATCH_PIECES + GPT2_BLOCK_BYTES + 1]; int count; } PieceBatch;
 
@@ -110,17 +133,22 @@ static inline void lookup_start(const PieceCache *w, PieceLookup *piece, const u
     __builtin_prefetch(piece->set);
 }
 
-/* The piece at p: a word whose end is seen in 16 bytes, else what pretoken_next says */
-static inline int64_t piece_bytes(const EncodeState *w, PretokenKind kind, const uint8_t *p, const uint8_t *end)
+/* The length of the piece at p: of a word whose end is within 16 bytes, by letters_of; otherwise by
+ * pretoken_next. */
+static inline int64_t piece_bytes(const EncodeState *w, PretokenKind kind, const uint8_t *p,
+                                  const uint8_t *end)
 {
     int      led = w->bpe->lead[*p];
     uint32_t run = (uint32_t)__builtin_ctz(~(letters_of(p) >> led));
     int64_t  n   = led + run;
-    return !run || n >= PIECE_SHORT_BYTES || p[n] >= 0x80 || !pretoken_has_plain_words(kind) ? pretoken_next(kind, p, end - p) : n;
+    return !run || n >= PIECE_SHORT_BYTES || p[n] >= 0x80 || !pretoken_has_plain_words(kind)
+        ? pretoken_next(kind, p, end - p) : n;
 }
 
-/* The pieces of a block whose starts are bits; where the last one begins, which is the next block's */
-static inline const uint8_t *batch_add_block(const PieceCache *w, PieceBatch *batch, const uint8_t *block, uint64_t starts)
+/* Adds the pieces of a block that begin at the bits of `starts`, and returns the beginning of the last one,
+ * whose end is not known: the next block begins there. */
+static inline const uint8_t *batch_add_block(const PieceCache *w, PieceBatch *batch, const uint8_t *block,
+                                             uint64_t starts)
 {
     const uint8_t *p = block;
     PieceLookup *piece = batch->piece + batch->count;
@@ -133,8 +161,10 @@ static inline const uint8_t *batch_add_block(const PieceCache *w, PieceBatch *ba
     return p;
 }
 
-/* Cuts from p on as long as STARTS_READ bytes are left; where it came to */
-static const uint8_t *batch_fill(const EncodeState *w, PieceBatch *batch, PretokenKind kind, const uint8_t *p, const uint8_t *end)
+/* Splits the text from p on while GPT2_READ_BYTES remain, until the batch is full; returns the position
+ * reached. */
+static const uint8_t *batch_fill(const EncodeState *w, PieceBatch *batch, PretokenKind kind, const uint8_t *p,
+                                 const uint8_t *end)
 {
     batch->count = 0;
     while (batch->count < BATCH_PIECES && end - p >= GPT2_READ_BYTES) {
@@ -148,8 +178,9 @@ static const uint8_t *batch_fill(const EncodeState *w, PieceBatch *batch, Pretok
     return p;
 }
 
-/* The hot loop: a row of pieces is cut before the first is looked up, so that their lines of memory come together. While
- * STARTS_READ bytes of text are left there is room for as many ids, so piece_ids may write more than count. */
+/* The hot loop: a batch is split before its first piece is looked up, so that its cache misses overlap. While
+ * GPT2_READ_BYTES of text remain, ids has capacity for as many more, so piece_ids may write more ids than are
+ * valid. */
 static Status scan_encode(EncodeState *w, PretokenKind kind, const uint8_t *text, int64_t bytes)
 {
     const uint8_t *p = text, *end = text + bytes;
@@ -164,12 +195,13 @@ static Status scan_encode(EncodeState *w, PretokenKind kind, const uint8_t *text
                 w->count += piece_ids(w->cache, cached, w->ids + w->count);
                 continue;
             }
-            int later = i + PREFETCH_AHEAD < batch.count ? i + PREFETCH_AHEAD : i;      /* strange words come together */
+            /* so that the misses of rare pieces overlap too */
+            int later = i + PREFETCH_AHEAD < batch.count ? i + PREFETCH_AHEAD : i;
             if (batch.piece[later].set) __builtin_prefetch(batch.piece[later].set + 2);
             int64_t length = piece[1].text - piece->text;
             if (piece->set) w->count += short_piece_encode(w, piece, length, w->ids + w->count);
             else            TRY(piece_encode(w, piece->text, length));
-            w->cache->pieces -= !piece->set;        /* which piece_encode counted */
+            w->cache->pieces -= !piece->set;        /* piece_encode counted it */
         }
     }
     while (p < end) {
@@ -180,22 +212,23 @@ static Status scan_encode(EncodeState *w, PretokenKind kind, const uint8_t *text
     return OK;
 }
 
+/* Applies one pretokenizer step, and itself to each resulting piece; the last step may use the fast loop. */
 static Status pretokens_encode(void *context, const uint8_t *text, int64_t bytes)
 {
-    EncodeState        *w = context;
-    const Pretokenizer   *cut = &w->bpe->pretokenizer;
-    if (w->step == cut->steps) return piece_encode(w, text, bytes);
-    const PretokenizerStep *step = &cut->step[w->step++];
-    bool   last   = w->step == cut->steps;
+    EncodeState *w = context;
+    const Pretokenizer *steps = &w->bpe->pretokenizer;
+    if (w->step == steps->steps) return piece_encode(w, text, bytes);
+    const PretokenizerStep *step = &steps->step[w->step++];
+    bool   last   = w->step == steps->steps;
     Status status = last && step->kind == SPLIT_SCAN ? scan_encode(w, step->scan, text, bytes)
-                                                   : pretokenizer_step(step, &w->cache->regex, text, bytes, pretokens_encode, w);
+                  : pretokenizer_step(step, &w->cache->regex, text, bytes, pretokens_encode, w);
     w->step--;
     return status;
 }
 
 typedef Status SegmentEncode(EncodeState *w, Chars text);
 
-/* What lies between added tokens goes on, the tokens are ids already */
+/* Writes the ids of added tokens, and passes the segments between them to `segment`. */
 static Status added_encode(EncodeState *w, bool normalized, Chars text, SegmentEncode *segment)
 {
     AddedTokensKind  kind  = { normalized, w->specials };
@@ -216,15 +249,20 @@ static Status segment_encode(EncodeState *w, Chars text)
     return pretokens_encode(w, text.text, text.bytes);
 }
 
-static bool looks_for_added(const EncodeState *w) { return w->bpe->added.count > (w->specials ? 0 : w->bpe->added.specials); }
+static bool looks_for_added(const EncodeState *w)
+{
+    return w->bpe->added.count > (w->specials ? 0 : w->bpe->added.specials);
+}
 
 static Status normalized_encode(EncodeState *w, Chars text)
 {
-    if (w->bpe->normalizer.steps) TRY(normalizer_apply(&w->bpe->normalizer, &text, !w->text_started, &w->cache->normalizer));
+    if (w->bpe->normalizer.steps)
+        TRY(normalizer_apply(&w->bpe->normalizer, &text, !w->text_started, &w->cache->normalizer));
     return looks_for_added(w) ? added_encode(w, true, text, segment_encode) : segment_encode(w, text);
 }
 
-/* Threads encode at the same time, each with words of its own. */
+/* Threads encode at the same time, each with a cache of its own. A cache is exchanged atomically, so no lock
+ * is needed; the default, sequentially consistent order makes the previous user's writes visible. */
 static Status cache_acquire(BpeTokenizer *m, PieceCache **cache)
 {
     for (int i = 0; i < BPE_TOKENIZER_THREADS; i++)
@@ -267,7 +305,8 @@ int64_t bpe_tokenizer_encode(const Tokenizer *t, int32_t *ids, const char *text,
     template_add(&w, &m->before);
     if (bytes) {
         if (cache_acquire(m, &w.cache) != OK) return -1;
-        status = looks_for_added(&w) ? added_encode(&w, false, chars, normalized_encode) : normalized_encode(&w, chars);
+        status = looks_for_added(&w) ? added_encode(&w, false, chars, normalized_encode)
+            : normalized_encode(&w, chars);
         cache_release(m, w.cache);
     }
     template_add(&w, &m->after);

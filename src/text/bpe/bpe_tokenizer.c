@@ -1,3 +1,5 @@
+/* From the description of a BPE tokenizer, as the readers fill it, to a Tokenizer: checks that every text can
+ * be encoded, and computes what encoding and decoding look up. */
 #include "text/bpe/bpe_tokenizer.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,8 +31,10 @@ void bpe_tokenizer_close(BpeTokenizer *m)
 
 Status bpe_add_token(BpeTokenizer *m, AddedToken token)
 {
-    if (token.id < 0 || token.id >= VOCAB_IDS_MAX) return fail(BAD_FILE, "an added token with id %d", token.id);
-    if (!m->special && !(m->special = calloc(VOCAB_IDS_MAX, 1))) return fail(NO_MEMORY, "no memory for special tokens");
+    if (token.id < 0 || token.id >= VOCAB_IDS_MAX)
+        return fail(BAD_FILE, "an added token with id %d", token.id);
+    if (!m->special && !(m->special = calloc(VOCAB_IDS_MAX, 1)))
+        return fail(NO_MEMORY, "no memory for special tokens");
     if (!vocab_has(&m->vocab, token.id)) {
         TRY(vocab_add(&m->vocab, token.id, token.text, token.bytes));
         m->special[token.id] = 1;
@@ -38,7 +42,8 @@ Status bpe_add_token(BpeTokenizer *m, AddedToken token)
     return added_add(&m->added, token);
 }
 
-Status bpe_add_merge(BpeTokenizer *m, const uint8_t *left, int64_t left_bytes, const uint8_t *right, int64_t right_bytes,
+Status bpe_add_merge(BpeTokenizer *m, const uint8_t *left, int64_t left_bytes, const uint8_t *right,
+                     int64_t right_bytes,
                        uint32_t rank)
 {
     uint8_t joined[1024];
@@ -49,8 +54,9 @@ Status bpe_add_merge(BpeTokenizer *m, const uint8_t *left, int64_t left_bytes, c
     int32_t a = vocab_find(&m->vocab, left, left_bytes), b = vocab_find(&m->vocab, right, right_bytes);
     int32_t made = vocab_find(&m->vocab, joined, left_bytes + right_bytes);
     if (a < 0 || b < 0 || made < 0)
-        return fail(BAD_FILE, "merge %" PRIu32 ", %.*s %.*s: %s is no token of the vocabulary", rank, (int)left_bytes,
-                    left, (int)right_bytes, right, made < 0 && a >= 0 && b >= 0 ? "what they make" : "one of them");
+        return fail(BAD_FILE, "merge %" PRIu32 ", %.*s %.*s: %s is no token of the vocabulary", rank,
+                    (int)left_bytes, left, (int)right_bytes, right,
+                    made < 0 && a >= 0 && b >= 0 ? "what they make" : "one of them");
     return merges_add(&m->merges, a, b, rank, made);
 }
 
@@ -59,29 +65,33 @@ static TextPiece bpe_tokenizer_decode(const Tokenizer *t, int32_t id)
     const BpeTokenizer *m = t->state;
     if (id == m->eod || !vocab_has(&m->decoded, id)) return (TextPiece){ .text = "" };
     const char *text = (const char *)vocab_bytes(&m->decoded, id);
-    bool lead = m->leads && m->decoded.length[id] && *text == ' ' && (m->strip_first_space || *vocab_bytes(&m->vocab, id) == 0xE2);
+    bool lead = m->leads && m->decoded.length[id] && *text == ' ' && (m->strip_first_space ||
+                                                                      *vocab_bytes(&m->vocab, id) == 0xE2);
     return (TextPiece){ text, m->decoded.length[id], lead };
 }
 
 /* ---- from a description to a tokenizer ---- */
 
-/* The ids of single bytes: tokens of one byte, or <0x00> to <0xFF> */
+/* Finds the ids of single bytes, which are tokens of one byte, or <0x00> to <0xFF>. BAD_FILE where one is
+ * missing that some text needs. */
 static Status bytes_find(BpeTokenizer *m)
 {
     for (int byte = 0; byte < 256; byte++) {
         char    token[8];
         uint8_t raw = (uint8_t)byte;
         int     bytes = snprintf(token, sizeof token, "<0x%02X>", byte);
-        m->byte_id[byte] = m->byte_level ? bpe_model_find(m, &raw, 1) : bpe_model_find(m, (uint8_t *)token, bytes);
+        m->byte_id[byte] = m->byte_level ? bpe_model_find(m, &raw, 1)
+            : bpe_model_find(m, (uint8_t *)token, bytes);
         if (m->byte_id[byte] < 0 && (m->byte_level || m->byte_fallback || m->unknown < 0))
-            return fail(BAD_FILE, "--tokenizer %s: no token for the byte %02X, so it could not spell every text", m->name,
-                        byte);
+            return fail(BAD_FILE,
+                        "--tokenizer %s: no token for the byte %02X, so it could not spell every text",
+                        m->name, byte);
     }
     return OK;
 }
 
-/* Marks are blanks and <0x0A> is a byte, also in tokens that were added, as the decoders of Hugging Face's
- * library have it. */
+/* Adds what a token decodes to: U+2581 becomes a space and <0x0A> a byte, also in added tokens, as the
+ * decoders of Hugging Face's library do. */
 static Status decoded_add(BpeTokenizer *m, int32_t id, const uint8_t *from, int64_t bytes)
 {
     int64_t to = 0;
@@ -100,8 +110,9 @@ static Status decoded_add(BpeTokenizer *m, int32_t id, const uint8_t *from, int6
     return status;
 }
 
-/* What is put around a text is none of it. An added token that was looked for as normalizers leave it took
- * that out of the text. */
+/* Ids that the post-processor adds decode to nothing. An added token that is searched for after the
+ * normalizer decodes to its normalized text, because that is what it replaced. All others decode to their own
+ * text. */
 static Status decoded_fill(BpeTokenizer *m)
 {
     for (int i = 0; i < m->before.count + m->after.count; i++) {
@@ -118,7 +129,8 @@ static Status decoded_fill(BpeTokenizer *m)
     return OK;
 }
 
-/* Where no token has a mark behind anything else, nothing merges across the start of a row of marks: cut there. */
+/* Whether tokens have marks (U+2581) only at their beginning. Then nothing merges across the beginning of a
+ * run of marks, and splitting there changes no id, but makes words short enough for the cache. */
 static bool marks_only_begin(const BpeTokenizer *m)
 {
     if (vocab_find(&m->vocab, "\xE2\x96\x81", 3) < 0) return false;
@@ -135,19 +147,24 @@ static bool marks_only_begin(const BpeTokenizer *m)
     return true;
 }
 
-/* Before the letters of a word GPT-2 takes a blank alone, the others anything but letters, numbers and ends of lines.
- * What begins with ' may be a short form, and is left to pretoken_next. */
+/* The ASCII bytes that may precede the letters of a word in one pretoken: a space for GPT-2, for the others
+ * anything except letters, numbers and line ends. What begins with ' may be a contraction, so it is left to
+ * pretoken_next. */
 static void word_prefixes_find(BpeTokenizer *m)
 {
-    PretokenKind kind = m->pretokenizer.steps ? m->pretokenizer.step[m->pretokenizer.steps - 1].scan : PRETOKEN_GPT2;
+    PretokenKind kind = m->pretokenizer.steps ? m->pretokenizer.step[m->pretokenizer.steps - 1].scan
+        : PRETOKEN_GPT2;
     m->lead[' '] = 1;
     for (int c = 1; c < 128 && kind != PRETOKEN_GPT2; c++)
         m->lead[c] = !(unicode_class((uint32_t)c) & (LETTER | NUMBER)) && c != '\n' && c != '\r' && c != '\'';
 }
 
-static const char *const eod_names[] = { "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eot|>", "<|im_end|>" };
+/* Names of the end of document, by preference, where the files do not name it */
+static const char *const eod_names[] = {
+    "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eot|>", "<|im_end|>"
+};
 
-/* Tokens that are looked for after normalizers are themselves written as those leave them. */
+/* Tokens that are searched for in normalized text are normalized themselves. */
 static Status added_normalize(BpeTokenizer *m)
 {
     NormalizerBuffers buffers = { 0 };
@@ -167,7 +184,8 @@ static Status tokenizer_finish(BpeTokenizer *m)
     if (m->vocabulary < m->vocab.ids) m->vocabulary = m->vocab.ids;
     if (m->vocabulary == 0) return fail(BAD_FILE, "--tokenizer %s: no tokens in it", m->name);
     if (m->merges.count && m->vocabulary > MERGES_IDS)
-        return fail(BAD_FILE, "--tokenizer %s: %d tokens, and %d are the most that can merge", m->name, m->vocabulary, MERGES_IDS);
+        return fail(BAD_FILE, "--tokenizer %s: %d tokens, and %d are the most that can merge", m->name,
+                    m->vocabulary, MERGES_IDS);
     for (size_t i = 0; i < sizeof eod_names / sizeof eod_names[0] && m->eod < 0; i++)
         m->eod = vocab_find(&m->vocab, eod_names[i], (int64_t)strlen(eod_names[i]));
     TRY(bytes_find(m));
@@ -192,7 +210,7 @@ Status bpe_tokenizer_make(Tokenizer *t, BpeTokenizer *m)
     int64_t widest, extra, segment_normalizer, before;
     normalizer_growth(&m->normalizer, &widest, &extra);
     normalizer_growth(&m->segment_normalizer, &segment_normalizer, &before);
-    if (m->added.count) widest *= (1 + extra) * (1 + before);               /* every part may be put something before */
+    if (m->added.count) widest *= (1 + extra) * (1 + before);  /* each segment may get a prefix */
     *t = (Tokenizer){ .name = m->name, .vocabulary = m->vocabulary, .eod = m->eod, .encode = bpe_tokenizer_encode, .decode = bpe_tokenizer_decode,
                       .close = tokenizer_close_bpe, .state = m, .extra = extra * segment_normalizer + before + m->before.count + m->after.count,
                       .widest = widest * segment_normalizer, .specials = m->added.specials > 0 };

@@ -1,3 +1,5 @@
+/* Training of a BPE tokenizer: the tokens, counting the words of texts with several threads, and writing a
+ * tokenizer.json. The merges are in bpe_train_merge.c. */
 #include "text/bpe/bpe_train.h"
 #include <jansson.h>
 #include <stdio.h>
@@ -14,6 +16,7 @@
 
 static void slots_fill(BpeTrain *t);
 
+/* Doubles the capacity, and the hash table to four slots per token. */
 static void tokens_grow(BpeTrain *t)
 {
     if (t->ids < t->capacity) return;
@@ -26,6 +29,7 @@ static void tokens_grow(BpeTrain *t)
     slots_fill(t);
 }
 
+/* The slot of these bytes, or the empty one where they belong */
 static int32_t *slot_find(const BpeTrain *t, const char *text, int64_t bytes)
 {
     for (uint32_t at = (uint32_t)XXH3_64bits(text, (size_t)bytes);; at++) {
@@ -61,18 +65,22 @@ int32_t token_id(BpeTrain *t, const char *left, int64_t left_bytes, const char *
 static Status special_add(BpeTrain *t, const char *text)
 {
     uint8_t bytes[256];
+    /* A special token that is spelled in byte letters would be found by merges, so it is stored as the bytes
+     * it spells. */
     int64_t n = (int64_t)strlen(text), letters = n;
     bool    spelled = n < 256 && letters_to_bytes(memcpy(bytes, text, (size_t)n), &letters);
     json_t *valid = json_string(text);
     json_decref(valid);
-    if (!valid || n == 0) return fail(BAD_OPTION, "--special-tokens: \"%.40s\" is no text in UTF-8", text);
+    if (!valid || n == 0) return fail(BAD_OPTION, "--special-tokens: \"%.40s\" is not UTF-8 text", text);
     if (spelled && letters == 1)
-        return fail(BAD_OPTION, "--special-tokens %s is one letter, which is a token anyway; drop it", text);
+        return fail(BAD_OPTION, "--special-tokens %s is one byte, which is a token anyway; drop it", text);
     int32_t before = t->ids;
     token_id(t, spelled ? (const char *)bytes : text, spelled ? letters : n, "", 0);
-    return t->ids > before ? OK : fail(BAD_OPTION, "--special-tokens: %s is there twice", text);
+    return t->ids > before ? OK : fail(BAD_OPTION, "--special-tokens: %s is given twice", text);
 }
 
+/* Adds the special tokens, then the bytes in the order of their letters, as Hugging Face's trainer numbers
+ * them. */
 static Status tokens_begin(BpeTrain *t)
 {
     int64_t fixed = 256 + t->plan.specials;
@@ -110,14 +118,16 @@ Status bpe_train_open(BpeTrain **out, const BpePlan *plan)
     return OK;
 }
 
-/* Texts go to whoever is free: sums do not mind. */
+/* Each thread takes the next text that no thread has taken. Which thread counts a word does not matter, as
+ * counts are summed. */
 static void table_feed(void *context, int64_t begin, int64_t end)
 {
     BpeTrain *t = context;
     for (int64_t table = begin; table < end; table++)
         for (int64_t i; (i = atomic_fetch_add(&t->next_text, 1)) < t->count;)
             for (int64_t at = 0, n; at < t->texts[i].bytes; at += n) {
-                n = pretoken_next(PRETOKEN_GPT2, (const uint8_t *)t->texts[i].text + at, t->texts[i].bytes - at);
+                n = pretoken_next(PRETOKEN_GPT2, (const uint8_t *)t->texts[i].text + at,
+                                  t->texts[i].bytes - at);
                 word_table_add(&t->table[table], t->texts[i].text + at, n);
             }
 }
@@ -153,6 +163,7 @@ void bpe_train_close(BpeTrain *t)
 
 /* ---- tokenizer.json ---- */
 
+/* A token as a JSON string: special ones as given, others in byte letters. */
 static void token_write(FILE *out, const BpeTrain *t, int32_t id)
 {
     if (id < t->plan.specials) {
@@ -175,7 +186,8 @@ static void token_write(FILE *out, const BpeTrain *t, int32_t id)
     "{\"type\": \"ByteLevel\", \"add_prefix_space\": " prefix ", \"trim_offsets\": true, \"use_regex\": true}"
 
 static const char special_rest[] =
-    ", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false, \"special\": true}";
+    ", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false,"
+    " \"special\": true}";
 static const char before_vocab[] =
     "],\n\"normalizer\": null,\n\"pre_tokenizer\": " BYTE_LEVEL("false") ",\n"
     "\"post_processor\": " BYTE_LEVEL("true") ",\n\"decoder\": " BYTE_LEVEL("true") ",\n"

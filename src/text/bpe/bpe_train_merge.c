@@ -1,42 +1,50 @@
-/* The merges. Each distinct word is a run of ids; each pair of neighbours has its count, and the words where
- * it came up. A heap gives the pair with the highest count; what it says may be old, and then goes back with
- * the count as it is now.
+/* The merges of a BPE training. Each distinct word is a sequence of ids; each pair of neighbouring ids has
+ * its count and the words in which it occurs. A heap has the pair with the highest count on top. Counts
+ * change after an entry was added, so an entry on top with an old count sinks with the current one (lazy
+ * updates).
  *
- * Hugging Face's trainer is followed in the corners too. Places that a round adds to a pair are an entry of
- * the heap of their own: where one token is made by two different merges, a pair may come up a second time,
- * and then its later merge counts. */
+ * Hugging Face's trainer is followed in its corner cases too. The occurrences that a merge adds to a pair are
+ * a heap entry of their own; where two different merges make the same token, a pair may come up a second
+ * time, and then its later merge counts. */
 #include <stdlib.h>
 #include <string.h>
 #include "text/bpe/bpe_train_internal.h"
 
-typedef struct { int64_t begin, count; int32_t length; } TrainWord;
+typedef struct { int64_t begin, count; int32_t length; } TrainWord;  /* symbols begin .. begin + length;
+                                                                      * occurrences */
 typedef struct {
-    uint64_t pair;
-    int64_t  count;
-    int32_t *fill;
-    int32_t  word, new_words;
-} TrainPair; /* fresh, fill: of this round */
+    uint64_t pair;                       /* left << 32 | right */
+    int64_t  count;                      /* occurrences, in all words */
+    int32_t *fill;                       /* where the next word of this round is written; NULL: the pair is
+                                          * gone */
+    int32_t  word, new_words;            /* the last word of this round, and their number */
+} TrainPair;
+/* A pair with the words that one merge added to it; count: of the pair, when the entry was added or sank */
 typedef struct { int64_t count; uint64_t pair; int32_t *words; int32_t length; } PairHeapEntry;
-typedef struct { int32_t pair, word; } PairOccurrence;
-typedef struct WordListBlock { struct WordListBlock *next; int64_t used, capacity; int32_t slot[]; } WordListBlock;
+typedef struct { int32_t pair, word; } PairOccurrence;              /* indices */
+typedef struct WordListBlock {
+    struct WordListBlock *next;
+    int64_t used, capacity;              /* words */
+    int32_t word[];
+} WordListBlock;
 
 enum { BLOCK_WORDS = 1 << 18 };
 
 typedef struct {
-    BpeTrain *train;
-    int32_t  *symbol;
-    TrainWord     *word;
-    int32_t   words;
-    TrainPair     *pair;                        /* all that ever were */
-    int32_t  *pair_slot;                  /* open addressing: index + 1 */
-    int64_t   pairs, pair_capacity, slots;
-    PairHeapEntry    *heap;
-    int64_t   entries, heap_capacity;
-    PairOccurrence *occurrence;                        /* this round: where a pair is new */
-    int64_t   occurrences, occurrence_capacity;
-    int32_t  *touched;                     /* this round: pairs with sightings */
-    int64_t   touches, touched_capacity;
-    WordListBlock    *block;                       /* of entries' words */
+    BpeTrain       *train;
+    int32_t        *symbol;              /* ids of all words, one after the other */
+    TrainWord      *word;
+    int32_t         words;
+    TrainPair      *pair;                /* every pair that ever occurred */
+    int32_t        *pair_slot;           /* [slots], linear probing: index + 1; 0: empty */
+    int64_t         pairs, pair_capacity, slots;
+    PairHeapEntry  *heap;                /* the highest count on top, of equal counts the smaller ids */
+    int64_t         entries, heap_capacity;
+    PairOccurrence *occurrence;          /* this round: the words in which a pair is new */
+    int64_t         occurrences, occurrence_capacity;
+    int32_t        *touched;             /* this round: the pairs that have new words */
+    int64_t         touches, touched_capacity;
+    WordListBlock  *block;               /* memory of the heap entries' words */
 } Merger;
 
 #define GROW(array, count, capacity) do { \
@@ -53,6 +61,7 @@ static uint64_t pair_key(int32_t left, int32_t right)
     return (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
 }
 
+/* The slot of a pair, or the empty one where it belongs */
 static int32_t *pair_slot(const Merger *m, uint64_t key)
 {
     uint64_t hash = key * 0x9E3779B97F4A7C15u;
@@ -89,6 +98,7 @@ static void pair_removed(Merger *m, int32_t left, int32_t right, int32_t word)
     pair_of(m, pair_key(left, right))->count -= m->word[word].count;
 }
 
+/* Counts one occurrence in a word, and notes the word once per round. */
 static void pair_added(Merger *m, int32_t left, int32_t right, int32_t word)
 {
     TrainPair *p = pair_of(m, pair_key(left, right));
@@ -121,7 +131,7 @@ static void heap_push(Merger *m, PairHeapEntry e)
     m->heap[at] = e;
 }
 
-/* e goes in at the top, and sinks */
+/* Replaces the top entry by e, which sinks to its position in the heap of four children per node. */
 static void heap_sink(Merger *m, PairHeapEntry e)
 {
     int64_t at = 0;
@@ -142,20 +152,21 @@ static void heap_pop(Merger *m)
     if (m->entries) heap_sink(m, last);
 }
 
-/* ---- a round: what was seen becomes entries ---- */
+/* ---- end of a round: new occurrences become heap entries ---- */
 
+/* Memory for the words of an entry. Blocks are freed together at the end, because entries live until then. */
 static int32_t *word_list_alloc(Merger *m, int64_t count)
 {
     WordListBlock *b = m->block;
     if (!b || b->capacity - b->used < count) {
         int64_t capacity = count > BLOCK_WORDS ? count : BLOCK_WORDS;
-        b = malloc(sizeof *b + (size_t)capacity * sizeof *b->slot);
-        CHECK(b, "no memory for the places of pairs");
+        b = malloc(sizeof *b + (size_t)capacity * sizeof *b->word);
+        CHECK(b, "no memory for the words of pairs");
         *b = (WordListBlock){ .next = m->block, .capacity = capacity };
         m->block = b;
     }
     b->used += count;
-    return b->slot + b->used - count;
+    return b->word + b->used - count;
 }
 
 static void round_end(Merger *m)
@@ -185,7 +196,7 @@ static void words_merge(void *context, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) word_table_absorb(pair[2 * i], pair[2 * i + 1]);
 }
 
-/* All lanes into the first: halves, quarters ... */
+/* Adds all tables to the first one, pairwise in parallel: a half of them, a quarter, ... */
 static void tables_join(BpeTrain *t)
 {
     WordTable **pair = malloc((size_t)(t->tables + 1) * sizeof *pair);
@@ -201,6 +212,7 @@ static void tables_join(BpeTrain *t)
     free(pair);
 }
 
+/* The words as ids of their bytes */
 static void words_spell(Merger *m)
 {
     BpeTrain *t = m->train;
@@ -255,7 +267,7 @@ static void word_merge(Merger *m, int32_t word, BpeMerge merge)
 
 /* ---- merges ---- */
 
-/* A pair that comes up again counts where it came last. */
+/* A pair that is merged a second time keeps only its later position. */
 static void merge_keep(BpeTrain *t, BpeMerge merge, bool again)
 {
     for (int32_t i = 0; again && i < t->merges; i++) {

@@ -1,3 +1,4 @@
+/* Counts distinct words for the BPE training. Their texts are copied into large blocks, which never move. */
 #include "text/bpe/bpe_train_words.h"
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 
 enum { BLOCK_BYTES = 1 << 20 };
 
+/* Copies a text that the table did not have; the caller's texts are gone after the call that feeds them. */
 static const char *text_copy(WordTable *t, const char *text, int64_t bytes)
 {
     TextBlock *b = t->block;
@@ -23,6 +25,7 @@ static const char *text_copy(WordTable *t, const char *text, int64_t bytes)
     return kept;
 }
 
+/* The slot of a word, or the empty one where it belongs */
 static WordCount *slot_find(const WordTable *t, uint64_t hash, const char *text, int64_t bytes)
 {
     for (int64_t at = (int64_t)(hash & (uint64_t)(t->slots - 1));; at = (at + 1) & (t->slots - 1)) {

@@ -1,4 +1,6 @@
-/* tokenizer.json of Hugging Face: models of type BPE. What is not known here is refused by its name. */
+/* Reads a tokenizer.json of Hugging Face's tokenizers library with a model of type BPE. Each part of the file
+ * has a "type"; a table maps the types to functions, and a type or value that is not implemented is refused
+ * by its name, since ignoring it would give other ids. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,9 +8,13 @@
 #include "text/bpe/read_internal.h"
 #include "text/unicode.h"
 
-/* odd: a key whose value is no `wanted`; NULL. vocab: {token: id} of the model, from which added tokens
- * may not differ */
-typedef struct { BpeTokenizer *bpe; const char *path, *invalid_key, *expected; const json_t *vocab; } JsonReader;
+typedef struct {
+    BpeTokenizer *bpe;                   /* being filled */
+    const char   *path;                  /* for messages */
+    const char   *invalid_key;           /* the first key with a value of the wrong type; NULL: none */
+    const char   *expected;              /* the right type */
+    const json_t *vocab;                 /* {token: id} of the model, with which added tokens must agree */
+} JsonReader;
 typedef Status JsonPart(JsonReader *r, const json_t *part);
 typedef struct { const char *type; JsonPart *read; } JsonField;
 
@@ -18,12 +24,14 @@ static const char *type_of(const json_t *part)
     return type ? type : "(without a type)";
 }
 
-/* Told at the end, by odd_check: a value of another kind is no value that is missing. */
+/* Notes a value of the wrong type, which is not the same as a missing one; check_invalid reports it at the
+ * end. */
 static void note_invalid(JsonReader *r, const char *key, const char *expected)
 {
     if (!r->invalid_key) r->invalid_key = key, r->expected = expected;
 }
 
+/* `otherwise` where the key is missing */
 static bool read_bool(JsonReader *r, const json_t *part, const char *key, bool otherwise)
 {
     const json_t *value = json_object_get(part, key);
@@ -31,7 +39,7 @@ static bool read_bool(JsonReader *r, const json_t *part, const char *key, bool o
     return json_is_boolean(value) ? json_is_true(value) : otherwise;
 }
 
-/* NULL where it is missing */
+/* NULL where the key is missing */
 static const char *read_string(JsonReader *r, const json_t *part, const char *key)
 {
     const json_t *value = json_object_get(part, key);
@@ -41,22 +49,25 @@ static const char *read_string(JsonReader *r, const json_t *part, const char *ke
 
 static Status check_invalid(const JsonReader *r)
 {
-    return r->invalid_key ? fail(BAD_FILE, "%s: \"%s\" is not %s; mend the file", r->path, r->invalid_key, r->expected) : OK;
+    return r->invalid_key ? fail(BAD_FILE, "%s: \"%s\" is not %s; correct the file", r->path, r->invalid_key,
+                                 r->expected) : OK;
 }
 
-/* The message of a room that knows no file, with the file before it */
+/* Puts the path before a message of code that does not know the file. */
 static Status fail_with_path(const JsonReader *r, Status status)
 {
     return fail(status, "%s: %s", r->path, fail_text());
 }
 
-static Status dispatch_by_type(JsonReader *r, const json_t *part, const char *what, const JsonField *rows, int count)
+static Status dispatch_by_type(JsonReader *r, const json_t *part, const char *what, const JsonField *rows,
+                               int count)
 {
     if (!part || json_is_null(part)) return OK;
     for (int i = 0; i < count; i++)
         if (!strcmp(rows[i].type, type_of(part))) return rows[i].read ? rows[i].read(r, part) : OK;
-    return fail(BAD_FILE, "%s: the %s %.60s is not known; encode with another program, or give another tokenizer", r->path,
-                what, type_of(part));
+    return fail(BAD_FILE,
+                "%s: the %s %.60s is not known; encode with another program, or give another tokenizer",
+                r->path, what, type_of(part));
 }
 #define DISPATCH(r, part, what, rows) dispatch_by_type(r, part, what, rows, sizeof rows / sizeof rows[0])
 
@@ -74,9 +85,12 @@ static Status for_each(JsonReader *r, const json_t *list, const char *what, Json
 static Status step_add(JsonReader *r, Normalizer *n, NormalizerKind kind, const char *old, const char *new)
 {
     size_t old_bytes = old ? strlen(old) : 0, new_bytes = new ? strlen(new) : 0;
-    if (n->steps == NORMALIZER_STEPS_MAX) return fail(BAD_FILE, "%s: more than %d normalizers", r->path, NORMALIZER_STEPS_MAX);
-    if (old_bytes > NORMALIZER_TEXT_MAX || new_bytes > NORMALIZER_TEXT_MAX || (kind == NORMALIZER_REPLACE && (!old_bytes || !new)))
-        return fail(BAD_FILE, "%s: a normalizer replaces or puts what is missing or longer than %d bytes", r->path,
+    if (n->steps == NORMALIZER_STEPS_MAX)
+        return fail(BAD_FILE, "%s: more than %d normalizers", r->path, NORMALIZER_STEPS_MAX);
+    if (old_bytes > NORMALIZER_TEXT_MAX || new_bytes > NORMALIZER_TEXT_MAX ||
+        (kind == NORMALIZER_REPLACE && (!old_bytes || !new)))
+        return fail(BAD_FILE, "%s: a normalizer replaces or puts what is missing or longer than %d bytes",
+                    r->path,
                     NORMALIZER_TEXT_MAX);
     NormalizerStep *s = &n->step[n->steps++];
     *s = (NormalizerStep){ .kind = kind, .old_bytes = (int)old_bytes, .new_bytes = (int)new_bytes };
@@ -84,7 +98,8 @@ static Status step_add(JsonReader *r, Normalizer *n, NormalizerKind kind, const 
     if (new) memcpy(s->new, new, new_bytes);
     int64_t widest, extra;
     normalizer_growth(n, &widest, &extra);
-    return widest > 64 ? fail(BAD_FILE, "%s: normalizers that make a text more than 64 times longer", r->path) : OK;
+    return widest > 64 ? fail(BAD_FILE, "%s: normalizers that make a text more than 64 times longer", r->path)
+        : OK;
 }
 
 static Status normalizer_add(JsonReader *r, NormalizerKind kind, const char *old, const char *new)
@@ -92,10 +107,14 @@ static Status normalizer_add(JsonReader *r, NormalizerKind kind, const char *old
     return step_add(r, &r->bpe->normalizer, kind, old, new);
 }
 
-static Status form_nfc (JsonReader *r, const json_t *p) { (void)p; return normalizer_add(r, NORMALIZER_NFC,  NULL, NULL); }
-static Status form_nfd (JsonReader *r, const json_t *p) { (void)p; return normalizer_add(r, NORMALIZER_NFD,  NULL, NULL); }
-static Status form_nfkc(JsonReader *r, const json_t *p) { (void)p; return normalizer_add(r, NORMALIZER_NFKC, NULL, NULL); }
-static Status form_nfkd(JsonReader *r, const json_t *p) { (void)p; return normalizer_add(r, NORMALIZER_NFKD, NULL, NULL); }
+static Status normalizer_form(JsonReader *r, const json_t *part)
+{
+    /* In the order of NormalizerKind */
+    static const char *const forms[] = { "NFC", "NFD", "NFKC", "NFKD" };
+    int kind = 0;
+    while (strcmp(forms[kind], type_of(part))) kind++;
+    return normalizer_add(r, (NormalizerKind)kind, NULL, NULL);
+}
 
 static Status normalizer_prepend(JsonReader *r, const json_t *part)
 {
@@ -106,17 +125,26 @@ static Status normalizer_prepend(JsonReader *r, const json_t *part)
 static Status normalizer_replace(JsonReader *r, const json_t *part)
 {
     const json_t *old = json_object_get(json_object_get(part, "pattern"), "String");
-    if (!old) return fail(BAD_FILE, "%s: the normalizer Replace by a regular expression is not known", r->path);
+    if (!old)
+        return fail(BAD_FILE, "%s: the normalizer Replace by a regular expression is not known", r->path);
     return normalizer_add(r, NORMALIZER_REPLACE, json_string_value(old), read_string(r, part, "content"));
 }
 
 static JsonPart normalizer_read;
-static Status normalizer_list(JsonReader *r, const json_t *p) { return for_each(r, json_object_get(p, "normalizers"), "the \"normalizers\" of a Sequence", normalizer_read); }
+static Status normalizer_list(JsonReader *r, const json_t *p)
+{
+    return for_each(r, json_object_get(p, "normalizers"), "the \"normalizers\" of a Sequence",
+                    normalizer_read);
+}
 static const JsonField normalizers[] = {
-    { "Sequence", normalizer_list }, { "NFC", form_nfc }, { "NFD", form_nfd }, { "NFKC", form_nfkc }, { "NFKD", form_nfkd },
+    { "Sequence", normalizer_list }, { "NFC", normalizer_form }, { "NFD", normalizer_form },
+    { "NFKC", normalizer_form }, { "NFKD", normalizer_form },
     { "Prepend", normalizer_prepend }, { "Replace", normalizer_replace },
 };
-static Status normalizer_read(JsonReader *r, const json_t *part) { return DISPATCH(r, part, "normalizer", normalizers); }
+static Status normalizer_read(JsonReader *r, const json_t *part)
+{
+    return DISPATCH(r, part, "normalizer", normalizers);
+}
 
 /* ---- pre-tokenizers ---- */
 
@@ -131,7 +159,7 @@ static Status pretokenizer_add(JsonReader *r, PretokenizerStep step)
     return OK;
 }
 
-/* Of a part of the text, not of all */
+/* For each segment of a text, not for the whole text */
 static Status segment_normalizer_add(JsonReader *r, NormalizerKind kind, const char *old, const char *new)
 {
     return step_add(r, &r->bpe->segment_normalizer, kind, old, new);
@@ -142,14 +170,19 @@ static Status pretokenizer_byte_level(JsonReader *r, const json_t *part)
     BpeTokenizer *m = r->bpe;
     m->byte_level = true;
     if (read_bool(r, part, "add_prefix_space", true)) {
-        if (m->pretokenizer.steps) return fail(BAD_FILE, "%s: ByteLevel with add_prefix_space behind another pre-tokenizer is not"
-                                      " known", r->path);
+        if (m->pretokenizer.steps)
+            return fail(BAD_FILE,
+                        "%s: ByteLevel with add_prefix_space after another pre-tokenizer is not known",
+                        r->path);
         TRY(segment_normalizer_add(r, NORMALIZER_PREPEND_UNLESS, NULL, " "));
     }
     return read_bool(r, part, "use_regex", true) ? pretokenizer_add(r, (PretokenizerStep){ .kind = SPLIT_SCAN, .scan = PRETOKEN_GPT2 }) : OK;
 }
 
-static const char *const behaviors[] = { "Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous" };
+/* In the order of SplitBehavior */
+static const char *const behaviors[] = {
+    "Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"
+};
 
 static Status behavior_read(JsonReader *r, const json_t *part, SplitBehavior *behavior)
 {
@@ -162,7 +195,7 @@ static Status behavior_read(JsonReader *r, const json_t *part, SplitBehavior *be
     return fail(BAD_FILE, "%s: Split: behavior %.40s is not known", r->path, word ? word : "(missing)");
 }
 
-/* A plain text as a pattern */
+/* Writes a plain text as a regular expression that matches it. */
 static void regex_quote(char *out, size_t size, const char *text)
 {
     size_t used = 0;
@@ -173,9 +206,9 @@ static void regex_quote(char *out, size_t size, const char *text)
     out[used] = 0;
 }
 
-/* What a scanner cuts are the matches and what lies between. The patterns up to DeepSeek's match all of a
- * text but for what the one of these is made for, so for them it is one whether matches are isolated, or
- * taken instead of what lies between them. */
+/* A scanner's pieces are the matches and the text between them. The expressions before DeepSeek's in
+ * PretokenKind match every text completely, so for them "isolated" is the same as "removed" with invert,
+ * which keeps the matches only. */
 static Status pretokenizer_split(JsonReader *r, const json_t *part)
 {
     const json_t *pattern = json_object_get(part, "pattern");
@@ -196,8 +229,9 @@ static Status pretokenizer_split(JsonReader *r, const json_t *part)
     if (status != OK) return fail_with_path(r, status);
     const char *unicode = regex_unicode(regex ? regex : "", version);
     if (unicode)
-        log_line("%s: the pattern %.40s... is not built in; PCRE2 matches it by Unicode %s, so characters that came later may be cut"
-                 " otherwise than by Hugging Face's library", r->path, regex, unicode);
+        log_line("%s: the pattern %.40s... is not built in; PCRE2 matches it by Unicode %s, so characters"
+                 " newer than that may be split differently than by Hugging Face's library",
+                 r->path, regex, unicode);
     return pretokenizer_add(r, step);
 }
 
@@ -213,24 +247,33 @@ static Status pretokenizer_metaspace(JsonReader *r, const json_t *part)
     if (!scheme) scheme = read_bool(r, part, "add_prefix_space", true) ? "always" : "never";
     if (!mark || strcmp(mark, "\xE2\x96\x81"))
         return fail(BAD_FILE, "%s: Metaspace with another replacement than U+2581 is not known", r->path);
-    if (r->bpe->pretokenizer.steps) return fail(BAD_FILE, "%s: Metaspace behind another pre-tokenizer is not known", r->path);
+    if (r->bpe->pretokenizer.steps)
+        return fail(BAD_FILE, "%s: Metaspace after another pre-tokenizer is not known", r->path);
     TRY(segment_normalizer_add(r, NORMALIZER_REPLACE, " ", mark));
     r->bpe->leads = strcmp(scheme, "never");
     if (!strcmp(scheme, "first"))       TRY(segment_normalizer_add(r, NORMALIZER_PREPEND_FIRST, NULL, mark));
     else if (!strcmp(scheme, "always")) TRY(segment_normalizer_add(r, NORMALIZER_PREPEND_UNLESS, NULL, mark));
-    else if (r->bpe->leads) return fail(BAD_FILE, "%s: Metaspace: prepend_scheme %.40s is not known", r->path, scheme);
+    else if (r->bpe->leads)
+        return fail(BAD_FILE, "%s: Metaspace: prepend_scheme %.40s is not known", r->path, scheme);
     return read_bool(r, part, "split", true) ? pretokenizer_add(r, (PretokenizerStep){ .kind = SPLIT_MARK }) : OK;
 }
 
 static JsonPart pretokenizer_read;
-static Status pretokenizer_list(JsonReader *r, const json_t *p) { return for_each(r, json_object_get(p, "pretokenizers"), "the \"pretokenizers\" of a Sequence", pretokenizer_read); }
+static Status pretokenizer_list(JsonReader *r, const json_t *p)
+{
+    return for_each(r, json_object_get(p, "pretokenizers"), "the \"pretokenizers\" of a Sequence",
+                    pretokenizer_read);
+}
 static const JsonField pretokenizers[] = {
     { "Sequence", pretokenizer_list }, { "ByteLevel", pretokenizer_byte_level }, { "Split", pretokenizer_split }, { "Digits", pretokenizer_digits },
     { "Metaspace", pretokenizer_metaspace },
 };
-static Status pretokenizer_read(JsonReader *r, const json_t *part) { return DISPATCH(r, part, "pre-tokenizer", pretokenizers); }
+static Status pretokenizer_read(JsonReader *r, const json_t *part)
+{
+    return DISPATCH(r, part, "pre-tokenizer", pretokenizers);
+}
 
-/* ---- decoders: how tokens are said follows from the model, but for Strip ---- */
+/* ---- decoders: how tokens are decoded follows from the model, except for Strip ---- */
 
 static Status decoder_strip(JsonReader *r, const json_t *part)
 {
@@ -240,12 +283,18 @@ static Status decoder_strip(JsonReader *r, const json_t *part)
 }
 
 static JsonPart decoder_read;
-static Status decoder_list(JsonReader *r, const json_t *p) { return for_each(r, json_object_get(p, "decoders"), "the \"decoders\" of a Sequence", decoder_read); }
+static Status decoder_list(JsonReader *r, const json_t *p)
+{
+    return for_each(r, json_object_get(p, "decoders"), "the \"decoders\" of a Sequence", decoder_read);
+}
 static const JsonField decoders[] = {
     { "Sequence", decoder_list }, { "ByteLevel", NULL }, { "Metaspace", NULL }, { "ByteFallback", NULL },
     { "Fuse", NULL }, { "Strip", decoder_strip }, { "Replace", NULL },
 };
-static Status decoder_read(JsonReader *r, const json_t *part) { return DISPATCH(r, part, "decoder", decoders); }
+static Status decoder_read(JsonReader *r, const json_t *part)
+{
+    return DISPATCH(r, part, "decoder", decoders);
+}
 
 /* ---- the model ---- */
 
@@ -264,7 +313,8 @@ static Status merges_read(JsonReader *r, const json_t *merges)
 {
     size_t  i;
     json_t *merge;
-    if (!json_is_array(merges)) return fail(BAD_FILE, "%s: the model has no merges; only BPE is known", r->path);
+    if (!json_is_array(merges))
+        return fail(BAD_FILE, "%s: the model has no merges; only BPE is known", r->path);
     json_array_foreach((json_t *)(uintptr_t)merges, i, merge) {
         if (merge_read(r, merge, (uint32_t)i) != OK) return fail_with_path(r, BAD_FILE);
     }
@@ -285,7 +335,8 @@ static Status model_read(JsonReader *r, const json_t *bpe)
     const json_t *type = json_object_get(bpe, "type"), *dropout = json_object_get(bpe, "dropout");
     if (type && strcmp(type_of(bpe), "BPE"))
         return fail(BAD_FILE, "%s: a model of type %.40s; only BPE is known%s", r->path, type_of(bpe),
-                    !strcmp(type_of(bpe), "Unigram") ? "; give the sentencepiece .model that it was made of" : "");
+                    !strcmp(type_of(bpe), "Unigram") ? "; give the sentencepiece .model that it was made of"
+                        : "");
     if (dropout && !json_is_null(dropout) && !json_is_number(dropout)) note_invalid(r, "dropout", "a number");
     if (dropout && json_number_value(dropout) != 0)
         return fail(BAD_FILE, "%s: dropout %g; merges that are dropped at random are not known", r->path,
@@ -305,20 +356,24 @@ static Status model_read(JsonReader *r, const json_t *bpe)
 
 /* ---- added tokens ---- */
 
-/* token: {"lstrip", ...}; NULL: nothing is said of it */
-static Status added_token_add(JsonReader *r, const json_t *token, const json_t *content, int64_t id, bool special)
+/* token: its properties {"lstrip", ...}; NULL: defaults */
+static Status added_token_add(JsonReader *r, const json_t *token, const json_t *content, int64_t id,
+                              bool special)
 {
     BpeTokenizer      *m = r->bpe;
     const char *text = json_string_value(content);
     int64_t     bytes = (int64_t)json_string_length(content);
-    if (bytes == 0 || id < 0 || id >= VOCAB_IDS_MAX) return fail(BAD_FILE, "%s: an added token without content or id", r->path);
+    if (bytes == 0 || id < 0 || id >= VOCAB_IDS_MAX)
+        return fail(BAD_FILE, "%s: an added token without content or id", r->path);
     const json_t *own = json_object_get(r->vocab, text);
     if (own && json_id(own) != id)
-        return fail(BAD_FILE, "%s: the added token %.80s has id %" PRId64 ", and the model's vocabulary gives it %" PRId64
-                    "; make them one", r->path, text, id, json_id(own));
+        return fail(BAD_FILE,
+                    "%s: the added token %.80s has id %" PRId64 ", and the model's vocabulary gives it"
+                    " %" PRId64 "; make them equal", r->path, text, id, json_id(own));
     if (!own && vocab_has(&m->vocab, id) && vocab_find(&m->vocab, text, bytes) != id)
-        return fail(BAD_FILE, "%s: the added token %.80s has id %" PRId64 ", which is another token's; give it one of its own",
-                    r->path, text, id);
+        return fail(BAD_FILE,
+                    "%s: the added token %.80s has id %" PRId64 ", which is another token's; give it one"
+                    " of its own", r->path, text, id);
     return bpe_add_token(m, (AddedToken){
         .text = (uint8_t *)(uintptr_t)text, .bytes = bytes, .id = (int32_t)id,
         .strip_left = read_bool(r, token, "lstrip", false), .strip_right = read_bool(r, token, "rstrip", false), .special = special,
@@ -331,12 +386,13 @@ static Status added_read(JsonReader *r, const json_t *token)
                      read_bool(r, token, "special", false));
 }
 
-/* ---- post-processors: ids put before and behind each text ---- */
+/* ---- post-processors: ids added before and after each text ---- */
 
 static Status template_id_add(JsonReader *r, TemplateIds *ids, const json_t *number)
 {
     if (!vocab_has(&r->bpe->vocab, json_id(number)) || ids->count == TEMPLATE_IDS_MAX)
-        return fail(BAD_FILE, "%s: the post_processor puts an id that is no token's, or more than %d", r->path, TEMPLATE_IDS_MAX);
+        return fail(BAD_FILE, "%s: the post_processor puts an id that is no token's, or more than %d",
+                    r->path, TEMPLATE_IDS_MAX);
     ids->id[ids->count++] = (int32_t)json_id(number);
     return OK;
 }
@@ -348,18 +404,21 @@ static Status post_template(JsonReader *r, const json_t *part)
     size_t        i, k;
     json_t       *piece, *id;
     json_array_foreach((json_t *)(uintptr_t)single, i, piece) {
-        const char   *token = json_string_value(json_object_get(json_object_get(piece, "SpecialToken"), "id"));
+        const json_t *special = json_object_get(piece, "SpecialToken");
+        const char   *token = json_string_value(json_object_get(special, "id"));
         const json_t *list  = token ? json_object_get(json_object_get(tokens, token), "ids") : NULL;
         if (token ? !list : ids == &r->bpe->after)
-            return fail(BAD_FILE, "%s: the template of the post_processor puts a token that it does not name, or the text twice",
-                        r->path);
+            return fail(BAD_FILE,
+                        "%s: the template of the post_processor has a token that it does not define, or the"
+                        " text twice", r->path);
         json_array_foreach((json_t *)(uintptr_t)list, k, id) TRY(template_id_add(r, ids, id));
         if (!token) ids = &r->bpe->after;
     }
-    return ids == &r->bpe->after ? OK : fail(BAD_FILE, "%s: the template of the post_processor has no text in it", r->path);
+    return ids == &r->bpe->after ? OK
+         : fail(BAD_FILE, "%s: the template of the post_processor has no text in it", r->path);
 }
 
-/* RoBERTa's and BERT's: a token and its id each */
+/* RoBERTa's and BERT's: [token, id] before and after the text */
 static Status post_pair(JsonReader *r, const json_t *part)
 {
     TRY(template_id_add(r, &r->bpe->before, json_array_get(json_object_get(part, "cls"), 1)));
@@ -367,7 +426,10 @@ static Status post_pair(JsonReader *r, const json_t *part)
 }
 
 static JsonPart post_read;
-static Status post_list(JsonReader *r, const json_t *p) { return for_each(r, json_object_get(p, "processors"), "the \"processors\" of a Sequence", post_read); }
+static Status post_list(JsonReader *r, const json_t *p)
+{
+    return for_each(r, json_object_get(p, "processors"), "the \"processors\" of a Sequence", post_read);
+}
 static const JsonField post_processors[] = {
     { "Sequence", post_list }, { "ByteLevel", NULL }, { "TemplateProcessing", post_template },
     { "RobertaProcessing", post_pair }, { "BertProcessing", post_pair },
@@ -375,7 +437,8 @@ static const JsonField post_processors[] = {
 static Status post_read(JsonReader *r, const json_t *part)
 {
     if (r->bpe->before.count + r->bpe->after.count)
-        return fail(BAD_FILE, "%s: a post-processor behind one that puts tokens around a text is not known", r->path);
+        return fail(BAD_FILE, "%s: a post-processor after one that adds tokens to a text is not known",
+                    r->path);
     return DISPATCH(r, part, "post-processor", post_processors);
 }
 
@@ -385,7 +448,8 @@ static Status parts_read(JsonReader *r, const json_t *json)
     TRY(pretokenizer_read(r, json_object_get(json, "pre_tokenizer")));
     TRY(decoder_read(r, json_object_get(json, "decoder")));
     if (!json_is_object(json_object_get(json, "model")))
-        return fail(BAD_FILE, "%s: it has no model, so it is no tokenizer.json; of GPT-2's two files give the folder", r->path);
+        return fail(BAD_FILE, "%s: it has no model, so it is no tokenizer.json; of GPT-2's two files give the"
+                    " folder", r->path);
     TRY(model_read(r, json_object_get(json, "model")));
     const json_t *added = json_object_get(json, "added_tokens");
     if (added && !json_is_null(added)) TRY(for_each(r, added, "\"added_tokens\"", added_read));
@@ -397,13 +461,14 @@ Status bpe_read_json(BpeTokenizer *m, const char *path)
     json_t *json;
     JsonReader    r = { .bpe = m, .path = path };
     TRY(json_read(&json, m, path));
-    Status status = json_is_object(json) ? parts_read(&r, json) : fail(BAD_FILE, "%s: it is no JSON object", path);
+    Status status = json_is_object(json) ? parts_read(&r, json)
+        : fail(BAD_FILE, "%s: it is no JSON object", path);
     if (status == OK) status = check_invalid(&r);
     json_decref(json);
     return status;
 }
 
-/* Files name a token by its text, or by an object with its content. */
+/* A token is named by its text, or by an object with its content. */
 static const char *token_named(const json_t *token)
 {
     return json_string_value(json_is_object(token) ? json_object_get(token, "content") : token);
@@ -414,7 +479,8 @@ static Status config_read(BpeTokenizer *m, const json_t *json, const char *path)
     const char *text = token_named(json_object_get(json, "eos_token"));
     if (!text) return OK;
     m->eod = vocab_find(&m->vocab, text, (int64_t)strlen(text));
-    return m->eod >= 0 ? OK : fail(BAD_FILE, "%s: eos_token %.80s is no token of the tokenizer.json beside it", path, text);
+    return m->eod >= 0 ? OK
+         : fail(BAD_FILE, "%s: eos_token %.80s is no token of the tokenizer.json beside it", path, text);
 }
 
 Status bpe_read_config(BpeTokenizer *m, const char *path)
@@ -428,7 +494,8 @@ Status bpe_read_config(BpeTokenizer *m, const char *path)
 
 /* ---- added tokens beside a vocab.json ---- */
 
-/* {"eos_token": token, "additional_special_tokens": [token, ...], ...}, or NULL */
+/* Whether a special_tokens_map.json names this token. map: {"eos_token": token, "additional_special_tokens":
+ * [token, ...], ...}, or NULL */
 static bool names_special(const json_t *map, const char *text)
 {
     const char   *key, *name;
@@ -436,14 +503,15 @@ static bool names_special(const json_t *map, const char *text)
     size_t        i;
     json_object_foreach((json_t *)(uintptr_t)map, key, value) {
         for (i = 0; i < (json_is_array(value) ? json_array_size(value) : 1); i++)
-            if ((name = token_named(json_is_array(value) ? json_array_get(value, i) : value)) && !strcmp(name, text))
+            if ((name = token_named(json_is_array(value) ? json_array_get(value, i) : value)) &&
+                !strcmp(name, text))
                 return true;
     }
     return false;
 }
 
-/* What a token may do is said by the config; else a special one is looked for before normalizers, as
- * transformers has it. */
+/* A token's properties are in the config. Without one, transformers searches for special tokens before the
+ * normalizer, and so does this. */
 static Status added_list(JsonReader *r, const json_t *added, const json_t *config, const json_t *map)
 {
     const char   *text;
@@ -454,14 +522,16 @@ static Status added_list(JsonReader *r, const json_t *added, const json_t *confi
         snprintf(id, sizeof id, "%" PRId64, json_id(number));
         const json_t *token = json_object_get(json_object_get(config, "added_tokens_decoder"), id);
         json_t       *content = json_string(text);
-        Status        status = added_token_add(r, token, content, json_id(number), read_bool(r, token, "special", names_special(map, text)));
+        Status        status = added_token_add(r, token, content, json_id(number),
+                                               read_bool(r, token, "special", names_special(map, text)));
         json_decref(content);
         TRY(status);
     }
     return check_invalid(r);
 }
 
-Status bpe_read_added(BpeTokenizer *m, const char *path, const char *vocab_path, const char *config_path, const char *map_path)
+Status bpe_read_added(BpeTokenizer *m, const char *path, const char *vocab_path, const char *config_path,
+                      const char *map_path)
 {
     const char *const paths[] = { path, vocab_path, config_path, map_path };
     json_t *json[4] = { NULL };

@@ -1,3 +1,4 @@
+/* The hash table of a vocabulary, and the spellings of bytes in tokenizer files. */
 #include "text/bpe/vocab.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,26 +18,23 @@ static uint64_t hash_of(const uint8_t *bytes, int64_t count)
     return h ^ h >> 32;
 }
 
-static bool same(const Vocab *v, int32_t id, const void *bytes, int64_t count)
-{
-    return v->length[id] == count && !memcmp(vocab_bytes(v, id), bytes, (size_t)count);
-}
-
 enum { ID_MASK = VOCAB_IDS_MAX - 1 };
 static int32_t tag_of(uint64_t hash) { return (int32_t)(hash >> 57 << 24); }
 
-/* The slot that has it, or the empty one where it would be: mostly without a look at the bytes of another
- * token */
+/* The slot of these bytes, or the empty one where they belong. The tag of seven hash bits avoids most
+ * comparisons with the bytes of other tokens. */
 static int64_t slot_of(const Vocab *v, uint64_t hash, const void *bytes, int64_t count)
 {
     int64_t at = (int64_t)(hash & (uint64_t)(v->slots - 1));
     for (int32_t slot; (slot = v->slot[at]) >= 0; at = (at + 1) & (v->slots - 1))
-        if ((slot & ~ID_MASK) == tag_of(hash) && same(v, slot & ID_MASK, bytes, count)) break;
+        if ((slot & ~ID_MASK) == tag_of(hash) && v->length[slot & ID_MASK] == count &&
+            !memcmp(vocab_bytes(v, slot & ID_MASK), bytes, (size_t)count)) break;
     return at;
 }
 
 static Status no_memory(void) { return fail(NO_MEMORY, "no memory for a vocabulary"); }
 
+/* Doubles the slots when half of them are filled. */
 static Status slots_grow(Vocab *v)
 {
     if (v->filled * 2 < v->slots) return OK;
@@ -86,9 +84,11 @@ static Status bytes_grow(Vocab *v, int64_t count)
 
 Status vocab_add(Vocab *v, int64_t id, const void *bytes, int64_t count)
 {
-    int64_t file_bytes = v->file_bytes && v->file_bytes + VOCAB_HOLES_MAX < VOCAB_IDS_MAX ? v->file_bytes + VOCAB_HOLES_MAX : VOCAB_IDS_MAX;
+    int64_t file_bytes = v->file_bytes && v->file_bytes + VOCAB_HOLES_MAX < VOCAB_IDS_MAX
+        ? v->file_bytes + VOCAB_HOLES_MAX : VOCAB_IDS_MAX;
     if (id < 0 || id >= file_bytes)
-        return fail(BAD_FILE, "id %" PRId64 " of a token is not one of 0 to %" PRId64 "%s", id, file_bytes - 1,
+        return fail(BAD_FILE, "id %" PRId64 " of a token is not one of 0 to %" PRId64 "%s", id,
+                    file_bytes - 1,
                     file_bytes < VOCAB_IDS_MAX ? ", which is 65536 more than the file has bytes" : "");
     if (vocab_has(v, id)) return fail(BAD_FILE, "id %" PRId64 " is given to two tokens", id);
     TRY(ids_grow(v, id));
@@ -102,8 +102,9 @@ Status vocab_add(Vocab *v, int64_t id, const void *bytes, int64_t count)
     int64_t  at   = slot_of(v, hash, bytes, count);
     if (v->slot[at] < 0) v->slot[at] = tag_of(hash) | (int32_t)id, v->filled++;
     if (((at - (int64_t)hash) & (v->slots - 1)) <= VOCAB_PROBES_MAX) return OK;
-    return fail(BAD_FILE, "token %" PRId64 " has the hash of %d tokens before it, which no vocabulary made of text has", id,
-                VOCAB_PROBES_MAX);
+    return fail(BAD_FILE,
+                "token %" PRId64 " collides with %d tokens before it, which no vocabulary made of text"
+                " does", id, VOCAB_PROBES_MAX);
 }
 
 int32_t vocab_find(const Vocab *v, const void *bytes, int64_t count)
@@ -132,7 +133,11 @@ int byte_of_name(const void *text, int64_t bytes)
     return high && low ? (int)((high - digits) << 4 | (low - digits)) : -1;
 }
 
-static bool is_itself(uint32_t c) { return (c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xAC) || (c >= 0xAE && c <= 0xFF); }
+/* Printable and neither a space nor U+00AD, the soft hyphen */
+static bool is_itself(uint32_t c)
+{
+    return (c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xAC) || (c >= 0xAE && c <= 0xFF);
+}
 
 uint32_t letter_of_byte(uint8_t byte)
 {
@@ -144,7 +149,8 @@ uint32_t letter_of_byte(uint8_t byte)
 
 int byte_of_letter(uint32_t point)
 {
-    uint32_t other = point - 0x100;                         /* bytes 00 to 20, 7F to A0, and AD */
+    uint32_t other = point - 0x100;                         /* of bytes 00 to 20, 7F to A0, and AD, in this
+                                                             * order */
     if (point < 0x100) return is_itself(point) ? (int)point : -1;
     return other < 33 ? (int)other : other < 67 ? (int)other + 0x7F - 33 : other == 67 ? 0xAD : -1;
 }

@@ -1,3 +1,6 @@
+/* The output layer of a fastText classifier: hierarchical softmax as a search through a Huffman tree, the
+ * other losses as a matrix-vector product over all labels. Order and precision of the arithmetic are
+ * fastText's (loss.cc). */
 #include "text/fasttext/fasttext_loss.h"
 
 #include <math.h>
@@ -5,13 +8,15 @@
 #include <string.h>
 
 enum { LANES = 16, SIGMOIDS = 512, SIGMOID_MAX = 8 };
-static const int64_t COUNT_UNBUILT = 1000000000000000;                    /* more than all labels together: the reader saw to it */
+static const int64_t COUNT_UNBUILT = 1000000000000000;  /* above the sum of all label counts, which the
+                                                         * reader checks */
 
-/* Of a float, in double, as a float: fastText's */
+/* fastText's std_log: of a float, computed in double, rounded to float */
 static float log_shifted(float x) { return (float)log((double)x + 1e-5); }
 
-/* ---- the best so far: a heap, the worst on top. Equal scores come out in the order that the standard heap of C++ gives
- * them: a hole sinks to the bottom towards the worse child, and what is to fill it rises from there. ---- */
+/* ---- the best labels so far: a heap with the worst on top. Equal scores come out in the order of
+ * std::pop_heap, which fastText uses: a hole sinks to the bottom along the worse children, and the element
+ * that fills it rises from there. ---- */
 
 static void heap_sift_up(LangidGuess *heap, int hole, LangidGuess guess)
 {
@@ -22,7 +27,7 @@ static void heap_sift_up(LangidGuess *heap, int hole, LangidGuess guess)
     heap[hole] = guess;
 }
 
-/* The worst goes behind the others */
+/* Moves the worst to the end, heap[count - 1]. */
 static void heap_pop_worst(LangidGuess *heap, int count)
 {
     LangidGuess worst = heap[0], last = heap[count - 1];
@@ -36,7 +41,7 @@ static void heap_pop_worst(LangidGuess *heap, int count)
     heap[count - 1] = worst;
 }
 
-typedef struct { LangidGuess *heap; int count, most; } TopGuesses;        /* the heap has room for one more than most */
+typedef struct { LangidGuess *heap; int count, most; } TopGuesses;        /* heap: capacity most + 1 */
 
 static bool top_accepts(const TopGuesses *b, float score)
 {
@@ -61,7 +66,8 @@ static int top_write(LangidGuess *guess, TopGuesses *b)
 
 /* ---- a tree of labels ---- */
 
-/* left: 1 - f, right: f, of f = 1 / (1 + exp(-hidden row)). A branch below 1e-5 is never looked at. */
+/* A depth-first search. With f = 1 / (1 + exp(-hidden . row)) the right child has probability f, the left one
+ * 1 - f. A subtree below probability 1e-5, or below the worst of `most` labels found, is skipped. */
 static void tree_walk(const FasttextLoss *l, FasttextTreeStep *step, TopGuesses *best, const float *hidden)
 {
     float least = log_shifted(0);
@@ -84,7 +90,8 @@ static void tree_walk(const FasttextLoss *l, FasttextTreeStep *step, TopGuesses 
     }
 }
 
-/* Huffman's tree by two queues: labels from the rarest on, and forks in the order they are made. */
+/* Builds the Huffman tree with two queues, in linear time: labels are sorted by count, so the rarest
+ * remaining one is the next leaf, and inner nodes are made in order of their counts. */
 static void tree_build(FasttextTreeNode *fork, int64_t *count, const FasttextModel *m)
 {
     int32_t n = m->labels, leaf = n - 1, next = n;
@@ -107,14 +114,16 @@ static Status tree_open(FasttextLoss *l, const FasttextModel *m)
     l->fork = malloc(nodes * sizeof *l->fork);
     if (count && l->fork) tree_build(l->fork, count, m);
     free(count);
-    return count && l->fork ? OK : fail(NO_MEMORY, "%s: no memory for a tree of %d labels", m->file.path, l->labels);
+    return count && l->fork ? OK
+         : fail(NO_MEMORY, "%s: no memory for a tree of %d labels", m->file.path, l->labels);
 }
 
-/* ---- all labels side by side ---- */
+/* ---- scores of all labels ---- */
 
 static int32_t lane_groups(int32_t labels) { return (labels + LANES - 1) / LANES; }
 
-/* Each label's sum goes along the dimensions in order, as fastText's; sixteen of them go abreast. */
+/* output = weight hidden. Each label's sum is over the dimensions in order, as in fastText; sixteen labels
+ * are computed at once, so the compiler vectorizes over labels, which changes no sum. */
 static void outputs_compute(const FasttextLoss *l, float *output, const float *hidden)
 {
     const float *w = l->weight;
@@ -126,6 +135,7 @@ static void outputs_compute(const FasttextLoss *l, float *output, const float *h
     }
 }
 
+/* Subtracts the maximum first, so that no exponential overflows. */
 static void softmax(float *output, int32_t labels)
 {
     float most = output[0], sum = 0;
@@ -137,6 +147,7 @@ static void softmax(float *output, int32_t labels)
     for (int32_t i = 0; i < labels; i++) output[i] /= sum;
 }
 
+/* fastText's approximation of the logistic function by a table */
 static float sigmoid(const float *table, float x)
 {
     if (x < -SIGMOID_MAX) return 0;
@@ -165,9 +176,10 @@ static void outputs_guess(const FasttextLoss *l, float *output, TopGuesses *best
     }
 }
 
-/* ---- the whole ---- */
+/* ---- guesses, opening and closing ---- */
 
-int fasttext_loss_guess(const FasttextLoss *l, FasttextScratch *s, LangidGuess *guess, int most, const float *hidden)
+int fasttext_loss_guess(const FasttextLoss *l, FasttextScratch *s, LangidGuess *guess, int most,
+                        const float *hidden)
 {
     TopGuesses best = { s->best, 0, most < l->labels ? most : l->labels };
     if (best.most < 1) return 0;
@@ -176,12 +188,15 @@ int fasttext_loss_guess(const FasttextLoss *l, FasttextScratch *s, LangidGuess *
     return top_write(guess, &best);
 }
 
-/* Rows of the output, unpacked and laid out as the loss wants them; few beside the input's, whatever made the model. */
+/* Unpacks the rows of the output matrix into the layout of the loss. In a real model they are few compared
+ * with the input's rows, so the limit refuses only damaged files. */
 static Status weights_open(FasttextLoss *l, const FasttextModel *m)
 {
-    int64_t most = (int64_t)m->file.size * 64, rows = l->kind == FASTTEXT_HIERARCHICAL ? l->labels : lane_groups(l->labels) * (int64_t)LANES;
+    int64_t most = (int64_t)m->file.size * 64;
+    int64_t rows = l->kind == FASTTEXT_HIERARCHICAL ? l->labels : lane_groups(l->labels) * (int64_t)LANES;
     if (l->labels * (int64_t)l->dim * 4 > most)
-        return fail(BAD_FILE, "%s: its output matrix unpacks to more than 64 times the file; the model is damaged", m->file.path);
+        return fail(BAD_FILE, "%s: its output matrix unpacks to more than 64 times the file; the model is"
+                    " damaged", m->file.path);
     l->weight  = calloc((size_t)rows * (size_t)l->dim, sizeof *l->weight);
     float *row = malloc((size_t)l->dim * sizeof *row);
     for (int64_t i = 0; l->weight && row && i < l->labels; i++) {
@@ -200,7 +215,8 @@ Status fasttext_loss_open(FasttextLoss *l, const FasttextModel *m)
     *l = (FasttextLoss){ .kind = m->loss, .labels = m->labels, .dim = m->dim };
     Status status = weights_open(l, m);
     if (status == OK && l->kind == FASTTEXT_HIERARCHICAL) status = tree_open(l, m);
-    if (status == OK && (l->kind == FASTTEXT_NEGATIVE || l->kind == FASTTEXT_ONE_VS_ALL)) status = sigmoids_open(l, m);
+    if (status == OK && (l->kind == FASTTEXT_NEGATIVE || l->kind == FASTTEXT_ONE_VS_ALL))
+        status = sigmoids_open(l, m);
     if (status != OK) fasttext_loss_close(l);
     return status;
 }

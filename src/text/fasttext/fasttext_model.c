@@ -1,3 +1,6 @@
+/* Reads a fastText model (FastText::loadModel of fasttext.cc): header, arguments, dictionary, pruned buckets,
+ * two matrices. Each read checks the remaining size and the range of the value, and reports the byte where
+ * the file is malformed. */
 #include "text/fasttext/fasttext_model.h"
 
 #include <inttypes.h>
@@ -5,24 +8,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAGIC = 793712314, VERSION = 12, VERSION_OLD = 11, SUPERVISED = 3, WORD_BYTES_MIN = 10, PROBES_MAX = 1000 };
-static const int64_t LABEL_COUNT_MAX = 1000000000000000;       /* 1e15: fastText's own infinity, in its tree of labels */
-static const float   NUMBER_MAX = 1e6f;                        /* products of three such numbers, summed, stay finite */
+/* WORD_BYTES_MIN: of a word in the file, its terminating zero, count and kind. PROBES_MAX: longest run of
+ * occupied hash slots */
+enum { MAGIC = 793712314, VERSION = 12, VERSION_OLD = 11, SUPERVISED = 3, WORD_BYTES_MIN = 10,
+       PROBES_MAX = 1000 };
+static const int64_t LABEL_COUNT_MAX = 1000000000000000;       /* 1e15: infinity in fastText's Huffman tree */
+static const float   NUMBER_MAX = 1e6f;                        /* sums of products of three stay finite */
 
+/* The file being read: at .. end. begin and path are for messages. */
 typedef struct { const uint8_t *at, *end, *begin; const char *path; } ModelReader;
 
 #define BROKEN(wire, why, ...) \
-    fail(BAD_FILE, "%s: byte %td: " why "; the model is damaged or cut: copy it again", (wire)->path, \
+    fail(BAD_FILE, "%s: byte %td: " why "; the model is damaged or truncated: copy it again", (wire)->path, \
          (wire)->at - (wire)->begin, __VA_ARGS__)
 
-/* ---- pieces of the file ---- */
+/* ---- values of the file ---- */
 
 static int64_t left_of(const ModelReader *w) { return w->end - w->at; }
 
 static Status bytes_read(const uint8_t **piece, ModelReader *w, int64_t bytes, const char *what)
 {
     if (bytes < 0 || bytes > left_of(w))
-        return BROKEN(w, "%s: %" PRId64 " bytes are due and %" PRId64 " are left", what, bytes, left_of(w));
+        return BROKEN(w, "%s: %" PRId64 " bytes are expected and %" PRId64 " are left", what, bytes,
+                      left_of(w));
     *piece = w->at;
     w->at += bytes;
     return OK;
@@ -36,7 +44,7 @@ static Status value_read(void *value, ModelReader *w, size_t bytes, const char *
     return OK;
 }
 
-/* A count or size of the file, held to what makes sense */
+/* A count or size, which must be within its range; on failure `at` is its position, for the message. */
 static Status int_read(int32_t *value, ModelReader *w, int32_t least, int32_t most, const char *what)
 {
     TRY(value_read(value, w, sizeof *value, what));
@@ -50,7 +58,8 @@ static Status long_read(int64_t *value, ModelReader *w, int64_t least, int64_t m
     TRY(value_read(value, w, sizeof *value, what));
     if (*value >= least && *value <= most) return OK;
     w->at -= sizeof *value;
-    return BROKEN(w, "%s is %" PRId64 ", which is not one of %" PRId64 " to %" PRId64, what, *value, least, most);
+    return BROKEN(w, "%s is %" PRId64 ", which is not one of %" PRId64 " to %" PRId64, what, *value, least,
+                  most);
 }
 
 static Status flag_read(bool *value, ModelReader *w, const char *what)
@@ -66,7 +75,8 @@ static Status flag_read(bool *value, ModelReader *w, const char *what)
 static Status floats_read(const uint8_t **piece, ModelReader *w, int64_t count, const char *what)
 {
     if (count > left_of(w) / 4)
-        return BROKEN(w, "%s: %" PRId64 " numbers are due and %" PRId64 " bytes are left", what, count, left_of(w));
+        return BROKEN(w, "%s: %" PRId64 " numbers are expected and %" PRId64 " bytes are left", what, count,
+                      left_of(w));
     for (int64_t i = 0; i < count; i++) {
         float value;
         memcpy(&value, w->at + 4 * i, sizeof value);
@@ -77,19 +87,19 @@ static Status floats_read(const uint8_t **piece, ModelReader *w, int64_t count, 
     return bytes_read(piece, w, 4 * count, what);
 }
 
-/* ---- what the model is ---- */
+/* ---- header and arguments ---- */
 
 static Status magic_read(ModelReader *w, int32_t *version)
 {
     int32_t magic = 0;
     if (left_of(w) >= 8) TRY(value_read(&magic, w, sizeof magic, "the magic number"));
     if (magic != MAGIC)
-        return fail(BAD_FILE, "%s: is no fastText model (it does not begin with fastText's number); give a .bin or .ftz file",
-                    w->path);
+        return fail(BAD_FILE, "%s: is not a fastText model (it does not begin with fastText's magic number);"
+                    " give a .bin or .ftz file", w->path);
     TRY(value_read(version, w, sizeof *version, "the version"));
     if (*version == VERSION || *version == VERSION_OLD) return OK;
-    return fail(BAD_FILE, "%s: is a fastText model of version %d, and versions %d and %d are read; save it with fastText 0.9",
-                w->path, *version, VERSION_OLD, VERSION);
+    return fail(BAD_FILE, "%s: is a fastText model of version %d, and versions %d and %d are read; save it"
+                " with fastText 0.9", w->path, *version, VERSION_OLD, VERSION);
 }
 
 static Status arguments_read(FasttextModel *m, ModelReader *w, int32_t version)
@@ -97,7 +107,8 @@ static Status arguments_read(FasttextModel *m, ModelReader *w, int32_t version)
     int32_t any, kind;
     double  sampling;
     TRY(int_read(&m->dim, w, 1, FASTTEXT_DIM_MAX, "the dimension"));
-    for (int i = 0; i < 4; i++) TRY(value_read(&any, w, sizeof any, "the arguments"));     /* ws epoch minCount neg */
+    for (int i = 0; i < 4; i++)                                    /* ws, epoch, minCount, neg: of training */
+        TRY(value_read(&any, w, sizeof any, "the arguments"));
     TRY(int_read(&m->word_ngram, w, INT32_MIN, FASTTEXT_NGRAM_MAX, "the length of word n-grams"));
     TRY(int_read(&m->loss, w, FASTTEXT_HIERARCHICAL, FASTTEXT_ONE_VS_ALL, "the loss"));
     TRY(int_read(&kind, w, 1, SUPERVISED, "the kind of model"));
@@ -107,11 +118,13 @@ static Status arguments_read(FasttextModel *m, ModelReader *w, int32_t version)
     TRY(value_read(&any, w, sizeof any, "the arguments"));                                 /* lrUpdateRate */
     TRY(value_read(&sampling, w, sizeof sampling, "the arguments"));
     if (kind != SUPERVISED)
-        return fail(BAD_FILE, "%s: holds word vectors, not labels; give a model of `fasttext supervised`", w->path);
+        return fail(BAD_FILE, "%s: holds word vectors, not labels; give a model of `fasttext supervised`",
+                    w->path);
     if (version == VERSION_OLD || m->ngram_max < 0) m->ngram_max = 0;
     if (m->word_ngram < 1) m->word_ngram = 1;
     if (m->bucket || (m->ngram_max == 0 && m->word_ngram == 1)) return OK;
-    return BROKEN(w, "no buckets for subwords of up to %d characters and word %d-grams", m->ngram_max, m->word_ngram);
+    return BROKEN(w, "no buckets for subwords of up to %d characters and word %d-grams", m->ngram_max,
+                  m->word_ngram);
 }
 
 /* ---- words ---- */
@@ -123,9 +136,13 @@ static uint32_t slots_for(int64_t count)
     return slots;
 }
 
-static uint32_t slot_start(const FasttextModel *m, uint32_t hash) { return (hash ^ hash >> 15) & (m->slots - 1); }
+static uint32_t slot_start(const FasttextModel *m, uint32_t hash)
+{
+    return (hash ^ hash >> 15) & (m->slots - 1);
+}
 
-/* text has no zero in it, as no word has */
+/* The slot of a word, or the empty one where it belongs. text has no zero byte, so strncmp compares all of
+ * it. */
 static uint32_t word_slot(const FasttextModel *m, const char *text, size_t bytes, uint32_t hash)
 {
     uint32_t at = slot_start(m, hash);
@@ -140,7 +157,8 @@ int32_t fasttext_word_find(const FasttextModel *m, const uint8_t *text, int64_t 
     return slot->text ? slot->id : -1;
 }
 
-void fasttext_word_prefetch(const FasttextModel *m, uint32_t hash) { __builtin_prefetch(&m->slot[slot_start(m, hash)]); }
+void fasttext_word_prefetch(const FasttextModel *m,
+                            uint32_t hash) { __builtin_prefetch(&m->slot[slot_start(m, hash)]); }
 
 static Status word_read(FasttextWord *word, ModelReader *w, bool label)
 {
@@ -154,10 +172,10 @@ static Status word_read(FasttextWord *word, ModelReader *w, bool label)
     TRY(value_read(&kind, w, 1, "a word's kind"));
     if (kind == label) return OK;
     w->at--;
-    return BROKEN(w, "an entry of kind %d where a %s is due", kind, label ? "label" : "word");
+    return BROKEN(w, "an entry of kind %d where a %s is expected", kind, label ? "label" : "word");
 }
 
-/* kept: buckets that were not pruned; -1: all were kept */
+/* kept: the number of buckets that were not pruned; -1: no pruning */
 static Status sizes_read(FasttextModel *m, ModelReader *w, int64_t *kept)
 {
     int32_t size;
@@ -169,7 +187,7 @@ static Status sizes_read(FasttextModel *m, ModelReader *w, int64_t *kept)
     most = left_of(w) / (int64_t)sizeof(FasttextKeptBucket);
     TRY(long_read(kept, w, -1, most < INT32_MAX / 4 ? most : INT32_MAX / 4, "the number of buckets kept"));
     if (m->words + m->labels == size) return OK;
-    return BROKEN(w, "%d words and %d labels are not the %d entries told", m->words, m->labels, size);
+    return BROKEN(w, "%d words and %d labels are not the %d entries announced", m->words, m->labels, size);
 }
 
 static Status words_read(FasttextModel *m, ModelReader *w)
@@ -178,23 +196,25 @@ static Status words_read(FasttextModel *m, ModelReader *w)
     m->slots = slots_for(m->words + m->labels);
     m->word  = calloc((size_t)(m->words + m->labels), sizeof *m->word);
     m->slot  = calloc(m->slots, sizeof *m->slot);
-    if (!m->word || !m->slot) return fail(NO_MEMORY, "%s: no memory for %d words", w->path, m->words + m->labels);
+    if (!m->word || !m->slot)
+        return fail(NO_MEMORY, "%s: no memory for %d words", w->path, m->words + m->labels);
     for (int32_t i = 0; i < m->words + m->labels; i++) {
         FasttextWord *word = &m->word[i];
         TRY(word_read(word, w, i >= m->words));
         if (word->label && word->count >= LABEL_COUNT_MAX - label_count)
-            return BROKEN(w, "%s and the labels before it are told to be seen 1e15 times or more", word->text);
+            return BROKEN(w, "%s and the labels before it have counts of 1e15 or more together", word->text);
         if (word->label) label_count += word->count;
         uint32_t hash = fasttext_hash((const uint8_t *)word->text, word->bytes);
         uint32_t at   = word_slot(m, word->text, word->bytes, hash);
         if (((at - slot_start(m, hash)) & (m->slots - 1)) > PROBES_MAX)
-            return BROKEN(w, "more than %d words of one hash", PROBES_MAX);
-        m->slot[at] = (FasttextSlot){ word->text, hash, i };             /* the last of equals */
+            return BROKEN(w, "more than %d words collide in the hash table", PROBES_MAX);
+        m->slot[at] = (FasttextSlot){ word->text, hash, i };  /* of equal words the last one counts, as in
+                                                               * fastText */
     }
     return OK;
 }
 
-/* ---- buckets that were kept ---- */
+/* ---- buckets that were not pruned ---- */
 
 static uint32_t kept_start(const FasttextModel *m, int32_t bucket)
 {
@@ -228,7 +248,7 @@ static Status kept_buckets_read(FasttextModel *m, ModelReader *w, int64_t count)
         TRY(int_read(&kept.to, w, 0, (int32_t)count - 1, "a bucket's new number"));
         uint32_t at = kept_slot(m, kept.from);
         if (((at - kept_start(m, kept.from)) & (m->kept_slots - 1)) > PROBES_MAX)
-            return BROKEN(w, "more than %d buckets of one hash", PROBES_MAX);
+            return BROKEN(w, "more than %d buckets collide in the hash table", PROBES_MAX);
         m->kept[at] = kept;
     }
     return OK;
@@ -236,6 +256,7 @@ static Status kept_buckets_read(FasttextModel *m, ModelReader *w, int64_t count)
 
 /* ---- matrices ---- */
 
+/* The rows and columns of a matrix, which the dictionary and the arguments determine */
 static Status dimensions_read(FasttextMatrix *x, ModelReader *w, int64_t rows, const char *what)
 {
     int64_t dim;
@@ -244,7 +265,9 @@ static Status dimensions_read(FasttextMatrix *x, ModelReader *w, int64_t rows, c
     return OK;
 }
 
-static Status quantizer_read(const uint8_t **centroid, FasttextMatrix *x, int32_t dim, ModelReader *w, const char *what)
+/* A product quantizer (productquantizer.cc): its parts and their centroids */
+static Status quantizer_read(const uint8_t **centroid, FasttextMatrix *x, int32_t dim, ModelReader *w,
+                             const char *what)
 {
     int32_t whole;
     TRY(int_read(&whole, w, dim, dim, what));
@@ -252,7 +275,8 @@ static Status quantizer_read(const uint8_t **centroid, FasttextMatrix *x, int32_
     TRY(int_read(&x->width, w, 1, dim, what));
     TRY(int_read(&x->last, w, 1, x->width, what));
     if ((int64_t)(x->parts - 1) * x->width + x->last != dim)
-        return BROKEN(w, "%s: %d parts of %d, the last of %d, are not %d dimensions", what, x->parts, x->width, x->last, dim);
+        return BROKEN(w, "%s: %d parts of %d, the last of %d, are not %d dimensions", what, x->parts,
+                      x->width, x->last, dim);
     return floats_read(centroid, w, (int64_t)FASTTEXT_CENTROIDS * dim, what);
 }
 
@@ -273,7 +297,8 @@ static Status quantized_read(FasttextMatrix *x, ModelReader *w, int64_t rows, co
     return quantizer_read(&x->norm_centroid, &norm, 1, w, what);
 }
 
-static Status matrix_read(FasttextMatrix *x, ModelReader *w, bool quantized, int64_t rows, int32_t dim, const char *what)
+static Status matrix_read(FasttextMatrix *x, ModelReader *w, bool quantized, int64_t rows, int32_t dim,
+                          const char *what)
 {
     x->dim = dim;
     if (quantized) return quantized_read(x, w, rows, what);
@@ -281,7 +306,7 @@ static Status matrix_read(FasttextMatrix *x, ModelReader *w, bool quantized, int
     return floats_read(&x->dense, w, rows * dim, what);
 }
 
-/* grams: rows of the input behind those of the words */
+/* grams: rows of the input matrix after those of the words, for buckets */
 static Status matrices_read(FasttextModel *m, ModelReader *w, int64_t grams)
 {
     bool input, output;
@@ -304,6 +329,7 @@ static void floats_add(float *sum, const uint8_t *from, float factor, int32_t co
     }
 }
 
+/* sum += norm * the concatenated centroids of a quantized row */
 static void codes_add(float *sum, const FasttextMatrix *x, int64_t row)
 {
     const uint8_t *code = x->code + row * x->parts;
@@ -316,8 +342,9 @@ static void codes_add(float *sum, const FasttextMatrix *x, int64_t row)
     }
 }
 
-/* Sixteen columns of the rows; the sums stay in registers. from: of the first column */
-static void columns_16_sum(float *sum, const FasttextMatrix *x, const uint8_t *from, const int64_t *row, int32_t rows)
+/* Sums sixteen columns of all rows, in registers. from: the first of the columns in row 0 */
+static void columns_16_sum(float *sum, const FasttextMatrix *x, const uint8_t *from, const int64_t *row,
+                           int32_t rows)
 {
     FasttextFloat4 *to = (FasttextFloat4 *)sum, a = to[0], b = to[1], c = to[2], d = to[3];
     for (int32_t i = 0; i < rows; i++) {
@@ -333,10 +360,11 @@ void fasttext_rows_sum(float *sum, const FasttextMatrix *x, const int64_t *row, 
     for (int32_t i = 0; !x->dense && i < rows; i++) codes_add(sum, x, row[i]);
     if (!x->dense) return;
     for (; d + 16 <= x->dim; d += 16) columns_16_sum(sum + d, x, x->dense + 4 * d, row, rows);
-    for (int32_t i = 0; i < rows && d < x->dim; i++) floats_add(sum + d, x->dense + (row[i] * x->dim + d) * 4, 1, x->dim - d);
+    for (int32_t i = 0; i < rows && d < x->dim; i++)
+        floats_add(sum + d, x->dense + (row[i] * x->dim + d) * 4, 1, x->dim - d);
 }
 
-/* ---- the whole ---- */
+/* ---- opening and closing ---- */
 
 static Status model_read(FasttextModel *m)
 {

@@ -50,7 +50,8 @@ static inline FasttextSet *fasttext_set(const FasttextWords *w, FasttextKey key)
 {
     uint64_t h = key.part[0] * 0x9E3779B97F4A7C15u ^ (key.part[1] + (key.part[1] >> 31)) * 0xC2B2AE3D27D4EB4Fu
                ^ (key.part[2] + (key.part[2] >> 29)) * 0x165667B19E3779F9u;
-    return (FasttextSet *)(void *)(w->table + (((h ^ h >> 32) * 0x9E3779B97F4A7C15u) >> w->shift) * w->stride);
+    uint64_t set = ((h ^ h >> 32) * 0x9E3779B97F4A7C15u) >> w->shift;
+    return (FasttextSet *)(void *)(w->table + set * w->stride);
 }
 
 static inline bool fasttext_key_equal(FasttextKey a, FasttextKey b)

@@ -1,3 +1,5 @@
+/* Classifies a text: splits it into words, sums their vectors and word n-grams, and passes the mean to the
+ * loss. A word costs a cache miss in a large table, so words are queued while their sets are prefetched. */
 #include "text/fasttext/langid.h"
 
 #include <stdlib.h>
@@ -16,26 +18,28 @@ struct Langid {
     FasttextLoss  loss;
 };
 
+/* A word of the text with its set in the cache */
 typedef struct { const uint8_t *text; int64_t bytes; FasttextKey key; FasttextSet *set; } PendingWord;
 
 struct LangidSpace {
     const FasttextModel *model;
-    FasttextWords   words;
-    FasttextScratch scratch;
-    FasttextSet    *end;                         /* of a text */
-    float          *sum;                         /* of the rows so far */
-    int64_t         rows;
-    FasttextRowQueue    ngram_rows;                       /* word n-grams wait here */
-    uint64_t        ngram_hash[FASTTEXT_NGRAM_MAX];    /* hashes of n-grams that the next word goes on with, the oldest first */
-    int             ngrams;
-    PendingWord             pending[PREFETCH_WORDS];                  /* words whose sets are on their way into the cache */
-    int             pending_count;
-    bool            ended;
+    FasttextWords    words;
+    FasttextScratch  scratch;
+    FasttextSet     *end;                        /* the sum of the end of a text */
+    float           *sum;                        /* [fasttext_lanes]: of the rows of the text so far */
+    int64_t          rows;                       /* their number */
+    FasttextRowQueue ngram_rows;                 /* queued word n-grams */
+    uint64_t         ngram_hash[FASTTEXT_NGRAM_MAX];     /* n-grams that the next word extends, the oldest
+                                                          * first */
+    int              ngrams;                     /* their number */
+    PendingWord      pending[PREFETCH_WORDS];    /* words whose sets are being prefetched */
+    int              pending_count;
+    bool             ended;                      /* the text contained </s> */
 };
 
-/* ---- what a word adds ---- */
+/* ---- the sum of a text ---- */
 
-/* Word n-grams that end in this word; each one begins at another of those before it. */
+/* Adds the word n-grams that end in this word, one for each beginning among the words before it. */
 static void word_ngrams_add(LangidSpace *s, uint32_t hash)
 {
     uint64_t word = (uint64_t)(int64_t)(int32_t)hash;
@@ -45,7 +49,8 @@ static void word_ngrams_add(LangidSpace *s, uint32_t hash)
         s->ngram_hash[i] = s->ngram_hash[i] * NGRAM_FACTOR + word;
         s->rows += fasttext_ngram_add(&s->ngram_rows, s->sum, s->model, s->ngram_hash[i]);
     }
-    if (s->ngrams == most) memmove(s->ngram_hash, s->ngram_hash + 1, (size_t)--s->ngrams * sizeof *s->ngram_hash);
+    if (s->ngrams == most)
+        memmove(s->ngram_hash, s->ngram_hash + 1, (size_t)--s->ngrams * sizeof *s->ngram_hash);
     s->ngram_hash[s->ngrams++] = word;
 }
 
@@ -59,29 +64,35 @@ static void word_sum_add(LangidSpace *s, const FasttextSet *set, int place)
     word_ngrams_add(s, entry->hash);
 }
 
+/* The entry of the word in its set; -1: it is not cached */
 static int pending_index(const PendingWord *pending)
 {
-    return fasttext_key_equal(pending->set->entry[0].key, pending->key) ? 0 : fasttext_key_equal(pending->set->entry[1].key, pending->key) ? 1 : -1;
+    return fasttext_key_equal(pending->set->entry[0].key, pending->key) ? 0
+        : fasttext_key_equal(pending->set->entry[1].key, pending->key) ? 1 : -1;
 }
 
-/* Where words are not known, the model is asked for all of them ahead. */
+/* Adds the queued words. For those not in the cache the model's hash slots are prefetched first, all
+ * together. */
 static void pending_flush(LangidSpace *s)
 {
     for (int i = 0; i < s->pending_count; i++)
-        if (pending_index(&s->pending[i]) < 0) fasttext_word_prefetch(s->model, fasttext_hash(s->pending[i].text, s->pending[i].bytes));
+        if (pending_index(&s->pending[i]) < 0)
+            fasttext_word_prefetch(s->model, fasttext_hash(s->pending[i].text, s->pending[i].bytes));
     for (int i = 0; i < s->pending_count && !s->ended; i++) {
         PendingWord *pending = &s->pending[i];
         int  place = pending_index(pending);
-        if (place < 0) place = fasttext_set_insert(&s->words, pending->set, pending->key, pending->text, pending->bytes);
+        if (place < 0)
+            place = fasttext_set_insert(&s->words, pending->set, pending->key, pending->text, pending->bytes);
         s->ended = place < 0;
         if (place >= 0) word_sum_add(s, pending->set, place);
     }
     s->pending_count = 0;
 }
 
+/* Queues the word from .. to. stop: the end of the text, after which no byte may be read */
 static void word_queue(LangidSpace *s, const uint8_t *from, const uint8_t *to, const uint8_t *stop)
 {
-    static const FasttextKey none = { { 0, 0, UINT64_MAX } };       /* no word's */
+    static const FasttextKey none = { { 0, 0, UINT64_MAX } };       /* a key of no word */
     uint8_t padded[sizeof(FasttextKey)] = { 0 };
     PendingWord *pending = &s->pending[s->pending_count++];
     pending->text  = from;
@@ -101,18 +112,20 @@ static void word_queue(LangidSpace *s, const uint8_t *from, const uint8_t *to, c
     if (s->pending_count == PREFETCH_WORDS) pending_flush(s);
 }
 
-/* ---- a text cut into words ---- */
+/* ---- a text split into words ---- */
 
-/* fastText's blanks: zero, space, and tab to carriage return. A bit for each of 64 bytes */
+/* A mask of fastText's white space in 64 bytes: zero, space, and tab to carriage return */
 static uint64_t blanks_of(const uint8_t *text)
 {
     uint64_t blanks = 0;
 #ifdef __SSE2__
     for (int i = 0; i < BLOCK_BYTES; i += 16) {
         __m128i c = _mm_loadu_si128((const __m128i *)(const void *)(text + i));
-        __m128i controls = _mm_cmpeq_epi8(_mm_min_epu8(_mm_sub_epi8(c, _mm_set1_epi8('\t')), _mm_set1_epi8(4)),
+        __m128i controls = _mm_cmpeq_epi8(_mm_min_epu8(_mm_sub_epi8(c, _mm_set1_epi8('\t')),
+                                                       _mm_set1_epi8(4)),
                                           _mm_sub_epi8(c, _mm_set1_epi8('\t')));
-        __m128i others = _mm_or_si128(_mm_cmpeq_epi8(c, _mm_set1_epi8(' ')), _mm_cmpeq_epi8(c, _mm_setzero_si128()));
+        __m128i others = _mm_or_si128(_mm_cmpeq_epi8(c, _mm_set1_epi8(' ')),
+                                      _mm_cmpeq_epi8(c, _mm_setzero_si128()));
         blanks |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_or_si128(controls, others)) << i;
     }
 #else
@@ -122,11 +135,13 @@ static uint64_t blanks_of(const uint8_t *text)
     return blanks;
 }
 
+/* Finds words as runs between changes of the white space mask, with one step per change and not per byte. */
 static void text_split(LangidSpace *s, const uint8_t *text, int64_t bytes)
 {
-    const uint8_t *stop = text + bytes, *from = NULL;               /* from: of the word we are in */
+    const uint8_t *stop = text + bytes, *from = NULL;               /* from: the beginning of the current
+                                                                     * word; NULL: in white space */
     uint8_t  rest[BLOCK_BYTES] = { 0 };
-    uint64_t was_blank = 1;                                            /* was the byte before a blank? */
+    uint64_t was_blank = 1;  /* bit 0: the byte before the block is white space */
     for (int64_t at = 0; at < bytes && !s->ended; at += BLOCK_BYTES) {
         bool whole = bytes - at >= BLOCK_BYTES;
         if (!whole) memcpy(rest, text + at, (size_t)(bytes - at));
@@ -144,7 +159,8 @@ static void text_split(LangidSpace *s, const uint8_t *text, int64_t bytes)
 
 /* ---- a guess ---- */
 
-int langid_guess(const Langid *l, LangidSpace *s, const char *text, int64_t bytes, LangidGuess *guess, int most)
+int langid_guess(const Langid *l, LangidSpace *s, const char *text, int64_t bytes, LangidGuess *guess,
+                 int most)
 {
     const FasttextModel *m = &l->model;
     memset(s->sum, 0, (size_t)fasttext_lanes(m) * sizeof *s->sum);

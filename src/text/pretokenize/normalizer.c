@@ -1,3 +1,6 @@
+/* The steps of a normalizer. The Unicode forms use utf8proc's tables, but not its string functions: those
+ * copy the whole text and sort combining marks in quadratic time. Here text that a form cannot change is
+ * copied, runs of other characters are decomposed, ordered and composed, and marks are sorted by counting. */
 #include "text/pretokenize/normalizer.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,13 +18,15 @@ static Status buffer_reserve(NormalizerBuffer *t, int64_t capacity)
     return OK;
 }
 
-/* ---- the four forms of Unicode: decompose, order the marks, compose ---- */
+/* ---- the four Unicode normalization forms: decompose, order combining marks, compose ---- */
 
+/* The code points of a run; capacity 0: they are only counted. flags: utf8proc's options of the form */
 typedef struct { utf8proc_int32_t *point; int64_t count, capacity; int flags; } Points;
 
 static int combining_class(utf8proc_int32_t point) { return utf8proc_get_property(point)->combining_class; }
 
-/* Marks of a run in the order of their class, equals as they stood; by counting, so that a run of any length is linear */
+/* Sorts a run of combining marks by their class, stably, as the canonical ordering algorithm demands. A
+ * counting sort, so that a text of nothing but marks takes linear time. */
 static void marks_sort(utf8proc_int32_t *point, int64_t count, utf8proc_int32_t *space)
 {
     int64_t at[257] = { 0 };
@@ -42,20 +47,22 @@ static void marks_order(Points *p)
     }
 }
 
-/* p->count characters of text, valid UTF-8, taken apart; they are counted only where there is no room for any */
+/* Decomposes text, which is valid UTF-8, into p->point, and counts the code points; only counts where
+ * capacity is 0. */
 static void decompose(Points *p, Chars text)
 {
     int flags = (p->flags & ~UTF8PROC_COMPOSE) | UTF8PROC_DECOMPOSE, last = 0;
     p->count = 0;
     for (int64_t at = 0; at < text.bytes; ) {
         Rune r = rune_at(text.text + at, text.bytes - at);
-        p->count += utf8proc_decompose_char((utf8proc_int32_t)r.point, p->capacity ? p->point + p->count : NULL,
+        p->count += utf8proc_decompose_char((utf8proc_int32_t)r.point,
+                                            p->capacity ? p->point + p->count : NULL,
                                             p->capacity - (p->capacity ? p->count : 0), flags, &last);
         at += r.bytes;
     }
 }
 
-/* Twice the count: order_run works behind it */
+/* Reserves twice the number of code points: marks_sort uses the second half. */
 static Status points_reserve(Points *p, Chars text)
 {
     Points counted = { .flags = p->flags };
@@ -67,7 +74,7 @@ static Status points_reserve(Points *p, Chars text)
     return p->point ? OK : fail(NO_MEMORY, "no memory to normalize %" PRId64 " characters", counted.count);
 }
 
-/* Writes text in its form; returns how much */
+/* Writes the normalized run to out and returns its length in bytes. */
 static int64_t form_run(Points *p, uint8_t *out, Chars text)
 {
     int64_t wrote = 0;
@@ -78,7 +85,8 @@ static int64_t form_run(Points *p, uint8_t *out, Chars text)
     return wrote;
 }
 
-/* What the form cannot change, or broken bytes; else what it may: from `at` on, so many */
+/* The length in bytes of the run from `at` on of characters that the form cannot change, with broken bytes
+ * (`plain`), or of all others. */
 static inline int64_t run_bytes(Chars text, int64_t at, uint32_t below, bool plain)
 {
     int64_t from = at;
@@ -90,7 +98,8 @@ static inline int64_t run_bytes(Chars text, int64_t at, uint32_t below, bool pla
     return at - from;
 }
 
-/* The character that ends text[from .. at), where it is a whole one: a mark that follows may join it */
+/* The length of the last character of text[from .. at), 1 or 2 bytes; 0: there is none. A mark after it may
+ * compose with it, so it belongs to the run of the mark. */
 static int64_t last_character_bytes(Chars text, int64_t from, int64_t at)
 {
     for (int64_t back = 1; back <= 2 && at - back >= from; back++) {
@@ -100,7 +109,8 @@ static int64_t last_character_bytes(Chars text, int64_t from, int64_t at)
     return 0;
 }
 
-/* Runs from `below` on, with the character before, are formed; the rest is copied. `below`: characters under it do not change. */
+/* Normalizes the runs of characters >= `below`, each with the character before it, and copies the rest, since
+ * the form changes no character under `below`. widest: the most bytes that one byte can become. */
 static Status form_runs(Points *p, NormalizerBuffer *out, Chars *text, uint32_t below, int64_t widest)
 {
     int64_t at = 0, wrote = 0;
@@ -120,6 +130,7 @@ static Status form_runs(Points *p, NormalizerBuffer *out, Chars *text, uint32_t 
     return OK;
 }
 
+/* widest: the maximum expansion factors of UTF-8 (Unicode's normalization FAQ) */
 static const struct { int flags, widest; uint32_t below; } forms[] = {
     [NORMALIZER_NFC]  = { UTF8PROC_STABLE | UTF8PROC_COMPOSE,                      3, LATIN_END },
     [NORMALIZER_NFD]  = { UTF8PROC_STABLE | UTF8PROC_DECOMPOSE,                    3, 0x80 },
@@ -127,9 +138,10 @@ static const struct { int flags, widest; uint32_t below; } forms[] = {
     [NORMALIZER_NFKD] = { UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT, 11, 0x80 },
 };
 
+/* Whether the form leaves the whole text as it is: no byte is a lead byte of a character >= below. */
 static bool all_below(Chars text, uint32_t below)
 {
-    uint8_t lead = below == 0x80 ? 0x80 : 0xCC;              /* U+0300 begins with CC */
+    uint8_t lead = below == 0x80 ? 0x80 : 0xCC;              /* the lead byte of U+0300 is CC */
     for (int64_t i = 0; i < text.bytes; i++)
         if (text.text[i] >= lead) return false;
     return true;
@@ -160,6 +172,7 @@ static Status prepend(const NormalizerStep *s, NormalizerBuffer *out, Chars *tex
     return OK;
 }
 
+/* The most bytes that a byte of text can become by this step */
 static int64_t growth(const NormalizerStep *s)
 {
     if (s->kind <= NORMALIZER_NFKD)    return forms[s->kind].widest;
@@ -198,6 +211,7 @@ static Status step_apply(const NormalizerStep *s, NormalizerBuffer *out, Chars *
 Status normalizer_apply(const Normalizer *n, Chars *text, bool first, NormalizerBuffers *buffers)
 {
     for (int i = 0; i < n->steps; i++) {
+        /* A step never writes the buffer that it reads. */
         TRY(step_apply(&n->step[i], &buffers->text[text->text == buffers->text[0].data], text, first));
     }
     return OK;

@@ -1,14 +1,17 @@
+/* Hand-written scanners for the regular expressions of well-known tokenizers. The expression, or its part, is
+ * above each function; alternatives of a regular expression are tried in order, and the scanners follow that
+ * order. */
 #include "text/pretokenize/pretoken.h"
 #include <stdbool.h>
 #include <string.h>
 #include "text/unicode.h"
 
-typedef struct { const uint8_t *at, *end; } RuneRun;
+typedef struct { const uint8_t *at, *end; } RuneRun;            /* the text that remains */
 
 static Rune rune_of(RuneRun s, const uint8_t *p) { return rune_at(p, s.end - p); }
 static bool is_newline(uint8_t byte) { return byte == '\n' || byte == '\r'; }
 
-/* Past the characters of any class in `any`, or of none of them: at most `most` characters */
+/* The end of the run from p on of at most `most` characters of a class in `any` */
 static const uint8_t *skip_class(RuneRun s, const uint8_t *p, int any, int64_t most)
 {
     while (p < s.end && most--) {
@@ -19,6 +22,7 @@ static const uint8_t *skip_class(RuneRun s, const uint8_t *p, int any, int64_t m
     return p;
 }
 
+/* The end of the run from p on of characters that are no white space, letters or numbers */
 static const uint8_t *skip_others(RuneRun s, const uint8_t *p)
 {
     while (p < s.end) {
@@ -29,7 +33,8 @@ static const uint8_t *skip_others(RuneRun s, const uint8_t *p)
     return p;
 }
 
-/* 's 't 'm 'd 're 've 'll, where folded also in capitals, and with the long s: bytes, or 0 */
+/* The length of 's 't 'm 'd 're 've 'll at p, or 0. folded: case-insensitive, which includes the long s
+ * U+017F. */
 static int contraction(RuneRun s, const uint8_t *p, bool folded)
 {
     int     fold = folded ? 0x20 : 0;
@@ -41,10 +46,14 @@ static int contraction(RuneRun s, const uint8_t *p, bool folded)
     return (a == 'r' && b == 'e') || (a == 'v' && b == 'e') || (a == 'l' && b == 'l') ? 3 : 0;
 }
 
-int pretoken_contraction(const uint8_t *text) { return contraction((RuneRun){ text, text + 3 }, text, false); }
+int pretoken_contraction(const uint8_t *text)
+{
+    return contraction((RuneRun){ text, text + 3 }, text, false);
+}
 
-/* \s*[\r\n]+ | \s+(?!\S) | \s+  of a text that begins with white space; the first only where `lines`, and before it
- * \s+$ where `whole` */
+/* \s*[\r\n]+ | \s+(?!\S) | \s+  for a text that begins with white space. The first alternative only where
+ * `lines`; where `whole`, \s+$ is tried before it. The second leaves the last white space to the word after
+ * it. */
 static const uint8_t *spaces_end(RuneRun s, bool lines, bool whole)
 {
     const uint8_t *p = s.at, *last = p, *line = NULL;
@@ -73,7 +82,8 @@ static const uint8_t *next_gpt2(RuneRun s)
     return spaces_end(s, false, true);
 }
 
-/* What cl100k, llama3, qwen2 and o200k share behind their words: numbers, others with `tail` after them, white space */
+/* The alternatives that cl100k, llama3, qwen2 and o200k share after words: \p{N}{1,digits}, then
+ *  ?[^\s\p{L}\p{N}]+[tail]*, then white space */
 static const uint8_t *next_rest(RuneRun s, Rune first, int digits, const char *tail, bool whole)
 {
     if (first.kind & NUMBER) return skip_class(s, s.at, NUMBER, digits);
@@ -84,6 +94,7 @@ static const uint8_t *next_rest(RuneRun s, Rune first, int digits, const char *t
     return q;
 }
 
+/* [^\r\n\p{L}\p{N}]?, the optional character before the letters of a word */
 static bool is_prefix(Rune r, uint8_t byte) { return !(r.kind & (LETTER | NUMBER)) && !is_newline(byte); }
 
 /* (?i:'s|'t|...)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|... */
@@ -97,8 +108,9 @@ static const uint8_t *next_word(RuneRun s, int digits, bool whole)
     return q > p ? q : next_rest(s, first, digits, "\r\n", whole);
 }
 
-/* [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+ : where no lower case follows the first run, its last
- * character of both kinds stands for it, and what comes after that is the next piece's. NULL: no match */
+/* [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+  NULL: no match. Where no lower case follows the
+ * first run, the expression backtracks to the last character that is in both classes, so the match ends after
+ * it. */
 static const uint8_t *lower_word(RuneRun s, const uint8_t *p)
 {
     const uint8_t *both = NULL;
@@ -119,7 +131,8 @@ static const uint8_t *upper_word(RuneRun s, const uint8_t *p)
     return q > p ? skip_class(s, q, LOWER, INT64_MAX) : NULL;
 }
 
-/* A lead is tried before none, and lower_word with both before upper_word */
+/* The optional prefix is greedy, so each of the two word forms is tried with it first, and lower_word before
+ * upper_word. */
 static const uint8_t *next_o200k(RuneRun s, int digits, bool short_forms)
 {
     Rune first = rune_of(s, s.at);
@@ -132,8 +145,8 @@ static const uint8_t *next_o200k(RuneRun s, int digits, bool short_forms)
     return short_forms ? q + contraction(s, q, true) : q;
 }
 
-/* [!-/:-@\[-`{-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
- * The end of the match that begins at p; NULL: none does */
+/* [!-/:-@\[-`{-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|
+ * ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+ The end of the match that begins at p; NULL: none does */
 static const uint8_t *match_deepseek(RuneRun s, const uint8_t *p)
 {
     enum { LETTER_OR_MARK = LETTER | UPPER | LOWER };
@@ -152,6 +165,7 @@ static const uint8_t *match_deepseek(RuneRun s, const uint8_t *p)
     return q;
 }
 
+/* A match, or else the text up to the next one */
 static const uint8_t *next_deepseek(RuneRun s)
 {
     const uint8_t *p = s.at, *q = match_deepseek(s, p);
@@ -160,7 +174,7 @@ static const uint8_t *next_deepseek(RuneRun s)
     return p;
 }
 
-/* \p{N}{1,3}, and what lies between */
+/* \p{N}{1,3}, and the text between such numbers */
 static const uint8_t *next_numbers(RuneRun s)
 {
     const uint8_t *p = skip_class(s, s.at, NUMBER, 3);
@@ -169,7 +183,8 @@ static const uint8_t *next_numbers(RuneRun s)
     return p;
 }
 
-/* 's|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+, and white space */
+/* 's|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+, and runs of white space, which the caller
+ * drops */
 static const uint8_t *next_clip(RuneRun s)
 {
     int short_form = contraction(s, s.at, false), kind = rune_of(s, s.at).kind & (LETTER | NUMBER | SPACE);
@@ -177,10 +192,12 @@ static const uint8_t *next_clip(RuneRun s)
     return kind ? skip_class(s, s.at, kind, kind == NUMBER ? 1 : INT64_MAX) : skip_others(s, s.at);
 }
 
-/* Oniguruma's `[^(\s|[.,!?...])]` is no ( \s | . , ! ? ... ), one class within the other. */
+/* In Oniguruma's `[^(\s|[.,!?...])]` the inner brackets are a nested class, so it means: none of ( white
+ * space | . , ! ? ... ). word: the end of the run of such characters; else of the run of all others. */
 static const uint8_t *skip_bloom(RuneRun s, const uint8_t *p, bool word)
 {
-    static const uint32_t ends[] = { '(', '|', '.', ',', '!', '?', 0x2026, 0x3002, 0xFF0C, 0x3001, 0x964, 0x6D4, 0x60C, ')' };
+    static const uint32_t ends[] = { '(', '|', '.', ',', '!', '?', 0x2026, 0x3002, 0xFF0C, 0x3001, 0x964,
+                                     0x6D4, 0x60C, ')' };
     while (p < s.end) {
         Rune r = rune_of(s, p);
         bool part = !(r.kind & SPACE);
@@ -191,7 +208,7 @@ static const uint8_t *skip_bloom(RuneRun s, const uint8_t *p, bool word)
     return p;
 }
 
-/*  ?[^(\s|[.,!?...])]+, and what lies between */
+/*  ?[^(\s|[.,!?...])]+, and the text between matches, without the space that belongs to the next match */
 static const uint8_t *next_bloom(RuneRun s)
 {
     const uint8_t *p = s.at + (*s.at == ' '), *q = skip_bloom(s, p, true);
@@ -217,7 +234,7 @@ int64_t pretoken_next(PretokenKind kind, const uint8_t *text, int64_t bytes)
     }
 }
 
-/* Each way of writing a pattern that is met in files */
+/* The expressions by which tokenizer files name a scanner, in each spelling that published files have */
 #define SHORT_FORMS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define LEAD "[^\\r\\n\\p{L}\\p{N}]?"
 #define CASES(forms) LEAD "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+" forms "|" \
@@ -243,7 +260,7 @@ static const struct { PretokenKind kind; const char *pattern; } known[] = {
     { PRETOKEN_BLOOM,  " ?[^(\\s|[.,!?…。，、।۔،])]+" },
 };
 
-/* Some files write \r and \n in a class as the characters themselves. */
+/* Some files have the characters CR and LF themselves where the table has \r and \n. */
 static bool same_pattern(const char *known_one, const char *given)
 {
     for (; *given; given++) {

@@ -1,9 +1,12 @@
+/* GPT-2's pretokenizer on bit masks: bit i of a mask is for byte i of a block of 64. ASCII is classified by
+ * SIMD compares, common two-byte letters too, and other characters one by one. */
 #include "text/pretokenize/pretoken_gpt2.h"
 #include <stdbool.h>
 #include "text/pretokenize/pretoken.h"
 #include "text/unicode.h"
 
-/* One bit a byte. Each byte of a character has the character's class; head: the first byte of each. */
+/* A mask for each class. All bytes of a character have its class; head has the first byte of each character
+ * only. */
 typedef struct { uint64_t letter, number, space, blank, quote, head; } BlockClasses;
 
 #ifdef __SSE2__
@@ -11,8 +14,9 @@ typedef struct { uint64_t letter, number, space, blank, quote, head; } BlockClas
 typedef struct { __m128i part[4]; } ByteBlock;
 #define EACH(x)   ((uint64_t)(x(0)) | (uint64_t)(x(1)) << 16 | (uint64_t)(x(2)) << 32 | (uint64_t)(x(3)) << 48)
 #define ALL(c)    _mm_set1_epi8((char)(c))
+/* EACH(x) joins the 16 bits of x(0) to x(3), one for each part of the block, to a mask of 64. */
 static inline uint64_t bits(__m128i v) { return (uint32_t)_mm_movemask_epi8(v); }
-static inline __m128i in_range(__m128i v, int least, int most)           /* as signed bytes */
+static inline __m128i in_range(__m128i v, int least, int most)           /* compares signed bytes */
 {
     return _mm_and_si128(_mm_cmpgt_epi8(v, ALL(least - 1)), _mm_cmpgt_epi8(ALL(most + 1), v));
 }
@@ -42,7 +46,8 @@ static inline BlockClasses classes_ascii(const ByteBlock *b)
     return c;
 }
 
-/* Letters of two bytes: U+00C0 to U+027F but for the signs of multiplication and division, and U+0400 to U+047F */
+/* The second bytes of two-byte letters: U+00C0 to U+027F without the multiplication and division signs, and
+ * U+0400 to U+047F */
 static inline uint64_t two_byte_letters_last(const ByteBlock *b)
 {
 #define LEADS(i)  bits(_mm_or_si128(in_range(b->part[i], 0xC3 - 256, 0xC9 - 256), in_range(b->part[i], 0xD0 - 256, 0xD1 - 256)))
@@ -79,7 +84,8 @@ static BlockClasses classes_ascii(const ByteBlock *b)
 }
 #endif
 
-/* Characters that the bytes alone do not tell. false: white space of several bytes, for which the algebra is not made */
+/* Classifies the characters whose bytes are in `high`. false: one is white space of several bytes, for which
+ * the bitwise rules do not hold, because they shift white space by one byte. */
 static bool classes_wide(BlockClasses *c, const uint8_t *text, int64_t bytes, uint64_t high)
 {
     while (high) {
@@ -95,25 +101,31 @@ static bool classes_wide(BlockClasses *c, const uint8_t *text, int64_t bytes, ui
     return true;
 }
 
-/* 's 't 'm 'd 're 've 'll where a piece begins: nothing begins behind the quote, something does behind the letters */
+/* Contractions ('s 't 'm 'd 're 've 'll) where a piece begins with a quote: no piece begins after the quote,
+ * and one begins after the letters. In order from left to right, because an earlier one may change where
+ * later pieces begin. */
 static uint64_t contractions_apply(uint64_t starts, uint64_t quote, const uint8_t *text)
 {
     for (uint64_t left = starts & quote; left; left &= left - 1) {
         int at = __builtin_ctzll(left), bytes = pretoken_contraction(text + at);
-        if (bytes) starts = (starts & ~(2ull << at)) | (at + bytes < GPT2_BLOCK_BYTES ? 1ull << (at + bytes) : 0);
+        if (bytes)
+            starts = (starts & ~(2ull << at)) | (at + bytes < GPT2_BLOCK_BYTES ? 1ull << (at + bytes) : 0);
     }
     return starts;
 }
 
+/* The same piece by piece, for the rare block with wide white space */
 static uint64_t starts_slow(const uint8_t *text, int64_t bytes)
 {
     uint64_t starts = 0;
-    for (int64_t at = 0; at < GPT2_STARTS_BITS; at += pretoken_next(PRETOKEN_GPT2, text + at, bytes - at)) starts |= 1ull << at;
+    for (int64_t at = 0; at < GPT2_STARTS_BITS; at += pretoken_next(PRETOKEN_GPT2, text + at, bytes - at))
+        starts |= 1ull << at;
     return starts;
 }
 
-/* A character goes on with what stands before it where both are letters, numbers or others, or where a blank does. White
- * space goes on with white space, but for the last of it, which is the next piece's or stands alone. */
+/* A character continues the piece of the one before it where both are letters, both numbers or both others,
+ * or where that is a space. White space continues white space, except the last one of a run that is not at
+ * the end: it begins a piece, alone or with the word after it. */
 uint64_t pretoken_gpt2_starts(const uint8_t *text, int64_t bytes)
 {
     ByteBlock    b    = bytes_at(text);
@@ -123,7 +135,8 @@ uint64_t pretoken_gpt2_starts(const uint8_t *text, int64_t bytes)
         uint64_t last = two_byte_letters_last(&b);
         c.letter |= last | last >> 1;
         c.head   &= ~last;
-        if (high & ~c.letter && !classes_wide(&c, text, bytes, high & ~c.letter)) return starts_slow(text, bytes);
+        if (high & ~c.letter && !classes_wide(&c, text, bytes, high & ~c.letter))
+            return starts_slow(text, bytes);
     }
     uint64_t other = ~(c.letter | c.number | c.space);
     uint64_t same  = (c.letter & c.letter << 1) | (c.number & c.number << 1) | (other & other << 1);

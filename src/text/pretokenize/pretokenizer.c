@@ -1,11 +1,13 @@
+/* Splits a text by one pretokenizer step: with a scanner, by digits or marks, or by a regular expression
+ * whose matches are kept, dropped or joined to a neighbour. */
 #include "text/pretokenize/pretokenizer.h"
 #include <string.h>
 #include "text/unicode.h"
 
-void pretokenizer_close(Pretokenizer *cut)
+void pretokenizer_close(Pretokenizer *pretokenizer)
 {
-    for (int i = 0; i < cut->steps; i++) regex_close(cut->step[i].regex);
-    *cut = (Pretokenizer){ 0 };
+    for (int i = 0; i < pretokenizer->steps; i++) regex_close(pretokenizer->step[i].regex);
+    *pretokenizer = (Pretokenizer){ 0 };
 }
 
 static bool mark_at(const uint8_t *text, int64_t bytes, int64_t at)
@@ -13,7 +15,8 @@ static bool mark_at(const uint8_t *text, int64_t bytes, int64_t at)
     return bytes - at >= 3 && !memcmp(text + at, "\xE2\x96\x81", 3);
 }
 
-/* From the mark or the runs of marks at 0 to the next */
+/* The length of the piece at 0, which ends before the next mark. runs: a run of marks at the beginning is not
+ * split. */
 static int64_t mark_segment_bytes(const uint8_t *text, int64_t bytes, bool runs)
 {
     int64_t at = 0;
@@ -23,6 +26,7 @@ static int64_t mark_segment_bytes(const uint8_t *text, int64_t bytes, bool runs)
     return at;
 }
 
+/* The length of the run at 0 of characters that are numbers, or are not */
 static int64_t number_run_bytes(const uint8_t *text, int64_t bytes, bool numbers)
 {
     int64_t at = 0;
@@ -49,8 +53,10 @@ static int64_t step_next(const PretokenizerStep *s, const uint8_t *text, int64_t
     }
 }
 
-/* The next part, a match or what lies before one; with `invert` the two change places */
-static Status regex_part(const PretokenizerStep *s, RegexSpace **space, const uint8_t *text, int64_t bytes, int64_t at,
+/* The end of the next part, which is a match or the text before one; with `invert` the two exchange their
+ * roles. */
+static Status regex_part(const PretokenizerStep *s, RegexSpace **space, const uint8_t *text, int64_t bytes,
+                         int64_t at,
                       int64_t *end, bool *match)
 {
     int64_t from, to;
@@ -60,8 +66,10 @@ static Status regex_part(const PretokenizerStep *s, RegexSpace **space, const ui
     return OK;
 }
 
-/* begin .. at waits until it is known what joins it: the part from at to end does, or is the next to wait */
-static Status regex_step(const PretokenizerStep *s, RegexSpace **space, const uint8_t *text, int64_t bytes, PretokenFunction *piece,
+/* The piece begin .. at is not passed on until the part after it, at .. end, is known, because that may join
+ * it. */
+static Status regex_step(const PretokenizerStep *s, RegexSpace **space, const uint8_t *text, int64_t bytes,
+                         PretokenFunction *piece,
                        void *context)
 {
     bool before = false, match;
@@ -73,12 +81,14 @@ static Status regex_step(const PretokenizerStep *s, RegexSpace **space, const ui
         if (at > begin && !join && !(s->behavior == SPLIT_REMOVED && before))
             TRY(piece(context, text + begin, at - begin));
         if (!join) begin = at;
-        if (end == bytes && !(s->behavior == SPLIT_REMOVED && match)) TRY(piece(context, text + begin, end - begin));
+        if (end == bytes && !(s->behavior == SPLIT_REMOVED && match))
+            TRY(piece(context, text + begin, end - begin));
     }
     return OK;
 }
 
-Status pretokenizer_step(const PretokenizerStep *s, RegexSpace **space, const uint8_t *text, int64_t bytes, PretokenFunction *piece, void *context)
+Status pretokenizer_step(const PretokenizerStep *s, RegexSpace **space, const uint8_t *text, int64_t bytes,
+                         PretokenFunction *piece, void *context)
 {
     if (s->kind == SPLIT_REGEX) return regex_step(s, space, text, bytes, piece, context);
     for (int64_t at = 0, count; at < bytes; at += count) {

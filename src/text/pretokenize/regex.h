@@ -23,7 +23,6 @@ const char *regex_unicode(const char *pattern, char version[24]);
  * `bytes` where there is none. BAD_FILE where matching exceeds its limit of backtracking steps. *space is
  * NULL at first and is allocated here. */
 Status regex_next(const Regex *regex, RegexSpace **space, const uint8_t *text, int64_t bytes, int64_t at,
-                  int64_t *from,
-                  int64_t *to);
+                  int64_t *from, int64_t *to);
 void   regex_space_close(RegexSpace *space);
 #endif

@@ -1,33 +1,42 @@
-/* BPE by score: of all neighbours whose joined text is a piece, the pair with the highest score is joined
- * first, the leftmost of equals. A heap of pairs, which may be stale when they come up: n log n for any text. */
+/* BPE of sentencepiece (bpe_model.cc): of all neighbours whose joined text is a piece, the pair with the
+ * highest score is joined first, the leftmost of equals. Pairs are in a heap and may be stale when they are
+ * popped, so every text takes O(n log n). */
 #include <stdlib.h>
 #include <string.h>
 #include "text/sentencepiece/sentencepiece_internal.h"
 
+/* A symbol of the linked list that joins shorten; bytes 0: it was joined to the one on its left. */
 typedef struct {
-    int32_t prev, next, start, bytes, node;
-    bool    user_defined;
-} Symbol; /* bytes 0: joined to one on its left */
+    int32_t prev, next, start, bytes;       /* prev, next: indices, -1: end; start: in the text */
+    int32_t node;                           /* of the trie; TRIE_NONE: the bytes begin no piece */
+    bool    user_defined;                   /* is never joined */
+} Symbol;
+/* bytes: of both when the pair was added */
 typedef struct { float score; int32_t left, right, bytes; } SymbolPair;
 
 typedef struct {
     const SentencePiece *sp;
     const char *text;
-    Symbol  *symbol;
-    SymbolPair    *heap;
-    int32_t *split; /* of each unused piece: bytes of its left part, as last seen; NULL: none is unused */
-    int64_t  capacity;                     /* symbols; three pairs each */
-    int32_t  symbols, pairs;
+    Symbol     *symbol;
+    SymbolPair *heap;
+    int32_t    *split;                      /* [piece]: of each unused one the bytes of its left part, as
+                                             * last seen; NULL: no piece is unused */
+    int64_t     capacity;                   /* symbols; the heap has three pairs for each */
+    int32_t     symbols, pairs;
 } WordSymbols;
 
 /* ---- the heap ---- */
 
-static bool pair_above(SymbolPair a, SymbolPair b) { return a.score > b.score || (a.score == b.score && a.left < b.left); }
+static bool pair_above(SymbolPair a, SymbolPair b)
+{
+    return a.score > b.score || (a.score == b.score && a.left < b.left);
+}
 
 static void heap_push(WordSymbols *w, SymbolPair p)
 {
     int32_t at = w->pairs++;
-    for (; at > 0 && pair_above(p, w->heap[(at - 1) / 2]); at = (at - 1) / 2) w->heap[at] = w->heap[(at - 1) / 2];
+    for (; at > 0 && pair_above(p, w->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        w->heap[at] = w->heap[(at - 1) / 2];
     w->heap[at] = p;
 }
 
@@ -56,6 +65,7 @@ static int32_t node_after(const SentencePieceTrie *t, int32_t node, const char *
     return node;
 }
 
+/* Adds two neighbours to the heap where their joined text is a piece. */
 static void pair_add(WordSymbols *w, int32_t left, int32_t right)
 {
     if (left < 0 || right < 0) return;
@@ -68,6 +78,7 @@ static void pair_add(WordSymbols *w, int32_t left, int32_t right)
     if (w->split && w->sp->model.piece[id].kind == SP_PIECE_UNUSED) w->split[id] = a->bytes;
 }
 
+/* The symbols before the first join: characters, and user-defined pieces as a whole */
 static void symbols_make(WordSymbols *w, int64_t bytes)
 {
     const SentencePieceTrie *user = w->sp->has_user ? &w->sp->user : NULL;
@@ -97,7 +108,8 @@ static void join(WordSymbols *w, SymbolPair p)
     pair_add(w, p.left, a->next);
 }
 
-/* An unused piece falls into the parts it was joined from: the right part gets its own symbol back. */
+/* An unused piece is replaced by the two parts that it was joined from: the right part becomes a symbol
+ * again. */
 static bool split_unused(WordSymbols *w, int32_t at, int32_t id)
 {
     Symbol *a = &w->symbol[at];
@@ -128,7 +140,7 @@ static void word_encode(WordSymbols *w, SentencePieceIds *list, const char *text
     }
 }
 
-/* ---- the text, word by word where no piece crosses from one to the next ---- */
+/* ---- the text, word by word where no piece spans two words: heap and symbols then stay in the cache ---- */
 
 static int64_t word_bytes(const SentencePiece *sp, const char *text, int64_t bytes)
 {
@@ -148,7 +160,8 @@ static void word_grow(WordSymbols *w, int64_t bytes)
     free(w->heap);
     w->capacity   = bytes < 1024 ? 1024 : bytes;
     w->symbol = malloc((size_t)w->capacity * sizeof *w->symbol);
-    w->heap   = malloc((size_t)w->capacity * 3 * sizeof *w->heap); /* neighbours at first, two more a join */
+    w->heap   = malloc((size_t)w->capacity * 3 * sizeof *w->heap); /* all neighbours at first, two more per
+                                                                    * join */
     CHECK(w->symbol && w->heap, "no memory to encode a text of %lld bytes", (long long)bytes);
 }
 

@@ -1,18 +1,23 @@
+/* Reads a sentencepiece model: the wire format of protocol buffers, and the fields of ModelProto by their
+ * numbers in sentencepiece_model.proto. */
 #include "text/sentencepiece/sentencepiece_model.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the wire: a message is fields of (number, wire type, value); we go two messages deep ---- */
+/* ---- the wire format: a message is a sequence of fields (number, wire type, value); messages nest two
+ * levels here ---- */
 
+/* A message being read: at .. end. begin: of the file, for messages */
 typedef struct { const uint8_t *at, *end, *begin; const char *path; } ProtobufReader;
 typedef struct { uint64_t number, varint; ByteSpan text; float real; int type; } ProtobufField;
 enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_TEXT = 2, WIRE_32 = 5 };
 
 static Status broken(const ProtobufReader *w, const char *why)
 {
-    return fail(BAD_FILE, "%s: %s at byte %td; it is no sentencepiece model, or cut", w->path, why,
+    return fail(BAD_FILE, "%s: %s at byte %td; it is not a sentencepiece model, or is truncated", w->path,
+                why,
                 w->at - w->begin);
 }
 
@@ -60,6 +65,7 @@ static Status field_read(ProtobufField *f, ProtobufReader *w)
     return broken(w, "an unknown wire type");
 }
 
+/* A reader of the message that is the value of a field */
 static ProtobufReader reader_inside(const ProtobufReader *w, ByteSpan text)
 {
     const uint8_t *data = (const uint8_t *)text.data;
@@ -73,6 +79,7 @@ static Status type_check(const ProtobufReader *w, const ProtobufField *f, int ty
 
 /* ---- the messages ---- */
 
+/* SentencePiece: piece, score, type */
 static Status piece_read(SentencePieceEntry *p, ProtobufReader w)
 {
     ProtobufField f;
@@ -88,7 +95,7 @@ static Status piece_read(SentencePieceEntry *p, ProtobufReader w)
             p->kind = (SentencePieceKind)f.varint;
         }
     }
-    if (!isfinite(p->score)) return broken(&w, "a score that is no number");
+    if (!isfinite(p->score)) return broken(&w, "a score that is not finite");
     if (p->text.bytes == 0)  return broken(&w, "an empty piece");
     if (p->text.bytes > SENTENCEPIECE_BYTES_MAX) return broken(&w, "a piece of more than 1024 bytes");
     return OK;
@@ -107,6 +114,7 @@ static Status piece_add(SentencePieceModel *m, const ProtobufReader *w, ByteSpan
     return piece_read(&m->piece[m->pieces++], reader_inside(w, text));
 }
 
+/* TrainerSpec: model_type, treat_whitespace_as_suffix, byte_fallback, unk_surface, eos_piece */
 static Status trainer_read(SentencePieceModel *m, ProtobufReader w)
 {
     ProtobufField f;
@@ -123,6 +131,7 @@ static Status trainer_read(SentencePieceModel *m, ProtobufReader w)
     return OK;
 }
 
+/* NormalizerSpec: precompiled_charsmap, add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces */
 static Status normalizer_read(SentencePieceModel *m, ProtobufReader w)
 {
     ProtobufField f;
@@ -167,7 +176,7 @@ static Status message_read(SentencePieceModel *m, ProtobufReader *w)
 
 Status sentencepiece_model_read(SentencePieceModel *m, const void *data, size_t bytes, const char *path)
 {
-    static const char surface[] = " \xE2\x81\x87 ", eos[] = "</s>"; /* what is there when nothing is said */
+    static const char surface[] = " \xE2\x81\x87 ", eos[] = "</s>"; /* the defaults of the proto file */
     *m = (SentencePieceModel){ .kind = SP_MODEL_UNIGRAM, .unk_surface = { surface, 5 }, .eos = { eos, 4 },
                   .dummy_prefix = true, .drop_spaces = true, .escape_spaces = true };
     ProtobufReader w = { data, (const uint8_t *)data + bytes, data, path };

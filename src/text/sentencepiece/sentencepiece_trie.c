@@ -1,3 +1,4 @@
+/* Builds the trie of a vocabulary; looking up is inline in the header. */
 #include "text/sentencepiece/sentencepiece_trie.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -46,6 +47,7 @@ static int32_t step_or_add(SentencePieceTrie *t, int32_t node, unsigned char byt
 int32_t trie_add(SentencePieceTrie *t, const char *text, int64_t bytes)
 {
     int32_t node = TRIE_ROOT;
-    for (int64_t i = 0; i < bytes && node != TRIE_NONE; i++) node = step_or_add(t, node, (unsigned char)text[i]);
+    for (int64_t i = 0; i < bytes && node != TRIE_NONE; i++)
+        node = step_or_add(t, node, (unsigned char)text[i]);
     return node;
 }

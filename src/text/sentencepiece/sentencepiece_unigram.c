@@ -1,23 +1,27 @@
-/* Unigram: the cut of the text with the highest sum of scores, by Viterbi. Sums are floats from the begin of
- * the text, and begin anew where they pass 100,000, as those of sentencepiece 0.2.3 do, so that near ties fall
- * as there. (Before 0.2.3 they only grew, new sums were compared before they were rounded, and a
- * piece of the user weighed the same whatever its length.) Where no piece crosses a place all cuts meet
- * there, and what is before it is done: so memory is that of a word, whatever the text. */
+/* Unigram segmentation: the pieces of the text with the highest sum of scores, by the Viterbi algorithm. Sums
+ * are floats from the beginning of the text, and are rebased where they exceed 100,000, as in sentencepiece
+ * 0.2.3, so that near ties are decided as there. (Before 0.2.3 sums only grew, new sums were compared before
+ * they were rounded, and a user-defined piece had the same score whatever its length.) Where no piece spans a
+ * position, all segmentations meet there, and the text before it is finished; so memory is that of a word,
+ * whatever the length of the text. */
 #include <math.h>
 #include <stdlib.h>
 #include "text/sentencepiece/sentencepiece_internal.h"
 
+/* The best segmentation that ends at a position */
 typedef struct {
     float   score;
-    int32_t id, piece_bytes, next;
-} LatticeNode; /* of the best cut that ends here; back: its last piece's bytes */
+    int32_t id, piece_bytes;           /* its last piece; piece_bytes 0: nothing ends here */
+    int32_t next;                      /* the end of the piece after it, filled by lattice_flush */
+} LatticeNode;
 
 typedef struct {
     const SentencePiece *sp;
-    LatticeNode   *node;                      /* of text + begin */
-    int64_t capacity, begin, reach;        /* reach: nothing seen ends later */
+    LatticeNode *node;                 /* [position - begin], position in the text */
+    int64_t capacity, begin, reach;    /* reach: the last position at which a piece ends so far */
 } Lattice;
 
+/* Nodes are initialized when they are first reached. */
 static LatticeNode *node_at(Lattice *l, int64_t at)
 {
     while (at > l->reach) l->node[++l->reach - l->begin].piece_bytes = 0;
@@ -29,9 +33,10 @@ static void lattice_grow(Lattice *l, int64_t nodes)
     if (nodes <= l->capacity) return;
     l->capacity = 2 * nodes;
     l->node = realloc(l->node, (size_t)l->capacity * sizeof *l->node);
-    CHECK(l->node, "no memory to encode a text of %lld bytes without a place to cut it", (long long)nodes);
+    CHECK(l->node, "no memory to encode %lld bytes of text that pieces span without a gap", (long long)nodes);
 }
 
+/* Keeps a piece begin .. end where it improves the best score at end; of equal scores the first is kept. */
 static void node_relax(Lattice *l, int64_t begin, int64_t end, int32_t id, float score)
 {
     LatticeNode *n = node_at(l, end);
@@ -41,6 +46,7 @@ static void node_relax(Lattice *l, int64_t begin, int64_t end, int32_t id, float
     n->piece_bytes  = (int32_t)(end - begin);
 }
 
+/* All pieces that begin at `at`, and the unknown piece where none is exactly one character */
 static void pieces_relax(Lattice *l, const char *text, int64_t at, int64_t bytes)
 {
     const SentencePieceTrie *t = &l->sp->trie;
@@ -56,6 +62,7 @@ static void pieces_relax(Lattice *l, const char *text, int64_t at, int64_t bytes
         if (id < 0 || !sentencepiece_in_text(l->sp, id)) continue;
         const SentencePieceEntry *p = &l->sp->model.piece[id];
         if (p->kind == SP_PIECE_UNUSED) continue;
+        /* As in the library: a positive score, so that a user-defined piece wins over its parts. */
         float score = p->kind == SP_PIECE_USER ? (float)(0.1 * (double)(end - at - 1)) : p->score;
         node_relax(l, at, end, id, score + here);
         single |= end - at == character;
@@ -63,7 +70,7 @@ static void pieces_relax(Lattice *l, const char *text, int64_t at, int64_t bytes
     if (!single) node_relax(l, at, at + character, l->sp->unknown, l->sp->min_score - 10.0f + here);
 }
 
-/* Of sums that are large, small differences would be lost: from here on they count from `at`. */
+/* Large sums would lose small differences to rounding, so they are counted from `at` on. */
 static void scores_rebase(Lattice *l, int64_t at)
 {
     const float most = 100000;
@@ -71,7 +78,7 @@ static void scores_rebase(Lattice *l, int64_t at)
     for (int64_t i = at; fabsf(sum) > most && i <= l->reach; i++) l->node[i - l->begin].score -= sum;
 }
 
-/* Ids up to `end`, where all cuts meet */
+/* Appends the ids up to `end`, where all segmentations meet. */
 static void lattice_flush(Lattice *l, SentencePieceIds *list, const char *text, int64_t end)
 {
     LatticeNode *n = l->node;
