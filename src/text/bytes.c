@@ -1,3 +1,4 @@
+/* The tokenizer `bytes`: an id is the value of a byte. */
 #include "text/bytes.h"
 
 static int64_t bytes_encode(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes)
@@ -7,7 +8,7 @@ static int64_t bytes_encode(const Tokenizer *t, int32_t *ids, const char *text, 
     return bytes;
 }
 
-/* A piece is text that somebody keeps; so every byte stands here once. */
+/* The caller may keep the text of a piece, so decode points into this table of all bytes. */
 #define ROW4(b)  (char)(b), (char)(b + 1), (char)(b + 2), (char)(b + 3)
 #define ROW16(b) ROW4(b), ROW4(b + 4), ROW4(b + 8), ROW4(b + 12)
 #define ROW64(b) ROW16(b), ROW16(b + 16), ROW16(b + 32), ROW16(b + 48)

@@ -1,7 +1,14 @@
+/* Streaming detokenizer: holds back the first bytes of an incomplete UTF-8 character until the ids after it
+ * complete it, or show that it is broken. */
 #include "text/decoder.h"
 
-static int  character_bytes(uint8_t lead) { return lead < 0xC2 || lead > 0xF4 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4; }
-static bool goes_on_with(uint8_t byte)    { return (byte & 0xC0) == 0x80; }
+/* The length of a character by its first byte; 1 for a byte that begins none. */
+static int character_bytes(uint8_t lead)
+{
+    return lead < 0xC2 || lead > 0xF4 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+}
+
+static bool is_continuation(uint8_t byte)    { return (byte & 0xC0) == 0x80; }
 
 static void held_write(Decoder *d, FILE *out)
 {
@@ -9,24 +16,25 @@ static void held_write(Decoder *d, FILE *out)
     d->count = 0;
 }
 
-/* What the held character wants of the piece */
-static void held_fill(Decoder *d, FILE *out, TextPiece *piece)
+/* Moves continuation bytes from the piece to the held character, and writes it once it is complete or the
+ * piece continues with something else. */
+static void held_complete(Decoder *d, FILE *out, TextPiece *piece)
 {
-    while (d->count && piece->bytes && goes_on_with((uint8_t)*piece->text)) {
+    while (d->count && piece->bytes && is_continuation((uint8_t)*piece->text)) {
         d->held[d->count++] = *piece->text;
         piece->text++;
         piece->bytes--;
         if (d->count == character_bytes((uint8_t)d->held[0])) held_write(d, out);
     }
-    if (piece->bytes) held_write(d, out);                               /* whole, or broken */
+    if (piece->bytes) held_write(d, out);                               /* complete, or broken */
 }
 
-/* How many bytes at the end begin a character of more */
-static int begun(TextPiece piece)
+/* The number of bytes at the end of the piece that are the beginning of an incomplete character, 0 to 3 */
+static int incomplete_bytes(TextPiece piece)
 {
     for (int back = 1; back <= 3 && back <= piece.bytes; back++) {
         uint8_t byte = (uint8_t)piece.text[piece.bytes - back];
-        if (!goes_on_with(byte)) return character_bytes(byte) > back ? back : 0;
+        if (!is_continuation(byte)) return character_bytes(byte) > back ? back : 0;
     }
     return 0;
 }
@@ -37,8 +45,8 @@ void decoder_put(Decoder *d, FILE *out, int32_t id)
     if (piece.bytes == 0) return;
     if (!d->goes_on) piece.text += piece.lead, piece.bytes -= piece.lead;
     d->goes_on |= piece.bytes || !d->tokenizer->leads;
-    held_fill(d, out, &piece);
-    int keep = begun(piece);
+    held_complete(d, out, &piece);
+    int keep = incomplete_bytes(piece);
     fwrite(piece.text, 1, (size_t)(piece.bytes - keep), out);
     for (int i = 0; i < keep; i++) d->held[d->count++] = piece.text[piece.bytes - keep + i];
 }

@@ -1,91 +1,7 @@
+/* What all tokenizers share once they are open; tokenizer_open is in text/tokenizer_open.c, above the kinds
+ * of tokenizers. */
+#include "text/tokenizer.h"
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-#include "base/file.h"
-#include "text/bytes.h"
-#include "text/bpe/bpe_tokenizer.h"
-#include "text/sentencepiece/sentencepiece.h"
-
-static bool ends_in(const char *name, const char *end)
-{
-    size_t n = strlen(name), m = strlen(end);
-    return n >= m && !strcmp(name + n - m, end);
-}
-
-/* "folder/file" where there is one, else "" and false */
-static bool beside(char out[1024], const char *folder, const char *file)
-{
-    if (snprintf(out, 1024, "%s/%s", folder, file) < 1024 && file_exists(out)) return true;
-    *out = 0;
-    return false;
-}
-
-static Status folder_read(BpeTokenizer *m, const char *folder)
-{
-    static const char *const pairs[][2] = { { "encoder.json", "vocab.bpe" }, { "vocab.json", "merges.txt" } };
-    char vocab[1024], merges[1024], added[1024], config[1024], map[1024];
-    bool found = beside(vocab, folder, "tokenizer.json");
-    beside(config, folder, "tokenizer_config.json");
-    beside(map, folder, "special_tokens_map.json");
-    if (found) TRY(bpe_read_json(m, vocab));
-    for (int i = 0; i < 2 && !found; i++) {
-        found = beside(vocab, folder, pairs[i][0]) && beside(merges, folder, pairs[i][1]);
-        if (!found) continue;
-        TRY(bpe_read_gpt2(m, vocab, merges));
-        if (beside(added, folder, "added_tokens.json")) TRY(model_read_added(m, added, vocab, config, map));
-    }
-    if (found) return *config ? bpe_read_config(m, config) : OK;
-    return fail(BAD_OPTION, "--tokenizer %s: the folder has neither tokenizer.json, nor encoder.json and vocab.bpe, nor"
-                " vocab.json and merges.txt, nor tokenizer.model", folder);
-}
-
-static Status model_read(BpeTokenizer *m, const char *name)
-{
-    struct stat about;
-    if (stat(name, &about) != 0)
-        return fail(BAD_OPTION, "--tokenizer %s: no such file or folder, and not the word bytes", name);
-    if (S_ISDIR(about.st_mode))     return folder_read(m, name);
-    if (ends_in(name, ".json"))     return bpe_read_json(m, name);
-    if (ends_in(name, ".tiktoken") || ends_in(name, ".model")) return bpe_read_tiktoken(m, name);
-    return fail(BAD_OPTION, "--tokenizer %s: give the word bytes, a tokenizer.json, a .tiktoken file, a sentencepiece .model, or a folder with"
-                " encoder.json and vocab.bpe, or vocab.json and merges.txt", name);
-}
-
-/* Of sentencepiece; Llama 3's file of that name is one of lines in base64, which begin with no control character. */
-static bool is_sentencepiece(const char *path)
-{
-    FileMap map;
-    if (!ends_in(path, ".model")) return false;
-    if (file_map(&map, path) != OK) return true;                            /* which will say why */
-    bool is = map.size == 0 || map.data[0] < ' ';
-    file_unmap(&map);
-    return is;
-}
-
-/* A folder that has nothing else than a .model is that */
-static const char *model_in(char path[1024], const char *name)
-{
-    static const char *const others[] = { "tokenizer.json", "vocab.bpe", "merges.txt" };
-    for (int i = 0; i < 3; i++)
-        if (beside(path, name, others[i])) return name;
-    return beside(path, name, "tokenizer.model") ? path : name;
-}
-
-Status tokenizer_open(Tokenizer *t, const char *name)
-{
-    BpeTokenizer *bpe;
-    char   path[1024];
-    *t = bytes_tokenizer;
-    if (strcmp(name, t->name) == 0) return OK;
-    name = model_in(path, name);
-    if (is_sentencepiece(name)) return sentencepiece_open(t, name);
-    TRY(bpe_tokenizer_open(&bpe, name));
-    Status status = model_read(bpe, name);
-    if (status == OK) return bpe_tokenizer_make(t, bpe);
-    bpe_tokenizer_close(bpe);
-    return status;
-}
 
 void tokenizer_close(Tokenizer *t)
 {
@@ -103,7 +19,8 @@ Status tokenizer_check(const Tokenizer *t, const int32_t *ids, int64_t count, co
 {
     for (int64_t i = 0; i < count; i++)
         if (ids[i] < 0 || ids[i] >= t->vocabulary)
-            return fail(BAD_FILE, "%s: id %d at place %" PRId64 " is none of the %d of --tokenizer %s", where,
+            return fail(BAD_FILE,
+                        "%s: id %d at position %" PRId64 " is not one of the %d ids of --tokenizer %s", where,
                         ids[i], i, t->vocabulary, t->name);
     return OK;
 }

@@ -1,45 +1,60 @@
 #ifndef TEXT_TOKENIZER_H
 #define TEXT_TOKENIZER_H
-/* Text to ids and back, whatever the tokenizer. Once open ranks and threads may share it.
+/* The interface of all tokenizers: text to token ids and back. Ranks and threads may share an open tokenizer.
  *
  *     Tokenizer t;
  *     TRY(tokenizer_open(&t, "bytes"));
- *     int64_t count = t.encode(&t, ids, text, bytes);         ids has room for tokenizer_room(&t, text, bytes) of them
- *     TextPiece piece = t.decode(&t, ids[0]);                  one id at a time, so that text can be streamed
- *     tokenizer_close(&t);                                                                                    */
+ *     int64_t count = t.encode(&t, ids, text, bytes);     ids: tokenizer_room(&t, text, bytes) of them
+ *     TextPiece piece = t.decode(&t, ids[0]);              one id at a time, so that text can be streamed
+ *     tokenizer_close(&t); */
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/status.h"
 
-/* lead: of its bytes, those at the beginning that are no text where the piece begins a text: the blank
- * that encode puts there */
+/* The text of one id; it belongs to the tokenizer. lead: of its `bytes`, how many at the beginning are
+ * dropped where the piece is the first of a text, because encode added them (the space before the first
+ * word). */
 typedef struct { const char *text; int64_t bytes, lead; } TextPiece;
 
 typedef struct Tokenizer Tokenizer;
 struct Tokenizer {
-    const char *name;
-    int32_t vocabulary, eod;                /* eod -1: none */
-    bool    leads;                          /* leads are dropped until a piece has text besides; else that of the first which has any */
-    bool    specials;                       /* it has special tokens which a text may hold, as <|endoftext|> */
-    bool    parse_special;                  /* encode takes those for their ids; as opened it does not: they are text like any other.
-                                             * Set it after opening, where there are `specials`. */
-    int64_t widest, extra;                  /* at most bytes * widest + extra ids; 0 and 0: bytes */
-    void   *state;
-    /* With what the post_processor of a tokenizer.json puts around a text. -1: fail() has said why: no memory, or a pattern or
-     * a rule of the tokenizer's file that costs too much */
+    const char *name;                       /* as given to --tokenizer, for messages; belongs to the
+                                             * tokenizer */
+    int32_t vocabulary;                     /* ids are 0 to vocabulary - 1 */
+    int32_t eod;                            /* the id that ends a document; -1: there is none */
+    bool    leads;                          /* the leads of all pieces are dropped until one has other text
+                                             * too; where false only the lead of the first piece that is
+                                             * not empty is dropped */
+    bool    specials;                       /* there are special tokens that a text may contain, as
+                                             * <|endoftext|> */
+    bool    parse_special;                  /* encode turns those into their ids. False after
+                                             * tokenizer_open, because a document must not be able to end
+                                             * itself: then they are plain text. May be set after opening,
+                                             * where `specials` is true. */
+    int64_t widest, extra;                  /* a text gives at most bytes * widest + extra ids; both 0: at
+                                             * most bytes */
+    void   *state;                          /* of the implementation */
+    /* Writes the ids of the whole text, with the ids that the post-processor of a tokenizer.json puts around
+     * it, and returns their number. -1 after fail(): no memory, or a pattern or rule of the tokenizer's file
+     * costs too much. */
     int64_t   (*encode)(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes);
-    /* Of an id below vocabulary; the end of document is "" */
+    /* id: 0 to vocabulary - 1. The end of document and ids without a token give "". */
     TextPiece (*decode)(const Tokenizer *t, int32_t id);
-    int64_t   (*room)  (const Tokenizer *t, const char *text, int64_t bytes);      /* NULL: widest and extra say it */
-    void      (*close) (Tokenizer *t);      /* NULL: nothing is held */
+    /* NULL: widest and extra bound it */
+    int64_t   (*room)  (const Tokenizer *t, const char *text, int64_t bytes);
+    void      (*close) (Tokenizer *t);                                             /* NULL: nothing to free */
 };
 
-/* name: what --tokenizer says: the word bytes, a tokenizer.json, a .tiktoken file, a sentencepiece .model, or a folder with tokenizer.json,
- * encoder.json and vocab.bpe, vocab.json and merges.txt, or tokenizer.model. BAD_OPTION for what is none of them, else the file's fault. */
+/* name: the argument of --tokenizer: the word bytes, a tokenizer.json, a .tiktoken file, a sentencepiece
+ * .model, or a folder with tokenizer.json, encoder.json and vocab.bpe, vocab.json and merges.txt, or
+ * tokenizer.model. BAD_OPTION where it is none of these; BAD_FILE, IO_FAILED or NO_MEMORY where reading the
+ * file fails. */
 Status tokenizer_open (Tokenizer *t, const char *name);
 void   tokenizer_close(Tokenizer *t);
-/* How many ids a text may give at most */
+/* The capacity in ids that encode needs for this text: an upper bound, which some tokenizers find by
+ * normalizing it. */
 int64_t tokenizer_room(const Tokenizer *t, const char *text, int64_t bytes);
-/* BAD_FILE with the place of the first which is no id of this tokenizer. where: a file */
+/* BAD_FILE, with the position of the first value that is not an id of this tokenizer. where: the file, for
+ * the message */
 Status tokenizer_check(const Tokenizer *t, const int32_t *ids, int64_t count, const char *where);
 #endif

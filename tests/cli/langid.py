@@ -66,7 +66,7 @@ def by_hand(folder):
     expect("two labels", 2, run.jotun("langid", "--model", lid, "--top", 5, input="hei\n").stdout.count("__label__"))
     refused(2, "jotun langid wants --model FILE")
     refused(1, "none.bin: cannot be read", "--model", os.path.join(folder, "none.bin"))
-    refused(1, "is no fastText model", "--model", text)
+    refused(1, "is not a fastText model", "--model", text)
     refused(1, "none.txt: cannot be read", "--model", lid, "--input", os.path.join(folder, "none.txt"))
     refused(1, "--top 0", "--model", lid, "--top", 0)
     with open("/dev/full", "w") as full:

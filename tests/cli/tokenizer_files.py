@@ -116,7 +116,7 @@ def around_a_text(folder):
     pair = {"type": "RobertaProcessing", "cls": ["<|begin_of_text|>", first], "sep": ["<|end_of_text|>", first + 1]}
     expect("on both sides", encoded(written(folder, "pair.json", {**data, "post_processor": pair}), "Hi there"), [first] + plain + [first + 1])
     refused("the post-processor Other is not known", "tokenizer", "info", "--tokenizer", written(folder, "y.json", {**data, "post_processor": {"type": "Other"}}))
-    refused("a token that it does not name", "tokenizer", "info", "--tokenizer",
+    refused("a token that it does not define", "tokenizer", "info", "--tokenizer",
             written(folder, "z.json", {**data, "post_processor": {**template, "special_tokens": {}}}))
     text = written(folder, "t.txt", b"Hi there\nHi there\n")
     run.jotun("prepare", "--input", text, "--tokenizer", llama, "--append-eod", "--output-prefix", os.path.join(folder, "t"))
@@ -167,7 +167,7 @@ def costly_files(folder):
         bucket = (high << 16 | high) * inverse % (1 << 32)
         kept += struct.pack("<2i", bucket, 0) if bucket < (1 << 31) - 1 else b""
     table = struct.pack("<3i2q", 1, 0, 1, 1, len(kept) // 8) + b"__label__a\0" + struct.pack("<qb", 1, 1)
-    refused("more than 1000 buckets of one hash", "langid", "--model", written(folder, "hash.bin", header + table + kept), input="x")
+    refused("more than 1000 buckets collide", "langid", "--model", written(folder, "hash.bin", header + table + kept), input="x")
     for length, code in ((64, 0), (65, 1)):
         units = [0] * 256
         units[ord("a")], units[ord("a") ^ 1] = ord("a") | 1 << 8 | 1 << 10, 1 << 31         # a rule ends behind "a"; its text is at 0
@@ -175,7 +175,7 @@ def costly_files(folder):
         path = written(folder, "rule.model", pieces(("b", 1), (MARK, 1), charsmap=charsmap))
         done = run.jotun("tokenizer", "encode", "--tokenizer", path, input="a" * 100, check=False)
         expect(f"a rule of {length}: {done.stderr}", done.returncode, code)
-        expect("why", "writes more than 64 bytes for each that it takes" in done.stderr, code == 1)
+        expect("why", "writes more than 64 bytes for each that it replaces" in done.stderr, code == 1)
 
 
 # ---- words ----
@@ -201,7 +201,7 @@ def words(folder):
     done = run.jotun("tokenizer", "info", "--tokenizer", written(folder, "letters.json", model(pre_tokenizer=split)))
     expect(done.stderr, done.stderr == "" or "PCRE2 matches it by Unicode" in done.stderr, True)        # "": its Unicode is ours
     split["pattern"]["Regex"] = "[a[bc]]+"
-    refused("cannot say what stands at byte 2, [bc]]+", "tokenizer", "info", "--tokenizer", written(folder, "nested.json", model(pre_tokenizer=split)))
+    refused("cannot express what is at byte 2, [bc]]+", "tokenizer", "info", "--tokenizer", written(folder, "nested.json", model(pre_tokenizer=split)))
 
 
 def main():

@@ -94,7 +94,7 @@ refused "a pair merged into itself" 1 "merged.bin, which is read" "$jotun" data 
 refused "no input" 2 "--input" "$jotun" prepare --output-prefix no
 refused "unknown tokenizer" 1 "--tokenizer gpt2" "$jotun" prepare --input a.txt --output-prefix no --tokenizer gpt2
 refused "no folder" 1 "a.txt" "$jotun" prepare --input a.txt --output-prefix a.txt/no
-# a pattern that goes back and forth for ever over a a a a b
+# a pattern whose matching takes exponentially many backtracking steps on a a a a b
 "$jotun" tokenizer train --input a.txt --vocab-size 300 --output evil.json 2> log
 split='{"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated"}'
 bytes='{"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}'
@@ -138,7 +138,7 @@ for format in text u16 i32; do
 done
 check "i32 is four bytes" "104 101 106 10 195 165" "$(od -An -v -td4 ids | xargs)"
 refused "no id" 1 'byte 3: "x"' sh -c "echo '10 x' | $jotun tokenizer decode"
-refused "id outside" 1 "id 257 at place 1" sh -c "echo 1 257 | $jotun tokenizer decode"
+refused "id outside" 1 "id 257 at position 1" sh -c "echo 1 257 | $jotun tokenizer decode"
 refused "half an id" 1 "whole number" sh -c "printf abc | $jotun tokenizer decode --format u16"
 refused "a packed text" 1 "a.txt.bz2: it is compressed by bzip2" "$jotun" tokenizer encode --input a.txt.bz2
 refused "two inputs" 2 "one --input" "$jotun" tokenizer encode --input text text

@@ -269,9 +269,9 @@ static void bad_plans_are_refused(void **state)
     (void)state;
     assert_refused(256, (const char *[]){"<s>"}, 1,
                    "--vocab-size 256: 256 bytes and 1 special tokens are 257 ids");
-    assert_refused(300, (const char *[]){ "<s>", "<s>" }, 2, "<s> is there twice");
-    assert_refused(300, (const char *[]){ "a" }, 1, "one letter");
-    assert_refused(300, (const char *[]){ "\xFF" }, 1, "no text in UTF-8");
+    assert_refused(300, (const char *[]){ "<s>", "<s>" }, 2, "<s> is given twice");
+    assert_refused(300, (const char *[]){ "a" }, 1, "is one byte");
+    assert_refused(300, (const char *[]){ "\xFF" }, 1, "is not UTF-8 text");
 }
 
 static void corners_hold(void **state)

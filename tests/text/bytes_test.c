@@ -36,7 +36,7 @@ static void strangers_are_refused(void **state)
     assert_non_null(strstr(fail_text(), "--tokenizer vocab.json"));
     assert_int_equal(tokenizer_check(&bytes_tokenizer, (int32_t[]){ 0, 256 }, 2, "f"), OK);
     assert_int_equal(tokenizer_check(&bytes_tokenizer, (int32_t[]){ 0, 257 }, 2, "f"), BAD_FILE);
-    assert_non_null(strstr(fail_text(), "f: id 257 at place 1"));
+    assert_non_null(strstr(fail_text(), "f: id 257 at position 1"));
     assert_int_equal(tokenizer_check(&bytes_tokenizer, (int32_t[]){ -1 }, 1, "f"), BAD_FILE);
 }
 

@@ -274,9 +274,9 @@ static void faults_are_named(void **state)
         { MODEL_WITH("\"unk_token\": 5"), "\"unk_token\" is not a text" },
         { MODEL_WITH("\"byte_fallback\": 1"), "\"byte_fallback\" is not true or false" },
         { "{\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"use_regex\": \"yes\"}, " BARE_MODEL, "\"use_regex\" is not true or false" },
-        { SPLIT_BY("x*"), "the pattern x* can match nothing" },
-        { SPLIT_BY("\\\\b"), "the pattern \\b can match nothing" },
-        { SPLIT_BY("(?=\\\\d{3})"), "can match nothing" },
+        { SPLIT_BY("x*"), "the pattern x* matches the empty text" },
+        { SPLIT_BY("\\\\b"), "the pattern \\b matches the empty text" },
+        { SPLIT_BY("(?=\\\\d{3})"), "matches the empty text" },
     };
     char folder[] = "/tmp/jotun_text_XXXXXX", path[64];
     assert_non_null(mkdtemp(folder));

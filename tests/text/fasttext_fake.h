@@ -15,7 +15,7 @@ typedef struct {
     uint8_t code[4096], norm[256];
 } FakeMatrix;
 typedef struct {
-    int dim, word_grams, loss, bucket, minn, maxn, words, labels;
+    int dim, word_ngram, loss, bucket, minn, maxn, words, labels;
     const char *word[40];                        /* labels last */
     int64_t count[40];
     int kept;                                    /* -1: not pruned */
@@ -81,7 +81,7 @@ static inline void put_matrix(FakeFile *f, const FakeMatrix *x)
 static inline void put_fake(FakeFile *f, const Fake *k)
 {
     f->bytes = 0;
-    const int argument[14] = { 793712314, 12, k->dim, 5, 5, 1, 5, k->word_grams, k->loss, 3, k->bucket, k->minn, k->maxn, 100 };
+    const int argument[14] = { 793712314, 12, k->dim, 5, 5, 1, 5, k->word_ngram, k->loss, 3, k->bucket, k->minn, k->maxn, 100 };
     for (int i = 0; i < 14; i++) put_int(f, argument[i]);
     put(f, &(double){ 1e-4 }, 8);
     put_int(f, k->words + k->labels), put_int(f, k->words), put_int(f, k->labels);

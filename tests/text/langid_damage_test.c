@@ -15,7 +15,7 @@ static const char *path_of(void)
 static Fake *fake(int i)
 {
     static Fake k;
-    k = (Fake){ .loss = 1 + i % 4, .dim = 4, .bucket = 5, .word_grams = 2, .minn = 2, .maxn = 3, .kept = i % 3 == 2 ? 3 : -1 };
+    k = (Fake){ .loss = 1 + i % 4, .dim = 4, .bucket = 5, .word_ngram = 2, .minn = 2, .maxn = 3, .kept = i % 3 == 2 ? 3 : -1 };
     fake_fill(&k, (uint32_t)i, i % 3 > 0, i % 3 > 1, i % 3 > 1);
     return &k;
 }
@@ -58,7 +58,7 @@ static void cut(void **state)
         }
         put_byte(&file, 0);
         assert_int_equal(file_try(file.data, file.bytes), BAD_FILE);
-        assert_contains(fail_text(), "1 bytes more than a model has; the model is damaged or cut: copy it again");
+        assert_contains(fail_text(), "1 bytes more than a model has; the model is damaged or truncated: copy it again");
     }
 }
 
@@ -68,7 +68,7 @@ static void fields(void **state)
     (void)state;
     enum { INPUT = 92 + 45 + 5 * 11 + 11 * 10 };              /* where the kind of the input matrix stands */
     static const struct { int at, width; int64_t value; const char *says; } row[] = {
-        { 0, 4, 793712315, "is no fastText model" },
+        { 0, 4, 793712315, "is not a fastText model" },
         { 4, 4, 13, "of version 13, and versions 11 and 12 are read" },
         { 8, 4, 0, "byte 8: the dimension is 0, which is not one of 1 to 4096" },
         { 8, 4, -16, "the dimension is -16" },
@@ -83,16 +83,16 @@ static void fields(void **state)
         { 48, 4, 65, "the longest subword is 65" },
         { 64, 4, 0, "the number of words and labels is 0" },
         { 64, 4, 0x7FFFFFFF, "the number of words and labels is 2147483647" },
-        { 64, 4, 12, "6 words and 5 labels are not the 12 entries told" },
-        { 68, 4, 7, "7 words and 5 labels are not the 11 entries told" },
+        { 64, 4, 12, "6 words and 5 labels are not the 12 entries announced" },
+        { 68, 4, 7, "7 words and 5 labels are not the 11 entries announced" },
         { 72, 4, 0, "the number of labels is 0" },
         { 76, 8, -1, "the number of tokens is -1" },
         { 84, 8, -2, "the number of buckets kept is -2" },
         { 84, 8, 1 << 30, "the number of buckets kept is 1073741824" },
         { 84, 8, 0, "the input matrix is 11, which is not one of 6 to 6" },
         { 97, 8, -1, "byte 97: a word's count is -1" },
-        { 105, 1, 1, "byte 105: an entry of kind 1 where a word is due" },
-        { INPUT - 9, 8, (int64_t)1000000000000000, "__label__fi and the labels before it are told to be seen 1e15 times" },
+        { 105, 1, 1, "byte 105: an entry of kind 1 where a word is expected" },
+        { INPUT - 9, 8, (int64_t)1000000000000000, "__label__fi and the labels before it have counts of 1e15 or more" },
         { INPUT, 1, 2, "the input's kind is 2, neither 0 nor 1" },
         { INPUT + 1, 8, 12, "the input matrix is 12, which is not one of 11 to 11" },
         { INPUT + 9, 8, -4, "the input matrix is -4" },

@@ -75,7 +75,7 @@ static void list_text(List *l, const Fake *k, const uint8_t *text, int bytes)
     }
     for (int i = 0; i < hashes; i++) {
         uint64_t h = (uint64_t)(int64_t)hash[i];
-        for (int j = i + 1; j < hashes && j < i + k->word_grams; j++)
+        for (int j = i + 1; j < hashes && j < i + k->word_ngram; j++)
             list_gram(l, k, h = h * 116049371 + (uint64_t)(int64_t)hash[j]);
     }
 }
@@ -193,7 +193,7 @@ static void text_compare(Opened o, const Fake *k, const uint8_t *text, int bytes
         for (int i = 0; i < guesses; i++) {
             double score = want[i].score;
             if (fabs(fmin(exp(score), 1) - (double)got[i].probability) > 2e-6)
-                fail_msg("loss %d, %d-grams, kept %d: place %d is %g, not %g, in \"%.*s\"", k->loss, k->word_grams, k->kept, i,
+                fail_msg("loss %d, %d-grams, kept %d: place %d is %g, not %g, in \"%.*s\"", k->loss, k->word_ngram, k->kept, i,
                          (double)got[i].probability, exp(score), bytes, (const char *)text);
             bool close = (i && want[i - 1].score - score < 1e-5) || (i + 1 < count && score - want[i + 1].score < 1e-5);
             if (!close) assert_int_equal(got[i].label, want[i].label);
@@ -238,7 +238,7 @@ static void every_kind(void **state)
     static Fake k;
     for (uint32_t i = 0; i < 4 * 4 * 3 * 4 * 3; i++) {
         uint32_t kind = i / 4 % 4, subwords = i / 48 % 4;
-        k = (Fake){ .loss = 1 + (int)(i % 4), .dim = (int[]){ 7, 16, 20 }[i % 3], .bucket = 31, .word_grams = 1 + (int)(i / 16 % 3),
+        k = (Fake){ .loss = 1 + (int)(i % 4), .dim = (int[]){ 7, 16, 20 }[i % 3], .bucket = 31, .word_ngram = 1 + (int)(i / 16 % 3),
                     .minn = (int[]){ 0, 1, 2, 3 }[subwords], .maxn = (int[]){ 0, 3, 4, 6 }[subwords],
                     .kept = (int[]){ -1, 9, 0 }[i / 192] };
         fake_fill(&k, i, kind > 0, kind == 2, kind == 3);
@@ -249,7 +249,7 @@ static void every_kind(void **state)
 static Fake *usual(int loss)
 {
     static Fake k;
-    k = (Fake){ .loss = loss, .dim = 16, .bucket = 31, .word_grams = 2, .minn = 2, .maxn = 4, .kept = -1 };
+    k = (Fake){ .loss = loss, .dim = 16, .bucket = 31, .word_ngram = 2, .minn = 2, .maxn = 4, .kept = -1 };
     fake_fill(&k, 5, false, false, false);
     return &k;
 }
@@ -324,7 +324,7 @@ static void version_11(void **state)
     (void)state;
     static FakeFile file;
     Fake *k = usual(3);
-    k->word_grams = 1;
+    k->word_ngram = 1;
     k->word[0] = "end";
     put_fake(&file, k);
     file.data[4] = 11;

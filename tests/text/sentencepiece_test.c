@@ -275,18 +275,18 @@ static void strangers_are_refused(void **state)
     assert_contains(fail_text(), "no pieces");
     put_piece(&m, "a", 0, SP_PIECE_NORMAL);
     assert_int_equal(message_open(&t, &m), BAD_FILE);
-    assert_contains(fail_text(), "no piece is the unknown one");
+    assert_contains(fail_text(), "no piece is the unknown piece");
     put_specials(&m);
     put_piece(&m, "a", 0, SP_PIECE_NORMAL);
     assert_int_equal(message_open(&t, &m), BAD_FILE);
     assert_contains(fail_text(), "pieces 0 and 4 are the same, \"a\"");
     static const struct { float score; int kind; const char *says;
     } bad[] = {
-        {NAN, SP_PIECE_NORMAL, "a score that is no number"},
-        {INFINITY, SP_PIECE_NORMAL, "a score that is no number"},
+        {NAN, SP_PIECE_NORMAL, "a score that is not finite"},
+        {INFINITY, SP_PIECE_NORMAL, "a score that is not finite"},
         {0, 7, "a piece of unknown kind"},
-        {0, SP_PIECE_UNKNOWN, "both the unknown one"},
-        {0, SP_PIECE_BYTE, "a byte, but not called"},
+        {0, SP_PIECE_UNKNOWN, "both the unknown piece"},
+        {0, SP_PIECE_BYTE, "a byte, but its name is not"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         m.bytes = 0;

@@ -32,7 +32,7 @@ static int64_t text_make(uint8_t *text, int64_t room, uint64_t seed, int kinds)
 static uint64_t starts_asked(const uint8_t *text, int64_t bytes)
 {
     uint64_t starts = 0;
-    for (int64_t at = 0; at < STARTS_SEEN; at += pretoken_next(PRETOKEN_GPT2, text + at, bytes - at)) starts |= 1ull << at;
+    for (int64_t at = 0; at < GPT2_STARTS_BITS; at += pretoken_next(PRETOKEN_GPT2, text + at, bytes - at)) starts |= 1ull << at;
     return starts;
 }
 
@@ -40,7 +40,7 @@ static void agree_on(uint64_t seed, int kinds)
 {
     uint8_t *text  = malloc(4096);          /* of its own size, so that reading behind it is seen */
     int64_t  bytes = text_make(text, 4096, seed, kinds);
-    for (int64_t at = 0; bytes - at >= STARTS_READ; at += pretoken_next(PRETOKEN_GPT2, text + at, bytes - at)) {
+    for (int64_t at = 0; bytes - at >= GPT2_READ_BYTES; at += pretoken_next(PRETOKEN_GPT2, text + at, bytes - at)) {
         uint64_t asked = starts_asked(text + at, bytes - at);
         assert_int_equal(pretoken_gpt2_starts (text + at, bytes - at), asked);
         assert_int_equal(starts_plain(text + at, bytes - at), asked);

@@ -44,12 +44,12 @@ static Hash128 hash_bytes(const void *data, int64_t bytes)
 static Status nfc_compose(ExactSpace *space, Chars *chars)
 {
     static const Normalizer nfc = { .step = { { .kind = NORMALIZER_NFC } }, .steps = 1 };
-    PieceCache words = { 0 };                       /* NFC uses only its two text buffers */
+    NormalizerBuffers buffers;
     for (int i = 0; i < 2; i++)
-        words.text[i].data = space->text[i].data, words.text[i].room = space->text[i].room;
-    Status status = normalizer_apply(&nfc, chars, true, &words);
+        buffers.text[i] = (NormalizerBuffer){ space->text[i].data, space->text[i].room };
+    Status status = normalizer_apply(&nfc, chars, true, &buffers);
     for (int i = 0; i < 2; i++)
-        space->text[i].data = words.text[i].data, space->text[i].room = words.text[i].room;
+        space->text[i].data = buffers.text[i].data, space->text[i].room = buffers.text[i].capacity;
     return status;
 }
 

@@ -256,11 +256,11 @@ static int64_t class_next(const Charset *c, const char *text, int64_t at, int64_
 static Status nfc(Buffer *text, Buffer *spare, CharsetVerdict *v)
 {
     static const Normalizer steps = { .step = { { .kind = NORMALIZER_NFC } }, .steps = 1 };
-    PieceCache words = { .text = { { (uint8_t *)spare->text, spare->room } } };
+    NormalizerBuffers words = { .text = { { (uint8_t *)spare->text, spare->room } } };
     Chars chars = { (const uint8_t *)text->text, text->bytes };
     Status status = normalizer_apply(&steps, &chars, true, &words);
     spare->text = (char *)words.text[0].data;
-    spare->room = words.text[0].room;
+    spare->room = words.text[0].capacity;
     TRY(status);
     bool same = chars.bytes == text->bytes && !memcmp(chars.text, text->text, (size_t)text->bytes);
     if (same) return OK;

@@ -1,3 +1,5 @@
+/* Finds added tokens in a text. Tokens are sorted by first byte, so most positions of a text cost one
+ * comparison. */
 #include "text/bpe/added_tokens.h"
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +33,7 @@ Status added_rewrite(AddedToken *token, const uint8_t *text, int64_t bytes)
     return OK;
 }
 
+/* By first byte, the longest first: so the first match at a position is the longest. */
 static int compare(const void *left, const void *right)
 {
     const AddedToken *a = left, *b = right;
@@ -54,17 +57,22 @@ void added_close(AddedTokens *a)
     *a = (AddedTokens){ 0 };
 }
 
-/* What \w is to Rust's regex: Alphabetic, marks, decimal numbers, connecting punctuation, joiners. */
+/* \w of Rust's regex, which Hugging Face's library uses (Unicode Technical Standard 18): Alphabetic,
+ * marks, decimal numbers, connector punctuation and joiners. The circled letters are Alphabetic but of
+ * category So. */
 static bool is_word(Rune r)
 {
-    static const uint32_t circled[][2] = { { 0x24B6, 0x24E9 }, { 0x1F130, 0x1F149 }, { 0x1F150, 0x1F169 }, { 0x1F170, 0x1F189 } };
+    static const uint32_t circled[][2] = { { 0x24B6, 0x24E9 }, { 0x1F130, 0x1F149 }, { 0x1F150, 0x1F169 },
+                                           { 0x1F170, 0x1F189 } };
     if (r.point == RUNE_BROKEN) return false;
     for (int i = 0; i < 4; i++)
         if (r.point >= circled[i][0] && r.point <= circled[i][1]) return true;
     utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)r.point);
-    return (c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_NL) || c == UTF8PROC_CATEGORY_PC || r.point == 0x200C || r.point == 0x200D;
+    return (c >= UTF8PROC_CATEGORY_LU &&
+            c <= UTF8PROC_CATEGORY_NL) || c == UTF8PROC_CATEGORY_PC || r.point == 0x200C || r.point == 0x200D;
 }
 
+/* The character that ends at `at` > 0 */
 static Rune rune_before(const uint8_t *text, int64_t at)
 {
     int64_t from = at - 1;
@@ -78,16 +86,22 @@ static bool stands_alone(const uint8_t *text, int64_t bytes, int64_t from, int64
     return to == bytes || !is_word(rune_at(text + to, bytes - to));
 }
 
-static const AddedToken *token_at(const AddedTokens *a, bool normalized, const uint8_t *text, int64_t bytes, int64_t at)
+/* The longest token at a position, or NULL */
+static const AddedToken *token_at(const AddedTokens *a, bool normalized, const uint8_t *text, int64_t bytes,
+                                  int64_t at)
 {
     for (int i = a->first[text[at]]; i < a->first[text[at] + 1]; i++) {
         const AddedToken *t = &a->token[i];
-        if (t->normalized == normalized && t->bytes && t->bytes <= bytes - at && !memcmp(text + at, t->text, (size_t)t->bytes)) return t;
+        if (t->normalized == normalized && t->bytes && t->bytes <= bytes - at &&
+            !memcmp(text + at, t->text, (size_t)t->bytes))
+            return t;
     }
     return NULL;
 }
 
-/* White space beside it; what the token before took is not taken again. */
+/* Extends the match over the white space next to it, but not into the previous token (`least`), nor twice
+ * over the same white space (m->white): then a text of nothing but tokens and white space takes linear
+ * time. */
 static void strip(const AddedToken *t, const uint8_t *text, int64_t bytes, int64_t least, AddedMatch *m)
 {
     while (t->strip_left && m->from > least) {
@@ -102,10 +116,12 @@ static void strip(const AddedToken *t, const uint8_t *text, int64_t bytes, int64
         m->to += r.bytes;
         m->white = m->to;
     }
-    if (m->to < m->white) m->to = m->white;                         /* within what a token before walked over: no second walk */
+    if (m->to < m->white) m->to = m->white;                         /* an earlier token scanned this white
+                                                                     * space */
 }
 
-const AddedToken *added_next(const AddedTokens *a, AddedTokensKind kind, const uint8_t *text, int64_t bytes, AddedMatch *m)
+const AddedToken *added_next(const AddedTokens *a, AddedTokensKind kind, const uint8_t *text, int64_t bytes,
+                             AddedMatch *m)
 {
     int64_t at = m->searched, before = m->to;
     while (at < bytes) {

@@ -1,3 +1,5 @@
+/* The table of merges, and merging itself. Short pieces are merged without branches that depend on the piece,
+ * because these are mispredicted; long ones with a heap. */
 #include "text/bpe/bpe.h"
 #include <stdlib.h>
 #include <string.h>
@@ -7,22 +9,23 @@
 uint32_t merges_rank(const Merges *m, int32_t left, int32_t right)
 {
     uint32_t guess = merges_guess(m, left, right);
-    if (guess == NO_RANK || merges_holds(m, guess, left, right)) return guess;
+    if (guess == NO_RANK || merges_is_pair(m, guess, left, right)) return guess;
     MergePlaces at = merges_places(m, merges_pair(left, right));
     for (uint64_t i = 0; i < 4; i++) {
         uint32_t slot = m->slot[(i < 2 ? at.one : at.other) + i % 2], rank = slot & (MERGES_RANKS - 1);
-        if (slot >> MERGES_RANK_BITS == at.sign && merges_holds(m, rank, left, right)) return rank;
+        if (slot >> MERGES_RANK_BITS == at.signature && merges_is_pair(m, rank, left, right)) return rank;
     }
     return NO_RANK;
 }
 
-/* Who is in the way goes to its other place, as often as it takes. false: that goes round, *rank is who is left out */
+/* Cuckoo hashing: where all four slots are taken, an entry is moved to its other bucket, and so on. false:
+ * there was no free slot after 256 moves, which means a cycle; *rank is then the entry without a slot. */
 static bool slot_put(Merges *m, uint32_t *rank)
 {
     uint64_t to = merges_places(m, m->pair[*rank]).one;
     for (int tries = 0; tries < 256; tries++) {
         MergePlaces at = merges_places(m, m->pair[*rank]);
-        uint32_t entry = at.sign << MERGES_RANK_BITS | *rank;
+        uint32_t entry = at.signature << MERGES_RANK_BITS | *rank;
         for (uint64_t i = 0; i < 4; i++) {
             uint32_t *slot = m->slot + (i < 2 ? at.one : at.other) + i % 2;
             if (*slot != UINT32_MAX) continue;
@@ -37,8 +40,12 @@ static bool slot_put(Merges *m, uint32_t *rank)
     return false;
 }
 
-static Status no_memory(const Merges *m) { return fail(NO_MEMORY, "no memory for %lld merges", (long long)m->count); }
+static Status no_memory(const Merges *m)
+{
+    return fail(NO_MEMORY, "no memory for %lld merges", (long long)m->count);
+}
 
+/* Inserts all entries of `from`, and the rank `out`, into the empty table `to`. */
 static bool slots_move(Merges *to, const Merges *from, uint32_t out)
 {
     if (!slot_put(to, &out)) return false;
@@ -49,7 +56,7 @@ static bool slots_move(Merges *to, const Merges *from, uint32_t out)
     return true;
 }
 
-/* Twice the slots, or more where pairs still stand in each other's way. out: the rank that has no slot */
+/* Doubles the slots until all pairs have one. out: the rank without a slot */
 static Status slots_grow(Merges *m, uint32_t out)
 {
     Merges grown = *m;
@@ -67,37 +74,40 @@ static Status slots_grow(Merges *m, uint32_t out)
 
 static Status ranks_grow(Merges *m, uint32_t rank)
 {
-    if (!m->first) {
-        m->first = malloc((1 << 16) * sizeof *m->first);
-        if (!m->first) return no_memory(m);
-        for (int i = 0; i < 1 << 16; i++) m->first[i] = NO_RANK;
+    if (!m->byte_pair_rank) {
+        m->byte_pair_rank = malloc((1 << 16) * sizeof *m->byte_pair_rank);
+        if (!m->byte_pair_rank) return no_memory(m);
+        for (int i = 0; i < 1 << 16; i++) m->byte_pair_rank[i] = NO_RANK;
     }
-    if (rank < (uint32_t)m->room) return OK;
-    int32_t   room = (int32_t)rank < 1024 ? 2048 : 2 * (int32_t)rank;
-    int32_t  *made = realloc(m->made, (size_t)room * sizeof *made);
-    if (made) m->made = made;
-    uint64_t *pair = made ? realloc(m->pair, (size_t)room * sizeof *pair) : NULL;
+    if (rank < (uint32_t)m->capacity) return OK;
+    int32_t   capacity = (int32_t)rank < 1024 ? 2048 : 2 * (int32_t)rank;
+    int32_t  *result = realloc(m->result, (size_t)capacity * sizeof *result);
+    if (result) m->result = result;
+    uint64_t *pair = result ? realloc(m->pair, (size_t)capacity * sizeof *pair) : NULL;
     if (!pair) return no_memory(m);
-    memset(pair + m->room, -1, (size_t)(room - m->room) * sizeof *pair);
-    m->pair = pair, m->room = room;
+    memset(pair + m->capacity, -1, (size_t)(capacity - m->capacity) * sizeof *pair);
+    m->pair = pair, m->capacity = capacity;
     return OK;
 }
 
-Status merges_add(Merges *m, int32_t left, int32_t right, uint32_t rank, int32_t made)
+Status merges_add(Merges *m, int32_t left, int32_t right, uint32_t rank, int32_t result)
 {
     if (left >= MERGES_IDS || right >= MERGES_IDS || rank >= MERGES_RANKS)
-        return fail(BAD_FILE, "merge %u of tokens %d and %d: merges reach to %d, tokens that merge to %d", rank, left, right,
-                    MERGES_RANKS - 1, MERGES_IDS - 1);
+        return fail(BAD_FILE,
+                    "merge %u of tokens %d and %d: ranks above %d and merged tokens above %d are not"
+                    " supported", rank, left, right, MERGES_RANKS - 1, MERGES_IDS - 1);
     TRY(ranks_grow(m, rank));
     if (m->slots && merges_rank(m, left, right) != NO_RANK) return OK;
-    if (m->pair[rank] != UINT64_MAX) return fail(BAD_FILE, "merge %u stands there twice, of other tokens", rank);
+    if (m->pair[rank] != UINT64_MAX)
+        return fail(BAD_FILE, "two merges of different tokens have rank %u", rank);
     m->pair[rank] = merges_pair(left, right);
     uint32_t out = rank;
     if (m->count * 5 >= m->slots * 4 || !slot_put(m, &out)) TRY(slots_grow(m, out));
-    if ((left | right) < 256) m->first[left << 8 | right] = rank;
-    m->made[rank] = made;
-    if (m->count++ == 0) m->ahead = made - (int32_t)rank;
-    if (made != (int32_t)rank + m->ahead) m->ahead = INT32_MIN;
+    if ((left | right) < 256) m->byte_pair_rank[left << 8 | right] = rank;
+    m->result[rank] = result;
+    /* Most vocabularies number tokens in the order of their merges; then result[] is never read. */
+    if (m->count++ == 0) m->result_offset = result - (int32_t)rank;
+    if (result != (int32_t)rank + m->result_offset) m->result_offset = INT32_MIN;
     return OK;
 }
 
@@ -105,50 +115,56 @@ void merges_close(Merges *m)
 {
     free(m->slot);
     free(m->pair);
-    free(m->first);
-    free(m->made);
+    free(m->byte_pair_rank);
+    free(m->result);
     *m = (Merges){ 0 };
 }
 
-/* ---- short pieces: no branch here depends on the piece but the ends of loops ---- */
+/* ---- short pieces: only the ends of loops are branches that depend on the piece ---- */
 
-/* key[i] is rank << 6 | i of the symbol at place i and the one behind it, so that the least is the next to merge. Symbols stay
- * at their places, alive has a bit for each, and at either end stands one that merges with none. */
-enum { KEYS = 64, NO_KEY = NO_RANK << 6 };
-typedef int32_t Four __attribute__((vector_size(16)));
-typedef union { int32_t at[KEYS]; Four four[KEYS / 4]; } Keys;
+/* key[i] is rank << 6 | i for the symbol at index i and the one after it, so the smallest key is the next
+ * merge: lowest rank, then leftmost. Symbols keep their index; `alive` has a bit for each that is not yet
+ * joined to another. A sentinel that merges with nothing is at either end, so neighbours always exist. */
+enum { KEYS_MAX = 64, NO_KEY = NO_RANK << 6 };
+typedef int32_t Int4 __attribute__((vector_size(16)));
+typedef union { int32_t at[KEYS_MAX]; Int4 four[KEYS_MAX / 4]; } PairKeys;
 
-static inline Four less(Four a, Four b)
+/* Without SSE4.1 there is no instruction for it; the mask compiles to three. */
+static inline Int4 int4_min(Int4 a, Int4 b)
 {
-    Four mask = a < b;
+    Int4 mask = a < b;
     return (a & mask) | (b & ~mask);
 }
 
-static inline int32_t least_of(const Keys *key, int fours)
+static inline int32_t int4s_min(const PairKeys *key, int fours)
 {
-    Four least = key->four[0];
-    for (int i = 1; i < fours; i++) least = less(least, key->four[i]);
+    Int4 least = key->four[0];
+    for (int i = 1; i < fours; i++) least = int4_min(least, key->four[i]);
     int32_t a = least[0] < least[1] ? least[0] : least[1], b = least[2] < least[3] ? least[2] : least[3];
     return a < b ? a : b;
 }
 
-static inline int32_t key_least(const Keys *key, int count) { return count < 16 ? least_of(key, 4) : least_of(key, KEYS / 4); }
-
+/* Of two neighbours by a guess of their rank, which merge_short verifies */
 static inline int32_t key_of(const Merges *m, const int32_t *id, int left, int right)
 {
     return (int32_t)(merges_guess(m, id[left], id[right]) << 6) | left;
 }
 
+/* The index of the next and of the previous symbol */
 static inline int after (uint64_t alive, int at) { return at + 1 + __builtin_ctzll(alive >> (at + 1)); }
-static inline int before(uint64_t alive, int at) { return 63 - __builtin_clzll(alive & ((1ull << at) - 1)); }
-
-static void keys_first(Keys *key, int32_t *id, const Merges *m, const int32_t *ids, int count)
+static inline int previous(uint64_t alive, int at)
 {
-    for (int i = 0; i < KEYS; i++) key->at[i] = NO_KEY;
+    return 63 - __builtin_clzll(alive & ((1ull << at) - 1));
+}
+
+static void keys_fill(PairKeys *key, int32_t *id, const Merges *m, const int32_t *ids, int count)
+{
+    for (int i = 0; i < KEYS_MAX; i++) key->at[i] = NO_KEY;
     id[0] = NO_ID, id[1] = ids[0];
     for (int i = 1; i < count; i++) {
         int32_t  left = ids[i - 1], right = id[i + 1] = ids[i];
-        uint32_t rank = (left | right) < 256 ? m->first[left << 8 | right] : merges_rank(m, left, right);
+        uint32_t rank = (left | right) < 256 ? m->byte_pair_rank[left << 8 | right]
+            : merges_rank(m, left, right);
         key->at[i] = (int32_t)(rank << 6) | i;
     }
     id[count + 1] = NO_ID;
@@ -156,21 +172,22 @@ static void keys_first(Keys *key, int32_t *id, const Merges *m, const int32_t *i
 
 static int64_t merge_short(const Merges *m, int32_t *ids, int count)
 {
-    Keys     key;
-    int32_t  id[BPE_SHORT + 2], least;
+    PairKeys     key;
+    int32_t  id[BPE_SHORT_SYMBOLS + 2], least;
     uint64_t alive = (4ull << count) - 1;
     int64_t  left  = 0;
-    keys_first(&key, id, m, ids, count);
-    while ((least = key_least(&key, count)) < NO_KEY) {
+    keys_fill(&key, id, m, ids, count);
+    while ((least = count < 16 ? int4s_min(&key, 4) : int4s_min(&key, KEYS_MAX / 4)) < NO_KEY) {
         int      at = least & 63, gone = after(alive, at);
         uint32_t rank = (uint32_t)least >> 6;
-        if (!merges_holds(m, rank, id[at], id[gone])) {             /* a wrong guess is too low: here comes the truth */
+        /* a wrong guess is too low: replace it */
+        if (!merges_is_pair(m, rank, id[at], id[gone])) {
             key.at[at] = (int32_t)(merges_rank(m, id[at], id[gone]) << 6) | at;
             continue;
         }
         alive &= ~(1ull << gone);
-        id[at] = merges_made(m, rank);
-        int to = before(alive, at);
+        id[at] = merges_result(m, rank);
+        int to = previous(alive, at);
         key.at[gone] = NO_KEY;
         key.at[at]   = key_of(m, id, at, after(alive, at));
         key.at[to]   = key_of(m, id, to, at);
@@ -179,31 +196,32 @@ static int64_t merge_short(const Merges *m, int32_t *ids, int count)
     return left;
 }
 
-/* ---- long pieces: a list of symbols and a heap of (rank, place); an entry whose rank is no longer its place's is stale ---- */
+/* ---- long pieces: a linked list of symbols and a heap of (rank, symbol); an entry is stale where the
+ * symbol's rank has changed since ---- */
 
 void bpe_space_close(BpeSpace *s)
 {
     free(s->id);
     free(s->next);
-    free(s->before);
+    free(s->previous);
     free(s->rank);
     free(s->heap);
     *s = (BpeSpace){ 0 };
 }
 
-/* Each of `count` places enters the heap once at first, and each merge adds two. */
+/* The heap needs an entry for each symbol, and two for each of at most count - 1 merges. */
 static bool space_grow(BpeSpace *s, int64_t count)
 {
-    if (count <= s->room) return true;
+    if (count <= s->capacity) return true;
     bpe_space_close(s);
     size_t n = (size_t)count;
     s->id     = malloc(n * sizeof *s->id);
     s->next   = malloc(n * sizeof *s->next);
-    s->before = malloc(n * sizeof *s->before);
+    s->previous = malloc(n * sizeof *s->previous);
     s->rank   = malloc(n * sizeof *s->rank);
     s->heap   = malloc(3 * n * sizeof *s->heap);
-    bool good = s->id && s->next && s->before && s->rank && s->heap;
-    if (good) s->room = count;
+    bool good = s->id && s->next && s->previous && s->rank && s->heap;
+    if (good) s->capacity = count;
     else      bpe_space_close(s);
     return good;
 }
@@ -229,6 +247,7 @@ static uint64_t heap_pop(uint64_t *heap, int64_t *size)
     return top;
 }
 
+/* Computes the rank of a symbol and its next, and adds an entry where they merge. */
 static void pair_enter(const Merges *m, BpeSpace *s, int64_t *size, int64_t at)
 {
     s->rank[at] = s->next[at] < 0 ? NO_RANK : merges_rank(m, s->id[at], s->id[s->next[at]]);
@@ -241,7 +260,7 @@ static int64_t merge_long(const Merges *m, int32_t *ids, int64_t count, BpeSpace
     if (!space_grow(s, count)) return -1;
     memcpy(s->id, ids, (size_t)count * sizeof *ids);
     for (int64_t i = 0; i < count; i++) {
-        s->before[i] = (int32_t)i - 1;
+        s->previous[i] = (int32_t)i - 1;
         s->next[i]   = i + 1 < count ? (int32_t)i + 1 : -1;
     }
     for (int64_t i = 0; i < count; i++) pair_enter(m, s, &size, i);
@@ -249,12 +268,12 @@ static int64_t merge_long(const Merges *m, int32_t *ids, int64_t count, BpeSpace
         uint64_t top  = heap_pop(s->heap, &size);
         int32_t  at   = (int32_t)(top & 0xFFFFFFFF), gone = s->next[at];
         if (s->rank[at] != top >> 32) continue;
-        s->id[at]     = merges_made(m, (uint32_t)(top >> 32));
+        s->id[at]     = merges_result(m, (uint32_t)(top >> 32));
         s->next[at]   = s->next[gone];
         s->rank[gone] = NO_RANK;
-        if (s->next[at] >= 0) s->before[s->next[at]] = at;
+        if (s->next[at] >= 0) s->previous[s->next[at]] = at;
         pair_enter(m, s, &size, at);
-        if (s->before[at] >= 0) pair_enter(m, s, &size, s->before[at]);
+        if (s->previous[at] >= 0) pair_enter(m, s, &size, s->previous[at]);
     }
     for (int64_t i = 0; i >= 0; i = s->next[i]) ids[left++] = s->id[i];
     return left;
@@ -263,5 +282,5 @@ static int64_t merge_long(const Merges *m, int32_t *ids, int64_t count, BpeSpace
 int64_t bpe_merge(const Merges *m, int32_t *ids, int64_t count, BpeSpace *space)
 {
     if (count < 2 || !m->slots) return count;
-    return count <= BPE_SHORT ? merge_short(m, ids, (int)count) : merge_long(m, ids, count, space);
+    return count <= BPE_SHORT_SYMBOLS ? merge_short(m, ids, (int)count) : merge_long(m, ids, count, space);
 }

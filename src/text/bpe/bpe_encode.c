@@ -1,4 +1,6 @@
-/* Text to ids: cut into pieces, each piece looked up among the words known, or merged. */
+/* Encoding: a text is split at added tokens, normalized, pretokenized, and each pretoken is looked up in a
+ * cache or merged. The cost of a lookup is the cache miss, so pretokens are processed in batches whose cache
+ * lines are prefetched. */
 #include <inttypes.h>
 #include <string.h>
 #include "text/pretokenize/letters.h"
@@ -6,10 +8,21 @@
 #include "text/pretokenize/pretoken_gpt2.h"
 #include "text/unicode.h"
 
-typedef struct { const BpeTokenizer *bpe; PieceCache *words; int32_t *ids; int64_t count; bool specials, begun; int step; } Work;
+/* One call of encode */
+typedef struct {
+    const BpeTokenizer *bpe;
+    PieceCache *cache;                   /* of this thread, for the duration of the call */
+    int32_t *ids;                        /* of the caller; count: ids written */
+    int64_t  count;
+    bool     specials;                   /* special tokens become their ids */
+    bool     text_started;               /* the segment is not the first of the text */
+    int      step;                       /* of the pretokenizer */
+} EncodeState;
 
-/* A character that is no token: its bytes, else the unknown token, once for a row of them */
-static int64_t spell(const BpeTokenizer *m, int32_t *ids, int64_t count, const uint8_t *p, int bytes)
+/* A character that is no token gives the ids of its bytes, or else the unknown token, once for a run of such
+ * characters where fuse_unknown. */
+static int64_t character_fallback(const BpeTokenizer *m, int32_t *ids, int64_t count, const uint8_t *p,
+                                  int bytes)
 {
     bool good = m->byte_fallback;
     for (int i = 0; i < bytes; i++) good = good && m->byte_id[p[i]] >= 0;
@@ -19,6 +32,7 @@ static int64_t spell(const BpeTokenizer *m, int32_t *ids, int64_t count, const u
     return count;
 }
 
+/* The ids before the first merge: of bytes or of characters */
 static int64_t symbols(const BpeTokenizer *m, int32_t *ids, const uint8_t *text, int64_t bytes)
 {
     int64_t count = 0;
@@ -28,148 +42,166 @@ static int64_t symbols(const BpeTokenizer *m, int32_t *ids, const uint8_t *text,
     }
     for (int64_t at = 0; at < bytes; ) {
         Rune    r  = rune_at(text + at, bytes - at);
-        int32_t id = r.point == RUNE_BROKEN ? VOCAB_NONE : model_find(m, text + at, r.bytes);
+        int32_t id = r.point == RUNE_BROKEN ? VOCAB_NONE : bpe_model_find(m, text + at, r.bytes);
         if (id >= 0) ids[count++] = id;
-        else         count = spell(m, ids, count, text + at, r.bytes);
+        else         count = character_fallback(m, ids, count, text + at, r.bytes);
         at += r.bytes;
     }
     return count;
 }
 
-static int64_t piece_make(const BpeTokenizer *m, PieceCache *words, int32_t *ids, const uint8_t *text, int64_t bytes)
+/* The ids of a piece that is not in the cache. -1: no memory */
+static int64_t piece_merge(const BpeTokenizer *m, PieceCache *cache, int32_t *ids, const uint8_t *text,
+                           int64_t bytes)
 {
-    int32_t id = m->whole ? model_find(m, text, bytes) : VOCAB_NONE;
+    int32_t id = m->ignore_merges ? bpe_model_find(m, text, bytes) : VOCAB_NONE;
     if (id >= 0) {
         *ids = id;
         return 1;
     }
-    return bpe_merge(&m->merges, ids, symbols(m, ids, text, bytes), &words->space);
+    return bpe_merge(&m->merges, ids, symbols(m, ids, text, bytes), &cache->space);
 }
 
-typedef struct { PieceKey key; SmallPiece *set; const uint8_t *text; } PieceLookup;      /* set NULL: longer than a small word */
+/* set NULL: a long piece */
+typedef struct { PieceKey key; ShortPiece *set; const uint8_t *text; } PieceLookup;
 
-static inline PieceLookup piece_small(const PieceCache *w, const uint8_t *text, int64_t bytes)      /* 16 bytes may be read */
+/* text: 16 bytes may be read */
+static inline PieceLookup short_lookup(const PieceCache *w, const uint8_t *text, int64_t bytes)
 {
     PieceKey key = piece_key(text, bytes);
     return (PieceLookup){ key, piece_cache_set(w, key), text };
 }
 
-/* Beyond the first look, by which most are known. ids has room for PIECE_IDS_ROOM more than there are bytes. */
-static int64_t small_encode(Work *w, const PieceLookup *piece, int64_t bytes, int32_t *ids)
+/* After a miss of piece_cache_find. ids has capacity for PIECE_IDS_WRITTEN more than there are bytes. */
+static int64_t short_piece_encode(EncodeState *w, const PieceLookup *piece, int64_t bytes, int32_t *ids)
 {
-    PieceCache *words = w->words;
-    const SmallPiece *word = piece_cache_find_again(piece->set, piece->key);
-    if (word) return piece_ids(words, word, ids);
-    int64_t known = bytes > (words->narrow ? PIECE_IDS : PIECE_IDS_WIDE) ? piece_cache_find_large(words, piece->text, bytes, ids) : 0;
+    PieceCache *cache = w->cache;
+    const ShortPiece *cached = piece_cache_find_second(piece->set, piece->key);
+    if (cached) return piece_ids(cache, cached, ids);
+    int64_t known = bytes > (cache->narrow ? PIECE_IDS_NARROW : PIECE_IDS_WIDE)
+        ? piece_cache_find_long(cache, piece->text, bytes, ids) : 0;
     if (known) return known;
-    words->misses++;
-    known = piece_make(w->bpe, words, ids, piece->text, bytes);
-    memset(ids + known, 0, PIECE_IDS_ROOM * sizeof *ids);
-    if (!piece_cache_keep(words, piece->set, piece->key, ids, known)) piece_cache_keep_large(words, piece->text, bytes, ids, known);
+    cache->misses++;
+    known = piece_merge(w->bpe, cache, ids, piece->text, bytes);
+    memset(ids + known, 0, PIECE_IDS_WRITTEN * sizeof *ids);
+    if (!piece_cache_put(cache, piece->set, piece->key, ids, known))
+        piece_cache_put_long(cache, piece->text, bytes, ids, known);
     return known;
 }
 
-static int64_t large_encode(Work *w, const uint8_t *text, int64_t bytes, int32_t *ids)
+/* -1: no memory */
+static int64_t long_piece_encode(EncodeState *w, const uint8_t *text, int64_t bytes, int32_t *ids)
 {
-    int64_t known = bytes <= PIECE_LARGE ? piece_cache_find_large(w->words, text, bytes, ids) : 0;
+    int64_t known = bytes <= PIECE_LONG_BYTES ? piece_cache_find_long(w->cache, text, bytes, ids) : 0;
     if (known) return known;
-    w->words->misses++;
-    known = piece_make(w->bpe, w->words, ids, text, bytes);
-    if (known > 0) piece_cache_keep_large(w->words, text, bytes, ids, known);
+    w->cache->misses++;
+    known = piece_merge(w->bpe, w->cache, ids, text, bytes);
+    if (known > 0) piece_cache_put_long(w->cache, text, bytes, ids, known);
     return known;
 }
 
-/* A piece wherever it stands, known or not */
-static Status piece_encode(Work *w, const uint8_t *text, int64_t bytes)
+/* Encodes any piece. Reads no byte after it and writes no id after its own, so it is also right at the end of
+ * the text. */
+static Status piece_encode(EncodeState *w, const uint8_t *text, int64_t bytes)
 {
-    int32_t *ids = w->ids + w->count, made[PIECE_SMALL + PIECE_IDS_ROOM];
+    int32_t *ids = w->ids + w->count, made[PIECE_SHORT_BYTES + PIECE_IDS_WRITTEN];
     uint8_t  raw[16] = { 0 };
     int64_t  count;
-    if (bytes <= PIECE_SMALL) {
+    if (bytes <= PIECE_SHORT_BYTES) {
         memcpy(raw, text, (size_t)bytes);
-        PieceLookup piece = piece_small(w->words, raw, bytes);
-        const SmallPiece *word = piece_cache_find(piece.set, piece.key);
-        count = word ? piece_ids(w->words, word, made) : small_encode(w, &piece, bytes, made);
+        PieceLookup piece = short_lookup(w->cache, raw, bytes);
+        const ShortPiece *cached = piece_cache_find(piece.set, piece.key);
+        count = cached ? piece_ids(w->cache, cached, made) : short_piece_encode(w, &piece, bytes, made);
         memcpy(ids, made, (size_t)count * sizeof *ids);
     } else {
-        count = large_encode(w, text, bytes, ids);
+        count = long_piece_encode(w, text, bytes, ids);
         if (count < 0) return fail(NO_MEMORY, "no memory to merge a piece of %" PRId64 " bytes", bytes);
     }
     w->count += count;
-    w->words->pieces++;
+    w->cache->pieces++;
     return OK;
 }
 
-/* Pieces cut, each with what may be known of it on its way from memory; one behind them says where the last one ends */
-enum { ROW = 128, UNKNOWN_AHEAD = 4 };
-typedef struct { PieceLookup piece[ROW + STARTS_BLOCK + 1]; int count; } PieceRow;
+/* Pretokens whose cache lines are being prefetched. A piece ends where the next begins; the one after the
+ * last only marks that end. A block may exceed BATCH_PIECES, hence the extra capacity. */
+enum { BATCH_PIECES = 128, PREFETCH_AHEAD = 4 };
+typedef struct { PieceLookup piece[BATCH_PIECES + GPT2_BLOCK_BYTES + 1]; int count; } PieceBatch;
 
-static inline void row_add(const PieceCache *w, PieceLookup *piece, const uint8_t *text, int64_t bytes)
+static inline void lookup_start(const PieceCache *w, PieceLookup *piece, const uint8_t *text, int64_t bytes)
 {
-    *piece = bytes <= PIECE_SMALL ? piece_small(w, text, bytes) : (PieceLookup){ .text = text };
+    *piece = bytes <= PIECE_SHORT_BYTES ? short_lookup(w, text, bytes) : (PieceLookup){ .text = text };
     __builtin_prefetch(piece->set);
 }
 
-/* The piece at p: a word whose end is seen in 16 bytes, else what pretoken_next says */
-static inline int64_t piece_bytes(const Work *w, PretokenKind kind, const uint8_t *p, const uint8_t *end)
+/* The length of the piece at p: of a word whose end is within 16 bytes, by letters_of; otherwise by
+ * pretoken_next. */
+static inline int64_t piece_bytes(const EncodeState *w, PretokenKind kind, const uint8_t *p,
+                                  const uint8_t *end)
 {
     int      led = w->bpe->lead[*p];
     uint32_t run = (uint32_t)__builtin_ctz(~(letters_of(p) >> led));
     int64_t  n   = led + run;
-    return !run || n >= PIECE_SMALL || p[n] >= 0x80 || !pretoken_takes_words(kind) ? pretoken_next(kind, p, end - p) : n;
+    return !run || n >= PIECE_SHORT_BYTES || p[n] >= 0x80 || !pretoken_has_plain_words(kind)
+        ? pretoken_next(kind, p, end - p) : n;
 }
 
-/* The pieces of a block whose starts are bits; where the last one begins, which is the next block's */
-static inline const uint8_t *block_add(const PieceCache *w, PieceRow *row, const uint8_t *block, uint64_t starts)
+/* Adds the pieces of a block that begin at the bits of `starts`, and returns the beginning of the last one,
+ * whose end is not known: the next block begins there. */
+static inline const uint8_t *batch_add_block(const PieceCache *w, PieceBatch *batch, const uint8_t *block,
+                                             uint64_t starts)
 {
     const uint8_t *p = block;
-    PieceLookup *piece = row->piece + row->count;
+    PieceLookup *piece = batch->piece + batch->count;
     for (starts &= ~1ull; starts; starts &= starts - 1) {
         const uint8_t *next = block + __builtin_ctzll(starts);
-        row_add(w, piece++, p, next - p);
+        lookup_start(w, piece++, p, next - p);
         p = next;
     }
-    row->count = (int)(piece - row->piece);
+    batch->count = (int)(piece - batch->piece);
     return p;
 }
 
-/* Cuts from p on as long as STARTS_READ bytes are left; where it came to */
-static const uint8_t *row_fill(const Work *w, PieceRow *row, PretokenKind kind, const uint8_t *p, const uint8_t *end)
+/* Splits the text from p on while GPT2_READ_BYTES remain, until the batch is full; returns the position
+ * reached. */
+static const uint8_t *batch_fill(const EncodeState *w, PieceBatch *batch, PretokenKind kind, const uint8_t *p,
+                                 const uint8_t *end)
 {
-    row->count = 0;
-    while (row->count < ROW && end - p >= STARTS_READ) {
+    batch->count = 0;
+    while (batch->count < BATCH_PIECES && end - p >= GPT2_READ_BYTES) {
         const uint8_t *from = p;
-        if (kind == PRETOKEN_GPT2) p = block_add(w->words, row, p, pretoken_gpt2_starts(p, end - p));
+        if (kind == PRETOKEN_GPT2) p = batch_add_block(w->cache, batch, p, pretoken_gpt2_starts(p, end - p));
         if (p > from) continue;
         p += piece_bytes(w, kind, p, end);
-        row_add(w->words, &row->piece[row->count++], from, p - from);
+        lookup_start(w->cache, &batch->piece[batch->count++], from, p - from);
     }
-    row->piece[row->count].text = p;
+    batch->piece[batch->count].text = p;
     return p;
 }
 
-/* The hot loop: a row of pieces is cut before the first is looked up, so that their lines of memory come together. While
- * STARTS_READ bytes of text are left there is room for as many ids, so piece_ids may write more than count. */
-static Status words_encode(Work *w, PretokenKind kind, const uint8_t *text, int64_t bytes)
+/* The hot loop: a batch is split before its first piece is looked up, so that its cache misses overlap. While
+ * GPT2_READ_BYTES of text remain, ids has capacity for as many more, so piece_ids may write more ids than are
+ * valid. */
+static Status scan_encode(EncodeState *w, PretokenKind kind, const uint8_t *text, int64_t bytes)
 {
     const uint8_t *p = text, *end = text + bytes;
-    PieceRow row;
-    while (end - p >= STARTS_READ) {
-        p = row_fill(w, &row, kind, p, end);
-        w->words->pieces += row.count;
-        for (int i = 0; i < row.count; i++) {
-            const PieceLookup     *piece = &row.piece[i];
-            const SmallPiece *word  = piece->set ? piece_cache_find(piece->set, piece->key) : NULL;
-            if (word) {
-                w->count += piece_ids(w->words, word, w->ids + w->count);
+    PieceBatch batch;
+    while (end - p >= GPT2_READ_BYTES) {
+        p = batch_fill(w, &batch, kind, p, end);
+        w->cache->pieces += batch.count;
+        for (int i = 0; i < batch.count; i++) {
+            const PieceLookup     *piece = &batch.piece[i];
+            const ShortPiece *cached  = piece->set ? piece_cache_find(piece->set, piece->key) : NULL;
+            if (cached) {
+                w->count += piece_ids(w->cache, cached, w->ids + w->count);
                 continue;
             }
-            int later = i + UNKNOWN_AHEAD < row.count ? i + UNKNOWN_AHEAD : i;      /* strange words come together */
-            if (row.piece[later].set) __builtin_prefetch(row.piece[later].set + 2);
+            /* so that the misses of rare pieces overlap too */
+            int later = i + PREFETCH_AHEAD < batch.count ? i + PREFETCH_AHEAD : i;
+            if (batch.piece[later].set) __builtin_prefetch(batch.piece[later].set + 2);
             int64_t length = piece[1].text - piece->text;
-            if (piece->set) w->count += small_encode(w, piece, length, w->ids + w->count);
+            if (piece->set) w->count += short_piece_encode(w, piece, length, w->ids + w->count);
             else            TRY(piece_encode(w, piece->text, length));
-            w->words->pieces -= !piece->set;        /* which piece_encode counted */
+            w->cache->pieces -= !piece->set;        /* piece_encode counted it */
         }
     }
     while (p < end) {
@@ -180,65 +212,71 @@ static Status words_encode(Work *w, PretokenKind kind, const uint8_t *text, int6
     return OK;
 }
 
-static Status cut_encode(void *context, const uint8_t *text, int64_t bytes)
+/* Applies one pretokenizer step, and itself to each resulting piece; the last step may use the fast loop. */
+static Status pretokens_encode(void *context, const uint8_t *text, int64_t bytes)
 {
-    Work        *w = context;
-    const Pretokenizer   *cut = &w->bpe->pretokenizer;
-    if (w->step == cut->steps) return piece_encode(w, text, bytes);
-    const PretokenizerStep *step = &cut->step[w->step++];
-    bool   last   = w->step == cut->steps;
-    Status status = last && step->kind == SPLIT_SCAN ? words_encode(w, step->scan, text, bytes)
-                                                   : pretokenizer_step(step, &w->words->regex, text, bytes, cut_encode, w);
+    EncodeState *w = context;
+    const Pretokenizer *steps = &w->bpe->pretokenizer;
+    if (w->step == steps->steps) return piece_encode(w, text, bytes);
+    const PretokenizerStep *step = &steps->step[w->step++];
+    bool   last   = w->step == steps->steps;
+    Status status = last && step->kind == SPLIT_SCAN ? scan_encode(w, step->scan, text, bytes)
+                  : pretokenizer_step(step, &w->cache->regex, text, bytes, pretokens_encode, w);
     w->step--;
     return status;
 }
 
-typedef Status Between(Work *w, Chars text);
+typedef Status SegmentEncode(EncodeState *w, Chars text);
 
-/* What lies between added tokens goes on, the tokens are ids already */
-static Status added_encode(Work *w, bool normalized, Chars text, Between *between)
+/* Writes the ids of added tokens, and passes the segments between them to `segment`. */
+static Status added_encode(EncodeState *w, bool normalized, Chars text, SegmentEncode *segment)
 {
     AddedTokensKind  kind  = { normalized, w->specials };
     AddedMatch match = { 0 };
     const AddedToken *token;
-    for (int64_t at = 0; ; at = match.to, w->begun = true) {
+    for (int64_t at = 0; ; at = match.to, w->text_started = true) {
         token = added_next(&w->bpe->added, kind, text.text, text.bytes, &match);
         int64_t end = token ? match.from : text.bytes;
-        if (end > at) TRY(between(w, (Chars){ text.text + at, end - at }));
+        if (end > at) TRY(segment(w, (Chars){ text.text + at, end - at }));
         if (!token) return OK;
         w->ids[w->count++] = token->id;
     }
 }
 
-static Status spaced_encode(Work *w, Chars text)
+static Status segment_encode(EncodeState *w, Chars text)
 {
-    TRY(normalizer_apply(&w->bpe->spaced, &text, !w->begun, w->words));
-    return cut_encode(w, text.text, text.bytes);
+    TRY(normalizer_apply(&w->bpe->segment_normalizer, &text, !w->text_started, &w->cache->normalizer));
+    return pretokens_encode(w, text.text, text.bytes);
 }
 
-static bool looks_for_added(const Work *w) { return w->bpe->added.count > (w->specials ? 0 : w->bpe->added.specials); }
-
-static Status normal_encode(Work *w, Chars text)
+static bool looks_for_added(const EncodeState *w)
 {
-    if (w->bpe->normalizer.steps) TRY(normalizer_apply(&w->bpe->normalizer, &text, !w->begun, w->words));
-    return looks_for_added(w) ? added_encode(w, true, text, spaced_encode) : spaced_encode(w, text);
+    return w->bpe->added.count > (w->specials ? 0 : w->bpe->added.specials);
 }
 
-/* Threads encode at the same time, each with words of its own. */
-static Status words_take(BpeTokenizer *m, PieceCache **words)
+static Status normalized_encode(EncodeState *w, Chars text)
+{
+    if (w->bpe->normalizer.steps)
+        TRY(normalizer_apply(&w->bpe->normalizer, &text, !w->text_started, &w->cache->normalizer));
+    return looks_for_added(w) ? added_encode(w, true, text, segment_encode) : segment_encode(w, text);
+}
+
+/* Threads encode at the same time, each with a cache of its own. A cache is exchanged atomically, so no lock
+ * is needed; the default, sequentially consistent order makes the previous user's writes visible. */
+static Status cache_acquire(BpeTokenizer *m, PieceCache **cache)
 {
     for (int i = 0; i < BPE_TOKENIZER_THREADS; i++)
-        if ((*words = atomic_exchange(&m->words[i], NULL))) return OK;
-    return piece_cache_open(words, m->vocabulary);
+        if ((*cache = atomic_exchange(&m->cache[i], NULL))) return OK;
+    return piece_cache_open(cache, m->vocabulary);
 }
 
-static void words_give(BpeTokenizer *m, PieceCache *words)
+static void cache_release(BpeTokenizer *m, PieceCache *cache)
 {
     for (int i = 0; i < BPE_TOKENIZER_THREADS; i++) {
         PieceCache *none = NULL;
-        if (atomic_compare_exchange_strong(&m->words[i], &none, words)) return;
+        if (atomic_compare_exchange_strong(&m->cache[i], &none, cache)) return;
     }
-    piece_cache_close(words);
+    piece_cache_close(cache);
 }
 
 void bpe_tokenizer_pieces(const Tokenizer *t, int64_t *pieces, int64_t *misses)
@@ -246,14 +284,14 @@ void bpe_tokenizer_pieces(const Tokenizer *t, int64_t *pieces, int64_t *misses)
     BpeTokenizer *m = t->state;
     *pieces = *misses = 0;
     for (int i = 0; i < BPE_TOKENIZER_THREADS; i++) {
-        PieceCache *words = m->words[i];
-        if (!words) continue;
-        *pieces += words->pieces;
-        *misses += words->misses;
+        PieceCache *cache = m->cache[i];
+        if (!cache) continue;
+        *pieces += cache->pieces;
+        *misses += cache->misses;
     }
 }
 
-static void template_put(Work *w, const TemplateIds *ids)
+static void template_add(EncodeState *w, const TemplateIds *ids)
 {
     for (int i = 0; i < ids->count; i++) w->ids[w->count++] = ids->id[i];
 }
@@ -261,15 +299,16 @@ static void template_put(Work *w, const TemplateIds *ids)
 int64_t bpe_tokenizer_encode(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes)
 {
     BpeTokenizer *m = t->state;
-    Work   w = { .bpe = m, .ids = ids, .specials = t->parse_special };
+    EncodeState   w = { .bpe = m, .ids = ids, .specials = t->parse_special };
     Chars  chars = { (const uint8_t *)text, bytes };
     Status status = OK;
-    template_put(&w, &m->before);
+    template_add(&w, &m->before);
     if (bytes) {
-        if (words_take(m, &w.words) != OK) return -1;
-        status = looks_for_added(&w) ? added_encode(&w, false, chars, normal_encode) : normal_encode(&w, chars);
-        words_give(m, w.words);
+        if (cache_acquire(m, &w.cache) != OK) return -1;
+        status = looks_for_added(&w) ? added_encode(&w, false, chars, normalized_encode)
+            : normalized_encode(&w, chars);
+        cache_release(m, w.cache);
     }
-    template_put(&w, &m->after);
+    template_add(&w, &m->after);
     return status == OK ? w.count : -1;
 }

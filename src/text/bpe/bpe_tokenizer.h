@@ -1,8 +1,11 @@
 #ifndef TEXT_BPE_BPE_TOKENIZER_H
 #define TEXT_BPE_BPE_TOKENIZER_H
-/* A byte-pair tokenizer as its files describe it: what the readers fill, and bpe_tokenizer_make makes a Tokenizer of.
+/* A BPE tokenizer as its files describe it: the readers fill it, and bpe_tokenizer_make turns it into a
+ * Tokenizer. A text passes these stages; added tokens take their part of it out before and after the
+ * normalizer:
  *
- *     text -- added tokens -- normal -- added tokens -- spaced -- cut -- pieces -- symbols -- merges -- ids                      */
+ *     text -> added tokens -> normalizer -> added tokens -> segment normalizer -> pretokenizer
+ *          -> symbols -> merges -> ids */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "text/bpe/added_tokens.h"
@@ -13,64 +16,78 @@
 #include "text/bpe/vocab.h"
 #include "text/bpe/piece_cache.h"
 
-enum { BPE_TOKENIZER_THREADS = 64 };
+enum { BPE_TOKENIZER_THREADS = 64 };                /* caches kept; further threads open and close one for
+                                                     * each text */
 
-enum { TEMPLATE_MOST = 8 };
-typedef struct { int32_t id[TEMPLATE_MOST]; int count; } TemplateIds;
+enum { TEMPLATE_IDS_MAX = 8 };
+typedef struct { int32_t id[TEMPLATE_IDS_MAX]; int count; } TemplateIds;
 
 typedef struct {
-    char     name[1024];
-    Vocab    vocab;
+    char     name[1024];                  /* as given to --tokenizer */
+    Vocab    vocab;                       /* the bytes of each token as the files define them */
     Merges   merges;
-    AddedTokens    added;
-    Normalizer   normalizer, spaced;              /* spaced: what is done to each part of a text before it is cut */
-    Pretokenizer      pretokenizer;
-    uint8_t *special;                     /* one byte an id: 1 for an added token that is none of the model's vocabulary; NULL: none */
-    TemplateIds before, after;            /* what the post_processor of a tokenizer.json puts around each text */
-    int32_t  vocabulary, eod, unknown;    /* VOCAB_NONE: none */
-    bool     byte_level;                  /* symbols are bytes; else characters, and bytes where byte_fallback */
-    bool     byte_fallback, fuse_unknown;
-    bool     whole;                       /* a piece that is a token is not merged */
-    bool     leads;                       /* a mark, U+2581, is put before the text */
-    bool     strips;                      /* a text is decoded without its first blank, whether it was written as a mark or not */
+    AddedTokens  added;
+    Normalizer   normalizer;              /* applied to the text between added tokens that are not
+                                           * `normalized` */
+    Normalizer   segment_normalizer;      /* applied to each segment between all added tokens, before
+                                           * pretokenizing */
+    Pretokenizer pretokenizer;
+    uint8_t *special;                     /* [VOCAB_IDS_MAX]: 1 where the id is an added token and not of
+                                           * the model's own vocabulary; NULL: there is none */
+    TemplateIds before, after;            /* ids that the post_processor of a tokenizer.json puts around
+                                           * each text */
+    int32_t  vocabulary, eod, unknown;    /* number of ids; ids of the end of document and of unknown text;
+                                           * VOCAB_NONE: none */
+    bool     byte_level;                  /* symbols are bytes; else they are characters, and bytes where
+                                           * byte_fallback */
+    bool     byte_fallback, fuse_unknown; /* fuse_unknown: consecutive unknown characters give one id */
+    bool     ignore_merges;               /* a pretoken that is a token is not built by merges */
+    bool     leads;                       /* encode puts a mark, U+2581, before the text */
+    bool     strip_first_space;           /* decoding drops the first space of a text, even one not written
+                                           * as a mark */
     /* made by bpe_tokenizer_make */
-    int32_t  byte_id[256];
-    uint8_t  lead[256];                   /* a byte that may stand before a word's letters */
-    Vocab    said;                        /* what an id decodes to */
-    _Atomic(PieceCache *) words[BPE_TOKENIZER_THREADS];/* those that nobody encodes with now */
+    int32_t  byte_id[256];                /* ids of single bytes; VOCAB_NONE: there is none */
+    uint8_t  lead[256];                   /* 1: this byte may precede the letters of a word within a
+                                           * pretoken */
+    Vocab    decoded;                     /* the text that each id decodes to */
+    _Atomic(PieceCache *) cache[BPE_TOKENIZER_THREADS];     /* the caches that no thread uses now */
 } BpeTokenizer;
 
-/* The id of a token of the model's own vocabulary, to which what was added to it does not belong; or
- * VOCAB_NONE */
-static inline int32_t model_find(const BpeTokenizer *m, const uint8_t *text, int64_t bytes)
+/* The id of a token of the model's own vocabulary, to which added tokens do not belong, or VOCAB_NONE. */
+static inline int32_t bpe_model_find(const BpeTokenizer *m, const uint8_t *text, int64_t bytes)
 {
     int32_t id = vocab_find(&m->vocab, text, bytes);
     return id >= 0 && m->special && m->special[id] ? VOCAB_NONE : id;
 }
-/* Pieces encoded so far while nobody encodes, and those of them that had to be merged */
+/* Pretokens encoded so far, and how many of them missed the cache. Call it while no thread encodes. */
 void bpe_tokenizer_pieces(const Tokenizer *t, int64_t *pieces, int64_t *misses);
-/* A Tokenizer's encode */
+/* The `encode` of the Tokenizer; threads may call it at the same time. */
 int64_t bpe_tokenizer_encode(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes);
+/* An empty description. NO_MEMORY */
 Status bpe_tokenizer_open (BpeTokenizer **bpe, const char *name);
 void   bpe_tokenizer_close(BpeTokenizer *bpe);
-/* The model belongs to the tokenizer from here on, also where it fails. BAD_FILE where it could not spell every text */
+/* Makes the Tokenizer, which owns bpe from here on; on failure bpe is closed. BAD_FILE where some text could
+ * not be encoded, because a byte has no token. */
 Status bpe_tokenizer_make(Tokenizer *t, BpeTokenizer *bpe);
 
-/* Readers. Paths of files; the messages name them. A model takes at most 100 times the bytes of its files
- * and 64 MB: JSON's tree (text/bpe/read_internal.h), and some 60 bytes an id for bytes, slots and merges, since ids are
- * bounded by the files' size (text/bpe/vocab.h). */
+/* The readers take paths, which their messages name. A model takes at most 100 times the bytes of its files
+ * and 64 MB: the JSON tree (text/bpe/read_internal.h), and some 60 bytes per id for tokens, hash slots and
+ * merges, because ids are bounded by the size of the files (text/bpe/vocab.h). All fail with BAD_FILE,
+ * IO_FAILED or NO_MEMORY. */
 Status bpe_read_tiktoken(BpeTokenizer *bpe, const char *path);
 Status bpe_read_gpt2    (BpeTokenizer *bpe, const char *vocab_path, const char *merges_path);
 Status bpe_read_json    (BpeTokenizer *bpe, const char *path);
-/* Looked for in texts before they are cut; where no token has its id it becomes one. Copies token.text. */
+/* A text that is searched for before pretokenizing; it becomes a token where no token has its id. Copies
+ * token.text. */
 Status bpe_add_token(BpeTokenizer *bpe, AddedToken token);
 /* added_tokens.json beside a vocab.json: {token: id}. config_path: a tokenizer_config.json, whose
- * added_tokens_decoder says what a token may do; map_path: a special_tokens_map.json, which names special
- * ones; "" for either that is not there */
-Status model_read_added(BpeTokenizer *bpe, const char *path, const char *vocab_path, const char *config_path, const char *map_path);
-/* tokenizer_config.json: its eos_token ends a document */
+ * added_tokens_decoder holds the properties of each token; map_path: a special_tokens_map.json, which names
+ * the special ones. "" for either that does not exist. */
+Status bpe_read_added(BpeTokenizer *bpe, const char *path, const char *vocab_path, const char *config_path,
+                      const char *map_path);
+/* The eos_token of a tokenizer_config.json becomes the end of document. */
 Status bpe_read_config  (BpeTokenizer *bpe, const char *path);
-/* Of two neighbours as files write them: "left right" are tokens, and so is what they make */
+/* Adds a merge by the bytes of its two tokens; both and their concatenation must be tokens already. */
 Status bpe_add_merge(BpeTokenizer *bpe, const uint8_t *left, int64_t left_bytes, const uint8_t *right,
-                       int64_t right_bytes, uint32_t rank);
+                     int64_t right_bytes, uint32_t rank);
 #endif

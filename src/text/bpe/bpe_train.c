@@ -1,3 +1,5 @@
+/* Training of a BPE tokenizer: the tokens, counting the words of texts with several threads, and writing a
+ * tokenizer.json. The merges are in bpe_train_merge.c. */
 #include "text/bpe/bpe_train.h"
 #include <jansson.h>
 #include <stdio.h>
@@ -5,96 +7,80 @@
 #include <string.h>
 #include "base/file.h"
 #include "text/bpe/bpe_train_internal.h"
+#include "text/bpe/vocab.h"
 #include "text/pretokenize/pretoken.h"
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 /* ---- tokens ---- */
 
-/* GPT-2's: printable bytes are themselves, the 68 others stand in order from U+0100. */
-int byte_letter(int byte)
-{
-    int strange = 0;
-    for (int b = 0; b < byte; b++) strange += !((b > 32 && b < 127) || (b > 160 && b != 173));
-    return (byte > 32 && byte < 127) || (byte > 160 && byte != 173) ? byte : 256 + strange;
-}
+static void slots_fill(BpeTrain *t);
 
-static void places_fill(BpeTrain *t);
-
+/* Doubles the capacity, and the hash table to four slots per token. */
 static void tokens_grow(BpeTrain *t)
 {
-    if (t->ids < t->room) return;
-    t->room   = t->room ? 2 * t->room : 1024;
-    t->places = 4 * t->room;
-    free(t->token_place);
-    t->token       = realloc(t->token, (size_t)t->room * sizeof *t->token);
-    t->token_place = calloc((size_t)t->places, sizeof *t->token_place);
-    CHECK(t->token && t->token_place, "no memory for %d tokens", t->room);
-    places_fill(t);
+    if (t->ids < t->capacity) return;
+    t->capacity   = t->capacity ? 2 * t->capacity : 1024;
+    t->slots = 4 * t->capacity;
+    free(t->token_slot);
+    t->token       = realloc(t->token, (size_t)t->capacity * sizeof *t->token);
+    t->token_slot = calloc((size_t)t->slots, sizeof *t->token_slot);
+    CHECK(t->token && t->token_slot, "no memory for %d tokens", t->capacity);
+    slots_fill(t);
 }
 
-static int32_t *place_find(const BpeTrain *t, const char *text, int64_t bytes)
+/* The slot of these bytes, or the empty one where they belong */
+static int32_t *slot_find(const BpeTrain *t, const char *text, int64_t bytes)
 {
     for (uint32_t at = (uint32_t)XXH3_64bits(text, (size_t)bytes);; at++) {
-        int32_t *place = &t->token_place[at & (uint32_t)(t->places - 1)];
-        if (!*place) return place;
-        const TextPiece *p = &t->token[*place - 1];
-        if (p->bytes == bytes && !memcmp(p->text, text, (size_t)bytes)) return place;
+        int32_t *slot = &t->token_slot[at & (uint32_t)(t->slots - 1)];
+        if (!*slot) return slot;
+        const TextPiece *p = &t->token[*slot - 1];
+        if (p->bytes == bytes && !memcmp(p->text, text, (size_t)bytes)) return slot;
     }
 }
 
-static void places_fill(BpeTrain *t)
+static void slots_fill(BpeTrain *t)
 {
-    for (int32_t id = 0; id < t->ids; id++) *place_find(t, t->token[id].text, t->token[id].bytes) = id + 1;
+    for (int32_t id = 0; id < t->ids; id++) *slot_find(t, t->token[id].text, t->token[id].bytes) = id + 1;
 }
 
-int32_t token_id(BpeTrain *t, const char *left, int64_t left_bytes, const char *right, int64_t right_bytes,
-                 bool add)
+int32_t token_id(BpeTrain *t, const char *left, int64_t left_bytes, const char *right, int64_t right_bytes)
 {
     char *text = malloc((size_t)(left_bytes + right_bytes) + 1);
     CHECK(text, "no memory for token %d", t->ids);
     memcpy(text, left, (size_t)left_bytes);
     memcpy(text + left_bytes, right, (size_t)right_bytes);
     tokens_grow(t);
-    int32_t *place = place_find(t, text, left_bytes + right_bytes), id = *place - 1;
-    if (id >= 0 || !add) {
+    int32_t *slot = slot_find(t, text, left_bytes + right_bytes), id = *slot - 1;
+    if (id >= 0) {
         free(text);
         return id;
     }
     t->token[t->ids] = (TextPiece){ .text = text, .bytes = left_bytes + right_bytes };
-    *place = ++t->ids;
+    *slot = ++t->ids;
     return t->ids - 1;
-}
-
-/* Letters of the byte alphabet as bytes, since a merge may spell a special token; -1 where it spells none */
-static int64_t letters_bytes(char *out, const char *text)
-{
-    int64_t n = 0;
-    for (const unsigned char *p = (const unsigned char *)text; *p; n++) {
-        int letter = *p < 0x80 ? *p : (*p & 0x1F) << 6 | (p[1] & 0x3F), byte = 0;
-        while (byte < 256 && byte_letter(byte) != letter) byte++;
-        if (byte == 256 || *p >= 0xE0) return -1;
-        out[n] = (char)byte;
-        p += *p < 0x80 ? 1 : 2;
-    }
-    return n;
 }
 
 static Status special_add(BpeTrain *t, const char *text)
 {
-    char    bytes[256];
-    int64_t n = (int64_t)strlen(text), letters = n < 256 ? letters_bytes(bytes, text) : -1;
+    uint8_t bytes[256];
+    /* A special token that is spelled in byte letters would be found by merges, so it is stored as the bytes
+     * it spells. */
+    int64_t n = (int64_t)strlen(text), letters = n;
+    bool    spelled = n < 256 && letters_to_bytes(memcpy(bytes, text, (size_t)n), &letters);
     json_t *valid = json_string(text);
     json_decref(valid);
-    if (!valid || n == 0) return fail(BAD_OPTION, "--special-tokens: \"%.40s\" is no text in UTF-8", text);
-    if (letters == 1)
-        return fail(BAD_OPTION, "--special-tokens %s is one letter, which is a token anyway; drop it", text);
+    if (!valid || n == 0) return fail(BAD_OPTION, "--special-tokens: \"%.40s\" is not UTF-8 text", text);
+    if (spelled && letters == 1)
+        return fail(BAD_OPTION, "--special-tokens %s is one byte, which is a token anyway; drop it", text);
     int32_t before = t->ids;
-    if (letters < 0) token_id(t, text, n, "", 0, true);
-    else             token_id(t, bytes, letters, "", 0, true);
-    return t->ids > before ? OK : fail(BAD_OPTION, "--special-tokens: %s is there twice", text);
+    token_id(t, spelled ? (const char *)bytes : text, spelled ? letters : n, "", 0);
+    return t->ids > before ? OK : fail(BAD_OPTION, "--special-tokens: %s is given twice", text);
 }
 
+/* Adds the special tokens, then the bytes in the order of their letters, as Hugging Face's trainer numbers
+ * them. */
 static Status tokens_begin(BpeTrain *t)
 {
     int64_t fixed = 256 + t->plan.specials;
@@ -103,10 +89,10 @@ static Status tokens_begin(BpeTrain *t)
                     "--vocab-size %lld: 256 bytes and %d special tokens are %lld ids; %lld or more will do",
                     (long long)t->plan.vocabulary, t->plan.specials, (long long)fixed, (long long)fixed + 1);
     for (int i = 0; i < t->plan.specials; i++) TRY(special_add(t, t->plan.special[i]));
-    for (int letter = 0; letter < 256 + 68; letter++)
+    for (uint32_t letter = 0; letter < 256 + 68; letter++)
         for (int byte = 0; byte < 256; byte++)
-            if (byte_letter(byte) == letter)
-                t->byte_id[byte] = token_id(t, (char[]){(char)byte}, 1, "", 0, true);
+            if (letter_of_byte((uint8_t)byte) == letter)
+                t->byte_id[byte] = token_id(t, (char[]){(char)byte}, 1, "", 0);
     return OK;
 }
 
@@ -116,13 +102,13 @@ Status bpe_train_open(BpeTrain **out, const BpePlan *plan)
 {
     *out = NULL;
     BpeTrain *t = calloc(1, sizeof *t);
-    if (t) t->lane = calloc((size_t)team_size(plan->team), sizeof *t->lane);
-    if (!t || !t->lane) {
+    if (t) t->table = calloc((size_t)team_size(plan->team), sizeof *t->table);
+    if (!t || !t->table) {
         free(t);
         return fail(NO_MEMORY, "no memory to train a tokenizer");
     }
     t->plan  = *plan;
-    t->lanes = team_size(plan->team);
+    t->tables = team_size(plan->team);
     Status status = tokens_begin(t);
     if (status != OK) {
         bpe_train_close(t);
@@ -132,15 +118,17 @@ Status bpe_train_open(BpeTrain **out, const BpePlan *plan)
     return OK;
 }
 
-/* Texts go to whoever is free: sums do not mind. */
-static void lane_feed(void *context, int64_t begin, int64_t end)
+/* Each thread takes the next text that no thread has taken. Which thread counts a word does not matter, as
+ * counts are summed. */
+static void table_feed(void *context, int64_t begin, int64_t end)
 {
     BpeTrain *t = context;
-    for (int64_t lane = begin; lane < end; lane++)
-        for (int64_t i; (i = atomic_fetch_add(&t->taken, 1)) < t->count;)
+    for (int64_t table = begin; table < end; table++)
+        for (int64_t i; (i = atomic_fetch_add(&t->next_text, 1)) < t->count;)
             for (int64_t at = 0, n; at < t->texts[i].bytes; at += n) {
-                n = pretoken_next(PRETOKEN_GPT2, (const uint8_t *)t->texts[i].text + at, t->texts[i].bytes - at);
-                word_table_add(&t->lane[lane], t->texts[i].text + at, n);
+                n = pretoken_next(PRETOKEN_GPT2, (const uint8_t *)t->texts[i].text + at,
+                                  t->texts[i].bytes - at);
+                word_table_add(&t->table[table], t->texts[i].text + at, n);
             }
 }
 
@@ -148,11 +136,11 @@ void bpe_train_feed(BpeTrain *t, const TextPiece *texts, int64_t count)
 {
     t->texts = texts;
     t->count = count;
-    atomic_store(&t->taken, 0);
-    team_for(t->plan.team, t->lanes, 1, lane_feed, t);
+    atomic_store(&t->next_text, 0);
+    team_for(t->plan.team, t->tables, 1, table_feed, t);
 }
 
-int64_t bpe_train_words(const BpeTrain *t) { return t->lane[0].words; }
+int64_t bpe_train_words(const BpeTrain *t) { return t->table[0].words; }
 int32_t bpe_train_ids  (const BpeTrain *t) { return t->ids; }
 
 const BpeMerge *bpe_train_merges(const BpeTrain *t, int32_t *count)
@@ -164,17 +152,18 @@ const BpeMerge *bpe_train_merges(const BpeTrain *t, int32_t *count)
 void bpe_train_close(BpeTrain *t)
 {
     if (!t) return;
-    for (int i = 0; i < t->lanes; i++) word_table_close(&t->lane[i]);
+    for (int i = 0; i < t->tables; i++) word_table_close(&t->table[i]);
     for (int32_t id = 0; id < t->ids; id++) free((void *)(uintptr_t)t->token[id].text);
-    free(t->lane);
+    free(t->table);
     free(t->token);
-    free(t->token_place);
+    free(t->token_slot);
     free(t->merge);
     free(t);
 }
 
 /* ---- tokenizer.json ---- */
 
+/* A token as a JSON string: special ones as given, others in byte letters. */
 static void token_write(FILE *out, const BpeTrain *t, int32_t id)
 {
     if (id < t->plan.specials) {
@@ -185,7 +174,7 @@ static void token_write(FILE *out, const BpeTrain *t, int32_t id)
     }
     fputc('"', out);
     for (int64_t i = 0; i < t->token[id].bytes; i++) {
-        int letter = byte_letter((unsigned char)t->token[id].text[i]);
+        int letter = (int)letter_of_byte((uint8_t)t->token[id].text[i]);
         if (letter == '"' || letter == '\\') fputc('\\', out);
         if (letter < 0x80) fputc(letter, out);
         else               fprintf(out, "%c%c", 0xC0 | letter >> 6, 0x80 | (letter & 0x3F));
@@ -197,7 +186,8 @@ static void token_write(FILE *out, const BpeTrain *t, int32_t id)
     "{\"type\": \"ByteLevel\", \"add_prefix_space\": " prefix ", \"trim_offsets\": true, \"use_regex\": true}"
 
 static const char special_rest[] =
-    ", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false, \"special\": true}";
+    ", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false,"
+    " \"special\": true}";
 static const char before_vocab[] =
     "],\n\"normalizer\": null,\n\"pre_tokenizer\": " BYTE_LEVEL("false") ",\n"
     "\"post_processor\": " BYTE_LEVEL("true") ",\n\"decoder\": " BYTE_LEVEL("true") ",\n"

@@ -1,49 +1,57 @@
-/* The merges. Each distinct word is a run of ids; each pair of neighbours has its count, and the words where
- * it came up. A heap gives the pair with the highest count; what it says may be old, and then goes back with
- * the count as it is now.
+/* The merges of a BPE training. Each distinct word is a sequence of ids; each pair of neighbouring ids has
+ * its count and the words in which it occurs. A heap has the pair with the highest count on top. Counts
+ * change after an entry was added, so an entry on top with an old count sinks with the current one (lazy
+ * updates).
  *
- * Hugging Face's trainer is followed in the corners too. Places that a round adds to a pair are an entry of
- * the heap of their own: where one token is made by two different merges, a pair may come up a second time,
- * and then its later merge counts. */
+ * Hugging Face's trainer is followed in its corner cases too. The occurrences that a merge adds to a pair are
+ * a heap entry of their own; where two different merges make the same token, a pair may come up a second
+ * time, and then its later merge counts. */
 #include <stdlib.h>
 #include <string.h>
 #include "text/bpe/bpe_train_internal.h"
 
-typedef struct { int64_t begin, count; int32_t length; } TrainWord;
+typedef struct { int64_t begin, count; int32_t length; } TrainWord;  /* symbols begin .. begin + length;
+                                                                      * occurrences */
 typedef struct {
-    uint64_t pair;
-    int64_t  count;
-    int32_t *fill;
-    int32_t  word, fresh;
-} TrainPair; /* fresh, fill: of this round */
-typedef struct { int64_t count; uint64_t pair; int32_t *words; int32_t length; } Entry;
-typedef struct { int32_t pair, word; } Sighting;
-typedef struct TrainBlock { struct TrainBlock *next; int64_t used, room; int32_t place[]; } TrainBlock;
+    uint64_t pair;                       /* left << 32 | right */
+    int64_t  count;                      /* occurrences, in all words */
+    int32_t *fill;                       /* where the next word of this round is written; NULL: the pair is
+                                          * gone */
+    int32_t  word, new_words;            /* the last word of this round, and their number */
+} TrainPair;
+/* A pair with the words that one merge added to it; count: of the pair, when the entry was added or sank */
+typedef struct { int64_t count; uint64_t pair; int32_t *words; int32_t length; } PairHeapEntry;
+typedef struct { int32_t pair, word; } PairOccurrence;              /* indices */
+typedef struct WordListBlock {
+    struct WordListBlock *next;
+    int64_t used, capacity;              /* words */
+    int32_t word[];
+} WordListBlock;
 
-enum { BLOCK_PLACES = 1 << 18 };
+enum { BLOCK_WORDS = 1 << 18 };
 
 typedef struct {
-    BpeTrain *train;
-    int32_t  *symbol;
-    TrainWord     *word;
-    int32_t   words;
-    TrainPair     *pair;                        /* all that ever were */
-    int32_t  *pair_place;                  /* open addressing: index + 1 */
-    int64_t   pairs, pair_room, places;
-    Entry    *heap;
-    int64_t   entries, heap_room;
-    Sighting *seen;                        /* this round: where a pair is new */
-    int64_t   sightings, seen_room;
-    int32_t  *touched;                     /* this round: pairs with sightings */
-    int64_t   touches, touched_room;
-    TrainBlock    *block;                       /* of entries' words */
+    BpeTrain       *train;
+    int32_t        *symbol;              /* ids of all words, one after the other */
+    TrainWord      *word;
+    int32_t         words;
+    TrainPair      *pair;                /* every pair that ever occurred */
+    int32_t        *pair_slot;           /* [slots], linear probing: index + 1; 0: empty */
+    int64_t         pairs, pair_capacity, slots;
+    PairHeapEntry  *heap;                /* the highest count on top, of equal counts the smaller ids */
+    int64_t         entries, heap_capacity;
+    PairOccurrence *occurrence;          /* this round: the words in which a pair is new */
+    int64_t         occurrences, occurrence_capacity;
+    int32_t        *touched;             /* this round: the pairs that have new words */
+    int64_t         touches, touched_capacity;
+    WordListBlock  *block;               /* memory of the heap entries' words */
 } Merger;
 
-#define GROW(array, count, room) do { \
-        if ((count) < (room)) break; \
-        (room) = (room) ? 2 * (room) : 4096; \
-        (array) = realloc(array, (size_t)(room) * sizeof *(array)); \
-        CHECK(array, "no memory for %lld pairs of a vocabulary", (long long)(room)); \
+#define GROW(array, count, capacity) do { \
+        if ((count) < (capacity)) break; \
+        (capacity) = (capacity) ? 2 * (capacity) : 4096; \
+        (array) = realloc(array, (size_t)(capacity) * sizeof *(array)); \
+        CHECK(array, "no memory for %lld pairs of a vocabulary", (long long)(capacity)); \
     } while (0)
 
 /* ---- pairs ---- */
@@ -53,83 +61,85 @@ static uint64_t pair_key(int32_t left, int32_t right)
     return (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
 }
 
-static int32_t *pair_place(const Merger *m, uint64_t key)
+/* The slot of a pair, or the empty one where it belongs */
+static int32_t *pair_slot(const Merger *m, uint64_t key)
 {
     uint64_t hash = key * 0x9E3779B97F4A7C15u;
     for (uint64_t at = hash ^ hash >> 32;; at++) {
-        int32_t *place = &m->pair_place[at & (uint64_t)(m->places - 1)];
-        if (!*place || m->pair[*place - 1].pair == key) return place;
+        int32_t *slot = &m->pair_slot[at & (uint64_t)(m->slots - 1)];
+        if (!*slot || m->pair[*slot - 1].pair == key) return slot;
     }
 }
 
-static void places_double(Merger *m)
+static void slots_double(Merger *m)
 {
-    m->places = m->places ? 2 * m->places : 1 << 16;
-    free(m->pair_place);
-    m->pair_place = calloc((size_t)m->places, sizeof *m->pair_place);
-    CHECK(m->pair_place, "no memory for %lld pairs of a vocabulary", (long long)m->places);
-    for (int64_t i = 0; i < m->pairs; i++) *pair_place(m, m->pair[i].pair) = (int32_t)i + 1;
+    m->slots = m->slots ? 2 * m->slots : 1 << 16;
+    free(m->pair_slot);
+    m->pair_slot = calloc((size_t)m->slots, sizeof *m->pair_slot);
+    CHECK(m->pair_slot, "no memory for %lld pairs of a vocabulary", (long long)m->slots);
+    for (int64_t i = 0; i < m->pairs; i++) *pair_slot(m, m->pair[i].pair) = (int32_t)i + 1;
 }
 
 static TrainPair *pair_of(Merger *m, uint64_t key)
 {
-    int32_t *place = pair_place(m, key);
-    if (*place) return &m->pair[*place - 1];
-    GROW(m->pair, m->pairs, m->pair_room);
+    int32_t *slot = pair_slot(m, key);
+    if (*slot) return &m->pair[*slot - 1];
+    GROW(m->pair, m->pairs, m->pair_capacity);
     m->pair[m->pairs] = (TrainPair){ .pair = key, .word = -1 };
-    *place = (int32_t)++m->pairs;
+    *slot = (int32_t)++m->pairs;
     TrainPair *made = &m->pair[m->pairs - 1];
     CHECK(m->pairs < INT32_MAX / 2, "more pairs than can be counted");
-    if (2 * m->pairs > m->places) places_double(m);
+    if (2 * m->pairs > m->slots) slots_double(m);
     return made;
 }
 
-static void pair_lost(Merger *m, int32_t left, int32_t right, int32_t word)
+static void pair_removed(Merger *m, int32_t left, int32_t right, int32_t word)
 {
     pair_of(m, pair_key(left, right))->count -= m->word[word].count;
 }
 
-static void pair_seen(Merger *m, int32_t left, int32_t right, int32_t word)
+/* Counts one occurrence in a word, and notes the word once per round. */
+static void pair_added(Merger *m, int32_t left, int32_t right, int32_t word)
 {
     TrainPair *p = pair_of(m, pair_key(left, right));
     p->count += m->word[word].count;
-    if (p->fresh && p->word == word) return;
+    if (p->new_words && p->word == word) return;
     int32_t index = (int32_t)(p - m->pair);
-    if (!p->fresh) {
-        GROW(m->touched, m->touches, m->touched_room);
+    if (!p->new_words) {
+        GROW(m->touched, m->touches, m->touched_capacity);
         m->touched[m->touches++] = index;
     }
-    GROW(m->seen, m->sightings, m->seen_room);
-    m->seen[m->sightings++] = (Sighting){ index, word };
+    GROW(m->occurrence, m->occurrences, m->occurrence_capacity);
+    m->occurrence[m->occurrences++] = (PairOccurrence){ index, word };
     p->word = word;
-    p->fresh++;
+    p->new_words++;
 }
 
 /* ---- the heap ---- */
 
-static bool before(const Entry *a, const Entry *b)
+static bool entry_above(const PairHeapEntry *a, const PairHeapEntry *b)
 {
     return a->count > b->count || (a->count == b->count && a->pair < b->pair);
 }
 
-static void heap_push(Merger *m, Entry e)
+static void heap_push(Merger *m, PairHeapEntry e)
 {
-    GROW(m->heap, m->entries, m->heap_room);
+    GROW(m->heap, m->entries, m->heap_capacity);
     int64_t at = m->entries++;
-    for (; at > 0 && before(&e, &m->heap[(at - 1) / 4]); at = (at - 1) / 4)
+    for (; at > 0 && entry_above(&e, &m->heap[(at - 1) / 4]); at = (at - 1) / 4)
         m->heap[at] = m->heap[(at - 1) / 4];
     m->heap[at] = e;
 }
 
-/* e goes in at the top, and sinks */
-static void heap_sink(Merger *m, Entry e)
+/* Replaces the top entry by e, which sinks to its position in the heap of four children per node. */
+static void heap_sink(Merger *m, PairHeapEntry e)
 {
     int64_t at = 0;
     for (;;) {
         int64_t child = 4 * at + 1, best = child, end = child + 4 < m->entries ? child + 4 : m->entries;
         if (child >= m->entries) break;
-        for (int64_t c = child + 1; c < end; c++) if (before(&m->heap[c], &m->heap[best])) best = c;
-        if (!before(&m->heap[best], &e)) break;
+        for (int64_t c = child + 1; c < end; c++) if (entry_above(&m->heap[c], &m->heap[best])) best = c;
+        if (!entry_above(&m->heap[best], &e)) break;
         m->heap[at] = m->heap[best];
         at = best;
     }
@@ -138,24 +148,25 @@ static void heap_sink(Merger *m, Entry e)
 
 static void heap_pop(Merger *m)
 {
-    Entry last = m->heap[--m->entries];
+    PairHeapEntry last = m->heap[--m->entries];
     if (m->entries) heap_sink(m, last);
 }
 
-/* ---- a round: what was seen becomes entries ---- */
+/* ---- end of a round: new occurrences become heap entries ---- */
 
-static int32_t *places_take(Merger *m, int64_t count)
+/* Memory for the words of an entry. Blocks are freed together at the end, because entries live until then. */
+static int32_t *word_list_alloc(Merger *m, int64_t count)
 {
-    TrainBlock *b = m->block;
-    if (!b || b->room - b->used < count) {
-        int64_t room = count > BLOCK_PLACES ? count : BLOCK_PLACES;
-        b = malloc(sizeof *b + (size_t)room * sizeof *b->place);
-        CHECK(b, "no memory for the places of pairs");
-        *b = (TrainBlock){ .next = m->block, .room = room };
+    WordListBlock *b = m->block;
+    if (!b || b->capacity - b->used < count) {
+        int64_t capacity = count > BLOCK_WORDS ? count : BLOCK_WORDS;
+        b = malloc(sizeof *b + (size_t)capacity * sizeof *b->word);
+        CHECK(b, "no memory for the words of pairs");
+        *b = (WordListBlock){ .next = m->block, .capacity = capacity };
         m->block = b;
     }
     b->used += count;
-    return b->place + b->used - count;
+    return b->word + b->used - count;
 }
 
 static void round_end(Merger *m)
@@ -163,18 +174,18 @@ static void round_end(Merger *m)
     for (int64_t i = 0; i < m->touches; i++) {
         TrainPair *p = &m->pair[m->touched[i]];
         if (p->count <= 0) p->fill = NULL;
-        else p->fill = places_take(m, p->fresh);
+        else p->fill = word_list_alloc(m, p->new_words);
     }
-    for (int64_t i = 0; i < m->sightings; i++) {
-        TrainPair *p = &m->pair[m->seen[i].pair];
-        if (p->fill) *p->fill++ = m->seen[i].word;
+    for (int64_t i = 0; i < m->occurrences; i++) {
+        TrainPair *p = &m->pair[m->occurrence[i].pair];
+        if (p->fill) *p->fill++ = m->occurrence[i].word;
     }
     for (int64_t i = 0; i < m->touches; i++) {
         TrainPair *p = &m->pair[m->touched[i]];
-        if (p->fill) heap_push(m, (Entry){ p->count, p->pair, p->fill - p->fresh, p->fresh });
-        p->fresh = 0;
+        if (p->fill) heap_push(m, (PairHeapEntry){ p->count, p->pair, p->fill - p->new_words, p->new_words });
+        p->new_words = 0;
     }
-    m->touches = m->sightings = 0;
+    m->touches = m->occurrences = 0;
 }
 
 /* ---- words ---- */
@@ -185,35 +196,36 @@ static void words_merge(void *context, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) word_table_absorb(pair[2 * i], pair[2 * i + 1]);
 }
 
-/* All lanes into the first: halves, quarters ... */
-static void lanes_join(BpeTrain *t)
+/* Adds all tables to the first one, pairwise in parallel: a half of them, a quarter, ... */
+static void tables_join(BpeTrain *t)
 {
-    WordTable **pair = malloc((size_t)(t->lanes + 1) * sizeof *pair);
-    CHECK(pair, "no memory for %d tables", t->lanes);
-    for (int stride = 1; stride < t->lanes; stride *= 2) {
+    WordTable **pair = malloc((size_t)(t->tables + 1) * sizeof *pair);
+    CHECK(pair, "no memory for %d tables", t->tables);
+    for (int stride = 1; stride < t->tables; stride *= 2) {
         int pairs = 0;
-        for (int i = 0; i + stride < t->lanes; i += 2 * stride, pairs++) {
-            pair[2 * pairs]     = &t->lane[i];
-            pair[2 * pairs + 1] = &t->lane[i + stride];
+        for (int i = 0; i + stride < t->tables; i += 2 * stride, pairs++) {
+            pair[2 * pairs]     = &t->table[i];
+            pair[2 * pairs + 1] = &t->table[i + stride];
         }
         team_for(t->plan.team, pairs, 1, words_merge, pair);
     }
     free(pair);
 }
 
+/* The words as ids of their bytes */
 static void words_spell(Merger *m)
 {
     BpeTrain *t = m->train;
-    const WordTable *table = &t->lane[0];
+    const WordTable *table = &t->table[0];
     int64_t symbols = 0;
     CHECK(table->words < INT32_MAX, "more distinct words than can be numbered");
-    for (int64_t i = 0; i < table->places; i++) if (table->place[i].count) symbols += table->place[i].bytes;
+    for (int64_t i = 0; i < table->slots; i++) if (table->slot[i].count) symbols += table->slot[i].bytes;
     m->word   = malloc((size_t)(table->words + 1) * sizeof *m->word);
     m->symbol = malloc((size_t)(symbols + 1) * sizeof *m->symbol);
     CHECK(m->word && m->symbol, "no memory for %lld distinct words", (long long)table->words);
     symbols = 0;
-    for (int64_t i = 0; i < table->places; i++) {
-        const WordCount *w = &table->place[i];
+    for (int64_t i = 0; i < table->slots; i++) {
+        const WordCount *w = &table->slot[i];
         if (!w->count) continue;
         CHECK(w->bytes < INT32_MAX, "a word of %u bytes", w->bytes);
         m->word[m->words++] = (TrainWord){ symbols, w->count, (int32_t)w->bytes };
@@ -225,7 +237,7 @@ static void words_count(Merger *m)
 {
     for (int32_t i = 0; i < m->words; i++) {
         const int32_t *s = m->symbol + m->word[i].begin;
-        for (int32_t k = 1; k < m->word[i].length; k++) pair_seen(m, s[k - 1], s[k], i);
+        for (int32_t k = 1; k < m->word[i].length; k++) pair_added(m, s[k - 1], s[k], i);
     }
     round_end(m);
 }
@@ -241,13 +253,13 @@ static void word_merge(Merger *m, int32_t word, BpeMerge merge)
             continue;
         }
         if (out > 0) {
-            pair_lost(m, s[out - 1], merge.left, word);
-            pair_seen(m, s[out - 1], merge.made, word);
+            pair_removed(m, s[out - 1], merge.left, word);
+            pair_added(m, s[out - 1], merge.made, word);
         }
         s[out] = merge.made;
         if (++in + 1 < length) {
-            pair_lost(m, merge.right, s[in + 1], word);
-            pair_seen(m, merge.made, s[in + 1], word);
+            pair_removed(m, merge.right, s[in + 1], word);
+            pair_added(m, merge.made, s[in + 1], word);
         }
     }
     m->word[word].length = out;
@@ -255,7 +267,7 @@ static void word_merge(Merger *m, int32_t word, BpeMerge merge)
 
 /* ---- merges ---- */
 
-/* A pair that comes up again counts where it came last. */
+/* A pair that is merged a second time keeps only its later position. */
 static void merge_keep(BpeTrain *t, BpeMerge merge, bool again)
 {
     for (int32_t i = 0; again && i < t->merges; i++) {
@@ -264,17 +276,17 @@ static void merge_keep(BpeTrain *t, BpeMerge merge, bool again)
         t->merges--;
         break;
     }
-    GROW(t->merge, t->merges, t->merge_room);
+    GROW(t->merge, t->merges, t->merge_capacity);
     t->merge[t->merges++] = merge;
 }
 
-static void merge_do(Merger *m, Entry e)
+static void merge_do(Merger *m, PairHeapEntry e)
 {
     BpeTrain *t = m->train;
     BpeMerge  merge = { .left = (int32_t)(e.pair >> 32), .right = (int32_t)(e.pair & UINT32_MAX) };
     TextPiece a = t->token[merge.left], b = t->token[merge.right];
     int32_t   before_ids = t->ids;
-    merge.made = token_id(t, a.text, a.bytes, b.text, b.bytes, true);
+    merge.made = token_id(t, a.text, a.bytes, b.text, b.bytes);
     merge_keep(t, merge, merge.made < before_ids);
     for (int32_t i = 0; i < e.length; i++) word_merge(m, e.words[i], merge);
     round_end(m);
@@ -282,28 +294,28 @@ static void merge_do(Merger *m, Entry e)
 
 static void merger_close(Merger *m)
 {
-    for (TrainBlock *b = m->block, *next; b; b = next) {
+    for (WordListBlock *b = m->block, *next; b; b = next) {
         next = b->next;
         free(b);
     }
     free(m->symbol);
     free(m->word);
     free(m->pair);
-    free(m->pair_place);
+    free(m->pair_slot);
     free(m->heap);
-    free(m->seen);
+    free(m->occurrence);
     free(m->touched);
 }
 
 void bpe_train_merge(BpeTrain *t)
 {
     Merger m = { .train = t };
-    lanes_join(t);
-    places_double(&m);
+    tables_join(t);
+    slots_double(&m);
     words_spell(&m);
     words_count(&m);
     while (t->ids < t->plan.vocabulary && m.entries) {
-        Entry   top = m.heap[0];
+        PairHeapEntry   top = m.heap[0];
         int64_t count = pair_of(&m, top.pair)->count;
         if (top.count != count) {
             top.count = count;

@@ -1,3 +1,4 @@
+/* Counts distinct words for the BPE training. Their texts are copied into large blocks, which never move. */
 #include "text/bpe/bpe_train_words.h"
 #include <stdlib.h>
 #include <string.h>
@@ -7,14 +8,15 @@
 
 enum { BLOCK_BYTES = 1 << 20 };
 
-static const char *text_keep(WordTable *t, const char *text, int64_t bytes)
+/* Copies a text that the table did not have; the caller's texts are gone after the call that feeds them. */
+static const char *text_copy(WordTable *t, const char *text, int64_t bytes)
 {
     TextBlock *b = t->block;
-    if (!b || b->room - b->used < bytes) {
-        int64_t room = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
-        b = malloc(sizeof *b + (size_t)room);
+    if (!b || b->capacity - b->used < bytes) {
+        int64_t capacity = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
+        b = malloc(sizeof *b + (size_t)capacity);
         CHECK(b, "no memory for the text of %lld words", (long long)t->words);
-        *b = (TextBlock){ .next = t->block, .room = room };
+        *b = (TextBlock){ .next = t->block, .capacity = capacity };
         t->block = b;
     }
     char *kept = b->text + b->used;
@@ -23,36 +25,37 @@ static const char *text_keep(WordTable *t, const char *text, int64_t bytes)
     return kept;
 }
 
-static WordCount *place_find(const WordTable *t, uint64_t hash, const char *text, int64_t bytes)
+/* The slot of a word, or the empty one where it belongs */
+static WordCount *slot_find(const WordTable *t, uint64_t hash, const char *text, int64_t bytes)
 {
-    for (int64_t at = (int64_t)(hash & (uint64_t)(t->places - 1));; at = (at + 1) & (t->places - 1)) {
-        WordCount *w = &t->place[at];
+    for (int64_t at = (int64_t)(hash & (uint64_t)(t->slots - 1));; at = (at + 1) & (t->slots - 1)) {
+        WordCount *w = &t->slot[at];
         if (!w->count || (w->hash == hash && w->bytes == bytes && !memcmp(w->text, text, (size_t)bytes)))
             return w;
     }
 }
 
-static void places_double(WordTable *t)
+static void slots_double(WordTable *t)
 {
-    WordTable grown = { .places = t->places ? 2 * t->places : 1 << 14 };
-    grown.place = calloc((size_t)grown.places, sizeof *grown.place);
-    CHECK(grown.place, "no memory for %lld distinct words", (long long)grown.places);
-    for (int64_t i = 0; i < t->places; i++)
-        if (t->place[i].count)
-            *place_find(&grown, t->place[i].hash, t->place[i].text, t->place[i].bytes) = t->place[i];
-    free(t->place);
-    t->place  = grown.place;
-    t->places = grown.places;
+    WordTable grown = { .slots = t->slots ? 2 * t->slots : 1 << 14 };
+    grown.slot = calloc((size_t)grown.slots, sizeof *grown.slot);
+    CHECK(grown.slot, "no memory for %lld distinct words", (long long)grown.slots);
+    for (int64_t i = 0; i < t->slots; i++)
+        if (t->slot[i].count)
+            *slot_find(&grown, t->slot[i].hash, t->slot[i].text, t->slot[i].bytes) = t->slot[i];
+    free(t->slot);
+    t->slot  = grown.slot;
+    t->slots = grown.slots;
 }
 
 void word_table_add(WordTable *t, const char *text, int64_t bytes)
 {
     CHECK(bytes <= UINT32_MAX, "a word of %lld bytes", (long long)bytes);
-    if (2 * t->words >= t->places) places_double(t);
+    if (2 * t->words >= t->slots) slots_double(t);
     uint64_t   hash = XXH3_64bits(text, (size_t)bytes);
-    WordCount *w = place_find(t, hash, text, bytes);
+    WordCount *w = slot_find(t, hash, text, bytes);
     if (!w->count) {
-        *w = (WordCount){ .hash = hash, .text = text_keep(t, text, bytes), .bytes = (uint32_t)bytes };
+        *w = (WordCount){ .hash = hash, .text = text_copy(t, text, bytes), .bytes = (uint32_t)bytes };
         t->words++;
     }
     w->count++;
@@ -60,11 +63,11 @@ void word_table_add(WordTable *t, const char *text, int64_t bytes)
 
 void word_table_absorb(WordTable *into, WordTable *from)
 {
-    for (int64_t i = 0; i < from->places; i++) {
-        const WordCount *f = &from->place[i];
+    for (int64_t i = 0; i < from->slots; i++) {
+        const WordCount *f = &from->slot[i];
         if (!f->count) continue;
-        if (2 * into->words >= into->places) places_double(into);
-        WordCount *w = place_find(into, f->hash, f->text, f->bytes);
+        if (2 * into->words >= into->slots) slots_double(into);
+        WordCount *w = slot_find(into, f->hash, f->text, f->bytes);
         int64_t before = w->count;
         if (!before) *w = *f;
         else         w->count += f->count;
@@ -83,6 +86,6 @@ void word_table_close(WordTable *t)
         next = b->next;
         free(b);
     }
-    free(t->place);
+    free(t->slot);
     *t = (WordTable){ 0 };
 }

@@ -1,22 +1,26 @@
 #ifndef TEXT_BPE_BPE_TRAIN_WORDS_H
 #define TEXT_BPE_BPE_TRAIN_WORDS_H
-/* Distinct words and how often each was seen: a hash table over texts that it keeps. */
+/* Counts distinct words: a hash table with linear probing, which keeps copies of the words it has seen. Where
+ * memory runs out the program stops (CHECK). */
 #include <stdint.h>
 
 typedef struct {
     uint64_t    hash;
-    int64_t     count;
-    const char *text;
+    int64_t     count;                                              /* occurrences; 0: an empty slot */
+    const char *text;                                               /* in a TextBlock of the table */
     uint32_t    bytes;
-} WordCount; /* count 0: an empty place */
-typedef struct TextBlock { struct TextBlock *next; int64_t used, room; char text[]; } TextBlock;
+} WordCount;
+/* in bytes */
+typedef struct TextBlock { struct TextBlock *next; int64_t used, capacity; char text[]; } TextBlock;
 typedef struct {
-    WordCount *place;
-    int64_t    places, words;
-    TextBlock *block;
+    WordCount *slot;                                                /* [slots], a power of two, at most
+                                                                     * half full */
+    int64_t    slots, words;
+    TextBlock *block;                                               /* the copies, in a list of blocks */
 } WordTable;
 
 void word_table_add   (WordTable *table, const char *text, int64_t bytes);
-void word_table_absorb(WordTable *into, WordTable *from);           /* from is closed; its texts live on in into */
+/* Adds all counts of `from` and closes it; its blocks of text move to `into`. */
+void word_table_absorb(WordTable *into, WordTable *from);
 void word_table_close (WordTable *table);
 #endif

@@ -1,5 +1,6 @@
-/* GPT-2's two files: a JSON object {token: id}, and a line `left right` a merge, the first of lowest rank. Tokens are
- * written with a character for each byte.                                                                              */
+/* Reads GPT-2's two files: a JSON object {token: id}, and a file with a line `left right` for each merge, by
+ * rank. Tokens are written in byte letters. Also what this reader shares with the others: JSON with bounded
+ * memory, lines. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -10,8 +11,8 @@
 
 #define END "<|endoftext|>"                  /* the one special token of GPT-2 */
 
-/* Bytes of memory that jansson's tree of this text takes at most: by brackets, commas and colons outside
- * of strings */
+/* An upper bound of the memory of jansson's tree of this text, in bytes: each bracket, comma and colon
+ * outside of strings belongs to one value or key at most. */
 static int64_t json_memory(const FileMap *file)
 {
     static const int cost[256] = { ['['] = 160, ['{'] = 320, [','] = 96, [':'] = 80 };
@@ -32,32 +33,37 @@ Status json_read(json_t **json, BpeTokenizer *m, const char *path)
     json_error_t error;
     TRY(file_map(&file, path));
     int64_t bytes = (int64_t)file.size, memory = json_memory(&file);
-    bool    fits  = memory <= JSON_GROWTH * bytes + (1 << 16) && memory <= JSON_MOST;
+    bool    fits  = memory <= JSON_GROWTH * bytes + (1 << 16) && memory <= JSON_MEMORY_MAX;
     *json = fits ? json_loadb((const char *)file.data, file.size, JSON_ALLOW_NUL, &error) : NULL;
-    if (fits && !*json && json_error_code(&error) == json_error_numeric_overflow)        /* the usual model_max_length is 1e30 */
-        *json = json_loadb((const char *)file.data, file.size, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &error);
+    /* transformers writes model_max_length as 10^30 */
+    if (fits && !*json && json_error_code(&error) == json_error_numeric_overflow)
+        *json = json_loadb((const char *)file.data, file.size, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL,
+                           &error);
     file_unmap(&file);
-    m->vocab.most += bytes;
+    m->vocab.file_bytes += bytes;
     if (*json) return OK;
     if (fits) return fail(BAD_FILE, "%s:%d: broken JSON: %s", path, error.line, error.text);
-    return fail(BAD_FILE, "%s: %" PRId64 " bytes of JSON would take %" PRId64 " MB of memory; %d times the file's size and %d MB are the"
-                " most, and the files of tokenizers take less", path, bytes, memory >> 20, JSON_GROWTH, JSON_MOST >> 20);
+    return fail(BAD_FILE,
+                "%s: %" PRId64 " bytes of JSON would take %" PRId64 " MB of memory; %d times the file's size"
+                " and %d MB are the most, and the files of tokenizers take less", path, bytes, memory >> 20,
+                JSON_GROWTH, JSON_MEMORY_MAX >> 20);
 }
 
 int64_t json_id(const json_t *value)
 {
     double id = json_number_value(value);
-    return json_is_number(value) && id > -1e15 && id < 1e15 && id == (double)(int64_t)id ? (int64_t)id : INT64_MIN;
+    return json_is_number(value) && id > -1e15 && id < 1e15 && id == (double)(int64_t)id ? (int64_t)id
+        : INT64_MIN;
 }
 
-/* Tokens that are not written in characters for bytes, as added ones may be, stand for themselves. */
+/* A token with a character that is no byte letter, as an added token may have, is taken as it is. */
 static Status token_add(BpeTokenizer *m, const char *token, int64_t bytes, int64_t id)
 {
     uint8_t raw[4096];
     int64_t count = bytes;
     if (!m->byte_level || bytes > (int64_t)sizeof raw) return vocab_add(&m->vocab, id, token, bytes);
     memcpy(raw, token, (size_t)bytes);
-    if (mapped_undo(raw, &count)) return vocab_add(&m->vocab, id, raw, count);
+    if (letters_to_bytes(raw, &count)) return vocab_add(&m->vocab, id, raw, count);
     return vocab_add(&m->vocab, id, token, bytes);
 }
 
@@ -65,25 +71,29 @@ Status bpe_add_vocab(BpeTokenizer *m, const json_t *tokens, const char *path)
 {
     const char *token;
     json_t     *id;
-    if (!json_is_object(tokens)) return fail(BAD_FILE, "%s: the vocabulary is no JSON object {token: id}", path);
+    if (!json_is_object(tokens))
+        return fail(BAD_FILE, "%s: the vocabulary is not a JSON object {token: id}", path);
     json_object_foreach((json_t *)(uintptr_t)tokens, token, id) {
-        if (json_id(id) == INT64_MIN) return fail(BAD_FILE, "%s: token %.80s: its id is no whole number", path, token);
+        if (json_id(id) == INT64_MIN)
+            return fail(BAD_FILE, "%s: token %.80s: its id is no whole number", path, token);
         if (token_add(m, token, (int64_t)strlen(token), json_id(id)) != OK)
             return fail(BAD_FILE, "%s: token %.80s: %s", path, token, fail_text());
     }
     return OK;
 }
 
-Status bpe_add_written_merge(BpeTokenizer *m, const char *left, int64_t left_bytes, const char *right, int64_t right_bytes,
+Status bpe_add_encoded_merge(BpeTokenizer *m, const char *left, int64_t left_bytes, const char *right,
+                             int64_t right_bytes,
                                uint32_t rank)
 {
     uint8_t a[1024], b[1024];
-    if (left_bytes < 1 || right_bytes < 1 || left_bytes > (int64_t)sizeof a || right_bytes > (int64_t)sizeof b)
+    if (left_bytes < 1 || right_bytes < 1 || left_bytes > (int64_t)sizeof a ||
+        right_bytes > (int64_t)sizeof b)
         return fail(BAD_FILE, "merge %" PRIu32 " is not two tokens of 1 to %zu bytes", rank, sizeof a);
     memcpy(a, left, (size_t)left_bytes);
     memcpy(b, right, (size_t)right_bytes);
-    if (m->byte_level && !(mapped_undo(a, &left_bytes) && mapped_undo(b, &right_bytes)))
-        return fail(BAD_FILE, "merge %" PRIu32 " has a character that stands for no byte", rank);
+    if (m->byte_level && !(letters_to_bytes(a, &left_bytes) && letters_to_bytes(b, &right_bytes)))
+        return fail(BAD_FILE, "merge %" PRIu32 " has a character that is no byte letter", rank);
     return bpe_add_merge(m, a, left_bytes, b, right_bytes, rank);
 }
 
@@ -93,7 +103,7 @@ Status lines_read(BpeTokenizer *m, const char *path, LineRead *read)
     Status  status = OK;
     TRY(file_map(&file, path));
     int64_t size = (int64_t)file.size, rank = 0;
-    m->vocab.most += size;
+    m->vocab.file_bytes += size;
     for (int64_t at = 0, end, line = 1; at < size && status == OK; at = end + 1, line++) {
         const uint8_t *text = file.data + at, *found = memchr(text, '\n', (size_t)(size - at));
         end = found ? found - file.data : size;
@@ -109,8 +119,8 @@ Status lines_read(BpeTokenizer *m, const char *path, LineRead *read)
 static Status merge_line(BpeTokenizer *m, const char *line, int64_t count, uint32_t rank)
 {
     const char *blank = memchr(line, ' ', (size_t)count);
-    if (!blank) return fail(BAD_FILE, "merge %" PRIu32 " is not two tokens and a blank", rank);
-    return bpe_add_written_merge(m, line, blank - line, blank + 1, line + count - blank - 1, rank);
+    if (!blank) return fail(BAD_FILE, "merge %" PRIu32 " is not two tokens with a space between", rank);
+    return bpe_add_encoded_merge(m, line, blank - line, blank + 1, line + count - blank - 1, rank);
 }
 
 Status bpe_read_gpt2(BpeTokenizer *m, const char *vocab_path, const char *merges_path)

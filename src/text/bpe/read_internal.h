@@ -1,23 +1,25 @@
 #ifndef TEXT_BPE_READ_INTERNAL_H
 #define TEXT_BPE_READ_INTERNAL_H
-/* What the readers of JSON share. */
+/* Shared by the readers of tokenizer files: JSON with bounded memory, files of lines, and vocabularies and
+ * merges as they are written in both. */
 #include <jansson.h>
 #include "text/bpe/bpe_tokenizer.h"
 
-/* The tree of a JSON file, which belongs to the caller. Whole numbers beyond 64 bits make all numbers
- * reals. BAD_FILE where it is broken, or where the tree would take more than JSON_GROWTH times the file's
- * bytes and 64 KiB, or more than JSON_MOST bytes: that is known before anything is allocated. Raises the
- * model's limit of ids by the file's bytes. */
-enum { JSON_GROWTH = 40, JSON_MOST = 1 << 30 };
+/* Reads a JSON file into a tree, which the caller frees. BAD_FILE where it is malformed, or where the tree
+ * would take more than JSON_GROWTH times the size of the file and 64 KiB, or more than JSON_MEMORY_MAX bytes;
+ * that is computed before anything is allocated. Where an integer exceeds 64 bits all numbers become reals.
+ * Adds the size of the file to the limit of the model's ids (Vocab.file_bytes). */
+enum { JSON_GROWTH = 40, JSON_MEMORY_MAX = 1 << 30 };
 Status  json_read(json_t **json, BpeTokenizer *m, const char *path);
-/* Each line of a file that is not empty, without its end, but for a first one that says "#version"; rank
- * counts them from 0. The message of one that fails is put behind the file and the line. Raises the limit
- * of ids as json_read does. */
+/* Calls `read` for each line that is not empty, without its line ending; a first line "#version..." is
+ * skipped. rank counts these lines from 0. A failing line's message gets the file and line number in front.
+ * Adds to the limit of ids as json_read does. */
 typedef Status LineRead(BpeTokenizer *m, const char *line, int64_t bytes, uint32_t rank);
 Status  lines_read(BpeTokenizer *m, const char *path, LineRead *read);
-int64_t json_id(const json_t *value);                        /* INT64_MIN: no whole number */
-Status bpe_add_vocab(BpeTokenizer *m, const json_t *tokens, const char *path);          /* {token: id} */
-/* As a file writes it: in characters for bytes where the model is of bytes */
-Status bpe_add_written_merge(BpeTokenizer *m, const char *left, int64_t left_bytes, const char *right, int64_t right_bytes,
-                               uint32_t rank);
+int64_t json_id(const json_t *value);                        /* INT64_MIN: it is not an integer */
+/* tokens: {token: id} */
+Status bpe_add_vocab(BpeTokenizer *m, const json_t *tokens, const char *path);
+/* A merge of two tokens as a file writes them: in byte letters where the model is byte-level. */
+Status bpe_add_encoded_merge(BpeTokenizer *m, const char *left, int64_t left_bytes, const char *right,
+                             int64_t right_bytes, uint32_t rank);
 #endif

@@ -1,17 +1,18 @@
-/* .tiktoken: a line a token, its bytes in base64, a blank and its rank, which is its id. Merges are
- * implied: two parts merge where what they make is a token. The pattern and the special tokens are not in
- * the file: a row here knows them. Of a token of n bytes the merge is found in n log n, n at most 1024. */
+/* Reads a .tiktoken file: a line for each token, with its bytes in base64, a space and its rank, which is
+ * also its id. Merges are implied: two tokens merge where their concatenation is a token. The file has
+ * neither the pretokenizer nor the special tokens; tables here have those of the published files. The merges
+ * of a token of n <= 1024 bytes are found in O(n log n). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "text/bpe/read_internal.h"
 
-/* eod and vocabulary 0: the first id behind the file's, and one more */
+/* The published families, by the number of tokens in the file. eod and vocabulary include special tokens. */
 static const struct { const char *name; int32_t tokens, eod, vocabulary; PretokenKind kind; } families[] = {
     { "r50k",    50256,  50256,  50257, PRETOKEN_GPT2 },
     { "gpt2",    50256,  50256,  50257, PRETOKEN_GPT2 },
-    { "p50k",    50281,  50256,  50281, PRETOKEN_GPT2 },       /* a hole at its eod */
+    { "p50k",    50281,  50256,  50281, PRETOKEN_GPT2 },       /* the eod's id is within the file's range */
     { "cl100k", 100256, 100257, 100277, PRETOKEN_CL100K },
     { "llama3", 128000, 128001, 128256, PRETOKEN_LLAMA3 },
     { "qwen",   151643, 151643, 151851, PRETOKEN_QWEN2 },
@@ -19,7 +20,7 @@ static const struct { const char *name; int32_t tokens, eod, vocabulary; Pretoke
 };
 enum { FAMILIES = sizeof families / sizeof families[0] };
 
-/* By the family's size; ids that are reserved and have no use yet are not among them. */
+/* The special tokens of the families, by the number of tokens; reserved ids are not among them. */
 static const struct { int32_t tokens, id; const char *text; } specials[] = {
     {  50256,  50256, "<|endoftext|>" },      {  50281,  50256, "<|endoftext|>" },
     { 100256, 100257, "<|endoftext|>" },      { 100256, 100258, "<|fim_prefix|>" },       { 100256, 100259, "<|fim_middle|>" },
@@ -30,7 +31,8 @@ static const struct { int32_t tokens, id; const char *text; } specials[] = {
     { 199998, 199999, "<|endoftext|>" },      { 199998, 200018, "<|endofprompt|>" },
 };
 
-/* By its size, else by how its name begins */
+/* Finds the family by the number of tokens, else by the beginning of the file's name; then the end of
+ * document is the first id after the file's. */
 static Status family_find(BpeTokenizer *m, const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -41,8 +43,10 @@ static Status family_find(BpeTokenizer *m, const char *path)
     for (int i = 0; i < FAMILIES && which < 0; i++)
         if (!strncmp(name, families[i].name, strlen(families[i].name))) which = i;
     if (which < 0)
-        return fail(BAD_FILE, "%s: %d tokens are none of the published sizes, and a .tiktoken file does not say how text is"
-                    " cut; give it a name that begins with gpt2, cl100k, llama3, qwen or o200k", path, m->vocab.ids);
+        return fail(BAD_FILE,
+                    "%s: %d tokens are none of the published sizes, and a .tiktoken file does not say how"
+                    " text is split; give it a name that begins with gpt2, cl100k, llama3, qwen or o200k",
+                    path, m->vocab.ids);
     m->pretokenizer.step[m->pretokenizer.steps++] = (PretokenizerStep){ .kind = SPLIT_SCAN, .scan = families[which].kind };
     m->eod        = published ? families[which].eod : m->vocab.ids;
     m->vocabulary = published ? families[which].vocabulary : m->vocab.ids + 1;
@@ -71,8 +75,8 @@ static int digit_of(uint8_t c)
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* -1: not base64, or more than `room` bytes */
-static int64_t base64(uint8_t *out, int64_t room, const uint8_t *in, int64_t count)
+/* Decodes base64 and returns the length; -1: not base64, or more than `capacity` bytes. */
+static int64_t base64(uint8_t *out, int64_t capacity, const uint8_t *in, int64_t count)
 {
     uint32_t bits = 0;
     int      held = 0;
@@ -80,7 +84,7 @@ static int64_t base64(uint8_t *out, int64_t room, const uint8_t *in, int64_t cou
     while (count && in[count - 1] == '=') count--;
     for (int64_t i = 0; i < count; i++) {
         int digit = digit_of(in[i]);
-        if (digit < 0 || wrote >= room) return -1;
+        if (digit < 0 || wrote >= capacity) return -1;
         bits  = bits << 6 | (uint32_t)digit;
         held += 6;
         if (held < 8) continue;
@@ -97,17 +101,19 @@ static Status token_line(BpeTokenizer *m, const char *line, int64_t count, uint3
     char    number[16] = "", *end;
     const char *blank = memchr(line, ' ', (size_t)count);
     int64_t left = blank ? line + count - blank - 1 : 0;
-    if (left < 1 || left >= (int64_t)sizeof number) return fail(BAD_FILE, "it is no base64, a blank and a number");
+    if (left < 1 || left >= (int64_t)sizeof number)
+        return fail(BAD_FILE, "it is not base64, a space and a number");
     memcpy(number, blank + 1, (size_t)left);
     long    rank  = strtol(number, &end, 10);
     int64_t bytes = base64(token, sizeof token, (const uint8_t *)line, blank - line);
     if (bytes < 1 || *end || number[0] < '0' || number[0] > '9')
-        return fail(BAD_FILE, "it is no base64 of 1 to %zu bytes, a blank and a number", sizeof token);
+        return fail(BAD_FILE, "it is not base64 of 1 to %zu bytes, a space and a number", sizeof token);
     return vocab_add(&m->vocab, rank, token, bytes);
 }
 
-/* What merging by the tokens of lower rank leaves of a token, two parts, is what makes it. A token of which something else
- * is left is made by no merge, and is met only where it is a whole piece. */
+/* The merge that makes a token joins the two parts that remain after merging its bytes by all tokens of
+ * lower rank. Where other than two parts remain, no merge makes the token, and it occurs only as a whole
+ * pretoken. */
 static Status merges_imply(BpeTokenizer *m)
 {
     int32_t  ids[1024];
@@ -116,12 +122,12 @@ static Status merges_imply(BpeTokenizer *m)
     for (int32_t id = 0; id < m->vocab.ids && status == OK; id++) {
         int64_t bytes = m->vocab.length[id];
         if (!vocab_has(&m->vocab, id) || bytes < 2) continue;
-        bool spelt = true;                      /* what a byte is missing for is refused later, with its name */
+        bool spelled = true;                    /* a missing byte is refused later, by its value */
         for (int64_t i = 0; i < bytes; i++) {
             ids[i] = vocab_find(&m->vocab, vocab_bytes(&m->vocab, id) + i, 1);
-            spelt &= ids[i] >= 0;
+            spelled &= ids[i] >= 0;
         }
-        if (spelt && bpe_merge(&m->merges, ids, bytes, &space) == 2)
+        if (spelled && bpe_merge(&m->merges, ids, bytes, &space) == 2)
             status = merges_add(&m->merges, ids[0], ids[1], (uint32_t)id, id);
     }
     bpe_space_close(&space);
@@ -131,7 +137,7 @@ static Status merges_imply(BpeTokenizer *m)
 Status bpe_read_tiktoken(BpeTokenizer *m, const char *path)
 {
     TRY(lines_read(m, path, token_line));
-    m->byte_level = m->whole = true;
+    m->byte_level = m->ignore_merges = true;
     TRY(family_find(m, path));
     TRY(merges_imply(m));
     return specials_add(m);

@@ -1,3 +1,4 @@
+/* The hash table of a vocabulary, and the spellings of bytes in tokenizer files. */
 #include "text/bpe/vocab.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,26 +18,23 @@ static uint64_t hash_of(const uint8_t *bytes, int64_t count)
     return h ^ h >> 32;
 }
 
-static bool same(const Vocab *v, int32_t id, const void *bytes, int64_t count)
-{
-    return v->length[id] == count && !memcmp(vocab_bytes(v, id), bytes, (size_t)count);
-}
-
-enum { ID_MASK = VOCAB_MOST - 1 };
+enum { ID_MASK = VOCAB_IDS_MAX - 1 };
 static int32_t tag_of(uint64_t hash) { return (int32_t)(hash >> 57 << 24); }
 
-/* The slot that has it, or the empty one where it would be: mostly without a look at the bytes of another
- * token */
+/* The slot of these bytes, or the empty one where they belong. The tag of seven hash bits avoids most
+ * comparisons with the bytes of other tokens. */
 static int64_t slot_of(const Vocab *v, uint64_t hash, const void *bytes, int64_t count)
 {
     int64_t at = (int64_t)(hash & (uint64_t)(v->slots - 1));
     for (int32_t slot; (slot = v->slot[at]) >= 0; at = (at + 1) & (v->slots - 1))
-        if ((slot & ~ID_MASK) == tag_of(hash) && same(v, slot & ID_MASK, bytes, count)) break;
+        if ((slot & ~ID_MASK) == tag_of(hash) && v->length[slot & ID_MASK] == count &&
+            !memcmp(vocab_bytes(v, slot & ID_MASK), bytes, (size_t)count)) break;
     return at;
 }
 
 static Status no_memory(void) { return fail(NO_MEMORY, "no memory for a vocabulary"); }
 
+/* Doubles the slots when half of them are filled. */
 static Status slots_grow(Vocab *v)
 {
     if (v->filled * 2 < v->slots) return OK;
@@ -59,51 +57,54 @@ static Status slots_grow(Vocab *v)
 
 static Status ids_grow(Vocab *v, int64_t id)
 {
-    int32_t room = v->ids_room ? v->ids_room : 1024;
-    while (room <= id) room *= 2;
-    if (room > v->ids_room) {
-        int64_t *from = realloc(v->from, (size_t)room * sizeof *from);
-        if (from) v->from = from;
-        int32_t *length = realloc(v->length, (size_t)room * sizeof *length);
+    int32_t capacity = v->ids_capacity ? v->ids_capacity : 1024;
+    while (capacity <= id) capacity *= 2;
+    if (capacity > v->ids_capacity) {
+        int64_t *offset = realloc(v->offset, (size_t)capacity * sizeof *offset);
+        if (offset) v->offset = offset;
+        int32_t *length = realloc(v->length, (size_t)capacity * sizeof *length);
         if (length) v->length = length;
-        if (!from || !length) return no_memory();
-        v->ids_room = room;
+        if (!offset || !length) return no_memory();
+        v->ids_capacity = capacity;
     }
-    for (; v->ids <= id; v->ids++) v->from[v->ids] = -1, v->length[v->ids] = 0;
+    for (; v->ids <= id; v->ids++) v->offset[v->ids] = -1, v->length[v->ids] = 0;
     return OK;
 }
 
 static Status bytes_grow(Vocab *v, int64_t count)
 {
-    if (v->bytes && v->used + count <= v->room) return OK;
-    int64_t  room  = (v->used + count) * 2 + 4096;
-    uint8_t *bytes = realloc(v->bytes, (size_t)room);
+    if (v->bytes && v->used + count <= v->capacity) return OK;
+    int64_t  capacity  = (v->used + count) * 2 + 4096;
+    uint8_t *bytes = realloc(v->bytes, (size_t)capacity);
     if (!bytes) return no_memory();
     v->bytes = bytes;
-    v->room  = room;
+    v->capacity  = capacity;
     return OK;
 }
 
 Status vocab_add(Vocab *v, int64_t id, const void *bytes, int64_t count)
 {
-    int64_t most = v->most && v->most + VOCAB_HOLES < VOCAB_MOST ? v->most + VOCAB_HOLES : VOCAB_MOST;
-    if (id < 0 || id >= most)
-        return fail(BAD_FILE, "id %" PRId64 " of a token is not one of 0 to %" PRId64 "%s", id, most - 1,
-                    most < VOCAB_MOST ? ", which is 65536 more than the file has bytes" : "");
+    int64_t file_bytes = v->file_bytes && v->file_bytes + VOCAB_HOLES_MAX < VOCAB_IDS_MAX
+        ? v->file_bytes + VOCAB_HOLES_MAX : VOCAB_IDS_MAX;
+    if (id < 0 || id >= file_bytes)
+        return fail(BAD_FILE, "id %" PRId64 " of a token is not one of 0 to %" PRId64 "%s", id,
+                    file_bytes - 1,
+                    file_bytes < VOCAB_IDS_MAX ? ", which is 65536 more than the file has bytes" : "");
     if (vocab_has(v, id)) return fail(BAD_FILE, "id %" PRId64 " is given to two tokens", id);
     TRY(ids_grow(v, id));
     TRY(bytes_grow(v, count));
     TRY(slots_grow(v));
     memcpy(v->bytes + v->used, bytes, (size_t)count);
-    v->from[id]   = v->used;
+    v->offset[id]   = v->used;
     v->length[id] = (int32_t)count;
     v->used += count;
     uint64_t hash = hash_of(bytes, count);
     int64_t  at   = slot_of(v, hash, bytes, count);
     if (v->slot[at] < 0) v->slot[at] = tag_of(hash) | (int32_t)id, v->filled++;
-    if (((at - (int64_t)hash) & (v->slots - 1)) <= VOCAB_PROBES) return OK;
-    return fail(BAD_FILE, "token %" PRId64 " has the hash of %d tokens before it, which no vocabulary made of text has", id,
-                VOCAB_PROBES);
+    if (((at - (int64_t)hash) & (v->slots - 1)) <= VOCAB_PROBES_MAX) return OK;
+    return fail(BAD_FILE,
+                "token %" PRId64 " collides with %d tokens before it, which no vocabulary made of text"
+                " does", id, VOCAB_PROBES_MAX);
 }
 
 int32_t vocab_find(const Vocab *v, const void *bytes, int64_t count)
@@ -115,7 +116,7 @@ int32_t vocab_find(const Vocab *v, const void *bytes, int64_t count)
 void vocab_close(Vocab *v)
 {
     free(v->bytes);
-    free(v->from);
+    free(v->offset);
     free(v->length);
     free(v->slot);
     *v = (Vocab){ 0 };
@@ -123,7 +124,7 @@ void vocab_close(Vocab *v)
 
 /* ---- names of bytes ---- */
 
-int byte_written(const void *text, int64_t bytes)
+int byte_of_name(const void *text, int64_t bytes)
 {
     static const char digits[] = "0123456789ABCDEF";
     const char *t = text;
@@ -132,9 +133,13 @@ int byte_written(const void *text, int64_t bytes)
     return high && low ? (int)((high - digits) << 4 | (low - digits)) : -1;
 }
 
-static bool is_itself(uint32_t c) { return (c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xAC) || (c >= 0xAE && c <= 0xFF); }
+/* Printable and neither a space nor U+00AD, the soft hyphen */
+static bool is_itself(uint32_t c)
+{
+    return (c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xAC) || (c >= 0xAE && c <= 0xFF);
+}
 
-uint32_t mapped_of_byte(uint8_t byte)
+uint32_t letter_of_byte(uint8_t byte)
 {
     uint32_t others = 0;
     if (is_itself(byte)) return byte;
@@ -142,19 +147,20 @@ uint32_t mapped_of_byte(uint8_t byte)
     return 0x100 + others;
 }
 
-int byte_of_mapped(uint32_t point)
+int byte_of_letter(uint32_t point)
 {
-    uint32_t other = point - 0x100;                         /* bytes 00 to 20, 7F to A0, and AD */
+    uint32_t other = point - 0x100;                         /* of bytes 00 to 20, 7F to A0, and AD, in this
+                                                             * order */
     if (point < 0x100) return is_itself(point) ? (int)point : -1;
     return other < 33 ? (int)other : other < 67 ? (int)other + 0x7F - 33 : other == 67 ? 0xAD : -1;
 }
 
-bool mapped_undo(uint8_t *bytes, int64_t *count)
+bool letters_to_bytes(uint8_t *bytes, int64_t *count)
 {
     int64_t at = 0, to = 0;
     for (; at < *count; to++) {
         Rune r = rune_at(bytes + at, *count - at);
-        int byte = byte_of_mapped(r.point);
+        int byte = byte_of_letter(r.point);
         if (byte < 0) return false;
         bytes[to] = (uint8_t)byte;
         at += r.bytes;

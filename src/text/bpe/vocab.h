@@ -1,34 +1,48 @@
 #ifndef TEXT_BPE_VOCAB_H
 #define TEXT_BPE_VOCAB_H
-/* The tokens of a vocabulary: the bytes each id stands for, and the id of given bytes. Ids may have holes. */
+/* The tokens of a vocabulary: the bytes of each id, and the id of given bytes, by a hash table. Not all ids
+ * below the highest need to exist. Also the two ways in which files write bytes as text: <0x0A>, and GPT-2's
+ * byte letters. */
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/status.h"
 
-enum { VOCAB_MOST = 1 << 24, VOCAB_HOLES = 1 << 16, VOCAB_PROBES = 1000, VOCAB_NONE = -1 };
+/* A slot of the hash table has 24 bits for an id. No vocabulary of text has a run of more than
+ * VOCAB_PROBES_MAX occupied slots; a file that has one was made to take quadratic time, and is refused. */
+enum { VOCAB_IDS_MAX = 1 << 24, VOCAB_HOLES_MAX = 1 << 16, VOCAB_PROBES_MAX = 1000, VOCAB_NONE = -1 };
 
 typedef struct {
-    uint8_t *bytes;  int64_t used, room;    /* all tokens, one after the other */
-    int64_t *from;                          /* of an id; -1: a hole */
-    int32_t *length, ids, ids_room;         /* ids: the highest and one */
-    int32_t *slot;   int64_t slots, filled; /* open addressing, bytes -> id: 7 bits of the hash above 24 of the id; -1: empty */
-    int64_t  most;                          /* bytes of the files it is read from; 0: it is made by this program */
+    uint8_t *bytes;                         /* all tokens, one after the other */
+    int64_t  used, capacity;                /* of bytes */
+    int64_t *offset;                        /* [id]: in bytes; -1: there is no such token */
+    int32_t *length;                        /* [id]: bytes */
+    int32_t  ids, ids_capacity;             /* ids: the highest id and one */
+    int32_t *slot;                          /* [slots]: 7 bits of the hash << 24 | id; -1: empty. Linear
+                                             * probing */
+    int64_t  slots, filled;                 /* slots: a power of two, at most half filled */
+    int64_t  file_bytes;                    /* size of the files that are read; 0: the vocabulary is not
+                                             * from a file */
 } Vocab;
 
-/* BAD_FILE where the id is taken, or is VOCAB_MOST or more, or is above `most` and VOCAB_HOLES, since each
- * id costs memory, or where more than VOCAB_PROBES tokens have one hash; NO_MEMORY. The first id of the
- * same bytes is the one found. */
+/* Copies the bytes. BAD_FILE where the id is taken, is VOCAB_IDS_MAX or more, or exceeds file_bytes by
+ * VOCAB_HOLES_MAX or more, since each id costs memory; also after more than VOCAB_PROBES_MAX probes.
+ * NO_MEMORY. Two ids may have the same bytes; the first is the one that vocab_find finds. */
 Status  vocab_add  (Vocab *v, int64_t id, const void *bytes, int64_t count);
-int32_t vocab_find (const Vocab *v, const void *bytes, int64_t count);        /* or VOCAB_NONE */
+int32_t vocab_find (const Vocab *v, const void *bytes, int64_t count);        /* the id, or VOCAB_NONE */
 void    vocab_close(Vocab *v);
-static inline bool vocab_has(const Vocab *v, int64_t id) { return id >= 0 && id < v->ids && v->from[id] >= 0; }
-static inline const uint8_t *vocab_bytes(const Vocab *v, int32_t id) { return v->bytes + v->from[id]; }
+static inline bool vocab_has(const Vocab *v, int64_t id)
+{
+    return id >= 0 && id < v->ids && v->offset[id] >= 0;
+}
+static inline const uint8_t *vocab_bytes(const Vocab *v, int32_t id) { return v->bytes + v->offset[id]; }
 
-/* The byte that "<0x0A>" names; -1: the text is none of the kind */
-int      byte_written(const void *text, int64_t bytes);
-/* GPT-2's map: printable bytes are themselves, the others follow from U+0100. -1: this character stands for no byte */
-int      byte_of_mapped(uint32_t point);
-uint32_t mapped_of_byte(uint8_t byte);
-/* A token as files write it, turned into its bytes in place; false where a character stands for none */
-bool     mapped_undo(uint8_t *bytes, int64_t *count);
+/* The byte that a token "<0x00>" to "<0xFF>" names, or -1. */
+int      byte_of_name(const void *text, int64_t bytes);
+/* GPT-2's byte letters (bytes_to_unicode of its encoder.py): printable Latin-1 characters are themselves, the
+ * 68 other bytes follow in order from U+0100. -1: the character is no byte letter. */
+int      byte_of_letter(uint32_t point);
+uint32_t letter_of_byte(uint8_t byte);
+/* Replaces the letters of a token by its bytes, in place; false, with the content undefined, where a
+ * character is none. */
+bool     letters_to_bytes(uint8_t *bytes, int64_t *count);
 #endif

@@ -1,3 +1,6 @@
+/* Reads a fastText model (FastText::loadModel of fasttext.cc): header, arguments, dictionary, pruned buckets,
+ * two matrices. Each read checks the remaining size and the range of the value, and reports the byte where
+ * the file is malformed. */
 #include "text/fasttext/fasttext_model.h"
 
 #include <inttypes.h>
@@ -5,113 +8,123 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAGIC = 793712314, VERSION = 12, VERSION_OLD = 11, SUPERVISED = 3, WORD_BYTES_LEAST = 10, PROBES_MOST = 1000 };
-static const int64_t LABELS_TOLD_MOST = 1000000000000000;       /* 1e15: fastText's own infinity, in its tree of labels */
-static const float   NUMBER_MOST = 1e6f;                        /* products of three such numbers, summed, stay finite */
+/* WORD_BYTES_MIN: of a word in the file, its terminating zero, count and kind. PROBES_MAX: longest run of
+ * occupied hash slots */
+enum { MAGIC = 793712314, VERSION = 12, VERSION_OLD = 11, SUPERVISED = 3, WORD_BYTES_MIN = 10,
+       PROBES_MAX = 1000 };
+static const int64_t LABEL_COUNT_MAX = 1000000000000000;       /* 1e15: infinity in fastText's Huffman tree */
+static const float   NUMBER_MAX = 1e6f;                        /* sums of products of three stay finite */
 
-typedef struct { const uint8_t *at, *end, *begin; const char *path; } Wire;
+/* The file being read: at .. end. begin and path are for messages. */
+typedef struct { const uint8_t *at, *end, *begin; const char *path; } ModelReader;
 
 #define BROKEN(wire, why, ...) \
-    fail(BAD_FILE, "%s: byte %td: " why "; the model is damaged or cut: copy it again", (wire)->path, \
+    fail(BAD_FILE, "%s: byte %td: " why "; the model is damaged or truncated: copy it again", (wire)->path, \
          (wire)->at - (wire)->begin, __VA_ARGS__)
 
-/* ---- pieces of the file ---- */
+/* ---- values of the file ---- */
 
-static int64_t left_of(const Wire *w) { return w->end - w->at; }
+static int64_t left_of(const ModelReader *w) { return w->end - w->at; }
 
-static Status bytes_take(const uint8_t **piece, Wire *w, int64_t bytes, const char *what)
+static Status bytes_read(const uint8_t **piece, ModelReader *w, int64_t bytes, const char *what)
 {
     if (bytes < 0 || bytes > left_of(w))
-        return BROKEN(w, "%s: %" PRId64 " bytes are due and %" PRId64 " are left", what, bytes, left_of(w));
+        return BROKEN(w, "%s: %" PRId64 " bytes are expected and %" PRId64 " are left", what, bytes,
+                      left_of(w));
     *piece = w->at;
     w->at += bytes;
     return OK;
 }
 
-static Status value_take(void *value, Wire *w, size_t bytes, const char *what)
+static Status value_read(void *value, ModelReader *w, size_t bytes, const char *what)
 {
     const uint8_t *piece = NULL;
-    TRY(bytes_take(&piece, w, (int64_t)bytes, what));
+    TRY(bytes_read(&piece, w, (int64_t)bytes, what));
     memcpy(value, piece, bytes);
     return OK;
 }
 
-/* A count or size of the file, held to what makes sense */
-static Status int_take(int32_t *value, Wire *w, int32_t least, int32_t most, const char *what)
+/* A count or size, which must be within its range; on failure `at` is its position, for the message. */
+static Status int_read(int32_t *value, ModelReader *w, int32_t least, int32_t most, const char *what)
 {
-    TRY(value_take(value, w, sizeof *value, what));
+    TRY(value_read(value, w, sizeof *value, what));
     if (*value >= least && *value <= most) return OK;
     w->at -= sizeof *value;
     return BROKEN(w, "%s is %d, which is not one of %d to %d", what, *value, least, most);
 }
 
-static Status long_take(int64_t *value, Wire *w, int64_t least, int64_t most, const char *what)
+static Status long_read(int64_t *value, ModelReader *w, int64_t least, int64_t most, const char *what)
 {
-    TRY(value_take(value, w, sizeof *value, what));
+    TRY(value_read(value, w, sizeof *value, what));
     if (*value >= least && *value <= most) return OK;
     w->at -= sizeof *value;
-    return BROKEN(w, "%s is %" PRId64 ", which is not one of %" PRId64 " to %" PRId64, what, *value, least, most);
+    return BROKEN(w, "%s is %" PRId64 ", which is not one of %" PRId64 " to %" PRId64, what, *value, least,
+                  most);
 }
 
-static Status flag_take(bool *value, Wire *w, const char *what)
+static Status flag_read(bool *value, ModelReader *w, const char *what)
 {
     uint8_t byte;
-    TRY(value_take(&byte, w, 1, what));
+    TRY(value_read(&byte, w, 1, what));
     *value = byte;
     if (byte < 2) return OK;
     w->at--;
     return BROKEN(w, "%s is %d, neither 0 nor 1", what, byte);
 }
 
-static Status floats_take(const uint8_t **piece, Wire *w, int64_t count, const char *what)
+static Status floats_read(const uint8_t **piece, ModelReader *w, int64_t count, const char *what)
 {
     if (count > left_of(w) / 4)
-        return BROKEN(w, "%s: %" PRId64 " numbers are due and %" PRId64 " bytes are left", what, count, left_of(w));
+        return BROKEN(w, "%s: %" PRId64 " numbers are expected and %" PRId64 " bytes are left", what, count,
+                      left_of(w));
     for (int64_t i = 0; i < count; i++) {
         float value;
         memcpy(&value, w->at + 4 * i, sizeof value);
-        if (fabsf(value) <= NUMBER_MOST) continue;
+        if (fabsf(value) <= NUMBER_MAX) continue;
         w->at += 4 * i;
         return BROKEN(w, "number %" PRId64 " of %s is %g", i, what, (double)value);
     }
-    return bytes_take(piece, w, 4 * count, what);
+    return bytes_read(piece, w, 4 * count, what);
 }
 
-/* ---- what the model is ---- */
+/* ---- header and arguments ---- */
 
-static Status magic_take(Wire *w, int32_t *version)
+static Status magic_read(ModelReader *w, int32_t *version)
 {
     int32_t magic = 0;
-    if (left_of(w) >= 8) TRY(value_take(&magic, w, sizeof magic, "the magic number"));
+    if (left_of(w) >= 8) TRY(value_read(&magic, w, sizeof magic, "the magic number"));
     if (magic != MAGIC)
-        return fail(BAD_FILE, "%s: is no fastText model (it does not begin with fastText's number); give a .bin or .ftz file",
-                    w->path);
-    TRY(value_take(version, w, sizeof *version, "the version"));
+        return fail(BAD_FILE, "%s: is not a fastText model (it does not begin with fastText's magic number);"
+                    " give a .bin or .ftz file", w->path);
+    TRY(value_read(version, w, sizeof *version, "the version"));
     if (*version == VERSION || *version == VERSION_OLD) return OK;
-    return fail(BAD_FILE, "%s: is a fastText model of version %d, and versions %d and %d are read; save it with fastText 0.9",
-                w->path, *version, VERSION_OLD, VERSION);
+    return fail(BAD_FILE, "%s: is a fastText model of version %d, and versions %d and %d are read; save it"
+                " with fastText 0.9", w->path, *version, VERSION_OLD, VERSION);
 }
 
-static Status arguments_take(FasttextModel *m, Wire *w, int32_t version)
+static Status arguments_read(FasttextModel *m, ModelReader *w, int32_t version)
 {
     int32_t any, kind;
     double  sampling;
-    TRY(int_take(&m->dim, w, 1, FASTTEXT_DIM_MOST, "the dimension"));
-    for (int i = 0; i < 4; i++) TRY(value_take(&any, w, sizeof any, "the arguments"));     /* ws epoch minCount neg */
-    TRY(int_take(&m->word_grams, w, INT32_MIN, FASTTEXT_GRAM_MOST, "the length of word n-grams"));
-    TRY(int_take(&m->loss, w, FASTTEXT_HIERARCHICAL, FASTTEXT_ONE_VS_ALL, "the loss"));
-    TRY(int_take(&kind, w, 1, SUPERVISED, "the kind of model"));
-    TRY(int_take(&m->bucket, w, 0, INT32_MAX, "the number of buckets"));
-    TRY(int_take(&m->gram_least, w, INT32_MIN, FASTTEXT_GRAM_MOST, "the shortest subword"));
-    TRY(int_take(&m->gram_most, w, INT32_MIN, FASTTEXT_GRAM_MOST, "the longest subword"));
-    TRY(value_take(&any, w, sizeof any, "the arguments"));                                 /* lrUpdateRate */
-    TRY(value_take(&sampling, w, sizeof sampling, "the arguments"));
+    TRY(int_read(&m->dim, w, 1, FASTTEXT_DIM_MAX, "the dimension"));
+    for (int i = 0; i < 4; i++)                                    /* ws, epoch, minCount, neg: of training */
+        TRY(value_read(&any, w, sizeof any, "the arguments"));
+    TRY(int_read(&m->word_ngram, w, INT32_MIN, FASTTEXT_NGRAM_MAX, "the length of word n-grams"));
+    TRY(int_read(&m->loss, w, FASTTEXT_HIERARCHICAL, FASTTEXT_ONE_VS_ALL, "the loss"));
+    TRY(int_read(&kind, w, 1, SUPERVISED, "the kind of model"));
+    TRY(int_read(&m->bucket, w, 0, INT32_MAX, "the number of buckets"));
+    TRY(int_read(&m->ngram_min, w, INT32_MIN, FASTTEXT_NGRAM_MAX, "the shortest subword"));
+    TRY(int_read(&m->ngram_max, w, INT32_MIN, FASTTEXT_NGRAM_MAX, "the longest subword"));
+    TRY(value_read(&any, w, sizeof any, "the arguments"));                                 /* lrUpdateRate */
+    TRY(value_read(&sampling, w, sizeof sampling, "the arguments"));
     if (kind != SUPERVISED)
-        return fail(BAD_FILE, "%s: holds word vectors, not labels; give a model of `fasttext supervised`", w->path);
-    if (version == VERSION_OLD || m->gram_most < 0) m->gram_most = 0;
-    if (m->word_grams < 1) m->word_grams = 1;
-    if (m->bucket || (m->gram_most == 0 && m->word_grams == 1)) return OK;
-    return BROKEN(w, "no buckets for subwords of up to %d characters and word %d-grams", m->gram_most, m->word_grams);
+        return fail(BAD_FILE, "%s: holds word vectors, not labels; give a model of `fasttext supervised`",
+                    w->path);
+    if (version == VERSION_OLD || m->ngram_max < 0) m->ngram_max = 0;
+    if (m->word_ngram < 1) m->word_ngram = 1;
+    if (m->bucket || (m->ngram_max == 0 && m->word_ngram == 1)) return OK;
+    return BROKEN(w, "no buckets for subwords of up to %d characters and word %d-grams", m->ngram_max,
+                  m->word_ngram);
 }
 
 /* ---- words ---- */
@@ -123,12 +136,16 @@ static uint32_t slots_for(int64_t count)
     return slots;
 }
 
-static uint32_t slot_first(const FasttextModel *m, uint32_t hash) { return (hash ^ hash >> 15) & (m->slots - 1); }
+static uint32_t slot_start(const FasttextModel *m, uint32_t hash)
+{
+    return (hash ^ hash >> 15) & (m->slots - 1);
+}
 
-/* text has no zero in it, as no word has */
+/* The slot of a word, or the empty one where it belongs. text has no zero byte, so strncmp compares all of
+ * it. */
 static uint32_t word_slot(const FasttextModel *m, const char *text, size_t bytes, uint32_t hash)
 {
-    uint32_t at = slot_first(m, hash);
+    uint32_t at = slot_start(m, hash);
     for (const FasttextSlot *slot; (slot = &m->slot[at])->text; at = (at + 1) & (m->slots - 1))
         if (slot->hash == hash && !strncmp(slot->text, text, bytes) && !slot->text[bytes]) break;
     return at;
@@ -140,9 +157,10 @@ int32_t fasttext_word_find(const FasttextModel *m, const uint8_t *text, int64_t 
     return slot->text ? slot->id : -1;
 }
 
-void fasttext_word_fetch(const FasttextModel *m, uint32_t hash) { __builtin_prefetch(&m->slot[slot_first(m, hash)]); }
+void fasttext_word_prefetch(const FasttextModel *m,
+                            uint32_t hash) { __builtin_prefetch(&m->slot[slot_start(m, hash)]); }
 
-static Status word_take(FasttextWord *word, Wire *w, bool label)
+static Status word_read(FasttextWord *word, ModelReader *w, bool label)
 {
     const uint8_t *end = memchr(w->at, 0, (size_t)left_of(w));
     uint8_t kind;
@@ -150,53 +168,55 @@ static Status word_take(FasttextWord *word, Wire *w, bool label)
     if (end - w->at > INT32_MAX) return BROKEN(w, "a word of %td bytes", end - w->at);
     *word = (FasttextWord){ .text = (const char *)w->at, .bytes = (uint32_t)(end - w->at), .label = label };
     w->at = end + 1;
-    TRY(long_take(&word->count, w, 0, INT64_MAX, "a word's count"));
-    TRY(value_take(&kind, w, 1, "a word's kind"));
+    TRY(long_read(&word->count, w, 0, INT64_MAX, "a word's count"));
+    TRY(value_read(&kind, w, 1, "a word's kind"));
     if (kind == label) return OK;
     w->at--;
-    return BROKEN(w, "an entry of kind %d where a %s is due", kind, label ? "label" : "word");
+    return BROKEN(w, "an entry of kind %d where a %s is expected", kind, label ? "label" : "word");
 }
 
-/* kept: buckets that were not pruned; -1: all were kept */
-static Status words_count(FasttextModel *m, Wire *w, int64_t *kept)
+/* kept: the number of buckets that were not pruned; -1: no pruning */
+static Status sizes_read(FasttextModel *m, ModelReader *w, int64_t *kept)
 {
     int32_t size;
-    int64_t tokens, most = left_of(w) / WORD_BYTES_LEAST;
-    TRY(int_take(&size, w, 1, most < INT32_MAX / 4 ? (int32_t)most : INT32_MAX / 4, "the number of words and labels"));
-    TRY(int_take(&m->words, w, 0, size, "the number of words"));
-    TRY(int_take(&m->labels, w, 1, size, "the number of labels"));
-    TRY(long_take(&tokens, w, 0, INT64_MAX, "the number of tokens"));
-    most = left_of(w) / (int64_t)sizeof(FasttextKept);
-    TRY(long_take(kept, w, -1, most < INT32_MAX / 4 ? most : INT32_MAX / 4, "the number of buckets kept"));
+    int64_t tokens, most = left_of(w) / WORD_BYTES_MIN;
+    TRY(int_read(&size, w, 1, most < INT32_MAX / 4 ? (int32_t)most : INT32_MAX / 4, "the number of words and labels"));
+    TRY(int_read(&m->words, w, 0, size, "the number of words"));
+    TRY(int_read(&m->labels, w, 1, size, "the number of labels"));
+    TRY(long_read(&tokens, w, 0, INT64_MAX, "the number of tokens"));
+    most = left_of(w) / (int64_t)sizeof(FasttextKeptBucket);
+    TRY(long_read(kept, w, -1, most < INT32_MAX / 4 ? most : INT32_MAX / 4, "the number of buckets kept"));
     if (m->words + m->labels == size) return OK;
-    return BROKEN(w, "%d words and %d labels are not the %d entries told", m->words, m->labels, size);
+    return BROKEN(w, "%d words and %d labels are not the %d entries announced", m->words, m->labels, size);
 }
 
-static Status words_take(FasttextModel *m, Wire *w)
+static Status words_read(FasttextModel *m, ModelReader *w)
 {
-    int64_t told = 0;
+    int64_t label_count = 0;
     m->slots = slots_for(m->words + m->labels);
     m->word  = calloc((size_t)(m->words + m->labels), sizeof *m->word);
     m->slot  = calloc(m->slots, sizeof *m->slot);
-    if (!m->word || !m->slot) return fail(NO_MEMORY, "%s: no memory for %d words", w->path, m->words + m->labels);
+    if (!m->word || !m->slot)
+        return fail(NO_MEMORY, "%s: no memory for %d words", w->path, m->words + m->labels);
     for (int32_t i = 0; i < m->words + m->labels; i++) {
         FasttextWord *word = &m->word[i];
-        TRY(word_take(word, w, i >= m->words));
-        if (word->label && word->count >= LABELS_TOLD_MOST - told)
-            return BROKEN(w, "%s and the labels before it are told to be seen 1e15 times or more", word->text);
-        if (word->label) told += word->count;
+        TRY(word_read(word, w, i >= m->words));
+        if (word->label && word->count >= LABEL_COUNT_MAX - label_count)
+            return BROKEN(w, "%s and the labels before it have counts of 1e15 or more together", word->text);
+        if (word->label) label_count += word->count;
         uint32_t hash = fasttext_hash((const uint8_t *)word->text, word->bytes);
         uint32_t at   = word_slot(m, word->text, word->bytes, hash);
-        if (((at - slot_first(m, hash)) & (m->slots - 1)) > PROBES_MOST)
-            return BROKEN(w, "more than %d words of one hash", PROBES_MOST);
-        m->slot[at] = (FasttextSlot){ word->text, hash, i };             /* the last of equals */
+        if (((at - slot_start(m, hash)) & (m->slots - 1)) > PROBES_MAX)
+            return BROKEN(w, "more than %d words collide in the hash table", PROBES_MAX);
+        m->slot[at] = (FasttextSlot){ word->text, hash, i };  /* of equal words the last one counts, as in
+                                                               * fastText */
     }
     return OK;
 }
 
-/* ---- buckets that were kept ---- */
+/* ---- buckets that were not pruned ---- */
 
-static uint32_t kept_first(const FasttextModel *m, int32_t bucket)
+static uint32_t kept_start(const FasttextModel *m, int32_t bucket)
 {
     uint32_t hash = (uint32_t)bucket * 2654435769u;
     return (hash ^ hash >> 16) & (m->kept_slots - 1);
@@ -204,17 +224,17 @@ static uint32_t kept_first(const FasttextModel *m, int32_t bucket)
 
 static uint32_t kept_slot(const FasttextModel *m, int32_t bucket)
 {
-    uint32_t at = kept_first(m, bucket);
+    uint32_t at = kept_start(m, bucket);
     while (m->kept[at].from >= 0 && m->kept[at].from != bucket) at = (at + 1) & (m->kept_slots - 1);
     return at;
 }
 
-int32_t fasttext_kept_find(const FasttextModel *m, int32_t bucket)
+int32_t fasttext_bucket_find(const FasttextModel *m, int32_t bucket)
 {
     return m->kept_slots ? m->kept[kept_slot(m, bucket)].to : -1;
 }
 
-static Status kept_take(FasttextModel *m, Wire *w, int64_t count)
+static Status kept_buckets_read(FasttextModel *m, ModelReader *w, int64_t count)
 {
     m->pruned = count >= 0;
     if (count < 1) return OK;
@@ -223,12 +243,12 @@ static Status kept_take(FasttextModel *m, Wire *w, int64_t count)
     if (!m->kept) return fail(NO_MEMORY, "%s: no memory for %" PRId64 " buckets", w->path, count);
     memset(m->kept, -1, m->kept_slots * sizeof *m->kept);
     for (int64_t i = 0; i < count; i++) {
-        FasttextKept kept;
-        TRY(int_take(&kept.from, w, 0, m->bucket ? m->bucket - 1 : 0, "a bucket that was kept"));
-        TRY(int_take(&kept.to, w, 0, (int32_t)count - 1, "a bucket's new number"));
+        FasttextKeptBucket kept;
+        TRY(int_read(&kept.from, w, 0, m->bucket ? m->bucket - 1 : 0, "a bucket that was kept"));
+        TRY(int_read(&kept.to, w, 0, (int32_t)count - 1, "a bucket's new number"));
         uint32_t at = kept_slot(m, kept.from);
-        if (((at - kept_first(m, kept.from)) & (m->kept_slots - 1)) > PROBES_MOST)
-            return BROKEN(w, "more than %d buckets of one hash", PROBES_MOST);
+        if (((at - kept_start(m, kept.from)) & (m->kept_slots - 1)) > PROBES_MAX)
+            return BROKEN(w, "more than %d buckets collide in the hash table", PROBES_MAX);
         m->kept[at] = kept;
     }
     return OK;
@@ -236,59 +256,64 @@ static Status kept_take(FasttextModel *m, Wire *w, int64_t count)
 
 /* ---- matrices ---- */
 
-static Status sides_take(FasttextMatrix *x, Wire *w, int64_t rows, const char *what)
+/* The rows and columns of a matrix, which the dictionary and the arguments determine */
+static Status dimensions_read(FasttextMatrix *x, ModelReader *w, int64_t rows, const char *what)
 {
     int64_t dim;
-    TRY(long_take(&x->rows, w, rows, rows, what));
-    TRY(long_take(&dim, w, x->dim, x->dim, what));
+    TRY(long_read(&x->rows, w, rows, rows, what));
+    TRY(long_read(&dim, w, x->dim, x->dim, what));
     return OK;
 }
 
-static Status quantiser_take(const uint8_t **centroid, FasttextMatrix *x, int32_t dim, Wire *w, const char *what)
+/* A product quantizer (productquantizer.cc): its parts and their centroids */
+static Status quantizer_read(const uint8_t **centroid, FasttextMatrix *x, int32_t dim, ModelReader *w,
+                             const char *what)
 {
     int32_t whole;
-    TRY(int_take(&whole, w, dim, dim, what));
-    TRY(int_take(&x->parts, w, 1, dim, what));
-    TRY(int_take(&x->width, w, 1, dim, what));
-    TRY(int_take(&x->last, w, 1, x->width, what));
+    TRY(int_read(&whole, w, dim, dim, what));
+    TRY(int_read(&x->parts, w, 1, dim, what));
+    TRY(int_read(&x->width, w, 1, dim, what));
+    TRY(int_read(&x->last, w, 1, x->width, what));
     if ((int64_t)(x->parts - 1) * x->width + x->last != dim)
-        return BROKEN(w, "%s: %d parts of %d, the last of %d, are not %d dimensions", what, x->parts, x->width, x->last, dim);
-    return floats_take(centroid, w, (int64_t)FASTTEXT_CENTROIDS * dim, what);
+        return BROKEN(w, "%s: %d parts of %d, the last of %d, are not %d dimensions", what, x->parts,
+                      x->width, x->last, dim);
+    return floats_read(centroid, w, (int64_t)FASTTEXT_CENTROIDS * dim, what);
 }
 
-static Status quantised_take(FasttextMatrix *x, Wire *w, int64_t rows, const char *what)
+static Status quantized_read(FasttextMatrix *x, ModelReader *w, int64_t rows, const char *what)
 {
     bool    norms;
     int32_t codes;
     FasttextMatrix norm = { .rows = rows };
-    TRY(flag_take(&norms, w, what));
-    TRY(sides_take(x, w, rows, what));
-    TRY(int_take(&codes, w, 0, INT32_MAX, what));
-    TRY(bytes_take(&x->code, w, codes, what));
-    TRY(quantiser_take(&x->centroid, x, x->dim, w, what));
+    TRY(flag_read(&norms, w, what));
+    TRY(dimensions_read(x, w, rows, what));
+    TRY(int_read(&codes, w, 0, INT32_MAX, what));
+    TRY(bytes_read(&x->code, w, codes, what));
+    TRY(quantizer_read(&x->centroid, x, x->dim, w, what));
     if ((int64_t)x->parts * rows != codes)
         return BROKEN(w, "%s: %d codes are not %" PRId64 " rows of %d parts", what, codes, rows, x->parts);
     if (!norms) return OK;
-    TRY(bytes_take(&x->norm, w, rows, what));
-    return quantiser_take(&x->norm_centroid, &norm, 1, w, what);
+    TRY(bytes_read(&x->norm, w, rows, what));
+    return quantizer_read(&x->norm_centroid, &norm, 1, w, what);
 }
 
-static Status matrix_take(FasttextMatrix *x, Wire *w, bool quantised, int64_t rows, int32_t dim, const char *what)
+static Status matrix_read(FasttextMatrix *x, ModelReader *w, bool quantized, int64_t rows, int32_t dim,
+                          const char *what)
 {
     x->dim = dim;
-    if (quantised) return quantised_take(x, w, rows, what);
-    TRY(sides_take(x, w, rows, what));
-    return floats_take(&x->dense, w, rows * dim, what);
+    if (quantized) return quantized_read(x, w, rows, what);
+    TRY(dimensions_read(x, w, rows, what));
+    return floats_read(&x->dense, w, rows * dim, what);
 }
 
-/* grams: rows of the input behind those of the words */
-static Status matrices_take(FasttextModel *m, Wire *w, int64_t grams)
+/* grams: rows of the input matrix after those of the words, for buckets */
+static Status matrices_read(FasttextModel *m, ModelReader *w, int64_t grams)
 {
     bool input, output;
-    TRY(flag_take(&input, w, "the input's kind"));
-    TRY(matrix_take(&m->input, w, input, m->words + grams, m->dim, "the input matrix"));
-    TRY(flag_take(&output, w, "the output's kind"));
-    TRY(matrix_take(&m->output, w, input && output, m->labels, m->dim, "the output matrix"));
+    TRY(flag_read(&input, w, "the input's kind"));
+    TRY(matrix_read(&m->input, w, input, m->words + grams, m->dim, "the input matrix"));
+    TRY(flag_read(&output, w, "the output's kind"));
+    TRY(matrix_read(&m->output, w, input && output, m->labels, m->dim, "the output matrix"));
     if (left_of(w)) return BROKEN(w, "%" PRId64 " bytes more than a model has", left_of(w));
     return OK;
 }
@@ -304,6 +329,7 @@ static void floats_add(float *sum, const uint8_t *from, float factor, int32_t co
     }
 }
 
+/* sum += norm * the concatenated centroids of a quantized row */
 static void codes_add(float *sum, const FasttextMatrix *x, int64_t row)
 {
     const uint8_t *code = x->code + row * x->parts;
@@ -316,12 +342,13 @@ static void codes_add(float *sum, const FasttextMatrix *x, int64_t row)
     }
 }
 
-/* Sixteen columns of the rows; the sums stay in registers. from: of the first column */
-static void sixteen_sum(float *sum, const FasttextMatrix *x, const uint8_t *from, const int64_t *row, int32_t rows)
+/* Sums sixteen columns of all rows, in registers. from: the first of the columns in row 0 */
+static void columns_16_sum(float *sum, const FasttextMatrix *x, const uint8_t *from, const int64_t *row,
+                           int32_t rows)
 {
-    FasttextFour *to = (FasttextFour *)sum, a = to[0], b = to[1], c = to[2], d = to[3];
+    FasttextFloat4 *to = (FasttextFloat4 *)sum, a = to[0], b = to[1], c = to[2], d = to[3];
     for (int32_t i = 0; i < rows; i++) {
-        const FasttextFour *more = (const FasttextFour *)(from + row[i] * x->dim * 4);
+        const FasttextFloat4 *more = (const FasttextFloat4 *)(from + row[i] * x->dim * 4);
         a += more[0], b += more[1], c += more[2], d += more[3];
     }
     to[0] = a, to[1] = b, to[2] = c, to[3] = d;
@@ -332,23 +359,24 @@ void fasttext_rows_sum(float *sum, const FasttextMatrix *x, const int64_t *row, 
     int32_t d = 0;
     for (int32_t i = 0; !x->dense && i < rows; i++) codes_add(sum, x, row[i]);
     if (!x->dense) return;
-    for (; d + 16 <= x->dim; d += 16) sixteen_sum(sum + d, x, x->dense + 4 * d, row, rows);
-    for (int32_t i = 0; i < rows && d < x->dim; i++) floats_add(sum + d, x->dense + (row[i] * x->dim + d) * 4, 1, x->dim - d);
+    for (; d + 16 <= x->dim; d += 16) columns_16_sum(sum + d, x, x->dense + 4 * d, row, rows);
+    for (int32_t i = 0; i < rows && d < x->dim; i++)
+        floats_add(sum + d, x->dense + (row[i] * x->dim + d) * 4, 1, x->dim - d);
 }
 
-/* ---- the whole ---- */
+/* ---- opening and closing ---- */
 
 static Status model_read(FasttextModel *m)
 {
     int32_t version;
     int64_t kept;
-    Wire w = { m->file.data, m->file.data + m->file.size, m->file.data, m->file.path };
-    TRY(magic_take(&w, &version));
-    TRY(arguments_take(m, &w, version));
-    TRY(words_count(m, &w, &kept));
-    TRY(words_take(m, &w));
-    TRY(kept_take(m, &w, kept));
-    return matrices_take(m, &w, m->pruned ? kept : m->bucket);
+    ModelReader w = { m->file.data, m->file.data + m->file.size, m->file.data, m->file.path };
+    TRY(magic_read(&w, &version));
+    TRY(arguments_read(m, &w, version));
+    TRY(sizes_read(m, &w, &kept));
+    TRY(words_read(m, &w));
+    TRY(kept_buckets_read(m, &w, kept));
+    return matrices_read(m, &w, m->pruned ? kept : m->bucket);
 }
 
 Status fasttext_model_open(FasttextModel *m, const char *path)

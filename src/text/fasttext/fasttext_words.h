@@ -1,42 +1,46 @@
 #ifndef TEXT_FASTTEXT_FASTTEXT_WORDS_H
 #define TEXT_FASTTEXT_FASTTEXT_WORDS_H
-/* What words are worth: the sum of the rows of a word and its subwords, found once and remembered. Sets of two, the older
- * gives way. A word of up to 23 bytes is its own key, and a set is the line of its two keys and then the two sums: so a hit
- * of 16 dimensions is two lines of cache read, and additions. One per thread.                                           */
+/* A cache of word vectors: for each word seen, the sum of the input rows of the word and its subwords, which
+ * is costly to compute and needed each time the word occurs. Sets have two ways, and the older entry is
+ * replaced. A word of up to 23 bytes is its own key; a set is one cache line with both keys, followed by both
+ * sums, so a hit with 16 dimensions reads two cache lines. One per thread. */
 #include <string.h>
 #include "text/fasttext/fasttext_model.h"
 
-enum { FASTTEXT_WORD_MOST = 23, FASTTEXT_LABEL_ROWS = -1 };
+enum { FASTTEXT_KEY_BYTES_MAX = 23, FASTTEXT_LABEL_ROWS = -1 };
 
-typedef struct { uint64_t part[3]; } FasttextKey;                    /* the word, zeros, its length in the last byte */
+typedef struct { uint64_t part[3]; } FasttextKey;       /* the word, zeros, and its length in the last byte */
 typedef struct {
     FasttextKey key;
-    int32_t  rows;                      /* how many were added; FASTTEXT_LABEL_ROWS: the word is a label, not text */
-    uint32_t hash;
-} FasttextWorth;
-typedef struct { FasttextWorth worth[2]; float sum[]; } FasttextSet; /* sums: dim each, and zeros up to a multiple of 16 */
+    int32_t  rows;                      /* number of rows in the sum; FASTTEXT_LABEL_ROWS: the word is a
+                                         * label, not text */
+    uint32_t hash;                      /* fasttext_hash of the word */
+} FasttextWordSum;
+/* sum: [2][fasttext_lanes], zero-padded */
+typedef struct { FasttextWordSum entry[2]; float sum[]; } FasttextSet;
 
 typedef struct {
-    const FasttextModel *model;
-    uint8_t  *table;
+    const FasttextModel *model;         /* borrowed */
+    uint8_t  *table;                    /* sets, in mapped memory */
     size_t    bytes, stride;            /* of the table; from one set to the next */
     int       shift;                    /* 64 - log2(sets) */
-    FasttextSet *longer;                /* of the last word that was too long to be kept */
+    FasttextSet *longer;                /* for the last word that was longer than a key */
 } FasttextWords;
 
-Status fasttext_words_open (FasttextWords *words, const FasttextModel *model);
+Status fasttext_words_open (FasttextWords *words, const FasttextModel *model);      /* NO_MEMORY */
 void   fasttext_words_close(FasttextWords *words);
 
+/* Floats of a sum: dim, rounded up to a multiple of 16 */
 static inline int32_t fasttext_lanes(const FasttextModel *model) { return (model->dim + 15) / 16 * 16; }
 
-extern const uint8_t fasttext_ones[48];  /* 24 times 255, 24 times 0 */
+extern const uint8_t fasttext_key_mask[48];  /* 24 times 255, 24 times 0 */
 
-/* text: 24 bytes may be read */
+/* text: 24 bytes may be read, of which `bytes` <= FASTTEXT_KEY_BYTES_MAX are the word. */
 static inline FasttextKey fasttext_key(const uint8_t *text, int64_t bytes)
 {
     FasttextKey key, mask;
     memcpy(&key, text, sizeof key);
-    memcpy(&mask, fasttext_ones + 24 - bytes, sizeof mask);
+    memcpy(&mask, fasttext_key_mask + 24 - bytes, sizeof mask);
     for (int i = 0; i < 3; i++) key.part[i] &= mask.part[i];
     key.part[2] |= (uint64_t)bytes << 56;
     return key;
@@ -46,26 +50,32 @@ static inline FasttextSet *fasttext_set(const FasttextWords *w, FasttextKey key)
 {
     uint64_t h = key.part[0] * 0x9E3779B97F4A7C15u ^ (key.part[1] + (key.part[1] >> 31)) * 0xC2B2AE3D27D4EB4Fu
                ^ (key.part[2] + (key.part[2] >> 29)) * 0x165667B19E3779F9u;
-    return (FasttextSet *)(void *)(w->table + (((h ^ h >> 32) * 0x9E3779B97F4A7C15u) >> w->shift) * w->stride);
+    uint64_t set = ((h ^ h >> 32) * 0x9E3779B97F4A7C15u) >> w->shift;
+    return (FasttextSet *)(void *)(w->table + set * w->stride);
 }
 
-static inline bool fasttext_same(FasttextKey a, FasttextKey b)
+static inline bool fasttext_key_equal(FasttextKey a, FasttextKey b)
 {
     return !((a.part[0] ^ b.part[0]) | (a.part[1] ^ b.part[1]) | (a.part[2] ^ b.part[2]));
 }
 
-/* The place in its set of a word that is not there, made; -1: it is `</s>`, which ends a text */
-int fasttext_set_make(FasttextWords *words, FasttextSet *set, FasttextKey key, const uint8_t *text, int64_t bytes);
+/* Computes the sum of a word that is not in its set and returns its index in the set; -1: the word is `</s>`,
+ * which ends a text. */
+int fasttext_set_insert(FasttextWords *words, FasttextSet *set, FasttextKey key, const uint8_t *text,
+                        int64_t bytes);
 
-/* What the end of a text is worth */
-void fasttext_end_make(FasttextSet *set, const FasttextModel *model);
+/* The sum of the end of a text, the word `</s>` without subwords, as the first entry of a set. */
+void fasttext_end_sum(FasttextSet *set, const FasttextModel *model);
 
-/* ---- rows that wait: fetched into the cache when named, added when there are many ---- */
+/* ---- a queue of rows: each is prefetched when it is queued and added when the queue is full, so that many
+ * memory accesses are in flight at once ---- */
 
-enum { FASTTEXT_WAIT = 32 };
-typedef struct { int32_t count; int64_t row[FASTTEXT_WAIT]; } FasttextRows;
+enum { FASTTEXT_QUEUE_ROWS = 32 };
+typedef struct { int32_t count; int64_t row[FASTTEXT_QUEUE_ROWS]; } FasttextRowQueue;
 
-void    fasttext_rows_add (FasttextRows *rows, float *sum, const FasttextModel *model);      /* and none waits any more */
-/* A subword's or word n-gram's row, where it was not pruned; says how many rows that is, 0 or 1 */
-int32_t fasttext_gram_meet(FasttextRows *rows, float *sum, const FasttextModel *model, uint64_t hash);
+/* Adds the queued rows to sum, in the order in which they were queued. */
+void    fasttext_queue_flush(FasttextRowQueue *rows, float *sum, const FasttextModel *model);
+/* Queues the row of a subword or word n-gram by its hash. Returns the number of rows: 1, or 0 where it was
+ * pruned. */
+int32_t fasttext_ngram_add(FasttextRowQueue *rows, float *sum, const FasttextModel *model, uint64_t hash);
 #endif

@@ -1,3 +1,5 @@
+/* Classifies a text: splits it into words, sums their vectors and word n-grams, and passes the mean to the
+ * loss. A word costs a cache miss in a large table, so words are queued while their sets are prefetched. */
 #include "text/fasttext/langid.h"
 
 #include <stdlib.h>
@@ -8,152 +10,166 @@
 #include "text/fasttext/fasttext_loss.h"
 #include "text/fasttext/fasttext_words.h"
 
-enum { BLOCK = 64, AHEAD = 32 };
-static const uint64_t GRAM_FACTOR = 116049371;           /* fastText's */
+enum { BLOCK_BYTES = 64, PREFETCH_WORDS = 32 };
+static const uint64_t NGRAM_FACTOR = 116049371;           /* fastText's */
 
 struct Langid {
     FasttextModel model;
     FasttextLoss  loss;
 };
 
-typedef struct { const uint8_t *text; int64_t bytes; FasttextKey key; FasttextSet *set; } Met;
+/* A word of the text with its set in the cache */
+typedef struct { const uint8_t *text; int64_t bytes; FasttextKey key; FasttextSet *set; } PendingWord;
 
 struct LangidSpace {
     const FasttextModel *model;
-    FasttextWords   words;
-    FasttextScratch scratch;
-    FasttextSet    *end;                         /* of a text */
-    float          *sum;                         /* of the rows so far */
-    int64_t         rows;
-    FasttextRows    grams;                       /* word n-grams wait here */
-    uint64_t        open[FASTTEXT_GRAM_MOST];    /* hashes of n-grams that the next word goes on with, the oldest first */
-    int             opened;
-    Met             met[AHEAD];                  /* words whose sets are on their way into the cache */
-    int             mets;
-    bool            ended;
+    FasttextWords    words;
+    FasttextScratch  scratch;
+    FasttextSet     *end;                        /* the sum of the end of a text */
+    float           *sum;                        /* [fasttext_lanes]: of the rows of the text so far */
+    int64_t          rows;                       /* their number */
+    FasttextRowQueue ngram_rows;                 /* queued word n-grams */
+    uint64_t         ngram_hash[FASTTEXT_NGRAM_MAX];     /* n-grams that the next word extends, the oldest
+                                                          * first */
+    int              ngrams;                     /* their number */
+    PendingWord      pending[PREFETCH_WORDS];    /* words whose sets are being prefetched */
+    int              pending_count;
+    bool             ended;                      /* the text contained </s> */
 };
 
-/* ---- what a word adds ---- */
+/* ---- the sum of a text ---- */
 
-/* Word n-grams that end in this word; each one begins at another of those before it. */
-static void grams_meet(LangidSpace *s, uint32_t hash)
+/* Adds the word n-grams that end in this word, one for each beginning among the words before it. */
+static void word_ngrams_add(LangidSpace *s, uint32_t hash)
 {
     uint64_t word = (uint64_t)(int64_t)(int32_t)hash;
-    int      most = s->model->word_grams - 1;
+    int      most = s->model->word_ngram - 1;
     if (most == 0) return;
-    for (int i = 0; i < s->opened; i++) {
-        s->open[i] = s->open[i] * GRAM_FACTOR + word;
-        s->rows += fasttext_gram_meet(&s->grams, s->sum, s->model, s->open[i]);
+    for (int i = 0; i < s->ngrams; i++) {
+        s->ngram_hash[i] = s->ngram_hash[i] * NGRAM_FACTOR + word;
+        s->rows += fasttext_ngram_add(&s->ngram_rows, s->sum, s->model, s->ngram_hash[i]);
     }
-    if (s->opened == most) memmove(s->open, s->open + 1, (size_t)--s->opened * sizeof *s->open);
-    s->open[s->opened++] = word;
+    if (s->ngrams == most)
+        memmove(s->ngram_hash, s->ngram_hash + 1, (size_t)--s->ngrams * sizeof *s->ngram_hash);
+    s->ngram_hash[s->ngrams++] = word;
 }
 
-static void worth_add(LangidSpace *s, const FasttextSet *set, int place)
+static void word_sum_add(LangidSpace *s, const FasttextSet *set, int place)
 {
-    const FasttextWorth *worth = &set->worth[place];
+    const FasttextWordSum *entry = &set->entry[place];
     int32_t lanes = fasttext_lanes(s->model);
-    if (worth->rows == FASTTEXT_LABEL_ROWS) return;
-    for (int32_t d = 0; d < lanes; d += 16) fasttext_sixteen_add(s->sum + d, set->sum + place * lanes + d);
-    s->rows += worth->rows;
-    grams_meet(s, worth->hash);
+    if (entry->rows == FASTTEXT_LABEL_ROWS) return;
+    for (int32_t d = 0; d < lanes; d += 16) fasttext_add_16(s->sum + d, set->sum + place * lanes + d);
+    s->rows += entry->rows;
+    word_ngrams_add(s, entry->hash);
 }
 
-static int met_place(const Met *met)
+/* The entry of the word in its set; -1: it is not cached */
+static int pending_index(const PendingWord *pending)
 {
-    return fasttext_same(met->set->worth[0].key, met->key) ? 0 : fasttext_same(met->set->worth[1].key, met->key) ? 1 : -1;
+    return fasttext_key_equal(pending->set->entry[0].key, pending->key) ? 0
+        : fasttext_key_equal(pending->set->entry[1].key, pending->key) ? 1 : -1;
 }
 
-/* Where words are not known, the model is asked for all of them ahead. */
-static void mets_add(LangidSpace *s)
+/* Adds the queued words. For those not in the cache the model's hash slots are prefetched first, all
+ * together. */
+static void pending_flush(LangidSpace *s)
 {
-    for (int i = 0; i < s->mets; i++)
-        if (met_place(&s->met[i]) < 0) fasttext_word_fetch(s->model, fasttext_hash(s->met[i].text, s->met[i].bytes));
-    for (int i = 0; i < s->mets && !s->ended; i++) {
-        Met *met = &s->met[i];
-        int  place = met_place(met);
-        if (place < 0) place = fasttext_set_make(&s->words, met->set, met->key, met->text, met->bytes);
+    for (int i = 0; i < s->pending_count; i++)
+        if (pending_index(&s->pending[i]) < 0)
+            fasttext_word_prefetch(s->model, fasttext_hash(s->pending[i].text, s->pending[i].bytes));
+    for (int i = 0; i < s->pending_count && !s->ended; i++) {
+        PendingWord *pending = &s->pending[i];
+        int  place = pending_index(pending);
+        if (place < 0)
+            place = fasttext_set_insert(&s->words, pending->set, pending->key, pending->text, pending->bytes);
         s->ended = place < 0;
-        if (place >= 0) worth_add(s, met->set, place);
+        if (place >= 0) word_sum_add(s, pending->set, place);
     }
-    s->mets = 0;
+    s->pending_count = 0;
 }
 
-static void word_meet(LangidSpace *s, const uint8_t *from, const uint8_t *to, const uint8_t *stop)
+/* Queues the word from .. to. stop: the end of the text, after which no byte may be read */
+static void word_queue(LangidSpace *s, const uint8_t *from, const uint8_t *to, const uint8_t *stop)
 {
-    static const FasttextKey none = { { 0, 0, UINT64_MAX } };       /* no word's */
+    static const FasttextKey none = { { 0, 0, UINT64_MAX } };       /* a key of no word */
     uint8_t padded[sizeof(FasttextKey)] = { 0 };
-    Met *met = &s->met[s->mets++];
-    met->text  = from;
-    met->bytes = to - from;
-    if (met->bytes > FASTTEXT_WORD_MOST) {
-        met->key = none;
-        met->set = s->words.longer;
+    PendingWord *pending = &s->pending[s->pending_count++];
+    pending->text  = from;
+    pending->bytes = to - from;
+    if (pending->bytes > FASTTEXT_KEY_BYTES_MAX) {
+        pending->key = none;
+        pending->set = s->words.longer;
     } else {
         bool last = stop - from < (int64_t)sizeof padded;
-        if (last) memcpy(padded, from, (size_t)met->bytes);
-        met->key = fasttext_key(last ? padded : from, met->bytes);
-        met->set = fasttext_set(&s->words, met->key);
-        __builtin_prefetch(met->set);
-        __builtin_prefetch(met->set->sum);
-        __builtin_prefetch(met->set->sum + 16);
+        if (last) memcpy(padded, from, (size_t)pending->bytes);
+        pending->key = fasttext_key(last ? padded : from, pending->bytes);
+        pending->set = fasttext_set(&s->words, pending->key);
+        __builtin_prefetch(pending->set);
+        __builtin_prefetch(pending->set->sum);
+        __builtin_prefetch(pending->set->sum + 16);
     }
-    if (s->mets == AHEAD) mets_add(s);
+    if (s->pending_count == PREFETCH_WORDS) pending_flush(s);
 }
 
-/* ---- a text cut into words ---- */
+/* ---- a text split into words ---- */
 
-/* fastText's blanks: zero, space, and tab to carriage return. A bit for each of 64 bytes */
+/* A mask of fastText's white space in 64 bytes: zero, space, and tab to carriage return */
 static uint64_t blanks_of(const uint8_t *text)
 {
     uint64_t blanks = 0;
 #ifdef __SSE2__
-    for (int i = 0; i < BLOCK; i += 16) {
+    for (int i = 0; i < BLOCK_BYTES; i += 16) {
         __m128i c = _mm_loadu_si128((const __m128i *)(const void *)(text + i));
-        __m128i controls = _mm_cmpeq_epi8(_mm_min_epu8(_mm_sub_epi8(c, _mm_set1_epi8('\t')), _mm_set1_epi8(4)),
+        __m128i controls = _mm_cmpeq_epi8(_mm_min_epu8(_mm_sub_epi8(c, _mm_set1_epi8('\t')),
+                                                       _mm_set1_epi8(4)),
                                           _mm_sub_epi8(c, _mm_set1_epi8('\t')));
-        __m128i others = _mm_or_si128(_mm_cmpeq_epi8(c, _mm_set1_epi8(' ')), _mm_cmpeq_epi8(c, _mm_setzero_si128()));
+        __m128i others = _mm_or_si128(_mm_cmpeq_epi8(c, _mm_set1_epi8(' ')),
+                                      _mm_cmpeq_epi8(c, _mm_setzero_si128()));
         blanks |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_or_si128(controls, others)) << i;
     }
 #else
-    for (int i = 0; i < BLOCK; i++)
+    for (int i = 0; i < BLOCK_BYTES; i++)
         blanks |= (uint64_t)(text[i] == ' ' || text[i] == 0 || (text[i] >= '\t' && text[i] <= '\r')) << i;
 #endif
     return blanks;
 }
 
-static void text_cut(LangidSpace *s, const uint8_t *text, int64_t bytes)
+/* Finds words as runs between changes of the white space mask, with one step per change and not per byte. */
+static void text_split(LangidSpace *s, const uint8_t *text, int64_t bytes)
 {
-    const uint8_t *stop = text + bytes, *from = NULL;               /* from: of the word we are in */
-    uint8_t  rest[BLOCK] = { 0 };
-    uint64_t before = 1;                                            /* was the byte before a blank? */
-    for (int64_t at = 0; at < bytes && !s->ended; at += BLOCK) {
-        bool whole = bytes - at >= BLOCK;
+    const uint8_t *stop = text + bytes, *from = NULL;               /* from: the beginning of the current
+                                                                     * word; NULL: in white space */
+    uint8_t  rest[BLOCK_BYTES] = { 0 };
+    uint64_t was_blank = 1;  /* bit 0: the byte before the block is white space */
+    for (int64_t at = 0; at < bytes && !s->ended; at += BLOCK_BYTES) {
+        bool whole = bytes - at >= BLOCK_BYTES;
         if (!whole) memcpy(rest, text + at, (size_t)(bytes - at));
-        uint64_t blanks = blanks_of(whole ? text + at : rest), changes = blanks ^ (blanks << 1 | before);
-        before = blanks >> 63;
+        uint64_t blanks = blanks_of(whole ? text + at : rest), changes = blanks ^ (blanks << 1 | was_blank);
+        was_blank = blanks >> 63;
         for (; changes; changes &= changes - 1) {
             const uint8_t *here = text + at + __builtin_ctzll(changes);
-            if (from) word_meet(s, from, here, stop);
+            if (from) word_queue(s, from, here, stop);
             from = from ? NULL : here;
         }
     }
-    if (from && !s->ended) word_meet(s, from, stop, stop);
-    mets_add(s);
+    if (from && !s->ended) word_queue(s, from, stop, stop);
+    pending_flush(s);
 }
 
 /* ---- a guess ---- */
 
-int langid_guess(const Langid *l, LangidSpace *s, const char *text, int64_t bytes, LangidGuess *guess, int most)
+int langid_guess(const Langid *l, LangidSpace *s, const char *text, int64_t bytes, LangidGuess *guess,
+                 int most)
 {
     const FasttextModel *m = &l->model;
     memset(s->sum, 0, (size_t)fasttext_lanes(m) * sizeof *s->sum);
     s->rows   = 0;
-    s->opened = s->mets = 0;
+    s->ngrams = s->pending_count = 0;
     s->ended  = false;
-    text_cut(s, (const uint8_t *)text, bytes);
-    worth_add(s, s->end, 0);
-    fasttext_rows_add(&s->grams, s->sum, m);
+    text_split(s, (const uint8_t *)text, bytes);
+    word_sum_add(s, s->end, 0);
+    fasttext_queue_flush(&s->ngram_rows, s->sum, m);
     if (s->rows == 0) return 0;
     float part = (float)(1.0 / (double)s->rows);
     for (int32_t d = 0; d < m->dim; d++) s->sum[d] *= part;
@@ -197,7 +213,7 @@ Status langid_space_open(LangidSpace **space, const Langid *l)
     if (status == OK) s->sum = malloc((size_t)fasttext_lanes(s->model) * sizeof *s->sum);
     if (status == OK && !(s->end && s->sum)) status = fail(NO_MEMORY, "no memory to guess languages");
     if (status == OK) {
-        fasttext_end_make(s->end, s->model);
+        fasttext_end_sum(s->end, s->model);
         *space = s;
     } else {
         langid_space_close(s);

@@ -1,3 +1,6 @@
+/* The steps of a normalizer. The Unicode forms use utf8proc's tables, but not its string functions: those
+ * copy the whole text and sort combining marks in quadratic time. Here text that a form cannot change is
+ * copied, runs of other characters are decomposed, ordered and composed, and marks are sorted by counting. */
 #include "text/pretokenize/normalizer.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -5,83 +8,86 @@
 #include <utf8proc.h>
 #include "text/unicode.h"
 
-typedef struct TextBuffer TextBuffer;
-
-static Status text_room(TextBuffer *t, int64_t room)
+static Status buffer_reserve(NormalizerBuffer *t, int64_t capacity)
 {
-    if (room <= t->room) return OK;
-    uint8_t *data = realloc(t->data, (size_t)room + (size_t)room / 2);
-    if (!data) return fail(NO_MEMORY, "no memory to normalize a text of %" PRId64 " bytes", room);
+    if (capacity <= t->capacity) return OK;
+    uint8_t *data = realloc(t->data, (size_t)capacity + (size_t)capacity / 2);
+    if (!data) return fail(NO_MEMORY, "no memory to normalize a text of %" PRId64 " bytes", capacity);
     t->data = data;
-    t->room = room + room / 2;
+    t->capacity = capacity + capacity / 2;
     return OK;
 }
 
-/* ---- the four forms of Unicode: decompose, order the marks, compose ---- */
+/* ---- the four Unicode normalization forms: decompose, order combining marks, compose ---- */
 
-typedef struct { utf8proc_int32_t *point; int64_t count, room; int flags; } Points;
+/* The code points of a run; capacity 0: they are only counted. flags: utf8proc's options of the form */
+typedef struct { utf8proc_int32_t *point; int64_t count, capacity; int flags; } Points;
 
-static int rank_of(utf8proc_int32_t point) { return utf8proc_get_property(point)->combining_class; }
+static int combining_class(utf8proc_int32_t point) { return utf8proc_get_property(point)->combining_class; }
 
-/* Marks of a run in the order of their class, equals as they stood; by counting, so that a run of any length is linear */
-static void order_run(utf8proc_int32_t *point, int64_t count, utf8proc_int32_t *space)
+/* Sorts a run of combining marks by their class, stably, as the canonical ordering algorithm demands. A
+ * counting sort, so that a text of nothing but marks takes linear time. */
+static void marks_sort(utf8proc_int32_t *point, int64_t count, utf8proc_int32_t *space)
 {
     int64_t at[257] = { 0 };
-    for (int64_t i = 0; i < count; i++) at[rank_of(point[i]) + 1]++;
+    for (int64_t i = 0; i < count; i++) at[combining_class(point[i]) + 1]++;
     for (int r = 0; r < 256; r++) at[r + 1] += at[r];
-    for (int64_t i = 0; i < count; i++) space[at[rank_of(point[i])]++] = point[i];
+    for (int64_t i = 0; i < count; i++) space[at[combining_class(point[i])]++] = point[i];
     memcpy(point, space, (size_t)count * sizeof *point);
 }
 
-static void order_marks(Points *p)
+static void marks_order(Points *p)
 {
     for (int64_t from = 0, to; from < p->count; from = to) {
         bool moves = false;
-        for (to = from; to < p->count && rank_of(p->point[to]); to++)
-            moves |= to > from && rank_of(p->point[to]) < rank_of(p->point[to - 1]);
-        if (moves) order_run(p->point + from, to - from, p->point + p->count);
+        for (to = from; to < p->count && combining_class(p->point[to]); to++)
+            moves |= to > from && combining_class(p->point[to]) < combining_class(p->point[to - 1]);
+        if (moves) marks_sort(p->point + from, to - from, p->point + p->count);
         to += to == from;
     }
 }
 
-/* p->count characters of text, valid UTF-8, taken apart; they are counted only where there is no room for any */
+/* Decomposes text, which is valid UTF-8, into p->point, and counts the code points; only counts where
+ * capacity is 0. */
 static void decompose(Points *p, Chars text)
 {
     int flags = (p->flags & ~UTF8PROC_COMPOSE) | UTF8PROC_DECOMPOSE, last = 0;
     p->count = 0;
     for (int64_t at = 0; at < text.bytes; ) {
         Rune r = rune_at(text.text + at, text.bytes - at);
-        p->count += utf8proc_decompose_char((utf8proc_int32_t)r.point, p->room ? p->point + p->count : NULL,
-                                            p->room - (p->room ? p->count : 0), flags, &last);
+        p->count += utf8proc_decompose_char((utf8proc_int32_t)r.point,
+                                            p->capacity ? p->point + p->count : NULL,
+                                            p->capacity - (p->capacity ? p->count : 0), flags, &last);
         at += r.bytes;
     }
 }
 
-/* Twice the count: order_run works behind it */
-static Status points_room(Points *p, Chars text)
+/* Reserves twice the number of code points: marks_sort uses the second half. */
+static Status points_reserve(Points *p, Chars text)
 {
     Points counted = { .flags = p->flags };
     decompose(&counted, text);
-    if (2 * counted.count <= p->room) return OK;
+    if (2 * counted.count <= p->capacity) return OK;
     free(p->point);
-    p->room  = 2 * counted.count;
-    p->point = malloc((size_t)p->room * sizeof *p->point);
+    p->capacity  = 2 * counted.count;
+    p->point = malloc((size_t)p->capacity * sizeof *p->point);
     return p->point ? OK : fail(NO_MEMORY, "no memory to normalize %" PRId64 " characters", counted.count);
 }
 
-/* Writes text in its form; returns how much */
-static int64_t form_write(Points *p, uint8_t *out, Chars text)
+/* Writes the normalized run to out and returns its length in bytes. */
+static int64_t form_run(Points *p, uint8_t *out, Chars text)
 {
     int64_t wrote = 0;
     decompose(p, text);
-    order_marks(p);
+    marks_order(p);
     if (p->flags & UTF8PROC_COMPOSE) p->count = utf8proc_normalize_utf32(p->point, p->count, p->flags);
     for (int64_t i = 0; i < p->count; i++) wrote += rune_write(out + wrote, (uint32_t)p->point[i]);
     return wrote;
 }
 
-/* What the form cannot change, or broken bytes; else what it may: from `at` on, so many */
-static inline int64_t run_of(Chars text, int64_t at, uint32_t below, bool plain)
+/* The length in bytes of the run from `at` on of characters that the form cannot change, with broken bytes
+ * (`plain`), or of all others. */
+static inline int64_t run_bytes(Chars text, int64_t at, uint32_t below, bool plain)
 {
     int64_t from = at;
     while (at < text.bytes) {
@@ -92,8 +98,9 @@ static inline int64_t run_of(Chars text, int64_t at, uint32_t below, bool plain)
     return at - from;
 }
 
-/* The character that ends text[from .. at), where it is a whole one: a mark that follows may join it */
-static int64_t last_rune(Chars text, int64_t from, int64_t at)
+/* The length of the last character of text[from .. at), 1 or 2 bytes; 0: there is none. A mark after it may
+ * compose with it, so it belongs to the run of the mark. */
+static int64_t last_character_bytes(Chars text, int64_t from, int64_t at)
 {
     for (int64_t back = 1; back <= 2 && at - back >= from; back++) {
         Rune r = rune_at(text.text + at - back, back);
@@ -102,26 +109,28 @@ static int64_t last_rune(Chars text, int64_t from, int64_t at)
     return 0;
 }
 
-/* Runs from `below` on, with the character before, are formed; the rest is copied. `below`: characters under it do not change. */
-static Status form_runs(Points *p, TextBuffer *out, Chars *text, uint32_t below, int64_t widest)
+/* Normalizes the runs of characters >= `below`, each with the character before it, and copies the rest, since
+ * the form changes no character under `below`. widest: the most bytes that one byte can become. */
+static Status form_runs(Points *p, NormalizerBuffer *out, Chars *text, uint32_t below, int64_t widest)
 {
     int64_t at = 0, wrote = 0;
-    TRY(text_room(out, text->bytes * widest + 4));
+    TRY(buffer_reserve(out, text->bytes * widest + 4));
     while (at < text->bytes) {
-        int64_t plain  = run_of(*text, at, below, true);
-        int64_t formed = run_of(*text, at + plain, below, false);
-        int64_t joined = formed ? last_rune(*text, at, at + plain) : 0;
+        int64_t plain  = run_bytes(*text, at, below, true);
+        int64_t formed = run_bytes(*text, at + plain, below, false);
+        int64_t joined = formed ? last_character_bytes(*text, at, at + plain) : 0;
         memcpy(out->data + wrote, text->text + at, (size_t)(plain - joined));
         wrote += plain - joined;
         Chars run = { text->text + at + plain - joined, formed + joined };
-        TRY(points_room(p, run));
-        wrote += form_write(p, out->data + wrote, run);
+        TRY(points_reserve(p, run));
+        wrote += form_run(p, out->data + wrote, run);
         at += plain + formed;
     }
     *text = (Chars){ out->data, wrote };
     return OK;
 }
 
+/* widest: the maximum expansion factors of UTF-8 (Unicode's normalization FAQ) */
 static const struct { int flags, widest; uint32_t below; } forms[] = {
     [NORMALIZER_NFC]  = { UTF8PROC_STABLE | UTF8PROC_COMPOSE,                      3, LATIN_END },
     [NORMALIZER_NFD]  = { UTF8PROC_STABLE | UTF8PROC_DECOMPOSE,                    3, 0x80 },
@@ -129,15 +138,16 @@ static const struct { int flags, widest; uint32_t below; } forms[] = {
     [NORMALIZER_NFKD] = { UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT, 11, 0x80 },
 };
 
+/* Whether the form leaves the whole text as it is: no byte is a lead byte of a character >= below. */
 static bool all_below(Chars text, uint32_t below)
 {
-    uint8_t lead = below == 0x80 ? 0x80 : 0xCC;              /* U+0300 begins with CC */
+    uint8_t lead = below == 0x80 ? 0x80 : 0xCC;              /* the lead byte of U+0300 is CC */
     for (int64_t i = 0; i < text.bytes; i++)
         if (text.text[i] >= lead) return false;
     return true;
 }
 
-static Status form(NormalizerKind kind, TextBuffer *out, Chars *text)
+static Status unicode_form(NormalizerKind kind, NormalizerBuffer *out, Chars *text)
 {
     if (all_below(*text, forms[kind].below)) return OK;
     Points p = { .flags = forms[kind].flags };
@@ -153,15 +163,16 @@ static bool begins(Chars text, const uint8_t *with, int bytes)
     return text.bytes >= bytes && !memcmp(text.text, with, (size_t)bytes);
 }
 
-static Status prepend(const NormalizerStep *s, TextBuffer *out, Chars *text)
+static Status prepend(const NormalizerStep *s, NormalizerBuffer *out, Chars *text)
 {
-    TRY(text_room(out, text->bytes + s->new_bytes));
+    TRY(buffer_reserve(out, text->bytes + s->new_bytes));
     memcpy(out->data, s->new, (size_t)s->new_bytes);
     memcpy(out->data + s->new_bytes, text->text, (size_t)text->bytes);
     *text = (Chars){ out->data, text->bytes + s->new_bytes };
     return OK;
 }
 
+/* The most bytes that a byte of text can become by this step */
 static int64_t growth(const NormalizerStep *s)
 {
     if (s->kind <= NORMALIZER_NFKD)    return forms[s->kind].widest;
@@ -169,10 +180,10 @@ static int64_t growth(const NormalizerStep *s)
     return s->new_bytes <= s->old_bytes ? 1 : (s->new_bytes + s->old_bytes - 1) / s->old_bytes;
 }
 
-static Status replace(const NormalizerStep *s, TextBuffer *out, Chars *text)
+static Status replace(const NormalizerStep *s, NormalizerBuffer *out, Chars *text)
 {
     int64_t wrote = 0;
-    TRY(text_room(out, text->bytes * growth(s)));
+    TRY(buffer_reserve(out, text->bytes * growth(s)));
     for (int64_t at = 0; at < text->bytes; ) {
         if (begins((Chars){ text->text + at, text->bytes - at }, s->old, s->old_bytes)) {
             memcpy(out->data + wrote, s->new, (size_t)s->new_bytes);
@@ -186,10 +197,10 @@ static Status replace(const NormalizerStep *s, TextBuffer *out, Chars *text)
     return OK;
 }
 
-static Status step_apply(const NormalizerStep *s, TextBuffer *out, Chars *text, bool first)
+static Status step_apply(const NormalizerStep *s, NormalizerBuffer *out, Chars *text, bool first)
 {
     if (text->bytes == 0)          return OK;
-    if (s->kind <= NORMALIZER_NFKD)    return form(s->kind, out, text);
+    if (s->kind <= NORMALIZER_NFKD)    return unicode_form(s->kind, out, text);
     if (s->kind == NORMALIZER_REPLACE) return replace(s, out, text);
     bool begun = begins(*text, s->new, s->new_bytes);
     if (s->kind == NORMALIZER_PREPEND_FIRST && (begun || !first)) return OK;
@@ -197,13 +208,20 @@ static Status step_apply(const NormalizerStep *s, TextBuffer *out, Chars *text, 
     return prepend(s, out, text);
 }
 
-Status normalizer_apply(const Normalizer *n, Chars *text, bool first, PieceCache *words)
+Status normalizer_apply(const Normalizer *n, Chars *text, bool first, NormalizerBuffers *buffers)
 {
     for (int i = 0; i < n->steps; i++) {
-        TextBuffer *out = &words->text[text->text == words->text[0].data];
-        TRY(step_apply(&n->step[i], out, text, first));
+        /* A step never writes the buffer that it reads. */
+        TRY(step_apply(&n->step[i], &buffers->text[text->text == buffers->text[0].data], text, first));
     }
     return OK;
+}
+
+void normalizer_buffers_close(NormalizerBuffers *buffers)
+{
+    free(buffers->text[0].data);
+    free(buffers->text[1].data);
+    *buffers = (NormalizerBuffers){ 0 };
 }
 
 void normalizer_growth(const Normalizer *n, int64_t *widest, int64_t *extra)

@@ -1,26 +1,39 @@
 #ifndef TEXT_PRETOKENIZE_NORMALIZER_H
 #define TEXT_PRETOKENIZE_NORMALIZER_H
-/* What is done to a text before it is cut. Broken UTF-8 passes as it is. */
+/* The normalizer of a tokenizer: rewrites a text before it is pretokenized, by the steps that a
+ * tokenizer.json lists. Bytes that are not valid UTF-8 pass unchanged. Time and memory are linear in the text
+ * for every input. */
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/status.h"
-#include "text/bpe/piece_cache.h"
 
 typedef enum {
-    NORMALIZER_NFC, NORMALIZER_NFD, NORMALIZER_NFKC, NORMALIZER_NFKD,
+    NORMALIZER_NFC, NORMALIZER_NFD, NORMALIZER_NFKC, NORMALIZER_NFKD,      /* Unicode Standard Annex 15 */
     NORMALIZER_PREPEND,              /* `new` before a text that is not empty */
-    NORMALIZER_PREPEND_FIRST,        /* before the first text only, unless it begins so */
-    NORMALIZER_PREPEND_UNLESS,       /* unless the text begins so */
+    NORMALIZER_PREPEND_FIRST,        /* the same, but only before the first text, and not where it begins
+                                      * with `new` */
+    NORMALIZER_PREPEND_UNLESS,       /* the same before any text that does not begin with `new` */
     NORMALIZER_REPLACE               /* every `old` by `new` */
 } NormalizerKind;
 
-enum { NORMALIZER_MOST = 8, NORMALIZER_TEXT = 32 };
-typedef struct { NormalizerKind kind; uint8_t old[NORMALIZER_TEXT], new[NORMALIZER_TEXT]; int old_bytes, new_bytes; } NormalizerStep;
-typedef struct { NormalizerStep step[NORMALIZER_MOST]; int steps; } Normalizer;
-typedef struct { const uint8_t *text; int64_t bytes; } Chars;
+enum { NORMALIZER_STEPS_MAX = 8, NORMALIZER_TEXT_MAX = 32 };     /* bytes of `old` and of `new` */
+typedef struct {
+    NormalizerKind kind;
+    uint8_t old[NORMALIZER_TEXT_MAX], new[NORMALIZER_TEXT_MAX];     /* without a terminating zero */
+    int     old_bytes, new_bytes;
+} NormalizerStep;
+typedef struct { NormalizerStep step[NORMALIZER_STEPS_MAX]; int steps; } Normalizer;
+typedef struct { const uint8_t *text; int64_t bytes; } Chars;       /* a text that belongs to somebody else */
 
-/* *text becomes what it is after all steps, in the text buffers of words. first: it begins the document */
-Status  normalizer_apply(const Normalizer *n, Chars *text, bool first, PieceCache *words);
-/* A text grows at most to bytes * widest + extra */
+/* What the steps write into, by turns: a step reads one buffer and writes the other. They start all zero,
+ * grow to the longest text and are reused. One pair per thread. */
+typedef struct { uint8_t *data; int64_t capacity; } NormalizerBuffer;      /* capacity: bytes */
+typedef struct { NormalizerBuffer text[2]; } NormalizerBuffers;
+
+/* Replaces *text by the text after all steps, which is the original or is in one of the buffers, until their
+ * next use. first: the text begins the document. Fails with NO_MEMORY only. */
+Status  normalizer_apply(const Normalizer *n, Chars *text, bool first, NormalizerBuffers *buffers);
+void    normalizer_buffers_close(NormalizerBuffers *buffers);
+/* A bound of the output: at most bytes * widest + extra bytes. */
 void    normalizer_growth(const Normalizer *n, int64_t *widest, int64_t *extra);
 #endif

@@ -1,3 +1,6 @@
+/* Regular expressions by PCRE2, for tokenizers whose expression has no scanner. Hugging Face's library uses
+ * Oniguruma; where both engines know a construct and mean different things by it, the expression is rewritten
+ * or refused. */
 #include "text/pretokenize/regex.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,28 +10,30 @@
 #include <pcre2.h>
 #include "text/unicode.h"
 
-enum { STEPS_MOST = 10000000, STACK_MOST = 1 << 20 };
+/* A hostile expression must not stop the program: matching fails after this many backtracking steps. */
+enum { MATCH_STEPS_MAX = 10000000, JIT_STACK_MAX = 1 << 20 };
 struct Regex { pcre2_code *code; };
 
-/* ---- from Oniguruma's words, which Hugging Face's files are in, to PCRE2's where both know a word and mean two things ---- */
+/* ---- translation from Oniguruma's syntax to PCRE2's (Oniguruma's doc/RE) ---- */
 
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}"
 #define HEX  "0-9a-fA-F"
 #define HEX_DIGITS "0123456789abcdefABCDEF"
-static const struct { char letter; const char *alone, *inside; } letters[] = {       /* inside: a class; NULL: cannot be said */
+/* inside: within a class; NULL: inexpressible */
+static const struct { char letter; const char *alone, *inside; } escapes[] = {
     { 'w', "[" WORD "]",       WORD },               { 'W', "[^" WORD "]", NULL },
     { 'h', "[" HEX "]",        HEX },                { 'H', "[^" HEX "]",  NULL },
     { 's', "\\p{White_Space}", "\\p{White_Space}" }, { 'S', "\\P{White_Space}", "\\P{White_Space}" },
     { 'b', "(?:(?<=[" WORD "])(?![" WORD "])|(?<![" WORD "])(?=[" WORD "]))", "\\b" },
     { 'B', "(?:(?<=[" WORD "])(?=[" WORD "])|(?<![" WORD "])(?![" WORD "]))", NULL },
 };
-enum { LETTERS = sizeof letters / sizeof letters[0] };
+enum { ESCAPES = sizeof escapes / sizeof escapes[0] };
 
-/* What stands for a backslash and a letter; "" where it stays as it is, NULL where it cannot be said */
-static const char *letter_said(char letter, bool inside)
+/* The translation of a backslash and a letter; "": unchanged, NULL: PCRE2 cannot express it */
+static const char *letter_translate(char letter, bool inside)
 {
-    for (int i = 0; i < LETTERS; i++)
-        if (letters[i].letter == letter) return inside ? letters[i].inside : letters[i].alone;
+    for (int i = 0; i < ESCAPES; i++)
+        if (escapes[i].letter == letter) return inside ? escapes[i].inside : escapes[i].alone;
     return "";
 }
 
@@ -38,24 +43,30 @@ static bool has_multiline(const char *at)
     return flags && memchr(at + 2, 'm', flags);
 }
 
-/* In a class a class, its `&&`, and (?m), by which PCRE2 means another thing */
-static bool unsayable(const char *at, bool inside) { return inside ? *at == '[' || !strncmp(at, "&&", 2) : has_multiline(at); }
+/* A class within a class and its `&&`, which PCRE2 takes literally, and (?m), which is Oniguruma's name for
+ * PCRE2's (?s) */
+static bool is_untranslatable(const char *at, bool inside)
+{
+    return inside ? *at == '[' || !strncmp(at, "&&", 2) : has_multiline(at);
+}
 
-static Status pattern_say(FILE *out, const char *pattern)
+static Status pattern_translate(FILE *out, const char *pattern)
 {
     bool inside = false;
     for (const char *at = pattern; *at; at++) {
-        const char *said = at[0] == '\\' && at[1] ? letter_said(at[1], inside) : "";
-        if (!said || unsayable(at, inside))
-            return fail(BAD_FILE, "the pattern %.120s: PCRE2, which matches patterns that are not built in, cannot say what stands at byte %td,"
-                        " %.8s; encode with another program", pattern, at - pattern, at);
+        const char *translated = at[0] == '\\' && at[1] ? letter_translate(at[1], inside) : "";
+        if (!translated || is_untranslatable(at, inside))
+            return fail(BAD_FILE,
+                        "the pattern %.120s: PCRE2, which matches patterns that are not built in, cannot"
+                        " express what is at byte %td, %.8s; encode with another program",
+                        pattern, at - pattern, at);
         if (at[0] == '\\' && at[1] == 'u' && strspn(at + 2, HEX_DIGITS) >= 4) {         /* \uHHHH */
             fprintf(out, "\\x{%.4s}", at + 2);
             at += 5;
             continue;
         }
-        if (*said) {
-            fputs(said, out);
+        if (*translated) {
+            fputs(translated, out);
             at++;
             continue;
         }
@@ -65,7 +76,7 @@ static Status pattern_say(FILE *out, const char *pattern)
         else if (*at == '[') {
             inside = true;
             if (at[1] == '^') fputc(*++at, out);
-            if (at[1] == ']') fputc(*++at, out);               /* the first is a letter of the class */
+            if (at[1] == ']') fputc(*++at, out);               /* the first ] is a member of the class */
         }
     }
     return OK;
@@ -75,19 +86,20 @@ static Status compile(Regex **regex, const char *pattern, const char *whole);
 
 Status regex_open(Regex **regex, const char *pattern)
 {
-    char  *said = NULL;
+    char  *translated = NULL;
     size_t bytes;
-    FILE  *out = open_memstream(&said, &bytes);
+    FILE  *out = open_memstream(&translated, &bytes);
     *regex = NULL;
     if (!out) return fail(NO_MEMORY, "no memory for a pattern");
-    Status status = pattern_say(out, pattern);
+    Status status = pattern_translate(out, pattern);
     if (fclose(out) != 0 && status == OK) status = fail(NO_MEMORY, "no memory for a pattern");
-    if (status == OK) status = compile(regex, said, pattern);
-    free(said);
+    if (status == OK) status = compile(regex, translated, pattern);
+    free(translated);
     return status;
 }
 
-/* ^ and $ are of lines: Ruby's way. whole: as it was given */
+/* PCRE2_MULTILINE, because in Ruby's syntax ^ and $ match at lines. whole: the expression as given, for
+ * messages */
 static Status compile(Regex **regex, const char *pattern, const char *whole)
 {
     int        wrong;
@@ -99,26 +111,30 @@ static Status compile(Regex **regex, const char *pattern, const char *whole)
     r->code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, flags, &wrong, &place, NULL);
     uint32_t empty = 0;
     if (r->code) {
-        pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE);        /* slower where it cannot, not different */
+        pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE);        /* an optimization: may fail */
         pcre2_pattern_info(r->code, PCRE2_INFO_MATCHEMPTY, &empty);
         if (!empty) return OK;
         regex_close(r);
         *regex = NULL;
-        return fail(BAD_FILE, "the pattern %.120s can match nothing, and where it does so others cut and this program does not; write"
-                    " it so that a match has a character (+ for *), or encode with another program", whole);
+        return fail(BAD_FILE,
+                    "the pattern %.120s matches the empty text, where other programs split and this one"
+                    " does not; change it so that each match has a character (+ instead of *), or encode with"
+                    " another program", whole);
     }
     PCRE2_UCHAR words[128];
     pcre2_get_error_message(wrong, words, sizeof words);
     regex_close(r);
     *regex = NULL;
-    return fail(BAD_FILE, "the pattern %.120s is wrong at byte %zu: %s", pattern, (size_t)place, (char *)words);
+    return fail(BAD_FILE, "the pattern %.120s is wrong at byte %zu: %s", pattern, (size_t)place,
+                (char *)words);
 }
 
 const char *regex_unicode(const char *pattern, char version[24])
 {
     pcre2_config(PCRE2_CONFIG_UNICODE_VERSION, version);
     while ((pattern = strchr(pattern, '\\')) && pattern[1] && !strchr("pPwWbBdDX", pattern[1])) pattern += 2;
-    return pattern && pattern[1] && strncmp(version, unicode_version, strcspn(unicode_version, ".")) ? version : NULL;
+    return pattern && pattern[1] && strncmp(version, unicode_version, strcspn(unicode_version, ".")) ? version
+        : NULL;
 }
 
 void regex_close(Regex *r)
@@ -128,6 +144,7 @@ void regex_close(Regex *r)
     free(r);
 }
 
+/* The JIT stack and match data are not shareable between threads, so each has its own. */
 struct RegexSpace { pcre2_match_data *data; pcre2_match_context *limits; pcre2_jit_stack *stack; };
 
 void regex_space_close(RegexSpace *s)
@@ -145,20 +162,20 @@ static Status space_open(RegexSpace **space)
     if (s) {
         s->data   = pcre2_match_data_create(1, NULL);
         s->limits = pcre2_match_context_create(NULL);
-        s->stack  = pcre2_jit_stack_create(32768, STACK_MOST, NULL);
+        s->stack  = pcre2_jit_stack_create(32768, JIT_STACK_MAX, NULL);
     }
     if (!s || !s->data || !s->limits || !s->stack) {
         regex_space_close(s);
         return fail(NO_MEMORY, "no memory for a pattern");
     }
-    pcre2_set_match_limit(s->limits, STEPS_MOST);
+    pcre2_set_match_limit(s->limits, MATCH_STEPS_MAX);
     pcre2_jit_stack_assign(s->limits, NULL, s->stack);
     *space = s;
     return OK;
 }
 
-Status regex_next(const Regex *r, RegexSpace **space, const uint8_t *text, int64_t bytes, int64_t at, int64_t *from,
-                  int64_t *to)
+Status regex_next(const Regex *r, RegexSpace **space, const uint8_t *text, int64_t bytes, int64_t at,
+                  int64_t *from, int64_t *to)
 {
     *from = *to = bytes;
     if (!*space) TRY(space_open(space));
@@ -167,7 +184,8 @@ Status regex_next(const Regex *r, RegexSpace **space, const uint8_t *text, int64
         int found = pcre2_match(r->code, text, (PCRE2_SIZE)bytes, (PCRE2_SIZE)at, flags, s->data, s->limits);
         if (found == PCRE2_ERROR_NOMATCH) return OK;
         if (found < 0)
-            return fail(BAD_FILE, "the tokenizer's pattern goes back and forth too long at byte %" PRId64, at);
+            return fail(BAD_FILE,
+                        "the tokenizer's pattern takes too many backtracking steps at byte %" PRId64, at);
         const PCRE2_SIZE *span = pcre2_get_ovector_pointer(s->data);
         if (span[1] > span[0]) {
             *from = (int64_t)span[0];

@@ -1,9 +1,10 @@
 #ifndef TEXT_SENTENCEPIECE_SENTENCEPIECE_MODEL_H
 #define TEXT_SENTENCEPIECE_SENTENCEPIECE_MODEL_H
-/* A sentencepiece .model file (protocol buffers, message ModelProto) as it is read: nothing in it is
- * believed. Lengths stay within what is left, unknown fields are passed over, scores are finite, kinds are
- * known. Texts point into the file's bytes. An open model takes at most 120 times the bytes of its file:
- * up to 80 a byte of its pieces for two tries, up to 30 for pieces and their texts, and the copy. */
+/* A sentencepiece .model file as it is read, without trusting it: a protocol-buffers message ModelProto
+ * (sentencepiece_model.proto). Lengths are within their message, unknown fields are skipped, scores are
+ * finite, kinds are known. Texts point into the file's bytes. An open model takes at most 120 times the size
+ * of its file: up to 80 bytes per byte of its pieces for two tries, up to 30 for pieces and their decoded
+ * texts, and the copy of the file. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,20 +21,25 @@ typedef enum {
 } SentencePieceKind;
 enum { SP_MODEL_UNIGRAM = 1, SP_MODEL_BPE = 2, SP_MODEL_WORD = 3, SP_MODEL_CHAR = 4 };
 
-typedef struct { const char *data; size_t bytes; } ByteSpan;
+typedef struct { const char *data; size_t bytes; } ByteSpan;        /* not zero-terminated; belongs to the
+                                                                     * file's data */
 typedef struct { ByteSpan text; float score; SentencePieceKind kind; } SentencePieceEntry;
 
+/* Defaults, where the file has no value, are those of sentencepiece_model.proto. */
 typedef struct {
-    SentencePieceEntry *piece;
-    int32_t pieces, room;
-    int    kind;                             /* MODEL_... */
-    bool   space_last, byte_fallback;        /* treat_whitespace_as_suffix */
-    ByteSpan   unk_surface, eos;
-    ByteSpan   charsmap, denormalizer;           /* precompiled, of the normalizer and of the denormalizer */
-    bool   dummy_prefix, drop_spaces, escape_spaces;
+    SentencePieceEntry *piece;               /* [pieces]; the index is the id */
+    int32_t  pieces, capacity;
+    int      kind;                           /* SP_MODEL_UNIGRAM, ...; 0: unknown */
+    bool     space_last, byte_fallback;      /* space_last: treat_whitespace_as_suffix, the mark follows a
+                                              * word */
+    ByteSpan unk_surface, eos;               /* what the unknown piece decodes to; the name of the
+                                              * end-of-text piece */
+    ByteSpan charsmap, denormalizer;         /* precompiled rules of the normalizer and of the denormalizer */
+    bool     dummy_prefix, drop_spaces, escape_spaces;      /* add_dummy_prefix, remove_extra_whitespaces,
+                                              * escape_whitespaces */
 } SentencePieceModel;
 
-/* data lives as long as the model; path: as messages say it */
+/* data must outlive the model; path is for messages. BAD_FILE names the malformed byte; NO_MEMORY. */
 Status sentencepiece_model_read (SentencePieceModel *model, const void *data, size_t bytes, const char *path);
 void   sentencepiece_model_close(SentencePieceModel *model);
 #endif

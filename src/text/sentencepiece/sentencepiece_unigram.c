@@ -1,51 +1,57 @@
-/* Unigram: the cut of the text with the highest sum of scores, by Viterbi. Sums are floats from the begin of
- * the text, and begin anew where they pass 100,000, as those of sentencepiece 0.2.3 do, so that near ties fall
- * as there. (Before 0.2.3 they only grew, new sums were compared before they were rounded, and a
- * piece of the user weighed the same whatever its length.) Where no piece crosses a place all cuts meet
- * there, and what is before it is done: so memory is that of a word, whatever the text. */
+/* Unigram segmentation: the pieces of the text with the highest sum of scores, by the Viterbi algorithm. Sums
+ * are floats from the beginning of the text, and are rebased where they exceed 100,000, as in sentencepiece
+ * 0.2.3, so that near ties are decided as there. (Before 0.2.3 sums only grew, new sums were compared before
+ * they were rounded, and a user-defined piece had the same score whatever its length.) Where no piece spans a
+ * position, all segmentations meet there, and the text before it is finished; so memory is that of a word,
+ * whatever the length of the text. */
 #include <math.h>
 #include <stdlib.h>
 #include "text/sentencepiece/sentencepiece_internal.h"
 
+/* The best segmentation that ends at a position */
 typedef struct {
     float   score;
-    int32_t id, back, next;
-} Node; /* of the best cut that ends here; back: its last piece's bytes */
+    int32_t id, piece_bytes;           /* its last piece; piece_bytes 0: nothing ends here */
+    int32_t next;                      /* the end of the piece after it, filled by lattice_flush */
+} LatticeNode;
 
 typedef struct {
     const SentencePiece *sp;
-    Node   *node;                      /* of text + begin */
-    int64_t room, begin, reach;        /* reach: nothing seen ends later */
+    LatticeNode *node;                 /* [position - begin], position in the text */
+    int64_t capacity, begin, reach;    /* reach: the last position at which a piece ends so far */
 } Lattice;
 
-static Node *node_at(Lattice *l, int64_t at)
+/* Nodes are initialized when they are first reached. */
+static LatticeNode *node_at(Lattice *l, int64_t at)
 {
-    while (at > l->reach) l->node[++l->reach - l->begin].back = 0;
+    while (at > l->reach) l->node[++l->reach - l->begin].piece_bytes = 0;
     return &l->node[at - l->begin];
 }
 
-static void lattice_room(Lattice *l, int64_t nodes)
+static void lattice_grow(Lattice *l, int64_t nodes)
 {
-    if (nodes <= l->room) return;
-    l->room = 2 * nodes;
-    l->node = realloc(l->node, (size_t)l->room * sizeof *l->node);
-    CHECK(l->node, "no memory to encode a text of %lld bytes without a place to cut it", (long long)nodes);
+    if (nodes <= l->capacity) return;
+    l->capacity = 2 * nodes;
+    l->node = realloc(l->node, (size_t)l->capacity * sizeof *l->node);
+    CHECK(l->node, "no memory to encode %lld bytes of text that pieces span without a gap", (long long)nodes);
 }
 
-static void offer(Lattice *l, int64_t begin, int64_t end, int32_t id, float score)
+/* Keeps a piece begin .. end where it improves the best score at end; of equal scores the first is kept. */
+static void node_relax(Lattice *l, int64_t begin, int64_t end, int32_t id, float score)
 {
-    Node *n = node_at(l, end);
-    if (n->back && score <= n->score) return;
+    LatticeNode *n = node_at(l, end);
+    if (n->piece_bytes && score <= n->score) return;
     n->score = score;
     n->id    = id;
-    n->back  = (int32_t)(end - begin);
+    n->piece_bytes  = (int32_t)(end - begin);
 }
 
-static void pieces_offer(Lattice *l, const char *text, int64_t at, int64_t bytes)
+/* All pieces that begin at `at`, and the unknown piece where none is exactly one character */
+static void pieces_relax(Lattice *l, const char *text, int64_t at, int64_t bytes)
 {
     const SentencePieceTrie *t = &l->sp->trie;
     float   here = l->node[at - l->begin].score;
-    int64_t character = character_bytes(text[at]);
+    int64_t character = utf8_bytes_of_lead(text[at]);
     bool    single = false;
     int32_t node = TRIE_ROOT;
     if (character > bytes - at) character = bytes - at;
@@ -56,26 +62,27 @@ static void pieces_offer(Lattice *l, const char *text, int64_t at, int64_t bytes
         if (id < 0 || !sentencepiece_in_text(l->sp, id)) continue;
         const SentencePieceEntry *p = &l->sp->model.piece[id];
         if (p->kind == SP_PIECE_UNUSED) continue;
+        /* As in the library: a positive score, so that a user-defined piece wins over its parts. */
         float score = p->kind == SP_PIECE_USER ? (float)(0.1 * (double)(end - at - 1)) : p->score;
-        offer(l, at, end, id, score + here);
+        node_relax(l, at, end, id, score + here);
         single |= end - at == character;
     }
-    if (!single) offer(l, at, at + character, l->sp->unknown, l->sp->min_score - 10.0f + here);
+    if (!single) node_relax(l, at, at + character, l->sp->unknown, l->sp->min_score - 10.0f + here);
 }
 
-/* Of sums that are large, small differences would be lost: from here on they count from `at`. */
-static void sums_renew(Lattice *l, int64_t at)
+/* Large sums would lose small differences to rounding, so they are counted from `at` on. */
+static void scores_rebase(Lattice *l, int64_t at)
 {
     const float most = 100000;
     float sum = l->node[at - l->begin].score;
     for (int64_t i = at; fabsf(sum) > most && i <= l->reach; i++) l->node[i - l->begin].score -= sum;
 }
 
-/* Ids up to `end`, where all cuts meet */
+/* Appends the ids up to `end`, where all segmentations meet. */
 static void lattice_flush(Lattice *l, SentencePieceIds *list, const char *text, int64_t end)
 {
-    Node *n = l->node;
-    for (int64_t at = end - l->begin; at > 0; at -= n[at].back) n[at - n[at].back].next = (int32_t)at;
+    LatticeNode *n = l->node;
+    for (int64_t at = end - l->begin; at > 0; at -= n[at].piece_bytes) n[at - n[at].piece_bytes].next = (int32_t)at;
     for (int64_t at = 0; at < end - l->begin; at = n[at].next) {
         int64_t stop = n[at].next;
         ids_add(list, n[stop].id, text + l->begin + at, stop - at);
@@ -87,13 +94,13 @@ static void lattice_flush(Lattice *l, SentencePieceIds *list, const char *text, 
 void sentencepiece_unigram(SentencePieceIds *list, const char *text, int64_t bytes)
 {
     Lattice l = { .sp = list->sp };
-    lattice_room(&l, 2 * SENTENCEPIECE_BYTES_MAX);
-    l.node[0] = (Node){ .id = -1 };
+    lattice_grow(&l, 2 * SENTENCEPIECE_BYTES_MAX);
+    l.node[0] = (LatticeNode){ .id = -1 };
     for (int64_t at = 0; at < bytes;) {
-        lattice_room(&l, at - l.begin + SENTENCEPIECE_BYTES_MAX + 8);
-        sums_renew(&l, at);
-        pieces_offer(&l, text, at, bytes);
-        int64_t character = character_bytes(text[at]);
+        lattice_grow(&l, at - l.begin + SENTENCEPIECE_BYTES_MAX + 8);
+        scores_rebase(&l, at);
+        pieces_relax(&l, text, at, bytes);
+        int64_t character = utf8_bytes_of_lead(text[at]);
         at += character < bytes - at ? character : bytes - at;
         if (at == l.reach) lattice_flush(&l, list, text, at);
     }
