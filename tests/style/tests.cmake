@@ -7,14 +7,14 @@ else()
     message(STATUS "no python3: the goldens of tests/golden/traffic are not derived again")
 endif()
 
-# Rules of the house as scripts, and each script held to its word.
-foreach(check layers sizes agreements comm_marks flags words)
+# Rules of style as scripts, and for each script a test that it finds planted violations.
+foreach(check layers sizes headers terms comments agreements comm_marks flags words)
     add_test(NAME style.${check} COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/${check}.sh ${CMAKE_SOURCE_DIR})
     add_test(NAME style.${check}_planted COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/planted.sh ${check})
     set_tests_properties(style.${check} style.${check}_planted PROPERTIES LABELS style TIMEOUT 60)
 endforeach()
 if(Python3_FOUND)
-    add_test(NAME style.knots COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/knots.py ${CMAKE_SOURCE_DIR} 0 0 corpus)
+    add_test(NAME style.knots COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/knots.py ${CMAKE_SOURCE_DIR} 4 3)
     add_test(NAME style.knots_planted COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/planted.sh knots)
     set_tests_properties(style.knots style.knots_planted PROPERTIES LABELS style TIMEOUT 60)
 endif()
