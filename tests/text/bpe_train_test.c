@@ -1,5 +1,5 @@
 /* The BPE trainer: against a naive one, against Hugging Face's merges (tests/golden/text, and Swedish novels
- * where ../shared is), whatever the threads; GPT-2's words; the tokenizer.json. */
+ * where ../shared is), with any number of threads; GPT-2's pretokens; the tokenizer.json. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -51,12 +51,12 @@ static void words_are_gpt2s(void **state)
     assert_words("a  b   \n c\n\n", "a| | b|   \n| c|\n\n");
     assert_words("a\nb\tc ", "a|\n|b|\t|c| ");
     assert_words("x12\xC2\xBD, 3.5", "x|12\xC2\xBD|,| 3|.|5");
-    assert_words("e\xCC\x81t", "e|\xCC\x81|t");                                  /* a mark is no letter */
+    assert_words("e\xCC\x81t", "e|\xCC\x81|t");                                  /* a mark is not a letter */
     assert_words("\xC3\xA5\xC3\x84 \xD0\x96!?", "\xC3\xA5\xC3\x84| \xD0\x96|!?");
     assert_words("a\xC2\xA0"
                  "b",
-                 "a|\xC2\xA0|b"); /* a space that joins nothing */
-    assert_words("a\xE1\xA0\x8E" "b", "a|\xE1\xA0\x8E|b");                       /* U+180E is none */
+                 "a|\xC2\xA0|b"); /* a space that joins no word */
+    assert_words("a\xE1\xA0\x8E" "b", "a|\xE1\xA0\x8E|b");                       /* U+180E is not white space */
     assert_words("\xF0\x90\x8C\xB0x\xF0\x9F\x98\x80", "\xF0\x90\x8C\xB0x|\xF0\x9F\x98\x80");
     assert_words("a\xFF\xC3", "a|\xFF\xC3");
     assert_words(" ", " ");
@@ -95,8 +95,8 @@ static void naive_join(NaiveWord *w, BpeMerge m)
     w->length = out;
 }
 
-/* No letter is twice in a word: then no token comes up in two ways, where Hugging Face's trainer counts
- * otherwise. */
+/* No letter occurs twice in a word, so no token is made by two different merges, a case in which Hugging
+ * Face's trainer counts differently. */
 static void a_naive_trainer_agrees(void **state)
 {
     (void)state;
@@ -115,7 +115,7 @@ static void a_naive_trainer_agrees(void **state)
                                       : (char)('a' + (random >> 16) % 26);
                 word[i].letter[k] = spelled[k] - 33;
             }
-            word[i].letter[0] = 220;                                 /* the space in front */
+            word[i].letter[0] = 220;                                 /* the leading space */
             spelled[0] = ' ';
             for (int k = 0; k < word[i].count; k++) out = stpcpy(out, spelled);
         }
@@ -140,7 +140,7 @@ static void a_naive_trainer_agrees(void **state)
     }
 }
 
-/* ---- Hugging Face's ---- */
+/* ---- against Hugging Face's trainer ---- */
 
 typedef struct { json_t *line[4096]; TextPiece text[4096]; int count; } Documents;
 
@@ -223,7 +223,7 @@ static void goldens_agree(void **state)
     documents_free(&d);
 }
 
-/* 25 MB of novels: too many merges to keep here, so their number and their FNV-1a. */
+/* 25 MB of novels: too many merges to keep here, so their number and FNV-1a hash are compared. */
 static void swedish_merges_agree(void **state)
 {
     (void)state;
@@ -280,12 +280,12 @@ static void corners_hold(void **state)
     static const char *special[] = { "ab", "\"\\\n\xE2\x82\xAC" };
     static Documents d = { .count = 2, .text = { { "abab abab", 9, 0 }, { "", 0, 0 } } };
     json_t *file = trained(&d, 2, 1000, special, 2);
-    assert_int_equal(id_in(file, "ab"), 0);                    /* what a merge makes may be a special token */
+    assert_int_equal(id_in(file, "ab"), 0);                    /* a special token may be what a merge makes */
     assert_int_equal(id_in(file, special[1]), 1);
     assert_int_equal(id_in(file, "abab"), 258);
     json_decref(file);
     d.count = 0;
-    file = trained(&d, 1, 1000, NULL, 0);                      /* no text: bytes alone */
+    file = trained(&d, 1, 1000, NULL, 0);                      /* no text: only the bytes */
     assert_int_equal(json_array_size(json_object_get(json_object_get(file, "model"), "merges")), 0);
     json_decref(file);
 }

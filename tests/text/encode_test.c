@@ -1,4 +1,4 @@
-/* Ids against what other programs give: the published vocabularies, where they lie beside the source. */
+/* Ids against those of other programs, with the published vocabularies where ../shared has them. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +59,7 @@ static void gpt2_tiktoken(void **s) { (void)s; published_pairs(SHARED "gpt2/r50k
 static void gpt2_json(void **s)     { (void)s; published_pairs(SHARED "gpt2/gpt2_tokenizer.json", "r50k_base", "gpt2"); }
 static void cl100k(void **s)        { (void)s; published_pairs(SHARED "gpt2/cl100k_base.tiktoken", "cl100k_base", "cl100k"); }
 
-/* Counts and the first ids of whole files; a sum over all ids stands for the rest in file_goldens' place of a hash */
+/* Counts and the first ids of whole files; file_goldens compares the rest by a sum over all ids */
 static void whole_files(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static void goldens(const char *path_of_rows, int least)
     assert_true(seen > least);
 }
 
-/* tests/oracles/tokenizers_golden.py made them with tokenizers and tiktoken, added_golden.py the others */
+/* Made by tests/oracles/tokenizers_golden.py with tokenizers and tiktoken, and by added_golden.py */
 static void small_goldens(void **state) { (void)state; goldens(SMALL "golden.jsonl", 500); }
 static void added_tokens (void **state) { (void)state; goldens(SMALL "added.jsonl", 1200); }
 
@@ -156,7 +156,8 @@ static void comes_back(const Tokenizer *t, const char *text, int64_t bytes)
 
 static uint32_t dice(uint32_t *state) { return (*state = *state * 1664525u + 1013904223u) >> 8; }
 
-/* Bytes, half of them from few, so that words and runs are met; llama2 turns U+2581 into a blank, so that has none here */
+/* Random bytes, half of them from a small set, so that words and runs occur; without U+2581, which llama2
+ * decodes as a space */
 static void any_bytes_come_back(void **state)
 {
     (void)state;
@@ -171,7 +172,8 @@ static void any_bytes_come_back(void **state)
             int  bytes = (int)(dice(&seed) % sizeof text), mode = round % 3;
             for (int i = 0; i < bytes; i++)
                 text[i] = mode == 0 ? (char)dice(&seed) : "ab Z'lL12\n\r \xC3\xA5\xE2\x80\x93\xFF.,"[dice(&seed) % (mode == 1 ? 20 : 8)];
-            char *exact = malloc((size_t)bytes + 1);              /* so that a byte read too far is seen */
+            char *exact = malloc((size_t)bytes + 1);              /* so that a sanitizer sees a read beyond
+                                                                   * it */
             memcpy(exact, text, (size_t)bytes);
             comes_back(&t, exact = realloc(exact, (size_t)bytes + (bytes == 0)), bytes);
             free(exact);
@@ -180,7 +182,7 @@ static void any_bytes_come_back(void **state)
     }
 }
 
-/* A million of the same: quadratic work would take hours */
+/* A million equal characters: quadratic time would be hours */
 static void hostile_texts_take_no_longer(void **state)
 {
     (void)state;
@@ -210,7 +212,8 @@ static void write_file(const char *path, const uint8_t *data, size_t bytes)
     fclose(file);
 }
 
-/* Pretokenizer, flipped, doubled: opened or refused, and what opens encodes within its room */
+/* Files truncated, with bytes flipped, doubled: refused, or opened, and then encoding stays within its
+ * capacity */
 static void broken_files_are_refused(void **state)
 {
     (void)state;
@@ -230,7 +233,7 @@ static void broken_files_are_refused(void **state)
         uint8_t *data = malloc(map.size);
         size_t   size = round % 7 == 0 ? dice(&seed) % map.size : map.size;
         memcpy(data, map.data, map.size);
-        size_t area = round % 2 ? map.size : 600;                 /* where normalizers and pre-tokenizers are told */
+        size_t area = round % 2 ? map.size : 600;                 /* the normalizers and pre-tokenizers */
         for (uint32_t i = 0, flips = dice(&seed) % 6; i < flips; i++)
             data[dice(&seed) % area] = round % 3 ? data[dice(&seed) % map.size] : (uint8_t)dice(&seed);
         write_file(path, data, size);
@@ -259,7 +262,7 @@ static void broken_files_are_refused(void **state)
 #define BARE_MODEL "\"model\": {\"vocab\": {\"a\": 0}, \"merges\": []}}"
 #define SPLIT_BY(pattern) "{\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"" pattern "\"}, \"behavior\": \"Isolated\"}}"
 
-/* A fault that once was passed over, or told without the file's name */
+/* A faulty file, which is refused with a message that names it */
 static void faults_are_named(void **state)
 {
     (void)state;
@@ -292,8 +295,8 @@ static void faults_are_named(void **state)
     rmdir(folder);
 }
 
-/* PieceCache that PCRE2 knows as well, and means another thing by: they once cut elsewhere, without a word. By Oniguruma's manual (RE):
- * \w has marks and all numbers of Latin-1, \h is a hexadecimal digit, ^ and $ are of lines, U+180E is no white space. */
+/* Constructs that PCRE2 knows too, but with another meaning. By Oniguruma's manual (doc/RE): \w has marks and
+ * all numbers of Latin-1, \h is a hexadecimal digit, ^ and $ match at lines, U+180E is not white space. */
 static void patterns_are_oniguruma_s(void **state)
 {
     (void)state;
@@ -342,7 +345,7 @@ static void copy_file(const char *folder, const char *name, const char *from)
     file_unmap(&map);
 }
 
-/* What lies in a folder, and what ends a document there */
+/* The files of a folder, and its end of document */
 static void folders_and_names(void **state)
 {
     (void)state;
@@ -352,7 +355,7 @@ static void folders_and_names(void **state)
     assert_non_null(mkdtemp(folder));
     copy_file(folder, "tokenizer.model", TESTS_DIR "/golden/text/unigram.model");
     expect_facts(folder, 420, 2, false);
-    copy_file(folder, "tokenizer.json", SMALL "added_qwen2.json");                     /* which goes before it */
+    copy_file(folder, "tokenizer.json", SMALL "added_qwen2.json");                     /* takes precedence */
     expect_facts(folder, 716, 700, true);
     snprintf(path, sizeof path, "%s/tokenizer_config.json", folder);
     write_file(path, (const uint8_t *)config, sizeof config - 1);

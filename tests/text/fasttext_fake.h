@@ -98,7 +98,7 @@ static inline void put_fake(FakeFile *f, const Fake *k)
     put_matrix(f, &k->output);
 }
 
-/* PieceCache, five labels; what it is like is told by the numbers that the caller left in it, and by a seed */
+/* Words and five labels; the properties are the numbers that the caller has set, and a seed */
 static inline void fake_fill(Fake *k, uint32_t seed, bool quantised, bool output, bool norms)
 {
     static const char *const word[] = { "</s>", "och", "det", "\xC3\xA5r", "en_ganska_l\xC3\xA5ng_sammans\xC3\xA4ttning", "x",
@@ -115,7 +115,7 @@ static inline void fake_fill(Fake *k, uint32_t seed, bool quantised, bool output
 
 static inline void fake_write(const char *path, const void *data, size_t bytes)
 {
-    unlink(path);                                /* a file cut to nothing and written again is slow on some disks */
+    unlink(path);                                /* truncating and rewriting a file is slow on some disks */
     FILE *file = fopen(path, "wb");
     if (!file || fwrite(data, 1, bytes, file) != bytes || fclose(file) != 0) abort();
 }

@@ -1,4 +1,4 @@
-/* fastText models that are damaged: refused with the file, the byte and a cure, or read without harm. */
+/* fastText models that are damaged: refused with the file, the byte and a way out, or read without harm. */
 #include "base/testing.h"
 #include "fasttext_fake.h"
 #include "text/fasttext/langid.h"
@@ -20,7 +20,7 @@ static Fake *fake(int i)
     return &k;
 }
 
-/* Opened and asked, where it opens */
+/* Opens the model and, where that succeeds, classifies with it */
 static Status file_try(const void *data, size_t bytes)
 {
     static const char text[] = "och det \xC3\xA5r hus __label__sv \xFF\xFF </s> x";
@@ -45,7 +45,7 @@ static Status file_try(const void *data, size_t bytes)
     return OK;
 }
 
-/* A file cut anywhere, or longer by a byte */
+/* A file truncated anywhere, or longer by a byte */
 static void cut(void **state)
 {
     (void)state;
@@ -62,11 +62,11 @@ static void cut(void **state)
     }
 }
 
-/* One field changed: at, its width, its value, and what is said of it. PieceCache begin at byte 92, as in put_fake. */
+/* One field changed: position, width, value, and the message. Words begin at byte 92, as in put_fake. */
 static void fields(void **state)
 {
     (void)state;
-    enum { INPUT = 92 + 45 + 5 * 11 + 11 * 10 };              /* where the kind of the input matrix stands */
+    enum { INPUT = 92 + 45 + 5 * 11 + 11 * 10 };              /* position of the input matrix's kind */
     static const struct { int at, width; int64_t value; const char *says; } row[] = {
         { 0, 4, 793712315, "is not a fastText model" },
         { 4, 4, 13, "of version 13, and versions 11 and 12 are read" },
@@ -112,7 +112,7 @@ static void quantisers(void **state)
 {
     (void)state;
     Fake *k = fake(1);
-    k->input.width = 2;                               /* 2 parts of 3 and 1: told as 2 and 1 */
+    k->input.width = 2;                               /* 2 parts of 3 and 1, declared as 2 and 1 */
     put_fake(&file, k);
     assert_int_equal(file_try(file.data, file.bytes), BAD_FILE);
     assert_contains(fail_text(), "2 parts of 2, the last of 1, are not 4 dimensions");
@@ -141,7 +141,7 @@ static void no_file(void **state)
     assert_null(langid);
 }
 
-/* A tree where labels were never seen is a chain: deep, but no stack is. */
+/* A tree of labels with count 0 is a chain: deep, but the walk's stack is not. */
 static void deep_tree(void **state)
 {
     (void)state;
@@ -166,7 +166,7 @@ static void deep_tree(void **state)
     assert_int_equal(file_try(f->data, f->bytes), OK);
 }
 
-/* Bytes changed by chance, and fields by values at the edges: refused, or read without harm */
+/* Random bytes changed, and fields set to boundary values: refused, or read without harm */
 static void mutations(void **state)
 {
     (void)state;
@@ -177,7 +177,7 @@ static void mutations(void **state)
     for (int i = 0; i < all; i++) {
         put_fake(&file, fake(i % 12));
         mutant = file;
-        size_t head = 92 + 200;                       /* where fields stand close together */
+        size_t head = 92 + 200;                       /* the header, where fields are dense */
         for (uint32_t n = fake_random(&seed) % 3 + 1; n; n--) {
             size_t most = fake_random(&seed) % 2 ? head : file.bytes - 8, at = fake_random(&seed) % most, width = 1u << fake_random(&seed) % 4;
             int64_t value = edge[fake_random(&seed) % (sizeof edge / sizeof *edge)];
@@ -190,7 +190,7 @@ static void mutations(void **state)
         opened += status == OK;
     }
     print_message("%d mutants, %d opened\n", all, opened);
-    assert_true(opened > all / 20 && opened < all * 19 / 20);        /* else neither way was tried */
+    assert_true(opened > all / 20 && opened < all * 19 / 20);        /* both outcomes must occur */
 }
 
 static int end(void **state)

@@ -1,5 +1,5 @@
-/* fastText classifiers: small ones of random numbers against a naive reading of the format in double, and those of
- * ../shared, where they are, against fastText's own output. */
+/* fastText classifiers: small ones of random numbers against a naive reading of the format in double, and
+ * those of ../shared, where they are, against fastText's own output. */
 #include <inttypes.h>
 #include <math.h>
 #include "base/testing.h"
@@ -87,7 +87,7 @@ static double dot(const Fake *k, const double *hidden, int row)
     return sum;
 }
 
-/* The two rarest of what is left are joined; of equals a joint goes first, the oldest before others */
+/* The two rarest remaining nodes are joined; of equals an inner node is first, the oldest of them */
 static void scores_of_tree(Scored *out, const Fake *k, const double *hidden)
 {
     struct { int64_t count; int left, right; bool used; } node[64];
@@ -179,15 +179,16 @@ static void opened_close(Opened o)
     langid_close(o.langid);
 }
 
-/* Labels in the oracle's order, but for scores that a float could not tell apart */
+/* Labels in the oracle's order, except for scores that a float cannot distinguish */
 static void text_compare(Opened o, const Fake *k, const uint8_t *text, int bytes)
 {
     Scored want[40];
     LangidGuess got[40];
     int count = oracle(want, k, text, bytes);
-    uint8_t *exact = malloc((size_t)bytes + !bytes);                /* so that no byte behind it can be read */
+    uint8_t *exact = malloc((size_t)bytes + !bytes);                /* so that a sanitizer sees a read
+                                                                     * beyond it */
     memcpy(exact, text, (size_t)bytes);
-    for (int turn = 0; turn < 2; turn++) {                          /* words not known, then known */
+    for (int turn = 0; turn < 2; turn++) {                          /* words not cached, then cached */
         int guesses = langid_guess(o.langid, o.space, (const char *)exact, bytes, got, 3);
         assert_int_equal(guesses, count < 3 ? count : 3);
         for (int i = 0; i < guesses; i++) {
@@ -231,7 +232,8 @@ static void model_compare(const Fake *k, uint32_t seed)
     opened_close(o);
 }
 
-/* Every loss, dense and quantised, with norms, word n-grams, subwords and pruning, in all their combinations */
+/* Every loss, dense and quantized, with norms, word n-grams, subwords and pruning, in all their
+ * combinations */
 static void every_kind(void **state)
 {
     (void)state;
@@ -254,7 +256,7 @@ static Fake *usual(int loss)
     return &k;
 }
 
-/* More words than the memory of them holds change nothing. */
+/* More words than the cache holds change nothing. */
 static void many_words(void **state)
 {
     (void)state;
@@ -286,7 +288,7 @@ static void labels(void **state)
     opened_close(o);
 }
 
-/* Where all labels tie, their order is that of fastText 0.9.2's heap, told by its own tool on this model. */
+/* Where all labels tie, their order is that of fastText 0.9.2's heap, by its own tool on this model. */
 static void ties(void **state)
 {
     (void)state;
@@ -304,7 +306,8 @@ static void ties(void **state)
     }
 }
 
-/* Of a tree whose forks all say 1 - 6e-6, labels two turns to the left are never looked at: as its own tool has it, too. */
+/* In a tree whose right children all have probability 1 - 6e-6, labels two steps to the left are pruned, as
+ * in fastText. */
 static void branches_pruned(void **state)
 {
     (void)state;
@@ -318,7 +321,8 @@ static void branches_pruned(void **state)
     opened_close(o);
 }
 
-/* Version 11: subwords are not used, whatever is told. Unseen words then say nothing, and nor may the end. */
+/* Version 11 uses no subwords, whatever the file declares. Then unknown words have no row, and the end may
+ * have none. */
 static void version_11(void **state)
 {
     (void)state;
@@ -342,7 +346,7 @@ static void version_11(void **state)
 
 /* ---- fastText's own output ---- */
 
-/* A line of it: labels and probabilities */
+/* A line of that output: labels and probabilities */
 static bool line_agrees(const Langid *l, char *want, const LangidGuess *got, int guesses, double *most)
 {
     int i = 0;
@@ -372,7 +376,7 @@ static void reference_compare(const char *name, FILE *texts)
     for (ssize_t bytes; (bytes = getline(&text, &text_room, texts)) > 0; lines++) {
         LangidGuess guess[3];
         assert_true(getline(&want, &want_room, wanted) > 0);
-        const char *begin = strchr(text, ' ') + 1;                  /* behind the right label */
+        const char *begin = strchr(text, ' ') + 1;                  /* after the expected label */
         int guesses = langid_guess(o.langid, o.space, begin, bytes - (begin - text) - 1, guess, 3);
         if (!line_agrees(o.langid, want, guess, guesses, &most)) fail_msg("%s: line %" PRId64 " has other labels", name, lines + 1);
     }

@@ -57,7 +57,7 @@ static void put_trainer(Message *m, int kind, bool byte_fallback)
 {
     Message spec = { .bytes = 0 };
     put_number(&spec, 3, (uint64_t)kind);
-    put_number(&spec, 4, 99);                          /* a field nobody reads */
+    put_number(&spec, 4, 99);                          /* an unknown field */
     put_number(&spec, 35, byte_fallback);
     put_text(m, 2, spec.data, spec.bytes);
 }
@@ -78,7 +78,7 @@ static const char *model_path(void)
 
 static Status message_open(Tokenizer *t, const Message *m)
 {
-    FILE *f = fopen(model_path(), "wb"); /* without the fsync of file_write_whole: thousands of them */
+    FILE *f = fopen(model_path(), "wb"); /* without the fsync of file_write_whole, because there are thousands */
     assert_non_null(f);
     fwrite(m->data, 1, m->bytes, f);
     fclose(f);
@@ -186,7 +186,7 @@ static void unigram_takes_the_best_sum(void **state)
     tokenizer_close(&t);
 }
 
-/* The longer of the user's pieces, where what is beside them weighs the same */
+/* The longer of two user-defined pieces, where the scores beside them are equal */
 static void longer_user_pieces_win(void **state)
 {
     (void)state;
@@ -204,7 +204,8 @@ static void longer_user_pieces_win(void **state)
     tokenizer_close(&t);
 }
 
-/* ab c is better than a bc by 0.002, which a float above 65,536 does not see; above 100,000 sums begin anew. As 0.2.3 does it. */
+/* ab c is better than a bc by 0.002, which a float above 65,536 cannot represent; above
+ * 100,000 sums are rebased, as in version 0.2.3. */
 static void large_sums_begin_anew(void **state)
 {
     (void)state;
@@ -257,7 +258,7 @@ static void unknown_text_becomes_bytes(void **state)
         tokenizer_close(&t);
         m.bytes = mark;
     }
-    m.bytes -= 12; /* without its last piece but one there are 255 bytes */
+    m.bytes -= 12; /* removes a piece: there are 255 bytes */
     put_specials(&m);
     put_trainer(&m, SP_MODEL_BPE, true);
     assert_int_equal(message_open(&t, &m), BAD_FILE);
@@ -302,7 +303,7 @@ static void strangers_are_refused(void **state)
     assert_contains(fail_text(), "a model of words");
 }
 
-/* Pretokenizer anywhere, or with any byte changed: refused, or open and safe to use */
+/* A model truncated anywhere, or with any byte changed: refused, or open and safe to use */
 static void broken_models_do_no_harm(void **state)
 {
     (void)state;
@@ -337,7 +338,7 @@ static void broken_models_do_no_harm(void **state)
     }
 }
 
-/* A normalizer whose table points outside itself or runs in circles */
+/* A normalizer whose table points outside itself or has a cycle */
 static void wild_normalizers_do_no_harm(void **state)
 {
     (void)state;
@@ -427,8 +428,7 @@ static void swedish_models_agree(void **state)
                     SHARED "spm/ref.sv_unigram.ru_gsd.id.txt");
 }
 
-/* A line of pieces is the line's ids decoded, each by each; what is unknown stands there as it is in the
- * text. */
+/* A line of pieces is the decoded text of each id of the line; unknown text is in it unchanged. */
 static void assert_file_pieces(const char *model, const char *texts, const char *pieces)
 {
     static char text[65536], want[65536], said[65536];
@@ -468,7 +468,7 @@ static void swedish_pieces_agree(void **state)
                        SHARED "spm/ref.sv_unigram.sv_pud.piece.txt");
 }
 
-/* decode(encode(x)) is x normalized, but for the marks. Models with bytes for unknown text */
+/* decode(encode(x)) is the normalized x, except for the marks. For models with byte fallback */
 static void texts_come_back(void **state)
 {
     (void)state;
@@ -517,7 +517,7 @@ static double seconds_of(const Tokenizer *t, int64_t bytes)
     return took;
 }
 
-/* Quadratic time would be minutes */
+/* Quadratic time would be minutes. */
 static void a_million_equal_letters(void **state)
 {
     (void)state;

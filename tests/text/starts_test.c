@@ -1,4 +1,5 @@
-/* Pieces found 64 bytes at a time begin where pretoken_next says, with and without vector instructions, whatever the text. */
+/* pretoken_gpt2_starts finds the same pieces as pretoken_next, with and without vector instructions, for any
+ * text. */
 #include <stdlib.h>
 #include "base/random.h"
 #include "text/pretokenize/pretoken.h"
@@ -38,7 +39,7 @@ static uint64_t starts_asked(const uint8_t *text, int64_t bytes)
 
 static void agree_on(uint64_t seed, int kinds)
 {
-    uint8_t *text  = malloc(4096);          /* of its own size, so that reading behind it is seen */
+    uint8_t *text  = malloc(4096);          /* so that a sanitizer sees a read beyond it */
     int64_t  bytes = text_make(text, 4096, seed, kinds);
     for (int64_t at = 0; bytes - at >= GPT2_READ_BYTES; at += pretoken_next(PRETOKEN_GPT2, text + at, bytes - at)) {
         uint64_t asked = starts_asked(text + at, bytes - at);

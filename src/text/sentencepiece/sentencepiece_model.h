@@ -35,8 +35,8 @@ typedef struct {
     ByteSpan unk_surface, eos;               /* what the unknown piece decodes to; the name of the
                                               * end-of-text piece */
     ByteSpan charsmap, denormalizer;         /* precompiled rules of the normalizer and of the denormalizer */
-    bool     dummy_prefix, drop_spaces, escape_spaces;      /* add_dummy_prefix, remove_extra_whitespaces,
-                                              * escape_whitespaces */
+    /* add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces */
+    bool     dummy_prefix, drop_spaces, escape_spaces;
 } SentencePieceModel;
 
 /* data must outlive the model; path is for messages. BAD_FILE names the malformed byte; NO_MEMORY. */
