@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "comm/comm_internal.h"
+#include "comm/start.h"
 
 typedef struct { int32_t code, rank; char text[512], host[64]; } Report;
 
@@ -44,4 +45,14 @@ Status agree_on(Comm *world, int64_t mine, const char *what)
     free(all);
     return other == world->size ? OK : fail(BAD_FILE, "%s: %lld on rank 0 and %lld on rank %d; do all hosts see the same folder?",
                                             what, first, second, other);
+}
+
+Status agree_at_start(Transport *transport, Status mine)
+{
+    Comm *world = NULL;
+    Status status = comm_world(&world, transport);
+    if (status == OK) status = agree(world, mine);
+    start_end();
+    comm_close(world);
+    return status;
 }

@@ -9,4 +9,6 @@
 Status agree(Comm *world, Status mine);
 /* Collective. BAD_FILE where the ranks' values differ, as in "the step found in --load". */
 Status agree_on(Comm *world, int64_t mine, const char *what);
+/* Collective. agree() before the run has a world of its own: over one that is opened for it and closed again. */
+Status agree_at_start(Transport *transport, Status mine);
 #endif
