@@ -67,7 +67,7 @@ static void say_beat(Line *line, const RankProgress *progress)
     else
         say(line, "%s #%lld of %s", progress->verb, (long long)progress->number, progress->comm);
     if (*progress->verb && progress->step >= 0) say(line, ", step %lld", (long long)progress->step);
-    if (*progress->work) say(line, ", busy %s, %lld writes done", progress->work, (long long)progress->file_calls);
+    if (*progress->work) say(line, ", busy %s, %lld file operations done", progress->work, (long long)progress->file_calls);
 }
 
 static void say_rank(Line *line, const Watchdog *w, int rank)

@@ -42,8 +42,10 @@ static Status load(Trainer *t, char path[1024])
 static Status claim(Trainer *t, const char *loaded, int *lock)
 {
     bool mine = t->config->save && t->mesh.rank == 0;
-    if (mine) datasets_fingerprints(&t->datasets);                         /* of the data as the run begins */
-    return agree(t->world, mine ? checkpoint_lock(t->config->save, *loaded ? loaded : NULL, lock) : OK);
+    const char *prints;                                                    /* kept: of the data as the run begins */
+    Status status = mine ? datasets_fingerprints(&t->datasets, &prints) : OK;
+    if (mine && status == OK) status = checkpoint_lock(t->config->save, *loaded ? loaded : NULL, lock);
+    return agree(t->world, status);
 }
 
 static Status save(Trainer *t)
@@ -60,28 +62,39 @@ static bool at_interval(int64_t step, int64_t interval) { return interval > 0 &&
 
 enum { SKIPS_MAX = 20 };                                   /* steps in a row: a run that heals skips one or two */
 
+/* For all ranks, the message of the lowest rank whose data could not be read. */
+static Status unreadable_data(Trainer *t)
+{
+    return agree(t->world, t->failed == OK ? OK : fail(t->failed, "%s", t->why));
+}
+
 /* What must stop a run between two steps: bad data on any rank, or numbers that do not come back */
 static Status stand_after(Trainer *t, StepReport done, RunFlags flags, int64_t *skips)
 {
     *skips = done.skipped ? *skips + 1 : 0;
-    if (flags.failed) return agree(t->world, t->failed == OK ? OK : fail(t->failed, "%s", t->why));
+    if (flags.failed) return unreadable_data(t);
     if (*skips < SKIPS_MAX) return OK;
     return fail(BAD_OPTION, "%d steps in a row had a loss or gradient norm that is not finite; nothing was saved since; try a lower --lr, "
                 "a longer --lr-warmup-iters, or --clip-grad 1", SKIPS_MAX);
 }
 
-static void evaluate(Trainer *t, Report *report, SplitKind kind)
+static Status evaluate(Trainer *t, Report *report, SplitKind kind)
 {
-    if (!train_config_takes(t->config, kind)) return;
+    if (!train_config_takes(t->config, kind)) return OK;
     double loss = t->signal ? NAN : trainer_evaluate_split(t, kind);             /* <-> all axes */
-    if (!t->signal) report_evaluation(report, t->step, kind, loss);
+    bool given_up = t->signal != 0;            /* trainer_any also sees one that came after the last batch */
+    RunFlags flags = trainer_any(t, (RunFlags){ .failed = t->failed != OK });    /* <-> world */
+    if (flags.failed) return unreadable_data(t);
+    if (!given_up) report_evaluation(report, t->step, kind, loss);
     else if (t->mesh.rank == 0) log_line("step %lld: the evaluation is given up, since a signal came", (long long)t->step);
+    return OK;
 }
 
-static Status steps(Trainer *t, Report *report)
+/* loaded: --load has the checkpoint of the step that the run begins after. */
+static Status steps(Trainer *t, Report *report, bool loaded)
 {
     const TrainConfig *r = t->config;
-    int64_t saved = t->step;
+    int64_t first = t->step;
     int64_t skips = 0;
     bool stop = trainer_any(t, (RunFlags){ 0 }).signal != 0;                     /* <-> world */
     while (t->step < r->steps && !stop) {
@@ -91,15 +104,20 @@ static Status steps(Trainer *t, Report *report)
         RunFlags flags = trainer_any(t, (RunFlags){ .failed = t->failed != OK });     /* <-> world */
         if (!flags.failed) report_step(report, t->step, t->loader[SPLIT_TRAIN].shift + t->step * r->global, lr, done);      /* bad data has no loss worth telling */
         TRY(stand_after(t, done, flags, &skips));                                /* same on every rank */
-        if (at_interval(t->step, r->eval_interval)) evaluate(t, report, SPLIT_VALID);
-        if (t->step == r->steps) evaluate(t, report, SPLIT_TEST);
+        if (at_interval(t->step, r->eval_interval)) TRY(evaluate(t, report, SPLIT_VALID));
+        if (t->step == r->steps) TRY(evaluate(t, report, SPLIT_TEST));
         stop = t->signal || at_interval(t->step, r->exit_interval);
         bool last = stop || t->step == r->steps;
-        if (r->save && (at_interval(t->step, r->save_interval) || last)) { TRY(save(t)); saved = t->step; report_pause(report); }
+        if (r->save && (at_interval(t->step, r->save_interval) || last)) { TRY(save(t)); report_pause(report); }
     }
     if (!t->signal || t->step == r->steps) return OK;
     status_signal(t->signal);                                  /* for the exit code, where the signal came to another rank */
-    if (saved == t->step && r->save) return fail(INTERRUPTED, "stopped by a signal after step %lld; --load %s goes on from there", (long long)t->step, r->save);
+    const char *holds = t->step > first ? r->save : loaded ? r->load : NULL;     /* the last step was saved */
+    if (holds)
+        return fail(INTERRUPTED, "stopped by a signal after step %lld; --load %s goes on from there",
+                    (long long)t->step, holds);
+    if (t->step == first)
+        return fail(INTERRUPTED, "stopped by a signal before the first step; nothing was saved yet");
     return fail(INTERRUPTED, "stopped by a signal after step %lld; nothing was saved, since --save was not given", (long long)t->step);
 }
 
@@ -139,7 +157,7 @@ static Status run(Trainer *t)
     if (status == OK) status = agree(t->world, report_open(&report, t->config, t->mesh.rank == 0, t->step));
     if (status == OK) {
         int64_t first = t->step;
-        status = steps(t, &report);
+        status = steps(t, &report, *loaded != 0);
         if (status == OK && t->step > first) compare_with_dry_run(t);
         status = report_close(&report, status);                   /* rank 0 alone: no rank waits for another from here on */
     }
