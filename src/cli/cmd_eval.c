@@ -115,14 +115,22 @@ static Status ids_of_shard(Task *task, const char *prefix)
     return status;
 }
 
+/* What each rank reads by itself before the ranks start. */
+static Status ids_read(Task *task, Options *o)
+{
+    const char *path = o->text ? o->text : o->data_path.text[0];
+    TRY(setup_train_config(&task->config, o));
+    TRY(o->text ? ids_of_file(task, path) : ids_of_shard(task, path));
+    if (task->count >= 2) return OK;
+    return fail(BAD_FILE, "%s holds %lld tokens; perplexity wants two or more", path, (long long)task->count);
+}
+
 static Status run(Options *o, Task *task, int argc, char **argv)
 {
     Transport *mpi;
     task->o = o;
     TRY(setup_options(o, &mpi, FOR_EVAL, argc, argv));
-    TRY(setup_train_config(&task->config, o));
-    TRY(o->text ? ids_of_file(task, o->text) : ids_of_shard(task, o->data_path.text[0]));
-    if (task->count < 2) return fail(BAD_FILE, "%s holds %lld tokens; perplexity wants two or more", o->text ? o->text : o->data_path.text[0], (long long)task->count);
+    TRY(setup_agree(mpi, ids_read(task, o)));
     return setup_run(o, mpi, on_rank, task);
 }
 

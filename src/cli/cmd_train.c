@@ -54,7 +54,7 @@ static Status train(Options *o, int argc, char **argv)
     Transport *mpi;
     TrainingRun run;
     TRY(setup_options(o, &mpi, FOR_TRAIN, argc, argv));
-    TRY(setup_train_config(&run.config, o));
+    TRY(setup_agree(mpi, setup_train_config(&run.config, o)));
     if (o->draw_schedule || o->schedule_svg || o->dry_run) return look(o, &run.config, mpi);
     run.stop = signals_catch(mpi && mpi->rank != 0 ? "" : "\njotun: stops after the step at hand; the same signal again leaves at once\n");
     return setup_run(o, mpi, on_rank, &run);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/log.h"
 #include "base/team.h"
+#include "comm/agree.h"
 #include "store/checkpoint.h"
 #include "text/tokenizer.h"
 
@@ -227,7 +228,24 @@ Status setup_judge(const Options *o)
     return options_judge(o);
 }
 
+Status setup_agree(Transport *mpi, Status mine)
+{
+    if (!mpi) return mine;
+    Status status = agree_at_start(mpi, mine);
+    if (status != OK) mpi->close(mpi);
+    return status;
+}
+
 /* The launcher's ranks count as given by nobody, so that --ranks can contradict them only with a message. */
+static Status take_ranks(Options *o, const Transport *mpi)
+{
+    if (mpi) options_fill(o, OPTION_ranks, mpi->size, "the MPI launcher");
+    if (!mpi || o->ranks == mpi->size) return OK;
+    return fail(BAD_OPTION, "--ranks %lld, but the MPI launcher started %d; leave --ranks out",
+                (long long)o->ranks, mpi->size);
+}
+
+/* Tokenizer and checkpoint may be missing on one host alone, so the ranks agree on what they read. */
 Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, char **argv)
 {
     *mpi = NULL;
@@ -235,12 +253,10 @@ Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, 
     TRY(options_parse(o, command, argc, argv));
     bool said = options_typed_by_person(o, OPTION_watchdog_seconds);    /* what it is derived from stands already; it does not yet */
     TRY(transport_mpi_open(mpi, said ? o->watchdog_seconds : 60 * o->timeout_minutes, &argc, &argv));
-    if (*mpi) options_fill(o, OPTION_ranks, (*mpi)->size, "the MPI launcher");
-    if (*mpi && o->ranks != (*mpi)->size)
-        return fail(BAD_OPTION, "--ranks %lld, but the MPI launcher started %d; leave --ranks out",
-                    (long long)o->ranks, (*mpi)->size);
-    TRY(setup_values(o));
-    return setup_judge(o);
+    Status status = take_ranks(o, *mpi);
+    if (status == OK) status = setup_values(o);
+    if (status == OK) status = setup_judge(o);
+    return setup_agree(*mpi, status);
 }
 
 /* An allocation that fails follows from options. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "comm/comm_internal.h"
+#include "comm/start.h"
 
 /* Sent as bytes. `text` holds a whole message of fail(). */
 typedef struct { int32_t code, rank; char text[512], host[64]; } Failure;
@@ -50,4 +51,14 @@ Status agree_on(Comm *world, int64_t mine, const char *what)
     if (other == world->size) return OK;
     return fail(BAD_FILE, "%s: %lld on rank 0 but %lld on rank %d; all hosts must see the same folder",
                 what, first, second, other);
+}
+
+Status agree_at_start(Transport *transport, Status mine)
+{
+    Comm *world = NULL;
+    Status status = comm_world(&world, transport);
+    if (status == OK) status = agree(world, mine);
+    start_end();
+    comm_close(world);
+    return status;
 }

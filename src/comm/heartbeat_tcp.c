@@ -158,7 +158,8 @@ bool heartbeat_tcp_recv(int fd, HeartbeatFrame *frame, int *members, int capacit
     if (frame->kind < FRAME_PROGRESS || frame->kind > FRAME_STOP || frame->members < 0 ||
         frame->members > capacity)
         return false;
-    frame->progress.comm[HEARTBEAT_NAME - 1] = frame->progress.verb[HEARTBEAT_NAME - 1] = '\0';
+    RankProgress *said = &frame->progress;                       /* names from outside need not end */
+    said->comm[HEARTBEAT_NAME - 1] = said->verb[HEARTBEAT_NAME - 1] = said->work[HEARTBEAT_NAME - 1] = '\0';
     size_t bytes = (size_t)frame->members * sizeof *members;
     return bytes == 0 || recv(fd, members, bytes, MSG_WAITALL) == (ssize_t)bytes;
 }

@@ -92,7 +92,8 @@ static void text_add_progress(VerdictText *text, const RankProgress *progress)
         text_add(text, "%s #%lld of %s", progress->verb, (long long)progress->number, progress->comm);
     if (*progress->verb && progress->step >= 0) text_add(text, ", step %lld", (long long)progress->step);
     if (*progress->work)
-        text_add(text, ", busy %s, %lld writes done", progress->work, (long long)progress->file_calls);
+        text_add(text, ", busy %s, %lld file operations done", progress->work,
+                 (long long)progress->file_calls);
 }
 
 static void text_add_rank(VerdictText *text, const Watchdog *w, int rank)

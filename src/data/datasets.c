@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/guard.h"
 #include "base/log.h"
 #include "data/datasets.h"
 
@@ -112,19 +113,52 @@ Status datasets_measure(Datasets *datasets, SplitKind kind, const LoaderConfig *
 
 /* ---- token files that are replaced between the saving and the resuming of a run ---- */
 
-const char *datasets_fingerprints(Datasets *datasets)
+/* The result and the argument of token_file_fingerprint, for guard_run. */
+typedef struct { char text[TOKEN_FILE_FINGERPRINT]; const TokenFile *token_file; } Fingerprint;
+
+static void fingerprint_guarded(void *context)
 {
-    char   fingerprint[TOKEN_FILE_FINGERPRINT];
+    Fingerprint *f = context;
+    token_file_fingerprint(f->text, f->token_file);
+}
+
+/* The check follows the reading, as in data/loader.c. */
+static Status fingerprint_take(Fingerprint *f)
+{
+    const FileMap *bin = &f->token_file->bin, *map = &f->token_file->index;
+    const uint8_t *fault = guard_run(fingerprint_guarded, f);
+    TRY(file_map_check(map));
+    TRY(file_map_check(bin));
+    if (!fault) return OK;
+    if (fault >= bin->data && fault < bin->data + bin->size) map = bin;
+    return fail(BAD_FILE, "%s: cannot be read at byte %zu; its disk fails, restore the file from a copy",
+                map->path, (size_t)(fault - map->data));
+}
+
+static Status fingerprints_write(FILE *out, const DatasetFiles *files)
+{
+    for (int i = 0; files->token_file && i < files->list.count; i++) {
+        Fingerprint f = { .token_file = &files->token_file[i] };
+        TRY(fingerprint_take(&f));
+        fprintf(out, "%s\t%s\n", files->list.part[i].prefix, f.text);
+    }
+    return OK;
+}
+
+Status datasets_fingerprints(Datasets *datasets, const char **text)
+{
     size_t bytes;
+    Status status = OK;
     FILE  *out = datasets->fingerprints ? NULL : open_memstream(&datasets->fingerprints, &bytes);
-    for (int kind = 0; out && kind < SPLITS; kind++)
-        for (int i = 0; datasets->files[kind].token_file && i < datasets->files[kind].list.count; i++) {
-            token_file_fingerprint(fingerprint, &datasets->files[kind].token_file[i]);
-            fprintf(out, "%s\t%s\n", datasets->files[kind].list.part[i].prefix, fingerprint);
-        }
-    if (!out || fclose(out) == 0) return datasets->fingerprints;
-    free(datasets->fingerprints);
-    return datasets->fingerprints = NULL;
+    for (int kind = 0; out && status == OK && kind < SPLITS; kind++)
+        status = fingerprints_write(out, &datasets->files[kind]);
+    bool whole = (!out || fclose(out) == 0) && status == OK;
+    if (!whole) {
+        free(datasets->fingerprints);
+        datasets->fingerprints = NULL;
+    }
+    *text = datasets->fingerprints;
+    return *text || status != OK ? status : fail(NO_MEMORY, "no memory for the names of the data");
 }
 
 /* Compares a line of the current files (prefix, tab, fingerprint) with the line of the same prefix in the
@@ -148,8 +182,8 @@ static void line_compare(const char *line, size_t bytes, const char *fingerprint
 
 Status datasets_compare(Datasets *datasets, const char *fingerprints)
 {
-    const char *now = datasets_fingerprints(datasets);
-    if (!now) return fail(NO_MEMORY, "no memory for the names of the data");
+    const char *now;
+    TRY(datasets_fingerprints(datasets, &now));
     for (const char *line = now; *line; line += strcspn(line, "\n") + 1)
         line_compare(line, strcspn(line, "\n"), fingerprints);
     return OK;

@@ -42,10 +42,11 @@ Status datasets_loader(Datasets *datasets, Loader *loader, SplitKind kind, Loade
  * which then has one Order without indices. Not to be mixed with datasets_loader on the same Datasets. */
 Status datasets_measure(Datasets *datasets, SplitKind kind, const LoaderConfig *config);
 /* All token files, one per line: the prefix, a tab, token_file_fingerprint's text. The first call reads
- * the files; later calls return the same text, so that a run reports the data that it began with. NULL:
- * out of memory. */
-const char *datasets_fingerprints(Datasets *datasets);
-/* Logs which token files have another fingerprint than `fingerprints` gives for the same prefix. */
+ * the files; later calls give the same text, so that a run reports the data that it began with. It belongs
+ * to *datasets. BAD_FILE if a file was truncated or its disk fails, NO_MEMORY. */
+Status datasets_fingerprints(Datasets *datasets, const char **text);
+/* Logs which token files have another fingerprint than `fingerprints` gives for the same prefix. Fails as
+ * datasets_fingerprints does. */
 Status datasets_compare(Datasets *datasets, const char *fingerprints);
 void   datasets_close (Datasets *datasets);                /* all zeros is allowed */
 #endif

@@ -58,16 +58,32 @@ static uint64_t block_hash(uint64_t hash, const uint8_t *data, size_t bytes)
 /* The blocks begin at equal distances from the start of the file; one more ends at its end. */
 static size_t block_at(const FileMap *f, size_t i) { return (f->size - BLOCK_BYTES) / (BLOCKS - 1) * i; }
 
+/* Each block read counts as progress for the watchdog, since a slow disk may take minutes for all of them. */
+static uint64_t block_read(uint64_t hash, const uint8_t *data, size_t bytes)
+{
+    hash = block_hash(hash, data, bytes);
+    __atomic_fetch_add(&thread_context()->file_calls, 1, __ATOMIC_RELAXED);
+    return hash;
+}
+
+/* BLOCK_BYTES is a multiple of 8, so the hash is that of one block. */
+static uint64_t whole_hash(uint64_t hash, const uint8_t *data, size_t bytes)
+{
+    for (; bytes > BLOCK_BYTES; data += BLOCK_BYTES, bytes -= BLOCK_BYTES)
+        hash = block_read(hash, data, BLOCK_BYTES);
+    return block_read(hash, data, bytes);
+}
+
 /* A file no longer than all blocks is hashed whole. The kernel is asked for all blocks before the first
  * one is read, so that a disk or network file system serves them in parallel. */
 static uint64_t blocks_hash(uint64_t hash, const FileMap *f)
 {
-    if (f->size <= (size_t)BLOCK_BYTES * BLOCKS) return block_hash(hash, f->data, f->size);
+    if (f->size <= (size_t)BLOCK_BYTES * BLOCKS) return whole_hash(hash, f->data, f->size);
     for (size_t i = 0; i < BLOCKS; i++)
         madvise((void *)(uintptr_t)(f->data + block_at(f, i) / 4096 * 4096), BLOCK_BYTES + 4096,
                 MADV_WILLNEED);
-    for (size_t i = 0; i < BLOCKS; i++) hash = block_hash(hash, f->data + block_at(f, i), BLOCK_BYTES);
-    return block_hash(hash, f->data + f->size - BLOCK_BYTES, BLOCK_BYTES);
+    for (size_t i = 0; i < BLOCKS; i++) hash = block_read(hash, f->data + block_at(f, i), BLOCK_BYTES);
+    return block_read(hash, f->data + f->size - BLOCK_BYTES, BLOCK_BYTES);
 }
 
 void token_file_fingerprint(char out[TOKEN_FILE_FINGERPRINT], const TokenFile *token_file)

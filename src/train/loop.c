@@ -55,8 +55,10 @@ static Status load(Trainer *t, char path[1024])
 static Status claim(Trainer *t, const char *loaded, int *lock)
 {
     bool mine = t->config->save && t->mesh.rank == 0;
-    if (mine) datasets_fingerprints(&t->datasets);             /* of the data at the start of the run */
-    return agree(t->world, mine ? checkpoint_lock(t->config->save, *loaded ? loaded : NULL, lock) : OK);
+    const char *fingerprints;            /* kept by datasets: of the data at the start of the run */
+    Status status = mine ? datasets_fingerprints(&t->datasets, &fingerprints) : OK;
+    if (mine && status == OK) status = checkpoint_lock(t->config->save, *loaded ? loaded : NULL, lock);
+    return agree(t->world, status);
 }
 
 /* ---- between two steps ---- */
@@ -79,13 +81,19 @@ static bool at_interval(int64_t step, int64_t interval) { return interval > 0 &&
  * never recovers, and would overwrite its good checkpoints. */
 enum { SKIPS_MAX = 20 };
 
+/* For all ranks, the message of the lowest rank whose data could not be read. */
+static Status unreadable_data(Trainer *t)
+{
+    return agree(t->world, t->failed == OK ? OK : fail(t->failed, "%s", t->why));
+}
+
 /* Whether the run may continue after a step: not after unreadable data on any rank, and not after
  * SKIPS_MAX skipped steps. The step with bad data has been computed on zeros, so its result is discarded
  * with the run. */
 static Status check_step(Trainer *t, StepReport done, RunFlags flags, int64_t *skips)
 {
     *skips = done.skipped ? *skips + 1 : 0;
-    if (flags.failed) return agree(t->world, t->failed == OK ? OK : fail(t->failed, "%s", t->why));
+    if (flags.failed) return unreadable_data(t);
     if (*skips < SKIPS_MAX) return OK;
     return fail(BAD_OPTION, "%d steps in a row had a loss or gradient norm that is not finite; "
                 "nothing was saved since; try a lower --lr, a longer --lr-warmup-iters, or --clip-grad 1",
@@ -93,37 +101,43 @@ static Status check_step(Trainer *t, StepReport done, RunFlags flags, int64_t *s
 }
 
 /* A signal gives up an evaluation, which may take minutes, because schedulers kill a job soon after
- * their first signal. */
-static void evaluate(Trainer *t, Report *report, SplitKind kind)
+ * their first signal. Data that a rank could not read ends the run before its loss is reported. */
+static Status evaluate(Trainer *t, Report *report, SplitKind kind)
 {
-    if (!train_config_takes(t->config, kind)) return;
+    if (!train_config_takes(t->config, kind)) return OK;
     double loss = t->signal ? NAN : trainer_evaluate_split(t, kind);             /* <-> all axes */
-    if (!t->signal) report_evaluation(report, t->step, kind, loss);
+    bool given_up = t->signal != 0;      /* trainer_any also sees one that came after the last batch */
+    RunFlags flags = trainer_any(t, (RunFlags){ .failed = t->failed != OK });     /* <-> world */
+    if (flags.failed) return unreadable_data(t);
+    if (!given_up) report_evaluation(report, t->step, kind, loss);
     else if (t->mesh.rank == 0)
         log_line("step %lld: the evaluation is given up, since a signal came", (long long)t->step);
+    return OK;
 }
 
 /* ---- the loop ---- */
 /* INTERRUPTED, with the way to continue. The signal is recorded for the exit code, since another rank
- * may have received it. */
-static Status interrupted(const Trainer *t, bool saved)
+ * may have received it. first: the step that the run started after; loaded: --load has its checkpoint. */
+static Status interrupted(const Trainer *t, int64_t first, bool loaded)
 {
-    long long step = t->step;
+    const TrainConfig *config = t->config;
+    long long   step  = t->step;
+    const char *holds = t->step > first ? config->save : loaded ? config->load : NULL;
     status_signal(t->signal);
-    if (!saved)
-        return fail(INTERRUPTED,
-                    "stopped by a signal after step %lld; nothing was saved, since --save was not given",
-                    step);
-    return fail(INTERRUPTED, "stopped by a signal after step %lld; --load %s resumes from there", step,
-                t->config->save);
+    if (holds)
+        return fail(INTERRUPTED, "stopped by a signal after step %lld; --load %s resumes from there", step, holds);
+    if (t->step == first)
+        return fail(INTERRUPTED, "stopped by a signal before the first step; nothing was saved yet");
+    return fail(INTERRUPTED,
+                "stopped by a signal after step %lld; nothing was saved, since --save was not given", step);
 }
 
 /* A signal is looked for once per step, in the message that also carries errors, so that all ranks stop
  * after the same step. The last step of a run is always saved. */
-static Status steps(Trainer *t, Report *report)
+static Status steps(Trainer *t, Report *report, bool loaded)
 {
     const TrainConfig *config = t->config;
-    int64_t saved = t->step, skips = 0;                        /* saved: the step of the newest checkpoint */
+    int64_t first = t->step, skips = 0;
     bool stop = trainer_any(t, (RunFlags){ 0 }).signal != 0;                     /* <-> world */
     while (t->step < config->steps && !stop) {
         double lr = lr_at(&config->lr, t->step);
@@ -133,18 +147,18 @@ static Status steps(Trainer *t, Report *report)
         int64_t samples = t->loader[SPLIT_TRAIN].shift + t->step * config->global;
         if (!flags.failed) report_step(report, t->step, samples, lr, done);
         TRY(check_step(t, done, flags, &skips));                                 /* same on every rank */
-        if (at_interval(t->step, config->eval_interval)) evaluate(t, report, SPLIT_VALID);
-        if (t->step == config->steps) evaluate(t, report, SPLIT_TEST);
+        if (at_interval(t->step, config->eval_interval))
+            TRY(evaluate(t, report, SPLIT_VALID));                               /* same on every rank */
+        if (t->step == config->steps) TRY(evaluate(t, report, SPLIT_TEST));      /* same on every rank */
         stop = t->signal || at_interval(t->step, config->exit_interval);
         bool last = stop || t->step == config->steps;
         if (config->save && (at_interval(t->step, config->save_interval) || last)) {
             TRY(save(t));
-            saved = t->step;
             report_pause(report);
         }
     }
     if (!t->signal || t->step == config->steps) return OK;
-    return interrupted(t, saved == t->step && config->save);
+    return interrupted(t, first, loaded);
 }
 
 /* ---- the run ---- */
@@ -190,7 +204,7 @@ static Status run(Trainer *t)
     if (status == OK) status = agree(t->world, report_open(&report, t->config, t->mesh.rank == 0, t->step));
     if (status == OK) {
         int64_t first = t->step;
-        status = steps(t, &report);
+        status = steps(t, &report, *loaded != 0);
         if (status == OK && t->step > first) compare_with_dry_run(t);
         status = report_close(&report, status);     /* rank 0 may fail alone: no collective follows */
     }

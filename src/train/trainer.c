@@ -230,6 +230,6 @@ Status trainer_start(Trainer *t, const TrainConfig *config, Transport *transport
     ArenaSizes sizes;
     *t = (Trainer){ 0 };
     thread_context()->rank = transport->rank;
-    TRY(trainer_measure(&sizes, config, transport->rank, transport->size));       /* same on every rank */
+    TRY(agree_at_start(transport, trainer_measure(&sizes, config, transport->rank, transport->size)));
     return trainer_open(t, config, transport, &sizes);
 }

@@ -129,9 +129,11 @@ static Status check_weights_finite(Trainer *t)
 
 Status trainer_save(Trainer *t, const char *dir)
 {
-    TRY(agree(t->world, check_weights_finite(t)));
+    const char *data = NULL;
+    Status ready = check_weights_finite(t);
     /* rank 0 writes the manifest */
-    const char *data = t->mesh.rank == 0 ? datasets_fingerprints(&t->datasets) : NULL;
+    if (ready == OK && t->mesh.rank == 0) ready = datasets_fingerprints(&t->datasets, &data);
+    TRY(agree(t->world, ready));
     CheckpointState state = { .data = data, .step = t->step,
         .samples = t->loader[SPLIT_TRAIN].shift + t->step * t->config->global,
         .updates = t->step_state.updates, .seed = t->config->seed, .options = t->config->options };

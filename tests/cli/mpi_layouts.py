@@ -1,6 +1,7 @@
 """Layouts under Open MPI and MPICH, dropout on, 20 steps in double and 5 in float: losses and weights are those of ranks as
 threads, to the bit."""
 import os
+import subprocess
 import sys
 
 import run
@@ -21,6 +22,19 @@ def train(data, folder, name, device, steps, model, words, ranks, launcher=None)
     return run.metrics(out + ".jsonl"), run.digest(os.path.join(out, f"step_{steps:08d}"))
 
 
+def missing_on_one(data, launcher):
+    """What rank 1 alone cannot open ends the job with its reason, long before the limit on a start."""
+    words = [run.JOTUN, "train", "--data-path", data, *run.MODEL, "--train-iters", "1", "--threads", "1"]
+    command = launcher + ["1", *words, ":", "-n", "1", "-x", "JOTUN_TOKENIZER=/nonexistent.json", *words]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, env=dict(os.environ, ASAN_OPTIONS="detect_leaks=0"))
+    except subprocess.TimeoutExpired:
+        sys.exit("rank 1 has no tokenizer, and rank 0 waits for it after 30 s")
+    said = [line for line in done.stderr.splitlines() if line.startswith("jotun: rank 1 on ") and "/nonexistent.json" in line]
+    if done.returncode == 0 or len(said) != 1:
+        sys.exit(f"rank 1 has no tokenizer: exit code {done.returncode}\n{done.stderr}")
+
+
 def main():
     launchers = run.launchers()
     if not launchers:
@@ -28,6 +42,8 @@ def main():
         return run.SKIP
     with run.work_folder() as folder:
         data = run.corpus(folder)
+        if "Open MPI" in launchers:
+            missing_on_one(data, launchers["Open MPI"])
         for name, ranks, model, words in LAYOUTS:
             for device, steps in ("ref", 20), ("cpu", 5):
                 alone = train(data, folder, "threads " + name, device, steps, model, words, ranks)

@@ -92,6 +92,23 @@ def in_evaluation(data, out):
     run.jotun("checkpoint", "verify", out)
 
 
+def before_first_step(data, folder, loads):
+    """A signal while the run still sets itself up: what is named to go on from exists."""
+    out, held = os.path.join(folder, "early"), os.path.join(folder, "held")
+    words = ["train", "--data-path", data, "--train-iters", "9", *run.MODEL, "--hidden-size", "1024", "--threads", "1", "--lr-decay-iters", "9"]
+    if loads:
+        run.jotun(*words, "--save", held, "--exit-interval", 1)
+    child = subprocess.Popen([run.JOTUN, *words, "--save", out, *(["--load", held] if loads else [])], stderr=subprocess.PIPE, text=True)
+    end, caught = time.monotonic() + 60, False
+    while not caught and time.monotonic() < end:
+        caught = any(line.startswith("SigCgt") and int(line.split()[1], 16) >> signal.SIGTERM - 1 & 1 for line in open(f"/proc/{child.pid}/status"))
+    child.send_signal(signal.SIGTERM)
+    stderr = child.communicate(timeout=60)[1]
+    wanted = f"stopped by a signal after step 1; --load {held} resumes from there" if loads else "before the first step; nothing was saved yet"
+    if child.returncode != 143 or wanted not in stderr or os.path.exists(os.path.join(out, "latest")):
+        sys.exit(f"SIGTERM before the first step (--load: {loads}): exit code {child.returncode}\n{stderr}")
+
+
 def ends_at_once(number, pause, folder):
     """A process that blocks in a read cannot end in an orderly way; the same signal after more than a second ends it."""
     child = subprocess.Popen([run.JOTUN, "prepare", "--input", "-", "--output-prefix", os.path.join(folder, "ended"),
@@ -120,6 +137,8 @@ def main():
             nothing_left(["data", "merge", *[data] * 20000], folder, number)
         for number in signal.SIGTERM, signal.SIGINT:
             ends_at_once(number, 1.2, folder)
+        for loads in False, True:
+            before_first_step(data, folder, loads)
         in_evaluation(data, os.path.join(folder, "evaluation"))
         whole = os.path.join(folder, "whole")
         run.jotun(*arguments(data, whole))

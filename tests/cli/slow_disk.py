@@ -51,7 +51,7 @@ def frozen_in_a_save(mpi, launcher, data, out, environment):
     command = launcher + ["2", run.JOTUN] + [str(w) for w in arguments(data, out)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     ours = [line for line in done.stderr.splitlines() if line.startswith("jotun:") and line.endswith("the job is stopped")]
-    if len(ours) != 1 or not re.search(r"rank \d on host \S+ has been silent for 2 s, .*busy (saving|looking at --save), \d+ writes done", ours[0]) or done.returncode == 0:
+    if len(ours) != 1 or not re.search(r"rank \d on host \S+ has been silent for 2 s, .*busy (saving|looking at --save), \d+ file operations done", ours[0]) or done.returncode == 0:
         sys.exit(f"{mpi}: a rank frozen inside a save: exit code {done.returncode}\n{done.stderr}")
     print(f"{mpi}: ended after {time.monotonic() - begin:.1f} s: {ours[0]}")
 

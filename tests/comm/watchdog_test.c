@@ -3,7 +3,10 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
 #include "base/seam.h"
+#include "comm/heartbeat_tcp.h"
 #include "comm/transport.h"
 #include "base/testing.h"
 
@@ -178,7 +181,7 @@ static void work_on_files_has_a_limit_of_its_own(void **state)
     assert_int_equal(ended.exit_code, 3);
     assert_contains(ended.text, "jotun: rank 3 on host ");
     assert_contains(ended.text, " has made no progress for 3");
-    assert_contains(ended.text, ", busy saving, 0 writes done; ranks 0, 1, 2 wait for it; the job is stopped\n");
+    assert_contains(ended.text, ", busy saving, 0 file operations done; ranks 0, 1, 2 wait for it; the job is stopped\n");
 }
 
 /* Where the work has ended, waiting counts from there on. */
@@ -224,6 +227,24 @@ static void a_rank_that_ends_is_not_waited_for(void **state)
     assert_contains(ended.text, "in barrier: waits for rank 2, which has ended: corpus.bin is cut");
 }
 
+/* Names that a frame brings are text, whatever the other end has written. */
+static void names_in_a_frame_end(void **state)
+{
+    (void)state;
+    int pair[2], members[1];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    HeartbeatFrame sent, got;
+    memset(&sent, 'x', sizeof sent);
+    sent.kind    = FRAME_PROGRESS;
+    sent.members = 0;
+    heartbeat_tcp_send(pair[0], &sent, NULL);
+    assert_true(heartbeat_tcp_recv(pair[1], &got, members, 1));
+    const char *name[] = { got.progress.comm, got.progress.verb, got.progress.work };
+    for (int i = 0; i < 3; i++) assert_int_equal(strnlen(name[i], HEARTBEAT_NAME), HEARTBEAT_NAME - 1);
+    close(pair[0]);
+    close(pair[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +254,7 @@ int main(void)
         cmocka_unit_test(work_on_files_has_a_limit_of_its_own),
         cmocka_unit_test(after_work_on_files_waiting_counts),
         cmocka_unit_test(a_rank_that_ends_is_not_waited_for),
+        cmocka_unit_test(names_in_a_frame_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

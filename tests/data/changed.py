@@ -1,7 +1,10 @@
-"""Data that is cut while a run reads it ends the run with the file's name, and data changed while a run rests is told when it
+"""Data that is cut while a run reads it ends the run with the file's name, also where only an evaluation reads it, and data changed while a run rests is told when it
 goes on, wherever the change is."""
+import glob
+import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import time
@@ -38,6 +41,40 @@ def cut(pair, folder, ending, left, words):
         sys.exit(f"{ending} cut to {left} of {size} bytes: exit code {child.returncode} ({words})\n{said[-2000:]}")
 
 
+def foreign(folder):
+    """The prefix of a pair in which every id is beyond the vocabulary of the bytes."""
+    prefix, tokens = os.path.join(folder, "foreign"), 40000
+    with open(prefix + ".bin", "wb") as file:
+        file.write(struct.pack("<H", 60000) * tokens)
+    with open(prefix + ".idx", "wb") as file:
+        file.write(b"MMIDIDX\0\0" + struct.pack("<QBQQIQQQ", 1, 8, 1, 2, tokens, 0, 0, 1))
+    return prefix
+
+
+def evaluated(pair, bad, folder, words, change=None):
+    """The evaluation of unreadable data ends the run with the file's name, without a loss and without a checkpoint."""
+    metrics, out = os.path.join(folder, "evaluated.jsonl"), os.path.join(folder, "evaluated")
+    if os.path.exists(metrics):
+        os.unlink(metrics)
+    args = ["train", "--train-data-path", pair, *run.MODEL, "--metrics", metrics, "--save", out, "--save-interval", 1000000, *words]
+    if change:
+        child = started([*args, "--train-iters", 1000000], metrics)
+        change()
+        try:
+            said = child.communicate(timeout=60)[1]
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.communicate()
+            sys.exit(f"validation data was cut, and the run goes on ({words})")
+        code = child.returncode
+    else:
+        done = run.jotun(*args, "--train-iters", 4, check=False)
+        code, said = done.returncode, done.stderr
+    later = [row for row in map(json.loads, open(metrics)) if "split" in row] if not change else []
+    if code != 1 or bad + ".bin" not in said or later or (not change and "perplexity" in said) or glob.glob(out + "/step_*"):
+        sys.exit(f"an evaluation of unreadable data: exit code {code} ({words}), {later}\n{said[-2000:]}")
+
+
 def resumed(pair, folder):
     """The log of a run that goes on."""
     out = os.path.join(folder, "out")
@@ -62,6 +99,16 @@ def main():
             cut(pair, folder, ".bin", -60, words)                    # within its last page, which then reads as zeros
         cut(pair, folder, ".idx", 0, megatron)
         cut(pair, folder, ".idx", 100, megatron)
+
+        bad = foreign(folder)
+        for ranks in 1, 2:
+            for words in ["--valid-data-path", bad, "--eval-interval", 2], ["--test-data-path", bad, "--eval-interval", 1000]:
+                evaluated(pair, bad, folder, [*words, "--eval-iters", 2, "--threads", 1, "--ranks", ranks])
+        held = os.path.join(folder, "held")
+        for name in ".bin", ".idx":
+            shutil.copy(pair + name, held + name)
+        evaluated(pair, held, folder, ["--valid-data-path", held, "--eval-interval", 10, "--eval-iters", 2, "--threads", 1, "--ranks", 2],
+                  lambda: os.truncate(held + ".bin", 0))
 
         run.jotun("train", "--data-path", pair, *run.MODEL, "--threads", 1, "--train-iters", 2, "--lr-decay-iters", 4, "--save", os.path.join(folder, "out"))
         if "was replaced" in resumed(pair, folder):

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <unistd.h>
 #include "base/seam.h"
+#include "data/datasets.h"
 #include "data/token_files.h"
 
 /* Documents { 1, 2, 3 }, { }, { 256, 4 } as uint16, byte by byte from the description of the format. */
@@ -236,6 +237,35 @@ static void two_writers_do_not_mix(void **state)
     assert_int_equal(documents_write(257), OK);
 }
 
+/* A pair of 1 MiB that is cut between its opening and its fingerprint */
+static void cut_pair_has_no_fingerprint(void **state)
+{
+    (void)state;
+    enum { TOKENS = 1 << 19 };
+    static int32_t ids[TOKENS];
+    TokenFile token_file;
+    Datasets  datasets;
+    char      name[80];
+    const char *words[] = { name }, *text;
+    pair_make(&token_file, "long", ids, (int[]){ TOKENS }, 1, 256);
+    token_file_close(&token_file);
+    snprintf(name, sizeof name, "%s/long", folder);
+    DatasetsPlan plan = { .rules = { .words = { words, 1 } }, .split = "1,0,0" };
+    assert_int_equal(datasets_open(&datasets, &plan), OK);
+    long calls = thread_context()->file_calls;
+    assert_int_equal(datasets_fingerprints(&datasets, &text), OK);
+    assert_true(thread_context()->file_calls - calls >= 16);          /* progress, block by block */
+    datasets_close(&datasets);
+
+    assert_int_equal(datasets_open(&datasets, &plan), OK);
+    snprintf(name + strlen(name), 5, ".bin");
+    assert_int_equal(truncate(name, 100000), 0);
+    assert_int_equal(datasets_fingerprints(&datasets, &text), BAD_FILE);
+    assert_non_null(strstr(fail_text(), name));
+    assert_null(text);
+    datasets_close(&datasets);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +280,7 @@ int main(void)
         cmocka_unit_test(wrong_prefix_names_the_cure),
         cmocka_unit_test(failed_write_leaves_the_old_pair),
         cmocka_unit_test(two_writers_do_not_mix),
+        cmocka_unit_test(cut_pair_has_no_fingerprint),
     };
     return cmocka_run_group_tests(tests, folder_open, folder_close);
 }

@@ -103,8 +103,29 @@ static void test_nothing_kept(void **state)
     }
 }
 
+/* Each rank with options of its own: rank 1's fit no layout. */
+static Status start_one_bad(Transport *transport, void *context)
+{
+    Trainer t;
+    TrainConfig r = *(const TrainConfig *)context;
+    if (transport->rank == 1) r.tp = 3;
+    Status status = trainer_start(&t, &r, transport);
+    trainer_close(&t);
+    return status != OK && strstr(fail_text(), "rank 1 on ") ? INTERRUPTED : OK;       /* INTERRUPTED: it heard of the other */
+}
+
+static void test_one_fails(void **state)
+{
+    (void)state;
+    TrainConfig r = recipe_tiny(MODEL_GPT, "cpu", "none");
+    const Layout layout = { "dp2", 2, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B };
+    recipe_lay(&r, &layout);
+    assert_int_equal(transport_threads_run(2, start_one_bad, &r), INTERRUPTED);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_layouts), cmocka_unit_test(test_nothing_kept) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_layouts), cmocka_unit_test(test_nothing_kept),
+                                        cmocka_unit_test(test_one_fails) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
