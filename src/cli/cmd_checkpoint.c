@@ -95,7 +95,7 @@ static Status latest_verify(const char *dir, const CheckpointFolder *list, int c
 {
     CheckpointFolder latest;
     bool       named, there = false;
-    TRY(step_latest(dir, &latest, &named));
+    TRY(checkpoint_dir_latest(dir, &latest, &named));
     for (int i = 0; i < count; i++) there |= list[i].step == latest.step && list[i].kind != FOLDER_PART;
     if (!named || there) return OK;
     findings_add(all, fail(BAD_FILE, "names step %lld, which is not there", (long long)latest.step), "latest");
@@ -117,7 +117,7 @@ static Status steps_verify(const char *dir, Findings *all)
 static Status verify(const char *dir)
 {
     Findings all = { 0 };
-    if (step_is(dir)) findings_add(&all, checkpoint_verify(dir, true), dir);
+    if (checkpoint_dir_is_step(dir)) findings_add(&all, checkpoint_verify(dir, true), dir);
     else TRY(steps_verify(dir, &all));
     if (all.looked == 0) return none_fail(dir);
     if (all.bad == 0) return OK;

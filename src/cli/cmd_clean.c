@@ -74,6 +74,25 @@ static Status language_read(CleanPlan *p, const Options *o)
     return OK;
 }
 
+static CharsetEmoji emoji_mode(const Options *o)
+{
+    switch ((enum WordOf_emoji)o->emoji.is) {
+    case WORD_emoji_foreign: return EMOJI_FOREIGN;
+    case WORD_emoji_remove:  return EMOJI_REMOVE;
+    case WORD_emoji_keep:    return EMOJI_KEEP;
+    }
+    NO_SUCH_WORD(o->emoji);
+}
+
+static CharsetMode charset_mode(const Options *o)
+{
+    switch ((enum WordOf_charset_mode)o->charset_mode.is) {
+    case WORD_charset_mode_graded: return CHARSET_GRADED;
+    case WORD_charset_mode_strict: return CHARSET_STRICT;
+    }
+    NO_SUCH_WORD(o->charset_mode);
+}
+
 static void charset_read(CleanPlan *p, const Options *o)
 {
     p->charset = CHARSET_PLAN;
@@ -81,8 +100,7 @@ static void charset_read(CleanPlan *p, const Options *o)
     if (!o->charset) return;
     p->charset = (CharsetPlan){
         .names = o->charset, .parenthesis = o->charset_parenthesis, .line = o->charset_line, .lines = o->charset_lines,
-        .mode  = o->charset_mode.is == WORD_charset_mode_strict ? CHARSET_STRICT : CHARSET_GRADED,
-        .emoji = o->emoji.is == WORD_emoji_keep ? EMOJI_KEEP : o->emoji.is == WORD_emoji_remove ? EMOJI_REMOVE : EMOJI_FOREIGN,
+        .mode = charset_mode(o), .emoji = emoji_mode(o),
     };
 }
 
@@ -99,10 +117,21 @@ static Status quality_read(CleanPlan *p, const Options *o)
                 " off: --quality-rules stop-words=off", o->quality);
 }
 
+static ExactUnit exact_unit(const Options *o)
+{
+    switch ((enum WordOf_dedup)o->dedup.is) {
+    case WORD_dedup_none:
+    case WORD_dedup_exact:      return EXACT_DOCUMENTS;
+    case WORD_dedup_lines:      return EXACT_LINES;
+    case WORD_dedup_paragraphs: return EXACT_PARAGRAPHS;
+    }
+    NO_SUCH_WORD(o->dedup);
+}
+
 static Status duplicates_read(CleanPlan *p, const Options *o)
 {
     p->exact = o->dedup.is != WORD_dedup_none;
-    p->parts = o->dedup.is == WORD_dedup_lines ? EXACT_LINES : o->dedup.is == WORD_dedup_paragraphs ? EXACT_PARAGRAPHS : EXACT_DOCUMENTS;
+    p->parts = exact_unit(o);
     p->normalization  = exact_normalization_find(o->dedup_normalization);
     p->near_threshold = o->near_threshold;
     p->near_bands     = (int)o->near_bands;
@@ -131,15 +160,27 @@ static Status warnings_read(CleanPlan *p, const Options *o)
     return OK;
 }
 
+static BlockKind block_kind(const Options *o)
+{
+    switch ((enum WordOf_input_format)o->input_format.is) {
+    case WORD_input_format_auto:       return BLOCK_AUTO;
+    case WORD_input_format_txt:        return BLOCK_TEXT;
+    case WORD_input_format_jsonl:      return BLOCK_JSON;
+    case WORD_input_format_paragraphs: return BLOCK_PARAGRAPHS;
+    case WORD_input_format_doc:        return BLOCK_DOCS;
+    case WORD_input_format_wiki:       return BLOCK_PAGES;
+    }
+    NO_SUCH_WORD(o->input_format);
+}
+
 static Status records_read(CleanPlan *p, const Options *o)
 {
-    static const BlockKind shape[] = { BLOCK_AUTO, BLOCK_TEXT, BLOCK_JSON, BLOCK_PARAGRAPHS, BLOCK_DOCS, BLOCK_PAGES };
     bool key = options_typed_by_person(o, OPTION_clean_json_key);
     if (key && o->clean_json_key.count > 1)
         return fail(BAD_OPTION, "--json-keys: one key has the text, and %d are named", o->clean_json_key.count);
     if (o->document_most > INT32_MAX)
         return fail(BAD_OPTION, "--max-document-bytes %" PRId64 ": clean counts the words of a document up to %d", o->document_most, INT32_MAX);
-    p->shape      = shape[o->input_format.is - WORD_input_format_auto];
+    p->shape      = block_kind(o);
     p->ratio_most = o->ratio_most;
     p->record     = (RecordPlan){ .text_key = key ? o->clean_json_key.text[0] : NULL, .bytes_most = o->document_most,
                                   .repair = o->invalid_utf8.is == WORD_invalid_utf8_repair, .all_pages = o->all_pages };

@@ -70,10 +70,10 @@ static void ids_write(TokenizerJob *job)
     for (int64_t i = 0; i < job->ids.count; i++) {
         int32_t  id = job->ids.data[i];
         uint16_t narrow = (uint16_t)id;
-        switch (job->options->format.is) {
-        case WORD_format_u16: fwrite(&narrow, sizeof narrow, 1, job->out); break;
-        case WORD_format_i32: fwrite(&id, sizeof id, 1, job->out); break;
-        default:              fprintf(job->out, "%s%d", i ? " " : "", id);
+        switch ((enum WordOf_format)job->options->format.is) {
+        case WORD_format_text: fprintf(job->out, "%s%d", i ? " " : "", id); break;
+        case WORD_format_u16:  fwrite(&narrow, sizeof narrow, 1, job->out); break;
+        case WORD_format_i32:  fwrite(&id, sizeof id, 1, job->out); break;
         }
     }
     if (job->options->format.is == WORD_format_text) fputc('\n', job->out);

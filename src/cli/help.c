@@ -142,7 +142,10 @@ static void dialect_line(FILE *out, const Dialect *row)
     case VERB_ALIAS:   fprintf(out, "`--%s`%s", ours, units[row->convert]); break;
     case VERB_MEANS:   fprintf(out, "`--%s %s`", ours, row->text); break;
     case VERB_PASSED:  fprintf(out, "passed over: %s", row->text); break;
-    case VERB_REFUSE:  fprintf(out, "refused: %s; %s", row->text, row->cure); break;
+    case VERB_REFUSE:
+    case VERB_REFUSE_FLAG:
+        fprintf(out, "refused: %s; %s", row->text, row->cure);
+        break;
     case VERB_SUGGEST: fprintf(out, "not taken; here %s", row->text); break;
     }
     fprintf(out, " |\n");
@@ -169,7 +172,8 @@ void help_markdown(FILE *out)
         fprintf(out, "| %s | %s | `%s` |\n", presets[i].name, presets[i].help, presets[i].words);
     fprintf(out, "\n## Options of other trainers\n\n"
                  "In the environment their names begin with `JOTUN_` as well, but for those of %s,\n"
-                 "which are variables of their own.\n\n| option | whose | here |\n|---|---|---|\n",
+                 "which are variables of their own: `jotun train` and `jotun config` read them where\n"
+                 "`JOTUN_DIALECT=argonne` is set, since short names such as `TP` may be set for something else.\n\n| option | whose | here |\n|---|---|---|\n",
             dialect_names[DIALECT_ARGONNE_INDEX].name);
     for (int i = 0; i < dialect_count; i++) dialect_line(out, &dialects[i]);
 }

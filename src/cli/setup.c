@@ -15,10 +15,21 @@ static bool trains(const Options *o) { return o->command & FOR_CONFIG; }
 
 static PositionKind position_kind(const Options *o)
 {
-    static const PositionKind kinds[] = { [WORD_position_learned_absolute] = POSITION_LEARNED,
-                                          [WORD_position_rope] = POSITION_ROPE,
-                                          [WORD_position_none] = POSITION_NONE };
-    return kinds[o->position.is];
+    switch ((enum WordOf_position)o->position.is) {
+    case WORD_position_learned_absolute: return POSITION_LEARNED;
+    case WORD_position_rope:             return POSITION_ROPE;
+    case WORD_position_none:             return POSITION_NONE;
+    }
+    NO_SUCH_WORD(o->position);
+}
+
+static NormKind norm_kind(const Options *o)
+{
+    switch ((enum WordOf_norm)o->norm.is) {
+    case WORD_norm_layernorm: return NORM_LAYER;
+    case WORD_norm_rmsnorm:   return NORM_RMS;
+    }
+    NO_SUCH_WORD(o->norm);
 }
 
 /* The sequence of an evaluation is one window. */
@@ -28,7 +39,7 @@ ModelConfig setup_model(const Options *o)
         .layers = o->layers, .hidden = o->hidden, .ffn = o->ffn, .heads = o->heads, .groups = o->groups,
         .head_dim = o->hidden / o->heads, .vocabulary = o->vocabulary, .positions = o->positions,
         .sequence = o->command == FOR_EVAL ? o->context : o->sequence,
-        .norm = o->norm.is == WORD_norm_rmsnorm ? NORM_RMS : NORM_LAYER, .position = position_kind(o),
+        .norm = norm_kind(o), .position = position_kind(o),
         .activation = o->swiglu ? ACT_SWIGLU : o->squared_relu ? ACT_SQUARED_RELU : ACT_GELU_TANH,
         .epsilon = o->epsilon, .rope_base = o->rope_base, .hidden_dropout = o->hidden_dropout,
         .attention_dropout = o->attention_dropout, .init_std = o->init_std, .bias = !o->disable_bias,
@@ -36,13 +47,19 @@ ModelConfig setup_model(const Options *o)
     };
 }
 
+static LrStyle lr_style(const Options *o)
+{
+    switch ((enum WordOf_lr_decay_style)o->lr_decay_style.is) {
+    case WORD_lr_decay_style_linear:   return LR_LINEAR;
+    case WORD_lr_decay_style_cosine:   return LR_COSINE;
+    case WORD_lr_decay_style_constant: return LR_CONSTANT;
+    }
+    NO_SUCH_WORD(o->lr_decay_style);
+}
+
 LrSchedule setup_lr(const Options *o)
 {
-    static const LrStyle styles[] = { [WORD_lr_decay_style_linear] = LR_LINEAR,
-                                      [WORD_lr_decay_style_cosine] = LR_COSINE,
-                                      [WORD_lr_decay_style_constant] = LR_CONSTANT };
-    LrStyle style = styles[o->lr_decay_style.is];
-    return (LrSchedule){ style, o->lr, o->min_lr, o->lr_warmup_iters, o->lr_decay_iters };
+    return (LrSchedule){ lr_style(o), o->lr, o->min_lr, o->lr_warmup_iters, o->lr_decay_iters };
 }
 
 OptimizerSettings setup_optimizer(const Options *o)
@@ -52,13 +69,20 @@ OptimizerSettings setup_optimizer(const Options *o)
 
 static DatasetWords words_of(const TextList *list) { return (DatasetWords){ list->text, list->count }; }
 
+static OrderKind order_kind(const Options *o)
+{
+    switch ((enum WordOf_data_order)o->data_order.is) {
+    case WORD_data_order_jotun:    return ORDER_JOTUN;
+    case WORD_data_order_megatron: return ORDER_MEGATRON;
+    case WORD_data_order_forks:    return ORDER_FORKS;
+    }
+    NO_SUCH_WORD(o->data_order);
+}
+
 /* jotun's own order is computed, so that it has no use for a cache. */
 DatasetRules setup_datasets(const Options *o)
 {
-    static const OrderKind orders[] = { [WORD_data_order_jotun] = ORDER_JOTUN,
-                                        [WORD_data_order_megatron] = ORDER_MEGATRON,
-                                        [WORD_data_order_forks] = ORDER_FORKS };
-    OrderKind order = orders[o->data_order.is];
+    OrderKind order = order_kind(o);
     return (DatasetRules){
         .order = order, .words = words_of(&o->data_path), .list = o->data_file_list,
         .own = { words_of(&o->train_data_path), words_of(&o->valid_data_path), words_of(&o->test_data_path) },
@@ -136,7 +160,11 @@ static int chunks(const Options *o)
 static ScheduleKind schedule(const Options *o)
 {
     if (o->layers_per_chunk) return SCHEDULE_INTERLEAVED;
-    return o->pipeline_schedule.is == WORD_pipeline_schedule_zb_h1 ? SCHEDULE_ZB_H1 : SCHEDULE_1F1B;
+    switch ((enum WordOf_pipeline_schedule)o->pipeline_schedule.is) {
+    case WORD_pipeline_schedule_1f1b:  return SCHEDULE_1F1B;
+    case WORD_pipeline_schedule_zb_h1: return SCHEDULE_ZB_H1;
+    }
+    NO_SUCH_WORD(o->pipeline_schedule);
 }
 
 /* Samples of a step. Evaluation has no --global-batch-size: each data-parallel rank takes one micro-batch. */

@@ -9,7 +9,8 @@
  * is what follows the command's name. Wrong words are BAD_USAGE, wrong values BAD_OPTION. Words without an
  * option's name are refused where the command takes none. Other trainers' names (dialects.def) count, in
  * the environment as well. Of an option given twice the last one counts, and a line in the log names both
- * where they differ; a list appends. */
+ * where they differ; a list appends. With JOTUN_DIALECT=argonne train and config also read the
+ * variables of that dialect, which have no prefix; another name is BAD_OPTION. */
 Status options_parse (Options *o, CommandSet command, int argc, char **argv);
 /* The same for a command that understands these DIALECT_... of conf/rows.h, not those of command_dialects. */
 Status options_parse_dialects(Options *o, CommandSet command, unsigned understood, int argc, char **argv);

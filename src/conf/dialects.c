@@ -4,12 +4,12 @@
 #include <strings.h>
 
 const DialectName dialect_names[DIALECTS] = {
-#define DIALECT(dialect, name, prefix) { name, prefix },
+#define DIALECT(dialect, name, prefix) { name, prefix, #dialect },
 #include "conf/dialects.def"
 };
 
 /* Columns in the order of Dialect: verb, whose, name, given, option, conversion, words that follow, text,
- * cure. REFUSE's last two columns may come as one macro of dialects.def, so they are taken together. */
+ * cure. The last two columns of a REFUSE may come as one macro of dialects.def, so they are taken together. */
 const Dialect dialects[] = {
 #define ALIAS(whose, name, field) \
     { VERB_ALIAS, DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_NONE, 1, "", "" },
@@ -25,6 +25,8 @@ const Dialect dialects[] = {
     { VERB_PASSED, DIALECT_##whose##_INDEX, name, given, -1, CONVERT_NONE, 1, why, "" },
 #define REFUSE(whose, name, ...) \
     { VERB_REFUSE, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 0, __VA_ARGS__ },
+#define REFUSE_FLAG(whose, name, ...) \
+    { VERB_REFUSE_FLAG, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 0, __VA_ARGS__ },
 #define SUGGEST(whose, name, ours) \
     { VERB_SUGGEST, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 0, ours, "" },
 #include "conf/dialects.def"
@@ -40,6 +42,11 @@ const Dialect *dialect_find(unsigned understood, const char *name, const char *v
         if (for_value && !strcmp(row->name, name)) return row;
     }
     return NULL;
+}
+
+bool dialect_taken(const Dialect *row, CommandSet command)
+{
+    return row->option >= 0 ? option_taken(row->option, command) : (command & FOR_CONFIG) != 0;
 }
 
 /* Python scripts have --n_layer, others --n-layer. */

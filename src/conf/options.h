@@ -72,10 +72,21 @@ typedef enum {
 
 enum {
     WORD_NOTHING,
-#define WORD(field, constant, word) WORD_##field##_##constant,
+#define WORD(field, constant, word) WORD_INDEX_##field##_##constant,
 #include "conf/options.def"
     OPTION_WORDS
 };
+
+/* An enum for each choice, enum WordOf_device of WORD_device_cpu: a choice ends the enum before it. A switch
+ * over one, without default, is refused by the compiler where it leaves out a word. */
+enum { WORDS_BEGIN,
+#define OPT_CHOICE(field, ...) }; enum WordOf_##field {
+#define WORD(field, constant, word) WORD_##field##_##constant = WORD_INDEX_##field##_##constant,
+#include "conf/options.def"
+};
+
+/* After a switch over the words of a choice, which has a case for each of them and no default. */
+#define NO_SUCH_WORD(choice) stop_world(__FILE__, __LINE__, "the word %s has no meaning here", (choice).word)
 
 /* Weakest first. A derived value yields to all others and may be derived again; PROGRAM is options_fill. */
 typedef enum {

@@ -11,6 +11,7 @@
 
 extern char **environ;
 #define ENVIRONMENT_PREFIX "JOTUN_"
+#define DIALECT_VARIABLE   ENVIRONMENT_PREFIX "DIALECT"
 enum { WORD_LETTERS = 128 };                                  /* fits "--" or JOTUN_ and a name */
 
 /* The words that are still to be read. options_ended: "--" was read, so all that follows is positional. */
@@ -35,6 +36,8 @@ static Status parse_defaults(Options *o)
 
 static const char *whose(const Dialect *row) { return dialect_names[row->whose].name; }
 
+static bool is_false(const char *value) { return value && (!strcmp(value, "0") || !strcasecmp(value, "false")); }
+
 /* What a flag of theirs means when it is off is not guessed. */
 static Status dialect_flag(Options *o, const Dialect *row, const char *value, OptionSource source)
 {
@@ -54,6 +57,8 @@ static Status dialect_apply(Options *o, const Dialect *row, const char *value, O
         if (*row->given) return options_set(o, row->option, row->text, source);
         return dialect_flag(o, row, value, source);
     case VERB_REFUSE:
+    case VERB_REFUSE_FLAG:
+        if (row->verb == VERB_REFUSE_FLAG && is_false(value)) return OK;         /* it asks for nothing */
         return fail(BAD_OPTION, "%s of %s is refused: %s; %s", source.name, whose(row), row->text, row->cure);
     case VERB_PASSED:  log_line("%s of %s is passed over: %s", source.name, whose(row), row->text); break;
     case VERB_SUGGEST: break;
@@ -78,6 +83,7 @@ static void environment_typos(const Options *o)
         if (strncmp(*variable, ENVIRONMENT_PREFIX, strlen(ENVIRONMENT_PREFIX))) continue;
         char typed[WORD_LETTERS] = "", name[WORD_LETTERS], meant[WORD_LETTERS];
         snprintf(typed, sizeof typed, "%.*s", (int)strcspn(*variable, "="), *variable);
+        if (!strcmp(typed, DIALECT_VARIABLE)) continue;
         snprintf(name, sizeof name, "%s", typed + strlen(ENVIRONMENT_PREFIX));
         for (char *c = name; *c; c++) *c = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
         if (option_find(name, FOR_ANY) >= 0) continue;
@@ -107,8 +113,9 @@ static Status environment_dialect(Options *o, const Dialect *row)
     char name[WORD_LETTERS];
     environment_name(name, sizeof name, dialect_names[row->whose].prefix, row->name);
     const char *value = getenv(name);
-    bool taken = row->option >= 0 ? option_taken(row->option, o->command) : (o->command & FOR_CONFIG) != 0;
-    if (!value || !taken || dialect_find(o->dialects & 1u << row->whose, row->name, value) != row) return OK;
+    if (!value || !dialect_taken(row, o->command) ||
+        dialect_find(o->dialects & 1u << row->whose, row->name, value) != row)
+        return OK;
     return dialect_apply(o, row, value, environment_source(name, value));
 }
 
@@ -165,7 +172,8 @@ static Status parse_dialect(CommandLine *c, const Dialect *row, OptionSource sou
 static Status parse_unknown(const Options *o, const char *typed, const Dialect *foreign)
 {
     const char *name = typed + 2, *command = command_name(o->command), *nearest;
-    CommandSet takers = foreign ? option_rows[foreign->option].commands : option_takers(name);
+    bool ours = foreign && foreign->option >= 0;
+    CommandSet takers = ours ? option_rows[foreign->option].commands : option_takers(name);
     if (takers)
         return fail(BAD_USAGE, "%s is no option of jotun %s but of %s", typed, command,
                     command_names((char[256]){ 0 }, 256, takers, "jotun ", " and "));
@@ -199,8 +207,8 @@ static Status parse_option(CommandLine *c, const char *word)
     if (option >= 0) return parse_value(c, option, source, after_equals);
     const char *value = after_equals ? after_equals : value_follows(c) ? *c->word : NULL;
     const Dialect *foreign = dialect_find(command_line_dialects(c->o), typed + 2, value);
-    bool taken = foreign && (foreign->option < 0 || option_taken(foreign->option, c->o->command));
-    return taken ? parse_dialect(c, foreign, source, after_equals) : parse_unknown(c->o, typed, foreign);
+    if (foreign && dialect_taken(foreign, c->o->command)) return parse_dialect(c, foreign, source, after_equals);
+    return parse_unknown(c->o, typed, foreign);
 }
 
 static Status parse_word(CommandLine *c, const char *word)
@@ -273,9 +281,26 @@ Status options_parse_dialects(Options *o, CommandSet command, unsigned understoo
     return status;
 }
 
+/* JOTUN_DIALECT=argonne: the namespace without a prefix whose variables are read as well. Short names such as
+ * TP may be set for something else, so that somebody has to ask for them. */
+static Status environment_namespace(unsigned *understood, CommandSet command)
+{
+    const char *name = command & FOR_CONFIG ? getenv(DIALECT_VARIABLE) : NULL;
+    if (!name) return OK;
+    for (int d = 0; d < DIALECTS; d++)
+        if (!*dialect_names[d].prefix && !strcasecmp(dialect_names[d].key, name)) {
+            *understood |= 1u << d;
+            return OK;
+        }
+    return fail(BAD_OPTION, DIALECT_VARIABLE "=%s is not known; argonne does", name);
+}
+
 Status options_parse(Options *o, CommandSet command, int argc, char **argv)
 {
-    return options_parse_dialects(o, command, command_dialects(command), argc, argv);
+    unsigned understood = command_dialects(command);
+    *o = (Options){ 0 };                                   /* options_close is called after a failure too */
+    TRY(environment_namespace(&understood, command));
+    return options_parse_dialects(o, command, understood, argc, argv);
 }
 
 Status options_expect(const Options *o, int count, const char *what)

@@ -283,7 +283,7 @@ static bool suggested(const Dialect *row, CommandSet command, unsigned understoo
 {
     if (!(understood >> row->whose & 1) || row->verb == VERB_SUGGEST) return false;
     if (!*dialect_names[row->whose].prefix) return false;
-    return row->option < 0 || option_taken(row->option, command);
+    return dialect_taken(row, command);
 }
 
 /* The first of those that are equally near. */

@@ -85,11 +85,15 @@ static Status read_int(OptionINT *field, Range range, const char *said, const ch
 static Status read_real(OptionREAL *field, Range range, const char *said, const char *value)
 {
     char *end, text[64];
+    errno = 0;
     double read = strtod(value, &end);
     if (end == value || *end || isspace((unsigned char)*value) || strpbrk(value, "xX"))
         return fail(BAD_OPTION, "%s is no decimal number; %s", said, range_text(text, sizeof text, range));
     if (!in_range(range, read))
         return fail(BAD_OPTION, "%s is out of range; %s", said, range_text(text, sizeof text, range));
+    if (errno)                                            /* it would be read as 0, or with fewer digits */
+        return fail(BAD_OPTION, "%s is out of range: too near to 0 for a double; %s", said,
+                    range_text(text, sizeof text, range));
     *field = read * range.factor;
     return OK;
 }

@@ -67,7 +67,7 @@ Status prefetch_open(Prefetch **prefetch, const PrefetchSetup *setup)
     return status;
 }
 
-void prefetch_rest(Prefetch *p)
+void prefetch_pause(Prefetch *p)
 {
     p->running = false;
     if (p->pipeline) ordered_pipeline_pause(p->pipeline);
@@ -96,7 +96,7 @@ Status prefetch_take(Prefetch *p, Batch *batch, int64_t step, int i)
     CHECK(p->pipeline && i >= 0 && i < p->setup.count, "micro-batch %d of %d, thread %d", i, p->setup.count,
           p->pipeline != NULL);
     if (!p->running || p->take.step != step || p->take.i != i) {
-        prefetch_rest(p);
+        prefetch_pause(p);
         p->fill    = p->take = (BatchPosition){ step, i };
         p->running = true;
         ordered_pipeline_resume(p->pipeline);

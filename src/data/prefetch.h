@@ -10,7 +10,7 @@
 #include "data/loader.h"
 
 typedef struct {
-    const Loader *loader;                     /* must not move; must not change except after prefetch_rest */
+    const Loader *loader;                     /* must not move; must not change except after prefetch_pause */
     /* [count] micro-batches of a step in the order they are taken; copied. */
     const int *micro;
     int       count;
@@ -26,6 +26,6 @@ Status prefetch_take (Prefetch *prefetch, Batch *batch, int64_t step, int i);
 /* Seconds that prefetch_take waited since the last call of this function. */
 double prefetch_waited(Prefetch *prefetch);
 /* Stops reading the loader until the next take, so that it may be changed. */
-void   prefetch_rest (Prefetch *prefetch);
+void   prefetch_pause(Prefetch *prefetch);
 void   prefetch_close(Prefetch *prefetch);    /* NULL is allowed */
 #endif

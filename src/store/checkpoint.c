@@ -61,6 +61,11 @@ typedef struct {
     Queue               queue;             /* on the host: shares are host memory on every training device */
 } CheckpointSave;
 
+/* The end of a message about what reads back. */
+#define CHANGED_BITS                                                                                        \
+    "otherwise than it is in memory: bits changed on their way to the disk; this checkpoint is removed and"  \
+    " earlier ones are kept; test this machine's memory and disk"
+
 /* Bundles are assigned to ranks in turn; the owner creates the file and reads it back. */
 static bool save_owns(const CheckpointSave *s, int bundle) { return bundle % s->size == s->rank; }
 
@@ -192,14 +197,23 @@ static Status save_write(CheckpointSave *s)
     return OK;
 }
 
-/* Reads the file back. The manifest's checksums are of what the file holds, and `difference` compares that
- * with memory. */
-static Status file_sum(const SafeFile *map, const BundlePlan *plan, TensorShare *share)
+/* Bits of the header are compared before it is parsed, so that one that changed is not taken for a file
+ * that somebody wrote wrongly. */
+static Status header_check(const BundlePlan *plan, const char *folder)
 {
-    if (memcmp(map->map.data, plan->header, plan->header_bytes) != 0)
-        return fail(IO_FAILED,
-                    "%s: the header reads back otherwise than it was written; test this machine's memory and"
-                    " disk", map->map.path);
+    char    path[1024];
+    FileMap map;
+    TRY(path_join(path, folder, plan->bundle->file));
+    TRY(file_map(&map, path));
+    bool same = map.size >= plan->header_bytes && !memcmp(map.data, plan->header, plan->header_bytes);
+    file_unmap(&map);
+    return same ? OK : fail(IO_FAILED, "%s: the header reads back " CHANGED_BITS, path);
+}
+
+/* Reads the data back. The manifest's checksums are of what the file holds, and `difference` compares that
+ * with memory. */
+static void file_sum(const SafeFile *map, TensorShare *share)
+{
     for (int t = 0; t < map->tensors; t++) {
         const SafeTensor *tensor = &map->tensor[t];
         size_t            width  = dtype_width(tensor->dtype);
@@ -207,7 +221,6 @@ static Status file_sum(const SafeFile *map, const BundlePlan *plan, TensorShare 
         share[t].difference -= elements_sum(map->map.data + tensor->at, width, 0,
                                             (int64_t)(tensor->bytes / width));
     }
-    return OK;
 }
 
 static Status save_sum(CheckpointSave *s)
@@ -216,10 +229,10 @@ static Status save_sum(CheckpointSave *s)
         const ManifestFile *file = &s->manifest.file[b];
         SafeFile            map;
         if (!save_owns(s, b)) continue;
+        TRY(header_check(&s->plan[b], s->part));
         TRY(bundle_map(&map, s->part, &file->bundle, file->bytes));
-        Status status = file_sum(&map, &s->plan[b], &s->share[file->first]);
+        file_sum(&map, &s->share[file->first]);
         safetensors_close(&map);
-        TRY(status);
     }
     return OK;
 }
@@ -258,10 +271,7 @@ static Status share_check(const TensorShare *share, int index, const LogicalTens
         return fail(BAD_SHAPE, "tensor '%s' has elements that two ranks hold and as many that no rank holds",
                     tensor->name);
     if (share->difference != 0)
-        return fail(IO_FAILED,
-                    "%s: tensor '%s' reads back otherwise than it is in memory: bits changed on their way to"
-                    " the disk; this checkpoint is removed and earlier ones are kept; test this machine's"
-                    " memory and disk", file, tensor->name);
+        return fail(IO_FAILED, "%s: tensor '%s' reads back " CHANGED_BITS, file, tensor->name);
     return OK;
 }
 

@@ -126,7 +126,7 @@ static bool step_complete(const char *dir, CheckpointFolder folder)
 
 /* ---- finding ---- */
 
-Status step_latest(const char *dir, CheckpointFolder *folder, bool *named)
+Status checkpoint_dir_latest(const char *dir, CheckpointFolder *folder, bool *named)
 {
     char    path[1024], name[64];
     FileMap map;
@@ -172,7 +172,7 @@ static bool path_split(const char *path, char dir[1024], CheckpointFolder *folde
     return true;
 }
 
-bool step_is(const char *path)
+bool checkpoint_dir_is_step(const char *path)
 {
     char             manifest[1024], dir[1024];
     CheckpointFolder folder;

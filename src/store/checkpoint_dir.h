@@ -26,9 +26,9 @@ Status checkpoint_dir_check(const char *folder);
 Status checkpoint_dir_look(const char *dir, CheckpointFolder folder, char path[1024], bool *complete);
 
 /* Whether the path is a step directory, complete or not: it contains a manifest or is named like a step. */
-bool   step_is(const char *path);
+bool   checkpoint_dir_is_step(const char *path);
 /* The step that `latest` names; *named is false if the file is missing or names none. */
-Status step_latest(const char *dir, CheckpointFolder *folder, bool *named);
+Status checkpoint_dir_latest(const char *dir, CheckpointFolder *folder, bool *named);
 
 /* The complete checkpoint of the highest step below `below`; damaged ones are skipped. If *found is false
  * and *step >= 0, all of them are damaged and fail_text() gives the reason for one. Another failure than

@@ -27,12 +27,12 @@ Status checkpoint_find(const char *dir, char path[1024], bool *found)
     CheckpointFolder latest;
     int64_t          newest;
     bool             named;
-    *found = step_is(dir);
+    *found = checkpoint_dir_is_step(dir);
     if (*found) {
         snprintf(path, 1024, "%s", dir);
         return checkpoint_dir_advise(checkpoint_dir_check(dir), dir);
     }
-    TRY(step_latest(dir, &latest, &named));
+    TRY(checkpoint_dir_latest(dir, &latest, &named));
     if (named)            TRY(checkpoint_dir_look(dir, latest, path, found));
     if (named && !*found)
         TRY(checkpoint_dir_look(dir, (CheckpointFolder){ latest.step, FOLDER_ASIDE }, path, found));

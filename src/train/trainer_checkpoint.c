@@ -194,7 +194,7 @@ Status trainer_load(Trainer *t, const char *path)
     if (!t->config->learn) return OK;
     t->step = state.step;
     t->step_state.updates = state.updates;
-    if (t->prefetch[SPLIT_TRAIN]) prefetch_rest(t->prefetch[SPLIT_TRAIN]);
+    if (t->prefetch[SPLIT_TRAIN]) prefetch_pause(t->prefetch[SPLIT_TRAIN]);
     /* with another global batch the run continues at the next sample */
     t->loader[SPLIT_TRAIN].shift = state.samples - state.step * t->config->global;
     return OK;

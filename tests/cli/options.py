@@ -39,7 +39,62 @@ def generate_fits(folder):
     refused(0, "", *load, "--prompt", b"\xff\xfe".decode(errors="surrogateescape"), errors="replace")
 
 
+def environment(**values):
+    return dict(os.environ, **{name: str(value) for name, value in values.items()})
+
+
+def names_of_training_elsewhere():
+    for words in (["prepare", "--num-workers", 8], ["clean", "--num-experts", 2], ["tokenizer", "encode", "--bf16"]):
+        command = " ".join(w for w in words[:2] if not str(w).startswith("-"))
+        name = next(w for w in words if str(w).startswith("--"))
+        refused(2, f"{name} is no option of jotun {command}; ", *words)
+    refused(2, "--deepspeeds is no option of jotun prepare; its --help lists them", "prepare", "--deepspeeds")
+    refused(0, "--num-workers of Megatron-LM is passed over", "config", "--num-workers", 8)
+
+
+def refused_flags_that_are_off():
+    for name, off in (("JOTUN_BF16", "false"), ("JOTUN_FP16", "0"), ("JOTUN_FINETUNE", "False")):
+        told = run.jotun("config", env=environment(**{name: off})).stderr
+        if told:
+            sys.exit(f"{name}={off} asks for nothing and gets: {told}")
+        refused(1, f"{name} of Megatron-LM is refused", "config", env=environment(**{name: "1"}))
+    refused(0, "", "config", "--bf16=false")
+    refused(1, "--bf16 of Megatron-LM is refused", "config", "--bf16=true")
+    refused(1, "JOTUN_NUM_EXPERTS of Megatron-LM is refused", "config", env=environment(JOTUN_NUM_EXPERTS="0"))
+
+
+def numbers_near_zero():
+    refused(1, "--lr 1e-400 is out of range: too near to 0 for a double; 0 to 1000 do", "config", "--lr", "1e-400")
+    refused(1, "--lr 1e400 is out of range; 0 to 1000 do", "config", "--lr", "1e400")
+    refused(0, "", "config", "--lr", "1e-300")
+    refused(0, "", "config", "--lr", "0.0e-400")
+
+
+def shown(name, **values):
+    lines = run.jotun("config", "--ranks", 2, "--num-layers", 6, env=environment(**values)).stdout.splitlines()
+    return next(line for line in lines if f"--{name} " in line).split()[1:]
+
+
+def variables_without_prefix():
+    theirs = {"HEADS": 8, "TP": 2, "NLAYERS": 4, "HIDDEN": 512}
+    for name, value, source in (("num-attention-heads", "8", "HEADS"), ("tensor-model-parallel-size", "2", "TP"),
+                                ("hidden-size", "512", "HIDDEN"), ("num-layers", "6", "command line")):
+        line = shown(name, JOTUN_DIALECT="argonne", **theirs)
+        if line != [value, *source.split()]:
+            sys.exit(f"config with HEADS=8 TP=2 shows --{name} {line}")
+    if shown("num-attention-heads", **theirs) != ["12", "default"]:
+        sys.exit("HEADS is read where nobody asked for it")
+    refused(1, "JOTUN_DIALECT=fortran is not known; argonne does", "config", env=environment(JOTUN_DIALECT="fortran"))
+    refused(1, "DTYPE of Argonne's scripts is refused", "train", "--data-path", "x",
+            env=environment(JOTUN_DIALECT="argonne", DTYPE="bf16"))
+    refused(0, "", "tokenizer", "info", env=environment(JOTUN_DIALECT="argonne", DTYPE="bf16"))
+
+
 def main():
+    names_of_training_elsewhere()
+    refused_flags_that_are_off()
+    numbers_near_zero()
+    variables_without_prefix()
     with run.work_folder() as folder:
         data = run.corpus(folder)
         train = ["train", "--data-path", data, "--train-iters", 2, *run.MODEL, "--save", os.path.join(folder, "ck"),

@@ -50,11 +50,11 @@ static void same_as_the_loader(void **state)
         for (int i = (int)(n % TAKES); i < TAKES; i++) take(p, &mine, &wanted, step, i);
         if (n % 3 == 0) take(p, &mine, &wanted, step + 1, 0);
         if (n % 5 == 0) {                                     /* another global batch after a resume */
-            prefetch_rest(p);
+            prefetch_pause(p);
             loader.shift = (int64_t)n;
         }
     }
-    prefetch_rest(p);
+    prefetch_pause(p);
     loader.shift = 0;
     assert_true(prefetch_waited(p) >= 0);
     assert_true(prefetch_waited(p) == 0);

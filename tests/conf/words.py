@@ -1,0 +1,38 @@
+"""A word that is added to a choice of options.def does not compile until each switch over that choice says what it means."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+SOURCE = sys.argv[1]
+COMPILER = sys.argv[2:]
+FILES = ["setup.c", "cmd_clean.c", "cmd_tokenizer.c"]
+# Passed on as a word, or a question of yes and no that one comparison answers.
+NOT_SWITCHED = {"device", "optimizer", "on_error", "clean_format", "invalid_utf8", "decontaminate_by"}
+
+
+def main():
+    with open(os.path.join(SOURCE, "src/conf/options.def")) as rows:
+        text = rows.read()
+    choices = set(re.findall(r"^OPT_CHOICE\( *(\w+),", text, re.M))
+    added = text
+    for choice in choices:
+        last = re.findall(rf"^WORD\( *{choice},.*\n", text, re.M)[-1]
+        added = added.replace(last, last + f'WORD( {choice}, added, "added" )\n')
+    with tempfile.TemporaryDirectory() as folder:
+        os.mkdir(os.path.join(folder, "conf"))
+        with open(os.path.join(folder, "conf/options.def"), "w") as out:
+            out.write(added)
+        told = ""
+        for file in FILES:
+            done = subprocess.run([*COMPILER, "-std=c17", "-D_GNU_SOURCE", "-Wall", "-Werror=switch", "-fsyntax-only", f"-I{folder}",
+                                   f"-I{SOURCE}/src", os.path.join(SOURCE, "src/cli", file)], capture_output=True, text=True)
+            told += done.stderr
+    missed = {c for c in choices if f"WORD_{c}_added" not in told} - NOT_SWITCHED
+    if missed or "fatal error" in told:
+        sys.exit(f"no switch asks for the meaning of a word added to {', '.join(sorted(missed))}:\n{told[:2000]}")
+    print(f"{len(choices - NOT_SWITCHED)} choices refuse a word without a meaning")
+
+
+main()
