@@ -5,6 +5,9 @@ Lines are compared word by word. Numbers with a unit of time or throughput may d
 all. In a block ```text timing integers may differ as well; a block ```text sample is not compared. A line `...` is passed over, and
 so is what follows ` ...` at the end of a line. `timeout` may end with its own exit code, 124.
 
+A progress line of a training run must be printed for the same step, with the same fields in the same order: loss and gradient
+norm within 5 %, learning rate and samples equal, times and throughputs any number with their unit.
+
     JOTUN=build/release/bin/jotun python3 tests/docs/tutorial.py [--show]        --show prints what each block printed
 """
 import hashlib
@@ -53,8 +56,33 @@ def line_agrees(shown, printed, timing):
     others, values = pieces(printed)
     if cut:
         others, values = others[:len(words)], values[:len(numbers)]
+    if progress_fields(shown):
+        return progress_agrees(shown, printed)
     timing = timing or "resumes after step" in shown           # where a signal stopped the run is not known beforehand
     return words == others and len(numbers) == len(values) and all(map(number_agrees, numbers, values, [timing] * len(numbers)))
+
+
+def progress_fields(line):
+    """[(name, number or None where any may be printed)] of a progress line in its order; None for any other line."""
+    if not re.match(r"step \d+/\d+  ", line):
+        return None
+    fields = []
+    for field in line.split("  "):
+        free = FREE.search(field)
+        name, number = (FREE.sub("~", field), None) if free else (NUMBER.sub("#", field), NUMBER.findall(field))
+        fields.append((name, number))
+    return fields
+
+
+def progress_agrees(shown, printed):
+    fields, others = progress_fields(shown), progress_fields(printed)
+    if others is None or [name for name, _ in fields] != [name for name, _ in others]:
+        return False
+    for (name, numbers), (_, values) in zip(fields, others):
+        loose = name in ("loss #", "grad #")
+        if numbers != values and not (loose and number_agrees(numbers[0], values[0], False)):
+            return False
+    return True
 
 
 def missing_lines(output, printed, kind):
