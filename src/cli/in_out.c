@@ -13,8 +13,8 @@ Status standard_input_once(const char *const *paths, int64_t count, int each)
     for (int64_t i = 0; i < count; i++) times += strcmp(paths[i], "-") == 0;
     times *= each;
     if (times < 2) return OK;
-    return fail(BAD_OPTION, "--input -: standard input can be read once, and is asked for %" PRId64 " "
-                "times%s; give it once, or a file", times, each > 1 ? ", once for each of --json-keys" : "");
+    return fail(BAD_OPTION, "--input -: standard input can be read once, and is asked for %" PRId64
+                " times%s; give it once, or a file", times, each > 1 ? ", once for each of --json-keys" : "");
 }
 
 Status input_spared(const char *input, const char *output)
