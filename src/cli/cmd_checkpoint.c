@@ -1,5 +1,6 @@
-/* Looking into checkpoints: jotun checkpoint info DIR tells of the newest good one, jotun checkpoint verify DIR reads all
- * of them. DIR is what --save named, or one step's folder. */
+/* The commands that inspect checkpoints. `jotun checkpoint info DIR` prints the step, options and tensors of
+ * the newest complete checkpoint; `jotun checkpoint verify DIR` reads every checkpoint and checks every
+ * checksum. DIR is the folder that --save named, or the folder of one step. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,8 +62,9 @@ static Status info(const char *dir)
     return OK;
 }
 
-/* ---- verify: what was asked for, and no other in its place ---- */
+/* ---- verify: unlike a resuming run, it never substitutes an older checkpoint for a damaged one ---- */
 
+/* How many checkpoints were read and how many are damaged; Status and message of the first damaged one. */
 typedef struct { int looked, bad; Status first; char words[400]; } Findings;
 
 static void findings_add(Findings *all, Status status, const char *path)
@@ -78,7 +80,8 @@ static void findings_add(Findings *all, Status status, const char *path)
     snprintf(all->words, sizeof all->words, "%s", fail_text());
 }
 
-/* An aside counts only where the new one of its step has not taken its name: else it is being removed. */
+/* A folder that was renamed aside counts only where no new checkpoint of its step has taken its name;
+ * otherwise a run is about to remove it. A folder that a run is still writing is no checkpoint yet. */
 static Status step_verify(const char *dir, const CheckpointFolder *list, int i, Findings *all)
 {
     char path[1024];
@@ -86,26 +89,34 @@ static Status step_verify(const char *dir, const CheckpointFolder *list, int i, 
     if (list[i].kind == FOLDER_PART || replaced) return OK;
     TRY(checkpoint_dir_path(path, dir, list[i]));
     Status status = checkpoint_verify(path, true);
-    if (status != OK && !file_exists(path)) printf("%s: removed meanwhile\n", path);   /* by a run with --keep-last */
+    /* A run with --keep-last may remove a checkpoint while it is read, which is no damage. */
+    if (status != OK && !file_exists(path)) printf("%s: removed meanwhile\n", path);
     else findings_add(all, status, path);
     return OK;
 }
 
+/* The file "latest" must name a step that has a complete folder. */
 static Status latest_verify(const char *dir, const CheckpointFolder *list, int count, Findings *all)
 {
     CheckpointFolder latest;
+<<<<<<< HEAD
     bool       named, there = false;
     TRY(checkpoint_dir_latest(dir, &latest, &named));
+=======
+    bool             named, there = false;
+    TRY(step_latest(dir, &latest, &named));
+>>>>>>> w-cli
     for (int i = 0; i < count; i++) there |= list[i].step == latest.step && list[i].kind != FOLDER_PART;
     if (!named || there) return OK;
-    findings_add(all, fail(BAD_FILE, "names step %lld, which is not there", (long long)latest.step), "latest");
+    Status status = fail(BAD_FILE, "names step %lld, which is not there", (long long)latest.step);
+    findings_add(all, status, "latest");
     return OK;
 }
 
 static Status steps_verify(const char *dir, Findings *all)
 {
     CheckpointFolder *list;
-    int         count;
+    int               count;
     TRY(checkpoint_dir_list(dir, &list, &count));
     Status status = OK;
     for (int i = 0; status == OK && i < count; i++) status = step_verify(dir, list, i, all);
@@ -121,7 +132,8 @@ static Status verify(const char *dir)
     else TRY(steps_verify(dir, &all));
     if (all.looked == 0) return none_fail(dir);
     if (all.bad == 0) return OK;
-    return fail(all.first, "%s: %d of %d checkpoints are damaged; the first: %s", dir, all.bad, all.looked, all.words);
+    return fail(all.first, "%s: %d of %d checkpoints are damaged; the first: %s", dir, all.bad, all.looked,
+                all.words);
 }
 
 static Status look(int argc, char **argv, Status (*at)(const char *))

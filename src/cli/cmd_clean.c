@@ -1,4 +1,6 @@
-/* Raw corpora to clean documents: jotun clean --input F... --output F|DIR [--lang sv --lang-model M] ... */
+/* jotun clean --input F... --output F|DIR [--lang sv --lang-model M] ...: filters and deduplicates raw
+ * corpora. This file turns the options into a CleanPlan and checks what only this command can check;
+ * corpus/clean does the work. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -15,11 +17,12 @@
 #include "conf/rows.h"
 #include "corpus/read/inputs.h"
 
+/* Bytes of one output file where --output is a folder and --shard-bytes is not given */
 #define FOLDER_SHARD ((int64_t)1 << 30)
 
 /* ---- values ---- */
 
-/* "512M" is 536870912 */
+/* Units are powers of 1024, so "512M" is 536870912. */
 static Status bytes_read(int64_t *bytes, const char *name, const char *text)
 {
     char *end;
@@ -41,25 +44,30 @@ static bool ends(const char *path, const char *ending)
     return length > n && !strcmp(path + length - n, ending);
 }
 
-/* The output's name says what is in it, or --format does. */
+/* The ending of --output selects the format, and --format selects it where the name has no known ending. A
+ * name that contradicts --format is refused, because the next program to read the file would trust the
+ * name. */
 static Status output_read(CleanPlan *p, const Options *o)
 {
     struct stat about;
-    if (!strcmp(o->clean_output, "-")) return fail(BAD_OPTION, "--output -: files come whole or not at all, so it has to be one; name it");
+    const char *output = o->clean_output, *slash = strrchr(output, '/');
+    if (!strcmp(output, "-"))
+        return fail(BAD_OPTION, "--output -: files come whole or not at all, so it has to be one; name it");
     bool said = options_typed_by_person(o, OPTION_clean_format);
-    bool json = ends(o->clean_output, ".jsonl") || ends(o->clean_output, ".jsonl.zst") || ends(o->clean_output, ".json") || ends(o->clean_output, ".json.zst");
-    bool text = ends(o->clean_output, ".txt") || ends(o->clean_output, ".txt.zst");
-    p->folder = !json && !text && (ends(o->clean_output, "/") || (!stat(o->clean_output, &about) && S_ISDIR(about.st_mode)));
-    p->format = said ? (o->clean_format.is == WORD_clean_format_jsonl ? CLEAN_JSON : CLEAN_TEXT) : json ? CLEAN_JSON : CLEAN_TEXT;
+    bool json = ends(output, ".jsonl") || ends(output, ".jsonl.zst") || ends(output, ".json") ||
+                ends(output, ".json.zst");
+    bool text = ends(output, ".txt") || ends(output, ".txt.zst");
+    p->folder = !json && !text && (ends(output, "/") || (!stat(output, &about) && S_ISDIR(about.st_mode)));
+    p->format = (said ? o->clean_format.is == WORD_clean_format_jsonl : json) ? CLEAN_JSON : CLEAN_TEXT;
     if (said && ((json && p->format == CLEAN_TEXT) || (text && p->format == CLEAN_JSON)))
-        return fail(BAD_OPTION, "--output %s: its name says otherwise than --format %s; leave one out", o->clean_output, o->clean_format.word);
-    if (ends(o->clean_output, ".gz") || ends(o->clean_output, ".bz2") || ends(o->clean_output, ".xz"))
-        return fail(BAD_OPTION, "--output %s: written plain or as .zst; call it so", o->clean_output);
+        return fail(BAD_OPTION, "--output %s: its name says otherwise than --format %s; leave one out",
+                    output, o->clean_format.word);
+    if (ends(output, ".gz") || ends(output, ".bz2") || ends(output, ".xz"))
+        return fail(BAD_OPTION, "--output %s: written plain or as .zst; call it so", output);
+    if (!json && !text && !p->folder && !said) p->folder = !strchr(slash ? slash : output, '.');
     if (!json && !text && !p->folder && !said)
-        p->folder = !strchr(o->clean_output + (strrchr(o->clean_output, '/') ? strrchr(o->clean_output, '/') - o->clean_output : 0), '.');
-    if (!json && !text && !p->folder && !said)
-        return fail(BAD_OPTION, "--output %s: ends neither in .txt nor in .jsonl (each also with .zst behind), and is no folder;"
-                    " --format says what it is to be", o->clean_output);
+        return fail(BAD_OPTION, "--output %s: ends neither in .txt nor in .jsonl (each also with .zst "
+                    "behind), and is no folder; --format says what it is to be", output);
     p->shard_bytes = p->folder ? FOLDER_SHARD : 0;
     return o->shard_bytes ? bytes_read(&p->shard_bytes, "--shard-bytes", o->shard_bytes) : OK;
 }
@@ -70,7 +78,8 @@ static Status language_read(CleanPlan *p, const Options *o)
     p->model     = o->lang_model;
     p->threshold = o->lang_threshold;
     if (o->lang && !o->lang_model)
-        return fail(BAD_OPTION, "--lang %s: --lang-model FILE has to say by which fastText model (lid.176.bin, or one's own)", o->lang);
+        return fail(BAD_OPTION, "--lang %s: --lang-model FILE has to say by which fastText model "
+                    "(lid.176.bin, or one's own)", o->lang);
     return OK;
 }
 
@@ -110,11 +119,13 @@ static Status quality_read(CleanPlan *p, const Options *o)
     TRY(quality_plan(&p->quality, o->quality));
     if (o->quality_rules) TRY(quality_set(&p->quality, o->quality_rules));
     if (o->bad_words && o->quality_rules && strstr(o->quality_rules, "bad-words=off"))
-        return fail(BAD_OPTION, "--bad-words %s, but --quality-rules bad-words=off: leave one of them out", o->bad_words);
+        return fail(BAD_OPTION, "--bad-words %s, but --quality-rules bad-words=off: leave one of them out",
+                    o->bad_words);
+    /* Stop words are words of one language, and either option names it. */
     p->stop_words = o->lang ? o->lang : o->charset;
     if (!p->quality.on[QUALITY_STOP_WORDS] || p->stop_words) return OK;
-    return fail(BAD_OPTION, "--quality %s: its rule stop-words asks of which language; give --lang L or --charset L, or switch it"
-                " off: --quality-rules stop-words=off", o->quality);
+    return fail(BAD_OPTION, "--quality %s: its rule stop-words asks of which language; give --lang L or "
+                "--charset L, or switch it off: --quality-rules stop-words=off", o->quality);
 }
 
 static ExactUnit exact_unit(const Options *o)
@@ -131,21 +142,29 @@ static ExactUnit exact_unit(const Options *o)
 static Status duplicates_read(CleanPlan *p, const Options *o)
 {
     p->exact = o->dedup.is != WORD_dedup_none;
+<<<<<<< HEAD
     p->parts = exact_unit(o);
+=======
+    p->parts = o->dedup.is == WORD_dedup_lines      ? EXACT_LINES
+             : o->dedup.is == WORD_dedup_paragraphs ? EXACT_PARAGRAPHS : EXACT_DOCUMENTS;
+>>>>>>> w-cli
     p->normalization  = exact_normalization_find(o->dedup_normalization);
     p->near_threshold = o->near_threshold;
     p->near_bands     = (int)o->near_bands;
     p->near_rows      = (int)o->near_rows;
     p->near_words     = (int)o->near_words;
     if (!p->normalization)
-        return fail(BAD_OPTION, "--dedup-normalization %s is not known; none, spaces, words or digits do", o->dedup_normalization);
+        return fail(BAD_OPTION, "--dedup-normalization %s is not known; none, spaces, words or digits do",
+                    o->dedup_normalization);
+    /* A MinHash signature has bands x rows permutations. */
     if (o->near_threshold > 0 && o->near_bands * o->near_rows > MINHASH_PERMUTATIONS_MOST)
-        return fail(BAD_OPTION, "--near-bands %" PRId64 " x --near-rows %" PRId64 ": at most %d together", o->near_bands,
-                    o->near_rows, MINHASH_PERMUTATIONS_MOST);
+        return fail(BAD_OPTION, "--near-bands %" PRId64 " x --near-rows %" PRId64 ": at most %d together",
+                    o->near_bands, o->near_rows, MINHASH_PERMUTATIONS_MOST);
     return bytes_read(&p->memory, "--memory", o->memory);
 }
 
-/* As OSCAR's pipeline writes them. What it never writes would drop nothing, and nobody would know. */
+/* The known names are those that OSCAR's pipeline (Ungoliant) writes. Another name would drop nothing,
+ * silently, so that it is refused. */
 static Status warnings_read(CleanPlan *p, const Options *o)
 {
     static const char *const known[] = { "tiny", "short_sentences", "header", "footer", "noisy", "adult" };
@@ -154,8 +173,9 @@ static Status warnings_read(CleanPlan *p, const Options *o)
     for (int i = 0; i < p->warnings; i++) {
         bool met = false;
         for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) met |= !strcmp(p->warning[i], known[k]);
-        if (!met) return fail(BAD_OPTION, "--drop-warnings %s is none of OSCAR's; they are tiny, short_sentences, header, footer,"
-                              " noisy and adult", p->warning[i]);
+        if (!met)
+            return fail(BAD_OPTION, "--drop-warnings %s is none of OSCAR's; they are tiny, short_sentences, "
+                        "header, footer, noisy and adult", p->warning[i]);
     }
     return OK;
 }
@@ -175,12 +195,25 @@ static BlockKind block_kind(const Options *o)
 
 static Status records_read(CleanPlan *p, const Options *o)
 {
+<<<<<<< HEAD
+=======
+    /* in the order of the words of --input-format */
+    static const BlockKind shape[] = { BLOCK_AUTO, BLOCK_TEXT, BLOCK_JSON, BLOCK_PARAGRAPHS, BLOCK_DOCS,
+                                      BLOCK_PAGES };
+>>>>>>> w-cli
     bool key = options_typed_by_person(o, OPTION_clean_json_key);
     if (key && o->clean_json_key.count > 1)
-        return fail(BAD_OPTION, "--json-keys: one key has the text, and %d are named", o->clean_json_key.count);
+        return fail(BAD_OPTION, "--json-keys: one key has the text, and %d are named",
+                    o->clean_json_key.count);
     if (o->document_most > INT32_MAX)
+<<<<<<< HEAD
         return fail(BAD_OPTION, "--max-document-bytes %" PRId64 ": clean counts the words of a document up to %d", o->document_most, INT32_MAX);
     p->shape      = block_kind(o);
+=======
+        return fail(BAD_OPTION, "--max-document-bytes %" PRId64 ": clean counts the words of a document up "
+                    "to %d", o->document_most, INT32_MAX);
+    p->shape      = shape[o->input_format.is - WORD_input_format_auto];
+>>>>>>> w-cli
     p->ratio_most = o->ratio_most;
     p->record     = (RecordPlan){ .text_key = key ? o->clean_json_key.text[0] : NULL, .bytes_most = o->document_most,
                                   .repair = o->invalid_utf8.is == WORD_invalid_utf8_repair, .all_pages = o->all_pages };
@@ -193,8 +226,9 @@ static Status records_read(CleanPlan *p, const Options *o)
 static Status plan_make(CleanPlan *p, const Options *o)
 {
     *p = (CleanPlan){
-        .workers = o->workers ? (int)o->workers : team_cores(), .output = o->clean_output, .report = o->report, .dropped = o->dropped,
-        .clusters = o->clusters, .pairs = o->pairs, .sample = o->clean_dry_run ? o->sample : 0, .restart = o->restart,
+        .workers = o->workers ? (int)o->workers : team_cores(), .output = o->clean_output, .report = o->report,
+        .dropped = o->dropped, .clusters = o->clusters, .pairs = o->pairs, .sample = o->clean_dry_run ? o->sample : 0,
+        .restart = o->restart,
     };
     if (o->clean_dry_run && (o->dropped || o->clusters || o->pairs))
         return fail(BAD_OPTION, "--dry-run writes no --dropped, --clusters or --pairs; leave them out");
@@ -219,14 +253,16 @@ static void option_line(FILE *out, const Options *o, OptionIndex i)
     fputc('\n', out);
 }
 
-/* What the output depends on, an option a line */
+/* The options that the output depends on, one a line; the caller frees the text. A stopped command resumes
+ * only where the text is the same as before. NULL: no memory. */
 static char *identity_text(const Options *o)
 {
     char  *text  = NULL;
     size_t bytes = 0;
     FILE  *out   = open_memstream(&text, &bytes);
     for (int i = 0; out && i < OPTIONS; i++)
-        if (option_taken((OptionIndex)i, FOR_CLEAN_RESULT) && o->source[i].kind != SOURCE_NOTHING) option_line(out, o, (OptionIndex)i);
+        if (option_taken((OptionIndex)i, FOR_CLEAN_RESULT) && o->source[i].kind != SOURCE_NOTHING)
+            option_line(out, o, (OptionIndex)i);
     return out && fclose(out) == 0 ? text : NULL;
 }
 
@@ -234,10 +270,12 @@ static Status inputs_clean(CleanPlan *p, const Options *o)
 {
     Inputs inputs = { 0 };
     Status status = inputs_expand(&inputs, o->clean_input.text, o->clean_input.count, p->shape);
-    if (status == OK && inputs.paths > INT_MAX) status = fail(BAD_OPTION, "--input: %" PRId64 " files", inputs.paths);
+    if (status == OK && inputs.paths > INT_MAX)
+        status = fail(BAD_OPTION, "--input: %" PRId64 " files", inputs.paths);
     if (status == OK) status = standard_input_once((const char *const *)inputs.path, inputs.paths, 1);
     if (status == OK && inputs.passed)
-        log_line("clean: %" PRId64 " files of the folders are passed over, %s first", inputs.passed, inputs.passed_first);
+        log_line("clean: %" PRId64 " files of the folders are passed over, %s first", inputs.passed,
+                 inputs.passed_first);
     p->path  = (const char *const *)inputs.path;
     p->paths = (int)inputs.paths;
     if (status == OK) status = clean_run(p);

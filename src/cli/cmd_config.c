@@ -1,13 +1,15 @@
-/* jotun config: the options of train as they would be, each with its source. */
+/* jotun config: prints the value that each option of train would have, with its source, and then checks how
+ * the values fit together. */
 #include "cli/command.h"
 #include "cli/setup.h"
 
-/* Shown first, then judged, so that the values a message is about can be seen. */
+/* The values are printed before they are checked, so that a reader sees the values that a message is
+ * about. */
 static Status config(Options *o)
 {
     TRY(setup_values(o));
     options_show(stdout, o);
-    fflush(stdout);                             /* before the messages, which go to standard error */
+    fflush(stdout);                         /* messages go to standard error, and must follow the values */
     return setup_judge(o);
 }
 

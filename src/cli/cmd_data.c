@@ -1,5 +1,7 @@
-/* Pairs of .bin and .idx: jotun data info PREFIX, jotun data cat PREFIX [--tokenizer T],
- * jotun data merge PREFIX... --output-prefix P */
+/* The commands for token files, which are pairs PREFIX.bin and PREFIX.idx of Megatron or of fairseq:
+ *   jotun data info PREFIX | --data-path ...          counts what is in a pair, or what a run would read
+ *   jotun data cat PREFIX [--tokenizer T]             prints its documents
+ *   jotun data merge PREFIX... --output-prefix P      concatenates pairs */
 #include <inttypes.h>
 #include <stdio.h>
 #include "base/log.h"
@@ -22,13 +24,16 @@ static Status info(const TokenFile *token_file, const Options *o)
         if (length < shortest) shortest = length;
         if (length > longest)  longest  = length;
     }
-    for (int64_t d = 0; d < token_file->documents; d++) empty += token_file_document(token_file, d) == token_file_document(token_file, d + 1);
+    for (int64_t d = 0; d < token_file->documents; d++)
+        empty += token_file_document(token_file, d) == token_file_document(token_file, d + 1);
     printf("file       %s\n", token_file->bin.path);
     printf("format     %s\n", token_file_kind_name(TOKEN_FILE_MEGATRON));
-    printf("tokens     %" PRId64 " (%s, %s)\n", token_file->tokens, token_file->width == 2 ? "uint16" : "int32",
+    printf("tokens     %" PRId64 " (%s, %s)\n", token_file->tokens,
+           token_file->width == 2 ? "uint16" : "int32",
            log_bytes(bytes, (double)token_file->bin.size));
     printf("documents  %" PRId64 " (%" PRId64 " empty)\n", token_file->documents, empty);
-    printf("sequences  %" PRId64 " (%" PRId64 " to %" PRId64 " tokens)\n", token_file->sequences, shortest, longest);
+    printf("sequences  %" PRId64 " (%" PRId64 " to %" PRId64 " tokens)\n", token_file->sequences, shortest,
+           longest);
     return OK;
 }
 
@@ -36,19 +41,21 @@ static Status token_check(const TokenFile *token_file, const Tokenizer *t, int64
 {
     int32_t id = token_file_token(token_file, at);
     if (id >= 0 && id < t->vocabulary) return OK;
-    return fail(BAD_FILE, "%s: byte %" PRId64 ": token %d is none of the %d of --tokenizer %s; give the one it was prepared with",
-                token_file->bin.path, at * token_file->width, id, t->vocabulary, t->name);
+    return fail(BAD_FILE, "%s: byte %" PRId64 ": token %d is none of the %d of --tokenizer %s; give the one "
+                "it was prepared with", token_file->bin.path, at * token_file->width, id, t->vocabulary,
+                t->name);
 }
 
-/* A document a line, as it was; ends of documents are no text. A wrong tokenizer is found before anything
- * is printed where one of the first LOOK_AHEAD tokens shows it: all tokens of a large pair would take
- * minutes. */
+/* Prints one document a line; the id that ends a document has no text. The first LOOK_AHEAD tokens are
+ * checked before anything is printed, so that a wrong tokenizer usually prints nothing; to check all tokens
+ * of a large pair first would take minutes, so that the later ones are checked as they are printed. */
 static Status documents_print(const TokenFile *token_file, const Tokenizer *tokenizer)
 {
     enum { LOOK_AHEAD = 1 << 26 };
     int64_t at = 0;
     Decoder said = { .tokenizer = tokenizer };
-    for (int64_t i = 0; i < token_file->tokens && i < LOOK_AHEAD; i++) TRY(token_check(token_file, tokenizer, i));
+    for (int64_t i = 0; i < token_file->tokens && i < LOOK_AHEAD; i++)
+        TRY(token_check(token_file, tokenizer, i));
     for (int64_t d = 0; d < token_file->documents && !ferror(stdout); d++) {
         int64_t next = token_file_document(token_file, d + 1);
         int64_t end  = next < token_file->sequences ? token_file_start(token_file, next) : token_file->tokens;
@@ -71,7 +78,7 @@ static Status cat(const TokenFile *token_file, const Options *o)
     return status;
 }
 
-/* ---- fairseq's ---- */
+/* ---- pairs of fairseq ---- */
 
 static Status fairseq_tokens_info(const FairseqTokens *f, const Options *o)
 {
@@ -85,20 +92,22 @@ static Status fairseq_tokens_info(const FairseqTokens *f, const Options *o)
     }
     printf("file       %s\n", f->bin.path);
     printf("format     %s\n", token_file_kind_name(f->kind));
-    printf("tokens     %" PRId64 " (%s, %s)\n", f->tokens, fairseq_tokens_type(f), log_bytes(bytes, (double)f->bin.size));
+    printf("tokens     %" PRId64 " (%s, %s)\n", f->tokens, fairseq_tokens_type(f),
+           log_bytes(bytes, (double)f->bin.size));
     printf("items      %" PRId64 " (%" PRId64 " to %" PRId64 " tokens)\n", f->items, shortest, longest);
     return OK;
 }
 
-/* An item a line, as the numbers of its dictionary */
+/* Prints one item a line, as numbers: the dictionary that gives the ids a meaning is not in the pair. */
 static Status fairseq_tokens_cat(const FairseqTokens *f, const Options *o)
 {
     if (options_typed_by_person(o, OPTION_tokenizer))
-        return fail(BAD_OPTION, "--tokenizer %s: the ids of %s are those of fairseq's dictionary, and are shown as numbers; leave it out",
-                    o->tokenizer, f->bin.path);
+        return fail(BAD_OPTION, "--tokenizer %s: the ids of %s are those of fairseq's dictionary, and are "
+                    "shown as numbers; leave it out", o->tokenizer, f->bin.path);
     for (int64_t i = 0; i < f->items && !ferror(stdout); i++) {
         int64_t begin = fairseq_tokens_start(f, i), length = fairseq_tokens_length(f, i);
-        for (int64_t t = 0; t < length; t++) printf(t ? " %" PRId64 : "%" PRId64, fairseq_tokens_token(f, begin + t));
+        for (int64_t t = 0; t < length; t++)
+            printf(t ? " %" PRId64 : "%" PRId64, fairseq_tokens_token(f, begin + t));
         putchar('\n');
     }
     return OK;
@@ -113,12 +122,13 @@ static Status pair_look(const Options *o, ShardLook *at, ForeignLook *at_foreign
 {
     const char *prefix = o->words.text[0];
     TokenFileKind kind;
-    TokenFile    token_file   = { 0 };
-    FairseqTokens  fairseq = { 0 };
-    char     path[1024];
-    bool     there = snprintf(path, sizeof path, "%s.idx", prefix) < (int)sizeof path && file_exists(path);
+    TokenFile     token_file = { 0 };
+    FairseqTokens fairseq    = { 0 };
+    char          path[1024];
+    bool          fits  = snprintf(path, sizeof path, "%s.idx", prefix) < (int)sizeof path;
+    bool          there = fits && file_exists(path);
     if (there) TRY(token_file_kind(&kind, prefix));
-    if (!there || kind == TOKEN_FILE_MEGATRON) {              /* token_file_open has the words for a wrong prefix */
+    if (!there || kind == TOKEN_FILE_MEGATRON) {    /* where there is no .idx, token_file_open reports it */
         TRY(token_file_open(&token_file, prefix));
         Status status = at(&token_file, o);
         token_file_close(&token_file);
@@ -130,7 +140,7 @@ static Status pair_look(const Options *o, ShardLook *at, ForeignLook *at_foreign
     return status;
 }
 
-/* Of a pair, or of what the options of a run name */
+/* Counts one pair, or what a run with the given --data-path would read. */
 Status cmd_data_info(int argc, char **argv)
 {
     Options o;
@@ -153,11 +163,13 @@ Status cmd_data_cat(int argc, char **argv)
     return status;
 }
 
-
 /* ---- merging ---- */
 
-/* The first part says how wide the tokens are. */
-static Status part_merge(TokenFileWriter **writer, const char *part, const char *prefix, const volatile sig_atomic_t *stop)
+/* The writer is made when the first part is open, because that part decides how many bytes a token has. The
+ * width follows from the vocabulary that the writer is given: Megatron writes uint16 for fewer than 65500
+ * ids, int32 otherwise. */
+static Status part_merge(TokenFileWriter **writer, const char *part, const char *prefix,
+                         const volatile sig_atomic_t *stop)
 {
     enum { NARROW = 65499, WIDE = INT32_MAX };
     TokenFile token_file;
@@ -168,6 +180,7 @@ static Status part_merge(TokenFileWriter **writer, const char *part, const char 
     return status;
 }
 
+/* No part may be overwritten by the output, of which it is read. */
 static Status parts_spared(const TextList *parts, const char *prefix)
 {
     static const char *const endings[] = { "bin", "idx" };
@@ -188,8 +201,10 @@ static Status merge(const Options *o)
     if (!o->merge_prefix) return fail(BAD_OPTION, "jotun data merge wants --output-prefix P");
     TRY(parts_spared(&o->words, o->merge_prefix));
     TRY(output_prefix_folder(o->merge_prefix));
-    const volatile sig_atomic_t *stop = signals_catch("\njotun: stops and leaves nothing behind; the same signal again leaves at once\n");
-    for (int i = 0; status == OK && i < o->words.count; i++) status = part_merge(&writer, o->words.text[i], o->merge_prefix, stop);
+    const volatile sig_atomic_t *stop =
+        signals_catch("\njotun: stops and leaves nothing behind; the same signal again leaves at once\n");
+    for (int i = 0; status == OK && i < o->words.count; i++)
+        status = part_merge(&writer, o->words.text[i], o->merge_prefix, stop);
     if (status == OK) return token_file_finish(writer);
     if (writer) token_file_discard(writer);
     return status;

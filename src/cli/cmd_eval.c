@@ -1,3 +1,6 @@
+/* jotun eval perplexity: the mean cross entropy of a checkpoint's model over a text or over a .bin and .idx,
+ * printed as one JSON object. Ranks share the windows of the text as they share the samples of a training
+ * step. */
 #include <math.h>
 #include <stdlib.h>
 #include "base/file.h"
@@ -7,18 +10,23 @@
 #include "eval/windows.h"
 #include "text/tokenizer.h"
 
-/* bytes: of text that the predicted ids stand for; 0: nobody knows */
+/* ids: [count], owned by the task; bytes: the length of the text that the predicted ids encode, 0 where it is
+ * unknown because the ids come from a token file */
 typedef struct { const Options *o; TrainConfig config; int32_t *ids; int64_t count, bytes; } Task;
 
-static void fill(void *context, Batch *batch, int64_t step, int micro) { windows_fill(context, batch, step, micro); }
+static void fill(void *context, Batch *batch, int64_t step, int micro)
+{
+    windows_fill(context, batch, step, micro);
+}
 
 static void show_value(const char *key, double value)
 {
     if (isfinite(value)) printf(",\"%s\":%.17g", key, value);
-    else                 printf(",\"%s\":null", key);                   /* JSON knows no inf */
+    else                 printf(",\"%s\":null", key);                   /* JSON has no infinity */
 }
 
-/* Two tokenizers can be compared by what a byte costs alone. */
+/* loss: nats per token. Models with different tokenizers can only be compared per byte, because their tokens
+ * have different lengths. */
 static void show(const Task *task, double loss)
 {
     int64_t tokens = task->count - 1;
@@ -48,7 +56,9 @@ static Status evaluate(Trainer *t, const Task *task)
     watchdog_work(t->world, NULL);
     Windows w = { .ids = task->ids, .count = task->count, .config = trainer_loader_config(t) };
     double loss = trainer_evaluate(t, windows_steps(&w), fill, &w);
-    if (!isfinite(loss)) return fail(BAD_FILE, "%s gives a loss that is not finite; its weights are broken", path);   /* same on every rank */
+    /* The loss is all-reduced, so that every rank takes this branch or none does. */
+    if (!isfinite(loss))
+        return fail(BAD_FILE, "%s gives a loss that is not finite; its weights are broken", path);
     if (t->mesh.rank == 0) show(task, loss);
     return OK;
 }
@@ -63,7 +73,7 @@ static Status on_rank(Transport *transport, void *context)
     return status;
 }
 
-/* The first id is read, not predicted. */
+/* The first id has no context to be predicted from, so that its bytes do not count. */
 static int64_t first_bytes(const Tokenizer *t, int32_t id)
 {
     TextPiece piece = t->decode(t, id);
@@ -80,13 +90,13 @@ static Status ids_of_text(Task *task, const Tokenizer *t, const char *path)
         return status;
     }
     const char *text = (const char *)map.data;
-    int64_t bytes = (int64_t)map.size, room = tokenizer_room(t, text, bytes);
-    task->ids   = malloc(((size_t)room + 1) * sizeof *task->ids);
+    int64_t bytes = (int64_t)map.size, capacity = tokenizer_room(t, text, bytes);
+    task->ids   = malloc(((size_t)capacity + 1) * sizeof *task->ids);
     task->count = task->ids ? t->encode(t, task->ids, text, bytes) : 0;
     task->bytes = task->count > 0 ? bytes - first_bytes(t, task->ids[0]) : 0;
     file_unmap(&map);
-    if (!task->ids) return fail(NO_MEMORY, "no memory for the %lld tokens of %s", (long long)room, path);
-    return task->count < 0 ? BAD_FILE : OK;                     /* it said why */
+    if (!task->ids) return fail(NO_MEMORY, "no memory for the %lld tokens of %s", (long long)capacity, path);
+    return task->count < 0 ? BAD_FILE : OK;                     /* encode has written the message */
 }
 
 static Status ids_of_file(Task *task, const char *path)
@@ -104,12 +114,15 @@ static Status ids_of_shard(Task *task, const char *prefix)
     TRY(token_file_open(&shard, prefix));
     task->ids   = malloc(((size_t)shard.tokens + 1) * sizeof *task->ids);
     task->count = shard.tokens;
-    Status status = task->ids ? OK : fail(NO_MEMORY, "no memory for the %lld tokens of %s", (long long)shard.tokens, prefix);
+    Status status = OK;
+    if (!task->ids)
+        status = fail(NO_MEMORY, "no memory for the %lld tokens of %s", (long long)shard.tokens, prefix);
     for (int64_t i = 0; status == OK && i < shard.tokens; i++) {
         task->ids[i] = token_file_token(&shard, i);
         if (task->ids[i] < 0 || task->ids[i] >= task->config.model.vocabulary)
-            status = fail(BAD_SHAPE, "%s.bin: token %lld is id %d, and the model has %lld; it was prepared for another tokenizer", prefix,
-                          (long long)i, (int)task->ids[i], (long long)task->config.model.vocabulary);
+            status = fail(BAD_SHAPE, "%s.bin: token %lld is id %d, and the model has %lld; it was prepared "
+                          "for another tokenizer", prefix, (long long)i, (int)task->ids[i],
+                          (long long)task->config.model.vocabulary);
     }
     token_file_close(&shard);
     return status;
@@ -130,7 +143,16 @@ static Status run(Options *o, Task *task, int argc, char **argv)
     Transport *mpi;
     task->o = o;
     TRY(setup_options(o, &mpi, FOR_EVAL, argc, argv));
+<<<<<<< HEAD
     TRY(setup_agree(mpi, ids_read(task, o)));
+=======
+    TRY(setup_train_config(&task->config, o));
+    const char *path = o->text ? o->text : o->data_path.text[0];
+    TRY(o->text ? ids_of_file(task, path) : ids_of_shard(task, path));
+    if (task->count < 2)
+        return fail(BAD_FILE, "%s holds %lld tokens; perplexity wants two or more", path,
+                    (long long)task->count);
+>>>>>>> w-cli
     return setup_run(o, mpi, on_rank, task);
 }
 

@@ -1,3 +1,6 @@
+/* jotun generate: continues --prompt with the model of a checkpoint and prints each token as soon as it is
+ * sampled. One rank of this process does it; the length of the key-value cache is that of the prompt and the
+ * new tokens. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
@@ -6,7 +9,14 @@
 #include "serve/generate.h"
 #include "text/decoder.h"
 
-typedef struct { const Options *o; TrainConfig config; Tokenizer tokenizer; int32_t *prompt; int64_t count; } Task;
+/* prompt: [count] ids, owned by the task */
+typedef struct {
+    const Options *o;
+    TrainConfig    config;
+    Tokenizer      tokenizer;
+    int32_t       *prompt;
+    int64_t        count;
+} Task;
 
 static void write_id(void *decoder, int32_t id)
 {
@@ -38,7 +48,8 @@ static Status on_rank(Transport *transport, void *context)
     char path[1024];
     bool found;
     Status status = trainer_start(&t, &task->config, transport);
-    if (status == OK) status = checkpoint_find(task->config.load, path, &found);       /* there: its options were read */
+    /* A checkpoint exists, because setup_options has read its options; `found` needs no look. */
+    if (status == OK) status = checkpoint_find(task->config.load, path, &found);
     if (status == OK) status = trainer_load(&t, path);
     if (status == OK) status = generate_with(&t, task);
     trainer_close(&t);
@@ -51,38 +62,43 @@ static const char *tokens_text(char out[32], int64_t count)
     return out;
 }
 
-/* Why `made` tokens after this prompt are too many, and what would do */
+/* Reports why `made` tokens after this prompt exceed the learned positions, and which lengths are
+ * possible. */
 static Status too_long(const Task *task, int64_t made)
 {
     int64_t most = task->config.model.positions, left = most - task->count;
-    int64_t shorter = options_typed_by_person(task->o, OPTION_max_new_tokens) && made < most ? most - made : most - 1;
+    bool    keeps   = options_typed_by_person(task->o, OPTION_max_new_tokens) && made < most;
+    int64_t shorter = keeps ? most - made : most - 1;
     char prompt[32], wanted[32];
     tokens_text(prompt, task->count);
     tokens_text(wanted, shorter);
     if (left < 1)
-        return fail(BAD_OPTION, "--prompt of %s leaves nothing of the %lld positions the model has learned; shorten the prompt to %s or less",
-                    prompt, (long long)most, wanted);
+        return fail(BAD_OPTION, "--prompt of %s leaves nothing of the %lld positions the model has learned; "
+                    "shorten the prompt to %s or less", prompt, (long long)most, wanted);
     if (made >= most)
-        return fail(BAD_OPTION, "--max-new-tokens %lld is more than the %lld positions the model has learned; beside this prompt %lld or less does",
-                    (long long)made, (long long)most, (long long)left);
-    return fail(BAD_OPTION, "--prompt of %s and --max-new-tokens %lld are more than the %lld positions the model has learned; "
-                "shorten the prompt to %s or give --max-new-tokens %lld", prompt, (long long)made, (long long)most, wanted, (long long)left);
+        return fail(BAD_OPTION, "--max-new-tokens %lld is more than the %lld positions the model has "
+                    "learned; beside this prompt %lld or less does", (long long)made, (long long)most,
+                    (long long)left);
+    return fail(BAD_OPTION, "--prompt of %s and --max-new-tokens %lld are more than the %lld positions the "
+                "model has learned; shorten the prompt to %s or give --max-new-tokens %lld", prompt,
+                (long long)made, (long long)most, wanted, (long long)left);
 }
 
-/* Learned positions end somewhere: the usual number of tokens gives way to that, one that was asked for does not. */
+/* Learned position embeddings limit the length. The default of --max-new-tokens is reduced to the limit, with
+ * a line in the log; a number that the user gave is an error instead. */
 static Status fit_learned(const Task *task, int64_t *made)
 {
     int64_t left = task->config.model.positions - task->count;
     if (*made <= left) return OK;
     if (left < 1 || options_typed_by_person(task->o, OPTION_max_new_tokens)) return too_long(task, *made);
-    char room[32];
-    log_line("makes %s, not %lld (default): the model has learned no more than %lld positions", tokens_text(room, left), (long long)*made,
-             (long long)task->config.model.positions);
+    char fitting[32];
+    log_line("makes %s, not %lld (default): the model has learned no more than %lld positions",
+             tokens_text(fitting, left), (long long)*made, (long long)task->config.model.positions);
     *made = left;
     return OK;
 }
 
-/* the shape as trained, but as long as this text */
+/* Keeps the shape as trained, except that the sequence is as long as the prompt and the new tokens. */
 static Status fit(Task *task)
 {
     ModelConfig *s = &task->config.model;
@@ -99,9 +115,12 @@ static Status prompt_encode(Task *task, const char *prompt)
     task->prompt = malloc((size_t)(tokenizer_room(t, prompt, bytes) + 1) * sizeof *task->prompt);
     if (!task->prompt) return fail(NO_MEMORY, "no memory for a prompt of %lld bytes", (long long)bytes);
     task->count = t->encode(t, task->prompt, prompt, bytes);
-    if (task->count < 0) return BAD_FILE;                        /* it said why */
-    if (bytes == 0) return fail(BAD_OPTION, "--prompt is empty; give the text to go on from, of at least one character");
-    return task->count ? OK : fail(BAD_OPTION, "--prompt \"%s\" has no ids in --tokenizer %s; give a text to go on from", prompt, t->name);
+    if (task->count < 0) return BAD_FILE;                        /* encode has written the message */
+    if (bytes == 0)
+        return fail(BAD_OPTION, "--prompt is empty; give the text to go on from, of at least one character");
+    if (task->count) return OK;
+    return fail(BAD_OPTION, "--prompt \"%s\" has no ids in --tokenizer %s; give a text to go on from", prompt,
+                t->name);
 }
 
 static Status run(Task *task, Options *o, int argc, char **argv)

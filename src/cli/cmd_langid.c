@@ -1,6 +1,7 @@
-/* The language of each line: jotun langid --model M [--input F...] [--top N], as `fasttext predict-prob M F N` prints it,
- * but for probabilities, which are 1 at most. A block of whole lines is cut into pieces that threads take; their outputs
- * are written in order.                                                                                             */
+/* jotun langid --model M [--input F...] [--top N]: labels each line of its input, in the format of `fasttext
+ * predict-prob M F N`. The only difference is that no probability exceeds 1: fastText adds 1e-5 to each
+ * before it takes the logarithm. The input is read in blocks of whole lines; a block is cut into pieces,
+ * which threads label in any order and the main thread writes in order. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -13,47 +14,50 @@
 #include "corpus/read/stream.h"
 #include "text/fasttext/langid.h"
 
-enum { BLOCK_USUAL = 4 << 20, LINE_MOST = 256 << 20, PIECES = 64, PROBABILITY_ROOM = 24 };
+/* Bytes of a block, bytes of the longest line, pieces of a block, and characters of a printed probability.
+ * There are more pieces than threads, so that pieces of short lines, which take longer, balance out. */
+enum { BLOCK_USUAL = 4 << 20, LINE_MOST = 256 << 20, PIECES = 64, PROBABILITY_MOST = 24 };
 
-typedef struct { char *data; size_t bytes, room; } TextSlice;
-typedef struct { const char *text; int64_t bytes; TextSlice out; bool full; } LangidChunk;      /* full: no memory for the output */
+typedef struct { char *data; size_t bytes, capacity; } ByteBuffer;      /* owns data */
+/* text: into the job's block; out: the labels of its lines; no_memory: out is incomplete */
+typedef struct { const char *text; int64_t bytes; ByteBuffer out; bool no_memory; } LangidChunk;
 typedef struct {
     const Options  *options;
     Langid         *langid;
     Team           *team;
-    LangidSpace   **space;                      /* those that no thread has taken stand first */
+    LangidSpace   **space;                      /* the spaces that no thread uses are the first `spaces` */
     int             spaces;
     pthread_mutex_t lock;                       /* of the two above */
-    int             top;
-    TextSlice            block;
-    LangidChunk           piece[PIECES];
+    int             top;                        /* labels printed for a line */
+    ByteBuffer      block;
+    LangidChunk     piece[PIECES];
 } LangidJob;
 
 /* ---- lines of a piece ---- */
 
-static bool text_room(TextSlice *t, size_t more)
+static bool text_reserve(ByteBuffer *t, size_t more)
 {
-    if (t->bytes + more <= t->room) return true;
-    size_t room  = 2 * (t->bytes + more);
-    char  *grown = realloc(t->data, room);
+    if (t->bytes + more <= t->capacity) return true;
+    size_t capacity = 2 * (t->bytes + more);
+    char  *grown    = realloc(t->data, capacity);
     if (!grown) return false;
-    t->data = grown;
-    t->room = room;
+    t->data     = grown;
+    t->capacity = capacity;
     return true;
 }
 
-static bool guesses_print(const Langid *langid, TextSlice *out, const LangidGuess *guess, int count)
+static bool guesses_print(const Langid *langid, ByteBuffer *out, const LangidGuess *guess, int count)
 {
     for (int i = 0; i < count; i++) {
         const char *label = langid_label(langid, guess[i].label);
         size_t bytes = strlen(label);
-        if (!text_room(out, bytes + PROBABILITY_ROOM)) return false;
+        if (!text_reserve(out, bytes + PROBABILITY_MOST)) return false;
         memcpy(out->data + out->bytes, label, bytes);
         out->bytes += bytes;
-        out->bytes += (size_t)snprintf(out->data + out->bytes, PROBABILITY_ROOM, " %g%s", (double)guess[i].probability,
-                                       i < count - 1 ? " " : "");
+        out->bytes += (size_t)snprintf(out->data + out->bytes, PROBABILITY_MOST, " %g%s",
+                                       (double)guess[i].probability, i < count - 1 ? " " : "");
     }
-    if (!text_room(out, 1)) return false;
+    if (!text_reserve(out, 1)) return false;
     out->data[out->bytes++] = '\n';
     return true;
 }
@@ -61,16 +65,17 @@ static bool guesses_print(const Langid *langid, TextSlice *out, const LangidGues
 static void piece_guess(const LangidJob *job, LangidSpace *space, LangidGuess *guess, LangidChunk *piece)
 {
     piece->out.bytes = 0;
-    piece->full = false;
-    for (int64_t at = 0; at < piece->bytes && !piece->full; ) {
+    piece->no_memory = false;
+    for (int64_t at = 0; at < piece->bytes && !piece->no_memory; ) {
         const char *line = piece->text + at, *end = memchr(line, '\n', (size_t)(piece->bytes - at));
         int64_t bytes = end ? end - line : piece->bytes - at;
         int     count = langid_guess(job->langid, space, line, bytes, guess, job->top);
-        piece->full = !guesses_print(job->langid, &piece->out, guess, count);
+        piece->no_memory = !guesses_print(job->langid, &piece->out, guess, count);
         at += bytes + 1;
     }
 }
 
+/* A space caches 32 MiB for one thread at a time, so that a thread borrows one for the pieces it labels. */
 static LangidSpace *space_take(LangidJob *job)
 {
     pthread_mutex_lock(&job->lock);
@@ -93,7 +98,7 @@ static void pieces_guess(void *context, int64_t begin, int64_t end)
     LangidGuess *guess = malloc((size_t)job->top * sizeof *guess);
     for (int64_t i = begin; i < end; i++) {
         if (guess) piece_guess(job, space, guess, &job->piece[i]);
-        else       job->piece[i].full = true;
+        else       job->piece[i].no_memory = true;
     }
     free(guess);
     space_give(job, space);
@@ -101,7 +106,8 @@ static void pieces_guess(void *context, int64_t begin, int64_t end)
 
 /* ---- blocks of a file ---- */
 
-/* Pieces of whole lines; where lines are long some are empty */
+/* Cuts the first `bytes` of the block into pieces of whole lines; where lines are long, some pieces are
+ * empty. */
 static void block_cut(LangidJob *job, size_t bytes)
 {
     size_t at = 0;
@@ -121,24 +127,27 @@ static Status block_print(LangidJob *job, size_t bytes)
     team_for(job->team, PIECES, 1, pieces_guess, job);
     for (int i = 0; i < PIECES; i++) {
         const LangidChunk *piece = &job->piece[i];
-        if (piece->full) return fail(NO_MEMORY, "no memory for the labels of %" PRId64 " bytes", piece->bytes);
+        if (piece->no_memory)
+            return fail(NO_MEMORY, "no memory for the labels of %" PRId64 " bytes", piece->bytes);
         if (piece->out.bytes && fwrite(piece->out.data, 1, piece->out.bytes, stdout) != piece->out.bytes)
             return fail(IO_FAILED, "standard output cannot be written: %s", strerror(errno));
     }
     return OK;
 }
 
-/* What follows the last whole line stays for the next block. */
+/* Fills the block; *whole: the bytes up to its last line end, or all of them at the end of the input. What
+ * follows them stays for the next block. A line longer than the block makes the block grow. */
 static Status block_read(LangidJob *job, Stream *stream, const char *name, size_t *whole, bool *ended)
 {
-    TextSlice  *b = &job->block;
+    ByteBuffer *b = &job->block;
     size_t got, wanted;
     *whole = 0;
     do {
-        if (b->bytes > LINE_MOST) return fail(BAD_FILE, "%s: a line of more than %d bytes; cut it", name, LINE_MOST);
-        if (b->bytes == b->room && !text_room(b, b->room ? 1 : BLOCK_USUAL / 2))
+        if (b->bytes > LINE_MOST)
+            return fail(BAD_FILE, "%s: a line of more than %d bytes; cut it", name, LINE_MOST);
+        if (b->bytes == b->capacity && !text_reserve(b, b->capacity ? 1 : BLOCK_USUAL / 2))
             return fail(NO_MEMORY, "%s: no memory for a line of %zu bytes", name, b->bytes);
-        wanted = b->room - b->bytes;
+        wanted = b->capacity - b->bytes;
         TRY(stream_read(stream, b->data + b->bytes, wanted, &got));
         const char *end = got ? memrchr(b->data + b->bytes, '\n', got) : NULL;
         b->bytes += got;
@@ -181,7 +190,8 @@ static Status job_open(LangidJob *job)
     job->top   = o->top < langid_labels(job->langid) ? (int)o->top : langid_labels(job->langid);
     job->space = calloc((size_t)threads, sizeof *job->space);
     if (!job->space) return fail(NO_MEMORY, "no memory for %d threads", threads);
-    for (; job->spaces < threads; job->spaces++) TRY(langid_space_open(&job->space[job->spaces], job->langid));
+    for (; job->spaces < threads; job->spaces++)
+        TRY(langid_space_open(&job->space[job->spaces], job->langid));
     return OK;
 }
 

@@ -1,4 +1,6 @@
-/* Documents to Megatron's .bin/.idx: jotun prepare --input F... --tokenizer T --output-prefix P */
+/* jotun prepare --input F... --tokenizer T --output-prefix P: tokenizes documents into Megatron's .bin and
+ * .idx, one pair for each key of --json-keys. data/tokenize runs the threads; this file writes the pairs and
+ * reports the progress. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,17 +18,17 @@
 #include "corpus/read/source.h"
 #include "data/token_file.h"
 
-enum { FAULTS_TOLD = 20 };
+enum { FAULTS_TOLD = 20 };                      /* skipped lines or files that the log names */
 
 typedef struct {
     const Options *options;
-    Tokenizer   tokenizer;
-    TokenFileWriter *writer[JSON_KEYS_MOST];        /* one for each key */
-    int         keys;
-    int64_t     documents, tokens, faults;
-    int64_t     empty;                          /* under the first key */
-    int64_t     begun, told;                    /* clock, nanoseconds */
-    int64_t     behind, total;                  /* bytes of the inputs; total -1 where nobody can know */
+    Tokenizer        tokenizer;
+    TokenFileWriter *writer[JSON_KEYS_MOST];    /* one for each key */
+    int              keys;
+    int64_t          documents, tokens, faults;
+    int64_t          empty;                     /* documents without tokens, under the first key */
+    int64_t          begun, told;               /* clock in nanoseconds: start, last line of progress */
+    int64_t          behind, total;             /* bytes of the inputs: read, in all; -1: unknown (pipe) */
     const volatile sig_atomic_t *stop;
 } Prepare;
 
@@ -42,7 +44,8 @@ static void progress_tell(Prepare *p)
     p->told = seam.clock();
     if (p->total < 0) log_progress("prepare: %s, %.1f MB/s", log_bytes(done, bytes), rate * 1e-6);
     else log_progress("prepare: %s of %s, %.1f MB/s, %s left", log_bytes(done, bytes),
-                      log_bytes(all, (double)p->total), rate * 1e-6, log_time(left, ((double)p->total - bytes) / rate));
+                      log_bytes(all, (double)p->total), rate * 1e-6,
+                      log_time(left, ((double)p->total - bytes) / rate));
 }
 
 static int64_t inputs_size(const TextList *input)
@@ -67,7 +70,8 @@ static void faults_tell(Prepare *p, const TokenizeBatch *batch)
 
 /* ---- documents ---- */
 
-/* As Megatron does it: a document without tokens has no sequence, and no end either. */
+/* As Megatron writes it, a document without tokens has no sequence, and no end-of-document token either; its
+ * index is counted nevertheless, so that document numbers agree with the input. */
 static Status document_add(Prepare *p, int key, const int32_t *ids, int64_t count)
 {
     p->tokens += count;
@@ -102,7 +106,9 @@ static Status inputs_add(Prepare *p)
         if (status == OK) status = tokenize_next(run, &batch);
     }
     tokenize_close(run);
-    if (status == OK && *p->stop) return fail(INTERRUPTED, "stopped by a signal; nothing is written");    /* who feeds us may be gone too */
+    /* A signal counts even where the input has ended: it may have ended the process that feeds a pipe too,
+     * and what was read is then incomplete. */
+    if (status == OK && *p->stop) return fail(INTERRUPTED, "stopped by a signal; nothing is written");
     return status;
 }
 
@@ -113,7 +119,8 @@ static Status pairs_open(Prepare *p)
     char prefix[900];
     const Options *o = p->options;
     for (int k = 0; k < p->keys; k++) {
-        if (snprintf(prefix, sizeof prefix, "%s_%s_document", o->output_prefix, o->json_keys.text[k]) >= (int)sizeof prefix)
+        const char *key = o->json_keys.text[k];
+        if (snprintf(prefix, sizeof prefix, "%s_%s_document", o->output_prefix, key) >= (int)sizeof prefix)
             return fail(BAD_OPTION, "--output-prefix %.80s...: longer than a path may be", o->output_prefix);
         TRY(token_file_create(&p->writer[k], prefix, p->tokenizer.vocabulary));
     }
@@ -130,7 +137,7 @@ static Status pairs_finish(Prepare *p)
 {
     for (int k = 0; k < p->keys; k++) {
         TokenFileWriter *writer = p->writer[k];
-        p->writer[k] = NULL;                    /* finishing frees it, whatever comes */
+        p->writer[k] = NULL;                    /* token_file_finish frees it even where it fails */
         TRY(token_file_finish(writer));
     }
     return OK;
@@ -142,11 +149,12 @@ static Status options_check(const Options *o, const Tokenizer *tokenizer)
 {
     const TextList *keys = &o->json_keys;
     if (keys->count > JSON_KEYS_MOST)
-        return fail(BAD_OPTION, "--json-keys: %d keys, and %d are the most; prepare the others in a second run", keys->count,
-                    JSON_KEYS_MOST);
+        return fail(BAD_OPTION, "--json-keys: %d keys, and %d are the most; prepare the others in a second "
+                    "run", keys->count, JSON_KEYS_MOST);
     for (int k = 0; k < keys->count; k++) {
         if (!*keys->text[k] || strchr(keys->text[k], '/'))
-            return fail(BAD_OPTION, "--json-keys \"%s\": the key becomes part of a file's name, which it cannot", keys->text[k]);
+            return fail(BAD_OPTION, "--json-keys \"%s\": the key becomes part of a file's name, which it "
+                        "cannot", keys->text[k]);
         for (int j = 0; j < k; j++)
             if (!strcmp(keys->text[j], keys->text[k]))
                 return fail(BAD_OPTION, "--json-keys: %s is named twice; name it once", keys->text[k]);
@@ -163,10 +171,11 @@ static void prepare_tell(const Prepare *p)
     double seconds = seconds_since(p->begun);
     if (p->keys > 1) snprintf(more, sizeof more, " and %d pairs more", p->keys - 1);
     if (p->faults) log_line("prepare: %" PRId64 " lines or files were passed over", p->faults);
-    log_line("prepare: %" PRId64 " documents (%" PRId64 " empty), %" PRId64 " tokens of --tokenizer %s%s, %s in %s, %.1f MB/s:"
-             " %s_%s_document.bin, .idx%s", p->documents, p->empty, p->tokens, o->tokenizer,
-             options_typed_by_person(o, OPTION_tokenizer) ? "" : " (none was named, so ids are bytes)", log_bytes(bytes, (double)p->behind),
-             log_time(time, seconds), (double)p->behind / seconds * 1e-6, o->output_prefix, o->json_keys.text[0], more);
+    log_line("prepare: %" PRId64 " documents (%" PRId64 " empty), %" PRId64 " tokens of --tokenizer %s%s, %s "
+             "in %s, %.1f MB/s: %s_%s_document.bin, .idx%s", p->documents, p->empty, p->tokens, o->tokenizer,
+             options_typed_by_person(o, OPTION_tokenizer) ? "" : " (none was named, so ids are bytes)",
+             log_bytes(bytes, (double)p->behind), log_time(time, seconds), (double)p->behind / seconds * 1e-6,
+             o->output_prefix, o->json_keys.text[0], more);
 }
 
 static Status no_documents(const char *input)
@@ -182,7 +191,8 @@ static Status prepare(Prepare *p)
     TRY(output_prefix_folder(o->output_prefix));
     p->keys  = o->json_keys.count;
     p->begun = p->told = seam.clock();
-    p->stop  = signals_catch("\njotun: stops and leaves nothing behind; the same signal again leaves at once\n");
+    p->stop =
+        signals_catch("\njotun: stops and leaves nothing behind; the same signal again leaves at once\n");
     p->total = inputs_size(&o->input);
     Status status = pairs_open(p);
     if (status == OK) status = inputs_add(p);

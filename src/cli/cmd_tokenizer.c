@@ -1,6 +1,6 @@
-/* TextInput to ids and back: jotun tokenizer encode|decode|info --tokenizer T [--input F] [--output F]
- * [--format text|u16|i32]. The input is one text, whatever its lines; its ids as text are one line. Special tokens in it
- * are plain text, but for --parse-special-tokens. */
+/* jotun tokenizer encode|decode|info --tokenizer T [--input F] [--output F] [--format text|u16|i32]: converts
+ * a text to ids and back. The whole input is one text, however many lines it has, and its ids in the format
+ * `text` are one line. Special tokens in it are plain text unless --parse-special-tokens is given. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -15,18 +15,18 @@
 #include "corpus/read/packing.h"
 #include "text/decoder.h"
 
-typedef struct { char *data; size_t bytes; } TextInput;
-typedef struct { int32_t *data; int64_t count; } Ids;
+typedef struct { char *data; size_t bytes; } TextMemory;    /* owns data; open_memstream adds a zero */
+typedef struct { int32_t *data; int64_t count; } Ids;        /* owns data */
 typedef struct {
     const Options *options;
     Tokenizer      tokenizer;
-    const char    *from;                 /* the input, as messages say it */
-    TextInput           in, made;
+    const char    *from;                 /* the input's name in messages */
+    TextMemory     in, made;             /* the input, and the output before it is written */
     Ids            ids;
     FILE          *out;                  /* writes `made` */
 } TokenizerJob;
 
-/* ---- in and out: both whole ---- */
+/* ---- input and output: the output is written whole or not at all, so both are held in memory ---- */
 
 static Status input_read(TokenizerJob *job)
 {
@@ -57,10 +57,10 @@ static Status output_write(TokenizerJob *job)
     return file_write_whole(to, job->made.data, job->made.bytes);
 }
 
-static Status ids_make(TokenizerJob *job, int64_t room)
+static Status ids_make(TokenizerJob *job, int64_t capacity)
 {
-    job->ids.data = malloc((size_t)(room + 1) * sizeof *job->ids.data);
-    return job->ids.data ? OK : fail(NO_MEMORY, "%s: no memory for %" PRId64 " ids", job->from, room);
+    job->ids.data = malloc((size_t)(capacity + 1) * sizeof *job->ids.data);
+    return job->ids.data ? OK : fail(NO_MEMORY, "%s: no memory for %" PRId64 " ids", job->from, capacity);
 }
 
 /* ---- ids in a file ---- */
@@ -81,8 +81,8 @@ static void ids_write(TokenizerJob *job)
 
 static Status ids_parse(TokenizerJob *job)
 {
-    TRY(ids_make(job, (int64_t)job->in.bytes / 2 + 1));
-    for (const char *p = job->in.data;;) {                       /* a memory stream ends in a zero */
+    TRY(ids_make(job, (int64_t)job->in.bytes / 2 + 1));          /* an id is a digit and a blank at least */
+    for (const char *p = job->in.data;;) {                       /* strtol stops at the final zero */
         while (isspace((unsigned char)*p)) p++;
         if (p == job->in.data + job->in.bytes) return OK;
         char *end;
@@ -91,8 +91,8 @@ static Status ids_parse(TokenizerJob *job)
         bool stops = isspace((unsigned char)*end) || *end == 0;
         if (end == p || !stops || errno || id < INT32_MIN || id > INT32_MAX) {
             size_t word = strcspn(p, " \t\r\n");
-            return fail(BAD_FILE, "%s: byte %td: \"%.*s\" is no id; --format text wants decimal numbers between blanks",
-                        job->from, p - job->in.data, word < 20 ? (int)word : 20, p);
+            return fail(BAD_FILE, "%s: byte %td: \"%.*s\" is no id; --format text wants decimal numbers "
+                        "between blanks", job->from, p - job->in.data, word < 20 ? (int)word : 20, p);
         }
         job->ids.data[job->ids.count++] = (int32_t)id;
         p = end;
@@ -105,8 +105,8 @@ static Status ids_read(TokenizerJob *job)
     size_t width = kind == WORD_format_u16 ? 2 : 4;
     if (kind == WORD_format_text) return ids_parse(job);
     if (job->in.bytes % width)
-        return fail(BAD_FILE, "%s: %zu bytes are no whole number of ids of %zu bytes; is it --format %s?", job->from,
-                    job->in.bytes, width, width == 2 ? "i32" : "u16");
+        return fail(BAD_FILE, "%s: %zu bytes are no whole number of ids of %zu bytes; is it --format %s?",
+                    job->from, job->in.bytes, width, width == 2 ? "i32" : "u16");
     job->ids.count = (int64_t)(job->in.bytes / width);
     TRY(ids_make(job, job->ids.count));
     for (int64_t i = 0; i < job->ids.count; i++) {
@@ -123,13 +123,13 @@ static Status ids_read(TokenizerJob *job)
 static Status encode(TokenizerJob *job)
 {
     if (job->options->format.is == WORD_format_u16 && job->tokenizer.vocabulary > 65536)
-        return fail(BAD_OPTION, "--format u16 holds 65536 ids, --tokenizer %s has %d; take i32", job->options->tokenizer,
-                    job->tokenizer.vocabulary);
+        return fail(BAD_OPTION, "--format u16 holds 65536 ids, --tokenizer %s has %d; take i32",
+                    job->options->tokenizer, job->tokenizer.vocabulary);
     TRY(packing_none(job->from, job->in.data, job->in.bytes));
     TRY(special_tokens(&job->tokenizer, job->options));
     TRY(ids_make(job, tokenizer_room(&job->tokenizer, job->in.data, (int64_t)job->in.bytes)));
     job->ids.count = job->tokenizer.encode(&job->tokenizer, job->ids.data, job->in.data, (int64_t)job->in.bytes);
-    if (job->ids.count < 0) return BAD_FILE;                     /* it said why */
+    if (job->ids.count < 0) return BAD_FILE;                     /* encode has written the message */
     ids_write(job);
     return OK;
 }
@@ -152,9 +152,11 @@ static Status info(const Options *o)
     printf("vocabulary  %d\n", t.vocabulary);
     if (t.eod >= 0) printf("document end  %d\n", t.eod);
     else            printf("document end  none\n");
-    printf("special tokens  %s\n", t.specials ? "some, which --parse-special-tokens takes for their ids" : "none that a text could hold");
+    printf("special tokens  %s\n", t.specials ? "some, which --parse-special-tokens takes for their ids"
+                                              : "none that a text could hold");
+    /* The ids of an empty text are those that the tokenizer adds around every text. */
     int32_t around[256];
-    int64_t count = tokenizer_room(&t, "", 0) <= 256 ? t.encode(&t, around, "", 0) : 0;         /* of no text */
+    int64_t count = tokenizer_room(&t, "", 0) <= 256 ? t.encode(&t, around, "", 0) : 0;
     printf("around a text ");
     for (int64_t i = 0; i < count; i++) printf(" %d", around[i]);
     printf(count ? "\n" : " no ids\n");
@@ -165,7 +167,8 @@ static Status info(const Options *o)
 static Status job_run(const Options *o, Status (*work)(TokenizerJob *))
 {
     TokenizerJob job = { .options = o };
-    if (strcmp(o->tokenizer, "bytes")) TRY(input_spared(o->tokenizer, o->output));      /* which is no file */
+    /* "bytes" is the tokenizer without a file, whatever files there are of that name. */
+    if (strcmp(o->tokenizer, "bytes")) TRY(input_spared(o->tokenizer, o->output));
     for (int i = 0; i < o->input.count; i++) TRY(input_spared(o->input.text[i], o->output));
     TRY(tokenizer_open(&job.tokenizer, o->tokenizer));
     Status status = input_read(&job);
@@ -199,5 +202,12 @@ Status cmd_tokenizer_info(int argc, char **argv)
     return status;
 }
 
-Status cmd_tokenizer_encode(int argc, char **argv) { return tokenizer(FOR_TOKENIZER_ENCODE, argc, argv, encode); }
-Status cmd_tokenizer_decode(int argc, char **argv) { return tokenizer(FOR_TOKENIZER_DECODE, argc, argv, decode); }
+Status cmd_tokenizer_encode(int argc, char **argv)
+{
+    return tokenizer(FOR_TOKENIZER_ENCODE, argc, argv, encode);
+}
+
+Status cmd_tokenizer_decode(int argc, char **argv)
+{
+    return tokenizer(FOR_TOKENIZER_DECODE, argc, argv, decode);
+}

@@ -1,4 +1,6 @@
-/* A byte-level BPE from documents: jotun tokenizer train --input F... --vocab-size N --output T.json */
+/* jotun tokenizer train --input F... --vocab-size N --output T.json: learns a byte-level BPE from documents.
+ * This file reads the documents in batches; text/bpe counts their words with several threads and learns the
+ * merges. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,17 +15,18 @@
 #include "corpus/read/source.h"
 #include "text/bpe/bpe_train.h"
 
-enum { BATCH_BYTES = 16 << 20 };                 /* of text, which all threads then count */
+enum { BATCH_BYTES = 16 << 20 };                 /* of text that is read before all threads count its words */
 
 typedef struct {
     const Options *options;
-    Team      *team;
-    BpeTrain  *train;
-    char      *batch;                            /* documents one after the other */
-    int64_t    bytes, room;
-    TextPiece *document;                         /* of the batch */
-    int64_t    documents, documents_room;
-    int64_t    all, read, told;                  /* documents; bytes; clock */
+    Team          *team;
+    BpeTrain      *train;
+    char          *batch;                        /* owned; the text of its documents, without gaps */
+    int64_t        bytes, capacity;              /* of the batch */
+    TextPiece     *document;                     /* owned; [documents] of the batch */
+    int64_t        documents, documents_capacity;
+    int64_t        all, read;                    /* documents and bytes of the whole input so far */
+    int64_t        told;                         /* clock of the last line of progress, nanoseconds */
 } Learn;
 
 static double seconds_since(int64_t then) { return (double)(seam.clock() - then) * 1e-9; }
@@ -31,6 +34,7 @@ static double seconds_since(int64_t then) { return (double)(seam.clock() - then)
 static void batch_feed(Learn *l)
 {
     const char *at = l->batch;
+    /* The texts get their addresses only now, because the batch may have moved whenever it grew. */
     for (int64_t i = 0; i < l->documents; at += l->document[i++].bytes) l->document[i].text = at;
     bpe_train_feed(l->train, l->document, l->documents);
     l->bytes = l->documents = 0;
@@ -40,27 +44,27 @@ static void batch_feed(Learn *l)
     log_progress("tokenizer train: %s read", log_bytes(read, (double)l->read));
 }
 
-static Status batch_room(Learn *l, int64_t bytes)
+static Status batch_reserve(Learn *l, int64_t bytes)
 {
-    if (l->bytes + bytes > l->room) {
+    if (l->bytes + bytes > l->capacity) {
         char *grown = realloc(l->batch, (size_t)(l->bytes + bytes + BATCH_BYTES));
         if (!grown) return fail(NO_MEMORY, "no memory for a document of %" PRId64 " bytes", bytes);
-        l->batch = grown;
-        l->room  = l->bytes + bytes + BATCH_BYTES;
+        l->batch    = grown;
+        l->capacity = l->bytes + bytes + BATCH_BYTES;
     }
-    if (l->documents == l->documents_room) {
-        int64_t    room  = l->documents_room ? 2 * l->documents_room : 1024;
-        TextPiece *grown = realloc(l->document, (size_t)room * sizeof *grown);
-        if (!grown) return fail(NO_MEMORY, "no memory for %" PRId64 " documents", room);
+    if (l->documents == l->documents_capacity) {
+        int64_t    capacity = l->documents_capacity ? 2 * l->documents_capacity : 1024;
+        TextPiece *grown    = realloc(l->document, (size_t)capacity * sizeof *grown);
+        if (!grown) return fail(NO_MEMORY, "no memory for %" PRId64 " documents", capacity);
         l->document = grown;
-        l->documents_room = room;
+        l->documents_capacity = capacity;
     }
     return OK;
 }
 
 static Status document_add(Learn *l, Document d)
 {
-    TRY(batch_room(l, d.bytes));
+    TRY(batch_reserve(l, d.bytes));
     memcpy(l->batch + l->bytes, d.text, (size_t)d.bytes);
     l->document[l->documents++].bytes = d.bytes;
     l->bytes += d.bytes;
@@ -70,7 +74,8 @@ static Status document_add(Learn *l, Document d)
     return OK;
 }
 
-/* A key at a time: plain text, which has none, would be counted once for each. */
+/* An input is read once for each key. Plain text has no keys and would be counted once for each, so that it
+ * is refused where there are several. */
 static Status source_add(Learn *l, Source *source, const char *name)
 {
     Document document;
@@ -80,7 +85,8 @@ static Status source_add(Learn *l, Source *source, const char *name)
         TRY(source_next(source, &document, &more));
         if (!more) return OK;
         if (keys > 1 && !source_json(source))
-            return fail(BAD_OPTION, "%s: a line of plain text is one text, and --json-keys asks for %d; leave it out", name, keys);
+            return fail(BAD_OPTION, "%s: a line of plain text is one text, and --json-keys asks for %d; "
+                        "leave it out", name, keys);
         TRY(document_add(l, document));
     }
 }
@@ -132,7 +138,7 @@ static Status options_run(const Options *o)
     Learn l = { .options = o };
     TRY(options_judge(o));
     TRY(inputs_check(o));
-    TRY(file_writable(o->tokenizer_output));     /* before hours of reading */
+    TRY(file_writable(o->tokenizer_output));     /* found out before hours of reading, not after */
     Status status = team_open(&l.team, o->tool_threads ? (int)o->tool_threads : team_cores());
     BpePlan plan = setup_bpe(o, l.team);
     if (status == OK) status = bpe_train_open(&l.train, &plan);

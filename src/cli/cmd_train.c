@@ -1,3 +1,5 @@
+/* jotun train: pretrains a model on the ranks that the launcher or --ranks provides. Two options only look at
+ * the plan of the run: --dry-run prints the memory that it needs, --draw-schedule its pipeline schedule. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/file.h"
@@ -25,6 +27,7 @@ static Status show(const Schedule *all, int stages, const char *svg)
     return status;
 }
 
+/* One schedule for each pipeline stage; they are drawn together, one row each. */
 static Status draw(const TrainConfig *r, int world, const char *svg)
 {
     Schedule all[64];
@@ -32,13 +35,14 @@ static Status draw(const TrainConfig *r, int world, const char *svg)
     if (r->pp > 64) return fail(BAD_OPTION, "--draw-schedule draws at most 64 stages, not %d", r->pp);
     Status status = OK;
     int made = 0;
-    for (; status == OK && made < r->pp; made++) status = schedule_make(&all[made], r->schedule, r->pp, made, r->chunks, micros);
+    for (; status == OK && made < r->pp; made++)
+        status = schedule_make(&all[made], r->schedule, r->pp, made, r->chunks, micros);
     if (status == OK) status = show(all, r->pp, svg);
     while (made > 0) schedule_free(&all[--made]);
     return status;
 }
 
-/* What needs no ranks: under MPI rank 0 does it alone */
+/* Neither needs other ranks, so that under MPI rank 0 does it and the others return. */
 static Status look(const Options *o, const TrainConfig *config, Transport *mpi)
 {
     Status status = OK;
@@ -56,7 +60,10 @@ static Status train(Options *o, int argc, char **argv)
     TRY(setup_options(o, &mpi, FOR_TRAIN, argc, argv));
     TRY(setup_agree(mpi, setup_train_config(&run.config, o)));
     if (o->draw_schedule || o->schedule_svg || o->dry_run) return look(o, &run.config, mpi);
-    run.stop = signals_catch(mpi && mpi->rank != 0 ? "" : "\njotun: stops after the step at hand; the same signal again leaves at once\n");
+    /* A launcher forwards the signal to every rank; one of them is enough to say so. */
+    bool speaks = !mpi || mpi->rank == 0;
+    run.stop = signals_catch(
+        speaks ? "\njotun: stops after the step at hand; the same signal again leaves at once\n" : "");
     return setup_run(o, mpi, on_rank, &run);
 }
 

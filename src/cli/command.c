@@ -1,4 +1,4 @@
-/* Which command the first words of the command line name. */
+/* The table of the commands, and which of them the first one or two words of the command line name. */
 #include "cli/command.h"
 #include <string.h>
 #include "conf/rows.h"
@@ -10,7 +10,7 @@ const Command commands[] = {
 };
 const int command_count = sizeof commands / sizeof commands[0];
 
-/* How many of the words name it: 0, 1 or 2 */
+/* How many words of the command line name the command: 0, 1 or 2. */
 static int named_by(const Command *command, int argc, char **argv)
 {
     size_t first = strcspn(command->name, " ");
@@ -25,7 +25,8 @@ bool command_begins(const Command *command, const char *first_word)
     return !strncmp(command->name, first_word, letters) && command->name[letters] == ' ';
 }
 
-/* Half of a two-word command, a typing error, or neither. */
+/* Reports a word that names no command: the first half of a two-word command, a typing error (up to two edits
+ * from a command's name), or neither. */
 static Status unknown(const char *word)
 {
     char known[256] = "";

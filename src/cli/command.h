@@ -1,12 +1,15 @@
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
-/* The commands, from the rows of commands.def. */
+/* The commands of the program, from the rows of commands.def, and how one of them is found by its name. */
 #include <stdio.h>
 #include "conf/options.h"
 
-#define JOTUN_VERSION "0.1.0"           /* a test holds it to the project's in CMakeLists.txt */
+#define JOTUN_VERSION "0.1.0"           /* a test compares it with the version in CMakeLists.txt */
 
+/* argv is what follows the command's name. The exit code follows from the Status, whose message main
+ * prints. */
 typedef Status CommandRun(int argc, char **argv);
+/* words: its positional arguments, for help; job: what it does, in one line; takes: the set of its options */
 typedef struct { const char *name, *words, *job; CommandSet takes; CommandRun *run; } Command;
 extern const Command commands[];
 extern const int     command_count;

@@ -1,4 +1,5 @@
-/* Completion for bash: a function with the tables of all commands in it, which runs no program. */
+/* Writes the bash completion script. It is one shell function that contains the tables of all commands, so
+ * that completing a word starts no program. */
 #include <string.h>
 #include "cli/help.h"
 #include "conf/rows.h"
@@ -13,7 +14,7 @@ static Follows follows(OptionIndex option)
     return option_rows[option].kind == KIND_LIST ? FOLLOWS_PATHS : FOLLOWS_PATH;
 }
 
-/* One arm of `case $option in`, which all options of this sort share: they differ in nothing. */
+/* Writes one arm of `case $option in` for all options of a sort, because nothing else distinguishes them. */
 static void shared_arm(FILE *out, const Command *command, Follows sort, const char *set)
 {
     int count = 0;
@@ -26,7 +27,8 @@ static void shared_arm(FILE *out, const Command *command, Follows sort, const ch
     if (count) fprintf(out, ") %s ;;\n", set);
 }
 
-/* Choices have words of their own; --model of train takes the names of presets, though it is a TEXT. */
+/* Each choice has an arm with its words. --model of train is a TEXT, but its words are the names of the
+ * presets. */
 static void arms(FILE *out, const Command *command)
 {
     char words[1024];
@@ -58,7 +60,7 @@ static void command_arm(FILE *out, const Command *command)
     fprintf(out, "        esac ;;\n");
 }
 
-/* First words, and in `second` the subcommands of each. */
+/* Writes the first words of all commands, and in `second` the subcommands of the first word typed. */
 static void command_words(FILE *out)
 {
     fprintf(out, "    local first='--help --version");
@@ -116,7 +118,8 @@ static const char *const after_tables =
 
 void completion_bash(FILE *out)
 {
-    fprintf(out, "# Completion of jotun for bash, written by `jotun --help-bash` from the rows of its options.\n"
+    fprintf(out, "# Completion of jotun for bash, "
+                 "written by `jotun --help-bash` from the rows of its options.\n"
                  "_jotun()\n{\n");
     command_words(out);
     fprintf(out, "%s", before_tables);

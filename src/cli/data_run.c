@@ -1,3 +1,5 @@
+/* The part of `jotun data info` that prints what a run with the given --data-path options would read. It
+ * measures the datasets with the same functions as a run, but writes no indices. */
 #include "cli/data_run.h"
 
 #include <inttypes.h>
@@ -7,7 +9,8 @@
 
 bool data_run_asked(const Options *o)
 {
-    return o->data_path.count || o->train_data_path.count || o->valid_data_path.count || o->test_data_path.count || o->data_file_list;
+    return o->data_path.count || o->train_data_path.count || o->valid_data_path.count ||
+           o->test_data_path.count || o->data_file_list;
 }
 
 static void pair_show(const BlendPart *part, bool weighed, const Order *order)
@@ -15,9 +18,9 @@ static void pair_show(const BlendPart *part, bool weighed, const Order *order)
     char weight[32] = "";
     const OrderPlan *p = &order->plan;
     if (weighed) snprintf(weight, sizeof weight, "weight %g, ", part->weight);
-    printf("  %s%s%s%s: %s%" PRId64 " tokens an epoch, %" PRId64 " epochs%s, %" PRId64 " samples in them\n", part->prefix,
-           part->corpus ? " (" : "", part->corpus ? part->corpus : "", part->corpus ? ")" : "", weight, p->tokens, p->epochs,
-           p->separate ? ", the last one apart" : "", p->samples);
+    printf("  %s%s%s%s: %s%" PRId64 " tokens an epoch, %" PRId64 " epochs%s, %" PRId64 " samples in them\n",
+           part->prefix, part->corpus ? " (" : "", part->corpus ? part->corpus : "", part->corpus ? ")" : "",
+           weight, p->tokens, p->epochs, p->separate ? ", the last one apart" : "", p->samples);
 }
 
 static void split_show(const Datasets *datasets, SplitKind kind, int64_t sequence)
@@ -26,12 +29,15 @@ static void split_show(const Datasets *datasets, SplitKind kind, int64_t sequenc
     const Blend *b = &datasets->blend[kind];
     const DatasetFiles *pairs = datasets_files(datasets, kind);
     int64_t wanted = datasets->spec.wanted[kind] < 0 ? b->samples : datasets->spec.wanted[kind];
-    printf("%-10s %" PRId64 " samples, %" PRId64 " tokens; %s of indices\n", split_word(kind), wanted, wanted * sequence,
-           log_bytes(bytes, datasets->spec.rules.order == ORDER_JOTUN ? 0 : (double)blend_bytes(b)));
-    for (int i = 0; i < pairs->list.count; i++) pair_show(&pairs->list.part[i], pairs->list.weighed, &b->order[i]);
+    /* The order `jotun` computes the index of a sample instead of storing it. */
+    double stored = datasets->spec.rules.order == ORDER_JOTUN ? 0 : (double)blend_bytes(b);
+    printf("%-10s %" PRId64 " samples, %" PRId64 " tokens; %s of indices\n", split_word(kind), wanted,
+           wanted * sequence, log_bytes(bytes, stored));
+    for (int i = 0; i < pairs->list.count; i++)
+        pair_show(&pairs->list.part[i], pairs->list.weighed, &b->order[i]);
 }
 
-/* A split that gives no data is told and no fault: a run may never ask for it. */
+/* A split without data is reported but is no error, because a run may never read it. */
 static void split_measure(Datasets *datasets, SplitKind kind, const LoaderConfig *shape)
 {
     if (!datasets_has(&datasets->spec.rules, kind)) return;
@@ -39,10 +45,12 @@ static void split_measure(Datasets *datasets, SplitKind kind, const LoaderConfig
     else printf("%-10s nothing: %s\n", split_word(kind), fail_text());
 }
 
-/* As a run counts them; without --train-iters one epoch of what trains, and nothing else is wanted */
+/* Counts the samples as a run does. Without --train-iters or --eval-interval the length of a run is unknown,
+ * and one epoch of the split is counted. */
 static void samples_count(DatasetsPlan *spec, const Options *o)
 {
-    int64_t batch = o->global_batch ? o->global_batch : 1, evaluations = o->eval_interval ? o->train_iters / o->eval_interval + 1 : 1;
+    int64_t batch = o->global_batch ? o->global_batch : 1;
+    int64_t evaluations = o->eval_interval ? o->train_iters / o->eval_interval + 1 : 1;
     int64_t evaluation = o->eval_interval ? o->eval_iters * batch : 0;
     spec->wanted[SPLIT_TRAIN] = o->train_iters ? o->train_iters * batch : ORDER_ONE_EPOCH;
     spec->wanted[SPLIT_VALID] = evaluation ? evaluations * evaluation : ORDER_ONE_EPOCH;
@@ -55,10 +63,12 @@ Status data_run_show(Options *o)
     TRY(options_derive(o));
     TRY(options_judge(o));
     DatasetsPlan spec = { .rules = setup_datasets(o), .split = o->split };
-    LoaderConfig shape = { .sequence = o->sequence, .micro = 1, .global = 1, .dp = 1, .cp = 1, .seed = (uint64_t)o->seed, .eod = -1 };
+    LoaderConfig shape = { .sequence = o->sequence, .micro = 1, .global = 1, .dp = 1, .cp = 1,
+                           .seed = (uint64_t)o->seed, .eod = -1 };
     samples_count(&spec, o);
     TRY(datasets_open(&datasets, &spec));
-    printf("order      %s, seed %" PRId64 ", samples of %" PRId64 " tokens\n", o->data_order.word, o->seed, o->sequence);
+    printf("order      %s, seed %" PRId64 ", samples of %" PRId64 " tokens\n", o->data_order.word, o->seed,
+           o->sequence);
     for (int kind = 0; kind < SPLITS; kind++) split_measure(&datasets, (SplitKind)kind, &shape);
     datasets_close(&datasets);
     return OK;

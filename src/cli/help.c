@@ -1,9 +1,10 @@
-/* Help on a terminal and docs/options.md, from the rows of commands, options, presets and dialects. */
+/* Help on a terminal and docs/options.md. Both are made from the rows of commands, options, presets and
+ * dialects, so that they cannot differ from what the program does. */
 #include "cli/help.h"
 #include <string.h>
 #include "conf/rows.h"
 
-enum { WIDTH = 100, LEFT = 44, TEXT = 512 };
+enum { WIDTH = 100, LEFT = 44, TEXT = 512 };     /* width of a line, column of the help, bytes of a text */
 
 const ExitCode exit_codes[EXIT_CODES] = {
     { "0", "done" },
@@ -15,15 +16,16 @@ const ExitCode exit_codes[EXIT_CODES] = {
 
 /* --- plain text ----------------------------------------------------------------------------------------- */
 
-/* Words from column `at` on, wrapped to `indent`, at most WIDTH columns */
+/* Writes words from column `at` on and wraps them at WIDTH columns; each further line begins at column
+ * `indent`. */
 static void wrapped(FILE *out, int indent, int at, const char *text)
 {
     fprintf(out, "%*s", indent > at ? indent - at : 0, "");
     for (at = indent; *text; text += strspn(text, " ")) {
         int letters = (int)strcspn(text, " ");
-        bool turn = at > indent && at + 1 + letters > WIDTH;
-        if (turn) fprintf(out, "\n%*s", indent, "");
-        if (turn) at = indent;
+        bool breaks = at > indent && at + 1 + letters > WIDTH;
+        if (breaks) fprintf(out, "\n%*s", indent, "");
+        if (breaks) at = indent;
         at += fprintf(out, "%s%.*s", at > indent ? " " : "", letters, text);
         text += letters;
     }
@@ -45,7 +47,7 @@ const char *help_value(char *out, size_t size, OptionIndex option)
     return out;
 }
 
-/* The default stands in brackets after the help. */
+/* The default is printed in brackets after the help. */
 static void option_entry(FILE *out, OptionIndex option, CommandSet command)
 {
     char name[2 * TEXT], value[TEXT], text[TEXT];
@@ -71,8 +73,9 @@ void help_command(FILE *out, const Command *command)
     if (shapes) fprintf(out, "\nshapes for --model\n");
     for (int i = 0; i < shapes; i++) entry(out, LEFT, presets[i].name, presets[i].help);
     if (group)
-        fprintf(out, "\n[default]; --name VALUE or --name=VALUE; of an option given twice the last one counts,\n"
-                     "a list appends; weaker: the environment variable JOTUN_NAME=VALUE\n");
+        fprintf(out,
+                "\n[default]; --name VALUE or --name=VALUE; of an option given twice the last one counts,\n"
+                "a list appends; weaker: the environment variable JOTUN_NAME=VALUE\n");
 }
 
 void help_subcommands(FILE *out, const char *first_word)
@@ -93,13 +96,13 @@ void help_program(FILE *out)
 
 /* --- markdown ------------------------------------------------------------------------------------------- */
 
-/* A bar would end the cell. */
+/* A vertical bar would end the cell of a Markdown table. */
 static void cell(FILE *out, const char *text)
 {
     for (; *text; text++) fprintf(out, *text == '|' ? "\\|" : "%c", *text);
 }
 
-/* takes: the commands that this line is about, which decide its help. */
+/* takes: the commands that this line is about; an option may have another help for another command. */
 static void option_line(FILE *out, OptionIndex option, CommandSet takes)
 {
     char value[TEXT], takers[TEXT];
@@ -114,7 +117,7 @@ static void option_line(FILE *out, OptionIndex option, CommandSet takes)
     fprintf(out, " |\n");
 }
 
-/* A line for each help that the option has, with the commands that share it. */
+/* Writes one line for each distinct help of the option, with the commands that share it. */
 static void option_lines(FILE *out, OptionIndex option)
 {
     CommandSet left = option_rows[option].commands & FOR_ANY, first = 1;
@@ -128,7 +131,7 @@ static void option_lines(FILE *out, OptionIndex option)
     }
 }
 
-/* What becomes of another trainer's name. */
+/* Writes which option replaces an option of another trainer, or why there is none. */
 static void dialect_line(FILE *out, const Dialect *row)
 {
     static const char *const units[] = { "", ", x 60", ", samples / `--global-batch-size`",
@@ -153,17 +156,19 @@ static void dialect_line(FILE *out, const Dialect *row)
 
 void help_markdown(FILE *out)
 {
-    fprintf(out, "# Options\n\nWritten by `jotun --help-markdown` from the rows of `src/conf`.\n\n"
-                 "Sources, weakest first: default, preset (`--model`), checkpoint\n"
-                 "(`--use-checkpoint-args`), environment (`JOTUN_NUM_LAYERS=4`), command line.\n"
-                 "`jotun config` shows each value with its source.\n\n"
-                 "Of an option given twice on one command line the last one counts, and a line in the log names\n"
-                 "both where they differ; an option that takes a list (`NAME...`) appends. Numbers are decimal,\n"
-                 "without blanks. `cmake --install` installs a man page for each command (`man jotun-train`) and\n"
-                 "completion for bash.\n");
+    fprintf(out,
+        "# Options\n\nWritten by `jotun --help-markdown` from the rows of `src/conf`.\n\n"
+        "Sources, weakest first: default, preset (`--model`), checkpoint\n"
+        "(`--use-checkpoint-args`), environment (`JOTUN_NUM_LAYERS=4`), command line.\n"
+        "`jotun config` shows each value with its source.\n\n"
+        "Of an option given twice on one command line the last one counts, and a line in the log names\n"
+        "both where they differ; an option that takes a list (`NAME...`) appends. Numbers are decimal,\n"
+        "without blanks. `cmake --install` installs a man page for each command (`man jotun-train`) and\n"
+        "completion for bash.\n");
     for (int i = 0; i < OPTIONS; i++) {
         if (option_group_begins(i))
-            fprintf(out, "\n## %s\n\n| option | value | default | command | meaning |\n|---|---|---|---|---|\n",
+            fprintf(out,
+                    "\n## %s\n\n| option | value | default | command | meaning |\n|---|---|---|---|---|\n",
                     option_group_begins(i));
         option_lines(out, i);
     }

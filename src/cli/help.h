@@ -4,6 +4,7 @@
  * and options. */
 #include "cli/command.h"
 
+/* The exit codes of the program, for help and man pages; base/status.c decides which one a Status has. */
 typedef struct { const char *code, *meaning; } ExitCode;
 enum { EXIT_CODES = 5 };
 extern const ExitCode exit_codes[EXIT_CODES];

@@ -1,13 +1,17 @@
 #ifndef CLI_IN_OUT_H
 #define CLI_IN_OUT_H
-/* What a command reads and what it writes, judged before either. */
+/* Checks of the paths that a command reads and writes. A command calls them before it reads anything, so that
+ * a mistake costs no time and no file. */
 #include <stdint.h>
 #include "base/status.h"
 
-/* Standard input is empty the second time. each: how often every one of them is read, once for each of --json-keys */
+/* BAD_OPTION where "-" would be read more than once, because standard input is empty the second time. each:
+ * how often every path is read, which is once for each of --json-keys. */
 Status standard_input_once(const char *const *paths, int64_t count, int each);
-/* output, or NULL: is it the same file as an input, by device and inode? A device or a pipe may be both. */
+/* BAD_OPTION where output is the same regular file as input, by device and inode. output may be NULL; a
+ * device or a pipe may be both. */
 Status input_spared(const char *input, const char *output);
-/* BAD_OPTION where the folder that --output-prefix names is missing: a mistyped name makes no folders. */
+/* BAD_OPTION where the folder of --output-prefix does not exist. It is not created, so that a mistyped name
+ * is noticed. */
 Status output_prefix_folder(const char *prefix);
 #endif

@@ -27,7 +27,7 @@ static bool asks_help(int argc, char **argv)
     return false;
 }
 
-/* What is given instead of a command. false: it is a command. */
+/* Handles an option that is given instead of a command. false: there is a command. */
 static bool about_the_program(Status *status, int argc, char **argv)
 {
     *status = OK;
@@ -41,7 +41,7 @@ static bool about_the_program(Status *status, int argc, char **argv)
     return true;
 }
 
-/* "jotun tokenizer --help" is no command, but names some. */
+/* "jotun tokenizer" is no command, but "jotun tokenizer --help" lists the commands that begin so. */
 static bool about_subcommands(int argc, char **argv)
 {
     if (argc < 2 || !is_help(argv[1])) return false;
@@ -53,8 +53,8 @@ static bool about_subcommands(int argc, char **argv)
     return false;
 }
 
-/* A launcher's ranks are for commands that compute on many; any other one would only do its work several
- * times. */
+/* A command that does not divide its work over ranks would do all of it once for each rank of the launcher,
+ * and the ranks would write the same files. */
 static Status started_alone(const Command *command)
 {
     bool many = command->takes == FOR_TRAIN || command->takes == FOR_EVAL;
@@ -76,8 +76,9 @@ static Status run(int argc, char **argv)
     return command->run(argc - used, argv + used);
 }
 
-/* A file opened under the number of a closed standard stream would get our messages. /dev/null is opened
- * in its place, for the wrong direction, so that a use of the stream is still an error. */
+/* Where a standard stream is closed, the next file opened would get its number, and our output would be
+ * written into that file. /dev/null takes the number instead, opened for the wrong direction, so that a use
+ * of the stream is still an error. */
 static void standard_streams_fill(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -88,7 +89,8 @@ int main(int argc, char **argv)
 {
     standard_streams_fill();
     seam_fault_open();
-    signal(SIGXFSZ, SIG_IGN);          /* above `ulimit -f` a write fails, and is reported as on a full disk */
+    /* Above `ulimit -f` a write then fails instead of ending the process; it is reported like a full disk. */
+    signal(SIGXFSZ, SIG_IGN);
     if (argc < 2) {
         help_program(stderr);
         return status_exit_code(BAD_USAGE);

@@ -7,8 +7,8 @@
 
 enum { TEXT = 1024 };
 
-/* A hyphen would be typeset as one, a backslash begins an escape, a period at the start of a line is a
- * request. */
+/* Escapes what roff interprets: a plain - may be typeset as a hyphen, which cannot be pasted as an option's
+ * minus; a backslash begins an escape; a period or an apostrophe at the start of a line begins a request. */
 static void troff(FILE *out, const char *text)
 {
     if (*text == '.' || *text == '\'') fprintf(out, "\\&");
@@ -36,7 +36,7 @@ static void head(FILE *out, const char *page, const char *job)
     fprintf(out, "\n.SH SYNOPSIS\n");
 }
 
-/* A bold tag with its text indented below. */
+/* Writes a bold tag, its value in italics, and below them the indented text. */
 static void tagged(FILE *out, const char *name, const char *value, const char *text)
 {
     fprintf(out, ".TP\n\\fB");
@@ -65,7 +65,7 @@ static void option(FILE *out, OptionIndex index, CommandSet command)
     fprintf(out, "\n");
 }
 
-/* The same for every command. */
+/* Writes the two sections that every page has. */
 static void environment_and_exits(FILE *out)
 {
     fprintf(out, ".SH ENVIRONMENT\n"

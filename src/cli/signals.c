@@ -8,14 +8,16 @@
 #include "base/log.h"
 #include "base/status.h"
 
-/* `timeout`, `mpirun` and job schedulers signal a process and then its process group, so one request arrives twice within
- * milliseconds. Who wants the process to end at once presses the key again after having read the message. */
+/* `timeout`, `mpirun` and job schedulers signal a process and then its process group, so that one request
+ * arrives twice within milliseconds. A person who wants the process to end at once signals again after having
+ * read the message, which takes longer than this. */
 static const int64_t repeat_ns = 1000000000;
 
-/* Global because signal dispositions belong to the process. The times are atomic since two threads may be in the handler. */
+/* Global because signal dispositions belong to the process. The times are atomic since two threads may be in
+ * the handler. */
 static volatile sig_atomic_t caught;
 static const char *message;
-static _Atomic int64_t first_ns[NSIG];                      /* monotonic time of each signal's first arrival; 0: none yet */
+static _Atomic int64_t first_ns[NSIG];      /* monotonic time of each signal's first arrival; 0: none yet */
 
 static void on_signal(int number)
 {
@@ -28,7 +30,7 @@ static void on_signal(int number)
         log_write(message, strlen(message));
     } else if (ns - first >= repeat_ns) {
         signal(number, SIG_DFL);
-        raise(number);                                      /* is blocked here, so it is delivered when the handler returns */
+        raise(number);          /* the signal is blocked here, so it is delivered when the handler returns */
     }
 }
 
@@ -38,7 +40,7 @@ const volatile sig_atomic_t *signals_catch(const char *words)
     const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1 };
     struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
     message = words;
-    signal(SIGPIPE, SIG_IGN);                               /* a closed standard output is no reason to stop */
+    signal(SIGPIPE, SIG_IGN);       /* a write to a closed pipe then fails with EPIPE, which is reported */
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sigaction(numbers[i], &action, NULL);
     return &caught;
 }

@@ -254,8 +254,8 @@ static Status rule_blend(const Options *o)
         const TextList *list = option_field_of(o, blend[b]);
         for (int i = 0; list->count % 2 == 0 && i < list->count; i += 2)
             if (is_number(list->text[i], &weight) && !(weight > 0 && isfinite(weight)))
-                return fail(BAD_OPTION, "%s: weight %s of %s is not above 0; give another, or leave that data "
-                            "set out", NAMED(blend[b]), list->text[i], list->text[i + 1]);
+                return fail(BAD_OPTION, "%s: weight %s of %s is not above 0; give another, or leave that "
+                            "data set out", NAMED(blend[b]), list->text[i], list->text[i + 1]);
     }
     return OK;
 }
@@ -270,8 +270,8 @@ static Status rule_one_source(const Options *o)
                 return fail(BAD_OPTION, "%s and %s both name the data; leave one out", TYPED(whole[i]),
                             TYPED(whole[j]));
     if (given(o, OPTION_train_data_path) && options_said(o, OPTION_split))
-        return fail(BAD_OPTION, "%s does not apply to --train-data-path, all of which is trained on; leave one"
-                    " out", TYPED(OPTION_split));
+        return fail(BAD_OPTION, "%s does not apply to --train-data-path, all of which is trained on; leave "
+                    "one out", TYPED(OPTION_split));
     if (o->command == FOR_EVAL && o->data_path.count > 1)
         return fail(BAD_OPTION, "jotun eval perplexity reads one --data-path PREFIX, and there are %d words",
                     o->data_path.count);

@@ -110,7 +110,7 @@ static Status line_encode(const TokenizeRun *m, TokenizeSlot *s, Line line, int6
     }
     TRY(document_read(text, s->block.kind == BLOCK_JSON, p->key, p->keys, line, s->name));
     if (!end_reserve(s, p->keys)) return fail(NO_MEMORY, "%s: no memory for its documents", s->name);
-    int64_t at = *used;                 /* a key that cannot be encoded leaves nothing of the keys before it */
+    int64_t at = *used;             /* a key that cannot be encoded leaves nothing of the keys before it */
     for (int k = 0; k < p->keys; k++) {
         if (!ids_reserve(s, at + tokenizer_room(p->tokenizer, text[k].text, text[k].bytes) + 1))
             return fail(NO_MEMORY, "%s: no memory for the ids of %lld bytes", s->name,

@@ -23,7 +23,8 @@ typedef struct Queue {
 #ifdef __cplusplus
 extern "C" {
 #endif
-Status queue_open (Queue *q, const char *device, int threads, StepState *step_state);   /* device: ref, cpu, dry-ref, dry-cpu; cuda is refused with a reason */
+/* device: ref, cpu, dry-ref or dry-cpu; cuda is refused with a reason */
+Status queue_open (Queue *q, const char *device, int threads, StepState *step_state);
 void   queue_close(Queue *q);
 void   queue_wait (Queue *q);                     /* the host may read after this */
 double queue_flops(const Queue *q);
