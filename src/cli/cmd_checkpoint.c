@@ -99,13 +99,8 @@ static Status step_verify(const char *dir, const CheckpointFolder *list, int i, 
 static Status latest_verify(const char *dir, const CheckpointFolder *list, int count, Findings *all)
 {
     CheckpointFolder latest;
-<<<<<<< HEAD
-    bool       named, there = false;
-    TRY(checkpoint_dir_latest(dir, &latest, &named));
-=======
     bool             named, there = false;
-    TRY(step_latest(dir, &latest, &named));
->>>>>>> w-cli
+    TRY(checkpoint_dir_latest(dir, &latest, &named));
     for (int i = 0; i < count; i++) there |= list[i].step == latest.step && list[i].kind != FOLDER_PART;
     if (!named || there) return OK;
     Status status = fail(BAD_FILE, "names step %lld, which is not there", (long long)latest.step);

@@ -142,12 +142,7 @@ static ExactUnit exact_unit(const Options *o)
 static Status duplicates_read(CleanPlan *p, const Options *o)
 {
     p->exact = o->dedup.is != WORD_dedup_none;
-<<<<<<< HEAD
     p->parts = exact_unit(o);
-=======
-    p->parts = o->dedup.is == WORD_dedup_lines      ? EXACT_LINES
-             : o->dedup.is == WORD_dedup_paragraphs ? EXACT_PARAGRAPHS : EXACT_DOCUMENTS;
->>>>>>> w-cli
     p->normalization  = exact_normalization_find(o->dedup_normalization);
     p->near_threshold = o->near_threshold;
     p->near_bands     = (int)o->near_bands;
@@ -195,25 +190,14 @@ static BlockKind block_kind(const Options *o)
 
 static Status records_read(CleanPlan *p, const Options *o)
 {
-<<<<<<< HEAD
-=======
-    /* in the order of the words of --input-format */
-    static const BlockKind shape[] = { BLOCK_AUTO, BLOCK_TEXT, BLOCK_JSON, BLOCK_PARAGRAPHS, BLOCK_DOCS,
-                                      BLOCK_PAGES };
->>>>>>> w-cli
     bool key = options_typed_by_person(o, OPTION_clean_json_key);
     if (key && o->clean_json_key.count > 1)
         return fail(BAD_OPTION, "--json-keys: one key has the text, and %d are named",
                     o->clean_json_key.count);
     if (o->document_most > INT32_MAX)
-<<<<<<< HEAD
-        return fail(BAD_OPTION, "--max-document-bytes %" PRId64 ": clean counts the words of a document up to %d", o->document_most, INT32_MAX);
-    p->shape      = block_kind(o);
-=======
         return fail(BAD_OPTION, "--max-document-bytes %" PRId64 ": clean counts the words of a document up "
                     "to %d", o->document_most, INT32_MAX);
-    p->shape      = shape[o->input_format.is - WORD_input_format_auto];
->>>>>>> w-cli
+    p->shape      = block_kind(o);
     p->ratio_most = o->ratio_most;
     p->record     = (RecordPlan){ .text_key = key ? o->clean_json_key.text[0] : NULL, .bytes_most = o->document_most,
                                   .repair = o->invalid_utf8.is == WORD_invalid_utf8_repair, .all_pages = o->all_pages };

@@ -143,16 +143,7 @@ static Status run(Options *o, Task *task, int argc, char **argv)
     Transport *mpi;
     task->o = o;
     TRY(setup_options(o, &mpi, FOR_EVAL, argc, argv));
-<<<<<<< HEAD
     TRY(setup_agree(mpi, ids_read(task, o)));
-=======
-    TRY(setup_train_config(&task->config, o));
-    const char *path = o->text ? o->text : o->data_path.text[0];
-    TRY(o->text ? ids_of_file(task, path) : ids_of_shard(task, path));
-    if (task->count < 2)
-        return fail(BAD_FILE, "%s holds %lld tokens; perplexity wants two or more", path,
-                    (long long)task->count);
->>>>>>> w-cli
     return setup_run(o, mpi, on_rank, task);
 }
 
