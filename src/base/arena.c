@@ -23,7 +23,7 @@
 #define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
 #endif
 
-/* Pushes that a log has memory for at first, and at most: more than the latter means that a reset is missing. */
+/* Pushes that a log has memory for at first, and at most: more than that means that a reset is missing. */
 enum { PAGE = 4096, LOG_FIRST = 64, LOG_PUSHES = 1 << 20 };
 struct ArenaPush { size_t at; int tag; };      /* offset in bytes; index of tag[] */
 

@@ -2,8 +2,8 @@
 #define BASE_ARENA_H
 /* A stack allocator for memory of one lifetime. An arena is a single allocation made at start-up, so a
  * training step never allocates. A dry arena only counts bytes: the same code run on dry arenas reports
- * what the real run takes. An arena belongs to one rank and has no lock. Beside its bytes an arena keeps a log
- * of the live pushes on the heap, 16 bytes a push, which doubles when it is full. */
+ * what the real run takes. An arena belongs to one rank and has no lock. Beside its bytes an arena keeps a
+ * log of the live pushes on the heap, 16 bytes a push, which doubles when it is full. */
 #include <stdbool.h>
 #include <stddef.h>
 #include "base/status.h"
@@ -22,7 +22,7 @@ typedef struct {
     bool        within;                   /* base is a part of another arena, which owns it */
     int         tags;                     /* entries of tag[] in use */
     ArenaTag    tag[ARENA_TAGS];          /* the last entry counts every name for which there is no other */
-    struct ArenaPush *log;                /* the live pushes in order, by which a reset updates tag[]; owned */
+    struct ArenaPush *log;                /* the live pushes in order, by which a reset updates tag[] */
     size_t      logs, log_size;           /* entries in use; entries there is memory for */
 } Arena;
 

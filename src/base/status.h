@@ -36,7 +36,8 @@ void status_signal(int number);
 /* What the calling thread is doing, for the message of a CHECK. Thread-local, because ranks may be threads
  * of one process. rank and step are -1 outside a run; op is the name of the operation being executed, or
  * NULL. file_calls counts the writes, syncs and renames done through base/seam.h, and blocks of token files
- * read for their fingerprint, which shows the watchdog that slow file I/O makes progress; another thread reads it, so it is accessed by __atomic built-ins only. */
+ * read for their fingerprint, which shows the watchdog that slow file I/O makes progress; another thread
+ * reads it, so it is accessed by __atomic built-ins only. */
 typedef struct { int rank; long step; const char *op; long file_calls; } ThreadContext;
 ThreadContext *thread_context(void);
 

@@ -9,7 +9,8 @@ int thread_start(pthread_t *thread, void *(*run)(void *argument), void *argument
 {
     sigset_t all, caller_mask;
     sigfillset(&all);
-    sigdelset(&all, SIGBUS);     /* reading a truncated mapped file raises it in the reading thread (base/guard.h) */
+    /* Reading a truncated mapped file raises SIGBUS in the reading thread (base/guard.h). */
+    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &caller_mask);
     int error = pthread_create(thread, NULL, run, argument);
     pthread_sigmask(SIG_SETMASK, &caller_mask, NULL);

@@ -178,7 +178,8 @@ void help_markdown(FILE *out)
     fprintf(out, "\n## Options of other trainers\n\n"
                  "In the environment their names begin with `JOTUN_` as well, but for those of %s,\n"
                  "which are variables of their own: `jotun train` and `jotun config` read them where\n"
-                 "`JOTUN_DIALECT=argonne` is set, since short names such as `TP` may be set for something else.\n\n| option | whose | here |\n|---|---|---|\n",
+                 "`JOTUN_DIALECT=argonne` is set, since names as short as `TP` may mean something else.\n\n"
+                 "| option | whose | here |\n|---|---|---|\n",
             dialect_names[DIALECT_ARGONNE_INDEX].name);
     for (int i = 0; i < dialect_count; i++) dialect_line(out, &dialects[i]);
 }

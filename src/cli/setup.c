@@ -1,4 +1,4 @@
-/* Options to the structs of the rooms below; values that a tokenizer or a checkpoint adds. */
+/* Options to the structs of the modules below; values that a tokenizer or a checkpoint adds. */
 #include "cli/setup.h"
 #include <stdlib.h>
 #include <string.h>
@@ -144,7 +144,8 @@ static Status take_tokenizer(Options *o)
     options_fill(o, OPTION_vocabulary, vocabulary, "--tokenizer");
     if (o->vocabulary >= vocabulary) return OK;
     if (!trains(o))
-        return fail(BAD_OPTION, "--tokenizer %s has %d ids, and the model of --load %s has %lld; give the tokenizer it "
+        return fail(BAD_OPTION, "--tokenizer %s has %d ids, and the model of --load %s has %lld; give the "
+                    "tokenizer it "
                     "was trained with", o->tokenizer, vocabulary, o->load, (long long)o->vocabulary);
     return fail(BAD_OPTION, "--vocab-size %lld is less than the %d ids of --tokenizer %s; %d or more do",
                 (long long)o->vocabulary, vocabulary, o->tokenizer, vocabulary);
@@ -221,7 +222,8 @@ static Status take_checkpoint_options(Options *o)
     char *options;
     TRY(checkpoint_find(o->load, path, &found));
     if (!found)
-        return fail(BAD_FILE, "--load %s holds no checkpoint; give the folder that --save of jotun train wrote", o->load);
+        return fail(BAD_FILE, "--load %s holds no checkpoint; give the folder that jotun train --save wrote",
+                    o->load);
     TRY(checkpoint_options(path, &options));
     Status status = options_from_json(o, options, path);
     free(options);
@@ -279,7 +281,8 @@ Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, 
     *mpi = NULL;
     if (transport_launcher_rank() != 0) log_mute();     /* rank 0 logs for all */
     TRY(options_parse(o, command, argc, argv));
-    bool said = options_typed_by_person(o, OPTION_watchdog_seconds);    /* what it is derived from stands already; it does not yet */
+    /* Nothing is derived yet; the minutes, from which the seconds follow, are known. */
+    bool said = options_typed_by_person(o, OPTION_watchdog_seconds);
     TRY(transport_mpi_open(mpi, said ? o->watchdog_seconds : 60 * o->timeout_minutes, &argc, &argv));
     Status status = take_ranks(o, *mpi);
     if (status == OK) status = setup_values(o);
@@ -293,7 +296,8 @@ static Status name_memory_options(Status status)
     char why[400];
     if (status != NO_MEMORY) return status;
     snprintf(why, sizeof why, "%s", fail_text());
-    return fail(NO_MEMORY, "%s; a smaller --micro-batch-size, --seq-length or model, or more ranks (--tp, --pp, --cp, "
+    return fail(NO_MEMORY, "%s; a smaller --micro-batch-size, --seq-length or model, or more ranks "
+                "(--tp, --pp, --cp, "
                 "--zero-stage) need less; jotun train --dry-run shows what each rank needs", why);
 }
 

@@ -1,6 +1,6 @@
 #ifndef CLI_SETUP_H
 #define CLI_SETUP_H
-/* Where options become the configuration structs of the rooms below, one function for each struct, and
+/* Where options become the configuration structs of the modules below, one function for each struct, and
  * where ranks start. */
 #include "conf/conf.h"
 #include "data/tokenize.h"

@@ -13,6 +13,7 @@ Status agree(Comm *world, Status mine);
 /* Collective over world. BAD_FILE where `mine` is not the same on all ranks; `what` names the value in
  * the message. */
 Status agree_on(Comm *world, int64_t mine, const char *what);
-/* Collective. agree() before the run has a world of its own: over one that is opened for it and closed again. */
+/* Collective. agree() before the run has a world communicator: over one that is opened for it and closed
+ * again. */
 Status agree_at_start(Transport *transport, Status mine);
 #endif

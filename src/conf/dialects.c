@@ -9,7 +9,7 @@ const DialectName dialect_names[DIALECTS] = {
 };
 
 /* Columns in the order of Dialect: verb, whose, name, given, option, conversion, words that follow, text,
- * cure. The last two columns of a REFUSE may come as one macro of dialects.def, so they are taken together. */
+ * cure. The last two columns of a REFUSE may come as one macro of dialects.def, so they are read together. */
 const Dialect dialects[] = {
 #define ALIAS(whose, name, field) \
     { VERB_ALIAS, DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_NONE, 1, "", "" },

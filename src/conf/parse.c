@@ -36,7 +36,10 @@ static Status parse_defaults(Options *o)
 
 static const char *whose(const Dialect *row) { return dialect_names[row->whose].name; }
 
-static bool is_false(const char *value) { return value && (!strcmp(value, "0") || !strcasecmp(value, "false")); }
+static bool is_false(const char *value)
+{
+    return value && (!strcmp(value, "0") || !strcasecmp(value, "false"));
+}
 
 /* What a flag of theirs means when it is off is not guessed. */
 static Status dialect_flag(Options *o, const Dialect *row, const char *value, OptionSource source)
@@ -207,7 +210,8 @@ static Status parse_option(CommandLine *c, const char *word)
     if (option >= 0) return parse_value(c, option, source, after_equals);
     const char *value = after_equals ? after_equals : value_follows(c) ? *c->word : NULL;
     const Dialect *foreign = dialect_find(command_line_dialects(c->o), typed + 2, value);
-    if (foreign && dialect_taken(foreign, c->o->command)) return parse_dialect(c, foreign, source, after_equals);
+    if (foreign && dialect_taken(foreign, c->o->command))
+        return parse_dialect(c, foreign, source, after_equals);
     return parse_unknown(c->o, typed, foreign);
 }
 

@@ -77,7 +77,8 @@ typedef struct {
     int          option;        /* ALIAS, MEANS; else -1 */
     Conversion   convert;       /* ALIAS */
     int          values;        /* PASSED: how many words follow it */
-    const char  *text;          /* MEANS: our value; PASSED, REFUSE, REFUSE_FLAG: why; SUGGEST: our name for it */
+    /* MEANS: our value; PASSED, REFUSE, REFUSE_FLAG: why; SUGGEST: our name for it */
+    const char  *text;
     const char  *cure;          /* REFUSE, REFUSE_FLAG: what to do instead */
 } Dialect;
 extern const Dialect dialects[];

@@ -106,8 +106,8 @@ static Status evaluate(Trainer *t, Report *report, SplitKind kind)
 {
     if (!train_config_takes(t->config, kind)) return OK;
     double loss = t->signal ? NAN : trainer_evaluate_split(t, kind);             /* <-> all axes */
-    bool given_up = t->signal != 0;      /* trainer_any also sees one that came after the last batch */
-    RunFlags flags = trainer_any(t, (RunFlags){ .failed = t->failed != OK });     /* <-> world */
+    bool given_up = t->signal != 0;      /* trainer_join_flags also sees one that came after the last batch */
+    RunFlags flags = trainer_join_flags(t, (RunFlags){ .failed = t->failed != OK });     /* <-> world */
     if (flags.failed) return unreadable_data(t);
     if (!given_up) report_evaluation(report, t->step, kind, loss);
     else if (t->mesh.rank == 0)
@@ -125,7 +125,8 @@ static Status interrupted(const Trainer *t, int64_t first, bool loaded)
     const char *holds = t->step > first ? config->save : loaded ? config->load : NULL;
     status_signal(t->signal);
     if (holds)
-        return fail(INTERRUPTED, "stopped by a signal after step %lld; --load %s resumes from there", step, holds);
+        return fail(INTERRUPTED, "stopped by a signal after step %lld; --load %s resumes from there",
+                    step, holds);
     if (t->step == first)
         return fail(INTERRUPTED, "stopped by a signal before the first step; nothing was saved yet");
     return fail(INTERRUPTED,
@@ -138,12 +139,12 @@ static Status steps(Trainer *t, Report *report, bool loaded)
 {
     const TrainConfig *config = t->config;
     int64_t first = t->step, skips = 0;
-    bool stop = trainer_any(t, (RunFlags){ 0 }).signal != 0;                     /* <-> world */
+    bool stop = trainer_join_flags(t, (RunFlags){ 0 }).signal != 0;                     /* <-> world */
     while (t->step < config->steps && !stop) {
         double lr = lr_at(&config->lr, t->step);
         seam_point("step");
         StepReport done = trainer_step(t);                                       /* <-> all axes */
-        RunFlags flags = trainer_any(t, (RunFlags){ .failed = t->failed != OK });     /* <-> world */
+        RunFlags flags = trainer_join_flags(t, (RunFlags){ .failed = t->failed != OK });     /* <-> world */
         int64_t samples = t->loader[SPLIT_TRAIN].shift + t->step * config->global;
         if (!flags.failed) report_step(report, t->step, samples, lr, done);
         TRY(check_step(t, done, flags, &skips));                                 /* same on every rank */
@@ -184,7 +185,7 @@ static void compare_with_dry_run(Trainer *t)
 {
     bool off = false;
     for (int i = 0; i < ARENAS; i++) off = off || t->arena[i].peak != t->arena[i].size;
-    if (trainer_any(t, (RunFlags){ .memory = off }).memory && t->mesh.rank == 0)     /* <-> world */
+    if (trainer_join_flags(t, (RunFlags){ .memory = off }).memory && t->mesh.rank == 0)     /* <-> world */
         log_line("a rank used more or less memory than its dry run predicted; please report this with the "
                  "options of the run");
 }

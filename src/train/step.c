@@ -155,7 +155,7 @@ double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *cont
     t->executor.ctx.sums_2 = loss_sums(t);
     fill_zero(&t->queue, (FillZero){ .y = t->sums_3 });
     /* The ranks agree before each batch whether any of them has received a signal. */
-    for (; e.step < steps && !(t->stop && trainer_any(t, (RunFlags){ 0 }).signal); e.step++)         /* <-> world */
+    for (; e.step < steps && !(t->stop && trainer_join_flags(t, (RunFlags){ 0 }).signal); e.step++)  /* <-> world */
         pipeline_run(&t->pipeline, &t->valid, (PipelineCalls){ .context = &e, .fill = fill_from_caller });
     gather_sums(t);                                                           /* <-> world */
     queue_wait(&t->queue);
@@ -175,14 +175,14 @@ double trainer_evaluate_split(Trainer *t, SplitKind kind)
     return trainer_evaluate(t, config->eval_iters, fill_evaluation, &at);
 }
 
-RunFlags trainer_any(Trainer *t, RunFlags mine)
+RunFlags trainer_join_flags(Trainer *t, RunFlags mine)
 {
     double *own = t->flags_3.data;
     const double *all = t->flags_R3.data;
     RunFlags joined = { 0 };
     if (t->stop) mine.signal = __atomic_load_n(t->stop, __ATOMIC_RELAXED);
     if (own) own[0] = mine.failed, own[1] = mine.memory, own[2] = mine.signal;
-    comm_all_gather(t->world, &t->queue, t->flags_R3, t->flags_3);            /* <-> world: all-gather of 3 numbers */
+    comm_all_gather(t->world, &t->queue, t->flags_R3, t->flags_3);  /* <-> world: all-gather of 3 numbers */
     for (int r = 0; all && r < t->mesh.world; r++, all += RUN_FLAGS) {
         joined.failed |= all[0] != 0;
         joined.memory |= all[1] != 0;

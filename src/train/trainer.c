@@ -90,7 +90,8 @@ static Status open_data(Trainer *t)
     Status status = datasets_open(&t->datasets, &spec);
     for (int kind = 0; status == OK && kind < SPLITS; kind++)
         if (train_config_takes(config, (SplitKind)kind))
-            status = datasets_loader(&t->datasets, &t->loader[kind], (SplitKind)kind, trainer_loader_config(t));
+            status = datasets_loader(&t->datasets, &t->loader[kind], (SplitKind)kind,
+                                     trainer_loader_config(t));
     watchdog_work(t->world, NULL);
     return status;
 }

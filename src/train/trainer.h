@@ -54,7 +54,7 @@ typedef struct Trainer {
     int64_t step;                                    /* steps done */
     /* The number of the signal that this process received, else 0; NULL: evaluations do not check it. */
     const volatile sig_atomic_t *stop;
-    int     signal;                                  /* the largest on any rank, as of the last trainer_any */
+    int     signal;  /* the largest on any rank, as of the last trainer_join_flags */
     /* the data of a micro-batch could not be read, for the reason in why: */
     Status  failed;
     /* the step continued with ids 0, so its result is void */
@@ -91,7 +91,7 @@ double     trainer_evaluate(Trainer *trainer, int64_t steps, TrainerFill *fill, 
 double     trainer_evaluate_split(Trainer *trainer, SplitKind kind);
 /* Joins what the ranks report: flags are or-ed, of signals the largest is kept; where `stop` is given, this
  * rank's signal is read from it. <-> world: all-gather of RUN_FLAGS numbers */
-RunFlags   trainer_any     (Trainer *trainer, RunFlags mine);
+RunFlags   trainer_join_flags     (Trainer *trainer, RunFlags mine);
 int64_t    trainer_step_tokens(const TrainConfig *config);           /* tokens of a global batch */
 LoaderConfig trainer_loader_config(const Trainer *trainer);
 

@@ -15,14 +15,14 @@ function told(why) { print why ": " $0; bad = 1 }
     to = what;  sub(/\/.*/, "", to)
     seen++
     if (path ~ /\.h$/) includes[path] = includes[path] " " what
-    if (!(from in level)) { told("no room of the house"); next }
+    if (!(from in level)) { told("no module of the tree"); next }
     if (what !~ /\//) {                      # the shim of the kernels alone stands beside the rooms
-        if (!(from == "tensor" && what == "gpu_cpu.h")) told("an include without its room")
+        if (!(from == "tensor" && what == "gpu_cpu.h")) told("an include without its directory")
         next
     }
     if (path !~ /^corpus\/clean\// && from == "corpus" && what ~ /^corpus\/clean\//) told("upward inside corpus")
     if (from == to) next
-    if (!(to in level)) told("no room of the house")
+    if (!(to in level)) told("no module of the tree")
     else if (level[to] >= level[from]) told("upward")
     else if (to == "conf" && from != "cli") told("cli alone includes conf")
 }

@@ -75,9 +75,9 @@ layers)
     plant src/parallel/x.c   'upward: parallel/x.c:1:'         '#include "optim/lr.h"\n'
     plant src/corpus/x.c     'upward inside corpus'            '#include "corpus/clean/document_filter.h"\n'
     plant src/model/x.c      'cli alone includes conf'         '#include "conf/options.h"\n'
-    plant src/model/x.c      'no room of the house'            '#include "utils/lists.h"\n'
-    plant src/utils.c        'no room of the house'            '#include "base/status.h"\n'
-    plant src/model/x.c      'an include without its room'     '#include "mlp.h"\n'
+    plant src/model/x.c      'no module of the tree'            '#include "utils/lists.h"\n'
+    plant src/utils.c        'no module of the tree'            '#include "base/status.h"\n'
+    plant src/model/x.c      'an include without its directory'     '#include "mlp.h"\n'
     plant src/tensor/tensor.h 'a circle of includes'           '#include "tensor/tensor.h"\n' ;;
 knots)
     ring() {                                   # ring N: files of base in a circle, x1.c -> x2.h ... xN.h -> x1.h
