@@ -155,8 +155,10 @@ double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *cont
     t->executor.ctx.sums_2 = loss_sums(t);
     fill_zero(&t->queue, (FillZero){ .y = t->sums_3 });
     /* The ranks agree before each batch whether any of them has received a signal. */
-    for (; e.step < steps && !(t->stop && trainer_join_flags(t, (RunFlags){ 0 }).signal); e.step++)  /* <-> world */
+    for (; e.step < steps; e.step++) {
+        if (t->stop && trainer_join_flags(t, (RunFlags){ 0 }).signal) break;     /* <-> world */
         pipeline_run(&t->pipeline, &t->valid, (PipelineCalls){ .context = &e, .fill = fill_from_caller });
+    }
     gather_sums(t);                                                           /* <-> world */
     queue_wait(&t->queue);
     const double *sums = t->sums_R3.data;
