@@ -293,7 +293,7 @@ static void file_verify(Checkpoint *c, int f, bool list, FirstError *first)
 Status checkpoint_verify(const char *path, bool list)
 {
     Checkpoint *c;
-    FirstError  first = { OK };
+    FirstError  first = { .status = OK };
     TRY(checkpoint_open(&c, path));
     for (int f = 0; f < c->manifest.files; f++) file_verify(c, f, list, &first);
     checkpoint_close(c);
