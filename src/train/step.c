@@ -12,7 +12,7 @@ static Tensor loss_sums(Trainer *t) { return tensor_flat(t->sums_3, 0, 2); }
 /* Adds the squares of the gradients that this rank counts in the global norm, where each element must be
  * counted once: its shard over dp x cp; replicated parameters on tp rank 0 only; the tied word embedding on
  * the first stage only. */
-static void add_squares(Trainer *t, const Bucket *k)
+static void square_own(Trainer *t, const Bucket *k)
 {
     int64_t end = k->shard_first + k->shard;
     if (end > k->block.replicated && t->mesh.at.tp > 0) end = k->block.replicated;
@@ -83,7 +83,7 @@ static void on_gradients(void *context)
 {
     Trainer *t = context;
     buckets_reduce_tied(&t->buckets);                                              /* <-> dp+cp tied */
-    for (int i = 0; i < t->buckets.count; i++) add_squares(t, &t->buckets.bucket[i]);
+    for (int i = 0; i < t->buckets.count; i++) square_own(t, &t->buckets.bucket[i]);
     gather_sums(t);                                                           /* <-> world */
 }
 

@@ -43,7 +43,7 @@ static void cover(const ModelConfig *config, int64_t index, int tp, int d)
             for (int p = 0; p < block.params; p++) {
                 TensorShard shard = params_tensor_shard(&block, p, s * shard_size, shard_size);
                 TensorShardRun run;
-                if (block.param[p].sharding == TP_REPLICATED && r > 0) continue;      /* replicated: rank 0's stands for all */
+                if (block.param[p].sharding == TP_REPLICATED && r > 0) continue;      /* replicated: counted on rank 0 alone */
                 for (int64_t cursor = 0; shard.count > 0 && tensor_shard_next_run(&shard, &cursor, &run);)
                     for (int64_t i = 0; i < run.count; i++) seen[whole.param[p].at + run.global + i]++;
             }

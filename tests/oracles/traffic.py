@@ -18,7 +18,7 @@ WIDTH = 8                                             # bytes of an element: a r
 MICRO, GLOBAL, TRACED_GLOBAL = 2, 24, 4               # b, and the sequences of a step; those of the traced step
 
 Shape = namedtuple("Shape", "layers hidden ffn heads groups head_dim vocabulary positions sequence bias tied learned gated centred")
-MODELS = {                                            # recipe_of in tests/train/traffic_test.c
+MODELS = {                                            # config_of in tests/train/traffic_test.c
     "gpt":   Shape(4, 10, 12, 4, 4, 4, 61, 16, 16, bias=True,  tied=True,  learned=True,  gated=False, centred=True),
     "llama": Shape(4, 10, 12, 4, 2, 4, 61, 16, 16, bias=False, tied=False, learned=False, gated=True,  centred=False),
 }

@@ -1,4 +1,4 @@
-"""The dry run of a training: it fits little memory however many stages it opens, its table fits a screen, and --verbose tells all."""
+"""The dry run of a training: its memory does not depend on the number of stages, its table fits a screen, and --verbose prints every rank."""
 import os
 import re
 import resource
@@ -62,7 +62,7 @@ def check_verbose(name, words):
     ranks = [(int(a), int(b)) for a, b in re.findall(r"^ranks (\d+) to (\d+), stage", done.stdout, re.M)]
     world = int(re.search(r"--ranks (\d+)", words)[1])
     check(ranks and ranks[0][0] == 0 and ranks[-1][1] == world - 1 and all(a[1] + 1 == b[0] for a, b in zip(ranks, ranks[1:])),
-          f"{name}, --verbose: of {world} ranks it tells {ranks} {done.stderr}")
+          f"{name}, --verbose: of {world} ranks it prints {ranks} {done.stderr}")
     check("query key value" in done.stdout and "optimizer states" in done.stdout, f"{name}, --verbose: no pushes")
 
 

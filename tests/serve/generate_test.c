@@ -13,24 +13,25 @@ static void keep(void *context, int32_t id)
 
 typedef struct { ModelName model; int64_t prompt; Text text; } Task;
 
-/* Goes on from the first `prompt` ids to CAPACITY - 1 of them, and keeps the logits after the last that was read. */
+/* Goes on from the first `prompt` ids to CAPACITY - 1 of them, and keeps the logits after the last that was
+ * read. */
 static Status go_on(Transport *transport, void *context)
 {
     Task *task = context;
     Trainer t;
     Arena session;
-    TrainConfig r = recipe_tiny(task->model, "ref", NULL);
-    r.learn = false;
-    r.micro = r.global = 1;
-    r.model.sequence = CAPACITY;
-    TRY(trainer_start(&t, &r, transport));
+    TrainConfig config = tiny_config(task->model, "ref", NULL);
+    config.learn = false;
+    config.micro = config.global = 1;
+    config.model.sequence = CAPACITY;
+    TRY(trainer_start(&t, &config, transport));
     trainer_init(&t);
-    TRY(arena_open(&session, "session", generate_bytes(&r.model, F64, CAPACITY)));
+    TRY(arena_open(&session, "session", generate_bytes(&config.model, F64, CAPACITY)));
     Generation g = { .capacity = CAPACITY, .end = -1, .emit = keep, .context = &task->text };
     task->text.count = task->prompt;
     generate(&t.executor, &session, &g, task->text.id, task->prompt);
     assert_int_equal(session.used, session.size);
-    Tensor logits = stage_executor_slot(&t.executor, 0, 0)->save[r.model.layers + 1].head.logits_TV;
+    Tensor logits = stage_executor_slot(&t.executor, 0, 0)->save[config.model.layers + 1].head.logits_TV;
     memcpy(task->text.logits, (double *)logits.data + (logits.dim[0] - 1) * WORDS, sizeof task->text.logits);
     arena_close(&session);
     trainer_close(&t);
@@ -44,7 +45,8 @@ static void test_cache(void **state)
         Task first = { .model = model, .prompt = 3, .text = { .id = { 5, 40, 17 } } };
         if (transport_threads_run(1, go_on, &first) != OK) fail_msg("%s", fail_text());
         assert_int_equal(first.text.count, CAPACITY);
-        Task again = first;                                        /* all but the last id at once: nothing comes from a cache of one row */
+        /* all but the last id at once: nothing comes from a cache of one row */
+        Task again = first;
         again.prompt = CAPACITY - 1;
         if (transport_threads_run(1, go_on, &again) != OK) fail_msg("%s", fail_text());
         assert_int_equal(again.text.id[CAPACITY - 1], first.text.id[CAPACITY - 1]);

@@ -1,4 +1,5 @@
-/* After the first step nobody allocates: malloc and its kin are counted while steps run, on every rank and transport thread. */
+/* After the first step nothing is allocated: calls of malloc, calloc and realloc are counted while steps run,
+ * on every rank and transport thread. */
 #include <stdatomic.h>
 #include "train/harness.h"
 
@@ -41,8 +42,8 @@ static Status steps_rank(Transport *transport, void *context)
 
 static void check(const Layout *layout, ModelName model, const char *device)
 {
-    Steps job = { recipe_tiny(model, device, scratch_path("corpus")) };
-    recipe_lay(&job.config, layout);
+    Steps job = { tiny_config(model, device, scratch_path("corpus")) };
+    config_set_layout(&job.config, layout);
     job.config.threads = 2;
     atomic_store(&calls, 0);
     if (transport_threads_run(layout->ranks, steps_rank, &job) != OK) fail_msg("%s", fail_text());

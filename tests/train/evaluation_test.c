@@ -1,29 +1,29 @@
-/* Evaluations go on behind each other: which samples one takes follows from the step alone, under every layout and after a resume.
- * And what is evaluated on may come from paths of its own.                                                            */
+/* Each evaluation continues after the samples of the one before: which samples it takes follows from the step
+ * alone, under every layout and after a resume. And what is evaluated on may come from paths of its own. */
 #include "train/harness.h"
 
 enum { TURNS = 3, EVERY = 2, BATCHES = 2 };
-typedef struct { double valid[TURNS], test; int64_t from; } Told;
+typedef struct { double valid[TURNS], test; int64_t from; } EvaluationLosses;
 
 /* Weights stay those of step 0: losses differ by their samples alone. */
 static void evaluate_turns(Trainer *t, void *context)
 {
-    Told *told = context;
-    for (int turn = (int)told->from; turn < TURNS; turn++) {
+    EvaluationLosses *losses = context;
+    for (int turn = (int)losses->from; turn < TURNS; turn++) {
         t->step = (turn + 1) * EVERY;
         double loss = trainer_evaluate_split(t, SPLIT_VALID);
-        if (t->mesh.rank == 0) told->valid[turn] = loss;
+        if (t->mesh.rank == 0) losses->valid[turn] = loss;
     }
     double loss = train_config_takes(t->config, SPLIT_TEST) ? trainer_evaluate_split(t, SPLIT_TEST) : 0;
-    if (t->mesh.rank == 0) told->test = loss;
+    if (t->mesh.rank == 0) losses->test = loss;
 }
 
 static const char *paths[SPLITS];
-static Told told_by(const Layout *layout, OrderKind order, bool own, int64_t from)
+static EvaluationLosses losses_of(const Layout *layout, OrderKind order, bool own, int64_t from)
 {
-    Told told = { .from = from };
-    Job  job = { .config = recipe_tiny(MODEL_LLAMA, "ref", own ? NULL : paths[SPLIT_TRAIN]), .ranks = layout->ranks, .look = evaluate_turns, .context = &told };
-    recipe_lay(&job.config, layout);
+    EvaluationLosses losses = { .from = from };
+    Job  job = { .config = tiny_config(MODEL_LLAMA, "ref", own ? NULL : paths[SPLIT_TRAIN]), .ranks = layout->ranks, .look = evaluate_turns, .context = &losses };
+    config_set_layout(&job.config, layout);
     job.config.model.hidden_dropout = job.config.model.attention_dropout = 0;
     job.config.split = "50,50,0";
     job.config.eval_interval = EVERY;
@@ -32,7 +32,7 @@ static Told told_by(const Layout *layout, OrderKind order, bool own, int64_t fro
     job.config.datasets.cut   = 0.80;
     for (int kind = 0; own && kind < SPLITS; kind++) job.config.datasets.own[kind] = (DatasetWords){ &paths[kind], 1 };
     job_run(&job);
-    return told;
+    return losses;
 }
 
 static const Layout one = { "one rank", 1, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B };
@@ -44,24 +44,25 @@ static void evaluations_go_on(void **state)
                                       { "cp2 dp2 zero 3", 4, 1, 2, 1, 1, 3, false, SCHEDULE_1F1B } };
     static const OrderKind orders[] = { ORDER_JOTUN, ORDER_MEGATRON };
     for (int o = 0; o < 2; o++) {
-        Told straight = told_by(&one, orders[o], false, 0), resumed = told_by(&one, orders[o], false, 1);
+        EvaluationLosses straight = losses_of(&one, orders[o], false, 0), resumed = losses_of(&one, orders[o], false, 1);
         assert_true(straight.valid[0] != straight.valid[1] && straight.valid[1] != straight.valid[2]);
         for (int turn = 1; turn < TURNS; turn++) assert_true(straight.valid[turn] == resumed.valid[turn]);
         for (size_t l = 0; l < sizeof layouts / sizeof *layouts; l++) {
-            Told other = told_by(&layouts[l], orders[o], false, 0);
+            EvaluationLosses other = losses_of(&layouts[l], orders[o], false, 0);
             for (int turn = 0; turn < TURNS; turn++)
                 if (fabs(other.valid[turn] - straight.valid[turn]) > 1e-12) fail_msg("%s, evaluation %d: %.17g, not %.17g", layouts[l].name, turn, other.valid[turn], straight.valid[turn]);
         }
     }
 }
 
-/* Valid and test hold the same text here, and train another: so their first evaluations agree, and --split cuts nothing. */
+/* Valid and test hold the same text here, and train another: so their first evaluations agree, and --split
+ * cuts nothing. */
 static void paths_of_their_own(void **state)
 {
     (void)state;
-    Told own = told_by(&one, ORDER_MEGATRON, true, 0), cut = told_by(&one, ORDER_MEGATRON, false, 0);
+    EvaluationLosses own = losses_of(&one, ORDER_MEGATRON, true, 0), cut = losses_of(&one, ORDER_MEGATRON, false, 0);
     assert_true(own.test != 0 && cut.test == 0);
-    assert_true(own.test == told_by(&one, ORDER_MEGATRON, true, 0).test);
+    assert_true(own.test == losses_of(&one, ORDER_MEGATRON, true, 0).test);
     assert_true(own.valid[0] != cut.valid[0]);
     assert_true(fabs(own.test - own.valid[0]) < 0.2);
 }

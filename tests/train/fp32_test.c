@@ -10,9 +10,9 @@ static const Layout alone = { "one rank", 1, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B
 
 static Gradients *gradients_under(ModelName model, const char *device, const Layout *layout, const char *data)
 {
-    Session session = { .config = recipe_tiny(model, device, data), .ranks = layout->ranks };
+    Session session = { .config = tiny_config(model, device, data), .ranks = layout->ranks };
     session.body = gradients_take;
-    recipe_lay(&session.config, layout);
+    config_set_layout(&session.config, layout);
     session.context = gradients_new(&session.config.model);
     session_run(&session);
     return session.context;
@@ -20,7 +20,7 @@ static Gradients *gradients_under(ModelName model, const char *device, const Lay
 
 static void check(Gradients *mine, Gradients *truth, Within within, ModelName model, const char *name)
 {
-    ModelConfig shape = recipe_tiny(model, "cpu", "").model;
+    ModelConfig shape = tiny_config(model, "cpu", "").model;
     const char *worst = "", *word = model == MODEL_GPT ? "gpt" : "llama";
     double loss = fabs(mine->loss - truth->loss), norm = fabs(mine->norm - truth->norm) / truth->norm;
     double grads = gradients_differ(mine, truth, &shape, &worst);

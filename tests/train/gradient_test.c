@@ -37,18 +37,18 @@ static const Variant variants[] = {
     { "LayerNorm, no positions",  NORM_LAYER, POSITION_NONE,    ACT_SWIGLU,       2, true,  true,  false },
 };
 
-static TrainConfig recipe_of(const Variant *v, const char *data)
+static TrainConfig config_of(const Variant *v, const char *data)
 {
-    TrainConfig r = recipe_tiny(MODEL_GPT, "ref", data);
-    r.model = (ModelConfig){ .layers = 2, .hidden = 6, .ffn = 10, .heads = 4, .groups = v->groups, .head_dim = 4,
+    TrainConfig config = tiny_config(MODEL_GPT, "ref", data);
+    config.model = (ModelConfig){ .layers = 2, .hidden = 6, .ffn = 10, .heads = 4, .groups = v->groups, .head_dim = 4,
         .vocabulary = 11, .positions = 6, .sequence = 6, .norm = v->norm, .position = v->position,
         .activation = v->activation, .epsilon = 1e-5, .rope_base = 100,
         .hidden_dropout = 0.1, .attention_dropout = 0.2, .init_std = 0.4, .bias = v->bias, .tied = v->tied };
-    r.reset_attention = r.reset_positions = r.mask_eod = v->reset;
-    r.eod = 10;
-    r.micro = 2;
-    r.global = 4;
-    return r;
+    config.reset_attention = config.reset_positions = config.mask_eod = v->reset;
+    config.eod = 10;
+    config.micro = 2;
+    config.global = 4;
+    return config;
 }
 
 /* Documents of 2 to 6 tokens: most samples hold an end or two */
@@ -140,7 +140,7 @@ static Errors tensor_errors(Trainer *t, Gradients *g, const Bucket *k, const Par
     return e;
 }
 
-/* Gains away from 1, biases away from 0: nothing hides behind them */
+/* Gains that are not 1 and biases that are not 0, so that an error in them changes the result. */
 static void weights_shake(Trainer *t)
 {
     for (int i = 0; i < t->buckets.count; i++) {
@@ -189,7 +189,7 @@ static void test_variants(void **state)
     snprintf(data, sizeof data, "%s", scratch_path("short"));
     corpus_short(data);
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
-        Session session = { .config = recipe_of(&variants[i], data), .ranks = 1, .body = check_all };
+        Session session = { .config = config_of(&variants[i], data), .ranks = 1, .body = check_all };
         session.context = (void *)&variants[i];
         session_run(&session);
     }

@@ -1,6 +1,7 @@
 #ifndef TESTS_TRAIN_HARNESS_H
 #define TESTS_TRAIN_HARNESS_H
-/* Tiny models on a tiny corpus, trained under any layout with ranks as threads (or one rank of a transport at hand). */
+/* Tiny models on a tiny corpus, trained under any layout with ranks as threads (or as one rank of a given
+ * transport). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,8 +25,10 @@ typedef struct {
     const char *save;                                  /* NULL: nothing is saved */
     const char *load;
     double     loss[STEPS_MAX], norm[STEPS_MAX];       /* as rank 0 has them */
-    double     first_valid, valid;                     /* loss of the valid split before and after, where eval_iters > 0 */
-    int64_t    arena_off[RANKS_MAX];                   /* bytes that arenas and slots of the rank differ from its dry run */
+    /* loss of the valid split before and after, where eval_iters > 0 */
+    double     first_valid, valid;
+    /* bytes that arenas and slots of the rank differ from its dry run */
+    int64_t    arena_off[RANKS_MAX];
     void     (*look)(Trainer *trainer, void *context); /* in each rank after the steps; NULL: none */
     void      *context;
 } Job;
@@ -59,7 +62,8 @@ static inline const char *scratch_path(const char *name)
     return out;
 }
 
-/* 60 documents of words that repeat, so that there is something to learn; ids below `vocabulary`, the last one ends a document */
+/* 60 documents of words that repeat, so that there is something to learn; ids below `vocabulary`, the last
+ * one ends a document */
 static inline void corpus_make(const char *prefix, int32_t vocabulary)
 {
     TokenFileWriter *writer;
@@ -78,10 +82,11 @@ static inline void corpus_make(const char *prefix, int32_t vocabulary)
 
 typedef enum { MODEL_GPT, MODEL_LLAMA } ModelName;
 
-/* GPT: LayerNorm, learned positions, GELU, biases, tied head. Llama: RMSNorm, RoPE, SwiGLU, grouped queries, no biases, untied. */
-static inline TrainConfig recipe_tiny(ModelName model, const char *device, const char *data)
+/* GPT: LayerNorm, learned positions, GELU, biases, tied head. Llama: RMSNorm, RoPE, SwiGLU, grouped queries,
+ * no biases, untied. */
+static inline TrainConfig tiny_config(ModelName model, const char *device, const char *data)
 {
-    TrainConfig r = {
+    TrainConfig config = {
         .model = { .layers = 4, .hidden = 32, .ffn = 64, .heads = 4, .groups = 4, .head_dim = 8, .vocabulary = 61, .positions = 16, .sequence = 16,
                    .norm = NORM_LAYER, .position = POSITION_LEARNED, .activation = ACT_GELU_TANH, .epsilon = 1e-5, .rope_base = 10000,
                    .hidden_dropout = 0.1, .attention_dropout = 0.1, .init_std = 0.05, .bias = true, .tied = true },
@@ -90,17 +95,17 @@ static inline TrainConfig recipe_tiny(ModelName model, const char *device, const
         .seed = 11, .device = device, .threads = 1, .data = data, .split = "90,10,0", .eod = 60, .reset_positions = true,
         .reset_attention = true, .mask_eod = true, .log_interval = 1, .options = "{}" };
     if (model == MODEL_LLAMA) {
-        r.model.norm = NORM_RMS;  r.model.position = POSITION_ROPE;  r.model.activation = ACT_SWIGLU;
-        r.model.groups = 2;  r.model.bias = false;  r.model.tied = false;
-        r.reset_attention = r.reset_positions = r.mask_eod = false;
+        config.model.norm = NORM_RMS;  config.model.position = POSITION_ROPE;  config.model.activation = ACT_SWIGLU;
+        config.model.groups = 2;  config.model.bias = false;  config.model.tied = false;
+        config.reset_attention = config.reset_positions = config.mask_eod = false;
     }
-    return r;
+    return config;
 }
 
-static inline void recipe_lay(TrainConfig *r, const Layout *l)
+static inline void config_set_layout(TrainConfig *config, const Layout *l)
 {
-    r->tp = l->tp;  r->cp = l->cp;  r->pp = l->pp;  r->chunks = l->chunks;
-    r->zero = l->zero;  r->sequence = l->sequence;  r->schedule = l->schedule;
+    config->tp = l->tp;  config->cp = l->cp;  config->pp = l->pp;  config->chunks = l->chunks;
+    config->zero = l->zero;  config->sequence = l->sequence;  config->schedule = l->schedule;
 }
 
 static inline int64_t arenas_off(const Trainer *t, const ArenaSizes *dry)
@@ -152,7 +157,8 @@ static inline void job_run(Job *job)
         if (job->arena_off[r] != 0) fail_msg("rank %d took %lld bytes more or less than its dry run", r, (long long)job->arena_off[r]);
 }
 
-/* The largest absolute difference of any element of any tensor in two checkpoints of the same step; which is told on failure. */
+/* The largest absolute difference of any element of any tensor in two checkpoints of the same step; prints
+ * which one on failure. */
 static inline double checkpoints_differ(const char *a, const char *b, int64_t step, bool states, char worst[128])
 {
     double most = 0;

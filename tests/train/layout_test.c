@@ -6,7 +6,7 @@ static void compare(ModelName model, const char *word)
     const char *data = scratch_path("corpus");
     int steps = turns(20, 4);
     char alone[512], folder[512], worst[128] = "";
-    Job one = { .config = recipe_tiny(model, "ref", data), .ranks = 1, .steps = steps, .save = alone };
+    Job one = { .config = tiny_config(model, "ref", data), .ranks = 1, .steps = steps, .save = alone };
     snprintf(alone, sizeof alone, "%s/%s-one", scratch_folder(), word);
     one.config.eval_iters = 2;
     job_run(&one);
@@ -14,9 +14,9 @@ static void compare(ModelName model, const char *word)
     assert_true(one.valid < one.first_valid);
     printf("%s, one rank: loss %.6f -> %.6f, valid %.6f -> %.6f\n", word, one.loss[0], one.loss[steps - 1], one.first_valid, one.valid);
     for (int i = 0; i < LAYOUTS; i++) {
-        Job job = { .config = recipe_tiny(model, "ref", data), .ranks = layouts[i].ranks, .steps = steps, .save = folder };
+        Job job = { .config = tiny_config(model, "ref", data), .ranks = layouts[i].ranks, .steps = steps, .save = folder };
         snprintf(folder, sizeof folder, "%s/%s-%d", scratch_folder(), word, i);
-        recipe_lay(&job.config, &layouts[i]);
+        config_set_layout(&job.config, &layouts[i]);
         job.config.eval_iters = 2;
         job_run(&job);
         double most = fabs(job.valid - one.valid);

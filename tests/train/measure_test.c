@@ -1,5 +1,6 @@
-/* A dry run counts a step of many micro-batches without running all of them: bytes of arenas and slots, calls, flops and bytes of every
- * op, and calls and payload of every comm are those of the whole step, run dry. And dry runs leave nothing behind. */
+/* A dry run counts a step of many micro-batches without running all of them: bytes of arenas and slots,
+ * calls, flops and bytes of every op, and calls and payload of every comm are those of the whole step, run
+ * dry. And dry runs leak no memory. */
 #include <malloc.h>
 #include "train/layouts.h"
 
@@ -60,16 +61,18 @@ static void test_layouts(void **state)
     (void)state;
     for (int i = 0; i < LAYOUTS; i++)
         for (ModelName model = MODEL_GPT; model <= MODEL_LLAMA; model++)
-            for (int64_t micros = 4; micros <= 36; micros += 8) {             /* multiples of the stages, some below 4 groups of them */
-                TrainConfig r = recipe_tiny(model, "cpu", "none");
-                recipe_lay(&r, &layouts[i]);
-                r.global = micros * r.micro * (layouts[i].ranks / (r.tp * r.cp * r.pp));
-                r.eval_iters = 2;
-                for (int rank = 0; rank < layouts[i].ranks; rank++) compare_rank(&r, &layouts[i], rank);
+            /* multiples of the stages, some below 4 groups of them */
+            for (int64_t micros = 4; micros <= 36; micros += 8) {
+                TrainConfig config = tiny_config(model, "cpu", "none");
+                config_set_layout(&config, &layouts[i]);
+                config.global = micros * config.micro * (layouts[i].ranks / (config.tp * config.cp * config.pp));
+                config.eval_iters = 2;
+                for (int rank = 0; rank < layouts[i].ranks; rank++) compare_rank(&config, &layouts[i], rank);
             }
 }
 
-/* Bytes of this process's addresses; 0 where a sanitizer has addresses of its own, and tells of leaks itself */
+/* Bytes of this process's addresses; 0 where a sanitizer has addresses of its own, and reports leaks
+ * itself */
 static long addresses(void)
 {
     long pages = 0;
@@ -81,23 +84,25 @@ static long addresses(void)
     return pages * sysconf(_SC_PAGESIZE);
 }
 
-/* Heap and addresses after more and more dry runs: what each of them kept would show, 32 bytes in the heap even */
+/* Heap and addresses after more and more dry runs: what each of them kept would show, 32 bytes in the heap
+ * even */
 static void test_nothing_kept(void **state)
 {
     (void)state;
-    TrainConfig r = recipe_tiny(MODEL_GPT, "cpu", "none");
+    TrainConfig config = tiny_config(MODEL_GPT, "cpu", "none");
     const Layout layout = { "pp4 dp2", 8, 1, 1, 4, 1, 1, false, SCHEDULE_ZB_H1 };
-    recipe_lay(&r, &layout);
+    config_set_layout(&config, &layout);
     size_t heap_first = 0;
     long addresses_first = 0;
     for (int turn = 0; turn < 8; turn++) {
         ArenaSizes sizes;
         for (int rank = 0; rank < 8; rank++)
-            if (trainer_measure(&sizes, &r, rank, 8) != OK) fail_msg("%s", fail_text());
+            if (trainer_measure(&sizes, &config, rank, 8) != OK) fail_msg("%s", fail_text());
         struct mallinfo2 info = mallinfo2();
         size_t heap = info.uordblks + info.hblkhd;
         if (turn == 1) { heap_first = heap; addresses_first = addresses(); }
-        if (turn < 2) continue;                       /* what the allocator keeps for itself is there by now, give or take a few pieces */
+        /* what the allocator keeps for itself is there by now, give or take a few pieces */
+        if (turn < 2) continue;
         if (heap > heap_first + 1024) fail_msg("%zu bytes more of heap after %d dry runs more", heap - heap_first, 8 * (turn - 1));
         if (addresses() > addresses_first + (1 << 20)) fail_msg("%ld bytes more of addresses", addresses() - addresses_first);
     }

@@ -17,18 +17,18 @@ static const Case cases[] = {
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
-static TrainConfig recipe_of(const Case *c, const char *device, const char *data)
+static TrainConfig config_of(const Case *c, const char *device, const char *data)
 {
-    TrainConfig r = recipe_tiny(c->model, device, data);
-    r.model.layers = 2;  r.model.hidden = 12;  r.model.ffn = 20;  r.model.head_dim = 4;
-    r.model.vocabulary = VOCABULARY;
-    r.model.positions = r.model.sequence = SEQUENCE;
-    r.model.activation = c->activation;  r.model.tied = c->tied;  r.model.rope_base = 100;
-    r.model.hidden_dropout = r.model.attention_dropout = 0;
-    r.reset_attention = r.reset_positions = r.mask_eod = c->reset;
-    r.micro = 2;  r.global = SAMPLES;  r.eod = EOD;  r.split = "1,0,0";
-    r.lr = (LrSchedule){ LR_COSINE, 1e-2, 1e-3, 3, STEPS };
-    return r;
+    TrainConfig config = tiny_config(c->model, device, data);
+    config.model.layers = 2;  config.model.hidden = 12;  config.model.ffn = 20;  config.model.head_dim = 4;
+    config.model.vocabulary = VOCABULARY;
+    config.model.positions = config.model.sequence = SEQUENCE;
+    config.model.activation = c->activation;  config.model.tied = c->tied;  config.model.rope_base = 100;
+    config.model.hidden_dropout = config.model.attention_dropout = 0;
+    config.reset_attention = config.reset_positions = config.mask_eod = c->reset;
+    config.micro = 2;  config.global = SAMPLES;  config.eod = EOD;  config.split = "1,0,0";
+    config.lr = (LrSchedule){ LR_COSINE, 1e-2, 1e-3, 3, STEPS };
+    return config;
 }
 
 /* ---- what both sides make from formulas ---- */
@@ -85,7 +85,7 @@ static void run_course(Trainer *t, void *context)
 
 static Course course_of(const Case *c, const char *device, const char *data)
 {
-    Session session = { .config = recipe_of(c, device, data), .ranks = 1, .body = run_course };
+    Session session = { .config = config_of(c, device, data), .ranks = 1, .body = run_course };
     Course course = { .gradients = gradients_new(&session.config.model) };
     session.context = &course;
     session_run(&session);
@@ -137,7 +137,7 @@ static void check(const Case *c, const char *what, double error, double toleranc
 
 static void compare(const Case *c, const char *data)
 {
-    ModelConfig shape = recipe_of(c, "ref", data).model;
+    ModelConfig shape = config_of(c, "ref", data).model;
     Course golden = golden_of(c, &shape), ref = course_of(c, "ref", data), cpu = course_of(c, "cpu", data);
     const char *worst = "", *worst32 = "";
     double loss   = relative(ref.gradients->loss, golden.gradients->loss);

@@ -1,7 +1,7 @@
 /* Layouts and models drawn from a printed seed, two steps in double with dropout, against one rank with
  * micro-batches of one: losses within 1e-12, gradient norms within 1e-11, arenas as dry runs said.
  *
- *     JOTUN_SEED=s JOTUN_CASES=n    another seed, more cases     JOTUN_CASE=i    case i of the seed alone   */
+ *     JOTUN_SEED=s JOTUN_CASES=n    another seed, more cases     JOTUN_CASE=i    case i of the seed alone */
 #include "train/layouts.h"
 
 enum { SEED = 23, CASES = 64, STEPS = 2, TRIES = 100000 };
@@ -40,10 +40,11 @@ static Layout draw_layout(Dice *d)
     return l;
 }
 
-/* Sizes as large as divisibility asks for and a little more; as a rule blocks and vocabulary do not divide. */
-static void draw_shape(Dice *d, TrainConfig *r, const Layout *l)
+/* Sizes as large as divisibility asks for and a little more; as a rule blocks and vocabulary do not
+ * divide. */
+static void draw_shape(Dice *d, TrainConfig *config, const Layout *l)
 {
-    ModelConfig *s = &r->model;
+    ModelConfig *s = &config->model;
     s->groups     = l->tp * dice(d, 1, 2);
     s->heads      = s->groups * dice(d, 1, 2);
     s->head_dim   = 2 * dice(d, 1, 4);
@@ -61,25 +62,25 @@ static void draw_shape(Dice *d, TrainConfig *r, const Layout *l)
     s->attention_dropout = coin(d) ? 0.1 : 0;
 }
 
-static void draw_batch(Dice *d, TrainConfig *r, const Layout *l)
+static void draw_batch(Dice *d, TrainConfig *config, const Layout *l)
 {
     bool few = coin(d);                          /* so few words that a tp rank may hold none */
     int  dp  = l->ranks / (l->tp * l->cp * l->pp);
-    r->data  = scratch_path(few ? "few words" : "corpus");
-    r->eod   = few ? 4 : 60;
-    r->model.vocabulary = r->eod + 1 + dice(d, 0, 2);
-    r->micro  = dice(d, 1, 2);
-    r->global = r->micro * dp * (l->schedule == SCHEDULE_INTERLEAVED ? l->pp * dice(d, 1, 2) : dice(d, 1, 5));
-    r->reset_positions = coin(d);
-    r->reset_attention = coin(d);
-    r->mask_eod        = coin(d);
-    r->seed = (uint64_t)dice(d, 0, 1000);
+    config->data  = scratch_path(few ? "few words" : "corpus");
+    config->eod   = few ? 4 : 60;
+    config->model.vocabulary = config->eod + 1 + dice(d, 0, 2);
+    config->micro  = dice(d, 1, 2);
+    config->global = config->micro * dp * (l->schedule == SCHEDULE_INTERLEAVED ? l->pp * dice(d, 1, 2) : dice(d, 1, 5));
+    config->reset_positions = coin(d);
+    config->reset_attention = coin(d);
+    config->mask_eod        = coin(d);
+    config->seed = (uint64_t)dice(d, 0, 1000);
 }
 
 /* Case i of a seed, whatever the number of cases. */
 static Case case_draw(uint64_t seed, int i)
 {
-    Case c = { .config = recipe_tiny(MODEL_GPT, "ref", NULL) };
+    Case c = { .config = tiny_config(MODEL_GPT, "ref", NULL) };
     Dice d = { .key = random_mix(random_key(seed, "layouts"), (uint64_t)i) };
     for (int tries = 0; tries < TRIES; tries++) {
         c.layout = draw_layout(&d);
@@ -95,18 +96,19 @@ static Case case_draw(uint64_t seed, int i)
 static void case_print(const Case *c, int i)
 {
     const Layout *l = &c->layout;
-    const TrainConfig *r = &c->config;
-    const ModelConfig  *s = &r->model;
+    const TrainConfig *config = &c->config;
+    const ModelConfig  *s = &config->model;
     printf("case %d: tp %d%s cp %d dp %d pp %d, %s x %d, zero %d; micro %d of %d; ", i, l->tp,
            l->sequence ? " seq" : "", l->cp, l->ranks / (l->tp * l->cp * l->pp), l->pp,
-           schedule_name(l->schedule), l->chunks, l->zero, (int)r->micro, (int)r->global);
+           schedule_name(l->schedule), l->chunks, l->zero, (int)config->micro, (int)config->global);
     printf("layers %d hidden %d ffn %d heads %d/%d of %d words %d sequence %d of %d; ", (int)s->layers,
            (int)s->hidden, (int)s->ffn, (int)s->heads, (int)s->groups, (int)s->head_dim, (int)s->vocabulary,
            (int)s->sequence, (int)s->positions);
     printf("norm %d position %d activation %d bias %d tied %d dropout %g %g reset %d %d mask %d seed %d\n",
            s->norm, s->position, s->activation, s->bias, s->tied, s->hidden_dropout, s->attention_dropout,
-           r->reset_positions, r->reset_attention, r->mask_eod, (int)r->seed);
-    fflush(stdout);                                /* it stands there even where a rank stops the program */
+           config->reset_positions, config->reset_attention, config->mask_eod, (int)config->seed);
+    /* so that it is printed even if a rank stops the program */
+    fflush(stdout);
 }
 
 /* ---- running ---- */
@@ -116,7 +118,7 @@ static void case_run(const Case *c, int i)
     Job one = { .config = c->config, .ranks = 1, .steps = STEPS };
     Job job = { .config = c->config, .ranks = c->layout.ranks, .steps = STEPS };
     one.config.micro = 1;
-    recipe_lay(&job.config, &c->layout);
+    config_set_layout(&job.config, &c->layout);
     job_run(&one);
     job_run(&job);
     for (int s = 0; s < STEPS; s++) {

@@ -1,4 +1,5 @@
-/* Saved under one layout, opened under another: tensors and states to the bit, and the losses go on as if nothing had happened. */
+/* Saved under one layout, opened under another: tensors and states to the bit, and the losses go on as if
+ * nothing had happened. */
 #include "train/harness.h"
 
 static const Layout from = { "tp2 pp2 dp2 zero1", 8, 2, 1, 2, 1, 1, false, SCHEDULE_1F1B };
@@ -13,8 +14,8 @@ static const Layout into[] = {
 
 static Job job_of(ModelName model, const char *device, const Layout *layout, int steps, const char *save, const char *load)
 {
-    Job job = { .config = recipe_tiny(model, device, scratch_path("corpus")), .ranks = layout->ranks, .steps = steps, .save = save, .load = load };
-    recipe_lay(&job.config, layout);
+    Job job = { .config = tiny_config(model, device, scratch_path("corpus")), .ranks = layout->ranks, .steps = steps, .save = save, .load = load };
+    config_set_layout(&job.config, layout);
     return job;
 }
 
@@ -40,7 +41,8 @@ static void compare(ModelName model, const char *device, double losses_within)
         printf("%s %s into %-26s states to the bit, losses off by %.1e\n", device, model == MODEL_GPT ? "gpt" : "llama", into[i].name, most);
         if (!(most <= losses_within)) fail_msg("%s into %s: losses differ by %g", device, into[i].name, most);
         if (i > 0) continue;
-        assert_true(most == 0);                                    /* the same layout: the same bits, weights and states too */
+        /* the same layout: the same bits, weights and states too */
+        assert_true(most == 0);
         assert_true(checkpoints_differ(whole, again, 2 * half_way, true, worst) == 0);
     }
 }

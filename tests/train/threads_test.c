@@ -7,12 +7,12 @@ enum { STEPS = 3 };
 
 static TrainConfig recipe_wide(ModelName model, const char *data)
 {
-    TrainConfig r = recipe_tiny(model, "cpu", data);
-    r.model.layers = 1;  r.model.hidden = 72;  r.model.ffn = 240;  r.model.head_dim = 18;
-    r.model.vocabulary = 120;
-    r.model.positions = r.model.sequence = 144;
-    r.micro = 2;  r.global = 2;  r.eod = 119;
-    return r;
+    TrainConfig config = tiny_config(model, "cpu", data);
+    config.model.layers = 1;  config.model.hidden = 72;  config.model.ffn = 240;  config.model.head_dim = 18;
+    config.model.vocabulary = 120;
+    config.model.positions = config.model.sequence = 144;
+    config.micro = 2;  config.global = 2;  config.eod = 119;
+    return config;
 }
 
 static void assert_same_file(const char *one, const char *other, const char *name)
@@ -78,7 +78,7 @@ static void test_ref(void **state)
     char data[512];
     snprintf(data, sizeof data, "%s", scratch_path("tiny"));
     corpus_make(data, 61);
-    compare("ref", recipe_tiny(MODEL_GPT, "ref", data), 1);
+    compare("ref", tiny_config(MODEL_GPT, "ref", data), 1);
 }
 
 int main(void)

@@ -1,6 +1,6 @@
-/* What each rank sends in one step, by comm and verb, against tests/golden/traffic: to the byte and to the call.
- * The goldens come from the formulas of tests/oracles/traffic.py, which reads the rows of Layout here and in
- * layouts.h; a test runs it again. A dry trainer counts the same.                                             */
+/* What each rank sends in one step, by comm and verb, against tests/golden/traffic: to the byte and to the
+ * call. The goldens come from the formulas of tests/oracles/traffic.py, which reads the rows of Layout here
+ * and in layouts.h; a test runs it again. A dry trainer counts the same. */
 #include "train/layouts.h"
 
 enum { TEXT_MAX = 1 << 14 };
@@ -117,16 +117,16 @@ static const char *expect(const char *want, const Words *words, const char *name
 }
 
 /* Small, and odd: shards have padding, parts do not divide. */
-static TrainConfig recipe_of(ModelName model, const Layout *layout, int64_t global)
+static TrainConfig config_of(ModelName model, const Layout *layout, int64_t global)
 {
-    TrainConfig r = recipe_tiny(model, "ref", scratch_path("corpus"));
-    r.model.hidden   = 10;
-    r.model.ffn      = 12;
-    r.model.head_dim = 4;
-    r.micro  = 2;
-    r.global = global;
-    recipe_lay(&r, layout);
-    return r;
+    TrainConfig config = tiny_config(model, "ref", scratch_path("corpus"));
+    config.model.hidden   = 10;
+    config.model.ffn      = 12;
+    config.model.head_dim = 4;
+    config.micro  = 2;
+    config.global = global;
+    config_set_layout(&config, layout);
+    return config;
 }
 
 typedef void Counting(Counted *counted, int ranks);
@@ -138,13 +138,13 @@ static void compare(const Layout *layout, Counting *counting, const char *how)
     const char *want = text;
     for (ModelName model = MODEL_GPT; model <= MODEL_LLAMA; model++) {
         Counted *counted = calloc(1, sizeof *counted);
-        counted->config = recipe_of(model, layout, 24);
+        counted->config = config_of(model, layout, 24);
         counted->model  = name[model];
         counting(counted, layout->ranks);
         for (int r = 0; r < layout->ranks; r++) want = expect(want, &counted->by_rank[r], layout->name, how);
         free(counted);
     }
-    if (*want) fail_msg("%s, %s: nobody sent \"%.*s\"", layout->name, how, (int)strcspn(want, "\n"), want);
+    if (*want) fail_msg("%s, %s: no rank sent \"%.*s\"", layout->name, how, (int)strcspn(want, "\n"), want);
     free(text);
 }
 
@@ -166,7 +166,7 @@ static void test_trace(void **state)
     Counted *counted = calloc(1, sizeof *counted);
     char *want = golden(traced.name);
     counted->trace  = true;
-    counted->config = recipe_of(MODEL_GPT, &traced, 4);
+    counted->config = config_of(MODEL_GPT, &traced, 4);
     count_threads(counted, traced.ranks);
     assert_string_equal(expect(want, &counted->by_rank[0], traced.name, "threads"), "");
     count_dry(counted, traced.ranks);

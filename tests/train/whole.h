@@ -120,7 +120,7 @@ static inline double whole_measure(Gradients *g, const Whole *w, const ModelConf
     return whole_norm(whole_find(g, other));
 }
 
-/* The largest distance of a tensor in `g` from that in `truth`, in measures of truth's; which is told. */
+/* The largest distance of a tensor in `g` from that in `truth`, relative to truth's; prints which one. */
 static inline double gradients_differ(Gradients *g, Gradients *truth, const ModelConfig *shape, const char **worst)
 {
     double most = 0;
