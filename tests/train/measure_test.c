@@ -122,9 +122,9 @@ static Status start_one_bad(Transport *transport, void *context)
 static void test_one_fails(void **state)
 {
     (void)state;
-    TrainConfig r = recipe_tiny(MODEL_GPT, "cpu", "none");
+    TrainConfig r = tiny_config(MODEL_GPT, "cpu", "none");
     const Layout layout = { "dp2", 2, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B };
-    recipe_lay(&r, &layout);
+    config_set_layout(&r, &layout);
     assert_int_equal(transport_threads_run(2, start_one_bad, &r), INTERRUPTED);
 }
 
