@@ -5,7 +5,7 @@
 
 enum { STEPS = 3 };
 
-static TrainConfig recipe_wide(ModelName model, const char *data)
+static TrainConfig wide_config(ModelName model, const char *data)
 {
     TrainConfig config = tiny_config(model, "cpu", data);
     config.model.layers = 1;  config.model.hidden = 72;  config.model.ffn = 240;  config.model.head_dim = 18;
@@ -64,9 +64,9 @@ static void test_cpu(void **state)
     char data[512];
     snprintf(data, sizeof data, "%s", scratch_path("wide"));
     corpus_make(data, 120);
-    compare("gpt",   recipe_wide(MODEL_GPT,   data), 1);
-    compare("llama", recipe_wide(MODEL_LLAMA, data), 1);
-    TrainConfig halves = recipe_wide(MODEL_GPT, data);
+    compare("gpt",   wide_config(MODEL_GPT,   data), 1);
+    compare("llama", wide_config(MODEL_LLAMA, data), 1);
+    TrainConfig halves = wide_config(MODEL_GPT, data);
     halves.tp = 2;
     halves.sequence = true;
     compare("halves", halves, 2);
