@@ -3,7 +3,7 @@
 #   1  model, optim, parallel (but for its pure files, which judge options) and train/step.c neither TRY nor return fail.
 #   2  In train and cli, a function that talks to other ranks may TRY what was agreed, TRY(agree( or a function below that agrees before
 #      it returns, and what is the same on every rank: a pure function below, or a line that says "same on every rank".
-# usage: joints.sh ROOT
+# usage: agreements.sh ROOT
 cd "$1/src" || exit 1
 agreed='agree_on|agree_at_start|setup_agree|setup_options|evaluate|trainer_start|trainer_open|trainer_load|trainer_save|checkpoint_save|watchdog_open|save'
 pure='mesh_make|options_parse|transport_mpi_open|comm_world'        # before the last three there is nothing to agree in
