@@ -51,6 +51,9 @@ def benchmarks(text, tokenizers, langid, lines):
 
 
 def main():
+    if len(sys.argv) < 6:
+        print(__doc__)
+        return 0 if "--help" in sys.argv else 2
     old, new, text, tokenizers, langid = (os.path.abspath(a) for a in sys.argv[1:6])
     rounds, words = int((sys.argv[6:7] or ["5"])[0]), sys.argv[7:]
     slower = []
