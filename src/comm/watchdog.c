@@ -148,12 +148,15 @@ static void kill_frozen(const Watchdog *w, int rank)
         kill((pid_t)identity->pid, SIGKILL);
 }
 
-/* The line is written before anything else is tried, since a launcher may kill this process at any
- * moment. Does not return. */
+/* The line is written before anything else is tried, since a launcher may kill this process at any moment.
+ * On a busy host MPICH's launcher can drop a line that is followed at once by the end of the processes, so
+ * it gets time to pass it on. Does not return. */
+enum { LAUNCHER_READS_US = 250000 };
 static void end_job(Watchdog *w, VerdictText *text, int victim)
 {
     text->line[text->at++] = '\n';
     log_write(text->line, text->at);
+    usleep(LAUNCHER_READS_US);
     kill_frozen(w, victim);
     broadcast(w, FRAME_STOP, victim);
     _exit(3);
