@@ -64,10 +64,10 @@ static void page_add(Buffer *b, int64_t id, const char *text, int64_t bytes)
 /* The pages of one stream behind the last of `packed` */
 static void stream_add(Buffer *packed, const char *xml, int64_t bytes)
 {
-    unsigned room = (unsigned)(bytes + bytes / 50 + 1000);
-    if (buffer_room(packed, room) != OK) exit(3);
-    BZ2_bzBuffToBuffCompress(packed->text + packed->bytes, &room, (char *)(uintptr_t)xml, (unsigned)bytes, 9, 0, 0);
-    packed->bytes += room;
+    unsigned capacity = (unsigned)(bytes + bytes / 50 + 1000);
+    if (buffer_reserve(packed, capacity) != OK) exit(3);
+    BZ2_bzBuffToBuffCompress(packed->text + packed->bytes, &capacity, (char *)(uintptr_t)xml, (unsigned)bytes, 9, 0, 0);
+    packed->bytes += capacity;
 }
 
 static Status dump_make(Buffer *xml, Buffer *packed, const char *path, int64_t pages)
@@ -133,7 +133,7 @@ static Status unpack(const Buffer *packed, int threads)
     size_t  got = 1;
     int64_t bytes = 0;
     double  wall = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID);
-    TRY(stream_of(&stream, fmemopen(packed->text, (size_t)packed->bytes, "rb"), "dump.bz2", packing_by_ending("dump.bz2"), 400));
+    TRY(stream_of(&stream, fmemopen(packed->text, (size_t)packed->bytes, "rb"), "dump.bz2", codec_by_ending("dump.bz2"), 400));
     TRY(stream_ahead(stream, threads));
     while (got) {
         TRY(stream_read(stream, out, sizeof out, &got));

@@ -91,8 +91,8 @@ static Status bench(const char *name, const char *path, int passes)
     double begun = now(CLOCK_MONOTONIC);
     TRY(tokenizer_open(&t, name));
     printf("open %.3f s; %" PRId64 " documents, %.1f MB\n", now(CLOCK_MONOTONIC) - begun, c.documents, 1e-6 * (double)c.bytes);
-    int32_t *ids = malloc((size_t)tokenizer_room(&t, NULL, c.longest) * sizeof *ids);
-    memset(ids, 0, (size_t)tokenizer_room(&t, NULL, c.longest) * sizeof *ids);
+    int32_t *ids = malloc((size_t)tokenizer_max_ids(&t, NULL, c.longest) * sizeof *ids);
+    memset(ids, 0, (size_t)tokenizer_max_ids(&t, NULL, c.longest) * sizeof *ids);
     for (int i = 1; i <= passes; i++) {
         double wall = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID);
         int64_t tokens = pass(&t, &c, ids);

@@ -52,8 +52,8 @@ static Status encode(Times *times, const char *name, const Corpus *c)
 {
     Tokenizer t;
     TRY(tokenizer_open(&t, name));
-    size_t room = (size_t)tokenizer_room(&t, c->text, c->longest) * sizeof(int32_t);
-    int32_t *ids = memset(malloc(room), 0, room);
+    size_t capacity = (size_t)tokenizer_max_ids(&t, c->text, c->longest) * sizeof(int32_t);
+    int32_t *ids = memset(malloc(capacity), 0, capacity);
     *times = times_begin();
     for (int64_t d = 0, from = 0; d < c->documents; from = c->end[d++]) t.encode(&t, ids, c->text + from, c->end[d] - from);
     *times = times_since(*times);

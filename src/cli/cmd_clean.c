@@ -197,7 +197,7 @@ static Status records_read(CleanPlan *p, const Options *o)
     if (o->document_most > INT32_MAX)
         return fail(BAD_OPTION, "--max-document-bytes %" PRId64 ": clean counts the words of a document up "
                     "to %d", o->document_most, INT32_MAX);
-    p->shape      = block_kind(o);
+    p->input_format = block_kind(o);
     p->ratio_most = o->ratio_most;
     p->record     = (RecordPlan){ .text_key = key ? o->clean_json_key.text[0] : NULL, .bytes_most = o->document_most,
                                   .repair = o->invalid_utf8.is == WORD_invalid_utf8_repair, .all_pages = o->all_pages };
@@ -253,13 +253,13 @@ static char *identity_text(const Options *o)
 static Status inputs_clean(CleanPlan *p, const Options *o)
 {
     Inputs inputs = { 0 };
-    Status status = inputs_expand(&inputs, o->clean_input.text, o->clean_input.count, p->shape);
+    Status status = inputs_expand(&inputs, o->clean_input.text, o->clean_input.count, p->input_format);
     if (status == OK && inputs.paths > INT_MAX)
         status = fail(BAD_OPTION, "--input: %" PRId64 " files", inputs.paths);
     if (status == OK) status = standard_input_once((const char *const *)inputs.path, inputs.paths, 1);
-    if (status == OK && inputs.passed)
-        log_line("clean: %" PRId64 " files of the folders are passed over, %s first", inputs.passed,
-                 inputs.passed_first);
+    if (status == OK && inputs.ignored)
+        log_line("clean: %" PRId64 " files of the folders are passed over, %s first", inputs.ignored,
+                 inputs.ignored_first);
     p->path  = (const char *const *)inputs.path;
     p->paths = (int)inputs.paths;
     if (status == OK) status = clean_run(p);

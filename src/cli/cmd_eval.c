@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/setup.h"
-#include "corpus/read/packing.h"
+#include "corpus/read/codec.h"
 #include "eval/windows.h"
 #include "text/tokenizer.h"
 
@@ -84,13 +84,13 @@ static Status ids_of_text(Task *task, const Tokenizer *t, const char *path)
 {
     FileMap map;
     TRY(file_map(&map, path));
-    Status status = packing_none(map.path, (const char *)map.data, map.size);
+    Status status = codec_check_uncompressed(map.path, (const char *)map.data, map.size);
     if (status != OK) {
         file_unmap(&map);
         return status;
     }
     const char *text = (const char *)map.data;
-    int64_t bytes = (int64_t)map.size, capacity = tokenizer_room(t, text, bytes);
+    int64_t bytes = (int64_t)map.size, capacity = tokenizer_max_ids(t, text, bytes);
     task->ids   = malloc(((size_t)capacity + 1) * sizeof *task->ids);
     task->count = task->ids ? t->encode(t, task->ids, text, bytes) : 0;
     task->bytes = task->count > 0 ? bytes - first_bytes(t, task->ids[0]) : 0;

@@ -112,7 +112,7 @@ static Status prompt_encode(Task *task, const char *prompt)
 {
     const Tokenizer *t = &task->tokenizer;
     int64_t bytes = (int64_t)strlen(prompt);
-    task->prompt = malloc((size_t)(tokenizer_room(t, prompt, bytes) + 1) * sizeof *task->prompt);
+    task->prompt = malloc((size_t)(tokenizer_max_ids(t, prompt, bytes) + 1) * sizeof *task->prompt);
     if (!task->prompt) return fail(NO_MEMORY, "no memory for a prompt of %lld bytes", (long long)bytes);
     task->count = t->encode(t, task->prompt, prompt, bytes);
     if (task->count < 0) return BAD_FILE;                        /* encode has written the message */

@@ -62,7 +62,8 @@ static int64_t inputs_size(const TextList *input)
 static void faults_tell(Prepare *p, const TokenizeBatch *batch)
 {
     for (int64_t i = 0; i < batch->faults; i++)
-        if (i < TOKENIZE_TOLD && p->faults + i < FAULTS_TOLD) log_line("passed over: %s", batch->told[i]);
+        if (i < TOKENIZE_MESSAGES && p->faults + i < FAULTS_TOLD)
+            log_line("passed over: %s", batch->messages[i]);
     if (p->faults < FAULTS_TOLD && p->faults + batch->faults >= FAULTS_TOLD)
         log_line("more that is passed over is counted, not named");
     p->faults += batch->faults;
@@ -88,7 +89,7 @@ static Status batch_add(Prepare *p, const TokenizeBatch *batch)
         begin = batch->end[i];
     }
     p->documents += batch->documents;
-    p->behind = batch->behind;
+    p->behind = batch->bytes_read;
     faults_tell(p, batch);
     progress_tell(p);
     return OK;

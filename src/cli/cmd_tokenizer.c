@@ -12,7 +12,7 @@
 #include "cli/in_out.h"
 #include "cli/special_tokens.h"
 #include "conf/conf.h"
-#include "corpus/read/packing.h"
+#include "corpus/read/codec.h"
 #include "text/decoder.h"
 
 typedef struct { char *data; size_t bytes; } TextMemory;    /* owns data; open_memstream adds a zero */
@@ -125,9 +125,9 @@ static Status encode(TokenizerJob *job)
     if (job->options->format.is == WORD_format_u16 && job->tokenizer.vocabulary > 65536)
         return fail(BAD_OPTION, "--format u16 holds 65536 ids, --tokenizer %s has %d; take i32",
                     job->options->tokenizer, job->tokenizer.vocabulary);
-    TRY(packing_none(job->from, job->in.data, job->in.bytes));
+    TRY(codec_check_uncompressed(job->from, job->in.data, job->in.bytes));
     TRY(special_tokens(&job->tokenizer, job->options));
-    TRY(ids_make(job, tokenizer_room(&job->tokenizer, job->in.data, (int64_t)job->in.bytes)));
+    TRY(ids_make(job, tokenizer_max_ids(&job->tokenizer, job->in.data, (int64_t)job->in.bytes)));
     job->ids.count = job->tokenizer.encode(&job->tokenizer, job->ids.data, job->in.data, (int64_t)job->in.bytes);
     if (job->ids.count < 0) return BAD_FILE;                     /* encode has written the message */
     ids_write(job);
@@ -156,7 +156,7 @@ static Status info(const Options *o)
                                               : "none that a text could hold");
     /* The ids of an empty text are those that the tokenizer adds around every text. */
     int32_t around[256];
-    int64_t count = tokenizer_room(&t, "", 0) <= 256 ? t.encode(&t, around, "", 0) : 0;
+    int64_t count = tokenizer_max_ids(&t, "", 0) <= 256 ? t.encode(&t, around, "", 0) : 0;
     printf("around a text ");
     for (int64_t i = 0; i < count; i++) printf(" %d", around[i]);
     printf(count ? "\n" : " no ids\n");

@@ -31,7 +31,7 @@ static void split_show(const Datasets *datasets, SplitKind kind, int64_t sequenc
     int64_t wanted = datasets->spec.wanted[kind] < 0 ? b->samples : datasets->spec.wanted[kind];
     /* The order `jotun` computes the index of a sample instead of storing it. */
     double stored = datasets->spec.rules.order == ORDER_JOTUN ? 0 : (double)blend_bytes(b);
-    printf("%-10s %" PRId64 " samples, %" PRId64 " tokens; %s of indices\n", split_word(kind), wanted,
+    printf("%-10s %" PRId64 " samples, %" PRId64 " tokens; %s of indices\n", split_name(kind), wanted,
            wanted * sequence, log_bytes(bytes, stored));
     for (int i = 0; i < pairs->list.count; i++)
         pair_show(&pairs->list.part[i], pairs->list.weighed, &b->order[i]);
@@ -42,7 +42,7 @@ static void split_measure(Datasets *datasets, SplitKind kind, const LoaderConfig
 {
     if (!datasets_has(&datasets->spec.rules, kind)) return;
     if (datasets_measure(datasets, kind, shape) == OK) split_show(datasets, kind, shape->sequence);
-    else printf("%-10s nothing: %s\n", split_word(kind), fail_text());
+    else printf("%-10s nothing: %s\n", split_name(kind), fail_text());
 }
 
 /* Counts the samples as a run does. Without --train-iters or --eval-interval the length of a run is unknown,

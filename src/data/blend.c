@@ -246,7 +246,7 @@ static Status blend_cache_name(NpyCache *cache, char words[1024], const Blend *b
              "\nsurplus %.17g\n", b->count, parts_hash(b, sizes, list), b->samples, spec->wanted,
              spec->wanted_train, (int)spec->kind, list->weighed, spec->corpus_shuffled, spec->corpus_blended,
              spec->seed, spec->surplus);
-    return npy_cache_name(cache, spec->cache, "BlendedDataset", split_word(kind), words);
+    return npy_cache_name(cache, spec->cache, "BlendedDataset", split_name(kind), words);
 }
 
 /* No sample may be beyond what its data set has, which Megatron reports as an error too. It also validates
@@ -356,7 +356,7 @@ static Status blend_count(Blend *b, BlendSizes *sizes, const TokenFile *token_fi
     if (b->samples < spec->wanted)
         return fail(BAD_OPTION,
                     "prefixes without weights give one epoch of each: %" PRId64 " samples to %s, and the run"
-                    " takes %" PRId64 "; give weights or fewer --train-iters", b->samples, split_word(kind),
+                    " takes %" PRId64 "; give weights or fewer --train-iters", b->samples, split_name(kind),
                     spec->wanted);
     return OK;
 }

@@ -55,7 +55,7 @@ Status loader_open(Loader *loader, const TokenFile *token_file, const char *spli
         return fail(BAD_FILE,
                     "%s: the %s part under --split %s has %" PRId64 " tokens; one sample of --seq-length %"
                     PRId64 " takes %" PRId64 ": give more text, another split or a shorter sequence",
-                    token_file->bin.path, split_word(kind), split ? split : "(all of it)", loader->tokens,
+                    token_file->bin.path, split_name(kind), split ? split : "(all of it)", loader->tokens,
                     config.sequence, config.sequence + 1);
     return OK;
 }
@@ -101,7 +101,7 @@ static Status sample_find(OrderReader *reader, const Loader *loader, int64_t at)
         *reader = blend_read(loader->blend, at);
         return OK;
     }
-    uint64_t stream = random_key(loader->config.seed, split_word(loader->kind));
+    uint64_t stream = random_key(loader->config.seed, split_name(loader->kind));
     uint64_t key    = random_mix(stream, (uint64_t)(at / loader->samples));
     uint64_t i      = random_permute(key, (uint64_t)loader->samples, (uint64_t)(at % loader->samples));
     int64_t  first  = loader->first + (int64_t)i * loader->config.sequence;

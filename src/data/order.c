@@ -206,7 +206,7 @@ static Status order_cached(Order *o, SplitKind kind, const char *dir)
              "\nfinal_epoch_cut %.17g\n",
              s->begin, s->end, o->plan.tokens, lengths_hash(o->token_file, s), s->wanted, s->sequence,
              s->seed, s->cut);
-    TRY(npy_cache_name(&cache, dir, "GPTDataset", split_word(kind), words));
+    TRY(npy_cache_name(&cache, dir, "GPTDataset", split_name(kind), words));
     if (indices_map(o, &cache)) return OK;
     TRY(order_make(o));
     TRY(indices_write(o, &cache));

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include "data/split.h"
 
-const char *split_word(SplitKind kind) { return (const char *const[]){ "train", "valid", "test" }[kind]; }
+const char *split_name(SplitKind kind) { return (const char *const[]){ "train", "valid", "test" }[kind]; }
 
 /* Reads up to three weights and divides them by their sum; missing ones are 0. */
 static bool weights_read(double weight[3], const char *split)

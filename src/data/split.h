@@ -10,7 +10,7 @@ typedef enum { SPLIT_TRAIN, SPLIT_VALID, SPLIT_TEST, SPLITS } SplitKind;
  * part and shift all borders by the excess. */
 typedef enum { SPLIT_SUMS, SPLIT_PARTS } SplitRounding;
 
-const char *split_word(SplitKind kind);                /* train, valid, test */
+const char *split_name(SplitKind kind);                /* train, valid, test */
 /* The range [begin, end) of a split. `split` is up to three weights over `sequences`, "969,30,1"; NULL:
  * all of them. Halves are rounded to even, as Python does. BAD_OPTION if the weights cannot be read. */
 Status split_range(int64_t *begin, int64_t *end, const char *split, SplitKind kind, SplitRounding rounding,

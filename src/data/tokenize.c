@@ -41,8 +41,8 @@ struct TokenizeRun {
 static bool fault_skip(TokenizeSlot *s, Status status)
 {
     (void)status;
-    if (s->batch.faults < TOKENIZE_TOLD)
-        snprintf(s->batch.told[s->batch.faults], sizeof s->batch.told[0], "%s", fail_text());
+    if (s->batch.faults < TOKENIZE_MESSAGES)
+        snprintf(s->batch.messages[s->batch.faults], sizeof s->batch.messages[0], "%s", fail_text());
     s->batch.faults++;
     return true;
 }
@@ -112,7 +112,7 @@ static Status line_encode(const TokenizeRun *m, TokenizeSlot *s, Line line, int6
     if (!end_reserve(s, p->keys)) return fail(NO_MEMORY, "%s: no memory for its documents", s->name);
     int64_t at = *used;             /* a key that cannot be encoded leaves nothing of the keys before it */
     for (int k = 0; k < p->keys; k++) {
-        if (!ids_reserve(s, at + tokenizer_room(p->tokenizer, text[k].text, text[k].bytes) + 1))
+        if (!ids_reserve(s, at + tokenizer_max_ids(p->tokenizer, text[k].text, text[k].bytes) + 1))
             return fail(NO_MEMORY, "%s: no memory for the ids of %lld bytes", s->name,
                         (long long)text[k].bytes);
         int64_t count = text_encode(p, s->ids + at, text[k]);
@@ -160,7 +160,7 @@ static bool slot_fill(void *context, int slot, int64_t *weight)
     Status status = input_blocks_fill(&m->blocks_in, &s->block, &more);
     if (status == OK && !more) return false;
     s->name         = input_blocks_name(&m->blocks_in);
-    s->batch.behind = m->blocks_in.behind;
+    s->batch.bytes_read = m->blocks_in.bytes_read;
     if (status != OK) m->stopped = !fault_handle(m, s, status);
     else if (s->block.skipped)
         fault_skip(s, document_too_long(s->name, s->block.line, s->block.skipped, m->plan->line_most, true));
@@ -197,7 +197,7 @@ Status tokenize_open(TokenizeRun **run, const TokenizePlan *plan)
 
 static void slot_clear(TokenizeSlot *s)
 {
-    if (s->block.room > CAPACITY_KEPT) block_free(&s->block);
+    if (s->block.capacity > CAPACITY_KEPT) block_free(&s->block);
     if (s->ids_capacity > CAPACITY_KEPT) {
         free(s->ids);
         s->ids          = NULL;

@@ -29,7 +29,7 @@ typedef struct {
     int64_t ratio_most;                         /* limit on decompressed bytes per compressed byte */
 } TokenizePlan;
 
-enum { TOKENIZE_TOLD = 8 };                     /* messages about skipped lines that a batch carries */
+enum { TOKENIZE_MESSAGES = 8 };                 /* messages about skipped lines that a batch carries */
 
 /* The ids of document d under key k end at end[d * keys + k], and begin where the previous ones end. A
  * document without text has no ids. The arrays belong to the run. */
@@ -37,9 +37,9 @@ typedef struct {
     int64_t  documents;
     const int32_t *ids;
     const int64_t *end;                         /* [documents, keys] */
-    int64_t  behind;                            /* bytes of all files read so far, compressed */
+    int64_t  bytes_read;                        /* bytes of all files read so far, compressed */
     int64_t  faults;                            /* lines skipped; a damaged file counts as one */
-    char     told[TOKENIZE_TOLD][512];          /* messages about the first of them */
+    char     messages[TOKENIZE_MESSAGES][512];  /* messages about the first of them */
 } TokenizeBatch;
 
 typedef struct TokenizeRun TokenizeRun;

@@ -9,9 +9,9 @@ void tokenizer_close(Tokenizer *t)
     *t = (Tokenizer){ 0 };
 }
 
-int64_t tokenizer_room(const Tokenizer *t, const char *text, int64_t bytes)
+int64_t tokenizer_max_ids(const Tokenizer *t, const char *text, int64_t bytes)
 {
-    if (t->room) return t->room(t, text, bytes);
+    if (t->max_ids) return t->max_ids(t, text, bytes);
     return t->widest ? bytes * t->widest + t->extra : bytes;
 }
 

@@ -4,7 +4,7 @@
  *
  *     Tokenizer t;
  *     TRY(tokenizer_open(&t, "bytes"));
- *     int64_t count = t.encode(&t, ids, text, bytes);     ids: tokenizer_room(&t, text, bytes) of them
+ *     int64_t count = t.encode(&t, ids, text, bytes);     ids: tokenizer_max_ids(&t, text, bytes) of them
  *     TextPiece piece = t.decode(&t, ids[0]);              one id at a time, so that text can be streamed
  *     tokenizer_close(&t); */
 #include <stdbool.h>
@@ -40,8 +40,8 @@ struct Tokenizer {
     int64_t   (*encode)(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes);
     /* id: 0 to vocabulary - 1. The end of document and ids without a token give "". */
     TextPiece (*decode)(const Tokenizer *t, int32_t id);
-    /* NULL: widest and extra bound it */
-    int64_t   (*room)  (const Tokenizer *t, const char *text, int64_t bytes);
+    /* An upper bound of the ids that encode writes for this text. NULL: widest and extra bound it. */
+    int64_t   (*max_ids)(const Tokenizer *t, const char *text, int64_t bytes);
     void      (*close) (Tokenizer *t);                                             /* NULL: nothing to free */
 };
 
@@ -53,7 +53,7 @@ Status tokenizer_open (Tokenizer *t, const char *name);
 void   tokenizer_close(Tokenizer *t);
 /* The capacity in ids that encode needs for this text: an upper bound, which some tokenizers find by
  * normalizing it. */
-int64_t tokenizer_room(const Tokenizer *t, const char *text, int64_t bytes);
+int64_t tokenizer_max_ids(const Tokenizer *t, const char *text, int64_t bytes);
 /* BAD_FILE, with the position of the first value that is not an id of this tokenizer. where: the file, for
  * the message */
 Status tokenizer_check(const Tokenizer *t, const int32_t *ids, int64_t count, const char *where);

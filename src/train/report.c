@@ -160,10 +160,10 @@ void report_evaluation(Report *report, int64_t step, SplitKind kind, double loss
     report_pause(report);
     if (!report->speaks) return;
     int n = snprintf(line, sizeof line, "{\"step\":%lld,\"split\":\"%s\",\"loss\":%s,\"perplexity\":%s}\n",
-                     (long long)step, split_word(kind), json_number(mean, loss),
+                     (long long)step, split_name(kind), json_number(mean, loss),
                      json_number(perplexity, exp(loss)));
     metrics_line(report, line, n);
     log_progress_end();
     log_line("step %lld: %s loss %.4f, perplexity %.3f", (long long)step,
-             kind == SPLIT_VALID ? "validation" : split_word(kind), loss, exp(loss));
+             kind == SPLIT_VALID ? "validation" : split_name(kind), loss, exp(loss));
 }

@@ -40,7 +40,7 @@ static void row_holds(const Charset *c, const Row *row)
         CharsetVerdict v = apply(c, from, used);
         assert_string_equal(text.text, to);
         for (int i = CHARSET_NORMALIZED; i < CHARSET_DOCUMENT; i++)
-            if (v.count[i] != row->count[i]) fail_msg("%s: %s: %d", row->from, charset_count_word((CharsetCount)i), (int)v.count[i]);
+            if (v.count[i] != row->count[i]) fail_msg("%s: %s: %d", row->from, charset_count_name((CharsetCount)i), (int)v.count[i]);
     }
 }
 

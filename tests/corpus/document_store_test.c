@@ -48,12 +48,12 @@ static void pieces_put(DocumentStore *store, StoreSize *half)
         if (d % 2) document.id = (JsonText){ "", 0 };
         assert_int_equal(document_store_put(&packer, &piece, &document, (StoredRow){ .bytes = d }, key, KEYS), OK);
         if (d % 100 < 99) continue;
-        assert_int_equal(document_store_close_piece(&packer, &piece), OK);
+        assert_int_equal(document_store_close_part(&packer, &piece), OK);
         assert_int_equal(document_store_add(store, &piece), OK);
-        document_store_clear_piece(&piece, 1000);
+        document_store_clear_part(&piece, 1000);
         if (half && d == 299) *half = document_store_size(store);
     }
-    document_store_free_piece(&piece);
+    document_store_free_part(&piece);
     document_store_free_packer(&packer);
 }
 
@@ -123,7 +123,7 @@ static void damage_is_told(void **state)
     snprintf(path, sizeof path, "%s/texts", folder);
     assert_int_equal(document_store_rows(store, &row, 77, 1), OK);
     FILE *file = fopen(path, "r+b");
-    assert_int_equal(fseek(file, (long)(row.block + row.packed / 2), SEEK_SET), 0);
+    assert_int_equal(fseek(file, (long)(row.block + row.compressed / 2), SEEK_SET), 0);
     fwrite("damage", 6, 1, file);
     fclose(file);
     assert_int_equal(document_store_read(store, &reader, &document, &row), BAD_FILE);

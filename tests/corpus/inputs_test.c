@@ -31,7 +31,7 @@ static Status expand(const char *given, BlockKind wanted)
     *got = 0;
     TRY(inputs_expand(&in, &given, 1, wanted));
     for (int64_t i = 0; i < in.paths; i++) sprintf(got + strlen(got), "%s ", in.path[i] + strlen(folder) + 1);
-    sprintf(got + strlen(got), "%d", (int)in.passed);
+    sprintf(got + strlen(got), "%d", (int)in.ignored);
     inputs_free(&in);
     return OK;
 }

@@ -12,8 +12,8 @@
 
 static char folder[64];
 
-typedef struct { int64_t removed, kept; double jaccard; } Told;
-typedef struct { const Texts *texts; Told *told; int64_t tolds; int64_t *keeper; MinHashCounts counts; } Result;
+typedef struct { int64_t removed, kept; double jaccard; } Removal;
+typedef struct { const Texts *texts; Removal *removal; int64_t removals; int64_t *keeper; MinHashCounts counts; } Result;
 
 static Status read_text(void *context, int worker, int64_t document, Shingles *shingles)
 {
@@ -24,10 +24,10 @@ static Status read_text(void *context, int worker, int64_t document, Shingles *s
     return shingles_of(shingles, SHINGLE_WORDS, text, bytes);
 }
 
-static void take_told(void *context, int64_t removed, int64_t kept, double jaccard)
+static void take_removed(void *context, int64_t removed, int64_t kept, double jaccard)
 {
     Result *r = context;
-    r->told[r->tolds++] = (Told){ removed, kept, jaccard };
+    r->removal[r->removals++] = (Removal){ removed, kept, jaccard };
 }
 
 static MinHashPlan plan_make(int64_t memory)
@@ -37,32 +37,32 @@ static MinHashPlan plan_make(int64_t memory)
 
 static Result near_run(const Texts *t, int threads, const MinHashPlan *plan, const Exact *exact)
 {
-    Result   r = { .texts = t, .told = malloc((size_t)(t->count + 1) * sizeof *r.told), .keeper = malloc((size_t)(t->count + 1) * sizeof *r.keeper) };
-    MinHash    *near;
+    Result   r = { .texts = t, .removal = malloc((size_t)(t->count + 1) * sizeof *r.removal), .keeper = malloc((size_t)(t->count + 1) * sizeof *r.keeper) };
+    MinHash    *minhash;
     Team    *team;
     Shingles shingles = { 0 };
     uint64_t key[MINHASH_PERMUTATIONS_MOST];
     assert_int_equal(team_open(&team, threads), OK);
-    assert_int_equal(minhash_open(&near, plan), OK);
+    assert_int_equal(minhash_open(&minhash, plan), OK);
     for (int64_t i = 0; i < t->count; i++) {
         assert_int_equal(read_text(&r, 0, i, &shingles), OK);
-        assert_int_equal(minhash_keys(near, key, &shingles), shingles.count > 0);
-        assert_int_equal(minhash_add(near, key), OK);
+        assert_int_equal(minhash_keys(minhash, key, &shingles), shingles.count > 0);
+        assert_int_equal(minhash_add(minhash, key), OK);
     }
-    MinHashReading reading = { team, exact, read_text, take_told, &r };
-    assert_int_equal(minhash_resolve(near, &reading), OK);
-    for (int64_t i = 0; i < t->count; i++) r.keeper[i] = minhash_keeper(near, i);
-    r.counts = minhash_counts(near);
-    assert_int_equal(r.tolds, r.counts.removed);
+    MinHashReading reading = { team, exact, read_text, take_removed, &r };
+    assert_int_equal(minhash_resolve(minhash, &reading), OK);
+    for (int64_t i = 0; i < t->count; i++) r.keeper[i] = minhash_keeper(minhash, i);
+    r.counts = minhash_counts(minhash);
+    assert_int_equal(r.removals, r.counts.removed);
     shingles_free(&shingles);
-    minhash_close(near);
+    minhash_close(minhash);
     team_close(team);
     return r;
 }
 
 static void result_free(Result *r)
 {
-    free(r->told);
+    free(r->removal);
     free(r->keeper);
 }
 
@@ -95,9 +95,9 @@ static void assert_sound(const Result *r, const Shingles *set, double threshold)
         assert_true(kept < i);
         assert_int_equal(r->keeper[kept], kept);
         assert_true(jaccard >= threshold);
-        assert_int_equal(r->told[gone].removed, i);
-        assert_int_equal(r->told[gone].kept, kept);
-        assert_true(r->told[gone].jaccard == jaccard);
+        assert_int_equal(r->removal[gone].removed, i);
+        assert_int_equal(r->removal[gone].kept, kept);
+        assert_true(r->removal[gone].jaccard == jaccard);
         clusters += !clustered[kept]++;
         if (clustered[kept] == 100) clustered[kept] = 1;
         gone++;
@@ -174,10 +174,10 @@ static uint64_t *keys_make(const Shingles *set, int64_t count)
 {
     MinHashPlan  plan = plan_make(1 << 20);
     uint64_t *key  = malloc((size_t)count * MINHASH_BANDS * sizeof *key);
-    MinHash     *near;
-    assert_int_equal(minhash_open(&near, &plan), OK);
-    for (int64_t i = 0; i < count; i++) minhash_keys(near, key + i * MINHASH_BANDS, &set[i]);
-    minhash_close(near);
+    MinHash     *minhash;
+    assert_int_equal(minhash_open(&minhash, &plan), OK);
+    for (int64_t i = 0; i < count; i++) minhash_keys(minhash, key + i * MINHASH_BANDS, &set[i]);
+    minhash_close(minhash);
     return key;
 }
 
@@ -246,9 +246,9 @@ static void threads_and_memory(void **state)
     for (int i = 0; i < 3; i++) {
         MinHashPlan plan = plan_make((int64_t[]){ 0, 100 << 10, 4 << 20 }[i]);
         Result   r    = near_run(&t, 1 + i, &plan, NULL);
-        assert_int_equal(r.tolds, one.tolds);
+        assert_int_equal(r.removals, one.removals);
         assert_memory_equal(r.keeper, one.keeper, (size_t)t.count * sizeof *r.keeper);
-        assert_memory_equal(r.told, one.told, (size_t)one.tolds * sizeof *r.told);
+        assert_memory_equal(r.removal, one.removal, (size_t)one.removals * sizeof *r.removal);
         assert_int_equal(r.counts.pairs, one.counts.pairs);
         if (i < 2) assert_true(r.counts.disk > 100000);
         result_free(&r);
@@ -371,13 +371,13 @@ static void sets_are_held(void **state)
 {
     (void)state;
     enum { ROUND = 3000, ROUNDS = 60 };
-    MinHashSets s = { .most = 2 << 20, .round = 1 };
+    MinHashSets s = { .bytes_most = 2 << 20, .round = 1 };
     Shingles one = { 0 };
     Team    *team;
     assert_int_equal(team_open(&team, 2), OK);
     MinHashReading reading = { .team = team, .read = read_number };
     for (int64_t r = 0; r < ROUNDS; r++) {
-        for (int64_t i = 0; i < 2 * ROUND; i++) assert_int_equal(minhash_sets_want(&s, (uint32_t)(r * ROUND / 2 + i % ROUND)), OK);
+        for (int64_t i = 0; i < 2 * ROUND; i++) assert_int_equal(minhash_sets_request(&s, (uint32_t)(r * ROUND / 2 + i % ROUND)), OK);
         assert_int_equal(minhash_sets_fill(&s, &reading), OK);
         for (int64_t i = 0; i < ROUND; i += 100) {
             const Shingles *set = minhash_sets_find(&s, (uint32_t)(r * ROUND / 2 + i));
@@ -385,8 +385,8 @@ static void sets_are_held(void **state)
             assert_int_equal(set->count, 1);
             assert_true(set->hash[0] == one.hash[0]);
         }
-        assert_int_equal(minhash_sets_turn(&s), OK);
-        assert_true(s.here > 0 && s.bytes <= s.most);
+        assert_int_equal(minhash_sets_end_round(&s), OK);
+        assert_true(s.round_bytes > 0 && s.bytes <= s.bytes_most);
     }
     assert_true(s.read == ROUND / 2 * (ROUNDS + 1));
     minhash_sets_free(&s);
@@ -399,22 +399,22 @@ static void one_bucket(void **state)
 {
     (void)state;
     for (int64_t count = 2; count <= 12; count++) {
-        MinHash    *near;
+        MinHash    *minhash;
         Team    *team;
         MinHashPlan plan = plan_make(1 << 20);
         plan.bands = 1;
-        assert_int_equal(minhash_open(&near, &plan), OK);
+        assert_int_equal(minhash_open(&minhash, &plan), OK);
         assert_int_equal(team_open(&team, 1), OK);
-        for (int64_t i = 0; i < count; i++) assert_int_equal(minhash_add(near, &(uint64_t){ 77 }), OK);
-        assert_int_equal(minhash_resolve(near, &(MinHashReading){ .team = team, .read = read_number }), OK);
-        MinHashCounts c = minhash_counts(near);
+        for (int64_t i = 0; i < count; i++) assert_int_equal(minhash_add(minhash, &(uint64_t){ 77 }), OK);
+        assert_int_equal(minhash_resolve(minhash, &(MinHashReading){ .team = team, .read = read_number }), OK);
+        MinHashCounts c = minhash_counts(minhash);
         assert_int_equal(c.pairs, count <= 5 ? count * (count - 1) / 2 : 10 + 2 * (count - 5));
         assert_int_equal(c.compared, count * (count - 1) / 2);
         assert_int_equal(c.buckets, 1);
         assert_int_equal(c.large, count >= 5);
         assert_int_equal(c.largest, count);
         assert_int_equal(c.removed, 0);
-        minhash_close(near);
+        minhash_close(minhash);
         team_close(team);
     }
 }
@@ -428,26 +428,26 @@ static Status read_nothing(void *context, int worker, int64_t document, Shingles
 static void refusals(void **state)
 {
     (void)state;
-    MinHash *near;
+    MinHash *minhash;
     Team *team;
     MinHashPlan plan = plan_make(1 << 20);
     uint64_t key[MINHASH_BANDS];
     plan.rows = 100;
-    assert_int_equal(minhash_open(&near, &plan), BAD_OPTION);
+    assert_int_equal(minhash_open(&minhash, &plan), BAD_OPTION);
     assert_non_null(strstr(fail_text(), "18 bands of 100 rows"));
     plan.rows = 7, plan.threshold = 0;
-    assert_int_equal(minhash_open(&near, &plan), BAD_OPTION);
+    assert_int_equal(minhash_open(&minhash, &plan), BAD_OPTION);
     plan.threshold = 0.8, plan.folder = "/dev/null/x";
-    assert_int_equal(minhash_open(&near, &plan), BAD_FILE);
+    assert_int_equal(minhash_open(&minhash, &plan), BAD_FILE);
     plan.folder = folder;
-    assert_int_equal(minhash_open(&near, &plan), OK);
+    assert_int_equal(minhash_open(&minhash, &plan), OK);
     for (int i = 0; i < MINHASH_BANDS; i++) key[i] = 5;
-    for (int i = 0; i < 2; i++) assert_int_equal(minhash_add(near, key), OK);
+    for (int i = 0; i < 2; i++) assert_int_equal(minhash_add(minhash, key), OK);
     assert_int_equal(team_open(&team, 2), OK);
-    assert_int_equal(minhash_resolve(near, &(MinHashReading){ .team = team, .read = read_nothing }), BAD_FILE);
+    assert_int_equal(minhash_resolve(minhash, &(MinHashReading){ .team = team, .read = read_nothing }), BAD_FILE);
     assert_non_null(strstr(fail_text(), "went away"));
     team_close(team);
-    minhash_close(near);
+    minhash_close(minhash);
 }
 
 int main(void)

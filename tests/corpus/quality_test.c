@@ -67,9 +67,9 @@ static void as_datatrove(void **state)
     FILE *file = fopen(TESTS_DIR "/golden/quality/datatrove.jsonl", "r");
     assert_non_null(file);
     char  *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     int    count = 0;
-    for (ssize_t bytes; (bytes = getline(&line, &room, file)) > 0; count++) {
+    for (ssize_t bytes; (bytes = getline(&line, &capacity, file)) > 0; count++) {
         JsonText it[3];
         double   figure[QUALITY_RULES];
         QualityVerdict v;

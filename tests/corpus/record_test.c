@@ -51,7 +51,7 @@ static Status records(const char *path, BlockKind kind, const RecordPlan *plan)
         RecordWalk walk = record_walk(plan, &block, "F", &buffer);
         for (RecordStep step; (step = record_next(&walk, &record)) != RECORD_END; ) {
             if (step == RECORD_WHOLE) record_say(&record);
-            else sprintf(got + strlen(got), "%s: %s\n", record_fault_word(walk.fault.kind), walk.fault.told);
+            else sprintf(got + strlen(got), "%s: %s\n", record_fault_name(walk.fault.kind), walk.fault.message);
         }
     }
     lines_close(lines);

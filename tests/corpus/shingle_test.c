@@ -44,9 +44,9 @@ static int64_t words_check(const char *text, int64_t bytes, bool digits)
     uint64_t hash[700];
     int64_t  words = words_naive(word, text, bytes, digits), seen = 0;
     char    *copy = malloc((size_t)(bytes ? bytes : 1));               /* of exactly its length: no byte after it may be read */
-    WordSeen w;
+    WordSpan w;
     memcpy(copy, text, (size_t)bytes);
-    for (WordWalk walk = { .text = copy, .bytes = bytes, .digits = digits }; word_seen(&walk, &w); seen++) {
+    for (WordWalk walk = { .text = copy, .bytes = bytes, .digits = digits }; word_next(&walk, &w); seen++) {
         assert_true(seen < words);
         assert_int_equal(w.from, word[seen].from);
         assert_int_equal(w.end, word[seen].end);
@@ -63,16 +63,16 @@ static void words_by_hand(void **state)
 {
     (void)state;
     const char *same[] = { "Don't PANIC", "don t panic", "DON\xe2\x80\x99T,panic!!", " don-t\npanic\xff" };
-    WordSeen w;
+    WordSpan w;
     uint64_t hash[3];
     for (int i = 0; i < 4; i++) {
         WordWalk walk = { .text = same[i], .bytes = (int64_t)strlen(same[i]) };
         for (int j = 0; j < 3; j++) {
-            assert_true(word_seen(&walk, &w));
+            assert_true(word_next(&walk, &w));
             if (i == 0) hash[j] = w.hash;
             assert_int_equal(hash[j], w.hash);
         }
-        assert_false(word_seen(&walk, &w));
+        assert_false(word_next(&walk, &w));
     }
     const char *upper = "\xc3\x85NGSTR\xc3\x96M STRASSE \xd0\x9c\xd0\x9e\xd0\xa1\xd0\x9a\xd0\x92\xd0\x90 abcdefghijklmnopqrstuv\xc3\x84 \xc3\x97 7";
     assert_int_equal(words_check(upper, (int64_t)strlen(upper), false), 5);
@@ -132,7 +132,7 @@ static void sets(void **state)
 {
     (void)state;
     for (int64_t count = 0; count < 3000; count = count * 3 / 2 + 1) {
-        Shingles s = { .hash = malloc((size_t)(count + 1) * 8), .count = count, .room = count };
+        Shingles s = { .hash = malloc((size_t)(count + 1) * 8), .count = count, .capacity = count };
         uint64_t *sorted = malloc((size_t)(count + 1) * 8);
         for (int64_t i = 0; i < count; i++) s.hash[i] = sorted[i] = random_mix(3, (uint64_t)(random_uniform(4, (uint64_t)i) * (double)count));
         qsort(sorted, (size_t)count, 8, by_value);
@@ -155,7 +155,7 @@ static void sets_of_many_repeats(void **state)
 {
     (void)state;
     enum { MANY = 1 << 20 };
-    Shingles s = { .hash = malloc(2 * MANY * sizeof *s.hash), .count = MANY, .room = 2 * MANY };
+    Shingles s = { .hash = malloc(2 * MANY * sizeof *s.hash), .count = MANY, .capacity = 2 * MANY };
     for (int i = 0; i < MANY; i++) s.hash[i] = 1000 - (uint64_t)(i % 2);
     clock_t begun = clock();
     assert_int_equal(shingles_set(&s), OK);

@@ -168,21 +168,21 @@ static size_t wide_pack(size_t all, size_t member)
 }
 
 /* All of it in steps; where it fails, the message is in said */
-static Status wide_read(size_t *bytes, size_t packed_bytes, const Packing *packing, int threads, size_t step, char said[512])
+static Status wide_read(size_t *bytes, size_t packed_bytes, const Codec *codec, int threads, size_t step, char said[512])
 {
     Stream *stream;
     size_t  now = 1;
     *bytes = 0;
     FILE *file = fmemopen(wide_packed, packed_bytes, "rb");
     assert_non_null(file);
-    assert_int_equal(stream_of(&stream, file, "wide.bz2", packing, 400), OK);
+    assert_int_equal(stream_of(&stream, file, "wide.bz2", codec, 400), OK);
     assert_int_equal(stream_ahead(stream, threads), OK);
     Status status = OK;
     while (status == OK && now) {
-        size_t room = sizeof wide_got - *bytes < step ? sizeof wide_got - *bytes : step;
-        status  = stream_read(stream, wide_got + *bytes, room, &now);
+        size_t capacity = sizeof wide_got - *bytes < step ? sizeof wide_got - *bytes : step;
+        status  = stream_read(stream, wide_got + *bytes, capacity, &now);
         *bytes += status == OK ? now : 0;
-        assert_true(stream_behind(stream) >= 0 && stream_behind(stream) <= (int64_t)packed_bytes);
+        assert_true(stream_bytes_read(stream) >= 0 && stream_bytes_read(stream) <= (int64_t)packed_bytes);
     }
     snprintf(said, 512, "%s", status == OK ? "" : fail_text());
     stream_close(stream);
@@ -190,14 +190,14 @@ static Status wide_read(size_t *bytes, size_t packed_bytes, const Packing *packi
 }
 
 /* Bytes and words as one thread has them. (bzip2 gives a damaged block, and then says so.) */
-static void as_one_thread(size_t packed_bytes, const Packing *packing, int threads, size_t step)
+static void as_one_thread(size_t packed_bytes, const Codec *codec, int threads, size_t step)
 {
     char   one[512], many[512];
     size_t one_bytes, many_bytes;
-    Status status = wide_read(&one_bytes, packed_bytes, packing, 1, step, one);
+    Status status = wide_read(&one_bytes, packed_bytes, codec, 1, step, one);
     memcpy(wide_one, wide_got, one_bytes);
     memset(wide_got, 0, sizeof wide_got);
-    assert_int_equal(wide_read(&many_bytes, packed_bytes, packing, threads, step, many), status);
+    assert_int_equal(wide_read(&many_bytes, packed_bytes, codec, threads, step, many), status);
     assert_string_equal(many, one);
     assert_int_equal(many_bytes, one_bytes);
     assert_memory_equal(wide_got, wide_one, one_bytes);
@@ -207,27 +207,27 @@ static void as_one_thread(size_t packed_bytes, const Packing *packing, int threa
 static void ahead_is_the_same(void **state)
 {
     (void)state;
-    const Packing *packing = packing_by_ending("x.bz2");
+    const Codec *codec = codec_by_ending("x.bz2");
     static const size_t members[] = { 20000, 150000, 400000, WIDE };
     for (size_t i = 0; i < sizeof members / sizeof *members; i++)
-        as_one_thread(wide_pack(WIDE, members[i]), packing, i % 2 ? 2 : 4, i % 2 ? 1 << 20 : 77777);
-    as_one_thread(wide_pack(WIDEST, WIDEST - 100000), packing, 2, 1 << 20);     /* longer than a piece */
+        as_one_thread(wide_pack(WIDE, members[i]), codec, i % 2 ? 2 : 4, i % 2 ? 1 << 20 : 77777);
+    as_one_thread(wide_pack(WIDEST, WIDEST - 100000), codec, 2, 1 << 20);     /* longer than a piece */
 }
 
 static void ahead_cut_and_damaged(void **state)
 {
     (void)state;
-    const Packing *packing = packing_by_ending("x.bz2");
+    const Codec *codec = codec_by_ending("x.bz2");
     size_t whole = wide_pack(WIDE, 300000);
     for (size_t cut = whole / 5; cut < whole; cut += whole / 4) {
-        as_one_thread(cut, packing, 2, 1 << 20);
+        as_one_thread(cut, codec, 2, 1 << 20);
         wide_packed[cut] ^= 16;
-        as_one_thread(whole, packing, 3, 1 << 16);
+        as_one_thread(whole, codec, 3, 1 << 16);
         wide_packed[cut] ^= 16;
     }
     memcpy(wide_packed + whole, "more behind it", 14);
-    as_one_thread(whole + 14, packing, 2, 1 << 20);
-    as_one_thread(whole - 1, packing, 2, 1 << 20);
+    as_one_thread(whole + 14, codec, 2, 1 << 20);
+    as_one_thread(whole - 1, codec, 2, 1 << 20);
 }
 
 /* Members seem to begin where none does: at each odd place, and nowhere */
@@ -255,9 +255,9 @@ static void ahead_of_wrong_starts(void **state)
     (void)state;
     int64_t (*const starts[])(const char *, size_t, size_t) = { start_wrong, start_zero, start_never };
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
-        Packing packing = *packing_by_ending("x.bz2");
-        packing.start = starts[i];
-        as_one_thread(wide_pack(WIDE, 250000), &packing, 2, 100000);
+        Codec codec = *codec_by_ending("x.bz2");
+        codec.start = starts[i];
+        as_one_thread(wide_pack(WIDE, 250000), &codec, 2, 100000);
     }
 }
 
@@ -266,7 +266,7 @@ static void ahead_bombs_and_closes(void **state)
 {
     (void)state;
     enum { ZEROS = 160 << 20 };
-    const Packing *packing = packing_by_ending("x.bz2");
+    const Codec *codec = codec_by_ending("x.bz2");
     char  *zeros = calloc(1, ZEROS);
     size_t bytes = wide_pack(WIDE, 300000), now = 1;
     static char some[1 << 20];
@@ -274,7 +274,7 @@ static void ahead_bombs_and_closes(void **state)
     free(zeros);
     for (int stop = 0; stop < 3; stop++) {
         Stream *stream;
-        assert_int_equal(stream_of(&stream, fmemopen(wide_packed, bytes, "rb"), "bomb.bz2", packing, 400), OK);
+        assert_int_equal(stream_of(&stream, fmemopen(wide_packed, bytes, "rb"), "bomb.bz2", codec, 400), OK);
         assert_int_equal(stream_ahead(stream, 2), OK);
         Status status = OK;
         for (now = 1; status == OK && now && stop != 1; now = stop ? 0 : now) status = stream_read(stream, some, sizeof some, &now);

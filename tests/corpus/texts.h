@@ -13,7 +13,7 @@
 enum { TEXTS_WORDS = 200000 };
 
 /* Documents back to back; the copy they are made in is as long as the longest */
-typedef struct { char *text; int64_t *end; int64_t count, bytes, room, ends_room; } Texts;
+typedef struct { char *text; int64_t *end; int64_t count, bytes, capacity, ends_capacity; } Texts;
 
 __attribute__((unused)) static const char *texts_get(const Texts *t, int64_t i, int64_t *bytes)
 {
@@ -24,8 +24,8 @@ __attribute__((unused)) static const char *texts_get(const Texts *t, int64_t i, 
 
 __attribute__((unused)) static void texts_add(Texts *t, const char *text, int64_t bytes)
 {
-    if (t->bytes + bytes > t->room) t->text = realloc(t->text, (size_t)(t->room = (t->bytes + bytes) * 2));
-    if (t->count == t->ends_room) t->end = realloc(t->end, (size_t)(t->ends_room = t->count * 2 + 64) * sizeof *t->end);
+    if (t->bytes + bytes > t->capacity) t->text = realloc(t->text, (size_t)(t->capacity = (t->bytes + bytes) * 2));
+    if (t->count == t->ends_capacity) t->end = realloc(t->end, (size_t)(t->ends_capacity = t->count * 2 + 64) * sizeof *t->end);
     memcpy(t->text + t->bytes, text, (size_t)bytes);
     t->end[t->count++] = t->bytes += bytes;
 }

@@ -164,13 +164,13 @@ static void counts_that_wrap_are_refused(void **state)
     (void)state;
     TokenFile    token_file;
     uint8_t  idx[sizeof golden_idx] = { 0 };
-    uint64_t room = sizeof idx - 34;
+    uint64_t capacity = sizeof idx - 34;
     const uint64_t sequences[] = { 6, 8, 56, (uint64_t)1 << 61, (uint64_t)1 << 62, (uint64_t)1 << 63, UINT64_MAX - 1 };
     bytes_write(bin_path, "", 0);
     memcpy(idx, golden_idx, 18);
     for (size_t i = 0; i < sizeof sequences / sizeof *sequences; i++)
         for (uint64_t third = 0; third < 8; third++) {
-            uint64_t entries = ((room - 12 * sequences[i]) >> 3) + (third << 61);
+            uint64_t entries = ((capacity - 12 * sequences[i]) >> 3) + (third << 61);
             memcpy(idx + 18, &sequences[i], 8);
             memcpy(idx + 26, &entries, 8);
             bytes_write(idx_path, idx, sizeof idx);

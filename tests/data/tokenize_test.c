@@ -26,7 +26,7 @@ static Status grind(Ground *g, const TokenizePlan *plan)
             for (; at < batch->end[i]; at++) g->text[g->bytes++] = batch->ids[at] == BYTES_EOD ? '!' : (char)batch->ids[at];
             g->text[g->bytes++] = '|';
         }
-        for (int64_t i = 0; i < batch->faults && i < TOKENIZE_TOLD; i++) strcat(strcat(g->told, batch->told[i]), "\n");
+        for (int64_t i = 0; i < batch->faults && i < TOKENIZE_MESSAGES; i++) strcat(strcat(g->told, batch->messages[i]), "\n");
         g->documents += batch->documents;
         g->faults    += batch->faults;
     }

@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     RecordWalk walk = record_walk(&plan, &block, "fuzz", &buffer);
     for (RecordStep step; (step = record_next(&walk, &record)) != RECORD_END; ) {
         if (++steps > bytes) abort();
-        if (step == RECORD_FAULT && !*walk.fault.told) abort();
+        if (step == RECORD_FAULT && !*walk.fault.message) abort();
         if (step == RECORD_FAULT) continue;
         if (record.bytes < 0 || utf8_broken(record.text, record.bytes) >= 0 || record.line < 1) abort();
         told(record.id), told(record.url), told(record.title), told(record.source), told(record.label);

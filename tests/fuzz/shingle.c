@@ -6,20 +6,20 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
-static void word_check(const char *text, WordSeen word, bool digits)
+static void word_check(const char *text, WordSpan word, bool digits)
 {
     WordWalk alone = { .text = text + word.from, .bytes = word.end - word.from, .digits = digits };
-    WordSeen same, more;
-    if (!word_seen(&alone, &same) || same.hash != word.hash || same.from || same.end != word.end - word.from) abort();
-    if (word_seen(&alone, &more)) abort();
+    WordSpan same, more;
+    if (!word_next(&alone, &same) || same.hash != word.hash || same.from || same.end != word.end - word.from) abort();
+    if (word_next(&alone, &more)) abort();
 }
 
 static int64_t words_check(const char *text, int64_t bytes, bool digits)
 {
     WordWalk walk = { .text = text, .bytes = bytes, .digits = digits };
-    WordSeen word;
+    WordSpan word;
     int64_t  count = 0, end = 0;
-    for (; word_seen(&walk, &word); count++) {
+    for (; word_next(&walk, &word); count++) {
         if (word.from < end || word.end <= word.from || word.end > bytes || (count && word.from == end)) abort();
         word_check(text, word, digits);
         end = word.end;

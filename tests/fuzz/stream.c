@@ -12,10 +12,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (bytes < 2) return 0;
     size_t step = (size_t)data[0] * 251 + 1, now = 1, all = 0;
     FILE  *file = fmemopen((void *)(uintptr_t)(data + 1), bytes - 1, "rb");
-    if (!file || stream_of(&stream, file, "fuzz" ENDING, packing_by_ending("fuzz" ENDING), 400) != OK) abort();
+    if (!file || stream_of(&stream, file, "fuzz" ENDING, codec_by_ending("fuzz" ENDING), 400) != OK) abort();
     while (now && all < (size_t)8 << 20) {
         if (stream_read(stream, out, step, &now) != OK) break;
-        if (now > step || stream_behind(stream) > (int64_t)bytes - 1) abort();
+        if (now > step || stream_bytes_read(stream) > (int64_t)bytes - 1) abort();
         all += now;
     }
     stream_close(stream);

@@ -148,9 +148,9 @@ static void documents_read(Documents *d, const char *path)
 {
     FILE *f = fopen(path, "r");
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     assert_non_null(f);
-    for (d->count = 0; getline(&line, &room, f) > 0; d->count++) {
+    for (d->count = 0; getline(&line, &capacity, f) > 0; d->count++) {
         assert_true(d->count < 4096);
         json_t *text = json_object_get(d->line[d->count] = json_loads(line, 0, NULL), "text");
         d->text[d->count] = (TextPiece){ .text = json_string_value(text), .bytes = (int64_t)json_string_length(text) };

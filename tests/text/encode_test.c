@@ -11,8 +11,8 @@
 
 static void expect_ids(const Tokenizer *t, const char *text, int64_t bytes, const json_t *want)
 {
-    int64_t  room = tokenizer_room(t, text, bytes);
-    int32_t *ids  = malloc((size_t)(room + 1) * sizeof *ids);
+    int64_t  capacity = tokenizer_max_ids(t, text, bytes);
+    int32_t *ids  = malloc((size_t)(capacity + 1) * sizeof *ids);
     int64_t  count = t->encode(t, ids, text, bytes), same = 0;
     while (same < count && same < (int64_t)json_array_size(want) &&
            ids[same] == json_integer_value(json_array_get(want, (size_t)same))) same++;
@@ -115,7 +115,7 @@ static void goldens(const char *path_of_rows, int least)
         }
         t.parse_special = json_is_true(json_object_get(row, "special"));
         int32_t ids[4096];
-        assert_true(tokenizer_room(&t, json_string_value(text), (int64_t)json_string_length(text)) <= 4096);
+        assert_true(tokenizer_max_ids(&t, json_string_value(text), (int64_t)json_string_length(text)) <= 4096);
         int64_t count = t.encode(&t, ids, json_string_value(text), (int64_t)json_string_length(text));
         bool    good  = count == (int64_t)json_array_size(want);
         for (int64_t i = 0; i < count && good; i++) good = ids[i] == json_integer_value(json_array_get(want, (size_t)i));
@@ -140,9 +140,9 @@ static void added_tokens (void **state) { (void)state; goldens(SMALL "added.json
 
 static void comes_back(const Tokenizer *t, const char *text, int64_t bytes)
 {
-    int32_t *ids   = malloc((size_t)tokenizer_room(t, text, bytes) * sizeof *ids + 4);
+    int32_t *ids   = malloc((size_t)tokenizer_max_ids(t, text, bytes) * sizeof *ids + 4);
     int64_t  count = t->encode(t, ids, text, bytes), at = 0;
-    assert_true(count >= 0 && count <= tokenizer_room(t, text, bytes));
+    assert_true(count >= 0 && count <= tokenizer_max_ids(t, text, bytes));
     for (int64_t i = 0; i < count; i++) {
         TextPiece piece = t->decode(t, ids[i]);
         if (i == 0) piece.text += piece.lead, piece.bytes -= piece.lead;
@@ -194,7 +194,7 @@ static void hostile_texts_take_no_longer(void **state)
     for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
         Tokenizer t;
         if (tokenizer_open(&t, names[k]) != OK) fail_msg("%s", fail_text());
-        int32_t *ids = malloc((size_t)tokenizer_room(&t, text, LONG) * sizeof *ids);
+        int32_t *ids = malloc((size_t)tokenizer_max_ids(&t, text, LONG) * sizeof *ids);
         for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++) {
             for (size_t i = 0; i < LONG; i++) text[i] = parts[p][i % strlen(parts[p])];
             assert_true(t.encode(&t, ids, text, LONG) > 0);
@@ -240,9 +240,9 @@ static void broken_files_are_refused(void **state)
         if (tokenizer_open(&t, path) == OK) {
             const char text[] = "Hello wörld's 123\n\n  e\xCC\x81 \xFF\xFE <tool> x<pad> \n\n \n<left><|end \n \nab <s> \n<|endoftext|>";
             t.parse_special = t.specials && round % 2;
-            int32_t   *ids = malloc((size_t)tokenizer_room(&t, text, sizeof text) * sizeof *ids);
+            int32_t   *ids = malloc((size_t)tokenizer_max_ids(&t, text, sizeof text) * sizeof *ids);
             int64_t    count = t.encode(&t, ids, text, sizeof text);
-            assert_true(count <= tokenizer_room(&t, text, sizeof text));
+            assert_true(count <= tokenizer_max_ids(&t, text, sizeof text));
             for (int64_t i = 0; i < count; i++) t.decode(&t, ids[i]);
             if (count > 0) assert_int_equal(tokenizer_check(&t, ids, count, "ids"), OK);
             free(ids);

@@ -362,7 +362,7 @@ static bool line_agrees(const Langid *l, char *want, const LangidGuess *got, int
 static void reference_compare(const char *name, FILE *texts)
 {
     char path[512], *text = NULL, *want = NULL;
-    size_t text_room = 0, want_room = 0;
+    size_t text_capacity = 0, want_capacity = 0;
     Opened o;
     double most = 0;
     int64_t lines = 0;
@@ -373,9 +373,9 @@ static void reference_compare(const char *name, FILE *texts)
     FILE *wanted = fopen(path, "r");
     assert_non_null(wanted);
     rewind(texts);
-    for (ssize_t bytes; (bytes = getline(&text, &text_room, texts)) > 0; lines++) {
+    for (ssize_t bytes; (bytes = getline(&text, &text_capacity, texts)) > 0; lines++) {
         LangidGuess guess[3];
-        assert_true(getline(&want, &want_room, wanted) > 0);
+        assert_true(getline(&want, &want_capacity, wanted) > 0);
         const char *begin = strchr(text, ' ') + 1;                  /* after the expected label */
         int guesses = langid_guess(o.langid, o.space, begin, bytes - (begin - text) - 1, guess, 3);
         if (!line_agrees(o.langid, want, guess, guesses, &most)) fail_msg("%s: line %" PRId64 " has other labels", name, lines + 1);

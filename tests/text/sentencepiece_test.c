@@ -91,7 +91,7 @@ static void assert_ids(const Tokenizer *t, const char *text, size_t bytes, const
 {
     int32_t got[256];
     char    said[2048] = "";
-    assert_true(t->room(t, text, (int64_t)bytes) <= 256);
+    assert_true(t->max_ids(t, text, (int64_t)bytes) <= 256);
     int64_t count = t->encode(t, got, text, (int64_t)bytes);
     for (int64_t i = 0; i < count; i++) sprintf(said + strlen(said), "%s%d", i ? " " : "", got[i]);
     assert_string_equal(said, ids);
@@ -330,7 +330,7 @@ static void broken_models_do_no_harm(void **state)
             }
             if (i % 4 == 0) m.bytes = (random >> 8) % m.bytes;
             if (message_open(&t, &m) != OK) continue;
-            if (t.room(&t, text, (int64_t)strlen(text)) <= 512)
+            if (t.max_ids(&t, text, (int64_t)strlen(text)) <= 512)
                 t.encode(&t, ids, text, (int64_t)strlen(text));
             for (int id = 0; id < t.vocabulary; id++) t.decode(&t, id);
             tokenizer_close(&t);
@@ -357,7 +357,7 @@ static void wild_normalizers_do_no_harm(void **state)
         put_text(&spec, 2, charsmap, sizeof charsmap);
         put_text(&m, 3, spec.data, spec.bytes);
         assert_int_equal(message_open(&t, &m), OK);
-        if (t.room(&t, "aaaaabbbbcc", 11) < 512) t.encode(&t, ids, "aaaaabbbbcc", 11);
+        if (t.max_ids(&t, "aaaaabbbbcc", 11) < 512) t.encode(&t, ids, "aaaaabbbbcc", 11);
         tokenizer_close(&t);
     }
 }
@@ -367,10 +367,10 @@ static void wild_normalizers_do_no_harm(void **state)
 static void assert_line_ids(const Tokenizer *t, const char *file, int line, const char *text, size_t bytes,
                             const char *want)
 {
-    int64_t  room = t->room(t, text, (int64_t)bytes);
-    int32_t *ids = malloc((size_t)(room + 1) * sizeof *ids);
+    int64_t  most = t->max_ids(t, text, (int64_t)bytes);
+    int32_t *ids = malloc((size_t)(most + 1) * sizeof *ids);
     int64_t  count = t->encode(t, ids, text, (int64_t)bytes);
-    assert_true(count <= room);
+    assert_true(count <= most);
     for (int64_t i = 0; i < count; i++) {
         char *end;
         long id = strtol(want, &end, 10);
@@ -387,15 +387,15 @@ static void assert_file_ids(const char *model, const char *texts, const char *id
 {
     Tokenizer t;
     char  *text = NULL, *want = NULL;
-    size_t text_room = 0, want_room = 0;
+    size_t text_capacity = 0, want_capacity = 0;
     FILE  *f = fopen(texts, "r"), *g = fopen(ids, "r");
     assert_int_equal(sentencepiece_open(&t, model), OK);
     assert_non_null(f);
     assert_non_null(g);
     int line = 0;
     ssize_t bytes;
-    while ((bytes = getline(&text, &text_room, f)) > 0) {
-        assert_true(getline(&want, &want_room, g) > 0);
+    while ((bytes = getline(&text, &text_capacity, f)) > 0) {
+        assert_true(getline(&want, &want_capacity, g) > 0);
         if (text[bytes - 1] == '\n') bytes--;
         assert_line_ids(&t, texts, ++line, text, (size_t)bytes, want);
     }

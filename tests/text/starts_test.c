@@ -18,14 +18,14 @@ static const char *const parts[] = {
     "'re", "'ve", "'l", "'S", "''", "\xFF", "\xC3", "\xE2\x80", "\x80", "\x1C", "\x85", "", "\xC8\xA1", "\xC9\xBF", "\xCA\x80", "\xD2\x80",
 };
 
-static int64_t text_make(uint8_t *text, int64_t room, uint64_t seed, int kinds)
+static int64_t text_make(uint8_t *text, int64_t capacity, uint64_t seed, int kinds)
 {
     int64_t bytes = 0;
-    for (uint64_t i = 0; bytes < room; i++) {
+    for (uint64_t i = 0; bytes < capacity; i++) {
         uint64_t bits = random_bits(seed, i);
         const char *part = parts[(bits >> 8) % (sizeof parts / sizeof parts[0])];
         if ((int)(bits & 15) >= kinds) part = (bits >> 20) % 3 ? "e" : " ";
-        for (; *part && bytes < room; part++) text[bytes++] = (uint8_t)*part;
+        for (; *part && bytes < capacity; part++) text[bytes++] = (uint8_t)*part;
     }
     return bytes;
 }

@@ -123,8 +123,8 @@ static Status identity_add_file(Buffer *out, const char *what, const char *path)
     if (stat(path, &about)) return fail(BAD_FILE, "%s: cannot be read: %m", path);
     TRY(buffer_add(out, what, (int64_t)strlen(what)));
     TRY(buffer_add(out, path, (int64_t)strlen(path)));
-    return json_text_words(out, ", %lld bytes of %lld.%09ld\n", (long long)about.st_size,
-                           (long long)about.st_mtim.tv_sec, about.st_mtim.tv_nsec);
+    return json_text_format(out, ", %lld bytes of %lld.%09ld\n", (long long)about.st_size,
+                            (long long)about.st_mtim.tv_sec, about.st_mtim.tv_nsec);
 }
 
 /* All that the result depends on: the options, and the size and time of each file. Workers and memory are
@@ -169,8 +169,8 @@ static Status stages_run(CleanRun *r)
     }
     TRY(clean_resolve_duplicates(&r->duplicates, &r->filter, r->store, r->folder));
     TRY(write_all(r->counts, &r->filter, r->store, &r->duplicates));
-    MinHashCounts near = r->filter.near ? minhash_counts(r->filter.near) : (MinHashCounts){ 0 };
-    return report_write(&r->filter, r->counts, r->filter.near ? &near : NULL);
+    MinHashCounts minhash = r->filter.minhash ? minhash_counts(r->filter.minhash) : (MinHashCounts){ 0 };
+    return report_write(&r->filter, r->counts, r->filter.minhash ? &minhash : NULL);
 }
 
 /* Every document that was read is either kept or counted under exactly one reason, to the byte. */

@@ -19,9 +19,9 @@ typedef struct {
     int64_t charset[CHARSET_COUNTS];
     /* Lines removed by each rule from documents that passed. */
     int64_t lines[QUALITY_RULES];
-    /* Documents whose UTF-8 was repaired; wiki pages that are no articles; lines or paragraphs removed as
-     * repetitions. */
-    int64_t repaired, passed, parts;
+    /* Documents whose UTF-8 was repaired; wiki pages that are no articles (RecordWalk.skipped_pages);
+     * lines or paragraphs removed as repetitions. */
+    int64_t repaired, skipped_pages, parts;
     int64_t damaged;                                /* files */
     /* Length of language[]: labels of the model, and at the end "none". */
     int64_t languages;

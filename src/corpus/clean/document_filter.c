@@ -63,11 +63,11 @@ static bool quality_wanted(const CleanPlan *p)
 static Status near_open(DocumentFilter *f, const char *folder)
 {
     const CleanPlan *p = f->plan;
-    MinHashPlan near = { .folder = folder, .memory = p->memory, .bands = p->near_bands, .rows = p->near_rows,
+    MinHashPlan plan = { .folder = folder, .memory = p->memory, .bands = p->near_bands, .rows = p->near_rows,
                       .threshold = p->near_threshold };
     if (p->near_threshold <= 0) return OK;
-    TRY(minhash_open(&f->near, &near));
-    f->keys = minhash_bands(f->near);
+    TRY(minhash_open(&f->minhash, &plan));
+    f->keys = minhash_bands(f->minhash);
     return OK;
 }
 
@@ -101,7 +101,7 @@ void document_filter_close(DocumentFilter *f)
     if (f->charset)       charset_close(f->charset);
     if (f->quality)       quality_close(f->quality);
     if (f->contamination) contamination_close(f->contamination);
-    if (f->near)          minhash_close(f->near);
+    if (f->minhash)          minhash_close(f->minhash);
     *f = (DocumentFilter){ .plan = f->plan };
 }
 
@@ -223,9 +223,9 @@ static Status keys_compute(const DocumentFilter *f, FilterWorkspace *w, FilterRe
 {
     const CleanPlan *p = f->plan;
     if (p->exact) TRY(exact_hash(&out->hash, p->normalization, &w->exact, w->text.text, w->text.bytes));
-    if (!f->near) return OK;
+    if (!f->minhash) return OK;
     TRY(shingles_of(&w->shingles, p->near_words, w->text.text, w->text.bytes));
-    minhash_keys(f->near, w->key, &w->shingles);
+    minhash_keys(f->minhash, w->key, &w->shingles);
     return OK;
 }
 

@@ -15,7 +15,7 @@ typedef struct {
     Quality       *quality;         /* NULL: no rule is on */
     Contamination *contamination;   /* NULL: no test sets */
     /* NULL: no near-duplicate detection. The stages use only its parameters. */
-    MinHash       *near;
+    MinHash       *minhash;
     int            keys;            /* MinHash keys of a document: the number of bands */
 } DocumentFilter;
 

@@ -40,15 +40,15 @@ typedef struct {
 
 /* The compressed size of a block is known only after its rows were written; they are the last ones of the
  * part. */
-static void rows_set_packed(StorePart *p, int64_t rows, int64_t packed)
+static void rows_set_compressed(StorePart *p, int64_t rows, int64_t compressed)
 {
     Buffer *b = &p->part[STORE_ROWS];
     for (int64_t i = b->bytes / (int64_t)sizeof(StoredRow) - rows; i < b->bytes / (int64_t)sizeof(StoredRow);
          i++)
-        ((StoredRow *)(void *)b->text)[i].packed = packed;
+        ((StoredRow *)(void *)b->text)[i].compressed = compressed;
 }
 
-Status document_store_close_piece(StorePacker *k, StorePart *p)
+Status document_store_close_part(StorePacker *k, StorePart *p)
 {
     Buffer *out = &p->part[STORE_TEXTS];
     if (!k->raw.bytes) return OK;
@@ -56,13 +56,14 @@ Status document_store_close_piece(StorePacker *k, StorePart *p)
         return fail(NO_MEMORY, "no memory to compress documents");
     ZSTD_CCtx_setParameter(k->context, ZSTD_c_compressionLevel, STORE_LEVEL);
     ZSTD_CCtx_setParameter(k->context, ZSTD_c_checksumFlag, 1);
-    TRY(buffer_room(out, (int64_t)ZSTD_compressBound((size_t)k->raw.bytes)));
-    size_t packed = ZSTD_compress2(k->context, out->text + out->bytes, (size_t)(out->room - out->bytes),
-                                   k->raw.text, (size_t)k->raw.bytes);
-    if (ZSTD_isError(packed))
-        return fail(NO_MEMORY, "documents cannot be compressed: %s", ZSTD_getErrorName(packed));
-    rows_set_packed(p, k->rows, (int64_t)packed);
-    out->bytes  += (int64_t)packed;
+    TRY(buffer_reserve(out, (int64_t)ZSTD_compressBound((size_t)k->raw.bytes)));
+    size_t compressed = ZSTD_compress2(k->context, out->text + out->bytes,
+                                       (size_t)(out->capacity - out->bytes),
+                                       k->raw.text, (size_t)k->raw.bytes);
+    if (ZSTD_isError(compressed))
+        return fail(NO_MEMORY, "documents cannot be compressed: %s", ZSTD_getErrorName(compressed));
+    rows_set_compressed(p, k->rows, (int64_t)compressed);
+    out->bytes  += (int64_t)compressed;
     k->raw.bytes = k->rows = 0;
     return OK;
 }
@@ -78,7 +79,7 @@ Status document_store_put(StorePacker *k, StorePart *p, const StoredDocument *d,
         head.bytes[i] = text[i].text ? text[i].bytes : -1;
         all += text[i].text ? text[i].bytes : 0;
     }
-    if (k->raw.bytes && k->raw.bytes + all > STORE_BLOCK) TRY(document_store_close_piece(k, p));
+    if (k->raw.bytes && k->raw.bytes + all > STORE_BLOCK) TRY(document_store_close_part(k, p));
     row.block = p->part[STORE_TEXTS].bytes;
     row.at    = k->raw.bytes;
     TRY(buffer_add(&k->raw, (const char *)&head, sizeof head));
@@ -91,16 +92,16 @@ Status document_store_put(StorePacker *k, StorePart *p, const StoredDocument *d,
     return OK;
 }
 
-void document_store_clear_piece(StorePart *p, int64_t most)
+void document_store_clear_part(StorePart *p, int64_t most)
 {
     p->documents = 0;
     for (int i = 0; i < STORE_FILES; i++) {
         p->part[i].bytes = 0;
-        if (p->part[i].room > most) buffer_free(&p->part[i]);
+        if (p->part[i].capacity > most) buffer_free(&p->part[i]);
     }
 }
 
-void document_store_free_piece(StorePart *p)
+void document_store_free_part(StorePart *p)
 {
     for (int i = 0; i < STORE_FILES; i++) buffer_free(&p->part[i]);
 }
@@ -132,7 +133,7 @@ static Status sum_begin(DocumentStore *s, int i)
 {
     enum { AT_ONCE = 1 << 20 };
     Buffer part = { 0 };
-    Status status = (s->sum[i] = XXH3_createState()) ? buffer_room(&part, AT_ONCE)
+    Status status = (s->sum[i] = XXH3_createState()) ? buffer_reserve(&part, AT_ONCE)
                                                      : fail(NO_MEMORY, "%s: no memory to check", s->path[i]);
     if (status == OK) XXH3_64bits_reset(s->sum[i]);
     for (int64_t at = 0, bytes; at < s->size.bytes[i] && status == OK; at += bytes) {
@@ -261,17 +262,17 @@ static Status damaged(const DocumentStore *s, const StoredRow *row, const char *
 static Status block_read(const DocumentStore *s, StoreReader *r, const StoredRow *row)
 {
     if (r->bytes && r->block == row->block) return OK;
-    r->bytes = r->packed.bytes = r->raw.bytes = 0;
+    r->bytes = r->compressed.bytes = r->raw.bytes = 0;
     if (!r->context && !(r->context = ZSTD_createDCtx()))
         return fail(NO_MEMORY, "no memory to decompress documents");
-    TRY(buffer_room(&r->packed, row->packed));
-    TRY(file_read(s, STORE_TEXTS, r->packed.text, row->packed, row->block));
-    unsigned long long raw = ZSTD_getFrameContentSize(r->packed.text, (size_t)row->packed);
+    TRY(buffer_reserve(&r->compressed, row->compressed));
+    TRY(file_read(s, STORE_TEXTS, r->compressed.text, row->compressed, row->block));
+    unsigned long long raw = ZSTD_getFrameContentSize(r->compressed.text, (size_t)row->compressed);
     if (raw == ZSTD_CONTENTSIZE_ERROR || raw == ZSTD_CONTENTSIZE_UNKNOWN)
         return damaged(s, row, "it is not a zstd frame");
-    TRY(buffer_room(&r->raw, (int64_t)raw));
-    size_t got = ZSTD_decompressDCtx(r->context, r->raw.text, (size_t)raw, r->packed.text,
-                                     (size_t)row->packed);
+    TRY(buffer_reserve(&r->raw, (int64_t)raw));
+    size_t got = ZSTD_decompressDCtx(r->context, r->raw.text, (size_t)raw, r->compressed.text,
+                                     (size_t)row->compressed);
     if (ZSTD_isError(got)) return damaged(s, row, ZSTD_getErrorName(got));
     r->block = row->block;
     r->bytes = r->raw.bytes = (int64_t)got;
@@ -301,6 +302,6 @@ Status document_store_read(const DocumentStore *s, StoreReader *r, StoredDocumen
 void document_store_free_reader(StoreReader *r)
 {
     ZSTD_freeDCtx(r->context);
-    buffer_free(&r->packed);
+    buffer_free(&r->compressed);
     buffer_free(&r->raw);
 }

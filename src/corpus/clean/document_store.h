@@ -22,7 +22,7 @@ enum { STORE_TEXTS, STORE_ROWS, STORE_KEYS, STORE_DROPPED, STORE_FILES };
 
 typedef struct {
     Hash128  hash;
-    int64_t  block, packed;         /* the zstd block: its first byte in `texts`, and its compressed size */
+    int64_t  block, compressed;     /* the zstd block: its first byte in `texts`, and its compressed size */
     int64_t  at;                    /* the document's first byte in the decompressed block */
     int64_t  bytes;                 /* of the text as it was read */
     uint64_t sum;                   /* XXH3 of the fields above, seeded with the document's number */
@@ -43,14 +43,14 @@ typedef struct { Buffer part[STORE_FILES]; int64_t documents; } StorePart;      
 typedef struct { ZSTD_CCtx *context; Buffer raw; int64_t rows; } StorePacker;
 /* Copies the document into the packer's block and its row and keys into the part. The block is compressed
  * into the part when the next document would make it larger than STORE_BLOCK. */
-Status document_store_put        (StorePacker *packer, StorePart *piece, const StoredDocument *d,
-                                  StoredRow row, const uint64_t *key, int keys);
+Status document_store_put       (StorePacker *packer, StorePart *part, const StoredDocument *d,
+                                 StoredRow row, const uint64_t *key, int keys);
 /* Compresses the last block. */
-Status document_store_close_piece(StorePacker *packer, StorePart *piece);
+Status document_store_close_part(StorePacker *packer, StorePart *part);
 /* Empties the part for its next use. Buffers of more than `most` bytes are freed, so one huge document
  * does not occupy memory for the rest of the run. */
-void   document_store_clear_piece(StorePart *piece, int64_t most);
-void   document_store_free_piece (StorePart *piece);
+void   document_store_clear_part(StorePart *part, int64_t most);
+void   document_store_free_part (StorePart *part);
 void   document_store_free_packer(StorePacker *packer);
 
 typedef struct DocumentStore DocumentStore;
@@ -60,7 +60,7 @@ typedef struct { int64_t documents, bytes[STORE_FILES]; uint64_t sum[STORE_FILES
  * the checksums. BAD_FILE: a file is shorter or its checksum differs. */
 Status    document_store_open (DocumentStore **store, const char *folder, int keys, StoreSize size);
 /* Appends the part; its rows are completed in place first. */
-Status    document_store_add  (DocumentStore *store, StorePart *piece);
+Status    document_store_add  (DocumentStore *store, StorePart *part);
 /* Calls fsync for all four files. */
 Status    document_store_sync (DocumentStore *store);
 StoreSize document_store_size (const DocumentStore *store);
@@ -70,7 +70,7 @@ void      document_store_close(DocumentStore *store);                           
 
 /* One for each thread, initialised to { 0 }. raw: the block that begins at byte `block`, decompressed to
  * `bytes` bytes. */
-typedef struct { ZSTD_DCtx *context; Buffer packed, raw; int64_t block, bytes; } StoreReader;
+typedef struct { ZSTD_DCtx *context; Buffer compressed, raw; int64_t block, bytes; } StoreReader;
 /* Rows and keys of `count` documents from number `document` on. BAD_FILE: a row's checksum differs. */
 Status document_store_rows   (const DocumentStore *store, StoredRow *row, int64_t document, int64_t count);
 Status document_store_keys   (const DocumentStore *store, uint64_t *key, int64_t document, int64_t count);

@@ -2,9 +2,9 @@
  * formats. */
 #include "corpus/clean/drop_reason.h"
 
-const char *drop_reason_text(int rule)
+const char *drop_reason_name(int rule)
 {
-    if (rule < DROP_EMPTY) return record_fault_word((RecordFaultKind)(rule - DROP_FAULT));
+    if (rule < DROP_EMPTY) return record_fault_name((RecordFaultKind)(rule - DROP_FAULT));
     if (rule >= DROP_QUALITY && rule < DROP_CONTAMINATED) return quality_row[rule - DROP_QUALITY].name;
     switch (rule) {
     case DROP_EMPTY:        return "empty";

@@ -22,5 +22,5 @@ enum {
 };
 
 /* The name in reports: "too long", "words-min", "exact duplicate"; "kept" for DROP_KEPT. */
-const char *drop_reason_text(int rule);
+const char *drop_reason_name(int rule);
 #endif

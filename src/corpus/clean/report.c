@@ -27,41 +27,42 @@ void report_print(FILE *out, const CleanPlan *plan, const CleanCounts *counts)
     fprintf(out, "%-26s %12s %7s %12s\n", plan->sample ? "a sample" : "", "documents", "", "bytes");
     row_print(out, "in", counts->in, counts->in);
     for (int i = 0; i < DROP_REASONS; i++)
-        if (counts->dropped[i].documents) row_print(out, drop_reason_text(i), counts->dropped[i], counts->in);
+        if (counts->dropped[i].documents) row_print(out, drop_reason_name(i), counts->dropped[i], counts->in);
     row_print(out, "kept", counts->kept, counts->in);
     if (counts->damaged) fprintf(out, "%-26s %12" PRId64 "\n", "damaged files", counts->damaged);
-    if (counts->passed)  fprintf(out, "%-26s %12" PRId64 "\n", "pages that are no articles", counts->passed);
+    if (counts->skipped_pages)
+        fprintf(out, "%-26s %12" PRId64 "\n", "pages that are no articles", counts->skipped_pages);
 }
 
 /* ---- JSON, appended to a buffer in the order of the members ---- */
 
 static Status count_json(Buffer *out, const char *before, const char *name, Count c)
 {
-    TRY(json_text_words(out, "%s", before));
+    TRY(json_text_format(out, "%s", before));
     TRY(json_text_label(out, name));
-    return json_text_words(out, ": {\"documents\": %" PRId64 ", \"bytes\": %" PRId64 "}", c.documents,
-                           c.bytes);
+    return json_text_format(out, ": {\"documents\": %" PRId64 ", \"bytes\": %" PRId64 "}", c.documents,
+                            c.bytes);
 }
 
 static Status inputs_json(Buffer *out, const CleanPlan *plan)
 {
     for (int i = 0; i < plan->paths; i++) {
-        TRY(json_text_words(out, "%s", i ? ", " : " \"inputs\": ["));
+        TRY(json_text_format(out, "%s", i ? ", " : " \"inputs\": ["));
         TRY(json_text_string(out, json_text_of(plan->path[i], (int64_t)strlen(plan->path[i]))));
     }
-    return json_text_words(out, "],\n");
+    return json_text_format(out, "],\n");
 }
 
 static Status drop_reasons_json(Buffer *out, const CleanCounts *counts)
 {
     bool first = true;
-    TRY(json_text_words(out, " \"dropped\": {"));
+    TRY(json_text_format(out, " \"dropped\": {"));
     for (int i = 0; i < DROP_REASONS; i++) {
         if (!counts->dropped[i].documents) continue;
-        TRY(count_json(out, first ? "\n  " : ",\n  ", drop_reason_text(i), counts->dropped[i]));
+        TRY(count_json(out, first ? "\n  " : ",\n  ", drop_reason_name(i), counts->dropped[i]));
         first = false;
     }
-    return json_text_words(out, "},\n");
+    return json_text_format(out, "},\n");
 }
 
 /* The most probable language of each document that reached that stage, also of those that were dropped
@@ -70,70 +71,70 @@ static Status languages_json(Buffer *out, const DocumentFilter *filter, const Cl
 {
     LanguageRow row[256];
     int count = clean_counts_languages(row, (int)(sizeof row / sizeof *row), counts);
-    TRY(json_text_words(out, " \"languages\": {"));
+    TRY(json_text_format(out, " \"languages\": {"));
     for (int i = 0; i < count; i++)
         TRY(count_json(out, i ? ",\n  " : "\n  ", document_filter_label(filter, row[i].label), row[i].count));
-    return json_text_words(out, "},\n");
+    return json_text_format(out, "},\n");
 }
 
 /* Bin 0 holds documents of 0 and of 1 byte, so it begins at 0. */
 static Status lengths_json(Buffer *out, const CleanCounts *counts)
 {
     bool first = true;
-    TRY(json_text_words(out, " \"lengths\": ["));
+    TRY(json_text_format(out, " \"lengths\": ["));
     for (int i = 0; i < COUNTS_LENGTHS; i++) {
         if (!counts->length_in[i]) continue;
-        TRY(json_text_words(
+        TRY(json_text_format(
             out, "%s{\"bytes_from\": %" PRId64 ", \"in\": %" PRId64 ", \"kept\": %" PRId64 "}",
             first ? "\n  " : ",\n  ", i ? (int64_t)1 << i : 0, counts->length_in[i], counts->length_kept[i]));
         first = false;
     }
-    return json_text_words(out, "],\n");
+    return json_text_format(out, "],\n");
 }
 
 /* What was changed inside documents that passed: numbers of documents, lines or characters, as the name
  * says. */
 static Status changes_json(Buffer *out, const CleanCounts *counts)
 {
-    TRY(json_text_words(
+    TRY(json_text_format(
         out, " \"changes\": {\"documents repaired\": %" PRId64 ", \"parts that stood before\": %" PRId64,
         counts->repaired, counts->parts));
     for (int i = 0; i < CHARSET_COUNTS; i++)
         if (counts->charset[i])
-            TRY(json_text_words(out, ", \"%s\": %" PRId64, charset_count_word((CharsetCount)i),
-                                counts->charset[i]));
+            TRY(json_text_format(out, ", \"%s\": %" PRId64, charset_count_name((CharsetCount)i),
+                                 counts->charset[i]));
     for (int i = 0; i < QUALITY_RULES; i++)
         if (counts->lines[i])
-            TRY(json_text_words(out, ", \"lines: %s\": %" PRId64, quality_row[i].name, counts->lines[i]));
-    return json_text_words(out, "},\n");
+            TRY(json_text_format(out, ", \"lines: %s\": %" PRId64, quality_row[i].name, counts->lines[i]));
+    return json_text_format(out, "},\n");
 }
 
 static Status near_json(Buffer *out, const MinHashCounts *n)
 {
     if (!n) return OK;
-    return json_text_words(out,
-                           " \"near\": {\"clusters\": %" PRId64 ", \"pairs\": %" PRId64
-                           ", \"compared\": %" PRId64 ", \"too_short\": %" PRId64
-                           ", \"largest_bucket\": %" PRId64 "},\n",
-                           n->clusters, n->pairs, n->compared, n->too_short, n->largest);
+    return json_text_format(out,
+                            " \"near\": {\"clusters\": %" PRId64 ", \"pairs\": %" PRId64
+                            ", \"compared\": %" PRId64 ", \"too_short\": %" PRId64
+                            ", \"largest_bucket\": %" PRId64 "},\n",
+                            n->clusters, n->pairs, n->compared, n->too_short, n->largest);
 }
 
 static Status report_json(Buffer *out, const DocumentFilter *filter, const CleanCounts *counts,
-                          const MinHashCounts *near)
+                          const MinHashCounts *minhash)
 {
-    TRY(json_text_words(out, "{\n"));
+    TRY(json_text_format(out, "{\n"));
     TRY(inputs_json(out, filter->plan));
     TRY(count_json(out, " ", "in", counts->in));
     TRY(count_json(out, ",\n ", "kept", counts->kept));
     TRY(count_json(out, ",\n ", "written", counts->written));
-    TRY(json_text_words(out, ",\n"));
+    TRY(json_text_format(out, ",\n"));
     TRY(drop_reasons_json(out, counts));
     TRY(languages_json(out, filter, counts));
     TRY(lengths_json(out, counts));
     TRY(changes_json(out, counts));
-    TRY(near_json(out, near));
-    return json_text_words(out, " \"passed_over\": %" PRId64 ",\n \"damaged_files\": %" PRId64 "\n}\n",
-                           counts->passed, counts->damaged);
+    TRY(near_json(out, minhash));
+    return json_text_format(out, " \"passed_over\": %" PRId64 ",\n \"damaged_files\": %" PRId64 "\n}\n",
+                            counts->skipped_pages, counts->damaged);
 }
 
 /* A dot in a directory's name, or one that begins the path, is not the beginning of an extension. */
@@ -143,7 +144,7 @@ void report_page_path(char *out, size_t size, const char *path)
     snprintf(out, size, "%.*s.html", dot && dot > path ? (int)(dot - path) : (int)strlen(path), path);
 }
 
-Status report_write(const DocumentFilter *filter, const CleanCounts *counts, const MinHashCounts *near)
+Status report_write(const DocumentFilter *filter, const CleanCounts *counts, const MinHashCounts *minhash)
 {
     char   page[1100];
     struct stat about;
@@ -152,7 +153,7 @@ Status report_write(const DocumentFilter *filter, const CleanCounts *counts, con
     if (!path) return OK;
     report_page_path(page, sizeof page, path);
     Status status = folder_make_for(path);
-    if (status == OK) status = report_json(&out, filter, counts, near);
+    if (status == OK) status = report_json(&out, filter, counts, minhash);
     if (status == OK) status = file_write_whole(path, out.text, (size_t)out.bytes);
     /* A report to a device such as /dev/stdout has no directory in which an HTML page could be. */
     if (status != OK || stat(path, &about) || !S_ISREG(about.st_mode)) {

@@ -7,9 +7,9 @@
 #include "corpus/clean/counts.h"
 
 void   report_print(FILE *out, const CleanPlan *plan, const CleanCounts *counts);
-/* Writes plan->report (JSON) and the HTML page of the same name beside it; OK without plan->report. near
- * NULL: near-duplicate detection was off. */
-Status report_write(const DocumentFilter *filter, const CleanCounts *counts, const MinHashCounts *near);
+/* Writes plan->report (JSON) and the HTML page of the same name beside it; OK without plan->report.
+ * minhash NULL: near-duplicate detection was off. */
+Status report_write(const DocumentFilter *filter, const CleanCounts *counts, const MinHashCounts *minhash);
 /* The path of the HTML page: "a/report.json" gives "a/report.html". */
 void   report_page_path(char *out, size_t size, const char *path);
 #endif

@@ -41,7 +41,7 @@ static double share(int64_t part, int64_t whole) { return whole ? 100 * (double)
 
 static Status bar(Buffer *out, const char *kind, double percent)
 {
-    return json_text_words(out, "<i%s style=\"width:%.2f%%\"></i>", kind, percent);
+    return json_text_format(out, "<i%s style=\"width:%.2f%%\"></i>", kind, percent);
 }
 
 /* `kind` is a class attribute for the bar, or empty. Bars show the share of documents, not of bytes. */
@@ -50,19 +50,19 @@ static Status count_row(Buffer *out, const char *what, Count c, Count total, con
     char bytes[24];
     TRY(append(out, "<tr><td>"));
     TRY(append_escaped(out, what));
-    TRY(json_text_words(out, "</td><td>%" PRId64 "</td><td>%.2f%%</td><td>%s</td><td>%.2f%%</td><td>",
-                        c.documents, share(c.documents, total.documents), log_bytes(bytes, (double)c.bytes),
-                        share(c.bytes, total.bytes)));
+    TRY(json_text_format(out, "</td><td>%" PRId64 "</td><td>%.2f%%</td><td>%s</td><td>%.2f%%</td><td>",
+                         c.documents, share(c.documents, total.documents), log_bytes(bytes, (double)c.bytes),
+                         share(c.bytes, total.bytes)));
     TRY(bar(out, kind, share(c.documents, total.documents)));
     return append(out, "</td></tr>\n");
 }
 
 static Status table(Buffer *out, const char *title, const char *first)
 {
-    return json_text_words(out,
-                           "<h2>%s</h2>\n<table><tr><th>%s</th><th>documents</th><th></th>"
-                           "<th>bytes</th><th></th><th></th></tr>\n",
-                           title, first);
+    return json_text_format(out,
+                            "<h2>%s</h2>\n<table><tr><th>%s</th><th>documents</th><th></th>"
+                            "<th>bytes</th><th></th><th></th></tr>\n",
+                            title, first);
 }
 
 static Status drop_reasons_put(Buffer *out, const CleanCounts *counts)
@@ -71,7 +71,7 @@ static Status drop_reasons_put(Buffer *out, const CleanCounts *counts)
     TRY(count_row(out, "in", counts->in, counts->in, ""));
     for (int i = 0; i < DROP_REASONS; i++)
         if (counts->dropped[i].documents)
-            TRY(count_row(out, drop_reason_text(i), counts->dropped[i], counts->in, ""));
+            TRY(count_row(out, drop_reason_name(i), counts->dropped[i], counts->in, ""));
     TRY(count_row(out, "kept", counts->kept, counts->in, " class=\"kept\""));
     return append(out, "</table>\n");
 }
@@ -104,9 +104,9 @@ static Status lengths_put(Buffer *out, const CleanCounts *counts)
     TRY(append(out, "<h2>Lengths</h2>\n<table><tr><th>from</th><th>in</th><th>kept</th><th></th></tr>\n"));
     for (int i = 0; i < COUNTS_LENGTHS; i++) {
         if (!counts->length_in[i]) continue;
-        TRY(json_text_words(out, "<tr><td>%s</td><td>%" PRId64 "</td><td>%" PRId64 "</td><td>",
-                            i ? log_bytes(bytes, (double)((int64_t)1 << i)) : "0 B", counts->length_in[i],
-                            counts->length_kept[i]));
+        TRY(json_text_format(out, "<tr><td>%s</td><td>%" PRId64 "</td><td>%" PRId64 "</td><td>",
+                             i ? log_bytes(bytes, (double)((int64_t)1 << i)) : "0 B", counts->length_in[i],
+                             counts->length_kept[i]));
         TRY(bar(out, "", share(counts->length_in[i], most)));
         TRY(bar(out, " class=\"kept\"", share(counts->length_kept[i], most)));
         TRY(append(out, "</td></tr>\n"));
@@ -118,10 +118,10 @@ Status report_html_make(Buffer *out, const DocumentFilter *filter, const CleanCo
 {
     char in[24], kept[24];
     TRY(append(out, head));
-    TRY(json_text_words(out, "<h1>jotun clean: %" PRId64 " of %" PRId64 " documents, %s of %s</h1>\n",
-                        counts->kept.documents, counts->in.documents,
-                        log_bytes(kept, (double)counts->kept.bytes),
-                        log_bytes(in, (double)counts->in.bytes)));
+    TRY(json_text_format(out, "<h1>jotun clean: %" PRId64 " of %" PRId64 " documents, %s of %s</h1>\n",
+                         counts->kept.documents, counts->in.documents,
+                         log_bytes(kept, (double)counts->kept.bytes),
+                         log_bytes(in, (double)counts->in.bytes)));
     TRY(drop_reasons_put(out, counts));
     TRY(languages_put(out, filter, counts));
     TRY(lengths_put(out, counts));

@@ -60,7 +60,7 @@ static Status keys_add(ResolveJob *job)
         count  = all - at < ROWS_AT_ONCE ? all - at : ROWS_AT_ONCE;
         status = document_store_keys(job->store, key, at, count);
         for (int64_t i = 0; i < count && status == OK; i++)
-            status = minhash_add(job->duplicates->near, key + i * keys);
+            status = minhash_add(job->duplicates->minhash, key + i * keys);
         if (status == OK) status = stop_check(job->filter);
     }
     free(key);
@@ -92,13 +92,13 @@ static Status near_resolve_documents(ResolveJob *job)
     const CleanPlan *plan = job->filter->plan;
     DuplicateSets *sets = job->duplicates;
     MinHashReading reading = { .team = job->team, .exact = sets->exact, .read = shingles_read,
-                               .told = pair_found, .context = job };
-    if (!job->filter->near) return OK;
-    sets->near = job->filter->near;
+                               .on_removed = pair_found, .context = job };
+    if (!job->filter->minhash) return OK;
+    sets->minhash = job->filter->minhash;
     if (plan->pairs && !(sets->jaccard = calloc((size_t)sets->documents + 1, sizeof *sets->jaccard)))
         return fail(NO_MEMORY, "--pairs: no memory for %lld documents", (long long)sets->documents);
     TRY(keys_add(job));
-    return minhash_resolve(sets->near, &reading);
+    return minhash_resolve(sets->minhash, &reading);
 }
 
 /* ---- lines and paragraphs of the documents that are kept ---- */
@@ -178,7 +178,7 @@ void duplicate_sets_close(DuplicateSets *sets)
 int duplicate_sets_reason(const DuplicateSets *sets, int64_t document)
 {
     if (sets->exact && exact_removed(sets->exact, document)) return DROP_EXACT;
-    if (sets->near && minhash_keeper(sets->near, document) != document) return DROP_NEAR;
+    if (sets->minhash && minhash_keeper(sets->minhash, document) != document) return DROP_NEAR;
     return DROP_KEPT;
 }
 
@@ -187,5 +187,5 @@ int duplicate_sets_reason(const DuplicateSets *sets, int64_t document)
 int64_t duplicate_sets_keeper(const DuplicateSets *sets, int64_t document)
 {
     if (sets->exact && exact_removed(sets->exact, document)) document = exact_keeper(sets->exact, document);
-    return sets->near ? minhash_keeper(sets->near, document) : document;
+    return sets->minhash ? minhash_keeper(sets->minhash, document) : document;
 }

@@ -8,7 +8,7 @@
 typedef struct {
     int64_t  documents;
     Exact   *exact;                 /* NULL: no exact deduplication */
-    MinHash *near;                  /* owned by the DocumentFilter; NULL: no near-duplicate detection */
+    MinHash *minhash;               /* owned by the DocumentFilter; NULL: no near-duplicate detection */
     /* [documents], of a near-duplicate with the document kept for it; NULL: no --pairs */
     float   *jaccard;
     /* Lines or paragraphs of the kept documents, in order; NULL: not asked for. */

@@ -26,7 +26,7 @@ typedef struct {
     int64_t      quota;                     /* documents to take from it */
     Status       status;                    /* not OK: the run ends when the caller comes to this slot */
     char         why[512];                  /* the message of `status`; fail_text() is per thread */
-    StorePart    piece;
+    StorePart    part;
     CleanCounts *counts;
     int64_t      faults;                    /* records passed over, and their first messages */
     char         message[MESSAGES_A_BLOCK][512];
@@ -71,7 +71,8 @@ static int64_t quota(const ScanJob *job)
     int64_t sample = job->scan->plan->sample;
     if (!sample) return INT64_MAX;
     if (job->total <= 0) return sample - job->chosen;
-    double wanted = (double)sample * (double)job->blocks_in.behind / (double)job->total - (double)job->chosen;
+    double part   = (double)job->blocks_in.bytes_read / (double)job->total;
+    double wanted = (double)sample * part - (double)job->chosen;
     return wanted > 0 ? (int64_t)(wanted + 0.5) : 0;
 }
 
@@ -86,8 +87,8 @@ static bool slot_fill(void *context, int slot, int64_t *weight)
     s->status = OK;
     s->faults = 0;
     clean_counts_clear(s->counts);
-    document_store_clear_piece(&s->piece, CAPACITY_KEPT);
-    if (s->block.room > CAPACITY_KEPT) block_free(&s->block);
+    document_store_clear_part(&s->part, CAPACITY_KEPT);
+    if (s->block.capacity > CAPACITY_KEPT) block_free(&s->block);
     Status status;
     do {
         status   = input_blocks_fill(&job->blocks_in, &s->block, &more);
@@ -97,11 +98,11 @@ static bool slot_fill(void *context, int slot, int64_t *weight)
     job->chosen += job->scan->plan->sample ? s->quota : 0;
     s->name    = input_blocks_name(&job->blocks_in);
     s->input   = job->blocks_in.file;
-    s->read    = job->blocks_in.behind;
+    s->read    = job->blocks_in.bytes_read;
     s->after   = (ProgressFile){ .file = job->blocks_in.file, .blocks = job->blocks_in.blocks,
                                 .done = job->blocks_in.done };
     if (status == BAD_FILE) {
-        s->after = (ProgressFile){ .file = job->blocks_in.file + 1, .done = job->blocks_in.behind };
+        s->after = (ProgressFile){ .file = job->blocks_in.file + 1, .done = job->blocks_in.bytes_read };
         s->counts->damaged++;
         slot_note(s, fail_text());
     } else if (status != OK) {
@@ -127,16 +128,16 @@ static JsonText text_beginning(const char *text, int64_t bytes)
 static Status dropped_put(const DocumentFilter *filter, ScanSlot *s, const Record *r, int rule,
                           const FilterResult *result)
 {
-    Buffer *out = &s->piece.part[STORE_DROPPED];
+    Buffer *out = &s->part.part[STORE_DROPPED];
     if (!filter->plan->dropped) return OK;
-    TRY(json_text_words(out, "{\"rule\": \"%s\"", drop_reason_text(rule)));
+    TRY(json_text_format(out, "{\"rule\": \"%s\"", drop_reason_name(rule)));
     TRY(json_text_member(out, "id", r->id));
     TRY(json_text_member(out, "file", json_text_of(s->name, (int64_t)strlen(s->name))));
-    TRY(json_text_words(out, ", \"line\": %" PRId64 ", \"bytes\": %" PRId64, r->line, r->bytes));
+    TRY(json_text_format(out, ", \"line\": %" PRId64 ", \"bytes\": %" PRId64, r->line, r->bytes));
     if (result && result->label >= 0) {
-        TRY(json_text_words(out, ", \"language\": "));
+        TRY(json_text_format(out, ", \"language\": "));
         TRY(json_text_label(out, document_filter_label(filter, result->label)));
-        TRY(json_text_words(out, ", \"probability\": %.4f", (double)result->probability));
+        TRY(json_text_format(out, ", \"probability\": %.4f", (double)result->probability));
     }
     if (r->text) TRY(json_text_member(out, "begin", text_beginning(r->text, r->bytes)));
     return buffer_add(out, "}\n", 2);
@@ -146,8 +147,8 @@ static Status fault_count(const DocumentFilter *filter, ScanSlot *s, const Recor
 {
     int rule = DROP_FAULT + (int)fault->kind;
     Record unread = { .line = fault->line, .bytes = fault->bytes };
-    if (fault->kind == RECORD_NO_MEMORY) return fail(NO_MEMORY, "%s", fault->told);
-    slot_note(s, fault->told);
+    if (fault->kind == RECORD_NO_MEMORY) return fail(NO_MEMORY, "%s", fault->message);
+    slot_note(s, fault->message);
     s->counts->in.documents++;
     s->counts->in.bytes += fault->bytes;
     clean_counts_length(s->counts->length_in, fault->bytes);
@@ -168,7 +169,7 @@ static Status record_process(const ScanJob *job, ScanWorker *worker, ScanSlot *s
     StoredDocument d = { .text = { worker->workspace.text.text, worker->workspace.text.bytes },
                          .id = r->id, .url = r->url, .title = r->title, .source = r->source, .line = r->line,
                          .input = s->input, .label = result.label, .probability = result.probability };
-    return document_store_put(&worker->packer, &s->piece, &d,
+    return document_store_put(&worker->packer, &s->part, &d,
                               (StoredRow){ .hash = result.hash, .bytes = r->bytes }, worker->workspace.key,
                               filter->keys);
 }
@@ -183,8 +184,8 @@ static Status block_process(const ScanJob *job, ScanWorker *worker, ScanSlot *s)
         else                      TRY(record_process(job, worker, s, &record));
     }
     s->counts->repaired += walk.repaired;
-    s->counts->passed   += walk.passed;
-    return document_store_close_piece(&worker->packer, &s->piece);
+    s->counts->skipped_pages += walk.skipped_pages;
+    return document_store_close_part(&worker->packer, &s->part);
 }
 
 static void slot_work(void *context, int worker, int slot)
@@ -224,7 +225,7 @@ static Status slot_append(ScanJob *job, ScanSlot *s, int64_t *since)
 {
     CleanScan *scan = job->scan;
     if (s->status != OK) return fail(s->status, "%s", s->why);
-    TRY(document_store_add(scan->store, &s->piece));
+    TRY(document_store_add(scan->store, &s->part));
     clean_counts_add(scan->counts, s->counts);
     faults_log(job, s);
     scan->progress = s->after;
@@ -273,7 +274,7 @@ static Status input_resume(ScanJob *job)
     bool  more  = true;
     Status status = OK;
     job->blocks_in.file = from->file;
-    job->blocks_in.done = job->blocks_in.behind = from->done;
+    job->blocks_in.done = job->blocks_in.bytes_read = from->done;
     for (int64_t i = 0; i < from->blocks && more && status == OK; i++)
         status = input_blocks_fill(&job->blocks_in, &block, &more);
     block_free(&block);
@@ -290,7 +291,7 @@ static Status scan_job_open(ScanJob *job)
     job->slots = ordered_pipeline_slots(p->workers);
     job->slot  = calloc((size_t)job->slots, sizeof *job->slot);
     job->worker_state = calloc((size_t)p->workers, sizeof *job->worker_state);
-    job->blocks_in = (InputBlocks){ .path = p->path, .paths = p->paths, .wanted = p->shape,
+    job->blocks_in = (InputBlocks){ .path = p->path, .paths = p->paths, .wanted = p->input_format,
                                     .line_most = p->record.bytes_most, .ratio_most = p->ratio_most,
                                     .ahead = p->workers };
     job->total = inputs_size(p);
@@ -308,7 +309,7 @@ static void scan_job_close(ScanJob *job)
     input_blocks_close(&job->blocks_in);
     for (int i = 0; job->slot && i < job->slots; i++) {
         block_free(&job->slot[i].block);
-        document_store_free_piece(&job->slot[i].piece);
+        document_store_free_part(&job->slot[i].part);
         free(job->slot[i].counts);
     }
     for (int i = 0; i < job->workers; i++) {
@@ -328,7 +329,7 @@ static Status scan_job_run(ScanJob *job)
                                  .weight_most = (int64_t)job->slots * BLOCK_USUAL, .context = job,
                                  .fill = slot_fill, .work = slot_work };
     TRY(input_resume(job));
-    job->eta = eta_begin("clean: reading", job->blocks_in.behind, job->total);
+    job->eta = eta_begin("clean: reading", job->blocks_in.bytes_read, job->total);
     TRY(ordered_pipeline_open(&pipeline, &plan));
     Status status = slots_append(job, pipeline);
     ordered_pipeline_close(pipeline);

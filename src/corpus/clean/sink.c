@@ -42,18 +42,18 @@ static Status write_plain(Sink *s, const Buffer *b)
 
 /* ZSTD_e_continue returns when the input is consumed; ZSTD_e_end when the frame is complete, which
  * compressStream2 says by 0 left. */
-static Status write_packed(Sink *s, ZSTD_EndDirective how)
+static Status write_compressed(Sink *s, ZSTD_EndDirective how)
 {
     ZSTD_inBuffer in = { s->text.text, (size_t)s->text.bytes, 0 };
     for (size_t left = 1; left && (how == ZSTD_e_end || in.pos < in.size); ) {
-        s->packed.bytes = 0;
-        TRY(buffer_room(&s->packed, (int64_t)ZSTD_CStreamOutSize()));
-        ZSTD_outBuffer out = { s->packed.text, (size_t)s->packed.room, 0 };
+        s->compressed.bytes = 0;
+        TRY(buffer_reserve(&s->compressed, (int64_t)ZSTD_CStreamOutSize()));
+        ZSTD_outBuffer out = { s->compressed.text, (size_t)s->compressed.capacity, 0 };
         left = ZSTD_compressStream2(s->zstd, &out, &in, how);
         if (ZSTD_isError(left))
             return fail(NO_MEMORY, "%s: cannot be compressed: %s", s->path, ZSTD_getErrorName(left));
-        s->packed.bytes = (int64_t)out.pos;
-        TRY(write_plain(s, &s->packed));
+        s->compressed.bytes = (int64_t)out.pos;
+        TRY(write_plain(s, &s->compressed));
         if (how == ZSTD_e_continue) left = 1;
     }
     return OK;
@@ -63,7 +63,7 @@ Status sink_flush(Sink *s, int64_t most)
 {
     if (s->text.bytes <= most) return OK;
     s->bytes += s->text.bytes;
-    TRY(s->zstd ? write_packed(s, ZSTD_e_continue) : write_plain(s, &s->text));
+    TRY(s->zstd ? write_compressed(s, ZSTD_e_continue) : write_plain(s, &s->text));
     s->text.bytes = 0;
     return OK;
 }
@@ -71,7 +71,7 @@ Status sink_flush(Sink *s, int64_t most)
 static Status finish_file(Sink *s)
 {
     TRY(sink_flush(s, 0));
-    if (s->zstd) TRY(write_packed(s, ZSTD_e_end));
+    if (s->zstd) TRY(write_compressed(s, ZSTD_e_end));
     int fd = s->fd;             /* file_finish closes it also when it fails */
     s->fd = -1;
     TRY(file_finish(fd, s->part));
@@ -97,6 +97,6 @@ void sink_discard(Sink *s)
     }
     if (s->zstd) ZSTD_freeCCtx(s->zstd);
     buffer_free(&s->text);
-    buffer_free(&s->packed);
+    buffer_free(&s->compressed);
     *s = (Sink){ .fd = -1 };
 }

@@ -8,7 +8,7 @@
 typedef struct {
     int        fd;                  /* -1: not open */
     char       path[1024], part[1040];
-    Buffer     text, packed;        /* the caller appends to `text` and calls sink_flush */
+    Buffer     text, compressed;    /* the caller appends to `text` and calls sink_flush */
     ZSTD_CCtx *zstd;                /* NULL: not compressed */
     int64_t    at, bytes;           /* bytes in the file; bytes of text flushed so far, uncompressed */
 } Sink;

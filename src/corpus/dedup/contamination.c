@@ -52,9 +52,9 @@ static Status ngrams_add(Contamination *c, int file, int64_t number, const Buffe
 {
     WordWalk    walk = { .text = text->text, .bytes = text->bytes };
     ShingleRoll roll = shingle_roll(c->words);
-    WordSeen    word;
+    WordSpan    word;
     uint64_t    hash;
-    while (word_seen(&walk, &word)) {
+    while (word_next(&walk, &word)) {
         if (!shingle_push(&roll, word.hash, &hash)) continue;
         TRY(ngrams_reserve(c));
         NGram *gram = ngram_slot(c, hash);
@@ -130,10 +130,10 @@ Status contamination_find(const Contamination *c, ContaminationFound *found, con
     int64_t     from[SHINGLE_WORDS_MOST];              /* ring: where the last n words begin */
     WordWalk    walk = { .text = text, .bytes = bytes };
     ShingleRoll roll = shingle_roll(c->words);
-    WordSeen    word;
+    WordSpan    word;
     uint64_t    hash;
     found->hits = found->pieces = found->cuts = 0;
-    for (int64_t seen = 0; word_seen(&walk, &word); seen++) {
+    for (int64_t seen = 0; word_next(&walk, &word); seen++) {
         from[seen % c->words] = word.from;
         if (!shingle_push(&roll, word.hash, &hash)) continue;
         const NGram *gram = ngram_slot(c, hash);

@@ -46,10 +46,10 @@ static Status nfc_compose(ExactSpace *space, Chars *chars)
     static const Normalizer nfc = { .step = { { .kind = NORMALIZER_NFC } }, .steps = 1 };
     NormalizerBuffers buffers;
     for (int i = 0; i < 2; i++)
-        buffers.text[i] = (NormalizerBuffer){ space->text[i].data, space->text[i].room };
+        buffers.text[i] = (NormalizerBuffer){ space->text[i].data, space->text[i].capacity };
     Status status = normalizer_apply(&nfc, chars, true, &buffers);
     for (int i = 0; i < 2; i++)
-        space->text[i].data = buffers.text[i].data, space->text[i].room = buffers.text[i].capacity;
+        space->text[i].data = buffers.text[i].data, space->text[i].capacity = buffers.text[i].capacity;
     return status;
 }
 
@@ -59,15 +59,15 @@ static Status hash_words(ExactSpace *space, Chars chars, bool digits)
 {
     Shingles *words = &space->words;
     WordWalk  walk  = { .text = (const char *)chars.text, .bytes = chars.bytes, .digits = digits };
-    WordSeen  word;
+    WordSpan  word;
     words->count = 0;
-    while (word_seen(&walk, &word)) {
-        if (words->count == words->room) {
-            int64_t   room = words->room * 2 + 512;
-            uint64_t *hash = realloc(words->hash, (size_t)room * sizeof *hash);
-            if (!hash) return fail(NO_MEMORY, "no memory for the words of a document: %" PRId64, room);
+    while (word_next(&walk, &word)) {
+        if (words->count == words->capacity) {
+            int64_t   capacity = words->capacity * 2 + 512;
+            uint64_t *hash = realloc(words->hash, (size_t)capacity * sizeof *hash);
+            if (!hash) return fail(NO_MEMORY, "no memory for the words of a document: %" PRId64, capacity);
             words->hash = hash;
-            words->room = room;
+            words->capacity = capacity;
         }
         words->hash[words->count++] = word.hash;
     }
@@ -89,11 +89,11 @@ static inline Rune space_or_byte(const uint8_t *p, int64_t left)
  * buffer. */
 static Status collapse_spaces(ExactSpace *space, Chars *chars)
 {
-    if (space->text[0].room < chars->bytes) {
+    if (space->text[0].capacity < chars->bytes) {
         uint8_t *data = realloc(space->text[0].data, (size_t)chars->bytes * 2);
         if (!data) return fail(NO_MEMORY, "no memory to normalize a text of %" PRId64 " bytes", chars->bytes);
         space->text[0].data = data;
-        space->text[0].room = chars->bytes * 2;
+        space->text[0].capacity = chars->bytes * 2;
     }
     uint8_t *out = space->text[0].data;
     int64_t  wrote = 0;

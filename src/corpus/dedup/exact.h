@@ -25,7 +25,7 @@ const ExactNormalization *exact_normalization(int row);
 const ExactNormalization *exact_normalization_find(const char *name);  /* NULL: no such row */
 
 /* Buffers of exact_hash. Each thread has its own; begins as { 0 }. */
-typedef struct { Shingles words; struct { uint8_t *data; int64_t room; } text[2]; } ExactSpace;
+typedef struct { Shingles words; struct { uint8_t *data; int64_t capacity; } text[2]; } ExactSpace;
 /* Hash of a text after normalization. A text of which normalization leaves nothing is hashed as it is, so
  * that texts of punctuation alone are not all equal. Fails only with NO_MEMORY. */
 Status exact_hash(Hash128 *hash, const ExactNormalization *n, ExactSpace *space, const char *text,

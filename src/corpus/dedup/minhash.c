@@ -24,19 +24,19 @@ Status minhash_open(MinHash **out, const MinHashPlan *plan)
 {
     *out = NULL;
     TRY(plan_check(plan));
-    MinHash *near = calloc(1, sizeof *near);
-    if (!near) return fail(NO_MEMORY, "no memory for near duplicates");
-    near->plan = *plan;
-    Status status = minhash_signer_open(&near->sign, plan->bands * plan->rows);
+    MinHash *minhash = calloc(1, sizeof *minhash);
+    if (!minhash) return fail(NO_MEMORY, "no memory for near duplicates");
+    minhash->plan = *plan;
+    Status status = minhash_signer_open(&minhash->sign, plan->bands * plan->rows);
     if (status == OK)
-        status = spill_open(&near->keys, "keys of near duplicates", plan->folder, sizeof(MinHashEntry),
+        status = spill_open(&minhash->keys, "keys of near duplicates", plan->folder, sizeof(MinHashEntry),
                             SPILL_PARTITIONS, plan->memory / 2);
-    if (status == OK) *out = near;
-    else              minhash_close(near);
+    if (status == OK) *out = minhash;
+    else              minhash_close(minhash);
     return status;
 }
 
-int minhash_bands(const MinHash *near) { return near->plan.bands; }
+int minhash_bands(const MinHash *minhash) { return minhash->plan.bands; }
 
 /* The band number is part of the key, so equal rows of different bands are not in one bucket. 0 is
  * reserved for "no key", and becomes 1. */
@@ -52,49 +52,50 @@ static uint64_t band_key(int band, const uint32_t *least, int rows)
     return key ? key : 1;
 }
 
-bool minhash_keys(const MinHash *near, uint64_t *key, const Shingles *shingles)
+bool minhash_keys(const MinHash *minhash, uint64_t *key, const Shingles *shingles)
 {
     uint32_t least[MINHASH_PERMUTATIONS_MOST];
-    int      rows = near->plan.rows;
-    memset(key, 0, (size_t)near->plan.bands * sizeof *key);
+    int      rows = minhash->plan.rows;
+    memset(key, 0, (size_t)minhash->plan.bands * sizeof *key);
     if (!shingles->count) return false;
-    minhash_signature(&near->sign, least, shingles);
-    for (int band = 0; band < near->plan.bands; band++) key[band] = band_key(band, least + band * rows, rows);
+    minhash_signature(&minhash->sign, least, shingles);
+    for (int band = 0; band < minhash->plan.bands; band++)
+        key[band] = band_key(band, least + band * rows, rows);
     return true;
 }
 
 /* A document without shingles has no keys but takes a number, so that numbers agree with those of exact.h. */
-Status minhash_add(MinHash *near, const uint64_t *key)
+Status minhash_add(MinHash *minhash, const uint64_t *key)
 {
-    int64_t document = near->counts.documents;
+    int64_t document = minhash->counts.documents;
     if (document >= UINT32_MAX - 1)
         return fail(BAD_OPTION, "more than %u documents: near duplicates cannot be searched among more;"
                     " split the corpus", UINT32_MAX - 1);
-    near->counts.documents++;
-    near->counts.too_short += !key[0];
-    for (int band = 0; band < near->plan.bands && key[0]; band++) {
+    minhash->counts.documents++;
+    minhash->counts.too_short += !key[0];
+    for (int band = 0; band < minhash->plan.bands && key[0]; band++) {
         MinHashEntry entry = { (uint32_t)key[band], (uint32_t)(key[band] >> 32), (uint32_t)document };
-        TRY(spill_add(near->keys, (int)(key[band] >> 54), &entry));
-        near->counts.keys++;
+        TRY(spill_add(minhash->keys, (int)(key[band] >> 54), &entry));
+        minhash->counts.keys++;
     }
     return OK;
 }
 
-int64_t minhash_keeper(const MinHash *near, int64_t document)
+int64_t minhash_keeper(const MinHash *minhash, int64_t document)
 {
-    CHECK(near->keeper, "minhash_keeper before minhash_resolve");
-    return near->keeper[document];
+    CHECK(minhash->keeper, "minhash_keeper before minhash_resolve");
+    return minhash->keeper[document];
 }
 
-MinHashCounts minhash_counts(const MinHash *near) { return near->counts; }
+MinHashCounts minhash_counts(const MinHash *minhash) { return minhash->counts; }
 
-void minhash_close(MinHash *near)
+void minhash_close(MinHash *minhash)
 {
-    if (!near) return;
-    minhash_signer_close(&near->sign);
-    spill_close(near->keys);
-    spill_close(near->pairs);
-    spill_close(near->members);
-    free(near->keeper);
-    free(near);
+    if (!minhash) return;
+    minhash_signer_close(&minhash->sign);
+    spill_close(minhash->keys);
+    spill_close(minhash->pairs);
+    spill_close(minhash->members);
+    free(minhash->keeper);
+    free(minhash);
 }

@@ -13,7 +13,7 @@ enum { LARGE_BUCKET = 5 };  /* documents from which a bucket is large and has a 
 typedef struct { uint32_t low, high, count, number, first[2], last[2]; } BandBucket;
 
 typedef struct {
-    const MinHash *near;
+    const MinHash *minhash;
     const Exact   *exact;
     int            partition;
     MinHashEntry  *entry;   int64_t entries, entries_capacity;
@@ -28,7 +28,7 @@ typedef struct {
 /* Arrays are kept from one partition to the next and only grow. */
 static Status job_reserve(JoinJob *job)
 {
-    job->entries = spill_count(job->near->keys, job->partition);
+    job->entries = spill_count(job->minhash->keys, job->partition);
     for (job->slots = 16; job->slots < (uint64_t)job->entries * 3 / 2; ) job->slots *= 2;
     if (job->entries > job->entries_capacity) {
         free(job->entry);
@@ -116,7 +116,7 @@ static Status bucket_add(JoinJob *job, BandBucket *b, const MinHashEntry *e)
 static Status partition_join(JoinJob *job)
 {
     TRY(job_reserve(job));
-    TRY(spill_read(job->near->keys, job->partition, job->entry));
+    TRY(spill_read(job->minhash->keys, job->partition, job->entry));
     job->pairs = job->members = job->large = job->buckets = job->largest = 0;
     for (int64_t i = 0; i < job->entries; i++) {
         const MinHashEntry *e = &job->entry[i];
@@ -137,44 +137,44 @@ static void join_body(void *context, int64_t begin, int64_t end)
 
 /* Runs on one thread, in the order of partitions, so the spills have the same contents whatever the number
  * of threads. Buckets are renumbered over all partitions. */
-static Status job_collect(MinHash *near, const JoinJob *job)
+static Status job_collect(MinHash *minhash, const JoinJob *job)
 {
-    MinHashCounts *counts = &near->counts;
+    MinHashCounts *counts = &minhash->counts;
     if (job->status != OK) return fail(job->status, "%s", job->why);
     if (counts->large + job->large > UINT32_MAX)
         return fail(BAD_OPTION, "too many large buckets of near duplicates; split the corpus");
     for (int64_t i = 0; i < job->pairs; i++)
-        TRY(spill_add(near->pairs, minhash_part(near, job->pair[i].document), &job->pair[i]));
+        TRY(spill_add(minhash->pairs, minhash_part(minhash, job->pair[i].document), &job->pair[i]));
     for (int64_t i = 0; i < job->members; i++) {
         MinHashMember member = { job->member[i].document, job->member[i].bucket + (uint32_t)counts->large };
-        TRY(spill_add(near->members, minhash_part(near, member.document), &member));
+        TRY(spill_add(minhash->members, minhash_part(minhash, member.document), &member));
     }
     counts->buckets += job->buckets;
     counts->large   += job->large;
     if (job->largest > counts->largest) counts->largest = job->largest;
-    spill_drop(near->keys, job->partition);
+    spill_drop(minhash->keys, job->partition);
     return OK;
 }
 
 /* As many partitions at a time as the team has threads, so that memory is bounded by the team size. */
-static Status partitions_join(MinHash *near, JoinJob *job, int jobs, Team *team)
+static Status partitions_join(MinHash *minhash, JoinJob *job, int jobs, Team *team)
 {
     for (int from = 0; from < SPILL_PARTITIONS; from += jobs) {
         int now = SPILL_PARTITIONS - from < jobs ? SPILL_PARTITIONS - from : jobs;
         for (int i = 0; i < now; i++) job[i].partition = from + i;
         team_for(team, now, 1, join_body, job);
-        for (int i = 0; i < now; i++) TRY(job_collect(near, &job[i]));
+        for (int i = 0; i < now; i++) TRY(job_collect(minhash, &job[i]));
     }
     return OK;
 }
 
-Status minhash_join(MinHash *near, const MinHashReading *reading)
+Status minhash_join(MinHash *minhash, const MinHashReading *reading)
 {
     int      jobs = team_size(reading->team);
     JoinJob *job  = calloc((size_t)jobs, sizeof *job);
     if (!job) return fail(NO_MEMORY, "no memory to join near duplicates");
-    for (int i = 0; i < jobs; i++) job[i].near = near, job[i].exact = reading->exact;
-    Status status = partitions_join(near, job, jobs, reading->team);
+    for (int i = 0; i < jobs; i++) job[i].minhash = minhash, job[i].exact = reading->exact;
+    Status status = partitions_join(minhash, job, jobs, reading->team);
     for (int i = 0; i < jobs; i++) {
         free(job[i].entry);
         free(job[i].bucket);

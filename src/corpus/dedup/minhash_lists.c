@@ -60,13 +60,13 @@ static int64_t sort_unique(uint32_t *value, int64_t count)
 }
 
 /* The inverse of minhash_part: the first document of a part. */
-static int64_t part_first(const MinHash *near, int number)
+static int64_t part_first(const MinHash *minhash, int number)
 {
-    return ((int64_t)number * near->counts.documents + near->parts - 1) / near->parts;
+    return ((int64_t)number * minhash->counts.documents + minhash->parts - 1) / minhash->parts;
 }
 
 /* Documents without candidates and large buckets are kept without any comparison, so they are no query. */
-static void queries_fill(MinHashPart *part, MinHash *near, const int64_t *earlier, const int64_t *bucket,
+static void queries_fill(MinHashPart *part, MinHash *minhash, const int64_t *earlier, const int64_t *bucket,
                          int64_t first, int64_t documents)
 {
     for (int64_t d = 0; d < documents; d++) {
@@ -75,21 +75,21 @@ static void queries_fill(MinHashPart *part, MinHash *near, const int64_t *earlie
         if (!earliers && !buckets) continue;
         part->query[part->queries++] = (MinHashQuery){ (uint32_t)(first + d), part->earlier + earlier[d],
                                                        part->bucket + bucket[d], earliers, buckets };
-        near->counts.pairs += earliers;
+        minhash->counts.pairs += earliers;
     }
 }
 
-Status minhash_part_read(MinHashPart *part, MinHash *near, int number)
+Status minhash_part_read(MinHashPart *part, MinHash *minhash, int number)
 {
-    int64_t  first = part_first(near, number), documents = part_first(near, number + 1) - first;
+    int64_t  first = part_first(minhash, number), documents = part_first(minhash, number + 1) - first;
     int64_t *earlier = calloc((size_t)documents + 2, sizeof *earlier),
             *bucket  = calloc((size_t)documents + 2, sizeof *bucket);
     minhash_part_free(part);
     part->query = malloc((size_t)(documents + 1) * sizeof *part->query);
     Status status = earlier && bucket && part->query ? OK : no_memory(documents);
-    if (status == OK) status = values_read(&part->earlier, earlier, near->pairs, number, first, documents);
-    if (status == OK) status = values_read(&part->bucket, bucket, near->members, number, first, documents);
-    if (status == OK) queries_fill(part, near, earlier, bucket, first, documents);
+    if (status == OK) status = values_read(&part->earlier, earlier, minhash->pairs, number, first, documents);
+    if (status == OK) status = values_read(&part->bucket, bucket, minhash->members, number, first, documents);
+    if (status == OK) queries_fill(part, minhash, earlier, bucket, first, documents);
     free(earlier);
     free(bucket);
     return status;

@@ -14,7 +14,7 @@ typedef struct {
 } MinHashQuery;
 typedef struct { MinHashQuery *query; int64_t queries; uint32_t *earlier, *bucket; } MinHashPart;
 /* Reads part `number` and drops it from the spills; frees what the part held before. */
-Status minhash_part_read(MinHashPart *part, MinHash *near, int number);
+Status minhash_part_read(MinHashPart *part, MinHash *minhash, int number);
 void   minhash_part_free(MinHashPart *part);
 
 /* The kept documents of all large buckets, as singly linked lists in one array. `last` is the newest node

@@ -33,7 +33,8 @@ typedef struct {
     /* Resolved, of the same documents: what it removes takes no part. NULL: all documents take part. */
     const Exact    *exact;
     MinHashRead    *read;
-    MinHashRemoved *told;   /* called for each removed document, in order, on one thread; NULL: no call */
+    /* Called for each removed document, in order, on one thread; NULL: no call. */
+    MinHashRemoved *on_removed;
     void           *context;
 } MinHashReading;
 

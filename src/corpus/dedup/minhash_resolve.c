@@ -19,7 +19,7 @@ typedef struct { uint32_t document; double jaccard; } MinHashCandidate;     /* j
 typedef struct { uint32_t document, best; int64_t from, count, compared; double jaccard; } QueryState;
 
 typedef struct {
-    MinHash              *near;
+    MinHash              *minhash;
     const MinHashReading *reading;
     MinHashSets           sets;
     MinHashLists          lists;
@@ -78,15 +78,15 @@ static Status query_open(Resolver *s, QueryState *state, const MinHashQuery *que
     TRY(candidates_reserve(s, query));
     *state = (QueryState){ .document = query->document, .best = NO_DOCUMENT, .from = s->candidates };
     for (int64_t i = 0; i < query->earliers; i++)
-        candidate_insert(s, state, query->earlier[i] < s->first ? s->near->keeper[query->earlier[i]]
+        candidate_insert(s, state, query->earlier[i] < s->first ? s->minhash->keeper[query->earlier[i]]
                                                                 : query->earlier[i]);
     for (int64_t i = 0; i < query->buckets; i++)
         for (uint32_t at = s->lists.bucket[query->bucket[i]].last; at; at = s->lists.node[at].previous)
             candidate_insert(s, state, s->lists.node[at].document);
     s->candidates += state->count;
-    if (state->count) TRY(minhash_sets_want(&s->sets, state->document));
+    if (state->count) TRY(minhash_sets_request(&s->sets, state->document));
     for (int64_t i = 0; i < state->count; i++)
-        TRY(minhash_sets_want(&s->sets, s->candidate[state->from + i].document));
+        TRY(minhash_sets_request(&s->sets, s->candidate[state->from + i].document));
     return OK;
 }
 
@@ -98,7 +98,7 @@ static double pair_jaccard(const Resolver *s, uint32_t x, uint32_t y)
 {
     const Shingles *a = minhash_sets_find(&s->sets, x), *b = minhash_sets_find(&s->sets, y);
     int64_t fewer = a->count < b->count ? a->count : b->count, more = a->count + b->count - fewer;
-    if (!more || (double)fewer / (double)more < s->near->plan.threshold) return 0;
+    if (!more || (double)fewer / (double)more < s->minhash->plan.threshold) return 0;
     return shingles_jaccard(a, b);
 }
 
@@ -110,7 +110,7 @@ static void query_compare(const Resolver *s, QueryState *state)
         MinHashCandidate *c = &s->candidate[state->from + i];
         c->jaccard = pair_jaccard(s, state->document, c->document);
         state->compared++;
-        if (c->document >= s->first || c->jaccard < s->near->plan.threshold) continue;
+        if (c->document >= s->first || c->jaccard < s->minhash->plan.threshold) continue;
         state->best    = c->document;
         state->jaccard = c->jaccard;
     }
@@ -135,13 +135,13 @@ static Status query_try(Resolver *s, QueryState *state, uint32_t kept)
     double jaccard = at < state->count && c->document == kept ? c->jaccard : -1;
     if (kept >= state->best) return OK;
     if (jaccard < 0) {
-        TRY(minhash_sets_want(&s->sets, state->document));
-        TRY(minhash_sets_want(&s->sets, kept));
+        TRY(minhash_sets_request(&s->sets, state->document));
+        TRY(minhash_sets_request(&s->sets, kept));
         TRY(minhash_sets_fill(&s->sets, s->reading));
         jaccard = pair_jaccard(s, state->document, kept);
         state->compared++;
     }
-    if (jaccard < s->near->plan.threshold) return OK;
+    if (jaccard < s->minhash->plan.threshold) return OK;
     state->best    = kept;
     state->jaccard = jaccard;
     return OK;
@@ -150,11 +150,12 @@ static Status query_try(Resolver *s, QueryState *state, uint32_t kept)
 static void remove_document(Resolver *s, const QueryState *state)
 {
     uint8_t *byte = &s->clustered[state->best / 8], bit = (uint8_t)(1 << state->best % 8);
-    s->near->keeper[state->document] = state->best;
-    s->near->counts.removed++;
-    s->near->counts.clusters += !(*byte & bit);
+    s->minhash->keeper[state->document] = state->best;
+    s->minhash->counts.removed++;
+    s->minhash->counts.clusters += !(*byte & bit);
     *byte |= bit;
-    if (s->reading->told) s->reading->told(s->reading->context, state->document, state->best, state->jaccard);
+    if (s->reading->on_removed)
+        s->reading->on_removed(s->reading->context, state->document, state->best, state->jaccard);
 }
 
 /* Runs on one thread in the order of documents. Nodes of a list are newest first, so the walk over the
@@ -162,13 +163,13 @@ static void remove_document(Resolver *s, const QueryState *state)
 static Status query_decide(Resolver *s, QueryState *state, const MinHashQuery *query)
 {
     for (int64_t i = 0; i < query->earliers; i++)
-        if (query->earlier[i] >= s->first) TRY(query_try(s, state, s->near->keeper[query->earlier[i]]));
+        if (query->earlier[i] >= s->first) TRY(query_try(s, state, s->minhash->keeper[query->earlier[i]]));
     for (int64_t i = 0; i < query->buckets; i++)
         for (uint32_t at = s->lists.bucket[query->bucket[i]].last; at; at = s->lists.node[at].previous) {
             if (s->lists.node[at].document < s->first) break;
             TRY(query_try(s, state, s->lists.node[at].document));
         }
-    s->near->counts.compared += state->compared;
+    s->minhash->counts.compared += state->compared;
     if (state->best != NO_DOCUMENT) {
         remove_document(s, state);
         return OK;
@@ -189,9 +190,9 @@ static Status round_resolve(Resolver *s, const MinHashQuery *query, int64_t coun
     TRY(minhash_sets_fill(&s->sets, s->reading));
     team_for(s->reading->team, count, 16, compare_body, &job);
     for (int64_t i = 0; i < count; i++) TRY(query_decide(s, &s->state[i], &query[i]));
-    TRY(minhash_sets_turn(&s->sets));
-    if (s->sets.here > s->sets.most && s->round > ROUND_LEAST) s->round /= 2;
-    if (s->sets.here < s->sets.most / 4 && s->round < ROUND_MOST) s->round *= 2;
+    TRY(minhash_sets_end_round(&s->sets));
+    if (s->sets.round_bytes > s->sets.bytes_most && s->round > ROUND_LEAST) s->round /= 2;
+    if (s->sets.round_bytes < s->sets.bytes_most / 4 && s->round < ROUND_MOST) s->round *= 2;
     return OK;
 }
 
@@ -199,8 +200,8 @@ static Status round_resolve(Resolver *s, const MinHashQuery *query, int64_t coun
 
 static Status parts_resolve(Resolver *s)
 {
-    for (int part = 0; part < s->near->parts; part++) {
-        TRY(minhash_part_read(&s->part, s->near, part));
+    for (int part = 0; part < s->minhash->parts; part++) {
+        TRY(minhash_part_read(&s->part, s->minhash, part));
         for (int64_t at = 0, count; at < s->part.queries; at += count) {
             count = s->part.queries - at < s->round ? s->part.queries - at : s->round;
             TRY(round_resolve(s, s->part.query + at, count));
@@ -210,44 +211,46 @@ static Status parts_resolve(Resolver *s)
 }
 
 /* Parts of about PART_DOCUMENTS documents bound the memory for pairs and members that are read at a time. */
-static Status pairs_open(MinHash *near, const MinHashReading *reading)
+static Status pairs_open(MinHash *minhash, const MinHashReading *reading)
 {
-    int64_t parts = near->counts.documents / PART_DOCUMENTS + 1, memory = near->plan.memory;
-    near->parts = parts < SPILL_PARTITIONS ? (int)parts : SPILL_PARTITIONS;
-    TRY(spill_open(&near->pairs, "pairs of near duplicates", near->plan.folder, sizeof(MinHashPair),
-                   near->parts, memory / 8));
-    TRY(spill_open(&near->members, "buckets of near duplicates", near->plan.folder, sizeof(MinHashMember),
-                   near->parts, memory / 8));
-    TRY(minhash_join(near, reading));
-    near->counts.disk = spill_disk(near->keys) + spill_disk(near->pairs) + spill_disk(near->members);
-    spill_close(near->keys);
-    near->keys = NULL;
+    int64_t parts = minhash->counts.documents / PART_DOCUMENTS + 1, memory = minhash->plan.memory;
+    minhash->parts = parts < SPILL_PARTITIONS ? (int)parts : SPILL_PARTITIONS;
+    TRY(spill_open(&minhash->pairs, "pairs of near duplicates", minhash->plan.folder, sizeof(MinHashPair),
+                   minhash->parts, memory / 8));
+    TRY(spill_open(&minhash->members, "buckets of near duplicates", minhash->plan.folder,
+                   sizeof(MinHashMember), minhash->parts, memory / 8));
+    TRY(minhash_join(minhash, reading));
+    minhash->counts.disk = spill_disk(minhash->keys) + spill_disk(minhash->pairs)
+                         + spill_disk(minhash->members);
+    spill_close(minhash->keys);
+    minhash->keys = NULL;
     return OK;
 }
 
 static Status resolver_open(Resolver *s)
 {
-    int64_t n = s->near->counts.documents;
-    s->near->keeper = malloc((size_t)(n + 1) * sizeof *s->near->keeper);
+    int64_t n = s->minhash->counts.documents;
+    s->minhash->keeper = malloc((size_t)(n + 1) * sizeof *s->minhash->keeper);
     s->clustered    = calloc((size_t)n / 8 + 1, 1);
     s->state       = malloc(ROUND_MOST * sizeof *s->state);
-    s->sets         = (MinHashSets){ .most = s->near->plan.memory / 2, .round = 1 };
+    s->sets         = (MinHashSets){ .bytes_most = s->minhash->plan.memory / 2, .round = 1 };
     s->round        = ROUND_USUAL;
-    if (!s->near->keeper || !s->clustered || !s->state)
+    if (!s->minhash->keeper || !s->clustered || !s->state)
         return fail(NO_MEMORY, "no memory for the duplicates of %" PRId64 " documents", n);
-    for (int64_t d = 0; d < n; d++) s->near->keeper[d] = (uint32_t)d;
+    for (int64_t d = 0; d < n; d++) s->minhash->keeper[d] = (uint32_t)d;
     return OK;
 }
 
-Status minhash_resolve(MinHash *near, const MinHashReading *reading)
+Status minhash_resolve(MinHash *minhash, const MinHashReading *reading)
 {
-    Resolver s = { .near = near, .reading = reading };
+    Resolver s = { .minhash = minhash, .reading = reading };
     Status  status = resolver_open(&s);
-    if (status == OK && near->counts.documents) status = pairs_open(near, reading);
-    if (status == OK && near->counts.documents) status = minhash_lists_open(&s.lists, near->counts.large);
-    if (status == OK && near->counts.documents) status = parts_resolve(&s);
-    near->counts.read     = s.sets.read;
-    near->counts.unlisted = s.lists.unlisted;
+    if (status == OK && minhash->counts.documents) status = pairs_open(minhash, reading);
+    if (status == OK && minhash->counts.documents)
+        status = minhash_lists_open(&s.lists, minhash->counts.large);
+    if (status == OK && minhash->counts.documents) status = parts_resolve(&s);
+    minhash->counts.read     = s.sets.read;
+    minhash->counts.unlisted = s.lists.unlisted;
     minhash_part_free(&s.part);
     minhash_lists_free(&s.lists);
     minhash_sets_free(&s.sets);

@@ -11,7 +11,7 @@ enum { READ_AHEAD = 16 };  /* consecutive documents for one worker: they are sto
 
 static int64_t set_bytes(const MinHashSet *set)
 {
-    return set->set.room * (int64_t)sizeof(uint64_t) + (int64_t)sizeof *set;
+    return set->set.capacity * (int64_t)sizeof(uint64_t) + (int64_t)sizeof *set;
 }
 
 /* Open addressing with linear probing, at most half full; Fibonacci hashing spreads consecutive document
@@ -46,7 +46,7 @@ static Status sets_reserve(MinHashSets *s)
     return (uint64_t)s->sets * 2 >= s->slots ? slots_rebuild(s, s->slots ? s->slots * 2 : 4096) : OK;
 }
 
-Status minhash_sets_want(MinHashSets *s, uint32_t document)
+Status minhash_sets_request(MinHashSets *s, uint32_t document)
 {
     TRY(sets_reserve(s));
     uint32_t *slot = set_slot(s, document);
@@ -166,15 +166,15 @@ Status minhash_sets_fill(MinHashSets *s, const MinHashReading *reading)
 
 /* Above the limit all sets that the round did not want are dropped, and all sets where those of the round
  * alone exceed it. */
-Status minhash_sets_turn(MinHashSets *s)
+Status minhash_sets_end_round(MinHashSets *s)
 {
     int64_t kept = 0, now = s->round++;
-    s->here = 0;
+    s->round_bytes = 0;
     for (int64_t i = 0; i < s->sets; i++)
-        if (s->set[i].used == now) s->here += set_bytes(&s->set[i]);
-    if (s->bytes <= s->most) return OK;
+        if (s->set[i].used == now) s->round_bytes += set_bytes(&s->set[i]);
+    if (s->bytes <= s->bytes_most) return OK;
     for (int64_t i = 0; i < s->sets; i++) {
-        if (s->set[i].used == now && s->here <= s->most) {
+        if (s->set[i].used == now && s->round_bytes <= s->bytes_most) {
             s->set[kept++] = s->set[i];
             continue;
         }

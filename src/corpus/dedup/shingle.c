@@ -65,7 +65,7 @@ static int word_char_wide(WordHash *w, const uint8_t *p, int64_t left, bool digi
 }
 
 /* The next word from walk->at on in any script, character by character. */
-static bool word_slow(WordWalk *walk, WordSeen *word)
+static bool word_slow(WordWalk *walk, WordSpan *word)
 {
     const uint8_t *text = (const uint8_t *)walk->text;
     WordHash w  = { .hash = WORD_BEGIN };
@@ -81,7 +81,7 @@ static bool word_slow(WordWalk *walk, WordSeen *word)
         at += step;
     }
     walk->at = at;
-    *word = (WordSeen){ mix_bits(w.count ? hash_eight(w.hash, w.eight) : w.hash), from, at };
+    *word = (WordSpan){ mix_bits(w.count ? hash_eight(w.hash, w.eight) : w.hash), from, at };
     return from >= 0;
 }
 
@@ -124,7 +124,7 @@ static inline uint64_t eight_at(const uint8_t *byte, int bytes)
 }
 
 /* A word that ends within 16 bytes. False: the caller must use word_slow from walk->at on. */
-static inline bool word_fast(WordWalk *walk, WordSeen *word)
+static inline bool word_fast(WordWalk *walk, WordSpan *word)
 {
     Bytes16 s = { .byte = { 0 } };
     for (; walk->bytes - walk->at >= 16; walk->at += 16) {
@@ -134,14 +134,14 @@ static inline bool word_fast(WordWalk *walk, WordSeen *word)
         if (end >= 16 || (s.undecided & ((2u << end) - 1))) return false;
         uint64_t hash = hash_eight(WORD_BEGIN, eight_at(s.byte + from, end - from));
         if (end - from > 8) hash = hash_eight(hash, eight_at(s.byte + from + 8, end - from - 8));
-        *word = (WordSeen){ mix_bits(hash), walk->at + from, walk->at + end };
+        *word = (WordSpan){ mix_bits(hash), walk->at + from, walk->at + end };
         walk->at += end;
         return true;
     }
     return false;
 }
 #else
-static inline bool word_fast(WordWalk *walk, WordSeen *word)
+static inline bool word_fast(WordWalk *walk, WordSpan *word)
 {
     (void)walk, (void)word;
     return false;
@@ -149,12 +149,12 @@ static inline bool word_fast(WordWalk *walk, WordSeen *word)
 #endif
 
 /* Inline, for loops over all words of a text. */
-static inline bool word_step(WordWalk *walk, WordSeen *word)
+static inline bool word_step(WordWalk *walk, WordSpan *word)
 {
     return word_fast(walk, word) || word_slow(walk, word);
 }
 
-bool word_seen(WordWalk *walk, WordSeen *word) { return word_step(walk, word); }
+bool word_next(WordWalk *walk, WordSpan *word) { return word_step(walk, word); }
 
 /* ---- shingles: the rolling hash sum = word[0] * base^(n-1) + ... + word[n-1] mod 2^64 ---- */
 
@@ -183,14 +183,14 @@ static inline bool roll_step(ShingleRoll *roll, uint64_t word, uint64_t *hash)
 
 bool shingle_push(ShingleRoll *roll, uint64_t word, uint64_t *hash) { return roll_step(roll, word, hash); }
 
-static Status shingles_reserve(Shingles *s, int64_t room)
+static Status shingles_reserve(Shingles *s, int64_t capacity)
 {
-    if (room <= s->room) return OK;
-    uint64_t *hash = realloc(s->hash, (size_t)room * sizeof *hash);
+    if (capacity <= s->capacity) return OK;
+    uint64_t *hash = realloc(s->hash, (size_t)capacity * sizeof *hash);
     if (!hash)
-        return fail(NO_MEMORY, "no memory for the shingles of a document: %" PRId64 " bytes", room * 8);
+        return fail(NO_MEMORY, "no memory for the shingles of a document: %" PRId64 " bytes", capacity * 8);
     s->hash = hash;
-    s->room = room;
+    s->capacity = capacity;
     return OK;
 }
 
@@ -198,12 +198,12 @@ Status shingles_of(Shingles *s, int words, const char *text, int64_t bytes)
 {
     WordWalk    walk = { .text = text, .bytes = bytes };
     ShingleRoll roll = shingle_roll(words);
-    WordSeen    word;
+    WordSpan    word;
     uint64_t    hash;
     s->count = 0;
     while (word_step(&walk, &word)) {
         if (!roll_step(&roll, word.hash, &hash)) continue;
-        if (s->count == s->room) TRY(shingles_reserve(s, s->room * 2 + 512));
+        if (s->count == s->capacity) TRY(shingles_reserve(s, s->capacity * 2 + 512));
         s->hash[s->count++] = hash;
     }
     return OK;

@@ -13,8 +13,8 @@ enum { SHINGLE_WORDS = 5, SHINGLE_WORDS_MOST = 64 };
 
 /* at: begins as 0; digits: each counts as 0 */
 typedef struct { const char *text; int64_t bytes, at; bool digits; } WordWalk;
-typedef struct { uint64_t hash; int64_t from, end; } WordSeen;  /* from, end: bytes of the text */
-bool word_seen(WordWalk *walk, WordSeen *word);                 /* the next word; false: no more */
+typedef struct { uint64_t hash; int64_t from, end; } WordSpan;  /* from, end: bytes of the text */
+bool word_next(WordWalk *walk, WordSpan *word);                 /* the next word; false: no more */
 
 /* A rolling polynomial hash over the last `words` words: O(1) per word whatever n is. */
 typedef struct {
@@ -27,9 +27,8 @@ ShingleRoll shingle_roll(int words);
 /* True once `words` words were pushed. */
 bool     shingle_push(ShingleRoll *roll, uint64_t word, uint64_t *hash);
 
-/* hash: [count], owned; room: capacity in hashes, which never shrinks. Begins as { 0 }; each thread has its
- * own. */
-typedef struct { uint64_t *hash; int64_t count, room; } Shingles;
+/* hash: [count], owned; capacity: in hashes, never shrinks. Begins as { 0 }; each thread has its own. */
+typedef struct { uint64_t *hash; int64_t count, capacity; } Shingles;
 /* Replaces them, in the order of the text. */
 Status shingles_of  (Shingles *s, int words, const char *text, int64_t bytes);
 Status shingles_set (Shingles *s);                              /* sorts, removes duplicates; linear time */

@@ -36,7 +36,7 @@ struct Charset {
     uint8_t     class[TABLE];
 };
 
-const char *charset_count_word(CharsetCount count)
+const char *charset_count_name(CharsetCount count)
 {
     static const char *const word[CHARSET_COUNTS] = {
         "documents normalized", "invisible characters taken out", "blanks made plain", "emoji taken out",
@@ -256,16 +256,16 @@ static int64_t class_next(const Charset *c, const char *text, int64_t at, int64_
 static Status nfc(Buffer *text, Buffer *spare, CharsetVerdict *v)
 {
     static const Normalizer steps = { .step = { { .kind = NORMALIZER_NFC } }, .steps = 1 };
-    NormalizerBuffers words = { .text = { { (uint8_t *)spare->text, spare->room } } };
+    NormalizerBuffers words = { .text = { { (uint8_t *)spare->text, spare->capacity } } };
     Chars chars = { (const uint8_t *)text->text, text->bytes };
     Status status = normalizer_apply(&steps, &chars, true, &words);
     spare->text = (char *)words.text[0].data;
-    spare->room = words.text[0].capacity;
+    spare->capacity = words.text[0].capacity;
     TRY(status);
     bool same = chars.bytes == text->bytes && !memcmp(chars.text, text->text, (size_t)text->bytes);
     if (same) return OK;
     Buffer other = *text;
-    *text  = (Buffer){ spare->text, chars.bytes, spare->room };
+    *text  = (Buffer){ spare->text, chars.bytes, spare->capacity };
     *spare = other;
     v->count[CHARSET_NORMALIZED] = 1;
     return OK;

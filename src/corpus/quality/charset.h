@@ -55,5 +55,5 @@ void   charset_close(Charset *charset);
  * failure. */
 Status charset_apply(const Charset *charset, Buffer *text, Buffer *spare, CharsetVerdict *verdict);
 /* The name in reports: "foreign lines dropped". */
-const char *charset_count_word(CharsetCount count);
+const char *charset_count_name(CharsetCount count);
 #endif

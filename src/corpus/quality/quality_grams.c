@@ -62,7 +62,7 @@ static int64_t top_chars(const QualitySpace *q, int64_t positions, int n)
 }
 
 /* Characters in n-grams that occurred before, counted without overlap: after each such n-gram reading
- * continues behind its last word. A negative count marks an n-gram that was seen once; the counts
+ * continues after its last word. A negative count marks an n-gram that was seen once; the counts
  * themselves are no longer needed. */
 static int64_t repeated_chars(QualitySpace *q, int64_t positions, int n)
 {

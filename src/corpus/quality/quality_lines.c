@@ -135,7 +135,7 @@ static int64_t closing_marks(const char *text, int64_t bytes)
  * this approximates it without a model. */
 static int64_t sentences(const char *text, int64_t bytes)
 {
-    int64_t count = 0, at = 0, behind = 0;
+    int64_t count = 0, at = 0, after = 0;
     while (at < bytes) {
         char c = text[at++];
         if (c != '.' && c != '!' && c != '?') continue;
@@ -144,9 +144,9 @@ static int64_t sentences(const char *text, int64_t bytes)
         while (at < bytes && is_blank(text[at])) at++;
         if (at < bytes && text[at] >= 'a' && text[at] <= 'z') continue;
         count++;
-        behind = at;
+        after = at;
     }
-    return count + (behind < bytes);
+    return count + (after < bytes);
 }
 
 /* What has to be looked for in each line: what the rules ask for and the text contains at all, which most

@@ -9,22 +9,22 @@
 /* Smaller than most documents: below it, growing would cost more calls than it saves memory. */
 enum { CAPACITY_LEAST = 4096 };
 
-Status buffer_room(Buffer *b, int64_t more)
+Status buffer_reserve(Buffer *b, int64_t more)
 {
     int64_t wanted = b->bytes + more;
-    if (wanted <= b->room) return OK;
+    if (wanted <= b->capacity) return OK;
     int64_t capacity = wanted + wanted / 2;
     if (capacity < CAPACITY_LEAST) capacity = CAPACITY_LEAST;
     char *grown = realloc(b->text, (size_t)capacity);
     if (!grown) return fail(NO_MEMORY, "no memory for a text of %" PRId64 " bytes", wanted);
     b->text = grown;
-    b->room = capacity;
+    b->capacity = capacity;
     return OK;
 }
 
 Status buffer_add(Buffer *b, const char *text, int64_t bytes)
 {
-    TRY(buffer_room(b, bytes));
+    TRY(buffer_reserve(b, bytes));
     if (bytes) memcpy(b->text + b->bytes, text, (size_t)bytes);
     b->bytes += bytes;
     return OK;

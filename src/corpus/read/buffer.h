@@ -7,7 +7,7 @@
 
 typedef struct {
     char   *text;                       /* owned; no NUL at its end */
-    int64_t bytes, room;                /* bytes in use; capacity in bytes */
+    int64_t bytes, capacity;            /* bytes in use; bytes of memory */
 } Buffer;
 
 /* Appends. `text` must not be inside the buffer itself, which may move. NO_MEMORY leaves the buffer
@@ -15,6 +15,6 @@ typedef struct {
 Status buffer_add (Buffer *buffer, const char *text, int64_t bytes);
 /* Reserves capacity for `more` bytes after those in use; buffer->text may move. NO_MEMORY leaves the buffer
  * unchanged. */
-Status buffer_room(Buffer *buffer, int64_t more);
+Status buffer_reserve(Buffer *buffer, int64_t more);
 void   buffer_free(Buffer *buffer);     /* it can be used again afterwards, as { 0 } */
 #endif

@@ -35,7 +35,7 @@ const char *input_blocks_name(const InputBlocks *input)
 static void next_file(InputBlocks *input)
 {
     input_blocks_close(input);
-    input->done   = input->behind;
+    input->done   = input->bytes_read;
     input->blocks = 0;
     input->file++;
 }
@@ -48,13 +48,13 @@ static Status file_open(InputBlocks *input)
     return input->ahead > 1 ? lines_ahead(input->lines, input->ahead) : OK;
 }
 
-/* `behind` counts over all files, for a progress display; a block's own `behind` begins at 0 in each file. */
+/* `bytes_read` counts over all files, for a progress display; that of a block begins at 0 in each file. */
 static Status block_fill_from_file(InputBlocks *input, Block *block, bool *more)
 {
     block->bytes = 0;
     if (!input->lines) TRY(file_open(input));
     Status status = lines_fill(input->lines, block, more);
-    input->behind  = input->done + block->behind;
+    input->bytes_read  = input->done + block->bytes_read;
     input->blocks += *more;
     return status;
 }

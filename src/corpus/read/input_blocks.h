@@ -22,7 +22,7 @@ typedef struct {
     int                file;    /* index of the file that the last block came from */
     int64_t            blocks;  /* blocks filled from that file, the last one included */
     /* (compressed) bytes read of all files up to the end of the last block */
-    int64_t            behind;
+    int64_t            bytes_read;
     int64_t            done;    /* bytes of the files before this one */
     Lines             *lines;   /* the open file; NULL between files */
     /* Reading the open file failed; the next call goes on with the next file. */

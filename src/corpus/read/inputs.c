@@ -35,7 +35,7 @@ static Status path_add(Inputs *in, const char *path)
 /* Counts a path that is not taken and keeps the first, which the caller reports as an example. */
 static Status path_ignore(Inputs *in, const char *path)
 {
-    if (!in->passed++ && !(in->passed_first = strdup(path))) return no_memory(path);
+    if (!in->ignored++ && !(in->ignored_first = strdup(path))) return no_memory(path);
     return OK;
 }
 
@@ -156,6 +156,6 @@ void inputs_free(Inputs *in)
 {
     for (int64_t i = 0; i < in->paths; i++) free(in->path[i]);
     free(in->path);
-    free(in->passed_first);
+    free(in->ignored_first);
     *in = (Inputs){ 0 };
 }

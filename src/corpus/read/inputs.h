@@ -10,8 +10,8 @@
 typedef struct {
     char    **path;             /* [paths], owned */
     int64_t   paths, capacity;  /* capacity: entries of path */
-    int64_t   passed;           /* ignored in folders: hidden, of an unknown ending, or not a regular file */
-    char     *passed_first;     /* path of the first ignored one, owned; NULL: there is none */
+    int64_t   ignored;          /* ignored in folders: hidden, of an unknown ending, or not a regular file */
+    char     *ignored_first;    /* path of the first ignored one, owned; NULL: there is none */
 } Inputs;
 
 /* Fills *inputs, which is empty after a failure. BAD_FILE: something cannot be read, is in no known format,

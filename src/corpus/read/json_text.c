@@ -8,7 +8,7 @@
 
 /* The text is built on the stack: callers write short pieces, and a longer one is a mistake in the
  * program. */
-Status json_text_words(Buffer *out, const char *format, ...)
+Status json_text_format(Buffer *out, const char *format, ...)
 {
     char words[2048];
     va_list args;
@@ -30,7 +30,7 @@ static Status escape_add(Buffer *out, unsigned char c)
     case '\t': return buffer_add(out, "\\t", 2);
     case '\r': return buffer_add(out, "\\r", 2);
     }
-    return json_text_words(out, "\\u%04x", c);
+    return json_text_format(out, "\\u%04x", c);
 }
 
 /* Runs of bytes without an escape are appended at once, since most strings have no escape at all. */
@@ -50,7 +50,7 @@ Status json_text_string(Buffer *out, JsonText text)
 Status json_text_member(Buffer *out, const char *name, JsonText text)
 {
     if (!text.text) return OK;
-    TRY(json_text_words(out, ", \"%s\": ", name));
+    TRY(json_text_format(out, ", \"%s\": ", name));
     return json_text_string(out, text);
 }
 

@@ -5,7 +5,7 @@
 #include "corpus/read/json_line.h"
 
 /* The formatted text itself, not escaped; at most 2047 bytes. */
-Status json_text_words (Buffer *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+Status json_text_format(Buffer *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 Status json_text_string(Buffer *out, JsonText text);  /* "...", escaped; the text must be UTF-8 */
 /* , "name": "..."; a NULL text writes nothing */
 Status json_text_member(Buffer *out, const char *name, JsonText text);

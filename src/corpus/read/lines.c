@@ -52,8 +52,8 @@ static bool name_has_no_ending(const char *path, size_t length)
  * but not read are refused with the command that converts them. */
 static Status kind_by_name(BlockKind *kind, bool *plain, const char *path, BlockKind wanted)
 {
-    const Packing *packing = packing_by_ending(path);
-    size_t length = strlen(path) - (packing ? strlen(packing->ending) : 0);
+    const Codec *codec = codec_by_ending(path);
+    size_t length = strlen(path) - (codec ? strlen(codec->ending) : 0);
     *kind  = wanted;
     *plain = ends_with(path, length, ".txt");
     if (ends_with(path, length, ".xz"))
@@ -256,7 +256,7 @@ static Status first_block_begin(Lines *l, Block *b)
 static Status carry_restore(Lines *l, Block *b)
 {
     l->wanted = l->carried < BLOCK_USUAL ? BLOCK_USUAL : 2 * l->carried;
-    TRY(reserve(l, &b->text, &b->room, l->wanted));
+    TRY(reserve(l, &b->text, &b->capacity, l->wanted));
     if (l->carried) memcpy(b->text, l->carry, l->carried);
     b->bytes   = l->carried;
     l->carried = 0;
@@ -319,7 +319,7 @@ static Status block_fill(Lines *l, Block *b)
         if ((int64_t)b->bytes > l->most) return skip_document(l, b);
         size_t most = (size_t)l->most + 1;                      /* enough to see that it is too long */
         l->wanted = 2 * l->wanted < most ? 2 * l->wanted : most;
-        TRY(reserve(l, &b->text, &b->room, l->wanted));
+        TRY(reserve(l, &b->text, &b->capacity, l->wanted));
     }
     return carry_store(l, b, whole);
 }
@@ -342,7 +342,7 @@ Status lines_fill(Lines *l, Block *b, bool *more)
     *more = false;
     Status status = block_fill(l, b);
     if (status == OK && !b->skipped) status = damage_check(l, b);
-    b->behind = stream_behind(l->stream);
+    b->bytes_read = stream_bytes_read(l->stream);
     if (status != OK) {
         b->bytes = 0;
         return status;

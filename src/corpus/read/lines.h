@@ -32,10 +32,10 @@ typedef enum {
 typedef struct {
     BlockKind  kind;            /* as found: never LINES or AUTO */
     char      *text;            /* owned; documents are decoded inside it */
-    size_t     bytes, room;     /* bytes in use; capacity */
+    size_t     bytes, capacity; /* bytes in use; bytes of memory */
     int64_t    line;            /* number of its first line in the file, from 1 */
     int64_t    skipped;         /* bytes of a document that was too long; else 0 */
-    int64_t    behind;          /* (compressed) bytes of the file read when it was filled */
+    int64_t    bytes_read;      /* (compressed) bytes of the file read when it was filled */
 } Block;
 
 /* One document in the block; of TEXT and JSON one line without its "\n" or "\r\n". number: of its first

@@ -20,7 +20,7 @@ static const struct { RecordField field; const char *key; } known[] = {
 enum { KNOWN = sizeof known / sizeof *known };
 _Static_assert(KNOWN + SOURCE + 1 <= JSON_PATHS_MOST, "json_line.h: more paths");
 
-const char *record_fault_word(RecordFaultKind kind)
+const char *record_fault_name(RecordFaultKind kind)
 {
     static const char *const word[RECORD_FAULTS] = { "too long", "broken", "not UTF-8", "with NUL",
                                                      "no memory" };
@@ -55,10 +55,11 @@ static RecordStep fault(RecordWalk *w, RecordFaultKind kind, Line piece, const c
 static RecordStep fault(RecordWalk *w, RecordFaultKind kind, Line piece, const char *format, ...)
 {
     w->fault = (RecordFault){ .kind = kind, .line = piece.number, .bytes = piece.bytes };
-    int used = snprintf(w->fault.told, sizeof w->fault.told, "%.300s:%" PRId64 ": ", w->name, piece.number);
+    int used = snprintf(w->fault.message, sizeof w->fault.message, "%.300s:%" PRId64 ": ", w->name,
+                        piece.number);
     va_list values;
     va_start(values, format);
-    vsnprintf(w->fault.told + used, sizeof w->fault.told - (size_t)used, format, values);
+    vsnprintf(w->fault.message + used, sizeof w->fault.message - (size_t)used, format, values);
     va_end(values);
     return RECORD_FAULT;
 }
@@ -232,7 +233,7 @@ static RecordStep page_record(RecordWalk *w, Record *record)
         piece.number = record->line = w->piece.number;
         if (why) return fault(w, RECORD_BROKEN, piece, "a broken page: %s", why);
         bool wanted = page.wikitext && !page.redirect && (page.ns == 0 || w->plan->all_pages);
-        w->passed += !wanted;
+        w->skipped_pages += !wanted;
         if (!wanted) continue;
         record->text  = piece.text + (page.text.text - piece.text);
         record->bytes = page.text.bytes;

@@ -43,7 +43,7 @@ typedef enum {
 typedef struct {
     RecordFaultKind kind;           /* after NO_MEMORY the caller must stop */
     int64_t         line, bytes;    /* of the document that is passed over */
-    char            told[512];      /* the message: F.jsonl:12: ... */
+    char            message[512];   /* the message: F.jsonl:12: ... */
 } RecordFault;
 
 typedef struct {
@@ -52,8 +52,8 @@ typedef struct {
     const char       *name;                     /* of the block's file, for messages */
     Buffer           *buffer;                   /* for repaired text; the caller's, one per thread */
     int64_t           repaired;                 /* documents in which something became U+FFFD */
-    /* MediaWiki: redirects, other namespaces, content models but wikitext */
-    int64_t           passed;
+    /* MediaWiki pages that are not read: redirects, other namespaces, other content models than wikitext */
+    int64_t           skipped_pages;
     RecordFault       fault;                    /* valid after RECORD_FAULT */
     LineWalk          lines;                    /* this field and those below are internal */
     /* The item of the block that is read, or its repaired copy in the buffer. */
@@ -68,5 +68,5 @@ typedef struct {
 RecordWalk record_walk(const RecordPlan *plan, Block *block, const char *name, Buffer *buffer);
 RecordStep record_next(RecordWalk *walk, Record *record);
 bool       record_warned(const Record *record, const char *warning);     /* is "adult" among its warnings? */
-const char *record_fault_word(RecordFaultKind kind);                     /* "too long", for reports */
+const char *record_fault_name(RecordFaultKind kind);                     /* "too long", for reports */
 #endif

@@ -37,7 +37,7 @@ void source_close(Source *s)
     free(s);
 }
 
-int64_t source_read(const Source *s) { return s->block.behind; }
+int64_t source_read(const Source *s) { return s->block.bytes_read; }
 
 bool source_json(const Source *s) { return s->block.kind == BLOCK_JSON; }
 

@@ -14,7 +14,7 @@ enum { CHUNK = 256 << 10, RATIO_OVER = 64 << 20 };      /* bytes; the ratio is c
 struct Stream {
     FILE          *file;
     char          *name;            /* for messages; owned */
-    const Packing *packing;         /* NULL: not compressed */
+    const Codec *codec;             /* NULL: not compressed */
     void          *state;
     bool           in_member;       /* a member has begun and not ended */
     bool           needs_input;     /* the member gives no output without more input */
@@ -51,9 +51,9 @@ static Status piece_fill(Stream *s)
 {
     AheadPiece piece = { 0 };
     s->ended       = !ahead_next(s->ahead, &piece);
-    s->in          = s->ended ? s->chunk : piece.packed;
-    s->end         = piece.packed_bytes;
-    s->file_bytes += (int64_t)piece.packed_bytes;
+    s->in          = s->ended ? s->chunk : piece.compressed;
+    s->end         = piece.compressed_bytes;
+    s->file_bytes += (int64_t)piece.compressed_bytes;
     bool ready     = piece.text && !s->in_member;
     s->at          = ready ? s->end : 0;
     s->text        = ready ? piece.text : NULL;
@@ -81,14 +81,14 @@ static Status chunk_fill(Stream *s)
     return file_read(s, s->chunk, CHUNK, &s->end);
 }
 
-Status stream_of(Stream **stream, FILE *file, const char *name, const Packing *packing, int64_t ratio_most)
+Status stream_of(Stream **stream, FILE *file, const char *name, const Codec *codec, int64_t ratio_most)
 {
     Stream *s = calloc(1, sizeof *s);
     *stream = NULL;
-    if (s) *s = (Stream){ .file = file, .name = strdup(name), .packing = packing, .ratio_most = ratio_most };
+    if (s) *s = (Stream){ .file = file, .name = strdup(name), .codec = codec, .ratio_most = ratio_most };
     if (s) s->in = s->chunk;
-    if (s && packing) s->state = packing->open();
-    if (s && s->name && (!packing || s->state)) {
+    if (s && codec) s->state = codec->open();
+    if (s && s->name && (!codec || s->state)) {
         *stream = s;
         return OK;
     }
@@ -103,9 +103,9 @@ static Status standard_open(Stream **stream, int64_t ratio_most)
     TRY(stream_of(stream, stdin, "standard input", NULL, ratio_most));
     Stream *s = *stream;
     Status status = chunk_fill(s);
-    if (status == OK) s->packing = packing_by_magic(s->chunk, s->end);
-    if (s->packing && !(s->state = s->packing->open())) {
-        s->packing = NULL;
+    if (status == OK) s->codec = codec_by_magic(s->chunk, s->end);
+    if (s->codec && !(s->state = s->codec->open())) {
+        s->codec = NULL;
         status = fail(NO_MEMORY, "standard input: no memory to read it");
     }
     if (status == OK) return OK;
@@ -121,14 +121,14 @@ Status stream_open(Stream **stream, const char *path, int64_t ratio_most)
     FILE *file = fopen(path, "rb");
     if (!file) return fail(BAD_FILE, "%s: cannot be read: %s", path, strerror(errno));
     setvbuf(file, NULL, _IONBF, 0);             /* the chunk is the buffer: no second copy */
-    return stream_of(stream, file, path, packing_by_ending(path), ratio_most);
+    return stream_of(stream, file, path, codec_by_ending(path), ratio_most);
 }
 
 /* Bytes that are in the chunk already become the beginning of the first piece. */
 Status stream_ahead(Stream *s, int threads)
 {
-    if (threads <= 1 || !s->packing || !s->packing->start) return OK;
-    TRY(ahead_open(&s->ahead, s->file, s->packing, s->in + s->at, s->end - s->at, threads));
+    if (threads <= 1 || !s->codec || !s->codec->start) return OK;
+    TRY(ahead_open(&s->ahead, s->file, s->codec, s->in + s->at, s->end - s->at, threads));
     s->file_bytes -= (int64_t)(s->end - s->at);
     s->end = s->at = 0;
     s->ended = false;
@@ -139,13 +139,13 @@ void stream_close(Stream *s)
 {
     if (!s) return;
     ahead_close(s->ahead);
-    if (s->state) s->packing->close(s->state);
+    if (s->state) s->codec->close(s->state);
     if (s->file != stdin) fclose(s->file);
     free(s->name);
     free(s);
 }
 
-int64_t stream_behind(const Stream *s) { return stream_used(s); }
+int64_t stream_bytes_read(const Stream *s) { return stream_used(s); }
 
 /* ---- reading ---- */
 
@@ -168,23 +168,23 @@ static Status ratio_check(Stream *s, size_t out)
 static Status member_step(Stream *s, char **out, size_t *capacity)
 {
     const char   *why = NULL;
-    PackingWindow w = { s->in + s->at, s->end - s->at, *out, *capacity };
-    PackingStep   step = s->packing->step(s->state, &w, &why);
+    CodecWindow w = { s->in + s->at, s->end - s->at, *out, *capacity };
+    CodecStep   step = s->codec->step(s->state, &w, &why);
     size_t        taken = s->end - s->at - w.in_bytes, given = *capacity - w.out_bytes;
     s->in_member = s->in_member || taken;
     s->at += taken;
     *out   = w.out;
     *capacity  = w.out_bytes;
     s->needs_input = *capacity > 0;
-    if (step == PACKING_BROKEN)
+    if (step == CODEC_BROKEN)
         return fail(BAD_FILE, "%s: byte %" PRId64 ": not %s, or damaged: %s", s->name, stream_used(s),
-                    s->packing->name, why);
-    if (step == PACKING_END) {
+                    s->codec->name, why);
+    if (step == CODEC_END) {
         s->in_member = false;
-        if (!s->packing->again(s->state)) return fail(NO_MEMORY, "%s: no memory to read on", s->name);
+        if (!s->codec->again(s->state)) return fail(NO_MEMORY, "%s: no memory to read on", s->name);
     } else if (s->in_member && s->ended && s->at == s->end && *capacity) {
         return fail(BAD_FILE, "%s: byte %" PRId64 ": the file ends in the middle of its %s data;"
-                    " copy it again", s->name, s->file_bytes, s->packing->name);
+                    " copy it again", s->name, s->file_bytes, s->codec->name);
     }
     return ratio_check(s, given);
 }
@@ -201,7 +201,7 @@ static Status text_copy(Stream *s, char **out, size_t *capacity)
     return ratio_check(s, bytes);
 }
 
-static Status packed_read(Stream *s, char **out, size_t *capacity)
+static Status compressed_read(Stream *s, char **out, size_t *capacity)
 {
     while (*capacity) {
         if (s->text_bytes) {
@@ -215,7 +215,7 @@ static Status packed_read(Stream *s, char **out, size_t *capacity)
         if (s->ahead && s->at == s->end && !s->ended && !s->in_member) continue;
         if (s->at == s->end && !s->in_member) {
             if (s->file_bytes == 0)
-                return fail(BAD_FILE, "%s: byte 0: not %s: the file is empty", s->name, s->packing->name);
+                return fail(BAD_FILE, "%s: byte 0: not %s: the file is empty", s->name, s->codec->name);
             return OK;
         }
         TRY(member_step(s, out, capacity));
@@ -243,7 +243,7 @@ Status stream_read(Stream *s, char *out, size_t capacity, size_t *got)
     size_t left = capacity;
     *got = 0;
     if (s->broken != OK) return fail(s->broken, "%s", s->why);
-    Status status = s->packing ? packed_read(s, &out, &left) : plain_read(s, &out, &left);
+    Status status = s->codec ? compressed_read(s, &out, &left) : plain_read(s, &out, &left);
     *got = capacity - left;
     if (status != OK) stream_break(s, status);
     return *got ? OK : status;                  /* what precedes the damage is returned first */

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include "base/status.h"
-#include "corpus/read/packing.h"
+#include "corpus/read/codec.h"
 
 enum { STREAM_RATIO_MOST = 400 };  /* default for the largest compression ratio; text reaches about 20 */
 
@@ -17,9 +17,9 @@ typedef struct Stream Stream;
 /* path "-" is standard input. ratio_most: BAD_FILE where 64 MiB of text come from less than 1/ratio_most of
  * that, which protects against decompression bombs; 0 accepts any ratio. *stream is NULL after a failure. */
 Status  stream_open (Stream **stream, const char *path, int64_t ratio_most);
-/* The same for an open file, which the stream closes, also on failure (but not stdin). packing NULL: not
+/* The same for an open file, which the stream closes, also on failure (but not stdin). codec NULL: not
  * compressed. */
-Status  stream_of   (Stream **stream, FILE *file, const char *name, const Packing *packing,
+Status  stream_of   (Stream **stream, FILE *file, const char *name, const Codec *codec,
                      int64_t ratio_most);
 /* Decompresses members on `threads` threads ahead of the reader (corpus/read/stream_ahead.h); called right
  * after opening. The bytes that stream_read returns are the same. Only bzip2 has members that can be found
@@ -27,6 +27,6 @@ Status  stream_of   (Stream **stream, FILE *file, const char *name, const Packin
 Status  stream_ahead(Stream *stream, int threads);
 /* Fills out; *got is less than `capacity` only at the end or before damage, which the next call reports. */
 Status  stream_read (Stream *stream, char *out, size_t capacity, size_t *got);
-int64_t stream_behind(const Stream *stream);     /* (compressed) bytes of the file that have been used */
+int64_t stream_bytes_read(const Stream *stream);  /* (compressed) bytes of the file that have been used */
 void    stream_close(Stream *stream);            /* closes the file too; NULL is allowed */
 #endif

@@ -16,14 +16,14 @@ enum {
     TEXT_FIRST  = 1 << 20     /* capacity by which a text grows */
 };
 
-typedef struct { Buffer packed, text; bool unpacked; } PackedPiece;
+typedef struct { Buffer compressed, text; bool decompressed; } MemberPiece;
 
 struct Ahead {
     FILE            *file;
-    const Packing   *packing;
+    const Codec   *codec;
     OrderedPipeline *pipeline;
     int              pieces;
-    PackedPiece     *piece;     /* [pieces], one per slot of the pipeline */
+    MemberPiece     *piece;     /* [pieces], one per slot of the pipeline */
     /* Read after the last cut. This and the fields below belong to the cutting thread. */
     Buffer           rest;
     bool             ended;
@@ -32,29 +32,29 @@ struct Ahead {
 
 /* ---- cutting ---- */
 
-static bool read_more(Ahead *a, Buffer *packed)
+static bool read_more(Ahead *a, Buffer *compressed)
 {
-    if (buffer_room(packed, READ_ONCE) != OK) {
+    if (buffer_reserve(compressed, READ_ONCE) != OK) {
         a->error = ENOMEM;
         a->ended = true;
         return false;
     }
-    size_t got = fread(packed->text + packed->bytes, 1, READ_ONCE, a->file);
-    packed->bytes += (int64_t)got;
+    size_t got = fread(compressed->text + compressed->bytes, 1, READ_ONCE, a->file);
+    compressed->bytes += (int64_t)got;
     a->ended = got < READ_ONCE;
     if (ferror(a->file)) a->error = errno;
     return got > 0;
 }
 
 /* Bytes after the first `bytes` belong to the next piece. */
-static void rest_keep(Ahead *a, Buffer *packed, int64_t bytes)
+static void rest_keep(Ahead *a, Buffer *compressed, int64_t bytes)
 {
     a->rest.bytes = 0;
-    if (buffer_add(&a->rest, packed->text + bytes, packed->bytes - bytes) != OK) {
+    if (buffer_add(&a->rest, compressed->text + bytes, compressed->bytes - bytes) != OK) {
         a->error = ENOMEM;
         a->ended = true;
     }
-    packed->bytes = bytes;
+    compressed->bytes = bytes;
 }
 
 /* Fills a slot up to where the next member seems to begin. A member that is too long is cut inside, but
@@ -63,25 +63,25 @@ static void rest_keep(Ahead *a, Buffer *packed, int64_t bytes)
 static bool piece_cut(void *context, int slot, int64_t *weight)
 {
     Ahead  *a = context;
-    Buffer *packed = &a->piece[slot].packed, own = *packed;
+    Buffer *compressed = &a->piece[slot].compressed, own = *compressed;
     (void)weight;
-    *packed = a->rest;
+    *compressed = a->rest;
     a->rest = own;
     a->rest.bytes = 0;
     /* More is read only when no member was found in what there is; else `rest` would grow with each piece. */
-    for (int64_t from = PIECE_LEAST; ; read_more(a, packed)) {
-        int64_t start = packed->bytes > from
-                        ? a->packing->start(packed->text, (size_t)packed->bytes, (size_t)from) : -1;
+    for (int64_t from = PIECE_LEAST; ; read_more(a, compressed)) {
+        int64_t start = compressed->bytes > from
+                        ? a->codec->start(compressed->text, (size_t)compressed->bytes, (size_t)from) : -1;
         if (start >= 0) {
-            rest_keep(a, packed, start);
+            rest_keep(a, compressed, start);
             return true;
         }
-        if (a->ended) return packed->bytes > 0;
-        if (packed->bytes >= PIECE_MOST) {
-            rest_keep(a, packed, packed->bytes - START_BYTES);
+        if (a->ended) return compressed->bytes > 0;
+        if (compressed->bytes >= PIECE_MOST) {
+            rest_keep(a, compressed, compressed->bytes - START_BYTES);
             return true;
         }
-        if (packed->bytes - START_BYTES > from) from = packed->bytes - START_BYTES;
+        if (compressed->bytes - START_BYTES > from) from = compressed->bytes - START_BYTES;
     }
 }
 
@@ -89,38 +89,38 @@ static bool piece_cut(void *context, int slot, int64_t *weight)
 
 /* True if the piece is whole members and nothing else; only then is its text independent of its
  * neighbours. */
-static bool members_unpack(PackedPiece *s, const Packing *packing, void *state)
+static bool members_decompress(MemberPiece *s, const Codec *codec, void *state)
 {
     const char *why;
-    PackingWindow w = { .in = s->packed.text, .in_bytes = (size_t)s->packed.bytes };
-    PackingStep step = PACKING_MORE;
+    CodecWindow w = { .in = s->compressed.text, .in_bytes = (size_t)s->compressed.bytes };
+    CodecStep step = CODEC_MORE;
     s->text.bytes = 0;
     for (;;) {
-        if (s->text.bytes >= TEXT_MOST || buffer_room(&s->text, TEXT_FIRST) != OK) return false;
-        size_t capacity = (size_t)(s->text.room - s->text.bytes), before = w.in_bytes;
+        if (s->text.bytes >= TEXT_MOST || buffer_reserve(&s->text, TEXT_FIRST) != OK) return false;
+        size_t capacity = (size_t)(s->text.capacity - s->text.bytes), before = w.in_bytes;
         w.out = s->text.text + s->text.bytes;
         w.out_bytes = capacity;
-        step = packing->step(state, &w, &why);
+        step = codec->step(state, &w, &why);
         s->text.bytes += (int64_t)(capacity - w.out_bytes);
-        if (step == PACKING_BROKEN) return false;
-        if (step == PACKING_END && !w.in_bytes) return true;
-        if (step == PACKING_END && !packing->again(state)) return false;
+        if (step == CODEC_BROKEN) return false;
+        if (step == CODEC_END && !w.in_bytes) return true;
+        if (step == CODEC_END && !codec->again(state)) return false;
         /* It needs bytes of the next piece. */
-        if (step == PACKING_MORE && before == w.in_bytes && w.out_bytes) return false;
+        if (step == CODEC_MORE && before == w.in_bytes && w.out_bytes) return false;
     }
 }
 
 /* A piece that does not begin with a member is the middle of a long one: the reader decompresses it in
  * sequence. */
-static void piece_unpack(void *context, int worker, int slot)
+static void piece_decompress(void *context, int worker, int slot)
 {
     const Ahead *a = context;
-    PackedPiece *s = &a->piece[slot];
+    MemberPiece *s = &a->piece[slot];
     (void)worker;
-    bool begins = a->packing->start(s->packed.text, (size_t)s->packed.bytes, 0) == 0;
-    void *state = begins ? a->packing->open() : NULL;
-    s->unpacked = state && members_unpack(s, a->packing, state);
-    if (state) a->packing->close(state);
+    bool begins = a->codec->start(s->compressed.text, (size_t)s->compressed.bytes, 0) == 0;
+    void *state = begins ? a->codec->open() : NULL;
+    s->decompressed = state && members_decompress(s, a->codec, state);
+    if (state) a->codec->close(state);
 }
 
 /* ---- the reader's side ---- */
@@ -129,26 +129,26 @@ bool ahead_next(Ahead *a, AheadPiece *piece)
 {
     int slot = ordered_pipeline_next(a->pipeline);
     if (slot < 0) return false;
-    const PackedPiece *s = &a->piece[slot];
-    *piece = (AheadPiece){ s->packed.text, s->unpacked ? s->text.text : NULL,
-                           (size_t)s->packed.bytes, (size_t)s->text.bytes };
+    const MemberPiece *s = &a->piece[slot];
+    *piece = (AheadPiece){ s->compressed.text, s->decompressed ? s->text.text : NULL,
+                           (size_t)s->compressed.bytes, (size_t)s->text.bytes };
     return true;
 }
 
 int ahead_error(const Ahead *a) { return a->error; }
 
-Status ahead_open(Ahead **ahead, FILE *file, const Packing *packing, const char *first, size_t bytes,
+Status ahead_open(Ahead **ahead, FILE *file, const Codec *codec, const char *first, size_t bytes,
                   int threads)
 {
     Ahead *a = calloc(1, sizeof *a);
     *ahead = NULL;
     if (!a) return fail(NO_MEMORY, "no memory to decompress ahead");
-    *a = (Ahead){ .file = file, .packing = packing, .pieces = threads + PIECES_MORE };
+    *a = (Ahead){ .file = file, .codec = codec, .pieces = threads + PIECES_MORE };
     a->piece = calloc((size_t)a->pieces, sizeof *a->piece);
     Status status = a->piece ? buffer_add(&a->rest, first, (int64_t)bytes)
                               : fail(NO_MEMORY, "no memory to decompress ahead");
     OrderedPipelinePlan plan = { .what = "decompressing ahead", .workers = threads, .slots = a->pieces,
-                                 .context = a, .fill = piece_cut, .work = piece_unpack };
+                                 .context = a, .fill = piece_cut, .work = piece_decompress };
     if (status == OK)                           /* fewer threads are slower, and acceptable */
         do status = ordered_pipeline_open(&a->pipeline, &plan);
         while (status != OK && (plan.workers /= 2));
@@ -162,7 +162,7 @@ void ahead_close(Ahead *a)
     if (!a) return;
     ordered_pipeline_close(a->pipeline);
     for (int i = 0; a->piece && i < a->pieces; i++) {
-        buffer_free(&a->piece[i].packed);
+        buffer_free(&a->piece[i].compressed);
         buffer_free(&a->piece[i].text);
     }
     buffer_free(&a->rest);

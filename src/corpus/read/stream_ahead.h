@@ -13,20 +13,20 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include "base/status.h"
-#include "corpus/read/packing.h"
+#include "corpus/read/codec.h"
 
 enum { PIECE_LEAST = 128 << 10, PIECE_MOST = 4 << 20, TEXT_MOST = 24 << 20 };      /* bytes */
 
 typedef struct {
-    const char *packed, *text;          /* text NULL: not decompressed */
-    size_t      packed_bytes, text_bytes;
+    const char *compressed, *text;      /* text NULL: not decompressed */
+    size_t      compressed_bytes, text_bytes;
 } AheadPiece;                           /* valid until the next call */
 
 typedef struct Ahead Ahead;
-/* first: bytes of the file that the caller has already read; packing->start is not NULL. Nobody else may
+/* first: bytes of the file that the caller has already read; codec->start is not NULL. Nobody else may
  * read the file until ahead_close. NO_MEMORY where memory or all threads are missing; fewer threads than
  * asked for are accepted. */
-Status ahead_open (Ahead **ahead, FILE *file, const Packing *packing, const char *first, size_t bytes,
+Status ahead_open (Ahead **ahead, FILE *file, const Codec *codec, const char *first, size_t bytes,
                    int threads);
 bool   ahead_next (Ahead *ahead, AheadPiece *piece);    /* false: end of the file, or a read error */
 int    ahead_error(const Ahead *ahead);                 /* after the end: the errno of the read error, or 0 */

@@ -29,7 +29,7 @@ static bool byte_is(const MarkScan *s, int64_t at, char c)
     return at >= 0 && at < s->bytes && s->text[at] == c;
 }
 
-static void mark_add(MarkScan *s, int64_t from, int64_t behind, MarkKind kind)
+static void mark_add(MarkScan *s, int64_t from, int64_t after, MarkKind kind)
 {
     Marks *m = s->marks;
     if (m->count == m->capacity) {
@@ -42,7 +42,7 @@ static void mark_add(MarkScan *s, int64_t from, int64_t behind, MarkKind kind)
         m->mark = grown;
         m->capacity = capacity;
     }
-    m->mark[m->count++] = (Mark){ from, behind, kind };
+    m->mark[m->count++] = (Mark){ from, after, kind };
 }
 
 /* ---- the stack ---- */
@@ -60,19 +60,19 @@ static MarkKind top_kind(const MarkScan *s)
     return s->top == NOTHING ? MARK_KINDS : s->marks->mark[s->top].kind;
 }
 
-static void pop(MarkScan *s, int64_t behind)
+static void pop(MarkScan *s, int64_t after)
 {
     Mark *mark = &s->marks->mark[s->top];
     s->open[mark->kind]--;
     s->top = -2 - mark->end;
-    mark->end = behind;
+    mark->end = after;
 }
 
-static void close_kind(MarkScan *s, MarkKind kind, int64_t behind)
+static void close_kind(MarkScan *s, MarkKind kind, int64_t after)
 {
     if (!s->open[kind]) return;
     while (top_kind(s) != kind) pop(s, NOTHING);
-    pop(s, behind);
+    pop(s, after);
 }
 
 /* ---- lines ---- */
@@ -203,9 +203,9 @@ static void angle_read(MarkScan *s)
         if (tag.closing)     close_kind(s, MARK_HTML_TABLE, from + tag.bytes);
         else if (!tag.alone) push(s, from, MARK_HTML_TABLE);
     } else if ((tag.kind == TAG_WHOLE || tag.kind == TAG_VERBATIM) && !tag.closing && !tag.alone) {
-        int64_t behind = tag_end(s, from, &tag);
-        mark_add(s, from, behind, MARK_TAG);
-        s->at = behind < 0 ? from + tag.bytes : behind;
+        int64_t after = tag_end(s, from, &tag);
+        mark_add(s, from, after, MARK_TAG);
+        s->at = after < 0 ? from + tag.bytes : after;
     }
 }
 

@@ -98,16 +98,16 @@ static bool element_read(Xml *x, WikiPage *p, JsonText text)
     return in_page && name_is(name, "ns") ? ns_read(x, text, &p->ns) : true;
 }
 
-static bool element_open(Xml *x, WikiPage *p, JsonText name, int64_t behind, bool alone)
+static bool element_open(Xml *x, WikiPage *p, JsonText name, int64_t after, bool alone)
 {
     if (name_is(name, "page") && x->depth)
         return broken(x, x->at, "a <page> within a page: the end of the one before is missing");
     if (x->depth == DEPTH_MOST)
         return broken(x, x->at, "elements within elements, deeper than a dump has them");
     x->open[x->depth++] = name;
-    x->from = behind;
+    x->from = after;
     if (!alone) return true;
-    bool good = element_read(x, p, (JsonText){ x->text + behind, 0 });
+    bool good = element_read(x, p, (JsonText){ x->text + after, 0 });
     x->depth--;
     return good;
 }
@@ -133,9 +133,9 @@ static bool tag_read(Xml *x, WikiPage *p)
     JsonText name = { tag + 1 + close, 0 };
     while (!name_ends(name.text[name.bytes])) name.bytes++;
     if (!name.bytes || memchr("!?<&", *name.text, 4)) return broken(x, x->at, "a < that begins no element");
-    int64_t behind = end + 1 - x->text;
-    bool good = close ? element_close(x, p, name) : element_open(x, p, name, behind, alone);
-    if (good) x->at = behind;
+    int64_t after = end + 1 - x->text;
+    bool good = close ? element_close(x, p, name) : element_open(x, p, name, after, alone);
+    if (good) x->at = after;
     return good;
 }
 

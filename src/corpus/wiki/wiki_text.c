@@ -104,9 +104,9 @@ static void argument_begin(Wiki *w)
 {
     Frame *f = frame_top(w);
     int position = f->position + 1;
-    int64_t behind = key_read(w, w->at, &position);
-    if (behind == w->at) f->position++;                            /* no name: the next position */
-    w->at = behind;
+    int64_t after = key_read(w, w->at, &position);
+    if (after == w->at) f->position++;                             /* no name: the next position */
+    w->at = after;
     f->wanted = position >= f->row->first && position <= f->last;
     if (f->wanted && f->row->last == WIKI_LAST) {
         w->out->bytes = f->output;
@@ -308,9 +308,9 @@ static void line_end(Wiki *w)
 
 /* The content of nowiki: only entities are decoded. `limit` is lowered meanwhile, so that an entity ends
  * inside it. */
-static void verbatim_emit(Wiki *w, int64_t behind)
+static void verbatim_emit(Wiki *w, int64_t after)
 {
-    int64_t end = behind - 1, limit = w->limit;
+    int64_t end = after - 1, limit = w->limit;
     while (w->text[end] != '<') end--;
     w->limit = end;
     w->at   += tag_at(w->text + w->at, end - w->at).bytes;
@@ -322,7 +322,7 @@ static void verbatim_emit(Wiki *w, int64_t behind)
         if (amp) entity_emit(w);
     }
     w->limit = limit;
-    w->at    = behind;
+    w->at    = after;
 }
 
 /* After <sup>: only a number is treated, so that km² and 10^6 do not become km2 and 106. */
@@ -453,7 +453,7 @@ Status wiki_text(Buffer *out, const char *wikitext, int64_t bytes)
     int64_t start = out->bytes;
     Wiki w = { .out = out, .text = wikitext, .bytes = bytes, .limit = bytes };
     w.status = marks_find(&w.marks, wikitext, bytes);
-    if (w.status == OK) w.status = buffer_room(out, bytes + 1);
+    if (w.status == OK) w.status = buffer_reserve(out, bytes + 1);
     if (w.status == OK) inline_strip(&w);
     out->bytes = start + (w.status == OK ? wiki_lines(out->text + start, out->bytes - start) : 0);
     marks_free(&w.marks);

@@ -138,7 +138,7 @@ int64_t sentencepiece_normalize(const Tokenizer *t, char *out, const char *text,
 }
 
 /* Each id covers at least one byte of the normalized text. */
-static int64_t sentencepiece_room(const Tokenizer *t, const char *text, int64_t bytes)
+static int64_t sentencepiece_max_ids(const Tokenizer *t, const char *text, int64_t bytes)
 {
     int64_t count = sentencepiece_normalize(t, NULL, text, bytes);
     return count < 0 ? 0 : count;
@@ -244,7 +244,7 @@ Status sentencepiece_open(Tokenizer *t, const char *path)
     }
     *t = (Tokenizer){ .name = sp->name, .vocabulary = sp->model.pieces, .eod = eod_find(&sp->model),
                       .encode = sentencepiece_encode, .decode = sentencepiece_decode,
-                      .room = sentencepiece_room, .close = sentencepiece_close, .state = sp,
+                      .max_ids = sentencepiece_max_ids, .close = sentencepiece_close, .state = sp,
                       .leads = sp->model.drop_spaces };
     return OK;
 }

@@ -1,6 +1,6 @@
 /* Decompression by zlib, zstd and bzip2 behind one interface: a step consumes input and produces output
  * until one of both runs out or a member ends. */
-#include "corpus/read/packing.h"
+#include "corpus/read/codec.h"
 
 #include <bzlib.h>
 #include <limits.h>
@@ -25,7 +25,7 @@ static void *gz_open(void)
     return NULL;
 }
 
-static PackingStep gz_step(void *state, PackingWindow *w, const char **why)
+static CodecStep gz_step(void *state, CodecWindow *w, const char **why)
 {
     z_stream *z = state;
     size_t in = int_bytes(w->in_bytes), out = int_bytes(w->out_bytes);
@@ -36,11 +36,11 @@ static PackingStep gz_step(void *state, PackingWindow *w, const char **why)
     int result = inflate(z, Z_NO_FLUSH);
     in  -= z->avail_in;
     out -= z->avail_out;
-    *w = (PackingWindow){ w->in + in, w->in_bytes - in, w->out + out, w->out_bytes - out };
-    if (result == Z_STREAM_END) return PACKING_END;
-    if (result == Z_OK || result == Z_BUF_ERROR) return PACKING_MORE;
+    *w = (CodecWindow){ w->in + in, w->in_bytes - in, w->out + out, w->out_bytes - out };
+    if (result == Z_STREAM_END) return CODEC_END;
+    if (result == Z_OK || result == Z_BUF_ERROR) return CODEC_MORE;
     *why = z->msg ? z->msg : zError(result);
-    return PACKING_BROKEN;
+    return CODEC_BROKEN;
 }
 
 static bool gz_again(void *state) { return inflateReset(state) == Z_OK; }
@@ -57,18 +57,18 @@ static void *zst_open(void) { return ZSTD_createDStream(); }
 
 /* The library refuses frames whose window is above 128 MiB (ZSTD_WINDOWLOG_LIMIT_DEFAULT), so memory is
  * bounded. */
-static PackingStep zst_step(void *state, PackingWindow *w, const char **why)
+static CodecStep zst_step(void *state, CodecWindow *w, const char **why)
 {
     ZSTD_inBuffer  in  = { w->in, w->in_bytes, 0 };
     ZSTD_outBuffer out = { w->out, w->out_bytes, 0 };
     size_t left = ZSTD_decompressStream(state, &out, &in);
-    *w = (PackingWindow){ w->in + in.pos, w->in_bytes - in.pos, w->out + out.pos, w->out_bytes - out.pos };
-    if (!ZSTD_isError(left)) return left ? PACKING_MORE : PACKING_END;
+    *w = (CodecWindow){ w->in + in.pos, w->in_bytes - in.pos, w->out + out.pos, w->out_bytes - out.pos };
+    if (!ZSTD_isError(left)) return left ? CODEC_MORE : CODEC_END;
     bool window = ZSTD_getErrorCode(left) == ZSTD_error_frameParameter_windowTooLarge;
     *why = window ? "its window is above 128 MiB, which takes as much memory; compress it again:"
                     " zstd -dc --long=31 | zstd"
                   : ZSTD_getErrorName(left);
-    return PACKING_BROKEN;
+    return CODEC_BROKEN;
 }
 
 static bool zst_again(void *state)
@@ -89,7 +89,7 @@ static void *bz2_open(void)
     return NULL;
 }
 
-static PackingStep bz2_step(void *state, PackingWindow *w, const char **why)
+static CodecStep bz2_step(void *state, CodecWindow *w, const char **why)
 {
     bz_stream *z = state;
     size_t in = int_bytes(w->in_bytes), out = int_bytes(w->out_bytes);
@@ -100,13 +100,13 @@ static PackingStep bz2_step(void *state, PackingWindow *w, const char **why)
     int result = BZ2_bzDecompress(z);
     in  -= z->avail_in;
     out -= z->avail_out;
-    *w = (PackingWindow){ w->in + in, w->in_bytes - in, w->out + out, w->out_bytes - out };
-    if (result == BZ_STREAM_END) return PACKING_END;
-    if (result == BZ_OK) return PACKING_MORE;
+    *w = (CodecWindow){ w->in + in, w->in_bytes - in, w->out + out, w->out_bytes - out };
+    if (result == BZ_STREAM_END) return CODEC_END;
+    if (result == BZ_OK) return CODEC_MORE;
     *why = result == BZ_DATA_ERROR_MAGIC ? "incorrect header"
            : result == BZ_MEM_ERROR        ? "no memory"
                                            : "damaged block";
-    return PACKING_BROKEN;
+    return CODEC_BROKEN;
 }
 
 /* The library has no reset, so the state is opened again; it allocates its tables only when a block is
@@ -144,36 +144,36 @@ static int64_t bz2_start(const char *text, size_t bytes, size_t from)
 
 /* ---- recognising the format ---- */
 
-static const Packing packings[] = {
+static const Codec codecs[] = {
     { "gzip",  ".gz",  "\x1f\x8b",         gz_open,  gz_step,  gz_again,  gz_close,  NULL      },
     { "zstd",  ".zst", "\x28\xb5\x2f\xfd", zst_open, zst_step, zst_again, zst_close, NULL      },
     { "bzip2", ".bz2", "BZh",              bz2_open, bz2_step, bz2_again, bz2_close, bz2_start },
 };
-enum { PACKINGS = sizeof packings / sizeof *packings };
+enum { CODECS = sizeof codecs / sizeof *codecs };
 
-const Packing *packing_by_ending(const char *path)
+const Codec *codec_by_ending(const char *path)
 {
     size_t length = strlen(path);
-    for (int i = 0; i < PACKINGS; i++) {
-        size_t ending = strlen(packings[i].ending);
-        if (length > ending && !strcmp(path + length - ending, packings[i].ending)) return &packings[i];
+    for (int i = 0; i < CODECS; i++) {
+        size_t ending = strlen(codecs[i].ending);
+        if (length > ending && !strcmp(path + length - ending, codecs[i].ending)) return &codecs[i];
     }
     return NULL;
 }
 
-const Packing *packing_by_magic(const char *text, size_t bytes)
+const Codec *codec_by_magic(const char *text, size_t bytes)
 {
-    for (int i = 0; i < PACKINGS; i++) {
-        size_t magic = strlen(packings[i].magic);
-        if (bytes >= magic && !memcmp(text, packings[i].magic, magic)) return &packings[i];
+    for (int i = 0; i < CODECS; i++) {
+        size_t magic = strlen(codecs[i].magic);
+        if (bytes >= magic && !memcmp(text, codecs[i].magic, magic)) return &codecs[i];
     }
     return NULL;
 }
 
-Status packing_none(const char *path, const char *text, size_t bytes)
+Status codec_check_uncompressed(const char *path, const char *text, size_t bytes)
 {
-    const Packing *packing = packing_by_ending(path);
-    if (!packing || packing_by_magic(text, bytes) != packing) return OK;
+    const Codec *codec = codec_by_ending(path);
+    if (!codec || codec_by_magic(text, bytes) != codec) return OK;
     return fail(BAD_FILE, "%s: it is compressed by %s, and this command reads it without decompression;"
-                " decompress it first", path, packing->name);
+                " decompress it first", path, codec->name);
 }
