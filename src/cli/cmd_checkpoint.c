@@ -30,9 +30,10 @@ static void tensors_list(const Manifest *m)
 {
     char text[128];
     for (int f = 0; f < m->files; f++)
-        for (int t = 0; t < m->file[f].bundle.tensors; t++) {
-            const LogicalTensor *tensor = &m->file[f].bundle.tensor[t];
-            printf("%-24s %-24s %s\n", m->file[f].bundle.file, tensor_entry_text(text, tensor), tensor->name);
+        for (int t = 0; t < m->file[f].contents.tensors; t++) {
+            const LogicalTensor *tensor = &m->file[f].contents.tensor[t];
+            printf("%-24s %-24s %s\n", m->file[f].contents.name, tensor_entry_text(text, tensor),
+                   tensor->name);
         }
 }
 
@@ -85,7 +86,7 @@ static void findings_add(Findings *all, Status status, const char *path)
 static Status step_verify(const char *dir, const CheckpointFolder *list, int i, Findings *all)
 {
     char path[1024];
-    bool replaced = list[i].kind == FOLDER_ASIDE && i > 0 && list[i - 1].step == list[i].step;
+    bool replaced = list[i].kind == FOLDER_OLD && i > 0 && list[i - 1].step == list[i].step;
     if (list[i].kind == FOLDER_PART || replaced) return OK;
     TRY(checkpoint_dir_path(path, dir, list[i]));
     Status status = checkpoint_verify(path, true);

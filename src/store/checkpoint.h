@@ -1,7 +1,7 @@
 #ifndef STORE_CHECKPOINT_H
 #define STORE_CHECKPOINT_H
-/* Checkpoints of logical tensors. DIR/step_00001000/ holds one safetensors file per bundle (a block of the
- * model with its optimizer states) and manifest.json: shapes, checksums, position, options. Every file
+/* Checkpoints of logical tensors. DIR/step_00001000/ holds one safetensors file per block of the model
+ * (with its optimizer states) and manifest.json: shapes, checksums, position, options. Every file
  * holds whole logical tensors: each rank writes its shards at their offsets, so a checkpoint does not
  * depend on the parallel layout, and its bytes are the same under all of them.
  *
@@ -20,11 +20,11 @@
  * them. */
 Status checkpoint_lock(const char *dir, const char *loaded, int *lock);
 /* Collective over world: an all-gather of checksums and five agreements. The shards of all ranks together
- * must hold each element of each tensor of the bundles exactly once, which is checked (BAD_SHAPE). A shard
+ * must hold each element of each tensor of `files` exactly once, which is checked (BAD_SHAPE). A shard
  * has its tensor's dtype. keep_last > 0: of the complete checkpoints up to this step only that many are
  * kept. On failure all ranks return the same Status and message, and earlier checkpoints are unchanged. */
 Status checkpoint_save(Comm *world, const char *dir, const CheckpointState *state,
-                       const Bundle *bundles, int nbundles, const TensorShard *shards, int nshards,
+                       const CheckpointFile *files, int nfiles, const TensorShard *shards, int nshards,
                        int keep_last);
 /* The newest complete checkpoint: the one that DIR/latest names, else the highest step whose manifest is
  * valid; or `dir` itself if it is a step directory. *found is false if there is none. BAD_FILE if there

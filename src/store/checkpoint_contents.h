@@ -1,8 +1,7 @@
 #ifndef STORE_CHECKPOINT_CONTENTS_H
 #define STORE_CHECKPOINT_CONTENTS_H
-/* What a checkpoint contains, as plain structs: logical tensors, the bundles that group them into files,
- * and the position of training. The other headers of this directory share them, so they are below all of
- * them. */
+/* What a checkpoint contains, as plain structs: logical tensors, the files that hold them, and the position
+ * of training. The other headers of this directory share them, so they are below all of them. */
 #include <stdint.h>
 #include "tensor/tensor.h"
 
@@ -10,8 +9,8 @@
  * read. The name is UTF-8 without control characters and ends with a zero. */
 typedef struct { char name[96]; int dims; int64_t dim[4]; Dtype dtype; } LogicalTensor;
 
-/* The tensors of one file, for example "block_0003.safetensors". The array belongs to whoever fills it. */
-typedef struct { char file[64]; int tensors; LogicalTensor *tensor; } Bundle;
+/* The tensors of one file; name: "block_0003.safetensors". The array belongs to whoever fills it. */
+typedef struct { char name[64]; int tensors; LogicalTensor *tensor; } CheckpointFile;
 
 typedef struct {
     int64_t     step, samples, updates;    /* steps done, samples consumed, optimizer updates done */

@@ -14,7 +14,7 @@
 #include "base/seam.h"
 
 static const struct { const char *prefix, *suffix; } NAMES[] = {
-    [FOLDER_WHOLE] = { "", "" }, [FOLDER_ASIDE] = { ".", ".old" }, [FOLDER_PART] = { ".", ".part" } };
+    [FOLDER_WHOLE] = { "", "" }, [FOLDER_OLD] = { ".", ".old" }, [FOLDER_PART] = { ".", ".part" } };
 
 static void step_name(char name[64], CheckpointFolder f)
 {
@@ -80,7 +80,7 @@ static Status size_check(const Manifest *m, const ManifestFile *file)
 {
     char        path[1024];
     struct stat about;
-    TRY(path_join(path, m->folder, file->bundle.file));
+    TRY(path_join(path, m->folder, file->contents.name));
     if (stat(path, &about) != 0)
         return fail(errno == ENOENT ? BAD_FILE : IO_FAILED, "%s: cannot be read: %s", path, strerror(errno));
     if (about.st_size == file->bytes) return OK;
@@ -101,7 +101,7 @@ Status checkpoint_dir_check(const char *folder)
 
 /* Opens the manifest once by itself, because checkpoint_dir_check reports every unreadable file as
  * BAD_FILE, which would make a file without read permission look like a damaged one. */
-Status checkpoint_dir_look(const char *dir, CheckpointFolder folder, char path[1024], bool *complete)
+Status checkpoint_dir_inspect(const char *dir, CheckpointFolder folder, char path[1024], bool *complete)
 {
     char manifest[1024];
     *complete = false;
@@ -121,7 +121,7 @@ static bool step_complete(const char *dir, CheckpointFolder folder)
 {
     char path[1024];
     bool complete;
-    return checkpoint_dir_look(dir, folder, path, &complete) == OK && complete;
+    return checkpoint_dir_inspect(dir, folder, path, &complete) == OK && complete;
 }
 
 /* ---- finding ---- */
@@ -154,7 +154,7 @@ Status checkpoint_dir_newest(const char *dir, int64_t below, char path[1024], in
     for (int i = 0; i < count && status == OK && !*found; i++) {
         if (list[i].kind == FOLDER_PART || list[i].step >= below) continue;
         *step  = list[i].step;
-        status = checkpoint_dir_look(dir, list[i], path, found);
+        status = checkpoint_dir_inspect(dir, list[i], path, found);
     }
     free(list);
     return status;
@@ -211,19 +211,19 @@ static Status step_remove(const char *dir, CheckpointFolder folder)
 }
 
 /* If a save was killed between the two renames of part_rename, the previous checkpoint gets its name back. */
-static Status asides_restore(const char *dir)
+static Status old_folders_restore(const char *dir)
 {
     CheckpointFolder *list;
     int               count;
     Status            status = OK;
-    char              aside[1024], whole[1024];
+    char              old[1024], whole[1024];
     TRY(checkpoint_dir_list(dir, &list, &count));
     for (int i = 0; i < count && status == OK; i++) {
-        if (list[i].kind != FOLDER_ASIDE) continue;
-        status = checkpoint_dir_path(aside, dir, list[i]);
+        if (list[i].kind != FOLDER_OLD) continue;
+        status = checkpoint_dir_path(old, dir, list[i]);
         if (status == OK)
             status = checkpoint_dir_path(whole, dir, (CheckpointFolder){ list[i].step, FOLDER_WHOLE });
-        if (status == OK && !file_exists(whole)) status = file_rename(aside, whole);
+        if (status == OK && !file_exists(whole)) status = file_rename(old, whole);
     }
     free(list);
     return status;
@@ -239,7 +239,7 @@ Status checkpoint_dir_begin(const char *dir, int64_t step)
         TRY(path_join(parent, dir, ".."));
         TRY(folder_sync(parent));
     }
-    TRY(asides_restore(dir));
+    TRY(old_folders_restore(dir));
     TRY(folder_remove(part));
     return folder_make(part);
 }
@@ -248,18 +248,18 @@ Status checkpoint_dir_begin(const char *dir, int64_t step)
  * away first and moved back if the second rename fails. */
 static Status part_rename(const char *dir, int64_t step)
 {
-    char part[1024], whole[1024], aside[1024];
+    char part[1024], whole[1024], old[1024];
     TRY(checkpoint_dir_path(part,  dir, (CheckpointFolder){ step, FOLDER_PART }));
     TRY(checkpoint_dir_path(whole, dir, (CheckpointFolder){ step, FOLDER_WHOLE }));
-    TRY(checkpoint_dir_path(aside, dir, (CheckpointFolder){ step, FOLDER_ASIDE }));
+    TRY(checkpoint_dir_path(old, dir, (CheckpointFolder){ step, FOLDER_OLD }));
     bool again = file_exists(whole);
     if (again) {
-        TRY(folder_remove(aside));
-        TRY(file_rename(whole, aside));
+        TRY(folder_remove(old));
+        TRY(file_rename(whole, old));
     }
     Status status = file_rename(part, whole);
     /* The message of the first failure is kept. */
-    if (status != OK && again) seam.rename(aside, whole);
+    if (status != OK && again) seam.rename(old, whole);
     return status;
 }
 
@@ -275,26 +275,26 @@ Status checkpoint_dir_publish(const char *dir, int64_t step)
     return file_write_whole(latest, name, strlen(name));
 }
 
-static void sweep_one(const char *dir, CheckpointFolder f)
+static void prune_one(const char *dir, CheckpointFolder f)
 {
     if (step_remove(dir, f) != OK) log_line("an old checkpoint could not be removed: %s", fail_text());
 }
 
-void checkpoint_dir_sweep(const char *dir, int64_t step, int keep_last)
+void checkpoint_dir_prune(const char *dir, int64_t step, int keep_last)
 {
     CheckpointFolder *list;
     int               count, kept = 1;         /* the one just written counts as kept */
     if (checkpoint_dir_list(dir, &list, &count) != OK) return;
     /* Left-overs of killed saves; an .old directory only if the checkpoint that replaces it is complete. */
     for (int i = 0; i < count; i++) {
-        bool aside = list[i].kind == FOLDER_ASIDE &&
+        bool old = list[i].kind == FOLDER_OLD &&
             step_complete(dir, (CheckpointFolder){ list[i].step, FOLDER_WHOLE });
-        if (list[i].kind == FOLDER_PART || aside) sweep_one(dir, list[i]);
+        if (list[i].kind == FOLDER_PART || old) prune_one(dir, list[i]);
     }
     for (int i = 0; i < count && keep_last > 0; i++) {
         bool older = list[i].kind == FOLDER_WHOLE && list[i].step < step;
         if (older && step_complete(dir, list[i]) && ++kept > keep_last)
-            sweep_one(dir, list[i]);
+            prune_one(dir, list[i]);
     }
     free(list);
 }

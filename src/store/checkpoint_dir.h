@@ -10,7 +10,7 @@
  *     .lock, .probe           of the run that saves here (checkpoint_lock.c); not looked at below */
 #include "store/manifest.h"
 
-typedef enum { FOLDER_WHOLE, FOLDER_ASIDE, FOLDER_PART } CheckpointFolderKind;    /* plain, .old, .part */
+typedef enum { FOLDER_WHOLE, FOLDER_OLD, FOLDER_PART } CheckpointFolderKind;      /* plain, .old, .part */
 typedef struct { int64_t step; CheckpointFolderKind kind; } CheckpointFolder;
 
 Status checkpoint_dir_path(char path[1024], const char *dir, CheckpointFolder folder);
@@ -23,7 +23,7 @@ Status checkpoint_dir_check(const char *folder);
 /* *complete: the directory exists and checkpoint_dir_check accepts it. A damaged or missing one is not an
  * error; one that cannot be read for another reason (permissions, I/O errors) is, so that a run never
  * silently resumes from an older one. */
-Status checkpoint_dir_look(const char *dir, CheckpointFolder folder, char path[1024], bool *complete);
+Status checkpoint_dir_inspect(const char *dir, CheckpointFolder folder, char path[1024], bool *complete);
 
 /* Whether the path is a step directory, complete or not: it contains a manifest or is named like a step. */
 bool   checkpoint_dir_is_step(const char *path);
@@ -47,5 +47,5 @@ Status checkpoint_dir_publish(const char *dir, int64_t step);
 /* Removes left-over .part and .old directories and, if keep_last > 0, complete checkpoints of lower steps
  * beyond keep_last - 1 of them. Higher steps belong to another branch of the run and are kept. What cannot
  * be removed is logged. */
-void   checkpoint_dir_sweep  (const char *dir, int64_t step, int keep_last);
+void   checkpoint_dir_prune  (const char *dir, int64_t step, int keep_last);
 #endif

@@ -32,8 +32,8 @@ static Status manifest_sort(Manifest *m, Status bad)
     if (!(m->sorted = calloc((size_t)m->tensors + 1, sizeof *m->sorted)))
         return fail(NO_MEMORY, "no memory for %d tensors' names", m->tensors);
     for (int f = 0; f < m->files; f++)
-        for (int t = 0; t < m->file[f].bundle.tensors; t++)
-            m->sorted[n++] = (ManifestEntry){ m->file[f].bundle.tensor[t].name, f, t };
+        for (int t = 0; t < m->file[f].contents.tensors; t++)
+            m->sorted[n++] = (ManifestEntry){ m->file[f].contents.tensor[t].name, f, t };
     qsort(m->sorted, (size_t)n, sizeof *m->sorted, entry_order);
     for (int i = 1; i < n; i++)
         if (entry_order(&m->sorted[i - 1], &m->sorted[i]) == 0)
@@ -50,14 +50,14 @@ const ManifestEntry *manifest_find(const Manifest *m, const char *name)
 
 const LogicalTensor *manifest_tensor(const Manifest *m, const ManifestEntry *entry)
 {
-    return &m->file[entry->file].bundle.tensor[entry->tensor];
+    return &m->file[entry->file].contents.tensor[entry->tensor];
 }
 
 void manifest_free(Manifest *m)
 {
     for (int f = 0; f < m->files; f++) {
         free(m->file[f].checksum);
-        if (!m->planned) free(m->file[f].bundle.tensor);
+        if (!m->planned) free(m->file[f].contents.tensor);
     }
     free(m->file);
     free(m->sorted);
@@ -73,28 +73,28 @@ static Status files_make(Manifest *m, size_t files)
     return OK;
 }
 
-/* Appends a file with this bundle. files_make has made memory for it. */
-static Status file_add(Manifest *m, const Bundle *bundle)
+/* Appends a file with these contents. files_make has made memory for it. */
+static Status file_add(Manifest *m, const CheckpointFile *contents)
 {
     ManifestFile *file = &m->file[m->files++];
-    *file = (ManifestFile){ .bundle = *bundle, .first = m->tensors };
-    m->tensors += bundle->tensors;
-    if (!(file->checksum = calloc((size_t)bundle->tensors + 1, sizeof *file->checksum)))
-        return fail(NO_MEMORY, "no memory for %d checksums", bundle->tensors);
+    *file = (ManifestFile){ .contents = *contents, .first = m->tensors };
+    m->tensors += contents->tensors;
+    if (!(file->checksum = calloc((size_t)contents->tensors + 1, sizeof *file->checksum)))
+        return fail(NO_MEMORY, "no memory for %d checksums", contents->tensors);
     return OK;
 }
 
-static Status plan_fill(Manifest *m, const Bundle *bundles, int nbundles)
+static Status plan_fill(Manifest *m, const CheckpointFile *files, int nfiles)
 {
-    TRY(files_make(m, (size_t)nbundles));
-    for (int i = 0; i < nbundles; i++) TRY(file_add(m, &bundles[i]));
+    TRY(files_make(m, (size_t)nfiles));
+    for (int i = 0; i < nfiles; i++) TRY(file_add(m, &files[i]));
     return manifest_sort(m, BAD_SHAPE);
 }
 
-Status manifest_plan(Manifest *m, const CheckpointState *state, const Bundle *bundles, int nbundles)
+Status manifest_plan(Manifest *m, const CheckpointState *state, const CheckpointFile *files, int nfiles)
 {
     *m = (Manifest){ .state = *state, .planned = true, .folder = "checkpoint to be written" };
-    Status status = plan_fill(m, bundles, nbundles);
+    Status status = plan_fill(m, files, nfiles);
     if (status != OK) manifest_free(m);
     return status;
 }
@@ -104,15 +104,15 @@ Status manifest_plan(Manifest *m, const CheckpointState *state, const Bundle *bu
 static json_t *file_json(const ManifestFile *file)
 {
     json_t *tensors = json_array();
-    for (int t = 0; t < file->bundle.tensors; t++) {
-        const LogicalTensor *tensor = &file->bundle.tensor[t];
+    for (int t = 0; t < file->contents.tensors; t++) {
+        const LogicalTensor *tensor = &file->contents.tensor[t];
         char sum[24];
         snprintf(sum, sizeof sum, "%016" PRIx64, file->checksum[t]);
         json_array_append_new(tensors, json_pack("{s:s, s:s, s:o, s:s}", "name", tensor->name, "dtype",
                                                  dtype_name(tensor->dtype), "shape",
                                                  tensor_entry_shape(tensor), "xxh3", sum));
     }
-    return json_pack("{s:s, s:I, s:o}", "file", file->bundle.file, "bytes", (json_int_t)file->bytes,
+    return json_pack("{s:s, s:I, s:o}", "file", file->contents.name, "bytes", (json_int_t)file->bytes,
                      "tensors", tensors);
 }
 
@@ -123,7 +123,7 @@ static Status options_json(json_t **options, const char *text)
     char         problem[160];
     *options = json_loads(text && text[0] ? text : "{}", JSON_REJECT_DUPLICATES, &error);
     if (!*options)
-        return fail(BAD_OPTION, "the options to be saved are not JSON: %s", json_problem(problem, &error));
+        return fail(BAD_OPTION, "the options to be saved are not JSON: %s", json_error_text(problem, &error));
     if (json_is_object(*options)) return OK;
     json_decref(*options);
     return fail(BAD_OPTION, "the options to be saved are not a JSON object");
@@ -201,15 +201,15 @@ static Status file_name_read(char out[64], const char *path, const char *name)
 
 static Status tensors_read(ManifestFile *file, const char *path, const json_t *tensors)
 {
-    for (int t = 0; t < file->bundle.tensors; t++) {
+    for (int t = 0; t < file->contents.tensors; t++) {
         const char   *name, *sum;
         const json_t *dtype, *shape;
         if (json_unpack(json_array_get(tensors, (size_t)t), "{s:s, s:o, s:o, s:s !}", "name", &name, "dtype",
                         &dtype, "shape", &shape, "xxh3", &sum) != 0 ||
             !checksum_read(&file->checksum[t], sum))
             return fail(BAD_FILE, "%s: tensor %d of %s is not { name, dtype, shape, xxh3 }", path, t,
-                        file->bundle.file);
-        TRY(tensor_entry_read(&file->bundle.tensor[t], path, name, dtype, shape));
+                        file->contents.name);
+        TRY(tensor_entry_read(&file->contents.tensor[t], path, name, dtype, shape));
     }
     return OK;
 }
@@ -219,17 +219,17 @@ static Status file_read(Manifest *m, const char *path, json_t *json)
     const char *name;
     json_t     *tensors;
     json_int_t  bytes;
-    Bundle      bundle = { 0 };
+    CheckpointFile contents = { 0 };
     if (json_unpack(json, "{s:s, s:I, s:o !}", "file", &name, "bytes", &bytes, "tensors", &tensors) != 0 ||
         !json_is_array(tensors) || bytes < 0 ||
         json_array_size(tensors) > (size_t)(TENSOR_LIMIT - m->tensors))
         return fail(BAD_FILE, "%s: file %d is not { file, bytes, tensors }", path, m->files);
-    TRY(file_name_read(bundle.file, path, name));
-    bundle.tensors = (int)json_array_size(tensors);
-    if (!(bundle.tensor = calloc((size_t)bundle.tensors + 1, sizeof *bundle.tensor)))
-        return fail(NO_MEMORY, "%s: no memory for a list of %d tensors", path, bundle.tensors);
+    TRY(file_name_read(contents.name, path, name));
+    contents.tensors = (int)json_array_size(tensors);
+    if (!(contents.tensor = calloc((size_t)contents.tensors + 1, sizeof *contents.tensor)))
+        return fail(NO_MEMORY, "%s: no memory for a list of %d tensors", path, contents.tensors);
     /* manifest_free frees the array from here on, also after a failure. */
-    TRY(file_add(m, &bundle));
+    TRY(file_add(m, &contents));
     m->file[m->files - 1].bytes = bytes;
     return tensors_read(&m->file[m->files - 1], path, tensors);
 }
@@ -272,7 +272,7 @@ static Status files_differ(const Manifest *m, const char *path)
     const char **name = calloc((size_t)m->files + 1, sizeof *name);
     Status       status = OK;
     if (!name) return fail(NO_MEMORY, "%s: no memory for the names of %d files", path, m->files);
-    for (int f = 0; f < m->files; f++) name[f] = m->file[f].bundle.file;
+    for (int f = 0; f < m->files; f++) name[f] = m->file[f].contents.name;
     qsort(name, (size_t)m->files, sizeof *name, file_name_order);
     for (int f = 1; f < m->files && status == OK; f++)
         if (strcmp(name[f - 1], name[f]) == 0)
@@ -324,7 +324,7 @@ Status manifest_read(Manifest *m, const char *folder)
     Status status = map.size <= MANIFEST_LIMIT ? OK :
                     fail(BAD_FILE, "%s: %zu bytes; at most %d are read", path, map.size, MANIFEST_LIMIT);
     if (status == OK)
-        status = json_within(&root, path, "", (const char *)map.data, map.size, MANIFEST_MULTIPLE);
+        status = json_parse_bounded(&root, path, "", (const char *)map.data, map.size, MANIFEST_MULTIPLE);
     file_unmap(&map);
     snprintf(m->folder, sizeof m->folder, "%s", folder);
     if (status == OK) status = root_read(m, path, root);

@@ -8,9 +8,9 @@
 #include "base/status.h"
 
 typedef struct {
-    Bundle    bundle;
+    CheckpointFile contents;
     int64_t   bytes;                       /* of the whole file */
-    uint64_t *checksum;                    /* [bundle.tensors] XXH3 of each tensor's bytes; owned */
+    uint64_t *checksum;                    /* [contents.tensors] XXH3 of each tensor's bytes; owned */
     int       first;                       /* index of its first tensor over all files */
 } ManifestFile;
 typedef struct { const char *name; int file, tensor; } ManifestEntry;   /* tensor: its index in the file */
@@ -22,14 +22,15 @@ typedef struct {
     ManifestEntry  *sorted;                /* [tensors] by name, for bsearch; owned */
     /* After reading: those of the state, owned; data NULL: none was saved. */
     char           *options, *data;
-    /* By manifest_plan: the bundles' tensor arrays belong to the caller. */
+    /* Made by manifest_plan: the tensor arrays of the files belong to the caller. */
     bool            planned;
     char            folder[1024];          /* the directory it was read from, for messages */
 } Manifest;
 
 /* Describes a checkpoint to be written; the caller fills in sizes and checksums. BAD_SHAPE if two tensors
  * have one name. */
-Status manifest_plan (Manifest *manifest, const CheckpointState *state, const Bundle *bundles, int nbundles);
+Status manifest_plan (Manifest *manifest, const CheckpointState *state, const CheckpointFile *files,
+                      int nfiles);
 /* Atomic replace; the directory is synced. */
 Status manifest_write(const Manifest *manifest, const char *folder);
 /* BAD_FILE if it is missing, damaged or of another version. The file may have at most 256 MiB and 2^20

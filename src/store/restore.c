@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
-#include "store/bundle.h"
+#include "store/checkpoint_file.h"
 #include "store/checkpoint.h"
 #include "store/checkpoint_dir.h"
 #include "store/manifest.h"
@@ -33,9 +33,9 @@ Status checkpoint_find(const char *dir, char path[1024], bool *found)
         return checkpoint_dir_advise(checkpoint_dir_check(dir), dir);
     }
     TRY(checkpoint_dir_latest(dir, &latest, &named));
-    if (named)            TRY(checkpoint_dir_look(dir, latest, path, found));
+    if (named)            TRY(checkpoint_dir_inspect(dir, latest, path, found));
     if (named && !*found)
-        TRY(checkpoint_dir_look(dir, (CheckpointFolder){ latest.step, FOLDER_ASIDE }, path, found));
+        TRY(checkpoint_dir_inspect(dir, (CheckpointFolder){ latest.step, FOLDER_OLD }, path, found));
     if (*found) return OK;
     TRY(checkpoint_dir_newest(dir, INT64_MAX, path, &newest, found));
     if (newest >= 0 && !*found)
@@ -87,7 +87,7 @@ static Status checksum_check(Checkpoint *c, const ManifestEntry *entry)
     const SafeFile     *map  = &c->file[entry->file];
     bool               *done = &c->verified[file->first + entry->tensor];
     if (*done) return OK;
-    if (bundle_sum(map, entry->tensor) != file->checksum[entry->tensor])
+    if (checkpoint_file_checksum(map, entry->tensor) != file->checksum[entry->tensor])
         return fail(BAD_FILE,
                     "%s: tensor '%s', bytes %zu to %zu, has another checksum than when it was saved; the "
                     "file is damaged, load another checkpoint",
@@ -100,7 +100,8 @@ static Status checksum_check(Checkpoint *c, const ManifestEntry *entry)
 static Status file_map_once(Checkpoint *c, int f)
 {
     const ManifestFile *file = &c->manifest.file[f];
-    return c->file[f].tensor ? OK : bundle_map(&c->file[f], c->manifest.folder, &file->bundle, file->bytes);
+    if (c->file[f].tensor) return OK;
+    return checkpoint_file_map(&c->file[f], c->manifest.folder, &file->contents, file->bytes);
 }
 
 /* ---- a tensor that is missing or differs ---- */
@@ -278,14 +279,14 @@ static void file_verify(Checkpoint *c, int f, bool list, FirstError *first)
     Status              mapped = file_map_once(c, f);
     char                text[128];
     error_note(first, mapped);
-    for (int t = 0; t < file->bundle.tensors; t++) {
-        ManifestEntry entry  = { file->bundle.tensor[t].name, f, t };
+    for (int t = 0; t < file->contents.tensors; t++) {
+        ManifestEntry entry  = { file->contents.tensor[t].name, f, t };
         Status        status = mapped == OK ? checksum_check(c, &entry) : mapped;
         error_note(first, status);
         if (list)
             printf("%-8s %016llx  %s  %s  %s\n", status == OK ? "good" : "DAMAGED",
-                   (unsigned long long)file->checksum[t], file->bundle.file, entry.name,
-                   tensor_entry_text(text, &file->bundle.tensor[t]));
+                   (unsigned long long)file->checksum[t], file->contents.name, entry.name,
+                   tensor_entry_text(text, &file->contents.tensor[t]));
     }
     safetensors_close(&c->file[f]);
 }

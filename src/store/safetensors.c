@@ -119,8 +119,8 @@ static Status header_read(SafeFile *file)
     if (bytes == 0 || map->data[LENGTH_BYTES] != '{')
         return fail(BAD_FILE, "%s: no safetensors header at byte 8", map->path);
     json_t *header;
-    TRY(json_within(&header, map->path, "header, ", (const char *)map->data + LENGTH_BYTES, bytes,
-                    HEADER_MULTIPLE));
+    TRY(json_parse_bounded(&header, map->path, "header, ", (const char *)map->data + LENGTH_BYTES, bytes,
+                           HEADER_MULTIPLE));
     Status status = tensors_read(file, LENGTH_BYTES + bytes, header);
     json_decref(header);
     return status;

@@ -90,8 +90,8 @@ const char *tensor_entry_text(char out[128], const LogicalTensor *tensor)
 }
 
 /* The cost is an upper bound from one pass over the text, since the parser itself has no limit on memory. */
-Status json_within(json_t **root, const char *path, const char *what, const char *text, size_t bytes,
-                   size_t multiple)
+Status json_parse_bounded(json_t **root, const char *path, const char *what, const char *text, size_t bytes,
+                          size_t multiple)
 {
     json_error_t error;
     char         problem[160];
@@ -101,11 +101,11 @@ Status json_within(json_t **root, const char *path, const char *what, const char
                     "%s: %s%zu bytes of JSON that would take %zu bytes of memory; no valid file takes more"
                     " than %zu", path, what, bytes, cost, limit);
     *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
-    return *root ? OK : fail(BAD_FILE, "%s: %s%s", path, what, json_problem(problem, &error));
+    return *root ? OK : fail(BAD_FILE, "%s: %s%s", path, what, json_error_text(problem, &error));
 }
 
 /* jansson appends " near '...'" with text of the file, which is removed. */
-const char *json_problem(char out[160], const json_error_t *error)
+const char *json_error_text(char out[160], const json_error_t *error)
 {
     const char *quote = strstr(error->text, " near ");
     int length = quote ? (int)(quote - error->text) : (int)strlen(error->text);

@@ -21,9 +21,9 @@ const char *tensor_entry_text(char out[128], const LogicalTensor *tensor);    /*
 /* Parses the JSON of an untrusted file; `what` names it in messages, "" or "header, ". BAD_FILE for
  * duplicate keys and, before parsing, for a text whose tree would take more than `multiple` times its
  * bytes plus 1 MiB. */
-Status json_within(json_t **root, const char *path, const char *what, const char *text, size_t bytes,
-                   size_t multiple);
+Status json_parse_bounded(json_t **root, const char *path, const char *what, const char *text, size_t bytes,
+                          size_t multiple);
 /* "line 1, byte 17: duplicate object key", without the file's own bytes, which may be terminal control
  * codes. */
-const char *json_problem(char out[160], const json_error_t *error);
+const char *json_error_text(char out[160], const json_error_t *error);
 #endif

@@ -79,34 +79,34 @@ static ShardList shards_to_load(const Trainer *t, bool states)
     return list;
 }
 
-static void logical_add(Bundle *bundle, const Param *p, const char *state, Dtype dtype)
+static void logical_add(CheckpointFile *file, const Param *p, const char *state, Dtype dtype)
 {
-    LogicalTensor *tensor = &bundle->tensor[bundle->tensors++];
+    LogicalTensor *tensor = &file->tensor[file->tensors++];
     *tensor = (LogicalTensor){ .dims = p->dims, .dim = { p->global[0], p->global[1], 1, 1 }, .dtype = dtype };
     snprintf(tensor->name, sizeof tensor->name, state ? "%s.%s" : "%s", p->name, state);
 }
 
 /* The files of a checkpoint: one per parameter block, with its optimizer states, the same under every layout.
  * Returns their number; the caller frees *out and the tensors of each. */
-static int bundles_make(const Trainer *t, Bundle **out)
+static int files_make(const Trainer *t, CheckpointFile **out)
 {
     const TrainConfig *config = t->config;
     int64_t blocks = params_blocks(&config->model);
     int count = 0;
     *out = calloc((size_t)blocks, sizeof **out);
-    CHECK(*out, "no memory for %lld bundles", (long long)blocks);
+    CHECK(*out, "no memory for %lld checkpoint files", (long long)blocks);
     for (int64_t b = 0; b < blocks; b++) {
         ParamBlock block;
         params_block(&block, &config->model, b, 1, 0);
         if (block.params == 0) continue;
-        Bundle *bundle = &(*out)[count++];
-        bundle->tensor = calloc((size_t)block.params * (1 + OPTIMIZER_STATES), sizeof *bundle->tensor);
-        CHECK(bundle->tensor, "no memory for a bundle of %d tensors", block.params);
-        snprintf(bundle->file, sizeof bundle->file, "block_%04lld.safetensors", (long long)b);
+        CheckpointFile *file = &(*out)[count++];
+        file->tensor = calloc((size_t)block.params * (1 + OPTIMIZER_STATES), sizeof *file->tensor);
+        CHECK(file->tensor, "no memory for a checkpoint file of %d tensors", block.params);
+        snprintf(file->name, sizeof file->name, "block_%04lld.safetensors", (long long)b);
         for (int p = 0; p < block.params; p++) {
-            logical_add(bundle, &block.param[p], NULL, t->queue.real);
+            logical_add(file, &block.param[p], NULL, t->queue.real);
             for (int s = 0; s < config->optimizer->states; s++)
-                logical_add(bundle, &block.param[p], config->optimizer->state_name[s], t->queue.real);
+                logical_add(file, &block.param[p], config->optimizer->state_name[s], t->queue.real);
         }
     }
     return count;
@@ -137,14 +137,14 @@ Status trainer_save(Trainer *t, const char *dir)
     CheckpointState state = { .data = data, .step = t->step,
         .samples = t->loader[SPLIT_TRAIN].shift + t->step * t->config->global,
         .updates = t->step_state.updates, .seed = t->config->seed, .options = t->config->options };
-    Bundle *bundles;
-    int count = bundles_make(t, &bundles);
+    CheckpointFile *files;
+    int count = files_make(t, &files);
     ShardList list = shards_to_save(t);
     queue_wait(&t->queue);
-    Status status = checkpoint_save(t->world, dir, &state, bundles, count, list.shard, list.count,
+    Status status = checkpoint_save(t->world, dir, &state, files, count, list.shard, list.count,
         (int)t->config->keep_last);
-    for (int i = 0; i < count; i++) free(bundles[i].tensor);
-    free(bundles);
+    for (int i = 0; i < count; i++) free(files[i].tensor);
+    free(files);
     free(list.shard);
     return status;
 }
@@ -153,18 +153,18 @@ Status trainer_save(Trainer *t, const char *dir)
  * evaluated ignores optimizer states, of whichever optimizer. */
 static Status check_coverage(const Trainer *t, const Checkpoint *checkpoint)
 {
-    Bundle *bundles;
-    int count = bundles_make(t, &bundles), tensors = 0;
-    for (int i = 0; i < count; i++) tensors += bundles[i].tensors;
+    CheckpointFile *files;
+    int count = files_make(t, &files), tensors = 0;
+    for (int i = 0; i < count; i++) tensors += files[i].tensors;
     LogicalTensor *all = calloc((size_t)tensors + 1, sizeof *all);
     CHECK(all, "no memory for a list of %d tensors", tensors);
     tensors = 0;
     for (int i = 0; i < count; i++) {
-        memcpy(all + tensors, bundles[i].tensor, (size_t)bundles[i].tensors * sizeof *all);
-        tensors += bundles[i].tensors;
-        free(bundles[i].tensor);
+        memcpy(all + tensors, files[i].tensor, (size_t)files[i].tensors * sizeof *all);
+        tensors += files[i].tensors;
+        free(files[i].tensor);
     }
-    free(bundles);
+    free(files);
     Status status = checkpoint_covers(checkpoint, all, tensors, !t->config->learn);
     free(all);
     return status;

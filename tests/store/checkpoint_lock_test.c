@@ -217,8 +217,8 @@ static void tensors_nobody_asked_for_are_named(void **unused)
     bool          found;
     LogicalTensor all[16];
     int           count = 0;
-    for (int b = 0; b < BUNDLES; b++)
-        for (int t = 0; t < bundles[b].tensors; t++) all[count++] = bundles[b].tensor[t];
+    for (int b = 0; b < FILES; b++)
+        for (int t = 0; t < files[b].tensors; t++) all[count++] = files[b].tensor[t];
     assert_int_equal(save(folder_fresh(dir, "cover"), 1, 1, 1, 0), OK);
     assert_int_equal(checkpoint_find(dir, path, &found), OK);
     Checkpoint *checkpoint;

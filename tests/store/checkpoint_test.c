@@ -44,7 +44,7 @@ static void bytes_do_not_depend_on_the_cut(void **unused)
         /* the same step again: it is replaced */
         assert_int_equal(save(dir[1], ranks, (uint64_t)ranks, 7, 0), OK);
         for (int i = 0; i < 2; i++) assert_int_equal(checkpoint_find(dir[i], path[i], &found), OK);
-        for (int b = 0; b < BUNDLES; b++) assert_same_file(path[0], path[1], bundles[b].file);
+        for (int b = 0; b < FILES; b++) assert_same_file(path[0], path[1], files[b].name);
         assert_same_file(path[0], path[1], "manifest.json");
     }
     for (int i = 0; i < 2; i++) assert_int_equal(folder_remove(dir[i]), OK);

@@ -24,10 +24,10 @@ static LogicalTensor block_tensors[] = {
     { "block.0.empty", 2, { 0, 4 }, F32 },         { "block.0.scalar", 0, { 0 }, F64 },
 };
 static LogicalTensor head_tensors[] = { { "head.gain", 1, { 5 }, F32 } };
-static const Bundle bundles[] = { { "embed.safetensors", 2, embed_tensors },
+static const CheckpointFile files[] = { { "embed.safetensors", 2, embed_tensors },
                                   { "block_0000.safetensors", 6, block_tensors },
                                   { "head.safetensors", 1, head_tensors } };
-enum { BUNDLES = 3, PIECES = 256 };
+enum { FILES = 3, PIECES = 256 };
 
 /* ---- values: of element i of a tensor, another set for each `values` (the step, mostly); exact in its
  * type ---- */
@@ -95,8 +95,8 @@ static inline Cut *cut_make(uint64_t seed, int size, int rank)
 {
     Cut *cut = calloc(1, sizeof *cut);
     Dice d = { .key = seed };
-    for (int b = 0; b < BUNDLES; b++)
-        for (int t = 0; t < bundles[b].tensors; t++) cut_tensor(cut, &d, &bundles[b].tensor[t], size, rank);
+    for (int b = 0; b < FILES; b++)
+        for (int t = 0; t < files[b].tensors; t++) cut_tensor(cut, &d, &files[b].tensor[t], size, rank);
     return cut;
 }
 
@@ -150,7 +150,7 @@ static inline Status save_body(Transport *transport, void *context)
         cut->shard[0].count = saving->drop ? 0 : cut->shard[0].count - 1;
     }
     CheckpointState state = state_at(saving->step);
-    Status          status = checkpoint_save(world, saving->dir, &state, bundles, BUNDLES, cut->shard,
+    Status          status = checkpoint_save(world, saving->dir, &state, files, FILES, cut->shard,
                                              cut->count + spoil, saving->keep_last);
     cut_free(cut);
     comm_close(world);

@@ -1,5 +1,5 @@
-/* Creating, writing and mapping the safetensors file of one bundle. */
-#include "store/bundle.h"
+/* Creating, writing and mapping one safetensors file of a checkpoint. */
+#include "store/checkpoint_file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,39 +9,39 @@
 #include "base/seam.h"
 #include "store/tensor_entry.h"
 
-Status bundle_plan(BundlePlan *plan, const Bundle *bundle)
+Status checkpoint_file_plan(CheckpointFilePlan *plan, const CheckpointFile *contents)
 {
-    *plan = (BundlePlan){ .bundle = bundle };
-    plan->layout = calloc((size_t)bundle->tensors + 1, sizeof *plan->layout);
+    *plan = (CheckpointFilePlan){ .contents = contents };
+    plan->layout = calloc((size_t)contents->tensors + 1, sizeof *plan->layout);
     if (!plan->layout)
-        return fail(NO_MEMORY, "%s: no memory for the offsets of %d tensors", bundle->file, bundle->tensors);
-    for (int t = 0; t < bundle->tensors; t++) {
-        const LogicalTensor *from = &bundle->tensor[t];
+        return fail(NO_MEMORY, "%s: no memory for the offsets of %d tensors", contents->name,
+                    contents->tensors);
+    for (int t = 0; t < contents->tensors; t++) {
+        const LogicalTensor *from = &contents->tensor[t];
         SafeTensor          *to   = &plan->layout[t];
         to->dtype = from->dtype;
         to->dims  = from->dims;
         memcpy(to->name, from->name, sizeof to->name);
         memcpy(to->dim, from->dim, sizeof to->dim);
     }
-    return safetensors_header(plan->layout, bundle->tensors, &plan->header, &plan->header_bytes,
+    return safetensors_header(plan->layout, contents->tensors, &plan->header, &plan->header_bytes,
                               &plan->bytes);
 }
 
-void bundle_free(BundlePlan *plan)
+void checkpoint_file_free(CheckpointFilePlan *plan)
 {
     free(plan->layout);
     free(plan->header);
-    *plan = (BundlePlan){ 0 };
+    *plan = (CheckpointFilePlan){ 0 };
 }
 
 /* ---- writing ---- */
 
-
-Status bundle_create(const BundlePlan *plan, const char *folder)
+Status checkpoint_file_create(const CheckpointFilePlan *plan, const char *folder)
 {
     char path[1024];
     int  fd;
-    TRY(path_join(path, folder, plan->bundle->file));
+    TRY(path_join(path, folder, plan->contents->name));
     TRY(file_create(&fd, path));
     Status status = file_write(fd, path, plan->header, plan->header_bytes, 0);
     if (status == OK && plan->bytes > plan->header_bytes)
@@ -52,15 +52,15 @@ Status bundle_create(const BundlePlan *plan, const char *folder)
 }
 
 /* Not file_create, which would truncate the file while other ranks write to it. */
-Status bundle_open(int *fd, char path[1024], const BundlePlan *plan, const char *folder)
+Status checkpoint_file_open(int *fd, char path[1024], const CheckpointFilePlan *plan, const char *folder)
 {
-    TRY(path_join(path, folder, plan->bundle->file));
+    TRY(path_join(path, folder, plan->contents->name));
     *fd = seam.open(path, O_WRONLY, 0);
     return *fd >= 0 ? OK : fail(IO_FAILED, "%s: cannot be opened for writing: %s", path, strerror(errno));
 }
 
-Status bundle_write(int fd, const char *path, const BundlePlan *plan, int tensor, const TensorShard *shard,
-                    uint64_t *sum)
+Status checkpoint_file_write(int fd, const char *path, const CheckpointFilePlan *plan, int tensor,
+                             const TensorShard *shard, uint64_t *checksum)
 {
     const SafeTensor *place  = &plan->layout[tensor];
     const char       *local  = shard->local.data;
@@ -69,7 +69,7 @@ Status bundle_write(int fd, const char *path, const BundlePlan *plan, int tensor
     TensorShardRun    run;
     while (tensor_shard_next_run(shard, &cursor, &run)) {
         const char *from = local + (size_t)run.local * width;
-        *sum += elements_sum(from, width, run.global, run.count);
+        *checksum += elements_checksum(from, width, run.global, run.count);
         TRY(file_write(fd, path, from, (size_t)run.count * width,
                        (int64_t)(place->at + (size_t)run.global * width)));
     }
@@ -89,7 +89,7 @@ Status bundle_write(int fd, const char *path, const BundlePlan *plan, int tensor
         sum += h ^ h >> 31;                                                                    \
     }
 
-uint64_t elements_sum(const void *data, size_t width, int64_t first, int64_t count)
+uint64_t elements_checksum(const void *data, size_t width, int64_t first, int64_t count)
 {
     uint64_t sum = 0;
     CHECK(width == 1 || width == 4 || width == 8, "elements of %zu bytes have no sum", width);
@@ -106,17 +106,17 @@ static int tensor_name_order(const void *a, const void *b)
     return strcmp(((const SafeTensor *)a)->name, ((const SafeTensor *)b)->name);
 }
 
-/* Sorts the file's tensors into the bundle's order; each must be in the file with the same dtype and
- * shape. */
-static Status tensors_order(SafeFile *file, const Bundle *bundle)
+/* Sorts the file's tensors into the order of contents->tensor; each must be in the file with the same dtype
+ * and shape. */
+static Status tensors_order(SafeFile *file, const CheckpointFile *contents)
 {
-    SafeTensor *ordered = calloc((size_t)bundle->tensors + 1, sizeof *ordered);
+    SafeTensor *ordered = calloc((size_t)contents->tensors + 1, sizeof *ordered);
     if (!ordered)
-        return fail(NO_MEMORY, "%s: no memory for a list of %d tensors", file->map.path, bundle->tensors);
+        return fail(NO_MEMORY, "%s: no memory for a list of %d tensors", file->map.path, contents->tensors);
     Status status = OK;
     qsort(file->tensor, (size_t)file->tensors, sizeof *file->tensor, tensor_name_order);
-    for (int t = 0; t < bundle->tensors && status == OK; t++) {
-        const LogicalTensor *wanted = &bundle->tensor[t];
+    for (int t = 0; t < contents->tensors && status == OK; t++) {
+        const LogicalTensor *wanted = &contents->tensor[t];
         SafeTensor           key    = { .dims = 0 };
         memcpy(key.name, wanted->name, sizeof key.name);
         const SafeTensor *found   = bsearch(&key, file->tensor, (size_t)file->tensors, sizeof key,
@@ -133,24 +133,25 @@ static Status tensors_order(SafeFile *file, const Bundle *bundle)
     return status;
 }
 
-Status bundle_map(SafeFile *file, const char *folder, const Bundle *bundle, int64_t bytes)
+Status checkpoint_file_map(SafeFile *file, const char *folder, const CheckpointFile *contents, int64_t bytes)
 {
     char path[1024];
-    TRY(path_join(path, folder, bundle->file));
+    TRY(path_join(path, folder, contents->name));
     TRY(safetensors_open(file, path));
     Status status = OK;
     if ((int64_t)file->map.size != bytes)
         status = fail(BAD_FILE, "%s: %zu bytes, the manifest says %lld", path, file->map.size,
                       (long long)bytes);
-    else if (file->tensors != bundle->tensors)
-        status = fail(BAD_FILE, "%s: %d tensors, the manifest says %d", path, file->tensors, bundle->tensors);
+    else if (file->tensors != contents->tensors)
+        status = fail(BAD_FILE, "%s: %d tensors, the manifest says %d", path, file->tensors,
+                      contents->tensors);
     else
-        status = tensors_order(file, bundle);
+        status = tensors_order(file, contents);
     if (status != OK) safetensors_close(file);
     return status;
 }
 
-uint64_t bundle_sum(const SafeFile *file, int tensor)
+uint64_t checkpoint_file_checksum(const SafeFile *file, int tensor)
 {
     const SafeTensor *t = &file->tensor[tensor];
     return XXH3_64bits(file->map.data + t->at, t->bytes);
