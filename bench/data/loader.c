@@ -63,7 +63,7 @@ static Status order_loads(OrderKind order, const char *what, int64_t tokens)
     static const int64_t sequence[] = { 2048, 8192 };
     for (int i = 0; i < 4; i++) {
         Datasets datasets;
-        DatasetsPlan spec = { .rules = { .order = order, .words = { &prefix, 1 }, .cut = 0.80 }, .split = "1", .wanted = { tokens / sequence[i / 2] - 4 } };
+        DatasetsPlan spec = { .rules = { .order = order, .data_path = { &prefix, 1 }, .final_epoch_cut = 0.80 }, .split = "1", .wanted = { tokens / sequence[i / 2] - 4 } };
         TRY(datasets_open(&datasets, &spec));
         TRY(loads(what, &datasets, sequence[i / 2], i % 2, tokens / 2));
         datasets_close(&datasets);
@@ -94,7 +94,7 @@ static Status trains(void)
     TrainConfig r = {
         .model = { .layers = 1, .hidden = 32, .ffn = 64, .heads = 2, .groups = 2, .head_dim = 16, .vocabulary = VOCABULARY, .positions = 256, .sequence = 256,
                    .norm = NORM_LAYER, .position = POSITION_LEARNED, .activation = ACT_GELU_TANH, .epsilon = 1e-5, .init_std = 0.02, .bias = true, .tied = true },
-        .learn = true, .tp = 1, .cp = 1, .pp = 1, .chunks = 1, .schedule = SCHEDULE_1F1B, .micro = 4, .global = 4, .steps = 20,
+        .training = true, .tp = 1, .cp = 1, .pp = 1, .chunks = 1, .schedule = SCHEDULE_1F1B, .micro = 4, .global = 4, .steps = 20,
         .lr = { LR_CONSTANT, 1e-4, 0, 0, 20 }, .optimizer = optimizer_named("adam"), .settings = { 0.9, 0.95, 1e-8, 0.1 }, .clip = 1,
         .seed = 1, .device = "cpu", .threads = team_cores(), .data = prefix, .split = "1", .eod = VOCABULARY - 1, .log_interval = 1 };
     return transport_threads_run(1, train, &r);

@@ -56,9 +56,9 @@ static Status ours(int64_t tokens)
 static Status blended(const char *what, BlendKind kind, int64_t tokens, int pairs, bool corpora, const char *cache)
 {
     Blend blend;
-    BlendSpec list = { .part = part, .count = pairs, .weighed = pairs > 1 };
+    BlendSpec list = { .part = part, .count = pairs, .weighted = pairs > 1 };
     BlendRules spec = { .kind = kind, .split = "1", .wanted = EPOCHS * tokens / SEQUENCE, .wanted_train = EPOCHS * tokens / SEQUENCE, .sequence = SEQUENCE,
-                       .seed = 1234, .cut = 0.80, .surplus = 0.005, .corpus_shuffled = corpora, .cache = cache };
+                       .seed = 1234, .final_epoch_cut = 0.80, .surplus = 0.005, .corpus_shuffled = corpora, .cache = cache };
     for (int p = 0; p < pairs; p++) {
         shard_make(&token_file[p], tokens / DOCUMENT / pairs);
         part[p] = (BlendPart){ .prefix = pair, .corpus = corpora ? corpus[p % 3] : NULL, .weight = 1 + p % 7 };

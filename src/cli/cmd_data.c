@@ -1,7 +1,7 @@
-/* The commands for token files, which are pairs PREFIX.bin and PREFIX.idx of Megatron or of fairseq:
- *   jotun data info PREFIX | --data-path ...          counts what is in a pair, or what a run would read
+/* The commands for token files, PREFIX.bin with PREFIX.idx, of Megatron or of fairseq:
+ *   jotun data info PREFIX | --data-path ...          counts a token file, or what a run would read
  *   jotun data cat PREFIX [--tokenizer T]             prints its documents
- *   jotun data merge PREFIX... --output-prefix P      concatenates pairs */
+ *   jotun data merge PREFIX... --output-prefix P      concatenates token files */
 #include <inttypes.h>
 #include <stdio.h>
 #include "base/log.h"
@@ -48,7 +48,7 @@ static Status token_check(const TokenFile *token_file, const Tokenizer *t, int64
 
 /* Prints one document a line; the id that ends a document has no text. The first LOOK_AHEAD tokens are
  * checked before anything is printed, so that a wrong tokenizer usually prints nothing; to check all tokens
- * of a large pair first would take minutes, so that the later ones are checked as they are printed. */
+ * of a large token file first would take minutes, so that the later ones are checked as they are printed. */
 static Status documents_print(const TokenFile *token_file, const Tokenizer *tokenizer)
 {
     enum { LOOK_AHEAD = 1 << 26 };
@@ -78,7 +78,7 @@ static Status cat(const TokenFile *token_file, const Options *o)
     return status;
 }
 
-/* ---- pairs of fairseq ---- */
+/* ---- token files of fairseq ---- */
 
 static Status fairseq_tokens_info(const FairseqTokens *f, const Options *o)
 {
@@ -98,7 +98,7 @@ static Status fairseq_tokens_info(const FairseqTokens *f, const Options *o)
     return OK;
 }
 
-/* Prints one item a line, as numbers: the dictionary that gives the ids a meaning is not in the pair. */
+/* Prints one item a line, as numbers: the dictionary that gives the ids a meaning is not in the file. */
 static Status fairseq_tokens_cat(const FairseqTokens *f, const Options *o)
 {
     if (options_typed_by_person(o, OPTION_tokenizer))
@@ -140,7 +140,7 @@ static Status pair_look(const Options *o, ShardLook *at, ForeignLook *at_foreign
     return status;
 }
 
-/* Counts one pair, or what a run with the given --data-path would read. */
+/* Counts one token file, or what a run with the given --data-path would read. */
 Status cmd_data_info(int argc, char **argv)
 {
     Options o;

@@ -77,7 +77,7 @@ static Status on_rank(Transport *transport, void *context)
 static int64_t first_bytes(const Tokenizer *t, int32_t id)
 {
     TextPiece piece = t->decode(t, id);
-    return piece.bytes - piece.lead;
+    return piece.bytes - piece.prefix;
 }
 
 static Status ids_of_text(Task *task, const Tokenizer *t, const char *path)

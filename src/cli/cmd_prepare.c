@@ -1,5 +1,5 @@
 /* jotun prepare --input F... --tokenizer T --output-prefix P: tokenizes documents into Megatron's .bin and
- * .idx, one pair for each key of --json-keys. data/tokenize runs the threads; this file writes the pairs and
+ * .idx, one token file for each key of --json-keys. data/tokenize runs the threads; this file writes them and
  * reports the progress. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -113,7 +113,7 @@ static Status inputs_add(Prepare *p)
     return status;
 }
 
-/* ---- pairs, one for each key ---- */
+/* ---- token files, one for each key ---- */
 
 static Status pairs_open(Prepare *p)
 {
@@ -170,7 +170,7 @@ static void prepare_tell(const Prepare *p)
     char bytes[24], time[24], more[64] = "";
     const Options *o = p->options;
     double seconds = seconds_since(p->begun);
-    if (p->keys > 1) snprintf(more, sizeof more, " and %d pairs more", p->keys - 1);
+    if (p->keys > 1) snprintf(more, sizeof more, " and %d more token files", p->keys - 1);
     if (p->faults) log_line("prepare: %" PRId64 " lines or files were passed over", p->faults);
     log_line("prepare: %" PRId64 " documents (%" PRId64 " empty), %" PRId64 " tokens of --tokenizer %s%s, %s "
              "in %s, %.1f MB/s: %s_%s_document.bin, .idx%s", p->documents, p->empty, p->tokens, o->tokenizer,

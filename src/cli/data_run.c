@@ -13,11 +13,11 @@ bool data_run_asked(const Options *o)
            o->test_data_path.count || o->data_file_list;
 }
 
-static void pair_show(const BlendPart *part, bool weighed, const Order *order)
+static void part_show(const BlendPart *part, bool weighted, const Order *order)
 {
     char weight[32] = "";
     const OrderPlan *p = &order->plan;
-    if (weighed) snprintf(weight, sizeof weight, "weight %g, ", part->weight);
+    if (weighted) snprintf(weight, sizeof weight, "weight %g, ", part->weight);
     printf("  %s%s%s%s: %s%" PRId64 " tokens an epoch, %" PRId64 " epochs%s, %" PRId64 " samples in them\n",
            part->prefix, part->corpus ? " (" : "", part->corpus ? part->corpus : "", part->corpus ? ")" : "",
            weight, p->tokens, p->epochs, p->separate ? ", the last one apart" : "", p->samples);
@@ -27,14 +27,14 @@ static void split_show(const Datasets *datasets, SplitKind kind, int64_t sequenc
 {
     char bytes[24];
     const Blend *b = &datasets->blend[kind];
-    const DatasetFiles *pairs = datasets_files(datasets, kind);
+    const DatasetFiles *files = datasets_files(datasets, kind);
     int64_t wanted = datasets->spec.wanted[kind] < 0 ? b->samples : datasets->spec.wanted[kind];
     /* The order `jotun` computes the index of a sample instead of storing it. */
     double stored = datasets->spec.rules.order == ORDER_JOTUN ? 0 : (double)blend_bytes(b);
     printf("%-10s %" PRId64 " samples, %" PRId64 " tokens; %s of indices\n", split_name(kind), wanted,
            wanted * sequence, log_bytes(bytes, stored));
-    for (int i = 0; i < pairs->list.count; i++)
-        pair_show(&pairs->list.part[i], pairs->list.weighed, &b->order[i]);
+    for (int i = 0; i < files->list.count; i++)
+        part_show(&files->list.part[i], files->list.weighted, &b->order[i]);
 }
 
 /* A split without data is reported but is no error, because a run may never read it. */

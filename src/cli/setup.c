@@ -67,7 +67,7 @@ OptimizerSettings setup_optimizer(const Options *o)
     return (OptimizerSettings){ o->adam_beta1, o->adam_beta2, o->adam_eps, o->weight_decay };
 }
 
-static DatasetWords words_of(const TextList *list) { return (DatasetWords){ list->text, list->count }; }
+static DataPath data_path_of(const TextList *list) { return (DataPath){ list->text, list->count }; }
 
 static OrderKind order_kind(const Options *o)
 {
@@ -84,9 +84,9 @@ DatasetRules setup_datasets(const Options *o)
 {
     OrderKind order = order_kind(o);
     return (DatasetRules){
-        .order = order, .words = words_of(&o->data_path), .list = o->data_file_list,
-        .own = { words_of(&o->train_data_path), words_of(&o->valid_data_path), words_of(&o->test_data_path) },
-        .cache = order == ORDER_JOTUN ? NULL : o->data_cache_path, .cut = o->final_epoch_cut,
+        .order = order, .data_path = data_path_of(&o->data_path), .list = o->data_file_list,
+        .split_path = { data_path_of(&o->train_data_path), data_path_of(&o->valid_data_path), data_path_of(&o->test_data_path) },
+        .cache = order == ORDER_JOTUN ? NULL : o->data_cache_path, .final_epoch_cut = o->final_epoch_cut,
         .surplus = o->surplus, .corpus_shuffled = o->corpus_shuffled, .corpus_blended = o->corpus_blended,
     };
 }
@@ -177,7 +177,7 @@ static int64_t global_batch(const Options *o)
 /* Evaluations that could read nothing are left out, with a line. */
 static void leave_out_evaluations(TrainConfig *r)
 {
-    if (!r->learn || r->eval_iters == 0) return;
+    if (!r->training || r->eval_iters == 0) return;
     if (datasets_has(&r->datasets, SPLIT_VALID) || datasets_has(&r->datasets, SPLIT_TEST)) return;
     log_line("--train-data-path is given without --valid-data-path: nothing is evaluated");
     r->eval_iters = r->eval_interval = 0;
@@ -190,7 +190,7 @@ Status setup_train_config(TrainConfig *r, Options *o)
     if (trains(o)) TRY(tokenizer_facts(o->tokenizer, &vocabulary, &eod));   /* others open their own */
     if (trains(o)) TRY(options_json(o, &json));                             /* kept in checkpoints */
     *r = (TrainConfig){
-        .model = setup_model(o), .learn = o->command == FOR_TRAIN,
+        .model = setup_model(o), .training = o->command == FOR_TRAIN,
         .tp = (int)o->tensor_parallel, .cp = (int)o->context_parallel, .pp = (int)o->pipeline_parallel,
         .chunks = chunks(o), .zero = (int)o->zero_stage, .sequence = o->sequence_parallel,
         .schedule = schedule(o), .micro = o->micro_batch, .global = global_batch(o), .steps = o->train_iters, .lr = setup_lr(o),

@@ -55,10 +55,10 @@ static Status sizes_new(BlendSizes *sizes, const BlendSpec *list, const BlendRul
         return fail(NO_MEMORY, "no memory to blend %d data sets", list->count);
     for (int i = 0; i < list->count; i++) sizes->weight[i] = list->part[i].weight;
     WeightSum how = spec->kind == BLEND_CORE ? SUM_NUMPY : SUM_IN_A_ROW;
-    if (list->weighed) TRY(weights_normalize(sizes->weight, list->count, how));
+    if (list->weighted) TRY(weights_normalize(sizes->weight, list->count, how));
     for (int i = 0; i < list->count; i++) {
         double weight = sizes->weight[i], wanted = (double)spec->wanted;
-        if (!list->weighed) sizes->made[i] = list->count == 1 ? spec->wanted : ORDER_ONE_EPOCH;
+        if (!list->weighted) sizes->made[i] = list->count == 1 ? spec->wanted : ORDER_ONE_EPOCH;
         else if (spec->kind == BLEND_CORE) {
             sizes->asked[i] = (int64_t)ceil(wanted * weight);
             sizes->made[i]  = (int64_t)ceil((double)sizes->asked[i] * (1 + spec->surplus));
@@ -89,7 +89,7 @@ static Status indices_new(NpyArray *which, NpyArray *sample, int64_t rows)
  * second division can change the last bit. */
 static Status level_one(Blend *b, BlendSizes *sizes, const BlendSpec *list, const BlendRules *spec)
 {
-    if (!list->weighed && spec->wanted < 0)
+    if (!list->weighted && spec->wanted < 0)
         for (int i = 0; i < b->count; i++) sizes->weight[i] /= (double)b->samples;
     else TRY(weights_normalize(sizes->weight, b->count, SUM_NUMPY));
     return blend_greedy(&b->which, &b->sample, sizes->weight, b->count);
@@ -244,7 +244,7 @@ static Status blend_cache_name(NpyCache *cache, char words[1024], const Blend *b
              "\nsamples %" PRId64 " of %" PRId64 ", to train %" PRId64
              "\nrule %d, weighed %d, corpora shuffled %d, blended %d\nrandom_seed %" PRIu64
              "\nsurplus %.17g\n", b->count, parts_hash(b, sizes, list), b->samples, spec->wanted,
-             spec->wanted_train, (int)spec->kind, list->weighed, spec->corpus_shuffled, spec->corpus_blended,
+             spec->wanted_train, (int)spec->kind, list->weighted, spec->corpus_shuffled, spec->corpus_blended,
              spec->seed, spec->surplus);
     return npy_cache_name(cache, spec->cache, "BlendedDataset", split_name(kind), words);
 }
@@ -317,7 +317,7 @@ static Status orders_measure(Blend *b, const TokenFile *token_files, const Blend
     SplitRounding rounding = spec->kind == BLEND_CORE ? SPLIT_SUMS : SPLIT_PARTS;
     for (int i = 0; i < b->count; i++) {
         OrderSpec one = { .wanted = sizes->made[i], .sequence = spec->sequence, .seed = spec->seed,
-                          .cut = spec->cut };
+                          .final_epoch_cut = spec->final_epoch_cut };
         TRY(split_range(&one.begin, &one.end, spec->split, kind, rounding, token_files[i].sequences));
         TRY(order_measure(&b->order[i], &token_files[i], &one));
     }
@@ -329,15 +329,15 @@ static Status orders_measure(Blend *b, const TokenFile *token_files, const Blend
 static void samples_count(Blend *b, BlendSizes *sizes, const BlendSpec *list, const BlendRules *spec)
 {
     int64_t all = 0;
-    b->plain = list->count == 1 && !list->weighed;
+    b->plain = list->count == 1 && !list->weighted;
     for (int i = 0; i < b->count; i++) {
-        if (!list->weighed)
+        if (!list->weighted)
             sizes->asked[i] = b->order[i].plan.samples, sizes->weight[i] = (double)sizes->asked[i];
         all += sizes->asked[i];
     }
     if (b->plain) b->samples = b->order[0].plan.samples;
     else if (list->part[0].corpus) b->samples = spec->wanted;
-    else b->samples = list->weighed || spec->wanted < 0 || spec->wanted > all ? all : spec->wanted;
+    else b->samples = list->weighted || spec->wanted < 0 || spec->wanted > all ? all : spec->wanted;
 }
 
 static Status blend_count(Blend *b, BlendSizes *sizes, const TokenFile *token_files, const BlendSpec *list,
@@ -347,7 +347,7 @@ static Status blend_count(Blend *b, BlendSizes *sizes, const TokenFile *token_fi
         return fail(BAD_OPTION,
                     "a list of three columns (weight, prefix, corpus) is blended only by ALCF's fork of"
                     " Megatron-DeepSpeed; give --data-order megatron-deepspeed");
-    if (list->weighed && spec->wanted < 0)
+    if (list->weighted && spec->wanted < 0)
         return fail(BAD_OPTION,
                     "weights need a number of samples; give prefixes without weights, or --train-iters N");
     TRY(sizes_new(sizes, list, spec));

@@ -17,7 +17,7 @@ typedef struct {
     int64_t  wanted_train;
     int64_t  sequence;              /* S, tokens */
     uint64_t seed;
-    double   cut;                   /* OrderSpec.cut */
+    double   final_epoch_cut;       /* OrderSpec.final_epoch_cut */
     /* Share of samples built beyond a data set's own, since blends are uneven: 0.005. */
     double   surplus;
     bool     corpus_shuffled;       /* shuffle the samples within a corpus */

@@ -72,13 +72,13 @@ static bool number_read(double *value, const char *word)
 
 /* Whether every second word is a weight. A prefix that looks like a number would be ambiguous, so a
  * mixture is refused. */
-static Status words_weighed(bool *weighed, const char *const *words, int count)
+static Status words_weighed(bool *weighted, const char *const *words, int count)
 {
     int numbers = 0;
     double value;
     for (int i = 0; count % 2 == 0 && i < count; i += 2) numbers += number_read(&value, words[i]);
-    *weighed = numbers > 0;
-    if (*weighed && numbers != count / 2)
+    *weighted = numbers > 0;
+    if (*weighted && numbers != count / 2)
         return fail(BAD_OPTION,
                     "--data-path: %d of %d weights are numbers; give WEIGHT PREFIX WEIGHT PREFIX ... or"
                     " prefixes without weights", numbers, count / 2);
@@ -87,10 +87,10 @@ static Status words_weighed(bool *weighed, const char *const *words, int count)
 
 static Status words_add(BlendSpec *list, const char *const *words, int count)
 {
-    TRY(words_weighed(&list->weighed, words, count));
+    TRY(words_weighed(&list->weighted, words, count));
     for (int i = 0; i < count; i++) {
         double weight = 1;
-        if (list->weighed) number_read(&weight, words[i++]);
+        if (list->weighted) number_read(&weight, words[i++]);
         TRY(part_add(list, words[i], NULL, weight));
     }
     return OK;
@@ -132,7 +132,7 @@ static Status lines_add(BlendSpec *list, char *text, const char *path)
     }
     if (list->count == 0)
         return fail(BAD_FILE, "%s: no line has a data set; a line is: weight, prefix, corpus", path);
-    list->weighed = true;
+    list->weighted = true;
     return OK;
 }
 

@@ -6,8 +6,8 @@
 
 /* Owned; corpus NULL: in no corpus. */
 typedef struct { char *prefix, *corpus; double weight; } BlendPart;
-/* Weighed: the weights are as given; else 1. */
-typedef struct { BlendPart *part; int count; bool weighed; } BlendSpec;
+/* weighted: the weights are as given; else 1. */
+typedef struct { BlendPart *part; int count; bool weighted; } BlendSpec;
 
 /* Megatron's rule: an even number of words with numbers at the even positions is W P W P ..., else all are
  * prefixes. BAD_OPTION if some weights are numbers and others are not. */

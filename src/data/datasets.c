@@ -8,33 +8,34 @@
 #include "data/datasets.h"
 
 /* Whether the splits have paths of their own (--train-data-path, ...), which are then used whole. */
-static bool own_paths(const DatasetRules *r)
+static bool has_split_paths(const DatasetRules *r)
 {
-    return r->own[SPLIT_TRAIN].count || r->own[SPLIT_VALID].count || r->own[SPLIT_TEST].count;
+    const DataPath *path = r->split_path;
+    return path[SPLIT_TRAIN].count || path[SPLIT_VALID].count || path[SPLIT_TEST].count;
 }
 
 bool datasets_has(const DatasetRules *rules, SplitKind kind)
 {
-    return !own_paths(rules) || rules->own[kind].count > 0;
+    return !has_split_paths(rules) || rules->split_path[kind].count > 0;
 }
 
 const DatasetFiles *datasets_files(const Datasets *datasets, SplitKind kind)
 {
-    return &datasets->files[own_paths(&datasets->spec.rules) ? kind : SPLIT_TRAIN];
+    return &datasets->files[has_split_paths(&datasets->spec.rules) ? kind : SPLIT_TRAIN];
 }
 
 static const char *datasets_split(const Datasets *datasets)
 {
-    return own_paths(&datasets->spec.rules) ? NULL : datasets->spec.split;
+    return has_split_paths(&datasets->spec.rules) ? NULL : datasets->spec.split;
 }
 
 /* Jotun's own order reads exactly one token file; only Megatron's orders blend. */
-static Status files_list(BlendSpec *list, const DatasetRules *rules, DatasetWords words)
+static Status files_list(BlendSpec *list, const DatasetRules *rules, DataPath path)
 {
-    TRY(rules->list ? blend_spec_file(list, rules->list) : blend_spec_words(list, words.text, words.count));
+    TRY(rules->list ? blend_spec_file(list, rules->list) : blend_spec_words(list, path.text, path.count));
     if (list->count == 0)
         return fail(BAD_OPTION, "--data-path names no data; give PREFIX or W PREFIX W PREFIX ...");
-    if (rules->order != ORDER_JOTUN || (list->count == 1 && !list->weighed)) return OK;
+    if (rules->order != ORDER_JOTUN || (list->count == 1 && !list->weighted)) return OK;
     if (list->count == 1)
         return fail(BAD_OPTION,
                     "--data-path %g %s: --data-order jotun reads one prefix, for which a weight has no"
@@ -44,9 +45,9 @@ static Status files_list(BlendSpec *list, const DatasetRules *rules, DatasetWord
                 " megatron blends them", list->count);
 }
 
-static Status files_open(DatasetFiles *files, const DatasetRules *rules, DatasetWords words)
+static Status files_open(DatasetFiles *files, const DatasetRules *rules, DataPath path)
 {
-    TRY(files_list(&files->list, rules, words));
+    TRY(files_list(&files->list, rules, path));
     files->token_file = calloc((size_t)files->list.count, sizeof *files->token_file);
     if (!files->token_file) return fail(NO_MEMORY, "no memory for %d data sets", files->list.count);
     for (int i = 0; i < files->list.count; i++)
@@ -58,9 +59,11 @@ Status datasets_open(Datasets *datasets, const DatasetsPlan *spec)
 {
     const DatasetRules *rules = &spec->rules;
     *datasets = (Datasets){ .spec = *spec };
-    Status status = own_paths(rules) ? OK : files_open(&datasets->files[SPLIT_TRAIN], rules, rules->words);
+    Status status = has_split_paths(rules) ? OK
+                  : files_open(&datasets->files[SPLIT_TRAIN], rules, rules->data_path);
     for (int kind = 0; status == OK && kind < SPLITS; kind++)
-        if (rules->own[kind].count) status = files_open(&datasets->files[kind], rules, rules->own[kind]);
+        if (rules->split_path[kind].count)
+            status = files_open(&datasets->files[kind], rules, rules->split_path[kind]);
     if (status != OK) datasets_close(datasets);
     return status;
 }
@@ -71,7 +74,8 @@ static BlendRules blend_rules(const Datasets *datasets, SplitKind kind, const Lo
     return (BlendRules){
         .kind = rules->order == ORDER_MEGATRON ? BLEND_CORE : BLEND_FORKS, .split = datasets_split(datasets),
         .wanted = datasets->spec.wanted[kind], .wanted_train = datasets->spec.wanted[SPLIT_TRAIN],
-        .sequence = config->sequence, .seed = config->seed, .cut = rules->cut, .surplus = rules->surplus,
+        .sequence = config->sequence, .seed = config->seed, .final_epoch_cut = rules->final_epoch_cut,
+        .surplus = rules->surplus,
         .corpus_shuffled = rules->corpus_shuffled, .corpus_blended = rules->corpus_blended,
         .cache = rules->cache };
 }

@@ -7,14 +7,14 @@
 /* Jotun's own order of one token file; Megatron-core's; that of its DeepSpeed forks. */
 typedef enum { ORDER_JOTUN, ORDER_MEGATRON, ORDER_FORKS } OrderKind;
 /* W P W P ... or P ...; the caller's. */
-typedef struct { const char *const *text; int count; } DatasetWords;
+typedef struct { const char *const *text; int count; } DataPath;
 typedef struct {
     OrderKind order;
-    DatasetWords words;             /* --data-path, divided by the split */
-    DatasetWords own[SPLITS];       /* or --train-data-path and so on, each used whole */
+    DataPath data_path;             /* --data-path, divided by the split */
+    DataPath split_path[SPLITS];    /* or --train-data-path and so on, each used whole */
     const char *list;               /* or a file of three columns; NULL: none */
     const char *cache;              /* directory for indices; NULL: none */
-    double   cut, surplus;          /* as in BlendRules, like the next two */
+    double   final_epoch_cut, surplus;  /* as in BlendRules, like the next two */
     bool     corpus_shuffled, corpus_blended;
 } DatasetRules;
 

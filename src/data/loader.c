@@ -135,7 +135,7 @@ static void row_fill(const Loader *loader, Batch *batch, int64_t row, int32_t to
 
 static Status token_read(int32_t *token, OrderReader *reader, int64_t vocabulary)
 {
-    int64_t at = order_place(reader);
+    int64_t at = order_reader_next(reader);
     *token = token_file_token(reader->token_file, at);
     if (*token >= 0 && *token < vocabulary) return OK;
     return fail(BAD_FILE, "%s: byte %" PRId64 ": token %d is outside of the vocabulary of %" PRId64

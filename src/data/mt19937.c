@@ -45,7 +45,7 @@ uint32_t mt19937_next(Mt19937 *t)
 
 /* numpy's rule (rejection sampling): draws are masked to the next power of two and repeated until one is
  * in range. Above 32 bits a draw is two words, the high one first. */
-uint64_t mt19937_most(Mt19937 *t, uint64_t most)
+uint64_t mt19937_interval(Mt19937 *t, uint64_t most)
 {
     uint64_t mask = most, draw;
     if (most == 0) return 0;
@@ -62,7 +62,7 @@ uint64_t mt19937_most(Mt19937 *t, uint64_t most)
 static void shuffle_4(Mt19937 *t, uint32_t *x, int64_t count)
 {
     for (int64_t i = count - 1; i > 0; i--) {
-        uint64_t j = mt19937_most(t, (uint64_t)i);
+        uint64_t j = mt19937_interval(t, (uint64_t)i);
         uint32_t swap = x[j];
         x[j] = x[i];
         x[i] = swap;
@@ -72,7 +72,7 @@ static void shuffle_4(Mt19937 *t, uint32_t *x, int64_t count)
 static void shuffle_8(Mt19937 *t, uint64_t *x, int64_t count)
 {
     for (int64_t i = count - 1; i > 0; i--) {
-        uint64_t j = mt19937_most(t, (uint64_t)i), swap = x[j];
+        uint64_t j = mt19937_interval(t, (uint64_t)i), swap = x[j];
         x[j] = x[i];
         x[i] = swap;
     }

@@ -74,11 +74,12 @@ static void npy_header(char header[NPY_HEADER + 1], const NpyArray *index)
 
 /* ---- the cache ---- */
 
-Status npy_cache_name(NpyCache *cache, const char *dir, const char *kind, const char *part, const char *words)
+Status npy_cache_name(NpyCache *cache, const char *dir, const char *kind, const char *part,
+                      const char *description)
 {
-    cache->words = words;
+    cache->description = description;
     int used = snprintf(cache->base, sizeof cache->base, "%s/%016" PRIx64 "-%s-%s-", dir,
-                        random_key(0, words), kind, part);
+                        random_key(0, description), kind, part);
     if (used >= (int)sizeof cache->base)
         return fail(BAD_OPTION, "--data-cache-path %.80s...: the path is longer than %zu bytes", dir,
                     sizeof cache->base - 1);
@@ -96,7 +97,7 @@ bool npy_cache_holds(const NpyCache *cache)
     FileMap map;
     cache_path(path, cache, "description", "txt");
     if (!file_exists(path) || file_map(&map, path) != OK) return false;
-    bool same = map.size == strlen(cache->words) && !memcmp(map.data, cache->words, map.size);
+    bool same = map.size == strlen(cache->description) && !memcmp(map.data, cache->description, map.size);
     file_unmap(&map);
     return same;
 }
@@ -162,5 +163,5 @@ Status npy_cache_finish(const NpyCache *cache)
 {
     char path[1024];
     cache_path(path, cache, "description", "txt");
-    return part_write(path, "", 0, cache->words, strlen(cache->words));
+    return part_write(path, "", 0, cache->description, strlen(cache->description));
 }

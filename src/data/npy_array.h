@@ -27,11 +27,11 @@ int     npy_array_width(NpyType type);
 int64_t npy_array_at   (const NpyArray *index, int64_t i);
 
 /* One cache entry: DIR/KEY-KIND-PART-NAME.npy and DIR/KEY-KIND-PART-description.txt. KEY is a hash of the
- * description; the description itself is compared too, so a collision of hashes does no harm. `words` is
- * the description and the caller's. */
-typedef struct { char base[900]; const char *words; } NpyCache;
+ * description; the description itself is compared too, so a collision of hashes does no harm. The
+ * description is the caller's and must outlive the entry. */
+typedef struct { char base[900]; const char *description; } NpyCache;
 Status npy_cache_name(NpyCache *cache, const char *dir, const char *kind, const char *part,
-                      const char *words);
+                      const char *description);
 bool   npy_cache_holds(const NpyCache *cache);             /* a complete entry with this description exists */
 /* Maps an array; *shape has the type, rows and columns that it must have. False if the file is missing,
  * truncated or of another shape. */

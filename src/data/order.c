@@ -47,7 +47,7 @@ Status order_plan(OrderPlan *plan, const OrderSpec *spec, int64_t tokens, const 
     int64_t samples = (epochs * tokens - 1) / S, before = ((epochs - 1) * tokens - 1) / S;
     int64_t of_epoch = (tokens - 1) / S;
     if (samples < 1) return plan_refused(spec, tokens, what);
-    bool separate = epochs > 1 && wanted - before < (int64_t)(spec->cut * (double)of_epoch);
+    bool separate = epochs > 1 && wanted - before < (int64_t)(spec->final_epoch_cut * (double)of_epoch);
     *plan = (OrderPlan){
         .tokens       = tokens,
         .epochs       = epochs,
@@ -205,7 +205,7 @@ static Status order_cached(Order *o, SplitKind kind, const char *dir)
              PRIx64 "\nsamples %" PRId64 "\nsequence_length %" PRId64 "\nrandom_seed %" PRIu64
              "\nfinal_epoch_cut %.17g\n",
              s->begin, s->end, o->plan.tokens, lengths_hash(o->token_file, s), s->wanted, s->sequence,
-             s->seed, s->cut);
+             s->seed, s->final_epoch_cut);
     TRY(npy_cache_name(&cache, dir, "GPTDataset", split_name(kind), words));
     if (indices_map(o, &cache)) return OK;
     TRY(order_make(o));
@@ -269,7 +269,7 @@ OrderReader order_read(const Order *order, int64_t sample)
     return reader;
 }
 
-int64_t order_place(OrderReader *r)
+int64_t order_reader_next(OrderReader *r)
 {
     while (r->at == r->end) {                              /* a loop, since documents may be empty */
         if (++r->document < r->order->plan.entries) reader_document(r, 0);

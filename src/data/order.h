@@ -16,7 +16,7 @@ typedef struct {
     int64_t  sequence;
     uint64_t seed;                  /* below 2^32 */
     /* The last epoch is shuffled separately if less than this share of it is used: 0.80. */
-    double   cut;
+    double   final_epoch_cut;
 } OrderSpec;
 
 /* What follows from numbers alone, without reading lengths. */
@@ -51,5 +51,5 @@ void   order_close(Order *order);
 typedef struct { const TokenFile *token_file; const Order *order; int64_t document, at, end; } OrderReader;
 OrderReader order_read  (const Order *order, int64_t sample);      /* sample k of the shuffled order */
 /* The next token, counted from the start of .bin. */
-int64_t     order_place (OrderReader *reader);
+int64_t     order_reader_next(OrderReader *reader);
 #endif

@@ -24,7 +24,7 @@ int64_t token_file_length  (const TokenFile *token_file, int64_t sequence);     
 int64_t token_file_start   (const TokenFile *token_file, int64_t sequence);
 /* The first sequence of a document; document == documents gives the number of sequences. */
 int64_t token_file_document(const TokenFile *token_file, int64_t document);
-/* At: tokens from the start of .bin. */
+/* The id; at: tokens from the start of .bin. */
 int32_t token_file_token   (const TokenFile *token_file, int64_t at);
 /* ".bin 120 bytes, .idx 96 bytes, print 0123456789abcdef, blocks 0123456789abcdef": a fingerprint by which
  * replaced files are recognised. `print` hashes the sizes and the first and last 4,096 bytes of both files
@@ -40,14 +40,14 @@ typedef struct TokenFileWriter TokenFileWriter;
 /* Tokens are uint16 for vocabularies below 65,500 entries (Megatron's rule), else int32. BAD_FILE while
  * another process writes the same prefix. */
 Status token_file_create(TokenFileWriter **writer, const char *prefix, int64_t vocabulary);
-/* One sequence of the document. */
+/* Appends one sequence to the present document. */
 Status token_file_add   (TokenFileWriter *writer, const int32_t *ids, int64_t count);
 Status token_file_end_document(TokenFileWriter *writer);
 /* Appends all documents of `part`, whose tokens must have the writer's width. INTERRUPTED once *stop is
  * not 0; stop may be NULL. */
 Status token_file_merge (TokenFileWriter *writer, const TokenFile *part, const volatile sig_atomic_t *stop);
-/* Frees it, on failure too. */
+/* Writes .idx and renames both files. Frees the writer, on failure too. */
 Status token_file_finish(TokenFileWriter *writer);
-/* Removes what was written. */
+/* Removes what was written and frees the writer. */
 void   token_file_discard(TokenFileWriter *writer);
 #endif

@@ -8,9 +8,9 @@ int64_t exec_rows(const ExecContext *ctx)
     return ctx->tp.sequence ? rows / comm_size(ctx->tp.comm) : rows;
 }
 
-Flow flow_new(const ExecContext *ctx, Arena *arena, const char *what)
+Hidden hidden_new(const ExecContext *ctx, Arena *arena, const char *what)
 {
-    return (Flow){ .n = 1,
+    return (Hidden){ .n = 1,
         .t = { tensor_new(arena, what, ctx->queue->real, exec_rows(ctx), ctx->config->hidden) } };
 }
 
@@ -19,8 +19,8 @@ Flow flow_new(const ExecContext *ctx, Arena *arena, const char *what)
  * the rows of all. */
 Tensor unit_span(const UnitParam *w, ParamId first, ParamId last)
 {
-    bool word = first == PARAM_EMBED_TOKEN_WEIGHT;
-    const ParamBlock *block = word ? w->word : w->own;
+    bool embedding = first == PARAM_EMBED_TOKEN_WEIGHT;
+    const ParamBlock *block = embedding ? w->embedding : w->own;
     const Param *from = NULL;
     int64_t rows = 0;
     CHECK(block, "parameter %d is requested from a unit that has no block for it", (int)first);
@@ -34,7 +34,7 @@ Tensor unit_span(const UnitParam *w, ParamId first, ParamId last)
         rows += block->param[i].local[0];
     }
     if (!from) return tensor_none();
-    Tensor flat = tensor_flat(word ? w->flat_word : w->flat_own, from->at, rows * from->local[1]);
+    Tensor flat = tensor_flat(embedding ? w->flat_embedding : w->flat_own, from->at, rows * from->local[1]);
     return from->dims == 1 ? flat : tensor_view(flat, rows, from->local[1]);
 }
 

@@ -142,7 +142,7 @@ static void ring_step_forward(const ExecContext *ctx, int64_t layer, RingLayout 
 static void forward_cached(const ExecContext *ctx, int64_t layer, RingLayout ring, AttentionSave *save,
                            Tensor qkv)
 {
-    Cache *cache = &ctx->cache[layer];
+    KvCache *cache = &ctx->cache[layer];
     Tensor kv = keys_values(qkv, ring);
     copy_strided(ctx->queue, (CopyStrided){ .y = tensor_slice(cache->k, 1, cache->used, ring.s),
         .x = tensor_slice(kv, 2, 0, ring.G) });

@@ -3,7 +3,8 @@
 #include "model/unit.h"
 #include "model/model_internal.h"
 
-void unit_forward(const ExecContext *ctx, int64_t unit, Flow y, const UnitParam *w, UnitSave *save, Flow x)
+void unit_forward(const ExecContext *ctx, int64_t unit, Hidden y, const UnitParam *w, UnitSave *save,
+                  Hidden x)
 {
     switch (model_unit(ctx->config, unit)) {
     case UNIT_EMBED: embed_unit_forward(ctx, y.t[0], w); break;
@@ -12,8 +13,8 @@ void unit_forward(const ExecContext *ctx, int64_t unit, Flow y, const UnitParam 
     }
 }
 
-void unit_backward_input(const ExecContext *ctx, int64_t unit, Flow dx, const UnitParam *w, UnitSave *save,
-                         Flow dy)
+void unit_backward_input(const ExecContext *ctx, int64_t unit, Hidden dx, const UnitParam *w, UnitSave *save,
+                         Hidden dy)
 {
     switch (model_unit(ctx->config, unit)) {
     case UNIT_EMBED: embed_unit_backward_input(ctx, &save->embed, dy.t[0]); break;

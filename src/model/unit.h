@@ -16,7 +16,7 @@
 
 /* Keys and values of earlier positions of one block, for generation: k, v [b, capacity, G, D]; `used`
  * positions are filled. */
-typedef struct { Tensor k, v; int64_t used; } Cache;
+typedef struct { Tensor k, v; int64_t used; } KvCache;
 
 /* What a unit runs with. The caller chooses the arenas, and so the lifetimes; a unit only names the one it
  * needs. */
@@ -30,20 +30,20 @@ typedef struct {
     Arena  *wgrad_saved;
     Arena  *scratch;               /* reset after the unit */
     const Batch *batch;            /* the micro-batch; in host memory */
-    Cache  *cache;                 /* one per block; NULL in training */
+    KvCache *cache;                /* one per block; NULL in training */
     bool    drop;                  /* dropout is on: training */
     /* F64: the head adds { loss sum, tokens }; absent: it computes logits only */
     Tensor  sums_2;
 } ExecContext;
 
-/* The activation (or its gradient) between two units, and between pipeline stages: `n` tensors, here one of
- * shape [t, C]. An encoder-decoder would need two. */
-typedef struct { Tensor t[2]; int n; } Flow;
+/* The hidden states (or their gradient) between two units, and between pipeline stages: `n` tensors, here one
+ * of shape [t, C]. An encoder-decoder would need two. */
+typedef struct { Tensor t[2]; int n; } Hidden;
 
-/* The parameters of a unit, or their gradients, as the flat tensors of its blocks (layouts in own and word):
- * its own block, and block 0 for the embedding and a tied head; word is NULL for other units. Both layouts
- * are owned by the caller. */
-typedef struct { const ParamBlock *own, *word; Tensor flat_own, flat_word; } UnitParam;
+/* The parameters of a unit, or their gradients, as the flat tensors of its blocks (layouts in own and
+ * embedding): its own block, and block 0, the token embedding, for the embedding and a tied head; `embedding`
+ * is NULL for other units. Both layouts are owned by the caller. */
+typedef struct { const ParamBlock *own, *embedding; Tensor flat_own, flat_embedding; } UnitParam;
 
 /* A view of the parameter, [rows, columns] or [rows]; tensor_none where this model has none. A CHECK stops
  * the job for a parameter that this kind of unit never has, since that is a programming error and not an
@@ -97,18 +97,18 @@ typedef union { BlockSave block; EmbedSave embed; HeadSave head; } UnitSave;
 
 int64_t exec_rows(const ExecContext *ctx);                                  /* t of this batch */
 /* one tensor [t, C], not initialised */
-Flow    flow_new(const ExecContext *ctx, Arena *arena, const char *what);
+Hidden  hidden_new(const ExecContext *ctx, Arena *arena, const char *what);
 
 /* All three communicate over tp (region changes, softmax statistics) and, in attention, over cp. They cannot
  * fail.
  *
  * y = unit(x). The embedding ignores x and reads the batch. The head writes no y: it adds the loss to
  * ctx->sums_2. */
-void unit_forward        (const ExecContext *ctx, int64_t unit, Flow y, const UnitParam *w, UnitSave *save,
-                          Flow x);
+void unit_forward        (const ExecContext *ctx, int64_t unit, Hidden y, const UnitParam *w, UnitSave *save,
+                          Hidden x);
 /* dx from dy. The embedding writes no dx; the head ignores dy and starts from the loss. */
-void unit_backward_input (const ExecContext *ctx, int64_t unit, Flow dx, const UnitParam *w, UnitSave *save,
-                          Flow dy);
+void unit_backward_input (const ExecContext *ctx, int64_t unit, Hidden dx, const UnitParam *w, UnitSave *save,
+                          Hidden dy);
 /* dw += the gradients. Reads the save and the batch but no weights, so it may run at any time after
  * backward_input. */
 void unit_backward_weight(const ExecContext *ctx, int64_t unit, const UnitParam *dw, UnitSave *save);

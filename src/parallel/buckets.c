@@ -4,13 +4,13 @@
 #include "parallel/buckets.h"
 #include <stdlib.h>
 
-bool unit_uses_word(const ModelConfig *config, int64_t unit)
+bool unit_uses_embedding(const ModelConfig *config, int64_t unit)
 {
     UnitKind kind = model_unit(config, unit);
     return kind == UNIT_EMBED || (kind == UNIT_HEAD && config->tied);
 }
 
-/* Block 0, the word embedding, is needed by the first stage and, where it is tied, by the last; block 1 + u
+/* Block 0, the token embedding, is needed by the first stage and, where it is tied, by the last; block 1 + u
  * by unit u. */
 static bool stage_needs(const Buckets *b, const Stage *stage, int64_t block)
 {
@@ -29,7 +29,7 @@ static Bucket bucket_make(const Buckets *b, const Stage *stage, int64_t block, A
     k.own_first   = b->zero_stage >= 1 ? k.shard_first : 0;
     k.own_count   = b->zero_stage >= 1 ? k.shard : k.padded;
     k.weights = tensor_new(persistent, "weights",   b->queue->real, b->zero_stage >= 3 ? k.shard : k.padded);
-    if (b->learn)
+    if (b->training)
         k.grads = tensor_new(persistent, "gradients", b->queue->real,
             b->zero_stage >= 2 ? k.shard : k.padded);
     return k;
@@ -43,7 +43,7 @@ static int64_t largest_unit(const Buckets *b, const Stage *stage)
     for (int64_t u = 0; u < model_units(b->config); u++) {
         if (!stage_holds(stage, u)) continue;
         int64_t n = b->bucket[b->of_block[u + 1]].padded;
-        if (unit_uses_word(b->config, u)) n += b->bucket[b->of_block[0]].padded;
+        if (unit_uses_embedding(b->config, u)) n += b->bucket[b->of_block[0]].padded;
         if (n > most) most = n;
     }
     return most;
@@ -53,7 +53,7 @@ void buckets_open(Buckets *b, const BucketsSetup *s)
 {
     int64_t blocks = params_blocks(s->config);
     int zero = comm_size(s->data) > 1 ? s->zero_stage : 0;     /* with one data rank nothing can be sharded */
-    *b = (Buckets){ .config = s->config, .queue = s->queue, .zero_stage = zero, .learn = s->learn,
+    *b = (Buckets){ .config = s->config, .queue = s->queue, .zero_stage = zero, .training = s->training,
         .sequence = s->sequence, .data = s->data, .tp = s->tp, .tied = s->tied, .scratch = s->scratch };
     b->of_block = calloc((size_t)blocks, sizeof *b->of_block);
     b->bucket   = calloc((size_t)blocks, sizeof *b->bucket);
@@ -68,7 +68,7 @@ void buckets_open(Buckets *b, const BucketsSetup *s)
             b->slot[i].flat = tensor_new(s->gathered, "gathered weights", b->queue->real,
                 largest_unit(b, s->stage));
     }
-    if (b->zero_stage >= 2 && b->learn)
+    if (b->zero_stage >= 2 && b->training)
         b->unit_grads = tensor_new(s->gathered, "unit gradients", b->queue->real, largest_unit(b, s->stage));
 }
 
@@ -138,10 +138,10 @@ void buckets_reduce(Buckets *b, const Stage *stage, int chunk)
 
 void buckets_reduce_tied(Buckets *b)
 {
-    Bucket *word = bucket_of(b, 0);
-    if (!word) return;
-    bucket_reduce(b, word);
-    Tensor own = bucket_own(word, word->grads);
+    Bucket *embedding = bucket_of(b, 0);
+    if (!embedding) return;
+    bucket_reduce(b, embedding);
+    Tensor own = bucket_own(embedding, embedding->grads);
     if (b->tied) comm_all_reduce(b->tied, b->queue, own, b->scratch);               /* <-> tied: all-reduce */
 }
 

@@ -22,19 +22,19 @@ typedef struct {
     int64_t    own_first, own_count;
     /* [padded], or [shard] where sharded; on the persistent arena */
     Tensor     weights, grads;
-    /* false: a second copy of the tied word embedding, which saves and norms skip */
+    /* false: a second copy of the tied token embedding, which saves and norms skip */
     bool       counted;
 } Bucket;
 
-/* ZeRO 3: whole weights of one unit, or an all-gather in progress. unit -1: empty; held: between unshard and
- * reshard. */
-typedef struct { int64_t unit; Tensor flat; Pending own, word; bool held; } GatherSlot;
+/* ZeRO 3: whole weights of one unit, or an all-gather in progress: of the unit's own block and, where it
+ * uses that, of the token embedding. unit -1: empty; held: between unshard and reshard. */
+typedef struct { int64_t unit; Tensor flat; Pending own_gather, embedding_gather; bool held; } GatherSlot;
 
 typedef struct {
     const ModelConfig *config;
     Queue   *queue;
     int      zero_stage;                        /* 0 where there is one data rank only */
-    bool     learn;                             /* false: weights alone, no gradients */
+    bool     training;                          /* false: weights alone, no gradients */
     /* sequence parallelism: gradients of replicated parameters are summed over tp */
     bool     sequence;
     /* dp x cp; tp; the first and last stage with a tied embedding, else NULL */
@@ -56,7 +56,7 @@ typedef struct {
     const Stage *stage;
     Queue *queue;
     int    zero_stage;
-    bool   learn, sequence;
+    bool   training, sequence;
     Comm  *data, *tp, *tied;
     Arena *persistent, *gathered, *scratch;
 } BucketsSetup;
@@ -76,7 +76,7 @@ void buckets_zero_grads(Buckets *buckets);                              /* befor
  * sequence parallelism. Then the own elements of grads are the sums. <-> dp+cp: all-reduce | reduce-scatter |
  * - under ZeRO 0 | 1 | 2, 3; <-> tp */
 void buckets_reduce(Buckets *buckets, const Stage *stage, int chunk);
-/* The same for the word embedding, which the first and the last unit add to; a tied copy is summed with the
+/* The same for the token embedding, which the first and the last unit add to; a tied copy is summed with the
  * other stage's. Once per step, after all chunks. <-> dp+cp, <-> tied: all-reduce */
 void buckets_reduce_tied(Buckets *buckets);
 /* After the update: the updated shards to all data ranks. <-> dp+cp: all-gather under ZeRO 1 and 2; nothing
@@ -93,5 +93,5 @@ void      zero_reshard (Buckets *buckets, int64_t unit);                /* frees
  * micro-batch. */
 UnitParam zero_unshard_grads(Buckets *buckets, int64_t unit);
 void      zero_reduce_grads (Buckets *buckets, int64_t unit);  /* <-> dp+cp: reduce-scatter under ZeRO 2, 3 */
-bool      unit_uses_word(const ModelConfig *config, int64_t unit);      /* the embedding and a tied head */
+bool      unit_uses_embedding(const ModelConfig *config, int64_t unit);  /* the embedding and a tied head */
 #endif

@@ -8,12 +8,12 @@ void pipeline_open(Pipeline *p, StageExecutor *executor, Comm *pp, Arena *activa
     *p = (Pipeline){ .executor = executor, .pp = pp, .rows = rows,
         .pending = calloc((size_t)rows, sizeof *p->pending) };
     CHECK(p->pending, "no memory for a schedule of %d rows", rows);
-    for (int c = 0; executor->buckets->learn && c < executor->stage->chunks; c++)
+    for (int c = 0; executor->buckets->training && c < executor->stage->chunks; c++)
         for (int i = 0; i < 2; i++) {
             if (!stage_is_last (executor->stage, c))
-                p->grad_in[c][i]  = flow_new(&executor->ctx, activations, "gradient in");
+                p->grad_in[c][i]  = hidden_new(&executor->ctx, activations, "gradient in");
             if (!stage_is_first(executor->stage, c))
-                p->grad_out[c][i] = flow_new(&executor->ctx, activations, "gradient out");
+                p->grad_out[c][i] = hidden_new(&executor->ctx, activations, "gradient out");
         }
 }
 
@@ -21,7 +21,7 @@ void pipeline_close(Pipeline *p) { free(p->pending); }
 
 /* The output of (chunk, micro) where all chunks are on one rank and activations are copied, not sent. The
  * FORWARD row of the previous chunk says in which slot the output is. */
-static Flow local_output(const Pipeline *p, const Schedule *s, int chunk, int micro)
+static Hidden local_output(const Pipeline *p, const Schedule *s, int chunk, int micro)
 {
     int i = 0;
     while (i < s->rows && (s->row[i].verb != FORWARD || s->row[i].chunk != chunk || s->row[i].micro != micro))
@@ -48,7 +48,7 @@ static void forward(Pipeline *p, const Schedule *s, const ScheduleRow *row, Pipe
 static void backward_input(Pipeline *p, const Schedule *s, const ScheduleRow *row)
 {
     int c = row->chunk;
-    Flow dy = p->grad_in[c][row->buffer];
+    Hidden dy = p->grad_in[c][row->buffer];
     if (s->stages == 1 && c + 1 < s->chunks) dy = p->grad_out[c + 1][row->buffer];
     stage_executor_backward_input(p->executor, c, row->slot, p->grad_out[c][row->buffer], dy);
 }

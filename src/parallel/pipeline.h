@@ -20,7 +20,7 @@ typedef struct {
     StageExecutor *executor;
     Comm *pp;
     /* gradients [t, C] received and to be sent; on activations */
-    Flow  grad_in[CHUNKS_MAX][2], grad_out[CHUNKS_MAX][2];
+    Hidden grad_in[CHUNKS_MAX][2], grad_out[CHUNKS_MAX][2];
     /* [rows], by row of the schedule that posted it; owned */
     Pending *pending;
     int   rows;

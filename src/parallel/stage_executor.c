@@ -23,10 +23,10 @@ void stage_executor_open(StageExecutor *executor, const StageExecutorSetup *s)
         CHECK(executor->slot[c], "no memory for %d activation slots", s->slots[c]);
         for (int i = 0; i < s->slots[c]; i++) slot_open(executor, &executor->slot[c][i], c, s);
     }
-    executor->ctx.batch = &executor->slot[0][0].batch;     /* flow_new needs its sizes */
+    executor->ctx.batch = &executor->slot[0][0].batch;     /* hidden_new needs its sizes */
     /* Pushed before any unit runs, so they remain when scratch is reset to the mark of a unit. */
-    for (int i = 0; s->buckets->learn && i < 2; i++)
-        executor->unit_grad[i] = flow_new(&executor->ctx, executor->ctx.scratch, "gradient between units");
+    for (int i = 0; s->buckets->training && i < 2; i++)
+        executor->unit_grad[i] = hidden_new(&executor->ctx, executor->ctx.scratch, "gradient between units");
 }
 
 void stage_executor_close(StageExecutor *executor)
@@ -78,8 +78,8 @@ void stage_executor_begin(StageExecutor *executor, int chunk, int index)
     ActivationSlot *slot = stage_executor_slot(executor, chunk, index);
     ExecContext ctx = slot_context(executor, slot);
     arena_reset(&slot->activations, 0);
-    slot->in = (Flow){ .n = 0 };
-    if (!stage_is_first(executor->stage, chunk)) slot->in = flow_new(&ctx, ctx.activations, "chunk input");
+    slot->in = (Hidden){ .n = 0 };
+    if (!stage_is_first(executor->stage, chunk)) slot->in = hidden_new(&ctx, ctx.activations, "chunk input");
 }
 
 /* comm_poll lets the transport progress between units: with MPI, messages posted earlier move only inside its
@@ -89,11 +89,11 @@ void stage_executor_forward(StageExecutor *executor, int chunk, int index)
     ActivationSlot *slot = stage_executor_slot(executor, chunk, index);
     ExecContext ctx = slot_context(executor, slot);
     int64_t first = executor->stage->first[chunk], count = executor->stage->count[chunk];
-    Flow x = slot->in;
+    Hidden x = slot->in;
     for (int64_t i = 0; i < count; i++) {
         size_t mark = arena_mark(ctx.scratch);
         bool head = model_unit(ctx.config, first + i) == UNIT_HEAD;
-        Flow y = head ? (Flow){ .n = 0 } : flow_new(&ctx, ctx.activations, "residual");
+        Hidden y = head ? (Hidden){ .n = 0 } : hidden_new(&ctx, ctx.activations, "residual");
         UnitParam w = zero_unshard(executor->buckets, first + i);                 /* <-> dp+cp under ZeRO 3 */
         if (i + 1 < count) zero_prefetch(executor->buckets, first + i + 1);       /* <-> dp+cp under ZeRO 3 */
         unit_forward(&ctx, first + i, y, &w, &slot->save[i], x);               /* <-> tp cp */
@@ -114,20 +114,20 @@ static void backward_weight(StageExecutor *executor, const ExecContext *ctx, int
 }
 
 /* Whether a unit's backward_input reads weights. The embedding's does not, since ids have no gradient; so
- * ZeRO 3 need not gather the word embedding, the largest of all blocks, a second time. */
+ * ZeRO 3 need not gather the token embedding, the largest of all blocks, a second time. */
 static bool backward_reads_weights(const StageExecutor *executor, int64_t unit)
 {
     return model_unit(executor->ctx.config, unit) != UNIT_EMBED;
 }
 
-void stage_executor_backward_input(StageExecutor *executor, int chunk, int index, Flow dx, Flow dy)
+void stage_executor_backward_input(StageExecutor *executor, int chunk, int index, Hidden dx, Hidden dy)
 {
     ActivationSlot *slot = stage_executor_slot(executor, chunk, index);
     ExecContext ctx = slot_context(executor, slot);
     int64_t first = executor->stage->first[chunk], count = executor->stage->count[chunk];
     for (int64_t i = count - 1; i >= 0; i--) {
         size_t mark = arena_mark(ctx.scratch);
-        Flow dx_unit = i == 0 ? dx : executor->unit_grad[i % 2];
+        Hidden dx_unit = i == 0 ? dx : executor->unit_grad[i % 2];
         UnitParam w = { 0 };
         if (backward_reads_weights(executor, first + i))
             w = zero_unshard(executor->buckets, first + i);                   /* <-> dp+cp under ZeRO 3 */

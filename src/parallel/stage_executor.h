@@ -11,7 +11,7 @@ typedef struct {
     Arena     activations;            /* a part of the rank's activations arena */
     Batch     batch;                  /* on the host arena */
     /* input and output of the chunk, [t, C], on activations; no input in the first chunk */
-    Flow      in, out;
+    Hidden    in, out;
     UnitSave *save;                   /* one per unit of the chunk; owned */
     /* bytes of activations after forward; what is above was saved for backward_weight */
     size_t    forward;
@@ -27,7 +27,7 @@ typedef struct {
     ActivationSlot *slot[CHUNKS_MAX]; /* owned */
     int      slots[CHUNKS_MAX];
     /* gradients between units of a chunk, used in turn; at the bottom of scratch */
-    Flow     unit_grad[2];
+    Hidden   unit_grad[2];
 } StageExecutor;
 
 typedef struct {
@@ -59,7 +59,7 @@ void  stage_executor_forward(StageExecutor *executor, int chunk, int slot);
 /* Backward in reverse order. dx receives the gradient of the slot's input (ignored by the first chunk); dy is
  * the gradient of its output (ignored by the last). Unless deferred, weight gradients are computed here too.
  * <-> tp cp, dp+cp under ZeRO 2, 3 */
-void  stage_executor_backward_input (StageExecutor *executor, int chunk, int slot, Flow dx, Flow dy);
+void  stage_executor_backward_input (StageExecutor *executor, int chunk, int slot, Hidden dx, Hidden dy);
 /* The deferred weight gradients; does nothing where they were not deferred.  <-> tp, dp+cp under ZeRO 2, 3 */
 void  stage_executor_backward_weight(StageExecutor *executor, int chunk, int slot);
 #endif

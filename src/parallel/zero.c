@@ -2,21 +2,22 @@
  * of two slots, so that the all-gather of the next unit overlaps with the computation of this one. */
 #include "parallel/buckets.h"
 
-/* The unit's blocks with `own` and `word` as their flat tensors; word is ignored by units that do not use
- * block 0. */
-static UnitParam param_at(Buckets *b, int64_t unit, Tensor own, Tensor word)
+/* The unit's blocks with `own` and `embedding` as their flat tensors; `embedding` is ignored by units that do
+ * not use block 0. */
+static UnitParam param_at(Buckets *b, int64_t unit, Tensor own, Tensor embedding)
 {
-    bool uses = unit_uses_word(b->config, unit);
+    bool uses = unit_uses_embedding(b->config, unit);
     return (UnitParam){ .own = &bucket_of(b, unit + 1)->block, .flat_own = own,
-                        .word = uses ? &bucket_of(b, 0)->block : NULL, .flat_word = word };
+                        .embedding = uses ? &bucket_of(b, 0)->block : NULL, .flat_embedding = embedding };
 }
 
-/* The unit's blocks in one flat tensor: its own block first, then the word embedding. */
+/* The unit's blocks in one flat tensor: its own block first, then the token embedding. */
 static UnitParam param_within(Buckets *b, int64_t unit, Tensor flat)
 {
-    Bucket *own = bucket_of(b, unit + 1), *word = unit_uses_word(b->config, unit) ? bucket_of(b, 0) : NULL;
+    Bucket *own = bucket_of(b, unit + 1);
+    Bucket *embedding = unit_uses_embedding(b->config, unit) ? bucket_of(b, 0) : NULL;
     return param_at(b, unit, tensor_flat(flat, 0, own->padded),
-        word ? tensor_flat(flat, own->padded, word->padded) : tensor_none());
+        embedding ? tensor_flat(flat, own->padded, embedding->padded) : tensor_none());
 }
 
 static GatherSlot *slot_of(Buckets *b, int64_t unit)
@@ -32,26 +33,30 @@ void zero_prefetch(Buckets *b, int64_t unit)
         (long long)b->slot[0].unit, (long long)b->slot[1].unit);
     UnitParam w = param_within(b, unit, slot->flat);
     slot->unit = unit;
-    slot->own = slot->word = (Pending){ -1 };
-    Tensor own = bucket_of(b, unit + 1)->weights;
-    if (w.own->count > 0)
-        slot->own = comm_all_gather_begin(b->data, b->queue, w.flat_own, own);     /* <-> dp+cp: all-gather */
-    if (w.word) {
-        Tensor word = bucket_of(b, 0)->weights;
-        slot->word = comm_all_gather_begin(b->data, b->queue, w.flat_word, word);  /* <-> dp+cp: all-gather */
+    slot->own_gather = slot->embedding_gather = (Pending){ -1 };
+    if (w.own->count > 0) {
+        Tensor shard = bucket_of(b, unit + 1)->weights;
+        slot->own_gather =
+            comm_all_gather_begin(b->data, b->queue, w.flat_own, shard);       /* <-> dp+cp: all-gather */
+    }
+    if (w.embedding) {
+        Tensor shard = bucket_of(b, 0)->weights;
+        slot->embedding_gather =
+            comm_all_gather_begin(b->data, b->queue, w.flat_embedding, shard); /* <-> dp+cp: all-gather */
     }
 }
 
 UnitParam zero_unshard(Buckets *b, int64_t unit)
 {
     if (b->zero_stage < 3) {
-        Bucket *word = unit_uses_word(b->config, unit) ? bucket_of(b, 0) : NULL;
-        return param_at(b, unit, bucket_of(b, unit + 1)->weights, word ? word->weights : tensor_none());
+        Bucket *embedding = unit_uses_embedding(b->config, unit) ? bucket_of(b, 0) : NULL;
+        return param_at(b, unit, bucket_of(b, unit + 1)->weights,
+                        embedding ? embedding->weights : tensor_none());
     }
     zero_prefetch(b, unit);                              /* does nothing if the unit has been prefetched */
     GatherSlot *slot = slot_of(b, unit);
-    comm_wait(b->data, slot->own);
-    comm_wait(b->data, slot->word);
+    comm_wait(b->data, slot->own_gather);
+    comm_wait(b->data, slot->embedding_gather);
     slot->held = true;
     return param_within(b, unit, slot->flat);
 }
@@ -69,11 +74,11 @@ UnitParam zero_unshard_grads(Buckets *b, int64_t unit)
     if (b->zero_stage >= 2) {
         UnitParam dw = param_within(b, unit, b->unit_grads);
         if (dw.own->count > 0) fill_zero(b->queue, (FillZero){ .y = dw.flat_own });
-        if (dw.word) fill_zero(b->queue, (FillZero){ .y = dw.flat_word });
+        if (dw.embedding) fill_zero(b->queue, (FillZero){ .y = dw.flat_embedding });
         return dw;
     }
-    Bucket *word = unit_uses_word(b->config, unit) ? bucket_of(b, 0) : NULL;
-    return param_at(b, unit, bucket_of(b, unit + 1)->grads, word ? word->grads : tensor_none());
+    Bucket *embedding = unit_uses_embedding(b->config, unit) ? bucket_of(b, 0) : NULL;
+    return param_at(b, unit, bucket_of(b, unit + 1)->grads, embedding ? embedding->grads : tensor_none());
 }
 
 /* Sums `whole` over the data ranks and adds this rank's shard to its gradients. Every
@@ -92,5 +97,5 @@ void zero_reduce_grads(Buckets *b, int64_t unit)
     if (b->zero_stage < 2) return;
     UnitParam dw = param_within(b, unit, b->unit_grads);
     if (dw.own->count > 0) add_shard(b, bucket_of(b, unit + 1), dw.flat_own);
-    if (dw.word) add_shard(b, bucket_of(b, 0), dw.flat_word);
+    if (dw.embedding) add_shard(b, bucket_of(b, 0), dw.flat_embedding);
 }

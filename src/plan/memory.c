@@ -235,7 +235,7 @@ static void show_indices(const TrainConfig *config)
     double bytes = 0;
     char text[24];
     DatasetsPlan spec = train_config_datasets(config);
-    bool data = spec.rules.words.count || spec.rules.list || spec.rules.own[SPLIT_TRAIN].count;
+    bool data = spec.rules.data_path.count || spec.rules.list || spec.rules.split_path[SPLIT_TRAIN].count;
     if (config->datasets.order == ORDER_JOTUN || !data) return;
     if (indices_measure(&bytes, config) == OK)
         printf("order of samples %s of indices %s\n", log_bytes(text, bytes),

@@ -11,10 +11,10 @@ size_t generate_bytes(const ModelConfig *s, Dtype real, int64_t capacity)
     return 2 * (size_t)s->layers * ((one + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN);
 }
 
-static Cache *caches_new(StageExecutor *executor, Arena *session, int64_t capacity)
+static KvCache *caches_new(StageExecutor *executor, Arena *session, int64_t capacity)
 {
     const ModelConfig *s = executor->ctx.config;
-    Cache *cache = calloc((size_t)s->layers, sizeof *cache);
+    KvCache *cache = calloc((size_t)s->layers, sizeof *cache);
     CHECK(cache, "no memory for the key-value caches of %lld layers", (long long)s->layers);
     for (int64_t l = 0; l < s->layers; l++) {
         cache[l].k = tensor_new(session, "keys",   executor->ctx.queue->real, 1, capacity, s->groups,

@@ -43,8 +43,8 @@ void decoder_put(Decoder *d, FILE *out, int32_t id)
 {
     TextPiece piece = d->tokenizer->decode(d->tokenizer, id);
     if (piece.bytes == 0) return;
-    if (!d->goes_on) piece.text += piece.lead, piece.bytes -= piece.lead;
-    d->goes_on |= piece.bytes || !d->tokenizer->leads;
+    if (!d->goes_on) piece.text += piece.prefix, piece.bytes -= piece.prefix;
+    d->goes_on |= piece.bytes || !d->tokenizer->drops_prefixes;
     held_complete(d, out, &piece);
     int keep = incomplete_bytes(piece);
     fwrite(piece.text, 1, (size_t)(piece.bytes - keep), out);

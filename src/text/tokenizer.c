@@ -12,7 +12,7 @@ void tokenizer_close(Tokenizer *t)
 int64_t tokenizer_max_ids(const Tokenizer *t, const char *text, int64_t bytes)
 {
     if (t->max_ids) return t->max_ids(t, text, bytes);
-    return t->widest ? bytes * t->widest + t->extra : bytes;
+    return t->ids_per_byte ? bytes * t->ids_per_byte + t->extra_ids : bytes;
 }
 
 Status tokenizer_check(const Tokenizer *t, const int32_t *ids, int64_t count, const char *where)

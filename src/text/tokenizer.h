@@ -11,10 +11,9 @@
 #include <stdint.h>
 #include "base/status.h"
 
-/* The text of one id; it belongs to the tokenizer. lead: of its `bytes`, how many at the beginning are
- * dropped where the piece is the first of a text, because encode added them (the space before the first
- * word). */
-typedef struct { const char *text; int64_t bytes, lead; } TextPiece;
+/* The text of one id; it belongs to the tokenizer. prefix: of its `bytes`, how many at the beginning are
+ * dropped where the piece is the first of a text, because encode added them (the prefix space). */
+typedef struct { const char *text; int64_t bytes, prefix; } TextPiece;
 
 typedef struct Tokenizer Tokenizer;
 struct Tokenizer {
@@ -22,8 +21,8 @@ struct Tokenizer {
                                              * tokenizer */
     int32_t vocabulary;                     /* ids are 0 to vocabulary - 1 */
     int32_t eod;                            /* the id that ends a document; -1: there is none */
-    bool    leads;                          /* the leads of all pieces are dropped until one has other text
-                                             * too; where false only the lead of the first piece that is
+    bool    drops_prefixes;                 /* the prefixes of all pieces are dropped until one has other
+                                             * text too; where false only that of the first piece that is
                                              * not empty is dropped */
     bool    specials;                       /* there are special tokens that a text may contain, as
                                              * <|endoftext|> */
@@ -31,8 +30,8 @@ struct Tokenizer {
                                              * tokenizer_open, because a document must not be able to end
                                              * itself: then they are plain text. May be set after opening,
                                              * where `specials` is true. */
-    int64_t widest, extra;                  /* a text gives at most bytes * widest + extra ids; both 0: at
-                                             * most bytes */
+    int64_t ids_per_byte, extra_ids;        /* a text gives at most bytes * ids_per_byte + extra_ids ids;
+                                             * both 0: at most bytes */
     void   *state;                          /* of the implementation */
     /* Writes the ids of the whole text, with the ids that the post-processor of a tokenizer.json puts around
      * it, and returns their number. -1 after fail(): no memory, or a pattern or rule of the tokenizer's file
@@ -40,7 +39,8 @@ struct Tokenizer {
     int64_t   (*encode)(const Tokenizer *t, int32_t *ids, const char *text, int64_t bytes);
     /* id: 0 to vocabulary - 1. The end of document and ids without a token give "". */
     TextPiece (*decode)(const Tokenizer *t, int32_t id);
-    /* An upper bound of the ids that encode writes for this text. NULL: widest and extra bound it. */
+    /* An upper bound of the ids that encode writes for this text. NULL: ids_per_byte and
+     * extra_ids bound it. */
     int64_t   (*max_ids)(const Tokenizer *t, const char *text, int64_t bytes);
     void      (*close) (Tokenizer *t);                                             /* NULL: nothing to free */
 };

@@ -31,7 +31,7 @@ static Status load(Trainer *t, char path[1024])
     const TrainConfig *config = t->config;
     CheckpointState state = { .step = -1 };
     path[0] = 0;
-    bool found = false, speaks = t->mesh.rank == 0;
+    bool found = false, prints = t->mesh.rank == 0;
     trainer_init(t);
     if (!config->load) return OK;
     TRY(agree(t->world, checkpoint_find(config->load, path, &found)));
@@ -40,13 +40,13 @@ static Status load(Trainer *t, char path[1024])
     if (!found && config->exit_on_missing)
         return fail(BAD_FILE, "--load %s has no checkpoint, and --exit-on-missing-checkpoint was given",
                     config->load);
-    if (!found && speaks)
+    if (!found && prints)
         log_line("--load %s has no checkpoint: training starts from new weights", config->load);
     if (!found) path[0] = 0;
     if (!found) return OK;
     TRY(trainer_load(t, path));
-    TRY(agree(t->world, speaks ? data_compare(t, path) : OK));
-    if (speaks) log_line("resumes after step %lld of %s", (long long)t->step, path);
+    TRY(agree(t->world, prints ? data_compare(t, path) : OK));
+    if (prints) log_line("resumes after step %lld of %s", (long long)t->step, path);
     return OK;
 }
 

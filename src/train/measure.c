@@ -71,8 +71,8 @@ void trainer_count(Trainer *t, ArenaSizes *sizes)
 {
     const TrainConfig *config = t->config;
     *sizes = (ArenaSizes){ .bytes = { 0 } };
-    if (config->learn) count_schedule(t, &t->train, step_run);
-    if (config->eval_iters > 0 || !config->learn) count_schedule(t, &t->valid, evaluate_run);
+    if (config->training) count_schedule(t, &t->train, step_run);
+    if (config->eval_iters > 0 || !config->training) count_schedule(t, &t->valid, evaluate_run);
     for (int c = 0; c < config->chunks; c++) {
         sizes->slot[c] = stage_executor_slot_bytes(&t->executor, c);
         for (int i = 0; i < t->executor.slots[c]; i++)

@@ -25,11 +25,11 @@ static void end_half_line(int fd, const char *path)
     if (read_only >= 0) close(read_only);
 }
 
-Status report_open(Report *report, const TrainConfig *config, bool speaks, int64_t first_step)
+Status report_open(Report *report, const TrainConfig *config, bool prints, int64_t first_step)
 {
-    *report = (Report){ .config = config, .metrics = -1, .speaks = speaks, .first_step = first_step,
+    *report = (Report){ .config = config, .metrics = -1, .prints = prints, .first_step = first_step,
                         .started_at = seam.clock(), .step_at = seam.clock() };
-    if (!speaks || !config->metrics) return OK;
+    if (!prints || !config->metrics) return OK;
     report->metrics = open(config->metrics, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (report->metrics < 0)
         return fail(BAD_FILE, "--metrics %s cannot be opened: %s", config->metrics, strerror(errno));
@@ -135,7 +135,7 @@ void report_step(Report *report, int64_t step, int64_t samples, double lr, StepR
 {
     const TrainConfig *config = report->config;
     double seconds = seconds_since(&report->step_at), speed = (double)trainer_step_tokens(config) / seconds;
-    if (!report->speaks) return;
+    if (!report->prints) return;
     metrics_step(report, step, lr, seconds, speed, r);
     if (!r.skipped) {                                 /* a loss that is not finite would spoil the mean */
         report->losses += r.loss;
@@ -158,7 +158,7 @@ void report_evaluation(Report *report, int64_t step, SplitKind kind, double loss
 {
     char line[256], mean[32], perplexity[32];
     report_pause(report);
-    if (!report->speaks) return;
+    if (!report->prints) return;
     int n = snprintf(line, sizeof line, "{\"step\":%lld,\"split\":\"%s\",\"loss\":%s,\"perplexity\":%s}\n",
                      (long long)step, split_name(kind), json_number(mean, loss),
                      json_number(perplexity, exp(loss)));

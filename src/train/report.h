@@ -10,7 +10,7 @@ typedef struct {
     int     metrics;                  /* file descriptor of --metrics, -1: none */
     int64_t lost;                     /* lines that could not be written to it */
     int     why;                      /* errno of the first of them */
-    bool    speaks;                   /* this rank prints */
+    bool    prints;                   /* this rank prints: rank 0 */
     int64_t started_at, step_at;      /* seam clock in ns: when the run began, when the last step ended */
     int64_t first_step;               /* steps that were done when the run began */
     double  losses;                   /* sum over the `averaged` steps since the last progress line */
@@ -18,7 +18,7 @@ typedef struct {
 } Report;
 
 /* Opens --metrics for appending. BAD_FILE where it cannot be opened. No communication. */
-Status report_open (Report *report, const TrainConfig *config, bool speaks, int64_t first_step);
+Status report_open (Report *report, const TrainConfig *config, bool prints, int64_t first_step);
 /* Returns `status`, or IO_FAILED where that is OK and lines of --metrics were lost. */
 Status report_close(Report *report, Status status);
 /* One JSON line, and at --log-interval a progress line, whose loss is the mean over the steps since the

@@ -10,7 +10,7 @@
 static Tensor loss_sums(Trainer *t) { return tensor_flat(t->sums_3, 0, 2); }
 
 /* Adds the squares of the gradients that this rank counts in the global norm, where each element must be
- * counted once: its shard over dp x cp; replicated parameters on tp rank 0 only; the tied word embedding on
+ * counted once: its shard over dp x cp; replicated parameters on tp rank 0 only; the tied token embedding on
  * the first stage only. */
 static void square_own(Trainer *t, const Bucket *k)
 {

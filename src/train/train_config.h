@@ -11,7 +11,7 @@
 typedef struct {
     ModelConfig    model;
     /* false: forward alone, for evaluation and generation; no gradients, no states */
-    bool     learn;
+    bool     training;
 
     /* layout: sizes of the mesh axes (dp is what remains of the ranks), chunks per stage, ZeRO stage */
     int      tp, cp, pp, chunks, zero;
@@ -36,7 +36,7 @@ typedef struct {
     double   watchdog;
 
     /* data */
-    /* data: one token file prefix instead of datasets.words; NULL: those */
+    /* data: one token file prefix instead of datasets.data_path; NULL: those */
     const char *data, *split;
     DatasetRules datasets;
     bool     reset_positions, reset_attention, mask_eod;      /* at ends of documents */

@@ -9,7 +9,7 @@ static const char *const arena_names[ARENAS] = { "persistent", "activations", "g
 
 int64_t trainer_step_tokens(const TrainConfig *config) { return config->global * config->model.sequence; }
 
-/* The tied communicator joins the first and the last stage, which both hold the tied word embedding. */
+/* The tied communicator joins the first and the last stage, which both hold the tied token embedding. */
 static Status open_comms(Trainer *t)
 {
     const Mesh *mesh = &t->mesh;
@@ -66,16 +66,16 @@ int64_t train_config_samples(const TrainConfig *config, SplitKind kind)
 
 bool train_config_takes(const TrainConfig *config, SplitKind kind)
 {
-    if (!config->learn || kind == SPLIT_TRAIN) return config->learn;
+    if (!config->training || kind == SPLIT_TRAIN) return config->training;
     bool present = kind == SPLIT_VALID ? datasets_has(&config->datasets, kind)
-                                       : config->datasets.own[kind].count > 0;
+                                       : config->datasets.split_path[kind].count > 0;
     return config->eval_iters > 0 && present;
 }
 
 DatasetsPlan train_config_datasets(const TrainConfig *config)
 {
     DatasetsPlan spec = { .rules = config->datasets, .split = config->split };
-    if (config->data) spec.rules.words = (DatasetWords){ &config->data, 1 };
+    if (config->data) spec.rules.data_path = (DataPath){ &config->data, 1 };
     for (int kind = 0; kind < SPLITS; kind++)
         spec.wanted[kind] = train_config_samples(config, (SplitKind)kind);
     return spec;
@@ -84,7 +84,7 @@ DatasetsPlan train_config_datasets(const TrainConfig *config)
 static Status open_data(Trainer *t)
 {
     const TrainConfig *config = t->config;
-    if (comm_dry(t->world) || !config->learn) return OK;
+    if (comm_dry(t->world) || !config->training) return OK;
     DatasetsPlan spec = train_config_datasets(config);
     watchdog_work(t->world, "opening data");
     Status status = datasets_open(&t->datasets, &spec);
@@ -102,7 +102,8 @@ static Status open_schedules(Trainer *t)
     int stages = t->mesh.size.pp, stage = t->mesh.at.pp;
     int micros = (int)(config->global / (config->micro * t->mesh.size.dp));
     TRY(stage_make(&t->stage, &config->model, stages, stage, config->chunks));
-    if (config->learn) TRY(schedule_make(&t->train, config->schedule, stages, stage, config->chunks, micros));
+    if (config->training)
+        TRY(schedule_make(&t->train, config->schedule, stages, stage, config->chunks, micros));
     return schedule_make(&t->valid, SCHEDULE_FORWARD, stages, stage, config->chunks, micros);
 }
 
@@ -137,14 +138,14 @@ static void open_parameters(Trainer *t)
     const TrainConfig *config = t->config;
     Arena *persistent = &t->arena[ARENA_PERSISTENT];
     buckets_open(&t->buckets, &(BucketsSetup){ .config = &config->model, .stage = &t->stage,
-        .queue = &t->queue, .zero_stage = config->zero, .learn = config->learn,
+        .queue = &t->queue, .zero_stage = config->zero, .training = config->training,
         .sequence = config->sequence && t->mesh.size.tp > 1, .data = t->data,
         .tp = t->tp, .tied = t->tied, .persistent = persistent,
         .gathered = &t->arena[ARENA_GATHERED], .scratch = &t->arena[ARENA_SCRATCH] });
     t->state = calloc((size_t)t->buckets.count, sizeof *t->state);
     CHECK(t->state, "no memory for the states of %d buckets", t->buckets.count);
     for (int i = 0; i < t->buckets.count; i++)
-        for (int s = 0; config->learn && s < config->optimizer->states; s++)
+        for (int s = 0; config->training && s < config->optimizer->states; s++)
             t->state[i][s] = tensor_new(persistent, "optimizer states", t->queue.real,
                 t->buckets.bucket[i].own_count);
     t->sums_3   = tensor_new(persistent, "sums", F64, 3);
@@ -221,7 +222,7 @@ void trainer_init(Trainer *t)
 {
     buckets_init(&t->buckets, t->config->seed);
     for (int i = 0; i < t->buckets.count; i++)
-        for (int s = 0; t->config->learn && s < t->config->optimizer->states; s++)
+        for (int s = 0; t->config->training && s < t->config->optimizer->states; s++)
             fill_zero(&t->queue, (FillZero){ .y = t->state[i][s] });
     queue_wait(&t->queue);
 }

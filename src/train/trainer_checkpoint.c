@@ -47,7 +47,7 @@ static void add_weight(const Bucket *k, ShardList *list, int p, BlockRange span)
 }
 
 /* What this rank writes. Over all ranks each element is written once: by the data rank whose shard it is,
- * replicated parameters by tp rank 0, the tied word embedding by the first stage. */
+ * replicated parameters by tp rank 0, the tied token embedding by the first stage. */
 static ShardList shards_to_save(const Trainer *t)
 {
     ShardList list = { 0 };
@@ -165,7 +165,7 @@ static Status check_coverage(const Trainer *t, const Checkpoint *checkpoint)
         free(files[i].tensor);
     }
     free(files);
-    Status status = checkpoint_covers(checkpoint, all, tensors, !t->config->learn);
+    Status status = checkpoint_covers(checkpoint, all, tensors, !t->config->training);
     free(all);
     return status;
 }
@@ -176,7 +176,7 @@ static Status load_shards(const Trainer *t, const char *path, CheckpointState *s
     TRY(checkpoint_open(&checkpoint, path));
     *state = *checkpoint_position(checkpoint);
     Status status = check_coverage(t, checkpoint);
-    ShardList list = shards_to_load(t, t->config->learn);
+    ShardList list = shards_to_load(t, t->config->training);
     if (status == OK) status = checkpoint_load(checkpoint, list.shard, list.count, true);
     free(list.shard);
     checkpoint_close(checkpoint);
@@ -191,7 +191,7 @@ Status trainer_load(Trainer *t, const char *path)
     /* for padding, which is zero and in no checkpoint */
     trainer_init(t);
     TRY(agree(t->world, load_shards(t, path, &state)));
-    if (!t->config->learn) return OK;
+    if (!t->config->training) return OK;
     t->step = state.step;
     t->step_state.updates = state.updates;
     if (t->prefetch[SPLIT_TRAIN]) prefetch_pause(t->prefetch[SPLIT_TRAIN]);

@@ -11,11 +11,11 @@
 #include "data/blend_spec.h"
 #include <cmocka.h>
 
-static void words_are(const char *const *words, int count, bool weighed, int parts, const char *last, double weight)
+static void words_are(const char *const *words, int count, bool weighted, int parts, const char *last, double weight)
 {
     BlendSpec list;
     assert_int_equal(blend_spec_words(&list, words, count), OK);
-    assert_int_equal(list.weighed, weighed);
+    assert_int_equal(list.weighted, weighted);
     assert_int_equal(list.count, parts);
     assert_string_equal(list.part[parts - 1].prefix, last);
     assert_null(list.part[parts - 1].corpus);
@@ -55,7 +55,7 @@ static void three_columns(void **state)
     (void)state;
     BlendSpec list;
     assert_int_equal(text_read(&list, "0.0031 /data/books-0 books\n\n \t\r\n  5\t/data/wiki.bin\twiki\r\n1e-3 x.bin.bin y"), OK);
-    assert_true(list.weighed);
+    assert_true(list.weighted);
     assert_int_equal(list.count, 3);
     assert_string_equal(list.part[0].prefix, "/data/books-0");
     assert_string_equal(list.part[1].prefix, "/data/wiki");

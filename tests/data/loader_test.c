@@ -84,8 +84,8 @@ static void blends_in_all_layouts(void **state)
     Blend made;
     TokenFile token_files[] = { counted, lettered };
     BlendPart part[] = { { .prefix = folder, .weight = 3 }, { .prefix = folder, .weight = 1 } };
-    BlendSpec list = { .part = part, .count = 2, .weighed = true };
-    BlendRules spec = { .kind = BLEND_CORE, .split = "1", .wanted = 70 * GLOBAL, .sequence = S, .seed = 1234, .cut = 0.80, .surplus = 0.005 };
+    BlendSpec list = { .part = part, .count = 2, .weighted = true };
+    BlendRules spec = { .kind = BLEND_CORE, .split = "1", .wanted = 70 * GLOBAL, .sequence = S, .seed = 1234, .final_epoch_cut = 0.80, .surplus = 0.005 };
     assert_int_equal(blend_open(&made, token_files, &list, &spec, SPLIT_TRAIN), OK);
     assert_int_equal(made.samples, 70 * GLOBAL);
     blend = &made;
@@ -94,7 +94,7 @@ static void blends_in_all_layouts(void **state)
         for (int sample = 0; sample < GLOBAL; sample++) {
             OrderReader reader = blend_read(blend, step * GLOBAL + sample);
             for (int i = 0; i <= S; i++) {
-                int32_t token = token_file_token(reader.token_file, order_place(&reader));
+                int32_t token = token_file_token(reader.token_file, order_reader_next(&reader));
                 if (i < S) assert_int_equal(one.token[sample][i], token);
                 if (i > 0) assert_int_equal(one.target[sample][i - 1], token);
             }
@@ -131,11 +131,11 @@ static void blends_refused(void **state)
     (void)state;
     BlendPart part[] = { { .prefix = folder, .weight = 3 }, { .prefix = folder, .weight = 1 } };
     BlendSpec list = { .part = part, .count = 2 };
-    BlendRules spec = { .kind = BLEND_CORE, .split = "1", .wanted = 1000, .sequence = S, .seed = 1234, .cut = 0.80 };
+    BlendRules spec = { .kind = BLEND_CORE, .split = "1", .wanted = 1000, .sequence = S, .seed = 1234, .final_epoch_cut = 0.80 };
     blend_refused(spec, list, BAD_OPTION, "one epoch of each: 125 samples to train, and the run takes 1000; give weights");
     spec.split = "0,1";
     blend_refused(spec, list, BAD_FILE, "0 to 0 of it have 0 tokens");
-    spec.split = "1", list.weighed = true, part[1].weight = 0;
+    spec.split = "1", list.weighted = true, part[1].weight = 0;
     blend_refused(spec, list, BAD_OPTION, "number 2 of 2");
     part[1].weight = 1, spec.wanted = ORDER_ONE_EPOCH;
     blend_refused(spec, list, BAD_OPTION, "give prefixes without weights");

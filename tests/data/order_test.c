@@ -55,11 +55,11 @@ static void draws(void **state)
     assert_int_equal(last, 4123659995u);                   /* the C++ standard's check of mt19937 */
     again = t;
     uint64_t high = mt19937_next(&again), low = mt19937_next(&again);
-    assert_true(mt19937_most(&t, UINT64_MAX) == (high << 32 | low));
+    assert_true(mt19937_interval(&t, UINT64_MAX) == (high << 32 | low));
     again = t;
-    assert_int_equal(mt19937_most(&t, 0), 0);
+    assert_int_equal(mt19937_interval(&t, 0), 0);
     assert_memory_equal(&t, &again, sizeof t);
-    for (int i = 0; i < 1000; i++) assert_true(mt19937_most(&t, 5) <= 5);
+    for (int i = 0; i < 1000; i++) assert_true(mt19937_interval(&t, 5) <= 5);
 }
 
 /* ---- three cases by hand ---- */
@@ -77,7 +77,7 @@ static void indices(void **state)
     TokenFile token_file;
     Order order;
     part_make(&token_file, 0, length, 8);
-    OrderSpec spec = { .begin = 0, .end = 8, .wanted = ORDER_ONE_EPOCH, .sequence = 8, .seed = 1234, .cut = 0.80 };
+    OrderSpec spec = { .begin = 0, .end = 8, .wanted = ORDER_ONE_EPOCH, .sequence = 8, .seed = 1234, .final_epoch_cut = 0.80 };
     assert_int_equal(order_open(&order, &token_file, &spec, SPLIT_TRAIN, NULL), OK);
     index_is(&order.document, 8, (int[]){ 2, 1, 6, 0, 4, 5, 3, 7 });
     index_is(&order.sample, 16, (int[]){ 0, 0, 0, 8, 2, 1, 2, 9, 2, 17, 3, 5, 4, 6, 6, 4 });
@@ -96,7 +96,7 @@ static void indices(void **state)
     index_is(&order.document, 24, (int[]){ 7, 0, 2, 3, 1, 2, 5, 4, 0, 0, 5, 5, 2, 6, 4, 6, 3, 1, 1, 7, 4, 6, 3, 7 });
     index_is(&order.shuffle, 22, (int[]){ 8, 17, 21, 1, 4, 20, 19, 13, 14, 9, 0, 11, 7, 3, 10, 6, 2, 5, 12, 16, 18, 15 });
     order_close(&order);
-    spec.cut = 0.95;                                       /* 20 wanted, 15 before: 5 < int(0.95 x 7) = 6, and not < int(0.8 x 7) */
+    spec.final_epoch_cut = 0.95;                                       /* 20 wanted, 15 before: 5 < int(0.95 x 7) = 6, and not < int(0.8 x 7) */
     assert_int_equal(order_open(&order, &token_file, &spec, SPLIT_TRAIN, NULL), OK);
     assert_true(order.plan.separate);
     order_close(&order);
@@ -113,7 +113,7 @@ static bool case_read(Case *c, FILE *file)
     int  kind, shuffled, blended, parts, count, length[LENGTHS];
     *c = (Case){ 0 };
     if (fscanf(file, "case %7s %" SCNd64 " %" SCNu64 " %63s %d %" SCNd64 " %lf %lf %d %d %" SCNd64 " %d ", rule, &c->spec.sequence, &c->spec.seed,
-               c->split, &kind, &c->spec.wanted, &c->spec.cut, &c->spec.surplus, &shuffled, &blended, &c->spec.wanted_train, &parts) != 12)
+               c->split, &kind, &c->spec.wanted, &c->spec.final_epoch_cut, &c->spec.surplus, &shuffled, &blended, &c->spec.wanted_train, &parts) != 12)
         return false;
     assert_true(parts <= PARTS);
     c->kind = (SplitKind)kind;
@@ -126,8 +126,8 @@ static bool case_read(Case *c, FILE *file)
         assert_int_equal(fscanf(file, "part %39s %39s %d", weight, corpus, &count), 3);
         assert_true(count <= LENGTHS);
         for (int i = 0; i < count; i++) assert_int_equal(fscanf(file, " %d ", &length[i]), 1);
-        c->list.weighed = strcmp(weight, "-");
-        c->list.part[p] = (BlendPart){ strdup("p"), strcmp(corpus, "-") ? strdup(corpus) : NULL, c->list.weighed ? strtod(weight, NULL) : 1 };
+        c->list.weighted = strcmp(weight, "-");
+        c->list.part[p] = (BlendPart){ strdup("p"), strcmp(corpus, "-") ? strdup(corpus) : NULL, c->list.weighted ? strtod(weight, NULL) : 1 };
         part_make(&c->token_file[p], p, length, count);
     }
     return true;
@@ -138,7 +138,7 @@ static uint64_t samples_hash(const Blend *blend, int64_t samples, int64_t sequen
     uint64_t hash = 0xcbf29ce484222325u;
     for (int64_t k = 0; k < samples; k++) {
         OrderReader reader = blend_read(blend, k);
-        for (int64_t i = 0; i <= sequence; i++) hash = (hash ^ (uint64_t)token_file_token(reader.token_file, order_place(&reader))) * 0x100000001b3u;
+        for (int64_t i = 0; i <= sequence; i++) hash = (hash ^ (uint64_t)token_file_token(reader.token_file, order_reader_next(&reader))) * 0x100000001b3u;
     }
     return hash;
 }
@@ -161,7 +161,7 @@ static void case_check(Case *c, FILE *file)
     for (int k = 0; k < shown; k++) {
         assert_int_equal(fscanf(file, " %d ", &first), 1);
         OrderReader reader = k < blend.samples ? blend_read(&blend, k) : (OrderReader){ 0 };
-        if (reader.token_file) assert_int_equal(token_file_token(reader.token_file, order_place(&reader)), first);
+        if (reader.token_file) assert_int_equal(token_file_token(reader.token_file, order_reader_next(&reader)), first);
     }
     if (blend.samples == samples) assert_true(samples_hash(&blend, samples, c->spec.sequence) == hash);
     blend_close(&blend);
@@ -191,7 +191,7 @@ static void counts(void **state)
 {
     (void)state;
     OrderPlan plan;
-    OrderSpec spec = { .begin = 0, .end = 1 << 20, .wanted = ((int64_t)1 << 31) - 1, .sequence = 1, .cut = 0.80 };
+    OrderSpec spec = { .begin = 0, .end = 1 << 20, .wanted = ((int64_t)1 << 31) - 1, .sequence = 1, .final_epoch_cut = 0.80 };
     int64_t tokens = (int64_t)1 << 20;                     /* documents of one token, so 2^20 a epoch: 2048 epochs are 2^31 entries */
     assert_int_equal(order_plan(&plan, &spec, tokens, "d"), OK);
     assert_int_equal(plan.epochs, 2048);
@@ -224,7 +224,7 @@ static void refusals(void **state)
     (void)state;
     TokenFile token_file;
     Order order;
-    OrderSpec spec = { .begin = 0, .end = 3, .wanted = 4, .sequence = 100, .cut = 0.80 };
+    OrderSpec spec = { .begin = 0, .end = 3, .wanted = 4, .sequence = 100, .final_epoch_cut = 0.80 };
     part_make(&token_file, 0, (int[]){ 0, 3, 2, 0 }, 4);
     assert_int_equal(order_open(&order, &token_file, &spec, SPLIT_TRAIN, NULL), OK);         /* shorter than a sample: many epochs */
     assert_int_equal(order.plan.epochs, 81);
@@ -245,7 +245,7 @@ static void mostly_empty(void **state)
 {
     (void)state;
     OrderPlan plan;
-    OrderSpec spec = { .begin = 0, .end = 1000000, .wanted = 1000, .sequence = 1024, .cut = 0.80 };
+    OrderSpec spec = { .begin = 0, .end = 1000000, .wanted = 1000, .sequence = 1024, .final_epoch_cut = 0.80 };
     assert_int_equal(order_plan(&plan, &spec, 1, "p.bin"), BAD_FILE);
     assert_non_null(strstr(fail_text(), "p.bin: 1000000 sequences with 1 tokens in all; most are empty"));
     assert_int_equal(order_plan(&plan, &spec, 1000000, "p.bin"), OK);
@@ -264,7 +264,7 @@ static void many_tokens(void **state)
     assert_non_null(length);
     for (int d = 0; d < DOCUMENTS; d++) tokens += length[d] = 1 + (int)((uint32_t)d * 2654435761u % 999);
     TokenFile token_file = { .sequences = DOCUMENTS, .length = (const uint8_t *)length };
-    OrderSpec spec = { .begin = 0, .end = DOCUMENTS, .wanted = 3 * tokens / 2 / 2048, .sequence = 2048, .seed = 1234, .cut = 0.80 };
+    OrderSpec spec = { .begin = 0, .end = DOCUMENTS, .wanted = 3 * tokens / 2 / 2048, .sequence = 2048, .seed = 1234, .final_epoch_cut = 0.80 };
     assert_int_equal(order_open(&order, &token_file, &spec, SPLIT_TRAIN, NULL), OK);
     assert_int_equal(order.plan.epochs, 2);
     uint8_t *seen = calloc((size_t)order.plan.samples, 1);
@@ -286,7 +286,7 @@ static uint64_t order_hash(const Order *order)
     uint64_t hash = 0;
     for (int64_t k = 0; k < order->plan.samples; k++) {
         OrderReader r = order_read(order, k);
-        for (int i = 0; i <= order->spec.sequence; i++) hash = hash * 31 + (uint64_t)token_file_token(r.token_file, order_place(&r));
+        for (int i = 0; i <= order->spec.sequence; i++) hash = hash * 31 + (uint64_t)token_file_token(r.token_file, order_reader_next(&r));
     }
     return hash;
 }
@@ -317,7 +317,7 @@ static void cache_is_believed_never(void **state)
     static const char *const file[] = { "cache/*document_index.npy", "cache/*sample_index.npy", "cache/*shuffle_index.npy", "cache/*.txt" };
     TokenFile token_file;
     char  dir[96];
-    OrderSpec spec = { .begin = 0, .end = 8, .wanted = 40, .sequence = 8, .seed = 7, .cut = 0.80 };
+    OrderSpec spec = { .begin = 0, .end = 8, .wanted = 40, .sequence = 8, .seed = 7, .final_epoch_cut = 0.80 };
     part_make(&token_file, 0, (int[]){ 0, 3, 12, 5, 9, 1, 20, 4 }, 8);
     snprintf(dir, sizeof dir, "%s/cache", folder);
     uint64_t want = cached_hash(&token_file, &spec, NULL, false);
@@ -339,7 +339,7 @@ static void cache_is_believed_never(void **state)
     assert_false(npy_cache_holds(&cache));
     assert_int_equal(npy_cache_finish(&cache), OK);
     assert_true(npy_cache_holds(&cache));
-    other = cache, other.words = "other";                                 /* as if hashes met */
+    other = cache, other.description = "other";                                 /* as if hashes met */
     assert_false(npy_cache_holds(&other));
     assert_int_equal(folder_remove(dir), OK);
 }
@@ -351,7 +351,7 @@ static void many_runs_at_once(void **state)
     TokenFile token_file;
     char  dir[96];
     int   length[64], bad = 0, status;
-    OrderSpec spec = { .begin = 0, .end = 64, .wanted = 20000, .sequence = 3, .seed = 7, .cut = 0.80 };
+    OrderSpec spec = { .begin = 0, .end = 64, .wanted = 20000, .sequence = 3, .seed = 7, .final_epoch_cut = 0.80 };
     for (int i = 0; i < 64; i++) length[i] = i;
     part_make(&token_file, 0, length, 64);
     snprintf(dir, sizeof dir, "%s/many", folder);
@@ -381,13 +381,13 @@ static void mixed_make(Mixed *m, bool corpora)
     static char names[MIXED][8] = { "b", "a", "b" };
     int length[20];
     *m = (Mixed){ .spec = { .kind = corpora ? BLEND_FORKS : BLEND_CORE, .split = "1", .wanted = 3000, .wanted_train = 3000, .sequence = 3, .seed = 7,
-                            .cut = 0.80, .surplus = 0.05, .corpus_shuffled = true } };
+                            .final_epoch_cut = 0.80, .surplus = 0.05, .corpus_shuffled = true } };
     for (int p = 0; p < MIXED; p++) {
         for (int i = 0; i < 20; i++) length[i] = (i * 7 + p * 3) % 11;
         part_make(&m->token_file[p], p, length, 20);
         m->part[p] = (BlendPart){ .prefix = names[p], .corpus = corpora ? names[p] : NULL, .weight = 1 + p };
     }
-    m->list = (BlendSpec){ .part = m->part, .count = MIXED, .weighed = true };
+    m->list = (BlendSpec){ .part = m->part, .count = MIXED, .weighted = true };
 }
 
 static void mixed_close(Mixed *m)

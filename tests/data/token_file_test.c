@@ -250,7 +250,7 @@ static void cut_pair_has_no_fingerprint(void **state)
     pair_make(&token_file, "long", ids, (int[]){ TOKENS }, 1, 256);
     token_file_close(&token_file);
     snprintf(name, sizeof name, "%s/long", folder);
-    DatasetsPlan plan = { .rules = { .words = { words, 1 } }, .split = "1,0,0" };
+    DatasetsPlan plan = { .rules = { .data_path = { words, 1 } }, .split = "1,0,0" };
     assert_int_equal(datasets_open(&datasets, &plan), OK);
     long calls = thread_context()->file_calls;
     assert_int_equal(datasets_fingerprints(&datasets, &text), OK);

@@ -64,23 +64,23 @@ static void test_cover(void **state)
                     if (12 % tp == 0) cover(&shapes[m], b, tp, d);
 }
 
-typedef struct { ParamBlock word, own; double *data; UnitParam w; } Unit;
+typedef struct { ParamBlock embedding, own; double *data; UnitParam w; } Unit;
 
-/* The views of one unit on one rank: the word block's elements first, then its own */
+/* The views of one unit on one rank: the embedding block's elements first, then its own */
 static Unit unit_open(const ModelConfig *config, int64_t unit)
 {
     Unit u;
-    params_block(&u.word, config, 0, 1, 0);
+    params_block(&u.embedding, config, 0, 1, 0);
     params_block(&u.own, config, unit + 1, 1, 0);
-    u.data = calloc((size_t)(u.word.count + u.own.count), sizeof *u.data);
-    u.w = (UnitParam){ .flat_word = tensor_at(u.data, F64, &u.word.count, 1), .flat_own = tensor_at(u.data + u.word.count, F64, &u.own.count, 1) };
+    u.data = calloc((size_t)(u.embedding.count + u.own.count), sizeof *u.data);
+    u.w = (UnitParam){ .flat_embedding = tensor_at(u.data, F64, &u.embedding.count, 1), .flat_own = tensor_at(u.data + u.embedding.count, F64, &u.own.count, 1) };
     return u;
 }
 
 static Tensor ask(Unit *u, ParamId id)
 {
     u->w.own  = &u->own;
-    u->w.word = &u->word;
+    u->w.embedding = &u->embedding;
     return unit_param(&u->w, id);
 }
 
@@ -95,7 +95,7 @@ static void test_by_id(void **state)
             for (int p = 0; p < u.own.params; p++) {
                 const Param *param = &u.own.param[p];
                 Tensor x = ask(&u, param->id);
-                assert_ptr_equal(x.data, u.data + u.word.count + param->at);
+                assert_ptr_equal(x.data, u.data + u.embedding.count + param->at);
                 assert_int_equal(x.dim[0], param->local[0]);
                 assert_int_equal(x.dim[1], param->local[1]);
             }
@@ -114,7 +114,7 @@ static void test_no_suffix(void **state)
     assert_string_equal(u.own.param[1].name, "blocks.3.attention.key.weight");
     snprintf(u.own.param[0].name, sizeof u.own.param[0].name, "blocks.3.cross.attention.key.weight");
     assert_ptr_equal(ask(&u, PARAM_ATTENTION_KEY_WEIGHT).data, key);
-    assert_ptr_equal(ask(&u, PARAM_ATTENTION_QUERY_WEIGHT).data, u.data + u.word.count);
+    assert_ptr_equal(ask(&u, PARAM_ATTENTION_QUERY_WEIGHT).data, u.data + u.embedding.count);
     free(u.data);
 }
 

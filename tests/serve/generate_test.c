@@ -21,7 +21,7 @@ static Status go_on(Transport *transport, void *context)
     Trainer t;
     Arena session;
     TrainConfig config = tiny_config(task->model, "ref", NULL);
-    config.learn = false;
+    config.training = false;
     config.micro = config.global = 1;
     config.model.sequence = CAPACITY;
     TRY(trainer_start(&t, &config, transport));

@@ -53,7 +53,7 @@ static void pieces_of_many_bytes(void **state)
     expect_said(&d, "| a|", 1, 0);
     expect_said(&d, " b| a|", 6, 0);                                       /* this space is of the text */
     expect_said(&d, "x|\xE2 a|", 2, 0);
-    t.leads = true;
+    t.drops_prefixes = true;
     expect_said(&d, "||a| a|", 1, 1, 0, 0);
     d.goes_on = true;
     expect_said(&d, " a|", 0);

@@ -145,7 +145,7 @@ static void comes_back(const Tokenizer *t, const char *text, int64_t bytes)
     assert_true(count >= 0 && count <= tokenizer_max_ids(t, text, bytes));
     for (int64_t i = 0; i < count; i++) {
         TextPiece piece = t->decode(t, ids[i]);
-        if (i == 0) piece.text += piece.lead, piece.bytes -= piece.lead;
+        if (i == 0) piece.text += piece.prefix, piece.bytes -= piece.prefix;
         if (at + piece.bytes > bytes || memcmp(text + at, piece.text, (size_t)piece.bytes))
             fail_msg("%s: byte %lld of %lld does not come back", t->name, (long long)at, (long long)bytes);
         at += piece.bytes;

@@ -137,7 +137,7 @@ static void bpe_joins_by_score(void **state)
     assert_int_equal(message_open(&t, &m), OK);
     assert_int_equal(t.vocabulary, 10);
     assert_int_equal(t.eod, 2);
-    assert_true(t.leads);
+    assert_true(t.drops_prefixes);
     assert_encodes(&t, "a", "4");
     assert_encodes(&t, "abb", "8 5");                  /* ab before _a */
     assert_encodes(&t, "  aab  ab ", "4 3 8 3");       /* leftmost; spaces at ends and doubled are dropped */

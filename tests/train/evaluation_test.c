@@ -29,8 +29,8 @@ static EvaluationLosses losses_of(const Layout *layout, OrderKind order, bool ow
     job.config.eval_interval = EVERY;
     job.config.eval_iters    = BATCHES;
     job.config.datasets.order = order;
-    job.config.datasets.cut   = 0.80;
-    for (int kind = 0; own && kind < SPLITS; kind++) job.config.datasets.own[kind] = (DatasetWords){ &paths[kind], 1 };
+    job.config.datasets.final_epoch_cut = 0.80;
+    for (int kind = 0; own && kind < SPLITS; kind++) job.config.datasets.split_path[kind] = (DataPath){ &paths[kind], 1 };
     job_run(&job);
     return losses;
 }

@@ -138,7 +138,7 @@ static inline void lookup_start(const PieceCache *w, PieceLookup *piece, const u
 static inline int64_t piece_bytes(const EncodeState *w, PretokenKind kind, const uint8_t *p,
                                   const uint8_t *end)
 {
-    int      led = w->bpe->lead[*p];
+    int      led = w->bpe->word_prefix[*p];
     uint32_t run = (uint32_t)__builtin_ctz(~(letters_of(p) >> led));
     int64_t  n   = led + run;
     return !run || n >= PIECE_SHORT_BYTES || p[n] >= 0x80 || !pretoken_has_plain_words(kind)

@@ -65,9 +65,9 @@ static TextPiece bpe_tokenizer_decode(const Tokenizer *t, int32_t id)
     const BpeTokenizer *m = t->state;
     if (id == m->eod || !vocab_has(&m->decoded, id)) return (TextPiece){ .text = "" };
     const char *text = (const char *)vocab_bytes(&m->decoded, id);
-    bool lead = m->leads && m->decoded.length[id] && *text == ' ' && (m->strip_first_space ||
-                                                                      *vocab_bytes(&m->vocab, id) == 0xE2);
-    return (TextPiece){ text, m->decoded.length[id], lead };
+    bool prefix = m->prepends_mark && m->decoded.length[id] && *text == ' '
+               && (m->strip_first_space || *vocab_bytes(&m->vocab, id) == 0xE2);
+    return (TextPiece){ text, m->decoded.length[id], prefix };
 }
 
 /* ---- from a description to a tokenizer ---- */
@@ -154,9 +154,10 @@ static void word_prefixes_find(BpeTokenizer *m)
 {
     PretokenKind kind = m->pretokenizer.steps ? m->pretokenizer.step[m->pretokenizer.steps - 1].scan
         : PRETOKEN_GPT2;
-    m->lead[' '] = 1;
+    m->word_prefix[' '] = 1;
     for (int c = 1; c < 128 && kind != PRETOKEN_GPT2; c++)
-        m->lead[c] = !(unicode_class((uint32_t)c) & (LETTER | NUMBER)) && c != '\n' && c != '\r' && c != '\'';
+        m->word_prefix[c] = !(unicode_class((uint32_t)c) & (LETTER | NUMBER)) && c != '\n' && c != '\r'
+                         && c != '\'';
 }
 
 /* Names of the end of document, by preference, where the files do not name it */
@@ -207,12 +208,12 @@ Status bpe_tokenizer_make(Tokenizer *t, BpeTokenizer *m)
         bpe_tokenizer_close(m);
         return status;
     }
-    int64_t widest, extra, segment_normalizer, before;
-    normalizer_growth(&m->normalizer, &widest, &extra);
+    int64_t ratio, extra, segment_normalizer, before;
+    normalizer_growth(&m->normalizer, &ratio, &extra);
     normalizer_growth(&m->segment_normalizer, &segment_normalizer, &before);
-    if (m->added.count) widest *= (1 + extra) * (1 + before);  /* each segment may get a prefix */
+    if (m->added.count) ratio *= (1 + extra) * (1 + before);   /* each segment may get a prefix */
     *t = (Tokenizer){ .name = m->name, .vocabulary = m->vocabulary, .eod = m->eod, .encode = bpe_tokenizer_encode, .decode = bpe_tokenizer_decode,
-                      .close = tokenizer_close_bpe, .state = m, .extra = extra * segment_normalizer + before + m->before.count + m->after.count,
-                      .widest = widest * segment_normalizer, .specials = m->added.specials > 0 };
+                      .close = tokenizer_close_bpe, .state = m, .extra_ids = extra * segment_normalizer + before + m->before.count + m->after.count,
+                      .ids_per_byte = ratio * segment_normalizer, .specials = m->added.specials > 0 };
     return OK;
 }

@@ -42,12 +42,12 @@ typedef struct {
                                            * byte_fallback */
     bool     byte_fallback, fuse_unknown; /* fuse_unknown: consecutive unknown characters give one id */
     bool     ignore_merges;               /* a pretoken that is a token is not built by merges */
-    bool     leads;                       /* encode puts a mark, U+2581, before the text */
+    bool     prepends_mark;               /* encode puts a mark, U+2581, before the text */
     bool     strip_first_space;           /* decoding drops the first space of a text, even one not written
                                            * as a mark */
     /* made by bpe_tokenizer_make */
     int32_t  byte_id[256];                /* ids of single bytes; VOCAB_NONE: there is none */
-    uint8_t  lead[256];                   /* 1: this byte may precede the letters of a word within a
+    uint8_t  word_prefix[256];            /* 1: this byte may precede the letters of a word within a
                                            * pretoken */
     Vocab    decoded;                     /* the text that each id decodes to */
     _Atomic(PieceCache *) cache[BPE_TOKENIZER_THREADS];     /* the caches that no thread uses now */

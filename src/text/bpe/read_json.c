@@ -96,9 +96,9 @@ static Status step_add(JsonReader *r, Normalizer *n, NormalizerKind kind, const 
     *s = (NormalizerStep){ .kind = kind, .old_bytes = (int)old_bytes, .new_bytes = (int)new_bytes };
     if (old) memcpy(s->old, old, old_bytes);
     if (new) memcpy(s->new, new, new_bytes);
-    int64_t widest, extra;
-    normalizer_growth(n, &widest, &extra);
-    return widest > 64 ? fail(BAD_FILE, "%s: normalizers that make a text more than 64 times longer", r->path)
+    int64_t ratio, extra;
+    normalizer_growth(n, &ratio, &extra);
+    return ratio > 64 ? fail(BAD_FILE, "%s: normalizers that make a text more than 64 times longer", r->path)
         : OK;
 }
 
@@ -118,7 +118,7 @@ static Status normalizer_form(JsonReader *r, const json_t *part)
 
 static Status normalizer_prepend(JsonReader *r, const json_t *part)
 {
-    r->bpe->leads = r->bpe->strip_first_space = true;
+    r->bpe->prepends_mark = r->bpe->strip_first_space = true;
     return normalizer_add(r, NORMALIZER_PREPEND, NULL, read_string(r, part, "prepend"));
 }
 
@@ -250,10 +250,10 @@ static Status pretokenizer_metaspace(JsonReader *r, const json_t *part)
     if (r->bpe->pretokenizer.steps)
         return fail(BAD_FILE, "%s: Metaspace after another pre-tokenizer is not known", r->path);
     TRY(segment_normalizer_add(r, NORMALIZER_REPLACE, " ", mark));
-    r->bpe->leads = strcmp(scheme, "never");
+    r->bpe->prepends_mark = strcmp(scheme, "never");
     if (!strcmp(scheme, "first"))       TRY(segment_normalizer_add(r, NORMALIZER_PREPEND_FIRST, NULL, mark));
     else if (!strcmp(scheme, "always")) TRY(segment_normalizer_add(r, NORMALIZER_PREPEND_UNLESS, NULL, mark));
-    else if (r->bpe->leads)
+    else if (r->bpe->prepends_mark)
         return fail(BAD_FILE, "%s: Metaspace: prepend_scheme %.40s is not known", r->path, scheme);
     return read_bool(r, part, "split", true) ? pretokenizer_add(r, (PretokenizerStep){ .kind = SPLIT_MARK }) : OK;
 }

@@ -76,8 +76,8 @@ static void tree_walk(const FasttextLoss *l, FasttextTreeStep *step, TopGuesses 
     while (steps) {
         FasttextTreeStep at = step[--steps];
         if (at.score < least || !top_accepts(best, at.score)) continue;
-        FasttextTreeNode fork = l->fork[at.node];
-        if (fork.left < 0) {
+        FasttextTreeNode node = l->node[at.node];
+        if (node.left < 0) {
             top_add(best, at.node, at.score);
             continue;
         }
@@ -85,24 +85,24 @@ static void tree_walk(const FasttextLoss *l, FasttextTreeStep *step, TopGuesses 
         float dot = 0;
         for (int d = 0; d < l->dim; d++) dot += row[d] * hidden[d];
         float f = (float)(1.0 / (double)(1 + expf(-dot)));
-        step[steps++] = (FasttextTreeStep){ at.score + log_shifted(f), fork.right };
-        step[steps++] = (FasttextTreeStep){ at.score + log_shifted((float)(1.0 - (double)f)), fork.left };
+        step[steps++] = (FasttextTreeStep){ at.score + log_shifted(f), node.right };
+        step[steps++] = (FasttextTreeStep){ at.score + log_shifted((float)(1.0 - (double)f)), node.left };
     }
 }
 
 /* Builds the Huffman tree with two queues, in linear time: labels are sorted by count, so the rarest
  * remaining one is the next leaf, and inner nodes are made in order of their counts. */
-static void tree_build(FasttextTreeNode *fork, int64_t *count, const FasttextModel *m)
+static void tree_build(FasttextTreeNode *node, int64_t *count, const FasttextModel *m)
 {
     int32_t n = m->labels, leaf = n - 1, next = n;
     for (int32_t i = 0; i < 2 * n - 1; i++) {
-        fork[i]  = (FasttextTreeNode){ -1, -1 };
+        node[i]  = (FasttextTreeNode){ -1, -1 };
         count[i] = i < n ? m->word[m->words + i].count : COUNT_UNBUILT;
     }
     for (int32_t i = n; i < 2 * n - 1; i++) {
         int32_t pair[2];
         for (int k = 0; k < 2; k++) pair[k] = leaf >= 0 && count[leaf] < count[next] ? leaf-- : next++;
-        fork[i]  = (FasttextTreeNode){ pair[0], pair[1] };
+        node[i]  = (FasttextTreeNode){ pair[0], pair[1] };
         count[i] = count[pair[0]] + count[pair[1]];
     }
 }
@@ -111,10 +111,10 @@ static Status tree_open(FasttextLoss *l, const FasttextModel *m)
 {
     size_t nodes = 2 * (size_t)l->labels - 1;
     int64_t *count = malloc(nodes * sizeof *count);
-    l->fork = malloc(nodes * sizeof *l->fork);
-    if (count && l->fork) tree_build(l->fork, count, m);
+    l->node = malloc(nodes * sizeof *l->node);
+    if (count && l->node) tree_build(l->node, count, m);
     free(count);
-    return count && l->fork ? OK
+    return count && l->node ? OK
          : fail(NO_MEMORY, "%s: no memory for a tree of %d labels", m->file.path, l->labels);
 }
 
@@ -183,7 +183,7 @@ int fasttext_loss_guess(const FasttextLoss *l, FasttextScratch *s, LangidGuess *
 {
     TopGuesses best = { s->best, 0, most < l->labels ? most : l->labels };
     if (best.most < 1) return 0;
-    if (l->fork) tree_walk(l, s->step, &best, hidden);
+    if (l->node) tree_walk(l, s->step, &best, hidden);
     else         outputs_guess(l, s->output, &best, hidden);
     return top_write(guess, &best);
 }
@@ -224,7 +224,7 @@ Status fasttext_loss_open(FasttextLoss *l, const FasttextModel *m)
 void fasttext_loss_close(FasttextLoss *l)
 {
     free(l->weight);
-    free(l->fork);
+    free(l->node);
     free(l->sigmoid);
     *l = (FasttextLoss){ 0 };
 }

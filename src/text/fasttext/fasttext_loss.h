@@ -17,7 +17,7 @@ typedef struct {
     int32_t kind, labels, dim;          /* kind: FASTTEXT_HIERARCHICAL, ... */
     float  *weight;                     /* of a tree: [inner node][dim]; else [labels / 16 rounded
                                          * up][dim][16], zero-padded */
-    FasttextTreeNode *fork;             /* hierarchical softmax: [2 labels - 1], leaves, then inner nodes,
+    FasttextTreeNode *node;             /* hierarchical softmax: [2 labels - 1], leaves, then inner nodes,
                                          * the root last */
     float  *sigmoid;                    /* [513]: fastText's table of the logistic function from -8 to 8;
                                          * NULL: not used */

@@ -110,11 +110,11 @@ static int64_t last_character_bytes(Chars text, int64_t from, int64_t at)
 }
 
 /* Normalizes the runs of characters >= `below`, each with the character before it, and copies the rest, since
- * the form changes no character under `below`. widest: the most bytes that one byte can become. */
-static Status form_runs(Points *p, NormalizerBuffer *out, Chars *text, uint32_t below, int64_t widest)
+ * the form changes no character under `below`. ratio: the most bytes that one byte can become. */
+static Status form_runs(Points *p, NormalizerBuffer *out, Chars *text, uint32_t below, int64_t ratio)
 {
     int64_t at = 0, wrote = 0;
-    TRY(buffer_reserve(out, text->bytes * widest + 4));
+    TRY(buffer_reserve(out, text->bytes * ratio + 4));
     while (at < text->bytes) {
         int64_t plain  = run_bytes(*text, at, below, true);
         int64_t formed = run_bytes(*text, at + plain, below, false);
@@ -130,8 +130,8 @@ static Status form_runs(Points *p, NormalizerBuffer *out, Chars *text, uint32_t 
     return OK;
 }
 
-/* widest: the maximum expansion factors of UTF-8 (Unicode's normalization FAQ) */
-static const struct { int flags, widest; uint32_t below; } forms[] = {
+/* ratio: the maximum expansion factors of UTF-8 (Unicode's normalization FAQ) */
+static const struct { int flags, ratio; uint32_t below; } forms[] = {
     [NORMALIZER_NFC]  = { UTF8PROC_STABLE | UTF8PROC_COMPOSE,                      3, LATIN_END },
     [NORMALIZER_NFD]  = { UTF8PROC_STABLE | UTF8PROC_DECOMPOSE,                    3, 0x80 },
     [NORMALIZER_NFKC] = { UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT,   11, 0x80 },
@@ -151,7 +151,7 @@ static Status unicode_form(NormalizerKind kind, NormalizerBuffer *out, Chars *te
 {
     if (all_below(*text, forms[kind].below)) return OK;
     Points p = { .flags = forms[kind].flags };
-    Status status = form_runs(&p, out, text, forms[kind].below, forms[kind].widest);
+    Status status = form_runs(&p, out, text, forms[kind].below, forms[kind].ratio);
     free(p.point);
     return status;
 }
@@ -175,7 +175,7 @@ static Status prepend(const NormalizerStep *s, NormalizerBuffer *out, Chars *tex
 /* The most bytes that a byte of text can become by this step */
 static int64_t growth(const NormalizerStep *s)
 {
-    if (s->kind <= NORMALIZER_NFKD)    return forms[s->kind].widest;
+    if (s->kind <= NORMALIZER_NFKD)    return forms[s->kind].ratio;
     if (s->kind != NORMALIZER_REPLACE) return 1;
     return s->new_bytes <= s->old_bytes ? 1 : (s->new_bytes + s->old_bytes - 1) / s->old_bytes;
 }
@@ -224,14 +224,14 @@ void normalizer_buffers_close(NormalizerBuffers *buffers)
     *buffers = (NormalizerBuffers){ 0 };
 }
 
-void normalizer_growth(const Normalizer *n, int64_t *widest, int64_t *extra)
+void normalizer_growth(const Normalizer *n, int64_t *ratio, int64_t *extra)
 {
-    *widest = 1;
+    *ratio = 1;
     *extra  = 0;
     for (int i = 0; i < n->steps; i++) {
         const NormalizerStep *s = &n->step[i];
         bool grows = s->kind >= NORMALIZER_PREPEND && s->kind <= NORMALIZER_PREPEND_UNLESS;
-        *widest *= growth(s);
+        *ratio *= growth(s);
         *extra  *= growth(s);
         if (grows) *extra += s->new_bytes;
     }

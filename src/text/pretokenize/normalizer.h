@@ -34,6 +34,6 @@ typedef struct { NormalizerBuffer text[2]; } NormalizerBuffers;
  * next use. first: the text begins the document. Fails with NO_MEMORY only. */
 Status  normalizer_apply(const Normalizer *n, Chars *text, bool first, NormalizerBuffers *buffers);
 void    normalizer_buffers_close(NormalizerBuffers *buffers);
-/* A bound of the output: at most bytes * widest + extra bytes. */
-void    normalizer_growth(const Normalizer *n, int64_t *widest, int64_t *extra);
+/* A bound of the output: at most bytes * ratio + extra bytes. */
+void    normalizer_growth(const Normalizer *n, int64_t *ratio, int64_t *extra);
 #endif

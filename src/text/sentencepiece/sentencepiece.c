@@ -245,6 +245,6 @@ Status sentencepiece_open(Tokenizer *t, const char *path)
     *t = (Tokenizer){ .name = sp->name, .vocabulary = sp->model.pieces, .eod = eod_find(&sp->model),
                       .encode = sentencepiece_encode, .decode = sentencepiece_decode,
                       .max_ids = sentencepiece_max_ids, .close = sentencepiece_close, .state = sp,
-                      .leads = sp->model.drop_spaces };
+                      .drops_prefixes = sp->model.drop_spaces };
     return OK;
 }
