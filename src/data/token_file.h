@@ -40,7 +40,8 @@ typedef struct TokenFileWriter TokenFileWriter;
 /* Tokens are uint16 for vocabularies below 65,500 entries (Megatron's rule), else int32. BAD_FILE while
  * another process writes the same prefix. */
 Status token_file_create(TokenFileWriter **writer, const char *prefix, int64_t vocabulary);
-/* Appends one sequence to the present document. */
+/* Appends one sequence to the present document; ids below the vocabulary. This and the functions below fail
+ * with IO_FAILED, and with BAD_FILE where a count exceeds what the format can hold. */
 Status token_file_add   (TokenFileWriter *writer, const int32_t *ids, int64_t count);
 Status token_file_end_document(TokenFileWriter *writer);
 /* Appends all documents of `part`, whose tokens must have the writer's width. INTERRUPTED once *stop is

@@ -40,7 +40,8 @@ int64_t  model_vocabulary_held(const ModelConfig *config, int tp);
 /* elements of all logical tensors, without padding */
 int64_t  model_parameters(const ModelConfig *config);
 
-/* Model FLOPs of one token, forward and backward, with attention counted in full or causally (half).
- * Recomputation and other overhead of the implementation does not count. */
+/* Model FLOPs of one token, forward and backward, counted as in the appendix of PaLM (arXiv 2204.02311), with
+ * attention counted in full or causally (half). Recomputation and other overhead of the implementation does
+ * not count. */
 double   model_flops(const ModelConfig *config, bool causal);
 #endif

@@ -23,8 +23,9 @@ void head_forward        (const ExecContext *ctx, const UnitParam *w, HeadSave *
 void head_backward_input (const ExecContext *ctx, Tensor dx_tC, const UnitParam *w, HeadSave *save);
 void head_backward_weight(const ExecContext *ctx, const UnitParam *dw, const HeadSave *save);
 
-/* The branches of a block between norm and dropout. Forward returns [t, C] on scratch; backward_input returns
- * the gradient [t, C] of the norm's output, on wgrad_saved. */
+/* The branches of a block between norm and dropout. <-> tp: entering and leaving a region (comm/region.h);
+ * attention also <-> cp. Forward returns [t, C] on scratch; backward_input returns the gradient [t, C] of the
+ * norm's output, on wgrad_saved. */
 Tensor attend_forward        (const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save,
                               Tensor n1_tC);
 Tensor attend_backward_input (const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save,
@@ -36,7 +37,7 @@ void   mlp_backward_weight   (const ExecContext *ctx, const UnitParam *dw, const
 
 /* Ring attention (model/ring.c): output and log-sum-exp of local queries over the keys of all
  * context-parallel ranks, and the gradients. qkv and dqkv are [T, (H + 2 G) D]: query heads, key heads, value
- * heads; d_out is [T, H D]. */
+ * heads; d_out is [T, H D]. <-> cp: send, recv */
 void ring_forward (const ExecContext *ctx, int64_t layer, AttentionSave *save, Tensor qkv);
 void ring_backward(const ExecContext *ctx, int64_t layer, Tensor dqkv, const AttentionSave *save, Tensor qkv,
                    Tensor d_out);

@@ -14,7 +14,8 @@
  * columns (row-parallel maps: their inputs), or by rows of the vocabulary, which is padded to equal
  * shards. */
 typedef enum { TP_REPLICATED, TP_ROWS, TP_COLUMNS, TP_VOCABULARY } TpSharding;
-/* INIT_DEPTH: std / sqrt(2 layers) */
+/* Normal with standard deviation std; INIT_DEPTH: with std / sqrt(2 layers), as GPT-2 initialises the
+ * maps that end a residual branch; zeros; ones. */
 typedef enum { INIT_NORMAL, INIT_DEPTH, INIT_ZERO, INIT_ONE } Init;
 
 /* PARAM_EMBED_TOKEN_WEIGHT ..., in the order of model/params.def. Code asks for a parameter by this number,

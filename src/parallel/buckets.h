@@ -61,7 +61,7 @@ typedef struct {
     Arena *persistent, *gathered, *scratch;
 } BucketsSetup;
 
-/* contents are not set: buckets_init or a checkpoint */
+/* The contents of weights are not set: buckets_init or a checkpoint does that. No communication. */
 void buckets_open (Buckets *buckets, const BucketsSetup *setup);
 void buckets_close(Buckets *buckets);
 /* weights as params_init makes them */

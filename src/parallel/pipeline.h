@@ -27,7 +27,7 @@ typedef struct {
 } Pipeline;
 
 /* `rows` is the number of rows of the longest schedule that will be run. The gradient buffers are pushed on
- * `activations`. */
+ * `activations`. Memory that is refused is a CHECK, as in stage_executor_open and buckets_open. */
 void pipeline_open (Pipeline *pipeline, StageExecutor *executor, Comm *pp, Arena *activations, int rows);
 void pipeline_close(Pipeline *pipeline);
 /* Returns when all rows are done, in particular when all messages have been waited for. <-> pp: send, and

@@ -42,6 +42,7 @@ typedef struct {
     const size_t *slot_bytes;
 } StageExecutorSetup;
 
+/* Pushes all slots on `activations`, their batches on `host`. Opens nothing that communicates. */
 void stage_executor_open (StageExecutor *executor, const StageExecutorSetup *setup);
 void stage_executor_close(StageExecutor *executor);
 

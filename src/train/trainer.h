@@ -54,10 +54,10 @@ typedef struct Trainer {
     int64_t step;                                    /* steps done */
     /* The number of the signal that this process received, else 0; NULL: evaluations do not check it. */
     const volatile sig_atomic_t *stop;
-    int     signal;  /* the largest on any rank, as of the last trainer_join_flags */
-    /* the data of a micro-batch could not be read, for the reason in why: */
+    int     signal;                                  /* the largest on any rank, by trainer_join_flags */
+    /* not OK: the data of a micro-batch could not be read, and the step continued with ids 0, so its result
+     * is void; why: the message */
     Status  failed;
-    /* the step continued with ids 0, so its result is void */
     char    why[512];
 } Trainer;
 

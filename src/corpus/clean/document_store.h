@@ -59,7 +59,7 @@ typedef struct { int64_t documents, bytes[STORE_FILES]; uint64_t sum[STORE_FILES
 /* Opens or creates the files in `folder` and truncates them to `size`, after reading them once to verify
  * the checksums. BAD_FILE: a file is shorter or its checksum differs. */
 Status    document_store_open (DocumentStore **store, const char *folder, int keys, StoreSize size);
-/* Appends the part; its rows are completed in place first. */
+/* Appends the part; its rows are completed in place first. IO_FAILED, as document_store_sync. */
 Status    document_store_add  (DocumentStore *store, StorePart *part);
 /* Calls fsync for all four files. */
 Status    document_store_sync (DocumentStore *store);

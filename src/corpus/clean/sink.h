@@ -13,7 +13,8 @@ typedef struct {
     int64_t    at, bytes;           /* bytes in the file; bytes of text flushed so far, uncompressed */
 } Sink;
 
-/* Makes missing directories. *sink is closed or { .fd = -1 } */
+/* Makes missing directories. *sink is closed or { .fd = -1 } before. BAD_OPTION: the path is too long. All
+ * functions fail with IO_FAILED where writing does, and with NO_MEMORY. */
 Status sink_open   (Sink *sink, const char *path);
 /* Writes sink->text where it has more than `most` bytes. */
 Status sink_flush  (Sink *sink, int64_t most);

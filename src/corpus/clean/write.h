@@ -7,7 +7,7 @@
 #include "corpus/clean/document_store.h"
 
 /* The path of output file `number`: with shards "sv.jsonl.zst" gives "sv-00007.jsonl.zst"; without, the
- * output itself. */
+ * output itself. BAD_OPTION: the path is too long. */
 Status write_path(char *out, size_t size, const CleanPlan *plan, int64_t number);
 /* Adds duplicates, kept and written documents to `counts`. A sample is only counted. INTERRUPTED:
  * *plan->stop was set; the file being written is discarded, and the resumed run repeats this stage from
