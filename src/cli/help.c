@@ -149,6 +149,7 @@ static void dialect_line(FILE *out, const Dialect *row)
     case VERB_REFUSE_FLAG:
         fprintf(out, "refused: %s; %s", row->text, row->cure);
         break;
+    case VERB_MISSING: fprintf(out, "not taken: %s; %s", row->text, row->cure); break;
     case VERB_SUGGEST: fprintf(out, "not taken; here %s", row->text); break;
     }
     fprintf(out, " |\n");

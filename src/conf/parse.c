@@ -64,7 +64,8 @@ static Status dialect_apply(Options *o, const Dialect *row, const char *value, O
         if (row->verb == VERB_REFUSE_FLAG && is_false(value)) return OK;         /* it asks for nothing */
         return fail(BAD_OPTION, "%s of %s is refused: %s; %s", source.name, whose(row), row->text, row->cure);
     case VERB_PASSED:  log_line("%s of %s is passed over: %s", source.name, whose(row), row->text); break;
-    case VERB_SUGGEST: break;
+    case VERB_SUGGEST:
+    case VERB_MISSING: break;
     }
     return OK;
 }
@@ -181,6 +182,9 @@ static Status parse_unknown(const Options *o, const char *typed, const Dialect *
         return fail(BAD_USAGE, "%s is no option of jotun %s but of %s", typed, command,
                     command_names((char[256]){ 0 }, 256, takers, "jotun ", " and "));
     const Dialect *suggestion = dialect_suggestion(o->dialects, name);
+    if (suggestion && suggestion->verb == VERB_MISSING)
+        return fail(BAD_USAGE, "%s is a name of %s and no option of jotun %s: %s; %s", typed,
+                    whose(suggestion), command, suggestion->text, suggestion->cure);
     if (suggestion)
         return fail(BAD_USAGE, "%s is a name of %s and no option of jotun %s; here it is %s", typed,
                     whose(suggestion), command, suggestion->text);

@@ -172,7 +172,7 @@ const char *option_group_title(OptionIndex option)
 
 enum {
     TRAINERS = DIALECT_MEGATRON | DIALECT_DEEPSPEED | DIALECT_FAIRSEQ,
-    HINTS    = DIALECT_NANOGPT | DIALECT_NANOCHAT | DIALECT_HF
+    HINTS    = DIALECT_NANOGPT | DIALECT_NANOCHAT | DIALECT_HF | DIALECT_LIGHTNING | DIALECT_OTHERS
 };
 
 /* config follows train, so that an option that both take is named after train. words: takes positional
@@ -281,7 +281,7 @@ int word_distance(const char *a, const char *b)
 /* Names of environment variables alone are no suggestion for a command line. */
 static bool suggested(const Dialect *row, CommandSet command, unsigned understood)
 {
-    if (!(understood >> row->whose & 1) || row->verb == VERB_SUGGEST) return false;
+    if (!(understood >> row->whose & 1) || dialect_only_hints(row)) return false;
     if (!*dialect_names[row->whose].prefix) return false;
     return dialect_taken(row, command);
 }
