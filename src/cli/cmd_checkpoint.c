@@ -131,15 +131,19 @@ static Status verify(const char *dir)
                 all.words);
 }
 
-static Status look(int argc, char **argv, Status (*at)(const char *))
+static Status look(CommandSet command, int argc, char **argv, Status (*at)(const char *))
 {
     Options o;
-    Status  status = options_parse(&o, FOR_CHECKPOINT, argc, argv);
+    Status  status = options_parse(&o, command, argc, argv);
     if (status == OK) status = options_expect(&o, 1, "DIR");
     if (status == OK) status = at(o.words.text[0]);
     options_close(&o);
     return status;
 }
 
-Status cmd_checkpoint_info  (int argc, char **argv) { return look(argc, argv, info); }
-Status cmd_checkpoint_verify(int argc, char **argv) { return look(argc, argv, verify); }
+Status cmd_checkpoint_info(int argc, char **argv) { return look(FOR_CHECKPOINT_INFO, argc, argv, info); }
+
+Status cmd_checkpoint_verify(int argc, char **argv)
+{
+    return look(FOR_CHECKPOINT_VERIFY, argc, argv, verify);
+}

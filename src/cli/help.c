@@ -88,7 +88,7 @@ void help_subcommands(FILE *out, const char *first_word)
 void help_program(FILE *out)
 {
     fprintf(out, "jotun pretrains language models.\n\n"
-                 "  jotun <command> [options]\n  jotun <command> --help\n\n");
+                 "  jotun <command> [options]\n  jotun <command> --help\n  jotun --version\n\n");
     for (int i = 0; i < command_count; i++) entry(out, 22, commands[i].name, commands[i].job);
     fprintf(out, "\nexit code\n");
     for (int i = 0; i < EXIT_CODES; i++) entry(out, 22, exit_codes[i].code, exit_codes[i].meaning);

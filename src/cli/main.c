@@ -27,12 +27,32 @@ static bool asks_help(int argc, char **argv)
     return false;
 }
 
-/* Handles an option that is given instead of a command. false: there is a command. */
+/* "jotun help", "jotun help train", "jotun help tokenizer": what --help shows. words: those after "help" */
+static Status help_asked(int words, char **word)
+{
+    const Command *command;
+    int used;
+    bool half = false;
+    if (words == 0 || is_help(word[0])) {
+        help_program(stdout);
+        return OK;
+    }
+    for (int i = 0; i < command_count; i++) half |= words == 1 && command_begins(&commands[i], word[0]);
+    if (half) help_subcommands(stdout, word[0]);
+    else {
+        TRY(command_find(&command, &used, words, word));
+        help_command(stdout, command);
+    }
+    return OK;
+}
+
+/* Handles an option, or the word help or version, that is given instead of a command. false: there is a command. */
 static bool about_the_program(Status *status, int argc, char **argv)
 {
     *status = OK;
     if (is_help(argv[1])) help_program(stdout);
-    else if (!strcmp(argv[1], "--version")) printf("jotun %s\n", JOTUN_VERSION);
+    else if (!strcmp(argv[1], "help")) *status = help_asked(argc - 2, argv + 2);
+    else if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "version")) printf("jotun %s\n", JOTUN_VERSION);
     else if (!strcmp(argv[1], "--help-markdown")) help_markdown(stdout);
     else if (!strcmp(argv[1], "--help-bash")) completion_bash(stdout);
     else if (strcmp(argv[1], "--help-man")) return false;

@@ -314,6 +314,6 @@ Status options_parse(Options *o, CommandSet command, int argc, char **argv)
 Status options_expect(const Options *o, int count, const char *what)
 {
     if (o->words.count == count) return OK;
-    return fail(BAD_USAGE, "jotun %s wants %s, and %d %s given", command_name(o->command), what,
+    return fail(BAD_USAGE, "jotun %s needs %s, and %d %s given", command_name(o->command), what,
                 o->words.count, o->words.count == 1 ? "word was" : "words were");
 }

@@ -192,7 +192,8 @@ static const CommandRow command_rows[] = {
     { FOR_TOKENIZER_TRAIN,  "tokenizer train",  TRAINERS,         false },
     { FOR_LANGID,           "langid",           TRAINERS,         false },
     { FOR_CLEAN,            "clean",            TRAINERS,         false },
-    { FOR_CHECKPOINT,       "checkpoint",       TRAINERS,         true  },
+    { FOR_CHECKPOINT_INFO,  "checkpoint info",  TRAINERS,         true  },
+    { FOR_CHECKPOINT_VERIFY, "checkpoint verify", TRAINERS,       true  },
     { FOR_CONFIG,           "config",           TRAINERS | HINTS, false },
 };
 enum { COMMAND_ROWS = sizeof command_rows / sizeof command_rows[0] };

@@ -63,7 +63,27 @@ def without_effect():
 def help_of_commands():
     expect(0, "tokenizer encode ", "tokenizer", "--help", never="half a command")
     expect(0, "data merge ", "data", "-h")
-    expect(2, "jotun tokenizer wants a subcommand: jotun tokenizer encode", "tokenizer")
+    expect(2, "jotun tokenizer needs a subcommand: jotun tokenizer encode", "tokenizer")
+    expect(0, "start from the shape of a known model", "help", "train")
+    expect(0, "data merge ", "help", "data")
+    expect(0, "--top-p", "help", "generate")
+    expect(0, "every checksum", "help", "checkpoint", "verify", never="checkpoint info")
+    expect(0, "jotun <command> [options]", "help")
+    expect(0, "jotun 0.", "version")
+    expect(2, "did you mean jotun train?", "help", "trian")
+
+
+def mistyped_commands():
+    for typed, meant in [("checkpoint verfy", "checkpoint verify"), ("tokenizer trian", "tokenizer train"), ("data inf", "data info"),
+                         ("chekpoint verify DIR", "checkpoint verify"), ("trian --lr 3", "train"), ("tokeniser", "tokenizer")]:
+        expect(2, f" is no command; did you mean jotun {meant}?", *typed.split())
+    expect(2, "data remove is no command; these are: jotun data info, jotun data cat, jotun data merge", "data", "remove")
+    expect(2, "remove is no command; jotun --help lists them", "remove")
+    expect(2, "jotun checkpoint verify needs DIR, and 0 words were given", "checkpoint", "verify")
+    expect(2, "jotun checkpoint info needs DIR", "checkpoint", "info", "a", "b")
+
+
+def options_of_commands():
     expect(0, "fastText classifier, .bin or .ftz", "langid", "--help", never="known shape")
     expect(0, "start from the shape of a known model", "train", "--help", never="fastText")
     expect(0, "--format text|u16|i32 ", "tokenizer", "encode", "--help", never="jsonl")
@@ -92,6 +112,8 @@ def main():
     given_twice()
     without_effect()
     help_of_commands()
+    mistyped_commands()
+    options_of_commands()
     with run.work_folder() as folder:
         data = run.corpus(folder)
         if "ASAN_OPTIONS" not in os.environ:            # whose allocator answers in its own way

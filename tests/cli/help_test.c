@@ -46,7 +46,7 @@ static void exit_codes(void **state)
         { "--help",                     0, "jotun <command> [options]" },
         { "--version",                  0, "jotun " JOTUN_VERSION "\n" },
         { "fly",                        2, "jotun: fly is no command" },
-        { "tokenizer",                  2, "jotun tokenizer wants a subcommand: jotun tokenizer encode, " },
+        { "tokenizer",                  2, "jotun tokenizer needs a subcommand: jotun tokenizer encode, " },
         { "tokenizer --help",           0, "tokenizer encode    text to ids" },
         { "langid --help",              0, "--model FILE                              fastText classifier, .bin or .ftz" },
         { "tokenizer encode --help",    0, "--format text|u16|i32 " },

@@ -42,7 +42,7 @@ static void words_and_lists(void **state)
     assert_int_equal(o.words.count, 2);
     assert_string_equal(o.words.text[1], "--two");
     assert_says(options_expect(&o, 1, "PREFIX"), BAD_USAGE,
-                "jotun data info wants PREFIX, and 2 words were given");
+                "jotun data info needs PREFIX, and 2 words were given");
     options_close(&o);
 }
 
