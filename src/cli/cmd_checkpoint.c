@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/in_out.h"
 #include "conf/conf.h"
 #include "store/checkpoint.h"
 #include "store/tensor_entry.h"
@@ -136,6 +137,7 @@ static Status look(CommandSet command, int argc, char **argv, Status (*at)(const
     Options o;
     Status  status = options_parse(&o, command, argc, argv);
     if (status == OK) status = options_expect(&o, 1, "DIR");
+    if (status == OK) status = checkpoint_directory(o.words.text[0], o.words.text[0]);
     if (status == OK) status = at(o.words.text[0]);
     options_close(&o);
     return status;

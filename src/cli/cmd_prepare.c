@@ -188,7 +188,8 @@ static Status prepare(Prepare *p)
     const Options *o = p->options;
     TRY(options_check(o, &p->tokenizer));
     TRY(standard_input_once(o->input.text, o->input.count, 1));
-    TRY(output_prefix_folder(o->output_prefix));
+    TRY(inputs_are_files(o->input.text, o->input.count));
+    TRY(output_directory("--output-prefix", o->output_prefix));
     p->keys  = o->json_keys.count;
     p->begun = p->told = seam.clock();
     p->stop =

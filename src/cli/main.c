@@ -1,4 +1,5 @@
 /* The program: finds the command, runs it, and turns its Status into an exit code. */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
@@ -8,11 +9,15 @@
 #include "cli/help.h"
 #include "comm/transport.h"
 
-/* Output that cannot be written is a failure even where the command knows nothing of it. */
+/* Output that cannot be written is a failure even where the command knows nothing of it. Where an earlier write
+ * has failed its reason is lost, and one more byte learns it again. */
 static int ended(Status status)
 {
+    errno = 0;
     bool written = fflush(stdout) == 0 && !ferror(stdout);
-    if (status == OK && !written) status = fail(IO_FAILED, "standard output cannot be written");
+    if (!written && !errno && (putchar('\n') == EOF || fflush(stdout))) errno = errno ? errno : EIO;
+    if (status == OK && !written)
+        status = fail(IO_FAILED, "standard output cannot be written: %s", errno ? strerror(errno) : "a part is lost");
     if (status != OK) log_line("%s", fail_text());
     return status_exit_code(status);
 }

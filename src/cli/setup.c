@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/log.h"
 #include "base/team.h"
+#include "cli/in_out.h"
 #include "comm/agree.h"
 #include "store/checkpoint.h"
 #include "text/tokenizer.h"
@@ -233,6 +234,9 @@ static Status take_checkpoint_options(Options *o)
 /* A checkpoint before the tokenizer, which it may name, and both before what is derived from them. */
 Status setup_values(Options *o)
 {
+    char typed[1024];
+    if (o->load) snprintf(typed, sizeof typed, "--load %s", o->load);
+    if (o->load) TRY(checkpoint_directory(typed, o->load));
     if (o->load && (o->use_checkpoint_args || !trains(o))) TRY(take_checkpoint_options(o));
     TRY(take_tokenizer(o));
     return options_derive(o);

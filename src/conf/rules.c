@@ -280,34 +280,50 @@ static Status rule_one_source(const Options *o)
 
 /* --- what a command needs ------------------------------------------------------------------------------- */
 
-/* A missing option is wrong usage. */
+static const struct { CommandSet command; OptionIndex option; const char *says; } needed[] = {
+    { FOR_TRAIN,    OPTION_data_path,     "PREFIX (the tokens of PREFIX.bin and PREFIX.idx)" },
+    { FOR_TRAIN,    OPTION_train_iters,   "N (the steps of the whole run)" },
+    { FOR_EVAL,     OPTION_load,          "DIR (the checkpoint to evaluate)" },
+    { FOR_GENERATE, OPTION_load,          "DIR (the checkpoint to generate with)" },
+    { FOR_GENERATE, OPTION_prompt,        "S (the text to continue)" },
+    { FOR_PREPARE,  OPTION_input,         "FILE... (the documents to read)" },
+    { FOR_PREPARE,  OPTION_output_prefix, "P (it writes P_text_document.bin and .idx)" },
+    { FOR_CLEAN,    OPTION_clean_input,   "FILE... (the documents to read)" },
+    { FOR_CLEAN,    OPTION_clean_output,  "FILE (a name in .txt or .jsonl, also with .zst, or a directory)" },
+    { FOR_LANGID,   OPTION_langid_model,  "FILE (a fastText classifier, .bin or .ftz)" },
+    { FOR_TOKENIZER_TRAIN, OPTION_input,              "FILE... (the documents to read)" },
+    { FOR_TOKENIZER_TRAIN, OPTION_learned_vocabulary, "N (say 32000)" },
+    { FOR_TOKENIZER_TRAIN, OPTION_tokenizer_output,   "FILE (say tokenizer.json)" },
+};
+enum { NEEDED = sizeof needed / sizeof needed[0] };
+
+const char *option_needed(OptionIndex option, CommandSet command)
+{
+    for (int i = 0; i < NEEDED; i++)
+        if (needed[i].option == option && needed[i].command == command) return needed[i].says;
+    return NULL;
+}
+
+/* A missing option is wrong usage; all that are missing are named at once. */
 static Status rule_needed(const Options *o)
 {
-    static const struct { CommandSet command; OptionIndex option; const char *says; } row[] = {
-        { FOR_TRAIN,    OPTION_data_path,     "PREFIX: the tokens of PREFIX.bin and PREFIX.idx" },
-        { FOR_TRAIN,    OPTION_train_iters,   "N: the steps of the whole run" },
-        { FOR_EVAL,     OPTION_load,          "DIR: the checkpoint to evaluate" },
-        { FOR_GENERATE, OPTION_load,          "DIR: the checkpoint to generate with" },
-        { FOR_GENERATE, OPTION_prompt,        "S: the text to continue" },
-        { FOR_PREPARE,  OPTION_input,         "FILE...: the documents to read" },
-        { FOR_PREPARE,  OPTION_output_prefix, "P: it writes P_text_document.bin and .idx" },
-        { FOR_CLEAN,    OPTION_clean_input,   "FILE...: the documents to read" },
-        { FOR_CLEAN,    OPTION_clean_output,  "FILE: a name in .txt or .jsonl, also with .zst, or a folder" },
-        { FOR_LANGID,   OPTION_langid_model,  "FILE, a fastText classifier (.bin or .ftz)" },
-        { FOR_TOKENIZER_TRAIN, OPTION_input,              "FILE..." },
-        { FOR_TOKENIZER_TRAIN, OPTION_learned_vocabulary, "N, say 32000" },
-        { FOR_TOKENIZER_TRAIN, OPTION_tokenizer_output,   "FILE, say tokenizer.json" },
-    };
     bool only_shows = o->dry_run || o->clean_dry_run || o->draw_schedule || o->schedule_svg;
     bool other_data = given(o, OPTION_data_file_list) || given(o, OPTION_train_data_path);
-    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        if (o->command != row[i].command || given(o, row[i].option) || only_shows) continue;
-        if (row[i].option == OPTION_data_path && other_data) continue;
-        return fail(BAD_USAGE, "jotun %s wants --%s %s", command_name(o->command),
-                    option_rows[row[i].option].name, row[i].says);
+    bool no_text = o->command == FOR_EVAL && !given(o, OPTION_text) && !given(o, OPTION_data_path);
+    char missing[2 * SAID] = "";
+    size_t used = 0;
+    for (int i = 0; i < NEEDED; i++) {
+        if (o->command != needed[i].command || given(o, needed[i].option) || only_shows) continue;
+        if (needed[i].option == OPTION_data_path && other_data) continue;
+        used += (size_t)snprintf(missing + used, sizeof missing - used, "%s--%s %s", used ? " and " : "",
+                                 option_rows[needed[i].option].name, needed[i].says);
     }
-    if (o->command == FOR_EVAL && given(o, OPTION_text) == given(o, OPTION_data_path))
-        return fail(BAD_USAGE, "jotun eval perplexity wants either --text FILE or --data-path PREFIX");
+    if (no_text)
+        used += (size_t)snprintf(missing + used, sizeof missing - used, "%seither --text FILE or "
+                                 "--data-path PREFIX", used ? " and " : "");
+    if (used) return fail(BAD_USAGE, "jotun %s needs %s", command_name(o->command), missing);
+    if (o->command == FOR_EVAL && given(o, OPTION_text) && given(o, OPTION_data_path))
+        return fail(BAD_USAGE, "jotun eval perplexity takes either --text FILE or --data-path PREFIX, not both");
     return OK;
 }
 

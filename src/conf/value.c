@@ -147,6 +147,9 @@ static Status read_value(Options *o, OptionIndex option, const char *value, cons
     void *field = option_field(o, option);
     char said[256];
     said_text(said, sizeof said, source, value, row->kind);
+    const char *needed_value = option_needed(option, o->command);
+    if (row->kind == KIND_TEXT && !*value && needed_value)
+        return fail(BAD_OPTION, "%s is empty; give it %s", said, needed_value);
     if (row->kind == KIND_TEXT && !*value)
         return fail(BAD_OPTION, "%s is empty; give it a value or leave it out", said);
     switch (row->kind) {

@@ -4,6 +4,7 @@
  * the loop alone. */
 #include "train/loop.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -62,12 +63,25 @@ static Status claim(Trainer *t, const char *loaded, int *lock)
 }
 
 /* ---- between two steps ---- */
+/* A save that failed has changed no earlier checkpoint; the message says which one a run resumes from. */
+static Status save_failed(const Trainer *t, Status status)
+{
+    char why[400], path[1024];
+    bool found = false;
+    if (status != IO_FAILED && status != BAD_FILE) return status;
+    snprintf(why, sizeof why, "%s", fail_text());
+    if (checkpoint_find(t->config->save, path, &found) != OK || !found)
+        return fail(status, "%s; step %lld is not saved, nor is any before it", why, (long long)t->step);
+    return fail(status, "%s; step %lld is not saved, and %s stays valid: --load %s resumes from it", why,
+                (long long)t->step, path, t->config->save);
+}
+
 static Status save(Trainer *t)
 {
     watchdog_work(t->world, "saving");
     Status status = trainer_save(t, t->config->save);
     watchdog_work(t->world, NULL);
-    TRY(status);                                               /* same on every rank */
+    if (status != OK) return save_failed(t, status);           /* same on every rank */
     if (t->mesh.rank == 0) {
         log_progress_end();
         log_line("step %lld is saved in %s", (long long)t->step, t->config->save);
@@ -175,7 +189,8 @@ static void log_setup(const Trainer *t)
              t->config->zero, log_bytes(text, bytes), t->config->device, t->config->threads);
     if (!t->config->save) log_line("--save was not given: the model will not be saved");
     if (t->step >= t->config->steps)
-        log_line("all %lld steps are already done; a larger --train-iters continues", (long long)t->step);
+        log_line("--train-iters %lld: the checkpoint is after step %lld, so nothing is left to train; a larger "
+                 "--train-iters continues", (long long)t->config->steps, (long long)t->step);
 }
 
 /* The arenas must have been filled to the byte that the dry run predicted; anything else is a fault of

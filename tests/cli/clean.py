@@ -149,8 +149,8 @@ def labels():
 
 
 def refusals():
-    clean("--input", "many.txt", code=2, says="jotun clean wants --output")
-    clean("--output", "o.txt", code=2, says="jotun clean wants --input")
+    clean("--input", "many.txt", code=2, says="jotun clean needs --output")
+    clean("--output", "o.txt", code=2, says="jotun clean needs --input")
     clean("--input", "missing.txt", "--output", "o.txt", code=1, says="missing.txt")
     clean("--input", "many.txt", "--output", "o.pdf", code=1, says="ends neither in .txt nor in .jsonl")
     clean("--input", "many.txt", "--output", "o.txt.gz", code=1, says="written plain or as .zst")

@@ -1,6 +1,8 @@
 """The command line as a person or a script types it: names of other trainers, wrong numbers, an option given twice, options
 without effect, help of each command, a resume that is longer than the run was."""
 import os
+import resource
+import subprocess
 import sys
 
 import run
@@ -106,6 +108,60 @@ def longer_resume(folder, data):
     expect(0, "resumes with --lr 0.002 where the checkpoint had 0.001", *train, "--train-iters", 6, "--lr", 0.002)
 
 
+def paths(folder, data):
+    """A message names the option, and the path that was meant."""
+    made, one_step = os.path.join(folder, "paths"), [*run.MODEL, "--train-iters", 1]
+    train = ["train", "--data-path", data, *one_step]
+    run.jotun(*train, "--save", made)
+    step, short = os.path.join(made, "step_00000001"), data[:-len("_text_document")]
+    empty = os.path.join(folder, "empty")
+    os.mkdir(empty)
+    expect(1, "--prompt= is empty; give it S (the text to continue)", "generate", "--load", made, "--prompt", "")
+    expect(1, f"--input {empty} is a directory; give the files in it, as --input {empty}/*.txt", "prepare", "--input", empty,
+           "--output-prefix", os.path.join(folder, "none"))
+    expect(1, f"--load {step}/manifest.json is a file of a checkpoint; give its directory: {step}\n", *train, "--load", f"{step}/manifest.json")
+    expect(1, f"{made}/latest is a file of a checkpoint; give its directory: {made}\n", "checkpoint", "verify", f"{made}/latest")
+    expect(1, f"--load {data}.bin is a file; give the directory that jotun train --save wrote", "generate", "--prompt", "a", "--load", f"{data}.bin")
+    expect(1, "--save /proc/x: cannot be made: No such file or directory; give a directory that can be written to", *train, "--save", "/proc/x")
+    expect(1, f"--save {data}.bin: cannot be made: there is a file of that name; give", *train, "--save", f"{data}.bin")
+    expect(1, f"{short}.idx: no such file, but {data}.idx is there: give the prefix {data}\n", "train", "--data-path", short, *one_step)
+    expect(1, f"is there: give the prefix {data}\n", "train", "--data-path", f"{data}_text_document", *one_step)
+    expect(1, f"--metrics {folder}/none/m: there is no directory {folder}/none; make it first", *train, "--metrics", f"{folder}/none/m",
+           never="parameters")
+    expect(0, "--train-iters 1: the checkpoint is after step 2, so nothing is left to train", *train, "--load", longer(train, folder))
+    expect(1, "--device cuda is not supported yet; use --device cpu\n", *train, "--device", "cuda", never="matmul")
+    wrong_tokenizer(folder, one_step)
+    full_disk(train, made, step)
+
+
+def longer(train, folder):
+    run.jotun(*train, "--train-iters", 2, "--save", os.path.join(folder, "longer"))
+    return os.path.join(folder, "longer")
+
+
+def wrong_tokenizer(folder, one_step):
+    text, learned, prefix = (os.path.join(folder, name) for name in ("text.txt", "learned.json", "learned"))
+    run.jotun("tokenizer", "train", "--input", text, "--vocab-size", 270, "--output", learned)
+    run.jotun("prepare", "--input", text, "--tokenizer", learned, "--output-prefix", prefix)
+    expect(1, "is outside of the vocabulary of 257; the text was prepared with another tokenizer: give that as --tokenizer",
+           "train", "--data-path", f"{prefix}_text_document", *one_step)
+
+
+def full_disk(train, made, step):
+    """A limit on the size of files stands for the disk, and /dev/full for the output."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    done = run.jotun(*train, "--train-iters", 2, "--load", made, "--save", made, check=False, preexec_fn=limit)
+    says = f"step 2 is not saved, and {step} stays valid: --load {made} resumes from it"
+    if done.returncode != 3 or says not in done.stderr:
+        faults.append(f"a full disk: exit code {done.returncode}, wanted 3 and \"{says}\" in:\n{done.stderr[:600]}")
+    for words in (["--help"], ["generate", "--load", made, "--prompt", "a", "--max-new-tokens", "3"]):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([run.JOTUN, *words], stdout=full, stderr=subprocess.PIPE, text=True)
+        if done.returncode != 3 or "standard output cannot be written: No space left on device" not in done.stderr:
+            faults.append(f"jotun {words[0]} > /dev/full: exit code {done.returncode}:\n{done.stderr[:600]}")
+
+
 def main():
     names_of_other_trainers()
     wrong_numbers()
@@ -119,6 +175,7 @@ def main():
         if "ASAN_OPTIONS" not in os.environ:            # whose allocator answers in its own way
             memory_that_is_not_there(data)
         longer_resume(folder, data)
+        paths(folder, data)
     print("\n".join(faults) or "as wanted")
     return bool(faults)
 

@@ -103,7 +103,7 @@ def main():
         goes_on(train, folder)
         config_shows(folder)
         generate_fits(folder)
-        refused(2, "jotun prepare wants --input FILE...", "prepare", "--output-prefix", "p")
+        refused(2, "jotun prepare needs --input FILE...", "prepare", "--output-prefix", "p")
         refused(2, "prepare runs as one process; start it without mpirun", "prepare", "--input", "x", "--output-prefix", "p",
                 env=dict(os.environ, OMPI_COMM_WORLD_SIZE="2"))
     return 0

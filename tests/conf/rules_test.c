@@ -88,16 +88,19 @@ static const RuleRow refused[] = {
 };
 
 static const RuleRow missing[] = {
-    { FOR_TRAIN,    "--train-iters 1",                  "jotun train wants --data-path PREFIX" },
-    { FOR_TRAIN,    "--data-path d",                    "jotun train wants --train-iters N" },
-    { FOR_EVAL,     "--text t",                         "wants --load DIR: the checkpoint to evaluate" },
-    { FOR_EVAL,     "--load l",                         "wants either --text FILE or --data-path PREFIX" },
-    { FOR_EVAL,     "--load l --text t --data-path d",  "wants either --text FILE or --data-path PREFIX" },
-    { FOR_GENERATE, "--prompt p",                       "wants --load DIR: the checkpoint to generate with" },
-    { FOR_GENERATE, "--load l",                         "jotun generate wants --prompt" },
-    { FOR_PREPARE,  "--input i",                        "jotun prepare wants --output-prefix" },
-    { FOR_LANGID,   "",                                 "jotun langid wants --model FILE, a fastText classifier" },
-    { FOR_TOKENIZER_TRAIN, "--input i --output o",      "jotun tokenizer train wants --vocab-size N, say 32000" },
+    { FOR_TRAIN,    "--train-iters 1",                  "jotun train needs --data-path PREFIX" },
+    { FOR_TRAIN,    "--data-path d",                    "jotun train needs --train-iters N" },
+    { FOR_EVAL,     "--text t",                         "needs --load DIR (the checkpoint to evaluate)" },
+    { FOR_EVAL,     "--load l",                         "needs either --text FILE or --data-path PREFIX" },
+    { FOR_EVAL,     "--load l --text t --data-path d",  "takes either --text FILE or --data-path PREFIX, not both" },
+    { FOR_GENERATE, "--prompt p",                       "needs --load DIR (the checkpoint to generate with)" },
+    { FOR_GENERATE, "--load l",                         "jotun generate needs --prompt" },
+    { FOR_GENERATE, "", "jotun generate needs --load DIR (the checkpoint to generate with) and --prompt S (the text to continue)" },
+    { FOR_TRAIN,    "", "of PREFIX.bin and PREFIX.idx) and --train-iters N (the steps of the whole run)" },
+    { FOR_EVAL,     "", "needs --load DIR (the checkpoint to evaluate) and either --text FILE or --data-path PREFIX" },
+    { FOR_PREPARE,  "--input i",                        "jotun prepare needs --output-prefix" },
+    { FOR_LANGID,   "",                                 "jotun langid needs --model FILE (a fastText classifier" },
+    { FOR_TOKENIZER_TRAIN, "--input i --output o",      "jotun tokenizer train needs --vocab-size N (say 32000)" },
 };
 
 static const RuleRow allowed[] = {
