@@ -39,7 +39,8 @@ static void tensors_list(const Manifest *m)
 
 static Status none_fail(const char *dir)
 {
-    return fail(BAD_FILE, "%s: holds no checkpoint; give the folder that --save named, or a step's own", dir);
+    return fail(BAD_FILE, "%s: holds no checkpoint; give the directory that --save named, or a step's own",
+                dir);
 }
 
 static Status info(const char *dir)
@@ -52,7 +53,7 @@ static Status info(const char *dir)
     if (!found) return none_fail(dir);
     TRY(manifest_read(&m, folder));
     for (int f = 0; f < m.files; f++) sum += (double)m.file[f].bytes;
-    printf("folder     %s\n", folder);
+    printf("directory  %s\n", folder);
     printf("step       %" PRId64 "\nsamples    %" PRId64 "\nupdates    %" PRId64 "\nseed       %" PRIu64 "\n",
            m.state.step, m.state.samples, m.state.updates, m.state.seed);
     printf("tensors    %d in %d files, %s\noptions\n", m.tensors, m.files, log_bytes(bytes, sum));

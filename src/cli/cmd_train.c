@@ -65,7 +65,7 @@ static Status train(Options *o, int argc, char **argv)
     /* A launcher forwards the signal to every rank; one of them is enough to say so. */
     bool speaks = !mpi || mpi->rank == 0;
     run.stop = signals_catch(
-        speaks ? "\njotun: stops after the step at hand; the same signal again leaves at once\n" : "");
+        speaks ? "\njotun: stops after this step; the same signal again ends it at once\n" : "");
     return setup_run(o, mpi, on_rank, &run);
 }
 

@@ -25,8 +25,8 @@ bool command_begins(const Command *command, const char *first_word)
     return !strncmp(command->name, first_word, letters) && command->name[letters] == ' ';
 }
 
-/* How many edits turn the typed words into the command's name. Where its second word is not given the first one
- * counts alone. */
+/* How many edits turn the typed words into the command's name. Where its second word is not given the first
+ * one counts alone. */
 static int edits_from(const Command *command, int argc, char **argv)
 {
     char first[64];
@@ -37,8 +37,8 @@ static int edits_from(const Command *command, int argc, char **argv)
     return second ? edits + word_distance(argv[1], command->name + letters + 1) : edits;
 }
 
-/* Reports a typing error (up to two edits from a command's name). One word is answered with the first word of a
- * two-word command. */
+/* Reports a typing error (up to two edits from a command's name). One word is answered with the first word of
+ * a two-word command. */
 static Status mistyped(const Command *meant, int argc, char **argv)
 {
     bool second = strchr(meant->name, ' ') && argc > 1 && argv[1][0] != '-';

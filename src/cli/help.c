@@ -8,7 +8,7 @@ enum { WIDTH = 100, LEFT = 44, TEXT = 512 };     /* width of a line, column of t
 
 const ExitCode exit_codes[EXIT_CODES] = {
     { "0", "done" },
-    { "1", "something you can mend; the message tells how" },
+    { "1", "something you can correct; the message says how" },
     { "2", "wrong usage" },
     { "3", "the machine failed" },
     { "130, 143", "interrupted; saved where --save was given" },
@@ -144,7 +144,7 @@ static void dialect_line(FILE *out, const Dialect *row)
     switch (row->verb) {
     case VERB_ALIAS:   fprintf(out, "`--%s`%s", ours, units[row->convert]); break;
     case VERB_MEANS:   fprintf(out, "`--%s %s`", ours, row->text); break;
-    case VERB_PASSED:  fprintf(out, "passed over: %s", row->text); break;
+    case VERB_PASSED:  fprintf(out, "ignored: %s", row->text); break;
     case VERB_REFUSE:
     case VERB_REFUSE_FLAG:
         fprintf(out, "refused: %s; %s", row->text, row->cure);

@@ -45,8 +45,8 @@ Status output_directory(const char *option, const char *path)
 {
     char directory[1024];
     if (file_exists(directory_of(directory, path))) return OK;
-    return fail(BAD_OPTION, "%s %s: there is no directory %s; make it first, or correct the name", option, path,
-                directory);
+    return fail(BAD_OPTION, "%s %s: there is no directory %s; make it first, or correct the name", option,
+                path, directory);
 }
 
 Status inputs_are_files(const char *const *paths, int64_t count)

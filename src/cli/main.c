@@ -9,15 +9,16 @@
 #include "cli/help.h"
 #include "comm/transport.h"
 
-/* Output that cannot be written is a failure even where the command knows nothing of it. Where an earlier write
- * has failed its reason is lost, and one more byte learns it again. */
+/* Output that cannot be written is a failure even where the command knows nothing of it. Where an earlier
+ * write has failed its reason is lost, and the write of one more byte gives it again. */
 static int ended(Status status)
 {
     errno = 0;
     bool written = fflush(stdout) == 0 && !ferror(stdout);
     if (!written && !errno && (putchar('\n') == EOF || fflush(stdout))) errno = errno ? errno : EIO;
     if (status == OK && !written)
-        status = fail(IO_FAILED, "standard output cannot be written: %s", errno ? strerror(errno) : "a part is lost");
+        status = fail(IO_FAILED, "standard output cannot be written: %s",
+                      errno ? strerror(errno) : "a part is lost");
     if (status != OK) log_line("%s", fail_text());
     return status_exit_code(status);
 }
@@ -51,13 +52,15 @@ static Status help_asked(int words, char **word)
     return OK;
 }
 
-/* Handles an option, or the word help or version, that is given instead of a command. false: there is a command. */
+/* Handles an option, or the word help or version, that is given instead of a command. false: there is a
+ * command. */
 static bool about_the_program(Status *status, int argc, char **argv)
 {
     *status = OK;
     if (is_help(argv[1])) help_program(stdout);
     else if (!strcmp(argv[1], "help")) *status = help_asked(argc - 2, argv + 2);
-    else if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "version")) printf("jotun %s\n", JOTUN_VERSION);
+    else if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "version"))
+        printf("jotun %s\n", JOTUN_VERSION);
     else if (!strcmp(argv[1], "--help-markdown")) help_markdown(stdout);
     else if (!strcmp(argv[1], "--help-bash")) completion_bash(stdout);
     else if (strcmp(argv[1], "--help-man")) return false;

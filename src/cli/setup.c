@@ -148,7 +148,7 @@ static Status take_tokenizer(Options *o)
         return fail(BAD_OPTION, "--tokenizer %s has %d ids, and the model of --load %s has %lld; give the "
                     "tokenizer it "
                     "was trained with", o->tokenizer, vocabulary, o->load, (long long)o->vocabulary);
-    return fail(BAD_OPTION, "--vocab-size %lld is less than the %d ids of --tokenizer %s; %d or more do",
+    return fail(BAD_OPTION, "--vocab-size %lld is less than the %d ids of --tokenizer %s; give %d or more",
                 (long long)o->vocabulary, vocabulary, o->tokenizer, vocabulary);
 }
 
@@ -205,7 +205,7 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .eval_iters = o->eval_interval > 0 ? o->eval_iters : 0, .metrics = o->metrics,
     };
     leave_out_evaluations(r);
-    if (!r->optimizer) return fail(BAD_OPTION, "--optimizer %s is not built; adam does", o->optimizer.word);
+    if (!r->optimizer) return fail(BAD_OPTION, "--optimizer %s is not built; give adam", o->optimizer.word);
     Queue queue;                  /* a device that cannot be had is refused here, with the reason */
     TRY(queue_open(&queue, r->device, 1, NULL));
     queue_close(&queue);
@@ -223,7 +223,8 @@ static Status take_checkpoint_options(Options *o)
     char *options;
     TRY(checkpoint_find(o->load, path, &found));
     if (!found)
-        return fail(BAD_FILE, "--load %s holds no checkpoint; give the folder that jotun train --save wrote",
+        return fail(BAD_FILE, "--load %s holds no checkpoint; give the directory that jotun train --save"
+                    " wrote",
                     o->load);
     TRY(checkpoint_options(path, &options));
     Status status = options_from_json(o, options, path);
@@ -249,7 +250,7 @@ static Status judge_with_checkpoint(const Options *o)
     bool found;
     char *options;
     TRY(checkpoint_find(o->load, path, &found));
-    if (!found) return OK;                                  /* the trainer begins anew, or refuses to */
+    if (!found) return OK;              /* the trainer starts from new weights, or refuses to */
     TRY(checkpoint_options(path, &options));
     Status status = options_match_json(o, options, path);
     free(options);

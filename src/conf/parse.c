@@ -63,7 +63,7 @@ static Status dialect_apply(Options *o, const Dialect *row, const char *value, O
     case VERB_REFUSE_FLAG:
         if (row->verb == VERB_REFUSE_FLAG && is_false(value)) return OK;         /* it asks for nothing */
         return fail(BAD_OPTION, "%s of %s is refused: %s; %s", source.name, whose(row), row->text, row->cure);
-    case VERB_PASSED:  log_line("%s of %s is passed over: %s", source.name, whose(row), row->text); break;
+    case VERB_PASSED:  log_line("%s of %s is ignored: %s", source.name, whose(row), row->text); break;
     case VERB_SUGGEST:
     case VERB_MISSING: break;
     }
@@ -144,7 +144,7 @@ static bool value_follows(const CommandLine *c) { return c->word < c->end && !is
 
 static Status value_missing(const char *typed)
 {
-    return fail(BAD_USAGE, "%s wants a value; where that begins with --, write %s=VALUE", typed, typed);
+    return fail(BAD_USAGE, "%s needs a value; if that begins with --, write %s=VALUE", typed, typed);
 }
 
 /* inlined: what follows = in the same word, or NULL */
@@ -165,7 +165,7 @@ static Status parse_dialect(CommandLine *c, const Dialect *row, OptionSource sou
     source.convert = row->convert;
     if (row->verb == VERB_ALIAS) return parse_value(c, row->option, source, after_equals);
     for (int i = after_equals != NULL; i < row->values; i++) {
-        if (!value_follows(c)) return fail(BAD_USAGE, "%s of %s wants a value", source.name, whose(row));
+        if (!value_follows(c)) return fail(BAD_USAGE, "%s of %s needs a value", source.name, whose(row));
         value = *c->word++;
     }
     return dialect_apply(c->o, row, value, source);
@@ -300,7 +300,7 @@ static Status environment_namespace(unsigned *understood, CommandSet command)
             *understood |= 1u << d;
             return OK;
         }
-    return fail(BAD_OPTION, DIALECT_VARIABLE "=%s is not known; argonne does", name);
+    return fail(BAD_OPTION, DIALECT_VARIABLE "=%s is not known; the known one is argonne", name);
 }
 
 Status options_parse(Options *o, CommandSet command, int argc, char **argv)

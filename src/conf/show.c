@@ -73,7 +73,8 @@ static Status set_from_json(Options *o, OptionIndex option, const json_t *value,
     else if (json_is_real(value)) snprintf(number, sizeof number, "%.17g", json_real_value(value));
     else if (json_is_boolean(value)) text = json_is_true(value) ? "true" : "false";
     else if (json_is_string(value)) text = json_string_value(value);
-    else return fail(BAD_FILE, "%s: option %s is no number, text or truth", path, option_rows[option].name);
+    else return fail(BAD_FILE, "%s: option %s is not a number, a text or true or false", path,
+                     option_rows[option].name);
     snprintf(name, sizeof name, "--%s", option_rows[option].name);
     OptionSource source = { SOURCE_CHECKPOINT, name, text, path, CONVERT_NONE };
     if (options_set(o, option, text, source) == OK) return OK;
@@ -89,7 +90,7 @@ Status options_from_json(Options *o, const char *json, const char *path)
     const char *name;
     Status status = OK;
     if (!json_is_object(object))
-        status = fail(BAD_FILE, "%s: its options are no JSON object: %s", path, object ? "" : error.text);
+        status = fail(BAD_FILE, "%s: its options are not a JSON object: %s", path, object ? "" : error.text);
     json_object_foreach(object, name, value) {
         int option = option_find(name, FOR_CONFIG);         /* alone jotun train writes checkpoints */
         if (option < 0) status = fail(BAD_FILE, "%s: its option %s is unknown to this version", path, name);
@@ -173,7 +174,7 @@ static Status refuse_other_model(const CheckpointComparison *m)
     if (options_typed_by_person(o, m->wrong))
         snprintf(cure, sizeof cure, "leave %s out%s", o->source[m->wrong].name,
                  o->use_checkpoint_args ? "" : " and give --use-checkpoint-args");
-    return fail(BAD_OPTION, "%s, but %s was trained with %s; %s, or train anew elsewhere",
+    return fail(BAD_OPTION, "%s, but %s was trained with %s; %s, or start a new run without --load",
                 options_typed(said, sizeof said, o, m->wrong), m->path, m->was, cure);
 }
 
@@ -181,7 +182,8 @@ Status options_match_json(const Options *o, const char *json, const char *path)
 {
     json_t *object = json_loads(json, 0, NULL);
     CheckpointComparison m = { o, path, -1, "" };
-    Status status = json_is_object(object) ? OK : fail(BAD_FILE, "%s: its options are no JSON object", path);
+    Status status = json_is_object(object) ? OK
+                  : fail(BAD_FILE, "%s: its options are not a JSON object", path);
     for (int i = 0; i < OPTIONS && status == OK; i++) status = match_value(&m, i, object);
     json_decref(object);
     return status == OK && m.wrong >= 0 ? refuse_other_model(&m) : status;

@@ -219,7 +219,8 @@ static bool ends_with(const char *text, const char *ending)
     return n > e && !strcmp(text + n - e, ending);
 }
 
-/* The prefix that was meant: that of a file (X.idx), or the same with or without what `jotun prepare` adds. */
+/* The prefix that was meant: that of a file (X.idx), or the same with or without what `jotun prepare`
+ * adds. */
 static Status missing_fail(const char *prefix, const char *path)
 {
     static const char added[] = "_text_document";
@@ -230,10 +231,10 @@ static Status missing_fail(const char *prefix, const char *path)
         snprintf(meant, sizeof meant, "%.*s", (int)(strlen(prefix) - strlen(added)), prefix);
     else snprintf(meant, sizeof meant, "%s%s", prefix, added);
     snprintf(index, sizeof index, "%s.idx", meant);
-    if (file_exists(index)) return fail(BAD_FILE, "%s: no such file, but %s is there: give the prefix %s", path,
-                                        index, meant);
-    return fail(BAD_FILE, "%s: no such file; give the prefix of a token file, for example P_text_document from"
-                " `jotun prepare --output-prefix P`", path);
+    if (file_exists(index))
+        return fail(BAD_FILE, "%s: no such file, but %s is there: give the prefix %s", path, index, meant);
+    return fail(BAD_FILE, "%s: no such file; give the prefix of a token file, for example P_text_document"
+                " from `jotun prepare --output-prefix P`", path);
 }
 
 static Status files_open(TokenFile *token_file, const char *prefix)

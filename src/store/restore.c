@@ -137,7 +137,7 @@ static Status shard_fits(const Manifest *m, const TensorShard *shard, const Logi
     if (floating(wanted.dtype) && floating(tensor->dtype)) wanted.dtype = tensor->dtype;
     if (tensor_entry_equal(&wanted, tensor)) return OK;
     return fail(BAD_SHAPE,
-                "%s: tensor '%s' is %s, this run wants %s; give the options of the model that was saved",
+                "%s: tensor '%s' is %s, this run needs %s; give the options of the model that was saved",
                 m->folder, shard->name, tensor_entry_text(held, tensor), asked);
 }
 

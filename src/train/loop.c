@@ -125,7 +125,7 @@ static Status evaluate(Trainer *t, Report *report, SplitKind kind)
     if (flags.failed) return unreadable_data(t);
     if (!given_up) report_evaluation(report, t->step, kind, loss);
     else if (t->mesh.rank == 0)
-        log_line("step %lld: the evaluation is given up, since a signal came", (long long)t->step);
+        log_line("step %lld: the evaluation is stopped by a signal", (long long)t->step);
     return OK;
 }
 
@@ -183,14 +183,15 @@ static void log_setup(const Trainer *t)
     double bytes = 0;
     char text[24];
     for (int i = 0; i < ARENAS; i++) bytes += (double)t->arena[i].size;
-    log_line("%lld parameters; %d ranks: tp %d, cp %d, dp %d, pp %d, ZeRO %d; %s on rank 0; "
-             "device %s, %d threads a rank",
-             (long long)model_parameters(&t->config->model), t->mesh.world, m.tp, m.cp, m.dp, m.pp,
-             t->config->zero, log_bytes(text, bytes), t->config->device, t->config->threads);
+    log_line("%lld parameters; %d rank%s: tp %d, cp %d, dp %d, pp %d, ZeRO %d; %s on rank 0; "
+             "device %s, %d thread%s per rank",
+             (long long)model_parameters(&t->config->model), t->mesh.world, t->mesh.world == 1 ? "" : "s",
+             m.tp, m.cp, m.dp, m.pp, t->config->zero, log_bytes(text, bytes), t->config->device,
+             t->config->threads, t->config->threads == 1 ? "" : "s");
     if (!t->config->save) log_line("--save was not given: the model will not be saved");
     if (t->step >= t->config->steps)
-        log_line("--train-iters %lld: the checkpoint is after step %lld, so nothing is left to train; a larger "
-                 "--train-iters continues", (long long)t->config->steps, (long long)t->step);
+        log_line("--train-iters %lld: the checkpoint is after step %lld, so nothing is left to train; a "
+                 "larger --train-iters continues", (long long)t->config->steps, (long long)t->step);
 }
 
 /* The arenas must have been filled to the byte that the dry run predicted; anything else is a fault of

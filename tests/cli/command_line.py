@@ -39,10 +39,10 @@ def names_of_other_trainers():
 
 
 def wrong_numbers():
-    expect(1, "--lr 0x1p-3 is no decimal number", "config", "--lr", "0x1p-3")
-    expect(1, "--num-layers  2 is no whole number", "config", "--num-layers", " 2")
+    expect(1, "--lr 0x1p-3 is not a decimal number", "config", "--lr", "0x1p-3")
+    expect(1, "--num-layers  2 is not a whole number", "config", "--num-layers", " 2")
     expect(1, "--norm-epsilon 0 is out of range", "config", "--norm-epsilon", 0)
-    expect(1, "--watchdog-seconds 1e-07 would stop a healthy run; 0.1 or more does, or 0", "config", "--watchdog-seconds", "1e-7")
+    expect(1, "--watchdog-seconds 1e-07 would stop a healthy run; give 0.1 or more, or 0", "config", "--watchdog-seconds", "1e-7")
     for weight in ("nan", -1, 0):
         expect(1, f"--data-path: weight {weight} of a is not above 0; give another, or leave that data set out",
                "train", "--train-iters", 1, "--data-path", weight, "a", 1, "b")
@@ -57,8 +57,8 @@ def given_twice():
 
 
 def without_effect():
-    expect(0, "--sp is passed over: it does nothing without --tensor-model-parallel-size 2 or more", "config", "--sp")
-    expect(1, "--final-epoch-cut 0.95 does nothing without --data-order megatron or megatron-deepspeed; give that or leave it out",
+    expect(0, "--sp is ignored: it has no effect without --tensor-model-parallel-size 2 or more", "config", "--sp")
+    expect(1, "--final-epoch-cut 0.95 has no effect without --data-order megatron or megatron-deepspeed; give that too, or leave it out",
            "config", "--final-epoch-cut", 0.95)
 
 
@@ -139,6 +139,14 @@ def longer(train, folder):
     return os.path.join(folder, "longer")
 
 
+def words_of_a_run(data):
+    """A NaN has no sign, and one rank is no plural."""
+    expect(0, "gradient norm nan: not finite", "train", "--data-path", data, *run.MODEL, "--lr", 1000, "--weight-decay", 1000, "--clip-grad", 0,
+           "--train-iters", 6, never="-nan")
+    expect(0, "; 1 rank: tp 1,", "train", "--data-path", data, *run.MODEL, "--train-iters", 1, "--threads", 1)
+    expect(0, "1 thread per rank\n", "train", "--data-path", data, *run.MODEL, "--train-iters", 1, "--threads", 1)
+
+
 def wrong_tokenizer(folder, one_step):
     text, learned, prefix = (os.path.join(folder, name) for name in ("text.txt", "learned.json", "learned"))
     run.jotun("tokenizer", "train", "--input", text, "--vocab-size", 270, "--output", learned)
@@ -176,6 +184,7 @@ def main():
             memory_that_is_not_there(data)
         longer_resume(folder, data)
         paths(folder, data)
+        words_of_a_run(data)
     print("\n".join(faults) or "as wanted")
     return bool(faults)
 

@@ -55,7 +55,7 @@ def huge_numbers(folder):
         path = os.path.dirname(written(folder, f"{name}/tokenizer.json", data))
         written(folder, f"{name}/tokenizer_config.json", config)
         expect(name, encoded(path, "ab"), [258, 259])
-    refused("its id is no whole number", "tokenizer", "info", "--tokenizer", written(folder, "x.json", {"model": {"vocab": {"a": 1.5}}}))
+    refused("its id is not a whole number", "tokenizer", "info", "--tokenizer", written(folder, "x.json", {"model": {"vocab": {"a": 1.5}}}))
 
 
 def added_tokens(folder):

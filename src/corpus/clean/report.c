@@ -30,7 +30,7 @@ void report_print(FILE *out, const CleanPlan *plan, const CleanCounts *counts)
         if (counts->dropped[i].documents) row_print(out, drop_reason_text(i), counts->dropped[i], counts->in);
     row_print(out, "kept", counts->kept, counts->in);
     if (counts->damaged) fprintf(out, "%-26s %12" PRId64 "\n", "damaged files", counts->damaged);
-    if (counts->passed)  fprintf(out, "%-26s %12" PRId64 "\n", "pages that are no articles", counts->passed);
+    if (counts->passed)  fprintf(out, "%-26s %12" PRId64 "\n", "pages that are not articles", counts->passed);
 }
 
 /* ---- JSON, appended to a buffer in the order of the members ---- */
