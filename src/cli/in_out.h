@@ -16,6 +16,7 @@ Status input_spared(const char *input, const char *output);
 Status output_directory(const char *option, const char *path);
 /* BAD_OPTION where one of --input is a directory. */
 Status inputs_are_files(const char *const *paths, int64_t count);
-/* BAD_OPTION where a checkpoint's path is a file, with the directory that is meant. name: "--load CK/latest" */
+/* BAD_OPTION where a checkpoint's path is a file, with the directory that is meant. name: the option and the
+ * path, "--load CK/latest" */
 Status checkpoint_directory(const char *name, const char *path);
 #endif

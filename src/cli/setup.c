@@ -201,7 +201,7 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .reset_attention = o->reset_attention, .mask_eod = o->mask_eod, .eod = eod,
         .save = o->save, .load = o->load, .save_interval = o->save_interval, .keep_last = o->keep_last,
         .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,
-        .log_interval = o->log_interval, .eval_interval = o->eval_interval,
+        .changed = o->changed, .log_interval = o->log_interval, .eval_interval = o->eval_interval,
         .eval_iters = o->eval_interval > 0 ? o->eval_iters : 0, .metrics = o->metrics,
     };
     leave_out_evaluations(r);
@@ -221,7 +221,7 @@ static Status take_checkpoint_options(Options *o)
     char path[1024];
     bool found;
     char *options;
-    TRY(checkpoint_find(o->load, path, &found));
+    TRY(checkpoint_find_silent(o->load, path, &found));
     if (!found)
         return fail(BAD_FILE, "--load %s holds no checkpoint; give the directory that jotun train --save"
                     " wrote",
@@ -244,12 +244,12 @@ Status setup_values(Options *o)
 }
 
 /* A run resumes with the model that it began with. */
-static Status judge_with_checkpoint(const Options *o)
+static Status judge_with_checkpoint(Options *o)
 {
     char path[1024];
     bool found;
     char *options;
-    TRY(checkpoint_find(o->load, path, &found));
+    TRY(checkpoint_find_silent(o->load, path, &found));
     if (!found) return OK;              /* the trainer starts from new weights, or refuses to */
     TRY(checkpoint_options(path, &options));
     Status status = options_match_json(o, options, path);
@@ -257,7 +257,7 @@ static Status judge_with_checkpoint(const Options *o)
     return status;
 }
 
-Status setup_judge(const Options *o)
+Status setup_judge(Options *o)
 {
     if (o->load && trains(o)) TRY(judge_with_checkpoint(o));
     return options_judge(o);

@@ -126,6 +126,7 @@ typedef struct Options {
     CommandSet   command;              /* one FOR_... */
     unsigned     dialects;             /* DIALECT_... bits (conf/rows.h): whose names are understood */
     TextList     words;                /* positional arguments, in order */
+    const char  *changed;              /* what a resumed run changes (options_match_json); NULL: nothing */
     void        *held;                 /* memory of texts: options_close */
 } Options;
 

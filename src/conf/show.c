@@ -1,6 +1,5 @@
 /* Options shown to a person, stored in a checkpoint as JSON, and compared with those of a checkpoint when
  * a run resumes. */
-#include "base/log.h"
 #include "conf/conf.h"
 #include "conf/value.h"
 #include "conf/wants.h"
@@ -106,17 +105,22 @@ Status options_from_json(Options *o, const char *json, const char *path)
 
 /* Of several differences the one from the strongest source is reported: --swiglu, not the width that
  * follows from it. */
-typedef struct { const Options *o; const char *path; int wrong; char was[256]; } CheckpointComparison;
+typedef struct {
+    const Options *o;
+    const char    *path;
+    int            wrong;
+    char           was[256], changed[1024];
+} CheckpointComparison;
 
 /* A FOR_SHAPE option must be the same; the difference is reported once, at the end. A FOR_SAME_RUN option may
- * change, and each change gets a line in the log. */
+ * change, and the changes are listed in one line, which is logged when the run has started. */
 static void note_difference(CheckpointComparison *m, OptionIndex option, const char *was)
 {
     const Options *o = m->o;
     char said[512];
     if (option_taken(option, FOR_SAME_RUN)) {
-        log_line("resumes with %s where the checkpoint had %s: the results are not those of the run that was "
-                 "begun",
+        size_t used = strlen(m->changed);
+        snprintf(m->changed + used, sizeof m->changed - used, "%s%s, was %s", used ? "; " : "",
                  options_typed(said, sizeof said, o, option), was);
     } else if (m->wrong < 0 || o->source[option].kind > o->source[m->wrong].kind) {
         m->wrong = option;
@@ -178,13 +182,14 @@ static Status refuse_other_model(const CheckpointComparison *m)
                 options_typed(said, sizeof said, o, m->wrong), m->path, m->was, cure);
 }
 
-Status options_match_json(const Options *o, const char *json, const char *path)
+Status options_match_json(Options *o, const char *json, const char *path)
 {
     json_t *object = json_loads(json, 0, NULL);
-    CheckpointComparison m = { o, path, -1, "" };
+    CheckpointComparison m = { .o = o, .path = path, .wrong = -1 };
     Status status = json_is_object(object) ? OK
                   : fail(BAD_FILE, "%s: its options are not a JSON object", path);
     for (int i = 0; i < OPTIONS && status == OK; i++) status = match_value(&m, i, object);
     json_decref(object);
+    o->changed = *m.changed ? options_hold(o, m.changed) : NULL;
     return status == OK && m.wrong >= 0 ? refuse_other_model(&m) : status;
 }

@@ -70,7 +70,7 @@ static Status save_failed(const Trainer *t, Status status)
     bool found = false;
     if (status != IO_FAILED && status != BAD_FILE) return status;
     snprintf(why, sizeof why, "%s", fail_text());
-    if (checkpoint_find(t->config->save, path, &found) != OK || !found)
+    if (checkpoint_find_silent(t->config->save, path, &found) != OK || !found)
         return fail(status, "%s; step %lld is not saved, nor is any before it", why, (long long)t->step);
     return fail(status, "%s; step %lld is not saved, and %s stays valid: --load %s resumes from it", why,
                 (long long)t->step, path, t->config->save);
@@ -188,6 +188,9 @@ static void log_setup(const Trainer *t)
              (long long)model_parameters(&t->config->model), t->mesh.world, t->mesh.world == 1 ? "" : "s",
              m.tp, m.cp, m.dp, m.pp, t->config->zero, log_bytes(text, bytes), t->config->device,
              t->config->threads, t->config->threads == 1 ? "" : "s");
+    if (t->config->changed)
+        log_line("resumes with other options than the checkpoint's: %s; the results differ from those of an "
+                 "unchanged run", t->config->changed);
     if (!t->config->save) log_line("--save was not given: the model will not be saved");
     if (t->step >= t->config->steps)
         log_line("--train-iters %lld: the checkpoint is after step %lld, so nothing is left to train; a "

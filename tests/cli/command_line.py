@@ -1,5 +1,6 @@
 """The command line as a person or a script types it: names of other trainers, wrong numbers, an option given twice, options
 without effect, help of each command, a resume that is longer than the run was."""
+import glob
 import os
 import resource
 import subprocess
@@ -104,8 +105,25 @@ def longer_resume(folder, data):
     train = ["train", "--data-path", data, *run.MODEL, "--save", os.path.join(folder, "ck"), "--load", os.path.join(folder, "ck")]
     run.jotun(*train, "--train-iters", 2)
     expect(0, "", *train, "--train-iters", 4, never="resumes with")
-    expect(0, "resumes with --lr-decay-iters 5 where the checkpoint had 4", *train, "--train-iters", 5, "--lr-decay-iters", 5)
-    expect(0, "resumes with --lr 0.002 where the checkpoint had 0.001", *train, "--train-iters", 6, "--lr", 0.002)
+    expect(0, "resumes with other options than the checkpoint's: --lr-decay-iters 5, was 4; the results", *train, "--train-iters", 5, "--lr-decay-iters", 5)
+    expect(0, "resumes with other options than the checkpoint's: --seed 5, was 1234; the results", *train, "--train-iters", 6, "--seed", 5)
+    changed = [*train, "--train-iters", 7, "--lr", 0.002, "--hidden-dropout", 0, "--seed", 5]
+    done = run.jotun(*changed)
+    says = "--hidden-dropout 0, was 0.1; --lr 0.002, was 0.001; the results differ"
+    if done.stderr.count("resumes with") != 1 or says not in done.stderr:
+        faults.append(f"wanted one line with \"{says}\":\n{done.stderr}")
+    expect(1, "--save /proc/x", *changed, "--lr", 0.003, "--save", "/proc/x", never="resumes with")
+    broken_latest(folder, changed)
+
+
+def broken_latest(folder, changed):
+    """A line says once that the newest checkpoint is not complete and an older one is loaded."""
+    newest = os.path.join(folder, "ck", "step_00000007")
+    os.truncate(glob.glob(os.path.join(newest, "*.safetensors"))[0], 10)
+    for command in (["generate", "--load", os.path.join(folder, "ck"), "--prompt", "a", "--max-new-tokens", 1], [*changed, "--use-checkpoint-args"]):
+        told = run.jotun(*command, errors="replace").stderr
+        if told.count("/latest names step 7, which is not complete; loading") != 1:
+            faults.append(f"wanted one line about step 7:\n{told}")
 
 
 def paths(folder, data):
