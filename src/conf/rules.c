@@ -1,10 +1,11 @@
-/* Which values fit together. A rule changes nothing; its message names the option as typed, its value, and
+/* Which values fit together. A rule changes nothing and may log what has no effect; its message names the option as typed, its value, and
  * what would work. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/log.h"
 #include "conf/conf.h"
 #include "conf/value.h"
 #include "conf/wants.h"
@@ -198,12 +199,21 @@ static Status rule_rate(const Options *o)
     if (o->min_lr > o->lr)
         return fail(BAD_OPTION, "%s is above %s; give %g or less", TYPED(OPTION_min_lr), TYPED(OPTION_lr),
                     o->lr);
-    if (o->lr_decay_iters && o->lr_warmup_iters > o->lr_decay_iters)
+    bool decays = o->lr_decay_style.is != WORD_lr_decay_style_constant;
+    if (decays && o->lr_decay_iters && o->lr_warmup_iters > o->lr_decay_iters)
         return fail(BAD_OPTION, "%s is more than %s; give %" PRId64 " or less", TYPED(OPTION_lr_warmup_iters),
                     TYPED(OPTION_lr_decay_iters), o->lr_decay_iters);
     if (o->eval_interval && !o->eval_iters)
         return fail(BAD_OPTION, "%s evaluates nothing with %s; give 1 or more", TYPED(OPTION_eval_interval),
                     TYPED(OPTION_eval_iters));
+    return OK;
+}
+
+/* What ZeRO shards is shared by the ranks that hold the same weights. */
+static Status rule_zero(const Options *o)
+{
+    if (o->zero_stage == 0 || options_data_parallel(o) * o->context_parallel > 1) return OK;
+    log_line("%s shards over one data-parallel rank and so saves no memory", TYPED(OPTION_zero_stage));
     return OK;
 }
 
@@ -340,7 +350,7 @@ typedef Status Rule(const Options *o);
 static Rule *const rules[] = { rule_ranges, rule_needed, rule_blend };
 static Rule *const model_rules[] = {
     rule_model, rule_dividing, rule_ranks, rule_sequence, rule_global_batch, rule_interleaved, rule_rate,
-    rule_watchdog, rule_one_view, rule_tokens
+    rule_watchdog, rule_one_view, rule_tokens, rule_zero
 };
 static Rule *const last_rules[] = { options_wants, rule_one_source };
 

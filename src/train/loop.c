@@ -177,6 +177,25 @@ static Status steps(Trainer *t, Report *report, bool loaded)
 }
 
 /* ---- the run ---- */
+/* Samples of an epoch of the validation data; 0 where several data sets are blended. */
+static int64_t validation_samples(const Trainer *t)
+{
+    const Loader *loader = &t->loader[SPLIT_VALID];
+    if (!loader->blend) return loader->samples;
+    return loader->blend->plain ? (loader->blend->order->plan.tokens - 1) / loader->config.sequence : 0;
+}
+
+static void log_repeated_samples(const Trainer *t)
+{
+    const TrainConfig *config = t->config;
+    if (!train_config_takes(config, SPLIT_VALID)) return;
+    int64_t have = validation_samples(t), reads = config->eval_iters * config->global;
+    if (have > 0 && have < reads)
+        log_line("--eval-iters %lld: an evaluation reads %lld samples and the validation data has %lld, so that "
+                 "samples repeat; --eval-iters %lld reads all of it", (long long)config->eval_iters,
+                 (long long)reads, (long long)have, (long long)((have + config->global - 1) / config->global));
+}
+
 static void log_setup(const Trainer *t)
 {
     MeshSize m = t->mesh.size;
@@ -191,6 +210,7 @@ static void log_setup(const Trainer *t)
     if (t->config->changed)
         log_line("resumes with other options than the checkpoint's: %s; the results differ from those of an "
                  "unchanged run", t->config->changed);
+    log_repeated_samples(t);
     if (!t->config->save) log_line("--save was not given: the model will not be saved");
     if (t->step >= t->config->steps)
         log_line("--train-iters %lld: the checkpoint is after step %lld, so nothing is left to train; a "

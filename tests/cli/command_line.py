@@ -157,6 +157,19 @@ def longer(train, folder):
     return os.path.join(folder, "longer")
 
 
+def without_effect_in_a_run(data):
+    train = ["train", "--data-path", data, *run.MODEL, "--train-iters", 2]
+    one = "--zero-stage 3 shards over one data-parallel rank and so saves no memory"
+    expect(0, one, *train, "--zero-stage", 3)
+    expect(0, "", *train, "--zero-stage", 3, "--ranks", 2, never=one)
+    evaluated = [*train, "--split", "50,50,0", "--eval-interval", 2, "--eval-iters"]
+    done = run.jotun(*evaluated, 500).stderr
+    if done.count("--eval-iters 500: an evaluation reads 4000 samples and the validation data has ") != 1:
+        faults.append(f"wanted one line about repeated samples:\n{done}")
+    expect(0, "", *evaluated, 1, never="repeat")
+    expect(0, "", *train, "--lr-decay-style", "constant", "--lr-warmup-iters", 5)
+
+
 def words_of_a_run(data):
     """A NaN has no sign, and one rank is no plural."""
     expect(0, "gradient norm nan: not finite", "train", "--data-path", data, *run.MODEL, "--lr", 1000, "--weight-decay", 1000, "--clip-grad", 0,
@@ -203,6 +216,7 @@ def main():
         longer_resume(folder, data)
         paths(folder, data)
         words_of_a_run(data)
+        without_effect_in_a_run(data)
     print("\n".join(faults) or "as wanted")
     return bool(faults)
 

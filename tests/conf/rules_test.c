@@ -39,6 +39,7 @@ static const RuleRow refused[] = {
     { FOR_CONFIG, "--position-embedding-type rope --hidden-size 12 --num-attention-heads 4",
       "needs heads of even width" },
     { FOR_CONFIG, "--min-lr 1", "--min-lr 1 is above --lr 0.0003 (default); give 0.0003 or less" },
+    { FOR_CONFIG, "--train-iters 5 --lr-warmup-iters 6 --lr-decay-style cosine", "--lr-warmup-iters 6 is more than" },
     { FOR_CONFIG, "--train-iters 5 --lr-warmup-iters 6",
       "--lr-warmup-iters 6 is more than --lr-decay-iters 5 (derived from --train-iters)" },
     { FOR_CONFIG, "--eval-interval 5 --eval-iters 0",
