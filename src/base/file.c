@@ -98,7 +98,7 @@ static Status create_fail(const char *path)
     for (char *slash = part; search && (slash = strchr(slash + 1, '/')); *slash = '/') {
         *slash = '\0';
         if (!file_exists(part))
-            return fail(BAD_FILE, "%s: cannot be created: there is no folder %s", path, part);
+            return fail(BAD_FILE, "%s: cannot be created: there is no directory %s", path, part);
     }
     errno = cause;
     return file_fail(path, "created");

@@ -17,7 +17,7 @@ void   file_unmap(FileMap *map);
 Status file_map_check(const FileMap *map);
 bool   file_exists(const char *path);                          /* file, directory or other */
 Status path_join(char path[1024], const char *folder,
-                 const char *name);   /* "folder/name"; BAD_OPTION above 1,023 bytes */
+                 const char *name);   /* "directory/name"; BAD_OPTION above 1,023 bytes */
 
 /* Creates or truncates a file for file_write; fails if the path is a directory. */
 Status file_create(int *fd, const char *path);

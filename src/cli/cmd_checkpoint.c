@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/in_out.h"
 #include "conf/conf.h"
 #include "store/checkpoint.h"
 #include "store/tensor_entry.h"
@@ -39,7 +40,8 @@ static void tensors_list(const Manifest *m)
 
 static Status none_fail(const char *dir)
 {
-    return fail(BAD_FILE, "%s: holds no checkpoint; give the folder that --save named, or a step's own", dir);
+    return fail(BAD_FILE, "%s: holds no checkpoint; give the directory that --save named, or a step's own",
+                dir);
 }
 
 static Status info(const char *dir)
@@ -52,7 +54,7 @@ static Status info(const char *dir)
     if (!found) return none_fail(dir);
     TRY(manifest_read(&m, folder));
     for (int f = 0; f < m.files; f++) sum += (double)m.file[f].bytes;
-    printf("folder     %s\n", folder);
+    printf("directory  %s\n", folder);
     printf("step       %" PRId64 "\nsamples    %" PRId64 "\nupdates    %" PRId64 "\nseed       %" PRIu64 "\n",
            m.state.step, m.state.samples, m.state.updates, m.state.seed);
     printf("tensors    %d in %d files, %s\noptions\n", m.tensors, m.files, log_bytes(bytes, sum));
@@ -132,15 +134,20 @@ static Status verify(const char *dir)
                 all.words);
 }
 
-static Status look(int argc, char **argv, Status (*at)(const char *))
+static Status look(CommandSet command, int argc, char **argv, Status (*at)(const char *))
 {
     Options o;
-    Status  status = options_parse(&o, FOR_CHECKPOINT, argc, argv);
+    Status  status = options_parse(&o, command, argc, argv);
     if (status == OK) status = options_expect(&o, 1, "DIR");
+    if (status == OK) status = checkpoint_directory(o.words.text[0], o.words.text[0]);
     if (status == OK) status = at(o.words.text[0]);
     options_close(&o);
     return status;
 }
 
-Status cmd_checkpoint_info  (int argc, char **argv) { return look(argc, argv, info); }
-Status cmd_checkpoint_verify(int argc, char **argv) { return look(argc, argv, verify); }
+Status cmd_checkpoint_info(int argc, char **argv) { return look(FOR_CHECKPOINT_INFO, argc, argv, info); }
+
+Status cmd_checkpoint_verify(int argc, char **argv)
+{
+    return look(FOR_CHECKPOINT_VERIFY, argc, argv, verify);
+}

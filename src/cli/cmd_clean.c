@@ -33,7 +33,7 @@ static Status bytes_read(int64_t *bytes, const char *name, const char *text)
         end++;
     }
     if (end == text || *end || !(value >= 1) || value > 1e18)
-        return fail(BAD_OPTION, "%s %s: no number of bytes; 1000000, 512M or 8G do", name, text);
+        return fail(BAD_OPTION, "%s %s: not a number of bytes; give it as 1000000, 512M or 8G", name, text);
     *bytes = (int64_t)value;
     return OK;
 }
@@ -67,7 +67,7 @@ static Status output_read(CleanPlan *p, const Options *o)
     if (!json && !text && !p->folder && !said) p->folder = !strchr(slash ? slash : output, '.');
     if (!json && !text && !p->folder && !said)
         return fail(BAD_OPTION, "--output %s: ends neither in .txt nor in .jsonl (each also with .zst "
-                    "behind), and is no folder; --format says what it is to be", output);
+                    "behind), and is not a directory; --format says what it is to be", output);
     p->shard_bytes = p->folder ? FOLDER_SHARD : 0;
     return o->shard_bytes ? bytes_read(&p->shard_bytes, "--shard-bytes", o->shard_bytes) : OK;
 }
@@ -149,7 +149,7 @@ static Status duplicates_read(CleanPlan *p, const Options *o)
     p->near_rows      = (int)o->near_rows;
     p->near_words     = (int)o->near_words;
     if (!p->normalization)
-        return fail(BAD_OPTION, "--dedup-normalization %s is not known; none, spaces, words or digits do",
+        return fail(BAD_OPTION, "--dedup-normalization %s is not known; give none, spaces, words or digits",
                     o->dedup_normalization);
     /* A MinHash signature has bands x rows permutations. */
     if (o->near_threshold > 0 && o->near_bands * o->near_rows > MINHASH_PERMUTATIONS_MOST)
@@ -258,7 +258,7 @@ static Status inputs_clean(CleanPlan *p, const Options *o)
         status = fail(BAD_OPTION, "--input: %" PRId64 " files", inputs.paths);
     if (status == OK) status = standard_input_once((const char *const *)inputs.path, inputs.paths, 1);
     if (status == OK && inputs.ignored)
-        log_line("clean: %" PRId64 " files of the folders are passed over, %s first", inputs.ignored,
+        log_line("clean: %" PRId64 " files of the directories are skipped, %s first", inputs.ignored,
                  inputs.ignored_first);
     p->path  = (const char *const *)inputs.path;
     p->paths = (int)inputs.paths;

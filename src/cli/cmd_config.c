@@ -1,5 +1,6 @@
 /* jotun config: prints the value that each option of train would have, with its source, and then checks how
  * the values fit together. */
+#include "base/log.h"
 #include "cli/command.h"
 #include "cli/setup.h"
 
@@ -10,7 +11,9 @@ static Status config(Options *o)
     TRY(setup_values(o));
     options_show(stdout, o);
     fflush(stdout);                         /* messages go to standard error, and must follow the values */
-    return setup_judge(o);
+    TRY(setup_judge(o));
+    if (o->changed) log_line("would resume with other options than the checkpoint's: %s", o->changed);
+    return OK;
 }
 
 Status cmd_config(int argc, char **argv)

@@ -198,11 +198,12 @@ static Status merge(const Options *o)
     TokenFileWriter *writer = NULL;
     Status status = OK;
     if (o->words.count == 0) return options_expect(o, 1, "PREFIX");
-    if (!o->merge_prefix) return fail(BAD_OPTION, "jotun data merge wants --output-prefix P");
+    if (!o->merge_prefix)
+        return fail(BAD_OPTION, "jotun data merge needs --output-prefix P (it writes P.bin and P.idx)");
     TRY(parts_spared(&o->words, o->merge_prefix));
-    TRY(output_prefix_folder(o->merge_prefix));
+    TRY(output_directory("--output-prefix", o->merge_prefix));
     const volatile sig_atomic_t *stop =
-        signals_catch("\njotun: stops and leaves nothing behind; the same signal again leaves at once\n");
+        signals_catch("\njotun: stops and removes its files; the same signal again ends it at once\n");
     for (int i = 0; status == OK && i < o->words.count; i++)
         status = part_merge(&writer, o->words.text[i], o->merge_prefix, stop);
     if (status == OK) return token_file_finish(writer);

@@ -135,7 +135,7 @@ static Status ids_read(Task *task, Options *o)
     TRY(setup_train_config(&task->config, o));
     TRY(o->text ? ids_of_file(task, path) : ids_of_shard(task, path));
     if (task->count >= 2) return OK;
-    return fail(BAD_FILE, "%s holds %lld tokens; perplexity wants two or more", path, (long long)task->count);
+    return fail(BAD_FILE, "%s holds %lld tokens; perplexity needs two or more", path, (long long)task->count);
 }
 
 static Status run(Options *o, Task *task, int argc, char **argv)

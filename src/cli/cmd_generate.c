@@ -77,7 +77,7 @@ static Status too_long(const Task *task, int64_t made)
                     "shorten the prompt to %s or less", prompt, (long long)most, wanted);
     if (made >= most)
         return fail(BAD_OPTION, "--max-new-tokens %lld is more than the %lld positions the model has "
-                    "learned; beside this prompt %lld or less does", (long long)made, (long long)most,
+                    "learned; beside this prompt %lld or less is possible", (long long)made, (long long)most,
                     (long long)left);
     return fail(BAD_OPTION, "--prompt of %s and --max-new-tokens %lld are more than the %lld positions the "
                 "model has learned; shorten the prompt to %s or give --max-new-tokens %lld", prompt,
@@ -117,9 +117,9 @@ static Status prompt_encode(Task *task, const char *prompt)
     task->count = t->encode(t, task->prompt, prompt, bytes);
     if (task->count < 0) return BAD_FILE;                        /* encode has written the message */
     if (bytes == 0)
-        return fail(BAD_OPTION, "--prompt is empty; give the text to go on from, of at least one character");
+        return fail(BAD_OPTION, "--prompt is empty; give the text to continue, of at least one character");
     if (task->count) return OK;
-    return fail(BAD_OPTION, "--prompt \"%s\" has no ids in --tokenizer %s; give a text to go on from", prompt,
+    return fail(BAD_OPTION, "--prompt \"%s\" has no ids in --tokenizer %s; give a text to continue", prompt,
                 t->name);
 }
 

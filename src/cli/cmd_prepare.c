@@ -63,9 +63,9 @@ static void faults_tell(Prepare *p, const TokenizeBatch *batch)
 {
     for (int64_t i = 0; i < batch->faults; i++)
         if (i < TOKENIZE_MESSAGES && p->faults + i < FAULTS_TOLD)
-            log_line("passed over: %s", batch->messages[i]);
+            log_line("skipped: %s", batch->messages[i]);
     if (p->faults < FAULTS_TOLD && p->faults + batch->faults >= FAULTS_TOLD)
-        log_line("more that is passed over is counted, not named");
+        log_line("further skipped lines and files are counted, not named");
     p->faults += batch->faults;
 }
 
@@ -161,7 +161,8 @@ static Status options_check(const Options *o, const Tokenizer *tokenizer)
                 return fail(BAD_OPTION, "--json-keys: %s is named twice; name it once", keys->text[k]);
     }
     if (o->append_eod && tokenizer->eod < 0)
-        return fail(BAD_OPTION, "--append-eod: --tokenizer %s has no end of document; drop it", o->tokenizer);
+        return fail(BAD_OPTION, "--append-eod: --tokenizer %s has no end of document; leave it out",
+                    o->tokenizer);
     return OK;
 }
 
@@ -171,7 +172,7 @@ static void prepare_tell(const Prepare *p)
     const Options *o = p->options;
     double seconds = seconds_since(p->begun);
     if (p->keys > 1) snprintf(more, sizeof more, " and %d more token files", p->keys - 1);
-    if (p->faults) log_line("prepare: %" PRId64 " lines or files were passed over", p->faults);
+    if (p->faults) log_line("prepare: %" PRId64 " lines or files were skipped", p->faults);
     log_line("prepare: %" PRId64 " documents (%" PRId64 " empty), %" PRId64 " tokens of --tokenizer %s%s, %s "
              "in %s, %.1f MB/s: %s_%s_document.bin, .idx%s", p->documents, p->empty, p->tokens, o->tokenizer,
              options_typed_by_person(o, OPTION_tokenizer) ? "" : " (none was named, so ids are bytes)",
@@ -189,11 +190,12 @@ static Status prepare(Prepare *p)
     const Options *o = p->options;
     TRY(options_check(o, &p->tokenizer));
     TRY(standard_input_once(o->input.text, o->input.count, 1));
-    TRY(output_prefix_folder(o->output_prefix));
+    TRY(inputs_are_files(o->input.text, o->input.count));
+    TRY(output_directory("--output-prefix", o->output_prefix));
     p->keys  = o->json_keys.count;
     p->begun = p->told = seam.clock();
     p->stop =
-        signals_catch("\njotun: stops and leaves nothing behind; the same signal again leaves at once\n");
+        signals_catch("\njotun: stops and removes its files; the same signal again ends it at once\n");
     p->total = inputs_size(&o->input);
     Status status = pairs_open(p);
     if (status == OK) status = inputs_add(p);

@@ -31,7 +31,7 @@ typedef struct {
 static Status input_read(TokenizerJob *job)
 {
     const TextList *input = &job->options->input;
-    if (input->count > 1) return fail(BAD_USAGE, "jotun tokenizer wants one --input, not %d", input->count);
+    if (input->count > 1) return fail(BAD_USAGE, "jotun tokenizer needs one --input, not %d", input->count);
     bool standard = input->count == 0 || strcmp(input->text[0], "-") == 0;
     job->from = standard ? "standard input" : input->text[0];
     FILE *file = standard ? stdin : fopen(input->text[0], "rb");
@@ -91,7 +91,7 @@ static Status ids_parse(TokenizerJob *job)
         bool stops = isspace((unsigned char)*end) || *end == 0;
         if (end == p || !stops || errno || id < INT32_MIN || id > INT32_MAX) {
             size_t word = strcspn(p, " \t\r\n");
-            return fail(BAD_FILE, "%s: byte %td: \"%.*s\" is no id; --format text wants decimal numbers "
+            return fail(BAD_FILE, "%s: byte %td: \"%.*s\" is not an id; --format text needs decimal numbers "
                         "between blanks", job->from, p - job->in.data, word < 20 ? (int)word : 20, p);
         }
         job->ids.data[job->ids.count++] = (int32_t)id;
@@ -105,7 +105,7 @@ static Status ids_read(TokenizerJob *job)
     size_t width = kind == WORD_format_u16 ? 2 : 4;
     if (kind == WORD_format_text) return ids_parse(job);
     if (job->in.bytes % width)
-        return fail(BAD_FILE, "%s: %zu bytes are no whole number of ids of %zu bytes; is it --format %s?",
+        return fail(BAD_FILE, "%s: %zu bytes cannot be divided into ids of %zu bytes; is it --format %s?",
                     job->from, job->in.bytes, width, width == 2 ? "i32" : "u16");
     job->ids.count = (int64_t)(job->in.bytes / width);
     TRY(ids_make(job, job->ids.count));

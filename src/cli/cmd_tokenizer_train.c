@@ -128,6 +128,7 @@ static Status learn(Learn *l)
 
 static Status inputs_check(const Options *o)
 {
+    TRY(inputs_are_files(o->input.text, o->input.count));
     TRY(standard_input_once(o->input.text, o->input.count, o->json_keys.count));
     for (int i = 0; i < o->input.count; i++) TRY(input_spared(o->input.text[i], o->tokenizer_output));
     return OK;

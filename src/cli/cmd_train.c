@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/file.h"
 #include "cli/command.h"
+#include "cli/in_out.h"
 #include "cli/setup.h"
 #include "cli/signals.h"
 #include "plan/memory.h"
@@ -60,10 +61,11 @@ static Status train(Options *o, int argc, char **argv)
     TRY(setup_options(o, &mpi, FOR_TRAIN, argc, argv));
     TRY(setup_agree(mpi, setup_train_config(&run.config, o)));
     if (o->draw_schedule || o->schedule_svg || o->dry_run) return look(o, &run.config, mpi);
+    if (o->metrics) TRY(setup_agree(mpi, output_directory("--metrics", o->metrics)));
     /* A launcher forwards the signal to every rank; one of them is enough to say so. */
     bool speaks = !mpi || mpi->rank == 0;
     run.stop = signals_catch(
-        speaks ? "\njotun: stops after the step at hand; the same signal again leaves at once\n" : "");
+        speaks ? "\njotun: stops after this step; the same signal again ends it at once\n" : "");
     return setup_run(o, mpi, on_rank, &run);
 }
 

@@ -25,21 +25,46 @@ bool command_begins(const Command *command, const char *first_word)
     return !strncmp(command->name, first_word, letters) && command->name[letters] == ' ';
 }
 
-/* Reports a word that names no command: the first half of a two-word command, a typing error (up to two edits
- * from a command's name), or neither. */
-static Status unknown(const char *word)
+/* How many edits turn the typed words into the command's name. Where its second word is not given the first
+ * one counts alone. */
+static int edits_from(const Command *command, int argc, char **argv)
+{
+    char first[64];
+    size_t letters = strcspn(command->name, " ");
+    snprintf(first, sizeof first, "%.*s", (int)letters, command->name);
+    int edits = word_distance(argv[0], first);
+    bool second = command->name[letters] && argc > 1 && argv[1][0] != '-';
+    return second ? edits + word_distance(argv[1], command->name + letters + 1) : edits;
+}
+
+/* Reports a typing error (up to two edits from a command's name). One word is answered with the first word of
+ * a two-word command. */
+static Status mistyped(const Command *meant, int argc, char **argv)
+{
+    bool second = strchr(meant->name, ' ') && argc > 1 && argv[1][0] != '-';
+    int letters = (int)(second ? strlen(meant->name) : strcspn(meant->name, " "));
+    return fail(BAD_USAGE, "%s%s%s is no command; did you mean jotun %.*s?", argv[0], second ? " " : "",
+                second ? argv[1] : "", letters, meant->name);
+}
+
+/* Reports words that name no command: a typing error, the first half of a two-word command, or neither. */
+static Status unknown(int argc, char **argv)
 {
     char known[256] = "";
     size_t used = 0;
-    for (int i = 0; i < command_count && used < sizeof known; i++)
-        if (command_begins(&commands[i], word))
+    bool half = argc == 1 || argv[1][0] == '-';
+    const Command *nearest = NULL;
+    for (int i = 0, edits = 3; i < command_count && used < sizeof known; i++) {
+        if (edits_from(&commands[i], argc, argv) < edits)
+            nearest = &commands[i], edits = edits_from(nearest, argc, argv);
+        if (command_begins(&commands[i], argv[0]))
             used += (size_t)snprintf(known + used, sizeof known - used, "%sjotun %s", used ? ", " : "",
                                      commands[i].name);
-    if (used) return fail(BAD_USAGE, "jotun %s wants a subcommand: %s", word, known);
-    for (int i = 0; i < command_count; i++)
-        if (word_distance(word, commands[i].name) <= 2)
-            return fail(BAD_USAGE, "%s is no command; did you mean jotun %s?", word, commands[i].name);
-    return fail(BAD_USAGE, "%s is no command; jotun --help lists them", word);
+    }
+    if (nearest && !(used && half)) return mistyped(nearest, argc, argv);
+    if (used && half) return fail(BAD_USAGE, "jotun %s needs a subcommand: %s", argv[0], known);
+    if (used) return fail(BAD_USAGE, "%s %s is no command; these are: %s", argv[0], argv[1], known);
+    return fail(BAD_USAGE, "%s is no command; jotun --help lists them", argv[0]);
 }
 
 Status command_find(const Command **found, int *used, int argc, char **argv)
@@ -49,5 +74,5 @@ Status command_find(const Command **found, int *used, int argc, char **argv)
         *used  = named_by(*found, argc, argv);
         if (*used) return OK;
     }
-    return unknown(argv[0]);
+    return unknown(argc, argv);
 }

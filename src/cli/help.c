@@ -8,7 +8,7 @@ enum { WIDTH = 100, LEFT = 44, TEXT = 512 };     /* width of a line, column of t
 
 const ExitCode exit_codes[EXIT_CODES] = {
     { "0", "done" },
-    { "1", "something you can mend; the message tells how" },
+    { "1", "something you can correct; the message says how" },
     { "2", "wrong usage" },
     { "3", "the machine failed" },
     { "130, 143", "interrupted; saved where --save was given" },
@@ -88,7 +88,7 @@ void help_subcommands(FILE *out, const char *first_word)
 void help_program(FILE *out)
 {
     fprintf(out, "jotun pretrains language models.\n\n"
-                 "  jotun <command> [options]\n  jotun <command> --help\n\n");
+                 "  jotun <command> [options]\n  jotun <command> --help\n  jotun --version\n\n");
     for (int i = 0; i < command_count; i++) entry(out, 22, commands[i].name, commands[i].job);
     fprintf(out, "\nexit code\n");
     for (int i = 0; i < EXIT_CODES; i++) entry(out, 22, exit_codes[i].code, exit_codes[i].meaning);
@@ -144,11 +144,12 @@ static void dialect_line(FILE *out, const Dialect *row)
     switch (row->verb) {
     case VERB_ALIAS:   fprintf(out, "`--%s`%s", ours, units[row->convert]); break;
     case VERB_MEANS:   fprintf(out, "`--%s %s`", ours, row->text); break;
-    case VERB_PASSED:  fprintf(out, "passed over: %s", row->text); break;
+    case VERB_PASSED:  fprintf(out, "ignored: %s", row->text); break;
     case VERB_REFUSE:
     case VERB_REFUSE_FLAG:
         fprintf(out, "refused: %s; %s", row->text, row->cure);
         break;
+    case VERB_MISSING: fprintf(out, "not taken: %s; %s", row->text, row->cure); break;
     case VERB_SUGGEST: fprintf(out, "not taken; here %s", row->text); break;
     }
     fprintf(out, " |\n");

@@ -26,12 +26,46 @@ Status input_spared(const char *input, const char *output)
                 "name", output, input);
 }
 
-Status output_prefix_folder(const char *prefix)
+/* The directory part of a path, "." where it has none. */
+static const char *directory_of(char directory[1024], const char *path)
 {
-    char        folder[1024] = ".";
-    const char *slash = strrchr(prefix, '/');
-    if (slash) snprintf(folder, sizeof folder, "%.*s", slash == prefix ? 1 : (int)(slash - prefix), prefix);
-    if (file_exists(folder)) return OK;
-    return fail(BAD_OPTION, "--output-prefix %s: there is no folder %s; make it first, or mend the name",
-                prefix, folder);
+    const char *slash = strrchr(path, '/');
+    int letters = slash == path ? 1 : slash ? (int)(slash - path) : 0;
+    snprintf(directory, 1024, "%.*s", letters ? letters : 1, letters ? path : ".");
+    return directory;
+}
+
+static bool is_directory(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+Status output_directory(const char *option, const char *path)
+{
+    char directory[1024];
+    if (file_exists(directory_of(directory, path))) return OK;
+    return fail(BAD_OPTION, "%s %s: there is no directory %s; make it first, or correct the name", option,
+                path, directory);
+}
+
+Status inputs_are_files(const char *const *paths, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (is_directory(paths[i]))
+            return fail(BAD_OPTION, "--input %s is a directory; give the files in it, as --input %s/*.txt",
+                        paths[i], paths[i]);
+    return OK;
+}
+
+Status checkpoint_directory(const char *name, const char *path)
+{
+    char directory[1024];
+    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path, *ending = strrchr(file, '.');
+    if (!file_exists(path) || is_directory(path)) return OK;
+    bool inside = !strcmp(file, "manifest.json") || !strcmp(file, "latest") ||
+                  (ending && !strcmp(ending, ".safetensors"));
+    if (inside) return fail(BAD_OPTION, "%s is a file of a checkpoint; give its directory: %s", name,
+                            directory_of(directory, path));
+    return fail(BAD_OPTION, "%s is a file; give the directory that jotun train --save wrote", name);
 }

@@ -11,7 +11,12 @@ Status standard_input_once(const char *const *paths, int64_t count, int each);
 /* BAD_OPTION where output is the same regular file as input, by device and inode. output may be NULL; a
  * device or a pipe may be both. */
 Status input_spared(const char *input, const char *output);
-/* BAD_OPTION where the folder of --output-prefix does not exist. It is not created, so that a mistyped name
- * is noticed. */
-Status output_prefix_folder(const char *prefix);
+/* BAD_OPTION where the directory of what `option` names does not exist. It is not created, so that a
+ * mistyped name is noticed. */
+Status output_directory(const char *option, const char *path);
+/* BAD_OPTION where one of --input is a directory. */
+Status inputs_are_files(const char *const *paths, int64_t count);
+/* BAD_OPTION where a checkpoint's path is a file, with the directory that is meant. name: the option and the
+ * path, "--load CK/latest" */
+Status checkpoint_directory(const char *name, const char *path);
 #endif

@@ -1,4 +1,5 @@
 /* The program: finds the command, runs it, and turns its Status into an exit code. */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
@@ -8,11 +9,16 @@
 #include "cli/help.h"
 #include "comm/transport.h"
 
-/* Output that cannot be written is a failure even where the command knows nothing of it. */
+/* Output that cannot be written is a failure even where the command knows nothing of it. Where an earlier
+ * write has failed its reason is lost, and the write of one more byte gives it again. */
 static int ended(Status status)
 {
+    errno = 0;
     bool written = fflush(stdout) == 0 && !ferror(stdout);
-    if (status == OK && !written) status = fail(IO_FAILED, "standard output cannot be written");
+    if (!written && !errno && (putchar('\n') == EOF || fflush(stdout))) errno = errno ? errno : EIO;
+    if (status == OK && !written)
+        status = fail(IO_FAILED, "standard output cannot be written: %s",
+                      errno ? strerror(errno) : "a part is lost");
     if (status != OK) log_line("%s", fail_text());
     return status_exit_code(status);
 }
@@ -27,12 +33,34 @@ static bool asks_help(int argc, char **argv)
     return false;
 }
 
-/* Handles an option that is given instead of a command. false: there is a command. */
+/* "jotun help", "jotun help train", "jotun help tokenizer": what --help shows. words: those after "help" */
+static Status help_asked(int words, char **word)
+{
+    const Command *command;
+    int used;
+    bool half = false;
+    if (words == 0 || is_help(word[0])) {
+        help_program(stdout);
+        return OK;
+    }
+    for (int i = 0; i < command_count; i++) half |= words == 1 && command_begins(&commands[i], word[0]);
+    if (half) help_subcommands(stdout, word[0]);
+    else {
+        TRY(command_find(&command, &used, words, word));
+        help_command(stdout, command);
+    }
+    return OK;
+}
+
+/* Handles an option, or the word help or version, that is given instead of a command. false: there is a
+ * command. */
 static bool about_the_program(Status *status, int argc, char **argv)
 {
     *status = OK;
     if (is_help(argv[1])) help_program(stdout);
-    else if (!strcmp(argv[1], "--version")) printf("jotun %s\n", JOTUN_VERSION);
+    else if (!strcmp(argv[1], "help")) *status = help_asked(argc - 2, argv + 2);
+    else if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "version"))
+        printf("jotun %s\n", JOTUN_VERSION);
     else if (!strcmp(argv[1], "--help-markdown")) help_markdown(stdout);
     else if (!strcmp(argv[1], "--help-bash")) completion_bash(stdout);
     else if (strcmp(argv[1], "--help-man")) return false;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/log.h"
 #include "base/team.h"
+#include "cli/in_out.h"
 #include "comm/agree.h"
 #include "store/checkpoint.h"
 #include "text/tokenizer.h"
@@ -147,7 +148,7 @@ static Status take_tokenizer(Options *o)
         return fail(BAD_OPTION, "--tokenizer %s has %d ids, and the model of --load %s has %lld; give the "
                     "tokenizer it "
                     "was trained with", o->tokenizer, vocabulary, o->load, (long long)o->vocabulary);
-    return fail(BAD_OPTION, "--vocab-size %lld is less than the %d ids of --tokenizer %s; %d or more do",
+    return fail(BAD_OPTION, "--vocab-size %lld is less than the %d ids of --tokenizer %s; give %d or more",
                 (long long)o->vocabulary, vocabulary, o->tokenizer, vocabulary);
 }
 
@@ -200,11 +201,11 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .reset_attention = o->reset_attention, .mask_eod = o->mask_eod, .eod = eod,
         .save = o->save, .load = o->load, .save_interval = o->save_interval, .keep_last = o->keep_last,
         .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,
-        .log_interval = o->log_interval, .eval_interval = o->eval_interval,
+        .changed = o->changed, .log_interval = o->log_interval, .eval_interval = o->eval_interval,
         .eval_iters = o->eval_interval > 0 ? o->eval_iters : 0, .metrics = o->metrics,
     };
     leave_out_evaluations(r);
-    if (!r->optimizer) return fail(BAD_OPTION, "--optimizer %s is not built; adam does", o->optimizer.word);
+    if (!r->optimizer) return fail(BAD_OPTION, "--optimizer %s is not built; give adam", o->optimizer.word);
     Queue queue;                  /* a device that cannot be had is refused here, with the reason */
     TRY(queue_open(&queue, r->device, 1, NULL));
     queue_close(&queue);
@@ -220,9 +221,10 @@ static Status take_checkpoint_options(Options *o)
     char path[1024];
     bool found;
     char *options;
-    TRY(checkpoint_find(o->load, path, &found));
+    TRY(checkpoint_find_silent(o->load, path, &found));
     if (!found)
-        return fail(BAD_FILE, "--load %s holds no checkpoint; give the folder that jotun train --save wrote",
+        return fail(BAD_FILE, "--load %s holds no checkpoint; give the directory that jotun train --save"
+                    " wrote",
                     o->load);
     TRY(checkpoint_options(path, &options));
     Status status = options_from_json(o, options, path);
@@ -233,26 +235,29 @@ static Status take_checkpoint_options(Options *o)
 /* A checkpoint before the tokenizer, which it may name, and both before what is derived from them. */
 Status setup_values(Options *o)
 {
+    char typed[1024];
+    if (o->load) snprintf(typed, sizeof typed, "--load %s", o->load);
+    if (o->load) TRY(checkpoint_directory(typed, o->load));
     if (o->load && (o->use_checkpoint_args || !trains(o))) TRY(take_checkpoint_options(o));
     TRY(take_tokenizer(o));
     return options_derive(o);
 }
 
 /* A run resumes with the model that it began with. */
-static Status judge_with_checkpoint(const Options *o)
+static Status judge_with_checkpoint(Options *o)
 {
     char path[1024];
     bool found;
     char *options;
-    TRY(checkpoint_find(o->load, path, &found));
-    if (!found) return OK;                                  /* the trainer begins anew, or refuses to */
+    TRY(checkpoint_find_silent(o->load, path, &found));
+    if (!found) return OK;              /* the trainer starts from new weights, or refuses to */
     TRY(checkpoint_options(path, &options));
     Status status = options_match_json(o, options, path);
     free(options);
     return status;
 }
 
-Status setup_judge(const Options *o)
+Status setup_judge(Options *o)
 {
     if (o->load && trains(o)) TRY(judge_with_checkpoint(o));
     return options_judge(o);

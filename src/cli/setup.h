@@ -17,7 +17,7 @@ Status setup_agree  (Transport *mpi, Status mine);
 /* Its two halves, for a caller that looks between them: joined with the checkpoint's and derived; judged,
  * alone and against the checkpoint that a run resumes from. */
 Status setup_values (Options *o);
-Status setup_judge  (const Options *o);
+Status setup_judge  (Options *o);
 
 /* Options are read-only from here on, and outlive the structs, which point into them. */
 ModelConfig      setup_model   (const Options *o);

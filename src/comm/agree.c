@@ -49,7 +49,7 @@ Status agree_on(Comm *world, int64_t mine, const char *what)
     long long first = all[0], second = other < world->size ? all[other] : 0;
     free(all);
     if (other == world->size) return OK;
-    return fail(BAD_FILE, "%s: %lld on rank 0 but %lld on rank %d; all hosts must see the same folder",
+    return fail(BAD_FILE, "%s: %lld on rank 0 but %lld on rank %d; all hosts must see the same directory",
                 what, first, second, other);
 }
 

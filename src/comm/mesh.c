@@ -13,7 +13,7 @@ Status mesh_make(Mesh *mesh, int world, int rank, int tp, int cp, int pp)
     if (world % replica != 0)
         return fail(BAD_OPTION,
                     "tp %d x cp %d x pp %d = %ld does not divide the number of ranks, %d; "
-                    "%ld or %ld ranks would do",
+                    "start %ld or %ld ranks",
                     tp, cp, pp, replica, world, world / replica * replica, (world / replica + 1) * replica);
     CHECK(rank >= 0 && rank < world, "rank %d is not one of %d", rank, world);
     *mesh = (Mesh){ .size = { tp, cp, (int)(world / replica), pp }, .rank = rank, .world = world };

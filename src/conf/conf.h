@@ -47,7 +47,7 @@ Status options_json     (Options *o, const char **json);
  * typed. BAD_FILE where it is no such object, or has an option that this version does not know. */
 Status options_from_json(Options *o, const char *json, const char *path);
 /* A run that resumes from the checkpoint at `path`, after options_derive: BAD_OPTION where a FOR_SHAPE row
- * differs, a line in the log where a FOR_SAME_RUN row does. A value that was copied from another option,
+ * differs; o->changed lists the FOR_SAME_RUN rows that do. A value that was copied from another option,
  * then and now, is not compared: that other option is. */
-Status options_match_json(const Options *o, const char *json, const char *path);
+Status options_match_json(Options *o, const char *json, const char *path);
 #endif

@@ -29,16 +29,23 @@ const Dialect dialects[] = {
     { VERB_REFUSE_FLAG, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 0, __VA_ARGS__ },
 #define SUGGEST(whose, name, ours) \
     { VERB_SUGGEST, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 0, ours, "" },
+#define MISSING(whose, name, ...) \
+    { VERB_MISSING, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 0, __VA_ARGS__ },
 #include "conf/dialects.def"
 };
 const int dialect_count = sizeof dialects / sizeof dialects[0];
+
+bool dialect_only_hints(const Dialect *row)
+{
+    return row->verb == VERB_SUGGEST || row->verb == VERB_MISSING;
+}
 
 const Dialect *dialect_find(unsigned understood, const char *name, const char *value)
 {
     for (int i = 0; i < dialect_count; i++) {
         const Dialect *row = &dialects[i];
         bool for_value = !*row->given || (value && !strcasecmp(row->given, value));
-        if (row->verb == VERB_SUGGEST || !(understood >> row->whose & 1)) continue;
+        if (dialect_only_hints(row) || !(understood >> row->whose & 1)) continue;
         if (for_value && !strcmp(row->name, name)) return row;
     }
     return NULL;
@@ -59,7 +66,7 @@ static bool same_name(const char *a, const char *b)
 const Dialect *dialect_suggestion(unsigned understood, const char *name)
 {
     for (int i = 0; i < dialect_count; i++)
-        if (dialects[i].verb == VERB_SUGGEST && understood >> dialects[i].whose & 1 &&
+        if (dialect_only_hints(&dialects[i]) && understood >> dialects[i].whose & 1 &&
             same_name(dialects[i].name, name)) return &dialects[i];
     return NULL;
 }

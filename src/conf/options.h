@@ -37,8 +37,9 @@ typedef uint64_t CommandSet;
 #define FOR_DATA_INFO        (UINT64_C(1) << 11)
 #define FOR_DATA_CAT         (UINT64_C(1) << 12)
 #define FOR_MERGE            (UINT64_C(1) << 13)
-#define FOR_CHECKPOINT       (UINT64_C(1) << 14)
-#define FOR_ANY              (FOR_CHECKPOINT * 2 - 1)                /* all of the above */
+#define FOR_CHECKPOINT_INFO   (UINT64_C(1) << 14)
+#define FOR_CHECKPOINT_VERIFY (UINT64_C(1) << 15)
+#define FOR_ANY              (FOR_CHECKPOINT_VERIFY * 2 - 1)                /* all of the above */
 #define FOR_CHECKPOINT_ARGS  (UINT64_C(1) << 60)    /* taken from a checkpoint */
 #define FOR_SHAPE            (UINT64_C(1) << 61)    /* on resume: has to be the checkpoint's */
 #define FOR_SAME_RUN         (UINT64_C(1) << 62)    /* on resume: a line in the log where it differs */
@@ -125,6 +126,7 @@ typedef struct Options {
     CommandSet   command;              /* one FOR_... */
     unsigned     dialects;             /* DIALECT_... bits (conf/rows.h): whose names are understood */
     TextList     words;                /* positional arguments, in order */
+    const char  *changed;              /* what a resumed run changes (options_match_json); NULL: nothing */
     void        *held;                 /* memory of texts: options_close */
 } Options;
 

@@ -63,8 +63,9 @@ static Status dialect_apply(Options *o, const Dialect *row, const char *value, O
     case VERB_REFUSE_FLAG:
         if (row->verb == VERB_REFUSE_FLAG && is_false(value)) return OK;         /* it asks for nothing */
         return fail(BAD_OPTION, "%s of %s is refused: %s; %s", source.name, whose(row), row->text, row->cure);
-    case VERB_PASSED:  log_line("%s of %s is passed over: %s", source.name, whose(row), row->text); break;
-    case VERB_SUGGEST: break;
+    case VERB_PASSED:  log_line("%s of %s is ignored: %s", source.name, whose(row), row->text); break;
+    case VERB_SUGGEST:
+    case VERB_MISSING: break;
     }
     return OK;
 }
@@ -143,7 +144,7 @@ static bool value_follows(const CommandLine *c) { return c->word < c->end && !is
 
 static Status value_missing(const char *typed)
 {
-    return fail(BAD_USAGE, "%s wants a value; where that begins with --, write %s=VALUE", typed, typed);
+    return fail(BAD_USAGE, "%s needs a value; if that begins with --, write %s=VALUE", typed, typed);
 }
 
 /* inlined: what follows = in the same word, or NULL */
@@ -164,7 +165,7 @@ static Status parse_dialect(CommandLine *c, const Dialect *row, OptionSource sou
     source.convert = row->convert;
     if (row->verb == VERB_ALIAS) return parse_value(c, row->option, source, after_equals);
     for (int i = after_equals != NULL; i < row->values; i++) {
-        if (!value_follows(c)) return fail(BAD_USAGE, "%s of %s wants a value", source.name, whose(row));
+        if (!value_follows(c)) return fail(BAD_USAGE, "%s of %s needs a value", source.name, whose(row));
         value = *c->word++;
     }
     return dialect_apply(c->o, row, value, source);
@@ -181,6 +182,9 @@ static Status parse_unknown(const Options *o, const char *typed, const Dialect *
         return fail(BAD_USAGE, "%s is no option of jotun %s but of %s", typed, command,
                     command_names((char[256]){ 0 }, 256, takers, "jotun ", " and "));
     const Dialect *suggestion = dialect_suggestion(o->dialects, name);
+    if (suggestion && suggestion->verb == VERB_MISSING)
+        return fail(BAD_USAGE, "%s is a name of %s and no option of jotun %s: %s; %s", typed,
+                    whose(suggestion), command, suggestion->text, suggestion->cure);
     if (suggestion)
         return fail(BAD_USAGE, "%s is a name of %s and no option of jotun %s; here it is %s", typed,
                     whose(suggestion), command, suggestion->text);
@@ -296,7 +300,7 @@ static Status environment_namespace(unsigned *understood, CommandSet command)
             *understood |= 1u << d;
             return OK;
         }
-    return fail(BAD_OPTION, DIALECT_VARIABLE "=%s is not known; argonne does", name);
+    return fail(BAD_OPTION, DIALECT_VARIABLE "=%s is not known; the known one is argonne", name);
 }
 
 Status options_parse(Options *o, CommandSet command, int argc, char **argv)
@@ -310,6 +314,6 @@ Status options_parse(Options *o, CommandSet command, int argc, char **argv)
 Status options_expect(const Options *o, int count, const char *what)
 {
     if (o->words.count == count) return OK;
-    return fail(BAD_USAGE, "jotun %s wants %s, and %d %s given", command_name(o->command), what,
+    return fail(BAD_USAGE, "jotun %s needs %s, and %d %s given", command_name(o->command), what,
                 o->words.count, o->words.count == 1 ? "word was" : "words were");
 }

@@ -172,7 +172,7 @@ const char *option_group_title(OptionIndex option)
 
 enum {
     TRAINERS = DIALECT_MEGATRON | DIALECT_DEEPSPEED | DIALECT_FAIRSEQ,
-    HINTS    = DIALECT_NANOGPT | DIALECT_NANOCHAT | DIALECT_HF
+    HINTS    = DIALECT_NANOGPT | DIALECT_NANOCHAT | DIALECT_HF | DIALECT_LIGHTNING | DIALECT_OTHERS
 };
 
 /* config follows train, so that an option that both take is named after train. words: takes positional
@@ -192,7 +192,8 @@ static const CommandRow command_rows[] = {
     { FOR_TOKENIZER_TRAIN,  "tokenizer train",  TRAINERS,         false },
     { FOR_LANGID,           "langid",           TRAINERS,         false },
     { FOR_CLEAN,            "clean",            TRAINERS,         false },
-    { FOR_CHECKPOINT,       "checkpoint",       TRAINERS,         true  },
+    { FOR_CHECKPOINT_INFO,  "checkpoint info",  TRAINERS,         true  },
+    { FOR_CHECKPOINT_VERIFY, "checkpoint verify", TRAINERS,       true  },
     { FOR_CONFIG,           "config",           TRAINERS | HINTS, false },
 };
 enum { COMMAND_ROWS = sizeof command_rows / sizeof command_rows[0] };
@@ -281,7 +282,7 @@ int word_distance(const char *a, const char *b)
 /* Names of environment variables alone are no suggestion for a command line. */
 static bool suggested(const Dialect *row, CommandSet command, unsigned understood)
 {
-    if (!(understood >> row->whose & 1) || row->verb == VERB_SUGGEST) return false;
+    if (!(understood >> row->whose & 1) || dialect_only_hints(row)) return false;
     if (!*dialect_names[row->whose].prefix) return false;
     return dialect_taken(row, command);
 }

@@ -68,7 +68,9 @@ enum {
 typedef struct { const char *name, *prefix, *key; } DialectName;
 extern const DialectName dialect_names[DIALECTS];
 
-typedef enum { VERB_ALIAS, VERB_MEANS, VERB_PASSED, VERB_REFUSE, VERB_REFUSE_FLAG, VERB_SUGGEST } DialectVerb;
+typedef enum {
+    VERB_ALIAS, VERB_MEANS, VERB_PASSED, VERB_REFUSE, VERB_REFUSE_FLAG, VERB_SUGGEST, VERB_MISSING
+} DialectVerb;
 typedef struct {
     DialectVerb  verb;
     DialectIndex whose;
@@ -77,18 +79,19 @@ typedef struct {
     int          option;        /* ALIAS, MEANS; else -1 */
     Conversion   convert;       /* ALIAS */
     int          values;        /* PASSED: how many words follow it */
-    /* MEANS: our value; PASSED, REFUSE, REFUSE_FLAG: why; SUGGEST: our name for it */
+    /* MEANS: our value; PASSED, REFUSE, REFUSE_FLAG, MISSING: why; SUGGEST: our name for it */
     const char  *text;
-    const char  *cure;          /* REFUSE, REFUSE_FLAG: what to do instead */
+    const char  *cure;          /* REFUSE, REFUSE_FLAG, MISSING: what to do instead */
 } Dialect;
 extern const Dialect dialects[];
 extern const int     dialect_count;
 /* The row of a name in these namespaces, for a value (NULL: none is given); rows for that very value come
- * first. NULL: no row. SUGGEST rows are not found here: they only help a refusal. */
+ * first. NULL: no row. SUGGEST and MISSING rows are not found here: they only help a refusal. */
 const Dialect *dialect_find(unsigned understood, const char *name, const char *value);
+bool dialect_only_hints(const Dialect *row);     /* a SUGGEST or MISSING row */
 /* Whether `command` takes the row's option; a row without one is of training, so that train and config
  * alone take it. */
 bool dialect_taken(const Dialect *row, CommandSet command);
-/* The SUGGEST row of a name, in which - and _ are alike; NULL: none. */
+/* The SUGGEST or MISSING row of a name, in which - and _ are alike; NULL: none. */
 const Dialect *dialect_suggestion(unsigned understood, const char *name);
 #endif

@@ -1,10 +1,11 @@
-/* Which values fit together. A rule changes nothing; its message names the option as typed, its value, and
+/* Which values fit together. A rule changes nothing and may log what has no effect; its message names the option as typed, its value, and
  * what would work. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/log.h"
 #include "conf/conf.h"
 #include "conf/value.h"
 #include "conf/wants.h"
@@ -38,7 +39,7 @@ static bool would_divide(const Options *o, OptionIndex divisor, int64_t value)
     return true;
 }
 
-/* "1, 2, 4, 8 or 16 do": what divides, at most LISTED of it */
+/* "1, 2, 4, 8 or 16": what divides, at most LISTED of it */
 static const char *cure_divisor(char out[SAID], const Options *o, OptionIndex divisor, int64_t whole)
 {
     int64_t works[LISTED];
@@ -54,7 +55,7 @@ static const char *cure_divisor(char out[SAID], const Options *o, OptionIndex di
         const char *between = !i ? "" : i + 1 < count || more ? ", " : " or ";
         used += (size_t)snprintf(out + used, SAID - used, "%s%" PRId64, between, works[i]);
     }
-    snprintf(out + used, SAID - used, "%s", more ? " ... do" : count > 1 ? " do" : " does");
+    snprintf(out + used, SAID - used, "%s", more ? " ..." : "");
     return out;
 }
 
@@ -64,7 +65,7 @@ static Status rule_dividing(const Options *o)
         OptionIndex divisor = dividing[i].divisor, whole = dividing[i].whole;
         char cure[SAID];
         if (value_of(o, whole) % value_of(o, divisor))
-            return fail(BAD_OPTION, "%s does not divide %s; %s", TYPED(divisor), TYPED(whole),
+            return fail(BAD_OPTION, "%s does not divide %s; give %s", TYPED(divisor), TYPED(whole),
                         cure_divisor(cure, o, divisor, value_of(o, whole)));
     }
     return OK;
@@ -72,12 +73,12 @@ static Status rule_dividing(const Options *o)
 
 /* --- one is a multiple of a product --------------------------------------------------------------------- */
 
-/* The multiples on either side: "8 or 12 do" */
+/* The multiples on either side: "8 or 12" */
 static const char *cure_multiple(char out[SAID], int64_t value, int64_t unit)
 {
     int64_t below = value / unit * unit;
-    if (below) snprintf(out, SAID, "%" PRId64 " or %" PRId64 " do", below, below + unit);
-    else       snprintf(out, SAID, "%" PRId64 " does", unit);
+    if (below) snprintf(out, SAID, "%" PRId64 " or %" PRId64, below, below + unit);
+    else       snprintf(out, SAID, "%" PRId64, unit);
     return out;
 }
 
@@ -86,7 +87,7 @@ static Status want_multiple(const Options *o, OptionIndex option, int64_t unit, 
 {
     char cure[SAID];
     if (value_of(o, option) % unit == 0) return OK;
-    return fail(BAD_OPTION, "%s is no multiple of %" PRId64 " (%s); %s", TYPED(option), unit, why,
+    return fail(BAD_OPTION, "%s is not a multiple of %" PRId64 " (%s); give %s", TYPED(option), unit, why,
                 cure_multiple(cure, value_of(o, option), unit));
 }
 
@@ -125,10 +126,10 @@ static Status rule_tokens(const Options *o)
     int64_t most = INT32_MAX / o->sequence / unit * unit, sequence = INT32_MAX / o->global_batch;
     if (o->global_batch * o->sequence <= INT32_MAX) return OK;
     if (most)
-        return fail(BAD_OPTION, "%s x %s are more than %d tokens a step; %s %" PRId64 " or less does",
+        return fail(BAD_OPTION, "%s x %s are more than %d tokens a step; give %s %" PRId64 " or less",
                     TYPED(OPTION_global_batch), TYPED(OPTION_sequence), INT32_MAX,
                     NAMED(OPTION_global_batch), most);
-    return fail(BAD_OPTION, "%s x %s are more than %d tokens a step; %s %" PRId64 " or less does",
+    return fail(BAD_OPTION, "%s x %s are more than %d tokens a step; give %s %" PRId64 " or less",
                 TYPED(OPTION_global_batch), TYPED(OPTION_sequence), INT32_MAX, NAMED(OPTION_sequence),
                 sequence);
 }
@@ -165,7 +166,7 @@ static Status rule_interleaved(const Options *o)
     TRY(want_multiple(o, OPTION_layers, pp * chunk, why));
     int64_t unit = o->micro_batch * options_data_parallel(o) * pp;
     snprintf(why, sizeof why,
-             "an interleaved pipeline of %" PRId64 " stages wants as many micro-batches or a multiple", pp);
+             "an interleaved pipeline of %" PRId64 " stages needs as many micro-batches or a multiple", pp);
     return want_multiple(o, OPTION_global_batch, unit, why);
 }
 
@@ -179,13 +180,13 @@ static Status rule_model(const Options *o)
         return fail(BAD_OPTION, "%s and %s: a model has one activation; leave one out", TYPED(OPTION_swiglu),
                     TYPED(OPTION_squared_relu));
     if (learned && o->sequence > o->positions)
-        return fail(BAD_OPTION, "%s is longer than %s; at most %" PRId64 " does", TYPED(OPTION_sequence),
+        return fail(BAD_OPTION, "%s is longer than %s; give at most %" PRId64, TYPED(OPTION_sequence),
                     TYPED(OPTION_positions), o->positions);
     if (learned && o->command == FOR_EVAL && o->context > o->positions)
-        return fail(BAD_OPTION, "%s is longer than %s; at most %" PRId64 " does", TYPED(OPTION_context),
+        return fail(BAD_OPTION, "%s is longer than %s; give at most %" PRId64, TYPED(OPTION_context),
                     TYPED(OPTION_positions), o->positions);
     if (o->position.is == WORD_position_rope && o->hidden / o->heads % 2)
-        return fail(BAD_OPTION, "%s wants heads of even width, and %s / %s is %" PRId64,
+        return fail(BAD_OPTION, "%s needs heads of even width, and %s / %s is %" PRId64,
                     TYPED(OPTION_position), TYPED(OPTION_hidden), TYPED(OPTION_heads), o->hidden / o->heads);
     return OK;
 }
@@ -196,14 +197,23 @@ static Status rule_model(const Options *o)
 static Status rule_rate(const Options *o)
 {
     if (o->min_lr > o->lr)
-        return fail(BAD_OPTION, "%s is above %s; %g or less does", TYPED(OPTION_min_lr), TYPED(OPTION_lr),
+        return fail(BAD_OPTION, "%s is above %s; give %g or less", TYPED(OPTION_min_lr), TYPED(OPTION_lr),
                     o->lr);
-    if (o->lr_decay_iters && o->lr_warmup_iters > o->lr_decay_iters)
-        return fail(BAD_OPTION, "%s is more than %s; %" PRId64 " or less does", TYPED(OPTION_lr_warmup_iters),
+    bool decays = o->lr_decay_style.is != WORD_lr_decay_style_constant;
+    if (decays && o->lr_decay_iters && o->lr_warmup_iters > o->lr_decay_iters)
+        return fail(BAD_OPTION, "%s is more than %s; give %" PRId64 " or less", TYPED(OPTION_lr_warmup_iters),
                     TYPED(OPTION_lr_decay_iters), o->lr_decay_iters);
     if (o->eval_interval && !o->eval_iters)
-        return fail(BAD_OPTION, "%s evaluates nothing with %s; 1 or more does", TYPED(OPTION_eval_interval),
+        return fail(BAD_OPTION, "%s evaluates nothing with %s; give 1 or more", TYPED(OPTION_eval_interval),
                     TYPED(OPTION_eval_iters));
+    return OK;
+}
+
+/* What ZeRO shards is shared by the ranks that hold the same weights. */
+static Status rule_zero(const Options *o)
+{
+    if (o->zero_stage == 0 || options_data_parallel(o) * o->context_parallel > 1) return OK;
+    log_line("%s shards over one data-parallel rank and so saves no memory", TYPED(OPTION_zero_stage));
     return OK;
 }
 
@@ -212,7 +222,7 @@ static Status rule_watchdog(const Options *o)
 {
     double shortest = 0.1;
     if (o->watchdog_seconds == 0 || o->watchdog_seconds >= shortest) return OK;
-    return fail(BAD_OPTION, "%s would stop a healthy run; %g or more does, or 0: no watchdog",
+    return fail(BAD_OPTION, "%s would stop a healthy run; give %g or more, or 0 for no watchdog",
                 TYPED(OPTION_watchdog_seconds), shortest);
 }
 
@@ -280,34 +290,51 @@ static Status rule_one_source(const Options *o)
 
 /* --- what a command needs ------------------------------------------------------------------------------- */
 
-/* A missing option is wrong usage. */
+static const struct { CommandSet command; OptionIndex option; const char *says; } needed[] = {
+    { FOR_TRAIN,    OPTION_data_path,     "PREFIX (the tokens of PREFIX.bin and PREFIX.idx)" },
+    { FOR_TRAIN,    OPTION_train_iters,   "N (the steps of the whole run)" },
+    { FOR_EVAL,     OPTION_load,          "DIR (the checkpoint to evaluate)" },
+    { FOR_GENERATE, OPTION_load,          "DIR (the checkpoint to generate with)" },
+    { FOR_GENERATE, OPTION_prompt,        "S (the text to continue)" },
+    { FOR_PREPARE,  OPTION_input,         "FILE... (the documents to read)" },
+    { FOR_PREPARE,  OPTION_output_prefix, "P (it writes P_text_document.bin and .idx)" },
+    { FOR_CLEAN,    OPTION_clean_input,   "FILE... (the documents to read)" },
+    { FOR_CLEAN,    OPTION_clean_output,  "FILE (a name in .txt or .jsonl, also with .zst, or a directory)" },
+    { FOR_LANGID,   OPTION_langid_model,  "FILE (a fastText classifier, .bin or .ftz)" },
+    { FOR_TOKENIZER_TRAIN, OPTION_input,              "FILE... (the documents to read)" },
+    { FOR_TOKENIZER_TRAIN, OPTION_learned_vocabulary, "N (say 32000)" },
+    { FOR_TOKENIZER_TRAIN, OPTION_tokenizer_output,   "FILE (say tokenizer.json)" },
+};
+enum { NEEDED = sizeof needed / sizeof needed[0] };
+
+const char *option_needed(OptionIndex option, CommandSet command)
+{
+    for (int i = 0; i < NEEDED; i++)
+        if (needed[i].option == option && needed[i].command == command) return needed[i].says;
+    return NULL;
+}
+
+/* A missing option is wrong usage; all that are missing are named at once. */
 static Status rule_needed(const Options *o)
 {
-    static const struct { CommandSet command; OptionIndex option; const char *says; } row[] = {
-        { FOR_TRAIN,    OPTION_data_path,     "PREFIX: the tokens of PREFIX.bin and PREFIX.idx" },
-        { FOR_TRAIN,    OPTION_train_iters,   "N: the steps of the whole run" },
-        { FOR_EVAL,     OPTION_load,          "DIR: the checkpoint to evaluate" },
-        { FOR_GENERATE, OPTION_load,          "DIR: the checkpoint to generate with" },
-        { FOR_GENERATE, OPTION_prompt,        "S: the text to continue" },
-        { FOR_PREPARE,  OPTION_input,         "FILE...: the documents to read" },
-        { FOR_PREPARE,  OPTION_output_prefix, "P: it writes P_text_document.bin and .idx" },
-        { FOR_CLEAN,    OPTION_clean_input,   "FILE...: the documents to read" },
-        { FOR_CLEAN,    OPTION_clean_output,  "FILE: a name in .txt or .jsonl, also with .zst, or a folder" },
-        { FOR_LANGID,   OPTION_langid_model,  "FILE, a fastText classifier (.bin or .ftz)" },
-        { FOR_TOKENIZER_TRAIN, OPTION_input,              "FILE..." },
-        { FOR_TOKENIZER_TRAIN, OPTION_learned_vocabulary, "N, say 32000" },
-        { FOR_TOKENIZER_TRAIN, OPTION_tokenizer_output,   "FILE, say tokenizer.json" },
-    };
     bool only_shows = o->dry_run || o->clean_dry_run || o->draw_schedule || o->schedule_svg;
     bool other_data = given(o, OPTION_data_file_list) || given(o, OPTION_train_data_path);
-    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        if (o->command != row[i].command || given(o, row[i].option) || only_shows) continue;
-        if (row[i].option == OPTION_data_path && other_data) continue;
-        return fail(BAD_USAGE, "jotun %s wants --%s %s", command_name(o->command),
-                    option_rows[row[i].option].name, row[i].says);
+    bool no_text = o->command == FOR_EVAL && !given(o, OPTION_text) && !given(o, OPTION_data_path);
+    char missing[2 * SAID] = "";
+    size_t used = 0;
+    for (int i = 0; i < NEEDED; i++) {
+        if (o->command != needed[i].command || given(o, needed[i].option) || only_shows) continue;
+        if (needed[i].option == OPTION_data_path && other_data) continue;
+        used += (size_t)snprintf(missing + used, sizeof missing - used, "%s--%s %s", used ? " and " : "",
+                                 option_rows[needed[i].option].name, needed[i].says);
     }
-    if (o->command == FOR_EVAL && given(o, OPTION_text) == given(o, OPTION_data_path))
-        return fail(BAD_USAGE, "jotun eval perplexity wants either --text FILE or --data-path PREFIX");
+    if (no_text)
+        used += (size_t)snprintf(missing + used, sizeof missing - used, "%seither --text FILE or "
+                                 "--data-path PREFIX", used ? " and " : "");
+    if (used) return fail(BAD_USAGE, "jotun %s needs %s", command_name(o->command), missing);
+    if (o->command == FOR_EVAL && given(o, OPTION_text) && given(o, OPTION_data_path))
+        return fail(BAD_USAGE, "jotun eval perplexity takes either --text FILE or --data-path PREFIX, not"
+                    " both");
     return OK;
 }
 
@@ -323,7 +350,7 @@ typedef Status Rule(const Options *o);
 static Rule *const rules[] = { rule_ranges, rule_needed, rule_blend };
 static Rule *const model_rules[] = {
     rule_model, rule_dividing, rule_ranks, rule_sequence, rule_global_batch, rule_interleaved, rule_rate,
-    rule_watchdog, rule_one_view, rule_tokens
+    rule_watchdog, rule_one_view, rule_tokens, rule_zero
 };
 static Rule *const last_rules[] = { options_wants, rule_one_source };
 

@@ -1,6 +1,5 @@
 /* Options shown to a person, stored in a checkpoint as JSON, and compared with those of a checkpoint when
  * a run resumes. */
-#include "base/log.h"
 #include "conf/conf.h"
 #include "conf/value.h"
 #include "conf/wants.h"
@@ -73,7 +72,8 @@ static Status set_from_json(Options *o, OptionIndex option, const json_t *value,
     else if (json_is_real(value)) snprintf(number, sizeof number, "%.17g", json_real_value(value));
     else if (json_is_boolean(value)) text = json_is_true(value) ? "true" : "false";
     else if (json_is_string(value)) text = json_string_value(value);
-    else return fail(BAD_FILE, "%s: option %s is no number, text or truth", path, option_rows[option].name);
+    else return fail(BAD_FILE, "%s: option %s is not a number, a text or true or false", path,
+                     option_rows[option].name);
     snprintf(name, sizeof name, "--%s", option_rows[option].name);
     OptionSource source = { SOURCE_CHECKPOINT, name, text, path, CONVERT_NONE };
     if (options_set(o, option, text, source) == OK) return OK;
@@ -89,7 +89,7 @@ Status options_from_json(Options *o, const char *json, const char *path)
     const char *name;
     Status status = OK;
     if (!json_is_object(object))
-        status = fail(BAD_FILE, "%s: its options are no JSON object: %s", path, object ? "" : error.text);
+        status = fail(BAD_FILE, "%s: its options are not a JSON object: %s", path, object ? "" : error.text);
     json_object_foreach(object, name, value) {
         int option = option_find(name, FOR_CONFIG);         /* alone jotun train writes checkpoints */
         if (option < 0) status = fail(BAD_FILE, "%s: its option %s is unknown to this version", path, name);
@@ -105,17 +105,22 @@ Status options_from_json(Options *o, const char *json, const char *path)
 
 /* Of several differences the one from the strongest source is reported: --swiglu, not the width that
  * follows from it. */
-typedef struct { const Options *o; const char *path; int wrong; char was[256]; } CheckpointComparison;
+typedef struct {
+    const Options *o;
+    const char    *path;
+    int            wrong;
+    char           was[256], changed[1024];
+} CheckpointComparison;
 
 /* A FOR_SHAPE option must be the same; the difference is reported once, at the end. A FOR_SAME_RUN option may
- * change, and each change gets a line in the log. */
+ * change, and the changes are listed in one line, which is logged when the run has started. */
 static void note_difference(CheckpointComparison *m, OptionIndex option, const char *was)
 {
     const Options *o = m->o;
     char said[512];
     if (option_taken(option, FOR_SAME_RUN)) {
-        log_line("resumes with %s where the checkpoint had %s: the results are not those of the run that was "
-                 "begun",
+        size_t used = strlen(m->changed);
+        snprintf(m->changed + used, sizeof m->changed - used, "%s%s, was %s", used ? "; " : "",
                  options_typed(said, sizeof said, o, option), was);
     } else if (m->wrong < 0 || o->source[option].kind > o->source[m->wrong].kind) {
         m->wrong = option;
@@ -173,16 +178,18 @@ static Status refuse_other_model(const CheckpointComparison *m)
     if (options_typed_by_person(o, m->wrong))
         snprintf(cure, sizeof cure, "leave %s out%s", o->source[m->wrong].name,
                  o->use_checkpoint_args ? "" : " and give --use-checkpoint-args");
-    return fail(BAD_OPTION, "%s, but %s was trained with %s; %s, or train anew elsewhere",
+    return fail(BAD_OPTION, "%s, but %s was trained with %s; %s, or start a new run without --load",
                 options_typed(said, sizeof said, o, m->wrong), m->path, m->was, cure);
 }
 
-Status options_match_json(const Options *o, const char *json, const char *path)
+Status options_match_json(Options *o, const char *json, const char *path)
 {
     json_t *object = json_loads(json, 0, NULL);
-    CheckpointComparison m = { o, path, -1, "" };
-    Status status = json_is_object(object) ? OK : fail(BAD_FILE, "%s: its options are no JSON object", path);
+    CheckpointComparison m = { .o = o, .path = path, .wrong = -1 };
+    Status status = json_is_object(object) ? OK
+                  : fail(BAD_FILE, "%s: its options are not a JSON object", path);
     for (int i = 0; i < OPTIONS && status == OK; i++) status = match_value(&m, i, object);
     json_decref(object);
+    o->changed = *m.changed ? options_hold(o, m.changed) : NULL;
     return status == OK && m.wrong >= 0 ? refuse_other_model(&m) : status;
 }

@@ -56,10 +56,11 @@ static Range range_of(const OptionRow *row, Conversion convert)
     return (Range){ row->low / factor, row->high / factor, factor, row->kind == KIND_INT };
 }
 
-/* For messages: "1 to 65536 do" */
+/* For messages: "give a value from 1 to 65536" */
 static const char *range_text(char *out, size_t size, Range range)
 {
-    snprintf(out, size, range.whole ? "%.0f to %.0f do" : "%.15g to %.15g do", range.low, range.high);
+    snprintf(out, size, range.whole ? "give a value from %.0f to %.0f" : "give a value from %.15g to %.15g",
+             range.low, range.high);
     return out;
 }
 
@@ -74,7 +75,7 @@ static Status read_int(OptionINT *field, Range range, const char *said, const ch
     errno = 0;
     long long read = strtoll(value, &end, 10);
     if (end == value || *end || isspace((unsigned char)*value))
-        return fail(BAD_OPTION, "%s is no whole number; %s", said, range_text(text, sizeof text, range));
+        return fail(BAD_OPTION, "%s is not a whole number; %s", said, range_text(text, sizeof text, range));
     if (errno || !in_range(range, (double)read))
         return fail(BAD_OPTION, "%s is out of range; %s", said, range_text(text, sizeof text, range));
     *field = read;
@@ -88,7 +89,7 @@ static Status read_real(OptionREAL *field, Range range, const char *said, const 
     errno = 0;
     double read = strtod(value, &end);
     if (end == value || *end || isspace((unsigned char)*value) || strpbrk(value, "xX"))
-        return fail(BAD_OPTION, "%s is no decimal number; %s", said, range_text(text, sizeof text, range));
+        return fail(BAD_OPTION, "%s is not a decimal number; %s", said, range_text(text, sizeof text, range));
     if (!in_range(range, read))
         return fail(BAD_OPTION, "%s is out of range; %s", said, range_text(text, sizeof text, range));
     if (errno)                                            /* it would be read as 0, or with fewer digits */
@@ -115,7 +116,7 @@ static Status read_choice(OptionCHOICE *field, OptionIndex option, const char *s
     int word = option_word(option, value);
     option_choices(words, sizeof words, option, ", ", " or ");
     if (word == WORD_NOTHING)
-        return fail(BAD_OPTION, "%s is not known; %s %s", said, words, strstr(words, " or ") ? "do" : "does");
+        return fail(BAD_OPTION, "%s is not known; give %s", said, words);
     *field = (Choice){ word, option_words[word].word };
     return OK;
 }
@@ -147,6 +148,9 @@ static Status read_value(Options *o, OptionIndex option, const char *value, cons
     void *field = option_field(o, option);
     char said[256];
     said_text(said, sizeof said, source, value, row->kind);
+    const char *needed_value = option_needed(option, o->command);
+    if (row->kind == KIND_TEXT && !*value && needed_value)
+        return fail(BAD_OPTION, "%s is empty; give it %s", said, needed_value);
     if (row->kind == KIND_TEXT && !*value)
         return fail(BAD_OPTION, "%s is empty; give it a value or leave it out", said);
     switch (row->kind) {
@@ -204,7 +208,7 @@ Status options_convert(Options *o, OptionIndex option)
     bool    tokens = source->convert == CONVERT_TOKENS_TO_ITERS;
     int64_t step = o->global_batch * (tokens ? o->sequence : 1), amount = strtoll(source->value, NULL, 10);
     if (amount < step)
-        return fail(BAD_OPTION, "%s is less than one step, which has %" PRId64 " %s; that or more does",
+        return fail(BAD_OPTION, "%s is less than one step, which has %" PRId64 " %s; give that or more",
                     options_typed(said, sizeof said, o, option), step, tokens ? "tokens" : "samples");
     *(OptionINT *)option_field(o, option) = amount / step;
     return OK;

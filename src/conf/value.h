@@ -11,6 +11,9 @@ void        options_add_word(Options *o, const char *word);  /* a positional arg
 const char *options_typed(char *out, size_t size, const Options *o, OptionIndex option);
 /* BAD_OPTION where the value is outside of its row's range. */
 Status      options_range(const Options *o, OptionIndex option);
+/* What to write after an option that the command cannot do without, and what it is: "S (the text to
+ * continue)"; NULL for other options. */
+const char *option_needed(OptionIndex option, CommandSet command);
 /* A value where no stronger source gave one. from: "--hidden-size", as `jotun config` shows it. */
 void        options_derived_int (Options *o, OptionIndex option, int64_t value, const char *from);
 void        options_derived_real(Options *o, OptionIndex option, double value, const char *from);

@@ -84,8 +84,9 @@ Status options_wants(const Options *o)
         options_typed(typed, sizeof typed, o, i);
         option_wants_text(wanted, sizeof wanted, unmet);
         if (unmet->kind != WANTS_REPORTED)
-            return fail(BAD_OPTION, "%s does nothing without %s; give that or leave it out", typed, wanted);
-        log_line("%s is passed over: it does nothing without %s", typed, wanted);
+            return fail(BAD_OPTION, "%s has no effect without %s; give that too, or leave it out", typed,
+                        wanted);
+        log_line("%s is ignored: it has no effect without %s", typed, wanted);
     }
     return OK;
 }

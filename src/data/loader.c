@@ -139,8 +139,8 @@ static Status token_read(int32_t *token, OrderReader *reader, int64_t vocabulary
     *token = token_file_token(reader->token_file, at);
     if (*token >= 0 && *token < vocabulary) return OK;
     return fail(BAD_FILE, "%s: byte %" PRId64 ": token %d is outside of the vocabulary of %" PRId64
-                "; the text was prepared with another tokenizer", reader->token_file->bin.path,
-                at * reader->token_file->width, *token, vocabulary);
+                "; the text was prepared with another tokenizer: give that as --tokenizer",
+                reader->token_file->bin.path, at * reader->token_file->width, *token, vocabulary);
 }
 
 /* Every rank reads all S + 1 tokens: a document may begin in a part of another context-parallel rank, and

@@ -213,18 +213,36 @@ static Status fairseq_tokens_check(const char *prefix, const char *path)
                 " Megatron-LM's format: prepare the text again", path, token_file_kind_name(kind));
 }
 
+static bool ends_with(const char *text, const char *ending)
+{
+    size_t n = strlen(text), e = strlen(ending);
+    return n > e && !strcmp(text + n - e, ending);
+}
+
+/* The prefix that was meant: that of a file (X.idx), or the same with or without what `jotun prepare`
+ * adds. */
+static Status missing_fail(const char *prefix, const char *path)
+{
+    static const char added[] = "_text_document";
+    char meant[1024], index[1100];
+    if (ends_with(prefix, ".idx") || ends_with(prefix, ".bin"))
+        return fail(BAD_FILE, "%s: no such file; give the prefix without .bin or .idx", path);
+    if (ends_with(prefix, added))
+        snprintf(meant, sizeof meant, "%.*s", (int)(strlen(prefix) - strlen(added)), prefix);
+    else snprintf(meant, sizeof meant, "%s%s", prefix, added);
+    snprintf(index, sizeof index, "%s.idx", meant);
+    if (file_exists(index))
+        return fail(BAD_FILE, "%s: no such file, but %s is there: give the prefix %s", path, index, meant);
+    return fail(BAD_FILE, "%s: no such file; give the prefix of a token file, for example P_text_document"
+                " from `jotun prepare --output-prefix P`", path);
+}
+
 static Status files_open(TokenFile *token_file, const char *prefix)
 {
     char path[1024];
     if (snprintf(path, sizeof path, "%s.idx", prefix) >= (int)sizeof path)
         return fail(BAD_FILE, "%.80s...: the path is longer than %zu bytes", prefix, sizeof path - 1);
-    if (!file_exists(path)) {
-        size_t n = strlen(prefix);
-        bool   named = n > 4 && (!strcmp(prefix + n - 4, ".idx") || !strcmp(prefix + n - 4, ".bin"));
-        return fail(BAD_FILE, "%s: no such file; %s", path, named ? "give the prefix without .bin or .idx" :
-                    "give the prefix of a token file, for example P_text_document from `jotun prepare"
-                    " --output-prefix P`");
-    }
+    if (!file_exists(path)) return missing_fail(prefix, path);
     TRY(fairseq_tokens_check(prefix, path));
     TRY(file_map(&token_file->index, path));
     TRY(header_read(token_file));

@@ -18,7 +18,7 @@ Status stage_make(Stage *stage, const ModelConfig *config, int stages, int index
                 CHUNKS_MAX);
     if (config->layers < virtuals)
         return fail(BAD_OPTION,
-            "%lld blocks cannot fill %d stages of %d chunks; at most %lld stages x chunks do",
+            "%lld blocks cannot fill %d stages of %d chunks; give at most %lld stages x chunks",
             (long long)config->layers, stages, chunks, (long long)config->layers);
     *stage = (Stage){ .stages = stages, .stage = index, .chunks = chunks };
     for (int c = 0; c < chunks; c++) {

@@ -31,6 +31,9 @@ Status checkpoint_save(Comm *world, const char *dir, const CheckpointState *stat
  * are checkpoints and none is complete, and if one cannot be read for another reason than damage
  * (permissions, I/O errors). Not collective. */
 Status checkpoint_find(const char *dir, char path[1024], bool *found);
+/* The same without the line in the log where `latest` names a damaged checkpoint: for a look at a checkpoint
+ * that is opened later. */
+Status checkpoint_find_silent(const char *dir, char path[1024], bool *found);
 
 /* Each reads the manifest of the step directory `path`; BAD_FILE if it is missing or damaged. */
 Status checkpoint_state(const char *path, CheckpointState *state);

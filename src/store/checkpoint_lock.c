@@ -81,13 +81,31 @@ static Status probe(const char *dir)
     return seam.remove(path) == 0 ? OK : fail(IO_FAILED, "%s: cannot be removed: %s", path, strerror(errno));
 }
 
+/* The messages of file operations name paths; the user knows the option. */
+static Status save_refuse(Status status, const char *dir)
+{
+    char why[400];
+    if (status == OK) return OK;
+    snprintf(why, sizeof why, "%s", fail_text());
+    size_t same = strlen(dir);
+    bool   named = !strncmp(why, dir, same) && why[same] == ':';
+    return fail(status, "--save %s%s%s; give a directory that can be written to", named ? "" : dir,
+                named ? "" : ": ", why);
+}
+
+static Status place_take(const char *dir, int *lock)
+{
+    TRY(save_refuse(folder_make(dir), dir));
+    Status status = lock_open(lock, dir);
+    return *lock < 0 ? save_refuse(status, dir) : status;
+}
+
 Status checkpoint_lock(const char *dir, const char *loaded, int *lock)
 {
     *lock = -1;
-    TRY(folder_make(dir));
-    Status status = lock_open(lock, dir);
+    Status status = place_take(dir, lock);
     if (status == OK) status = other_run_refuse(dir, loaded);
-    if (status == OK) status = probe(dir);
+    if (status == OK) status = save_refuse(probe(dir), dir);
     if (status == OK || *lock < 0) return status;
     seam.close(*lock);
     *lock = -1;

@@ -21,29 +21,46 @@ struct Checkpoint {
 
 /* If there are checkpoints and all are damaged, that is an error: a run that silently started anew would
  * later replace them. The .old directory of the latest step is tried too, since a save of the same step
- * may have been killed. */
-Status checkpoint_find(const char *dir, char path[1024], bool *found)
+ * may have been killed. *named: DIR/latest names *latest, which is not complete. */
+static Status newest_find(const char *dir, char path[1024], bool *found, CheckpointFolder *latest, bool *named)
 {
-    CheckpointFolder latest;
-    int64_t          newest;
-    bool             named;
+    int64_t newest;
+    *named = false;
     *found = checkpoint_dir_is_step(dir);
     if (*found) {
         snprintf(path, 1024, "%s", dir);
         return checkpoint_dir_advise(checkpoint_dir_check(dir), dir);
     }
-    TRY(checkpoint_dir_latest(dir, &latest, &named));
-    if (named)            TRY(checkpoint_dir_inspect(dir, latest, path, found));
-    if (named && !*found)
-        TRY(checkpoint_dir_inspect(dir, (CheckpointFolder){ latest.step, FOLDER_OLD }, path, found));
-    if (*found) return OK;
+    TRY(checkpoint_dir_latest(dir, latest, named));
+    if (*named)            TRY(checkpoint_dir_inspect(dir, *latest, path, found));
+    if (*named && !*found)
+        TRY(checkpoint_dir_inspect(dir, (CheckpointFolder){ latest->step, FOLDER_OLD }, path, found));
+    if (*found) {
+        *named = false;                                   /* it is complete: nothing is to be reported */
+        return OK;
+    }
     TRY(checkpoint_dir_newest(dir, INT64_MAX, path, &newest, found));
     if (newest >= 0 && !*found)
         return fail(BAD_FILE, "%s: no checkpoint in it is complete; one of them: %.300s", dir, fail_text());
+    return OK;
+}
+
+Status checkpoint_find(const char *dir, char path[1024], bool *found)
+{
+    CheckpointFolder latest;
+    bool             named;
+    TRY(newest_find(dir, path, found, &latest, &named));
     if (named && *found && thread_context()->rank <= 0)
         log_line("%s/latest names step %lld, which is not complete; loading %s", dir, (long long)latest.step,
                  path);
     return OK;
+}
+
+Status checkpoint_find_silent(const char *dir, char path[1024], bool *found)
+{
+    CheckpointFolder latest;
+    bool             named;
+    return newest_find(dir, path, found, &latest, &named);
 }
 
 /* ---- opening ---- */
@@ -138,7 +155,7 @@ static Status shard_fits(const Manifest *m, const TensorShard *shard, const Logi
     if (floating(wanted.dtype) && floating(tensor->dtype)) wanted.dtype = tensor->dtype;
     if (tensor_entry_equal(&wanted, tensor)) return OK;
     return fail(BAD_SHAPE,
-                "%s: tensor '%s' is %s, this run wants %s; give the options of the model that was saved",
+                "%s: tensor '%s' is %s, this run needs %s; give the options of the model that was saved",
                 m->folder, shard->name, tensor_entry_text(held, tensor), asked);
 }
 

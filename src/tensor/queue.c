@@ -1,22 +1,12 @@
 /* The choice of a back end by its name, and sums over what the ops have counted. */
 #include "tensor/queue.h"
 
-#include <stdio.h>
 #include <string.h>
 #include "tensor/ops.h"
 
 static Status refuse_cuda(void)
 {
-    char   names[400] = "";
-    size_t at         = 0;
-    int    missing    = 0;
-    for (int op = 0; op < OP_COUNT; op++) {
-        if (op_on_cuda(op)) continue;
-        int n = snprintf(names + at, sizeof names - at, "%s%s", missing++ ? ", " : "", op_name(op));
-        at    = at + (size_t)n < sizeof names ? at + (size_t)n : sizeof names - 1;
-    }
-    return fail(BAD_OPTION, "device cuda: %d of %d operations have no kernel yet (%s); cpu and ref have all",
-                missing, OP_COUNT, names);
+    return fail(BAD_OPTION, "--device cuda is not supported yet; use --device cpu");
 }
 
 Status queue_open(Queue *q, const char *device, int threads, StepState *step_state)

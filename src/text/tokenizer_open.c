@@ -42,7 +42,7 @@ static Status folder_read(BpeTokenizer *m, const char *folder)
     }
     if (found) return *config ? bpe_read_config(m, config) : OK;
     return fail(BAD_OPTION,
-                "--tokenizer %s: the folder has neither tokenizer.json, nor encoder.json and vocab.bpe, nor"
+                "--tokenizer %s: the directory has neither tokenizer.json, nor encoder.json and vocab.bpe,"
                 " vocab.json and merges.txt, nor tokenizer.model", folder);
 }
 
@@ -50,13 +50,14 @@ static Status model_read(BpeTokenizer *m, const char *name)
 {
     struct stat about;
     if (stat(name, &about) != 0)
-        return fail(BAD_OPTION, "--tokenizer %s: no such file or folder, and not the word bytes", name);
+        return fail(BAD_OPTION, "--tokenizer %s: no such file or directory, and not the word bytes", name);
     if (S_ISDIR(about.st_mode))       return folder_read(m, name);
     if (has_suffix(name, ".json"))  return bpe_read_json(m, name);
     if (has_suffix(name, ".tiktoken") || has_suffix(name, ".model")) return bpe_read_tiktoken(m, name);
     return fail(BAD_OPTION,
                 "--tokenizer %s: give the word bytes, a tokenizer.json, a .tiktoken file, a sentencepiece"
-                " .model, or a folder with encoder.json and vocab.bpe, or vocab.json and merges.txt", name);
+                " .model, or a directory with encoder.json and vocab.bpe, or vocab.json and"
+                " merges.txt", name);
 }
 
 /* Two formats are called .model. A sentencepiece model is a protocol-buffers message, whose first byte is a

@@ -4,6 +4,7 @@
  * the loop alone. */
 #include "train/loop.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -62,12 +63,25 @@ static Status claim(Trainer *t, const char *loaded, int *lock)
 }
 
 /* ---- between two steps ---- */
+/* A save that failed has changed no earlier checkpoint; the message says which one a run resumes from. */
+static Status save_failed(const Trainer *t, Status status)
+{
+    char why[400], path[1024];
+    bool found = false;
+    if (status != IO_FAILED && status != BAD_FILE) return status;
+    snprintf(why, sizeof why, "%s", fail_text());
+    if (checkpoint_find_silent(t->config->save, path, &found) != OK || !found)
+        return fail(status, "%s; step %lld is not saved, nor is any before it", why, (long long)t->step);
+    return fail(status, "%s; step %lld is not saved, and %s stays valid: --load %s resumes from it", why,
+                (long long)t->step, path, t->config->save);
+}
+
 static Status save(Trainer *t)
 {
     watchdog_work(t->world, "saving");
     Status status = trainer_save(t, t->config->save);
     watchdog_work(t->world, NULL);
-    TRY(status);                                               /* same on every rank */
+    if (status != OK) return save_failed(t, status);           /* same on every rank */
     if (t->mesh.rank == 0) {
         log_progress_end();
         log_line("step %lld is saved in %s", (long long)t->step, t->config->save);
@@ -111,7 +125,7 @@ static Status evaluate(Trainer *t, Report *report, SplitKind kind)
     if (flags.failed) return unreadable_data(t);
     if (!given_up) report_evaluation(report, t->step, kind, loss);
     else if (t->mesh.rank == 0)
-        log_line("step %lld: the evaluation is given up, since a signal came", (long long)t->step);
+        log_line("step %lld: the evaluation is stopped by a signal", (long long)t->step);
     return OK;
 }
 
@@ -163,19 +177,44 @@ static Status steps(Trainer *t, Report *report, bool loaded)
 }
 
 /* ---- the run ---- */
+/* Samples of an epoch of the validation data; 0 where several data sets are blended. */
+static int64_t validation_samples(const Trainer *t)
+{
+    const Loader *loader = &t->loader[SPLIT_VALID];
+    if (!loader->blend) return loader->samples;
+    return loader->blend->plain ? (loader->blend->order->plan.tokens - 1) / loader->config.sequence : 0;
+}
+
+static void log_repeated_samples(const Trainer *t)
+{
+    const TrainConfig *config = t->config;
+    if (!train_config_takes(config, SPLIT_VALID)) return;
+    int64_t have = validation_samples(t), reads = config->eval_iters * config->global;
+    if (have > 0 && have < reads)
+        log_line("--eval-iters %lld: an evaluation reads %lld samples and the validation data has %lld, so that "
+                 "samples repeat; --eval-iters %lld reads all of it", (long long)config->eval_iters,
+                 (long long)reads, (long long)have, (long long)((have + config->global - 1) / config->global));
+}
+
 static void log_setup(const Trainer *t)
 {
     MeshSize m = t->mesh.size;
     double bytes = 0;
     char text[24];
     for (int i = 0; i < ARENAS; i++) bytes += (double)t->arena[i].size;
-    log_line("%lld parameters; %d ranks: tp %d, cp %d, dp %d, pp %d, ZeRO %d; %s on rank 0; "
-             "device %s, %d threads a rank",
-             (long long)model_parameters(&t->config->model), t->mesh.world, m.tp, m.cp, m.dp, m.pp,
-             t->config->zero, log_bytes(text, bytes), t->config->device, t->config->threads);
+    log_line("%lld parameters; %d rank%s: tp %d, cp %d, dp %d, pp %d, ZeRO %d; %s on rank 0; "
+             "device %s, %d thread%s per rank",
+             (long long)model_parameters(&t->config->model), t->mesh.world, t->mesh.world == 1 ? "" : "s",
+             m.tp, m.cp, m.dp, m.pp, t->config->zero, log_bytes(text, bytes), t->config->device,
+             t->config->threads, t->config->threads == 1 ? "" : "s");
+    if (t->config->changed)
+        log_line("resumes with other options than the checkpoint's: %s; the results differ from those of an "
+                 "unchanged run", t->config->changed);
+    log_repeated_samples(t);
     if (!t->config->save) log_line("--save was not given: the model will not be saved");
     if (t->step >= t->config->steps)
-        log_line("all %lld steps are already done; a larger --train-iters continues", (long long)t->step);
+        log_line("--train-iters %lld: the checkpoint is after step %lld, so nothing is left to train; a "
+                 "larger --train-iters continues", (long long)t->config->steps, (long long)t->step);
 }
 
 /* The arenas must have been filled to the byte that the dry run predicted; anything else is a fault of

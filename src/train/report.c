@@ -37,6 +37,9 @@ Status report_open(Report *report, const TrainConfig *config, bool prints, int64
     return OK;
 }
 
+/* printf writes a NaN whose sign bit is set as "-nan". */
+static double unsigned_nan(double x) { return isnan(x) ? NAN : x; }
+
 /* Counts a lost line and reports the first one only: a full disk stays full for the rest of the run. */
 static void metrics_lost(Report *report, int why)
 {
@@ -125,7 +128,8 @@ static void progress_step(Report *report, int64_t step, int64_t samples, double 
     double loss = report->averaged ? report->losses / (double)report->averaged : r.loss;
     log_progress("step %lld/%lld  %s left  loss %.4f  %.0f tokens/s  lr %.2e  grad %.3f  %lld samples  "
                  "data %.1f ms  %.1f GFLOP/s", (long long)step, (long long)config->steps,
-                 log_time(left, step_seconds * (double)(config->steps - step)), loss, speed, lr, r.norm,
+                 log_time(left, step_seconds * (double)(config->steps - step)), unsigned_nan(loss), speed, lr,
+                 unsigned_nan(r.norm),
                  (long long)samples, 1e3 * r.waited, 1e-9 * speed * model_flops(&config->model, false));
     report->losses   = 0;
     report->averaged = 0;
@@ -143,7 +147,7 @@ void report_step(Report *report, int64_t step, int64_t samples, double lr, StepR
     } else {
         log_progress_end();
         log_line("step %lld: loss %g, gradient norm %g: not finite; the step is skipped and the weights are "
-                 "unchanged", (long long)step, r.loss, r.norm);
+                 "unchanged", (long long)step, unsigned_nan(r.loss), unsigned_nan(r.norm));
     }
     if (step % config->log_interval == 0 || step == config->steps || step == report->first_step + 1)
         progress_step(report, step, samples, lr, speed, r);
@@ -165,5 +169,6 @@ void report_evaluation(Report *report, int64_t step, SplitKind kind, double loss
     metrics_line(report, line, n);
     log_progress_end();
     log_line("step %lld: %s loss %.4f, perplexity %.3f", (long long)step,
-             kind == SPLIT_VALID ? "validation" : split_name(kind), loss, exp(loss));
+             kind == SPLIT_VALID ? "validation" : split_name(kind), unsigned_nan(loss),
+             unsigned_nan(exp(loss)));
 }

@@ -149,7 +149,7 @@ static void missing_folders(void **state)
 {
     (void)state;
     char words[300];
-    snprintf(words, sizeof words, "cannot be created: there is no folder %s", at("none"));
+    snprintf(words, sizeof words, "cannot be created: there is no directory %s", at("none"));
     assert_int_equal(file_write_whole(at("none/such/file"), "x", 1), BAD_FILE);
     size_t n = strlen(words);
     assert_contains(fail_text(), words);

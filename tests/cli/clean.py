@@ -85,7 +85,7 @@ def damage():
     good = "".join(f"rad nummer {i} med lite text som ingen annan har sagt {i * i}\n" for i in range(3000)).encode()
     for name, data in ("cut.txt.gz", gzip.compress(good)[:-3000]), ("cut.txt.bz2", bz2.compress(good, 1)[:-30]):
         put(name, data)
-        clean("--input", name, "many.txt", "--output", "o.txt", says=f"passed over: {name}: byte ")
+        clean("--input", name, "many.txt", "--output", "o.txt", says=f"skipped: {name}: byte ")
         check(f"{name}: what comes before the damage and the next file are kept", len(lines("o.txt")) > 300, True)
         check(f"{name}: whole lines", set(lines("o.txt")) <= set(good.decode().splitlines() + lines("many.txt")), True)
     put("bomb.txt.gz", gzip.compress(good + b"\0" * (200 << 20)))
@@ -93,7 +93,7 @@ def damage():
     check("before the bomb", len(lines("o.txt")), 3000)
     put("bad.txt", b"bra rad\nhar \x00 nul\nhar \xff fel\nbra igen\n" + b"x" * 5000 + b"\nsist\n")
     done = clean("--input", "bad.txt", "--output", "o.txt", "--max-document-bytes", 4000, "--dropped", "dropped.jsonl",
-                 says="passed over: bad.txt:2: a NUL")
+                 says="skipped: bad.txt:2: a NUL")
     check("good documents stay", lines("o.txt"), ["bra rad", "bra igen", "sist"])
     check("where", [word in done.stderr for word in ("bad.txt:3: not UTF-8", "bad.txt:5: a document of 5000 bytes")], [True, True])
     check("and why", [(r["rule"], r["line"]) for r in map(json.loads, lines("dropped.jsonl"))],
@@ -149,22 +149,22 @@ def labels():
 
 
 def refusals():
-    clean("--input", "many.txt", code=2, says="jotun clean wants --output")
-    clean("--output", "o.txt", code=2, says="jotun clean wants --input")
+    clean("--input", "many.txt", code=2, says="jotun clean needs --output")
+    clean("--output", "o.txt", code=2, says="jotun clean needs --input")
     clean("--input", "missing.txt", "--output", "o.txt", code=1, says="missing.txt")
     clean("--input", "many.txt", "--output", "o.pdf", code=1, says="ends neither in .txt nor in .jsonl")
     clean("--input", "many.txt", "--output", "o.txt.gz", code=1, says="written plain or as .zst")
     clean("--input", "many.txt", "--output", "o.txt", "--format", "jsonl", code=1, says="its name says otherwise")
-    clean("--input", "many.txt", "--output", "o.txt", "--format", "u16", code=1, says="txt or jsonl do")
+    clean("--input", "many.txt", "--output", "o.txt", "--format", "u16", code=1, says="give txt or jsonl")
     clean("--input", "many.txt", "--output", "o.txt", "--lang", "sv", code=1, says="--lang-model FILE")
     clean("--input", "many.txt", "--output", "o.txt", "--lang", "sv", "--lang-model", "many.txt", code=1, says="many.txt")
     clean("--input", "many.txt", "--output", "o.txt", "--charset", "qq", code=1, says="qq")
     clean("--input", "many.txt", "--output", "o.txt", "--quality", "gopher", code=1, says="stop-words asks of which language")
-    clean("--input", "many.txt", "--output", "o.txt", "--near-bands", 4, code=1, says="does nothing without --near-threshold J")
+    clean("--input", "many.txt", "--output", "o.txt", "--near-bands", 4, code=1, says="has no effect without --near-threshold J")
     clean("--input", "many.txt", "--output", "o.txt", "--memory", "much", code=1, says="no number of bytes")
     clean("--input", "many.txt", "--output", "o.txt", "--dry-run", "--pairs", "p", code=1, says="--dry-run writes no")
     for more in ["--clusters", "c"], ["--pairs", "c"], ["--dedup-normalization", "words"]:
-        clean("--input", "many.txt", "--output", "o.txt", "--dedup", "none", *more, code=1, says=f"{' '.join(more)} does nothing without --dedup exact")
+        clean("--input", "many.txt", "--output", "o.txt", "--dedup", "none", *more, code=1, says=f"{' '.join(more)} has no effect without --dedup exact")
     clean("--input", "many.txt", "--output", "o.txt", "--drop-warnings", "noisy", "noisyy", code=1, says="--drop-warnings noisyy is none of")
     put("bad.txt", "fult\n")
     clean("--input", "many.txt", "--output", "o.txt", "--bad-words", "bad.txt", "--quality-rules", "bad-words=off", code=1, says="leave one of them out")

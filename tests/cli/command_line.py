@@ -1,6 +1,9 @@
 """The command line as a person or a script types it: names of other trainers, wrong numbers, an option given twice, options
 without effect, help of each command, a resume that is longer than the run was."""
+import glob
 import os
+import resource
+import subprocess
 import sys
 
 import run
@@ -23,16 +26,24 @@ def names_of_other_trainers():
                        ("--batch_size", "--micro-batch-size"), ("--dropout", "--hidden-dropout and --attention-dropout"),
                        ("--save-every", "--save-interval"), ("--per_device_train_batch_size", "--micro-batch-size")]:
         expect(2, f"here it is {ours}", "train", name, 3)
+    for name, ours in [("gradient_clip_val", "--clip-grad"), ("num_train_epochs", "--train-iters: epochs x"), ("resume", "--load DIR"),
+                       ("warmup_ratio", "--lr-warmup-iters: the ratio x --train-iters"), ("fsdp", "--zero-stage 3")]:
+        for typed in {name, name.replace("_", "-")}:
+            expect(2, f"here it is {ours}", "train", f"--{typed}", 3)
+    for name, why in [("dtype", "numbers are fp32"), ("compile", "compiled already; leave it out"), ("config", "not read from a file; give"),
+                      ("gradient_checkpointing", "not recomputed yet; leave it out"), ("wandb_project", "--metrics FILE writes")]:
+        for typed in {name, name.replace("_", "-")}:
+            expect(2, why, "train", f"--{typed}", 3, never="here it is")
     expect(1, "--rampup-batch-size of Megatron-LM is refused: it is not built yet: the batch stays --global-batch-size; leave it out",
            "train", "--rampup-batch-size", 3)
     expect(0, "--train-iters                            33 ", "config", "--train-samples", 100, "--global-batch-size", 3)
 
 
 def wrong_numbers():
-    expect(1, "--lr 0x1p-3 is no decimal number", "config", "--lr", "0x1p-3")
-    expect(1, "--num-layers  2 is no whole number", "config", "--num-layers", " 2")
+    expect(1, "--lr 0x1p-3 is not a decimal number", "config", "--lr", "0x1p-3")
+    expect(1, "--num-layers  2 is not a whole number", "config", "--num-layers", " 2")
     expect(1, "--norm-epsilon 0 is out of range", "config", "--norm-epsilon", 0)
-    expect(1, "--watchdog-seconds 1e-07 would stop a healthy run; 0.1 or more does, or 0", "config", "--watchdog-seconds", "1e-7")
+    expect(1, "--watchdog-seconds 1e-07 would stop a healthy run; give 0.1 or more, or 0", "config", "--watchdog-seconds", "1e-7")
     for weight in ("nan", -1, 0):
         expect(1, f"--data-path: weight {weight} of a is not above 0; give another, or leave that data set out",
                "train", "--train-iters", 1, "--data-path", weight, "a", 1, "b")
@@ -47,15 +58,35 @@ def given_twice():
 
 
 def without_effect():
-    expect(0, "--sp is passed over: it does nothing without --tensor-model-parallel-size 2 or more", "config", "--sp")
-    expect(1, "--final-epoch-cut 0.95 does nothing without --data-order megatron or megatron-deepspeed; give that or leave it out",
+    expect(0, "--sp is ignored: it has no effect without --tensor-model-parallel-size 2 or more", "config", "--sp")
+    expect(1, "--final-epoch-cut 0.95 has no effect without --data-order megatron or megatron-deepspeed; give that too, or leave it out",
            "config", "--final-epoch-cut", 0.95)
 
 
 def help_of_commands():
     expect(0, "tokenizer encode ", "tokenizer", "--help", never="half a command")
     expect(0, "data merge ", "data", "-h")
-    expect(2, "jotun tokenizer wants a subcommand: jotun tokenizer encode", "tokenizer")
+    expect(2, "jotun tokenizer needs a subcommand: jotun tokenizer encode", "tokenizer")
+    expect(0, "start from the shape of a known model", "help", "train")
+    expect(0, "data merge ", "help", "data")
+    expect(0, "--top-p", "help", "generate")
+    expect(0, "every checksum", "help", "checkpoint", "verify", never="checkpoint info")
+    expect(0, "jotun <command> [options]", "help")
+    expect(0, "jotun 0.", "version")
+    expect(2, "did you mean jotun train?", "help", "trian")
+
+
+def mistyped_commands():
+    for typed, meant in [("checkpoint verfy", "checkpoint verify"), ("tokenizer trian", "tokenizer train"), ("data inf", "data info"),
+                         ("chekpoint verify DIR", "checkpoint verify"), ("trian --lr 3", "train"), ("tokeniser", "tokenizer")]:
+        expect(2, f" is no command; did you mean jotun {meant}?", *typed.split())
+    expect(2, "data remove is no command; these are: jotun data info, jotun data cat, jotun data merge", "data", "remove")
+    expect(2, "remove is no command; jotun --help lists them", "remove")
+    expect(2, "jotun checkpoint verify needs DIR, and 0 words were given", "checkpoint", "verify")
+    expect(2, "jotun checkpoint info needs DIR", "checkpoint", "info", "a", "b")
+
+
+def options_of_commands():
     expect(0, "fastText classifier, .bin or .ftz", "langid", "--help", never="known shape")
     expect(0, "start from the shape of a known model", "train", "--help", never="fastText")
     expect(0, "--format text|u16|i32 ", "tokenizer", "encode", "--help", never="jsonl")
@@ -74,8 +105,100 @@ def longer_resume(folder, data):
     train = ["train", "--data-path", data, *run.MODEL, "--save", os.path.join(folder, "ck"), "--load", os.path.join(folder, "ck")]
     run.jotun(*train, "--train-iters", 2)
     expect(0, "", *train, "--train-iters", 4, never="resumes with")
-    expect(0, "resumes with --lr-decay-iters 5 where the checkpoint had 4", *train, "--train-iters", 5, "--lr-decay-iters", 5)
-    expect(0, "resumes with --lr 0.002 where the checkpoint had 0.001", *train, "--train-iters", 6, "--lr", 0.002)
+    expect(0, "resumes with other options than the checkpoint's: --lr-decay-iters 5, was 4; the results", *train, "--train-iters", 5, "--lr-decay-iters", 5)
+    expect(0, "resumes with other options than the checkpoint's: --seed 5, was 1234; the results", *train, "--train-iters", 6, "--seed", 5)
+    changed = [*train, "--train-iters", 7, "--lr", 0.002, "--hidden-dropout", 0, "--seed", 5]
+    done = run.jotun(*changed)
+    says = "--hidden-dropout 0, was 0.1; --lr 0.002, was 0.001; the results differ"
+    if done.stderr.count("resumes with") != 1 or says not in done.stderr:
+        faults.append(f"wanted one line with \"{says}\":\n{done.stderr}")
+    expect(1, "--save /proc/x", *changed, "--lr", 0.003, "--save", "/proc/x", never="resumes with")
+    broken_latest(folder, changed)
+
+
+def broken_latest(folder, changed):
+    """A line says once that the newest checkpoint is not complete and an older one is loaded."""
+    newest = os.path.join(folder, "ck", "step_00000007")
+    os.truncate(glob.glob(os.path.join(newest, "*.safetensors"))[0], 10)
+    for command in (["generate", "--load", os.path.join(folder, "ck"), "--prompt", "a", "--max-new-tokens", 1], [*changed, "--use-checkpoint-args"]):
+        told = run.jotun(*command, errors="replace").stderr
+        if told.count("/latest names step 7, which is not complete; loading") != 1:
+            faults.append(f"wanted one line about step 7:\n{told}")
+
+
+def paths(folder, data):
+    """A message names the option, and the path that was meant."""
+    made, one_step = os.path.join(folder, "paths"), [*run.MODEL, "--train-iters", 1]
+    train = ["train", "--data-path", data, *one_step]
+    run.jotun(*train, "--save", made)
+    step, short = os.path.join(made, "step_00000001"), data[:-len("_text_document")]
+    empty = os.path.join(folder, "empty")
+    os.mkdir(empty)
+    expect(1, "--prompt= is empty; give it S (the text to continue)", "generate", "--load", made, "--prompt", "")
+    expect(1, f"--input {empty} is a directory; give the files in it, as --input {empty}/*.txt", "prepare", "--input", empty,
+           "--output-prefix", os.path.join(folder, "none"))
+    expect(1, f"--load {step}/manifest.json is a file of a checkpoint; give its directory: {step}\n", *train, "--load", f"{step}/manifest.json")
+    expect(1, f"{made}/latest is a file of a checkpoint; give its directory: {made}\n", "checkpoint", "verify", f"{made}/latest")
+    expect(1, f"--load {data}.bin is a file; give the directory that jotun train --save wrote", "generate", "--prompt", "a", "--load", f"{data}.bin")
+    expect(1, "--save /proc/x: cannot be made: No such file or directory; give a directory that can be written to", *train, "--save", "/proc/x")
+    expect(1, f"--save {data}.bin: cannot be made: there is a file of that name; give", *train, "--save", f"{data}.bin")
+    expect(1, f"{short}.idx: no such file, but {data}.idx is there: give the prefix {data}\n", "train", "--data-path", short, *one_step)
+    expect(1, f"is there: give the prefix {data}\n", "train", "--data-path", f"{data}_text_document", *one_step)
+    expect(1, f"--metrics {folder}/none/m: there is no directory {folder}/none; make it first", *train, "--metrics", f"{folder}/none/m",
+           never="parameters")
+    expect(0, "--train-iters 1: the checkpoint is after step 2, so nothing is left to train", *train, "--load", longer(train, folder))
+    expect(1, "--device cuda is not supported yet; use --device cpu\n", *train, "--device", "cuda", never="matmul")
+    wrong_tokenizer(folder, one_step)
+    full_disk(train, made, step)
+
+
+def longer(train, folder):
+    run.jotun(*train, "--train-iters", 2, "--save", os.path.join(folder, "longer"))
+    return os.path.join(folder, "longer")
+
+
+def without_effect_in_a_run(data):
+    train = ["train", "--data-path", data, *run.MODEL, "--train-iters", 2]
+    one = "--zero-stage 3 shards over one data-parallel rank and so saves no memory"
+    expect(0, one, *train, "--zero-stage", 3)
+    expect(0, "", *train, "--zero-stage", 3, "--ranks", 2, never=one)
+    evaluated = [*train, "--split", "50,50,0", "--eval-interval", 2, "--eval-iters"]
+    done = run.jotun(*evaluated, 500).stderr
+    if done.count("--eval-iters 500: an evaluation reads 4000 samples and the validation data has ") != 1:
+        faults.append(f"wanted one line about repeated samples:\n{done}")
+    expect(0, "", *evaluated, 1, never="repeat")
+    expect(0, "", *train, "--lr-decay-style", "constant", "--lr-warmup-iters", 5)
+
+
+def words_of_a_run(data):
+    """A NaN has no sign, and one rank is no plural."""
+    expect(0, "gradient norm nan: not finite", "train", "--data-path", data, *run.MODEL, "--lr", 1000, "--weight-decay", 1000, "--clip-grad", 0,
+           "--train-iters", 6, never="-nan")
+    expect(0, "; 1 rank: tp 1,", "train", "--data-path", data, *run.MODEL, "--train-iters", 1, "--threads", 1)
+    expect(0, "1 thread per rank\n", "train", "--data-path", data, *run.MODEL, "--train-iters", 1, "--threads", 1)
+
+
+def wrong_tokenizer(folder, one_step):
+    text, learned, prefix = (os.path.join(folder, name) for name in ("text.txt", "learned.json", "learned"))
+    run.jotun("tokenizer", "train", "--input", text, "--vocab-size", 270, "--output", learned)
+    run.jotun("prepare", "--input", text, "--tokenizer", learned, "--output-prefix", prefix)
+    expect(1, "is outside of the vocabulary of 257; the text was prepared with another tokenizer: give that as --tokenizer",
+           "train", "--data-path", f"{prefix}_text_document", *one_step)
+
+
+def full_disk(train, made, step):
+    """A limit on the size of files stands for the disk, and /dev/full for the output."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    done = run.jotun(*train, "--train-iters", 2, "--load", made, "--save", made, check=False, preexec_fn=limit)
+    says = f"step 2 is not saved, and {step} stays valid: --load {made} resumes from it"
+    if done.returncode != 3 or says not in done.stderr:
+        faults.append(f"a full disk: exit code {done.returncode}, wanted 3 and \"{says}\" in:\n{done.stderr[:600]}")
+    for words in (["--help"], ["generate", "--load", made, "--prompt", "a", "--max-new-tokens", "3"]):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([run.JOTUN, *words], stdout=full, stderr=subprocess.PIPE, text=True)
+        if done.returncode != 3 or "standard output cannot be written: No space left on device" not in done.stderr:
+            faults.append(f"jotun {words[0]} > /dev/full: exit code {done.returncode}:\n{done.stderr[:600]}")
 
 
 def main():
@@ -84,11 +207,16 @@ def main():
     given_twice()
     without_effect()
     help_of_commands()
+    mistyped_commands()
+    options_of_commands()
     with run.work_folder() as folder:
         data = run.corpus(folder)
         if "ASAN_OPTIONS" not in os.environ:            # whose allocator answers in its own way
             memory_that_is_not_there(data)
         longer_resume(folder, data)
+        paths(folder, data)
+        words_of_a_run(data)
+        without_effect_in_a_run(data)
     print("\n".join(faults) or "as wanted")
     return bool(faults)
 

@@ -64,7 +64,7 @@ def by_hand(folder):
     expect("nothing", "", run.jotun("langid", "--model", lid, input="").stdout)
     expect("a line above a block", line(4) + lines["hej"], run.jotun("langid", "--model", lid, input="hej " * 3000000 + "\nhej\n").stdout)
     expect("two labels", 2, run.jotun("langid", "--model", lid, "--top", 5, input="hei\n").stdout.count("__label__"))
-    refused(2, "jotun langid wants --model FILE")
+    refused(2, "jotun langid needs --model FILE")
     refused(1, "none.bin: cannot be read", "--model", os.path.join(folder, "none.bin"))
     refused(1, "is not a fastText model", "--model", text)
     refused(1, "none.txt: cannot be read", "--model", lid, "--input", os.path.join(folder, "none.txt"))

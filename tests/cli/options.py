@@ -18,7 +18,7 @@ def goes_on(train, folder):
     refused(1, f"--num-layers 12 (default), but {step} was trained with 4; give --use-checkpoint-args",
             "config", "--load", os.path.join(folder, "ck"))
     told = run.jotun(*train, "--seed", 5, "--train-iters", 2).stderr
-    line = "resumes with --seed 5 where the checkpoint had 1234: the results are not those of the run that was begun"
+    line = "resumes with other options than the checkpoint's: --seed 5, was 1234; the results differ from those of an unchanged run"
     if told.count(line) != 1 or told.count("resumes with") != 1:
         sys.exit(f"wanted one line about the seed alone:\n{told}")
 
@@ -34,7 +34,7 @@ def generate_fits(folder):
     load = ["generate", "--load", os.path.join(folder, "ck"), "--temperature", 0]
     refused(1, "shorten the prompt to 31 tokens or less", *load, "--prompt", "x" * 32)
     refused(1, "shorten the prompt to 22 tokens or give --max-new-tokens 2", *load, "--prompt", "x" * 30, "--max-new-tokens", 10)
-    refused(1, "beside this prompt 2 or less does", *load, "--prompt", "x" * 30, "--max-new-tokens", 32)
+    refused(1, "beside this prompt 2 or less is possible", *load, "--prompt", "x" * 30, "--max-new-tokens", 32)
     refused(0, "makes 2 tokens, not 64 (default)", *load, "--prompt", "x" * 30, errors="replace")
     refused(0, "", *load, "--prompt", b"\xff\xfe".decode(errors="surrogateescape"), errors="replace")
 
@@ -49,7 +49,7 @@ def names_of_training_elsewhere():
         name = next(w for w in words if str(w).startswith("--"))
         refused(2, f"{name} is no option of jotun {command}; ", *words)
     refused(2, "--deepspeeds is no option of jotun prepare; its --help lists them", "prepare", "--deepspeeds")
-    refused(0, "--num-workers of Megatron-LM is passed over", "config", "--num-workers", 8)
+    refused(0, "--num-workers of Megatron-LM is ignored", "config", "--num-workers", 8)
 
 
 def refused_flags_that_are_off():
@@ -64,8 +64,8 @@ def refused_flags_that_are_off():
 
 
 def numbers_near_zero():
-    refused(1, "--lr 1e-400 is out of range: too near to 0 for a double; 0 to 1000 do", "config", "--lr", "1e-400")
-    refused(1, "--lr 1e400 is out of range; 0 to 1000 do", "config", "--lr", "1e400")
+    refused(1, "--lr 1e-400 is out of range: too near to 0 for a double; give a value from 0 to 1000", "config", "--lr", "1e-400")
+    refused(1, "--lr 1e400 is out of range; give a value from 0 to 1000", "config", "--lr", "1e400")
     refused(0, "", "config", "--lr", "1e-300")
     refused(0, "", "config", "--lr", "0.0e-400")
 
@@ -84,7 +84,7 @@ def variables_without_prefix():
             sys.exit(f"config with HEADS=8 TP=2 shows --{name} {line}")
     if shown("num-attention-heads", **theirs) != ["12", "default"]:
         sys.exit("HEADS is read where nobody asked for it")
-    refused(1, "JOTUN_DIALECT=fortran is not known; argonne does", "config", env=environment(JOTUN_DIALECT="fortran"))
+    refused(1, "JOTUN_DIALECT=fortran is not known; the known one is argonne", "config", env=environment(JOTUN_DIALECT="fortran"))
     refused(1, "DTYPE of Argonne's scripts is refused", "train", "--data-path", "x",
             env=environment(JOTUN_DIALECT="argonne", DTYPE="bf16"))
     refused(0, "", "tokenizer", "info", env=environment(JOTUN_DIALECT="argonne", DTYPE="bf16"))
@@ -103,7 +103,7 @@ def main():
         goes_on(train, folder)
         config_shows(folder)
         generate_fits(folder)
-        refused(2, "jotun prepare wants --input FILE...", "prepare", "--output-prefix", "p")
+        refused(2, "jotun prepare needs --input FILE...", "prepare", "--output-prefix", "p")
         refused(2, "prepare runs as one process; start it without mpirun", "prepare", "--input", "x", "--output-prefix", "p",
                 env=dict(os.environ, OMPI_COMM_WORLD_SIZE="2"))
     return 0

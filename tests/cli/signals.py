@@ -85,7 +85,7 @@ def in_evaluation(data, out):
         child.kill()
         child.wait()
         sys.exit("30 s after SIGTERM an evaluation still goes on")
-    if child.returncode != 143 or "step 1: the evaluation is given up, since a signal came" not in stderr or "--load" not in stderr:
+    if child.returncode != 143 or "step 1: the evaluation is stopped by a signal" not in stderr or "--load" not in stderr:
         sys.exit(f"SIGTERM in an evaluation: exit code {child.returncode}\n{stderr}")
     if '"split"' in open(out + ".jsonl").read():
         sys.exit("an evaluation that was given up has a loss")

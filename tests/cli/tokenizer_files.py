@@ -55,7 +55,7 @@ def huge_numbers(folder):
         path = os.path.dirname(written(folder, f"{name}/tokenizer.json", data))
         written(folder, f"{name}/tokenizer_config.json", config)
         expect(name, encoded(path, "ab"), [258, 259])
-    refused("its id is no whole number", "tokenizer", "info", "--tokenizer", written(folder, "x.json", {"model": {"vocab": {"a": 1.5}}}))
+    refused("its id is not a whole number", "tokenizer", "info", "--tokenizer", written(folder, "x.json", {"model": {"vocab": {"a": 1.5}}}))
 
 
 def added_tokens(folder):
@@ -187,8 +187,8 @@ def words(folder):
     said = run.jotun("prepare", "--input", text, "--tokenizer", "bytes", "--output-prefix", prefix).stderr
     expect(said, "of --tokenizer bytes, " in said, True)
     lost = os.path.join(folder, "mistyped", "w")
-    refused(f"--output-prefix {lost}: there is no folder {os.path.dirname(lost)}", "prepare", "--input", text, "--output-prefix", lost)
-    refused(f"--output-prefix {lost}: there is no folder", "data", "merge", prefix + "_text_document", "--output-prefix", lost)
+    refused(f"--output-prefix {lost}: there is no directory {os.path.dirname(lost)}", "prepare", "--input", text, "--output-prefix", lost)
+    refused(f"--output-prefix {lost}: there is no directory", "data", "merge", prefix + "_text_document", "--output-prefix", lost)
     expect("a folder made", os.path.exists(os.path.dirname(lost)), False)
     lines = written(folder, "lists.jsonl", {"text": ["a", "b"]})
     done = refused('"text": the value of the key is not a string, at byte 9 of the line: write it', "prepare", "--input", lines, "--output-prefix", prefix)

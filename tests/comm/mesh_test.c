@@ -71,7 +71,7 @@ static void what_does_not_divide_is_refused_with_what_would(void **state)
     Mesh mesh;
     assert_int_equal(mesh_make(&mesh, 8, 0, 3, 1, 1), BAD_OPTION);
     assert_contains(fail_text(), "tp 3");
-    assert_contains(fail_text(), "6 or 9 ranks would do");
+    assert_contains(fail_text(), "start 6 or 9 ranks");
     assert_int_equal(mesh_make(&mesh, 2, 0, 2, 1, 2), BAD_OPTION);
     assert_contains(fail_text(), "start 4 ranks");
     assert_int_equal(mesh_make(&mesh, 2, 0, 0, 1, 2), BAD_OPTION);

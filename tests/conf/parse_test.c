@@ -42,7 +42,7 @@ static void words_and_lists(void **state)
     assert_int_equal(o.words.count, 2);
     assert_string_equal(o.words.text[1], "--two");
     assert_says(options_expect(&o, 1, "PREFIX"), BAD_USAGE,
-                "jotun data info wants PREFIX, and 2 words were given");
+                "jotun data info needs PREFIX, and 2 words were given");
     options_close(&o);
 }
 
@@ -57,45 +57,46 @@ static void wrong_words(void **state)
           "--zzzzzzzzzz is no option of jotun train; its --help lists them" },
         { FOR_TRAIN, "--prompt x",          BAD_USAGE,
           "--prompt is no option of jotun train but of jotun generate" },
-        { FOR_TRAIN, "--num-layers",        BAD_USAGE,  "--num-layers wants a value" },
-        { FOR_TRAIN, "--save --swiglu",     BAD_USAGE,  "--save wants a value" },
+        { FOR_TRAIN, "--num-layers",        BAD_USAGE,  "--num-layers needs a value" },
+        { FOR_TRAIN, "--save --swiglu",     BAD_USAGE,  "--save needs a value" },
         { FOR_TRAIN, "file",                BAD_USAGE,  "file: jotun train takes no positional argument" },
         { FOR_TRAIN, "-n 3",                BAD_USAGE,  "-n is no option" },
         { FOR_TRAIN, "--num-layers ten",    BAD_OPTION,
-          "--num-layers ten is no whole number; 1 to 65536 do" },
-        { FOR_TRAIN, "--num-layers 4.5",    BAD_OPTION, "--num-layers 4.5 is no whole number" },
-        { FOR_TRAIN, "--num-layers=",       BAD_OPTION, "--num-layers= is no whole number" },
-        { FOR_TRAIN, "--num-layers 0",      BAD_OPTION, "--num-layers 0 is out of range; 1 to 65536 do" },
+          "--num-layers ten is not a whole number; give a value from 1 to 65536" },
+        { FOR_TRAIN, "--num-layers 4.5",    BAD_OPTION, "--num-layers 4.5 is not a whole number" },
+        { FOR_TRAIN, "--num-layers=",       BAD_OPTION, "--num-layers= is not a whole number" },
+        { FOR_TRAIN, "--num-layers 0",      BAD_OPTION, "--num-layers 0 is out of range; give a value from 1 to 65536" },
         { FOR_TRAIN, "--seed 99999999999999999999", BAD_OPTION, "out of range" },
-        { FOR_TRAIN, "--tp -2",             BAD_OPTION, "--tp -2 is out of range; 1 to 1024 do" },
-        { FOR_TRAIN, "--lr nan",            BAD_OPTION, "--lr nan is out of range; 0 to 1000 do" },
-        { FOR_TRAIN, "--lr fast",           BAD_OPTION, "--lr fast is no decimal number" },
+        { FOR_TRAIN, "--tp -2",             BAD_OPTION, "--tp -2 is out of range; give a value from 1 to 1024" },
+        { FOR_TRAIN, "--lr nan",            BAD_OPTION, "--lr nan is out of range; give a value from 0 to 1000" },
+        { FOR_TRAIN, "--lr fast",           BAD_OPTION, "--lr fast is not a decimal number" },
         { FOR_TRAIN, "--normalization x",   BAD_OPTION,
-          "--normalization x is not known; LayerNorm or RMSNorm do" },
-        { FOR_TRAIN, "--optimizer sgd",     BAD_OPTION, "--optimizer sgd is not known; adam does" },
+          "--normalization x is not known; give LayerNorm or RMSNorm" },
+        { FOR_TRAIN, "--optimizer sgd",     BAD_OPTION, "--optimizer sgd is not known; give adam" },
         { FOR_TRAIN, "--swiglu=maybe",      BAD_OPTION, "neither true nor false" },
+        { FOR_GENERATE, "--prompt=",        BAD_OPTION, "--prompt= is empty; give it S (the text to continue)" },
         { FOR_TRAIN, "--save=",             BAD_OPTION, "--save= is empty" },
         { FOR_TRAIN, "--model gpt5",        BAD_OPTION, "--model gpt5 is not known; these are: gpt2-124m" },
         { FOR_TRAIN, "--bf16",              BAD_OPTION,
           "--bf16 of Megatron-LM is refused: it is not built yet" },
         { FOR_TRAIN, "--use-cpu-initialization", BAD_OPTION, "drop the flag" },
-        { FOR_TRAIN, "--transformer-impl",  BAD_USAGE,  "--transformer-impl of Megatron-LM wants a value" },
+        { FOR_TRAIN, "--transformer-impl",  BAD_USAGE,  "--transformer-impl of Megatron-LM needs a value" },
         { FOR_DATA_INFO, "--lr 1 p",        BAD_USAGE,
           "--lr is no option of jotun data info but of jotun train" },
         { FOR_PREPARE, "--seed 1",          BAD_USAGE,  "jotun prepare but of jotun train, jotun generate and jotun data info" },
         { FOR_EVAL,  "--split 1",           BAD_USAGE,  "jotun eval perplexity but of jotun train" },
-        { FOR_TRAIN, "--seed -1",           BAD_OPTION, "--seed -1 is out of range; 0 to 9000000000000000 do" },
-        { FOR_TRAIN, "--norm-epsilon 0",    BAD_OPTION, "--norm-epsilon 0 is out of range; 1e-30 to 1 do" },
-        { FOR_TRAIN, "--lr 0x1p-3",         BAD_OPTION, "--lr 0x1p-3 is no decimal number; 0 to 1000 do" },
+        { FOR_TRAIN, "--seed -1",           BAD_OPTION, "--seed -1 is out of range; give a value from 0 to 9000000000000000" },
+        { FOR_TRAIN, "--norm-epsilon 0",    BAD_OPTION, "--norm-epsilon 0 is out of range; give a value from 1e-30 to 1" },
+        { FOR_TRAIN, "--lr 0x1p-3",         BAD_OPTION, "--lr 0x1p-3 is not a decimal number; give a value from 0 to 1000" },
         { FOR_TRAIN, "--n_layer 3",         BAD_USAGE,  "--n_layer is a name of nanoGPT and no option of jotun train; here it is --num-layers" },
         { FOR_TRAIN, "--max-iters 3",       BAD_USAGE,  "here it is --train-iters" },
         { FOR_TRAIN, "--per_device_train_batch_size 3", BAD_USAGE, "a name of Hugging Face and" },
         { FOR_TRAIN, "--save-every 3",      BAD_USAGE,  "here it is --save-interval" },
         { FOR_TRAIN, "--TP 3",              BAD_USAGE,  "--TP is no option of jotun train" },
         { FOR_TRAIN, "--finetune",          BAD_OPTION, "--finetune of Megatron-LM is refused: it is not built yet; leave it out" },
-        { FOR_TOKENIZER_ENCODE, "--format txt", BAD_OPTION, "--format txt is not known; text, u16 or i32 do" },
-        { FOR_CLEAN, "--format u16",        BAD_OPTION, "--format u16 is not known; txt or jsonl do" },
-        { FOR_TRAIN, "--adam-eps 0",        BAD_OPTION, "--adam-eps 0 is out of range; 1e-30 to 1 do" },
+        { FOR_TOKENIZER_ENCODE, "--format txt", BAD_OPTION, "--format txt is not known; give text, u16 or i32" },
+        { FOR_CLEAN, "--format u16",        BAD_OPTION, "--format u16 is not known; give txt or jsonl" },
+        { FOR_TRAIN, "--adam-eps 0",        BAD_OPTION, "--adam-eps 0 is out of range; give a value from 1e-30 to 1" },
         { FOR_TRAIN, "--use-distributed-optimizer=false", BAD_OPTION, "leave it out, or give --zero-stage" },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -143,7 +144,7 @@ static void sources(void **state)
     assert_null(o.prompt);
     options_close(&o);
     setenv("JOTUN_NUM_LAYERS", "many", 1);
-    assert_says(parse_line(&o, FOR_TRAIN, ""), BAD_OPTION, "JOTUN_NUM_LAYERS=many is no whole number");
+    assert_says(parse_line(&o, FOR_TRAIN, ""), BAD_OPTION, "JOTUN_NUM_LAYERS=many is not a whole number");
     unsetenv("JOTUN_NUM_LAYERS");
     unsetenv("JOTUN_HIDDEN_SIZE");
     unsetenv("JOTUN_PROMPT");
@@ -203,7 +204,7 @@ static void argonne_variables(void **state)
                 "SP of Argonne's scripts is refused: DeepSpeed's sequence parallelism (Ulysses) is not built; give --context-parallel-size");
     setenv("SP", "1", 1);
     setenv("OPT", "lion", 1);
-    assert_says(options_parse_dialects(&o, FOR_TRAIN, argonne, 0, NULL), BAD_OPTION, "OPT=lion is not known; adam does");
+    assert_says(options_parse_dialects(&o, FOR_TRAIN, argonne, 0, NULL), BAD_OPTION, "OPT=lion is not known; give adam");
     for (size_t i = 0; i < sizeof set / sizeof set[0]; i++) unsetenv(set[i][0]);
 }
 
@@ -288,9 +289,9 @@ static void another_model_is_refused(void **state)
         assert_ok(goes_on(shape[i], "--use-checkpoint-args"));
     }
     assert_says(goes_on("--num-layers 4", "--num-layers 2"), BAD_OPTION, "--num-layers 2, but ck was trained with 4; "
-                "leave --num-layers out and give --use-checkpoint-args, or train anew elsewhere");
+                "leave --num-layers out and give --use-checkpoint-args, or start a new run without --load");
     assert_says(goes_on("--num-layers 4", "--num-layers 2 --use-checkpoint-args"), BAD_OPTION,
-                "leave --num-layers out, or train anew elsewhere");
+                "leave --num-layers out, or start a new run without --load");
     assert_says(goes_on("--num-layers 4", ""), BAD_OPTION,
                 "--num-layers 12 (default), but ck was trained with 4; give --use-checkpoint-args, or");
     assert_says(goes_on("--hidden-size 96", "--hidden-size 96 --swiglu"), BAD_OPTION, "--swiglu, but ck");
@@ -359,9 +360,9 @@ static void json_round_trip(void **state)
     assert_says(options_from_json(&back, "{\"num-layers\":-1}", "here"), BAD_FILE,
                 "here: --num-layers -1 is out of range");
     assert_says(options_from_json(&back, "{\"num-layers\":[]}", "here"), BAD_FILE,
-                "no number, text or truth");
+                "is not a number, a text or true or false");
     assert_says(options_from_json(&back, "{\"num-layerz\":1}", "here"), BAD_FILE, "num-layerz is unknown");
-    assert_says(options_from_json(&back, "{\"num-la", "here"), BAD_FILE, "no JSON object");
+    assert_says(options_from_json(&back, "{\"num-la", "here"), BAD_FILE, "not a JSON object");
     options_close(&back);
     options_close(&o);
 }

@@ -19,11 +19,11 @@ static void numbers_reach_a_value(void **state)
 {
     (void)state;
     static const struct { const char *line, *says; } row[] = {
-        { "--lr 1 --hidden-dropout 0.2", "--lr 1 does nothing without --hidden-dropout 0.25 or more" },
+        { "--lr 1 --hidden-dropout 0.2", "--lr 1 has no effect without --hidden-dropout 0.25 or more" },
         { "--lr 1 --hidden-dropout 0.25", NULL },
         { "--lr 1 --hidden-dropout 0.5", NULL },
         { "--min-lr 1", NULL },
-        { "--zero-stage 1 --num-layers 1", "--zero-stage 1 does nothing without --num-layers 2 or more" },
+        { "--zero-stage 1 --num-layers 1", "--zero-stage 1 has no effect without --num-layers 2 or more" },
         { "--zero-stage 1 --num-layers 2", NULL },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {

@@ -55,10 +55,10 @@ check "second key" "$(printf '\nc')" "$("$jotun" data cat keys_title_document)"
 check "merged" "$(printf 'a\nd\n\nc')" "$("$jotun" data cat merged)"
 printf '{"text": "a"}\n{"text": \n{"text": "a long one"}\n{"text": "b"}\n' > mixed.jsonl
 "$jotun" prepare --input mixed.jsonl --on-error skip --max-document-bytes 14 --output-prefix skip 2> log
-check "broken and long lines passed over" "$(printf 'a\nb')" "$("$jotun" data cat skip_text_document)"
-check "and named" "2" "$(grep -c 'passed over: mixed.jsonl:[23]: ' log)"
+check "broken and long lines skipped" "$(printf 'a\nb')" "$("$jotun" data cat skip_text_document)"
+check "and named" "2" "$(grep -c 'skipped: mixed.jsonl:[23]: ' log)"
 check "and the option that is met" "1" "$(grep -c '3: .*--max-document-bytes 14 is the most' log)"
-check "and counted" "1" "$(grep -c '2 lines or files were passed over' log)"
+check "and counted" "1" "$(grep -c '2 lines or files were skipped' log)"
 "$jotun" prepare --input mixed.jsonl --on-error skip --output-prefix silent 2>&-
 check "no stream for messages: none in the pair" "$(printf 'a\na long one\nb')" "$("$jotun" data cat silent_text_document)"
 check "no stream to write to is told" "3" "$("$jotun" data cat silent_text_document 2> log >&-; echo $?)"
@@ -106,7 +106,7 @@ train() { "$jotun" tokenizer train --vocab-size 300 --output t.json "$@"; }
 refused "plain text read once for each key" 1 "asks for 2" train --input a.txt --json-keys text title
 refused "standard input read twice" 1 "standard input can be read once" train --input - --json-keys text title
 refused "standard input named twice" 1 "standard input can be read once" train --input - a.txt -
-refused "no folder for what is learnt, told before reading" 1 "there is no folder nowhere" train --input none.txt --output nowhere/t.json
+refused "no folder for what is learnt, told before reading" 1 "there is no directory nowhere" train --input none.txt --output nowhere/t.json
 refused "a folder for what is learnt" 1 "it is a directory" train --input none.txt --output folder.json
 cp a.txt kept.txt && ln -s kept.txt link.txt
 refused "a corpus under its tokenizer" 1 "kept.txt would be written over kept.txt, which is read" train --input a.txt kept.txt --output kept.txt
@@ -139,7 +139,7 @@ done
 check "i32 is four bytes" "104 101 106 10 195 165" "$(od -An -v -td4 ids | xargs)"
 refused "no id" 1 'byte 3: "x"' sh -c "echo '10 x' | $jotun tokenizer decode"
 refused "id outside" 1 "id 257 at position 1" sh -c "echo 1 257 | $jotun tokenizer decode"
-refused "half an id" 1 "whole number" sh -c "printf abc | $jotun tokenizer decode --format u16"
+refused "half an id" 1 "cannot be divided into ids" sh -c "printf abc | $jotun tokenizer decode --format u16"
 refused "a packed text" 1 "a.txt.bz2: it is compressed by bzip2" "$jotun" tokenizer encode --input a.txt.bz2
 refused "two inputs" 2 "one --input" "$jotun" tokenizer encode --input text text
 exit $failed

@@ -44,7 +44,7 @@ static void folders_are_sorted(void **state)
     assert_int_equal(expand(path_of("AA/"), BLOCK_AUTO), OK);
     assert_string_equal(got, "AA/wiki_00 AA/wiki_01.bz2 0");
     assert_int_equal(expand(path_of("AA"), BLOCK_LINES), BAD_FILE);
-    assert_contains(fail_text(), "no file in this folder");
+    assert_contains(fail_text(), "no file in this directory");
     assert_int_equal(expand(path_of("a.txt"), BLOCK_AUTO), OK);
     assert_string_equal(got, "a.txt 0");
     assert_int_equal(expand(path_of("none.txt"), BLOCK_AUTO), BAD_FILE);

@@ -116,11 +116,11 @@ static void the_wrong_tensor_is_named(void **unused)
     assert_said(load_one(path, "block.0.down", 2, 8, 12, F32, out), BAD_SHAPE, "no tensor 'block.0.down'");
     assert_said(load_one(path, "head.gains", 1, 5, 1, F32, out), BAD_SHAPE, "the nearest name among its 9 tensors is 'head.gain'");
     assert_said(load_one(path, "embed.weight", 2, 8, 13, F32, out), BAD_SHAPE,
-                "is F32 [13, 8], this run wants F32 [8, 13]");
+                "is F32 [13, 8], this run needs F32 [8, 13]");
     assert_said(load_one(path, "embed.weight", 1, 104, 1, F32, out), BAD_SHAPE,
-                "is F32 [13, 8], this run wants F32 [104]");
+                "is F32 [13, 8], this run needs F32 [104]");
     assert_said(load_one(path, "block.0.ids", 1, 7, 1, F32, out), BAD_SHAPE,
-                "is I32 [7], this run wants F32 [7]");
+                "is I32 [7], this run needs F32 [7]");
     assert_int_equal(folder_remove(dir), OK);
 }
 

@@ -31,7 +31,7 @@ void report_print(FILE *out, const CleanPlan *plan, const CleanCounts *counts)
     row_print(out, "kept", counts->kept, counts->in);
     if (counts->damaged) fprintf(out, "%-26s %12" PRId64 "\n", "damaged files", counts->damaged);
     if (counts->skipped_pages)
-        fprintf(out, "%-26s %12" PRId64 "\n", "pages that are no articles", counts->skipped_pages);
+        fprintf(out, "%-26s %12" PRId64 "\n", "pages that are not articles", counts->skipped_pages);
 }
 
 /* ---- JSON, appended to a buffer in the order of the members ---- */

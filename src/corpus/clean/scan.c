@@ -204,9 +204,9 @@ static void faults_log(ScanJob *job, const ScanSlot *s)
 {
     for (int64_t i = 0; i < s->faults; i++)
         if (i < MESSAGES_A_BLOCK && job->faults + i < MESSAGES_A_RUN)
-            log_line("passed over: %s", s->message[i]);
+            log_line("skipped: %s", s->message[i]);
     if (job->faults < MESSAGES_A_RUN && job->faults + s->faults >= MESSAGES_A_RUN)
-        log_line("further records that are passed over are only counted");
+        log_line("further skipped records are only counted");
     job->faults += s->faults;
 }
 

@@ -43,7 +43,7 @@ static Status file_open(Spill *s, const char *folder)
     s->file = seam.open(s->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (s->file < 0)
         return fail(errno == ENOSPC ? IO_FAILED : BAD_FILE,
-                    "%s: a file for %s cannot be created there: %s; name a work folder that can be written",
+                    "%s: a file for %s cannot be created there: %s; name a writable work directory",
                     folder, s->what, strerror(errno));
     unlink(s->path);
     return OK;
@@ -79,8 +79,8 @@ static Status chunk_write(Spill *s, Chunk *chunk, const char *data)
     char   had[24];
     size_t bytes = (size_t)s->chunk_records * s->record;
     if (file_write(s->file, s->path, data, bytes, s->disk) != OK)
-        return fail(IO_FAILED, "%.220s; %s take %s there: free disk space, or choose another work folder or a"
-                    " higher --memory", fail_text(), s->what, log_bytes(had, (double)s->disk));
+        return fail(IO_FAILED, "%.220s; %s take %s there: free disk space, or name another work directory or"
+                    " a higher --memory", fail_text(), s->what, log_bytes(had, (double)s->disk));
     *chunk = (Chunk){ .at = s->disk };
     s->disk += (int64_t)bytes;
     return OK;

@@ -77,7 +77,7 @@ static Status folder_add(Inputs *in, const char *path, BlockKind wanted)
 {
     struct dirent **name;
     int count = scandir(path, &name, name_is_entry, by_bytes);
-    if (count < 0) return fail(BAD_FILE, "%s: the folder cannot be read: %s", path, strerror(errno));
+    if (count < 0) return fail(BAD_FILE, "%s: the directory cannot be read: %s", path, strerror(errno));
     Status status = OK;
     for (int i = 0; i < count; i++) {
         if (status == OK) status = entry_add(in, path, name[i]->d_name, wanted);
@@ -92,7 +92,7 @@ static Status folder_expand(Inputs *in, const char *path, BlockKind wanted)
     int64_t before = in->paths;
     TRY(folder_add(in, path, wanted));
     if (in->paths > before) return OK;
-    return fail(BAD_FILE, "%s: no file in this folder has a known ending; name the files,"
+    return fail(BAD_FILE, "%s: no file in this directory has a known ending; name the files,"
                 " or give their format by --input-format", path);
 }
 

@@ -86,7 +86,7 @@ static Status tokens_begin(BpeTrain *t)
     int64_t fixed = 256 + t->plan.specials;
     if (t->plan.vocabulary < fixed || t->plan.vocabulary > INT32_MAX / 8)
         return fail(BAD_OPTION,
-                    "--vocab-size %lld: 256 bytes and %d special tokens are %lld ids; %lld or more will do",
+                    "--vocab-size %lld: 256 bytes and %d special tokens are %lld ids; give %lld or more",
                     (long long)t->plan.vocabulary, t->plan.specials, (long long)fixed, (long long)fixed + 1);
     for (int i = 0; i < t->plan.specials; i++) TRY(special_add(t, t->plan.special[i]));
     for (uint32_t letter = 0; letter < 256 + 68; letter++)

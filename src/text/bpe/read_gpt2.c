@@ -75,7 +75,7 @@ Status bpe_add_vocab(BpeTokenizer *m, const json_t *tokens, const char *path)
         return fail(BAD_FILE, "%s: the vocabulary is not a JSON object {token: id}", path);
     json_object_foreach((json_t *)(uintptr_t)tokens, token, id) {
         if (json_id(id) == INT64_MIN)
-            return fail(BAD_FILE, "%s: token %.80s: its id is no whole number", path, token);
+            return fail(BAD_FILE, "%s: token %.80s: its id is not a whole number", path, token);
         if (token_add(m, token, (int64_t)strlen(token), json_id(id)) != OK)
             return fail(BAD_FILE, "%s: token %.80s: %s", path, token, fail_text());
     }

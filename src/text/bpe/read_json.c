@@ -449,7 +449,7 @@ static Status parts_read(JsonReader *r, const json_t *json)
     TRY(decoder_read(r, json_object_get(json, "decoder")));
     if (!json_is_object(json_object_get(json, "model")))
         return fail(BAD_FILE, "%s: it has no model, so it is no tokenizer.json; of GPT-2's two files give the"
-                    " folder", r->path);
+                    " directory", r->path);
     TRY(model_read(r, json_object_get(json, "model")));
     const json_t *added = json_object_get(json, "added_tokens");
     if (added && !json_is_null(added)) TRY(for_each(r, added, "\"added_tokens\"", added_read));
