@@ -10,7 +10,7 @@
 /* A floating-point type of 16 or 8 bits: one sign bit, then `exponent` bits, then `mantissa` bits. */
 typedef struct {
     int  exponent, mantissa;
-    bool infinity;                     /* false: the largest exponent holds numbers, and only all ones is NaN */
+    bool infinity;                     /* false: the largest exponent is of numbers, only all ones is NaN */
 } SmallFloat;
 
 typedef struct {
