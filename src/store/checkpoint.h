@@ -48,9 +48,9 @@ Status checkpoint_open (Checkpoint **checkpoint, const char *path);  /* on failu
 void   checkpoint_close(Checkpoint *checkpoint);                     /* NULL is allowed */
 /* Valid until the checkpoint is closed; `options` and `data` are NULL. */
 const CheckpointState *checkpoint_position(const Checkpoint *checkpoint);
-/* Fills the shards' memory, under any layout. Checks name, dims, dtype and, if `verify`, checksums; F32
- * and F64 are converted to the shard's dtype. BAD_SHAPE if a tensor is missing or differs, BAD_FILE if a
- * file is damaged; the message then names the complete checkpoint before it. */
+/* Fills the shards' memory, under any layout. Checks name, dims, dtype and, if `verify`, checksums;
+ * floating-point types are converted to the shard's dtype. BAD_SHAPE if a tensor is missing or differs,
+ * BAD_FILE if a file is damaged; the message then names the complete checkpoint before it. */
 Status checkpoint_load(Checkpoint *checkpoint, const TensorShard *shards, int nshards, bool verify);
 /* BAD_SHAPE naming a tensor of the checkpoint that is not one of `all` by name, for example of a deeper
  * model. weights_only: optimizer states (`<name>.<state>` of one of `all`) are ignored. */

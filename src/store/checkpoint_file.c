@@ -92,8 +92,9 @@ Status checkpoint_file_write(int fd, const char *path, const CheckpointFilePlan 
 uint64_t elements_checksum(const void *data, size_t width, int64_t first, int64_t count)
 {
     uint64_t sum = 0;
-    CHECK(width == 1 || width == 4 || width == 8, "elements of %zu bytes have no sum", width);
+    CHECK(width == 1 || width == 2 || width == 4 || width == 8, "elements of %zu bytes have no sum", width);
     if (width == 1) SUM_OF(uint8_t)
+    if (width == 2) SUM_OF(uint16_t)
     if (width == 4) SUM_OF(uint32_t)
     if (width == 8) SUM_OF(uint64_t)
     return sum;

@@ -142,9 +142,7 @@ static Status missing_fail(const Manifest *m, const char *name)
                 m->folder, name, m->tensors, nearest ? nearest : "");
 }
 
-static bool floating(Dtype dtype) { return dtype == F32 || dtype == F64; }
-
-/* The dtypes may differ only between F32 and F64, which are converted. */
+/* Floating-point types may differ: they are converted. */
 static Status shard_fits(const Manifest *m, const TensorShard *shard, const LogicalTensor *tensor)
 {
     LogicalTensor wanted = { .dims = shard->dims, .dtype = shard->local.dtype };
@@ -152,7 +150,7 @@ static Status shard_fits(const Manifest *m, const TensorShard *shard, const Logi
     memcpy(wanted.name, shard->name, sizeof wanted.name);
     memcpy(wanted.dim, shard->global, sizeof wanted.dim);
     tensor_entry_text(asked, &wanted);
-    if (floating(wanted.dtype) && floating(tensor->dtype)) wanted.dtype = tensor->dtype;
+    if (dtype_is_float(wanted.dtype) && dtype_is_float(tensor->dtype)) wanted.dtype = tensor->dtype;
     if (tensor_entry_equal(&wanted, tensor)) return OK;
     return fail(BAD_SHAPE,
                 "%s: tensor '%s' is %s, this run needs %s; give the options of the model that was saved",
@@ -161,28 +159,14 @@ static Status shard_fits(const Manifest *m, const TensorShard *shard, const Logi
 
 /* ---- copying ---- */
 
-/* Copies one contiguous range. `data` is the tensor in the mapped file, which need not be aligned, hence
- * memcpy. */
+/* Copies one contiguous range. `data` is the tensor in the mapped file, which need not be aligned. */
 static void run_copy(const TensorShard *shard, TensorShardRun run, const uint8_t *data, Dtype held)
 {
-    Dtype          kept = shard->local.dtype;
-    uint8_t       *to   = (uint8_t *)shard->local.data + (size_t)run.local * dtype_width(kept);
+    Dtype    kept = shard->local.dtype;
+    uint8_t *to   = (uint8_t *)shard->local.data + (size_t)run.local * dtype_width(kept);
     const uint8_t *from = data + (size_t)run.global * dtype_width(held);
-    if (kept == held) {
-        memcpy(to, from, (size_t)run.count * dtype_width(kept));
-        return;
-    }
-    for (int64_t i = 0; i < run.count; i++) {
-        float  f;
-        double d;
-        if (held == F32) {
-            memcpy(&f, from + (size_t)i * sizeof f, sizeof f);
-            ((double *)(void *)to)[i] = (double)f;
-        } else {
-            memcpy(&d, from + (size_t)i * sizeof d, sizeof d);
-            ((float *)(void *)to)[i] = (float)d;
-        }
-    }
+    if (kept == held) memcpy(to, from, (size_t)run.count * dtype_width(kept));
+    else dtype_convert(to, kept, from, held, run.count);
 }
 
 static Status shard_load(Checkpoint *c, const TensorShard *shard, bool verify)

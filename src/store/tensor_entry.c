@@ -16,7 +16,7 @@ static bool name_fits(const char *name)
 
 static bool dtype_named(Dtype *dtype, const char *word)
 {
-    for (int d = F64; d <= U8; d++) {
+    for (int d = 0; d < DTYPES; d++) {
         if (strcmp(word, dtype_name((Dtype)d)) != 0) continue;
         *dtype = (Dtype)d;
         return true;
@@ -54,8 +54,8 @@ Status tensor_entry_read(LogicalTensor *tensor, const char *path, const char *na
     snprintf(tensor->name, sizeof tensor->name, "%s", name);
     if (!json_is_string(dtype)) return fail(BAD_FILE, "%s: tensor '%s' has no dtype", path, name);
     if (!dtype_named(&tensor->dtype, json_string_value(dtype)))
-        return fail(BAD_FILE, "%s: tensor '%s' has an unsupported dtype; F64, F32, I32 and U8 are supported",
-                    path, name);
+        return fail(BAD_FILE, "%s: tensor '%s' has an unsupported dtype; F64, F32, BF16, F16, F8_E4M3, "
+                    "F8_E5M2, I32 and U8 are supported", path, name);
     return shape_read(tensor, path, shape);
 }
 

@@ -4,19 +4,6 @@
 
 #include <inttypes.h>
 
-/* The tables are indexed by Dtype; a new type is a new entry in both. */
-size_t dtype_width(Dtype dtype)
-{
-    static const size_t width[] = { [F64] = 8, [F32] = 4, [I32] = 4, [U8] = 1 };
-    return width[dtype];
-}
-
-const char *dtype_name(Dtype dtype)
-{
-    static const char *const name[] = { [F64] = "F64", [F32] = "F32", [I32] = "I32", [U8] = "U8" };
-    return name[dtype];
-}
-
 /* Row-major strides, computed from the last dim to the first. Unused dims are 1, so loops over four dims
  * work for all. */
 Tensor tensor_at(void *data, Dtype dtype, const int64_t *dim, int dims)

@@ -6,8 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/arena.h"
-
-typedef enum { F64, F32, I32, U8 } Dtype;
+#include "tensor/dtype.h"
 
 typedef struct {
     void   *data;                      /* not owned; NULL in a dry run */
@@ -43,9 +42,6 @@ Tensor  tensor_flat   (Tensor x, int64_t first, int64_t count);
 int64_t tensor_count  (Tensor x);                                    /* elements */
 size_t  tensor_bytes  (Tensor x);                                    /* bytes of a contiguous copy */
 bool    tensor_contiguous(Tensor x);                                 /* row-major without gaps */
-size_t  dtype_width(Dtype dtype);                                    /* bytes of an element */
-/* "F64", "F32", "I32" or "U8": the names of the safetensors format, which checkpoints write. */
-const char *dtype_name(Dtype dtype);
 #ifdef __cplusplus
 }
 #endif

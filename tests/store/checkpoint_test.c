@@ -79,13 +79,15 @@ static Status load_one(const char *path, const char *name, int dims, int64_t row
     return load_pieces(path, &shard, 1);
 }
 
-static void floats_turn_into_doubles_and_back(void **unused)
+/* Tensors are loaded as another floating-point type than the saved one. */
+static void types_are_converted(void **unused)
 {
     (void)unused;
-    char   dir[64], path[1024];
-    bool   found;
-    float  f[2][104];
-    double d[2][104];
+    char     dir[64], path[1024];
+    bool     found;
+    float    f[2][104];
+    double   d[2][104];
+    uint16_t half[2][104];
     assert_int_equal(save(folder_fresh(dir, "types"), 3, 5, 1, 0), OK);
     assert_int_equal(checkpoint_find(dir, path, &found), OK);
     assert_int_equal(load_one(path, "embed.weight", 2, 13, 8, F32, f[0]), OK);
@@ -94,6 +96,13 @@ static void floats_turn_into_doubles_and_back(void **unused)
     assert_int_equal(load_one(path, "embed.weight/m", 2, 13, 8, F64, d[1]), OK);
     for (int i = 0; i < 13 * 7; i++)
         assert_true((double)f[0][i] == d[0][i] && (double)f[1][i] == d[1][i] && f[0][i] != 0);
+    assert_int_equal(load_one(path, "embed.weight", 2, 13, 8, BF16, half[0]), OK);
+    dtype_convert(half[1], BF16, f[0], F32, 13 * 7);
+    assert_memory_equal(half[0], half[1], 13 * 7 * sizeof(uint16_t));
+    assert_int_equal(load_one(path, "block.0.bytes", 1, 11, 1, F32, f[0]), OK);
+    assert_int_equal(load_one(path, "block.0.bytes", 1, 11, 1, F8_E5M2, half[0]), OK);
+    dtype_convert(f[1], F32, half[0], F8_E5M2, 11);
+    assert_memory_equal(f[0], f[1], 11 * sizeof(float));
     assert_int_equal(folder_remove(dir), OK);
 }
 
@@ -349,7 +358,7 @@ static void commands_tell(void **unused)
     assert_int_equal(save(dir, 2, 1, 12, 0), OK);
     assert_printed("info", dir, "step       12\nsamples    96\n");
     assert_printed("info", dir, "model = \"tiny\"");
-    assert_printed("info", dir, "F64 [2, 3, 4, 5]         block.0.cube\n");
+    assert_printed("info", dir, "BF16 [2, 3, 4, 5]        block.0.cube\n");
     assert_printed("verify", dir, "every checksum is right");
     snprintf(head, sizeof head, "%s/step_00000012/head.safetensors", dir);
     FILE *f = fopen(head, "r+b");
@@ -365,7 +374,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_cut_loads_under_any_other),  cmocka_unit_test(bytes_do_not_depend_on_the_cut),
-        cmocka_unit_test(state_comes_back),               cmocka_unit_test(floats_turn_into_doubles_and_back),
+        cmocka_unit_test(state_comes_back),               cmocka_unit_test(types_are_converted),
         cmocka_unit_test(the_wrong_tensor_is_named),      cmocka_unit_test(every_element_is_written_once),
         cmocka_unit_test(damage_is_refused),              cmocka_unit_test(a_damaged_newest_falls_back),
         cmocka_unit_test(keep_last_keeps_the_newest),     cmocka_unit_test(one_put_aside_is_found),

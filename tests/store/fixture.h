@@ -19,8 +19,8 @@ static LogicalTensor embed_tensors[] = {
     { "embed.weight", 2, { 13, 8 }, F32 },         { "embed.weight/m", 2, { 13, 8 }, F64 },
 };
 static LogicalTensor block_tensors[] = {
-    { "block.0.up", 2, { 8, 12 }, F32 },           { "block.0.bytes", 1, { 11 }, U8 },
-    { "block.0.cube", 4, { 2, 3, 4, 5 }, F64 },    { "block.0.ids", 1, { 7 }, I32 },
+    { "block.0.up", 2, { 8, 12 }, F32 },           { "block.0.bytes", 1, { 11 }, F8_E5M2 },
+    { "block.0.cube", 4, { 2, 3, 4, 5 }, BF16 },    { "block.0.ids", 1, { 7 }, I32 },
     { "block.0.empty", 2, { 0, 4 }, F32 },         { "block.0.scalar", 0, { 0 }, F64 },
 };
 static LogicalTensor head_tensors[] = { { "head.gain", 1, { 5 }, F32 } };
@@ -34,11 +34,12 @@ enum { FILES = 3, PIECES = 256 };
 static inline void value_put(const TensorShard *p, int64_t local, int64_t global, int64_t values)
 {
     uint64_t bits = random_mix(random_key((uint64_t)values, p->name), (uint64_t)global);
-    if (p->local.dtype == F32) ((float   *)p->local.data)[local] = (float)(bits >> 41) - 4e6f;
-    /* fits a float as well */
-    if (p->local.dtype == F64) ((double  *)p->local.data)[local] = (double)(bits >> 41) - 4e6;
-    if (p->local.dtype == I32) ((int32_t *)p->local.data)[local] = (int32_t)bits;
-    if (p->local.dtype == U8)  ((uint8_t *)p->local.data)[local] = (uint8_t)bits;
+    Dtype   dtype = p->local.dtype;
+    double  value = (double)(bits >> 41) - 4e6;                                 /* fits a float as well */
+    int32_t whole = (int32_t)bits;
+    void   *at    = (char *)p->local.data + (size_t)local * dtype_width(dtype);
+    if (dtype_is_float(dtype)) dtype_convert(at, dtype, &value, F64, 1);
+    else memcpy(at, &whole, dtype_width(dtype));
 }
 
 static inline void piece_fill(const TensorShard *p, int64_t values)

@@ -21,12 +21,12 @@ static void shapes_and_strides(void **state)
     arena_close(&a);
 }
 
-static void words(void **state)
+static void dtypes(void **state)
 {
     (void)state;
-    const char *name[]  = { "F64", "F32", "I32", "U8" };
-    size_t      width[] = { 8, 4, 4, 1 };
-    for (int t = F64; t <= U8; t++) {
+    const char *name[]  = { "F64", "F32", "BF16", "F16", "F8_E4M3", "F8_E5M2", "I32", "U8" };
+    size_t      width[] = { 8, 4, 2, 2, 1, 1, 4, 1 };
+    for (int t = 0; t < DTYPES; t++) {
         assert_string_equal(dtype_name((Dtype)t), name[t]);
         assert_int_equal(dtype_width((Dtype)t), width[t]);
     }
@@ -106,7 +106,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes_and_strides),
-        cmocka_unit_test(words),
+        cmocka_unit_test(dtypes),
         cmocka_unit_test(views),
         cmocka_unit_test(dry_views_stay_dry),
         cmocka_unit_test(misuse_stops),

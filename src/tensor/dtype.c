@@ -1,0 +1,165 @@
+/* Element types: their names and widths, and the conversion of numbers between them. All conversions but the
+ * common pair of F32 and BF16 go through double, which holds every number of the narrower types exactly, so
+ * that a type needs one decoder and one encoder and nothing is rounded twice. */
+#include "tensor/dtype.h"
+
+#include <math.h>
+#include <string.h>
+#include "base/status.h"
+
+/* A floating-point type of 16 or 8 bits: one sign bit, then `exponent` bits, then `mantissa` bits. */
+typedef struct {
+    int  exponent, mantissa;
+    bool infinity;                     /* false: the largest exponent is of numbers, only all ones is NaN */
+} SmallFloat;
+
+typedef struct {
+    const char *name;
+    size_t      width;                 /* bytes */
+    double      max;                   /* 0: holds no floating-point numbers */
+    SmallFloat  small;                 /* of the types below F32 */
+} DtypeRow;
+
+static const DtypeRow row[DTYPES] = {
+    [F64]     = { "F64",     8, 0x1.fffffffffffffp1023, { 0 } },
+    [F32]     = { "F32",     4, 0x1.fffffep127,         { 0 } },
+    [BF16]    = { "BF16",    2, 0x1.fep127,             { 8, 7,  true } },
+    [F16]     = { "F16",     2, 65504,                  { 5, 10, true } },
+    [F8_E4M3] = { "F8_E4M3", 1, 448,                    { 4, 3,  false } },
+    [F8_E5M2] = { "F8_E5M2", 1, 57344,                  { 5, 2,  true } },
+    [I32]     = { "I32",     4, 0,                      { 0 } },
+    [U8]      = { "U8",      1, 0,                      { 0 } },
+};
+
+size_t      dtype_width(Dtype dtype)    { return row[dtype].width; }
+const char *dtype_name(Dtype dtype)     { return row[dtype].name; }
+bool        dtype_is_float(Dtype dtype) { return row[dtype].max > 0; }
+double      dtype_max(Dtype dtype)      { return row[dtype].max; }
+
+/* ---- one number of a small type ---- */
+static double small_decode(const SmallFloat *f, uint32_t bits)
+{
+    int      top = (1 << f->exponent) - 1, bias = top / 2;
+    uint32_t mantissa = bits & ((1u << f->mantissa) - 1);
+    int      exponent = (int)(bits >> f->mantissa) & top;
+    bool     ones = mantissa == (1u << f->mantissa) - 1;
+    double   value;
+    if (exponent == top && f->infinity) value = mantissa ? NAN : INFINITY;
+    else if (exponent == top && ones) value = NAN;
+    else if (exponent == 0) value = ldexp(mantissa, 1 - bias - f->mantissa);      /* zero and subnormal */
+    else value = ldexp(mantissa + (1u << f->mantissa), exponent - bias - f->mantissa);
+    return bits >> (f->exponent + f->mantissa) ? -value : value;
+}
+
+/* 2^n for n of -1022 .. 1023 */
+static double power_of_two(int n)
+{
+    uint64_t bits = (uint64_t)(n + 1023) << 52;
+    double   x;
+    memcpy(&x, &bits, 8);
+    return x;
+}
+
+/* The numbers around x are multiples of a power of two, the unit. Adding 1.5 * 2^52 units leaves a double no
+ * bits below the unit, so the addition itself rounds to the nearest, ties to even. */
+static uint32_t small_encode(const SmallFloat *f, double max, double x)
+{
+    int      top = (1 << f->exponent) - 1, bias = top / 2;
+    uint32_t sign = (uint32_t)(signbit(x) != 0) << (f->exponent + f->mantissa);
+    uint32_t infinity = (uint32_t)top << f->mantissa, nan = infinity | ((1u << f->mantissa) - 1);
+    double   size = fabs(x);
+    uint64_t bits;
+    if (f->infinity) nan = infinity | 1u << (f->mantissa - 1);                    /* the quiet NaN */
+    else infinity = nan;
+    if (isnan(x)) return sign | nan;
+    if (size > 2 * max) return sign | infinity;
+    memcpy(&bits, &size, 8);
+    int exponent = (int)(bits >> 52) - 1023;
+    if (exponent < 1 - bias) exponent = 1 - bias;                                 /* subnormal */
+    double unit = power_of_two(exponent - f->mantissa), shift = 0x1.8p52 * unit;
+    double rounded = (size + shift) - shift;
+    if (rounded > max) return sign | infinity;
+    /* Counted in units, a normal number has its leading bit at 2^mantissa, which the exponent field, one too
+     * small, takes as a carry. So does a number that was rounded up to the next power of two. */
+    uint32_t units = (uint32_t)(rounded / unit);
+    return sign | (((uint32_t)(exponent + bias - 1) << f->mantissa) + units);
+}
+
+/* ---- many numbers ---- */
+enum { BLOCK = 256 };                  /* numbers that are decoded at a time */
+
+static void decode(double *to, const uint8_t *from, Dtype dtype, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float    single;
+        uint16_t half;
+        switch (dtype_width(dtype)) {
+        case 8:  memcpy(&to[i], from + 8 * i, 8); break;
+        case 4:  memcpy(&single, from + 4 * i, 4); to[i] = (double)single; break;
+        case 2:  memcpy(&half, from + 2 * i, 2); to[i] = small_decode(&row[dtype].small, half); break;
+        default: to[i] = small_decode(&row[dtype].small, from[i]);
+        }
+    }
+}
+
+static void encode(uint8_t *to, Dtype dtype, const double *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float    single;
+        uint16_t half;
+        switch (dtype_width(dtype)) {
+        case 8:  memcpy(to + 8 * i, &from[i], 8); break;
+        case 4:  single = (float)from[i]; memcpy(to + 4 * i, &single, 4); break;
+        case 2:
+            half = (uint16_t)small_encode(&row[dtype].small, row[dtype].max, from[i]);
+            memcpy(to + 2 * i, &half, 2);
+            break;
+        default: to[i] = (uint8_t)small_encode(&row[dtype].small, row[dtype].max, from[i]);
+        }
+    }
+}
+
+/* BF16 is the upper half of F32, so these two need integer operations alone and compilers vectorize them. */
+static void bf16_from_f32(uint8_t *to, const uint8_t *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, from + 4 * i, 4);
+        uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+        uint32_t nan     = bits >> 16 | 0x40;
+        uint16_t half    = (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? nan : rounded);
+        memcpy(to + 2 * i, &half, 2);
+    }
+}
+
+static void f32_from_bf16(uint8_t *to, const uint8_t *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t half;
+        memcpy(&half, from + 2 * i, 2);
+        uint32_t bits = (uint32_t)half << 16;
+        memcpy(to + 4 * i, &bits, 4);
+    }
+}
+
+void dtype_convert(void *to, Dtype to_dtype, const void *from, Dtype from_dtype, int64_t n)
+{
+    CHECK(dtype_is_float(to_dtype) && dtype_is_float(from_dtype), "%s cannot be converted to %s",
+          dtype_name(from_dtype), dtype_name(to_dtype));
+    double   block[BLOCK];
+    uint8_t *out = to;
+    const uint8_t *in = from;
+    if (to_dtype == from_dtype) {
+        memmove(to, from, (size_t)n * dtype_width(to_dtype));
+    } else if (to_dtype == BF16 && from_dtype == F32) {
+        bf16_from_f32(out, in, n);
+    } else if (to_dtype == F32 && from_dtype == BF16) {
+        f32_from_bf16(out, in, n);
+    } else {
+        for (int64_t i = 0; i < n; i += BLOCK) {
+            int64_t count = n - i < BLOCK ? n - i : BLOCK;
+            decode(block, in + (size_t)i * dtype_width(from_dtype), from_dtype, count);
+            encode(out + (size_t)i * dtype_width(to_dtype), to_dtype, block, count);
+        }
+    }
+}
