@@ -1,5 +1,5 @@
-/* Which values fit together. A rule changes nothing and may log what has no effect; its message names the option as typed, its value, and
- * what would work. */
+/* Which values fit together. A rule changes nothing and may log what has no effect; its message names the
+ * option as typed, its value, and what would work. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -191,9 +191,10 @@ static void log_repeated_samples(const Trainer *t)
     if (!train_config_takes(config, SPLIT_VALID)) return;
     int64_t have = validation_samples(t), reads = config->eval_iters * config->global;
     if (have > 0 && have < reads)
-        log_line("--eval-iters %lld: an evaluation reads %lld samples and the validation data has %lld, so that "
-                 "samples repeat; --eval-iters %lld reads all of it", (long long)config->eval_iters,
-                 (long long)reads, (long long)have, (long long)((have + config->global - 1) / config->global));
+        log_line("--eval-iters %lld: an evaluation reads %lld samples and the validation data has %lld, so "
+                 "that samples repeat; --eval-iters %lld reads all of it", (long long)config->eval_iters,
+                 (long long)reads, (long long)have,
+                 (long long)((have + config->global - 1) / config->global));
 }
 
 static void log_setup(const Trainer *t)

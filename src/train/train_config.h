@@ -48,7 +48,7 @@ typedef struct {
     /* the run stops after a step that is a multiple of it; 0: never */
     int64_t  exit_interval;
     bool     exit_on_missing;                 /* a `load` without a checkpoint is an error */
-    const char *changed;                      /* options in which it differs from its checkpoint; NULL: none */
+    const char *changed;                      /* options that differ from its checkpoint's; NULL: none */
     const char *options;                      /* the options as one JSON object, stored in checkpoints */
 
     /* logging and evaluation */

@@ -161,7 +161,7 @@ def refusals():
     clean("--input", "many.txt", "--output", "o.txt", "--charset", "qq", code=1, says="qq")
     clean("--input", "many.txt", "--output", "o.txt", "--quality", "gopher", code=1, says="stop-words asks of which language")
     clean("--input", "many.txt", "--output", "o.txt", "--near-bands", 4, code=1, says="has no effect without --near-threshold J")
-    clean("--input", "many.txt", "--output", "o.txt", "--memory", "much", code=1, says="no number of bytes")
+    clean("--input", "many.txt", "--output", "o.txt", "--memory", "much", code=1, says="not a number of bytes")
     clean("--input", "many.txt", "--output", "o.txt", "--dry-run", "--pairs", "p", code=1, says="--dry-run writes no")
     for more in ["--clusters", "c"], ["--pairs", "c"], ["--dedup-normalization", "words"]:
         clean("--input", "many.txt", "--output", "o.txt", "--dedup", "none", *more, code=1, says=f"{' '.join(more)} has no effect without --dedup exact")
