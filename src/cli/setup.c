@@ -2,6 +2,7 @@
 #include "cli/setup.h"
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/log.h"
 #include "base/team.h"
 #include "comm/agree.h"
@@ -275,16 +276,35 @@ static Status take_ranks(Options *o, const Transport *mpi)
                 (long long)o->ranks, mpi->size);
 }
 
-/* Tokenizer and checkpoint may be missing on one host alone, so the ranks agree on what they read. */
+/* A rank without MPI cannot agree with the others, so it speaks for itself. Where rank 0 fails alike, its
+ * launcher ends the others before they repeat the message. */
+static Status unagreed(Status status)
+{
+    char why[512], host[64] = "";
+    if (transport_launcher_rank() == 0) return status;
+    usleep(500000);
+    log_mute(false);
+    snprintf(why, sizeof why, "%s", fail_text());
+    if (gethostname(host, sizeof host - 1) != 0) snprintf(host, sizeof host, "?");
+    return fail(status, "rank %d on %s: %s", transport_launcher_rank(), host, why);
+}
+
+/* Environment, tokenizer and checkpoint may differ on one host, so the ranks agree on what they read; options
+ * that could not be parsed are agreed on as well, once MPI is open. */
 Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, char **argv)
 {
+    char why[512];
     *mpi = NULL;
-    if (transport_launcher_rank() != 0) log_mute();     /* rank 0 logs for all */
-    TRY(options_parse(o, command, argc, argv));
+    log_mute(transport_launcher_rank() != 0);           /* rank 0 logs for all */
+    Status status = options_parse(o, command, argc, argv);
+    snprintf(why, sizeof why, "%s", fail_text());
     /* Nothing is derived yet; the minutes, from which the seconds follow, are known. */
     bool said = options_typed_by_person(o, OPTION_watchdog_seconds);
-    TRY(transport_mpi_open(mpi, said ? o->watchdog_seconds : 60 * o->timeout_minutes, &argc, &argv));
-    Status status = take_ranks(o, *mpi);
+    Status opened = transport_mpi_open(mpi, said ? o->watchdog_seconds : 60 * o->timeout_minutes, &argc, &argv);
+    if (status != OK) status = fail(status, "%s", why);
+    else              status = opened;
+    if (opened != OK) return unagreed(status);
+    if (status == OK) status = take_ranks(o, *mpi);
     if (status == OK) status = setup_values(o);
     if (status == OK) status = setup_judge(o);
     return setup_agree(*mpi, status);
