@@ -340,8 +340,8 @@ static Status directory_make(const char *path)
         }
         if (errno != ENOENT) return file_fail(path, "made");
     }
-    return fail(BAD_FILE, "%s: cannot be made: it is a link to a file or folder that does not exist, or another "
-                "process keeps removing it", path);
+    return fail(BAD_FILE, "%s: cannot be made: it is a link to a file or folder that does not exist, or"
+                " another process keeps removing it", path);
 }
 
 Status folder_make_for(const char *path)

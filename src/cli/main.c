@@ -8,11 +8,13 @@
 #include "cli/help.h"
 #include "comm/transport.h"
 
-/* Output that cannot be written is a failure even where the command knows nothing of it. */
+/* Output that cannot be written is a failure even where the command knows nothing of it. Rank 0 writes the
+ * message that all have agreed on: the others end after it, since a launcher kills all once one has failed. */
 static int ended(Status status)
 {
     bool written = fflush(stdout) == 0 && !ferror(stdout);
     if (status == OK && !written) status = fail(IO_FAILED, "standard output cannot be written");
+    if (status != OK && transport_launcher_rank() > 0) usleep(500000);
     if (status != OK) log_line("%s", fail_text());
     return status_exit_code(status);
 }

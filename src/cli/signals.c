@@ -44,8 +44,8 @@ const volatile sig_atomic_t *signals_catch(const char *words)
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         struct sigaction inherited;
         /* `nohup` starts a program with SIGHUP ignored, so that it outlives its terminal. */
-        if (numbers[i] == SIGHUP && sigaction(SIGHUP, NULL, &inherited) == 0 && inherited.sa_handler == SIG_IGN)
-            continue;
+        sigaction(numbers[i], NULL, &inherited);
+        if (numbers[i] == SIGHUP && inherited.sa_handler == SIG_IGN) continue;
         sigaction(numbers[i], &action, NULL);
     }
     return &caught;

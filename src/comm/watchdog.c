@@ -61,7 +61,7 @@ struct Watchdog {
     bool     *marked;                                 /* [size] the ranks that a message lists */
     int      *fd;                                     /* [size] connections; -1: none */
     UnsentBytes *unsent;                              /* [size] of the connections */
-    pthread_mutex_t sending;                          /* protects `unsent`: the rank's thread sends FRAME_STOP */
+    pthread_mutex_t sending;                          /* protects fd and unsent: ranks send FRAME_STOP */
     int      *members;                                /* [size] receives the ranks of a frame */
     struct pollfd  *polled;                           /* [size + 1] */
     int       wake[2];                                /* a pipe: closing its write end ends the thread */

@@ -154,8 +154,8 @@ Status datasets_fingerprints(Datasets *datasets, const char **text)
     return *text || status != OK ? status : fail(NO_MEMORY, "no memory for the names of the data");
 }
 
-/* The bytes of a fingerprint's line up to the hash of `print`, which has 16 digits; all of them where there is
- * none. */
+/* The bytes of a fingerprint's line up to the hash of `print`, which has 16 digits; all of them where there
+ * is none. */
 static size_t print_end(const char *line, size_t bytes, size_t head)
 {
     const char *found = memmem(line + head, bytes - head, ", print ", 8);

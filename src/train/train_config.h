@@ -48,6 +48,8 @@ typedef struct {
     /* the run stops after a step that is a multiple of it; 0: never */
     int64_t  exit_interval;
     bool     exit_on_missing;                 /* a `load` without a checkpoint is an error */
+    /* the tokenizer's name, a tab and its fingerprint, stored in checkpoints; NULL: none */
+    const char *tokenizer;
     const char *options;                      /* the options as one JSON object, stored in checkpoints */
 
     /* logging and evaluation */
