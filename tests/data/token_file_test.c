@@ -298,7 +298,7 @@ static void many_files_share_what_is_read(void **state)
     snprintf(name, sizeof name, "%s/shared", folder);
     for (int i = 0; i < FILES; i++) words[i] = name;
 
-    Resume r = { .plan = { .rules = { .order = ORDER_MEGATRON, .words = { words, FILES } }, .split = "1,0,0" } };
+    Resume r = { .plan = { .rules = { .order = ORDER_MEGATRON, .data_path = { words, FILES } }, .split = "1,0,0" } };
     assert_int_equal(datasets_open(&datasets, &r.plan), OK);
     long calls = thread_context()->file_calls;
     assert_int_equal(datasets_fingerprints(&datasets, &text), OK);
@@ -307,11 +307,11 @@ static void many_files_share_what_is_read(void **state)
     assert_non_null(r.was = strdup(text));
     datasets_close(&datasets);
 
-    r.plan.rules.words.count = 1;
+    r.plan.rules.data_path.count = 1;
     Ended ended = run_in_child(resume, &r);
     assert_int_equal(ended.exit_code, 0);
     assert_string_equal(ended.text, "");
-    r.plan.rules.words.count = FILES;
+    r.plan.rules.data_path.count = FILES;
     assert_string_equal(run_in_child(resume, &r).text, "");
     strstr(r.was, ", 8 blocks ")[12] ^= 1;
     assert_contains(run_in_child(resume, &r).text, "was replaced");
