@@ -14,6 +14,9 @@
 #include <unistd.h>
 #include "base/seam.h"
 
+/* MAKE_ATTEMPTS: of mkdir, while another process makes and removes the same directory. */
+enum { MAKE_ATTEMPTS = 100 };
+
 /* Fails with errno's text. A wrong path is BAD_FILE, which the user can correct; a full or broken disk is
  * IO_FAILED. */
 static Status file_fail(const char *path, const char *verb)
@@ -322,14 +325,23 @@ Status file_writable(const char *path)
 
 /* ---- directories ---- */
 
-/* An existing directory is no error: another rank or process may have made it meanwhile. */
+/* An existing directory is no error: another rank or process may have made it meanwhile. Where it has also
+ * removed it by the time of stat, mkdir is tried again; a link to nothing exists and cannot be followed, so
+ * the number of attempts is limited. */
 static Status directory_make(const char *path)
 {
     struct stat about;
-    if (seam.mkdir(path, 0777) == 0) return OK;
-    if (errno != EEXIST) return file_fail(path, "made");
-    if (stat(path, &about) == 0 && S_ISDIR(about.st_mode)) return OK;
-    return fail(BAD_FILE, "%s: cannot be made: there is a file of that name", path);
+    for (int attempt = 0; attempt < MAKE_ATTEMPTS; attempt++) {
+        if (seam.mkdir(path, 0777) == 0) return OK;
+        if (errno != EEXIST) return file_fail(path, "made");
+        if (stat(path, &about) == 0) {
+            if (S_ISDIR(about.st_mode)) return OK;
+            return fail(BAD_FILE, "%s: cannot be made: there is a file of that name", path);
+        }
+        if (errno != ENOENT) return file_fail(path, "made");
+    }
+    return fail(BAD_FILE, "%s: cannot be made: it is a link to a file or folder that does not exist, or"
+                " another process keeps removing it", path);
 }
 
 Status folder_make_for(const char *path)

@@ -32,7 +32,7 @@ bool log_terminal(void)
     return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
 }
 
-void log_mute(void) { muted = true; }
+void log_mute(bool mute) { muted = mute; }
 
 /* Opens the pipe or terminal of stderr a second time: O_NONBLOCK belongs to the open file description,
  * so setting it on the inherited descriptor would change it for other processes that share it, such as

@@ -18,7 +18,7 @@ void log_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
  * truncated at the last double space that fits, so fields are separated by two spaces. */
 void log_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_progress_end(void);                               /* ends the progress line, which stays visible */
-void log_mute(void);                                       /* this process prints nothing more: one of many */
+void log_mute(bool mute);                                  /* log_line prints nothing: one of many ranks */
 bool log_terminal(void);                                   /* stderr is a terminal with escape codes */
 /* Numbers for people, written to `out`, which is returned. */
 const char *log_bytes(char out[24], double bytes);         /* "71.3 GiB" */

@@ -108,6 +108,16 @@ static Status ids_of_file(Task *task, const char *path)
     return status;
 }
 
+/* ids: [tokens of the file] */
+typedef struct { int32_t *ids; const TokenFile *token_file; } TokensCopy;
+
+static void copy_guarded(void *context)
+{
+    const TokensCopy *copy = context;
+    for (int64_t i = 0; i < copy->token_file->tokens; i++)
+        copy->ids[i] = token_file_token(copy->token_file, i);
+}
+
 static Status ids_of_shard(Task *task, const char *prefix)
 {
     TokenFile shard;
@@ -117,8 +127,9 @@ static Status ids_of_shard(Task *task, const char *prefix)
     Status status = OK;
     if (!task->ids)
         status = fail(NO_MEMORY, "no memory for the %lld tokens of %s", (long long)shard.tokens, prefix);
+    else
+        status = token_file_guarded(&shard, copy_guarded, &(TokensCopy){ task->ids, &shard });
     for (int64_t i = 0; status == OK && i < shard.tokens; i++) {
-        task->ids[i] = token_file_token(&shard, i);
         if (task->ids[i] < 0 || task->ids[i] >= task->config.model.vocabulary)
             status = fail(BAD_SHAPE, "%s.bin: token %lld is id %d, and the model has %lld; it was prepared "
                           "for another tokenizer", prefix, (long long)i, (int)task->ids[i],

@@ -10,7 +10,8 @@
 #include "comm/transport.h"
 
 /* Output that cannot be written is a failure even where the command knows nothing of it. Where an earlier
- * write has failed its reason is lost, and the write of one more byte gives it again. */
+ * write has failed its reason is lost, and the write of one more byte gives it again. Rank 0 writes the
+ * message that all have agreed on: the others end after it, since a launcher kills all once one has failed. */
 static int ended(Status status)
 {
     errno = 0;
@@ -19,6 +20,7 @@ static int ended(Status status)
     if (status == OK && !written)
         status = fail(IO_FAILED, "standard output cannot be written: %s",
                       errno ? strerror(errno) : "a part is lost");
+    if (status != OK && transport_launcher_rank() > 0) usleep(500000);
     if (status != OK) log_line("%s", fail_text());
     return status_exit_code(status);
 }

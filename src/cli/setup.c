@@ -2,10 +2,12 @@
 #include "cli/setup.h"
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/log.h"
 #include "base/team.h"
 #include "cli/in_out.h"
 #include "comm/agree.h"
+#include "conf/value.h"
 #include "store/checkpoint.h"
 #include "text/tokenizer.h"
 
@@ -116,12 +118,15 @@ BpePlan setup_bpe(const Options *o, Team *team)
 
 /* --- what a tokenizer adds ------------------------------------------------------------------------------ */
 
-static Status tokenizer_facts(const char *name, int32_t *vocabulary, int32_t *eod)
+typedef struct { int32_t vocabulary, eod; char fingerprint[TOKENIZER_FINGERPRINT]; } TokenizerFacts;
+
+static Status tokenizer_facts(TokenizerFacts *facts, const char *name)
 {
     Tokenizer t;
     TRY(tokenizer_open(&t, name));
-    *vocabulary = t.vocabulary;
-    *eod        = t.eod;
+    facts->vocabulary = t.vocabulary;
+    facts->eod        = t.eod;
+    tokenizer_fingerprint(facts->fingerprint, &t);
     tokenizer_close(&t);
     return OK;
 }
@@ -135,15 +140,47 @@ static Status moved(const Options *o, Status status)
                 o->load);
 }
 
+/* `was`: of the checkpoint at `path`, NULL where it was saved by a version that kept none. Then fewer ids may
+ * be right, since --vocab-size may be larger than the tokenizer, and they are only reported. */
+static Status compare_tokenizer(const Options *o, const TokenizerFacts *facts, const char *path,
+                                const char *was)
+{
+    bool        typed = options_typed_by_person(o, OPTION_tokenizer);
+    const char *tab   = was ? strchr(was, '\t') : NULL;
+    if (!tab && typed && facts->vocabulary < o->vocabulary)
+        log_line("--tokenizer %s has %d ids, and the model of %s has %lld; the checkpoint does not tell "
+                 "whether it was trained with this tokenizer", o->tokenizer, facts->vocabulary, path,
+                 (long long)o->vocabulary);
+    if (!tab || !strcmp(tab + 1, facts->fingerprint)) return OK;
+    return fail(BAD_OPTION, "--tokenizer %s (%s) is not the one that %s was trained with, %.*s (%s); %s",
+                o->tokenizer, facts->fingerprint, path, (int)(tab - was), was, tab + 1,
+                typed ? "leave --tokenizer out, or say where that one is now" :
+                        "the file was changed: say by --tokenizer where an unchanged one is");
+}
+
+/* The tokenizer that a checkpoint is used with is the one that it was trained with. */
+static Status judge_tokenizer(const Options *o, const TokenizerFacts *facts)
+{
+    char path[1024], *was;
+    bool found;
+    TRY(checkpoint_find(o->load, path, &found));
+    if (!found) return OK;
+    TRY(checkpoint_tokenizer(path, &was));
+    Status status = compare_tokenizer(o, facts, path, was);
+    free(was);
+    return status;
+}
+
 /* The size of the vocabulary, where nobody gave another; a smaller one is refused. */
 static Status take_tokenizer(Options *o)
 {
-    int32_t vocabulary, eod;
-    Status status = tokenizer_facts(o->tokenizer, &vocabulary, &eod);
+    TokenizerFacts facts;
+    Status status = tokenizer_facts(&facts, o->tokenizer);
     if (status != OK && o->load && !options_typed_by_person(o, OPTION_tokenizer)) return moved(o, status);
     TRY(status);
+    int32_t vocabulary = facts.vocabulary;
     options_fill(o, OPTION_vocabulary, vocabulary, "--tokenizer");
-    if (o->vocabulary >= vocabulary) return OK;
+    if (o->vocabulary >= vocabulary) return trains(o) ? OK : judge_tokenizer(o, &facts);
     if (!trains(o))
         return fail(BAD_OPTION, "--tokenizer %s has %d ids, and the model of --load %s has %lld; give the "
                     "tokenizer it "
@@ -186,9 +223,15 @@ static void leave_out_evaluations(TrainConfig *r)
 
 Status setup_train_config(TrainConfig *r, Options *o)
 {
-    int32_t vocabulary, eod = -1;
+    TokenizerFacts facts = { .eod = -1 };
+    const char *tokenizer = NULL;
     const char *json = "", *device = o->device.is == WORD_device_auto ? "cpu" : o->device.word;
-    if (trains(o)) TRY(tokenizer_facts(o->tokenizer, &vocabulary, &eod));   /* others open their own */
+    if (trains(o)) {                                    /* others open their own */
+        char line[1100];
+        TRY(tokenizer_facts(&facts, o->tokenizer));
+        snprintf(line, sizeof line, "%.1023s\t%s", o->tokenizer, facts.fingerprint);
+        tokenizer = options_hold(o, line);
+    }
     if (trains(o)) TRY(options_json(o, &json));                             /* kept in checkpoints */
     *r = (TrainConfig){
         .model = setup_model(o), .training = o->command == FOR_TRAIN,
@@ -198,10 +241,11 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .optimizer = optimizer_named(o->optimizer.word), .settings = setup_optimizer(o), .clip = o->clip_grad,
         .seed = (uint64_t)o->seed, .device = device, .threads = (int)o->threads,
         .watchdog = o->watchdog_seconds, .datasets = setup_datasets(o), .split = o->split, .reset_positions = o->reset_positions,
-        .reset_attention = o->reset_attention, .mask_eod = o->mask_eod, .eod = eod,
+        .reset_attention = o->reset_attention, .mask_eod = o->mask_eod, .eod = facts.eod,
         .save = o->save, .load = o->load, .save_interval = o->save_interval, .keep_last = o->keep_last,
         .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,
-        .changed = o->changed, .log_interval = o->log_interval, .eval_interval = o->eval_interval,
+        .tokenizer = tokenizer, .changed = o->changed, .log_interval = o->log_interval,
+        .eval_interval = o->eval_interval,
         .eval_iters = o->eval_interval > 0 ? o->eval_iters : 0, .metrics = o->metrics,
     };
     leave_out_evaluations(r);
@@ -280,16 +324,34 @@ static Status take_ranks(Options *o, const Transport *mpi)
                 (long long)o->ranks, mpi->size);
 }
 
-/* Tokenizer and checkpoint may be missing on one host alone, so the ranks agree on what they read. */
+/* A rank without MPI cannot agree with the others, so it speaks for itself. */
+static Status unagreed(Status status)
+{
+    char why[512], host[64] = "";
+    if (transport_launcher_rank() == 0) return status;
+    log_mute(false);
+    snprintf(why, sizeof why, "%s", fail_text());
+    if (gethostname(host, sizeof host - 1) != 0) snprintf(host, sizeof host, "?");
+    return fail(status, "rank %d on %s: %s", transport_launcher_rank(), host, why);
+}
+
+/* Environment, tokenizer and checkpoint may differ on one host, so the ranks agree on what they read; options
+ * that could not be parsed are agreed on as well, once MPI is open. */
 Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, char **argv)
 {
+    char why[512];
     *mpi = NULL;
-    if (transport_launcher_rank() != 0) log_mute();     /* rank 0 logs for all */
-    TRY(options_parse(o, command, argc, argv));
+    log_mute(transport_launcher_rank() != 0);           /* rank 0 logs for all */
+    Status status = options_parse(o, command, argc, argv);
+    snprintf(why, sizeof why, "%s", fail_text());
     /* Nothing is derived yet; the minutes, from which the seconds follow, are known. */
     bool said = options_typed_by_person(o, OPTION_watchdog_seconds);
-    TRY(transport_mpi_open(mpi, said ? o->watchdog_seconds : 60 * o->timeout_minutes, &argc, &argv));
-    Status status = take_ranks(o, *mpi);
+    double limit = said ? o->watchdog_seconds : 60 * o->timeout_minutes;
+    Status opened = transport_mpi_open(mpi, limit, &argc, &argv);
+    if (status != OK) status = fail(status, "%s", why);
+    else              status = opened;
+    if (opened != OK) return unagreed(status);
+    if (status == OK) status = take_ranks(o, *mpi);
     if (status == OK) status = setup_values(o);
     if (status == OK) status = setup_judge(o);
     return setup_agree(*mpi, status);

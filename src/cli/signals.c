@@ -41,6 +41,12 @@ const volatile sig_atomic_t *signals_catch(const char *words)
     struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
     message = words;
     signal(SIGPIPE, SIG_IGN);       /* a write to a closed pipe then fails with EPIPE, which is reported */
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sigaction(numbers[i], &action, NULL);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction inherited;
+        /* `nohup` starts a program with SIGHUP ignored, so that it outlives its terminal. */
+        sigaction(numbers[i], NULL, &inherited);
+        if (numbers[i] == SIGHUP && inherited.sa_handler == SIG_IGN) continue;
+        sigaction(numbers[i], &action, NULL);
+    }
     return &caught;
 }

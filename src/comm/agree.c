@@ -24,7 +24,11 @@ static Status agree_on_failure(Comm *world, Status mine, int lowest)
     CHECK(all, "no memory for the messages of %d ranks", world->size);
     comm_gather_bytes(world, "agree", all, &failure, sizeof failure);
     failure = all[lowest];
+    bool alike = true;                                /* a wrong word in the command line, for example */
+    for (int r = 0; r < world->size; r++)
+        alike &= all[r].code == failure.code && strcmp(all[r].text, failure.text) == 0;
     free(all);
+    if (alike) return fail((Status)failure.code, "%s", failure.text);
     return fail((Status)failure.code, "rank %d on %s: %s", failure.rank, failure.host, failure.text);
 }
 

@@ -7,8 +7,8 @@
 
 /* Collective over world: one all-gather of 4 bytes, and a second one only after a failure. OK where
  * `mine` is OK on all ranks. Otherwise every rank gets the status of the lowest failing rank, and
- * fail_text() is its message, preceded by its rank and host. In a dry run and on one rank it returns
- * `mine`. */
+ * fail_text() is its message, preceded by its rank and host unless all ranks failed alike. In a dry run
+ * and on one rank it returns `mine`. */
 Status agree(Comm *world, Status mine);
 /* Collective over world. BAD_FILE where `mine` is not the same on all ranks; `what` names the value in
  * the message. */

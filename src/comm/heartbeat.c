@@ -19,6 +19,7 @@ Status heartbeat_open(Heartbeat **heartbeat)
 
 void heartbeat_close(Heartbeat *heartbeat)
 {
+    if (!heartbeat) return;
     pthread_mutex_destroy(&heartbeat->lock);
     free(heartbeat);
 }

@@ -34,7 +34,7 @@ typedef struct {
 /* Opened, closed and written by the rank's own thread, which must outlive the heartbeat, because the
  * heartbeat points to that thread's counter of file calls. NO_MEMORY where allocation fails. */
 Status heartbeat_open (Heartbeat **heartbeat);
-void   heartbeat_close(Heartbeat *heartbeat);
+void   heartbeat_close(Heartbeat *heartbeat);                    /* NULL is allowed */
 /* A wait begins: operation `number` named `verb` of the comm, for `members` (world ranks, kept by
  * reference until heartbeat_leave). */
 void   heartbeat_enter(Heartbeat *heartbeat, const char *comm, const char *verb, int64_t number,

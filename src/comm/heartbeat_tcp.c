@@ -18,9 +18,9 @@
 #include <unistd.h>
 #include "comm/agree.h"
 
-/* COOKIE: bytes, 128 bits that cannot be guessed. RECEIVE_SECONDS bounds the read of one frame, so that
- * a connection which stops in the middle of a frame cannot block the watchdog. */
-enum { COOKIE = 16, CONNECT_MS = 30000, RECEIVE_SECONDS = 2 };
+/* COOKIE: bytes, 128 bits that cannot be guessed. BLOCK_SECONDS bounds the read of one frame, so that a
+ * connection which stops in the middle of a frame cannot block the watchdog, and the writes that wait. */
+enum { COOKIE = 16, CONNECT_MS = 30000, BLOCK_SECONDS = 2 };
 /* Address and port are in network byte order. */
 typedef struct { uint8_t cookie[COOKIE]; struct in_addr address; uint16_t port; } ConnectOffer;
 typedef struct { uint8_t cookie[COOKIE]; int32_t rank; } Hello;
@@ -67,9 +67,10 @@ static Status listener_open(int *listener, ConnectOffer *offer, int backlog, boo
 /* No Nagle delay (TCP_NODELAY): a frame that waits for the next one would be a late heartbeat. */
 static void set_socket_options(int fd)
 {
-    struct timeval limit = { .tv_sec = RECEIVE_SECONDS };
+    struct timeval limit = { .tv_sec = BLOCK_SECONDS };
     int yes = 1;
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 }
 
@@ -141,13 +142,51 @@ Status heartbeat_tcp_open(int *fd, Comm *world, bool one_host)
 }
 
 /* ---- frames ---- */
-void heartbeat_tcp_send(int fd, const HeartbeatFrame *frame, const int *members)
+/* Sends until all is sent or the system takes no more. */
+static void unsent_send(int fd, UnsentBytes *unsent, int flags)
+{
+    size_t at = 0;
+    while (at < unsent->count) {
+        ssize_t n = send(fd, unsent->bytes + at, unsent->count - at, flags);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) break;
+        at += (size_t)n;
+    }
+    if (at > 0) memmove(unsent->bytes, unsent->bytes + at, unsent->count - at);
+    unsent->count -= at;
+}
+
+/* Keeps the parts of a frame from byte `sent` on. Without memory for it the connection would carry half a
+ * frame, so it is closed, which the other end takes for the death of this process. */
+static void unsent_keep(int fd, UnsentBytes *unsent, const struct iovec part[2], size_t sent)
+{
+    size_t rest = part[0].iov_len + part[1].iov_len - sent;
+    char *bytes = realloc(unsent->bytes, unsent->count + rest);
+    if (!bytes) {
+        shutdown(fd, SHUT_RDWR);
+        return;
+    }
+    unsent->bytes = bytes;
+    for (int i = 0; i < 2; i++) {
+        size_t skip = sent < part[i].iov_len ? sent : part[i].iov_len, left = part[i].iov_len - skip;
+        if (left > 0) memcpy(bytes + unsent->count, (const char *)part[i].iov_base + skip, left);
+        unsent->count += left;
+        sent -= skip;
+    }
+}
+
+void heartbeat_tcp_send(int fd, UnsentBytes *unsent, const HeartbeatFrame *frame, const int *members)
 {
     struct iovec  part[2] = { { (void *)frame, sizeof *frame },
                               { (void *)members, (size_t)frame->members * sizeof *members } };
     struct msghdr message = { .msg_iov = part, .msg_iovlen = frame->members ? 2 : 1 };
-    if (sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+    ssize_t sent = 0;
+    unsent_send(fd, unsent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (unsent->count == 0) sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent <= 0 && frame->kind == FRAME_PROGRESS)
         return;                                       /* the reader notices: by silence, or by the close */
+    size_t taken = sent > 0 ? (size_t)sent : 0;
+    if (taken < part[0].iov_len + part[1].iov_len) unsent_keep(fd, unsent, part, taken);
 }
 
 /* The bytes come from a network: kind, count and the names of the collective are made safe before they
@@ -164,9 +203,12 @@ bool heartbeat_tcp_recv(int fd, HeartbeatFrame *frame, int *members, int capacit
     return bytes == 0 || recv(fd, members, bytes, MSG_WAITALL) == (ssize_t)bytes;
 }
 
-void heartbeat_tcp_leave(int fd)
+void heartbeat_tcp_leave(int fd, UnsentBytes *unsent)
 {
     char rest[256];
+    unsent_send(fd, unsent, MSG_NOSIGNAL);            /* blocks no longer than the socket's time limit */
+    free(unsent->bytes);
+    *unsent = (UnsentBytes){ 0 };
     shutdown(fd, SHUT_WR);
     /* close() with unread bytes sends RST, which would discard the goodbye at the other end. */
     while (recv(fd, rest, sizeof rest, 0) > 0) { }

@@ -15,12 +15,17 @@ typedef struct { int32_t kind, rank, members, victim; RankProgress progress; } H
  * 0; all other entries are -1. The caller owns the descriptors. IO_FAILED on all ranks where one cannot
  * connect; rank 0 waits 30 s for each. */
 Status heartbeat_tcp_open(int *fd, Comm *world, bool one_host);
-/* Never blocks, because a dead reader must not stop the writer. Errors are ignored: a broken connection
- * is noticed by heartbeat_tcp_recv. */
-void   heartbeat_tcp_send(int fd, const HeartbeatFrame *frame, const int *members);
+/* Of a connection: what the system has not taken yet of frames that were begun, or that must arrive.
+ * Zeroed at first; the memory is freed by heartbeat_tcp_leave. */
+typedef struct { char *bytes; size_t count; } UnsentBytes;
+/* Never blocks, because a dead reader must not stop the writer. What is unsent goes first, so that frames
+ * stay whole. While the reader does not read, a FRAME_PROGRESS is dropped, since a later one tells more;
+ * the other kinds are kept. Errors are ignored: a broken connection is noticed by heartbeat_tcp_recv. One
+ * thread at a time. */
+void   heartbeat_tcp_send(int fd, UnsentBytes *unsent, const HeartbeatFrame *frame, const int *members);
 /* Reads one frame and its members, at most `capacity`. False where the connection is closed or the bytes
  * are no frame. */
 bool   heartbeat_tcp_recv(int fd, HeartbeatFrame *frame, int *members, int capacity);
-/* After a FRAME_GOODBYE: waits until the other end has read it, then closes. */
-void   heartbeat_tcp_leave(int fd);
+/* After a FRAME_GOODBYE: sends what is unsent, waits until the other end has read it, then closes. */
+void   heartbeat_tcp_leave(int fd, UnsentBytes *unsent);
 #endif

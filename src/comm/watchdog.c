@@ -60,6 +60,8 @@ struct Watchdog {
     ObservedRank *seen;                               /* [size] */
     bool     *marked;                                 /* [size] the ranks that a message lists */
     int      *fd;                                     /* [size] connections; -1: none */
+    UnsentBytes *unsent;                              /* [size] of the connections */
+    pthread_mutex_t sending;                          /* protects fd and unsent: ranks send FRAME_STOP */
     int      *members;                                /* [size] receives the ranks of a frame */
     struct pollfd  *polled;                           /* [size + 1] */
     int       wake[2];                                /* a pipe: closing its write end ends the thread */
@@ -114,11 +116,27 @@ static int text_add_ranks(VerdictText *text, const bool *marked, int size)
 }
 
 /* Sends a frame to every connected process: to all from rank 0, to rank 0 from the others. */
-static void broadcast(const Watchdog *w, HeartbeatFrameKind kind, int victim)
+static void send_to_all(Watchdog *w, const HeartbeatFrame *frame, const int *members)
 {
-    HeartbeatFrame frame = { .kind = (int32_t)kind, .rank = w->rank, .victim = victim };
+    pthread_mutex_lock(&w->sending);
     for (int r = 0; r < w->size && !w->threads; r++)
-        if (w->fd[r] >= 0) heartbeat_tcp_send(w->fd[r], &frame, NULL);
+        if (w->fd[r] >= 0) heartbeat_tcp_send(w->fd[r], &w->unsent[r], frame, members);
+    pthread_mutex_unlock(&w->sending);
+}
+
+static void broadcast(Watchdog *w, HeartbeatFrameKind kind, int victim)
+{
+    send_to_all(w, &(HeartbeatFrame){ .kind = (int32_t)kind, .rank = w->rank, .victim = victim }, NULL);
+}
+
+/* Closes a connection over which a goodbye was sent. */
+static void leave(Watchdog *w, int rank)
+{
+    pthread_mutex_lock(&w->sending);
+    int fd = w->fd[rank];
+    w->fd[rank] = -1;
+    pthread_mutex_unlock(&w->sending);
+    if (fd >= 0) heartbeat_tcp_leave(fd, &w->unsent[rank]);
 }
 
 /* ---- ending the job ---- */
@@ -341,8 +359,7 @@ static void send_own_progress(Watchdog *w, int rank)
         heartbeat_look(w->identity[rank].heartbeat, w->awake, w->limit / 2, &ranks, &count);
     observe(w, rank, &progress, ranks, count);
     HeartbeatFrame frame = { .kind = FRAME_PROGRESS, .rank = rank, .members = count, .progress = progress };
-    for (int r = 0; r < w->size && !w->threads; r++)
-        if (w->fd[r] >= 0) heartbeat_tcp_send(w->fd[r], &frame, ranks);
+    send_to_all(w, &frame, ranks);
     free(ranks);
 }
 
@@ -367,10 +384,12 @@ static void receive_frame(Watchdog *w, int rank)
     else if (frame.kind == FRAME_PROGRESS)
         observe(w, rank, &frame.progress, w->members, frame.members);
     else {
+        HeartbeatFrame goodbye = { .kind = FRAME_GOODBYE, .rank = w->rank };
         mark_left(w, rank);
-        heartbeat_tcp_send(w->fd[rank], &(HeartbeatFrame){ .kind = FRAME_GOODBYE, .rank = w->rank }, NULL);
-        heartbeat_tcp_leave(w->fd[rank]);
-        w->fd[rank] = -1;
+        pthread_mutex_lock(&w->sending);
+        heartbeat_tcp_send(w->fd[rank], &w->unsent[rank], &goodbye, NULL);
+        pthread_mutex_unlock(&w->sending);
+        leave(w, rank);
     }
 }
 
@@ -412,8 +431,7 @@ static void *watch(void *context)
         pthread_mutex_unlock(&w->lock);
     } while (receive_for_one_period(w));
     broadcast(w, FRAME_GOODBYE, NOBODY);
-    for (int r = 0; r < w->size && !w->threads; r++)
-        if (w->fd[r] >= 0) heartbeat_tcp_leave(w->fd[r]);
+    for (int r = 0; r < w->size && !w->threads; r++) leave(w, r);
     return NULL;
 }
 
@@ -440,6 +458,8 @@ static void watchdog_free(Watchdog *w)
     free(w->seen);
     free(w->marked);
     free(w->identity);
+    for (int r = 0; w->unsent && r < w->size; r++) free(w->unsent[r].bytes);
+    free(w->unsent);
     free(w->fd);
     free(w->members);
     free(w->polled);
@@ -458,11 +478,13 @@ static Status watchdog_make(Watchdog **out, const Comm *world, double seconds, b
         w->seen     = calloc(n, sizeof *w->seen);
         w->marked   = calloc(n, sizeof *w->marked);
         w->fd       = calloc(n, sizeof *w->fd);
+        w->unsent   = calloc(n, sizeof *w->unsent);
         w->members  = calloc(n, sizeof *w->members);
         w->polled   = calloc(n + 1, sizeof *w->polled);
         pthread_mutex_init(&w->lock, NULL);
+        pthread_mutex_init(&w->sending, NULL);
     }
-    if (!w || !w->identity || !w->seen || !w->marked || !w->fd || !w->members || !w->polled ||
+    if (!w || !w->identity || !w->seen || !w->marked || !w->fd || !w->unsent || !w->members || !w->polled ||
         pipe2(w->wake, O_CLOEXEC) != 0)
         return fail(NO_MEMORY, "no memory for the watchdog of %d ranks", world->size);
     return OK;

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/guard.h"
 #include "base/log.h"
 #include "data/datasets.h"
 
@@ -117,33 +116,20 @@ Status datasets_measure(Datasets *datasets, SplitKind kind, const LoaderConfig *
 
 /* ---- token files that are replaced between the saving and the resuming of a run ---- */
 
-/* The result and the argument of token_file_fingerprint, for guard_run. */
-typedef struct { char text[TOKEN_FILE_FINGERPRINT]; const TokenFile *token_file; } Fingerprint;
+/* The arguments and the result of token_file_fingerprint, for token_file_guarded. */
+typedef struct { char text[TOKEN_FILE_FINGERPRINT]; const TokenFile *token_file; int blocks; } Fingerprint;
 
 static void fingerprint_guarded(void *context)
 {
     Fingerprint *f = context;
-    token_file_fingerprint(f->text, f->token_file);
+    token_file_fingerprint(f->text, f->token_file, f->blocks);
 }
 
-/* The check follows the reading, as in data/loader.c. */
-static Status fingerprint_take(Fingerprint *f)
-{
-    const FileMap *bin = &f->token_file->bin, *map = &f->token_file->index;
-    const uint8_t *fault = guard_run(fingerprint_guarded, f);
-    TRY(file_map_check(map));
-    TRY(file_map_check(bin));
-    if (!fault) return OK;
-    if (fault >= bin->data && fault < bin->data + bin->size) map = bin;
-    return fail(BAD_FILE, "%s: cannot be read at byte %zu; its disk fails, restore the file from a copy",
-                map->path, (size_t)(fault - map->data));
-}
-
-static Status fingerprints_write(FILE *out, const DatasetFiles *files)
+static Status fingerprints_write(FILE *out, const DatasetFiles *files, int blocks)
 {
     for (int i = 0; files->token_file && i < files->list.count; i++) {
-        Fingerprint f = { .token_file = &files->token_file[i] };
-        TRY(fingerprint_take(&f));
+        Fingerprint f = { .token_file = &files->token_file[i], .blocks = blocks };
+        TRY(token_file_guarded(f.token_file, fingerprint_guarded, &f));
         fprintf(out, "%s\t%s\n", files->list.part[i].prefix, f.text);
     }
     return OK;
@@ -154,8 +140,11 @@ Status datasets_fingerprints(Datasets *datasets, const char **text)
     size_t bytes;
     Status status = OK;
     FILE  *out = datasets->fingerprints ? NULL : open_memstream(&datasets->fingerprints, &bytes);
+    int64_t files = 0;                         /* of all splits: each gets an equal share of what is read */
+    for (int kind = 0; kind < SPLITS; kind++)
+        files += datasets->files[kind].token_file ? datasets->files[kind].list.count : 0;
     for (int kind = 0; out && status == OK && kind < SPLITS; kind++)
-        status = fingerprints_write(out, &datasets->files[kind]);
+        status = fingerprints_write(out, &datasets->files[kind], token_file_blocks(files));
     bool whole = (!out || fclose(out) == 0) && status == OK;
     if (!whole) {
         free(datasets->fingerprints);
@@ -165,8 +154,24 @@ Status datasets_fingerprints(Datasets *datasets, const char **text)
     return *text || status != OK ? status : fail(NO_MEMORY, "no memory for the names of the data");
 }
 
+/* The bytes of a fingerprint's line up to the hash of `print`, which has 16 digits; all of them where there
+ * is none. */
+static size_t print_end(const char *line, size_t bytes, size_t head)
+{
+    const char *found = memmem(line + head, bytes - head, ", print ", 8);
+    size_t end = found ? (size_t)(found - line) + 8 + 16 : bytes;
+    return end < bytes ? end : bytes;
+}
+
+/* Whether the two lines' hashes of blocks are of equally many blocks. Both lines end with 16 digits. */
+static bool same_blocks(const char *a, size_t a_bytes, const char *b, size_t b_bytes, size_t end)
+{
+    return a_bytes == b_bytes && a_bytes >= end + 16 && !memcmp(a + end, b + end, a_bytes - 16 - end);
+}
+
 /* Compares a line of the current files (prefix, tab, fingerprint) with the line of the same prefix in the
- * checkpoint. Fingerprints of older checkpoints have no `blocks`; then the part before them is compared. */
+ * checkpoint. Fingerprints of older checkpoints have no `blocks`, and with another number of files there may
+ * be another number of blocks; then the part before them is compared. */
 static void line_compare(const char *line, size_t bytes, const char *fingerprints)
 {
     const char *tab = memchr(line, '\t', bytes);
@@ -175,8 +180,9 @@ static void line_compare(const char *line, size_t bytes, const char *fingerprint
     for (const char *was = fingerprints; *was; was += strcspn(was, "\n"), was += *was == '\n') {
         size_t all = strcspn(was, "\n");
         if (all < head || memcmp(was, line, head)) continue;
-        bool older = all < bytes && !strncmp(line + all, ", blocks ", 9);
-        if ((all == bytes || older) && !memcmp(was, line, all)) return;
+        size_t end = print_end(line, bytes, head);
+        bool   whole = same_blocks(line, bytes, was, all, end);
+        if (print_end(was, all, head) == end && !memcmp(was, line, whole ? bytes : end)) return;
         log_line("resumes with %.*s (%.*s) where the checkpoint had it with %.*s: the token file was"
                  " replaced, and the run is not the one that was begun", (int)head - 1, line,
                  (int)(bytes - head), line + head, (int)(all - head), was + head);

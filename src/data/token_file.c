@@ -6,12 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include "base/guard.h"
 #include "base/random.h"
 #include "data/fairseq_tokens.h"
 #include "data/token_file.h"
 
 enum { HEADER = 34, CODE_INT32 = 4, CODE_UINT16 = 8 };           /* of the format */
-enum { END_BYTES = 4096, BLOCK_BYTES = 65536, BLOCKS = 256 };    /* of the fingerprint */
+/* Of the fingerprint; LIST_BLOCKS: of all files of a list together. */
+enum { END_BYTES = 4096, BLOCK_BYTES = 65536, LIST_BLOCKS = 8192 };
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "the format is read and written in the machine's order");
 static const uint8_t magic[9] = { 'M', 'M', 'I', 'D', 'I', 'D', 'X', 0, 0 };
@@ -56,7 +58,10 @@ static uint64_t block_hash(uint64_t hash, const uint8_t *data, size_t bytes)
 }
 
 /* The blocks begin at equal distances from the start of the file; one more ends at its end. */
-static size_t block_at(const FileMap *f, size_t i) { return (f->size - BLOCK_BYTES) / (BLOCKS - 1) * i; }
+static size_t block_at(const FileMap *f, size_t blocks, size_t i)
+{
+    return (f->size - BLOCK_BYTES) / (blocks - 1) * i;
+}
 
 /* Each block read counts as progress for the watchdog, since a slow disk may take minutes for all of them. */
 static uint64_t block_read(uint64_t hash, const uint8_t *data, size_t bytes)
@@ -76,23 +81,50 @@ static uint64_t whole_hash(uint64_t hash, const uint8_t *data, size_t bytes)
 
 /* A file no longer than all blocks is hashed whole. The kernel is asked for all blocks before the first
  * one is read, so that a disk or network file system serves them in parallel. */
-static uint64_t blocks_hash(uint64_t hash, const FileMap *f)
+static uint64_t blocks_hash(uint64_t hash, const FileMap *f, size_t blocks)
 {
-    if (f->size <= (size_t)BLOCK_BYTES * BLOCKS) return whole_hash(hash, f->data, f->size);
-    for (size_t i = 0; i < BLOCKS; i++)
-        madvise((void *)(uintptr_t)(f->data + block_at(f, i) / 4096 * 4096), BLOCK_BYTES + 4096,
+    if (f->size <= BLOCK_BYTES * blocks) return whole_hash(hash, f->data, f->size);
+    for (size_t i = 0; i < blocks; i++)
+        madvise((void *)(uintptr_t)(f->data + block_at(f, blocks, i) / 4096 * 4096), BLOCK_BYTES + 4096,
                 MADV_WILLNEED);
-    for (size_t i = 0; i < BLOCKS; i++) hash = block_read(hash, f->data + block_at(f, i), BLOCK_BYTES);
+    for (size_t i = 0; i < blocks; i++)
+        hash = block_read(hash, f->data + block_at(f, blocks, i), BLOCK_BYTES);
     return block_read(hash, f->data + f->size - BLOCK_BYTES, BLOCK_BYTES);
 }
 
-void token_file_fingerprint(char out[TOKEN_FILE_FINGERPRINT], const TokenFile *token_file)
+void token_file_fingerprint(char out[TOKEN_FILE_FINGERPRINT], const TokenFile *token_file, int blocks)
 {
     const FileMap *bin = &token_file->bin, *index = &token_file->index;
+    char number[16] = "";
+    if (blocks < TOKEN_FILE_BLOCKS) snprintf(number, sizeof number, "%d ", blocks);
     snprintf(out, TOKEN_FILE_FINGERPRINT,
-             ".bin %zu bytes, .idx %zu bytes, print %016" PRIx64 ", blocks %016" PRIx64,
-             bin->size, index->size, ends_hash(ends_hash(0, index), bin),
-             blocks_hash(blocks_hash(0, index), bin));
+             ".bin %zu bytes, .idx %zu bytes, print %016" PRIx64 ", %sblocks %016" PRIx64,
+             bin->size, index->size, ends_hash(ends_hash(0, index), bin), number,
+             blocks_hash(blocks_hash(0, index, (size_t)blocks), bin, (size_t)blocks));
+}
+
+int token_file_blocks(int64_t files)
+{
+    int blocks = TOKEN_FILE_BLOCKS;
+    while (blocks > TOKEN_FILE_BLOCKS_LEAST && 2 * files * blocks > LIST_BLOCKS) blocks /= 2;
+    return blocks;
+}
+
+/* ---- files that are truncated while they are read ---- */
+
+/* The checks follow the reading: a file that is long enough after it was read was long enough before. */
+Status token_file_guarded(const TokenFile *token_file, void (*body)(void *context), void *context)
+{
+    const FileMap *bin = &token_file->bin, *map = &token_file->index;
+    const uint8_t *fault = guard_run(body, context);
+    TRY(file_map_check(map));
+    TRY(file_map_check(bin));
+    if (!fault) return OK;
+    if (fault >= bin->data && fault < bin->data + bin->size) map = bin;
+    CHECK(fault >= map->data && fault < map->data + map->size, "SIGBUS at %p, which is in neither file",
+          (const void *)fault);
+    return fail(BAD_FILE, "%s: cannot be read at byte %zu; its disk fails, restore the file from a copy",
+                map->path, (size_t)(fault - map->data));
 }
 
 /* ---- opening ---- */

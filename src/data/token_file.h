@@ -26,13 +26,22 @@ int64_t token_file_start   (const TokenFile *token_file, int64_t sequence);
 int64_t token_file_document(const TokenFile *token_file, int64_t document);
 /* The id; at: tokens from the start of .bin. */
 int32_t token_file_token   (const TokenFile *token_file, int64_t at);
+/* Runs body(context), which reads the files through the accessors, under guard_run (base/guard.h): it holds
+ * no lock and owns no memory. BAD_FILE where a file was truncated since token_file_open, so that what was
+ * read may be zeros that are not data, or where its disk fails. */
+Status  token_file_guarded (const TokenFile *token_file, void (*body)(void *context), void *context);
 /* ".bin 120 bytes, .idx 96 bytes, print 0123456789abcdef, blocks 0123456789abcdef": a fingerprint by which
  * replaced files are recognised. `print` hashes the sizes and the first and last 4,096 bytes of both files
- * (older checkpoints have only this). `blocks` hashes each file whole up to 16 MiB, and of a longer one
- * 257 blocks of 64 KiB at equal distances: a change longer than a 255th of the file is certainly found, a
- * shorter one with a probability. At most 16 MiB of each file are read. */
-enum { TOKEN_FILE_FINGERPRINT = 128 };
-void    token_file_fingerprint   (char out[TOKEN_FILE_FINGERPRINT], const TokenFile *token_file);
+ * (older checkpoints have only this). `blocks` hashes each file whole up to `blocks` times 64 KiB, and of a
+ * longer one `blocks` + 1 blocks of 64 KiB at equal distances: a change longer than a (`blocks` - 1)th of
+ * the file is certainly found, a shorter one with a probability. At most that much of each file is read.
+ * With fewer blocks than TOKEN_FILE_BLOCKS the word is "16 blocks", since hashes of different numbers of
+ * blocks cannot be compared. */
+enum { TOKEN_FILE_FINGERPRINT = 128, TOKEN_FILE_BLOCKS = 256, TOKEN_FILE_BLOCKS_LEAST = 8 };
+void    token_file_fingerprint   (char out[TOKEN_FILE_FINGERPRINT], const TokenFile *token_file, int blocks);
+/* The blocks of each file of a list of `files` token files, so that a start reads at most 512 MiB or 1 MiB
+ * of each token file. A power of two, so that a list that grows a little keeps its number. */
+int     token_file_blocks        (int64_t files);
 
 /* Writes token files: to temporary names, renamed at the end, .bin first and .idx last, so that a prefix
  * with an .idx is complete. */

@@ -41,6 +41,10 @@ Status checkpoint_options(const char *path, char **options);         /* JSON tex
 /* The caller frees it; NULL if none was saved. */
 Status checkpoint_data(const char *path, char **data);
 
+/* "NAME<tab>257 ids, print 0123456789abcdef" of the tokenizer it was trained with. The caller frees it; NULL
+ * if none was saved. */
+Status checkpoint_tokenizer(const char *path, char **tokenizer);
+
 /* One step directory, opened for reading; its manifest is read once. Not collective: every rank reads its
  * own shards. */
 typedef struct Checkpoint Checkpoint;

@@ -19,5 +19,7 @@ typedef struct {
     const char *options;
     /* For saving: fingerprints of the run's data, one per line, or NULL; NULL after reading. */
     const char *data;
+    /* For saving: the tokenizer's name, a tab and its fingerprint, or NULL; NULL after reading. */
+    const char *tokenizer;
 } CheckpointState;
 #endif

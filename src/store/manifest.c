@@ -63,6 +63,7 @@ void manifest_free(Manifest *m)
     free(m->sorted);
     free(m->options);
     free(m->data);
+    free(m->tokenizer);
     *m = (Manifest){ 0 };
 }
 
@@ -158,6 +159,7 @@ static Status manifest_json(json_t **root, const Manifest *m)
     if (!*root) return fail(NO_MEMORY, "no memory for a manifest of %d tensors", m->tensors);
     /* json_string returns NULL for a path that is not UTF-8, and then the fingerprints are left out. */
     if (m->state.data) json_object_set_new(*root, "data", json_string(m->state.data));
+    if (m->state.tokenizer) json_object_set_new(*root, "tokenizer", json_string(m->state.tokenizer));
     TRY(checksum_of(sum, *root));
     json_object_set_new(*root, "checksum", json_string(sum));
     return OK;
@@ -238,12 +240,13 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
 {
     CheckpointState *state = &m->state;
     const char *seed;
-    const char *data = NULL;
+    const char *data = NULL, *tokenizer = NULL;
     json_t     *options;
     json_int_t  step, samples, updates;
-    if (json_unpack(root, "{s:s, s:i, s:I, s:I, s:I, s:s, s:o, s:o, s?s !}", "format", &(const char *){ 0 },
-                    "version", &(int){ 0 }, "step", &step, "samples", &samples, "updates", &updates, "seed",
-                    &seed, "options", &options, "files", files, "data", &data) != 0 ||
+    if (json_unpack(root, "{s:s, s:i, s:I, s:I, s:I, s:s, s:o, s:o, s?s, s?s !}", "format",
+                    &(const char *){ 0 }, "version", &(int){ 0 }, "step", &step, "samples", &samples,
+                    "updates", &updates, "seed", &seed, "options", &options, "files", files, "data", &data,
+                    "tokenizer", &tokenizer) != 0 ||
         step < 0 || samples < 0 || updates < 0 || !json_is_object(options) || !json_is_array(*files))
         return fail(BAD_FILE, "%s: step, samples, updates, seed, options or files are missing or wrong",
                     path);
@@ -256,6 +259,8 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
     state->seed = strtoull(seed, &end, 10);
     if (seed[0] < '0' || seed[0] > '9' || *end) return fail(BAD_FILE, "%s: seed is not a number", path);
     if (data && !(m->data = strdup(data))) return fail(NO_MEMORY, "%s: no memory for its data", path);
+    if (tokenizer && !(m->tokenizer = strdup(tokenizer)))
+        return fail(NO_MEMORY, "%s: no memory for its tokenizer", path);
     m->options = json_dumps(options, JSON_COMPACT);
     return m->options ? OK : fail(NO_MEMORY, "%s: no memory for its options", path);
 }

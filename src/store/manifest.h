@@ -21,7 +21,7 @@ typedef struct {
     ManifestFile   *file;                  /* [files] owned */
     ManifestEntry  *sorted;                /* [tensors] by name, for bsearch; owned */
     /* After reading: those of the state, owned; data NULL: none was saved. */
-    char           *options, *data;
+    char           *options, *data, *tokenizer;
     /* Made by manifest_plan: the tensor arrays of the files belong to the caller. */
     bool            planned;
     char            folder[1024];          /* the directory it was read from, for messages */

@@ -243,24 +243,31 @@ Status checkpoint_state(const char *path, CheckpointState *state)
     return OK;
 }
 
-Status checkpoint_options(const char *path, char **options)
+/* *text: one of the texts of the manifest at `path`, chosen by its place in the struct. */
+static Status manifest_text(const char *path, size_t place, char **text)
 {
     Manifest manifest;
     TRY(manifest_read(&manifest, path));
-    *options = manifest.options;
-    manifest.options = NULL;
+    char **from = (char **)(void *)((char *)&manifest + place);
+    *text = *from;
+    *from = NULL;
     manifest_free(&manifest);
     return OK;
 }
 
+Status checkpoint_options(const char *path, char **options)
+{
+    return manifest_text(path, offsetof(Manifest, options), options);
+}
+
 Status checkpoint_data(const char *path, char **data)
 {
-    Manifest manifest;
-    TRY(manifest_read(&manifest, path));
-    *data = manifest.data;
-    manifest.data = NULL;
-    manifest_free(&manifest);
-    return OK;
+    return manifest_text(path, offsetof(Manifest, data), data);
+}
+
+Status checkpoint_tokenizer(const char *path, char **tokenizer)
+{
+    return manifest_text(path, offsetof(Manifest, tokenizer), tokenizer);
 }
 
 /* ---- verifying: continues after an error, so that one pass lists all of them; the first is returned ---- */

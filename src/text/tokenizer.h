@@ -54,6 +54,10 @@ void   tokenizer_close(Tokenizer *t);
 /* The capacity in ids that encode needs for this text: an upper bound, which some tokenizers find by
  * normalizing it. */
 int64_t tokenizer_max_ids(const Tokenizer *t, const char *text, int64_t bytes);
+/* "257 ids, print 0123456789abcdef": by it the tokenizer of a checkpoint is recognised, under any name and in
+ * any format of file. `print` hashes the end of document and the text of every id. */
+enum { TOKENIZER_FINGERPRINT = 48 };
+void   tokenizer_fingerprint(char out[TOKENIZER_FINGERPRINT], const Tokenizer *t);
 /* BAD_FILE, with the position of the first value that is not an id of this tokenizer. where: the file, for
  * the message */
 Status tokenizer_check(const Tokenizer *t, const int32_t *ids, int64_t count, const char *where);

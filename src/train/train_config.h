@@ -49,6 +49,8 @@ typedef struct {
     int64_t  exit_interval;
     bool     exit_on_missing;                 /* a `load` without a checkpoint is an error */
     const char *changed;                      /* options that differ from its checkpoint's; NULL: none */
+    /* the tokenizer's name, a tab and its fingerprint, stored in checkpoints; NULL: none */
+    const char *tokenizer;
     const char *options;                      /* the options as one JSON object, stored in checkpoints */
 
     /* logging and evaluation */

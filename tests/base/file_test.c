@@ -145,6 +145,30 @@ static void folders(void **state)
     assert_holds(at("safe/keep"), "kept");     /* the link went, what it names stays */
 }
 
+static int others;                             /* how often another process has made a directory and removed it */
+
+static int made_and_removed_by_another(const char *path, mode_t mode)
+{
+    if (others-- <= 0) return seam_system.mkdir(path, mode);
+    errno = EEXIST;
+    return -1;
+}
+
+static void folders_of_others(void **state)
+{
+    (void)state;
+    seam.mkdir = made_and_removed_by_another;
+    others = 2;
+    assert_int_equal(folder_make(at("shared")), OK);
+    others = 1000000;
+    assert_int_equal(folder_make(at("contested")), BAD_FILE);
+    seam.mkdir = seam_system.mkdir;
+    assert_contains(fail_text(), "another process keeps removing it");
+    assert_int_equal(symlink(at("nowhere"), at("loose")), 0);
+    assert_int_equal(folder_make(at("loose")), BAD_FILE);
+    assert_contains(fail_text(), "it is a link to a file or folder that does not exist");
+}
+
 static void missing_folders(void **state)
 {
     (void)state;
@@ -322,6 +346,7 @@ int main(void)
         cmocka_unit_test(short_writes_go_on),
         cmocka_unit_test(whole_or_not),
         cmocka_unit_test(folders),
+        cmocka_unit_test(folders_of_others),
         cmocka_unit_test(missing_folders),
         cmocka_unit_test(links),
         cmocka_unit_test(devices),

@@ -55,11 +55,25 @@ def ranks_of_pmix(data):
         sys.exit(f"two ranks by PMIx: {done.stderr}")
 
 
+def one_rank_alone(data):
+    """An environment that is wrong on one host only ends all ranks with a message that names the rank; one that is wrong on all ends
+    them with the plain message, once."""
+    there = ["sh", "-c", 'case $OMPI_COMM_WORLD_RANK$PMI_RANK in $0) export JOTUN_NUM_LAYERS=many;; esac; exec "$@"']
+    for name, launcher in run.launchers().items():
+        for ranks, says in ("1", "jotun: rank 1 on "), ("[01]", "jotun: JOTUN_NUM_LAYERS"):
+            words = [*launcher, "2", *there, ranks, run.JOTUN, "train", "--data-path", data, "--tp", "2", "--train-iters", "1"]
+            done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+            ours = [line for line in done.stderr.splitlines() if line.startswith("jotun:")]
+            if done.returncode == 0 or len(ours) != 1 or not ours[0].startswith(says) or "many" not in ours[0]:
+                sys.exit(f"{name}, wrong on {ranks}: exit code {done.returncode}\n{done.stderr}")
+
+
 def main():
     with run.work_folder() as folder:
         data = run.corpus(folder)
         recognised(data, folder)
         ranks_of_pmix(data)
+        one_rank_alone(data)
     return 0
 
 

@@ -129,9 +129,21 @@ def ends_at_once(number, pause, folder):
             os.remove(os.path.join(folder, name))
 
 
+def outlives_its_terminal(folder):
+    """Started by nohup, a command goes on after SIGHUP and writes what it was asked for."""
+    child = subprocess.Popen(["nohup", run.JOTUN, "prepare", "--input", "-", "--output-prefix", os.path.join(folder, "hup")],
+                             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    wait_for_part(folder)
+    child.send_signal(signal.SIGHUP)
+    stderr = child.communicate(b"a line of text\n", timeout=60)[1].decode()
+    if child.returncode != 0 or not os.path.exists(os.path.join(folder, "hup_text_document.idx")):
+        sys.exit(f"SIGHUP under nohup: exit code {child.returncode}\n{stderr}")
+
+
 def main():
     with run.work_folder() as folder:
         data = run.corpus(folder)
+        outlives_its_terminal(folder)
         for number in signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1:
             nothing_left(["prepare", "--input", "-"], folder, number, b"a line of text\n" * 4096)
             nothing_left(["data", "merge", *[data] * 20000], folder, number)

@@ -115,6 +115,23 @@ def what_does_not_fit(folder, checkpoint):
     refused(1, "is none of the 257 of --tokenizer bytes; give the one it was prepared with", "data", "cat", os.path.join(folder, "p_text_document"))
 
 
+def another_tokenizer(folder, data):
+    """A checkpoint whose vocabulary is larger than its tokenizer's goes with that tokenizer alone, whatever the number of ids."""
+    gpt2, llama2 = (os.path.join(TESTS, "data/tokenizers", name) for name in ("gpt2.json", "llama2.json"))       # of 700 ids each
+    own, copy, checkpoint = (os.path.join(folder, name) for name in ("own.json", "copy.json", "padded"))
+    shutil.copy(gpt2, own)
+    run.jotun("train", "--data-path", data, "--tokenizer", own, "--vocab-size", 5000, "--train-iters", 1, *run.MODEL, "--save", checkpoint)
+    generate = ["generate", "--load", checkpoint, "--prompt", "x", "--max-new-tokens", 2]
+    run.jotun(*generate, errors="replace")
+    for other in llama2, "bytes":
+        for words in generate, ["eval", "perplexity", "--load", checkpoint, "--text", os.path.join(folder, "text.txt")]:
+            refused(1, f"is not the one that {checkpoint}/step_00000001 was trained with, {own} (700 ids", *words, "--tokenizer", other)
+    os.rename(own, copy)
+    run.jotun(*generate, "--tokenizer", copy, errors="replace")
+    shutil.copy(llama2, own)
+    refused(1, "the file was changed: say by --tokenizer where an unchanged one is", *generate)
+
+
 def packed_text(checkpoint, folder):
     """Its bytes were once taken for text."""
     name = os.path.join(folder, "t.txt.gz")
@@ -153,6 +170,7 @@ def main():
         run.jotun("train", "--data-path", data, "--train-iters", 1, *run.MODEL, "--save", os.path.join(folder, "bytes"))
         packed_text(os.path.join(folder, "bytes"), folder)
         refused(1, "leave the weight out", "train", "--data-path", 1, data, "--train-iters", 1, *run.MODEL)
+        another_tokenizer(folder, data)
         what_does_not_fit(os.path.join(folder, "data/tokenizers/qwen2.json"), os.path.join(folder, "bytes"))
     return 0
 

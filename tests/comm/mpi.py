@@ -30,6 +30,12 @@ def stops_itself(ranks):
     assert len(ours) == 1 and re.match(r"jotun: rank 1 on \S+, step 600: rank 1 has had enough", ours[0]), lines
 
 
+def stops_unread():
+    """A stop inside the plug-in ends though nobody reads standard error."""
+    done = subprocess.run(mpirun + ["-n", "1", program, "unread"], env=environment, timeout=60, capture_output=True)
+    assert done.returncode == 3, done.returncode
+
+
 def misses_its_plugin():
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(program, folder)
@@ -97,6 +103,7 @@ for ranks in (1, 3, 4):
     same_hash(ranks)
 misses_its_plugin()
 stops_itself(3)
+stops_unread()
 print(f"{mpi}: 1, 3 and 4 ranks give the threads' bits")
 print(f"{mpi}: killed rank 2 named and job ended in {killed(3, 2):.2f} s, rank 0 in {killed(3, 0):.2f} s")
 print(f"{mpi}: stopped rank 1 named and job ended in {stopped(3, 1):.2f} s (time-out 2 s), rank 0 in {stopped(3, 0):.2f} s")

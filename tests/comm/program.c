@@ -1,7 +1,9 @@
 /* Run by mpi.py:   program hash [threads N]      prints the hash of all collectives' results, on MPI or on threads
- *                  program loop SECONDS FILE     all-gathers until it is killed, under a watchdog; stderr goes to FILE */
+ *                  program loop SECONDS FILE     all-gathers until it is killed, under a watchdog; stderr goes to FILE
+ *                  program unread                is stopped by the transport, while nobody reads its stderr */
 #include "comm/program.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 #include "base/seam.h"
@@ -30,6 +32,19 @@ static Status loop_body(Transport *transport, void *context)
     }
 }
 
+/* stderr becomes a full pipe, and then more requests are begun than a transport has. */
+static Status unread_body(Transport *transport)
+{
+    int  pipes[2], none[TRANSPORT_REQUESTS + 1];
+    char text[4096] = "";
+    CHECK(pipe(pipes) == 0 && fcntl(pipes[1], F_SETFL, O_NONBLOCK) == 0, "no pipe");
+    while (write(pipes[1], text, sizeof text) > 0) { }
+    CHECK(fcntl(pipes[1], F_SETFL, 0) == 0 && dup2(pipes[1], STDERR_FILENO) == STDERR_FILENO, "no stderr");
+    Group *group = transport->group_open(transport, &transport->rank, 1);
+    for (int i = 0; i <= TRANSPORT_REQUESTS; i++) transport->recv(transport, group, &none[i], sizeof none[i], 0);
+    return OK;
+}
+
 static int ended(Status status)
 {
     if (status != OK) fprintf(stderr, "jotun: %s\n", fail_text());
@@ -51,6 +66,7 @@ int main(int argc, char **argv)
     if (status != OK) return ended(status);
     if (!transport) return fprintf(stderr, "no MPI started this\n"), 2;
     int rank = transport->rank;
+    if (argc > 1 && strcmp(argv[1], "unread") == 0) return ended(unread_body(transport));
     status   = loop ? loop_body(transport, argv[2]) : program_body(transport, &hash);
     transport->close(transport);
     if (status == OK && rank == 0) printf("%016" PRIx64 "\n", hash);

@@ -3,6 +3,7 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include "base/seam.h"
@@ -227,6 +228,13 @@ static void a_rank_that_ends_is_not_waited_for(void **state)
     assert_contains(ended.text, "in barrier: waits for rank 2, which has ended: corpus.bin is cut");
 }
 
+/* What could not be opened for lack of memory is closed like the rest. */
+static void no_heartbeat_is_closed(void **state)
+{
+    (void)state;
+    heartbeat_close(NULL);
+}
+
 /* Names that a frame brings are text, whatever the other end has written. */
 static void names_in_a_frame_end(void **state)
 {
@@ -237,12 +245,53 @@ static void names_in_a_frame_end(void **state)
     memset(&sent, 'x', sizeof sent);
     sent.kind    = FRAME_PROGRESS;
     sent.members = 0;
-    heartbeat_tcp_send(pair[0], &sent, NULL);
+    heartbeat_tcp_send(pair[0], &(UnsentBytes){ 0 }, &sent, NULL);
     assert_true(heartbeat_tcp_recv(pair[1], &got, members, 1));
     const char *name[] = { got.progress.comm, got.progress.verb, got.progress.work };
     for (int i = 0; i < 3; i++) assert_int_equal(strnlen(name[i], HEARTBEAT_NAME), HEARTBEAT_NAME - 1);
     close(pair[0]);
     close(pair[1]);
+}
+
+/* A reader that stops for a while gets whole frames afterwards, and the goodbye, though the system took only a part of one. */
+static void a_slow_reader_gets_whole_frames(void **state)
+{
+    (void)state;
+    enum { MEMBERS = 4096 };
+    static int members[MEMBERS], got_members[MEMBERS];
+    int pair[2], small = 4096, frames = 0;
+    UnsentBytes unsent = { 0 };
+    HeartbeatFrame got, sent = { .kind = FRAME_PROGRESS, .members = MEMBERS };
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    assert_int_equal(setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small), 0);
+    for (; unsent.count == 0 && frames < 1000; frames++) {
+        members[0] = members[MEMBERS - 1] = frames;
+        sent.progress.number = frames;
+        heartbeat_tcp_send(pair[0], &unsent, &sent, members);
+    }
+    assert_true(unsent.count > 0 && unsent.count < sizeof sent + sizeof members);
+    heartbeat_tcp_send(pair[0], &unsent, &sent, members);          /* dropped */
+    heartbeat_tcp_send(pair[0], &unsent, &(HeartbeatFrame){ .kind = FRAME_GOODBYE }, NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        close(pair[1]);
+        heartbeat_tcp_leave(pair[0], &unsent);
+        _exit(0);
+    }
+    close(pair[0]);
+    for (int i = 0; i < frames; i++) {
+        assert_true(heartbeat_tcp_recv(pair[1], &got, got_members, MEMBERS));
+        assert_int_equal(got.kind, FRAME_PROGRESS);
+        assert_int_equal(got.progress.number, i);
+        assert_true(got_members[0] == i && got_members[MEMBERS - 1] == i);
+    }
+    assert_true(heartbeat_tcp_recv(pair[1], &got, got_members, MEMBERS));
+    assert_int_equal(got.kind, FRAME_GOODBYE);
+    assert_false(heartbeat_tcp_recv(pair[1], &got, got_members, MEMBERS));
+    close(pair[1]);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    free(unsent.bytes);
 }
 
 int main(void)
@@ -254,7 +303,9 @@ int main(void)
         cmocka_unit_test(work_on_files_has_a_limit_of_its_own),
         cmocka_unit_test(after_work_on_files_waiting_counts),
         cmocka_unit_test(a_rank_that_ends_is_not_waited_for),
+        cmocka_unit_test(no_heartbeat_is_closed),
         cmocka_unit_test(names_in_a_frame_end),
+        cmocka_unit_test(a_slow_reader_gets_whole_frames),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

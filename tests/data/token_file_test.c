@@ -4,6 +4,7 @@
 #include "base/seam.h"
 #include "data/datasets.h"
 #include "data/token_files.h"
+#include "base/testing.h"
 
 /* Documents { 1, 2, 3 }, { }, { 256, 4 } as uint16, byte by byte from the description of the format. */
 static const uint8_t golden_idx[] = {
@@ -266,6 +267,57 @@ static void cut_pair_has_no_fingerprint(void **state)
     datasets_close(&datasets);
 }
 
+/* Of many files fewer blocks are read, and hashes of other numbers of blocks are not compared. */
+typedef struct { DatasetsPlan plan; char *was; } Resume;
+
+static void resume(void *context)
+{
+    Resume  *r = context;
+    Datasets datasets;
+    if (datasets_open(&datasets, &r->plan) != OK || datasets_compare(&datasets, r->was) != OK) _exit(1);
+    datasets_close(&datasets);
+}
+
+static void many_files_share_what_is_read(void **state)
+{
+    (void)state;
+    enum { TOKENS = 1 << 19, FILES = 300 };
+    static int32_t ids[TOKENS];
+    static const char *words[FILES];
+    TokenFile token_file;
+    Datasets  datasets;
+    char      name[80];
+    const char *text;
+    assert_int_equal(token_file_blocks(1), 256);
+    assert_int_equal(token_file_blocks(16), 256);
+    assert_int_equal(token_file_blocks(17), 128);
+    assert_int_equal(token_file_blocks(FILES), 8);
+    assert_int_equal(token_file_blocks(1000000), 8);
+    pair_make(&token_file, "shared", ids, (int[]){ TOKENS }, 1, 256);
+    token_file_close(&token_file);
+    snprintf(name, sizeof name, "%s/shared", folder);
+    for (int i = 0; i < FILES; i++) words[i] = name;
+
+    Resume r = { .plan = { .rules = { .order = ORDER_MEGATRON, .data_path = { words, FILES } }, .split = "1,0,0" } };
+    assert_int_equal(datasets_open(&datasets, &r.plan), OK);
+    long calls = thread_context()->file_calls;
+    assert_int_equal(datasets_fingerprints(&datasets, &text), OK);
+    assert_int_equal(thread_context()->file_calls - calls, FILES * (8 + 1 + 1));     /* of .bin, and .idx whole */
+    assert_non_null(strstr(text, ", 8 blocks "));
+    assert_non_null(r.was = strdup(text));
+    datasets_close(&datasets);
+
+    r.plan.rules.data_path.count = 1;
+    Ended ended = run_in_child(resume, &r);
+    assert_int_equal(ended.exit_code, 0);
+    assert_string_equal(ended.text, "");
+    r.plan.rules.data_path.count = FILES;
+    assert_string_equal(run_in_child(resume, &r).text, "");
+    strstr(r.was, ", 8 blocks ")[12] ^= 1;
+    assert_contains(run_in_child(resume, &r).text, "was replaced");
+    free(r.was);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +333,7 @@ int main(void)
         cmocka_unit_test(failed_write_leaves_the_old_pair),
         cmocka_unit_test(two_writers_do_not_mix),
         cmocka_unit_test(cut_pair_has_no_fingerprint),
+        cmocka_unit_test(many_files_share_what_is_read),
     };
     return cmocka_run_group_tests(tests, folder_open, folder_close);
 }

@@ -3,12 +3,16 @@
  * struct that it fills. Only the rank's own thread calls it (MPI_THREAD_FUNNELED). */
 #include <mpi.h>
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "comm/transport.h"
 
 /* MPI counts are ints. Messages above INT_MAX bytes are counted in larger units: derived types of 2, 4,
@@ -33,12 +37,40 @@ typedef struct {
 TransportPlugin jotun_transport_open;
 
 /* ---- errors: communicators return them (MPI_ERRORS_RETURN), so that the message names rank and call ---- */
+/* The line is written only as far as stderr takes it within half a second: a reader that has stopped reading
+ * must not keep the job from ending. A regular file and /dev/null are always ready. */
+static void line_write(const char *line, size_t bytes)
+{
+    struct pollfd ready = { .fd = STDERR_FILENO, .events = POLLOUT };
+    while (bytes > 0) {
+        int found = poll(&ready, 1, 500);
+        if (found < 0 && errno == EINTR) continue;
+        if (found <= 0 || !(ready.revents & POLLOUT)) return;
+        /* A pipe that is ready takes at least PIPE_BUF bytes without blocking; 512 is its smallest value. */
+        ssize_t n = write(STDERR_FILENO, line, bytes < 512 ? bytes : 512);
+        if (n < 0 && errno != EINTR) return;
+        if (n > 0) line += n, bytes -= (size_t)n;
+    }
+}
+
+/* MPI_Abort writes a line of its own, in MPICH without a time limit. Where stderr is not read it goes to
+ * /dev/null. */
+static void job_abort(int exit_code)
+{
+    struct pollfd ready = { .fd = STDERR_FILENO, .events = POLLOUT };
+    int nowhere = poll(&ready, 1, 0) == 0 ? open("/dev/null", O_WRONLY) : -1;
+    if (nowhere >= 0) dup2(nowhere, STDERR_FILENO);
+    MPI_Abort(MPI_COMM_WORLD, exit_code);
+}
+
 static void stop(const char *what, const char *why)
 {
-    int rank = -1;
+    char line[MPI_MAX_ERROR_STRING + 256];
+    int  rank = -1;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    fprintf(stderr, "jotun: rank %d: %s: %s\n", rank, what, why);
-    MPI_Abort(MPI_COMM_WORLD, 3);
+    int n = snprintf(line, sizeof line, "jotun: rank %d: %s: %s\n", rank, what, why);
+    line_write(line, n < (int)sizeof line ? (size_t)n : sizeof line - 1);
+    job_abort(3);
     abort();
 }
 
@@ -196,7 +228,7 @@ static void mpi_poll(Transport *t)
 static void mpi_abort(Transport *t, int exit_code)
 {
     (void)t;
-    MPI_Abort(MPI_COMM_WORLD, exit_code);
+    job_abort(exit_code);
 }
 
 static void mpi_close(Transport *t)
