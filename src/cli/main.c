@@ -9,7 +9,8 @@
 #include "comm/transport.h"
 
 /* Output that cannot be written is a failure even where the command knows nothing of it. Rank 0 writes the
- * message that all have agreed on: the others end after it, since a launcher kills all once one has failed. */
+ * message that all have agreed on: the others end after it, since a launcher kills all once one has
+ * failed. */
 static int ended(Status status)
 {
     bool written = fflush(stdout) == 0 && !ferror(stdout);
