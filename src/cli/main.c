@@ -11,7 +11,8 @@
 
 /* Output that cannot be written is a failure even where the command knows nothing of it. Where an earlier
  * write has failed its reason is lost, and the write of one more byte gives it again. Rank 0 writes the
- * message that all have agreed on: the others end after it, since a launcher kills all once one has failed. */
+ * message that all have agreed on: the others end after it, since a launcher kills all once one has
+ * failed. */
 static int ended(Status status)
 {
     errno = 0;

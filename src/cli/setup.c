@@ -163,7 +163,7 @@ static Status judge_tokenizer(const Options *o, const TokenizerFacts *facts)
 {
     char path[1024], *was;
     bool found;
-    TRY(checkpoint_find(o->load, path, &found));
+    TRY(checkpoint_find_silent(o->load, path, &found));
     if (!found) return OK;
     TRY(checkpoint_tokenizer(path, &was));
     Status status = compare_tokenizer(o, facts, path, was);

@@ -9,7 +9,7 @@ environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROO
 
 
 def run(command):
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, env=environment, capture_output=True, stdin=subprocess.DEVNULL, text=True, timeout=60)
     assert done.returncode == 0, (command, done.returncode, done.stderr)
     return done.stdout.strip()
 
@@ -23,7 +23,7 @@ def same_hash(ranks):
 def stops_itself(ranks):
     with tempfile.NamedTemporaryFile("r") as errors:
         done = subprocess.run(mpirun + ["-n", str(ranks), program, "loop", "30", errors.name], timeout=60,
-                              env=dict(environment, STOP="1"), capture_output=True)
+                              env=dict(environment, STOP="1"), capture_output=True, stdin=subprocess.DEVNULL)
         lines = errors.read().splitlines()
     assert done.returncode == 3, done.returncode
     ours = [line for line in lines if line.startswith("jotun:")]
@@ -32,7 +32,7 @@ def stops_itself(ranks):
 
 def stops_unread():
     """A stop inside the plug-in ends though nobody reads standard error."""
-    done = subprocess.run(mpirun + ["-n", "1", program, "unread"], env=environment, timeout=60, capture_output=True)
+    done = subprocess.run(mpirun + ["-n", "1", program, "unread"], env=environment, timeout=60, capture_output=True, stdin=subprocess.DEVNULL)
     assert done.returncode == 3, done.returncode
 
 
@@ -40,7 +40,7 @@ def misses_its_plugin():
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(program, folder)
         done = subprocess.run(mpirun + ["-n", "1", folder + "/comm_program", "hash"], env=environment, timeout=60,
-                              capture_output=True, text=True)
+                              capture_output=True, stdin=subprocess.DEVNULL, text=True)
     assert done.returncode == 1, done.returncode
     assert f"{folder}/libjotun_{mpi}.so cannot be opened" in done.stderr, done.stderr
     assert f"install lib{mpi}-dev and build jotun again" in done.stderr, done.stderr
