@@ -7,10 +7,15 @@ endif()
 if(NOT JOTUN_SANITIZE)                                 # which takes time and memory of its own
     list(APPEND scripts worst_inputs)
 endif()
+set(limit 600)
+if(JOTUN_SANITIZE)                                     # makes a run up to 20 times as slow
+    set(limit 2400)
+endif()
 foreach(script ${scripts})
     if(Python3_FOUND)
         add_test(NAME cli.${script} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/${script}.py)
-        set_tests_properties(cli.${script} PROPERTIES LABELS "cli;slow" COST 10 TIMEOUT 600 SKIP_RETURN_CODE 77 ENVIRONMENT "JOTUN=$<TARGET_FILE:jotun>")
+        set_tests_properties(cli.${script} PROPERTIES LABELS "cli;slow" COST 10 TIMEOUT ${limit} SKIP_RETURN_CODE 77
+            ENVIRONMENT "JOTUN=$<TARGET_FILE:jotun>;JOTUN_SANITIZE=${JOTUN_SANITIZE}")
     endif()
 endforeach()
 if(TEST cli.dead_rank)                                 # the longest: begun first where several run at a time
