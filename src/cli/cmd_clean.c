@@ -58,7 +58,7 @@ static Status output_read(CleanPlan *p, const Options *o)
                 ends(output, ".json.zst");
     bool text = ends(output, ".txt") || ends(output, ".txt.zst");
     p->folder = !json && !text && (ends(output, "/") || (!stat(output, &about) && S_ISDIR(about.st_mode)));
-    p->format = (said ? o->clean_format.is == WORD_clean_format_jsonl : json) ? CLEAN_JSON : CLEAN_TEXT;
+    p->format = (said ? o->clean_format.value == CHOICE_clean_format_jsonl : json) ? CLEAN_JSON : CLEAN_TEXT;
     if (said && ((json && p->format == CLEAN_TEXT) || (text && p->format == CLEAN_JSON)))
         return fail(BAD_OPTION, "--output %s: its name says otherwise than --format %s; leave one out",
                     output, o->clean_format.word);
@@ -85,21 +85,21 @@ static Status language_read(CleanPlan *p, const Options *o)
 
 static CharsetEmoji emoji_mode(const Options *o)
 {
-    switch ((enum WordOf_emoji)o->emoji.is) {
-    case WORD_emoji_foreign: return EMOJI_FOREIGN;
-    case WORD_emoji_remove:  return EMOJI_REMOVE;
-    case WORD_emoji_keep:    return EMOJI_KEEP;
+    switch ((enum ChoiceOf_emoji)o->emoji.value) {
+    case CHOICE_emoji_foreign: return EMOJI_FOREIGN;
+    case CHOICE_emoji_remove:  return EMOJI_REMOVE;
+    case CHOICE_emoji_keep:    return EMOJI_KEEP;
     }
-    NO_SUCH_WORD(o->emoji);
+    NO_SUCH_CHOICE(o->emoji);
 }
 
 static CharsetMode charset_mode(const Options *o)
 {
-    switch ((enum WordOf_charset_mode)o->charset_mode.is) {
-    case WORD_charset_mode_graded: return CHARSET_GRADED;
-    case WORD_charset_mode_strict: return CHARSET_STRICT;
+    switch ((enum ChoiceOf_charset_mode)o->charset_mode.value) {
+    case CHOICE_charset_mode_graded: return CHARSET_GRADED;
+    case CHOICE_charset_mode_strict: return CHARSET_STRICT;
     }
-    NO_SUCH_WORD(o->charset_mode);
+    NO_SUCH_CHOICE(o->charset_mode);
 }
 
 static void charset_read(CleanPlan *p, const Options *o)
@@ -130,18 +130,18 @@ static Status quality_read(CleanPlan *p, const Options *o)
 
 static ExactUnit exact_unit(const Options *o)
 {
-    switch ((enum WordOf_dedup)o->dedup.is) {
-    case WORD_dedup_none:
-    case WORD_dedup_exact:      return EXACT_DOCUMENTS;
-    case WORD_dedup_lines:      return EXACT_LINES;
-    case WORD_dedup_paragraphs: return EXACT_PARAGRAPHS;
+    switch ((enum ChoiceOf_dedup)o->dedup.value) {
+    case CHOICE_dedup_none:
+    case CHOICE_dedup_exact:      return EXACT_DOCUMENTS;
+    case CHOICE_dedup_lines:      return EXACT_LINES;
+    case CHOICE_dedup_paragraphs: return EXACT_PARAGRAPHS;
     }
-    NO_SUCH_WORD(o->dedup);
+    NO_SUCH_CHOICE(o->dedup);
 }
 
 static Status duplicates_read(CleanPlan *p, const Options *o)
 {
-    p->exact = o->dedup.is != WORD_dedup_none;
+    p->exact = o->dedup.value != CHOICE_dedup_none;
     p->parts = exact_unit(o);
     p->normalization  = exact_normalization_find(o->dedup_normalization);
     p->near_threshold = o->near_threshold;
@@ -177,15 +177,15 @@ static Status warnings_read(CleanPlan *p, const Options *o)
 
 static BlockKind block_kind(const Options *o)
 {
-    switch ((enum WordOf_input_format)o->input_format.is) {
-    case WORD_input_format_auto:       return BLOCK_AUTO;
-    case WORD_input_format_txt:        return BLOCK_TEXT;
-    case WORD_input_format_jsonl:      return BLOCK_JSON;
-    case WORD_input_format_paragraphs: return BLOCK_PARAGRAPHS;
-    case WORD_input_format_doc:        return BLOCK_DOCS;
-    case WORD_input_format_wiki:       return BLOCK_PAGES;
+    switch ((enum ChoiceOf_input_format)o->input_format.value) {
+    case CHOICE_input_format_auto:       return BLOCK_AUTO;
+    case CHOICE_input_format_txt:        return BLOCK_TEXT;
+    case CHOICE_input_format_jsonl:      return BLOCK_JSON;
+    case CHOICE_input_format_paragraphs: return BLOCK_PARAGRAPHS;
+    case CHOICE_input_format_doc:        return BLOCK_DOCS;
+    case CHOICE_input_format_wiki:       return BLOCK_PAGES;
     }
-    NO_SUCH_WORD(o->input_format);
+    NO_SUCH_CHOICE(o->input_format);
 }
 
 static Status records_read(CleanPlan *p, const Options *o)
@@ -200,10 +200,10 @@ static Status records_read(CleanPlan *p, const Options *o)
     p->input_format = block_kind(o);
     p->ratio_most = o->ratio_most;
     p->record     = (RecordPlan){ .text_key = key ? o->clean_json_key.text[0] : NULL, .bytes_most = o->document_most,
-                                  .repair = o->invalid_utf8.is == WORD_invalid_utf8_repair, .all_pages = o->all_pages };
+                                  .repair = o->invalid_utf8.value == CHOICE_invalid_utf8_repair, .all_pages = o->all_pages };
     p->contamination = (ContaminationPlan){ .path = o->decontaminate.text, .paths = o->decontaminate.count,
                                             .key = key ? o->clean_json_key.text[0] : "text", .words = (int)o->decontaminate_words };
-    p->contamination_cuts = o->decontaminate_by.is == WORD_decontaminate_by_cut;
+    p->contamination_cuts = o->decontaminate_by.value == CHOICE_decontaminate_by_cut;
     return warnings_read(p, o);
 }
 

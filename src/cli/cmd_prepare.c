@@ -18,7 +18,7 @@
 #include "corpus/read/source.h"
 #include "data/token_file.h"
 
-enum { FAULTS_TOLD = 20 };                      /* skipped lines or files that the log names */
+enum { FAULTS_REPORTED = 20 };                      /* skipped lines or files that the log names */
 
 typedef struct {
     const Options *options;
@@ -27,8 +27,8 @@ typedef struct {
     int              keys;
     int64_t          documents, tokens, faults;
     int64_t          empty;                     /* documents without tokens, under the first key */
-    int64_t          begun, told;               /* clock in nanoseconds: start, last line of progress */
-    int64_t          behind, total;             /* bytes of the inputs: read, in all; -1: unknown (pipe) */
+    int64_t          begun, last_report;        /* clock in nanoseconds: start, last line of progress */
+    int64_t          bytes_read, total;         /* bytes of the inputs: read, in all; -1: unknown (pipe) */
     const volatile sig_atomic_t *stop;
 } Prepare;
 
@@ -36,12 +36,12 @@ typedef struct {
 
 static double seconds_since(int64_t then) { return (double)(seam.clock() - then) * 1e-9; }
 
-static void progress_tell(Prepare *p)
+static void progress_report(Prepare *p)
 {
     char done[24], all[24], left[24];
-    double bytes = (double)p->behind, seconds = seconds_since(p->begun), rate = bytes / seconds;
-    if (seconds_since(p->told) < (log_terminal() ? 0.2 : 10)) return;
-    p->told = seam.clock();
+    double bytes = (double)p->bytes_read, seconds = seconds_since(p->begun), rate = bytes / seconds;
+    if (seconds_since(p->last_report) < (log_terminal() ? 0.2 : 10)) return;
+    p->last_report = seam.clock();
     if (p->total < 0) log_progress("prepare: %s, %.1f MB/s", log_bytes(done, bytes), rate * 1e-6);
     else log_progress("prepare: %s of %s, %.1f MB/s, %s left", log_bytes(done, bytes),
                       log_bytes(all, (double)p->total), rate * 1e-6,
@@ -59,12 +59,12 @@ static int64_t inputs_size(const TextList *input)
     return total;
 }
 
-static void faults_tell(Prepare *p, const TokenizeBatch *batch)
+static void faults_report(Prepare *p, const TokenizeBatch *batch)
 {
     for (int64_t i = 0; i < batch->faults; i++)
-        if (i < TOKENIZE_MESSAGES && p->faults + i < FAULTS_TOLD)
+        if (i < TOKENIZE_MESSAGES && p->faults + i < FAULTS_REPORTED)
             log_line("skipped: %s", batch->messages[i]);
-    if (p->faults < FAULTS_TOLD && p->faults + batch->faults >= FAULTS_TOLD)
+    if (p->faults < FAULTS_REPORTED && p->faults + batch->faults >= FAULTS_REPORTED)
         log_line("further skipped lines and files are counted, not named");
     p->faults += batch->faults;
 }
@@ -89,9 +89,9 @@ static Status batch_add(Prepare *p, const TokenizeBatch *batch)
         begin = batch->end[i];
     }
     p->documents += batch->documents;
-    p->behind = batch->bytes_read;
-    faults_tell(p, batch);
-    progress_tell(p);
+    p->bytes_read = batch->bytes_read;
+    faults_report(p, batch);
+    progress_report(p);
     return OK;
 }
 
@@ -166,7 +166,7 @@ static Status options_check(const Options *o, const Tokenizer *tokenizer)
     return OK;
 }
 
-static void prepare_tell(const Prepare *p)
+static void prepare_report(const Prepare *p)
 {
     char bytes[24], time[24], more[64] = "";
     const Options *o = p->options;
@@ -176,7 +176,8 @@ static void prepare_tell(const Prepare *p)
     log_line("prepare: %" PRId64 " documents (%" PRId64 " empty), %" PRId64 " tokens of --tokenizer %s%s, %s "
              "in %s, %.1f MB/s: %s_%s_document.bin, .idx%s", p->documents, p->empty, p->tokens, o->tokenizer,
              options_typed_by_person(o, OPTION_tokenizer) ? "" : " (none was named, so ids are bytes)",
-             log_bytes(bytes, (double)p->behind), log_time(time, seconds), (double)p->behind / seconds * 1e-6,
+             log_bytes(bytes, (double)p->bytes_read), log_time(time, seconds),
+             (double)p->bytes_read / seconds * 1e-6,
              o->output_prefix, o->json_keys.text[0], more);
 }
 
@@ -193,7 +194,7 @@ static Status prepare(Prepare *p)
     TRY(inputs_are_files(o->input.text, o->input.count));
     TRY(output_directory("--output-prefix", o->output_prefix));
     p->keys  = o->json_keys.count;
-    p->begun = p->told = seam.clock();
+    p->begun = p->last_report = seam.clock();
     p->stop =
         signals_catch("\njotun: stops and removes its files; the same signal again ends it at once\n");
     p->total = inputs_size(&o->input);
@@ -203,7 +204,7 @@ static Status prepare(Prepare *p)
     if (status == OK && p->documents == 0) status = no_documents(o->input.text[0]);
     if (status == OK) status = pairs_finish(p);
     pairs_discard(p);
-    if (status == OK) prepare_tell(p);
+    if (status == OK) prepare_report(p);
     return status;
 }
 

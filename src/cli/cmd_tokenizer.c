@@ -70,13 +70,13 @@ static void ids_write(TokenizerJob *job)
     for (int64_t i = 0; i < job->ids.count; i++) {
         int32_t  id = job->ids.data[i];
         uint16_t narrow = (uint16_t)id;
-        switch ((enum WordOf_format)job->options->format.is) {
-        case WORD_format_text: fprintf(job->out, "%s%d", i ? " " : "", id); break;
-        case WORD_format_u16:  fwrite(&narrow, sizeof narrow, 1, job->out); break;
-        case WORD_format_i32:  fwrite(&id, sizeof id, 1, job->out); break;
+        switch ((enum ChoiceOf_format)job->options->format.value) {
+        case CHOICE_format_text: fprintf(job->out, "%s%d", i ? " " : "", id); break;
+        case CHOICE_format_u16:  fwrite(&narrow, sizeof narrow, 1, job->out); break;
+        case CHOICE_format_i32:  fwrite(&id, sizeof id, 1, job->out); break;
         }
     }
-    if (job->options->format.is == WORD_format_text) fputc('\n', job->out);
+    if (job->options->format.value == CHOICE_format_text) fputc('\n', job->out);
 }
 
 static Status ids_parse(TokenizerJob *job)
@@ -101,9 +101,9 @@ static Status ids_parse(TokenizerJob *job)
 
 static Status ids_read(TokenizerJob *job)
 {
-    int    kind  = job->options->format.is;
-    size_t width = kind == WORD_format_u16 ? 2 : 4;
-    if (kind == WORD_format_text) return ids_parse(job);
+    int    kind  = job->options->format.value;
+    size_t width = kind == CHOICE_format_u16 ? 2 : 4;
+    if (kind == CHOICE_format_text) return ids_parse(job);
     if (job->in.bytes % width)
         return fail(BAD_FILE, "%s: %zu bytes cannot be divided into ids of %zu bytes; is it --format %s?",
                     job->from, job->in.bytes, width, width == 2 ? "i32" : "u16");
@@ -122,7 +122,7 @@ static Status ids_read(TokenizerJob *job)
 
 static Status encode(TokenizerJob *job)
 {
-    if (job->options->format.is == WORD_format_u16 && job->tokenizer.vocabulary > 65536)
+    if (job->options->format.value == CHOICE_format_u16 && job->tokenizer.vocabulary > 65536)
         return fail(BAD_OPTION, "--format u16 holds 65536 ids, --tokenizer %s has %d; take i32",
                     job->options->tokenizer, job->tokenizer.vocabulary);
     TRY(codec_check_uncompressed(job->from, job->in.data, job->in.bytes));

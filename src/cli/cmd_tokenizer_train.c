@@ -26,7 +26,7 @@ typedef struct {
     TextPiece     *document;                     /* owned; [documents] of the batch */
     int64_t        documents, documents_capacity;
     int64_t        all, read;                    /* documents and bytes of the whole input so far */
-    int64_t        told;                         /* clock of the last line of progress, nanoseconds */
+    int64_t        last_report;                    /* clock of the last line of progress, nanoseconds */
 } Learn;
 
 static double seconds_since(int64_t then) { return (double)(seam.clock() - then) * 1e-9; }
@@ -38,8 +38,8 @@ static void batch_feed(Learn *l)
     for (int64_t i = 0; i < l->documents; at += l->document[i++].bytes) l->document[i].text = at;
     bpe_train_feed(l->train, l->document, l->documents);
     l->bytes = l->documents = 0;
-    if (seconds_since(l->told) < (log_terminal() ? 0.2 : 10)) return;
-    l->told = seam.clock();
+    if (seconds_since(l->last_report) < (log_terminal() ? 0.2 : 10)) return;
+    l->last_report = seam.clock();
     char read[24];
     log_progress("tokenizer train: %s read", log_bytes(read, (double)l->read));
 }
@@ -109,7 +109,7 @@ static Status learn(Learn *l)
 {
     char bytes[24], time[24];
     const Options *o = l->options;
-    int64_t begun = l->told = seam.clock();
+    int64_t begun = l->last_report = seam.clock();
     TRY(inputs_add(l));
     log_progress("tokenizer train: %s read, joining pairs", log_bytes(bytes, (double)l->read));
     bpe_train_merge(l->train);

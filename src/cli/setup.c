@@ -18,21 +18,21 @@ static bool trains(const Options *o) { return o->command & FOR_CONFIG; }
 
 static PositionKind position_kind(const Options *o)
 {
-    switch ((enum WordOf_position)o->position.is) {
-    case WORD_position_learned_absolute: return POSITION_LEARNED;
-    case WORD_position_rope:             return POSITION_ROPE;
-    case WORD_position_none:             return POSITION_NONE;
+    switch ((enum ChoiceOf_position)o->position.value) {
+    case CHOICE_position_learned_absolute: return POSITION_LEARNED;
+    case CHOICE_position_rope:             return POSITION_ROPE;
+    case CHOICE_position_none:             return POSITION_NONE;
     }
-    NO_SUCH_WORD(o->position);
+    NO_SUCH_CHOICE(o->position);
 }
 
 static NormKind norm_kind(const Options *o)
 {
-    switch ((enum WordOf_norm)o->norm.is) {
-    case WORD_norm_layernorm: return NORM_LAYER;
-    case WORD_norm_rmsnorm:   return NORM_RMS;
+    switch ((enum ChoiceOf_norm)o->norm.value) {
+    case CHOICE_norm_layernorm: return NORM_LAYER;
+    case CHOICE_norm_rmsnorm:   return NORM_RMS;
     }
-    NO_SUCH_WORD(o->norm);
+    NO_SUCH_CHOICE(o->norm);
 }
 
 /* The sequence of an evaluation is one window. */
@@ -52,12 +52,12 @@ ModelConfig setup_model(const Options *o)
 
 static LrStyle lr_style(const Options *o)
 {
-    switch ((enum WordOf_lr_decay_style)o->lr_decay_style.is) {
-    case WORD_lr_decay_style_linear:   return LR_LINEAR;
-    case WORD_lr_decay_style_cosine:   return LR_COSINE;
-    case WORD_lr_decay_style_constant: return LR_CONSTANT;
+    switch ((enum ChoiceOf_lr_decay_style)o->lr_decay_style.value) {
+    case CHOICE_lr_decay_style_linear:   return LR_LINEAR;
+    case CHOICE_lr_decay_style_cosine:   return LR_COSINE;
+    case CHOICE_lr_decay_style_constant: return LR_CONSTANT;
     }
-    NO_SUCH_WORD(o->lr_decay_style);
+    NO_SUCH_CHOICE(o->lr_decay_style);
 }
 
 LrSchedule setup_lr(const Options *o)
@@ -74,12 +74,12 @@ static DataPath data_path_of(const TextList *list) { return (DataPath){ list->te
 
 static OrderKind order_kind(const Options *o)
 {
-    switch ((enum WordOf_data_order)o->data_order.is) {
-    case WORD_data_order_jotun:    return ORDER_JOTUN;
-    case WORD_data_order_megatron: return ORDER_MEGATRON;
-    case WORD_data_order_forks:    return ORDER_FORKS;
+    switch ((enum ChoiceOf_data_order)o->data_order.value) {
+    case CHOICE_data_order_jotun:    return ORDER_JOTUN;
+    case CHOICE_data_order_megatron: return ORDER_MEGATRON;
+    case CHOICE_data_order_forks:    return ORDER_FORKS;
     }
-    NO_SUCH_WORD(o->data_order);
+    NO_SUCH_CHOICE(o->data_order);
 }
 
 /* jotun's own order is computed, so that it has no use for a cache. */
@@ -104,7 +104,7 @@ TokenizePlan setup_tokenize(const Options *o, const Tokenizer *tokenizer)
 {
     return (TokenizePlan){
         .path = o->input.text, .paths = o->input.count, .key = o->json_keys.text, .keys = o->json_keys.count,
-        .tokenizer = tokenizer, .append_eod = o->append_eod, .skip = o->on_error.is == WORD_on_error_skip,
+        .tokenizer = tokenizer, .append_eod = o->append_eod, .skip = o->on_error.value == CHOICE_on_error_skip,
         .workers = o->workers ? (int)o->workers : team_cores(), .line_most = o->document_most,
         .ratio_most = o->ratio_most,
     };
@@ -199,11 +199,11 @@ static int chunks(const Options *o)
 static ScheduleKind schedule(const Options *o)
 {
     if (o->layers_per_chunk) return SCHEDULE_INTERLEAVED;
-    switch ((enum WordOf_pipeline_schedule)o->pipeline_schedule.is) {
-    case WORD_pipeline_schedule_1f1b:  return SCHEDULE_1F1B;
-    case WORD_pipeline_schedule_zb_h1: return SCHEDULE_ZB_H1;
+    switch ((enum ChoiceOf_pipeline_schedule)o->pipeline_schedule.value) {
+    case CHOICE_pipeline_schedule_1f1b:  return SCHEDULE_1F1B;
+    case CHOICE_pipeline_schedule_zb_h1: return SCHEDULE_ZB_H1;
     }
-    NO_SUCH_WORD(o->pipeline_schedule);
+    NO_SUCH_CHOICE(o->pipeline_schedule);
 }
 
 /* Samples of a step. Evaluation has no --global-batch-size: each data-parallel rank takes one micro-batch. */
@@ -225,7 +225,7 @@ Status setup_train_config(TrainConfig *r, Options *o)
 {
     TokenizerFacts facts = { .eod = -1 };
     const char *tokenizer = NULL;
-    const char *json = "", *device = o->device.is == WORD_device_auto ? "cpu" : o->device.word;
+    const char *json = "", *device = o->device.value == CHOICE_device_auto ? "cpu" : o->device.word;
     if (trains(o)) {                                    /* others open their own */
         char line[1100];
         TRY(tokenizer_facts(&facts, o->tokenizer));

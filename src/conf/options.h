@@ -45,7 +45,7 @@ typedef uint64_t CommandSet;
 #define FOR_SAME_RUN         (UINT64_C(1) << 62)    /* on resume: a line in the log where it differs */
 #define FOR_CLEAN_RESULT     (UINT64_C(1) << 63)    /* restart of clean: has to be what the run began with */
 
-typedef struct { int is; const char *word; } Choice;          /* is: a WORD_... constant below */
+typedef struct { int value; const char *word; } Choice;       /* value: a CHOICE_... constant below */
 typedef struct { const char **text; int count; } TextList;
 typedef int64_t     OptionINT;
 typedef double      OptionREAL;
@@ -72,22 +72,22 @@ typedef enum {
 } OptionIndex;
 
 enum {
-    WORD_NOTHING,
-#define WORD(field, constant, word) WORD_INDEX_##field##_##constant,
+    CHOICE_NOTHING,
+#define CHOICE(field, constant, word) CHOICE_INDEX_##field##_##constant,
 #include "conf/options.def"
-    OPTION_WORDS
+    OPTION_CHOICES
 };
 
-/* An enum for each choice, enum WordOf_device of WORD_device_cpu: a choice ends the enum before it. A switch
- * over one, without default, is refused by the compiler where it leaves out a word. */
+/* An enum for each choice, enum ChoiceOf_device of CHOICE_device_cpu: a choice ends the enum before it. A
+ * switch over one, without default, is refused by the compiler where it leaves out a word. */
 enum { WORDS_BEGIN,
-#define OPT_CHOICE(field, ...) }; enum WordOf_##field {
-#define WORD(field, constant, word) WORD_##field##_##constant = WORD_INDEX_##field##_##constant,
+#define OPT_CHOICE(field, ...) }; enum ChoiceOf_##field {
+#define CHOICE(field, constant, word) CHOICE_##field##_##constant = CHOICE_INDEX_##field##_##constant,
 #include "conf/options.def"
 };
 
 /* After a switch over the words of a choice, which has a case for each of them and no default. */
-#define NO_SUCH_WORD(choice) stop_world(__FILE__, __LINE__, "the word %s has no meaning here", (choice).word)
+#define NO_SUCH_CHOICE(choice) stop_world(__FILE__, __LINE__, "the word %s has no meaning here", (choice).word)
 
 /* Weakest first. A derived value yields to all others and may be derived again; PROGRAM is options_fill. */
 typedef enum {
@@ -142,6 +142,6 @@ typedef struct {
     size_t      offset;                /* of the field in Options */
 } OptionRow;
 extern const OptionRow option_rows[OPTIONS];
-typedef struct { OptionIndex option; const char *word; } OptionWord;
-extern const OptionWord option_words[OPTION_WORDS];              /* by WORD_...; [0] is nothing */
+typedef struct { OptionIndex option; const char *word; } OptionChoice;
+extern const OptionChoice option_choice_rows[OPTION_CHOICES];              /* by CHOICE_...; [0] is nothing */
 #endif

@@ -12,7 +12,7 @@
 extern char **environ;
 #define ENVIRONMENT_PREFIX "JOTUN_"
 #define DIALECT_VARIABLE   ENVIRONMENT_PREFIX "DIALECT"
-enum { WORD_LETTERS = 128 };                                  /* fits "--" or JOTUN_ and a name */
+enum { CHOICE_LETTERS = 128 };                                  /* fits "--" or JOTUN_ and a name */
 
 /* The words that are still to be read. options_ended: "--" was read, so all that follows is positional. */
 typedef struct { Options *o; char **word, **end; bool options_ended; } CommandLine;
@@ -23,7 +23,7 @@ static Status parse_defaults(Options *o)
 {
     for (int i = 0; i < OPTIONS; i++) {
         const OptionRow *row = &option_rows[i];
-        char name[WORD_LETTERS];
+        char name[CHOICE_LETTERS];
         snprintf(name, sizeof name, "--%s", row->name);
         o->source[i] = (OptionSource){ SOURCE_NOTHING, options_hold(o, name), "", "", CONVERT_NONE };
         const char *text = row->kind == KIND_FLAG ? "false" : row->text;
@@ -85,7 +85,7 @@ static void environment_typos(const Options *o)
 {
     for (char **variable = environ; *variable; variable++) {
         if (strncmp(*variable, ENVIRONMENT_PREFIX, strlen(ENVIRONMENT_PREFIX))) continue;
-        char typed[WORD_LETTERS] = "", name[WORD_LETTERS], meant[WORD_LETTERS];
+        char typed[CHOICE_LETTERS] = "", name[CHOICE_LETTERS], meant[CHOICE_LETTERS];
         snprintf(typed, sizeof typed, "%.*s", (int)strcspn(*variable, "="), *variable);
         if (!strcmp(typed, DIALECT_VARIABLE)) continue;
         snprintf(name, sizeof name, "%s", typed + strlen(ENVIRONMENT_PREFIX));
@@ -106,7 +106,7 @@ static OptionSource environment_source(const char *name, const char *value)
 /* A variable is there for all commands, so one that this command does not take is no error. */
 static Status environment_option(Options *o, OptionIndex option, const char *called)
 {
-    char name[WORD_LETTERS];
+    char name[CHOICE_LETTERS];
     environment_name(name, sizeof name, ENVIRONMENT_PREFIX, called);
     const char *value = *called && option_taken(option, o->command) ? getenv(name) : NULL;
     return value ? options_set(o, option, value, environment_source(name, value)) : OK;
@@ -114,7 +114,7 @@ static Status environment_option(Options *o, OptionIndex option, const char *cal
 
 static Status environment_dialect(Options *o, const Dialect *row)
 {
-    char name[WORD_LETTERS];
+    char name[CHOICE_LETTERS];
     environment_name(name, sizeof name, dialect_names[row->whose].prefix, row->name);
     const char *value = getenv(name);
     if (!value || !dialect_taken(row, o->command) ||
@@ -206,8 +206,8 @@ static unsigned command_line_dialects(const Options *o)
 static Status parse_option(CommandLine *c, const char *word)
 {
     const char *equals = strchr(word, '='), *after_equals = equals ? equals + 1 : NULL;
-    char typed[WORD_LETTERS];
-    if (snprintf(typed, sizeof typed, "%.*s", (int)strcspn(word, "="), word) >= WORD_LETTERS)
+    char typed[CHOICE_LETTERS];
+    if (snprintf(typed, sizeof typed, "%.*s", (int)strcspn(word, "="), word) >= CHOICE_LETTERS)
         return fail(BAD_USAGE, "%s... is no option", typed);
     OptionSource source = { SOURCE_COMMAND_LINE, typed, "", "", CONVERT_NONE };
     int option = option_find(typed + 2, c->o->command);

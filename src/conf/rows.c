@@ -40,8 +40,8 @@ const OptionRow option_rows[OPTIONS] = {
 #include "conf/options.def"
 };
 
-const OptionWord option_words[OPTION_WORDS] = {
-#define WORD(field, constant, word) [WORD_##field##_##constant] = { OPTION_##field, word },
+const OptionChoice option_choice_rows[OPTION_CHOICES] = {
+#define CHOICE(field, constant, word) [CHOICE_##field##_##constant] = { OPTION_##field, word },
 #include "conf/options.def"
 };
 
@@ -108,11 +108,11 @@ CommandSet option_takers(const char *name)
     return commands;
 }
 
-int option_word(OptionIndex option, const char *word)
+int option_choice_find(OptionIndex option, const char *word)
 {
-    for (int i = WORD_NOTHING + 1; i < OPTION_WORDS; i++)
-        if (option_words[i].option == option && !strcasecmp(option_words[i].word, word)) return i;
-    return WORD_NOTHING;
+    for (int i = CHOICE_NOTHING + 1; i < OPTION_CHOICES; i++)
+        if (option_choice_rows[i].option == option && !strcasecmp(option_choice_rows[i].word, word)) return i;
+    return CHOICE_NOTHING;
 }
 
 bool option_taken(OptionIndex option, CommandSet commands)
@@ -141,13 +141,13 @@ const char *option_help(OptionIndex option, CommandSet command)
 const char *option_choices(char *out, size_t size, OptionIndex option, const char *between, const char *last)
 {
     int left = 0;
-    for (int i = WORD_NOTHING + 1; i < OPTION_WORDS; i++) left += option_words[i].option == option;
+    for (int i = CHOICE_NOTHING + 1; i < OPTION_CHOICES; i++) left += option_choice_rows[i].option == option;
     size_t used = 0;
     out[0] = 0;
-    for (int i = WORD_NOTHING + 1; i < OPTION_WORDS && used < size; i++) {
-        if (option_words[i].option != option) continue;
+    for (int i = CHOICE_NOTHING + 1; i < OPTION_CHOICES && used < size; i++) {
+        if (option_choice_rows[i].option != option) continue;
         left--;
-        used += (size_t)snprintf(out + used, size - used, "%s%s", option_words[i].word,
+        used += (size_t)snprintf(out + used, size - used, "%s%s", option_choice_rows[i].word,
                                  left > 1 ? between : left ? last : "");
     }
     return out;

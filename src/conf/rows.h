@@ -8,8 +8,8 @@
  * does. FOR_ANY: the first row of that name, whoever takes it. */
 int  option_find  (const char *name, CommandSet commands);
 CommandSet option_takers(const char *name);    /* all that take an option of this name */
-/* The WORD_... of a choice, upper and lower case alike; WORD_NOTHING where the choice has no such word. */
-int  option_word  (OptionIndex option, const char *word);
+/* The CHOICE_... of a choice, upper and lower case alike; CHOICE_NOTHING where it has no such word. */
+int  option_choice_find(OptionIndex option, const char *word);
 bool option_taken (OptionIndex option, CommandSet commands);
 const char *option_short(OptionIndex option);               /* "tp"; "" where it has one name only */
 /* The word for its value in help: "N", "DIR"; "" of FLAG and CHOICE. */

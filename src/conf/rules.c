@@ -158,7 +158,7 @@ static Status rule_interleaved(const Options *o)
     int64_t pp = o->pipeline_parallel, chunk = o->layers_per_chunk;
     char why[SAID];
     if (!chunk || pp == 1) return OK;
-    if (o->pipeline_schedule.is == WORD_pipeline_schedule_zb_h1)
+    if (o->pipeline_schedule.value == CHOICE_pipeline_schedule_zb_h1)
         return fail(BAD_OPTION, "%s and %s: zb-h1 has one chunk a stage; leave one of them out",
                     TYPED(OPTION_pipeline_schedule), TYPED(OPTION_layers_per_chunk));
     snprintf(why, sizeof why, "%s %" PRId64 " x %s %" PRId64, NAMED(OPTION_pipeline_parallel), pp,
@@ -175,7 +175,7 @@ static Status rule_interleaved(const Options *o)
 /* Rotary embeddings turn pairs of channels; learned ones end at --max-position-embeddings. */
 static Status rule_model(const Options *o)
 {
-    bool learned = o->position.is == WORD_position_learned_absolute;
+    bool learned = o->position.value == CHOICE_position_learned_absolute;
     if (o->swiglu && o->squared_relu)
         return fail(BAD_OPTION, "%s and %s: a model has one activation; leave one out", TYPED(OPTION_swiglu),
                     TYPED(OPTION_squared_relu));
@@ -185,7 +185,7 @@ static Status rule_model(const Options *o)
     if (learned && o->command == FOR_EVAL && o->context > o->positions)
         return fail(BAD_OPTION, "%s is longer than %s; give at most %" PRId64, TYPED(OPTION_context),
                     TYPED(OPTION_positions), o->positions);
-    if (o->position.is == WORD_position_rope && o->hidden / o->heads % 2)
+    if (o->position.value == CHOICE_position_rope && o->hidden / o->heads % 2)
         return fail(BAD_OPTION, "%s needs heads of even width, and %s / %s is %" PRId64,
                     TYPED(OPTION_position), TYPED(OPTION_hidden), TYPED(OPTION_heads), o->hidden / o->heads);
     return OK;
@@ -199,7 +199,7 @@ static Status rule_rate(const Options *o)
     if (o->min_lr > o->lr)
         return fail(BAD_OPTION, "%s is above %s; give %g or less", TYPED(OPTION_min_lr), TYPED(OPTION_lr),
                     o->lr);
-    bool decays = o->lr_decay_style.is != WORD_lr_decay_style_constant;
+    bool decays = o->lr_decay_style.value != CHOICE_lr_decay_style_constant;
     if (decays && o->lr_decay_iters && o->lr_warmup_iters > o->lr_decay_iters)
         return fail(BAD_OPTION, "%s is more than %s; give %" PRId64 " or less", TYPED(OPTION_lr_warmup_iters),
                     TYPED(OPTION_lr_decay_iters), o->lr_decay_iters);

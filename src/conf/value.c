@@ -113,11 +113,11 @@ static Status read_flag(OptionFLAG *field, const char *said, const char *value)
 static Status read_choice(OptionCHOICE *field, OptionIndex option, const char *said, const char *value)
 {
     char words[256];
-    int word = option_word(option, value);
+    int word = option_choice_find(option, value);
     option_choices(words, sizeof words, option, ", ", " or ");
-    if (word == WORD_NOTHING)
+    if (word == CHOICE_NOTHING)
         return fail(BAD_OPTION, "%s is not known; give %s", said, words);
-    *field = (Choice){ word, option_words[word].word };
+    *field = (Choice){ word, option_choice_rows[word].word };
     return OK;
 }
 

@@ -18,7 +18,7 @@ static void both_forms(void **state)
     assert_true(o.lr == 1e-2);
     assert_int_equal(o.tensor_parallel, 2);
     assert_true(o.swiglu && !o.sequence_parallel);
-    assert_int_equal(o.norm.is, WORD_norm_rmsnorm);
+    assert_int_equal(o.norm.value, CHOICE_norm_rmsnorm);
     assert_string_equal(o.norm.word, "RMSNorm");
     assert_string_equal(o.save, "a=b");
     assert_string_equal(o.source[OPTION_tensor_parallel].name, "--tp");
@@ -114,7 +114,7 @@ static void foreign_words(void **state)
                                         "--use-flash-attn --attention-backend=flash --num-layers 3"));
     assert_int_equal(o.tensor_parallel, 4);
     assert_int_equal(o.zero_stage, 1);
-    assert_int_equal(o.position.is, WORD_position_rope);
+    assert_int_equal(o.position.value, CHOICE_position_rope);
     assert_int_equal(o.layers, 3);                      /* what follows a passed option is read */
     assert_string_equal(o.source[OPTION_tensor_parallel].name, "--model-parallel-size");
     options_close(&o);
@@ -197,7 +197,7 @@ static void argonne_variables(void **state)
     assert_int_equal(o.train_iters, 4673780159710 / 1024 / 4);
     assert_string_equal(source_of(&o, OPTION_train_iters), "TRAIN_TOKENS=4673780159710");
     assert_true(o.watchdog_seconds == 120);
-    assert_int_equal(o.optimizer.is, WORD_optimizer_adam);
+    assert_int_equal(o.optimizer.value, CHOICE_optimizer_adam);
     options_close(&o);
     setenv("SP", "2", 1);
     assert_says(options_parse_dialects(&o, FOR_TRAIN, argonne, 0, NULL), BAD_OPTION,
@@ -222,7 +222,7 @@ static void rows_of_a_command(void **state)
     assert_int_equal(o.source[OPTION_vocabulary].kind, SOURCE_NOTHING);
     options_close(&o);
     assert_ok(parse_line(&o, FOR_CLEAN, "--format jsonl --input i"));
-    assert_int_equal(o.clean_format.is, WORD_clean_format_jsonl);
+    assert_int_equal(o.clean_format.value, CHOICE_clean_format_jsonl);
     assert_int_equal(o.clean_input.count, 1);
     options_close(&o);
 }
@@ -344,7 +344,7 @@ static void json_round_trip(void **state)
     assert_ok(parse_line(&back, FOR_TRAIN, "--save a\"b"));
     assert_ok(options_from_json(&back, json, "here"));
     assert_true(back.init_std == o.init_std && back.epsilon == o.epsilon);
-    assert_int_equal(back.norm.is, WORD_norm_rmsnorm);
+    assert_int_equal(back.norm.value, CHOICE_norm_rmsnorm);
     for (int i = 0; i < OPTIONS; i++) {
         char one[256], two[256];
         if (!option_taken(i, FOR_CHECKPOINT_ARGS)) continue;

@@ -35,8 +35,8 @@ static void rows_are_whole(void **state)
         assert_int_equal(row->kind == KIND_CHOICE, words[0] != 0);     /* choices alone have words */
         assert_int_equal(row->kind != KIND_CHOICE && row->kind != KIND_FLAG, option_value(i)[0] != 0);
     }
-    for (int i = 1; i < OPTION_WORDS; i++)
-        assert_int_equal(option_word(option_words[i].option, option_words[i].word), i);
+    for (int i = 1; i < OPTION_CHOICES; i++)
+        assert_int_equal(option_choice_find(option_choice_rows[i].option, option_choice_rows[i].word), i);
 }
 
 /* Each WANTS row names an option that every command of the first one takes, with words and numbers that it has. */
@@ -52,7 +52,7 @@ static void wants_can_be_met(void **state)
         if (w->kind == WANTS_ALTERNATIVE) assert_int_equal(option_wants[i - 1].option, w->option);
         snprintf(value, sizeof value, "%s", w->value);
         for (word = strtok_r(value, " ,", &rest); word && other->kind == KIND_CHOICE; word = strtok_r(NULL, " ,", &rest))
-            if (strcmp(word, "or") && option_word(w->other, word) == WORD_NOTHING) fail_msg("%s has no word %s", other->name, word);
+            if (strcmp(word, "or") && option_choice_find(w->other, word) == CHOICE_NOTHING) fail_msg("%s has no word %s", other->name, word);
     }
 }
 

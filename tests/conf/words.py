@@ -18,8 +18,8 @@ def main():
     choices = set(re.findall(r"^OPT_CHOICE\( *(\w+),", text, re.M))
     added = text
     for choice in choices:
-        last = re.findall(rf"^WORD\( *{choice},.*\n", text, re.M)[-1]
-        added = added.replace(last, last + f'WORD( {choice}, added, "added" )\n')
+        last = re.findall(rf"^CHOICE\( *{choice},.*\n", text, re.M)[-1]
+        added = added.replace(last, last + f'CHOICE( {choice}, added, "added" )\n')
     with tempfile.TemporaryDirectory() as folder:
         os.mkdir(os.path.join(folder, "conf"))
         with open(os.path.join(folder, "conf/options.def"), "w") as out:
@@ -29,7 +29,7 @@ def main():
             done = subprocess.run([*COMPILER, "-std=c17", "-D_GNU_SOURCE", "-Wall", "-Werror=switch", "-fsyntax-only", f"-I{folder}",
                                    f"-I{SOURCE}/src", os.path.join(SOURCE, "src/cli", file)], capture_output=True, text=True)
             told += done.stderr
-    missed = {c for c in choices if f"WORD_{c}_added" not in told} - NOT_SWITCHED
+    missed = {c for c in choices if f"CHOICE_{c}_added" not in told} - NOT_SWITCHED
     if missed or "fatal error" in told:
         sys.exit(f"no switch asks for the meaning of a word added to {', '.join(sorted(missed))}:\n{told[:2000]}")
     print(f"{len(choices - NOT_SWITCHED)} choices refuse a word without a meaning")
