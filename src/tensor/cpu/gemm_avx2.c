@@ -3,8 +3,9 @@
 #include <immintrin.h>
 #define FAMILY      gemm_avx2
 #define FAMILY_NAME "avx2"
-enum { ROWS = 6, VECTORS = 2 };
-#define LANES 8
+#define LANES   8
+#define ROWS    6
+#define VECTORS 2
 #define MULTIPLY_ADD(a, b, sum) _mm256_fmadd_ps(a, b, sum)
 #include "tensor/cpu/gemm_kernel.inc"
 #endif

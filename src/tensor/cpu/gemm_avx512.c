@@ -3,8 +3,9 @@
 #include <immintrin.h>
 #define FAMILY      gemm_avx512
 #define FAMILY_NAME "avx512"
-enum { ROWS = 8, VECTORS = 3 };
-#define LANES 16
+#define LANES   16
+#define ROWS    8
+#define VECTORS 3
 #define MULTIPLY_ADD(a, b, sum) _mm512_fmadd_ps(a, b, sum)
 #include "tensor/cpu/gemm_kernel.inc"
 #endif

@@ -4,8 +4,9 @@
 #include <immintrin.h>
 #define FAMILY      gemm_avx512_bf16
 #define FAMILY_NAME "avx512-bf16"
-enum { ROWS = 8, VECTORS = 3 };
-#define LANES 16
+#define LANES   16
+#define ROWS    8
+#define VECTORS 3
 #define MULTIPLY_ADD(a, b, sum)   _mm512_fmadd_ps(a, b, sum)
 #define MULTIPLY_PAIRS(a, b, sum) _mm512_dpbf16_ps(sum, (__m512bh)(a), (__m512bh)(b))
 #include "tensor/cpu/gemm_kernel.inc"

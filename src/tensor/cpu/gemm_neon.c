@@ -8,6 +8,7 @@
 #endif
 #define FAMILY      gemm_neon
 #define FAMILY_NAME "neon"
-enum { ROWS = 8, VECTORS = 3 };
-#define LANES 4
+#define LANES   4
+#define ROWS    8
+#define VECTORS 3
 #include "tensor/cpu/gemm_kernel.inc"

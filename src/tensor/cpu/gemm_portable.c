@@ -3,7 +3,8 @@
  * not fused, since that would be a slow call where no such instruction exists. */
 #define FAMILY      gemm_portable
 #define FAMILY_NAME "portable"
-enum { ROWS = 4, VECTORS = 2 };
-#define LANES 4
+#define LANES   4
+#define ROWS    4
+#define VECTORS 2
 #define MULTIPLY_ADD(a, b, sum) ((a) * (b) + (sum))
 #include "tensor/cpu/gemm_kernel.inc"
