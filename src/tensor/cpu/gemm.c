@@ -197,7 +197,7 @@ static BlockOfA block_of_a(const Product *p, GemmWord *packed, int64_t m0, int64
 typedef struct { int64_t m, n; int rows, columns; bool first, last; float *sums; int64_t sums_row; } Tile;
 
 static void multiply_tile(const Product *p, const Tile *t, const char *a, const BlockOfA *block, const GemmWord *b,
-                          int64_t words)
+                          int64_t words, const void *ahead)
 {
     const Gemm *g = p->g;
     const GemmFamily *f = p->f;
@@ -205,14 +205,14 @@ static void multiply_tile(const Product *p, const Tile *t, const char *a, const 
     char *y = (char *)g->y + (t->m * g->y_row + t->n) * (g->output == GEMM_F32 ? 4 : 2);
     bool  add = g->add || !t->first;
     if (g->output == GEMM_F32 && t->rows == f->rows && t->columns == f->columns) {
-        multiply((float *)y, g->y_row, add, a, block->row, b, words);
+        multiply((float *)y, g->y_row, add, a, block->row, b, words, ahead);
         return;
     }
     float   buffer[TILE_FLOATS] __attribute__((aligned(64)));
     float  *sum     = t->sums ? t->sums : buffer;
     int64_t sum_row = t->sums ? t->sums_row : f->columns;
     if (t->sums ? t->first && g->add : add) f->load(sum, sum_row, y, g->y_row, t->rows, t->columns, g->output);
-    multiply(sum, sum_row, add, a, block->row, b, words);
+    multiply(sum, sum_row, add, a, block->row, b, words, ahead);
     if (!t->sums || t->last) f->store(y, g->y_row, sum, sum_row, t->rows, t->columns, g->output);
 }
 
@@ -236,10 +236,13 @@ static void multiply_piece(const Product *p, const Pass *pass, int64_t piece, in
             Tile t = { .n = pass->n0 + s * f->columns, .sums_row = width,
                        .columns = (int)least(f->columns, pass->columns - s * f->columns),
                        .first = pass->first && k0 == 0, .last = pass->last && k0 + words == pass->words };
+            /* The next strip follows this one in the slab; each tile prefetches its share. */
+            uintptr_t next = (uintptr_t)(b + words * f->columns), bytes = (uintptr_t)(words * f->columns * 4);
             for (int64_t m = 0; m < rows; m += f->rows) {
                 t.m = m0 + m, t.rows = (int)least(f->rows, rows - m);
                 if (sums) t.sums = sums + m * width + s * f->columns;
-                multiply_tile(p, &t, block.at + m / f->rows * block.tile, &block, b, words);
+                multiply_tile(p, &t, block.at + m / f->rows * block.tile, &block, b, words,
+                              (const void *)(next + (uintptr_t)m * bytes / (uintptr_t)p->block_rows));
             }
         }
         k0 += words;

@@ -17,9 +17,10 @@ typedef enum {
 } GemmForm;
 
 /* sum[rows][columns] (+)= a b over `words` words. Rows of sum are sum_row floats apart. Row r of a begins a_row
- * bytes after row r - 1. b is a packed strip. The tile is complete: callers pass a buffer for what overhangs y. */
+ * bytes after row r - 1. b is a packed strip. The tile is complete: callers pass a buffer for what overhangs y. `ahead` is memory
+ * that is wanted soon and is prefetched; it may lie beyond what is allocated. */
 typedef void GemmTile(float *sum, int64_t sum_row, bool add, const void *a, int64_t a_row, const GemmWord *b,
-                      int64_t words);
+                      int64_t words, const void *ahead);
 /* Packs the rows k of a matrix with adjacent columns into strips: strip[s][k][r] = from[k][s * width + r],
  * where width is the family's rows or columns; zero beyond `count`. `depth` and `row` are in elements. */
 typedef void GemmPack(GemmWord *to, const void *from, int64_t row, int64_t depth, int64_t count, GemmForm form);
