@@ -1,11 +1,11 @@
 /* Blocking and threads of the packed matrix product. The loops, from the outside:
  *
- *   NC columns of b and then KC_PASS of the depth     b is packed by all threads together into a slab that stays in
- *                                                     the third-level cache; a barrier before and after
- *     a block of about MC rows                        handed to whichever thread is free
- *       KC of the depth                               the block's part of a, in the second-level cache
- *         a strip of `columns` columns of b           in the first- or second-level cache, used for the whole block
- *           a tile of `rows` rows                     rows x KC of a in the first-level cache, sums in registers
+ *   NC columns of b and KC_PASS of the depth   all threads pack this part of b into a slab that stays in the
+ *                                              third-level cache; a barrier before and after
+ *     a block of about MC rows                 handed to whichever thread is free
+ *       KC of the depth                        the block's part of a, in the second-level cache
+ *         a strip of `columns` columns of b    in the first- or second-level cache, used for the whole block
+ *           a tile of `rows` rows              rows x KC of a in the first-level cache, sums in registers
  *
  * Every element of y goes through these loops in the same order of k, whichever thread and block it is in. */
 #include "tensor/cpu/gemm.h"
@@ -14,13 +14,13 @@
 #include <string.h>
 #include "tensor/cpu/gemm_family.h"
 
-/* KC: a tile of 8 rows of a is 12 KiB and leaves room in a first-level cache of 32 to 48 KiB for b to stream
- * through; longer blocks save additions to y but not much. It is part of the results and therefore the same in
- * all families.
- * MC: 64 rows of KC words are 96 KiB and stay with the strip of b (16 columns: 24 KiB, 48 columns: 72 KiB) in a
- * second-level cache of 256 KiB; each strip that comes from the third level is used for MC rows.
- * NC, KC_PASS: the slab of b is 9 MiB. More columns would amortise the packing of a better, but the slab
- * has to leave room in the third-level cache for a and y. */
+/* KC       A tile of 8 rows of a is 12 KiB and leaves room in a first-level cache of 32 to 48 KiB for b to
+ *          stream through. Longer blocks save additions to y, but not many. KC is part of the results and
+ *          therefore the same in all families.
+ * MC       64 rows of KC words are 96 KiB and fit with a strip of b (16 columns: 24 KiB, 48 columns: 72 KiB)
+ *          into a second-level cache of 256 KiB; a strip that comes from the third level is used for MC rows.
+ * NC, KC_PASS   The slab is 9 MiB. More columns would amortize the packing of a better, but a and y need room
+ *          in the third-level cache as well. */
 enum { KC = 384, KC_PASS = 4 * KC, MC = 64, NC = 1536, PACK_STRIPS = 4 };
 /* The largest tile of any family in floats. */
 enum { TILE_FLOATS = 8 * 48 };
@@ -116,7 +116,8 @@ static size_t product_make(Product *p, const Gemm *g, int threads, char *memory)
 
     size_t slab = aligned((size_t)(least(p->words, KC_PASS) * columns) * sizeof *p->slab);
     size_t a    = aligned((size_t)(p->block_rows * KC * threads) * sizeof *p->a), y = 0;
-    if (sums) y = (size_t)((p->sums_of_all_rows ? rows : p->block_rows * threads) * columns) * sizeof *p->sums;
+    if (sums && p->sums_of_all_rows) y = (size_t)(rows * columns) * sizeof *p->sums;
+    else if (sums) y = (size_t)(p->block_rows * threads * columns) * sizeof *p->sums;
     if (memory) {
         p->slab = (GemmWord *)memory;
         p->a    = (GemmWord *)(memory + slab);
@@ -174,21 +175,24 @@ typedef struct { const char *at; int64_t tile, row; bool strips; } BlockOfA;
 
 /* Rows with adjacent k are read where they lie, which saves their packing: a block of them stays in the
  * second-level cache as it is. Only what the kernel cannot read so is packed or copied first: columns,
- * bf16 that is to be widened, the last tile if it has not all rows, an odd last element of pairs. */
-static BlockOfA block_of_a(const Product *p, GemmWord *packed, int64_t m0, int64_t rows, int64_t k, int64_t words)
+ * bf16 that is to be widened, the last block if its last tile is not complete, an odd last element of pairs. */
+static BlockOfA block_of_a(const Product *p, GemmWord *packed, int64_t m0, int64_t rows, int64_t k,
+                           int64_t words)
 {
     const GemmMatrix *a = &p->g->a;
     const GemmFamily *f = p->f;
-    int64_t depth = least(words * p->per_word, p->g->K - k), whole = depth % p->per_word == 0 ? rows / f->rows : 0;
+    int64_t depth = least(words * p->per_word, p->g->K - k);
+    bool whole = depth % p->per_word == 0 && rows % f->rows == 0;
     const char *from = (const char *)a->at + (m0 * a->row + k * a->col) * p->element;
     if (a->col != 1) {
         f->pack_a(packed, from, a->col, depth, rows, p->form);
         return (BlockOfA){ (const char *)packed, f->rows * words * 4, 4, true };
     }
-    if (p->form != GEMM_WIDENED && whole * f->rows == rows)
+    if (p->form != GEMM_WIDENED && whole)
         return (BlockOfA){ from, f->rows * a->row * p->element, a->row * p->element, false };
     for (int64_t m = 0; m < rows; m += f->rows)
-        f->copy_a(packed + m * words, from + m * a->row * p->element, a->row, depth, least(rows - m, f->rows), p->form);
+        f->copy_a(packed + m * words, from + m * a->row * p->element, a->row, depth,
+                  least(rows - m, f->rows), p->form);
     return (BlockOfA){ (const char *)packed, f->rows * words * 4, words * 4, false };
 }
 
@@ -196,8 +200,8 @@ static BlockOfA block_of_a(const Product *p, GemmWord *packed, int64_t m0, int64
  * buffer, or through p->sums from one depth block to the next. */
 typedef struct { int64_t m, n; int rows, columns; bool first, last; float *sums; int64_t sums_row; } Tile;
 
-static void multiply_tile(const Product *p, const Tile *t, const char *a, const BlockOfA *block, const GemmWord *b,
-                          int64_t words, const void *ahead)
+static void multiply_tile(const Product *p, const Tile *t, const char *a, const BlockOfA *block,
+                          const GemmWord *b, int64_t words, const void *ahead)
 {
     const Gemm *g = p->g;
     const GemmFamily *f = p->f;
@@ -211,7 +215,8 @@ static void multiply_tile(const Product *p, const Tile *t, const char *a, const 
     float   buffer[TILE_FLOATS] __attribute__((aligned(64)));
     float  *sum     = t->sums ? t->sums : buffer;
     int64_t sum_row = t->sums ? t->sums_row : f->columns;
-    if (t->sums ? t->first && g->add : add) f->load(sum, sum_row, y, g->y_row, t->rows, t->columns, g->output);
+    if (t->sums ? t->first && g->add : add)
+        f->load(sum, sum_row, y, g->y_row, t->rows, t->columns, g->output);
     multiply(sum, sum_row, add, a, block->row, b, words, ahead);
     if (!t->sums || t->last) f->store(y, g->y_row, sum, sum_row, t->rows, t->columns, g->output);
 }
@@ -222,7 +227,8 @@ static void multiply_piece(const Product *p, const Pass *pass, int64_t piece, in
     const GemmFamily *f = p->f;
     int64_t m0 = piece / p->groups * p->block_rows, rows = least(p->block_rows, p->g->M - m0);
     int64_t strips = cuts(pass->columns, f->columns), width = strips * f->columns;
-    int64_t begin = piece % p->groups * strips / p->groups, end = (piece % p->groups + 1) * strips / p->groups;
+    int64_t group = piece % p->groups;
+    int64_t begin = group * strips / p->groups, end = (group + 1) * strips / p->groups;
     GemmWord *packed = p->a + thread * p->block_rows * KC;
     float *sums = p->sums;
     if (sums) sums += (p->sums_of_all_rows ? m0 : thread * p->block_rows) * width;
@@ -252,10 +258,10 @@ static void multiply_piece(const Product *p, const Pass *pass, int64_t piece, in
 static void multiply_all(void *context, int thread, int threads)
 {
     Product *p = context;
-    int64_t phase = 0, k0 = 0;
+    int64_t phase = 0;
     (void)threads;
     for (int64_t n0 = 0; n0 < p->g->N; n0 += NC) {
-        k0 = 0;
+        int64_t k0 = 0;
         do {
             Pass pass = { .n0 = n0, .columns = least(NC, p->g->N - n0), .k0 = k0,
                           .words = least(KC_PASS, p->words - k0), .first = k0 == 0 };
@@ -277,7 +283,8 @@ void gemm(Team *team, const Gemm *g, void *workspace, size_t workspace_bytes)
           (long long)g->K);
     CHECK(g->a.col == 1 || g->a.row == 1, "gemm wants rows or columns of a adjacent");
     CHECK(g->b.col == 1 || g->b.row == 1, "gemm wants rows or columns of b adjacent");
-    CHECK(!g->family || gemm_family_runs(g->family), "gemm family %s does not run on this machine", g->family->name);
+    CHECK(!g->family || gemm_family_runs(g->family), "gemm family %s does not run on this machine",
+          g->family->name);
     if (!g->M || !g->N) return;
     Product p;
     size_t need = product_make(&p, g, team_size(team), workspace);

@@ -8,12 +8,13 @@
  *     dw += dyT x  a = dy [K, M] read as its transpose: row 1, col M,           b = x [K, N] rows
  *
  * What is promised of the bits: y[i][j] depends on row i of a, column j of b, K, the types and the family
- * alone. It depends neither on the number of threads, nor on M and N, nor on the place of the row or column in
- * its matrix, nor on strides and alignment. The order of the sum: K is cut into blocks of 384 terms (768 in bf16
- * where the family has a dot product of bf16 pairs); the terms of a block are added in order of k to a sum
- * that begins at 0, and the blocks' sums in order to y (to 0 without `add`). Families with a fused
- * multiply-add (avx512, avx512-bf16, avx2, neon) agree to the bit in fp32, and those that widen bf16 to fp32
- * (avx512, avx2, neon) in bf16. Output in bf16 is rounded once, at the end, to the nearest even.
+ * alone. It depends neither on the number of threads, nor on M and N, nor on the place of the row or
+ * column in its matrix, nor on strides and alignment. The order of the sum: K is cut into blocks of 384
+ * terms (768 in bf16 where the family has a dot product of bf16 pairs); the terms of a block are added in
+ * order of k to a sum that begins at 0, and the blocks' sums in order to y (to 0 without `add`). Families
+ * with a fused multiply-add (avx512, avx512-bf16, avx2, neon) agree to the bit in fp32, and those that
+ * widen bf16 to fp32 (avx512, avx2, neon) in bf16. Output in bf16 is rounded once, at the end, to the
+ * nearest even.
  *
  * The dot product of avx512-bf16 takes subnormal inputs as 0 and flushes subnormal sums to 0. */
 #include <stdbool.h>
@@ -42,8 +43,9 @@ typedef struct {
  * above 1536 (3072 in pairs) also 4 bytes for M rows of up to 1536 columns. They depend on sizes, types,
  * family and threads and never on addresses. */
 size_t gemm_workspace_bytes(const Gemm *g, int threads);
-/* Computes the product with all threads of the team and returns when y is written. The workspace is aligned
- * to 64 bytes, belongs to this call while it runs, and needs no initial contents. A wrong argument is a CHECK. */
+/* Computes the product with all threads of the team and returns when y is written. The workspace is
+ * aligned to 64 bytes, belongs to this call while it runs, and needs no initial contents. A wrong argument
+ * is a CHECK. */
 void   gemm(Team *team, const Gemm *g, void *workspace, size_t workspace_bytes);
 
 /* "avx512-bf16", "avx512", "avx2", "neon", "portable": best first. NULL from GEMM_FAMILIES on. */

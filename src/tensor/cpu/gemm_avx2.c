@@ -1,4 +1,5 @@
-/* AVX2 with FMA (Haswell and later, every Zen). Registers: 12 sums, 2 vectors of b, 1 broadcast = 15 of 16. */
+/* AVX2 with FMA (Haswell and later, every Zen). Registers: 12 sums, 2 vectors of b, 1 broadcast = 15 of
+ * 16. */
 #ifdef __AVX2__
 #include <immintrin.h>
 #define FAMILY      gemm_avx2

@@ -16,14 +16,16 @@ typedef enum {
     GEMM_WIDENED                       /* bf16, widened to fp32 for a family without a dot product of pairs */
 } GemmForm;
 
-/* sum[rows][columns] (+)= a b over `words` words. Rows of sum are sum_row floats apart. Row r of a begins a_row
- * bytes after row r - 1. b is a packed strip. The tile is complete: callers pass a buffer for what overhangs y. `ahead` is memory
- * that is wanted soon and is prefetched; it may lie beyond what is allocated. */
+/* sum[rows][columns] (+)= a b over `words` words. Rows of sum are sum_row floats apart. Row r of a begins
+ * a_row bytes after row r - 1. b is a packed strip. The tile is complete: callers pass a buffer for what
+ * overhangs y. `ahead` is memory that is wanted soon and is prefetched; it may lie beyond what is
+ * allocated. */
 typedef void GemmTile(float *sum, int64_t sum_row, bool add, const void *a, int64_t a_row, const GemmWord *b,
                       int64_t words, const void *ahead);
 /* Packs the rows k of a matrix with adjacent columns into strips: strip[s][k][r] = from[k][s * width + r],
  * where width is the family's rows or columns; zero beyond `count`. `depth` and `row` are in elements. */
-typedef void GemmPack(GemmWord *to, const void *from, int64_t row, int64_t depth, int64_t count, GemmForm form);
+typedef void GemmPack(GemmWord *to, const void *from, int64_t row, int64_t depth, int64_t count,
+                      GemmForm form);
 
 struct GemmFamily {
     const char *name;
@@ -37,8 +39,10 @@ struct GemmFamily {
     /* Rows of a with adjacent k, to rows of words without gaps; `count` of them, zeros up to `rows`. */
     GemmPack   *copy_a;
     /* A part of a tile in fp32 from and to y. */
-    void (*load) (float *tile, int64_t tile_row, const void *y, int64_t y_row, int rows, int columns, GemmType type);
-    void (*store)(void *y, int64_t y_row, const float *tile, int64_t tile_row, int rows, int columns, GemmType type);
+    void (*load) (float *tile, int64_t tile_row, const void *y, int64_t y_row, int rows, int columns,
+                  GemmType type);
+    void (*store)(void *y, int64_t y_row, const float *tile, int64_t tile_row, int rows, int columns,
+                  GemmType type);
 };
 
 extern const GemmFamily gemm_avx512_bf16, gemm_avx512, gemm_avx2, gemm_neon, gemm_portable;
