@@ -175,7 +175,7 @@ typedef struct { const char *at; int64_t tile, row; bool strips; } BlockOfA;
 
 /* Rows with adjacent k are read where they lie, which saves their packing: a block of them stays in the
  * second-level cache as it is. Only what the kernel cannot read so is packed or copied first: columns,
- * bf16 that is to be widened, the last block if its last tile is not complete, an odd last element of pairs. */
+ * bf16 that is to be widened, a block whose last tile is not complete, an odd last element of pairs. */
 static BlockOfA block_of_a(const Product *p, GemmWord *packed, int64_t m0, int64_t rows, int64_t k,
                            int64_t words)
 {
