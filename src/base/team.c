@@ -12,25 +12,33 @@
 
 enum { SPINS = 256 };                          /* a few microseconds: the time between two operations */
 
+typedef struct { Team *team; pthread_t thread; int index; } Worker;
+
 struct Team {
     int             threads;                   /* the caller included */
     int             started;                   /* threads that run beside the caller */
     int             spins;                     /* polls before a thread sleeps; 0 when threads share cores */
-    pthread_t      *thread;                    /* threads - 1 of them; the caller works as well */
+    Worker         *worker;                    /* threads - 1 of them; the caller works as well */
     pthread_mutex_t lock;
-    pthread_cond_t  wake, finished;            /* for the workers; for the caller */
+    pthread_cond_t  wake, finished, passed;    /* for the workers; for the caller; for those at a barrier */
     atomic_long     jobs;                      /* jobs posted so far; incremented under the lock */
     atomic_int      busy;                      /* threads that have not finished the job */
     atomic_bool     closing;
     /* The job. The caller writes it before it increments jobs and workers read it after they see the
      * increment. Both are sequentially consistent, so the writes are visible to the workers; busy reaching
      * 0 orders the opposite way. */
+    TeamThreadBody *run;
+    void           *run_context;
+    /* copied to the workers, so that their CHECKs name the caller's rank */
+    ThreadContext   caller;
+    /* The loop of team_for, which is a job as well. */
     TeamBody       *body;
     void           *context;
     int64_t         n, chunk;                  /* items, items in a chunk */
-    /* copied to the workers, so that their CHECKs name the caller's rank */
-    ThreadContext   caller;
     _Atomic int64_t next;                      /* the first item that no thread has claimed */
+    /* The barrier. */
+    atomic_int      arrived;                   /* threads that wait at it */
+    atomic_long     barriers;                  /* barriers that all threads have passed */
 };
 
 /* Tells a core that shares its execution units with another hardware thread that this one only polls. */
@@ -42,8 +50,10 @@ static void spin_pause(void)
 }
 
 /* Claims chunks until none is left. Which thread runs a chunk varies, what a chunk computes does not. */
-static void run_chunks(Team *team)
+static void run_chunks(void *context, int thread, int threads)
 {
+    Team *team = context;
+    (void)thread, (void)threads;
     for (;;) {
         int64_t begin = atomic_fetch_add(&team->next, team->chunk);
         if (begin >= team->n) return;
@@ -65,12 +75,13 @@ static void await_job(Team *team, long done)
 
 static void *worker(void *argument)
 {
-    Team *team = argument;
+    const Worker *self = argument;
+    Team *team = self->team;
     for (long done = 0;; done++) {
         await_job(team, done);
         if (atomic_load(&team->closing)) return NULL;
         *thread_context() = team->caller;
-        run_chunks(team);
+        team->run(team->run_context, self->index, team->threads);
         if (atomic_fetch_sub(&team->busy, 1) > 1) continue;
         /* The last one signals under the lock, or the caller could test busy, miss the signal and sleep
          * for ever. */
@@ -97,6 +108,21 @@ static void await_workers(Team *team)
     pthread_mutex_unlock(&team->lock);
 }
 
+void team_run(Team *team, TeamThreadBody *body, void *context)
+{
+    if (team->threads == 1) {
+        body(context, 0, 1);
+        return;
+    }
+    team->run         = body;
+    team->run_context = context;
+    team->caller      = *thread_context();
+    atomic_store(&team->busy, team->threads - 1);
+    post_job(team);
+    body(context, 0, team->threads);
+    await_workers(team);
+}
+
 void team_for(Team *team, int64_t n, int64_t chunk, TeamBody *body, void *context)
 {
     CHECK(chunk > 0, "team_for needs chunks of 1 item or more, got %lld", (long long)chunk);
@@ -105,16 +131,30 @@ void team_for(Team *team, int64_t n, int64_t chunk, TeamBody *body, void *contex
     team->context = context;
     team->n       = n;
     team->chunk   = chunk;
-    team->caller   = *thread_context();
     atomic_store(&team->next, 0);
-    if (team->threads == 1 || n <= chunk) {    /* a single chunk: waking the workers would only cost time */
-        run_chunks(team);
+    if (n <= chunk) run_chunks(team, 0, 1);    /* a single chunk: waking the workers would only cost time */
+    else team_run(team, run_chunks, team);
+}
+
+/* The last thread to arrive lets the others go. It resets `arrived` before it does, because a thread that
+ * is let go may arrive at the next barrier at once. */
+void team_barrier(Team *team)
+{
+    if (team->threads == 1) return;
+    long passed = atomic_load(&team->barriers);
+    if (atomic_fetch_add(&team->arrived, 1) == team->threads - 1) {
+        atomic_store(&team->arrived, 0);
+        pthread_mutex_lock(&team->lock);
+        atomic_fetch_add(&team->barriers, 1);
+        pthread_cond_broadcast(&team->passed);
+        pthread_mutex_unlock(&team->lock);
         return;
     }
-    atomic_store(&team->busy, team->threads - 1);
-    post_job(team);
-    run_chunks(team);
-    await_workers(team);
+    for (int i = 0; i < team->spins && atomic_load(&team->barriers) == passed; i++) spin_pause();
+    if (atomic_load(&team->barriers) != passed) return;
+    pthread_mutex_lock(&team->lock);
+    while (atomic_load(&team->barriers) == passed) pthread_cond_wait(&team->passed, &team->lock);
+    pthread_mutex_unlock(&team->lock);
 }
 
 Status team_open(Team **out, int threads)
@@ -122,8 +162,8 @@ Status team_open(Team **out, int threads)
     *out = NULL;
     if (threads < 1) return fail(BAD_OPTION, "%d threads: a thread pool needs 1 or more", threads);
     Team *team = calloc(1, sizeof *team);
-    if (team) team->thread = calloc((size_t)threads, sizeof *team->thread);
-    if (!team || !team->thread) {
+    if (team) team->worker = calloc((size_t)threads, sizeof *team->worker);
+    if (!team || !team->worker) {
         free(team);
         return fail(NO_MEMORY, "no memory for a pool of %d threads", threads);
     }
@@ -133,9 +173,12 @@ Status team_open(Team **out, int threads)
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->wake, NULL);
     pthread_cond_init(&team->finished, NULL);
+    pthread_cond_init(&team->passed, NULL);
     int error = 0;
     while (!error && team->started < threads - 1) {
-        error = thread_start(&team->thread[team->started], worker, team);
+        Worker *next = &team->worker[team->started];
+        *next = (Worker){ .team = team, .index = team->started + 1 };
+        error = thread_start(&next->thread, worker, next);
         team->started += !error;
     }
     if (!error) {
@@ -154,11 +197,12 @@ void team_close(Team *team)
     if (!team) return;
     atomic_store(&team->closing, true);
     post_job(team);
-    for (int i = 0; i < team->started; i++) pthread_join(team->thread[i], NULL);
+    for (int i = 0; i < team->started; i++) pthread_join(team->worker[i].thread, NULL);
+    pthread_cond_destroy(&team->passed);
     pthread_cond_destroy(&team->finished);
     pthread_cond_destroy(&team->wake);
     pthread_mutex_destroy(&team->lock);
-    free(team->thread);
+    free(team->worker);
     free(team);
 }
 

@@ -1,8 +1,8 @@
 #ifndef BASE_TEAM_H
 #define BASE_TEAM_H
-/* A thread pool that belongs to one rank and runs parallel loops. The chunks of a loop depend on its
- * arguments and never on the number of threads, and a chunk writes only its own outputs, so that results
- * are bitwise the same for any number of threads. */
+/* A thread pool that belongs to one rank and runs parallel loops (team_for) and work in phases (team_run).
+ * The chunks of a loop depend on its arguments and never on the number of threads, and a chunk writes only
+ * its own outputs, so that results are bitwise the same for any number of threads. */
 #include <stdint.h>
 #include "base/status.h"
 
@@ -10,6 +10,8 @@ typedef struct Team Team;
 /* Processes the items [begin, end). Several threads call it at the same time, with chunks that do not
  * overlap. */
 typedef void TeamBody(void *context, int64_t begin, int64_t end);
+/* What one of `threads` threads does; thread 0 is the caller's. */
+typedef void TeamThreadBody(void *context, int thread, int threads);
 
 /* Starts threads - 1 threads; the caller is the last one. BAD_OPTION when threads < 1, NO_MEMORY when
  * memory or a thread is refused. *team is NULL on failure. */
@@ -22,6 +24,13 @@ int    team_size (const Team *team);
  * afterwards. Not reentrant: body must not call team_for with the same pool, and one thread at a time may
  * call it. */
 void   team_for  (Team *team, int64_t n, int64_t chunk, TeamBody *body, void *context);
+/* Calls body(context, thread, threads) once on every thread of the pool, at the same time, and returns when
+ * all have returned. For work in several phases that share memory: the threads separate the phases by
+ * team_barrier. Memory is visible and nesting is forbidden as for team_for. */
+void   team_run  (Team *team, TeamThreadBody *body, void *context);
+/* Returns when every thread of the running team_run has called it. What a thread wrote before is visible to
+ * all afterwards. All threads must call it equally often. */
+void   team_barrier(Team *team);
 /* The number of cores in this process's affinity mask, which is what a scheduler or taskset grants it. */
 int    team_cores(void);
 #endif

@@ -53,6 +53,38 @@ static void many_jobs_in_a_row(void **state)
     team_close(team);
 }
 
+enum { PHASES = 50 };
+typedef struct { Team *team; long written[8][PHASES]; int calls[8]; atomic_long wrong; } Phases;
+
+/* Each phase writes what all threads read in the next one. */
+static void write_and_read(void *context, int thread, int threads)
+{
+    Phases *p = context;
+    p->calls[thread]++;
+    for (int phase = 0; phase < PHASES; phase++) {
+        p->written[thread][phase] = phase + 1;
+        team_barrier(p->team);
+        for (int other = 0; other < threads; other++) p->wrong += p->written[other][phase] != phase + 1;
+    }
+}
+
+static void phases_are_separated(void **state)
+{
+    (void)state;
+    for (int threads = 1; threads <= 5; threads++) {
+        Phases p = { 0 };
+        assert_int_equal(team_open(&p.team, threads), OK);
+        for (int run = 1; run <= 3; run++) {
+            memset(p.written, 0, sizeof p.written);
+            team_run(p.team, write_and_read, &p);
+            for (int thread = 0; thread < 8; thread++)
+                assert_int_equal(p.calls[thread], thread < threads ? run : 0);
+        }
+        assert_int_equal(p.wrong, 0);
+        team_close(p.team);
+    }
+}
+
 static void see_rank(void *context, int64_t begin, int64_t end)
 {
     if (thread_context()->rank == 4) *(atomic_long *)context += end - begin;
@@ -86,6 +118,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_for_any_threads),
         cmocka_unit_test(many_jobs_in_a_row),
+        cmocka_unit_test(phases_are_separated),
         cmocka_unit_test(workers_know_the_rank),
         cmocka_unit_test(no_threads_is_refused),
     };

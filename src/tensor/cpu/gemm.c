@@ -1,0 +1,295 @@
+/* Blocking and threads of the packed matrix product. The loops, from the outside:
+ *
+ *   NC columns of b and KC_PASS of the depth   all threads pack this part of b into a slab that stays in the
+ *                                              third-level cache; a barrier before and after
+ *     a block of about MC rows                 handed to whichever thread is free
+ *       KC of the depth                        the block's part of a, in the second-level cache
+ *         a strip of `columns` columns of b    in the first- or second-level cache, used for the whole block
+ *           a tile of `rows` rows              rows x KC of a in the first-level cache, sums in registers
+ *
+ * Every element of y goes through these loops in the same order of k, whichever thread and block it is in. */
+#include "tensor/cpu/gemm.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include "tensor/cpu/gemm_family.h"
+
+/* KC       A tile of 8 rows of a is 12 KiB and leaves room in a first-level cache of 32 to 48 KiB for b to
+ *          stream through. Longer blocks save additions to y, but not many. KC is part of the results and
+ *          therefore the same in all families.
+ * MC       64 rows of KC words are 96 KiB and fit with a strip of b (16 columns: 24 KiB, 48 columns: 72 KiB)
+ *          into a second-level cache of 256 KiB; a strip that comes from the third level is used for MC rows.
+ * NC, KC_PASS   The slab is 9 MiB. More columns would amortize the packing of a better, but a and y need room
+ *          in the third-level cache as well. */
+enum { KC = 384, KC_PASS = 4 * KC, MC = 64, NC = 1536, PACK_STRIPS = 4 };
+/* The largest tile of any family in floats. */
+enum { TILE_FLOATS = 8 * 48 };
+
+/* Where a product works, and what all threads agree on. All depths are in words. */
+typedef struct {
+    const Gemm       *g;
+    const GemmFamily *f;
+    Team      *team;
+    GemmForm   form;
+    int64_t    element;                /* bytes of an element of a and b */
+    int64_t    per_word;               /* elements in a word of the depth: 2 for pairs */
+    int64_t    words;                  /* of the whole depth */
+    int64_t    block_rows;             /* MC, a multiple of the tile's rows */
+    int64_t    groups;                 /* a row block's columns are divided into so many pieces of work */
+    GemmWord  *slab;                   /* packed b of one pass */
+    GemmWord  *a;                      /* packed a: block_rows x KC words for each thread */
+    /* Sums in fp32 while y is bf16 and the depth has several blocks: of one row block for each thread, or of
+     * all rows where the depth has several passes. NULL otherwise. */
+    float     *sums;
+    bool       sums_of_all_rows;
+    /* The next piece of work of an even and of an odd phase. */
+    _Atomic int64_t next[2];
+} Product;
+
+/* A part of the product between two barriers: columns [n0, n0 + columns), depth [k0, k0 + words). */
+typedef struct { int64_t n0, columns, k0, words; bool first, last; } Pass;
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t cuts(int64_t n, int64_t part) { return (n + part - 1) / part; }
+static int64_t rounded(int64_t n, int64_t part) { return cuts(n, part) * part; }
+static size_t  aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/* ---- families ---- */
+
+static const GemmFamily *const families[GEMM_FAMILIES] = {
+#ifdef __x86_64__
+    &gemm_avx512_bf16, &gemm_avx512, &gemm_avx2, &gemm_neon, &gemm_portable
+#elif defined(__aarch64__)
+    &gemm_neon, &gemm_portable
+#else
+    &gemm_portable
+#endif
+};
+
+const GemmFamily *gemm_family_at(int i) { return i >= 0 && i < GEMM_FAMILIES ? families[i] : NULL; }
+const char *gemm_family_name(const GemmFamily *family) { return family->name; }
+
+bool gemm_family_runs(const GemmFamily *family)
+{
+#ifdef __x86_64__
+    bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+    if (family == &gemm_avx512_bf16) return avx512 && __builtin_cpu_supports("avx512bf16");
+    if (family == &gemm_avx512) return avx512;
+    if (family == &gemm_avx2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#endif
+    return family != NULL;
+}
+
+/* The NEON kernels compiled for another machine run, but are not the best there. */
+const GemmFamily *gemm_family_best(void)
+{
+    for (int i = 0; i < GEMM_FAMILIES; i++) {
+#ifndef __aarch64__
+        if (families[i] == &gemm_neon) continue;
+#endif
+        if (families[i] && gemm_family_runs(families[i])) return families[i];
+    }
+    return &gemm_portable;
+}
+
+/* ---- workspace ---- */
+
+/* Lays the workspace out, and returns its bytes. `memory` is NULL when only the bytes are wanted. */
+static size_t product_make(Product *p, const Gemm *g, int threads, char *memory)
+{
+    const GemmFamily *f = g->family ? g->family : gemm_family_best();
+    *p = (Product){ .g = g, .f = f };
+    p->form       = g->input == GEMM_F32 ? GEMM_WORDS : f->pairs ? GEMM_PAIRS : GEMM_WIDENED;
+    p->element    = g->input == GEMM_F32 ? 4 : 2;
+    p->per_word   = p->form == GEMM_PAIRS ? 2 : 1;
+    p->words      = cuts(g->K, p->per_word);
+    p->block_rows = MC / f->rows * f->rows;
+
+    int64_t columns = least(rounded(g->N, f->columns), NC), rows = rounded(g->M, p->block_rows);
+    int64_t strips = columns / f->columns, blocks = rows / p->block_rows;
+    /* Few rows, as in generation, are divided by columns as well, so that every thread has work. Each piece
+     * packs its rows of a again, which costs nothing where there are few. */
+    p->groups = blocks < 1 || strips < 1 ? 1 : least(strips, cuts(4 * threads, blocks));
+    p->sums_of_all_rows = p->words > KC_PASS;
+    bool sums = g->output == GEMM_BF16 && p->words > KC;
+
+    size_t slab = aligned((size_t)(least(p->words, KC_PASS) * columns) * sizeof *p->slab);
+    size_t a    = aligned((size_t)(p->block_rows * KC * threads) * sizeof *p->a), y = 0;
+    if (sums && p->sums_of_all_rows) y = (size_t)(rows * columns) * sizeof *p->sums;
+    else if (sums) y = (size_t)(p->block_rows * threads * columns) * sizeof *p->sums;
+    if (memory) {
+        p->slab = (GemmWord *)memory;
+        p->a    = (GemmWord *)(memory + slab);
+        p->sums = sums ? (float *)(memory + slab + a) : NULL;
+    }
+    return slab + a + aligned(y);
+}
+
+size_t gemm_workspace_bytes(const Gemm *g, int threads)
+{
+    Product p;
+    return product_make(&p, g, threads, NULL);
+}
+
+/* ---- the work ---- */
+
+/* A piece of work of this phase, or -1 when none is left. */
+static int64_t claim(Product *p, int64_t phase, int64_t pieces)
+{
+    int64_t piece = atomic_fetch_add(&p->next[phase % 2], 1);
+    return piece < pieces ? piece : -1;
+}
+
+/* Ends a phase. Thread 0 resets its counter, which is used again in the phase after the next: that begins
+ * after another barrier, so no thread can meet the old value. */
+static void phase_end(Product *p, int64_t *phase, int thread)
+{
+    team_barrier(p->team);
+    if (thread == 0) atomic_store(&p->next[*phase % 2], 0);
+    (*phase)++;
+}
+
+/* The strips of depth block k0 (words from the pass's begin), `words` long, from strip `first` on. */
+static GemmWord *slab_strip(const Product *p, const Pass *pass, int64_t k0, int64_t words, int64_t strip)
+{
+    return p->slab + k0 * rounded(pass->columns, p->f->columns) + strip * words * p->f->columns;
+}
+
+/* Packs one piece of the slab: PACK_STRIPS strips of one depth block. */
+static void pack_piece(const Product *p, const Pass *pass, int64_t piece)
+{
+    const GemmMatrix *b = &p->g->b;
+    int64_t across = cuts(pass->columns, PACK_STRIPS * p->f->columns);
+    int64_t k0 = piece / across * KC, words = least(KC, pass->words - k0);
+    int64_t strip = piece % across * PACK_STRIPS, n0 = strip * p->f->columns;
+    int64_t k = (pass->k0 + k0) * p->per_word, depth = least(words * p->per_word, p->g->K - k);
+    const char *from = (const char *)b->at + (k * b->row + (pass->n0 + n0) * b->col) * p->element;
+    (b->col == 1 ? p->f->pack_b : p->f->pack_b_transposed)
+        (slab_strip(p, pass, k0, words, strip), from, b->col == 1 ? b->row : b->col, depth,
+         least(pass->columns - n0, PACK_STRIPS * p->f->columns), p->form);
+}
+
+/* How the kernel reads the tiles of a block of a: tile i at `at` + i * `tile` bytes. */
+typedef struct { const char *at; int64_t tile, row; bool strips; } BlockOfA;
+
+/* Rows with adjacent k are read where they lie, which saves their packing: a block of them stays in the
+ * second-level cache as it is. Only what the kernel cannot read so is packed or copied first: columns,
+ * bf16 that is to be widened, a block whose last tile is not complete, an odd last element of pairs. */
+static BlockOfA block_of_a(const Product *p, GemmWord *packed, int64_t m0, int64_t rows, int64_t k,
+                           int64_t words)
+{
+    const GemmMatrix *a = &p->g->a;
+    const GemmFamily *f = p->f;
+    int64_t depth = least(words * p->per_word, p->g->K - k);
+    bool whole = depth % p->per_word == 0 && rows % f->rows == 0;
+    const char *from = (const char *)a->at + (m0 * a->row + k * a->col) * p->element;
+    if (a->col != 1) {
+        f->pack_a(packed, from, a->col, depth, rows, p->form);
+        return (BlockOfA){ (const char *)packed, f->rows * words * 4, 4, true };
+    }
+    if (p->form != GEMM_WIDENED && whole)
+        return (BlockOfA){ from, f->rows * a->row * p->element, a->row * p->element, false };
+    for (int64_t m = 0; m < rows; m += f->rows)
+        f->copy_a(packed + m * words, from + m * a->row * p->element, a->row, depth,
+                  least(rows - m, f->rows), p->form);
+    return (BlockOfA){ (const char *)packed, f->rows * words * 4, words * 4, false };
+}
+
+/* One tile of y over one depth block. A complete tile of fp32 is added to in place; any other goes through a
+ * buffer, or through p->sums from one depth block to the next. */
+typedef struct { int64_t m, n; int rows, columns; bool first, last; float *sums; int64_t sums_row; } Tile;
+
+static void multiply_tile(const Product *p, const Tile *t, const char *a, const BlockOfA *block,
+                          const GemmWord *b, int64_t words, const void *ahead)
+{
+    const Gemm *g = p->g;
+    const GemmFamily *f = p->f;
+    GemmTile *multiply = f->tile[p->form == GEMM_PAIRS][block->strips];
+    char *y = (char *)g->y + (t->m * g->y_row + t->n) * (g->output == GEMM_F32 ? 4 : 2);
+    bool  add = g->add || !t->first;
+    if (g->output == GEMM_F32 && t->rows == f->rows && t->columns == f->columns) {
+        multiply((float *)y, g->y_row, add, a, block->row, b, words, ahead);
+        return;
+    }
+    float   buffer[TILE_FLOATS] __attribute__((aligned(64)));
+    float  *sum     = t->sums ? t->sums : buffer;
+    int64_t sum_row = t->sums ? t->sums_row : f->columns;
+    if (t->sums ? t->first && g->add : add)
+        f->load(sum, sum_row, y, g->y_row, t->rows, t->columns, g->output);
+    multiply(sum, sum_row, add, a, block->row, b, words, ahead);
+    if (!t->sums || t->last) f->store(y, g->y_row, sum, sum_row, t->rows, t->columns, g->output);
+}
+
+/* The rows of one block times some strips of the slab. */
+static void multiply_piece(const Product *p, const Pass *pass, int64_t piece, int thread)
+{
+    const GemmFamily *f = p->f;
+    int64_t m0 = piece / p->groups * p->block_rows, rows = least(p->block_rows, p->g->M - m0);
+    int64_t strips = cuts(pass->columns, f->columns), width = strips * f->columns;
+    int64_t group = piece % p->groups;
+    int64_t begin = group * strips / p->groups, end = (group + 1) * strips / p->groups;
+    GemmWord *packed = p->a + thread * p->block_rows * KC;
+    float *sums = p->sums;
+    if (sums) sums += (p->sums_of_all_rows ? m0 : thread * p->block_rows) * width;
+
+    int64_t k0 = 0;
+    do {                               /* once for a depth of 0 */
+        int64_t words = least(KC, pass->words - k0);
+        BlockOfA block = block_of_a(p, packed, m0, rows, (pass->k0 + k0) * p->per_word, words);
+        for (int64_t s = begin; s < end; s++) {
+            const GemmWord *b = slab_strip(p, pass, k0, words, s);
+            Tile t = { .n = pass->n0 + s * f->columns, .sums_row = width,
+                       .columns = (int)least(f->columns, pass->columns - s * f->columns),
+                       .first = pass->first && k0 == 0, .last = pass->last && k0 + words == pass->words };
+            /* The next strip follows this one in the slab; each tile prefetches its share. */
+            uintptr_t next = (uintptr_t)(b + words * f->columns), bytes = (uintptr_t)(words * f->columns * 4);
+            for (int64_t m = 0; m < rows; m += f->rows) {
+                t.m = m0 + m, t.rows = (int)least(f->rows, rows - m);
+                if (sums) t.sums = sums + m * width + s * f->columns;
+                multiply_tile(p, &t, block.at + m / f->rows * block.tile, &block, b, words,
+                              (const void *)(next + (uintptr_t)m * bytes / (uintptr_t)p->block_rows));
+            }
+        }
+        k0 += words;
+    } while (k0 < pass->words);
+}
+
+static void multiply_all(void *context, int thread, int threads)
+{
+    Product *p = context;
+    int64_t phase = 0;
+    (void)threads;
+    for (int64_t n0 = 0; n0 < p->g->N; n0 += NC) {
+        int64_t k0 = 0;
+        do {
+            Pass pass = { .n0 = n0, .columns = least(NC, p->g->N - n0), .k0 = k0,
+                          .words = least(KC_PASS, p->words - k0), .first = k0 == 0 };
+            pass.last = k0 + pass.words == p->words;
+            int64_t piece, packs = cuts(pass.words, KC) * cuts(pass.columns, PACK_STRIPS * p->f->columns);
+            while ((piece = claim(p, phase, packs)) >= 0) pack_piece(p, &pass, piece);
+            phase_end(p, &phase, thread);
+            int64_t pieces = cuts(p->g->M, p->block_rows) * p->groups;
+            while ((piece = claim(p, phase, pieces)) >= 0) multiply_piece(p, &pass, piece, thread);
+            phase_end(p, &phase, thread);
+            k0 += pass.words;
+        } while (k0 < p->words);
+    }
+}
+
+void gemm(Team *team, const Gemm *g, void *workspace, size_t workspace_bytes)
+{
+    CHECK(g->M >= 0 && g->N >= 0 && g->K >= 0, "gemm of %lld x %lld x %lld", (long long)g->M, (long long)g->N,
+          (long long)g->K);
+    CHECK(g->a.col == 1 || g->a.row == 1, "gemm wants rows or columns of a adjacent");
+    CHECK(g->b.col == 1 || g->b.row == 1, "gemm wants rows or columns of b adjacent");
+    CHECK(!g->family || gemm_family_runs(g->family), "gemm family %s does not run on this machine",
+          g->family->name);
+    if (!g->M || !g->N) return;
+    Product p;
+    size_t need = product_make(&p, g, team_size(team), workspace);
+    CHECK(workspace_bytes >= need, "gemm wants %zu bytes to work in, got %zu", need, workspace_bytes);
+    CHECK((uintptr_t)workspace % 64 == 0, "gemm wants a workspace aligned to 64 bytes");
+    p.team = team;
+    team_run(team, multiply_all, &p);
+}

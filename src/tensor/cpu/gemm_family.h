@@ -1,0 +1,49 @@
+#ifndef TENSOR_CPU_GEMM_FAMILY_H
+#define TENSOR_CPU_GEMM_FAMILY_H
+/* What gemm.c needs of an instruction set: the product of one register tile, and the functions that bring
+ * matrices into the form it reads. gemm_kernel.inc defines them once for all families.
+ *
+ * Packed data are 32-bit words: an fp32 number, or two bf16 numbers k and k + 1 of the same row or column
+ * with the lower k in the lower half. So both forms have the same strides and share most code. */
+#include <stdbool.h>
+#include <stdint.h>
+#include "tensor/cpu/gemm.h"
+
+typedef uint32_t GemmWord;
+typedef enum {
+    GEMM_WORDS,                        /* fp32, as it is */
+    GEMM_PAIRS,                        /* bf16, in pairs; an odd last one is paired with 0 */
+    GEMM_WIDENED                       /* bf16, widened to fp32 for a family without a dot product of pairs */
+} GemmForm;
+
+/* sum[rows][columns] (+)= a b over `words` words. Rows of sum are sum_row floats apart. Row r of a begins
+ * a_row bytes after row r - 1. b is a packed strip. The tile is complete: callers pass a buffer for what
+ * overhangs y. `ahead` is memory that is wanted soon and is prefetched; it may lie beyond what is
+ * allocated. */
+typedef void GemmTile(float *sum, int64_t sum_row, bool add, const void *a, int64_t a_row, const GemmWord *b,
+                      int64_t words, const void *ahead);
+/* Packs the rows k of a matrix with adjacent columns into strips: strip[s][k][r] = from[k][s * width + r],
+ * where width is the family's rows or columns; zero beyond `count`. `depth` and `row` are in elements. */
+typedef void GemmPack(GemmWord *to, const void *from, int64_t row, int64_t depth, int64_t count,
+                      GemmForm form);
+
+struct GemmFamily {
+    const char *name;
+    int         rows, columns;         /* of a register tile */
+    bool        pairs;                 /* has a dot product of bf16 pairs */
+    /* By form (pairs or not) and by how a lies: rows of words, or strips with the tile's rows adjacent. */
+    GemmTile   *tile[2][2];
+    GemmPack   *pack_a;                /* a with adjacent rows, as in dw = dyT x, to strips of `rows` */
+    GemmPack   *pack_b;                /* b with adjacent columns to strips of `columns` */
+    GemmPack   *pack_b_transposed;     /* b with adjacent k; `row` is between columns */
+    /* Rows of a with adjacent k, to rows of words without gaps; `count` of them, zeros up to `rows`. */
+    GemmPack   *copy_a;
+    /* A part of a tile in fp32 from and to y. */
+    void (*load) (float *tile, int64_t tile_row, const void *y, int64_t y_row, int rows, int columns,
+                  GemmType type);
+    void (*store)(void *y, int64_t y_row, const float *tile, int64_t tile_row, int rows, int columns,
+                  GemmType type);
+};
+
+extern const GemmFamily gemm_avx512_bf16, gemm_avx512, gemm_avx2, gemm_neon, gemm_portable;
+#endif

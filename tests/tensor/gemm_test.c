@@ -1,0 +1,261 @@
+/* The matrix product of every family of kernels that this machine can run, against sums in double: exact in small
+ * integers, near in real numbers, and the same bits whatever the threads, the place and the company of a row. */
+#include "base/testing.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include "base/random.h"
+#include "tensor/cpu/gemm.h"
+
+enum { GAP = 3 };                                    /* elements between the rows of every matrix */
+typedef enum { NT, NN, TN, PRODUCTS } Product;
+static const char *const product_name[] = { "x wT", "dy w", "dyT x" };
+typedef struct { int64_t M, N, K; } Size;
+
+/* A matrix [rows, cols] in the form that gemm reads, with NaN wherever nothing may be read. */
+typedef struct { void *memory; GemmMatrix view; } Laid;
+
+static uint16_t half_of(float x)                     /* nearest, ties to even; not for NaN */
+{
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static float float_of(uint16_t half)
+{
+    uint32_t bits = (uint32_t)half << 16;
+    float x;
+    memcpy(&x, &bits, 4);
+    return x;
+}
+
+static float get(const void *at, int64_t i, GemmType type)
+{
+    return type == GEMM_F32 ? ((const float *)at)[i] : float_of(((const uint16_t *)at)[i]);
+}
+
+static void put(void *at, int64_t i, GemmType type, float x)
+{
+    if (type == GEMM_F32) ((float *)at)[i] = x;
+    else ((uint16_t *)at)[i] = isnan(x) ? 0x7fc0 : half_of(x);
+}
+
+static size_t width(GemmType type) { return type == GEMM_F32 ? 4 : 2; }
+
+static Laid lay(const float *x, int64_t rows, int64_t cols, bool by_columns, GemmType type)
+{
+    int64_t lines = by_columns ? cols : rows, length = by_columns ? rows : cols, line = length + GAP;
+    int64_t count = lines > 0 ? (lines - 1) * line + length : 0;     /* nothing is allocated behind the end */
+    Laid l = { .memory = malloc((size_t)count * width(type) + 1) };
+    l.view = (GemmMatrix){ l.memory, by_columns ? 1 : line, by_columns ? line : 1 };
+    for (int64_t i = 0; i < count; i++) put(l.memory, i, type, NAN);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < cols; j++) put(l.memory, i * l.view.row + j * l.view.col, type, x[i * cols + j]);
+    return l;
+}
+
+static float *numbers(int64_t count, uint64_t key, bool whole)
+{
+    float *x = malloc((size_t)count * sizeof *x + 1);
+    for (int64_t i = 0; i < count; i++) {
+        double u = random_uniform(key, (uint64_t)i);
+        x[i] = whole ? (float)(int)(u * 9) - 4 : float_of(half_of((float)(2 * u - 1)));
+    }
+    return x;
+}
+
+typedef struct { const GemmFamily *family; Product product; GemmType input, output; bool add; int threads; } How;
+
+/* y of [M, N], rows N + GAP apart, as the product leaves it; old is what it held before. */
+static void *run(Size s, const float *a, const float *b, const float *old, How how)
+{
+    Laid at = lay(a, s.M, s.K, how.product == TN, how.input), bt = lay(b, s.K, s.N, how.product == NT, how.input);
+    Laid yt = lay(old, s.M, s.N, false, how.output);
+    Gemm g = { .y = yt.memory, .y_row = s.N + GAP, .a = at.view, .b = bt.view, .M = s.M, .N = s.N, .K = s.K,
+               .input = how.input, .output = how.output, .add = how.add, .family = how.family };
+    size_t bytes = gemm_workspace_bytes(&g, how.threads);
+    void *work = aligned_alloc(64, bytes + 64);
+    memset(work, 0xff, bytes);                       /* NaN in both types */
+    Team *team;
+    assert_int_equal(team_open(&team, how.threads), OK);
+    gemm(team, &g, work, bytes);
+    team_close(team);
+    free(work);
+    free(at.memory);
+    free(bt.memory);
+    return yt.memory;
+}
+
+static void tell(const char *what, Size s, How how, int64_t i, int64_t j, double got, double want)
+{
+    fail_msg("%s: %s %s, %s to %s, add %d, %d threads, %lld x %lld x %lld: y[%lld][%lld] is %.9g instead of %.9g",
+             what, gemm_family_name(how.family), product_name[how.product], how.input ? "bf16" : "fp32",
+             how.output ? "bf16" : "fp32", how.add, how.threads, (long long)s.M, (long long)s.N, (long long)s.K,
+             (long long)i, (long long)j, got, want);
+}
+
+/* Calls body for every family that runs here, product and pair of types. */
+static void everywhere(void (*body)(How how))
+{
+    for (int f = 0; f < GEMM_FAMILIES; f++)
+        for (int c = 0; c < PRODUCTS * 4; c++) {
+            const GemmFamily *family = gemm_family_at(f);
+            if (family && gemm_family_runs(family))
+                body((How){ .family = family, .product = (Product)(c / 4), .input = (GemmType)(c / 2 % 2),
+                            .output = (GemmType)(c % 2), .threads = 3 });
+        }
+}
+
+/* Tails of every tile and block; more columns than a slab holds; more depth than a pass; nothing at all. */
+static const Size sizes[] = { { 1, 1, 1 }, { 1, 50, 3 }, { 5, 7, 9 }, { 8, 48, 384 }, { 9, 49, 385 }, { 12, 16, 768 },
+                              { 67, 97, 771 }, { 130, 30, 0 }, { 0, 5, 5 }, { 3, 1600, 17 }, { 70, 20, 3201 } };
+enum { SIZES = sizeof sizes / sizeof *sizes };
+static double *exact[SIZES];                         /* a b of whole numbers, which fp32 sums hold exactly */
+static float  *whole_a[SIZES], *whole_b[SIZES], *whole_y[SIZES];
+
+static void whole_numbers_case(How how)
+{
+    for (int n = 0; n < SIZES; n++)
+        for (int add = 0; add < 2; add++) {
+            Size s = sizes[n];
+            how.add = add;
+            void *y = run(s, whole_a[n], whole_b[n], whole_y[n], how);
+            for (int64_t i = 0; i < s.M; i++)
+                for (int64_t j = 0; j < s.N; j++) {
+                    float want = (float)(exact[n][i * s.N + j] + (add ? (double)whole_y[n][i * s.N + j] : 0));
+                    if (how.output == GEMM_BF16) want = float_of(half_of(want));
+                    float got = get(y, i * (s.N + GAP) + j, how.output);
+                    if (got != want) tell("whole numbers", s, how, i, j, (double)got, (double)want);
+                }
+            for (int64_t i = 0; i + 1 < s.M; i++)
+                for (int64_t j = s.N; j < s.N + GAP; j++)
+                    if (!isnan(get(y, i * (s.N + GAP) + j, how.output))) tell("written beyond a row", s, how, i, j, 0, 0);
+            free(y);
+        }
+}
+
+static void whole_numbers_are_exact(void **state)
+{
+    (void)state;
+    for (int n = 0; n < SIZES; n++) {
+        Size s = sizes[n];
+        whole_a[n] = numbers(s.M * s.K, 1, true), whole_b[n] = numbers(s.K * s.N, 2, true);
+        whole_y[n] = numbers(s.M * s.N, 3, true), exact[n] = calloc((size_t)(s.M * s.N) + 1, sizeof **exact);
+        for (int64_t i = 0; i < s.M; i++)
+            for (int64_t k = 0; k < s.K; k++)
+                for (int64_t j = 0; j < s.N; j++)
+                    exact[n][i * s.N + j] += (double)whole_a[n][i * s.K + k] * (double)whole_b[n][k * s.N + j];
+    }
+    everywhere(whole_numbers_case);
+    for (int n = 0; n < SIZES; n++) free(whole_a[n]), free(whole_b[n]), free(whole_y[n]), free(exact[n]);
+}
+
+static const Size real = { 131, 101, 1700 };
+static float *real_a, *real_b, *real_y;
+
+/* The error of a sum of K terms is at most K 2^-24 of the sum of their sizes, and in practice far less. */
+static void near_case(How how)
+{
+    how.add = true;
+    void *y = run(real, real_a, real_b, real_y, how);
+    for (int64_t i = 0; i < real.M; i += 13)
+        for (int64_t j = 0; j < real.N; j += 7) {
+            double sum = (double)real_y[i * real.N + j], size = fabs(sum);
+            for (int64_t k = 0; k < real.K; k++) {
+                double term = (double)real_a[i * real.K + k] * (double)real_b[k * real.N + j];
+                sum += term, size += fabs(term);
+            }
+            double got = (double)get(y, i * (real.N + GAP) + j, how.output);
+            double bound = 1e-6 * size + (how.output == GEMM_BF16 ? 0x1p-8 * fabs(sum) : 0);
+            if (!(fabs(got - sum) <= bound)) tell("real numbers", real, how, i, j, got, sum);
+        }
+    free(y);
+}
+
+static void real_numbers_are_near(void **state)
+{
+    (void)state;
+    everywhere(near_case);
+}
+
+/* The rows [at, at + rows) and columns [left, left + columns) alone, with other threads. */
+static void part_agrees(const void *y, How how, int64_t at, int64_t rows, int64_t left, int64_t columns)
+{
+    Size part = { rows, columns, real.K };
+    float *b = malloc((size_t)(real.K * columns) * sizeof *b), *old = malloc((size_t)(rows * columns) * sizeof *old);
+    for (int64_t k = 0; k < real.K; k++)
+        memcpy(b + k * columns, real_b + k * real.N + left, (size_t)columns * sizeof *b);
+    for (int64_t i = 0; i < rows; i++)
+        memcpy(old + i * columns, real_y + (at + i) * real.N + left, (size_t)columns * sizeof *old);
+    void *z = run(part, real_a + at * real.K, b, old, how);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) {
+            double got  = (double)get(z, i * (columns + GAP) + j, how.output);
+            double want = (double)get(y, (at + i) * (real.N + GAP) + left + j, how.output);
+            if (got != want) tell("bits of a part", part, how, i, j, got, want);
+        }
+    free(z);
+    free(b);
+    free(old);
+}
+
+static void same_bits_case(How how)
+{
+    how.add = true;
+    void *y = run(real, real_a, real_b, real_y, how);
+    for (how.threads = 1; how.threads <= 2; how.threads++) part_agrees(y, how, 0, real.M, 0, real.N);
+    part_agrees(y, how, 77, 1, 0, real.N);           /* a row alone */
+    part_agrees(y, how, 50, 23, 60, 1);              /* a column alone */
+    how.threads = 3;
+    part_agrees(y, how, 1, 100, 31, 70);             /* a part at another place in its tiles */
+    for (int f = 0; f < GEMM_FAMILIES; f++) {        /* families with the same arithmetic */
+        const GemmFamily *other = gemm_family_at(f);
+        if (!other || !gemm_family_runs(other) || other == how.family) continue;
+        const char *mine = gemm_family_name(how.family), *its = gemm_family_name(other);
+        if (strncmp(mine, "avx", 3) || strncmp(its, "avx", 3)) continue;
+        if (how.input == GEMM_BF16 && (strstr(mine, "bf16") || strstr(its, "bf16"))) continue;
+        How again = how;
+        again.family = other;
+        part_agrees(y, again, 0, real.M, 0, real.N);
+    }
+    free(y);
+}
+
+static void bits_depend_on_row_and_column_alone(void **state)
+{
+    (void)state;
+    everywhere(same_bits_case);
+}
+
+/* 1 + 2^-8 and 1 + 3 2^-8 are ties, which go to 1 and 1 + 2^-6; the largest float rounds to infinity. */
+static void bf16_is_rounded_to_nearest_even(void **state)
+{
+    (void)state;
+    static const float    given[] = { 0x1.01p0f, 0x1.03p0f, 0x1.010002p0f, -0x1.03p0f, 0x1.fffffep127f, INFINITY, NAN, 0x1p-130f };
+    static const uint16_t want[]  = { 0x3f80,    0x3f82,    0x3f81,        0xbf82,     0x7f80,          0x7f80,   0x7fc0, 0x0008 };
+    enum { COUNT = sizeof want / sizeof *want };
+    const float one = 1, zero[COUNT] = { 0 };
+    for (int f = 0; f < GEMM_FAMILIES; f++) {
+        How how = { .family = gemm_family_at(f), .product = NN, .output = GEMM_BF16, .threads = 1 };
+        if (!how.family || !gemm_family_runs(how.family)) continue;
+        uint16_t *y = run((Size){ COUNT, 1, 1 }, given, &one, zero, how);
+        for (int i = 0; i < COUNT; i++) assert_int_equal(y[i * (1 + GAP)], want[i]);
+        free(y);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_numbers_are_exact),
+        cmocka_unit_test(real_numbers_are_near),
+        cmocka_unit_test(bits_depend_on_row_and_column_alone),
+        cmocka_unit_test(bf16_is_rounded_to_nearest_even),
+    };
+    real_a = numbers(real.M * real.K, 4, false), real_b = numbers(real.K * real.N, 5, false);
+    real_y = numbers(real.M * real.N, 6, false);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    free(real_a), free(real_b), free(real_y);
+    return failed;
+}
