@@ -35,7 +35,7 @@ static Status pair_make(int64_t tokens)
 
 static LoaderConfig shape_of(int64_t sequence, bool masks)
 {
-    return (LoaderConfig){ .sequence = sequence, .micro = 4, .global = 4, .dp = 1, .cp = 1, .seed = 1, .eod = VOCABULARY - 1, .real = F32,
+    return (LoaderConfig){ .sequence = sequence, .micro = 4, .global = 4, .dp = 1, .cp = 1, .seed = 1, .eod = VOCABULARY - 1, .loss_weight = F32,
                           .reset_positions = masks, .reset_attention = masks, .mask_eod = masks };
 }
 

@@ -44,7 +44,7 @@ static void tell(const char *what, double wall, double cpu, int64_t samples, int
 static Status ours(int64_t tokens)
 {
     Loader loader;
-    LoaderConfig shape = { .sequence = SEQUENCE, .micro = 1, .global = 1, .dp = 1, .cp = 1, .seed = 1234, .eod = -1, .real = F32 };
+    LoaderConfig shape = { .sequence = SEQUENCE, .micro = 1, .global = 1, .dp = 1, .cp = 1, .seed = 1234, .eod = -1, .loss_weight = F32 };
     shard_make(&token_file[0], tokens / DOCUMENT);
     double wall = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID);
     TRY(loader_open(&loader, &token_file[0], "1", SPLIT_TRAIN, shape));

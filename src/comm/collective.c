@@ -8,17 +8,18 @@
  *   reduce-scatter  all-to-all of S / n, sum                               sends (n - 1) / n S
  *   all-reduce      all-to-all of S / n, sum, all-gather of the sums       sends 2 (n - 1) / n S */
 #include "comm/comm_internal.h"
+#include "tensor/ops.h"
 
 void comm_all_gather(Comm *comm, Queue *q, Tensor out, Tensor in)
 {
     comm_wait(comm, comm_all_gather_begin(comm, q, out, in));
 }
 
-/* Reductions add with the queue's own kernel, which has one type. */
+/* Reductions add with the back end's own kernel, which has one type. */
 static void sum_check(const Comm *comm, const Queue *q, SentVerb verb, Tensor x)
 {
-    CHECK(x.dtype == q->real, "%s of %s: reductions take the queue's type %s, got %s", sent_verb_name(verb),
-          comm->name, dtype_name(q->real), dtype_name(x.dtype));
+    CHECK(x.dtype == q->backend->compute, "%s of %s: reductions take %s, got %s", sent_verb_name(verb),
+          comm->name, dtype_name(q->backend->compute), dtype_name(x.dtype));
     CHECK(tensor_contiguous(x), "%s of %s: the tensor must be contiguous", sent_verb_name(verb), comm->name);
 }
 

@@ -79,7 +79,7 @@ Batch loader_batch_new(const LoaderConfig *config, Arena *host)
     return (Batch){
         .token_i         = tensor_new(host, "batch", I32, T),
         .target_i        = tensor_new(host, "batch", I32, T),
-        .loss_weight_T   = tensor_new(host, "batch", config->real, T),
+        .loss_weight_T   = tensor_new(host, "batch", config->loss_weight, T),
         .position_i      = tensor_new(host, "batch", I32, T),
         .dropout_index_i = tensor_new(host, "batch", I32, T),
         .sample_i        = tensor_new(host, "batch", I32, b),

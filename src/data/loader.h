@@ -13,7 +13,7 @@
  * r, which balances the work of causal attention. */
 typedef struct {
     Tensor token_i, target_i;        /* [T] I32 */
-    Tensor loss_weight_T;            /* [T] real: 1 if the prediction counts, 0 if not */
+    Tensor loss_weight_T;            /* [T]: 1 if the prediction counts, 0 if not */
     /* [T] I32: for RoPE or learned positions; may restart after an end of document. */
     Tensor position_i;
     /* [T] I32: sample in global batch * S + index in the sequence; the key of dropout. */
@@ -31,7 +31,7 @@ typedef struct {
     uint64_t seed;
     bool    reset_positions, reset_attention, mask_eod;   /* at each end of document */
     int32_t eod;                              /* id of the end of a document; -1: none */
-    Dtype   real;                             /* of loss_weight_T: F32, or F64 on the device `ref` */
+    Dtype   loss_weight;                      /* type of loss_weight_T: F32, or F64 on the device `ref` */
 } LoaderConfig;
 
 typedef struct {

@@ -8,7 +8,7 @@ int64_t windows_steps(const Windows *w)
     return (windows + w->config.global - 1) / w->config.global;
 }
 
-/* Loss weights have the real type of the back end. */
+/* Loss weights are F32, or F64 on the device `ref`. */
 static void set_weight(Tensor weight, int64_t row, double value)
 {
     if (weight.dtype == F64) ((double *)weight.data)[row] = value;

@@ -11,7 +11,7 @@ int64_t exec_rows(const ExecContext *ctx)
 Hidden hidden_new(const ExecContext *ctx, Arena *arena, const char *what)
 {
     return (Hidden){ .n = 1,
-        .t = { tensor_new(arena, what, ctx->queue->real, exec_rows(ctx), ctx->config->hidden) } };
+        .t = { tensor_new(arena, what, ctx->precision.activation, exec_rows(ctx), ctx->config->hidden) } };
 }
 
 /* The token embedding alone is in block 0; all other parameters are in the unit's own block. Parameters of
@@ -42,17 +42,17 @@ Tensor unit_param(const UnitParam *w, ParamId id) { return unit_span(w, id, id);
 
 Tensor activation_new(const ExecContext *ctx, const char *what, int64_t rows, int64_t cols)
 {
-    return tensor_new(ctx->activations, what, ctx->queue->real, rows, cols);
+    return tensor_new(ctx->activations, what, ctx->precision.activation, rows, cols);
 }
 
 Tensor wgrad_saved_new(const ExecContext *ctx, const char *what, int64_t rows, int64_t cols)
 {
-    return tensor_new(ctx->wgrad_saved, what, ctx->queue->real, rows, cols);
+    return tensor_new(ctx->wgrad_saved, what, ctx->precision.activation, rows, cols);
 }
 
 Tensor scratch_new(const ExecContext *ctx, const char *what, int64_t rows, int64_t cols)
 {
-    return tensor_new(ctx->scratch, what, ctx->queue->real, rows, cols);
+    return tensor_new(ctx->scratch, what, ctx->precision.activation, rows, cols);
 }
 
 double exec_dropout(const ExecContext *ctx, double p) { return ctx->drop ? p : 0; }

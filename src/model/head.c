@@ -34,14 +34,14 @@ static void loss_forward(const ExecContext *ctx, HeadSave *save)
     Queue *q = ctx->queue;
     HeadVocabulary columns = head_vocabulary(ctx);
     int64_t T = save->logits_TV.dim[0], R = comm_size(ctx->tp.comm);
-    Tensor stats_T3  = tensor_new(ctx->scratch, "softmax statistics", q->real, T, 3);
-    Tensor stats_RT3 = tensor_new(ctx->scratch, "softmax statistics", q->real, R, T, 3);
-    Tensor loss_T    = tensor_new(ctx->scratch, "loss", q->real, T);
+    Tensor stats_T3  = tensor_new(ctx->scratch, "softmax statistics", ctx->precision.statistic, T, 3);
+    Tensor stats_RT3 = tensor_new(ctx->scratch, "softmax statistics", ctx->precision.statistic, R, T, 3);
+    Tensor loss_T    = tensor_new(ctx->scratch, "loss", ctx->precision.statistic, T);
     xent_stats(q, (XentStats){ .stats_T3 = stats_T3, .logits_TV = save->logits_TV,
         .target_i = ctx->batch->target_i, .first = columns.first, .valid = columns.valid });
     if (R == 1) stats_RT3 = tensor_view(stats_T3, 1, T, 3);
     comm_all_gather(ctx->tp.comm, q, stats_RT3, stats_T3);                  /* <-> tp: all-gather of [T, 3] */
-    save->lse_T = tensor_new(ctx->activations, "softmax lse", q->real, T);
+    save->lse_T = tensor_new(ctx->activations, "softmax lse", ctx->precision.statistic, T);
     xent_forward(q, (XentForward){ .loss_T = loss_T, .lse_T = save->lse_T, .stats_RT3 = stats_RT3 });
     weighted_sum(q, (WeightedSum){ .out_2 = ctx->sums_2, .x_T = loss_T,
         .loss_weight_T = ctx->batch->loss_weight_T });

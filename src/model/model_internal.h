@@ -42,7 +42,7 @@ void ring_forward (const ExecContext *ctx, int64_t layer, AttentionSave *save, T
 void ring_backward(const ExecContext *ctx, int64_t layer, Tensor dqkv, const AttentionSave *save, Tensor qkv,
                    Tensor d_out);
 
-/* New tensors [rows, cols] of the queue's real type, named `what` in the memory table, on the arena of that
+/* New tensors [rows, cols] of the activation type, named `what` in the memory table, on the arena of that
  * lifetime. */
 Tensor  activation_new (const ExecContext *ctx, const char *what, int64_t rows, int64_t cols);
 Tensor  wgrad_saved_new(const ExecContext *ctx, const char *what, int64_t rows, int64_t cols);

@@ -164,7 +164,8 @@ static RingBuffers ring_buffers_new(const ExecContext *ctx, RingLayout ring, con
 {
     RingBuffers buffers;
     for (int i = 0; i < 2; i++)
-        buffers.at[i] = tensor_new(ctx->scratch, what, ctx->queue->real, ring.b, ring.s, 2 * ring.G, ring.D);
+        buffers.at[i] = tensor_new(ctx->scratch, what, ctx->precision.activation, ring.b, ring.s,
+            2 * ring.G, ring.D);
     return buffers;
 }
 
@@ -182,7 +183,8 @@ void ring_forward(const ExecContext *ctx, int64_t layer, AttentionSave *save, Te
 {
     RingLayout ring = ring_layout(ctx);
     save->out_TO = activation_new(ctx, "attention core", qkv.dim[0], ring.H * ring.D);
-    save->lse_bsH = tensor_new(ctx->activations, "attention lse", ctx->queue->real, ring.b, ring.s, ring.H);
+    save->lse_bsH = tensor_new(ctx->activations, "attention lse", ctx->precision.statistic, ring.b, ring.s,
+        ring.H);
     if (ctx->cache) { forward_cached(ctx, layer, ring, save, qkv); return; }
     RingBuffers keys = keys_ring(ctx, ring, qkv);
 
@@ -190,10 +192,10 @@ void ring_forward(const ExecContext *ctx, int64_t layer, AttentionSave *save, Te
      * data. */
     Tensor o2 = tensor_none(), lse2 = tensor_none();
     if (ring.c > 1) {
-        o2   = tensor_new(ctx->scratch, "attention part", ctx->queue->real, ring.b, ring.s / ring.parts,
-            ring.H, ring.D);
-        lse2 = tensor_new(ctx->scratch, "attention part", ctx->queue->real, ring.b, ring.s / ring.parts,
-            ring.H);
+        o2   = tensor_new(ctx->scratch, "attention part", ctx->precision.activation, ring.b,
+            ring.s / ring.parts, ring.H, ring.D);
+        lse2 = tensor_new(ctx->scratch, "attention part", ctx->precision.statistic, ring.b,
+            ring.s / ring.parts, ring.H);
     }
     for (int i = 0; i < ring.c; i++) {
         Pending pending[2];
@@ -246,7 +248,7 @@ void ring_backward(const ExecContext *ctx, int64_t layer, Tensor dqkv, const Att
     Queue *q = ctx->queue;
     RingBackward back = { .d_out = heads(d_out, ring, 0, ring.H), .lse = save->lse_bsH,
         .q = queries(qkv, ring), .dq = queries(dqkv, ring),
-        .delta = tensor_new(ctx->scratch, "attention delta", q->real, ring.b, ring.s, ring.H) };
+        .delta = tensor_new(ctx->scratch, "attention delta", ctx->precision.statistic, ring.b, ring.s, ring.H) };
     attention_delta(q, (AttentionDelta){ .delta = back.delta, .o = heads(save->out_TO, ring, 0, ring.H),
         .d_o = back.d_out });
     fill_zero(q, (FillZero){ .y = dqkv });

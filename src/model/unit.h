@@ -13,6 +13,7 @@
 #include "comm/region.h"
 #include "data/loader.h"
 #include "model/params.h"
+#include "tensor/precision.h"
 
 /* Keys and values of earlier positions of one block, for generation: k, v [b, capacity, G, D]; `used`
  * positions are filled. */
@@ -22,6 +23,7 @@ typedef struct { Tensor k, v; int64_t used; } KvCache;
  * needs. */
 typedef struct {
     const ModelConfig *config;
+    Precision precision;           /* types of the tensors that units make */
     Queue  *queue;
     Region  tp;                    /* tensor parallelism; .sequence: with sequence parallelism */
     Comm   *cp;                    /* context parallelism: ring attention */

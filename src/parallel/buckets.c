@@ -28,9 +28,10 @@ static Bucket bucket_make(const Buckets *b, const Stage *stage, int64_t block, A
     k.shard_first = k.shard * comm_rank(b->data);
     k.own_first   = b->zero_stage >= 1 ? k.shard_first : 0;
     k.own_count   = b->zero_stage >= 1 ? k.shard : k.padded;
-    k.weights = tensor_new(persistent, "weights",   b->queue->real, b->zero_stage >= 3 ? k.shard : k.padded);
+    k.weights = tensor_new(persistent, "weights", b->precision.param,
+        b->zero_stage >= 3 ? k.shard : k.padded);
     if (b->training)
-        k.grads = tensor_new(persistent, "gradients", b->queue->real,
+        k.grads = tensor_new(persistent, "gradients", b->precision.gradient,
             b->zero_stage >= 2 ? k.shard : k.padded);
     return k;
 }
@@ -53,7 +54,8 @@ void buckets_open(Buckets *b, const BucketsSetup *s)
 {
     int64_t blocks = params_blocks(s->config);
     int zero = comm_size(s->data) > 1 ? s->zero_stage : 0;     /* with one data rank nothing can be sharded */
-    *b = (Buckets){ .config = s->config, .queue = s->queue, .zero_stage = zero, .training = s->training,
+    *b = (Buckets){ .config = s->config, .precision = s->precision, .queue = s->queue, .zero_stage = zero,
+        .training = s->training,
         .sequence = s->sequence, .data = s->data, .tp = s->tp, .tied = s->tied, .scratch = s->scratch };
     b->of_block = calloc((size_t)blocks, sizeof *b->of_block);
     b->bucket   = calloc((size_t)blocks, sizeof *b->bucket);
@@ -65,11 +67,12 @@ void buckets_open(Buckets *b, const BucketsSetup *s)
     for (int i = 0; i < 2; i++) {
         b->slot[i].unit = -1;
         if (b->zero_stage >= 3)
-            b->slot[i].flat = tensor_new(s->gathered, "gathered weights", b->queue->real,
+            b->slot[i].flat = tensor_new(s->gathered, "gathered weights", b->precision.param,
                 largest_unit(b, s->stage));
     }
     if (b->zero_stage >= 2 && b->training)
-        b->unit_grads = tensor_new(s->gathered, "unit gradients", b->queue->real, largest_unit(b, s->stage));
+        b->unit_grads = tensor_new(s->gathered, "unit gradients", b->precision.gradient,
+            largest_unit(b, s->stage));
 }
 
 void buckets_close(Buckets *b)

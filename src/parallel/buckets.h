@@ -32,6 +32,7 @@ typedef struct { int64_t unit; Tensor flat; Pending own_gather, embedding_gather
 
 typedef struct {
     const ModelConfig *config;
+    Precision precision;
     Queue   *queue;
     int      zero_stage;                        /* 0 where there is one data rank only */
     bool     training;                          /* false: weights alone, no gradients */
@@ -54,6 +55,7 @@ typedef struct {
 typedef struct {
     const ModelConfig *config;
     const Stage *stage;
+    Precision precision;
     Queue *queue;
     int    zero_stage;
     bool   training, sequence;

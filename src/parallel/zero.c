@@ -86,7 +86,7 @@ UnitParam zero_unshard_grads(Buckets *b, int64_t unit)
 static void add_shard(Buckets *b, Bucket *k, Tensor whole)
 {
     size_t mark = arena_mark(b->scratch);
-    Tensor part = tensor_new(b->scratch, "gradient shard", b->queue->real, k->shard);
+    Tensor part = tensor_new(b->scratch, "gradient shard", b->precision.gradient, k->shard);
     comm_reduce_scatter(b->data, b->queue, part, whole, b->scratch);           /* <-> dp+cp: reduce-scatter */
     accumulate(b->queue, (Accumulate){ .y = k->grads, .x = part });
     arena_reset(b->scratch, mark);

@@ -4,10 +4,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-size_t generate_bytes(const ModelConfig *s, Dtype real, int64_t capacity)
+size_t generate_bytes(const ModelConfig *s, Dtype activation, int64_t capacity)
 {
     /* keys, or values, of one layer; the arena aligns each of them */
-    size_t one = (size_t)(capacity * s->groups * s->head_dim) * dtype_width(real);
+    size_t one = (size_t)(capacity * s->groups * s->head_dim) * dtype_width(activation);
     return 2 * (size_t)s->layers * ((one + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN);
 }
 
@@ -17,9 +17,9 @@ static KvCache *caches_new(StageExecutor *executor, Arena *session, int64_t capa
     KvCache *cache = calloc((size_t)s->layers, sizeof *cache);
     CHECK(cache, "no memory for the key-value caches of %lld layers", (long long)s->layers);
     for (int64_t l = 0; l < s->layers; l++) {
-        cache[l].k = tensor_new(session, "keys",   executor->ctx.queue->real, 1, capacity, s->groups,
+        cache[l].k = tensor_new(session, "keys",   executor->ctx.precision.activation, 1, capacity, s->groups,
             s->head_dim);
-        cache[l].v = tensor_new(session, "values", executor->ctx.queue->real, 1, capacity, s->groups,
+        cache[l].v = tensor_new(session, "values", executor->ctx.precision.activation, 1, capacity, s->groups,
             s->head_dim);
     }
     return cache;

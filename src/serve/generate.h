@@ -21,7 +21,7 @@ typedef struct {
 } Generation;
 
 /* Bytes of the key-value cache of all layers: what generate pushes on its session arena. */
-size_t generate_bytes(const ModelConfig *config, Dtype real, int64_t capacity);
+size_t generate_bytes(const ModelConfig *config, Dtype activation, int64_t capacity);
 
 /* Emits tokens until `end` or until prompt and new tokens fill the capacity. `executor` has one stage with
  * one chunk, and slots of at least `capacity` rows; `prompt` has 1 to `capacity` ids. Logits that are not

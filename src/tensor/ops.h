@@ -24,7 +24,7 @@ enum Op {
 
 struct Backend {
     const char *name;                    /* what --device calls it */
-    Dtype       real;                    /* the type of weights, activations and gradients */
+    Dtype       compute;                 /* the type of sums within an op and of statistics: F64 or F32 */
     bool        dry;                     /* ops compute nothing and data pointers may be NULL */
 #define OP(heat, name, Struct, ...) void (*name)(Queue *, const Struct *);
 #include "tensor/ops.def"

@@ -12,7 +12,6 @@ enum { QUEUE_OPS = 64 };
 
 typedef struct Queue {
     const Backend *backend;
-    Dtype    real;                     /* F64 under ref, F32 under cpu: weights, activations, messages */
     Team    *team;
     StepState    *step_state;
     bool     watch;                    /* a NaN or infinity in the first output of an op is a CHECK */

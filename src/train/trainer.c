@@ -40,8 +40,10 @@ static Status open_queue(Trainer *t)
 {
     char dry[16] = "dry-";
     bool real = !comm_dry(t->world);
-    return queue_open(&t->queue, real ? t->config->device : strcat(dry, t->config->device),
-        real ? t->config->threads : 1, &t->step_state);
+    TRY(queue_open(&t->queue, real ? t->config->device : strcat(dry, t->config->device),
+        real ? t->config->threads : 1, &t->step_state));
+    t->precision = precision_uniform(t->queue.backend->compute);
+    return OK;
 }
 
 LoaderConfig trainer_loader_config(const Trainer *t)
@@ -51,7 +53,7 @@ LoaderConfig trainer_loader_config(const Trainer *t)
         .global = config->global, .dp = t->mesh.size.dp, .dp_rank = t->mesh.at.dp,
         .cp = t->mesh.size.cp, .cp_rank = t->mesh.at.cp, .seed = config->seed,
         .reset_positions = config->reset_positions, .reset_attention = config->reset_attention,
-        .mask_eod = config->mask_eod, .eod = config->eod, .real = t->queue.real };
+        .mask_eod = config->mask_eod, .eod = config->eod, .loss_weight = t->precision.statistic };
 }
 
 /* As Megatron-LM counts them: one validation more than there are, and one evaluation of the test split. Its
@@ -138,6 +140,7 @@ static void open_parameters(Trainer *t)
     const TrainConfig *config = t->config;
     Arena *persistent = &t->arena[ARENA_PERSISTENT];
     buckets_open(&t->buckets, &(BucketsSetup){ .config = &config->model, .stage = &t->stage,
+        .precision = t->precision,
         .queue = &t->queue, .zero_stage = config->zero, .training = config->training,
         .sequence = config->sequence && t->mesh.size.tp > 1, .data = t->data,
         .tp = t->tp, .tied = t->tied, .persistent = persistent,
@@ -146,7 +149,7 @@ static void open_parameters(Trainer *t)
     CHECK(t->state, "no memory for the states of %d buckets", t->buckets.count);
     for (int i = 0; i < t->buckets.count; i++)
         for (int s = 0; config->training && s < config->optimizer->states; s++)
-            t->state[i][s] = tensor_new(persistent, "optimizer states", t->queue.real,
+            t->state[i][s] = tensor_new(persistent, "optimizer states", t->precision.state,
                 t->buckets.bucket[i].own_count);
     t->sums_3   = tensor_new(persistent, "sums", F64, 3);
     t->sums_R3  = tensor_new(persistent, "sums", F64, t->mesh.world, 3);
@@ -168,7 +171,7 @@ static void open_executor(Trainer *t, const ArenaSizes *sizes)
     int slots[CHUNKS_MAX];
     for (int c = 0; c < config->chunks; c++)
         slots[c] = t->train.slots[c] > t->valid.slots[c] ? t->train.slots[c] : t->valid.slots[c];
-    ExecContext ctx = { .config = &config->model, .queue = &t->queue, .cp = t->cp,
+    ExecContext ctx = { .config = &config->model, .precision = t->precision, .queue = &t->queue, .cp = t->cp,
         .scratch = &t->arena[ARENA_SCRATCH],
         .tp = { .comm = t->tp, .queue = &t->queue, .scratch = &t->arena[ARENA_SCRATCH],
                 .sequence = t->buckets.sequence } };

@@ -34,6 +34,7 @@ typedef struct Trainer {
     /* data: dp x cp; tied: first and last stage, NULL where none is needed */
     Comm  *world, *tp, *cp, *data, *pp, *tied;
     Queue  queue;
+    Precision precision;
     StepState step_state;
     Arena  arena[ARENAS];
     Stage  stage;

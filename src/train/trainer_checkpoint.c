@@ -104,9 +104,9 @@ static int files_make(const Trainer *t, CheckpointFile **out)
         CHECK(file->tensor, "no memory for a checkpoint file of %d tensors", block.params);
         snprintf(file->name, sizeof file->name, "block_%04lld.safetensors", (long long)b);
         for (int p = 0; p < block.params; p++) {
-            logical_add(file, &block.param[p], NULL, t->queue.real);
+            logical_add(file, &block.param[p], NULL, t->precision.master);
             for (int s = 0; s < config->optimizer->states; s++)
-                logical_add(file, &block.param[p], config->optimizer->state_name[s], t->queue.real);
+                logical_add(file, &block.param[p], config->optimizer->state_name[s], t->precision.state);
         }
     }
     return count;

@@ -32,7 +32,7 @@ static double value(int rank, int64_t i)                  /* what rank holds at 
 
 static Tensor filled(Program *p, int rank, int64_t count)
 {
-    Tensor x = tensor_new(&p->arena, "x", p->q.real, count);
+    Tensor x = tensor_new(&p->arena, "x", p->q.backend->compute, count);
     for (int64_t i = 0; i < count; i++) element_set(x, i, value(rank, i));
     return x;
 }
@@ -41,7 +41,7 @@ static double plain_sum(Program *p, int64_t i)            /* in rank order, in t
 {
     double sum = value(0, i);
     for (int r = 1; r < comm_size(p->comm); r++)
-        sum = p->q.real == F64 ? sum + value(r, i) : (double)((float)sum + (float)value(r, i));
+        sum = p->q.backend->compute == F64 ? sum + value(r, i) : (double)((float)sum + (float)value(r, i));
     return sum;
 }
 
@@ -53,7 +53,7 @@ static void hash_add(Program *p, Tensor x)
 static Status program_all_gather(Program *p, int64_t count)
 {
     int    n  = comm_size(p->comm);
-    Tensor in = filled(p, comm_rank(p->comm), count), out = tensor_new(&p->arena, "out", p->q.real, n, count);
+    Tensor in = filled(p, comm_rank(p->comm), count), out = tensor_new(&p->arena, "out", p->q.backend->compute, n, count);
     comm_sent_reset(p->comm);
     comm_all_gather(p->comm, &p->q, out, in);
     for (int r = 0; r < n; r++)
@@ -69,7 +69,7 @@ static Status program_reduce_scatter(Program *p, int64_t part)
 {
     int     n  = comm_size(p->comm);
     int64_t first = comm_rank(p->comm) * part;
-    Tensor in = filled(p, comm_rank(p->comm), n * part), all = tensor_new(&p->arena, "all", p->q.real, n * part);
+    Tensor in = filled(p, comm_rank(p->comm), n * part), all = tensor_new(&p->arena, "all", p->q.backend->compute, n * part);
     Tensor out = tensor_flat(in, first, part);
     comm_sent_reset(p->comm);
     comm_reduce_scatter(p->comm, &p->q, out, in, &p->arena);
@@ -85,7 +85,7 @@ static Status program_reduce_scatter(Program *p, int64_t part)
 static Status program_all_reduce(Program *p, int64_t count)
 {
     int    n = comm_size(p->comm);
-    Tensor x = filled(p, comm_rank(p->comm), count), sums = tensor_new(&p->arena, "sums", p->q.real, count);
+    Tensor x = filled(p, comm_rank(p->comm), count), sums = tensor_new(&p->arena, "sums", p->q.backend->compute, count);
     comm_sent_reset(p->comm);
     comm_all_reduce(p->comm, &p->q, x, &p->arena);
     for (int64_t i = 0; i < count; i++) {
@@ -110,7 +110,7 @@ static Status program_pending(Program *p)
     Pending pending[MANY], sent[2], got[2];
     for (int i = 0; i < MANY; i++) {
         in[i]      = filled(p, me + i, COUNT);
-        out[i]     = tensor_new(&p->arena, "out", p->q.real, n, COUNT);
+        out[i]     = tensor_new(&p->arena, "out", p->q.backend->compute, n, COUNT);
         pending[i] = comm_all_gather_begin(p->comm, &p->q, out[i], in[i]);
     }
     Tensor ring[2] = { filled(p, -1, COUNT), filled(p, -1, COUNT) };

@@ -9,7 +9,7 @@ static TokenFile lettered;       /* one short sample, with ends of documents */
 static Arena host;
 
 static const LoaderConfig plain = { .sequence = S, .micro = GLOBAL, .global = GLOBAL, .dp = 1, .cp = 1, .seed = 1234,
-                                   .eod = EOD, .real = F32 };
+                                   .eod = EOD, .loss_weight = F32 };
 
 static const int32_t *ints(Tensor x) { return x.data; }
 
@@ -217,7 +217,7 @@ static void masks_by_hand(void **state)
             Loader loader;
             size_t mark = arena_mark(&host);
             LoaderConfig config = plain;
-            config.micro = config.global = 1, config.cp = cp, config.cp_rank = rank, config.real = cp == 1 ? F32 : F64;
+            config.micro = config.global = 1, config.cp = cp, config.cp_rank = rank, config.loss_weight = cp == 1 ? F32 : F64;
             config.reset_positions = config.reset_attention = config.mask_eod = true;
             assert_int_equal(loader_open(&loader, &lettered, "1", SPLIT_TRAIN, config), OK);
             Batch batch = loader_batch_new(&config, &host);

@@ -127,7 +127,7 @@ static int files_open(void **state)
 {
     int32_t ids[COUNTED];
     int length[20];
-    LoaderConfig config = { .sequence = S, .micro = 2, .global = 2 * MICROS, .dp = 1, .cp = 1, .seed = 5, .eod = EOD, .real = F32,
+    LoaderConfig config = { .sequence = S, .micro = 2, .global = 2 * MICROS, .dp = 1, .cp = 1, .seed = 5, .eod = EOD, .loss_weight = F32,
                           .reset_attention = true, .reset_positions = true };
     for (int i = 0; i < COUNTED; i++) ids[i] = i;
     for (int i = 0; i < 20; i++) length[i] = COUNTED / 20;

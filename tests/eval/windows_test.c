@@ -43,7 +43,7 @@ static void test_each_once(void **state)
         for (int dp = 1; dp <= 3; dp++)
             for (int cp = 1; cp <= 2; cp++)
                 for (int micro = 1; micro <= 2; micro++)
-                    count_cut(ids, count, (LoaderConfig){ .sequence = S, .micro = micro, .global = 2 * micro * dp, .dp = dp, .cp = cp, .eod = -1, .real = F64 });
+                    count_cut(ids, count, (LoaderConfig){ .sequence = S, .micro = micro, .global = 2 * micro * dp, .dp = dp, .cp = cp, .eod = -1, .loss_weight = F64 });
 }
 
 int main(void)

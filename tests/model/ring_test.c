@@ -75,8 +75,8 @@ static Batch batch_make(Arena *host, const Attended *ring, int r)
 static void attend(Attended *ring, const ExecContext *run, Arena *host, int r)
 {
     int c = ring->ranks;
-    Tensor qkv = tensor_new(host, "qkv", run->queue->real, B * S / c, W), dqkv = tensor_new(host, "dqkv", run->queue->real, B * S / c, W);
-    Tensor d_out = tensor_new(host, "d_out", run->queue->real, B * S / c, O);
+    Tensor qkv = tensor_new(host, "qkv", run->queue->backend->compute, B * S / c, W), dqkv = tensor_new(host, "dqkv", run->queue->backend->compute, B * S / c, W);
+    Tensor d_out = tensor_new(host, "d_out", run->queue->backend->compute, B * S / c, O);
     AttentionSave save;
     rows_take(qkv, &ring->qkv[0][0], c, r);
     rows_take(d_out, &ring->d_out[0][0], c, r);
@@ -103,7 +103,7 @@ static Status attend_rank(Transport *transport, void *context)
     TRY(arena_open(&flight, "flight", 1 << 20));
     TRY(arena_open(&scratch, "scratch", 1 << 20));
     Batch batch = batch_make(&host, ring, transport->rank);
-    ExecContext run = { .config = &config, .queue = &queue, .tp = { .comm = tp, .queue = &queue, .scratch = &scratch }, .cp = world, .activations = &flight,
+    ExecContext run = { .config = &config, .precision = precision_uniform(queue.backend->compute), .queue = &queue, .tp = { .comm = tp, .queue = &queue, .scratch = &scratch }, .cp = world, .activations = &flight,
                 .wgrad_saved = &scratch, .scratch = &scratch, .batch = &batch, .drop = ring->dropout > 0 };
     attend(ring, &run, &host, transport->rank);
     Arena *arenas[] = { &host, &flight, &scratch };

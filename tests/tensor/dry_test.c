@@ -12,7 +12,7 @@ static Tensor dry(Dtype dtype, int64_t a, int64_t b, int64_t c, int64_t d)
 static void every_row_runs_and_counts(void **state)
 {
     (void)state;
-    Queue q = { .backend = &dry_cpu_backend, .real = F32, .watch = true };
+    Queue q = { .backend = &dry_cpu_backend, .watch = true };
 #define OP(heat, name, Struct, ...) \
     assert_non_null(dry_ref_backend.name); \
     name(&q, (Struct){ 0 }); \
@@ -21,8 +21,8 @@ static void every_row_runs_and_counts(void **state)
 #include "tensor/ops.def"
 #undef OP
     assert_true(dry_ref_backend.dry && dry_cpu_backend.dry);
-    assert_int_equal(dry_ref_backend.real, F64);
-    assert_int_equal(dry_cpu_backend.real, F32);
+    assert_int_equal(dry_ref_backend.compute, F64);
+    assert_int_equal(dry_cpu_backend.compute, F32);
 }
 
 static int words_before_semicolon(const char *arguments)
@@ -47,7 +47,7 @@ static void matmuls_by_hand(void **state)
 {
     (void)state;
     enum { T = 5, C = 7, K = 3 };
-    Queue  q    = { .backend = &dry_cpu_backend, .real = F32 };
+    Queue  q    = { .backend = &dry_cpu_backend };
     Tensor x_TC = dry(F32, T, C, 1, 1), y_TK = dry(F32, T, K, 1, 1), w_KC = dry(F32, K, C, 1, 1);
     matmul_forward(&q, (MatmulForward){ .y_TK = y_TK, .x_TC = x_TC, .w_KC = w_KC });
     matmul_backward_input(&q, (MatmulBackwardInput){ .dx_TC = x_TC, .dy_TK = y_TK, .w_KC = w_KC });
@@ -67,7 +67,7 @@ static void attention_by_hand(void **state)
 {
     (void)state;
     enum { B = 2, S = 3, U = 5, H = 4, G = 2, D = 8 };
-    Queue  q   = { .backend = &dry_ref_backend, .real = F64 };
+    Queue  q   = { .backend = &dry_ref_backend };
     Tensor q4  = dry(F64, B, S, H, D), k = dry(F64, B, U, G, D);
     attention_forward(&q, (AttentionForward){ .o = q4, .q = q4, .k = k, .v = k });
     attention_backward(&q, (AttentionBackward){ .dq = q4, .dk = k, .dv = k, .q = q4, .k = k, .v = k });

@@ -9,7 +9,7 @@
 static void devices(void **state)
 {
     (void)state;
-    static const struct { const char *device; Dtype real; bool dry; int team; } known[] = {
+    static const struct { const char *device; Dtype compute; bool dry; int team; } known[] = {
         { "ref",     F64, false, 3 }, { "cpu",     F32, false, 3 },
         { "dry-ref", F64, true,  1 }, { "dry-cpu", F32, true,  1 },
     };
@@ -18,7 +18,7 @@ static void devices(void **state)
         Queue q;
         assert_int_equal(queue_open(&q, known[i].device, 3, &step_state), OK);
         assert_string_equal(q.backend->name, known[i].device);
-        assert_int_equal(q.real, known[i].real);
+        assert_int_equal(q.backend->compute, known[i].compute);
         assert_int_equal(q.backend->dry, known[i].dry);
         assert_int_equal(team_size(q.team), known[i].team);
         assert_ptr_equal(q.step_state, &step_state);
@@ -54,14 +54,14 @@ static void own_add(Queue *q, const Accumulate *a)
         for (int64_t j = 0; j < a->y.dim[1]; j++) y[i * a->y.stride[0] + j] += x[i * a->x.stride[0] + j];
 }
 static void own_stats(Queue *q, const XentStats *a) { (void)q, (void)a; }
-static const Backend own = { .name = "own", .real = F32, .accumulate = own_add, .xent_stats = own_stats };
+static const Backend own = { .name = "own", .compute = F32, .accumulate = own_add, .xent_stats = own_stats };
 
 static void wrappers_count_and_time(void **state)
 {
     (void)state;
     float  y[4] = { 1, 2, 3, 4 };
     Tensor y_22 = tensor_at(y, F32, (const int64_t[]){ 2, 2 }, 2);
-    Queue  q    = { .backend = &own, .real = F32 };
+    Queue  q    = { .backend = &own };
     accumulate(&q, (Accumulate){ y_22, y_22 });
     assert_true(q.count[OP_accumulate].seconds == 0);               /* not timed */
     q.timed    = true;
@@ -84,7 +84,7 @@ static void adds_watched(void *context)
     y[*(int *)context] = INFINITY;
     Tensor y_22 = tensor_slice(tensor_at(y, F32, (const int64_t[]){ 2, 3 }, 2), 1, 0, 2);
     Tensor x_22 = tensor_slice(tensor_at(x, F32, (const int64_t[]){ 2, 3 }, 2), 1, 0, 2);
-    Queue  q    = { .backend = &own, .real = F32, .watch = true };
+    Queue  q    = { .backend = &own, .watch = true };
     accumulate(&q, (Accumulate){ y_22, x_22 });
 }
 
@@ -101,7 +101,7 @@ static void watching_names_op_and_tensor(void **state)
 static void stats_watched(void *context)
 {
     double stats[3] = { *(double *)context, 0, 0 };
-    Queue  q        = { .backend = &own, .real = F64, .watch = true };
+    Queue  q        = { .backend = &own, .watch = true };
     xent_stats(&q, (XentStats){ .stats_T3 = tensor_at(stats, F64, (const int64_t[]){ 1, 3 }, 2) });
 }
 

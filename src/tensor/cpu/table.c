@@ -2,7 +2,7 @@
 #include "tensor/cpu/cpu.h"
 
 const Backend cpu_backend = {
-    .name = "cpu", .real = F32, .dry = false,
+    .name = "cpu", .compute = F32, .dry = false,
 #define OP(heat, name, Struct, ...) .name = cpu_##name,
 #include "tensor/ops.def"
 #undef OP

@@ -1,5 +1,5 @@
 /* The dry back ends: every op does nothing, because the wrappers in tensor/ops.c count flops and bytes.
- * They differ only in the real type, so that a dry run takes as many bytes of memory as the run it
+ * They differ only in the compute type, so that a dry run takes as many bytes of memory as the run it
  * measures. */
 #include "tensor/ops.h"
 
@@ -9,11 +9,11 @@
 
 #define OP(heat, name, Struct, ...) .name = dry_##name,
 const Backend dry_ref_backend = {
-    .name = "dry-ref", .real = F64, .dry = true,
+    .name = "dry-ref", .compute = F64, .dry = true,
 #include "tensor/ops.def"
 };
 const Backend dry_cpu_backend = {
-    .name = "dry-cpu", .real = F32, .dry = true,
+    .name = "dry-cpu", .compute = F32, .dry = true,
 #include "tensor/ops.def"
 };
 #undef OP

@@ -2,7 +2,7 @@
 #include "tensor/ref/ref.h"
 
 const Backend ref_backend = {
-    .name = "ref", .real = F64, .dry = false,
+    .name = "ref", .compute = F64, .dry = false,
 #define OP(heat, name, Struct, ...) .name = ref_##name,
 #include "tensor/ops.def"
 #undef OP

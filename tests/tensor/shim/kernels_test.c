@@ -132,8 +132,8 @@ static void in_each_order(const char *what, void (*experiment)(Lab *))
     uint64_t bits = 0;
     for (size_t k = 0; k < sizeof ORDERS / sizeof *ORDERS; k++) {
         Lab lab = { .device_tick = gpu_alloc(sizeof(StepState)) };
-        lab.ref       = (Queue){ .real = F64, .step_state = &lab.step_state };
-        lab.gpu.queue = (Queue){ .real = F32, .step_state = lab.device_tick };
+        lab.ref       = (Queue){ .step_state = &lab.step_state };
+        lab.gpu.queue = (Queue){ .step_state = lab.device_tick };
         lab.queue[REF] = &lab.ref;
         lab.queue[GPU] = &lab.gpu.queue;
         assert_int_equal(arena_open(&lab.arena, "lab", HOST_BYTES), OK);
