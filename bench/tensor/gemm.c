@@ -71,11 +71,11 @@ BURST(burst_avx2,   __attribute__((target("avx2,fma"))), 8, SUMS_12, FMA)
 #endif
 BURST(burst_plain, , 4, SUMS_12, MUL_ADD)
 
-static Burst burst_of(const GemmFamily *family, GemmType input)
+static Burst burst_of(const GemmFamily *family, Dtype input)
 {
 #ifdef __x86_64__
     const char *name = gemm_family_name(family);
-    if (!strcmp(name, "avx512-bf16") && input == GEMM_BF16) return (Burst){ burst_pairs, 24 * 64, "vdpbf16ps zmm" };
+    if (!strcmp(name, "avx512-bf16") && input == BF16) return (Burst){ burst_pairs, 24 * 64, "vdpbf16ps zmm" };
     if (!strncmp(name, "avx512", 6)) return (Burst){ burst_avx512, 24 * 32, "vfmadd zmm" };
     if (!strcmp(name, "avx2")) return (Burst){ burst_avx2, 12 * 16, "vfmadd ymm" };
 #endif
@@ -110,7 +110,7 @@ static void *memory_new(size_t bytes)
     return at;
 }
 
-typedef struct { void *at; GemmType type; } Fill;
+typedef struct { void *at; Dtype type; } Fill;
 /* Numbers in [-1, 1), which in bf16 are the upper halves of the fp32 ones. */
 static void fill_part(void *context, int64_t begin, int64_t end)
 {
@@ -120,7 +120,7 @@ static void fill_part(void *context, int64_t begin, int64_t end)
         bits ^= bits >> 15, bits *= 0x85ebca6bu, bits ^= bits >> 13;
         float x = (float)(int32_t)bits * 0x1p-31f;
         memcpy(&bits, &x, sizeof bits);
-        if (f->type == GEMM_F32) ((float *)f->at)[i] = x;
+        if (f->type == F32) ((float *)f->at)[i] = x;
         else ((uint16_t *)f->at)[i] = (uint16_t)(bits >> 16);
     }
 }
@@ -176,12 +176,12 @@ int main(int count, char **word)
                 "this machine runs\n", name);
         return 2;
     }
-    GemmType input  = strcmp(types, "fp32") ? GEMM_BF16 : GEMM_F32;
-    GemmType output = strcmp(types, "bf16-out") ? GEMM_F32 : GEMM_BF16;
+    Dtype input  = strcmp(types, "fp32") ? BF16 : F32;
+    Dtype output = strcmp(types, "bf16-out") ? F32 : BF16;
     Team *team;
     if (team_open(&team, threads) != OK) return 3;
     Burst  burst = burst_of(family, input);
-    size_t width = input == GEMM_F32 ? 4 : 2;
+    size_t width = input == F32 ? 4 : 2;
     int64_t wide = 50304, narrow = 3072;
     char *x_TC = memory_new((size_t)(T * narrow) * width), *w_KC = memory_new((size_t)(wide * 768) * width);
     char *dy_TK = memory_new((size_t)(T * wide) * width), *out = memory_new((size_t)(T * wide) * 4);

@@ -72,6 +72,7 @@ static double activations(const RankMemory *m)
 static double wgrad_saved(const RankMemory *m) { return (double)m->wgrad_saved; }
 static double gathered   (const RankMemory *m) { return (double)m->arena[ARENA_GATHERED].peak; }
 static double scratch    (const RankMemory *m) { return (double)m->arena[ARENA_SCRATCH].peak; }
+static double workspace  (const RankMemory *m) { return (double)m->arena[ARENA_WORKSPACE].peak; }
 static double host       (const RankMemory *m) { return (double)m->arena[ARENA_HOST].peak; }
 static double total      (const RankMemory *m) { return (double)m->total; }
 
@@ -84,6 +85,7 @@ static const struct { const char *label; double (*bytes)(const RankMemory *m); }
     /* ZB-H1: left for deferred weight gradients; elsewhere in scratch */
     { "wgrad_saved",        wgrad_saved }, { "gathered",           gathered },
     { "scratch",            scratch },
+    { "workspace",          workspace },
     { "host",               host },
     { "total",              total },
 };

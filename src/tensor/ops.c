@@ -109,12 +109,24 @@ static void check_finite(int op, Tensor x)
 /* ---- the wrappers ---- */
 /* The op's name is in the thread's context during the call, so that a CHECK in a kernel or a worker thread
  * names it. */
-typedef struct { const char *outer_op; int64_t start; } OpCall;   /* start: nanoseconds */
+typedef struct { const char *outer_op; int64_t start; size_t mark; } OpCall;   /* start: nanoseconds */
 
-static OpCall call_begin(const Queue *q, int op)
+/* The dry back end pushes the workspaces of the one it measures, so the arena's peak is what a run needs. */
+static size_t workspace_begin(Queue *q, int op, const void *arguments)
 {
-    OpCall call = { thread_context()->op, q->timed ? seam.clock() : 0 };
+    q->op_workspace_bytes = q->backend->workspace ? q->backend->workspace(q, op, arguments) : 0;
+    if (q->op_workspace_bytes == 0) return 0;
+    CHECK(q->workspace, "needs a workspace of %zu bytes, but the queue has none", q->op_workspace_bytes);
+    size_t mark = arena_mark(q->workspace);
+    q->op_workspace = arena_push(q->workspace, row[op].name, q->op_workspace_bytes);
+    return mark;
+}
+
+static OpCall call_begin(Queue *q, int op, const void *arguments)
+{
+    OpCall call = { thread_context()->op, q->timed ? seam.clock() : 0, 0 };
     thread_context()->op = row[op].name;
+    call.mark = workspace_begin(q, op, arguments);
     return call;
 }
 
@@ -128,13 +140,14 @@ static void call_end(Queue *q, int op, const void *arguments, OpCall call)
     count->flops += flops;
     count->bytes += bytes;
     if (q->watch && !q->backend->dry) check_finite(op, *(const Tensor *)arguments);
+    if (q->op_workspace_bytes > 0) arena_reset(q->workspace, call.mark);
     thread_context()->op = call.outer_op;
 }
 
 #define OP(heat, name, Struct, ...)                       \
     void name(Queue *q, Struct arguments)                 \
     {                                                     \
-        OpCall call = call_begin(q, OP_##name);           \
+        OpCall call = call_begin(q, OP_##name, &arguments); \
         q->backend->name(q, &arguments);                  \
         call_end(q, OP_##name, &arguments, call);         \
     }

@@ -26,6 +26,8 @@ struct Backend {
     const char *name;                    /* what --device calls it */
     Dtype       compute;                 /* the type of sums within an op and of statistics: F64 or F32 */
     bool        dry;                     /* ops compute nothing and data pointers may be NULL */
+    /* Bytes that an op needs while it runs, from shapes and threads alone. NULL: no op needs any. */
+    size_t    (*workspace)(const Queue *q, int op, const void *arguments);
 #define OP(heat, name, Struct, ...) void (*name)(Queue *, const Struct *);
 #include "tensor/ops.def"
 #undef OP

@@ -13,7 +13,12 @@ enum { QUEUE_OPS = 64 };
 typedef struct Queue {
     const Backend *backend;
     Team    *team;
+    int      threads;                  /* of the team; in a dry run, of the run that is measured */
     StepState    *step_state;
+    /* Where ops take the memory that they need while they run; not owned. NULL where no op needs any. */
+    Arena   *workspace;
+    void    *op_workspace;             /* of the running op, pushed on `workspace`; NULL in a dry run */
+    size_t   op_workspace_bytes;
     bool     watch;                    /* a NaN or infinity in the first output of an op is a CHECK */
     bool     timed;                    /* fill count[].seconds */
     OpCount  count[QUEUE_OPS];         /* by op, in the order of ops.def */
@@ -22,7 +27,8 @@ typedef struct Queue {
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* device: ref, cpu, dry-ref or dry-cpu; cuda is refused with a reason */
+/* device: ref, cpu, dry-ref or dry-cpu; cuda is refused with a reason. threads: also in a dry run those of
+ * the run that is measured, since the workspace of an op depends on them. */
 Status queue_open (Queue *q, const char *device, int threads, StepState *step_state);
 void   queue_close(Queue *q);
 void   queue_wait (Queue *q);                     /* the host may read after this */

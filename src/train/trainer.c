@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const arena_names[ARENAS] = { "persistent", "activations", "gathered", "scratch", "host" };
+static const char *const arena_names[ARENAS] = {
+    "persistent", "activations", "gathered", "scratch", "workspace", "host" };
 
 int64_t trainer_step_tokens(const TrainConfig *config) { return config->global * config->model.sequence; }
 
@@ -41,7 +42,8 @@ static Status open_queue(Trainer *t)
     char dry[16] = "dry-";
     bool real = !comm_dry(t->world);
     TRY(queue_open(&t->queue, real ? t->config->device : strcat(dry, t->config->device),
-        real ? t->config->threads : 1, &t->step_state));
+        t->config->threads, &t->step_state));
+    t->queue.workspace = &t->arena[ARENA_WORKSPACE];
     t->precision = precision_uniform(t->queue.backend->compute);
     return OK;
 }

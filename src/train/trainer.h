@@ -17,8 +17,9 @@
 typedef struct { bool failed, memory; int signal; } RunFlags;
 enum { RUN_FLAGS = 3 };                           /* numbers that RunFlags takes in a message */
 
-typedef enum { ARENA_PERSISTENT, ARENA_ACTIVATIONS, ARENA_GATHERED, ARENA_SCRATCH, ARENA_HOST,
-               ARENAS } ArenaName;
+/* workspace: what one operation needs while it runs (Queue.workspace) */
+typedef enum { ARENA_PERSISTENT, ARENA_ACTIVATIONS, ARENA_GATHERED, ARENA_SCRATCH, ARENA_WORKSPACE,
+               ARENA_HOST, ARENAS } ArenaName;
 /* slot: bytes of an activation slot of each chunk */
 typedef struct { size_t bytes[ARENAS], slot[CHUNKS_MAX]; } ArenaSizes;
 

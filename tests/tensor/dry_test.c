@@ -47,7 +47,9 @@ static void matmuls_by_hand(void **state)
 {
     (void)state;
     enum { T = 5, C = 7, K = 3 };
-    Queue  q    = { .backend = &dry_cpu_backend };
+    Arena  workspace;
+    Queue  q = { .backend = &dry_cpu_backend, .threads = 1, .workspace = &workspace };
+    arena_dry(&workspace, "workspace");
     Tensor x_TC = dry(F32, T, C, 1, 1), y_TK = dry(F32, T, K, 1, 1), w_KC = dry(F32, K, C, 1, 1);
     matmul_forward(&q, (MatmulForward){ .y_TK = y_TK, .x_TC = x_TC, .w_KC = w_KC });
     matmul_backward_input(&q, (MatmulBackwardInput){ .dx_TC = x_TC, .dy_TK = y_TK, .w_KC = w_KC });
@@ -61,6 +63,8 @@ static void matmuls_by_hand(void **state)
     matmul_forward(&q, (MatmulForward){ .y_TK = y_TK, .x_TC = x_TC, .w_KC = w_KC, .bias_K = bias_K });
     assert_true(q.count[OP_matmul_forward].flops == 4.0 * T * C * K);
     assert_true(q.count[OP_matmul_forward].bytes == 8.0 * (T * C + T * K + K * C) + 4.0 * K);
+    assert_true(workspace.peak > 0 && workspace.used == 0);
+    arena_close(&workspace);
 }
 
 static void attention_by_hand(void **state)

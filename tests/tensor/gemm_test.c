@@ -30,20 +30,20 @@ static float float_of(uint16_t half)
     return x;
 }
 
-static float get(const void *at, int64_t i, GemmType type)
+static float get(const void *at, int64_t i, Dtype type)
 {
-    return type == GEMM_F32 ? ((const float *)at)[i] : float_of(((const uint16_t *)at)[i]);
+    return type == F32 ? ((const float *)at)[i] : float_of(((const uint16_t *)at)[i]);
 }
 
-static void put(void *at, int64_t i, GemmType type, float x)
+static void put(void *at, int64_t i, Dtype type, float x)
 {
-    if (type == GEMM_F32) ((float *)at)[i] = x;
+    if (type == F32) ((float *)at)[i] = x;
     else ((uint16_t *)at)[i] = isnan(x) ? 0x7fc0 : half_of(x);
 }
 
-static size_t width(GemmType type) { return type == GEMM_F32 ? 4 : 2; }
+static size_t width(Dtype type) { return type == F32 ? 4 : 2; }
 
-static Laid lay(const float *x, int64_t rows, int64_t cols, bool by_columns, GemmType type)
+static Laid lay(const float *x, int64_t rows, int64_t cols, bool by_columns, Dtype type)
 {
     int64_t lines = by_columns ? cols : rows, length = by_columns ? rows : cols, line = length + GAP;
     int64_t count = lines > 0 ? (lines - 1) * line + length : 0;     /* nothing is allocated behind the end */
@@ -65,15 +65,17 @@ static float *numbers(int64_t count, uint64_t key, bool whole)
     return x;
 }
 
-typedef struct { const GemmFamily *family; Product product; GemmType input, output; bool add; int threads; } How;
+typedef struct { const GemmFamily *family; Product product; Dtype input, output; bool add, bias; int threads; } How;
 
-/* y of [M, N], rows N + GAP apart, as the product leaves it; old is what it held before. */
+/* y of [M, N], rows N + GAP apart, as the product leaves it; old is what it held before, and its first row the bias. */
 static void *run(Size s, const float *a, const float *b, const float *old, How how)
 {
     Laid at = lay(a, s.M, s.K, how.product == TN, how.input), bt = lay(b, s.K, s.N, how.product == NT, how.input);
     Laid yt = lay(old, s.M, s.N, false, how.output);
     Gemm g = { .y = yt.memory, .y_row = s.N + GAP, .a = at.view, .b = bt.view, .M = s.M, .N = s.N, .K = s.K,
                .input = how.input, .output = how.output, .add = how.add, .family = how.family };
+    Laid bias = lay(old, s.M ? 1 : 0, s.N, false, how.input);
+    if (how.bias) g.bias = bias.memory;
     size_t bytes = gemm_workspace_bytes(&g, how.threads);
     void *work = aligned_alloc(64, bytes + 64);
     memset(work, 0xff, bytes);                       /* NaN in both types */
@@ -84,14 +86,15 @@ static void *run(Size s, const float *a, const float *b, const float *old, How h
     free(work);
     free(at.memory);
     free(bt.memory);
+    free(bias.memory);
     return yt.memory;
 }
 
 static void tell(const char *what, Size s, How how, int64_t i, int64_t j, double got, double want)
 {
     fail_msg("%s: %s %s, %s to %s, add %d, %d threads, %lld x %lld x %lld: y[%lld][%lld] is %.9g instead of %.9g",
-             what, gemm_family_name(how.family), product_name[how.product], how.input ? "bf16" : "fp32",
-             how.output ? "bf16" : "fp32", how.add, how.threads, (long long)s.M, (long long)s.N, (long long)s.K,
+             what, gemm_family_name(how.family), product_name[how.product], dtype_name(how.input),
+             dtype_name(how.output), how.add, how.threads, (long long)s.M, (long long)s.N, (long long)s.K,
              (long long)i, (long long)j, got, want);
 }
 
@@ -102,8 +105,8 @@ static void everywhere(void (*body)(How how))
         for (int c = 0; c < PRODUCTS * 4; c++) {
             const GemmFamily *family = gemm_family_at(f);
             if (family && gemm_family_runs(family))
-                body((How){ .family = family, .product = (Product)(c / 4), .input = (GemmType)(c / 2 % 2),
-                            .output = (GemmType)(c % 2), .threads = 3 });
+                body((How){ .family = family, .product = (Product)(c / 4), .input = c / 2 % 2 ? BF16 : F32,
+                            .output = c % 2 ? BF16 : F32, .threads = 3 });
         }
 }
 
@@ -117,14 +120,15 @@ static float  *whole_a[SIZES], *whole_b[SIZES], *whole_y[SIZES];
 static void whole_numbers_case(How how)
 {
     for (int n = 0; n < SIZES; n++)
-        for (int add = 0; add < 2; add++) {
+        for (int mode = 0; mode < 3; mode++) {
             Size s = sizes[n];
-            how.add = add;
+            how.add = mode == 1, how.bias = mode == 2;
             void *y = run(s, whole_a[n], whole_b[n], whole_y[n], how);
             for (int64_t i = 0; i < s.M; i++)
                 for (int64_t j = 0; j < s.N; j++) {
-                    float want = (float)(exact[n][i * s.N + j] + (add ? (double)whole_y[n][i * s.N + j] : 0));
-                    if (how.output == GEMM_BF16) want = float_of(half_of(want));
+                    const float *first = mode == 1 ? whole_y[n] + i * s.N : whole_y[n];
+                    float want = (float)(exact[n][i * s.N + j] + (mode ? (double)first[j] : 0));
+                    if (how.output == BF16) want = float_of(half_of(want));
                     float got = get(y, i * (s.N + GAP) + j, how.output);
                     if (got != want) tell("whole numbers", s, how, i, j, (double)got, (double)want);
                 }
@@ -167,7 +171,7 @@ static void near_case(How how)
                 sum += term, size += fabs(term);
             }
             double got = (double)get(y, i * (real.N + GAP) + j, how.output);
-            double bound = 1e-6 * size + (how.output == GEMM_BF16 ? 0x1p-8 * fabs(sum) : 0);
+            double bound = 1e-6 * size + (how.output == BF16 ? 0x1p-8 * fabs(sum) : 0);
             if (!(fabs(got - sum) <= bound)) tell("real numbers", real, how, i, j, got, sum);
         }
     free(y);
@@ -214,7 +218,7 @@ static void same_bits_case(How how)
         if (!other || !gemm_family_runs(other) || other == how.family) continue;
         const char *mine = gemm_family_name(how.family), *its = gemm_family_name(other);
         if (strncmp(mine, "avx", 3) || strncmp(its, "avx", 3)) continue;
-        if (how.input == GEMM_BF16 && (strstr(mine, "bf16") || strstr(its, "bf16"))) continue;
+        if (how.input == BF16 && (strstr(mine, "bf16") || strstr(its, "bf16"))) continue;
         How again = how;
         again.family = other;
         part_agrees(y, again, 0, real.M, 0, real.N);
@@ -237,7 +241,7 @@ static void bf16_is_rounded_to_nearest_even(void **state)
     enum { COUNT = sizeof want / sizeof *want };
     const float one = 1, zero[COUNT] = { 0 };
     for (int f = 0; f < GEMM_FAMILIES; f++) {
-        How how = { .family = gemm_family_at(f), .product = NN, .output = GEMM_BF16, .threads = 1 };
+        How how = { .family = gemm_family_at(f), .product = NN, .input = F32, .output = BF16, .threads = 1 };
         if (!how.family || !gemm_family_runs(how.family)) continue;
         uint16_t *y = run((Size){ COUNT, 1, 1 }, given, &one, zero, how);
         for (int i = 0; i < COUNT; i++) assert_int_equal(y[i * (1 + GAP)], want[i]);

@@ -472,9 +472,14 @@ static void trial_free(Trial *t)
 static void trial_run(Trial *t, const Arguments *a, int op, const char *device, int threads)
 {
     Queue q;
+    Arena workspace;
     trial_copy(t, a, op, strcmp(device, "cpu") == 0);
     assert_int_equal(queue_open(&q, device, threads, &t->step_state), OK);
+    assert_int_equal(arena_open(&workspace, "workspace", 16 << 20), OK);
+    q.workspace = &workspace;
     perform(&q, op, &t->a);
+    assert_int_equal(workspace.used, 0);
+    arena_close(&workspace);
     queue_close(&q);
 }
 

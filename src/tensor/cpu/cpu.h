@@ -1,8 +1,9 @@
 #ifndef TENSOR_CPU_CPU_H
 #define TENSOR_CPU_CPU_H
 /* The fast back end of a host: float, with loops that the compiler vectorizes and team_for divides into
- * chunks that depend on shapes alone. Every sum has a fixed order and no multiply-add is contracted into a
- * fused one, so results are bitwise the same for any number of threads and any instruction set. */
+ * chunks that depend on shapes alone. Every sum has a fixed order, so results are bitwise the same for any
+ * number of threads. Outside of the matrix products (gemm.h) no multiply-add is contracted into a fused one
+ * and any instruction set gives the same bits; the products' bits depend on their family of kernels. */
 #include <math.h>
 #include <string.h>
 #include "tensor/ops.h"
@@ -14,6 +15,12 @@
 #define OP(heat, name, Struct, ...) CPU(name, Struct);
 #include "tensor/ops.def"
 #undef OP
+
+/* Backend.workspace of this back end, which its dry twin takes too. */
+size_t cpu_workspace(const Queue *q, int op, const void *arguments);
+size_t cpu_matmul_forward_workspace(const Queue *q, const MatmulForward *a);
+size_t cpu_matmul_backward_input_workspace(const Queue *q, const MatmulBackwardInput *a);
+size_t cpu_matmul_backward_weight_workspace(const Queue *q, const MatmulBackwardWeight *a);
 
 /* CLONES before a function compiles it once for each instruction set; the program loader chooses one. The
  * choice runs before a sanitizer is initialized, so sanitizer builds have no clones. The name of such a

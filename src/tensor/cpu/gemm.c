@@ -100,8 +100,8 @@ static size_t product_make(Product *p, const Gemm *g, int threads, char *memory)
 {
     const GemmFamily *f = g->family ? g->family : gemm_family_best();
     *p = (Product){ .g = g, .f = f };
-    p->form       = g->input == GEMM_F32 ? GEMM_WORDS : f->pairs ? GEMM_PAIRS : GEMM_WIDENED;
-    p->element    = g->input == GEMM_F32 ? 4 : 2;
+    p->form       = g->input == F32 ? GEMM_WORDS : f->pairs ? GEMM_PAIRS : GEMM_WIDENED;
+    p->element    = g->input == F32 ? 4 : 2;
     p->per_word   = p->form == GEMM_PAIRS ? 2 : 1;
     p->words      = cuts(g->K, p->per_word);
     p->block_rows = MC / f->rows * f->rows;
@@ -112,7 +112,7 @@ static size_t product_make(Product *p, const Gemm *g, int threads, char *memory)
      * packs its rows of a again, which costs nothing where there are few. */
     p->groups = blocks < 1 || strips < 1 ? 1 : least(strips, cuts(4 * threads, blocks));
     p->sums_of_all_rows = p->words > KC_PASS;
-    bool sums = g->output == GEMM_BF16 && p->words > KC;
+    bool sums = g->output == BF16 && p->words > KC;
 
     size_t slab = aligned((size_t)(least(p->words, KC_PASS) * columns) * sizeof *p->slab);
     size_t a    = aligned((size_t)(p->block_rows * KC * threads) * sizeof *p->a), y = 0;
@@ -129,7 +129,14 @@ static size_t product_make(Product *p, const Gemm *g, int threads, char *memory)
 size_t gemm_workspace_bytes(const Gemm *g, int threads)
 {
     Product p;
-    return product_make(&p, g, threads, NULL);
+    Gemm    of_family = *g;
+    size_t  most = 0;
+    for (int i = 0; i < GEMM_FAMILIES && families[i]; i++) {
+        of_family.family = families[i];
+        size_t bytes = product_make(&p, &of_family, threads, NULL);
+        if (bytes > most) most = bytes;
+    }
+    return most;
 }
 
 /* ---- the work ---- */
@@ -200,16 +207,26 @@ static BlockOfA block_of_a(const Product *p, GemmWord *packed, int64_t m0, int64
  * buffer, or through p->sums from one depth block to the next. */
 typedef struct { int64_t m, n; int rows, columns; bool first, last; float *sums; int64_t sums_row; } Tile;
 
+/* The sums of a tile begin with the bias. Columns beyond y are set to 0, so that nothing unset is read. */
+static void bias_rows(float *sum, int64_t sum_row, const Product *p, const Tile *t)
+{
+    float bias[TILE_FLOATS] = { 0 };
+    dtype_convert(bias, F32, (const char *)p->g->bias + t->n * p->element, p->g->input, t->columns);
+    for (int r = 0; r < p->f->rows; r++)
+        memcpy(sum + r * sum_row, bias, (size_t)p->f->columns * sizeof *bias);
+}
+
 static void multiply_tile(const Product *p, const Tile *t, const char *a, const BlockOfA *block,
                           const GemmWord *b, int64_t words, const void *ahead)
 {
     const Gemm *g = p->g;
     const GemmFamily *f = p->f;
     GemmTile *multiply = f->tile[p->form == GEMM_PAIRS][block->strips];
-    char *y = (char *)g->y + (t->m * g->y_row + t->n) * (g->output == GEMM_F32 ? 4 : 2);
-    bool  add = g->add || !t->first;
-    if (g->output == GEMM_F32 && t->rows == f->rows && t->columns == f->columns) {
-        multiply((float *)y, g->y_row, add, a, block->row, b, words, ahead);
+    char *y = (char *)g->y + (t->m * g->y_row + t->n) * (g->output == F32 ? 4 : 2);
+    bool  add = g->add || !t->first, bias = g->bias && t->first;
+    if (g->output == F32 && t->rows == f->rows && t->columns == f->columns) {
+        if (bias) bias_rows((float *)y, g->y_row, p, t);
+        multiply((float *)y, g->y_row, add || bias, a, block->row, b, words, ahead);
         return;
     }
     float   buffer[TILE_FLOATS] __attribute__((aligned(64)));
@@ -217,7 +234,8 @@ static void multiply_tile(const Product *p, const Tile *t, const char *a, const 
     int64_t sum_row = t->sums ? t->sums_row : f->columns;
     if (t->sums ? t->first && g->add : add)
         f->load(sum, sum_row, y, g->y_row, t->rows, t->columns, g->output);
-    multiply(sum, sum_row, add, a, block->row, b, words, ahead);
+    if (bias) bias_rows(sum, sum_row, p, t);
+    multiply(sum, sum_row, add || bias, a, block->row, b, words, ahead);
     if (!t->sums || t->last) f->store(y, g->y_row, sum, sum_row, t->rows, t->columns, g->output);
 }
 
@@ -285,6 +303,9 @@ void gemm(Team *team, const Gemm *g, void *workspace, size_t workspace_bytes)
     CHECK(g->b.col == 1 || g->b.row == 1, "gemm wants rows or columns of b adjacent");
     CHECK(!g->family || gemm_family_runs(g->family), "gemm family %s does not run on this machine",
           g->family->name);
+    CHECK((g->input == F32 || g->input == BF16) && (g->output == F32 || g->output == BF16),
+          "gemm of %s to %s", dtype_name(g->input), dtype_name(g->output));
+    CHECK(!g->bias || !g->add, "gemm adds to a bias or to y, not to both");
     if (!g->M || !g->N) return;
     Product p;
     size_t need = product_make(&p, g, team_size(team), workspace);

@@ -8,10 +8,10 @@
  *     dw += dyT x  a = dy [K, M] read as its transpose: row 1, col M,           b = x [K, N] rows
  *
  * What is promised of the bits: y[i][j] depends on row i of a, column j of b, K, the types and the family
- * alone. It depends neither on the number of threads, nor on M and N, nor on the place of the row or
- * column in its matrix, nor on strides and alignment. The order of the sum: K is cut into blocks of 384
- * terms (768 in bf16 where the family has a dot product of bf16 pairs); the terms of a block are added in
- * order of k to a sum that begins at 0, and the blocks' sums in order to y (to 0 without `add`). Families
+ * alone. It depends neither on the number of threads, nor on M and N, nor on the place of the row or column
+ * in its matrix, nor on strides and alignment. The order of the sum: K is cut into blocks of 384 terms (768
+ * in bf16 where the family has a dot product of bf16 pairs); the terms of a block are added in order of k
+ * to a sum that begins at 0, and the blocks' sums in order to y (without `add`, to the bias or 0). Families
  * with a fused multiply-add (avx512, avx512-bf16, avx2, neon) agree to the bit in fp32, and those that
  * widen bf16 to fp32 (avx512, avx2, neon) in bf16. Output in bf16 is rounded once, at the end, to the
  * nearest even.
@@ -21,8 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/team.h"
+#include "tensor/dtype.h"
 
-typedef enum { GEMM_F32, GEMM_BF16 } GemmType;
 /* Element (i, j) is at[i * row + j * col], in elements; row or col is 1. Elements need no alignment beyond
  * their own. */
 typedef struct { const void *at; int64_t row, col; } GemmMatrix;
@@ -34,14 +34,16 @@ typedef struct {
     int64_t     y_row;                 /* elements between rows of y; those of a row are adjacent */
     GemmMatrix  a, b;                  /* [M, K] and [K, N] */
     int64_t     M, N, K;               /* any, 0 included: a sum of no terms is 0 */
-    GemmType    input, output;         /* of a and b; of y */
+    Dtype       input, output;         /* F32 or BF16: of a, b and bias; of y */
     bool        add;                   /* y += a b instead of y = a b */
+    const void *bias;                  /* [N], added to each row of a b; NULL: none. Not with `add`. */
     const GemmFamily *family;          /* NULL: the best that this machine can run */
 } Gemm;
 
 /* Bytes that gemm needs to work in, at most 10 MiB and 0.5 MiB for each thread, and for output in bf16 with K
- * above 1536 (3072 in pairs) also 4 bytes for M rows of up to 1536 columns. They depend on sizes, types,
- * family and threads and never on addresses. */
+ * above 1536 (3072 in pairs) also 4 bytes for M rows of up to 1536 columns. They depend on sizes, types and
+ * threads, never on addresses, and are those of the family that needs most: a dry run on one machine is right
+ * for another. */
 size_t gemm_workspace_bytes(const Gemm *g, int threads);
 /* Computes the product with all threads of the team and returns when y is written. The workspace is
  * aligned to 64 bytes, belongs to this call while it runs, and needs no initial contents. A wrong argument

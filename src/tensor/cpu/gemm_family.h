@@ -40,9 +40,9 @@ struct GemmFamily {
     GemmPack   *copy_a;
     /* A part of a tile in fp32 from and to y. */
     void (*load) (float *tile, int64_t tile_row, const void *y, int64_t y_row, int rows, int columns,
-                  GemmType type);
+                  Dtype type);
     void (*store)(void *y, int64_t y_row, const float *tile, int64_t tile_row, int rows, int columns,
-                  GemmType type);
+                  Dtype type);
 };
 
 extern const GemmFamily gemm_avx512_bf16, gemm_avx512, gemm_avx2, gemm_neon, gemm_portable;

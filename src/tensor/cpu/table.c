@@ -1,8 +1,18 @@
 /* The table of the cpu back end, with one entry for each row of ops.def. */
 #include "tensor/cpu/cpu.h"
 
+size_t cpu_workspace(const Queue *q, int op, const void *arguments)
+{
+    switch (op) {
+    case OP_matmul_forward:         return cpu_matmul_forward_workspace(q, arguments);
+    case OP_matmul_backward_input:  return cpu_matmul_backward_input_workspace(q, arguments);
+    case OP_matmul_backward_weight: return cpu_matmul_backward_weight_workspace(q, arguments);
+    }
+    return 0;
+}
+
 const Backend cpu_backend = {
-    .name = "cpu", .compute = F32, .dry = false,
+    .name = "cpu", .compute = F32, .dry = false, .workspace = cpu_workspace,
 #define OP(heat, name, Struct, ...) .name = cpu_##name,
 #include "tensor/ops.def"
 #undef OP

@@ -1,7 +1,7 @@
 /* The dry back ends: every op does nothing, because the wrappers in tensor/ops.c count flops and bytes.
  * They differ only in the compute type, so that a dry run takes as many bytes of memory as the run it
  * measures. */
-#include "tensor/ops.h"
+#include "tensor/cpu/cpu.h"
 
 #define OP(heat, name, Struct, ...) static void dry_##name(Queue *q, const Struct *a) { (void)q, (void)a; }
 #include "tensor/ops.def"
@@ -13,7 +13,7 @@ const Backend dry_ref_backend = {
 #include "tensor/ops.def"
 };
 const Backend dry_cpu_backend = {
-    .name = "dry-cpu", .compute = F32, .dry = true,
+    .name = "dry-cpu", .compute = F32, .dry = true, .workspace = cpu_workspace,
 #include "tensor/ops.def"
 };
 #undef OP
