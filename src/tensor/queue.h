@@ -22,7 +22,8 @@ typedef struct Queue {
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* device: ref, cpu, dry-ref or dry-cpu; cuda is refused with a reason */
+/* device: ref, cpu, dry-ref or dry-cpu. BAD_OPTION for any other, cuda included; NO_MEMORY where the threads
+ * cannot be started. After a failure there is nothing to close. */
 Status queue_open (Queue *q, const char *device, int threads, StepState *step_state);
 void   queue_close(Queue *q);
 void   queue_wait (Queue *q);                     /* the host may read after this */
