@@ -236,7 +236,7 @@ Status setup_train_config(TrainConfig *r, Options *o)
     *r = (TrainConfig){
         .model = setup_model(o), .training = o->command == FOR_TRAIN,
         .tp = (int)o->tensor_parallel, .cp = (int)o->context_parallel, .pp = (int)o->pipeline_parallel,
-        .chunks = chunks(o), .zero = (int)o->zero_stage, .sequence = o->sequence_parallel,
+        .chunks = chunks(o), .zero = (int)o->zero_stage, .sequence_parallel = o->sequence_parallel,
         .schedule = schedule(o), .micro = o->micro_batch, .global = global_batch(o), .steps = o->train_iters, .lr = setup_lr(o),
         .optimizer = optimizer_named(o->optimizer.word), .settings = setup_optimizer(o), .clip = o->clip_grad,
         .seed = (uint64_t)o->seed, .device = device, .threads = (int)o->threads,

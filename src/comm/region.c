@@ -31,7 +31,7 @@ static Tensor all_reduce_rows(const Region *tp, Tensor x_TC)
 /* Whether the tensors outside of the region are sharded over tokens. */
 static bool tokens_sharded(const Region *tp)
 {
-    return tp->sequence && comm_size(tp->comm) > 1;
+    return tp->sequence_parallel && comm_size(tp->comm) > 1;
 }
 
 /* f: identity, or all-gather */

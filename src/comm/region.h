@@ -14,8 +14,8 @@
  * Results that are not the argument itself are pushed on `scratch` and belong to it. */
 #include "comm/comm.h"
 
-/* comm: the tp axis; sequence: sequence parallelism. Owns none of them. */
-typedef struct { Comm *comm; Queue *queue; Arena *scratch; bool sequence; } Region;
+/* comm: the tp axis; sequence_parallel: tokens are sharded outside of regions. Owns none of them. */
+typedef struct { Comm *comm; Queue *queue; Arena *scratch; bool sequence_parallel; } Region;
 
 Tensor tp_enter_forward (const Region *tp, Tensor x_tC);
 Tensor tp_enter_backward(const Region *tp, Tensor dx_TC);

@@ -3,8 +3,8 @@
  * parallelism the projection into heads is column-parallel and the output projection row-parallel, as in
  * Megatron-LM (arXiv 1909.08053).
  *
- *  t tokens held (T / tp under sequence parallel, else T)   T tokens   C channels
- *  H query heads and G key-value heads held by this rank, of D channels   K = (H + 2 G) D   O = H D
+ *  t tokens held (T / tp under sequence parallelism, else T)   T tokens   C channels
+ *  H query heads and G key-value heads held by this rank, of D channels   Q = (H + 2 G) D   O = H D
  *  The matmul operations call the input width of a map C and its output width K: for `out` these are O and C.
  *
  *  n -- enter -- qkv -- rope -- ring -- out -- leave -- y      lines with <-> communicate with other ranks */
@@ -24,11 +24,11 @@ static Tensor qkv_bias(const UnitParam *w)
 
 /* A view [T, H + G, D] of the query and key heads of qkv, which rotary positions rotate; value heads are not
  * rotated. */
-static Tensor rotary_heads(const ExecContext *ctx, Tensor qkv_TK)
+static Tensor rotary_heads(const ExecContext *ctx, Tensor qkv_TQ)
 {
-    int64_t D = ctx->config->head_dim, T = qkv_TK.dim[0], K = qkv_TK.dim[1];
+    int64_t D = ctx->config->head_dim, T = qkv_TQ.dim[0], Q = qkv_TQ.dim[1];
     int64_t G = ctx->config->groups / comm_size(ctx->tp.comm);
-    return tensor_slice(tensor_view(qkv_TK, T, K / D, D), 1, 0, K / D - G);
+    return tensor_slice(tensor_view(qkv_TQ, T, Q / D, D), 1, 0, Q / D - G);
 }
 
 /* qkv = rope(n wT + bias),  o = attention(q, k, v),  y = o outT
@@ -38,19 +38,19 @@ Tensor attend_forward(const ExecContext *ctx, int64_t layer, const UnitParam *w,
                       Tensor n1_tC)
 {
     Queue *q = ctx->queue;
-    Tensor w_KC = qkv_weight(w);
+    Tensor w_QC = qkv_weight(w);
     Tensor n_TC = tp_enter_forward(&ctx->tp, n1_tC);                          /* <-> tp: - | all-gather */
     int64_t T = n_TC.dim[0];
-    save->qkv_TK = activation_new(ctx, "query key value", T, w_KC.dim[0]);
-    matmul_forward(q, (MatmulForward){ .y_TK = save->qkv_TK, .x_TC = n_TC, .w_KC = w_KC,
+    save->qkv_TQ = activation_new(ctx, "query key value", T, w_QC.dim[0]);
+    matmul_forward(q, (MatmulForward){ .y_TK = save->qkv_TQ, .x_TC = n_TC, .w_KC = w_QC,
         .bias_K = qkv_bias(w) });
 
     /* RoPE (arXiv 2104.09864) in place: backward needs the rotated queries and keys, not the original
      * ones. */
     if (ctx->config->position == POSITION_ROPE)
-        rope_forward(q, (RopeForward){ .x_TnD = rotary_heads(ctx, save->qkv_TK),
+        rope_forward(q, (RopeForward){ .x_TnD = rotary_heads(ctx, save->qkv_TQ),
             .position_i = ctx->batch->position_i, .base = ctx->config->rope_base });
-    ring_forward(ctx, layer, &save->core, save->qkv_TK);                 /* <-> cp: send of keys and values */
+    ring_forward(ctx, layer, &save->core, save->qkv_TQ);                 /* <-> cp: send of keys and values */
 
     Tensor y_TC = scratch_new(ctx, "attention output", T, n_TC.dim[1]);
     matmul_forward(q, (MatmulForward){ .y_TK = y_TC, .x_TC = save->core.out_TO,   /* the operation's C is O */
@@ -71,14 +71,14 @@ Tensor attend_backward_input(const ExecContext *ctx, int64_t layer, const UnitPa
     matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = do_TO, .dy_TK = save->dya_TC,
         .w_KC = unit_param(w, PARAM_ATTENTION_OUT_WEIGHT) });                 /* C is O, K is C */
 
-    save->dqkv_TK = wgrad_saved_new(ctx, "query key value gradient", T, save->qkv_TK.dim[1]);
-    ring_backward(ctx, layer, save->dqkv_TK, &save->core, save->qkv_TK, do_TO); /* <-> cp: send k v dk dv */
+    save->dqkv_TQ = wgrad_saved_new(ctx, "query key value gradient", T, save->qkv_TQ.dim[1]);
+    ring_backward(ctx, layer, save->dqkv_TQ, &save->core, save->qkv_TQ, do_TO); /* <-> cp: send k v dk dv */
     if (ctx->config->position == POSITION_ROPE)                          /* in place, by the opposite angle */
-        rope_backward(q, (RopeBackward){ .dx_TnD = rotary_heads(ctx, save->dqkv_TK),
+        rope_backward(q, (RopeBackward){ .dx_TnD = rotary_heads(ctx, save->dqkv_TQ),
             .position_i = ctx->batch->position_i, .base = ctx->config->rope_base });
 
     Tensor dn_TC = wgrad_saved_new(ctx, "attention input gradient", T, save->dya_TC.dim[1]);
-    matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = dn_TC, .dy_TK = save->dqkv_TK,
+    matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = dn_TC, .dy_TK = save->dqkv_TQ,
         .w_KC = qkv_weight(w) });
     Region wgrad_saved = region_wgrad_saved(ctx);
     return tp_enter_backward(&wgrad_saved, dn_TC);                   /* <-> tp: all-reduce | reduce-scatter */
@@ -91,14 +91,14 @@ Tensor attend_backward_input(const ExecContext *ctx, int64_t layer, const UnitPa
 void attend_backward_weight(const ExecContext *ctx, const UnitParam *dw, const BlockSave *save)
 {
     Queue *q = ctx->queue;
-    Tensor db_C = unit_param(dw, PARAM_ATTENTION_OUT_BIAS), db_K = qkv_bias(dw);
+    Tensor db_C = unit_param(dw, PARAM_ATTENTION_OUT_BIAS), db_Q = qkv_bias(dw);
     matmul_backward_weight(q, (MatmulBackwardWeight){ .dw_KC = unit_param(dw, PARAM_ATTENTION_OUT_WEIGHT),
         /* the operation's C is O, its K is C */
         .dy_TK = save->dya_TC, .x_TC = save->core.out_TO });
     if (tensor_present(db_C))
         bias_backward(q, (BiasBackward){ .db_K = db_C, .dy_TK = tp_rows(&ctx->tp, save->dya_TC) });
     Tensor n_TC = tp_enter_forward(&ctx->tp, save->n1_tC);                    /* <-> tp: - | all-gather */
-    matmul_backward_weight(q, (MatmulBackwardWeight){ .dw_KC = qkv_weight(dw), .dy_TK = save->dqkv_TK,
+    matmul_backward_weight(q, (MatmulBackwardWeight){ .dw_KC = qkv_weight(dw), .dy_TK = save->dqkv_TQ,
         .x_TC = n_TC });
-    if (tensor_present(db_K)) bias_backward(q, (BiasBackward){ .db_K = db_K, .dy_TK = save->dqkv_TK });
+    if (tensor_present(db_Q)) bias_backward(q, (BiasBackward){ .db_K = db_Q, .dy_TK = save->dqkv_TQ });
 }

@@ -2,7 +2,7 @@
  * file has the norms, dropouts and residual additions; attention.c and mlp.c have what is between a norm and
  * a dropout.
  *
- *  t tokens held (T / tp under sequence parallel, else T)   T tokens   C channels
+ *  t tokens held (T / tp under sequence parallelism, else T)   T tokens   C channels
  *  F hidden channels held by this rank
  *
  *  x -- norm1 -- attention -- dropout -+- x2 -- norm2 -- MLP -- dropout -+- y

@@ -1,7 +1,7 @@
 /* The embedding unit: the vocabulary-parallel token embedding, learned positions where the model has them,
  * and dropout.
  *
- *  t tokens held (T / tp under sequence parallel, else T)   T tokens   C channels
+ *  t tokens held (T / tp under sequence parallelism, else T)   T tokens   C channels
  *  V vocabulary rows held by this rank   P positions of the learned position table */
 #include "model/model_internal.h"
 

@@ -5,7 +5,7 @@
 int64_t exec_rows(const ExecContext *ctx)
 {
     int64_t rows = ctx->batch->token_i.dim[0];
-    return ctx->tp.sequence ? rows / comm_size(ctx->tp.comm) : rows;
+    return ctx->tp.sequence_parallel ? rows / comm_size(ctx->tp.comm) : rows;
 }
 
 Hidden hidden_new(const ExecContext *ctx, Arena *arena, const char *what)

@@ -2,7 +2,7 @@
  * the logits of its own columns only; instead of the logits the ranks exchange three numbers per token, as in
  * Megatron-LM (arXiv 1909.08053).
  *
- *  t tokens held (T / tp under sequence parallel, else T)   T tokens   C channels   R tp ranks
+ *  t tokens held (T / tp under sequence parallelism, else T)   T tokens   C channels   R tp ranks
  *  V vocabulary rows held by this rank
  *
  *  x -- final norm -- enter -- logits -- cross entropy -- loss   lines with <-> communicate */

@@ -2,11 +2,11 @@
  * matrices, or SwiGLU (arXiv 2002.05202) with a gate. `up` is column-parallel and `down` row-parallel
  * (Megatron-LM, arXiv 1909.08053), so the activation between them needs no communication.
  *
- *  t tokens held (T / tp under sequence parallel, else T)   T tokens   C channels
+ *  t tokens held (T / tp under sequence parallelism, else T)   T tokens   C channels
  *  F hidden channels held by this rank
- *  U rows of the first matrix held by this rank: 2 F where a gate is stored with up, else F
+ *  W rows of the first matrix held by this rank: 2 F where a gate is stored with up, else F
  *  The matmul operations call the input width of a map C and its output width K: for `down` these are F and
- *  C, for `up` C and U.
+ *  C, for `up` C and W.
  *
  *  n -- enter -- up -- act -- down -- leave -- y              lines with <-> communicate with other ranks */
 #include "model/model_internal.h"
@@ -24,14 +24,14 @@ static Tensor up_bias  (const UnitParam *w) { return unit_span(w, PARAM_MLP_GATE
 Tensor mlp_forward(const ExecContext *ctx, const UnitParam *w, BlockSave *save, Tensor n2_tC)
 {
     Queue *q = ctx->queue;
-    Tensor up_UC = up_weight(w), down_CF = unit_param(w, PARAM_MLP_DOWN_WEIGHT);
+    Tensor up_WC = up_weight(w), down_CF = unit_param(w, PARAM_MLP_DOWN_WEIGHT);
     Tensor n_TC = tp_enter_forward(&ctx->tp, n2_tC);                          /* <-> tp: - | all-gather */
     int64_t T = n_TC.dim[0];
-    save->h_TU = activation_new(ctx, "mlp hidden", T, up_UC.dim[0]);
+    save->h_TW = activation_new(ctx, "mlp hidden", T, up_WC.dim[0]);
     save->g_TF = activation_new(ctx, "mlp activation", T, down_CF.dim[1]);
     Tensor y_TC = scratch_new(ctx, "mlp output", T, n_TC.dim[1]);
-    matmul_forward(q, (MatmulForward){ .y_TK = save->h_TU, .x_TC = n_TC, .w_KC = up_UC });
-    activation_forward(q, (ActivationForward){ .y_TF = save->g_TF, .x_TF = save->h_TU, .bias_F = up_bias(w),
+    matmul_forward(q, (MatmulForward){ .y_TK = save->h_TW, .x_TC = n_TC, .w_KC = up_WC });
+    activation_forward(q, (ActivationForward){ .y_TF = save->g_TF, .x_TF = save->h_TW, .bias_F = up_bias(w),
         .kind = ctx->config->activation });
     /* the operation's C is F */
     matmul_forward(q, (MatmulForward){ .y_TK = y_TC, .x_TC = save->g_TF, .w_KC = down_CF });
@@ -45,13 +45,13 @@ Tensor mlp_backward_input(const ExecContext *ctx, const UnitParam *w, BlockSave 
     save->dy2_TC = tp_leave_backward(&ctx->tp, dy_tC, ctx->wgrad_saved);      /* <-> tp: - | all-gather */
     int64_t T = save->dy2_TC.dim[0];
     Tensor dg_TF = scratch_new(ctx, "mlp activation gradient", T, save->g_TF.dim[1]);
-    save->dh_TU = wgrad_saved_new(ctx, "mlp hidden gradient", T, save->h_TU.dim[1]);
+    save->dh_TW = wgrad_saved_new(ctx, "mlp hidden gradient", T, save->h_TW.dim[1]);
     matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = dg_TF, .dy_TK = save->dy2_TC,
         .w_KC = unit_param(w, PARAM_MLP_DOWN_WEIGHT) });                      /* C is F, K is C */
-    activation_backward(q, (ActivationBackward){ .dx_TF = save->dh_TU, .dy_TF = dg_TF, .x_TF = save->h_TU,
+    activation_backward(q, (ActivationBackward){ .dx_TF = save->dh_TW, .dy_TF = dg_TF, .x_TF = save->h_TW,
         .bias_F = up_bias(w), .kind = ctx->config->activation });
     Tensor dn_TC = wgrad_saved_new(ctx, "mlp input gradient", T, save->dy2_TC.dim[1]);
-    matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = dn_TC, .dy_TK = save->dh_TU,
+    matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = dn_TC, .dy_TK = save->dh_TW,
         .w_KC = up_weight(w) });
     Region wgrad_saved = region_wgrad_saved(ctx);
     return tp_enter_backward(&wgrad_saved, dn_TC);                   /* <-> tp: all-reduce | reduce-scatter */
@@ -63,14 +63,14 @@ Tensor mlp_backward_input(const ExecContext *ctx, const UnitParam *w, BlockSave 
 void mlp_backward_weight(const ExecContext *ctx, const UnitParam *dw, const BlockSave *save)
 {
     Queue *q = ctx->queue;
-    Tensor db_C = unit_param(dw, PARAM_MLP_DOWN_BIAS), db_U = up_bias(dw);
+    Tensor db_C = unit_param(dw, PARAM_MLP_DOWN_BIAS), db_W = up_bias(dw);
     matmul_backward_weight(q, (MatmulBackwardWeight){ .dw_KC = unit_param(dw, PARAM_MLP_DOWN_WEIGHT),
         /* the operation's C is F, its K is C */
         .dy_TK = save->dy2_TC, .x_TC = save->g_TF });
     if (tensor_present(db_C))
         bias_backward(q, (BiasBackward){ .db_K = db_C, .dy_TK = tp_rows(&ctx->tp, save->dy2_TC) });
     Tensor n_TC = tp_enter_forward(&ctx->tp, save->n2_tC);         /* <-> tp: - | all-gather, as in forward */
-    matmul_backward_weight(q, (MatmulBackwardWeight){ .dw_KC = up_weight(dw), .dy_TK = save->dh_TU,
+    matmul_backward_weight(q, (MatmulBackwardWeight){ .dw_KC = up_weight(dw), .dy_TK = save->dh_TW,
         .x_TC = n_TC });
-    if (tensor_present(db_U)) bias_backward(q, (BiasBackward){ .db_K = db_U, .dy_TK = save->dh_TU });
+    if (tensor_present(db_W)) bias_backward(q, (BiasBackward){ .db_K = db_W, .dy_TK = save->dh_TW });
 }

@@ -1,8 +1,7 @@
 #ifndef MODEL_MODEL_INTERNAL_H
 #define MODEL_MODEL_INTERNAL_H
 /* Private to this directory: the forward, backward_input and backward_weight of each kind of unit and of the
- * two branches of a block. Shapes: t tokens held by this rank, T tokens of the tensor-parallel group, C
- * channels (legend in model/block.c). */
+ * two branches of a block. The letters of shapes are in model/unit.h. */
 #include "model/unit.h"
 
 /* Every dropout has a site number, which with the seed and the step makes its random key. Layer l uses SITES
@@ -36,8 +35,8 @@ Tensor mlp_backward_input    (const ExecContext *ctx, const UnitParam *w, BlockS
 void   mlp_backward_weight   (const ExecContext *ctx, const UnitParam *dw, const BlockSave *save);
 
 /* Ring attention (model/ring.c): output and log-sum-exp of local queries over the keys of all
- * context-parallel ranks, and the gradients. qkv and dqkv are [T, (H + 2 G) D]: query heads, key heads, value
- * heads; d_out is [T, H D]. <-> cp: send, recv */
+ * context-parallel ranks, and the gradients. qkv and dqkv are [T, Q]: query heads, key heads, value
+ * heads; d_out is [T, O]. <-> cp: send, recv */
 void ring_forward (const ExecContext *ctx, int64_t layer, AttentionSave *save, Tensor qkv);
 void ring_backward(const ExecContext *ctx, int64_t layer, Tensor dqkv, const AttentionSave *save, Tensor qkv,
                    Tensor d_out);

@@ -5,11 +5,14 @@
  * its parameters). The two halves of backward are apart so that a zero-bubble pipeline schedule can defer the
  * second. No loop over units is here: parallel/stage_executor.c has the only one.
  *
- *  t tokens held (T / tp under sequence parallel, else T)   T = b s tokens   C channels
+ * The letters of shapes are those of tensor/ops.def, and besides:
+ *  T = b s tokens of the micro-batch held by the tensor-parallel group
+ *  t of them held by this rank between regions: T / tp under sequence parallelism, else T
  *  b sequences   s positions of a sequence held here (S / cp)
- *  H query heads and G key-value heads held by this rank, of D channels   O = H D   K = (H + 2 G) D
- *  F hidden channels held by this rank   U rows of gate and up: 2 F with a gate, else F
- *  V vocabulary rows held by this rank */
+ *  O = H D channels of attention's output   Q = (H + 2 G) D rows of query, key and value
+ *  W rows of gate and up: 2 F with a gate, else F
+ * An op names its arguments as its own legend does: its T is t or T here, its C and K the width of its input
+ * and output. */
 #include "comm/region.h"
 #include "data/loader.h"
 #include "model/params.h"
@@ -25,7 +28,7 @@ typedef struct {
     const ModelConfig *config;
     Precision precision;           /* types of the tensors that units make */
     Queue  *queue;
-    Region  tp;                    /* tensor parallelism; .sequence: with sequence parallelism */
+    Region  tp;                    /* tensor parallelism; its activations may be sequence-parallel */
     Comm   *cp;                    /* context parallelism: ring attention */
     Arena  *activations;           /* forward writes, both backwards read */
     /* backward_input writes, backward_weight reads: activations if it is deferred, else scratch */
@@ -68,20 +71,20 @@ typedef struct {
 typedef struct {
     Tensor x_tC;                   /* aliases the unit's input: the caller keeps it until backward */
     Tensor mean1_t, rstd1_t;       /* norm 1 */
-    /* output of norm 1; under sequence parallel this rank's rows, gathered again in backward */
+    /* output of norm 1; under sequence parallelism this rank's rows, gathered again in backward */
     Tensor n1_tC;
     /* query, key and value heads; RoPE has rotated queries and keys in place */
-    Tensor qkv_TK;
+    Tensor qkv_TQ;
     AttentionSave core;
     Tensor x2_tC;                  /* x + dropout(attention) */
     Tensor mean2_t, rstd2_t;       /* norm 2 */
     Tensor n2_tC;                  /* output of norm 2, this rank's rows as n1 */
-    Tensor h_TU, g_TF;             /* MLP: before the activation (without the bias), after it */
+    Tensor h_TW, g_TF;             /* MLP: before the activation (without the bias), after it */
 
-    /* Left by backward_input. Under sequence parallel dy2 and dya are gathered from the t rows of the
+    /* Left by backward_input. Under sequence parallelism dy2 and dya are gathered from the t rows of the
      * branch's gradient; elsewhere they alias it. */
-    Tensor dy2_TC, dh_TU, dn2_tC;      /* of the MLP's output, of h, of norm 2's output */
-    Tensor dya_TC, dqkv_TK, dn1_tC;    /* of attention's output, of qkv, of norm 1's output */
+    Tensor dy2_TC, dh_TW, dn2_tC;      /* of the MLP's output, of h, of norm 2's output */
+    Tensor dya_TC, dqkv_TQ, dn1_tC;    /* of attention's output, of qkv, of norm 1's output */
 } BlockSave;
 
 /* left by backward_input: gradient of the sum of embeddings */

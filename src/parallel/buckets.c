@@ -21,11 +21,11 @@ static bool stage_needs(const Buckets *b, const Stage *stage, int64_t block)
 static Bucket bucket_make(const Buckets *b, const Stage *stage, int64_t block, Arena *persistent)
 {
     Bucket k = { .counted = block > 0 || stage_holds(stage, 0) };
-    int64_t d = comm_size(b->data);
+    int64_t d = comm_size(b->data_comm);
     params_block(&k.block, b->config, block, comm_size(b->tp), comm_rank(b->tp));
     k.shard       = (k.block.count + d - 1) / d;
     k.padded      = k.shard * d;
-    k.shard_first = k.shard * comm_rank(b->data);
+    k.shard_first = k.shard * comm_rank(b->data_comm);
     k.own_first   = b->zero_stage >= 1 ? k.shard_first : 0;
     k.own_count   = b->zero_stage >= 1 ? k.shard : k.padded;
     k.weights = tensor_new(persistent, "weights", b->precision.param,
@@ -53,10 +53,11 @@ static int64_t largest_unit(const Buckets *b, const Stage *stage)
 void buckets_open(Buckets *b, const BucketsSetup *s)
 {
     int64_t blocks = params_blocks(s->config);
-    int zero = comm_size(s->data) > 1 ? s->zero_stage : 0;     /* with one data rank nothing can be sharded */
+    int zero = comm_size(s->data_comm) > 1 ? s->zero_stage : 0;  /* one data rank shards nothing */
     *b = (Buckets){ .config = s->config, .precision = s->precision, .queue = s->queue, .zero_stage = zero,
         .training = s->training,
-        .sequence = s->sequence, .data = s->data, .tp = s->tp, .tied = s->tied, .scratch = s->scratch };
+        .sequence_parallel = s->sequence_parallel, .data_comm = s->data_comm, .tp = s->tp, .tied = s->tied,
+        .scratch = s->scratch };
     b->of_block = calloc((size_t)blocks, sizeof *b->of_block);
     b->bucket   = calloc((size_t)blocks, sizeof *b->bucket);
     CHECK(b->of_block && b->bucket, "no memory for %lld parameter blocks", (long long)blocks);
@@ -113,7 +114,7 @@ static void sum_replicated(Buckets *b, Bucket *k)
 {
     int64_t from = k->block.replicated > k->own_first ? k->block.replicated : k->own_first;
     int64_t end  = k->own_first + k->own_count, to = k->block.count < end ? k->block.count : end;
-    if (!b->sequence || from >= to) return;
+    if (!b->sequence_parallel || from >= to) return;
     Tensor own = bucket_own(k, k->grads);
     Tensor replicated = tensor_flat(own, from - k->own_first, to - from);
     comm_all_reduce(b->tp, b->queue, replicated, b->scratch);                       /* <-> tp: all-reduce */
@@ -125,10 +126,11 @@ static void bucket_reduce(Buckets *b, Bucket *k)
 {
     if (k->block.count == 0) return;
     Tensor own = bucket_own(k, k->grads);
+    Comm *data = b->data_comm;
     if (b->zero_stage == 0)
-        comm_all_reduce(b->data, b->queue, k->grads, b->scratch);                  /* <-> dp+cp: all-reduce */
+        comm_all_reduce(data, b->queue, k->grads, b->scratch);                 /* <-> dp+cp: all-reduce */
     if (b->zero_stage == 1)
-        comm_reduce_scatter(b->data, b->queue, own, k->grads, b->scratch);     /* <-> dp+cp: reduce-scatter */
+        comm_reduce_scatter(data, b->queue, own, k->grads, b->scratch);        /* <-> dp+cp: reduce-scatter */
     sum_replicated(b, k);
 }
 
@@ -154,6 +156,6 @@ void buckets_all_gather_params(Buckets *b)
         Bucket *k = &b->bucket[i];
         Tensor own = bucket_own(k, k->weights);
         if ((b->zero_stage == 1 || b->zero_stage == 2) && k->block.count > 0)
-            comm_all_gather(b->data, b->queue, k->weights, own);                   /* <-> dp+cp: all-gather */
+            comm_all_gather(b->data_comm, b->queue, k->weights, own);              /* <-> dp+cp: all-gather */
     }
 }

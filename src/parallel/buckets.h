@@ -37,9 +37,9 @@ typedef struct {
     int      zero_stage;                        /* 0 where there is one data rank only */
     bool     training;                          /* false: weights alone, no gradients */
     /* sequence parallelism: gradients of replicated parameters are summed over tp */
-    bool     sequence;
+    bool     sequence_parallel;
     /* dp x cp; tp; the first and last stage with a tied embedding, else NULL */
-    Comm    *data, *tp, *tied;
+    Comm    *data_comm, *tp, *tied;
     Arena   *scratch;
     int      count;
     Bucket  *bucket;                            /* [count], owned: buckets_close */
@@ -58,8 +58,8 @@ typedef struct {
     Precision precision;
     Queue *queue;
     int    zero_stage;
-    bool   training, sequence;
-    Comm  *data, *tp, *tied;
+    bool   training, sequence_parallel;
+    Comm  *data_comm, *tp, *tied;
     Arena *persistent, *gathered, *scratch;
 } BucketsSetup;
 

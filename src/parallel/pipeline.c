@@ -53,7 +53,7 @@ static void backward_input(Pipeline *p, const Schedule *s, const ScheduleRow *ro
     stage_executor_backward_input(p->executor, c, row->slot, p->grad_out[c][row->buffer], dy);
 }
 
-/* Row number `index`. A WAIT row names in `peer` the row whose message it waits for. */
+/* Row number `index`. A WAIT row names in `posted` the row whose message it waits for. */
 static void run_row(Pipeline *p, const Schedule *s, int index, PipelineCalls calls)
 {
     const ScheduleRow *row = &s->row[index];
@@ -76,7 +76,7 @@ static void run_row(Pipeline *p, const Schedule *s, int index, PipelineCalls cal
         grad = p->grad_out[row->chunk][row->buffer].t[0];
         p->pending[index] = comm_send_begin(p->pp, q, grad, row->peer);                    /* <-> pp: send */
         break;
-    case WAIT:            comm_wait(p->pp, p->pending[row->peer]);                               break;
+    case WAIT:            comm_wait(p->pp, p->pending[row->posted]);                             break;
     case FORWARD:         forward(p, s, row, calls);                                             break;
     case BACKWARD_INPUT:  backward_input(p, s, row);                                             break;
     case BACKWARD_WEIGHT: stage_executor_backward_weight(p->executor, row->chunk, row->slot);    break;

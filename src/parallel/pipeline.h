@@ -9,7 +9,9 @@
  * optimizer. */
 typedef struct {
     void *context;
-    /* FORWARD: fills the batch of a micro-batch before it runs */
+    /* FORWARD: fills the batch of a micro-batch before it runs. It cannot fail, since the other ranks wait
+     * for this one's messages: where data cannot be read it fills in ids 0, and the caller of pipeline_run
+     * discards the step (train/step.c does so). */
     void (*fill)  (void *context, Batch *batch, int micro);
     /* REDUCE: the chunk's gradients of all micro-batches are complete */
     void (*reduce)(void *context, int chunk);

@@ -157,7 +157,7 @@ static void emit_wait(ScheduleBuilder *b, int *posted)
 {
     if (*posted < 0) return;
     ScheduleRow of = b->s->row[*posted];
-    emit(b, (ScheduleRow){ WAIT, of.chunk, of.micro, -1, *posted, -1 });
+    emit(b, (ScheduleRow){ WAIT, of.chunk, of.micro, -1, -1, -1, *posted });
     *posted = -1;
 }
 
@@ -213,11 +213,11 @@ static void post_receives(ScheduleBuilder *b)
             if (t.verb == RECV) {
                 save->slot = slot_take(b, t.chunk);
                 save->recv = emit(b,
-                    (ScheduleRow){ RECV, t.chunk, t.micro, save->slot, neighbour->stage, -1 });
+                    (ScheduleRow){ RECV, t.chunk, t.micro, save->slot, neighbour->stage, -1, -1 });
             } else {
                 int buffer = t.micro % 2;
                 save->recv_grad = emit(b,
-                    (ScheduleRow){ RECV_GRAD, t.chunk, t.micro, -1, neighbour->stage, buffer });
+                    (ScheduleRow){ RECV_GRAD, t.chunk, t.micro, -1, neighbour->stage, buffer, -1 });
             }
         }
     }
@@ -246,10 +246,10 @@ static void emit_forward(ScheduleBuilder *b, ComputeTask t)
         schedule_name(s->kind), s->stage, t.chunk, t.micro);
     if (receives(b, t.chunk)) emit_wait(b, &save->recv);
     else save->slot = slot_take(b, t.chunk);
-    emit(b, (ScheduleRow){ FORWARD, t.chunk, t.micro, save->slot, -1, -1 });
+    emit(b, (ScheduleRow){ FORWARD, t.chunk, t.micro, save->slot, -1, -1, -1 });
     if (sends(b, t.chunk))
         save->send = emit(b,
-            (ScheduleRow){ SEND, t.chunk, t.micro, save->slot, (s->stage + 1) % s->stages, -1 });
+            (ScheduleRow){ SEND, t.chunk, t.micro, save->slot, (s->stage + 1) % s->stages, -1, -1 });
     if (s->kind != SCHEDULE_FORWARD) return;
     if (one_stage(b) && t.chunk > 0) slot_release(b, t.chunk - 1, t.micro);
     if (is_last_virtual(b, t.chunk)) slot_release(b, t.chunk, t.micro);
@@ -258,7 +258,7 @@ static void emit_forward(ScheduleBuilder *b, ComputeTask t)
 static void emit_backward_weight(ScheduleBuilder *b, ComputeTask t)
 {
     int slot = micro_state(b, t.chunk, t.micro)->slot;
-    emit(b, (ScheduleRow){ BACKWARD_WEIGHT, t.chunk, t.micro, slot, -1, -1 });
+    emit(b, (ScheduleRow){ BACKWARD_WEIGHT, t.chunk, t.micro, slot, -1, -1, -1 });
     slot_release(b, t.chunk, t.micro);
 }
 
@@ -275,11 +275,11 @@ static void emit_backward(ScheduleBuilder *b, ComputeTask t, bool fused)
     /* costs nothing: the gradient arrived, so the receiver has the activations */
     emit_wait(b, &save->send);
     if (t.micro >= 2) emit_wait(b, &micro_state(b, t.chunk, t.micro - 2)->send_grad);
-    emit(b, (ScheduleRow){ BACKWARD_INPUT, t.chunk, t.micro, save->slot, -1, buffer });
+    emit(b, (ScheduleRow){ BACKWARD_INPUT, t.chunk, t.micro, save->slot, -1, buffer, -1 });
     save->backward = true;
     if (fused) emit_backward_weight(b, t);
     if (receives(b, t.chunk))
-        save->send_grad = emit(b, (ScheduleRow){ SEND_GRAD, t.chunk, t.micro, -1, prev, buffer });
+        save->send_grad = emit(b, (ScheduleRow){ SEND_GRAD, t.chunk, t.micro, -1, prev, buffer, -1 });
 }
 
 /* After the last task the messages that have no WAIT yet get theirs, then the optimizer's STEP. */
@@ -299,14 +299,14 @@ static void emit_rows(ScheduleBuilder *b)
         else emit_backward_weight(b, t);
         if (t.verb == BACKWARD_INPUT && fused) n++;
         if ((t.verb == BACKWARD_WEIGHT || fused) && t.micro == s->micros - 1)
-            emit(b, (ScheduleRow){ REDUCE, t.chunk, -1, -1, -1, -1 });
+            emit(b, (ScheduleRow){ REDUCE, t.chunk, -1, -1, -1, -1, -1 });
     }
     for (int n = 0; n < b->order.tasks; n++) {
         ComputeTask t = b->order.task[n];
         if (t.verb == FORWARD) emit_wait(b, &micro_state(b, t.chunk, t.micro)->send);
         else if (t.verb == BACKWARD_INPUT) emit_wait(b, &micro_state(b, t.chunk, t.micro)->send_grad);
     }
-    if (s->kind != SCHEDULE_FORWARD) emit(b, (ScheduleRow){ STEP, -1, -1, -1, -1, -1 });
+    if (s->kind != SCHEDULE_FORWARD) emit(b, (ScheduleRow){ STEP, -1, -1, -1, -1, -1, -1 });
 }
 
 /* ---- making one ---- */

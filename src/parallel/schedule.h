@@ -40,7 +40,7 @@ typedef enum { SCHEDULE_1F1B, SCHEDULE_INTERLEAVED, SCHEDULE_ZB_H1, SCHEDULE_FOR
 typedef enum {
     RECV, FORWARD, SEND,                    /* activations; RECV and SEND post a message, WAIT completes it */
     RECV_GRAD, BACKWARD_INPUT, BACKWARD_WEIGHT, SEND_GRAD,
-    WAIT,                                      /* for the message that row `peer` of this array has posted */
+    WAIT,                                    /* for the message that row `posted` of this array has posted */
     REDUCE,                         /* the chunk's gradients are complete on this rank: they can be reduced */
     STEP                       /* the optimizer; always the last row of a training schedule, and only there */
 } ScheduleVerb;
@@ -50,10 +50,10 @@ typedef struct {
     /* WAIT repeats those of its message; -1 where a row has none */
     int  chunk, micro;
     int  slot;                                 /* RECV FORWARD SEND BACKWARD_INPUT BACKWARD_WEIGHT; else -1 */
-    /* the other stage of a message; in WAIT the row that posted it; else -1 */
-    int  peer;
+    int  peer;                                 /* the other stage of a message; else -1 */
     /* RECV_GRAD SEND_GRAD BACKWARD_INPUT (reads and writes that number); else -1 */
     int  buffer;
+    int  posted;                               /* WAIT: the row that posted its message; else -1 */
 } ScheduleRow;
 
 enum { CHUNKS_MAX = 16 };

@@ -18,7 +18,7 @@ static Status schedule_error(const Schedule *s, int row, const char *format, ...
     va_start(list, format);
     vsnprintf(why, sizeof why, format, list);
     va_end(list);
-    ScheduleRow r = row < s->rows ? s->row[row] : (ScheduleRow){ STEP, -1, -1, -1, -1, -1 };
+    ScheduleRow r = row < s->rows ? s->row[row] : (ScheduleRow){ STEP, -1, -1, -1, -1, -1, -1 };
     return fail(BAD_OPTION, "schedule %s, stage %d row %d of %d (%s, chunk %d, micro-batch %d): %s",
                 schedule_name(s->kind), s->stage, row, s->rows,
                     row < s->rows ? schedule_verb_name(r.verb) : "the end", r.chunk, r.micro, why);
@@ -169,12 +169,12 @@ static Status prove_message(StageProof *p, const ScheduleRow *r, const MicroProg
 /* A WAIT frees what the message occupied: a send its gradient buffer or, in evaluation, its slot. */
 static Status prove_wait(StageProof *p, const ScheduleRow *r, MicroProgress *progress)
 {
-    bool good = r->peer >= 0 && r->peer < p->row && p->pending[r->peer];
-    REQUIRE(good, "row %d has posted nothing to wait for", r->peer);
-    const ScheduleRow *of = &p->s->row[r->peer];
-    REQUIRE(of->chunk == r->chunk && of->micro == r->micro, "row %d is of chunk %d, micro-batch %d", r->peer,
-           of->chunk, of->micro);
-    p->pending[r->peer] = false;
+    bool good = r->posted >= 0 && r->posted < p->row && p->pending[r->posted];
+    REQUIRE(good, "row %d has posted nothing to wait for", r->posted);
+    const ScheduleRow *of = &p->s->row[r->posted];
+    REQUIRE(of->chunk == r->chunk && of->micro == r->micro, "row %d is of chunk %d, micro-batch %d",
+            r->posted, of->chunk, of->micro);
+    p->pending[r->posted] = false;
     p->posted--;
     progress->waited |= 1u << of->verb;
     if (of->verb == SEND_GRAD) p->out[r->chunk][of->buffer] = -1;
@@ -327,7 +327,7 @@ static bool replay_stage(const MessageLinks *links, const Schedule *s, int *row,
         const ScheduleRow *r = &s->row[*n];
         double now = *n > 0 ? end[first + *n - 1] : 0;
         if (r->verb == WAIT) {
-            int peer = s->row[r->peer].peer, link = links->link[first + r->peer];
+            int peer = s->row[r->posted].peer, link = links->link[first + r->posted];
             if (row[peer] <= link) break;
             double there = end[links->first[peer] + link];
             if (now < there) now = there;
@@ -348,7 +348,7 @@ static Status replay_all(const MessageLinks *links, const Schedule *all, int *ro
     }
     for (int i = 0; i < links->stages; i++) {
         if (row[i] == all[i].rows) continue;
-        int posted = all[i].row[row[i]].peer;
+        int posted = all[i].row[row[i]].posted;
         return schedule_error(&all[i], row[i],
             "deadlock: it waits for row %d, whose other end stage %d cannot reach",
             posted, all[i].row[posted].peer);

@@ -53,7 +53,8 @@ size_t stage_executor_wgrad_bytes(const StageExecutor *executor, int chunk)
 {
     size_t forward = 0, most = stage_executor_slot_bytes(executor, chunk);
     for (int i = 0; i < executor->slots[chunk]; i++)
-        if (executor->slot[chunk][i].forward > forward) forward = executor->slot[chunk][i].forward;
+        if (executor->slot[chunk][i].forward_bytes > forward)
+            forward = executor->slot[chunk][i].forward_bytes;
     return executor->defer && forward > 0 ? most - forward : 0;
 }
 
@@ -99,11 +100,11 @@ void stage_executor_forward(StageExecutor *executor, int chunk, int index)
         unit_forward(&ctx, first + i, y, &w, &slot->save[i], x);               /* <-> tp cp */
         zero_reshard(executor->buckets, first + i);
         arena_reset(ctx.scratch, mark);
-        comm_poll(executor->buckets->data);
+        comm_poll(executor->buckets->data_comm);
         x = y;
     }
     slot->out     = x;
-    slot->forward = arena_mark(&slot->activations);
+    slot->forward_bytes = arena_mark(&slot->activations);
 }
 
 static void backward_weight(StageExecutor *executor, const ExecContext *ctx, int64_t unit, UnitSave *save)
@@ -137,7 +138,7 @@ void stage_executor_backward_input(StageExecutor *executor, int chunk, int index
         zero_reshard(executor->buckets, first + i);
         if (!executor->defer) backward_weight(executor, &ctx, first + i, &slot->save[i]);
         arena_reset(ctx.scratch, mark);
-        comm_poll(executor->buckets->data);
+        comm_poll(executor->buckets->data_comm);
         dy = dx_unit;
     }
 }
@@ -151,6 +152,6 @@ void stage_executor_backward_weight(StageExecutor *executor, int chunk, int inde
         size_t mark = arena_mark(ctx.scratch);
         backward_weight(executor, &ctx, executor->stage->first[chunk] + i, &slot->save[i]);
         arena_reset(ctx.scratch, mark);
-        comm_poll(executor->buckets->data);
+        comm_poll(executor->buckets->data_comm);
     }
 }

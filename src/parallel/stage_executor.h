@@ -14,7 +14,7 @@ typedef struct {
     Hidden    in, out;
     UnitSave *save;                   /* one per unit of the chunk; owned */
     /* bytes of activations after forward; what is above was saved for backward_weight */
-    size_t    forward;
+    size_t    forward_bytes;
 } ActivationSlot;
 
 typedef struct {
@@ -42,7 +42,8 @@ typedef struct {
     const size_t *slot_bytes;
 } StageExecutorSetup;
 
-/* Pushes all slots on `activations`, their batches on `host`. Opens nothing that communicates. */
+/* Pushes all slots on `activations`, their batches on `host`. Opens nothing that communicates. Memory that is
+ * refused is a CHECK. */
 void stage_executor_open (StageExecutor *executor, const StageExecutorSetup *setup);
 void stage_executor_close(StageExecutor *executor);
 

@@ -37,12 +37,12 @@ void zero_prefetch(Buckets *b, int64_t unit)
     if (w.own->count > 0) {
         Tensor shard = bucket_of(b, unit + 1)->weights;
         slot->own_gather =
-            comm_all_gather_begin(b->data, b->queue, w.flat_own, shard);       /* <-> dp+cp: all-gather */
+            comm_all_gather_begin(b->data_comm, b->queue, w.flat_own, shard);  /* <-> dp+cp: all-gather */
     }
     if (w.embedding) {
-        Tensor shard = bucket_of(b, 0)->weights;
+        Tensor shard = bucket_of(b, 0)->weights, flat = w.flat_embedding;
         slot->embedding_gather =
-            comm_all_gather_begin(b->data, b->queue, w.flat_embedding, shard); /* <-> dp+cp: all-gather */
+            comm_all_gather_begin(b->data_comm, b->queue, flat, shard);        /* <-> dp+cp: all-gather */
     }
 }
 
@@ -55,8 +55,8 @@ UnitParam zero_unshard(Buckets *b, int64_t unit)
     }
     zero_prefetch(b, unit);                              /* does nothing if the unit has been prefetched */
     GatherSlot *slot = slot_of(b, unit);
-    comm_wait(b->data, slot->own_gather);
-    comm_wait(b->data, slot->embedding_gather);
+    comm_wait(b->data_comm, slot->own_gather);
+    comm_wait(b->data_comm, slot->embedding_gather);
     slot->held = true;
     return param_within(b, unit, slot->flat);
 }
@@ -87,7 +87,7 @@ static void add_shard(Buckets *b, Bucket *k, Tensor whole)
 {
     size_t mark = arena_mark(b->scratch);
     Tensor part = tensor_new(b->scratch, "gradient shard", b->precision.gradient, k->shard);
-    comm_reduce_scatter(b->data, b->queue, part, whole, b->scratch);           /* <-> dp+cp: reduce-scatter */
+    comm_reduce_scatter(b->data_comm, b->queue, part, whole, b->scratch);      /* <-> dp+cp: reduce-scatter */
     accumulate(b->queue, (Accumulate){ .y = k->grads, .x = part });
     arena_reset(b->scratch, mark);
 }

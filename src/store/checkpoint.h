@@ -50,7 +50,7 @@ Status checkpoint_tokenizer(const char *path, char **tokenizer);
 typedef struct Checkpoint Checkpoint;
 Status checkpoint_open (Checkpoint **checkpoint, const char *path);  /* on failure *checkpoint is NULL */
 void   checkpoint_close(Checkpoint *checkpoint);                     /* NULL is allowed */
-/* Valid until the checkpoint is closed; `options` and `data` are NULL. */
+/* Valid until the checkpoint is closed; `options` and `data_fingerprint` are NULL. */
 const CheckpointState *checkpoint_position(const Checkpoint *checkpoint);
 /* Fills the shards' memory, under any layout. Checks name, dims, dtype and, if `verify`, checksums;
  * floating-point types are converted to the shard's dtype. BAD_SHAPE if a tensor is missing or differs,

@@ -18,7 +18,7 @@ typedef struct {
     /* For saving: the resolved options as one JSON object; NULL after reading. */
     const char *options;
     /* For saving: fingerprints of the run's data, one per line, or NULL; NULL after reading. */
-    const char *data;
+    const char *data_fingerprint;
     /* For saving: the tokenizer's name, a tab and its fingerprint, or NULL; NULL after reading. */
     const char *tokenizer;
 } CheckpointState;

@@ -62,7 +62,7 @@ void manifest_free(Manifest *m)
     free(m->file);
     free(m->sorted);
     free(m->options);
-    free(m->data);
+    free(m->data_fingerprint);
     free(m->tokenizer);
     *m = (Manifest){ 0 };
 }
@@ -158,7 +158,8 @@ static Status manifest_json(json_t **root, const Manifest *m)
                       (json_int_t)m->state.updates, "seed", seed, "options", options, "files", files);
     if (!*root) return fail(NO_MEMORY, "no memory for a manifest of %d tensors", m->tensors);
     /* json_string returns NULL for a path that is not UTF-8, and then the fingerprints are left out. */
-    if (m->state.data) json_object_set_new(*root, "data", json_string(m->state.data));
+    if (m->state.data_fingerprint)
+        json_object_set_new(*root, "data", json_string(m->state.data_fingerprint));
     if (m->state.tokenizer) json_object_set_new(*root, "tokenizer", json_string(m->state.tokenizer));
     TRY(checksum_of(sum, *root));
     json_object_set_new(*root, "checksum", json_string(sum));
@@ -258,7 +259,8 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
     char *end;
     state->seed = strtoull(seed, &end, 10);
     if (seed[0] < '0' || seed[0] > '9' || *end) return fail(BAD_FILE, "%s: seed is not a number", path);
-    if (data && !(m->data = strdup(data))) return fail(NO_MEMORY, "%s: no memory for its data", path);
+    if (data && !(m->data_fingerprint = strdup(data)))
+        return fail(NO_MEMORY, "%s: no memory for its data", path);
     if (tokenizer && !(m->tokenizer = strdup(tokenizer)))
         return fail(NO_MEMORY, "%s: no memory for its tokenizer", path);
     m->options = json_dumps(options, JSON_COMPACT);

@@ -20,8 +20,8 @@ typedef struct {
     int             files, tensors;        /* tensors: of all files */
     ManifestFile   *file;                  /* [files] owned */
     ManifestEntry  *sorted;                /* [tensors] by name, for bsearch; owned */
-    /* After reading: those of the state, owned; data NULL: none was saved. */
-    char           *options, *data, *tokenizer;
+    /* After reading: those of the state, owned; data_fingerprint NULL: none was saved. */
+    char           *options, *data_fingerprint, *tokenizer;
     /* Made by manifest_plan: the tensor arrays of the files belong to the caller. */
     bool            planned;
     char            folder[1024];          /* the directory it was read from, for messages */

@@ -260,9 +260,9 @@ Status checkpoint_options(const char *path, char **options)
     return manifest_text(path, offsetof(Manifest, options), options);
 }
 
-Status checkpoint_data(const char *path, char **data)
+Status checkpoint_data(const char *path, char **fingerprint)
 {
-    return manifest_text(path, offsetof(Manifest, data), data);
+    return manifest_text(path, offsetof(Manifest, data_fingerprint), fingerprint);
 }
 
 Status checkpoint_tokenizer(const char *path, char **tokenizer)

@@ -27,8 +27,9 @@ typedef struct Queue {
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* device: ref, cpu, dry-ref or dry-cpu; cuda is refused with a reason. threads: also in a dry run those of
- * the run that is measured, since the workspace of an op depends on them. */
+/* device: ref, cpu, dry-ref or dry-cpu. BAD_OPTION for any other, cuda included; NO_MEMORY where the threads
+ * cannot be started. After a failure there is nothing to close. threads: also in a dry run those of the run
+ * that is measured, since the workspace of an op depends on them. */
 Status queue_open (Queue *q, const char *device, int threads, StepState *step_state);
 void   queue_close(Queue *q);
 void   queue_wait (Queue *q);                     /* the host may read after this */

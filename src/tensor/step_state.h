@@ -11,7 +11,9 @@ typedef struct {
     int64_t  step;             /* steps done before this one: 0, 1, ... */
     int64_t  updates;          /* steps before this one that were not skipped; Adam's t is updates + 1 */
     double   lr;               /* the learning rate of this step */
-    double   factor;           /* multiplies the gradients, which are sums over tokens: clipping / tokens */
+    /* clipping / tokens: the optimizer's op multiplies gradients, which are sums over tokens, by it as it
+     * reads them; the gradients in memory are unchanged */
+    double   factor;
     int32_t  skip;             /* 1: loss or gradient norm is not finite, so nothing is updated */
 } StepState;
 #endif

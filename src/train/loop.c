@@ -98,7 +98,7 @@ enum { SKIPS_MAX = 20 };
 /* For all ranks, the message of the lowest rank whose data could not be read. */
 static Status unreadable_data(Trainer *t)
 {
-    return agree(t->world, t->failed == OK ? OK : fail(t->failed, "%s", t->why));
+    return agree(t->world, t->failed == OK ? OK : fail(t->failed, "%s", t->failure));
 }
 
 /* Whether the run may continue after a step: not after unreadable data on any rank, and not after

@@ -10,7 +10,7 @@ typedef struct { OpCount op[QUEUE_OPS]; Sent sent[COMMS][SENT_VERBS]; } Counts;
 /* Communicator i of the rank, NULL where it has no such one. */
 static Comm *comm_at(const Trainer *t, int i)
 {
-    return (Comm *[COMMS]){ t->tp, t->cp, t->data, t->pp, t->tied, t->world }[i];
+    return (Comm *[COMMS]){ t->tp, t->cp, t->data_comm, t->pp, t->tied, t->world }[i];
 }
 
 static Counts counts_read(const Trainer *t)
@@ -71,8 +71,8 @@ void trainer_count(Trainer *t, ArenaSizes *sizes)
 {
     const TrainConfig *config = t->config;
     *sizes = (ArenaSizes){ .bytes = { 0 } };
-    if (config->training) count_schedule(t, &t->train, step_run);
-    if (config->eval_iters > 0 || !config->training) count_schedule(t, &t->valid, evaluate_run);
+    if (config->training) count_schedule(t, &t->train_schedule, step_run);
+    if (config->eval_iters > 0 || !config->training) count_schedule(t, &t->valid_schedule, evaluate_run);
     for (int c = 0; c < config->chunks; c++) {
         sizes->slot[c] = stage_executor_slot_bytes(&t->executor, c);
         for (int i = 0; i < t->executor.slots[c]; i++)

@@ -44,7 +44,7 @@ static double unsigned_nan(double x) { return isnan(x) ? NAN : x; }
 static void metrics_lost(Report *report, int why)
 {
     if (report->lost++ > 0) return;
-    report->why = why;
+    report->write_errno = why;
     log_line("--metrics %s: lines are lost from here on: %s; training continues", report->config->metrics,
              strerror(why));
 }
@@ -57,7 +57,7 @@ Status report_close(Report *report, Status status)
     if (report->lost == 0 || status != OK) return status;
     const char *save = report->config->save;
     return fail(IO_FAILED, "--metrics %s lacks %lld lines of this run: %s; the training itself is done%s%s",
-                path, (long long)report->lost, strerror(report->why), save ? " and saved in " : "",
+                path, (long long)report->lost, strerror(report->write_errno), save ? " and saved in " : "",
                 save ? save : "");
 }
 

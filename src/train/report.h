@@ -9,7 +9,7 @@ typedef struct {
     const TrainConfig *config;        /* not owned */
     int     metrics;                  /* file descriptor of --metrics, -1: none */
     int64_t lost;                     /* lines that could not be written to it */
-    int     why;                      /* errno of the first of them */
+    int     write_errno;                      /* errno of the first of them */
     bool    prints;                   /* this rank prints: rank 0 */
     int64_t started_at, step_at;      /* seam clock in ns: when the run began, when the last step ended */
     int64_t first_step;               /* steps that were done when the run began */

@@ -58,7 +58,7 @@ static void fill_or_fail(Trainer *t, SplitKind kind, Batch *batch, int64_t step)
     Status status = prefetch_take(t->prefetch[kind], batch, step, t->taken++);
     if (status == OK) return;
     t->failed = status;
-    snprintf(t->why, sizeof t->why, "%s", fail_text());
+    snprintf(t->failure, sizeof t->failure, "%s", fail_text());
     memset(batch->token_i.data,  0, tensor_bytes(batch->token_i));
     memset(batch->target_i.data, 0, tensor_bytes(batch->target_i));
 }
@@ -108,7 +108,7 @@ static void run_schedule(Trainer *t, void (*at_end)(void *context))
     t->executor.ctx.sums_2 = loss_sums(t);
     fill_zero(&t->queue, (FillZero){ .y = t->sums_3 });
     buckets_zero_grads(&t->buckets);
-    pipeline_run(&t->pipeline, &t->train, (PipelineCalls){ .context = t, .fill = fill_train,
+    pipeline_run(&t->pipeline, &t->train_schedule, (PipelineCalls){ .context = t, .fill = fill_train,
         .reduce = on_reduce, .step = at_end });
     queue_wait(&t->queue);
 }
@@ -157,7 +157,8 @@ double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *cont
     /* The ranks agree before each batch whether any of them has received a signal. */
     for (; e.step < steps; e.step++) {
         if (t->stop && trainer_join_flags(t, (RunFlags){ 0 }).signal) break;     /* <-> world */
-        pipeline_run(&t->pipeline, &t->valid, (PipelineCalls){ .context = &e, .fill = fill_from_caller });
+        pipeline_run(&t->pipeline, &t->valid_schedule,
+                     (PipelineCalls){ .context = &e, .fill = fill_from_caller });
     }
     gather_sums(t);                                                           /* <-> world */
     queue_wait(&t->queue);

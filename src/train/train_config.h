@@ -15,7 +15,7 @@ typedef struct {
 
     /* layout: sizes of the mesh axes (dp is what remains of the ranks), chunks per stage, ZeRO stage */
     int      tp, cp, pp, chunks, zero;
-    bool     sequence;                        /* sequence parallelism within tp */
+    bool     sequence_parallel;               /* sequence parallelism within tp */
     ScheduleKind schedule;
 
     /* batch and duration */
@@ -36,8 +36,8 @@ typedef struct {
     double   watchdog;
 
     /* data */
-    /* data: one token file prefix instead of datasets.data_path; NULL: those */
-    const char *data, *split;
+    /* token_prefix: of one token file, instead of datasets.data_path; NULL: those */
+    const char *token_prefix, *split;
     DatasetRules datasets;
     bool     reset_positions, reset_attention, mask_eod;      /* at ends of documents */
     int32_t  eod;                             /* id of the end of a document; -1: none */
@@ -59,8 +59,10 @@ typedef struct {
     const char *metrics;                      /* file of JSON lines; NULL: none */
 } TrainConfig;
 
-/* Samples of a split that the whole run may take, evaluations counted as in Megatron-LM. */
+/* The number of samples (sequences) of a split that the whole run may take, evaluations counted as in
+ * Megatron-LM. */
 int64_t train_config_samples(const TrainConfig *config, SplitKind kind);
+/* What datasets_open takes: rules, --split, samples of each split. The strings are the configuration's. */
 DatasetsPlan train_config_datasets(const TrainConfig *config);
 /* Whether the run reads the split: the test split only where it has token files of its own. */
 bool    train_config_takes(const TrainConfig *config, SplitKind kind);

@@ -16,7 +16,7 @@ static Status open_comms(Trainer *t)
     const Mesh *mesh = &t->mesh;
     TRY(comm_open_axes(&t->tp,   t->world, mesh, AXIS_TP));
     TRY(comm_open_axes(&t->cp,   t->world, mesh, AXIS_CP));
-    TRY(comm_open_axes(&t->data, t->world, mesh, AXIS_DP | AXIS_CP));
+    TRY(comm_open_axes(&t->data_comm, t->world, mesh, AXIS_DP | AXIS_CP));
     TRY(comm_open_axes(&t->pp,   t->world, mesh, AXIS_PP));
     int last = mesh->size.pp - 1;
     if (!t->config->model.tied || last == 0 || (mesh->at.pp != 0 && mesh->at.pp != last)) return OK;
@@ -79,7 +79,7 @@ bool train_config_takes(const TrainConfig *config, SplitKind kind)
 DatasetsPlan train_config_datasets(const TrainConfig *config)
 {
     DatasetsPlan spec = { .rules = config->datasets, .split = config->split };
-    if (config->data) spec.rules.data_path = (DataPath){ &config->data, 1 };
+    if (config->token_prefix) spec.rules.data_path = (DataPath){ &config->token_prefix, 1 };
     for (int kind = 0; kind < SPLITS; kind++)
         spec.wanted[kind] = train_config_samples(config, (SplitKind)kind);
     return spec;
@@ -107,15 +107,15 @@ static Status open_schedules(Trainer *t)
     int micros = (int)(config->global / (config->micro * t->mesh.size.dp));
     TRY(stage_make(&t->stage, &config->model, stages, stage, config->chunks));
     if (config->training)
-        TRY(schedule_make(&t->train, config->schedule, stages, stage, config->chunks, micros));
-    return schedule_make(&t->valid, SCHEDULE_FORWARD, stages, stage, config->chunks, micros);
+        TRY(schedule_make(&t->train_schedule, config->schedule, stages, stage, config->chunks, micros));
+    return schedule_make(&t->valid_schedule, SCHEDULE_FORWARD, stages, stage, config->chunks, micros);
 }
 
 /* Prefetches batches in the order of the schedule's FORWARD rows. Every chunk has a slot of its own, so each
  * of its forwards takes a batch. */
 static Status open_prefetch(Trainer *t, SplitKind kind)
 {
-    const Schedule *s = kind == SPLIT_TRAIN ? &t->train : &t->valid;
+    const Schedule *s = kind == SPLIT_TRAIN ? &t->train_schedule : &t->valid_schedule;
     int *micro = calloc((size_t)s->rows, sizeof *micro), count = 0;
     if (!micro) return fail(NO_MEMORY, "no memory for %d rows", s->rows);
     for (int i = 0; i < s->rows; i++)
@@ -144,7 +144,7 @@ static void open_parameters(Trainer *t)
     buckets_open(&t->buckets, &(BucketsSetup){ .config = &config->model, .stage = &t->stage,
         .precision = t->precision,
         .queue = &t->queue, .zero_stage = config->zero, .training = config->training,
-        .sequence = config->sequence && t->mesh.size.tp > 1, .data = t->data,
+        .sequence_parallel = config->sequence_parallel && t->mesh.size.tp > 1, .data_comm = t->data_comm,
         .tp = t->tp, .tied = t->tied, .persistent = persistent,
         .gathered = &t->arena[ARENA_GATHERED], .scratch = &t->arena[ARENA_SCRATCH] });
     t->state = calloc((size_t)t->buckets.count, sizeof *t->state);
@@ -171,17 +171,18 @@ static void open_executor(Trainer *t, const ArenaSizes *sizes)
     const TrainConfig *config = t->config;
     LoaderConfig batch = trainer_loader_config(t);
     int slots[CHUNKS_MAX];
+    const Schedule *train = &t->train_schedule, *valid = &t->valid_schedule;
     for (int c = 0; c < config->chunks; c++)
-        slots[c] = t->train.slots[c] > t->valid.slots[c] ? t->train.slots[c] : t->valid.slots[c];
+        slots[c] = train->slots[c] > valid->slots[c] ? train->slots[c] : valid->slots[c];
     ExecContext ctx = { .config = &config->model, .precision = t->precision, .queue = &t->queue, .cp = t->cp,
         .scratch = &t->arena[ARENA_SCRATCH],
         .tp = { .comm = t->tp, .queue = &t->queue, .scratch = &t->arena[ARENA_SCRATCH],
-                .sequence = t->buckets.sequence } };
+                .sequence_parallel = t->buckets.sequence_parallel } };
     stage_executor_open(&t->executor, &(StageExecutorSetup){ .stage = &t->stage, .buckets = &t->buckets,
         .ctx = ctx, .defer = config->schedule == SCHEDULE_ZB_H1, .slots = slots,
         .batch = &batch, .activations = &t->arena[ARENA_ACTIVATIONS],
         .host = &t->arena[ARENA_HOST], .slot_bytes = sizes ? sizes->slot : NULL });
-    int rows = t->train.rows > t->valid.rows ? t->train.rows : t->valid.rows;
+    int rows = train->rows > valid->rows ? train->rows : valid->rows;
     pipeline_open(&t->pipeline, &t->executor, t->pp, &t->arena[ARENA_ACTIVATIONS], rows);
 }
 
@@ -190,7 +191,8 @@ Status trainer_open(Trainer *t, const TrainConfig *config, Transport *transport,
     *t = (Trainer){ .config = config, .transport = transport, .step_state = { .seed = config->seed } };
     TRY(mesh_make(&t->mesh, transport->size, transport->rank, config->tp, config->cp, config->pp));
     TRY(comm_world(&t->world, transport));
-    TRY(watchdog_open(&t->watchdog, t->world, config->watchdog));          /* before anything that may take long on one rank */
+    /* before anything that may take long on one rank */
+    TRY(watchdog_open(&t->watchdog, t->world, config->watchdog));
     TRY(agree(t->world, open_comms(t)));
     TRY(agree(t->world, open_queue(t)));
     /* The first rank writes the cache of sample orders; the others map it after the agreement. */
@@ -213,12 +215,12 @@ void trainer_close(Trainer *t)
     if (t->executor.stage) stage_executor_close(&t->executor);
     if (t->buckets.bucket) buckets_close(&t->buckets);
     free(t->state);
-    schedule_free(&t->train);
-    schedule_free(&t->valid);
+    schedule_free(&t->train_schedule);
+    schedule_free(&t->valid_schedule);
     for (int i = 0; i < ARENAS; i++) arena_close(&t->arena[i]);
     datasets_close(&t->datasets);
     queue_close(&t->queue);
-    Comm *comms[] = { t->tied, t->pp, t->data, t->cp, t->tp, t->world };
+    Comm *comms[] = { t->tied, t->pp, t->data_comm, t->cp, t->tp, t->world };
     for (size_t i = 0; i < sizeof comms / sizeof *comms; i++)
         if (comms[i]) comm_close(comms[i]);
 }

@@ -32,14 +32,14 @@ typedef struct Trainer {
     Transport *transport;
     Watchdog  *watchdog;                             /* NULL: nobody watches */
     Mesh   mesh;
-    /* data: dp x cp; tied: first and last stage, NULL where none is needed */
-    Comm  *world, *tp, *cp, *data, *pp, *tied;
+    /* data_comm: dp x cp; tied: first and last stage, NULL where none is needed */
+    Comm  *world, *tp, *cp, *data_comm, *pp, *tied;
     Queue  queue;
     Precision precision;
     StepState step_state;
     Arena  arena[ARENAS];
     Stage  stage;
-    Schedule train, valid;
+    Schedule train_schedule, valid_schedule;
     Buckets  buckets;
     StageExecutor executor;
     Pipeline pipeline;
@@ -58,9 +58,9 @@ typedef struct Trainer {
     const volatile sig_atomic_t *stop;
     int     signal;                                  /* the largest on any rank, by trainer_join_flags */
     /* not OK: the data of a micro-batch could not be read, and the step continued with ids 0, so its result
-     * is void; why: the message */
+     * is void; failure: the message */
     Status  failed;
-    char    why[512];
+    char    failure[512];
 } Trainer;
 
 /* Collective. sizes NULL: a dry trainer, whose transport must be dry. Fails with the same Status on all
@@ -71,7 +71,7 @@ Status trainer_open (Trainer *trainer, const TrainConfig *config, Transport *tra
 Status trainer_start(Trainer *trainer, const TrainConfig *config, Transport *transport);
 void   trainer_close(Trainer *trainer);
 /* train/measure.c: the arena sizes of a rank, from a dry trainer that runs one step and one evaluation. Not
- * collective. */
+ * collective. Fails as trainer_open does where the transport is dry: BAD_OPTION, NO_MEMORY. */
 Status trainer_measure(ArenaSizes *sizes, const TrainConfig *config, int rank, int world);
 /* The same for a dry trainer that is open; its arenas, queue and communicators keep the details. Of a step
  * with many micro-batches only few are run, and the rest is extrapolated. */

@@ -134,7 +134,7 @@ Status trainer_save(Trainer *t, const char *dir)
     /* rank 0 writes the manifest */
     if (ready == OK && t->mesh.rank == 0) ready = datasets_fingerprints(&t->datasets, &data);
     TRY(agree(t->world, ready));
-    CheckpointState state = { .data = data, .tokenizer = t->config->tokenizer, .step = t->step,
+    CheckpointState state = { .data_fingerprint = data, .tokenizer = t->config->tokenizer, .step = t->step,
         .samples = t->loader[SPLIT_TRAIN].shift + t->step * t->config->global,
         .updates = t->step_state.updates, .seed = t->config->seed, .options = t->config->options };
     CheckpointFile *files;

@@ -91,7 +91,7 @@ static void spell(char *out, const Schedule *s, bool messages)
         const ScheduleRow *row = &s->row[r];
         bool work = row->verb == FORWARD || row->verb == BACKWARD_INPUT || row->verb == BACKWARD_WEIGHT;
         if (!work && !messages) continue;
-        if (row->verb == WAIT) out += sprintf(out, " ?%c%d", letter[s->row[row->peer].verb], row->micro);
+        if (row->verb == WAIT) out += sprintf(out, " ?%c%d", letter[s->row[row->posted].verb], row->micro);
         else if (row->verb >= REDUCE) out += sprintf(out, " %s", schedule_verb_name(row->verb));
         else out += sprintf(out, " %c%d", letter[row->verb], row->micro);
     }
@@ -196,7 +196,7 @@ static int find_wait(const Schedule *s, ScheduleVerb verb, int chunk, int micro)
 {
     int posted = find(s, verb, chunk, micro);
     for (int r = 0; r < s->rows; r++)
-        if (s->row[r].verb == WAIT && s->row[r].peer == posted) return r;
+        if (s->row[r].verb == WAIT && s->row[r].posted == posted) return r;
     fail_msg("there is no WAIT for %s of %d", schedule_verb_name(verb), micro);
     return -1;
 }
@@ -205,8 +205,8 @@ static void swap(Schedule *s, int a, int b)    /* waits follow the rows they are
 {
     for (int r = 0; r < s->rows; r++) {
         if (s->row[r].verb != WAIT) continue;
-        if (s->row[r].peer == a) s->row[r].peer = b;
-        else if (s->row[r].peer == b) s->row[r].peer = a;
+        if (s->row[r].posted == a) s->row[r].posted = b;
+        else if (s->row[r].posted == b) s->row[r].posted = a;
     }
     ScheduleRow row = s->row[a];
     s->row[a] = s->row[b];

@@ -77,7 +77,7 @@ static void fill(void *context, Batch *batch, int micro)
 static double loss_sum(Trainer *t)
 {
     fill_zero(&t->queue, (FillZero){ .y = t->sums_3 });
-    pipeline_run(&t->pipeline, &t->valid, (PipelineCalls){ .context = t, .fill = fill });
+    pipeline_run(&t->pipeline, &t->valid_schedule, (PipelineCalls){ .context = t, .fill = fill });
     return ((double *)t->sums_3.data)[0];
 }
 

@@ -92,7 +92,7 @@ static inline TrainConfig tiny_config(ModelName model, const char *device, const
                    .hidden_dropout = 0.1, .attention_dropout = 0.1, .init_std = 0.05, .bias = true, .tied = true },
         .training = true, .tp = 1, .cp = 1, .pp = 1, .chunks = 1, .schedule = SCHEDULE_1F1B, .micro = 1, .global = 8, .steps = 20,
         .lr = { LR_COSINE, 1e-3, 1e-4, 2, 20 }, .optimizer = optimizer_named("adam"), .settings = { 0.9, 0.95, 1e-8, 0.1 }, .clip = 1,
-        .seed = 11, .device = device, .threads = 1, .data = data, .split = "90,10,0", .eod = 60, .reset_positions = true,
+        .seed = 11, .device = device, .threads = 1, .token_prefix = data, .split = "90,10,0", .eod = 60, .reset_positions = true,
         .reset_attention = true, .mask_eod = true, .log_interval = 1, .options = "{}" };
     if (model == MODEL_LLAMA) {
         config.model.norm = NORM_RMS;  config.model.position = POSITION_ROPE;  config.model.activation = ACT_SWIGLU;
@@ -105,7 +105,7 @@ static inline TrainConfig tiny_config(ModelName model, const char *device, const
 static inline void config_set_layout(TrainConfig *config, const Layout *l)
 {
     config->tp = l->tp;  config->cp = l->cp;  config->pp = l->pp;  config->chunks = l->chunks;
-    config->zero = l->zero;  config->sequence = l->sequence;  config->schedule = l->schedule;
+    config->zero = l->zero;  config->sequence_parallel = l->sequence;  config->schedule = l->schedule;
 }
 
 static inline int64_t arenas_off(const Trainer *t, const ArenaSizes *dry)

@@ -4,7 +4,7 @@
 #include <malloc.h>
 #include "train/layouts.h"
 
-static Comm *comm_at(const Trainer *t, int i) { return (Comm *[]){ t->tp, t->cp, t->data, t->pp, t->tied, t->world }[i]; }
+static Comm *comm_at(const Trainer *t, int i) { return (Comm *[]){ t->tp, t->cp, t->data_comm, t->pp, t->tied, t->world }[i]; }
 
 /* All of it, as trainer_count does for few micro-batches */
 static void count_whole(Trainer *t, ArenaSizes *sizes)

@@ -66,7 +66,7 @@ static void draw_batch(Dice *d, TrainConfig *config, const Layout *l)
 {
     bool few = coin(d);                          /* so few words that a tp rank may hold none */
     int  dp  = l->ranks / (l->tp * l->cp * l->pp);
-    config->data  = scratch_path(few ? "few words" : "corpus");
+    config->token_prefix  = scratch_path(few ? "few words" : "corpus");
     config->eod   = few ? 4 : 60;
     config->model.vocabulary = config->eod + 1 + dice(d, 0, 2);
     config->micro  = dice(d, 1, 2);

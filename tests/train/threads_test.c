@@ -68,7 +68,7 @@ static void test_cpu(void **state)
     compare("llama", wide_config(MODEL_LLAMA, data), 1);
     TrainConfig halves = wide_config(MODEL_GPT, data);
     halves.tp = 2;
-    halves.sequence = true;
+    halves.sequence_parallel = true;
     compare("halves", halves, 2);
 }
 

@@ -30,7 +30,7 @@ typedef struct { Comm *of[6]; } Comms;
 
 static Comms comms_of(const Trainer *t)
 {
-    return (Comms){ { t->tp, t->cp, t->data, t->pp, t->tied, t->world } };
+    return (Comms){ { t->tp, t->cp, t->data_comm, t->pp, t->tied, t->world } };
 }
 
 static void step_counted(Trainer *t, Counted *counted)
