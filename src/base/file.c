@@ -340,7 +340,7 @@ static Status directory_make(const char *path)
         }
         if (errno != ENOENT) return file_fail(path, "made");
     }
-    return fail(BAD_FILE, "%s: cannot be made: it is a link to a file or folder that does not exist, or"
+    return fail(BAD_FILE, "%s: cannot be made: it is a link to a file or directory that does not exist, or"
                 " another process keeps removing it", path);
 }
 

@@ -66,8 +66,8 @@ static Status output_read(CleanPlan *p, const Options *o)
         return fail(BAD_OPTION, "--output %s: written plain or as .zst; call it so", output);
     if (!json && !text && !p->folder && !said) p->folder = !strchr(slash ? slash : output, '.');
     if (!json && !text && !p->folder && !said)
-        return fail(BAD_OPTION, "--output %s: ends neither in .txt nor in .jsonl (each also with .zst "
-                    "behind), and is not a directory; --format says what it is to be", output);
+        return fail(BAD_OPTION, "--output %s: ends neither in .txt nor in .jsonl, with .zst or without, "
+                    "and is not a directory; give a name that does, or --format txt or jsonl", output);
     p->shard_bytes = p->folder ? FOLDER_SHARD : 0;
     return o->shard_bytes ? bytes_read(&p->shard_bytes, "--shard-bytes", o->shard_bytes) : OK;
 }

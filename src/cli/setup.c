@@ -343,6 +343,7 @@ Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, 
     *mpi = NULL;
     log_mute(transport_launcher_rank() != 0);           /* rank 0 logs for all */
     Status status = options_parse(o, command, argc, argv);
+    if (status == OK) status = options_needed(o);
     snprintf(why, sizeof why, "%s", fail_text());
     /* Nothing is derived yet; the minutes, from which the seconds follow, are known. */
     bool said = options_typed_by_person(o, OPTION_watchdog_seconds);

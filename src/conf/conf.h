@@ -29,8 +29,10 @@ bool   options_typed_by_person(const Options *o, OptionIndex option);
 /* Fills in what follows from other values; callable again after more values were set. BAD_OPTION where a
  * value in another unit (samples, tokens) cannot be converted. */
 Status  options_derive(Options *o);
-/* BAD_USAGE where an option is missing that the command needs, BAD_OPTION where values do not fit
- * together. */
+/* BAD_USAGE where options are missing that the command needs, which are named all at once. Right after
+ * options_parse, so that what follows finds them. */
+Status  options_needed(const Options *o);
+/* The same, and BAD_OPTION where values do not fit together. */
 Status  options_judge (const Options *o);
 int64_t options_data_parallel(const Options *o);     /* ranks / (tp pp cp), at least 1 */
 

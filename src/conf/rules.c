@@ -314,8 +314,7 @@ const char *option_needed(OptionIndex option, CommandSet command)
     return NULL;
 }
 
-/* A missing option is wrong usage; all that are missing are named at once. */
-static Status rule_needed(const Options *o)
+Status options_needed(const Options *o)
 {
     bool only_shows = o->dry_run || o->clean_dry_run || o->draw_schedule || o->schedule_svg;
     bool other_data = given(o, OPTION_data_file_list) || given(o, OPTION_train_data_path);
@@ -347,7 +346,7 @@ static Status rule_ranges(const Options *o)
 /* Ranges come first: later rules divide by these values. The second list is for commands that have a model
  * and ranks. */
 typedef Status Rule(const Options *o);
-static Rule *const rules[] = { rule_ranges, rule_needed, rule_blend };
+static Rule *const rules[] = { rule_ranges, options_needed, rule_blend };
 static Rule *const model_rules[] = {
     rule_model, rule_dividing, rule_ranks, rule_sequence, rule_global_batch, rule_interleaved, rule_rate,
     rule_watchdog, rule_one_view, rule_tokens, rule_zero

@@ -103,13 +103,15 @@ Status options_from_json(Options *o, const char *json, const char *path)
 /* --- resuming a run
  * --------------------------------------------------------------------------------------- */
 
+enum { MORE = 40 };                         /* bytes of "; and 12 more" */
+
 /* Of several differences the one from the strongest source is reported: --swiglu, not the width that
  * follows from it. */
 typedef struct {
     const Options *o;
     const char    *path;
-    int            wrong;
-    char           was[256], changed[1024];
+    int            wrong, more;             /* more: changes for which `changed` has no room */
+    char           was[256], changed[800];
 } CheckpointComparison;
 
 /* A FOR_SHAPE option must be the same; the difference is reported once, at the end. A FOR_SAME_RUN option may
@@ -119,9 +121,12 @@ static void note_difference(CheckpointComparison *m, OptionIndex option, const c
     const Options *o = m->o;
     char said[512];
     if (option_taken(option, FOR_SAME_RUN)) {
-        size_t used = strlen(m->changed);
-        snprintf(m->changed + used, sizeof m->changed - used, "%s%s, was %s", used ? "; " : "",
-                 options_typed(said, sizeof said, o, option), was);
+        size_t used = strlen(m->changed), room = sizeof m->changed - MORE - used;
+        int bytes = snprintf(m->changed + used, room, "%s%s, was %s", used ? "; " : "",
+                             options_typed(said, sizeof said, o, option), was);
+        if ((size_t)bytes < room) return;
+        m->changed[used] = 0;
+        m->more++;
     } else if (m->wrong < 0 || o->source[option].kind > o->source[m->wrong].kind) {
         m->wrong = option;
         snprintf(m->was, sizeof m->was, "%.255s", was);
@@ -190,6 +195,9 @@ Status options_match_json(Options *o, const char *json, const char *path)
                   : fail(BAD_FILE, "%s: its options are not a JSON object", path);
     for (int i = 0; i < OPTIONS && status == OK; i++) status = match_value(&m, i, object);
     json_decref(object);
+    size_t used = strlen(m.changed);
+    if (m.more)
+        snprintf(m.changed + used, sizeof m.changed - used, "%s%d more", used ? "; and " : "", m.more);
     o->changed = *m.changed ? options_hold(o, m.changed) : NULL;
     return status == OK && m.wrong >= 0 ? refuse_other_model(&m) : status;
 }

@@ -20,7 +20,8 @@ Status queue_open(Queue *q, const char *device, int threads, StepState *step_sta
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strcmp(device, table[i].device) == 0) q->backend = table[i].backend;
     if (strcmp(device, "cuda") == 0) return refuse_cuda();
-    if (!q->backend) return fail(BAD_OPTION, "device %s is unknown; cpu, ref, dry-cpu, dry-ref are", device);
+    if (!q->backend)
+        return fail(BAD_OPTION, "device %s is unknown; give cpu, ref, dry-cpu or dry-ref", device);
     q->threads = threads;
     return team_open(&q->team, q->backend->dry ? 1 : threads);      /* a dry run computes nothing */
 }

@@ -166,7 +166,7 @@ static void folders_of_others(void **state)
     assert_contains(fail_text(), "another process keeps removing it");
     assert_int_equal(symlink(at("nowhere"), at("loose")), 0);
     assert_int_equal(folder_make(at("loose")), BAD_FILE);
-    assert_contains(fail_text(), "it is a link to a file or folder that does not exist");
+    assert_contains(fail_text(), "it is a link to a file or directory that does not exist");
 }
 
 static void missing_folders(void **state)

@@ -2,6 +2,7 @@
 without effect, help of each command, a resume that is longer than the run was."""
 import glob
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -84,6 +85,20 @@ def mistyped_commands():
     expect(2, "remove is no command; jotun --help lists them", "remove")
     expect(2, "jotun checkpoint verify needs DIR, and 0 words were given", "checkpoint", "verify")
     expect(2, "jotun checkpoint info needs DIR", "checkpoint", "info", "a", "b")
+
+
+def no_argument():
+    """Each command by itself says what it needs; a few have nothing that they need."""
+    rows = open(os.path.join(os.path.dirname(__file__), "../../src/cli/commands.def")).read()
+    names = re.findall(r'^COMMAND\(\s*\w+,\s*"([^"]+)"', rows, re.M)
+    complete = {"config", "tokenizer encode", "tokenizer decode", "tokenizer info"}
+    if len(names) < 12 or not complete <= set(names):
+        sys.exit(f"the commands were read as {names}")
+    for words in [*(name.split() for name in names), ["generate", "--prompt", "x"], ["eval", "perplexity", "--text", "x"]]:
+        done = run.jotun(*words, check=False, stdin=subprocess.DEVNULL)
+        wanted = (0, 0) if " ".join(words) in complete else (2, 1)
+        if (done.returncode, len(done.stderr.splitlines())) != wanted:
+            faults.append(f"jotun {' '.join(words)} alone: exit code {done.returncode}, wanted {wanted[0]}:\n{done.stderr}")
 
 
 def options_of_commands():
@@ -208,6 +223,7 @@ def main():
     without_effect()
     help_of_commands()
     mistyped_commands()
+    no_argument()
     options_of_commands()
     with run.work_folder() as folder:
         data = run.corpus(folder)

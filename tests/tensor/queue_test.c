@@ -32,7 +32,7 @@ static void refusals(void **state)
     (void)state;
     Queue q;
     assert_int_equal(queue_open(&q, "tpu", 1, NULL), BAD_OPTION);
-    assert_contains(fail_text(), "device tpu is unknown; cpu,");
+    assert_contains(fail_text(), "device tpu is unknown; give cpu,");
     queue_close(&q);
     assert_int_equal(queue_open(&q, "cpu", 0, NULL), BAD_OPTION);
     assert_int_equal(queue_open(&q, "cuda", 1, NULL), BAD_OPTION);
