@@ -1,6 +1,6 @@
-/* Element types: their names and widths, and the conversion of numbers between them. All conversions but the
- * common pair of F32 and BF16 go through double, which holds every number of the narrower types exactly, so
- * that a type needs one decoder and one encoder and nothing is rounded twice. */
+/* Element types: their names and widths, and the conversion of numbers between them. F32 holds every number of
+ * the narrower types exactly, so these are decoded to F32. All conversions but those to F32 and from F32 to
+ * BF16 go on to double, so that a type needs one decoder and one encoder and nothing is rounded twice. */
 #include "tensor/dtype.h"
 
 #include <math.h>
@@ -37,18 +37,24 @@ bool        dtype_is_float(Dtype dtype) { return row[dtype].max > 0; }
 double      dtype_max(Dtype dtype)      { return row[dtype].max; }
 
 /* ---- one number of a small type ---- */
-static double small_decode(const SmallFloat *f, uint32_t bits)
+
+/* The bits as they are in an F32, by integer operations and one multiplication, so that a loop over it is
+ * vectorized. A small type's exponent and mantissa, moved to their places in an F32, are those of the number
+ * divided by a power of two, of subnormal numbers too. */
+static inline uint32_t small_decode(SmallFloat f, uint32_t bits)
 {
-    int      top = (1 << f->exponent) - 1, bias = top / 2;
-    uint32_t mantissa = bits & ((1u << f->mantissa) - 1);
-    int      exponent = (int)(bits >> f->mantissa) & top;
-    bool     ones = mantissa == (1u << f->mantissa) - 1;
-    double   value;
-    if (exponent == top && f->infinity) value = mantissa ? NAN : INFINITY;
-    else if (exponent == top && ones) value = NAN;
-    else if (exponent == 0) value = ldexp(mantissa, 1 - bias - f->mantissa);      /* zero and subnormal */
-    else value = ldexp(mantissa + (1u << f->mantissa), exponent - bias - f->mantissa);
-    return bits >> (f->exponent + f->mantissa) ? -value : value;
+    uint32_t all      = (1u << (f.exponent + f.mantissa)) - 1, size = bits & all;
+    uint32_t infinity = all >> f.mantissa << f.mantissa;
+    uint32_t scale_bits = (uint32_t)(254 - ((1 << (f.exponent - 1)) - 1)) << 23;
+    uint32_t moved = size << (23 - f.mantissa), special = f.infinity ? infinity : all;
+    float    scale, value;
+    memcpy(&scale, &scale_bits, 4);
+    memcpy(&value, &moved, 4);
+    value *= scale;
+    memcpy(&moved, &value, 4);
+    uint32_t nan = f.infinity ? (size - infinity) << (23 - f.mantissa) : 0x400000;  /* 0: an infinity */
+    uint32_t sign = (bits & ~all) << (31 - f.exponent - f.mantissa);
+    return sign | (size < special ? moved : 0x7f800000 | nan);
 }
 
 /* 2^n for n of -1022 .. 1023 */
@@ -88,18 +94,54 @@ static uint32_t small_encode(const SmallFloat *f, double max, double x)
 /* ---- many numbers ---- */
 enum { BLOCK = 256 };                  /* numbers that are decoded at a time */
 
-static void decode(double *to, const uint8_t *from, Dtype dtype, int64_t n)
+/* BF16 is the upper half of F32, so this and bf16_from_f32 need integer operations alone. */
+static void f32_from_bf16(uint8_t *to, const uint8_t *from, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
-        float    single;
         uint16_t half;
-        switch (dtype_width(dtype)) {
-        case 8:  memcpy(&to[i], from + 8 * i, 8); break;
-        case 4:  memcpy(&single, from + 4 * i, 4); to[i] = (double)single; break;
-        case 2:  memcpy(&half, from + 2 * i, 2); to[i] = small_decode(&row[dtype].small, half); break;
-        default: to[i] = small_decode(&row[dtype].small, from[i]);
-        }
+        memcpy(&half, from + 2 * i, 2);
+        uint32_t bits = (uint32_t)half << 16;
+        memcpy(to + 4 * i, &bits, 4);
     }
+}
+
+static void f32_from_halves(uint8_t *restrict to, const uint8_t *restrict from, SmallFloat f, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t half;
+        memcpy(&half, from + 2 * i, 2);
+        uint32_t bits = small_decode(f, half);
+        memcpy(to + 4 * i, &bits, 4);
+    }
+}
+
+static void f32_from_bytes(uint8_t *restrict to, const uint8_t *restrict from, SmallFloat f, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits = small_decode(f, from[i]);
+        memcpy(to + 4 * i, &bits, 4);
+    }
+}
+
+/* from: a type below F32 */
+static void f32_from_small(uint8_t *to, const uint8_t *from, Dtype dtype, int64_t n)
+{
+    if (dtype == BF16)                f32_from_bf16(to, from, n);
+    else if (dtype_width(dtype) == 2) f32_from_halves(to, from, row[dtype].small, n);
+    else                              f32_from_bytes(to, from, row[dtype].small, n);
+}
+
+/* n: at most BLOCK */
+static void decode(double *to, const uint8_t *from, Dtype dtype, int64_t n)
+{
+    float single[BLOCK];
+    if (dtype == F64) {
+        memcpy(to, from, 8 * (size_t)n);
+        return;
+    }
+    if (dtype == F32) memcpy(single, from, 4 * (size_t)n);
+    else              f32_from_small((uint8_t *)single, from, dtype, n);
+    for (int64_t i = 0; i < n; i++) to[i] = (double)single[i];
 }
 
 static void encode(uint8_t *to, Dtype dtype, const double *from, int64_t n)
@@ -119,7 +161,6 @@ static void encode(uint8_t *to, Dtype dtype, const double *from, int64_t n)
     }
 }
 
-/* BF16 is the upper half of F32, so these two need integer operations alone and compilers vectorize them. */
 static void bf16_from_f32(uint8_t *to, const uint8_t *from, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -129,16 +170,6 @@ static void bf16_from_f32(uint8_t *to, const uint8_t *from, int64_t n)
         uint32_t nan     = bits >> 16 | 0x40;
         uint16_t half    = (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? nan : rounded);
         memcpy(to + 2 * i, &half, 2);
-    }
-}
-
-static void f32_from_bf16(uint8_t *to, const uint8_t *from, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        uint16_t half;
-        memcpy(&half, from + 2 * i, 2);
-        uint32_t bits = (uint32_t)half << 16;
-        memcpy(to + 4 * i, &bits, 4);
     }
 }
 
@@ -153,8 +184,8 @@ void dtype_convert(void *to, Dtype to_dtype, const void *from, Dtype from_dtype,
         memmove(to, from, (size_t)n * dtype_width(to_dtype));
     } else if (to_dtype == BF16 && from_dtype == F32) {
         bf16_from_f32(out, in, n);
-    } else if (to_dtype == F32 && from_dtype == BF16) {
-        f32_from_bf16(out, in, n);
+    } else if (to_dtype == F32 && dtype_width(from_dtype) < 4) {
+        f32_from_small(out, in, from_dtype, n);
     } else {
         for (int64_t i = 0; i < n; i += BLOCK) {
             int64_t count = n - i < BLOCK ? n - i : BLOCK;

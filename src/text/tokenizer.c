@@ -3,7 +3,8 @@
 #include "text/tokenizer.h"
 #include <inttypes.h>
 #include <stdio.h>
-#include "base/random.h"
+#include <string.h>
+#include <xxhash.h>
 
 void tokenizer_close(Tokenizer *t)
 {
@@ -17,16 +18,31 @@ int64_t tokenizer_max_ids(const Tokenizer *t, const char *text, int64_t bytes)
     return t->ids_per_byte ? bytes * t->ids_per_byte + t->extra_ids : bytes;
 }
 
-/* It is compared with those in checkpoints, so it must not change. */
+/* ---- fingerprints ---- */
+
+/* A change of what is hashed, or how, takes the next version: fingerprints are compared with those in
+ * checkpoints. */
+static const char FINGERPRINT_VERSION[] = "v1: ", RULES[] = ", rules ";
+
+uint64_t tokenizer_hash(uint64_t before, const void *data, int64_t bytes)
+{
+    return XXH3_64bits_withSeed(data, (size_t)bytes, before);
+}
+
 void tokenizer_fingerprint(char out[TOKENIZER_FINGERPRINT], const Tokenizer *t)
 {
-    uint64_t hash = random_mix((uint64_t)t->vocabulary, (uint64_t)t->eod);
-    for (int32_t id = 0; id < t->vocabulary; id++) {
-        TextPiece piece = t->decode(t, id);
-        hash = random_mix(hash, (uint64_t)piece.bytes);
-        for (int64_t i = 0; i < piece.bytes; i++) hash = random_mix(hash, (uint8_t)piece.text[i]);
-    }
-    snprintf(out, TOKENIZER_FINGERPRINT, "%" PRId32 " ids, print %016" PRIx64, t->vocabulary, hash);
+    TokenizerHashes h = t->hashes ? t->hashes(t) : (TokenizerHashes){ 0 };
+    h.rules = tokenizer_hash(h.rules, &t->eod, sizeof t->eod);
+    snprintf(out, TOKENIZER_FINGERPRINT, "%s%" PRId32 " ids, tokens %016" PRIx64 "%s%016" PRIx64,
+             FINGERPRINT_VERSION, t->vocabulary, h.tokens, RULES, h.rules);
+}
+
+TokenizerMatch tokenizer_match(const char *was, const char *now)
+{
+    if (!strcmp(was, now)) return TOKENIZER_SAME;
+    if (strncmp(was, FINGERPRINT_VERSION, strlen(FINGERPRINT_VERSION))) return TOKENIZER_OTHER_VERSION;
+    const char *rules = strstr(now, RULES);
+    return rules && !strncmp(was, now, (size_t)(rules - now)) ? TOKENIZER_OTHER_RULES : TOKENIZER_OTHER;
 }
 
 Status tokenizer_check(const Tokenizer *t, const int32_t *ids, int64_t count, const char *where)

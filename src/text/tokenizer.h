@@ -15,6 +15,11 @@
  * dropped where the piece is the first of a text, because encode added them (the prefix space). */
 typedef struct { const char *text; int64_t bytes, prefix; } TextPiece;
 
+/* Of what the files of a tokenizer define. tokens: the vocabulary and the merges in their order, or the pieces
+ * with their scores; the same in every format of file. rules: what else decides which ids a text gets
+ * (normalizer, pre-tokenizer, post-processor, properties of added tokens), as that format writes it. */
+typedef struct { uint64_t tokens, rules; } TokenizerHashes;
+
 typedef struct Tokenizer Tokenizer;
 struct Tokenizer {
     const char *name;                       /* as given to --tokenizer, for messages; belongs to the
@@ -42,6 +47,7 @@ struct Tokenizer {
     /* An upper bound of the ids that encode writes for this text. NULL: ids_per_byte and
      * extra_ids bound it. */
     int64_t   (*max_ids)(const Tokenizer *t, const char *text, int64_t bytes);
+    TokenizerHashes (*hashes)(const Tokenizer *t);                       /* NULL: nothing is from a file */
     void      (*close) (Tokenizer *t);                                             /* NULL: nothing to free */
 };
 
@@ -54,10 +60,16 @@ void   tokenizer_close(Tokenizer *t);
 /* The capacity in ids that encode needs for this text: an upper bound, which some tokenizers find by
  * normalizing it. */
 int64_t tokenizer_max_ids(const Tokenizer *t, const char *text, int64_t bytes);
-/* "257 ids, print 0123456789abcdef": by it the tokenizer of a checkpoint is recognised, under any name and in
- * any format of file. `print` hashes the end of document and the text of every id. */
-enum { TOKENIZER_FINGERPRINT = 48 };
+/* "v1: 257 ids, tokens 0123456789abcdef, rules 0123456789abcdef": by it the tokenizer of a checkpoint is
+ * recognised under any name. Only what files define is hashed, nothing that this program computes from it, so
+ * that the fingerprint outlives changes of encoding and decoding. `rules` includes the end of document. */
+enum { TOKENIZER_FINGERPRINT = 80 };
 void   tokenizer_fingerprint(char out[TOKENIZER_FINGERPRINT], const Tokenizer *t);
+/* OTHER_RULES: the same tokens and merges; OTHER_VERSION: `was` is of a version that cannot be compared. */
+typedef enum { TOKENIZER_SAME, TOKENIZER_OTHER_RULES, TOKENIZER_OTHER_VERSION, TOKENIZER_OTHER } TokenizerMatch;
+TokenizerMatch tokenizer_match(const char *was, const char *now);
+/* Adds data to a hash; `before` is 0 at first. */
+uint64_t tokenizer_hash(uint64_t before, const void *data, int64_t bytes);
 /* BAD_FILE, with the position of the first value that is not an id of this tokenizer. where: the file, for
  * the message */
 Status tokenizer_check(const Tokenizer *t, const int32_t *ids, int64_t count, const char *where);

@@ -46,6 +46,25 @@ static void bit_patterns(void **state)
     }
 }
 
+/* Directly and in blocks, from addresses that are not aligned: the same numbers and signs as one at a time. */
+static void to_single(void **state)
+{
+    (void)state;
+    static uint8_t from[2 * 65536 + 1];
+    static float   to[65536];
+    for (int t = 0; t < SMALL; t++) {
+        int width = (int)dtype_width(small[t]), count = 1 << 8 * width;
+        for (int bits = 0; bits < count; bits++) memcpy(from + 1 + width * bits, &bits, (size_t)width);
+        dtype_convert(to, F32, from + 1, small[t], count);
+        for (int bits = 0; bits < count; bits++) {
+            double one = decoded(small[t], (uint32_t)bits);
+            assert_int_equal(signbit(to[bits]) != 0, bits >> (8 * width - 1));
+            assert_int_equal(signbit(one) != 0, bits >> (8 * width - 1));
+            assert_true(isnan(one) ? isnan(to[bits]) : (double)to[bits] == one);
+        }
+    }
+}
+
 static void numbers(void **state)
 {
     (void)state;
@@ -177,7 +196,7 @@ static void integers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bit_patterns), cmocka_unit_test(numbers), cmocka_unit_test(neighbours),
+        cmocka_unit_test(bit_patterns), cmocka_unit_test(to_single), cmocka_unit_test(numbers), cmocka_unit_test(neighbours),
         cmocka_unit_test(many), cmocka_unit_test(not_numbers), cmocka_unit_test(integers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

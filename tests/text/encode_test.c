@@ -182,6 +182,64 @@ static void any_bytes_come_back(void **state)
     }
 }
 
+/* ---- fingerprints ---- */
+
+static void fingerprint_of(char out[TOKENIZER_FINGERPRINT], const json_t *json)
+{
+    Tokenizer t;
+    char name[] = "/tmp/jotun_tokenizer_XXXXXX.json";
+    close(mkstemps(name, 5));
+    assert_int_equal(json_dump_file(json, name, JSON_INDENT(2)), 0);
+    if (tokenizer_open(&t, name) != OK) fail_msg("%s", fail_text());
+    tokenizer_fingerprint(out, &t);
+    tokenizer_close(&t);
+    unlink(name);
+}
+
+/* What a change of the file is, against the file as it was: a decoder gives a text no other ids. */
+static void fingerprints(void **state)
+{
+    (void)state;
+    char    was[TOKENIZER_FINGERPRINT], now[TOKENIZER_FINGERPRINT];
+    json_t *json = json_load_file(SMALL "gpt2.json", 0, NULL), *merges = json_array(), *old;
+    json_t *model = json_object_get(json, "model"), *scan = json_object_get(json, "pre_tokenizer");
+    assert_non_null(json);
+    fingerprint_of(was, json);
+    assert_int_equal(tokenizer_match("700 ids, print 0123456789abcdef", was), TOKENIZER_OTHER_VERSION);
+
+    json_object_set_new(json, "decoder", json_pack("{s:s}", "type", "ByteLevel"));
+    json_object_set_new(json, "normalizer", json_null());
+    fingerprint_of(now, json);
+    assert_int_equal(tokenizer_match(was, now), TOKENIZER_SAME);
+
+    json_object_set_new(json, "normalizer", json_pack("{s:s}", "type", "NFC"));
+    fingerprint_of(now, json);
+    assert_int_equal(tokenizer_match(was, now), TOKENIZER_OTHER_RULES);
+    json_object_del(json, "normalizer");
+
+    json_object_set_new(scan, "add_prefix_space", json_false());
+    fingerprint_of(now, json);
+    assert_int_equal(tokenizer_match(was, now), TOKENIZER_OTHER_RULES);
+    json_object_set_new(scan, "add_prefix_space", json_true());
+
+    json_t *token = json_pack("{s:i, s:s, s:b}", "id", 300, "content", "", "lstrip", 0);
+    const char *text;
+    json_t *id;
+    json_object_foreach(json_object_get(model, "vocab"), text, id)
+        if (json_integer_value(id) == 300) json_object_set_new(token, "content", json_string(text));
+    json_object_set_new(json, "added_tokens", json_pack("[o]", token));
+    fingerprint_of(now, json);
+    assert_int_equal(tokenizer_match(was, now), TOKENIZER_OTHER_RULES);
+    json_object_set_new(json, "added_tokens", json_array());
+
+    old = json_object_get(model, "merges");
+    for (size_t i = json_array_size(old); i-- > 0;) json_array_append(merges, json_array_get(old, i));
+    json_object_set_new(model, "merges", merges);
+    fingerprint_of(now, json);
+    assert_int_equal(tokenizer_match(was, now), TOKENIZER_OTHER);
+    json_decref(json);
+}
+
 /* A million equal characters: quadratic time would be hours */
 static void hostile_texts_take_no_longer(void **state)
 {
@@ -380,7 +438,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gpt2_files), cmocka_unit_test(gpt2_tiktoken), cmocka_unit_test(gpt2_json),
         cmocka_unit_test(cl100k), cmocka_unit_test(whole_files),
-        cmocka_unit_test(small_goldens), cmocka_unit_test(added_tokens), cmocka_unit_test(any_bytes_come_back),
+        cmocka_unit_test(small_goldens), cmocka_unit_test(fingerprints), cmocka_unit_test(added_tokens), cmocka_unit_test(any_bytes_come_back),
         cmocka_unit_test(hostile_texts_take_no_longer), cmocka_unit_test(broken_files_are_refused), cmocka_unit_test(faults_are_named), cmocka_unit_test(patterns_are_oniguruma_s),
         cmocka_unit_test(folders_and_names),
     };

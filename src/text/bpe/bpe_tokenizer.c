@@ -199,6 +199,36 @@ static Status tokenizer_finish(BpeTokenizer *m)
     return OK;
 }
 
+/* Added tokens are sorted when a tokenizer is made, so their order must not matter: hashes are added up. Their
+ * texts are tokens. */
+static uint64_t added_hash(const AddedTokens *added)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < added->count; i++) {
+        const AddedToken *t = &added->token[i];
+        int32_t record[] = { t->id, t->strip_left, t->strip_right, t->single, t->normalized, t->special };
+        sum += tokenizer_hash(0, record, sizeof record);
+    }
+    return sum;
+}
+
+static TokenizerHashes bpe_hashes(const Tokenizer *t)
+{
+    const BpeTokenizer *m = t->state;
+    int32_t  model[] = { m->byte_level, m->byte_fallback, m->fuse_unknown, m->ignore_merges, m->unknown };
+    uint64_t tokens = 0, added = added_hash(&m->added);
+    for (int32_t id = 0; id < m->vocab.ids; id++) {
+        if (!vocab_has(&m->vocab, id)) continue;
+        tokens = tokenizer_hash(tokens, &id, sizeof id);
+        tokens = tokenizer_hash(tokens, vocab_bytes(&m->vocab, id), m->vocab.length[id]);
+    }
+    for (int32_t rank = 0; rank < m->merges.capacity; rank++)
+        if (m->merges.pair[rank] != UINT64_MAX)
+            tokens = tokenizer_hash(tokens, &m->merges.pair[rank], sizeof m->merges.pair[rank]);
+    uint64_t rules = tokenizer_hash(m->rules, model, sizeof model);
+    return (TokenizerHashes){ tokens, tokenizer_hash(rules, &added, sizeof added) };
+}
+
 static void tokenizer_close_bpe(Tokenizer *t) { bpe_tokenizer_close(t->state); }
 
 Status bpe_tokenizer_make(Tokenizer *t, BpeTokenizer *m)
@@ -213,7 +243,7 @@ Status bpe_tokenizer_make(Tokenizer *t, BpeTokenizer *m)
     normalizer_growth(&m->segment_normalizer, &segment_normalizer, &before);
     if (m->added.count) ratio *= (1 + extra) * (1 + before);   /* each segment may get a prefix */
     *t = (Tokenizer){ .name = m->name, .vocabulary = m->vocabulary, .eod = m->eod, .encode = bpe_tokenizer_encode, .decode = bpe_tokenizer_decode,
-                      .close = tokenizer_close_bpe, .state = m, .extra_ids = extra * segment_normalizer + before + m->before.count + m->after.count,
+                      .close = tokenizer_close_bpe, .state = m, .hashes = bpe_hashes, .extra_ids = extra * segment_normalizer + before + m->before.count + m->after.count,
                       .ids_per_byte = ratio * segment_normalizer, .specials = m->added.specials > 0 };
     return OK;
 }

@@ -34,6 +34,8 @@ typedef struct {
     Pretokenizer pretokenizer;
     uint8_t *special;                     /* [VOCAB_IDS_MAX]: 1 where the id is an added token and not of
                                            * the model's own vocabulary; NULL: there is none */
+    uint64_t rules;                       /* hash of the rules that the file has and that are not hashed
+                                           * from the fields here */
     TemplateIds before, after;            /* ids that the post_processor of a tokenizer.json puts around
                                            * each text */
     int32_t  vocabulary, eod, unknown;    /* number of ids; ids of the end of document and of unknown text;

@@ -456,6 +456,20 @@ static Status parts_read(JsonReader *r, const json_t *json)
     return post_read(r, json_object_get(json, "post_processor"));
 }
 
+/* The text of a part is canonical: keys sorted, no white space; a part that is null is as if missing. */
+static Status rules_hash(JsonReader *r, const json_t *json)
+{
+    static const char *const parts[] = { "normalizer", "pre_tokenizer", "post_processor" };
+    for (int i = 0; i < 3; i++) {
+        const json_t *part = json_object_get(json, parts[i]);
+        char *text = json_is_object(part) ? json_dumps(part, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+        if (json_is_object(part) && !text) return fail(NO_MEMORY, "%s: no memory for its text", r->path);
+        r->bpe->rules = tokenizer_hash(r->bpe->rules, text ? text : "", text ? (int64_t)strlen(text) : 0);
+        free(text);
+    }
+    return OK;
+}
+
 Status bpe_read_json(BpeTokenizer *m, const char *path)
 {
     json_t *json;
@@ -464,6 +478,7 @@ Status bpe_read_json(BpeTokenizer *m, const char *path)
     Status status = json_is_object(json) ? parts_read(&r, json)
         : fail(BAD_FILE, "%s: it is no JSON object", path);
     if (status == OK) status = check_invalid(&r);
+    if (status == OK) status = rules_hash(&r, json);
     json_decref(json);
     return status;
 }

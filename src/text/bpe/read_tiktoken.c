@@ -48,6 +48,7 @@ static Status family_find(BpeTokenizer *m, const char *path)
                     " text is split; give it a name that begins with gpt2, cl100k, llama3, qwen or o200k",
                     path, m->vocab.ids);
     m->pretokenizer.step[m->pretokenizer.steps++] = (PretokenizerStep){ .kind = SPLIT_SCAN, .scan = families[which].kind };
+    m->rules      = tokenizer_hash(0, families[which].name, (int64_t)strlen(families[which].name));
     m->eod        = published ? families[which].eod : m->vocab.ids;
     m->vocabulary = published ? families[which].vocabulary : m->vocab.ids + 1;
     return OK;

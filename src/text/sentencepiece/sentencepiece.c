@@ -232,6 +232,22 @@ static int32_t eod_find(const SentencePieceModel *m)
     return -1;
 }
 
+static TokenizerHashes sentencepiece_hashes(const Tokenizer *t)
+{
+    const SentencePieceModel *m = &((const SentencePiece *)t->state)->model;
+    int32_t  flags[] = { m->space_last, m->byte_fallback, m->dummy_prefix, m->drop_spaces, m->escape_spaces };
+    uint64_t tokens = (uint64_t)m->kind, rules = tokenizer_hash(0, flags, sizeof flags);
+    for (int32_t id = 0; id < m->pieces; id++) {
+        const SentencePieceEntry *p = &m->piece[id];
+        int32_t kind = (int32_t)p->kind;
+        tokens = tokenizer_hash(tokens, &kind, sizeof kind);
+        tokens = tokenizer_hash(tokens, &p->score, sizeof p->score);
+        tokens = tokenizer_hash(tokens, p->text.data, (int64_t)p->text.bytes);
+    }
+    rules = tokenizer_hash(rules, m->charsmap.data, (int64_t)m->charsmap.bytes);
+    return (TokenizerHashes){ tokens, rules };
+}
+
 Status sentencepiece_open(Tokenizer *t, const char *path)
 {
     *t = (Tokenizer){ 0 };
@@ -245,6 +261,7 @@ Status sentencepiece_open(Tokenizer *t, const char *path)
     *t = (Tokenizer){ .name = sp->name, .vocabulary = sp->model.pieces, .eod = eod_find(&sp->model),
                       .encode = sentencepiece_encode, .decode = sentencepiece_decode,
                       .max_ids = sentencepiece_max_ids, .close = sentencepiece_close, .state = sp,
+                      .hashes = sentencepiece_hashes,
                       .drops_prefixes = sp->model.drop_spaces };
     return OK;
 }
