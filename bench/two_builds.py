@@ -30,7 +30,7 @@ def cpu_seconds(command, folder):
 
 
 def benchmarks(text, tokenizers, langid, lines):
-    """Name, program, arguments; output goes to the directory the program runs in."""
+    """Name, program, arguments; output is written to the directory the program runs in."""
     model = "--num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 128 --micro-batch-size 4 --global-batch-size 8 --train-iters 12 --lr 1e-3".split()
     return [
         ("encode, GPT-2", "bench_text", [tokenizers, text, "2"]),

@@ -22,7 +22,7 @@ function(gpu_library compiler)
     file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/cuda)
     add_library(cuda_kernels STATIC ${objects})
     set_target_properties(cuda_kernels PROPERTIES LINKER_LANGUAGE CXX)
-    target_link_libraries(cuda_kernels PUBLIC room_tensor)
+    target_link_libraries(cuda_kernels PUBLIC module_tensor)
 endfunction()
 
 if(JOTUN_HIP)

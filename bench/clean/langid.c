@@ -1,4 +1,4 @@
-/* How fast languages are told, by CPU time, of lines that lie in memory: bench_langid MODEL FILE.txt [PASSES]
+/* How fast languages are identified, by CPU time, of lines in memory: bench_langid MODEL FILE.txt [PASSES]
  * The first pass meets each word for the first time, the others know many of them. Then one word after the other:
  * known ones, and ones that were never met.                                                                        */
 #include <inttypes.h>

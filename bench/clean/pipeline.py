@@ -21,7 +21,7 @@ SPLIT = 2000
 
 
 def real(path, out):
-    """Paragraphs behind each other, about 2 KB a document."""
+    """Paragraphs one after the other, about 2 KB a document."""
     count = 0
     with open(out, "w", encoding="utf-8") as file:
         for line in open(path, encoding="utf-8"):

@@ -71,7 +71,7 @@ static void charset_one(void)
 static void quality_one(void)
 {
     QualityVerdict v;
-    if (quality_judge(quality, space, &text, &v) != OK) stop();
+    if (quality_check(quality, space, &text, &v) != OK) stop();
     seen += v.rule >= 0;
 }
 static void figures_one(void)
@@ -91,7 +91,7 @@ static void measure(const char *name, void (*one)(void), int passes)
             if (buffer_add(&text, corpus.text.text + from, corpus.end[d] - from) != OK) stop();
             one();
         }
-    printf("%-28s %7.1f MB/s   told %" PRId64 "\n", name, (double)corpus.text.bytes * passes / (now() - begin) / 1e6, seen);
+    printf("%-28s %7.1f MB/s   found %" PRId64 "\n", name, (double)corpus.text.bytes * passes / (now() - begin) / 1e6, seen);
 }
 
 static void measure_quality(const char *presets, const char *changes, void (*one)(void), int passes)

@@ -61,7 +61,7 @@ static void page_add(Buffer *b, int64_t id, const char *text, int64_t bytes)
     add(b, "</text>\n    </revision>\n  </page>\n");
 }
 
-/* The pages of one stream behind the last of `packed` */
+/* The pages of one stream after the last of `packed` */
 static void stream_add(Buffer *packed, const char *xml, int64_t bytes)
 {
     unsigned capacity = (unsigned)(bytes + bytes / 50 + 1000);

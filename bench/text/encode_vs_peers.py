@@ -4,8 +4,8 @@
     python3 bench/text/encode_vs_peers.py BENCH_TEXT FOLDER FILE.jsonl [--passes N] [--rounds N]
 
 BENCH_TEXT: the program of `ninja bench_text`. FOLDER: encoder.json, vocab.bpe and r50k_base.tiktoken. Each round starts each of
-them anew, pinned to one core, with the documents in memory and the tokenizer loaded; the first pass and all passes are timed,
-by CPU time, since machines have other work to do. All must give as many tokens. Said are medians over the rounds, and the best; a peer that is not installed is told and passed over.
+them again, pinned to one core, with the documents in memory and the tokenizer loaded; the first pass and all passes are timed,
+by CPU time, since machines have other work to do. All must give as many tokens. Reported are medians over the rounds, and the best; a peer that is not installed is told and passed over.
 """
 import argparse
 import base64

@@ -1,7 +1,7 @@
 /* What `prepare` loses against encode alone: prepare_vs_encode TOKENIZER FILE.jsonl [ROUNDS [OUTPUT-PREFIX]]
  * Each with a tokenizer opened afresh, so that nothing is kept: encode of the documents as they lie in memory; the scan of
  * the lines alone; all of prepare (lines, JSON, ids, .bin and .idx) with one worker and with two. They follow each other
- * in every round, and what is told are medians over the rounds, of the rates and of the ratios within a round.        */
+ * in every round, and what is reported are medians over the rounds, of the rates and of the ratios within a round.        */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -226,8 +226,8 @@ static Status file_replace(const char *path, const void *data, size_t bytes)
 /* ---- writing to devices and pipes: they cannot be replaced, so nothing is atomic, and the seam is not
  * used ---- */
 
-/* The descriptor that a path names, or -1. Opening /dev/fd/N again would write from byte 0 of the file
- * behind it, over what others have written; a duplicate continues at the shared offset. */
+/* The descriptor that a path names, or -1. Opening /dev/fd/N again would write from byte 0 of
+ * that file, over what others have written; a duplicate continues at the shared offset. */
 static int own_descriptor(const char *path)
 {
     int number = -1, end = 0;

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include "base/status.h"
 
-/* A read-only private mapping of a whole file; device and inode identify the file behind it. */
+/* A read-only private mapping of a whole file; device and inode identify the mapped file. */
 typedef struct { const uint8_t *data; size_t size; uint64_t device, inode; char path[1024]; } FileMap;
 Status file_map  (FileMap *map, const char *path);             /* an empty file has data "" and size 0 */
 void   file_unmap(FileMap *map);
@@ -35,7 +35,7 @@ Status file_rename(const char *from, const char *to);          /* durable after 
  * that the file they name is replaced and they remain. A device, a pipe and this process's own
  * /dev/stdout, /dev/stderr and /dev/fd/N are written directly. */
 Status file_write_whole(const char *path, const void *data, size_t bytes);
-/* Whether file_write_whole could write the path, tested before a long computation whose result goes there. */
+/* Whether file_write_whole could write the path, tested before a long computation whose result it holds. */
 Status file_writable(const char *path);
 
 /* With its parents; an existing directory is fine. */

@@ -7,7 +7,7 @@
  *
  *     if (!file) return fail(BAD_FILE, "%s: cannot be read", path);
  *     TRY(file_map(&f, path));
- *     CHECK(t.dtype == F32, "loss wants F32, got %s", dtype_name(t.dtype)); */
+ *     CHECK(t.dtype == F32, "loss must be F32, not %s", dtype_name(t.dtype)); */
 
 /* The exit codes are part of the command-line interface: schedulers and scripts test them. */
 typedef enum {

@@ -271,7 +271,7 @@ static Status options_run(Options *o)
 {
     CleanPlan plan;
     TRY(options_derive(o));
-    TRY(options_judge(o));
+    TRY(options_validate(o));
     TRY(plan_make(&plan, o));
     char *identity = identity_text(o);
     if (!identity) return fail(NO_MEMORY, "no memory for the options");

@@ -11,7 +11,7 @@ static Status config(Options *o)
     TRY(setup_values(o));
     options_show(stdout, o);
     fflush(stdout);                         /* messages go to standard error, and must follow the values */
-    TRY(setup_judge(o));
+    TRY(setup_validate(o));
     if (o->changed) log_line("would resume with other options than the checkpoint's: %s", o->changed);
     return OK;
 }

@@ -115,10 +115,10 @@ static Status fairseq_tokens_cat(const FairseqTokens *f, const Options *o)
 
 /* ---- the commands ---- */
 
-typedef Status ShardLook(const TokenFile *token_file, const Options *o);
-typedef Status ForeignLook(const FairseqTokens *fairseq, const Options *o);
+typedef Status TokenFileCommand(const TokenFile *token_file, const Options *o);
+typedef Status FairseqCommand(const FairseqTokens *fairseq, const Options *o);
 
-static Status pair_look(const Options *o, ShardLook *at, ForeignLook *at_foreign)
+static Status on_token_file(const Options *o, TokenFileCommand *on_megatron, FairseqCommand *on_fairseq)
 {
     const char *prefix = o->words.text[0];
     TokenFileKind kind;
@@ -130,12 +130,12 @@ static Status pair_look(const Options *o, ShardLook *at, ForeignLook *at_foreign
     if (there) TRY(token_file_kind(&kind, prefix));
     if (!there || kind == TOKEN_FILE_MEGATRON) {    /* where there is no .idx, token_file_open reports it */
         TRY(token_file_open(&token_file, prefix));
-        Status status = at(&token_file, o);
+        Status status = on_megatron(&token_file, o);
         token_file_close(&token_file);
         return status;
     }
     TRY(fairseq_tokens_open(&fairseq, prefix));
-    Status status = at_foreign(&fairseq, o);
+    Status status = on_fairseq(&fairseq, o);
     fairseq_tokens_close(&fairseq);
     return status;
 }
@@ -148,7 +148,7 @@ Status cmd_data_info(int argc, char **argv)
     bool    run = status == OK && data_run_asked(&o);
     const char *wanted = run ? "no PREFIX beside --data-path" : "PREFIX or --data-path [W] PREFIX...";
     if (status == OK) status = options_expect(&o, run ? 0 : 1, wanted);
-    if (status == OK) status = run ? data_run_show(&o) : pair_look(&o, info, fairseq_tokens_info);
+    if (status == OK) status = run ? data_run_show(&o) : on_token_file(&o, info, fairseq_tokens_info);
     options_close(&o);
     return status;
 }
@@ -158,7 +158,7 @@ Status cmd_data_cat(int argc, char **argv)
     Options o;
     Status  status = options_parse(&o, FOR_DATA_CAT, argc, argv);
     if (status == OK) status = options_expect(&o, 1, "PREFIX");
-    if (status == OK) status = pair_look(&o, cat, fairseq_tokens_cat);
+    if (status == OK) status = on_token_file(&o, cat, fairseq_tokens_cat);
     options_close(&o);
     return status;
 }

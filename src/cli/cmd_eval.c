@@ -118,24 +118,24 @@ static void copy_guarded(void *context)
         copy->ids[i] = token_file_token(copy->token_file, i);
 }
 
-static Status ids_of_shard(Task *task, const char *prefix)
+static Status ids_of_token_file(Task *task, const char *prefix)
 {
-    TokenFile shard;
-    TRY(token_file_open(&shard, prefix));
-    task->ids   = malloc(((size_t)shard.tokens + 1) * sizeof *task->ids);
-    task->count = shard.tokens;
+    TokenFile file;
+    TRY(token_file_open(&file, prefix));
+    task->ids   = malloc(((size_t)file.tokens + 1) * sizeof *task->ids);
+    task->count = file.tokens;
     Status status = OK;
     if (!task->ids)
-        status = fail(NO_MEMORY, "no memory for the %lld tokens of %s", (long long)shard.tokens, prefix);
+        status = fail(NO_MEMORY, "no memory for the %lld tokens of %s", (long long)file.tokens, prefix);
     else
-        status = token_file_guarded(&shard, copy_guarded, &(TokensCopy){ task->ids, &shard });
-    for (int64_t i = 0; status == OK && i < shard.tokens; i++) {
+        status = token_file_guarded(&file, copy_guarded, &(TokensCopy){ task->ids, &file });
+    for (int64_t i = 0; status == OK && i < file.tokens; i++) {
         if (task->ids[i] < 0 || task->ids[i] >= task->config.model.vocabulary)
             status = fail(BAD_SHAPE, "%s.bin: token %lld is id %d, and the model has %lld; it was prepared "
                           "for another tokenizer", prefix, (long long)i, (int)task->ids[i],
                           (long long)task->config.model.vocabulary);
     }
-    token_file_close(&shard);
+    token_file_close(&file);
     return status;
 }
 
@@ -144,7 +144,7 @@ static Status ids_read(Task *task, Options *o)
 {
     const char *path = o->text ? o->text : o->data_path.text[0];
     TRY(setup_train_config(&task->config, o));
-    TRY(o->text ? ids_of_file(task, path) : ids_of_shard(task, path));
+    TRY(o->text ? ids_of_file(task, path) : ids_of_token_file(task, path));
     if (task->count >= 2) return OK;
     return fail(BAD_FILE, "%s holds %lld tokens; perplexity needs two or more", path, (long long)task->count);
 }

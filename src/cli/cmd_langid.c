@@ -208,7 +208,7 @@ static void job_close(LangidJob *job)
 static Status guess(const Options *o)
 {
     LangidJob job = { .options = o, .lock = PTHREAD_MUTEX_INITIALIZER };
-    TRY(options_judge(o));
+    TRY(options_validate(o));
     Status status = job_open(&job);
     if (status == OK && o->input.count == 0) status = input_guess(&job, "-");
     for (int i = 0; i < o->input.count && status == OK; i++) status = input_guess(&job, o->input.text[i]);

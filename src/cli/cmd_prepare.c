@@ -115,7 +115,7 @@ static Status inputs_add(Prepare *p)
 
 /* ---- token files, one for each key ---- */
 
-static Status pairs_open(Prepare *p)
+static Status token_files_open(Prepare *p)
 {
     char prefix[900];
     const Options *o = p->options;
@@ -198,7 +198,7 @@ static Status prepare(Prepare *p)
     p->stop =
         signals_catch("\njotun: stops and removes its files; the same signal again ends it at once\n");
     p->total = inputs_size(&o->input);
-    Status status = pairs_open(p);
+    Status status = token_files_open(p);
     if (status == OK) status = inputs_add(p);
     log_progress_end();
     if (status == OK && p->documents == 0) status = no_documents(o->input.text[0]);
@@ -212,7 +212,7 @@ static Status options_run(Options *o)
 {
     Prepare p = { .options = o };
     TRY(options_derive(o));
-    TRY(options_judge(o));
+    TRY(options_validate(o));
     TRY(tokenizer_open(&p.tokenizer, o->tokenizer));
     Status status = special_tokens(&p.tokenizer, o);
     if (status == OK) status = prepare(&p);

@@ -137,7 +137,7 @@ static Status inputs_check(const Options *o)
 static Status options_run(const Options *o)
 {
     Learn l = { .options = o };
-    TRY(options_judge(o));
+    TRY(options_validate(o));
     TRY(inputs_check(o));
     TRY(file_writable(o->tokenizer_output));     /* found out before hours of reading, not after */
     Status status = team_open(&l.team, o->tool_threads ? (int)o->tool_threads : team_cores());

@@ -63,9 +63,9 @@ static Status train(Options *o, int argc, char **argv)
     if (o->draw_schedule || o->schedule_svg || o->dry_run) return look(o, &run.config, mpi);
     if (o->metrics) TRY(setup_agree(mpi, output_directory("--metrics", o->metrics)));
     /* A launcher forwards the signal to every rank; one of them is enough to say so. */
-    bool speaks = !mpi || mpi->rank == 0;
+    bool prints = !mpi || mpi->rank == 0;
     run.stop = signals_catch(
-        speaks ? "\njotun: stops after this step; the same signal again ends it at once\n" : "");
+        prints ? "\njotun: stops after this step; the same signal again ends it at once\n" : "");
     return setup_run(o, mpi, on_rank, &run);
 }
 

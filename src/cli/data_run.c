@@ -61,7 +61,7 @@ Status data_run_show(Options *o)
 {
     Datasets datasets;
     TRY(options_derive(o));
-    TRY(options_judge(o));
+    TRY(options_validate(o));
     DatasetsPlan spec = { .rules = setup_datasets(o), .split = o->split };
     LoaderConfig shape = { .sequence = o->sequence, .micro = 1, .global = 1, .dp = 1, .cp = 1,
                            .seed = (uint64_t)o->seed, .eod = -1 };

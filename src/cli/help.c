@@ -144,7 +144,7 @@ static void dialect_line(FILE *out, const Dialect *row)
     switch (row->verb) {
     case VERB_ALIAS:   fprintf(out, "`--%s`%s", ours, units[row->convert]); break;
     case VERB_MEANS:   fprintf(out, "`--%s %s`", ours, row->text); break;
-    case VERB_PASSED:  fprintf(out, "ignored: %s", row->text); break;
+    case VERB_IGNORED: fprintf(out, "ignored: %s", row->text); break;
     case VERB_REFUSE:
     case VERB_REFUSE_FLAG:
         fprintf(out, "refused: %s; %s", row->text, row->cure);
@@ -173,7 +173,7 @@ void help_markdown(FILE *out)
                     option_group_begins(i));
         option_lines(out, i);
     }
-    fprintf(out, "\n## Shapes for `--model`\n\n| name | is | stands for |\n|---|---|---|\n");
+    fprintf(out, "\n## Shapes for `--model`\n\n| name | is | options |\n|---|---|---|\n");
     for (int i = 0; i < preset_count; i++)
         fprintf(out, "| %s | %s | `%s` |\n", presets[i].name, presets[i].help, presets[i].words);
     fprintf(out, "\n## Options of other trainers\n\n"

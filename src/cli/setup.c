@@ -301,10 +301,10 @@ static Status judge_with_checkpoint(Options *o)
     return status;
 }
 
-Status setup_judge(Options *o)
+Status setup_validate(Options *o)
 {
     if (o->load && trains(o)) TRY(judge_with_checkpoint(o));
-    return options_judge(o);
+    return options_validate(o);
 }
 
 Status setup_agree(Transport *mpi, Status mine)
@@ -324,7 +324,7 @@ static Status take_ranks(Options *o, const Transport *mpi)
                 (long long)o->ranks, mpi->size);
 }
 
-/* A rank without MPI cannot agree with the others, so it speaks for itself. */
+/* A rank without MPI cannot agree with the others, so it prints its own message. */
 static Status unagreed(Status status)
 {
     char why[512], host[64] = "";
@@ -354,7 +354,7 @@ Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, 
     if (opened != OK) return unagreed(status);
     if (status == OK) status = take_ranks(o, *mpi);
     if (status == OK) status = setup_values(o);
-    if (status == OK) status = setup_judge(o);
+    if (status == OK) status = setup_validate(o);
     return setup_agree(*mpi, status);
 }
 

@@ -9,15 +9,15 @@
 #include "train/trainer.h"
 
 /* The options of a command, complete: parsed, joined with a checkpoint's where it gives them, ranks taken
- * from the launcher, derived, judged. *mpi: this process's rank where an MPI started us, else NULL. */
+ * from the launcher, derived, validated. *mpi: this process's rank where an MPI started us, else NULL. */
 Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, char **argv);
 /* Collective under MPI: the ranks' agreement (comm/agree.h) on what each of them has set up alone; mine where
  * mpi is NULL. *mpi is closed on failure. */
 Status setup_agree  (Transport *mpi, Status mine);
-/* Its two halves, for a caller that looks between them: joined with the checkpoint's and derived; judged,
+/* Its two halves, for a caller that looks between them: joined with the checkpoint's and derived; validated,
  * alone and against the checkpoint that a run resumes from. */
 Status setup_values (Options *o);
-Status setup_judge  (Options *o);
+Status setup_validate  (Options *o);
 
 /* Options are read-only from here on, and outlive the structs, which point into them. */
 ModelConfig      setup_model   (const Options *o);

@@ -1,6 +1,6 @@
 #ifndef COMM_COMM_INTERNAL_H
 #define COMM_COMM_INTERNAL_H
-/* The struct behind Comm and the functions that the files of comm/ share. No other module includes this
+/* The struct Comm and the functions that the files of comm/ share. No other module includes this
  * header. */
 #include "comm/comm.h"
 #include "comm/heartbeat.h"

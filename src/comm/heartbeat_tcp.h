@@ -18,8 +18,8 @@ Status heartbeat_tcp_open(int *fd, Comm *world, bool one_host);
 /* Of a connection: what the system has not taken yet of frames that were begun, or that must arrive.
  * Zeroed at first; the memory is freed by heartbeat_tcp_leave. */
 typedef struct { char *bytes; size_t count; } UnsentBytes;
-/* Never blocks, because a dead reader must not stop the writer. What is unsent goes first, so that frames
- * stay whole. While the reader does not read, a FRAME_PROGRESS is dropped, since a later one tells more;
+/* Never blocks, because a dead reader must not stop the writer. What is unsent is sent first, so that frames
+ * stay whole. While the reader does not read, a FRAME_PROGRESS is dropped, since a later one replaces it;
  * the other kinds are kept. Errors are ignored: a broken connection is noticed by heartbeat_tcp_recv. One
  * thread at a time. */
 void   heartbeat_tcp_send(int fd, UnsentBytes *unsent, const HeartbeatFrame *frame, const int *members);

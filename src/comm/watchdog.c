@@ -335,7 +335,7 @@ static void check_ranks(Watchdog *w, int64_t now)
 }
 
 /* ---- heartbeats ---- */
-/* Stores a heartbeat. Where memory for the list of ranks is refused, the wait is not judged; the next
+/* Stores a heartbeat. Where memory for the list of ranks is refused, the wait is not checked; the next
  * one may be. */
 static void observe(Watchdog *w, int rank, const RankProgress *progress, const int *ranks, int count)
 {

@@ -1,6 +1,6 @@
 #ifndef CONF_CONF_H
 #define CONF_CONF_H
-/* Options of a command: parse them, derive values from others, judge combinations, show them, store them in a
+/* Options of a command: parse them, derive values from others, check combinations, show them, store them in a
  * checkpoint. Messages name the option as typed, its value, and what would work. */
 #include <stdio.h>
 #include "conf/options.h"
@@ -31,9 +31,9 @@ bool   options_typed_by_person(const Options *o, OptionIndex option);
 Status  options_derive(Options *o);
 /* BAD_USAGE where options are missing that the command needs, which are named all at once. Right after
  * options_parse, so that what follows finds them. */
-Status  options_needed(const Options *o);
+Status  options_needed  (const Options *o);
 /* The same, and BAD_OPTION where values do not fit together. */
-Status  options_judge (const Options *o);
+Status  options_validate(const Options *o);
 int64_t options_data_parallel(const Options *o);     /* ranks / (tp pp cp), at least 1 */
 
 void   options_show  (FILE *out, const Options *o);   /* each value of the command with its source */

@@ -1,4 +1,4 @@
-/* Values that follow from other options, where nobody gave one. Whether they fit together is judged in
+/* Values that follow from other options, where nobody gave one. Whether they fit together is checked in
  * rules.c. */
 #include "base/team.h"
 #include "conf/conf.h"

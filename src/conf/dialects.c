@@ -19,10 +19,10 @@ const Dialect dialects[] = {
     { VERB_MEANS, DIALECT_##whose##_INDEX, name, "", OPTION_##field, CONVERT_NONE, 0, value, "" },
 #define VALUE_MEANS(whose, name, given, field, value) \
     { VERB_MEANS, DIALECT_##whose##_INDEX, name, given, OPTION_##field, CONVERT_NONE, 1, value, "" },
-#define PASSED(whose, name, values, why) \
-    { VERB_PASSED, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, values, why, "" },
-#define VALUE_PASSED(whose, name, given, why) \
-    { VERB_PASSED, DIALECT_##whose##_INDEX, name, given, -1, CONVERT_NONE, 1, why, "" },
+#define IGNORED(whose, name, values, why) \
+    { VERB_IGNORED, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, values, why, "" },
+#define VALUE_IGNORED(whose, name, given, why) \
+    { VERB_IGNORED, DIALECT_##whose##_INDEX, name, given, -1, CONVERT_NONE, 1, why, "" },
 #define REFUSE(whose, name, ...) \
     { VERB_REFUSE, DIALECT_##whose##_INDEX, name, "", -1, CONVERT_NONE, 0, __VA_ARGS__ },
 #define REFUSE_FLAG(whose, name, ...) \

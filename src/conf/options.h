@@ -13,7 +13,7 @@
  *     ... in train:
  *         if (o->use_checkpoint_args) TRY(options_from_json(o, manifest_options, path));
  *         TRY(options_derive(o));                         values that follow from others
- *         TRY(options_judge(o));                          combinations that cannot work are refused
+ *         TRY(options_validate(o));                          combinations that cannot work are refused
  *         ...                                             from here on read-only, shared by all ranks */
 #include <stdbool.h>
 #include <stddef.h>

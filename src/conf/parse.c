@@ -63,7 +63,7 @@ static Status dialect_apply(Options *o, const Dialect *row, const char *value, O
     case VERB_REFUSE_FLAG:
         if (row->verb == VERB_REFUSE_FLAG && is_false(value)) return OK;         /* it asks for nothing */
         return fail(BAD_OPTION, "%s of %s is refused: %s; %s", source.name, whose(row), row->text, row->cure);
-    case VERB_PASSED:  log_line("%s of %s is ignored: %s", source.name, whose(row), row->text); break;
+    case VERB_IGNORED: log_line("%s of %s is ignored: %s", source.name, whose(row), row->text); break;
     case VERB_SUGGEST:
     case VERB_MISSING: break;
     }
@@ -80,7 +80,7 @@ static void environment_name(char *out, size_t size, const char *prefix, const c
         out[i] = out[i] == '-' ? '_' : (char)toupper((unsigned char)out[i]);
 }
 
-/* A variable that is almost an option is a typing error; others (JOTUN_FAULT) are not ours to judge. */
+/* A variable that is almost an option is a typing error; others (JOTUN_FAULT) are not ours to check. */
 static void environment_typos(const Options *o)
 {
     for (char **variable = environ; *variable; variable++) {

@@ -69,7 +69,7 @@ typedef struct { const char *name, *prefix, *key; } DialectName;
 extern const DialectName dialect_names[DIALECTS];
 
 typedef enum {
-    VERB_ALIAS, VERB_MEANS, VERB_PASSED, VERB_REFUSE, VERB_REFUSE_FLAG, VERB_SUGGEST, VERB_MISSING
+    VERB_ALIAS, VERB_MEANS, VERB_IGNORED, VERB_REFUSE, VERB_REFUSE_FLAG, VERB_SUGGEST, VERB_MISSING
 } DialectVerb;
 typedef struct {
     DialectVerb  verb;
@@ -78,8 +78,8 @@ typedef struct {
     const char  *given;         /* the row is for this value of theirs alone; "": for any */
     int          option;        /* ALIAS, MEANS; else -1 */
     Conversion   convert;       /* ALIAS */
-    int          values;        /* PASSED: how many words follow it */
-    /* MEANS: our value; PASSED, REFUSE, REFUSE_FLAG, MISSING: why; SUGGEST: our name for it */
+    int          values;        /* IGNORED: how many words follow it */
+    /* MEANS: our value; IGNORED, REFUSE, REFUSE_FLAG, MISSING: why; SUGGEST: our name for it */
     const char  *text;
     const char  *cure;          /* REFUSE, REFUSE_FLAG, MISSING: what to do instead */
 } Dialect;

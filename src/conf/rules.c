@@ -193,7 +193,7 @@ static Status rule_model(const Options *o)
 
 /* --- the schedule --------------------------------------------------------------------------------------- */
 
-/* The learning rate rises, falls and ends in this order, and an evaluation evaluates something. */
+/* The learning rate rises, decays and ends in this order, and an evaluation evaluates something. */
 static Status rule_rate(const Options *o)
 {
     if (o->min_lr > o->lr)
@@ -253,7 +253,7 @@ static bool is_number(const char *word, double *value)
     return end != word && !*end;
 }
 
-/* In a blend, "W P W P ...", each weight is above 0. Whether all of them are numbers is judged where the
+/* In a blend, "W P W P ...", each weight is above 0. Whether all of them are numbers is checked where the
  * list is read. */
 static Status rule_blend(const Options *o)
 {
@@ -359,7 +359,7 @@ static Status apply_rules(const Options *o, Rule *const *rule, size_t count)
     return OK;
 }
 
-Status options_judge(const Options *o)
+Status options_validate(const Options *o)
 {
     bool model = o->command & (FOR_TRAIN | FOR_EVAL | FOR_GENERATE);
     TRY(apply_rules(o, rules, sizeof rules / sizeof rules[0]));

@@ -45,7 +45,7 @@ int64_t blend_bytes(const Blend *blend);                   /* of all indices, bu
 void   blend_close(Blend *blend);
 OrderReader blend_read(const Blend *blend, int64_t k);     /* a reader at the first token of sample k */
 
-/* The greedy rule alone: sample s goes to the first data set i with the largest weight[i] * max(s, 1) -
+/* The greedy rule alone: sample s is from the first data set i with the largest weight[i] * max(s, 1) -
  * count[i], where count[i] is the number of samples it has received. Fills which (I16) and sample (I64),
  * which have the same number of rows. The weights must sum to 1. O(rows * count). */
 Status blend_greedy(NpyArray *which, NpyArray *sample, const double *weight, int count);

@@ -337,7 +337,7 @@ static bool replay_stage(const MessageLinks *links, const Schedule *s, int *row,
     return *n > begin;
 }
 
-/* Runs the stages in turn until none can go on. Then either all rows are done, or the stages that are not
+/* Runs the stages in turn until none can continue. Then either all rows are done, or the stages that are not
  * wait for each other. */
 static Status replay_all(const MessageLinks *links, const Schedule *all, int *row, const ScheduleCost *cost,
                          double *end)

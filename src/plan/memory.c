@@ -215,7 +215,7 @@ static Status show_ranks(const TrainConfig *config, int world)
 }
 
 /* The indices of blended or shuffled samples are outside the arenas. They depend on the data files, which the
- * machine of a dry run may not have; then the report says so and goes on. */
+ * machine of a dry run may not have; then the report says so and continues. */
 static Status indices_measure(double *bytes, const TrainConfig *config)
 {
     Datasets datasets;

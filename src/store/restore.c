@@ -19,7 +19,7 @@ struct Checkpoint {
 
 /* ---- finding ---- */
 
-/* If there are checkpoints and all are damaged, that is an error: a run that silently started anew would
+/* If there are checkpoints and all are damaged, that is an error: a run that silently began at step 0 would
  * later replace them. The .old directory of the latest step is tried too, since a save of the same step
  * may have been killed. *named: DIR/latest names *latest, which is not complete. */
 static Status newest_find(const char *dir, char path[1024], bool *found, CheckpointFolder *latest,

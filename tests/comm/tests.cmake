@@ -1,7 +1,7 @@
 # The same collectives under each MPI as on threads, and what happens when a rank is killed or stopped.
 add_executable(comm_program ${CMAKE_CURRENT_SOURCE_DIR}/comm/program.c)
 target_include_directories(comm_program PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
-target_link_libraries(comm_program PRIVATE room_comm)
+target_link_libraries(comm_program PRIVATE module_comm)
 find_package(Python3 COMPONENTS Interpreter)
 foreach(mpi openmpi mpich)
     find_program(MPIRUN_${mpi} mpirun.${mpi})

@@ -20,12 +20,12 @@ static inline Status parse_line(Options *o, CommandSet command, const char *line
     return options_parse(o, command, count, word);
 }
 
-static inline Status judge_line(CommandSet command, const char *line)
+static inline Status validate_line(CommandSet command, const char *line)
 {
     Options o;
     Status status = parse_line(&o, command, line);
     if (status == OK) status = options_derive(&o);
-    if (status == OK) status = options_judge(&o);
+    if (status == OK) status = options_validate(&o);
     options_close(&o);
     return status;
 }

@@ -84,7 +84,7 @@ static void presets_are_sound(void **state)
     for (int i = 0; i < preset_count; i++) {
         char line[256];
         snprintf(line, sizeof line, "--dry-run --model %s", presets[i].name);
-        assert_ok(judge_line(FOR_TRAIN, line));
+        assert_ok(validate_line(FOR_TRAIN, line));
     }
 }
 

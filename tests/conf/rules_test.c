@@ -134,21 +134,21 @@ static void what_is_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
-        assert_says(judge_line(refused[i].command, refused[i].line), BAD_OPTION, refused[i].says);
+        assert_says(validate_line(refused[i].command, refused[i].line), BAD_OPTION, refused[i].says);
 }
 
 static void what_is_missing(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++)
-        assert_says(judge_line(missing[i].command, missing[i].line), BAD_USAGE, missing[i].says);
+        assert_says(validate_line(missing[i].command, missing[i].line), BAD_USAGE, missing[i].says);
 }
 
 static void what_is_allowed(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++)
-        assert_ok(judge_line(allowed[i].command, allowed[i].line));
+        assert_ok(validate_line(allowed[i].command, allowed[i].line));
 }
 
 int main(void)

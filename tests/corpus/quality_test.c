@@ -29,7 +29,7 @@ static QualityVerdict filter(const Quality *q, const char *from)
 {
     QualityVerdict v;
     text_set(from, (int64_t)strlen(from));
-    assert_int_equal(quality_judge(q, space, &text, &v), OK);
+    assert_int_equal(quality_check(q, space, &text, &v), OK);
     assert_int_equal(buffer_add(&text, "", 1), OK);
     text.bytes--;
     return v;
@@ -80,7 +80,7 @@ static void as_datatrove(void **state)
         for (int r = 0; r < QUALITY_RULES; r++)
             if (breaks(&plan, r, figure[r]) != names_has(it[1], quality_row[r].name))
                 fail_msg("line %d: %s: %g", count + 1, quality_row[r].name, figure[r]);
-        assert_int_equal(quality_judge(lines, space, &text, &v), OK);
+        assert_int_equal(quality_check(lines, space, &text, &v), OK);
         if (text.bytes != it[2].bytes || memcmp(text.text, it[2].text, (size_t)text.bytes))
             fail_msg("line %d:\n%.*s\n--\n%.*s", count + 1, (int)text.bytes, text.text, (int)it[2].bytes, it[2].text);
     }

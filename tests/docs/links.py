@@ -110,13 +110,13 @@ def check_rows(page, text):
 
 
 def check_tests(page, text):
-    rooms = "|".join(os.path.basename(d) for d in glob.glob(os.path.join(ROOT, "tests", "*")) if os.path.isdir(d))
-    for room, noun in re.findall(r"`(%s)\.(\w+)`" % rooms, text):
+    modules = "|".join(os.path.basename(d) for d in glob.glob(os.path.join(ROOT, "tests", "*")) if os.path.isdir(d))
+    for module, noun in re.findall(r"`(%s)\.(\w+)`" % modules, text):
         if noun in SOURCE + ("md", "txt", "json", "jsonl"):
             continue
-        here = glob.glob(os.path.join(ROOT, "tests", room, noun + ".*")) or f"NAME {room}.{noun}" in CMAKE
+        here = glob.glob(os.path.join(ROOT, "tests", module, noun + ".*")) or f"NAME {module}.{noun}" in CMAKE
         if not here:
-            problems.append(f"{page}: there is no test {room}.{noun}")
+            problems.append(f"{page}: there is no test {module}.{noun}")
 
 
 def check_options(page, text):

@@ -46,13 +46,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (!space) open();
     text.bytes = 0;
     if (buffer_add(&text, (const char *)data, (int64_t)bytes) != OK) abort();
-    if (quality_figures(all, space, &text, figure) != OK || quality_judge(all, space, &text, &v) != OK) abort();
+    if (quality_figures(all, space, &text, figure) != OK || quality_check(all, space, &text, &v) != OK) abort();
     if (text.bytes != (int64_t)bytes || (bytes && memcmp(text.text, data, bytes))) abort();
     int first = 0;
     while (first < QUALITY_RULES && !broken(first, figure[first])) first++;
     if (v.rule != (first < QUALITY_RULES ? first : -1)) abort();
     if (v.rule >= 0 && v.rule != QUALITY_STOP_WORDS && v.figure != figure[v.rule]) abort();
     if ((int64_t)figure[QUALITY_WORDS_MIN] != words_slowly(data, (int64_t)bytes)) abort();
-    if (quality_judge(lines, space, &text, &v) != OK || text.bytes > (int64_t)bytes || v.rule >= QUALITY_RULES) abort();
+    if (quality_check(lines, space, &text, &v) != OK || text.bytes > (int64_t)bytes || v.rule >= QUALITY_RULES) abort();
     return 0;
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A room includes itself and rooms below it, alone cli includes conf, and no headers include each other in a circle.
+# A module includes itself and modules below it, alone cli includes conf, and no headers include each other in a circle.
 # usage: layers.sh ROOT
 cd "$1/src" || exit 1
 grep -rHn '^ *# *include *"' --include='*.[ch]' --include='*.cu' --include='*.cpp' . | sed 's|^\./||' | awk '
@@ -16,7 +16,7 @@ function told(why) { print why ": " $0; bad = 1 }
     seen++
     if (path ~ /\.h$/) includes[path] = includes[path] " " what
     if (!(from in level)) { told("no module of the tree"); next }
-    if (what !~ /\//) {                      # the shim of the kernels alone stands beside the rooms
+    if (what !~ /\//) {                      # the shim of the kernels alone is beside the modules
         if (!(from == "tensor" && what == "gpu_cpu.h")) told("an include without its directory")
         next
     }

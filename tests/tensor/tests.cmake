@@ -7,7 +7,7 @@ function(shim_program name warp main)      # sources and definitions after these
     add_executable(${name} ${shim}/${main} ${shim}/gpu_cpu.cpp ${shim}/fiber.cpp ${ARGN})
     target_include_directories(${name} PRIVATE ${shim})
     target_compile_definitions(${name} PRIVATE GPU_CPU GPU_WARP=${warp})
-    target_link_libraries(${name} PRIVATE room_tensor PkgConfig::CMOCKA)
+    target_link_libraries(${name} PRIVATE module_tensor PkgConfig::CMOCKA)
 endfunction()
 
 function(shim_check name)                  # the command after it

@@ -53,8 +53,8 @@ static void line_write(const char *line, size_t bytes)
     }
 }
 
-/* MPI_Abort writes a line of its own, in MPICH without a time limit. Where stderr is not read it goes to
- * /dev/null. */
+/* MPI_Abort writes a line of its own, in MPICH without a time limit. Where stderr is not read it is
+ * written to /dev/null. */
 static void job_abort(int exit_code)
 {
     struct pollfd ready = { .fd = STDERR_FILENO, .events = POLLOUT };

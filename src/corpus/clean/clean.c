@@ -187,7 +187,7 @@ static void sums_check(const CleanCounts *t)
           t->in.documents, t->in.bytes, sum.documents, sum.bytes);
 }
 
-/* Paths are checked before the work directory is made, so that a mistaken command leaves nothing behind. */
+/* Paths are checked before the work directory is made, so that a mistaken command creates nothing. */
 static Status run_all(CleanRun *r)
 {
     TRY(clean_paths_check(r->plan));

@@ -53,7 +53,7 @@ typedef struct {
     CleanFormat format;
     int64_t     shard_bytes;                        /* bytes of text a shard; 0: one file */
     bool        folder;                             /* output is a directory */
-    /* above 0: about so many documents are judged, nothing is written */
+    /* above 0: about so many documents are checked, nothing is written */
     int64_t     sample;
     bool        restart;                            /* discard the progress of an earlier run */
     /* Lines that a resumed run must have in common with this one. */

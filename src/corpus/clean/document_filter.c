@@ -1,4 +1,4 @@
-/* The stages that judge one document alone, cheapest first, and what they need opened. A stage may change
+/* The stages that check one document alone, cheapest first, and what they need opened. A stage may change
  * the text (charset, quality and contamination remove lines or passages), so an empty text is looked for
  * after each of them. */
 #include "corpus/clean/document_filter.h"
@@ -175,7 +175,7 @@ static void language_stage(const DocumentFilter *f, FilterWorkspace *w, FilterRe
 static Status quality_stage(const DocumentFilter *f, FilterWorkspace *w, int *rule, CleanCounts *counts)
 {
     QualityVerdict verdict = { .rule = -1 };
-    TRY(quality_judge(f->quality, w->quality, &w->text, &verdict));
+    TRY(quality_check(f->quality, w->quality, &w->text, &verdict));
     for (int i = 0; i < QUALITY_RULES; i++) counts->lines[i] += verdict.lines[i];
     if (verdict.rule >= 0)    *rule = DROP_QUALITY + verdict.rule;
     else if (only_whitespace(&w->text)) *rule = DROP_EMPTY;

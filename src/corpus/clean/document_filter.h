@@ -1,6 +1,6 @@
 #ifndef CORPUS_CLEAN_DOCUMENT_FILTER_H
 #define CORPUS_CLEAN_DOCUMENT_FILTER_H
-/* The stages that judge one document alone: charset, language, quality, contamination; then its hash and
+/* The stages that check one document alone: charset, language, quality, contamination; then its hash and
  * MinHash keys. A DocumentFilter is read-only after opening and shared by all threads; each thread has a
  * FilterWorkspace of its own. */
 #include "corpus/clean/clean_plan.h"

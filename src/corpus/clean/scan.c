@@ -28,7 +28,7 @@ typedef struct {
     char         why[512];                  /* the message of `status`; fail_text() is per thread */
     StorePart    part;
     CleanCounts *counts;
-    int64_t      faults;                    /* records passed over, and their first messages */
+    int64_t      faults;                    /* records skipped, and their first messages */
     char         message[MESSAGES_A_BLOCK][512];
 } ScanSlot;
 

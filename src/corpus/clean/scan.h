@@ -17,6 +17,6 @@ typedef struct {
 } CleanScan;
 
 /* Resumes at scan->progress and saves progress every plan->part_bytes bytes. INTERRUPTED: *plan->stop was
- * set and progress is saved. A damaged record or file is counted, logged and passed over. */
+ * set and progress is saved. A damaged record or file is counted, logged and skipped. */
 Status clean_scan(CleanScan *scan);
 #endif

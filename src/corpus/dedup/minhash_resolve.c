@@ -103,7 +103,7 @@ static double pair_jaccard(const Resolver *s, uint32_t x, uint32_t y)
 }
 
 /* In order of documents. Those before the round are certainly kept, so the first similar one ends the
- * search; a similar one of the round may still be removed, so the search goes on. */
+ * search; a similar one of the round may still be removed, so the search continues. */
 static void query_compare(const Resolver *s, QueryState *state)
 {
     for (int64_t i = 0; i < state->count && state->best == NO_DOCUMENT; i++) {
@@ -211,7 +211,7 @@ static Status parts_resolve(Resolver *s)
 }
 
 /* Parts of about PART_DOCUMENTS documents bound the memory for pairs and members that are read at a time. */
-static Status pairs_open(MinHash *minhash, const MinHashReading *reading)
+static Status candidate_pairs_open(MinHash *minhash, const MinHashReading *reading)
 {
     int64_t parts = minhash->counts.documents / PART_DOCUMENTS + 1, memory = minhash->plan.memory;
     minhash->parts = parts < SPILL_PARTITIONS ? (int)parts : SPILL_PARTITIONS;
@@ -245,7 +245,7 @@ Status minhash_resolve(MinHash *minhash, const MinHashReading *reading)
 {
     Resolver s = { .minhash = minhash, .reading = reading };
     Status  status = resolver_open(&s);
-    if (status == OK && minhash->counts.documents) status = pairs_open(minhash, reading);
+    if (status == OK && minhash->counts.documents) status = candidate_pairs_open(minhash, reading);
     if (status == OK && minhash->counts.documents)
         status = minhash_lists_open(&s.lists, minhash->counts.large);
     if (status == OK && minhash->counts.documents) status = parts_resolve(&s);

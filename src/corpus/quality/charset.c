@@ -22,7 +22,7 @@ typedef enum {
 } CharClass;
 #define MASK(class) (1u << (class))
 /* Masks have one bit for each class, so a class in a set is one shift. DEPTH_MOST: parentheses nested
- * deeper are not judged, which bounds the state of a line. */
+ * deeper are not checked, which bounds the state of a line. */
 enum {
     TABLE = 0x10000,
     FOREIGN = 1 << FOREIGN_SIGN | 1 << FOREIGN_LETTER,
@@ -343,7 +343,7 @@ static void parenthesis_at(const Charset *c, char *out, int64_t begin, char whic
 
 /* A line that has foreign characters, without its line end: copies it to `to` without the parentheses that
  * are removed. Returns where it ends now, and its remaining letters and foreign characters. */
-static LineState line_judge(const Charset *c, char *text, int64_t to, int64_t at, int64_t end,
+static LineState line_filter(const Charset *c, char *text, int64_t to, int64_t at, int64_t end,
                             CharsetVerdict *v)
 {
     LineState j = { .to = to };
@@ -371,9 +371,9 @@ static bool only_blanks(const char *text, int64_t bytes)
     return true;
 }
 
-/* A line of which nothing is left after its parentheses were removed goes too; it does not count as
- * foreign. */
-static void lines_judge(const Charset *c, Buffer *text, CharsetVerdict *v)
+/* A line of which nothing is left after its parentheses were removed is dropped too; it does not count
+ * as foreign. */
+static void lines_filter(const Charset *c, Buffer *text, CharsetVerdict *v)
 {
     int64_t to = 0, lines = 0, next;
     for (int64_t at = 0; at < text->bytes; at = next) {
@@ -385,7 +385,7 @@ static void lines_judge(const Charset *c, Buffer *text, CharsetVerdict *v)
         lines += !empty;
         LineState j = { .to = to + end - at };
         if (plain) memmove(text->text + to, text->text + at, (size_t)(end - at));
-        else       j = line_judge(c, text->text, to, at, end, v);
+        else       j = line_filter(c, text->text, to, at, end, v);
         bool foreign = !plain && line_is_foreign(c, &j);
         v->count[CHARSET_LINE] += foreign;
         if (foreign || (!plain && only_blanks(text->text + to, j.to - to))) continue;
@@ -397,13 +397,13 @@ static void lines_judge(const Charset *c, Buffer *text, CharsetVerdict *v)
 }
 
 /* Most documents have no foreign character and are not split into lines. */
-static void foreign_judge(const Charset *c, Buffer *text, CharsetVerdict *v)
+static void foreign_filter(const Charset *c, Buffer *text, CharsetVerdict *v)
 {
     int64_t at = class_next(c, text->text, 0, text->bytes, FOREIGN | FOREIGN << MAY_NORMALIZE);
     if (at == text->bytes) return;
     v->first = rune_at((const uint8_t *)text->text + at, text->bytes - at).point;
     if (c->plan.mode == CHARSET_STRICT) v->dropped = true;
-    if (c->plan.mode == CHARSET_GRADED) lines_judge(c, text, v);
+    if (c->plan.mode == CHARSET_GRADED) lines_filter(c, text, v);
     v->count[CHARSET_DOCUMENT] = v->dropped;
 }
 
@@ -416,6 +416,6 @@ Status charset_apply(const Charset *c, Buffer *text, Buffer *spare, CharsetVerdi
      * mark. */
     text_rewrite(c, text, v);
     if (class_next(c, text->text, 0, text->bytes, MAY_NORMALIZE_ALL) < text->bytes) TRY(nfc(text, spare, v));
-    foreign_judge(c, text, v);
+    foreign_filter(c, text, v);
     return OK;
 }

@@ -144,8 +144,8 @@ static bool first_broken(const QualityPlan *p, const double *figure, int from, i
 
 enum { FIRST_LINE = QUALITY_LONG_WORD, LAST_LINE = QUALITY_POLICY };
 
-/* The rules in rows above the LINE rules. all_figures: goes on after a broken rule. */
-static Status judge_above_line_rules(const Quality *q, QualitySpace *space, const Buffer *text, double *f,
+/* The rules in rows above the LINE rules. all_figures: continues after a broken rule. */
+static Status check_above_line_rules(const Quality *q, QualitySpace *space, const Buffer *text, double *f,
                                      QualityVerdict *v, bool all_figures)
 {
     const QualitySurvey      *s = &space->survey;
@@ -162,7 +162,7 @@ static Status judge_above_line_rules(const Quality *q, QualitySpace *space, cons
 
 /* The rules in rows below the LINE rules, on what these left. A new survey is only made if they removed
  * something. */
-static Status judge_below_line_rules(const Quality *q, QualitySpace *space, const Buffer *text,
+static Status check_below_line_rules(const Quality *q, QualitySpace *space, const Buffer *text,
                                      const LinesSeen *seen, double *f, QualityVerdict *v, bool all_figures)
 {
     const QualitySurvey      *s = &space->survey;
@@ -180,18 +180,18 @@ static Status judge_below_line_rules(const Quality *q, QualitySpace *space, cons
     return OK;
 }
 
-Status quality_judge(const Quality *q, QualitySpace *space, Buffer *text, QualityVerdict *v)
+Status quality_check(const Quality *q, QualitySpace *space, Buffer *text, QualityVerdict *v)
 {
     double    f[QUALITY_RULES];
     LinesSeen seen = { .enough = (int64_t)fmin(ceil(q->plan.limit[QUALITY_SENTENCES]), 1e15) };
     *v = (QualityVerdict){ .rule = -1 };
     space->surveyed = false;
-    TRY(judge_above_line_rules(q, space, text, f, v, false));
+    TRY(check_above_line_rules(q, space, text, f, v, false));
     if (v->rule >= 0) return OK;
     int64_t before = text->bytes;
     if (any_on(&q->plan, FIRST_LINE, QUALITY_SENTENCES)) quality_lines(&q->plan, text, v, &seen);
     space->surveyed &= text->bytes == before;           /* every change removes bytes */
-    return judge_below_line_rules(q, space, text, &seen, f, v, false);
+    return check_below_line_rules(q, space, text, &seen, f, v, false);
 }
 
 Status quality_figures(const Quality *q, QualitySpace *space, const Buffer *text, double f[QUALITY_RULES])
@@ -201,11 +201,11 @@ Status quality_figures(const Quality *q, QualitySpace *space, const Buffer *text
     QualityPlan    lines_off = q->plan;
     for (int r = 0; r < QUALITY_RULES; r++) f[r] = NAN;
     space->surveyed = false;
-    TRY(judge_above_line_rules(q, space, text, f, &verdict, true));
+    TRY(check_above_line_rules(q, space, text, f, &verdict, true));
     for (int r = FIRST_LINE; r <= LAST_LINE; r++) lines_off.on[r] = false;
     Buffer copy = *text;    /* without LINE rules quality_lines changes nothing */
     if (any_on(&lines_off, FIRST_LINE, QUALITY_SENTENCES)) quality_lines(&lines_off, &copy, &verdict, &seen);
-    TRY(judge_below_line_rules(q, space, text, &seen, f, &verdict, true));
+    TRY(check_below_line_rules(q, space, text, &seen, f, &verdict, true));
     for (int r = 0; r < QUALITY_RULES; r++)
         if (!q->plan.on[r] || quality_row[r].side == QUALITY_LINE) f[r] = NAN;
     return OK;

@@ -2,14 +2,14 @@
 #define CORPUS_QUALITY_QUALITY_H
 /* Heuristic quality rules that tell prose from boilerplate, lists and spam, after Gopher (Rae et al.,
  * 2021, arXiv:2112.11446), C4 (Raffel et al., 2020, arXiv:1910.10683) and FineWeb (Penedo et al., 2024,
- * arXiv:2406.17557). Each is one row of quality.def, and they are judged in the order of the rows. Words
+ * arXiv:2406.17557). Each is one row of quality.def, and they are applied in the order of the rows. Words
  * are separated by white space, lines by line ends; lengths are in characters.
  *
  *     QualityPlan plan;
  *     TRY(quality_plan(&plan, "gopher,c4"));                          names of presets, or "none"
  *     TRY(quality_set(&plan, "words-min=30,bullet-lines=off"));       a limit, or a rule switched on or off
  *     TRY(quality_open(&quality, &plan, "sv", NULL));
- *     TRY(quality_judge(quality, space, &text, &verdict));
+ *     TRY(quality_check(quality, space, &text, &verdict));
  *
  * Time is linear in the document. A QualitySpace keeps its memory for the next document: at most 128 bytes
  * for each word and 64 for each line of the longest document so far. */
@@ -26,7 +26,7 @@ void   quality_space_close(QualitySpace *space);
 
 /* Judges one document of valid UTF-8. LINE rules remove lines from `text` in place: the rules of rows
  * above them see all lines, those below see what is left. NO_MEMORY is the only failure. */
-Status quality_judge (const Quality *quality, QualitySpace *space, Buffer *text, QualityVerdict *verdict);
+Status quality_check (const Quality *quality, QualitySpace *space, Buffer *text, QualityVerdict *verdict);
 /* The figures of all rules that are on, also after one is broken, for choosing limits; NAN for LINE rules
  * and rules that are off. The text is not changed. */
 Status quality_figures(const Quality *quality, QualitySpace *space, const Buffer *text,

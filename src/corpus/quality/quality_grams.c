@@ -19,7 +19,7 @@ static Status positions_reserve(QualitySpace *q)
     q->positions_capacity = q->position && q->gram && q->slot ? capacity : 0;
     return q->positions_capacity
                ? OK
-               : fail(NO_MEMORY, "no memory to judge a document of %lld words", (long long)q->words);
+               : fail(NO_MEMORY, "no memory to check a document of %lld words", (long long)q->words);
 }
 
 /* Characters of the words, without the spaces between them. */

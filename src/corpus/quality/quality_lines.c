@@ -1,4 +1,4 @@
-/* The rules that judge single lines, and those that only need to see them. They are applied in the order
+/* The rules about single lines, and those that only need to see them. They are applied in the order
  * of C4's published code, because a line is counted under one rule only: the first that removes it. */
 #ifdef __SSE2__
 #include <emmintrin.h>

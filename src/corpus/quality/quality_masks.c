@@ -92,7 +92,7 @@ static Status masks_reserve(CharMasks *m, int64_t words)
     int64_t capacity = words + words / 2;
     m->space = malloc((size_t)capacity * 4 * sizeof *m->space);
     if (!m->space)
-        return fail(NO_MEMORY, "no memory to judge a document of %lld bytes", (long long)words * 64);
+        return fail(NO_MEMORY, "no memory to check a document of %lld bytes", (long long)words * 64);
     m->start  = m->space + capacity;
     m->letter = m->start + capacity;
     m->alnum  = m->letter + capacity;

@@ -16,7 +16,7 @@ Status gram_table_clear(GramTable *t, int64_t keys)
         t->slot = malloc((size_t)t->slots * sizeof *t->slot);
         t->capacity = t->slot ? t->slots : 0;
         if (!t->slot)
-            return fail(NO_MEMORY, "no memory to judge a document of %lld words or lines", (long long)keys);
+            return fail(NO_MEMORY, "no memory to check a document of %lld words or lines", (long long)keys);
     }
     memset(t->slot, 0, (size_t)t->slots * sizeof *t->slot);
     return OK;
@@ -44,7 +44,7 @@ static Status words_reserve(QualitySpace *space)
     int64_t capacity = space->words_capacity ? 2 * space->words_capacity : 1024;
     QualityWord *grown = realloc(space->word, (size_t)capacity * sizeof *grown);
     if (!grown)
-        return fail(NO_MEMORY, "no memory to judge a document of %lld words", (long long)space->words);
+        return fail(NO_MEMORY, "no memory to check a document of %lld words", (long long)space->words);
     space->word       = grown;
     space->words_capacity = capacity;
     return OK;

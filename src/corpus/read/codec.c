@@ -1,4 +1,4 @@
-/* Decompression by zlib, zstd and bzip2 behind one interface: a step consumes input and produces output
+/* Decompression by zlib, zstd and bzip2 with one interface: a step consumes input and produces output
  * until one of both runs out or a member ends. */
 #include "corpus/read/codec.h"
 

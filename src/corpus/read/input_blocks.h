@@ -25,7 +25,7 @@ typedef struct {
     int64_t            bytes_read;
     int64_t            done;    /* bytes of the files before this one */
     Lines             *lines;   /* the open file; NULL between files */
-    /* Reading the open file failed; the next call goes on with the next file. */
+    /* Reading the open file failed; the next call continues with the next file. */
     bool               broken;
 } InputBlocks;
 

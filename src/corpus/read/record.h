@@ -42,7 +42,7 @@ typedef enum {
 
 typedef struct {
     RecordFaultKind kind;           /* after NO_MEMORY the caller must stop */
-    int64_t         line, bytes;    /* of the document that is passed over */
+    int64_t         line, bytes;    /* of the document that is skipped */
     char            message[512];   /* the message: F.jsonl:12: ... */
 } RecordFault;
 

@@ -1,5 +1,5 @@
 /* One decompressed byte stream over a file. Input comes in chunks, from the file or as pieces from
- * stream_ahead; output goes straight into the caller's memory. An error is kept back until the bytes
+ * stream_ahead; output is written directly to the caller's memory. An error is kept back until the bytes
  * before it have been returned, so that a damaged file gives all that is readable. */
 #include "corpus/read/stream.h"
 

@@ -168,7 +168,7 @@ static int64_t page_find(const char *block, int64_t bytes, int64_t at, bool ends
     return -1;
 }
 
-/* After a fault the walk goes on after the broken page: at the next <page> or </page>, whichever comes
+/* After a fault reading continues after the broken page: at the next <page> or </page>, whichever comes
  * first. */
 bool wiki_page_next(char *block, int64_t bytes, int64_t *at, WikiPage *page, const char **why)
 {

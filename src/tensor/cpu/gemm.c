@@ -7,7 +7,7 @@
  *         a strip of `columns` columns of b    in the first- or second-level cache, used for the whole block
  *           a tile of `rows` rows              rows x KC of a in the first-level cache, sums in registers
  *
- * Every element of y goes through these loops in the same order of k, whichever thread and block it is in. */
+ * Each element of y is summed by these loops in the same order of k, whichever thread and block it is in. */
 #include "tensor/cpu/gemm.h"
 
 #include <stdatomic.h>
@@ -203,7 +203,7 @@ static BlockOfA block_of_a(const Product *p, GemmWord *packed, int64_t m0, int64
     return (BlockOfA){ (const char *)packed, f->rows * words * 4, words * 4, false };
 }
 
-/* One tile of y over one depth block. A complete tile of fp32 is added to in place; any other goes through a
+/* One tile of y over one depth block. A complete tile of fp32 is added to in place; any other is summed in a
  * buffer, or through p->sums from one depth block to the next. */
 typedef struct { int64_t m, n; int rows, columns; bool first, last; float *sums; int64_t sums_row; } Tile;
 

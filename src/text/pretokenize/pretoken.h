@@ -2,7 +2,7 @@
 #define TEXT_PRETOKENIZE_PRETOKEN_H
 /* Scanners that split a text into pretokens, the pieces within which byte-level BPE merges. Tokenizers define
  * the split by a regular expression; the well-known expressions have hand-written scanners here, which are
- * linear for every input: none goes back further than one run of characters of a class.
+ * linear for every input: none backtracks further than one run of characters of a class.
  *
  *     for (int64_t at = 0; at < bytes; at += pretoken_next(PRETOKEN_GPT2, text + at, bytes - at)) ... */
 #include <stdint.h>
