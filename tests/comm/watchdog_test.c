@@ -379,7 +379,7 @@ static void tcp_pair(int pair[2])
 static void the_stop_arrives_behind_an_unsent_part(void **state)
 {
     (void)state;
-    enum { MEMBERS = 4096 };
+    enum { MEMBERS = 4096, GOODBYES = 60 };
     static int members[MEMBERS];
     int pair[2], frames = 0;
     UnsentBytes   unsent = { 0 };
@@ -387,6 +387,8 @@ static void the_stop_arrives_behind_an_unsent_part(void **state)
     HeartbeatFrame progress = { .kind = FRAME_PROGRESS, .members = MEMBERS }, heartbeat = { .kind = FRAME_PROGRESS };
     tcp_pair(pair);
     for (; unsent.count == 0 && frames < 1000; frames++) heartbeat_tcp_send(pair[0], &unsent, &progress, members);
+    for (int i = 0; i < GOODBYES; i++)                       /* more than the reader's system takes ahead of it */
+        heartbeat_tcp_send(pair[0], &unsent, &(HeartbeatFrame){ .kind = FRAME_GOODBYE }, NULL);
     heartbeat_tcp_send(pair[0], &unsent, &(HeartbeatFrame){ .kind = FRAME_STOP }, NULL);
     assert_true(unsent.count > sizeof progress);
     pid_t child = fork();
@@ -399,9 +401,11 @@ static void the_stop_arrives_behind_an_unsent_part(void **state)
     }
     close(pair[0]);
     assert_int_equal(send(pair[1], &heartbeat, sizeof heartbeat, 0), sizeof heartbeat);
-    for (int i = 0; i < frames; i++) {
+    for (int i = 0; i < frames; i++) assert_int_equal(receive(pair[1], &got, MEMBERS), RECEIVED_FRAME);
+    for (int i = 0; i < GOODBYES; i++) {
+        if (i % 12 == 0) usleep(10000);                       /* the system has taken all, and has not sent all */
         assert_int_equal(receive(pair[1], &got, MEMBERS), RECEIVED_FRAME);
-        usleep(i < 4 ? 10000 : 0);                           /* the system has taken all, and has not sent all */
+        assert_int_equal(got.frame.kind, FRAME_GOODBYE);
     }
     assert_int_equal(receive(pair[1], &got, MEMBERS), RECEIVED_FRAME);
     assert_int_equal(got.frame.kind, FRAME_STOP);
