@@ -59,30 +59,30 @@ void heartbeat_work(Heartbeat *heartbeat, const char *what)
     pthread_mutex_unlock(&heartbeat->lock);
 }
 
-/* Nanoseconds since the later of both. Never negative, since a test may replace the clock. */
-static int64_t time_since(int64_t start, int64_t awake)
+/* Nanoseconds from the later of both to `now`. Never negative: a wait may begin after `now` was read. */
+static int64_t time_since(int64_t start, int64_t awake, int64_t now)
 {
-    int64_t now = seam.clock();
     if (start < awake) start = awake;
     return now > start ? now - start : 0;
 }
 
 /* A changed counter of file calls is progress, however slow each call is. The counter is read with
  * relaxed order: it is a statistic, and no other memory depends on it. */
-RankProgress heartbeat_look(Heartbeat *heartbeat, int64_t awake, int64_t slow, int **members, int *count)
+RankProgress heartbeat_look(Heartbeat *heartbeat, int64_t now, int64_t awake, int64_t slow, int **members,
+                            int *count)
 {
     *members = NULL;
     *count   = 0;
     pthread_mutex_lock(&heartbeat->lock);
     RankProgress progress = heartbeat->progress;
     long calls = __atomic_load_n(heartbeat->file_calls, __ATOMIC_RELAXED);
-    if (calls != heartbeat->calls_seen) heartbeat->moved = seam.clock();
+    if (calls != heartbeat->calls_seen) heartbeat->moved = now;
     heartbeat->calls_seen = calls;
     progress.file_calls   = calls - heartbeat->calls_before;
     if (progress.waited >= 0)
-        progress.waited = time_since(heartbeat->since, awake);
+        progress.waited = time_since(heartbeat->since, awake, now);
     else if (*progress.work)
-        progress.worked = time_since(heartbeat->moved, awake);
+        progress.worked = time_since(heartbeat->moved, awake, now);
     if (progress.waited >= slow && (*members = malloc((size_t)heartbeat->count * sizeof **members))) {
         memcpy(*members, heartbeat->members, (size_t)heartbeat->count * sizeof **members);
         *count = heartbeat->count;

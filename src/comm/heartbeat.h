@@ -42,8 +42,10 @@ void   heartbeat_enter(Heartbeat *heartbeat, const char *comm, const char *verb,
 void   heartbeat_leave(Heartbeat *heartbeat);
 /* File I/O named `what` begins, or has ended (NULL). It may contain waits. */
 void   heartbeat_work (Heartbeat *heartbeat, const char *what);
-/* Read by the watchdog's thread: the present progress. Time before `awake` (seam.clock) does not count
- * as waiting. For a wait longer than `slow` nanoseconds *members gets a copy of the ranks it waits for,
- * which the caller frees; otherwise *members is NULL and *count 0. */
-RankProgress heartbeat_look(Heartbeat *heartbeat, int64_t awake, int64_t slow, int **members, int *count);
+/* Read by the watchdog's thread: the progress at `now`. Time before `awake` (both seam.clock) does not
+ * count as waiting. The clock is not read again, since this process may have been stopped after `now`. For a
+ * wait longer than `slow` nanoseconds *members gets a copy of the ranks it waits for, which the caller
+ * frees; otherwise *members is NULL and *count 0. */
+RankProgress heartbeat_look(Heartbeat *heartbeat, int64_t now, int64_t awake, int64_t slow, int **members,
+                            int *count);
 #endif

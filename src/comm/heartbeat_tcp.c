@@ -18,9 +18,9 @@
 #include <unistd.h>
 #include "comm/agree.h"
 
-/* COOKIE: bytes, 128 bits that cannot be guessed. BLOCK_SECONDS bounds the read of one frame, so that a
- * connection which stops in the middle of a frame cannot block the watchdog, and the writes that wait. */
-enum { COOKIE = 16, CONNECT_MS = 30000, BLOCK_SECONDS = 2 };
+/* COOKIE: bytes, 128 bits that cannot be guessed. BLOCK_SECONDS bounds the reads and writes that wait: the
+ * first message of a connection, and its end. FLUSH_MS is short because the job has failed already. */
+enum { COOKIE = 16, CONNECT_MS = 30000, BLOCK_SECONDS = 2, FLUSH_MS = 200, FLUSH_STEP_MS = 5 };
 /* Address and port are in network byte order. */
 typedef struct { uint8_t cookie[COOKIE]; struct in_addr address; uint16_t port; } ConnectOffer;
 typedef struct { uint8_t cookie[COOKIE]; int32_t rank; } Hello;
@@ -189,18 +189,66 @@ void heartbeat_tcp_send(int fd, UnsentBytes *unsent, const HeartbeatFrame *frame
     if (taken < part[0].iov_len + part[1].iov_len) unsent_keep(fd, unsent, part, taken);
 }
 
-/* The bytes come from a network: kind, count and the names of the collective are made safe before they
- * are used. */
-bool heartbeat_tcp_recv(int fd, HeartbeatFrame *frame, int *members, int capacity)
+/* Reads what is missing of a frame's bytes `begin` to `end`, which belong at `to`. RECEIVED_FRAME: none is
+ * missing now. */
+static ReceivedState receive_bytes(int fd, ReceivedFrame *received, void *to, size_t begin, size_t end)
 {
-    if (recv(fd, frame, sizeof *frame, MSG_WAITALL) != (ssize_t)sizeof *frame) return false;
+    while (received->count < end) {
+        ssize_t n = recv(fd, (char *)to + (received->count - begin), end - received->count, MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EAGAIN) return RECEIVED_PART;
+        if (n <= 0) return RECEIVED_CLOSED;
+        received->count += (size_t)n;
+    }
+    return RECEIVED_FRAME;
+}
+
+/* The bytes come from a network: kind, count and the names of the collective are made safe before they
+ * are used. Without memory for the members the bytes stay in the socket for the next call. */
+ReceivedState heartbeat_tcp_recv(int fd, ReceivedFrame *received, int capacity)
+{
+    HeartbeatFrame *frame = &received->frame;
+    size_t head = sizeof *frame;
+    ReceivedState state = receive_bytes(fd, received, frame, 0, head);
+    if (state != RECEIVED_FRAME) return state;
     if (frame->kind < FRAME_PROGRESS || frame->kind > FRAME_STOP || frame->members < 0 ||
         frame->members > capacity)
-        return false;
+        return RECEIVED_CLOSED;
     RankProgress *said = &frame->progress;                       /* names from outside need not end */
     said->comm[HEARTBEAT_NAME - 1] = said->verb[HEARTBEAT_NAME - 1] = said->work[HEARTBEAT_NAME - 1] = '\0';
-    size_t bytes = (size_t)frame->members * sizeof *members;
-    return bytes == 0 || recv(fd, members, bytes, MSG_WAITALL) == (ssize_t)bytes;
+    if (frame->members > 0) {
+        size_t bytes = (size_t)frame->members * sizeof *received->members;
+        int *members = realloc(received->members, bytes);
+        if (!members) return RECEIVED_PART;
+        received->members = members;
+        state = receive_bytes(fd, received, members, head, head + bytes);
+    }
+    if (state == RECEIVED_FRAME) received->count = 0;
+    return state;
+}
+
+/* close() with unread bytes sends RST, which discards what the system has not sent yet: the connections are
+ * read to their ends. */
+void heartbeat_tcp_flush(const int *fd, UnsentBytes *unsent, int size, bool until_closed)
+{
+    bool pending = true;
+    char rest[256];
+    for (int ms = 0; pending && ms < FLUSH_MS; ms += FLUSH_STEP_MS) {
+        pending = false;
+        for (int r = 0; r < size; r++) {
+            if (fd[r] < 0) continue;
+            unsent_send(fd[r], &unsent[r], MSG_NOSIGNAL | MSG_DONTWAIT);
+            bool done = unsent[r].count == 0;
+            if (done && until_closed) shutdown(fd[r], SHUT_WR);
+            if (until_closed) {
+                ssize_t n;
+                while ((n = recv(fd[r], rest, sizeof rest, MSG_DONTWAIT)) > 0) { }
+                done = n == 0 || errno != EAGAIN;
+            }
+            pending |= !done;
+        }
+        if (pending) usleep(FLUSH_STEP_MS * 1000);
+    }
 }
 
 void heartbeat_tcp_leave(int fd, UnsentBytes *unsent)

@@ -23,9 +23,18 @@ typedef struct { char *bytes; size_t count; } UnsentBytes;
  * the other kinds are kept. Errors are ignored: a broken connection is noticed by heartbeat_tcp_recv. One
  * thread at a time. */
 void   heartbeat_tcp_send(int fd, UnsentBytes *unsent, const HeartbeatFrame *frame, const int *members);
-/* Reads one frame and its members, at most `capacity`. False where the connection is closed or the bytes
- * are no frame. */
-bool   heartbeat_tcp_recv(int fd, HeartbeatFrame *frame, int *members, int capacity);
+/* Of a connection: the `count` bytes of a frame that have arrived, its head and the members' ranks. Zeroed
+ * at first; the caller frees members. */
+typedef struct { HeartbeatFrame frame; int *members; size_t count; } ReceivedFrame;
+typedef enum { RECEIVED_CLOSED, RECEIVED_PART, RECEIVED_FRAME } ReceivedState;
+/* Never blocks, because one reader serves all ranks, and a rank that stops in the middle of a frame is
+ * frozen and not dead. RECEIVED_FRAME: `received` holds a frame of at most `capacity` members, until the
+ * next call. RECEIVED_PART: the rest has not arrived. RECEIVED_CLOSED: the connection is closed, or the
+ * bytes are no frame. */
+ReceivedState heartbeat_tcp_recv(int fd, ReceivedFrame *received, int capacity);
+/* Before the process ends: sends what is unsent on the `size` connections (-1: none), for 200 ms at most.
+ * until_closed: also waits until the other ends are closed, and discards what they send. */
+void   heartbeat_tcp_flush(const int *fd, UnsentBytes *unsent, int size, bool until_closed);
 /* After a FRAME_GOODBYE: sends what is unsent, waits until the other end has read it, then closes. */
 void   heartbeat_tcp_leave(int fd, UnsentBytes *unsent);
 #endif

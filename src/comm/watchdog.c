@@ -62,7 +62,7 @@ struct Watchdog {
     int      *fd;                                     /* [size] connections; -1: none */
     UnsentBytes *unsent;                              /* [size] of the connections */
     pthread_mutex_t sending;                          /* protects fd and unsent: ranks send FRAME_STOP */
-    int      *members;                                /* [size] receives the ranks of a frame */
+    ReceivedFrame *received;                          /* [size] of the connections; the thread's own */
     struct pollfd  *polled;                           /* [size + 1] */
     int       wake[2];                                /* a pipe: closing its write end ends the thread */
     pthread_mutex_t lock;                             /* protects `seen` and the life of heartbeats */
@@ -166,18 +166,30 @@ static void kill_frozen(const Watchdog *w, int rank)
         kill((pid_t)identity->pid, SIGKILL);
 }
 
-/* The line is written before anything else is tried, since a launcher may kill this process at any moment.
- * On a busy host MPICH's launcher can drop a line that is followed at once by the end of the processes, so
- * it gets time to pass it on. Does not return. */
+/* Tells the other processes to end, and ends after LAUNCHER_READS_US, like all of them: on a busy host
+ * MPICH's launcher can drop a line that is followed at once by the end of the processes. They are told
+ * before that time, in which this process may be ended by its launcher or by the MPI library (UCX aborts
+ * where it reads the memory of a dead process): a connection that closes without a FRAME_STOP looks like a
+ * death, which another rank would report. */
 enum { LAUNCHER_READS_US = 250000 };
+static void stop_job(Watchdog *w, int victim) __attribute__((noreturn));
+static void stop_job(Watchdog *w, int victim)
+{
+    broadcast(w, FRAME_STOP, victim);
+    usleep(LAUNCHER_READS_US);
+    kill_frozen(w, victim);
+    pthread_mutex_lock(&w->sending);
+    if (!w->threads) heartbeat_tcp_flush(w->fd, w->unsent, w->size, true);
+    _exit(3);
+}
+
+/* The line is written before anything else is tried, since a launcher may kill this process at any moment.
+ * Does not return. */
 static void end_job(Watchdog *w, VerdictText *text, int victim)
 {
     text->line[text->at++] = '\n';
     log_write(text->line, text->at);
-    usleep(LAUNCHER_READS_US);
-    kill_frozen(w, victim);
-    broadcast(w, FRAME_STOP, victim);
-    _exit(3);
+    stop_job(w, victim);
 }
 
 /* ---- failures and their messages ---- */
@@ -352,11 +364,11 @@ static void observe(Watchdog *w, int rank, const RankProgress *progress, const i
 
 /* Reads the heartbeat of a rank of this process, observes it and sends it. The ranks that it waits for
  * are included once half of the limit has passed, so that they are known when the limit does. */
-static void send_own_progress(Watchdog *w, int rank)
+static void send_own_progress(Watchdog *w, int rank, int64_t now)
 {
     int *ranks, count;
     RankProgress progress =
-        heartbeat_look(w->identity[rank].heartbeat, w->awake, w->limit / 2, &ranks, &count);
+        heartbeat_look(w->identity[rank].heartbeat, now, w->awake, w->limit / 2, &ranks, &count);
     observe(w, rank, &progress, ranks, count);
     HeartbeatFrame frame = { .kind = FRAME_PROGRESS, .rank = rank, .members = count, .progress = progress };
     send_to_all(w, &frame, ranks);
@@ -373,17 +385,15 @@ static void mark_left(Watchdog *w, int rank)
 /* A goodbye is answered with a goodbye, so that neither end takes the close of the connection for a death. */
 static void receive_frame(Watchdog *w, int rank)
 {
-    HeartbeatFrame frame;
-    if (!heartbeat_tcp_recv(w->fd[rank], &frame, w->members, w->size))
-        report_dead(w, rank);
-    else if (frame.kind == FRAME_STOP) {               /* the sender has printed the reason */
-        kill_frozen(w, frame.victim);
-        broadcast(w, FRAME_STOP, frame.victim);
-        _exit(3);
-    }
-    else if (frame.kind == FRAME_PROGRESS)
-        observe(w, rank, &frame.progress, w->members, frame.members);
-    else {
+    ReceivedFrame *received = &w->received[rank];
+    ReceivedState  state    = heartbeat_tcp_recv(w->fd[rank], received, w->size);
+    if (state == RECEIVED_CLOSED) report_dead(w, rank);
+    if (state != RECEIVED_FRAME) return;
+    HeartbeatFrame *frame = &received->frame;
+    if (frame->kind == FRAME_STOP) stop_job(w, frame->victim);       /* the sender has printed the reason */
+    if (frame->kind == FRAME_PROGRESS) {
+        observe(w, rank, &frame->progress, received->members, frame->members);
+    } else {
         HeartbeatFrame goodbye = { .kind = FRAME_GOODBYE, .rank = w->rank };
         mark_left(w, rank);
         pthread_mutex_lock(&w->sending);
@@ -426,7 +436,7 @@ static void *watch(void *context)
         last = now;
         pthread_mutex_lock(&w->lock);
         for (int r = 0; r < w->size; r++)
-            if ((w->threads || r == w->rank) && !w->seen[r].left) send_own_progress(w, r);
+            if ((w->threads || r == w->rank) && !w->seen[r].left) send_own_progress(w, r, now);
         check_ranks(w, now);
         pthread_mutex_unlock(&w->lock);
     } while (receive_for_one_period(w));
@@ -443,7 +453,11 @@ static _Atomic(Watchdog *) process_watchdog;
 void watchdog_stopping(void)
 {
     Watchdog *w = atomic_load(&process_watchdog);
-    if (w) broadcast(w, FRAME_STOP, NOBODY);
+    if (!w) return;
+    broadcast(w, FRAME_STOP, NOBODY);
+    pthread_mutex_lock(&w->sending);
+    heartbeat_tcp_flush(w->fd, w->unsent, w->size, false);           /* the thread reads the connections */
+    pthread_mutex_unlock(&w->sending);
 }
 
 void watchdog_work(Comm *world, const char *what)
@@ -460,8 +474,9 @@ static void watchdog_free(Watchdog *w)
     free(w->identity);
     for (int r = 0; w->unsent && r < w->size; r++) free(w->unsent[r].bytes);
     free(w->unsent);
+    for (int r = 0; w->received && r < w->size; r++) free(w->received[r].members);
+    free(w->received);
     free(w->fd);
-    free(w->members);
     free(w->polled);
     free(w);
 }
@@ -479,12 +494,12 @@ static Status watchdog_make(Watchdog **out, const Comm *world, double seconds, b
         w->marked   = calloc(n, sizeof *w->marked);
         w->fd       = calloc(n, sizeof *w->fd);
         w->unsent   = calloc(n, sizeof *w->unsent);
-        w->members  = calloc(n, sizeof *w->members);
+        w->received = calloc(n, sizeof *w->received);
         w->polled   = calloc(n + 1, sizeof *w->polled);
         pthread_mutex_init(&w->lock, NULL);
         pthread_mutex_init(&w->sending, NULL);
     }
-    if (!w || !w->identity || !w->seen || !w->marked || !w->fd || !w->unsent || !w->members || !w->polled ||
+    if (!w || !w->identity || !w->seen || !w->marked || !w->fd || !w->unsent || !w->received || !w->polled ||
         pipe2(w->wake, O_CLOEXEC) != 0)
         return fail(NO_MEMORY, "no memory for the watchdog of %d ranks", world->size);
     return OK;

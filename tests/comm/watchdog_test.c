@@ -1,6 +1,8 @@
 /* Ranks as threads in a child process that lose a message, sleep, or meet a jumping clock; what the watchdog says of it. */
 #include "comm/watchdog.h"
 
+#include <netinet/in.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,8 +113,9 @@ static void the_head_of_the_queue_is_blamed(void **state)
 /* ---- no false alarms ---- */
 static void works_long(Scene *scene, int rank)
 {
+    (void)rank;
     gather(scene, scene->world);
-    usleep(rank == 3 ? 1700000 : 1500000);
+    usleep(1500000);                                     /* all alike, so that none waits long for another */
     gather(scene, scene->world);
 }
 
@@ -131,17 +134,38 @@ static void jumps(Scene *scene, int rank)
     }
 }
 
+/* So a process finds the clock that is stopped and continued between two looks at it. */
+static int64_t clock_that_jumps_at_each_look(void)
+{
+    return seam_system.clock() + atomic_fetch_add(&jump, (int64_t)3600 * 1000000000);
+}
+
+static void waits_twice(Scene *scene, int rank)
+{
+    for (int i = 0; i < 2; i++) {
+        usleep(rank == 1 ? 600000 : 1000);               /* the watchdog looks each 0.25 s */
+        gather(scene, scene->world);
+    }
+}
+
+/* The limits are far from the waits, which a busy machine prolongs, and from the work or the jumps. */
 static void long_work_and_a_jumping_clock_are_no_alarm(void **state)
 {
     (void)state;
-    Ended ended = play(works_long);
-    assert_string_equal(ended.text, "");
-    assert_int_equal(ended.exit_code, 0);
+    limit = 1;
+    Ended worked = play(works_long);
+    limit      = 60;
     seam.clock = jumping_clock;
-    ended      = play(jumps);
+    Ended jumped = play(jumps);
+    seam.clock = clock_that_jumps_at_each_look;
+    Ended stopped = play(waits_twice);
     seam.clock = seam_system.clock;
-    assert_string_equal(ended.text, "");
-    assert_int_equal(ended.exit_code, 0);
+    limit      = 0.6;
+    const Ended *all[] = { &worked, &jumped, &stopped };
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(all[i]->text, "");
+        assert_int_equal(all[i]->exit_code, 0);
+    }
 }
 
 /* ---- work on files: others wait for it longer than the limit, one of them behind another ---- */
@@ -235,19 +259,30 @@ static void no_heartbeat_is_closed(void **state)
     heartbeat_close(NULL);
 }
 
+/* Waits for one frame. */
+static ReceivedState receive(int fd, ReceivedFrame *got, int capacity)
+{
+    ReceivedState state;
+    struct pollfd ready = { .fd = fd, .events = POLLIN };
+    while ((state = heartbeat_tcp_recv(fd, got, capacity)) == RECEIVED_PART)
+        assert_int_equal(poll(&ready, 1, 20000), 1);
+    return state;
+}
+
 /* Names that a frame brings are text, whatever the other end has written. */
 static void names_in_a_frame_end(void **state)
 {
     (void)state;
-    int pair[2], members[1];
+    int pair[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-    HeartbeatFrame sent, got;
+    HeartbeatFrame sent;
+    ReceivedFrame  got = { .count = 0 };
     memset(&sent, 'x', sizeof sent);
     sent.kind    = FRAME_PROGRESS;
     sent.members = 0;
     heartbeat_tcp_send(pair[0], &(UnsentBytes){ 0 }, &sent, NULL);
-    assert_true(heartbeat_tcp_recv(pair[1], &got, members, 1));
-    const char *name[] = { got.progress.comm, got.progress.verb, got.progress.work };
+    assert_int_equal(heartbeat_tcp_recv(pair[1], &got, 1), RECEIVED_FRAME);
+    const char *name[] = { got.frame.progress.comm, got.frame.progress.verb, got.frame.progress.work };
     for (int i = 0; i < 3; i++) assert_int_equal(strnlen(name[i], HEARTBEAT_NAME), HEARTBEAT_NAME - 1);
     close(pair[0]);
     close(pair[1]);
@@ -258,10 +293,11 @@ static void a_slow_reader_gets_whole_frames(void **state)
 {
     (void)state;
     enum { MEMBERS = 4096 };
-    static int members[MEMBERS], got_members[MEMBERS];
+    static int members[MEMBERS];
     int pair[2], small = 4096, frames = 0;
-    UnsentBytes unsent = { 0 };
-    HeartbeatFrame got, sent = { .kind = FRAME_PROGRESS, .members = MEMBERS };
+    UnsentBytes   unsent = { 0 };
+    ReceivedFrame got    = { .count = 0 };
+    HeartbeatFrame sent  = { .kind = FRAME_PROGRESS, .members = MEMBERS };
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     assert_int_equal(setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small), 0);
     for (; unsent.count == 0 && frames < 1000; frames++) {
@@ -281,16 +317,101 @@ static void a_slow_reader_gets_whole_frames(void **state)
     }
     close(pair[0]);
     for (int i = 0; i < frames; i++) {
-        assert_true(heartbeat_tcp_recv(pair[1], &got, got_members, MEMBERS));
-        assert_int_equal(got.kind, FRAME_PROGRESS);
-        assert_int_equal(got.progress.number, i);
-        assert_true(got_members[0] == i && got_members[MEMBERS - 1] == i);
+        assert_int_equal(receive(pair[1], &got, MEMBERS), RECEIVED_FRAME);
+        assert_int_equal(got.frame.kind, FRAME_PROGRESS);
+        assert_int_equal(got.frame.progress.number, i);
+        assert_true(got.members[0] == i && got.members[MEMBERS - 1] == i);
     }
-    assert_true(heartbeat_tcp_recv(pair[1], &got, got_members, MEMBERS));
-    assert_int_equal(got.kind, FRAME_GOODBYE);
-    assert_false(heartbeat_tcp_recv(pair[1], &got, got_members, MEMBERS));
+    assert_int_equal(receive(pair[1], &got, MEMBERS), RECEIVED_FRAME);
+    assert_int_equal(got.frame.kind, FRAME_GOODBYE);
+    assert_int_equal(receive(pair[1], &got, MEMBERS), RECEIVED_CLOSED);
     close(pair[1]);
     assert_int_equal(waitpid(child, NULL, 0), child);
+    free(got.members);
+    free(unsent.bytes);
+}
+
+/* A writer that stops in the middle of a frame has not closed, and the reader does not wait for the rest. */
+static void a_frame_in_two_parts_is_one_frame(void **state)
+{
+    (void)state;
+    struct { HeartbeatFrame frame; int members[2]; } sent = { { .kind = FRAME_PROGRESS, .members = 2 }, { 7, 9 } };
+    const size_t bytes = sizeof sent.frame + sizeof sent.members;
+    const size_t cuts[] = { 1, sizeof sent.frame - 1, sizeof sent.frame, sizeof sent.frame + 5 };
+    int pair[2];
+    ReceivedFrame got = { .count = 0 };
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        sent.frame.progress.number = (int64_t)i;
+        assert_int_equal(send(pair[0], &sent, cuts[i], 0), cuts[i]);
+        for (int again = 0; again < 2; again++) assert_int_equal(heartbeat_tcp_recv(pair[1], &got, 2), RECEIVED_PART);
+        assert_int_equal(send(pair[0], (char *)&sent + cuts[i], bytes - cuts[i], 0), bytes - cuts[i]);
+        assert_int_equal(heartbeat_tcp_recv(pair[1], &got, 2), RECEIVED_FRAME);
+        assert_int_equal(got.frame.progress.number, i);
+        assert_true(got.members[0] == 7 && got.members[1] == 9);
+    }
+    assert_int_equal(send(pair[0], &sent, 1, 0), 1);
+    close(pair[0]);
+    assert_int_equal(heartbeat_tcp_recv(pair[1], &got, 2), RECEIVED_CLOSED);
+    close(pair[1]);
+    free(got.members);
+}
+
+/* TCP, because its end with unread bytes discards what was not sent yet. The buffers are as small as the system allows. */
+static void tcp_pair(int pair[2])
+{
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+    socklen_t size = sizeof at;
+    int small = 4096, listener = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof small), 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &size), 0);
+    pair[0] = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small), 0);
+    assert_int_equal(connect(pair[0], (struct sockaddr *)&at, sizeof at), 0);
+    pair[1] = accept(listener, NULL, NULL);
+    assert_true(pair[1] >= 0);
+    close(listener);
+}
+
+/* A process that stops the job ends at once, with a part of a frame unsent and heartbeats unread. */
+static void the_stop_arrives_behind_an_unsent_part(void **state)
+{
+    (void)state;
+    enum { MEMBERS = 4096, GOODBYES = 60 };
+    static int members[MEMBERS];
+    int pair[2], frames = 0;
+    UnsentBytes   unsent = { 0 };
+    ReceivedFrame got    = { .count = 0 };
+    HeartbeatFrame progress = { .kind = FRAME_PROGRESS, .members = MEMBERS }, heartbeat = { .kind = FRAME_PROGRESS };
+    tcp_pair(pair);
+    for (; unsent.count == 0 && frames < 1000; frames++) heartbeat_tcp_send(pair[0], &unsent, &progress, members);
+    for (int i = 0; i < GOODBYES; i++)                       /* more than the reader's system takes ahead of it */
+        heartbeat_tcp_send(pair[0], &unsent, &(HeartbeatFrame){ .kind = FRAME_GOODBYE }, NULL);
+    heartbeat_tcp_send(pair[0], &unsent, &(HeartbeatFrame){ .kind = FRAME_STOP }, NULL);
+    assert_true(unsent.count > sizeof progress);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        close(pair[1]);
+        poll(&(struct pollfd){ .fd = pair[0], .events = POLLIN }, 1, 20000);        /* until the reader runs */
+        heartbeat_tcp_flush((int[]){ -1, pair[0] }, (UnsentBytes[]){ { 0 }, unsent }, 2, true);
+        _exit(0);
+    }
+    close(pair[0]);
+    assert_int_equal(send(pair[1], &heartbeat, sizeof heartbeat, 0), sizeof heartbeat);
+    for (int i = 0; i < frames; i++) assert_int_equal(receive(pair[1], &got, MEMBERS), RECEIVED_FRAME);
+    for (int i = 0; i < GOODBYES; i++) {
+        if (i % 12 == 0) usleep(10000);                       /* the system has taken all, and has not sent all */
+        assert_int_equal(receive(pair[1], &got, MEMBERS), RECEIVED_FRAME);
+        assert_int_equal(got.frame.kind, FRAME_GOODBYE);
+    }
+    assert_int_equal(receive(pair[1], &got, MEMBERS), RECEIVED_FRAME);
+    assert_int_equal(got.frame.kind, FRAME_STOP);
+    close(pair[1]);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    free(got.members);
     free(unsent.bytes);
 }
 
@@ -306,6 +427,8 @@ int main(void)
         cmocka_unit_test(no_heartbeat_is_closed),
         cmocka_unit_test(names_in_a_frame_end),
         cmocka_unit_test(a_slow_reader_gets_whole_frames),
+        cmocka_unit_test(a_frame_in_two_parts_is_one_frame),
+        cmocka_unit_test(the_stop_arrives_behind_an_unsent_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
