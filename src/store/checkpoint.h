@@ -28,8 +28,9 @@ Status checkpoint_save(Comm *world, const char *dir, const CheckpointState *stat
                        int keep_last);
 /* The newest complete checkpoint: the one that DIR/latest names, else the highest step whose manifest is
  * valid; or `dir` itself if it is a step directory. *found is false if there is none. BAD_FILE if there
- * are checkpoints and none is complete, and if one cannot be read for another reason than damage
- * (permissions, I/O errors). Not collective. */
+ * are checkpoints and none is complete, if one cannot be read for another reason than damage (permissions,
+ * I/O errors), and if `dir` does not exist but names a step or is beside the steps of a run. Not
+ * collective. */
 Status checkpoint_find(const char *dir, char path[1024], bool *found);
 /* The same without the line in the log where `latest` names a damaged checkpoint: for a look at a checkpoint
  * that is opened later. */

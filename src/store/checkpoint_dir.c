@@ -160,16 +160,54 @@ Status checkpoint_dir_newest(const char *dir, int64_t below, char path[1024], in
     return status;
 }
 
-/* Splits DIR/step_N or DIR/step_N/ into DIR and the step; false if the last component is no step. */
-static bool path_split(const char *path, char dir[1024], CheckpointFolder *folder)
+/* The last component in `name`, what precedes it in `dir`; "." where there is nothing. */
+static void parent_split(const char *path, char dir[1024], char name[256])
 {
     char whole[1024];
     snprintf(whole, sizeof whole, "%s", path);
     for (size_t n = strlen(whole); n > 1 && whole[n - 1] == '/'; n--) whole[n - 1] = 0;
     char *slash = strrchr(whole, '/');
-    if (!step_parse(folder, slash ? slash + 1 : whole)) return false;
-    snprintf(dir, 1024, "%.*s", slash ? (int)(slash - whole) : 1, slash ? whole : ".");
-    return true;
+    snprintf(name, 256, "%s", slash ? slash + 1 : whole);
+    snprintf(dir, 1024, "%.*s", slash == whole ? 1 : slash ? (int)(slash - whole) : 1, slash ? whole : ".");
+}
+
+/* Splits DIR/step_N or DIR/step_N/ into DIR and the step; false if the last component is no step. */
+static bool path_split(const char *path, char dir[1024], CheckpointFolder *folder)
+{
+    char name[256];
+    parent_split(path, dir, name);
+    return step_parse(folder, name);
+}
+
+Status checkpoint_dir_steps(char *text, size_t size, const char *dir, int64_t above)
+{
+    CheckpointFolder *list;
+    int               count;
+    size_t            used = 0;
+    *text = 0;
+    TRY(checkpoint_dir_list(dir, &list, &count));
+    for (int i = count - 1; i >= 0; i--) {
+        if (list[i].kind != FOLDER_WHOLE || list[i].step <= above || used + 32 > size) continue;
+        used += (size_t)snprintf(text + used, size - used, "%s%lld", used ? ", " : "",
+                                 (long long)list[i].step);
+    }
+    free(list);
+    return OK;
+}
+
+Status checkpoint_dir_missing(const char *path)
+{
+    char dir[1024], name[256], steps[400];
+    if (file_exists(path)) return OK;
+    parent_split(path, dir, name);
+    bool step = !strncmp(name, "step_", 5) && strspn(name + 5, "0123456789");
+    TRY(checkpoint_dir_steps(steps, sizeof steps, dir, -1));
+    if (*steps)
+        return fail(BAD_FILE, "%s: there is no such checkpoint; %s holds those of the steps %s: give one of "
+                    "them, or %s for the latest", path, dir, steps, dir);
+    if (!step) return OK;
+    return fail(BAD_FILE, "%s: there is no such checkpoint, and %s holds none; give the directory that jotun "
+                "train --save wrote", path, dir);
 }
 
 bool checkpoint_dir_is_step(const char *path)

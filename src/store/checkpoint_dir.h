@@ -34,6 +34,12 @@ Status checkpoint_dir_latest(const char *dir, CheckpointFolder *folder, bool *na
  * and *step >= 0, all of them are damaged and fail_text() gives the reason for one. Another failure than
  * damage is returned. */
 Status checkpoint_dir_newest(const char *dir, int64_t below, char path[1024], int64_t *step, bool *found);
+/* "10, 15, 20": the steps of dir above `above` whose directories have their plain names, ascending, as many
+ * as fit in `size`. */
+Status checkpoint_dir_steps(char *text, size_t size, const char *dir, int64_t above);
+/* BAD_FILE, with the steps there are, if nothing is at `path` and its name or what is beside it shows that a
+ * checkpoint is meant; so that no run starts anew because of a mistyped step. */
+Status checkpoint_dir_missing(const char *path);
 /* Returns `status`, an error about the step directory `path`. If it is BAD_FILE, adds to fail_text() which
  * complete checkpoint precedes it. */
 Status checkpoint_dir_advise(Status status, const char *path);

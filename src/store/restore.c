@@ -28,6 +28,7 @@ static Status newest_find(const char *dir, char path[1024], bool *found, Checkpo
     int64_t newest;
     *named = false;
     *found = checkpoint_dir_is_step(dir);
+    TRY(checkpoint_dir_missing(dir));
     if (*found) {
         snprintf(path, 1024, "%s", dir);
         return checkpoint_dir_advise(checkpoint_dir_check(dir), dir);

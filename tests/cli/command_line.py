@@ -140,6 +140,11 @@ def paths(folder, data):
     expect(1, f"--load {step}/manifest.json is a file of a checkpoint; give its directory: {step}\n", *train, "--load", f"{step}/manifest.json")
     expect(1, f"{made}/latest is a file of a checkpoint; give its directory: {made}\n", "checkpoint", "verify", f"{made}/latest")
     expect(1, f"--load {data}.bin is a file; give the directory that jotun train --save wrote", "generate", "--prompt", "a", "--load", f"{data}.bin")
+    missing = "step_00000011: there is no such checkpoint"
+    expect(1, f"{made}/{missing}; {made} holds those of the steps 1: give", *train, "--load", f"{made}/step_00000011")
+    expect(1, "there is no such checkpoint; ", "checkpoint", "info", f"{made}/step_2/")
+    expect(1, f"{missing}, and {empty} holds none", *train, "--load", f"{empty}/step_00000011")
+    expect(0, "has no checkpoint: training starts from new weights", *train, "--load", f"{empty}/run")
     expect(1, "--save /proc/x: cannot be made: No such file or directory; give a directory that can be written to", *train, "--save", "/proc/x")
     expect(1, f"--save {data}.bin: cannot be made: there is a file of that name; give", *train, "--save", f"{data}.bin")
     expect(1, f"{short}.idx: no such file, but {data}.idx is there: give the prefix {data}\n", "train", "--data-path", short, *one_step)
