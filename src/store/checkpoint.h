@@ -15,7 +15,7 @@
 
 /* Called by rank 0 only, before the first step. Creates `dir` and its parents, writes and removes a file
  * in it, and locks it (DIR/.lock). The lock is held while the descriptor *lock is open, that is until the
- * process ends; *lock is -1 on failure. BAD_OPTION if another run holds the lock, or if dir holds complete
+ * process ends; *lock is -1 on failure. BAD_OPTION if dir is or is named like a step directory, if another run holds the lock, or if dir holds complete
  * checkpoints and `loaded`, the step directory that this run was loaded from (NULL: none), is not one of
  * them. */
 Status checkpoint_lock(const char *dir, const char *loaded, int *lock);

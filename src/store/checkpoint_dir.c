@@ -171,8 +171,7 @@ static void parent_split(const char *path, char dir[1024], char name[256])
     snprintf(dir, 1024, "%.*s", slash == whole ? 1 : slash ? (int)(slash - whole) : 1, slash ? whole : ".");
 }
 
-/* Splits DIR/step_N or DIR/step_N/ into DIR and the step; false if the last component is no step. */
-static bool path_split(const char *path, char dir[1024], CheckpointFolder *folder)
+bool checkpoint_dir_split(const char *path, char dir[1024], CheckpointFolder *folder)
 {
     char name[256];
     parent_split(path, dir, name);
@@ -215,7 +214,7 @@ bool checkpoint_dir_is_step(const char *path)
     char             manifest[1024], dir[1024];
     CheckpointFolder folder;
     if (path_join(manifest, path, "manifest.json") == OK && file_exists(manifest)) return true;
-    return path_split(path, dir, &folder) && file_exists(path);
+    return checkpoint_dir_split(path, dir, &folder) && file_exists(path);
 }
 
 Status checkpoint_dir_advise(Status status, const char *path)
@@ -226,7 +225,7 @@ Status checkpoint_dir_advise(Status status, const char *path)
     bool             found;
     if (status != BAD_FILE) return status;
     snprintf(message, sizeof message, "%s", fail_text());      /* the search below may replace it */
-    if (!path_split(path, dir, &folder) ||
+    if (!checkpoint_dir_split(path, dir, &folder) ||
         checkpoint_dir_newest(dir, folder.step, before, &step, &found) != OK || !found)
         return fail(status, "%s", message);
     return fail(status, "%s; the checkpoint before it is complete: --load %s", message, before);

@@ -25,6 +25,8 @@ Status checkpoint_dir_check(const char *folder);
  * silently resumes from an older one. */
 Status checkpoint_dir_inspect(const char *dir, CheckpointFolder folder, char path[1024], bool *complete);
 
+/* Splits DIR/step_N or DIR/step_N/ into DIR and the step; false if the last component is no step. */
+bool   checkpoint_dir_split(const char *path, char dir[1024], CheckpointFolder *folder);
 /* Whether the path is a step directory, complete or not: it contains a manifest or is named like a step. */
 bool   checkpoint_dir_is_step(const char *path);
 /* The step that `latest` names; *named is false if the file is missing or names none. */

@@ -145,6 +145,9 @@ def paths(folder, data):
     expect(1, "there is no such checkpoint; ", "checkpoint", "info", f"{made}/step_2/")
     expect(1, f"{missing}, and {empty} holds none", *train, "--load", f"{empty}/step_00000011")
     expect(0, "has no checkpoint: training starts from new weights", *train, "--load", f"{empty}/run")
+    for inside in step, f"{step}/", f"{empty}/step_00000030":
+        expect(1, f"is a checkpoint's own directory; give the one it is in, --save {os.path.dirname(inside.rstrip('/'))}\n", *train,
+               "--save", inside)
     expect(1, "--save /proc/x: cannot be made: No such file or directory; give a directory that can be written to", *train, "--save", "/proc/x")
     expect(1, f"--save {data}.bin: cannot be made: there is a file of that name; give", *train, "--save", f"{data}.bin")
     expect(1, f"{short}.idx: no such file, but {data}.idx is there: give the prefix {data}\n", "train", "--data-path", short, *one_step)
