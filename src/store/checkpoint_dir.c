@@ -247,6 +247,50 @@ static Status step_remove(const char *dir, CheckpointFolder folder)
     return folder_remove(part);
 }
 
+/* "abandoned_step_00000030", or with a number behind it where that is taken: no name that step_parse
+ * accepts. */
+static Status abandoned_path(char path[1024], const char *dir, int64_t step)
+{
+    char   step_only[64], name[96];
+    step_name(step_only, (CheckpointFolder){ step, FOLDER_WHOLE });
+    int bytes = snprintf(name, sizeof name, "abandoned_%s", step_only);
+    TRY(path_join(path, dir, name));
+    for (int i = 2; file_exists(path); i++) {
+        snprintf(name + bytes, sizeof name - (size_t)bytes, "_%d", i);
+        TRY(path_join(path, dir, name));
+    }
+    return OK;
+}
+
+static Status latest_write(const char *dir, int64_t step)
+{
+    char name[64], latest[1024];
+    TRY(path_join(latest, dir, "latest"));
+    step_name(name, (CheckpointFolder){ step, FOLDER_WHOLE });
+    return file_write_whole(latest, name, strlen(name));
+}
+
+/* `latest` is written first: a kill between two renames leaves no later step that would be found. */
+Status checkpoint_dir_abandon(const char *dir, int64_t above)
+{
+    CheckpointFolder *list;
+    int               count, renamed = 0;
+    Status            status = OK;
+    char              path[1024], aside[1024];
+    TRY(checkpoint_dir_path(path, dir, (CheckpointFolder){ above, FOLDER_WHOLE }));
+    bool here = file_exists(path);
+    TRY(checkpoint_dir_list(dir, &list, &count));
+    for (int i = 0; i < count && status == OK && list[i].step > above; i++) {
+        if (list[i].kind == FOLDER_PART) continue;
+        if (renamed++ == 0 && here) status = latest_write(dir, above);
+        if (status == OK) status = checkpoint_dir_path(path, dir, list[i]);
+        if (status == OK) status = abandoned_path(aside, dir, list[i].step);
+        if (status == OK) status = file_rename(path, aside);
+    }
+    free(list);
+    return status == OK && renamed ? folder_sync(dir) : status;
+}
+
 /* If a save was killed between the two renames of part_rename, the previous checkpoint gets its name back. */
 static Status old_folders_restore(const char *dir)
 {
@@ -304,12 +348,9 @@ static Status part_rename(const char *dir, int64_t step)
  * can undo. */
 Status checkpoint_dir_publish(const char *dir, int64_t step)
 {
-    char name[64], latest[1024];
     TRY(part_rename(dir, step));
     TRY(folder_sync(dir));
-    TRY(path_join(latest, dir, "latest"));
-    step_name(name, (CheckpointFolder){ step, FOLDER_WHOLE });
-    return file_write_whole(latest, name, strlen(name));
+    return latest_write(dir, step);
 }
 
 static void prune_one(const char *dir, CheckpointFolder f)

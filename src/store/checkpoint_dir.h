@@ -6,6 +6,7 @@
  *     step_00001000           a checkpoint; it gets this name by a rename, once it is complete
  *     .step_00001000.part     being written or being removed; never a checkpoint
  *     .step_00001000.old      a complete checkpoint, renamed while a new one of the same step takes its name
+ *     abandoned_step_00001000 of a run that then continued from an earlier step; not looked at below
  *     latest                  the name of the newest complete checkpoint
  *     .lock, .probe           of the run that saves here (checkpoint_lock.c); not looked at below */
 #include "store/manifest.h"
@@ -48,12 +49,16 @@ Status checkpoint_dir_advise(Status status, const char *path);
 
 /* The functions below change the directory; rank 0 alone calls them. */
 
+/* Before the first save of a run that continues after step `above`: writes that into `latest` and renames the
+ * checkpoints of later steps to abandoned_step_N, so that checkpoint_dir_newest does not find them and
+ * checkpoint_dir_prune does not count them. */
+Status checkpoint_dir_abandon(const char *dir, int64_t above);
 /* Repairs or removes what a killed save left, and makes an empty .part directory. */
 Status checkpoint_dir_begin  (const char *dir, int64_t step);
 /* Renames .part to step_N, syncs the directory and rewrites `latest`. */
 Status checkpoint_dir_publish(const char *dir, int64_t step);
 /* Removes left-over .part and .old directories and, if keep_last > 0, complete checkpoints of lower steps
- * beyond keep_last - 1 of them. Higher steps belong to another branch of the run and are kept. What cannot
- * be removed is logged. */
+ * beyond keep_last - 1 of them. Higher steps, which checkpoint_dir_abandon was not called for, are kept. What
+ * cannot be removed is logged. */
 void   checkpoint_dir_prune  (const char *dir, int64_t step, int keep_last);
 #endif

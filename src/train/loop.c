@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "base/log.h"
 #include "base/seam.h"
+#include "store/checkpoint_dir.h"
 #include "train/report.h"
 
 /* ---- loading ---- */
@@ -79,6 +80,14 @@ static Status save_failed(const Trainer *t, Status status)
 /* in_row: steps up to the present one that were skipped. saved: the step of the newest checkpoint from before
  * them, in the directory `holds`, which is NULL where there is none. */
 typedef struct { int64_t in_row, saved; const char *holds; } Skips;
+
+/* A run that went back to an earlier step leaves the later checkpoints to nobody: they get other names before
+ * its first save, so that none of them is resumed from or counted as one of this run. */
+static Status abandon_later(Trainer *t, int64_t first)
+{
+    Status status = t->mesh.rank == 0 ? checkpoint_dir_abandon(t->config->save, first) : OK;
+    return agree(t->world, status);
+}
 
 /* After a skipped step the weights may be broken, so that earlier checkpoints are kept. */
 static Status save(Trainer *t, Skips *skips)
@@ -168,7 +177,7 @@ static Status interrupted(const Trainer *t, int64_t first, bool loaded)
 static Status steps(Trainer *t, Report *report, bool loaded)
 {
     const TrainConfig *config = t->config;
-    int64_t first = t->step;
+    int64_t first = t->step, saves = 0;
     Skips skips = { 0, first, loaded ? config->load : NULL };
     bool stop = trainer_join_flags(t, (RunFlags){ 0 }).signal != 0;                     /* <-> world */
     while (t->step < config->steps && !stop) {
@@ -186,6 +195,7 @@ static Status steps(Trainer *t, Report *report, bool loaded)
         bool last = stop || t->step == config->steps;
         bool due = at_interval(t->step, config->save_interval) && skips.in_row == 0;
         if (config->save && (due || last)) {
+            if (!saves++) TRY(abandon_later(t, first));
             TRY(save(t, &skips));
             report_pause(report);
         }
@@ -215,6 +225,16 @@ static void log_repeated_samples(const Trainer *t)
                  (long long)((have + config->global - 1) / config->global));
 }
 
+static void log_later_checkpoints(const Trainer *t)
+{
+    char steps[400];
+    if (!t->config->save || t->step >= t->config->steps) return;
+    if (checkpoint_dir_steps(steps, sizeof steps, t->config->save, t->step) != OK || !*steps) return;
+    log_line("--save %s holds later checkpoints, of the steps %s: before the first save they are renamed to "
+             "abandoned_step_N, which --load %s and --keep-last leave alone", t->config->save, steps,
+             t->config->save);
+}
+
 static void log_setup(const Trainer *t)
 {
     MeshSize m = t->mesh.size;
@@ -230,6 +250,7 @@ static void log_setup(const Trainer *t)
         log_line("resumes with other options than the checkpoint's: %s; the results differ from those of an "
                  "unchanged run", t->config->changed);
     log_repeated_samples(t);
+    log_later_checkpoints(t);
     if (!t->config->save) log_line("--save was not given: the model will not be saved");
     if (t->step >= t->config->steps)
         log_line("--train-iters %lld: the checkpoint is after step %lld, so nothing is left to train; a "

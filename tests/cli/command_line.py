@@ -104,10 +104,12 @@ def memory_that_is_not_there(data):
 def longer_resume(folder, data):
     train = ["train", "--data-path", data, *run.MODEL, "--save", os.path.join(folder, "ck"), "--load", os.path.join(folder, "ck")]
     run.jotun(*train, "--train-iters", 2)
-    expect(0, "", *train, "--train-iters", 4, never="resumes with")
+    expect(0, "", *train, "--train-iters", 3, "--lr-decay-iters", 2, never="resumes with")
+    expect(0, "checkpoint's: --lr-decay-iters 4 (derived from --train-iters), was 2 (--lr-decay-iters 2 keeps that); the results",
+           *train, "--train-iters", 4)
     expect(0, "resumes with other options than the checkpoint's: --lr-decay-iters 5, was 4; the results", *train, "--train-iters", 5, "--lr-decay-iters", 5)
-    expect(0, "resumes with other options than the checkpoint's: --seed 5, was 1234; the results", *train, "--train-iters", 6, "--seed", 5)
-    changed = [*train, "--train-iters", 7, "--lr", 0.002, "--hidden-dropout", 0, "--seed", 5]
+    expect(0, "resumes with other options than the checkpoint's: --seed 5, was 1234; the results", *train, "--train-iters", 6, "--lr-decay-iters", 5, "--seed", 5)
+    changed = [*train, "--train-iters", 7, "--lr-decay-iters", 5, "--lr", 0.002, "--hidden-dropout", 0, "--seed", 5]
     done = run.jotun(*changed)
     says = "--hidden-dropout 0, was 0.1; --lr 0.002, was 0.001; the results differ"
     if done.stderr.count("resumes with") != 1 or says not in done.stderr:
