@@ -49,7 +49,6 @@ Status options_json     (Options *o, const char **json);
  * typed. BAD_FILE where it is no such object, or has an option that this version does not know. */
 Status options_from_json(Options *o, const char *json, const char *path);
 /* A run that resumes from the checkpoint at `path`, after options_derive: BAD_OPTION where a FOR_SHAPE row
- * differs; o->changed lists the FOR_SAME_RUN rows that do. A value that was copied from another option,
- * then and now, is not compared: that other option is. */
+ * differs; o->changed lists the FOR_SAME_RUN rows that do, with what keeps them where they are derived. */
 Status options_match_json(Options *o, const char *json, const char *path);
 #endif

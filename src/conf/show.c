@@ -115,16 +115,20 @@ typedef struct {
 } CheckpointComparison;
 
 /* A FOR_SHAPE option must be the same; the difference is reported once, at the end. A FOR_SAME_RUN option may
- * change, and the changes are listed in one line, which is logged when the run has started. */
+ * change, and the changes are listed in one line, which is logged when the run has started. One that is
+ * derived from an option that may change, like lr-decay-iters from train-iters, is kept only where it is
+ * given. */
 static void note_difference(CheckpointComparison *m, OptionIndex option, const char *was)
 {
     const Options *o = m->o;
-    char said[512];
+    char said[512], keeps[400] = "";
     if (option_taken(option, FOR_SAME_RUN)) {
-        size_t used = strlen(m->changed), room = sizeof m->changed - MORE - used;
-        int bytes = snprintf(m->changed + used, room, "%s%s, was %s", used ? "; " : "",
-                             options_typed(said, sizeof said, o, option), was);
-        if ((size_t)bytes < room) return;
+        if (o->source[option].kind == SOURCE_DERIVED)
+            snprintf(keeps, sizeof keeps, " (--%s %s keeps that)", option_rows[option].name, was);
+        size_t used = strlen(m->changed), left = sizeof m->changed - MORE - used;
+        int bytes = snprintf(m->changed + used, left, "%s%s, was %s%s", used ? "; " : "",
+                             options_typed(said, sizeof said, o, option), was, keeps);
+        if ((size_t)bytes < left) return;
         m->changed[used] = 0;
         m->more++;
     } else if (m->wrong < 0 || o->source[option].kind > o->source[m->wrong].kind) {
@@ -147,17 +151,6 @@ static bool same_value(const Options *a, const Options *b, OptionIndex option)
     return same;
 }
 
-/* Whether a value was copied from another option, then and now: lr-decay-iters from train-iters. A longer
- * run is no difference of its own in what was copied. */
-static bool was_copied(const Options *o, OptionIndex option, const json_t *saved)
-{
-    const OptionSource *source = &o->source[option];
-    if (source->kind != SOURCE_DERIVED || strncmp(source->from, "--", 2)) return false;
-    const json_t *origin = json_object_get(saved, source->from + 2);
-    const json_t *copy   = json_object_get(saved, option_rows[option].name);
-    return origin && option_taken(option, FOR_SAME_RUN) && json_equal(origin, copy);
-}
-
 /* An option that the checkpoint does not have, or that has no effect here, is not compared: a rotary base
  * with learned positions, for example. */
 static Status match_value(CheckpointComparison *m, OptionIndex option, const json_t *saved)
@@ -167,7 +160,6 @@ static Status match_value(CheckpointComparison *m, OptionIndex option, const jso
     const json_t *value = json_object_get(saved, option_rows[option].name);
     if (!value || !option_taken(option, FOR_SHAPE | FOR_SAME_RUN)) return OK;
     if (m->o->source[option].kind == SOURCE_NOTHING || option_unmet(m->o, option)) return OK;
-    if (was_copied(m->o, option, saved)) return OK;
     Status status = set_from_json(&saved_options, option, value, m->path);
     if (status == OK && !same_value(m->o, &saved_options, option))
         note_difference(m, option, options_value_text(was, sizeof was, &saved_options, option));

@@ -160,16 +160,53 @@ Status checkpoint_dir_newest(const char *dir, int64_t below, char path[1024], in
     return status;
 }
 
-/* Splits DIR/step_N or DIR/step_N/ into DIR and the step; false if the last component is no step. */
-static bool path_split(const char *path, char dir[1024], CheckpointFolder *folder)
+/* The last component in `name`, what precedes it in `dir`; "." where there is nothing. */
+static void parent_split(const char *path, char dir[1024], char name[256])
 {
     char whole[1024];
     snprintf(whole, sizeof whole, "%s", path);
     for (size_t n = strlen(whole); n > 1 && whole[n - 1] == '/'; n--) whole[n - 1] = 0;
     char *slash = strrchr(whole, '/');
-    if (!step_parse(folder, slash ? slash + 1 : whole)) return false;
-    snprintf(dir, 1024, "%.*s", slash ? (int)(slash - whole) : 1, slash ? whole : ".");
-    return true;
+    snprintf(name, 256, "%s", slash ? slash + 1 : whole);
+    snprintf(dir, 1024, "%.*s", slash == whole ? 1 : slash ? (int)(slash - whole) : 1, slash ? whole : ".");
+}
+
+bool checkpoint_dir_split(const char *path, char dir[1024], CheckpointFolder *folder)
+{
+    char name[256];
+    parent_split(path, dir, name);
+    return step_parse(folder, name);
+}
+
+Status checkpoint_dir_steps(char *text, size_t size, const char *dir, int64_t above)
+{
+    CheckpointFolder *list;
+    int               count;
+    size_t            used = 0;
+    *text = 0;
+    TRY(checkpoint_dir_list(dir, &list, &count));
+    for (int i = count - 1; i >= 0; i--) {
+        if (list[i].kind != FOLDER_WHOLE || list[i].step <= above || used + 32 > size) continue;
+        used += (size_t)snprintf(text + used, size - used, "%s%lld", used ? ", " : "",
+                                 (long long)list[i].step);
+    }
+    free(list);
+    return OK;
+}
+
+Status checkpoint_dir_missing(const char *path)
+{
+    char dir[1024], name[256], steps[400];
+    if (file_exists(path)) return OK;
+    parent_split(path, dir, name);
+    bool step = !strncmp(name, "step_", 5) && strspn(name + 5, "0123456789");
+    TRY(checkpoint_dir_steps(steps, sizeof steps, dir, -1));
+    if (*steps)
+        return fail(BAD_FILE, "%s: there is no such checkpoint; %s holds those of the steps %s: give one of "
+                    "them, or %s for the latest", path, dir, steps, dir);
+    if (!step) return OK;
+    return fail(BAD_FILE, "%s: there is no such checkpoint, and %s holds none; give the directory that jotun "
+                "train --save wrote", path, dir);
 }
 
 bool checkpoint_dir_is_step(const char *path)
@@ -177,7 +214,7 @@ bool checkpoint_dir_is_step(const char *path)
     char             manifest[1024], dir[1024];
     CheckpointFolder folder;
     if (path_join(manifest, path, "manifest.json") == OK && file_exists(manifest)) return true;
-    return path_split(path, dir, &folder) && file_exists(path);
+    return checkpoint_dir_split(path, dir, &folder) && file_exists(path);
 }
 
 Status checkpoint_dir_advise(Status status, const char *path)
@@ -188,7 +225,7 @@ Status checkpoint_dir_advise(Status status, const char *path)
     bool             found;
     if (status != BAD_FILE) return status;
     snprintf(message, sizeof message, "%s", fail_text());      /* the search below may replace it */
-    if (!path_split(path, dir, &folder) ||
+    if (!checkpoint_dir_split(path, dir, &folder) ||
         checkpoint_dir_newest(dir, folder.step, before, &step, &found) != OK || !found)
         return fail(status, "%s", message);
     return fail(status, "%s; the checkpoint before it is complete: --load %s", message, before);
@@ -208,6 +245,50 @@ static Status step_remove(const char *dir, CheckpointFolder folder)
     TRY(file_rename(path, part));
     TRY(folder_sync(dir));
     return folder_remove(part);
+}
+
+/* "abandoned_step_00000030", or with a number behind it where that is taken: no name that step_parse
+ * accepts. */
+static Status abandoned_path(char path[1024], const char *dir, int64_t step)
+{
+    char   step_only[64], name[96];
+    step_name(step_only, (CheckpointFolder){ step, FOLDER_WHOLE });
+    int bytes = snprintf(name, sizeof name, "abandoned_%s", step_only);
+    TRY(path_join(path, dir, name));
+    for (int i = 2; file_exists(path); i++) {
+        snprintf(name + bytes, sizeof name - (size_t)bytes, "_%d", i);
+        TRY(path_join(path, dir, name));
+    }
+    return OK;
+}
+
+static Status latest_write(const char *dir, int64_t step)
+{
+    char name[64], latest[1024];
+    TRY(path_join(latest, dir, "latest"));
+    step_name(name, (CheckpointFolder){ step, FOLDER_WHOLE });
+    return file_write_whole(latest, name, strlen(name));
+}
+
+/* `latest` is written first: a kill between two renames leaves no later step that would be found. */
+Status checkpoint_dir_abandon(const char *dir, int64_t above)
+{
+    CheckpointFolder *list;
+    int               count, renamed = 0;
+    Status            status = OK;
+    char              path[1024], aside[1024];
+    TRY(checkpoint_dir_path(path, dir, (CheckpointFolder){ above, FOLDER_WHOLE }));
+    bool here = file_exists(path);
+    TRY(checkpoint_dir_list(dir, &list, &count));
+    for (int i = 0; i < count && status == OK && list[i].step > above; i++) {
+        if (list[i].kind == FOLDER_PART) continue;
+        if (renamed++ == 0 && here) status = latest_write(dir, above);
+        if (status == OK) status = checkpoint_dir_path(path, dir, list[i]);
+        if (status == OK) status = abandoned_path(aside, dir, list[i].step);
+        if (status == OK) status = file_rename(path, aside);
+    }
+    free(list);
+    return status == OK && renamed ? folder_sync(dir) : status;
 }
 
 /* If a save was killed between the two renames of part_rename, the previous checkpoint gets its name back. */
@@ -267,12 +348,9 @@ static Status part_rename(const char *dir, int64_t step)
  * can undo. */
 Status checkpoint_dir_publish(const char *dir, int64_t step)
 {
-    char name[64], latest[1024];
     TRY(part_rename(dir, step));
     TRY(folder_sync(dir));
-    TRY(path_join(latest, dir, "latest"));
-    step_name(name, (CheckpointFolder){ step, FOLDER_WHOLE });
-    return file_write_whole(latest, name, strlen(name));
+    return latest_write(dir, step);
 }
 
 static void prune_one(const char *dir, CheckpointFolder f)

@@ -93,8 +93,19 @@ static Status save_refuse(Status status, const char *dir)
                 named ? "" : ": ", why);
 }
 
+/* A run inside a checkpoint would be found by no --load of the directory above it. */
+static Status step_refuse(const char *dir)
+{
+    char             above[1024];
+    CheckpointFolder folder;
+    if (!checkpoint_dir_split(dir, above, &folder) && !checkpoint_dir_is_step(dir)) return OK;
+    return fail(BAD_OPTION, "--save %s is a checkpoint's own directory; give the one it is in, --save %s", dir,
+                above);
+}
+
 static Status place_take(const char *dir, int *lock)
 {
+    TRY(step_refuse(dir));
     TRY(save_refuse(folder_make(dir), dir));
     Status status = lock_open(lock, dir);
     return *lock < 0 ? save_refuse(status, dir) : status;

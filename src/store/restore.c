@@ -20,14 +20,17 @@ struct Checkpoint {
 /* ---- finding ---- */
 
 /* If there are checkpoints and all are damaged, that is an error: a run that silently began at step 0 would
- * later replace them. The .old directory of the latest step is tried too, since a save of the same step
+ * later replace them. Steps above that of `latest` are of a run that was given up for an earlier step, and are
+ * never taken in its place. The .old directory of the latest step is tried too, since a save of the same step
  * may have been killed. *named: DIR/latest names *latest, which is not complete. */
 static Status newest_find(const char *dir, char path[1024], bool *found, CheckpointFolder *latest,
                           bool *named)
 {
     int64_t newest;
+    char    later[300];
     *named = false;
     *found = checkpoint_dir_is_step(dir);
+    TRY(checkpoint_dir_missing(dir));
     if (*found) {
         snprintf(path, 1024, "%s", dir);
         return checkpoint_dir_advise(checkpoint_dir_check(dir), dir);
@@ -40,9 +43,15 @@ static Status newest_find(const char *dir, char path[1024], bool *found, Checkpo
         *named = false;                                   /* it is complete: nothing is to be reported */
         return OK;
     }
-    TRY(checkpoint_dir_newest(dir, INT64_MAX, path, &newest, found));
+    int64_t end = *named && latest->step < INT64_MAX ? latest->step + 1 : INT64_MAX;
+    TRY(checkpoint_dir_newest(dir, end, path, &newest, found));
     if (newest >= 0 && !*found)
-        return fail(BAD_FILE, "%s: no checkpoint in it is complete; one of them: %.300s", dir, fail_text());
+        return fail(BAD_FILE, "%s: no checkpoint in it%s is complete; one of them: %.300s", dir,
+                    *named ? " up to the one that `latest` names" : "", fail_text());
+    TRY(checkpoint_dir_steps(later, sizeof later, dir, end - 1));
+    if (!*found && *later)
+        return fail(BAD_FILE, "%s/latest names step %lld, and neither it nor one before it is there; "
+                    "--load %s/step_N takes one of the later steps %s", dir, (long long)latest->step, dir, later);
     return OK;
 }
 

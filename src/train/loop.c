@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "base/log.h"
 #include "base/seam.h"
+#include "store/checkpoint_dir.h"
 #include "train/report.h"
 
 /* ---- loading ---- */
@@ -76,24 +77,51 @@ static Status save_failed(const Trainer *t, Status status)
                 (long long)t->step, path, t->config->save);
 }
 
-static Status save(Trainer *t)
+/* in_row: steps up to the present one that were skipped. saved: the step of the newest checkpoint from before
+ * them, in the directory `holds`, which is NULL where there is none. */
+typedef struct { int64_t in_row, saved; const char *holds; } Skips;
+
+/* A run that went back to an earlier step leaves the later checkpoints to nobody: they get other names before
+ * its first save, so that none of them is resumed from or counted as one of this run. */
+static Status abandon_later(Trainer *t, int64_t first)
 {
+    Status status = t->mesh.rank == 0 ? checkpoint_dir_abandon(t->config->save, first) : OK;
+    return agree(t->world, status);
+}
+
+/* After a skipped step the weights may be broken, so that earlier checkpoints are kept. */
+static Status save(Trainer *t, Skips *skips)
+{
+    const TrainConfig *config = t->config;
     watchdog_work(t->world, "saving");
-    Status status = trainer_save(t, t->config->save);
+    Status status = trainer_save(t, config->save, skips->in_row ? 0 : config->keep_last);
     watchdog_work(t->world, NULL);
     if (status != OK) return save_failed(t, status);           /* same on every rank */
     if (t->mesh.rank == 0) {
         log_progress_end();
-        log_line("step %lld is saved in %s", (long long)t->step, t->config->save);
+        log_line("step %lld is saved in %s%s", (long long)t->step, config->save, !skips->in_row ? "" :
+                 "; it was skipped, so that its weights may be broken: no earlier checkpoint is removed");
     }
+    if (!skips->in_row) *skips = (Skips){ 0, t->step, config->save };
     return OK;
 }
 
 static bool at_interval(int64_t step, int64_t interval) { return interval > 0 && step % interval == 0; }
 
 /* Skipped steps in a row. An outlier in the data makes one or two steps overflow; a run that diverged
- * never recovers, and would overwrite its good checkpoints. */
+ * never recovers. */
 enum { SKIPS_MAX = 20 };
+
+static Status diverged(const Trainer *t, const Skips *skips)
+{
+    char from[1200] = "nothing was saved before them";
+    if (skips->holds)
+        snprintf(from, sizeof from, "the last checkpoint before them is of step %lld: --load %s resumes from it",
+                 (long long)skips->saved, skips->holds);
+    return fail(BAD_OPTION, "%d steps in a row, %lld to %lld, had a loss or gradient norm that is not finite; "
+                "%s; try a lower --lr, a longer --lr-warmup-iters, or --clip-grad 1", SKIPS_MAX,
+                (long long)t->step - SKIPS_MAX + 1, (long long)t->step, from);
+}
 
 /* For all ranks, the message of the lowest rank whose data could not be read. */
 static Status unreadable_data(Trainer *t)
@@ -104,14 +132,11 @@ static Status unreadable_data(Trainer *t)
 /* Whether the run may continue after a step: not after unreadable data on any rank, and not after
  * SKIPS_MAX skipped steps. The step with bad data has been computed on zeros, so its result is discarded
  * with the run. */
-static Status check_step(Trainer *t, StepReport done, RunFlags flags, int64_t *skips)
+static Status check_step(Trainer *t, StepReport done, RunFlags flags, Skips *skips)
 {
-    *skips = done.skipped ? *skips + 1 : 0;
+    skips->in_row = done.skipped ? skips->in_row + 1 : 0;
     if (flags.failed) return unreadable_data(t);
-    if (*skips < SKIPS_MAX) return OK;
-    return fail(BAD_OPTION, "%d steps in a row had a loss or gradient norm that is not finite; "
-                "nothing was saved since; try a lower --lr, a longer --lr-warmup-iters, or --clip-grad 1",
-                SKIPS_MAX);
+    return skips->in_row < SKIPS_MAX ? OK : diverged(t, skips);
 }
 
 /* A signal gives up an evaluation, which may take minutes, because schedulers kill a job soon after
@@ -148,11 +173,12 @@ static Status interrupted(const Trainer *t, int64_t first, bool loaded)
 }
 
 /* A signal is looked for once per step, in the message that also carries errors, so that all ranks stop
- * after the same step. The last step of a run is always saved. */
+ * after the same step. The last step of a run is always saved; at an interval a skipped step is not. */
 static Status steps(Trainer *t, Report *report, bool loaded)
 {
     const TrainConfig *config = t->config;
-    int64_t first = t->step, skips = 0;
+    int64_t first = t->step, saves = 0;
+    Skips skips = { 0, first, loaded ? config->load : NULL };
     bool stop = trainer_join_flags(t, (RunFlags){ 0 }).signal != 0;                     /* <-> world */
     while (t->step < config->steps && !stop) {
         double lr = lr_at(&config->lr, t->step);
@@ -167,8 +193,10 @@ static Status steps(Trainer *t, Report *report, bool loaded)
         if (t->step == config->steps) TRY(evaluate(t, report, SPLIT_TEST));      /* same on every rank */
         stop = t->signal || at_interval(t->step, config->exit_interval);
         bool last = stop || t->step == config->steps;
-        if (config->save && (at_interval(t->step, config->save_interval) || last)) {
-            TRY(save(t));
+        bool due = at_interval(t->step, config->save_interval) && skips.in_row == 0;
+        if (config->save && (due || last)) {
+            if (!saves++) TRY(abandon_later(t, first));
+            TRY(save(t, &skips));
             report_pause(report);
         }
     }
@@ -197,6 +225,16 @@ static void log_repeated_samples(const Trainer *t)
                  (long long)((have + config->global - 1) / config->global));
 }
 
+static void log_later_checkpoints(const Trainer *t)
+{
+    char steps[400];
+    if (!t->config->save || t->step >= t->config->steps) return;
+    if (checkpoint_dir_steps(steps, sizeof steps, t->config->save, t->step) != OK || !*steps) return;
+    log_line("--save %s holds later checkpoints, of the steps %s: before the first save they are renamed to "
+             "abandoned_step_N, which --load %s and --keep-last leave alone", t->config->save, steps,
+             t->config->save);
+}
+
 static void log_setup(const Trainer *t)
 {
     MeshSize m = t->mesh.size;
@@ -212,6 +250,7 @@ static void log_setup(const Trainer *t)
         log_line("resumes with other options than the checkpoint's: %s; the results differ from those of an "
                  "unchanged run", t->config->changed);
     log_repeated_samples(t);
+    log_later_checkpoints(t);
     if (!t->config->save) log_line("--save was not given: the model will not be saved");
     if (t->step >= t->config->steps)
         log_line("--train-iters %lld: the checkpoint is after step %lld, so nothing is left to train; a "

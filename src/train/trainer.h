@@ -100,6 +100,7 @@ LoaderConfig trainer_loader_config(const Trainer *trainer);
 /* train/trainer_checkpoint.c. Both are collective and fail on all ranks with the same message. Saving refuses
  * weights that are not finite. Loading sets the step and, where the run trains, the optimizer states and the
  * position in the data. */
-Status trainer_save(Trainer *trainer, const char *dir);              /* a new checkpoint in dir */
+/* A new checkpoint in dir; keep_last as in checkpoint_save. */
+Status trainer_save(Trainer *trainer, const char *dir, int64_t keep_last);
 Status trainer_load(Trainer *trainer, const char *path);             /* the checkpoint at path */
 #endif

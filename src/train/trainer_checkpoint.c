@@ -127,7 +127,7 @@ static Status check_weights_finite(Trainer *t)
         "try a lower --lr or a larger --adam-eps", (long long)t->step);
 }
 
-Status trainer_save(Trainer *t, const char *dir)
+Status trainer_save(Trainer *t, const char *dir, int64_t keep_last)
 {
     const char *data = NULL;
     Status ready = check_weights_finite(t);
@@ -142,7 +142,7 @@ Status trainer_save(Trainer *t, const char *dir)
     ShardList list = shards_to_save(t);
     queue_wait(&t->queue);
     Status status = checkpoint_save(t->world, dir, &state, files, count, list.shard, list.count,
-        (int)t->config->keep_last);
+        (int)keep_last);
     for (int i = 0; i < count; i++) free(files[i].tensor);
     free(files);
     free(list.shard);

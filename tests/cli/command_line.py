@@ -119,10 +119,12 @@ def memory_that_is_not_there(data):
 def longer_resume(folder, data):
     train = ["train", "--data-path", data, *run.MODEL, "--save", os.path.join(folder, "ck"), "--load", os.path.join(folder, "ck")]
     run.jotun(*train, "--train-iters", 2)
-    expect(0, "", *train, "--train-iters", 4, never="resumes with")
+    expect(0, "", *train, "--train-iters", 3, "--lr-decay-iters", 2, never="resumes with")
+    expect(0, "checkpoint's: --lr-decay-iters 4 (derived from --train-iters), was 2 (--lr-decay-iters 2 keeps that); the results",
+           *train, "--train-iters", 4)
     expect(0, "resumes with other options than the checkpoint's: --lr-decay-iters 5, was 4; the results", *train, "--train-iters", 5, "--lr-decay-iters", 5)
-    expect(0, "resumes with other options than the checkpoint's: --seed 5, was 1234; the results", *train, "--train-iters", 6, "--seed", 5)
-    changed = [*train, "--train-iters", 7, "--lr", 0.002, "--hidden-dropout", 0, "--seed", 5]
+    expect(0, "resumes with other options than the checkpoint's: --seed 5, was 1234; the results", *train, "--train-iters", 6, "--lr-decay-iters", 5, "--seed", 5)
+    changed = [*train, "--train-iters", 7, "--lr-decay-iters", 5, "--lr", 0.002, "--hidden-dropout", 0, "--seed", 5]
     done = run.jotun(*changed)
     says = "--hidden-dropout 0, was 0.1; --lr 0.002, was 0.001; the results differ"
     if done.stderr.count("resumes with") != 1 or says not in done.stderr:
@@ -155,6 +157,14 @@ def paths(folder, data):
     expect(1, f"--load {step}/manifest.json is a file of a checkpoint; give its directory: {step}\n", *train, "--load", f"{step}/manifest.json")
     expect(1, f"{made}/latest is a file of a checkpoint; give its directory: {made}\n", "checkpoint", "verify", f"{made}/latest")
     expect(1, f"--load {data}.bin is a file; give the directory that jotun train --save wrote", "generate", "--prompt", "a", "--load", f"{data}.bin")
+    missing = "step_00000011: there is no such checkpoint"
+    expect(1, f"{made}/{missing}; {made} holds those of the steps 1: give", *train, "--load", f"{made}/step_00000011")
+    expect(1, "there is no such checkpoint; ", "checkpoint", "info", f"{made}/step_2/")
+    expect(1, f"{missing}, and {empty} holds none", *train, "--load", f"{empty}/step_00000011")
+    expect(0, "has no checkpoint: training starts from new weights", *train, "--load", f"{empty}/run")
+    for inside in step, f"{step}/", f"{empty}/step_00000030":
+        expect(1, f"is a checkpoint's own directory; give the one it is in, --save {os.path.dirname(inside.rstrip('/'))}\n", *train,
+               "--save", inside)
     expect(1, "--save /proc/x: cannot be made: No such file or directory; give a directory that can be written to", *train, "--save", "/proc/x")
     expect(1, f"--save {data}.bin: cannot be made: there is a file of that name; give", *train, "--save", f"{data}.bin")
     expect(1, f"{short}.idx: no such file, but {data}.idx is there: give the prefix {data}\n", "train", "--data-path", short, *one_step)

@@ -7,7 +7,7 @@ import run
 
 def refused(code, says, *words, **more):
     done = run.jotun(*words, check=False, **more)
-    if done.returncode != code or says not in done.stderr:
+    if done.returncode != code or says not in done.stderr + done.stdout:
         sys.exit(f"{words}: exit code {done.returncode}, wanted {code} and \"{says}\" in:\n{done.stderr}")
 
 
@@ -21,6 +21,24 @@ def goes_on(train, folder):
     line = "resumes with other options than the checkpoint's: --seed 5, was 1234; the results differ from those of an unchanged run"
     if told.count(line) != 1 or told.count("resumes with") != 1:
         sys.exit(f"wanted one line about the seed alone:\n{told}")
+
+
+def goes_back(data, folder):
+    """The later checkpoints of a run that goes on from an earlier one are named, set aside, and never resumed from."""
+    out = os.path.join(folder, "back")
+    train = ["train", "--data-path", data, *run.MODEL, "--num-layers", 1, "--train-iters", 8, "--save-interval", 2, "--save", out]
+    run.jotun(*train)
+    told = run.jotun(*train, "--load", os.path.join(out, "step_00000002"), "--exit-interval", 5, "--keep-last", 3).stderr
+    if f"--save {out} holds later checkpoints, of the steps 4, 6, 8: before" not in told:
+        sys.exit(f"the later checkpoints are not named:\n{told}")
+    held = ["abandoned_step_00000004", "abandoned_step_00000006", "abandoned_step_00000008", "latest", *(f"step_0000000{n}" for n in (2, 4, 5))]
+    if sorted(os.listdir(out), key=str.lower) != [".lock", *held]:
+        sys.exit(f"after going back {out} holds {sorted(os.listdir(out))}")
+    for newest, older in (5, 4), (4, 2):
+        os.rename(os.path.join(out, f"step_0000000{newest}"), os.path.join(out, f"damaged_{newest}"))
+        refused(0, f"directory  {out}/step_0000000{older}\n", "checkpoint", "info", out)
+    os.rename(os.path.join(out, "step_00000002"), os.path.join(out, "step_00000007"))       # beyond `latest`, of another branch
+    refused(1, "latest names step 5, and neither it nor one before it is there; ", *train, "--load", out)
 
 
 def config_shows(folder):
@@ -101,6 +119,7 @@ def main():
                  "--load", os.path.join(folder, "ck")]
         run.jotun(*train)
         goes_on(train, folder)
+        goes_back(data, folder)
         config_shows(folder)
         generate_fits(folder)
         refused(2, "jotun prepare needs --input FILE...", "prepare", "--output-prefix", "p")

@@ -280,7 +280,7 @@ static void a_damaged_newest_falls_back(void **unused)
         snprintf(file, sizeof file, "%s/%s", path, step == 2 ? "head.safetensors" : "manifest.json");
         assert_int_equal(truncate(file, 10), 0);
     }
-    assert_said(checkpoint_find(dir, path, &found), BAD_FILE, "no checkpoint in it is complete");
+    assert_said(checkpoint_find(dir, path, &found), BAD_FILE, "no checkpoint in it up to the one that `latest` names is complete");
     assert_int_equal(folder_remove(dir), OK);
 }
 

@@ -144,7 +144,7 @@ static inline Status job_rank(Transport *transport, void *context)
     if (job->config.eval_iters > 0) { double v = trainer_evaluate_split(&t, SPLIT_VALID); if (transport->rank == 0) job->valid = v; }
     if (job->steps > 0) job->arena_off[transport->rank] = arenas_off(&t, &sizes);
     if (job->look) job->look(&t, job->context);
-    if (job->save) TRY(trainer_save(&t, job->save));
+    if (job->save) TRY(trainer_save(&t, job->save, 0));
     trainer_close(&t);
     return OK;
 }
