@@ -139,8 +139,11 @@ static void dialect_line(FILE *out, const Dialect *row)
     const char *ours = row->option >= 0 ? option_rows[row->option].name : "";
     bool variable = !*dialect_names[row->whose].prefix;
     const char *between = !*row->given ? "" : variable ? "=" : " ";
-    fprintf(out, "| `%s%s%s%s` | %s | ", variable ? "" : "--", row->name, between, row->given,
-            dialect_names[row->whose].name);
+    fprintf(out, "| `%s", variable ? "" : "--");
+    for (const char *c = row->name; *c; c++)                             /* a row may have several names */
+        if (*c == ' ') fprintf(out, "`, `--");
+        else           fputc(*c, out);
+    fprintf(out, "%s%s` | %s | ", between, row->given, dialect_names[row->whose].name);
     switch (row->verb) {
     case VERB_ALIAS:   fprintf(out, "`--%s`%s", ours, units[row->convert]); break;
     case VERB_MEANS:   fprintf(out, "`--%s %s`", ours, row->text); break;
