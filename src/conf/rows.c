@@ -146,6 +146,12 @@ const char *option_help(OptionIndex option, CommandSet command)
     return help ? help : option_rows[option].help;
 }
 
+const char *option_default(OptionIndex option, CommandSet command)
+{
+    bool loads = (command & (FOR_EVAL | FOR_GENERATE)) && !(command & FOR_TRAIN);
+    return loads && option_taken(option, FOR_CHECKPOINT_ARGS) ? "the checkpoint's" : option_rows[option].text;
+}
+
 const char *option_choices(char *out, size_t size, OptionIndex option, const char *between, const char *last)
 {
     int left = 0;

@@ -82,7 +82,7 @@ static void wrong_words(void **state)
           "--normalization x is not known; give LayerNorm or RMSNorm" },
         { FOR_TRAIN, "--optimizer sgd",     BAD_OPTION, "--optimizer sgd is not known; give adam" },
         { FOR_TRAIN, "--swiglu=maybe",      BAD_OPTION, "neither true nor false" },
-        { FOR_GENERATE, "--prompt=",        BAD_OPTION, "--prompt= is empty; give it S (the text to continue)" },
+        { FOR_GENERATE, "--prompt=",        BAD_OPTION, "--prompt= is empty; give --prompt S (the text to continue)" },
         { FOR_TRAIN, "--save=",             BAD_OPTION, "--save= is empty" },
         { FOR_TRAIN, "--model gpt5",        BAD_OPTION, "--model gpt5 is not known; these are: gpt2-124m" },
         { FOR_TRAIN, "--bf16",              BAD_OPTION,
