@@ -1,6 +1,7 @@
 /* A stack of pushes in one anonymous mapping. A log of the live pushes maps each of them to the name it is
  * counted under. */
 #include "base/arena.h"
+#include "base/log.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -58,7 +59,9 @@ Status arena_open(Arena *a, const char *name, size_t bytes)
     }
     if (!a->base) {
         a->size = 0;
-        return fail(NO_MEMORY, "arena %s: the system refuses an allocation of %zu bytes", name, bytes);
+        char text[24];
+        return fail(NO_MEMORY, "the system has no %s of memory for the arena `%s`, one of the memory areas of a"
+                    " rank; jotun train --dry-run shows what each holds", log_bytes(text, (double)bytes), name);
     }
     /* Page faults happen here instead of in the first step; volatile keeps the compiler from removing the
      * stores. */

@@ -78,8 +78,8 @@ static Status language_read(CleanPlan *p, const Options *o)
     p->model     = o->lang_model;
     p->threshold = o->lang_threshold;
     if (o->lang && !o->lang_model)
-        return fail(BAD_OPTION, "--lang %s: --lang-model FILE has to say by which fastText model "
-                    "(lid.176.bin, or one's own)", o->lang);
+        return fail(BAD_OPTION, "--lang %s needs a fastText model; give --lang-model FILE (lid.176.bin, "
+                    "or one of your own)", o->lang);
     return OK;
 }
 
@@ -124,7 +124,7 @@ static Status quality_read(CleanPlan *p, const Options *o)
     /* Stop words are words of one language, and either option names it. */
     p->stop_words = o->lang ? o->lang : o->charset;
     if (!p->quality.on[QUALITY_STOP_WORDS] || p->stop_words) return OK;
-    return fail(BAD_OPTION, "--quality %s: its rule stop-words asks of which language; give --lang L or "
+    return fail(BAD_OPTION, "--quality %s: the rule stop-words needs a language; give --lang L or "
                 "--charset L, or switch it off: --quality-rules stop-words=off", o->quality);
 }
 

@@ -206,8 +206,10 @@ static Status merge(const Options *o)
         signals_catch("\njotun: stops and removes its files; the same signal again ends it at once\n");
     for (int i = 0; status == OK && i < o->words.count; i++)
         status = part_merge(&writer, o->words.text[i], o->merge_prefix, stop);
-    if (status == OK) return token_file_finish(writer);
-    if (writer) token_file_discard(writer);
+    if (status == OK) status = token_file_finish(writer);
+    else if (writer) token_file_discard(writer);
+    if (status == OK) log_line("data merge: %d token file%s: %s.bin, .idx", o->words.count,
+                               o->words.count == 1 ? "" : "s", o->merge_prefix);
     return status;
 }
 

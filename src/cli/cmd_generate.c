@@ -123,11 +123,21 @@ static Status prompt_encode(Task *task, const char *prompt)
                 t->name);
 }
 
+/* A temperature of 0 takes the most probable token, whatever limits the sampling. */
+static void report_greedy(const Options *o)
+{
+    static const OptionIndex idle[] = { OPTION_top_k, OPTION_top_p, OPTION_sampling_seed };
+    for (size_t i = 0; o->temperature <= 0 && i < sizeof idle / sizeof idle[0]; i++)
+        if (options_typed_by_person(o, idle[i]))
+            log_line("%s has no effect with --temperature 0", o->source[idle[i]].name);
+}
+
 static Status run(Task *task, Options *o, int argc, char **argv)
 {
     Transport *mpi;
     task->o = o;
     TRY(setup_options(o, &mpi, FOR_GENERATE, argc, argv));
+    report_greedy(o);
     TRY(setup_train_config(&task->config, o));
     TRY(tokenizer_open(&task->tokenizer, o->tokenizer));
     TRY(prompt_encode(task, o->prompt));

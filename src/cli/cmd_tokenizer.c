@@ -150,16 +150,16 @@ static Status info(const Options *o)
     TRY(tokenizer_open(&t, o->tokenizer));
     printf("tokenizer   %s\n", t.name);
     printf("vocabulary  %d\n", t.vocabulary);
-    if (t.eod >= 0) printf("document end  %d\n", t.eod);
-    else            printf("document end  none\n");
-    printf("special tokens  %s\n", t.specials ? "some, which --parse-special-tokens takes for their ids"
-                                              : "none that a text could hold");
-    /* The ids of an empty text are those that the tokenizer adds around every text. */
+    if (t.eod >= 0) printf("end of document  id %d\n", t.eod);
+    else            printf("end of document  none\n");
+    printf("special tokens  %s\n", t.specials ? "yes; --parse-special-tokens recognises them in a text"
+                                              : "none that can be written in a text");
+    /* The ids of an empty text are those that the tokenizer adds before and after every text. */
     int32_t around[256];
     int64_t count = tokenizer_max_ids(&t, "", 0) <= 256 ? t.encode(&t, around, "", 0) : 0;
-    printf("around a text ");
+    printf("added to each text ");
     for (int64_t i = 0; i < count; i++) printf(" %d", around[i]);
-    printf(count ? "\n" : " no ids\n");
+    printf(count ? "\n" : " nothing\n");
     tokenizer_close(&t);
     return OK;
 }

@@ -111,15 +111,14 @@ static Status learn(Learn *l)
     const Options *o = l->options;
     int64_t begun = l->last_report = seam.clock();
     TRY(inputs_add(l));
-    log_progress("tokenizer train: %s read, joining pairs", log_bytes(bytes, (double)l->read));
+    log_progress("tokenizer train: %s read, merging pairs", log_bytes(bytes, (double)l->read));
     bpe_train_merge(l->train);
     log_progress_end();
     TRY(bpe_train_write(l->train, o->tokenizer_output));
     int32_t ids = bpe_train_ids(l->train);
     if (ids < o->learned_vocabulary)
-        log_line("tokenizer train: no pair is seen %" PRId64
-                 " times any more: %d ids, not --vocab-size %" PRId64,
-                 o->min_frequency, ids, o->learned_vocabulary);
+        log_line("tokenizer train: no pair occurs %" PRId64 " times (--min-frequency); the vocabulary has %d"
+                 " ids, fewer than --vocab-size %" PRId64, o->min_frequency, ids, o->learned_vocabulary);
     log_line("tokenizer train: %" PRId64 " documents, %s, %" PRId64 " distinct words, %d ids in %s: %s",
              l->all, log_bytes(bytes, (double)l->read), bpe_train_words(l->train), ids,
              log_time(time, seconds_since(begun)), o->tokenizer_output);

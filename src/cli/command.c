@@ -6,9 +6,13 @@
 const Command commands[] = {
 #define COMMAND(function, name, takes, words, job) { name, words, job, takes, cmd_##function },
 #include "cli/commands.def"
-#undef COMMAND
 };
 const int command_count = sizeof commands / sizeof commands[0];
+
+static const struct { const char *word, *cure; } insteads[] = {
+#define INSTEAD(word, cure) { word, cure },
+#include "cli/commands.def"
+};
 
 /* How many words of the command line name the command: 0, 1 or 2. */
 static int named_by(const Command *command, int argc, char **argv)
@@ -52,6 +56,9 @@ static Status unknown(int argc, char **argv)
 {
     char known[256] = "";
     size_t used = 0;
+    for (size_t i = 0; i < sizeof insteads / sizeof insteads[0]; i++)
+        if (!strcmp(argv[0], insteads[i].word))
+            return fail(BAD_USAGE, "%s is no command; %s", argv[0], insteads[i].cure);
     bool half = argc == 1 || argv[1][0] == '-';
     const Command *nearest = NULL;
     for (int i = 0, edits = 3; i < command_count && used < sizeof known; i++) {

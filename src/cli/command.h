@@ -16,7 +16,6 @@ extern const int     command_count;
 
 #define COMMAND(function, ...) CommandRun cmd_##function;
 #include "cli/commands.def"
-#undef COMMAND
 
 /* The command named by argv[0], or by argv[0] and argv[1] ("data info"); *used: how many words name it.
  * BAD_USAGE: none. */

@@ -55,7 +55,8 @@ static void option_entry(FILE *out, OptionIndex option, CommandSet command)
     help_value(value, sizeof value, option);
     snprintf(name, sizeof name, "--%s%s%s%s%s", row->name, *option_short(option) ? ", --" : "",
              option_short(option), *value ? " " : "", value);
-    snprintf(text, sizeof text, *row->text ? "%s [%s]" : "%s", option_help(option, command), row->text);
+    snprintf(text, sizeof text, *row->text ? "%s [%s]" : "%s", option_help(option, command),
+             option_default(option, command));
     entry(out, LEFT, name, text);
 }
 
@@ -72,6 +73,7 @@ void help_command(FILE *out, const Command *command)
     int shapes = command->takes & FOR_CONFIG ? preset_count : 0;
     if (shapes) fprintf(out, "\nshapes for --model\n");
     for (int i = 0; i < shapes; i++) entry(out, LEFT, presets[i].name, presets[i].help);
+    if (command->takes == FOR_TRAIN) fprintf(out, "\n" HELP_SIGNALS);
     if (group)
         fprintf(out,
                 "\n[default]; --name VALUE or --name=VALUE; of an option given twice the last one counts,\n"
@@ -111,7 +113,7 @@ static void option_line(FILE *out, OptionIndex option, CommandSet takes)
     fprintf(out, " | ");
     cell(out, help_value(value, sizeof value, option));
     fprintf(out, " | ");
-    cell(out, option_rows[option].text);
+    cell(out, option_default(option, takes));
     fprintf(out, " | %s | ", command_names(takers, sizeof takers, takes, "", ", "));
     cell(out, option_help(option, takes));
     fprintf(out, " |\n");
@@ -139,8 +141,11 @@ static void dialect_line(FILE *out, const Dialect *row)
     const char *ours = row->option >= 0 ? option_rows[row->option].name : "";
     bool variable = !*dialect_names[row->whose].prefix;
     const char *between = !*row->given ? "" : variable ? "=" : " ";
-    fprintf(out, "| `%s%s%s%s` | %s | ", variable ? "" : "--", row->name, between, row->given,
-            dialect_names[row->whose].name);
+    fprintf(out, "| `%s", variable ? "" : "--");
+    for (const char *c = row->name; *c; c++)                             /* a row may have several names */
+        if (*c == ' ') fprintf(out, "`, `--");
+        else           fputc(*c, out);
+    fprintf(out, "%s%s` | %s | ", between, row->given, dialect_names[row->whose].name);
     switch (row->verb) {
     case VERB_ALIAS:   fprintf(out, "`--%s`%s", ours, units[row->convert]); break;
     case VERB_MEANS:   fprintf(out, "`--%s %s`", ours, row->text); break;

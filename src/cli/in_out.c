@@ -22,8 +22,7 @@ Status input_spared(const char *input, const char *output)
     struct stat in, out;
     if (!output || stat(output, &out) != 0 || !S_ISREG(out.st_mode) || stat(input, &in) != 0) return OK;
     if (in.st_dev != out.st_dev || in.st_ino != out.st_ino) return OK;
-    return fail(BAD_OPTION, "%s would be written over %s, which is read: the same file; write to another "
-                "name", output, input);
+    return fail(BAD_OPTION, "the output %s is also an input (%s); write to another name", output, input);
 }
 
 /* The directory part of a path, "." where it has none. */

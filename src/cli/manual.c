@@ -59,16 +59,19 @@ static void option(FILE *out, OptionIndex index, CommandSet command)
     if (*option_short(index)) fprintf(out, ", \\fB\\-\\-%s\\fR", option_short(index));
     help_value(value, sizeof value, index);
     if (*value) fprintf(out, " \\fI"), troff(out, value), fprintf(out, "\\fR");
-    snprintf(text, sizeof text, *row->text ? "%s [%s]" : "%s", option_help(index, command), row->text);
+    snprintf(text, sizeof text, *row->text ? "%s [%s]" : "%s", option_help(index, command),
+             option_default(index, command));
     fprintf(out, "\n");
     troff(out, text);
     fprintf(out, "\n");
 }
 
-/* Writes the two sections that every page has. */
+/* Writes the three sections that every page has. */
 static void environment_and_exits(FILE *out)
 {
-    fprintf(out, ".SH ENVIRONMENT\n"
+    fprintf(out, ".SH OUTPUT\n"
+                 "Results go to standard output; progress and messages go to standard error.\n"
+                 ".SH ENVIRONMENT\n"
                  "JOTUN_NAME=VALUE gives option \\-\\-name; the command line overrides it.\n"
                  ".SH EXIT STATUS\n");
     for (int i = 0; i < EXIT_CODES; i++) tagged(out, exit_codes[i].code, "", exit_codes[i].meaning);
@@ -106,6 +109,7 @@ void manual_command(FILE *out, const Command *command)
     int shapes = command->takes & FOR_CONFIG ? preset_count : 0;
     if (shapes) fprintf(out, ".SH SHAPES FOR \\-\\-model\n");
     for (int i = 0; i < shapes; i++) tagged(out, presets[i].name, "", presets[i].help);
+    if (command->takes == FOR_TRAIN) fprintf(out, ".SH SIGNALS\n"), troff(out, HELP_SIGNALS);
     environment_and_exits(out);
     fprintf(out, ".SH SEE ALSO\n.BR jotun (1)\n");
 }

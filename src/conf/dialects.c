@@ -56,17 +56,22 @@ bool dialect_taken(const Dialect *row, CommandSet command)
     return row->option >= 0 ? option_taken(row->option, command) : (command & FOR_CONFIG) != 0;
 }
 
-/* Python scripts have --n_layer, others --n-layer. */
-static bool same_name(const char *a, const char *b)
+/* Whether one of the row's names, "mask-type dino-*", is this one. Python scripts have --n_layer, others
+ * --n-layer. */
+static bool names_it(const char *names, const char *name)
 {
-    while (*a && (*a == *b || (strchr("-_", *a) && strchr("-_", *b) && *b))) a++, b++;
-    return *a == *b;
+    for (const char *a = names; *a; a += strcspn(a, " "), a += *a == ' ') {
+        const char *b = name;
+        while (*b && (*a == *b || (*a && strchr("-_", *a) && strchr("-_", *b)))) a++, b++;
+        if (*a == '*' || (!*b && (!*a || *a == ' '))) return true;
+    }
+    return false;
 }
 
 const Dialect *dialect_suggestion(unsigned understood, const char *name)
 {
     for (int i = 0; i < dialect_count; i++)
         if (dialect_only_hints(&dialects[i]) && understood >> dialects[i].whose & 1 &&
-            same_name(dialects[i].name, name)) return &dialects[i];
+            names_it(dialects[i].name, name)) return &dialects[i];
     return NULL;
 }

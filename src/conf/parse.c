@@ -80,21 +80,28 @@ static void environment_name(char *out, size_t size, const char *prefix, const c
         out[i] = out[i] == '-' ? '_' : (char)toupper((unsigned char)out[i]);
 }
 
-/* A variable that is almost an option is a typing error; others (JOTUN_FAULT) are not ours to check. */
+/* An option of some command, a name of another trainer, or a variable that is none: FULL is for the tests. */
+static bool variable_known(const char *typed, const char *name)
+{
+    return option_find(name, FOR_ANY) >= 0 || !strcmp(typed, DIALECT_VARIABLE) ||
+           !strcmp(typed, ENVIRONMENT_PREFIX "FAULT") || !strcmp(typed, ENVIRONMENT_PREFIX "FULL") ||
+           dialect_find(command_dialects(FOR_TRAIN), name, NULL);
+}
+
+/* Names the variables that begin like options and are none. */
 static void environment_typos(const Options *o)
 {
     for (char **variable = environ; *variable; variable++) {
         if (strncmp(*variable, ENVIRONMENT_PREFIX, strlen(ENVIRONMENT_PREFIX))) continue;
         char typed[CHOICE_LETTERS] = "", name[CHOICE_LETTERS], meant[CHOICE_LETTERS];
         snprintf(typed, sizeof typed, "%.*s", (int)strcspn(*variable, "="), *variable);
-        if (!strcmp(typed, DIALECT_VARIABLE)) continue;
         snprintf(name, sizeof name, "%s", typed + strlen(ENVIRONMENT_PREFIX));
         for (char *c = name; *c; c++) *c = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
-        if (option_find(name, FOR_ANY) >= 0) continue;
+        if (variable_known(typed, name)) continue;
         const char *nearest = option_nearest(name, o->command, o->dialects);
-        if (!nearest || option_find(nearest, FOR_ANY) < 0) continue;
-        environment_name(meant, sizeof meant, ENVIRONMENT_PREFIX, nearest);
-        log_line("%s is no option and is not read; did you mean %s?", typed, meant);
+        environment_name(meant, sizeof meant, ENVIRONMENT_PREFIX, nearest ? nearest : "");
+        if (nearest) log_line("%s is no option and is not read; did you mean %s?", typed, meant);
+        else         log_line("%s is no option and is not read", typed);
     }
 }
 
@@ -188,6 +195,10 @@ static Status parse_unknown(const Options *o, const char *typed, const Dialect *
     if (suggestion)
         return fail(BAD_USAGE, "%s is a name of %s and no option of jotun %s; here it is %s", typed,
                     whose(suggestion), command, suggestion->text);
+    int flag = !strncmp(name, "no-", 3) ? option_find(name + 3, o->command) : -1;
+    if (flag >= 0 && option_rows[flag].kind == KIND_FLAG)
+        return fail(BAD_USAGE, "%s is no option of jotun %s; --%s is off unless it is given, or --%s=false",
+                    typed, command, option_rows[flag].name, option_rows[flag].name);
     if ((nearest = option_nearest(name, o->command, o->dialects)))
         return fail(BAD_USAGE, "%s is no option of jotun %s; did you mean --%s?", typed, command, nearest);
     return fail(BAD_USAGE, "%s is no option of jotun %s; its --help lists them", typed, command);
@@ -219,10 +230,15 @@ static Status parse_option(CommandLine *c, const char *word)
     return parse_unknown(c->o, typed, foreign);
 }
 
-static Status parse_word(CommandLine *c, const char *word)
+/* A positional argument. before: the word before it, or NULL */
+static Status parse_word(CommandLine *c, const char *before, const char *word)
 {
     if (word[0] == '-' && word[1] && !c->options_ended)
         return fail(BAD_USAGE, "%s is no option; options begin with --", word);
+    int option = before && is_option(before) ? option_find(before + 2, c->o->command) : -1;
+    if (option >= 0 && option_rows[option].kind == KIND_FLAG && !command_takes_words(c->o->command))
+        return fail(BAD_USAGE, "%s takes no value: leave %s out, or write %s=true or %s=false", before, word,
+                    before, before);
     if (!command_takes_words(c->o->command))
         return fail(BAD_USAGE, "%s: jotun %s takes no positional argument; give an option's name before it",
                     word, command_name(c->o->command));
@@ -235,10 +251,10 @@ static Status parse_command_line(Options *o, int argc, char **argv)
 {
     CommandLine c = { o, argv, argv + argc, false };
     while (c.word < c.end) {
-        const char *word = *c.word++;
+        const char *before = c.word > argv ? c.word[-1] : NULL, *word = *c.word++;
         if (!c.options_ended && !strcmp(word, "--")) c.options_ended = true;
         else if (!c.options_ended && is_option(word)) TRY(parse_option(&c, word));
-        else TRY(parse_word(&c, word));
+        else TRY(parse_word(&c, before, word));
     }
     return OK;
 }
@@ -314,6 +330,7 @@ Status options_parse(Options *o, CommandSet command, int argc, char **argv)
 Status options_expect(const Options *o, int count, const char *what)
 {
     if (o->words.count == count) return OK;
+    if (!o->words.count) return fail(BAD_USAGE, "jotun %s needs %s", command_name(o->command), what);
     return fail(BAD_USAGE, "jotun %s needs %s, and %d %s given", command_name(o->command), what,
                 o->words.count, o->words.count == 1 ? "word was" : "words were");
 }

@@ -45,6 +45,12 @@ const OptionChoice option_choice_rows[OPTION_CHOICES] = {
 #include "conf/options.def"
 };
 
+static const struct { OptionIndex option; const char *word; int choice; } synonyms[] = {
+#define SYNONYM(field, word, constant) { OPTION_##field, word, CHOICE_##field##_##constant },
+#include "conf/options.def"
+};
+enum { SYNONYMS = sizeof synonyms / sizeof synonyms[0] };
+
 /* SHORT, VALUE and HELP rows: properties that only a few options have, so that the others need no column. */
 typedef enum { NOTE_SHORT, NOTE_VALUE, NOTE_HELP } NoteKind;
 static const struct { NoteKind kind; OptionIndex option; CommandSet commands; const char *text; } notes[] = {
@@ -112,6 +118,8 @@ int option_choice_find(OptionIndex option, const char *word)
 {
     for (int i = CHOICE_NOTHING + 1; i < OPTION_CHOICES; i++)
         if (option_choice_rows[i].option == option && !strcasecmp(option_choice_rows[i].word, word)) return i;
+    for (int i = 0; i < SYNONYMS; i++)
+        if (synonyms[i].option == option && !strcasecmp(synonyms[i].word, word)) return synonyms[i].choice;
     return CHOICE_NOTHING;
 }
 
@@ -136,6 +144,12 @@ const char *option_help(OptionIndex option, CommandSet command)
 {
     const char *help = note_find(NOTE_HELP, option, command);
     return help ? help : option_rows[option].help;
+}
+
+const char *option_default(OptionIndex option, CommandSet command)
+{
+    bool loads = (command & (FOR_EVAL | FOR_GENERATE)) && !(command & FOR_TRAIN);
+    return loads && option_taken(option, FOR_CHECKPOINT_ARGS) ? "the checkpoint's" : option_rows[option].text;
 }
 
 const char *option_choices(char *out, size_t size, OptionIndex option, const char *between, const char *last)
@@ -287,16 +301,19 @@ static bool suggested(const Dialect *row, CommandSet command, unsigned understoo
     return dialect_taken(row, command);
 }
 
-/* The first of those that are equally near. */
+static bool negated(const char *name) { return !strncmp(name, "no-", 3) || !strncmp(name, "no_", 3); }
+
+/* The first of those that are equally near, but never the opposite: --swiglu for --no-swiglu. */
 const char *option_nearest(const char *name, CommandSet command, unsigned understood)
 {
     const char *best = NULL;
     int near = least((int)strlen(name) / 3, 4) + 1, d;       /* more than a third wrong is another word */
     for (int i = 0; i < OPTIONS; i++)
-        if (option_taken(i, command) && (d = word_distance(name, option_rows[i].name)) < near)
+        if (option_taken(i, command) && negated(name) == negated(option_rows[i].name) &&
+            (d = word_distance(name, option_rows[i].name)) < near)
             near = d, best = option_rows[i].name;
     for (int i = 0; i < dialect_count; i++)
-        if (suggested(&dialects[i], command, understood) &&
+        if (suggested(&dialects[i], command, understood) && negated(name) == negated(dialects[i].name) &&
             (d = word_distance(name, dialects[i].name)) < near)
             near = d, best = dialects[i].name;
     return best;

@@ -15,6 +15,8 @@ const char *option_short(OptionIndex option);               /* "tp"; "" where it
 /* The word for its value in help: "N", "DIR"; "" of FLAG and CHOICE. */
 const char *option_value(OptionIndex option);
 const char *option_help (OptionIndex option, CommandSet command);
+/* For help: the row's default, or "the checkpoint's" where these commands take it from there. */
+const char *option_default(OptionIndex option, CommandSet command);
 /* The words of a choice, "LayerNorm or RMSNorm" with between ", " and last " or ". Returns out. */
 const char *option_choices(char *out, size_t size, OptionIndex option, const char *between, const char *last);
 /* The title of the group that begins with this option; NULL where none does. */

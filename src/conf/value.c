@@ -150,7 +150,7 @@ static Status read_value(Options *o, OptionIndex option, const char *value, cons
     said_text(said, sizeof said, source, value, row->kind);
     const char *needed_value = option_needed(option, o->command);
     if (row->kind == KIND_TEXT && !*value && needed_value)
-        return fail(BAD_OPTION, "%s is empty; give it %s", said, needed_value);
+        return fail(BAD_OPTION, "%s is empty; give %s %s", said, source->name, needed_value);
     if (row->kind == KIND_TEXT && !*value)
         return fail(BAD_OPTION, "%s is empty; give it a value or leave it out", said);
     switch (row->kind) {
@@ -301,7 +301,10 @@ const char *options_typed(char *out, size_t size, const Options *o, OptionIndex 
     char value[256], from[256];
     options_value_text(value, sizeof value, o, option);
     if (source->convert) snprintf(value, sizeof value, "%s", source->value);
-    if (kind == KIND_FLAG && source->kind == SOURCE_COMMAND_LINE && !strcmp(value, "true"))
+    const Dialect *theirs = source->kind == SOURCE_COMMAND_LINE ? dialect_find(o->dialects, source->name + 2, "")
+                                                                : NULL;
+    bool flag = theirs ? theirs->verb == VERB_MEANS : kind == KIND_FLAG && !strcmp(value, "true");
+    if (flag && source->kind == SOURCE_COMMAND_LINE)
         snprintf(out, size, "%s", source->name);
     else said_text(out, size, source, value, source->kind < SOURCE_ENVIRONMENT ? KIND_TEXT : kind);
     if (source->kind >= SOURCE_ENVIRONMENT) return out;

@@ -1,6 +1,8 @@
-/* Megatron-core's GPTDataset: the number of epochs, the three indices and their cache. The random draws
- * come in Megatron's order from one generator: documents of the first epochs, documents of a separate last
- * epoch, then samples likewise. */
+/* Documents shuffled as Megatron-LM does it (--data-order megatron); the default order permutes samples
+ * instead, by random_permute in data/loader.c.
+ * Megatron-core's GPTDataset: the number of epochs, the three indices and their cache. The random draws come
+ * in Megatron's order from one generator: documents of the first epochs, documents of a separate last epoch,
+ * then samples likewise. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

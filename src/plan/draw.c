@@ -51,8 +51,9 @@ char *draw_schedule(const Schedule *all, int stages)
     TimeGrid grid = grid_make(all, stages);
     FILE *out = memory_stream_open(&text, &size);
     fprintf(out,
-        "%s, %d micro-batches in %d chunks: forward 0 to 9, backward a to z, weights A to Z, idle .\n",
-        schedule_name(all->kind), all->micros, all->chunks);
+        "%s, %d micro-batch%s, %d chunk%s per stage: forward 0 to 9, backward a to z, weights A to Z, idle .\n",
+        schedule_name(all->kind), all->micros, all->micros == 1 ? "" : "es", all->chunks,
+        all->chunks == 1 ? "" : "s");
     line = malloc((size_t)grid.width + 1);
     CHECK(line, "no memory to draw a line of %d", grid.width);
     for (int i = 0, c = 0; i < stages; i++) {

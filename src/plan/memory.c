@@ -122,11 +122,18 @@ static void show_table(const RankMemory *stage, const int *column, int columns)
     printf("\n\n");
 }
 
+static const char *ranks_text(char out[40], int first, int last)
+{
+    if (first == last) snprintf(out, 40, "rank %d", first);
+    else               snprintf(out, 40, "ranks %d to %d", first, last);
+    return out;
+}
+
 static Status show_stages(const TrainConfig *config, int world)
 {
     RankMemory *stage = calloc((size_t)config->pp, sizeof *stage);
     int ranks_per_stage = world / config->pp, column[COLUMNS], largest = 0;
-    char text[24];
+    char text[24], ranks[40];
     Status status = stage ? OK : fail(NO_MEMORY, "no memory for a table of %d stages", config->pp);
     for (int i = 0; status == OK && i < config->pp; i++) {
         status = rank_measure(&stage[i], config, i * ranks_per_stage, world);      /* its first rank */
@@ -135,9 +142,9 @@ static Status show_stages(const TrainConfig *config, int world)
     if (status == OK) {
         int columns = columns_choose(column, config->pp, largest);
         show_table(stage, column, columns);
-        printf("largest rank     %s, in stage %d (ranks %d to %d)\n",
-            log_bytes(text, (double)stage[largest].total), largest, largest * ranks_per_stage,
-            (largest + 1) * ranks_per_stage - 1);
+        int first = largest * ranks_per_stage;
+        printf("rank with the most memory  %s, in stage %d (%s)\n", log_bytes(text, (double)stage[largest].total),
+               largest, ranks_text(ranks, first, first + ranks_per_stage - 1));
         if (columns < config->pp) printf("%d of %d stages are shown; ", columns, config->pp);
         printf("--verbose shows every rank and every allocation\n");
     }
@@ -157,8 +164,8 @@ static void show_allocations(const Arena *a, const char *indent)
 
 static void show_rank(const RankMemory *m, int last, int stage)
 {
-    char text[24];
-    printf("\nranks %d to %d, stage %d: %s per rank\n", m->rank, last, stage,
+    char text[24], ranks[40];
+    printf("\n%s, stage %d: %s per rank\n", ranks_text(ranks, m->rank, last), stage,
         log_bytes(text, (double)m->total));
     for (int i = 0; i < ARENAS; i++) {
         printf("  %-34s %12s\n", m->arena[i].name, log_bytes(text, (double)m->arena[i].peak));
@@ -209,7 +216,7 @@ static Status show_ranks(const TrainConfig *config, int world)
         of = next;
         next = printed;
     }
-    if (status == OK) printf("\nlargest rank     %s\n", log_bytes(text, (double)most));
+    if (status == OK) printf("\nrank with the most memory  %s\n", log_bytes(text, (double)most));
     free(two);
     return status;
 }

@@ -50,7 +50,7 @@ static Status model_read(BpeTokenizer *m, const char *name)
 {
     struct stat about;
     if (stat(name, &about) != 0)
-        return fail(BAD_OPTION, "--tokenizer %s: no such file or directory, and not the word bytes", name);
+        return fail(BAD_OPTION, "--tokenizer %s: no such file; give a path or `bytes`", name);
     if (S_ISDIR(about.st_mode))       return folder_read(m, name);
     if (has_suffix(name, ".json"))  return bpe_read_json(m, name);
     if (has_suffix(name, ".tiktoken") || has_suffix(name, ".model")) return bpe_read_tiktoken(m, name);

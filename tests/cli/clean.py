@@ -159,7 +159,7 @@ def refusals():
     clean("--input", "many.txt", "--output", "o.txt", "--lang", "sv", code=1, says="--lang-model FILE")
     clean("--input", "many.txt", "--output", "o.txt", "--lang", "sv", "--lang-model", "many.txt", code=1, says="many.txt")
     clean("--input", "many.txt", "--output", "o.txt", "--charset", "qq", code=1, says="qq")
-    clean("--input", "many.txt", "--output", "o.txt", "--quality", "gopher", code=1, says="stop-words asks of which language")
+    clean("--input", "many.txt", "--output", "o.txt", "--quality", "gopher", code=1, says="the rule stop-words needs a language")
     clean("--input", "many.txt", "--output", "o.txt", "--near-bands", 4, code=1, says="has no effect without --near-threshold J")
     clean("--input", "many.txt", "--output", "o.txt", "--memory", "much", code=1, says="not a number of bytes")
     clean("--input", "many.txt", "--output", "o.txt", "--dry-run", "--pairs", "p", code=1, says="--dry-run writes no")

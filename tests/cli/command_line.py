@@ -82,8 +82,10 @@ def mistyped_commands():
                          ("chekpoint verify DIR", "checkpoint verify"), ("trian --lr 3", "train"), ("tokeniser", "tokenizer")]:
         expect(2, f" is no command; did you mean jotun {meant}?", *typed.split())
     expect(2, "data remove is no command; these are: jotun data info, jotun data cat, jotun data merge", "data", "remove")
+    expect(2, "sample is no command; jotun generate continues a prompt", "sample")
+    expect(2, "plan is no command; jotun train ... --dry-run", "plan", "--ranks", "2")
     expect(2, "remove is no command; jotun --help lists them", "remove")
-    expect(2, "jotun checkpoint verify needs DIR, and 0 words were given", "checkpoint", "verify")
+    expect(2, "jotun checkpoint verify needs DIR", "checkpoint", "verify")
     expect(2, "jotun checkpoint info needs DIR", "checkpoint", "info", "a", "b")
 
 
@@ -151,7 +153,7 @@ def paths(folder, data):
     step, short = os.path.join(made, "step_00000001"), data[:-len("_text_document")]
     empty = os.path.join(folder, "empty")
     os.mkdir(empty)
-    expect(1, "--prompt= is empty; give it S (the text to continue)", "generate", "--load", made, "--prompt", "")
+    expect(1, "--prompt= is empty; give --prompt S (the text to continue)", "generate", "--load", made, "--prompt", "")
     expect(1, f"--input {empty} is a directory; give the files in it, as --input {empty}/*.txt", "prepare", "--input", empty,
            "--output-prefix", os.path.join(folder, "none"))
     expect(1, f"--load {step}/manifest.json is a file of a checkpoint; give its directory: {step}\n", *train, "--load", f"{step}/manifest.json")

@@ -95,7 +95,7 @@ def beside_vocabulary(folder):
     flags = {"content": "<tool>", "lstrip": True, "special": False, "normalized": False}
     written(folder, "old/tokenizer_config.json", {"model_max_length": HUGE, "eos_token": "<end>", "added_tokens_decoder": {str(ends): flags}})
     expect("a token that takes blanks", encoded(place, "a b <tool>"), plain + [ends])
-    expect("the end of a document", f"document end  {ends + 1}\n" in run.jotun("tokenizer", "info", "--tokenizer", place).stdout, True)
+    expect("the end of a document", f"end of document  id {ends + 1}\n" in run.jotun("tokenizer", "info", "--tokenizer", place).stdout, True)
     written(folder, "old/added_tokens.json", {"a": ends})
     refused("vocabulary gives it", "tokenizer", "info", "--tokenizer", place)
 
@@ -112,7 +112,7 @@ def around_a_text(folder):
     expect("before a text", encoded(llama, "Hi there"), [first] + plain)
     expect("of no text", encoded(llama, ""), [first])
     expect("a text comes back", decoded(llama, first, *plain), "Hi there")
-    expect("info", f"around a text  {first}\n" in run.jotun("tokenizer", "info", "--tokenizer", llama).stdout, True)
+    expect("info", f"added to each text  {first}\n" in run.jotun("tokenizer", "info", "--tokenizer", llama).stdout, True)
     pair = {"type": "RobertaProcessing", "cls": ["<|begin_of_text|>", first], "sep": ["<|end_of_text|>", first + 1]}
     expect("on both sides", encoded(written(folder, "pair.json", {**data, "post_processor": pair}), "Hi there"), [first] + plain + [first + 1])
     refused("the post-processor Other is not known", "tokenizer", "info", "--tokenizer", written(folder, "y.json", {**data, "post_processor": {"type": "Other"}}))

@@ -103,11 +103,11 @@ static void named_keys(void **state)
                          "{\"doc\":[{\"body\":\"in a list\"}],\"text\":\"t\"}\n"
                          "{\"doc\":{\"x\":{\"y\":1}},\"other\":{\"body\":\"of another\"}}\n"), BLOCK_AUTO, &plan,
         "1 id=12 [yes]\n"
-        "broken: F:2: no text under doc.body; the line has \"doc\", \"text\", name one by --json-keys\n"
-        "broken: F:3: no text under doc.body; the line has \"doc\", \"other\", name one by --json-keys\n");
+        "broken: F:2: no text under doc.body; the line has \"doc\", \"text\"; choose the key with --json-keys\n"
+        "broken: F:3: no text under doc.body; the line has \"doc\", \"other\"; choose the key with --json-keys\n");
     gives(MAKE("a.json", "{\"body\":\"b\",\"headline\":\"h\"}\n{\"text\":null}\n{\"text\":\"x\""), BLOCK_AUTO, &usual,
-        "broken: F:1: no text under text, content or raw_content; the line has \"body\", \"headline\", name one by --json-keys\n"
-        "broken: F:2: no text under text, content or raw_content; the line has \"text\", name one by --json-keys\n"
+        "broken: F:1: no text under text, content or raw_content; the line has \"body\", \"headline\"; choose the key with --json-keys\n"
+        "broken: F:2: no text under text, content or raw_content; the line has \"text\"; choose the key with --json-keys\n"
         "broken: F:3: not a JSON object at byte 11 of the line: the line is cut\n");
 }
 

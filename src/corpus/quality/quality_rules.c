@@ -86,7 +86,7 @@ static Status change_apply(QualityPlan *plan, const char *change, size_t bytes)
     double limit = strtod(value, &end);
     /* The comparison is negated so that it is true for NAN too. */
     if (end != value + left || !(limit >= 0) || isinf(limit))
-        return change_refuse(change, bytes, "needs =on, =off or a number from 0 on");
+        return change_refuse(change, bytes, "needs =on, =off or a number >= 0");
     plan->limit[rule] = limit;
     return OK;
 }

@@ -23,7 +23,7 @@ typedef struct { bool on[QUALITY_RULES]; double limit[QUALITY_RULES]; } QualityP
  * BAD_OPTION: an unknown name. */
 Status quality_plan(QualityPlan *plan, const char *presets);
 /* Changes of a plan, separated by commas: RULE=on, RULE=off, or RULE=LIMIT, which also switches it on.
- * BAD_OPTION: an unknown rule, or a limit that is no finite number from 0 on. */
+ * BAD_OPTION: an unknown rule, or a limit that is no finite number >= 0. */
 Status quality_set (QualityPlan *plan, const char *changes);
 
 typedef struct {

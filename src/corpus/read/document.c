@@ -16,7 +16,7 @@ static Status json_fault_message(JsonFault fault, const char *const *key, Line l
                     " of the line: write it as one string, or name another key by --json-keys",
                     name, line.number, key[fault.key], fault.at);
     json_line_names(names, sizeof names, line.text, line.bytes);
-    return fail(BAD_FILE, "%s:%" PRId64 ": \"%s\": %s; the line has %s, name one by --json-keys",
+    return fail(BAD_FILE, "%s:%" PRId64 ": \"%s\": %s; the line has %s; choose the key with --json-keys",
                 name, line.number, key[fault.key], fault.why, *names ? names : "none");
 }
 
