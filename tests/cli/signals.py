@@ -95,7 +95,7 @@ def in_evaluation(data, out):
 def before_first_step(data, folder, loads):
     """A signal while the run still sets itself up, which takes long enough in a wide model, and in a narrower one under
     ThreadSanitizer: what is named to go on from exists."""
-    width = "256" if os.environ.get("JOTUN_SANITIZE") == "thread" else "1024"
+    width = "256" if os.environ.get("TEST_SANITIZE") == "thread" else "1024"
     out, held = os.path.join(folder, "early"), os.path.join(folder, "held")
     words = ["train", "--data-path", data, "--train-iters", "9", *run.MODEL, "--hidden-size", width, "--threads", "1", "--lr-decay-iters", "9"]
     if loads:
