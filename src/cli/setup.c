@@ -189,10 +189,10 @@ static Status compare_tokenizer(Options *o, const TokenizerFacts *facts)
     if (match == TOKENIZER_OTHER || (match == TOKENIZER_OTHER_RULES && typed && trains(o)))
         note_tokenizer(o, facts);
     else if (match == TOKENIZER_OTHER_RULES)
-        log_line("--tokenizer %s (%s) has the tokens and merges of the one that %s was trained with (%s), but "
-                 "another normalizer, pre-tokenizer, post-processor, end of document or other added tokens, or "
-                 "is another format of file: a text may get other ids", o->tokenizer, facts->fingerprint, path,
-                 was);
+        log_line("--tokenizer %s (%s) has the tokens and merges of the one that %s was trained with (%s), "
+                 "but another normalizer, pre-tokenizer, post-processor, end of document or other added "
+                 "tokens, or is another format of file: a text may get other ids", o->tokenizer,
+                 facts->fingerprint, path, was);
     else if (match == TOKENIZER_OTHER_VERSION)
         log_line("%s has the fingerprint of its tokenizer in another version (%s), so --tokenizer %s is not "
                  "compared with it", path, was, o->tokenizer);
@@ -271,7 +271,8 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .seed = (uint64_t)o->seed, .device = device, .threads = (int)o->threads,
         .watchdog = o->watchdog_seconds, .datasets = setup_datasets(o), .split = o->split, .reset_positions = o->reset_positions,
         .reset_attention = o->reset_attention, .mask_eod = o->mask_eod, .eod = facts.eod,
-        .save = o->save, .load = o->checkpoint.path ? o->checkpoint.path : o->load, .save_interval = o->save_interval, .keep_last = o->keep_last,
+        .save = o->save, .load = o->checkpoint.path ? o->checkpoint.path : o->load,
+        .save_interval = o->save_interval, .keep_last = o->keep_last,
         .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,
         .tokenizer = tokenizer, .changed = o->changed, .log_interval = o->log_interval,
         .eval_interval = o->eval_interval,
@@ -287,8 +288,8 @@ Status setup_train_config(TrainConfig *r, Options *o)
 
 /* --- what a checkpoint adds ----------------------------------------------------------------------------- */
 
-/* Once, before all that reads it: another run may save meanwhile, and options of one step do not go with weights
- * of another. */
+/* Once, before all that reads it: another run may save meanwhile, and options of one step do not go with
+ * weights of another. */
 static Status find_checkpoint(Options *o)
 {
     char path[1024];

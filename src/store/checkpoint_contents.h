@@ -12,8 +12,8 @@ typedef struct { char name[96]; int dims; int64_t dim[4]; Dtype dtype; } Logical
 /* The tensors of one file; name: "block_0003.safetensors". The array belongs to whoever fills it. */
 typedef struct { char name[64]; int tensors; LogicalTensor *tensor; } CheckpointFile;
 
-/* The tokenizer of a run: the argument of --tokenizer and its fingerprint (text/tokenizer.h). Both NULL: none;
- * name "": it was not UTF-8 and was left out. */
+/* The tokenizer of a run: the argument of --tokenizer and its fingerprint (text/tokenizer.h). Both NULL:
+ * none; name "": it was not UTF-8 and was left out. */
 typedef struct { const char *name, *fingerprint; } TokenizerRecord;
 
 typedef struct {
