@@ -140,35 +140,63 @@ static Status moved(const Options *o, Status status)
                 o->load);
 }
 
-/* `was`: of the checkpoint at `path`, NULL where it was saved by a version that kept none. Then fewer ids may
- * be right, since --vocab-size may be larger than the tokenizer, and they are only reported. */
-static Status compare_tokenizer(const Options *o, const TokenizerFacts *facts, const char *path,
-                                const char *was)
+/* Of a fingerprint what was found to differ: "257 ids, tokens 0123456789abcdef" */
+static const char *tokens_text(char out[TOKENIZER_FINGERPRINT], const char *fingerprint)
 {
-    bool        typed = options_typed_by_person(o, OPTION_tokenizer);
-    const char *tab   = was ? strchr(was, '\t') : NULL;
-    if (!tab && typed && facts->vocabulary < o->vocabulary)
+    const char *ids = strchr(fingerprint, ' '), *rules = strstr(fingerprint, ", rules");
+    size_t bytes = ids && rules > ids ? (size_t)(rules - ids - 1) : 0;
+    snprintf(out, TOKENIZER_FINGERPRINT, "%.*s", (int)bytes, ids ? ids + 1 : "");
+    return out;
+}
+
+static Status refuse_tokenizer(const Options *o, const TokenizerFacts *facts)
+{
+    char said[512], now[TOKENIZER_FINGERPRINT], was[TOKENIZER_FINGERPRINT];
+    SourceKind kind = o->source[OPTION_tokenizer].kind;
+    return fail(BAD_OPTION, "%s (%s) is not the one that %s was trained with, %s (%s); %s",
+                options_typed(said, sizeof said, o, OPTION_tokenizer), tokens_text(now, facts->fingerprint),
+                o->checkpoint.path, o->checkpoint.tokenizer, tokens_text(was, o->checkpoint.fingerprint),
+                options_typed_by_person(o, OPTION_tokenizer) ?
+                "leave --tokenizer out, or say where that one is now" :
+                kind == SOURCE_CHECKPOINT ?
+                "the file was changed: say by --tokenizer where an unchanged one is" :
+                "give that one as --tokenizer, or give --use-checkpoint-args");
+}
+
+/* Told with the other changes of a resumed run, once it has started */
+static void note_tokenizer(Options *o, const TokenizerFacts *facts)
+{
+    char line[4096];
+    snprintf(line, sizeof line, "--tokenizer %s (%s), was %s (%s)", o->tokenizer, facts->fingerprint,
+             o->checkpoint.tokenizer, o->checkpoint.fingerprint);
+    o->checkpoint.change = options_hold(o, line);
+}
+
+/* The tokenizer that a checkpoint is used with is the one that it was trained with; a resumed run may have
+ * another one that a person names. A checkpoint without a fingerprint may be used with fewer ids, since
+ * --vocab-size may be larger than the tokenizer, and they are only reported. */
+static Status compare_tokenizer(Options *o, const TokenizerFacts *facts)
+{
+    const char *path = o->checkpoint.path, *was = o->checkpoint.fingerprint;
+    bool typed = options_typed_by_person(o, OPTION_tokenizer);
+    if (path && !was && typed && !trains(o) && facts->vocabulary < o->vocabulary)
         log_line("--tokenizer %s has %d ids, and the model of %s has %lld; the checkpoint does not tell "
                  "whether it was trained with this tokenizer", o->tokenizer, facts->vocabulary, path,
                  (long long)o->vocabulary);
-    if (!tab || !strcmp(tab + 1, facts->fingerprint)) return OK;
-    return fail(BAD_OPTION, "--tokenizer %s (%s) is not the one that %s was trained with, %.*s (%s); %s",
-                o->tokenizer, facts->fingerprint, path, (int)(tab - was), was, tab + 1,
-                typed ? "leave --tokenizer out, or say where that one is now" :
-                        "the file was changed: say by --tokenizer where an unchanged one is");
-}
-
-/* The tokenizer that a checkpoint is used with is the one that it was trained with. */
-static Status judge_tokenizer(const Options *o, const TokenizerFacts *facts)
-{
-    char path[1024], *was;
-    bool found;
-    TRY(checkpoint_find_silent(o->load, path, &found));
-    if (!found) return OK;
-    TRY(checkpoint_tokenizer(path, &was));
-    Status status = compare_tokenizer(o, facts, path, was);
-    free(was);
-    return status;
+    if (!was) return OK;
+    TokenizerMatch match = tokenizer_match(was, facts->fingerprint);
+    if (match == TOKENIZER_OTHER && !(typed && trains(o))) return refuse_tokenizer(o, facts);
+    if (match == TOKENIZER_OTHER || (match == TOKENIZER_OTHER_RULES && typed && trains(o)))
+        note_tokenizer(o, facts);
+    else if (match == TOKENIZER_OTHER_RULES)
+        log_line("--tokenizer %s (%s) has the tokens and merges of the one that %s was trained with (%s), "
+                 "but another normalizer, pre-tokenizer, post-processor, end of document or other added "
+                 "tokens, or is another format of file: a text may get other ids", o->tokenizer,
+                 facts->fingerprint, path, was);
+    else if (match == TOKENIZER_OTHER_VERSION)
+        log_line("%s has the fingerprint of its tokenizer in another version (%s), so --tokenizer %s is not "
+                 "compared with it", path, was, o->tokenizer);
+    return OK;
 }
 
 /* The size of the vocabulary, where nobody gave another; a smaller one is refused. */
@@ -180,7 +208,7 @@ static Status take_tokenizer(Options *o)
     TRY(status);
     int32_t vocabulary = facts.vocabulary;
     options_fill(o, OPTION_vocabulary, vocabulary, "--tokenizer");
-    if (o->vocabulary >= vocabulary) return trains(o) ? OK : judge_tokenizer(o, &facts);
+    if (o->vocabulary >= vocabulary) return compare_tokenizer(o, &facts);
     if (!trains(o))
         return fail(BAD_OPTION, "--tokenizer %s has %d ids, and the model of --load %s has %lld; give the "
                     "tokenizer it "
@@ -224,14 +252,15 @@ static void leave_out_evaluations(TrainConfig *r)
 Status setup_train_config(TrainConfig *r, Options *o)
 {
     TokenizerFacts facts = { .eod = -1 };
-    const char *tokenizer = NULL;
+    TokenizerRecord tokenizer = { NULL, NULL };
     const char *json = "", *device = o->device.value == CHOICE_device_auto ? "cpu" : o->device.word;
     if (trains(o)) {                                    /* others open their own */
-        char line[1100];
         TRY(tokenizer_facts(&facts, o->tokenizer));
-        snprintf(line, sizeof line, "%.1023s\t%s", o->tokenizer, facts.fingerprint);
-        tokenizer = options_hold(o, line);
+        tokenizer = (TokenizerRecord){ o->tokenizer, options_hold(o, facts.fingerprint) };
     }
+    /* What nobody changed on purpose stays as it was recorded. */
+    if (trains(o) && o->checkpoint.fingerprint && !options_typed_by_person(o, OPTION_tokenizer))
+        tokenizer = (TokenizerRecord){ o->checkpoint.tokenizer, o->checkpoint.fingerprint };
     if (trains(o)) TRY(options_json(o, &json));                             /* kept in checkpoints */
     *r = (TrainConfig){
         .model = setup_model(o), .training = o->command == FOR_TRAIN,
@@ -242,7 +271,8 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .seed = (uint64_t)o->seed, .device = device, .threads = (int)o->threads,
         .watchdog = o->watchdog_seconds, .datasets = setup_datasets(o), .split = o->split, .reset_positions = o->reset_positions,
         .reset_attention = o->reset_attention, .mask_eod = o->mask_eod, .eod = facts.eod,
-        .save = o->save, .load = o->load, .save_interval = o->save_interval, .keep_last = o->keep_last,
+        .save = o->save, .load = o->checkpoint.path ? o->checkpoint.path : o->load,
+        .save_interval = o->save_interval, .keep_last = o->keep_last,
         .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,
         .tokenizer = tokenizer, .changed = o->changed, .log_interval = o->log_interval,
         .eval_interval = o->eval_interval,
@@ -258,22 +288,36 @@ Status setup_train_config(TrainConfig *r, Options *o)
 
 /* --- what a checkpoint adds ----------------------------------------------------------------------------- */
 
+/* Once, before all that reads it: another run may save meanwhile, and options of one step do not go with
+ * weights of another. */
+static Status find_checkpoint(Options *o)
+{
+    char path[1024];
+    bool found;
+    CheckpointFacts facts;
+    TRY(checkpoint_find(o->load, path, &found));
+    if (!found) return OK;              /* the trainer starts from new weights, or refuses to */
+    TRY(checkpoint_facts(&facts, path));
+    TokenizerRecord tokenizer = facts.state.tokenizer;
+    o->checkpoint.path    = options_hold(o, path);
+    o->checkpoint.options = options_hold(o, facts.state.options);
+    if (tokenizer.fingerprint) {
+        o->checkpoint.tokenizer   = options_hold(o, tokenizer.name);
+        o->checkpoint.fingerprint = options_hold(o, tokenizer.fingerprint);
+    }
+    checkpoint_facts_free(&facts);
+    return OK;
+}
+
 /* The model's shape is the checkpoint's, but for options that a person gives, which judge_with_checkpoint
  * compares. */
 static Status take_checkpoint_options(Options *o)
 {
-    char path[1024];
-    bool found;
-    char *options;
-    TRY(checkpoint_find_silent(o->load, path, &found));
-    if (!found)
+    if (!o->checkpoint.path)
         return fail(BAD_FILE, "--load %s holds no checkpoint; give the directory that jotun train --save"
                     " wrote",
                     o->load);
-    TRY(checkpoint_options(path, &options));
-    Status status = options_from_json(o, options, path);
-    free(options);
-    return status;
+    return options_from_json(o, o->checkpoint.options, o->checkpoint.path);
 }
 
 /* A checkpoint before the tokenizer, which it may name, and both before what is derived from them. */
@@ -282,6 +326,7 @@ Status setup_values(Options *o)
     char typed[1024];
     if (o->load) snprintf(typed, sizeof typed, "--load %s", o->load);
     if (o->load) TRY(checkpoint_directory(typed, o->load));
+    if (o->load) TRY(find_checkpoint(o));
     if (o->load && (o->use_checkpoint_args || !trains(o))) TRY(take_checkpoint_options(o));
     TRY(take_tokenizer(o));
     return options_derive(o);
@@ -290,15 +335,14 @@ Status setup_values(Options *o)
 /* A run resumes with the model that it began with. */
 static Status judge_with_checkpoint(Options *o)
 {
-    char path[1024];
-    bool found;
-    char *options;
-    TRY(checkpoint_find_silent(o->load, path, &found));
-    if (!found) return OK;              /* the trainer starts from new weights, or refuses to */
-    TRY(checkpoint_options(path, &options));
-    Status status = options_match_json(o, options, path);
-    free(options);
-    return status;
+    char all[8192];
+    const char *change = o->checkpoint.change;
+    if (!o->checkpoint.path) return OK;
+    TRY(options_match_json(o, o->checkpoint.options, o->checkpoint.path));
+    if (!change) return OK;
+    snprintf(all, sizeof all, "%s%s%s", o->changed ? o->changed : "", o->changed ? "; " : "", change);
+    o->changed = options_hold(o, all);
+    return OK;
 }
 
 Status setup_validate(Options *o)

@@ -127,6 +127,11 @@ typedef struct Options {
     unsigned     dialects;             /* DIALECT_... bits (conf/rows.h): whose names are understood */
     TextList     words;                /* positional arguments, in order */
     const char  *changed;              /* what a resumed run changes (options_match_json); NULL: nothing */
+    /* Of the checkpoint that --load means, which is looked for once; NULL: there is none, or it has none. */
+    struct {
+        const char *path, *options;        /* its step directory; its options as one JSON object */
+        const char *tokenizer, *fingerprint, *change;   /* change: that of the tokenizer in a resumed run */
+    } checkpoint;
     void        *held;                 /* memory of texts: options_close */
 } Options;
 

@@ -10,7 +10,7 @@
  * fails, is killed or loses power, checkpoint_find finds either the previous checkpoint or the new one,
  * complete; the protocol is at the top of checkpoint.c. */
 #include "comm/agree.h"
-#include "store/checkpoint_contents.h"
+#include "store/manifest.h"
 #include "tensor/tensor_shard.h"
 
 /* Called by rank 0 only, before the first step. Creates `dir` and its parents, writes and removes a file
@@ -36,22 +36,20 @@ Status checkpoint_find(const char *dir, char path[1024], bool *found);
  * that is opened later. */
 Status checkpoint_find_silent(const char *dir, char path[1024], bool *found);
 
-/* Each reads the manifest of the step directory `path`; BAD_FILE if it is missing or damaged. */
+/* What the manifest of the step directory `path` says of the run; BAD_FILE if it is missing or damaged. Valid
+ * until it is freed. */
+typedef struct { CheckpointState state; Manifest manifest; } CheckpointFacts;
+Status checkpoint_facts     (CheckpointFacts *facts, const char *path);
+void   checkpoint_facts_free(CheckpointFacts *facts);
+/* The same without its texts. */
 Status checkpoint_state(const char *path, CheckpointState *state);
-Status checkpoint_options(const char *path, char **options);         /* JSON text; the caller frees it */
-/* The caller frees it; NULL if none was saved. */
-Status checkpoint_data(const char *path, char **data);
-
-/* "NAME<tab>257 ids, print 0123456789abcdef" of the tokenizer it was trained with. The caller frees it; NULL
- * if none was saved. */
-Status checkpoint_tokenizer(const char *path, char **tokenizer);
 
 /* One step directory, opened for reading; its manifest is read once. Not collective: every rank reads its
  * own shards. */
 typedef struct Checkpoint Checkpoint;
 Status checkpoint_open (Checkpoint **checkpoint, const char *path);  /* on failure *checkpoint is NULL */
 void   checkpoint_close(Checkpoint *checkpoint);                     /* NULL is allowed */
-/* Valid until the checkpoint is closed; `options` and `data_fingerprint` are NULL. */
+/* Valid until the checkpoint is closed; its texts are NULL. */
 const CheckpointState *checkpoint_position(const Checkpoint *checkpoint);
 /* Fills the shards' memory, under any layout. Checks name, dims, dtype and, if `verify`, checksums;
  * floating-point types are converted to the shard's dtype. BAD_SHAPE if a tensor is missing or differs,

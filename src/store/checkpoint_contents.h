@@ -12,14 +12,16 @@ typedef struct { char name[96]; int dims; int64_t dim[4]; Dtype dtype; } Logical
 /* The tensors of one file; name: "block_0003.safetensors". The array belongs to whoever fills it. */
 typedef struct { char name[64]; int tensors; LogicalTensor *tensor; } CheckpointFile;
 
+/* The tokenizer of a run: the argument of --tokenizer and its fingerprint (text/tokenizer.h). Both NULL:
+ * none; name "": it was not UTF-8 and was left out. */
+typedef struct { const char *name, *fingerprint; } TokenizerRecord;
+
 typedef struct {
     int64_t     step, samples, updates;    /* steps done, samples consumed, optimizer updates done */
     uint64_t    seed;                      /* of initialisation, data order and dropout */
-    /* For saving: the resolved options as one JSON object; NULL after reading. */
-    const char *options;
-    /* For saving: fingerprints of the run's data, one per line, or NULL; NULL after reading. */
-    const char *data_fingerprint;
-    /* For saving: the tokenizer's name, a tab and its fingerprint, or NULL; NULL after reading. */
-    const char *tokenizer;
+    /* Texts are for saving; after reading, checkpoint_facts alone has them. */
+    const char *options;                   /* the resolved options as one JSON object */
+    const char *data_fingerprint;          /* of the run's token files, one per line; NULL: none */
+    TokenizerRecord tokenizer;
 } CheckpointState;
 #endif

@@ -11,7 +11,7 @@
 
 /* A limit on the file's bytes, and on the memory of its JSON tree in multiples of them. The manifests that
  * this program writes need a multiple below 10. */
-enum { VERSION = 1, MANIFEST_LIMIT = 256 << 20, MANIFEST_MULTIPLE = 24 };
+enum { VERSION = 2, MANIFEST_LIMIT = 256 << 20, MANIFEST_MULTIPLE = 24 };
 /* The largest number of steps, samples and updates: sums and products of them with batch sizes stay below
  * 2^63. */
 static const int64_t COUNT_LIMIT = (int64_t)1 << 53;
@@ -64,6 +64,7 @@ void manifest_free(Manifest *m)
     free(m->options);
     free(m->data_fingerprint);
     free(m->tokenizer);
+    free(m->fingerprint);
     *m = (Manifest){ 0 };
 }
 
@@ -141,6 +142,18 @@ static Status checksum_of(char out[24], const json_t *root)
     return OK;
 }
 
+/* What older versions can do without: they ignore a key of it that they do not know. json_string returns NULL
+ * for a name that is not UTF-8, and then it is left out. */
+static json_t *run_json(const CheckpointState *state)
+{
+    json_t *run = json_object(), *tokenizer = json_object();
+    json_object_set_new(tokenizer, "fingerprint", json_string(state->tokenizer.fingerprint));
+    json_object_set_new(tokenizer, "name", json_string(state->tokenizer.name));
+    if (state->tokenizer.fingerprint) json_object_set(run, "tokenizer", tokenizer);
+    json_decref(tokenizer);
+    return run;
+}
+
 static Status manifest_json(json_t **root, const Manifest *m)
 {
     json_t *files = json_array(), *options = NULL;
@@ -153,14 +166,14 @@ static Status manifest_json(json_t **root, const Manifest *m)
         json_decref(files);
         return status;
     }
-    *root = json_pack("{s:s, s:i, s:I, s:I, s:I, s:s, s:o, s:o}", "format", FORMAT, "version", VERSION,
+    *root = json_pack("{s:s, s:i, s:I, s:I, s:I, s:s, s:o, s:o, s:o}", "format", FORMAT, "version", VERSION,
                       "step", (json_int_t)m->state.step, "samples", (json_int_t)m->state.samples, "updates",
-                      (json_int_t)m->state.updates, "seed", seed, "options", options, "files", files);
+                      (json_int_t)m->state.updates, "seed", seed, "options", options, "run",
+                      run_json(&m->state), "files", files);
     if (!*root) return fail(NO_MEMORY, "no memory for a manifest of %d tensors", m->tensors);
     /* json_string returns NULL for a path that is not UTF-8, and then the fingerprints are left out. */
     if (m->state.data_fingerprint)
         json_object_set_new(*root, "data", json_string(m->state.data_fingerprint));
-    if (m->state.tokenizer) json_object_set_new(*root, "tokenizer", json_string(m->state.tokenizer));
     TRY(checksum_of(sum, *root));
     json_object_set_new(*root, "checksum", json_string(sum));
     return OK;
@@ -237,19 +250,33 @@ static Status file_read(Manifest *m, const char *path, json_t *json)
     return tensors_read(&m->file[m->files - 1], path, tensors);
 }
 
+/* Version 1 has the name, a tab and the fingerprint in one text, and the name may have tabs of its own. */
+static Status tokenizer_read(Manifest *m, const char *path, const char *joined, const json_t *record)
+{
+    const char *tab  = joined ? strrchr(joined, '\t') : NULL;
+    const char *name = json_string_value(json_object_get(record, "name"));
+    const char *fingerprint = tab ? tab + 1 : json_string_value(json_object_get(record, "fingerprint"));
+    if (!joined && !record) return OK;
+    if (!fingerprint) return fail(BAD_FILE, "%s: tokenizer is not { name, fingerprint }", path);
+    m->tokenizer   = tab ? strndup(joined, (size_t)(tab - joined)) : strdup(name ? name : "");
+    m->fingerprint = strdup(fingerprint);
+    return m->tokenizer && m->fingerprint ? OK : fail(NO_MEMORY, "%s: no memory for its tokenizer", path);
+}
+
 static Status state_read(Manifest *m, const char *path, json_t *root, json_t **files)
 {
     CheckpointState *state = &m->state;
     const char *seed;
     const char *data = NULL, *tokenizer = NULL;
-    json_t     *options;
+    json_t     *options, *run = NULL;
     json_int_t  step, samples, updates;
-    if (json_unpack(root, "{s:s, s:i, s:I, s:I, s:I, s:s, s:o, s:o, s?s, s?s !}", "format",
+    if (json_unpack(root, "{s:s, s:i, s:I, s:I, s:I, s:s, s:o, s:o, s?s, s?s, s?o !}", "format",
                     &(const char *){ 0 }, "version", &(int){ 0 }, "step", &step, "samples", &samples,
                     "updates", &updates, "seed", &seed, "options", &options, "files", files, "data", &data,
-                    "tokenizer", &tokenizer) != 0 ||
-        step < 0 || samples < 0 || updates < 0 || !json_is_object(options) || !json_is_array(*files))
-        return fail(BAD_FILE, "%s: step, samples, updates, seed, options or files are missing or wrong",
+                    "tokenizer", &tokenizer, "run", &run) != 0 ||
+        step < 0 || samples < 0 || updates < 0 || !json_is_object(options) || !json_is_array(*files) ||
+        (run && !json_is_object(run)))
+        return fail(BAD_FILE, "%s: step, samples, updates, seed, options, run or files are missing or wrong",
                     path);
     if (step > COUNT_LIMIT || samples > COUNT_LIMIT || updates > COUNT_LIMIT)
         return fail(BAD_FILE,
@@ -261,8 +288,7 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
     if (seed[0] < '0' || seed[0] > '9' || *end) return fail(BAD_FILE, "%s: seed is not a number", path);
     if (data && !(m->data_fingerprint = strdup(data)))
         return fail(NO_MEMORY, "%s: no memory for its data", path);
-    if (tokenizer && !(m->tokenizer = strdup(tokenizer)))
-        return fail(NO_MEMORY, "%s: no memory for its tokenizer", path);
+    TRY(tokenizer_read(m, path, tokenizer, json_object_get(run, "tokenizer")));
     m->options = json_dumps(options, JSON_COMPACT);
     return m->options ? OK : fail(NO_MEMORY, "%s: no memory for its options", path);
 }
@@ -298,8 +324,8 @@ static Status identity_check(const char *path, json_t *root)
     char        stored[24] = "", found[24];
     if (!format || strcmp(format, FORMAT) != 0)
         return fail(BAD_FILE, "%s: is not the manifest of a jotun checkpoint", path);
-    if (version != VERSION)
-        return fail(BAD_FILE, "%s: format version %lld; this jotun reads version %d", path,
+    if (version < 1 || version > VERSION)
+        return fail(BAD_FILE, "%s: format version %lld; this jotun reads versions 1 to %d", path,
                     (long long)version, VERSION);
     if (sum) snprintf(stored, sizeof stored, "%s", sum);
     json_object_del(root, "checksum");

@@ -20,8 +20,9 @@ typedef struct {
     int             files, tensors;        /* tensors: of all files */
     ManifestFile   *file;                  /* [files] owned */
     ManifestEntry  *sorted;                /* [tensors] by name, for bsearch; owned */
-    /* After reading: those of the state, owned; data_fingerprint NULL: none was saved. */
-    char           *options, *data_fingerprint, *tokenizer;
+    /* After reading: the texts of the state, owned. options is never NULL; data_fingerprint is, where
+     * none was saved; tokenizer and fingerprint are both NULL or both not. */
+    char           *options, *data_fingerprint, *tokenizer, *fingerprint;
     /* Made by manifest_plan: the tensor arrays of the files belong to the caller. */
     bool            planned;
     char            folder[1024];          /* the directory it was read from, for messages */
@@ -33,7 +34,7 @@ Status manifest_plan (Manifest *manifest, const CheckpointState *state, const Ch
                       int nfiles);
 /* Atomic replace; the directory is synced. */
 Status manifest_write(const Manifest *manifest, const char *folder);
-/* BAD_FILE if it is missing, damaged or of another version. The file may have at most 256 MiB and 2^20
+/* BAD_FILE if it is missing, damaged or of a newer version. The file may have at most 256 MiB and 2^20
  * tensors. Memory is at most 32 times the file's bytes (24 of them for the JSON tree); the time is O(n log
  * n) in the tensors. */
 Status manifest_read (Manifest *manifest, const char *folder);

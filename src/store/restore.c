@@ -252,31 +252,22 @@ Status checkpoint_state(const char *path, CheckpointState *state)
     return OK;
 }
 
-/* *text: one of the texts of the manifest at `path`, chosen by its place in the struct. */
-static Status manifest_text(const char *path, size_t place, char **text)
+Status checkpoint_facts(CheckpointFacts *facts, const char *path)
 {
-    Manifest manifest;
-    TRY(manifest_read(&manifest, path));
-    char **from = (char **)(void *)((char *)&manifest + place);
-    *text = *from;
-    *from = NULL;
-    manifest_free(&manifest);
+    *facts = (CheckpointFacts){ 0 };
+    TRY(manifest_read(&facts->manifest, path));
+    Manifest *m = &facts->manifest;
+    facts->state = m->state;
+    facts->state.options = m->options;
+    facts->state.data_fingerprint = m->data_fingerprint;
+    facts->state.tokenizer = (TokenizerRecord){ m->tokenizer, m->fingerprint };
     return OK;
 }
 
-Status checkpoint_options(const char *path, char **options)
+void checkpoint_facts_free(CheckpointFacts *facts)
 {
-    return manifest_text(path, offsetof(Manifest, options), options);
-}
-
-Status checkpoint_data(const char *path, char **fingerprint)
-{
-    return manifest_text(path, offsetof(Manifest, data_fingerprint), fingerprint);
-}
-
-Status checkpoint_tokenizer(const char *path, char **tokenizer)
-{
-    return manifest_text(path, offsetof(Manifest, tokenizer), tokenizer);
+    manifest_free(&facts->manifest);
+    *facts = (CheckpointFacts){ 0 };
 }
 
 /* ---- verifying: continues after an error, so that one pass lists all of them; the first is returned ---- */

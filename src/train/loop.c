@@ -18,10 +18,11 @@
  * fingerprints. */
 static Status data_compare(Trainer *t, const char *path)
 {
-    char *fingerprints;
-    TRY(checkpoint_data(path, &fingerprints));
-    Status status = fingerprints ? datasets_compare(&t->datasets, fingerprints) : OK;
-    free(fingerprints);
+    CheckpointFacts facts;
+    TRY(checkpoint_facts(&facts, path));
+    const char *was = facts.state.data_fingerprint;
+    Status status = was ? datasets_compare(&t->datasets, was) : OK;
+    checkpoint_facts_free(&facts);
     return status;
 }
 

@@ -7,6 +7,7 @@
 #include "optim/lr.h"
 #include "optim/optimizer.h"
 #include "parallel/schedule.h"
+#include "store/checkpoint_contents.h"
 
 typedef struct {
     ModelConfig    model;
@@ -43,14 +44,14 @@ typedef struct {
     int32_t  eod;                             /* id of the end of a document; -1: none */
 
     /* files */
-    const char *save, *load;                  /* checkpoint directories; NULL: none */
+    const char *save, *load;                  /* checkpoint directories; NULL: none. load: the one of a step,
+                                               * where options were read from it */
     int64_t  save_interval, keep_last;        /* steps between saves; checkpoints that are kept */
     /* the run stops after a step that is a multiple of it; 0: never */
     int64_t  exit_interval;
     bool     exit_on_missing;                 /* a `load` without a checkpoint is an error */
     const char *changed;                      /* options that differ from its checkpoint's; NULL: none */
-    /* the tokenizer's name, a tab and its fingerprint, stored in checkpoints; NULL: none */
-    const char *tokenizer;
+    TokenizerRecord tokenizer;                /* stored in checkpoints */
     const char *options;                      /* the options as one JSON object, stored in checkpoints */
 
     /* logging and evaluation */

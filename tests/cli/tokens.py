@@ -6,7 +6,9 @@ import math
 import os
 import random
 import shutil
+import subprocess
 import sys
+import time
 
 import run
 
@@ -130,6 +132,68 @@ def another_tokenizer(folder, data):
     run.jotun(*generate, "--tokenizer", copy, errors="replace")
     shutil.copy(llama2, own)
     refused(1, "the file was changed: say by --tokenizer where an unchanged one is", *generate)
+    resumed_with_another(data, checkpoint, own, copy)
+
+
+def recorded(checkpoint, step):
+    with open(os.path.join(checkpoint, f"step_{step:08d}", "manifest.json")) as manifest:
+        return json.load(manifest)["run"]["tokenizer"]
+
+
+def resumed_with_another(data, checkpoint, changed, unchanged):
+    """A run goes on with another tokenizer only where a person names it; else what the checkpoint has of its tokenizer stays."""
+    train = ["train", "--data-path", data, *run.MODEL, "--load", checkpoint, "--save", checkpoint]
+    refused(1, "the file was changed: say by --tokenizer where an unchanged one is", *train, "--use-checkpoint-args", "--train-iters", 2)
+    refused(1, "give that one as --tokenizer, or give --use-checkpoint-args", *train, "--vocab-size", 5000, "--train-iters", 2)
+    first = recorded(checkpoint, 1)
+    done = run.jotun(*train, "--use-checkpoint-args", "--tokenizer", unchanged, "--train-iters", 2)
+    expect(f"a tokenizer that moved: {done.stderr}", "--tokenizer" not in done.stderr and
+           recorded(checkpoint, 2) == {"name": unchanged, "fingerprint": first["fingerprint"]})
+    done = run.jotun(*train, "--use-checkpoint-args", "--tokenizer", changed, "--train-iters", 3)
+    expect(f"another tokenizer: {done.stderr}", f"--tokenizer {changed} (v1: 700 ids" in done.stderr and
+           f"was {unchanged} ({first['fingerprint']})" in done.stderr and recorded(checkpoint, 3)["fingerprint"] != first["fingerprint"])
+    with open(changed) as file:
+        json_of = json.load(file)
+    with open(changed, "w") as file:
+        json.dump({**json_of, "normalizer": None}, file)
+    third = recorded(checkpoint, 3)
+    done = run.jotun(*train, "--use-checkpoint-args", "--train-iters", 4)
+    expect(f"other rules: {done.stderr}", "has the tokens and merges of the one that" in done.stderr and recorded(checkpoint, 4) == third)
+
+
+def found_once(folder, data):
+    """Options and weights are of one step, though another run saves meanwhile: this one waits in a line that it says of its tokenizer."""
+    tokenizer, checkpoint = os.path.join(folder, "a\ttab.json"), os.path.join(folder, "once")
+    shutil.copy(os.path.join(TESTS, "data/tokenizers/mixed.json"), tokenizer)
+    run.jotun("train", "--data-path", data, "--tokenizer", tokenizer, "--train-iters", 2, *run.MODEL, "--save", checkpoint, "--save-interval", 1)
+    expect(f"a name with a tab: {recorded(checkpoint, 2)}", recorded(checkpoint, 2)["name"] == tokenizer)
+    newer, hidden, latest = (os.path.join(checkpoint, name) for name in ("step_00000002", "hidden", "latest"))
+    os.rename(newer, hidden)
+    with open(latest, "w") as file:
+        file.write("step_00000001")
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    for size in 4096, 1:                        # until the pipe is full
+        try:
+            while True:
+                os.write(write, b" " * size)
+        except BlockingIOError:
+            pass
+    os.set_blocking(write, True)
+    child = subprocess.Popen([run.JOTUN, "train", "--data-path", data, "--load", checkpoint, "--use-checkpoint-args", "--train-iters", "3"],
+                             stdout=subprocess.DEVNULL, stderr=write)
+    os.close(write)
+    waits = 0
+    while child.poll() is None and waits < 20:
+        with open(f"/proc/{child.pid}/stat") as stat:
+            waits = waits + 1 if stat.read().rsplit(")", 1)[1].split()[0] == "S" else 0
+        time.sleep(0.01)
+    os.rename(hidden, newer)
+    with open(latest, "w") as file:
+        file.write("step_00000002")
+    with open(read, errors="replace") as said:
+        text = said.read().strip()
+    expect(f"a checkpoint saved meanwhile: {text}", child.wait() == 0 and f"resumes after step 1 of {checkpoint}/step_00000001" in text)
 
 
 def packed_text(checkpoint, folder):
@@ -171,6 +235,7 @@ def main():
         packed_text(os.path.join(folder, "bytes"), folder)
         refused(1, "leave the weight out", "train", "--data-path", 1, data, "--train-iters", 1, *run.MODEL)
         another_tokenizer(folder, data)
+        found_once(folder, data)
         what_does_not_fit(os.path.join(folder, "data/tokenizers/qwen2.json"), os.path.join(folder, "bytes"))
     return 0
 

@@ -227,20 +227,61 @@ static void damage_is_refused(void **unused)
     assert_int_equal(folder_remove(dir), OK);
 }
 
-/* The manifest again with another number in it, and the checksum that belongs to it. */
-static void manifest_forge(const char *folder, const char *key, int64_t value)
+/* The manifest again with another value in it, NULL: none, and the checksum that belongs to it. */
+static void manifest_forge_json(const char *folder, const char *key, json_t *value)
 {
     char    path[1200], sum[24];
     snprintf(path, sizeof path, "%s/manifest.json", folder);
     json_t *root = json_load_file(path, 0, NULL);
     json_object_del(root, "checksum");
-    assert_int_equal(json_object_set_new(root, key, json_integer(value)), 0);
+    if (value) assert_int_equal(json_object_set_new(root, key, value), 0);
+    else       json_object_del(root, key);
     char *text = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
     snprintf(sum, sizeof sum, "%016llx", (unsigned long long)XXH3_64bits(text, strlen(text)));
     json_object_set_new(root, "checksum", json_string(sum));
     assert_int_equal(json_dump_file(root, path, 0), 0);
     free(text);
     json_decref(root);
+}
+
+static void manifest_forge(const char *folder, const char *key, int64_t value)
+{
+    manifest_forge_json(folder, key, json_integer(value));
+}
+
+/* A newer version is named as such, the older one is read, and so is what a newer one adds to `run`. */
+static void versions(void **unused)
+{
+    (void)unused;
+    CheckpointFacts facts;
+    char dir[64], path[1024];
+    bool found;
+    assert_int_equal(save(folder_fresh(dir, "versions"), 1, 5, 3, 0), OK);
+    assert_int_equal(checkpoint_find(dir, path, &found), OK);
+    manifest_forge(path, "version", 3);
+    assert_said(checkpoint_facts(&facts, path), BAD_FILE, "format version 3; this jotun reads versions 1 to 2");
+    manifest_forge(path, "version", 2);
+    manifest_forge_json(path, "run", json_pack("{s:[i], s:{s:s}}", "unknown", 1, "tokenizer", "fingerprint", "x"));
+    assert_int_equal(checkpoint_facts(&facts, path), OK);
+    assert_string_equal(facts.state.tokenizer.name, "");
+    assert_string_equal(facts.state.tokenizer.fingerprint, "x");
+    checkpoint_facts_free(&facts);
+    manifest_forge_json(path, "run", json_pack("{s:s}", "tokenizer", "x"));
+    assert_said(checkpoint_facts(&facts, path), BAD_FILE, "tokenizer is not { name, fingerprint }");
+    manifest_forge_json(path, "run", json_array());
+    assert_said(checkpoint_facts(&facts, path), BAD_FILE, "run or files are missing or wrong");
+
+    manifest_forge_json(path, "run", NULL);
+    manifest_forge(path, "version", 1);
+    assert_int_equal(checkpoint_facts(&facts, path), OK);
+    assert_null(facts.state.tokenizer.fingerprint);
+    checkpoint_facts_free(&facts);
+    manifest_forge_json(path, "tokenizer", json_string("a\tb.json\t257 ids, print 0"));
+    assert_int_equal(checkpoint_facts(&facts, path), OK);
+    assert_string_equal(facts.state.tokenizer.name, "a\tb.json");
+    assert_string_equal(facts.state.tokenizer.fingerprint, "257 ids, print 0");
+    checkpoint_facts_free(&facts);
+    assert_int_equal(folder_remove(dir), OK);
 }
 
 /* Sums with them must not leave 2^63, whoever wrote the manifest. */
@@ -378,7 +419,7 @@ int main(void)
         cmocka_unit_test(the_wrong_tensor_is_named),      cmocka_unit_test(every_element_is_written_once),
         cmocka_unit_test(damage_is_refused),              cmocka_unit_test(a_damaged_newest_falls_back),
         cmocka_unit_test(keep_last_keeps_the_newest),     cmocka_unit_test(one_put_aside_is_found),
-        cmocka_unit_test(commands_tell),                  cmocka_unit_test(counts_no_run_reaches_are_refused),
+        cmocka_unit_test(commands_tell),                  cmocka_unit_test(counts_no_run_reaches_are_refused), cmocka_unit_test(versions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,18 +121,21 @@ static inline CheckpointState state_at(int64_t step)
     CheckpointState state = { .step = step, .samples = 8 * step, .updates = step - 1 };
     state.seed = UINT64_MAX - 5;
     state.options = "{\"lr\":0.00014999999999999999,\"model\":\"tiny\"}";
+    state.tokenizer = (TokenizerRecord){ "a\tb.json", "v1: 257 ids" };
     return state;
 }
 
 static inline void assert_state(const char *path, int64_t step)
 {
     CheckpointState state, wanted = state_at(step);
-    char *options;
-    assert_int_equal(checkpoint_state(path, &state), OK);
-    assert_int_equal(checkpoint_options(path, &options), OK);
-    assert_string_equal(options, wanted.options);
+    CheckpointFacts facts;
+    assert_int_equal(checkpoint_facts(&facts, path), OK);
+    state = facts.state;
+    assert_string_equal(state.options, wanted.options);
+    assert_string_equal(state.tokenizer.name, wanted.tokenizer.name);
+    assert_string_equal(state.tokenizer.fingerprint, wanted.tokenizer.fingerprint);
     assert_true(state.step == wanted.step && state.samples == wanted.samples && state.updates == wanted.updates && state.seed == wanted.seed);
-    free(options);
+    checkpoint_facts_free(&facts);
 }
 
 /* drop: rank 0 forgets its first shard.  shift: it writes that shard's first element twice and its last

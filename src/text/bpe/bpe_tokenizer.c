@@ -199,8 +199,8 @@ static Status tokenizer_finish(BpeTokenizer *m)
     return OK;
 }
 
-/* Added tokens are sorted when a tokenizer is made, so their order must not matter: hashes are added up. Their
- * texts are tokens. */
+/* Added tokens are sorted when a tokenizer is made, so their order must not matter: hashes are added up.
+ * Their texts are tokens. */
 static uint64_t added_hash(const AddedTokens *added)
 {
     uint64_t sum = 0;
