@@ -26,9 +26,18 @@ static void on_bus(int number, siginfo_t *info, void *context)
 
 static void handler_set(void)
 {
-    /* SA_NODEFER, because the jump does not restore the signal mask and the signal must not stay blocked. */
-    struct sigaction action = { .sa_sigaction = on_bus, .sa_flags = SA_SIGINFO | SA_NODEFER };
+    struct sigaction action = { .sa_sigaction = on_bus, .sa_flags = SA_SIGINFO };
     sigaction(SIGBUS, &action, &previous_action);
+}
+
+/* The signal is blocked in its handler, and the jump out of it does not restore the mask. SA_NODEFER would
+ * not be enough, since ThreadSanitizer blocks all signals in a handler. */
+static void signal_unblock(void)
+{
+    sigset_t bus;
+    sigemptyset(&bus);
+    sigaddset(&bus, SIGBUS);
+    pthread_sigmask(SIG_UNBLOCK, &bus, NULL);
 }
 
 /* sigsetjmp does not save the mask (its second argument is 0): that would be a system call for every
@@ -39,6 +48,7 @@ const void *guard_run(void (*body)(void *), void *context)
     pthread_once(&once, handler_set);
     if (sigsetjmp(return_point, 0)) {
         guarded = 0;
+        signal_unblock();
         return fault;
     }
     guarded = 1;

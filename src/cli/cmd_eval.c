@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "base/file.h"
+#include "base/random.h"
 #include "cli/command.h"
 #include "cli/setup.h"
 #include "corpus/read/codec.h"
@@ -149,12 +150,24 @@ static Status ids_read(Task *task, Options *o)
     return fail(BAD_FILE, "%s holds %lld tokens; perplexity needs two or more", path, (long long)task->count);
 }
 
+/* "--text FILE: 120 tokens, hash 0123456789abcdef". The tokenizer is seen in it as well. */
+static void ids_shown(char out[1200], const Task *task, const Options *o)
+{
+    uint64_t hash = 0;
+    for (int64_t i = 0; i < task->count; i++) hash = random_mix(hash, (uint32_t)task->ids[i]);
+    snprintf(out, 1200, "%s %.1000s: %lld tokens, hash %016llx", o->text ? "--text" : "--data-path",
+             o->text ? o->text : o->data_path.text[0], (long long)task->count, (unsigned long long)hash);
+}
+
 static Status run(Options *o, Task *task, int argc, char **argv)
 {
     Transport *mpi;
     task->o = o;
     TRY(setup_options(o, &mpi, FOR_EVAL, argc, argv));
     TRY(setup_agree(mpi, ids_read(task, o)));
+    char ids[1200];
+    ids_shown(ids, task, o);
+    TRY(setup_agree_on(mpi, ids, "give all hosts the same file and --tokenizer"));
     return setup_run(o, mpi, on_rank, task);
 }
 

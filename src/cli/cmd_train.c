@@ -60,12 +60,16 @@ static Status train(Options *o, int argc, char **argv)
     TrainingRun run;
     TRY(setup_options(o, &mpi, FOR_TRAIN, argc, argv));
     TRY(setup_agree(mpi, setup_train_config(&run.config, o)));
+    char tokenizer[1200];
+    snprintf(tokenizer, sizeof tokenizer, "--tokenizer %s", run.config.tokenizer);
+    TRY(setup_agree_on(mpi, tokenizer, "give all hosts the same file"));
     if (o->draw_schedule || o->schedule_svg || o->dry_run) return look(o, &run.config, mpi);
-    if (o->metrics) TRY(setup_agree(mpi, output_directory("--metrics", o->metrics)));
+    /* Rank 0 alone opens the file. */
+    bool first = !mpi || mpi->rank == 0;
+    TRY(setup_agree(mpi, first && o->metrics ? output_directory("--metrics", o->metrics) : OK));
     /* A launcher forwards the signal to every rank; one of them is enough to say so. */
-    bool prints = !mpi || mpi->rank == 0;
     run.stop = signals_catch(
-        prints ? "\njotun: stops after this step; the same signal again ends it at once\n" : "");
+        first ? "\njotun: stops after this step; the same signal again ends it at once\n" : "");
     return setup_run(o, mpi, on_rank, &run);
 }
 

@@ -7,17 +7,16 @@
 #include "base/log.h"
 #include "base/seam.h"
 #include "cli/help.h"
+#include "cli/setup.h"
 #include "comm/transport.h"
 
 /* Output that cannot be written is a failure even where the command knows nothing of it. Where an earlier
- * write has failed its reason is lost, and the write of one more byte gives it again. Rank 0 writes the
- * message that all have agreed on: the others end after it, since a launcher kills all once one has
- * failed. */
+ * write has failed its reason is lost. Rank 0 writes the message that all have agreed on: the others end
+ * after it, since a launcher kills all once one has failed. */
 static int ended(Status status)
 {
     errno = 0;
     bool written = fflush(stdout) == 0 && !ferror(stdout);
-    if (!written && !errno && (putchar('\n') == EOF || fflush(stdout))) errno = errno ? errno : EIO;
     if (status == OK && !written)
         status = fail(IO_FAILED, "standard output cannot be written: %s",
                       errno ? strerror(errno) : "a part is lost");
@@ -98,13 +97,13 @@ static Status run(int argc, char **argv)
     const Command *command;
     int used;
     if (about_subcommands(argc, argv)) return OK;
-    TRY(command_find(&command, &used, argc, argv));
-    if (asks_help(argc - used, argv + used)) {
+    Status status = command_find(&command, &used, argc, argv);
+    if (status == OK && asks_help(argc - used, argv + used)) {
         help_command(stdout, command);
         return OK;
     }
-    TRY(started_alone(command));
-    return command->run(argc - used, argv + used);
+    if (status == OK) status = started_alone(command);
+    return status == OK ? command->run(argc - used, argv + used) : setup_refused(status, argc, argv);
 }
 
 /* Where a standard stream is closed, the next file opened would get its number, and our output would be

@@ -359,6 +359,30 @@ Status setup_agree(Transport *mpi, Status mine)
     return status;
 }
 
+Status setup_agree_on(Transport *mpi, const char *mine, const char *what_to_do)
+{
+    if (!mpi) return OK;
+    Status status = agree_on_text_at_start(mpi, mine, what_to_do);
+    if (status != OK) mpi->close(mpi);
+    return status;
+}
+
+/* Options decide which collectives a rank enters, so that ranks with different ones would wait for ever, or
+ * train with different numbers. Other options come from the environment of one host, for example. */
+static Status agree_on_options(const Options *o, Transport *mpi)
+{
+    char *text = NULL;
+    size_t bytes;
+    if (!mpi) return OK;
+    FILE *out = open_memstream(&text, &bytes);
+    if (out) options_show_common(out, o, AGREE_SHOWN);
+    bool whole = out && fclose(out) == 0;
+    Status status = setup_agree(mpi, whole ? OK : fail(NO_MEMORY, "no memory for the options as text"));
+    if (status == OK) status = setup_agree_on(mpi, text, "give all ranks the same options");
+    free(text);
+    return status;
+}
+
 /* The launcher's ranks count as given by nobody, so that --ranks can contradict them only with a message. */
 static Status take_ranks(Options *o, const Transport *mpi)
 {
@@ -377,6 +401,21 @@ static Status unagreed(Status status)
     snprintf(why, sizeof why, "%s", fail_text());
     if (gethostname(host, sizeof host - 1) != 0) snprintf(host, sizeof host, "?");
     return fail(status, "rank %d on %s: %s", transport_launcher_rank(), host, why);
+}
+
+/* Other ranks may have a command and wait for this one. Without MPI rank 0 speaks, since what is wrong is
+ * almost always wrong on all. */
+Status setup_refused(Status status, int argc, char **argv)
+{
+    enum { SECONDS = 600 };                     /* the default of --watchdog-seconds */
+    char why[512];
+    Transport *mpi = NULL;
+    if (!transport_launcher()) return status;
+    snprintf(why, sizeof why, "%s", fail_text());
+    log_mute(transport_launcher_rank() != 0);
+    Status opened = transport_mpi_open(&mpi, SECONDS, &argc, &argv);
+    status = fail(status, "%s", why);
+    return opened == OK ? setup_agree(mpi, status) : status;
 }
 
 /* Environment, tokenizer and checkpoint may differ on one host, so the ranks agree on what they read; options
@@ -399,7 +438,8 @@ Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, 
     if (status == OK) status = take_ranks(o, *mpi);
     if (status == OK) status = setup_values(o);
     if (status == OK) status = setup_validate(o);
-    return setup_agree(*mpi, status);
+    TRY(setup_agree(*mpi, status));
+    return agree_on_options(o, *mpi);
 }
 
 /* An allocation that fails follows from options. */

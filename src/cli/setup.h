@@ -14,8 +14,14 @@ Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, 
 /* Collective under MPI: the ranks' agreement (comm/agree.h) on what each of them has set up alone; mine where
  * mpi is NULL. *mpi is closed on failure. */
 Status setup_agree  (Transport *mpi, Status mine);
-/* Its two halves, for a caller that looks between them: joined with the checkpoint's and derived; validated,
- * alone and against the checkpoint that a run resumes from. */
+/* Of a command line that names no command for this rank: `status` and its message, which the ranks of an MPI
+ * agree on, so that it is logged once. Does nothing without a launcher. */
+Status setup_refused(Status status, int argc, char **argv);
+/* Collective under MPI: BAD_OPTION where the text differs between ranks (agree_on_text of comm/agree.h). *mpi
+ * is closed on failure. */
+Status setup_agree_on(Transport *mpi, const char *mine, const char *what_to_do);
+/* The two halves of setup_options, for a caller that looks between them: joined with the checkpoint's and
+ * derived; validated, alone and against the checkpoint that a run resumes from. */
 Status setup_values (Options *o);
 Status setup_validate  (Options *o);
 

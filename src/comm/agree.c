@@ -57,11 +57,90 @@ Status agree_on(Comm *world, int64_t mine, const char *what)
                 what, first, second, other);
 }
 
+/* ---- a text ---- */
+
+/* FNV-1a of what is compared. */
+static uint64_t text_hash(const char *text)
+{
+    uint64_t hash = 0xcbf29ce484222325;
+    bool shown = false;
+    for (; *text; text++) {
+        shown = *text == AGREE_SHOWN || (shown && *text != '\n');
+        if (!shown) hash = (hash ^ (uint8_t)*text) * 0x100000001b3;
+    }
+    return hash;
+}
+
+/* Rank 0's text on every rank, which the caller frees. */
+static char *first_text(Comm *world, const char *mine)
+{
+    uint64_t bytes = world->rank == 0 ? strlen(mine) + 1 : 0;
+    uint64_t *all  = malloc((size_t)world->size * sizeof *all);
+    CHECK(all, "no memory for the lengths of %d texts", world->size);
+    comm_gather_bytes(world, "agree", all, &bytes, sizeof bytes);
+    bytes = all[0];
+    free(all);
+    char *text = malloc(bytes);
+    CHECK(text, "no memory for a text of %llu bytes", (unsigned long long)bytes);
+    if (world->rank == 0) memcpy(text, mine, bytes);
+    for (int to = 1; world->rank == 0 && to < world->size; to++)
+        comm_finish(world, world->transport->send(world->transport, world->group, text, bytes, to), "send",
+                    world->sent_to[to]++, to);
+    if (world->rank != 0)
+        comm_finish(world, world->transport->recv(world->transport, world->group, text, bytes, 0), "recv",
+                    world->received_from[0]++, 0);
+    return text;
+}
+
+static size_t compared(const char *line) { return strcspn(line, (char[]){ AGREE_SHOWN, '\n', 0 }); }
+
+/* The first line whose compared part differs, without AGREE_SHOWN. */
+static Status text_difference(const char *mine, const char *first, const char *what_to_do)
+{
+    char line[2][180];
+    const char *at[2] = { mine, first };
+    while (compared(at[0]) == compared(at[1]) && !memcmp(at[0], at[1], compared(at[0]))) {
+        if (!*at[0] && !*at[1]) return OK;
+        for (int i = 0; i < 2; i++) at[i] += strcspn(at[i], "\n"), at[i] += *at[i] == '\n';
+    }
+    for (int i = 0; i < 2; i++) {
+        size_t value = compared(at[i]), whole = strcspn(at[i], "\n"), shown = value + (whole > value);
+        snprintf(line[i], sizeof line[i], "%.*s%.*s", (int)value, at[i], (int)(whole - shown), at[i] + shown);
+    }
+    return fail(BAD_OPTION, "%s, and rank 0 has %s; %s", line[0], line[1], what_to_do);
+}
+
+Status agree_on_text(Comm *world, const char *mine, const char *what_to_do)
+{
+    if (world->size == 1 || world->dry) return OK;
+    uint64_t hash = text_hash(mine), *all = malloc((size_t)world->size * sizeof *all);
+    CHECK(all, "no memory for the hashes of %d ranks", world->size);
+    comm_gather_bytes(world, "agree", all, &hash, sizeof hash);
+    bool same = true;
+    for (int r = 0; r < world->size; r++) same &= all[r] == all[0];
+    free(all);
+    if (same) return OK;
+    char *first = first_text(world, mine);
+    Status status = agree(world, text_difference(mine, first, what_to_do));
+    free(first);
+    return status;
+}
+
 Status agree_at_start(Transport *transport, Status mine)
 {
     Comm *world = NULL;
     Status status = comm_world(&world, transport);
     if (status == OK) status = agree(world, mine);
+    start_end();
+    comm_close(world);
+    return status;
+}
+
+Status agree_on_text_at_start(Transport *transport, const char *mine, const char *what_to_do)
+{
+    Comm *world = NULL;
+    Status status = comm_world(&world, transport);
+    if (status == OK) status = agree_on_text(world, mine, what_to_do);
     start_end();
     comm_close(world);
     return status;

@@ -13,7 +13,13 @@ Status agree(Comm *world, Status mine);
 /* Collective over world. BAD_FILE where `mine` is not the same on all ranks; `what` names the value in
  * the message. */
 Status agree_on(Comm *world, int64_t mine, const char *what);
-/* Collective. agree() before the run has a world communicator: over one that is opened for it and closed
- * again. */
+/* Collective over world. BAD_OPTION where the text is not rank 0's on all ranks; the message shows the first
+ * line that differs, and what to do. What follows AGREE_SHOWN in a line is shown and not compared: where a
+ * value comes from. An all-gather of 8 bytes; rank 0's text is sent only after a difference. */
+#define AGREE_SHOWN '\x1f'
+Status agree_on_text(Comm *world, const char *mine, const char *what_to_do);
+/* Collective. agree() and agree_on_text() before the run has a world communicator: over one that is opened
+ * for it and closed again. */
 Status agree_at_start(Transport *transport, Status mine);
+Status agree_on_text_at_start(Transport *transport, const char *mine, const char *what_to_do);
 #endif

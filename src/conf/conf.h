@@ -36,6 +36,9 @@ Status  options_needed  (const Options *o);
 Status  options_validate(const Options *o);
 int64_t options_data_parallel(const Options *o);     /* ranks / (tp pp cp), at least 1 */
 
+/* A line for each value that has to be the same on all ranks: "--lr 0.1", between, " (JOTUN_LR)". --threads
+ * is left out: hosts may have different numbers of cores. A list has a line for each word. */
+void   options_show_common(FILE *out, const Options *o, char between);
 void   options_show  (FILE *out, const Options *o);   /* each value of the command with its source */
 /* The value as a person would type it; of a LIST the first word. */
 const char *options_value_text (char *out, size_t size, const Options *o, OptionIndex option);

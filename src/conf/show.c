@@ -21,6 +21,25 @@ void options_show(FILE *out, const Options *o)
     }
 }
 
+void options_show_common(FILE *out, const Options *o, char between)
+{
+    fprintf(out, "jotun %s\n", command_name(o->command));
+    for (int i = 0; i < OPTIONS; i++) {
+        if (!option_taken(i, o->command) || i == OPTION_threads) continue;
+        char value[1024], source[1024];
+        const char *name = option_rows[i].name;
+        const TextList *list = option_rows[i].kind == KIND_LIST ? option_field_of(o, i) : NULL;
+        options_value_text(value, sizeof value, o, i);
+        options_source_text(source, sizeof source, o, i);
+        if (list && list->count)
+            fprintf(out, "--%s of %d words%c (%s)\n", name, list->count, between, source);
+        else
+            fprintf(out, "--%s%s%s%c (%s)\n", name, *value ? " " : "", value, between, source);
+        for (int w = 0; list && w < list->count; w++)
+            fprintf(out, "--%s, word %d: %s%c (%s)\n", name, w + 1, list->text[w], between, source);
+    }
+}
+
 /* Numbers stay numbers and flags truth values, so that other programs can read the options of a
  * checkpoint. */
 static json_t *value_json(const Options *o, OptionIndex option)

@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "data/datasets.h"
 
+enum { BRIEF_BLOCKS = 2 };
+
 /* Whether the splits have paths of their own (--train-data-path, ...), which are then used whole. */
 static bool has_split_paths(const DatasetRules *r)
 {
@@ -125,14 +127,29 @@ static void fingerprint_guarded(void *context)
     token_file_fingerprint(f->text, f->token_file, f->blocks);
 }
 
-static Status fingerprints_write(FILE *out, const DatasetFiles *files, int blocks)
+static Status fingerprints_write(FILE *out, const DatasetFiles *files, const char *between, int blocks)
 {
     for (int i = 0; files->token_file && i < files->list.count; i++) {
         Fingerprint f = { .token_file = &files->token_file[i], .blocks = blocks };
         TRY(token_file_guarded(f.token_file, fingerprint_guarded, &f));
-        fprintf(out, "%s\t%s\n", files->list.part[i].prefix, f.text);
+        fprintf(out, "%s%s%s\n", files->list.part[i].prefix, between, f.text);
     }
     return OK;
+}
+
+Status datasets_brief(const Datasets *datasets, char **text)
+{
+    size_t bytes;
+    Status status = OK;
+    FILE  *out = open_memstream(text, &bytes);
+    for (int kind = 0; out && kind < SPLITS; kind++) {
+        const DatasetFiles *files = &datasets->files[kind];
+        for (int i = 0; files->token_file && i < files->list.count; i++)
+            fprintf(out, "weight %.17g\n", files->list.part[i].weight);
+        if (status == OK) status = fingerprints_write(out, files, ": ", BRIEF_BLOCKS);
+    }
+    if (out && fclose(out) == 0) return status;
+    return fail(NO_MEMORY, "no memory for the names of the data");
 }
 
 Status datasets_fingerprints(Datasets *datasets, const char **text)
@@ -144,7 +161,7 @@ Status datasets_fingerprints(Datasets *datasets, const char **text)
     for (int kind = 0; kind < SPLITS; kind++)
         files += datasets->files[kind].token_file ? datasets->files[kind].list.count : 0;
     for (int kind = 0; out && status == OK && kind < SPLITS; kind++)
-        status = fingerprints_write(out, &datasets->files[kind], token_file_blocks(files));
+        status = fingerprints_write(out, &datasets->files[kind], "\t", token_file_blocks(files));
     bool whole = (!out || fclose(out) == 0) && status == OK;
     if (!whole) {
         free(datasets->fingerprints);

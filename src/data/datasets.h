@@ -45,6 +45,9 @@ Status datasets_measure(Datasets *datasets, SplitKind kind, const LoaderConfig *
  * the files; later calls give the same text, so that a run reports the data that it began with. It belongs
  * to *datasets. BAD_FILE if a file was truncated or its disk fails, NO_MEMORY. */
 Status datasets_fingerprints(Datasets *datasets, const char **text);
+/* The same, of a few blocks of each file and with its weight: cheap enough for every rank to read at the
+ * start. The caller frees the text. */
+Status datasets_brief(const Datasets *datasets, char **text);
 /* Logs which token files have another fingerprint than `fingerprints` gives for the same prefix. Fails as
  * datasets_fingerprints does. */
 Status datasets_compare(Datasets *datasets, const char *fingerprints);

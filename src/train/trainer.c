@@ -100,6 +100,20 @@ static Status open_data(Trainer *t)
     return status;
 }
 
+/* Ranks that read other samples, because their hosts have other files of the same names, would train without
+ * any sign of it. */
+static Status agree_on_data(Trainer *t)
+{
+    char *text = NULL;
+    if (t->mesh.world == 1 || comm_dry(t->world) || !t->config->training) return OK;
+    watchdog_work(t->world, "opening data");
+    Status status = agree(t->world, datasets_brief(&t->datasets, &text));
+    if (status == OK) status = agree_on_text(t->world, text, "give all hosts the same token files");
+    watchdog_work(t->world, NULL);
+    free(text);
+    return status;
+}
+
 static Status open_schedules(Trainer *t)
 {
     const TrainConfig *config = t->config;
@@ -199,6 +213,7 @@ Status trainer_open(Trainer *t, const TrainConfig *config, Transport *transport,
     bool later = config->datasets.cache && transport->rank != 0;
     TRY(agree(t->world, later ? OK : open_data(t)));
     if (config->datasets.cache) TRY(agree(t->world, later ? open_data(t) : OK));
+    TRY(agree_on_data(t));
     TRY(agree(t->world, open_schedules(t)));
     TRY(agree(t->world, open_arenas(t, sizes)));
     open_parameters(t);

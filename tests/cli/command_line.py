@@ -228,6 +228,23 @@ def full_disk(train, made, step):
             faults.append(f"jotun {words[0]} > /dev/full: exit code {done.returncode}:\n{done.stderr[:600]}")
 
 
+def output_that_was_lost():
+    """A pipe takes the end of the output but not its first part: nothing is written that is not output."""
+    whole = subprocess.run([run.JOTUN, "help", "train"], capture_output=True).stdout
+    taken, given = os.pipe()
+    os.set_blocking(given, False)
+    for block in [b"x" * 4096] * 15 + [b"x"]:           # of 64 KiB: room for the end, not for 4096 bytes at once
+        os.write(given, block)
+    done = subprocess.run([run.JOTUN, "help", "train"], stdout=given, stderr=subprocess.PIPE, text=True)
+    os.close(given)
+    with open(taken, "rb") as pipe:
+        got = pipe.read()[15 * 4096 + 1:]
+    if done.returncode != 3 or "standard output cannot be written: a part is lost" not in done.stderr:
+        faults.append(f"a part of the output lost: exit code {done.returncode}:\n{done.stderr}")
+    if not got or got[-50:] != whole[-50:]:
+        faults.append(f"after lost output there is {got[-50:]}, where the output ends with {whole[-50:]}")
+
+
 def main():
     names_of_other_trainers()
     wrong_numbers()
@@ -236,6 +253,7 @@ def main():
     help_of_commands()
     mistyped_commands()
     no_argument()
+    output_that_was_lost()
     options_of_commands()
     with run.work_folder() as folder:
         data = run.corpus(folder)

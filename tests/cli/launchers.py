@@ -68,12 +68,83 @@ def one_rank_alone(data):
                 sys.exit(f"{name}, wrong on {ranks}: exit code {done.returncode}\n{done.stderr}")
 
 
+def one_line(name, done, code, says):
+    ours = [line for line in done.stderr.splitlines() if line.startswith("jotun:")]
+    if done.returncode == 0 or (code and done.returncode != code) or len(ours) != 1 or says not in ours[0]:
+        sys.exit(f"{name}: exit code {done.returncode}, one line with \"{says}\" was expected\n{done.stderr}\n{done.stdout}")
+
+
+def other_options(data, folder):
+    """Ranks with other options, or with other files of the same names, refuse to start instead of training on or waiting for ever."""
+    metrics, save = os.path.join(folder, "m.jsonl"), os.path.join(folder, "save")
+    train = [run.JOTUN, "train", "--data-path", data, *run.MODEL, "--train-iters", "2"]
+    for name, launcher in run.launchers().items():
+        def ranks(second, first=train, variable=None):
+            words = [*launcher, "1", *first, ":", "-n", "1", *(["env", variable] if variable else []), *second]
+            return subprocess.run(words, capture_output=True, text=True, timeout=100)
+        same = "; give all ranks the same options"
+        for more, says in [(["--lr", "0.1"], "--lr 0.1 (command line), and rank 0 has --lr 0.001 (command line)"),
+                           (["--metrics", metrics], f"--metrics {metrics} (command line), and rank 0 has --metrics (not given)"),
+                           (["--save", save], f"--save {save} (command line), and rank 0 has --save (not given)"),
+                           (["--dry-run"], "--dry-run true (command line), and rank 0 has --dry-run false (default)")]:
+            one_line(name, ranks([*train, *more]), 1, says + same)
+        one_line(name, ranks(train, variable="JOTUN_CLIP_GRAD=2"), 1, "--clip-grad 2 (JOTUN_CLIP_GRAD), and rank 0 has --clip-grad 1 (default)")
+        one_line(name, ranks([run.JOTUN, "trian"]), None, "rank 1 on ")
+        done = ranks([*train, "--threads", "1"], [*train, "--threads", "2"])
+        if done.returncode != 0:
+            sys.exit(f"{name}: --threads may differ: exit code {done.returncode}\n{done.stderr}")
+        for words, says in [(["trian"], "did you mean jotun train?"), (["clean"], "clean runs as one process; start it without mpirun")]:
+            done = subprocess.run([*launcher, "3", run.JOTUN, *words], capture_output=True, text=True, timeout=100)
+            one_line(name, done, 2, says)
+
+
+def other_files(data, folder):
+    """Relative names in two directories: a token that differs, and a tokenizer of as many ids."""
+    text = os.path.join(folder, "text.txt")
+    homes = [os.path.join(folder, name) for name in "ab"]
+    for home in homes:
+        os.mkdir(home)
+        for ending in "bin", "idx":
+            shutil.copy(f"{data}.{ending}", f"{home}/d.{ending}")
+        shutil.copy(text, f"{home}/text.txt")
+        run.jotun("tokenizer", "train", "--input", text, "--vocab-size", 270, "--output", f"{home}/t.json")
+    train = [run.JOTUN, "train", "--data-path", "d", *run.MODEL, "--train-iters", "1"]
+    learned = [*train, "--tokenizer", "t.json"]
+    evaluate = [run.JOTUN, "eval", "perplexity", "--load", f"{folder}/ck", "--text", "text.txt"]
+
+    run.jotun(*train[1:], "--save", f"{folder}/ck", cwd=homes[0])
+
+    def ranks(launcher, words):
+        in_home = ["sh", "-c", f'cd {folder}/$0 && exec "$@"']
+        words = [*launcher, "1", *in_home, "a", *words, ":", "-n", "1", *in_home, "b", *words]
+        return subprocess.run(words, capture_output=True, text=True, timeout=100)
+    for name, launcher in run.launchers().items():
+        for words in train, evaluate, learned:
+            done = ranks(launcher, words)
+            if done.returncode != 0:
+                sys.exit(f"{name}: {words}: the same files: exit code {done.returncode}\n{done.stderr}")
+    with open(f"{homes[1]}/d.bin", "r+b") as tokens:
+        tokens.seek(os.path.getsize(tokens.name) // 4 * 2)
+        tokens.write(b"z")
+    with open(f"{homes[1]}/text.txt", "r+") as changed:
+        changed.write("Z")
+    learnt = open(f"{homes[1]}/t.json").read()
+    with open(f"{homes[1]}/t.json", "w") as changed:
+        changed.write(learnt.replace("<|endoftext|>", "<|END_OF_IT|>"))
+    for name, launcher in run.launchers().items():
+        one_line(name, ranks(launcher, train), 1, "; give all hosts the same token files")
+        one_line(name, ranks(launcher, evaluate), 1, "; give all hosts the same file and --tokenizer")
+        one_line(name, ranks(launcher, learned), 1, "; give all hosts the same file")
+
+
 def main():
     with run.work_folder() as folder:
         data = run.corpus(folder)
         recognised(data, folder)
         ranks_of_pmix(data)
         one_rank_alone(data)
+        other_options(data, folder)
+        other_files(data, folder)
     return 0
 
 

@@ -105,7 +105,7 @@ def nobody_reads(data, folder, terminal):
                              "--metrics", out + ".jsonl"), stderr=writer, stdout=subprocess.DEVNULL, env=dict(os.environ, TERM="dumb"))
     os.close(writer)
     wanted = 300 if terminal else 100                   # more lines than it takes
-    steps = wait_for_steps(child, out + ".jsonl", wanted, 90)
+    steps = wait_for_steps(child, out + ".jsonl", wanted, 300)     # ThreadSanitizer takes minutes
     child.send_signal(signal.SIGTERM)
     try:
         code = child.wait(timeout=20)

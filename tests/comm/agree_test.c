@@ -47,6 +47,48 @@ static void one_rank_agrees_with_itself(void **state)
     assert_string_equal(vote.text[0], "disk 0 is full");
 }
 
+typedef struct { const char *mine[4]; Status got[4]; char text[4][512]; } Texts;
+
+static Status texts_body(Transport *transport, void *context)
+{
+    Texts *texts = context;
+    int    me    = transport->rank;
+    Comm  *world;
+    TRY(comm_world(&world, transport));
+    texts->got[me] = agree_on_text(world, texts->mine[me], "give all the same");
+    snprintf(texts->text[me], sizeof texts->text[me], "%s", texts->got[me] == OK ? "" : fail_text());
+    comm_close(world);
+    return OK;
+}
+
+static void the_first_line_that_differs_is_shown(void **state)
+{
+    (void)state;
+    char host[65] = "", long_line[400] = "a 1\n";
+    memset(long_line + 4, 'q', sizeof long_line - 5);
+    gethostname(host, sizeof host - 1);
+    const struct { const char *first, *third, *says; } rows[] = {
+        { "a 1\nb 2\n", "a 1\nb 2\n", NULL },
+        { "a 1\x1f (default)\nb 2\n", "a 1\nb 2\x1f (typed)\n", NULL },
+        { "a 1\nb 2\x1f (default)\nc 3\n", "a 1\nb 3\nc 4\n", "b 3, and rank 0 has b 2 (default); give all the same" },
+        { "a 1\nb 2\n", "a 1\nb 23\x1f (typed)\n", "b 23 (typed), and rank 0 has b 2; give" },
+        { "a 1\n", "a 1\nb 2\n", "b 2, and rank 0 has ; give" },
+        { "a 1\nb 2\n", long_line, "qqq, and rank 0 has b 2; give" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Texts texts = { .mine = { rows[i].first, rows[i].first, rows[i].third, rows[i].first } };
+        char begins[80];
+        snprintf(begins, sizeof begins, "rank 2 on %.60s: ", host);
+        assert_int_equal(transport_threads_run(4, texts_body, &texts), OK);
+        for (int r = 0; r < 4; r++) {
+            assert_int_equal(texts.got[r], rows[i].says ? BAD_OPTION : OK);
+            if (!rows[i].says) continue;
+            assert_ptr_equal(strstr(texts.text[r], begins), texts.text[r]);
+            assert_contains(texts.text[r], rows[i].says);
+        }
+    }
+}
+
 static Status failing_body(Transport *transport, void *context)
 {
     (void)context;
@@ -69,6 +111,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_lowest_failing_rank_speaks_for_all),
         cmocka_unit_test(one_rank_agrees_with_itself),
+        cmocka_unit_test(the_first_line_that_differs_is_shown),
         cmocka_unit_test(the_lowest_failing_thread_is_the_result),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -309,6 +309,23 @@ static void another_model_is_refused(void **state)
     assert_ok(goes_on("--seed 5", "--lr 1 --global-batch-size 4 --ranks 2"));       /* another course: words alone */
 }
 
+static void changes_without_room_are_counted(void **state)
+{
+    (void)state;
+    Options o;
+    char json[1000], was[300];
+    memset(was, 'w', sizeof was);
+    assert_ok(parse_line(&o, FOR_TRAIN, "--seed 5 --data-path a --train-data-path b --lr 1"));
+    snprintf(json, sizeof json, "{\"data-path\":[\"%.299s\"],\"train-data-path\":[\"%.299s\"],\"split\":\"%.299s\",\"seed\":7}",
+             was, was, was);
+    assert_ok(options_match_json(&o, json, "ck"));
+    const char *end = "www; --seed 5, was 7; and 1 more";
+    size_t bytes = strlen(o.changed);
+    assert_true(bytes > strlen(end));
+    assert_string_equal(o.changed + bytes - strlen(end), end);
+    options_close(&o);
+}
+
 static void derived(void **state)
 {
     (void)state;
@@ -405,7 +422,8 @@ int main(void)
         cmocka_unit_test(both_forms),    cmocka_unit_test(words_and_lists), cmocka_unit_test(wrong_words),
         cmocka_unit_test(foreign_words), cmocka_unit_test(sources),         cmocka_unit_test(derived),
         cmocka_unit_test(json_round_trip), cmocka_unit_test(names_in_the_environment),
-        cmocka_unit_test(another_model_is_refused), cmocka_unit_test(long_lists_are_kept),
+        cmocka_unit_test(another_model_is_refused),
+        cmocka_unit_test(changes_without_room_are_counted), cmocka_unit_test(long_lists_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
