@@ -15,7 +15,7 @@
  * dropped where the piece is the first of a text, because encode added them (the prefix space). */
 typedef struct { const char *text; int64_t bytes, prefix; } TextPiece;
 
-/* Of what the files of a tokenizer define. tokens: the vocabulary and the merges in their order, or the pieces
+/* Of what the files of a tokenizer define. tokens: the vocabulary and the merges in order, or the pieces
  * with their scores; the same in every format of file. rules: what else decides which ids a text gets
  * (normalizer, pre-tokenizer, post-processor, properties of added tokens), as that format writes it. */
 typedef struct { uint64_t tokens, rules; } TokenizerHashes;
@@ -66,7 +66,9 @@ int64_t tokenizer_max_ids(const Tokenizer *t, const char *text, int64_t bytes);
 enum { TOKENIZER_FINGERPRINT = 80 };
 void   tokenizer_fingerprint(char out[TOKENIZER_FINGERPRINT], const Tokenizer *t);
 /* OTHER_RULES: the same tokens and merges; OTHER_VERSION: `was` is of a version that cannot be compared. */
-typedef enum { TOKENIZER_SAME, TOKENIZER_OTHER_RULES, TOKENIZER_OTHER_VERSION, TOKENIZER_OTHER } TokenizerMatch;
+typedef enum {
+    TOKENIZER_SAME, TOKENIZER_OTHER_RULES, TOKENIZER_OTHER_VERSION, TOKENIZER_OTHER
+} TokenizerMatch;
 TokenizerMatch tokenizer_match(const char *was, const char *now);
 /* Adds data to a hash; `before` is 0 at first. */
 uint64_t tokenizer_hash(uint64_t before, const void *data, int64_t bytes);
