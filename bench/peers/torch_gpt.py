@@ -6,7 +6,7 @@ step 1; then the best setting of the row. The model is GPT-2 124M as `--model gp
 biases, pre-norm, tanh GELU, vocabulary padded to 50,304. A step is forward, backward, gradient clipping and AdamW.
 
 The grid: eager or torch.compile (default and max-autotune), fused AdamW, scaled_dot_product_attention, glibc's allocator as it is or
-told to keep memory, threads = cores; for bf16 autocast with fp32 weights, and pure bf16 weights with bf16 moments.
+set to keep memory, threads = cores; for bf16 autocast with fp32 weights, and pure bf16 weights with bf16 moments.
 """
 import argparse
 import itertools

@@ -5,7 +5,7 @@
 
 BENCH_TEXT: the program of `ninja bench_text`. FOLDER: encoder.json, vocab.bpe and r50k_base.tiktoken. Each round starts each of
 them again, pinned to one core, with the documents in memory and the tokenizer loaded; the first pass and all passes are timed,
-by CPU time, since machines have other work to do. All must give as many tokens. Reported are medians over the rounds, and the best; a peer that is not installed is told and passed over.
+by CPU time, since machines have other work to do. All must give as many tokens. Reported are medians over the rounds, and the best; a peer that is not installed is reported and skipped.
 """
 import argparse
 import base64

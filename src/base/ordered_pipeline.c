@@ -1,4 +1,4 @@
-/* The ring of an ordered pipeline. Slot k % slots holds item k. Three counters, all protected by the lock,
+/* The ring of an ordered pipeline. Item k is in slot k % slots. Three counters, all protected by the lock,
  * say how far each stage is: delivered <= taken <= filled <= delivered + slots. */
 #include "base/ordered_pipeline.h"
 

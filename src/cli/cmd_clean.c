@@ -108,7 +108,8 @@ static void charset_read(CleanPlan *p, const Options *o)
     p->charset.mode = CHARSET_NONE;
     if (!o->charset) return;
     p->charset = (CharsetPlan){
-        .names = o->charset, .parenthesis = o->charset_parenthesis, .line = o->charset_line, .lines = o->charset_lines,
+        .names = o->charset, .parenthesis = o->charset_parenthesis,
+        .line = o->charset_line, .lines = o->charset_lines,
         .mode = charset_mode(o), .emoji = emoji_mode(o),
     };
 }
@@ -199,10 +200,13 @@ static Status records_read(CleanPlan *p, const Options *o)
                     "to %d", o->document_most, INT32_MAX);
     p->input_format = block_kind(o);
     p->ratio_most = o->ratio_most;
-    p->record     = (RecordPlan){ .text_key = key ? o->clean_json_key.text[0] : NULL, .bytes_most = o->document_most,
-                                  .repair = o->invalid_utf8.value == CHOICE_invalid_utf8_repair, .all_pages = o->all_pages };
+    p->record     = (RecordPlan){
+        .text_key = key ? o->clean_json_key.text[0] : NULL, .bytes_most = o->document_most,
+        .repair = o->invalid_utf8.value == CHOICE_invalid_utf8_repair, .all_pages = o->all_pages,
+    };
     p->contamination = (ContaminationPlan){ .path = o->decontaminate.text, .paths = o->decontaminate.count,
-                                            .key = key ? o->clean_json_key.text[0] : "text", .words = (int)o->decontaminate_words };
+                                            .key = key ? o->clean_json_key.text[0] : "text",
+                                            .words = (int)o->decontaminate_words };
     p->contamination_cuts = o->decontaminate_by.value == CHOICE_decontaminate_by_cut;
     return warnings_read(p, o);
 }
@@ -210,9 +214,9 @@ static Status records_read(CleanPlan *p, const Options *o)
 static Status plan_make(CleanPlan *p, const Options *o)
 {
     *p = (CleanPlan){
-        .workers = o->workers ? (int)o->workers : team_cores(), .output = o->clean_output, .report = o->report,
-        .dropped = o->dropped, .clusters = o->clusters, .pairs = o->pairs, .sample = o->clean_dry_run ? o->sample : 0,
-        .restart = o->restart,
+        .workers = o->workers ? (int)o->workers : team_cores(), .output = o->clean_output,
+        .report = o->report, .dropped = o->dropped, .clusters = o->clusters, .pairs = o->pairs,
+        .sample = o->clean_dry_run ? o->sample : 0, .restart = o->restart,
     };
     if (o->clean_dry_run && (o->dropped || o->clusters || o->pairs))
         return fail(BAD_OPTION, "--dry-run writes no --dropped, --clusters or --pairs; leave them out");
@@ -276,7 +280,8 @@ static Status options_run(Options *o)
     char *identity = identity_text(o);
     if (!identity) return fail(NO_MEMORY, "no memory for the options");
     plan.identity = identity;
-    plan.stop = signals_catch("\njotun: keeps what is done and stops; the same signal again leaves at once\n");
+    plan.stop = signals_catch(
+        "\njotun: keeps what is done and stops; the same signal again leaves at once\n");
     Status status = inputs_clean(&plan, o);
     free(identity);
     return status;

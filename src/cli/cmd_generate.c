@@ -29,7 +29,8 @@ static Status generate_with(Trainer *t, const Task *task)
     const Options *o = task->o;
     Arena session;
     Decoder said = { .tokenizer = &task->tokenizer, .goes_on = true };
-    Generation g = { .capacity = t->config->model.sequence, .ids = task->tokenizer.vocabulary, .end = task->tokenizer.eod,
+    Generation g = { .capacity = t->config->model.sequence, .ids = task->tokenizer.vocabulary,
+                     .end = task->tokenizer.eod,
                      .emit = write_id, .context = &said,
                      .sampling = setup_sampling(o) };
     TRY(arena_open(&session, "session", generate_bytes(&t->config->model, t->precision.activation, g.capacity)));

@@ -128,7 +128,8 @@ static Status encode(TokenizerJob *job)
     TRY(codec_check_uncompressed(job->from, job->in.data, job->in.bytes));
     TRY(special_tokens(&job->tokenizer, job->options));
     TRY(ids_make(job, tokenizer_max_ids(&job->tokenizer, job->in.data, (int64_t)job->in.bytes)));
-    job->ids.count = job->tokenizer.encode(&job->tokenizer, job->ids.data, job->in.data, (int64_t)job->in.bytes);
+    job->ids.count = job->tokenizer.encode(&job->tokenizer, job->ids.data, job->in.data,
+                                           (int64_t)job->in.bytes);
     if (job->ids.count < 0) return BAD_FILE;                     /* encode has written the message */
     ids_write(job);
     return OK;

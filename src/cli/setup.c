@@ -88,7 +88,8 @@ DatasetRules setup_datasets(const Options *o)
     OrderKind order = order_kind(o);
     return (DatasetRules){
         .order = order, .data_path = data_path_of(&o->data_path), .list = o->data_file_list,
-        .split_path = { data_path_of(&o->train_data_path), data_path_of(&o->valid_data_path), data_path_of(&o->test_data_path) },
+        .split_path = { data_path_of(&o->train_data_path), data_path_of(&o->valid_data_path),
+                        data_path_of(&o->test_data_path) },
         .cache = order == ORDER_JOTUN ? NULL : o->data_cache_path, .final_epoch_cut = o->final_epoch_cut,
         .surplus = o->surplus, .corpus_shuffled = o->corpus_shuffled, .corpus_blended = o->corpus_blended,
     };
@@ -104,7 +105,8 @@ TokenizePlan setup_tokenize(const Options *o, const Tokenizer *tokenizer)
 {
     return (TokenizePlan){
         .path = o->input.text, .paths = o->input.count, .key = o->json_keys.text, .keys = o->json_keys.count,
-        .tokenizer = tokenizer, .append_eod = o->append_eod, .skip = o->on_error.value == CHOICE_on_error_skip,
+        .tokenizer = tokenizer, .append_eod = o->append_eod,
+        .skip = o->on_error.value == CHOICE_on_error_skip,
         .workers = o->workers ? (int)o->workers : team_cores(), .line_most = o->document_most,
         .ratio_most = o->ratio_most,
     };
@@ -266,10 +268,12 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .model = setup_model(o), .training = o->command == FOR_TRAIN,
         .tp = (int)o->tensor_parallel, .cp = (int)o->context_parallel, .pp = (int)o->pipeline_parallel,
         .chunks = chunks(o), .zero = (int)o->zero_stage, .sequence_parallel = o->sequence_parallel,
-        .schedule = schedule(o), .micro = o->micro_batch, .global = global_batch(o), .steps = o->train_iters, .lr = setup_lr(o),
+        .schedule = schedule(o), .micro = o->micro_batch, .global = global_batch(o), .steps = o->train_iters,
+        .lr = setup_lr(o),
         .optimizer = optimizer_named(o->optimizer.word), .settings = setup_optimizer(o), .clip = o->clip_grad,
         .seed = (uint64_t)o->seed, .device = device, .threads = (int)o->threads,
-        .watchdog = o->watchdog_seconds, .datasets = setup_datasets(o), .split = o->split, .reset_positions = o->reset_positions,
+        .watchdog = o->watchdog_seconds, .datasets = setup_datasets(o), .split = o->split,
+        .reset_positions = o->reset_positions,
         .reset_attention = o->reset_attention, .mask_eod = o->mask_eod, .eod = facts.eod,
         .save = o->save, .load = o->checkpoint.path ? o->checkpoint.path : o->load,
         .save_interval = o->save_interval, .keep_last = o->keep_last,

@@ -115,7 +115,8 @@ void comm_all_reduce(Comm *comm, Queue *q, Tensor x, Arena *scratch)
     exchange(comm, q, SENT_ALL_REDUCE, number, all, x);
     if (mine > 0)
         rank_sum(q, (RankSum){ .y_N  = tensor_flat(x, first, mine),
-                               .x_RN = tensor_view(tensor_flat(all, 0, comm->size * mine), comm->size, mine) });
+                               .x_RN = tensor_view(tensor_flat(all, 0, comm->size * mine), comm->size,
+                                                   mine) });
     gather_parts(comm, q, number, x, part, all);
     arena_reset(scratch, mark);
 }

@@ -167,7 +167,7 @@ static void kill_frozen(const Watchdog *w, int rank)
 }
 
 /* Tells the other processes to end, and ends after LAUNCHER_READS_US, like all of them: on a busy host
- * MPICH's launcher can drop a line that is followed at once by the end of the processes. They are told
+ * MPICH's launcher can drop a line that is followed at once by the end of the processes. They get the message
  * before that time, in which this process may be ended by its launcher or by the MPI library (UCX aborts
  * where it reads the memory of a dead process): a connection that closes without a FRAME_STOP looks like a
  * death, which another rank would report. */

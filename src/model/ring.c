@@ -248,7 +248,8 @@ void ring_backward(const ExecContext *ctx, int64_t layer, Tensor dqkv, const Att
     Queue *q = ctx->queue;
     RingBackward back = { .d_out = heads(d_out, ring, 0, ring.H), .lse = save->lse_bsH,
         .q = queries(qkv, ring), .dq = queries(dqkv, ring),
-        .delta = tensor_new(ctx->scratch, "attention delta", ctx->precision.statistic, ring.b, ring.s, ring.H) };
+        .delta = tensor_new(ctx->scratch, "attention delta", ctx->precision.statistic, ring.b, ring.s,
+                            ring.H) };
     attention_delta(q, (AttentionDelta){ .delta = back.delta, .o = heads(save->out_TO, ring, 0, ring.H),
         .d_o = back.d_out });
     fill_zero(q, (FillZero){ .y = dqkv });

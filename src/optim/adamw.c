@@ -7,8 +7,8 @@
 static void adam_update(Queue *q, const OptimizerSettings *s, Tensor w, Tensor g, const Tensor *state,
                         bool decayed)
 {
-    adamw(q, (Adamw){ .w_N = w, .m_N = state[0], .v_N = state[1], .g_N = g, .beta1 = s->beta1, .beta2 = s->beta2,
-                      .epsilon = s->epsilon, .decay = decayed ? s->decay : 0 });
+    adamw(q, (Adamw){ .w_N = w, .m_N = state[0], .v_N = state[1], .g_N = g, .beta1 = s->beta1,
+                      .beta2 = s->beta2, .epsilon = s->epsilon, .decay = decayed ? s->decay : 0 });
 }
 
 static const Optimizer rules[] = {

@@ -41,7 +41,7 @@ Status checkpoint_dir_newest(const char *dir, int64_t below, char path[1024], in
  * as fit in `size`. */
 Status checkpoint_dir_steps(char *text, size_t size, const char *dir, int64_t above);
 /* BAD_FILE, with the steps there are, if nothing is at `path` and its name or what is beside it shows that a
- * checkpoint is meant; so that no run starts anew because of a mistyped step. */
+ * checkpoint is meant; so that no run starts at step 0 because of a mistyped step. */
 Status checkpoint_dir_missing(const char *path);
 /* Returns `status`, an error about the step directory `path`. If it is BAD_FILE, adds to fail_text() which
  * complete checkpoint precedes it. */

@@ -1,4 +1,4 @@
-/* Element types: their names and widths, and the conversion of numbers between them. F32 holds every number of
+/* Element types: their names and widths, and the conversion of numbers between them. F32 has every number of
  * the narrower types exactly, so these are decoded to F32. All conversions but those to F32 and from F32 to
  * BF16 go on to double, so that a type needs one decoder and one encoder and nothing is rounded twice. */
 #include "tensor/dtype.h"

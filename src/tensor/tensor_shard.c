@@ -37,7 +37,8 @@ bool tensor_shard_next_run(const TensorShard *p, int64_t *cursor, TensorShardRun
     /* The flat range may begin and end within a run. Two runs never join, because the rest of the sharded
      * dim is between them in the logical tensor. */
     int64_t rest = run_length - at % run_length;
-    *run = (TensorShardRun){ .global = global_index(p, at), .local = *cursor, .count = left < rest ? left : rest };
+    *run = (TensorShardRun){ .global = global_index(p, at), .local = *cursor,
+                             .count = left < rest ? left : rest };
     *cursor += run->count;
     return true;
 }

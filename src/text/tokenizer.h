@@ -15,8 +15,8 @@
  * dropped where the piece is the first of a text, because encode added them (the prefix space). */
 typedef struct { const char *text; int64_t bytes, prefix; } TextPiece;
 
-/* Of what the files of a tokenizer define. tokens: the vocabulary and the merges in their order, or the
- * pieces with their scores; the same in every format of file. rules: what else decides which ids a text gets
+/* Of what the files of a tokenizer define. tokens: the vocabulary and the merges in order, or the pieces
+ * with their scores; the same in every format of file. rules: what else decides which ids a text gets
  * (normalizer, pre-tokenizer, post-processor, properties of added tokens), as that format writes it. */
 typedef struct { uint64_t tokens, rules; } TokenizerHashes;
 

@@ -115,7 +115,8 @@ terms)
 comments)
     plant src/model/x.c      'model/x.c:1: 111 columns'        "int $(wide 107)\n"
     plant src/model/x.c      'fewer than one line in ten'      "$(lines 200 'int x;')\n"
-    passes src/model/x.c                                       "    { \"row\", $(wide 120) },\n    f((X){ .x = $(wide 120) });\n" ;;
+    plant src/model/x.c      'model/x.c:1: '            "    f((X){ .x = $(wide 120) });\n"
+    passes src/model/x.c                                       "    { \"row\", $(wide 120) },\n" ;;
 agreements)
     plant src/model/x.c      'no early return within a step: model/x.c:3'    'void f(void)\n{\n    TRY(g());\n}\n'
     plant src/optim/x.c      'no early return within a step'   'int f(void)\n{\n    return fail(BAD_OPTION, "no");\n}\n'

@@ -4,7 +4,7 @@
 list=${2:-$(cd "$(dirname "$0")" && pwd)/terms.txt}
 cd "$1" || exit 1
 [ -d src ] || { echo "no src: nothing was looked at"; exit 1; }
-places=$(ls -d src docs README.md ARCHITECTURE.md CONTRIBUTING.md check quickstart 2> /dev/null)
+places=$(ls -d src docs cmake CMakeLists.txt bench README.md ARCHITECTURE.md CONTRIBUTING.md check quickstart 2> /dev/null)
 group() { awk -v want="$1" '/^#/ { next } /^$/ { kind = ""; next } !kind { kind = $0; next } kind == want' "$list"; }
 status=0
 look() {                                       # look GREP-OPTIONS PATTERN-FILE

@@ -199,8 +199,8 @@ static Status tokenizer_finish(BpeTokenizer *m)
     return OK;
 }
 
-/* Added tokens are sorted when a tokenizer is made, so their order must not matter: hashes are added up.
- * Their texts are tokens. */
+/* Added tokens are sorted when a tokenizer is made, so their order must not matter: hashes are added. Their
+ * texts are tokens. */
 static uint64_t added_hash(const AddedTokens *added)
 {
     uint64_t sum = 0;
@@ -242,8 +242,11 @@ Status bpe_tokenizer_make(Tokenizer *t, BpeTokenizer *m)
     normalizer_growth(&m->normalizer, &ratio, &extra);
     normalizer_growth(&m->segment_normalizer, &segment_normalizer, &before);
     if (m->added.count) ratio *= (1 + extra) * (1 + before);   /* each segment may get a prefix */
-    *t = (Tokenizer){ .name = m->name, .vocabulary = m->vocabulary, .eod = m->eod, .encode = bpe_tokenizer_encode, .decode = bpe_tokenizer_decode,
-                      .close = tokenizer_close_bpe, .state = m, .hashes = bpe_hashes, .extra_ids = extra * segment_normalizer + before + m->before.count + m->after.count,
+    *t = (Tokenizer){ .name = m->name, .vocabulary = m->vocabulary, .eod = m->eod,
+                      .encode = bpe_tokenizer_encode, .decode = bpe_tokenizer_decode,
+                      .close = tokenizer_close_bpe, .state = m,
+                      .hashes = bpe_hashes,
+                      .extra_ids = extra * segment_normalizer + before + m->before.count + m->after.count,
                       .ids_per_byte = ratio * segment_normalizer, .specials = m->added.specials > 0 };
     return OK;
 }

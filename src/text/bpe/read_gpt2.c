@@ -127,13 +127,15 @@ Status bpe_read_gpt2(BpeTokenizer *m, const char *vocab_path, const char *merges
 {
     json_t *tokens;
     m->byte_level = true;
-    m->pretokenizer.step[m->pretokenizer.steps++] = (PretokenizerStep){ .kind = SPLIT_SCAN, .scan = PRETOKEN_GPT2 };
+    m->pretokenizer.step[m->pretokenizer.steps++] =
+        (PretokenizerStep){ .kind = SPLIT_SCAN, .scan = PRETOKEN_GPT2 };
     TRY(json_read(&tokens, m, vocab_path));
     Status status = bpe_add_vocab(m, tokens, vocab_path);
     json_decref(tokens);
     TRY(status);
     TRY(lines_read(m, merges_path, merge_line));
     int32_t end = vocab_find(&m->vocab, END, sizeof END - 1);
-    AddedToken token = { .text = (uint8_t *)(uintptr_t)END, .bytes = sizeof END - 1, .id = end, .special = true };
+    AddedToken token = { .text = (uint8_t *)(uintptr_t)END, .bytes = sizeof END - 1, .id = end,
+                         .special = true };
     return end < 0 ? OK : bpe_add_token(m, token);
 }

@@ -176,7 +176,8 @@ static Status pretokenizer_byte_level(JsonReader *r, const json_t *part)
                         r->path);
         TRY(segment_normalizer_add(r, NORMALIZER_PREPEND_UNLESS, NULL, " "));
     }
-    return read_bool(r, part, "use_regex", true) ? pretokenizer_add(r, (PretokenizerStep){ .kind = SPLIT_SCAN, .scan = PRETOKEN_GPT2 }) : OK;
+    return read_bool(r, part, "use_regex", true)
+         ? pretokenizer_add(r, (PretokenizerStep){ .kind = SPLIT_SCAN, .scan = PRETOKEN_GPT2 }) : OK;
 }
 
 /* In the order of SplitBehavior */
@@ -224,7 +225,8 @@ static Status pretokenizer_split(JsonReader *r, const json_t *part)
     bool kept = step.behavior == SPLIT_REMOVED && step.invert;
     if (kind != PRETOKEN_KINDS && (step.behavior == SPLIT_ISOLATED || (kept && kind < PRETOKEN_DEEPSEEK)))
         return pretokenizer_add(r, (PretokenizerStep){ .kind = SPLIT_SCAN, .scan = kind });
-    if (kind == PRETOKEN_CLIP && kept) return pretokenizer_add(r, (PretokenizerStep){ .kind = SPLIT_SCAN_NO_SPACE, .scan = kind });
+    if (kind == PRETOKEN_CLIP && kept)
+        return pretokenizer_add(r, (PretokenizerStep){ .kind = SPLIT_SCAN_NO_SPACE, .scan = kind });
     Status status = regex_open(&step.regex, regex ? regex : plain);
     if (status != OK) return fail_with_path(r, status);
     const char *unicode = regex_unicode(regex ? regex : "", version);
@@ -237,7 +239,8 @@ static Status pretokenizer_split(JsonReader *r, const json_t *part)
 
 static Status pretokenizer_digits(JsonReader *r, const json_t *part)
 {
-    return pretokenizer_add(r, (PretokenizerStep){ .kind = read_bool(r, part, "individual_digits", false) ? SPLIT_DIGIT : SPLIT_DIGITS });
+    return pretokenizer_add(r, (PretokenizerStep){
+        .kind = read_bool(r, part, "individual_digits", false) ? SPLIT_DIGIT : SPLIT_DIGITS });
 }
 
 static Status pretokenizer_metaspace(JsonReader *r, const json_t *part)
@@ -255,7 +258,8 @@ static Status pretokenizer_metaspace(JsonReader *r, const json_t *part)
     else if (!strcmp(scheme, "always")) TRY(segment_normalizer_add(r, NORMALIZER_PREPEND_UNLESS, NULL, mark));
     else if (r->bpe->prepends_mark)
         return fail(BAD_FILE, "%s: Metaspace: prepend_scheme %.40s is not known", r->path, scheme);
-    return read_bool(r, part, "split", true) ? pretokenizer_add(r, (PretokenizerStep){ .kind = SPLIT_MARK }) : OK;
+    return read_bool(r, part, "split", true)
+         ? pretokenizer_add(r, (PretokenizerStep){ .kind = SPLIT_MARK }) : OK;
 }
 
 static JsonPart pretokenizer_read;
@@ -376,8 +380,10 @@ static Status added_token_add(JsonReader *r, const json_t *token, const json_t *
                     " of its own", r->path, text, id);
     return bpe_add_token(m, (AddedToken){
         .text = (uint8_t *)(uintptr_t)text, .bytes = bytes, .id = (int32_t)id,
-        .strip_left = read_bool(r, token, "lstrip", false), .strip_right = read_bool(r, token, "rstrip", false), .special = special,
-        .single = read_bool(r, token, "single_word", false), .normalized = read_bool(r, token, "normalized", !special) });
+        .strip_left = read_bool(r, token, "lstrip", false),
+        .strip_right = read_bool(r, token, "rstrip", false),
+        .special = special, .single = read_bool(r, token, "single_word", false),
+        .normalized = read_bool(r, token, "normalized", !special) });
 }
 
 static Status added_read(JsonReader *r, const json_t *token)

@@ -47,7 +47,8 @@ static Status family_find(BpeTokenizer *m, const char *path)
                     "%s: %d tokens are none of the published sizes, and a .tiktoken file does not say how"
                     " text is split; give it a name that begins with gpt2, cl100k, llama3, qwen or o200k",
                     path, m->vocab.ids);
-    m->pretokenizer.step[m->pretokenizer.steps++] = (PretokenizerStep){ .kind = SPLIT_SCAN, .scan = families[which].kind };
+    m->pretokenizer.step[m->pretokenizer.steps++] =
+        (PretokenizerStep){ .kind = SPLIT_SCAN, .scan = families[which].kind };
     m->rules      = tokenizer_hash(0, families[which].name, (int64_t)strlen(families[which].name));
     m->eod        = published ? families[which].eod : m->vocab.ids;
     m->vocabulary = published ? families[which].vocabulary : m->vocab.ids + 1;
@@ -56,7 +57,8 @@ static Status family_find(BpeTokenizer *m, const char *path)
 
 static Status special_add(BpeTokenizer *m, int32_t id, const char *text)
 {
-    return bpe_add_token(m, (AddedToken){ .text = (uint8_t *)(uintptr_t)text, .bytes = (int64_t)strlen(text), .id = id, .special = true });
+    return bpe_add_token(m, (AddedToken){ .text = (uint8_t *)(uintptr_t)text, .bytes = (int64_t)strlen(text),
+                                            .id = id, .special = true });
 }
 
 static Status specials_add(BpeTokenizer *m)

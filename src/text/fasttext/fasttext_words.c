@@ -120,7 +120,9 @@ int fasttext_set_insert(FasttextWords *w, FasttextSet *set, FasttextKey key, con
  * first access, since random accesses would otherwise miss the TLB as well. */
 Status fasttext_words_open(FasttextWords *w, const FasttextModel *m)
 {
-    *w = (FasttextWords){ .model = m, .stride = sizeof(FasttextSet) + 2 * (size_t)fasttext_lanes(m) * sizeof(float), .shift = 63 };
+    *w = (FasttextWords){ .model = m,
+                          .stride = sizeof(FasttextSet) + 2 * (size_t)fasttext_lanes(m) * sizeof(float),
+                          .shift = 63 };
     while (((size_t)2 << (64 - w->shift)) * w->stride <= TABLE_BYTES) w->shift--;
     w->bytes = ((size_t)1 << (64 - w->shift)) * w->stride;
     void *table = mmap(NULL, w->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -41,7 +41,8 @@ static inline BlockClasses classes_ascii(const ByteBlock *b)
 #define BLANKS(i)  bits(_mm_cmpeq_epi8(b->part[i], ALL(' ')))
 #define TABS(i)    bits(in_range(b->part[i], '\t', '\r'))
 #define QUOTES(i)  bits(_mm_cmpeq_epi8(b->part[i], ALL('\'')))
-    BlockClasses c = { .letter = EACH(LETTERS), .number = EACH(NUMBERS), .blank = EACH(BLANKS), .quote = EACH(QUOTES), .head = ~0ull };
+    BlockClasses c = { .letter = EACH(LETTERS), .number = EACH(NUMBERS), .blank = EACH(BLANKS),
+                       .quote = EACH(QUOTES), .head = ~0ull };
     c.space = c.blank | EACH(TABS);
     return c;
 }

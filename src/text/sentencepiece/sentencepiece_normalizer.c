@@ -15,7 +15,8 @@ enum {
 Status sentencepiece_normalizer_open(SentencePieceNormalizer *n, const SentencePieceModel *m,
                                      const SentencePieceTrie *user, const char *path)
 {
-    *n = (SentencePieceNormalizer){ .user = user, .dummy_prefix = m->dummy_prefix, .space_last = m->space_last,
+    *n = (SentencePieceNormalizer){ .user = user, .dummy_prefix = m->dummy_prefix,
+                       .space_last = m->space_last,
                        .drop_spaces = m->drop_spaces, .escape_spaces = m->escape_spaces };
     if (m->charsmap.bytes == 0) return OK;
     const uint8_t *data = (const uint8_t *)m->charsmap.data;

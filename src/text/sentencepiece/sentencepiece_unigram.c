@@ -82,7 +82,8 @@ static void scores_rebase(Lattice *l, int64_t at)
 static void lattice_flush(Lattice *l, SentencePieceIds *list, const char *text, int64_t end)
 {
     LatticeNode *n = l->node;
-    for (int64_t at = end - l->begin; at > 0; at -= n[at].piece_bytes) n[at - n[at].piece_bytes].next = (int32_t)at;
+    for (int64_t at = end - l->begin; at > 0; at -= n[at].piece_bytes)
+        n[at - n[at].piece_bytes].next = (int32_t)at;
     for (int64_t at = 0; at < end - l->begin; at = n[at].next) {
         int64_t stop = n[at].next;
         ids_add(list, n[stop].id, text + l->begin + at, stop - at);
