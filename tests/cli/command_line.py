@@ -217,6 +217,18 @@ def without_effect_in_a_run(data):
     expect(0, "", *train, "--lr-decay-style", "constant", "--lr-warmup-iters", 5)
 
 
+def more_threads_than_cores(data):
+    cores, slower = len(os.sched_getaffinity(0)), "the run is slower than with fewer"
+    train = ["train", "--data-path", data, *run.MODEL, "--train-iters", 1]
+    expect(0, f"1 rank x --threads {cores + 1} are more threads than the {cores} core", *train, "--threads", cores + 1)
+    expect(0, f"2 ranks x --threads {cores} are more threads than", *train, "--threads", cores, "--ranks", 2)
+    expect(0, "", *train, "--threads", cores, never=slower)
+    expect(0, "", *train, "--threads", 1, never=slower)
+    many = ["--ranks", 1025, "--global-batch-size", 1025]
+    expect(1, "--ranks 1025 as threads of one process are too many: up to 1024 are possible; start more by mpirun", *train, *many)
+    expect(0, "", *train, *many, "--dry-run")
+
+
 def words_of_a_run(data):
     """A NaN has no sign, and one rank is no plural."""
     expect(0, "gradient norm nan: not finite", "train", "--data-path", data, *run.MODEL, "--lr", 1000, "--weight-decay", 1000, "--clip-grad", 0,
@@ -264,6 +276,7 @@ def main():
         longer_resume(folder, data)
         paths(folder, data)
         words_of_a_run(data)
+        more_threads_than_cores(data)
         without_effect_in_a_run(data)
     print("\n".join(faults) or "as wanted")
     return bool(faults)
