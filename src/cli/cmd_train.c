@@ -1,5 +1,6 @@
 /* jotun train: pretrains a model on the ranks that the launcher or --ranks provides. Two options only look at
  * the plan of the run: --dry-run prints the memory that it needs, --draw-schedule its pipeline schedule. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/file.h"
@@ -7,6 +8,7 @@
 #include "cli/in_out.h"
 #include "cli/setup.h"
 #include "cli/signals.h"
+#include "data/blend_spec.h"
 #include "plan/memory.h"
 #include "plan/draw.h"
 #include "train/loop.h"
@@ -54,6 +56,40 @@ static Status look(const Options *o, const TrainConfig *config, Transport *mpi)
     return status;
 }
 
+/* A token file's bytes or its index, or the path itself. */
+static Status prefix_spared(const char *prefix, const char *output)
+{
+    static const char *const ending[] = { "", ".bin", ".idx" };
+    char path[1024];
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s%s", prefix, ending[i]);
+        TRY(input_spared(path, output));
+    }
+    return OK;
+}
+
+/* A list that cannot be read is refused, with its reason, where the data is opened. */
+static Status list_spared(const char *list, const char *output)
+{
+    BlendSpec spec;
+    TRY(input_spared(list, output));
+    if (blend_spec_file(&spec, list) != OK) return OK;
+    Status status = OK;
+    for (int i = 0; i < spec.count && status == OK; i++) status = prefix_spared(spec.part[i].prefix, output);
+    blend_spec_close(&spec);
+    return status;
+}
+
+static Status inputs_spared(const Options *o, const char *output)
+{
+    const TextList *list[] = { &o->data_path, &o->train_data_path, &o->valid_data_path, &o->test_data_path };
+    if (!output) return OK;
+    for (int l = 0; l < 4; l++)
+        for (int i = 0; i < list[l]->count; i++) TRY(prefix_spared(list[l]->text[i], output));
+    if (o->data_file_list) TRY(list_spared(o->data_file_list, output));
+    return input_spared(o->tokenizer, output);
+}
+
 static Status train(Options *o, int argc, char **argv)
 {
     Transport *mpi;
@@ -61,8 +97,11 @@ static Status train(Options *o, int argc, char **argv)
     TRY(setup_options(o, &mpi, FOR_TRAIN, argc, argv));
     TRY(setup_agree(mpi, setup_train_config(&run.config, o)));
     char tokenizer[1200];
-    snprintf(tokenizer, sizeof tokenizer, "--tokenizer %s", run.config.tokenizer);
+    snprintf(tokenizer, sizeof tokenizer, "--tokenizer %.900s (%s)", run.config.tokenizer.name,
+             run.config.tokenizer.fingerprint);
     TRY(setup_agree_on(mpi, tokenizer, "give all hosts the same file"));
+    TRY(setup_agree(mpi, inputs_spared(o, o->schedule_svg)));
+    TRY(setup_agree(mpi, inputs_spared(o, o->metrics)));
     if (o->draw_schedule || o->schedule_svg || o->dry_run) return look(o, &run.config, mpi);
     /* Rank 0 alone opens the file. */
     bool first = !mpi || mpi->rank == 0;

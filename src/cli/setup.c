@@ -457,8 +457,28 @@ static Status name_memory_options(Status status)
                 "--zero-stage) need less; jotun train --dry-run shows what each rank needs", why);
 }
 
+/* Of ranks that are threads: each has a stack, and a part in every collective of every other. */
+enum { THREAD_RANKS_MAX = 1024 };
+
+/* An MPI launcher may bind each process to a part of the host's cores. */
+static void warn_of_too_many_threads(const Options *o, const Transport *mpi)
+{
+    bool bound = !mpi || o->threads > team_cores();
+    int64_t ranks = !mpi ? o->ranks : bound ? 1 : transport_launcher_local();
+    int64_t cores = bound ? team_cores() : sysconf(_SC_NPROCESSORS_ONLN);
+    if (ranks * o->threads > cores)
+        log_line("%lld rank%s x --threads %lld are more threads than the %lld core%s %s: the run is slower than "
+                 "with fewer", (long long)ranks, ranks == 1 ? "" : "s", (long long)o->threads, (long long)cores,
+                 cores == 1 ? "" : "s", bound ? "that this process may use" : "of this host");
+}
+
 Status setup_run(const Options *o, Transport *mpi, RankBody *body, void *context)
 {
+    if (!mpi && o->ranks > THREAD_RANKS_MAX)
+        return fail(BAD_OPTION, "--ranks %lld as threads of one process are too many: up to %d are possible; "
+                    "start more by mpirun, or look at their plan with --dry-run", (long long)o->ranks,
+                    THREAD_RANKS_MAX);
+    warn_of_too_many_threads(o, mpi);
     if (!mpi) return name_memory_options(transport_threads_run((int)o->ranks, body, context));
     Status status = name_memory_options(body(mpi, context));
     mpi->close(mpi);

@@ -53,6 +53,13 @@ int transport_launcher_rank(void)
     return rank ? (int)strtol(rank, NULL, 10) : 0;
 }
 
+int transport_launcher_local(void)
+{
+    const char *open_mpi = getenv("OMPI_COMM_WORLD_LOCAL_SIZE"), *hydra = getenv("MPI_LOCALNRANKS");
+    const char *ranks = open_mpi ? open_mpi : hydra;
+    return launcher_of_environment() && ranks ? (int)strtol(ranks, NULL, 10) : 1;
+}
+
 /* Installed plug-ins are in ../lib/jotun of the binary's directory, built ones beside the binary. False
  * where the file does not exist; path is then the place beside the binary, for the message. */
 static bool plugin_path(char path[PATH_MAX + 64], const MpiLibrary *mpi)

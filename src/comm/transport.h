@@ -56,6 +56,7 @@ Transport *transport_dry_open(int rank, int size);
 Status transport_mpi_open(Transport **transport, double seconds, int *argc, char ***argv);
 const char *transport_launcher(void);             /* from the environment: "Open MPI"; NULL: none */
 int transport_launcher_rank(void);                /* known before MPI_Init; 0 without a launcher */
+int transport_launcher_local(void);               /* processes on this host, 1 where it does not tell */
 
 /* A plug-in exports this one symbol. It returns NULL and a message in `error` where MPI_Init_thread fails. */
 typedef Transport *TransportPlugin(int *argc, char ***argv, char *error, size_t error_bytes);

@@ -175,8 +175,28 @@ def paths(folder, data):
            never="parameters")
     expect(0, "--train-iters 1: the checkpoint is after step 2, so nothing is left to train", *train, "--load", longer(train, folder))
     expect(1, "--device cuda is not supported yet; use --device cpu\n", *train, "--device", "cuda", never="matmul")
+    spared_inputs(folder, data, train)
     wrong_tokenizer(folder, one_step)
     full_disk(train, made, step)
+
+
+def spared_inputs(folder, data, train):
+    """An output of train is none of its inputs, under whatever name."""
+    tokenizer, listed, link = (os.path.join(folder, name) for name in ("spared.json", "spared.txt", "link.bin"))
+    run.jotun("tokenizer", "train", "--input", os.path.join(folder, "text.txt"), "--vocab-size", 300, "--output", tokenizer)
+    with open(listed, "w") as out:
+        out.write(f"1 {data} all\n")
+    os.symlink(data + ".bin", link)
+    blend, by_list = ["--data-path", 1, data], ["--data-order", "megatron", "--data-file-list", listed]
+    for read, output, words in [(data + ".bin", data + ".bin", train), (data + ".idx", data + ".idx", [*train[:1], *blend, *train[3:]]),
+                                (data + ".bin", link, train), (tokenizer, tokenizer, [*train, "--tokenizer", tokenizer]),
+                                (listed, listed, [*train[:1], *by_list, *train[3:]]), (data + ".bin", data + ".bin", [*train[:1], *by_list, *train[3:]])]:
+        for option in "--metrics", "--draw-schedule-svg":
+            was = open(read, "rb").read()
+            expect(1, f"{output} would be written over {read}, which is read", *words, option, output)
+            if open(read, "rb").read() != was:
+                faults.append(f"{option} {output} writes over {read}")
+                open(read, "wb").write(was)
 
 
 def longer(train, folder):
@@ -195,6 +215,18 @@ def without_effect_in_a_run(data):
         faults.append(f"wanted one line about repeated samples:\n{done}")
     expect(0, "", *evaluated, 1, never="repeat")
     expect(0, "", *train, "--lr-decay-style", "constant", "--lr-warmup-iters", 5)
+
+
+def more_threads_than_cores(data):
+    cores, slower = len(os.sched_getaffinity(0)), "the run is slower than with fewer"
+    train = ["train", "--data-path", data, *run.MODEL, "--train-iters", 1]
+    expect(0, f"1 rank x --threads {cores + 1} are more threads than the {cores} core", *train, "--threads", cores + 1)
+    expect(0, f"2 ranks x --threads {cores} are more threads than", *train, "--threads", cores, "--ranks", 2)
+    expect(0, "", *train, "--threads", cores, never=slower)
+    expect(0, "", *train, "--threads", 1, never=slower)
+    many = ["--ranks", 1025, "--global-batch-size", 1025]
+    expect(1, "--ranks 1025 as threads of one process are too many: up to 1024 are possible; start more by mpirun", *train, *many)
+    expect(0, "", *train, *many, "--dry-run")
 
 
 def words_of_a_run(data):
@@ -262,6 +294,7 @@ def main():
         longer_resume(folder, data)
         paths(folder, data)
         words_of_a_run(data)
+        more_threads_than_cores(data)
         without_effect_in_a_run(data)
     print("\n".join(faults) or "as wanted")
     return bool(faults)
