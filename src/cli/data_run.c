@@ -20,7 +20,8 @@ static void part_show(const BlendPart *part, bool weighted, const Order *order)
     if (weighted) snprintf(weight, sizeof weight, "weight %g, ", part->weight);
     printf("  %s%s%s%s: %s%" PRId64 " tokens per epoch, %" PRId64 " epoch%s%s, %" PRId64 " samples\n",
            part->prefix, part->corpus ? " (" : "", part->corpus ? part->corpus : "", part->corpus ? ")" : "",
-           weight, p->tokens, p->epochs, p->epochs == 1 ? "" : "s", p->separate ? ", the last one shuffled separately" : "", p->samples);
+           weight, p->tokens, p->epochs,
+           p->epochs == 1 ? "" : "s", p->separate ? ", the last one shuffled separately" : "", p->samples);
 }
 
 static void split_show(const Datasets *datasets, SplitKind kind, int64_t sequence)

@@ -301,10 +301,10 @@ const char *options_typed(char *out, size_t size, const Options *o, OptionIndex 
     char value[256], from[256];
     options_value_text(value, sizeof value, o, option);
     if (source->convert) snprintf(value, sizeof value, "%s", source->value);
-    const Dialect *theirs = source->kind == SOURCE_COMMAND_LINE ? dialect_find(o->dialects, source->name + 2, "")
-                                                                : NULL;
+    bool typed = source->kind == SOURCE_COMMAND_LINE;
+    const Dialect *theirs = typed ? dialect_find(o->dialects, source->name + 2, "") : NULL;
     bool flag = theirs ? theirs->verb == VERB_MEANS : kind == KIND_FLAG && !strcmp(value, "true");
-    if (flag && source->kind == SOURCE_COMMAND_LINE)
+    if (typed && flag)
         snprintf(out, size, "%s", source->name);
     else said_text(out, size, source, value, source->kind < SOURCE_ENVIRONMENT ? KIND_TEXT : kind);
     if (source->kind >= SOURCE_ENVIRONMENT) return out;

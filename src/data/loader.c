@@ -1,6 +1,6 @@
 /* Filling batches from token files, and reporting files that are truncated while a run reads them. The
- * default order of samples, a permutation per epoch, is computed here by random_permute; orders of Megatron-LM,
- * which shuffle documents too, are in data/order.c.
+ * default order of samples, a permutation per epoch, is computed here by random_permute; orders of
+ * Megatron-LM, which shuffle documents too, are in data/order.c.
  *
  *     S positions of a whole sequence   s of them on this rank, in two parts
  *     b sequences of a micro-batch      T = b s rows */

@@ -51,7 +51,8 @@ char *draw_schedule(const Schedule *all, int stages)
     TimeGrid grid = grid_make(all, stages);
     FILE *out = memory_stream_open(&text, &size);
     fprintf(out,
-        "%s, %d micro-batch%s, %d chunk%s per stage: forward 0 to 9, backward a to z, weights A to Z, idle .\n",
+        "%s, %d micro-batch%s, %d chunk%s per stage: forward 0 to 9, backward a to z, weights A to Z,"
+        " idle .\n",
         schedule_name(all->kind), all->micros, all->micros == 1 ? "" : "es", all->chunks,
         all->chunks == 1 ? "" : "s");
     line = malloc((size_t)grid.width + 1);

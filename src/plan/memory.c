@@ -142,9 +142,9 @@ static Status show_stages(const TrainConfig *config, int world)
     if (status == OK) {
         int columns = columns_choose(column, config->pp, largest);
         show_table(stage, column, columns);
-        int first = largest * ranks_per_stage;
-        printf("rank with the most memory  %s, in stage %d (%s)\n", log_bytes(text, (double)stage[largest].total),
-               largest, ranks_text(ranks, first, first + ranks_per_stage - 1));
+        int first = largest * ranks_per_stage, last = first + ranks_per_stage - 1;
+        printf("rank with the most memory  %s, in stage %d (%s)\n",
+               log_bytes(text, (double)stage[largest].total), largest, ranks_text(ranks, first, last));
         if (columns < config->pp) printf("%d of %d stages are shown; ", columns, config->pp);
         printf("--verbose shows every rank and every allocation\n");
     }

@@ -1,7 +1,7 @@
 /* The dry run of one rank: bytes of every arena, work of its operations and bytes that it sends. The
  * trainer's own code runs one step and one evaluation with arenas that only count, operations that compute
- * nothing and a transport that sends nothing. FLOPs per token, as progress lines and metrics state them, are a
- * formula: model_flops in model/model_config.c. */
+ * nothing and a transport that sends nothing. FLOPs per token, as progress lines and metrics state them, are
+ * a formula: model_flops in model/model_config.c. */
 #include <string.h>
 #include "train/trainer.h"
 

@@ -52,6 +52,7 @@ printf '{"text": "a", "title": ""}\n{"title": "c", "text": "d"}\n' > c.jsonl
 check "first key" "$(printf 'a\nd')" "$("$jotun" data cat keys_text_document)"
 check "second key" "$(printf '\nc')" "$("$jotun" data cat keys_title_document)"
 "$jotun" data merge keys_text_document keys_title_document --output-prefix merged
+check "what is merged is told" "1" "$("$jotun" data merge keys_text_document --output-prefix single 2>&1 | grep -c 'data merge: 1 token file: single.bin, .idx')"
 check "merged" "$(printf 'a\nd\n\nc')" "$("$jotun" data cat merged)"
 printf '{"text": "a"}\n{"text": \n{"text": "a long one"}\n{"text": "b"}\n' > mixed.jsonl
 "$jotun" prepare --input mixed.jsonl --on-error skip --max-document-bytes 14 --output-prefix skip 2> log
@@ -90,7 +91,7 @@ refused "no documents" 1 "no documents" "$jotun" prepare --input - --output-pref
 refused "no documents of standard input" 1 "standard input: no documents in it" "$jotun" prepare --input - --output-prefix no
 refused "standard input given twice" 1 "standard input can be read once" "$jotun" prepare --input - a.txt - --output-prefix no
 refused "standard input given twice to clean" 1 "standard input can be read once" "$jotun" clean --input - - --output no.txt
-refused "a pair merged into itself" 1 "merged.bin, which is read" "$jotun" data merge plain_text_document merged --output-prefix ./merged
+refused "a pair merged into itself" 1 "the output ./merged.bin is also an input (merged.bin)" "$jotun" data merge plain_text_document merged --output-prefix ./merged
 refused "no input" 2 "--input" "$jotun" prepare --output-prefix no
 refused "unknown tokenizer" 1 "--tokenizer gpt2" "$jotun" prepare --input a.txt --output-prefix no --tokenizer gpt2
 refused "no folder" 1 "a.txt" "$jotun" prepare --input a.txt --output-prefix a.txt/no
@@ -109,10 +110,10 @@ refused "standard input named twice" 1 "standard input can be read once" train -
 refused "no folder for what is learnt, told before reading" 1 "there is no directory nowhere" train --input none.txt --output nowhere/t.json
 refused "a folder for what is learnt" 1 "it is a directory" train --input none.txt --output folder.json
 cp a.txt kept.txt && ln -s kept.txt link.txt
-refused "a corpus under its tokenizer" 1 "kept.txt would be written over kept.txt, which is read" train --input a.txt kept.txt --output kept.txt
-refused "nor through a link" 1 "link.txt would be written over kept.txt, which is read" train --input kept.txt --output link.txt
-refused "a text under its ids" 1 "which is read" "$jotun" tokenizer encode --input kept.txt --output kept.txt
-refused "a tokenizer under ids" 1 "evil.json, which is read" "$jotun" tokenizer encode --tokenizer evil.json --input kept.txt --output evil.json
+refused "a corpus under its tokenizer" 1 "the output kept.txt is also an input" train --input a.txt kept.txt --output kept.txt
+refused "nor through a link" 1 "the output link.txt is also an input (kept.txt)" train --input kept.txt --output link.txt
+refused "a text under its ids" 1 "is also an input" "$jotun" tokenizer encode --input kept.txt --output kept.txt
+refused "a tokenizer under ids" 1 "the output evil.json is also an input" "$jotun" tokenizer encode --tokenizer evil.json --input kept.txt --output evil.json
 touch bytes
 check "bytes are no file" "0" "$("$jotun" tokenizer encode --tokenizer bytes --input kept.txt --output bytes; echo $?)"
 check "the corpus stays" "0" "$(cmp a.txt kept.txt; echo $?)"

@@ -121,7 +121,7 @@ def check_tests(page, text):
 
 def check_options(page, text):
     for name in re.findall(r"(?<![\w-])--([a-z]\w*(?:-\w+)*)", text):
-        if name not in OTHERS and f'"{name}"' not in OPTIONS and f"--{name}" not in OPTIONS:
+        if name not in OTHERS and name not in NAMES and f"--{name}" not in OPTIONS:
             problems.append(f"{page}: no option is called --{name}")
 
 
@@ -130,6 +130,7 @@ SOURCES = [f for f in TREE if f.endswith(SOURCE) and not f.endswith("links.py")]
 WORDS = set(re.findall(r"\w+", " ".join(map(read, SOURCES))))
 CMAKE = " ".join(read(f) for f in TREE if f.endswith((".cmake", "CMakeLists.txt")))
 OPTIONS = " ".join(read(f) for f in files_below("src/conf", "src/cli"))
+NAMES = {name for names in re.findall(r'"([\w*-]+(?: [\w*-]+)*)"', OPTIONS) for name in names.split()}        # a row may have several
 PAGES = [os.path.join(ROOT, p) for p in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")]
 PAGES += [f for f in files_below("docs") if f.endswith(".md") and not f.endswith("options.md")]
 

@@ -59,7 +59,7 @@ def check_table(name, words):
 
 def check_verbose(name, words):
     done = dry_run(words + " --verbose")
-    ranks = [(int(a), int(b)) for a, b in re.findall(r"^ranks (\d+) to (\d+), stage", done.stdout, re.M)]
+    ranks = [(int(a), int(b or a)) for a, b in re.findall(r"^ranks? (\d+)(?: to (\d+))?, stage", done.stdout, re.M)]
     world = int(re.search(r"--ranks (\d+)", words)[1])
     check(ranks and ranks[0][0] == 0 and ranks[-1][1] == world - 1 and all(a[1] + 1 == b[0] for a, b in zip(ranks, ranks[1:])),
           f"{name}, --verbose: of {world} ranks it prints {ranks} {done.stderr}")

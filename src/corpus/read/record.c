@@ -112,7 +112,8 @@ static RecordStep json_no_text(RecordWalk *w, Line piece)
 {
     char names[160];
     json_line_names(names, sizeof names, piece.text, piece.bytes);
-    return fault(w, RECORD_BROKEN, piece, "no text under %s; the line has %s; choose the key with --json-keys",
+    return fault(w, RECORD_BROKEN, piece, "no text under %s; the line has %s; choose the key with"
+                 " --json-keys",
                  w->plan->text_key ? w->plan->text_key : "text, content or raw_content",
                  *names ? names : "none");
 }

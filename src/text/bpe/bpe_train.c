@@ -73,7 +73,8 @@ static Status special_add(BpeTrain *t, const char *text)
     json_decref(valid);
     if (!valid || n == 0) return fail(BAD_OPTION, "--special-tokens: \"%.40s\" is not UTF-8 text", text);
     if (spelled && letters == 1)
-        return fail(BAD_OPTION, "--special-tokens %s is one byte, which is a token anyway; leave it out", text);
+        return fail(BAD_OPTION, "--special-tokens %s is one byte, which is a token anyway; leave it out",
+                    text);
     int32_t before = t->ids;
     token_id(t, spelled ? (const char *)bytes : text, spelled ? letters : n, "", 0);
     return t->ids > before ? OK : fail(BAD_OPTION, "--special-tokens: %s is given twice", text);
