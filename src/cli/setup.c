@@ -407,7 +407,7 @@ static Status unagreed(Status status)
     return fail(status, "rank %d on %s: %s", transport_launcher_rank(), host, why);
 }
 
-/* Other ranks may have a command and wait for this one. Without MPI rank 0 speaks, since what is wrong is
+/* Other ranks may have a command and wait for this one. Without MPI rank 0 writes it, since what is wrong is
  * almost always wrong on all. */
 Status setup_refused(Status status, int argc, char **argv)
 {
@@ -467,9 +467,10 @@ static void warn_of_too_many_threads(const Options *o, const Transport *mpi)
     int64_t ranks = !mpi ? o->ranks : bound ? 1 : transport_launcher_local();
     int64_t cores = bound ? team_cores() : sysconf(_SC_NPROCESSORS_ONLN);
     if (ranks * o->threads > cores)
-        log_line("%lld rank%s x --threads %lld are more threads than the %lld core%s %s: the run is slower than "
-                 "with fewer", (long long)ranks, ranks == 1 ? "" : "s", (long long)o->threads, (long long)cores,
-                 cores == 1 ? "" : "s", bound ? "that this process may use" : "of this host");
+        log_line("%lld rank%s x --threads %lld are more threads than the %lld core%s %s: the run is slower "
+                 "than with fewer", (long long)ranks, ranks == 1 ? "" : "s", (long long)o->threads,
+                 (long long)cores, cores == 1 ? "" : "s",
+                 bound ? "that this process may use" : "of this host");
 }
 
 Status setup_run(const Options *o, Transport *mpi, RankBody *body, void *context)

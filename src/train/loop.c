@@ -117,10 +117,11 @@ static Status diverged(const Trainer *t, const Skips *skips)
 {
     char from[1200] = "nothing was saved before them";
     if (skips->holds)
-        snprintf(from, sizeof from, "the last checkpoint before them is of step %lld: --load %s resumes from it",
+        snprintf(from, sizeof from,
+                 "the last checkpoint before them is of step %lld: --load %s resumes from it",
                  (long long)skips->saved, skips->holds);
-    return fail(BAD_OPTION, "%d steps in a row, %lld to %lld, had a loss or gradient norm that is not finite; "
-                "%s; try a lower --lr, a longer --lr-warmup-iters, or --clip-grad 1", SKIPS_MAX,
+    return fail(BAD_OPTION, "%d steps in a row, %lld to %lld, had a loss or gradient norm that is not "
+                "finite; %s; try a lower --lr, a longer --lr-warmup-iters, or --clip-grad 1", SKIPS_MAX,
                 (long long)t->step - SKIPS_MAX + 1, (long long)t->step, from);
 }
 
@@ -196,7 +197,7 @@ static Status steps(Trainer *t, Report *report, bool loaded)
         bool last = stop || t->step == config->steps;
         bool due = at_interval(t->step, config->save_interval) && skips.in_row == 0;
         if (config->save && (due || last)) {
-            if (!saves++) TRY(abandon_later(t, first));
+            if (!saves++) TRY(abandon_later(t, first));                          /* same on every rank */
             TRY(save(t, &skips));
             report_pause(report);
         }

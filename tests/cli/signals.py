@@ -106,7 +106,7 @@ def before_first_step(data, folder, loads):
         caught = any(line.startswith("SigCgt") and int(line.split()[1], 16) >> signal.SIGTERM - 1 & 1 for line in open(f"/proc/{child.pid}/status"))
     child.send_signal(signal.SIGTERM)
     stderr = child.communicate(timeout=60)[1]
-    wanted = f"stopped by a signal after step 1; --load {held} resumes from there" if loads else "before the first step; nothing was saved yet"
+    wanted = f"stopped by a signal after step 1; --load {held}/step_00000001 resumes from there" if loads else "before the first step; nothing was saved yet"
     if child.returncode != 143 or wanted not in stderr or os.path.exists(os.path.join(out, "latest")):
         sys.exit(f"SIGTERM before the first step (--load: {loads}): exit code {child.returncode}\n{stderr}")
 
