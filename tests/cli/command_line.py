@@ -114,7 +114,7 @@ def options_of_commands():
 
 
 def memory_that_is_not_there(data):
-    expect(3, "bytes; a smaller --micro-batch-size, --seq-length or model, or more ranks", "train", "--data-path", data, "--train-iters", 1,
+    expect(3, "one of the memory areas of a rank; a smaller --micro-batch-size, --seq-length or model, or more ranks", "train", "--data-path", data, "--train-iters", 1,
            "--seq-length", 16, "--num-layers", 65536, "--num-attention-heads", 4, "--hidden-size", 64, "--ffn-hidden-size", 4194304)
 
 
