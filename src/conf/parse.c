@@ -83,8 +83,8 @@ static void environment_name(char *out, size_t size, const char *prefix, const c
 /* An option of some command, a name of another trainer, or one of the few variables that are no options. */
 static bool variable_known(const char *typed, const char *name)
 {
-    static const char *const others[] = { DIALECT_VARIABLE, "JOTUN_FAULT",          /* of base/seam.c */
-                                          "JOTUN_FULL", "JOTUN_SANITIZE", "JOTUN_SHARED" };  /* of the tests */
+    static const char *const others[] = { DIALECT_VARIABLE, "JOTUN_FAULT",       /* then of the tests */
+                                          "JOTUN_FULL", "JOTUN_SANITIZE", "JOTUN_SHARED" };
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (!strcmp(typed, others[i])) return true;
     return option_find(name, FOR_ANY) >= 0 || dialect_find(command_dialects(FOR_TRAIN), name, NULL);
