@@ -61,8 +61,7 @@ Status arena_open(Arena *a, const char *name, size_t bytes)
         a->size = 0;
         char text[24];
         return fail(NO_MEMORY, "the system has no %s of memory for the arena `%s`, one of the memory areas"
-                    " of a rank",
-                    log_bytes(text, (double)bytes), name);
+                    " of a rank", log_bytes(text, (double)bytes), name);
     }
     /* Page faults happen here instead of in the first step; volatile keeps the compiler from removing the
      * stores. */

@@ -80,12 +80,14 @@ static void environment_name(char *out, size_t size, const char *prefix, const c
         out[i] = out[i] == '-' ? '_' : (char)toupper((unsigned char)out[i]);
 }
 
-/* An option of some command, a name of another trainer, or a variable that is none: FULL is for the tests. */
+/* An option of some command, a name of another trainer, or one of the few variables that are no options. */
 static bool variable_known(const char *typed, const char *name)
 {
-    return option_find(name, FOR_ANY) >= 0 || !strcmp(typed, DIALECT_VARIABLE) ||
-           !strcmp(typed, ENVIRONMENT_PREFIX "FAULT") || !strcmp(typed, ENVIRONMENT_PREFIX "FULL") ||
-           dialect_find(command_dialects(FOR_TRAIN), name, NULL);
+    static const char *const others[] = { DIALECT_VARIABLE, "JOTUN_FAULT",       /* then of the tests */
+                                          "JOTUN_FULL", "JOTUN_SANITIZE", "JOTUN_SHARED" };
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (!strcmp(typed, others[i])) return true;
+    return option_find(name, FOR_ANY) >= 0 || dialect_find(command_dialects(FOR_TRAIN), name, NULL);
 }
 
 /* Names the variables that begin like options and are none. */

@@ -114,7 +114,7 @@ def options_of_commands():
 
 
 def memory_that_is_not_there(data):
-    expect(3, "; a smaller --micro-batch-size, --seq-length or model, or more ranks", "train", "--data-path", data, "--train-iters", 1,
+    expect(3, "one of the memory areas of a rank; a smaller --micro-batch-size, --seq-length or model, or more ranks", "train", "--data-path", data, "--train-iters", 1,
            "--seq-length", 16, "--num-layers", 65536, "--num-attention-heads", 4, "--hidden-size", 64, "--ffn-hidden-size", 4194304)
 
 
@@ -193,7 +193,7 @@ def spared_inputs(folder, data, train):
                                 (listed, listed, [*train[:1], *by_list, *train[3:]]), (data + ".bin", data + ".bin", [*train[:1], *by_list, *train[3:]])]:
         for option in "--metrics", "--draw-schedule-svg":
             was = open(read, "rb").read()
-            expect(1, f"the output {output} is also an input ({read})", *words, option, output)
+            expect(1, f"the output {output} is also an input", *words, option, output)
             if open(read, "rb").read() != was:
                 faults.append(f"{option} {output} writes over {read}")
                 open(read, "wb").write(was)

@@ -53,6 +53,7 @@ def generate_fits(folder):
     refused(1, "shorten the prompt to 31 tokens or less", *load, "--prompt", "x" * 32)
     refused(1, "shorten the prompt to 22 tokens or give --max-new-tokens 2", *load, "--prompt", "x" * 30, "--max-new-tokens", 10)
     refused(1, "beside this prompt 2 or less is possible", *load, "--prompt", "x" * 30, "--max-new-tokens", 32)
+    refused(0, "--top-k has no effect with --temperature 0", *load, "--prompt", "x", "--max-new-tokens", 1, "--top-k", 5)
     refused(0, "makes 2 tokens, not 64 (default)", *load, "--prompt", "x" * 30, errors="replace")
     refused(0, "", *load, "--prompt", b"\xff\xfe".decode(errors="surrogateescape"), errors="replace")
 
