@@ -15,7 +15,8 @@
 
 /* Called by rank 0 only, before the first step. Creates `dir` and its parents, writes and removes a file
  * in it, and locks it (DIR/.lock). The lock is held while the descriptor *lock is open, that is until the
- * process ends; *lock is -1 on failure. BAD_OPTION if dir is or is named like a step directory, if another run holds the lock, or if dir holds complete
+ * process ends; *lock is -1 on failure. BAD_OPTION if dir is or is named like
+ * a step directory, if another run holds the lock, or if dir holds complete
  * checkpoints and `loaded`, the step directory that this run was loaded from (NULL: none), is not one of
  * them. */
 Status checkpoint_lock(const char *dir, const char *loaded, int *lock);
@@ -27,7 +28,8 @@ Status checkpoint_save(Comm *world, const char *dir, const CheckpointState *stat
                        const CheckpointFile *files, int nfiles, const TensorShard *shards, int nshards,
                        int keep_last);
 /* The newest complete checkpoint: the one that DIR/latest names, else the highest step below that one, or of
- * all where there is no `latest`, whose manifest is valid; or `dir` itself if it is a step directory. *found is false if there is none. BAD_FILE if there
+ * all where there is no `latest`, whose manifest is valid; or `dir` itself if it is a step directory. *found is
+ * false if there is none. BAD_FILE if there
  * are checkpoints and none is complete, if one cannot be read for another reason than damage (permissions,
  * I/O errors), and if `dir` does not exist but names a step or is beside the steps of a run. Not
  * collective. */

@@ -99,8 +99,8 @@ static Status step_refuse(const char *dir)
     char             above[1024];
     CheckpointFolder folder;
     if (!checkpoint_dir_split(dir, above, &folder) && !checkpoint_dir_is_step(dir)) return OK;
-    return fail(BAD_OPTION, "--save %s is a checkpoint's own directory; give the one it is in, --save %s", dir,
-                above);
+    return fail(BAD_OPTION, "--save %s is a checkpoint's own directory; give the one it is in, --save %s",
+                dir, above);
 }
 
 static Status place_take(const char *dir, int *lock)

@@ -20,8 +20,8 @@ struct Checkpoint {
 /* ---- finding ---- */
 
 /* If there are checkpoints and all are damaged, that is an error: a run that silently began at step 0 would
- * later replace them. Steps above that of `latest` are of a run that was given up for an earlier step, and are
- * never taken in its place. The .old directory of the latest step is tried too, since a save of the same step
+ * later replace them. Steps above that of `latest` are of a run that was given up for an earlier step, and
+ * are never taken in its place. The .old directory of the latest step is tried too, since a save of the same step
  * may have been killed. *named: DIR/latest names *latest, which is not complete. */
 static Status newest_find(const char *dir, char path[1024], bool *found, CheckpointFolder *latest,
                           bool *named)
@@ -51,7 +51,8 @@ static Status newest_find(const char *dir, char path[1024], bool *found, Checkpo
     TRY(checkpoint_dir_steps(later, sizeof later, dir, end - 1));
     if (!*found && *later)
         return fail(BAD_FILE, "%s/latest names step %lld, and neither it nor one before it is there; "
-                    "--load %s/step_N takes one of the later steps %s", dir, (long long)latest->step, dir, later);
+                    "--load %s/step_N takes one of the later steps %s", dir, (long long)latest->step, dir,
+                    later);
     return OK;
 }
 

@@ -78,8 +78,8 @@ static Status save_failed(const Trainer *t, Status status)
                 (long long)t->step, path, t->config->save);
 }
 
-/* first: the step that the run started after. in_row: steps up to the present one that were skipped. saved: the
- * step of the newest checkpoint from before them, in the directory `holds`, which is NULL where there is
+/* first: the step that the run started after. in_row: steps up to the present one that were skipped. saved:
+ * the step of the newest checkpoint from before them, in the directory `holds`, which is NULL where there is
  * none. saves: by this run. */
 typedef struct { int64_t first, in_row, saved, saves; const char *holds; } Saving;
 
@@ -96,7 +96,7 @@ static Status abandon_later(Trainer *t, const Saving *saving)
 static Status save(Trainer *t, Saving *saving)
 {
     const TrainConfig *config = t->config;
-    TRY(abandon_later(t, saving));
+    TRY(abandon_later(t, saving));                             /* same on every rank */
     watchdog_work(t->world, "saving");
     Status status = trainer_save(t, config->save, saving->in_row ? 0 : config->keep_last);
     watchdog_work(t->world, NULL);
@@ -121,10 +121,10 @@ static Status diverged(const Trainer *t, const Saving *saving)
 {
     char from[1200] = "nothing was saved before them";
     if (saving->holds)
-        snprintf(from, sizeof from, "the last checkpoint before them is of step %lld: --load %s resumes from it",
+        snprintf(from, sizeof from, "the last checkpoint before them is of step %lld: --load %s resumes",
                  (long long)saving->saved, saving->holds);
-    return fail(BAD_OPTION, "%d steps in a row, %lld to %lld, had a loss or gradient norm that is not finite; "
-                "%s; try a lower --lr, a longer --lr-warmup-iters, or --clip-grad 1", SKIPS_MAX,
+    return fail(BAD_OPTION, "%d steps in a row, %lld to %lld, had a loss or gradient norm that is not "
+                "finite; %s; try a lower --lr, a longer --lr-warmup-iters, or --clip-grad 1", SKIPS_MAX,
                 (long long)t->step - SKIPS_MAX + 1, (long long)t->step, from);
 }
 
@@ -198,8 +198,8 @@ static Status steps(Trainer *t, Report *report, bool loaded)
         if (!flags.failed) report_step(report, t->step, samples, lr, done);
         TRY(check_step(t, done, flags, &saving));                                 /* same on every rank */
         if (at_interval(t->step, config->eval_interval))
-            TRY(evaluate(t, report, &saving, SPLIT_VALID));                               /* same on every rank */
-        if (t->step == config->steps) TRY(evaluate(t, report, &saving, SPLIT_TEST));      /* same on every rank */
+            TRY(evaluate(t, report, &saving, SPLIT_VALID));                      /* same on every rank */
+        if (t->step == config->steps) TRY(evaluate(t, report, &saving, SPLIT_TEST)); /* same on every rank */
         stop = t->signal || at_interval(t->step, config->exit_interval);
         bool last = stop || t->step == config->steps;
         bool due = at_interval(t->step, config->save_interval) && saving.in_row == 0;
