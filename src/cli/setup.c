@@ -468,7 +468,8 @@ static void warn_of_too_many_threads(const Options *o, const Transport *mpi)
     int64_t cores = bound ? team_cores() : sysconf(_SC_NPROCESSORS_ONLN);
     if (ranks * o->threads > cores)
         log_line("%lld rank%s x --threads %lld are more threads than the %lld core%s %s: the run is slower "
-                 "than with fewer", (long long)ranks, ranks == 1 ? "" : "s", (long long)o->threads, (long long)cores,
+                 "than with fewer", (long long)ranks, ranks == 1 ? "" : "s", (long long)o->threads,
+                 (long long)cores,
                  cores == 1 ? "" : "s", bound ? "that this process may use" : "of this host");
 }
 

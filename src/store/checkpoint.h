@@ -28,8 +28,8 @@ Status checkpoint_save(Comm *world, const char *dir, const CheckpointState *stat
                        const CheckpointFile *files, int nfiles, const TensorShard *shards, int nshards,
                        int keep_last);
 /* The newest complete checkpoint: the one that DIR/latest names, else the highest step below that one, or of
- * all where there is no `latest`, whose manifest is valid; or `dir` itself if it is a step directory. *found is
- * false if there is none. BAD_FILE if there
+ * all where there is no `latest`, whose manifest is valid; or `dir` itself if it is a step directory.
+ * *found is false if there is none. BAD_FILE if there
  * are checkpoints and none is complete, if one cannot be read for another reason than damage (permissions,
  * I/O errors), and if `dir` does not exist but names a step or is beside the steps of a run. Not
  * collective. */

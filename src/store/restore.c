@@ -21,8 +21,8 @@ struct Checkpoint {
 
 /* If there are checkpoints and all are damaged, that is an error: a run that silently began at step 0 would
  * later replace them. Steps above that of `latest` are of a run that was given up for an earlier step, and
- * are never taken in its place. The .old directory of the latest step is tried too, since a save of the same step
- * may have been killed. *named: DIR/latest names *latest, which is not complete. */
+ * are never taken in its place. The .old directory of the latest step is tried too, since a save of the
+ * same step may have been killed. *named: DIR/latest names *latest, which is not complete. */
 static Status newest_find(const char *dir, char path[1024], bool *found, CheckpointFolder *latest,
                           bool *named)
 {
