@@ -78,32 +78,36 @@ static Status save_failed(const Trainer *t, Status status)
                 (long long)t->step, path, t->config->save);
 }
 
-/* in_row: steps up to the present one that were skipped. saved: the step of the newest checkpoint from before
- * them, in the directory `holds`, which is NULL where there is none. */
-typedef struct { int64_t in_row, saved; const char *holds; } Skips;
+/* first: the step that the run started after. in_row: steps up to the present one that were skipped. saved:
+ * the step of the newest checkpoint from before them, in the directory `holds`, which is NULL where there is
+ * none. saves: by this run. */
+typedef struct { int64_t first, in_row, saved, saves; const char *holds; } Saving;
 
 /* A run that went back to an earlier step leaves the later checkpoints to nobody: they get other names before
  * its first save, so that none of them is resumed from or counted as one of this run. */
-static Status abandon_later(Trainer *t, int64_t first)
+static Status abandon_later(Trainer *t, const Saving *saving)
 {
-    Status status = t->mesh.rank == 0 ? checkpoint_dir_abandon(t->config->save, first) : OK;
+    bool first = saving->saves == 0 && t->mesh.rank == 0;
+    Status status = first ? checkpoint_dir_abandon(t->config->save, saving->first) : OK;
     return agree(t->world, status);
 }
 
 /* After a skipped step the weights may be broken, so that earlier checkpoints are kept. */
-static Status save(Trainer *t, Skips *skips)
+static Status save(Trainer *t, Saving *saving)
 {
     const TrainConfig *config = t->config;
+    TRY(abandon_later(t, saving));                             /* same on every rank */
     watchdog_work(t->world, "saving");
-    Status status = trainer_save(t, config->save, skips->in_row ? 0 : config->keep_last);
+    Status status = trainer_save(t, config->save, saving->in_row ? 0 : config->keep_last);
     watchdog_work(t->world, NULL);
     if (status != OK) return save_failed(t, status);           /* same on every rank */
     if (t->mesh.rank == 0) {
         log_progress_end();
-        log_line("step %lld is saved in %s%s", (long long)t->step, config->save, !skips->in_row ? "" :
+        log_line("step %lld is saved in %s%s", (long long)t->step, config->save, !saving->in_row ? "" :
                  "; it was skipped, so that its weights may be broken: no earlier checkpoint is removed");
     }
-    if (!skips->in_row) *skips = (Skips){ 0, t->step, config->save };
+    saving->saves++;
+    if (!saving->in_row) saving->saved = t->step, saving->holds = config->save;
     return OK;
 }
 
@@ -113,43 +117,46 @@ static bool at_interval(int64_t step, int64_t interval) { return interval > 0 &&
  * never recovers. */
 enum { SKIPS_MAX = 20 };
 
-static Status diverged(const Trainer *t, const Skips *skips)
+static Status diverged(const Trainer *t, const Saving *saving)
 {
     char from[1200] = "nothing was saved before them";
-    if (skips->holds)
-        snprintf(from, sizeof from,
-                 "the last checkpoint before them is of step %lld: --load %s resumes from it",
-                 (long long)skips->saved, skips->holds);
+    if (saving->holds)
+        snprintf(from, sizeof from, "the last checkpoint before them is of step %lld: --load %s resumes",
+                 (long long)saving->saved, saving->holds);
     return fail(BAD_OPTION, "%d steps in a row, %lld to %lld, had a loss or gradient norm that is not "
                 "finite; %s; try a lower --lr, a longer --lr-warmup-iters, or --clip-grad 1", SKIPS_MAX,
                 (long long)t->step - SKIPS_MAX + 1, (long long)t->step, from);
 }
 
-/* For all ranks, the message of the lowest rank whose data could not be read. */
-static Status unreadable_data(Trainer *t)
+/* For all ranks, the message of the lowest rank whose data could not be read. The weights are those after
+ * t->step, which is saved before the run ends. */
+static Status unreadable_data(Trainer *t, Saving *saving)
 {
+    bool lost = t->config->save && t->step > saving->saved && !saving->in_row;
+    if (lost && save(t, saving) != OK && t->mesh.rank == 0) log_line("%s", fail_text());
     return agree(t->world, t->failed == OK ? OK : fail(t->failed, "%s", t->failure));
 }
 
 /* Whether the run may continue after a step: not after unreadable data on any rank, and not after
- * SKIPS_MAX skipped steps. The step with bad data has been computed on zeros, so its result is discarded
- * with the run. */
-static Status check_step(Trainer *t, StepReport done, RunFlags flags, Skips *skips)
+ * SKIPS_MAX skipped steps. The step with bad data has been computed on zeros and has changed no weights
+ * (train/step.c), so that it does not count. */
+static Status check_step(Trainer *t, StepReport done, RunFlags flags, Saving *saving)
 {
-    skips->in_row = done.skipped ? skips->in_row + 1 : 0;
-    if (flags.failed) return unreadable_data(t);
-    return skips->in_row < SKIPS_MAX ? OK : diverged(t, skips);
+    if (flags.failed) t->step--;
+    if (flags.failed) return unreadable_data(t, saving);
+    saving->in_row = done.skipped ? saving->in_row + 1 : 0;
+    return saving->in_row < SKIPS_MAX ? OK : diverged(t, saving);
 }
 
 /* A signal gives up an evaluation, which may take minutes, because schedulers kill a job soon after
  * their first signal. Data that a rank could not read ends the run before its loss is reported. */
-static Status evaluate(Trainer *t, Report *report, SplitKind kind)
+static Status evaluate(Trainer *t, Report *report, Saving *saving, SplitKind kind)
 {
     if (!train_config_takes(t->config, kind)) return OK;
     double loss = t->signal ? NAN : trainer_evaluate_split(t, kind);             /* <-> all axes */
     bool given_up = t->signal != 0;      /* trainer_join_flags also sees one that came after the last batch */
     RunFlags flags = trainer_join_flags(t, (RunFlags){ .failed = t->failed != OK });     /* <-> world */
-    if (flags.failed) return unreadable_data(t);
+    if (flags.failed) return unreadable_data(t, saving);
     if (!given_up) report_evaluation(report, t->step, kind, loss);
     else if (t->mesh.rank == 0)
         log_line("step %lld: the evaluation is stopped by a signal", (long long)t->step);
@@ -179,8 +186,8 @@ static Status interrupted(const Trainer *t, int64_t first, bool loaded)
 static Status steps(Trainer *t, Report *report, bool loaded)
 {
     const TrainConfig *config = t->config;
-    int64_t first = t->step, saves = 0;
-    Skips skips = { 0, first, loaded ? config->load : NULL };
+    int64_t first = t->step;
+    Saving saving = { .first = first, .saved = first, .holds = loaded ? config->load : NULL };
     bool stop = trainer_join_flags(t, (RunFlags){ 0 }).signal != 0;                     /* <-> world */
     while (t->step < config->steps && !stop) {
         double lr = lr_at(&config->lr, t->step);
@@ -189,16 +196,15 @@ static Status steps(Trainer *t, Report *report, bool loaded)
         RunFlags flags = trainer_join_flags(t, (RunFlags){ .failed = t->failed != OK });     /* <-> world */
         int64_t samples = t->loader[SPLIT_TRAIN].shift + t->step * config->global;
         if (!flags.failed) report_step(report, t->step, samples, lr, done);
-        TRY(check_step(t, done, flags, &skips));                                 /* same on every rank */
+        TRY(check_step(t, done, flags, &saving));                                 /* same on every rank */
         if (at_interval(t->step, config->eval_interval))
-            TRY(evaluate(t, report, SPLIT_VALID));                               /* same on every rank */
-        if (t->step == config->steps) TRY(evaluate(t, report, SPLIT_TEST));      /* same on every rank */
+            TRY(evaluate(t, report, &saving, SPLIT_VALID));                      /* same on every rank */
+        if (t->step == config->steps) TRY(evaluate(t, report, &saving, SPLIT_TEST)); /* same on every rank */
         stop = t->signal || at_interval(t->step, config->exit_interval);
         bool last = stop || t->step == config->steps;
-        bool due = at_interval(t->step, config->save_interval) && skips.in_row == 0;
+        bool due = at_interval(t->step, config->save_interval) && saving.in_row == 0;
         if (config->save && (due || last)) {
-            if (!saves++) TRY(abandon_later(t, first));                          /* same on every rank */
-            TRY(save(t, &skips));
+            TRY(save(t, &saving));
             report_pause(report);
         }
     }

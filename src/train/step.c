@@ -47,6 +47,10 @@ static void gather_sums(Trainer *t)
 {
     /* all tp ranks have the same loss: count it once */
     if (t->mesh.at.tp > 0) fill_zero(&t->queue, (FillZero){ .y = loss_sums(t) });
+    if (t->failed != OK) {
+        queue_wait(&t->queue);
+        *(double *)t->sums_3.data = NAN;     /* every rank then skips the update, as for a loss of NaN */
+    }
     comm_all_gather(t->world, &t->queue, t->sums_R3, t->sums_3);         /* <-> world: all-gather of 3 sums */
 }
 

@@ -57,8 +57,8 @@ typedef struct Trainer {
     /* The number of the signal that this process received, else 0; NULL: evaluations do not check it. */
     const volatile sig_atomic_t *stop;
     int     signal;                                  /* the largest on any rank, by trainer_join_flags */
-    /* not OK: the data of a micro-batch could not be read, and the step continued with ids 0, so its result
-     * is void; failure: the message */
+    /* not OK: the data of a micro-batch could not be read, and the step continued with ids 0 and
+     * changed no weights; failure: the message */
     Status  failed;
     char    failure[512];
 } Trainer;

@@ -193,7 +193,7 @@ def spared_inputs(folder, data, train):
                                 (listed, listed, [*train[:1], *by_list, *train[3:]]), (data + ".bin", data + ".bin", [*train[:1], *by_list, *train[3:]])]:
         for option in "--metrics", "--draw-schedule-svg":
             was = open(read, "rb").read()
-            expect(1, f"the output {output} is also an input", *words, option, output)
+            expect(1, f"the output {output} is also an input ({read}); write", *words, option, output)
             if open(read, "rb").read() != was:
                 faults.append(f"{option} {output} writes over {read}")
                 open(read, "wb").write(was)

@@ -52,8 +52,9 @@ def foreign(folder):
 
 
 def evaluated(pair, bad, folder, words, change=None):
-    """The evaluation of unreadable data ends the run with the file's name, without a loss and without a checkpoint."""
+    """The evaluation of unreadable data ends the run with the file's name, without a loss; the step before it is saved."""
     metrics, out = os.path.join(folder, "evaluated.jsonl"), os.path.join(folder, "evaluated")
+    shutil.rmtree(out, ignore_errors=True)
     if os.path.exists(metrics):
         os.unlink(metrics)
     args = ["train", "--train-data-path", pair, *run.MODEL, "--metrics", metrics, "--save", out, "--save-interval", 1000000, *words]
@@ -71,7 +72,7 @@ def evaluated(pair, bad, folder, words, change=None):
         done = run.jotun(*args, "--train-iters", 4, check=False)
         code, said = done.returncode, done.stderr
     later = [row for row in map(json.loads, open(metrics)) if "split" in row] if not change else []
-    if code != 1 or bad + ".bin" not in said or later or (not change and "perplexity" in said) or glob.glob(out + "/step_*"):
+    if code != 1 or bad + ".bin" not in said or later or (not change and "perplexity" in said) or not glob.glob(out + "/step_*"):
         sys.exit(f"an evaluation of unreadable data: exit code {code} ({words}), {later}\n{said[-2000:]}")
 
 
