@@ -167,7 +167,7 @@ static void parent_split(const char *path, char dir[1024], char name[256])
     snprintf(whole, sizeof whole, "%s", path);
     for (size_t n = strlen(whole); n > 1 && whole[n - 1] == '/'; n--) whole[n - 1] = 0;
     char *slash = strrchr(whole, '/');
-    snprintf(name, 256, "%s", slash ? slash + 1 : whole);
+    snprintf(name, 256, "%.255s", slash ? slash + 1 : whole);
     snprintf(dir, 1024, "%.*s", slash == whole ? 1 : slash ? (int)(slash - whole) : 1, slash ? whole : ".");
 }
 

@@ -187,7 +187,7 @@ static void real_numbers_are_near(void **state)
 static void part_agrees(const void *y, How how, int64_t at, int64_t rows, int64_t left, int64_t columns)
 {
     Size part = { rows, columns, real.K };
-    float *b = malloc((size_t)(real.K * columns) * sizeof *b), *old = malloc((size_t)(rows * columns) * sizeof *old);
+    float *b = malloc((size_t)(real.K * columns) * sizeof *b), *old = calloc((size_t)(rows * columns), sizeof *old);
     for (int64_t k = 0; k < real.K; k++)
         memcpy(b + k * columns, real_b + k * real.N + left, (size_t)columns * sizeof *b);
     for (int64_t i = 0; i < rows; i++)
