@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/file.h"
+#include "base/log.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
 #include "cli/setup.h"
@@ -11,6 +12,7 @@
 #include "data/blend_spec.h"
 #include "plan/memory.h"
 #include "plan/draw.h"
+#include "text/bytes.h"
 #include "train/loop.h"
 
 typedef struct { TrainConfig config; const volatile sig_atomic_t *stop; } TrainingRun;
@@ -103,6 +105,9 @@ static Status train(Options *o, int argc, char **argv)
     TRY(setup_agree(mpi, inputs_spared(o, o->schedule_svg)));
     TRY(setup_agree(mpi, inputs_spared(o, o->metrics)));
     if (o->draw_schedule || o->schedule_svg || o->dry_run) return look(o, &run.config, mpi);
+    if (o->source[OPTION_tokenizer].kind == SOURCE_DEFAULT && run.config.model.vocabulary != BYTES_IDS)
+        log_line("--tokenizer was not given: id 256 is taken for the end of a document, and checkpoints record "
+                 "`bytes`; give the tokenizer that the tokens were made with");
     /* Rank 0 alone opens the file. */
     bool first = !mpi || mpi->rank == 0;
     TRY(setup_agree(mpi, first && o->metrics ? output_directory("--metrics", o->metrics) : OK));

@@ -113,6 +113,11 @@ def options_of_commands():
             expect(0, "--", command, "--help", never=other)
 
 
+def tokenizer_that_was_not_named(data):
+    expect(0, "--tokenizer was not given: id 256 is taken for the end of a document", "train", "--data-path", data, *run.MODEL,
+           "--train-iters", 1, "--vocab-size", 300)
+
+
 def memory_that_is_not_there(data):
     expect(3, "one of the memory areas of a rank; a smaller --micro-batch-size, --seq-length or model, or more ranks", "train", "--data-path", data, "--train-iters", 1,
            "--seq-length", 16, "--num-layers", 65536, "--num-attention-heads", 4, "--hidden-size", 64, "--ffn-hidden-size", 4194304)
@@ -289,6 +294,7 @@ def main():
     options_of_commands()
     with run.work_folder() as folder:
         data = run.corpus(folder)
+        tokenizer_that_was_not_named(data)
         if "ASAN_OPTIONS" not in os.environ:            # whose allocator answers in its own way
             memory_that_is_not_there(data)
         longer_resume(folder, data)
