@@ -106,8 +106,8 @@ static Status train(Options *o, int argc, char **argv)
     TRY(setup_agree(mpi, inputs_spared(o, o->metrics)));
     if (o->draw_schedule || o->schedule_svg || o->dry_run) return look(o, &run.config, mpi);
     if (o->source[OPTION_tokenizer].kind == SOURCE_DEFAULT && run.config.model.vocabulary != BYTES_IDS)
-        log_line("--tokenizer was not given: id 256 is taken for the end of a document, and checkpoints record "
-                 "`bytes`; give the tokenizer that the tokens were made with");
+        log_line("--tokenizer was not given: id 256 is taken for the end of a document, and checkpoints "
+                 "record `bytes`; give the tokenizer that the tokens were made with");
     /* Rank 0 alone opens the file. */
     bool first = !mpi || mpi->rank == 0;
     TRY(setup_agree(mpi, first && o->metrics ? output_directory("--metrics", o->metrics) : OK));

@@ -18,13 +18,15 @@ static const MpiLibrary mpich   = { "MPICH",    "libjotun_mpich.so",   "libmpich
 
 /* The environment variables that a launcher sets. The first row whose variables `mark` are all set is
  * taken: Open MPI's mpirun also sets those of PMIx, so it comes first. `rank` and `size` name the
- * variables with this process's rank and the number of processes. PMIx does not show which MPI library
+ * variables with this process's rank and the number of processes, and `size` only where one process may be
+ * a start without MPI; `started` is the number of processes. PMIx does not show which MPI library
  * the program uses (mpi NULL). */
-typedef struct { const char *name, *mark[2], *rank, *size; const MpiLibrary *mpi; } Launcher;
+typedef struct { const char *name, *mark[2], *rank, *size, *started; const MpiLibrary *mpi; } Launcher;
 static const Launcher launchers[] = {
-    { "Open MPI",    { "OMPI_COMM_WORLD_SIZE" },       "OMPI_COMM_WORLD_RANK", NULL,                   &openmpi },
-    { "MPICH",       { "PMI_SIZE", "PMI_RANK" },       "PMI_RANK",             NULL,                   &mpich },
-    { "srun (PMIx)", { "PMIX_NAMESPACE", "PMIX_RANK" }, "PMIX_RANK",            "SLURM_STEP_NUM_TASKS", NULL },
+    { "Open MPI", { "OMPI_COMM_WORLD_SIZE" }, "OMPI_COMM_WORLD_RANK", NULL, "OMPI_COMM_WORLD_SIZE", &openmpi },
+    { "MPICH", { "PMI_SIZE", "PMI_RANK" }, "PMI_RANK", NULL, "PMI_SIZE", &mpich },
+    { "srun (PMIx)", { "PMIX_NAMESPACE", "PMIX_RANK" }, "PMIX_RANK", "SLURM_STEP_NUM_TASKS",
+      "SLURM_STEP_NUM_TASKS", NULL },
 };
 
 /* NULL: no launcher. srun also starts ordinary programs, as a job step of one task, so one task is not
@@ -101,6 +103,17 @@ static void abort_job(int exit_code)
     job_transport->abort(job_transport, exit_code);
 }
 
+/* A launcher of another MPI library than the plug-in's starts processes that each see one rank: all of them
+ * would train the whole run, and write to the same files. */
+static Status started_check(const Launcher *launcher, const Transport *transport)
+{
+    const char *started = getenv(launcher->started);
+    if (!started || strtol(started, NULL, 10) == transport->size) return OK;
+    return fail(BAD_OPTION, "%s started %s processes, but MPI counts %d rank%s: start jotun with the mpirun "
+                "or srun of the MPI library that it was built with", launcher->name, started, transport->size,
+                transport->size == 1 ? "" : "s");
+}
+
 Status transport_mpi_open(Transport **transport, double seconds, int *argc, char ***argv)
 {
     *transport = NULL;
@@ -125,6 +138,7 @@ Status transport_mpi_open(Transport **transport, double seconds, int *argc, char
         return fail(BAD_OPTION,
                     "the plug-in for %s is for another version of jotun (%d, not %d); build jotun again",
                     launcher->name, (*transport)->abi, TRANSPORT_ABI);
+    TRY(started_check(launcher, *transport));
     job_transport = *transport;
     stop_world_hook(abort_job);
     return OK;

@@ -55,6 +55,17 @@ def ranks_of_pmix(data):
         sys.exit(f"two ranks by PMIx: {done.stderr}")
 
 
+def others_not_seen(data):
+    """The launcher started more processes than the MPI library counts."""
+    for mpi, marks in [("Open MPI", {"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "1"})]:
+        if mpi not in run.launchers():
+            continue
+        done = subprocess.run([run.JOTUN, "train", "--data-path", data, *run.MODEL, "--train-iters", "1"], env={**clean(), **marks},
+                              capture_output=True, text=True, timeout=60)
+        if done.returncode != 1 or f"{mpi} started 4 processes, but MPI counts 1 rank: start jotun with" not in done.stderr:
+            sys.exit(f"{mpi}, four processes of one rank each: exit code {done.returncode}\n{done.stderr}")
+
+
 def one_rank_alone(data):
     """An environment that is wrong on one host only ends all ranks with a message that names the rank; one that is wrong on all ends
     them with the plain message, once."""
@@ -142,6 +153,7 @@ def main():
         data = run.corpus(folder)
         recognised(data, folder)
         ranks_of_pmix(data)
+        others_not_seen(data)
         one_rank_alone(data)
         other_options(data, folder)
         other_files(data, folder)
