@@ -7,7 +7,8 @@
  * visible, 2 products forward and 5 backward; a tile that is computed in vain counts as waiting. Rates and
  * ratios are measured as in bench/tensor/gemm.c. */
 #include "burst.h"
-#include "tensor/ops.h"
+#include <math.h>
+#include "tensor/cpu/flash.h"
 
 typedef struct { int64_t B, T, H, G, D; bool causal; } Shape;
 static const Shape shapes[] = {
@@ -30,64 +31,49 @@ static Tensor random_tensor(int64_t B, int64_t T, int64_t H, int64_t D)
     return x;
 }
 
-typedef struct { AttentionForward forward; AttentionBackward backward; } Case;
-
-static Case case_new(const Shape *s)
+static Flash case_new(const Shape *s, const FlashFamily *family)
 {
-    Tensor q = random_tensor(s->B, s->T, s->H, s->D), o = random_tensor(s->B, s->T, s->H, s->D);
-    Tensor dq = random_tensor(s->B, s->T, s->H, s->D), d_o = random_tensor(s->B, s->T, s->H, s->D);
-    Tensor kv = random_tensor(s->B, s->T, 2 * s->G, s->D), dkv = random_tensor(s->B, s->T, 2 * s->G, s->D);
-    Tensor lse = random_tensor(s->B, s->T, s->H, 1), delta = random_tensor(s->B, s->T, s->H, 1), range = { 0 };
+    Tensor kv = random_tensor(s->B, s->T, 2 * s->G, s->D), dkv = random_tensor(s->B, s->T, 2 * s->G, s->D), range = { 0 };
     if (!s->causal) {
         range = tensor_at(NULL, I32, (const int64_t[]){ s->B, s->T, 2 }, 3);
         range.data = memory_new(tensor_bytes(range));
         for (int64_t i = 0; i < s->B * s->T; i++) ((int32_t *)range.data)[2 * i + 1] = (int32_t)s->T;
     }
-    Case c = { .forward = { .o = o, .lse = lse, .q = q, .k = tensor_slice(kv, 2, 0, s->G),
-                            .v = tensor_slice(kv, 2, s->G, s->G), .key_range_i = range, .heads = s->H, .span = s->T,
-                            .scale = 1 / __builtin_sqrt((double)s->D) } };
-    c.backward = (AttentionBackward){
-        .dq = dq, .dk = tensor_slice(dkv, 2, 0, s->G), .dv = tensor_slice(dkv, 2, s->G, s->G), .d_o = d_o, .q = q,
-        .k = c.forward.k, .v = c.forward.v, .lse = lse, .delta = delta, .key_range_i = range, .heads = s->H,
-        .span = s->T, .scale = c.forward.scale };
-    return c;
+    return (Flash){ .o = random_tensor(s->B, s->T, s->H, s->D), .d_o = random_tensor(s->B, s->T, s->H, s->D),
+                    .delta = random_tensor(s->B, s->T, s->H, 1), .dq = random_tensor(s->B, s->T, s->H, s->D),
+                    .dk = tensor_slice(dkv, 2, 0, s->G), .dv = tensor_slice(dkv, 2, s->G, s->G),
+                    .lse = random_tensor(s->B, s->T, s->H, 1), .q = random_tensor(s->B, s->T, s->H, s->D),
+                    .k = tensor_slice(kv, 2, 0, s->G), .v = tensor_slice(kv, 2, s->G, s->G), .key_range_i = range,
+                    .heads = s->H, .span = s->T, .scale = 1 / sqrtf((float)s->D), .family = family };
 }
 
-static void case_free(const Case *c, const Shape *s)
+static void pass_run(Team *team, const Flash *x, bool backward, void *work, size_t bytes)
 {
-    size_t wide = (size_t)(s->B * s->T * s->H * s->D) * 4, pair = (size_t)(s->B * s->T * 2 * s->G * s->D) * 4;
-    void *heads[] = { c->forward.q.data, c->forward.o.data, c->backward.dq.data, c->backward.d_o.data };
-    for (int i = 0; i < 4; i++) munmap(heads[i], wide);
-    munmap(c->forward.k.data, pair);
-    munmap(c->backward.dk.data, pair);
-    munmap(c->forward.lse.data, (size_t)(s->B * s->T * s->H) * 4);
-    munmap(c->backward.delta.data, (size_t)(s->B * s->T * s->H) * 4);
-}
-
-static void pass_run(Queue *q, const Case *c, bool backward)
-{
-    if (backward) attention_backward(q, c->backward);
-    else attention_forward(q, c->forward);
+    if (backward) flash_backward(team, x, work, bytes);
+    else flash_forward(team, x, work, bytes);
 }
 
 /* Short passes are repeated until they last as long as a burst. */
-static void measure(Queue *q, Burst burst, const Case *c, const Shape *s, bool backward)
+static void measure(Team *team, Burst burst, const Flash *x, const Shape *s, bool backward)
 {
     double pairs = s->causal ? (double)s->T * (double)(s->T + 1) / 2 : (double)s->T * (double)s->T;
     double flops = (backward ? 10.0 : 4.0) * (double)(s->B * s->H * s->D) * pairs;
     int    count = 1 + (int)(1e9 / flops);
     double rate[REPETITIONS], peak[REPETITIONS], ratio[REPETITIONS], cpu[REPETITIONS];
-    double burst_flops = 2.0 * BURSTS * BURST_STEPS * burst.flops * q->threads;
-    pass_run(q, c, backward);                        /* pages and frequency */
+    double burst_flops = 2.0 * BURSTS * BURST_STEPS * burst.flops * team_size(team);
+    size_t bytes = (backward ? flash_backward_workspace : flash_forward_workspace)(x, team_size(team));
+    void  *work  = memory_new(bytes);
+    pass_run(team, x, backward, work, bytes);        /* pages and frequency */
     for (int i = 0; i < REPETITIONS; i++) {
-        Seconds before = burst_run(q->team, burst), begun = now();
-        for (int j = 0; j < count; j++) pass_run(q, c, backward);
-        Seconds took = since(begun), after = burst_run(q->team, burst);
+        Seconds before = burst_run(team, burst), begun = now();
+        for (int j = 0; j < count; j++) pass_run(team, x, backward, work, bytes);
+        Seconds took = since(begun), after = burst_run(team, burst);
         rate[i]  = count * flops / took.wall;
         peak[i]  = burst_flops / (before.wall + after.wall);
         ratio[i] = rate[i] / peak[i];
         cpu[i]   = count * flops / took.cpu / (burst_flops / (before.cpu + after.cpu));
     }
+    munmap(work, bytes);
     double wall = median(ratio), of_cpu = median(cpu), typical = median(rate);
     printf("%2lld %5lld %3lld:%-3lld %4lld %-6s %-8s %9.2f %8.1f %8.1f   %5.1f %5.1f  %5.1f\n", (long long)s->B,
            (long long)s->T, (long long)s->H, (long long)s->G, (long long)s->D, s->causal ? "causal" : "full",
@@ -101,24 +87,25 @@ int main(int count, char **word)
     const char *name = count > 1 ? word[1] : "best";
     int     threads  = count > 2 ? atoi(word[2]) : team_cores();
     int64_t only     = count > 3 ? atol(word[3]) : 0;
-    static StepState step_state;
-    Queue q;
-    Arena workspace;
-    (void)name;
-    if (queue_open(&q, "cpu", threads, &step_state) != OK) return 3;
-    if (arena_open(&workspace, "workspace", (size_t)256 << 20) != OK) return 3;
-    q.workspace = &workspace;
-    Burst burst = burst_of(gemm_family_best(), F32);
-    printf("%d threads; rates in GFLOP/s; burst: %s\n", threads, burst.name);
+    const FlashFamily *family = NULL;
+    for (int i = 0; i < FLASH_FAMILIES && flash_family_at(i) && !family; i++)
+        if (!strcmp(name, "best") || !strcmp(name, flash_family_name(flash_family_at(i))))
+            family = flash_family_runs(flash_family_at(i)) ? flash_family_at(i) : NULL;
+    Team *team;
+    if (!family) {
+        fprintf(stderr, "usage: bench_attention [FAMILY [THREADS [T]]]: %s is no family that this machine runs\n", name);
+        return 2;
+    }
+    if (team_open(&team, threads) != OK) return 3;
+    Burst burst = burst_of(flash_family_gemm(family), F32);
+    printf("family %s, %d threads; rates in GFLOP/s; burst: %s\n", flash_family_name(family), threads, burst.name);
     printf(" B     T   H:G    D mask   pass            ms   median    burst   ratio  best    cpu %%\n");
     for (int i = 0; i < SHAPES; i++) {
         if (only && shapes[i].T != only) continue;
-        Case c = case_new(&shapes[i]);
-        measure(&q, burst, &c, &shapes[i], false);
-        measure(&q, burst, &c, &shapes[i], true);
-        case_free(&c, &shapes[i]);
+        Flash x = case_new(&shapes[i], family);      /* its memory is never given back */
+        measure(team, burst, &x, &shapes[i], false);
+        measure(team, burst, &x, &shapes[i], true);
     }
-    queue_close(&q);
-    arena_close(&workspace);
+    team_close(team);
     return 0;
 }

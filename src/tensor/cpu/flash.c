@@ -17,6 +17,7 @@ static const FlashFamily *const families[FLASH_FAMILIES] = {
 
 const FlashFamily *flash_family_at(int i) { return i >= 0 && i < FLASH_FAMILIES ? families[i] : NULL; }
 const char *flash_family_name(const FlashFamily *family) { return gemm_family_name(family->gemm); }
+const GemmFamily *flash_family_gemm(const FlashFamily *family) { return family->gemm; }
 bool flash_family_runs(const FlashFamily *family) { return gemm_family_runs(family->gemm); }
 
 /* That of gemm's best family without a dot product of pairs, which is not used here. */

@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/team.h"
+#include "tensor/cpu/gemm.h"
 #include "tensor/tensor.h"
 
 typedef struct FlashFamily FlashFamily;
@@ -50,5 +51,7 @@ void   flash_backward(Team *team, const Flash *x, void *workspace, size_t worksp
 enum { FLASH_FAMILIES = 4 };
 const FlashFamily *flash_family_at  (int i);
 const char        *flash_family_name(const FlashFamily *family);
+/* The family of the products' register tiles. */
+const GemmFamily  *flash_family_gemm(const FlashFamily *family);
 bool               flash_family_runs(const FlashFamily *family);
 #endif
