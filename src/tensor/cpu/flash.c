@@ -94,7 +94,7 @@ void flash_dropout(const FlashRun *r, float *to, int64_t b, int64_t s, int64_t h
     const int32_t *sample = x->sample_i.data;
     int64_t row = (sample[b] * x->heads + x->head0 + h) * x->span + x->q0 + s;
     for (int64_t i = 0; i < count; i++)
-        r->f->dropout(to + i * FLASH_KEYS + begin, x->dropout_key,
+        r->f->dropout(to + i * FLASH_FACTORS + begin, x->dropout_key,
                       (uint64_t)((row + i) * x->span + x->k0 + key + begin), (int)(end - begin), r->threshold,
                       r->dropout_scale);
 }

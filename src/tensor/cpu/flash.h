@@ -4,8 +4,8 @@
  * FlashAttention-2: Dao 2023). Memory does not grow with the product of queries and keys. The arguments are
  * those of the ops in tensor/ops.def. The matrix products are those of gemm's register tiles.
  *
- * Tiles hold 96 keys, counted from key 0 of the call, and in the backward pass 96 queries, counted from query
- * 0 of the call. Those that no query sees are skipped.
+ * A tile holds 96 keys in the forward pass, 192 in the backward pass, counted from key 0 of the call, and in
+ * the backward pass 96 queries, counted from query 0 of the call. Tiles that no query sees are skipped.
  *
  * What is promised of the bits: a query's o and lse depend on the query, the keys it sees and their places
  * in the chunk of keys, and the family alone. They depend neither on other queries, sequences and heads, nor

@@ -12,7 +12,7 @@
 #include <string.h>
 #include "tensor/cpu/flash_run.h"
 
-enum { STRIPS = FLASH_KEYS / 8, SPINS = 1000 };
+enum { STRIPS = BACKWARD_KEYS / 8, SPINS = 1000 };
 
 /* A thread's memory. Strips are [strip][rows][columns]. */
 typedef struct {
@@ -21,27 +21,27 @@ typedef struct {
     float    *score, *dscore, *dscore_T, *factor;
     float    *dk, *dv, *dq;
     GemmWord *scratch;
-    float     lse[FLASH_QUERIES], delta[FLASH_QUERIES];
-    int32_t   first_key[FLASH_QUERIES], end_key[FLASH_QUERIES];
+    float     lse[BACKWARD_QUERIES], delta[BACKWARD_QUERIES];
+    int32_t   first_key[BACKWARD_QUERIES], end_key[BACKWARD_QUERIES];
     bool      begun[STRIPS];                       /* dk and dv of the strip are set */
 } Space;
 
 static size_t space_make(Space *space, const FlashRun *r, char *memory)
 {
     FlashSpace take = { memory, 0 };
-    space->k_columns = flash_take(&take, FLASH_KEYS * r->D);
-    space->v_columns = flash_take(&take, FLASH_KEYS * r->E);
-    space->k_depth   = flash_take(&take, FLASH_KEYS * r->d_rows);
-    space->q         = flash_take(&take, FLASH_QUERIES * r->D);
-    space->d_o       = flash_take(&take, FLASH_QUERIES * r->E);
-    space->q_depth   = flash_take(&take, FLASH_QUERIES * r->d_rows);
-    space->d_o_depth = flash_take(&take, FLASH_QUERIES * r->e_rows);
-    space->score     = flash_take(&take, FLASH_QUERIES * FLASH_KEYS);
-    space->dscore    = flash_take(&take, FLASH_QUERIES * FLASH_KEYS);
-    space->dscore_T  = flash_take(&take, r->columns * FLASH_KEYS);
-    space->factor    = flash_take(&take, r->x->p > 0 ? FLASH_QUERIES * FLASH_KEYS : 0);
-    space->dk        = flash_take(&take, FLASH_KEYS * r->d_rows);
-    space->dv        = flash_take(&take, FLASH_KEYS * r->e_rows);
+    space->k_columns = flash_take(&take, BACKWARD_KEYS * r->D);
+    space->v_columns = flash_take(&take, BACKWARD_KEYS * r->E);
+    space->k_depth   = flash_take(&take, BACKWARD_KEYS * r->d_rows);
+    space->q         = flash_take(&take, BACKWARD_QUERIES * r->D);
+    space->d_o       = flash_take(&take, BACKWARD_QUERIES * r->E);
+    space->q_depth   = flash_take(&take, BACKWARD_QUERIES * r->d_rows);
+    space->d_o_depth = flash_take(&take, BACKWARD_QUERIES * r->e_rows);
+    space->score     = flash_take(&take, BACKWARD_QUERIES * BACKWARD_KEYS);
+    space->dscore    = flash_take(&take, BACKWARD_QUERIES * BACKWARD_KEYS);
+    space->dscore_T  = flash_take(&take, r->columns * BACKWARD_KEYS);
+    space->factor    = flash_take(&take, r->x->p > 0 ? BACKWARD_QUERIES * BACKWARD_KEYS : 0);
+    space->dk        = flash_take(&take, BACKWARD_KEYS * r->d_rows);
+    space->dv        = flash_take(&take, BACKWARD_KEYS * r->e_rows);
     space->dq        = flash_take(&take, r->columns * r->d_rows);
     space->scratch   = flash_take(&take, flash_store_words(r));
     return take.used;
@@ -53,7 +53,7 @@ static size_t thread_bytes(const FlashRun *r)
     return space_make(&space, r, NULL);
 }
 
-static int64_t query_tiles(const FlashRun *r) { return flash_cuts(r->S, FLASH_QUERIES); }
+static int64_t query_tiles(const FlashRun *r) { return flash_cuts(r->S, BACKWARD_QUERIES); }
 
 /* A tile of keys and a tile of queries of one head */
 typedef struct { int64_t b, g, h, key, keys, s, queries; } Pair;
@@ -106,7 +106,7 @@ static void add_dq(const FlashRun *r, Space *space, const Pair *p, int64_t first
     if (begin >= end) return;
     for (int64_t key = begin / columns * columns; key < end; key += columns)
         r->g->pack_b_transposed((GemmWord *)space->dscore_T + key * columns,
-                                space->dscore + key * FLASH_QUERIES + first * columns, columns, columns, columns,
+                                space->dscore + key * BACKWARD_QUERIES + first * columns, columns, columns, columns,
                                 GEMM_WORDS);
     flash_multiply_strips(r, space->dq, false, r->d_rows, space->k_depth, p->keys, begin,
                           space->dscore_T + begin * columns, end - begin, used);
@@ -117,13 +117,13 @@ static void add_dq(const FlashRun *r, Space *space, const Pair *p, int64_t first
 static void strip_pair(const FlashRun *r, Space *space, const Pair *p, int64_t first, FlashRows q, FlashRows d_o)
 {
     int64_t used = flash_least(r->columns, p->keys - first);
-    float  *score = space->score + first * FLASH_QUERIES, *dscore = space->dscore + first * FLASH_QUERIES;
+    float  *score = space->score + first * BACKWARD_QUERIES, *dscore = space->dscore + first * BACKWARD_QUERIES;
     float  *dk = space->dk + first * r->d_rows, *dv = space->dv + first * r->e_rows;
     bool   *begun = &space->begun[first / r->columns];
     Queries seen = queries_of(r, space, p, p->key + first, used);
     size_t  row = (size_t)r->columns * sizeof *dscore;
     if (seen.begin >= seen.end) {                  /* dq reads all queries of the tile */
-        memset(dscore, 0, (size_t)FLASH_QUERIES * row);
+        memset(dscore, 0, (size_t)BACKWARD_QUERIES * row);
         return;
     }
     memset(dscore, 0, (size_t)seen.begin * row);
@@ -138,7 +138,7 @@ static void strip_pair(const FlashRun *r, Space *space, const Pair *p, int64_t f
         .first_key = space->first_key, .end_key = space->end_key,
         .factor = r->x->p > 0 ? space->factor + first : NULL, .scale = r->x->scale,
         .lse = space->lse, .delta = space->delta });
-    memset((char *)dscore + (size_t)seen.end * row, 0, (size_t)(FLASH_QUERIES - seen.end) * row);
+    memset((char *)dscore + (size_t)seen.end * row, 0, (size_t)(BACKWARD_QUERIES - seen.end) * row);
     flash_multiply_strips(r, dv, *begun, r->e_rows, space->d_o_depth, p->queries, seen.begin, score + at, rows,
                           used);
     flash_multiply_strips(r, dk, *begun, r->d_rows, space->q_depth, p->queries, seen.begin, dscore + at, rows,
@@ -170,8 +170,8 @@ static void wait_turn(_Atomic int32_t *added, int32_t tile)
 
 static void piece(FlashRun *r, Space *space, int64_t b, int64_t g, int64_t tile)
 {
-    Pair p = { .b = b, .g = g, .key = tile * FLASH_KEYS };
-    p.keys = flash_least(FLASH_KEYS, r->U - p.key);
+    Pair p = { .b = b, .g = g, .key = tile * BACKWARD_KEYS };
+    p.keys = flash_least(BACKWARD_KEYS, r->U - p.key);
     flash_columns(r, space->k_columns, r->x->k, b, p.key, g, p.keys);
     flash_columns(r, space->v_columns, r->x->v, b, p.key, g, p.keys);
     flash_depth(r, space->k_depth, r->x->k, b, p.key, g, p.keys);
@@ -179,7 +179,7 @@ static void piece(FlashRun *r, Space *space, int64_t b, int64_t g, int64_t tile)
     for (p.h = g * r->group; p.h < (g + 1) * r->group; p.h++)
         for (int64_t i = 0; i < query_tiles(r); i++) {
             _Atomic int32_t *added = &r->added[(b * r->H + p.h) * query_tiles(r) + i];
-            p.s = i * FLASH_QUERIES, p.queries = flash_least(FLASH_QUERIES, r->S - p.s);
+            p.s = i * BACKWARD_QUERIES, p.queries = flash_least(BACKWARD_QUERIES, r->S - p.s);
             bool any = pair_keys(r, space, &p);
             if (any) pair_rest(r, space, &p);
             wait_turn(added, (int32_t)tile);
@@ -201,7 +201,7 @@ static void backward_thread(void *context, int thread, int threads)
     FlashRun *r = context;
     Space space;
     space_make(&space, r, r->memory + (size_t)thread * r->thread_bytes);
-    int64_t heads = r->B * r->G, tiles = flash_cuts(r->U, FLASH_KEYS), side = flash_least(heads, 2 * threads);
+    int64_t heads = r->B * r->G, tiles = flash_cuts(r->U, BACKWARD_KEYS), side = flash_least(heads, 2 * threads);
     if (thread == 0)
         for (int64_t i = 0; i < r->B * r->H * query_tiles(r); i++) atomic_init(&r->added[i], 0);
     team_barrier(r->team);

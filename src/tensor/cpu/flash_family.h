@@ -7,9 +7,13 @@
 #include "tensor/cpu/flash.h"
 #include "tensor/cpu/gemm_family.h"
 
-/* KEYS and QUERIES are part of the results and the same in all families: multiples of every tile's rows and
- * columns (8 x 48, 6 x 16, 8 x 12, 4 x 8). */
-enum { FLASH_KEYS = 96, FLASH_QUERIES = 96, FLASH_COLUMNS = 48 };
+/* Sizes of tiles, multiples of every register tile's rows and columns (8 x 48, 6 x 16, 8 x 12, 4 x 8). The first
+ * three are part of the results and the same in all families; FORWARD_QUERIES is the size of a piece of work,
+ * whose strips share what is packed of keys and values. The forward pass has a strip of scores in the
+ * first-level cache; the backward pass packs a tile of queries for each tile of keys and gains by wide ones. */
+enum { FORWARD_KEYS = 96, BACKWARD_KEYS = 192, BACKWARD_QUERIES = 96, FORWARD_QUERIES = 192 };
+/* Floats between the rows of dropout factors; the widest strip. */
+enum { FLASH_FACTORS = BACKWARD_KEYS, FLASH_COLUMNS = 48 };
 
 /* Of one strip of queries: the scores of keys [begin, end) of the tile become probabilities. */
 typedef struct {
@@ -33,7 +37,7 @@ typedef struct {
     bool           masked;
     int32_t        key;                /* of column 0 */
     const int32_t *first_key, *end_key;        /* [queries] */
-    const float   *factor;             /* [queries][FLASH_KEYS]; NULL: none */
+    const float   *factor;             /* [queries][FLASH_FACTORS]; NULL: none */
     float          scale;
     const float   *lse, *delta;        /* [queries] */
 } FlashBackward;
@@ -51,7 +55,7 @@ struct FlashFamily {
     void (*multiply_rows)(float *x, const float *factor, int64_t rows);
     /* to[i][j] (+)= x[i][j] for columns of a strip; rows of `to` are `row` apart */
     void (*store_rows)(float *to, int64_t row, const float *x, int64_t rows, int64_t columns, bool add);
-    /* factor[i] = the dropout factor of element index + i, for n up to FLASH_KEYS */
+    /* factor[i] = the dropout factor of element index + i, for n up to FLASH_FACTORS */
     void (*dropout)(float *factor, uint64_t key, uint64_t index, int n, uint32_t threshold, float scale);
 };
 

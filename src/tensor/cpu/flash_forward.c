@@ -10,7 +10,7 @@
 #include <string.h>
 #include "tensor/cpu/flash_run.h"
 
-enum { STRIPS = FLASH_QUERIES / 8 };               /* of the narrowest family */
+enum { STRIPS = FORWARD_QUERIES / 8 };               /* of the narrowest family */
 
 /* One strip of queries of one head, and what its softmax keeps from tile to tile. Arrays are [columns]. */
 typedef struct {
@@ -34,13 +34,13 @@ static size_t space_make(Space *space, const FlashRun *r, char *memory)
 {
     FlashSpace take = { memory, 0 };
     bool drops = r->x->p > 0;
-    space->q        = flash_take(&take, FLASH_QUERIES * r->D);
-    space->o        = flash_take(&take, FLASH_QUERIES * r->e_rows);
-    space->k        = flash_take(&take, FLASH_KEYS * r->D);
-    space->v        = flash_take(&take, FLASH_KEYS * r->e_rows);
-    space->score    = flash_take(&take, FLASH_KEYS * r->columns);
-    space->factor   = flash_take(&take, drops ? r->columns * FLASH_KEYS : 0);
-    space->factor_T = flash_take(&take, drops ? r->columns * FLASH_KEYS : 0);
+    space->q        = flash_take(&take, FORWARD_QUERIES * r->D);
+    space->o        = flash_take(&take, FORWARD_QUERIES * r->e_rows);
+    space->k        = flash_take(&take, FORWARD_KEYS * r->D);
+    space->v        = flash_take(&take, FORWARD_KEYS * r->e_rows);
+    space->score    = flash_take(&take, FORWARD_KEYS * r->columns);
+    space->factor   = flash_take(&take, drops ? r->columns * FLASH_FACTORS : 0);
+    space->factor_T = flash_take(&take, drops ? r->columns * FORWARD_KEYS : 0);
     space->scratch  = flash_take(&take, flash_store_words(r));
     return take.used;
 }
@@ -82,7 +82,7 @@ static void strip_tile(const FlashRun *r, const Space *space, Strip *t, int64_t 
     flash_multiply_rows(r, score, end - begin, (FlashRows){ k.at + begin * k.row, k.row }, t->q, r->D, t->used);
     if (r->x->p > 0) {
         flash_dropout(r, space->factor, b, t->s, t->h, t->used, key, begin, end);
-        r->g->pack_b_transposed((GemmWord *)space->factor_T, space->factor, FLASH_KEYS, end, t->used, GEMM_WORDS);
+        r->g->pack_b_transposed((GemmWord *)space->factor_T, space->factor, FLASH_FACTORS, end, t->used, GEMM_WORDS);
     }
     bool changed = r->f->forward(&(FlashForward){
         .score = space->score, .begin = (int)begin, .end = (int)end, .columns = (int)t->used,
@@ -125,8 +125,8 @@ static void piece(const FlashRun *r, const Space *space, int64_t b, int64_t g, i
         if (t->seen.first < begin) begin = t->seen.first;
         if (t->seen.end > end) end = t->seen.end;
     }
-    for (int64_t key = begin / FLASH_KEYS * FLASH_KEYS; key < end; key += FLASH_KEYS) {
-        int64_t count = flash_least(FLASH_KEYS, r->U - key);
+    for (int64_t key = begin / FORWARD_KEYS * FORWARD_KEYS; key < end; key += FORWARD_KEYS) {
+        int64_t count = flash_least(FORWARD_KEYS, r->U - key);
         FlashRows k = flash_rows(r, space->k, r->x->k, b, key, g, count);
         flash_depth(r, space->v, r->x->v, b, key, g, count);
         for (int64_t i = 0; i < strips; i++) strip_tile(r, space, &strip[i], b, key, count, k);
@@ -141,7 +141,7 @@ static void forward_thread(void *context, int thread, int threads)
     FlashRun *r = context;
     Space space;
     space_make(&space, r, r->memory + (size_t)thread * r->thread_bytes);
-    int64_t strips = flash_cuts(r->S, r->columns) * r->group, most = FLASH_QUERIES / r->columns;
+    int64_t strips = flash_cuts(r->S, r->columns) * r->group, most = FORWARD_QUERIES / r->columns;
     int64_t pieces = flash_cuts(strips, most), all = r->B * r->G * pieces;
     (void)threads;
     for (int64_t i; (i = atomic_fetch_add(&r->next, 1)) < all;) {
