@@ -8,7 +8,7 @@
  * ratios are measured as in bench/tensor/gemm.c. */
 #include "burst.h"
 #include <math.h>
-#include "tensor/cpu/flash.h"
+#include "tensor/cpu/flash/flash.h"
 
 typedef struct { int64_t B, T, H, G, D; bool causal; } Shape;
 static const Shape shapes[] = {

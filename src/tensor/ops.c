@@ -55,8 +55,8 @@ static double op_flops(int op, const void *arguments)
         const MatmulBackwardWeight *a = arguments;
         return 2.0 * (double)tensor_count(a->dy_TK) * (double)a->dw_KC.dim[1];
     }
-    /* Forward each head multiplies S x D by D x U and S x U by U x E; backward it does three products with D and
-     * two with E. The whole rectangle is counted, also where the causal mask hides half of it. */
+    /* Forward each head multiplies S x D by D x U and S x U by U x E; backward it does three products with D
+     * and two with E. The whole rectangle is counted, also where the causal mask hides half of it. */
     case OP_attention_forward: {
         const AttentionForward *a = arguments;
         return 2.0 * (double)(tensor_count(a->q) + tensor_count(a->o)) * (double)a->k.dim[1];

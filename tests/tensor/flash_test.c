@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "base/random.h"
-#include "tensor/cpu/flash.h"
+#include "tensor/cpu/flash/flash.h"
 
 enum { B = 2, S = 205, U = 230, H = 4, G = 2, D = 40, E = 50, Q0 = 20 };
 /* In the order of Flash: o, dq, dk, dv, lse. */

@@ -3,7 +3,7 @@
  * B sequences   S queries   U keys   H query heads   G key-value heads, each shared by H / G query heads
  * D channels of q and k   E channels of v and o */
 #include "tensor/cpu/cpu.h"
-#include "tensor/cpu/flash.h"
+#include "tensor/cpu/flash/flash.h"
 
 #define FLASH(a)                                                                                            \
     .q = (a)->q, .k = (a)->k, .v = (a)->v, .lse = (a)->lse, .key_range_i = (a)->key_range_i,                \

@@ -2,8 +2,9 @@
 #define TENSOR_CPU_CPU_H
 /* The fast back end of a host: float, with loops that the compiler vectorizes and team_for divides into
  * chunks that depend on shapes alone. Every sum has a fixed order, so results are bitwise the same for any
- * number of threads. Outside of the matrix products (gemm.h) and attention (flash.h) no multiply-add is contracted
- * into a fused one and any instruction set gives the same bits; theirs depend on the family of kernels. */
+ * number of threads. Outside of the matrix products (gemm.h) and attention (flash/flash.h) no multiply-add is
+ * contracted into a fused one and any instruction set gives the same bits; theirs depend on the family of
+ * kernels. */
 #include <math.h>
 #include <string.h>
 #include "tensor/ops.h"

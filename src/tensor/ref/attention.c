@@ -116,7 +116,8 @@ static void backward_query(const RefAttention *x, const AttentionBackward *a, in
         double prob = exp(score(a->q, a->k, a->scale, b, s, h, u, g) - *at3(a->lse, b, s, h));
         double factor = dropout_factor(x, b, s, h, u), dprob = factor * score(a->d_o, a->v, 1, b, s, h, u, g);
         double dscore = a->scale * prob * (dprob - *at3(a->delta, b, s, h));
-        for (int64_t e = 0; e < x->E; e++) *at4(a->dv, b, u, g, e) += factor * prob * *at4(a->d_o, b, s, h, e);
+        for (int64_t e = 0; e < x->E; e++)
+            *at4(a->dv, b, u, g, e) += factor * prob * *at4(a->d_o, b, s, h, e);
         for (int64_t d = 0; d < x->D; d++) {
             *at4(a->dk, b, u, g, d) += dscore * *at4(a->q, b, s, h, d);
             *at4(a->dq, b, s, h, d) += dscore * *at4(a->k, b, u, g, d);

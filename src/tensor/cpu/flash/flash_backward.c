@@ -1,5 +1,5 @@
-/* The backward pass of flash attention. A piece of work is a tile of keys, for which it owns dk and dv. Scores
- * are [queries][keys], so that prob and dscore are a packed b as they are for
+/* The backward pass of flash attention. A piece of work is a tile of keys, for which it owns dk and dv.
+ * Scores are [queries][keys], so that prob and dscore are a packed b as they are for
  *
  *     dvT += doT prob      dkT += qT dscore     over the queries of a tile
  *     dqT  = kT dscoreT                         over the keys of the tile, after a transposition
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <sched.h>
 #include <string.h>
-#include "tensor/cpu/flash_run.h"
+#include "tensor/cpu/flash/flash_run.h"
 
 enum { STRIPS = BACKWARD_KEYS / 8, SPINS = 1000 };
 
@@ -72,8 +72,8 @@ static bool pair_keys(const FlashRun *r, Space *space, const Pair *p)
     return any;
 }
 
-/* The queries that see a key of [key, key + count), from the first to the last, and whether all of them see all
- * of these. `begin` is rounded down to a tile's rows. */
+/* The queries that see a key of [key, key + count), from the first to the last, and whether not all of them
+ * see all of these. `begin` is rounded down to a register tile's rows. */
 static Queries queries_of(const FlashRun *r, const Space *space, const Pair *p, int64_t key, int64_t count)
 {
     Queries q = { p->queries, 0, false };
@@ -106,18 +106,21 @@ static void add_dq(const FlashRun *r, Space *space, const Pair *p, int64_t first
     if (begin >= end) return;
     for (int64_t key = begin / columns * columns; key < end; key += columns)
         r->g->pack_b_transposed((GemmWord *)space->dscore_T + key * columns,
-                                space->dscore + key * BACKWARD_QUERIES + first * columns, columns, columns, columns,
-                                GEMM_WORDS);
+                                space->dscore + key * BACKWARD_QUERIES + first * columns,
+                                columns, columns, columns, GEMM_WORDS);
     flash_multiply_strips(r, space->dq, false, r->d_rows, space->k_depth, p->keys, begin,
                           space->dscore_T + begin * columns, end - begin, used);
-    flash_store(r, r->x->dq, p->b, p->s + first, p->h, space->dq, first_query, end_query, space->scratch, true);
+    flash_store(r, r->x->dq, p->b, p->s + first, p->h, space->dq, first_query, end_query, space->scratch,
+                true);
 }
 
 /* prob and dscore of one strip of keys, from key `first` of the tile on, and what they add to dv and dk */
-static void strip_pair(const FlashRun *r, Space *space, const Pair *p, int64_t first, FlashRows q, FlashRows d_o)
+static void strip_pair(const FlashRun *r, Space *space, const Pair *p, int64_t first, FlashRows q,
+                       FlashRows d_o)
 {
     int64_t used = flash_least(r->columns, p->keys - first);
-    float  *score = space->score + first * BACKWARD_QUERIES, *dscore = space->dscore + first * BACKWARD_QUERIES;
+    float  *score = space->score + first * BACKWARD_QUERIES;
+    float  *dscore = space->dscore + first * BACKWARD_QUERIES;
     float  *dk = space->dk + first * r->d_rows, *dv = space->dv + first * r->e_rows;
     bool   *begun = &space->begun[first / r->columns];
     Queries seen = queries_of(r, space, p, p->key + first, used);
@@ -139,8 +142,8 @@ static void strip_pair(const FlashRun *r, Space *space, const Pair *p, int64_t f
         .factor = r->x->p > 0 ? space->factor + first : NULL, .scale = r->x->scale,
         .lse = space->lse, .delta = space->delta });
     memset((char *)dscore + (size_t)seen.end * row, 0, (size_t)(BACKWARD_QUERIES - seen.end) * row);
-    flash_multiply_strips(r, dv, *begun, r->e_rows, space->d_o_depth, p->queries, seen.begin, score + at, rows,
-                          used);
+    flash_multiply_strips(r, dv, *begun, r->e_rows, space->d_o_depth, p->queries, seen.begin, score + at,
+                          rows, used);
     flash_multiply_strips(r, dk, *begun, r->d_rows, space->q_depth, p->queries, seen.begin, dscore + at, rows,
                           used);
     *begun = true;
@@ -187,21 +190,22 @@ static void piece(FlashRun *r, Space *space, int64_t b, int64_t g, int64_t tile)
             atomic_store_explicit(added, (int32_t)tile + 1, memory_order_release);
         }
     for (int64_t key = 0; key < p.keys; key += r->columns) {
-        int64_t used = flash_least(r->columns, p.keys - key);
+        int64_t used = flash_least(r->columns, p.keys - key), u = p.key + key;
         if (!space->begun[key / r->columns]) continue;
-        flash_store(r, r->x->dk, b, p.key + key, g, space->dk + key * r->d_rows, 0, used, space->scratch, true);
-        flash_store(r, r->x->dv, b, p.key + key, g, space->dv + key * r->e_rows, 0, used, space->scratch, true);
+        flash_store(r, r->x->dk, b, u, g, space->dk + key * r->d_rows, 0, used, space->scratch, true);
+        flash_store(r, r->x->dv, b, u, g, space->dv + key * r->e_rows, 0, used, space->scratch, true);
     }
 }
 
-/* Heads in groups of twice as many as there are threads: within a group the first tiles of all of them, then the
- * second ones, so that a piece seldom waits, and the tiles of queries stay in the cache. */
+/* Heads in groups of twice as many as there are threads: within a group the first tiles of all of them, then
+ * the second ones, so that a piece seldom waits, and the tiles of queries stay in the cache. */
 static void backward_thread(void *context, int thread, int threads)
 {
     FlashRun *r = context;
     Space space;
     space_make(&space, r, r->memory + (size_t)thread * r->thread_bytes);
-    int64_t heads = r->B * r->G, tiles = flash_cuts(r->U, BACKWARD_KEYS), side = flash_least(heads, 2 * threads);
+    int64_t heads = r->B * r->G, side = flash_least(heads, 2 * threads);
+    int64_t tiles = flash_cuts(r->U, BACKWARD_KEYS);
     if (thread == 0)
         for (int64_t i = 0; i < r->B * r->H * query_tiles(r); i++) atomic_init(&r->added[i], 0);
     team_barrier(r->team);

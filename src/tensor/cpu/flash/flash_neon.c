@@ -10,4 +10,4 @@
 #define LANES   4
 #define ROWS    8
 #define VECTORS 3
-#include "tensor/cpu/flash_kernel.inc"
+#include "tensor/cpu/flash/flash_kernel.inc"

@@ -1,5 +1,5 @@
 /* The families of flash attention, and what its two passes share. */
-#include "tensor/cpu/flash_run.h"
+#include "tensor/cpu/flash/flash_run.h"
 
 #include <string.h>
 
@@ -107,7 +107,8 @@ const void *flash_at(Tensor x, int64_t b, int64_t s, int64_t h)
          + (b * x.stride[0] + s * x.stride[1] + h * x.stride[2]) * (int64_t)dtype_width(x.dtype);
 }
 
-FlashRows flash_rows(const FlashRun *r, GemmWord *copy, Tensor x, int64_t b, int64_t s, int64_t h, int64_t count)
+FlashRows flash_rows(const FlashRun *r, GemmWord *copy, Tensor x, int64_t b, int64_t s, int64_t h,
+                     int64_t count)
 {
     const char *at = flash_at(x, b, s, h);
     int64_t row = x.stride[1] * (int64_t)dtype_width(x.dtype), depth = x.dim[3];
@@ -129,8 +130,8 @@ void flash_depth(const FlashRun *r, GemmWord *to, Tensor x, int64_t b, int64_t s
 }
 
 /* The columns of the strip become rows: [strip of channels][columns][columns]. */
-void flash_store(const FlashRun *r, Tensor to, int64_t b, int64_t s, int64_t h, const float *strip, int64_t begin,
-                 int64_t end, GemmWord *scratch, bool add)
+void flash_store(const FlashRun *r, Tensor to, int64_t b, int64_t s, int64_t h, const float *strip,
+                 int64_t begin, int64_t end, GemmWord *scratch, bool add)
 {
     int64_t channels = to.dim[3], columns = r->columns;
     r->g->pack_b_transposed(scratch, strip, columns, columns, channels, GEMM_WORDS);

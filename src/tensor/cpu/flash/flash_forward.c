@@ -8,7 +8,7 @@
  * heads first, then positions. */
 #include <math.h>
 #include <string.h>
-#include "tensor/cpu/flash_run.h"
+#include "tensor/cpu/flash/flash_run.h"
 
 enum { STRIPS = FORWARD_QUERIES / 8 };               /* of the narrowest family */
 
@@ -79,10 +79,12 @@ static void strip_tile(const FlashRun *r, const Space *space, Strip *t, int64_t 
     int64_t end   = flash_least(t->seen.end - key, count);
     if (begin >= end) return;
     float *score = space->score + begin * r->columns;
-    flash_multiply_rows(r, score, end - begin, (FlashRows){ k.at + begin * k.row, k.row }, t->q, r->D, t->used);
+    k.at += begin * k.row;
+    flash_multiply_rows(r, score, end - begin, k, t->q, r->D, t->used);
     if (r->x->p > 0) {
         flash_dropout(r, space->factor, b, t->s, t->h, t->used, key, begin, end);
-        r->g->pack_b_transposed((GemmWord *)space->factor_T, space->factor, FLASH_FACTORS, end, t->used, GEMM_WORDS);
+        r->g->pack_b_transposed((GemmWord *)space->factor_T, space->factor, FLASH_FACTORS, end, t->used,
+                                GEMM_WORDS);
     }
     bool changed = r->f->forward(&(FlashForward){
         .score = space->score, .begin = (int)begin, .end = (int)end, .columns = (int)t->used,
@@ -98,11 +100,11 @@ static void strip_tile(const FlashRun *r, const Space *space, Strip *t, int64_t 
 static void strip_end(const FlashRun *r, const Space *space, Strip *t, int64_t b)
 {
     float inverse[FLASH_COLUMNS] = { 0 };
-    Tensor lse = r->x->lse;
     for (int64_t i = 0; i < t->used; i++) {
-        bool none = t->first_key[i] == t->end_key[i];
+        bool  none = t->first_key[i] == t->end_key[i];
+        float *lse = (float *)flash_at(r->x->lse, b, t->s + i, t->h);
         if (!none) inverse[i] = (float)(1 / t->sum[i]);
-        *(float *)flash_at(lse, b, t->s + i, t->h) = none ? -INFINITY : (float)((double)t->max[i] + log(t->sum[i]));
+        *lse = none ? -INFINITY : (float)((double)t->max[i] + log(t->sum[i]));
     }
     if (!t->begun) memset(t->o, 0, (size_t)(r->e_rows * r->columns) * sizeof *t->o);
     r->f->multiply_rows(t->o, inverse, r->e_rows);

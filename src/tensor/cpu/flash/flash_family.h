@@ -4,13 +4,14 @@
  * a strip of scores. A strip has the tile's `columns` adjacent, as the packed b of a product; the forward
  * pass has queries in the columns and keys in the rows, the backward pass the reverse. flash_kernel.inc
  * defines the functions once for all families. */
-#include "tensor/cpu/flash.h"
+#include "tensor/cpu/flash/flash.h"
 #include "tensor/cpu/gemm_family.h"
 
-/* Sizes of tiles, multiples of every register tile's rows and columns (8 x 48, 6 x 16, 8 x 12, 4 x 8). The first
- * three are part of the results and the same in all families; FORWARD_QUERIES is the size of a piece of work,
- * whose strips share what is packed of keys and values. The forward pass has a strip of scores in the
- * first-level cache; the backward pass packs a tile of queries for each tile of keys and gains by wide ones. */
+/* Sizes of tiles, multiples of every register tile's rows and columns (8 x 48, 6 x 16, 8 x 12, 4 x 8). The
+ * first three are part of the results and the same in all families; FORWARD_QUERIES is the size of a piece of
+ * work, whose strips share what is packed of keys and values. The forward pass has a strip of scores in the
+ * first-level cache; the backward pass packs a tile of queries for each tile of keys and gains by wide
+ * ones. */
 enum { FORWARD_KEYS = 96, BACKWARD_KEYS = 192, BACKWARD_QUERIES = 96, FORWARD_QUERIES = 192 };
 /* Floats between the rows of dropout factors; the widest strip. */
 enum { FLASH_FACTORS = BACKWARD_KEYS, FLASH_COLUMNS = 48 };

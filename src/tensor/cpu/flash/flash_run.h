@@ -4,7 +4,7 @@
  * brought into the form that the register tiles read, and their products. Loads of bf16 widen here, so the
  * passes know fp32 alone. */
 #include <stdatomic.h>
-#include "tensor/cpu/flash_family.h"
+#include "tensor/cpu/flash/flash_family.h"
 
 typedef struct {
     const Flash       *x;
@@ -49,10 +49,10 @@ void        flash_columns(const FlashRun *r, GemmWord *to, Tensor x, int64_t b, 
 /* The same rows as depth, the channels as rows of a packed a: [strip of rows][count][rows]. */
 void        flash_depth(const FlashRun *r, GemmWord *to, Tensor x, int64_t b, int64_t s, int64_t h,
                         int64_t count);
-/* strip[rows][columns] (+)= a b over `depth` words, of which the first `used` columns are wanted. a is rows of
- * `depth` words, or packed strips of `stride` words of which `from` are left out. */
-void        flash_multiply_rows  (const FlashRun *r, float *strip, int64_t rows, FlashRows a, const GemmWord *b,
-                                  int64_t depth, int64_t used);
+/* strip[rows][columns] (+)= a b over `depth` words, of which the first `used` columns are wanted. a is rows
+ * of `depth` words, or packed strips of `stride` words of which `from` are left out. */
+void        flash_multiply_rows  (const FlashRun *r, float *strip, int64_t rows, FlashRows a,
+                                  const GemmWord *b, int64_t depth, int64_t used);
 void        flash_multiply_strips(const FlashRun *r, float *strip, bool add, int64_t rows, const GemmWord *a,
                                   int64_t stride, int64_t from, const void *b, int64_t depth, int64_t used);
 /* Row i of `to` (+)= column i of strip[channels][columns], for the columns [begin, end). */

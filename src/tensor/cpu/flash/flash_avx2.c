@@ -9,5 +9,5 @@
 #define MULTIPLY_ADD(a, b, sum) _mm256_fmadd_ps(a, b, sum)
 #define MAXIMUM(a, b)           _mm256_max_ps(a, b)
 #define MINIMUM(a, b)           _mm256_min_ps(a, b)
-#include "tensor/cpu/flash_kernel.inc"
+#include "tensor/cpu/flash/flash_kernel.inc"
 #endif

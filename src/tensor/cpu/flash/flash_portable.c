@@ -5,4 +5,4 @@
 #define ROWS    4
 #define VECTORS 2
 #define MULTIPLY_ADD(a, b, sum) ((a) * (b) + (sum))
-#include "tensor/cpu/flash_kernel.inc"
+#include "tensor/cpu/flash/flash_kernel.inc"
