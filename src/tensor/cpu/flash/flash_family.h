@@ -30,6 +30,20 @@ typedef struct {
     double        *sum;                /* [columns] of exp(score - max), without dropout */
 } FlashForward;
 
+/* One query and a tile of keys, as in generation: keys [begin, end), which it sees, are added to o. */
+typedef struct {
+    const float    *q;                 /* channel d at q[d * columns] */
+    const GemmWord *k;                 /* packed columns, [strip][D][columns] */
+    const char     *v;                 /* rows of E channels, v_row bytes apart */
+    int64_t         D, E, v_row;
+    int             begin, end;
+    const float    *factor;            /* [keys]; NULL: none */
+    float           scale;
+    float          *max;               /* so far, as in FlashForward */
+    double         *sum;
+    float          *o;                 /* [E] */
+} FlashSingle;
+
 /* Of one strip of keys: the scores of queries [begin, end) become probabilities, and dprob becomes dscore. */
 typedef struct {
     float         *score, *dprob;      /* [queries][columns]: dropout prob and scale dscore afterwards */
@@ -52,6 +66,8 @@ struct FlashFamily {
     /* Whether some shrink is not 1 */
     bool (*forward) (const FlashForward *x);
     void (*backward)(const FlashBackward *x);
+    /* The same bits as forward and the two products of a strip */
+    void (*single)  (const FlashSingle *x);
     /* x[i][j] *= factor[j] for rows of the tile's columns */
     void (*multiply_rows)(float *x, const float *factor, int64_t rows);
     /* to[i][j] (+)= x[i][j] for columns of a strip; rows of `to` are `row` apart */

@@ -97,6 +97,22 @@ static void strip_tile(const FlashRun *r, const Space *space, Strip *t, int64_t 
     t->begun = true;
 }
 
+/* The same for a strip of one query, from packed columns of keys and rows of values. */
+static void single_tile(const FlashRun *r, const Space *space, Strip *t, int64_t b, int64_t key,
+                        int64_t count, FlashRows v)
+{
+    int64_t begin = t->seen.first > key ? t->seen.first - key : 0;
+    int64_t end   = flash_least(t->seen.end - key, count);
+    if (begin >= end) return;
+    if (!t->begun) memset(t->o, 0, (size_t)r->E * sizeof *t->o);
+    if (r->x->p > 0) flash_dropout(r, space->factor, b, t->s, t->h, 1, key, begin, end);
+    r->f->single(&(FlashSingle){
+        .q = (const float *)t->q, .k = space->k, .v = v.at, .D = r->D, .E = r->E, .v_row = v.row,
+        .begin = (int)begin, .end = (int)end, .factor = r->x->p > 0 ? space->factor : NULL,
+        .scale = r->x->scale, .max = t->max, .sum = t->sum, .o = t->o });
+    t->begun = true;
+}
+
 static void strip_end(const FlashRun *r, const Space *space, Strip *t, int64_t b)
 {
     float inverse[FLASH_COLUMNS] = { 0 };
@@ -107,6 +123,11 @@ static void strip_end(const FlashRun *r, const Space *space, Strip *t, int64_t b
         *lse = none ? -INFINITY : (float)((double)t->max[i] + log(t->sum[i]));
     }
     if (!t->begun) memset(t->o, 0, (size_t)(r->e_rows * r->columns) * sizeof *t->o);
+    if (t->used == 1) {
+        float *o = (float *)flash_at(r->x->o, b, t->s, t->h);
+        for (int64_t e = 0; e < r->E; e++) o[e] = t->o[e] * inverse[0];
+        return;
+    }
     r->f->multiply_rows(t->o, inverse, r->e_rows);
     flash_store(r, r->x->o, b, t->s, t->h, t->o, 0, t->used, space->scratch, false);
 }
@@ -115,6 +136,7 @@ static void piece(const FlashRun *r, const Space *space, int64_t b, int64_t g, i
 {
     Strip   strip[STRIPS];
     int64_t begin = r->U, end = 0;
+    bool    wide = false, single = false;
     for (int64_t i = 0; i < strips; i++) {
         Strip *t = &strip[i];
         t->h = g * r->group + (first + i) % r->group;
@@ -122,6 +144,7 @@ static void piece(const FlashRun *r, const Space *space, int64_t b, int64_t g, i
         t->used = flash_least(r->columns, r->S - t->s);
         t->q = space->q + i * r->columns * r->D;
         t->o = space->o + i * r->columns * r->e_rows;
+        *(t->used > 1 ? &wide : &single) = true;
         strip_begin(r, t, b);
         if (t->seen.first == t->seen.end) continue;
         if (t->seen.first < begin) begin = t->seen.first;
@@ -129,9 +152,18 @@ static void piece(const FlashRun *r, const Space *space, int64_t b, int64_t g, i
     }
     for (int64_t key = begin / FORWARD_KEYS * FORWARD_KEYS; key < end; key += FORWARD_KEYS) {
         int64_t count = flash_least(FORWARD_KEYS, r->U - key);
-        FlashRows k = flash_rows(r, space->k, r->x->k, b, key, g, count);
-        flash_depth(r, space->v, r->x->v, b, key, g, count);
-        for (int64_t i = 0; i < strips; i++) strip_tile(r, space, &strip[i], b, key, count, k);
+        if (wide) {
+            FlashRows k = flash_rows(r, space->k, r->x->k, b, key, g, count);
+            flash_depth(r, space->v, r->x->v, b, key, g, count);
+            for (int64_t i = 0; i < strips; i++)
+                if (strip[i].used > 1) strip_tile(r, space, &strip[i], b, key, count, k);
+        }
+        if (single) {
+            flash_columns(r, space->k, r->x->k, b, key, g, count);
+            FlashRows v = flash_rows(r, space->v, r->x->v, b, key, g, count);
+            for (int64_t i = 0; i < strips; i++)
+                if (strip[i].used == 1) single_tile(r, space, &strip[i], b, key, count, v);
+        }
     }
     for (int64_t i = 0; i < strips; i++) strip_end(r, space, &strip[i], b);
 }
