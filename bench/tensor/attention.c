@@ -10,8 +10,8 @@
 #include <math.h>
 #include "tensor/cpu/flash/flash.h"
 
-typedef struct { int64_t B, T, H, G, D; bool causal; } Shape;
-static const Shape shapes[] = {
+typedef struct { int64_t B, T, H, G, D; bool causal; } HeadSizes;
+static const HeadSizes shapes[] = {
     { 4, 1024, 12, 12, 64, true },  { 1, 1024, 12, 12, 64, true },  { 4, 64, 12, 12, 64, true },
     { 4, 1024, 12, 12, 64, false }, { 4, 1024, 6, 6, 128, true },   { 4, 1024, 6, 6, 128, false },
     { 1, 1024, 6, 6, 128, true },   { 4, 64, 6, 6, 128, true },     { 4, 1024, 8, 2, 64, true },
@@ -31,7 +31,7 @@ static Tensor random_tensor(int64_t B, int64_t T, int64_t H, int64_t D)
     return x;
 }
 
-static Flash case_new(const Shape *s, const FlashFamily *family)
+static Flash case_new(const HeadSizes *s, const FlashFamily *family)
 {
     Tensor kv = random_tensor(s->B, s->T, 2 * s->G, s->D), dkv = random_tensor(s->B, s->T, 2 * s->G, s->D), range = { 0 };
     if (!s->causal) {
@@ -54,7 +54,7 @@ static void pass_run(Team *team, const Flash *x, bool backward, void *work, size
 }
 
 /* Short passes are repeated until they last as long as a burst. */
-static void measure(Team *team, Burst burst, const Flash *x, const Shape *s, bool backward)
+static void measure(Team *team, Burst burst, const Flash *x, const HeadSizes *s, bool backward)
 {
     double pairs = s->causal ? (double)s->T * (double)(s->T + 1) / 2 : (double)s->T * (double)s->T;
     double flops = (backward ? 10.0 : 4.0) * (double)(s->B * s->H * s->D) * pairs;
