@@ -16,17 +16,19 @@ function(module name)
     target_link_libraries(module_${name} ${kind} ${ARG_MODULES} ${ARG_LIBS})
 endfunction()
 # The cpu back end is plain loops that the compiler vectorises. The two flags change no value: nobody reads errno or traps.
-file(GLOB cpu_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/tensor/cpu/*.c)
+file(GLOB_RECURSE cpu_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/tensor/cpu/*.c)
 set_source_files_properties(${cpu_sources} PROPERTIES COMPILE_OPTIONS
     "-fno-math-errno;-fno-trapping-math;$<$<CONFIG:Release>:-O3>")
-# The matrix product has its kernels compiled once for each family of instructions and chosen at run time. Vectors of 512 bits
+# The matrix product and attention have their kernels compiled once for each family of instructions and chosen at run time. Vectors of 512 bits
 # are asked for, because compilers prefer 256.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     set(avx512 -mfma -mavx512f -mavx512bw -mavx512vl -mavx512dq -mprefer-vector-width=512)
     set(gemm_avx512_bf16 ${avx512} -mavx512bf16)
     set(gemm_avx512      ${avx512})
     set(gemm_avx2        -mfma -mavx2)
-    foreach(family gemm_avx512_bf16 gemm_avx512 gemm_avx2)
+    set(flash/flash_avx512 ${gemm_avx512})
+    set(flash/flash_avx2   ${gemm_avx2})
+    foreach(family gemm_avx512_bf16 gemm_avx512 gemm_avx2 flash/flash_avx512 flash/flash_avx2)
         set_property(SOURCE ${CMAKE_SOURCE_DIR}/src/tensor/cpu/${family}.c APPEND PROPERTY COMPILE_OPTIONS ${${family}})
     endforeach()
 endif()

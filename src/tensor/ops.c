@@ -55,15 +55,15 @@ static double op_flops(int op, const void *arguments)
         const MatmulBackwardWeight *a = arguments;
         return 2.0 * (double)tensor_count(a->dy_TK) * (double)a->dw_KC.dim[1];
     }
-    /* Each head multiplies S x D by D x U twice forward and five times backward. The whole rectangle is
-     * counted, also where the causal mask hides half of it. */
+    /* Forward each head multiplies S x D by D x U and S x U by U x E; backward it does three products with D
+     * and two with E. The whole rectangle is counted, also where the causal mask hides half of it. */
     case OP_attention_forward: {
         const AttentionForward *a = arguments;
-        return 4.0 * (double)tensor_count(a->q) * (double)a->k.dim[1];
+        return 2.0 * (double)(tensor_count(a->q) + tensor_count(a->o)) * (double)a->k.dim[1];
     }
     case OP_attention_backward: {
         const AttentionBackward *a = arguments;
-        return 10.0 * (double)tensor_count(a->q) * (double)a->k.dim[1];
+        return (6.0 * (double)tensor_count(a->q) + 4.0 * (double)tensor_count(a->d_o)) * (double)a->k.dim[1];
     }
     }
     return 0;                                  /* the others are bound by memory bandwidth */

@@ -92,7 +92,7 @@ static Status attend_rank(Transport *transport, void *context)
 {
     Attended *ring = context;
     ModelConfig config = { .layers = 2, .heads = H, .groups = G, .head_dim = D, .sequence = S, .attention_dropout = ring->dropout };
-    Arena host, flight, scratch;
+    Arena host, flight, scratch, workspace;
     Comm *world, *tp;
     Queue queue;
     StepState step_state = { .seed = 3, .step = 5 };
@@ -102,12 +102,14 @@ static Status attend_rank(Transport *transport, void *context)
     TRY(arena_open(&host, "host", 1 << 20));
     TRY(arena_open(&flight, "flight", 1 << 20));
     TRY(arena_open(&scratch, "scratch", 1 << 20));
+    TRY(arena_open(&workspace, "workspace", 1 << 20));
+    queue.workspace = &workspace;
     Batch batch = batch_make(&host, ring, transport->rank);
     ExecContext run = { .config = &config, .precision = precision_uniform(queue.backend->compute), .queue = &queue, .tp = { .comm = tp, .queue = &queue, .scratch = &scratch }, .cp = world, .activations = &flight,
                 .wgrad_saved = &scratch, .scratch = &scratch, .batch = &batch, .drop = ring->dropout > 0 };
     attend(ring, &run, &host, transport->rank);
-    Arena *arenas[] = { &host, &flight, &scratch };
-    for (int i = 0; i < 3; i++) arena_close(arenas[i]);
+    Arena *arenas[] = { &host, &flight, &scratch, &workspace };
+    for (int i = 0; i < 4; i++) arena_close(arenas[i]);
     queue_close(&queue);
     comm_close(tp);
     comm_close(world);

@@ -74,7 +74,7 @@ static void attention_by_hand(void **state)
     Queue  q   = { .backend = &dry_ref_backend };
     Tensor q4  = dry(F64, B, S, H, D), k = dry(F64, B, U, G, D);
     attention_forward(&q, (AttentionForward){ .o = q4, .q = q4, .k = k, .v = k });
-    attention_backward(&q, (AttentionBackward){ .dq = q4, .dk = k, .dv = k, .q = q4, .k = k, .v = k });
+    attention_backward(&q, (AttentionBackward){ .dq = q4, .dk = k, .dv = k, .d_o = q4, .q = q4, .k = k, .v = k });
     assert_true(q.count[OP_attention_forward].flops == 4.0 * B * H * S * U * D);
     assert_true(q.count[OP_attention_backward].flops == 10.0 * B * H * S * U * D);
     assert_true(q.count[OP_attention_forward].bytes == 8.0 * D * (2 * B * S * H + 2 * B * U * G));

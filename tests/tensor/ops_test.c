@@ -243,13 +243,20 @@ static bool make_rope_backward(Arguments *a, int variant)
 }
 
 /* ---- attention ---- */
-static const struct { int64_t B, S, U, H, G, D, q0, k0; bool interval; double p, size; } attention[] = {
-    { 1, 1, 1, 1, 1, 1, 0, 0, false, 0, 1 },               /* one of everything */
-    { 2, 19, 19, 4, 2, 16, 0, 0, false, 0, 1 },            /* causal, two heads share one */
-    { 2, 9, 150, 3, 1, 20, 130, 0, false, 0.2, 1 },        /* a cache of keys before the queries */
-    { 1, 40, 70, 6, 3, 33, 30, 50, false, 0.1, 1 },        /* keys that begin after most queries */
-    { 2, 33, 90, 4, 4, 8, 0, 10, true, 0.3, 1 },           /* intervals, some of them empty or outside */
-    { 1, 17, 17, 2, 2, 16, 0, 0, false, 0, 300 },          /* scores in the ten thousands */
+enum { CAUSAL, INTERVALS, WINDOW };                        /* key_range_i: absent, random, a window of 21 keys */
+static const struct { int64_t B, S, U, H, G, D, E, q0, k0; int keys; double p, size; } attention[] = {
+    { 1, 1, 1, 1, 1, 1, 1, 0, 0, CAUSAL, 0, 1 },           /* one of everything */
+    { 2, 19, 19, 4, 2, 16, 16, 0, 0, CAUSAL, 0, 1 },       /* causal, two heads share one */
+    { 2, 9, 150, 3, 1, 20, 20, 130, 0, CAUSAL, 0.2, 1 },   /* a cache of keys before the queries */
+    { 1, 40, 70, 6, 3, 33, 33, 30, 50, CAUSAL, 0.1, 1 },   /* keys that begin after most queries */
+    { 2, 33, 90, 4, 4, 8, 8, 0, 10, INTERVALS, 0.3, 1 },   /* intervals, some of them empty or outside */
+    { 1, 17, 17, 2, 2, 16, 16, 0, 0, CAUSAL, 0, 300 },     /* scores in the ten thousands */
+    { 1, 301, 301, 2, 1, 8, 8, 0, 0, CAUSAL, 0, 1 },       /* several tiles of queries and keys */
+    { 1, 290, 290, 1, 1, 10, 6, 0, 0, WINDOW, 0.1, 1 },    /* tiles that nobody sees on both sides */
+    { 2, 97, 193, 2, 2, 33, 80, 90, 0, INTERVALS, 0, 1 },  /* one more than a tile; wider values */
+    { 1, 96, 192, 2, 2, 80, 33, 96, 0, CAUSAL, 0, 1 },     /* whole tiles; narrower values */
+    { 1, 95, 95, 1, 1, 128, 128, 0, 0, CAUSAL, 0, 1 },     /* one less than a tile */
+    { 1, 49, 50, 2, 1, 256, 256, 1, 0, CAUSAL, 0.5, 1 },
 };
 enum { ATTENTION = sizeof attention / sizeof *attention };
 
@@ -257,18 +264,23 @@ static bool make_attention_forward(Arguments *a, int variant)
 {
     if (variant >= ATTENTION) return false;
     int64_t B = attention[variant].B, S = attention[variant].S, U = attention[variant].U,
-            D = attention[variant].D;
+            D = attention[variant].D, E = attention[variant].E;
     int64_t H = attention[variant].H, G = attention[variant].G;
     double size = attention[variant].size;
     Tensor kv = between(-size, size, B, U, 2 * G, D);
-    Tensor o  = exchanged(real(S, B, H, D), 0, 1);         /* positions outside of sequences */
+    Tensor o  = exchanged(real(S, B, H, E), 0, 1);         /* positions outside of sequences */
     a->attention_forward = (AttentionForward){
         .o = o, .lse = real(B, S, H), .q = tensor_slice(between(-size, size, B, S, H + 1, D), 2, 1, H),
         .k = tensor_slice(kv, 2, 0, G), .v = tensor_slice(kv, 2, G, G), .sample_i = ints(B, 0, 1000),
-        .q0 = attention[variant].q0, .k0 = attention[variant].k0, .head0 = 2, .heads = 9, .span = 200,
+        .q0 = attention[variant].q0, .k0 = attention[variant].k0, .head0 = 2, .heads = 9, .span = 301,
         .scale = 1 / sqrt((double)D), .p = attention[variant].p, .site = 3 };
-    if (attention[variant].interval)
+    if (E != D) a->attention_forward.v = real(B, U, G, E);
+    if (attention[variant].keys != CAUSAL)
         a->attention_forward.key_range_i = visible(B, S, U + attention[variant].k0 + 5);
+    for (int64_t i = 0; i < B * S && attention[variant].keys == WINDOW; i++) {
+        int32_t *keys = (int32_t *)a->attention_forward.key_range_i.data + 2 * i;
+        keys[0] = (int32_t)(i % S) - 15, keys[1] = (int32_t)(i % S) + 6;
+    }
     if (size > 1) loosen = 5e3;                            /* scores of 1e5 have roundings of 1e-2 */
     return true;
 }
@@ -285,11 +297,12 @@ static bool make_attention_backward(Arguments *a, int variant)
     if (!make_attention_forward(a, variant)) return false;
     AttentionForward f = a->attention_forward;
     int64_t B = f.q.dim[0], S = f.q.dim[1], H = f.q.dim[2], D = f.q.dim[3], U = f.k.dim[1], G = f.k.dim[2];
-    Tensor d_o = real(B, S, H, D), delta = real(B, S, H);
+    int64_t E = f.v.dim[3];
+    Tensor d_o = real(B, S, H, E), delta = real(B, S, H);
     attention_forward(&ref_queue, f);
     attention_delta(&ref_queue, (AttentionDelta){ .delta = delta, .o = f.o, .d_o = d_o });
     a->attention_backward = (AttentionBackward){
-        .dq = tensor_slice(real(B, S, H + 2, D), 2, 1, H), .dk = real(B, U, G, D), .dv = real(B, U, G, D),
+        .dq = tensor_slice(real(B, S, H + 2, D), 2, 1, H), .dk = real(B, U, G, D), .dv = real(B, U, G, E),
         .d_o = d_o, .q = f.q, .k = f.k, .v = f.v, .lse = f.lse, .delta = delta, .key_range_i = f.key_range_i,
         .sample_i = f.sample_i, .q0 = f.q0, .k0 = f.k0, .head0 = f.head0, .heads = f.heads, .span = f.span,
         .scale = f.scale, .p = f.p, .site = f.site };

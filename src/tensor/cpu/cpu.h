@@ -2,8 +2,9 @@
 #define TENSOR_CPU_CPU_H
 /* The fast back end of a host: float, with loops that the compiler vectorizes and team_for divides into
  * chunks that depend on shapes alone. Every sum has a fixed order, so results are bitwise the same for any
- * number of threads. Outside of the matrix products (gemm.h) no multiply-add is contracted into a fused one
- * and any instruction set gives the same bits; the products' bits depend on their family of kernels. */
+ * number of threads. Outside of the matrix products (gemm.h) and attention (flash/flash.h) no multiply-add is
+ * contracted into a fused one and any instruction set gives the same bits; theirs depend on the family of
+ * kernels. */
 #include <math.h>
 #include <string.h>
 #include "tensor/ops.h"
@@ -21,6 +22,8 @@ size_t cpu_workspace(const Queue *q, int op, const void *arguments);
 size_t cpu_matmul_forward_workspace(const Queue *q, const MatmulForward *a);
 size_t cpu_matmul_backward_input_workspace(const Queue *q, const MatmulBackwardInput *a);
 size_t cpu_matmul_backward_weight_workspace(const Queue *q, const MatmulBackwardWeight *a);
+size_t cpu_attention_forward_workspace(const Queue *q, const AttentionForward *a);
+size_t cpu_attention_backward_workspace(const Queue *q, const AttentionBackward *a);
 
 /* CLONES before a function compiles it once for each instruction set; the program loader chooses one. The
  * choice runs before a sanitizer is initialized, so sanitizer builds have no clones. The name of such a

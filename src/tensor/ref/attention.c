@@ -1,14 +1,14 @@
 /* Scaled dot-product attention (Vaswani et al. 2017) with grouped key-value heads, and the merging of two
  * chunks of keys.
  * B sequences   S queries   U keys   H query heads   G key-value heads, each shared by H / G query heads
- * D channels of a head */
+ * D channels of q and k   E channels of v and o */
 #include "base/random.h"
 #include "tensor/ref/ref.h"
 
 /* What forward and backward share: the sizes, which keys a query sees, and which probabilities are
  * dropped. The fields are those of the ops' arguments (tensor/ops.def); key is the dropout key. */
 typedef struct {
-    int64_t  B, S, U, H, G, D;
+    int64_t  B, S, U, H, G, D, E;
     Tensor   key_range_i, sample_i;
     int64_t  q0, k0, head0, heads, span;
     double   p;
@@ -17,7 +17,7 @@ typedef struct {
 
 #define REF_ATTENTION(queue, a) checked((RefAttention){                                                     \
     .B = (a)->q.dim[0], .S = (a)->q.dim[1], .U = (a)->k.dim[1],                                             \
-    .H = (a)->q.dim[2], .G = (a)->k.dim[2], .D = (a)->q.dim[3],                                             \
+    .H = (a)->q.dim[2], .G = (a)->k.dim[2], .D = (a)->q.dim[3], .E = (a)->v.dim[3],                       \
     .key_range_i = (a)->key_range_i, .sample_i = (a)->sample_i, .q0 = (a)->q0, .k0 = (a)->k0,               \
     .head0 = (a)->head0, .heads = (a)->heads, .span = (a)->span,                                            \
     .p = (a)->p, .key = dropout_key((queue)->step_state, (a)->site) })
@@ -69,22 +69,22 @@ static void forward_query(const RefAttention *x, const AttentionForward *a, int6
         if (key_visible(x, b, s, u)) sum += exp(score(a->q, a->k, a->scale, b, s, h, u, g) - max);
     double lse = sum == 0 ? -INFINITY : max + log(sum);
     *at3(a->lse, b, s, h) = lse;
-    for (int64_t d = 0; d < x->D; d++) *at4(a->o, b, s, h, d) = 0;
+    for (int64_t e = 0; e < x->E; e++) *at4(a->o, b, s, h, e) = 0;
     for (int64_t u = 0; u < x->U; u++) {
         if (!key_visible(x, b, s, u)) continue;
         double prob = dropout_factor(x, b, s, h, u) * exp(score(a->q, a->k, a->scale, b, s, h, u, g) - lse);
-        for (int64_t d = 0; d < x->D; d++) *at4(a->o, b, s, h, d) += prob * *at4(a->v, b, u, g, d);
+        for (int64_t e = 0; e < x->E; e++) *at4(a->o, b, s, h, e) += prob * *at4(a->v, b, u, g, e);
     }
 }
 
 REF(attention_forward, AttentionForward)
 {
     RefAttention x = REF_ATTENTION(q, a);
-    WANT(a->o, F64, x.B, x.S, x.H, x.D);
+    WANT(a->o, F64, x.B, x.S, x.H, x.E);
     WANT(a->lse, F64, x.B, x.S, x.H);
     WANT(a->q, F64, x.B, x.S, x.H, x.D);
     WANT(a->k, F64, x.B, x.U, x.G, x.D);
-    WANT(a->v, F64, x.B, x.U, x.G, x.D);
+    WANT(a->v, F64, x.B, x.U, x.G, x.E);
     for (int64_t b = 0; b < x.B; b++)
         for (int64_t s = 0; s < x.S; s++)
             for (int64_t h = 0; h < x.H; h++) forward_query(&x, a, b, s, h);
@@ -116,8 +116,9 @@ static void backward_query(const RefAttention *x, const AttentionBackward *a, in
         double prob = exp(score(a->q, a->k, a->scale, b, s, h, u, g) - *at3(a->lse, b, s, h));
         double factor = dropout_factor(x, b, s, h, u), dprob = factor * score(a->d_o, a->v, 1, b, s, h, u, g);
         double dscore = a->scale * prob * (dprob - *at3(a->delta, b, s, h));
+        for (int64_t e = 0; e < x->E; e++)
+            *at4(a->dv, b, u, g, e) += factor * prob * *at4(a->d_o, b, s, h, e);
         for (int64_t d = 0; d < x->D; d++) {
-            *at4(a->dv, b, u, g, d) += factor * prob * *at4(a->d_o, b, s, h, d);
             *at4(a->dk, b, u, g, d) += dscore * *at4(a->q, b, s, h, d);
             *at4(a->dq, b, s, h, d) += dscore * *at4(a->k, b, u, g, d);
         }
@@ -129,11 +130,11 @@ REF(attention_backward, AttentionBackward)
     RefAttention x = REF_ATTENTION(q, a);
     WANT(a->dq, F64, x.B, x.S, x.H, x.D);
     WANT(a->dk, F64, x.B, x.U, x.G, x.D);
-    WANT(a->dv, F64, x.B, x.U, x.G, x.D);
-    WANT(a->d_o, F64, x.B, x.S, x.H, x.D);
+    WANT(a->dv, F64, x.B, x.U, x.G, x.E);
+    WANT(a->d_o, F64, x.B, x.S, x.H, x.E);
     WANT(a->q, F64, x.B, x.S, x.H, x.D);
     WANT(a->k, F64, x.B, x.U, x.G, x.D);
-    WANT(a->v, F64, x.B, x.U, x.G, x.D);
+    WANT(a->v, F64, x.B, x.U, x.G, x.E);
     WANT(a->lse, F64, x.B, x.S, x.H);
     WANT(a->delta, F64, x.B, x.S, x.H);
     for (int64_t b = 0; b < x.B; b++)

@@ -1,0 +1,57 @@
+#ifndef TENSOR_CPU_FLASH_H
+#define TENSOR_CPU_FLASH_H
+/* Attention in tiles of queries and keys whose scores stay in the cache (FlashAttention: Dao et al. 2022;
+ * FlashAttention-2: Dao 2023). Memory does not grow with the product of queries and keys. The arguments are
+ * those of the ops in tensor/ops.def. The matrix products are those of gemm's register tiles.
+ *
+ * A tile holds 96 keys in the forward pass, 192 in the backward pass, counted from key 0 of the call, and in
+ * the backward pass 96 queries, counted from query 0 of the call. Tiles that no query sees are skipped.
+ *
+ * What is promised of the bits: a query's o and lse depend on the query, the keys it sees and their places
+ * in the chunk of keys, and the family alone. They depend neither on other queries, sequences and heads, nor
+ * on the number of threads, nor on strides. Each score adds its products in order of channels. o adds the
+ * terms of a tile in order of keys to a sum that begins at 0, and the tiles' sums in order. dq adds the
+ * tiles of keys in order, dk and dv add the query heads of their group and of each the tiles of queries in
+ * order, and the sum to what was there; no sum depends on the number of threads. The families with a fused
+ * multiply-add (avx512, avx2, neon) agree to the bit. This holds for finite numbers: a key that one query of
+ * a tile sees is multiplied by 0 for the others. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/team.h"
+#include "tensor/cpu/gemm.h"
+#include "tensor/tensor.h"
+
+typedef struct FlashFamily FlashFamily;
+
+/* B sequences   S queries   U keys   H query heads   G key-value heads   D channels of q and k, E of v and o
+ * Floating-point tensors are F32, any strides but the last. `o` belongs to the forward pass, d_o to dv to the
+ * backward pass; the other ones to both. */
+typedef struct {
+    Tensor   o, d_o, delta, dq, dk, dv;
+    Tensor   lse, q, k, v, key_range_i, sample_i;
+    int64_t  q0, k0, head0, heads, span;
+    float    scale;
+    double   p;                        /* of dropout; 0: none */
+    uint64_t dropout_key;
+    const FlashFamily *family;         /* NULL: the best that this machine can run */
+} Flash;
+
+/* Bytes to work in: those of each thread depend on D and E alone; the backward pass adds 4 bytes for each
+ * tile of queries. They are those of the family that needs most, as gemm's. */
+size_t flash_forward_workspace (const Flash *x, int threads);
+size_t flash_backward_workspace(const Flash *x, int threads);
+/* lse = log of the sum over visible keys of exp(score),   o = sum of dropout exp(score - lse) v */
+void   flash_forward (Team *team, const Flash *x, void *workspace, size_t workspace_bytes);
+/* With prob = exp(score - lse) and dprob = dropout (do . v):   dv += dropout prob do
+ * dscore = prob (dprob - delta),   dk += scale dscore q,   dq += scale dscore k */
+void   flash_backward(Team *team, const Flash *x, void *workspace, size_t workspace_bytes);
+
+/* "avx512", "avx2", "neon", "portable": best first. NULL from FLASH_FAMILIES on. */
+enum { FLASH_FAMILIES = 4 };
+const FlashFamily *flash_family_at  (int i);
+const char        *flash_family_name(const FlashFamily *family);
+/* The family of the products' register tiles. */
+const GemmFamily  *flash_family_gemm(const FlashFamily *family);
+bool               flash_family_runs(const FlashFamily *family);
+#endif

@@ -1,0 +1,80 @@
+#ifndef TENSOR_CPU_FLASH_FAMILY_H
+#define TENSOR_CPU_FLASH_FAMILY_H
+/* What flash attention needs of an instruction set beside the register tiles of gemm_family.h: the softmax of
+ * a strip of scores. A strip has the tile's `columns` adjacent, as the packed b of a product; the forward
+ * pass has queries in the columns and keys in the rows, the backward pass the reverse. flash_kernel.inc
+ * defines the functions once for all families. */
+#include "tensor/cpu/flash/flash.h"
+#include "tensor/cpu/gemm_family.h"
+
+/* Sizes of tiles, multiples of every register tile's rows and columns (8 x 48, 6 x 16, 8 x 12, 4 x 8). The
+ * first three are part of the results and the same in all families; FORWARD_QUERIES is the size of a piece of
+ * work, whose strips share what is packed of keys and values. The forward pass has a strip of scores in the
+ * first-level cache; the backward pass packs a tile of queries for each tile of keys and gains by wide
+ * ones. */
+enum { FORWARD_KEYS = 96, BACKWARD_KEYS = 192, BACKWARD_QUERIES = 96, FORWARD_QUERIES = 192 };
+/* Floats between the rows of dropout factors; the widest strip. */
+enum { FLASH_FACTORS = BACKWARD_KEYS, FLASH_COLUMNS = 48 };
+
+/* Of one strip of queries: the scores of keys [begin, end) of the tile become probabilities. */
+typedef struct {
+    float         *score;              /* [keys][columns]: q . k, then dropout exp(score - max) */
+    int            begin, end;
+    int            columns;            /* in use; others may hold anything */
+    bool           masked;             /* not all queries see all of these keys */
+    int32_t        key;                /* of row 0 */
+    const int32_t *first_key, *end_key;        /* [columns]: the keys that a query sees */
+    const float   *factor;             /* [keys][columns]: of dropout; NULL: none */
+    float          scale;
+    float         *max, *shrink;       /* [columns]: so far; what the sums so far are multiplied by */
+    double        *sum;                /* [columns] of exp(score - max), without dropout */
+} FlashForward;
+
+/* One query and a tile of keys, as in generation: keys [begin, end), which it sees, are added to o. */
+typedef struct {
+    const float    *q;                 /* channel d at q[d * columns] */
+    const GemmWord *k;                 /* packed columns, [strip][D][columns] */
+    const char     *v;                 /* rows of E channels, v_row bytes apart */
+    int64_t         D, E, v_row;
+    int             begin, end;
+    const float    *factor;            /* [keys]; NULL: none */
+    float           scale;
+    float          *max;               /* so far, as in FlashForward */
+    double         *sum;
+    float          *o;                 /* [E] */
+} FlashSingle;
+
+/* Of one strip of keys: the scores of queries [begin, end) become probabilities, and dprob becomes dscore. */
+typedef struct {
+    float         *score, *dprob;      /* [queries][columns]: dropout prob and scale dscore afterwards */
+    int            begin, end;
+    int            columns;
+    bool           masked;
+    int32_t        key;                /* of column 0 */
+    const int32_t *first_key, *end_key;        /* [queries] */
+    const float   *factor;             /* [queries][FLASH_FACTORS]; NULL: none */
+    float          scale;
+    const float   *lse, *delta;        /* [queries] */
+} FlashBackward;
+
+struct FlashFamily {
+    const GemmFamily *gemm;
+    int               lanes;           /* of a vector; a tile's columns are some vectors */
+    /* Register tiles of the first 1, 2, ... vectors of a strip, by how a lies, as GemmFamily.tile: for a
+     * strip with few columns in use. The sums are the same. */
+    GemmTile         *narrow[3][2];
+    /* Whether some shrink is not 1 */
+    bool (*forward) (const FlashForward *x);
+    void (*backward)(const FlashBackward *x);
+    /* The same bits as forward and the two products of a strip */
+    void (*single)  (const FlashSingle *x);
+    /* x[i][j] *= factor[j] for rows of the tile's columns */
+    void (*multiply_rows)(float *x, const float *factor, int64_t rows);
+    /* to[i][j] (+)= x[i][j] for columns of a strip; rows of `to` are `row` apart */
+    void (*store_rows)(float *to, int64_t row, const float *x, int64_t rows, int64_t columns, bool add);
+    /* factor[i] = the dropout factor of element index + i, for n up to FLASH_FACTORS */
+    void (*dropout)(float *factor, uint64_t key, uint64_t index, int n, uint32_t threshold, float scale);
+};
+
+extern const FlashFamily flash_avx512, flash_avx2, flash_neon, flash_portable;
+#endif

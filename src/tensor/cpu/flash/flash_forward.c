@@ -1,0 +1,197 @@
+/* The forward pass of flash attention. Scores are transposed, [keys][queries], so that the softmax of a query
+ * stays in its lane and probabilities are a packed b as they are:
+ *
+ *     scoreT = k qT      k in place,         qT packed once for all keys
+ *     oT    += vT probT  vT packed once for the strips of queries of a piece of work
+ *
+ * A piece of work is some strips of queries that share a key-value head: neighbours in the group of query
+ * heads first, then positions. */
+#include <math.h>
+#include <string.h>
+#include "tensor/cpu/flash/flash_run.h"
+
+enum { STRIPS = FORWARD_QUERIES / 8 };               /* of the narrowest family */
+
+/* One strip of queries of one head, and what its softmax keeps from tile to tile. Arrays are [columns]. */
+typedef struct {
+    int64_t   s, h, used;              /* its first query, its head, queries in it */
+    FlashKeys seen, seen_by_all;       /* from the first to the last key that any sees; that all see */
+    bool      begun;                   /* oT is set */
+    GemmWord *q;                       /* packed qT, [D][columns] */
+    float    *o;                       /* oT, [e_rows][columns] */
+    int32_t   first_key[FLASH_COLUMNS], end_key[FLASH_COLUMNS];
+    float     max[FLASH_COLUMNS], shrink[FLASH_COLUMNS];
+    double    sum[FLASH_COLUMNS];
+} Strip;
+
+/* A thread's memory */
+typedef struct {
+    GemmWord *q, *k, *v, *scratch;
+    float    *o, *score, *factor, *factor_T;
+} Space;
+
+static size_t space_make(Space *space, const FlashRun *r, char *memory)
+{
+    FlashSpace take = { memory, 0 };
+    bool drops = r->x->p > 0;
+    space->q        = flash_take(&take, FORWARD_QUERIES * r->D);
+    space->o        = flash_take(&take, FORWARD_QUERIES * r->e_rows);
+    space->k        = flash_take(&take, FORWARD_KEYS * r->D);
+    space->v        = flash_take(&take, FORWARD_KEYS * r->e_rows);
+    space->score    = flash_take(&take, FORWARD_KEYS * r->columns);
+    space->factor   = flash_take(&take, drops ? r->columns * FLASH_FACTORS : 0);
+    space->factor_T = flash_take(&take, drops ? r->columns * FORWARD_KEYS : 0);
+    space->scratch  = flash_take(&take, flash_store_words(r));
+    return take.used;
+}
+
+static size_t thread_bytes(const FlashRun *r)
+{
+    Space space;
+    return space_make(&space, r, NULL);
+}
+
+/* Columns beyond the last query see what it sees, so that they mask nothing more. */
+static void strip_begin(const FlashRun *r, Strip *t, int64_t b)
+{
+    t->seen = t->seen_by_all = (FlashKeys){ 0, 0 };
+    for (int64_t i = 0; i < r->columns; i++) {
+        FlashKeys keys = flash_keys(r, b, t->s + flash_least(i, t->used - 1));
+        t->first_key[i] = keys.first, t->end_key[i] = keys.end;
+        t->max[i] = -INFINITY, t->shrink[i] = 1, t->sum[i] = 0;
+        if (i == 0) t->seen_by_all = keys;
+        if (keys.first > t->seen_by_all.first) t->seen_by_all.first = keys.first;
+        if (keys.end < t->seen_by_all.end) t->seen_by_all.end = keys.end;
+        if (keys.first == keys.end) continue;
+        bool empty = t->seen.first == t->seen.end;
+        if (empty || keys.first < t->seen.first) t->seen.first = keys.first;
+        if (empty || keys.end > t->seen.end) t->seen.end = keys.end;
+    }
+    t->begun = false;
+    flash_columns(r, t->q, r->x->q, b, t->s, t->h, t->used);
+}
+
+/* One tile of keys: `key` is its first, k and v are its rows. */
+static void strip_tile(const FlashRun *r, const Space *space, Strip *t, int64_t b, int64_t key, int64_t count,
+                       FlashRows k)
+{
+    int64_t rows  = r->g->rows, begin = t->seen.first > key ? (t->seen.first - key) / rows * rows : 0;
+    int64_t end   = flash_least(t->seen.end - key, count);
+    if (begin >= end) return;
+    float *score = space->score + begin * r->columns;
+    k.at += begin * k.row;
+    flash_multiply_rows(r, score, end - begin, k, t->q, r->D, t->used);
+    if (r->x->p > 0) {
+        flash_dropout(r, space->factor, b, t->s, t->h, t->used, key, begin, end);
+        r->g->pack_b_transposed((GemmWord *)space->factor_T, space->factor, FLASH_FACTORS, end, t->used,
+                                GEMM_WORDS);
+    }
+    bool changed = r->f->forward(&(FlashForward){
+        .score = space->score, .begin = (int)begin, .end = (int)end, .columns = (int)t->used,
+        .masked = key + begin < t->seen_by_all.first || key + end > t->seen_by_all.end,
+        .key = (int32_t)key, .first_key = t->first_key, .end_key = t->end_key,
+        .factor = r->x->p > 0 ? space->factor_T : NULL, .scale = r->x->scale,
+        .max = t->max, .shrink = t->shrink, .sum = t->sum });
+    if (t->begun && changed) r->f->multiply_rows(t->o, t->shrink, r->e_rows);
+    flash_multiply_strips(r, t->o, t->begun, r->e_rows, space->v, count, begin, score, end - begin, t->used);
+    t->begun = true;
+}
+
+/* The same for a strip of one query, from packed columns of keys and rows of values. */
+static void single_tile(const FlashRun *r, const Space *space, Strip *t, int64_t b, int64_t key,
+                        int64_t count, FlashRows v)
+{
+    int64_t begin = t->seen.first > key ? t->seen.first - key : 0;
+    int64_t end   = flash_least(t->seen.end - key, count);
+    if (begin >= end) return;
+    if (!t->begun) memset(t->o, 0, (size_t)r->E * sizeof *t->o);
+    if (r->x->p > 0) flash_dropout(r, space->factor, b, t->s, t->h, 1, key, begin, end);
+    r->f->single(&(FlashSingle){
+        .q = (const float *)t->q, .k = space->k, .v = v.at, .D = r->D, .E = r->E, .v_row = v.row,
+        .begin = (int)begin, .end = (int)end, .factor = r->x->p > 0 ? space->factor : NULL,
+        .scale = r->x->scale, .max = t->max, .sum = t->sum, .o = t->o });
+    t->begun = true;
+}
+
+static void strip_end(const FlashRun *r, const Space *space, Strip *t, int64_t b)
+{
+    float inverse[FLASH_COLUMNS] = { 0 };
+    for (int64_t i = 0; i < t->used; i++) {
+        bool  none = t->first_key[i] == t->end_key[i];
+        float *lse = (float *)flash_at(r->x->lse, b, t->s + i, t->h);
+        if (!none) inverse[i] = (float)(1 / t->sum[i]);
+        *lse = none ? -INFINITY : (float)((double)t->max[i] + log(t->sum[i]));
+    }
+    if (!t->begun) memset(t->o, 0, (size_t)(r->e_rows * r->columns) * sizeof *t->o);
+    if (t->used == 1) {
+        float *o = (float *)flash_at(r->x->o, b, t->s, t->h);
+        for (int64_t e = 0; e < r->E; e++) o[e] = t->o[e] * inverse[0];
+        return;
+    }
+    r->f->multiply_rows(t->o, inverse, r->e_rows);
+    flash_store(r, r->x->o, b, t->s, t->h, t->o, 0, t->used, space->scratch, false);
+}
+
+static void piece(const FlashRun *r, const Space *space, int64_t b, int64_t g, int64_t first, int64_t strips)
+{
+    Strip   strip[STRIPS];
+    int64_t begin = r->U, end = 0;
+    bool    wide = false, single = false;
+    for (int64_t i = 0; i < strips; i++) {
+        Strip *t = &strip[i];
+        t->h = g * r->group + (first + i) % r->group;
+        t->s = (first + i) / r->group * r->columns;
+        t->used = flash_least(r->columns, r->S - t->s);
+        t->q = space->q + i * r->columns * r->D;
+        t->o = space->o + i * r->columns * r->e_rows;
+        *(t->used > 1 ? &wide : &single) = true;
+        strip_begin(r, t, b);
+        if (t->seen.first == t->seen.end) continue;
+        if (t->seen.first < begin) begin = t->seen.first;
+        if (t->seen.end > end) end = t->seen.end;
+    }
+    for (int64_t key = begin / FORWARD_KEYS * FORWARD_KEYS; key < end; key += FORWARD_KEYS) {
+        int64_t count = flash_least(FORWARD_KEYS, r->U - key);
+        if (wide) {
+            FlashRows k = flash_rows(r, space->k, r->x->k, b, key, g, count);
+            flash_depth(r, space->v, r->x->v, b, key, g, count);
+            for (int64_t i = 0; i < strips; i++)
+                if (strip[i].used > 1) strip_tile(r, space, &strip[i], b, key, count, k);
+        }
+        if (single) {
+            flash_columns(r, space->k, r->x->k, b, key, g, count);
+            FlashRows v = flash_rows(r, space->v, r->x->v, b, key, g, count);
+            for (int64_t i = 0; i < strips; i++)
+                if (strip[i].used == 1) single_tile(r, space, &strip[i], b, key, count, v);
+        }
+    }
+    for (int64_t i = 0; i < strips; i++) strip_end(r, space, &strip[i], b);
+}
+
+/* The last positions first: under the causal mask they see most keys, and short pieces at the end leave the
+ * least waiting. */
+static void forward_thread(void *context, int thread, int threads)
+{
+    FlashRun *r = context;
+    Space space;
+    space_make(&space, r, r->memory + (size_t)thread * r->thread_bytes);
+    int64_t strips = flash_cuts(r->S, r->columns) * r->group, most = FORWARD_QUERIES / r->columns;
+    int64_t pieces = flash_cuts(strips, most), all = r->B * r->G * pieces;
+    (void)threads;
+    for (int64_t i; (i = atomic_fetch_add(&r->next, 1)) < all;) {
+        int64_t bg = i / pieces, first = (pieces - 1 - i % pieces) * most;
+        piece(r, &space, bg / r->G, bg % r->G, first, flash_least(most, strips - first));
+    }
+}
+
+size_t flash_forward_workspace(const Flash *x, int threads) { return flash_bytes(x, threads, thread_bytes); }
+
+void flash_forward(Team *team, const Flash *x, void *workspace, size_t workspace_bytes)
+{
+    FlashRun r = flash_run_of(x, x->family);
+    if (r.B * r.S * r.H * r.G == 0) return;
+    size_t need = (r.thread_bytes = thread_bytes(&r)) * (size_t)team_size(team);
+    CHECK(workspace_bytes >= need, "attention wants %zu bytes to work in, got %zu", need, workspace_bytes);
+    r.memory = workspace, r.team = team;
+    team_run(team, forward_thread, &r);
+}

@@ -1,0 +1,171 @@
+/* The families of flash attention, and what its two passes share. */
+#include "tensor/cpu/flash/flash_run.h"
+
+#include <string.h>
+
+/* ---- families ---- */
+
+static const FlashFamily *const families[FLASH_FAMILIES] = {
+#ifdef __x86_64__
+    &flash_avx512, &flash_avx2, &flash_neon, &flash_portable
+#elif defined(__aarch64__)
+    &flash_neon, &flash_portable
+#else
+    &flash_portable
+#endif
+};
+
+const FlashFamily *flash_family_at(int i) { return i >= 0 && i < FLASH_FAMILIES ? families[i] : NULL; }
+const char *flash_family_name(const FlashFamily *family) { return gemm_family_name(family->gemm); }
+const GemmFamily *flash_family_gemm(const FlashFamily *family) { return family->gemm; }
+bool flash_family_runs(const FlashFamily *family) { return gemm_family_runs(family->gemm); }
+
+/* That of gemm's best family without a dot product of pairs, which is not used here. */
+static const FlashFamily *family_best(void)
+{
+    for (int i = 0; i < FLASH_FAMILIES && families[i]; i++) {
+#ifndef __aarch64__
+        if (families[i] == &flash_neon) continue;
+#endif
+        if (flash_family_runs(families[i])) return families[i];
+    }
+    return &flash_portable;
+}
+
+/* ---- sizes and memory ---- */
+
+static int64_t rounded(int64_t n, int64_t part) { return flash_cuts(n, part) * part; }
+
+FlashRun flash_run_of(const Flash *x, const FlashFamily *family)
+{
+    FlashRun r = { .x = x, .f = family ? family : family_best(),
+                   .B = x->q.dim[0], .S = x->q.dim[1], .U = x->k.dim[1], .H = x->q.dim[2], .G = x->k.dim[2],
+                   .D = x->q.dim[3], .E = x->v.dim[3] };
+    r.g       = r.f->gemm;
+    r.group   = r.G > 0 ? r.H / r.G : 0;
+    r.d_rows  = rounded(r.D, r.g->rows);
+    r.e_rows  = rounded(r.E, r.g->rows);
+    r.columns = r.g->columns;
+    r.form    = x->q.dtype == BF16 ? GEMM_WIDENED : GEMM_WORDS;
+    r.threshold     = (uint32_t)(x->p * 4294967296.0);
+    r.dropout_scale = (float)(1 / (1 - x->p));
+    return r;
+}
+
+void *flash_take(FlashSpace *space, int64_t words)
+{
+    char *at = space->memory ? space->memory + space->used : NULL;
+    space->used += ((size_t)words * 4 + 63) / 64 * 64;
+    return at;
+}
+
+size_t flash_bytes(const Flash *x, int threads, size_t (*of_thread)(const FlashRun *r))
+{
+    size_t most = 0;
+    for (int i = 0; i < FLASH_FAMILIES && families[i]; i++) {
+        FlashRun r = flash_run_of(x, families[i]);
+        if (r.B * r.S * r.H * r.G == 0) return 0;
+        size_t bytes = of_thread(&r);
+        if (bytes > most) most = bytes;
+    }
+    return most * (size_t)threads;
+}
+
+/* ---- the keys of a query ---- */
+
+FlashKeys flash_keys(const FlashRun *r, int64_t b, int64_t s)
+{
+    const Flash *x = r->x;
+    int64_t first = 0, end = x->q0 + s + 1 - x->k0;
+    if (x->key_range_i.dim[0] > 0) {
+        const int32_t *row = x->key_range_i.data;
+        row += b * x->key_range_i.stride[0] + s * x->key_range_i.stride[1];
+        first = row[0] - x->k0, end = row[1] - x->k0;
+    }
+    if (first < 0) first = 0;
+    if (end > r->U) end = r->U;
+    return first < end ? (FlashKeys){ (int32_t)first, (int32_t)end } : (FlashKeys){ 0, 0 };
+}
+
+void flash_dropout(const FlashRun *r, float *to, int64_t b, int64_t s, int64_t h, int64_t count, int64_t key,
+                   int64_t begin, int64_t end)
+{
+    const Flash   *x = r->x;
+    const int32_t *sample = x->sample_i.data;
+    int64_t row = (sample[b] * x->heads + x->head0 + h) * x->span + x->q0 + s;
+    for (int64_t i = 0; i < count; i++)
+        r->f->dropout(to + i * FLASH_FACTORS + begin, x->dropout_key,
+                      (uint64_t)((row + i) * x->span + x->k0 + key + begin), (int)(end - begin), r->threshold,
+                      r->dropout_scale);
+}
+
+/* ---- loads and stores ---- */
+
+const void *flash_at(Tensor x, int64_t b, int64_t s, int64_t h)
+{
+    return (const char *)x.data
+         + (b * x.stride[0] + s * x.stride[1] + h * x.stride[2]) * (int64_t)dtype_width(x.dtype);
+}
+
+FlashRows flash_rows(const FlashRun *r, GemmWord *copy, Tensor x, int64_t b, int64_t s, int64_t h,
+                     int64_t count)
+{
+    const char *at = flash_at(x, b, s, h);
+    int64_t row = x.stride[1] * (int64_t)dtype_width(x.dtype), depth = x.dim[3];
+    if (r->form == GEMM_WORDS && count % r->g->rows == 0) return (FlashRows){ at, row };
+    for (int64_t i = 0; i < count; i += r->g->rows)
+        r->g->copy_a(copy + i * depth, at + i * row, x.stride[1], depth, flash_least(count - i, r->g->rows),
+                     r->form);
+    return (FlashRows){ (const char *)copy, depth * 4 };
+}
+
+void flash_columns(const FlashRun *r, GemmWord *to, Tensor x, int64_t b, int64_t s, int64_t h, int64_t count)
+{
+    r->g->pack_b_transposed(to, flash_at(x, b, s, h), x.stride[1], x.dim[3], count, r->form);
+}
+
+void flash_depth(const FlashRun *r, GemmWord *to, Tensor x, int64_t b, int64_t s, int64_t h, int64_t count)
+{
+    r->g->pack_a(to, flash_at(x, b, s, h), x.stride[1], count, x.dim[3], r->form);
+}
+
+/* The columns of the strip become rows: [strip of channels][columns][columns]. */
+void flash_store(const FlashRun *r, Tensor to, int64_t b, int64_t s, int64_t h, const float *strip,
+                 int64_t begin, int64_t end, GemmWord *scratch, bool add)
+{
+    int64_t channels = to.dim[3], columns = r->columns;
+    r->g->pack_b_transposed(scratch, strip, columns, columns, channels, GEMM_WORDS);
+    float *row = (float *)flash_at(to, b, s + begin, h);
+    for (int64_t c = 0; c < channels; c += columns)
+        r->f->store_rows(row + c, to.stride[1], (const float *)scratch + (c + begin) * columns, end - begin,
+                         flash_least(columns, channels - c), add);
+}
+
+int64_t flash_store_words(const FlashRun *r)
+{
+    return rounded(r->D > r->E ? r->D : r->E, r->columns) * r->columns;
+}
+
+/* ---- products ---- */
+
+static GemmTile *tile_of(const FlashRun *r, int64_t used, bool strips)
+{
+    int64_t vectors = flash_cuts(used, r->f->lanes);
+    return vectors * r->f->lanes < r->columns ? r->f->narrow[vectors - 1][strips] : r->g->tile[0][strips];
+}
+
+void flash_multiply_rows(const FlashRun *r, float *strip, int64_t rows, FlashRows a, const GemmWord *b,
+                         int64_t depth, int64_t used)
+{
+    GemmTile *multiply = tile_of(r, used, false);
+    for (int64_t i = 0; i < rows; i += r->g->rows)
+        multiply(strip + i * r->columns, r->columns, false, a.at + i * a.row, a.row, b, depth, b);
+}
+
+void flash_multiply_strips(const FlashRun *r, float *strip, bool add, int64_t rows, const GemmWord *a,
+                           int64_t stride, int64_t from, const void *b, int64_t depth, int64_t used)
+{
+    GemmTile *multiply = tile_of(r, used, true);
+    for (int64_t i = 0; i < rows; i += r->g->rows)
+        multiply(strip + i * r->columns, r->columns, add, a + i * stride + from * r->g->rows, 0, b, depth, b);
+}

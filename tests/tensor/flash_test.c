@@ -1,0 +1,141 @@
+/* Attention by every family of kernels that this machine can run: those with a fused multiply-add agree to the
+ * bit, the other ones nearly; and a query's result does not depend on which queries are computed with it. What
+ * is computed is tested against ref in ops_test.c. */
+#include "base/testing.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include "base/random.h"
+#include "tensor/cpu/flash/flash.h"
+
+enum { B = 2, S = 205, U = 230, H = 4, G = 2, D = 40, E = 50, Q0 = 20 };
+/* In the order of Flash: o, dq, dk, dv, lse. */
+enum { OUTPUTS = 5 };
+static const char *const output_name[OUTPUTS] = { "o", "dq", "dk", "dv", "lse" };
+typedef struct { Tensor output[OUTPUTS]; } Result;
+
+static Tensor tensor_of(uint64_t key, int64_t b, int64_t s, int64_t h, int64_t d)
+{
+    Tensor x = tensor_at(NULL, F32, (const int64_t[]){ b, s, h, d }, 4);
+    x.data = malloc(tensor_bytes(x));
+    assert_non_null(x.data);
+    for (int64_t i = 0; i < tensor_count(x); i++) ((float *)x.data)[i] = (float)(2 * random_uniform(key, (uint64_t)i) - 1);
+    return x;
+}
+
+typedef struct { const FlashFamily *family; int threads; double p; } How;
+
+static void pass(const Flash *x, int threads, bool backward)
+{
+    size_t bytes = (backward ? flash_backward_workspace : flash_forward_workspace)(x, threads);
+    void  *work  = aligned_alloc(64, bytes);
+    Team  *team;
+    memset(work, 0xff, bytes);                       /* NaN */
+    assert_int_equal(team_open(&team, threads), OK);
+    (backward ? flash_backward : flash_forward)(team, x, work, bytes);
+    team_close(team);
+    free(work);
+}
+
+/* Queries first .. first + count - 1, forward and backward. */
+static Result run(How how, int64_t first, int64_t count)
+{
+    static const int32_t sample[B] = { 3, 8 };
+    Tensor q = tensor_of(1, B, S, H, D), k = tensor_of(2, B, U, G, D), v = tensor_of(3, B, U, G, E);
+    Tensor d_o = tensor_of(4, B, S, H, E), delta = tensor_of(5, B, S, H, 1);
+    Result result = { { tensor_of(6, B, S, H, E), tensor_of(7, B, S, H, D), tensor_of(8, B, U, G, D), tensor_of(9, B, U, G, E),
+                        tensor_of(10, B, S, H, 1) } };
+    Tensor *out = result.output;
+    out[4] = tensor_view(out[4], B, S, H), delta = tensor_view(delta, B, S, H);
+    Flash x = { .o = tensor_slice(out[0], 1, first, count), .d_o = tensor_slice(d_o, 1, first, count),
+                .delta = tensor_slice(delta, 1, first, count), .dq = tensor_slice(out[1], 1, first, count),
+                .dk = out[2], .dv = out[3], .lse = tensor_slice(out[4], 1, first, count),
+                .q = tensor_slice(q, 1, first, count), .k = k, .v = v, .q0 = Q0 + first, .heads = H, .span = 300,
+                .sample_i = tensor_at((void *)sample, I32, (const int64_t[]){ B }, 1),
+                .scale = 0.2f, .p = how.p, .dropout_key = 11, .family = how.family };
+    pass(&x, how.threads, false);
+    pass(&x, how.threads, true);
+    Tensor in[] = { q, k, v, d_o, delta };
+    for (int i = 0; i < 5; i++) free(in[i].data);
+    return result;
+}
+
+static void result_free(Result *r) { for (int i = 0; i < OUTPUTS; i++) free(r->output[i].data); }
+
+static void same(const char *what, const FlashFamily *family, const Result *one, const Result *two, bool bits)
+{
+    for (int i = 0; i < OUTPUTS; i++)
+        for (int64_t j = 0; j < tensor_count(one->output[i]); j++) {
+            float x = ((float *)one->output[i].data)[j], y = ((float *)two->output[i].data)[j];
+            if (bits ? memcmp(&x, &y, 4) != 0 : !(fabsf(x - y) <= 3e-5f))
+                fail_msg("%s, family %s: %s[%lld] is %.9g and %.9g", what, flash_family_name(family), output_name[i],
+                         (long long)j, (double)x, (double)y);
+        }
+}
+
+static bool fused(const FlashFamily *family)
+{
+    const char *name = flash_family_name(family);
+#ifdef __aarch64__
+    return strcmp(name, "portable") != 0;
+#else
+    return strncmp(name, "avx", 3) == 0;
+#endif
+}
+
+static void families_agree(void **state)
+{
+    (void)state;
+    for (int drops = 0; drops < 2; drops++) {
+        double p = drops ? 0.3 : 0;
+        Result best = run((How){ NULL, 1, p }, 0, S);
+        bool   best_fused = fused(flash_family_at(0)) && flash_family_runs(flash_family_at(0));
+        for (int i = 0; i < FLASH_FAMILIES; i++) {
+            const FlashFamily *family = flash_family_at(i);
+            if (!family || !flash_family_runs(family)) continue;
+            Result one = run((How){ family, 1, p }, 0, S), three = run((How){ family, 3, p }, 0, S);
+            same("one and three threads", family, &one, &three, true);
+            same("the best and this", family, &best, &one, best_fused && fused(family));
+            result_free(&one);
+            result_free(&three);
+        }
+        result_free(&best);
+    }
+}
+
+/* o, lse and dq of some queries alone and among all. */
+static void queries_are_independent(void **state)
+{
+    (void)state;
+    static const int64_t part[][2] = { { 0, 1 }, { 31, 1 }, { 40, 70 }, { 190, 15 } };
+    for (int f = 0; f < FLASH_FAMILIES; f++) {
+        const FlashFamily *family = flash_family_at(f);
+        if (!family || !flash_family_runs(family)) continue;
+        Result all = run((How){ family, 2, 0.1 }, 0, S);
+        for (int i = 0; i < 4; i++) {
+            Result some = run((How){ family, 2, 0.1 }, part[i][0], part[i][1]);
+            for (int o = 0; o < OUTPUTS; o++) {
+                Tensor x = all.output[o], y = some.output[o];
+                for (int64_t j = 0; j < tensor_count(x) && o != 2 && o != 3; j++) {
+                    int64_t s = j / x.stride[1] % S;
+                    bool within = s >= part[i][0] && s < part[i][0] + part[i][1];
+                    if (within && memcmp((float *)x.data + j, (float *)y.data + j, 4))
+                        fail_msg("family %s: %s of query %lld alone is %.9g instead of %.9g", flash_family_name(family),
+                                 output_name[o], (long long)s, (double)((float *)y.data)[j],
+                                 (double)((float *)x.data)[j]);
+                }
+            }
+            result_free(&some);
+        }
+        result_free(&all);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(families_agree),
+        cmocka_unit_test(queries_are_independent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
