@@ -105,7 +105,7 @@ int main(int count, char **word)
         };
         static const char *const which[] = { "forward", "dgrad", "wgrad" };
         for (int j = 0; j < 3; j++) {
-            product[j].input = input, product[j].family = family;
+            product[j].input = input, product[j].output = j < 2 ? output : F32, product[j].family = family;
             Ratio  ratio = measure(team, burst, l->name, which[j], &product[j], work, bytes);
             double flops = l->count * (double)T * (double)K * (double)C;
             ideal[l->count == 1] += flops;
