@@ -1,6 +1,7 @@
 #ifndef TENSOR_PRECISION_H
 #define TENSOR_PRECISION_H
-/* The type of each role that a tensor has in training: whoever makes a tensor takes its type from here, and
+/* All roles have one type so far (precision_uniform), and nothing reads `message` yet: reductions take the
+ * type of their tensors. The type of each role that a tensor has in training: whoever makes a tensor takes its type from here, and
  * an operation takes types from its tensors.
  *
  * Where `param` is narrower than `master`, the optimizer keeps the weights in `master` and rounds them to
