@@ -1,8 +1,8 @@
 #ifndef TENSOR_PRECISION_H
 #define TENSOR_PRECISION_H
-/* All roles have one type so far (precision_uniform), and nothing reads `message` yet: reductions take the
- * type of their tensors. The type of each role that a tensor has in training: whoever makes a tensor takes its type from here, and
- * an operation takes types from its tensors.
+/* All roles have one type so far (precision_uniform), and nothing reads `message` yet: reductions take
+ * the type of their tensors. The type of each role that a tensor has in training: whoever makes a tensor
+ * takes its type from here, and an operation takes types from its tensors.
  *
  * Where `param` is narrower than `master`, the optimizer keeps the weights in `master` and rounds them to
  * `param` after each update (Micikevicius et al. 2018, Mixed Precision Training, arXiv 1710.03740). */
