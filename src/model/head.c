@@ -57,7 +57,7 @@ void head_forward(const ExecContext *ctx, const UnitParam *w, HeadSave *save, Te
     save->n_tC = norm_unit_forward(ctx, &save->mean_t, &save->rstd_t, x_tC, unit_param(w, PARAM_FINAL_GAIN),
         unit_param(w, PARAM_FINAL_BIAS));
     Tensor n_TC = tp_enter_forward(&ctx->tp, save->n_tC);                     /* <-> tp: - | all-gather */
-    save->logits_TV = activation_new(ctx, "logits", n_TC.dim[0], w_VC.dim[0]);
+    save->logits_TV = tensor_new(ctx->activations, "logits", ctx->precision.statistic, n_TC.dim[0], w_VC.dim[0]);
     matmul_forward(q, (MatmulForward){ .y_TK = save->logits_TV, .x_TC = n_TC, .w_KC = w_VC,
         .bias_K = tensor_none() });
     if (tensor_present(ctx->sums_2)) loss_forward(ctx, save);                 /* <-> tp */
@@ -70,10 +70,13 @@ void head_backward_input(const ExecContext *ctx, Tensor dx_tC, const UnitParam *
 {
     Queue *q = ctx->queue;
     HeadVocabulary columns = head_vocabulary(ctx);
-    xent_backward(q, (XentBackward){ .logits_TV = save->logits_TV, .lse_T = save->lse_T,
+    if (ctx->precision.activation != ctx->precision.statistic)
+        save->dlogits_TV = activation_new(ctx, "logits gradient", save->logits_TV.dim[0], save->logits_TV.dim[1]);
+    else save->dlogits_TV = save->logits_TV;
+    xent_backward(q, (XentBackward){ .dlogits_TV = save->dlogits_TV, .logits_TV = save->logits_TV, .lse_T = save->lse_T,
         .target_i = ctx->batch->target_i, .loss_weight_T = ctx->batch->loss_weight_T,
         .first = columns.first, .valid = columns.valid });
-    Tensor dlogits_TV = save->logits_TV;                                      /* the same buffer, in place */
+    Tensor dlogits_TV = save->dlogits_TV;
     Tensor dn_TC = wgrad_saved_new(ctx, "head input gradient", dlogits_TV.dim[0], ctx->config->hidden);
     matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = dn_TC, .dy_TK = dlogits_TV,
         .w_KC = head_weight(ctx, w) });
@@ -89,8 +92,7 @@ void head_backward_weight(const ExecContext *ctx, const UnitParam *dw, const Hea
 {
     Queue *q = ctx->queue;
     Tensor n_TC = tp_enter_forward(&ctx->tp, save->n_tC);          /* <-> tp: - | all-gather, as in forward */
-    /* overwritten by head_backward_input */
-    Tensor dlogits_TV = save->logits_TV;
+    Tensor dlogits_TV = save->dlogits_TV;
     matmul_backward_weight(q, (MatmulBackwardWeight){ .dw_KC = head_weight(ctx, dw), .dy_TK = dlogits_TV,
         .x_TC = n_TC });
     norm_backward_weight(q, (NormBackwardWeight){ .dgain_C = unit_param(dw, PARAM_FINAL_GAIN),

@@ -93,7 +93,7 @@ typedef struct { Tensor dy_tC; } EmbedSave;
 typedef struct {
     Tensor x_tC;                   /* aliases the unit's input */
     Tensor mean_t, rstd_t, n_tC;   /* final norm: statistics and output, this rank's rows */
-    Tensor logits_TV;              /* backward_input overwrites them with their gradient */
+    Tensor logits_TV, dlogits_TV;  /* dlogits, left by backward_input, are the logits where types are equal */
     Tensor lse_T;                  /* of the logits over the whole vocabulary; not set without a loss */
     Tensor dn_tC;                  /* left by backward_input: of the final norm's output */
 } HeadSave;

@@ -1,11 +1,13 @@
 /* Element types: their names and widths, and the conversion of numbers between them. F32 has every number of
  * the narrower types exactly, so these are decoded to F32. All conversions but those to F32 and from F32 to
- * BF16 go on to double, so that a type needs one decoder and one encoder and nothing is rounded twice. */
+ * 16 bits go on to double, so that a type needs one decoder and one encoder and nothing is rounded twice. */
 #include "tensor/dtype.h"
 
 #include <math.h>
 #include <string.h>
 #include "base/status.h"
+#include "tensor/clones.h"
+#include "tensor/half.h"
 
 /* A floating-point type of 16 or 8 bits: one sign bit, then `exponent` bits, then `mantissa` bits. */
 typedef struct {
@@ -94,26 +96,31 @@ static uint32_t small_encode(const SmallFloat *f, double max, double x)
 /* ---- many numbers ---- */
 enum { BLOCK = 256 };                  /* numbers that are decoded at a time */
 
-/* BF16 is the upper half of F32, so this and bf16_from_f32 need integer operations alone. */
-static void f32_from_bf16(uint8_t *to, const uint8_t *from, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        uint16_t half;
-        memcpy(&half, from + 2 * i, 2);
-        uint32_t bits = (uint32_t)half << 16;
-        memcpy(to + 4 * i, &bits, 4);
+/* Loops over the numbers of a 16-bit type, at any address. */
+#define HALVES_DECODE(name, decode_one)                                                      \
+    static CLONES void name(uint8_t *restrict to, const uint8_t *restrict from, int64_t n)   \
+    {                                                                                        \
+        for (int64_t i = 0; i < n; i++) {                                                    \
+            uint16_t half;                                                                   \
+            memcpy(&half, from + 2 * i, 2);                                                  \
+            float value = decode_one(half);                                                  \
+            memcpy(to + 4 * i, &value, 4);                                                   \
+        }                                                                                    \
     }
-}
-
-static void f32_from_halves(uint8_t *restrict to, const uint8_t *restrict from, SmallFloat f, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        uint16_t half;
-        memcpy(&half, from + 2 * i, 2);
-        uint32_t bits = small_decode(f, half);
-        memcpy(to + 4 * i, &bits, 4);
+#define HALVES_ENCODE(name, encode_one)                                                      \
+    static CLONES void name(uint8_t *restrict to, const uint8_t *restrict from, int64_t n)   \
+    {                                                                                        \
+        for (int64_t i = 0; i < n; i++) {                                                    \
+            float value;                                                                     \
+            memcpy(&value, from + 4 * i, 4);                                                 \
+            uint16_t half = encode_one(value);                                               \
+            memcpy(to + 2 * i, &half, 2);                                                    \
+        }                                                                                    \
     }
-}
+HALVES_DECODE(f32_from_bf16, bf16_decode)
+HALVES_DECODE(f32_from_f16,  f16_decode)
+HALVES_ENCODE(bf16_from_f32, bf16_encode)
+HALVES_ENCODE(f16_from_f32,  f16_encode)
 
 static void f32_from_bytes(uint8_t *restrict to, const uint8_t *restrict from, SmallFloat f, int64_t n)
 {
@@ -126,9 +133,9 @@ static void f32_from_bytes(uint8_t *restrict to, const uint8_t *restrict from, S
 /* from: a type below F32 */
 static void f32_from_small(uint8_t *to, const uint8_t *from, Dtype dtype, int64_t n)
 {
-    if (dtype == BF16)                f32_from_bf16(to, from, n);
-    else if (dtype_width(dtype) == 2) f32_from_halves(to, from, row[dtype].small, n);
-    else                              f32_from_bytes(to, from, row[dtype].small, n);
+    if (dtype == BF16)     f32_from_bf16(to, from, n);
+    else if (dtype == F16) f32_from_f16(to, from, n);
+    else                   f32_from_bytes(to, from, row[dtype].small, n);
 }
 
 /* n: at most BLOCK */
@@ -161,18 +168,6 @@ static void encode(uint8_t *to, Dtype dtype, const double *from, int64_t n)
     }
 }
 
-static void bf16_from_f32(uint8_t *to, const uint8_t *from, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, from + 4 * i, 4);
-        uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-        uint32_t nan     = bits >> 16 | 0x40;
-        uint16_t half    = (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? nan : rounded);
-        memcpy(to + 2 * i, &half, 2);
-    }
-}
-
 void dtype_convert(void *to, Dtype to_dtype, const void *from, Dtype from_dtype, int64_t n)
 {
     CHECK(dtype_is_float(to_dtype) && dtype_is_float(from_dtype), "%s cannot be converted to %s",
@@ -184,6 +179,8 @@ void dtype_convert(void *to, Dtype to_dtype, const void *from, Dtype from_dtype,
         memmove(to, from, (size_t)n * dtype_width(to_dtype));
     } else if (to_dtype == BF16 && from_dtype == F32) {
         bf16_from_f32(out, in, n);
+    } else if (to_dtype == F16 && from_dtype == F32) {
+        f16_from_f32(out, in, n);
     } else if (to_dtype == F32 && dtype_width(from_dtype) < 4) {
         f32_from_small(out, in, from_dtype, n);
     } else {

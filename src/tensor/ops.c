@@ -12,8 +12,8 @@ _Static_assert((int)OP_COUNT <= (int)QUEUE_OPS, "a queue counts every op");
 
 /* A struct of arguments begins with its tensors. The division rounds down to their number, because the
  * scalars after them are smaller than a Tensor. */
-typedef struct { const char *name, *arguments; int tensors; } OpRow;
-#define OP(heat, name, Struct, ...) { #name, #__VA_ARGS__, (int)(sizeof(Struct) / sizeof(Tensor)) },
+typedef struct { const char *name, *types, *arguments; int tensors; } OpRow;
+#define OP(heat, name, Struct, types, ...) { #name, types, #__VA_ARGS__, (int)(sizeof(Struct) / sizeof(Tensor)) },
 static const OpRow row[OP_COUNT] = {
 #include "tensor/ops.def"
 };
@@ -28,6 +28,7 @@ static const bool on_cuda[OP_COUNT] = {
 };
 
 const char *op_name(int op)    { return row[op].name; }
+const char *op_types(int op)   { return row[op].types; }
 bool        op_on_cuda(int op) { return on_cuda[op]; }
 
 Tensor tensor_none(void)        { return (Tensor){ 0 }; }
@@ -77,10 +78,54 @@ void op_work(int op, const void *arguments, double *flops, double *bytes)
     for (int i = 0; i < row[op].tensors; i++) *bytes += (double)tensor_bytes(x[i]);
 }
 
+/* ---- types ---- */
+
+/* The name of tensor i: arguments begin with "Tensor y_N, x_N;" */
+static const char *tensor_name(int op, int i, int *length)
+{
+    const char *name = row[op].arguments + strlen("Tensor ");
+    for (; i > 0; i--) name += strcspn(name, ",") + 2;
+    *length = (int)strcspn(name, ",;");
+    return name;
+}
+
+static bool in_set(DtypeSet set, Dtype dtype) { return set >> dtype & 1; }
+
+/* Whether a tensor of a letter of ops.def may have this type, where activations of the call have `common`. */
+static bool type_allowed(const Backend *b, char letter, Dtype dtype, Dtype common)
+{
+    bool any = in_set(b->activation | b->state, dtype) || dtype == b->compute;
+    switch (letter) {
+    case 'a': case 'p':           return in_set(b->activation, dtype) && dtype == common;
+    case 's': case 'g': case 'm': return dtype == b->compute;
+    case 'w':                     return dtype == b->compute || (in_set(b->activation, dtype) && dtype == common);
+    case 'o':                     return in_set(b->state, dtype);
+    case 'x': case 'y':           return any;
+    case 'd':                     return dtype == F64;
+    case 'i':                     return dtype == I32;
+    }
+    return true;
+}
+
+static void check_types(const Backend *b, int op, const void *arguments)
+{
+    const Tensor *x = arguments;
+    int common = -1, length;
+    for (int i = 0; i < row[op].tensors; i++)
+        if (strchr("ap", row[op].types[i]) && x[i].dim[0] > 0 && common < 0) common = (int)x[i].dtype;
+    for (int i = 0; i < row[op].tensors; i++) {
+        if (x[i].dim[0] <= 0 || type_allowed(b, row[op].types[i], x[i].dtype, (Dtype)common)) continue;
+        const char *name = tensor_name(op, i, &length);
+        CHECK(false, "%.*s is %s, which %s does not take there", length, name, dtype_name(x[i].dtype), b->name);
+    }
+}
+
 /* ---- checking an output for NaN and infinity: it is the first argument; the CHECK names the op ---- */
 static double value_at(Tensor x, int64_t at)
 {
-    return x.dtype == F64 ? ((const double *)x.data)[at] : (double)((const float *)x.data)[at];
+    double value;
+    dtype_convert(&value, F64, (const char *)x.data + at * (int64_t)dtype_width(x.dtype), x.dtype, 1);
+    return value;
 }
 
 static bool value_allowed(int op, double value)
@@ -89,12 +134,11 @@ static bool value_allowed(int op, double value)
     return isfinite(value);
 }
 
-/* The tensor's name comes from the row's argument list, which begins with "Tensor y, ..." or "Tensor y;
- * ...". */
 static void check_finite(int op, Tensor x)
 {
-    if (x.dtype != F64 && x.dtype != F32) return;
-    const char *name = row[op].arguments + strlen("Tensor ");
+    int length;
+    if (!dtype_is_float(x.dtype)) return;
+    const char *name = tensor_name(op, 0, &length);
     for (int64_t i = 0; i < x.dim[0]; i++)
         for (int64_t j = 0; j < x.dim[1]; j++)
             for (int64_t k = 0; k < x.dim[2]; k++)
@@ -102,7 +146,7 @@ static void check_finite(int op, Tensor x)
                     int64_t at = i * x.stride[0] + j * x.stride[1] + k * x.stride[2] + l * x.stride[3];
                     CHECK(value_allowed(op, value_at(x, at)),
                           "%.*s[%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "] is %g",
-                          (int)strcspn(name, ",;"), name, i, j, k, l, value_at(x, at));
+                          length, name, i, j, k, l, value_at(x, at));
                 }
 }
 
@@ -126,6 +170,7 @@ static OpCall call_begin(Queue *q, int op, const void *arguments)
 {
     OpCall call = { thread_context()->op, q->timed ? seam.clock() : 0, 0 };
     thread_context()->op = row[op].name;
+    check_types(q->backend, op, arguments);
     call.mark = workspace_begin(q, op, arguments);
     return call;
 }
@@ -144,7 +189,7 @@ static void call_end(Queue *q, int op, const void *arguments, OpCall call)
     thread_context()->op = call.outer_op;
 }
 
-#define OP(heat, name, Struct, ...)                       \
+#define OP(heat, name, Struct, types, ...)                       \
     void name(Queue *q, Struct arguments)                 \
     {                                                     \
         OpCall call = call_begin(q, OP_##name, &arguments); \

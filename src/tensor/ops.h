@@ -5,30 +5,37 @@
  *
  *     matmul_forward(q, (MatmulForward){ .y_TK = h, .x_TC = x, .w_KC = w });
  *
- * A tensor that is not named is absent. A wrong type or shape is a CHECK that names the op and the tensor. */
+ * A tensor that is not named is absent. A wrong type or shape is a CHECK that names the op and the tensor:
+ * wrappers check types, back ends shapes. */
 #include "tensor/queue.h"
 
 /* GELU by tanh and by erf (Hendrycks & Gimpel 2016), squared ReLU (So et al. 2021), SiLU, and SwiGLU,
  * which is gated. */
 typedef enum { ACT_GELU_TANH, ACT_GELU_ERF, ACT_SQUARED_RELU, ACT_SILU, ACT_SWIGLU } ActivationKind;
 
-#define OP(heat, name, Struct, ...) typedef struct { __VA_ARGS__ } Struct;
+#define OP(heat, name, Struct, types, ...) typedef struct { __VA_ARGS__ } Struct;
 #include "tensor/ops.def"
 #undef OP
 
-#define OP(heat, name, Struct, ...) OP_##name,
+#define OP(heat, name, Struct, types, ...) OP_##name,
 enum Op {
 #include "tensor/ops.def"
     OP_COUNT };
 #undef OP
 
+/* A set of types: the bits 1 << dtype. */
+typedef uint32_t DtypeSet;
+
 struct Backend {
     const char *name;                    /* what --device calls it */
-    Dtype       compute;                 /* the type of sums within an op and of statistics: F64 or F32 */
+    /* F64 or F32: the type of sums within an op, of statistics, of weight gradients and of the weights that the
+     * optimizer updates */
+    Dtype       compute;
+    DtypeSet    activation, state;       /* the types of activations and parameters; of the optimizer's states */
     bool        dry;                     /* ops compute nothing and data pointers may be NULL */
     /* Bytes that an op needs while it runs, from shapes and threads alone. NULL: no op needs any. */
     size_t    (*workspace)(const Queue *q, int op, const void *arguments);
-#define OP(heat, name, Struct, ...) void (*name)(Queue *, const Struct *);
+#define OP(heat, name, Struct, types, ...) void (*name)(Queue *, const Struct *);
 #include "tensor/ops.def"
 #undef OP
 };
@@ -36,7 +43,7 @@ struct Backend {
 #ifdef __cplusplus
 extern "C" {
 #endif
-#define OP(heat, name, Struct, ...) void name(Queue *q, Struct arguments);
+#define OP(heat, name, Struct, types, ...) void name(Queue *q, Struct arguments);
 #include "tensor/ops.def"
 #undef OP
 
@@ -45,6 +52,7 @@ extern const Backend cpu_backend;        /* float, vectorized, threaded */
 extern const Backend dry_ref_backend;    /* computes nothing, counts flops and bytes; F64 */
 extern const Backend dry_cpu_backend;    /* the same with F32 */
 const char *op_name(int op);
+const char *op_types(int op);            /* the letters of its row, one for each tensor */
 bool     op_on_cuda(int op);             /* src/tensor/cuda has a kernel for it */
 Tensor   tensor_none(void);              /* an absent tensor: dim[0] == 0 */
 bool     tensor_present(Tensor x);

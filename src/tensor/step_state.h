@@ -2,9 +2,31 @@
 #define TENSOR_STEP_STATE_H
 /* The values that change from step to step. They are in one small struct in the memory of the device that
  * computes, and never among an op's arguments, so that a step captured as a CUDA graph can be replayed.
- * The host writes seed, step, updates and lr before a step; the op clip_and_skip writes factor and skip
- * within it. */
+ * The host writes seed, step, updates and lr before a step; the op clip_and_skip writes factor, skip and the
+ * loss scale within it.
+ *
+ * Loss scaling keeps the gradients of activations within the range of F16. The scale of the mean loss rises
+ * and falls as that of Megatron-LM's DynamicGradScaler. Gradients here are those of the sum of losses over
+ * tokens, so backward begins with gradient_scale = loss scale / the least power of two that is not below the
+ * tokens of a global batch: a power of two as well, so that scaling rounds nothing. */
+#include <stdbool.h>
 #include <stdint.h>
+
+/* How the loss scale changes: a constant unless `dynamic`. A step whose loss or gradient norm is not finite
+ * takes one of `hysteresis`; at 0 of them the scale is halved in every such step, down to `minimum`. After
+ * `window` steps without one it is doubled, and hysteresis is whole again. */
+typedef struct {
+    bool    dynamic;
+    double  minimum;
+    int64_t window, hysteresis;
+} LossScaling;
+
+/* The part of loss scaling that is saved and resumed. */
+typedef struct {
+    double  scale;             /* of the mean loss; 0: losses are not scaled */
+    int64_t growth;            /* finite steps since the scale changed */
+    int64_t hysteresis;        /* what is left of it */
+} LossScale;
 
 typedef struct {
     uint64_t seed;             /* of dropout */
@@ -14,6 +36,23 @@ typedef struct {
     /* clipping / tokens: the optimizer's op multiplies gradients, which are sums over tokens, by it as it
      * reads them; the gradients in memory are unchanged */
     double   factor;
+    /* what the gradient of the sum of losses is multiplied by: 1, or loss.scale / token_scale */
+    double   gradient_scale;
+    double   token_scale;      /* the least power of two that is not below the tokens of a global batch */
+    LossScale loss;
     int32_t  skip;             /* 1: loss or gradient norm is not finite, so nothing is updated */
 } StepState;
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+/* At the start of a run or after loading: gradient_scale from loss.scale. tokens: of a global batch. */
+void step_state_scale(StepState *s, int64_t tokens);
+/* Ends the gradients of a step: sums = { loss sum, tokens, squared gradients as they are in memory }. Sets
+ * factor, skip and the loss scale of the next step; report = { mean loss, tokens, gradient norm, skip }. The
+ * op clip_and_skip of a back end on the host. */
+void step_state_end(StepState *s, const double sums[3], double clip, LossScaling scaling, double report[4]);
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -13,7 +13,7 @@ static void every_row_runs_and_counts(void **state)
 {
     (void)state;
     Queue q = { .backend = &dry_cpu_backend, .watch = true };
-#define OP(heat, name, Struct, ...) \
+#define OP(heat, name, Struct, types, ...) \
     assert_non_null(dry_ref_backend.name); \
     name(&q, (Struct){ 0 }); \
     assert_int_equal(q.count[OP_##name].calls, 1); \
@@ -36,8 +36,9 @@ static int words_before_semicolon(const char *arguments)
 static void tensors_lead_each_struct(void **state)
 {
     (void)state;
-#define OP(heat, name, Struct, ...) \
+#define OP(heat, name, Struct, types, ...) \
     assert_int_equal(sizeof(Struct) / sizeof(Tensor), words_before_semicolon(#__VA_ARGS__)); \
+    assert_int_equal(strlen(types), words_before_semicolon(#__VA_ARGS__)); \
     assert_memory_equal(#__VA_ARGS__, "Tensor ", 7);
 #include "tensor/ops.def"
 #undef OP

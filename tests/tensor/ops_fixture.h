@@ -15,6 +15,7 @@ typedef struct { char *data; int64_t count; Dtype dtype; bool sums; } Buffer;  /
 static Buffer   buffer[BUFFERS];
 static int      buffers;
 static uint64_t drawn;                                     /* random numbers asked so far */
+static Dtype    drawn_as = F64;                            /* real numbers are rounded to it */
 
 static inline double draw(double low, double high) { return low + (high - low) * random_uniform(7, drawn++); }
 
@@ -36,7 +37,12 @@ static inline Tensor fixture_new(Dtype dtype, bool sums, const int64_t *dim, int
 static inline Tensor fixture_real(const int64_t *dim, int dims, double low, double high)
 {
     Tensor x = fixture_new(F64, false, dim, dims);
-    for (int64_t i = 0; i < tensor_count(x); i++) ((double *)x.data)[i] = draw(low, high);
+    for (int64_t i = 0; i < tensor_count(x); i++) {
+        double value = draw(low, high);
+        char   narrow[8];
+        dtype_convert(narrow, drawn_as, &value, F64, 1);
+        dtype_convert((double *)x.data + i, F64, narrow, drawn_as, 1);
+    }
     return x;
 }
 
@@ -72,7 +78,7 @@ static inline double *element(Tensor x, int64_t i) { return (double *)x.data + o
 static inline int tensors_of(int op)
 {
     static const int count[] = {
-#define OP(heat, name, Struct, ...) (int)(sizeof(Struct) / sizeof(Tensor)),
+#define OP(heat, name, Struct, types, ...) (int)(sizeof(Struct) / sizeof(Tensor)),
 #include "tensor/ops.def"
 #undef OP
     };
@@ -81,7 +87,7 @@ static inline int tensors_of(int op)
 
 /* The largest struct of arguments */
 typedef union {
-#define OP(heat, name, Struct, ...) Struct name;
+#define OP(heat, name, Struct, types, ...) Struct name;
 #include "tensor/ops.def"
 #undef OP
 } Arguments;
@@ -89,7 +95,7 @@ typedef union {
 static inline void perform(Queue *q, int op, const Arguments *a)
 {
     switch (op) {
-#define OP(heat, name, Struct, ...) case OP_##name: name(q, a->name); break;
+#define OP(heat, name, Struct, types, ...) case OP_##name: name(q, a->name); break;
 #include "tensor/ops.def"
 #undef OP
     }

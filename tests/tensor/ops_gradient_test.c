@@ -199,7 +199,7 @@ static void test_xent(void **state)
     perform(&q, measure.op, &measure.a);
     perform(&q, forward.op, &forward.a);
     Tensor dx = twin(logits);
-    backward(STEP(xent_backward, XentBackward, .logits_TV = dx, .lse_T = lse, .target_i = target,
+    backward(STEP(xent_backward, XentBackward, .dlogits_TV = dx, .logits_TV = dx, .lse_T = lse, .target_i = target,
                   .loss_weight_T = weight, .first = 10, .valid = 12));
     check("xent", dx, tensor_none(), loss, weight, logits, STEPS(measure, forward));
     fixture_reset();
@@ -215,7 +215,7 @@ static void test_no_backward_is_unchecked(void **state)
 
 int main(void)
 {
-    static StepState step_state = { .seed = 5, .step = 3 };
+    static StepState step_state = { .seed = 5, .step = 3, .gradient_scale = 1 };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_matmul),
         cmocka_unit_test(test_norm),

@@ -1,12 +1,10 @@
-/* Every row of ops.def: cpu against ref on the same numbers, and with 1, 2 and 3 threads to the bit. A row
- * has a function that makes the arguments of its cases in double, rounded to float before either back end
- * sees them. */
-#include "ops_fixture.h"
+/* Every row of ops.def, in every signature of types that its letters allow: cpu against ref on the same
+ * numbers, and with 1, 2 and 3 threads to the bit. A row has a function that makes the arguments of its cases
+ * in double. */
+#include "ops_trial.h"
 
+static Queue ref_queue;
 typedef bool Make(Arguments *a, int variant);              /* false: no such variant */
-static Queue  ref_queue;
-static StepState   start;                                       /* what a case begins with */
-static double loosen;                                      /* a case may ask for a wider tolerance */
 
 /* ---- moving and adding ---- */
 
@@ -64,6 +62,13 @@ static bool make_rank_sum(Arguments *a, int variant)
     a->rank_sum = (RankSum){ .y_N = real(N), .x_RN = matrix(R, N, true) };
     if (variant == 2) a->rank_sum.y_N = tensor_view(tensor_slice(a->rank_sum.x_RN, 0, 0, 1), N);
     return variant < 3;
+}
+
+static bool make_convert(Arguments *a, int variant)
+{
+    int64_t N = variant ? 40000 : 3;
+    a->convert = (Convert){ .y_N = real(N), .x_N = real(N) };
+    return variant < 2;
 }
 
 static bool make_square_sum(Arguments *a, int variant)
@@ -367,7 +372,9 @@ static bool make_xent_backward(Arguments *a, int variant)
 {
     if (!make_xent_stats(a, variant)) return false;
     XentStats f = a->xent_stats;
-    a->xent_backward = (XentBackward){ .logits_TV = f.logits_TV,
+    Tensor gradient = variant % 2 ? f.logits_TV : matrix(f.logits_TV.dim[0], f.logits_TV.dim[1], true);
+    a->xent_backward = (XentBackward){ .dlogits_TV = gradient,
+                                       .logits_TV = f.logits_TV,
                                        .lse_T = between(4, 9, 21),
                                        .target_i = f.target_i,
                                        .loss_weight_T = between(0, 1, 21),
@@ -385,6 +392,7 @@ static bool make_clip_and_skip(Arguments *a, int variant)
     a->clip_and_skip = (ClipAndSkip){ .report_4 = sums(4), .sums_R3 = sums(3, 3), .clip = variant == 0 ? 0 : 0.01 };
     for (int i = 0; i < 9; i++) *element(a->clip_and_skip.sums_R3, i) = sum[i / 3][i % 3];
     if (variant == 2) *element(a->clip_and_skip.sums_R3, 5) = INFINITY;
+    if (variant > 0) a->clip_and_skip.scaling = (LossScaling){ true, 1, 10, 2 };
     return variant < 3;
 }
 
@@ -392,15 +400,18 @@ static bool make_adamw(Arguments *a, int variant)
 {
     a->adamw = (Adamw){
         .w_N = real(20001), .m_N = real(20001), .v_N = between(0, 1, 20001), .g_N = real(20001),
-        .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1 };
+        .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1, .stochastic = variant == 3, .first = 5 };
     start.skip = variant == 1;
-    return variant < 2;
+    if (variant >= 2) a->adamw.param_N = real(20001);
+    if (variant == 3) roundings = 2;                       /* up or down to either neighbour */
+    return variant < 4;
 }
 
 /* ---- the table: tolerances are relative to the largest element of each tensor ---- */
 static const struct { Make *make; double tolerance; } row[OP_COUNT] = {
     [OP_fill_zero] = { make_zero, 0 },
     [OP_copy_strided] = { make_copy, 0 },
+    [OP_convert] = { make_convert, 1e-7 },
     [OP_accumulate] = { make_add, 1e-7 },
     [OP_rank_sum] = { make_rank_sum, 3e-7 },
     [OP_square_sum] = { make_square_sum, 1e-15 },
@@ -440,161 +451,41 @@ static void test_no_row_is_untested(void **state)
         if (!row[op].make) fail_msg("%s of ops.def has no case here", op_name(op));
 }
 
-/* ---- one case on one back end: the buffers are copied, as float where `single` ---- */
-typedef struct { char *copy[BUFFERS]; Arguments a; StepState step_state; } Trial;
-
-static int buffer_of(const void *data)
-{
-    for (int i = 0; i < buffers; i++) {
-        const char *end = buffer[i].data + buffer[i].count * (int64_t)dtype_width(buffer[i].dtype);
-        if ((const char *)data >= buffer[i].data && (const char *)data < end) return i;
-    }
-    fail_msg("a tensor of no buffer");
-    return -1;
-}
-
-static bool narrow(int i, bool single) { return single && buffer[i].dtype == F64 && !buffer[i].sums; }
-
-static void trial_copy(Trial *t, const Arguments *a, int op, bool single)
-{
-    for (int i = 0; i < buffers; i++) {
-        size_t bytes = (size_t)buffer[i].count * dtype_width(buffer[i].dtype);
-        t->copy[i] = malloc(bytes);
-        assert_non_null(t->copy[i]);
-        memcpy(t->copy[i], buffer[i].data, bytes);
-        for (int64_t j = 0; j < buffer[i].count && narrow(i, single); j++)
-            ((float *)t->copy[i])[j] = (float)((double *)buffer[i].data)[j];
-    }
-    t->a    = *a;
-    t->step_state = start;
-    Tensor *x = (Tensor *)&t->a;
-    for (int i = 0; i < tensors_of(op); i++) {
-        if (!tensor_present(x[i])) continue;
-        int b = buffer_of(x[i].data);
-        int64_t at = ((char *)x[i].data - buffer[b].data) / (int64_t)dtype_width(x[i].dtype);
-        if (narrow(b, single)) x[i].dtype = F32;
-        x[i].data = t->copy[b] + at * (int64_t)dtype_width(x[i].dtype);
-    }
-}
-
-static void trial_free(Trial *t)
-{
-    for (int i = 0; i < buffers; i++) free(t->copy[i]);
-}
-
-static void trial_run(Trial *t, const Arguments *a, int op, const char *device, int threads)
-{
-    Queue q;
-    Arena workspace;
-    trial_copy(t, a, op, strcmp(device, "cpu") == 0);
-    assert_int_equal(queue_open(&q, device, threads, &t->step_state), OK);
-    assert_int_equal(arena_open(&workspace, "workspace", 16 << 20), OK);
-    q.workspace = &workspace;
-    perform(&q, op, &t->a);
-    assert_int_equal(workspace.used, 0);
-    arena_close(&workspace);
-    queue_close(&q);
-}
-
-static double value_of(Tensor x, int64_t at)
-{
-    if (x.dtype == I32) return ((const int32_t *)x.data)[at];
-    return x.dtype == F64 ? ((const double *)x.data)[at] : (double)((const float *)x.data)[at];
-}
-
-/* Elements of one argument agree. ref never gives a NaN here, and an infinity must be the same one. */
-static void compare(int op, int variant, int argument, Tensor one, Tensor two, double tolerance)
-{
-    double scale = 0;
-    for (int64_t i = 0; i < tensor_count(one); i++) {
-        double x = fabs(value_of(one, offset(one, i)));
-        if (isfinite(x)) scale = fmax(scale, x);
-    }
-    for (int64_t i = 0; i < tensor_count(one); i++) {
-        double x = value_of(one, offset(one, i)), y = value_of(two, offset(two, i));
-        if (!(x == y || fabs(x - y) <= tolerance * scale))
-            fail_msg("%s, variant %d, argument %d, element %lld: ref %.9g, cpu %.9g, apart %.2g of %.3g",
-                     op_name(op), variant, argument, (long long)i, x, y, fabs(x - y) / scale, scale);
-    }
-}
-
-/* The memory between the rows of the arguments is unchanged. */
-static void compare_gaps(int op, int variant, const Trial *t)
-{
-    for (int b = 0; b < buffers; b++) {
-        char *used = calloc(1, (size_t)buffer[b].count);
-        const Tensor *x = (const Tensor *)&t->a;
-        for (int i = 0; i < tensors_of(op); i++) {
-            if (!tensor_present(x[i])) continue;
-            int64_t at = ((const char *)x[i].data - t->copy[b]) / (int64_t)dtype_width(x[i].dtype);
-            if (at < 0 || at >= buffer[b].count) continue;
-            for (int64_t j = 0; j < tensor_count(x[i]); j++) used[at + offset(x[i], j)] = 1;
-        }
-        for (int64_t j = 0; j < buffer[b].count && buffer[b].dtype == F64 && !buffer[b].sums; j++)
-            if (!used[j] && ((float *)t->copy[b])[j] != (float)((double *)buffer[b].data)[j])
-                fail_msg("%s, variant %d wrote element %lld of buffer %d, which is nobody's", op_name(op),
-                         variant, (long long)j, b);
-        free(used);
-    }
-}
-
-static void same_bits(int op, int variant, const Trial *one, const Trial *two, int threads)
-{
-    for (int i = 0; i < buffers; i++) {
-        size_t width = narrow(i, true) ? 4 : dtype_width(buffer[i].dtype);
-        if (memcmp(one->copy[i], two->copy[i], (size_t)buffer[i].count * width))
-            fail_msg("%s, variant %d: %d threads give other bits than one", op_name(op), variant, threads);
-    }
-}
-
-static void one_case(int op, int variant, const Arguments *a)
-{
-    Trial ref, cpu, more;
-    for (int i = 0; i < buffers; i++)
-        for (int64_t j = 0; j < buffer[i].count && narrow(i, true); j++)
-            ((double *)buffer[i].data)[j] = (double)(float)((double *)buffer[i].data)[j];
-    trial_run(&ref, a, op, "ref", 1);
-    trial_run(&cpu, a, op, "cpu", 1);
-    const Tensor *x = (const Tensor *)&ref.a, *y = (const Tensor *)&cpu.a;
-    for (int i = 0; i < tensors_of(op); i++)
-        if (tensor_present(x[i])) compare(op, variant, i, x[i], y[i], row[op].tolerance * loosen);
-    compare_gaps(op, variant, &cpu);
-    assert_true(ref.step_state.skip == cpu.step_state.skip && ref.step_state.factor == cpu.step_state.factor);
-    for (int threads = 2; threads <= 3; threads++) {
-        trial_run(&more, a, op, "cpu", threads);
-        same_bits(op, variant, &cpu, &more, threads);
-        trial_free(&more);
-    }
-    trial_free(&ref);
-    trial_free(&cpu);
-}
-
 static void test_cpu_equals_ref(void **state)
 {
     (void)state;
+    Signature s;
     for (int op = 0; op < OP_COUNT; op++)
-        for (int variant = 0;; variant++) {
-            Arguments a;
-            memset(&a, 0, sizeof a);
-            start  = (StepState){ .seed = 5, .step = 3, .updates = 2, .lr = 1e-2, .factor = 0.37 };
-            loosen = 1;
-            drawn  = (uint64_t)(1000 * op + variant) << 32;        /* not changed by other rows */
-            bool more = row[op].make && row[op].make(&a, variant);
-            if (more) one_case(op, variant, &a);
-            fixture_reset();
-            if (!more) break;
-        }
+        for (int i = 0; signature_at(op, i, &s); i++)
+            for (int variant = 0;; variant++) {
+                Arguments a;
+                memset(&a, 0, sizeof a);
+                memset(&start, 0, sizeof start);
+                start.seed = 5, start.step = 3, start.updates = 2, start.lr = 1e-2, start.factor = 0.37;
+                start.gradient_scale = 4, start.token_scale = 64;
+                start.loss = (LossScale){ .scale = 256, .growth = 3, .hysteresis = 1 };
+                loosen = roundings = 1;
+                drawn_as = s.a;                            /* what a case computes from them holds in cpu */
+                drawn  = (uint64_t)(1000 * op + variant) << 32;        /* not changed by other rows */
+                bool more = row[op].make && row[op].make(&a, variant);
+                bool done = more && one_case(op, variant, &a, &s, row[op].tolerance);
+                fixture_reset();
+                assert_true(done || i > 0 || !more);
+                if (!more) break;
+            }
 }
 
 int main(void)
 {
-    static StepState step_state = { .seed = 5, .step = 3 };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_row_is_untested),
         cmocka_unit_test(test_cpu_equals_ref),
     };
+    static StepState step_state = { .seed = 5, .step = 3 };
     if (queue_open(&ref_queue, "ref", 1, &step_state) != OK) return 1;
+    if (arena_open(&trial_workspace, "workspace", 16 << 20) != OK) return 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    arena_close(&trial_workspace);
     queue_close(&ref_queue);
     return failed;
 }

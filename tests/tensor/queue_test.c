@@ -54,7 +54,7 @@ static void own_add(Queue *q, const Accumulate *a)
         for (int64_t j = 0; j < a->y.dim[1]; j++) y[i * a->y.stride[0] + j] += x[i * a->x.stride[0] + j];
 }
 static void own_stats(Queue *q, const XentStats *a) { (void)q, (void)a; }
-static const Backend own = { .name = "own", .compute = F32, .accumulate = own_add, .xent_stats = own_stats };
+static const Backend own = { .name = "own", .compute = F32, .activation = 1u << F32, .accumulate = own_add, .xent_stats = own_stats };
 
 static void wrappers_count_and_time(void **state)
 {
@@ -100,15 +100,15 @@ static void watching_names_op_and_tensor(void **state)
 
 static void stats_watched(void *context)
 {
-    double stats[3] = { *(double *)context, 0, 0 };
+    float stats[3] = { *(float *)context, 0, 0 };
     Queue  q        = { .backend = &own, .watch = true };
-    xent_stats(&q, (XentStats){ .stats_T3 = tensor_at(stats, F64, (const int64_t[]){ 1, 3 }, 2) });
+    xent_stats(&q, (XentStats){ .stats_T3 = tensor_at(stats, F32, (const int64_t[]){ 1, 3 }, 2) });
 }
 
 static void largest_of_no_columns_is_no_alarm(void **state)
 {
     (void)state;
-    double none = -INFINITY, broken = NAN;
+    float none = -INFINITY, broken = NAN;
     assert_int_equal(run_in_child(stats_watched, &none).exit_code, 0);
     assert_contains(run_in_child(stats_watched, &broken).text, "in xent_stats: stats_T3[0, 0, 0, 0] is ");
 }

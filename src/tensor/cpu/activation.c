@@ -39,14 +39,14 @@ INLINE float act_derivative(int kind, float x)
 
 /* A row is processed in tiles that are copied to the stack with the bias added, so that the loops below
  * have no branch and no aliasing and vectorize even when the output is the input. */
-enum { TILE = 256 };                   /* channels; a tile takes 3 KiB, which fits the first-level cache */
-typedef struct { float x[TILE], up[TILE], dy[TILE]; } ActivationTile;
+typedef struct { float x[TILE], up[TILE], dy[TILE]; TileBuffer bias, out, out_up; } ActivationTile;
 
-INLINE void load_tile(float *tile, const float *x, Tensor bias_F, int64_t first, int64_t n)
+INLINE void load_biased(float *tile, ActivationTile *p, Tensor x_TF, int64_t t, Tensor bias_F, int64_t first,
+                        int64_t n)
 {
-    memcpy(tile, x + first, (size_t)n * sizeof *x);
+    tile_load(tile, x_TF, t, first, n);
     if (!tensor_present(bias_F)) return;
-    const float *bias = flat(bias_F) + first;
+    const float *bias = tile_read(&p->bias, bias_F, 0, first, n);
     for (int64_t i = 0; i < n; i++) tile[i] += bias[i];
 }
 
@@ -84,10 +84,11 @@ static CLONES void activation_forward_rows(void *context, int64_t begin, int64_t
     ActivationTile p;
     for (int64_t t = begin; t < end; t++)
         for (int64_t f = 0; f < F; f += TILE) {
-            int64_t n = F - f < TILE ? F - f : TILE;
-            load_tile(p.x, row(a->x_TF, t), a->bias_F, f, n);
-            if (a->kind == ACT_SWIGLU) load_tile(p.up, row(a->x_TF, t), a->bias_F, F + f, n);
-            BY_KIND(a->kind, forward_tile, row(a->y_TF, t) + f, &p, n)
+            int64_t n = tile_count(F, f);
+            load_biased(p.x, &p, a->x_TF, t, a->bias_F, f, n);
+            if (a->kind == ACT_SWIGLU) load_biased(p.up, &p, a->x_TF, t, a->bias_F, F + f, n);
+            BY_KIND(a->kind, forward_tile, tile_begin(&p.out, a->y_TF, t, f), &p, n)
+            tile_end(&p.out, a->y_TF, t, f, n);
         }
 }
 
@@ -98,12 +99,16 @@ static CLONES void activation_backward_rows(void *context, int64_t begin, int64_
     ActivationTile p;
     for (int64_t t = begin; t < end; t++)
         for (int64_t f = 0; f < F; f += TILE) {
-            int64_t n = F - f < TILE ? F - f : TILE;
-            float *dx = row(a->dx_TF, t) + f;
-            load_tile(p.x, row(a->x_TF, t), a->bias_F, f, n);
-            if (a->kind == ACT_SWIGLU) load_tile(p.up, row(a->x_TF, t), a->bias_F, F + f, n);
-            memcpy(p.dy, row(a->dy_TF, t) + f, (size_t)n * sizeof *p.dy);
-            BY_KIND(a->kind, backward_tile, dx, dx + F, &p, n)
+            int64_t n = tile_count(F, f);
+            bool gated = a->kind == ACT_SWIGLU;
+            load_biased(p.x, &p, a->x_TF, t, a->bias_F, f, n);
+            if (gated) load_biased(p.up, &p, a->x_TF, t, a->bias_F, F + f, n);
+            tile_load(p.dy, a->dy_TF, t, f, n);
+            float *dx = tile_begin(&p.out, a->dx_TF, t, f);
+            float *dup = gated ? tile_begin(&p.out_up, a->dx_TF, t, F + f) : NULL;
+            BY_KIND(a->kind, backward_tile, dx, dup, &p, n)
+            tile_end(&p.out, a->dx_TF, t, f, n);
+            if (gated) tile_end(&p.out_up, a->dx_TF, t, F + f, n);
         }
 }
 
@@ -116,9 +121,9 @@ CPU(activation_forward, ActivationForward)
 {
     int64_t T = a->y_TF.dim[0], F = a->y_TF.dim[1], wide = a->kind == ACT_SWIGLU ? 2 * F : F;
     check_kind(a->kind);
-    WANT(a->y_TF, F32, T, F);
-    WANT(a->x_TF, F32, T, wide);
-    if (tensor_present(a->bias_F)) WANT(a->bias_F, F32, wide);
+    WANT(a->y_TF, T, F);
+    WANT(a->x_TF, T, wide);
+    if (tensor_present(a->bias_F)) WANT(a->bias_F, wide);
     team_for(q->team, T, chunk_rows(F), activation_forward_rows, (void *)a);
 }
 
@@ -126,9 +131,9 @@ CPU(activation_backward, ActivationBackward)
 {
     int64_t T = a->dy_TF.dim[0], F = a->dy_TF.dim[1], wide = a->kind == ACT_SWIGLU ? 2 * F : F;
     check_kind(a->kind);
-    WANT(a->dx_TF, F32, T, wide);
-    WANT(a->dy_TF, F32, T, F);
-    WANT(a->x_TF, F32, T, wide);
-    if (tensor_present(a->bias_F)) WANT(a->bias_F, F32, wide);
+    WANT(a->dx_TF, T, wide);
+    WANT(a->dy_TF, T, F);
+    WANT(a->x_TF, T, wide);
+    if (tensor_present(a->bias_F)) WANT(a->bias_F, wide);
     team_for(q->team, T, chunk_rows(F), activation_backward_rows, (void *)a);
 }

@@ -1,62 +1,96 @@
 /* The end of a step: gradient clipping and the AdamW update.
  * N elements of a flat parameter block   R ranks */
+#include "base/random.h"
 #include "tensor/cpu/cpu.h"
+#include "tensor/half.h"
 
-/* norm = sqrt(squares) / tokens,   factor = min(1, clip / norm) / tokens
- * Gradients are sums over tokens, so dividing by the tokens gives the norm of the gradient of the mean
- * loss. Every rank has the same sums and therefore decides alike, without a message. */
+/* Adds in rank order; what is decided from the sums is the same in all back ends of a host. */
 CPU(clip_and_skip, ClipAndSkip)
 {
     int64_t R = a->sums_R3.dim[0];
-    WANT(a->report_4, F64, 4);
-    WANT(a->sums_R3, F64, R, 3);
+    WANT(a->report_4, 4);
+    WANT(a->sums_R3, R, 3);
     const double *sums = a->sums_R3.data;
-    double total[3] = { 0 }, *report = a->report_4.data;
+    double total[3] = { 0 };
     for (int64_t r = 0; r < R; r++)
         for (int i = 0; i < 3; i++) total[i] += sums[r * a->sums_R3.stride[0] + i];
-    double tokens = total[1], mean = total[0] / tokens, norm = sqrt(total[2]) / tokens;
-    q->step_state->skip   = !isfinite(mean) || !isfinite(norm);
-    q->step_state->factor = (a->clip > 0 && norm > a->clip ? a->clip / norm : 1) / tokens;
-    report[0] = mean;
-    report[1] = tokens;
-    report[2] = norm;
-    report[3] = q->step_state->skip;
+    step_state_end(q->step_state, total, a->clip, a->scaling, a->report_4.data);
 }
 
 /* m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g g
- * w -= lr decay w,   w -= lr mhat / (sqrt(vhat) + epsilon)            */
+ * w -= lr decay w,   w -= lr mhat / (sqrt(vhat) + epsilon),   param = w rounded
+ * One pass: each number is read and written once. */
 typedef struct {
-    float       *w, *m, *v;
-    const float *g;
+    const Adamw *a;
+    uint64_t     key;                              /* of stochastic rounding */
     float        factor, beta1, beta2, epsilon;
     float        shrink, rate, unbias;             /* 1 - lr decay,  lr / (1 - beta1^t),  1 / (1 - beta2^t) */
 } AdamwUpdate;
 
+/* Adds 16 random bits below the last bit that is kept, and cuts: rounds up with the probability of the part
+ * that is cut. A carry out of the mantissa is right; infinity and NaN stay. */
+static uint16_t bf16_stochastic(float x, uint32_t random)
+{
+    uint32_t bits = half_bits(x);
+    if ((bits & 0x7f800000) == 0x7f800000) return bf16_encode(x);
+    return (uint16_t)((bits + (random & 0xffff)) >> 16);
+}
+
+/* Stores the states of elements first + i; m takes the lower half of an element's random bits, v the upper. */
+static void store_states(const AdamwUpdate *u, int64_t first, const float *m, const float *v, int64_t n)
+{
+    const Adamw *a = u->a;
+    if (!a->stochastic || (a->m_N.dtype == F32 && a->v_N.dtype == F32)) {
+        if (a->m_N.dtype != F32) tile_store(a->m_N, 0, first, m, n);
+        if (a->v_N.dtype != F32) tile_store(a->v_N, 0, first, v, n);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits = random_bits(u->key, (uint64_t)(a->first + first + i));
+        uint16_t *m_at = tile_at(a->m_N, 0, first + i), *v_at = tile_at(a->v_N, 0, first + i);
+        if (a->m_N.dtype == BF16) *m_at = bf16_stochastic(m[i], bits);
+        if (a->v_N.dtype == BF16) *v_at = bf16_stochastic(v[i], bits >> 16);
+    }
+}
+
 /* The bias corrections are in rate and unbias, which are computed once a step in double. */
 static CLONES void adamw_elements(void *context, int64_t begin, int64_t end)
 {
-    const AdamwUpdate u = *(const AdamwUpdate *)context;
-    float one1 = 1 - u.beta1, one2 = 1 - u.beta2;
-    for (int64_t i = begin; i < end; i++) {
-        float g = u.g[i] * u.factor;
-        float m = u.m[i] = u.beta1 * u.m[i] + one1 * g;
-        float v = u.v[i] = u.beta2 * u.v[i] + one2 * g * g;
-        u.w[i] = u.w[i] * u.shrink - u.rate * m / (sqrtf(v * u.unbias) + u.epsilon);
+    const AdamwUpdate *u = context;
+    const Adamw *a = u->a;
+    float one1 = 1 - u->beta1, one2 = 1 - u->beta2;
+    TileBuffer m_tile, v_tile;
+    for (int64_t first = begin; first < end; first += TILE) {
+        int64_t n = tile_count(end, first);
+        float *w = flat(a->w_N) + first, *m = tile_begin(&m_tile, a->m_N, 0, first);
+        float *v = tile_begin(&v_tile, a->v_N, 0, first);
+        const float *g = flat(a->g_N) + first;
+        if (a->m_N.dtype != F32) tile_load(m, a->m_N, 0, first, n);
+        if (a->v_N.dtype != F32) tile_load(v, a->v_N, 0, first, n);
+        for (int64_t i = 0; i < n; i++) {
+            float scaled = g[i] * u->factor;
+            m[i] = u->beta1 * m[i] + one1 * scaled;
+            v[i] = u->beta2 * v[i] + one2 * scaled * scaled;
+            w[i] = w[i] * u->shrink - u->rate * m[i] / (sqrtf(v[i] * u->unbias) + u->epsilon);
+        }
+        store_states(u, first, m, v, n);
+        if (tensor_present(a->param_N)) tile_store(a->param_N, 0, first, w, n);
     }
 }
 
 CPU(adamw, Adamw)
 {
     int64_t N = a->w_N.dim[0];
-    WANT(a->w_N, F32, N);
-    WANT(a->m_N, F32, N);
-    WANT(a->v_N, F32, N);
-    WANT(a->g_N, F32, N);
+    WANT(a->w_N, N);
+    WANT(a->m_N, N);
+    WANT(a->v_N, N);
+    WANT(a->g_N, N);
+    if (tensor_present(a->param_N)) WANT(a->param_N, N);
     const StepState *step_state = q->step_state;
     if (step_state->skip) return;
     double t = (double)(step_state->updates + 1);
     AdamwUpdate update = {
-        .w = flat(a->w_N), .m = flat(a->m_N), .v = flat(a->v_N), .g = flat(a->g_N),
+        .a = a, .key = dropout_key(step_state, a->site),
         .factor  = (float)step_state->factor,
         .beta1   = (float)a->beta1,
         .beta2   = (float)a->beta2,

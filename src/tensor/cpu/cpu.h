@@ -1,19 +1,21 @@
 #ifndef TENSOR_CPU_CPU_H
 #define TENSOR_CPU_CPU_H
-/* The fast back end of a host: float, with loops that the compiler vectorizes and team_for divides into
- * chunks that depend on shapes alone. Every sum has a fixed order, so results are bitwise the same for any
+/* The fast back end of a host. It computes in float; activations and parameters may also be BF16 or F16, and
+ * the optimizer's states BF16. Loops are vectorized by the compiler, and team_for divides them into chunks
+ * that depend on shapes alone. Every sum has a fixed order, so results are bitwise the same for any
  * number of threads. Outside of the matrix products (gemm.h) and attention (flash/flash.h) no multiply-add is
  * contracted into a fused one and any instruction set gives the same bits; theirs depend on the family of
  * kernels. */
 #include <math.h>
 #include <string.h>
+#include "tensor/clones.h"
 #include "tensor/ops.h"
 #include "tensor/ref/want.h"
 
 /* The head of the function that implements a row: CPU(rope_forward, RopeForward) { ... } with arguments q
  * and a. */
 #define CPU(name, Struct) void cpu_##name(Queue *q __attribute__((unused)), const Struct *a)
-#define OP(heat, name, Struct, ...) CPU(name, Struct);
+#define OP(heat, name, Struct, types, ...) CPU(name, Struct);
 #include "tensor/ops.def"
 #undef OP
 
@@ -25,23 +27,6 @@ size_t cpu_matmul_backward_weight_workspace(const Queue *q, const MatmulBackward
 size_t cpu_attention_forward_workspace(const Queue *q, const AttentionForward *a);
 size_t cpu_attention_backward_workspace(const Queue *q, const AttentionBackward *a);
 
-/* CLONES before a function compiles it once for each instruction set; the program loader chooses one. The
- * choice runs before a sanitizer is initialized, so sanitizer builds have no clones. The name of such a
- * function must be unique in this directory, because clang 14 exports the symbol that chooses even when
- * the function is static. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define CPU_SANITIZED
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define CPU_SANITIZED
-#endif
-#if defined(__x86_64__) && !defined(CPU_SANITIZED)
-#define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define CLONES
-#endif
 #define INLINE static inline __attribute__((always_inline))
 
 /* A vector of 8 floats that may be loaded from any address; compilers split it where registers are
@@ -50,12 +35,50 @@ size_t cpu_attention_backward_workspace(const Queue *q, const AttentionBackward 
 enum { LANES = 8 };
 typedef float Vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
-/* Addresses of a 1-dim tensor, of row i, and of the last axis at [b, s, h]. */
+/* Of F32 tensors: addresses of a 1-dim tensor, of row i, and of the last axis at [b, s, h]. */
 INLINE float *flat(Tensor x) { return x.data; }
 INLINE float *row(Tensor x, int64_t i) { return (float *)x.data + i * x.stride[0]; }
 INLINE float *head(Tensor x, int64_t b, int64_t s, int64_t h)          /* [B, S, H] and [B, S, H, D] */
 {
     return row(x, b) + s * x.stride[1] + h * x.stride[2];
+}
+
+/* ---- rows in float ----
+ * Kernels read and write tiles of a row in float. A tile of an F32 tensor is the row itself; one of a 16-bit
+ * type is converted to or from a buffer of the caller, in the first-level cache. */
+enum { TILE = 512 };                   /* elements */
+typedef struct { float x[TILE]; } TileBuffer;
+enum { CPU_ACTIVATIONS = 1 << F32 | 1 << BF16 | 1 << F16, CPU_STATES = 1 << F32 | 1 << BF16 };
+
+INLINE int64_t tile_count(int64_t all, int64_t first) { return all - first < TILE ? all - first : TILE; }
+/* Element c of row i of a 2-dim tensor, or element c of a 1-dim one with i = 0. */
+INLINE void *tile_at(Tensor x, int64_t i, int64_t c)
+{
+    return (char *)x.data + (i * x.stride[0] + c) * (int64_t)dtype_width(x.dtype);
+}
+INLINE const float *tile_read(TileBuffer *buffer, Tensor x, int64_t i, int64_t first, int64_t n)
+{
+    if (x.dtype == F32) return tile_at(x, i, first);
+    dtype_convert(buffer->x, F32, tile_at(x, i, first), x.dtype, n);
+    return buffer->x;
+}
+/* The same as a copy, which may be changed. */
+INLINE void tile_load(float *to, Tensor x, int64_t i, int64_t first, int64_t n)
+{
+    dtype_convert(to, F32, tile_at(x, i, first), x.dtype, n);
+}
+/* Where to write a tile, and what ends it. */
+INLINE float *tile_begin(TileBuffer *buffer, Tensor y, int64_t i, int64_t first)
+{
+    return y.dtype == F32 ? tile_at(y, i, first) : buffer->x;
+}
+INLINE void tile_end(const TileBuffer *buffer, Tensor y, int64_t i, int64_t first, int64_t n)
+{
+    if (y.dtype != F32) dtype_convert(tile_at(y, i, first), y.dtype, buffer->x, F32, n);
+}
+INLINE void tile_store(Tensor y, int64_t i, int64_t first, const float *from, int64_t n)
+{
+    dtype_convert(tile_at(y, i, first), y.dtype, from, F32, n);
 }
 
 /* A chunk of work is about 16 thousand elements: 64 KiB of float, which fits the second-level cache and

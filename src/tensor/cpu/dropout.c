@@ -23,9 +23,11 @@ static void drop_row(float *y, const float *x, DropoutMask *mask, uint64_t first
     for (int64_t c = 0; c < C; c++) y[c] = x[c] * dropout_factor(mask, first + (uint64_t)c);
 }
 
-static void add_to(float *y, const float *x, int64_t n)
+/* y += a tile of a tensor */
+static void add_tile(float *y, TileBuffer *buffer, Tensor x, int64_t i, int64_t first, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) y[i] += x[i];
+    const float *from = tile_read(buffer, x, i, first, n);
+    for (int64_t c = 0; c < n; c++) y[c] += from[c];
 }
 
 typedef struct { const DropoutForward *forward; const DropoutBackward *backward; uint64_t key; } DropoutJob;
@@ -34,34 +36,34 @@ typedef struct { const DropoutForward *forward; const DropoutBackward *backward;
  * first. */
 static void forward_rows(void *context, int64_t begin, int64_t end)
 {
-    enum { TILE = 256 };                       /* channels */
     const DropoutJob *drop = context;
     const DropoutForward *a = drop->forward;
     int64_t C = a->y_TC.dim[1];
     DropoutMask mask = cpu_dropout_mask(drop->key, a->p);
+    TileBuffer buffer;
     float tile[TILE];
     for (int64_t t = begin; t < end; t++)
         for (int64_t first = 0; first < C; first += TILE) {
-            int64_t n = C - first < TILE ? C - first : TILE;
-            memcpy(tile, row(a->x_TC, t) + first, (size_t)n * sizeof *tile);
-            if (tensor_present(a->bias_C)) add_to(tile, flat(a->bias_C) + first, n);
+            int64_t n = tile_count(C, first);
+            tile_load(tile, a->x_TC, t, first, n);
+            if (tensor_present(a->bias_C)) add_tile(tile, &buffer, a->bias_C, 0, first, n);
             if (a->p > 0) {
                 int64_t token = ((const int32_t *)a->dropout_index_i.data)[t];
                 drop_row(tile, tile, &mask, (uint64_t)(token * C + first), n);
             }
-            if (tensor_present(a->residual_TC)) add_to(tile, row(a->residual_TC, t) + first, n);
-            memcpy(row(a->y_TC, t) + first, tile, (size_t)n * sizeof *tile);
+            if (tensor_present(a->residual_TC)) add_tile(tile, &buffer, a->residual_TC, t, first, n);
+            tile_store(a->y_TC, t, first, tile, n);
         }
 }
 
 CPU(dropout_forward, DropoutForward)
 {
     int64_t T = a->y_TC.dim[0], C = a->y_TC.dim[1];
-    WANT(a->y_TC, F32, T, C);
-    WANT(a->x_TC, F32, T, C);
-    if (tensor_present(a->residual_TC)) WANT(a->residual_TC, F32, T, C);
-    if (tensor_present(a->bias_C)) WANT(a->bias_C, F32, C);
-    if (a->p > 0) WANT(a->dropout_index_i, I32, T);
+    WANT(a->y_TC, T, C);
+    WANT(a->x_TC, T, C);
+    if (tensor_present(a->residual_TC)) WANT(a->residual_TC, T, C);
+    if (tensor_present(a->bias_C)) WANT(a->bias_C, C);
+    if (a->p > 0) WANT(a->dropout_index_i, T);
     DropoutJob drop = { .forward = a, .key = dropout_key(q->step_state, a->site) };
     team_for(q->team, T, chunk_rows(C), forward_rows, &drop);
 }
@@ -73,20 +75,25 @@ static void backward_rows(void *context, int64_t begin, int64_t end)
     const DropoutBackward *a = drop->backward;
     int64_t C = a->dx_TC.dim[1];
     DropoutMask mask = cpu_dropout_mask(drop->key, a->p);
-    for (int64_t t = begin; t < end; t++) {
-        float *dx = row(a->dx_TC, t), *dy = row(a->dy_TC, t);
-        int64_t first = a->p > 0 ? ((const int32_t *)a->dropout_index_i.data)[t] * C : 0;
-        if (a->p > 0) drop_row(dx, dy, &mask, (uint64_t)first, C);
-        else memmove(dx, dy, (size_t)C * sizeof *dx);
-    }
+    float tile[TILE];
+    for (int64_t t = begin; t < end; t++)
+        for (int64_t first = 0; first < C; first += TILE) {
+            int64_t n = tile_count(C, first);
+            tile_load(tile, a->dy_TC, t, first, n);
+            if (a->p > 0) {
+                int64_t token = ((const int32_t *)a->dropout_index_i.data)[t];
+                drop_row(tile, tile, &mask, (uint64_t)(token * C + first), n);
+            }
+            tile_store(a->dx_TC, t, first, tile, n);
+        }
 }
 
 CPU(dropout_backward, DropoutBackward)
 {
     int64_t T = a->dx_TC.dim[0], C = a->dx_TC.dim[1];
-    WANT(a->dx_TC, F32, T, C);
-    WANT(a->dy_TC, F32, T, C);
-    if (a->p > 0) WANT(a->dropout_index_i, I32, T);
+    WANT(a->dx_TC, T, C);
+    WANT(a->dy_TC, T, C);
+    if (a->p > 0) WANT(a->dropout_index_i, T);
     DropoutJob drop = { .backward = a, .key = dropout_key(q->step_state, a->site) };
     team_for(q->team, T, chunk_rows(C), backward_rows, &drop);
 }

@@ -38,7 +38,7 @@ typedef struct {
     int64_t    groups;                 /* a row block's columns are divided into so many pieces of work */
     GemmWord  *slab;                   /* packed b of one pass */
     GemmWord  *a;                      /* packed a: block_rows x KC words for each thread */
-    /* Sums in fp32 while y is bf16 and the depth has several blocks: of one row block for each thread, or of
+    /* Sums in fp32 while y has 16 bits and the depth has several blocks: of one row block for each thread, or of
      * all rows where the depth has several passes. NULL otherwise. */
     float     *sums;
     bool       sums_of_all_rows;
@@ -100,7 +100,8 @@ static size_t product_make(Product *p, const Gemm *g, int threads, char *memory)
 {
     const GemmFamily *f = g->family ? g->family : gemm_family_best();
     *p = (Product){ .g = g, .f = f };
-    p->form       = g->input == F32 ? GEMM_WORDS : f->pairs ? GEMM_PAIRS : GEMM_WIDENED;
+    p->form       = g->input == F32 ? GEMM_WORDS : g->input == F16 ? GEMM_HALVES
+                  : f->pairs ? GEMM_PAIRS : GEMM_WIDENED;
     p->element    = g->input == F32 ? 4 : 2;
     p->per_word   = p->form == GEMM_PAIRS ? 2 : 1;
     p->words      = cuts(g->K, p->per_word);
@@ -112,7 +113,7 @@ static size_t product_make(Product *p, const Gemm *g, int threads, char *memory)
      * packs its rows of a again, which costs nothing where there are few. */
     p->groups = blocks < 1 || strips < 1 ? 1 : least(strips, cuts(4 * threads, blocks));
     p->sums_of_all_rows = p->words > KC_PASS;
-    bool sums = g->output == BF16 && p->words > KC;
+    bool sums = g->output != F32 && p->words > KC;
 
     size_t slab = aligned((size_t)(least(p->words, KC_PASS) * columns) * sizeof *p->slab);
     size_t a    = aligned((size_t)(p->block_rows * KC * threads) * sizeof *p->a), y = 0;
@@ -182,7 +183,7 @@ typedef struct { const char *at; int64_t tile, row; bool strips; } BlockOfA;
 
 /* Rows with adjacent k are read where they lie, which saves their packing: a block of them stays in the
  * second-level cache as it is. Only what the kernel cannot read so is packed or copied first: columns,
- * bf16 that is to be widened, a block whose last tile is not complete, an odd last element of pairs. */
+ * 16-bit numbers that are to be widened, a block whose last tile is not complete, an odd last element of pairs. */
 static BlockOfA block_of_a(const Product *p, GemmWord *packed, int64_t m0, int64_t rows, int64_t k,
                            int64_t words)
 {
@@ -195,7 +196,7 @@ static BlockOfA block_of_a(const Product *p, GemmWord *packed, int64_t m0, int64
         f->pack_a(packed, from, a->col, depth, rows, p->form);
         return (BlockOfA){ (const char *)packed, f->rows * words * 4, 4, true };
     }
-    if (p->form != GEMM_WIDENED && whole)
+    if ((p->form == GEMM_WORDS || p->form == GEMM_PAIRS) && whole)
         return (BlockOfA){ from, f->rows * a->row * p->element, a->row * p->element, false };
     for (int64_t m = 0; m < rows; m += f->rows)
         f->copy_a(packed + m * words, from + m * a->row * p->element, a->row, depth,
@@ -303,8 +304,8 @@ void gemm(Team *team, const Gemm *g, void *workspace, size_t workspace_bytes)
     CHECK(g->b.col == 1 || g->b.row == 1, "gemm wants rows or columns of b adjacent");
     CHECK(!g->family || gemm_family_runs(g->family), "gemm family %s does not run on this machine",
           g->family->name);
-    CHECK((g->input == F32 || g->input == BF16) && (g->output == F32 || g->output == BF16),
-          "gemm of %s to %s", dtype_name(g->input), dtype_name(g->output));
+    CHECK((g->input == F32 || g->input == BF16 || g->input == F16) &&
+          (g->output == F32 || g->output == BF16 || g->output == F16), "gemm of %s to %s", dtype_name(g->input), dtype_name(g->output));
     CHECK(!g->bias || !g->add, "gemm adds to a bias or to y, not to both");
     if (!g->M || !g->N) return;
     Product p;

@@ -1,7 +1,7 @@
 #ifndef TENSOR_CPU_GEMM_H
 #define TENSOR_CPU_GEMM_H
 /* The matrix product y[M, N] (+)= a[M, K] b[K, N], packed and blocked as by Goto & van de Geijn (2008), of
- * fp32 or bf16 with sums in fp32. The three products of a linear layer differ in strides alone:
+ * fp32, bf16 or fp16 with sums in fp32. The three products of a linear layer differ in strides alone:
  *
  *     y  = x wT    a = x  [M, K] rows,      b = w  [N, K] read as its transpose: row 1, col K
  *     dx = dy w    a = dy [M, K] rows,      b = w  [K, N] rows
@@ -13,8 +13,8 @@
  * in bf16 where the family has a dot product of bf16 pairs); the terms of a block are added in order of k
  * to a sum that begins at 0, and the blocks' sums in order to y (without `add`, to the bias or 0). Families
  * with a fused multiply-add (avx512, avx512-bf16, avx2, neon) agree to the bit in fp32, and those that
- * widen bf16 to fp32 (avx512, avx2, neon) in bf16. Output in bf16 is rounded once, at the end, to the
- * nearest even.
+ * widen bf16 to fp32 (avx512, avx2, neon) in bf16; fp16 is widened by all. Output in 16 bits is rounded
+ * once, at the end, to the nearest even.
  *
  * The dot product of avx512-bf16 takes subnormal inputs as 0 and flushes subnormal sums to 0. */
 #include <stdbool.h>
@@ -34,13 +34,13 @@ typedef struct {
     int64_t     y_row;                 /* elements between rows of y; those of a row are adjacent */
     GemmMatrix  a, b;                  /* [M, K] and [K, N] */
     int64_t     M, N, K;               /* any, 0 included: a sum of no terms is 0 */
-    Dtype       input, output;         /* F32 or BF16: of a, b and bias; of y */
+    Dtype       input, output;         /* F32, BF16 or F16: of a, b and bias; of y */
     bool        add;                   /* y += a b instead of y = a b */
     const void *bias;                  /* [N], added to each row of a b; NULL: none. Not with `add`. */
     const GemmFamily *family;          /* NULL: the best that this machine can run */
 } Gemm;
 
-/* Bytes that gemm needs to work in, at most 10 MiB and 0.5 MiB for each thread, and for output in bf16 with K
+/* Bytes that gemm needs to work in, at most 10 MiB and 0.5 MiB for each thread, and for output in 16 bits with K
  * above 1536 (3072 in pairs) also 4 bytes for M rows of up to 1536 columns. They depend on sizes, types and
  * threads, never on addresses, and are those of the family that needs most: a dry run on one machine is right
  * for another. */

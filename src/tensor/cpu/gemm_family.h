@@ -13,7 +13,8 @@ typedef uint32_t GemmWord;
 typedef enum {
     GEMM_WORDS,                        /* fp32, as it is */
     GEMM_PAIRS,                        /* bf16, in pairs; an odd last one is paired with 0 */
-    GEMM_WIDENED                       /* bf16, widened to fp32 for a family without a dot product of pairs */
+    GEMM_WIDENED,                      /* bf16, widened to fp32 for a family without a dot product of pairs */
+    GEMM_HALVES                        /* fp16, converted to fp32 */
 } GemmForm;
 
 /* sum[rows][columns] (+)= a b over `words` words. Rows of sum are sum_row floats apart. Row r of a begins

@@ -52,28 +52,28 @@ size_t cpu_matmul_backward_weight_workspace(const Queue *q, const MatmulBackward
 CPU(matmul_forward, MatmulForward)
 {
     int64_t T = a->y_TK.dim[0], K = a->y_TK.dim[1], C = a->x_TC.dim[1];
-    WANT(a->y_TK, F32, T, K);
-    WANT(a->x_TC, F32, T, C);
-    WANT(a->w_KC, F32, K, C);
-    if (tensor_present(a->bias_K)) WANT(a->bias_K, F32, K);
+    WANT(a->y_TK, T, K);
+    WANT(a->x_TC, T, C);
+    WANT(a->w_KC, K, C);
+    if (tensor_present(a->bias_K)) WANT(a->bias_K, K);
     multiply(q, forward_product(a));
 }
 
 CPU(matmul_backward_input, MatmulBackwardInput)
 {
     int64_t T = a->dx_TC.dim[0], C = a->dx_TC.dim[1], K = a->dy_TK.dim[1];
-    WANT(a->dx_TC, F32, T, C);
-    WANT(a->dy_TK, F32, T, K);
-    WANT(a->w_KC, F32, K, C);
+    WANT(a->dx_TC, T, C);
+    WANT(a->dy_TK, T, K);
+    WANT(a->w_KC, K, C);
     multiply(q, input_product(a));
 }
 
 CPU(matmul_backward_weight, MatmulBackwardWeight)
 {
     int64_t K = a->dw_KC.dim[0], C = a->dw_KC.dim[1], T = a->x_TC.dim[0];
-    WANT(a->dw_KC, F32, K, C);
-    WANT(a->dy_TK, F32, T, K);
-    WANT(a->x_TC, F32, T, C);
+    WANT(a->dw_KC, K, C);
+    WANT(a->dy_TK, T, K);
+    WANT(a->x_TC, T, C);
     multiply(q, weight_product(a));
 }
 
@@ -83,8 +83,9 @@ static CLONES void bias_columns(void *context, int64_t begin, int64_t end)
 {
     const BiasBackward *a = context;
     double sum[COLUMNS] = { 0 };
+    TileBuffer dy_tile;
     for (int64_t t = 0; t < a->dy_TK.dim[0]; t++) {
-        const float *dy = row(a->dy_TK, t) + begin;
+        const float *dy = tile_read(&dy_tile, a->dy_TK, t, begin, end - begin);
         for (int64_t k = 0; k < end - begin; k++) sum[k] += (double)dy[k];
     }
     for (int64_t k = begin; k < end; k++) flat(a->db_K)[k] += (float)sum[k - begin];
@@ -93,7 +94,7 @@ static CLONES void bias_columns(void *context, int64_t begin, int64_t end)
 CPU(bias_backward, BiasBackward)
 {
     int64_t T = a->dy_TK.dim[0], K = a->dy_TK.dim[1];
-    WANT(a->db_K, F32, K);
-    WANT(a->dy_TK, F32, T, K);
+    WANT(a->db_K, K);
+    WANT(a->dy_TK, T, K);
     team_for(q->team, K, COLUMNS, bias_columns, (void *)a);
 }

@@ -3,23 +3,49 @@
  * Sums over channels and tokens are in double, because float would lose the most digits there. */
 #include "tensor/cpu/cpu.h"
 
+/* sum of x, and of (x - mean)^2, over the channels of row t, in order */
+INLINE double norm_sum(TileBuffer *buffer, Tensor x_TC, int64_t t)
+{
+    double sum = 0;
+    for (int64_t first = 0; first < x_TC.dim[1]; first += TILE) {
+        int64_t n = tile_count(x_TC.dim[1], first);
+        const float *x = tile_read(buffer, x_TC, t, first, n);
+        for (int64_t c = 0; c < n; c++) sum += (double)x[c];
+    }
+    return sum;
+}
+
+INLINE double norm_squares(TileBuffer *buffer, Tensor x_TC, int64_t t, float mean)
+{
+    double sum = 0;
+    for (int64_t first = 0; first < x_TC.dim[1]; first += TILE) {
+        int64_t n = tile_count(x_TC.dim[1], first);
+        const float *x = tile_read(buffer, x_TC, t, first, n);
+        for (int64_t c = 0; c < n; c++) sum += (double)(x[c] - mean) * (double)(x[c] - mean);
+    }
+    return sum;
+}
+
 /* y = h gain + bias,   rstd = 1 / sqrt(mean of (x - mean)^2 + epsilon) */
 static CLONES void norm_forward_rows(void *context, int64_t begin, int64_t end)
 {
     const NormForward *a = context;
     int64_t C = a->y_TC.dim[1];
     bool centred = tensor_present(a->mean_T), biased = tensor_present(a->bias_C);
-    const float *gain = flat(a->gain_C), *bias = flat(a->bias_C);
+    TileBuffer x_tile, y_tile, gain_tile, bias_tile;
     for (int64_t t = begin; t < end; t++) {
-        const float *x = row(a->x_TC, t);
-        float *y = row(a->y_TC, t);
-        double sum = 0, square = 0;
-        for (int64_t c = 0; c < C && centred; c++) sum += (double)x[c];
-        float mean = (float)(sum / (double)C);
-        for (int64_t c = 0; c < C; c++) square += (double)(x[c] - mean) * (double)(x[c] - mean);
-        float rstd = (float)(1 / sqrt(square / (double)C + a->epsilon));
-        if (biased) for (int64_t c = 0; c < C; c++) y[c] = (x[c] - mean) * rstd * gain[c] + bias[c];
-        else for (int64_t c = 0; c < C; c++) y[c] = (x[c] - mean) * rstd * gain[c];
+        float mean = centred ? (float)(norm_sum(&x_tile, a->x_TC, t) / (double)C) : 0;
+        float rstd = (float)(1 / sqrt(norm_squares(&x_tile, a->x_TC, t, mean) / (double)C + a->epsilon));
+        for (int64_t first = 0; first < C; first += TILE) {
+            int64_t n = tile_count(C, first);
+            const float *x = tile_read(&x_tile, a->x_TC, t, first, n);
+            const float *gain = tile_read(&gain_tile, a->gain_C, 0, first, n);
+            const float *bias = biased ? tile_read(&bias_tile, a->bias_C, 0, first, n) : NULL;
+            float *y = tile_begin(&y_tile, a->y_TC, t, first);
+            if (biased) for (int64_t c = 0; c < n; c++) y[c] = (x[c] - mean) * rstd * gain[c] + bias[c];
+            else for (int64_t c = 0; c < n; c++) y[c] = (x[c] - mean) * rstd * gain[c];
+            tile_end(&y_tile, a->y_TC, t, first, n);
+        }
         flat(a->rstd_T)[t] = rstd;
         if (centred) flat(a->mean_T)[t] = mean;
     }
@@ -28,12 +54,12 @@ static CLONES void norm_forward_rows(void *context, int64_t begin, int64_t end)
 CPU(norm_forward, NormForward)
 {
     int64_t T = a->y_TC.dim[0], C = a->y_TC.dim[1];
-    WANT(a->y_TC, F32, T, C);
-    WANT(a->x_TC, F32, T, C);
-    WANT(a->rstd_T, F32, T);
-    WANT(a->gain_C, F32, C);
-    if (tensor_present(a->mean_T)) WANT(a->mean_T, F32, T);
-    if (tensor_present(a->bias_C)) WANT(a->bias_C, F32, C);
+    WANT(a->y_TC, T, C);
+    WANT(a->x_TC, T, C);
+    WANT(a->rstd_T, T);
+    WANT(a->gain_C, C);
+    if (tensor_present(a->mean_T)) WANT(a->mean_T, T);
+    if (tensor_present(a->bias_C)) WANT(a->bias_C, C);
     team_for(q->team, T, chunk_rows(C), norm_forward_rows, (void *)a);
 }
 
@@ -43,25 +69,35 @@ static CLONES void norm_backward_rows(void *context, int64_t begin, int64_t end)
 {
     const NormBackwardInput *a = context;
     int64_t C = a->dx_TC.dim[1];
-    bool centred = tensor_present(a->mean_T);
-    const float *gain = flat(a->gain_C);
+    bool centred = tensor_present(a->mean_T), added = tensor_present(a->residual_TC);
+    TileBuffer x_tile, dy_tile, dx_tile, gain_tile, residual_tile;
     for (int64_t t = begin; t < end; t++) {
-        const float *x = row(a->x_TC, t), *dy = row(a->dy_TC, t);
-        float *dx = row(a->dx_TC, t), mean = centred ? flat(a->mean_T)[t] : 0, rstd = flat(a->rstd_T)[t];
+        float  mean = centred ? flat(a->mean_T)[t] : 0, rstd = flat(a->rstd_T)[t];
         double sum_g = 0, sum_gh = 0;
-        for (int64_t c = 0; c < C; c++) {
-            float g = dy[c] * gain[c];
-            sum_g += (double)g;
-            sum_gh += (double)(g * ((x[c] - mean) * rstd));
+        for (int64_t first = 0; first < C; first += TILE) {
+            int64_t n = tile_count(C, first);
+            const float *x = tile_read(&x_tile, a->x_TC, t, first, n);
+            const float *dy = tile_read(&dy_tile, a->dy_TC, t, first, n);
+            const float *gain = tile_read(&gain_tile, a->gain_C, 0, first, n);
+            for (int64_t c = 0; c < n; c++) {
+                float g = dy[c] * gain[c];
+                sum_g += (double)g;
+                sum_gh += (double)(g * ((x[c] - mean) * rstd));
+            }
         }
         float mean_g = centred ? (float)(sum_g / (double)C) : 0, mean_gh = (float)(sum_gh / (double)C);
-        if (tensor_present(a->residual_TC)) {
-            const float *residual = row(a->residual_TC, t);
-            for (int64_t c = 0; c < C; c++)
+        for (int64_t first = 0; first < C; first += TILE) {
+            int64_t n = tile_count(C, first);
+            const float *x = tile_read(&x_tile, a->x_TC, t, first, n);
+            const float *dy = tile_read(&dy_tile, a->dy_TC, t, first, n);
+            const float *gain = tile_read(&gain_tile, a->gain_C, 0, first, n);
+            const float *residual = added ? tile_read(&residual_tile, a->residual_TC, t, first, n) : NULL;
+            float *dx = tile_begin(&dx_tile, a->dx_TC, t, first);
+            for (int64_t c = 0; c < n && added; c++)
                 dx[c] = rstd * (dy[c] * gain[c] - mean_g - (x[c] - mean) * rstd * mean_gh) + residual[c];
-        } else {
-            for (int64_t c = 0; c < C; c++)
+            for (int64_t c = 0; c < n && !added; c++)
                 dx[c] = rstd * (dy[c] * gain[c] - mean_g - (x[c] - mean) * rstd * mean_gh);
+            tile_end(&dx_tile, a->dx_TC, t, first, n);
         }
     }
 }
@@ -69,13 +105,13 @@ static CLONES void norm_backward_rows(void *context, int64_t begin, int64_t end)
 CPU(norm_backward_input, NormBackwardInput)
 {
     int64_t T = a->dx_TC.dim[0], C = a->dx_TC.dim[1];
-    WANT(a->dx_TC, F32, T, C);
-    WANT(a->dy_TC, F32, T, C);
-    WANT(a->x_TC, F32, T, C);
-    WANT(a->rstd_T, F32, T);
-    WANT(a->gain_C, F32, C);
-    if (tensor_present(a->mean_T)) WANT(a->mean_T, F32, T);
-    if (tensor_present(a->residual_TC)) WANT(a->residual_TC, F32, T, C);
+    WANT(a->dx_TC, T, C);
+    WANT(a->dy_TC, T, C);
+    WANT(a->x_TC, T, C);
+    WANT(a->rstd_T, T);
+    WANT(a->gain_C, C);
+    if (tensor_present(a->mean_T)) WANT(a->mean_T, T);
+    if (tensor_present(a->residual_TC)) WANT(a->residual_TC, T, C);
     team_for(q->team, T, chunk_rows(C), norm_backward_rows, (void *)a);
 }
 
@@ -87,8 +123,10 @@ static CLONES void norm_backward_columns(void *context, int64_t begin, int64_t e
     const NormBackwardWeight *a = context;
     bool centred = tensor_present(a->mean_T);
     double dgain[COLUMNS] = { 0 }, dbias[COLUMNS] = { 0 };
+    TileBuffer dy_tile, x_tile;
     for (int64_t t = 0; t < a->dy_TC.dim[0]; t++) {
-        const float *dy = row(a->dy_TC, t) + begin, *x = row(a->x_TC, t) + begin;
+        const float *dy = tile_read(&dy_tile, a->dy_TC, t, begin, end - begin);
+        const float *x = tile_read(&x_tile, a->x_TC, t, begin, end - begin);
         float mean = centred ? flat(a->mean_T)[t] : 0, rstd = flat(a->rstd_T)[t];
         for (int64_t c = 0; c < end - begin; c++) {
             dgain[c] += (double)(dy[c] * ((x[c] - mean) * rstd));
@@ -104,11 +142,11 @@ static CLONES void norm_backward_columns(void *context, int64_t begin, int64_t e
 CPU(norm_backward_weight, NormBackwardWeight)
 {
     int64_t T = a->dy_TC.dim[0], C = a->dy_TC.dim[1];
-    WANT(a->dgain_C, F32, C);
-    WANT(a->dy_TC, F32, T, C);
-    WANT(a->x_TC, F32, T, C);
-    WANT(a->rstd_T, F32, T);
-    if (tensor_present(a->mean_T)) WANT(a->mean_T, F32, T);
-    if (tensor_present(a->dbias_C)) WANT(a->dbias_C, F32, C);
+    WANT(a->dgain_C, C);
+    WANT(a->dy_TC, T, C);
+    WANT(a->x_TC, T, C);
+    WANT(a->rstd_T, T);
+    if (tensor_present(a->mean_T)) WANT(a->mean_T, T);
+    if (tensor_present(a->dbias_C)) WANT(a->dbias_C, C);
     team_for(q->team, C, COLUMNS, norm_backward_columns, (void *)a);
 }

@@ -6,32 +6,51 @@ typedef struct { Tensor x_TnD, position_i; double base, sign; } RopeRotation;   
 
 /* Angles are computed in double, because a position times a frequency in float would lose the digits that
  * matter at large positions. Pairs are the outer loop, so that each power is computed once for all rows of
- * the chunk. */
-static void rotate_rows(void *context, int64_t begin, int64_t end)
+ * the chunk; `turn` holds cosine and sine of a part of the pairs for each of them. */
+enum { ROWS = 16, PAIRS = 64 };
+typedef struct { float cosine[ROWS][PAIRS], sine[ROWS][PAIRS]; } RopeTurn;
+
+static void turn_set(RopeTurn *turn, const RopeRotation *a, int64_t t0, int64_t rows, int64_t i0, int64_t pairs)
+{
+    for (int64_t i = 0; i < pairs; i++) {
+        double frequency = a->sign / pow(a->base, 2.0 * (double)(i0 + i) / (double)a->x_TnD.dim[2]);
+        for (int64_t t = 0; t < rows; t++) {
+            double angle = ((const int32_t *)a->position_i.data)[t0 + t] * frequency;
+            turn->cosine[t][i] = (float)cos(angle), turn->sine[t][i] = (float)sin(angle);
+        }
+    }
+}
+
+static CLONES void rope_rows(void *context, int64_t begin, int64_t end)
 {
     const RopeRotation *a = context;
-    int64_t n = a->x_TnD.dim[1], D = a->x_TnD.dim[2];
-    for (int64_t i = 0; i < D / 2; i++) {
-        double frequency = a->sign / pow(a->base, 2.0 * (double)i / (double)D);
-        for (int64_t t = begin; t < end; t++) {
-            double angle = ((const int32_t *)a->position_i.data)[t] * frequency;
-            float c = (float)cos(angle), s = (float)sin(angle);
-            for (int64_t h = 0; h < n; h++) {
-                float *x = row(a->x_TnD, t) + h * a->x_TnD.stride[1] + i, x1 = x[0], x2 = x[D / 2];
-                x[0]     = x1 * c - x2 * s;
-                x[D / 2] = x1 * s + x2 * c;
+    int64_t heads = a->x_TnD.dim[1], half = a->x_TnD.dim[2] / 2;
+    RopeTurn turn;
+    float x1[PAIRS], x2[PAIRS], y1[PAIRS], y2[PAIRS];
+    for (int64_t i = 0; i < half; i += PAIRS) {
+        int64_t n = half - i < PAIRS ? half - i : PAIRS;
+        turn_set(&turn, a, begin, end - begin, i, n);
+        for (int64_t t = begin; t < end; t++)
+            for (int64_t h = 0; h < heads; h++) {
+                const float *c = turn.cosine[t - begin], *s = turn.sine[t - begin];
+                int64_t at = h * a->x_TnD.stride[1] + i;
+                tile_load(x1, a->x_TnD, t, at, n);
+                tile_load(x2, a->x_TnD, t, at + half, n);
+                for (int64_t k = 0; k < n; k++) y1[k] = x1[k] * c[k] - x2[k] * s[k];
+                for (int64_t k = 0; k < n; k++) y2[k] = x1[k] * s[k] + x2[k] * c[k];
+                tile_store(a->x_TnD, t, at, y1, n);
+                tile_store(a->x_TnD, t, at + half, y2, n);
             }
-        }
     }
 }
 
 static void rotate(Queue *q, RopeRotation a)
 {
     int64_t T = a.x_TnD.dim[0], n = a.x_TnD.dim[1], D = a.x_TnD.dim[2];
-    WANT(a.x_TnD, F32, T, n, D);
-    WANT(a.position_i, I32, T);
+    WANT(a.x_TnD, T, n, D);
+    WANT(a.position_i, T);
     CHECK(D % 2 == 0, "a head of %lld channels cannot be split into pairs", (long long)D);
-    team_for(q->team, T, 16, rotate_rows, &a);
+    team_for(q->team, T, ROWS, rope_rows, &a);
 }
 
 CPU(rope_forward, RopeForward) { rotate(q, (RopeRotation){ a->x_TnD, a->position_i, a->base, +1 }); }

@@ -14,8 +14,9 @@ size_t cpu_workspace(const Queue *q, int op, const void *arguments)
 }
 
 const Backend cpu_backend = {
-    .name = "cpu", .compute = F32, .dry = false, .workspace = cpu_workspace,
-#define OP(heat, name, Struct, ...) .name = cpu_##name,
+    .name = "cpu", .compute = F32, .activation = CPU_ACTIVATIONS, .state = CPU_STATES,
+    .dry = false, .workspace = cpu_workspace,
+#define OP(heat, name, Struct, types, ...) .name = cpu_##name,
 #include "tensor/ops.def"
 #undef OP
 };

@@ -6,15 +6,15 @@
  * exp fills a tile first, in a loop that vectorizes; then the tile is added in double and in order. */
 static CLONES void xent_stats_rows(void *context, int64_t begin, int64_t end)
 {
-    enum { TILE = 64 };
+    enum { PART = 64 };
     const XentStats *a = context;
     for (int64_t t = begin; t < end; t++) {
         const float *x = row(a->logits_TV, t);
-        float *stats = row(a->stats_T3, t), max = -INFINITY, tile[TILE];
+        float *stats = row(a->stats_T3, t), max = -INFINITY, tile[PART];
         double sum = 0;
         for (int64_t c = 0; c < a->valid; c++) max = x[c] > max ? x[c] : max;
-        for (int64_t first = 0; first < a->valid; first += TILE) {
-            int64_t n = a->valid - first < TILE ? a->valid - first : TILE;
+        for (int64_t first = 0; first < a->valid; first += PART) {
+            int64_t n = a->valid - first < PART ? a->valid - first : PART;
             for (int64_t c = 0; c < n; c++) tile[c] = cpu_exp(x[first + c] - max);
             for (int64_t c = 0; c < n; c++) sum += (double)tile[c];
         }
@@ -33,9 +33,9 @@ static void check_valid(int64_t valid, int64_t V)
 CPU(xent_stats, XentStats)
 {
     int64_t T = a->logits_TV.dim[0], V = a->logits_TV.dim[1];
-    WANT(a->stats_T3, F32, T, 3);
-    WANT(a->logits_TV, F32, T, V);
-    WANT(a->target_i, I32, T);
+    WANT(a->stats_T3, T, 3);
+    WANT(a->logits_TV, T, V);
+    WANT(a->target_i, T);
     check_valid(a->valid, V);
     team_for(q->team, T, chunk_rows(V), xent_stats_rows, (void *)a);
 }
@@ -46,9 +46,9 @@ CPU(xent_stats, XentStats)
 CPU(xent_forward, XentForward)
 {
     int64_t R = a->stats_RT3.dim[0], T = a->stats_RT3.dim[1];
-    WANT(a->loss_T, F32, T);
-    WANT(a->lse_T, F32, T);
-    WANT(a->stats_RT3, F32, R, T, 3);
+    WANT(a->loss_T, T);
+    WANT(a->lse_T, T);
+    WANT(a->stats_RT3, R, T, 3);
     for (int64_t t = 0; t < T; t++) {
         double max = -INFINITY, sum = 0, target = 0;
         for (int64_t r = 0; r < R; r++) max = fmax(max, (double)head(a->stats_RT3, r, t, 0)[0]);
@@ -62,28 +62,41 @@ CPU(xent_forward, XentForward)
     }
 }
 
-/* logits = (exp(x - lse) - [column is target]) weight, in place to save a tensor of the largest size of
- * the model The target's column is computed first, since the loop overwrites its logit. */
+/* dlogits = (exp(x - lse) - [column is target]) weight, where weight includes the gradient scale. dlogits may
+ * be the logits, so the target's column is computed before the tile that holds it is overwritten. */
+typedef struct { const XentBackward *a; float scale; } XentGradient;
+
 static CLONES void xent_backward_rows(void *context, int64_t begin, int64_t end)
 {
-    const XentBackward *a = context;
+    const XentGradient *job = context;
+    const XentBackward *a = job->a;
+    TileBuffer tile;
     for (int64_t t = begin; t < end; t++) {
-        float *x = row(a->logits_TV, t), lse = flat(a->lse_T)[t], weight = flat(a->loss_weight_T)[t];
+        const float *x = row(a->logits_TV, t);
+        float lse = flat(a->lse_T)[t], weight = flat(a->loss_weight_T)[t] * job->scale;
         int64_t target = ((const int32_t *)a->target_i.data)[t] - a->first;
         float chosen = target >= 0 && target < a->valid ? (cpu_exp(x[target] - lse) - 1) * weight : 0;
-        for (int64_t c = 0; c < a->valid; c++) x[c] = cpu_exp(x[c] - lse) * weight;
-        for (int64_t c = a->valid; c < a->logits_TV.dim[1]; c++) x[c] = 0;
-        if (target >= 0 && target < a->valid) x[target] = chosen;
+        for (int64_t first = 0; first < a->logits_TV.dim[1]; first += TILE) {
+            int64_t n = tile_count(a->logits_TV.dim[1], first), valid = a->valid - first;
+            valid = valid < 0 ? 0 : valid < n ? valid : n;
+            float *dx = tile_begin(&tile, a->dlogits_TV, t, first);
+            for (int64_t c = 0; c < valid; c++) dx[c] = cpu_exp(x[first + c] - lse) * weight;
+            for (int64_t c = valid; c < n; c++) dx[c] = 0;
+            if (target >= first && target < first + valid) dx[target - first] = chosen;
+            tile_end(&tile, a->dlogits_TV, t, first, n);
+        }
     }
 }
 
 CPU(xent_backward, XentBackward)
 {
     int64_t T = a->logits_TV.dim[0], V = a->logits_TV.dim[1];
-    WANT(a->logits_TV, F32, T, V);
-    WANT(a->lse_T, F32, T);
-    WANT(a->target_i, I32, T);
-    WANT(a->loss_weight_T, F32, T);
+    WANT(a->dlogits_TV, T, V);
+    WANT(a->logits_TV, T, V);
+    WANT(a->lse_T, T);
+    WANT(a->target_i, T);
+    WANT(a->loss_weight_T, T);
     check_valid(a->valid, V);
-    team_for(q->team, T, chunk_rows(V), xent_backward_rows, (void *)a);
+    XentGradient job = { a, (float)q->step_state->gradient_scale };
+    team_for(q->team, T, chunk_rows(V), xent_backward_rows, &job);
 }

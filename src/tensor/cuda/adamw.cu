@@ -41,6 +41,7 @@ extern "C" void cuda_adamw(Queue *q, const Adamw *a)
     GPU_WANT(a->m_N, F32, N);
     GPU_WANT(a->v_N, F32, N);
     GPU_WANT(a->g_N, F32, N);
+    CHECK(!tensor_present(a->param_N) && !a->stochastic, "the GPU's update writes F32 alone");
     const int64_t all = (N + GPU_THREADS - 1) / GPU_THREADS;
     const unsigned blocks = (unsigned)(all < MOST_BLOCKS ? all : MOST_BLOCKS);
     if (N > 0) GPU_LAUNCH(adamw_kernel, blocks, GPU_THREADS, gpu_stream_of(q), *a, q->step_state);

@@ -3,17 +3,18 @@
  * measures. */
 #include "tensor/cpu/cpu.h"
 
-#define OP(heat, name, Struct, ...) static void dry_##name(Queue *q, const Struct *a) { (void)q, (void)a; }
+#define OP(heat, name, Struct, types, ...) static void dry_##name(Queue *q, const Struct *a) { (void)q, (void)a; }
 #include "tensor/ops.def"
 #undef OP
 
-#define OP(heat, name, Struct, ...) .name = dry_##name,
+#define OP(heat, name, Struct, types, ...) .name = dry_##name,
 const Backend dry_ref_backend = {
-    .name = "dry-ref", .compute = F64, .dry = true,
+    .name = "dry-ref", .compute = F64, .activation = 1u << F64, .state = 1u << F64, .dry = true,
 #include "tensor/ops.def"
 };
 const Backend dry_cpu_backend = {
-    .name = "dry-cpu", .compute = F32, .dry = true, .workspace = cpu_workspace,
+    .name = "dry-cpu", .compute = F32, .activation = CPU_ACTIVATIONS, .state = CPU_STATES, .dry = true,
+    .workspace = cpu_workspace,
 #include "tensor/ops.def"
 };
 #undef OP

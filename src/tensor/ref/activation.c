@@ -42,9 +42,9 @@ REF(activation_forward, ActivationForward)
 {
     int64_t T = a->y_TF.dim[0], F = a->y_TF.dim[1], wide = a->kind == ACT_SWIGLU ? 2 * F : F;
     check_kind(a->kind);
-    WANT(a->y_TF, F64, T, F);
-    WANT(a->x_TF, F64, T, wide);
-    if (tensor_present(a->bias_F)) WANT(a->bias_F, F64, wide);
+    WANT(a->y_TF, T, F);
+    WANT(a->x_TF, T, wide);
+    if (tensor_present(a->bias_F)) WANT(a->bias_F, wide);
     for (int64_t t = 0; t < T; t++)
         for (int64_t f = 0; f < F; f++) {
             double up = a->kind == ACT_SWIGLU ? biased(a->x_TF, a->bias_F, t, F + f) : 1;
@@ -57,10 +57,10 @@ REF(activation_backward, ActivationBackward)
 {
     int64_t T = a->dy_TF.dim[0], F = a->dy_TF.dim[1], wide = a->kind == ACT_SWIGLU ? 2 * F : F;
     check_kind(a->kind);
-    WANT(a->dx_TF, F64, T, wide);
-    WANT(a->dy_TF, F64, T, F);
-    WANT(a->x_TF, F64, T, wide);
-    if (tensor_present(a->bias_F)) WANT(a->bias_F, F64, wide);
+    WANT(a->dx_TF, T, wide);
+    WANT(a->dy_TF, T, F);
+    WANT(a->x_TF, T, wide);
+    if (tensor_present(a->bias_F)) WANT(a->bias_F, wide);
     for (int64_t t = 0; t < T; t++)
         for (int64_t f = 0; f < F; f++) {
             double dy = *at2(a->dy_TF, t, f), x = biased(a->x_TF, a->bias_F, t, f), up = 1;

@@ -26,8 +26,8 @@ static RefAttention checked(RefAttention x)
 {
     CHECK(x.G > 0 && x.H % x.G == 0, "%lld query heads cannot share %lld key-value heads evenly", (long long)x.H,
           (long long)x.G);
-    if (tensor_present(x.key_range_i)) WANT(x.key_range_i, I32, x.B, x.S, 2);
-    if (x.p > 0) WANT(x.sample_i, I32, x.B);
+    if (tensor_present(x.key_range_i)) WANT(x.key_range_i, x.B, x.S, 2);
+    if (x.p > 0) WANT(x.sample_i, x.B);
     return x;
 }
 
@@ -80,11 +80,11 @@ static void forward_query(const RefAttention *x, const AttentionForward *a, int6
 REF(attention_forward, AttentionForward)
 {
     RefAttention x = REF_ATTENTION(q, a);
-    WANT(a->o, F64, x.B, x.S, x.H, x.E);
-    WANT(a->lse, F64, x.B, x.S, x.H);
-    WANT(a->q, F64, x.B, x.S, x.H, x.D);
-    WANT(a->k, F64, x.B, x.U, x.G, x.D);
-    WANT(a->v, F64, x.B, x.U, x.G, x.E);
+    WANT(a->o, x.B, x.S, x.H, x.E);
+    WANT(a->lse, x.B, x.S, x.H);
+    WANT(a->q, x.B, x.S, x.H, x.D);
+    WANT(a->k, x.B, x.U, x.G, x.D);
+    WANT(a->v, x.B, x.U, x.G, x.E);
     for (int64_t b = 0; b < x.B; b++)
         for (int64_t s = 0; s < x.S; s++)
             for (int64_t h = 0; h < x.H; h++) forward_query(&x, a, b, s, h);
@@ -94,9 +94,9 @@ REF(attention_forward, AttentionForward)
 REF(attention_delta, AttentionDelta)
 {
     int64_t B = a->o.dim[0], S = a->o.dim[1], H = a->o.dim[2], D = a->o.dim[3];
-    WANT(a->delta, F64, B, S, H);
-    WANT(a->o, F64, B, S, H, D);
-    WANT(a->d_o, F64, B, S, H, D);
+    WANT(a->delta, B, S, H);
+    WANT(a->o, B, S, H, D);
+    WANT(a->d_o, B, S, H, D);
     for (int64_t b = 0; b < B; b++)
         for (int64_t s = 0; s < S; s++)
             for (int64_t h = 0; h < H; h++) {
@@ -128,15 +128,15 @@ static void backward_query(const RefAttention *x, const AttentionBackward *a, in
 REF(attention_backward, AttentionBackward)
 {
     RefAttention x = REF_ATTENTION(q, a);
-    WANT(a->dq, F64, x.B, x.S, x.H, x.D);
-    WANT(a->dk, F64, x.B, x.U, x.G, x.D);
-    WANT(a->dv, F64, x.B, x.U, x.G, x.E);
-    WANT(a->d_o, F64, x.B, x.S, x.H, x.E);
-    WANT(a->q, F64, x.B, x.S, x.H, x.D);
-    WANT(a->k, F64, x.B, x.U, x.G, x.D);
-    WANT(a->v, F64, x.B, x.U, x.G, x.E);
-    WANT(a->lse, F64, x.B, x.S, x.H);
-    WANT(a->delta, F64, x.B, x.S, x.H);
+    WANT(a->dq, x.B, x.S, x.H, x.D);
+    WANT(a->dk, x.B, x.U, x.G, x.D);
+    WANT(a->dv, x.B, x.U, x.G, x.E);
+    WANT(a->d_o, x.B, x.S, x.H, x.E);
+    WANT(a->q, x.B, x.S, x.H, x.D);
+    WANT(a->k, x.B, x.U, x.G, x.D);
+    WANT(a->v, x.B, x.U, x.G, x.E);
+    WANT(a->lse, x.B, x.S, x.H);
+    WANT(a->delta, x.B, x.S, x.H);
     for (int64_t b = 0; b < x.B; b++)
         for (int64_t s = 0; s < x.S; s++)
             for (int64_t h = 0; h < x.H; h++) backward_query(&x, a, b, s, h);
@@ -146,10 +146,10 @@ REF(attention_backward, AttentionBackward)
 REF(attention_merge, AttentionMerge)
 {
     int64_t B = a->o.dim[0], S = a->o.dim[1], H = a->o.dim[2], D = a->o.dim[3];
-    WANT(a->o, F64, B, S, H, D);
-    WANT(a->o2, F64, B, S, H, D);
-    WANT(a->lse, F64, B, S, H);
-    WANT(a->lse2, F64, B, S, H);
+    WANT(a->o, B, S, H, D);
+    WANT(a->o2, B, S, H, D);
+    WANT(a->lse, B, S, H);
+    WANT(a->lse2, B, S, H);
     for (int64_t b = 0; b < B; b++)
         for (int64_t s = 0; s < S; s++)
             for (int64_t h = 0; h < H; h++) {

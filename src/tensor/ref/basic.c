@@ -32,18 +32,20 @@ static void add_element (char *y, const char *x, int64_t width)
 
 REF(fill_zero, FillZero) { for_each_element(a->y, a->y, zero_element); }
 REF(copy_strided, CopyStrided) { for_each_element(a->y, a->x, copy_element); }
-REF(accumulate, Accumulate)
+REF(convert, Convert)
 {
-    CHECK(a->y.dtype == F64, "y is %s, wanted F64", dtype_name(a->y.dtype));
-    for_each_element(a->y, a->x, add_element);
+    WANT(a->y_N, a->y_N.dim[0]);
+    WANT(a->x_N, a->y_N.dim[0]);
+    for_each_element(a->y_N, a->x_N, copy_element);      /* one type */
 }
+REF(accumulate, Accumulate) { for_each_element(a->y, a->x, add_element); }
 
 /* y = x[0] + x[1] + ... */
 REF(rank_sum, RankSum)
 {
     int64_t R = a->x_RN.dim[0], N = a->x_RN.dim[1];
-    WANT(a->y_N, F64, N);
-    WANT(a->x_RN, F64, R, N);
+    WANT(a->y_N, N);
+    WANT(a->x_RN, R, N);
     for (int64_t i = 0; i < N; i++) {
         double sum = *at2(a->x_RN, 0, i);
         for (int64_t r = 1; r < R; r++) sum += *at2(a->x_RN, r, i);
@@ -57,8 +59,8 @@ REF(square_sum, SquareSum)
 {
     enum { BLOCK = 4096 };
     int64_t N = a->x_N.dim[0];
-    WANT(a->out_1, F64, 1);
-    WANT(a->x_N, F64, N);
+    WANT(a->out_1, 1);
+    WANT(a->x_N, N);
     for (int64_t first = 0; first < N; first += BLOCK) {
         double sum = 0;
         for (int64_t i = first; i < N && i < first + BLOCK; i++) sum += *at1(a->x_N, i) * *at1(a->x_N, i);
@@ -70,9 +72,9 @@ REF(square_sum, SquareSum)
 REF(weighted_sum, WeightedSum)
 {
     int64_t T = a->x_T.dim[0];
-    WANT(a->out_2, F64, 2);
-    WANT(a->x_T, F64, T);
-    WANT(a->loss_weight_T, F64, T);
+    WANT(a->out_2, 2);
+    WANT(a->x_T, T);
+    WANT(a->loss_weight_T, T);
     double sum = 0, weight = 0;
     for (int64_t t = 0; t < T; t++) {
         sum += *at1(a->x_T, t) * *at1(a->loss_weight_T, t);
@@ -86,7 +88,7 @@ REF(weighted_sum, WeightedSum)
 REF(init_normal, InitNormal)
 {
     int64_t N = a->y_N.dim[0];
-    WANT(a->y_N, F64, N);
+    WANT(a->y_N, N);
     for (int64_t i = 0; i < N; i++) {
         int64_t r = (a->first + i) / a->cols, c = (a->first + i) % a->cols;
         uint64_t index = (uint64_t)((a->row0 + r) * a->global_cols + a->col0 + c);
@@ -96,6 +98,6 @@ REF(init_normal, InitNormal)
 
 REF(init_value, InitValue)
 {
-    WANT(a->y_N, F64, a->y_N.dim[0]);
+    WANT(a->y_N, a->y_N.dim[0]);
     for (int64_t i = 0; i < a->y_N.dim[0]; i++) *at1(a->y_N, i) = a->value;
 }

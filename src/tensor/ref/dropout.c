@@ -15,11 +15,11 @@ double ref_dropout(uint64_t key, uint64_t index, double p)
 REF(dropout_forward, DropoutForward)
 {
     int64_t T = a->y_TC.dim[0], C = a->y_TC.dim[1];
-    WANT(a->y_TC, F64, T, C);
-    WANT(a->x_TC, F64, T, C);
-    if (tensor_present(a->residual_TC)) WANT(a->residual_TC, F64, T, C);
-    if (tensor_present(a->bias_C)) WANT(a->bias_C, F64, C);
-    if (a->p > 0) WANT(a->dropout_index_i, I32, T);
+    WANT(a->y_TC, T, C);
+    WANT(a->x_TC, T, C);
+    if (tensor_present(a->residual_TC)) WANT(a->residual_TC, T, C);
+    if (tensor_present(a->bias_C)) WANT(a->bias_C, C);
+    if (a->p > 0) WANT(a->dropout_index_i, T);
     uint64_t key = dropout_key(q->step_state, a->site);
     for (int64_t t = 0; t < T; t++)
         for (int64_t c = 0; c < C; c++) {
@@ -35,9 +35,9 @@ REF(dropout_forward, DropoutForward)
 REF(dropout_backward, DropoutBackward)
 {
     int64_t T = a->dx_TC.dim[0], C = a->dx_TC.dim[1];
-    WANT(a->dx_TC, F64, T, C);
-    WANT(a->dy_TC, F64, T, C);
-    if (a->p > 0) WANT(a->dropout_index_i, I32, T);
+    WANT(a->dx_TC, T, C);
+    WANT(a->dy_TC, T, C);
+    if (a->p > 0) WANT(a->dropout_index_i, T);
     uint64_t key = dropout_key(q->step_state, a->site);
     for (int64_t t = 0; t < T; t++)
         for (int64_t c = 0; c < C; c++) {

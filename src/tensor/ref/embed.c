@@ -7,9 +7,9 @@
 REF(embed_forward, EmbedForward)
 {
     int64_t T = a->y_TC.dim[0], C = a->y_TC.dim[1], V = a->table_VC.dim[0];
-    WANT(a->y_TC, F64, T, C);
-    WANT(a->id_i, I32, T);
-    WANT(a->table_VC, F64, V, C);
+    WANT(a->y_TC, T, C);
+    WANT(a->id_i, T);
+    WANT(a->table_VC, V, C);
     for (int64_t t = 0; t < T; t++)
         for (int64_t c = 0; c < C; c++) {
             int64_t row = int1(a->id_i, t) - a->first;
@@ -22,9 +22,9 @@ REF(embed_forward, EmbedForward)
 REF(embed_backward, EmbedBackward)
 {
     int64_t T = a->dy_TC.dim[0], C = a->dy_TC.dim[1], V = a->dtable_VC.dim[0];
-    WANT(a->dtable_VC, F64, V, C);
-    WANT(a->id_i, I32, T);
-    WANT(a->dy_TC, F64, T, C);
+    WANT(a->dtable_VC, V, C);
+    WANT(a->id_i, T);
+    WANT(a->dy_TC, T, C);
     for (int64_t t = 0; t < T; t++)
         for (int64_t c = 0; c < C; c++) {
             int64_t row = int1(a->id_i, t) - a->first;

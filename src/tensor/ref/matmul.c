@@ -6,10 +6,10 @@
 REF(matmul_forward, MatmulForward)
 {
     int64_t T = a->y_TK.dim[0], K = a->y_TK.dim[1], C = a->x_TC.dim[1];
-    WANT(a->y_TK, F64, T, K);
-    WANT(a->x_TC, F64, T, C);
-    WANT(a->w_KC, F64, K, C);
-    if (tensor_present(a->bias_K)) WANT(a->bias_K, F64, K);
+    WANT(a->y_TK, T, K);
+    WANT(a->x_TC, T, C);
+    WANT(a->w_KC, K, C);
+    if (tensor_present(a->bias_K)) WANT(a->bias_K, K);
     for (int64_t t = 0; t < T; t++)
         for (int64_t k = 0; k < K; k++) {
             double sum = tensor_present(a->bias_K) ? *at1(a->bias_K, k) : 0;
@@ -22,9 +22,9 @@ REF(matmul_forward, MatmulForward)
 REF(matmul_backward_input, MatmulBackwardInput)
 {
     int64_t T = a->dx_TC.dim[0], C = a->dx_TC.dim[1], K = a->dy_TK.dim[1];
-    WANT(a->dx_TC, F64, T, C);
-    WANT(a->dy_TK, F64, T, K);
-    WANT(a->w_KC, F64, K, C);
+    WANT(a->dx_TC, T, C);
+    WANT(a->dy_TK, T, K);
+    WANT(a->w_KC, K, C);
     for (int64_t t = 0; t < T; t++)
         for (int64_t c = 0; c < C; c++) {
             double sum = 0;
@@ -37,9 +37,9 @@ REF(matmul_backward_input, MatmulBackwardInput)
 REF(matmul_backward_weight, MatmulBackwardWeight)
 {
     int64_t K = a->dw_KC.dim[0], C = a->dw_KC.dim[1], T = a->x_TC.dim[0];
-    WANT(a->dw_KC, F64, K, C);
-    WANT(a->dy_TK, F64, T, K);
-    WANT(a->x_TC, F64, T, C);
+    WANT(a->dw_KC, K, C);
+    WANT(a->dy_TK, T, K);
+    WANT(a->x_TC, T, C);
     for (int64_t k = 0; k < K; k++)
         for (int64_t c = 0; c < C; c++) {
             double sum = 0;
@@ -52,8 +52,8 @@ REF(matmul_backward_weight, MatmulBackwardWeight)
 REF(bias_backward, BiasBackward)
 {
     int64_t T = a->dy_TK.dim[0], K = a->dy_TK.dim[1];
-    WANT(a->db_K, F64, K);
-    WANT(a->dy_TK, F64, T, K);
+    WANT(a->db_K, K);
+    WANT(a->dy_TK, T, K);
     for (int64_t k = 0; k < K; k++) {
         double sum = 0;
         for (int64_t t = 0; t < T; t++) sum += *at2(a->dy_TK, t, k);

@@ -7,12 +7,12 @@ REF(norm_forward, NormForward)
 {
     int64_t T = a->y_TC.dim[0], C = a->y_TC.dim[1];
     bool centred = tensor_present(a->mean_T), biased = tensor_present(a->bias_C);
-    WANT(a->y_TC, F64, T, C);
-    WANT(a->x_TC, F64, T, C);
-    WANT(a->rstd_T, F64, T);
-    WANT(a->gain_C, F64, C);
-    if (centred) WANT(a->mean_T, F64, T);
-    if (biased) WANT(a->bias_C, F64, C);
+    WANT(a->y_TC, T, C);
+    WANT(a->x_TC, T, C);
+    WANT(a->rstd_T, T);
+    WANT(a->gain_C, C);
+    if (centred) WANT(a->mean_T, T);
+    if (biased) WANT(a->bias_C, C);
     for (int64_t t = 0; t < T; t++) {
         double mean = 0, square = 0;
         for (int64_t c = 0; c < C && centred; c++) mean += *at2(a->x_TC, t, c) / (double)C;
@@ -32,13 +32,13 @@ REF(norm_backward_input, NormBackwardInput)
 {
     int64_t T = a->dx_TC.dim[0], C = a->dx_TC.dim[1];
     bool centred = tensor_present(a->mean_T), joined = tensor_present(a->residual_TC);
-    WANT(a->dx_TC, F64, T, C);
-    WANT(a->dy_TC, F64, T, C);
-    WANT(a->x_TC, F64, T, C);
-    WANT(a->rstd_T, F64, T);
-    WANT(a->gain_C, F64, C);
-    if (centred) WANT(a->mean_T, F64, T);
-    if (joined) WANT(a->residual_TC, F64, T, C);
+    WANT(a->dx_TC, T, C);
+    WANT(a->dy_TC, T, C);
+    WANT(a->x_TC, T, C);
+    WANT(a->rstd_T, T);
+    WANT(a->gain_C, C);
+    if (centred) WANT(a->mean_T, T);
+    if (joined) WANT(a->residual_TC, T, C);
     for (int64_t t = 0; t < T; t++) {
         double mean = centred ? *at1(a->mean_T, t) : 0, rstd = *at1(a->rstd_T, t), mean_g = 0, mean_gh = 0;
         for (int64_t c = 0; c < C; c++) {
@@ -59,12 +59,12 @@ REF(norm_backward_weight, NormBackwardWeight)
 {
     int64_t T = a->dy_TC.dim[0], C = a->dy_TC.dim[1];
     bool centred = tensor_present(a->mean_T), biased = tensor_present(a->dbias_C);
-    WANT(a->dgain_C, F64, C);
-    WANT(a->dy_TC, F64, T, C);
-    WANT(a->x_TC, F64, T, C);
-    WANT(a->rstd_T, F64, T);
-    if (centred) WANT(a->mean_T, F64, T);
-    if (biased) WANT(a->dbias_C, F64, C);
+    WANT(a->dgain_C, C);
+    WANT(a->dy_TC, T, C);
+    WANT(a->x_TC, T, C);
+    WANT(a->rstd_T, T);
+    if (centred) WANT(a->mean_T, T);
+    if (biased) WANT(a->dbias_C, C);
     for (int64_t c = 0; c < C; c++) {
         double dgain = 0, dbias = 0;
         for (int64_t t = 0; t < T; t++) {

@@ -10,7 +10,7 @@
 /* The head of the function that implements a row: REF(rope_forward, RopeForward) { ... } with arguments q
  * and a. */
 #define REF(name, Struct) void ref_##name(Queue *q __attribute__((unused)), const Struct *a)
-#define OP(heat, name, Struct, ...) REF(name, Struct);
+#define OP(heat, name, Struct, types, ...) REF(name, Struct);
 #include "tensor/ops.def"
 #undef OP
 

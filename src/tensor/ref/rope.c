@@ -6,8 +6,8 @@
 static void rotate(Tensor x_TnD, Tensor position_i, double base, double sign)
 {
     int64_t T = x_TnD.dim[0], n = x_TnD.dim[1], D = x_TnD.dim[2];
-    WANT(x_TnD, F64, T, n, D);
-    WANT(position_i, I32, T);
+    WANT(x_TnD, T, n, D);
+    WANT(position_i, T);
     CHECK(D % 2 == 0, "a head of %lld channels cannot be split into pairs", (long long)D);
     for (int64_t t = 0; t < T; t++)
         for (int64_t h = 0; h < n; h++)

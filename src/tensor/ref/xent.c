@@ -6,9 +6,9 @@
 REF(xent_stats, XentStats)
 {
     int64_t T = a->logits_TV.dim[0], V = a->logits_TV.dim[1];
-    WANT(a->stats_T3, F64, T, 3);
-    WANT(a->logits_TV, F64, T, V);
-    WANT(a->target_i, I32, T);
+    WANT(a->stats_T3, T, 3);
+    WANT(a->logits_TV, T, V);
+    WANT(a->target_i, T);
     CHECK(a->valid >= 0 && a->valid <= V, "%lld valid columns of %lld", (long long)a->valid, (long long)V);
     for (int64_t t = 0; t < T; t++) {
         double max = -INFINITY, sum = 0, target = 0;
@@ -28,9 +28,9 @@ REF(xent_stats, XentStats)
 REF(xent_forward, XentForward)
 {
     int64_t R = a->stats_RT3.dim[0], T = a->stats_RT3.dim[1];
-    WANT(a->loss_T, F64, T);
-    WANT(a->lse_T, F64, T);
-    WANT(a->stats_RT3, F64, R, T, 3);
+    WANT(a->loss_T, T);
+    WANT(a->lse_T, T);
+    WANT(a->stats_RT3, R, T, 3);
     for (int64_t t = 0; t < T; t++) {
         double max = -INFINITY, sum = 0, target = 0;
         for (int64_t r = 0; r < R; r++) max = fmax(max, *at3(a->stats_RT3, r, t, 0));
@@ -43,18 +43,20 @@ REF(xent_forward, XentForward)
     }
 }
 
-/* logits = (exp(x - lse) - [column is target]) weight */
+/* dlogits = (exp(x - lse) - [column is target]) weight gradient_scale */
 REF(xent_backward, XentBackward)
 {
     int64_t T = a->logits_TV.dim[0], V = a->logits_TV.dim[1];
-    WANT(a->logits_TV, F64, T, V);
-    WANT(a->lse_T, F64, T);
-    WANT(a->target_i, I32, T);
-    WANT(a->loss_weight_T, F64, T);
+    WANT(a->dlogits_TV, T, V);
+    WANT(a->logits_TV, T, V);
+    WANT(a->lse_T, T);
+    WANT(a->target_i, T);
+    WANT(a->loss_weight_T, T);
     CHECK(a->valid >= 0 && a->valid <= V, "%lld valid columns of %lld", (long long)a->valid, (long long)V);
     for (int64_t t = 0; t < T; t++)
         for (int64_t c = 0; c < V; c++) {
-            double *x = at2(a->logits_TV, t, c), hit = a->first + c == int1(a->target_i, t);
-            *x = c < a->valid ? (exp(*x - *at1(a->lse_T, t)) - hit) * *at1(a->loss_weight_T, t) : 0;
+            double x = *at2(a->logits_TV, t, c), hit = a->first + c == int1(a->target_i, t);
+            double weight = *at1(a->loss_weight_T, t) * q->step_state->gradient_scale;
+            *at2(a->dlogits_TV, t, c) = c < a->valid ? (exp(x - *at1(a->lse_T, t)) - hit) * weight : 0;
         }
 }

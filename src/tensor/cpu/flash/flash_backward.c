@@ -12,7 +12,7 @@
 #include <string.h>
 #include "tensor/cpu/flash/flash_run.h"
 
-enum { STRIPS = BACKWARD_KEYS / 8, SPINS = 1000 };
+enum { STRIPS = BACKWARD_KEYS / 8, SPINS = 1000, FLASH_HEAD = 256 };
 
 /* A thread's memory. Strips are [strip][rows][columns]. */
 typedef struct {
@@ -110,7 +110,7 @@ static void add_dq(const FlashRun *r, Space *space, const Pair *p, int64_t first
                                 columns, columns, columns, GEMM_WORDS);
     flash_multiply_strips(r, space->dq, false, r->d_rows, space->k_depth, p->keys, begin,
                           space->dscore_T + begin * columns, end - begin, used);
-    flash_store(r, r->x->dq, p->b, p->s + first, p->h, space->dq, first_query, end_query, space->scratch,
+    flash_store(r, r->dq, p->b, p->s + first, p->h, space->dq, first_query, end_query, space->scratch,
                 true);
 }
 
@@ -197,6 +197,37 @@ static void piece(FlashRun *r, Space *space, int64_t b, int64_t g, int64_t tile)
     }
 }
 
+/* What all threads share: the counters of tiles and, where dq cannot hold sums, dq in fp32. Returns bytes. */
+static size_t shared_make(FlashRun *r, char *memory)
+{
+    FlashSpace take = { memory, 0 };
+    r->added = flash_take(&take, r->B * r->H * query_tiles(r));
+    r->dq = r->x->dq;
+    if (r->dq.dtype == F32) return take.used;
+    float *sums = flash_take(&take, r->B * r->S * r->H * r->D);
+    r->dq = tensor_at(sums, F32, (const int64_t[]){ r->B, r->S, r->H, r->D }, 4);
+    return take.used;
+}
+
+/* dq += its sums in fp32, of some of the rows [b, s] */
+static void finish_dq(const FlashRun *r, int thread, int threads)
+{
+    int64_t rows = r->B * r->S, width = r->H * r->D;
+    for (int64_t i = thread * rows / threads; i < (thread + 1) * rows / threads; i++)
+        for (int64_t h = 0; h < r->H; h++) {
+            const float *sum = (const float *)r->dq.data + i * width + h * r->D;
+            void *at = (void *)flash_at(r->x->dq, i / r->S, i % r->S, h);
+            float old[FLASH_HEAD];
+            for (int64_t d = 0; d < r->D; d += FLASH_HEAD) {
+                int64_t n = flash_least(FLASH_HEAD, r->D - d);
+                char *part = (char *)at + d * (int64_t)dtype_width(r->x->dq.dtype);
+                dtype_convert(old, F32, part, r->x->dq.dtype, n);
+                for (int64_t j = 0; j < n; j++) old[j] += sum[d + j];
+                dtype_convert(part, r->x->dq.dtype, old, F32, n);
+            }
+        }
+}
+
 /* Heads in groups of twice as many as there are threads: within a group the first tiles of all of them, then
  * the second ones, so that a piece seldom waits, and the tiles of queries stay in the cache. */
 static void backward_thread(void *context, int thread, int threads)
@@ -206,28 +237,26 @@ static void backward_thread(void *context, int thread, int threads)
     space_make(&space, r, r->memory + (size_t)thread * r->thread_bytes);
     int64_t heads = r->B * r->G, side = flash_least(heads, 2 * threads);
     int64_t tiles = flash_cuts(r->U, BACKWARD_KEYS);
+    bool narrow = r->x->dq.dtype != F32;
     if (thread == 0)
         for (int64_t i = 0; i < r->B * r->H * query_tiles(r); i++) atomic_init(&r->added[i], 0);
+    if (thread == 0 && narrow) memset(r->dq.data, 0, tensor_bytes(r->dq));
     team_barrier(r->team);
     for (int64_t i; (i = atomic_fetch_add(&r->next, 1)) < heads * tiles;) {
         int64_t first = i / (side * tiles) * side, width = flash_least(side, heads - first);
         int64_t within = i - first * tiles, bg = first + within % width;
         piece(r, &space, bg / r->G, bg % r->G, within / width);
     }
-}
-
-static size_t added_bytes(const FlashRun *r)
-{
-    FlashSpace take = { NULL, 0 };
-    flash_take(&take, r->B * r->H * query_tiles(r));
-    return take.used;
+    if (!narrow) return;
+    team_barrier(r->team);
+    finish_dq(r, thread, threads);
 }
 
 size_t flash_backward_workspace(const Flash *x, int threads)
 {
     FlashRun r = flash_run_of(x, NULL);
     size_t   bytes = flash_bytes(x, threads, thread_bytes);
-    return bytes > 0 ? bytes + added_bytes(&r) : 0;
+    return bytes > 0 ? bytes + shared_make(&r, NULL) : 0;
 }
 
 void flash_backward(Team *team, const Flash *x, void *workspace, size_t workspace_bytes)
@@ -235,8 +264,8 @@ void flash_backward(Team *team, const Flash *x, void *workspace, size_t workspac
     FlashRun r = flash_run_of(x, x->family);
     if (r.B * r.S * r.H * r.G == 0) return;
     r.thread_bytes = thread_bytes(&r);
-    size_t need = added_bytes(&r) + r.thread_bytes * (size_t)team_size(team);
+    size_t shared = shared_make(&r, workspace), need = shared + r.thread_bytes * (size_t)team_size(team);
     CHECK(workspace_bytes >= need, "attention wants %zu bytes to work in, got %zu", need, workspace_bytes);
-    r.added = workspace, r.memory = (char *)workspace + added_bytes(&r), r.team = team;
+    r.memory = (char *)workspace + shared, r.team = team;
     team_run(team, backward_thread, &r);
 }

@@ -124,8 +124,8 @@ static void strip_end(const FlashRun *r, const Space *space, Strip *t, int64_t b
     }
     if (!t->begun) memset(t->o, 0, (size_t)(r->e_rows * r->columns) * sizeof *t->o);
     if (t->used == 1) {
-        float *o = (float *)flash_at(r->x->o, b, t->s, t->h);
-        for (int64_t e = 0; e < r->E; e++) o[e] = t->o[e] * inverse[0];
+        for (int64_t e = 0; e < r->E; e++) t->o[e] *= inverse[0];
+        dtype_convert((void *)flash_at(r->x->o, b, t->s, t->h), r->x->o.dtype, t->o, F32, r->E);
         return;
     }
     r->f->multiply_rows(t->o, inverse, r->e_rows);

@@ -46,7 +46,7 @@ FlashRun flash_run_of(const Flash *x, const FlashFamily *family)
     r.d_rows  = rounded(r.D, r.g->rows);
     r.e_rows  = rounded(r.E, r.g->rows);
     r.columns = r.g->columns;
-    r.form    = x->q.dtype == BF16 ? GEMM_WIDENED : GEMM_WORDS;
+    r.form    = x->q.dtype == F32 ? GEMM_WORDS : x->q.dtype == BF16 ? GEMM_WIDENED : GEMM_HALVES;
     r.threshold     = (uint32_t)(x->p * 4294967296.0);
     r.dropout_scale = (float)(1 / (1 - x->p));
     return r;
@@ -129,16 +129,37 @@ void flash_depth(const FlashRun *r, GemmWord *to, Tensor x, int64_t b, int64_t s
     r->g->pack_a(to, flash_at(x, b, s, h), x.stride[1], count, x.dim[3], r->form);
 }
 
+/* As FlashFamily.store_rows, to a 16-bit type: adds in fp32 and rounds once. */
+static void store_narrow(Tensor to, int64_t b, int64_t s, int64_t h, const float *x, int64_t x_row, int64_t rows,
+                         bool add)
+{
+    float sum[FLASH_COLUMNS];
+    int64_t n = to.dim[3];
+    for (int64_t i = 0; i < rows; i++) {
+        void *at = (void *)flash_at(to, b, s + i, h);
+        memcpy(sum, x + i * x_row, (size_t)n * sizeof *sum);
+        if (add) {
+            float old[FLASH_COLUMNS];
+            dtype_convert(old, F32, at, to.dtype, n);
+            for (int64_t j = 0; j < n; j++) sum[j] += old[j];
+        }
+        dtype_convert(at, to.dtype, sum, F32, n);
+    }
+}
+
 /* The columns of the strip become rows: [strip of channels][columns][columns]. */
 void flash_store(const FlashRun *r, Tensor to, int64_t b, int64_t s, int64_t h, const float *strip,
                  int64_t begin, int64_t end, GemmWord *scratch, bool add)
 {
     int64_t channels = to.dim[3], columns = r->columns;
     r->g->pack_b_transposed(scratch, strip, columns, columns, channels, GEMM_WORDS);
-    float *row = (float *)flash_at(to, b, s + begin, h);
-    for (int64_t c = 0; c < channels; c += columns)
-        r->f->store_rows(row + c, to.stride[1], (const float *)scratch + (c + begin) * columns, end - begin,
-                         flash_least(columns, channels - c), add);
+    for (int64_t c = 0; c < channels; c += columns) {
+        const float *x = (const float *)scratch + (c + begin) * columns;
+        Tensor part = tensor_slice(to, 3, c, flash_least(columns, channels - c));
+        if (to.dtype != F32) store_narrow(part, b, s + begin, h, x, columns, end - begin, add);
+        else r->f->store_rows((float *)flash_at(part, b, s + begin, h), to.stride[1], x, end - begin,
+                              part.dim[3], add);
+    }
 }
 
 int64_t flash_store_words(const FlashRun *r)

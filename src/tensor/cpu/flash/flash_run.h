@@ -1,8 +1,8 @@
 #ifndef TENSOR_CPU_FLASH_RUN_H
 #define TENSOR_CPU_FLASH_RUN_H
 /* What the forward and the backward pass of flash attention share: sizes, the keys that a query sees, tiles
- * brought into the form that the register tiles read, and their products. Loads of bf16 widen here, so the
- * passes know fp32 alone. */
+ * brought into the form that the register tiles read, and their products. Loads of 16-bit types widen here, so the
+ * passes know fp32 alone; stores round. */
 #include <stdatomic.h>
 #include "tensor/cpu/flash/flash_family.h"
 
@@ -21,6 +21,7 @@ typedef struct {
     char    *memory;                   /* of thread t from t * thread_bytes on */
     size_t   thread_bytes;
     _Atomic int64_t  next;             /* the next piece of work */
+    Tensor dq;                         /* backward: x's, or its sums in fp32 where that has 16 bits */
     _Atomic int32_t *added;            /* backward: how many tiles of keys have added to dq, [B, H, tiles] */
 } FlashRun;
 

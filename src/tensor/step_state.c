@@ -1,0 +1,48 @@
+/* The decisions at the end of a step's gradients: clipping, skipping, loss scaling. */
+#include "tensor/step_state.h"
+
+#include <math.h>
+
+static void gradient_scale_set(StepState *s)
+{
+    s->gradient_scale = s->loss.scale > 0 ? s->loss.scale / s->token_scale : 1;
+}
+
+void step_state_scale(StepState *s, int64_t tokens)
+{
+    s->token_scale = 1;
+    while (s->token_scale < (double)tokens) s->token_scale *= 2;
+    gradient_scale_set(s);
+}
+
+/* In the order of Megatron-LM's DynamicGradScaler.update: at an overflow the growth begins anew and one of
+ * the hysteresis is used up; the scale falls in every overflow after the last one. */
+static void loss_scale_update(LossScale *loss, const LossScaling *scaling, bool overflow)
+{
+    if (!scaling->dynamic) return;
+    if (overflow) {
+        loss->growth = 0;
+        if (--loss->hysteresis <= 0) loss->scale = fmax(loss->scale / 2, scaling->minimum);
+    } else if (++loss->growth == scaling->window) {
+        loss->growth     = 0;
+        loss->hysteresis = scaling->hysteresis;
+        loss->scale     *= 2;
+    }
+}
+
+/* norm = sqrt(squares) / tokens / gradient_scale,   factor = min(1, clip / norm) / tokens / gradient_scale
+ * Gradients are sums over tokens, so dividing by the tokens gives the gradient of the mean loss. Every rank
+ * has the same sums and therefore decides alike, without a message. */
+void step_state_end(StepState *s, const double sums[3], double clip, LossScaling scaling, double report[4])
+{
+    double tokens = sums[1], mean = sums[0] / tokens, scaled = tokens * s->gradient_scale;
+    double norm = sqrt(sums[2]) / scaled;
+    s->skip   = !isfinite(mean) || !isfinite(norm);
+    s->factor = (clip > 0 && norm > clip ? clip / norm : 1) / scaled;
+    loss_scale_update(&s->loss, &scaling, s->skip);
+    gradient_scale_set(s);
+    report[0] = mean;
+    report[1] = tokens;
+    report[2] = norm;
+    report[3] = s->skip;
+}

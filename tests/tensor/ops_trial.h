@@ -1,0 +1,206 @@
+#ifndef TESTS_TENSOR_OPS_TRIAL_H
+#define TESTS_TENSOR_OPS_TRIAL_H
+/* One case of one op on ref and on cpu, for one signature: the types that the letters of its row in ops.def
+ * stand for. The buffers are copied, and rounded to the type of the tensors in them before either back end
+ * sees them. */
+#include "ops_fixture.h"
+
+static StepState start;                                    /* what a case begins with */
+static double    loosen, roundings;                        /* a case may ask for a wider tolerance */
+
+/* w: of a letter w. Letters that are not here stand for F32 in cpu. */
+typedef struct { Dtype a, w, o, x, y; } Signature;
+
+/* ---- signatures of a row ---- */
+
+static bool row_has(int op, const char *letters) { return strpbrk(op_types(op), letters) != NULL; }
+
+/* Signature number i of a row; false when there are no more. A letter that the row does not have is F32. */
+static bool signature_at(int op, int i, Signature *s)
+{
+    static const Dtype real_types[] = { F32, BF16, F16 }, state_types[] = { F32, BF16 };
+    int counts[5] = { row_has(op, "apw*") ? 3 : 1, row_has(op, "w") ? 2 : 1, row_has(op, "o") ? 2 : 1,
+                      row_has(op, "x") ? 3 : 1, row_has(op, "y") ? 3 : 1 }, at[5];
+    for (int k = 0; k < 5; k++) at[k] = i % counts[k], i /= counts[k];
+    *s = (Signature){ .a = real_types[at[0]], .w = at[1] ? real_types[at[0]] : F32, .o = state_types[at[2]],
+                      .x = real_types[at[3]], .y = real_types[at[4]] };
+    return i == 0;
+}
+
+static Dtype type_of(const Signature *s, char letter)
+{
+    switch (letter) {
+    case 'a': case 'p': case '*': return s->a;
+    case 'w': return s->w;
+    case 'o': return s->o;
+    case 'x': return s->x;
+    case 'y': return s->y;
+    }
+    return F32;
+}
+
+static int buffer_of(const void *data)
+{
+    for (int i = 0; i < buffers; i++) {
+        const char *end = buffer[i].data + buffer[i].count * (int64_t)dtype_width(buffer[i].dtype);
+        if ((const char *)data >= buffer[i].data && (const char *)data < end) return i;
+    }
+    fail_msg("a tensor of no buffer");
+    return -1;
+}
+
+static bool is_real(int b) { return buffer[b].dtype == F64 && !buffer[b].sums; }
+
+/* The type of each buffer in cpu; false where two tensors of a buffer would have different ones. */
+static bool buffer_types(Dtype *type, int op, const Arguments *a, const Signature *s)
+{
+    const Tensor *x = (const Tensor *)a;
+    bool typed[BUFFERS] = { false };
+    for (int b = 0; b < buffers; b++) type[b] = is_real(b) ? F32 : buffer[b].dtype;
+    for (int i = 0; i < tensors_of(op); i++) {
+        if (!tensor_present(x[i])) continue;
+        int b = buffer_of(x[i].data);
+        Dtype wanted = type_of(s, op_types(op)[i]);
+        if (!is_real(b)) continue;
+        if (typed[b] && type[b] != wanted) return false;
+        type[b] = wanted, typed[b] = true;
+    }
+    return true;
+}
+
+/* ---- one run ---- */
+typedef struct { char *copy[BUFFERS]; Dtype type[BUFFERS]; Arguments a; StepState step_state; } Trial;
+
+/* type NULL: as ref has them */
+static void trial_copy(Trial *t, const Arguments *a, int op, const Dtype *type)
+{
+    for (int i = 0; i < buffers; i++) {
+        t->type[i] = type ? type[i] : buffer[i].dtype;
+        t->copy[i] = malloc((size_t)buffer[i].count * dtype_width(t->type[i]));
+        assert_non_null(t->copy[i]);
+        if (dtype_is_float(t->type[i]))
+            dtype_convert(t->copy[i], t->type[i], buffer[i].data, buffer[i].dtype, buffer[i].count);
+        else memcpy(t->copy[i], buffer[i].data, (size_t)buffer[i].count * dtype_width(t->type[i]));
+    }
+    t->a          = *a;
+    t->step_state = start;
+    Tensor *x = (Tensor *)&t->a;
+    for (int i = 0; i < tensors_of(op); i++) {
+        if (!tensor_present(x[i])) continue;
+        int b = buffer_of(x[i].data);
+        int64_t at = ((char *)x[i].data - buffer[b].data) / (int64_t)dtype_width(x[i].dtype);
+        x[i].dtype = t->type[b];
+        x[i].data  = t->copy[b] + at * (int64_t)dtype_width(x[i].dtype);
+    }
+}
+
+static void trial_free(Trial *t)
+{
+    for (int i = 0; i < buffers; i++) free(t->copy[i]);
+}
+
+static Arena trial_workspace;                              /* of all trials: opened once */
+
+static void trial_run(Trial *t, const Arguments *a, int op, const Dtype *type, int threads)
+{
+    Queue q;
+    trial_copy(t, a, op, type);
+    assert_int_equal(queue_open(&q, type ? "cpu" : "ref", threads, &t->step_state), OK);
+    q.workspace = &trial_workspace;
+    perform(&q, op, &t->a);
+    assert_int_equal(trial_workspace.used, 0);
+    queue_close(&q);
+}
+
+/* ---- comparisons ---- */
+static double value_of(Tensor x, int64_t at)
+{
+    double value;
+    if (x.dtype == I32) return ((const int32_t *)x.data)[at];
+    dtype_convert(&value, F64, (const char *)x.data + at * (int64_t)dtype_width(x.dtype), x.dtype, 1);
+    return value;
+}
+
+/* Half a unit of the last place, relative to the number, for what is rounded to 16 bits; F16 also has half
+ * of its smallest number. */
+static double rounding_of(Dtype dtype, double x)
+{
+    return dtype == BF16 ? 0x1.02p-8 * fabs(x) : dtype == F16 ? 0x1.02p-11 * fabs(x) + 0x1p-25 : 0;
+}
+
+/* Elements of one argument agree. ref never gives a NaN here, and an infinity must be the same one. */
+static void compare(int op, int variant, int argument, Tensor one, Tensor two, double tolerance)
+{
+    double scale = 0;
+    for (int64_t i = 0; i < tensor_count(one); i++) {
+        double x = fabs(value_of(one, offset(one, i)));
+        if (isfinite(x)) scale = fmax(scale, x);
+    }
+    for (int64_t i = 0; i < tensor_count(one); i++) {
+        double x = value_of(one, offset(one, i)), y = value_of(two, offset(two, i));
+        if (!(x == y || fabs(x - y) <= tolerance * scale + roundings * rounding_of(two.dtype, x)))
+            fail_msg("%s, variant %d, argument %d in %s, element %lld: ref %.9g, cpu %.9g, apart %.2g of %.3g",
+                     op_name(op), variant, argument, dtype_name(two.dtype), (long long)i, x, y,
+                     fabs(x - y) / scale, scale);
+    }
+}
+
+/* The memory between the rows of the arguments is unchanged. */
+static void compare_gaps(int op, int variant, const Trial *t)
+{
+    for (int b = 0; b < buffers; b++) {
+        char *used = calloc(1, (size_t)buffer[b].count);
+        const Tensor *x = (const Tensor *)&t->a;
+        Tensor copy = tensor_at(t->copy[b], t->type[b], &buffer[b].count, 1);
+        for (int i = 0; i < tensors_of(op); i++) {
+            if (!tensor_present(x[i])) continue;
+            int64_t width = (int64_t)dtype_width(t->type[b]), bytes = (const char *)x[i].data - t->copy[b];
+            int64_t at = bytes / width;
+            if (bytes < 0 || at >= buffer[b].count) continue;
+            for (int64_t j = 0; j < tensor_count(x[i]); j++) used[at + offset(x[i], j)] = 1;
+        }
+        for (int64_t j = 0; j < buffer[b].count && is_real(b); j++)
+            if (!used[j] && value_of(copy, j) != ((double *)buffer[b].data)[j])
+                fail_msg("%s, variant %d wrote element %lld of buffer %d, which is nobody's", op_name(op),
+                         variant, (long long)j, b);
+        free(used);
+    }
+}
+
+static void same_bits(int op, int variant, const Trial *one, const Trial *two, int threads)
+{
+    for (int i = 0; i < buffers; i++)
+        if (memcmp(one->copy[i], two->copy[i], (size_t)buffer[i].count * dtype_width(one->type[i])))
+            fail_msg("%s, variant %d: %d threads give other bits than one", op_name(op), variant, threads);
+}
+
+/* false: the tensors of this case share memory, which they cannot with these types */
+static bool one_case(int op, int variant, const Arguments *a, const Signature *s, double tolerance)
+{
+    Trial ref, cpu, more;
+    Dtype type[BUFFERS];
+    if (!buffer_types(type, op, a, s)) return false;
+    for (int b = 0; b < buffers; b++)
+        for (int64_t j = 0; j < buffer[b].count && is_real(b); j++) {
+            char narrow[8];
+            double *value = (double *)buffer[b].data + j;
+            dtype_convert(narrow, type[b], value, F64, 1);
+            dtype_convert(value, F64, narrow, type[b], 1);
+        }
+    trial_run(&ref, a, op, NULL, 1);
+    trial_run(&cpu, a, op, type, 1);
+    const Tensor *x = (const Tensor *)&ref.a, *y = (const Tensor *)&cpu.a;
+    for (int i = 0; i < tensors_of(op); i++)
+        if (tensor_present(x[i])) compare(op, variant, i, x[i], y[i], tolerance * loosen);
+    compare_gaps(op, variant, &cpu);
+    assert_memory_equal(&ref.step_state, &cpu.step_state, sizeof ref.step_state);
+    for (int threads = 2; threads <= 3; threads++) {
+        trial_run(&more, a, op, type, threads);
+        same_bits(op, variant, &cpu, &more, threads);
+        trial_free(&more);
+    }
+    trial_free(&ref);
+    trial_free(&cpu);
+    return true;
+}
+#endif
