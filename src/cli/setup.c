@@ -67,7 +67,8 @@ LrSchedule setup_lr(const Options *o)
 
 OptimizerSettings setup_optimizer(const Options *o)
 {
-    return (OptimizerSettings){ o->adam_beta1, o->adam_beta2, o->adam_eps, o->weight_decay };
+    return (OptimizerSettings){ o->adam_beta1, o->adam_beta2, o->adam_eps, o->weight_decay,
+                                o->stochastic_rounding };
 }
 
 static DataPath data_path_of(const TextList *list) { return (DataPath){ list->text, list->count }; }
@@ -219,6 +220,21 @@ static Status take_tokenizer(Options *o)
                 (long long)o->vocabulary, vocabulary, o->tokenizer, vocabulary);
 }
 
+static PrecisionChoice setup_precision(const Options *o)
+{
+    return (PrecisionChoice){ .mixed = o->bf16 ? MIXED_BF16 : o->fp16 ? MIXED_F16 : MIXED_NONE,
+        .message_bf16 = o->grad_reduce_in_bf16,
+        .state_bf16 = { o->exp_avg_dtype.value == CHOICE_exp_avg_dtype_bf16,
+                        o->exp_avg_sq_dtype.value == CHOICE_exp_avg_sq_dtype_bf16 } };
+}
+
+/* A loss scale that is given is constant, as Megatron-LM's. */
+static LossScaling setup_scaling(const Options *o)
+{
+    return (LossScaling){ .dynamic = o->fp16 && !(o->loss_scale > 0), .minimum = o->min_loss_scale,
+                          .window = o->loss_scale_window, .hysteresis = o->hysteresis };
+}
+
 /* --- a run ---------------------------------------------------------------------------------------------- */
 
 static int chunks(const Options *o)
@@ -270,6 +286,8 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .chunks = chunks(o), .zero = (int)o->zero_stage, .sequence_parallel = o->sequence_parallel,
         .schedule = schedule(o), .micro = o->micro_batch, .global = global_batch(o), .steps = o->train_iters,
         .lr = setup_lr(o),
+        .precision = setup_precision(o), .scaling = setup_scaling(o),
+        .loss_scale = !o->fp16 ? 0 : o->loss_scale > 0 ? o->loss_scale : o->initial_loss_scale,
         .optimizer = optimizer_named(o->optimizer.word), .settings = setup_optimizer(o), .clip = o->clip_grad,
         .seed = (uint64_t)o->seed, .device = device, .threads = (int)o->threads,
         .watchdog = o->watchdog_seconds, .datasets = setup_datasets(o), .split = o->split,

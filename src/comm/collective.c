@@ -15,11 +15,10 @@ void comm_all_gather(Comm *comm, Queue *q, Tensor out, Tensor in)
     comm_wait(comm, comm_all_gather_begin(comm, q, out, in));
 }
 
-/* Reductions add with the back end's own kernel, which has one type. */
-static void sum_check(const Comm *comm, const Queue *q, SentVerb verb, Tensor x)
+static void sum_check(const Comm *comm, SentVerb verb, Tensor x)
 {
-    CHECK(x.dtype == q->backend->compute, "%s of %s: reductions take %s, got %s", sent_verb_name(verb),
-          comm->name, dtype_name(q->backend->compute), dtype_name(x.dtype));
+    CHECK(dtype_is_float(x.dtype), "%s of %s: reductions take floating-point types, got %s",
+          sent_verb_name(verb), comm->name, dtype_name(x.dtype));
     CHECK(tensor_contiguous(x), "%s of %s: the tensor must be contiguous", sent_verb_name(verb), comm->name);
 }
 
@@ -50,8 +49,8 @@ static void parts_at(size_t *at, int size, int64_t count, int64_t part, size_t w
 void comm_reduce_scatter(Comm *comm, Queue *q, Tensor out, Tensor in, Arena *scratch)
 {
     int64_t part = tensor_count(out);
-    sum_check(comm, q, SENT_REDUCE_SCATTER, in);
-    sum_check(comm, q, SENT_REDUCE_SCATTER, out);
+    sum_check(comm, SENT_REDUCE_SCATTER, in);
+    sum_check(comm, SENT_REDUCE_SCATTER, out);
     CHECK(tensor_count(in) == comm->size * part, "reduce-scatter of %s: in counts %lld, not %d times %lld",
           comm->name, (long long)tensor_count(in), comm->size, (long long)part);
     if (comm->size == 1) {
@@ -98,7 +97,7 @@ static void gather_parts(Comm *comm, Queue *q, long number, Tensor x, int64_t pa
 
 void comm_all_reduce(Comm *comm, Queue *q, Tensor x, Arena *scratch)
 {
-    sum_check(comm, q, SENT_ALL_REDUCE, x);
+    sum_check(comm, SENT_ALL_REDUCE, x);
     if (comm->size == 1) return;
     int64_t count = tensor_count(x), part = (count + comm->size - 1) / comm->size;
     int64_t first = part_begin(count, part, comm->rank);

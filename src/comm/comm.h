@@ -35,7 +35,8 @@ bool   comm_dry (const Comm *comm);                              /* true on the 
 
 /* ---- blocking collectives ----
  * The result is complete on return, and `scratch` is reset to the mark it had before the call. Tensors
- * are contiguous; the reductions take F64 under ref and F32 under cpu. Anything else is a CHECK. Each
+ * are contiguous; the reductions take floating-point types of the queue's back end and
+ * add in its compute type. Anything else is a CHECK. Each
  * rank of the comm makes the same calls in the same order. */
 /* out = rank 0's in, rank 1's in, ...: out has size * count(in) elements. `in` may be this rank's block
  * of `out`. */

@@ -218,6 +218,22 @@ static Status rule_zero(const Options *o)
 }
 
 /* A watchdog beats several times within its limit, which takes some time even on a fast machine. */
+/* The reference back end has one type, double. */
+static Status rule_precision(const Options *o)
+{
+    static const OptionIndex narrow[] = { OPTION_bf16, OPTION_fp16, OPTION_grad_reduce_in_bf16 };
+    if (o->bf16 && o->fp16) return fail(BAD_OPTION, "--bf16 and --fp16 are two types; give one of them");
+    if (o->device.value != CHOICE_device_ref) return OK;
+    for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++)
+        if (*(const OptionFLAG *)option_field_of(o, narrow[i]))
+            return fail(BAD_OPTION, "%s: --device ref computes in double alone; give --device cpu or leave it out",
+                        TYPED(narrow[i]));
+    if (o->exp_avg_dtype.value == CHOICE_exp_avg_dtype_fp32 && o->exp_avg_sq_dtype.value == CHOICE_exp_avg_sq_dtype_fp32)
+        return OK;
+    return fail(BAD_OPTION, "%s and %s: --device ref computes in double alone; give --device cpu or leave them out",
+                TYPED(OPTION_exp_avg_dtype), TYPED(OPTION_exp_avg_sq_dtype));
+}
+
 static Status rule_watchdog(const Options *o)
 {
     double shortest = 0.1;
@@ -349,7 +365,7 @@ typedef Status Rule(const Options *o);
 static Rule *const rules[] = { rule_ranges, options_needed, rule_blend };
 static Rule *const model_rules[] = {
     rule_model, rule_dividing, rule_ranks, rule_sequence, rule_global_batch, rule_interleaved, rule_rate,
-    rule_watchdog, rule_one_view, rule_tokens, rule_zero
+    rule_watchdog, rule_one_view, rule_tokens, rule_zero, rule_precision
 };
 static Rule *const last_rules[] = { options_wants, rule_one_source };
 

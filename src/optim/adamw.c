@@ -4,11 +4,12 @@
 #include <string.h>
 
 /* States are the first and second moment, exp_avg and exp_avg_sq as in PyTorch. */
-static void adam_update(Queue *q, const OptimizerSettings *s, Tensor w, Tensor g, const Tensor *state,
-                        bool decayed)
+static void adam_update(Queue *q, const OptimizerSettings *s, const OptimizerUpdate *u)
 {
-    adamw(q, (Adamw){ .w_N = w, .m_N = state[0], .v_N = state[1], .g_N = g, .beta1 = s->beta1,
-                      .beta2 = s->beta2, .epsilon = s->epsilon, .decay = decayed ? s->decay : 0 });
+    adamw(q, (Adamw){ .w_N = u->w, .m_N = u->state[0], .v_N = u->state[1], .g_N = u->g, .param_N = u->param,
+                      .beta1 = s->beta1, .beta2 = s->beta2, .epsilon = s->epsilon,
+                      .decay = u->decayed ? s->decay : 0, .stochastic = s->stochastic, .site = u->site,
+                      .first = u->first });
 }
 
 static const Optimizer rules[] = {

@@ -6,22 +6,31 @@
  * updates) is read from the queue's StepState. The formula of AdamW (arXiv 1711.05101) is in
  * tensor/ops.def. Nothing here communicates. */
 #include "tensor/ops.h"
+#include "tensor/precision.h"
 
-enum { OPTIMIZER_STATES = 2 };         /* the most states of any optimizer */
+enum { OPTIMIZER_STATES = PRECISION_STATES };          /* the most states of any optimizer */
 typedef struct {
     double beta1, beta2, epsilon;
     double decay;                      /* the weight decay coefficient */
+    bool   stochastic;                 /* states narrower than the compute type are rounded at random */
 } OptimizerSettings;
+/* One range of elements of one parameter: all tensors are 1-dim and hold the same elements. */
+typedef struct {
+    Tensor   w, param;                 /* the master weights; their copy in the parameters' type, absent where
+                                        * the master weights are the parameters */
+    Tensor   g;                        /* sum over tokens, which update multiplies by StepState.factor */
+    Tensor   state[OPTIMIZER_STATES];
+    bool     decayed;                  /* weight decay applies to this parameter */
+    uint64_t site;                     /* of stochastic rounding: another one for each parameter and tp rank */
+    int64_t  first;                    /* the first element's place in the parameter */
+} OptimizerUpdate;
+
 typedef struct {
     const char *name;                                  /* the value of --optimizer */
     int         states;                                /* tensors of state for each parameter */
     const char *state_name[OPTIMIZER_STATES];          /* in checkpoints: <tensor>.<state name> */
-    /* Updates w and state in place. w, g and each state are 1-dim and hold the same elements of one
-     * parameter; g is a sum over tokens, and
-     * update multiplies it by StepState.factor. decayed: weight decay applies to this parameter. Does nothing
-     * where StepState.skip is set. */
-    void (*update)(Queue *q, const OptimizerSettings *settings, Tensor w, Tensor g, const Tensor *state,
-                   bool decayed);
+    /* Updates u.w, u.state and u.param in place; does nothing where StepState.skip is set. */
+    void (*update)(Queue *q, const OptimizerSettings *settings, const OptimizerUpdate *u);
 } Optimizer;
 
 /* The row of that name, which is static; NULL when there is none. */

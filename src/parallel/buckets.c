@@ -30,6 +30,8 @@ static Bucket bucket_make(const Buckets *b, const Stage *stage, int64_t block, A
     k.own_count   = b->zero_stage >= 1 ? k.shard : k.padded;
     k.weights = tensor_new(persistent, "weights", b->precision.param,
         b->zero_stage >= 3 ? k.shard : k.padded);
+    if (b->training && b->precision.param != b->precision.master)
+        k.master = tensor_new(persistent, "master weights", b->precision.master, k.own_count);
     if (b->training)
         k.grads = tensor_new(persistent, "gradients", b->precision.gradient,
             b->zero_stage >= 2 ? k.shard : k.padded);
@@ -93,12 +95,19 @@ Tensor bucket_own(const Bucket *k, Tensor x)
     return x.dim[0] == k->own_count ? x : tensor_flat(x, k->own_first, k->own_count);
 }
 
+Tensor bucket_master(const Bucket *k)
+{
+    return tensor_present(k->master) ? k->master : bucket_own(k, k->weights);
+}
+
+/* Initial values are rounded from the compute type, so that the weights are the rounded master weights. */
 void buckets_init(Buckets *b, uint64_t seed)
 {
     for (int i = 0; i < b->count; i++) {
         Bucket *k = &b->bucket[i];
         params_init(b->queue, b->config, &k->block, k->weights, b->zero_stage >= 3 ? k->shard_first : 0,
             seed);
+        if (tensor_present(k->master)) params_init(b->queue, b->config, &k->block, k->master, k->own_first, seed);
     }
 }
 
@@ -120,6 +129,29 @@ static void sum_replicated(Buckets *b, Bucket *k)
     comm_all_reduce(b->tp, b->queue, replicated, b->scratch);                       /* <-> tp: all-reduce */
 }
 
+/* One data rank sends nothing and rounds nothing. */
+static bool narrow_messages(const Buckets *b)
+{
+    return b->precision.message != b->precision.gradient && comm_size(b->data_comm) > 1 && b->zero_stage <= 1;
+}
+
+/* Gradients rounded to the type of messages, summed in the compute type and rounded again; so ZeRO 0 and 1
+ * have the same sums. */
+static void reduce_narrow(Buckets *b, Bucket *k, Tensor own)
+{
+    size_t mark = arena_mark(b->scratch);
+    Tensor whole = tensor_new(b->scratch, "gradient message", b->precision.message, k->padded), part = whole;
+    convert(b->queue, (Convert){ .y_N = whole, .x_N = k->grads });
+    if (b->zero_stage == 0) {
+        comm_all_reduce(b->data_comm, b->queue, whole, b->scratch);            /* <-> dp+cp: all-reduce */
+    } else {
+        part = tensor_new(b->scratch, "gradient message", b->precision.message, k->shard);
+        comm_reduce_scatter(b->data_comm, b->queue, part, whole, b->scratch);  /* <-> dp+cp: reduce-scatter */
+    }
+    convert(b->queue, (Convert){ .y_N = own, .x_N = part });
+    arena_reset(b->scratch, mark);
+}
+
 /* ZeRO 2 and 3 have reduced over dp x cp after each micro-batch already (zero_reduce_grads). The sum over tp
  * comes last, when only own elements remain, so it sends the least. */
 static void bucket_reduce(Buckets *b, Bucket *k)
@@ -127,9 +159,10 @@ static void bucket_reduce(Buckets *b, Bucket *k)
     if (k->block.count == 0) return;
     Tensor own = bucket_own(k, k->grads);
     Comm *data = b->data_comm;
-    if (b->zero_stage == 0)
+    if (narrow_messages(b)) reduce_narrow(b, k, own);                          /* <-> dp+cp */
+    else if (b->zero_stage == 0)
         comm_all_reduce(data, b->queue, k->grads, b->scratch);                 /* <-> dp+cp: all-reduce */
-    if (b->zero_stage == 1)
+    else if (b->zero_stage == 1)
         comm_reduce_scatter(data, b->queue, own, k->grads, b->scratch);        /* <-> dp+cp: reduce-scatter */
     sum_replicated(b, k);
 }

@@ -22,6 +22,9 @@ typedef struct {
     int64_t    own_first, own_count;
     /* [padded], or [shard] where sharded; on the persistent arena */
     Tensor     weights, grads;
+    /* [own_count], in training with parameters narrower than Precision.master: the weights that the optimizer
+     * updates, of which `weights` are the rounded copy. Absent elsewhere. */
+    Tensor     master;
     /* false: a second copy of the tied token embedding, which saves and norms skip */
     bool       counted;
 } Bucket;
@@ -72,6 +75,8 @@ void buckets_init (Buckets *buckets, uint64_t seed);
 Bucket *bucket_of (Buckets *buckets, int64_t block);
 /* The elements that this rank updates, [own_count], of `x`: the bucket's weights or grads, sharded or not. */
 Tensor  bucket_own(const Bucket *bucket, Tensor x);
+/* What the optimizer updates: the master weights, or its own part of the weights. [own_count] */
+Tensor  bucket_master(const Bucket *bucket);
 
 void buckets_zero_grads(Buckets *buckets);                              /* before a step */
 /* A chunk's gradients are complete: sums its buckets over dp x cp, and replicated parameters over tp under

@@ -63,6 +63,7 @@ static double tagged(const RankMemory *m, ArenaName arena, const char *name)
 }
 static double persistent (const RankMemory *m) { return (double)m->arena[ARENA_PERSISTENT].peak; }
 static double weights    (const RankMemory *m) { return tagged(m, ARENA_PERSISTENT, "weights"); }
+static double master     (const RankMemory *m) { return tagged(m, ARENA_PERSISTENT, "master weights"); }
 static double gradients  (const RankMemory *m) { return tagged(m, ARENA_PERSISTENT, "gradients"); }
 static double states     (const RankMemory *m) { return tagged(m, ARENA_PERSISTENT, "optimizer states"); }
 static double activations(const RankMemory *m)
@@ -79,6 +80,7 @@ static double total      (const RankMemory *m) { return (double)m->total; }
 static const struct { const char *label; double (*bytes)(const RankMemory *m); } purposes[] = {
     { "persistent",         persistent },         /* also has the few bytes of loss sums, which have no row */
     { "  weights",          weights },
+    { "  master weights",   master },
     { "  gradients",        gradients },
     { "  optimizer states", states },
     { "activations",        activations },

@@ -3,6 +3,7 @@
 /* What a checkpoint contains, as plain structs: logical tensors, the files that hold them, and the position
  * of training. The other headers of this directory share them, so they are below all of them. */
 #include <stdint.h>
+#include "tensor/step_state.h"
 #include "tensor/tensor.h"
 
 /* A whole tensor of the model or of the optimizer, independent of how ranks shard it. dim[dims..3] is not
@@ -23,5 +24,6 @@ typedef struct {
     const char *options;                   /* the resolved options as one JSON object */
     const char *data_fingerprint;          /* of the run's token files, one per line; NULL: none */
     TokenizerRecord tokenizer;
+    LossScale   loss_scale;                /* scale 0: losses are not scaled */
 } CheckpointState;
 #endif

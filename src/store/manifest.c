@@ -151,6 +151,10 @@ static json_t *run_json(const CheckpointState *state)
     json_object_set_new(tokenizer, "name", json_string(state->tokenizer.name));
     if (state->tokenizer.fingerprint) json_object_set(run, "tokenizer", tokenizer);
     json_decref(tokenizer);
+    if (state->loss_scale.scale > 0)
+        json_object_set_new(run, "loss_scale", json_pack("{s:f, s:I, s:I}", "scale", state->loss_scale.scale,
+                                "growth", (json_int_t)state->loss_scale.growth,
+                                "hysteresis", (json_int_t)state->loss_scale.hysteresis));
     return run;
 }
 
@@ -263,6 +267,19 @@ static Status tokenizer_read(Manifest *m, const char *path, const char *joined, 
     return m->tokenizer && m->fingerprint ? OK : fail(NO_MEMORY, "%s: no memory for its tokenizer", path);
 }
 
+/* record: "loss_scale" of "run", NULL where losses are not scaled. JSON writes 256.0 and others may write 256. */
+static Status loss_scale_read(LossScale *loss, const char *path, json_t *record)
+{
+    json_t    *scale;
+    json_int_t growth, hysteresis;
+    if (!record) return OK;
+    if (json_unpack(record, "{s:o, s:I, s:I}", "scale", &scale, "growth", &growth, "hysteresis", &hysteresis) != 0 ||
+        !json_is_number(scale) || !(json_number_value(scale) > 0) || growth < 0)
+        return fail(BAD_FILE, "%s: loss_scale is not { scale, growth, hysteresis }", path);
+    *loss = (LossScale){ json_number_value(scale), growth, hysteresis };
+    return OK;
+}
+
 static Status state_read(Manifest *m, const char *path, json_t *root, json_t **files)
 {
     CheckpointState *state = &m->state;
@@ -289,6 +306,7 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
     if (data && !(m->data_fingerprint = strdup(data)))
         return fail(NO_MEMORY, "%s: no memory for its data", path);
     TRY(tokenizer_read(m, path, tokenizer, json_object_get(run, "tokenizer")));
+    TRY(loss_scale_read(&state->loss_scale, path, json_object_get(run, "loss_scale")));
     m->options = json_dumps(options, JSON_COMPACT);
     return m->options ? OK : fail(NO_MEMORY, "%s: no memory for its options", path);
 }

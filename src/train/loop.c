@@ -139,12 +139,12 @@ static Status unreadable_data(Trainer *t, Saving *saving)
 
 /* Whether the run may continue after a step: not after unreadable data on any rank, and not after
  * SKIPS_MAX skipped steps. The step with bad data has been computed on zeros and has changed no weights
- * (train/step.c), so that it does not count. */
+ * (train/step.c), so that it does not count; nor does an overflow, after which the loss scale is smaller. */
 static Status check_step(Trainer *t, StepReport done, RunFlags flags, Saving *saving)
 {
     if (flags.failed) t->step--;
     if (flags.failed) return unreadable_data(t, saving);
-    saving->in_row = done.skipped ? saving->in_row + 1 : 0;
+    if (!done.overflow) saving->in_row = done.skipped ? saving->in_row + 1 : 0;
     return saving->in_row < SKIPS_MAX ? OK : diverged(t, saving);
 }
 

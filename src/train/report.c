@@ -113,6 +113,8 @@ static void metrics_step(Report *report, int64_t step, double lr, double seconds
         (long long)(step * trainer_step_tokens(report->config)), seconds, r.waited, speed,
         speed * model_flops(model, false), speed * model_flops(model, true),
         r.skipped ? ",\"skipped\":true" : "");
+    if (r.loss_scale > 0)                                /* before the brace and the new line */
+        n += snprintf(line + n - 2, sizeof line - (size_t)n + 2, ",\"loss_scale\":%.17g}\n", r.loss_scale) - 2;
     metrics_line(report, line, n);
 }
 
@@ -146,7 +148,10 @@ void report_step(Report *report, int64_t step, int64_t samples, double lr, StepR
         report->averaged++;
     } else {
         log_progress_end();
-        log_line("step %lld: loss %g, gradient norm %g: not finite; the step is skipped and the weights are "
+        if (r.overflow)
+            log_line("step %lld: gradients overflow at loss scale %g; the step is skipped and the weights are "
+                     "unchanged", (long long)step, r.loss_scale);
+        else log_line("step %lld: loss %g, gradient norm %g: not finite; the step is skipped and the weights are "
                  "unchanged", (long long)step, unsigned_nan(r.loss), unsigned_nan(r.norm));
     }
     if (step % config->log_interval == 0 || step == config->steps || step == report->first_step + 1)

@@ -23,21 +23,31 @@ static void square_own(Trainer *t, const Bucket *k)
         .x_N = tensor_flat(own, k->shard_first - k->own_first, end - k->shard_first) });
 }
 
+/* A random key for each parameter and part of it, beyond the sites of dropout. */
+static uint64_t update_site(const Trainer *t, const Bucket *k, int p)
+{
+    enum { PARAMS = 64 };
+    return UINT64_MAX - ((uint64_t)k->block.index * PARAMS + (uint64_t)p) * (uint64_t)t->mesh.size.tp
+         - (uint64_t)t->mesh.at.tp;
+}
+
 /* The optimizer runs per parameter, since weight decay differs between them, and on the elements that this
  * rank owns. */
 static void update_bucket(Trainer *t, int index)
 {
     const Bucket *k = &t->buckets.bucket[index];
     const Optimizer *rule = t->config->optimizer;
-    Tensor w = bucket_own(k, k->weights), g = bucket_own(k, k->grads);
+    bool   narrow = tensor_present(k->master);
+    Tensor w = bucket_master(k), param = bucket_own(k, k->weights), g = bucket_own(k, k->grads);
     for (int p = 0; p < k->block.params; p++) {
         TensorShard piece = params_tensor_shard(&k->block, p, k->own_first, k->own_count);
         int64_t at = k->block.param[p].at + piece.first - k->own_first;
-        Tensor state[OPTIMIZER_STATES] = { { 0 } };
         if (piece.count == 0) continue;
-        for (int s = 0; s < rule->states; s++) state[s] = tensor_flat(t->state[index][s], at, piece.count);
-        rule->update(&t->queue, &t->config->settings, tensor_flat(w, at, piece.count),
-            tensor_flat(g, at, piece.count), state, k->block.param[p].decay);
+        OptimizerUpdate u = { .w = tensor_flat(w, at, piece.count), .g = tensor_flat(g, at, piece.count),
+            .param = narrow ? tensor_flat(param, at, piece.count) : tensor_none(),
+            .decayed = k->block.param[p].decay, .site = update_site(t, k, p), .first = piece.first };
+        for (int s = 0; s < rule->states; s++) u.state[s] = tensor_flat(t->state[index][s], at, piece.count);
+        rule->update(&t->queue, &t->config->settings, &u);
     }
 }
 
@@ -96,7 +106,7 @@ static void on_step(void *context)
     Trainer *t = context;
     on_gradients(t);                                                          /* <-> all axes */
     clip_and_skip(&t->queue, (ClipAndSkip){ .report_4 = t->report_4, .sums_R3 = t->sums_R3,
-        .clip = t->config->clip });
+        .clip = t->config->clip, .scaling = t->config->scaling });
     for (int i = 0; i < t->buckets.count; i++) update_bucket(t, i);
     buckets_all_gather_params(&t->buckets);                                    /* <-> dp+cp under ZeRO 1, 2 */
 }
@@ -121,13 +131,16 @@ void trainer_gradients(Trainer *t) { run_schedule(t, on_gradients); }
 
 StepReport trainer_step(Trainer *t)
 {
+    LossScale before = t->step_state.loss;
     run_schedule(t, on_step);
     t->step++;
     const double *r = t->report_4.data;
     if (!r) return (StepReport){ 0 };
     if (r[3] == 0) t->step_state.updates++;
     return (StepReport){ .loss = r[0], .tokens = r[1], .norm = r[2],
-        .waited = prefetch_waited(t->prefetch[SPLIT_TRAIN]), .skipped = r[3] != 0 };
+        .waited = prefetch_waited(t->prefetch[SPLIT_TRAIN]), .skipped = r[3] != 0,
+        .overflow = r[3] != 0 && t->config->scaling.dynamic && before.scale > t->config->scaling.minimum,
+        .loss_scale = before.scale };
 }
 
 /* Where an evaluation reads: batches first, first + 1, ... of a split; step is the one being filled. */

@@ -26,6 +26,9 @@ typedef struct {
     LrSchedule lr;
     const Optimizer  *optimizer;
     OptimizerSettings settings;
+    PrecisionChoice precision;
+    LossScaling scaling;                      /* of MIXED_F16 */
+    double   loss_scale;                      /* the first one, or the only one; 0: losses are not scaled */
     /* global gradient norm above which gradients are scaled down; 0: never */
     double   clip;
     uint64_t seed;

@@ -44,7 +44,9 @@ static Status open_queue(Trainer *t)
     TRY(queue_open(&t->queue, real ? t->config->device : strcat(dry, t->config->device),
         t->config->threads, &t->step_state));
     t->queue.workspace = &t->arena[ARENA_WORKSPACE];
-    t->precision = precision_uniform(t->queue.backend->compute);
+    t->precision = precision_make(t->queue.backend->compute, &t->config->precision);
+    t->step_state.loss = (LossScale){ .scale = t->config->loss_scale, .hysteresis = t->config->scaling.hysteresis };
+    step_state_scale(&t->step_state, trainer_step_tokens(t->config));
     return OK;
 }
 
@@ -165,7 +167,7 @@ static void open_parameters(Trainer *t)
     CHECK(t->state, "no memory for the states of %d buckets", t->buckets.count);
     for (int i = 0; i < t->buckets.count; i++)
         for (int s = 0; config->training && s < config->optimizer->states; s++)
-            t->state[i][s] = tensor_new(persistent, "optimizer states", t->precision.state,
+            t->state[i][s] = tensor_new(persistent, "optimizer states", t->precision.state[s],
                 t->buckets.bucket[i].own_count);
     t->sums_3   = tensor_new(persistent, "sums", F64, 3);
     t->sums_R3  = tensor_new(persistent, "sums", F64, t->mesh.world, 3);

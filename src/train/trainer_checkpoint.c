@@ -39,10 +39,10 @@ static void add_states(const Trainer *t, ShardList *list, int index, int p, Bloc
             k->block.param[p].at);
 }
 
-static void add_weight(const Bucket *k, ShardList *list, int p, BlockRange span)
+/* x: the weights or the master weights of the bucket, whose first element is flat_first of the block */
+static void add_weight(const Bucket *k, ShardList *list, int p, BlockRange span, Tensor x, int64_t flat_first)
 {
-    int64_t flat_first = k->weights.dim[0] == k->padded ? 0 : k->shard_first;
-    shards_add(list, params_tensor_shard(&k->block, p, span.first, span.count), NULL, k->weights, flat_first,
+    shards_add(list, params_tensor_shard(&k->block, p, span.first, span.count), NULL, x, flat_first,
         k->block.param[p].at);
 }
 
@@ -56,14 +56,15 @@ static ShardList shards_to_save(const Trainer *t)
         BlockRange shard = { k->shard_first, k->shard };
         for (int p = 0; k->counted && p < k->block.params; p++) {
             if (k->block.param[p].sharding == TP_REPLICATED && t->mesh.at.tp > 0) continue;
-            add_weight(k, &list, p, shard);
+            add_weight(k, &list, p, shard, bucket_master(k), k->own_first);
             add_states(t, &list, i, p, shard);
         }
     }
     return list;
 }
 
-/* What this rank reads: all it holds, whether or not other ranks hold it too. */
+/* What this rank reads: all it holds, whether or not other ranks hold it too. Weights narrower than those of
+ * the checkpoint are rounded as they are read, as the optimizer rounds the master weights. */
 static ShardList shards_to_load(const Trainer *t, bool states)
 {
     ShardList list = { 0 };
@@ -72,8 +73,10 @@ static ShardList shards_to_load(const Trainer *t, bool states)
         bool whole = k->weights.dim[0] == k->padded;
         BlockRange stored = { whole ? 0 : k->shard_first, whole ? k->padded : k->shard };
         for (int p = 0; p < k->block.params; p++) {
-            add_weight(k, &list, p, stored);
-            if (states) add_states(t, &list, i, p, (BlockRange){ k->own_first, k->own_count });
+            BlockRange own = { k->own_first, k->own_count };
+            add_weight(k, &list, p, stored, k->weights, stored.first);
+            if (tensor_present(k->master)) add_weight(k, &list, p, own, k->master, k->own_first);
+            if (states) add_states(t, &list, i, p, own);
         }
     }
     return list;
@@ -106,11 +109,14 @@ static int files_make(const Trainer *t, CheckpointFile **out)
         for (int p = 0; p < block.params; p++) {
             logical_add(file, &block.param[p], NULL, t->precision.master);
             for (int s = 0; s < config->optimizer->states; s++)
-                logical_add(file, &block.param[p], config->optimizer->state_name[s], t->precision.state);
+                logical_add(file, &block.param[p], config->optimizer->state_name[s], t->precision.state[s]);
         }
     }
     return count;
 }
+
+/* The master weights where there are any: what is saved. */
+static Tensor finite_weights(const Bucket *k) { return tensor_present(k->master) ? k->master : k->weights; }
 
 /* Weights that are not finite are never saved, so the newest checkpoint can always be resumed from. One sum
  * of squares finds any. */
@@ -119,7 +125,7 @@ static Status check_weights_finite(Trainer *t)
     Tensor sum_1 = tensor_flat(t->sums_3, 2, 1);
     fill_zero(&t->queue, (FillZero){ .y = sum_1 });
     for (int i = 0; i < t->buckets.count; i++)
-        square_sum(&t->queue, (SquareSum){ .out_1 = sum_1, .x_N = t->buckets.bucket[i].weights });
+        square_sum(&t->queue, (SquareSum){ .out_1 = sum_1, .x_N = finite_weights(&t->buckets.bucket[i]) });
     queue_wait(&t->queue);
     if (isfinite(*(const double *)sum_1.data)) return OK;
     return fail(BAD_OPTION,
@@ -134,7 +140,8 @@ Status trainer_save(Trainer *t, const char *dir, int64_t keep_last)
     /* rank 0 writes the manifest */
     if (ready == OK && t->mesh.rank == 0) ready = datasets_fingerprints(&t->datasets, &data);
     TRY(agree(t->world, ready));
-    CheckpointState state = { .data_fingerprint = data, .tokenizer = t->config->tokenizer, .step = t->step,
+    CheckpointState state = { .data_fingerprint = data, .tokenizer = t->config->tokenizer,
+        .loss_scale = t->step_state.loss, .step = t->step,
         .samples = t->loader[SPLIT_TRAIN].shift + t->step * t->config->global,
         .updates = t->step_state.updates, .seed = t->config->seed, .options = t->config->options };
     CheckpointFile *files;
@@ -194,6 +201,9 @@ Status trainer_load(Trainer *t, const char *path)
     if (!t->config->training) return OK;
     t->step = state.step;
     t->step_state.updates = state.updates;
+    /* a constant scale, or the first dynamic one, is that of the options */
+    if (t->config->scaling.dynamic && state.loss_scale.scale > 0) t->step_state.loss = state.loss_scale;
+    step_state_scale(&t->step_state, trainer_step_tokens(t->config));
     if (t->prefetch[SPLIT_TRAIN]) prefetch_pause(t->prefetch[SPLIT_TRAIN]);
     /* with another global batch the run continues at the next sample */
     t->loader[SPLIT_TRAIN].shift = state.samples - state.step * t->config->global;
