@@ -21,7 +21,7 @@ typedef struct {
     Tensor   g;                        /* sum over tokens, which update multiplies by StepState.factor */
     Tensor   state[OPTIMIZER_STATES];
     bool     decayed;                  /* weight decay applies to this parameter */
-    uint64_t site;                     /* of stochastic rounding: another one for each parameter and tp rank */
+    uint64_t site;                     /* of stochastic rounding: one for each parameter and tp rank */
     int64_t  first;                    /* the first element's place in the parameter */
 } OptimizerUpdate;
 

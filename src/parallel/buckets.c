@@ -107,7 +107,8 @@ void buckets_init(Buckets *b, uint64_t seed)
         Bucket *k = &b->bucket[i];
         params_init(b->queue, b->config, &k->block, k->weights, b->zero_stage >= 3 ? k->shard_first : 0,
             seed);
-        if (tensor_present(k->master)) params_init(b->queue, b->config, &k->block, k->master, k->own_first, seed);
+        if (tensor_present(k->master))
+            params_init(b->queue, b->config, &k->block, k->master, k->own_first, seed);
     }
 }
 

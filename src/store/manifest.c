@@ -267,14 +267,14 @@ static Status tokenizer_read(Manifest *m, const char *path, const char *joined, 
     return m->tokenizer && m->fingerprint ? OK : fail(NO_MEMORY, "%s: no memory for its tokenizer", path);
 }
 
-/* record: "loss_scale" of "run", NULL where losses are not scaled. JSON writes 256.0 and others may write 256. */
+/* record: "loss_scale" of "run", NULL where losses are not scaled. 256 is read as well as 256.0. */
 static Status loss_scale_read(LossScale *loss, const char *path, json_t *record)
 {
     json_t    *scale;
     json_int_t growth, hysteresis;
     if (!record) return OK;
-    if (json_unpack(record, "{s:o, s:I, s:I}", "scale", &scale, "growth", &growth, "hysteresis", &hysteresis) != 0 ||
-        !json_is_number(scale) || !(json_number_value(scale) > 0) || growth < 0)
+    if (json_unpack(record, "{s:o, s:I, s:I}", "scale", &scale, "growth", &growth, "hysteresis",
+                    &hysteresis) != 0 || !json_is_number(scale) || !(json_number_value(scale) > 0) || growth < 0)
         return fail(BAD_FILE, "%s: loss_scale is not { scale, growth, hysteresis }", path);
     *loss = (LossScale){ json_number_value(scale), growth, hysteresis };
     return OK;

@@ -98,7 +98,8 @@ static bool type_allowed(const Backend *b, char letter, Dtype dtype, Dtype commo
     switch (letter) {
     case 'a': case 'p':           return in_set(b->activation, dtype) && dtype == common;
     case 's': case 'g': case 'm': return dtype == b->compute;
-    case 'w':                     return dtype == b->compute || (in_set(b->activation, dtype) && dtype == common);
+    case 'w':
+        return dtype == b->compute || (in_set(b->activation, dtype) && dtype == common);
     case 'o':                     return in_set(b->state, dtype);
     case 'x': case 'y':           return any;
     case 'd':                     return dtype == F64;

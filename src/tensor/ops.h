@@ -28,10 +28,11 @@ typedef uint32_t DtypeSet;
 
 struct Backend {
     const char *name;                    /* what --device calls it */
-    /* F64 or F32: the type of sums within an op, of statistics, of weight gradients and of the weights that the
-     * optimizer updates */
+    /* F64 or F32: the type of sums within an op, of statistics, of weight gradients and of the weights that
+     * the optimizer updates */
     Dtype       compute;
-    DtypeSet    activation, state;       /* the types of activations and parameters; of the optimizer's states */
+    /* the types of activations and parameters; of the optimizer's states */
+    DtypeSet    activation, state;
     bool        dry;                     /* ops compute nothing and data pointers may be NULL */
     /* Bytes that an op needs while it runs, from shapes and threads alone. NULL: no op needs any. */
     size_t    (*workspace)(const Queue *q, int op, const void *arguments);

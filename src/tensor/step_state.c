@@ -15,8 +15,8 @@ void step_state_scale(StepState *s, int64_t tokens)
     gradient_scale_set(s);
 }
 
-/* In the order of Megatron-LM's DynamicGradScaler.update: at an overflow the growth begins anew and one of
- * the hysteresis is used up; the scale falls in every overflow after the last one. */
+/* In the order of Megatron-LM's DynamicGradScaler.update: an overflow resets the count of finite steps and
+ * uses up one of the hysteresis; from the last one on every overflow halves the scale. */
 static void loss_scale_update(LossScale *loss, const LossScaling *scaling, bool overflow)
 {
     if (!scaling->dynamic) return;

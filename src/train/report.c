@@ -114,7 +114,8 @@ static void metrics_step(Report *report, int64_t step, double lr, double seconds
         speed * model_flops(model, false), speed * model_flops(model, true),
         r.skipped ? ",\"skipped\":true" : "");
     if (r.loss_scale > 0)                                /* before the brace and the new line */
-        n += snprintf(line + n - 2, sizeof line - (size_t)n + 2, ",\"loss_scale\":%.17g}\n", r.loss_scale) - 2;
+        n += snprintf(line + n - 2, sizeof line - (size_t)n + 2, ",\"loss_scale\":%.17g}\n",
+                      r.loss_scale) - 2;
     metrics_line(report, line, n);
 }
 
@@ -149,10 +150,11 @@ void report_step(Report *report, int64_t step, int64_t samples, double lr, StepR
     } else {
         log_progress_end();
         if (r.overflow)
-            log_line("step %lld: gradients overflow at loss scale %g; the step is skipped and the weights are "
-                     "unchanged", (long long)step, r.loss_scale);
-        else log_line("step %lld: loss %g, gradient norm %g: not finite; the step is skipped and the weights are "
-                 "unchanged", (long long)step, unsigned_nan(r.loss), unsigned_nan(r.norm));
+            log_line("step %lld: gradients overflow at loss scale %g; the step is skipped and the weights "
+                     "are unchanged", (long long)step, r.loss_scale);
+        else
+            log_line("step %lld: loss %g, gradient norm %g: not finite; the step is skipped and the weights "
+                     "are unchanged", (long long)step, unsigned_nan(r.loss), unsigned_nan(r.norm));
     }
     if (step % config->log_interval == 0 || step == config->steps || step == report->first_step + 1)
         progress_step(report, step, samples, lr, speed, r);

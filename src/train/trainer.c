@@ -45,7 +45,8 @@ static Status open_queue(Trainer *t)
         t->config->threads, &t->step_state));
     t->queue.workspace = &t->arena[ARENA_WORKSPACE];
     t->precision = precision_make(t->queue.backend->compute, &t->config->precision);
-    t->step_state.loss = (LossScale){ .scale = t->config->loss_scale, .hysteresis = t->config->scaling.hysteresis };
+    t->step_state.loss = (LossScale){ .scale = t->config->loss_scale,
+                                      .hysteresis = t->config->scaling.hysteresis };
     step_state_scale(&t->step_state, trainer_step_tokens(t->config));
     return OK;
 }

@@ -24,8 +24,8 @@ typedef enum { ARENA_PERSISTENT, ARENA_ACTIVATIONS, ARENA_GATHERED, ARENA_SCRATC
 typedef struct { size_t bytes[ARENAS], slot[CHUNKS_MAX]; } ArenaSizes;
 
 /* Mean loss, tokens with a loss weight, and gradient norm of a step, over all ranks; waited: seconds this
- * rank waited for data. skipped: loss or norm was not finite, and the weights were left unchanged; overflow: a
- * smaller loss scale may mend it. loss_scale: that of the step; 0: none. */
+ * rank waited for data. skipped: loss or norm was not finite, and the weights were left unchanged; overflow:
+ * a smaller loss scale may mend it. loss_scale: that of the step; 0: none. */
 typedef struct { double loss, tokens, norm, waited, loss_scale; bool skipped, overflow; } StepReport;
 
 typedef struct Trainer {

@@ -77,8 +77,8 @@ def refused_flags_that_are_off():
         if told:
             sys.exit(f"{name}={off} asks for nothing and gets: {told}")
         refused(1, f"{name} of Megatron-LM is refused", "config", env=environment(**{name: "1"}))
-    refused(0, "", "config", "--bf16=false")
-    refused(1, "--bf16 of Megatron-LM is refused", "config", "--bf16=true")
+    refused(0, "", "config", "--finetune=false")
+    refused(1, "--finetune of Megatron-LM is refused", "config", "--finetune=true")
     refused(1, "JOTUN_NUM_EXPERTS of Megatron-LM is refused", "config", env=environment(JOTUN_NUM_EXPERTS="0"))
 
 

@@ -85,8 +85,6 @@ static void wrong_words(void **state)
         { FOR_GENERATE, "--prompt=",        BAD_OPTION, "--prompt= is empty; give --prompt S (the text to continue)" },
         { FOR_TRAIN, "--save=",             BAD_OPTION, "--save= is empty" },
         { FOR_TRAIN, "--model gpt5",        BAD_OPTION, "--model gpt5 is not known; these are: gpt2-124m" },
-        { FOR_TRAIN, "--bf16",              BAD_OPTION,
-          "--bf16 of Megatron-LM is refused: it is not built yet" },
         { FOR_TRAIN, "--use-cpu-initialization", BAD_OPTION, "leave it out" },
         { FOR_TRAIN, "--transformer-impl",  BAD_USAGE,  "--transformer-impl of Megatron-LM needs a value" },
         { FOR_DATA_INFO, "--lr 1 p",        BAD_USAGE,
@@ -172,11 +170,11 @@ static void names_in_the_environment(void **state)
     assert_int_equal(o.layers, 6);
     assert_int_equal(o.zero_stage, 1);
     options_close(&o);
-    setenv("JOTUN_BF16", "1", 1);
-    assert_says(parse_line(&o, FOR_TRAIN, ""), BAD_OPTION, "JOTUN_BF16 of Megatron-LM is refused");
+    setenv("JOTUN_FINETUNE", "1", 1);
+    assert_says(parse_line(&o, FOR_TRAIN, ""), BAD_OPTION, "JOTUN_FINETUNE of Megatron-LM is refused");
     assert_ok(parse_line(&o, FOR_PREPARE, ""));                 /* a variable for one command troubles no other */
     options_close(&o);
-    unsetenv("JOTUN_BF16");
+    unsetenv("JOTUN_FINETUNE");
     unsetenv("JOTUN_TP");
     unsetenv("JOTUN_DECODER_LAYERS");
     unsetenv("JOTUN_USE_DISTRIBUTED_OPTIMIZER");

@@ -36,7 +36,7 @@ static uint16_t bf16_stochastic(float x, uint32_t random)
     return (uint16_t)((bits + (random & 0xffff)) >> 16);
 }
 
-/* Stores the states of elements first + i; m takes the lower half of an element's random bits, v the upper. */
+/* Stores the states of elements first + i; m takes the lower half of the random bits, v the upper. */
 static void store_states(const AdamwUpdate *u, int64_t first, const float *m, const float *v, int64_t n)
 {
     const Adamw *a = u->a;

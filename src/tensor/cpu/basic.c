@@ -102,7 +102,8 @@ CPU(accumulate, Accumulate) { strided_walk(q, a->y, a->x, add_run); }
 static void convert_elements(void *context, int64_t begin, int64_t end)
 {
     const Convert *a = context;
-    dtype_convert(tile_at(a->y_N, 0, begin), a->y_N.dtype, tile_at(a->x_N, 0, begin), a->x_N.dtype, end - begin);
+    dtype_convert(tile_at(a->y_N, 0, begin), a->y_N.dtype, tile_at(a->x_N, 0, begin), a->x_N.dtype,
+                  end - begin);
 }
 
 CPU(convert, Convert)

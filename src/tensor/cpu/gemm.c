@@ -38,8 +38,8 @@ typedef struct {
     int64_t    groups;                 /* a row block's columns are divided into so many pieces of work */
     GemmWord  *slab;                   /* packed b of one pass */
     GemmWord  *a;                      /* packed a: block_rows x KC words for each thread */
-    /* Sums in fp32 while y has 16 bits and the depth has several blocks: of one row block for each thread, or of
-     * all rows where the depth has several passes. NULL otherwise. */
+    /* Sums in fp32 while y has 16 bits and the depth has several blocks: of one row block for each thread,
+     * or of all rows where the depth has several passes. NULL otherwise. */
     float     *sums;
     bool       sums_of_all_rows;
     /* The next piece of work of an even and of an odd phase. */
@@ -183,7 +183,8 @@ typedef struct { const char *at; int64_t tile, row; bool strips; } BlockOfA;
 
 /* Rows with adjacent k are read where they lie, which saves their packing: a block of them stays in the
  * second-level cache as it is. Only what the kernel cannot read so is packed or copied first: columns,
- * 16-bit numbers that are to be widened, a block whose last tile is not complete, an odd last element of pairs. */
+ * 16-bit numbers that are to be widened, a block whose last tile is not complete, an odd last element of
+ * pairs. */
 static BlockOfA block_of_a(const Product *p, GemmWord *packed, int64_t m0, int64_t rows, int64_t k,
                            int64_t words)
 {
@@ -305,7 +306,8 @@ void gemm(Team *team, const Gemm *g, void *workspace, size_t workspace_bytes)
     CHECK(!g->family || gemm_family_runs(g->family), "gemm family %s does not run on this machine",
           g->family->name);
     CHECK((g->input == F32 || g->input == BF16 || g->input == F16) &&
-          (g->output == F32 || g->output == BF16 || g->output == F16), "gemm of %s to %s", dtype_name(g->input), dtype_name(g->output));
+          (g->output == F32 || g->output == BF16 || g->output == F16), "gemm of %s to %s",
+          dtype_name(g->input), dtype_name(g->output));
     CHECK(!g->bias || !g->add, "gemm adds to a bias or to y, not to both");
     if (!g->M || !g->N) return;
     Product p;

@@ -10,7 +10,8 @@ typedef struct { Tensor x_TnD, position_i; double base, sign; } RopeRotation;   
 enum { ROWS = 16, PAIRS = 64 };
 typedef struct { float cosine[ROWS][PAIRS], sine[ROWS][PAIRS]; } RopeTurn;
 
-static void turn_set(RopeTurn *turn, const RopeRotation *a, int64_t t0, int64_t rows, int64_t i0, int64_t pairs)
+static void turn_set(RopeTurn *turn, const RopeRotation *a, int64_t t0, int64_t rows, int64_t i0,
+                     int64_t pairs)
 {
     for (int64_t i = 0; i < pairs; i++) {
         double frequency = a->sign / pow(a->base, 2.0 * (double)(i0 + i) / (double)a->x_TnD.dim[2]);

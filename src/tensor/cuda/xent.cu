@@ -68,12 +68,14 @@ extern "C" void cuda_xent_forward(Queue *q, const XentForward *a)
     if (T > 0) GPU_LAUNCH(xent_forward_kernel, blocks_for(T, GPU_THREADS), GPU_THREADS, gpu_stream_of(q), *a);
 }
 
-/* dlogits = (exp(x - lse) - [column is target]) weight gradient_scale, and 0 in the padding; one thread block for
- * each row */
-__global__ void __launch_bounds__(GPU_THREADS) xent_backward_kernel(XentBackward a, const StepState *step_state)
+/* dlogits = (exp(x - lse) - [column is target]) weight gradient_scale, and 0 in the padding; one thread block
+ * for each row */
+__global__ void __launch_bounds__(GPU_THREADS)
+xent_backward_kernel(XentBackward a, const StepState *step_state)
 {
     const int64_t t = blockIdx.x, V = a.logits_TV.dim[1], target = *gpu_row<int32_t>(a.target_i, t) - a.first;
-    const float   lse = *gpu_row<float>(a.lse_T, t), weight = *gpu_row<float>(a.loss_weight_T, t) * (float)step_state->gradient_scale;
+    const float   lse = *gpu_row<float>(a.lse_T, t), scale = (float)step_state->gradient_scale;
+    const float   weight = *gpu_row<float>(a.loss_weight_T, t) * scale;
     const float  *x = gpu_row<float>(a.logits_TV, t);
     float        *dx = gpu_row<float>(a.dlogits_TV, t);
     for (int64_t c = threadIdx.x; c < V; c += blockDim.x)
@@ -89,5 +91,6 @@ extern "C" void cuda_xent_backward(Queue *q, const XentBackward *a)
     GPU_WANT(a->target_i, I32, T);
     GPU_WANT(a->loss_weight_T, F32, T);
     CHECK(a->valid >= 0 && a->valid <= V, "%lld valid columns of %lld", (long long)a->valid, (long long)V);
-    if (T > 0) GPU_LAUNCH(xent_backward_kernel, blocks_for(T, 1), GPU_THREADS, gpu_stream_of(q), *a, q->step_state);
+    if (T > 0)
+        GPU_LAUNCH(xent_backward_kernel, blocks_for(T, 1), GPU_THREADS, gpu_stream_of(q), *a, q->step_state);
 }

@@ -15,8 +15,9 @@ static inline void want(const char *name, Tensor x, const int64_t *dim, size_t d
     bool same = dim[dims - 1] <= 1 || x.stride[dims - 1] == 1;
     for (size_t i = 0; i < dims; i++) w[i] = dim[i];
     for (int i = 0; i < 4; i++) same = same && x.dim[i] == w[i];
-    CHECK(same, "%s is [%lld, %lld, %lld, %lld], required is [%lld, %lld, %lld, %lld] with a last stride of 1",
-          name, (long long)x.dim[0], (long long)x.dim[1], (long long)x.dim[2], (long long)x.dim[3], w[0], w[1], w[2],
-          w[3]);
+    CHECK(same, "%s is [%lld, %lld, %lld, %lld], required is [%lld, %lld, %lld, %lld] with a last stride "
+          "of 1",
+          name, (long long)x.dim[0], (long long)x.dim[1], (long long)x.dim[2], (long long)x.dim[3], w[0],
+          w[1], w[2], w[3]);
 }
 #endif

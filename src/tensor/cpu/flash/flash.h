@@ -25,8 +25,8 @@
 typedef struct FlashFamily FlashFamily;
 
 /* B sequences   S queries   U keys   H query heads   G key-value heads   D channels of q and k, E of v and o
- * lse and delta are F32; the other floating-point tensors have one type, F32, BF16 or F16, and any strides but
- * the last. Everything between loads and stores is fp32. `o` belongs to the forward pass, d_o to dv to the
+ * lse and delta are F32; the other floating-point tensors have one type, F32, BF16 or F16, and any strides
+ * but the last. Everything between loads and stores is fp32. `o` belongs to the forward pass, d_o to dv to the
  * backward pass; the other ones to both. */
 typedef struct {
     Tensor   o, d_o, delta, dq, dk, dv;
@@ -39,7 +39,7 @@ typedef struct {
 } Flash;
 
 /* Bytes to work in: those of each thread depend on D and E alone; the backward pass adds 4 bytes for each
- * tile of queries and, for a 16-bit type, dq in fp32. They are those of the family that needs most, as gemm's. */
+ * tile of queries and, for a 16-bit type, dq in fp32. They are those of the family that needs most. */
 size_t flash_forward_workspace (const Flash *x, int threads);
 size_t flash_backward_workspace(const Flash *x, int threads);
 /* lse = log of the sum over visible keys of exp(score),   o = sum of dropout exp(score - lse) v */

@@ -130,8 +130,8 @@ void flash_depth(const FlashRun *r, GemmWord *to, Tensor x, int64_t b, int64_t s
 }
 
 /* As FlashFamily.store_rows, to a 16-bit type: adds in fp32 and rounds once. */
-static void store_narrow(Tensor to, int64_t b, int64_t s, int64_t h, const float *x, int64_t x_row, int64_t rows,
-                         bool add)
+static void store_narrow(Tensor to, int64_t b, int64_t s, int64_t h, const float *x, int64_t x_row,
+                         int64_t rows, bool add)
 {
     float sum[FLASH_COLUMNS];
     int64_t n = to.dim[3];
