@@ -18,9 +18,9 @@ void block_backward_input (const ExecContext *ctx, int64_t layer, Tensor dx_tC, 
                            BlockSave *save, Tensor dy_tC);
 void block_backward_weight(const ExecContext *ctx, const UnitParam *dw, const BlockSave *save);
 
-void head_forward        (const ExecContext *ctx, const UnitParam *w, HeadSave *save, Tensor x_tC);
-void head_backward_input (const ExecContext *ctx, Tensor dx_tC, const UnitParam *w, HeadSave *save);
-void head_backward_weight(const ExecContext *ctx, const UnitParam *dw, const HeadSave *save);
+void head_forward         (const ExecContext *ctx, const UnitParam *w, HeadSave *save, Tensor x_tC);
+void head_backward        (const ExecContext *ctx, Tensor dx_tC, const UnitParam *w, const UnitParam *dw,
+                           const HeadSave *save);
 
 /* The branches of a block between norm and dropout. <-> tp: entering and leaving a region (comm/region.h);
  * attention also <-> cp. Forward returns [t, C] on scratch; backward_input returns the gradient [t, C] of the

@@ -37,8 +37,12 @@ typedef struct {
     const Batch *batch;            /* the micro-batch; in host memory */
     KvCache *cache;                /* one per block; NULL in training */
     bool    drop;                  /* dropout is on: training */
-    /* F64: the head adds { loss sum, tokens }; absent: it computes logits only */
+    bool    backward_follows;      /* training: the head leaves its loss to backward */
+    /* F64: the head adds { loss sum, tokens } of the micro-batch, once */
     Tensor  sums_2;
+    /* generation: the head writes the logits after the last token here, and no loss; absent elsewhere */
+    Tensor  last_logits_1V;
+    int64_t head_chunk;            /* tokens whose logits exist at once; 0: as many as head.c chooses */
 } ExecContext;
 
 /* The hidden states (or their gradient) between two units, and between pipeline stages: `n` tensors, here one
@@ -93,9 +97,6 @@ typedef struct { Tensor dy_tC; } EmbedSave;
 typedef struct {
     Tensor x_tC;                   /* aliases the unit's input */
     Tensor mean_t, rstd_t, n_tC;   /* final norm: statistics and output, this rank's rows */
-    Tensor logits_TV;              /* backward_input overwrites them with their gradient */
-    Tensor lse_T;                  /* of the logits over the whole vocabulary; not set without a loss */
-    Tensor dn_tC;                  /* left by backward_input: of the final norm's output */
 } HeadSave;
 
 typedef union { BlockSave block; EmbedSave embed; HeadSave head; } UnitSave;
@@ -107,13 +108,16 @@ Hidden  hidden_new(const ExecContext *ctx, Arena *arena, const char *what);
 /* All three communicate over tp (region changes, softmax statistics) and, in attention, over cp. They cannot
  * fail.
  *
- * y = unit(x). The embedding ignores x and reads the batch. The head writes no y: it adds the loss to
- * ctx->sums_2. */
+ * y = unit(x). The embedding ignores x and reads the batch. The head writes no y. */
 void unit_forward        (const ExecContext *ctx, int64_t unit, Hidden y, const UnitParam *w, UnitSave *save,
                           Hidden x);
-/* dx from dy. The embedding writes no dx; the head ignores dy and starts from the loss. */
-void unit_backward_input (const ExecContext *ctx, int64_t unit, Hidden dx, const UnitParam *w, UnitSave *save,
-                          Hidden dy);
+/* dx from dy. The embedding writes no dx; the head ignores dy and starts from the loss. dw is read by units
+ * that do not defer their weight gradients, and by no others. */
+void unit_backward_input (const ExecContext *ctx, int64_t unit, Hidden dx, const UnitParam *w,
+                          const UnitParam *dw, UnitSave *save, Hidden dy);
+/* Whether the unit's weight gradients are computed by unit_backward_weight. Those of the head are computed by
+ * unit_backward_input, because the logits they need exist only there. */
+bool unit_defers_weight(const ModelConfig *config, int64_t unit);
 /* dw += the gradients. Reads the save and the batch but no weights, so it may run at any time after
  * backward_input. */
 void unit_backward_weight(const ExecContext *ctx, int64_t unit, const UnitParam *dw, UnitSave *save);

@@ -89,5 +89,6 @@ void pipeline_run(Pipeline *p, const Schedule *schedule, PipelineCalls calls)
 {
     CHECK(schedule->rows <= p->rows, "a schedule of %d rows is run by a pipeline opened for %d",
         schedule->rows, p->rows);
+    p->executor->ctx.backward_follows = schedule->kind != SCHEDULE_FORWARD;
     for (int i = 0; i < schedule->rows; i++) run_row(p, schedule, i, calls);
 }

@@ -129,14 +129,17 @@ void stage_executor_backward_input(StageExecutor *executor, int chunk, int index
     for (int64_t i = count - 1; i >= 0; i--) {
         size_t mark = arena_mark(ctx.scratch);
         Hidden dx_unit = i == 0 ? dx : executor->unit_grad[i % 2];
-        UnitParam w = { 0 };
+        UnitParam w = { 0 }, dw = { 0 };
         if (backward_reads_weights(executor, first + i))
             w = zero_unshard(executor->buckets, first + i);                   /* <-> dp+cp under ZeRO 3 */
         if (i > 0 && backward_reads_weights(executor, first + i - 1))
             zero_prefetch(executor->buckets, first + i - 1);                  /* <-> dp+cp under ZeRO 3 */
-        unit_backward_input(&ctx, first + i, dx_unit, &w, &slot->save[i], dy);      /* <-> tp cp */
+        bool at_once = !unit_defers_weight(ctx.config, first + i);
+        if (at_once) dw = zero_unshard_grads(executor->buckets, first + i);
+        unit_backward_input(&ctx, first + i, dx_unit, &w, &dw, &slot->save[i], dy);      /* <-> tp cp */
         zero_reshard(executor->buckets, first + i);
-        if (!executor->defer) backward_weight(executor, &ctx, first + i, &slot->save[i]);
+        if (at_once) zero_reduce_grads(executor->buckets, first + i);         /* <-> dp+cp under ZeRO 2, 3 */
+        else if (!executor->defer) backward_weight(executor, &ctx, first + i, &slot->save[i]);
         arena_reset(ctx.scratch, mark);
         comm_poll(executor->buckets->data_comm);
         dy = dx_unit;
@@ -150,7 +153,8 @@ void stage_executor_backward_weight(StageExecutor *executor, int chunk, int inde
     ExecContext ctx = slot_context(executor, slot);
     for (int64_t i = executor->stage->count[chunk] - 1; i >= 0; i--) {
         size_t mark = arena_mark(ctx.scratch);
-        backward_weight(executor, &ctx, executor->stage->first[chunk] + i, &slot->save[i]);
+        int64_t unit = executor->stage->first[chunk] + i;
+        if (unit_defers_weight(ctx.config, unit)) backward_weight(executor, &ctx, unit, &slot->save[i]);
         arena_reset(ctx.scratch, mark);
         comm_poll(executor->buckets->data_comm);
     }

@@ -18,6 +18,7 @@ typedef struct {
     int      tp, cp, pp, chunks, zero;
     bool     sequence_parallel;               /* sequence parallelism within tp */
     ScheduleKind schedule;
+    int64_t  head_chunk;                      /* tokens whose logits exist at once; 0: chosen by their size */
 
     /* batch and duration */
     /* sequences of a micro-batch; of a step over all data-parallel ranks */

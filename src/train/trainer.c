@@ -189,7 +189,7 @@ static void open_executor(Trainer *t, const ArenaSizes *sizes)
     for (int c = 0; c < config->chunks; c++)
         slots[c] = train->slots[c] > valid->slots[c] ? train->slots[c] : valid->slots[c];
     ExecContext ctx = { .config = &config->model, .precision = t->precision, .queue = &t->queue, .cp = t->cp,
-        .scratch = &t->arena[ARENA_SCRATCH],
+        .head_chunk = config->head_chunk, .scratch = &t->arena[ARENA_SCRATCH],
         .tp = { .comm = t->tp, .queue = &t->queue, .scratch = &t->arena[ARENA_SCRATCH],
                 .sequence_parallel = t->buckets.sequence_parallel } };
     stage_executor_open(&t->executor, &(StageExecutorSetup){ .stage = &t->stage, .buckets = &t->buckets,

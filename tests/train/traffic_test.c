@@ -125,6 +125,7 @@ static TrainConfig config_of(ModelName model, const Layout *layout, int64_t glob
     config.model.head_dim = 4;
     config.micro  = 2;
     config.global = global;
+    config.head_chunk = 0;                   /* one chunk: the messages of the loss are counted by step */
     config_set_layout(&config, layout);
     return config;
 }

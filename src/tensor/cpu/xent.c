@@ -62,24 +62,26 @@ CPU(xent_forward, XentForward)
     }
 }
 
-/* logits = (exp(x - lse) - [column is target]) weight, in place to save a tensor of the largest size of
- * the model The target's column is computed first, since the loop overwrites its logit. */
+/* dlogits = (exp(x - lse) - [column is target]) weight
+ * The target's column is computed first, since the loop overwrites its logit where both are one tensor. */
 static CLONES void xent_backward_rows(void *context, int64_t begin, int64_t end)
 {
     const XentBackward *a = context;
     for (int64_t t = begin; t < end; t++) {
-        float *x = row(a->logits_TV, t), lse = flat(a->lse_T)[t], weight = flat(a->loss_weight_T)[t];
+        const float *x = row(a->logits_TV, t), lse = flat(a->lse_T)[t], weight = flat(a->loss_weight_T)[t];
+        float *dx = row(a->dlogits_TV, t);
         int64_t target = ((const int32_t *)a->target_i.data)[t] - a->first;
         float chosen = target >= 0 && target < a->valid ? (cpu_exp(x[target] - lse) - 1) * weight : 0;
-        for (int64_t c = 0; c < a->valid; c++) x[c] = cpu_exp(x[c] - lse) * weight;
-        for (int64_t c = a->valid; c < a->logits_TV.dim[1]; c++) x[c] = 0;
-        if (target >= 0 && target < a->valid) x[target] = chosen;
+        for (int64_t c = 0; c < a->valid; c++) dx[c] = cpu_exp(x[c] - lse) * weight;
+        for (int64_t c = a->valid; c < a->logits_TV.dim[1]; c++) dx[c] = 0;
+        if (target >= 0 && target < a->valid) dx[target] = chosen;
     }
 }
 
 CPU(xent_backward, XentBackward)
 {
     int64_t T = a->logits_TV.dim[0], V = a->logits_TV.dim[1];
+    WANT(a->dlogits_TV, F32, T, V);
     WANT(a->logits_TV, F32, T, V);
     WANT(a->lse_T, F32, T);
     WANT(a->target_i, I32, T);

@@ -68,20 +68,22 @@ extern "C" void cuda_xent_forward(Queue *q, const XentForward *a)
     if (T > 0) GPU_LAUNCH(xent_forward_kernel, blocks_for(T, GPU_THREADS), GPU_THREADS, gpu_stream_of(q), *a);
 }
 
-/* logits = (exp(x - lse) - [column is target]) weight in place, and 0 in the padding; one thread block for
+/* dlogits = (exp(x - lse) - [column is target]) weight, and 0 in the padding; one thread block for
  * each row */
 __global__ void __launch_bounds__(GPU_THREADS) xent_backward_kernel(XentBackward a)
 {
     const int64_t t = blockIdx.x, V = a.logits_TV.dim[1], target = *gpu_row<int32_t>(a.target_i, t) - a.first;
     const float   lse = *gpu_row<float>(a.lse_T, t), weight = *gpu_row<float>(a.loss_weight_T, t);
-    float        *x = gpu_row<float>(a.logits_TV, t);
+    const float  *x = gpu_row<float>(a.logits_TV, t);
+    float       *dx = gpu_row<float>(a.dlogits_TV, t);
     for (int64_t c = threadIdx.x; c < V; c += blockDim.x)
-        x[c] = c < a.valid ? (expf(x[c] - lse) - (c == target ? 1.0f : 0.0f)) * weight : 0.0f;
+        dx[c] = c < a.valid ? (expf(x[c] - lse) - (c == target ? 1.0f : 0.0f)) * weight : 0.0f;
 }
 
 extern "C" void cuda_xent_backward(Queue *q, const XentBackward *a)
 {
     const int64_t T = a->logits_TV.dim[0], V = a->logits_TV.dim[1];
+    GPU_WANT(a->dlogits_TV, F32, T, V);
     GPU_WANT(a->logits_TV, F32, T, V);
     GPU_WANT(a->lse_T, F32, T);
     GPU_WANT(a->target_i, I32, T);

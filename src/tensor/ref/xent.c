@@ -43,10 +43,11 @@ REF(xent_forward, XentForward)
     }
 }
 
-/* logits = (exp(x - lse) - [column is target]) weight */
+/* dlogits = (exp(x - lse) - [column is target]) weight */
 REF(xent_backward, XentBackward)
 {
     int64_t T = a->logits_TV.dim[0], V = a->logits_TV.dim[1];
+    WANT(a->dlogits_TV, F64, T, V);
     WANT(a->logits_TV, F64, T, V);
     WANT(a->lse_T, F64, T);
     WANT(a->target_i, I32, T);
@@ -54,7 +55,8 @@ REF(xent_backward, XentBackward)
     CHECK(a->valid >= 0 && a->valid <= V, "%lld valid columns of %lld", (long long)a->valid, (long long)V);
     for (int64_t t = 0; t < T; t++)
         for (int64_t c = 0; c < V; c++) {
-            double *x = at2(a->logits_TV, t, c), hit = a->first + c == int1(a->target_i, t);
-            *x = c < a->valid ? (exp(*x - *at1(a->lse_T, t)) - hit) * *at1(a->loss_weight_T, t) : 0;
+            double hit = a->first + c == int1(a->target_i, t), x = *at2(a->logits_TV, t, c);
+            *at2(a->dlogits_TV, t, c) = c < a->valid
+                    ? (exp(x - *at1(a->lse_T, t)) - hit) * *at1(a->loss_weight_T, t) : 0;
         }
 }
