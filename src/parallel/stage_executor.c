@@ -4,26 +4,24 @@
 #include "parallel/stage_executor.h"
 #include <stdlib.h>
 
-static void slot_open(StageExecutor *executor, ActivationSlot *slot, int chunk, const StageExecutorSetup *s)
+static void slot_open(StageExecutor *executor, ActivationSlot *slot, const StageExecutorSetup *s)
 {
-    slot->save  = calloc((size_t)executor->stage->count[chunk], sizeof *slot->save);
+    int64_t units = 0;
+    for (int c = 0; c < executor->stage->chunks; c++)
+        if (executor->stage->count[c] > units) units = executor->stage->count[c];
+    slot->save  = calloc((size_t)units, sizeof *slot->save);
     slot->batch = loader_batch_new(s->batch, s->host);
-    CHECK(slot->save, "no memory for the saved tensors of %lld units",
-        (long long)executor->stage->count[chunk]);
-    arena_open_within(&slot->activations, "slot", s->activations, "slots",
-        s->slot_bytes ? s->slot_bytes[chunk] : 0);
+    CHECK(slot->save, "no memory for the saved tensors of %lld units", (long long)units);
+    arena_open_within(&slot->activations, "slot", s->activations, "slots", s->slot_bytes);
 }
 
 void stage_executor_open(StageExecutor *executor, const StageExecutorSetup *s)
 {
-    *executor = (StageExecutor){ .stage = s->stage, .buckets = s->buckets, .ctx = s->ctx, .defer = s->defer };
-    for (int c = 0; c < s->stage->chunks; c++) {
-        executor->slots[c] = s->slots[c];
-        executor->slot[c]  = calloc((size_t)s->slots[c], sizeof(ActivationSlot));
-        CHECK(executor->slot[c], "no memory for %d activation slots", s->slots[c]);
-        for (int i = 0; i < s->slots[c]; i++) slot_open(executor, &executor->slot[c][i], c, s);
-    }
-    executor->ctx.batch = &executor->slot[0][0].batch;     /* hidden_new needs its sizes */
+    *executor = (StageExecutor){ .stage = s->stage, .buckets = s->buckets, .ctx = s->ctx, .defer = s->defer,
+        .slots = s->slots, .slot = calloc((size_t)s->slots, sizeof(ActivationSlot)) };
+    CHECK(executor->slot, "no memory for %d activation slots", s->slots);
+    for (int i = 0; i < s->slots; i++) slot_open(executor, &executor->slot[i], s);
+    executor->ctx.batch = &executor->slot[0].batch;        /* hidden_new needs its sizes */
     /* Pushed before any unit runs, so they remain when scratch is reset to the mark of a unit. */
     for (int i = 0; s->buckets->training && i < 2; i++)
         executor->unit_grad[i] = hidden_new(&executor->ctx, executor->ctx.scratch, "gradient between units");
@@ -31,37 +29,30 @@ void stage_executor_open(StageExecutor *executor, const StageExecutorSetup *s)
 
 void stage_executor_close(StageExecutor *executor)
 {
-    for (int c = 0; c < executor->stage->chunks; c++) {
-        for (int i = 0; i < executor->slots[c]; i++) {
-            arena_close(&executor->slot[c][i].activations);
-            free(executor->slot[c][i].save);
-        }
-        free(executor->slot[c]);
+    for (int i = 0; i < executor->slots; i++) {
+        arena_close(&executor->slot[i].activations);
+        free(executor->slot[i].save);
     }
+    free(executor->slot);
 }
 
-size_t stage_executor_slot_bytes(const StageExecutor *executor, int chunk)
+size_t stage_executor_slot_bytes(const StageExecutor *executor)
 {
     size_t most = 0;
-    for (int i = 0; i < executor->slots[chunk]; i++)
-        if (executor->slot[chunk][i].activations.peak > most)
-            most = executor->slot[chunk][i].activations.peak;
+    for (int i = 0; i < executor->slots; i++)
+        if (executor->slot[i].activations.peak > most) most = executor->slot[i].activations.peak;
     return most;
 }
 
-size_t stage_executor_wgrad_bytes(const StageExecutor *executor, int chunk)
+size_t stage_executor_wgrad_bytes(const StageExecutor *executor)
 {
-    size_t forward = 0, most = stage_executor_slot_bytes(executor, chunk);
-    for (int i = 0; i < executor->slots[chunk]; i++)
-        if (executor->slot[chunk][i].forward_bytes > forward)
-            forward = executor->slot[chunk][i].forward_bytes;
+    size_t forward = 0, most = stage_executor_slot_bytes(executor);
+    for (int i = 0; i < executor->slots; i++)
+        if (executor->slot[i].forward_bytes > forward) forward = executor->slot[i].forward_bytes;
     return executor->defer && forward > 0 ? most - forward : 0;
 }
 
-ActivationSlot *stage_executor_slot(StageExecutor *executor, int chunk, int slot)
-{
-    return &executor->slot[chunk][slot];
-}
+ActivationSlot *stage_executor_slot(StageExecutor *executor, int slot) { return &executor->slot[slot]; }
 
 /* The context of a slot. Deferred weight gradients run after scratch is reset, so what they read is kept in
  * the slot. */
@@ -76,7 +67,7 @@ static ExecContext slot_context(const StageExecutor *executor, ActivationSlot *s
 
 void stage_executor_begin(StageExecutor *executor, int chunk, int index)
 {
-    ActivationSlot *slot = stage_executor_slot(executor, chunk, index);
+    ActivationSlot *slot = stage_executor_slot(executor, index);
     ExecContext ctx = slot_context(executor, slot);
     arena_reset(&slot->activations, 0);
     slot->in = (Hidden){ .n = 0 };
@@ -87,7 +78,7 @@ void stage_executor_begin(StageExecutor *executor, int chunk, int index)
  * calls. */
 void stage_executor_forward(StageExecutor *executor, int chunk, int index)
 {
-    ActivationSlot *slot = stage_executor_slot(executor, chunk, index);
+    ActivationSlot *slot = stage_executor_slot(executor, index);
     ExecContext ctx = slot_context(executor, slot);
     int64_t first = executor->stage->first[chunk], count = executor->stage->count[chunk];
     Hidden x = slot->in;
@@ -123,7 +114,7 @@ static bool backward_reads_weights(const StageExecutor *executor, int64_t unit)
 
 void stage_executor_backward_input(StageExecutor *executor, int chunk, int index, Hidden dx, Hidden dy)
 {
-    ActivationSlot *slot = stage_executor_slot(executor, chunk, index);
+    ActivationSlot *slot = stage_executor_slot(executor, index);
     ExecContext ctx = slot_context(executor, slot);
     int64_t first = executor->stage->first[chunk], count = executor->stage->count[chunk];
     for (int64_t i = count - 1; i >= 0; i--) {
@@ -149,7 +140,7 @@ void stage_executor_backward_input(StageExecutor *executor, int chunk, int index
 void stage_executor_backward_weight(StageExecutor *executor, int chunk, int index)
 {
     if (!executor->defer) return;
-    ActivationSlot *slot = stage_executor_slot(executor, chunk, index);
+    ActivationSlot *slot = stage_executor_slot(executor, index);
     ExecContext ctx = slot_context(executor, slot);
     for (int64_t i = executor->stage->count[chunk] - 1; i >= 0; i--) {
         size_t mark = arena_mark(ctx.scratch);

@@ -49,7 +49,7 @@ static Batch rows_of(const Batch *whole, const int32_t *ids, int64_t first, int6
 static void next_logits(StageExecutor *executor, Batch whole, const int32_t *ids, int64_t count,
                         double *logits)
 {
-    ActivationSlot *slot = stage_executor_slot(executor, 0, 0);
+    ActivationSlot *slot = stage_executor_slot(executor, 0);
     int64_t layers = executor->ctx.config->layers, used = executor->ctx.cache[0].used;
     Tensor last = executor->ctx.last_logits_1V;
     slot->batch = rows_of(&whole, ids, used, count);
@@ -67,7 +67,7 @@ static void next_logits(StageExecutor *executor, Batch whole, const int32_t *ids
 void generate(StageExecutor *executor, Arena *session, const Generation *g, const int32_t *prompt,
               int64_t count)
 {
-    const Batch whole = stage_executor_slot(executor, 0, 0)->batch;
+    const Batch whole = stage_executor_slot(executor, 0)->batch;
     double *logits = malloc((size_t)executor->ctx.config->vocabulary * sizeof *logits);
     CHECK(logits, "no memory for %lld logits", (long long)executor->ctx.config->vocabulary);
     int64_t ids = g->ids ? g->ids : executor->ctx.config->vocabulary;

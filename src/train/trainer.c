@@ -119,7 +119,11 @@ static Status open_schedules(Trainer *t)
     const TrainConfig *config = t->config;
     int stages = t->mesh.size.pp, stage = t->mesh.at.pp;
     int micros = (int)(config->global / (config->micro * t->mesh.size.dp));
+    t->micros = micros;
     TRY(stage_make(&t->stage, &config->model, stages, stage, config->chunks));
+    if (config->training)
+        TRY(schedule_accepts(config->schedule, stages, stage, config->chunks, micros));
+    if (comm_dry(t->world)) micros = trainer_dry_micros(config->schedule, stages, micros);
     if (config->training)
         TRY(schedule_make(&t->train_schedule, config->schedule, stages, stage, config->chunks, micros));
     return schedule_make(&t->valid_schedule, SCHEDULE_FORWARD, stages, stage, config->chunks, micros);
@@ -179,15 +183,19 @@ static void open_parameters(Trainer *t)
     }
 }
 
-/* Training and evaluation share the slots: each chunk has as many as the schedule that needs more of them. */
+/* Slots that a schedule of all micro-batches needs. */
+static int slots_of(const Trainer *t, const Schedule *s)
+{
+    return s->row ? schedule_peak(s->kind, s->stages, s->stage, s->chunks, t->micros) : 0;
+}
+
+/* Training and evaluation share the slots: there are as many as the schedule needs that needs more. */
 static void open_executor(Trainer *t, const ArenaSizes *sizes)
 {
     const TrainConfig *config = t->config;
     LoaderConfig batch = trainer_loader_config(t);
-    int slots[CHUNKS_MAX];
     const Schedule *train = &t->train_schedule, *valid = &t->valid_schedule;
-    for (int c = 0; c < config->chunks; c++)
-        slots[c] = train->slots[c] > valid->slots[c] ? train->slots[c] : valid->slots[c];
+    int slots = slots_of(t, train) > slots_of(t, valid) ? slots_of(t, train) : slots_of(t, valid);
     ExecContext ctx = { .config = &config->model, .precision = t->precision, .queue = &t->queue, .cp = t->cp,
         .head_chunk = config->head_chunk, .scratch = &t->arena[ARENA_SCRATCH],
         .tp = { .comm = t->tp, .queue = &t->queue, .scratch = &t->arena[ARENA_SCRATCH],
@@ -195,7 +203,7 @@ static void open_executor(Trainer *t, const ArenaSizes *sizes)
     stage_executor_open(&t->executor, &(StageExecutorSetup){ .stage = &t->stage, .buckets = &t->buckets,
         .ctx = ctx, .defer = config->schedule == SCHEDULE_ZB_H1, .slots = slots,
         .batch = &batch, .activations = &t->arena[ARENA_ACTIVATIONS],
-        .host = &t->arena[ARENA_HOST], .slot_bytes = sizes ? sizes->slot : NULL });
+        .host = &t->arena[ARENA_HOST], .slot_bytes = sizes ? sizes->slot : 0 });
     int rows = train->rows > valid->rows ? train->rows : valid->rows;
     pipeline_open(&t->pipeline, &t->executor, t->pp, &t->arena[ARENA_ACTIVATIONS], rows);
 }

@@ -116,12 +116,9 @@ static inline int64_t arenas_off(const Trainer *t, const ArenaSizes *dry)
         if (more != 0) fprintf(stderr, "rank %d, arena %s: %lld bytes above its dry run\n", t->mesh.rank, t->arena[i].name, (long long)more);
         off += llabs(more) + llabs((int64_t)t->arena[i].size - (int64_t)dry->bytes[i]);
     }
-    for (int c = 0; c < t->config->chunks; c++) {
-        int64_t more = (int64_t)stage_executor_slot_bytes(&t->executor, c) - (int64_t)dry->slot[c];
-        if (more != 0) fprintf(stderr, "rank %d, slot of chunk %d: %lld bytes above its dry run\n", t->mesh.rank, c, (long long)more);
-        off += llabs(more);
-    }
-    return off;
+    int64_t slot = (int64_t)stage_executor_slot_bytes(&t->executor) - (int64_t)dry->slot;
+    if (slot != 0) fprintf(stderr, "rank %d, slot: %lld bytes above its dry run\n", t->mesh.rank, (long long)slot);
+    return off + llabs(slot);
 }
 
 static inline Status job_rank(Transport *transport, void *context)
