@@ -3,9 +3,10 @@
  * Megatron-LM (arXiv 1909.08053).
  *
  * The logits are by far the widest activation, so only those of a chunk of N tokens exist at any time. The
- * gradient of the loss needs no gradient from above, since gradients are sums over tokens; in training the
- * loss of a chunk and its gradients are therefore computed together, in backward, and no product twice. So
- * the gradient of the head's weights cannot be deferred (unit_defers_weight).
+ * gradient of the loss needs no gradient from above, since gradients are sums over tokens; in training
+ * everything is therefore computed in backward, the loss of a chunk together with its gradients, so that no
+ * product is computed twice and the head saves nothing but its input. The gradient of its weights cannot be
+ * deferred (unit_defers_weight).
  *
  *  t tokens held (T / tp under sequence parallelism, else T)   T tokens   N tokens of a chunk   C channels
  *  V vocabulary rows held by this rank   R tp ranks
@@ -114,15 +115,27 @@ static void add_loss(const ExecContext *ctx, const HeadChunk *c)
 
 /* ---- the unit ---- */
 
-/* n = norm(x). The loss is computed here only where no backward will do it. Generation wants the logits after
- * the last token instead. */
+/* n = norm(x), entered into the region; all of it on scratch */
+typedef struct { Tensor mean_t, rstd_t, n_TC; } FinalNorm;
+
+static FinalNorm final_norm(const ExecContext *ctx, const UnitParam *w, Tensor x_tC)
+{
+    FinalNorm norm;
+    ExecContext run = exec_recompute(ctx);
+    run.activations_wgrad = ctx->scratch;
+    Tensor n_tC = norm_unit_forward(&run, &norm.mean_t, &norm.rstd_t, x_tC, unit_param(w, PARAM_FINAL_GAIN),
+        unit_param(w, PARAM_FINAL_BIAS));
+    norm.n_TC = tp_enter_forward(&ctx->tp, n_tC);                             /* <-> tp: - | all-gather */
+    return norm;
+}
+
+/* Computes the loss only where no backward will do it. Generation wants the logits after the last token
+ * instead. */
 void head_forward(const ExecContext *ctx, const UnitParam *w, HeadSave *save, Tensor x_tC)
 {
     save->x_tC = x_tC;
-    save->n_tC = norm_unit_forward(ctx, &save->mean_t, &save->rstd_t, x_tC, unit_param(w, PARAM_FINAL_GAIN),
-        unit_param(w, PARAM_FINAL_BIAS));
     if (ctx->backward_follows) return;
-    Tensor n_TC = tp_enter_forward(&ctx->tp, save->n_tC), w_VC = head_weight(ctx, w); /* <-> tp: - | gather */
+    Tensor n_TC = final_norm(ctx, w, x_tC).n_TC, w_VC = head_weight(ctx, w);            /* <-> tp */
     int64_t T = n_TC.dim[0];
     if (tensor_present(ctx->last_logits_1V)) {
         matmul_forward(ctx->queue, (MatmulForward){ .y_TK = ctx->last_logits_1V,
@@ -134,15 +147,16 @@ void head_forward(const ExecContext *ctx, const UnitParam *w, HeadSave *save, Te
     add_loss(ctx, &c);
 }
 
-/* dlogits = (softmax - [target]) weight,  dn = dlogits w,  dw += dlogitsT n
- * Then the norm: dx = dnorm(dn),  dgain += ... */
+/* n = norm(x);  dlogits = (softmax - [target]) weight,  dn = dlogits w,  dw += dlogitsT n;
+ * dx = dnorm(dn),  dgain and dbias likewise */
 void head_backward(const ExecContext *ctx, Tensor dx_tC, const UnitParam *w, const UnitParam *dw,
                    const HeadSave *save)
 {
     Queue *q = ctx->queue;
     HeadVocabulary columns = head_vocabulary(ctx);
     Tensor w_VC = head_weight(ctx, w), dw_VC = head_weight(ctx, dw);
-    Tensor n_TC = tp_enter_forward(&ctx->tp, save->n_tC);                     /* <-> tp: - | all-gather */
+    FinalNorm norm = final_norm(ctx, w, save->x_tC);                                    /* <-> tp */
+    Tensor n_TC = norm.n_TC;
     int64_t T = n_TC.dim[0];
     Tensor dn_TC = scratch_new(ctx, "head input gradient", T, n_TC.dim[1]);
     HeadChunk c = chunk_new(ctx, T, w_VC.dim[0], true);
@@ -159,11 +173,11 @@ void head_backward(const ExecContext *ctx, Tensor dx_tC, const UnitParam *w, con
             .x_TC = of_chunk(&c, n_TC) });
     }
     add_loss(ctx, &c);
-    Tensor dn_tC = tp_enter_backward(&ctx->tp, dn_TC);               /* <-> tp: all-reduce | reduce-scatter */
+    Tensor dn_tC = tp_enter_backward(&ctx->tp, dn_TC, ctx->scratch);                   /* <-> tp */
     norm_backward_input(q, (NormBackwardInput){ .dx_TC = dx_tC, .dy_TC = dn_tC, .x_TC = save->x_tC,
-        .mean_T = save->mean_t, .rstd_T = save->rstd_t, .gain_C = unit_param(w, PARAM_FINAL_GAIN),
+        .mean_T = norm.mean_t, .rstd_T = norm.rstd_t, .gain_C = unit_param(w, PARAM_FINAL_GAIN),
         .residual_TC = tensor_none() });
     norm_backward_weight(q, (NormBackwardWeight){ .dgain_C = unit_param(dw, PARAM_FINAL_GAIN),
         .dbias_C = unit_param(dw, PARAM_FINAL_BIAS), .dy_TC = dn_tC, .x_TC = save->x_tC,
-        .mean_T = save->mean_t, .rstd_T = save->rstd_t });
+        .mean_T = norm.mean_t, .rstd_T = norm.rstd_t });
 }

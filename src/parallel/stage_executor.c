@@ -10,14 +10,16 @@ static void slot_open(StageExecutor *executor, ActivationSlot *slot, const Stage
     for (int c = 0; c < executor->stage->chunks; c++)
         if (executor->stage->count[c] > units) units = executor->stage->count[c];
     slot->save  = calloc((size_t)units, sizeof *slot->save);
+    slot->input = calloc((size_t)units, sizeof *slot->input);
     slot->batch = loader_batch_new(s->batch, s->host);
-    CHECK(slot->save, "no memory for the saved tensors of %lld units", (long long)units);
+    CHECK(slot->save && slot->input, "no memory for the saved tensors of %lld units", (long long)units);
     arena_open_within(&slot->activations, "slot", s->activations, "slots", s->slot_bytes);
 }
 
 void stage_executor_open(StageExecutor *executor, const StageExecutorSetup *s)
 {
     *executor = (StageExecutor){ .stage = s->stage, .buckets = s->buckets, .ctx = s->ctx, .defer = s->defer,
+        .recompute = s->recompute, .recomputed = s->recomputed,
         .slots = s->slots, .slot = calloc((size_t)s->slots, sizeof(ActivationSlot)) };
     CHECK(executor->slot, "no memory for %d activation slots", s->slots);
     for (int i = 0; i < s->slots; i++) slot_open(executor, &executor->slot[i], s);
@@ -32,6 +34,7 @@ void stage_executor_close(StageExecutor *executor)
     for (int i = 0; i < executor->slots; i++) {
         arena_close(&executor->slot[i].activations);
         free(executor->slot[i].save);
+        free(executor->slot[i].input);
     }
     free(executor->slot);
 }
@@ -54,13 +57,22 @@ size_t stage_executor_wgrad_bytes(const StageExecutor *executor)
 
 ActivationSlot *stage_executor_slot(StageExecutor *executor, int slot) { return &executor->slot[slot]; }
 
+static RecomputeGroup group_of(const StageExecutor *executor, int chunk, int64_t i)
+{
+    return stage_recompute_group(executor->stage, &executor->recompute, executor->ctx.config->layers, chunk,
+        i);
+}
+
+static bool group_has(RecomputeGroup group) { return group.end > group.first; }
+
 /* The context of a slot. Deferred weight gradients run after scratch is reset, so what they read is kept in
  * the slot. */
 static ExecContext slot_context(const StageExecutor *executor, ActivationSlot *slot)
 {
     ExecContext ctx = executor->ctx;
     ctx.batch       = &slot->batch;
-    ctx.activations = &slot->activations;
+    ctx.activations = ctx.activations_wgrad = &slot->activations;
+    ctx.recompute   = executor->recompute.modules;
     ctx.wgrad_saved = executor->defer ? &slot->activations : ctx.scratch;
     return ctx;
 }
@@ -81,16 +93,23 @@ void stage_executor_forward(StageExecutor *executor, int chunk, int index)
     ActivationSlot *slot = stage_executor_slot(executor, index);
     ExecContext ctx = slot_context(executor, slot);
     int64_t first = executor->stage->first[chunk], count = executor->stage->count[chunk];
+    size_t empty = arena_mark(executor->recomputed);
     Hidden x = slot->in;
     for (int64_t i = 0; i < count; i++) {
         size_t mark = arena_mark(ctx.scratch);
-        bool head = model_unit(ctx.config, first + i) == UNIT_HEAD;
-        Hidden y = head ? (Hidden){ .n = 0 } : hidden_new(&ctx, ctx.activations, "residual");
+        RecomputeGroup group = group_of(executor, chunk, i);
+        bool head = model_unit(ctx.config, first + i) == UNIT_HEAD, last = i + 1 == group.end;
+        ctx.activations = group_has(group) ? executor->recomputed : &slot->activations;
+        ctx.activations_wgrad = ctx.activations;
+        Hidden y = { .n = 0 };
+        if (!head) y = hidden_new(&ctx, last ? &slot->activations : ctx.activations, "residual");
+        if (group_has(group) && i == group.first) slot->input[i] = x;
         UnitParam w = zero_unshard(executor->buckets, first + i);                 /* <-> dp+cp under ZeRO 3 */
         if (i + 1 < count) zero_prefetch(executor->buckets, first + i + 1);       /* <-> dp+cp under ZeRO 3 */
         unit_forward(&ctx, first + i, y, &w, &slot->save[i], x);               /* <-> tp cp */
         zero_reshard(executor->buckets, first + i);
         arena_reset(ctx.scratch, mark);
+        if (last) arena_reset(executor->recomputed, empty);
         comm_poll(executor->buckets->data_comm);
         x = y;
     }
@@ -112,26 +131,74 @@ static bool backward_reads_weights(const StageExecutor *executor, int64_t unit)
     return model_unit(executor->ctx.config, unit) != UNIT_EMBED;
 }
 
+/* The unit whose weights backward reads after those of unit i: where a group of recomputed units is next, the
+ * first of the group, because its forward is repeated. -1: none. */
+static int64_t next_read(const StageExecutor *executor, int chunk, int64_t i)
+{
+    if (i == 0 || !backward_reads_weights(executor, executor->stage->first[chunk] + i - 1)) return -1;
+    RecomputeGroup group = group_of(executor, chunk, i - 1);
+    return group_has(group) && group.end == i ? group.first : i - 1;
+}
+
+/* Repeats the forward of a unit for its saves, and returns its output, which the last unit of a group does
+ * not compute. Saves that deferred weight gradients read are kept in the slot. */
+static Hidden recompute_unit(StageExecutor *executor, const ExecContext *ctx, ActivationSlot *slot,
+                             int chunk, int64_t i, const UnitParam *w, Hidden x)
+{
+    ExecContext again = *ctx;
+    size_t mark = arena_mark(ctx->scratch);
+    Hidden y = { .n = 0 };
+    again.activations = executor->recomputed;
+    again.activations_wgrad = executor->defer ? &slot->activations : executor->recomputed;
+    bool last = i + 1 == group_of(executor, chunk, i).end;
+    if (!last) y = hidden_new(&again, again.activations_wgrad, "residual");
+    unit_forward(&again, executor->stage->first[chunk] + i, y, w, &slot->save[i], x);  /* <-> tp cp */
+    arena_reset(ctx->scratch, mark);
+    return y;
+}
+
+/* Repeats the forward of the units before i of the group that ends with unit i, and returns the input of
+ * unit i. */
+static Hidden recompute_before(StageExecutor *executor, const ExecContext *ctx, ActivationSlot *slot,
+                               int chunk, int64_t i)
+{
+    int64_t from = group_of(executor, chunk, i).first, first = executor->stage->first[chunk];
+    Hidden x = slot->input[from];
+    for (int64_t j = from; j < i; j++) {
+        UnitParam w = zero_unshard(executor->buckets, first + j);             /* <-> dp+cp under ZeRO 3 */
+        zero_prefetch(executor->buckets, first + j + 1);                      /* <-> dp+cp under ZeRO 3 */
+        x = recompute_unit(executor, ctx, slot, chunk, j, &w, x);                           /* <-> tp cp */
+        zero_reshard(executor->buckets, first + j);
+        comm_poll(executor->buckets->data_comm);
+    }
+    return x;
+}
+
 void stage_executor_backward_input(StageExecutor *executor, int chunk, int index, Hidden dx, Hidden dy)
 {
     ActivationSlot *slot = stage_executor_slot(executor, index);
     ExecContext ctx = slot_context(executor, slot);
     int64_t first = executor->stage->first[chunk], count = executor->stage->count[chunk];
+    size_t empty = arena_mark(executor->recomputed);
     for (int64_t i = count - 1; i >= 0; i--) {
         size_t mark = arena_mark(ctx.scratch);
-        Hidden dx_unit = i == 0 ? dx : executor->unit_grad[i % 2];
+        RecomputeGroup group = group_of(executor, chunk, i);
+        bool again = i + 1 == group.end, at_once = !unit_defers_weight(ctx.config, first + i);
+        Hidden dx_unit = i == 0 ? dx : executor->unit_grad[i % 2], x = { .n = 0 };
         UnitParam w = { 0 }, dw = { 0 };
+        if (again) x = recompute_before(executor, &ctx, slot, chunk, i);      /* <-> tp cp dp+cp */
         if (backward_reads_weights(executor, first + i))
             w = zero_unshard(executor->buckets, first + i);                   /* <-> dp+cp under ZeRO 3 */
-        if (i > 0 && backward_reads_weights(executor, first + i - 1))
-            zero_prefetch(executor->buckets, first + i - 1);                  /* <-> dp+cp under ZeRO 3 */
-        bool at_once = !unit_defers_weight(ctx.config, first + i);
+        if (next_read(executor, chunk, i) >= 0)
+            zero_prefetch(executor->buckets, first + next_read(executor, chunk, i));   /* <-> dp+cp, ZeRO 3 */
+        if (again) recompute_unit(executor, &ctx, slot, chunk, i, &w, x);                   /* <-> tp cp */
         if (at_once) dw = zero_unshard_grads(executor->buckets, first + i);
         unit_backward_input(&ctx, first + i, dx_unit, &w, &dw, &slot->save[i], dy);      /* <-> tp cp */
         zero_reshard(executor->buckets, first + i);
         if (at_once) zero_reduce_grads(executor->buckets, first + i);         /* <-> dp+cp under ZeRO 2, 3 */
         else if (!executor->defer) backward_weight(executor, &ctx, first + i, &slot->save[i]);
         arena_reset(ctx.scratch, mark);
+        if (i == group.first) arena_reset(executor->recomputed, empty);
         comm_poll(executor->buckets->data_comm);
         dy = dx_unit;
     }

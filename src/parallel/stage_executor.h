@@ -13,6 +13,7 @@ typedef struct {
     Batch     batch;                  /* on the host arena */
     /* input and output of the chunk, [t, C], on activations; no input in the first chunk */
     Hidden    in, out;
+    Hidden   *input;                  /* of each unit that begins a recomputed group; owned */
     UnitSave *save;                   /* one per unit of the chunk, room for the longest; owned */
     /* bytes of activations after forward; what is above was saved for backward_weight */
     size_t    forward_bytes;
@@ -25,6 +26,9 @@ typedef struct {
     ExecContext ctx;
     /* weight gradients are computed later: what they read stays in the slot, not in scratch */
     bool     defer;
+    Recompute recompute;
+    /* saves of one group of recomputed units, during its forward and then during its backward */
+    Arena   *recomputed;
     ActivationSlot *slot;             /* [slots], owned */
     int      slots;
     /* gradients between units of a chunk, used in turn; at the bottom of scratch */
@@ -36,9 +40,10 @@ typedef struct {
     Buckets *buckets;
     ExecContext ctx;
     bool defer;
+    Recompute recompute;
     int slots;
     const LoaderConfig *batch;        /* sizes of a micro-batch */
-    Arena *activations, *host;
+    Arena *activations, *recomputed, *host;
     /* bytes of a slot; a dry run, which measures them, passes 0 */
     size_t slot_bytes;
 } StageExecutorSetup;
@@ -59,8 +64,9 @@ ActivationSlot *stage_executor_slot(StageExecutor *executor, int slot);
 void  stage_executor_begin  (StageExecutor *executor, int chunk, int slot);
 /* Forward of all units of the chunk.  <-> tp cp, and dp+cp under ZeRO 3 */
 void  stage_executor_forward(StageExecutor *executor, int chunk, int slot);
-/* Backward in reverse order. dx receives the gradient of the slot's input (ignored by the first chunk); dy is
- * the gradient of its output (ignored by the last). Unless deferred, weight gradients are computed here too.
+/* Backward in reverse order, each group of recomputed units after another forward of it. dx receives the
+ * gradient of the slot's input (ignored by the first chunk); dy is the gradient of its output (ignored by the
+ * last). Unless deferred, weight gradients are computed here too.
  * <-> tp cp, dp+cp under ZeRO 2, 3 */
 void  stage_executor_backward_input (StageExecutor *executor, int chunk, int slot, Hidden dx, Hidden dy);
 /* The deferred weight gradients; does nothing where they were not deferred.  <-> tp, dp+cp under ZeRO 2, 3 */

@@ -68,6 +68,7 @@ static double activations(const RankMemory *m)
     return (double)(m->arena[ARENA_ACTIVATIONS].peak - m->wgrad_saved);
 }
 static double wgrad_saved(const RankMemory *m) { return (double)m->wgrad_saved; }
+static double recomputed (const RankMemory *m) { return (double)m->arena[ARENA_RECOMPUTED].peak; }
 static double gathered   (const RankMemory *m) { return (double)m->arena[ARENA_GATHERED].peak; }
 static double scratch    (const RankMemory *m) { return (double)m->arena[ARENA_SCRATCH].peak; }
 static double workspace  (const RankMemory *m) { return (double)m->arena[ARENA_WORKSPACE].peak; }
@@ -81,7 +82,9 @@ static const struct { const char *label; double (*bytes)(const RankMemory *m); }
     { "  optimizer states", states },
     { "activations",        activations },
     /* ZB-H1: left for deferred weight gradients; elsewhere in scratch */
-    { "wgrad_saved",        wgrad_saved }, { "gathered",           gathered },
+    { "wgrad_saved",        wgrad_saved },
+    { "recomputed",         recomputed },         /* saves of blocks whose forward is repeated */
+    { "gathered",           gathered },
     { "scratch",            scratch },
     { "workspace",          workspace },
     { "host",               host },

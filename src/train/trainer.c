@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const char *const arena_names[ARENAS] = {
-    "persistent", "activations", "gathered", "scratch", "workspace", "host" };
+    "persistent", "activations", "recomputed", "gathered", "scratch", "workspace", "host" };
 
 int64_t trainer_step_tokens(const TrainConfig *config) { return config->global * config->model.sequence; }
 
@@ -202,7 +202,8 @@ static void open_executor(Trainer *t, const ArenaSizes *sizes)
                 .sequence_parallel = t->buckets.sequence_parallel } };
     stage_executor_open(&t->executor, &(StageExecutorSetup){ .stage = &t->stage, .buckets = &t->buckets,
         .ctx = ctx, .defer = config->schedule == SCHEDULE_ZB_H1, .slots = slots,
-        .batch = &batch, .activations = &t->arena[ARENA_ACTIVATIONS],
+        .batch = &batch, .recompute = config->recompute,
+        .activations = &t->arena[ARENA_ACTIVATIONS], .recomputed = &t->arena[ARENA_RECOMPUTED],
         .host = &t->arena[ARENA_HOST], .slot_bytes = sizes ? sizes->slot : 0 });
     int rows = train->rows > valid->rows ? train->rows : valid->rows;
     pipeline_open(&t->pipeline, &t->executor, t->pp, &t->arena[ARENA_ACTIVATIONS], rows);

@@ -17,9 +17,10 @@
 typedef struct { bool failed, memory; int signal; } RunFlags;
 enum { RUN_FLAGS = 3 };                           /* numbers that RunFlags takes in a message */
 
-/* workspace: what one operation needs while it runs (Queue.workspace) */
-typedef enum { ARENA_PERSISTENT, ARENA_ACTIVATIONS, ARENA_GATHERED, ARENA_SCRATCH, ARENA_WORKSPACE,
-               ARENA_HOST, ARENAS } ArenaName;
+/* recomputed: saves of a group of blocks whose forward is repeated in backward; workspace: what one operation
+ * needs while it runs (Queue.workspace) */
+typedef enum { ARENA_PERSISTENT, ARENA_ACTIVATIONS, ARENA_RECOMPUTED, ARENA_GATHERED, ARENA_SCRATCH,
+               ARENA_WORKSPACE, ARENA_HOST, ARENAS } ArenaName;
 /* slot: bytes of an activation slot */
 typedef struct { size_t bytes[ARENAS], slot; } ArenaSizes;
 
