@@ -33,7 +33,7 @@ static Status generate_with(Trainer *t, const Task *task)
                      .end = task->tokenizer.eod,
                      .emit = write_id, .context = &said,
                      .sampling = setup_sampling(o) };
-    TRY(arena_open(&session, "session", generate_bytes(&t->config->model, t->precision.activation, g.capacity)));
+    TRY(arena_open(&session, "session", generate_bytes(&t->config->model, t->precision, g.capacity)));
     printf("%s", o->prompt);
     generate(&t->executor, &session, &g, task->prompt, task->count);
     decoder_end(&said, stdout);

@@ -269,6 +269,39 @@ static ScheduleKind schedule(const Options *o)
     NO_SUCH_CHOICE(o->pipeline_schedule);
 }
 
+/* The words are the modules in the order of option_recompute_module; others have been refused. */
+static unsigned recompute_modules(const Options *o)
+{
+    static const RecomputeModules module[] = { RECOMPUTE_CORE_ATTN, RECOMPUTE_LAYERNORM, RECOMPUTE_MLP,
+                                               RECOMPUTE_MLP_ACT };
+    unsigned all = 0;
+    for (int i = 0; i < o->recompute_modules.count; i++)
+        all |= module[option_recompute_module(o->recompute_modules.text[i])];
+    return all ? all : RECOMPUTE_CORE_ATTN;
+}
+
+static RecomputeMethod recompute_method(const Options *o)
+{
+    switch ((enum ChoiceOf_recompute_method)o->recompute_method.value) {
+    case CHOICE_recompute_method_uniform: return RECOMPUTE_UNIFORM;
+    case CHOICE_recompute_method_block:   return RECOMPUTE_BLOCK;
+    }
+    NO_SUCH_CHOICE(o->recompute_method);
+}
+
+static Recompute setup_recompute(const Options *o)
+{
+    switch ((enum ChoiceOf_recompute_granularity)o->recompute_granularity.value) {
+    case CHOICE_recompute_granularity_none:
+        return (Recompute){ 0, RECOMPUTE_NONE, 0 };
+    case CHOICE_recompute_granularity_selective:
+        return (Recompute){ recompute_modules(o), RECOMPUTE_NONE, 0 };
+    case CHOICE_recompute_granularity_full:
+        return (Recompute){ 0, recompute_method(o), o->recompute_layers };
+    }
+    NO_SUCH_CHOICE(o->recompute_granularity);
+}
+
 /* Samples of a step. Evaluation has no --global-batch-size: each data-parallel rank takes one micro-batch. */
 static int64_t global_batch(const Options *o)
 {
@@ -302,7 +335,7 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .tp = (int)o->tensor_parallel, .cp = (int)o->context_parallel, .pp = (int)o->pipeline_parallel,
         .chunks = chunks(o), .zero = (int)o->zero_stage, .sequence_parallel = o->sequence_parallel,
         .schedule = schedule(o), .micro = o->micro_batch, .global = global_batch(o), .steps = o->train_iters,
-        .lr = setup_lr(o),
+        .lr = setup_lr(o), .recompute = setup_recompute(o), .head_chunk = o->logits_chunk,
         .precision = setup_precision(o), .scaling = setup_scaling(o),
         .loss_scale = !o->fp16 ? 0 : o->loss_scale > 0 ? o->loss_scale : o->initial_loss_scale,
         .optimizer = optimizer_named(o->optimizer.word), .settings = setup_optimizer(o), .clip = o->clip_grad,

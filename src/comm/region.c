@@ -11,11 +11,11 @@ static Tensor gather_rows(const Region *tp, Tensor x_tC, Arena *arena)
     return x_TC;
 }
 
-/* T rows of partial sums on each rank -> this rank's t rows of the sum */
-static Tensor reduce_scatter_rows(const Region *tp, Tensor x_TC)
+/* T rows of partial sums on each rank -> this rank's t rows of the sum, on the given arena */
+static Tensor reduce_scatter_rows(const Region *tp, Tensor x_TC, Arena *arena)
 {
     int64_t t = x_TC.dim[0] / comm_size(tp->comm);
-    Tensor  x_tC = tensor_new(tp->scratch, "summed rows", x_TC.dtype, t, x_TC.dim[1], x_TC.dim[2],
+    Tensor  x_tC = tensor_new(arena, "summed rows", x_TC.dtype, t, x_TC.dim[1], x_TC.dim[2],
                               x_TC.dim[3]);
     comm_reduce_scatter(tp->comm, tp->queue, x_tC, x_TC, tp->scratch);       /* <-> tp: reduce-scatter */
     return x_tC;
@@ -41,15 +41,15 @@ Tensor tp_enter_forward(const Region *tp, Tensor x_tC)
 }
 
 /* The input is used by every rank's shard of the weights, so its gradients are summed. */
-Tensor tp_enter_backward(const Region *tp, Tensor dx_TC)
+Tensor tp_enter_backward(const Region *tp, Tensor dx_TC, Arena *keep)
 {
-    return tokens_sharded(tp) ? reduce_scatter_rows(tp, dx_TC) : all_reduce_rows(tp, dx_TC);
+    return tokens_sharded(tp) ? reduce_scatter_rows(tp, dx_TC, keep) : all_reduce_rows(tp, dx_TC);
 }
 
 /* g: each rank has a partial product over its shard of the inner dimension, and the products are summed. */
 Tensor tp_leave_forward(const Region *tp, Tensor y_TC)
 {
-    return tokens_sharded(tp) ? reduce_scatter_rows(tp, y_TC) : all_reduce_rows(tp, y_TC);
+    return tokens_sharded(tp) ? reduce_scatter_rows(tp, y_TC, tp->scratch) : all_reduce_rows(tp, y_TC);
 }
 
 /* The gradient of a sum is the same for each of its terms, so no reduction is needed. */

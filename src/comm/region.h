@@ -18,7 +18,8 @@
 typedef struct { Comm *comm; Queue *queue; Arena *scratch; bool sequence_parallel; } Region;
 
 Tensor tp_enter_forward (const Region *tp, Tensor x_tC);
-Tensor tp_enter_backward(const Region *tp, Tensor dx_TC);
+/* The reduce-scattered tensor is pushed on `keep` instead of scratch. */
+Tensor tp_enter_backward(const Region *tp, Tensor dx_TC, Arena *keep);
 Tensor tp_leave_forward (const Region *tp, Tensor y_TC);
 /* The gathered tensor is pushed on `keep` instead of scratch, because weight gradients computed later
  * read it. */

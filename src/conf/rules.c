@@ -209,6 +209,28 @@ static Status rule_rate(const Options *o)
     return OK;
 }
 
+int option_recompute_module(const char *word)
+{
+    static const char *const known[] = { "core_attn", "layernorm", "mlp", "mlp_act" };
+    for (int i = 0; i < (int)(sizeof known / sizeof *known); i++)
+        if (!strcmp(word, known[i])) return i;
+    return -1;
+}
+
+/* Megatron-LM's modules that a dense transformer does not have are refused with the reason. */
+static Status rule_recompute(const Options *o)
+{
+    for (int i = 0; i < o->recompute_modules.count; i++) {
+        const char *word = o->recompute_modules.text[i];
+        bool experts = strstr(word, "moe") || strstr(word, "experts");
+        if (option_recompute_module(word) < 0)
+            return fail(BAD_OPTION, "%s %s: %s; give core_attn, layernorm, mlp or mlp_act",
+                        NAMED(OPTION_recompute_modules), word,
+                        experts ? "mixture of experts is not built yet" : "a layer has no such module");
+    }
+    return OK;
+}
+
 /* What ZeRO shards is shared by the ranks that hold the same weights. */
 static Status rule_zero(const Options *o)
 {
@@ -226,8 +248,8 @@ static Status rule_precision(const Options *o)
     if (o->device.value != CHOICE_device_ref) return OK;
     for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++)
         if (*(const OptionFLAG *)option_field_of(o, narrow[i]))
-            return fail(BAD_OPTION, "%s: --device ref computes in double alone; give --device cpu, or leave it "
-                        "out", TYPED(narrow[i]));
+            return fail(BAD_OPTION, "%s: --device ref computes in double alone; give --device cpu, or leave "
+                        "it out", TYPED(narrow[i]));
     return OK;
 }
 
@@ -362,7 +384,8 @@ typedef Status Rule(const Options *o);
 static Rule *const rules[] = { rule_ranges, options_needed, rule_blend };
 static Rule *const model_rules[] = {
     rule_model, rule_dividing, rule_ranks, rule_sequence, rule_global_batch, rule_interleaved, rule_rate,
-    rule_watchdog, rule_one_view, rule_tokens, rule_zero, rule_precision
+    rule_watchdog, rule_one_view, rule_tokens, rule_zero, rule_precision,
+    rule_recompute
 };
 static Rule *const last_rules[] = { options_wants, rule_one_source };
 

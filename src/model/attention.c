@@ -77,11 +77,10 @@ Tensor attend_backward_input(const ExecContext *ctx, int64_t layer, const UnitPa
         rope_backward(q, (RopeBackward){ .dx_TnD = rotary_heads(ctx, save->dqkv_TQ),
             .position_i = ctx->batch->position_i, .base = ctx->config->rope_base });
 
-    Tensor dn_TC = wgrad_saved_new(ctx, "attention input gradient", T, save->dya_TC.dim[1]);
+    Tensor dn_TC = region_gradient_new(ctx, "attention input gradient", T, save->dya_TC.dim[1]);
     matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = dn_TC, .dy_TK = save->dqkv_TQ,
         .w_KC = qkv_weight(w) });
-    Region wgrad_saved = region_wgrad_saved(ctx);
-    return tp_enter_backward(&wgrad_saved, dn_TC);                   /* <-> tp: all-reduce | reduce-scatter */
+    return tp_enter_backward(&ctx->tp, dn_TC, ctx->wgrad_saved);     /* <-> tp: all-reduce | reduce-scatter */
 }
 
 /* dout += dyT o,  dw += dqkvT n,  biases += column sums

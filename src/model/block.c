@@ -12,7 +12,8 @@
 #include "model/model_internal.h"
 
 /* x2 = x + drop(attention(norm1(x)) + bias),   y = x2 + drop(mlp(norm2(x2)) + bias)
- * One operation adds bias, dropout and residual, so that none of the intermediate values is stored. */
+ * One operation adds bias, dropout and residual, so that none of the intermediate values is stored. Where
+ * only the saves are wanted, since they are recomputed, y is absent and not computed. */
 void block_forward(const ExecContext *ctx, int64_t layer, Tensor y_tC, const UnitParam *w, BlockSave *save,
                    Tensor x_tC)
 {
@@ -25,17 +26,39 @@ void block_forward(const ExecContext *ctx, int64_t layer, Tensor y_tC, const Uni
     save->n1_tC = norm_unit_forward(ctx, &save->mean1_t, &save->rstd1_t, x_tC,
         unit_param(w, PARAM_NORM1_GAIN), unit_param(w, PARAM_NORM1_BIAS));
     Tensor a_tC = attend_forward(ctx, layer, w, save, save->n1_tC);                     /* <-> tp cp */
-    save->x2_tC = activation_new(ctx, "residual", x_tC.dim[0], x_tC.dim[1]);
+    save->x2_tC = tensor_new(ctx->activations_wgrad, "residual", ctx->precision.activation, x_tC.dim[0],
+        x_tC.dim[1]);
     dropout_forward(q, (DropoutForward){ .y_TC = save->x2_tC, .residual_TC = x_tC, .x_TC = a_tC,
         .bias_C = unit_param(w, PARAM_ATTENTION_OUT_BIAS), .dropout_index_i = index_t, .p = p,
         .site = site + SITE_ATTENTION });
 
     save->n2_tC = norm_unit_forward(ctx, &save->mean2_t, &save->rstd2_t, save->x2_tC,
         unit_param(w, PARAM_NORM2_GAIN), unit_param(w, PARAM_NORM2_BIAS));
-    Tensor m_tC = mlp_forward(ctx, w, save, save->n2_tC);                               /* <-> tp */
+    mlp_hidden_forward(ctx, w, save, save->n2_tC);                                      /* <-> tp */
+    if (!tensor_present(y_tC)) return;
+    Tensor m_tC = mlp_output_forward(ctx, w, save);                                     /* <-> tp */
     dropout_forward(q, (DropoutForward){ .y_TC = y_tC, .residual_TC = save->x2_tC, .x_TC = m_tC,
         .bias_C = unit_param(w, PARAM_MLP_DOWN_BIAS), .dropout_index_i = index_t, .p = p,
         .site = site + SITE_MLP });
+}
+
+/* The saves of the modules that are recomputed in backward: the same operations with the same inputs, and
+ * with the same dropout keys, so the same bits. */
+static void recompute_modules(const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save)
+{
+    ExecContext again = exec_recompute(ctx);
+    if (ctx->recompute & RECOMPUTE_LAYERNORM) {
+        save->n1_tC = norm_unit_forward(&again, &save->mean1_t, &save->rstd1_t, save->x_tC,
+            unit_param(w, PARAM_NORM1_GAIN), unit_param(w, PARAM_NORM1_BIAS));
+        save->n2_tC = norm_unit_forward(&again, &save->mean2_t, &save->rstd2_t, save->x2_tC,
+            unit_param(w, PARAM_NORM2_GAIN), unit_param(w, PARAM_NORM2_BIAS));
+    }
+    if (ctx->recompute & RECOMPUTE_MLP)
+        mlp_hidden_forward(&again, w, save, save->n2_tC);                               /* <-> tp */
+    else if (ctx->recompute & RECOMPUTE_MLP_ACT)
+        mlp_activation_forward(&again, w, save);
+    if (ctx->recompute & RECOMPUTE_CORE_ATTN)
+        ring_forward(&again, layer, &save->core, save->qkv_TQ);                         /* <-> cp */
 }
 
 /* dx2 = dy + dnorm2(dmlp(drop(dy))),   dx = dx2 + dnorm1(dattention(drop(dx2)))
@@ -49,9 +72,9 @@ void block_backward_input(const ExecContext *ctx, int64_t layer, Tensor dx_tC, c
     uint64_t site = (uint64_t)(SITES * layer);
     int64_t t = dy_tC.dim[0], C = dy_tC.dim[1];
 
-    /* dm and da become save->dy2 and save->dya where tensor parallelism gathers nothing, so they are in
-     * wgrad_saved. */
-    Tensor dm_tC = wgrad_saved_new(ctx, "mlp output gradient", t, C);
+    if (ctx->recompute) recompute_modules(ctx, layer, w, save);                         /* <-> tp cp */
+    /* dm and da become save->dy2 and save->dya where tensor parallelism gathers nothing. */
+    Tensor dm_tC = region_gradient_new(ctx, "mlp output gradient", t, C);
     dropout_backward(q, (DropoutBackward){ .dx_TC = dm_tC, .dy_TC = dy_tC, .dropout_index_i = index_t, .p = p,
         .site = site + SITE_MLP });
     save->dn2_tC = mlp_backward_input(ctx, w, save, dm_tC);                             /* <-> tp */
@@ -60,7 +83,7 @@ void block_backward_input(const ExecContext *ctx, int64_t layer, Tensor dx_tC, c
         .mean_T = save->mean2_t, .rstd_T = save->rstd2_t, .gain_C = unit_param(w, PARAM_NORM2_GAIN),
         .residual_TC = dy_tC });
 
-    Tensor da_tC = wgrad_saved_new(ctx, "attention output gradient", t, C);
+    Tensor da_tC = region_gradient_new(ctx, "attention output gradient", t, C);
     dropout_backward(q, (DropoutBackward){ .dx_TC = da_tC, .dy_TC = dx2_tC, .dropout_index_i = index_t,
         .p = p, .site = site + SITE_ATTENTION });
     save->dn1_tC = attend_backward_input(ctx, layer, w, save, da_tC);                   /* <-> tp cp */

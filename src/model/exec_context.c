@@ -57,12 +57,22 @@ Tensor scratch_new(const ExecContext *ctx, const char *what, int64_t rows, int64
 
 double exec_dropout(const ExecContext *ctx, double p) { return ctx->drop ? p : 0; }
 
-/* tp_enter_backward allocates its reduce-scattered result on the region's scratch arena. backward_weight
- * reads that result, which under a deferring schedule runs after scratch is reset; so the copy of the region
- * names wgrad_saved instead. */
-Region region_wgrad_saved(const ExecContext *ctx)
+Tensor region_gradient_new(const ExecContext *ctx, const char *what, int64_t rows, int64_t cols)
 {
-    Region region = ctx->tp;
-    region.scratch = ctx->wgrad_saved;
-    return region;
+    return ctx->tp.sequence_parallel ? scratch_new(ctx, what, rows, cols)
+                                     : wgrad_saved_new(ctx, what, rows, cols);
+}
+
+Arena *save_arena(const ExecContext *ctx, unsigned modules, Arena *arena)
+{
+    return ctx->recompute & modules ? ctx->scratch : arena;
+}
+
+ExecContext exec_recompute(const ExecContext *ctx)
+{
+    ExecContext again = *ctx;
+    again.recompute         = 0;
+    again.activations       = ctx->scratch;
+    again.activations_wgrad = ctx->wgrad_saved;
+    return again;
 }

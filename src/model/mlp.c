@@ -18,23 +18,34 @@ static Tensor up_weight(const UnitParam *w)
 }
 static Tensor up_bias  (const UnitParam *w) { return unit_span(w, PARAM_MLP_GATE_BIAS, PARAM_MLP_UP_BIAS); }
 
-/* h = n upT,  g = act(h + bias),  y = g downT
- * The activation operation adds the bias of `up`, and the block's dropout the bias of `down`, after the sum
- * over tp. */
-Tensor mlp_forward(const ExecContext *ctx, const UnitParam *w, BlockSave *save, Tensor n2_tC)
+/* g = act(h + bias): the operation adds the bias of `up` */
+void mlp_activation_forward(const ExecContext *ctx, const UnitParam *w, BlockSave *save)
 {
-    Queue *q = ctx->queue;
-    Tensor up_WC = up_weight(w), down_CF = unit_param(w, PARAM_MLP_DOWN_WEIGHT);
+    Arena *arena = save_arena(ctx, RECOMPUTE_MLP | RECOMPUTE_MLP_ACT, ctx->activations_wgrad);
+    save->g_TF = tensor_new(arena, "mlp activation", ctx->precision.activation, save->h_TW.dim[0],
+        unit_param(w, PARAM_MLP_DOWN_WEIGHT).dim[1]);
+    activation_forward(ctx->queue, (ActivationForward){ .y_TF = save->g_TF, .x_TF = save->h_TW,
+        .bias_F = up_bias(w), .kind = ctx->config->activation });
+}
+
+/* h = n upT,  g = act(h + bias) */
+void mlp_hidden_forward(const ExecContext *ctx, const UnitParam *w, BlockSave *save, Tensor n2_tC)
+{
+    Tensor up_WC = up_weight(w);
     Tensor n_TC = tp_enter_forward(&ctx->tp, n2_tC);                          /* <-> tp: - | all-gather */
-    int64_t T = n_TC.dim[0];
-    save->h_TW = activation_new(ctx, "mlp hidden", T, up_WC.dim[0]);
-    save->g_TF = activation_new(ctx, "mlp activation", T, down_CF.dim[1]);
-    Tensor y_TC = scratch_new(ctx, "mlp output", T, n_TC.dim[1]);
-    matmul_forward(q, (MatmulForward){ .y_TK = save->h_TW, .x_TC = n_TC, .w_KC = up_WC });
-    activation_forward(q, (ActivationForward){ .y_TF = save->g_TF, .x_TF = save->h_TW, .bias_F = up_bias(w),
-        .kind = ctx->config->activation });
-    /* the operation's C is F */
-    matmul_forward(q, (MatmulForward){ .y_TK = y_TC, .x_TC = save->g_TF, .w_KC = down_CF });
+    save->h_TW = tensor_new(save_arena(ctx, RECOMPUTE_MLP, ctx->activations), "mlp hidden",
+        ctx->precision.activation, n_TC.dim[0], up_WC.dim[0]);
+    matmul_forward(ctx->queue, (MatmulForward){ .y_TK = save->h_TW, .x_TC = n_TC, .w_KC = up_WC });
+    mlp_activation_forward(ctx, w, save);
+}
+
+/* y = g downT
+ * The block's dropout adds the bias of `down`, after the sum over tp. */
+Tensor mlp_output_forward(const ExecContext *ctx, const UnitParam *w, const BlockSave *save)
+{
+    Tensor y_TC = scratch_new(ctx, "mlp output", save->g_TF.dim[0], ctx->config->hidden);
+    matmul_forward(ctx->queue, (MatmulForward){ .y_TK = y_TC, .x_TC = save->g_TF,     /* its C is F */
+        .w_KC = unit_param(w, PARAM_MLP_DOWN_WEIGHT) });
     return tp_leave_forward(&ctx->tp, y_TC);                         /* <-> tp: all-reduce | reduce-scatter */
 }
 
@@ -50,11 +61,10 @@ Tensor mlp_backward_input(const ExecContext *ctx, const UnitParam *w, BlockSave 
         .w_KC = unit_param(w, PARAM_MLP_DOWN_WEIGHT) });                      /* C is F, K is C */
     activation_backward(q, (ActivationBackward){ .dx_TF = save->dh_TW, .dy_TF = dg_TF, .x_TF = save->h_TW,
         .bias_F = up_bias(w), .kind = ctx->config->activation });
-    Tensor dn_TC = wgrad_saved_new(ctx, "mlp input gradient", T, save->dy2_TC.dim[1]);
+    Tensor dn_TC = region_gradient_new(ctx, "mlp input gradient", T, save->dy2_TC.dim[1]);
     matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = dn_TC, .dy_TK = save->dh_TW,
         .w_KC = up_weight(w) });
-    Region wgrad_saved = region_wgrad_saved(ctx);
-    return tp_enter_backward(&wgrad_saved, dn_TC);                   /* <-> tp: all-reduce | reduce-scatter */
+    return tp_enter_backward(&ctx->tp, dn_TC, ctx->wgrad_saved);     /* <-> tp: all-reduce | reduce-scatter */
 }
 
 /* ddown += dyT g,  dup += dhT n,  biases += column sums

@@ -18,19 +18,22 @@ void block_backward_input (const ExecContext *ctx, int64_t layer, Tensor dx_tC, 
                            BlockSave *save, Tensor dy_tC);
 void block_backward_weight(const ExecContext *ctx, const UnitParam *dw, const BlockSave *save);
 
-void head_forward        (const ExecContext *ctx, const UnitParam *w, HeadSave *save, Tensor x_tC);
-void head_backward_input (const ExecContext *ctx, Tensor dx_tC, const UnitParam *w, HeadSave *save);
-void head_backward_weight(const ExecContext *ctx, const UnitParam *dw, const HeadSave *save);
+void head_forward         (const ExecContext *ctx, const UnitParam *w, HeadSave *save, Tensor x_tC);
+void head_backward        (const ExecContext *ctx, Tensor dx_tC, const UnitParam *w, const UnitParam *dw,
+                           const HeadSave *save);
 
 /* The branches of a block between norm and dropout. <-> tp: entering and leaving a region (comm/region.h);
- * attention also <-> cp. Forward returns [t, C] on scratch; backward_input returns the gradient [t, C] of the
- * norm's output, on wgrad_saved. */
+ * attention also <-> cp. Forward returns [t, C] on scratch; that of the MLP is in three steps, of which
+ * recomputation repeats the first two or the second. backward_input returns the gradient [t, C] of the norm's
+ * output, on wgrad_saved. */
 Tensor attend_forward        (const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save,
                               Tensor n1_tC);
 Tensor attend_backward_input (const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save,
                               Tensor dy_tC);
 void   attend_backward_weight(const ExecContext *ctx, const UnitParam *dw, const BlockSave *save);
-Tensor mlp_forward           (const ExecContext *ctx, const UnitParam *w, BlockSave *save, Tensor n2_tC);
+void   mlp_hidden_forward    (const ExecContext *ctx, const UnitParam *w, BlockSave *save, Tensor n2_tC);
+void   mlp_activation_forward(const ExecContext *ctx, const UnitParam *w, BlockSave *save);
+Tensor mlp_output_forward    (const ExecContext *ctx, const UnitParam *w, const BlockSave *save);
 Tensor mlp_backward_input    (const ExecContext *ctx, const UnitParam *w, BlockSave *save, Tensor dy_tC);
 void   mlp_backward_weight   (const ExecContext *ctx, const UnitParam *dw, const BlockSave *save);
 
@@ -48,10 +51,15 @@ Tensor  wgrad_saved_new(const ExecContext *ctx, const char *what, int64_t rows, 
 Tensor  scratch_new    (const ExecContext *ctx, const char *what, int64_t rows, int64_t cols);
 
 double  exec_dropout(const ExecContext *ctx, double p);        /* p in training, else 0 */
-/* ctx->tp, but it makes its tensors on wgrad_saved */
-Region  region_wgrad_saved(const ExecContext *ctx);
-/* Returns y [t, C] and the statistics that backward reads, all on activations. *mean_t is absent under
- * RMSNorm. */
+/* A gradient that a region's boundary changes from t to T rows or back. Under sequence parallelism the result
+ * is a new tensor, and this one is on scratch; else it is the result, which backward_weight reads, and on
+ * wgrad_saved. */
+Tensor  region_gradient_new(const ExecContext *ctx, const char *what, int64_t rows, int64_t cols);
+/* The arena of a save: scratch where one of the modules is recomputed in backward, else the given one. */
+Arena  *save_arena(const ExecContext *ctx, unsigned modules, Arena *arena);
+/* The context in which backward_input repeats parts of forward: what it makes lives as long as backward. */
+ExecContext exec_recompute(const ExecContext *ctx);
+/* Returns y [t, C] and the statistics that backward reads, all saved. *mean_t is absent under RMSNorm. */
 Tensor  norm_unit_forward(const ExecContext *ctx, Tensor *mean_t, Tensor *rstd_t, Tensor x_tC, Tensor gain_C,
                           Tensor bias_C);
 #endif

@@ -182,9 +182,10 @@ static RingBuffers keys_ring(const ExecContext *ctx, RingLayout ring, Tensor qkv
 void ring_forward(const ExecContext *ctx, int64_t layer, AttentionSave *save, Tensor qkv)
 {
     RingLayout ring = ring_layout(ctx);
-    save->out_TO = activation_new(ctx, "attention core", qkv.dim[0], ring.H * ring.D);
-    save->lse_bsH = tensor_new(ctx->activations, "attention lse", ctx->precision.statistic, ring.b, ring.s,
-        ring.H);
+    save->out_TO = tensor_new(save_arena(ctx, RECOMPUTE_CORE_ATTN, ctx->activations_wgrad), "attention core",
+        ctx->precision.activation, qkv.dim[0], ring.H * ring.D);
+    save->lse_bsH = tensor_new(save_arena(ctx, RECOMPUTE_CORE_ATTN, ctx->activations), "attention lse",
+        ctx->precision.statistic, ring.b, ring.s, ring.H);
     if (ctx->cache) { forward_cached(ctx, layer, ring, save, qkv); return; }
     RingBuffers keys = keys_ring(ctx, ring, qkv);
 

@@ -13,13 +13,18 @@ void unit_forward(const ExecContext *ctx, int64_t unit, Hidden y, const UnitPara
     }
 }
 
-void unit_backward_input(const ExecContext *ctx, int64_t unit, Hidden dx, const UnitParam *w, UnitSave *save,
-                         Hidden dy)
+bool unit_defers_weight(const ModelConfig *config, int64_t unit)
+{
+    return model_unit(config, unit) != UNIT_HEAD;
+}
+
+void unit_backward_input(const ExecContext *ctx, int64_t unit, Hidden dx, const UnitParam *w,
+                         const UnitParam *dw, UnitSave *save, Hidden dy)
 {
     switch (model_unit(ctx->config, unit)) {
     case UNIT_EMBED: embed_unit_backward_input(ctx, &save->embed, dy.t[0]); break;
     case UNIT_BLOCK: block_backward_input(ctx, unit - 1, dx.t[0], w, &save->block, dy.t[0]); break;
-    case UNIT_HEAD:  head_backward_input(ctx, dx.t[0], w, &save->head); break;
+    case UNIT_HEAD:  head_backward(ctx, dx.t[0], w, dw, &save->head); break;
     }
 }
 
@@ -28,6 +33,6 @@ void unit_backward_weight(const ExecContext *ctx, int64_t unit, const UnitParam 
     switch (model_unit(ctx->config, unit)) {
     case UNIT_EMBED: embed_unit_backward_weight(ctx, dw, &save->embed); break;
     case UNIT_BLOCK: block_backward_weight(ctx, dw, &save->block); break;
-    case UNIT_HEAD:  head_backward_weight(ctx, dw, &save->head); break;
+    case UNIT_HEAD:  break;                                  /* unit_backward_input has computed them */
     }
 }

@@ -30,15 +30,22 @@ typedef struct {
     Queue  *queue;
     Region  tp;                    /* tensor parallelism; its activations may be sequence-parallel */
     Comm   *cp;                    /* context parallelism: ring attention */
-    Arena  *activations;           /* forward writes, both backwards read */
+    /* Forward writes its saves on these two: what backward_input alone reads, and what backward_weight reads
+     * as well. They differ only where forward is repeated in backward and weight gradients are deferred. */
+    Arena  *activations, *activations_wgrad;
     /* backward_input writes, backward_weight reads: activations if it is deferred, else scratch */
     Arena  *wgrad_saved;
     Arena  *scratch;               /* reset after the unit */
+    unsigned recompute;            /* RecomputeModules whose saves are computed again in backward */
     const Batch *batch;            /* the micro-batch; in host memory */
     KvCache *cache;                /* one per block; NULL in training */
     bool    drop;                  /* dropout is on: training */
-    /* F64: the head adds { loss sum, tokens }; absent: it computes logits only */
+    bool    backward_follows;      /* training: the head leaves its loss to backward */
+    /* F64: the head adds { loss sum, tokens } of the micro-batch, once */
     Tensor  sums_2;
+    /* generation: the head writes the logits after the last token here, and no loss; absent elsewhere */
+    Tensor  last_logits_1V;
+    int64_t head_chunk;            /* tokens whose logits exist at once; 0: as many as head.c chooses */
 } ExecContext;
 
 /* The hidden states (or their gradient) between two units, and between pipeline stages: `n` tensors, here one
@@ -59,9 +66,19 @@ Tensor unit_param(const UnitParam *w, ParamId id);
  * none of them. */
 Tensor unit_span (const UnitParam *w, ParamId first, ParamId last);
 
+/* Parts of a block whose saves may be computed again in backward, to save memory (Korthikanti et al. 2022,
+ * arXiv 2205.05198); the names are Megatron-LM's but for the last. */
+typedef enum {
+    RECOMPUTE_CORE_ATTN = 1,       /* out, lse: attention itself, from qkv */
+    RECOMPUTE_LAYERNORM = 2,       /* n1, n2 and the statistics of both norms */
+    RECOMPUTE_MLP       = 4,       /* h, g: the first matrix and the activation, from n2 */
+    RECOMPUTE_MLP_ACT   = 8        /* g: the activation, from h */
+} RecomputeModules;
+
 /* ---- what forward saves for backward, and backward_input for backward_weight ----
- * Tensors are views of activations or, where marked as left by backward_input, of wgrad_saved. A norm's
- * statistics are rstd and, except under RMSNorm, mean. */
+ * Tensors are views of activations where backward_input alone reads them (qkv, lse, h), else of
+ * activations_wgrad or, where marked as left by backward_input, of wgrad_saved. A norm's statistics are rstd
+ * and, except under RMSNorm, mean. */
 
 typedef struct {
     Tensor out_TO;                 /* attention output, before the output projection */
@@ -90,13 +107,7 @@ typedef struct {
 /* left by backward_input: gradient of the sum of embeddings */
 typedef struct { Tensor dy_tC; } EmbedSave;
 
-typedef struct {
-    Tensor x_tC;                   /* aliases the unit's input */
-    Tensor mean_t, rstd_t, n_tC;   /* final norm: statistics and output, this rank's rows */
-    Tensor logits_TV, dlogits_TV;  /* dlogits, left by backward_input, are the logits where types are equal */
-    Tensor lse_T;                  /* of the logits over the whole vocabulary; not set without a loss */
-    Tensor dn_tC;                  /* left by backward_input: of the final norm's output */
-} HeadSave;
+typedef struct { Tensor x_tC; } HeadSave;                          /* aliases the unit's input */
 
 typedef union { BlockSave block; EmbedSave embed; HeadSave head; } UnitSave;
 
@@ -107,13 +118,17 @@ Hidden  hidden_new(const ExecContext *ctx, Arena *arena, const char *what);
 /* All three communicate over tp (region changes, softmax statistics) and, in attention, over cp. They cannot
  * fail.
  *
- * y = unit(x). The embedding ignores x and reads the batch. The head writes no y: it adds the loss to
- * ctx->sums_2. */
+ * y = unit(x). The embedding ignores x and reads the batch. The head writes no y, nor does a block whose y is
+ * absent: it computes its saves alone. */
 void unit_forward        (const ExecContext *ctx, int64_t unit, Hidden y, const UnitParam *w, UnitSave *save,
                           Hidden x);
-/* dx from dy. The embedding writes no dx; the head ignores dy and starts from the loss. */
-void unit_backward_input (const ExecContext *ctx, int64_t unit, Hidden dx, const UnitParam *w, UnitSave *save,
-                          Hidden dy);
+/* dx from dy. The embedding writes no dx; the head ignores dy and starts from the loss. dw is read by units
+ * that do not defer their weight gradients, and by no others. */
+void unit_backward_input (const ExecContext *ctx, int64_t unit, Hidden dx, const UnitParam *w,
+                          const UnitParam *dw, UnitSave *save, Hidden dy);
+/* Whether the unit's weight gradients are computed by unit_backward_weight. Those of the head are computed by
+ * unit_backward_input, because the logits they need exist only there. */
+bool unit_defers_weight(const ModelConfig *config, int64_t unit);
 /* dw += the gradients. Reads the save and the batch but no weights, so it may run at any time after
  * backward_input. */
 void unit_backward_weight(const ExecContext *ctx, int64_t unit, const UnitParam *dw, UnitSave *save);

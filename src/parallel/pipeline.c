@@ -27,13 +27,13 @@ static Hidden local_output(const Pipeline *p, const Schedule *s, int chunk, int 
     while (i < s->rows && (s->row[i].verb != FORWARD || s->row[i].chunk != chunk || s->row[i].micro != micro))
         i++;
     CHECK(i < s->rows, "no forward of chunk %d, micro-batch %d in the schedule", chunk, micro);
-    return stage_executor_slot(p->executor, chunk, s->row[i].slot)->out;
+    return stage_executor_slot(p->executor, s->row[i].slot)->out;
 }
 
 static void forward(Pipeline *p, const Schedule *s, const ScheduleRow *row, PipelineCalls calls)
 {
     StageExecutor *executor = p->executor;
-    ActivationSlot *slot = stage_executor_slot(executor, row->chunk, row->slot);
+    ActivationSlot *slot = stage_executor_slot(executor, row->slot);
     if (s->stages == 1 || stage_is_first(executor->stage, row->chunk))
         stage_executor_begin(executor, row->chunk, row->slot);
     if (s->stages == 1 && row->chunk > 0)
@@ -58,7 +58,7 @@ static void run_row(Pipeline *p, const Schedule *s, int index, PipelineCalls cal
 {
     const ScheduleRow *row = &s->row[index];
     Queue *q = p->executor->ctx.queue;
-    ActivationSlot *slot = row->slot >= 0 ? stage_executor_slot(p->executor, row->chunk, row->slot) : NULL;
+    ActivationSlot *slot = row->slot >= 0 ? stage_executor_slot(p->executor, row->slot) : NULL;
     Tensor grad;
     switch (row->verb) {
     case RECV:
@@ -89,5 +89,6 @@ void pipeline_run(Pipeline *p, const Schedule *schedule, PipelineCalls calls)
 {
     CHECK(schedule->rows <= p->rows, "a schedule of %d rows is run by a pipeline opened for %d",
         schedule->rows, p->rows);
+    p->executor->ctx.backward_follows = schedule->kind != SCHEDULE_FORWARD;
     for (int i = 0; i < schedule->rows; i++) run_row(p, schedule, i, calls);
 }

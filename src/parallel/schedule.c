@@ -116,7 +116,7 @@ typedef struct {
     Schedule *s;
     ComputeOrder order;
     MicroState *save;                          /* [chunk * micros + micro] */
-    bool *taken;                               /* [chunk * peak + slot] */
+    bool *taken;                               /* [peak] */
     Neighbour neighbour[2];
     int   peak, released;                      /* forward n may use a slot when n < released + peak */
     /* evaluation: the first forward whose SEND may have no WAIT yet */
@@ -162,20 +162,20 @@ static void emit_wait(ScheduleBuilder *b, int *posted)
 }
 
 /* The lowest free slot, so that slot numbers, and with them memory, remain as few as possible. */
-static int slot_take(ScheduleBuilder *b, int chunk)
+static int slot_take(ScheduleBuilder *b)
 {
-    bool *taken = b->taken + chunk * b->peak;
+    bool *taken = b->taken;
     int slot = 0;
     while (slot < b->peak && taken[slot]) slot++;
-    CHECK(slot < b->peak, "schedule %s: chunk %d has no free slot", schedule_name(b->s->kind), chunk);
+    CHECK(slot < b->peak, "schedule %s: none of %d slots is free", schedule_name(b->s->kind), b->peak);
     taken[slot] = true;
-    if (b->s->slots[chunk] <= slot) b->s->slots[chunk] = slot + 1;
+    if (b->s->slots <= slot) b->s->slots = slot + 1;
     return slot;
 }
 
 static void slot_release(ScheduleBuilder *b, int chunk, int micro)
 {
-    b->taken[chunk * b->peak + micro_state(b, chunk, micro)->slot] = false;
+    b->taken[micro_state(b, chunk, micro)->slot] = false;
     b->released++;
 }
 
@@ -211,7 +211,7 @@ static void post_receives(ScheduleBuilder *b)
         for (ComputeTask t; next_incoming(neighbour, b->s, &t) && receive_fits(b, t); neighbour->at++) {
             MicroState *save = micro_state(b, t.chunk, t.micro);
             if (t.verb == RECV) {
-                save->slot = slot_take(b, t.chunk);
+                save->slot = slot_take(b);
                 save->recv = emit(b,
                     (ScheduleRow){ RECV, t.chunk, t.micro, save->slot, neighbour->stage, -1, -1 });
             } else {
@@ -245,7 +245,7 @@ static void emit_forward(ScheduleBuilder *b, ComputeTask t)
         "schedule %s, stage %d: no RECV for chunk %d micro-batch %d",
         schedule_name(s->kind), s->stage, t.chunk, t.micro);
     if (receives(b, t.chunk)) emit_wait(b, &save->recv);
-    else save->slot = slot_take(b, t.chunk);
+    else save->slot = slot_take(b);
     emit(b, (ScheduleRow){ FORWARD, t.chunk, t.micro, save->slot, -1, -1, -1 });
     if (sends(b, t.chunk))
         save->send = emit(b,
@@ -318,7 +318,7 @@ static Status builder_open(ScheduleBuilder *b)
     int prev = (s->stage + s->stages - 1) % s->stages, next = (s->stage + 1) % s->stages;
     b->peak  = schedule_peak(s->kind, s->stages, s->stage, s->chunks, s->micros);
     b->save  = malloc((size_t)total * sizeof *b->save);
-    b->taken = calloc((size_t)s->chunks * (size_t)b->peak, sizeof *b->taken);
+    b->taken = calloc((size_t)b->peak, sizeof *b->taken);
     /* 11 per micro-batch and chunk; REDUCE; STEP */
     s->row   = malloc((11 * (size_t)total + CHUNKS_MAX + 1) * sizeof *s->row);
     if (!b->save || !b->taken || !s->row)
@@ -344,22 +344,22 @@ static void builder_close(ScheduleBuilder *b)
     free(b->taken);
 }
 
-static Status check_arguments(const Schedule *s)
+Status schedule_accepts(ScheduleKind kind, int stages, int stage, int chunks, int micros)
 {
-    const char *name = schedule_name(s->kind);
-    if (s->stages < 1 || s->stage < 0 || s->stage >= s->stages)
-        return fail(BAD_OPTION, "schedule %s: there is no stage %d of %d", name, s->stage, s->stages);
-    if (s->micros < 1 || s->chunks < 1 || s->chunks > CHUNKS_MAX || s->micros > MICROS_MAX)
+    const char *name = schedule_name(kind);
+    if (stages < 1 || stage < 0 || stage >= stages)
+        return fail(BAD_OPTION, "schedule %s: there is no stage %d of %d", name, stage, stages);
+    if (micros < 1 || chunks < 1 || chunks > CHUNKS_MAX || micros > MICROS_MAX)
         return fail(BAD_OPTION, "schedule %s: %d micro-batches in %d chunks; 1 to %d in 1 to %d work", name,
-                    s->micros, s->chunks, MICROS_MAX, CHUNKS_MAX);
-    if (s->chunks > 1 && (s->kind == SCHEDULE_1F1B || s->kind == SCHEDULE_ZB_H1))
+                    micros, chunks, MICROS_MAX, CHUNKS_MAX);
+    if (chunks > 1 && (kind == SCHEDULE_1F1B || kind == SCHEDULE_ZB_H1))
         return fail(BAD_OPTION, "schedule %s takes one chunk per stage, not %d; %s takes several", name,
-                    s->chunks, schedule_name(SCHEDULE_INTERLEAVED));
-    if (s->kind == SCHEDULE_INTERLEAVED && s->micros % s->stages != 0) {
-        int good = s->micros < s->stages ? s->stages : s->micros / s->stages * s->stages;
+                    chunks, schedule_name(SCHEDULE_INTERLEAVED));
+    if (kind == SCHEDULE_INTERLEAVED && micros % stages != 0) {
+        int good = micros < stages ? stages : micros / stages * stages;
         return fail(BAD_OPTION,
             "schedule %s: %d micro-batches are not a multiple of %d stages; %d or %d would work",
-            name, s->micros, s->stages, good, good + s->stages);
+            name, micros, stages, good, good + stages);
     }
     return OK;
 }
@@ -367,7 +367,7 @@ static Status check_arguments(const Schedule *s)
 Status schedule_make(Schedule *schedule, ScheduleKind kind, int stages, int stage, int chunks, int micros)
 {
     *schedule = (Schedule){ kind, stages, stage, chunks, micros, .row = NULL };
-    TRY(check_arguments(schedule));
+    TRY(schedule_accepts(kind, stages, stage, chunks, micros));
     ScheduleBuilder b = { .s = schedule };
     Status status = builder_open(&b);
     if (status == OK) emit_rows(&b);

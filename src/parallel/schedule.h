@@ -12,9 +12,11 @@
  *
  * p stages, v chunks per stage, m micro-batches. Chunk c of stage i is virtual stage c p + i of p v: its
  * output is the input of the next virtual stage, which is on stage (i + 1) mod p. A slot holds the saved
- * activations of one (chunk, micro-batch) from its RECV or FORWARD to its BACKWARD_WEIGHT; slots are numbered
- * per chunk, 0 .. schedule.slots[chunk] - 1. FORWARD schedules have no backward: there a slot is free after
- * the WAIT for its SEND or, without a SEND, after the forward that reads it.
+ * activations of one (chunk, micro-batch) from its RECV or FORWARD to its BACKWARD_WEIGHT. All chunks of a
+ * stage share one pool of slots, 0 .. schedule.slots - 1. Each (chunk, micro-batch) takes the lowest free
+ * slot; that colours its intervals with as few numbers as are ever in use at once, so slots is
+ * schedule_peak. FORWARD schedules have no backward: there a slot is free after the WAIT for its SEND or,
+ * without a SEND, after the forward that reads it.
  *
  * Messages. RECV writes into the slot of its (chunk, micro-batch), which is in use from that row on; its WAIT
  * is before the FORWARD. SEND reads that slot, and its WAIT is before BACKWARD_INPUT. Gradients use four
@@ -61,11 +63,14 @@ typedef struct {
     ScheduleKind kind;
     int stages, stage, chunks, micros;         /* p, this stage, v, m */
     int rows;  ScheduleRow *row;               /* owned: schedule_free */
-    int slots[CHUNKS_MAX];                     /* slots of each chunk */
+    int slots;                                 /* of the pool */
 } Schedule;
 
-/* The rows of one stage. BAD_OPTION, with values that would work: interleaved needs m to be a multiple of p,
- * 1F1B and ZB-H1 take one chunk. NO_MEMORY. Time and memory are proportional to m v. */
+/* BAD_OPTION, with values that would work: interleaved needs m to be a multiple of p, 1F1B and ZB-H1 take one
+ * chunk. */
+Status schedule_accepts(ScheduleKind kind, int stages, int stage, int chunks, int micros);
+/* The rows of one stage. Fails as schedule_accepts does, or with NO_MEMORY. Time and memory are proportional
+ * to m v. */
 Status schedule_make(Schedule *schedule, ScheduleKind kind, int stages, int stage, int chunks, int micros);
 void   schedule_free(Schedule *schedule);
 const char *schedule_verb_name(ScheduleVerb verb);
@@ -74,8 +79,8 @@ const char *schedule_name(ScheduleKind kind);
 /* Proves for all p stages together: every send matches a receive, in order and with the same (chunk,
  * micro-batch); every (chunk, micro-batch) is done once, forward before backward_input before
  * backward_weight, and in the order of the data flow; no slot or buffer is written while in use, and no slot
- * number exceeds slots[]; nothing deadlocks even if a SEND returns only after its receive is posted; REDUCE
- * follows the chunk's last BACKWARD_WEIGHT; the peak number of slots in use over all chunks is what
+ * number exceeds slots; nothing deadlocks even if a SEND returns only after its receive is posted; REDUCE
+ * follows the chunk's last BACKWARD_WEIGHT; the peak number of slots in use, and slots itself, are what
  * schedule_peak says. BAD_OPTION with stage and row where one of these is false. */
 Status schedule_check(const Schedule *all, int stages);
 

@@ -39,10 +39,10 @@ typedef struct { int slot; unsigned done, waited; } MicroProgress;
 
 typedef struct {
     const Schedule *s;
-    int   row, slots_max, live, peak, expected_peak;
+    int   row, live, peak, expected_peak;
     int   posted;                                      /* messages that have no WAIT yet */
     MicroProgress *progress;                           /* [chunk * micros + micro] */
-    /* [chunk * slots_max + slot]: the micro-batch that uses it, or -1 */
+    /* [slot]: chunk * micros + micro of the one that uses it, or -1 */
     int  *owner;
     /* [row]: the row posted a message that has no WAIT yet */
     bool *pending;
@@ -88,9 +88,10 @@ static Status require_waited(const StageProof *p, const MicroProgress *progress,
 
 static Status slot_acquire(StageProof *p, const ScheduleRow *r)
 {
-    int *owner = &p->owner[r->chunk * p->slots_max + r->slot];
-    REQUIRE(*owner < 0, "writes slot %d, which micro-batch %d still uses", r->slot, *owner);
-    *owner = r->micro;
+    int *owner = &p->owner[r->slot], micros = p->s->micros;
+    REQUIRE(*owner < 0, "writes slot %d, which chunk %d, micro-batch %d still uses", r->slot,
+        *owner / micros, *owner % micros);
+    *owner = r->chunk * micros + r->micro;
     progress_of(p, r->chunk, r->micro)->slot = r->slot;
     if (++p->live > p->peak) p->peak = p->live;
     REQUIRE(p->live <= p->expected_peak, "%d slots are in use where schedule_peak says %d", p->live,
@@ -100,7 +101,7 @@ static Status slot_acquire(StageProof *p, const ScheduleRow *r)
 
 static void slot_free(StageProof *p, int chunk, int micro)
 {
-    p->owner[chunk * p->slots_max + progress_of(p, chunk, micro)->slot] = -1;
+    p->owner[progress_of(p, chunk, micro)->slot] = -1;
     p->live--;
 }
 
@@ -192,6 +193,7 @@ static Status prove_end(StageProof *p)
     }
     REQUIRE(p->peak == p->expected_peak, "at most %d slots were in use where schedule_peak says %d", p->peak,
         p->expected_peak);
+    REQUIRE(p->s->slots == p->peak, "there are %d slots where %d are enough", p->s->slots, p->peak);
     return OK;
 }
 
@@ -203,8 +205,8 @@ static Status prove_numbers(const StageProof *p, const ScheduleRow *r)
     REQUIRE(r->chunk >= 0 && r->chunk < s->chunks, "there are %d chunks", s->chunks);
     bool micro = r->micro >= 0 && r->micro < s->micros;
     REQUIRE(micro || r->verb == REDUCE, "there are %d micro-batches", s->micros);
-    bool slot = r->slot >= 0 && r->slot < s->slots[r->chunk], buffer = r->buffer == 0 || r->buffer == 1;
-    REQUIRE(slot || !has_slot(r->verb), "there is no slot %d of %d", r->slot, s->slots[r->chunk]);
+    bool slot = r->slot >= 0 && r->slot < s->slots, buffer = r->buffer == 0 || r->buffer == 1;
+    REQUIRE(slot || !has_slot(r->verb), "there is no slot %d of %d", r->slot, s->slots);
     REQUIRE(buffer || !has_buffer(r->verb), "there is no gradient buffer %d", r->buffer);
     REQUIRE(training(s) || r->verb <= SEND || r->verb == WAIT, "an evaluation has no %s",
         schedule_verb_name(r->verb));
@@ -249,7 +251,7 @@ static Status prove_rows(StageProof *p)
 {
     memset(p->in, -1, sizeof p->in);
     memset(p->out, -1, sizeof p->out);
-    for (int i = 0; i < p->s->chunks * p->slots_max; i++) p->owner[i] = -1;
+    for (int i = 0; i < p->s->slots; i++) p->owner[i] = -1;
     for (; p->row < p->s->rows; p->row++) TRY(prove_row(p, &p->s->row[p->row]));
     return prove_end(p);
 }
@@ -258,10 +260,8 @@ static Status prove_stage(const Schedule *s)
 {
     StageProof p = { .s = s,
         .expected_peak = schedule_peak(s->kind, s->stages, s->stage, s->chunks, s->micros) };
-    for (int c = 0; c < s->chunks; c++)
-        if (p.slots_max < s->slots[c]) p.slots_max = s->slots[c];
     p.progress = calloc((size_t)s->chunks * (size_t)s->micros, sizeof *p.progress);
-    p.owner    = malloc(((size_t)s->chunks * (size_t)p.slots_max + 1) * sizeof *p.owner);
+    p.owner    = malloc(((size_t)s->slots + 1) * sizeof *p.owner);
     p.pending  = calloc((size_t)s->rows + 1, sizeof *p.pending);
     CHECK(p.progress && p.owner && p.pending, "no memory to check a schedule of %d rows", s->rows);
     Status status = prove_rows(&p);

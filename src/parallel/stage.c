@@ -40,6 +40,20 @@ bool stage_holds(const Stage *stage, int64_t unit)
     return false;
 }
 
+RecomputeGroup stage_recompute_group(const Stage *stage, const Recompute *recompute, int64_t layers,
+                                     int chunk, int64_t i)
+{
+    RecomputeGroup none = { 0, 0 };
+    int64_t unit = stage->first[chunk] + i, end = stage->count[chunk];
+    if (recompute->method == RECOMPUTE_NONE || unit < 1 || unit > layers) return none;
+    int64_t blocks = stage->first[chunk] < 1 ? 1 : 0;                  /* where the chunk's blocks begin */
+    if (stage->first[chunk] + end - 1 > layers) end--;                 /* the head */
+    if (recompute->method == RECOMPUTE_BLOCK)
+        return i - blocks < recompute->layers ? (RecomputeGroup){ i, i + 1 } : none;
+    int64_t first = i - (i - blocks) % recompute->layers, last = first + recompute->layers;
+    return (RecomputeGroup){ first, last < end ? last : end };
+}
+
 bool stage_is_first(const Stage *stage, int chunk) { return stage->stage == 0 && chunk == 0; }
 bool stage_is_last (const Stage *stage, int chunk)
 {

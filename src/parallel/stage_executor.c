@@ -4,26 +4,26 @@
 #include "parallel/stage_executor.h"
 #include <stdlib.h>
 
-static void slot_open(StageExecutor *executor, ActivationSlot *slot, int chunk, const StageExecutorSetup *s)
+static void slot_open(StageExecutor *executor, ActivationSlot *slot, const StageExecutorSetup *s)
 {
-    slot->save  = calloc((size_t)executor->stage->count[chunk], sizeof *slot->save);
+    int64_t units = 0;
+    for (int c = 0; c < executor->stage->chunks; c++)
+        if (executor->stage->count[c] > units) units = executor->stage->count[c];
+    slot->save  = calloc((size_t)units, sizeof *slot->save);
+    slot->input = calloc((size_t)units, sizeof *slot->input);
     slot->batch = loader_batch_new(s->batch, s->host);
-    CHECK(slot->save, "no memory for the saved tensors of %lld units",
-        (long long)executor->stage->count[chunk]);
-    arena_open_within(&slot->activations, "slot", s->activations, "slots",
-        s->slot_bytes ? s->slot_bytes[chunk] : 0);
+    CHECK(slot->save && slot->input, "no memory for the saved tensors of %lld units", (long long)units);
+    arena_open_within(&slot->activations, "slot", s->activations, "slots", s->slot_bytes);
 }
 
 void stage_executor_open(StageExecutor *executor, const StageExecutorSetup *s)
 {
-    *executor = (StageExecutor){ .stage = s->stage, .buckets = s->buckets, .ctx = s->ctx, .defer = s->defer };
-    for (int c = 0; c < s->stage->chunks; c++) {
-        executor->slots[c] = s->slots[c];
-        executor->slot[c]  = calloc((size_t)s->slots[c], sizeof(ActivationSlot));
-        CHECK(executor->slot[c], "no memory for %d activation slots", s->slots[c]);
-        for (int i = 0; i < s->slots[c]; i++) slot_open(executor, &executor->slot[c][i], c, s);
-    }
-    executor->ctx.batch = &executor->slot[0][0].batch;     /* hidden_new needs its sizes */
+    *executor = (StageExecutor){ .stage = s->stage, .buckets = s->buckets, .ctx = s->ctx, .defer = s->defer,
+        .recompute = s->recompute, .recomputed = s->recomputed,
+        .slots = s->slots, .slot = calloc((size_t)s->slots, sizeof(ActivationSlot)) };
+    CHECK(executor->slot, "no memory for %d activation slots", s->slots);
+    for (int i = 0; i < s->slots; i++) slot_open(executor, &executor->slot[i], s);
+    executor->ctx.batch = &executor->slot[0].batch;        /* hidden_new needs its sizes */
     /* Pushed before any unit runs, so they remain when scratch is reset to the mark of a unit. */
     for (int i = 0; s->buckets->training && i < 2; i++)
         executor->unit_grad[i] = hidden_new(&executor->ctx, executor->ctx.scratch, "gradient between units");
@@ -31,37 +31,39 @@ void stage_executor_open(StageExecutor *executor, const StageExecutorSetup *s)
 
 void stage_executor_close(StageExecutor *executor)
 {
-    for (int c = 0; c < executor->stage->chunks; c++) {
-        for (int i = 0; i < executor->slots[c]; i++) {
-            arena_close(&executor->slot[c][i].activations);
-            free(executor->slot[c][i].save);
-        }
-        free(executor->slot[c]);
+    for (int i = 0; i < executor->slots; i++) {
+        arena_close(&executor->slot[i].activations);
+        free(executor->slot[i].save);
+        free(executor->slot[i].input);
     }
+    free(executor->slot);
 }
 
-size_t stage_executor_slot_bytes(const StageExecutor *executor, int chunk)
+size_t stage_executor_slot_bytes(const StageExecutor *executor)
 {
     size_t most = 0;
-    for (int i = 0; i < executor->slots[chunk]; i++)
-        if (executor->slot[chunk][i].activations.peak > most)
-            most = executor->slot[chunk][i].activations.peak;
+    for (int i = 0; i < executor->slots; i++)
+        if (executor->slot[i].activations.peak > most) most = executor->slot[i].activations.peak;
     return most;
 }
 
-size_t stage_executor_wgrad_bytes(const StageExecutor *executor, int chunk)
+size_t stage_executor_wgrad_bytes(const StageExecutor *executor)
 {
-    size_t forward = 0, most = stage_executor_slot_bytes(executor, chunk);
-    for (int i = 0; i < executor->slots[chunk]; i++)
-        if (executor->slot[chunk][i].forward_bytes > forward)
-            forward = executor->slot[chunk][i].forward_bytes;
+    size_t forward = 0, most = stage_executor_slot_bytes(executor);
+    for (int i = 0; i < executor->slots; i++)
+        if (executor->slot[i].forward_bytes > forward) forward = executor->slot[i].forward_bytes;
     return executor->defer && forward > 0 ? most - forward : 0;
 }
 
-ActivationSlot *stage_executor_slot(StageExecutor *executor, int chunk, int slot)
+ActivationSlot *stage_executor_slot(StageExecutor *executor, int slot) { return &executor->slot[slot]; }
+
+static RecomputeGroup group_of(const StageExecutor *executor, int chunk, int64_t i)
 {
-    return &executor->slot[chunk][slot];
+    return stage_recompute_group(executor->stage, &executor->recompute, executor->ctx.config->layers, chunk,
+        i);
 }
+
+static bool group_has(RecomputeGroup group) { return group.end > group.first; }
 
 /* The context of a slot. Deferred weight gradients run after scratch is reset, so what they read is kept in
  * the slot. */
@@ -69,14 +71,15 @@ static ExecContext slot_context(const StageExecutor *executor, ActivationSlot *s
 {
     ExecContext ctx = executor->ctx;
     ctx.batch       = &slot->batch;
-    ctx.activations = &slot->activations;
+    ctx.activations = ctx.activations_wgrad = &slot->activations;
+    ctx.recompute   = executor->recompute.modules;
     ctx.wgrad_saved = executor->defer ? &slot->activations : ctx.scratch;
     return ctx;
 }
 
 void stage_executor_begin(StageExecutor *executor, int chunk, int index)
 {
-    ActivationSlot *slot = stage_executor_slot(executor, chunk, index);
+    ActivationSlot *slot = stage_executor_slot(executor, index);
     ExecContext ctx = slot_context(executor, slot);
     arena_reset(&slot->activations, 0);
     slot->in = (Hidden){ .n = 0 };
@@ -87,19 +90,26 @@ void stage_executor_begin(StageExecutor *executor, int chunk, int index)
  * calls. */
 void stage_executor_forward(StageExecutor *executor, int chunk, int index)
 {
-    ActivationSlot *slot = stage_executor_slot(executor, chunk, index);
+    ActivationSlot *slot = stage_executor_slot(executor, index);
     ExecContext ctx = slot_context(executor, slot);
     int64_t first = executor->stage->first[chunk], count = executor->stage->count[chunk];
+    size_t empty = arena_mark(executor->recomputed);
     Hidden x = slot->in;
     for (int64_t i = 0; i < count; i++) {
         size_t mark = arena_mark(ctx.scratch);
-        bool head = model_unit(ctx.config, first + i) == UNIT_HEAD;
-        Hidden y = head ? (Hidden){ .n = 0 } : hidden_new(&ctx, ctx.activations, "residual");
+        RecomputeGroup group = group_of(executor, chunk, i);
+        bool head = model_unit(ctx.config, first + i) == UNIT_HEAD, last = i + 1 == group.end;
+        ctx.activations = group_has(group) ? executor->recomputed : &slot->activations;
+        ctx.activations_wgrad = ctx.activations;
+        Hidden y = { .n = 0 };
+        if (!head) y = hidden_new(&ctx, last ? &slot->activations : ctx.activations, "residual");
+        if (group_has(group) && i == group.first) slot->input[i] = x;
         UnitParam w = zero_unshard(executor->buckets, first + i);                 /* <-> dp+cp under ZeRO 3 */
         if (i + 1 < count) zero_prefetch(executor->buckets, first + i + 1);       /* <-> dp+cp under ZeRO 3 */
         unit_forward(&ctx, first + i, y, &w, &slot->save[i], x);               /* <-> tp cp */
         zero_reshard(executor->buckets, first + i);
         arena_reset(ctx.scratch, mark);
+        if (last) arena_reset(executor->recomputed, empty);
         comm_poll(executor->buckets->data_comm);
         x = y;
     }
@@ -121,23 +131,74 @@ static bool backward_reads_weights(const StageExecutor *executor, int64_t unit)
     return model_unit(executor->ctx.config, unit) != UNIT_EMBED;
 }
 
+/* The unit whose weights backward reads after those of unit i: where a group of recomputed units is next, the
+ * first of the group, because its forward is repeated. -1: none. */
+static int64_t next_read(const StageExecutor *executor, int chunk, int64_t i)
+{
+    if (i == 0 || !backward_reads_weights(executor, executor->stage->first[chunk] + i - 1)) return -1;
+    RecomputeGroup group = group_of(executor, chunk, i - 1);
+    return group_has(group) && group.end == i ? group.first : i - 1;
+}
+
+/* Repeats the forward of a unit for its saves, and returns its output, which the last unit of a group does
+ * not compute. Saves that deferred weight gradients read are kept in the slot. */
+static Hidden recompute_unit(StageExecutor *executor, const ExecContext *ctx, ActivationSlot *slot,
+                             int chunk, int64_t i, const UnitParam *w, Hidden x)
+{
+    ExecContext again = *ctx;
+    size_t mark = arena_mark(ctx->scratch);
+    Hidden y = { .n = 0 };
+    again.activations = executor->recomputed;
+    again.activations_wgrad = executor->defer ? &slot->activations : executor->recomputed;
+    bool last = i + 1 == group_of(executor, chunk, i).end;
+    if (!last) y = hidden_new(&again, again.activations_wgrad, "residual");
+    unit_forward(&again, executor->stage->first[chunk] + i, y, w, &slot->save[i], x);  /* <-> tp cp */
+    arena_reset(ctx->scratch, mark);
+    return y;
+}
+
+/* Repeats the forward of the units before i of the group that ends with unit i, and returns the input of
+ * unit i. */
+static Hidden recompute_before(StageExecutor *executor, const ExecContext *ctx, ActivationSlot *slot,
+                               int chunk, int64_t i)
+{
+    int64_t from = group_of(executor, chunk, i).first, first = executor->stage->first[chunk];
+    Hidden x = slot->input[from];
+    for (int64_t j = from; j < i; j++) {
+        UnitParam w = zero_unshard(executor->buckets, first + j);             /* <-> dp+cp under ZeRO 3 */
+        zero_prefetch(executor->buckets, first + j + 1);                      /* <-> dp+cp under ZeRO 3 */
+        x = recompute_unit(executor, ctx, slot, chunk, j, &w, x);                           /* <-> tp cp */
+        zero_reshard(executor->buckets, first + j);
+        comm_poll(executor->buckets->data_comm);
+    }
+    return x;
+}
+
 void stage_executor_backward_input(StageExecutor *executor, int chunk, int index, Hidden dx, Hidden dy)
 {
-    ActivationSlot *slot = stage_executor_slot(executor, chunk, index);
+    ActivationSlot *slot = stage_executor_slot(executor, index);
     ExecContext ctx = slot_context(executor, slot);
     int64_t first = executor->stage->first[chunk], count = executor->stage->count[chunk];
+    size_t empty = arena_mark(executor->recomputed);
     for (int64_t i = count - 1; i >= 0; i--) {
         size_t mark = arena_mark(ctx.scratch);
-        Hidden dx_unit = i == 0 ? dx : executor->unit_grad[i % 2];
-        UnitParam w = { 0 };
+        RecomputeGroup group = group_of(executor, chunk, i);
+        bool again = i + 1 == group.end, at_once = !unit_defers_weight(ctx.config, first + i);
+        Hidden dx_unit = i == 0 ? dx : executor->unit_grad[i % 2], x = { .n = 0 };
+        UnitParam w = { 0 }, dw = { 0 };
+        if (again) x = recompute_before(executor, &ctx, slot, chunk, i);      /* <-> tp cp dp+cp */
         if (backward_reads_weights(executor, first + i))
             w = zero_unshard(executor->buckets, first + i);                   /* <-> dp+cp under ZeRO 3 */
-        if (i > 0 && backward_reads_weights(executor, first + i - 1))
-            zero_prefetch(executor->buckets, first + i - 1);                  /* <-> dp+cp under ZeRO 3 */
-        unit_backward_input(&ctx, first + i, dx_unit, &w, &slot->save[i], dy);      /* <-> tp cp */
+        if (next_read(executor, chunk, i) >= 0)
+            zero_prefetch(executor->buckets, first + next_read(executor, chunk, i));   /* <-> dp+cp, ZeRO 3 */
+        if (again) recompute_unit(executor, &ctx, slot, chunk, i, &w, x);                   /* <-> tp cp */
+        if (at_once) dw = zero_unshard_grads(executor->buckets, first + i);
+        unit_backward_input(&ctx, first + i, dx_unit, &w, &dw, &slot->save[i], dy);      /* <-> tp cp */
         zero_reshard(executor->buckets, first + i);
-        if (!executor->defer) backward_weight(executor, &ctx, first + i, &slot->save[i]);
+        if (at_once) zero_reduce_grads(executor->buckets, first + i);         /* <-> dp+cp under ZeRO 2, 3 */
+        else if (!executor->defer) backward_weight(executor, &ctx, first + i, &slot->save[i]);
         arena_reset(ctx.scratch, mark);
+        if (i == group.first) arena_reset(executor->recomputed, empty);
         comm_poll(executor->buckets->data_comm);
         dy = dx_unit;
     }
@@ -146,11 +207,12 @@ void stage_executor_backward_input(StageExecutor *executor, int chunk, int index
 void stage_executor_backward_weight(StageExecutor *executor, int chunk, int index)
 {
     if (!executor->defer) return;
-    ActivationSlot *slot = stage_executor_slot(executor, chunk, index);
+    ActivationSlot *slot = stage_executor_slot(executor, index);
     ExecContext ctx = slot_context(executor, slot);
     for (int64_t i = executor->stage->count[chunk] - 1; i >= 0; i--) {
         size_t mark = arena_mark(ctx.scratch);
-        backward_weight(executor, &ctx, executor->stage->first[chunk] + i, &slot->save[i]);
+        int64_t unit = executor->stage->first[chunk] + i;
+        if (unit_defers_weight(ctx.config, unit)) backward_weight(executor, &ctx, unit, &slot->save[i]);
         arena_reset(ctx.scratch, mark);
         comm_poll(executor->buckets->data_comm);
     }

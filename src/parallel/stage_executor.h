@@ -4,7 +4,8 @@
  * activation slots, gathered weights and scratch, but no messages of the pipeline (parallel/pipeline.c does).
  *
  * An activation slot holds what one (chunk, micro-batch) in flight keeps between forward and backward: its
- * batch, its input and output, and the tensors its units save. The schedule says how many are needed. */
+ * batch, its input and output, and the tensors its units save. All chunks share the slots, each of which
+ * therefore has the bytes of the largest chunk. The schedule says how many are needed. */
 #include "parallel/buckets.h"
 
 typedef struct {
@@ -12,7 +13,8 @@ typedef struct {
     Batch     batch;                  /* on the host arena */
     /* input and output of the chunk, [t, C], on activations; no input in the first chunk */
     Hidden    in, out;
-    UnitSave *save;                   /* one per unit of the chunk; owned */
+    Hidden   *input;                  /* of each unit that begins a recomputed group; owned */
+    UnitSave *save;                   /* one per unit of the chunk, room for the longest; owned */
     /* bytes of activations after forward; what is above was saved for backward_weight */
     size_t    forward_bytes;
 } ActivationSlot;
@@ -24,8 +26,11 @@ typedef struct {
     ExecContext ctx;
     /* weight gradients are computed later: what they read stays in the slot, not in scratch */
     bool     defer;
-    ActivationSlot *slot[CHUNKS_MAX]; /* owned */
-    int      slots[CHUNKS_MAX];
+    Recompute recompute;
+    /* saves of one group of recomputed units, during its forward and then during its backward */
+    Arena   *recomputed;
+    ActivationSlot *slot;             /* [slots], owned */
+    int      slots;
     /* gradients between units of a chunk, used in turn; at the bottom of scratch */
     Hidden   unit_grad[2];
 } StageExecutor;
@@ -35,11 +40,12 @@ typedef struct {
     Buckets *buckets;
     ExecContext ctx;
     bool defer;
-    const int *slots;                 /* slots of each chunk */
+    Recompute recompute;
+    int slots;
     const LoaderConfig *batch;        /* sizes of a micro-batch */
-    Arena *activations, *host;
-    /* bytes of a slot of each chunk; NULL: a dry run, which measures them */
-    const size_t *slot_bytes;
+    Arena *activations, *recomputed, *host;
+    /* bytes of a slot; a dry run, which measures them, passes 0 */
+    size_t slot_bytes;
 } StageExecutorSetup;
 
 /* Pushes all slots on `activations`, their batches on `host`. Opens nothing that communicates. Memory that is
@@ -47,19 +53,20 @@ typedef struct {
 void stage_executor_open (StageExecutor *executor, const StageExecutorSetup *setup);
 void stage_executor_close(StageExecutor *executor);
 
-/* Bytes that the fullest slot of a chunk has used so far, and the part of them that backward_input saved for
+/* Bytes that the fullest slot has used so far, and the part of them that backward_input saved for
  * backward_weight (0 unless weight gradients are deferred). A dry run sizes the slots by the first. */
-size_t stage_executor_slot_bytes (const StageExecutor *executor, int chunk);
-size_t stage_executor_wgrad_bytes(const StageExecutor *executor, int chunk);
+size_t stage_executor_slot_bytes (const StageExecutor *executor);
+size_t stage_executor_wgrad_bytes(const StageExecutor *executor);
 
-ActivationSlot *stage_executor_slot(StageExecutor *executor, int chunk, int slot);
-/* Empties the slot and allocates its input, which the caller then fills: with a message, or a copy of the
- * previous chunk's output. */
+ActivationSlot *stage_executor_slot(StageExecutor *executor, int slot);
+/* Empties the slot for a micro-batch of the chunk and allocates its input, which the caller then fills: with
+ * a message, or a copy of the previous chunk's output. */
 void  stage_executor_begin  (StageExecutor *executor, int chunk, int slot);
 /* Forward of all units of the chunk.  <-> tp cp, and dp+cp under ZeRO 3 */
 void  stage_executor_forward(StageExecutor *executor, int chunk, int slot);
-/* Backward in reverse order. dx receives the gradient of the slot's input (ignored by the first chunk); dy is
- * the gradient of its output (ignored by the last). Unless deferred, weight gradients are computed here too.
+/* Backward in reverse order, each group of recomputed units after another forward of it. dx receives the
+ * gradient of the slot's input (ignored by the first chunk); dy is the gradient of its output (ignored by the
+ * last). Unless deferred, weight gradients are computed here too.
  * <-> tp cp, dp+cp under ZeRO 2, 3 */
 void  stage_executor_backward_input (StageExecutor *executor, int chunk, int slot, Hidden dx, Hidden dy);
 /* The deferred weight gradients; does nothing where they were not deferred.  <-> tp, dp+cp under ZeRO 2, 3 */

@@ -28,7 +28,7 @@ static GatherSlot *slot_of(Buckets *b, int64_t unit)
 void zero_prefetch(Buckets *b, int64_t unit)
 {
     if (b->zero_stage < 3 || slot_of(b, unit)) return;
-    GatherSlot *slot = b->slot[0].held ? &b->slot[1] : &b->slot[0];
+    GatherSlot *slot = b->slot[0].unit >= 0 ? &b->slot[1] : &b->slot[0];
     CHECK(!slot->held && slot->unit < 0, "both ZeRO 3 gather slots are in use, by units %lld and %lld",
         (long long)b->slot[0].unit, (long long)b->slot[1].unit);
     UnitParam w = param_within(b, unit, slot->flat);

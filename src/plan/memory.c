@@ -10,20 +10,20 @@
 /* What a dry run of one rank counted. Arenas are copied for their tables of named allocations, which remain
  * after arena_close. */
 typedef struct {
-    Arena  arena[ARENAS], slot[CHUNKS_MAX];          /* slot: the fullest slot of each chunk */
-    int    rank, chunks, slots[CHUNKS_MAX];
+    Arena  arena[ARENAS], slot;                      /* slot: the fullest one */
+    int    rank, slots;
     /* bytes of all arenas; the part of activations that is wgrad_saved */
     size_t total, wgrad_saved;
     /* per step: of matmuls and attention; read and written by all operations */
     double flops, bytes;
 } RankMemory;
 
-static const Arena *fullest_slot(const StageExecutor *executor, int chunk)
+static const Arena *fullest_slot(const StageExecutor *executor)
 {
-    for (int i = 0; i < executor->slots[chunk]; i++)
-        if (executor->slot[chunk][i].activations.peak == stage_executor_slot_bytes(executor, chunk))
-            return &executor->slot[chunk][i].activations;
-    return &executor->slot[chunk][0].activations;
+    for (int i = 0; i < executor->slots; i++)
+        if (executor->slot[i].activations.peak == stage_executor_slot_bytes(executor))
+            return &executor->slot[i].activations;
+    return &executor->slot[0].activations;
 }
 
 static Status rank_measure(RankMemory *m, const TrainConfig *config, int rank, int world)
@@ -34,15 +34,13 @@ static Status rank_measure(RankMemory *m, const TrainConfig *config, int rank, i
     Status status = trainer_open(&t, config, transport, NULL);
     if (status == OK) {
         trainer_count(&t, &sizes);
-        *m = (RankMemory){ .rank = rank, .chunks = config->chunks, .flops = queue_flops(&t.queue),
+        *m = (RankMemory){ .rank = rank, .flops = queue_flops(&t.queue),
             .bytes = queue_bytes(&t.queue) };
         memcpy(m->arena, t.arena, sizeof m->arena);
         for (int i = 0; i < ARENAS; i++) m->total += sizes.bytes[i];
-        for (int c = 0; c < m->chunks; c++) {
-            m->slots[c] = t.executor.slots[c];
-            m->slot[c]  = *fullest_slot(&t.executor, c);
-            m->wgrad_saved += (size_t)m->slots[c] * stage_executor_wgrad_bytes(&t.executor, c);
-        }
+        m->slots = t.executor.slots;
+        m->slot  = *fullest_slot(&t.executor);
+        m->wgrad_saved = (size_t)m->slots * stage_executor_wgrad_bytes(&t.executor);
     }
     trainer_close(&t);
     transport->close(transport);
@@ -71,6 +69,7 @@ static double activations(const RankMemory *m)
     return (double)(m->arena[ARENA_ACTIVATIONS].peak - m->wgrad_saved);
 }
 static double wgrad_saved(const RankMemory *m) { return (double)m->wgrad_saved; }
+static double recomputed (const RankMemory *m) { return (double)m->arena[ARENA_RECOMPUTED].peak; }
 static double gathered   (const RankMemory *m) { return (double)m->arena[ARENA_GATHERED].peak; }
 static double scratch    (const RankMemory *m) { return (double)m->arena[ARENA_SCRATCH].peak; }
 static double workspace  (const RankMemory *m) { return (double)m->arena[ARENA_WORKSPACE].peak; }
@@ -85,7 +84,9 @@ static const struct { const char *label; double (*bytes)(const RankMemory *m); }
     { "  optimizer states", states },
     { "activations",        activations },
     /* ZB-H1: left for deferred weight gradients; elsewhere in scratch */
-    { "wgrad_saved",        wgrad_saved }, { "gathered",           gathered },
+    { "wgrad_saved",        wgrad_saved },
+    { "recomputed",         recomputed },         /* saves of blocks whose forward is repeated */
+    { "gathered",           gathered },
     { "scratch",            scratch },
     { "workspace",          workspace },
     { "host",               host },
@@ -173,10 +174,8 @@ static void show_rank(const RankMemory *m, int last, int stage)
         printf("  %-34s %12s\n", m->arena[i].name, log_bytes(text, (double)m->arena[i].peak));
         show_allocations(&m->arena[i], "    ");
     }
-    for (int c = 0; c < m->chunks; c++) {
-        printf("  chunk %d: %d slots of %s\n", c, m->slots[c], log_bytes(text, (double)m->slot[c].peak));
-        show_allocations(&m->slot[c], "    ");
-    }
+    printf("  slots of activations, %d of %s\n", m->slots, log_bytes(text, (double)m->slot.peak));
+    show_allocations(&m->slot, "    ");
     printf("  wgrad_saved, in the slots %s\n", log_bytes(text, (double)m->wgrad_saved));
     printf("  one step of rank %d: %.4g flops in matmuls and attention, %s read and written by ops\n",
         m->rank, m->flops, log_bytes(text, m->bytes));
@@ -192,9 +191,8 @@ static bool arenas_alike(const Arena *a, const Arena *b)
 
 static bool ranks_alike(const RankMemory *a, const RankMemory *b)
 {
-    bool alike = !memcmp(a->slots, b->slots, sizeof a->slots);
+    bool alike = a->slots == b->slots && arenas_alike(&a->slot, &b->slot);
     for (int i = 0; i < ARENAS; i++) alike = alike && arenas_alike(&a->arena[i], &b->arena[i]);
-    for (int c = 0; c < a->chunks; c++) alike = alike && arenas_alike(&a->slot[c], &b->slot[c]);
     return alike;
 }
 

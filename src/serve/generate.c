@@ -4,11 +4,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-size_t generate_bytes(const ModelConfig *s, Dtype activation, int64_t capacity)
+static size_t aligned(size_t bytes) { return (bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN; }
+
+size_t generate_bytes(const ModelConfig *s, Precision precision, int64_t capacity)
 {
     /* keys, or values, of one layer; the arena aligns each of them */
-    size_t one = (size_t)(capacity * s->groups * s->head_dim) * dtype_width(activation);
-    return 2 * (size_t)s->layers * ((one + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN);
+    size_t one = (size_t)(capacity * s->groups * s->head_dim) * dtype_width(precision.activation);
+    size_t logits = (size_t)model_vocabulary_held(s, 1) * dtype_width(precision.statistic);
+    return 2 * (size_t)s->layers * aligned(one) + aligned(logits);
 }
 
 static KvCache *caches_new(StageExecutor *executor, Arena *session, int64_t capacity)
@@ -46,14 +49,14 @@ static Batch rows_of(const Batch *whole, const int32_t *ids, int64_t first, int6
 static void next_logits(StageExecutor *executor, Batch whole, const int32_t *ids, int64_t count,
                         double *logits)
 {
-    ActivationSlot *slot = stage_executor_slot(executor, 0, 0);
+    ActivationSlot *slot = stage_executor_slot(executor, 0);
     int64_t layers = executor->ctx.config->layers, used = executor->ctx.cache[0].used;
+    Tensor last = executor->ctx.last_logits_1V;
     slot->batch = rows_of(&whole, ids, used, count);
     stage_executor_begin(executor, 0, 0);
     stage_executor_forward(executor, 0, 0);
     queue_wait(executor->ctx.queue);
     slot->batch = whole;
-    Tensor last = tensor_slice(slot->save[layers + 1].head.logits_TV, 0, count - 1, 1);
     for (int64_t v = 0; v < executor->ctx.config->vocabulary; v++)
         logits[v] = last.dtype == F64 ? ((const double *)last.data)[v]
                 : (double)((const float *)last.data)[v];
@@ -64,13 +67,14 @@ static void next_logits(StageExecutor *executor, Batch whole, const int32_t *ids
 void generate(StageExecutor *executor, Arena *session, const Generation *g, const int32_t *prompt,
               int64_t count)
 {
-    const Batch whole = stage_executor_slot(executor, 0, 0)->batch;
+    const Batch whole = stage_executor_slot(executor, 0)->batch;
     double *logits = malloc((size_t)executor->ctx.config->vocabulary * sizeof *logits);
     CHECK(logits, "no memory for %lld logits", (long long)executor->ctx.config->vocabulary);
     int64_t ids = g->ids ? g->ids : executor->ctx.config->vocabulary;
     executor->ctx.cache = caches_new(executor, session, g->capacity);
-    executor->ctx.sums_2 = tensor_none();
-    executor->ctx.drop = false;
+    executor->ctx.last_logits_1V = tensor_new(session, "logits", executor->ctx.precision.statistic, 1,
+        model_vocabulary_held(executor->ctx.config, 1));
+    executor->ctx.drop = executor->ctx.backward_follows = false;
     next_logits(executor, whole, prompt, count, logits);
     for (int64_t n = 0; count + n < g->capacity; n++) {
         int32_t id = sample_id(logits, ids, &g->sampling, n);

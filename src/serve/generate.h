@@ -20,8 +20,9 @@ typedef struct {
     void    *context;
 } Generation;
 
-/* Bytes of the key-value cache of all layers: what generate pushes on its session arena. */
-size_t generate_bytes(const ModelConfig *config, Dtype activation, int64_t capacity);
+/* Bytes of the key-value cache of all layers and of the logits after one token: what generate pushes on its
+ * session arena. */
+size_t generate_bytes(const ModelConfig *config, Precision precision, int64_t capacity);
 
 /* Emits tokens until `end` or until prompt and new tokens fill the capacity. `executor` has one stage with
  * one chunk, and slots of at least `capacity` rows; `prompt` has 1 to `capacity` ids. Logits that are not

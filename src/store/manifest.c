@@ -274,7 +274,8 @@ static Status loss_scale_read(LossScale *loss, const char *path, json_t *record)
     json_int_t growth, hysteresis;
     if (!record) return OK;
     if (json_unpack(record, "{s:o, s:I, s:I}", "scale", &scale, "growth", &growth, "hysteresis",
-                    &hysteresis) != 0 || !json_is_number(scale) || !(json_number_value(scale) > 0) || growth < 0)
+                    &hysteresis) != 0 ||
+        !json_is_number(scale) || !(json_number_value(scale) > 0) || growth < 0)
         return fail(BAD_FILE, "%s: loss_scale is not { scale, growth, hysteresis }", path);
     *loss = (LossScale){ json_number_value(scale), growth, hysteresis };
     return OK;

@@ -39,6 +39,18 @@ static void counts_extrapolate(Trainer *t, int64_t times, const Counts *b, const
                                                     times * (b->sent[i][v].bytes - a->sent[i][v].bytes) });
 }
 
+/* The fewest micro-batches that a schedule takes. */
+static int unit_of(ScheduleKind kind, int stages) { return kind == SCHEDULE_INTERLEAVED ? stages : 1; }
+
+/* So many units of micro-batches are run as they are. */
+enum { UNITS = 3 };
+
+int trainer_dry_micros(ScheduleKind kind, int stages, int micros)
+{
+    int most = UNITS * unit_of(kind, stages);
+    return micros < most ? micros : most;
+}
+
 static void step_run(Trainer *t)     { trainer_step(t); }
 static void evaluate_run(Trainer *t) { trainer_evaluate(t, 1, NULL, NULL); }
 
@@ -50,10 +62,10 @@ static void evaluate_run(Trainer *t) { trainer_evaluate(t, 1, NULL, NULL); }
 static void count_schedule(Trainer *t, Schedule *schedule, void (*run)(Trainer *t))
 {
     Schedule whole = *schedule;
-    int unit = whole.kind == SCHEDULE_INTERLEAVED ? whole.stages : 1;
-    int64_t units = whole.micros / unit;
+    int unit = unit_of(whole.kind, whole.stages);
+    int64_t units = t->micros / unit;
     Counts counts[3] = { counts_read(t) };
-    if (units <= 3) { run(t); return; }
+    if (units <= UNITS) { run(t); return; }
     for (int i = 1; i <= 2; i++) {
         Status made = schedule_make(schedule, whole.kind, whole.stages, whole.stage, whole.chunks, i * unit);
         CHECK(made == OK, "%s", fail_text());
@@ -66,19 +78,17 @@ static void count_schedule(Trainer *t, Schedule *schedule, void (*run)(Trainer *
     counts_extrapolate(t, units - 1, &counts[0], &counts[1]);
 }
 
-/* The arena of activations has, besides what is pushed on it directly, all slots of each chunk at the size of
- * the fullest one. */
+/* The arena of activations has, besides what is pushed on it directly, all slots at the size of the fullest
+ * one. */
 void trainer_count(Trainer *t, ArenaSizes *sizes)
 {
     const TrainConfig *config = t->config;
     *sizes = (ArenaSizes){ .bytes = { 0 } };
     if (config->training) count_schedule(t, &t->train_schedule, step_run);
     if (config->eval_iters > 0 || !config->training) count_schedule(t, &t->valid_schedule, evaluate_run);
-    for (int c = 0; c < config->chunks; c++) {
-        sizes->slot[c] = stage_executor_slot_bytes(&t->executor, c);
-        for (int i = 0; i < t->executor.slots[c]; i++)
-            arena_push(&t->arena[ARENA_ACTIVATIONS], "slots", sizes->slot[c]);
-    }
+    sizes->slot = stage_executor_slot_bytes(&t->executor);
+    for (int i = 0; i < t->executor.slots; i++)
+        arena_push(&t->arena[ARENA_ACTIVATIONS], "slots", sizes->slot);
     for (int i = 0; i < ARENAS; i++) sizes->bytes[i] = t->arena[i].peak;
 }
 

@@ -6,7 +6,7 @@
 #include "model/model_config.h"
 #include "optim/lr.h"
 #include "optim/optimizer.h"
-#include "parallel/schedule.h"
+#include "parallel/stage.h"
 #include "store/checkpoint_contents.h"
 
 typedef struct {
@@ -18,6 +18,8 @@ typedef struct {
     int      tp, cp, pp, chunks, zero;
     bool     sequence_parallel;               /* sequence parallelism within tp */
     ScheduleKind schedule;
+    Recompute recompute;
+    int64_t  head_chunk;                      /* tokens whose logits exist at once; 0: chosen by their size */
 
     /* batch and duration */
     /* sequences of a micro-batch; of a step over all data-parallel ranks */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const char *const arena_names[ARENAS] = {
-    "persistent", "activations", "gathered", "scratch", "workspace", "host" };
+    "persistent", "activations", "recomputed", "gathered", "scratch", "workspace", "host" };
 
 int64_t trainer_step_tokens(const TrainConfig *config) { return config->global * config->model.sequence; }
 
@@ -122,7 +122,11 @@ static Status open_schedules(Trainer *t)
     const TrainConfig *config = t->config;
     int stages = t->mesh.size.pp, stage = t->mesh.at.pp;
     int micros = (int)(config->global / (config->micro * t->mesh.size.dp));
+    t->micros = micros;
     TRY(stage_make(&t->stage, &config->model, stages, stage, config->chunks));
+    if (config->training)
+        TRY(schedule_accepts(config->schedule, stages, stage, config->chunks, micros));
+    if (comm_dry(t->world)) micros = trainer_dry_micros(config->schedule, stages, micros);
     if (config->training)
         TRY(schedule_make(&t->train_schedule, config->schedule, stages, stage, config->chunks, micros));
     return schedule_make(&t->valid_schedule, SCHEDULE_FORWARD, stages, stage, config->chunks, micros);
@@ -182,23 +186,28 @@ static void open_parameters(Trainer *t)
     }
 }
 
-/* Training and evaluation share the slots: each chunk has as many as the schedule that needs more of them. */
+/* Slots that a schedule of all micro-batches needs. */
+static int slots_of(const Trainer *t, const Schedule *s)
+{
+    return s->row ? schedule_peak(s->kind, s->stages, s->stage, s->chunks, t->micros) : 0;
+}
+
+/* Training and evaluation share the slots: there are as many as the schedule needs that needs more. */
 static void open_executor(Trainer *t, const ArenaSizes *sizes)
 {
     const TrainConfig *config = t->config;
     LoaderConfig batch = trainer_loader_config(t);
-    int slots[CHUNKS_MAX];
     const Schedule *train = &t->train_schedule, *valid = &t->valid_schedule;
-    for (int c = 0; c < config->chunks; c++)
-        slots[c] = train->slots[c] > valid->slots[c] ? train->slots[c] : valid->slots[c];
+    int slots = slots_of(t, train) > slots_of(t, valid) ? slots_of(t, train) : slots_of(t, valid);
     ExecContext ctx = { .config = &config->model, .precision = t->precision, .queue = &t->queue, .cp = t->cp,
-        .scratch = &t->arena[ARENA_SCRATCH],
+        .head_chunk = config->head_chunk, .scratch = &t->arena[ARENA_SCRATCH],
         .tp = { .comm = t->tp, .queue = &t->queue, .scratch = &t->arena[ARENA_SCRATCH],
                 .sequence_parallel = t->buckets.sequence_parallel } };
     stage_executor_open(&t->executor, &(StageExecutorSetup){ .stage = &t->stage, .buckets = &t->buckets,
         .ctx = ctx, .defer = config->schedule == SCHEDULE_ZB_H1, .slots = slots,
-        .batch = &batch, .activations = &t->arena[ARENA_ACTIVATIONS],
-        .host = &t->arena[ARENA_HOST], .slot_bytes = sizes ? sizes->slot : NULL });
+        .batch = &batch, .recompute = config->recompute,
+        .activations = &t->arena[ARENA_ACTIVATIONS], .recomputed = &t->arena[ARENA_RECOMPUTED],
+        .host = &t->arena[ARENA_HOST], .slot_bytes = sizes ? sizes->slot : 0 });
     int rows = train->rows > valid->rows ? train->rows : valid->rows;
     pipeline_open(&t->pipeline, &t->executor, t->pp, &t->arena[ARENA_ACTIVATIONS], rows);
 }

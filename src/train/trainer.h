@@ -17,11 +17,12 @@
 typedef struct { bool failed, memory; int signal; } RunFlags;
 enum { RUN_FLAGS = 3 };                           /* numbers that RunFlags takes in a message */
 
-/* workspace: what one operation needs while it runs (Queue.workspace) */
-typedef enum { ARENA_PERSISTENT, ARENA_ACTIVATIONS, ARENA_GATHERED, ARENA_SCRATCH, ARENA_WORKSPACE,
-               ARENA_HOST, ARENAS } ArenaName;
-/* slot: bytes of an activation slot of each chunk */
-typedef struct { size_t bytes[ARENAS], slot[CHUNKS_MAX]; } ArenaSizes;
+/* recomputed: saves of a group of blocks whose forward is repeated in backward; workspace: what one operation
+ * needs while it runs (Queue.workspace) */
+typedef enum { ARENA_PERSISTENT, ARENA_ACTIVATIONS, ARENA_RECOMPUTED, ARENA_GATHERED, ARENA_SCRATCH,
+               ARENA_WORKSPACE, ARENA_HOST, ARENAS } ArenaName;
+/* slot: bytes of an activation slot */
+typedef struct { size_t bytes[ARENAS], slot; } ArenaSizes;
 
 /* Mean loss, tokens with a loss weight, and gradient norm of a step, over all ranks; waited: seconds this
  * rank waited for data. skipped: loss or norm was not finite, and the weights were left unchanged; overflow:
@@ -40,7 +41,9 @@ typedef struct Trainer {
     StepState step_state;
     Arena  arena[ARENAS];
     Stage  stage;
+    /* of `micros` micro-batches, except in a dry run, where they have a few: train/measure.c */
     Schedule train_schedule, valid_schedule;
+    int      micros;                                 /* of a step */
     Buckets  buckets;
     StageExecutor executor;
     Pipeline pipeline;
@@ -77,6 +80,9 @@ Status trainer_measure(ArenaSizes *sizes, const TrainConfig *config, int rank, i
 /* The same for a dry trainer that is open; its arenas, queue and communicators keep the details. Of a step
  * with many micro-batches only few are run, and the rest is extrapolated. */
 void   trainer_count(Trainer *dry, ArenaSizes *sizes);
+/* The micro-batches of the schedules that a dry trainer is opened with: a number that does not grow with
+ * `micros`. */
+int    trainer_dry_micros(ScheduleKind kind, int stages, int micros);
 void   trainer_init(Trainer *trainer);                               /* initial weights; optimizer states 0 */
 
 /* One step with its update. <-> all axes */

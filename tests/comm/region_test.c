@@ -54,7 +54,7 @@ static Status region_body(Transport *transport, void *context)
     Tensor x_tC = random_rows(&arena, alike ? "all" : mine, t), y_TC = random_rows(&arena, mine, T);
     Tensor fx   = tp_enter_forward(&tp, x_tC);
     assert_int_equal(fx.dim[0], T);
-    double left = inner(&tp, fx, y_TC, false), right = inner(&tp, x_tC, tp_enter_backward(&tp, twin(&tp, y_TC)), alike);
+    double left = inner(&tp, fx, y_TC, false), right = inner(&tp, x_tC, tp_enter_backward(&tp, twin(&tp, y_TC), tp.scratch), alike);
     double enter = fabs(left - right);
 
     Tensor gx = tp_leave_forward(&tp, twin(&tp, y_TC));

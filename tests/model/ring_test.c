@@ -105,7 +105,7 @@ static Status attend_rank(Transport *transport, void *context)
     TRY(arena_open(&workspace, "workspace", 1 << 20));
     queue.workspace = &workspace;
     Batch batch = batch_make(&host, ring, transport->rank);
-    ExecContext run = { .config = &config, .precision = precision_uniform(queue.backend->compute), .queue = &queue, .tp = { .comm = tp, .queue = &queue, .scratch = &scratch }, .cp = world, .activations = &flight,
+    ExecContext run = { .config = &config, .precision = precision_uniform(queue.backend->compute), .queue = &queue, .tp = { .comm = tp, .queue = &queue, .scratch = &scratch }, .cp = world, .activations = &flight, .activations_wgrad = &flight,
                 .wgrad_saved = &scratch, .scratch = &scratch, .batch = &batch, .drop = ring->dropout > 0 };
     attend(ring, &run, &host, transport->rank);
     Arena *arenas[] = { &host, &flight, &scratch, &workspace };

@@ -126,7 +126,7 @@ def tensor_traffic(sums, at):
     The embedding has g alone (one forward), the head f alone (one backward).
     2205.05198, section 4.2.2: under sequence parallelism g is a reduce-scatter forward and an all-gather backward, f the reverse: a
     layer has 2 + 2 pairs. The inputs of the column-parallel matrices are kept as shards, so their weights' gradients gather them
-    once more: 2 a layer, 1 in the head.
+    once more: 2 a layer. The head computes loss and gradients together, in backward, and gathers its input once.
     The vocabulary-parallel loss joins (max, sum of exponentials, target's logit) of each of T rows: an all-gather of [T, 3]."""
     l, h, n = at.layout, at.shape.hidden, at.layout.tp
     if n == 1:
@@ -142,7 +142,7 @@ def tensor_traffic(sums, at):
             sums.add("tp", "all-gather", at.m, ag)                         # of its gradient
         else:
             parts = 1 if head else 2
-            sums.add("tp", "all-gather", at.m * parts * (2 if head else 3), ag)       # in (and back in), kept shard again
+            sums.add("tp", "all-gather", at.m * parts * (1 if head else 3), ag)       # in (and back in), kept shard again
             sums.add("tp", "reduce-scatter", at.m * parts * (1 if head else 2), rs)   # (out,) and back out
         if head:
             sums.add("tp", "all-gather", at.m, all_gather(n, at.rows * 3))

@@ -53,12 +53,10 @@ static void prove(ScheduleKind kind, int p, int v, int m)
     make_all(all, kind, p, v, m);
     if (schedule_check(all, p) != OK) fail_msg("p %d v %d m %d: %s", p, v, m, fail_text());
     for (int i = 0; i < p; i++) {
-        int peak = published_peak(kind, p, i, v, m), slots = 0;
-        for (int c = 0; c < v; c++) slots += all[i].slots[c];
+        int peak = published_peak(kind, p, i, v, m);
         assert_int_equal(schedule_peak(kind, p, i, v, m), peak);
         if (kind != SCHEDULE_FORWARD) assert_int_equal(alive_at_most(&all[i]), peak);
-        if (v == 1) assert_int_equal(slots, peak);
-        else assert_in_range(slots, peak, kind == SCHEDULE_FORWARD ? 2 * v : p == 1 ? v : v * least(m, 2 * p));
+        assert_int_equal(all[i].slots, peak);
         for (int r = 0; r < all[i].rows && p == 1; r++) {
             ScheduleVerb verb = all[i].row[r].verb;
             assert_true(verb == FORWARD || verb == BACKWARD_INPUT || verb == BACKWARD_WEIGHT || verb >= REDUCE);
@@ -237,7 +235,8 @@ static void send_wait     (Schedule *all) { drop(OF(1, SEND, 1)); }
 static void grad_wait     (Schedule *all) { drop(OF(0, RECV_GRAD, 0)); }
 static void last_wait     (Schedule *all) { drop(OF(2, SEND_GRAD, 3)); }
 static void live_slot     (Schedule *all) { ROW(0, FORWARD, 1).slot = ROW(0, FORWARD, 0).slot; }
-static void slot_above    (Schedule *all) { all[0].slots[0]--; }
+static void slot_above    (Schedule *all) { all[0].slots--; }
+static void slot_unused   (Schedule *all) { all[0].slots++; }
 static void other_slot    (Schedule *all) { ROW(0, BACKWARD_INPUT, 0).slot = 1; }
 static void wrong_micro   (Schedule *all) { ROW(0, SEND, 1).micro = 2; }
 static void sent_twice    (Schedule *all) { ROW(0, SEND, 1).micro = 0; }
@@ -269,7 +268,7 @@ static void crossed_waits(Schedule *all)
 
 static void above_peak(Schedule *all)
 {
-    ROW(2, RECV, 1).slot = all[2].slots[0]++;
+    ROW(2, RECV, 1).slot = all[2].slots++;
     move(AT(2, RECV, 1), 0);
 }
 
@@ -290,8 +289,9 @@ static const struct {
     { send_wait,      SCHEDULE_1F1B,    1, "its SEND has not been waited for" },
     { grad_wait,      SCHEDULE_1F1B,    0, "its RECV_GRAD has not been waited for" },
     { last_wait,      SCHEDULE_1F1B,    2, "1 messages have not been waited for" },
-    { live_slot,      SCHEDULE_1F1B,    0, "writes slot 0, which micro-batch 0 still uses" },
+    { live_slot,      SCHEDULE_1F1B,    0, "writes slot 0, which chunk 0, micro-batch 0 still uses" },
     { slot_above,     SCHEDULE_1F1B,    0, "there is no slot 2 of 2" },
+    { slot_unused,    SCHEDULE_1F1B,    0, "there are 4 slots where 3 are enough" },
     { other_slot,     SCHEDULE_1F1B,    0, "its slot is 0, not 1" },
     { wrong_micro,    SCHEDULE_1F1B,    0, "its FORWARD has not been done" },
     { sent_twice,     SCHEDULE_1F1B,    0, "done twice" },
@@ -316,7 +316,7 @@ static const struct {
     { slot_to_spare,  SCHEDULE_FORWARD, 2, "at most 1 slots were in use where schedule_peak says 2" },
     { recv_wait,      SCHEDULE_FORWARD, 1, "its RECV has not been waited for" },
     { wrong_micro,    SCHEDULE_FORWARD, 0, "its FORWARD has not been done" },
-    { send_wait,      SCHEDULE_FORWARD, 1, "which micro-batch 1 still uses" },
+    { send_wait,      SCHEDULE_FORWARD, 1, "which chunk 0, micro-batch 1 still uses" },
 };
 
 static void test_damage(void **state)

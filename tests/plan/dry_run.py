@@ -16,7 +16,7 @@ LAYOUTS = {
     "pp12": SMALL + " --ranks 12 --pp 12 --global-batch-size 1536",
     "a trillion parameters, pp64": HUGE,
 }
-PURPOSES = ["persistent", "weights", "gradients", "optimizer states", "activations", "wgrad_saved", "gathered", "scratch", "workspace", "host", "total"]
+PURPOSES = ["persistent", "weights", "gradients", "optimizer states", "activations", "wgrad_saved", "recomputed", "gathered", "scratch", "workspace", "host", "total"]
 UNIT = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 failures = []
 

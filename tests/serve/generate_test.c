@@ -26,13 +26,12 @@ static Status go_on(Transport *transport, void *context)
     config.model.sequence = CAPACITY;
     TRY(trainer_start(&t, &config, transport));
     trainer_init(&t);
-    TRY(arena_open(&session, "session", generate_bytes(&config.model, F64, CAPACITY)));
+    TRY(arena_open(&session, "session", generate_bytes(&config.model, t.precision, CAPACITY)));
     Generation g = { .capacity = CAPACITY, .end = -1, .emit = keep, .context = &task->text };
     task->text.count = task->prompt;
     generate(&t.executor, &session, &g, task->text.id, task->prompt);
     assert_int_equal(session.used, session.size);
-    Tensor logits = stage_executor_slot(&t.executor, 0, 0)->save[config.model.layers + 1].head.logits_TV;
-    memcpy(task->text.logits, (double *)logits.data + (logits.dim[0] - 1) * WORDS, sizeof task->text.logits);
+    memcpy(task->text.logits, t.executor.ctx.last_logits_1V.data, sizeof task->text.logits);
     arena_close(&session);
     trainer_close(&t);
     return OK;

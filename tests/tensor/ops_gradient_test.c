@@ -199,8 +199,8 @@ static void test_xent(void **state)
     perform(&q, measure.op, &measure.a);
     perform(&q, forward.op, &forward.a);
     Tensor dx = twin(logits);
-    backward(STEP(xent_backward, XentBackward, .dlogits_TV = dx, .logits_TV = dx, .lse_T = lse, .target_i = target,
-                  .loss_weight_T = weight, .first = 10, .valid = 12));
+    backward(STEP(xent_backward, XentBackward, .dlogits_TV = dx, .logits_TV = logits, .lse_T = lse,
+                  .target_i = target, .loss_weight_T = weight, .first = 10, .valid = 12));
     check("xent", dx, tensor_none(), loss, weight, logits, STEPS(measure, forward));
     fixture_reset();
 }

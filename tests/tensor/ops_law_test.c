@@ -100,12 +100,12 @@ static void test_vocabulary_on_three_ranks(void **state)
     Tensor stats1 = tensor_slice(stats, 0, 3, 1), stats3 = tensor_slice(stats, 0, 0, 3);
     xent_forward(&q, (XentForward){ .loss_T = loss, .lse_T = lse, .stats_RT3 = stats1 });
     xent_forward(&q, (XentForward){ .loss_T = loss3, .lse_T = lse3, .stats_RT3 = stats3 });
-    xent_backward(&q, (XentBackward){ .dlogits_TV = logits, .logits_TV = logits, .lse_T = lse, .target_i = target,
-                                      .loss_weight_T = weight, .valid = words });
+    xent_backward(&q, (XentBackward){ .dlogits_TV = logits, .logits_TV = logits, .lse_T = lse,
+                                      .target_i = target, .loss_weight_T = weight, .valid = words });
     for (int64_t r = 0; r < 3; r++)
         xent_backward(&q, (XentBackward){
-            .dlogits_TV = tensor_slice(cut, 1, 10 * r, 10),
-            .logits_TV = tensor_slice(cut, 1, 10 * r, 10), .lse_T = lse3, .target_i = target,
+            .dlogits_TV = tensor_slice(cut, 1, 10 * r, 10), .logits_TV = tensor_slice(cut, 1, 10 * r, 10),
+            .lse_T = lse3, .target_i = target,
             .loss_weight_T = weight, .first = 10 * r, .valid = r == 2 ? 5 : 10 });
     near("gradient of three ranks", logits, cut, 1e-14);
     fixture_reset();

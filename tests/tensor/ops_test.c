@@ -372,14 +372,12 @@ static bool make_xent_backward(Arguments *a, int variant)
 {
     if (!make_xent_stats(a, variant)) return false;
     XentStats f = a->xent_stats;
-    Tensor gradient = variant % 2 ? f.logits_TV : matrix(f.logits_TV.dim[0], f.logits_TV.dim[1], true);
-    a->xent_backward = (XentBackward){ .dlogits_TV = gradient,
+    /* apart in some variants, and in place in the others */
+    a->xent_backward = (XentBackward){ .dlogits_TV = variant % 2 ? matrix(21, 333, true) : f.logits_TV,
                                        .logits_TV = f.logits_TV,
                                        .lse_T = between(4, 9, 21),
                                        .target_i = f.target_i,
-                                       .loss_weight_T = between(0, 1, 21),
-                                       .first = f.first,
-                                       .valid = f.valid };
+                                       .loss_weight_T = between(0, 1, 21), .first = f.first, .valid = f.valid };
     for (int t = 0; t < 21 && variant == 3; t++) *element(a->xent_backward.lse_T, t) = 1e4;
     if (variant == 3) loosen = 1e3;                        /* logits of 1e4 have roundings of 1e-3 */
     return true;

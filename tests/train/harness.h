@@ -90,7 +90,7 @@ static inline TrainConfig tiny_config(ModelName model, const char *device, const
         .model = { .layers = 4, .hidden = 32, .ffn = 64, .heads = 4, .groups = 4, .head_dim = 8, .vocabulary = 61, .positions = 16, .sequence = 16,
                    .norm = NORM_LAYER, .position = POSITION_LEARNED, .activation = ACT_GELU_TANH, .epsilon = 1e-5, .rope_base = 10000,
                    .hidden_dropout = 0.1, .attention_dropout = 0.1, .init_std = 0.05, .bias = true, .tied = true },
-        .training = true, .tp = 1, .cp = 1, .pp = 1, .chunks = 1, .schedule = SCHEDULE_1F1B, .micro = 1, .global = 8, .steps = 20,
+        .training = true, .tp = 1, .cp = 1, .pp = 1, .chunks = 1, .schedule = SCHEDULE_1F1B, .head_chunk = 5, .micro = 1, .global = 8, .steps = 20,
         .lr = { LR_COSINE, 1e-3, 1e-4, 2, 20 }, .optimizer = optimizer_named("adam"), .settings = { 0.9, 0.95, 1e-8, 0.1 }, .clip = 1,
         .seed = 11, .device = device, .threads = 1, .token_prefix = data, .split = "90,10,0", .eod = 60, .reset_positions = true,
         .reset_attention = true, .mask_eod = true, .log_interval = 1, .options = "{}" };
@@ -116,12 +116,9 @@ static inline int64_t arenas_off(const Trainer *t, const ArenaSizes *dry)
         if (more != 0) fprintf(stderr, "rank %d, arena %s: %lld bytes above its dry run\n", t->mesh.rank, t->arena[i].name, (long long)more);
         off += llabs(more) + llabs((int64_t)t->arena[i].size - (int64_t)dry->bytes[i]);
     }
-    for (int c = 0; c < t->config->chunks; c++) {
-        int64_t more = (int64_t)stage_executor_slot_bytes(&t->executor, c) - (int64_t)dry->slot[c];
-        if (more != 0) fprintf(stderr, "rank %d, slot of chunk %d: %lld bytes above its dry run\n", t->mesh.rank, c, (long long)more);
-        off += llabs(more);
-    }
-    return off;
+    int64_t slot = (int64_t)stage_executor_slot_bytes(&t->executor) - (int64_t)dry->slot;
+    if (slot != 0) fprintf(stderr, "rank %d, slot: %lld bytes above its dry run\n", t->mesh.rank, (long long)slot);
+    return off + llabs(slot);
 }
 
 static inline Status job_rank(Transport *transport, void *context)

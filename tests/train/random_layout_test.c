@@ -118,6 +118,8 @@ static void case_run(const Case *c, int i)
     Job one = { .config = c->config, .ranks = 1, .steps = STEPS };
     Job job = { .config = c->config, .ranks = c->layout.ranks, .steps = STEPS };
     one.config.micro = 1;
+    one.config.head_chunk = 0;
+    job.config.head_chunk = i % 8;
     config_set_layout(&job.config, &c->layout);
     job_run(&one);
     job_run(&job);

@@ -260,7 +260,7 @@ static void xent_experiment(Lab *lab, int64_t T, int64_t V, int64_t valid)
     upload(lab, lse_T);
     BOTH(xent_backward, (XentBackward){ .dlogits_TV = logits_TV.side[s], ARG(logits_TV), ARG(lse_T), ARG(target_i), ARG(loss_weight_T),
          .first = FIRST, .valid = valid });
-    compare(lab, "xent_backward logits", logits_TV, 1e-6);
+    compare(lab, "xent_backward dlogits", logits_TV, 1e-6);
     clear(lab);
 }
 

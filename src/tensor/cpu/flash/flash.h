@@ -26,8 +26,8 @@ typedef struct FlashFamily FlashFamily;
 
 /* B sequences   S queries   U keys   H query heads   G key-value heads   D channels of q and k, E of v and o
  * lse and delta are F32; the other floating-point tensors have one type, F32, BF16 or F16, and any strides
- * but the last. Everything between loads and stores is fp32. `o` belongs to the forward pass, d_o to dv to the
- * backward pass; the other ones to both. */
+ * but the last. Everything between loads and stores is fp32. `o` belongs to the forward pass, d_o to dv to
+ * the backward pass; the other ones to both. */
 typedef struct {
     Tensor   o, d_o, delta, dq, dk, dv;
     Tensor   lse, q, k, v, key_range_i, sample_i;

@@ -1,8 +1,8 @@
 #ifndef TENSOR_CPU_FLASH_RUN_H
 #define TENSOR_CPU_FLASH_RUN_H
 /* What the forward and the backward pass of flash attention share: sizes, the keys that a query sees, tiles
- * brought into the form that the register tiles read, and their products. Loads of 16-bit types widen here, so
- * the passes know fp32 alone; stores round. */
+ * brought into the form that the register tiles read, and their products. Loads of 16-bit types widen here,
+ * so the passes know fp32 alone; stores round. */
 #include <stdatomic.h>
 #include "tensor/cpu/flash/flash_family.h"
 

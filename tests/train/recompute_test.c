@@ -1,0 +1,97 @@
+/* Recomputation changes no bit: losses, gradient norms, and after the last step gradients, weights and moments
+ * are those of a run that keeps every activation, under each layout, on `cpu`, dropout on, an evaluation before
+ * and after. Every arena takes the bytes that its dry run counted (job_run). */
+#include "train/layouts.h"
+
+static const struct { const char *name; Recompute recompute; } modes[] = {
+    { "full, uniform 1",   { 0, RECOMPUTE_UNIFORM, 1 } },
+    { "full, uniform 2",   { 0, RECOMPUTE_UNIFORM, 2 } },
+    { "full, uniform 3",   { 0, RECOMPUTE_UNIFORM, 3 } },
+    { "full, block 1",     { 0, RECOMPUTE_BLOCK, 1 } },
+    { "core_attn",         { RECOMPUTE_CORE_ATTN, RECOMPUTE_NONE, 0 } },
+    { "layernorm",         { RECOMPUTE_LAYERNORM, RECOMPUTE_NONE, 0 } },
+    { "mlp",               { RECOMPUTE_MLP, RECOMPUTE_NONE, 0 } },
+    { "mlp_act",           { RECOMPUTE_MLP_ACT, RECOMPUTE_NONE, 0 } },
+    { "all four",          { RECOMPUTE_CORE_ATTN | RECOMPUTE_LAYERNORM | RECOMPUTE_MLP | RECOMPUTE_MLP_ACT,
+                             RECOMPUTE_NONE, 0 } },
+};
+enum { MODES = sizeof modes / sizeof *modes, STEPS = 2 };
+static const Layout alone = { "one rank", 1, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B };
+
+/* Of all gradients, weights and moments of a rank; bytes of its activations. */
+typedef struct { uint64_t hash; size_t bytes; } Looked;
+
+static uint64_t hashed(uint64_t hash, Tensor x)
+{
+    const uint32_t *word = x.data;
+    for (size_t i = 0; i < tensor_bytes(x) / sizeof *word; i++) hash = random_mix(hash, word[i]);
+    return hash;
+}
+
+static void look(Trainer *t, void *context)
+{
+    Looked *looked = (Looked *)context + t->mesh.rank;
+    for (int i = 0; i < t->buckets.count; i++) {
+        const Bucket *k = &t->buckets.bucket[i];
+        looked->hash = hashed(hashed(looked->hash, k->grads), k->weights);
+        for (int s = 0; s < t->config->optimizer->states; s++) looked->hash = hashed(looked->hash, t->state[i][s]);
+    }
+    looked->bytes = t->arena[ARENA_ACTIVATIONS].peak;
+}
+
+static void run(Job *job, Looked *looked, ModelName model, const Layout *layout, const Recompute *recompute)
+{
+    memset(looked, 0, RANKS_MAX * sizeof *looked);
+    *job = (Job){ .config = tiny_config(model, "cpu", scratch_path("corpus")), .ranks = layout->ranks,
+                  .steps = STEPS, .look = look, .context = looked };
+    config_set_layout(&job->config, layout);
+    job->config.eval_iters = 1;
+    job->config.recompute  = *recompute;
+    job_run(job);
+}
+
+/* Of every three modes one, unless all are asked for. */
+static void compare(ModelName model, const Layout *layout, int turn, bool all)
+{
+    const char *word = model == MODEL_GPT ? "gpt" : "llama";
+    Looked kept[RANKS_MAX], again[RANKS_MAX];
+    Job one, job;
+    run(&one, kept, model, layout, &(Recompute){ 0 });
+    for (int m = 0; m < MODES; m++) {
+        if (!all && m % 3 != turn % 3) continue;
+        run(&job, again, model, layout, &modes[m].recompute);
+        for (int s = 0; s < STEPS; s++)
+            if (job.loss[s] != one.loss[s] || job.norm[s] != one.norm[s])
+                fail_msg("%s, %s, %s, step %d: loss %.17g norm %.17g; kept %.17g and %.17g", word, layout->name,
+                         modes[m].name, s + 1, job.loss[s], job.norm[s], one.loss[s], one.norm[s]);
+        if (job.valid != one.valid || job.first_valid != one.first_valid)
+            fail_msg("%s, %s, %s: the evaluation differs", word, layout->name, modes[m].name);
+        for (int r = 0; r < job.ranks; r++) {
+            if (again[r].hash != kept[r].hash)
+                fail_msg("%s, %s, %s: other bits on rank %d", word, layout->name, modes[m].name, r);
+            bool deferred = layout->schedule == SCHEDULE_ZB_H1 && modes[m].recompute.method == RECOMPUTE_NONE;
+            if (!deferred && again[r].bytes >= kept[r].bytes)
+                fail_msg("%s, %s, %s: rank %d keeps %zu bytes of activations, without recomputation %zu", word,
+                         layout->name, modes[m].name, r, again[r].bytes, kept[r].bytes);
+        }
+    }
+}
+
+static void test_bits(void **state)
+{
+    (void)state;
+    /* builds under sanitizers are slow: one layout with interleaved chunks, one with deferred weight gradients */
+    int first = turns(0, LAYOUTS - 4), end = turns(LAYOUTS, LAYOUTS - 2);
+    for (ModelName model = MODEL_GPT; model <= MODEL_LLAMA; model++) {
+        compare(model, &alone, 0, true);
+        for (int i = first; i < end; i++)
+            compare(model, &layouts[i], i, layouts[i].schedule == SCHEDULE_ZB_H1);
+    }
+}
+
+int main(void)
+{
+    corpus_make(scratch_path("corpus"), 61);
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_bits) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
