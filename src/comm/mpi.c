@@ -138,7 +138,12 @@ Status transport_mpi_open(Transport **transport, double seconds, int *argc, char
         return fail(BAD_OPTION,
                     "the plug-in for %s is for another version of jotun (%d, not %d); build jotun again",
                     launcher->name, (*transport)->abi, TRANSPORT_ABI);
-    TRY(started_check(launcher, *transport));
+    Status started = started_check(launcher, *transport);
+    if (started != OK) {
+        (*transport)->close(*transport);
+        *transport = NULL;
+        return started;
+    }
     job_transport = *transport;
     stop_world_hook(abort_job);
     return OK;
