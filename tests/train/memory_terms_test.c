@@ -63,7 +63,9 @@ static int64_t slot_of(const TrainConfig *c, const Terms *k, int64_t layers, boo
     int64_t inner   = again - groups;              /* outputs within groups */
     int64_t kept    = kept_for_weights(k) + kept_for_input(k) - freed(k, r->modules, defer);
     int64_t slot    = k->x + (layers - inner) * k->x + (layers - again) * kept;
-    int64_t later   = layers * (k->dy + k->dh + k->dqkv + k->dn) + embeds * k->x;
+    int64_t later   = layers * (k->dy + k->dn) + embeds * k->x;
+    /* dqkv and dh take the memory of qkv and h where those are in the slot */
+    later += again * k->dqkv + (r->modules & RECOMPUTE_MLP ? layers : again) * k->dh;
     later += again * kept_for_weights(k) + inner * k->x;
     /* in forward all of them, also where backward leaves some in the slot */
     *recomputed = group ? group * (kept_for_input(k) + kept_for_weights(k)) + (group - 1) * k->x : 0;
