@@ -71,12 +71,13 @@ Tensor attend_backward_input(const ExecContext *ctx, int64_t layer, const UnitPa
     matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = do_TO, .dy_TK = save->dya_TC,
         .w_KC = unit_param(w, PARAM_ATTENTION_OUT_WEIGHT) });                 /* C is O, K is C */
 
-    save->dqkv_TQ = wgrad_saved_new(ctx, "query key value gradient", T, save->qkv_TQ.dim[1]);
-    ring_backward(ctx, layer, save->dqkv_TQ, &save->core, save->qkv_TQ, do_TO); /* <-> cp: send k v dk dv */
+    Tensor dqkv_TQ = activation_gradient_new(ctx, "query key value gradient", 0, save->qkv_TQ);
+    ring_backward(ctx, layer, dqkv_TQ, &save->core, save->qkv_TQ, do_TO); /* <-> cp: send k v dk dv */
     if (ctx->config->position == POSITION_ROPE)                          /* in place, by the opposite angle */
-        rope_backward(q, (RopeBackward){ .dx_TnD = rotary_heads(ctx, save->dqkv_TQ),
+        rope_backward(q, (RopeBackward){ .dx_TnD = rotary_heads(ctx, dqkv_TQ),
             .position_i = ctx->batch->position_i, .base = ctx->config->rope_base });
 
+    save->dqkv_TQ = activation_gradient_keep(ctx, 0, save->qkv_TQ, dqkv_TQ);
     Tensor dn_TC = region_gradient_new(ctx, "attention input gradient", T, save->dya_TC.dim[1]);
     matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = dn_TC, .dy_TK = save->dqkv_TQ,
         .w_KC = qkv_weight(w) });

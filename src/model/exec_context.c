@@ -63,6 +63,25 @@ Tensor region_gradient_new(const ExecContext *ctx, const char *what, int64_t row
                                      : wgrad_saved_new(ctx, what, rows, cols);
 }
 
+/* The save is in the slot, where deferred weight gradients find what they read. */
+static bool gradient_replaces(const ExecContext *ctx, unsigned modules)
+{
+    return ctx->activations == ctx->wgrad_saved && !(ctx->recompute & modules);
+}
+
+Tensor activation_gradient_new(const ExecContext *ctx, const char *what, unsigned modules, Tensor save)
+{
+    Arena *arena = gradient_replaces(ctx, modules) ? ctx->scratch : ctx->wgrad_saved;
+    return tensor_new(arena, what, ctx->precision.activation, save.dim[0], save.dim[1]);
+}
+
+Tensor activation_gradient_keep(const ExecContext *ctx, unsigned modules, Tensor save, Tensor gradient)
+{
+    if (!gradient_replaces(ctx, modules)) return gradient;
+    copy_strided(ctx->queue, (CopyStrided){ .y = save, .x = gradient });
+    return save;
+}
+
 Arena *save_arena(const ExecContext *ctx, unsigned modules, Arena *arena)
 {
     return ctx->recompute & modules ? ctx->scratch : arena;

@@ -56,11 +56,12 @@ Tensor mlp_backward_input(const ExecContext *ctx, const UnitParam *w, BlockSave 
     save->dy2_TC = tp_leave_backward(&ctx->tp, dy_tC, ctx->wgrad_saved);      /* <-> tp: - | all-gather */
     int64_t T = save->dy2_TC.dim[0];
     Tensor dg_TF = scratch_new(ctx, "mlp activation gradient", T, save->g_TF.dim[1]);
-    save->dh_TW = wgrad_saved_new(ctx, "mlp hidden gradient", T, save->h_TW.dim[1]);
+    Tensor dh_TW = activation_gradient_new(ctx, "mlp hidden gradient", RECOMPUTE_MLP, save->h_TW);
     matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = dg_TF, .dy_TK = save->dy2_TC,
         .w_KC = unit_param(w, PARAM_MLP_DOWN_WEIGHT) });                      /* C is F, K is C */
-    activation_backward(q, (ActivationBackward){ .dx_TF = save->dh_TW, .dy_TF = dg_TF, .x_TF = save->h_TW,
+    activation_backward(q, (ActivationBackward){ .dx_TF = dh_TW, .dy_TF = dg_TF, .x_TF = save->h_TW,
         .bias_F = up_bias(w), .kind = ctx->config->activation });
+    save->dh_TW = activation_gradient_keep(ctx, RECOMPUTE_MLP, save->h_TW, dh_TW);
     Tensor dn_TC = region_gradient_new(ctx, "mlp input gradient", T, save->dy2_TC.dim[1]);
     matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = dn_TC, .dy_TK = save->dh_TW,
         .w_KC = up_weight(w) });

@@ -55,6 +55,12 @@ double  exec_dropout(const ExecContext *ctx, double p);        /* p in training,
  * is a new tensor, and this one is on scratch; else it is the result, which backward_weight reads, and on
  * wgrad_saved. */
 Tensor  region_gradient_new(const ExecContext *ctx, const char *what, int64_t rows, int64_t cols);
+/* Where weight gradients are deferred, the gradient of a save that backward_input alone reads, and that
+ * `modules` do not compute again, takes the save's memory, so that a slot does not have to hold both:
+ * activation_gradient_new is then on scratch, and activation_gradient_keep moves it, when the save has been
+ * read for the last time. Elsewhere the gradient stays on wgrad_saved. */
+Tensor  activation_gradient_new (const ExecContext *ctx, const char *what, unsigned modules, Tensor save);
+Tensor  activation_gradient_keep(const ExecContext *ctx, unsigned modules, Tensor save, Tensor gradient);
 /* The arena of a save: scratch where one of the modules is recomputed in backward, else the given one. */
 Arena  *save_arena(const ExecContext *ctx, unsigned modules, Arena *arena);
 /* The context in which backward_input repeats parts of forward: what it makes lives as long as backward. */

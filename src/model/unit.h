@@ -31,7 +31,7 @@ typedef struct {
     Region  tp;                    /* tensor parallelism; its activations may be sequence-parallel */
     Comm   *cp;                    /* context parallelism: ring attention */
     /* Forward writes its saves on these two: what backward_input alone reads, and what backward_weight reads
-     * as well. They differ only where forward is repeated in backward and weight gradients are deferred. */
+     * as well. They differ only where a whole unit is recomputed and weight gradients are deferred. */
     Arena  *activations, *activations_wgrad;
     /* backward_input writes, backward_weight reads: activations if it is deferred, else scratch */
     Arena  *wgrad_saved;

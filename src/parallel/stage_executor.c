@@ -186,6 +186,7 @@ void stage_executor_backward_input(StageExecutor *executor, int chunk, int index
         bool again = i + 1 == group.end, at_once = !unit_defers_weight(ctx.config, first + i);
         Hidden dx_unit = i == 0 ? dx : executor->unit_grad[i % 2], x = { .n = 0 };
         UnitParam w = { 0 }, dw = { 0 };
+        ctx.activations = group_has(group) ? executor->recomputed : &slot->activations;
         if (again) x = recompute_before(executor, &ctx, slot, chunk, i);      /* <-> tp cp dp+cp */
         if (backward_reads_weights(executor, first + i))
             w = zero_unshard(executor->buckets, first + i);                   /* <-> dp+cp under ZeRO 3 */

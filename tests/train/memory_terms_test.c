@@ -1,0 +1,135 @@
+/* The table of docs/memory.md against the dry run, to the byte: what a layer keeps for backward, term by term
+ * (after Korthikanti et al. 2022, arXiv 2205.05198, table 2), with and without recomputation, under tensor and
+ * sequence parallelism, pipeline schedules and deferred weight gradients. Every term is one allocation, so it
+ * is rounded up to the arena's alignment. */
+#include "train/layouts.h"
+
+/* T tokens of a micro-batch held by the tensor-parallel group; t of them outside of regions; e bytes of an
+ * element. Of one layer: */
+typedef struct {
+    int64_t x, x2;                     /* inputs of the norms: t C */
+    int64_t n1, n2;                    /* their outputs, which the matrices read: t C */
+    int64_t statistics;                /* rstd of both norms, and mean of LayerNorm: t each */
+    int64_t qkv, lse, out;             /* T (H + 2 G) D, T H, T H D */
+    int64_t h, g;                      /* T W, T F */
+    int64_t dy, dh, dqkv, dn;          /* gradients that deferred weight gradients read: of the branches' outputs
+                                        * 2 T C, T W, T (H + 2 G) D, of the norms' outputs 2 t C */
+} Terms;
+
+static int64_t bytes_of(int64_t elements, int64_t width)
+{
+    return (elements * width + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+}
+
+static Terms terms_of(const TrainConfig *c, int64_t e)
+{
+    const ModelConfig *m = &c->model;
+    int64_t T = c->micro * m->sequence / c->cp, t = c->sequence_parallel ? T / c->tp : T, C = m->hidden;
+    int64_t Q = (m->heads + 2 * m->groups) / c->tp * m->head_dim, H = m->heads / c->tp, F = m->ffn / c->tp;
+    int64_t W = m->activation == ACT_SWIGLU ? 2 * F : F, norm = m->norm == NORM_LAYER ? 2 : 1;
+    return (Terms){
+        .x = bytes_of(t * C, e), .x2 = bytes_of(t * C, e), .n1 = bytes_of(t * C, e), .n2 = bytes_of(t * C, e),
+        .statistics = 2 * norm * bytes_of(t, e), .qkv = bytes_of(T * Q, e), .lse = bytes_of(T * H, e),
+        .out = bytes_of(T * H * m->head_dim, e), .h = bytes_of(T * W, e), .g = bytes_of(T * F, e),
+        .dy = 2 * bytes_of(T * C, e), .dh = bytes_of(T * W, e), .dqkv = bytes_of(T * Q, e),
+        .dn = 2 * bytes_of(t * C, e) };
+}
+
+/* What is kept until backward_weight, and what backward_input alone reads. */
+static int64_t kept_for_weights(const Terms *k) { return k->x2 + k->n1 + k->n2 + k->statistics + k->out + k->g; }
+static int64_t kept_for_input  (const Terms *k) { return k->qkv + k->lse + k->h; }
+
+/* Without what the modules compute again, which deferred weight gradients keep from then on. */
+static int64_t freed(const Terms *k, unsigned modules, bool defer)
+{
+    int64_t norms = modules & RECOMPUTE_LAYERNORM ? k->n1 + k->n2 + k->statistics : 0;
+    int64_t g     = modules & (RECOMPUTE_MLP | RECOMPUTE_MLP_ACT) ? k->g : 0;
+    int64_t out   = modules & RECOMPUTE_CORE_ATTN ? k->out : 0;
+    int64_t input = (modules & RECOMPUTE_MLP ? k->h : 0) + (modules & RECOMPUTE_CORE_ATTN ? k->lse : 0);
+    return input + (defer ? 0 : norms + g + out);
+}
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Bytes of a slot for a chunk of `layers` layers, whose first input and last output it has too, and of the
+ * recomputed arena. */
+static int64_t slot_of(const TrainConfig *c, const Terms *k, int64_t layers, bool embeds, int64_t *recomputed)
+{
+    const Recompute *r = &c->recompute;
+    bool    defer   = c->schedule == SCHEDULE_ZB_H1, uniform = r->method == RECOMPUTE_UNIFORM;
+    int64_t again   = uniform ? layers : r->method == RECOMPUTE_BLOCK ? least(layers, r->layers) : 0;
+    int64_t group   = uniform ? least(layers, r->layers) : least(again, 1);
+    int64_t groups  = uniform ? (layers + r->layers - 1) / r->layers : again;
+    int64_t inner   = again - groups;              /* outputs within groups */
+    int64_t kept    = kept_for_weights(k) + kept_for_input(k) - freed(k, r->modules, defer);
+    int64_t slot    = k->x + (layers - inner) * k->x + (layers - again) * kept;
+    int64_t later   = layers * (k->dy + k->dn) + embeds * k->x;
+    /* dqkv and dh take the memory of qkv and h where those are in the slot */
+    later += again * k->dqkv + (r->modules & RECOMPUTE_MLP ? layers : again) * k->dh;
+    later += again * kept_for_weights(k) + inner * k->x;
+    /* in forward all of them, also where backward leaves some in the slot */
+    *recomputed = group ? group * (kept_for_input(k) + kept_for_weights(k)) + (group - 1) * k->x : 0;
+    return slot + (defer ? later : 0);
+}
+
+static void compare_rank(const TrainConfig *config, const Layout *layout, int rank, int64_t e, const char *mode)
+{
+    Trainer t;
+    ArenaSizes sizes;
+    Transport *transport = transport_dry_open(rank, layout->ranks);
+    if (trainer_open(&t, config, transport, NULL) != OK) fail_msg("%s", fail_text());
+    trainer_count(&t, &sizes);
+    Terms terms = terms_of(config, e);
+    int64_t slot = 0, recomputed = 0, buffers = 0;
+    for (int c = 0; c < config->chunks; c++) {
+        bool first = stage_is_first(&t.stage, c), last = stage_is_last(&t.stage, c);
+        int64_t again, bytes = slot_of(config, &terms, t.stage.count[c] - first - last, first, &again);
+        if (bytes > slot) slot = bytes;
+        if (again > recomputed) recomputed = again;
+        buffers += 2 * (!first + !last) * terms.x;             /* gradients received and sent */
+    }
+    if ((int64_t)sizes.slot != slot || (int64_t)sizes.bytes[ARENA_RECOMPUTED] != recomputed)
+        fail_msg("%s, %s, rank %d: a slot of %zu and %zu recomputed, the terms sum up to %lld and %lld", layout->name,
+                 mode, rank, sizes.slot, sizes.bytes[ARENA_RECOMPUTED], (long long)slot, (long long)recomputed);
+    int64_t slots = t.executor.slots * bytes_of(slot, 1);
+    assert_int_equal(sizes.bytes[ARENA_ACTIVATIONS], slots + buffers);
+    trainer_close(&t);
+    transport->close(transport);
+}
+
+static const struct { const char *name; Recompute recompute; } modes[] = {
+    { "all is kept",       { 0, RECOMPUTE_NONE, 0 } },
+    { "core_attn",         { RECOMPUTE_CORE_ATTN, RECOMPUTE_NONE, 0 } },
+    { "layernorm",         { RECOMPUTE_LAYERNORM, RECOMPUTE_NONE, 0 } },
+    { "mlp",               { RECOMPUTE_MLP, RECOMPUTE_NONE, 0 } },
+    { "mlp_act",           { RECOMPUTE_MLP_ACT, RECOMPUTE_NONE, 0 } },
+    { "layernorm mlp",     { RECOMPUTE_LAYERNORM | RECOMPUTE_MLP, RECOMPUTE_NONE, 0 } },
+    { "full, uniform 1",   { 0, RECOMPUTE_UNIFORM, 1 } },
+    { "full, uniform 3",   { 0, RECOMPUTE_UNIFORM, 3 } },
+    { "full, block 2",     { 0, RECOMPUTE_BLOCK, 2 } },
+};
+
+static void test_terms(void **state)
+{
+    (void)state;
+    static const struct { const char *device; int64_t width; } devices[] = { { "cpu", 4 }, { "ref", 8 } };
+    for (int d = 0; d < 2; d++)
+        for (ModelName model = MODEL_GPT; model <= MODEL_LLAMA; model++)
+            for (size_t m = 0; m < sizeof modes / sizeof *modes; m++)
+                for (int i = 0; i < LAYOUTS; i++) {
+                    TrainConfig config = tiny_config(model, devices[d].device, "none");
+                    config_set_layout(&config, &layouts[i]);
+                    config.model.layers = 8;
+                    config.recompute = modes[m].recompute;
+                    config.micro = 3;
+                    config.global = 3 * 8 * (layouts[i].ranks / (config.tp * config.cp * config.pp));
+                    for (int rank = 0; rank < layouts[i].ranks; rank += layouts[i].ranks / layouts[i].pp)
+                        compare_rank(&config, &layouts[i], rank, devices[d].width, modes[m].name);
+                }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_terms) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
