@@ -59,13 +59,12 @@ BURST(burst_avx2,   __attribute__((target("avx2,fma"))), 8, SUMS_12, FMA)
 #endif
 BURST(burst_plain, , 4, SUMS_12, MUL_ADD)
 
-static Burst burst_of(const GemmFamily *family, Dtype input)
+static Burst burst_of(KernelFamily family, Dtype input)
 {
 #ifdef __x86_64__
-    const char *name = gemm_family_name(family);
-    if (!strcmp(name, "avx512-bf16") && input == BF16) return (Burst){ burst_pairs, 24 * 64, "vdpbf16ps zmm" };
-    if (!strncmp(name, "avx512", 6)) return (Burst){ burst_avx512, 24 * 32, "vfmadd zmm" };
-    if (!strcmp(name, "avx2")) return (Burst){ burst_avx2, 12 * 16, "vfmadd ymm" };
+    if (family == KERNELS_AVX512_BF16 && input == BF16) return (Burst){ burst_pairs, 24 * 64, "vdpbf16ps zmm" };
+    if (family == KERNELS_AVX512_BF16 || family == KERNELS_AVX512) return (Burst){ burst_avx512, 24 * 32, "vfmadd zmm" };
+    if (family == KERNELS_AVX2) return (Burst){ burst_avx2, 12 * 16, "vfmadd ymm" };
 #endif
     (void)family, (void)input;
     return (Burst){ burst_plain, 12 * 8, "4-float multiply and add" };

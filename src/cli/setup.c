@@ -236,6 +236,19 @@ static ScheduleKind schedule(const Options *o)
     NO_SUCH_CHOICE(o->pipeline_schedule);
 }
 
+static KernelFamily kernels(const Options *o)
+{
+    switch ((enum ChoiceOf_kernels)o->kernels.value) {
+    case CHOICE_kernels_auto:        return KERNELS_AUTO;
+    case CHOICE_kernels_avx512_bf16: return KERNELS_AVX512_BF16;
+    case CHOICE_kernels_avx512:      return KERNELS_AVX512;
+    case CHOICE_kernels_avx2:        return KERNELS_AVX2;
+    case CHOICE_kernels_neon:        return KERNELS_NEON;
+    case CHOICE_kernels_portable:    return KERNELS_PORTABLE;
+    }
+    NO_SUCH_CHOICE(o->kernels);
+}
+
 /* Samples of a step. Evaluation has no --global-batch-size: each data-parallel rank takes one micro-batch. */
 static int64_t global_batch(const Options *o)
 {
@@ -272,6 +285,7 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .lr = setup_lr(o),
         .optimizer = optimizer_named(o->optimizer.word), .settings = setup_optimizer(o), .clip = o->clip_grad,
         .seed = (uint64_t)o->seed, .device = device, .threads = (int)o->threads,
+        .kernels = kernels(o), .kernels_before = o->checkpoint.kernels,
         .watchdog = o->watchdog_seconds, .datasets = setup_datasets(o), .split = o->split,
         .reset_positions = o->reset_positions,
         .reset_attention = o->reset_attention, .mask_eod = o->mask_eod, .eod = facts.eod,
@@ -305,6 +319,7 @@ static Status find_checkpoint(Options *o)
     TokenizerRecord tokenizer = facts.state.tokenizer;
     o->checkpoint.path    = options_hold(o, path);
     o->checkpoint.options = options_hold(o, facts.state.options);
+    if (facts.state.kernels) o->checkpoint.kernels = options_hold(o, facts.state.kernels);
     if (tokenizer.fingerprint) {
         o->checkpoint.tokenizer   = options_hold(o, tokenizer.name);
         o->checkpoint.fingerprint = options_hold(o, tokenizer.fingerprint);

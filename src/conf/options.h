@@ -131,6 +131,7 @@ typedef struct Options {
     struct {
         const char *path, *options;        /* its step directory; its options as one JSON object */
         const char *tokenizer, *fingerprint, *change;   /* change: that of the tokenizer in a resumed run */
+        const char *kernels;               /* family of kernels that computed its steps */
     } checkpoint;
     void        *held;                 /* memory of texts: options_close */
 } Options;

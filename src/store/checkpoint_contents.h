@@ -23,5 +23,6 @@ typedef struct {
     const char *options;                   /* the resolved options as one JSON object */
     const char *data_fingerprint;          /* of the run's token files, one per line; NULL: none */
     TokenizerRecord tokenizer;
+    const char *kernels;                   /* family of kernels that computed the steps; NULL: not known */
 } CheckpointState;
 #endif

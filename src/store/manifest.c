@@ -65,6 +65,7 @@ void manifest_free(Manifest *m)
     free(m->data_fingerprint);
     free(m->tokenizer);
     free(m->fingerprint);
+    free(m->kernels);
     *m = (Manifest){ 0 };
 }
 
@@ -151,6 +152,7 @@ static json_t *run_json(const CheckpointState *state)
     json_object_set_new(tokenizer, "name", json_string(state->tokenizer.name));
     if (state->tokenizer.fingerprint) json_object_set(run, "tokenizer", tokenizer);
     json_decref(tokenizer);
+    if (state->kernels) json_object_set_new(run, "kernels", json_string(state->kernels));
     return run;
 }
 
@@ -289,6 +291,9 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
     if (data && !(m->data_fingerprint = strdup(data)))
         return fail(NO_MEMORY, "%s: no memory for its data", path);
     TRY(tokenizer_read(m, path, tokenizer, json_object_get(run, "tokenizer")));
+    const char *kernels = json_string_value(json_object_get(run, "kernels"));
+    if (kernels && !(m->kernels = strdup(kernels)))
+        return fail(NO_MEMORY, "%s: no memory for its kernels", path);
     m->options = json_dumps(options, JSON_COMPACT);
     return m->options ? OK : fail(NO_MEMORY, "%s: no memory for its options", path);
 }

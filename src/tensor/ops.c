@@ -8,8 +8,6 @@
 #include "base/random.h"
 #include "base/seam.h"
 
-_Static_assert((int)OP_COUNT <= (int)QUEUE_OPS, "a queue counts every op");
-
 /* A struct of arguments begins with its tensors. The division rounds down to their number, because the
  * scalars after them are smaller than a Tensor. */
 typedef struct { const char *name, *arguments; int tensors; } OpRow;
@@ -132,13 +130,9 @@ static OpCall call_begin(Queue *q, int op, const void *arguments)
 
 static void call_end(Queue *q, int op, const void *arguments, OpCall call)
 {
-    OpCount *count = &q->count[op];
-    double   flops, bytes;
-    if (q->timed) count->seconds += (double)(seam.clock() - call.start) * 1e-9;
+    double flops, bytes, seconds = q->timed ? (double)(seam.clock() - call.start) * 1e-9 : 0;
     op_work(op, arguments, &flops, &bytes);
-    count->calls += 1;
-    count->flops += flops;
-    count->bytes += bytes;
+    queue_record(q, op, seconds, flops, bytes);
     if (q->watch && !q->backend->dry) check_finite(op, *(const Tensor *)arguments);
     if (q->op_workspace_bytes > 0) arena_reset(q->workspace, call.mark);
     thread_context()->op = call.outer_op;

@@ -16,12 +16,6 @@ typedef enum { ACT_GELU_TANH, ACT_GELU_ERF, ACT_SQUARED_RELU, ACT_SILU, ACT_SWIG
 #include "tensor/ops.def"
 #undef OP
 
-#define OP(heat, name, Struct, ...) OP_##name,
-enum Op {
-#include "tensor/ops.def"
-    OP_COUNT };
-#undef OP
-
 struct Backend {
     const char *name;                    /* what --device calls it */
     Dtype       compute;                 /* the type of sums within an op and of statistics: F64 or F32 */

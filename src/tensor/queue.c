@@ -17,6 +17,7 @@ Status queue_open(Queue *q, const char *device, int threads, StepState *step_sta
     };
     memset(q, 0, sizeof *q);
     q->step_state = step_state;
+    q->kernels = kernel_family_best();
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strcmp(device, table[i].device) == 0) q->backend = table[i].backend;
     if (strcmp(device, "cuda") == 0) return refuse_cuda();
@@ -34,6 +35,15 @@ void queue_close(Queue *q)
 
 /* On a CPU an op is done when its call returns. */
 void queue_wait(Queue *q) { (void)q; }
+
+void queue_record(Queue *q, int op, double seconds, double flops, double bytes)
+{
+    OpCount *count = &q->count[op];
+    count->calls   += 1;
+    count->seconds += seconds;
+    count->flops   += flops;
+    count->bytes   += bytes;
+}
 
 double queue_flops(const Queue *q)
 {

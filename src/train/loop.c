@@ -248,12 +248,14 @@ static void log_setup(const Trainer *t)
     MeshSize m = t->mesh.size;
     double bytes = 0;
     char text[24];
+    bool cpu = t->queue.backend == &cpu_backend;
     for (int i = 0; i < ARENAS; i++) bytes += (double)t->arena[i].size;
     log_line("%lld parameters; %d rank%s: tp %d, cp %d, dp %d, pp %d, ZeRO %d; %s on rank 0; "
-             "device %s, %d thread%s per rank",
+             "device %s, %s%s%d thread%s per rank",
              (long long)model_parameters(&t->config->model), t->mesh.world, t->mesh.world == 1 ? "" : "s",
              m.tp, m.cp, m.dp, m.pp, t->config->zero, log_bytes(text, bytes), t->config->device,
-             t->config->threads, t->config->threads == 1 ? "" : "s");
+             cpu ? kernel_family_name(t->queue.kernels) : "", cpu ? " kernels, " : "", t->config->threads,
+             t->config->threads == 1 ? "" : "s");
     if (t->config->changed)
         log_line("resumes with other options than the checkpoint's: %s; the results differ from those of an "
                  "unchanged run", t->config->changed);

@@ -33,6 +33,10 @@ typedef struct {
     /* machine */
     const char *device;                       /* back end: ref, cpu */
     int      threads;                         /* per rank */
+    /* What the user chose, KERNELS_AUTO: nothing; and the name of the family that computed the checkpoint of
+     * `load`, NULL: not known. Which one the run has, all ranks agree on (trainer_choose_kernels). */
+    KernelFamily kernels;
+    const char  *kernels_before;
     /* seconds a collective may take before the job is stopped; 0: no watchdog */
     double   watchdog;
 

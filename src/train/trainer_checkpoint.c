@@ -136,7 +136,8 @@ Status trainer_save(Trainer *t, const char *dir, int64_t keep_last)
     TRY(agree(t->world, ready));
     CheckpointState state = { .data_fingerprint = data, .tokenizer = t->config->tokenizer, .step = t->step,
         .samples = t->loader[SPLIT_TRAIN].shift + t->step * t->config->global,
-        .updates = t->step_state.updates, .seed = t->config->seed, .options = t->config->options };
+        .updates = t->step_state.updates, .seed = t->config->seed, .options = t->config->options,
+        .kernels = t->queue.backend == &cpu_backend ? kernel_family_name(t->queue.kernels) : NULL };
     CheckpointFile *files;
     int count = files_make(t, &files);
     ShardList list = shards_to_save(t);

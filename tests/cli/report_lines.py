@@ -64,6 +64,32 @@ def averages(data, folder):
         before = step
 
 
+def kernels_kept(data, folder):
+    """The family of kernels is named at the start, kept by what reads the checkpoint, and never changed silently."""
+    out = os.path.join(folder, "portable")
+    run.jotun(*arguments(data, 2, "--kernels", "portable", "--save", out))
+    again = run.jotun(*arguments(data, 3, "--load", out)).stderr
+    if "device cpu, portable kernels, 1 thread" not in again or "--kernels" in again:
+        sys.exit(f"a run that resumes one of --kernels portable:\n{again}")
+    absent = "neon" if os.uname().machine == "x86_64" else "avx2"
+    refused = run.jotun(*arguments(data, 3, "--kernels", absent), check=False)
+    if refused.returncode != 1 or f"--kernels {absent}: this machine does not have these instructions; every rank runs " not in refused.stderr:
+        sys.exit(f"--kernels {absent} on another machine: exit code {refused.returncode}\n{refused.stderr}")
+    changed = "the checkpoint was computed by --kernels portable; --kernels avx2 was given: the results differ in their last bits"
+    if "avx2" in open("/proc/cpuinfo").read():
+        texts = {
+            "train": lambda *more: run.jotun(*arguments(data, 3, "--load", out, *more)),
+            "eval": lambda *more: run.jotun("eval", "perplexity", "--load", out, "--data-path", data, *more),
+            "generate": lambda *more: run.jotun("generate", "--load", out, "--prompt", "a", "--max-new-tokens", "4", *more)}
+        for name, command in texts.items():
+            if changed in command().stderr or changed not in command("--kernels", "avx2").stderr:
+                sys.exit(f"{name} from a checkpoint of --kernels portable: not said when, or said unless, they change")
+        kept, same, other = (json.loads(texts["eval"](*more).stdout)["loss"]
+                             for more in ([], ["--kernels", "portable"], ["--kernels", "avx2"]))
+        if kept != same or kept == other:
+            sys.exit(f"eval of a checkpoint of --kernels portable: {kept}, given {same}, given avx2 {other}")
+
+
 def narrow_terminal(data, folder):
     """80 columns hold the time left, and no number is cut."""
     master, slave = pty.openpty()
@@ -148,7 +174,7 @@ def read_again(data, folder):
 
 
 def main():
-    checks = [full_disk, averages, narrow_terminal, lambda *at: nobody_reads(*at, False), lambda *at: nobody_reads(*at, True), read_again]
+    checks = [full_disk, averages, narrow_terminal, lambda *at: nobody_reads(*at, False), lambda *at: nobody_reads(*at, True), read_again, kernels_kept]
     with run.work_folder() as folder:
         data = run.corpus(folder)
         for check in [checks[int(i)] for i in sys.argv[1:]] or checks:

@@ -225,7 +225,7 @@ static size_t added_bytes(const FlashRun *r)
 
 size_t flash_backward_workspace(const Flash *x, int threads)
 {
-    FlashRun r = flash_run_of(x, NULL);
+    FlashRun r = flash_run_of(x, x->family);
     size_t   bytes = flash_bytes(x, threads, thread_bytes);
     return bytes > 0 ? bytes + added_bytes(&r) : 0;
 }
