@@ -65,9 +65,9 @@ static void measure(Team *team, Burst burst, const Flash *x, const HeadSizes *s,
     void  *work  = memory_new(bytes);
     pass_run(team, x, backward, work, bytes);        /* pages and frequency */
     for (int i = 0; i < REPETITIONS; i++) {
-        Seconds before = burst_run(team, burst), begun = now();
+        Seconds before = bursts_run(team, burst), begun = now();
         for (int j = 0; j < count; j++) pass_run(team, x, backward, work, bytes);
-        Seconds took = since(begun), after = burst_run(team, burst);
+        Seconds took = since(begun), after = bursts_run(team, burst);
         rate[i]  = count * flops / took.wall;
         peak[i]  = burst_flops / (before.wall + after.wall);
         ratio[i] = rate[i] / peak[i];

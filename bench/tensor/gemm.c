@@ -44,9 +44,9 @@ static Ratio measure(Team *team, Burst burst, const char *layer, const char *pro
     double burst_flops = 2.0 * BURSTS * BURST_STEPS * burst.flops * team_size(team);
     gemm(team, g, work, bytes);                      /* pages and frequency */
     for (int i = 0; i < REPETITIONS; i++) {
-        Seconds before = burst_run(team, burst), begun = now();
+        Seconds before = bursts_run(team, burst), begun = now();
         gemm(team, g, work, bytes);
-        Seconds took = since(begun), after = burst_run(team, burst);
+        Seconds took = since(begun), after = bursts_run(team, burst);
         rate[i]  = flops / took.wall;
         peak[i]  = burst_flops / (before.wall + after.wall);
         ratio[i] = rate[i] / peak[i];

@@ -291,7 +291,7 @@ static Status run(Trainer *t)
     if (status == OK) status = claim(t, loaded, &lock);
     watchdog_work(t->world, NULL);
     if (status == OK && t->mesh.rank == 0) log_setup(t);
-    if (status == OK) status = agree(t->world, report_open(&report, t->config, t->mesh.rank == 0, t->step));
+    if (status == OK) status = agree(t->world, report_open(&report, t));
     if (status == OK) {
         int64_t first = t->step;
         status = steps(t, &report, *loaded != 0);

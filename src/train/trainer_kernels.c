@@ -48,9 +48,10 @@ Status trainer_choose_kernels(Trainer *t)
         return agree_on(t->world, wanted, "the family of kernels in the checkpoint of --load, by its number");
     if (config->kernels && !(all >> wanted & 1)) {
         char list[96];
+        kernel_family_list(list, (uint32_t)all);
         return agree(t->world, mine >> wanted & 1 ? OK :
                      fail(BAD_OPTION, "--kernels %s: this machine does not have these instructions; every "
-                          "rank runs %s", kernel_family_name(wanted), kernel_family_list(list, (uint32_t)all)));
+                          "rank runs %s", kernel_family_name(wanted), list));
     }
     while (!(all >> chosen & 1)) chosen++;
     if (all >> wanted & 1) chosen = wanted;

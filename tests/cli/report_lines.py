@@ -64,6 +64,41 @@ def averages(data, folder):
         before = step
 
 
+def speed_told(data, folder):
+    """bench peak keeps what it prints; MFU is a share of it, in both conventions; a line has the mean speed since the one before."""
+    cache, out = os.path.join(folder, "cache"), os.path.join(folder, "speed.jsonl")
+    env = dict(os.environ, XDG_CACHE_HOME=cache)
+    told = run.jotun("bench", "peak", "--threads", 1, env=env).stdout
+    kept = open(os.path.join(cache, "jotun", "peak")).read()
+    family, threads, fp32 = kept.split("\t")[1:4]
+    printed = re.search(r"fp32, GFLOP/s: .* ([0-9.]+) +([0-9.]+)\n", told)
+    if f"{family} kernels" not in told or threads != "1" or kept.count("\n") != 1 or abs(float(fp32) / 1e9 - float(printed[2])) > 1e-3 * float(printed[2]):
+        sys.exit(f"bench peak prints\n{told}and keeps\n{kept}")
+    with open(os.path.join(cache, "jotun", "peak"), "w") as file:
+        file.write("a line of another version\n" + kept.replace(fp32, "2e12"))
+    done = run.jotun(*arguments(data, 12, "--metrics", out, "--log-interval", 5), env=env)
+    if "MFU is a share of 2000.0 GFLOP/s, the peak of 1 thread on this machine by jotun bench peak\n" not in done.stderr:
+        sys.exit(f"the peak of the cache is not named:\n{done.stderr}")
+    rows, before = {row["step"]: row for row in map(json.loads, open(out))}, 0
+    for step, speed, flops, full, causal, memory in re.findall(
+            r"^step (\d+)/12 .*  (\d+) tokens/s .*  ([0-9.]+) GFLOP/s  MFU ([0-9.]+) % \(causal ([0-9.]+) %\)  ([0-9.]+ [KMG]iB)$", done.stderr, re.M):
+        row, part = rows[int(step)], [rows[s] for s in range(before + 1, int(step) + 1)]
+        mean = sum(r["tokens"] - rows.get(s - 1, {"tokens": 0})["tokens"] for s, r in rows.items() if before < s <= int(step)) / sum(r["seconds"] for r in part)
+        if abs(mean - float(speed)) > 1 + 1e-4 * mean or abs(row["mean_tokens_per_second"] - mean) > 1 + 1e-4 * mean or row["mean_of_steps"] != len(part):
+            sys.exit(f"step {step}: {speed} tokens/s, the mean of {len(part)} steps is {mean}: {row}")
+        share = 1e9 * float(flops) / 2e12 * 100
+        if abs(share - float(full)) > 0.06 or not 0.8 < (float(causal) + 0.05) / (float(full) + 0.05) <= 1 or abs(row["mfu_full"] * 2e12 / row["model_flops_full"] - 1) > 1e-4:
+            sys.exit(f"step {step}: MFU {full} and {causal} at {flops} GFLOP/s: {row}")
+        before = int(step)
+    if before != 12 or any("mean_loss" in rows[s] for s in (2, 7, 11)):
+        sys.exit(f"lines of speed until step {before}:\n{done.stderr}")
+    os.remove(os.path.join(cache, "jotun", "peak"))
+    if not re.search(r"MFU is a share of [0-9.]+ GFLOP/s, .* measured in 40 ms; jotun bench peak ", run.jotun(*arguments(data, 1), env=env).stderr):
+        sys.exit("a run without a peak in the cache measures none")
+    if os.listdir(os.path.join(cache, "jotun")):
+        sys.exit("a run has written into the cache")
+
+
 def kernels_kept(data, folder):
     """The family of kernels is named at the start, kept by what reads the checkpoint, and never changed silently."""
     out = os.path.join(folder, "portable")
@@ -108,7 +143,7 @@ def narrow_terminal(data, folder):
     if len(lines) < 15:
         sys.exit(f"{len(lines)} lines of 20 steps on a terminal")
     for line in lines:
-        if len(line) > 79 or not re.search(r"  \S.* left  loss [0-9.]+  ", line) or not re.search(r"(tokens/s|lr \S+e-\d\d|grad [0-9.]+|samples| ms|GFLOP/s)$", line):
+        if len(line) > 79 or not re.search(r"  \S.* left  loss [0-9.]+  ", line) or not re.search(r"(tokens/s|lr \S+e-\d\d|grad [0-9.]+|samples| ms|GFLOP/s|%\)|iB)$", line):
             sys.exit(f"a line of progress at 80 columns: {line!r}, {len(line)} columns")
 
 
@@ -174,7 +209,7 @@ def read_again(data, folder):
 
 
 def main():
-    checks = [full_disk, averages, narrow_terminal, lambda *at: nobody_reads(*at, False), lambda *at: nobody_reads(*at, True), read_again, kernels_kept]
+    checks = [full_disk, averages, narrow_terminal, lambda *at: nobody_reads(*at, False), lambda *at: nobody_reads(*at, True), read_again, kernels_kept, speed_told]
     with run.work_folder() as folder:
         data = run.corpus(folder)
         for check in [checks[int(i)] for i in sys.argv[1:]] or checks:
