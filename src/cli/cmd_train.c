@@ -100,9 +100,11 @@ static Status train(Options *o, int argc, char **argv)
     Status status = setup_train_config(&run.config, o);
     if (status == OK) status = inputs_spared(o, o->schedule_svg);
     if (status == OK) status = inputs_spared(o, o->metrics);
+    if (status == OK) status = inputs_spared(o, o->profile);
     /* Rank 0 alone opens the file. */
     bool first = !mpi || mpi->rank == 0, looks = o->draw_schedule || o->schedule_svg || o->dry_run;
     if (status == OK && first && !looks && o->metrics) status = output_directory("--metrics", o->metrics);
+    if (status == OK && first && !looks && o->profile) status = output_directory("--profile", o->profile);
     TRY(setup_agree(mpi, status));
     char tokenizer[1200];
     snprintf(tokenizer, sizeof tokenizer, "--tokenizer %.900s (%s)", run.config.tokenizer.name,

@@ -122,7 +122,8 @@ static size_t workspace_begin(Queue *q, int op, const void *arguments)
 
 static OpCall call_begin(Queue *q, int op, const void *arguments)
 {
-    OpCall call = { thread_context()->op, q->timed ? seam.clock() : 0, 0 };
+    bool   timed = q->timed || thread_context()->trace;
+    OpCall call  = { thread_context()->op, timed ? seam.clock() : 0, 0 };
     thread_context()->op = row[op].name;
     call.mark = workspace_begin(q, op, arguments);
     return call;
@@ -130,9 +131,9 @@ static OpCall call_begin(Queue *q, int op, const void *arguments)
 
 static void call_end(Queue *q, int op, const void *arguments, OpCall call)
 {
-    double flops, bytes, seconds = q->timed ? (double)(seam.clock() - call.start) * 1e-9 : 0;
+    double flops, bytes;
     op_work(op, arguments, &flops, &bytes);
-    queue_record(q, op, seconds, flops, bytes);
+    queue_record(q, op, call.start, flops, bytes);
     if (q->watch && !q->backend->dry) check_finite(op, *(const Tensor *)arguments);
     if (q->op_workspace_bytes > 0) arena_reset(q->workspace, call.mark);
     thread_context()->op = call.outer_op;

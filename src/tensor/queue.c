@@ -2,6 +2,8 @@
 #include "tensor/queue.h"
 
 #include <string.h>
+#include "base/seam.h"
+#include "base/trace.h"
 #include "tensor/ops.h"
 
 static Status refuse_cuda(void)
@@ -36,11 +38,13 @@ void queue_close(Queue *q)
 /* On a CPU an op is done when its call returns. */
 void queue_wait(Queue *q) { (void)q; }
 
-void queue_record(Queue *q, int op, double seconds, double flops, double bytes)
+void queue_record(Queue *q, int op, int64_t begin, double flops, double bytes)
 {
     OpCount *count = &q->count[op];
+    Trace   *trace = thread_context()->trace;
+    if (trace) trace_add(trace, TRACE_OP, NULL, op_name(op), begin, flops, bytes);
+    if (q->timed) count->seconds += (double)(seam.clock() - begin) * 1e-9;
     count->calls   += 1;
-    count->seconds += seconds;
     count->flops   += flops;
     count->bytes   += bytes;
 }

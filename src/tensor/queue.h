@@ -35,8 +35,9 @@ extern "C" {
 Status queue_open (Queue *q, const char *device, int threads, StepState *step_state);
 void   queue_close(Queue *q);
 void   queue_wait (Queue *q);                     /* the host may read after this */
-/* Every op is recorded here when it is done: `seconds` is 0 where the queue is not timed. */
-void   queue_record(Queue *q, int op, double seconds, double flops, double bytes);
+/* Every op is recorded here when it is done: counted, and where the rank is profiled as an event of its
+ * trace. begin: of seam.clock, or 0 where neither the queue is timed nor the rank profiled. */
+void   queue_record(Queue *q, int op, int64_t begin, double flops, double bytes);
 double queue_flops(const Queue *q);
 double queue_bytes(const Queue *q);
 #ifdef __cplusplus

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/seam.h"
 #include "store/checkpoint_dir.h"
+#include "train/profile.h"
 #include "train/report.h"
 
 /* ---- loading ---- */
@@ -183,7 +184,7 @@ static Status interrupted(const Trainer *t, int64_t first, bool loaded)
 
 /* A signal is looked for once per step, in the message that also carries errors, so that all ranks stop
  * after the same step. The last step of a run is always saved; at an interval a skipped step is not. */
-static Status steps(Trainer *t, Report *report, bool loaded)
+static Status steps(Trainer *t, Report *report, Profile *profile, bool loaded)
 {
     const TrainConfig *config = t->config;
     int64_t first = t->step;
@@ -192,10 +193,13 @@ static Status steps(Trainer *t, Report *report, bool loaded)
     while (t->step < config->steps && !stop) {
         double lr = lr_at(&config->lr, t->step);
         seam_point("step");
+        profile_begin(profile, t);                                               /* <-> world */
         StepReport done = trainer_step(t);                                       /* <-> all axes */
+        profile_end(profile, t);
         RunFlags flags = trainer_join_flags(t, (RunFlags){ .failed = t->failed != OK });     /* <-> world */
         int64_t samples = t->loader[SPLIT_TRAIN].shift + t->step * config->global;
         if (!flags.failed) report_step(report, t->step, samples, lr, done);
+        if (profile_write(profile, t)) report_pause(report);                     /* <-> world */
         TRY(check_step(t, done, flags, &saving));                                 /* same on every rank */
         if (at_interval(t->step, config->eval_interval))
             TRY(evaluate(t, report, &saving, SPLIT_VALID));                      /* same on every rank */
@@ -283,6 +287,7 @@ static void compare_with_dry_run(Trainer *t)
 static Status run(Trainer *t)
 {
     Report report;
+    Profile profile = { .file = -1 };
     char loaded[1024];
     int lock = -1;
     watchdog_work(t->world, "loading");
@@ -291,13 +296,15 @@ static Status run(Trainer *t)
     if (status == OK) status = claim(t, loaded, &lock);
     watchdog_work(t->world, NULL);
     if (status == OK && t->mesh.rank == 0) log_setup(t);
+    if (status == OK) status = agree(t->world, profile_open(&profile, t));
     if (status == OK) status = agree(t->world, report_open(&report, t));
     if (status == OK) {
         int64_t first = t->step;
-        status = steps(t, &report, *loaded != 0);
+        status = steps(t, &report, &profile, *loaded != 0);
         if (status == OK && t->step > first) compare_with_dry_run(t);
         status = report_close(&report, status);     /* rank 0 may fail alone: no collective follows */
     }
+    profile_close(&profile, t);
     if (lock >= 0) close(lock);
     return status;
 }

@@ -10,8 +10,7 @@
 #include <unistd.h>
 #include "base/log.h"
 #include "base/seam.h"
-#include "tensor/cpu/burst.h"
-#include "train/peak_file.h"
+#include "train/rank_peak.h"
 
 /* Ends a line that an earlier run left incomplete (killed, or a full disk), so that the first line of
  * this run is valid JSON. */
@@ -29,36 +28,18 @@ static void end_half_line(int fd, const char *path)
 
 /* ---- the peak ---- */
 
-/* FLOP/s of so many threads. What cannot be measured is not known. */
-static double peak_of_threads(KernelFamily family, int threads)
-{
-    const double SECONDS = 0.04;
-    Peak  kept;
-    Team *team;
-    if (peak_file_find(&kept, family, threads)) {
-        log_line("MFU is a share of %.1f GFLOP/s, the peak of %d thread%s on this machine by jotun bench "
-                 "peak", 1e-9 * kept.fp32, threads, threads == 1 ? "" : "s");
-        return kept.fp32;
-    }
-    if (team_open(&team, threads) != OK) return 0;
-    double peak = burst_peak(team, burst_of(family, F32), SECONDS);
-    team_close(team);
-    log_line("MFU is a share of %.1f GFLOP/s, the peak of %d thread%s on this machine, measured in %.0f ms; "
-             "jotun bench peak measures longer and keeps the result", 1e-9 * peak, threads,
-             threads == 1 ? "" : "s", 1e3 * SECONDS);
-    return peak;
-}
-
-/* The ranks on other hosts count as this one's. More threads than cores have the peak of the cores. */
+/* FLOP/s of the cores of all ranks: those on other hosts count as this one's. */
 static double peak_of_run(const Trainer *t)
 {
-    if (t->queue.backend != &cpu_backend) return 0;          /* ref computes in double */
-    bool threads_of_process = strcmp(t->transport->name, "threads") == 0;
-    int  local = threads_of_process ? t->mesh.world : transport_launcher_local();
-    int  threads = local * t->config->threads, cores = team_cores();
-    if (!threads_of_process && cores < threads) cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    if (threads > cores) threads = cores;
-    return peak_of_threads(t->queue.kernels, threads) * t->mesh.world / local;
+    char how[120] = "by jotun bench peak";
+    RankPeak r = rank_peak(t, false);
+    if (!r.kept)
+        snprintf(how, sizeof how, "measured in %d ms; jotun bench peak measures longer and keeps the result",
+                 RANK_PEAK_MS);
+    if (r.host.fp32 > 0)
+        log_line("MFU is a share of %.1f GFLOP/s, the peak of %d thread%s on this machine, %s",
+                 1e-9 * r.host.fp32, r.threads, r.threads == 1 ? "" : "s", how);
+    return r.host.fp32 / r.ranks * t->mesh.world;
 }
 
 Status report_open(Report *report, const Trainer *t)

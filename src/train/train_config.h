@@ -62,6 +62,8 @@ typedef struct {
     int64_t  log_interval, eval_interval;     /* steps */
     int64_t  eval_iters;                      /* global batches of an evaluation */
     const char *metrics;                      /* file of JSON lines; NULL: none */
+    const char *profile;                      /* file of a Chrome trace; NULL: none */
+    int64_t  profile_start, profile_end;      /* steps; 0: a few after the first */
 } TrainConfig;
 
 /* The number of samples (sequences) of a split that the whole run may take, evaluations counted as in

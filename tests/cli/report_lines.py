@@ -77,7 +77,7 @@ def speed_told(data, folder):
     with open(os.path.join(cache, "jotun", "peak"), "w") as file:
         file.write("a line of another version\n" + kept.replace(fp32, "2e12"))
     done = run.jotun(*arguments(data, 12, "--metrics", out, "--log-interval", 5), env=env)
-    if "MFU is a share of 2000.0 GFLOP/s, the peak of 1 thread on this machine by jotun bench peak\n" not in done.stderr:
+    if "MFU is a share of 2000.0 GFLOP/s, the peak of 1 thread on this machine, by jotun bench peak\n" not in done.stderr:
         sys.exit(f"the peak of the cache is not named:\n{done.stderr}")
     rows, before = {row["step"]: row for row in map(json.loads, open(out))}, 0
     for step, speed, flops, full, causal, memory in re.findall(
@@ -97,6 +97,43 @@ def speed_told(data, folder):
         sys.exit("a run without a peak in the cache measures none")
     if os.listdir(os.path.join(cache, "jotun")):
         sys.exit("a run has written into the cache")
+
+
+def profile_written(data, folder):
+    """All ranks' operations and messages of the steps that were asked for, within their steps; and a table that adds up to them."""
+    out = os.path.join(folder, "profile.json")
+    done = run.jotun(*arguments(data, 8, "--profile", out, "--profile-step-start", 4, "--profile-step-end", 5, "--ranks", 4, "--tp", 2,
+                                "--pp", 2))
+    events = json.load(open(out))["traceEvents"]
+    spans = [e for e in events if e["ph"] == "X"]
+    names = {e["args"]["name"] for e in events if e["name"] == "process_name"}
+    if len(names) != 4 or "rank 3: pp 1, dp 0, cp 0, tp 1" not in names or {e["args"]["step"] for e in spans} != {4, 5}:
+        sys.exit(f"the ranks of the profile are {names}, its steps {sorted({e['args']['step'] for e in spans})}")
+    inside = 0
+    for rank in range(4):
+        for step in 4, 5:
+            mine = [e for e in spans if e["pid"] == rank and e["args"]["step"] == step and e["tid"] == 0]
+            whole = [e for e in mine if e["cat"] == "step"]
+            parts = sorted((e for e in mine if e["cat"] != "step"), key=lambda e: e["ts"])
+            ends = [e["ts"] + e["dur"] for e in parts]
+            overlap = any(b["ts"] < end - 0.002 for end, b in zip(ends, parts[1:]))
+            if len(whole) != 1 or overlap or parts[0]["ts"] < whole[0]["ts"] or max(ends) > whole[0]["ts"] + whole[0]["dur"] + 0.002:
+                sys.exit(f"rank {rank}, step {step}: {len(whole)} steps, overlap {overlap}, or something is outside of the step")
+            if not {"matmul_forward", "attention_backward", "adamw", "tp all-reduce"} <= {e["name"] for e in parts}:
+                sys.exit(f"rank {rank}, step {step} has only {sorted({e['name'] for e in parts})}")
+            inside += sum(e["dur"] for e in parts) / 8e3
+    if not any(e["cat"] == "message" and e["name"] == "pp send" and e["args"]["bytes"] > 0 for e in spans):
+        sys.exit("no message from stage to stage")
+    rows = {m[1].strip(): (float(m[2]), float(m[3])) for m in re.finditer(r"^(.{33}) .{9} +([0-9.]+) +(-?[0-9.]+) %", done.stdout, re.M)}
+    total, idle = rows.pop("step"), rows.pop("in no operation")
+    if abs(sum(ms for ms, _ in rows.values()) - inside) > 0.01 * inside or abs(inside + idle[0] - total[0]) > 0.01 * total[0] or total[1] != 100:
+        sys.exit(f"the table has {inside} ms in operations of the file and {total} in all:\n{done.stdout}")
+    done = run.jotun(*arguments(data, 3, "--profile", out), check=False)
+    if done.returncode != 1 or "this run has the steps 1 to 3, and 3 to 5 were to be profiled; give --profile-step-start" not in done.stderr:
+        sys.exit(f"a profile of steps that do not come: exit code {done.returncode}\n{done.stderr}")
+    done = run.jotun(*arguments(data, 8, "--profile", "/dev/full"))
+    if "--profile /dev/full cannot be written: No space left on device; training continues" not in done.stderr:
+        sys.exit(f"a profile on a full disk:\n{done.stderr}")
 
 
 def kernels_kept(data, folder):
@@ -209,7 +246,7 @@ def read_again(data, folder):
 
 
 def main():
-    checks = [full_disk, averages, narrow_terminal, lambda *at: nobody_reads(*at, False), lambda *at: nobody_reads(*at, True), read_again, kernels_kept, speed_told]
+    checks = [full_disk, averages, narrow_terminal, lambda *at: nobody_reads(*at, False), lambda *at: nobody_reads(*at, True), read_again, kernels_kept, speed_told, profile_written]
     with run.work_folder() as folder:
         data = run.corpus(folder)
         for check in [checks[int(i)] for i in sys.argv[1:]] or checks:
