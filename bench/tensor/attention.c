@@ -31,7 +31,7 @@ static Tensor random_tensor(int64_t B, int64_t T, int64_t H, int64_t D)
     return x;
 }
 
-static Flash case_new(const HeadSizes *s, const FlashFamily *family)
+static Flash case_new(const HeadSizes *s, KernelFamily family)
 {
     Tensor kv = random_tensor(s->B, s->T, 2 * s->G, s->D), dkv = random_tensor(s->B, s->T, 2 * s->G, s->D), range = { 0 };
     if (!s->causal) {
@@ -65,9 +65,9 @@ static void measure(Team *team, Burst burst, const Flash *x, const HeadSizes *s,
     void  *work  = memory_new(bytes);
     pass_run(team, x, backward, work, bytes);        /* pages and frequency */
     for (int i = 0; i < REPETITIONS; i++) {
-        Seconds before = burst_run(team, burst), begun = now();
+        Seconds before = bursts_run(team, burst), begun = now();
         for (int j = 0; j < count; j++) pass_run(team, x, backward, work, bytes);
-        Seconds took = since(begun), after = burst_run(team, burst);
+        Seconds took = since(begun), after = bursts_run(team, burst);
         rate[i]  = count * flops / took.wall;
         peak[i]  = burst_flops / (before.wall + after.wall);
         ratio[i] = rate[i] / peak[i];
@@ -87,18 +87,15 @@ int main(int count, char **word)
     const char *name = count > 1 ? word[1] : "best";
     int     threads  = count > 2 ? atoi(word[2]) : team_cores();
     int64_t only     = count > 3 ? atol(word[3]) : 0;
-    const FlashFamily *family = NULL;
-    for (int i = 0; i < FLASH_FAMILIES && flash_family_at(i) && !family; i++)
-        if (!strcmp(name, "best") || !strcmp(name, flash_family_name(flash_family_at(i))))
-            family = flash_family_runs(flash_family_at(i)) ? flash_family_at(i) : NULL;
+    KernelFamily family = strcmp(name, "best") ? kernel_family_named(name) : kernel_family_best();
     Team *team;
-    if (!family) {
+    if (!kernel_family_callable(family)) {
         fprintf(stderr, "usage: bench_attention [FAMILY [THREADS [T]]]: %s is no family that this machine runs\n", name);
         return 2;
     }
     if (team_open(&team, threads) != OK) return 3;
-    Burst burst = burst_of(flash_family_gemm(family), F32);
-    printf("family %s, %d threads; rates in GFLOP/s; burst: %s\n", flash_family_name(family), threads, burst.name);
+    Burst burst = burst_of(family, F32);
+    printf("family %s, %d threads; rates in GFLOP/s; burst: %s\n", kernel_family_name(family), threads, burst.name);
     printf(" B     T   H:G    D mask   pass            ms   median    burst   ratio  best    cpu %%\n");
     for (int i = 0; i < SHAPES; i++) {
         if (only && shapes[i].T != only) continue;

@@ -44,9 +44,9 @@ static Ratio measure(Team *team, Burst burst, const char *layer, const char *pro
     double burst_flops = 2.0 * BURSTS * BURST_STEPS * burst.flops * team_size(team);
     gemm(team, g, work, bytes);                      /* pages and frequency */
     for (int i = 0; i < REPETITIONS; i++) {
-        Seconds before = burst_run(team, burst), begun = now();
+        Seconds before = bursts_run(team, burst), begun = now();
         gemm(team, g, work, bytes);
-        Seconds took = since(begun), after = burst_run(team, burst);
+        Seconds took = since(begun), after = bursts_run(team, burst);
         rate[i]  = flops / took.wall;
         peak[i]  = burst_flops / (before.wall + after.wall);
         ratio[i] = rate[i] / peak[i];
@@ -66,10 +66,8 @@ int main(int count, char **word)
     const char *name  = count > 1 ? word[1] : "best", *types = count > 2 ? word[2] : "fp32";
     int     threads   = count > 3 ? atoi(word[3]) : team_cores();
     int64_t T         = count > 4 ? atol(word[4]) : 4096;
-    const GemmFamily *family = strcmp(name, "best") ? NULL : gemm_family_best();
-    for (int i = 0; i < GEMM_FAMILIES && gemm_family_at(i) && !family; i++)
-        if (!strcmp(gemm_family_name(gemm_family_at(i)), name)) family = gemm_family_at(i);
-    if (!family || !gemm_family_runs(family) || T < 1) {
+    KernelFamily family = strcmp(name, "best") ? kernel_family_named(name) : kernel_family_best();
+    if (!kernel_family_callable(family) || T < 1) {
         fprintf(stderr, "usage: bench_gemm [FAMILY [fp32|bf16|bf16-out [THREADS [TOKENS]]]]: %s is no family that "
                 "this machine runs\n", name);
         return 2;
@@ -89,7 +87,7 @@ int main(int count, char **word)
     size_t bytes = (size_t)T * 1600 * 4 + ((size_t)32 << 20) + (size_t)threads * (1 << 20);
     void  *work  = memory_new(bytes);
 
-    printf("family %s, %s, %d threads, %lld tokens; rates in GFLOP/s; burst: %s\n", gemm_family_name(family), types,
+    printf("family %s, %s, %d threads, %lld tokens; rates in GFLOP/s; burst: %s\n", kernel_family_name(family), types,
            threads, (long long)T, burst.name);
     printf("%-10s %-7s %6s %6s %6s  %8s %8s %8s   ratio  best    cpu %%\n", "layer", "product", "M", "N", "K", "median", "best", "burst");
     double wall[2] = { 0 }, cpu[2] = { 0 }, ideal[2] = { 0 };        /* of the blocks, of the head */

@@ -46,6 +46,11 @@ static bool system_deliver(int rank, const char *what, long number)
     (void)rank, (void)what, (void)number;
     return true;
 }
+static bool system_runs(int rank, const char *kernels)
+{
+    (void)rank, (void)kernels;
+    return true;
+}
 static int64_t system_clock(void)
 {
     struct timespec now;
@@ -56,7 +61,8 @@ static int64_t system_clock(void)
 #define SYSTEM_SEAM                                                                           \
     { .open = system_open, .write = system_write, .sync = system_sync, .close = close,        \
       .rename = system_rename,                                                                \
-      .mkdir = mkdir, .remove = remove, .clock = system_clock, .deliver = system_deliver }
+      .mkdir = mkdir, .remove = remove, .clock = system_clock, .deliver = system_deliver,  \
+      .runs = system_runs }
 const Seam seam_system = SYSTEM_SEAM;
 Seam       seam        = SYSTEM_SEAM;
 

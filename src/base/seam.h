@@ -19,6 +19,7 @@ typedef struct {
     int     (*mkdir) (const char *path, mode_t mode);
     int     (*remove)(const char *path);                                /* file or empty directory */
     int64_t (*clock) (void);                                            /* nanoseconds, monotonic */
+    bool    (*runs)  (int rank, const char *kernels);               /* false: as on a machine without them */
     bool    (*deliver)(int rank, const char *what, long number);        /* false: this rank loses it */
 } Seam;
 

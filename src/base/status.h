@@ -38,7 +38,13 @@ void status_signal(int number);
  * NULL. file_calls counts the writes, syncs and renames done through base/seam.h, and blocks of token files
  * read for their fingerprint, which shows the watchdog that slow file I/O makes progress; another thread
  * reads it, so it is accessed by __atomic built-ins only. */
-typedef struct { int rank; long step; const char *op; long file_calls; } ThreadContext;
+typedef struct {
+    int rank;
+    long step;
+    const char *op;
+    long file_calls;
+    struct Trace *trace;                   /* base/trace.h: of a rank that is profiled; NULL: it is not */
+} ThreadContext;
 ThreadContext *thread_context(void);
 
 /* Prints one line (rank, host, step, op, message, file:line), ends the whole job with exit code 3 and

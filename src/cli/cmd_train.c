@@ -97,20 +97,23 @@ static Status train(Options *o, int argc, char **argv)
     Transport *mpi;
     TrainingRun run;
     TRY(setup_options(o, &mpi, FOR_TRAIN, argc, argv));
-    TRY(setup_agree(mpi, setup_train_config(&run.config, o)));
+    Status status = setup_train_config(&run.config, o);
+    if (status == OK) status = inputs_spared(o, o->schedule_svg);
+    if (status == OK) status = inputs_spared(o, o->metrics);
+    if (status == OK) status = inputs_spared(o, o->profile);
+    /* Rank 0 alone opens the file. */
+    bool first = !mpi || mpi->rank == 0, looks = o->draw_schedule || o->schedule_svg || o->dry_run;
+    if (status == OK && first && !looks && o->metrics) status = output_directory("--metrics", o->metrics);
+    if (status == OK && first && !looks && o->profile) status = output_directory("--profile", o->profile);
+    TRY(setup_agree(mpi, status));
     char tokenizer[1200];
     snprintf(tokenizer, sizeof tokenizer, "--tokenizer %.900s (%s)", run.config.tokenizer.name,
              run.config.tokenizer.fingerprint);
     TRY(setup_agree_on(mpi, tokenizer, "give all hosts the same file"));
-    TRY(setup_agree(mpi, inputs_spared(o, o->schedule_svg)));
-    TRY(setup_agree(mpi, inputs_spared(o, o->metrics)));
-    if (o->draw_schedule || o->schedule_svg || o->dry_run) return look(o, &run.config, mpi);
+    if (looks) return look(o, &run.config, mpi);
     if (o->source[OPTION_tokenizer].kind == SOURCE_DEFAULT && run.config.model.vocabulary != BYTES_IDS)
         log_line("--tokenizer was not given: id 256 is taken for the end of a document, and checkpoints "
                  "record `bytes`; give the tokenizer that the tokens were made with");
-    /* Rank 0 alone opens the file. */
-    bool first = !mpi || mpi->rank == 0;
-    TRY(setup_agree(mpi, first && o->metrics ? output_directory("--metrics", o->metrics) : OK));
     /* A launcher forwards the signal to every rank; one of them is enough to say so. */
     run.stop = signals_catch(
         first ? "\njotun: stops after this step; the same signal again ends it at once\n" : "");

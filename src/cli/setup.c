@@ -302,6 +302,19 @@ static Recompute setup_recompute(const Options *o)
     NO_SUCH_CHOICE(o->recompute_granularity);
 }
 
+static KernelFamily kernels(const Options *o)
+{
+    switch ((enum ChoiceOf_kernels)o->kernels.value) {
+    case CHOICE_kernels_auto:        return KERNELS_AUTO;
+    case CHOICE_kernels_avx512_bf16: return KERNELS_AVX512_BF16;
+    case CHOICE_kernels_avx512:      return KERNELS_AVX512;
+    case CHOICE_kernels_avx2:        return KERNELS_AVX2;
+    case CHOICE_kernels_neon:        return KERNELS_NEON;
+    case CHOICE_kernels_portable:    return KERNELS_PORTABLE;
+    }
+    NO_SUCH_CHOICE(o->kernels);
+}
+
 /* Samples of a step. Evaluation has no --global-batch-size: each data-parallel rank takes one micro-batch. */
 static int64_t global_batch(const Options *o)
 {
@@ -340,6 +353,7 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .loss_scale = !o->fp16 ? 0 : o->loss_scale > 0 ? o->loss_scale : o->initial_loss_scale,
         .optimizer = optimizer_named(o->optimizer.word), .settings = setup_optimizer(o), .clip = o->clip_grad,
         .seed = (uint64_t)o->seed, .device = device, .threads = (int)o->threads,
+        .kernels = kernels(o), .kernels_before = o->checkpoint.kernels,
         .watchdog = o->watchdog_seconds, .datasets = setup_datasets(o), .split = o->split,
         .reset_positions = o->reset_positions,
         .reset_attention = o->reset_attention, .mask_eod = o->mask_eod, .eod = facts.eod,
@@ -349,6 +363,7 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .tokenizer = tokenizer, .changed = o->changed, .log_interval = o->log_interval,
         .eval_interval = o->eval_interval,
         .eval_iters = o->eval_interval > 0 ? o->eval_iters : 0, .metrics = o->metrics,
+        .profile = o->profile, .profile_start = o->profile_start, .profile_end = o->profile_end,
     };
     leave_out_evaluations(r);
     if (!r->optimizer) return fail(BAD_OPTION, "--optimizer %s is not built; give adam", o->optimizer.word);
@@ -373,6 +388,7 @@ static Status find_checkpoint(Options *o)
     TokenizerRecord tokenizer = facts.state.tokenizer;
     o->checkpoint.path    = options_hold(o, path);
     o->checkpoint.options = options_hold(o, facts.state.options);
+    if (facts.state.kernels) o->checkpoint.kernels = options_hold(o, facts.state.kernels);
     if (tokenizer.fingerprint) {
         o->checkpoint.tokenizer   = options_hold(o, tokenizer.name);
         o->checkpoint.fingerprint = options_hold(o, tokenizer.fingerprint);

@@ -57,6 +57,17 @@ Status agree_on(Comm *world, int64_t mine, const char *what)
                 what, first, second, other);
 }
 
+uint64_t agree_bits(Comm *world, uint64_t mine)
+{
+    if (world->size == 1 || world->dry) return mine;
+    uint64_t *all = malloc((size_t)world->size * sizeof *all);
+    CHECK(all, "no memory for the bits of %d ranks", world->size);
+    comm_gather_bytes(world, "agree", all, &mine, sizeof mine);
+    for (int r = 0; r < world->size; r++) mine &= all[r];
+    free(all);
+    return mine;
+}
+
 /* ---- a text ---- */
 
 /* FNV-1a of what is compared. */

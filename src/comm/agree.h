@@ -13,6 +13,8 @@ Status agree(Comm *world, Status mine);
 /* Collective over world. BAD_FILE where `mine` is not the same on all ranks; `what` names the value in
  * the message. */
 Status agree_on(Comm *world, int64_t mine, const char *what);
+/* Collective over world: the bits that are set on all ranks. An all-gather of 8 bytes. */
+uint64_t agree_bits(Comm *world, uint64_t mine);
 /* Collective over world. BAD_OPTION where the text is not rank 0's on all ranks; the message shows the first
  * line that differs, and what to do. What follows AGREE_SHOWN in a line is shown and not compared: where a
  * value comes from. An all-gather of 8 bytes; rank 0's text is sent only after a difference. */

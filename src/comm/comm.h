@@ -48,6 +48,10 @@ void comm_reduce_scatter(Comm *comm, Queue *q, Tensor out, Tensor in, Arena *scr
  * parts, from scratch. */
 void comm_all_reduce    (Comm *comm, Queue *q, Tensor x, Arena *scratch);
 void comm_barrier       (Comm *comm);
+/* Rank 0 takes the bytes of each rank, its own first, in the order of ranks; `data` is valid during the call.
+ * For reports, not for tensors: neither counted nor traced. Allocates. */
+typedef void CommTake(void *context, int rank, const void *data, size_t bytes);
+void comm_collect       (Comm *comm, const void *mine, size_t bytes, CommTake *take, void *context);
 
 /* ---- non-blocking communication ----
  * Each Pending is passed to comm_wait exactly once, in any order. Until then its buffers belong to the

@@ -16,6 +16,8 @@ typedef struct {
     int         peer;                                 /* rank of the comm; -1: all members */
     const char *verb;                                 /* static string */
     long        number;
+    int64_t     begun;                                /* when, where the rank is profiled */
+    double      bytes;                                /* that it sends */
 } PendingMessage;
 
 struct Comm {
@@ -37,6 +39,7 @@ struct Comm {
     PendingMessage pending[COMM_PENDING];
 
     Sent       sent[SENT_VERBS];
+    double     recorded;                              /* bytes of comm_record, until an event has them */
     void     (*line)(void *context, const char *text);         /* trace; NULL: none */
     void      *line_context;
 };

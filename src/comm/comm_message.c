@@ -4,9 +4,11 @@
 #include "comm/comm_internal.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/seam.h"
+#include "base/trace.h"
 
 /* ---- one message: given to the transport, waited for ---- */
 /* The dry run sends nothing, so it loses nothing: fault injection counts real messages only. */
@@ -24,10 +26,14 @@ void comm_finish(Comm *comm, int request, const char *verb, long number, int pee
     heartbeat_enter(comm->heartbeat, comm->name, verb, number, peer < 0 ? comm->ranks : pair,
                     peer < 0 ? comm->size : 2);
     const char *outer = thread_context()->op;
+    Trace *trace   = thread_context()->trace;
+    int64_t begin  = trace ? seam.clock() : 0;
     thread_context()->op = verb;
     while (request == REQUEST_LOST) pause();          /* the watchdog ends the process */
     comm->transport->wait(comm->transport, request);
     thread_context()->op = outer;
+    if (trace) trace_add(trace, TRACE_WAIT, comm->name, verb, begin, 0, comm->recorded);
+    comm->recorded = 0;
     heartbeat_leave(comm->heartbeat);
 }
 
@@ -40,6 +46,26 @@ void comm_gather_bytes(Comm *comm, const char *verb, void *out, const void *in, 
     comm_finish(comm, request, verb, number, -1);
 }
 
+void comm_collect(Comm *comm, const void *mine, size_t bytes, CommTake *take, void *context)
+{
+    uint64_t own = bytes, *all = malloc((size_t)comm->size * sizeof *all);
+    CHECK(all, "no memory for the sizes of %d ranks' data", comm->size);
+    all[0] = own;
+    if (comm->size > 1) comm_gather_bytes(comm, "collect", all, &own, sizeof own);
+    if (comm->rank == 0) take(context, 0, mine, bytes);
+    else comm_finish(comm, comm->transport->send(comm->transport, comm->group, mine, bytes, 0), "send",
+                     comm->sent_to[0]++, 0);
+    for (int from = 1; comm->rank == 0 && from < comm->size; from++) {
+        void *data = malloc(all[from] + 1);
+        CHECK(data, "no memory for %llu bytes of rank %d", (unsigned long long)all[from], from);
+        comm_finish(comm, comm->transport->recv(comm->transport, comm->group, data, all[from], from), "recv",
+                    comm->received_from[from]++, from);
+        take(context, from, data, all[from]);
+        free(data);
+    }
+    free(all);
+}
+
 /* ---- non-blocking communication ---- */
 /* Stores the request in the first free slot. The search is linear in the number of messages in progress,
  * which is small, and happens once for each message. */
@@ -47,7 +73,9 @@ static Pending comm_pend(Comm *comm, int request, const char *verb, long number,
 {
     for (int slot = 0; slot < COMM_PENDING; slot++)
         if (!comm->pending[slot].used) {
-            comm->pending[slot] = (PendingMessage){ true, request, peer, verb, number };
+            comm->pending[slot] = (PendingMessage){ true, request, peer, verb, number,
+                thread_context()->trace ? seam.clock() : 0, comm->recorded };
+            comm->recorded = 0;
             return (Pending){ slot };
         }
     stop_world(__FILE__, __LINE__, "comm %s: more than %d messages are begun and not waited for", comm->name,
@@ -111,7 +139,11 @@ void comm_wait(Comm *comm, Pending pending)
     if (pending.slot < 0) return;
     PendingMessage *message = &comm->pending[pending.slot];
     CHECK(message->used, "comm %s: a message is waited for twice", comm->name);
+    comm->recorded = message->bytes;
     comm_finish(comm, message->request, message->verb, message->number, message->peer);
+    if (thread_context()->trace && message->begun)
+        trace_add(thread_context()->trace, TRACE_MESSAGE, comm->name, message->verb, message->begun, 0,
+                  message->bytes);
     message->used = false;
 }
 
@@ -158,6 +190,7 @@ void comm_record(Comm *comm, SentVerb verb, int64_t bytes, Tensor x)
 {
     comm->sent[verb].calls += 1;
     comm->sent[verb].bytes += bytes;
+    comm->recorded = (double)bytes;
     if (!comm->line) return;
     int last = 3;                                     /* trailing dimensions of 1 are not printed */
     while (last > 0 && x.dim[last] == 1) last--;

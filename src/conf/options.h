@@ -39,7 +39,8 @@ typedef uint64_t CommandSet;
 #define FOR_MERGE            (UINT64_C(1) << 13)
 #define FOR_CHECKPOINT_INFO   (UINT64_C(1) << 14)
 #define FOR_CHECKPOINT_VERIFY (UINT64_C(1) << 15)
-#define FOR_ANY              (FOR_CHECKPOINT_VERIFY * 2 - 1)                /* all of the above */
+#define FOR_BENCH_PEAK       (UINT64_C(1) << 16)
+#define FOR_ANY              (FOR_BENCH_PEAK * 2 - 1)                /* all of the above */
 #define FOR_CHECKPOINT_ARGS  (UINT64_C(1) << 60)    /* taken from a checkpoint */
 #define FOR_SHAPE            (UINT64_C(1) << 61)    /* on resume: has to be the checkpoint's */
 #define FOR_SAME_RUN         (UINT64_C(1) << 62)    /* on resume: a line in the log where it differs */
@@ -131,6 +132,7 @@ typedef struct Options {
     struct {
         const char *path, *options;        /* its step directory; its options as one JSON object */
         const char *tokenizer, *fingerprint, *change;   /* change: that of the tokenizer in a resumed run */
+        const char *kernels;               /* family of kernels that computed its steps */
     } checkpoint;
     void        *held;                 /* memory of texts: options_close */
 } Options;

@@ -208,6 +208,7 @@ static const CommandRow command_rows[] = {
     { FOR_CLEAN,            "clean",            TRAINERS,         false },
     { FOR_CHECKPOINT_INFO,  "checkpoint info",  TRAINERS,         true  },
     { FOR_CHECKPOINT_VERIFY, "checkpoint verify", TRAINERS,       true  },
+    { FOR_BENCH_PEAK,       "bench peak",       TRAINERS,         false },
     { FOR_CONFIG,           "config",           TRAINERS | HINTS, false },
 };
 enum { COMMAND_ROWS = sizeof command_rows / sizeof command_rows[0] };

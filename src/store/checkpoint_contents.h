@@ -25,5 +25,6 @@ typedef struct {
     const char *data_fingerprint;          /* of the run's token files, one per line; NULL: none */
     TokenizerRecord tokenizer;
     LossScale   loss_scale;                /* scale 0: losses are not scaled */
+    const char *kernels;                   /* family of kernels that computed the steps; NULL: not known */
 } CheckpointState;
 #endif

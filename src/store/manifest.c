@@ -65,6 +65,7 @@ void manifest_free(Manifest *m)
     free(m->data_fingerprint);
     free(m->tokenizer);
     free(m->fingerprint);
+    free(m->kernels);
     *m = (Manifest){ 0 };
 }
 
@@ -155,6 +156,7 @@ static json_t *run_json(const CheckpointState *state)
         json_object_set_new(run, "loss_scale", json_pack("{s:f, s:I, s:I}", "scale", state->loss_scale.scale,
                                 "growth", (json_int_t)state->loss_scale.growth,
                                 "hysteresis", (json_int_t)state->loss_scale.hysteresis));
+    if (state->kernels) json_object_set_new(run, "kernels", json_string(state->kernels));
     return run;
 }
 
@@ -308,6 +310,9 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
         return fail(NO_MEMORY, "%s: no memory for its data", path);
     TRY(tokenizer_read(m, path, tokenizer, json_object_get(run, "tokenizer")));
     TRY(loss_scale_read(&state->loss_scale, path, json_object_get(run, "loss_scale")));
+    const char *kernels = json_string_value(json_object_get(run, "kernels"));
+    if (kernels && !(m->kernels = strdup(kernels)))
+        return fail(NO_MEMORY, "%s: no memory for its kernels", path);
     m->options = json_dumps(options, JSON_COMPACT);
     return m->options ? OK : fail(NO_MEMORY, "%s: no memory for its options", path);
 }

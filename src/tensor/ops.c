@@ -8,8 +8,6 @@
 #include "base/random.h"
 #include "base/seam.h"
 
-_Static_assert((int)OP_COUNT <= (int)QUEUE_OPS, "a queue counts every op");
-
 /* A struct of arguments begins with its tensors. The division rounds down to their number, because the
  * scalars after them are smaller than a Tensor. */
 typedef struct { const char *name, *types, *arguments; int tensors; } OpRow;
@@ -169,7 +167,8 @@ static size_t workspace_begin(Queue *q, int op, const void *arguments)
 
 static OpCall call_begin(Queue *q, int op, const void *arguments)
 {
-    OpCall call = { thread_context()->op, q->timed ? seam.clock() : 0, 0 };
+    bool   timed = q->timed || thread_context()->trace;
+    OpCall call  = { thread_context()->op, timed ? seam.clock() : 0, 0 };
     thread_context()->op = row[op].name;
     check_types(q->backend, op, arguments);
     call.mark = workspace_begin(q, op, arguments);
@@ -178,13 +177,9 @@ static OpCall call_begin(Queue *q, int op, const void *arguments)
 
 static void call_end(Queue *q, int op, const void *arguments, OpCall call)
 {
-    OpCount *count = &q->count[op];
-    double   flops, bytes;
-    if (q->timed) count->seconds += (double)(seam.clock() - call.start) * 1e-9;
+    double flops, bytes;
     op_work(op, arguments, &flops, &bytes);
-    count->calls += 1;
-    count->flops += flops;
-    count->bytes += bytes;
+    queue_record(q, op, call.start, flops, bytes);
     if (q->watch && !q->backend->dry) check_finite(op, *(const Tensor *)arguments);
     if (q->op_workspace_bytes > 0) arena_reset(q->workspace, call.mark);
     thread_context()->op = call.outer_op;

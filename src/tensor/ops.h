@@ -17,12 +17,6 @@ typedef enum { ACT_GELU_TANH, ACT_GELU_ERF, ACT_SQUARED_RELU, ACT_SILU, ACT_SWIG
 #include "tensor/ops.def"
 #undef OP
 
-#define OP(heat, name, Struct, types, ...) OP_##name,
-enum Op {
-#include "tensor/ops.def"
-    OP_COUNT };
-#undef OP
-
 /* A set of types: the bits 1 << dtype. */
 typedef uint32_t DtypeSet;
 

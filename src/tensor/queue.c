@@ -2,6 +2,8 @@
 #include "tensor/queue.h"
 
 #include <string.h>
+#include "base/seam.h"
+#include "base/trace.h"
 #include "tensor/ops.h"
 
 static Status refuse_cuda(void)
@@ -17,6 +19,7 @@ Status queue_open(Queue *q, const char *device, int threads, StepState *step_sta
     };
     memset(q, 0, sizeof *q);
     q->step_state = step_state;
+    q->kernels = kernel_family_best();
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strcmp(device, table[i].device) == 0) q->backend = table[i].backend;
     if (strcmp(device, "cuda") == 0) return refuse_cuda();
@@ -34,6 +37,17 @@ void queue_close(Queue *q)
 
 /* On a CPU an op is done when its call returns. */
 void queue_wait(Queue *q) { (void)q; }
+
+void queue_record(Queue *q, int op, int64_t begin, double flops, double bytes)
+{
+    OpCount *count = &q->count[op];
+    Trace   *trace = thread_context()->trace;
+    if (trace) trace_add(trace, TRACE_OP, NULL, op_name(op), begin, flops, bytes);
+    if (q->timed) count->seconds += (double)(seam.clock() - begin) * 1e-9;
+    count->calls   += 1;
+    count->flops   += flops;
+    count->bytes   += bytes;
+}
 
 double queue_flops(const Queue *q)
 {

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/seam.h"
 #include "store/checkpoint_dir.h"
+#include "train/profile.h"
 #include "train/report.h"
 
 /* ---- loading ---- */
@@ -183,7 +184,7 @@ static Status interrupted(const Trainer *t, int64_t first, bool loaded)
 
 /* A signal is looked for once per step, in the message that also carries errors, so that all ranks stop
  * after the same step. The last step of a run is always saved; at an interval a skipped step is not. */
-static Status steps(Trainer *t, Report *report, bool loaded)
+static Status steps(Trainer *t, Report *report, Profile *profile, bool loaded)
 {
     const TrainConfig *config = t->config;
     int64_t first = t->step;
@@ -192,10 +193,13 @@ static Status steps(Trainer *t, Report *report, bool loaded)
     while (t->step < config->steps && !stop) {
         double lr = lr_at(&config->lr, t->step);
         seam_point("step");
+        profile_begin(profile, t);                                               /* <-> world */
         StepReport done = trainer_step(t);                                       /* <-> all axes */
+        profile_end(profile, t);
         RunFlags flags = trainer_join_flags(t, (RunFlags){ .failed = t->failed != OK });     /* <-> world */
         int64_t samples = t->loader[SPLIT_TRAIN].shift + t->step * config->global;
         if (!flags.failed) report_step(report, t->step, samples, lr, done);
+        if (profile_write(profile, t)) report_pause(report);                     /* <-> world */
         TRY(check_step(t, done, flags, &saving));                                 /* same on every rank */
         if (at_interval(t->step, config->eval_interval))
             TRY(evaluate(t, report, &saving, SPLIT_VALID));                      /* same on every rank */
@@ -248,12 +252,14 @@ static void log_setup(const Trainer *t)
     MeshSize m = t->mesh.size;
     double bytes = 0;
     char text[24];
+    bool cpu = t->queue.backend == &cpu_backend;
     for (int i = 0; i < ARENAS; i++) bytes += (double)t->arena[i].size;
     log_line("%lld parameters; %d rank%s: tp %d, cp %d, dp %d, pp %d, ZeRO %d; %s on rank 0; "
-             "device %s, %d thread%s per rank",
+             "device %s, %s%s%d thread%s per rank",
              (long long)model_parameters(&t->config->model), t->mesh.world, t->mesh.world == 1 ? "" : "s",
              m.tp, m.cp, m.dp, m.pp, t->config->zero, log_bytes(text, bytes), t->config->device,
-             t->config->threads, t->config->threads == 1 ? "" : "s");
+             cpu ? kernel_family_name(t->queue.kernels) : "", cpu ? " kernels, " : "", t->config->threads,
+             t->config->threads == 1 ? "" : "s");
     if (t->config->changed)
         log_line("resumes with other options than the checkpoint's: %s; the results differ from those of an "
                  "unchanged run", t->config->changed);
@@ -281,6 +287,7 @@ static void compare_with_dry_run(Trainer *t)
 static Status run(Trainer *t)
 {
     Report report;
+    Profile profile = { .file = -1 };
     char loaded[1024];
     int lock = -1;
     watchdog_work(t->world, "loading");
@@ -289,13 +296,15 @@ static Status run(Trainer *t)
     if (status == OK) status = claim(t, loaded, &lock);
     watchdog_work(t->world, NULL);
     if (status == OK && t->mesh.rank == 0) log_setup(t);
-    if (status == OK) status = agree(t->world, report_open(&report, t->config, t->mesh.rank == 0, t->step));
+    if (status == OK) status = agree(t->world, profile_open(&profile, t));
+    if (status == OK) status = agree(t->world, report_open(&report, t));
     if (status == OK) {
         int64_t first = t->step;
-        status = steps(t, &report, *loaded != 0);
+        status = steps(t, &report, &profile, *loaded != 0);
         if (status == OK && t->step > first) compare_with_dry_run(t);
         status = report_close(&report, status);     /* rank 0 may fail alone: no collective follows */
     }
+    profile_close(&profile, t);
     if (lock >= 0) close(lock);
     return status;
 }

@@ -6,7 +6,7 @@
 #include "train/trainer.h"
 
 enum { COMMS = 6 };
-typedef struct { OpCount op[QUEUE_OPS]; Sent sent[COMMS][SENT_VERBS]; } Counts;
+typedef struct { OpCount op[OP_COUNT]; Sent sent[COMMS][SENT_VERBS]; } Counts;
 
 /* Communicator i of the rank, NULL where it has no such one. */
 static Comm *comm_at(const Trainer *t, int i)
@@ -27,7 +27,7 @@ static Counts counts_read(const Trainer *t)
 /* Adds `times` times the difference b - a to the counts of the queue and of all communicators. */
 static void counts_extrapolate(Trainer *t, int64_t times, const Counts *b, const Counts *a)
 {
-    for (int op = 0; op < QUEUE_OPS; op++) {
+    for (int op = 0; op < OP_COUNT; op++) {
         OpCount *count = &t->queue.count[op];
         count->calls += times * (b->op[op].calls - a->op[op].calls);
         count->flops += (double)times * (b->op[op].flops - a->op[op].flops);

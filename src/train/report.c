@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "base/log.h"
 #include "base/seam.h"
+#include "train/rank_peak.h"
 
 /* Ends a line that an earlier run left incomplete (killed, or a full disk), so that the first line of
  * this run is valid JSON. */
@@ -25,10 +26,29 @@ static void end_half_line(int fd, const char *path)
     if (read_only >= 0) close(read_only);
 }
 
-Status report_open(Report *report, const TrainConfig *config, bool prints, int64_t first_step)
+/* ---- the peak ---- */
+
+/* FLOP/s of the cores of all ranks: those on other hosts count as this one's. */
+static double peak_of_run(const Trainer *t)
 {
-    *report = (Report){ .config = config, .metrics = -1, .prints = prints, .first_step = first_step,
-                        .started_at = seam.clock(), .step_at = seam.clock() };
+    char how[120] = "by jotun bench peak";
+    RankPeak r = rank_peak(t, false);
+    if (!r.kept)
+        snprintf(how, sizeof how, "measured in %d ms; jotun bench peak measures longer and keeps the result",
+                 RANK_PEAK_MS);
+    if (r.host.fp32 > 0)
+        log_line("MFU is a share of %.1f GFLOP/s, the peak of %d thread%s on this machine, %s",
+                 1e-9 * r.host.fp32, r.threads, r.threads == 1 ? "" : "s", how);
+    return r.host.fp32 / r.ranks * t->mesh.world;
+}
+
+Status report_open(Report *report, const Trainer *t)
+{
+    const TrainConfig *config = t->config;
+    bool prints = t->mesh.rank == 0;
+    *report = (Report){ .config = config, .metrics = -1, .prints = prints, .first_step = t->step };
+    if (prints && t->step < config->steps) report->peak = peak_of_run(t);
+    report->started_at = report->step_at = seam.clock();
     if (!prints || !config->metrics) return OK;
     report->metrics = open(config->metrics, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (report->metrics < 0)
@@ -99,19 +119,52 @@ static double seconds_since(int64_t *at)
     return seconds;
 }
 
-/* mfu_* are null because the peak of a CPU is not known. FLOP are counted twice: with full attention, as
- * most papers do, and with causal attention, which computes half of the scores. */
-static void metrics_step(Report *report, int64_t step, double lr, double seconds, double speed, StepReport r)
+/* The share of the peak at so many tokens per second; NAN where the peak is not known. */
+static double mfu(const Report *report, double speed, bool causal)
+{
+    double flops = speed * model_flops(&report->config->model, causal);
+    return report->peak > 0 ? flops / report->peak : NAN;
+}
+
+/* Resident memory of this process in bytes; 0 where the system does not tell. */
+static double memory_in_use(void)
+{
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file && fscanf(file, "%*s %ld", &pages) != 1) pages = 0;
+    if (file) fclose(file);
+    return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+/* The means over the steps of a progress line, in the JSON line of its last step. */
+static void metrics_means(const Report *report, char out[160], bool progress)
+{
+    char loss[32];
+    double tokens = (double)(report->steps * trainer_step_tokens(report->config));
+    out[0] = 0;
+    if (progress)
+        snprintf(out, 160, ",\"mean_of_steps\":%lld,\"mean_loss\":%s,\"mean_tokens_per_second\":%.1f,"
+                 "\"memory_bytes\":%.0f", (long long)report->steps,
+                 json_number(loss, report->averaged ? report->losses / (double)report->averaged : NAN),
+                 tokens / report->seconds, memory_in_use());
+}
+
+/* FLOP are counted twice: with full attention, as Megatron-LM and PaLM do, and with causal attention, which
+ * computes half of the scores. */
+static void metrics_step(Report *report, int64_t step, double lr, double seconds, StepReport r, bool progress)
 {
     const ModelConfig *model = &report->config->model;
-    char line[512], loss[32], norm[32];
+    double speed = (double)trainer_step_tokens(report->config) / seconds;
+    char line[800], loss[32], norm[32], full[32], causal[32], means[160];
+    metrics_means(report, means, progress);
     int n = snprintf(line, sizeof line,
         "{\"step\":%lld,\"loss\":%s,\"lr\":%.17g,\"grad_norm\":%s,\"tokens\":%lld,\"seconds\":%.6f,"
         "\"data_seconds\":%.6f,\"tokens_per_second\":%.1f,\"model_flops_full\":%.6g,"
-        "\"model_flops_causal\":%.6g,\"mfu_full\":null,\"mfu_causal\":null%s}\n",
+        "\"model_flops_causal\":%.6g,\"mfu_full\":%s,\"mfu_causal\":%s%s%s}\n",
         (long long)step, json_number(loss, r.loss), lr, json_number(norm, r.norm),
         (long long)(step * trainer_step_tokens(report->config)), seconds, r.waited, speed,
         speed * model_flops(model, false), speed * model_flops(model, true),
+        json_number(full, mfu(report, speed, false)), json_number(causal, mfu(report, speed, true)), means,
         r.skipped ? ",\"skipped\":true" : "");
     if (r.loss_scale > 0)                                /* before the brace and the new line */
         n += snprintf(line + n - 2, sizeof line - (size_t)n + 2, ",\"loss_scale\":%.17g}\n",
@@ -121,29 +174,36 @@ static void metrics_step(Report *report, int64_t step, double lr, double seconds
 
 /* The progress line. The fields that people look for come first, because a narrow terminal truncates the
  * end. */
-static void progress_step(Report *report, int64_t step, int64_t samples, double lr, double speed,
-                          StepReport r)
+static void progress_step(Report *report, int64_t step, int64_t samples, double lr, StepReport r)
 {
     const TrainConfig *config = report->config;
-    char   left[24];
+    char   left[24], memory[24], share[64] = "";
+    double speed        = (double)(report->steps * trainer_step_tokens(config)) / report->seconds;
     double seconds      = (double)(report->step_at - report->started_at) * 1e-9;
     double step_seconds = seconds / (double)(step - report->first_step);
     double loss = report->averaged ? report->losses / (double)report->averaged : r.loss;
+    if (report->peak > 0)
+        snprintf(share, sizeof share, "  MFU %.1f %% (causal %.1f %%)", 100 * mfu(report, speed, false),
+                 100 * mfu(report, speed, true));
     log_progress("step %lld/%lld  %s left  loss %.4f  %.0f tokens/s  lr %.2e  grad %.3f  %lld samples  "
-                 "data %.1f ms  %.1f GFLOP/s", (long long)step, (long long)config->steps,
+                 "data %.1f ms  %.1f GFLOP/s%s  %s", (long long)step, (long long)config->steps,
                  log_time(left, step_seconds * (double)(config->steps - step)), unsigned_nan(loss), speed, lr,
-                 unsigned_nan(r.norm),
-                 (long long)samples, 1e3 * r.waited, 1e-9 * speed * model_flops(&config->model, false));
-    report->losses   = 0;
-    report->averaged = 0;
+                 unsigned_nan(r.norm), (long long)samples, 1e3 * r.waited,
+                 1e-9 * speed * model_flops(&config->model, false), share,
+                 log_bytes(memory, memory_in_use()));
+    report->losses   = report->seconds = 0;
+    report->averaged = report->steps   = 0;
 }
 
 void report_step(Report *report, int64_t step, int64_t samples, double lr, StepReport r)
 {
     const TrainConfig *config = report->config;
-    double seconds = seconds_since(&report->step_at), speed = (double)trainer_step_tokens(config) / seconds;
+    double seconds = seconds_since(&report->step_at);
+    bool   progress = step % config->log_interval == 0 || step == config->steps ||
+                      step == report->first_step + 1;
     if (!report->prints) return;
-    metrics_step(report, step, lr, seconds, speed, r);
+    report->steps++;
+    report->seconds += seconds;
     if (!r.skipped) {                                 /* a loss that is not finite would spoil the mean */
         report->losses += r.loss;
         report->averaged++;
@@ -156,8 +216,8 @@ void report_step(Report *report, int64_t step, int64_t samples, double lr, StepR
             log_line("step %lld: loss %g, gradient norm %g: not finite; the step is skipped and the weights "
                      "are unchanged", (long long)step, unsigned_nan(r.loss), unsigned_nan(r.norm));
     }
-    if (step % config->log_interval == 0 || step == config->steps || step == report->first_step + 1)
-        progress_step(report, step, samples, lr, speed, r);
+    metrics_step(report, step, lr, seconds, r, progress);
+    if (progress) progress_step(report, step, samples, lr, r);
 }
 
 void report_pause(Report *report)

@@ -13,16 +13,21 @@ typedef struct {
     bool    prints;                   /* this rank prints: rank 0 */
     int64_t started_at, step_at;      /* seam clock in ns: when the run began, when the last step ended */
     int64_t first_step;               /* steps that were done when the run began */
-    double  losses;                   /* sum over the `averaged` steps since the last progress line */
-    int64_t averaged;
+    /* FLOP/s of the cores of all ranks, of which MFU is a share; 0: not known */
+    double  peak;
+    /* since the last progress line: the sum of the losses of `averaged` steps, which were not skipped; all
+     * `steps` and their seconds */
+    double  losses, seconds;
+    int64_t averaged, steps;
 } Report;
 
-/* Opens --metrics for appending. BAD_FILE where it cannot be opened. No communication. */
-Status report_open (Report *report, const TrainConfig *config, bool prints, int64_t first_step);
+/* Opens --metrics for appending and finds the peak: what `jotun bench peak` has kept, else a measurement of
+ * 40 ms. BAD_FILE where --metrics cannot be opened. No communication. */
+Status report_open (Report *report, const Trainer *trainer);
 /* Returns `status`, or IO_FAILED where that is OK and lines of --metrics were lost. */
 Status report_close(Report *report, Status status);
-/* One JSON line, and at --log-interval a progress line, whose loss is the mean over the steps since the
- * last one. samples: the number of training samples taken up to this step. */
+/* One JSON line, and at --log-interval a progress line, whose loss and speed are means over the steps since
+ * the last one. samples: the number of training samples taken up to this step. */
 void   report_step (Report *report, int64_t step, int64_t samples, double lr, StepReport r);
 /* The time since the last step belongs to an evaluation or a checkpoint, and not to the next step's
  * throughput. */

@@ -38,6 +38,10 @@ typedef struct {
     /* machine */
     const char *device;                       /* back end: ref, cpu */
     int      threads;                         /* per rank */
+    /* What the user chose, KERNELS_AUTO: nothing; and the name of the family that computed the checkpoint of
+     * `load`, NULL: not known. Which one the run has, all ranks agree on (trainer_choose_kernels). */
+    KernelFamily kernels;
+    const char  *kernels_before;
     /* seconds a collective may take before the job is stopped; 0: no watchdog */
     double   watchdog;
 
@@ -63,6 +67,8 @@ typedef struct {
     int64_t  log_interval, eval_interval;     /* steps */
     int64_t  eval_iters;                      /* global batches of an evaluation */
     const char *metrics;                      /* file of JSON lines; NULL: none */
+    const char *profile;                      /* file of a Chrome trace; NULL: none */
+    int64_t  profile_start, profile_end;      /* steps; 0: a few after the first */
 } TrainConfig;
 
 /* The number of samples (sequences) of a split that the whole run may take, evaluations counted as in

@@ -221,6 +221,7 @@ Status trainer_open(Trainer *t, const TrainConfig *config, Transport *transport,
     TRY(watchdog_open(&t->watchdog, t->world, config->watchdog));
     TRY(agree(t->world, open_comms(t)));
     TRY(agree(t->world, open_queue(t)));
+    TRY(trainer_choose_kernels(t));                           /* same on every rank */
     /* The first rank writes the cache of sample orders; the others map it after the agreement. */
     bool later = config->datasets.cache && transport->rank != 0;
     TRY(agree(t->world, later ? OK : open_data(t)));

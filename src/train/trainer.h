@@ -102,6 +102,10 @@ double     trainer_evaluate_split(Trainer *trainer, SplitKind kind);
  * rank's signal is read from it. <-> world: all-gather of RUN_FLAGS numbers */
 RunFlags   trainer_join_flags     (Trainer *trainer, RunFlags mine);
 int64_t    trainer_step_tokens(const TrainConfig *config);           /* tokens of a global batch */
+/* train/trainer_kernels.c: sets the queue's family of kernels: the one of --kernels, else the checkpoint's,
+ * else the best that every rank runs. BAD_OPTION where a rank does not run the one of --kernels. A family
+ * other than the checkpoint's is reported. <-> world: all-gather of 8 bytes */
+Status       trainer_choose_kernels(Trainer *trainer);
 LoaderConfig trainer_loader_config(const Trainer *trainer);
 
 /* train/trainer_checkpoint.c. Both are collective and fail on all ranks with the same message. Saving refuses

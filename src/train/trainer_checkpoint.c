@@ -143,7 +143,8 @@ Status trainer_save(Trainer *t, const char *dir, int64_t keep_last)
     CheckpointState state = { .data_fingerprint = data, .tokenizer = t->config->tokenizer,
         .loss_scale = t->step_state.loss, .step = t->step,
         .samples = t->loader[SPLIT_TRAIN].shift + t->step * t->config->global,
-        .updates = t->step_state.updates, .seed = t->config->seed, .options = t->config->options };
+        .updates = t->step_state.updates, .seed = t->config->seed, .options = t->config->options,
+        .kernels = t->queue.backend == &cpu_backend ? kernel_family_name(t->queue.kernels) : NULL };
     CheckpointFile *files;
     int count = files_make(t, &files);
     ShardList list = shards_to_save(t);

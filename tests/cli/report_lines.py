@@ -64,6 +64,104 @@ def averages(data, folder):
         before = step
 
 
+def speed_told(data, folder):
+    """bench peak keeps what it prints; MFU is a share of it, in both conventions; a line has the mean speed since the one before."""
+    cache, out = os.path.join(folder, "cache"), os.path.join(folder, "speed.jsonl")
+    env = dict(os.environ, XDG_CACHE_HOME=cache)
+    told = run.jotun("bench", "peak", "--threads", 1, env=env).stdout
+    kept = open(os.path.join(cache, "jotun", "peak")).read()
+    family, threads, fp32 = kept.split("\t")[1:4]
+    printed = re.search(r"fp32, GFLOP/s: .* ([0-9.]+) +([0-9.]+)\n", told)
+    if f"{family} kernels" not in told or threads != "1" or kept.count("\n") != 1 or abs(float(fp32) / 1e9 - float(printed[2])) > 1e-3 * float(printed[2]):
+        sys.exit(f"bench peak prints\n{told}and keeps\n{kept}")
+    with open(os.path.join(cache, "jotun", "peak"), "w") as file:
+        file.write("a line of another version\n" + kept.replace(fp32, "2e12"))
+    done = run.jotun(*arguments(data, 12, "--metrics", out, "--log-interval", 5), env=env)
+    if "MFU is a share of 2000.0 GFLOP/s, the peak of 1 thread on this machine, by jotun bench peak\n" not in done.stderr:
+        sys.exit(f"the peak of the cache is not named:\n{done.stderr}")
+    rows, before = {row["step"]: row for row in map(json.loads, open(out))}, 0
+    for step, speed, flops, full, causal, memory in re.findall(
+            r"^step (\d+)/12 .*  (\d+) tokens/s .*  ([0-9.]+) GFLOP/s  MFU ([0-9.]+) % \(causal ([0-9.]+) %\)  ([0-9.]+ [KMG]iB)$", done.stderr, re.M):
+        row, part = rows[int(step)], [rows[s] for s in range(before + 1, int(step) + 1)]
+        mean = sum(r["tokens"] - rows.get(s - 1, {"tokens": 0})["tokens"] for s, r in rows.items() if before < s <= int(step)) / sum(r["seconds"] for r in part)
+        if abs(mean - float(speed)) > 1 + 1e-4 * mean or abs(row["mean_tokens_per_second"] - mean) > 1 + 1e-4 * mean or row["mean_of_steps"] != len(part):
+            sys.exit(f"step {step}: {speed} tokens/s, the mean of {len(part)} steps is {mean}: {row}")
+        share = 1e9 * float(flops) / 2e12 * 100
+        if abs(share - float(full)) > 0.06 or not 0.8 < (float(causal) + 0.05) / (float(full) + 0.05) <= 1 or abs(row["mfu_full"] * 2e12 / row["model_flops_full"] - 1) > 1e-4:
+            sys.exit(f"step {step}: MFU {full} and {causal} at {flops} GFLOP/s: {row}")
+        before = int(step)
+    if before != 12 or any("mean_loss" in rows[s] for s in (2, 7, 11)):
+        sys.exit(f"lines of speed until step {before}:\n{done.stderr}")
+    os.remove(os.path.join(cache, "jotun", "peak"))
+    if not re.search(r"MFU is a share of [0-9.]+ GFLOP/s, .* measured in 40 ms; jotun bench peak ", run.jotun(*arguments(data, 1), env=env).stderr):
+        sys.exit("a run without a peak in the cache measures none")
+    if os.listdir(os.path.join(cache, "jotun")):
+        sys.exit("a run has written into the cache")
+
+
+def profile_written(data, folder):
+    """All ranks' operations and messages of the steps that were asked for, within their steps; and a table that adds up to them."""
+    out = os.path.join(folder, "profile.json")
+    done = run.jotun(*arguments(data, 8, "--profile", out, "--profile-step-start", 4, "--profile-step-end", 5, "--ranks", 4, "--tp", 2,
+                                "--pp", 2))
+    events = json.load(open(out))["traceEvents"]
+    spans = [e for e in events if e["ph"] == "X"]
+    names = {e["args"]["name"] for e in events if e["name"] == "process_name"}
+    if len(names) != 4 or "rank 3: pp 1, dp 0, cp 0, tp 1" not in names or {e["args"]["step"] for e in spans} != {4, 5}:
+        sys.exit(f"the ranks of the profile are {names}, its steps {sorted({e['args']['step'] for e in spans})}")
+    inside = 0
+    for rank in range(4):
+        for step in 4, 5:
+            mine = [e for e in spans if e["pid"] == rank and e["args"]["step"] == step and e["tid"] == 0]
+            whole = [e for e in mine if e["cat"] == "step"]
+            parts = sorted((e for e in mine if e["cat"] != "step"), key=lambda e: e["ts"])
+            ends = [e["ts"] + e["dur"] for e in parts]
+            overlap = any(b["ts"] < end - 0.002 for end, b in zip(ends, parts[1:]))
+            if len(whole) != 1 or overlap or parts[0]["ts"] < whole[0]["ts"] or max(ends) > whole[0]["ts"] + whole[0]["dur"] + 0.002:
+                sys.exit(f"rank {rank}, step {step}: {len(whole)} steps, overlap {overlap}, or something is outside of the step")
+            if not {"matmul_forward", "attention_backward", "adamw", "tp all-reduce"} <= {e["name"] for e in parts}:
+                sys.exit(f"rank {rank}, step {step} has only {sorted({e['name'] for e in parts})}")
+            inside += sum(e["dur"] for e in parts) / 8e3
+    if not any(e["cat"] == "message" and e["name"] == "pp send" and e["args"]["bytes"] > 0 for e in spans):
+        sys.exit("no message from stage to stage")
+    rows = {m[1].strip(): (float(m[2]), float(m[3])) for m in re.finditer(r"^(.{33}) .{9} +([0-9.]+) +(-?[0-9.]+) %", done.stdout, re.M)}
+    total, idle = rows.pop("step"), rows.pop("in no operation")
+    if abs(sum(ms for ms, _ in rows.values()) - inside) > 0.01 * inside or abs(inside + idle[0] - total[0]) > 0.01 * total[0] or total[1] != 100:
+        sys.exit(f"the table has {inside} ms in operations of the file and {total} in all:\n{done.stdout}")
+    done = run.jotun(*arguments(data, 3, "--profile", out), check=False)
+    if done.returncode != 1 or "this run has the steps 1 to 3, and 3 to 5 were to be profiled; give --profile-step-start" not in done.stderr:
+        sys.exit(f"a profile of steps that do not come: exit code {done.returncode}\n{done.stderr}")
+    done = run.jotun(*arguments(data, 8, "--profile", "/dev/full"))
+    if "--profile /dev/full cannot be written: No space left on device; training continues" not in done.stderr:
+        sys.exit(f"a profile on a full disk:\n{done.stderr}")
+
+
+def kernels_kept(data, folder):
+    """The family of kernels is named at the start, kept by what reads the checkpoint, and never changed silently."""
+    out = os.path.join(folder, "portable")
+    run.jotun(*arguments(data, 2, "--kernels", "portable", "--save", out))
+    again = run.jotun(*arguments(data, 3, "--load", out)).stderr
+    if "device cpu, portable kernels, 1 thread" not in again or "--kernels" in again:
+        sys.exit(f"a run that resumes one of --kernels portable:\n{again}")
+    absent = "neon" if os.uname().machine == "x86_64" else "avx2"
+    refused = run.jotun(*arguments(data, 3, "--kernels", absent), check=False)
+    if refused.returncode != 1 or f"--kernels {absent}: this machine does not have these instructions; every rank runs " not in refused.stderr:
+        sys.exit(f"--kernels {absent} on another machine: exit code {refused.returncode}\n{refused.stderr}")
+    changed = "the checkpoint was computed by --kernels portable; --kernels avx2 was given: the results differ in their last bits"
+    if "avx2" in open("/proc/cpuinfo").read():
+        texts = {
+            "train": lambda *more: run.jotun(*arguments(data, 3, "--load", out, *more)),
+            "eval": lambda *more: run.jotun("eval", "perplexity", "--load", out, "--data-path", data, *more),
+            "generate": lambda *more: run.jotun("generate", "--load", out, "--prompt", "a", "--max-new-tokens", "4", *more)}
+        for name, command in texts.items():
+            if changed in command().stderr or changed not in command("--kernels", "avx2").stderr:
+                sys.exit(f"{name} from a checkpoint of --kernels portable: not said when, or said unless, they change")
+        kept, same, other = (json.loads(texts["eval"](*more).stdout)["loss"]
+                             for more in ([], ["--kernels", "portable"], ["--kernels", "avx2"]))
+        if kept != same or kept == other:
+            sys.exit(f"eval of a checkpoint of --kernels portable: {kept}, given {same}, given avx2 {other}")
+
+
 def narrow_terminal(data, folder):
     """80 columns hold the time left, and no number is cut."""
     master, slave = pty.openpty()
@@ -82,7 +180,7 @@ def narrow_terminal(data, folder):
     if len(lines) < 15:
         sys.exit(f"{len(lines)} lines of 20 steps on a terminal")
     for line in lines:
-        if len(line) > 79 or not re.search(r"  \S.* left  loss [0-9.]+  ", line) or not re.search(r"(tokens/s|lr \S+e-\d\d|grad [0-9.]+|samples| ms|GFLOP/s)$", line):
+        if len(line) > 79 or not re.search(r"  \S.* left  loss [0-9.]+  ", line) or not re.search(r"(tokens/s|lr \S+e-\d\d|grad [0-9.]+|samples| ms|GFLOP/s|%\)|iB)$", line):
             sys.exit(f"a line of progress at 80 columns: {line!r}, {len(line)} columns")
 
 
@@ -148,7 +246,7 @@ def read_again(data, folder):
 
 
 def main():
-    checks = [full_disk, averages, narrow_terminal, lambda *at: nobody_reads(*at, False), lambda *at: nobody_reads(*at, True), read_again]
+    checks = [full_disk, averages, narrow_terminal, lambda *at: nobody_reads(*at, False), lambda *at: nobody_reads(*at, True), read_again, kernels_kept, speed_told, profile_written]
     with run.work_folder() as folder:
         data = run.corpus(folder)
         for check in [checks[int(i)] for i in sys.argv[1:]] or checks:

@@ -23,7 +23,7 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 JOTUN = os.path.abspath(os.environ.get("JOTUN", "build/release/bin/jotun"))
 TEXTS = "/usr/share/common-licenses/*"
 TEXTS_SHA256 = "1021017e9362672c7676616e3b55cd7d4c5b85c7d2c966be8934486bc902fcd4"   # of Debian 12's, in the order of their names
-FREE = re.compile(r"(?:\d+ (?:h|min) )*\d[\d.]* (?:ms|us|s|h|min|[KMGT]?i?B/s|tokens/s|[KMGT]?FLOP/s)(?![\w/])")
+FREE = re.compile(r"(?:\d+ (?:h|min) )*\d[\d.]* (?:ms|us|s|h|min|[KMGT]?i?B/s|tokens/s|[KMGT]?FLOP/s|%|[KMG]iB)(?![\w/])")
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 

@@ -23,7 +23,7 @@ static Tensor tensor_of(uint64_t key, int64_t b, int64_t s, int64_t h, int64_t d
     return x;
 }
 
-typedef struct { const FlashFamily *family; int threads; double p; } How;
+typedef struct { KernelFamily family; int threads; double p; } How;
 
 static void pass(const Flash *x, int threads, bool backward)
 {
@@ -62,25 +62,15 @@ static Result run(How how, int64_t first, int64_t count)
 
 static void result_free(Result *r) { for (int i = 0; i < OUTPUTS; i++) free(r->output[i].data); }
 
-static void same(const char *what, const FlashFamily *family, const Result *one, const Result *two, bool bits)
+static void same(const char *what, KernelFamily family, const Result *one, const Result *two, bool bits)
 {
     for (int i = 0; i < OUTPUTS; i++)
         for (int64_t j = 0; j < tensor_count(one->output[i]); j++) {
             float x = ((float *)one->output[i].data)[j], y = ((float *)two->output[i].data)[j];
             if (bits ? memcmp(&x, &y, 4) != 0 : !(fabsf(x - y) <= 3e-5f))
-                fail_msg("%s, family %s: %s[%lld] is %.9g and %.9g", what, flash_family_name(family), output_name[i],
+                fail_msg("%s, family %s: %s[%lld] is %.9g and %.9g", what, kernel_family_name(family), output_name[i],
                          (long long)j, (double)x, (double)y);
         }
-}
-
-static bool fused(const FlashFamily *family)
-{
-    const char *name = flash_family_name(family);
-#ifdef __aarch64__
-    return strcmp(name, "portable") != 0;
-#else
-    return strncmp(name, "avx", 3) == 0;
-#endif
 }
 
 static void families_agree(void **state)
@@ -88,14 +78,13 @@ static void families_agree(void **state)
     (void)state;
     for (int drops = 0; drops < 2; drops++) {
         double p = drops ? 0.3 : 0;
-        Result best = run((How){ NULL, 1, p }, 0, S);
-        bool   best_fused = fused(flash_family_at(0)) && flash_family_runs(flash_family_at(0));
-        for (int i = 0; i < FLASH_FAMILIES; i++) {
-            const FlashFamily *family = flash_family_at(i);
-            if (!family || !flash_family_runs(family)) continue;
+        Result best = run((How){ KERNELS_AUTO, 1, p }, 0, S);
+        for (KernelFamily family = KERNELS_AUTO + 1; family < KERNEL_FAMILIES; family++) {
+            if (!kernel_family_callable(family)) continue;
+            bool bits = kernel_family_runs(family) && kernel_family_alike(family, kernel_family_best());
             Result one = run((How){ family, 1, p }, 0, S), three = run((How){ family, 3, p }, 0, S);
             same("one and three threads", family, &one, &three, true);
-            same("the best and this", family, &best, &one, best_fused && fused(family));
+            same("the best and this", family, &best, &one, bits);
             result_free(&one);
             result_free(&three);
         }
@@ -108,9 +97,8 @@ static void queries_are_independent(void **state)
 {
     (void)state;
     static const int64_t part[][2] = { { 0, 1 }, { 31, 1 }, { 40, 70 }, { 190, 15 } };
-    for (int f = 0; f < FLASH_FAMILIES; f++) {
-        const FlashFamily *family = flash_family_at(f);
-        if (!family || !flash_family_runs(family)) continue;
+    for (KernelFamily family = KERNELS_AUTO + 1; family < KERNEL_FAMILIES; family++) {
+        if (!kernel_family_callable(family)) continue;
         Result all = run((How){ family, 2, 0.1 }, 0, S);
         for (int i = 0; i < 4; i++) {
             Result some = run((How){ family, 2, 0.1 }, part[i][0], part[i][1]);
@@ -120,7 +108,7 @@ static void queries_are_independent(void **state)
                     int64_t s = j / x.stride[1] % S;
                     bool within = s >= part[i][0] && s < part[i][0] + part[i][1];
                     if (within && memcmp((float *)x.data + j, (float *)y.data + j, 4))
-                        fail_msg("family %s: %s of query %lld alone is %.9g instead of %.9g", flash_family_name(family),
+                        fail_msg("family %s: %s of query %lld alone is %.9g instead of %.9g", kernel_family_name(family),
                                  output_name[o], (long long)s, (double)((float *)y.data)[j],
                                  (double)((float *)x.data)[j]);
                 }

@@ -65,7 +65,7 @@ static float *numbers(int64_t count, uint64_t key, bool whole)
     return x;
 }
 
-typedef struct { const GemmFamily *family; Product product; Dtype input, output; bool add, bias; int threads; } How;
+typedef struct { KernelFamily family; Product product; Dtype input, output; bool add, bias; int threads; } How;
 
 /* y of [M, N], rows N + GAP apart, as the product leaves it; old is what it held before, and its first row the bias. */
 static void *run(Size s, const float *a, const float *b, const float *old, How how)
@@ -93,7 +93,7 @@ static void *run(Size s, const float *a, const float *b, const float *old, How h
 static void tell(const char *what, Size s, How how, int64_t i, int64_t j, double got, double want)
 {
     fail_msg("%s: %s %s, %s to %s, add %d, %d threads, %lld x %lld x %lld: y[%lld][%lld] is %.9g instead of %.9g",
-             what, gemm_family_name(how.family), product_name[how.product], dtype_name(how.input),
+             what, kernel_family_name(how.family), product_name[how.product], dtype_name(how.input),
              dtype_name(how.output), how.add, how.threads, (long long)s.M, (long long)s.N, (long long)s.K,
              (long long)i, (long long)j, got, want);
 }
@@ -101,13 +101,10 @@ static void tell(const char *what, Size s, How how, int64_t i, int64_t j, double
 /* Calls body for every family that runs here, product and pair of types. */
 static void everywhere(void (*body)(How how))
 {
-    for (int f = 0; f < GEMM_FAMILIES; f++)
-        for (int c = 0; c < PRODUCTS * 4; c++) {
-            const GemmFamily *family = gemm_family_at(f);
-            if (family && gemm_family_runs(family))
-                body((How){ .family = family, .product = (Product)(c / 4), .input = c / 2 % 2 ? BF16 : F32,
-                            .output = c % 2 ? BF16 : F32, .threads = 3 });
-        }
+    for (KernelFamily family = KERNELS_AUTO + 1; family < KERNEL_FAMILIES; family++)
+        for (int c = 0; c < PRODUCTS * 4 && kernel_family_callable(family); c++)
+            body((How){ .family = family, .product = (Product)(c / 4), .input = c / 2 % 2 ? BF16 : F32,
+                        .output = c % 2 ? BF16 : F32, .threads = 3 });
 }
 
 /* Tails of every tile and block; more columns than a slab holds; more depth than a pass; nothing at all. */
@@ -213,12 +210,10 @@ static void same_bits_case(How how)
     part_agrees(y, how, 50, 23, 60, 1);              /* a column alone */
     how.threads = 3;
     part_agrees(y, how, 1, 100, 31, 70);             /* a part at another place in its tiles */
-    for (int f = 0; f < GEMM_FAMILIES; f++) {        /* families with the same arithmetic */
-        const GemmFamily *other = gemm_family_at(f);
-        if (!other || !gemm_family_runs(other) || other == how.family) continue;
-        const char *mine = gemm_family_name(how.family), *its = gemm_family_name(other);
-        if (strncmp(mine, "avx", 3) || strncmp(its, "avx", 3)) continue;
-        if (how.input == BF16 && (strstr(mine, "bf16") || strstr(its, "bf16"))) continue;
+    for (KernelFamily other = KERNELS_AUTO + 1; other < KERNEL_FAMILIES; other++) {
+        if (!kernel_family_runs(other) || !kernel_family_runs(how.family) || other == how.family) continue;
+        if (!kernel_family_alike(other, how.family)) continue;
+        if (how.input == BF16 && (other == KERNELS_AVX512_BF16 || how.family == KERNELS_AVX512_BF16)) continue;
         How again = how;
         again.family = other;
         part_agrees(y, again, 0, real.M, 0, real.N);
@@ -240,9 +235,9 @@ static void bf16_is_rounded_to_nearest_even(void **state)
     static const uint16_t want[]  = { 0x3f80,    0x3f82,    0x3f81,        0xbf82,     0x7f80,          0x7f80,   0x7fc0, 0x0008 };
     enum { COUNT = sizeof want / sizeof *want };
     const float one = 1, zero[COUNT] = { 0 };
-    for (int f = 0; f < GEMM_FAMILIES; f++) {
-        How how = { .family = gemm_family_at(f), .product = NN, .input = F32, .output = BF16, .threads = 1 };
-        if (!how.family || !gemm_family_runs(how.family)) continue;
+    for (KernelFamily f = KERNELS_AUTO + 1; f < KERNEL_FAMILIES; f++) {
+        How how = { .family = f, .product = NN, .input = F32, .output = BF16, .threads = 1 };
+        if (!kernel_family_callable(f)) continue;
         uint16_t *y = run((Size){ COUNT, 1, 1 }, given, &one, zero, how);
         for (int i = 0; i < COUNT; i++) assert_int_equal(y[i * (1 + GAP)], want[i]);
         free(y);

@@ -49,6 +49,7 @@ CPU(attention_forward, AttentionForward)
     check(&x);
     WANT(a->o, a->q.dim[0], a->q.dim[1], a->q.dim[2], a->v.dim[3]);
     x.dropout_key = dropout_key(q->step_state, a->site);
+    x.family = q->kernels;
     flash_forward(q->team, &x, q->op_workspace, q->op_workspace_bytes);
 }
 
@@ -109,6 +110,7 @@ CPU(attention_backward, AttentionBackward)
     WANT(a->d_o, B, S, H, E);
     WANT(a->delta, B, S, H);
     x.dropout_key = dropout_key(q->step_state, a->site);
+    x.family = q->kernels;
     flash_backward(q->team, &x, q->op_workspace, q->op_workspace_bytes);
 }
 

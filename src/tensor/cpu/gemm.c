@@ -56,41 +56,19 @@ static size_t  aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 /* ---- families ---- */
 
-static const GemmFamily *const families[GEMM_FAMILIES] = {
-#ifdef __x86_64__
-    &gemm_avx512_bf16, &gemm_avx512, &gemm_avx2, &gemm_neon, &gemm_portable
-#elif defined(__aarch64__)
-    &gemm_neon, &gemm_portable
-#else
-    &gemm_portable
-#endif
-};
-
-const GemmFamily *gemm_family_at(int i) { return i >= 0 && i < GEMM_FAMILIES ? families[i] : NULL; }
-const char *gemm_family_name(const GemmFamily *family) { return family->name; }
-
-bool gemm_family_runs(const GemmFamily *family)
+const GemmFamily *gemm_family_of(KernelFamily family)
 {
+    static const GemmFamily *const table[KERNEL_FAMILIES] = {
 #ifdef __x86_64__
-    bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                  __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-    if (family == &gemm_avx512_bf16) return avx512 && __builtin_cpu_supports("avx512bf16");
-    if (family == &gemm_avx512) return avx512;
-    if (family == &gemm_avx2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+        [KERNELS_AVX512_BF16] = &gemm_avx512_bf16, [KERNELS_AVX512] = &gemm_avx512,
+        [KERNELS_AVX2] = &gemm_avx2,
 #endif
-    return family != NULL;
-}
-
-/* The NEON kernels compiled for another machine run, but are not the best there. */
-const GemmFamily *gemm_family_best(void)
-{
-    for (int i = 0; i < GEMM_FAMILIES; i++) {
-#ifndef __aarch64__
-        if (families[i] == &gemm_neon) continue;
+#if defined(__x86_64__) || defined(__aarch64__)
+        [KERNELS_NEON] = &gemm_neon,
 #endif
-        if (families[i] && gemm_family_runs(families[i])) return families[i];
-    }
-    return &gemm_portable;
+        [KERNELS_PORTABLE] = &gemm_portable,
+    };
+    return table[family == KERNELS_AUTO ? kernel_family_best() : family];
 }
 
 /* ---- workspace ---- */
@@ -98,7 +76,7 @@ const GemmFamily *gemm_family_best(void)
 /* Lays the workspace out, and returns its bytes. `memory` is NULL when only the bytes are wanted. */
 static size_t product_make(Product *p, const Gemm *g, int threads, char *memory)
 {
-    const GemmFamily *f = g->family ? g->family : gemm_family_best();
+    const GemmFamily *f = gemm_family_of(g->family);
     *p = (Product){ .g = g, .f = f };
     p->form       = g->input == F32 ? GEMM_WORDS : g->input == F16 ? GEMM_HALVES
                   : f->pairs ? GEMM_PAIRS : GEMM_WIDENED;
@@ -132,8 +110,9 @@ size_t gemm_workspace_bytes(const Gemm *g, int threads)
     Product p;
     Gemm    of_family = *g;
     size_t  most = 0;
-    for (int i = 0; i < GEMM_FAMILIES && families[i]; i++) {
-        of_family.family = families[i];
+    for (KernelFamily f = KERNELS_AVX512_BF16; f < KERNEL_FAMILIES; f++) {
+        if (!gemm_family_of(f)) continue;
+        of_family.family = f;
         size_t bytes = product_make(&p, &of_family, threads, NULL);
         if (bytes > most) most = bytes;
     }
@@ -303,8 +282,8 @@ void gemm(Team *team, const Gemm *g, void *workspace, size_t workspace_bytes)
           (long long)g->K);
     CHECK(g->a.col == 1 || g->a.row == 1, "gemm wants rows or columns of a adjacent");
     CHECK(g->b.col == 1 || g->b.row == 1, "gemm wants rows or columns of b adjacent");
-    CHECK(!g->family || gemm_family_runs(g->family), "gemm family %s does not run on this machine",
-          g->family->name);
+    CHECK(!g->family || kernel_family_callable(g->family), "the %s kernels do not run on this machine",
+          kernel_family_name(g->family));
     CHECK((g->input == F32 || g->input == BF16 || g->input == F16) &&
           (g->output == F32 || g->output == BF16 || g->output == F16), "gemm of %s to %s",
           dtype_name(g->input), dtype_name(g->output));

@@ -22,12 +22,11 @@
 #include <stdint.h>
 #include "base/team.h"
 #include "tensor/dtype.h"
+#include "tensor/kernel_family.h"
 
 /* Element (i, j) is at[i * row + j * col], in elements; row or col is 1. Elements need no alignment beyond
  * their own. */
 typedef struct { const void *at; int64_t row, col; } GemmMatrix;
-/* The kernels of one instruction set. */
-typedef struct GemmFamily GemmFamily;
 
 typedef struct {
     void       *y;                     /* [M, N]; overlaps neither a nor b */
@@ -37,7 +36,7 @@ typedef struct {
     Dtype       input, output;         /* F32, BF16 or F16: of a, b and bias; of y */
     bool        add;                   /* y += a b instead of y = a b */
     const void *bias;                  /* [N], added to each row of a b; NULL: none. Not with `add`. */
-    const GemmFamily *family;          /* NULL: the best that this machine can run */
+    KernelFamily family;
 } Gemm;
 
 /* Bytes that gemm needs to work in, at most 10 MiB and 0.5 MiB for each thread, and for output in 16 bits
@@ -49,12 +48,4 @@ size_t gemm_workspace_bytes(const Gemm *g, int threads);
  * aligned to 64 bytes, belongs to this call while it runs, and needs no initial contents. A wrong argument
  * is a CHECK. */
 void   gemm(Team *team, const Gemm *g, void *workspace, size_t workspace_bytes);
-
-/* "avx512-bf16", "avx512", "avx2", "neon", "portable": best first. NULL from GEMM_FAMILIES on. */
-enum { GEMM_FAMILIES = 5 };
-const GemmFamily *gemm_family_at  (int i);
-const char       *gemm_family_name(const GemmFamily *family);
-/* Whether this machine has the family's instructions; portable runs everywhere. */
-bool              gemm_family_runs(const GemmFamily *family);
-const GemmFamily *gemm_family_best(void);
 #endif

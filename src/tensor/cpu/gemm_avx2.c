@@ -2,8 +2,7 @@
  * 16. */
 #ifdef __AVX2__
 #include <immintrin.h>
-#define FAMILY      gemm_avx2
-#define FAMILY_NAME "avx2"
+#define FAMILY  gemm_avx2
 #define LANES   8
 #define ROWS    6
 #define VECTORS 2

@@ -2,8 +2,7 @@
  * 3 vectors of b, 1 broadcast = 28 of 32. */
 #ifdef __AVX512BF16__
 #include <immintrin.h>
-#define FAMILY      gemm_avx512_bf16
-#define FAMILY_NAME "avx512-bf16"
+#define FAMILY  gemm_avx512_bf16
 #define LANES   16
 #define ROWS    8
 #define VECTORS 3

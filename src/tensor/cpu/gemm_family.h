@@ -28,8 +28,7 @@ typedef void GemmTile(float *sum, int64_t sum_row, bool add, const void *a, int6
 typedef void GemmPack(GemmWord *to, const void *from, int64_t row, int64_t depth, int64_t count,
                       GemmForm form);
 
-struct GemmFamily {
-    const char *name;
+typedef struct {
     int         rows, columns;         /* of a register tile */
     bool        pairs;                 /* has a dot product of bf16 pairs */
     /* By form (pairs or not) and by how a lies: rows of words, or strips with the tile's rows adjacent. */
@@ -44,7 +43,10 @@ struct GemmFamily {
                   Dtype type);
     void (*store)(void *y, int64_t y_row, const float *tile, int64_t tile_row, int rows, int columns,
                   Dtype type);
-};
+} GemmFamily;
+
+/* NULL where the family is not built for this kind of machine. KERNELS_AUTO: the best one's. */
+const GemmFamily *gemm_family_of(KernelFamily family);
 
 extern const GemmFamily gemm_avx512_bf16, gemm_avx512, gemm_avx2, gemm_neon, gemm_portable;
 #endif

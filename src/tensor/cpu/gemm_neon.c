@@ -6,8 +6,7 @@
 #else
 #define MULTIPLY_ADD(a, b, sum) ((a) * (b) + (sum))
 #endif
-#define FAMILY      gemm_neon
-#define FAMILY_NAME "neon"
+#define FAMILY  gemm_neon
 #define LANES   4
 #define ROWS    8
 #define VECTORS 3

@@ -32,7 +32,11 @@ static Gemm weight_product(const MatmulBackwardWeight *a)
 }
 
 static size_t workspace(const Queue *q, Gemm g) { return gemm_workspace_bytes(&g, q->threads); }
-static void   multiply(Queue *q, Gemm g)        { gemm(q->team, &g, q->op_workspace, q->op_workspace_bytes); }
+static void   multiply(Queue *q, Gemm g)
+{
+    g.family = q->kernels;
+    gemm(q->team, &g, q->op_workspace, q->op_workspace_bytes);
+}
 
 size_t cpu_matmul_forward_workspace(const Queue *q, const MatmulForward *a)
 {

@@ -19,10 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/team.h"
-#include "tensor/cpu/gemm.h"
+#include "tensor/kernel_family.h"
 #include "tensor/tensor.h"
-
-typedef struct FlashFamily FlashFamily;
 
 /* B sequences   S queries   U keys   H query heads   G key-value heads   D channels of q and k, E of v and o
  * lse and delta are F32; the other floating-point tensors have one type, F32, BF16 or F16, and any strides
@@ -35,7 +33,7 @@ typedef struct {
     float    scale;
     double   p;                        /* of dropout; 0: none */
     uint64_t dropout_key;
-    const FlashFamily *family;         /* NULL: the best that this machine can run */
+    KernelFamily family;
 } Flash;
 
 /* Bytes to work in: those of each thread depend on D and E alone; the backward pass adds 4 bytes for each
@@ -47,12 +45,4 @@ void   flash_forward (Team *team, const Flash *x, void *workspace, size_t worksp
 /* With prob = exp(score - lse) and dprob = dropout (do . v):   dv += dropout prob do
  * dscore = prob (dprob - delta),   dk += scale dscore q,   dq += scale dscore k */
 void   flash_backward(Team *team, const Flash *x, void *workspace, size_t workspace_bytes);
-
-/* "avx512", "avx2", "neon", "portable": best first. NULL from FLASH_FAMILIES on. */
-enum { FLASH_FAMILIES = 4 };
-const FlashFamily *flash_family_at  (int i);
-const char        *flash_family_name(const FlashFamily *family);
-/* The family of the products' register tiles. */
-const GemmFamily  *flash_family_gemm(const FlashFamily *family);
-bool               flash_family_runs(const FlashFamily *family);
 #endif

@@ -254,7 +254,7 @@ static void backward_thread(void *context, int thread, int threads)
 
 size_t flash_backward_workspace(const Flash *x, int threads)
 {
-    FlashRun r = flash_run_of(x, NULL);
+    FlashRun r = flash_run_of(x, x->family);
     size_t   bytes = flash_bytes(x, threads, thread_bytes);
     return bytes > 0 ? bytes + shared_make(&r, NULL) : 0;
 }

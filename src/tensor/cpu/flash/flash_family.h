@@ -57,7 +57,7 @@ typedef struct {
     const float   *lse, *delta;        /* [queries] */
 } FlashBackward;
 
-struct FlashFamily {
+typedef struct {
     const GemmFamily *gemm;
     int               lanes;           /* of a vector; a tile's columns are some vectors */
     /* Register tiles of the first 1, 2, ... vectors of a strip, by how a lies, as GemmFamily.tile: for a
@@ -74,7 +74,10 @@ struct FlashFamily {
     void (*store_rows)(float *to, int64_t row, const float *x, int64_t rows, int64_t columns, bool add);
     /* factor[i] = the dropout factor of element index + i, for n up to FLASH_FACTORS */
     void (*dropout)(float *factor, uint64_t key, uint64_t index, int n, uint32_t threshold, float scale);
-};
+} FlashFamily;
+
+/* As gemm_family_of. avx512-bf16 has the functions of avx512: no dot product of pairs is used here. */
+const FlashFamily *flash_family_of(KernelFamily family);
 
 extern const FlashFamily flash_avx512, flash_avx2, flash_neon, flash_portable;
 #endif

@@ -5,40 +5,27 @@
 
 /* ---- families ---- */
 
-static const FlashFamily *const families[FLASH_FAMILIES] = {
-#ifdef __x86_64__
-    &flash_avx512, &flash_avx2, &flash_neon, &flash_portable
-#elif defined(__aarch64__)
-    &flash_neon, &flash_portable
-#else
-    &flash_portable
-#endif
-};
-
-const FlashFamily *flash_family_at(int i) { return i >= 0 && i < FLASH_FAMILIES ? families[i] : NULL; }
-const char *flash_family_name(const FlashFamily *family) { return gemm_family_name(family->gemm); }
-const GemmFamily *flash_family_gemm(const FlashFamily *family) { return family->gemm; }
-bool flash_family_runs(const FlashFamily *family) { return gemm_family_runs(family->gemm); }
-
-/* That of gemm's best family without a dot product of pairs, which is not used here. */
-static const FlashFamily *family_best(void)
+const FlashFamily *flash_family_of(KernelFamily family)
 {
-    for (int i = 0; i < FLASH_FAMILIES && families[i]; i++) {
-#ifndef __aarch64__
-        if (families[i] == &flash_neon) continue;
+    static const FlashFamily *const table[KERNEL_FAMILIES] = {
+#ifdef __x86_64__
+        [KERNELS_AVX512_BF16] = &flash_avx512, [KERNELS_AVX512] = &flash_avx512, [KERNELS_AVX2] = &flash_avx2,
 #endif
-        if (flash_family_runs(families[i])) return families[i];
-    }
-    return &flash_portable;
+#if defined(__x86_64__) || defined(__aarch64__)
+        [KERNELS_NEON] = &flash_neon,
+#endif
+        [KERNELS_PORTABLE] = &flash_portable,
+    };
+    return table[family == KERNELS_AUTO ? kernel_family_best() : family];
 }
 
 /* ---- sizes and memory ---- */
 
 static int64_t rounded(int64_t n, int64_t part) { return flash_cuts(n, part) * part; }
 
-FlashRun flash_run_of(const Flash *x, const FlashFamily *family)
+FlashRun flash_run_of(const Flash *x, KernelFamily family)
 {
-    FlashRun r = { .x = x, .f = family ? family : family_best(),
+    FlashRun r = { .x = x, .f = flash_family_of(family),
                    .B = x->q.dim[0], .S = x->q.dim[1], .U = x->k.dim[1], .H = x->q.dim[2], .G = x->k.dim[2],
                    .D = x->q.dim[3], .E = x->v.dim[3] };
     r.g       = r.f->gemm;
@@ -62,8 +49,9 @@ void *flash_take(FlashSpace *space, int64_t words)
 size_t flash_bytes(const Flash *x, int threads, size_t (*of_thread)(const FlashRun *r))
 {
     size_t most = 0;
-    for (int i = 0; i < FLASH_FAMILIES && families[i]; i++) {
-        FlashRun r = flash_run_of(x, families[i]);
+    for (KernelFamily f = KERNELS_AVX512_BF16; f < KERNEL_FAMILIES; f++) {
+        if (!flash_family_of(f)) continue;
+        FlashRun r = flash_run_of(x, f);
         if (r.B * r.S * r.H * r.G == 0) return 0;
         size_t bytes = of_thread(&r);
         if (bytes > most) most = bytes;

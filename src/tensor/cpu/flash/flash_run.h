@@ -37,7 +37,7 @@ static inline int64_t flash_cuts(int64_t n, int64_t part) { return (n + part - 1
 typedef struct { char *memory; size_t used; } FlashSpace;
 void *flash_take(FlashSpace *space, int64_t words);
 
-FlashRun    flash_run_of(const Flash *x, const FlashFamily *family);
+FlashRun    flash_run_of(const Flash *x, KernelFamily family);
 const void *flash_at(Tensor x, int64_t b, int64_t s, int64_t h);
 FlashKeys   flash_keys(const FlashRun *r, int64_t b, int64_t s);
 /* Rows s to s + count - 1 of one head, where they lie if the register tiles can read them there, else copied

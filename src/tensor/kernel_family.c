@@ -1,0 +1,67 @@
+/* Which families of kernels there are, and which of them this machine runs. */
+#include "tensor/kernel_family.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const names[KERNEL_FAMILIES] = {
+    [KERNELS_AUTO] = "auto", [KERNELS_AVX512_BF16] = "avx512-bf16", [KERNELS_AVX512] = "avx512",
+    [KERNELS_AVX2] = "avx2", [KERNELS_NEON]        = "neon",        [KERNELS_PORTABLE] = "portable",
+};
+
+const char *kernel_family_name(KernelFamily family) { return names[family]; }
+
+KernelFamily kernel_family_named(const char *name)
+{
+    for (KernelFamily f = KERNELS_AVX512_BF16; f < KERNEL_FAMILIES; f++)
+        if (strcmp(names[f], name) == 0) return f;
+    return KERNELS_AUTO;
+}
+
+bool kernel_family_runs(KernelFamily family)
+{
+    switch (family) {
+#ifdef __x86_64__
+    case KERNELS_AVX512_BF16:
+        return kernel_family_runs(KERNELS_AVX512) && __builtin_cpu_supports("avx512bf16");
+    case KERNELS_AVX512:
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+    case KERNELS_AVX2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#elif defined(__aarch64__)
+    case KERNELS_NEON: return true;
+#endif
+    case KERNELS_PORTABLE: return true;
+    default: return false;
+    }
+}
+
+bool kernel_family_callable(KernelFamily family)
+{
+#ifdef __x86_64__
+    if (family == KERNELS_NEON) return true;
+#endif
+    return kernel_family_runs(family);
+}
+
+KernelFamily kernel_family_best(void)
+{
+    KernelFamily f = KERNELS_AVX512_BF16;
+    while (!kernel_family_runs(f)) f++;
+    return f;
+}
+
+bool kernel_family_alike(KernelFamily one, KernelFamily other)
+{
+    return one == other || (one != KERNELS_PORTABLE && other != KERNELS_PORTABLE);
+}
+
+const char *kernel_family_list(char out[96], uint32_t families)
+{
+    size_t used = 0;
+    out[0] = 0;
+    for (KernelFamily f = KERNELS_AVX512_BF16; f < KERNEL_FAMILIES; f++)
+        if (families >> f & 1)
+            used += (size_t)snprintf(out + used, 96 - used, "%s%s", used ? ", " : "", names[f]);
+    return out;
+}

@@ -1,0 +1,29 @@
+#ifndef TENSOR_KERNEL_FAMILY_H
+#define TENSOR_KERNEL_FAMILY_H
+/* The kernels of the cpu back end come in families, one for each set of instructions. A run has one family
+ * for all its ops (Queue.kernels), since the bits of its results depend on it. All families but `portable`
+ * have a fused multiply-add and give the same bits in fp32; in bf16 avx512-bf16 differs from them. */
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Best first. KERNELS_AUTO: the best that this machine runs. */
+typedef enum {
+    KERNELS_AUTO, KERNELS_AVX512_BF16, KERNELS_AVX512, KERNELS_AVX2, KERNELS_NEON, KERNELS_PORTABLE,
+    KERNEL_FAMILIES
+} KernelFamily;
+
+/* "auto", "avx512-bf16", "avx512", "avx2", "neon", "portable" */
+const char  *kernel_family_name (KernelFamily family);
+/* KERNELS_AUTO where no family has this name. */
+KernelFamily kernel_family_named(const char *name);
+/* Whether this machine has the family's instructions; portable runs everywhere. KERNELS_AUTO: false. */
+bool         kernel_family_runs (KernelFamily family);
+/* Whether the kernels can be called, as tests do: also those of neon compiled for x86-64, whose bits are not
+ * neon's, because the multiply-add is not fused there. */
+bool         kernel_family_callable(KernelFamily family);
+KernelFamily kernel_family_best (void);
+/* Whether fp32 results have the same bits. */
+bool         kernel_family_alike(KernelFamily one, KernelFamily other);
+/* The names of the families whose bits (1 << family) are set: "avx2, neon, portable". */
+const char  *kernel_family_list (char out[96], uint32_t families);
+#endif

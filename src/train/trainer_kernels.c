@@ -1,0 +1,61 @@
+/* Which family of kernels a run has. Its results depend on it in their last bits, so all ranks have the same,
+ * and a run that resumes has the one that it began with. */
+#include <string.h>
+#include "base/log.h"
+#include "base/seam.h"
+#include "train/trainer.h"
+
+/* From this bit on: what the run is to have, which ranks must agree on. They may have read it from different
+ * files, where directories of the same name are not the same. */
+enum { WANTED = 32 };
+
+static uint32_t families_run(int rank)
+{
+    uint32_t families = 0;
+    for (KernelFamily f = KERNELS_AUTO + 1; f < KERNEL_FAMILIES; f++)
+        if (kernel_family_runs(f) && seam.runs(rank, kernel_family_name(f))) families |= 1u << f;
+    return families;
+}
+
+static const char *consequence(KernelFamily now, KernelFamily before)
+{
+    return before == KERNELS_AUTO || !kernel_family_alike(now, before) ?
+           "the results differ in their last bits" : "in fp32 the results are the same to the bit";
+}
+
+/* Never silent, since it changes what the run computes. */
+static void log_change(const TrainConfig *config, KernelFamily now, KernelFamily before)
+{
+    const char *name = config->kernels_before;
+    if (!name || strcmp(name, kernel_family_name(now)) == 0) return;
+    const char *why = config->kernels ? "was given" :
+                      before ? "is used, since not every rank's machine runs that" :
+                               "is used, since this version does not have that";
+    log_line("the checkpoint was computed by --kernels %s; --kernels %s %s: %s", name,
+             kernel_family_name(now), why, consequence(now, before));
+}
+
+Status trainer_choose_kernels(Trainer *t)
+{
+    const TrainConfig *config = t->config;
+    if (t->queue.backend != &cpu_backend) return OK;
+    const char  *name = config->kernels_before;
+    KernelFamily before = name ? kernel_family_named(name) : KERNELS_AUTO;
+    KernelFamily wanted = config->kernels ? config->kernels : before, chosen = KERNELS_AUTO + 1;
+    uint32_t mine = families_run(t->mesh.rank);
+    uint64_t all  = agree_bits(t->world, mine | (uint64_t)1 << (WANTED + wanted));         /* <-> world */
+    if (all >> WANTED == 0)                              /* collective like the first one, and it fails */
+        return agree_on(t->world, wanted, "the family of kernels in the checkpoint of --load, by its number");
+    if (config->kernels && !(all >> wanted & 1)) {
+        char list[96];
+        kernel_family_list(list, (uint32_t)all);
+        return agree(t->world, mine >> wanted & 1 ? OK :
+                     fail(BAD_OPTION, "--kernels %s: this machine does not have these instructions; every "
+                          "rank runs %s", kernel_family_name(wanted), list));
+    }
+    while (!(all >> chosen & 1)) chosen++;
+    if (all >> wanted & 1) chosen = wanted;
+    t->queue.kernels = chosen;
+    if (t->mesh.rank == 0) log_change(config, chosen, before);
+    return OK;
+}
