@@ -11,7 +11,7 @@ const ExitCode exit_codes[EXIT_CODES] = {
     { "1", "something you can correct; the message says how" },
     { "2", "wrong usage" },
     { "3", "the machine failed" },
-    { "130, 143", "interrupted; saved where --save was given" },
+    { "128 + N", "interrupted by signal N (130: SIGINT, 143: SIGTERM); saved where --save was given" },
 };
 
 /* --- plain text ----------------------------------------------------------------------------------------- */
