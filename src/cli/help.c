@@ -169,8 +169,11 @@ void help_markdown(FILE *out)
         "`jotun config` shows each value with its source.\n\n"
         "Of an option given twice on one command line the last one counts, and a line in the log names\n"
         "both where they differ; an option that takes a list (`NAME...`) appends. Numbers are decimal,\n"
-        "without blanks. `cmake --install` installs a man page for each command (`man jotun-train`) and\n"
-        "completion for bash.\n");
+        "without blanks; one outside of its range is refused with the range, which is in its row of\n"
+        "`src/conf/options.def`. `cmake --install` installs a man page for each command (`man jotun-train`)\n"
+        "and completion for bash.\n\n| exit code | meaning |\n|---|---|\n");
+    for (int i = 0; i < EXIT_CODES; i++)
+        fprintf(out, "| %s | %s |\n", exit_codes[i].code, exit_codes[i].meaning);
     for (int i = 0; i < OPTIONS; i++) {
         if (option_group_begins(i))
             fprintf(out,
