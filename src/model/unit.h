@@ -19,7 +19,7 @@
 #include "tensor/precision.h"
 
 /* The KV cache of one layer, for generation: keys and values of earlier positions. k, v [b, capacity, G, D]
- * with G key-value heads of D channels; `used` positions are filled. */
+ * with G key-value heads of D channels; `used` positions are filled. model/ring.c appends to it. */
 typedef struct { Tensor k, v; int64_t used; } KvCache;
 
 /* What a unit runs with. The caller chooses the arenas, and so the lifetimes; a unit only names the one it
