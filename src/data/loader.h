@@ -30,7 +30,7 @@ typedef struct {
 typedef struct {
     int64_t sequence, micro, global;          /* S; b; samples per step (over all micro-batches and dp) */
     int     dp, dp_rank, cp, cp_rank;         /* sizes of the mesh axes and this rank's coordinates */
-    uint64_t seed;
+    uint64_t seed;                            /* of the order of samples */
     bool    reset_positions, reset_attention, mask_eod;   /* at each end of document */
     int32_t eod;                              /* id of the end of a document; -1: none */
     Dtype   loss_weight;                      /* type of loss_weight_T: F32, or F64 on the device `ref` */
