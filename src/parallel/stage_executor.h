@@ -25,7 +25,7 @@ typedef struct {
     /* weight gradients are computed later: what they read stays in the slot, not in scratch */
     bool     defer;
     ActivationSlot *slot[CHUNKS_MAX]; /* owned */
-    int      slots[CHUNKS_MAX];       /* number of slots of each chunk */
+    int      slots[CHUNKS_MAX];
     /* gradients between units of a chunk, used in turn; at the bottom of scratch */
     Hidden   unit_grad[2];
 } StageExecutor;
