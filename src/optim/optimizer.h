@@ -17,8 +17,9 @@ typedef struct {
     int         states;                                /* tensors of state for each parameter */
     const char *state_name[OPTIMIZER_STATES];          /* in checkpoints: <tensor>.<state name> */
     /* Updates w and state in place. w, g and each state are 1-dim and hold the same elements of one
-     * parameter. g is a sum over tokens, and update multiplies it by StepState.factor. decayed: weight decay
-     * applies to this parameter. Does nothing where StepState.skip is set. */
+     * parameter; g is a sum over tokens, and
+     * update multiplies it by StepState.factor. decayed: weight decay applies to this parameter. Does nothing
+     * where StepState.skip is set. */
     void (*update)(Queue *q, const OptimizerSettings *settings, Tensor w, Tensor g, const Tensor *state,
                    bool decayed);
 } Optimizer;
