@@ -11,7 +11,7 @@ const ExitCode exit_codes[EXIT_CODES] = {
     { "1", "something you can correct; the message says how" },
     { "2", "wrong usage" },
     { "3", "the machine failed" },
-    { "130, 143", "interrupted; saved where --save was given" },
+    { "128 + N", "interrupted by signal N (130: SIGINT, 143: SIGTERM); saved where --save was given" },
 };
 
 /* --- plain text ----------------------------------------------------------------------------------------- */
@@ -169,8 +169,11 @@ void help_markdown(FILE *out)
         "`jotun config` shows each value with its source.\n\n"
         "Of an option given twice on one command line the last one counts, and a line in the log names\n"
         "both where they differ; an option that takes a list (`NAME...`) appends. Numbers are decimal,\n"
-        "without blanks. `cmake --install` installs a man page for each command (`man jotun-train`) and\n"
-        "completion for bash.\n");
+        "without blanks; one outside of its range is refused with the range, which is in its row of\n"
+        "`src/conf/options.def`. `cmake --install` installs a man page for each command (`man jotun-train`)\n"
+        "and completion for bash.\n\n| exit code | meaning |\n|---|---|\n");
+    for (int i = 0; i < EXIT_CODES; i++)
+        fprintf(out, "| %s | %s |\n", exit_codes[i].code, exit_codes[i].meaning);
     for (int i = 0; i < OPTIONS; i++) {
         if (option_group_begins(i))
             fprintf(out,

@@ -8,9 +8,11 @@
 #include "data/blend.h"
 #include "tensor/tensor.h"
 
-/* b sequences of a micro-batch   S positions of a whole sequence   s of them on this rank (S / cp)   T = b
- * s rows Under context parallelism a rank has 2 of 2 cp equal parts: cp rank r has parts r and 2 cp - 1 -
- * r, which balances the work of causal attention. */
+/* b sequences of a micro-batch   S positions of a whole sequence   s of them on this rank (S / cp)
+ * T = b s rows
+ *
+ * Context parallelism splits each sequence here, in zigzag order: of its 2 cp equal parts cp rank r has
+ * parts r and 2 cp - 1 - r, which balances the work of causal attention (model/ring.c). */
 typedef struct {
     Tensor token_i, target_i;        /* [T] I32 */
     Tensor loss_weight_T;            /* [T]: 1 if the prediction counts, 0 if not */
@@ -28,7 +30,7 @@ typedef struct {
 typedef struct {
     int64_t sequence, micro, global;          /* S; b; samples per step (over all micro-batches and dp) */
     int     dp, dp_rank, cp, cp_rank;         /* sizes of the mesh axes and this rank's coordinates */
-    uint64_t seed;
+    uint64_t seed;                            /* of the order of samples */
     bool    reset_positions, reset_attention, mask_eod;   /* at each end of document */
     int32_t eod;                              /* id of the end of a document; -1: none */
     Dtype   loss_weight;                      /* type of loss_weight_T: F32, or F64 on the device `ref` */

@@ -1,7 +1,7 @@
 /* Attention of a block, between its first norm and its dropout: the query, key and value projections, rotary
- * positions, ring attention over the context-parallel ranks, and the output projection. Under tensor
- * parallelism the projection into heads is column-parallel and the output projection row-parallel, as in
- * Megatron-LM (arXiv 1909.08053).
+ * positions, ring attention over the context-parallel ranks, and the output projection. model/ring.c sets the
+ * scale 1 / sqrt(D) and the causal mask, and appends to the KV cache. Under tensor parallelism the projection
+ * into heads is column-parallel and the output projection row-parallel, as in Megatron-LM (arXiv 1909.08053).
  *
  *  t tokens held (T / tp under sequence parallelism, else T)   T tokens   C channels
  *  H query heads and G key-value heads held by this rank, of D channels   Q = (H + 2 G) D   O = H D

@@ -4,9 +4,9 @@
  * in.
  *
  * A ParamBlock is one contiguous range of memory: what is gathered, reduced and updated together. It holds
- * this rank's tensor-parallel shards first, then the replicated tensors. Block 0 is the token embedding,
- * which a tied head shares; block 1 + u belongs to unit u. So a unit uses its own block, and the embedding
- * and a tied head use block 0 as well. Nothing here communicates or allocates. */
+ * this rank's tensor-parallel shards first, then the replicated tensors. Parameter block 0 is the token
+ * embedding, which a tied head shares; parameter block 1 + u belongs to unit u. So a unit uses its own block,
+ * and the embedding and a tied head use block 0 as well. Nothing here communicates or allocates. */
 #include "model/model_config.h"
 #include "tensor/tensor_shard.h"
 

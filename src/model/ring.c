@@ -4,8 +4,8 @@
  * log-sum-exp.
  *
  * The causal mask would give late positions more work than early ones. As in Megatron-LM, each sequence is
- * therefore cut into 2 cp parts, of which rank r holds part r and part 2 cp - 1 - r, so that all ranks have
- * the same causal work.
+ * therefore cut into 2 cp parts, of which rank r holds part r and part 2 cp - 1 - r (zigzag), so that all
+ * ranks have the same causal work. data/loader.c makes this split: batches have these parts only.
  *
  *  b sequences   s positions of a sequence held here   T = b s
  *  H query, G key-value heads held here   D channels of a head

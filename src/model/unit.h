@@ -18,8 +18,8 @@
 #include "model/params.h"
 #include "tensor/precision.h"
 
-/* Keys and values of earlier positions of one block, for generation: k, v [b, capacity, G, D]; `used`
- * positions are filled. */
+/* The KV cache of one layer, for generation: keys and values of earlier positions. k, v [b, capacity, G, D]
+ * with G key-value heads of D channels; `used` positions are filled. model/ring.c appends to it. */
 typedef struct { Tensor k, v; int64_t used; } KvCache;
 
 /* What a unit runs with. The caller chooses the arenas, and so the lifetimes; a unit only names the one it
@@ -38,7 +38,7 @@ typedef struct {
     Arena  *scratch;               /* reset after the unit */
     unsigned recompute;            /* RecomputeModules whose saves are computed again in backward */
     const Batch *batch;            /* the micro-batch; in host memory */
-    KvCache *cache;                /* one per block; NULL in training */
+    KvCache *cache;                /* one per layer; NULL in training */
     bool    drop;                  /* dropout is on: training */
     bool    backward_follows;      /* training: the head leaves its loss to backward */
     /* F64: the head adds { loss sum, tokens } of the micro-batch, once */
@@ -52,8 +52,8 @@ typedef struct {
  * of shape [t, C]. An encoder-decoder would need two. */
 typedef struct { Tensor t[2]; int n; } Hidden;
 
-/* The parameters of a unit, or their gradients, as the flat tensors of its blocks (layouts in own and
- * embedding): its own block, and block 0, the token embedding, for the embedding and a tied head; `embedding`
+/* The parameters of a unit, or their gradients, as the flat tensors of its parameter blocks (layouts in own
+ * and embedding): its own, and number 0, the token embedding, for the embedding and a tied head; `embedding`
  * is NULL for other units. Both layouts are owned by the caller. */
 typedef struct { const ParamBlock *own, *embedding; Tensor flat_own, flat_embedding; } UnitParam;
 

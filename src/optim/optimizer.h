@@ -2,9 +2,9 @@
 #define OPTIM_OPTIMIZER_H
 /* An optimizer is one row: its name, its states and the function that updates a flat range of elements.
  * All optimizers are elementwise, so ZeRO may shard parameters and states at any element and each rank
- * updates its own range. What changes with the step (learning rate, gradient factor, skip, number of
- * updates) is read from the queue's StepState. The formula of AdamW (arXiv 1711.05101) is in
- * tensor/ops.def. Nothing here communicates. */
+ * updates its own range. The states are tensors of the trainer (Trainer.state). What changes with the step
+ * (learning rate, gradient factor, skip, number of updates) is read from the queue's StepState. The formula
+ * of AdamW (arXiv 1711.05101) is in tensor/ops.def. Nothing here communicates. */
 #include "tensor/ops.h"
 #include "tensor/precision.h"
 

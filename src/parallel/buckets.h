@@ -9,7 +9,8 @@
  *     ZeRO 1   optimizer states
  *     ZeRO 2   optimizer states and gradients
  *     ZeRO 3   optimizer states, gradients and weights
- * A sharded block is padded to a multiple of d elements; data rank r has elements [r shard, (r + 1) shard).
+ * A sharded parameter block is padded to a multiple of d elements; data rank r has elements [r shard,
+ * (r + 1) shard).
  * Under ZeRO 2 and 3 gradients are reduced once per micro-batch, elsewhere once per step. */
 #include "model/unit.h"
 #include "parallel/stage.h"
@@ -46,7 +47,7 @@ typedef struct {
     Arena   *scratch;
     int      count;
     Bucket  *bucket;                            /* [count], owned: buckets_close */
-    /* index in bucket by block index, -1: not on this stage; owned */
+    /* index in `bucket` by the parameter block's index, -1: not on this stage; owned */
     int     *of_block;
     GatherSlot slot[2];                         /* ZeRO 3: the unit that runs and the one being prefetched */
     /* ZeRO 2, 3: whole gradients of the unit whose backward_weight runs */
@@ -71,7 +72,7 @@ void buckets_open (Buckets *buckets, const BucketsSetup *setup);
 void buckets_close(Buckets *buckets);
 /* weights as params_init makes them */
 void buckets_init (Buckets *buckets, uint64_t seed);
-/* NULL: the block is not on this stage */
+/* The bucket of a parameter block; NULL: it is not on this stage. */
 Bucket *bucket_of (Buckets *buckets, int64_t block);
 /* The elements that this rank updates, [own_count], of `x`: the bucket's weights or grads, sharded or not. */
 Tensor  bucket_own(const Bucket *bucket, Tensor x);

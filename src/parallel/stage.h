@@ -1,9 +1,9 @@
 #ifndef PARALLEL_STAGE_H
 #define PARALLEL_STAGE_H
 /* Which units a pipeline stage holds. With p stages of v chunks there are p v virtual stages; chunk c of
- * stage i is virtual stage c p + i, as in Megatron-LM's interleaved schedule (arXiv 2104.04473). The blocks
- * are divided evenly among the virtual stages; where they do not divide, the first ones get one more. The
- * embedding is in the first virtual stage, the head in the last. */
+ * stage i is virtual stage c p + i, as in Megatron-LM's interleaved schedule (arXiv 2104.04473). The
+ * transformer blocks are divided evenly among the virtual stages; where they do not divide, the first ones
+ * get one more (--pp refuses that). The embedding is in the first virtual stage, the head in the last. */
 #include "model/model_config.h"
 #include "parallel/schedule.h"
 

@@ -1,7 +1,8 @@
 #ifndef SERVE_GENERATE_H
 #define SERVE_GENERATE_H
 /* Generation on one rank: continues a prompt token by token, with the keys and values of earlier positions
- * cached, so that each new token costs one forward of one position. */
+ * cached (KvCache in model/unit.h: of each layer [1, capacity, G, D]), so that each new token costs one
+ * forward of one position. */
 #include "parallel/stage_executor.h"
 
 /* How a token is drawn: softmax with a temperature, restricted to the top_k likeliest tokens and to the

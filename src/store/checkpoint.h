@@ -1,6 +1,6 @@
 #ifndef STORE_CHECKPOINT_H
 #define STORE_CHECKPOINT_H
-/* Checkpoints of logical tensors. DIR/step_00001000/ holds one safetensors file per block of the model
+/* Checkpoints of logical tensors. DIR/step_00001000/ holds one safetensors file per parameter block
  * (with its optimizer states) and manifest.json: shapes, checksums, position, options. Every file
  * holds whole logical tensors: each rank writes its shards at their offsets, so a checkpoint does not
  * depend on the parallel layout, and its bytes are the same under all of them.

@@ -3,8 +3,8 @@
 - every relative link resolves, and the heading it names exists;
 - every source path between backticks exists, from the root or from src/, with * and {a,b} as in a shell; so does every path
   below bench/ and tests/ in a command;
-- every name with an underscore between backticks occurs in src, tests or bench; in a row of ARCHITECTURE's tables it occurs in
-  one of the row's files;
+- every name with an underscore between backticks occurs in src, tests or bench; in a row of ARCHITECTURE's tables every name
+  between backticks occurs in one of the row's files, and a (column `name`) is in the legend of one;
 - every test between backticks (`train.layout_test`) is in the tree;
 - every option (`--name`) is jotun's, another trainer's that jotun knows, or one of the tools below.
 """
@@ -95,7 +95,7 @@ def check_names(page, text):
 
 
 def check_rows(page, text):
-    """A row | topic | files | names |: each name is in one of its files, or in a header beside one."""
+    """A row | topic | files | names |: each name is in one of its files, or in a header beside one; a column is in a legend."""
     for row in re.findall(r"^\|(.*)\|$", without_fences(text), re.M):
         cells = row.split("|")
         if len(cells) != 3:
@@ -104,9 +104,12 @@ def check_rows(page, text):
         files = [f for f in files if os.path.isfile(f)]
         files += [f for c in files for f in glob.glob(re.sub(r"\.c$", ".h", c))]
         said = " ".join(map(read, files))
-        for name in re.findall(r"`(\w+)`", cells[2]):
+        for name in re.findall(r"`(\w+)`", cells[1] + cells[2]):
             if files and not re.search(r"\b%s\b" % name, said):
                 problems.append(f"{page}: {name} is not in {cells[1].strip()}")
+        for name in re.findall(r"column `(\w+)`", cells[1]):
+            if not re.search(r"^ \* %s  +\w" % name, said, re.M):
+                problems.append(f"{page}: {cells[1].strip()} has no column {name}")
 
 
 def check_tests(page, text):
