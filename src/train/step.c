@@ -23,12 +23,14 @@ static void square_own(Trainer *t, const Bucket *k)
         .x_N = tensor_flat(own, k->shard_first - k->own_first, end - k->shard_first) });
 }
 
-/* A random key for each parameter and part of it, beyond the sites of dropout. */
+/* A random key for each parameter and part of it, beyond the sites of dropout. A replicated parameter has the
+ * same on all tp ranks, or their copies would part. */
 static uint64_t update_site(const Trainer *t, const Bucket *k, int p)
 {
     enum { PARAMS = 64 };
+    bool replicated = k->block.param[p].sharding == TP_REPLICATED;
     return UINT64_MAX - ((uint64_t)k->block.index * PARAMS + (uint64_t)p) * (uint64_t)t->mesh.size.tp
-         - (uint64_t)t->mesh.at.tp;
+         - (uint64_t)(replicated ? 0 : t->mesh.at.tp);
 }
 
 /* The optimizer runs per parameter, since weight decay differs between them, and on the elements that this

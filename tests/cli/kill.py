@@ -13,10 +13,12 @@ import run
 
 STEPS = 40
 LAYOUT = "--ranks 4 --tp 2 --zero-stage 1 --threads 1".split()
+TYPES = ["", "--bf16 --grad-reduce-in-bf16 --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16 --stochastic-rounding",
+         "--fp16 --initial-loss-scale 16777216 --loss-scale-window 5"]
 
 
-def arguments(data, out):
-    return ["train", "--data-path", data, "--train-iters", STEPS, *run.MODEL, *LAYOUT, "--save", out, "--load", out,
+def arguments(data, out, types):
+    return ["train", "--data-path", data, "--train-iters", STEPS, *run.MODEL, *LAYOUT, *types, "--save", out, "--load", out,
             "--save-interval", 2, "--keep-last", 2, "--metrics", out + ".jsonl"]
 
 
@@ -61,12 +63,13 @@ def main():
     kills = int(sys.argv[1]) if len(sys.argv) > 1 else 200 if os.environ.get("JOTUN_FULL") else 30
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(1 << 30)
     rng = random.Random(seed)
-    print(f"seed {seed}")
+    types = rng.choice(TYPES).split()
+    print(f"seed {seed}, {' '.join(types) or 'fp32'}")
     with run.work_folder() as folder:
         data = run.corpus(folder)
         whole, out = os.path.join(folder, "whole"), os.path.join(folder, "killed")
         begin = time.monotonic()
-        run.jotun(*arguments(data, whole))
+        run.jotun(*arguments(data, whole, types))
         took = time.monotonic() - begin
         inside = outside = ended = 0
         begin_anew(out)
@@ -74,14 +77,14 @@ def main():
             save = inside < kills * 2 // 5 and rng.random() < 0.5
             point, most = rng.choice([("write", 400), ("write", 400), ("sync", 60), ("rename", 6), ("mkdir", 4)])
             fault = f"{point}:{rng.randint(1, most)}:kill" if save else None
-            if killed_at(arguments(data, out), rng.uniform(0.02, took * 0.6), fault):
+            if killed_at(arguments(data, out, types), rng.uniform(0.02, took * 0.6), fault):
                 inside, outside = inside + save, outside + (not save)
                 check_checkpoint(out)
                 continue
             ended += 1
             compare(whole, out)
             begin_anew(out)
-        run.jotun(*arguments(data, out))
+        run.jotun(*arguments(data, out, types))
         compare(whole, out)
         print(f"{inside + outside} kills, {inside} of them inside a save, over {ended + 1} runs to the end: a good checkpoint after each kill, "
               "losses, weights and states those of an uninterrupted run, to the bit")

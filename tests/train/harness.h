@@ -173,8 +173,9 @@ static inline double checkpoints_differ(const char *a, const char *b, int64_t st
             assert_int_equal(x->bytes, y->bytes);
             for (size_t n = 0; n < x->bytes / dtype_width(x->dtype); n++) {
                 const uint8_t *p = f[0].map.data + x->at, *q = f[1].map.data + y->at;
-                double u = x->dtype == F64 ? ((const double *)(const void *)p)[n] : (double)((const float *)(const void *)p)[n];
-                double v = y->dtype == F64 ? ((const double *)(const void *)q)[n] : (double)((const float *)(const void *)q)[n];
+                double u, v;
+                dtype_convert(&u, F64, p + n * dtype_width(x->dtype), x->dtype, 1);
+                dtype_convert(&v, F64, q + n * dtype_width(y->dtype), y->dtype, 1);
                 if (!(fabs(u - v) <= most)) { most = fabs(u - v); snprintf(worst, 128, "%s[%zu]", x->name, n); }
             }
         }

@@ -1,16 +1,24 @@
-/* The same numbers under every layout in single precision: loss and gradients of the first step on `cpu`,
+/* The same numbers under every layout in fp32, bf16 and fp16: loss and gradients of the first step on `cpu`,
  * dropout on, against one rank, and that one against `ref`. Losses: absolute, of about 4. Gradients: the
  * distance of each tensor in norms of that tensor.                                                        */
 #include "train/layouts.h"
 #include "train/whole.h"
 
 typedef struct { double loss, gradients; } Within;
-static const Within layouts_within = { 2e-6, 1e-5 }, ref_within = { 1e-6, 5e-6 };
+typedef struct { const char *name; PrecisionChoice choice; Within layouts, ref; } Types;
+static const Types types[] = {
+    { "fp32", { .mixed = MIXED_NONE },                       { 2e-6, 1e-5 }, { 1e-6, 5e-6 } },
+    { "bf16", { .mixed = MIXED_BF16 },                       { 1e-3, 3e-2 }, { 1e-3, 3e-2 } },
+    { "bf16 messages", { MIXED_BF16, true, { true, true } }, { 1e-3, 3e-2 }, { 1e-3, 3e-2 } },
+    { "fp16", { .mixed = MIXED_F16 },                        { 2e-4, 4e-3 }, { 2e-4, 4e-3 } },
+};
 static const Layout alone = { "one rank", 1, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B };
 
-static Gradients *gradients_under(ModelName model, const char *device, const Layout *layout, const char *data)
+/* t NULL: double */
+static Gradients *gradients_under(ModelName model, const Types *t, const Layout *layout, const char *data)
 {
-    Session session = { .config = tiny_config(model, device, data), .ranks = layout->ranks };
+    Session session = { .config = tiny_config(model, t ? "cpu" : "ref", data), .ranks = layout->ranks };
+    if (t) session.config.precision = t->choice;
     session.body = gradients_take;
     config_set_layout(&session.config, layout);
     session.context = gradients_new(&session.config.model);
@@ -31,25 +39,30 @@ static void check(Gradients *mine, Gradients *truth, Within within, ModelName mo
     if (!(grads <= within.gradients)) fail_msg("%s %s: %s is off by %g norms", word, name, worst, grads);
 }
 
-static void compare(ModelName model)
+static void compare(ModelName model, const Types *t)
 {
     char data[512];
     snprintf(data, sizeof data, "%s", scratch_path("corpus"));
-    Gradients *ref = gradients_under(model, "ref", &alone, data);
-    Gradients *one = gradients_under(model, "cpu", &alone, data);
-    printf("one rank in double: loss %.6f, gradient norm %.6f\n", ref->loss, ref->norm);
-    check(one, ref, ref_within, model, "against ref");
+    Gradients *ref = gradients_under(model, NULL, &alone, data);
+    Gradients *one = gradients_under(model, t, &alone, data);
+    printf("one rank in double: loss %.6f, gradient norm %.6f; %s:\n", ref->loss, ref->norm, t->name);
+    check(one, ref, t->ref, model, "against ref");
     for (int i = 0; i < LAYOUTS; i++) {
-        Gradients *many = gradients_under(model, "cpu", &layouts[i], data);
-        check(many, one, layouts_within, model, layouts[i].name);
+        Gradients *many = gradients_under(model, t, &layouts[i], data);
+        check(many, one, t->layouts, model, layouts[i].name);
         gradients_free(many);
     }
     gradients_free(one);
     gradients_free(ref);
 }
 
-static void test_gpt  (void **state) { (void)state; compare(MODEL_GPT); }
-static void test_llama(void **state) { (void)state; compare(MODEL_LLAMA); }
+static void compare_all(ModelName model)
+{
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) compare(model, &types[i]);
+}
+
+static void test_gpt  (void **state) { (void)state; compare_all(MODEL_GPT); }
+static void test_llama(void **state) { (void)state; compare_all(MODEL_LLAMA); }
 
 int main(void)
 {
