@@ -5,7 +5,7 @@ if(NOT JOTUN_SANITIZE MATCHES "thread")                # the MPI libraries' own 
     list(APPEND scripts mpi_layouts dead_rank slow_disk launchers)
 endif()
 if(NOT JOTUN_SANITIZE)                                 # which takes time and memory of its own
-    list(APPEND scripts worst_inputs)
+    list(APPEND scripts worst_inputs precision)
 endif()
 set(limit 600)
 if(JOTUN_SANITIZE)                                     # makes a run up to 20 times as slow

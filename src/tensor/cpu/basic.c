@@ -150,13 +150,15 @@ static CLONES void square_blocks(void *context, int64_t begin, int64_t end)
     TileBuffer tile;
     for (int64_t b = begin; b < end; b++) {
         int64_t N = s->x_N.dim[0], last = N < (b + 1) * SQUARE_BLOCK ? N : (b + 1) * SQUARE_BLOCK;
-        double  sum = 0;
+        Doubles sum = { 0 };
         for (int64_t first = b * SQUARE_BLOCK; first < last; first += TILE) {
             int64_t n = tile_count(last, first);
             const float *x = tile_read(&tile, s->x_N, 0, first, n);
-            for (int64_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+            int64_t i = 0;
+            for (; i + LANES <= n; i += LANES) sum += doubles_of(x + i) * doubles_of(x + i);
+            for (; i < n; i++) sum[i % LANES] += (double)x[i] * (double)x[i];
         }
-        s->sum[b] = sum;
+        s->sum[b] = lanes_total(&sum);
     }
 }
 

@@ -35,6 +35,20 @@ size_t cpu_attention_backward_workspace(const Queue *q, const AttentionBackward 
 enum { LANES = 8 };
 typedef float Vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
+/* Sums in double of 8 lanes: lane l adds the elements l, l + 8, ... of each tile, in order, and the lanes are
+ * added pairwise at the end. One running sum would wait for each addition. */
+typedef double Doubles __attribute__((vector_size(8 * LANES), aligned(8), may_alias));
+/* A macro, because functions that pass such vectors have another ABI in each clone. */
+#define doubles_of(x) __builtin_convertvector(*(const Vec *)(x), Doubles)
+INLINE double lanes_total(const Doubles *lanes)
+{
+    double sum[LANES];
+    memcpy(sum, lanes, sizeof sum);
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int l = 0; l < half; l++) sum[l] += sum[l + half];
+    return sum[0];
+}
+
 /* Of F32 tensors: addresses of a 1-dim tensor, of row i, and of the last axis at [b, s, h]. */
 INLINE float *flat(Tensor x) { return x.data; }
 INLINE float *row(Tensor x, int64_t i) { return (float *)x.data + i * x.stride[0]; }

@@ -3,27 +3,34 @@
  * Sums over channels and tokens are in double, because float would lose the most digits there. */
 #include "tensor/cpu/cpu.h"
 
-/* sum of x, and of (x - mean)^2, over the channels of row t, in order */
+/* sum of x, and of (x - mean)^2, over the channels of row t */
 INLINE double norm_sum(TileBuffer *buffer, Tensor x_TC, int64_t t)
 {
-    double sum = 0;
+    Doubles sum = { 0 };
     for (int64_t first = 0; first < x_TC.dim[1]; first += TILE) {
         int64_t n = tile_count(x_TC.dim[1], first);
         const float *x = tile_read(buffer, x_TC, t, first, n);
-        for (int64_t c = 0; c < n; c++) sum += (double)x[c];
+        int64_t c = 0;
+        for (; c + LANES <= n; c += LANES) sum += doubles_of(x + c);
+        for (; c < n; c++) sum[c % LANES] += (double)x[c];
     }
-    return sum;
+    return lanes_total(&sum);
 }
 
 INLINE double norm_squares(TileBuffer *buffer, Tensor x_TC, int64_t t, float mean)
 {
-    double sum = 0;
+    Doubles sum = { 0 };
     for (int64_t first = 0; first < x_TC.dim[1]; first += TILE) {
         int64_t n = tile_count(x_TC.dim[1], first);
         const float *x = tile_read(buffer, x_TC, t, first, n);
-        for (int64_t c = 0; c < n; c++) sum += (double)(x[c] - mean) * (double)(x[c] - mean);
+        int64_t c = 0;
+        for (; c + LANES <= n; c += LANES) {
+            Doubles off = __builtin_convertvector(*(const Vec *)(x + c) - mean, Doubles);
+            sum += off * off;
+        }
+        for (; c < n; c++) sum[c % LANES] += (double)(x[c] - mean) * (double)(x[c] - mean);
     }
-    return sum;
+    return lanes_total(&sum);
 }
 
 /* y = h gain + bias,   rstd = 1 / sqrt(mean of (x - mean)^2 + epsilon) */
@@ -73,19 +80,26 @@ static CLONES void norm_backward_rows(void *context, int64_t begin, int64_t end)
     TileBuffer x_tile, dy_tile, dx_tile, gain_tile, residual_tile;
     for (int64_t t = begin; t < end; t++) {
         float  mean = centred ? flat(a->mean_T)[t] : 0, rstd = flat(a->rstd_T)[t];
-        double sum_g = 0, sum_gh = 0;
+        Doubles sum_g = { 0 }, sum_gh = { 0 };
         for (int64_t first = 0; first < C; first += TILE) {
             int64_t n = tile_count(C, first);
             const float *x = tile_read(&x_tile, a->x_TC, t, first, n);
             const float *dy = tile_read(&dy_tile, a->dy_TC, t, first, n);
             const float *gain = tile_read(&gain_tile, a->gain_C, 0, first, n);
-            for (int64_t c = 0; c < n; c++) {
+            int64_t c = 0;
+            for (; c + LANES <= n; c += LANES) {
+                Vec g = *(const Vec *)(dy + c) * *(const Vec *)(gain + c);
+                sum_g += __builtin_convertvector(g, Doubles);
+                sum_gh += __builtin_convertvector(g * ((*(const Vec *)(x + c) - mean) * rstd), Doubles);
+            }
+            for (; c < n; c++) {
                 float g = dy[c] * gain[c];
-                sum_g += (double)g;
-                sum_gh += (double)(g * ((x[c] - mean) * rstd));
+                sum_g[c % LANES] += (double)g;
+                sum_gh[c % LANES] += (double)(g * ((x[c] - mean) * rstd));
             }
         }
-        float mean_g = centred ? (float)(sum_g / (double)C) : 0, mean_gh = (float)(sum_gh / (double)C);
+        float mean_g = centred ? (float)(lanes_total(&sum_g) / (double)C) : 0;
+        float mean_gh = (float)(lanes_total(&sum_gh) / (double)C);
         for (int64_t first = 0; first < C; first += TILE) {
             int64_t n = tile_count(C, first);
             const float *x = tile_read(&x_tile, a->x_TC, t, first, n);

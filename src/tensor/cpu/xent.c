@@ -2,25 +2,44 @@
  * T rows   V columns held by this rank, of which the first `valid` are ids and the rest padding   R ranks */
 #include "tensor/cpu/cpu.h"
 
+typedef int32_t Lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+
+INLINE float largest(const float *x, int64_t n)
+{
+    Vec most = { 0 };
+    float max = -INFINITY;
+    int64_t c = 0;
+    most += max;
+    for (; c + LANES <= n; c += LANES) {
+        Vec v = *(const Vec *)(x + c);
+        Lanes more = v > most;
+        most = (Vec)((more & (Lanes)v) | (~more & (Lanes)most));
+    }
+    for (; c < n; c++) max = x[c] > max ? x[c] : max;
+    for (int l = 0; l < LANES; l++) max = most[l] > max ? most[l] : max;
+    return max;
+}
+
 /* stats = { max, sum of exp(x - max), logit of the target or 0 }
- * exp fills a tile first, in a loop that vectorizes; then the tile is added in double and in order. */
+ * exp fills a tile first, in a loop that vectorizes; then the tile is added in double. */
 static CLONES void xent_stats_rows(void *context, int64_t begin, int64_t end)
 {
     enum { PART = 64 };
     const XentStats *a = context;
     for (int64_t t = begin; t < end; t++) {
         const float *x = row(a->logits_TV, t);
-        float *stats = row(a->stats_T3, t), max = -INFINITY, tile[PART];
-        double sum = 0;
-        for (int64_t c = 0; c < a->valid; c++) max = x[c] > max ? x[c] : max;
+        float *stats = row(a->stats_T3, t), max = largest(x, a->valid), tile[PART];
+        Doubles sum = { 0 };
         for (int64_t first = 0; first < a->valid; first += PART) {
             int64_t n = a->valid - first < PART ? a->valid - first : PART;
             for (int64_t c = 0; c < n; c++) tile[c] = cpu_exp(x[first + c] - max);
-            for (int64_t c = 0; c < n; c++) sum += (double)tile[c];
+            int64_t c = 0;
+            for (; c + LANES <= n; c += LANES) sum += doubles_of(tile + c);
+            for (; c < n; c++) sum[c % LANES] += (double)tile[c];
         }
         int64_t target = ((const int32_t *)a->target_i.data)[t] - a->first;
         stats[0] = max;
-        stats[1] = (float)sum;
+        stats[1] = (float)lanes_total(&sum);
         stats[2] = target >= 0 && target < a->valid ? x[target] : 0;
     }
 }
