@@ -55,8 +55,10 @@ Tensor mlp_backward_input(const ExecContext *ctx, const UnitParam *w, BlockSave 
     Queue *q = ctx->queue;
     save->dy2_TC = tp_leave_backward(&ctx->tp, dy_tC, ctx->wgrad_saved);      /* <-> tp: - | all-gather */
     int64_t T = save->dy2_TC.dim[0];
-    Tensor dg_TF = scratch_new(ctx, "mlp activation gradient", T, save->g_TF.dim[1]);
     Tensor dh_TW = activation_gradient_new(ctx, "mlp hidden gradient", RECOMPUTE_MLP, save->h_TW);
+    Tensor dg_TF = dh_TW;                  /* in place, where there is no gate that makes dh twice as wide */
+    if (ctx->config->activation == ACT_SWIGLU)
+        dg_TF = scratch_new(ctx, "mlp activation gradient", T, save->g_TF.dim[1]);
     matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = dg_TF, .dy_TK = save->dy2_TC,
         .w_KC = unit_param(w, PARAM_MLP_DOWN_WEIGHT) });                      /* C is F, K is C */
     activation_backward(q, (ActivationBackward){ .dx_TF = dh_TW, .dy_TF = dg_TF, .x_TF = save->h_TW,

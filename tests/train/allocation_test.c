@@ -45,6 +45,7 @@ static void check(const Layout *layout, ModelName model, const char *device)
     Steps job = { tiny_config(model, device, scratch_path("corpus")) };
     config_set_layout(&job.config, layout);
     job.config.threads = 2;
+    if (model == MODEL_LLAMA) job.config.recompute = (Recompute){ 0, RECOMPUTE_UNIFORM, 2 };
     atomic_store(&calls, 0);
     if (transport_threads_run(layout->ranks, steps_rank, &job) != OK) fail_msg("%s", fail_text());
     if (atomic_load(&calls) != 0) fail_msg("%s: %ld allocations in 3 steps", layout->name, atomic_load(&calls));

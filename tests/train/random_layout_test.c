@@ -113,6 +113,17 @@ static void case_print(const Case *c, int i)
 
 /* ---- running ---- */
 
+/* Nothing, whole layers in two ways, or modules; not drawn, so that it does not change the cases. */
+static Recompute recompute_of(int i)
+{
+    switch (i % 4) {
+    case 0:  return (Recompute){ 0, RECOMPUTE_NONE, 0 };
+    case 1:  return (Recompute){ 0, RECOMPUTE_UNIFORM, 1 + i / 4 % 3 };
+    case 2:  return (Recompute){ 0, RECOMPUTE_BLOCK, 1 + i / 4 % 2 };
+    default: return (Recompute){ (unsigned)(i / 4 % 16), RECOMPUTE_NONE, 0 };
+    }
+}
+
 static void case_run(const Case *c, int i)
 {
     Job one = { .config = c->config, .ranks = 1, .steps = STEPS };
@@ -120,6 +131,7 @@ static void case_run(const Case *c, int i)
     one.config.micro = 1;
     one.config.head_chunk = 0;
     job.config.head_chunk = i % 8;
+    job.config.recompute = recompute_of(i);
     config_set_layout(&job.config, &c->layout);
     job_run(&one);
     job_run(&job);
