@@ -139,7 +139,9 @@ def profile_written(data, folder):
 def kernels_kept(data, folder):
     """The family of kernels is named at the start, kept by what reads the checkpoint, and never changed silently."""
     out = os.path.join(folder, "portable")
-    run.jotun(*arguments(data, 2, "--kernels", "portable", "--save", out))
+    told = run.jotun(*arguments(data, 2, "--kernels", "portable", "--save", out, "--verbose")).stderr
+    if not re.search(r"^jotun: [0-9.]+ ([KMG]i)?B of this process lie in huge pages, ", told, re.M):
+        sys.exit(f"--verbose says nothing of huge pages:\n{told}")
     again = run.jotun(*arguments(data, 3, "--load", out)).stderr
     if "device cpu, portable kernels, 1 thread" not in again or "--kernels" in again:
         sys.exit(f"a run that resumes one of --kernels portable:\n{again}")
