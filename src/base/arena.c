@@ -4,6 +4,7 @@
 #include "base/log.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -25,7 +26,7 @@
 #endif
 
 /* Pushes that a log has memory for at first, and at most: more than that means that a reset is missing. */
-enum { PAGE = 4096, LOG_FIRST = 64, LOG_PUSHES = 1 << 20 };
+enum { PAGE = 4096, HUGE = 2 << 20, LOG_FIRST = 64, LOG_PUSHES = 1 << 20 };
 struct ArenaPush { size_t at; int tag; };      /* offset in bytes; index of tag[] */
 
 static size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
@@ -48,27 +49,61 @@ void arena_dry(Arena *a, const char *name)
     a->dry  = true;
 }
 
-Status arena_open(Arena *a, const char *name, size_t bytes)
+/* The size is not rounded up, so that the real run takes what the dry run counted. Of an arena of several
+ * huge pages the mapping is one longer, so that the base lies at the beginning of one; what is not touched
+ * takes no memory. */
+static void map_pages(Arena *a, size_t bytes)
+{
+    bool   huge = bytes >= 2 * HUGE;
+    size_t mapped = huge ? bytes + HUGE : bytes ? bytes : 1;
+    void  *at = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return;
+    a->mapping = at;
+    a->mapped  = mapped;
+    a->base    = huge ? (char *)round_up((size_t)at, HUGE) : at;
+    a->size    = bytes;
+    if (huge) madvise(a->base, bytes, MADV_HUGEPAGE);          /* refused: the pages are small */
+}
+
+/* Page faults happen here instead of in the first step; volatile keeps the compiler from removing the
+ * stores. */
+static void touch_part(void *context, int64_t begin, int64_t end)
+{
+    Arena *a = context;
+    size_t last = (size_t)end * HUGE < a->size ? (size_t)end * HUGE : a->size;
+    for (size_t at = (size_t)begin * HUGE; at < last; at += PAGE) *(volatile char *)(a->base + at) = 0;
+}
+
+double arena_huge_bytes(void)
+{
+    char line[256];
+    unsigned long kib = 0;
+    FILE *all = fopen("/proc/self/smaps_rollup", "re");
+    while (all && !kib && fgets(line, sizeof line, all))
+        if (sscanf(line, "AnonHugePages: %lu kB", &kib) != 1) kib = 0;
+    if (all) fclose(all);
+    return 1024.0 * (double)kib;
+}
+
+Status arena_open_for(Arena *a, const char *name, size_t bytes, Team *team)
 {
     memset(a, 0, sizeof *a);
     a->name = name;
-    if (bytes < SIZE_MAX / 2) {
-        a->size = bytes;             /* not rounded up, so that the real run takes what the dry run counted */
-        void *at = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        a->base = at == MAP_FAILED ? NULL : at;
-    }
+    if (bytes < SIZE_MAX / 2) map_pages(a, bytes);
     if (!a->base) {
         a->size = 0;
         char text[24];
         return fail(NO_MEMORY, "the system has no %s of memory for the arena `%s`, one of the memory areas"
                     " of a rank", log_bytes(text, (double)bytes), name);
     }
-    /* Page faults happen here instead of in the first step; volatile keeps the compiler from removing the
-     * stores. */
-    for (size_t at = 0; at < a->size; at += PAGE) *(volatile char *)(a->base + at) = 0;
+    int64_t parts = (int64_t)((a->size + HUGE - 1) / HUGE);
+    if (team) team_for(team, parts, 1, touch_part, a);
+    else touch_part(a, 0, parts);
     mark_free(a->base, a->size);
     return OK;
 }
+
+Status arena_open(Arena *a, const char *name, size_t bytes) { return arena_open_for(a, name, bytes, NULL); }
 
 void arena_open_within(Arena *a, const char *name, Arena *parent, const char *what, size_t bytes)
 {
@@ -84,7 +119,7 @@ void arena_close(Arena *a)
 {
     if (a->base && !a->within) {
         ASAN_UNPOISON_MEMORY_REGION(a->base, a->size);
-        munmap(a->base, a->size ? a->size : 1);
+        munmap(a->mapping, a->mapped);
     }
     free(a->log);
     memset(a, 0, sizeof *a);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include "base/status.h"
+#include "base/team.h"
 
 /* Pushes are aligned to 256 bytes: a multiple of a cache line, and what GPU allocators guarantee. */
 enum { ARENA_TAGS = 64, ARENA_ALIGN = 256 };
@@ -16,7 +17,9 @@ typedef struct { const char *name; size_t bytes, peak; } ArenaTag;
 
 typedef struct {
     const char *name;                     /* for messages; the caller's, usually a literal */
-    char       *base;                     /* the allocation, owned; NULL: dry, or not yet opened */
+    char       *base;                     /* of `size` bytes in the mapping; NULL: dry, or not yet opened */
+    void       *mapping;                  /* owned */
+    size_t      mapped;                   /* bytes of it */
     size_t      used, peak, size;         /* bytes; size is 0 in a dry arena, which has no limit */
     bool        dry;
     bool        within;                   /* base is a part of another arena, which owns it */
@@ -28,9 +31,14 @@ typedef struct {
 
 /* Makes a dry arena: it counts and never returns memory. */
 void   arena_dry  (Arena *a, const char *name);
-/* Allocates `bytes` and touches every page, so that no page fault happens in a step. NO_MEMORY when
- * refused. */
+/* Allocates `bytes`, in huge pages where the system gives them, and touches every page, so that no page fault
+ * happens in a step. NO_MEMORY when refused. */
 Status arena_open (Arena *a, const char *name, size_t bytes);
+/* The same, touched by the threads of the team that uses it: faster, and in the memory near their cores. */
+Status arena_open_for(Arena *a, const char *name, size_t bytes, Team *team);
+/* Bytes of this process, of all its arenas and other memory, that lie in huge pages; 0 where the system does
+ * not tell. */
+double arena_huge_bytes(void);
 /* Makes an arena of a part of `parent`, pushed there as `what`, with a mark and a peak of its own; dry where
  * the parent is dry. It must be closed before the parent. */
 void   arena_open_within(Arena *a, const char *name, Arena *parent, const char *what, size_t bytes);

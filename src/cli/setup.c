@@ -363,7 +363,8 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .tokenizer = tokenizer, .changed = o->changed, .log_interval = o->log_interval,
         .eval_interval = o->eval_interval,
         .eval_iters = o->eval_interval > 0 ? o->eval_iters : 0, .metrics = o->metrics,
-        .profile = o->profile, .profile_start = o->profile_start, .profile_end = o->profile_end,
+        .verbose = o->verbose, .profile = o->profile,
+        .profile_start = o->profile_start, .profile_end = o->profile_end,
     };
     leave_out_evaluations(r);
     if (!r->optimizer) return fail(BAD_OPTION, "--optimizer %s is not built; give adam", o->optimizer.word);

@@ -260,6 +260,10 @@ static void log_setup(const Trainer *t)
              m.tp, m.cp, m.dp, m.pp, t->config->zero, log_bytes(text, bytes), t->config->device,
              cpu ? kernel_family_name(t->queue.kernels) : "", cpu ? " kernels, " : "", t->config->threads,
              t->config->threads == 1 ? "" : "s");
+    if (t->config->verbose)
+        log_line("%s of this process lie in huge pages, which are asked for its arenas; the system gives "
+                 "them as /sys/kernel/mm/transparent_hugepage/enabled says",
+                 log_bytes(text, arena_huge_bytes()));
     if (t->config->changed)
         log_line("resumes with other options than the checkpoint's: %s; the results differ from those of an "
                  "unchanged run", t->config->changed);

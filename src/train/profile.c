@@ -147,10 +147,10 @@ static int slowest_first(const void *a, const void *b)
 
 /* The time that the work of an op takes at least, as a share of the time that it took. What stays in a cache
  * may be faster than memory, and then the share is above 1. */
-static double share_of_limit(const Row *r, Peak host, int ranks)
+static double share_of_limit(const Row *r, const RankPeak *peak)
 {
-    double compute = host.fp32 > 0 ? r->flops / (host.fp32 / ranks) : 0;
-    double memory  = host.copy > 0 ? r->bytes / (host.copy / ranks) : 0;
+    double compute = peak->flops > 0 ? r->flops / (peak->flops / peak->ranks) : 0;
+    double memory  = peak->host.copy > 0 ? r->bytes / (peak->host.copy / peak->ranks) : 0;
     return (compute > memory ? compute : memory) / r->seconds;
 }
 
@@ -160,8 +160,8 @@ static void row_print(const Row *r, double steps, double total, const RankPeak *
     bool op = r->kind == TRACE_OP;
     if (r->flops > 0) snprintf(flops, sizeof flops, "%.1f", 1e-9 * r->flops / r->seconds);
     if (r->bytes > 0) snprintf(bytes, sizeof bytes, "%.1f", 1e-9 * r->bytes / r->seconds);
-    if (op && peak->host.fp32 > 0 && r->seconds > 0)
-        snprintf(limit, sizeof limit, "%.1f %%", 100 * share_of_limit(r, peak->host, peak->ranks));
+    if (op && peak->flops > 0 && r->seconds > 0)
+        snprintf(limit, sizeof limit, "%.1f %%", 100 * share_of_limit(r, peak));
     printf("%-5s%-28s %9.1f %10.3f %7.1f %% %9s %9s %9s\n", op ? "" : "wait ", r->name, r->calls / steps,
            1e3 * r->seconds / steps, 100 * r->seconds / total, flops, bytes, limit);
 }
@@ -187,9 +187,10 @@ static void table_print(Writing *w, const Profile *p)
     printf("%-33s %9s %10.3f %7.1f %%\n", "in no operation", "", 1e3 * (total - parts) / steps,
            100 * (total - parts) / total);
     printf("%-33s %9s %10.3f %7.1f %%\n", "step", "", 1e3 * total / steps, 100.0);
-    if (peak.host.fp32 > 0)
-        printf("limit of a rank: %.1f GFLOP/s, %.1f GB/s, %s\n", 1e-9 * peak.host.fp32 / peak.ranks,
-               1e-9 * peak.host.copy / peak.ranks, peak.kept ? "by jotun bench peak" : "measured now");
+    if (peak.flops > 0)
+        printf("limit of a rank: %.1f GFLOP/s in %s, %.1f GB/s, %s\n", 1e-9 * peak.flops / peak.ranks,
+               peak.type == BF16 ? "bf16" : "fp32", 1e-9 * peak.host.copy / peak.ranks,
+               peak.kept ? "by jotun bench peak" : "measured now");
     if (w->lost > 0)
         printf("%lld events are missing, since a rank keeps %d; fewer steps (--profile-step-end) have "
                "fewer\n",

@@ -39,5 +39,9 @@ RankPeak rank_peak(const Trainer *t, bool copy)
     if (t->queue.backend != &cpu_backend) return r;                 /* ref computes in double */
     r.kept = peak_file_find(&r.host, t->queue.kernels, r.threads);
     if (!r.kept) r.host = measure(t->queue.kernels, r.threads, copy);
+    /* Where there is no instruction for pairs of bf16, and for fp16, numbers are widened to fp32. */
+    bool pairs = t->precision.param == BF16 && r.host.bf16 > 0;
+    r.type  = pairs ? BF16 : F32;
+    r.flops = pairs ? r.host.bf16 : r.host.fp32;
     return r;
 }

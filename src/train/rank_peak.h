@@ -5,8 +5,9 @@
 #include "train/peak_file.h"
 #include "train/trainer.h"
 
-/* host: of all threads of the run on this host; ranks: so many share it. kept: by `jotun bench peak` */
-typedef struct { Peak host; int threads, ranks; bool kept; } RankPeak;
+/* host: of all threads of the run on this host; ranks: so many share it. flops: of host, that of the type
+ * whose products the run computes. kept: by `jotun bench peak` */
+typedef struct { Peak host; double flops; Dtype type; int threads, ranks; bool kept; } RankPeak;
 
 /* What was kept, else a measurement of 40 ms; with `copy` also of memory, where else copy is 0. All zero
  * where the back end is not cpu. No communication. */

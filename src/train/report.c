@@ -36,10 +36,10 @@ static double peak_of_run(const Trainer *t)
     if (!r.kept)
         snprintf(how, sizeof how, "measured in %d ms; jotun bench peak measures longer and keeps the result",
                  RANK_PEAK_MS);
-    if (r.host.fp32 > 0)
-        log_line("MFU is a share of %.1f GFLOP/s, the peak of %d thread%s on this machine, %s",
-                 1e-9 * r.host.fp32, r.threads, r.threads == 1 ? "" : "s", how);
-    return r.host.fp32 / r.ranks * t->mesh.world;
+    if (r.flops > 0)
+        log_line("MFU is a share of %.1f GFLOP/s, the %s peak of %d thread%s on this machine, %s",
+                 1e-9 * r.flops, r.type == BF16 ? "bf16" : "fp32", r.threads, r.threads == 1 ? "" : "s", how);
+    return r.flops / r.ranks * t->mesh.world;
 }
 
 Status report_open(Report *report, const Trainer *t)

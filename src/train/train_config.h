@@ -67,6 +67,7 @@ typedef struct {
     int64_t  log_interval, eval_interval;     /* steps */
     int64_t  eval_iters;                      /* global batches of an evaluation */
     const char *metrics;                      /* file of JSON lines; NULL: none */
+    bool     verbose;                         /* more lines at the start */
     const char *profile;                      /* file of a Chrome trace; NULL: none */
     int64_t  profile_start, profile_end;      /* steps; 0: a few after the first */
 } TrainConfig;

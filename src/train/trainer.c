@@ -30,7 +30,7 @@ static Status open_arenas(Trainer *t, const ArenaSizes *sizes)
 {
     for (int i = 0; i < ARENAS; i++) {
         if (!sizes) arena_dry(&t->arena[i], arena_names[i]);
-        else TRY(arena_open(&t->arena[i], arena_names[i], sizes->bytes[i]));
+        else TRY(arena_open_for(&t->arena[i], arena_names[i], sizes->bytes[i], t->queue.team));
     }
     return OK;
 }

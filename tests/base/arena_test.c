@@ -42,6 +42,27 @@ static void dry_counts_what_real_takes(void **state)
     arena_close(&dry);
 }
 
+/* An arena of several huge pages begins at one, whose every byte is there, and so it is closed. */
+static void large_ones_are_whole(void **state)
+{
+    (void)state;
+    enum { BYTES = (5 << 20) + 12345 };
+    Team *team;
+    assert_int_equal(team_open(&team, 3), OK);
+    for (int i = 0; i < 2; i++) {
+        Arena a;
+        assert_int_equal(arena_open_for(&a, "flight", BYTES, i ? team : NULL), OK);
+        assert_int_equal(a.size, BYTES);
+        assert_true((uintptr_t)a.base % (2 << 20) == 0);
+        char *all = arena_push(&a, "x", BYTES - 256);
+        memset(all, 1, BYTES - 256);
+        assert_int_equal(all[BYTES - 257], 1);
+        arena_close(&a);
+    }
+    team_close(team);
+    assert_true(arena_huge_bytes() >= 0);
+}
+
 static void tags_by_hand(void **state)
 {
     (void)state;
@@ -150,6 +171,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dry_counts_what_real_takes),
+        cmocka_unit_test(large_ones_are_whole),
         cmocka_unit_test(tags_by_hand),
         cmocka_unit_test(more_names_than_rows),
         cmocka_unit_test(misuse_stops),

@@ -77,7 +77,7 @@ def speed_told(data, folder):
     with open(os.path.join(cache, "jotun", "peak"), "w") as file:
         file.write("a line of another version\n" + kept.replace(fp32, "2e12"))
     done = run.jotun(*arguments(data, 12, "--metrics", out, "--log-interval", 5), env=env)
-    if "MFU is a share of 2000.0 GFLOP/s, the peak of 1 thread on this machine, by jotun bench peak\n" not in done.stderr:
+    if "MFU is a share of 2000.0 GFLOP/s, the fp32 peak of 1 thread on this machine, by jotun bench peak\n" not in done.stderr:
         sys.exit(f"the peak of the cache is not named:\n{done.stderr}")
     rows, before = {row["step"]: row for row in map(json.loads, open(out))}, 0
     for step, speed, flops, full, causal, memory in re.findall(
@@ -92,6 +92,11 @@ def speed_told(data, folder):
         before = int(step)
     if before != 12 or any("mean_loss" in rows[s] for s in (2, 7, 11)):
         sys.exit(f"lines of speed until step {before}:\n{done.stderr}")
+    if family == "avx512-bf16":
+        told = run.jotun(*arguments(data, 1, "--bf16"), env=env).stderr
+        bf16 = re.search(r"MFU is a share of ([0-9.]+) GFLOP/s, the bf16 peak of 1 thread ", told)
+        if not bf16 or abs(1e9 * float(bf16[1]) - float(kept.split("\t")[4])) > 1e8:
+            sys.exit(f"a run in bf16 is compared with another peak than {kept}{told}")
     os.remove(os.path.join(cache, "jotun", "peak"))
     if not re.search(r"MFU is a share of [0-9.]+ GFLOP/s, .* measured in 40 ms; jotun bench peak ", run.jotun(*arguments(data, 1), env=env).stderr):
         sys.exit("a run without a peak in the cache measures none")
@@ -139,7 +144,9 @@ def profile_written(data, folder):
 def kernels_kept(data, folder):
     """The family of kernels is named at the start, kept by what reads the checkpoint, and never changed silently."""
     out = os.path.join(folder, "portable")
-    run.jotun(*arguments(data, 2, "--kernels", "portable", "--save", out))
+    told = run.jotun(*arguments(data, 2, "--kernels", "portable", "--save", out, "--verbose")).stderr
+    if not re.search(r"^jotun: [0-9.]+ ([KMG]i)?B of this process lie in huge pages, ", told, re.M):
+        sys.exit(f"--verbose says nothing of huge pages:\n{told}")
     again = run.jotun(*arguments(data, 3, "--load", out)).stderr
     if "device cpu, portable kernels, 1 thread" not in again or "--kernels" in again:
         sys.exit(f"a run that resumes one of --kernels portable:\n{again}")
