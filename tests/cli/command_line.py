@@ -28,10 +28,11 @@ def names_of_other_trainers():
                        ("--save-every", "--save-interval"), ("--per_device_train_batch_size", "--micro-batch-size")]:
         expect(2, f"here it is {ours}", "train", name, 3)
     for name, ours in [("gradient_clip_val", "--clip-grad"), ("num_train_epochs", "--train-iters: epochs x"), ("resume", "--load DIR"),
-                       ("gradient_checkpointing", "--recompute-granularity full"), ("warmup_ratio", "--lr-warmup-iters: the ratio x --train-iters"), ("fsdp", "--zero-stage 3")]:
+                       ("gradient_checkpointing", "--recompute-granularity full"), ("warmup_ratio", "--lr-warmup-iters: the ratio x --train-iters"), ("fsdp", "--zero-stage 3"),
+                       ("dtype", "--bf16 or --fp16")]:
         for typed in {name, name.replace("_", "-")}:
             expect(2, f"here it is {ours}", "train", f"--{typed}", 3)
-    for name, why in [("dtype", "numbers are fp32"), ("compile", "compiled already; leave it out"), ("config", "not read from a file; give"),
+    for name, why in [("compile", "compiled already; leave it out"), ("config", "not read from a file; give"),
                       ("wandb_project", "--metrics FILE writes")]:
         for typed in {name, name.replace("_", "-")}:
             expect(2, why, "train", f"--{typed}", 3, never="here it is")

@@ -63,7 +63,7 @@ def environment(**values):
 
 
 def names_of_training_elsewhere():
-    for words in (["prepare", "--num-workers", 8], ["clean", "--num-experts", 2], ["tokenizer", "encode", "--bf16"]):
+    for words in (["prepare", "--num-workers", 8], ["clean", "--num-experts", 2], ["tokenizer", "encode", "--finetune"]):
         command = " ".join(w for w in words[:2] if not str(w).startswith("-"))
         name = next(w for w in words if str(w).startswith("--"))
         refused(2, f"{name} is no option of jotun {command}; ", *words)
@@ -72,7 +72,7 @@ def names_of_training_elsewhere():
 
 
 def refused_flags_that_are_off():
-    for name, off in (("JOTUN_BF16", "false"), ("JOTUN_FP16", "0"), ("JOTUN_FINETUNE", "False")):
+    for name, off in (("JOTUN_MOCK_DATA", "false"), ("JOTUN_NO_LOAD_OPTIM", "0"), ("JOTUN_FINETUNE", "False")):
         told = run.jotun("config", env=environment(**{name: off})).stderr
         if told:
             sys.exit(f"{name}={off} asks for nothing and gets: {told}")
@@ -105,8 +105,8 @@ def variables_without_prefix():
         sys.exit("HEADS is read where nobody asked for it")
     refused(1, "JOTUN_DIALECT=fortran is not known; the known one is argonne", "config", env=environment(JOTUN_DIALECT="fortran"))
     refused(1, "DTYPE of Argonne's scripts is refused", "train", "--data-path", "x",
-            env=environment(JOTUN_DIALECT="argonne", DTYPE="bf16"))
-    refused(0, "", "tokenizer", "info", env=environment(JOTUN_DIALECT="argonne", DTYPE="bf16"))
+            env=environment(JOTUN_DIALECT="argonne", DTYPE="fp64"))
+    refused(0, "", "tokenizer", "info", env=environment(JOTUN_DIALECT="argonne", DTYPE="fp64"))
 
 
 def main():

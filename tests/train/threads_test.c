@@ -75,6 +75,13 @@ static void test_cpu(void **state)
     halves.tp = 2;
     halves.sequence_parallel = true;
     compare("halves", halves, 2, NULL);
+    halves.precision = (PrecisionChoice){ MIXED_BF16, true, { true, true } };
+    halves.settings.stochastic = true;
+    compare("bf16", halves, 2, NULL);
+    TrainConfig fp16 = wide_config(MODEL_LLAMA, data);
+    fp16.precision.mixed = MIXED_F16;
+    fp16.loss_scale = 64;
+    compare("fp16", fp16, 1, NULL);
 }
 
 static void test_ref(void **state)
