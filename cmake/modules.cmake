@@ -15,8 +15,9 @@ function(module name)
     list(TRANSFORM ARG_MODULES PREPEND module_)
     target_link_libraries(module_${name} ${kind} ${ARG_MODULES} ${ARG_LIBS})
 endfunction()
-# The cpu back end and the conversions of types are plain loops that the compiler vectorises. The two flags change no value: nobody reads errno or traps.
-file(GLOB_RECURSE cpu_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/tensor/cpu/*.c ${CMAKE_SOURCE_DIR}/src/tensor/dtype.c)
+# The cpu back end, conversions of types and random numbers are plain loops that the compiler vectorises. The two flags change no value: nobody reads errno or traps.
+file(GLOB_RECURSE cpu_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/tensor/cpu/*.c ${CMAKE_SOURCE_DIR}/src/tensor/dtype.c
+    ${CMAKE_SOURCE_DIR}/src/base/random.c)
 set_source_files_properties(${cpu_sources} PROPERTIES COMPILE_OPTIONS
     "-fno-math-errno;-fno-trapping-math;$<$<CONFIG:Release>:-O3>")
 # The matrix product and attention have their kernels compiled once for each family of instructions and chosen at run time. Vectors of 512 bits

@@ -39,10 +39,10 @@ def finished(command):
     """Seconds, and the largest resident size in bytes."""
     begin = time.monotonic()
     done = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    told = done.stderr.read()
+    errors = done.stderr.read()
     _, status, usage = os.wait4(done.pid, 0)
     if os.waitstatus_to_exitcode(status) != 0:
-        sys.exit(f"{' '.join(command)}\n{told.decode()}")
+        sys.exit(f"{' '.join(command)}\n{errors.decode()}")
     return time.monotonic() - begin, usage.ru_maxrss * 1024
 
 

@@ -3,12 +3,14 @@
 #include "base/random.h"
 
 #include <math.h>
+#include <string.h>
+#include "base/clones.h"
 
-static uint32_t high_word(uint64_t x) { return (uint32_t)(x >> 32); }
+static inline uint32_t high_word(uint64_t x) { return (uint32_t)(x >> 32); }
 
 /* Ten rounds, each two 32 x 32 -> 64 bit products. The key is increased by
  * the same two constants after each. */
-Philox philox(uint64_t key, uint64_t index_low, uint64_t index_high)
+static inline Philox philox_rounds(uint64_t key, uint64_t index_low, uint64_t index_high)
 {
     uint32_t c0 = (uint32_t)index_low,  c1 = high_word(index_low);
     uint32_t c2 = (uint32_t)index_high, c3 = high_word(index_high);
@@ -23,6 +25,11 @@ Philox philox(uint64_t key, uint64_t index_low, uint64_t index_high)
         k1 += 0xBB67AE85;                     /* 2^32 (sqrt(3) - 1) */
     }
     return (Philox){ { c0, c1, c2, c3 } };
+}
+
+Philox philox(uint64_t key, uint64_t index_low, uint64_t index_high)
+{
+    return philox_rounds(key, index_low, index_high);
 }
 
 /* The finalizer of splitmix64 (Steele, Lea & Flood, "Fast Splittable Pseudorandom Number Generators",
@@ -49,10 +56,12 @@ uint64_t random_key(uint64_t seed, const char *name)
 }
 
 /* The top 53 of the 64 bits are the significand of a double, so all multiples of 2^-53 in [0, 1) are
- * equally likely. */
-static double unit_interval(uint32_t low, uint32_t high)
+ * equally likely. Converted in two halves of 32 bits, which vectors can do; both and their sum are exact. */
+static inline double unit_interval(uint32_t low, uint32_t high)
 {
-    return (double)(((uint64_t)high << 32 | low) >> 11) * 0x1p-53;
+    uint32_t upper = high >> 11, lower = high << 21 | low >> 11;
+    double lower_half = (double)(int32_t)(lower ^ 0x80000000) + 2147483648.0;
+    return ((double)(int32_t)upper * 4294967296.0 + lower_half) * 0x1p-53;
 }
 
 double random_uniform(uint64_t key, uint64_t index)
@@ -61,15 +70,84 @@ double random_uniform(uint64_t key, uint64_t index)
     return unit_interval(p.v[0], p.v[1]);
 }
 
-/* Box-Muller: sqrt(-2 ln u) cos(2 pi v) with u in (0, 1], so that the logarithm is finite. */
-double random_normal(uint64_t key, uint64_t index)
+/* ---- normal numbers ----
+ * Logarithm and cosine are computed here, by the same operations in a loop that is vectorized as for one
+ * number, so that a value depends neither on the machine nor on its C library. Both are within 2 units of the
+ * last place. */
+
+/* ln u for u in (0, 1] = e ln 2 + ln m with m in [1 / sqrt 2, sqrt 2], and ln m = 2 artanh s with
+ * s = (m - 1) / (m + 1), |s| < 0.1716: the series of artanh. ln 2 is split, so that e times its upper part is
+ * exact. */
+static inline double natural_log(double u)
 {
-    Philox p = philox(key, index, 0);
+    const double upper = 0x1.62e42fefap-1, lower = 0x1.cf79abc9e3b39p-40;
+    uint64_t bits;
+    memcpy(&bits, &u, sizeof bits);
+    uint64_t above = (bits & 0xfffffffffffff) > 0x6a09e667f3bcd;         /* m above sqrt 2: halved */
+    int32_t  e = (int32_t)(bits >> 52) - 1023 + (int32_t)above;
+    bits = (bits & 0xfffffffffffff) | (1023 - above) << 52;
+    double m, sum = 1 / 25.0;
+    memcpy(&m, &bits, sizeof m);
+    double s = (m - 1) / (m + 1), s2 = s * s;
+    for (int k = 23; k >= 3; k -= 2) sum = sum * s2 + 1.0 / k;
+    return (double)e * upper + (2 * s + (2 * s * s2 * sum + (double)e * lower));
+}
+
+/* cos x for x in [0, 2 pi]: x = quarter pi / 2 + y with |y| <= pi / 4, and then the series of cosine or
+ * sine. pi / 2 is split, so that what is subtracted first is exact. */
+static inline double cosine(double x)
+{
+    const double upper = 0x1.921fb544p+0, lower = 0x1.0b4611a626331p-34, round = 0x1.8p52;
+    double shifted = x * 0.63661977236758134308 + round, quarter = shifted - round;
+    double y = x - quarter * upper - quarter * lower, y2 = y * y, c = 1 / 20922789888000.0;
+    double s = 1 / 355687428096000.0;
+    int32_t turn = (int32_t)quarter;
+    c = c * y2 - 1 / 87178291200.0, c = c * y2 + 1 / 479001600.0, c = c * y2 - 1 / 3628800.0;
+    c = c * y2 + 1 / 40320.0, c = c * y2 - 1 / 720.0, c = c * y2 + 1 / 24.0;
+    c = 1 - (0.5 * y2 - y2 * y2 * c);
+    s = s * y2 - 1 / 1307674368000.0, s = s * y2 + 1 / 6227020800.0, s = s * y2 - 1 / 39916800.0;
+    s = s * y2 + 1 / 362880.0, s = s * y2 - 1 / 5040.0, s = s * y2 + 1 / 120.0, s = s * y2 - 1 / 6.0;
+    s = y + y * y2 * s;
+    double size = turn & 1 ? s : c;
+    return (turn + 1) & 2 ? -size : size;
+}
+
+/* Box-Muller: sqrt(-2 ln u) cos(2 pi v) with u in (0, 1], so that the logarithm is finite. */
+static inline double normal(uint64_t key, uint64_t index)
+{
+    Philox p = philox_rounds(key, index, 0);
     double u = 1.0 - unit_interval(p.v[0], p.v[1]), v = unit_interval(p.v[2], p.v[3]);
-    return sqrt(-2.0 * log(u)) * cos(6.283185307179586476925 * v);
+    return sqrt(-2.0 * natural_log(u)) * cosine(6.283185307179586476925 * v);
+}
+
+double random_normal(uint64_t key, uint64_t index) { return normal(key, index); }
+
+CLONES void random_normals(double *out, uint64_t key, uint64_t index, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) out[i] = normal(key, index + (uint64_t)i);
 }
 
 uint32_t random_bits(uint64_t key, uint64_t index) { return philox(key, index / 4, 0).v[index % 4]; }
+
+/* Lane l of `count` blocks from `block` on in row l, so that the loop is vectorized. */
+enum { BLOCKS = 64 };
+static CLONES void bits_of_blocks(uint32_t lane[4][BLOCKS], uint64_t key, uint64_t block)
+{
+    for (uint64_t i = 0; i < BLOCKS; i++) {
+        Philox p = philox_rounds(key, block + i, 0);
+        lane[0][i] = p.v[0], lane[1][i] = p.v[1], lane[2][i] = p.v[2], lane[3][i] = p.v[3];
+    }
+}
+
+void random_bits_of(uint32_t *out, uint64_t key, uint64_t index, int64_t n)
+{
+    uint32_t lane[4][BLOCKS];
+    for (int64_t i = 0; i < n;) {
+        uint64_t block = (index + (uint64_t)i) / 4, at = (index + (uint64_t)i) % 4;
+        bits_of_blocks(lane, key, block);
+        for (; at < 4 * BLOCKS && i < n; at++) out[i++] = lane[at % 4][at / 4];
+    }
+}
 
 /* A permutation of the 2 * half bit numbers: each round exchanges the halves, after one of them is xored
  * with a function of the other, which can be undone. Four rounds suffice in theory (Luby & Rackoff 1988);

@@ -19,9 +19,13 @@ uint64_t random_mix(uint64_t a, uint64_t b);
 double   random_uniform(uint64_t key, uint64_t index);
 /* Standard normal by the Box-Muller transform. Only the cosine is used, so that each index has one value. */
 double   random_normal (uint64_t key, uint64_t index);
+/* out[i] = random_normal(key, index + i) for n numbers, to the bit, in vectors. */
+void     random_normals(double *out, uint64_t key, uint64_t index, int64_t n);
 /* 32 random bits of element `index`: lane index % 4 of philox(key, index / 4, 0), so that four consecutive
  * elements share one block. Dropout keeps an element where bits >= p * 2^32. */
 uint32_t random_bits   (uint64_t key, uint64_t index);
+/* out[i] = random_bits(key, index + i) for n elements, in vectors. */
+void     random_bits_of(uint32_t *out, uint64_t key, uint64_t index, int64_t n);
 /* Element i of a pseudo-random permutation of 0..n-1, in constant memory and for any i first. It is a
  * Feistel network with cycle walking (Black & Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA
  * 2002). i < n. */

@@ -105,10 +105,13 @@ void buckets_init(Buckets *b, uint64_t seed)
 {
     for (int i = 0; i < b->count; i++) {
         Bucket *k = &b->bucket[i];
-        params_init(b->queue, b->config, &k->block, k->weights, b->zero_stage >= 3 ? k->shard_first : 0,
-            seed);
+        bool whole = tensor_present(k->master) && k->master.dim[0] == k->weights.dim[0];
         if (tensor_present(k->master))
             params_init(b->queue, b->config, &k->block, k->master, k->own_first, seed);
+        if (whole) convert(b->queue, (Convert){ .y_N = k->weights, .x_N = k->master });
+        else
+            params_init(b->queue, b->config, &k->block, k->weights, b->zero_stage >= 3 ? k->shard_first : 0,
+                seed);
     }
 }
 

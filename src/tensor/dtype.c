@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/status.h"
-#include "tensor/clones.h"
+#include "base/clones.h"
 #include "tensor/half.h"
 
 /* A floating-point type of 16 or 8 bits: one sign bit, then `exponent` bits, then `mantissa` bits. */

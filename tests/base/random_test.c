@@ -56,6 +56,34 @@ static void uniform_is_uniform(void **state)
     for (int b = 0; b < 10; b++) assert_true(abs(bin[b] - N / 10) < 400);       /* 4 sigma is 380 */
 }
 
+/* Against the C library's logarithm and cosine; many at a time give the same bits as one. */
+static void normal_is_box_muller(void **state)
+{
+    (void)state;
+    enum { N = 1000 };
+    double many[N];
+    random_normals(many, 77, 5, N);
+    for (uint64_t i = 0; i < N; i++) {
+        Philox p = philox(77, 5 + i, 0);
+        double u = 1 - (double)(((uint64_t)p.v[1] << 32 | p.v[0]) >> 11) * 0x1p-53;
+        double v = (double)(((uint64_t)p.v[3] << 32 | p.v[2]) >> 11) * 0x1p-53;
+        double x = sqrt(-2 * log(u)) * cos(6.283185307179586476925 * v);
+        assert_true(fabs(many[i] - x) <= 1e-15 * fabs(x));
+        assert_true(many[i] == random_normal(77, 5 + i));
+    }
+}
+
+static void bits_of_many_are_those_of_each(void **state)
+{
+    (void)state;
+    uint32_t many[700];
+    for (uint64_t first = 0; first < 9; first++)
+        for (int64_t n = 1; n <= 700; n += 233) {
+            random_bits_of(many, 42, first, n);
+            for (int64_t i = 0; i < n; i++) assert_true(many[i] == random_bits(42, first + (uint64_t)i));
+        }
+}
+
 static void normal_has_its_moments(void **state)
 {
     (void)state;
@@ -115,6 +143,8 @@ int main(void)
         cmocka_unit_test(bits_are_lanes),
         cmocka_unit_test(streams_stay),
         cmocka_unit_test(uniform_is_uniform),
+        cmocka_unit_test(normal_is_box_muller),
+        cmocka_unit_test(bits_of_many_are_those_of_each),
         cmocka_unit_test(normal_has_its_moments),
         cmocka_unit_test(permutation_is_a_bijection),
         cmocka_unit_test(permutation_mixes),

@@ -45,8 +45,10 @@ static void store_states(const AdamwUpdate *u, int64_t first, const float *m, co
         if (a->v_N.dtype != F32) tile_store(a->v_N, 0, first, v, n);
         return;
     }
+    uint32_t random[TILE];
+    random_bits_of(random, u->key, (uint64_t)(a->first + first), n);
     for (int64_t i = 0; i < n; i++) {
-        uint32_t bits = random_bits(u->key, (uint64_t)(a->first + first + i));
+        uint32_t bits = random[i];
         uint16_t *m_at = tile_at(a->m_N, 0, first + i), *v_at = tile_at(a->v_N, 0, first + i);
         if (a->m_N.dtype == BF16) *m_at = bf16_stochastic(m[i], bits);
         if (a->v_N.dtype == BF16) *v_at = bf16_stochastic(v[i], bits >> 16);

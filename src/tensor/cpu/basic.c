@@ -200,11 +200,17 @@ CPU(weighted_sum, WeightedSum)
 static void init_normal_elements(void *context, int64_t begin, int64_t end)
 {
     const InitNormal *a = context;
-    for (int64_t i = begin; i < end; i++) {
-        int64_t r = (a->first + i) / a->cols, c = (a->first + i) % a->cols;
+    double number[TILE];
+    float value[TILE];
+    for (int64_t i = begin, n; i < end; i += n) {
+        int64_t r = (a->first + i) / a->cols, c = (a->first + i) % a->cols, in_row = a->cols - c;
         uint64_t index = (uint64_t)((a->row0 + r) * a->global_cols + a->col0 + c);
-        float value = r < a->rows ? (float)(a->std * random_normal(a->key, index)) : 0;
-        tile_store(a->y_N, 0, i, &value, 1);
+        n = tile_count(end, i);
+        if (n > in_row) n = in_row;
+        if (r < a->rows) random_normals(number, a->key, index, n);
+        else memset(number, 0, sizeof number);
+        for (int64_t k = 0; k < n; k++) value[k] = (float)(a->std * number[k]);
+        tile_store(a->y_N, 0, i, value, n);
     }
 }
 

@@ -8,7 +8,7 @@
  * kernels. */
 #include <math.h>
 #include <string.h>
-#include "tensor/clones.h"
+#include "base/clones.h"
 #include "tensor/ops.h"
 #include "tensor/ref/want.h"
 
@@ -121,21 +121,5 @@ INLINE float cpu_exp(float x)
     e = e * r + 1 / 720.0f, e = e * r + 1 / 120.0f, e = e * r + 1 / 24.0f, e = e * r + 1 / 6.0f;
     e = (e * r + 0.5f) * (r * r) + r + 1;
     return x < low ? 0 : x > high ? INFINITY : e * power;
-}
-
-/* Reads the dropout mask of one key. Four consecutive elements share one block of random bits, which is
- * cached, so reading in increasing order costs a quarter of the random numbers. Each thread has its own. */
-typedef struct {
-    uint64_t key, block;               /* block: the cached one */
-    uint32_t bits[4], threshold;       /* an element with bits >= threshold is kept */
-    float    scale;                    /* 1 / (1 - p) */
-} DropoutMask;
-DropoutMask cpu_dropout_mask(uint64_t key, double p);
-void        cpu_dropout_mask_load(DropoutMask *mask, uint64_t block);
-/* The factor of element `index`: 0 when dropped, else 1 / (1 - p). */
-INLINE float dropout_factor(DropoutMask *mask, uint64_t index)
-{
-    if (index / 4 != mask->block) cpu_dropout_mask_load(mask, index / 4);
-    return mask->bits[index % 4] >= mask->threshold ? mask->scale : 0;
 }
 #endif

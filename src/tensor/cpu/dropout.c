@@ -3,24 +3,20 @@
 #include "base/random.h"
 #include "tensor/cpu/cpu.h"
 
-/* UINT64_MAX is no block, because an index is at most 2^64 - 1 and a block is a quarter of it. */
-DropoutMask cpu_dropout_mask(uint64_t key, double p)
+/* The mask of one dropout: an element with bits of at least `threshold` is kept and multiplied by scale. */
+typedef struct { uint64_t key; uint32_t threshold; float scale; } DropoutMask;
+
+static DropoutMask dropout_mask(uint64_t key, double p)
 {
-    return (DropoutMask){ .key = key, .block = UINT64_MAX, .threshold = (uint32_t)(p * 4294967296.0),
-                   .scale = (float)(1 / (1 - p)) };
+    return (DropoutMask){ key, (uint32_t)(p * 4294967296.0), (float)(1 / (1 - p)) };
 }
 
-void cpu_dropout_mask_load(DropoutMask *mask, uint64_t block)
+/* x = drop(x) for the elements of a tile, of which the first is element `first` of the mask */
+static CLONES void dropout_tile(float *x, const DropoutMask *mask, uint64_t first, int64_t n)
 {
-    Philox bits = philox(mask->key, block, 0);
-    memcpy(mask->bits, bits.v, sizeof bits.v);
-    mask->block = block;
-}
-
-/* y = drop(x) for C channels from element `first` of the mask */
-static void drop_row(float *y, const float *x, DropoutMask *mask, uint64_t first, int64_t C)
-{
-    for (int64_t c = 0; c < C; c++) y[c] = x[c] * dropout_factor(mask, first + (uint64_t)c);
+    uint32_t bits[TILE];
+    random_bits_of(bits, mask->key, first, n);
+    for (int64_t c = 0; c < n; c++) x[c] *= bits[c] >= mask->threshold ? mask->scale : 0;
 }
 
 /* y += a tile of a tensor */
@@ -39,7 +35,7 @@ static void forward_rows(void *context, int64_t begin, int64_t end)
     const DropoutJob *drop = context;
     const DropoutForward *a = drop->forward;
     int64_t C = a->y_TC.dim[1];
-    DropoutMask mask = cpu_dropout_mask(drop->key, a->p);
+    DropoutMask mask = dropout_mask(drop->key, a->p);
     TileBuffer buffer;
     float tile[TILE];
     for (int64_t t = begin; t < end; t++)
@@ -49,7 +45,7 @@ static void forward_rows(void *context, int64_t begin, int64_t end)
             if (tensor_present(a->bias_C)) add_tile(tile, &buffer, a->bias_C, 0, first, n);
             if (a->p > 0) {
                 int64_t token = ((const int32_t *)a->dropout_index_i.data)[t];
-                drop_row(tile, tile, &mask, (uint64_t)(token * C + first), n);
+                dropout_tile(tile, &mask, (uint64_t)(token * C + first), n);
             }
             if (tensor_present(a->residual_TC)) add_tile(tile, &buffer, a->residual_TC, t, first, n);
             tile_store(a->y_TC, t, first, tile, n);
@@ -74,7 +70,7 @@ static void backward_rows(void *context, int64_t begin, int64_t end)
     const DropoutJob *drop = context;
     const DropoutBackward *a = drop->backward;
     int64_t C = a->dx_TC.dim[1];
-    DropoutMask mask = cpu_dropout_mask(drop->key, a->p);
+    DropoutMask mask = dropout_mask(drop->key, a->p);
     float tile[TILE];
     for (int64_t t = begin; t < end; t++)
         for (int64_t first = 0; first < C; first += TILE) {
@@ -82,7 +78,7 @@ static void backward_rows(void *context, int64_t begin, int64_t end)
             tile_load(tile, a->dy_TC, t, first, n);
             if (a->p > 0) {
                 int64_t token = ((const int32_t *)a->dropout_index_i.data)[t];
-                drop_row(tile, tile, &mask, (uint64_t)(token * C + first), n);
+                dropout_tile(tile, &mask, (uint64_t)(token * C + first), n);
             }
             tile_store(a->dx_TC, t, first, tile, n);
         }
