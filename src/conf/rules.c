@@ -239,7 +239,6 @@ static Status rule_zero(const Options *o)
     return OK;
 }
 
-/* A watchdog beats several times within its limit, which takes some time even on a fast machine. */
 /* The reference back end has one type, double. */
 static Status rule_precision(const Options *o)
 {
@@ -253,6 +252,7 @@ static Status rule_precision(const Options *o)
     return OK;
 }
 
+/* A watchdog beats several times within its limit, which takes some time even on a fast machine. */
 static Status rule_watchdog(const Options *o)
 {
     double shortest = 0.1;
