@@ -247,7 +247,7 @@ static void log_later_checkpoints(const Trainer *t)
              t->config->save);
 }
 
-/* Of weights and activations. The family of kernels alone would not tell: avx512-bf16 computes fp32 as well. */
+/* Of weights and activations; the family of kernels does not tell: avx512-bf16 computes fp32 as well. */
 static const char *type_of_run(const Trainer *t)
 {
     Dtype type = t->precision.param;
