@@ -247,8 +247,8 @@ static Status rule_precision(const Options *o)
     if (o->device.value != CHOICE_device_ref) return OK;
     for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++)
         if (*(const OptionFLAG *)option_field_of(o, narrow[i]))
-            return fail(BAD_OPTION, "%s: --device ref computes in double alone; give --device cpu, or leave "
-                        "it out", TYPED(narrow[i]));
+            return fail(BAD_OPTION, "%s: --device ref computes in double alone; give --device cpu, or "
+                        "--%s=false", TYPED(narrow[i]), option_rows[narrow[i]].name);
     return OK;
 }
 
