@@ -239,7 +239,6 @@ static Status rule_zero(const Options *o)
     return OK;
 }
 
-/* A watchdog beats several times within its limit, which takes some time even on a fast machine. */
 /* The reference back end has one type, double. */
 static Status rule_precision(const Options *o)
 {
@@ -248,11 +247,12 @@ static Status rule_precision(const Options *o)
     if (o->device.value != CHOICE_device_ref) return OK;
     for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++)
         if (*(const OptionFLAG *)option_field_of(o, narrow[i]))
-            return fail(BAD_OPTION, "%s: --device ref computes in double alone; give --device cpu, or leave "
-                        "it out", TYPED(narrow[i]));
+            return fail(BAD_OPTION, "%s: --device ref computes in double alone; give --device cpu, or "
+                        "--%s=false", TYPED(narrow[i]), option_rows[narrow[i]].name);
     return OK;
 }
 
+/* A watchdog beats several times within its limit, which takes some time even on a fast machine. */
 static Status rule_watchdog(const Options *o)
 {
     double shortest = 0.1;

@@ -9,7 +9,7 @@
  *  T = b s tokens of the micro-batch held by the tensor-parallel group
  *  t of them held by this rank between regions: T / tp under sequence parallelism, else T
  *  b sequences   s positions of a sequence held here (S / cp)
- *  O = H D channels of attention's output   Q = (H + 2 G) D rows of query, key and value
+ *  O = H D channels of attention's output   Q = (H + 2 G) D rows of QKV: query, key and value together
  *  W rows of gate and up: 2 F with a gate, else F
  * An op names its arguments as its own legend does: its T is t or T here, its C and K the width of its input
  * and output. */

@@ -2,7 +2,8 @@
 #define PARALLEL_BUCKETS_H
 /* The parameters that a rank holds, their gradients, and how data-parallel ranks share them: data parallelism
  * and ZeRO (arXiv 1910.02054). A bucket is one ParamBlock with its weights and gradients: what is gathered,
- * reduced and updated together.
+ * reduced and updated together. PyTorch DDP's and Megatron-LM's buckets are ranges of gradients of so many
+ * MB or parameters, whatever layers they belong to; here the unit decides, and there is no size to choose.
  *
  * d is the number of ranks of dp x cp, which have the same parameters. What is sharded over them:
  *     ZeRO 0   nothing: weights, gradients and optimizer states are replicated

@@ -247,6 +247,13 @@ static void log_later_checkpoints(const Trainer *t)
              t->config->save);
 }
 
+/* Of weights and activations; the family of kernels does not tell: avx512-bf16 computes fp32 as well. */
+static const char *type_of_run(const Trainer *t)
+{
+    Dtype type = t->precision.param;
+    return type == BF16 ? "bf16" : type == F16 ? "fp16" : type == F32 ? "fp32" : "double";
+}
+
 static void log_setup(const Trainer *t)
 {
     MeshSize m = t->mesh.size;
@@ -255,11 +262,11 @@ static void log_setup(const Trainer *t)
     bool cpu = t->queue.backend == &cpu_backend;
     for (int i = 0; i < ARENAS; i++) bytes += (double)t->arena[i].size;
     log_line("%lld parameters; %d rank%s: tp %d, cp %d, dp %d, pp %d, ZeRO %d; %s on rank 0; "
-             "device %s, %s%s%d thread%s per rank",
+             "device %s, %s, %s%s%d thread%s per rank",
              (long long)model_parameters(&t->config->model), t->mesh.world, t->mesh.world == 1 ? "" : "s",
              m.tp, m.cp, m.dp, m.pp, t->config->zero, log_bytes(text, bytes), t->config->device,
-             cpu ? kernel_family_name(t->queue.kernels) : "", cpu ? " kernels, " : "", t->config->threads,
-             t->config->threads == 1 ? "" : "s");
+             type_of_run(t), cpu ? kernel_family_name(t->queue.kernels) : "", cpu ? " kernels, " : "",
+             t->config->threads, t->config->threads == 1 ? "" : "s");
     if (t->config->verbose)
         log_line("%s of this process lie in huge pages, which are asked for its arenas; the system gives "
                  "them as /sys/kernel/mm/transparent_hugepage/enabled says",

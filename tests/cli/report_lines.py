@@ -148,8 +148,11 @@ def kernels_kept(data, folder):
     if not re.search(r"^jotun: [0-9.]+ ([KMG]i)?B of this process lie in huge pages, ", told, re.M):
         sys.exit(f"--verbose says nothing of huge pages:\n{told}")
     again = run.jotun(*arguments(data, 3, "--load", out)).stderr
-    if "device cpu, portable kernels, 1 thread" not in again or "--kernels" in again:
+    if "device cpu, fp32, portable kernels, 1 thread" not in again or "--kernels" in again:
         sys.exit(f"a run that resumes one of --kernels portable:\n{again}")
+    narrow = run.jotun(*arguments(data, 1, "--bf16", "--kernels", "portable")).stderr
+    if "device cpu, bf16, portable kernels, 1 thread" not in narrow:
+        sys.exit(f"a run of --bf16:\n{narrow}")
     absent = "neon" if os.uname().machine == "x86_64" else "avx2"
     refused = run.jotun(*arguments(data, 3, "--kernels", absent), check=False)
     if refused.returncode != 1 or f"--kernels {absent}: this machine does not have these instructions; every rank runs " not in refused.stderr:

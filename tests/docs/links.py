@@ -6,6 +6,7 @@
 - every name with an underscore between backticks occurs in src, tests or bench; in a row of ARCHITECTURE's tables every name
   between backticks occurs in one of the row's files, and a (column `name`) is in the legend of one;
 - every test between backticks (`train.layout_test`) is in the tree;
+- a default in a section Defaults is that of docs/options.md;
 - every option (`--name`) is jotun's, another trainer's that jotun knows, or one of the tools below.
 """
 import glob
@@ -17,7 +18,7 @@ ROOT = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else ".")
 SOURCE = ("c", "h", "def", "py", "sh", "cu", "cpp", "cmake")
 # options of ./check, cmake, ctest, mpirun, srun, diff, Megatron-LM's tools
 OTHERS = set("""full help version preset build install prefix test-dir exclude ntasks-per-node output-on-failure foreground ntasks nodes cpus-per-task mpi time host
-    hostfile bind-to oversubscribe only ranks long show signal job-name output kill-on-bad-exit wait""".split())
+    hostfile bind-to oversubscribe only ranks long show signal job-name output kill-on-bad-exit wait requeue""".split())
 OUTSIDE = {"merge_datasets.py", "preprocess_data.py", "pretrain_gpt.py", "tools/preprocess_data.py",
            "add_bos_token", "P_a_document", "P_b_document"}       # Megatron-LM's and Hugging Face's; examples
 problems = []
@@ -128,18 +129,29 @@ def check_options(page, text):
             problems.append(f"{page}: no option is called --{name}")
 
 
+def check_defaults(page, text):
+    """`--name value` in the section Defaults of a page: value is the default that options.md has. N, DIR and so on are no values."""
+    section = re.search(r"^## Defaults\n(.*?)(?=^## |\Z)", text, re.M | re.S)
+    for name, value in re.findall(r"--([a-z][\w-]*) ([^\s`|-][^\s`|]*)(?=[ `])", " ".join(re.findall(r"`--[^`]*`", section[1] if section else ""))):
+        if not re.fullmatch("[A-Z.]+", value) and value not in DEFAULTS.get(name, ()):
+            problems.append(f"{page}: the default of --{name} is {' or '.join(sorted(DEFAULTS.get(name, ())))}, not {value}")
+
+
 TREE = files_below("src", "tests", "bench", "cmake")
 SOURCES = [f for f in TREE if f.endswith(SOURCE) and not f.endswith("links.py")]
 WORDS = set(re.findall(r"\w+", " ".join(map(read, SOURCES))))
 CMAKE = " ".join(read(f) for f in TREE if f.endswith((".cmake", "CMakeLists.txt")))
 OPTIONS = " ".join(read(f) for f in files_below("src/conf", "src/cli"))
 NAMES = {name for names in re.findall(r'"([\w*-]+(?: [\w*-]+)*)"', OPTIONS) for name in names.split()}        # a row may have several
+DEFAULTS = {}
+for NAME, DEFAULT in re.findall(r"^\| `--([\w-]+)`[^|]* \|(?: (?:[^|\\]|\\.)*\|) ([^|]*) \|", read(os.path.join(ROOT, "docs/options.md")), re.M):
+    DEFAULTS.setdefault(NAME, set()).add(DEFAULT.strip())
 PAGES = [os.path.join(ROOT, p) for p in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")]
 PAGES += [f for f in files_below("docs") if f.endswith(".md") and not f.endswith("options.md")]
 
 for PAGE in PAGES:
     TEXT = read(PAGE)
-    for check in (check_links, check_paths, check_names, check_tests, check_options):
+    for check in (check_links, check_paths, check_names, check_tests, check_options, check_defaults):
         check(PAGE, TEXT)
     if PAGE.endswith("ARCHITECTURE.md"):
         check_rows(PAGE, TEXT)
