@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/clones.h"
+#include "base/sine.h"
 
 static inline uint32_t high_word(uint64_t x) { return (uint32_t)(x >> 32); }
 
@@ -71,9 +72,9 @@ double random_uniform(uint64_t key, uint64_t index)
 }
 
 /* ---- normal numbers ----
- * Logarithm and cosine are computed here, by the same operations in a loop that is vectorized as for one
- * number, so that a value depends neither on the machine nor on its C library. Both are within 2 units of the
- * last place. */
+ * The logarithm is computed here and the cosine in sine.h, by the same operations in a loop that is
+ * vectorized as for one number, so that a value depends neither on the machine nor on its C library. Both are
+ * within 2 units of the last place. */
 
 /* ln u for u in (0, 1] = e ln 2 + ln m with m in [1 / sqrt 2, sqrt 2], and ln m = 2 artanh s with
  * s = (m - 1) / (m + 1), |s| < 0.1716: the series of artanh. ln 2 is split, so that e times its upper part is
@@ -93,31 +94,12 @@ static inline double natural_log(double u)
     return (double)e * upper + (2 * s + (2 * s * s2 * sum + (double)e * lower));
 }
 
-/* cos x for x in [0, 2 pi]: x = quarter pi / 2 + y with |y| <= pi / 4, and then the series of cosine or
- * sine. pi / 2 is split, so that what is subtracted first is exact. */
-static inline double cosine(double x)
-{
-    const double upper = 0x1.921fb544p+0, lower = 0x1.0b4611a626331p-34, round = 0x1.8p52;
-    double shifted = x * 0.63661977236758134308 + round, quarter = shifted - round;
-    double y = x - quarter * upper - quarter * lower, y2 = y * y, c = 1 / 20922789888000.0;
-    double s = 1 / 355687428096000.0;
-    int32_t turn = (int32_t)quarter;
-    c = c * y2 - 1 / 87178291200.0, c = c * y2 + 1 / 479001600.0, c = c * y2 - 1 / 3628800.0;
-    c = c * y2 + 1 / 40320.0, c = c * y2 - 1 / 720.0, c = c * y2 + 1 / 24.0;
-    c = 1 - (0.5 * y2 - y2 * y2 * c);
-    s = s * y2 - 1 / 1307674368000.0, s = s * y2 + 1 / 6227020800.0, s = s * y2 - 1 / 39916800.0;
-    s = s * y2 + 1 / 362880.0, s = s * y2 - 1 / 5040.0, s = s * y2 + 1 / 120.0, s = s * y2 - 1 / 6.0;
-    s = y + y * y2 * s;
-    double size = turn & 1 ? s : c;
-    return (turn + 1) & 2 ? -size : size;
-}
-
 /* Box-Muller: sqrt(-2 ln u) cos(2 pi v) with u in (0, 1], so that the logarithm is finite. */
 static inline double normal(uint64_t key, uint64_t index)
 {
     Philox p = philox_rounds(key, index, 0);
     double u = 1.0 - unit_interval(p.v[0], p.v[1]), v = unit_interval(p.v[2], p.v[3]);
-    return sqrt(-2.0 * natural_log(u)) * cosine(6.283185307179586476925 * v);
+    return sqrt(-2.0 * natural_log(u)) * sine_cosine(6.283185307179586476925 * v).cosine;
 }
 
 double random_normal(uint64_t key, uint64_t index) { return normal(key, index); }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "base/random.h"
+#include "base/sine.h"
 
 static uint64_t pair(uint32_t low, uint32_t high) { return (uint64_t)high << 32 | low; }
 
@@ -70,6 +71,16 @@ static void normal_is_box_muller(void **state)
         double x = sqrt(-2 * log(u)) * cos(6.283185307179586476925 * v);
         assert_true(fabs(many[i] - x) <= 1e-15 * fabs(x));
         assert_true(many[i] == random_normal(77, 5 + i));
+    }
+}
+
+static void sine_and_cosine_of_the_library(void **state)
+{
+    (void)state;
+    for (int64_t i = -20000; i < 20000; i++) {
+        double x = (double)(i * i * i) * 1.3e-7, most = 4e-16 + fabs(x) * 0x1p-52;
+        SineCosine mine = sine_cosine(x);
+        assert_true(fabs(mine.sine - sin(x)) <= most && fabs(mine.cosine - cos(x)) <= most);
     }
 }
 
@@ -144,6 +155,7 @@ int main(void)
         cmocka_unit_test(streams_stay),
         cmocka_unit_test(uniform_is_uniform),
         cmocka_unit_test(normal_is_box_muller),
+        cmocka_unit_test(sine_and_cosine_of_the_library),
         cmocka_unit_test(bits_of_many_are_those_of_each),
         cmocka_unit_test(normal_has_its_moments),
         cmocka_unit_test(permutation_is_a_bijection),

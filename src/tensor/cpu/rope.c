@@ -1,5 +1,6 @@
 /* Rotary position embedding.
  * T rows   n heads   D channels of a head: channels i and i + D/2 are a pair */
+#include "base/sine.h"
 #include "tensor/cpu/cpu.h"
 
 typedef struct { Tensor x_TnD, position_i; double base, sign; } RopeRotation;      /* sign -1: backward */
@@ -7,17 +8,20 @@ typedef struct { Tensor x_TnD, position_i; double base, sign; } RopeRotation;   
 /* Angles are computed in double, because a position times a frequency in float would lose the digits that
  * matter at large positions. Pairs are the outer loop, so that each power is computed once for all rows of
  * the chunk; `turn` holds cosine and sine of a part of the pairs for each of them. */
-enum { ROWS = 16, PAIRS = 64 };
+enum { ROWS = 64, PAIRS = 64 };
 typedef struct { float cosine[ROWS][PAIRS], sine[ROWS][PAIRS]; } RopeTurn;
 
-static void turn_set(RopeTurn *turn, const RopeRotation *a, int64_t t0, int64_t rows, int64_t i0,
-                     int64_t pairs)
+static CLONES void rope_turn_set(RopeTurn *turn, const RopeRotation *a, int64_t t0, int64_t rows, int64_t i0,
+                                 int64_t pairs)
 {
-    for (int64_t i = 0; i < pairs; i++) {
-        double frequency = a->sign / pow(a->base, 2.0 * (double)(i0 + i) / (double)a->x_TnD.dim[2]);
-        for (int64_t t = 0; t < rows; t++) {
-            double angle = ((const int32_t *)a->position_i.data)[t0 + t] * frequency;
-            turn->cosine[t][i] = (float)cos(angle), turn->sine[t][i] = (float)sin(angle);
+    double frequency[PAIRS];
+    for (int64_t i = 0; i < pairs; i++)
+        frequency[i] = a->sign / pow(a->base, 2.0 * (double)(i0 + i) / (double)a->x_TnD.dim[2]);
+    for (int64_t t = 0; t < rows; t++) {
+        double position = ((const int32_t *)a->position_i.data)[t0 + t];
+        for (int64_t i = 0; i < pairs; i++) {
+            SineCosine angle = sine_cosine(position * frequency[i]);
+            turn->cosine[t][i] = (float)angle.cosine, turn->sine[t][i] = (float)angle.sine;
         }
     }
 }
@@ -30,7 +34,7 @@ static CLONES void rope_rows(void *context, int64_t begin, int64_t end)
     float x1[PAIRS], x2[PAIRS], y1[PAIRS], y2[PAIRS];
     for (int64_t i = 0; i < half; i += PAIRS) {
         int64_t n = half - i < PAIRS ? half - i : PAIRS;
-        turn_set(&turn, a, begin, end - begin, i, n);
+        rope_turn_set(&turn, a, begin, end - begin, i, n);
         for (int64_t t = begin; t < end; t++)
             for (int64_t h = 0; h < heads; h++) {
                 const float *c = turn.cosine[t - begin], *s = turn.sine[t - begin];
