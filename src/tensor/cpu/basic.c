@@ -139,9 +139,10 @@ CPU(rank_sum, RankSum)
     team_for(q->team, N, CHUNK_ELEMENTS, rank_sum_elements, (void *)a);
 }
 
-/* Threads sum blocks in any order, and the caller adds the blocks' sums in their order. 64 blocks at a
- * time, so that the sums fit on the stack and nothing is allocated. */
-enum { SQUARE_BLOCK = 4096, BLOCKS_AT_ONCE = 64 };
+/* Threads sum blocks in any order, and the caller adds the blocks' sums in their order. 32 MiB of
+ * floats at a time: the sums fit on the stack, so that nothing is allocated, and waking the threads costs
+ * little beside them. */
+enum { SQUARE_BLOCK = 4096, BLOCKS_AT_ONCE = 2048, BLOCKS_OF_CHUNK = CHUNK_ELEMENTS / SQUARE_BLOCK };
 typedef struct { Tensor x_N; double sum[BLOCKS_AT_ONCE]; } SquareSums;
 
 static CLONES void square_blocks(void *context, int64_t begin, int64_t end)
@@ -173,7 +174,7 @@ CPU(square_sum, SquareSum)
         int64_t count = N - first < BLOCKS_AT_ONCE * SQUARE_BLOCK ? N - first : BLOCKS_AT_ONCE * SQUARE_BLOCK;
         int64_t n = (count + SQUARE_BLOCK - 1) / SQUARE_BLOCK;
         s.x_N = tensor_slice(a->x_N, 0, first, count);
-        team_for(q->team, n, 1, square_blocks, &s);
+        team_for(q->team, n, BLOCKS_OF_CHUNK, square_blocks, &s);
         for (int64_t b = 0; b < n; b++) *out += s.sum[b];
     }
 }

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/clones.h"
+#include "tensor/half.h"
 #include "tensor/ops.h"
 #include "tensor/ref/want.h"
 
@@ -73,6 +74,11 @@ INLINE void *tile_at(Tensor x, int64_t i, int64_t c)
 INLINE const float *tile_read(TileBuffer *buffer, Tensor x, int64_t i, int64_t first, int64_t n)
 {
     if (x.dtype == F32) return tile_at(x, i, first);
+    if (x.dtype == BF16) {             /* inline, since tiles may be short: columns of a chunk */
+        const uint16_t *from = tile_at(x, i, first);
+        for (int64_t c = 0; c < n; c++) buffer->x[c] = bf16_decode(from[c]);
+        return buffer->x;
+    }
     dtype_convert(buffer->x, F32, tile_at(x, i, first), x.dtype, n);
     return buffer->x;
 }
