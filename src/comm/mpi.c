@@ -59,7 +59,8 @@ int transport_launcher_local(void)
 {
     const char *open_mpi = getenv("OMPI_COMM_WORLD_LOCAL_SIZE"), *hydra = getenv("MPI_LOCALNRANKS");
     const char *ranks = open_mpi ? open_mpi : hydra;
-    return launcher_of_environment() && ranks ? (int)strtol(ranks, NULL, 10) : 1;
+    int count = launcher_of_environment() && ranks ? (int)strtol(ranks, NULL, 10) : 1;
+    return count > 0 ? count : 1;
 }
 
 /* Installed plug-ins are in ../lib/jotun of the binary's directory, built ones beside the binary. False

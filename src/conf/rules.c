@@ -243,7 +243,12 @@ static Status rule_zero(const Options *o)
 static Status rule_precision(const Options *o)
 {
     static const OptionIndex narrow[] = { OPTION_bf16, OPTION_fp16, OPTION_grad_reduce_in_bf16 };
-    if (o->bf16 && o->fp16) return fail(BAD_OPTION, "--bf16 and --fp16 are two types; give one of them");
+    if (o->bf16 && o->fp16)
+        return fail(BAD_OPTION, "%s and %s are two types; give one of them (--bf16=false and --fp16=false "
+                    "leave out a checkpoint's)", TYPED(OPTION_bf16), TYPED(OPTION_fp16));
+    if (o->fp16 && o->initial_loss_scale < o->min_loss_scale)
+        return fail(BAD_OPTION, "%s is below %s; give a scale to begin with that is not below the least one",
+                    TYPED(OPTION_initial_loss_scale), TYPED(OPTION_min_loss_scale));
     if (o->device.value != CHOICE_device_ref) return OK;
     for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++)
         if (*(const OptionFLAG *)option_field_of(o, narrow[i]))

@@ -277,8 +277,13 @@ static Status loss_scale_read(LossScale *loss, const char *path, json_t *record)
     if (!record) return OK;
     if (json_unpack(record, "{s:o, s:I, s:I}", "scale", &scale, "growth", &growth, "hysteresis",
                     &hysteresis) != 0 ||
-        !json_is_number(scale) || !(json_number_value(scale) > 0) || growth < 0)
+        !json_is_number(scale))
         return fail(BAD_FILE, "%s: loss_scale is not { scale, growth, hysteresis }", path);
+    double value = json_number_value(scale);
+    if (!(value >= 1e-30 && value <= 1e30) || growth < 0 || growth > COUNT_LIMIT || hysteresis < 0 ||
+        hysteresis > COUNT_LIMIT)
+        return fail(BAD_FILE, "%s: no run has a loss scale of %g, growth %lld and hysteresis %lld", path,
+                    value, (long long)growth, (long long)hysteresis);
     *loss = (LossScale){ json_number_value(scale), growth, hysteresis };
     return OK;
 }

@@ -16,14 +16,15 @@ void step_state_scale(StepState *s, int64_t tokens)
 }
 
 /* In the order of Megatron-LM's DynamicGradScaler.update: an overflow resets the count of finite steps and
- * uses up one of the hysteresis; from the last one on every overflow halves the scale. */
+ * uses up one of the hysteresis; from the last one on every overflow halves the scale. A resumed run may have
+ * a shorter window than the steps that were counted before. */
 static void loss_scale_update(LossScale *loss, const LossScaling *scaling, bool overflow)
 {
-    if (!scaling->dynamic) return;
     if (overflow) {
         loss->growth = 0;
-        if (--loss->hysteresis <= 0) loss->scale = fmax(loss->scale / 2, scaling->minimum);
-    } else if (++loss->growth == scaling->window) {
+        if (loss->hysteresis > 0) loss->hysteresis--;
+        if (loss->hysteresis == 0) loss->scale = fmin(loss->scale, fmax(loss->scale / 2, scaling->minimum));
+    } else if (++loss->growth >= scaling->window) {
         loss->growth     = 0;
         loss->hysteresis = scaling->hysteresis;
         loss->scale     *= 2;
@@ -39,10 +40,12 @@ void step_state_end(StepState *s, const double sums[3], double clip, LossScaling
     double norm = sqrt(sums[2]) / scaled;
     s->skip   = !isfinite(mean) || !isfinite(norm);
     s->factor = (clip > 0 && norm > clip ? clip / norm : 1) / scaled;
-    loss_scale_update(&s->loss, &scaling, s->skip);
+    /* The scale is in gradients alone: a loss that is not finite has another cause, and no scale mends it. */
+    bool overflow = isfinite(mean) && !isfinite(norm), scaled_by = scaling.dynamic && isfinite(mean);
+    if (scaled_by) loss_scale_update(&s->loss, &scaling, overflow);
     gradient_scale_set(s);
     report[0] = mean;
     report[1] = tokens;
     report[2] = norm;
-    report[3] = s->skip;
+    report[3] = scaled_by && overflow ? SKIP_OVERFLOW : s->skip;
 }

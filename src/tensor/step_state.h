@@ -43,14 +43,17 @@ typedef struct {
     int32_t  skip;             /* 1: loss or gradient norm is not finite, so nothing is updated */
 } StepState;
 
+enum { SKIP_OVERFLOW = 2 };
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 /* At the start of a run or after loading: gradient_scale from loss.scale. tokens: of a global batch. */
 void step_state_scale(StepState *s, int64_t tokens);
 /* Ends the gradients of a step: sums = { loss sum, tokens, squared gradients as they are in memory }. Sets
- * factor, skip and the loss scale of the next step; report = { mean loss, tokens, gradient norm, skip }. The
- * op clip_and_skip of a back end on the host. */
+ * factor, skip and the loss scale of the next step; report = { mean loss, tokens, gradient norm, skip }, in
+ * which skip is SKIP_OVERFLOW if the loss is finite and the scale is dynamic, so that a smaller one may help.
+ * The op clip_and_skip of a back end on the host. */
 void step_state_end(StepState *s, const double sums[3], double clip, LossScaling scaling, double report[4]);
 #ifdef __cplusplus
 }

@@ -141,7 +141,7 @@ StepReport trainer_step(Trainer *t)
     if (r[3] == 0) t->step_state.updates++;
     return (StepReport){ .loss = r[0], .tokens = r[1], .norm = r[2],
         .waited = prefetch_waited(t->prefetch[SPLIT_TRAIN]), .skipped = r[3] != 0,
-        .overflow = r[3] != 0 && t->config->scaling.dynamic && before.scale > t->config->scaling.minimum,
+        .overflow = r[3] == SKIP_OVERFLOW && before.scale > t->config->scaling.minimum,
         .loss_scale = before.scale };
 }
 

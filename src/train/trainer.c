@@ -132,8 +132,8 @@ static Status open_schedules(Trainer *t)
     return schedule_make(&t->valid_schedule, SCHEDULE_FORWARD, stages, stage, config->chunks, micros);
 }
 
-/* Prefetches batches in the order of the schedule's FORWARD rows. Every chunk has a slot of its own, so each
- * of its forwards takes a batch. */
+/* Prefetches batches in the order of the schedule's FORWARD rows: each takes a batch, which its slot keeps
+ * until backward. */
 static Status open_prefetch(Trainer *t, SplitKind kind)
 {
     const Schedule *s = kind == SPLIT_TRAIN ? &t->train_schedule : &t->valid_schedule;

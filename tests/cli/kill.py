@@ -1,6 +1,6 @@
 """kill -9 at random moments, a good part of them inside a save: at every moment a good checkpoint, and in the end the same bits.
 
-    kill.py [kills] [seed]       default 30 kills (JOTUN_FULL: 200), two in five inside a save
+    kill.py [kills] [seed]       default 30 kills (JOTUN_FULL: 200), in fp32, bf16 and fp16 alike, two in five inside a save
 """
 import os
 import random
@@ -59,35 +59,41 @@ def compare(whole, out):
         sys.exit("losses after the kills differ from those of an uninterrupted run")
 
 
+def kill_and_resume(rng, data, folder, words, kills):
+    types = words.split()
+    whole, out = os.path.join(folder, "whole"), os.path.join(folder, "killed")
+    begin = time.monotonic()
+    begin_anew(whole)
+    run.jotun(*arguments(data, whole, types))
+    took = time.monotonic() - begin
+    inside = outside = ended = 0
+    begin_anew(out)
+    while inside < kills * 2 // 5 or outside < kills - kills * 2 // 5:
+        save = inside < kills * 2 // 5 and rng.random() < 0.5
+        point, most = rng.choice([("write", 400), ("write", 400), ("sync", 60), ("rename", 6), ("mkdir", 4)])
+        fault = f"{point}:{rng.randint(1, most)}:kill" if save else None
+        if killed_at(arguments(data, out, types), rng.uniform(0.02, took * 0.6), fault):
+            inside, outside = inside + save, outside + (not save)
+            check_checkpoint(out)
+            continue
+        ended += 1
+        compare(whole, out)
+        begin_anew(out)
+    run.jotun(*arguments(data, out, types))
+    compare(whole, out)
+    print(f"{words or 'fp32'}: {inside + outside} kills, {inside} of them inside a save, over {ended + 1} runs to the end: a good checkpoint "
+          "after each kill, losses, weights and states those of an uninterrupted run, to the bit", flush=True)
+
+
 def main():
     kills = int(sys.argv[1]) if len(sys.argv) > 1 else 200 if os.environ.get("JOTUN_FULL") else 30
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(1 << 30)
     rng = random.Random(seed)
-    types = rng.choice(TYPES).split()
-    print(f"seed {seed}, {' '.join(types) or 'fp32'}")
+    print(f"seed {seed}")
     with run.work_folder() as folder:
         data = run.corpus(folder)
-        whole, out = os.path.join(folder, "whole"), os.path.join(folder, "killed")
-        begin = time.monotonic()
-        run.jotun(*arguments(data, whole, types))
-        took = time.monotonic() - begin
-        inside = outside = ended = 0
-        begin_anew(out)
-        while inside < kills * 2 // 5 or outside < kills - kills * 2 // 5:
-            save = inside < kills * 2 // 5 and rng.random() < 0.5
-            point, most = rng.choice([("write", 400), ("write", 400), ("sync", 60), ("rename", 6), ("mkdir", 4)])
-            fault = f"{point}:{rng.randint(1, most)}:kill" if save else None
-            if killed_at(arguments(data, out, types), rng.uniform(0.02, took * 0.6), fault):
-                inside, outside = inside + save, outside + (not save)
-                check_checkpoint(out)
-                continue
-            ended += 1
-            compare(whole, out)
-            begin_anew(out)
-        run.jotun(*arguments(data, out, types))
-        compare(whole, out)
-        print(f"{inside + outside} kills, {inside} of them inside a save, over {ended + 1} runs to the end: a good checkpoint after each kill, "
-              "losses, weights and states those of an uninterrupted run, to the bit")
+        for words in TYPES:
+            kill_and_resume(rng, data, folder, words, kills // len(TYPES))
     return 0
 
 

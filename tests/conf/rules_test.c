@@ -14,7 +14,7 @@ static const RuleRow refused[] = {
       "--tp 4 does not divide --ffn-hidden-size 6; give 1, 2, 3 or 6" },
     { FOR_CONFIG, "--num-attention-heads 7",
       "--num-attention-heads 7 does not divide --hidden-size 768 (default); give 1, 2, 3, 4, 6, 8" },
-    { FOR_CONFIG, "--bf16 --fp16", "--bf16 and --fp16 are two types; give one of them" },
+    { FOR_CONFIG, "--bf16 --fp16", "--bf16 and --fp16 are two types; give one of them (--bf16=false" },
     { FOR_CONFIG, "--device ref --bf16",
       "--bf16: --device ref computes in double alone; give --device cpu, or --bf16=false" },
     { FOR_CONFIG, "--num-query-groups 5",

@@ -55,6 +55,23 @@ static void scale_is_resumed(void **state)
     }
 }
 
+/* More steps were counted than a shorter window has: the next finite one doubles the scale. A loss that is not
+ * finite is no overflow of gradients, and a checkpoint's scale below the minimum is not raised. */
+static void scale_of_other_settings(void **state)
+{
+    (void)state;
+    double report[4], sums[3] = { 2, 1, 4 }, lost[3] = { NAN, 1, NAN }, over[3] = { 2, 1, INFINITY };
+    StepState s = { .loss = { 8, 10, 1 } };
+    step_state_scale(&s, 1);
+    step_state_end(&s, sums, 0, (LossScaling){ true, 1, 5, 2 }, report);
+    assert_true(s.loss.scale == 16 && s.loss.growth == 0 && s.loss.hysteresis == 2);
+    step_state_end(&s, lost, 0, (LossScaling){ true, 1, 5, 2 }, report);
+    assert_true(report[3] == 1 && s.skip && s.loss.scale == 16 && s.loss.hysteresis == 2);
+    s.loss.hysteresis = 1;
+    step_state_end(&s, over, 0, (LossScaling){ true, 64, 5, 2 }, report);
+    assert_true(report[3] == SKIP_OVERFLOW && s.skip && s.loss.scale == 16 && s.loss.hysteresis == 0);
+}
+
 /* 3 tokens of a global batch of 6: token_scale is 8. Gradients in memory are gradient_scale times as large. */
 static void scale_cancels(void **state)
 {
@@ -79,6 +96,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scale_follows_the_rule),
         cmocka_unit_test(scale_is_resumed),
+        cmocka_unit_test(scale_of_other_settings),
         cmocka_unit_test(scale_cancels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -329,8 +329,8 @@ static bool make_attention_merge(Arguments *a, int variant)
 /* ---- embedding and cross entropy: some ids belong to other ranks ---- */
 static bool make_embed_forward(Arguments *a, int variant)
 {
-    a->embed_forward = (EmbedForward){ .y_TC = matrix(23, 17, true), .id_i = ints(23, 0, 60),
-                                       .table_VC = matrix(31, 17, true), .first = 15, .add = variant };
+    a->embed_forward = (EmbedForward){ .y_TC = matrix(23, 700, true), .id_i = ints(23, 0, 60),
+                                       .table_VC = matrix(31, 700, true), .first = 15, .add = variant };
     return variant < 2;
 }
 
@@ -342,16 +342,16 @@ static bool make_embed_backward(Arguments *a, int variant)
 }
 
 /* valid: all columns, some, none; then huge logits */
-static const int64_t valid[] = { 333, 200, 0, 333 };
+static const int64_t valid[] = { 1333, 700, 0, 1333 };
 
 static bool make_xent_stats(Arguments *a, int variant)
 {
     if (variant >= 4) return false;
     double size = variant == 3 ? 1e4 : 4;
     a->xent_stats = (XentStats){ .stats_T3 = matrix(21, 3, true),
-                                 .target_i = ints(21, 300, 900),
+                                 .target_i = ints(21, 300, 2000),
                                  .first = 500,
-                                 .logits_TV = tensor_slice(between(-size, size, 21, 340), 1, 2, 333),
+                                 .logits_TV = tensor_slice(between(-size, size, 21, 1340), 1, 2, 1333),
                                  .valid = valid[variant] };
     return true;
 }
@@ -373,7 +373,7 @@ static bool make_xent_backward(Arguments *a, int variant)
     if (!make_xent_stats(a, variant)) return false;
     XentStats f = a->xent_stats;
     /* apart in some variants, and in place in the others */
-    a->xent_backward = (XentBackward){ .dlogits_TV = variant % 2 ? matrix(21, 333, true) : f.logits_TV,
+    a->xent_backward = (XentBackward){ .dlogits_TV = variant % 2 ? matrix(21, 1333, true) : f.logits_TV,
                                        .logits_TV = f.logits_TV,
                                        .lse_T = between(4, 9, 21),
                                        .target_i = f.target_i,

@@ -23,8 +23,8 @@ typedef struct { uint64_t hash; size_t bytes; } Looked;
 
 static uint64_t hashed(uint64_t hash, Tensor x)
 {
-    const uint32_t *word = x.data;
-    for (size_t i = 0; i < tensor_bytes(x) / sizeof *word; i++) hash = random_mix(hash, word[i]);
+    const uint16_t *half = x.data;
+    for (size_t i = 0; i < tensor_bytes(x) / sizeof *half; i++) hash = random_mix(hash, half[i]);
     return hash;
 }
 
@@ -34,6 +34,7 @@ static void look(Trainer *t, void *context)
     for (int i = 0; i < t->buckets.count; i++) {
         const Bucket *k = &t->buckets.bucket[i];
         looked->hash = hashed(hashed(looked->hash, k->grads), k->weights);
+        if (tensor_present(k->master)) looked->hash = hashed(looked->hash, k->master);
         for (int s = 0; s < t->config->optimizer->states; s++) looked->hash = hashed(looked->hash, t->state[i][s]);
     }
     looked->bytes = t->arena[ARENA_ACTIVATIONS].peak;
