@@ -104,10 +104,12 @@ static inline double normal(uint64_t key, uint64_t index)
 
 double random_normal(uint64_t key, uint64_t index) { return normal(key, index); }
 
-CLONES void random_normals(double *out, uint64_t key, uint64_t index, int64_t n)
+static CLONES void normals(double *out, uint64_t key, uint64_t index, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) out[i] = normal(key, index + (uint64_t)i);
 }
+
+void random_normals(double *out, uint64_t key, uint64_t index, int64_t n) { normals(out, key, index, n); }
 
 uint32_t random_bits(uint64_t key, uint64_t index) { return philox(key, index / 4, 0).v[index % 4]; }
 

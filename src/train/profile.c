@@ -242,7 +242,9 @@ static void profile_file(Profile *p, Trainer *t)
 bool profile_write(Profile *p, Trainer *t)
 {
     if (p->first == 0 || t->step != p->last) return false;
+    watchdog_work(t->world, "writing the profile");
     profile_file(p, t);                                                           /* <-> world */
+    watchdog_work(t->world, NULL);
     trace_close(&p->trace);
     p->first = 0;
     return true;
