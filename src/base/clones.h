@@ -1,7 +1,7 @@
 #ifndef BASE_CLONES_H
 #define BASE_CLONES_H
-/* CLONES before a static function compiles it once for each instruction set; the program loader chooses one. The
- * choice runs before a sanitizer is initialized, so sanitizer builds have no clones. The name of such a
+/* CLONES before a static function compiles it once for each instruction set; the program loader chooses one.
+ * The choice runs before a sanitizer is initialized, so sanitizer builds have no clones. The name of such a
  * function must be unique in the tree, because clang 14 exports the symbol that chooses even when
  * the function is static. */
 #if defined(__has_feature)
