@@ -34,7 +34,8 @@ void   arena_dry  (Arena *a, const char *name);
 /* Allocates `bytes`, in huge pages where the system gives them, and touches every page, so that no page fault
  * happens in a step. NO_MEMORY when refused. */
 Status arena_open (Arena *a, const char *name, size_t bytes);
-/* The same, touched by the threads of the team that uses it: faster, and in the memory near their cores. */
+/* The same, touched by the threads of the team that uses it: faster, and spread over the memory of their
+ * cores. */
 Status arena_open_for(Arena *a, const char *name, size_t bytes, Team *team);
 /* Bytes of this process, of all its arenas and other memory, that lie in huge pages; 0 where the system does
  * not tell. */

@@ -115,9 +115,9 @@ uint32_t random_bits(uint64_t key, uint64_t index) { return philox(key, index / 
 
 /* Lane l of `count` blocks from `block` on in row l, so that the loop is vectorized. */
 enum { BLOCKS = 64 };
-static CLONES void bits_of_blocks(uint32_t lane[4][BLOCKS], uint64_t key, uint64_t block)
+static CLONES void bits_of_blocks(uint32_t lane[4][BLOCKS], uint64_t key, uint64_t block, uint64_t count)
 {
-    for (uint64_t i = 0; i < BLOCKS; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         Philox p = philox_rounds(key, block + i, 0);
         lane[0][i] = p.v[0], lane[1][i] = p.v[1], lane[2][i] = p.v[2], lane[3][i] = p.v[3];
     }
@@ -128,7 +128,8 @@ void random_bits_of(uint32_t *out, uint64_t key, uint64_t index, int64_t n)
     uint32_t lane[4][BLOCKS];
     for (int64_t i = 0; i < n;) {
         uint64_t block = (index + (uint64_t)i) / 4, at = (index + (uint64_t)i) % 4;
-        bits_of_blocks(lane, key, block);
+        uint64_t wanted = ((uint64_t)(n - i) + at + 3) / 4;
+        bits_of_blocks(lane, key, block, wanted < BLOCKS ? wanted : BLOCKS);
         for (; at < 4 * BLOCKS && i < n; at++) out[i++] = lane[at % 4][at / 4];
     }
 }

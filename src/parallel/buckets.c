@@ -133,6 +133,14 @@ static void sum_replicated(Buckets *b, Bucket *k)
     comm_all_reduce(b->tp, b->queue, replicated, b->scratch);                       /* <-> tp: all-reduce */
 }
 
+Tensor bucket_message(const Buckets *b, const Bucket *k, Tensor whole)
+{
+    if (b->precision.message == b->precision.gradient) return whole;
+    Tensor narrow = tensor_new(b->scratch, "gradient message", b->precision.message, k->padded);
+    convert(b->queue, (Convert){ .y_N = narrow, .x_N = whole });
+    return narrow;
+}
+
 /* One data rank sends nothing and rounds nothing. */
 static bool narrow_messages(const Buckets *b)
 {
@@ -144,8 +152,7 @@ static bool narrow_messages(const Buckets *b)
 static void reduce_narrow(Buckets *b, Bucket *k, Tensor own)
 {
     size_t mark = arena_mark(b->scratch);
-    Tensor whole = tensor_new(b->scratch, "gradient message", b->precision.message, k->padded), part = whole;
-    convert(b->queue, (Convert){ .y_N = whole, .x_N = k->grads });
+    Tensor whole = bucket_message(b, k, k->grads), part = whole;
     if (b->zero_stage == 0) {
         comm_all_reduce(b->data_comm, b->queue, whole, b->scratch);            /* <-> dp+cp: all-reduce */
     } else {

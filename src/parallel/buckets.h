@@ -79,6 +79,9 @@ Bucket *bucket_of (Buckets *buckets, int64_t block);
 Tensor  bucket_own(const Bucket *bucket, Tensor x);
 /* What the optimizer updates: the master weights, or its own part of the weights. [own_count] */
 Tensor  bucket_master(const Bucket *bucket);
+/* `whole` gradients [padded] in the type of messages: rounded, on scratch; themselves where the types are
+ * equal. */
+Tensor  bucket_message(const Buckets *buckets, const Bucket *bucket, Tensor whole);
 
 void buckets_zero_grads(Buckets *buckets);                              /* before a step */
 /* A chunk's gradients are complete: sums its buckets over dp x cp, and replicated parameters over tp under

@@ -87,11 +87,7 @@ static void add_shard(Buckets *b, Bucket *k, Tensor whole)
 {
     size_t mark = arena_mark(b->scratch);
     Tensor part = tensor_new(b->scratch, "gradient shard", b->precision.message, k->shard);
-    if (b->precision.message != b->precision.gradient) {
-        Tensor narrow = tensor_new(b->scratch, "gradient message", b->precision.message, k->padded);
-        convert(b->queue, (Convert){ .y_N = narrow, .x_N = whole });
-        whole = narrow;
-    }
+    whole = bucket_message(b, k, whole);
     comm_reduce_scatter(b->data_comm, b->queue, part, whole, b->scratch);      /* <-> dp+cp: reduce-scatter */
     accumulate(b->queue, (Accumulate){ .y = k->grads, .x = part });
     arena_reset(b->scratch, mark);

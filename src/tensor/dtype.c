@@ -96,31 +96,21 @@ static uint32_t small_encode(const SmallFloat *f, double max, double x)
 /* ---- many numbers ---- */
 enum { BLOCK = 256 };                  /* numbers that are decoded at a time */
 
-/* Loops over the numbers of a 16-bit type, at any address. */
-#define HALVES_DECODE(name, decode_one)                                                      \
+/* A loop over numbers of two types at any address, of which one has 16 bits. */
+#define HALVES(name, To, From, convert_one)                                                  \
     static CLONES void name(uint8_t *restrict to, const uint8_t *restrict from, int64_t n)   \
     {                                                                                        \
         for (int64_t i = 0; i < n; i++) {                                                    \
-            uint16_t half;                                                                   \
-            memcpy(&half, from + 2 * i, 2);                                                  \
-            float value = decode_one(half);                                                  \
-            memcpy(to + 4 * i, &value, 4);                                                   \
+            From x;                                                                          \
+            memcpy(&x, from + (int64_t)sizeof x * i, sizeof x);                              \
+            To y = convert_one(x);                                                           \
+            memcpy(to + (int64_t)sizeof y * i, &y, sizeof y);                                \
         }                                                                                    \
     }
-#define HALVES_ENCODE(name, encode_one)                                                      \
-    static CLONES void name(uint8_t *restrict to, const uint8_t *restrict from, int64_t n)   \
-    {                                                                                        \
-        for (int64_t i = 0; i < n; i++) {                                                    \
-            float value;                                                                     \
-            memcpy(&value, from + 4 * i, 4);                                                 \
-            uint16_t half = encode_one(value);                                               \
-            memcpy(to + 2 * i, &half, 2);                                                    \
-        }                                                                                    \
-    }
-HALVES_DECODE(f32_from_bf16, bf16_decode)
-HALVES_DECODE(f32_from_f16,  f16_decode)
-HALVES_ENCODE(bf16_from_f32, bf16_encode)
-HALVES_ENCODE(f16_from_f32,  f16_encode)
+HALVES(f32_from_bf16, float,    uint16_t, bf16_decode)
+HALVES(f32_from_f16,  float,    uint16_t, f16_decode)
+HALVES(bf16_from_f32, uint16_t, float,    bf16_encode)
+HALVES(f16_from_f32,  uint16_t, float,    f16_encode)
 
 static void f32_from_bytes(uint8_t *restrict to, const uint8_t *restrict from, SmallFloat f, int64_t n)
 {

@@ -35,7 +35,7 @@ Status profile_open(Profile *p, const Trainer *t)
     TRY(trace_open(&p->trace, EVENTS));
     p->first = first, p->last = last;
     if (t->mesh.rank != 0) return OK;
-    p->file = open(config->profile, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    p->file = open(config->profile, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (p->file >= 0) return OK;
     return fail(BAD_FILE, "--profile %s cannot be opened: %s", config->profile, strerror(errno));
 }
@@ -225,6 +225,8 @@ static void profile_file(Profile *p, Trainer *t)
     Writing w = { .trainer = t };
     bool    first = t->mesh.rank == 0, written = true;
     if (first) CHECK((w.out = fdopen(p->file, "w")) != NULL, "fdopen: %s", strerror(errno));
+    /* only now: a run that is interrupted before leaves an older file as it was (a pipe has no length) */
+    if (first && ftruncate(p->file, 0) != 0 && errno != EINVAL) write_failed(t);
     if (first) fprintf(w.out, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
     comm_collect(t->world, data, bytes, rank_write, &w);                          /* <-> world */
     free(data);

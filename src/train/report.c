@@ -155,20 +155,18 @@ static void metrics_step(Report *report, int64_t step, double lr, double seconds
 {
     const ModelConfig *model = &report->config->model;
     double speed = (double)trainer_step_tokens(report->config) / seconds;
-    char line[800], loss[32], norm[32], full[32], causal[32], means[160];
+    char line[800], loss[32], norm[32], full[32], causal[32], means[160], scale[48] = "";
     metrics_means(report, means, progress);
+    if (r.loss_scale > 0) snprintf(scale, sizeof scale, ",\"loss_scale\":%.17g", r.loss_scale);
     int n = snprintf(line, sizeof line,
         "{\"step\":%lld,\"loss\":%s,\"lr\":%.17g,\"grad_norm\":%s,\"tokens\":%lld,\"seconds\":%.6f,"
         "\"data_seconds\":%.6f,\"tokens_per_second\":%.1f,\"model_flops_full\":%.6g,"
-        "\"model_flops_causal\":%.6g,\"mfu_full\":%s,\"mfu_causal\":%s%s%s}\n",
+        "\"model_flops_causal\":%.6g,\"mfu_full\":%s,\"mfu_causal\":%s%s%s%s}\n",
         (long long)step, json_number(loss, r.loss), lr, json_number(norm, r.norm),
         (long long)(step * trainer_step_tokens(report->config)), seconds, r.waited, speed,
         speed * model_flops(model, false), speed * model_flops(model, true),
         json_number(full, mfu(report, speed, false)), json_number(causal, mfu(report, speed, true)), means,
-        r.skipped ? ",\"skipped\":true" : "");
-    if (r.loss_scale > 0)                                /* before the brace and the new line */
-        n += snprintf(line + n - 2, sizeof line - (size_t)n + 2, ",\"loss_scale\":%.17g}\n",
-                      r.loss_scale) - 2;
+        r.skipped ? ",\"skipped\":true" : "", scale);
     metrics_line(report, line, n);
 }
 

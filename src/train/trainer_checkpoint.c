@@ -115,9 +115,6 @@ static int files_make(const Trainer *t, CheckpointFile **out)
     return count;
 }
 
-/* The master weights where there are any: what is saved. */
-static Tensor finite_weights(const Bucket *k) { return tensor_present(k->master) ? k->master : k->weights; }
-
 /* Weights that are not finite are never saved, so the newest checkpoint can always be resumed from. One sum
  * of squares finds any. */
 static Status check_weights_finite(Trainer *t)
@@ -125,7 +122,7 @@ static Status check_weights_finite(Trainer *t)
     Tensor sum_1 = tensor_flat(t->sums_3, 2, 1);
     fill_zero(&t->queue, (FillZero){ .y = sum_1 });
     for (int i = 0; i < t->buckets.count; i++)
-        square_sum(&t->queue, (SquareSum){ .out_1 = sum_1, .x_N = finite_weights(&t->buckets.bucket[i]) });
+        square_sum(&t->queue, (SquareSum){ .out_1 = sum_1, .x_N = bucket_master(&t->buckets.bucket[i]) });
     queue_wait(&t->queue);
     if (isfinite(*(const double *)sum_1.data)) return OK;
     return fail(BAD_OPTION,

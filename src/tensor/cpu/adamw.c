@@ -3,19 +3,10 @@
 #include "base/random.h"
 #include "tensor/cpu/cpu.h"
 #include "tensor/half.h"
+#include "tensor/ref/ref.h"
 
-/* Adds in rank order; what is decided from the sums is the same in all back ends of a host. */
-CPU(clip_and_skip, ClipAndSkip)
-{
-    int64_t R = a->sums_R3.dim[0];
-    WANT(a->report_4, 4);
-    WANT(a->sums_R3, R, 3);
-    const double *sums = a->sums_R3.data;
-    double total[3] = { 0 };
-    for (int64_t r = 0; r < R; r++)
-        for (int i = 0; i < 3; i++) total[i] += sums[r * a->sums_R3.stride[0] + i];
-    step_state_end(q->step_state, total, a->clip, a->scaling, a->report_4.data);
-}
+/* A few numbers in double, by the reference's code. */
+CPU(clip_and_skip, ClipAndSkip) { ref_clip_and_skip(q, a); }
 
 /* m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g g
  * w -= lr decay w,   w -= lr mhat / (sqrt(vhat) + epsilon),   param = w rounded

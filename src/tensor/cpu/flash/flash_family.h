@@ -72,8 +72,6 @@ typedef struct {
     void (*multiply_rows)(float *x, const float *factor, int64_t rows);
     /* to[i][j] (+)= x[i][j] for columns of a strip; rows of `to` are `row` apart */
     void (*store_rows)(float *to, int64_t row, const float *x, int64_t rows, int64_t columns, bool add);
-    /* factor[i] = the dropout factor of element index + i, for n up to FLASH_FACTORS */
-    void (*dropout)(float *factor, uint64_t key, uint64_t index, int n, uint32_t threshold, float scale);
 } FlashFamily;
 
 /* As gemm_family_of. avx512-bf16 has the functions of avx512: no dot product of pairs is used here. */

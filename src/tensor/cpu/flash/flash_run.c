@@ -2,6 +2,7 @@
 #include "tensor/cpu/flash/flash_run.h"
 
 #include <string.h>
+#include "base/random.h"
 
 /* ---- families ---- */
 
@@ -81,10 +82,13 @@ void flash_dropout(const FlashRun *r, float *to, int64_t b, int64_t s, int64_t h
     const Flash   *x = r->x;
     const int32_t *sample = x->sample_i.data;
     int64_t row = (sample[b] * x->heads + x->head0 + h) * x->span + x->q0 + s;
-    for (int64_t i = 0; i < count; i++)
-        r->f->dropout(to + i * FLASH_FACTORS + begin, x->dropout_key,
-                      (uint64_t)((row + i) * x->span + x->k0 + key + begin), (int)(end - begin), r->threshold,
-                      r->dropout_scale);
+    uint32_t bits[FLASH_FACTORS];
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t index = (uint64_t)((row + i) * x->span + x->k0 + key + begin);
+        float *factor = to + i * FLASH_FACTORS + begin;
+        random_bits_of(bits, x->dropout_key, index, end - begin);
+        for (int64_t k = 0; k < end - begin; k++) factor[k] = bits[k] >= r->threshold ? r->dropout_scale : 0;
+    }
 }
 
 /* ---- loads and stores ---- */
