@@ -14,16 +14,19 @@ enum { OUTPUTS = 5 };
 static const char *const output_name[OUTPUTS] = { "o", "dq", "dk", "dv", "lse" };
 typedef struct { Tensor output[OUTPUTS]; } Result;
 
-static Tensor tensor_of(uint64_t key, int64_t b, int64_t s, int64_t h, int64_t d)
+static Tensor tensor_of(Dtype dtype, uint64_t key, int64_t b, int64_t s, int64_t h, int64_t d)
 {
-    Tensor x = tensor_at(NULL, F32, (const int64_t[]){ b, s, h, d }, 4);
+    Tensor x = tensor_at(NULL, dtype, (const int64_t[]){ b, s, h, d }, 4);
     x.data = malloc(tensor_bytes(x));
     assert_non_null(x.data);
-    for (int64_t i = 0; i < tensor_count(x); i++) ((float *)x.data)[i] = (float)(2 * random_uniform(key, (uint64_t)i) - 1);
+    for (int64_t i = 0; i < tensor_count(x); i++) {
+        float value = (float)(2 * random_uniform(key, (uint64_t)i) - 1);
+        dtype_convert((char *)x.data + i * (int64_t)dtype_width(dtype), dtype, &value, F32, 1);
+    }
     return x;
 }
 
-typedef struct { KernelFamily family; int threads; double p; } How;
+typedef struct { KernelFamily family; int threads; double p; Dtype dtype; float softcap; } How;
 
 static void pass(const Flash *x, int threads, bool backward)
 {
@@ -41,10 +44,11 @@ static void pass(const Flash *x, int threads, bool backward)
 static Result run(How how, int64_t first, int64_t count)
 {
     static const int32_t sample[B] = { 3, 8 };
-    Tensor q = tensor_of(1, B, S, H, D), k = tensor_of(2, B, U, G, D), v = tensor_of(3, B, U, G, E);
-    Tensor d_o = tensor_of(4, B, S, H, E), delta = tensor_of(5, B, S, H, 1);
-    Result result = { { tensor_of(6, B, S, H, E), tensor_of(7, B, S, H, D), tensor_of(8, B, U, G, D), tensor_of(9, B, U, G, E),
-                        tensor_of(10, B, S, H, 1) } };
+    Dtype type = how.dtype;
+    Tensor q = tensor_of(type, 1, B, S, H, D), k = tensor_of(type, 2, B, U, G, D), v = tensor_of(type, 3, B, U, G, E);
+    Tensor d_o = tensor_of(type, 4, B, S, H, E), delta = tensor_of(F32, 5, B, S, H, 1);
+    Result result = { { tensor_of(type, 6, B, S, H, E), tensor_of(type, 7, B, S, H, D), tensor_of(type, 8, B, U, G, D),
+                        tensor_of(type, 9, B, U, G, E), tensor_of(F32, 10, B, S, H, 1) } };
     Tensor *out = result.output;
     out[4] = tensor_view(out[4], B, S, H), delta = tensor_view(delta, B, S, H);
     Flash x = { .o = tensor_slice(out[0], 1, first, count), .d_o = tensor_slice(d_o, 1, first, count),
@@ -52,7 +56,7 @@ static Result run(How how, int64_t first, int64_t count)
                 .dk = out[2], .dv = out[3], .lse = tensor_slice(out[4], 1, first, count),
                 .q = tensor_slice(q, 1, first, count), .k = k, .v = v, .q0 = Q0 + first, .heads = H, .span = 300,
                 .sample_i = tensor_at((void *)sample, I32, (const int64_t[]){ B }, 1),
-                .scale = 0.2f, .p = how.p, .dropout_key = 11, .family = how.family };
+                .scale = 0.2f, .softcap = how.softcap, .p = how.p, .dropout_key = 11, .family = how.family };
     pass(&x, how.threads, false);
     pass(&x, how.threads, true);
     Tensor in[] = { q, k, v, d_o, delta };
@@ -62,27 +66,40 @@ static Result run(How how, int64_t first, int64_t count)
 
 static void result_free(Result *r) { for (int i = 0; i < OUTPUTS; i++) free(r->output[i].data); }
 
+static double value_at(Tensor x, int64_t i)
+{
+    double value;
+    dtype_convert(&value, F64, (const char *)x.data + i * (int64_t)dtype_width(x.dtype), x.dtype, 1);
+    return value;
+}
+
 static void same(const char *what, KernelFamily family, const Result *one, const Result *two, bool bits)
 {
     for (int i = 0; i < OUTPUTS; i++)
         for (int64_t j = 0; j < tensor_count(one->output[i]); j++) {
-            float x = ((float *)one->output[i].data)[j], y = ((float *)two->output[i].data)[j];
-            if (bits ? memcmp(&x, &y, 4) != 0 : !(fabsf(x - y) <= 3e-5f))
-                fail_msg("%s, family %s: %s[%lld] is %.9g and %.9g", what, kernel_family_name(family), output_name[i],
-                         (long long)j, (double)x, (double)y);
+            Dtype  type = one->output[i].dtype;
+            double x = value_at(one->output[i], j), y = value_at(two->output[i], j);
+            double rounding = type == F32 ? 0 : (type == BF16 ? 0x1p-7 : 0x1p-10) * fabs(x);     /* one unit */
+            if (bits ? x != y : !(fabs(x - y) <= 3e-5 + rounding))
+                fail_msg("%s, family %s, %s: %s[%lld] is %.9g and %.9g", what, kernel_family_name(family),
+                         dtype_name(type), output_name[i], (long long)j, x, y);
         }
 }
 
+/* Also in bf16, whose pairs no family multiplies here. */
 static void families_agree(void **state)
 {
+    static const Dtype types[] = { F32, BF16, F16 };
     (void)state;
-    for (int drops = 0; drops < 2; drops++) {
-        double p = drops ? 0.3 : 0;
-        Result best = run((How){ KERNELS_AUTO, 1, p }, 0, S);
+    for (int i = 0; i < 12; i++) {
+        How how = { KERNELS_AUTO, 1, i & 1 ? 0.3 : 0, types[i / 4], i & 2 ? 0.7f : 0 };
+        Result best = run(how, 0, S);
         for (KernelFamily family = KERNELS_AUTO + 1; family < KERNEL_FAMILIES; family++) {
             if (!kernel_family_callable(family)) continue;
             bool bits = kernel_family_runs(family) && kernel_family_alike(family, kernel_family_best());
-            Result one = run((How){ family, 1, p }, 0, S), three = run((How){ family, 3, p }, 0, S);
+            How  by_one = how, by_three = how;
+            by_one.family = by_three.family = family, by_three.threads = 3;
+            Result one = run(by_one, 0, S), three = run(by_three, 0, S);
             same("one and three threads", family, &one, &three, true);
             same("the best and this", family, &best, &one, bits);
             result_free(&one);
@@ -99,9 +116,10 @@ static void queries_are_independent(void **state)
     static const int64_t part[][2] = { { 0, 1 }, { 31, 1 }, { 40, 70 }, { 190, 15 } };
     for (KernelFamily family = KERNELS_AUTO + 1; family < KERNEL_FAMILIES; family++) {
         if (!kernel_family_callable(family)) continue;
-        Result all = run((How){ family, 2, 0.1 }, 0, S);
+        How how = { family, 2, 0.1, F32, 0.7f };
+        Result all = run(how, 0, S);
         for (int i = 0; i < 4; i++) {
-            Result some = run((How){ family, 2, 0.1 }, part[i][0], part[i][1]);
+            Result some = run(how, part[i][0], part[i][1]);
             for (int o = 0; o < OUTPUTS; o++) {
                 Tensor x = all.output[o], y = some.output[o];
                 for (int64_t j = 0; j < tensor_count(x) && o != 2 && o != 3; j++) {

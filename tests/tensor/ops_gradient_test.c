@@ -145,8 +145,8 @@ static void test_rope(void **state)
     fixture_reset();
 }
 
-/* Causal and by intervals; shared key heads, dropout, offsets */
-static void attention(bool interval)
+/* Causal and by intervals; with a soft-cap and without; shared key heads, dropout, offsets */
+static void attention(bool interval, double softcap)
 {
     int64_t B = 2, S = 7, U = 9, H = 4, G = 2, D = 6;
     Tensor o = real(B, S, H, D), lse = real(B, S, H), delta = real(B, S, H), d_o = real(B, S, H, D);
@@ -157,12 +157,13 @@ static void attention(bool interval)
     Tensor seen = interval ? visible(B, S, U + 3) : tensor_none();
     Step forward = STEP(attention_forward, AttentionForward, .o = o, .lse = lse, .q = query, .k = key,
                         .v = value, .key_range_i = seen, .sample_i = sample, .q0 = 4, .k0 = 3, .head0 = 1,
-                        .heads = 8, .span = 30, .scale = 0.4, .p = 0.2, .site = 2);
+                        .heads = 8, .span = 30, .scale = 0.4, .softcap = softcap, .p = 0.2, .site = 2);
     perform(&q, forward.op, &forward.a);
     attention_delta(&q, (AttentionDelta){ .delta = delta, .o = o, .d_o = d_o });
     backward(STEP(attention_backward, AttentionBackward, .dq = dq, .dk = dk, .dv = dv, .d_o = d_o, .q = query,
                   .k = key, .v = value, .lse = lse, .delta = delta, .key_range_i = seen, .sample_i = sample,
-                  .q0 = 4, .k0 = 3, .head0 = 1, .heads = 8, .span = 30, .scale = 0.4, .p = 0.2, .site = 2));
+                  .q0 = 4, .k0 = 3, .head0 = 1, .heads = 8, .span = 30, .scale = 0.4, .softcap = softcap,
+                  .p = 0.2, .site = 2));
     check("attention dq", dq, dq0, o, d_o, query, STEPS(forward));
     check("attention dk", dk, dk0, o, d_o, key, STEPS(forward));
     check("attention dv", dv, dv0, o, d_o, value, STEPS(forward));
@@ -172,8 +173,10 @@ static void attention(bool interval)
 static void test_attention(void **state)
 {
     (void)state;
-    attention(false);
-    attention(true);
+    attention(false, 0);
+    attention(true, 0);
+    attention(false, 1.5);
+    attention(true, 1.5);
 }
 
 static void test_embed(void **state)

@@ -7,6 +7,7 @@
 
 static StepState start;                                    /* what a case begins with */
 static double    loosen, roundings;                        /* a case may ask for a wider tolerance */
+static KernelFamily family;                                /* of the kernels in cpu */
 
 /* w: of a letter w. Letters that are not here stand for F32 in cpu. */
 typedef struct { Dtype a, w, o, x, y; } Signature;
@@ -107,6 +108,7 @@ static void trial_run(Trial *t, const Arguments *a, int op, const Dtype *type, i
     trial_copy(t, a, op, type);
     assert_int_equal(queue_open(&q, type ? "cpu" : "ref", threads, &t->step_state), OK);
     q.workspace = &trial_workspace;
+    q.kernels   = family;
     perform(&q, op, &t->a);
     assert_int_equal(trial_workspace.used, 0);
     queue_close(&q);
@@ -139,8 +141,8 @@ static void compare(int op, int variant, int argument, Tensor one, Tensor two, d
     for (int64_t i = 0; i < tensor_count(one); i++) {
         double x = value_of(one, offset(one, i)), y = value_of(two, offset(two, i));
         if (!(x == y || fabs(x - y) <= tolerance * scale + roundings * rounding_of(two.dtype, x)))
-            fail_msg("%s, variant %d, argument %d in %s, element %lld: ref %.9g, cpu %.9g, apart %.2g of %.3g",
-                     op_name(op), variant, argument, dtype_name(two.dtype), (long long)i, x, y,
+            fail_msg("%s by %s, variant %d, argument %d in %s, element %lld: ref %.9g, cpu %.9g, apart %.2g of %.3g",
+                     op_name(op), kernel_family_name(family), variant, argument, dtype_name(two.dtype), (long long)i, x, y,
                      fabs(x - y) / scale, scale);
     }
 }
@@ -171,14 +173,15 @@ static void same_bits(int op, int variant, const Trial *one, const Trial *two, i
 {
     for (int i = 0; i < buffers; i++)
         if (memcmp(one->copy[i], two->copy[i], (size_t)buffer[i].count * dtype_width(one->type[i])))
-            fail_msg("%s, variant %d: %d threads give other bits than one", op_name(op), variant, threads);
+            fail_msg("%s by %s, variant %d: %d threads give other bits than one", op_name(op),
+                     kernel_family_name(family), variant, threads);
 }
 
 /* false: the tensors of this case share memory, which they cannot with these types */
 static bool one_case(int op, int variant, const Arguments *a, const Signature *s, double tolerance)
 {
     Trial ref, cpu, more;
-    Dtype type[BUFFERS];
+    Dtype type[BUFFERS] = { F64 };
     if (!buffer_types(type, op, a, s)) return false;
     for (int b = 0; b < buffers; b++)
         for (int64_t j = 0; j < buffer[b].count && is_real(b); j++) {

@@ -8,7 +8,7 @@
 #define FLASH(a)                                                                                            \
     .q = (a)->q, .k = (a)->k, .v = (a)->v, .lse = (a)->lse, .key_range_i = (a)->key_range_i,                \
     .sample_i = (a)->sample_i, .q0 = (a)->q0, .k0 = (a)->k0, .head0 = (a)->head0, .heads = (a)->heads,      \
-    .span = (a)->span, .scale = (float)(a)->scale, .p = (a)->p
+    .span = (a)->span, .scale = (float)(a)->scale, .softcap = (float)(a)->softcap, .p = (a)->p
 
 static Flash forward_pass(const AttentionForward *a) { return (Flash){ FLASH(a), .o = a->o }; }
 

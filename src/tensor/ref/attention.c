@@ -11,7 +11,7 @@ typedef struct {
     int64_t  B, S, U, H, G, D, E;
     Tensor   key_range_i, sample_i;
     int64_t  q0, k0, head0, heads, span;
-    double   p;
+    double   scale, softcap, p;
     uint64_t key;
 } RefAttention;
 
@@ -20,7 +20,8 @@ typedef struct {
     .H = (a)->q.dim[2], .G = (a)->k.dim[2], .D = (a)->q.dim[3], .E = (a)->v.dim[3],                       \
     .key_range_i = (a)->key_range_i, .sample_i = (a)->sample_i, .q0 = (a)->q0, .k0 = (a)->k0,               \
     .head0 = (a)->head0, .heads = (a)->heads, .span = (a)->span,                                            \
-    .p = (a)->p, .key = dropout_key((queue)->step_state, (a)->site) })
+    .scale = (a)->scale, .softcap = (a)->softcap, .p = (a)->p,                                              \
+    .key = dropout_key((queue)->step_state, (a)->site) })
 
 static RefAttention checked(RefAttention x)
 {
@@ -49,12 +50,18 @@ static double dropout_factor(const RefAttention *x, int64_t b, int64_t s, int64_
     return ref_dropout(x->key, (uint64_t)(row * x->span + x->k0 + u), x->p);
 }
 
-/* score = scale q . k */
-static double score(Tensor q, Tensor k, double scale, int64_t b, int64_t s, int64_t h, int64_t u, int64_t g)
+static double product(Tensor q, Tensor k, int64_t b, int64_t s, int64_t h, int64_t u, int64_t g)
 {
     double sum = 0;
     for (int64_t d = 0; d < q.dim[3]; d++) sum += *at4(q, b, s, h, d) * *at4(k, b, u, g, d);
-    return scale * sum;
+    return sum;
+}
+
+/* score = scale q . k,   with a soft-cap: softcap tanh(scale q . k / softcap) */
+static double score(const RefAttention *x, Tensor q, Tensor k, int64_t b, int64_t s, int64_t h, int64_t u)
+{
+    double logit = x->scale * product(q, k, b, s, h, u, h / (x->H / x->G));
+    return x->softcap > 0 ? x->softcap * tanh(logit / x->softcap) : logit;
 }
 
 /* One query: lse = log of the sum over visible keys of exp(score),   o = sum of dropout exp(score - lse) v
@@ -64,15 +71,15 @@ static void forward_query(const RefAttention *x, const AttentionForward *a, int6
     int64_t g = h / (x->H / x->G);
     double max = -INFINITY, sum = 0;
     for (int64_t u = 0; u < x->U; u++)
-        if (key_visible(x, b, s, u)) max = fmax(max, score(a->q, a->k, a->scale, b, s, h, u, g));
+        if (key_visible(x, b, s, u)) max = fmax(max, score(x, a->q, a->k, b, s, h, u));
     for (int64_t u = 0; u < x->U; u++)
-        if (key_visible(x, b, s, u)) sum += exp(score(a->q, a->k, a->scale, b, s, h, u, g) - max);
+        if (key_visible(x, b, s, u)) sum += exp(score(x, a->q, a->k, b, s, h, u) - max);
     double lse = sum == 0 ? -INFINITY : max + log(sum);
     *at3(a->lse, b, s, h) = lse;
     for (int64_t e = 0; e < x->E; e++) *at4(a->o, b, s, h, e) = 0;
     for (int64_t u = 0; u < x->U; u++) {
         if (!key_visible(x, b, s, u)) continue;
-        double prob = dropout_factor(x, b, s, h, u) * exp(score(a->q, a->k, a->scale, b, s, h, u, g) - lse);
+        double prob = dropout_factor(x, b, s, h, u) * exp(score(x, a->q, a->k, b, s, h, u) - lse);
         for (int64_t e = 0; e < x->E; e++) *at4(a->o, b, s, h, e) += prob * *at4(a->v, b, u, g, e);
     }
 }
@@ -107,15 +114,17 @@ REF(attention_delta, AttentionDelta)
 }
 
 /* With prob = exp(score - lse) and dprob = dropout (do . v):   dv += dropout prob do
- * dscore = prob (dprob - delta),   dk += scale dscore q,   dq += scale dscore k */
+ * dscore = prob (dprob - delta),   dk += scale dscore q,   dq += scale dscore k
+ * With a soft-cap, dscore is also multiplied by 1 - (score / softcap)^2. */
 static void backward_query(const RefAttention *x, const AttentionBackward *a, int64_t b, int64_t s, int64_t h)
 {
     int64_t g = h / (x->H / x->G);
     for (int64_t u = 0; u < x->U; u++) {
         if (!key_visible(x, b, s, u)) continue;
-        double prob = exp(score(a->q, a->k, a->scale, b, s, h, u, g) - *at3(a->lse, b, s, h));
-        double factor = dropout_factor(x, b, s, h, u), dprob = factor * score(a->d_o, a->v, 1, b, s, h, u, g);
+        double capped = score(x, a->q, a->k, b, s, h, u), prob = exp(capped - *at3(a->lse, b, s, h));
+        double factor = dropout_factor(x, b, s, h, u), dprob = factor * product(a->d_o, a->v, b, s, h, u, g);
         double dscore = a->scale * prob * (dprob - *at3(a->delta, b, s, h));
+        if (x->softcap > 0) dscore *= 1 - capped / x->softcap * (capped / x->softcap);
         for (int64_t e = 0; e < x->E; e++)
             *at4(a->dv, b, u, g, e) += factor * prob * *at4(a->d_o, b, s, h, e);
         for (int64_t d = 0; d < x->D; d++) {

@@ -30,7 +30,7 @@ typedef struct {
     Tensor   o, d_o, delta, dq, dk, dv;
     Tensor   lse, q, k, v, key_range_i, sample_i;
     int64_t  q0, k0, head0, heads, span;
-    float    scale;
+    float    scale, softcap;           /* softcap 0: none */
     double   p;                        /* of dropout; 0: none */
     uint64_t dropout_key;
     KernelFamily family;
@@ -43,6 +43,7 @@ size_t flash_backward_workspace(const Flash *x, int threads);
 /* lse = log of the sum over visible keys of exp(score),   o = sum of dropout exp(score - lse) v */
 void   flash_forward (Team *team, const Flash *x, void *workspace, size_t workspace_bytes);
 /* With prob = exp(score - lse) and dprob = dropout (do . v):   dv += dropout prob do
- * dscore = prob (dprob - delta),   dk += scale dscore q,   dq += scale dscore k */
+ * dscore = prob (dprob - delta),   dk += scale dscore q,   dq += scale dscore k
+ * With a soft-cap, dscore is also multiplied by 1 - (score / softcap)^2. */
 void   flash_backward(Team *team, const Flash *x, void *workspace, size_t workspace_bytes);
 #endif

@@ -140,6 +140,7 @@ static void strip_pair(const FlashRun *r, Space *space, const Pair *p, int64_t f
         .masked = seen.masked, .key = (int32_t)(p->key + first),
         .first_key = space->first_key, .end_key = space->end_key,
         .factor = r->x->p > 0 ? space->factor + first : NULL, .scale = r->x->scale,
+        .softcap = r->x->softcap,
         .lse = space->lse, .delta = space->delta });
     memset((char *)dscore + (size_t)seen.end * row, 0, (size_t)(BACKWARD_QUERIES - seen.end) * row);
     flash_multiply_strips(r, dv, *begun, r->e_rows, space->d_o_depth, p->queries, seen.begin, score + at,

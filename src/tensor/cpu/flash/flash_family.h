@@ -25,7 +25,7 @@ typedef struct {
     int32_t        key;                /* of row 0 */
     const int32_t *first_key, *end_key;        /* [columns]: the keys that a query sees */
     const float   *factor;             /* [keys][columns]: of dropout; NULL: none */
-    float          scale;
+    float          scale, softcap;
     float         *max, *shrink;       /* [columns]: so far; what the sums so far are multiplied by */
     double        *sum;                /* [columns] of exp(score - max), without dropout */
 } FlashForward;
@@ -38,7 +38,7 @@ typedef struct {
     int64_t         D, E, v_row;
     int             begin, end;
     const float    *factor;            /* [keys]; NULL: none */
-    float           scale;
+    float           scale, softcap;
     float          *max;               /* so far, as in FlashForward */
     double         *sum;
     float          *o;                 /* [E] */
@@ -53,7 +53,7 @@ typedef struct {
     int32_t        key;                /* of column 0 */
     const int32_t *first_key, *end_key;        /* [queries] */
     const float   *factor;             /* [queries][FLASH_FACTORS]; NULL: none */
-    float          scale;
+    float          scale, softcap;
     const float   *lse, *delta;        /* [queries] */
 } FlashBackward;
 

@@ -90,7 +90,7 @@ static void strip_tile(const FlashRun *r, const Space *space, Strip *t, int64_t 
         .score = space->score, .begin = (int)begin, .end = (int)end, .columns = (int)t->used,
         .masked = key + begin < t->seen_by_all.first || key + end > t->seen_by_all.end,
         .key = (int32_t)key, .first_key = t->first_key, .end_key = t->end_key,
-        .factor = r->x->p > 0 ? space->factor_T : NULL, .scale = r->x->scale,
+        .factor = r->x->p > 0 ? space->factor_T : NULL, .scale = r->x->scale, .softcap = r->x->softcap,
         .max = t->max, .shrink = t->shrink, .sum = t->sum });
     if (t->begun && changed) r->f->multiply_rows(t->o, t->shrink, r->e_rows);
     flash_multiply_strips(r, t->o, t->begun, r->e_rows, space->v, count, begin, score, end - begin, t->used);
@@ -109,7 +109,7 @@ static void single_tile(const FlashRun *r, const Space *space, Strip *t, int64_t
     r->f->single(&(FlashSingle){
         .q = (const float *)t->q, .k = space->k, .v = v.at, .D = r->D, .E = r->E, .v_row = v.row,
         .begin = (int)begin, .end = (int)end, .factor = r->x->p > 0 ? space->factor : NULL,
-        .scale = r->x->scale, .max = t->max, .sum = t->sum, .o = t->o });
+        .scale = r->x->scale, .softcap = r->x->softcap, .max = t->max, .sum = t->sum, .o = t->o });
     t->begun = true;
 }
 
