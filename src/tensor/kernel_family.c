@@ -7,6 +7,7 @@
 static const char *const names[KERNEL_FAMILIES] = {
     [KERNELS_AUTO] = "auto", [KERNELS_AVX512_BF16] = "avx512-bf16", [KERNELS_AVX512] = "avx512",
     [KERNELS_AVX2] = "avx2", [KERNELS_NEON]        = "neon",        [KERNELS_PORTABLE] = "portable",
+    [KERNELS_EMULATED] = "emulated",
 };
 
 const char *kernel_family_name(KernelFamily family) { return names[family]; }
@@ -38,10 +39,16 @@ bool kernel_family_runs(KernelFamily family)
 
 bool kernel_family_callable(KernelFamily family)
 {
+    if (family == KERNELS_EMULATED) return true;
 #ifdef __x86_64__
     if (family == KERNELS_NEON) return true;
 #endif
     return kernel_family_runs(family);
+}
+
+bool kernel_family_has_pairs(KernelFamily family)
+{
+    return family == KERNELS_AVX512_BF16 || family == KERNELS_EMULATED;
 }
 
 KernelFamily kernel_family_best(void)

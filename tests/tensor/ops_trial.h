@@ -177,10 +177,38 @@ static void same_bits(int op, int variant, const Trial *one, const Trial *two, i
                      kernel_family_name(family), variant, threads);
 }
 
+/* cpu against ref by one family of kernels, and by 2 and 3 threads against one */
+static void one_family(int op, int variant, const Arguments *a, const Dtype *type, const Trial *ref, double tolerance)
+{
+    Trial cpu, more;
+    trial_run(&cpu, a, op, type, 1);
+    const Tensor *x = (const Tensor *)&ref->a, *y = (const Tensor *)&cpu.a;
+    for (int i = 0; i < tensors_of(op); i++)
+        if (tensor_present(x[i])) compare(op, variant, i, x[i], y[i], tolerance * loosen);
+    compare_gaps(op, variant, &cpu);
+    assert_memory_equal(&ref->step_state, &cpu.step_state, sizeof cpu.step_state);
+    for (int threads = 2; threads <= 3; threads++) {
+        trial_run(&more, a, op, type, threads);
+        same_bits(op, variant, &cpu, &more, threads);
+        trial_free(&more);
+    }
+    trial_free(&cpu);
+}
+
+/* The rows whose kernels come in families (tensor/kernel_family.h) */
+static bool has_families(int op)
+{
+    switch (op) {
+    case OP_matmul_forward:    case OP_matmul_backward_input: case OP_matmul_backward_weight:
+    case OP_attention_forward: case OP_attention_backward:    return true;
+    }
+    return false;
+}
+
 /* false: the tensors of this case share memory, which they cannot with these types */
 static bool one_case(int op, int variant, const Arguments *a, const Signature *s, double tolerance)
 {
-    Trial ref, cpu, more;
+    Trial ref;
     Dtype type[BUFFERS] = { F64 };
     if (!buffer_types(type, op, a, s)) return false;
     for (int b = 0; b < buffers; b++)
@@ -191,19 +219,10 @@ static bool one_case(int op, int variant, const Arguments *a, const Signature *s
             dtype_convert(value, F64, narrow, type[b], 1);
         }
     trial_run(&ref, a, op, NULL, 1);
-    trial_run(&cpu, a, op, type, 1);
-    const Tensor *x = (const Tensor *)&ref.a, *y = (const Tensor *)&cpu.a;
-    for (int i = 0; i < tensors_of(op); i++)
-        if (tensor_present(x[i])) compare(op, variant, i, x[i], y[i], tolerance * loosen);
-    compare_gaps(op, variant, &cpu);
-    assert_memory_equal(&ref.step_state, &cpu.step_state, sizeof ref.step_state);
-    for (int threads = 2; threads <= 3; threads++) {
-        trial_run(&more, a, op, type, threads);
-        same_bits(op, variant, &cpu, &more, threads);
-        trial_free(&more);
-    }
+    for (family = KERNELS_AUTO + 1; family < KERNEL_FAMILIES; family++)
+        if (has_families(op) ? kernel_family_callable(family) : family == kernel_family_best())
+            one_family(op, variant, a, type, &ref, tolerance);
     trial_free(&ref);
-    trial_free(&cpu);
     return true;
 }
 #endif

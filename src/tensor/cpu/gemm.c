@@ -66,7 +66,7 @@ const GemmFamily *gemm_family_of(KernelFamily family)
 #if defined(__x86_64__) || defined(__aarch64__)
         [KERNELS_NEON] = &gemm_neon,
 #endif
-        [KERNELS_PORTABLE] = &gemm_portable,
+        [KERNELS_PORTABLE] = &gemm_portable, [KERNELS_EMULATED] = &gemm_emulated,
     };
     return table[family == KERNELS_AUTO ? kernel_family_best() : family];
 }

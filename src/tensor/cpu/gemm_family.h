@@ -48,5 +48,5 @@ typedef struct {
 /* NULL where the family is not built for this kind of machine. KERNELS_AUTO: the best one's. */
 const GemmFamily *gemm_family_of(KernelFamily family);
 
-extern const GemmFamily gemm_avx512_bf16, gemm_avx512, gemm_avx2, gemm_neon, gemm_portable;
+extern const GemmFamily gemm_avx512_bf16, gemm_avx512, gemm_avx2, gemm_neon, gemm_portable, gemm_emulated;
 #endif

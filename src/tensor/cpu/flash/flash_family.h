@@ -77,5 +77,5 @@ typedef struct {
 /* As gemm_family_of. avx512-bf16 has the functions of avx512: no dot product of pairs is used here. */
 const FlashFamily *flash_family_of(KernelFamily family);
 
-extern const FlashFamily flash_avx512, flash_avx2, flash_neon, flash_portable;
+extern const FlashFamily flash_avx512, flash_avx2, flash_neon, flash_portable, flash_emulated;
 #endif

@@ -15,7 +15,7 @@ const FlashFamily *flash_family_of(KernelFamily family)
 #if defined(__x86_64__) || defined(__aarch64__)
         [KERNELS_NEON] = &flash_neon,
 #endif
-        [KERNELS_PORTABLE] = &flash_portable,
+        [KERNELS_PORTABLE] = &flash_portable, [KERNELS_EMULATED] = &flash_emulated,
     };
     return table[family == KERNELS_AUTO ? kernel_family_best() : family];
 }
