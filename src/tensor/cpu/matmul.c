@@ -82,17 +82,21 @@ CPU(matmul_backward_weight, MatmulBackwardWeight)
 }
 
 /* db += sums of the columns of dy, in double because the number of rows is large */
-enum { COLUMNS = 64 };
-static CLONES void bias_columns(void *context, int64_t begin, int64_t end)
+INLINE void bias_strip(const BiasBackward *a, int64_t first, int64_t columns)
 {
-    const BiasBackward *a = context;
     double sum[COLUMNS] = { 0 };
     TileBuffer dy_tile;
     for (int64_t t = 0; t < a->dy_TK.dim[0]; t++) {
-        const float *dy = tile_read(&dy_tile, a->dy_TK, t, begin, end - begin);
-        for (int64_t k = 0; k < end - begin; k++) sum[k] += (double)dy[k];
+        const float *dy = tile_read(&dy_tile, a->dy_TK, t, first, columns);
+        for (int64_t k = 0; k < columns; k++) sum[k] += (double)dy[k];
     }
-    for (int64_t k = begin; k < end; k++) flat(a->db_K)[k] += (float)sum[k - begin];
+    for (int64_t k = 0; k < columns; k++) flat(a->db_K)[first + k] += (float)sum[k];
+}
+
+static CLONES void bias_columns(void *context, int64_t begin, int64_t end)
+{
+    if (end - begin == COLUMNS) bias_strip(context, begin, COLUMNS);
+    else bias_strip(context, begin, end - begin);
 }
 
 CPU(bias_backward, BiasBackward)

@@ -131,26 +131,30 @@ CPU(norm_backward_input, NormBackwardInput)
 
 /* dgain += sum over rows of dy h,   dbias += sum over rows of dy
  * A chunk of work owns columns and reads all rows in order, so that the sums have a fixed order. */
-enum { COLUMNS = 64 };
-static CLONES void norm_backward_columns(void *context, int64_t begin, int64_t end)
+INLINE void norm_backward_strip(const NormBackwardWeight *a, int64_t first, int64_t columns)
 {
-    const NormBackwardWeight *a = context;
     bool centred = tensor_present(a->mean_T);
     double dgain[COLUMNS] = { 0 }, dbias[COLUMNS] = { 0 };
     TileBuffer dy_tile, x_tile;
     for (int64_t t = 0; t < a->dy_TC.dim[0]; t++) {
-        const float *dy = tile_read(&dy_tile, a->dy_TC, t, begin, end - begin);
-        const float *x = tile_read(&x_tile, a->x_TC, t, begin, end - begin);
+        const float *dy = tile_read(&dy_tile, a->dy_TC, t, first, columns);
+        const float *x = tile_read(&x_tile, a->x_TC, t, first, columns);
         float mean = centred ? flat(a->mean_T)[t] : 0, rstd = flat(a->rstd_T)[t];
-        for (int64_t c = 0; c < end - begin; c++) {
+        for (int64_t c = 0; c < columns; c++) {
             dgain[c] += (double)(dy[c] * ((x[c] - mean) * rstd));
             dbias[c] += (double)dy[c];
         }
     }
-    for (int64_t c = begin; c < end; c++) {
-        flat(a->dgain_C)[c] += (float)dgain[c - begin];
-        if (tensor_present(a->dbias_C)) flat(a->dbias_C)[c] += (float)dbias[c - begin];
+    for (int64_t c = 0; c < columns; c++) {
+        flat(a->dgain_C)[first + c] += (float)dgain[c];
+        if (tensor_present(a->dbias_C)) flat(a->dbias_C)[first + c] += (float)dbias[c];
     }
+}
+
+static CLONES void norm_backward_columns(void *context, int64_t begin, int64_t end)
+{
+    if (end - begin == COLUMNS) norm_backward_strip(context, begin, COLUMNS);
+    else norm_backward_strip(context, begin, end - begin);
 }
 
 CPU(norm_backward_weight, NormBackwardWeight)
