@@ -410,8 +410,9 @@ static bool make_adamw(Arguments *a, int variant)
     return variant < 4;
 }
 
-/* ---- the table: tolerances are relative to the largest element of each tensor. ---- */
-static const struct { Make *make; double tolerance; } row[OP_COUNT] = {
+/* ---- the table: tolerances are relative to the largest element of each tensor; of_pairs where a
+ * family of bf16 pairs rounds more than its output ---- */
+static const struct { Make *make; double tolerance, of_pairs; } row[OP_COUNT] = {
     [OP_fill_zero] = { make_zero, 0 },
     [OP_copy_strided] = { make_copy, 0 },
     [OP_convert] = { make_convert, 1e-7 },
@@ -434,9 +435,9 @@ static const struct { Make *make; double tolerance; } row[OP_COUNT] = {
     [OP_dropout_backward] = { make_dropout_backward, 2e-7 },
     [OP_rope_forward] = { make_rope_forward, 3e-7 },
     [OP_rope_backward] = { make_rope_backward, 3e-7 },
-    [OP_attention_forward] = { make_attention_forward, 2e-6 },
+    [OP_attention_forward] = { make_attention_forward, 2e-6, 4e-3 },
     [OP_attention_delta] = { make_attention_delta, 1e-6 },
-    [OP_attention_backward] = { make_attention_backward, 3e-6 },
+    [OP_attention_backward] = { make_attention_backward, 3e-6, 1e-2 },
     [OP_attention_merge] = { make_attention_merge, 1e-6 },
     [OP_embed_forward] = { make_embed_forward, 1e-7 },
     [OP_embed_backward] = { make_embed_backward, 3e-7 },
@@ -471,7 +472,7 @@ static void test_cpu_equals_ref(void **state)
                 drawn_as = s.a;                            /* what a case computes from them holds in cpu */
                 drawn  = (uint64_t)(1000 * op + variant) << 32;        /* not changed by other rows */
                 bool more = row[op].make && row[op].make(&a, variant);
-                bool done = more && one_case(op, variant, &a, &s, row[op].tolerance);
+                bool done = more && one_case(op, variant, &a, &s, row[op].tolerance, row[op].of_pairs);
                 fixture_reset();
                 assert_true(done || i > 0 || !more);
                 if (!more) break;

@@ -205,8 +205,9 @@ static bool has_families(int op)
     return false;
 }
 
-/* false: the tensors of this case share memory, which they cannot with these types */
-static bool one_case(int op, int variant, const Arguments *a, const Signature *s, double tolerance)
+/* false: the tensors of this case share memory, which they cannot with these types. of_pairs, if not 0: the tolerance
+ * where a family multiplies pairs of bf16. */
+static bool one_case(int op, int variant, const Arguments *a, const Signature *s, double tolerance, double of_pairs)
 {
     Trial ref;
     Dtype type[BUFFERS] = { F64 };
@@ -220,8 +221,10 @@ static bool one_case(int op, int variant, const Arguments *a, const Signature *s
         }
     trial_run(&ref, a, op, NULL, 1);
     for (family = KERNELS_AUTO + 1; family < KERNEL_FAMILIES; family++)
-        if (has_families(op) ? kernel_family_callable(family) : family == kernel_family_best())
-            one_family(op, variant, a, type, &ref, tolerance);
+        if (has_families(op) ? kernel_family_callable(family) : family == kernel_family_best()) {
+            bool pairs = of_pairs > 0 && s->a == BF16 && kernel_family_has_pairs(family);
+            one_family(op, variant, a, type, &ref, pairs ? of_pairs : tolerance);
+        }
     trial_free(&ref);
     return true;
 }

@@ -1,15 +1,17 @@
 #ifndef TENSOR_CPU_EMULATED_H
 #define TENSOR_CPU_EMULATED_H
-/* The two instructions of the families avx512 and avx512-bf16 in plain C, to the bit and slowly, so that the
+/* The instructions of the families avx512 and avx512-bf16 in plain C, to the bit and slowly, so that the
  * source of these families and their bits are tested on every machine. (libsimde's vdpbf16ps adds the two
  * products before the sum and keeps subnormal numbers, which gives other bits.) */
 #include <math.h>
 #include <stdint.h>
+#include "tensor/half.h"
 
 #define EMULATED static inline __attribute__((always_inline))
 enum { EMULATED_LANES = 16 };
 typedef float    EmulatedVec   __attribute__((vector_size(4 * EMULATED_LANES), aligned(4), may_alias));
 typedef uint32_t EmulatedWords __attribute__((vector_size(4 * EMULATED_LANES), aligned(4), may_alias));
+typedef uint16_t EmulatedHalves __attribute__((vector_size(2 * EMULATED_LANES), aligned(2), may_alias));
 
 /* vfmadd: one rounding, also where fmaf is a function of the C library */
 EMULATED EmulatedVec emulated_multiply_add(EmulatedVec a, EmulatedVec b, EmulatedVec sum)
@@ -32,5 +34,13 @@ EMULATED EmulatedVec emulated_multiply_pairs(EmulatedVec a, EmulatedVec b, Emula
             sum[l] = emulated_flushed(fmaf(emulated_flushed(a_pair[i][l]), emulated_flushed(b_pair[i][l]),
                                            emulated_flushed(sum[l])));
     return sum;
+}
+
+/* vcvtneps2bf16, but for subnormal numbers, which the instruction rounds to 0 and vdpbf16ps takes as 0 */
+EMULATED EmulatedHalves emulated_to_bf16(EmulatedVec x)
+{
+    EmulatedHalves to;
+    for (int l = 0; l < EMULATED_LANES; l++) to[l] = bf16_encode(x[l]);
+    return to;
 }
 #endif

@@ -18,7 +18,9 @@ enum { STRIPS = BACKWARD_KEYS / 8, SPINS = 1000, FLASH_HEAD = 256 };
 typedef struct {
     GemmWord *k_columns, *v_columns, *k_depth;     /* of the tile of keys */
     GemmWord *q, *d_o, *q_depth, *d_o_depth;       /* of the tile of queries */
-    float    *score, *dscore, *dscore_T, *factor;
+    float    *score, *dscore, *factor;
+    uint16_t *dscore_bf16;                         /* [strip][queries][columns], in a family of pairs */
+    GemmWord *dscore_T;                            /* [words of keys][columns]: queries */
     float    *dk, *dv, *dq;
     GemmWord *scratch;
     float     lse[BACKWARD_QUERIES], delta[BACKWARD_QUERIES];
@@ -29,16 +31,17 @@ typedef struct {
 static size_t space_make(Space *space, const FlashRun *r, char *memory)
 {
     FlashSpace take = { memory, 0 };
-    space->k_columns = flash_take(&take, BACKWARD_KEYS * r->D);
-    space->v_columns = flash_take(&take, BACKWARD_KEYS * r->E);
+    space->k_columns = flash_take(&take, BACKWARD_KEYS * r->d_words);
+    space->v_columns = flash_take(&take, BACKWARD_KEYS * r->e_words);
     space->k_depth   = flash_take(&take, BACKWARD_KEYS * r->d_rows);
-    space->q         = flash_take(&take, BACKWARD_QUERIES * r->D);
-    space->d_o       = flash_take(&take, BACKWARD_QUERIES * r->E);
+    space->q         = flash_take(&take, BACKWARD_QUERIES * r->d_words);
+    space->d_o       = flash_take(&take, BACKWARD_QUERIES * r->e_words);
     space->q_depth   = flash_take(&take, BACKWARD_QUERIES * r->d_rows);
     space->d_o_depth = flash_take(&take, BACKWARD_QUERIES * r->e_rows);
     space->score     = flash_take(&take, BACKWARD_QUERIES * BACKWARD_KEYS);
     space->dscore    = flash_take(&take, BACKWARD_QUERIES * BACKWARD_KEYS);
-    space->dscore_T  = flash_take(&take, r->columns * BACKWARD_KEYS);
+    space->dscore_bf16 = flash_take(&take, r->f->pairs ? BACKWARD_QUERIES * BACKWARD_KEYS / 2 : 0);
+    space->dscore_T  = flash_take(&take, r->columns * flash_words(r, BACKWARD_KEYS));
     space->factor    = flash_take(&take, r->x->p > 0 ? BACKWARD_QUERIES * BACKWARD_KEYS : 0);
     space->dk        = flash_take(&take, BACKWARD_KEYS * r->d_rows);
     space->dv        = flash_take(&take, BACKWARD_KEYS * r->e_rows);
@@ -104,14 +107,25 @@ static void add_dq(const FlashRun *r, Space *space, const Pair *p, int64_t first
         end_query = i + 1;
     }
     if (begin >= end) return;
-    for (int64_t key = begin / columns * columns; key < end; key += columns)
-        r->g->pack_b_transposed((GemmWord *)space->dscore_T + key * columns,
-                                space->dscore + key * BACKWARD_QUERIES + first * columns,
-                                columns, columns, columns, GEMM_WORDS);
-    flash_multiply_strips(r, space->dq, false, r->d_rows, space->k_depth, p->keys, begin,
-                          space->dscore_T + begin * columns, end - begin, used);
+    for (int64_t key = begin / columns * columns; key < end; key += columns) {
+        int64_t at = key * BACKWARD_QUERIES + first * columns;
+        const void *from = r->f->pairs ? (const void *)(space->dscore_bf16 + at) : space->dscore + at;
+        r->g->pack_b_transposed(space->dscore_T + flash_words(r, key) * columns, from, columns, columns,
+                                columns, r->f->pairs ? GEMM_PAIRS : GEMM_WORDS);
+    }
+    begin = r->f->pairs ? begin / 2 : begin;
+    flash_multiply_strips(r, space->dq, false, r->d_rows, space->k_depth, flash_words(r, p->keys), begin,
+                          space->dscore_T + begin * columns, flash_words(r, end) - begin, used);
     flash_store(r, r->dq, p->b, p->s + first, p->h, space->dq, first_query, end_query, space->scratch,
                 true);
+}
+
+/* dq reads all queries of the tile. Those of [begin, end) that see no key of the strip have a dscore of 0. */
+static void clear_dscore(const FlashRun *r, Space *space, int64_t first, int64_t begin, int64_t end)
+{
+    int64_t at = first * BACKWARD_QUERIES + begin * r->columns, count = (end - begin) * r->columns;
+    if (r->f->pairs) memset(space->dscore_bf16 + at, 0, (size_t)count * sizeof *space->dscore_bf16);
+    else memset(space->dscore + at, 0, (size_t)count * sizeof *space->dscore);
 }
 
 /* prob and dscore of one strip of keys, from key `first` of the tile on, and what they add to dv and dk */
@@ -121,32 +135,31 @@ static void strip_pair(const FlashRun *r, Space *space, const Pair *p, int64_t f
     int64_t used = flash_least(r->columns, p->keys - first);
     float  *score = space->score + first * BACKWARD_QUERIES;
     float  *dscore = space->dscore + first * BACKWARD_QUERIES;
+    uint16_t *bf16 = r->f->pairs ? space->dscore_bf16 + first * BACKWARD_QUERIES : NULL;
     float  *dk = space->dk + first * r->d_rows, *dv = space->dv + first * r->e_rows;
     bool   *begun = &space->begun[first / r->columns];
     Queries seen = queries_of(r, space, p, p->key + first, used);
-    size_t  row = (size_t)r->columns * sizeof *dscore;
-    if (seen.begin >= seen.end) {                  /* dq reads all queries of the tile */
-        memset(dscore, 0, (size_t)BACKWARD_QUERIES * row);
-        return;
-    }
-    memset(dscore, 0, (size_t)seen.begin * row);
+    clear_dscore(r, space, first, 0, seen.begin < seen.end ? seen.begin : BACKWARD_QUERIES);
+    if (seen.begin >= seen.end) return;
     int64_t rows = seen.end - seen.begin, at = seen.begin * r->columns;
     flash_multiply_rows(r, score + at, rows, (FlashRows){ q.at + seen.begin * q.row, q.row },
-                        space->k_columns + first * r->D, r->D, used);
+                        space->k_columns + first * r->d_words, r->d_words, used);
     flash_multiply_rows(r, dscore + at, rows, (FlashRows){ d_o.at + seen.begin * d_o.row, d_o.row },
-                        space->v_columns + first * r->E, r->E, used);
+                        space->v_columns + first * r->e_words, r->e_words, used);
     r->f->backward(&(FlashBackward){
-        .score = score, .dprob = dscore, .begin = (int)seen.begin, .end = (int)seen.end, .columns = (int)used,
-        .masked = seen.masked, .key = (int32_t)(p->key + first),
+        .score = score, .dprob = dscore, .dscore = bf16, .begin = (int)seen.begin, .end = (int)seen.end,
+        .columns = (int)used, .masked = seen.masked, .key = (int32_t)(p->key + first),
         .first_key = space->first_key, .end_key = space->end_key,
         .factor = r->x->p > 0 ? space->factor + first : NULL, .scale = r->x->scale,
         .softcap = r->x->softcap,
         .lse = space->lse, .delta = space->delta });
-    memset((char *)dscore + (size_t)seen.end * row, 0, (size_t)(BACKWARD_QUERIES - seen.end) * row);
-    flash_multiply_strips(r, dv, *begun, r->e_rows, space->d_o_depth, p->queries, seen.begin, score + at,
-                          rows, used);
-    flash_multiply_strips(r, dk, *begun, r->d_rows, space->q_depth, p->queries, seen.begin, dscore + at, rows,
-                          used);
+    clear_dscore(r, space, first, seen.end, BACKWARD_QUERIES);
+    int64_t stride = flash_words(r, p->queries), from = flash_words(r, seen.begin);
+    int64_t depth = flash_words(r, seen.end) - from;
+    flash_multiply_strips(r, dv, *begun, r->e_rows, space->d_o_depth, stride, from, score + from * r->columns,
+                          depth, used);
+    flash_multiply_strips(r, dk, *begun, r->d_rows, space->q_depth, stride, from, dscore + from * r->columns,
+                          depth, used);
     *begun = true;
 }
 

@@ -3,7 +3,11 @@
 /* What flash attention needs of an instruction set beside the register tiles of gemm_family.h: the softmax of
  * a strip of scores. A strip has the tile's `columns` adjacent, as the packed b of a product; the forward
  * pass has queries in the columns and keys in the rows, the backward pass the reverse. flash_kernel.inc
- * defines the functions once for all families. */
+ * defines the functions once for all families.
+ *
+ * A family of pairs multiplies bf16: q, k, v and d_o as they are, probabilities and dscore rounded to bf16. What
+ * becomes a packed b is written over the strip as words, each of the numbers of rows 2 i and 2 i + 1, so that
+ * row i of words is the depth i of the product. `begin` is even; an odd last row is paired with 0. */
 #include "tensor/cpu/flash/flash.h"
 #include "tensor/cpu/gemm_family.h"
 
@@ -18,7 +22,8 @@ enum { FLASH_FACTORS = BACKWARD_KEYS, FLASH_COLUMNS = 48 };
 
 /* Of one strip of queries: the scores of keys [begin, end) of the tile become probabilities. */
 typedef struct {
-    float         *score;              /* [keys][columns]: q . k, then dropout exp(score - max) */
+    /* [keys][columns]: q . k, then dropout exp(score - max), or [keys / 2][columns] pairs of it */
+    float         *score;
     int            begin, end;
     int            columns;            /* in use; others may hold anything */
     bool           masked;             /* not all queries see all of these keys */
@@ -32,10 +37,10 @@ typedef struct {
 
 /* One query and a tile of keys, as in generation: keys [begin, end), which it sees, are added to o. */
 typedef struct {
-    const float    *q;                 /* channel d at q[d * columns] */
-    const GemmWord *k;                 /* packed columns, [strip][D][columns] */
-    const char     *v;                 /* rows of E channels, v_row bytes apart */
-    int64_t         D, E, v_row;
+    const GemmWord *q;                 /* word d of its depth at q[d * columns] */
+    const GemmWord *k;                 /* packed columns, [strip][depth][columns] */
+    const char     *v;                 /* rows of E channels in fp32, or in bf16 for pairs, v_row bytes apart */
+    int64_t         depth, E, v_row;   /* depth: D in words */
     int             begin, end;
     const float    *factor;            /* [keys]; NULL: none */
     float           scale, softcap;
@@ -46,7 +51,8 @@ typedef struct {
 
 /* Of one strip of keys: the scores of queries [begin, end) become probabilities, and dprob becomes dscore. */
 typedef struct {
-    float         *score, *dprob;      /* [queries][columns]: dropout prob and scale dscore afterwards */
+    float         *score, *dprob;      /* [queries][columns]: dropout prob and scale dscore afterwards, or pairs */
+    uint16_t      *dscore;             /* of a family of pairs: scale dscore in bf16, [queries][columns] */
     int            begin, end;
     int            columns;
     bool           masked;
@@ -59,6 +65,7 @@ typedef struct {
 
 typedef struct {
     const GemmFamily *gemm;
+    bool              pairs;
     int               lanes;           /* of a vector; a tile's columns are some vectors */
     /* Register tiles of the first 1, 2, ... vectors of a strip, by how a lies, as GemmFamily.tile: for a
      * strip with few columns in use. The sums are the same. */
@@ -74,8 +81,10 @@ typedef struct {
     void (*store_rows)(float *to, int64_t row, const float *x, int64_t rows, int64_t columns, bool add);
 } FlashFamily;
 
-/* As gemm_family_of. avx512-bf16 has the functions of avx512: no dot product of pairs is used here. */
-const FlashFamily *flash_family_of(KernelFamily family);
+/* As gemm_family_of, for inputs of a type: avx512-bf16 has functions of its own for bf16, and those of avx512 for
+ * the other types. */
+const FlashFamily *flash_family_of(KernelFamily family, Dtype input);
 
-extern const FlashFamily flash_avx512, flash_avx2, flash_neon, flash_portable, flash_emulated;
+extern const FlashFamily flash_avx512_bf16, flash_avx512, flash_avx2, flash_neon, flash_portable, flash_emulated,
+                         flash_emulated_bf16;
 #endif

@@ -17,7 +17,7 @@ typedef struct {
     int64_t   s, h, used;              /* its first query, its head, queries in it */
     FlashKeys seen, seen_by_all;       /* from the first to the last key that any sees; that all see */
     bool      begun;                   /* oT is set */
-    GemmWord *q;                       /* packed qT, [D][columns] */
+    GemmWord *q;                       /* packed qT, [words of D][columns] */
     float    *o;                       /* oT, [e_rows][columns] */
     int32_t   first_key[FLASH_COLUMNS], end_key[FLASH_COLUMNS];
     float     max[FLASH_COLUMNS], shrink[FLASH_COLUMNS];
@@ -34,9 +34,9 @@ static size_t space_make(Space *space, const FlashRun *r, char *memory)
 {
     FlashSpace take = { memory, 0 };
     bool drops = r->x->p > 0;
-    space->q        = flash_take(&take, FORWARD_QUERIES * r->D);
+    space->q        = flash_take(&take, FORWARD_QUERIES * r->d_words);
     space->o        = flash_take(&take, FORWARD_QUERIES * r->e_rows);
-    space->k        = flash_take(&take, FORWARD_KEYS * r->D);
+    space->k        = flash_take(&take, FORWARD_KEYS * r->d_words);
     space->v        = flash_take(&take, FORWARD_KEYS * r->e_rows);
     space->score    = flash_take(&take, FORWARD_KEYS * r->columns);
     space->factor   = flash_take(&take, drops ? r->columns * FLASH_FACTORS : 0);
@@ -80,7 +80,7 @@ static void strip_tile(const FlashRun *r, const Space *space, Strip *t, int64_t 
     if (begin >= end) return;
     float *score = space->score + begin * r->columns;
     k.at += begin * k.row;
-    flash_multiply_rows(r, score, end - begin, k, t->q, r->D, t->used);
+    flash_multiply_rows(r, score, end - begin, k, t->q, r->d_words, t->used);
     if (r->x->p > 0) {
         flash_dropout(r, space->factor, b, t->s, t->h, t->used, key, begin, end);
         r->g->pack_b_transposed((GemmWord *)space->factor_T, space->factor, FLASH_FACTORS, end, t->used,
@@ -93,7 +93,9 @@ static void strip_tile(const FlashRun *r, const Space *space, Strip *t, int64_t 
         .factor = r->x->p > 0 ? space->factor_T : NULL, .scale = r->x->scale, .softcap = r->x->softcap,
         .max = t->max, .shrink = t->shrink, .sum = t->sum });
     if (t->begun && changed) r->f->multiply_rows(t->o, t->shrink, r->e_rows);
-    flash_multiply_strips(r, t->o, t->begun, r->e_rows, space->v, count, begin, score, end - begin, t->used);
+    begin = flash_words(r, begin);
+    flash_multiply_strips(r, t->o, t->begun, r->e_rows, space->v, flash_words(r, count), begin,
+                          space->score + begin * r->columns, flash_words(r, end) - begin, t->used);
     t->begun = true;
 }
 
@@ -107,7 +109,7 @@ static void single_tile(const FlashRun *r, const Space *space, Strip *t, int64_t
     if (!t->begun) memset(t->o, 0, (size_t)r->E * sizeof *t->o);
     if (r->x->p > 0) flash_dropout(r, space->factor, b, t->s, t->h, 1, key, begin, end);
     r->f->single(&(FlashSingle){
-        .q = (const float *)t->q, .k = space->k, .v = v.at, .D = r->D, .E = r->E, .v_row = v.row,
+        .q = t->q, .k = space->k, .v = v.at, .depth = r->d_words, .E = r->E, .v_row = v.row,
         .begin = (int)begin, .end = (int)end, .factor = r->x->p > 0 ? space->factor : NULL,
         .scale = r->x->scale, .softcap = r->x->softcap, .max = t->max, .sum = t->sum, .o = t->o });
     t->begun = true;
@@ -142,7 +144,7 @@ static void piece(const FlashRun *r, const Space *space, int64_t b, int64_t g, i
         t->h = g * r->group + (first + i) % r->group;
         t->s = (first + i) / r->group * r->columns;
         t->used = flash_least(r->columns, r->S - t->s);
-        t->q = space->q + i * r->columns * r->D;
+        t->q = space->q + i * r->columns * r->d_words;
         t->o = space->o + i * r->columns * r->e_rows;
         *(t->used > 1 ? &wide : &single) = true;
         strip_begin(r, t, b);

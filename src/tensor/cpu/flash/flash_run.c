@@ -6,7 +6,7 @@
 
 /* ---- families ---- */
 
-const FlashFamily *flash_family_of(KernelFamily family)
+const FlashFamily *flash_family_of(KernelFamily family, Dtype input)
 {
     static const FlashFamily *const table[KERNEL_FAMILIES] = {
 #ifdef __x86_64__
@@ -17,7 +17,12 @@ const FlashFamily *flash_family_of(KernelFamily family)
 #endif
         [KERNELS_PORTABLE] = &flash_portable, [KERNELS_EMULATED] = &flash_emulated,
     };
-    return table[family == KERNELS_AUTO ? kernel_family_best() : family];
+    if (family == KERNELS_AUTO) family = kernel_family_best();
+    if (family == KERNELS_EMULATED && input == BF16) return &flash_emulated_bf16;
+#ifdef __x86_64__
+    if (family == KERNELS_AVX512_BF16 && input == BF16) return &flash_avx512_bf16;
+#endif
+    return table[family];
 }
 
 /* ---- sizes and memory ---- */
@@ -26,7 +31,7 @@ static int64_t rounded(int64_t n, int64_t part) { return flash_cuts(n, part) * p
 
 FlashRun flash_run_of(const Flash *x, KernelFamily family)
 {
-    FlashRun r = { .x = x, .f = flash_family_of(family),
+    FlashRun r = { .x = x, .f = flash_family_of(family, x->q.dtype),
                    .B = x->q.dim[0], .S = x->q.dim[1], .U = x->k.dim[1], .H = x->q.dim[2], .G = x->k.dim[2],
                    .D = x->q.dim[3], .E = x->v.dim[3] };
     r.g       = r.f->gemm;
@@ -34,7 +39,10 @@ FlashRun flash_run_of(const Flash *x, KernelFamily family)
     r.d_rows  = rounded(r.D, r.g->rows);
     r.e_rows  = rounded(r.E, r.g->rows);
     r.columns = r.g->columns;
-    r.form    = x->q.dtype == F32 ? GEMM_WORDS : x->q.dtype == BF16 ? GEMM_WIDENED : GEMM_HALVES;
+    r.form    = x->q.dtype == F32 ? GEMM_WORDS : x->q.dtype == F16 ? GEMM_HALVES
+              : r.f->pairs ? GEMM_PAIRS : GEMM_WIDENED;
+    r.d_words = flash_words(&r, r.D);
+    r.e_words = flash_words(&r, r.E);
     r.threshold     = (uint32_t)(x->p * 4294967296.0);
     r.dropout_scale = (float)(1 / (1 - x->p));
     return r;
@@ -51,7 +59,7 @@ size_t flash_bytes(const Flash *x, int threads, size_t (*of_thread)(const FlashR
 {
     size_t most = 0;
     for (KernelFamily f = KERNELS_AVX512_BF16; f < KERNEL_FAMILIES; f++) {
-        if (!flash_family_of(f)) continue;
+        if (!flash_family_of(f, x->q.dtype)) continue;
         FlashRun r = flash_run_of(x, f);
         if (r.B * r.S * r.H * r.G == 0) return 0;
         size_t bytes = of_thread(&r);
@@ -103,12 +111,13 @@ FlashRows flash_rows(const FlashRun *r, GemmWord *copy, Tensor x, int64_t b, int
                      int64_t count)
 {
     const char *at = flash_at(x, b, s, h);
-    int64_t row = x.stride[1] * (int64_t)dtype_width(x.dtype), depth = x.dim[3];
-    if (r->form == GEMM_WORDS && count % r->g->rows == 0) return (FlashRows){ at, row };
+    int64_t row = x.stride[1] * (int64_t)dtype_width(x.dtype), words = flash_words(r, x.dim[3]);
+    bool in_place = r->form == GEMM_WORDS || (r->form == GEMM_PAIRS && x.dim[3] % 2 == 0);
+    if (in_place && count % r->g->rows == 0) return (FlashRows){ at, row };
     for (int64_t i = 0; i < count; i += r->g->rows)
-        r->g->copy_a(copy + i * depth, at + i * row, x.stride[1], depth, flash_least(count - i, r->g->rows),
-                     r->form);
-    return (FlashRows){ (const char *)copy, depth * 4 };
+        r->g->copy_a(copy + i * words, at + i * row, x.stride[1], x.dim[3],
+                     flash_least(count - i, r->g->rows), r->form);
+    return (FlashRows){ (const char *)copy, words * 4 };
 }
 
 void flash_columns(const FlashRun *r, GemmWord *to, Tensor x, int64_t b, int64_t s, int64_t h, int64_t count)
@@ -164,7 +173,8 @@ int64_t flash_store_words(const FlashRun *r)
 static GemmTile *tile_of(const FlashRun *r, int64_t used, bool strips)
 {
     int64_t vectors = flash_cuts(used, r->f->lanes);
-    return vectors * r->f->lanes < r->columns ? r->f->narrow[vectors - 1][strips] : r->g->tile[0][strips];
+    return vectors * r->f->lanes < r->columns ? r->f->narrow[vectors - 1][strips]
+                                              : r->g->tile[r->form == GEMM_PAIRS][strips];
 }
 
 void flash_multiply_rows(const FlashRun *r, float *strip, int64_t rows, FlashRows a, const GemmWord *b,

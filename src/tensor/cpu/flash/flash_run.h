@@ -2,7 +2,7 @@
 #define TENSOR_CPU_FLASH_RUN_H
 /* What the forward and the backward pass of flash attention share: sizes, the keys that a query sees, tiles
  * brought into the form that the register tiles read, and their products. Loads of 16-bit types widen here,
- * so the passes know fp32 alone; stores round. */
+ * except in a family of bf16 pairs; what the products add up is fp32 in any case, and stores round. */
 #include <stdatomic.h>
 #include "tensor/cpu/flash/flash_family.h"
 
@@ -15,7 +15,8 @@ typedef struct {
     int64_t  group;                    /* query heads that share a key-value head */
     int64_t  d_rows, e_rows;           /* D and E rounded up to rows of the register tile */
     int64_t  columns;                  /* of a strip */
-    GemmForm form;                     /* of q, k, v and d_o */
+    GemmForm form;                     /* of q, k, v and d_o, probabilities and dscore */
+    int64_t  d_words, e_words;         /* D and E in words of that form */
     uint32_t threshold;                /* of dropout */
     float    dropout_scale;
     char    *memory;                   /* of thread t from t * thread_bytes on */
@@ -33,6 +34,9 @@ typedef struct { const char *at; int64_t row; } FlashRows;     /* row: in bytes 
 static inline int64_t flash_least(int64_t a, int64_t b)   { return a < b ? a : b; }
 static inline int64_t flash_cuts(int64_t n, int64_t part) { return (n + part - 1) / part; }
 
+/* n numbers along the depth of a product, in words */
+static inline int64_t flash_words(const FlashRun *r, int64_t n) { return r->form == GEMM_PAIRS ? (n + 1) / 2 : n; }
+
 /* Hands out parts of a thread's memory, aligned to 64 bytes. With memory NULL it only counts. */
 typedef struct { char *memory; size_t used; } FlashSpace;
 void *flash_take(FlashSpace *space, int64_t words);
@@ -44,10 +48,10 @@ FlashKeys   flash_keys(const FlashRun *r, int64_t b, int64_t s);
  * to `copy`, in which the last tile is completed with zeros. */
 FlashRows   flash_rows(const FlashRun *r, GemmWord *copy, Tensor x, int64_t b, int64_t s, int64_t h,
                        int64_t count);
-/* The same rows as the columns of a packed b: [strip][channel][columns]. */
+/* The same rows as the columns of a packed b: [strip][words of channels][columns]. */
 void        flash_columns(const FlashRun *r, GemmWord *to, Tensor x, int64_t b, int64_t s, int64_t h,
                           int64_t count);
-/* The same rows as depth, the channels as rows of a packed a: [strip of rows][count][rows]. */
+/* The same rows as depth, the channels as rows of a packed a: [strip of rows][words of count][rows]. */
 void        flash_depth(const FlashRun *r, GemmWord *to, Tensor x, int64_t b, int64_t s, int64_t h,
                         int64_t count);
 /* strip[rows][columns] (+)= a b over `depth` words, of which the first `used` columns are wanted. a is rows
