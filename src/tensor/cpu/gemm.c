@@ -158,7 +158,7 @@ static void pack_piece(const Product *p, const Pass *pass, int64_t piece)
 }
 
 /* How the kernel reads the tiles of a block of a: tile i at `at` + i * `tile` bytes. */
-typedef struct { const char *at; int64_t tile, row; bool strips; } BlockOfA;
+typedef struct { const char *at; int64_t tile, row; GemmLayout layout; } BlockOfA;
 
 /* Rows with adjacent k are read where they lie, which saves their packing: a block of them stays in the
  * second-level cache as it is. Only what the kernel cannot read so is packed or copied first: columns,
@@ -174,27 +174,29 @@ static BlockOfA block_of_a(const Product *p, GemmWord *packed, int64_t m0, int64
     const char *from = (const char *)a->at + (m0 * a->row + k * a->col) * p->element;
     if (a->col != 1) {
         f->pack_a(packed, from, a->col, depth, rows, p->form);
-        return (BlockOfA){ (const char *)packed, f->rows * words * 4, 4, true };
+        return (BlockOfA){ (const char *)packed, f->rows * words * 4, 4, GEMM_STRIPS };
     }
     if ((p->form == GEMM_WORDS || p->form == GEMM_PAIRS) && whole)
-        return (BlockOfA){ from, f->rows * a->row * p->element, a->row * p->element, false };
+        return (BlockOfA){ from, f->rows * a->row * p->element, a->row * p->element, GEMM_ROWS };
     for (int64_t m = 0; m < rows; m += f->rows)
         f->copy_a(packed + m * words, from + m * a->row * p->element, a->row, depth,
                   least(rows - m, f->rows), p->form);
-    return (BlockOfA){ (const char *)packed, f->rows * words * 4, words * 4, false };
+    return (BlockOfA){ (const char *)packed, f->rows * words * 4, words * 4, GEMM_ROWS };
 }
 
 /* One tile of y over one depth block. A complete tile of fp32 is added to in place; any other is summed in a
  * buffer, or through p->sums from one depth block to the next. */
 typedef struct { int64_t m, n; int rows, columns; bool first, last; float *sums; int64_t sums_row; } Tile;
 
-/* The sums of a tile begin with the bias. Columns beyond y are set to 0, so that nothing unset is read. */
+/* The sums of a tile begin with the bias. Columns beyond y, up to a whole vector, are set to 0, so that nothing
+ * unset is read. */
 static void bias_rows(float *sum, int64_t sum_row, const Product *p, const Tile *t)
 {
+    int64_t width = rounded(t->columns, p->f->lanes);
     float bias[TILE_FLOATS] = { 0 };
     dtype_convert(bias, F32, (const char *)p->g->bias + t->n * p->element, p->g->input, t->columns);
     for (int r = 0; r < p->f->rows; r++)
-        memcpy(sum + r * sum_row, bias, (size_t)p->f->columns * sizeof *bias);
+        memcpy(sum + r * sum_row, bias, (size_t)width * sizeof *bias);
 }
 
 static void multiply_tile(const Product *p, const Tile *t, const char *a, const BlockOfA *block,
@@ -202,10 +204,10 @@ static void multiply_tile(const Product *p, const Tile *t, const char *a, const 
 {
     const Gemm *g = p->g;
     const GemmFamily *f = p->f;
-    GemmTile *multiply = f->tile[p->form == GEMM_PAIRS][block->strips];
+    GemmTile *multiply = gemm_tile(f, t->columns, p->form == GEMM_PAIRS, block->layout);
     char *y = (char *)g->y + (t->m * g->y_row + t->n) * (g->output == F32 ? 4 : 2);
     bool  add = g->add || !t->first, bias = g->bias && t->first;
-    if (g->output == F32 && t->rows == f->rows && t->columns == f->columns) {
+    if (g->output == F32 && t->rows == f->rows && t->columns % f->lanes == 0) {
         if (bias) bias_rows((float *)y, g->y_row, p, t);
         multiply((float *)y, g->y_row, add || bias, a, block->row, b, words, ahead);
         return;

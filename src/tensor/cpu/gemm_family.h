@@ -18,8 +18,8 @@ typedef enum {
 } GemmForm;
 
 /* sum[rows][columns] (+)= a b over `words` words. Rows of sum are sum_row floats apart. Row r of a begins
- * a_row bytes after row r - 1. b is a packed strip. The tile is complete: callers pass a buffer for what
- * overhangs y. `ahead` is memory that is wanted soon and is prefetched; it may lie beyond what is
+ * a_row bytes after row r - 1. b is a packed strip. The tile has all rows and complete vectors: callers pass
+ * a buffer for what overhangs y. `ahead` is memory that is wanted soon and is prefetched; it may lie beyond what is
  * allocated. */
 typedef void GemmTile(float *sum, int64_t sum_row, bool add, const void *a, int64_t a_row, const GemmWord *b,
                       int64_t words, const void *ahead);
@@ -28,11 +28,17 @@ typedef void GemmTile(float *sum, int64_t sum_row, bool add, const void *a, int6
 typedef void GemmPack(GemmWord *to, const void *from, int64_t row, int64_t depth, int64_t count,
                       GemmForm form);
 
+enum { GEMM_MOST_VECTORS = 3 };
+/* How a lies: rows of words, or strips with the tile's rows adjacent. */
+typedef enum { GEMM_ROWS, GEMM_STRIPS, GEMM_LAYOUTS } GemmLayout;
+
 typedef struct {
     int         rows, columns;         /* of a register tile */
+    int         lanes;                 /* of a vector; the columns are some vectors */
     bool        pairs;                 /* has a dot product of bf16 pairs */
-    /* By form (pairs or not) and by how a lies: rows of words, or strips with the tile's rows adjacent. */
-    GemmTile   *tile[2][2];
+    /* [v - 1]: of the first v vectors of a strip, for one with few columns. The sums are the same. */
+    GemmTile   *tile      [GEMM_MOST_VECTORS][GEMM_LAYOUTS];
+    GemmTile   *tile_pairs[GEMM_MOST_VECTORS][GEMM_LAYOUTS];
     GemmPack   *pack_a;                /* a with adjacent rows, as in dw = dyT x, to strips of `rows` */
     GemmPack   *pack_b;                /* b with adjacent columns to strips of `columns` */
     GemmPack   *pack_b_transposed;     /* b with adjacent k; `row` is between columns */
@@ -44,6 +50,12 @@ typedef struct {
     void (*store)(void *y, int64_t y_row, const float *tile, int64_t tile_row, int rows, int columns,
                   Dtype type);
 } GemmFamily;
+
+/* The tile for a strip of which `columns` are wanted. */
+static inline GemmTile *gemm_tile(const GemmFamily *f, int64_t columns, bool pairs, GemmLayout a)
+{
+    return (pairs ? f->tile_pairs : f->tile)[(columns - 1) / f->lanes][a];
+}
 
 /* NULL where the family is not built for this kind of machine. KERNELS_AUTO: the best one's. */
 const GemmFamily *gemm_family_of(KernelFamily family);

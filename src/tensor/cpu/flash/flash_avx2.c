@@ -4,7 +4,6 @@
 #define FAMILY      flash_avx2
 #define GEMM        gemm_avx2
 #define LANES   8
-#define ROWS    6
 #define VECTORS 2
 #define MULTIPLY_ADD(a, b, sum) _mm256_fmadd_ps(a, b, sum)
 #define MAXIMUM(a, b)           _mm256_max_ps(a, b)

@@ -4,7 +4,6 @@
 #define FAMILY      flash_avx512
 #define GEMM        gemm_avx512
 #define LANES   16
-#define ROWS    8
 #define VECTORS 3
 #define MULTIPLY_ADD(a, b, sum) _mm512_fmadd_ps(a, b, sum)
 #define MAXIMUM(a, b)           _mm512_max_ps(a, b)

@@ -4,7 +4,6 @@
 #define FAMILY      flash_avx512_bf16
 #define GEMM        gemm_avx512_bf16
 #define LANES   16
-#define ROWS    8
 #define VECTORS 3
 #define MULTIPLY_ADD(a, b, sum)   _mm512_fmadd_ps(a, b, sum)
 #define MULTIPLY_PAIRS(a, b, sum) _mm512_dpbf16_ps(sum, (__m512bh)(a), (__m512bh)(b))

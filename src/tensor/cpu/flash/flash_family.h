@@ -66,10 +66,6 @@ typedef struct {
 typedef struct {
     const GemmFamily *gemm;
     bool              pairs;
-    int               lanes;           /* of a vector; a tile's columns are some vectors */
-    /* Register tiles of the first 1, 2, ... vectors of a strip, by how a lies, as GemmFamily.tile: for a
-     * strip with few columns in use. The sums are the same. */
-    GemmTile         *narrow[3][2];
     /* Whether some shrink is not 1 */
     bool (*forward) (const FlashForward *x);
     void (*backward)(const FlashBackward *x);

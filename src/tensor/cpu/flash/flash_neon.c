@@ -8,6 +8,5 @@
 #define FAMILY      flash_neon
 #define GEMM        gemm_neon
 #define LANES   4
-#define ROWS    8
 #define VECTORS 3
 #include "tensor/cpu/flash/flash_kernel.inc"

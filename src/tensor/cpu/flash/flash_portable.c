@@ -2,7 +2,6 @@
 #define FAMILY      flash_portable
 #define GEMM        gemm_portable
 #define LANES   4
-#define ROWS    4
 #define VECTORS 2
 #define MULTIPLY_ADD(a, b, sum) ((a) * (b) + (sum))
 #include "tensor/cpu/flash/flash_kernel.inc"

@@ -170,17 +170,10 @@ int64_t flash_store_words(const FlashRun *r)
 
 /* ---- products ---- */
 
-static GemmTile *tile_of(const FlashRun *r, int64_t used, bool strips)
-{
-    int64_t vectors = flash_cuts(used, r->f->lanes);
-    return vectors * r->f->lanes < r->columns ? r->f->narrow[vectors - 1][strips]
-                                              : r->g->tile[r->form == GEMM_PAIRS][strips];
-}
-
 void flash_multiply_rows(const FlashRun *r, float *strip, int64_t rows, FlashRows a, const GemmWord *b,
                          int64_t depth, int64_t used)
 {
-    GemmTile *multiply = tile_of(r, used, false);
+    GemmTile *multiply = gemm_tile(r->g, used, r->f->pairs, GEMM_ROWS);
     for (int64_t i = 0; i < rows; i += r->g->rows)
         multiply(strip + i * r->columns, r->columns, false, a.at + i * a.row, a.row, b, depth, b);
 }
@@ -188,7 +181,7 @@ void flash_multiply_rows(const FlashRun *r, float *strip, int64_t rows, FlashRow
 void flash_multiply_strips(const FlashRun *r, float *strip, bool add, int64_t rows, const GemmWord *a,
                            int64_t stride, int64_t from, const void *b, int64_t depth, int64_t used)
 {
-    GemmTile *multiply = tile_of(r, used, true);
+    GemmTile *multiply = gemm_tile(r->g, used, r->f->pairs, GEMM_STRIPS);
     for (int64_t i = 0; i < rows; i += r->g->rows)
         multiply(strip + i * r->columns, r->columns, add, a + i * stride + from * r->g->rows, 0, b, depth, b);
 }
