@@ -6,8 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Best first. KERNELS_AUTO: the best that this machine runs. KERNELS_EMULATED is for tests alone: the source of
- * avx512 and avx512-bf16 with their instructions in plain C (cpu/emulated.h); it has the bits of avx512-bf16. */
+/* Best first. KERNELS_AUTO: the best that this machine runs. KERNELS_EMULATED is for tests alone: the source
+ * of avx512 and avx512-bf16 with their instructions in plain C (cpu/emulated.h); it has the bits of
+ * avx512-bf16. */
 typedef enum {
     KERNELS_AUTO, KERNELS_AVX512_BF16, KERNELS_AVX512, KERNELS_AVX2, KERNELS_NEON, KERNELS_PORTABLE,
     KERNELS_EMULATED, KERNEL_FAMILIES
@@ -17,8 +18,8 @@ typedef enum {
 const char  *kernel_family_name (KernelFamily family);
 /* KERNELS_AUTO where no family has this name. */
 KernelFamily kernel_family_named(const char *name);
-/* Whether this machine has the family's instructions; portable runs everywhere. KERNELS_AUTO, KERNELS_EMULATED:
- * false. */
+/* Whether this machine has the family's instructions; portable runs everywhere. KERNELS_AUTO and
+ * KERNELS_EMULATED: false. */
 bool         kernel_family_runs (KernelFamily family);
 /* Whether the kernels can be called, as tests do: also those emulated, and those of neon compiled for x86-64,
  * whose bits are not neon's, because the multiply-add is not fused there. */

@@ -188,8 +188,8 @@ static BlockOfA block_of_a(const Product *p, GemmWord *packed, int64_t m0, int64
  * buffer, or through p->sums from one depth block to the next. */
 typedef struct { int64_t m, n; int rows, columns; bool first, last; float *sums; int64_t sums_row; } Tile;
 
-/* The sums of a tile begin with the bias. Columns beyond y, up to a whole vector, are set to 0, so that nothing
- * unset is read. */
+/* The sums of a tile begin with the bias. Columns beyond y, up to a whole vector, are set to 0, so that
+ * nothing unset is read. */
 static void bias_rows(float *sum, int64_t sum_row, const Product *p, const Tile *t)
 {
     int64_t width = rounded(t->columns, p->f->lanes);

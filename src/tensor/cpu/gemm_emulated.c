@@ -1,9 +1,10 @@
 /* The register tiles of avx512 and avx512-bf16 without their instructions, for tests. */
 #include "tensor/cpu/emulated.h"
+EMULATED_VECTORS
 #define FAMILY  gemm_emulated
 #define LANES   16
 #define ROWS    8
 #define VECTORS 3
-#define MULTIPLY_ADD(a, b, sum)   (Vec)emulated_multiply_add(a, b, sum)
-#define MULTIPLY_PAIRS(a, b, sum) (Vec)emulated_multiply_pairs(a, b, sum)
+#define MULTIPLY_ADD(a, b, sum)   (Vec)emulated_add(a, b, sum)
+#define MULTIPLY_PAIRS(a, b, sum) (Vec)emulated_pairs(a, b, sum)
 #include "tensor/cpu/gemm_kernel.inc"

@@ -19,8 +19,8 @@ typedef enum {
 
 /* sum[rows][columns] (+)= a b over `words` words. Rows of sum are sum_row floats apart. Row r of a begins
  * a_row bytes after row r - 1. b is a packed strip. The tile has all rows and complete vectors: callers pass
- * a buffer for what overhangs y. `ahead` is memory that is wanted soon and is prefetched; it may lie beyond what is
- * allocated. */
+ * a buffer for what overhangs y. `ahead` is memory that is wanted soon and is prefetched; it may lie beyond
+ * what is allocated. */
 typedef void GemmTile(float *sum, int64_t sum_row, bool add, const void *a, int64_t a_row, const GemmWord *b,
                       int64_t words, const void *ahead);
 /* Packs the rows k of a matrix with adjacent columns into strips: strip[s][k][r] = from[k][s * width + r],

@@ -13,7 +13,7 @@
  * terms of a tile in order of keys to a sum that begins at 0, and the tiles' sums in order. dq adds the
  * tiles of keys in order, dk and dv add the query heads of their group and of each the tiles of queries in
  * order, and the sum to what was there; no sum depends on the number of threads. The families with a fused
- * multiply-add (avx512-bf16, avx512, avx2, neon) agree to the bit, except in bf16: there avx512-bf16 multiplies
+ * multiply-add (avx512-bf16, avx512, avx2, neon) agree to the bit, except in bf16: avx512-bf16 multiplies
  * pairs, for which probabilities and their gradients are rounded to bf16 as well, and adds a pair at a time.
  * This holds for finite numbers: a key that one query of a tile sees is multiplied by 0 for the others. */
 #include <stdbool.h>

@@ -5,9 +5,9 @@
  * pass has queries in the columns and keys in the rows, the backward pass the reverse. flash_kernel.inc
  * defines the functions once for all families.
  *
- * A family of pairs multiplies bf16: q, k, v and d_o as they are, probabilities and dscore rounded to bf16. What
- * becomes a packed b is written over the strip as words, each of the numbers of rows 2 i and 2 i + 1, so that
- * row i of words is the depth i of the product. `begin` is even; an odd last row is paired with 0. */
+ * A family of pairs multiplies bf16: q, k, v and d_o as they are, probabilities and dscore rounded to bf16.
+ * What becomes a packed b is written over the strip as words, each of the numbers of rows 2 i and 2 i + 1, so
+ * that row i of words is the depth i of the product. `begin` is even; an odd last row is paired with 0. */
 #include "tensor/cpu/flash/flash.h"
 #include "tensor/cpu/gemm_family.h"
 
@@ -39,7 +39,7 @@ typedef struct {
 typedef struct {
     const GemmWord *q;                 /* word d of its depth at q[d * columns] */
     const GemmWord *k;                 /* packed columns, [strip][depth][columns] */
-    const char     *v;                 /* rows of E channels in fp32, or in bf16 for pairs, v_row bytes apart */
+    const char     *v;                 /* rows of E channels, v_row bytes apart; of bf16 for pairs */
     int64_t         depth, E, v_row;   /* depth: D in words */
     int             begin, end;
     const float    *factor;            /* [keys]; NULL: none */
@@ -51,7 +51,7 @@ typedef struct {
 
 /* Of one strip of keys: the scores of queries [begin, end) become probabilities, and dprob becomes dscore. */
 typedef struct {
-    float         *score, *dprob;      /* [queries][columns]: dropout prob and scale dscore afterwards, or pairs */
+    float         *score, *dprob;      /* [queries][columns]; then dropout prob and scale dscore, or pairs */
     uint16_t      *dscore;             /* of a family of pairs: scale dscore in bf16, [queries][columns] */
     int            begin, end;
     int            columns;
@@ -77,10 +77,10 @@ typedef struct {
     void (*store_rows)(float *to, int64_t row, const float *x, int64_t rows, int64_t columns, bool add);
 } FlashFamily;
 
-/* As gemm_family_of, for inputs of a type: avx512-bf16 has functions of its own for bf16, and those of avx512 for
- * the other types. */
+/* As gemm_family_of, for inputs of a type: avx512-bf16 has functions of its own for bf16, and those of avx512
+ * for the other types. */
 const FlashFamily *flash_family_of(KernelFamily family, Dtype input);
 
-extern const FlashFamily flash_avx512_bf16, flash_avx512, flash_avx2, flash_neon, flash_portable, flash_emulated,
-                         flash_emulated_bf16;
+extern const FlashFamily flash_avx512_bf16, flash_avx512, flash_avx2, flash_neon, flash_portable,
+                         flash_emulated, flash_emulated_bf16;
 #endif

@@ -35,7 +35,10 @@ static inline int64_t flash_least(int64_t a, int64_t b)   { return a < b ? a : b
 static inline int64_t flash_cuts(int64_t n, int64_t part) { return (n + part - 1) / part; }
 
 /* n numbers along the depth of a product, in words */
-static inline int64_t flash_words(const FlashRun *r, int64_t n) { return r->form == GEMM_PAIRS ? (n + 1) / 2 : n; }
+static inline int64_t flash_words(const FlashRun *r, int64_t n)
+{
+    return r->form == GEMM_PAIRS ? (n + 1) / 2 : n;
+}
 
 /* Hands out parts of a thread's memory, aligned to 64 bytes. With memory NULL it only counts. */
 typedef struct { char *memory; size_t used; } FlashSpace;
