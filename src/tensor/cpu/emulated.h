@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include "tensor/half.h"
 
-#define EMULATED static inline __attribute__((always_inline))
+#define EMULATED static inline __attribute__((always_inline, unused))
 enum { EMULATED_LANES = 16 };
 
 /* vfmadd: one rounding, also where fmaf is a function of the C library */
