@@ -54,6 +54,18 @@ static double op_flops(int op, const void *arguments)
         const MatmulBackwardWeight *a = arguments;
         return 2.0 * (double)tensor_count(a->dy_TK) * (double)a->dw_KC.dim[1];
     }
+    case OP_fp8_matmul_forward: {
+        const Fp8MatmulForward *a = arguments;
+        return 2.0 * (double)tensor_count(a->y_TK) * (double)a->w_KC.dim[1];
+    }
+    case OP_fp8_matmul_backward_input: {
+        const Fp8MatmulBackwardInput *a = arguments;
+        return 2.0 * (double)tensor_count(a->dy_TK) * (double)a->w_KC.dim[1];
+    }
+    case OP_fp8_matmul_backward_weight: {
+        const Fp8MatmulBackwardWeight *a = arguments;
+        return 2.0 * (double)tensor_count(a->dy_TK) * (double)a->dw_KC.dim[1];
+    }
     /* Forward each head multiplies S x D by D x U and S x U by U x E; backward it does three products with D
      * and two with E. The whole rectangle is counted, also where the causal mask hides half of it. */
     case OP_attention_forward: {
@@ -100,6 +112,8 @@ static bool type_allowed(const Backend *b, char letter, Dtype dtype, Dtype commo
         return dtype == b->compute || (in_set(b->activation, dtype) && dtype == common);
     case 'o':                     return in_set(b->state, dtype);
     case 'x': case 'y':           return any;
+    case 'q':                     return dtype == F8_E4M3;
+    case 'r':                     return dtype == F8_E4M3 || dtype == F8_E5M2;
     case 'd':                     return dtype == F64;
     case 'i':                     return dtype == I32;
     }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 #include "tensor/dtype.h"
+#include "tensor/fp8.h"
 
 static const Dtype small[] = { BF16, F16, F8_E4M3, F8_E5M2 };
 enum { SMALL = sizeof small / sizeof *small };
@@ -193,10 +194,30 @@ static void integers(void **state)
     assert_contains(run.text, "I32 cannot be converted to F32");
 }
 
+/* Saturated encoders, of floats around every number of 16 bits: as dtype_convert, but for what is too large. */
+static void saturated(void **state)
+{
+    (void)state;
+    static const uint32_t lower[] = { 0, 1, 0x7fff, 0x8000, 0x8001, 0xffff };
+    for (uint32_t upper = 0; upper < 65536; upper++)
+        for (size_t l = 0; l < sizeof lower / sizeof *lower; l++) {
+            float   x = half_float(upper << 16 | lower[l]);
+            double  as[2];
+            uint8_t mine[] = { e4m3_encode(x), e5m2_encode(x) };
+            for (int t = 0; t < 2; t++) {
+                Dtype type = t ? F8_E5M2 : F8_E4M3;
+                double largest = dtype_max(type), one = (double)x;
+                as[t] = one > largest ? largest : one < -largest ? -largest : one;
+                if (encoded(type, as[t]) != mine[t])
+                    fail_msg("%s of %a is %02x, not %02x", dtype_name(type), one, mine[t], encoded(type, as[t]));
+            }
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bit_patterns), cmocka_unit_test(to_single), cmocka_unit_test(numbers), cmocka_unit_test(neighbours),
+        cmocka_unit_test(bit_patterns), cmocka_unit_test(to_single), cmocka_unit_test(saturated), cmocka_unit_test(numbers), cmocka_unit_test(neighbours),
         cmocka_unit_test(many), cmocka_unit_test(not_numbers), cmocka_unit_test(integers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

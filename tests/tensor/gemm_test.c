@@ -65,7 +65,7 @@ static float *numbers(int64_t count, uint64_t key, bool whole)
     return x;
 }
 
-typedef struct { KernelFamily family; Product product; Dtype input, output; bool add, bias; int threads; } How;
+typedef struct { KernelFamily family; Product product; Dtype input, output; bool add, bias, scaled; int threads; } How;
 
 /* y of [M, N], rows N + GAP apart, as the product leaves it; old is what it held before, and its first row the bias. */
 static void *run(Size s, const float *a, const float *b, const float *old, How how)
@@ -73,7 +73,8 @@ static void *run(Size s, const float *a, const float *b, const float *old, How h
     Laid at = lay(a, s.M, s.K, how.product == TN, how.input), bt = lay(b, s.K, s.N, how.product == NT, how.input);
     Laid yt = lay(old, s.M, s.N, false, how.output);
     Gemm g = { .y = yt.memory, .y_row = s.N + GAP, .a = at.view, .b = bt.view, .M = s.M, .N = s.N, .K = s.K,
-               .input = how.input, .output = how.output, .add = how.add, .family = how.family };
+               .input = how.input, .output = how.output, .add = how.add, .family = how.family,
+               .bias_type = how.input, .scaled = how.scaled, .scale = 0.25f };
     Laid bias = lay(old, s.M ? 1 : 0, s.N, false, how.input);
     if (how.bias) g.bias = bias.memory;
     size_t bytes = gemm_workspace_bytes(&g, how.threads);
@@ -117,14 +118,15 @@ static float  *whole_a[SIZES], *whole_b[SIZES], *whole_y[SIZES];
 static void whole_numbers_case(How how)
 {
     for (int n = 0; n < SIZES; n++)
-        for (int mode = 0; mode < 3; mode++) {
+        for (int mode = 0; mode < 6; mode++) {
             Size s = sizes[n];
-            how.add = mode == 1, how.bias = mode == 2;
+            how.add = mode % 3 == 1, how.bias = mode % 3 == 2, how.scaled = mode >= 3;
             void *y = run(s, whole_a[n], whole_b[n], whole_y[n], how);
             for (int64_t i = 0; i < s.M; i++)
                 for (int64_t j = 0; j < s.N; j++) {
-                    const float *first = mode == 1 ? whole_y[n] + i * s.N : whole_y[n];
-                    float want = (float)(exact[n][i * s.N + j] + (mode ? (double)first[j] : 0));
+                    const float *first = how.add ? whole_y[n] + i * s.N : whole_y[n];
+                    double product = exact[n][i * s.N + j] * (how.scaled ? 0.25 : 1);
+                    float want = (float)(product + (how.add || how.bias ? (double)first[j] : 0));
                     if (how.output == BF16) want = float_of(half_of(want));
                     float got = get(y, i * (s.N + GAP) + j, how.output);
                     if (got != want) tell("whole numbers", s, how, i, j, (double)got, (double)want);

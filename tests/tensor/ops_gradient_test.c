@@ -212,7 +212,8 @@ static void test_no_backward_is_unchecked(void **state)
 {
     (void)state;
     for (int op = 0; op < OP_COUNT; op++)
-        if (strstr(op_name(op), "backward") && !checked[op])
+        /* those of 8-bit inputs, which have no differences: fp8_test.c */
+        if (strstr(op_name(op), "backward") && !strstr(op_name(op), "fp8_") && !checked[op])
             fail_msg("%s was not held against differences", op_name(op));
 }
 

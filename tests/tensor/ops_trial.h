@@ -10,7 +10,7 @@ static double    loosen, roundings;                        /* a case may ask for
 static KernelFamily family;                                /* of the kernels in cpu */
 
 /* w: of a letter w. Letters that are not here stand for F32 in cpu. */
-typedef struct { Dtype a, w, o, x, y; } Signature;
+typedef struct { Dtype a, w, o, x, y, r; } Signature;
 
 /* ---- signatures of a row ---- */
 
@@ -20,11 +20,13 @@ static bool row_has(int op, const char *letters) { return strpbrk(op_types(op), 
 static bool signature_at(int op, int i, Signature *s)
 {
     static const Dtype real_types[] = { F32, BF16, F16 }, state_types[] = { F32, BF16 };
-    int counts[5] = { row_has(op, "apw*") ? 3 : 1, row_has(op, "w") ? 2 : 1, row_has(op, "o") ? 2 : 1,
-                      row_has(op, "x") ? 3 : 1, row_has(op, "y") ? 3 : 1 }, at[5];
-    for (int k = 0; k < 5; k++) at[k] = i % counts[k], i /= counts[k];
+    int counts[6] = { row_has(op, "apw*") ? 3 : 1, row_has(op, "w") ? 2 : 1, row_has(op, "o") ? 2 : 1,
+                      row_has(op, "x") ? 3 : 1, row_has(op, "y") ? 3 : 1,
+                      row_has(op, "r") ? 2 : 1 }, at[6];
+    for (int k = 0; k < 6; k++) at[k] = i % counts[k], i /= counts[k];
     *s = (Signature){ .a = real_types[at[0]], .w = at[1] ? real_types[at[0]] : F32, .o = state_types[at[2]],
-                      .x = real_types[at[3]], .y = real_types[at[4]] };
+                      .x = real_types[at[3]], .y = real_types[at[4]],
+                      .r = at[5] ? F8_E5M2 : F8_E4M3 };
     return i == 0;
 }
 

@@ -139,6 +139,27 @@ CPU(rank_sum, RankSum)
     team_for(q->team, N, CHUNK_ELEMENTS, rank_sum_elements, (void *)a);
 }
 
+static CLONES void rank_max_elements(void *context, int64_t begin, int64_t end)
+{
+    const RankMax *a = context;
+    for (int64_t i = begin; i < end; i++) {
+        float most = row(a->x_RN, 0)[i];
+        for (int64_t r = 1; r < a->x_RN.dim[0]; r++) {
+            float x = row(a->x_RN, r)[i];
+            most = most < x ? x : most;
+        }
+        flat(a->y_N)[i] = most;
+    }
+}
+
+CPU(rank_max, RankMax)
+{
+    int64_t R = a->x_RN.dim[0], N = a->x_RN.dim[1];
+    WANT(a->y_N, N);
+    WANT(a->x_RN, R, N);
+    team_for(q->team, N, CHUNK_ELEMENTS, rank_max_elements, (void *)a);
+}
+
 /* Threads sum blocks in any order, and the caller adds the blocks' sums in their order. 32 MiB of
  * floats at a time: the sums fit on the stack, so that nothing is allocated, and waking the threads costs
  * little beside them. */

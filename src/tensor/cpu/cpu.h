@@ -25,6 +25,9 @@ size_t cpu_workspace(const Queue *q, int op, const void *arguments);
 size_t cpu_matmul_forward_workspace(const Queue *q, const MatmulForward *a);
 size_t cpu_matmul_backward_input_workspace(const Queue *q, const MatmulBackwardInput *a);
 size_t cpu_matmul_backward_weight_workspace(const Queue *q, const MatmulBackwardWeight *a);
+size_t cpu_fp8_matmul_forward_workspace(const Queue *q, const Fp8MatmulForward *a);
+size_t cpu_fp8_matmul_backward_input_workspace(const Queue *q, const Fp8MatmulBackwardInput *a);
+size_t cpu_fp8_matmul_backward_weight_workspace(const Queue *q, const Fp8MatmulBackwardWeight *a);
 size_t cpu_attention_forward_workspace(const Queue *q, const AttentionForward *a);
 size_t cpu_attention_backward_workspace(const Queue *q, const AttentionBackward *a);
 

@@ -38,8 +38,8 @@ typedef struct {
     int64_t    groups;                 /* a row block's columns are divided into so many pieces of work */
     GemmWord  *slab;                   /* packed b of one pass */
     GemmWord  *a;                      /* packed a: block_rows x KC words for each thread */
-    /* Sums in fp32 while y has 16 bits and the depth has several blocks: of one row block for each thread,
-     * or of all rows where the depth has several passes. NULL otherwise. */
+    /* Sums in fp32 while y has 16 bits, or the product a scale, and the depth has several blocks: of one row
+     * block for each thread, or of all rows where the depth has several passes. NULL otherwise. */
     float     *sums;
     bool       sums_of_all_rows;
     /* The next piece of work of an even and of an odd phase. */
@@ -91,7 +91,7 @@ static size_t product_make(Product *p, const Gemm *g, int threads, char *memory)
      * packs its rows of a again, which costs nothing where there are few. */
     p->groups = blocks < 1 || strips < 1 ? 1 : least(strips, cuts(4 * threads, blocks));
     p->sums_of_all_rows = p->words > KC_PASS;
-    bool sums = g->output != F32 && p->words > KC;
+    bool sums = (g->output != F32 || g->scaled) && p->words > KC;
 
     size_t slab = aligned((size_t)(least(p->words, KC_PASS) * columns) * sizeof *p->slab);
     size_t a    = aligned((size_t)(p->block_rows * KC * threads) * sizeof *p->a), y = 0;
@@ -194,9 +194,23 @@ static void bias_rows(float *sum, int64_t sum_row, const Product *p, const Tile 
 {
     int64_t width = rounded(t->columns, p->f->lanes);
     float bias[TILE_FLOATS] = { 0 };
-    dtype_convert(bias, F32, (const char *)p->g->bias + t->n * p->element, p->g->input, t->columns);
+    dtype_convert(bias, F32, (const char *)p->g->bias + t->n * (int64_t)dtype_width(p->g->bias_type),
+                  p->g->bias_type, t->columns);
     for (int r = 0; r < p->f->rows; r++)
         memcpy(sum + r * sum_row, bias, (size_t)width * sizeof *bias);
+}
+
+/* The complete sums of a tile times the scale, plus y or the bias. */
+static void scale_tile(const Product *p, const Tile *t, float *sum, int64_t sum_row, const char *y)
+{
+    const Gemm *g = p->g;
+    int64_t columns = p->f->columns;
+    float   more[TILE_FLOATS] = { 0 };
+    if (g->add) p->f->load(more, columns, y, g->y_row, t->rows, t->columns, g->output);
+    if (g->bias) bias_rows(more, columns, p, t);
+    for (int r = 0; r < t->rows; r++)
+        for (int64_t c = 0; c < t->columns; c++)
+            sum[r * sum_row + c] = sum[r * sum_row + c] * g->scale + more[r * columns + c];
 }
 
 static void multiply_tile(const Product *p, const Tile *t, const char *a, const BlockOfA *block,
@@ -206,8 +220,8 @@ static void multiply_tile(const Product *p, const Tile *t, const char *a, const 
     const GemmFamily *f = p->f;
     GemmTile *multiply = gemm_tile(f, t->columns, p->form == GEMM_PAIRS, block->layout);
     char *y = (char *)g->y + (t->m * g->y_row + t->n) * (g->output == F32 ? 4 : 2);
-    bool  add = g->add || !t->first, bias = g->bias && t->first;
-    if (g->output == F32 && t->rows == f->rows && t->columns % f->lanes == 0) {
+    bool  begun = g->add && !g->scaled, add = begun || !t->first, bias = g->bias && t->first && !g->scaled;
+    if (g->output == F32 && !g->scaled && t->rows == f->rows && t->columns % f->lanes == 0) {
         if (bias) bias_rows((float *)y, g->y_row, p, t);
         multiply((float *)y, g->y_row, add || bias, a, block->row, b, words, ahead);
         return;
@@ -215,10 +229,11 @@ static void multiply_tile(const Product *p, const Tile *t, const char *a, const 
     float   buffer[TILE_FLOATS] __attribute__((aligned(64)));
     float  *sum     = t->sums ? t->sums : buffer;
     int64_t sum_row = t->sums ? t->sums_row : f->columns;
-    if (t->sums ? t->first && g->add : add)
+    if (t->sums ? t->first && begun : add)
         f->load(sum, sum_row, y, g->y_row, t->rows, t->columns, g->output);
     if (bias) bias_rows(sum, sum_row, p, t);
     multiply(sum, sum_row, add || bias, a, block->row, b, words, ahead);
+    if (g->scaled && t->last) scale_tile(p, t, sum, sum_row, y);
     if (!t->sums || t->last) f->store(y, g->y_row, sum, sum_row, t->rows, t->columns, g->output);
 }
 

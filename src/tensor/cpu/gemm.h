@@ -33,9 +33,14 @@ typedef struct {
     int64_t     y_row;                 /* elements between rows of y; those of a row are adjacent */
     GemmMatrix  a, b;                  /* [M, K] and [K, N] */
     int64_t     M, N, K;               /* any, 0 included: a sum of no terms is 0 */
-    Dtype       input, output;         /* F32, BF16 or F16: of a, b and bias; of y */
+    Dtype       input, output;         /* F32, BF16 or F16: of a and b; of y */
     bool        add;                   /* y += a b instead of y = a b */
     const void *bias;                  /* [N], added to each row of a b; NULL: none. Not with `add`. */
+    Dtype       bias_type;             /* F32, BF16 or F16 */
+    /* y (+)= scale (a b) (+ bias), each in fp32 and the product rounded before the sum. Without `scaled` bias
+     * or y is what the sum begins with. */
+    bool        scaled;
+    float       scale;
     KernelFamily family;
 } Gemm;
 

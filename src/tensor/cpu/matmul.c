@@ -10,7 +10,8 @@ static Gemm forward_product(const MatmulForward *a)
                    .y = a->y_TK.data, .y_row = a->y_TK.stride[0], .output = a->y_TK.dtype,
                    .a = { a->x_TC.data, a->x_TC.stride[0], 1 }, .input = a->x_TC.dtype,
                    .b = { a->w_KC.data, 1, a->w_KC.stride[0] },
-                   .bias = tensor_present(a->bias_K) ? a->bias_K.data : NULL };
+                   .bias = tensor_present(a->bias_K) ? a->bias_K.data : NULL,
+                   .bias_type = a->bias_K.dtype };
 }
 
 /* dx = dy w */

@@ -53,6 +53,18 @@ REF(rank_sum, RankSum)
     }
 }
 
+REF(rank_max, RankMax)
+{
+    int64_t R = a->x_RN.dim[0], N = a->x_RN.dim[1];
+    WANT(a->y_N, N);
+    WANT(a->x_RN, R, N);
+    for (int64_t i = 0; i < N; i++) {
+        double most = *at2(a->x_RN, 0, i);
+        for (int64_t r = 1; r < R; r++) most = fmax(most, *at2(a->x_RN, r, i));
+        *at1(a->y_N, i) = most;
+    }
+}
+
 /* out += sum of x x. The blocks of 4096 are part of the definition: other back ends must round in the same
  * places. */
 REF(square_sum, SquareSum)
