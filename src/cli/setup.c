@@ -220,38 +220,6 @@ static Status take_tokenizer(Options *o)
                 (long long)o->vocabulary, vocabulary, o->tokenizer, vocabulary);
 }
 
-static bool bf16_first_moment(const Options *o)
-{
-    switch ((enum ChoiceOf_exp_avg_dtype)o->exp_avg_dtype.value) {
-    case CHOICE_exp_avg_dtype_fp32: return false;
-    case CHOICE_exp_avg_dtype_bf16: return true;
-    }
-    NO_SUCH_CHOICE(o->exp_avg_dtype);
-}
-
-static bool bf16_second_moment(const Options *o)
-{
-    switch ((enum ChoiceOf_exp_avg_sq_dtype)o->exp_avg_sq_dtype.value) {
-    case CHOICE_exp_avg_sq_dtype_fp32: return false;
-    case CHOICE_exp_avg_sq_dtype_bf16: return true;
-    }
-    NO_SUCH_CHOICE(o->exp_avg_sq_dtype);
-}
-
-static PrecisionChoice setup_precision(const Options *o)
-{
-    return (PrecisionChoice){ .mixed = o->bf16 ? MIXED_BF16 : o->fp16 ? MIXED_F16 : MIXED_NONE,
-        .message_bf16 = o->grad_reduce_in_bf16,
-        .state_bf16 = { bf16_first_moment(o), bf16_second_moment(o) } };
-}
-
-/* A loss scale that is given is constant, as Megatron-LM's. */
-static LossScaling setup_scaling(const Options *o)
-{
-    return (LossScaling){ .dynamic = o->fp16 && !(o->loss_scale > 0), .minimum = o->min_loss_scale,
-                          .window = o->loss_scale_window, .hysteresis = o->hysteresis };
-}
-
 /* --- a run ---------------------------------------------------------------------------------------------- */
 
 static int chunks(const Options *o)

@@ -95,7 +95,12 @@ static void gather_parts(Comm *comm, Queue *q, long number, Tensor x, int64_t pa
     exchange(comm, q, SENT_ALL_REDUCE, number, x, repeat);
 }
 
-void comm_all_reduce(Comm *comm, Queue *q, Tensor x, Arena *scratch)
+/* The local part: y [N] from the contributions [R, N] of R ranks. */
+typedef void Join(Queue *q, Tensor y_N, Tensor x_RN);
+static void join_sum(Queue *q, Tensor y, Tensor x) { rank_sum(q, (RankSum){ .y_N = y, .x_RN = x }); }
+static void join_max(Queue *q, Tensor y, Tensor x) { rank_max(q, (RankMax){ .y_N = y, .x_RN = x }); }
+
+static void all_reduce(Comm *comm, Queue *q, Tensor x, Arena *scratch, Join *join)
 {
     sum_check(comm, SENT_ALL_REDUCE, x);
     if (comm->size == 1) return;
@@ -113,11 +118,20 @@ void comm_all_reduce(Comm *comm, Queue *q, Tensor x, Arena *scratch)
     parts_at(comm->out_at, comm->size, comm->size * mine, mine, width);
     exchange(comm, q, SENT_ALL_REDUCE, number, all, x);
     if (mine > 0)
-        rank_sum(q, (RankSum){ .y_N  = tensor_flat(x, first, mine),
-                               .x_RN = tensor_view(tensor_flat(all, 0, comm->size * mine), comm->size,
-                                                   mine) });
+        join(q, tensor_flat(x, first, mine),
+             tensor_view(tensor_flat(all, 0, comm->size * mine), comm->size, mine));
     gather_parts(comm, q, number, x, part, all);
     arena_reset(scratch, mark);
+}
+
+void comm_all_reduce(Comm *comm, Queue *q, Tensor x, Arena *scratch)
+{
+    all_reduce(comm, q, x, scratch, join_sum);
+}
+
+void comm_all_reduce_max(Comm *comm, Queue *q, Tensor x, Arena *scratch)
+{
+    all_reduce(comm, q, x, scratch, join_max);
 }
 
 /* An all-gather of one word: no rank has all words before the last has come. */

@@ -47,6 +47,8 @@ void comm_reduce_scatter(Comm *comm, Queue *q, Tensor out, Tensor in, Arena *scr
 /* x = the sum of x over the ranks, in place, of any count. Takes the bytes of x, rounded up to size
  * parts, from scratch. */
 void comm_all_reduce    (Comm *comm, Queue *q, Tensor x, Arena *scratch);
+/* The same with the maximum over the ranks, of the compute type. */
+void comm_all_reduce_max(Comm *comm, Queue *q, Tensor x, Arena *scratch);
 void comm_barrier       (Comm *comm);
 /* Rank 0 takes the bytes of each rank, its own first, in the order of ranks; `data` is valid during the call.
  * For reports, not for tensors: neither counted nor traced. Allocates. */

@@ -49,6 +49,11 @@ static const struct { OptionIndex option; const char *word; int choice; } synony
 #define SYNONYM(field, word, constant) { OPTION_##field, word, CHOICE_##field##_##constant },
 #include "conf/options.def"
 };
+static const struct { OptionIndex option; const char *word, *why; } no_choices[] = {
+#define NO_CHOICE(field, word, why) { OPTION_##field, word, why },
+#include "conf/options.def"
+};
+enum { NO_CHOICES = sizeof no_choices / sizeof no_choices[0] };
 enum { SYNONYMS = sizeof synonyms / sizeof synonyms[0] };
 
 /* SHORT, VALUE and HELP rows: properties that only a few options have, so that the others need no column. */
@@ -121,6 +126,13 @@ int option_choice_find(OptionIndex option, const char *word)
     for (int i = 0; i < SYNONYMS; i++)
         if (synonyms[i].option == option && !strcasecmp(synonyms[i].word, word)) return synonyms[i].choice;
     return CHOICE_NOTHING;
+}
+
+const char *option_choice_refused(OptionIndex option, const char *word)
+{
+    for (int i = 0; i < NO_CHOICES; i++)
+        if (no_choices[i].option == option && !strcasecmp(no_choices[i].word, word)) return no_choices[i].why;
+    return NULL;
 }
 
 bool option_taken(OptionIndex option, CommandSet commands)

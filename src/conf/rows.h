@@ -10,6 +10,8 @@ int  option_find  (const char *name, CommandSet commands);
 CommandSet option_takers(const char *name);    /* all that take an option of this name */
 /* The CHOICE_... of a choice, upper and lower case alike; CHOICE_NOTHING where it has no such word. */
 int  option_choice_find(OptionIndex option, const char *word);
+/* Why it does not take a word of another trainer; NULL: the word is not known. */
+const char *option_choice_refused(OptionIndex option, const char *word);
 bool option_taken (OptionIndex option, CommandSet commands);
 const char *option_short(OptionIndex option);               /* "tp"; "" where it has one name only */
 /* The word for its value in help: "N", "DIR"; "" of FLAG and CHOICE. */

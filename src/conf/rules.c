@@ -257,6 +257,15 @@ static Status rule_precision(const Options *o)
     return OK;
 }
 
+/* Layers in BF16 at both ends leave some for 8-bit inputs. */
+static Status rule_fp8(const Options *o)
+{
+    if (!o->first_last_bf16 || o->start_bf16 + o->end_bf16 < o->layers) return OK;
+    return fail(BAD_OPTION, "%s and %s leave none of %s for %s; give fewer layers in BF16, or --fp8-format none",
+                NAMED(OPTION_start_bf16), NAMED(OPTION_end_bf16), TYPED(OPTION_layers),
+                TYPED(OPTION_fp8_format));
+}
+
 /* A watchdog beats several times within its limit, which takes some time even on a fast machine. */
 static Status rule_watchdog(const Options *o)
 {
@@ -389,7 +398,7 @@ typedef Status Rule(const Options *o);
 static Rule *const rules[] = { rule_ranges, options_needed, rule_blend };
 static Rule *const model_rules[] = {
     rule_model, rule_dividing, rule_ranks, rule_sequence, rule_global_batch, rule_interleaved, rule_rate,
-    rule_watchdog, rule_one_view, rule_tokens, rule_zero, rule_precision,
+    rule_watchdog, rule_one_view, rule_tokens, rule_zero, rule_precision, rule_fp8,
     rule_recompute
 };
 static Rule *const last_rules[] = { options_wants, rule_one_source };

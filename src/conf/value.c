@@ -113,10 +113,12 @@ static Status read_flag(OptionFLAG *field, const char *said, const char *value)
 static Status read_choice(OptionCHOICE *field, OptionIndex option, const char *said, const char *value)
 {
     char words[256];
+    const char *why = option_choice_refused(option, value);
     int word = option_choice_find(option, value);
     option_choices(words, sizeof words, option, ", ", " or ");
     if (word == CHOICE_NOTHING)
-        return fail(BAD_OPTION, "%s is not known; give %s", said, words);
+        return why ? fail(BAD_OPTION, "%s: %s; give %s", said, why, words)
+                   : fail(BAD_OPTION, "%s is not known; give %s", said, words);
     *field = (Choice){ word, option_choice_rows[word].word };
     return OK;
 }

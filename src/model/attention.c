@@ -5,7 +5,7 @@
  *
  *  t tokens held (T / tp under sequence parallelism, else T)   T tokens   C channels
  *  H query heads and G key-value heads held by this rank, of D channels   Q = (H + 2 G) D   O = H D
- *  The matmul operations call the input width of a map C and its output width K: for `out` these are O and C.
+ *  A linear map calls its input width C and its output width K: for `out` these are O and C.
  *
  *  n -- enter -- qkv -- rope -- ring -- out -- leave -- y      lines with <-> communicate with other ranks */
 #include "model/model_internal.h"
@@ -42,8 +42,7 @@ Tensor attend_forward(const ExecContext *ctx, int64_t layer, const UnitParam *w,
     Tensor n_TC = tp_enter_forward(&ctx->tp, n1_tC);                          /* <-> tp: - | all-gather */
     int64_t T = n_TC.dim[0];
     save->qkv_TQ = activation_new(ctx, "query key value", T, w_QC.dim[0]);
-    matmul_forward(q, (MatmulForward){ .y_TK = save->qkv_TQ, .x_TC = n_TC, .w_KC = w_QC,
-        .bias_K = qkv_bias(w) });
+    linear_forward(ctx, save, LINEAR_QKV, save->qkv_TQ, n_TC, w_QC, qkv_bias(w));          /* <-> tp+cp */
 
     /* RoPE (arXiv 2104.09864) in place: backward needs the rotated queries and keys, not the original
      * ones. */
@@ -53,8 +52,8 @@ Tensor attend_forward(const ExecContext *ctx, int64_t layer, const UnitParam *w,
     ring_forward(ctx, layer, &save->core, save->qkv_TQ);                 /* <-> cp: send of keys and values */
 
     Tensor y_TC = scratch_new(ctx, "attention output", T, n_TC.dim[1]);
-    matmul_forward(q, (MatmulForward){ .y_TK = y_TC, .x_TC = save->core.out_TO,   /* the operation's C is O */
-        .w_KC = unit_param(w, PARAM_ATTENTION_OUT_WEIGHT) });
+    linear_forward(ctx, save, LINEAR_OUT, y_TC, save->core.out_TO,                         /* <-> tp+cp */
+        unit_param(w, PARAM_ATTENTION_OUT_WEIGHT), tensor_none());                /* the map's C is O */
     return tp_leave_forward(&ctx->tp, y_TC);                         /* <-> tp: all-reduce | reduce-scatter */
 }
 
@@ -68,8 +67,8 @@ Tensor attend_backward_input(const ExecContext *ctx, int64_t layer, const UnitPa
     save->dya_TC = tp_leave_backward(&ctx->tp, dy_tC, ctx->wgrad_saved);      /* <-> tp: - | all-gather */
     int64_t T = save->dya_TC.dim[0];
     Tensor do_TO = scratch_new(ctx, "attention core gradient", T, save->core.out_TO.dim[1]);
-    matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = do_TO, .dy_TK = save->dya_TC,
-        .w_KC = unit_param(w, PARAM_ATTENTION_OUT_WEIGHT) });                 /* C is O, K is C */
+    linear_backward_input(ctx, save, LINEAR_OUT, do_TO, save->dya_TC,                      /* <-> tp+cp */
+        unit_param(w, PARAM_ATTENTION_OUT_WEIGHT));                           /* C is O, K is C */
 
     Tensor dqkv_TQ = activation_gradient_new(ctx, "query key value gradient", 0, save->qkv_TQ);
     ring_backward(ctx, layer, dqkv_TQ, &save->core, save->qkv_TQ, do_TO); /* <-> cp: send k v dk dv */
@@ -79,8 +78,7 @@ Tensor attend_backward_input(const ExecContext *ctx, int64_t layer, const UnitPa
 
     save->dqkv_TQ = activation_gradient_keep(ctx, 0, save->qkv_TQ, dqkv_TQ);
     Tensor dn_TC = region_gradient_new(ctx, "attention input gradient", T, save->dya_TC.dim[1]);
-    matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = dn_TC, .dy_TK = save->dqkv_TQ,
-        .w_KC = qkv_weight(w) });
+    linear_backward_input(ctx, save, LINEAR_QKV, dn_TC, save->dqkv_TQ, qkv_weight(w));     /* <-> tp+cp */
     return tp_enter_backward(&ctx->tp, dn_TC, ctx->wgrad_saved);     /* <-> tp: all-reduce | reduce-scatter */
 }
 
@@ -92,13 +90,11 @@ void attend_backward_weight(const ExecContext *ctx, const UnitParam *dw, const B
 {
     Queue *q = ctx->queue;
     Tensor db_C = unit_param(dw, PARAM_ATTENTION_OUT_BIAS), db_Q = qkv_bias(dw);
-    matmul_backward_weight(q, (MatmulBackwardWeight){ .dw_KC = unit_param(dw, PARAM_ATTENTION_OUT_WEIGHT),
-        /* the operation's C is O, its K is C */
-        .dy_TK = save->dya_TC, .x_TC = save->core.out_TO });
+    linear_backward_weight(ctx, save, LINEAR_OUT, unit_param(dw, PARAM_ATTENTION_OUT_WEIGHT),
+        save->dya_TC, save->core.out_TO);                                     /* C is O, K is C */
     if (tensor_present(db_C))
         bias_backward(q, (BiasBackward){ .db_K = db_C, .dy_TK = tp_rows(&ctx->tp, save->dya_TC) });
     Tensor n_TC = tp_enter_forward(&ctx->tp, save->n1_tC);                    /* <-> tp: - | all-gather */
-    matmul_backward_weight(q, (MatmulBackwardWeight){ .dw_KC = qkv_weight(dw), .dy_TK = save->dqkv_TQ,
-        .x_TC = n_TC });
+    linear_backward_weight(ctx, save, LINEAR_QKV, qkv_weight(dw), save->dqkv_TQ, n_TC);
     if (tensor_present(db_Q)) bias_backward(q, (BiasBackward){ .db_K = db_Q, .dy_TK = save->dqkv_TQ });
 }

@@ -22,6 +22,7 @@ void block_forward(const ExecContext *ctx, int64_t layer, Tensor y_tC, const Uni
     Tensor index_t = tp_rows(&ctx->tp, ctx->batch->dropout_index_i);
     uint64_t site = (uint64_t)(SITES * layer);
 
+    save->fp8   = linear_scales(ctx, layer);
     save->x_tC  = x_tC;                            /* no copy: the caller keeps x until backward */
     save->n1_tC = norm_unit_forward(ctx, &save->mean1_t, &save->rstd1_t, x_tC,
         unit_param(w, PARAM_NORM1_GAIN), unit_param(w, PARAM_NORM1_BIAS));

@@ -5,8 +5,8 @@
  *  t tokens held (T / tp under sequence parallelism, else T)   T tokens   C channels
  *  F hidden channels held by this rank
  *  W rows of the first matrix held by this rank: 2 F where a gate is stored with up, else F
- *  The matmul operations call the input width of a map C and its output width K: for `down` these are F and
- *  C, for `up` C and W.
+ *  A linear map calls its input width C and its output width K: for `down` these are F and C, for `up` C and
+ *  W.
  *
  *  n -- enter -- up -- act -- down -- leave -- y              lines with <-> communicate with other ranks */
 #include "model/model_internal.h"
@@ -35,7 +35,7 @@ void mlp_hidden_forward(const ExecContext *ctx, const UnitParam *w, BlockSave *s
     Tensor n_TC = tp_enter_forward(&ctx->tp, n2_tC);                          /* <-> tp: - | all-gather */
     save->h_TW = tensor_new(save_arena(ctx, RECOMPUTE_MLP, ctx->activations), "mlp hidden",
         ctx->precision.activation, n_TC.dim[0], up_WC.dim[0]);
-    matmul_forward(ctx->queue, (MatmulForward){ .y_TK = save->h_TW, .x_TC = n_TC, .w_KC = up_WC });
+    linear_forward(ctx, save, LINEAR_UP, save->h_TW, n_TC, up_WC, tensor_none());          /* <-> tp+cp */
     mlp_activation_forward(ctx, w, save);
 }
 
@@ -44,8 +44,8 @@ void mlp_hidden_forward(const ExecContext *ctx, const UnitParam *w, BlockSave *s
 Tensor mlp_output_forward(const ExecContext *ctx, const UnitParam *w, const BlockSave *save)
 {
     Tensor y_TC = scratch_new(ctx, "mlp output", save->g_TF.dim[0], ctx->config->hidden);
-    matmul_forward(ctx->queue, (MatmulForward){ .y_TK = y_TC, .x_TC = save->g_TF,     /* its C is F */
-        .w_KC = unit_param(w, PARAM_MLP_DOWN_WEIGHT) });
+    linear_forward(ctx, save, LINEAR_DOWN, y_TC, save->g_TF, unit_param(w, PARAM_MLP_DOWN_WEIGHT),
+        tensor_none());                                           /* C is F     <-> tp+cp */
     return tp_leave_forward(&ctx->tp, y_TC);                         /* <-> tp: all-reduce | reduce-scatter */
 }
 
@@ -59,14 +59,13 @@ Tensor mlp_backward_input(const ExecContext *ctx, const UnitParam *w, BlockSave 
     Tensor dg_TF = dh_TW;                  /* in place, where there is no gate that makes dh twice as wide */
     if (ctx->config->activation == ACT_SWIGLU)
         dg_TF = scratch_new(ctx, "mlp activation gradient", T, save->g_TF.dim[1]);
-    matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = dg_TF, .dy_TK = save->dy2_TC,
-        .w_KC = unit_param(w, PARAM_MLP_DOWN_WEIGHT) });                      /* C is F, K is C */
+    linear_backward_input(ctx, save, LINEAR_DOWN, dg_TF, save->dy2_TC,                     /* <-> tp+cp */
+        unit_param(w, PARAM_MLP_DOWN_WEIGHT));                                /* C is F, K is C */
     activation_backward(q, (ActivationBackward){ .dx_TF = dh_TW, .dy_TF = dg_TF, .x_TF = save->h_TW,
         .bias_F = up_bias(w), .kind = ctx->config->activation });
     save->dh_TW = activation_gradient_keep(ctx, RECOMPUTE_MLP, save->h_TW, dh_TW);
     Tensor dn_TC = region_gradient_new(ctx, "mlp input gradient", T, save->dy2_TC.dim[1]);
-    matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = dn_TC, .dy_TK = save->dh_TW,
-        .w_KC = up_weight(w) });
+    linear_backward_input(ctx, save, LINEAR_UP, dn_TC, save->dh_TW, up_weight(w));         /* <-> tp+cp */
     return tp_enter_backward(&ctx->tp, dn_TC, ctx->wgrad_saved);     /* <-> tp: all-reduce | reduce-scatter */
 }
 
@@ -77,13 +76,11 @@ void mlp_backward_weight(const ExecContext *ctx, const UnitParam *dw, const Bloc
 {
     Queue *q = ctx->queue;
     Tensor db_C = unit_param(dw, PARAM_MLP_DOWN_BIAS), db_W = up_bias(dw);
-    matmul_backward_weight(q, (MatmulBackwardWeight){ .dw_KC = unit_param(dw, PARAM_MLP_DOWN_WEIGHT),
-        /* the operation's C is F, its K is C */
-        .dy_TK = save->dy2_TC, .x_TC = save->g_TF });
+    linear_backward_weight(ctx, save, LINEAR_DOWN, unit_param(dw, PARAM_MLP_DOWN_WEIGHT), save->dy2_TC,
+        save->g_TF);                                                          /* C is F, K is C */
     if (tensor_present(db_C))
         bias_backward(q, (BiasBackward){ .db_K = db_C, .dy_TK = tp_rows(&ctx->tp, save->dy2_TC) });
     Tensor n_TC = tp_enter_forward(&ctx->tp, save->n2_tC);         /* <-> tp: - | all-gather, as in forward */
-    matmul_backward_weight(q, (MatmulBackwardWeight){ .dw_KC = up_weight(dw), .dy_TK = save->dh_TW,
-        .x_TC = n_TC });
+    linear_backward_weight(ctx, save, LINEAR_UP, up_weight(dw), save->dh_TW, n_TC);
     if (tensor_present(db_W)) bias_backward(q, (BiasBackward){ .db_K = db_W, .dy_TK = save->dh_TW });
 }

@@ -37,6 +37,16 @@ Tensor mlp_output_forward    (const ExecContext *ctx, const UnitParam *w, const 
 Tensor mlp_backward_input    (const ExecContext *ctx, const UnitParam *w, BlockSave *save, Tensor dy_tC);
 void   mlp_backward_weight   (const ExecContext *ctx, const UnitParam *dw, const BlockSave *save);
 
+/* The linear maps of a block (model/linear.c), in the activation type or with inputs of 8 bits. linear_scales
+ * precedes them: it says which, and where the scales are. Current scaling <-> tp+cp in the first two. */
+Fp8Scales linear_scales         (const ExecContext *ctx, int64_t layer);
+void      linear_forward        (const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor y_TK,
+                                 Tensor x_TC, Tensor w_KC, Tensor bias_K);
+void      linear_backward_input (const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor dx_TC,
+                                 Tensor dy_TK, Tensor w_KC);
+void      linear_backward_weight(const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor dw_KC,
+                                 Tensor dy_TK, Tensor x_TC);
+
 /* Ring attention (model/ring.c): output and log-sum-exp of local queries over the keys of all
  * context-parallel ranks, and the gradients. qkv and dqkv are [T, Q]: query heads, key heads, value
  * heads; d_out is [T, O]. <-> cp: send, recv */

@@ -22,12 +22,36 @@
  * with G key-value heads of D channels; `used` positions are filled. model/ring.c appends to it. */
 typedef struct { Tensor k, v; int64_t used; } KvCache;
 
+/* The linear maps of a block, and what each of them rounds to 8 bits: its input, weights and the gradient of
+ * its output. */
+typedef enum { LINEAR_QKV, LINEAR_OUT, LINEAR_UP, LINEAR_DOWN, LINEARS } LinearId;
+typedef enum { FP8_X, FP8_W, FP8_DY, FP8_KINDS } Fp8Kind;
+enum { FP8_TENSORS = LINEARS * FP8_KINDS };        /* of a block: number LinearId * FP8_KINDS + Fp8Kind */
+
+/* Delayed scaling of the blocks that this rank has and whose maps take 8-bit inputs, n of them, in the order
+ * of layers. All in F32. The names and shapes in checkpoints are those of one block's part. */
+typedef struct {
+    int    *row;                   /* [layers]: of the tensors below; -1: none. Owned by who opens it */
+    int64_t rows;                  /* n */
+    Tensor  scale;                 /* [n, FP8_TENSORS] */
+    Tensor  amax;                  /* the same, of this step so far */
+    Tensor  history;               /* [n, FP8_TENSORS, choice.history], of earlier steps: row fp8_scale */
+    /* tp and cp: the ranks that hold parts of one tensor of a micro-batch. Current scaling takes the maximum
+     * over them. */
+    Comm   *parts;
+} Fp8State;
+
+/* Of one block: [FP8_TENSORS] each. scale is absent where the maps are not of 8 bits, amax where none is
+ * recorded. */
+typedef struct { Tensor scale, amax; } Fp8Scales;
+
 /* What a unit runs with. The caller chooses the arenas, and so the lifetimes; a unit only names the one it
  * needs. */
 typedef struct {
     const ModelConfig *config;
     Precision precision;           /* types of the tensors that units make */
     Queue  *queue;
+    const Fp8State *fp8;           /* NULL: linear maps of 16 or 32 bits */
     Region  tp;                    /* tensor parallelism; its activations may be sequence-parallel */
     Comm   *cp;                    /* context parallelism: ring attention */
     /* Forward writes its saves on these two: what backward_input alone reads, and what backward_weight reads
@@ -97,6 +121,7 @@ typedef struct {
     Tensor mean2_t, rstd2_t;       /* norm 2 */
     Tensor n2_tC;                  /* output of norm 2, this rank's rows as n1 */
     Tensor h_TW, g_TF;             /* MLP: before the activation (without the bias), after it */
+    Fp8Scales fp8;                 /* delayed scaling: views of Fp8State; current scaling: saved */
 
     /* Left by backward_input. Under sequence parallelism dy2 and dya are gathered from the t rows of the
      * branch's gradient; elsewhere they alias it. */

@@ -51,6 +51,8 @@ Status checkpoint_open (Checkpoint **checkpoint, const char *path);  /* on failu
 void   checkpoint_close(Checkpoint *checkpoint);                     /* NULL is allowed */
 /* Valid until the checkpoint is closed; its texts are NULL. */
 const CheckpointState *checkpoint_position(const Checkpoint *checkpoint);
+/* Whether it has a tensor of this name and shape. */
+bool   checkpoint_has(const Checkpoint *checkpoint, const LogicalTensor *tensor);
 /* Fills the shards' memory, under any layout. Checks name, dims, dtype and, if `verify`, checksums;
  * floating-point types are converted to the shard's dtype. BAD_SHAPE if a tensor is missing or differs,
  * BAD_FILE if a file is damaged; the message then names the complete checkpoint before it. */

@@ -196,6 +196,15 @@ static Status shard_load(Checkpoint *c, const TensorShard *shard, bool verify)
     return OK;
 }
 
+bool checkpoint_has(const Checkpoint *c, const LogicalTensor *tensor)
+{
+    const ManifestEntry *entry = manifest_find(&c->manifest, tensor->name);
+    const LogicalTensor *found = entry ? manifest_tensor(&c->manifest, entry) : NULL;
+    bool same = found && found->dims == tensor->dims;
+    for (int d = 0; same && d < tensor->dims; d++) same = found->dim[d] == tensor->dim[d];
+    return same;
+}
+
 Status checkpoint_load(Checkpoint *c, const TensorShard *shards, int nshards, bool verify)
 {
     for (int p = 0; p < nshards; p++) {

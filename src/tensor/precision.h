@@ -8,6 +8,22 @@
 #include "tensor/dtype.h"
 
 enum { PRECISION_STATES = 2 };
+
+/* Linear maps of blocks whose inputs are rounded to 8 bits, with one scale for a tensor, as NVIDIA
+ * Transformer Engine's. Delayed scaling takes the scale from the largest magnitudes (amax) of earlier steps,
+ * current scaling from the tensor itself. All zero: none. */
+typedef enum { FP8_NONE, FP8_DELAYED, FP8_CURRENT } Fp8Recipe;
+typedef struct {
+    Fp8Recipe recipe;
+    bool    hybrid;                            /* gradients in F8_E5M2; without it in F8_E4M3, as all else */
+    bool    wide_weight_gradient;              /* weight gradients from activations that are not rounded */
+    int64_t wide_first, wide_last;             /* so many blocks at either end have no 8-bit maps */
+    /* delayed: steps of the history; the newest amax instead of the largest; a scale is 2^-margin smaller */
+    int64_t history;
+    bool    most_recent;
+    int     margin;
+} Fp8Choice;
+
 typedef struct {
     Dtype param;           /* the weights that operations read */
     Dtype activation;      /* activations, their gradients; messages of tensor and pipeline parallelism */
@@ -17,6 +33,7 @@ typedef struct {
     Dtype state[PRECISION_STATES];     /* the optimizer's, in its order: AdamW's first and second moment */
     /* a few numbers per token or head: mean and rstd of a norm, lse, delta, losses and their weights */
     Dtype statistic;
+    Fp8Choice fp8;
 } Precision;
 
 /* What a run chooses. All zero: every role has the compute type. */
@@ -25,6 +42,7 @@ typedef struct {
     MixedPrecision mixed;                      /* the type of parameters and activations */
     bool message_bf16;                         /* weight gradients are summed over ranks in BF16 */
     bool state_bf16[PRECISION_STATES];
+    Fp8Choice fp8;
 } PrecisionChoice;
 
 /* compute: that of the back end (Backend.compute). With MIXED_NONE, F64 for the reference and F32 else. */
@@ -34,11 +52,17 @@ static inline Precision precision_make(Dtype compute, const PrecisionChoice *c)
     return (Precision){ .param = narrow, .activation = narrow, .gradient = compute,
                         .message = c->message_bf16 ? BF16 : compute, .master = compute,
                         .state = { c->state_bf16[0] ? BF16 : compute, c->state_bf16[1] ? BF16 : compute },
-                        .statistic = compute };
+                        .statistic = compute, .fp8 = c->fp8 };
+}
+
+/* Whether the linear maps of a block, of `layers`, take 8-bit inputs. */
+static inline bool fp8_has_block(const Fp8Choice *fp8, int64_t layer, int64_t layers)
+{
+    return fp8->recipe != FP8_NONE && layer >= fp8->wide_first && layer < layers - fp8->wide_last;
 }
 
 static inline Precision precision_uniform(Dtype dtype)
 {
-    return precision_make(dtype, &(PrecisionChoice){ MIXED_NONE, false, { false, false } });
+    return precision_make(dtype, &(PrecisionChoice){ .mixed = MIXED_NONE });
 }
 #endif

@@ -110,6 +110,7 @@ static void on_step(void *context)
     clip_and_skip(&t->queue, (ClipAndSkip){ .report_4 = t->report_4, .sums_R3 = t->sums_R3,
         .clip = t->config->clip, .scaling = t->config->scaling });
     for (int i = 0; i < t->buckets.count; i++) update_bucket(t, i);
+    trainer_fp8_end(t);                                                       /* <-> tp+cp+dp */
     buckets_all_gather_params(&t->buckets);                                    /* <-> dp+cp under ZeRO 1, 2 */
 }
 
@@ -124,6 +125,7 @@ static void run_schedule(Trainer *t, void (*at_end)(void *context))
     t->executor.ctx.sums_2 = loss_sums(t);
     fill_zero(&t->queue, (FillZero){ .y = t->sums_3 });
     buckets_zero_grads(&t->buckets);
+    trainer_fp8_begin(t);
     pipeline_run(&t->pipeline, &t->train_schedule, (PipelineCalls){ .context = t, .fill = fill_train,
         .reduce = on_reduce, .step = at_end });
     queue_wait(&t->queue);

@@ -18,6 +18,7 @@ static Status open_comms(Trainer *t)
     TRY(comm_open_axes(&t->cp,   t->world, mesh, AXIS_CP));
     TRY(comm_open_axes(&t->data_comm, t->world, mesh, AXIS_DP | AXIS_CP));
     TRY(comm_open_axes(&t->pp,   t->world, mesh, AXIS_PP));
+    TRY(trainer_fp8_comm(t));
     int last = mesh->size.pp - 1;
     if (!t->config->model.tied || last == 0 || (mesh->at.pp != 0 && mesh->at.pp != last)) return OK;
     int pair[2];
@@ -174,6 +175,7 @@ static void open_parameters(Trainer *t)
         for (int s = 0; config->training && s < config->optimizer->states; s++)
             t->state[i][s] = tensor_new(persistent, "optimizer states", t->precision.state[s],
                 t->buckets.bucket[i].own_count);
+    trainer_fp8_open(t);
     t->sums_3   = tensor_new(persistent, "sums", F64, 3);
     t->sums_R3  = tensor_new(persistent, "sums", F64, t->mesh.world, 3);
     t->report_4 = tensor_new(persistent, "sums", F64, 4);
@@ -200,6 +202,7 @@ static void open_executor(Trainer *t, const ArenaSizes *sizes)
     const Schedule *train = &t->train_schedule, *valid = &t->valid_schedule;
     int slots = slots_of(t, train) > slots_of(t, valid) ? slots_of(t, train) : slots_of(t, valid);
     ExecContext ctx = { .config = &config->model, .precision = t->precision, .queue = &t->queue, .cp = t->cp,
+        .fp8 = t->fp8_comm ? &t->fp8 : NULL,
         .head_chunk = config->head_chunk, .scratch = &t->arena[ARENA_SCRATCH],
         .tp = { .comm = t->tp, .queue = &t->queue, .scratch = &t->arena[ARENA_SCRATCH],
                 .sequence_parallel = t->buckets.sequence_parallel } };
@@ -243,12 +246,13 @@ void trainer_close(Trainer *t)
     if (t->executor.stage) stage_executor_close(&t->executor);
     if (t->buckets.bucket) buckets_close(&t->buckets);
     free(t->state);
+    free(t->fp8.row);
     schedule_free(&t->train_schedule);
     schedule_free(&t->valid_schedule);
     for (int i = 0; i < ARENAS; i++) arena_close(&t->arena[i]);
     datasets_close(&t->datasets);
     queue_close(&t->queue);
-    Comm *comms[] = { t->tied, t->pp, t->data_comm, t->cp, t->tp, t->world };
+    Comm *comms[] = { t->tied, t->fp8_comm, t->pp, t->data_comm, t->cp, t->tp, t->world };
     for (size_t i = 0; i < sizeof comms / sizeof *comms; i++)
         if (comms[i]) comm_close(comms[i]);
 }
@@ -259,6 +263,7 @@ void trainer_init(Trainer *t)
     for (int i = 0; i < t->buckets.count; i++)
         for (int s = 0; t->config->training && s < t->config->optimizer->states; s++)
             fill_zero(&t->queue, (FillZero){ .y = t->state[i][s] });
+    trainer_fp8_init(t);
     queue_wait(&t->queue);
 }
 

@@ -36,6 +36,7 @@ typedef struct Trainer {
     Mesh   mesh;
     /* data_comm: dp x cp; tied: first and last stage, NULL where none is needed */
     Comm  *world, *tp, *cp, *data_comm, *pp, *tied;
+    Comm  *fp8_comm;                                 /* of amax (trainer_fp8.c); NULL without 8-bit maps */
     Queue  queue;
     Precision precision;
     StepState step_state;
@@ -48,6 +49,7 @@ typedef struct Trainer {
     StageExecutor executor;
     Pipeline pipeline;
     Tensor (*state)[OPTIMIZER_STATES];               /* optimizer states [own_count], by bucket; owned */
+    Fp8State fp8;
 
     /* F64, persistent: { loss sum, tokens, squared gradients } of this rank and [R, 3] of all R ranks; the
      * report of clip_and_skip; RunFlags of this rank and of all */
@@ -107,6 +109,20 @@ int64_t    trainer_step_tokens(const TrainConfig *config);           /* tokens o
  * other than the checkpoint's is reported. <-> world: all-gather of 8 bytes */
 Status       trainer_choose_kernels(Trainer *trainer);
 LoaderConfig trainer_loader_config(const Trainer *trainer);
+
+/* train/trainer_fp8.c: scales of the 8-bit inputs of linear maps, and the history they follow from. All but
+ * the first do nothing without delayed scaling; trainer_fp8_init sets what a run begins with. */
+Status  trainer_fp8_comm (Trainer *trainer);
+void    trainer_fp8_open (Trainer *trainer);
+void    trainer_fp8_init (Trainer *trainer);
+void    trainer_fp8_begin(Trainer *trainer);                        /* a step */
+/* The scales of the next step. <-> tp+cp+dp: all-reduce of a few numbers for each block of the stage */
+void    trainer_fp8_end  (Trainer *trainer);
+/* What a checkpoint has of a block, number `i` of FP8_SAVED: the logical tensor, and this rank's view of it,
+ * with count 0 where it has none. */
+enum { FP8_SAVED = 2 };
+LogicalTensor trainer_fp8_tensor(const Trainer *trainer, int64_t layer, int i);
+TensorShard   trainer_fp8_shard (const Trainer *trainer, int64_t layer, int i);
 
 /* train/trainer_checkpoint.c. Both are collective and fail on all ranks with the same message. Saving refuses
  * weights that are not finite. Loading sets the step and, where the run trains, the optimizer states and the

@@ -46,6 +46,20 @@ static void add_weight(const Bucket *k, ShardList *list, int p, BlockRange span,
         k->block.param[p].at);
 }
 
+/* The scales of a block's 8-bit inputs and their history, which all ranks of a stage have. From a checkpoint
+ * only what it holds in this shape: one without them, or with a history of another length, is read as well,
+ * and the others are those of a new run. */
+static void add_scales(const Trainer *t, ShardList *list, const Checkpoint *from)
+{
+    for (int64_t l = 0; t->fp8.rows > 0 && l < t->config->model.layers; l++)
+        for (int i = 0; i < FP8_SAVED; i++) {
+            TensorShard   shard = trainer_fp8_shard(t, l, i);
+            LogicalTensor tensor = trainer_fp8_tensor(t, l, i);
+            if (shard.count == 0 || (from && !checkpoint_has(from, &tensor))) continue;
+            shards_add(list, shard, NULL, shard.local, 0, 0);
+        }
+}
+
 /* What this rank writes. Over all ranks each element is written once: by the data rank whose shard it is,
  * replicated parameters by tp rank 0, the tied token embedding by the first stage. */
 static ShardList shards_to_save(const Trainer *t)
@@ -60,12 +74,13 @@ static ShardList shards_to_save(const Trainer *t)
             add_states(t, &list, i, p, shard);
         }
     }
+    if (comm_rank(t->data_comm) == 0 && t->mesh.at.tp == 0) add_scales(t, &list, NULL);
     return list;
 }
 
 /* What this rank reads: all it holds, whether or not other ranks hold it too. Weights narrower than those of
  * the checkpoint are rounded as they are read, as the optimizer rounds the master weights. */
-static ShardList shards_to_load(const Trainer *t, bool states)
+static ShardList shards_to_load(const Trainer *t, const Checkpoint *from, bool states)
 {
     ShardList list = { 0 };
     for (int i = 0; i < t->buckets.count; i++) {
@@ -79,6 +94,7 @@ static ShardList shards_to_load(const Trainer *t, bool states)
             if (states) add_states(t, &list, i, p, own);
         }
     }
+    if (states) add_scales(t, &list, from);
     return list;
 }
 
@@ -89,9 +105,21 @@ static void logical_add(CheckpointFile *file, const Param *p, const char *state,
     snprintf(tensor->name, sizeof tensor->name, state ? "%s.%s" : "%s", p->name, state);
 }
 
+/* Adds the scales of the block's 8-bit inputs, `always` also where this run has none. */
+static void logical_add_scales(const Trainer *t, CheckpointFile *file, int64_t block, bool always)
+{
+    const ModelConfig *model = &t->config->model;
+    const Fp8Choice *fp8 = &t->config->precision.fp8;
+    int64_t layer = block - 2;
+    bool has = fp8->recipe == FP8_DELAYED && fp8_has_block(fp8, layer, model->layers);
+    if (layer < 0 || layer >= model->layers || !(has || always)) return;
+    for (int i = 0; i < FP8_SAVED; i++) file->tensor[file->tensors++] = trainer_fp8_tensor(t, layer, i);
+}
+
 /* The files of a checkpoint: one per parameter block, with its optimizer states, the same under every layout.
- * Returns their number; the caller frees *out and the tensors of each. */
-static int files_make(const Trainer *t, CheckpointFile **out)
+ * `any` adds the tensors of a block that this run may lack. Returns their number; the caller frees *out and
+ * the tensors of each. */
+static int files_make(const Trainer *t, bool any, CheckpointFile **out)
 {
     const TrainConfig *config = t->config;
     int64_t blocks = params_blocks(&config->model);
@@ -103,7 +131,8 @@ static int files_make(const Trainer *t, CheckpointFile **out)
         params_block(&block, &config->model, b, 1, 0);
         if (block.params == 0) continue;
         CheckpointFile *file = &(*out)[count++];
-        file->tensor = calloc((size_t)block.params * (1 + OPTIMIZER_STATES), sizeof *file->tensor);
+        file->tensor = calloc((size_t)block.params * (1 + OPTIMIZER_STATES) + FP8_SAVED,
+                              sizeof *file->tensor);
         CHECK(file->tensor, "no memory for a checkpoint file of %d tensors", block.params);
         snprintf(file->name, sizeof file->name, "block_%04lld.safetensors", (long long)b);
         for (int p = 0; p < block.params; p++) {
@@ -111,6 +140,7 @@ static int files_make(const Trainer *t, CheckpointFile **out)
             for (int s = 0; s < config->optimizer->states; s++)
                 logical_add(file, &block.param[p], config->optimizer->state_name[s], t->precision.state[s]);
         }
+        logical_add_scales(t, file, b, any);
     }
     return count;
 }
@@ -143,7 +173,7 @@ Status trainer_save(Trainer *t, const char *dir, int64_t keep_last)
         .updates = t->step_state.updates, .seed = t->config->seed, .options = t->config->options,
         .kernels = t->queue.backend == &cpu_backend ? kernel_family_name(t->queue.kernels) : NULL };
     CheckpointFile *files;
-    int count = files_make(t, &files);
+    int count = files_make(t, false, &files);
     ShardList list = shards_to_save(t);
     queue_wait(&t->queue);
     Status status = checkpoint_save(t->world, dir, &state, files, count, list.shard, list.count,
@@ -154,12 +184,12 @@ Status trainer_save(Trainer *t, const char *dir, int64_t keep_last)
     return status;
 }
 
-/* Whether the checkpoint has exactly the tensors that the model needs. Not collective. A model that is only
- * evaluated ignores optimizer states, of whichever optimizer. */
+/* Whether the checkpoint has exactly the tensors that the model needs, or the scales of 8-bit inputs as well.
+ * Not collective. A model that is only evaluated ignores optimizer states, of whichever optimizer. */
 static Status check_coverage(const Trainer *t, const Checkpoint *checkpoint)
 {
     CheckpointFile *files;
-    int count = files_make(t, &files), tensors = 0;
+    int count = files_make(t, true, &files), tensors = 0;
     for (int i = 0; i < count; i++) tensors += files[i].tensors;
     LogicalTensor *all = calloc((size_t)tensors + 1, sizeof *all);
     CHECK(all, "no memory for a list of %d tensors", tensors);
@@ -181,7 +211,7 @@ static Status load_shards(const Trainer *t, const char *path, CheckpointState *s
     TRY(checkpoint_open(&checkpoint, path));
     *state = *checkpoint_position(checkpoint);
     Status status = check_coverage(t, checkpoint);
-    ShardList list = shards_to_load(t, t->config->training);
+    ShardList list = shards_to_load(t, checkpoint, t->config->training);
     if (status == OK) status = checkpoint_load(checkpoint, list.shard, list.count, true);
     free(list.shard);
     checkpoint_close(checkpoint);

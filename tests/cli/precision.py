@@ -22,11 +22,14 @@ MODEL = f"""--num-layers 4 --hidden-size 128 --num-attention-heads 4 --seq-lengt
             --eval-interval 0 --log-interval 1000""".split()
 TWIN = "--normalization RMSNorm --swiglu --disable-bias-linear --untie-embeddings-and-output-weights --num-query-groups 2".split()
 MOMENTS = "--exp-avg-dtype bf16 --exp-avg-sq-dtype bf16"
+FP8 = "--bf16 --fp8-format hybrid"
 TYPES = {                        # words, largest relative difference of the last losses
     "bf16": ("--bf16", 0.01),
     "fp16": ("--fp16 --initial-loss-scale 65536", 0.01),
     "bf16, bf16 moments": ("--bf16 " + MOMENTS, 0.02),
     "bf16, bf16 moments, stochastic": ("--bf16 --stochastic-rounding " + MOMENTS, 0.02),
+    "fp8, delayed": (FP8, 0.02),
+    "fp8, current": (FP8 + " --fp8-recipe tensorwise", 0.02),
     "bf16, bf16 messages on 2 ranks": ("--bf16 --grad-reduce-in-bf16 --ranks 2 --zero-stage 1", 0.01),
 }
 

@@ -55,6 +55,8 @@ static void wrong_words(void **state)
         { FOR_TRAIN, "--use-flash-atn",     BAD_USAGE,  "did you mean --use-flash-attn?" },
         { FOR_TRAIN, "--no-swiglu",         BAD_USAGE,  "--swiglu is off unless it is given, or --swiglu=false" },
         { FOR_TRAIN, "--swiglu true",       BAD_USAGE,  "--swiglu takes no value: leave true out, or write --swiglu=true or" },
+        { FOR_TRAIN, "--fp8-recipe mxfp8",  BAD_OPTION,
+          "--fp8-recipe mxfp8: scales of 32 numbers are not built; give delayed or tensorwise" },
         { FOR_TRAIN, "--optimizer lion",    BAD_OPTION, "--optimizer lion is not known; give adam" },
         { FOR_TRAIN, "--no-save-optim",     BAD_USAGE,  "a checkpoint always has the optimizer's state; leave it out" },
         { FOR_TRAIN, "--lr-wsd-decay-iters 9", BAD_USAGE, "WSD (warm-up, stable, decay) is not built yet" },

@@ -15,6 +15,16 @@ static const RuleRow refused[] = {
     { FOR_CONFIG, "--num-attention-heads 7",
       "--num-attention-heads 7 does not divide --hidden-size 768 (default); give 1, 2, 3, 4, 6, 8" },
     { FOR_CONFIG, "--bf16 --fp16", "--bf16 and --fp16 are two types; give one of them (--bf16=false" },
+    { FOR_CONFIG, "--fp8-format hybrid", "--fp8-format hybrid has no effect without --bf16" },
+    { FOR_CONFIG, "--fp16 --fp8-format e4m3", "--fp8-format e4m3 has no effect without --bf16" },
+    { FOR_CONFIG, "--bf16 --fp8-margin 1", "--fp8-margin 1 has no effect without --fp8-format e4m3 or hybrid" },
+    { FOR_CONFIG, "--bf16 --fp8-format hybrid --fp8-recipe tensorwise --fp8-amax-history-len 16",
+      "--fp8-amax-history-len 16 has no effect without --fp8-recipe delayed" },
+    { FOR_CONFIG, "--bf16 --fp8-format hybrid --num-layers-at-end-in-bf16 2",
+      "--num-layers-at-end-in-bf16 2 has no effect without --first-last-layers-bf16" },
+    { FOR_CONFIG, "--num-layers 2 --bf16 --fp8-format hybrid --first-last-layers-bf16",
+      "--num-layers-at-start-in-bf16 and --num-layers-at-end-in-bf16 leave none of --num-layers 2 for --fp8-format "
+      "hybrid; give fewer layers in BF16, or --fp8-format none" },
     { FOR_CONFIG, "--device ref --bf16",
       "--bf16: --device ref computes in double alone; give --device cpu, or --bf16=false" },
     { FOR_CONFIG, "--num-query-groups 5",
@@ -117,6 +127,8 @@ static const RuleRow missing[] = {
 };
 
 static const RuleRow allowed[] = {
+    { FOR_CONFIG, "--bf16 --fp8-format hybrid --fp8-amax-history-len 1024 --fp8-amax-compute-algo max --fp8-margin 2", "" },
+    { FOR_CONFIG, "--bf16 --fp8-format e4m3 --fp8-recipe tensorwise --disable-fp8-wgrad --first-last-layers-bf16", "" },
     { FOR_CONFIG,   "", "" },
     { FOR_CONFIG,   "--tp 4 --pp 3 --cp 2 --ranks 48 --sp --zero-stage 1", "" },
     { FOR_CONFIG,   "--pp 2 --ranks 2 --num-layers-per-virtual-pipeline-stage 3 --global-batch-size 4", "" },

@@ -45,7 +45,8 @@ static void check(const Layout *layout, ModelName model, const char *device, Mix
     Steps job = { tiny_config(model, device, scratch_path("corpus")) };
     config_set_layout(&job.config, layout);
     job.config.threads = 2;
-    job.config.precision = (PrecisionChoice){ mixed, mixed == MIXED_BF16, { mixed == MIXED_BF16, false } };
+    job.config.precision = (PrecisionChoice){ .mixed = mixed, .message_bf16 = mixed == MIXED_BF16,
+        .state_bf16 = { mixed == MIXED_BF16, false } };
     if (model == MODEL_LLAMA) job.config.recompute = (Recompute){ 0, RECOMPUTE_UNIFORM, 2 };
     atomic_store(&calls, 0);
     if (transport_threads_run(layout->ranks, steps_rank, &job) != OK) fail_msg("%s", fail_text());

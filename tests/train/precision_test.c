@@ -9,17 +9,30 @@ typedef struct { const char *name; PrecisionChoice choice; Within layouts, ref; 
 static const Types types[] = {
     { "fp32", { .mixed = MIXED_NONE },                       { 2e-6, 1e-5 }, { 1e-6, 5e-6 } },
     { "bf16", { .mixed = MIXED_BF16 },                       { 1e-3, 3e-2 }, { 1e-3, 3e-2 } },
-    { "bf16 messages", { MIXED_BF16, true, { true, true } }, { 1e-3, 3e-2 }, { 1e-3, 3e-2 } },
+    { "bf16 messages", { .mixed = MIXED_BF16, .message_bf16 = true, .state_bf16 = { true, true } },
+      { 1e-3, 3e-2 }, { 1e-3, 3e-2 } },
     { "fp16", { .mixed = MIXED_F16 },                        { 2e-4, 4e-3 }, { 2e-4, 4e-3 } },
+    { "fp8 delayed", { .mixed = MIXED_BF16, .fp8 = { .recipe = FP8_DELAYED, .hybrid = true, .history = 4 } },
+      { 2e-3, 0.25 }, { 3e-3, 0.25 } },
+    { "fp8 current", { .mixed = MIXED_BF16, .fp8 = { .recipe = FP8_CURRENT, .hybrid = true } },
+      { 2e-3, 0.25 }, { 3e-3, 0.25 } },
 };
 static const Layout alone = { "one rank", 1, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B };
+
+/* Of the second step, after one that changes no weights: delayed scaling has taken its scales from it. */
+static void gradients_take_later(Trainer *t, void *context)
+{
+    trainer_step(t);
+    gradients_take(t, context);
+}
 
 /* t NULL: double */
 static Gradients *gradients_under(ModelName model, const Types *t, const Layout *layout, const char *data)
 {
     Session session = { .config = tiny_config(model, t ? "cpu" : "ref", data), .ranks = layout->ranks };
     if (t) session.config.precision = t->choice;
-    session.body = gradients_take;
+    session.body = gradients_take_later;
+    session.config.lr = (LrSchedule){ LR_CONSTANT, 0, 0, 0, 20 };
     config_set_layout(&session.config, layout);
     session.context = gradients_new(&session.config.model);
     session_run(&session);

@@ -61,7 +61,7 @@ static void test_cpu  (void **state) { (void)state; compare(MODEL_LLAMA, "cpu", 
 static void test_bf16(void **state)
 {
     (void)state;
-    choice = (PrecisionChoice){ MIXED_BF16, true, { true, true } };
+    choice = (PrecisionChoice){ .mixed = MIXED_BF16, .message_bf16 = true, .state_bf16 = { true, true } };
     compare(MODEL_LLAMA, "cpu", 2e-2);
 }
 static void test_fp16(void **state)

@@ -75,7 +75,7 @@ static void test_cpu(void **state)
     halves.tp = 2;
     halves.sequence_parallel = true;
     compare("halves", halves, 2, NULL);
-    halves.precision = (PrecisionChoice){ MIXED_BF16, true, { true, true } };
+    halves.precision = (PrecisionChoice){ .mixed = MIXED_BF16, .message_bf16 = true, .state_bf16 = { true, true } };
     halves.settings.stochastic = true;
     compare("bf16", halves, 2, NULL);
     TrainConfig fp16 = wide_config(MODEL_LLAMA, data);
