@@ -261,8 +261,8 @@ static Status rule_precision(const Options *o)
 static Status rule_fp8(const Options *o)
 {
     if (!o->first_last_bf16 || o->start_bf16 + o->end_bf16 < o->layers) return OK;
-    return fail(BAD_OPTION, "%s and %s leave none of %s for %s; give fewer layers in BF16, or --fp8-format none",
-                NAMED(OPTION_start_bf16), NAMED(OPTION_end_bf16), TYPED(OPTION_layers),
+    return fail(BAD_OPTION, "%s and %s leave none of %s for %s; give fewer layers in BF16, or --fp8-format "
+                "none", NAMED(OPTION_start_bf16), NAMED(OPTION_end_bf16), TYPED(OPTION_layers),
                 TYPED(OPTION_fp8_format));
 }
 

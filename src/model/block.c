@@ -36,7 +36,11 @@ void block_forward(const ExecContext *ctx, int64_t layer, Tensor y_tC, const Uni
     save->n2_tC = norm_unit_forward(ctx, &save->mean2_t, &save->rstd2_t, save->x2_tC,
         unit_param(w, PARAM_NORM2_GAIN), unit_param(w, PARAM_NORM2_BIAS));
     mlp_hidden_forward(ctx, w, save, save->n2_tC);                                      /* <-> tp */
-    if (!tensor_present(y_tC)) return;
+    if (!tensor_present(y_tC)) {
+        linear_forward_scales(ctx, save, LINEAR_DOWN, save->g_TF,                       /* <-> tp+cp */
+                              unit_param(w, PARAM_MLP_DOWN_WEIGHT));
+        return;
+    }
     Tensor m_tC = mlp_output_forward(ctx, w, save);                                     /* <-> tp */
     dropout_forward(q, (DropoutForward){ .y_TC = y_tC, .residual_TC = save->x2_tC, .x_TC = m_tC,
         .bias_C = unit_param(w, PARAM_MLP_DOWN_BIAS), .dropout_index_i = index_t, .p = p,

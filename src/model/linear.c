@@ -41,6 +41,12 @@ static void scale_now(const ExecContext *ctx, Tensor scale_1, Tensor x, Dtype fo
         .amax_NK = tensor_view(amax_1, 1, 1), .format = format });
 }
 
+static int    number_of(LinearId id, Fp8Kind kind) { return id * FP8_KINDS + kind; }
+static Tensor scale_of(const BlockSave *save, LinearId id, Fp8Kind kind)
+{
+    return tensor_flat(save->fp8.scale, number_of(id, kind), 1);
+}
+
 /* An input in 8 bits, on scratch, and its scale. */
 typedef struct { Tensor q, scale_1; } Quantized;
 
@@ -49,12 +55,12 @@ static Quantized quantized(const ExecContext *ctx, const BlockSave *save, Linear
                            bool first)
 {
     const Fp8Choice *choice = &ctx->precision.fp8;
-    int     at     = id * FP8_KINDS + kind;
-    Dtype   format = kind == FP8_DY && choice->hybrid ? F8_E5M2 : F8_E4M3;
-    Quantized y = { tensor_new(ctx->scratch, "fp8 input", format, x.dim[0], x.dim[1]),
-                    tensor_flat(save->fp8.scale, at, 1) };
+    Dtype  format = kind == FP8_DY && choice->hybrid ? F8_E5M2 : F8_E4M3;
     Tensor amax_1 = tensor_none();
-    if (first && tensor_present(save->fp8.amax)) amax_1 = tensor_flat(save->fp8.amax, at, 1);
+    Quantized y = { tensor_new(ctx->scratch, "fp8 input", format, x.dim[0], x.dim[1]),
+                    scale_of(save, id, kind) };
+    if (first && tensor_present(save->fp8.amax))
+        amax_1 = tensor_flat(save->fp8.amax, number_of(id, kind), 1);
     if (first && choice->recipe == FP8_CURRENT) scale_now(ctx, y.scale_1, x, format);      /* <-> tp+cp */
     fp8_quantize(ctx->queue, (Fp8Quantize){ .q_TC = y.q, .amax_1 = amax_1, .x_TC = x,
         .scale_1 = y.scale_1 });
@@ -77,6 +83,17 @@ void linear_forward(const ExecContext *ctx, const BlockSave *save, LinearId id, 
     Quantized w = quantized(ctx, save, id, FP8_W, w_KC, true);                             /* <-> tp+cp */
     fp8_matmul_forward(ctx->queue, (Fp8MatmulForward){ .y_TK = y_TK, .x_TC = x.q, .w_KC = w.q,
         .bias_K = bias_K, .x_scale_1 = x.scale_1, .w_scale_1 = w.scale_1 });
+    arena_reset(ctx->scratch, mark);
+}
+
+/* What linear_forward leaves for backward besides y. Delayed scaling has recorded amax and has its scales. */
+void linear_forward_scales(const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor x_TC,
+                           Tensor w_KC)
+{
+    size_t mark = arena_mark(ctx->scratch);
+    if (!is_fp8(save) || ctx->precision.fp8.recipe != FP8_CURRENT) return;
+    scale_now(ctx, scale_of(save, id, FP8_X), x_TC, F8_E4M3);                              /* <-> tp+cp */
+    scale_now(ctx, scale_of(save, id, FP8_W), w_KC, F8_E4M3);                              /* <-> tp+cp */
     arena_reset(ctx->scratch, mark);
 }
 

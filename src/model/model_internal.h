@@ -42,6 +42,9 @@ void   mlp_backward_weight   (const ExecContext *ctx, const UnitParam *dw, const
 Fp8Scales linear_scales         (const ExecContext *ctx, int64_t layer);
 void      linear_forward        (const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor y_TK,
                                  Tensor x_TC, Tensor w_KC, Tensor bias_K);
+/* For a forward that is repeated for its saves alone, without y. */
+void      linear_forward_scales (const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor x_TC,
+                                 Tensor w_KC);
 void      linear_backward_input (const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor dx_TC,
                                  Tensor dy_TK, Tensor w_KC);
 void      linear_backward_weight(const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor dw_KC,

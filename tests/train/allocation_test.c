@@ -40,13 +40,14 @@ static Status steps_rank(Transport *transport, void *context)
     return OK;
 }
 
-static void check(const Layout *layout, ModelName model, const char *device, MixedPrecision mixed)
+static void check(const Layout *layout, ModelName model, const char *device, MixedPrecision mixed,
+                  Fp8Recipe recipe)
 {
     Steps job = { tiny_config(model, device, scratch_path("corpus")) };
     config_set_layout(&job.config, layout);
     job.config.threads = 2;
     job.config.precision = (PrecisionChoice){ .mixed = mixed, .message_bf16 = mixed == MIXED_BF16,
-        .state_bf16 = { mixed == MIXED_BF16, false } };
+        .state_bf16 = { mixed == MIXED_BF16, false }, .fp8 = { .recipe = recipe, .history = 2 } };
     if (model == MODEL_LLAMA) job.config.recompute = (Recompute){ 0, RECOMPUTE_UNIFORM, 2 };
     atomic_store(&calls, 0);
     if (transport_threads_run(layout->ranks, steps_rank, &job) != OK) fail_msg("%s", fail_text());
@@ -63,10 +64,11 @@ static void test_steps(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
-        check(&layouts[i], MODEL_GPT,   "cpu", MIXED_NONE);
-        check(&layouts[i], MODEL_GPT,   "cpu", MIXED_BF16);
-        check(&layouts[i], MODEL_LLAMA, "cpu", MIXED_F16);
-        check(&layouts[i], MODEL_LLAMA, "ref", MIXED_NONE);
+        check(&layouts[i], MODEL_GPT,   "cpu", MIXED_NONE, FP8_NONE);
+        check(&layouts[i], MODEL_GPT,   "cpu", MIXED_BF16, FP8_DELAYED);
+        check(&layouts[i], MODEL_LLAMA, "cpu", MIXED_BF16, FP8_CURRENT);
+        check(&layouts[i], MODEL_LLAMA, "cpu", MIXED_F16, FP8_NONE);
+        check(&layouts[i], MODEL_LLAMA, "ref", MIXED_NONE, FP8_NONE);
     }
 }
 

@@ -18,6 +18,17 @@ static void evaluate_turns(Trainer *t, void *context)
     if (t->mesh.rank == 0) losses->test = loss;
 }
 
+/* Two more steps, with an evaluation between them where the context is given; the scales after them. */
+static float scales[2][4 * FP8_TENSORS];
+static void evaluate_and_go_on(Trainer *t, void *context)
+{
+    for (int i = 0; i < 2; i++) {
+        trainer_step(t);
+        if (context) trainer_evaluate_split(t, SPLIT_VALID);
+    }
+    memcpy(scales[context != NULL], t->fp8.scale.data, sizeof scales[0]);
+}
+
 static const char *paths[SPLITS];
 static EvaluationLosses losses_of(const Layout *layout, OrderKind order, bool own, int64_t from)
 {
@@ -67,6 +78,25 @@ static void paths_of_their_own(void **state)
     assert_true(fabs(own.test - own.valid[0]) < 0.2);
 }
 
+/* What is evaluated is no amax of training: the losses of steps are the same with evaluations before them. */
+static void evaluations_leave_scales(void **state)
+{
+    (void)state;
+    Job job[2];
+    for (int i = 0; i < 2; i++) {
+        job[i] = (Job){ .config = tiny_config(MODEL_LLAMA, "cpu", paths[SPLIT_TRAIN]), .ranks = 1, .steps = 4 };
+        job[i].config.split = "50,50,0";
+        job[i].config.eval_interval = EVERY;
+        job[i].config.precision = (PrecisionChoice){ .mixed = MIXED_BF16,
+            .fp8 = { .recipe = FP8_DELAYED, .hybrid = true, .history = 2 } };
+        job[i].look = evaluate_and_go_on;
+        job[i].config.eval_iters = 2;
+        job[i].context = i ? &job[i] : NULL;
+        job_run(&job[i]);
+    }
+    assert_memory_equal(scales[0], scales[1], sizeof scales[0]);
+}
+
 int main(void)
 {
     for (int kind = 0; kind < SPLITS; kind++) {
@@ -75,6 +105,7 @@ int main(void)
         paths[kind] = strdup(scratch_path(name));
         corpus_make(paths[kind], 61);
     }
-    const struct CMUnitTest tests[] = { cmocka_unit_test(evaluations_go_on), cmocka_unit_test(paths_of_their_own) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(evaluations_go_on), cmocka_unit_test(paths_of_their_own),
+                                        cmocka_unit_test(evaluations_leave_scales) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

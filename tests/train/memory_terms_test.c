@@ -5,13 +5,14 @@
 #include "train/layouts.h"
 
 /* T tokens of a micro-batch held by the tensor-parallel group; t of them outside of regions; e bytes of an
- * element. Of one layer: */
+ * element, s of one of a statistic. Of one layer: */
 typedef struct {
     int64_t x, x2;                     /* inputs of the norms: t C */
     int64_t n1, n2;                    /* their outputs, which the matrices read: t C */
     int64_t statistics;                /* rstd of both norms, and mean of LayerNorm: t each */
     int64_t qkv, lse, out;             /* T (H + 2 G) D, T H, T H D */
     int64_t h, g;                      /* T W, T F */
+    int64_t scales;                    /* of 8-bit inputs with current scaling: three for each of four maps */
     int64_t dy, dh, dqkv, dn;          /* gradients that deferred weight gradients read: of the branches' outputs
                                         * 2 T C, T W, T (H + 2 G) D, of the norms' outputs 2 t C */
 } Terms;
@@ -21,7 +22,7 @@ static int64_t bytes_of(int64_t elements, int64_t width)
     return (elements * width + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
 }
 
-static Terms terms_of(const TrainConfig *c, int64_t e)
+static Terms terms_of(const TrainConfig *c, int64_t e, int64_t s)
 {
     const ModelConfig *m = &c->model;
     int64_t T = c->micro * m->sequence / c->cp, t = c->sequence_parallel ? T / c->tp : T, C = m->hidden;
@@ -29,14 +30,18 @@ static Terms terms_of(const TrainConfig *c, int64_t e)
     int64_t W = m->activation == ACT_SWIGLU ? 2 * F : F, norm = m->norm == NORM_LAYER ? 2 : 1;
     return (Terms){
         .x = bytes_of(t * C, e), .x2 = bytes_of(t * C, e), .n1 = bytes_of(t * C, e), .n2 = bytes_of(t * C, e),
-        .statistics = 2 * norm * bytes_of(t, e), .qkv = bytes_of(T * Q, e), .lse = bytes_of(T * H, e),
+        .statistics = 2 * norm * bytes_of(t, s), .qkv = bytes_of(T * Q, e), .lse = bytes_of(T * H, s),
         .out = bytes_of(T * H * m->head_dim, e), .h = bytes_of(T * W, e), .g = bytes_of(T * F, e),
         .dy = 2 * bytes_of(T * C, e), .dh = bytes_of(T * W, e), .dqkv = bytes_of(T * Q, e),
-        .dn = 2 * bytes_of(t * C, e) };
+        .dn = 2 * bytes_of(t * C, e),
+        .scales = c->precision.fp8.recipe == FP8_CURRENT ? bytes_of(4 * 3, 4) : 0 };
 }
 
 /* What is kept until backward_weight, and what backward_input alone reads. */
-static int64_t kept_for_weights(const Terms *k) { return k->x2 + k->n1 + k->n2 + k->statistics + k->out + k->g; }
+static int64_t kept_for_weights(const Terms *k) 
+{
+    return k->x2 + k->n1 + k->n2 + k->statistics + k->out + k->g + k->scales;
+}
 static int64_t kept_for_input  (const Terms *k) { return k->qkv + k->lse + k->h; }
 
 /* Without what the modules compute again, which deferred weight gradients keep from then on. */
@@ -72,14 +77,14 @@ static int64_t slot_of(const TrainConfig *c, const Terms *k, int64_t layers, boo
     return slot + (defer ? later : 0);
 }
 
-static void compare_rank(const TrainConfig *config, const Layout *layout, int rank, int64_t e, const char *mode)
+static void compare_rank(const TrainConfig *config, const Layout *layout, int rank, int64_t e, int64_t s, const char *mode)
 {
     Trainer t;
     ArenaSizes sizes;
     Transport *transport = transport_dry_open(rank, layout->ranks);
     if (trainer_open(&t, config, transport, NULL) != OK) fail_msg("%s", fail_text());
     trainer_count(&t, &sizes);
-    Terms terms = terms_of(config, e);
+    Terms terms = terms_of(config, e, s);
     int64_t slot = 0, recomputed = 0, buffers = 0;
     for (int c = 0; c < config->chunks; c++) {
         bool first = stage_is_first(&t.stage, c), last = stage_is_last(&t.stage, c);
@@ -112,8 +117,10 @@ static const struct { const char *name; Recompute recompute; } modes[] = {
 static void test_terms(void **state)
 {
     (void)state;
-    static const struct { const char *device; int64_t width; } devices[] = { { "cpu", 4 }, { "ref", 8 } };
-    for (int d = 0; d < 2; d++)
+    static const struct { const char *device; int64_t width, statistic; Fp8Recipe fp8; } devices[] = {
+        { "cpu", 4, 4, FP8_NONE }, { "ref", 8, 8, FP8_NONE }, { "cpu", 2, 4, FP8_CURRENT },
+    };
+    for (int d = 0; d < 3; d++)
         for (ModelName model = MODEL_GPT; model <= MODEL_LLAMA; model++)
             for (size_t m = 0; m < sizeof modes / sizeof *modes; m++)
                 for (int i = 0; i < LAYOUTS; i++) {
@@ -121,10 +128,13 @@ static void test_terms(void **state)
                     config_set_layout(&config, &layouts[i]);
                     config.model.layers = 8;
                     config.recompute = modes[m].recompute;
+                    config.precision.fp8.recipe = devices[d].fp8;
+                    if (devices[d].width == 2) config.precision.mixed = MIXED_BF16;
                     config.micro = 3;
                     config.global = 3 * 8 * (layouts[i].ranks / (config.tp * config.cp * config.pp));
                     for (int rank = 0; rank < layouts[i].ranks; rank += layouts[i].ranks / layouts[i].pp)
-                        compare_rank(&config, &layouts[i], rank, devices[d].width, modes[m].name);
+                        compare_rank(&config, &layouts[i], rank, devices[d].width,
+                                     devices[d].statistic, modes[m].name);
                 }
 }
 

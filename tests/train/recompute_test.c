@@ -1,6 +1,6 @@
 /* Recomputation changes no bit: losses, gradient norms, and after the last step gradients, weights and moments
  * are those of a run that keeps every activation, under each layout, on `cpu`, GPT in fp32 and Llama in bf16,
- * dropout on, an evaluation before and after. Every arena takes the bytes that its dry run counted (job_run). */
+ * with 8-bit inputs under two layouts of three, dropout on, an evaluation before and after. Every arena takes the bytes that its dry run counted (job_run). */
 #include "train/layouts.h"
 
 static const struct { const char *name; Recompute recompute; } modes[] = {
@@ -18,7 +18,10 @@ static const struct { const char *name; Recompute recompute; } modes[] = {
 enum { MODES = sizeof modes / sizeof *modes, STEPS = 2 };
 static const Layout alone = { "one rank", 1, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B };
 
-/* Of all gradients, weights and moments of a rank; bytes of its activations. */
+static const Fp8Choice fp8[] = { { .recipe = FP8_CURRENT, .hybrid = true }, { .recipe = FP8_NONE },
+                                 { .recipe = FP8_DELAYED, .hybrid = true, .history = 2, .wide_first = 1 } };
+
+/* Of all gradients, weights, moments and scales of a rank; bytes of its activations. */
 typedef struct { uint64_t hash; size_t bytes; } Looked;
 
 static uint64_t hashed(uint64_t hash, Tensor x)
@@ -37,17 +40,19 @@ static void look(Trainer *t, void *context)
         if (tensor_present(k->master)) looked->hash = hashed(looked->hash, k->master);
         for (int s = 0; s < t->config->optimizer->states; s++) looked->hash = hashed(looked->hash, t->state[i][s]);
     }
+    if (t->fp8.rows > 0) looked->hash = hashed(hashed(looked->hash, t->fp8.scale), t->fp8.history);
     looked->bytes = t->arena[ARENA_ACTIVATIONS].peak;
 }
 
-static void run(Job *job, Looked *looked, ModelName model, const Layout *layout, const Recompute *recompute)
+static void run(Job *job, Looked *looked, ModelName model, const Layout *layout, int turn,
+                const Recompute *recompute)
 {
     memset(looked, 0, RANKS_MAX * sizeof *looked);
     *job = (Job){ .config = tiny_config(model, "cpu", scratch_path("corpus")), .ranks = layout->ranks,
                   .steps = STEPS, .look = look, .context = looked };
     config_set_layout(&job->config, layout);
     job->config.eval_iters = 1;
-    if (model == MODEL_LLAMA) job->config.precision.mixed = MIXED_BF16;
+    if (model == MODEL_LLAMA) job->config.precision.mixed = MIXED_BF16, job->config.precision.fp8 = fp8[turn % 3];
     job->config.recompute  = *recompute;
     job_run(job);
 }
@@ -58,10 +63,10 @@ static void compare(ModelName model, const Layout *layout, int turn, bool all)
     const char *word = model == MODEL_GPT ? "gpt" : "llama";
     Looked kept[RANKS_MAX], again[RANKS_MAX];
     Job one, job;
-    run(&one, kept, model, layout, &(Recompute){ 0 });
+    run(&one, kept, model, layout, turn, &(Recompute){ 0 });
     for (int m = 0; m < MODES; m++) {
         if (!all && m % 3 != turn % 3) continue;
-        run(&job, again, model, layout, &modes[m].recompute);
+        run(&job, again, model, layout, turn, &modes[m].recompute);
         for (int s = 0; s < STEPS; s++)
             if (job.loss[s] != one.loss[s] || job.norm[s] != one.norm[s])
                 fail_msg("%s, %s, %s, step %d: loss %.17g norm %.17g; kept %.17g and %.17g", word, layout->name,

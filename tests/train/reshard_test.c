@@ -71,10 +71,62 @@ static void test_fp16(void **state)
     compare(MODEL_GPT, "cpu", 2e-3);
 }
 
+/* The scales go on as they were; a loss may differ by what 8-bit inputs make of sums in another order. */
+static void test_fp8(void **state)
+{
+    (void)state;
+    choice = (PrecisionChoice){ .mixed = MIXED_BF16, .fp8 = { .recipe = FP8_DELAYED, .hybrid = true, .history = 4 } };
+    compare(MODEL_GPT, "cpu", 5e-2);
+}
+
+/* What a look at the scales wants: those of a run that begins (1, no history), of the checkpoint, or both. */
+static bool scales_begin, history_empty;
+static void look_at_scales(Trainer *t, void *context)
+{
+    const float *scale = t->fp8.scale.data, *history = t->fp8.history.data;
+    bool ones = true, zeros = true;
+    (void)context;
+    for (int64_t i = 0; i < tensor_count(t->fp8.scale); i++) ones &= scale[i] == 1;
+    for (int64_t i = 0; i < tensor_count(t->fp8.history); i++) zeros &= history[i] == 0;
+    assert_true(ones == scales_begin && zeros == history_empty);
+}
+
+/* A run may begin with 8-bit inputs, end them, or take a history of another length, where it resumes. */
+static void test_fp8_changes(void **state)
+{
+    (void)state;
+    const Layout *layout = &into[3];
+    Fp8Choice fp8 = { .recipe = FP8_DELAYED, .hybrid = true, .history = 4 }, longer = fp8, current = fp8;
+    static const char *with = "with-fp8", *without = "without-fp8";
+    char one[512], two[512];
+    snprintf(one, sizeof one, "%s/%s", scratch_folder(), with);
+    snprintf(two, sizeof two, "%s/%s", scratch_folder(), without);
+    longer.history = 7;
+    current.recipe = FP8_CURRENT;
+    const struct { Fp8Choice fp8; const char *save, *load; bool scales_begin, history_empty; } row[] = {
+        { { .recipe = FP8_NONE }, two, NULL, false, false }, { fp8, one, NULL, false, false },
+        { { .recipe = FP8_NONE }, NULL, one, false, false }, { current, NULL, one, false, false },
+        { fp8, NULL, one, false, false },                    { longer, NULL, one, false, true },
+        { fp8, NULL, two, true, true },
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        choice = (PrecisionChoice){ .mixed = MIXED_BF16, .fp8 = row[i].fp8 };
+        Job job = job_of(MODEL_GPT, "cpu", layout, row[i].save ? 2 : 0, row[i].save, row[i].load);
+        scales_begin = row[i].scales_begin, history_empty = row[i].history_empty;
+        if (row[i].load && row[i].fp8.recipe == FP8_DELAYED) job.look = look_at_scales;
+        job_run(&job);
+        job.look  = NULL;
+        job.steps = 1;
+        job.save  = NULL;
+        if (row[i].load) job_run(&job);
+    }
+}
+
 int main(void)
 {
     corpus_make(scratch_path("corpus"), 61);
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_gpt), cmocka_unit_test(test_llama), cmocka_unit_test(test_cpu),
-                                        cmocka_unit_test(test_bf16), cmocka_unit_test(test_fp16) };
+                                        cmocka_unit_test(test_bf16), cmocka_unit_test(test_fp16),
+                                        cmocka_unit_test(test_fp8), cmocka_unit_test(test_fp8_changes) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

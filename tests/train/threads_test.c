@@ -78,6 +78,10 @@ static void test_cpu(void **state)
     halves.precision = (PrecisionChoice){ .mixed = MIXED_BF16, .message_bf16 = true, .state_bf16 = { true, true } };
     halves.settings.stochastic = true;
     compare("bf16", halves, 2, NULL);
+    halves.precision.fp8 = (Fp8Choice){ .recipe = FP8_CURRENT, .hybrid = true };
+    compare("fp8 current", halves, 2, NULL);
+    halves.precision.fp8 = (Fp8Choice){ .recipe = FP8_DELAYED, .hybrid = true, .history = 2 };
+    compare("fp8 delayed", halves, 2, NULL);
     TrainConfig fp16 = wide_config(MODEL_LLAMA, data);
     fp16.precision.mixed = MIXED_F16;
     fp16.loss_scale = 64;
