@@ -25,7 +25,7 @@ Fp8Scales linear_scales(const ExecContext *ctx, int64_t layer)
         scales.scale = tensor_new(ctx->activations_wgrad, "fp8 scales", F32, FP8_TENSORS);
     } else {
         scales.scale = row_of(fp8->scale, fp8->row[layer]);
-        if (ctx->backward_follows) scales.amax = row_of(fp8->amax, fp8->row[layer]);
+        scales.amax  = row_of(fp8->amax, fp8->row[layer]);
     }
     return scales;
 }

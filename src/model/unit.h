@@ -41,8 +41,8 @@ typedef struct {
     Comm   *parts;
 } Fp8State;
 
-/* Of one block: [FP8_TENSORS] each. scale is absent where the maps are not of 8 bits, amax where none is
- * recorded. */
+/* Of one block: [FP8_TENSORS] each. scale is absent where the maps are not of 8 bits, amax with current
+ * scaling. */
 typedef struct { Tensor scale, amax; } Fp8Scales;
 
 /* What a unit runs with. The caller chooses the arenas, and so the lifetimes; a unit only names the one it

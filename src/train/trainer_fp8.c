@@ -50,6 +50,7 @@ void trainer_fp8_init(Trainer *t)
     fill_zero(&t->queue, (FillZero){ .y = t->fp8.history });
 }
 
+/* What evaluations since the last step have recorded is no amax of training. */
 void trainer_fp8_begin(Trainer *t)
 {
     if (t->fp8.rows > 0) fill_zero(&t->queue, (FillZero){ .y = t->fp8.amax });
