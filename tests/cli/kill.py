@@ -1,6 +1,6 @@
 """kill -9 at random moments, a good part of them inside a save: at every moment a good checkpoint, and in the end the same bits.
 
-    kill.py [kills] [seed]       default 30 kills (JOTUN_FULL: 200), in fp32, bf16 and fp16 alike, two in five inside a save
+    kill.py [kills] [seed]       default 30 kills (JOTUN_FULL: 200), in fp32, bf16, fp16 and fp8 alike, two in five inside a save
 """
 import os
 import random
@@ -14,7 +14,8 @@ import run
 STEPS = 40
 LAYOUT = "--ranks 4 --tp 2 --zero-stage 1 --threads 1".split()
 TYPES = ["", "--bf16 --grad-reduce-in-bf16 --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16 --stochastic-rounding",
-         "--fp16 --initial-loss-scale 16777216 --loss-scale-window 5"]
+         "--fp16 --initial-loss-scale 16777216 --loss-scale-window 5",
+         "--bf16 --fp8-format hybrid --fp8-amax-history-len 3 --fp8-amax-compute-algo max"]
 
 
 def arguments(data, out, types):
