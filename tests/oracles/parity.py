@@ -2,6 +2,7 @@
 """Makes tests/golden/parity/*.safetensors: loss and gradients of small models, and 20 steps of AdamW, by PyTorch in float64.
 
     /usr/bin/python3 tests/oracles/parity.py tests/golden/parity        (Debian's python3-torch 1.13 made what is kept)
+    python3 tests/oracles/parity.py --check tests/golden/parity         (the files there are what this PyTorch computes)
 
 Models are written here from their papers' formulas: weights and tokens come from closed formulas that tests/train/parity_test.c has
 too. Each file: loss, gradient of the mean loss by tensor, losses and norms (of gradients, before clipping) of 20 steps.
@@ -178,7 +179,27 @@ def save(path, tensors):
         f.write(struct.pack("<Q", len(words)) + words + data)
 
 
-def main(folder):
+def load(path):
+    with open(path, "rb") as f:
+        words, = struct.unpack("<Q", f.read(8))
+        header, data = json.loads(f.read(words)), f.read()
+    return {n: torch.tensor(struct.unpack("<%dd" % math.prod(t["shape"]), data[slice(*t["data_offsets"])]), dtype=torch.float64)
+            for n, t in header.items() if n != "__metadata__"}
+
+
+def compare(path, tensors):
+    """The largest difference from the file, relative to the largest element of its tensor. The gradient of a key's bias is 0 but for roundings."""
+    kept = load(path)
+    if set(kept) != set(tensors):
+        sys.exit(f"{path}: other tensors than computed: {sorted(set(kept) ^ set(tensors))}")
+    apart = {n: ((kept[n] - x.reshape(-1)).abs().max() / max(1e-6, kept[n].abs().max())).item() for n, x in tensors.items()}
+    worst = max(apart, key=apart.get)
+    if not apart[worst] <= 1e-10:
+        sys.exit(f"{path}: {worst} differs by {apart[worst]:.3g} of its largest element")
+    print(f"{path}: as PyTorch {torch.__version__} computes it, to {apart[worst]:.1e}")
+
+
+def main(write, folder):
     for name, case in CASES.items():
         w = weights(case)
         loss = loss_of(case, w)
@@ -187,10 +208,10 @@ def main(folder):
         losses, norms = train(case, w)
         print("%-18s loss %.6f -> %.6f, norm %.3f, clipped %d of %d" %
               (name, loss.item(), losses[-1], norms[0], sum(n > CLIP for n in norms), STEPS))
-        save("%s/%s.safetensors" % (folder, name),
-             dict(out, loss=loss.detach().reshape(1), losses=torch.tensor(losses, dtype=torch.float64), norms=torch.tensor(norms, dtype=torch.float64)))
+        write("%s/%s.safetensors" % (folder, name),
+              dict(out, loss=loss.detach().reshape(1), losses=torch.tensor(losses, dtype=torch.float64), norms=torch.tensor(norms, dtype=torch.float64)))
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    main(sys.argv[1])
+    main(compare if sys.argv[1] == "--check" else save, sys.argv[-1])

@@ -70,7 +70,11 @@ CPU(xent_forward, XentForward)
     WANT(a->stats_RT3, R, T, 3);
     for (int64_t t = 0; t < T; t++) {
         double max = -INFINITY, sum = 0, target = 0;
-        for (int64_t r = 0; r < R; r++) max = fmax(max, (double)head(a->stats_RT3, r, t, 0)[0]);
+        /* not fmax, at which gcc 12 for AArch64 stops with an internal error */
+        for (int64_t r = 0; r < R; r++) {
+            double of_rank = (double)head(a->stats_RT3, r, t, 0)[0];
+            if (of_rank > max) max = of_rank;
+        }
         for (int64_t r = 0; r < R; r++) {
             const float *stats = head(a->stats_RT3, r, t, 0);
             sum += (double)stats[1] * exp((double)stats[0] - max);
