@@ -22,6 +22,7 @@ static int64_t bytes_of(int64_t elements, int64_t width)
     return (elements * width + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
 }
 
+/* s: bytes of a statistic */
 static Terms terms_of(const TrainConfig *c, int64_t e, int64_t s)
 {
     const ModelConfig *m = &c->model;
@@ -77,14 +78,18 @@ static int64_t slot_of(const TrainConfig *c, const Terms *k, int64_t layers, boo
     return slot + (defer ? later : 0);
 }
 
-static void compare_rank(const TrainConfig *config, const Layout *layout, int rank, int64_t e, int64_t s, const char *mode)
+/* What a run computes in, and the bytes of an element and of a statistic. */
+typedef struct { const char *name, *device; MixedPrecision mixed; int64_t element, statistic; Fp8Recipe fp8; } Numbers;
+
+static void compare_rank(const TrainConfig *config, const Layout *layout, int rank, const Numbers *n,
+                         const char *mode)
 {
     Trainer t;
     ArenaSizes sizes;
     Transport *transport = transport_dry_open(rank, layout->ranks);
     if (trainer_open(&t, config, transport, NULL) != OK) fail_msg("%s", fail_text());
     trainer_count(&t, &sizes);
-    Terms terms = terms_of(config, e, s);
+    Terms terms = terms_of(config, n->element, n->statistic);
     int64_t slot = 0, recomputed = 0, buffers = 0;
     for (int c = 0; c < config->chunks; c++) {
         bool first = stage_is_first(&t.stage, c), last = stage_is_last(&t.stage, c);
@@ -94,8 +99,8 @@ static void compare_rank(const TrainConfig *config, const Layout *layout, int ra
         buffers += 2 * (!first + !last) * terms.x;             /* gradients received and sent */
     }
     if ((int64_t)sizes.slot != slot || (int64_t)sizes.bytes[ARENA_RECOMPUTED] != recomputed)
-        fail_msg("%s, %s, rank %d: a slot of %zu and %zu recomputed, the terms sum up to %lld and %lld", layout->name,
-                 mode, rank, sizes.slot, sizes.bytes[ARENA_RECOMPUTED], (long long)slot, (long long)recomputed);
+        fail_msg("%s, %s, %s, rank %d: a slot of %zu and %zu recomputed, the terms sum up to %lld and %lld", n->name,
+                 layout->name, mode, rank, sizes.slot, sizes.bytes[ARENA_RECOMPUTED], (long long)slot, (long long)recomputed);
     int64_t slots = t.executor.slots * bytes_of(slot, 1);
     assert_int_equal(sizes.bytes[ARENA_ACTIVATIONS], slots + buffers);
     trainer_close(&t);
@@ -117,24 +122,24 @@ static const struct { const char *name; Recompute recompute; } modes[] = {
 static void test_terms(void **state)
 {
     (void)state;
-    static const struct { const char *device; int64_t width, statistic; Fp8Recipe fp8; } devices[] = {
-        { "cpu", 4, 4, FP8_NONE }, { "ref", 8, 8, FP8_NONE }, { "cpu", 2, 4, FP8_CURRENT },
-    };
-    for (int d = 0; d < 3; d++)
+    static const Numbers numbers[] = {
+        { "fp32", "cpu", MIXED_NONE, 4, 4, FP8_NONE }, { "bf16", "cpu", MIXED_BF16, 2, 4, FP8_NONE },
+        { "fp16", "cpu", MIXED_F16, 2, 4, FP8_NONE },  { "fp64", "ref", MIXED_NONE, 8, 8, FP8_NONE },
+        { "fp8", "cpu", MIXED_BF16, 2, 4, FP8_CURRENT } };
+    for (const Numbers *n = numbers; n < numbers + sizeof numbers / sizeof *numbers; n++)
         for (ModelName model = MODEL_GPT; model <= MODEL_LLAMA; model++)
             for (size_t m = 0; m < sizeof modes / sizeof *modes; m++)
                 for (int i = 0; i < LAYOUTS; i++) {
-                    TrainConfig config = tiny_config(model, devices[d].device, "none");
+                    TrainConfig config = tiny_config(model, n->device, "none");
+                    config.precision.mixed = n->mixed;
                     config_set_layout(&config, &layouts[i]);
                     config.model.layers = 8;
                     config.recompute = modes[m].recompute;
-                    config.precision.fp8.recipe = devices[d].fp8;
-                    if (devices[d].width == 2) config.precision.mixed = MIXED_BF16;
+                    config.precision.fp8.recipe = n->fp8;
                     config.micro = 3;
                     config.global = 3 * 8 * (layouts[i].ranks / (config.tp * config.cp * config.pp));
                     for (int rank = 0; rank < layouts[i].ranks; rank += layouts[i].ranks / layouts[i].pp)
-                        compare_rank(&config, &layouts[i], rank, devices[d].width,
-                                     devices[d].statistic, modes[m].name);
+                        compare_rank(&config, &layouts[i], rank, n, modes[m].name);
                 }
 }
 
