@@ -58,7 +58,7 @@ def jotun_row(jotun, folder, data, row, steps):
     _, memory = finished(command + ["--train-iters", str(steps + 2), "--metrics", metrics])
     timed = [json.loads(line) for line in open(metrics)][2:]
     tokens = statistics.median(step["tokens_per_second"] for step in timed)
-    share = statistics.median(step["model_flops_full"] for step in timed) / limit / 1e7
+    share = statistics.median(step["model_flops_per_second_full"] for step in timed) / limit / 1e7
     print(f"{row:14} jotun {tokens:8.1f} tokens/s  {share:5.1f} % of {limit:.0f} GFLOP/s  {memory / 2**20:7.0f} MiB  1 step {first:5.1f} s",
           flush=True)
     return tokens, memory

@@ -63,7 +63,7 @@ def measure(jotun, folder, data, ranks, name, steps, options):
     middle = lambda key: statistics.median(row[key] for row in rows)
     mfu = f"{100 * middle('mfu_full'):.1f} %" if rows[0].get("mfu_full") is not None else "-"
     print(f"{name:12} {parameters / 1e6:8.1f} M  {middle('tokens_per_second'):9,.0f} tokens/s  "
-          f"{middle('model_flops_full') / 1e9:7.1f} GFLOP/s  MFU {mfu}  "
+          f"{middle('model_flops_per_second_full') / 1e9:7.1f} GFLOP/s  MFU {mfu}  "
           f"planned {ranks * planned / 2**20:7.0f} MiB  resident {resident / 2**20:7.0f} MiB", flush=True)
 
 

@@ -77,6 +77,7 @@ const OptionWants option_wants[] = {
 #define OR_WANTS(field, other, value)     { WANTS_ALTERNATIVE, OPTION_##field, OPTION_##other, value },
 #define TRAIN_WANTS(field, other, value)  { WANTS_IN_TRAINING, OPTION_##field, OPTION_##other, value },
 #define IDLE_WITHOUT(field, other, value) { WANTS_REPORTED,    OPTION_##field, OPTION_##other, value },
+#define IDLE_BESIDE(field, other, value)  { WANTS_ABSENT,      OPTION_##field, OPTION_##other, value },
 #include "conf/options.def"
 };
 const int option_wants_count = sizeof option_wants / sizeof option_wants[0];

@@ -239,6 +239,14 @@ static Status rule_zero(const Options *o)
     return OK;
 }
 
+static Status rule_grad_reduce(const Options *o)
+{
+    if (!o->grad_reduce_in_bf16 || options_data_parallel(o) * o->context_parallel > 1) return OK;
+    log_line("%s changes nothing on one data-parallel rank, which sends no gradients",
+             TYPED(OPTION_grad_reduce_in_bf16));
+    return OK;
+}
+
 /* The reference back end has one type, double. */
 static Status rule_precision(const Options *o)
 {
@@ -246,7 +254,7 @@ static Status rule_precision(const Options *o)
     if (o->bf16 && o->fp16)
         return fail(BAD_OPTION, "%s and %s are two types; give one of them (--bf16=false and --fp16=false "
                     "leave out a checkpoint's)", TYPED(OPTION_bf16), TYPED(OPTION_fp16));
-    if (o->fp16 && o->initial_loss_scale < o->min_loss_scale)
+    if (o->fp16 && !(o->loss_scale > 0) && o->initial_loss_scale < o->min_loss_scale)
         return fail(BAD_OPTION, "%s is below %s; give a scale to begin with that is not below the least one",
                     TYPED(OPTION_initial_loss_scale), TYPED(OPTION_min_loss_scale));
     if (o->device.value != CHOICE_device_ref) return OK;
@@ -398,7 +406,7 @@ typedef Status Rule(const Options *o);
 static Rule *const rules[] = { rule_ranges, options_needed, rule_blend };
 static Rule *const model_rules[] = {
     rule_model, rule_dividing, rule_ranks, rule_sequence, rule_global_batch, rule_interleaved, rule_rate,
-    rule_watchdog, rule_one_view, rule_tokens, rule_zero, rule_precision, rule_fp8,
+    rule_watchdog, rule_one_view, rule_tokens, rule_zero, rule_grad_reduce, rule_precision, rule_fp8,
     rule_recompute
 };
 static Rule *const last_rules[] = { options_wants, rule_one_source };

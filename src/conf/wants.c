@@ -20,11 +20,12 @@ static bool has_word(const char *text, const char *word)
 }
 
 /* A choice has one of the words, a flag is on, a number reaches the one that `value` begins with, anything
- * else is given. */
+ * else is given; or nothing of the sort, where the other option must be absent. */
 static bool is_met(const Options *o, const OptionWants *w)
 {
     const void *field = option_field_of(o, w->other);
-    if (o->source[w->other].kind == SOURCE_NOTHING) return false;
+    if (o->source[w->other].kind == SOURCE_NOTHING || w->kind == WANTS_ABSENT)
+        return (w->kind == WANTS_ABSENT) == (o->source[w->other].kind == SOURCE_NOTHING);
     switch (option_rows[w->other].kind) {
     case KIND_FLAG:   return *(const OptionFLAG *)field;
     case KIND_CHOICE: return has_word(w->value, ((const OptionCHOICE *)field)->word);
@@ -83,10 +84,11 @@ Status options_wants(const Options *o)
         if (!unmet) continue;
         options_typed(typed, sizeof typed, o, i);
         option_wants_text(wanted, sizeof wanted, unmet);
-        if (unmet->kind != WANTS_REPORTED)
+        const char *how = unmet->kind == WANTS_ABSENT ? "beside" : "without";
+        if (unmet->kind != WANTS_REPORTED && unmet->kind != WANTS_ABSENT)
             return fail(BAD_OPTION, "%s has no effect without %s; give that too, or leave it out", typed,
                         wanted);
-        log_line("%s is ignored: it has no effect without %s", typed, wanted);
+        log_line("%s is ignored: it has no effect %s %s", typed, how, wanted);
     }
     return OK;
 }

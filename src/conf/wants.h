@@ -11,6 +11,6 @@ const char *option_wants_text(char *out, size_t size, const OptionWants *unmet);
 /* Whether a person asked for something by it: a flag that is off and a choice's default ask for nothing. */
 bool   option_asked(const Options *o, OptionIndex option);
 /* BAD_OPTION where a person asked for something that would do nothing; a line in the log for IDLE_WITHOUT
- * rows. */
+ * and IDLE_BESIDE rows. */
 Status options_wants(const Options *o);
 #endif

@@ -135,7 +135,7 @@ static void sum_replicated(Buckets *b, Bucket *k)
 
 Tensor bucket_message(const Buckets *b, const Bucket *k, Tensor whole)
 {
-    if (b->precision.message == b->precision.gradient) return whole;
+    if (b->precision.message == b->precision.gradient || comm_size(b->data_comm) == 1) return whole;
     Tensor narrow = tensor_new(b->scratch, "gradient message", b->precision.message, k->padded);
     convert(b->queue, (Convert){ .y_N = narrow, .x_N = whole });
     return narrow;

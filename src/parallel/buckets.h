@@ -80,7 +80,7 @@ Tensor  bucket_own(const Bucket *bucket, Tensor x);
 /* What the optimizer updates: the master weights, or its own part of the weights. [own_count] */
 Tensor  bucket_master(const Bucket *bucket);
 /* `whole` gradients [padded] in the type of messages: rounded, on scratch; themselves where the types are
- * equal. */
+ * equal or nothing is sent, since there is one data rank. */
 Tensor  bucket_message(const Buckets *buckets, const Bucket *bucket, Tensor whole);
 
 void buckets_zero_grads(Buckets *buckets);                              /* before a step */

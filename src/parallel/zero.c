@@ -86,8 +86,8 @@ UnitParam zero_unshard_grads(Buckets *b, int64_t unit)
 static void add_shard(Buckets *b, Bucket *k, Tensor whole)
 {
     size_t mark = arena_mark(b->scratch);
-    Tensor part = tensor_new(b->scratch, "gradient shard", b->precision.message, k->shard);
     whole = bucket_message(b, k, whole);
+    Tensor part = tensor_new(b->scratch, "gradient shard", whole.dtype, k->shard);
     comm_reduce_scatter(b->data_comm, b->queue, part, whole, b->scratch);      /* <-> dp+cp: reduce-scatter */
     accumulate(b->queue, (Accumulate){ .y = k->grads, .x = part });
     arena_reset(b->scratch, mark);

@@ -237,6 +237,35 @@ static void log_repeated_samples(const Trainer *t)
                  (long long)((have + config->global - 1) / config->global));
 }
 
+/* Epochs of the training data that the whole run reads; of several data sets those of the one that is read
+ * most often, whose name is then in `of`. */
+static double epochs_of_run(const Trainer *t, const char **of)
+{
+    const Loader *loader = &t->loader[SPLIT_TRAIN];
+    double samples = (double)t->config->steps * (double)t->config->global, most = 0;
+    *of = NULL;
+    if (!loader->blend) return samples / (double)loader->samples;
+    for (int i = 0; i < loader->blend->count; i++) {
+        const OrderPlan *plan = &loader->blend->order[i].plan;
+        double read = loader->blend->plain ? samples : (double)plan->samples;
+        double epochs = read * (double)t->config->model.sequence / (double)plan->tokens;
+        if (epochs <= most) continue;
+        most = epochs;
+        if (loader->blend->count > 1) *of = datasets_files(&t->datasets, SPLIT_TRAIN)->list.part[i].prefix;
+    }
+    return most;
+}
+
+/* A blend's orders have some samples beyond those that the run reads (--surplus), which are no epoch. */
+static void log_epochs(const Trainer *t)
+{
+    const char *of;
+    double epochs = epochs_of_run(t, &of);
+    if (epochs > (of ? 1.05 : 1))
+        log_line("--train-iters %lld: the run reads %.3g epochs of its training data%s%s, so that samples "
+                 "repeat", (long long)t->config->steps, epochs, of ? " " : "", of ? of : "");
+}
+
 static void log_later_checkpoints(const Trainer *t)
 {
     char steps[400];
@@ -274,6 +303,7 @@ static void log_setup(const Trainer *t)
     if (t->config->changed)
         log_line("resumes with other options than the checkpoint's: %s; the results differ from those of an "
                  "unchanged run", t->config->changed);
+    log_epochs(t);
     log_repeated_samples(t);
     log_later_checkpoints(t);
     if (!t->config->save) log_line("--save was not given: the model will not be saved");

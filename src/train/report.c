@@ -160,8 +160,8 @@ static void metrics_step(Report *report, int64_t step, double lr, double seconds
     if (r.loss_scale > 0) snprintf(scale, sizeof scale, ",\"loss_scale\":%.17g", r.loss_scale);
     int n = snprintf(line, sizeof line,
         "{\"step\":%lld,\"loss\":%s,\"lr\":%.17g,\"grad_norm\":%s,\"tokens\":%lld,\"seconds\":%.6f,"
-        "\"data_seconds\":%.6f,\"tokens_per_second\":%.1f,\"model_flops_full\":%.6g,"
-        "\"model_flops_causal\":%.6g,\"mfu_full\":%s,\"mfu_causal\":%s%s%s%s}\n",
+        "\"data_seconds\":%.6f,\"tokens_per_second\":%.1f,\"model_flops_per_second_full\":%.6g,"
+        "\"model_flops_per_second_causal\":%.6g,\"mfu_full\":%s,\"mfu_causal\":%s%s%s%s}\n",
         (long long)step, json_number(loss, r.loss), lr, json_number(norm, r.norm),
         (long long)(step * trainer_step_tokens(report->config)), seconds, r.waited, speed,
         speed * model_flops(model, false), speed * model_flops(model, true),

@@ -61,6 +61,12 @@ def given_twice():
 
 def without_effect():
     expect(0, "--sp is ignored: it has no effect without --tensor-model-parallel-size 2 or more", "config", "--sp")
+    for option, value in ("--hysteresis", 3), ("--initial-loss-scale", 256), ("--loss-scale-window", 50), ("--min-loss-scale", 2):
+        expect(0, f"{option} {value} is ignored: it has no effect beside --loss-scale X", "config", "--fp16", "--loss-scale", 128, option, value)
+        expect(0, f"{option} {value} is ignored: it has no effect without --fp16", "config", option, value)
+        expect(0, "", "config", "--fp16", option, value, never="is ignored")
+    expect(0, "--grad-reduce-in-bf16 changes nothing on one data-parallel rank, which sends no gradients", "config", "--grad-reduce-in-bf16")
+    expect(0, "", "config", "--grad-reduce-in-bf16", "--ranks", 2, never="changes nothing")
     expect(1, "--final-epoch-cut 0.95 has no effect without --data-order megatron or megatron-deepspeed; give that too, or leave it out",
            "config", "--final-epoch-cut", 0.95)
 

@@ -48,6 +48,18 @@ def full_disk(data, folder):
         sys.exit(f"--metrics /dev/full: exit code {done.returncode}\n{done.stderr}")
 
 
+def epochs(data, folder):
+    """A run that reads its data more than once says so at its start: one corpus, Megatron-LM's order of it, and a blend."""
+    for paths, steps, wanted in ([data], 2000, "epochs of its training data, so"), ([1, data, 1, data], 2000, f"epochs of its training data {data}, so"):
+        order = ["--data-order", "megatron"] if len(paths) > 1 else []
+        done = run.jotun("train", "--data-path", *paths, *run.MODEL, "--train-iters", steps, "--threads", 1, "--exit-interval", 1, "--save",
+                         os.path.join(folder, f"epochs{len(paths)}"), *order)
+        if not re.search(rf"--train-iters {steps}: the run reads [0-9.]+ {wanted} that samples repeat", done.stderr):
+            sys.exit(f"a run that repeats its data does not say so:\n{done.stderr}")
+    if "epochs of its" in run.jotun(*arguments(data, 1)).stderr:
+        sys.exit("a run of one step speaks of epochs")
+
+
 def averages(data, folder):
     """The loss of a line is the mean over the steps since the line before; --metrics has each step's own."""
     out = os.path.join(folder, "mean.jsonl")
@@ -87,7 +99,7 @@ def speed_told(data, folder):
         if abs(mean - float(speed)) > 1 + 1e-4 * mean or abs(row["mean_tokens_per_second"] - mean) > 1 + 1e-4 * mean or row["mean_of_steps"] != len(part):
             sys.exit(f"step {step}: {speed} tokens/s, the mean of {len(part)} steps is {mean}: {row}")
         share = 1e9 * float(flops) / 2e12 * 100
-        if abs(share - float(full)) > 0.06 or not 0.8 < (float(causal) + 0.05) / (float(full) + 0.05) <= 1 or abs(row["mfu_full"] * 2e12 / row["model_flops_full"] - 1) > 1e-4:
+        if abs(share - float(full)) > 0.06 or not 0.8 < (float(causal) + 0.05) / (float(full) + 0.05) <= 1 or abs(row["mfu_full"] * 2e12 / row["model_flops_per_second_full"] - 1) > 1e-4:
             sys.exit(f"step {step}: MFU {full} and {causal} at {flops} GFLOP/s: {row}")
         before = int(step)
     if before != 12 or any("mean_loss" in rows[s] for s in (2, 7, 11)):
@@ -256,7 +268,7 @@ def read_again(data, folder):
 
 
 def main():
-    checks = [full_disk, averages, narrow_terminal, lambda *at: nobody_reads(*at, False), lambda *at: nobody_reads(*at, True), read_again, kernels_kept, speed_told, profile_written]
+    checks = [full_disk, epochs, averages, narrow_terminal, lambda *at: nobody_reads(*at, False), lambda *at: nobody_reads(*at, True), read_again, kernels_kept, speed_told, profile_written]
     with run.work_folder() as folder:
         data = run.corpus(folder)
         for check in [checks[int(i)] for i in sys.argv[1:]] or checks:

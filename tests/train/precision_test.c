@@ -113,12 +113,28 @@ static void compare_all(ModelName model)
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) compare(model, &types[i]);
 }
 
+/* One data rank sends no gradients and so rounds none, also where ZeRO 2 adds each micro-batch to its shard. */
+static void test_messages_of_one_rank(void **state)
+{
+    static const Types  narrow = { "bf16 messages", { .mixed = MIXED_NONE, .message_bf16 = true }, { 0, 0 }, { 0, 0 } };
+    static const Layout shards = { "one rank, ZeRO 2", 1, 1, 1, 1, 1, 2, false, SCHEDULE_1F1B };
+    char data[512];
+    (void)state;
+    snprintf(data, sizeof data, "%s", scratch_path("corpus"));
+    Gradients *one = gradients_under(MODEL_GPT, &types[0], &shards, data);
+    Gradients *two = gradients_under(MODEL_GPT, &narrow, &shards, data);
+    check(two, one, narrow.layouts, MODEL_GPT, "bf16 messages of one rank");
+    gradients_free(one);
+    gradients_free(two);
+}
+
 static void test_gpt  (void **state) { (void)state; compare_all(MODEL_GPT); }
 static void test_llama(void **state) { (void)state; compare_all(MODEL_LLAMA); }
 
 int main(void)
 {
     corpus_make(scratch_path("corpus"), 61);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_gpt), cmocka_unit_test(test_llama) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_messages_of_one_rank), cmocka_unit_test(test_gpt),
+                                        cmocka_unit_test(test_llama) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
