@@ -46,6 +46,14 @@ static double op_flops(int op, const void *arguments)
         const MatmulForward *a = arguments;
         return 2.0 * (double)tensor_count(a->y_TK) * (double)a->w_KC.dim[1];
     }
+    case OP_matmul_activation_forward: {
+        const MatmulActivationForward *a = arguments;
+        return 2.0 * (double)tensor_count(a->h_TK) * (double)a->w_KC.dim[1];
+    }
+    case OP_matmul_residual_forward: {
+        const MatmulResidualForward *a = arguments;
+        return 2.0 * (double)tensor_count(a->y_TK) * (double)a->w_KC.dim[1];
+    }
     case OP_matmul_backward_input: {
         const MatmulBackwardInput *a = arguments;
         return 2.0 * (double)tensor_count(a->dy_TK) * (double)a->w_KC.dim[1];

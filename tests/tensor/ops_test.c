@@ -124,6 +124,38 @@ static bool make_matmul_forward(Arguments *a, int variant)
     return variant < 2 * LINEAR;
 }
 
+/* A product in 16 bits is rounded before the activation or the addition of the residual. */
+static void round_products(void)
+{
+    if (drawn_as == BF16) loosen = 8000;
+    if (drawn_as == F16) loosen = 1000;
+}
+
+static bool make_matmul_activation_forward(Arguments *a, int variant)
+{
+    int64_t T = linear[variant % LINEAR].T, F = linear[variant % LINEAR].K, C = linear[variant % LINEAR].C;
+    int kind = variant % 5;
+    int64_t K = kind == ACT_SWIGLU ? 2 * F : F;
+    a->matmul_activation_forward = (MatmulActivationForward){
+        .y_TF = matrix(T, F, variant & 1), .h_TK = matrix(T, K, variant & 2), .x_TC = real(T, C), .w_KC = real(K, C),
+        .kind = kind };
+    if (variant % 3) a->matmul_activation_forward.bias_K = real(K);
+    round_products();
+    return variant < 35;
+}
+
+static bool make_matmul_residual_forward(Arguments *a, int variant)
+{
+    int64_t T = linear[variant % LINEAR].T, K = linear[variant % LINEAR].K, C = linear[variant % LINEAR].C;
+    a->matmul_residual_forward = (MatmulResidualForward){
+        .y_TK = matrix(T, K, variant & 1), .x_TC = real(T, C), .w_KC = real(K, C), .residual_TK = matrix(T, K, true),
+        .site = 9 };
+    if (variant & 2) a->matmul_residual_forward.p = 0.25, a->matmul_residual_forward.dropout_index_i = ints(T, 0, 1 << 30);
+    if (variant % 3) a->matmul_residual_forward.bias_K = real(K);
+    round_products();
+    return variant < 2 * LINEAR;
+}
+
 static bool make_matmul_backward_input(Arguments *a, int variant)
 {
     int64_t T = linear[variant % LINEAR].T, K = linear[variant % LINEAR].K, C = linear[variant % LINEAR].C;
@@ -519,6 +551,8 @@ static const struct { Make *make; double tolerance, of_pairs; } row[OP_COUNT] = 
     [OP_init_normal] = { make_init_normal, 1e-7 },
     [OP_init_value] = { make_init_value, 0 },
     [OP_matmul_forward] = { make_matmul_forward, 2e-6 },
+    [OP_matmul_activation_forward] = { make_matmul_activation_forward, 2e-6 },
+    [OP_matmul_residual_forward] = { make_matmul_residual_forward, 2e-6 },
     [OP_matmul_backward_input] = { make_matmul_backward_input, 2e-6 },
     [OP_matmul_backward_weight] = { make_matmul_backward_weight, 2e-6 },
     [OP_rank_max] = { make_rank_max, 0 },

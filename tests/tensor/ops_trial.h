@@ -201,6 +201,7 @@ static void one_family(int op, int variant, const Arguments *a, const Dtype *typ
 static bool has_families(int op)
 {
     switch (op) {
+    case OP_matmul_activation_forward: case OP_matmul_residual_forward:
     case OP_matmul_forward:    case OP_matmul_backward_input: case OP_matmul_backward_weight:
     case OP_attention_forward: case OP_attention_backward:    return true;
     }

@@ -77,19 +77,26 @@ INLINE void backward_tile(int kind, float *dx, float *dup, ActivationTile *p, in
     default:               function(ACT_SWIGLU, __VA_ARGS__);                             \
     }
 
+typedef struct { const ActivationForward *a; int64_t column, columns; } ActivationPart;
 static CLONES void activation_forward_rows(void *context, int64_t begin, int64_t end)
 {
-    const ActivationForward *a = context;
-    int64_t F = a->y_TF.dim[1];
+    const ActivationPart *part = context;
+    const ActivationForward *a = part->a;
+    int64_t F = a->y_TF.dim[1], last = part->column + part->columns;
     ActivationTile p;
     for (int64_t t = begin; t < end; t++)
-        for (int64_t f = 0; f < F; f += TILE) {
-            int64_t n = tile_count(F, f);
+        for (int64_t f = part->column; f < last; f += TILE) {
+            int64_t n = tile_count(last, f);
             load_biased(p.x, &p, a->x_TF, t, a->bias_F, f, n);
             if (a->kind == ACT_SWIGLU) load_biased(p.up, &p, a->x_TF, t, a->bias_F, F + f, n);
             BY_KIND(a->kind, forward_tile, tile_begin(&p.out, a->y_TF, t, f), &p, n)
             tile_end(&p.out, a->y_TF, t, f, n);
         }
+}
+
+void cpu_activate_part(const ActivationForward *a, int64_t row, int64_t rows, int64_t column, int64_t columns)
+{
+    activation_forward_rows(&(ActivationPart){ a, column, columns }, row, row + rows);
 }
 
 static CLONES void activation_backward_rows(void *context, int64_t begin, int64_t end)
@@ -124,7 +131,7 @@ CPU(activation_forward, ActivationForward)
     WANT(a->y_TF, T, F);
     WANT(a->x_TF, T, wide);
     if (tensor_present(a->bias_F)) WANT(a->bias_F, wide);
-    team_for(q->team, T, chunk_rows(F), activation_forward_rows, (void *)a);
+    team_for(q->team, T, chunk_rows(F), activation_forward_rows, &(ActivationPart){ a, 0, F });
 }
 
 CPU(activation_backward, ActivationBackward)

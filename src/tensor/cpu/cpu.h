@@ -23,6 +23,8 @@
 /* Backend.workspace of this back end, which its dry twin takes too. */
 size_t cpu_workspace(const Queue *q, int op, const void *arguments);
 size_t cpu_matmul_forward_workspace(const Queue *q, const MatmulForward *a);
+size_t cpu_matmul_activation_forward_workspace(const Queue *q, const MatmulActivationForward *a);
+size_t cpu_matmul_residual_forward_workspace(const Queue *q, const MatmulResidualForward *a);
 size_t cpu_matmul_backward_input_workspace(const Queue *q, const MatmulBackwardInput *a);
 size_t cpu_matmul_backward_weight_workspace(const Queue *q, const MatmulBackwardWeight *a);
 size_t cpu_fp8_matmul_forward_workspace(const Queue *q, const Fp8MatmulForward *a);
@@ -30,6 +32,13 @@ size_t cpu_fp8_matmul_backward_input_workspace(const Queue *q, const Fp8MatmulBa
 size_t cpu_fp8_matmul_backward_weight_workspace(const Queue *q, const Fp8MatmulBackwardWeight *a);
 size_t cpu_attention_forward_workspace(const Queue *q, const AttentionForward *a);
 size_t cpu_attention_backward_workspace(const Queue *q, const AttentionBackward *a);
+
+/* Of activation_forward and dropout_forward: rows [row, row + rows) and columns [column, column + columns) of y,
+ * in the calling thread. */
+void cpu_activate_part(const ActivationForward *a, int64_t row, int64_t rows, int64_t column,
+                       int64_t columns);
+void cpu_drop_part(const Queue *q, const DropoutForward *a, int64_t row, int64_t rows, int64_t column,
+                   int64_t columns);
 
 #define INLINE static inline __attribute__((always_inline))
 

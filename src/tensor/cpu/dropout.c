@@ -26,7 +26,13 @@ static void add_tile(float *y, TileBuffer *buffer, Tensor x, int64_t i, int64_t 
     for (int64_t c = 0; c < n; c++) y[c] += from[c];
 }
 
-typedef struct { const DropoutForward *forward; const DropoutBackward *backward; uint64_t key; } DropoutJob;
+/* Columns [column, last) of the rows */
+typedef struct {
+    const DropoutForward  *forward;
+    const DropoutBackward *backward;
+    uint64_t key;
+    int64_t  column, last;
+} DropoutJob;
 
 /* y = residual + drop(x + bias). y may be residual or x, so each tile of the row is computed on the stack
  * first. */
@@ -39,8 +45,8 @@ static void forward_rows(void *context, int64_t begin, int64_t end)
     TileBuffer buffer;
     float tile[TILE];
     for (int64_t t = begin; t < end; t++)
-        for (int64_t first = 0; first < C; first += TILE) {
-            int64_t n = tile_count(C, first);
+        for (int64_t first = drop->column; first < drop->last; first += TILE) {
+            int64_t n = tile_count(drop->last, first);
             tile_load(tile, a->x_TC, t, first, n);
             if (tensor_present(a->bias_C)) add_tile(tile, &buffer, a->bias_C, 0, first, n);
             if (a->p > 0) {
@@ -52,6 +58,13 @@ static void forward_rows(void *context, int64_t begin, int64_t end)
         }
 }
 
+void cpu_drop_part(const Queue *q, const DropoutForward *a, int64_t row, int64_t rows, int64_t column,
+                   int64_t columns)
+{
+    forward_rows(&(DropoutJob){ .forward = a, .key = dropout_key(q->step_state, a->site), .column = column,
+                                .last = column + columns }, row, row + rows);
+}
+
 CPU(dropout_forward, DropoutForward)
 {
     int64_t T = a->y_TC.dim[0], C = a->y_TC.dim[1];
@@ -60,7 +73,7 @@ CPU(dropout_forward, DropoutForward)
     if (tensor_present(a->residual_TC)) WANT(a->residual_TC, T, C);
     if (tensor_present(a->bias_C)) WANT(a->bias_C, C);
     if (a->p > 0) WANT(a->dropout_index_i, T);
-    DropoutJob drop = { .forward = a, .key = dropout_key(q->step_state, a->site) };
+    DropoutJob drop = { .forward = a, .key = dropout_key(q->step_state, a->site), .last = C };
     team_for(q->team, T, chunk_rows(C), forward_rows, &drop);
 }
 

@@ -89,7 +89,8 @@ static size_t product_make(Product *p, const Gemm *g, int threads, char *memory)
     int64_t strips = columns / f->columns, blocks = rows / p->block_rows;
     /* Few rows, as in generation, are divided by columns as well, so that every thread has work. Each piece
      * packs its rows of a again, which costs nothing where there are few. */
-    p->groups = blocks < 1 || strips < 1 ? 1 : least(strips, cuts(4 * threads, blocks));
+    bool whole = blocks < 1 || strips < 1 || g->epilogue.whole_rows;
+    p->groups = whole ? 1 : least(strips, cuts(4 * threads, blocks));
     p->sums_of_all_rows = p->words > KC_PASS;
     bool sums = (g->output != F32 || g->scaled) && p->words > KC;
 
@@ -269,6 +270,10 @@ static void multiply_piece(const Product *p, const Pass *pass, int64_t piece, in
         }
         k0 += words;
     } while (k0 < pass->words);
+    const GemmEpilogue *e = &p->g->epilogue;
+    if (e->call && pass->last)
+        e->call(e->context, m0, rows, pass->n0 + begin * f->columns,
+                least(pass->columns, end * f->columns) - begin * f->columns);
 }
 
 static void multiply_all(void *context, int thread, int threads)

@@ -14,6 +14,45 @@ static Gemm forward_product(const MatmulForward *a)
                    .bias_type = a->bias_K.dtype };
 }
 
+/* A product whose epilogue reads whole rows pays with enough of them for every thread. */
+enum { FUSED_ROWS = 128 };
+
+/* h = x wT, of which each part goes through the activation while it is in the cache */
+static MatmulForward matmul_of(const MatmulActivationForward *a)
+{
+    return (MatmulForward){ .y_TK = a->h_TK, .x_TC = a->x_TC, .w_KC = a->w_KC };
+}
+
+static ActivationForward activation_of(const MatmulActivationForward *a)
+{
+    return (ActivationForward){ .y_TF = a->y_TF, .x_TF = a->h_TK, .bias_F = a->bias_K, .kind = a->kind };
+}
+
+/* Of a gated activation the columns of `up` complete a part; those of the gate are before them. */
+static void activate(void *context, int64_t row, int64_t rows, int64_t column, int64_t columns)
+{
+    ActivationForward a = activation_of(context);
+    int64_t gate = a.kind == ACT_SWIGLU ? a.y_TF.dim[1] : 0, end = column + columns;
+    if (column < gate) column = gate;
+    if (column < end) cpu_activate_part(&a, row, rows, column - gate, end - column);
+}
+
+/* y = residual + drop(x wT + bias): y holds the product first. */
+typedef struct { const Queue *q; const MatmulResidualForward *a; } Residual;
+static MatmulForward product_of(const MatmulResidualForward *a)
+{
+    return (MatmulForward){ .y_TK = a->y_TK, .x_TC = a->x_TC, .w_KC = a->w_KC };
+}
+
+static void add_residual(void *context, int64_t row, int64_t rows, int64_t column, int64_t columns)
+{
+    const Residual *r = context;
+    const MatmulResidualForward *a = r->a;
+    cpu_drop_part(r->q, &(DropoutForward){ .y_TC = a->y_TK, .residual_TC = a->residual_TK, .x_TC = a->y_TK,
+        .bias_C = a->bias_K, .dropout_index_i = a->dropout_index_i, .p = a->p, .site = a->site },
+        row, rows, column, columns);
+}
+
 /* dx = dy w */
 static Gemm input_product(const MatmulBackwardInput *a)
 {
@@ -44,6 +83,18 @@ size_t cpu_matmul_forward_workspace(const Queue *q, const MatmulForward *a)
     return workspace(q, forward_product(a));
 }
 
+size_t cpu_matmul_activation_forward_workspace(const Queue *q, const MatmulActivationForward *a)
+{
+    MatmulForward product = matmul_of(a);
+    return workspace(q, forward_product(&product));
+}
+
+size_t cpu_matmul_residual_forward_workspace(const Queue *q, const MatmulResidualForward *a)
+{
+    MatmulForward product = product_of(a);
+    return workspace(q, forward_product(&product));
+}
+
 size_t cpu_matmul_backward_input_workspace(const Queue *q, const MatmulBackwardInput *a)
 {
     return workspace(q, input_product(a));
@@ -62,6 +113,39 @@ CPU(matmul_forward, MatmulForward)
     WANT(a->w_KC, K, C);
     if (tensor_present(a->bias_K)) WANT(a->bias_K, K);
     multiply(q, forward_product(a));
+}
+
+CPU(matmul_activation_forward, MatmulActivationForward)
+{
+    int64_t T = a->h_TK.dim[0], K = a->h_TK.dim[1], C = a->x_TC.dim[1];
+    bool gated = a->kind == ACT_SWIGLU;
+    WANT(a->h_TK, T, K);
+    WANT(a->x_TC, T, C);
+    WANT(a->w_KC, K, C);
+    WANT(a->y_TF, T, gated ? K / 2 : K);
+    if (tensor_present(a->bias_K)) WANT(a->bias_K, K);
+    MatmulForward product = matmul_of(a);
+    Gemm g = forward_product(&product);
+    bool fused = !gated || T >= FUSED_ROWS * team_size(q->team);
+    if (fused) g.epilogue = (GemmEpilogue){ activate, (void *)a, gated };
+    multiply(q, g);
+    ActivationForward activation = activation_of(a);
+    if (!fused || K == 0) cpu_activation_forward(q, &activation);
+}
+
+CPU(matmul_residual_forward, MatmulResidualForward)
+{
+    int64_t T = a->y_TK.dim[0], K = a->y_TK.dim[1], C = a->x_TC.dim[1];
+    WANT(a->y_TK, T, K);
+    WANT(a->x_TC, T, C);
+    WANT(a->w_KC, K, C);
+    WANT(a->residual_TK, T, K);
+    if (tensor_present(a->bias_K)) WANT(a->bias_K, K);
+    if (a->p > 0) WANT(a->dropout_index_i, T);
+    MatmulForward product = product_of(a);
+    Gemm g = forward_product(&product);
+    g.epilogue = (GemmEpilogue){ add_residual, &(Residual){ q, a }, false };
+    multiply(q, g);
 }
 
 CPU(matmul_backward_input, MatmulBackwardInput)

@@ -5,6 +5,8 @@ size_t cpu_workspace(const Queue *q, int op, const void *arguments)
 {
     switch (op) {
     case OP_matmul_forward:         return cpu_matmul_forward_workspace(q, arguments);
+    case OP_matmul_activation_forward: return cpu_matmul_activation_forward_workspace(q, arguments);
+    case OP_matmul_residual_forward:   return cpu_matmul_residual_forward_workspace(q, arguments);
     case OP_matmul_backward_input:  return cpu_matmul_backward_input_workspace(q, arguments);
     case OP_matmul_backward_weight: return cpu_matmul_backward_weight_workspace(q, arguments);
     case OP_fp8_matmul_forward:         return cpu_fp8_matmul_forward_workspace(q, arguments);

@@ -18,6 +18,22 @@ REF(matmul_forward, MatmulForward)
         }
 }
 
+/* h = x wT,  y = act(h + bias) */
+REF(matmul_activation_forward, MatmulActivationForward)
+{
+    ref_matmul_forward(q, &(MatmulForward){ .y_TK = a->h_TK, .x_TC = a->x_TC, .w_KC = a->w_KC });
+    ref_activation_forward(q, &(ActivationForward){ .y_TF = a->y_TF, .x_TF = a->h_TK, .bias_F = a->bias_K,
+        .kind = a->kind });
+}
+
+/* y = residual + drop(x wT + bias) */
+REF(matmul_residual_forward, MatmulResidualForward)
+{
+    ref_matmul_forward(q, &(MatmulForward){ .y_TK = a->y_TK, .x_TC = a->x_TC, .w_KC = a->w_KC });
+    ref_dropout_forward(q, &(DropoutForward){ .y_TC = a->y_TK, .residual_TC = a->residual_TK, .x_TC = a->y_TK,
+        .bias_C = a->bias_K, .dropout_index_i = a->dropout_index_i, .p = a->p, .site = a->site });
+}
+
 /* dx = dy w */
 REF(matmul_backward_input, MatmulBackwardInput)
 {
