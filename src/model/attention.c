@@ -31,10 +31,8 @@ static Tensor rotary_heads(const ExecContext *ctx, Tensor qkv_TQ)
     return tensor_slice(tensor_view(qkv_TQ, T, Q / D, D), 1, 0, Q / D - G);
 }
 
-/* qkv = rope(n wT + bias),  o = attention(q, k, v),  y = o outT
- * The bias of `out` is added by the block's dropout: after a row-parallel map it must be added once, after
- * the sum over tp. */
-Tensor attend_forward(const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save,
+/* qkv = rope(n wT + bias),  o = attention(q, k, v) */
+void attend_forward(const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save,
                       Tensor n1_tC)
 {
     Queue *q = ctx->queue;
@@ -50,11 +48,6 @@ Tensor attend_forward(const ExecContext *ctx, int64_t layer, const UnitParam *w,
         rope_forward(q, (RopeForward){ .x_TnD = rotary_heads(ctx, save->qkv_TQ),
             .position_i = ctx->batch->position_i, .base = ctx->config->rope_base });
     ring_forward(ctx, layer, &save->core, save->qkv_TQ);                 /* <-> cp: send of keys and values */
-
-    Tensor y_TC = scratch_new(ctx, "attention output", T, n_TC.dim[1]);
-    linear_forward(ctx, save, LINEAR_OUT, y_TC, save->core.out_TO,                         /* <-> tp+cp */
-        unit_param(w, PARAM_ATTENTION_OUT_WEIGHT), tensor_none());                /* the map's C is O */
-    return tp_leave_forward(&ctx->tp, y_TC);                         /* <-> tp: all-reduce | reduce-scatter */
 }
 
 /* do = dy out,  dqkv = rope'(attention'(do)),  dn = dqkv w

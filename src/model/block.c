@@ -12,12 +12,12 @@
 #include "model/model_internal.h"
 
 /* x2 = x + drop(attention(norm1(x)) + bias),   y = x2 + drop(mlp(norm2(x2)) + bias)
- * One operation adds bias, dropout and residual, so that none of the intermediate values is stored. Where
- * only the saves are wanted, since they are recomputed, y is absent and not computed. */
+ * One operation adds bias, dropout and residual, and without tensor parallelism multiplies as well, so that
+ * none of the intermediate values is stored. Where only the saves are wanted, since they are recomputed, y is
+ * absent and not computed. */
 void block_forward(const ExecContext *ctx, int64_t layer, Tensor y_tC, const UnitParam *w, BlockSave *save,
                    Tensor x_tC)
 {
-    Queue *q = ctx->queue;
     double p = exec_dropout(ctx, ctx->config->hidden_dropout);
     Tensor index_t = tp_rows(&ctx->tp, ctx->batch->dropout_index_i);
     uint64_t site = (uint64_t)(SITES * layer);
@@ -26,12 +26,13 @@ void block_forward(const ExecContext *ctx, int64_t layer, Tensor y_tC, const Uni
     save->x_tC  = x_tC;                            /* no copy: the caller keeps x until backward */
     save->n1_tC = norm_unit_forward(ctx, &save->mean1_t, &save->rstd1_t, x_tC,
         unit_param(w, PARAM_NORM1_GAIN), unit_param(w, PARAM_NORM1_BIAS));
-    Tensor a_tC = attend_forward(ctx, layer, w, save, save->n1_tC);                     /* <-> tp cp */
+    attend_forward(ctx, layer, w, save, save->n1_tC);                                   /* <-> tp cp */
     save->x2_tC = tensor_new(ctx->activations_wgrad, "residual", ctx->precision.activation, x_tC.dim[0],
         x_tC.dim[1]);
-    dropout_forward(q, (DropoutForward){ .y_TC = save->x2_tC, .residual_TC = x_tC, .x_TC = a_tC,
-        .bias_C = unit_param(w, PARAM_ATTENTION_OUT_BIAS), .dropout_index_i = index_t, .p = p,
-        .site = site + SITE_ATTENTION });
+    linear_residual_forward(ctx, save, LINEAR_OUT, save->core.out_TO,                   /* <-> tp */
+        unit_param(w, PARAM_ATTENTION_OUT_WEIGHT), (DropoutForward){ .y_TC = save->x2_tC,
+        .residual_TC = x_tC, .bias_C = unit_param(w, PARAM_ATTENTION_OUT_BIAS), .dropout_index_i = index_t,
+        .p = p, .site = site + SITE_ATTENTION });
 
     save->n2_tC = norm_unit_forward(ctx, &save->mean2_t, &save->rstd2_t, save->x2_tC,
         unit_param(w, PARAM_NORM2_GAIN), unit_param(w, PARAM_NORM2_BIAS));
@@ -41,8 +42,8 @@ void block_forward(const ExecContext *ctx, int64_t layer, Tensor y_tC, const Uni
                               unit_param(w, PARAM_MLP_DOWN_WEIGHT));
         return;
     }
-    Tensor m_tC = mlp_output_forward(ctx, w, save);                                     /* <-> tp */
-    dropout_forward(q, (DropoutForward){ .y_TC = y_tC, .residual_TC = save->x2_tC, .x_TC = m_tC,
+    linear_residual_forward(ctx, save, LINEAR_DOWN, save->g_TF,                         /* <-> tp */
+        unit_param(w, PARAM_MLP_DOWN_WEIGHT), (DropoutForward){ .y_TC = y_tC, .residual_TC = save->x2_tC,
         .bias_C = unit_param(w, PARAM_MLP_DOWN_BIAS), .dropout_index_i = index_t, .p = p,
         .site = site + SITE_MLP });
 }

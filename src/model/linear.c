@@ -97,6 +97,35 @@ void linear_forward_scales(const ExecContext *ctx, const BlockSave *save, Linear
     arena_reset(ctx->scratch, mark);
 }
 
+void linear_activation_forward(const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor y_TF,
+                               Tensor h_TK, Tensor x_TC, Tensor w_KC, Tensor bias_K)
+{
+    int kind = ctx->config->activation;
+    if (!is_fp8(save)) {
+        matmul_activation_forward(ctx->queue, (MatmulActivationForward){ .y_TF = y_TF, .h_TK = h_TK,
+            .x_TC = x_TC, .w_KC = w_KC, .bias_K = bias_K, .kind = kind });
+        return;
+    }
+    linear_forward(ctx, save, id, h_TK, x_TC, w_KC, tensor_none());                        /* <-> tp+cp */
+    activation_forward(ctx->queue, (ActivationForward){ .y_TF = y_TF, .x_TF = h_TK, .bias_F = bias_K,
+        .kind = kind });
+}
+
+void linear_residual_forward(const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor x_TC,
+                             Tensor w_KC, DropoutForward end)
+{
+    if (!is_fp8(save) && comm_size(ctx->tp.comm) == 1) {
+        matmul_residual_forward(ctx->queue, (MatmulResidualForward){ .y_TK = end.y_TC, .x_TC = x_TC,
+            .w_KC = w_KC, .residual_TK = end.residual_TC, .bias_K = end.bias_C,
+            .dropout_index_i = end.dropout_index_i, .p = end.p, .site = end.site });
+        return;
+    }
+    Tensor y_TK = scratch_new(ctx, "branch output", x_TC.dim[0], w_KC.dim[0]);
+    linear_forward(ctx, save, id, y_TK, x_TC, w_KC, tensor_none());                        /* <-> tp+cp */
+    end.x_TC = tp_leave_forward(&ctx->tp, y_TK);                     /* <-> tp: all-reduce | reduce-scatter */
+    dropout_forward(ctx->queue, end);
+}
+
 /* dx = dy w */
 void linear_backward_input(const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor dx_TC,
                            Tensor dy_TK, Tensor w_KC)

@@ -18,12 +18,17 @@ static Tensor up_weight(const UnitParam *w)
 }
 static Tensor up_bias  (const UnitParam *w) { return unit_span(w, PARAM_MLP_GATE_BIAS, PARAM_MLP_UP_BIAS); }
 
+static Tensor activation_output(const ExecContext *ctx, const UnitParam *w, const BlockSave *save)
+{
+    Arena *arena = save_arena(ctx, RECOMPUTE_MLP | RECOMPUTE_MLP_ACT, ctx->activations_wgrad);
+    return tensor_new(arena, "mlp activation", ctx->precision.activation, save->h_TW.dim[0],
+        unit_param(w, PARAM_MLP_DOWN_WEIGHT).dim[1]);
+}
+
 /* g = act(h + bias): the operation adds the bias of `up` */
 void mlp_activation_forward(const ExecContext *ctx, const UnitParam *w, BlockSave *save)
 {
-    Arena *arena = save_arena(ctx, RECOMPUTE_MLP | RECOMPUTE_MLP_ACT, ctx->activations_wgrad);
-    save->g_TF = tensor_new(arena, "mlp activation", ctx->precision.activation, save->h_TW.dim[0],
-        unit_param(w, PARAM_MLP_DOWN_WEIGHT).dim[1]);
+    save->g_TF = activation_output(ctx, w, save);
     activation_forward(ctx->queue, (ActivationForward){ .y_TF = save->g_TF, .x_TF = save->h_TW,
         .bias_F = up_bias(w), .kind = ctx->config->activation });
 }
@@ -35,18 +40,9 @@ void mlp_hidden_forward(const ExecContext *ctx, const UnitParam *w, BlockSave *s
     Tensor n_TC = tp_enter_forward(&ctx->tp, n2_tC);                          /* <-> tp: - | all-gather */
     save->h_TW = tensor_new(save_arena(ctx, RECOMPUTE_MLP, ctx->activations), "mlp hidden",
         ctx->precision.activation, n_TC.dim[0], up_WC.dim[0]);
-    linear_forward(ctx, save, LINEAR_UP, save->h_TW, n_TC, up_WC, tensor_none());          /* <-> tp+cp */
-    mlp_activation_forward(ctx, w, save);
-}
-
-/* y = g downT
- * The block's dropout adds the bias of `down`, after the sum over tp. */
-Tensor mlp_output_forward(const ExecContext *ctx, const UnitParam *w, const BlockSave *save)
-{
-    Tensor y_TC = scratch_new(ctx, "mlp output", save->g_TF.dim[0], ctx->config->hidden);
-    linear_forward(ctx, save, LINEAR_DOWN, y_TC, save->g_TF, unit_param(w, PARAM_MLP_DOWN_WEIGHT),
-        tensor_none());                                           /* C is F     <-> tp+cp */
-    return tp_leave_forward(&ctx->tp, y_TC);                         /* <-> tp: all-reduce | reduce-scatter */
+    save->g_TF = activation_output(ctx, w, save);
+    linear_activation_forward(ctx, save, LINEAR_UP, save->g_TF, save->h_TW, n_TC, up_WC,   /* <-> tp+cp */
+        up_bias(w));
 }
 
 /* dg = dy down,  dh = act'(h + bias) dg,  dn = dh up */

@@ -22,18 +22,17 @@ void head_forward         (const ExecContext *ctx, const UnitParam *w, HeadSave 
 void head_backward        (const ExecContext *ctx, Tensor dx_tC, const UnitParam *w, const UnitParam *dw,
                            const HeadSave *save);
 
-/* The branches of a block between norm and dropout. <-> tp: entering and leaving a region (comm/region.h);
- * attention also <-> cp. Forward returns [t, C] on scratch; that of the MLP is in three steps, of which
- * recomputation repeats the first two or the second. backward_input returns the gradient [t, C] of the norm's
- * output, on wgrad_saved. */
-Tensor attend_forward        (const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save,
+/* The branches of a block between norm and dropout, forward without the last linear map. <-> tp: entering and
+ * leaving a region (comm/region.h); attention also <-> cp. Recomputation repeats mlp_hidden_forward, or
+ * mlp_activation_forward, which is the second half of it. backward_input returns the gradient [t, C] of the
+ * norm's output, on wgrad_saved. */
+void   attend_forward        (const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save,
                               Tensor n1_tC);
 Tensor attend_backward_input (const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save,
                               Tensor dy_tC);
 void   attend_backward_weight(const ExecContext *ctx, const UnitParam *dw, const BlockSave *save);
 void   mlp_hidden_forward    (const ExecContext *ctx, const UnitParam *w, BlockSave *save, Tensor n2_tC);
 void   mlp_activation_forward(const ExecContext *ctx, const UnitParam *w, BlockSave *save);
-Tensor mlp_output_forward    (const ExecContext *ctx, const UnitParam *w, const BlockSave *save);
 Tensor mlp_backward_input    (const ExecContext *ctx, const UnitParam *w, BlockSave *save, Tensor dy_tC);
 void   mlp_backward_weight   (const ExecContext *ctx, const UnitParam *dw, const BlockSave *save);
 
@@ -45,6 +44,13 @@ void      linear_forward        (const ExecContext *ctx, const BlockSave *save, 
 /* For a forward that is repeated for its saves alone, without y. */
 void      linear_forward_scales (const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor x_TC,
                                  Tensor w_KC);
+/* h = x wT,  y = act(h + bias) */
+void      linear_activation_forward(const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor y_TF,
+                                    Tensor h_TK, Tensor x_TC, Tensor w_KC, Tensor bias_K);
+/* The end of a branch: end.y = end.residual + drop(x wT + end.bias), where x wT is summed over tp. end.x is
+ * absent. <-> tp: all-reduce | reduce-scatter */
+void      linear_residual_forward(const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor x_TC,
+                                  Tensor w_KC, DropoutForward end);
 void      linear_backward_input (const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor dx_TC,
                                  Tensor dy_TK, Tensor w_KC);
 void      linear_backward_weight(const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor dw_KC,
