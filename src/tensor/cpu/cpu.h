@@ -33,8 +33,8 @@ size_t cpu_fp8_matmul_backward_weight_workspace(const Queue *q, const Fp8MatmulB
 size_t cpu_attention_forward_workspace(const Queue *q, const AttentionForward *a);
 size_t cpu_attention_backward_workspace(const Queue *q, const AttentionBackward *a);
 
-/* Of activation_forward and dropout_forward: rows [row, row + rows) and columns [column, column + columns) of y,
- * in the calling thread. */
+/* Of activation_forward and dropout_forward: rows [row, row + rows) and columns [column, column + columns) of
+ * y, in the calling thread. */
 void cpu_activate_part(const ActivationForward *a, int64_t row, int64_t rows, int64_t column,
                        int64_t columns);
 void cpu_drop_part(const Queue *q, const DropoutForward *a, int64_t row, int64_t rows, int64_t column,
