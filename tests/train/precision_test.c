@@ -121,8 +121,8 @@ static void test_messages_of_one_rank(void **state)
     char data[512];
     (void)state;
     snprintf(data, sizeof data, "%s", scratch_path("corpus"));
-    Gradients *one = gradients_under(MODEL_GPT, &types[0], &shards, data);
-    Gradients *two = gradients_under(MODEL_GPT, &narrow, &shards, data);
+    Gradients *one = taken_under(MODEL_GPT, &types[0], &shards, data).gradients;
+    Gradients *two = taken_under(MODEL_GPT, &narrow, &shards, data).gradients;
     check(two, one, narrow.layouts, MODEL_GPT, "bf16 messages of one rank");
     gradients_free(one);
     gradients_free(two);

@@ -1,0 +1,99 @@
+#ifndef TESTS_TENSOR_OPS_ATTENTION_H
+#define TESTS_TENSOR_OPS_ATTENTION_H
+/* The cases of the attention rows, for ops_test.c. */
+#include "ops_trial.h"
+
+static Queue ref_queue;
+typedef bool Make(Arguments *a, int variant);              /* false: no such variant */
+
+static Tensor exchanged(Tensor x, int one, int two)        /* two axes */
+{
+    Tensor y = x;
+    y.dim[one] = x.dim[two], y.stride[one] = x.stride[two];
+    y.dim[two] = x.dim[one], y.stride[two] = x.stride[one];
+    return y;
+}
+
+enum { CAUSAL, INTERVALS, WINDOW };                        /* key_range_i: absent, random, a window of 21 keys */
+static const struct { int64_t B, S, U, H, G, D, E, q0, k0; int keys; double p, size, softcap; } attention[] = {
+    { 1, 1, 1, 1, 1, 1, 1, 0, 0, CAUSAL, 0, 1, 0 },             /* one of everything */
+    { 2, 19, 19, 4, 2, 16, 16, 0, 0, CAUSAL, 0, 1, 0 },         /* causal, two heads share one */
+    { 2, 9, 150, 3, 1, 20, 20, 130, 0, CAUSAL, 0.2, 1, 0 },     /* a cache of keys before the queries */
+    { 1, 40, 70, 6, 3, 33, 33, 30, 50, CAUSAL, 0.1, 1, 0 },     /* keys that begin after most queries */
+    { 2, 33, 90, 4, 4, 8, 8, 0, 10, INTERVALS, 0.3, 1, 0 },     /* intervals, some of them empty or outside */
+    { 1, 17, 17, 2, 2, 16, 16, 0, 0, CAUSAL, 0, 300, 0 },       /* scores in the ten thousands */
+    { 1, 301, 301, 2, 1, 8, 8, 0, 0, CAUSAL, 0, 1, 0 },         /* several tiles of queries and keys */
+    { 1, 290, 290, 1, 1, 10, 6, 0, 0, WINDOW, 0.1, 1, 0 },      /* tiles that nobody sees on both sides */
+    { 2, 97, 193, 2, 2, 33, 80, 90, 0, INTERVALS, 0, 1, 0 },    /* one more than a tile; wider values */
+    { 1, 96, 192, 2, 2, 80, 33, 96, 0, CAUSAL, 0, 1, 0 },       /* whole tiles; narrower values */
+    { 1, 95, 95, 1, 1, 128, 128, 0, 0, CAUSAL, 0, 1, 0 },       /* one less than a tile */
+    { 1, 49, 50, 2, 1, 256, 256, 1, 0, CAUSAL, 0.5, 1, 0 },
+    { 2, 1, 150, 4, 2, 20, 12, 149, 0, CAUSAL, 0, 2, 1.5 },     /* one query, as in generation */
+    { 1, 120, 120, 2, 1, 256, 200, 0, 0, CAUSAL, 0, 2, 1.5 },   /* a soft-cap at which many scores are */
+    { 1, 290, 290, 2, 2, 24, 40, 0, 0, WINDOW, 0.1, 2, 1.5 },
+    { 2, 97, 193, 2, 1, 33, 80, 90, 0, INTERVALS, 0.2, 2, 50 }, /* and one that few feel */
+    { 1, 17, 17, 2, 2, 16, 16, 0, 0, CAUSAL, 0, 30, 3 },          /* all scores at the cap */
+};
+enum { ATTENTION = sizeof attention / sizeof *attention };
+
+static bool make_attention_forward(Arguments *a, int variant)
+{
+    if (variant >= ATTENTION) return false;
+    int64_t B = attention[variant].B, S = attention[variant].S, U = attention[variant].U,
+            D = attention[variant].D, E = attention[variant].E;
+    int64_t H = attention[variant].H, G = attention[variant].G;
+    double size = attention[variant].size;
+    Tensor kv = between(-size, size, B, U, 2 * G, D);
+    Tensor o  = exchanged(real(S, B, H, E), 0, 1);         /* positions outside of sequences */
+    a->attention_forward = (AttentionForward){
+        .o = o, .lse = real(B, S, H), .q = tensor_slice(between(-size, size, B, S, H + 1, D), 2, 1, H),
+        .k = tensor_slice(kv, 2, 0, G), .v = tensor_slice(kv, 2, G, G), .sample_i = ints(B, 0, 1000),
+        .q0 = attention[variant].q0, .k0 = attention[variant].k0, .head0 = 2, .heads = 9, .span = 301,
+        .scale = 1 / sqrt((double)D), .softcap = attention[variant].softcap, .p = attention[variant].p, .site = 3 };
+    if (E != D) a->attention_forward.v = real(B, U, G, E);
+    if (attention[variant].keys != CAUSAL)
+        a->attention_forward.key_range_i = visible(B, S, U + attention[variant].k0 + 5);
+    for (int64_t i = 0; i < B * S && attention[variant].keys == WINDOW; i++) {
+        int32_t *keys = (int32_t *)a->attention_forward.key_range_i.data + 2 * i;
+        keys[0] = (int32_t)(i % S) - 15, keys[1] = (int32_t)(i % S) + 6;
+    }
+    if (size > 10) loosen = size > 100 ? 5e3 : 50;         /* scores of 1e5 have roundings of 1e-2 */
+    return true;
+}
+
+static bool make_attention_delta(Arguments *a, int variant)
+{
+    a->attention_delta = (AttentionDelta){ .delta = real(2, 5, 3), .o = real(2, 5, 3, 33),
+                                           .d_o = tensor_slice(real(2, 5, 4, 33), 2, 1, 3) };
+    return variant < 1;
+}
+
+static bool make_attention_backward(Arguments *a, int variant)
+{
+    if (!make_attention_forward(a, variant)) return false;
+    AttentionForward f = a->attention_forward;
+    int64_t B = f.q.dim[0], S = f.q.dim[1], H = f.q.dim[2], D = f.q.dim[3], U = f.k.dim[1], G = f.k.dim[2];
+    int64_t E = f.v.dim[3];
+    Tensor d_o = real(B, S, H, E), delta = real(B, S, H);
+    attention_forward(&ref_queue, f);
+    attention_delta(&ref_queue, (AttentionDelta){ .delta = delta, .o = f.o, .d_o = d_o });
+    a->attention_backward = (AttentionBackward){
+        .dq = tensor_slice(real(B, S, H + 2, D), 2, 1, H), .dk = real(B, U, G, D), .dv = real(B, U, G, E),
+        .d_o = d_o, .q = f.q, .k = f.k, .v = f.v, .lse = f.lse, .delta = delta, .key_range_i = f.key_range_i,
+        .sample_i = f.sample_i, .q0 = f.q0, .k0 = f.k0, .head0 = f.head0, .heads = f.heads, .span = f.span,
+        .scale = f.scale, .softcap = f.softcap, .p = f.p, .site = f.site };
+    return true;
+}
+
+static bool make_attention_merge(Arguments *a, int variant)
+{
+    a->attention_merge = (AttentionMerge){ .o = real(2, 5, 3, 33), .lse = between(-9, 9, 2, 5, 3),
+        .o2 = tensor_slice(real(2, 5, 4, 33), 2, 1, 3), .lse2 = between(-9, 9, 2, 5, 3) };
+    for (int i = 0; i < 30; i++) {
+        if (i % 4 & 1) *element(a->attention_merge.lse, i) = -INFINITY;
+        if (i % 4 & 2) *element(a->attention_merge.lse2, i) = -INFINITY;
+        for (int d = 0; d < 33 && i % 4 == 3; d++) *element(a->attention_merge.o, i * 33 + d) = 0;
+    }
+    return variant < 1;
+}
+#endif
