@@ -111,12 +111,16 @@ static bool any_key_visible(RingLayout ring, const AttentionForward *a)
     return a->k0 < seen.end && a->k0 + ring.s / ring.parts > seen.first;
 }
 
+/* The output of all this rank's queries, o [b, s, H, D] and lse [b, s, H], and of one part of them with the
+ * keys of another part. o and o2 have the type of statistics where there is anything to merge. */
+typedef struct { Tensor o, lse, o2, lse2; } RingForward;
+
 /* One ring step: both parts of the queries with both parts of the keys of rank `from`. A part of the queries
  * with its own keys is computed first, directly into the output; all other pairs are computed into the
  * buffers o2, lse2 and merged with it. Own keys are therefore never skipped, even where a key range hides all
  * of them. */
-static void ring_step_forward(const ExecContext *ctx, int64_t layer, RingLayout ring, AttentionSave *save,
-                              Tensor qkv, Tensor kv, int from, Tensor o2, Tensor lse2)
+static void ring_step_forward(const ExecContext *ctx, int64_t layer, RingLayout ring, const RingForward *out,
+                              Tensor qkv, Tensor kv, int from)
 {
     for (int qh = 0; qh < ring.parts; qh++)
         for (int i = 0; i < ring.parts; i++) {
@@ -125,15 +129,16 @@ static void ring_step_forward(const ExecContext *ctx, int64_t layer, RingLayout 
             AttentionForward a = forward_arguments(ctx, layer, ring, qh);
             a.k0 = part_start(ring, from, kh);
             if (!own && !any_key_visible(ring, &a)) continue;
-            Tensor o = part(queries(save->out_TO, ring), ring, qh), lse = part(save->lse_bsH, ring, qh);
-            a.o   = own ? o : o2;
-            a.lse = own ? lse : lse2;
+            Tensor o = part(out->o, ring, qh), lse = part(out->lse, ring, qh);
+            a.o   = own ? o : out->o2;
+            a.lse = own ? lse : out->lse2;
             a.q = part(queries(qkv, ring), ring, qh);
             a.k = part(tensor_slice(kv, 2, 0, ring.G), ring, kh);
             a.v = part(tensor_slice(kv, 2, ring.G, ring.G), ring, kh);
             attention_forward(ctx->queue, a);
             if (!own)
-                attention_merge(ctx->queue, (AttentionMerge){ .o = o, .lse = lse, .o2 = o2, .lse2 = lse2 });
+                attention_merge(ctx->queue, (AttentionMerge){ .o = o, .lse = lse, .o2 = out->o2,
+                                                              .lse2 = out->lse2 });
         }
 }
 
@@ -179,6 +184,16 @@ static RingBuffers keys_ring(const ExecContext *ctx, RingLayout ring, Tensor qkv
     return buffers;
 }
 
+/* A sum over ring steps of the shape of x [b, s, H, D]: x itself, or a tensor in the type of statistics where
+ * x is narrower, so that it is rounded once and not in every step. */
+static Tensor ring_sum_new(const ExecContext *ctx, RingLayout ring, Tensor x, const char *what)
+{
+    if (x.dtype == ctx->precision.statistic) return x;
+    return tensor_new(ctx->scratch, what, ctx->precision.statistic, ring.b, ring.s, ring.H, ring.D);
+}
+
+static Tensor flat_view(Tensor x) { return tensor_view(x, tensor_count(x)); }
+
 void ring_forward(const ExecContext *ctx, int64_t layer, AttentionSave *save, Tensor qkv)
 {
     RingLayout ring = ring_layout(ctx);
@@ -191,21 +206,24 @@ void ring_forward(const ExecContext *ctx, int64_t layer, AttentionSave *save, Te
 
     /* Allocated also where no keys are merged: memory must follow from the layout alone, never from the
      * data. */
-    Tensor o2 = tensor_none(), lse2 = tensor_none();
+    Dtype exact = ctx->precision.statistic;
+    RingForward out = { .o = queries(save->out_TO, ring), .lse = save->lse_bsH };
     if (ring.c > 1) {
-        o2   = tensor_new(ctx->scratch, "attention part", ctx->precision.activation, ring.b,
-            ring.s / ring.parts, ring.H, ring.D);
-        lse2 = tensor_new(ctx->scratch, "attention part", ctx->precision.statistic, ring.b,
-            ring.s / ring.parts, ring.H);
+        out.o    = ring_sum_new(ctx, ring, out.o, "attention sum");
+        int64_t b = ring.b, s = ring.s / ring.parts;
+        out.o2   = tensor_new(ctx->scratch, "attention part", exact, b, s, ring.H, ring.D);
+        out.lse2 = tensor_new(ctx->scratch, "attention part", exact, b, s, ring.H);
     }
     for (int i = 0; i < ring.c; i++) {
         Pending pending[2];
         Tensor kv = keys.at[i % 2];
         bool more = i + 1 < ring.c;
         if (more) rotate_begin(ctx, ring, kv, keys.at[(i + 1) % 2], pending);    /* <-> cp: send */
-        ring_step_forward(ctx, layer, ring, save, qkv, kv, ring_rank(ring, -i), o2, lse2);
+        ring_step_forward(ctx, layer, ring, &out, qkv, kv, ring_rank(ring, -i));
         if (more) rotate_end(ctx, pending);
     }
+    if (out.o.dtype != save->out_TO.dtype)
+        convert(ctx->queue, (Convert){ .y_N = flat_view(save->out_TO), .x_N = flat_view(out.o) });
 }
 
 /* What the steps of backward share, of all this rank's queries: d_out, q, dq [b, s, H, D]; lse and delta
@@ -254,6 +272,8 @@ void ring_backward(const ExecContext *ctx, int64_t layer, Tensor dqkv, const Att
     attention_delta(q, (AttentionDelta){ .delta = back.delta, .o = heads(save->out_TO, ring, 0, ring.H),
         .d_o = back.d_out });
     fill_zero(q, (FillZero){ .y = dqkv });
+    if (ring.c > 1) back.dq = ring_sum_new(ctx, ring, back.dq, "ring query gradients");
+    if (back.dq.dtype != dqkv.dtype) fill_zero(q, (FillZero){ .y = back.dq });
     RingBuffers keys = keys_ring(ctx, ring, qkv), grads = { { tensor_none() } };
     if (ring.c > 1) grads = ring_buffers_new(ctx, ring, "ring key and value gradients");
     for (int i = 0; i < ring.c; i++) {
@@ -270,4 +290,5 @@ void ring_backward(const ExecContext *ctx, int64_t layer, Tensor dqkv, const Att
         if (more) rotate_end(ctx, key);
     }
     if (ring.c > 1) accumulate(q, (Accumulate){ .y = keys_values(dqkv, ring), .x = grads.at[ring.c % 2] });
+    if (back.dq.dtype != dqkv.dtype) accumulate(q, (Accumulate){ .y = queries(dqkv, ring), .x = back.dq });
 }

@@ -119,22 +119,15 @@ static CLONES void merge_queries(void *context, int64_t begin, int64_t end)
 {
     const AttentionMerge *a = context;
     int64_t S = a->o.dim[1], H = a->o.dim[2];
-    TileBuffer o2_tile;
-    float o[TILE];
     for (int64_t i = begin; i < end; i++) {
         int64_t h = i % H, s = i / H % S, b = i / H / S;
+        float *o = head(a->o, b, s, h);
+        const float *o2 = head(a->o2, b, s, h);
         float one = *head(a->lse, b, s, h), two = *head(a->lse2, b, s, h), max = one > two ? one : two;
         if (one == -INFINITY && two == -INFINITY) continue;            /* no key in either chunk: o stays 0 */
         float both = (float)((double)max + log(exp((double)(one - max)) + exp((double)(two - max))));
         float part = cpu_exp(one - both), part2 = cpu_exp(two - both);
-        Tensor o_E = head_row(a->o, b, s, h), o2_E = head_row(a->o2, b, s, h);
-        for (int64_t first = 0; first < a->o.dim[3]; first += TILE) {
-            int64_t n = tile_count(a->o.dim[3], first);
-            const float *o2 = tile_read(&o2_tile, o2_E, 0, first, n);
-            tile_load(o, o_E, 0, first, n);
-            for (int64_t d = 0; d < n; d++) o[d] = o[d] * part + o2[d] * part2;
-            tile_store(o_E, 0, first, o, n);
-        }
+        for (int64_t d = 0; d < a->o.dim[3]; d++) o[d] = o[d] * part + o2[d] * part2;
         *head(a->lse, b, s, h) = both;
     }
 }
