@@ -33,7 +33,8 @@ typedef struct { const void *at; int64_t row, col; } GemmMatrix;
  * the columns before `column` of these rows are final as well; few rows then keep few threads busy, because
  * a thread takes all columns. */
 typedef struct {
-    void (*call)(void *context, int64_t row, int64_t rows, int64_t column, int64_t columns);   /* NULL: none */
+    /* NULL: none */
+    void (*call)(void *context, int64_t row, int64_t rows, int64_t column, int64_t columns);
     void  *context;
     bool   whole_rows;
 } GemmEpilogue;
