@@ -29,9 +29,9 @@
 typedef struct { const void *at; int64_t row, col; } GemmMatrix;
 
 /* What is done with a part of y while it is in the cache: rows [row, row + rows) and columns
- * [column, column + columns), which are final. Called once for each part, by the thread that has written it. With `whole_rows`
- * the columns before `column` of these rows are final as well; few rows then keep few threads busy, because
- * a thread takes all columns. */
+ * [column, column + columns), which are final. Called once for each part, by the thread that has written it.
+ * With `whole_rows` the columns before `column` of these rows are final as well; few rows then keep few
+ * threads busy, because a thread takes all columns. */
 typedef struct {
     /* NULL: none */
     void (*call)(void *context, int64_t row, int64_t rows, int64_t column, int64_t columns);
