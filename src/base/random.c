@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/clones.h"
+#include "base/exponential.h"
 #include "base/sine.h"
 
 static inline uint32_t high_word(uint64_t x) { return (uint32_t)(x >> 32); }
@@ -72,34 +73,16 @@ double random_uniform(uint64_t key, uint64_t index)
 }
 
 /* ---- normal numbers ----
- * The logarithm is computed here and the cosine in sine.h, by the same operations in a loop that is
+ * Logarithm and cosine are those of exponential.h and sine.h: the same operations in a loop that is
  * vectorized as for one number, so that a value depends neither on the machine nor on its C library. Both are
  * within 2 units of the last place. */
-
-/* ln u for u in (0, 1] = e ln 2 + ln m with m in [1 / sqrt 2, sqrt 2], and ln m = 2 artanh s with
- * s = (m - 1) / (m + 1), |s| < 0.1716: the series of artanh. ln 2 is split, so that e times its upper part is
- * exact. */
-static inline double natural_log(double u)
-{
-    const double upper = 0x1.62e42fefap-1, lower = 0x1.cf79abc9e3b39p-40;
-    uint64_t bits;
-    memcpy(&bits, &u, sizeof bits);
-    uint64_t above = (bits & 0xfffffffffffff) > 0x6a09e667f3bcd;         /* m above sqrt 2: halved */
-    int32_t  e = (int32_t)(bits >> 52) - 1023 + (int32_t)above;
-    bits = (bits & 0xfffffffffffff) | (1023 - above) << 52;
-    double m, sum = 1 / 25.0;
-    memcpy(&m, &bits, sizeof m);
-    double s = (m - 1) / (m + 1), s2 = s * s;
-    for (int k = 23; k >= 3; k -= 2) sum = sum * s2 + 1.0 / k;
-    return (double)e * upper + (2 * s + (2 * s * s2 * sum + (double)e * lower));
-}
 
 /* Box-Muller: sqrt(-2 ln u) cos(2 pi v) with u in (0, 1], so that the logarithm is finite. */
 static inline double normal(uint64_t key, uint64_t index)
 {
     Philox p = philox_rounds(key, index, 0);
     double u = 1.0 - unit_interval(p.v[0], p.v[1]), v = unit_interval(p.v[2], p.v[3]);
-    return sqrt(-2.0 * natural_log(u)) * sine_cosine(6.283185307179586476925 * v).cosine;
+    return sqrt(-2.0 * natural_log_normal(u)) * sine_cosine(6.283185307179586476925 * v).cosine;
 }
 
 double random_normal(uint64_t key, uint64_t index) { return normal(key, index); }

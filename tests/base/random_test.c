@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "base/random.h"
+#include "base/exponential.h"
 #include "base/sine.h"
 
 static uint64_t pair(uint32_t low, uint32_t high) { return (uint64_t)high << 32 | low; }
@@ -72,6 +73,39 @@ static void normal_is_box_muller(void **state)
         assert_true(fabs(many[i] - x) <= 1e-15 * fabs(x));
         assert_true(many[i] == random_normal(77, 5 + i));
     }
+}
+
+/* |x - y| in units of the last place of y, or all but equal */
+static double units(double x, long double y)
+{
+    if (!isfinite((double)y) || !isfinite(x)) return x == (double)y || (isnan(x) && isnan((double)y)) ? 0 : INFINITY;
+    double unit = fmax(fabs(nextafter((double)y, INFINITY) - (double)y), 0x1p-1074);
+    return (double)(fabsl((long double)x - y) / (long double)unit);
+}
+
+/* Against the C library's functions in long double, which has 11 bits more on x86-64. */
+static void exponential_and_logarithm_of_the_library(void **state)
+{
+    static const double special[] = { 0, -0.0, 1, -1, INFINITY, -INFINITY, NAN, 0x1p-1074, 0x1p-1022, 0x1.fffffffffffffp1023,
+                                      709.78, 709.79, -745.1, -745.2, -708.4, 1e300, -1e300, 0x1p-60 };
+    double exp_most = 0, log_most = 0, power_most = 0;
+    (void)state;
+    for (uint64_t i = 0; i < 400000; i++) {
+        double part = random_uniform(5, i), x = i % 2 ? 1500 * part - 750 : 4 * part - 2;
+        double y = i % 2 ? ldexp(1 + part, (int)(i % 2098) - 1074) : 0.5 + 1.5 * part;
+        exp_most = fmax(exp_most, units(natural_exp(x), expl((long double)x)));
+        log_most = fmax(log_most, units(natural_log(y), logl((long double)y)));
+        double base = 1 + 1e6 * part * part * part, to = random_uniform(6, i);
+        double bound = 2 * fabs(to * log(base)) + 2;
+        power_most = fmax(power_most, units(natural_power(base, to), powl((long double)base, (long double)to)) / bound);
+    }
+    for (size_t i = 0; i < sizeof special / sizeof *special; i++) {
+        exp_most = fmax(exp_most, units(natural_exp(special[i]), expl((long double)special[i])));
+        log_most = fmax(log_most, units(natural_log(special[i]), logl((long double)special[i])));
+    }
+    print_message("exponential within %.2f units, logarithm within %.2f, power within %.2f of its bound\n", exp_most, log_most, power_most);
+    assert_true(exp_most <= 2 && log_most <= 2 && power_most <= 1);
+    assert_true(natural_power(0.9, 0) == 1 && natural_power(0, 3) == 0 && natural_power(0.999, 1e9) == 0);
 }
 
 static void sine_and_cosine_of_the_library(void **state)
@@ -156,6 +190,7 @@ int main(void)
         cmocka_unit_test(uniform_is_uniform),
         cmocka_unit_test(normal_is_box_muller),
         cmocka_unit_test(sine_and_cosine_of_the_library),
+        cmocka_unit_test(exponential_and_logarithm_of_the_library),
         cmocka_unit_test(bits_of_many_are_those_of_each),
         cmocka_unit_test(normal_has_its_moments),
         cmocka_unit_test(permutation_is_a_bijection),

@@ -136,6 +136,8 @@ flags)
     plant CMakeLists.txt     'sums would change: ./CMakeLists.txt:2'           'add_compile_options(-ffast-math)\n'
     plant cmake/x.cmake      'sums would change'               'set(CMAKE_C_FLAGS_RELEASE "-Ofast")\n'
     plant cmake/x.cmake      'sums would change'               'set(flags --use_fast_math)\n'
+    plant src/model/x.c      'bits of the C library'           '    double y = exp(x);\n'
+    passes src/model/x.c                                       '    double y = natural_exp(x);       /* exp(x) */\n'
     plant src/model/x.c      'CHECK says it with words'        '#include <assert.h>\n'
     plant src/model/x.c      'no bound'                        '    strcpy(x, y);\n'
     plant src/model/x.c      'no bound'                        '    int n = atoi(x);\n'

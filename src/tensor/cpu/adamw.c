@@ -1,5 +1,6 @@
 /* The end of a step: gradient clipping and the AdamW update.
  * N elements of a flat parameter block   R ranks */
+#include "base/exponential.h"
 #include "base/random.h"
 #include "tensor/cpu/cpu.h"
 #include "tensor/half.h"
@@ -89,7 +90,7 @@ CPU(adamw, Adamw)
         .beta2   = (float)a->beta2,
         .epsilon = (float)a->epsilon,
         .shrink  = (float)(1 - step_state->lr * a->decay),
-        .rate    = (float)(step_state->lr / (1 - pow(a->beta1, t))),
-        .unbias  = (float)(1 / (1 - pow(a->beta2, t))) };
+        .rate    = (float)(step_state->lr / (1 - natural_power(a->beta1, t))),
+        .unbias  = (float)(1 / (1 - natural_power(a->beta2, t))) };
     team_for(q->team, N, CHUNK_ELEMENTS, adamw_elements, &update);
 }

@@ -2,6 +2,7 @@
  * passes are flash.h's, which says in which order sums are taken.
  * B sequences   S queries   U keys   H query heads   G key-value heads, each shared by H / G query heads
  * D channels of q and k   E channels of v and o */
+#include "base/exponential.h"
 #include "tensor/cpu/cpu.h"
 #include "tensor/cpu/flash/flash.h"
 
@@ -125,7 +126,8 @@ static CLONES void merge_queries(void *context, int64_t begin, int64_t end)
         const float *o2 = head(a->o2, b, s, h);
         float one = *head(a->lse, b, s, h), two = *head(a->lse2, b, s, h), max = one > two ? one : two;
         if (one == -INFINITY && two == -INFINITY) continue;            /* no key in either chunk: o stays 0 */
-        float both = (float)((double)max + log(exp((double)(one - max)) + exp((double)(two - max))));
+        float both = (float)((double)max + natural_log(natural_exp((double)(one - max)) +
+                                                       natural_exp((double)(two - max))));
         float part = cpu_exp(one - both), part2 = cpu_exp(two - both);
         for (int64_t d = 0; d < a->o.dim[3]; d++) o[d] = o[d] * part + o2[d] * part2;
         *head(a->lse, b, s, h) = both;

@@ -1,5 +1,6 @@
 /* Rotary position embedding.
  * T rows   n heads   D channels of a head: channels i and i + D/2 are a pair */
+#include "base/exponential.h"
 #include "base/sine.h"
 #include "tensor/cpu/cpu.h"
 
@@ -16,7 +17,7 @@ static CLONES void rope_turn_set(RopeTurn *turn, const RopeRotation *a, int64_t 
 {
     double frequency[PAIRS];
     for (int64_t i = 0; i < pairs; i++)
-        frequency[i] = a->sign / pow(a->base, 2.0 * (double)(i0 + i) / (double)a->x_TnD.dim[2]);
+        frequency[i] = a->sign / natural_power(a->base, 2.0 * (double)(i0 + i) / (double)a->x_TnD.dim[2]);
     for (int64_t t = 0; t < rows; t++) {
         double position = ((const int32_t *)a->position_i.data)[t0 + t];
         for (int64_t i = 0; i < pairs; i++) {

@@ -1,5 +1,6 @@
 /* Vocabulary-parallel cross entropy.
  * T rows   V columns held by this rank, of which the first `valid` are ids and the rest padding   R ranks */
+#include "base/exponential.h"
 #include "tensor/cpu/cpu.h"
 
 typedef int32_t Lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
@@ -77,11 +78,12 @@ CPU(xent_forward, XentForward)
         }
         for (int64_t r = 0; r < R; r++) {
             const float *stats = head(a->stats_RT3, r, t, 0);
-            sum += (double)stats[1] * exp((double)stats[0] - max);
+            sum += (double)stats[1] * natural_exp((double)stats[0] - max);
             target += (double)stats[2];
         }
-        flat(a->lse_T)[t]  = (float)(max + log(sum));
-        flat(a->loss_T)[t] = (float)(max + log(sum) - target);
+        double lse = max + natural_log(sum);
+        flat(a->lse_T)[t]  = (float)lse;
+        flat(a->loss_T)[t] = (float)(lse - target);
     }
 }
 

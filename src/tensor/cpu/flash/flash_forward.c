@@ -8,6 +8,8 @@
  * heads first, then positions. */
 #include <math.h>
 #include <string.h>
+#include "base/clones.h"
+#include "base/exponential.h"
 #include "tensor/cpu/flash/flash_run.h"
 
 enum { STRIPS = FORWARD_QUERIES / 8 };               /* of the narrowest family */
@@ -115,14 +117,21 @@ static void single_tile(const FlashRun *r, const Space *space, Strip *t, int64_t
     t->begun = true;
 }
 
+static CLONES void flash_logarithms(double *to, const double *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) to[i] = natural_log(x[i]);
+}
+
 static void strip_end(const FlashRun *r, const Space *space, Strip *t, int64_t b)
 {
-    float inverse[FLASH_COLUMNS] = { 0 };
+    float  inverse[FLASH_COLUMNS] = { 0 };
+    double log_sum[FLASH_COLUMNS];
+    flash_logarithms(log_sum, t->sum, t->used);
     for (int64_t i = 0; i < t->used; i++) {
         bool  none = t->first_key[i] == t->end_key[i];
         float *lse = (float *)flash_at(r->x->lse, b, t->s + i, t->h);
         if (!none) inverse[i] = (float)(1 / t->sum[i]);
-        *lse = none ? -INFINITY : (float)((double)t->max[i] + log(t->sum[i]));
+        *lse = none ? -INFINITY : (float)((double)t->max[i] + log_sum[i]);
     }
     if (!t->begun) memset(t->o, 0, (size_t)(r->e_rows * r->columns) * sizeof *t->o);
     if (t->used == 1) {
