@@ -20,13 +20,13 @@ static void amax_raise(_Atomic uint32_t *amax, uint32_t most)
 
 static CLONES uint32_t tile_amax(const float *x, int64_t n)
 {
-    uint32_t most = 0;
+    int32_t most = 0;
     for (int64_t i = 0; i < n; i++) {
-        uint32_t size = half_bits(x[i]) & 0x7fffffff;
+        int32_t size = (int32_t)(half_bits(x[i]) & 0x7fffffff);
         size = size > 0x7f800000 ? 0 : size;
         most = most < size ? size : most;
     }
-    return most;
+    return (uint32_t)most;
 }
 
 static CLONES void tile_e4m3(uint8_t *restrict q, const float *restrict x, float scale, int64_t n)
