@@ -94,7 +94,7 @@ def completion(folder):
     offers(folder, ["runs"], "train", "--save", "r")
     offers(folder, ["data", "one.bin"], "train", "--data-path", "1", "da")
     offers(folder, [], "train", "--num-layers", "")
-    offers(folder, ["--num-layers", "--num-layers-per-virtual-pipeline-stage"], "train", "--swiglu", "--num-lay")
+    offers(folder, ["--num-layers", "--num-layers-at-end-in-bf16", "--num-layers-at-start-in-bf16", "--num-layers-per-virtual-pipeline-stage"], "train", "--swiglu", "--num-lay")
     offers(folder, ["runs"], "data", "info", "ru")
     for command in commands():
         if sorted(set(options_of(command)) | {"--help"}) != completed(folder, *command.split(), "--"):
