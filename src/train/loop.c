@@ -280,6 +280,7 @@ static void log_later_checkpoints(const Trainer *t)
 static const char *type_of_run(const Trainer *t)
 {
     Dtype type = t->precision.param;
+    if (t->precision.fp8.recipe != FP8_NONE) return "bf16 with fp8 inputs";
     return type == BF16 ? "bf16" : type == F16 ? "fp16" : type == F32 ? "fp32" : "double";
 }
 
