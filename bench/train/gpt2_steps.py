@@ -86,8 +86,9 @@ def jotun_row(jotun, folder, data, row, steps, kernels):
                "--eval-interval", "0", "--log-interval", "1", "--threads", str(CORES), "--kernels", kernels] + chosen
     steps = 40 * steps if row == "quickstart" else steps
     limit = peak(jotun, kind)
-    first, small = finished(command + ["--train-iters", "1"])
-    touch = first_touch(small)
+    # a virtual machine's host may have to find memory for the first of two runs, which is not jotun's time
+    first, small = min(finished(command + ["--train-iters", "1"]) for _ in range(2))
+    touch = min(first_touch(small) for _ in range(2))
     _, memory = finished(command + ["--train-iters", str(steps + 2), "--metrics", metrics])
     limit = (limit + peak(jotun, kind)) / 2
     timed = [json.loads(line) for line in open(metrics)][2:]

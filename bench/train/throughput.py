@@ -39,7 +39,7 @@ def dry_run(command):
     """Parameters, and the bytes of the largest rank as the dry run predicts them."""
     text = subprocess.run(command + ["--dry-run"], check=True, capture_output=True, text=True).stdout
     parameters = int(re.search(r"parameters\s+(\d+)", text).group(1))
-    size, unit = re.search(r"largest rank\s+([\d.]+) (\w+)", text).groups()
+    size, unit = re.search(r"rank with the most memory\s+([\d.]+) (\w+)", text).groups()
     return parameters, float(size) * UNITS[unit]
 
 
