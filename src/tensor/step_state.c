@@ -39,6 +39,7 @@ void step_state_end(StepState *s, const double sums[3], double clip, LossScaling
     double tokens = sums[1], mean = sums[0] / tokens, scaled = tokens * s->gradient_scale;
     double norm = sqrt(sums[2]) / scaled;
     s->skip   = !isfinite(mean) || !isfinite(norm);
+    s->unread = isnan(tokens);
     s->factor = (clip > 0 && norm > clip ? clip / norm : 1) / scaled;
     /* The scale is in gradients alone: a loss that is not finite has another cause, and no scale mends it. */
     bool overflow = isfinite(mean) && !isfinite(norm), scaled_by = scaling.dynamic && isfinite(mean);

@@ -61,7 +61,7 @@ static void gather_sums(Trainer *t)
     if (t->mesh.at.tp > 0) fill_zero(&t->queue, (FillZero){ .y = loss_sums(t) });
     if (t->failed != OK) {
         queue_wait(&t->queue);
-        *(double *)t->sums_3.data = NAN;     /* every rank then skips the update, as for a loss of NaN */
+        ((double *)t->sums_3.data)[1] = NAN;     /* the tokens: no rank then updates anything */
     }
     comm_all_gather(t->world, &t->queue, t->sums_R3, t->sums_3);         /* <-> world: all-gather of 3 sums */
 }

@@ -1,8 +1,9 @@
 /* Scales of the 8-bit inputs of linear maps over a run. With delayed scaling a stage has them, the history of
  * amax and the amax of this step in one tensor each, for all its blocks. At the end of a step the amax of all
  * ranks of the stage are joined, so that every layout has the same scales, and one operation makes the next
- * ones. As in NVIDIA Transformer Engine a skipped step counts like any other; unlike there the scales change
- * once per step and not with each micro-batch, whose number depends on the layout. */
+ * ones. As in NVIDIA Transformer Engine a skipped step counts like any other, but not one whose data
+ * could not be read, which is undone; unlike there the scales change once per step and not with each
+ * micro-batch, whose number depends on the layout. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "train/trainer.h"

@@ -122,11 +122,39 @@ static void test_fp8_changes(void **state)
     }
 }
 
+/* One rank of four has no data: the scales and their history stay, of all ranks; those of a step that counts
+ * do not. */
+static void step_without_data(Trainer *t, void *context)
+{
+    float was[64 * FP8_TENSORS];
+    size_t scales = tensor_bytes(t->fp8.scale), bytes = scales + tensor_bytes(t->fp8.history);
+    (void)context;
+    assert_true(bytes <= sizeof was);
+    for (int unread = 1; unread >= 0; unread--) {
+        memcpy(was, t->fp8.scale.data, scales);
+        memcpy((char *)was + scales, t->fp8.history.data, bytes - scales);
+        t->failed = unread && t->mesh.rank == 2 ? BAD_FILE : OK;
+        assert_true(trainer_step(t).skipped == (unread == 1));
+        assert_true(!unread == (memcmp(was, t->fp8.scale.data, scales) != 0));
+        assert_true(!unread == (memcmp((char *)was + scales, t->fp8.history.data, bytes - scales) != 0));
+    }
+}
+
+static void test_fp8_without_data(void **state)
+{
+    (void)state;
+    choice = (PrecisionChoice){ .mixed = MIXED_BF16, .fp8 = { .recipe = FP8_DELAYED, .hybrid = true, .history = 3 } };
+    Job job = job_of(MODEL_GPT, "cpu", &into[1], 1, NULL, NULL);
+    job.look = step_without_data;
+    job_run(&job);
+}
+
 int main(void)
 {
     corpus_make(scratch_path("corpus"), 61);
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_gpt), cmocka_unit_test(test_llama), cmocka_unit_test(test_cpu),
                                         cmocka_unit_test(test_bf16), cmocka_unit_test(test_fp16),
-                                        cmocka_unit_test(test_fp8), cmocka_unit_test(test_fp8_changes) };
+                                        cmocka_unit_test(test_fp8), cmocka_unit_test(test_fp8_changes),
+                                        cmocka_unit_test(test_fp8_without_data) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,6 +85,7 @@ CPU(fp8_scale, Fp8Scale)
     int64_t N = a->scale_NK.dim[0], K = a->scale_NK.dim[1];
     CHECK(a->amax_NK.dim[0] == N && a->amax_NK.dim[1] == K, "%lld x %lld scales need as many amax",
           (long long)N, (long long)K);
+    if (tensor_present(a->history_NKL) && q->step_state->unread) return;
     fp8_scale_all(a->scale_NK, a->history_NKL, a->amax_NK, a->format, a->margin, a->most_recent);
 }
 
