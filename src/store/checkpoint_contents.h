@@ -25,6 +25,8 @@ typedef struct {
     const char *data_fingerprint;          /* of the run's token files, one per line; NULL: none */
     TokenizerRecord tokenizer;
     LossScale   loss_scale;                /* scale 0: losses are not scaled */
+    /* delayed scaling of 8-bit inputs: what the scales make of amax, of x and w, and of dy; 0: none */
+    double      fp8_largest[2];
     const char *kernels;                   /* family of kernels that computed the steps; NULL: not known */
 } CheckpointState;
 #endif

@@ -156,6 +156,9 @@ static json_t *run_json(const CheckpointState *state)
         json_object_set_new(run, "loss_scale", json_pack("{s:f, s:I, s:I}", "scale", state->loss_scale.scale,
                                 "growth", (json_int_t)state->loss_scale.growth,
                                 "hysteresis", (json_int_t)state->loss_scale.hysteresis));
+    if (state->fp8_largest[0] > 0)
+        json_object_set_new(run, "fp8_largest", json_pack("[f, f]", state->fp8_largest[0],
+                                state->fp8_largest[1]));
     if (state->kernels) json_object_set_new(run, "kernels", json_string(state->kernels));
     return run;
 }
@@ -288,6 +291,15 @@ static Status loss_scale_read(LossScale *loss, const char *path, json_t *record)
     return OK;
 }
 
+/* record: "fp8_largest" of "run", NULL without delayed scaling */
+static Status fp8_largest_read(double largest[2], const char *path, json_t *record)
+{
+    if (!record) return OK;
+    if (json_unpack(record, "[F, F !]", &largest[0], &largest[1]) == 0 && largest[0] >= 1e-30 &&
+        largest[0] <= 1e30 && largest[1] >= 1e-30 && largest[1] <= 1e30) return OK;
+    return fail(BAD_FILE, "%s: fp8_largest is not two numbers between 1e-30 and 1e30", path);
+}
+
 static Status state_read(Manifest *m, const char *path, json_t *root, json_t **files)
 {
     CheckpointState *state = &m->state;
@@ -315,6 +327,7 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
         return fail(NO_MEMORY, "%s: no memory for its data", path);
     TRY(tokenizer_read(m, path, tokenizer, json_object_get(run, "tokenizer")));
     TRY(loss_scale_read(&state->loss_scale, path, json_object_get(run, "loss_scale")));
+    TRY(fp8_largest_read(state->fp8_largest, path, json_object_get(run, "fp8_largest")));
     const char *kernels = json_string_value(json_object_get(run, "kernels"));
     if (kernels && !(m->kernels = strdup(kernels)))
         return fail(NO_MEMORY, "%s: no memory for its kernels", path);

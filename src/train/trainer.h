@@ -123,6 +123,11 @@ void    trainer_fp8_end  (Trainer *trainer);
 enum { FP8_SAVED = 2 };
 LogicalTensor trainer_fp8_tensor(const Trainer *trainer, int64_t layer, int i);
 TensorShard   trainer_fp8_shard (const Trainer *trainer, int64_t layer, int i);
+/* What the scales make of amax, of x and w, and of dy: it follows from formats and margin. 0: none. */
+typedef struct { double x, dy; } Fp8Largest;
+Fp8Largest    trainer_fp8_largest(const Trainer *trainer);
+/* The scales of the layer, which were loaded from a run with `was`, become those of this run. */
+void          trainer_fp8_adapt  (Trainer *trainer, int64_t layer, Fp8Largest was);
 
 /* train/trainer_checkpoint.c. Both are collective and fail on all ranks with the same message. Saving refuses
  * weights that are not finite. Loading sets the step and, where the run trains, the optimizer states and the

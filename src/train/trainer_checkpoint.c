@@ -167,7 +167,9 @@ Status trainer_save(Trainer *t, const char *dir, int64_t keep_last)
     /* rank 0 writes the manifest */
     if (ready == OK && t->mesh.rank == 0) ready = datasets_fingerprints(&t->datasets, &data);
     TRY(agree(t->world, ready));
+    Fp8Largest largest = trainer_fp8_largest(t);
     CheckpointState state = { .data_fingerprint = data, .tokenizer = t->config->tokenizer,
+        .fp8_largest = { largest.x, largest.dy },
         .loss_scale = t->step_state.loss, .step = t->step,
         .samples = t->loader[SPLIT_TRAIN].shift + t->step * t->config->global,
         .updates = t->step_state.updates, .seed = t->config->seed, .options = t->config->options,
@@ -205,7 +207,18 @@ static Status check_coverage(const Trainer *t, const Checkpoint *checkpoint)
     return status;
 }
 
-static Status load_shards(const Trainer *t, const char *path, CheckpointState *state)
+/* A checkpoint from before this was in the manifest has scales of unknown formats, which are taken as they
+ * are. */
+static void adapt_scales(Trainer *t, const Checkpoint *from)
+{
+    const double *was = checkpoint_position(from)->fp8_largest;
+    for (int64_t l = 0; was[0] > 0 && t->fp8.rows > 0 && l < t->config->model.layers; l++) {
+        LogicalTensor scale = trainer_fp8_tensor(t, l, 0);
+        if (checkpoint_has(from, &scale)) trainer_fp8_adapt(t, l, (Fp8Largest){ was[0], was[1] });
+    }
+}
+
+static Status load_shards(Trainer *t, const char *path, CheckpointState *state)
 {
     Checkpoint *checkpoint;
     TRY(checkpoint_open(&checkpoint, path));
@@ -213,6 +226,7 @@ static Status load_shards(const Trainer *t, const char *path, CheckpointState *s
     Status status = check_coverage(t, checkpoint);
     ShardList list = shards_to_load(t, checkpoint, t->config->training);
     if (status == OK) status = checkpoint_load(checkpoint, list.shard, list.count, true);
+    if (status == OK && t->config->training) adapt_scales(t, checkpoint);
     free(list.shard);
     checkpoint_close(checkpoint);
     if (status != OK || state->step < INT64_MAX / 2 / t->config->global) return status;

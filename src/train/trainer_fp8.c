@@ -4,12 +4,16 @@
  * ones. As in NVIDIA Transformer Engine a skipped step counts like any other, but not one whose data
  * could not be read, which is undone; unlike there the scales change once per step and not with each
  * micro-batch, whose number depends on the layout. */
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "train/trainer.h"
 
 static const Fp8Choice *choice_of(const Trainer *t) { return &t->config->precision.fp8; }
 static bool delayed(const Trainer *t) { return choice_of(t)->recipe == FP8_DELAYED && t->config->training; }
+
+static Dtype dy_format(const Fp8Choice *c) { return c->hybrid ? F8_E5M2 : F8_E4M3; }
 
 /* Current scaling joins amax over the ranks that hold parts of one micro-batch's tensor, delayed scaling over
  * those that hold parts of a block or of its batch. */
@@ -74,7 +78,7 @@ void trainer_fp8_end(Trainer *t)
     Tensor amax = tensor_view(t->fp8.amax, tensor_count(t->fp8.amax));
     comm_all_reduce_max(t->fp8_comm, &t->queue, amax, &t->arena[ARENA_SCRATCH]);     /* <-> tp+cp+dp */
     scale_kinds(t, FP8_X, FP8_DY - FP8_X, F8_E4M3);
-    scale_kinds(t, FP8_DY, 1, choice_of(t)->hybrid ? F8_E5M2 : F8_E4M3);
+    scale_kinds(t, FP8_DY, 1, dy_format(choice_of(t)));
 }
 
 /* ---- in checkpoints ---- */
@@ -102,4 +106,24 @@ TensorShard trainer_fp8_shard(const Trainer *t, int64_t layer, int i)
     shard.local = tensor_flat(i == 0 ? t->fp8.scale : t->fp8.history, t->fp8.row[layer] * shard.count,
                               shard.count);
     return shard;
+}
+
+Fp8Largest trainer_fp8_largest(const Trainer *t)
+{
+    const Fp8Choice *c = choice_of(t);
+    if (!delayed(t)) return (Fp8Largest){ 0 };
+    return (Fp8Largest){ .x  = ldexp(dtype_max(F8_E4M3), -c->margin),
+                         .dy = ldexp(dtype_max(dy_format(c)), -c->margin) };
+}
+
+/* Both numbers are 1.75 times a power of two, so the product is exact. */
+void trainer_fp8_adapt(Trainer *t, int64_t layer, Fp8Largest was)
+{
+    if (t->fp8.row[layer] < 0) return;
+    Fp8Largest now = trainer_fp8_largest(t);
+    float *scale = (float *)t->fp8.scale.data + t->fp8.row[layer] * FP8_TENSORS;
+    for (int i = 0; i < FP8_TENSORS; i++) {
+        double factor = i % FP8_KINDS == FP8_DY ? now.dy / was.dy : now.x / was.x;
+        scale[i] = (float)fmin((double)scale[i] * factor, (double)FLT_MAX);
+    }
 }

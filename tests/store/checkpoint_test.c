@@ -268,6 +268,8 @@ static void versions(void **unused)
     checkpoint_facts_free(&facts);
     manifest_forge_json(path, "run", json_pack("{s:s}", "tokenizer", "x"));
     assert_said(checkpoint_facts(&facts, path), BAD_FILE, "tokenizer is not { name, fingerprint }");
+    manifest_forge_json(path, "run", json_pack("{s:[f, i]}", "fp8_largest", 448.0, 0));
+    assert_said(checkpoint_facts(&facts, path), BAD_FILE, "fp8_largest is not two numbers between 1e-30 and 1e30");
     manifest_forge_json(path, "run", json_array());
     assert_said(checkpoint_facts(&facts, path), BAD_FILE, "run or files are missing or wrong");
 

@@ -81,6 +81,8 @@ static void test_fp8(void **state)
 
 /* What a look at the scales wants: those of a run that begins (1, no history), of the checkpoint, or both. */
 static bool scales_begin, history_empty;
+/* Of x and w, of dy: what scales are multiplied by against those of the run that took them unchanged; 0: anything */
+static float scales_times[2], scales_kept[4 * FP8_TENSORS];
 static void look_at_scales(Trainer *t, void *context)
 {
     const float *scale = t->fp8.scale.data, *history = t->fp8.history.data;
@@ -89,30 +91,41 @@ static void look_at_scales(Trainer *t, void *context)
     for (int64_t i = 0; i < tensor_count(t->fp8.scale); i++) ones &= scale[i] == 1;
     for (int64_t i = 0; i < tensor_count(t->fp8.history); i++) zeros &= history[i] == 0;
     assert_true(ones == scales_begin && zeros == history_empty);
+    for (int64_t i = 0; scales_times[0] > 0 && i < tensor_count(t->fp8.scale); i++) {
+        float times = scales_times[i % FP8_KINDS == FP8_DY];
+        if (times == 1 && scales_times[0] == scales_times[1]) scales_kept[i] = scale[i];
+        assert_true(scale[i] == scales_kept[i] * times);
+    }
 }
 
-/* A run may begin with 8-bit inputs, end them, or take a history of another length, where it resumes. */
+/* A run may begin with 8-bit inputs, end them, take a history of another length, other formats or another
+ * margin, where it resumes. */
 static void test_fp8_changes(void **state)
 {
     (void)state;
     const Layout *layout = &into[3];
-    Fp8Choice fp8 = { .recipe = FP8_DELAYED, .hybrid = true, .history = 4 }, longer = fp8, current = fp8;
+    Fp8Choice fp8 = { .recipe = FP8_DELAYED, .hybrid = true, .history = 4 }, longer = fp8, current = fp8, e4m3 = fp8, margin = fp8;
     static const char *with = "with-fp8", *without = "without-fp8";
     char one[512], two[512];
     snprintf(one, sizeof one, "%s/%s", scratch_folder(), with);
     snprintf(two, sizeof two, "%s/%s", scratch_folder(), without);
     longer.history = 7;
     current.recipe = FP8_CURRENT;
+    e4m3.hybrid = false;
+    margin.margin = 3;
     const struct { Fp8Choice fp8; const char *save, *load; bool scales_begin, history_empty; } row[] = {
         { { .recipe = FP8_NONE }, two, NULL, false, false }, { fp8, one, NULL, false, false },
         { { .recipe = FP8_NONE }, NULL, one, false, false }, { current, NULL, one, false, false },
         { fp8, NULL, one, false, false },                    { longer, NULL, one, false, true },
-        { fp8, NULL, two, true, true },
+        { fp8, NULL, two, true, true },                      { e4m3, NULL, one, false, false },
+        { margin, NULL, one, false, false },
     };
+    static const float times[sizeof row / sizeof *row][2] = { [4] = { 1, 1 }, [7] = { 1, 0x1p-7f }, [8] = { 0x1p-3f, 0x1p-3f } };
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         choice = (PrecisionChoice){ .mixed = MIXED_BF16, .fp8 = row[i].fp8 };
         Job job = job_of(MODEL_GPT, "cpu", layout, row[i].save ? 2 : 0, row[i].save, row[i].load);
         scales_begin = row[i].scales_begin, history_empty = row[i].history_empty;
+        memcpy(scales_times, times[i], sizeof scales_times);
         if (row[i].load && row[i].fp8.recipe == FP8_DELAYED) job.look = look_at_scales;
         job_run(&job);
         job.look  = NULL;
