@@ -284,6 +284,17 @@ static const char *type_of_run(const Trainer *t)
     return type == BF16 ? "bf16" : type == F16 ? "fp16" : type == F32 ? "fp32" : "double";
 }
 
+/* A number in BF16 has 8 bits: a change of less than half the last one is rounded away. */
+static void log_second_moment(const Trainer *t)
+{
+    const OptimizerSettings *s = &t->config->settings;
+    if (t->precision.state[1] != BF16 || s->stochastic || 1 - s->beta2 >= 0x1p-8) return;
+    log_line("--exp-avg-sq-dtype bf16 without --stochastic-rounding, --adam-beta2 %g: 1 - %g is less than "
+             "2^-8, so that second moments rounded to the nearest grow and hardly decrease; "
+             "--stochastic-rounding keeps their mean right, --adam-beta2 0.996 or less within 5 %%",
+             s->beta2, s->beta2);
+}
+
 static void log_setup(const Trainer *t)
 {
     MeshSize m = t->mesh.size;
@@ -304,6 +315,7 @@ static void log_setup(const Trainer *t)
     if (t->config->changed)
         log_line("resumes with other options than the checkpoint's: %s; the results differ from those of an "
                  "unchanged run", t->config->changed);
+    log_second_moment(t);
     log_epochs(t);
     log_repeated_samples(t);
     log_later_checkpoints(t);

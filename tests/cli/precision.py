@@ -38,8 +38,11 @@ def losses(folder, model, words):
     out = os.path.join(folder, "metrics.jsonl")
     if os.path.exists(out):
         os.remove(out)
-    run.jotun("train", "--data-path", os.path.join(folder, "text_text_document"), "--tokenizer", os.path.join(folder, "tokenizer.json"),
-              "--train-iters", STEPS, *MODEL, *model, *words.split(), "--metrics", out)
+    said = run.jotun("train", "--data-path", os.path.join(folder, "text_text_document"), "--tokenizer", os.path.join(folder, "tokenizer.json"),
+                     "--train-iters", STEPS, *MODEL, *model, *words.split(), "--metrics", out).stderr
+    grows = MOMENTS in words and "stochastic" not in words
+    if grows != ("--adam-beta2 0.999: 1 - 0.999 is less than 2^-8" in said):
+        sys.exit(f"{words}: the line of the second moment is wrong\n{said}")
     by_step = run.metrics(out)
     return [by_step[s] for s in sorted(by_step)]
 

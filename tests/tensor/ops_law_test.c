@@ -194,6 +194,33 @@ static void test_adamw_by_hand(void **state)
     fixture_reset();
 }
 
+/* 3,000 steps of Gaussian gradients: v, without its bias, is 1 in the mean. Rounded to the nearest it is 1.3, since a
+ * thousandth of a BF16 is less than half its last place, so that v never decreases. */
+static void test_second_moment_keeps_its_mean(void **state)
+{
+    enum { N = 1024, STEPS = 3000 };
+    static double normal[N];
+    StepState own = { .seed = 5, .factor = 1 };
+    Queue cpu;
+    (void)state;
+    assert_int_equal(queue_open(&cpu, "cpu", 1, &own), OK);
+    Tensor w = fixture_new(F32, false, DIMS(N)), g = fixture_new(F32, false, DIMS(N));
+    Tensor m = fixture_new(BF16, false, DIMS(N)), v = fixture_new(BF16, false, DIMS(N));
+    for (; own.step < STEPS; own.step++, own.updates++) {
+        random_normals(normal, 9, (uint64_t)(own.step * N), N);
+        dtype_convert(g.data, F32, normal, F64, N);
+        adamw(&cpu, (Adamw){ .w_N = w, .m_N = m, .v_N = v, .g_N = g, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8,
+                             .stochastic = true });
+    }
+    double sum = 0;
+    dtype_convert(normal, F64, v.data, BF16, N);
+    for (int i = 0; i < N; i++) sum += normal[i];
+    double mean = sum / N / (1 - pow(0.999, STEPS));
+    if (!(fabs(mean - 1) < 0.01)) fail_msg("the mean of v is %g", mean);
+    queue_close(&cpu);
+    fixture_reset();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +232,7 @@ int main(void)
         cmocka_unit_test(test_activations_by_hand),
         cmocka_unit_test(test_clip_by_hand),
         cmocka_unit_test(test_adamw_by_hand),
+        cmocka_unit_test(test_second_moment_keeps_its_mean),
     };
     step_state = (StepState){ .seed = 5, .step = 3, .gradient_scale = 1 };
     if (queue_open(&q, "ref", 1, &step_state) != OK) return 1;
