@@ -23,8 +23,9 @@ static void square_own(Trainer *t, const Bucket *k)
         .x_N = tensor_flat(own, k->shard_first - k->own_first, end - k->shard_first) });
 }
 
-/* A random key for each parameter and part of it, beyond the sites of dropout. A replicated parameter has the
- * same on all tp ranks, or their copies would part. */
+/* A random key for each parameter and each tp rank's part of it, beyond the sites of dropout; so random bits
+ * depend on the tp size, and on nothing else of the layout. A replicated parameter has the same key on all tp
+ * ranks, or their copies would part. */
 static uint64_t update_site(const Trainer *t, const Bucket *k, int p)
 {
     enum { PARAMS = 64 };
