@@ -73,9 +73,9 @@ CPU(fp8_amax, Fp8Amax)
 
 CPU(fp8_quantize, Fp8Quantize)
 {
+    WANT(a->scale_1, 1);
     Quantization z = { .q_TC = a->q_TC, .x_TC = a->x_TC, .scale = *flat(a->scale_1) };
     WANT(a->q_TC, a->x_TC.dim[0], a->x_TC.dim[1]);
-    WANT(a->scale_1, 1);
     if (tensor_present(a->amax_1)) WANT(a->amax_1, 1);
     quantize(q, &z, a->amax_1);
 }

@@ -142,6 +142,7 @@ CPU(matmul_residual_forward, MatmulResidualForward)
     WANT(a->residual_TK, T, K);
     if (tensor_present(a->bias_K)) WANT(a->bias_K, K);
     if (a->p > 0) WANT(a->dropout_index_i, T);
+    CHECK(T * K == 0 || a->y_TK.data != a->residual_TK.data, "y holds the product before residual is read");
     MatmulForward product = product_of(a);
     Gemm g = forward_product(&product);
     g.epilogue = (GemmEpilogue){ add_residual, &(Residual){ q, a }, false };

@@ -29,6 +29,8 @@ REF(matmul_activation_forward, MatmulActivationForward)
 /* y = residual + drop(x wT + bias) */
 REF(matmul_residual_forward, MatmulResidualForward)
 {
+    CHECK(tensor_count(a->y_TK) == 0 || a->y_TK.data != a->residual_TK.data,
+          "y holds the product before residual is read");
     ref_matmul_forward(q, &(MatmulForward){ .y_TK = a->y_TK, .x_TC = a->x_TC, .w_KC = a->w_KC });
     ref_dropout_forward(q, &(DropoutForward){ .y_TC = a->y_TK, .residual_TC = a->residual_TK, .x_TC = a->y_TK,
         .bias_C = a->bias_K, .dropout_index_i = a->dropout_index_i, .p = a->p, .site = a->site });
