@@ -32,13 +32,24 @@ static float float_of(uint16_t half)
 
 static float get(const void *at, int64_t i, Dtype type)
 {
-    return type == F32 ? ((const float *)at)[i] : float_of(((const uint16_t *)at)[i]);
+    float x;
+    if (type != F16) return type == F32 ? ((const float *)at)[i] : float_of(((const uint16_t *)at)[i]);
+    dtype_convert(&x, F32, (const uint16_t *)at + i, F16, 1);
+    return x;
 }
 
 static void put(void *at, int64_t i, Dtype type, float x)
 {
     if (type == F32) ((float *)at)[i] = x;
+    else if (type == F16) dtype_convert((uint16_t *)at + i, F16, &x, F32, 1);
     else ((uint16_t *)at)[i] = isnan(x) ? 0x7fc0 : half_of(x);
+}
+
+static float rounded(float x, Dtype type)
+{
+    float number;
+    put(&number, 0, type, x);
+    return get(&number, 0, type);
 }
 
 static size_t width(Dtype type) { return type == F32 ? 4 : 2; }
@@ -102,10 +113,13 @@ static void tell(const char *what, Size s, How how, int64_t i, int64_t j, double
 /* Calls body for every family that runs here, product and pair of types. */
 static void everywhere(void (*body)(How how))
 {
+    static const struct { Dtype input, output; } pair[] = { { F32, F32 }, { F32, BF16 }, { BF16, F32 }, { BF16, BF16 },
+                                                            { F32, F16 }, { F16, F32 }, { F16, F16 } };
+    enum { PAIRS = sizeof pair / sizeof *pair };
     for (KernelFamily family = KERNELS_AUTO + 1; family < KERNEL_FAMILIES; family++)
-        for (int c = 0; c < PRODUCTS * 4 && kernel_family_callable(family); c++)
-            body((How){ .family = family, .product = (Product)(c / 4), .input = c / 2 % 2 ? BF16 : F32,
-                        .output = c % 2 ? BF16 : F32, .threads = 3 });
+        for (int c = 0; c < PRODUCTS * PAIRS && kernel_family_callable(family); c++)
+            body((How){ .family = family, .product = (Product)(c / PAIRS), .input = pair[c % PAIRS].input,
+                        .output = pair[c % PAIRS].output, .threads = 3 });
 }
 
 /* Tails of every tile and block; more columns than a slab holds; more depth than a pass; nothing at all. */
@@ -127,7 +141,7 @@ static void whole_numbers_case(How how)
                     const float *first = how.add ? whole_y[n] + i * s.N : whole_y[n];
                     double product = exact[n][i * s.N + j] * (how.scaled ? 0.25 : 1);
                     float want = (float)(product + (how.add || how.bias ? (double)first[j] : 0));
-                    if (how.output == BF16) want = float_of(half_of(want));
+                    want = rounded(want, how.output);
                     float got = get(y, i * (s.N + GAP) + j, how.output);
                     if (got != want) tell("whole numbers", s, how, i, j, (double)got, (double)want);
                 }
@@ -170,7 +184,7 @@ static void near_case(How how)
                 sum += term, size += fabs(term);
             }
             double got = (double)get(y, i * (real.N + GAP) + j, how.output);
-            double bound = 1e-6 * size + (how.output == BF16 ? 0x1p-8 * fabs(sum) : 0);
+            double bound = 1e-6 * size + (how.output == BF16 ? 0x1p-8 : how.output == F16 ? 0x1p-11 : 0) * fabs(sum);
             if (!(fabs(got - sum) <= bound)) tell("real numbers", real, how, i, j, got, sum);
         }
     free(y);
