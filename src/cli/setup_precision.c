@@ -53,9 +53,9 @@ static Fp8Choice setup_fp8(const Options *o)
     if (o->fp8_format.value == CHOICE_fp8_format_none || o->command != FOR_TRAIN)
         return (Fp8Choice){ .recipe = FP8_NONE };
     return (Fp8Choice){ .recipe = fp8_recipe(o), .hybrid = fp8_hybrid(o),
-        .wide_weight_gradient = o->no_fp8_wgrad,
-        .wide_first = o->first_last_bf16 ? o->start_bf16 : 0,
-        .wide_last = o->first_last_bf16 ? o->end_bf16 : 0,
+        .bf16_weight_gradient = o->no_fp8_wgrad,
+        .bf16_first_layers = o->first_last_bf16 ? o->start_bf16 : 0,
+        .bf16_last_layers = o->first_last_bf16 ? o->end_bf16 : 0,
         .history = o->fp8_history, .most_recent = fp8_most_recent(o), .margin = (int)o->fp8_margin };
 }
 

@@ -36,7 +36,7 @@ static void scale_now(const ExecContext *ctx, Tensor scale_1, Tensor x, Dtype fo
     Tensor amax_1 = tensor_new(ctx->scratch, "fp8 amax", F32, 1);
     fill_zero(ctx->queue, (FillZero){ .y = amax_1 });
     fp8_amax(ctx->queue, (Fp8Amax){ .amax_1 = amax_1, .x_TC = x });
-    comm_all_reduce_max(ctx->fp8->parts, ctx->queue, amax_1, ctx->scratch);      /* <-> tp+cp: all-reduce */
+    comm_all_reduce_max(ctx->fp8->amax_comm, ctx->queue, amax_1, ctx->scratch);  /* <-> tp+cp: all-reduce */
     fp8_scale(ctx->queue, (Fp8Scale){ .scale_NK = tensor_view(scale_1, 1, 1),
         .amax_NK = tensor_view(amax_1, 1, 1), .format = format });
 }
@@ -148,7 +148,7 @@ void linear_backward_weight(const ExecContext *ctx, const BlockSave *save, Linea
                             Tensor dy_TK, Tensor x_TC)
 {
     size_t mark = arena_mark(ctx->scratch);
-    if (!is_fp8(save) || ctx->precision.fp8.wide_weight_gradient) {
+    if (!is_fp8(save) || ctx->precision.fp8.bf16_weight_gradient) {
         matmul_backward_weight(ctx->queue, (MatmulBackwardWeight){ .dw_KC = dw_KC, .dy_TK = dy_TK,
             .x_TC = x_TC });
         return;

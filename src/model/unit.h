@@ -38,7 +38,7 @@ typedef struct {
     Tensor  history;               /* [n, FP8_TENSORS, choice.history], of earlier steps: row fp8_scale */
     /* tp and cp: the ranks that hold parts of one tensor of a micro-batch. Current scaling takes the maximum
      * over them. */
-    Comm   *parts;
+    Comm   *amax_comm;
 } Fp8State;
 
 /* Of one block: [FP8_TENSORS] each. scale is absent where the maps are not of 8 bits, amax with current

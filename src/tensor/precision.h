@@ -16,8 +16,8 @@ typedef enum { FP8_NONE, FP8_DELAYED, FP8_CURRENT } Fp8Recipe;
 typedef struct {
     Fp8Recipe recipe;
     bool    hybrid;                            /* gradients in F8_E5M2; without it in F8_E4M3, as all else */
-    bool    wide_weight_gradient;              /* weight gradients from activations that are not rounded */
-    int64_t wide_first, wide_last;             /* so many blocks at either end have no 8-bit maps */
+    bool    bf16_weight_gradient;              /* weight gradients from activations that are not rounded */
+    int64_t bf16_first_layers, bf16_last_layers;         /* so many at either end have no 8-bit maps */
     /* delayed: steps of the history; the newest amax instead of the largest; a scale is 2^-margin smaller */
     int64_t history;
     bool    most_recent;
@@ -58,7 +58,8 @@ static inline Precision precision_make(Dtype compute, const PrecisionChoice *c)
 /* Whether the linear maps of a block, of `layers`, take 8-bit inputs. */
 static inline bool fp8_has_block(const Fp8Choice *fp8, int64_t layer, int64_t layers)
 {
-    return fp8->recipe != FP8_NONE && layer >= fp8->wide_first && layer < layers - fp8->wide_last;
+    return fp8->recipe != FP8_NONE && layer >= fp8->bf16_first_layers &&
+           layer < layers - fp8->bf16_last_layers;
 }
 
 static inline Precision precision_uniform(Dtype dtype)

@@ -38,7 +38,7 @@ static void rows_number(Trainer *t)
 void trainer_fp8_open(Trainer *t)
 {
     Arena *arena = &t->arena[ARENA_PERSISTENT];
-    t->fp8.parts = t->fp8_comm;
+    t->fp8.amax_comm = t->fp8_comm;
     if (!delayed(t)) return;
     rows_number(t);
     int64_t n = t->fp8.rows;

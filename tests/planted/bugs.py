@@ -44,7 +44,7 @@ BUGS = [
     ("delayed scales of a rank's own amax", "src/train/trainer_fp8.c",
      "comm_all_reduce_max(t->fp8_comm, &t->queue, amax,", "if (t->step < 0) comm_all_reduce_max(t->fp8_comm, &t->queue, amax,", "train.precision_test"),
     ("current scales of a rank's own part", "src/model/linear.c",
-     "comm_all_reduce_max(ctx->fp8->parts, ctx->queue, amax_1,", "if (!ctx->queue) comm_all_reduce_max(ctx->fp8->parts, ctx->queue, amax_1,", "train.precision_test"),
+     "comm_all_reduce_max(ctx->fp8->amax_comm, ctx->queue, amax_1,", "if (!ctx->queue) comm_all_reduce_max(ctx->fp8->amax_comm, ctx->queue, amax_1,", "train.precision_test"),
     ("an evaluation's amax in the history", "src/train/trainer_fp8.c",
      "if (t->fp8.rows > 0) fill_zero(", "if (t->fp8.rows < 0) fill_zero(", "train.evaluation_test"),
     ("a repeated forward without the scales of its last map", "src/model/block.c",

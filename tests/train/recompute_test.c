@@ -19,7 +19,7 @@ enum { MODES = sizeof modes / sizeof *modes, STEPS = 2 };
 static const Layout alone = { "one rank", 1, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B };
 
 static const Fp8Choice fp8[] = { { .recipe = FP8_CURRENT, .hybrid = true }, { .recipe = FP8_NONE },
-                                 { .recipe = FP8_DELAYED, .hybrid = true, .history = 2, .wide_first = 1 } };
+                                 { .recipe = FP8_DELAYED, .hybrid = true, .history = 2, .bf16_first_layers = 1 } };
 
 /* Of all gradients, weights, moments and scales of a rank; bytes of its activations. */
 typedef struct { uint64_t hash; size_t bytes; } Looked;
