@@ -34,9 +34,9 @@ QUICKSTART = ["--num-layers", "4", "--hidden-size", "128", "--num-attention-head
               "rope", "--micro-batch-size", "8", "--global-batch-size", "16"]
 
 
-def peak(jotun, kind):
-    """GFLOP/s of all cores."""
-    text = subprocess.run([jotun, "bench", "peak"], check=True, capture_output=True, text=True).stdout
+def peak(jotun, kind, kernels):
+    """GFLOP/s of all cores, with the instructions of a family of kernels."""
+    text = subprocess.run([jotun, "bench", "peak", "--kernels", kernels], check=True, capture_output=True, text=True).stdout
     rows = re.findall(r"^(\w+), GFLOP/s:.*?([\d.]+)$", text, re.M)
     return float(dict(rows).get(kind, dict(rows)["fp32"]))
 
@@ -85,12 +85,12 @@ def jotun_row(jotun, folder, data, row, steps, kernels):
     command = [jotun, "train", "--data-path", data, "--split", "1", "--lr", "1e-4", "--hidden-dropout", "0", "--attention-dropout", "0",
                "--eval-interval", "0", "--log-interval", "1", "--threads", str(CORES), "--kernels", kernels] + chosen
     steps = 40 * steps if row == "quickstart" else steps
-    limit = peak(jotun, kind)
+    limit = peak(jotun, kind, kernels)
     # a virtual machine's host may have to find memory for the first of two runs, which is not jotun's time
     first, small = min(finished(command + ["--train-iters", "1"]) for _ in range(2))
     touch = min(first_touch(small) for _ in range(2))
     _, memory = finished(command + ["--train-iters", str(steps + 2), "--metrics", metrics])
-    limit = (limit + peak(jotun, kind)) / 2
+    limit = (limit + peak(jotun, kind, kernels)) / 2
     timed = [json.loads(line) for line in open(metrics)][2:]
     rates = [step["tokens_per_second"] for step in timed]
     tokens, per_token = statistics.median(rates), timed[0]["model_flops_per_second_full"] / timed[0]["tokens_per_second"]
