@@ -17,22 +17,27 @@ static uint32_t families_run(int rank)
     return families;
 }
 
-static const char *consequence(KernelFamily now, KernelFamily before)
+/* Families round to bf16 and fp16 by instructions of their own, which treat the smallest numbers otherwise. */
+static const char *consequence(const Precision *p, KernelFamily now, KernelFamily before)
 {
-    return before == KERNELS_AUTO || !kernel_family_alike(now, before) ?
-           "the results differ in their last bits" : "in fp32 the results are the same to the bit";
+    bool narrow = p->param != F32 || p->message != F32 || p->state[0] != F32 || p->state[1] != F32;
+    if (before == KERNELS_AUTO || !kernel_family_alike(now, before) ||
+        (p->param == BF16 && kernel_family_has_pairs(now) != kernel_family_has_pairs(before)))
+        return "the results differ in their last bits";
+    return narrow ? "the results may differ in their last bits" : "in fp32 the results are the same to the bit";
 }
 
 /* Never silent, since it changes what the run computes. */
-static void log_change(const TrainConfig *config, KernelFamily now, KernelFamily before)
+static void log_change(const Trainer *t, KernelFamily now, KernelFamily before)
 {
+    const TrainConfig *config = t->config;
     const char *name = config->kernels_before;
     if (!name || strcmp(name, kernel_family_name(now)) == 0) return;
     const char *why = config->kernels ? "was given" :
                       before ? "is used, since not every rank's machine runs that" :
                                "is used, since this version does not have that";
     log_line("the checkpoint was computed by --kernels %s; --kernels %s %s: %s", name,
-             kernel_family_name(now), why, consequence(now, before));
+             kernel_family_name(now), why, consequence(&t->precision, now, before));
 }
 
 Status trainer_choose_kernels(Trainer *t)
@@ -56,6 +61,6 @@ Status trainer_choose_kernels(Trainer *t)
     while (!(all >> chosen & 1)) chosen++;
     if (all >> wanted & 1) chosen = wanted;
     t->queue.kernels = chosen;
-    if (t->mesh.rank == 0) log_change(config, chosen, before);
+    if (t->mesh.rank == 0) log_change(t, chosen, before);
     return OK;
 }

@@ -170,6 +170,13 @@ def kernels_kept(data, folder):
     if refused.returncode != 1 or f"--kernels {absent}: this machine does not have these instructions; every rank runs " not in refused.stderr:
         sys.exit(f"--kernels {absent} on another machine: exit code {refused.returncode}\n{refused.stderr}")
     changed = "the checkpoint was computed by --kernels portable; --kernels avx2 was given: the results differ in their last bits"
+    if all(f in open("/proc/cpuinfo").read() for f in ("avx2", "avx512bw")):
+        wide = os.path.join(folder, "avx512")
+        run.jotun(*arguments(data, 1, "--kernels", "avx512", "--save", wide))
+        for words, says in ([], "in fp32 the results are the same to the bit"), (["--bf16"], "the results may differ in their last bits"):
+            told = run.jotun(*arguments(data, 2, "--load", wide, "--kernels", "avx2", *words)).stderr
+            if f"--kernels avx2 was given: {says}" not in told:
+                sys.exit(f"a change of kernels with {words}:\n{told}")
     if "avx2" in open("/proc/cpuinfo").read():
         texts = {
             "train": lambda *more: run.jotun(*arguments(data, 3, "--load", out, *more)),
