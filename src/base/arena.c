@@ -93,8 +93,8 @@ Status arena_open_for(Arena *a, const char *name, size_t bytes, Team *team)
     if (!a->base) {
         a->size = 0;
         char text[24];
-        return fail(NO_MEMORY, "the system has no %s of memory for the arena `%s`, one of the memory areas"
-                    " of a rank", log_bytes(text, (double)bytes), name);
+        return fail(NO_MEMORY, "the system has no %s of memory for the %s part of a rank's memory",
+                    log_bytes(text, (double)bytes), name);
     }
     int64_t parts = (int64_t)((a->size + HUGE - 1) / HUGE);
     if (team) team_for(team, parts, 1, touch_part, a);

@@ -23,15 +23,17 @@ static Status measure(Peak *peak, KernelFamily family, int threads)
 static void show(const Peak peak[2], KernelFamily family, int threads)
 {
     char name[128];
+    int  columns = threads > 1 ? 2 : 1;
     printf("%s, %s kernels\n", peak_file_processor(name), kernel_family_name(family));
-    printf("threads                              %10d %10d\n", 1, threads);
-    printf("fp32, GFLOP/s: %-21s %10.1f %10.1f\n", burst_of(family, F32).name, peak[0].fp32 / 1e9,
-           peak[1].fp32 / 1e9);
-    if (peak[0].bf16 > 0)
-        printf("bf16, GFLOP/s: %-21s %10.1f %10.1f\n", burst_of(family, BF16).name, peak[0].bf16 / 1e9,
-               peak[1].bf16 / 1e9);
-    printf("%-36s %10.1f %10.1f\n", "memory copied, GB/s read and written", peak[0].copy / 1e9,
-           peak[1].copy / 1e9);
+    printf("%-36s %10d", "threads", 1);
+    if (threads > 1) printf(" %10d", threads);
+    printf("\nfp32, GFLOP/s: %-21s", burst_of(family, F32).name);
+    for (int i = 0; i < columns; i++) printf(" %10.1f", peak[i].fp32 / 1e9);
+    if (peak[0].bf16 > 0) printf("\nbf16, GFLOP/s: %-21s", burst_of(family, BF16).name);
+    for (int i = 0; i < columns && peak[0].bf16 > 0; i++) printf(" %10.1f", peak[i].bf16 / 1e9);
+    printf("\n%-36s", "memory copied, GB/s read and written");
+    for (int i = 0; i < columns; i++) printf(" %10.1f", peak[i].copy / 1e9);
+    printf("\n");
 }
 
 static Status bench_peak(const Options *o)
@@ -44,6 +46,9 @@ static Status bench_peak(const Options *o)
     uint32_t runs = 0;
     for (KernelFamily f = KERNELS_AUTO + 1; f < KERNEL_FAMILIES; f++)
         if (kernel_family_runs(f)) runs |= 1u << f;
+    if (family == KERNELS_AUTO || family == KERNELS_EMULATED)
+        return fail(BAD_OPTION, "--kernels %s is not known; give auto or one of %s", o->bench_kernels,
+                    kernel_family_list(list, runs));
     if (!(runs >> family & 1))
         return fail(BAD_OPTION, "--kernels %s: this machine does not have these instructions; it has those "
                     "of %s", o->bench_kernels, kernel_family_list(list, runs));
@@ -51,11 +56,10 @@ static Status bench_peak(const Options *o)
         return fail(BAD_OPTION, "--threads %d are more than the %d cores that this process may use; give %d "
                     "or fewer", threads, team_cores(), team_cores());
     TRY(measure(&peak[0], family, 1));
-    peak[1] = peak[0];
     if (threads > 1) TRY(measure(&peak[1], family, threads));
     show(peak, family, threads);
     TRY(peak_file_keep(&peak[0], family, 1));
-    TRY(peak_file_keep(&peak[1], family, threads));
+    if (threads > 1) TRY(peak_file_keep(&peak[1], family, threads));
     TRY(peak_file_path(path));
     printf("kept in %s\n", path);
     return OK;

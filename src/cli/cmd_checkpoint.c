@@ -57,7 +57,10 @@ static Status info(const char *dir)
     printf("directory  %s\n", folder);
     printf("step       %" PRId64 "\nsamples    %" PRId64 "\nupdates    %" PRId64 "\nseed       %" PRIu64 "\n",
            m.state.step, m.state.samples, m.state.updates, m.state.seed);
-    printf("tensors    %d in %d files, %s\noptions\n", m.tensors, m.files, log_bytes(bytes, sum));
+    if (m.kernels) printf("kernels    %s\n", m.kernels);
+    if (m.state.loss_scale.scale > 0) printf("loss scale %g\n", m.state.loss_scale.scale);
+    printf("tensors    %d in %d files, %s\noptions    as the run was given them\n", m.tensors, m.files,
+           log_bytes(bytes, sum));
     options_list(m.options);
     printf("\n");
     tensors_list(&m);

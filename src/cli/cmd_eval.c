@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "base/file.h"
+#include "base/log.h"
 #include "base/random.h"
 #include "cli/command.h"
 #include "cli/setup.h"
@@ -26,9 +27,15 @@ static void show_value(const char *key, double value)
     else                 printf(",\"%s\":null", key);                   /* JSON has no infinity */
 }
 
+/* NULL: the device has one family */
+static const char *kernels_of(const Trainer *t)
+{
+    return t->queue.backend == &cpu_backend ? kernel_family_name(t->queue.kernels) : NULL;
+}
+
 /* loss: nats per token. Models with different tokenizers can only be compared per byte, because their tokens
  * have different lengths. */
-static void show(const Task *task, double loss)
+static void show(const Task *task, const Trainer *t, int64_t step, double loss)
 {
     int64_t tokens = task->count - 1;
     double  byte = loss * (double)tokens / (double)task->bytes;
@@ -41,6 +48,8 @@ static void show(const Task *task, double loss)
         show_value("bits_per_byte", byte / log(2));
         show_value("perplexity_per_byte", exp(byte));
     }
+    printf(",\"step\":%lld,\"type\":\"%s\"", (long long)step, train_config_type(t->config));
+    if (kernels_of(t)) printf(",\"kernels\":\"%s\"", kernels_of(t));
     printf("}\n");
 }
 
@@ -55,12 +64,16 @@ static Status evaluate(Trainer *t, const Task *task)
     watchdog_work(t->world, "loading");
     TRY(trainer_load(t, path));
     watchdog_work(t->world, NULL);
+    if (t->mesh.rank == 0)
+        log_line("evaluates step %lld of %s; %s%s%s%s", (long long)state.step, path,
+                 train_config_type(t->config), kernels_of(t) ? ", " : "", kernels_of(t) ? kernels_of(t) : "",
+                 kernels_of(t) ? " kernels" : "");
     Windows w = { .ids = task->ids, .count = task->count, .config = trainer_loader_config(t) };
     double loss = trainer_evaluate(t, windows_steps(&w), fill, &w);
     /* The loss is all-reduced, so that every rank takes this branch or none does. */
     if (!isfinite(loss))
         return fail(BAD_FILE, "%s gives a loss that is not finite; its weights are broken", path);
-    if (t->mesh.rank == 0) show(task, loss);
+    if (t->mesh.rank == 0) show(task, t, state.step, loss);
     return OK;
 }
 

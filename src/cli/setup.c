@@ -357,6 +357,7 @@ static Status find_checkpoint(Options *o)
     TokenizerRecord tokenizer = facts.state.tokenizer;
     o->checkpoint.path    = options_hold(o, path);
     o->checkpoint.options = options_hold(o, facts.state.options);
+    o->checkpoint.loss_scale = facts.state.loss_scale.scale;
     if (facts.state.kernels) o->checkpoint.kernels = options_hold(o, facts.state.kernels);
     if (tokenizer.fingerprint) {
         o->checkpoint.tokenizer   = options_hold(o, tokenizer.name);
@@ -389,6 +390,16 @@ Status setup_values(Options *o)
     return options_derive(o);
 }
 
+/* The dynamic loss scale is saved, so that the one to begin with is of new runs alone. */
+static void note_initial_loss_scale(const Options *o)
+{
+    char typed[256];
+    bool kept = o->fp16 && !(o->loss_scale > 0) && o->checkpoint.loss_scale > 0;
+    if (kept && options_typed_by_person(o, OPTION_initial_loss_scale))
+        log_line("%s is ignored: the run resumes with the loss scale of its checkpoint, %g",
+                 options_typed(typed, sizeof typed, o, OPTION_initial_loss_scale), o->checkpoint.loss_scale);
+}
+
 /* A run resumes with the model that it began with. */
 static Status judge_with_checkpoint(Options *o)
 {
@@ -396,6 +407,7 @@ static Status judge_with_checkpoint(Options *o)
     const char *change = o->checkpoint.change;
     if (!o->checkpoint.path) return OK;
     TRY(options_match_json(o, o->checkpoint.options, o->checkpoint.path));
+    note_initial_loss_scale(o);
     if (!change) return OK;
     snprintf(all, sizeof all, "%s%s%s", o->changed ? o->changed : "", o->changed ? "; " : "", change);
     o->changed = options_hold(o, all);

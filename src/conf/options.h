@@ -126,6 +126,7 @@ typedef struct Options {
     OptionSource source[OPTIONS];
     CommandSet   command;              /* one FOR_... */
     unsigned     dialects;             /* DIALECT_... bits (conf/rows.h): whose names are understood */
+    bool         sums_fp32;            /* Megatron-LM's --accumulate-allreduce-grads-in-fp32 was given */
     TextList     words;                /* positional arguments, in order */
     const char  *changed;              /* what a resumed run changes (options_match_json); NULL: nothing */
     /* Of the checkpoint that --load means, which is looked for once; NULL: there is none, or it has none. */
@@ -133,6 +134,7 @@ typedef struct Options {
         const char *path, *options;        /* its step directory; its options as one JSON object */
         const char *tokenizer, *fingerprint, *change;   /* change: that of the tokenizer in a resumed run */
         const char *kernels;               /* family of kernels that computed its steps */
+        double      loss_scale;            /* of its next step; 0: it has none */
     } checkpoint;
     void        *held;                 /* memory of texts: options_close */
 } Options;

@@ -63,7 +63,10 @@ static Status dialect_apply(Options *o, const Dialect *row, const char *value, O
     case VERB_REFUSE_FLAG:
         if (row->verb == VERB_REFUSE_FLAG && is_false(value)) return OK;         /* it asks for nothing */
         return fail(BAD_OPTION, "%s of %s is refused: %s; %s", source.name, whose(row), row->text, row->cure);
-    case VERB_IGNORED: log_line("%s of %s is ignored: %s", source.name, whose(row), row->text); break;
+    case VERB_IGNORED:
+        if (!strcmp(row->name, "accumulate-allreduce-grads-in-fp32")) o->sums_fp32 = true;
+        log_line("%s of %s is ignored: %s", source.name, whose(row), row->text);
+        break;
     case VERB_SUGGEST:
     case VERB_MISSING: break;
     }

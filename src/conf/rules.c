@@ -217,6 +217,21 @@ int option_recompute_module(const char *word)
     return -1;
 }
 
+/* A module that is named again, or is a part of another one, adds nothing. */
+static void log_idle_modules(const Options *o)
+{
+    const TextList *list = &o->recompute_modules;
+    for (int i = 0; i < list->count; i++)
+        for (int j = 0; j < list->count; j++) {
+            bool part = !strcmp(list->text[i], "mlp_act") && !strcmp(list->text[j], "mlp");
+            bool again = j < i && !strcmp(list->text[i], list->text[j]);
+            if (!part && !again) continue;
+            log_line("%s %s is ignored: it is %s", NAMED(OPTION_recompute_modules), list->text[i],
+                     again ? "given twice" : "a part of mlp");
+            break;
+        }
+}
+
 /* Megatron-LM's modules that a dense transformer does not have are refused with the reason. */
 static Status rule_recompute(const Options *o)
 {
@@ -228,7 +243,18 @@ static Status rule_recompute(const Options *o)
                         NAMED(OPTION_recompute_modules), word,
                         experts ? "mixture of experts is not built yet" : "a layer has no such module");
     }
-    return OK;
+    log_idle_modules(o);
+    if (o->recompute_granularity.value != CHOICE_recompute_granularity_full) {
+        if (options_typed_by_person(o, OPTION_recompute_method) && !option_asked(o, OPTION_recompute_method))
+            log_line("%s is ignored: it has no effect without --recompute-granularity full",
+                     TYPED(OPTION_recompute_method));
+        return OK;
+    }
+    bool    virtual = o->layers_per_chunk > 0;
+    int64_t most = virtual ? o->layers_per_chunk : o->layers / o->pipeline_parallel;
+    if (o->recompute_layers <= most) return OK;
+    return fail(BAD_OPTION, "%s is more than the layers of a %s; give %" PRId64 " or less",
+                TYPED(OPTION_recompute_layers), virtual ? "virtual pipeline stage" : "pipeline stage", most);
 }
 
 /* What ZeRO shards is shared by the ranks that hold the same weights. */
@@ -241,6 +267,9 @@ static Status rule_zero(const Options *o)
 
 static Status rule_grad_reduce(const Options *o)
 {
+    if (o->grad_reduce_in_bf16 && o->sums_fp32)
+        return fail(BAD_OPTION, "%s and --accumulate-allreduce-grads-in-fp32 of Megatron-LM are two types of "
+                    "the same sums; leave one out", TYPED(OPTION_grad_reduce_in_bf16));
     if (!o->grad_reduce_in_bf16 || options_data_parallel(o) * o->context_parallel > 1) return OK;
     log_line("%s changes nothing on one data-parallel rank, which sends no gradients",
              TYPED(OPTION_grad_reduce_in_bf16));
@@ -265,10 +294,15 @@ static Status rule_precision(const Options *o)
     return OK;
 }
 
-/* Layers in BF16 at both ends leave some for 8-bit inputs. */
+/* Layers in BF16 at both ends leave some for 8-bit inputs, and are more than none. */
 static Status rule_fp8(const Options *o)
 {
-    if (!o->first_last_bf16 || o->start_bf16 + o->end_bf16 < o->layers) return OK;
+    if (!o->first_last_bf16 || o->fp8_format.value == CHOICE_fp8_format_none) return OK;
+    if (o->start_bf16 + o->end_bf16 == 0)
+        return fail(BAD_OPTION, "%s leaves no layer in BF16 with %s and %s; give 1 or more of one of them, "
+                    "or leave it out", TYPED(OPTION_first_last_bf16), TYPED(OPTION_start_bf16),
+                    TYPED(OPTION_end_bf16));
+    if (o->start_bf16 + o->end_bf16 < o->layers) return OK;
     return fail(BAD_OPTION, "%s and %s leave none of %s for %s; give fewer layers in BF16, or --fp8-format "
                 "none", NAMED(OPTION_start_bf16), NAMED(OPTION_end_bf16), TYPED(OPTION_layers),
                 TYPED(OPTION_fp8_format));

@@ -133,6 +133,15 @@ typedef struct {
     char           was[256], changed[800];
 } CheckpointComparison;
 
+static void note_change(CheckpointComparison *m, const char *now, const char *was, const char *keeps)
+{
+    size_t used = strlen(m->changed), left = sizeof m->changed - MORE - used;
+    int bytes = snprintf(m->changed + used, left, "%s%s, was %s%s", used ? "; " : "", now, was, keeps);
+    if ((size_t)bytes < left) return;
+    m->changed[used] = 0;
+    m->more++;
+}
+
 /* A FOR_SHAPE option must be the same; the difference is reported once, at the end. A FOR_SAME_RUN option may
  * change, and the changes are listed in one line, which is logged when the run has started. One that is
  * derived from an option that may change, like lr-decay-iters from train-iters, is kept only where it is
@@ -144,12 +153,7 @@ static void note_difference(CheckpointComparison *m, OptionIndex option, const c
     if (option_taken(option, FOR_SAME_RUN)) {
         if (o->source[option].kind == SOURCE_DERIVED)
             snprintf(keeps, sizeof keeps, " (--%s %s keeps that)", option_rows[option].name, was);
-        size_t used = strlen(m->changed), left = sizeof m->changed - MORE - used;
-        int bytes = snprintf(m->changed + used, left, "%s%s, was %s%s", used ? "; " : "",
-                             options_typed(said, sizeof said, o, option), was, keeps);
-        if ((size_t)bytes < left) return;
-        m->changed[used] = 0;
-        m->more++;
+        note_change(m, options_typed(said, sizeof said, o, option), was, keeps);
     } else if (m->wrong < 0 || o->source[option].kind > o->source[m->wrong].kind) {
         m->wrong = option;
         snprintf(m->was, sizeof m->was, "%.255s", was);
@@ -186,6 +190,20 @@ static Status match_value(CheckpointComparison *m, OptionIndex option, const jso
     return status;
 }
 
+/* A dynamic loss scale is no --loss-scale, so that the change from or to a constant one has no second
+ * value. */
+static void match_loss_scale(CheckpointComparison *m, const json_t *saved)
+{
+    char said[512], was[64];
+    const json_t *value = json_object_get(saved, option_rows[OPTION_loss_scale].name);
+    bool constant = m->o->loss_scale > 0;
+    if (!m->o->fp16 || !json_is_true(json_object_get(saved, option_rows[OPTION_fp16].name))) return;
+    snprintf(was, sizeof was, "--loss-scale %g", json_number_value(value));
+    if (constant && !value)
+        note_change(m, options_typed(said, sizeof said, m->o, OPTION_loss_scale), "dynamic", "");
+    if (!constant && value) note_change(m, "a dynamic loss scale", was, "");
+}
+
 /* The way out depends on who gave the value: what a person typed can be left out, a default cannot. */
 static Status refuse_other_model(const CheckpointComparison *m)
 {
@@ -205,6 +223,7 @@ Status options_match_json(Options *o, const char *json, const char *path)
     Status status = json_is_object(object) ? OK
                   : fail(BAD_FILE, "%s: its options are not a JSON object", path);
     for (int i = 0; i < OPTIONS && status == OK; i++) status = match_value(&m, i, object);
+    if (status == OK) match_loss_scale(&m, object);
     json_decref(object);
     size_t used = strlen(m.changed);
     if (m.more)

@@ -256,6 +256,7 @@ static void show_indices(const TrainConfig *config)
 Status memory_show(const TrainConfig *config, int world, bool verbose)
 {
     printf("parameters       %lld\n", (long long)model_parameters(&config->model));
+    printf("type             %s\n", train_config_type(config));
     printf("model flops      %.6g per token, attention in full; %.6g causal\n",
         model_flops(&config->model, false), model_flops(&config->model, true));
     printf("tokens per step  %lld\n", (long long)trainer_step_tokens(config));

@@ -276,14 +276,6 @@ static void log_later_checkpoints(const Trainer *t)
              t->config->save);
 }
 
-/* Of weights and activations; the family of kernels does not tell: avx512-bf16 computes fp32 as well. */
-static const char *type_of_run(const Trainer *t)
-{
-    Dtype type = t->precision.param;
-    if (t->precision.fp8.recipe != FP8_NONE) return "bf16 with fp8 inputs";
-    return type == BF16 ? "bf16" : type == F16 ? "fp16" : type == F32 ? "fp32" : "double";
-}
-
 /* A number in BF16 has 8 bits: a change of less than half the last one is rounded away. */
 static void log_second_moment(const Trainer *t)
 {
@@ -306,8 +298,8 @@ static void log_setup(const Trainer *t)
              "device %s, %s, %s%s%d thread%s per rank",
              (long long)model_parameters(&t->config->model), t->mesh.world, t->mesh.world == 1 ? "" : "s",
              m.tp, m.cp, m.dp, m.pp, t->config->zero, log_bytes(text, bytes), t->config->device,
-             type_of_run(t), cpu ? kernel_family_name(t->queue.kernels) : "", cpu ? " kernels, " : "",
-             t->config->threads, t->config->threads == 1 ? "" : "s");
+             train_config_type(t->config), cpu ? kernel_family_name(t->queue.kernels) : "",
+             cpu ? " kernels, " : "", t->config->threads, t->config->threads == 1 ? "" : "s");
     if (t->config->verbose)
         log_line("%s of this process lie in huge pages, which are asked for its arenas; the system gives "
                  "them as /sys/kernel/mm/transparent_hugepage/enabled says",
@@ -356,6 +348,7 @@ static Status run(Trainer *t)
         int64_t first = t->step;
         status = steps(t, &report, &profile, *loaded != 0);
         if (status == OK && t->step > first) compare_with_dry_run(t);
+        if (status == OK) report_untrained(&report, t);
         status = report_close(&report, status);     /* rank 0 may fail alone: no collective follows */
     }
     profile_close(&profile, t);

@@ -51,6 +51,9 @@ static void key_of(char key[256], KernelFamily family, int threads)
     snprintf(key, 256, "%s\t%s\t%d\t", peak_file_processor(name), kernel_family_name(family), threads);
 }
 
+/* FLOP/s that a machine may have: from 1 MFLOP/s to 1e9 GFLOP/s. A line of other values is measured again. */
+static bool credible(double flops) { return flops >= 1e6 && flops <= 1e18; }
+
 bool peak_file_find(Peak *peak, KernelFamily family, int threads)
 {
     char path[1024], key[256], line[512];
@@ -60,7 +63,7 @@ bool peak_file_find(Peak *peak, KernelFamily family, int threads)
     while (file && !found && fgets(line, sizeof line, file))
         found = strncmp(line, key, strlen(key)) == 0 &&
                 sscanf(line + strlen(key), "%lf %lf %lf", &peak->fp32, &peak->bf16, &peak->copy) == 3 &&
-                peak->fp32 > 0 && peak->bf16 >= 0 && peak->copy >= 0;
+                credible(peak->fp32) && (peak->bf16 == 0 || credible(peak->bf16)) && peak->copy >= 0;
     if (file) fclose(file);
     return found;
 }

@@ -175,7 +175,7 @@ static void metrics_step(Report *report, int64_t step, double lr, double seconds
 static void progress_step(Report *report, int64_t step, int64_t samples, double lr, StepReport r)
 {
     const TrainConfig *config = report->config;
-    char   left[24], memory[24], share[64] = "";
+    char   left[24], memory[24], share[64] = "", scale[80] = "";
     double speed        = (double)(report->steps * trainer_step_tokens(config)) / report->seconds;
     double seconds      = (double)(report->step_at - report->started_at) * 1e-9;
     double step_seconds = seconds / (double)(step - report->first_step);
@@ -183,10 +183,13 @@ static void progress_step(Report *report, int64_t step, int64_t samples, double 
     if (report->peak > 0)
         snprintf(share, sizeof share, "  MFU %.1f %% (causal %.1f %%)", 100 * mfu(report, speed, false),
                  100 * mfu(report, speed, true));
-    log_progress("step %lld/%lld  %s left  loss %.4f  %.0f tokens/s  lr %.2e  grad %.3f  %lld samples  "
+    if (r.loss_scale > 0)
+        snprintf(scale, sizeof scale, "  loss scale %g  %lld skipped", r.loss_scale,
+                 (long long)(report->steps - report->averaged));
+    log_progress("step %lld/%lld  %s left  loss %.4f  %.0f tokens/s  lr %.2e  grad %.3f%s  %lld samples  "
                  "data %.1f ms  %.1f GFLOP/s%s  %s", (long long)step, (long long)config->steps,
                  log_time(left, step_seconds * (double)(config->steps - step)), unsigned_nan(loss), speed, lr,
-                 unsigned_nan(r.norm), (long long)samples, 1e3 * r.waited,
+                 unsigned_nan(r.norm), scale, (long long)samples, 1e3 * r.waited,
                  1e-9 * speed * model_flops(&config->model, false), share,
                  log_bytes(memory, memory_in_use()));
     report->losses   = report->seconds = 0;
@@ -206,6 +209,7 @@ void report_step(Report *report, int64_t step, int64_t samples, double lr, StepR
         report->losses += r.loss;
         report->averaged++;
     } else {
+        report->skipped++;
         log_progress_end();
         if (r.overflow)
             log_line("step %lld: gradients overflow at loss scale %g; the step is skipped and the weights "
@@ -216,6 +220,27 @@ void report_step(Report *report, int64_t step, int64_t samples, double lr, StepR
     }
     metrics_step(report, step, lr, seconds, r, progress);
     if (progress) progress_step(report, step, samples, lr, r);
+}
+
+/* A run that trained nothing must not look like one that did. */
+void report_untrained(const Report *report, const Trainer *t)
+{
+    double scale = t->step_state.loss.scale, lower = scale < 65536 ? scale : 65536;
+    long long steps = t->step - report->first_step;
+    const char *were = steps == 1 ? " was" : "s were";
+    if (!report->prints || steps == 0 || report->skipped < steps) return;
+    log_progress_end();
+    if (t->config->scaling.dynamic)
+        log_line("warning: the weights are untrained by this run: all its %lld step%s skipped, and the "
+                 "loss scale is now %g; give more steps, or begin with --initial-loss-scale %g", steps, were,
+                 scale, lower);
+    else if (scale > 0)
+        log_line("warning: the weights are untrained by this run: all its %lld step%s skipped; give a "
+                 "--loss-scale below %g, or none, so that it is dynamic", steps, were, scale);
+    else
+        log_line("warning: the weights are untrained by this run: all its %lld step%s skipped, since no "
+                 "loss and gradient norm was finite; give a smaller --init-method-std, or an earlier "
+                 "checkpoint as --load", steps, were);
 }
 
 void report_pause(Report *report)

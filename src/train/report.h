@@ -19,6 +19,7 @@ typedef struct {
      * `steps` and their seconds */
     double  losses, seconds;
     int64_t averaged, steps;
+    int64_t skipped;                  /* steps of the run that were skipped */
 } Report;
 
 /* Opens --metrics for appending and finds the peak: what `jotun bench peak` has kept, else a measurement of
@@ -29,6 +30,8 @@ Status report_close(Report *report, Status status);
 /* One JSON line, and at --log-interval a progress line, whose loss and speed are means over the steps since
  * the last one. samples: the number of training samples taken up to this step. */
 void   report_step (Report *report, int64_t step, int64_t samples, double lr, StepReport r);
+/* At the end of a run: a warning where each of its steps was skipped. */
+void   report_untrained(const Report *report, const Trainer *trainer);
 /* The time since the last step belongs to an evaluation or a checkpoint, and not to the next step's
  * throughput. */
 void   report_pause(Report *report);

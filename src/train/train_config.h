@@ -77,6 +77,8 @@ typedef struct {
 int64_t train_config_samples(const TrainConfig *config, SplitKind kind);
 /* What datasets_open takes: rules, --split, samples of each split. The strings are the configuration's. */
 DatasetsPlan train_config_datasets(const TrainConfig *config);
+/* The type of weights and activations: "fp32", "bf16 with fp8 inputs". */
+const char *train_config_type(const TrainConfig *config);
 /* Whether the run reads the split: the test split only where it has token files of its own. */
 bool    train_config_takes(const TrainConfig *config, SplitKind kind);
 #endif

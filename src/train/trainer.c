@@ -10,6 +10,15 @@ static const char *const arena_names[ARENAS] = {
 
 int64_t trainer_step_tokens(const TrainConfig *config) { return config->global * config->model.sequence; }
 
+/* The family of kernels does not tell: avx512-bf16 computes fp32 as well. */
+const char *train_config_type(const TrainConfig *config)
+{
+    const PrecisionChoice *choice = &config->precision;
+    if (choice->fp8.recipe != FP8_NONE) return "bf16 with fp8 inputs";
+    if (choice->mixed != MIXED_NONE) return choice->mixed == MIXED_BF16 ? "bf16" : "fp16";
+    return strcmp(config->device, "ref") == 0 ? "double" : "fp32";
+}
+
 /* The tied communicator joins the first and the last stage, which both hold the tied token embedding. */
 static Status open_comms(Trainer *t)
 {

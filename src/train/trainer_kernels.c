@@ -17,14 +17,15 @@ static uint32_t families_run(int rank)
     return families;
 }
 
-/* Families round to bf16 and fp16 by instructions of their own, which treat the smallest numbers otherwise. */
+/* The families' own instructions for bf16 and fp16 do not treat the smallest numbers alike. */
 static const char *consequence(const Precision *p, KernelFamily now, KernelFamily before)
 {
     bool narrow = p->param != F32 || p->message != F32 || p->state[0] != F32 || p->state[1] != F32;
     if (before == KERNELS_AUTO || !kernel_family_alike(now, before) ||
         (p->param == BF16 && kernel_family_has_pairs(now) != kernel_family_has_pairs(before)))
         return "the results differ in their last bits";
-    return narrow ? "the results may differ in their last bits" : "in fp32 the results are the same to the bit";
+    return narrow ? "the results may differ in their last bits"
+                  : "in fp32 the results are the same to the bit";
 }
 
 /* Never silent, since it changes what the run computes. */

@@ -138,7 +138,7 @@ static void no_memory_is_a_status(void **state)
     (void)state;
     Arena a;
     assert_int_equal(arena_open(&a, "forever", (size_t)1 << 60), NO_MEMORY);
-    assert_string_equal(fail_text(), "the system has no 1.0 EiB of memory for the arena `forever`, one of the memory areas of a rank");
+    assert_string_equal(fail_text(), "the system has no 1.0 EiB of memory for the forever part of a rank's memory");
     arena_close(&a);
     assert_int_equal(arena_open(&a, "forever", SIZE_MAX), NO_MEMORY);
 }

@@ -65,6 +65,15 @@ def without_effect():
         expect(0, f"{option} {value} is ignored: it has no effect beside --loss-scale X", "config", "--fp16", "--loss-scale", 128, option, value)
         expect(0, f"{option} {value} is ignored: it has no effect without --fp16", "config", option, value)
         expect(0, "", "config", "--fp16", option, value, never="is ignored")
+    fp8 = ["config", "--bf16", "--fp8-format", "hybrid"]
+    expect(0, "--fp8-amax-compute-algo max is ignored: it has no effect without --fp8-amax-history-len 2 or more", *fp8, "--fp8-amax-compute-algo", "max")
+    expect(0, "--fp8-amax-history-len 9 is ignored: it has no effect without --fp8-amax-compute-algo max", *fp8, "--fp8-amax-history-len", 9)
+    expect(0, "", *fp8, "--fp8-amax-history-len", 9, "--fp8-amax-compute-algo", "max", never="is ignored")
+    expect(0, "--recompute-method uniform is ignored: it has no effect without --recompute-granularity full", "config", "--recompute-method", "uniform")
+    modules = ["config", "--recompute-granularity", "selective", "--recompute-modules"]
+    expect(0, "--recompute-modules mlp_act is ignored: it is a part of mlp", *modules, "mlp_act", "mlp")
+    expect(0, "--recompute-modules mlp is ignored: it is given twice", *modules, "mlp", "mlp")
+    expect(0, "", *modules, "core_attn", "layernorm", "mlp", never="is ignored")
     expect(0, "--grad-reduce-in-bf16 changes nothing on one data-parallel rank, which sends no gradients", "config", "--grad-reduce-in-bf16")
     expect(0, "", "config", "--grad-reduce-in-bf16", "--ranks", 2, never="changes nothing")
     expect(1, "--final-epoch-cut 0.95 has no effect without --data-order megatron or megatron-deepspeed; give that too, or leave it out",
@@ -126,7 +135,7 @@ def tokenizer_that_was_not_named(data):
 
 
 def memory_that_is_not_there(data):
-    expect(3, "one of the memory areas of a rank; a smaller --micro-batch-size, --seq-length or model, or more ranks", "train", "--data-path", data, "--train-iters", 1,
+    expect(3, " part of a rank's memory; a smaller --micro-batch-size, --seq-length or model, or more ranks", "train", "--data-path", data, "--train-iters", 1,
            "--seq-length", 16, "--num-layers", 65536, "--num-attention-heads", 4, "--hidden-size", 64, "--ffn-hidden-size", 4194304)
 
 

@@ -83,8 +83,8 @@ def speed_told(data, folder):
     told = run.jotun("bench", "peak", "--threads", 1, env=env).stdout
     kept = open(os.path.join(cache, "jotun", "peak")).read()
     family, threads, fp32 = kept.split("\t")[1:4]
-    printed = re.search(r"fp32, GFLOP/s: .* ([0-9.]+) +([0-9.]+)\n", told)
-    if f"{family} kernels" not in told or threads != "1" or kept.count("\n") != 1 or abs(float(fp32) / 1e9 - float(printed[2])) > 1e-3 * float(printed[2]):
+    printed = re.search(r"fp32, GFLOP/s: \S.* ([0-9.]+)\n", told)
+    if f"{family} kernels" not in told or threads != "1" or kept.count("\n") != 1 or abs(float(fp32) / 1e9 - float(printed[1])) > 1e-3 * float(printed[1]) or not re.search(r"^threads +1$", told, re.M):
         sys.exit(f"bench peak prints\n{told}and keeps\n{kept}")
     with open(os.path.join(cache, "jotun", "peak"), "w") as file:
         file.write("a line of another version\n" + kept.replace(fp32, "2e12"))
@@ -109,6 +109,13 @@ def speed_told(data, folder):
         bf16 = re.search(r"MFU is a share of ([0-9.]+) GFLOP/s, the bf16 peak of 1 thread ", told)
         if not bf16 or abs(1e9 * float(bf16[1]) - float(kept.split("\t")[4])) > 1e8:
             sys.exit(f"a run in bf16 is compared with another peak than {kept}{told}")
+    with open(os.path.join(cache, "jotun", "peak"), "w") as file:
+        file.write(kept.replace(fp32, "9e5"))
+    if "measured in 40 ms" not in run.jotun(*arguments(data, 1), env=env).stderr:
+        sys.exit("a peak below 1 MFLOP/s is taken from the cache")
+    done = run.jotun("bench", "peak", "--kernels", "foo", env=env, check=False)
+    if done.returncode != 1 or "--kernels foo is not known; give auto or one of " not in done.stderr:
+        sys.exit(f"bench peak --kernels foo: {done.stderr}")
     os.remove(os.path.join(cache, "jotun", "peak"))
     if not re.search(r"MFU is a share of [0-9.]+ GFLOP/s, .* measured in 40 ms; jotun bench peak ", run.jotun(*arguments(data, 1), env=env).stderr):
         sys.exit("a run without a peak in the cache measures none")
@@ -162,6 +169,12 @@ def kernels_kept(data, folder):
     again = run.jotun(*arguments(data, 3, "--load", out)).stderr
     if "device cpu, fp32, portable kernels, 1 thread" not in again or "--kernels" in again:
         sys.exit(f"a run that resumes one of --kernels portable:\n{again}")
+    if "\nkernels    portable\n" not in run.jotun("checkpoint", "info", out).stdout:
+        sys.exit("checkpoint info does not show the kernels")
+    done = run.jotun("eval", "perplexity", "--load", out, "--data-path", data)
+    shown = json.loads(done.stdout)
+    if [shown[key] for key in ("step", "type", "kernels")] != [2, "fp32", "portable"] or "jotun: evaluates step 2 of " not in done.stderr or "; fp32, portable kernels" not in done.stderr:
+        sys.exit(f"an evaluation does not tell what it evaluates: {done.stdout}{done.stderr}")
     narrow = run.jotun(*arguments(data, 1, "--bf16", "--kernels", "portable")).stderr
     if "device cpu, bf16, portable kernels, 1 thread" not in narrow:
         sys.exit(f"a run of --bf16:\n{narrow}")
@@ -189,6 +202,24 @@ def kernels_kept(data, folder):
                              for more in ([], ["--kernels", "portable"], ["--kernels", "avx2"]))
         if kept != same or kept == other:
             sys.exit(f"eval of a checkpoint of --kernels portable: {kept}, given {same}, given avx2 {other}")
+
+
+def loss_scale_told(data, folder):
+    """A run of --fp16 whose steps all overflow does not end like one that trained; a resume names how the scale changes."""
+    out = os.path.join(folder, "overflow")
+    fp16 = lambda steps, *more: run.jotun(*arguments(data, steps, "--fp16", *more)).stderr
+    told = fp16(3, "--save", out, "--initial-loss-scale", "1e30")
+    progress = [re.search(r"grad \S+  loss scale (\S+)  (\d) skipped  \d+ samples", line).groups() for line in told.splitlines() if line.startswith("step ")]
+    if progress != [("1e+30", "1"), ("5e+29", "2")] or "all its 3 steps were skipped, and the loss scale is now 2.5e+29; give more steps, or begin with --initial-loss-scale 65536" not in told:
+        sys.exit(f"a run all of whose steps overflow:\n{told}")
+    if "\nloss scale 2.5e+29\n" not in run.jotun("checkpoint", "info", out).stdout:
+        sys.exit("checkpoint info does not show the loss scale")
+    told = fp16(4, "--load", out, "--loss-scale", 64)
+    if "other options than the checkpoint's: --loss-scale 64, was dynamic; the" not in told or "warning:" in told:
+        sys.exit(f"from a dynamic scale to a constant one:\n{told}")
+    told = fp16(4, "--load", out, "--initial-loss-scale", 64)
+    if "--initial-loss-scale 64 is ignored: the run resumes with the loss scale of its checkpoint, 2.5e+29" not in told or "its 1 step was" not in told:
+        sys.exit(f"--initial-loss-scale on a resume:\n{told}")
 
 
 def narrow_terminal(data, folder):
@@ -275,7 +306,7 @@ def read_again(data, folder):
 
 
 def main():
-    checks = [full_disk, epochs, averages, narrow_terminal, lambda *at: nobody_reads(*at, False), lambda *at: nobody_reads(*at, True), read_again, kernels_kept, speed_told, profile_written]
+    checks = [full_disk, epochs, averages, narrow_terminal, lambda *at: nobody_reads(*at, False), lambda *at: nobody_reads(*at, True), read_again, kernels_kept, loss_scale_told, speed_told, profile_written]
     with run.work_folder() as folder:
         data = run.corpus(folder)
         for check in [checks[int(i)] for i in sys.argv[1:]] or checks:

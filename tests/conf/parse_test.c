@@ -309,6 +309,26 @@ static void another_model_is_refused(void **state)
     assert_ok(goes_on("--seed 5", "--lr 1 --global-batch-size 4 --ranks 2"));       /* another course: words alone */
 }
 
+/* A dynamic scale has no option to compare with. */
+static void a_loss_scale_that_becomes_constant(void **state)
+{
+    (void)state;
+    static const struct { const char *json, *now, *says; } row[] = {
+        { "{\"fp16\":true}",                    "--fp16 --loss-scale 64", "--loss-scale 64, was dynamic" },
+        { "{\"fp16\":true,\"loss-scale\":64.0}", "--fp16",               "a dynamic loss scale, was --loss-scale 64" },
+        { "{\"fp16\":true,\"loss-scale\":64.0}", "--fp16 --loss-scale 64", NULL },
+        { "{\"fp16\":true}",                    "--fp16",                 NULL },
+    };
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        Options o;
+        assert_ok(parse_line(&o, FOR_TRAIN, row[i].now));
+        assert_ok(options_match_json(&o, row[i].json, "ck"));
+        if (row[i].says) assert_string_equal(o.changed, row[i].says);
+        else             assert_null(o.changed);
+        options_close(&o);
+    }
+}
+
 static void changes_without_room_are_counted(void **state)
 {
     (void)state;
@@ -423,6 +443,7 @@ int main(void)
         cmocka_unit_test(foreign_words), cmocka_unit_test(sources),         cmocka_unit_test(derived),
         cmocka_unit_test(json_round_trip), cmocka_unit_test(names_in_the_environment),
         cmocka_unit_test(another_model_is_refused),
+        cmocka_unit_test(a_loss_scale_that_becomes_constant),
         cmocka_unit_test(changes_without_room_are_counted), cmocka_unit_test(long_lists_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

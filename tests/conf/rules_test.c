@@ -25,6 +25,14 @@ static const RuleRow refused[] = {
     { FOR_CONFIG, "--num-layers 2 --bf16 --fp8-format hybrid --first-last-layers-bf16",
       "--num-layers-at-start-in-bf16 and --num-layers-at-end-in-bf16 leave none of --num-layers 2 for --fp8-format "
       "hybrid; give fewer layers in BF16, or --fp8-format none" },
+    { FOR_CONFIG, "--num-layers 2 --bf16 --first-last-layers-bf16",
+      "--first-last-layers-bf16 has no effect without --fp8-format e4m3 or hybrid" },
+    { FOR_CONFIG, "--bf16 --fp8-format hybrid --first-last-layers-bf16 --num-layers-at-start-in-bf16 0 "
+                  "--num-layers-at-end-in-bf16 0", "--first-last-layers-bf16 leaves no layer in BF16 with" },
+    { FOR_CONFIG, "--ranks 2 --bf16 --grad-reduce-in-bf16 --accumulate-allreduce-grads-in-fp32",
+      "--grad-reduce-in-bf16 and --accumulate-allreduce-grads-in-fp32 of Megatron-LM are two types of the same" },
+    { FOR_CONFIG, "--recompute-granularity full --recompute-num-layers 7 --pp 2 --ranks 2",
+      "--recompute-num-layers 7 is more than the layers of a pipeline stage; give 6 or less" },
     { FOR_CONFIG, "--device ref --bf16",
       "--bf16: --device ref computes in double alone; give --device cpu, or --bf16=false" },
     { FOR_CONFIG, "--num-query-groups 5",

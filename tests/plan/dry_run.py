@@ -16,7 +16,7 @@ LAYOUTS = {
     "pp12": SMALL + " --ranks 12 --pp 12 --global-batch-size 1536",
     "a trillion parameters, pp64": HUGE,
 }
-PURPOSES = ["persistent", "weights", "gradients", "optimizer states", "activations", "wgrad_saved", "recomputed", "gathered", "scratch", "workspace", "host", "total"]
+PURPOSES = ["persistent", "weights", "master weights", "gradients", "optimizer states", "activations", "wgrad_saved", "recomputed", "gathered", "scratch", "workspace", "host", "total"]
 UNIT = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 failures = []
 
@@ -49,7 +49,7 @@ def check_table(name, words):
           f"{name}: {len(lines)} lines of up to {max(map(len, lines), default=0)} columns")
     rows = table(done.stdout)
     check(sorted(rows) == sorted(PURPOSES), f"{name}: rows {sorted(rows)}")
-    parts = [p for p in PURPOSES if p not in ("weights", "gradients", "optimizer states", "total")]
+    parts = [p for p in PURPOSES if p not in ("weights", "master weights", "gradients", "optimizer states", "total")]
     for i, total in enumerate(rows.get("total", [])):
         summed = sum(rows[p][i] for p in parts if p in rows)
         check(abs(summed - total) <= 0.1 * total, f"{name}, column {i}: {summed:.4g} bytes in rows, {total:.4g} in total")
