@@ -208,6 +208,14 @@ static bool has_families(int op)
     return false;
 }
 
+/* Whether the emulated kernels are worth their time: their source is that of the others, so a sanitizer sees
+ * nothing new in them. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+static const bool emulates = false;
+#else
+static const bool emulates = true;
+#endif
+
 /* false: the tensors of this case share memory, which they cannot with these types. of_pairs, if not 0: the tolerance
  * where a family multiplies pairs of bf16. */
 static bool one_case(int op, int variant, const Arguments *a, const Signature *s, double tolerance, double of_pairs)
@@ -224,6 +232,7 @@ static bool one_case(int op, int variant, const Arguments *a, const Signature *s
         }
     trial_run(&ref, a, op, NULL, 1);
     for (family = KERNELS_AUTO + 1; family < KERNEL_FAMILIES; family++)
+        if (family == KERNELS_EMULATED && !emulates) continue;
         if (has_families(op) ? kernel_family_callable(family) : family == kernel_family_best()) {
             bool pairs = of_pairs > 0 && s->a == BF16 && kernel_family_has_pairs(family);
             one_family(op, variant, a, type, &ref, pairs ? of_pairs : tolerance);
