@@ -30,6 +30,7 @@ torch_gpt = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(torch_gpt)
 
 CORES = len(os.sched_getaffinity(0))
+RECOMPUTE = ["--recompute-granularity", "selective", "--recompute-modules", "layernorm", "mlp_act"]
 QUICKSTART = ["--num-layers", "4", "--hidden-size", "128", "--num-attention-heads", "4", "--seq-length", "128", "--position-embedding-type",
               "rope", "--micro-batch-size", "8", "--global-batch-size", "16"]
 
@@ -79,8 +80,9 @@ def options(row):
              "--max-position-embeddings", "1024", "--vocab-size", "50257"] + (["--bf16"] if kind == "bf16" else []), kind)
 
 
-def jotun_row(jotun, folder, data, row, steps, kernels):
+def jotun_row(jotun, folder, data, row, steps, kernels, more):
     chosen, kind = options(row)
+    chosen = chosen + more
     metrics = os.path.join(folder, row + ".jsonl")
     command = [jotun, "train", "--data-path", data, "--split", "1", "--lr", "1e-4", "--hidden-dropout", "0", "--attention-dropout", "0",
                "--eval-interval", "0", "--log-interval", "1", "--threads", str(CORES), "--kernels", kernels] + chosen
@@ -128,6 +130,7 @@ def main():
     words.add_argument("--rows", default=",".join(["quickstart", *torch_gpt.ROWS]), help="some of quickstart, " + ", ".join(torch_gpt.ROWS))
     words.add_argument("--steps", type=int, default=5, help="timed steps")
     words.add_argument("--kernels", default="auto", help="jotun's family of kernels")
+    words.add_argument("--recompute", action="store_true", help="less memory: jotun recomputes norms and activation functions")
     words.add_argument("--gemm", metavar="BENCH_GEMM", help="the program bench_gemm, for the matrix products alone")
     words.add_argument("--torch", metavar="PYTHON", help="a Python that has PyTorch")
     words.add_argument("--all-torch", action="store_true", help="the whole grid of bench/peers/torch_gpt.py")
@@ -141,7 +144,7 @@ def main():
             print(subprocess.run([a.torch, "-c", "import torch; print('PyTorch', torch.__version__)"], capture_output=True,
                                  text=True, check=True).stdout.strip())
         for row in a.rows.split(","):
-            tokens, memory = jotun_row(a.jotun, folder, data, row, a.steps, a.kernels)
+            tokens, memory = jotun_row(a.jotun, folder, data, row, a.steps, a.kernels, RECOMPUTE if a.recompute else [])
             best = torch_row(row, a.steps, a.all_torch) if a.torch and row in torch_gpt.ROWS else None
             if best:
                 print(f"{row:14} ratio {tokens / best['tokens']:.2f} in tokens/s, {memory / best['memory']:.2f} in memory", flush=True)
