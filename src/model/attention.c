@@ -33,7 +33,7 @@ static Tensor rotary_heads(const ExecContext *ctx, Tensor qkv_TQ)
 
 /* qkv = rope(n wT + bias),  o = attention(q, k, v) */
 void attend_forward(const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save,
-                      Tensor n1_tC)
+                    Tensor n1_tC)
 {
     Queue *q = ctx->queue;
     Tensor w_QC = qkv_weight(w);

@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 #include "tensor/cpu/cpu.h"
-#include "tensor/cpu/gemm.h"
+#include "tensor/cpu/linear.h"
 
 /* ---- amax and quantization, in one pass over rows ---- */
 
@@ -103,35 +103,32 @@ static size_t product_bytes(const Queue *q, Fp8Product p)
     return aligned(gemm_workspace_bytes(&p.g, q->threads)) + copy_bytes(p.a) + copy_bytes(p.b);
 }
 
+/* The copy of an input, without its place. */
+static Tensor widened(Tensor x) { return tensor_at(NULL, BF16, x.dim, 2); }
+static Fp8Product product_of(Gemm g, Tensor a, Tensor b)
+{
+    g.scaled = true;
+    return (Fp8Product){ g, a, b };
+}
+
 /* y = x wT / scales + bias */
 static Fp8Product forward_product(const Fp8MatmulForward *a)
 {
-    int64_t C = a->x_TC.dim[1];
-    return (Fp8Product){ .a = a->x_TC, .b = a->w_KC, .g = {
-        .M = a->y_TK.dim[0], .N = a->y_TK.dim[1], .K = C,
-        .y = a->y_TK.data, .y_row = a->y_TK.stride[0], .output = a->y_TK.dtype,
-        .a = { NULL, C, 1 }, .b = { NULL, 1, C }, .input = BF16, .scaled = true,
-        .bias = tensor_present(a->bias_K) ? a->bias_K.data : NULL, .bias_type = a->bias_K.dtype } };
+    return product_of(linear_product(a->y_TK, widened(a->x_TC), widened(a->w_KC), a->bias_K), a->x_TC,
+                      a->w_KC);
 }
 
 /* dx = dy w / scales */
 static Fp8Product input_product(const Fp8MatmulBackwardInput *a)
 {
-    int64_t C = a->dx_TC.dim[1], K = a->dy_TK.dim[1];
-    return (Fp8Product){ .a = a->dy_TK, .b = a->w_KC, .g = {
-        .M = a->dx_TC.dim[0], .N = C, .K = K,
-        .y = a->dx_TC.data, .y_row = a->dx_TC.stride[0], .output = a->dx_TC.dtype,
-        .a = { NULL, K, 1 }, .b = { NULL, C, 1 }, .input = BF16, .scaled = true } };
+    return product_of(linear_input_product(a->dx_TC, widened(a->dy_TK), widened(a->w_KC)), a->dy_TK, a->w_KC);
 }
 
 /* dw += dyT x / scales */
 static Fp8Product weight_product(const Fp8MatmulBackwardWeight *a)
 {
-    int64_t K = a->dw_KC.dim[0], C = a->dw_KC.dim[1];
-    return (Fp8Product){ .a = a->dy_TK, .b = a->x_TC, .g = {
-        .M = K, .N = C, .K = a->x_TC.dim[0], .add = true,
-        .y = a->dw_KC.data, .y_row = a->dw_KC.stride[0], .output = a->dw_KC.dtype,
-        .a = { NULL, 1, K }, .b = { NULL, C, 1 }, .input = BF16, .scaled = true } };
+    return product_of(linear_weight_product(a->dw_KC, widened(a->dy_TK), widened(a->x_TC)), a->dy_TK,
+                      a->x_TC);
 }
 
 size_t cpu_fp8_matmul_forward_workspace(const Queue *q, const Fp8MatmulForward *a)
@@ -192,28 +189,19 @@ static void multiply(Queue *q, Fp8Product p, Tensor one, Tensor two)
 
 CPU(fp8_matmul_forward, Fp8MatmulForward)
 {
-    int64_t T = a->y_TK.dim[0], K = a->y_TK.dim[1], C = a->x_TC.dim[1];
-    WANT(a->y_TK, T, K);
-    WANT(a->x_TC, T, C);
-    WANT(a->w_KC, K, C);
-    if (tensor_present(a->bias_K)) WANT(a->bias_K, K);
+    WANT_LINEAR(a->y_TK, a->x_TC, a->w_KC);
+    if (tensor_present(a->bias_K)) WANT(a->bias_K, a->w_KC.dim[0]);
     multiply(q, forward_product(a), a->x_scale_1, a->w_scale_1);
 }
 
 CPU(fp8_matmul_backward_input, Fp8MatmulBackwardInput)
 {
-    int64_t T = a->dx_TC.dim[0], C = a->dx_TC.dim[1], K = a->dy_TK.dim[1];
-    WANT(a->dx_TC, T, C);
-    WANT(a->dy_TK, T, K);
-    WANT(a->w_KC, K, C);
+    WANT_LINEAR(a->dy_TK, a->dx_TC, a->w_KC);
     multiply(q, input_product(a), a->dy_scale_1, a->w_scale_1);
 }
 
 CPU(fp8_matmul_backward_weight, Fp8MatmulBackwardWeight)
 {
-    int64_t K = a->dw_KC.dim[0], C = a->dw_KC.dim[1], T = a->x_TC.dim[0];
-    WANT(a->dw_KC, K, C);
-    WANT(a->dy_TK, T, K);
-    WANT(a->x_TC, T, C);
+    WANT_LINEAR(a->dy_TK, a->x_TC, a->dw_KC);
     multiply(q, weight_product(a), a->dy_scale_1, a->x_scale_1);
 }

@@ -72,9 +72,7 @@ REF(fp8_scale, Fp8Scale)
 REF(fp8_matmul_forward, Fp8MatmulForward)
 {
     int64_t T = a->y_TK.dim[0], K = a->y_TK.dim[1], C = a->x_TC.dim[1];
-    WANT(a->y_TK, T, K);
-    WANT(a->x_TC, T, C);
-    WANT(a->w_KC, K, C);
+    WANT_LINEAR(a->y_TK, a->x_TC, a->w_KC);
     if (tensor_present(a->bias_K)) WANT(a->bias_K, K);
     for (int64_t t = 0; t < T; t++)
         for (int64_t k = 0; k < K; k++) {
@@ -89,9 +87,7 @@ REF(fp8_matmul_forward, Fp8MatmulForward)
 REF(fp8_matmul_backward_input, Fp8MatmulBackwardInput)
 {
     int64_t T = a->dx_TC.dim[0], C = a->dx_TC.dim[1], K = a->dy_TK.dim[1];
-    WANT(a->dx_TC, T, C);
-    WANT(a->dy_TK, T, K);
-    WANT(a->w_KC, K, C);
+    WANT_LINEAR(a->dy_TK, a->dx_TC, a->w_KC);
     for (int64_t t = 0; t < T; t++)
         for (int64_t c = 0; c < C; c++) {
             double sum = 0;
@@ -104,9 +100,7 @@ REF(fp8_matmul_backward_input, Fp8MatmulBackwardInput)
 REF(fp8_matmul_backward_weight, Fp8MatmulBackwardWeight)
 {
     int64_t K = a->dw_KC.dim[0], C = a->dw_KC.dim[1], T = a->x_TC.dim[0];
-    WANT(a->dw_KC, K, C);
-    WANT(a->dy_TK, T, K);
-    WANT(a->x_TC, T, C);
+    WANT_LINEAR(a->dy_TK, a->x_TC, a->dw_KC);
     for (int64_t k = 0; k < K; k++)
         for (int64_t c = 0; c < C; c++) {
             double sum = 0;

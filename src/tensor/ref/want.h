@@ -8,6 +8,14 @@
 #define WANT(x, ...) \
     want(#x, x, (const int64_t[]){ __VA_ARGS__ }, sizeof (int64_t[]){ __VA_ARGS__ } / sizeof(int64_t))
 
+/* A linear map's y [T, K], x [T, C] and w [K, C], or gradients in their places. */
+#define WANT_LINEAR(y, x, w)                   \
+    do {                                       \
+        WANT(y, (x).dim[0], (w).dim[0]);       \
+        WANT(x, (x).dim[0], (w).dim[1]);       \
+        WANT(w, (w).dim[0], (w).dim[1]);       \
+    } while (0)
+
 /* dim has dims entries; the tensor's further dims must be 1. */
 static inline void want(const char *name, Tensor x, const int64_t *dim, size_t dims)
 {
