@@ -5,6 +5,7 @@
  * S bytes of the tensor    n ranks
  *
  *   all-gather      out = in of rank 0, of rank 1, ...                     sends (n - 1) times its part
+ *   all-to-all      rank r's part of in to rank r                          sends S less its own part
  *   reduce-scatter  all-to-all of S / n, sum                               sends (n - 1) / n S
  *   all-reduce      all-to-all of S / n, sum, all-gather of the sums       sends 2 (n - 1) / n S */
 #include "comm/comm_internal.h"
@@ -13,6 +14,11 @@
 void comm_all_gather(Comm *comm, Queue *q, Tensor out, Tensor in)
 {
     comm_wait(comm, comm_all_gather_begin(comm, q, out, in));
+}
+
+void comm_all_to_all(Comm *comm, Queue *q, Tensor out, const int64_t *out_at, Tensor in, const int64_t *in_at)
+{
+    comm_wait(comm, comm_all_to_all_begin(comm, q, out, out_at, in, in_at));
 }
 
 static void sum_check(const Comm *comm, SentVerb verb, Tensor x)
@@ -29,7 +35,7 @@ static void exchange(Comm *comm, Queue *q, SentVerb verb, long number, Tensor ou
     queue_wait(q);
     if (comm_delivered(comm, sent_verb_name(verb), number))
         request = comm->transport->all_to_all(comm->transport, comm->group, out.data, comm->out_at, in.data,
-                                              comm->in_at);
+                                              comm->in_at, dtype_width(in.dtype));
     comm_finish(comm, request, sent_verb_name(verb), number, -1);
 }
 
@@ -40,10 +46,10 @@ static int64_t part_begin(int64_t count, int64_t part, int r)
     return r * part < count ? r * part : count;
 }
 
-/* at[r] = the byte at which rank r's part begins, for r = 0 .. size */
-static void parts_at(size_t *at, int size, int64_t count, int64_t part, size_t width)
+/* at[r] = the element at which rank r's part begins, for r = 0 .. size */
+static void parts_at(int64_t *at, int size, int64_t count, int64_t part)
 {
-    for (int r = 0; r <= size; r++) at[r] = (size_t)part_begin(count, part, r) * width;
+    for (int r = 0; r <= size; r++) at[r] = part_begin(count, part, r);
 }
 
 void comm_reduce_scatter(Comm *comm, Queue *q, Tensor out, Tensor in, Arena *scratch)
@@ -58,11 +64,11 @@ void comm_reduce_scatter(Comm *comm, Queue *q, Tensor out, Tensor in, Arena *scr
             copy_strided(q, (CopyStrided){ .y = tensor_view(out, part), .x = tensor_view(in, part) });
         return;
     }
-    size_t width = dtype_width(in.dtype), mark = arena_mark(scratch);
+    size_t mark = arena_mark(scratch);
     /* [R, N]: R ranks' contributions to this rank's part of N elements */
     Tensor got_RN = tensor_new(scratch, "sum", in.dtype, comm->size, part);
-    parts_at(comm->in_at,  comm->size, tensor_count(in), part, width);
-    parts_at(comm->out_at, comm->size, tensor_count(in), part, width);
+    parts_at(comm->in_at,  comm->size, tensor_count(in), part);
+    parts_at(comm->out_at, comm->size, tensor_count(in), part);
     comm_record(comm, SENT_REDUCE_SCATTER, (comm->size - 1) * (int64_t)tensor_bytes(out), in);
     exchange(comm, q, SENT_REDUCE_SCATTER, comm->number++, got_RN, in);
     rank_sum(q, (RankSum){ .y_N = tensor_view(out, part), .x_RN = got_RN });
@@ -78,7 +84,6 @@ static void gather_parts(Comm *comm, Queue *q, long number, Tensor x, int64_t pa
     int64_t count = tensor_count(x), first = part_begin(count, part, comm->rank);
     int64_t mine  = part_begin(count, part, comm->rank + 1) - first;
     Tensor  x_N   = tensor_flat(x, first, mine);
-    size_t  width = dtype_width(x.dtype);
     if (part * comm->size == count) {
         int request = REQUEST_LOST;
         queue_wait(q);
@@ -90,8 +95,8 @@ static void gather_parts(Comm *comm, Queue *q, long number, Tensor x, int64_t pa
     }
     for (int r = 0; r < comm->size && mine > 0; r++)
         copy_strided(q, (CopyStrided){ .y = tensor_flat(repeat, r * mine, mine), .x = x_N });
-    parts_at(comm->in_at,  comm->size, comm->size * mine, mine, width);
-    parts_at(comm->out_at, comm->size, count, part, width);
+    parts_at(comm->in_at,  comm->size, comm->size * mine, mine);
+    parts_at(comm->out_at, comm->size, count, part);
     exchange(comm, q, SENT_ALL_REDUCE, number, x, repeat);
 }
 
@@ -114,8 +119,8 @@ static void all_reduce(Comm *comm, Queue *q, Tensor x, Arena *scratch, Join *joi
     /* Every rank takes size * part elements, also where its own part is shorter or empty, so that all
      * ranks need the same arena and the dry run of one rank is right for all. */
     Tensor all = tensor_new(scratch, "sum", x.dtype, comm->size * part);
-    parts_at(comm->in_at,  comm->size, count, part, width);
-    parts_at(comm->out_at, comm->size, comm->size * mine, mine, width);
+    parts_at(comm->in_at,  comm->size, count, part);
+    parts_at(comm->out_at, comm->size, comm->size * mine, mine);
     exchange(comm, q, SENT_ALL_REDUCE, number, all, x);
     if (mine > 0)
         join(q, tensor_flat(x, first, mine),

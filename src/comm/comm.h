@@ -41,6 +41,11 @@ bool   comm_dry (const Comm *comm);                              /* true on the 
 /* out = rank 0's in, rank 1's in, ...: out has size * count(in) elements. `in` may be this rank's block
  * of `out`. */
 void comm_all_gather    (Comm *comm, Queue *q, Tensor out, Tensor in);
+/* Elements in_at[r] .. in_at[r + 1] of `in` go to rank r, which puts them at its out_at[this rank] ..: each
+ * rank's part for another has the length that the other expects. Both are [size + 1] element offsets that
+ * ascend within the tensor. `out` and `in` have one type, any, and do not overlap. */
+void comm_all_to_all    (Comm *comm, Queue *q, Tensor out, const int64_t *out_at, Tensor in,
+                         const int64_t *in_at);
 /* out = this rank's 1/size of the sum over the ranks; in has size * count(out) elements. `out` may be a
  * part of `in`. Takes the bytes of `in` from scratch. */
 void comm_reduce_scatter(Comm *comm, Queue *q, Tensor out, Tensor in, Arena *scratch);
@@ -60,6 +65,9 @@ void comm_collect       (Comm *comm, const void *mine, size_t bytes, CommTake *t
  * comm: they are neither written nor, where they receive, read. */
 typedef struct { int slot; } Pending;                            /* slot < 0: complete already */
 Pending comm_all_gather_begin(Comm *comm, Queue *q, Tensor out, Tensor in);
+/* The offsets too stay as they are until the wait. */
+Pending comm_all_to_all_begin(Comm *comm, Queue *q, Tensor out, const int64_t *out_at, Tensor in,
+                              const int64_t *in_at);
 /* `to` and `from` are ranks of this comm, other than the caller. The k-th send of a pair of ranks
  * matches its k-th receive, which must have the same number of bytes. */
 Pending comm_send_begin(Comm *comm, Queue *q, Tensor x, int to);
@@ -73,7 +81,8 @@ void    comm_poll(Comm *comm);
 /* ---- accounting ----
  * Payload bytes that this rank sent to other ranks, by operation. Agreement, barriers and heartbeats are
  * not counted. */
-typedef enum { SENT_ALL_GATHER, SENT_REDUCE_SCATTER, SENT_ALL_REDUCE, SENT_SEND, SENT_VERBS } SentVerb;
+typedef enum { SENT_ALL_GATHER, SENT_REDUCE_SCATTER, SENT_ALL_REDUCE, SENT_ALL_TO_ALL, SENT_SEND,
+               SENT_VERBS } SentVerb;
 typedef struct { int64_t calls, bytes; } Sent;
 const char *comm_name(const Comm *comm);
 Sent  comm_sent(const Comm *comm, SentVerb verb);

@@ -34,7 +34,7 @@ struct Comm {
      * are counted for each pair of ranks, since only those two see them. */
     long       number;                                /* collectives begun */
     long      *sent_to, *received_from;               /* [size] messages begun, by peer */
-    size_t    *in_at, *out_at;                        /* [size + 1] byte offsets of the present all-to-all */
+    int64_t   *in_at, *out_at;                        /* [size + 1] offsets of a reduction in progress */
     int32_t   *word;                                  /* [size] receives agreements and barriers */
     PendingMessage pending[COMM_PENDING];
 

@@ -106,6 +106,41 @@ Pending comm_all_gather_begin(Comm *comm, Queue *q, Tensor out, Tensor in)
     return comm_pend(comm, request, verb, number, -1);
 }
 
+static void parts_check(const Comm *comm, Tensor x, const int64_t *at)
+{
+    CHECK(tensor_contiguous(x), "all-to-all of %s: tensors must be contiguous", comm->name);
+    CHECK(at[0] >= 0 && at[comm->size] <= tensor_count(x), "all-to-all of %s: elements %lld to %lld of %lld",
+          comm->name, (long long)at[0], (long long)at[comm->size], (long long)tensor_count(x));
+    for (int r = 0; r < comm->size; r++)
+        CHECK(at[r] <= at[r + 1], "all-to-all of %s: the offsets descend after rank %d", comm->name, r);
+}
+
+Pending comm_all_to_all_begin(Comm *comm, Queue *q, Tensor out, const int64_t *out_at, Tensor in,
+                              const int64_t *in_at)
+{
+    parts_check(comm, out, out_at);
+    parts_check(comm, in, in_at);
+    int64_t mine = in_at[comm->rank + 1] - in_at[comm->rank];
+    CHECK(out.dtype == in.dtype && out_at[comm->rank + 1] - out_at[comm->rank] == mine,
+          "all-to-all of %s: this rank's own part or the types differ", comm->name);
+    if (comm->size == 1) {
+        if (mine > 0)
+            copy_strided(q, (CopyStrided){ .y = tensor_flat(out, out_at[0], mine),
+                                           .x = tensor_flat(in, in_at[0], mine) });
+        return (Pending){ -1 };
+    }
+    const char *verb = sent_verb_name(SENT_ALL_TO_ALL);
+    size_t width     = dtype_width(in.dtype);
+    long   number    = comm->number++;
+    int    request   = REQUEST_LOST;
+    comm_record(comm, SENT_ALL_TO_ALL, (in_at[comm->size] - in_at[0] - mine) * (int64_t)width, in);
+    queue_wait(q);
+    if (comm_delivered(comm, verb, number))
+        request = comm->transport->all_to_all(comm->transport, comm->group, out.data, out_at, in.data, in_at,
+                                              width);
+    return comm_pend(comm, request, verb, number, -1);
+}
+
 static void peer_check(const Comm *comm, const char *verb, Tensor x, int peer)
 {
     CHECK(peer >= 0 && peer < comm->size && peer != comm->rank, "%s: rank %d of %s cannot %s rank %d of %d",
@@ -160,7 +195,8 @@ const char *comm_name(const Comm *comm)
 
 const char *sent_verb_name(SentVerb verb)
 {
-    static const char *const name[SENT_VERBS] = { "all-gather", "reduce-scatter", "all-reduce", "send" };
+    static const char *const name[SENT_VERBS] = { "all-gather", "reduce-scatter", "all-reduce", "all-to-all",
+                                                 "send" };
     return name[verb];
 }
 

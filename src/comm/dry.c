@@ -28,10 +28,10 @@ static int dry_all_gather(Transport *t, Group *g, void *out, const void *in, siz
     return 0;
 }
 
-static int dry_all_to_all(Transport *t, Group *g, void *out, const size_t *out_at, const void *in,
-                          const size_t *in_at)
+static int dry_all_to_all(Transport *t, Group *g, void *out, const int64_t *out_at, const void *in,
+                          const int64_t *in_at, size_t width)
 {
-    (void)t, (void)g, (void)out, (void)out_at, (void)in, (void)in_at;
+    (void)t, (void)g, (void)out, (void)out_at, (void)in, (void)in_at, (void)width;
     return 0;
 }
 

@@ -21,9 +21,9 @@ enum { SLOTS = 64 };                   /* collectives of one group that may be i
 typedef enum { FREE, COLLECTIVE, SEND, RECV } RequestKind;
 typedef enum { ABSENT, ARRIVED, COPIED } PartState;
 
-/* One member's contribution. in_at: [count + 1] byte offsets of the block for each member; NULL: every
- * member gets all `bytes`. The memory belongs to the member. */
-typedef struct { PartState state; const char *in; const size_t *in_at; size_t bytes; } MemberPart;
+/* One member's contribution. in_at: [count + 1] offsets of the block for each member, in elements of
+ * `bytes`; NULL: every member gets all `bytes`. The memory belongs to the member. */
+typedef struct { PartState state; const char *in; const int64_t *in_at; size_t bytes; } MemberPart;
 /* Collective k uses slot k % SLOTS. done: the number of the last collective that all members completed
  * in this slot; arrived, copied: how many members have. part: [count]. */
 typedef struct { long done; int arrived, copied; MemberPart *part; } CollectiveSlot;
@@ -49,9 +49,9 @@ typedef struct {
     long   number;
     int    peer;                       /* SEND, RECV: index of the other member */
     char  *out;                        /* RECV, COLLECTIVE: destination */
-    const size_t *out_at;              /* COLLECTIVE: [count + 1] offsets; NULL: blocks of `bytes` */
-    const char   *in;                  /* SEND: source */
-    size_t bytes;
+    const int64_t *out_at;             /* COLLECTIVE: [count + 1] offsets; NULL: one block of a member */
+    const char    *in;                 /* SEND: source */
+    size_t bytes;                      /* of a message, a block, or an element where out_at is used */
     bool   done;                       /* the receiver or, for COLLECTIVE, this member has copied */
 } Request;
 
@@ -189,10 +189,12 @@ static void collective_copy(const Request *r)
     const GroupState *m = r->group->group_state;
     for (int i = 0; i < m->count; i++) {
         const MemberPart *from = &request_slot(r)->part[i];
-        size_t   at      = from->in_at ? from->in_at[r->group->me] : 0;
-        size_t   bytes   = from->in_at ? from->in_at[r->group->me + 1] - at : from->bytes;
-        char     *out    = r->out + (r->out_at ? r->out_at[i] : (size_t)i * r->bytes);
-        size_t   space   = r->out_at ? r->out_at[i + 1] - r->out_at[i] : r->bytes;
+        const int64_t *in_at = from->in_at ? from->in_at + r->group->me : NULL;
+        const int64_t *place = r->out_at ? r->out_at + i : (int64_t[]){ i, i + 1 };
+        size_t   at      = in_at ? (size_t)in_at[0] * from->bytes : 0;
+        size_t   bytes   = in_at ? (size_t)(in_at[1] - in_at[0]) * from->bytes : from->bytes;
+        char    *out     = r->out + (size_t)place[0] * r->bytes;
+        size_t   space   = (size_t)(place[1] - place[0]) * r->bytes;
         CHECK(bytes == space, "rank %d sends %zu bytes where rank %d expects %zu", m->rank[i], bytes,
               m->rank[r->group->me], space);
         if (bytes > 0 && out != from->in + at) memcpy(out, from->in + at, bytes);
@@ -293,11 +295,11 @@ static int threads_all_gather(Transport *t, Group *g, void *out, const void *in,
                             (MemberPart){ ARRIVED, in, NULL, bytes });
 }
 
-static int threads_all_to_all(Transport *t, Group *g, void *out, const size_t *out_at, const void *in,
-                              const size_t *in_at)
+static int threads_all_to_all(Transport *t, Group *g, void *out, const int64_t *out_at, const void *in,
+                              const int64_t *in_at, size_t width)
 {
-    return collective_begin(t, g, (Request){ .out = out, .out_at = out_at },
-                            (MemberPart){ ARRIVED, in, in_at, 0 });
+    return collective_begin(t, g, (Request){ .out = out, .out_at = out_at, .bytes = width },
+                            (MemberPart){ ARRIVED, in, in_at, width });
 }
 
 /* Wakes the peer, which may be waiting for this message or for its receiver. */

@@ -5,11 +5,12 @@
  * of jotun. Only the rank's own thread calls it (MPI_THREAD_FUNNELED). Requests are small integers from
  * a fixed pool, so that nothing is allocated during a step. */
 #include <stddef.h>
+#include <stdint.h>
 #include "base/status.h"
 
 /* TRANSPORT_ABI changes with the layout of Transport; a plug-in of another version is refused.
  * TRANSPORT_REQUESTS bounds the requests in progress on one rank; exceeding it stops the job. */
-enum { TRANSPORT_ABI = 1, TRANSPORT_REQUESTS = 4096 };
+enum { TRANSPORT_ABI = 2, TRANSPORT_REQUESTS = 4096 };
 typedef struct Transport Transport;
 typedef struct Group Group;                       /* each transport defines its own */
 
@@ -26,11 +27,11 @@ struct Transport {
     void   (*group_close)(Transport *t, Group *g);
     /* out receives count blocks of `bytes` in group order; `in` may be this member's own block of `out`. */
     int  (*all_gather)(Transport *t, Group *g, void *out, const void *in, size_t bytes);
-    /* Bytes in_at[r] .. in_at[r+1] of `in` go to member r; bytes out_at[r] .. out_at[r+1] of `out` come
-     * from member r. Both have count + 1 offsets, which stay valid until the wait. One at a time in a
-     * group. */
-    int  (*all_to_all)(Transport *t, Group *g, void *out, const size_t *out_at, const void *in,
-                       const size_t *in_at);
+    /* Elements in_at[r] .. in_at[r+1] of `in`, each `width` bytes, go to member r; elements out_at[r] ..
+     * out_at[r+1] of `out` come from member r. Both have count + 1 offsets, which ascend and stay valid
+     * until the wait. */
+    int  (*all_to_all)(Transport *t, Group *g, void *out, const int64_t *out_at, const void *in,
+                       const int64_t *in_at, size_t width);
     /* `to` and `from` are members of the group; messages of a pair of ranks match in order. */
     int  (*send)(Transport *t, Group *g, const void *data, size_t bytes, int to);
     int  (*recv)(Transport *t, Group *g, void *data, size_t bytes, int from);

@@ -48,6 +48,9 @@ static Status account_body(Transport *transport, void *context)
     comm_reduce_scatter(tp, &q, in, out, &arena);
     comm_all_reduce(tp, &q, in, &arena);
     comm_all_reduce(tp, &q, odd, &arena);
+    int64_t at[6] = { 0 };
+    for (int r = 0; r < n; r++) at[r + 1] = at[r] + 32;
+    comm_all_to_all(tp, &q, out, at, tensor_new(&arena, "twin", F64, n * 4, 8), at);
     Pending sent = { -1 }, got = { -1 };
     if (n > 1 && me == 0)     sent = comm_send_begin(tp, &q, in, n - 1);
     if (n > 1 && me == n - 1) got  = comm_recv_begin(tp, &q, in, 0);
@@ -82,9 +85,10 @@ static void a_dry_comm_counts_what_a_real_one_does(void **state)
         if (ranks == 1) assert_string_equal(real[0].trace, "");
         if (ranks == 4) {
             assert_string_equal(real[0].trace, "tp all-gather F64 4x8\ntp reduce-scatter F64 16x8\ntp all-reduce F64 4x8\n"
-                                               "tp all-reduce F64 13\ntp send F64 4x8\n");
+                                               "tp all-reduce F64 13\ntp all-to-all F64 16x8\ntp send F64 4x8\n");
             assert_int_equal(real[0].sent[SENT_ALL_GATHER], 3 * 256);
             assert_int_equal(real[0].sent[SENT_REDUCE_SCATTER], 1024 * 3 / 4);
+            assert_int_equal(real[0].sent[SENT_ALL_TO_ALL], 1024 * 3 / 4);
             assert_int_equal(real[3].sent[SENT_ALL_REDUCE], 2 * 3 * 256 / 4 + 8 * (12 + 3 * 1));  /* parts of 13: 4 4 4 1 */
         }
     }

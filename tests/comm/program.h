@@ -101,6 +101,44 @@ static Status program_all_reduce(Program *p, int64_t count)
     return OK;
 }
 
+/* Uneven parts, some of them empty: rank a sends (a + 2 b + step) % 4 elements to rank b. Two at once. */
+static int64_t part_of(int from, int to, int step) { return (from + 2 * to + step) % 4; }
+
+static Status program_all_to_all(Program *p)
+{
+    enum { FRONT = 3 };
+    int     n = comm_size(p->comm), me = comm_rank(p->comm);
+    int64_t in_at[2][65], out_at[2][65], away = 0;
+    Tensor  in[2], out[2];
+    Pending pending[2];
+    comm_sent_reset(p->comm);
+    for (int k = 0; k < 2; k++) {
+        in_at[k][0] = FRONT, out_at[k][0] = 0;
+        for (int r = 0; r < n; r++) {
+            in_at[k][r + 1]  = in_at[k][r] + part_of(me, r, k);
+            out_at[k][r + 1] = out_at[k][r] + part_of(r, me, k);
+            away += r == me ? 0 : part_of(me, r, k);
+        }
+        in[k]  = filled(p, me + k, in_at[k][n] + 1);
+        out[k] = tensor_new(&p->arena, "out", p->q.backend->compute, out_at[k][n] + 1);
+        fill_zero(&p->q, (FillZero){ out[k] });
+        pending[k] = comm_all_to_all_begin(p->comm, &p->q, out[k], out_at[k], in[k], in_at[k]);
+    }
+    for (int k = 1; k >= 0; k--) comm_wait(p->comm, pending[k]);
+    for (int k = 0; k < 2; k++) {
+        for (int r = 0; r < n; r++) {
+            int64_t at = FRONT;                           /* where this rank's part begins in rank r's tensor */
+            for (int b = 0; b < me; b++) at += part_of(r, b, k);
+            for (int64_t i = 0; i < part_of(r, me, k); i++)
+                EXPECT(element(out[k], out_at[k][r] + i) == value(r + k, at + i), "all-to-all %d: element %" PRId64 " of rank %d", k, i, r);
+        }
+        EXPECT(element(out[k], out_at[k][n]) == 0, "all-to-all %d writes behind its parts", k);
+    }
+    Sent sent = comm_sent(p->comm, SENT_ALL_TO_ALL);
+    EXPECT(sent.calls == (n > 1 ? 2 : 0) && sent.bytes == away * (int64_t)dtype_width(in[0].dtype), "all-to-all counts %" PRId64 " bytes", sent.bytes);
+    return OK;
+}
+
 /* Several begun at once, finished last first; between neighbours, messages around a ring, two each, received before they are waited for */
 static Status program_pending(Program *p)
 {
@@ -155,6 +193,7 @@ static Status program_all(Program *p)
         TRY(program_all_reduce(p, counts[i]));
         arena_reset(&p->arena, mark);
     }
+    TRY(program_all_to_all(p));
     TRY(program_pending(p));
     comm_barrier(p->comm);
     return program_ints(p);

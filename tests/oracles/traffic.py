@@ -24,7 +24,7 @@ MODELS = {                                            # config_of in tests/train
 }
 Layout = namedtuple("Layout", "name ranks tp cp pp chunks zero sequence schedule")
 COMMS = ["tp", "cp", "dp+cp", "pp", "tied", "world"]
-VERBS = ["all-gather", "reduce-scatter", "all-reduce", "send"]
+VERBS = ["all-gather", "reduce-scatter", "all-reduce", "all-to-all", "send"]
 
 
 def ceil(x, y):

@@ -20,16 +20,22 @@
  * of a pair match in order. */
 enum { UNITS = 13, TAG = 0 };
 
+/* Counts and offsets of one all-to-all in units, which MPI reads until it is complete: [4 count]. Those of
+ * a complete one are used again, so that a step allocates nothing. */
+typedef struct Counts { struct Counts *next; int at[]; } Counts;
+
 struct Group {
     MPI_Comm comm;
     int      count, me;                               /* members; this rank's index */
-    int     *in_count, *in_at, *out_count, *out_at;   /* [count] of the present all-to-all, in units */
+    Counts  *unused;                                  /* list, owned */
 };
 
 typedef struct {
     MPI_Comm     world;                               /* a duplicate of MPI_COMM_WORLD */
     MPI_Request  request[TRANSPORT_REQUESTS];
     bool         used[TRANSPORT_REQUESTS];
+    Counts      *counts[TRANSPORT_REQUESTS];          /* of an all-to-all, back to its group at the end */
+    Group       *group[TRANSPORT_REQUESTS];
     int          top;                                 /* requests at this index and above are free */
     MPI_Datatype unit[UNITS];                         /* unit[u] is 2^u bytes */
 } MpiState;
@@ -101,16 +107,16 @@ static int unit_for(size_t largest, size_t divisible)
     return u;
 }
 
-/* Converts n + 1 offsets in bytes to n counts and offsets in units, and returns the unit. The bitwise or
- * of the offsets is divisible by a power of two exactly if all of them are. */
-static int units_of(int *counts, int *offsets, const size_t *at, int n)
+/* Converts n + 1 offsets in elements to n counts and offsets in units, and returns the unit. The bitwise
+ * or of the offsets in bytes is divisible by a power of two exactly if all of them are. */
+static int units_of(int *counts, int *offsets, const int64_t *at, size_t width, int n)
 {
     size_t divisible = 0;
-    for (int r = 0; r <= n; r++) divisible |= at[r];
-    int u = unit_for(at[n], divisible);
+    for (int r = 0; r <= n; r++) divisible |= (size_t)at[r] * width;
+    int u = unit_for((size_t)at[n] * width, divisible);
     for (int r = 0; r < n; r++) {
-        offsets[r] = (int)(at[r] >> u);
-        counts[r]  = (int)((at[r + 1] - at[r]) >> u);
+        offsets[r] = (int)((size_t)at[r] * width >> u);
+        counts[r]  = (int)((size_t)(at[r + 1] - at[r]) * width >> u);
     }
     return u;
 }
@@ -119,16 +125,9 @@ static int units_of(int *counts, int *offsets, const size_t *at, int n)
 static Group *mpi_group_open(Transport *t, const int *ranks, int count)
 {
     MpiState   *mpi = t->self;
-    size_t n   = (size_t)count;
-    Group *g   = calloc(1, sizeof *g);
-    int   *all = calloc(4 * n, sizeof *all);
-    if (!g || !all) {
-        free(g);
-        free(all);
-        return NULL;
-    }
-    *g = (Group){ .count = count, .in_count = all, .in_at = all + n,
-                  .out_count = all + 2 * n, .out_at = all + 3 * n };
+    Group    *g   = calloc(1, sizeof *g);
+    if (!g) return NULL;
+    g->count = count;
     MPI_Group world, members;
     MUST(MPI_Comm_group(mpi->world, &world));
     MUST(MPI_Group_incl(world, count, ranks, &members));
@@ -144,8 +143,20 @@ static void mpi_group_close(Transport *t, Group *g)
 {
     (void)t;
     MUST(MPI_Comm_free(&g->comm));
-    free(g->in_count);
+    for (Counts *c = g->unused, *next; c; c = next) {
+        next = c->next;
+        free(c);
+    }
     free(g);
+}
+
+static Counts *counts_take(Group *g)
+{
+    Counts *c = g->unused;
+    if (c) g->unused = c->next;
+    else   c = calloc(1, sizeof *c + 4 * (size_t)g->count * sizeof *c->at);
+    if (!c) stop("an all-to-all", "no memory for its counts");
+    return c;
 }
 
 /* ---- requests ---- */
@@ -172,15 +183,18 @@ static int mpi_all_gather(Transport *t, Group *g, void *out, const void *in, siz
     return made;
 }
 
-static int mpi_all_to_all(Transport *t, Group *g, void *out, const size_t *out_at, const void *in,
-                          const size_t *in_at)
+static int mpi_all_to_all(Transport *t, Group *g, void *out, const int64_t *out_at, const void *in,
+                          const int64_t *in_at, size_t width)
 {
     MpiState *mpi  = t->self;
-    int  made = request_new(mpi);
-    int  to   = units_of(g->out_count, g->out_at, out_at, g->count);
-    int  from = units_of(g->in_count, g->in_at, in_at, g->count);
-    MUST(MPI_Ialltoallv(in, g->in_count, g->in_at, mpi->unit[from], out, g->out_count, g->out_at,
-                        mpi->unit[to], g->comm, &mpi->request[made]));
+    Counts   *c    = counts_take(g);
+    int  made = request_new(mpi), n = g->count, *to_at = c->at + n, *from = c->at + 2 * n;
+    int  to_unit   = units_of(c->at, to_at, out_at, width, n);
+    int  from_unit = units_of(from, from + n, in_at, width, n);
+    mpi->counts[made] = c;
+    mpi->group[made]  = g;
+    MUST(MPI_Ialltoallv(in, from, from + n, mpi->unit[from_unit], out, c->at, to_at, mpi->unit[to_unit],
+                        g->comm, &mpi->request[made]));
     return made;
 }
 
@@ -210,6 +224,12 @@ static void mpi_wait(Transport *t, int request)
         MUST(MPI_Test(&mpi->request[request], &done, MPI_STATUS_IGNORE));
         if (done) break;
         sched_yield();
+    }
+    if (mpi->counts[request]) {
+        Group *g = mpi->group[request];
+        mpi->counts[request]->next = g->unused;
+        g->unused = mpi->counts[request];
+        mpi->counts[request] = NULL;
     }
     mpi->used[request] = false;
     while (mpi->top > 0 && !mpi->used[mpi->top - 1]) mpi->top--;
