@@ -74,6 +74,18 @@ static double op_flops(int op, const void *arguments)
         const Fp8MatmulBackwardWeight *a = arguments;
         return 2.0 * (double)tensor_count(a->dy_TK) * (double)a->dw_KC.dim[1];
     }
+    case OP_grouped_matmul_forward: {
+        const GroupedMatmulForward *a = arguments;
+        return 2.0 * (double)a->rows * (double)a->w_XFC.dim[1] * (double)a->w_XFC.dim[2];
+    }
+    case OP_grouped_matmul_backward_input: {
+        const GroupedMatmulBackwardInput *a = arguments;
+        return 2.0 * (double)a->rows * (double)a->w_XFC.dim[1] * (double)a->w_XFC.dim[2];
+    }
+    case OP_grouped_matmul_backward_weight: {
+        const GroupedMatmulBackwardWeight *a = arguments;
+        return 2.0 * (double)a->rows * (double)a->dw_XFC.dim[1] * (double)a->dw_XFC.dim[2];
+    }
     /* Forward each head multiplies S x D by D x U and S x U by U x E; backward it does three products with D
      * and two with E. The whole rectangle is counted, also where the causal mask hides half of it. */
     case OP_attention_forward: {

@@ -8,6 +8,7 @@
  * A tensor that is not named is absent. A wrong type or shape is a CHECK that names the op and the tensor:
  * wrappers check types, back ends shapes. */
 #include "tensor/queue.h"
+#include "tensor/route.h"
 
 /* GELU by tanh and by erf (Hendrycks & Gimpel 2016), squared ReLU (So et al. 2021), SiLU, and SwiGLU,
  * which is gated. */

@@ -208,6 +208,109 @@ static void test_xent(void **state)
     fixture_reset();
 }
 
+/* Weights through every rule of the router. Differences hold where no selection changes, so logits are apart. */
+static void test_route(void **state)
+{
+    static const RouteRule rule[] = { { ROUTE_SOFTMAX, false, 0, 0, 1 },   { ROUTE_SOFTMAX, true, 0, 0, 1 },
+                                      { ROUTE_SIGMOID, false, 0, 0, 2.5 }, { ROUTE_SOFTMAX, true, 4, 2, 3 },
+                                      { ROUTE_SIGMOID, false, 4, 2, 0.5 } };
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        int64_t T = 6, E = 8, K = i < 5 ? 2 : 4;
+        Tensor logits = between(-2, 2, T, E), bias = real(E), weight = real(T, K), dweight = real(T, K);
+        Tensor expert = fixture_new(I32, false, DIMS(T, K)), dlogits = real(T, E);
+        Step forward = STEP(route_forward, RouteForward, .weight_TK = weight, .expert_TK = expert, .logits_TE = logits,
+                            .bias_E = i % 2 ? bias : tensor_none(), .rule = rule[i % 5]);
+        perform(&q, forward.op, &forward.a);
+        backward(STEP(route_backward, RouteBackward, .dlogits_TE = dlogits, .dweight_TK = dweight,
+                      .logits_TE = logits, .expert_TK = expert, .rule = rule[i % 5]));
+        check("route", dlogits, tensor_none(), weight, dweight, logits, STEPS(forward));
+        fixture_reset();
+    }
+}
+
+/* The gradient of balance_backward is that of the losses it adds. Two groups of tokens, the first begun elsewhere. */
+static void test_balance(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        int64_t T = 7, E = 6;
+        RouteScore score = i % 2 ? ROUTE_SIGMOID : ROUTE_SOFTMAX;
+        Tensor logits = between(-2, 2, T, E), dlogits = real(T, E), before = twin(dlogits), count = real(2, E);
+        Tensor loss = real(2), dloss = real(2), loss0 = twin(loss), idle = real(T, E);
+        double coefficient = i < 2 ? 0.7 : 0, z = 0.3;
+        *element(dloss, 0) = coefficient, *element(dloss, 1) = z;
+        balance_count(&q, (BalanceCount){ .count_GE = count, .logits_TE = logits, .topk = 2, .first = 3, .length = 6 });
+        Step losses = STEP(balance_backward, BalanceBackward, .dlogits_TE = idle, .loss_2 = loss, .logits_TE = logits,
+                           .count_GE = count, .score = score, .topk = 2, .first = 3, .length = 6, .tokens = 10);
+        backward(STEP(balance_backward, BalanceBackward, .dlogits_TE = dlogits, .logits_TE = logits, .count_GE = count,
+                      .score = score, .topk = 2, .first = 3, .length = 6, .tokens = 10, .coefficient = coefficient,
+                      .z_coefficient = z));
+        check("auxiliary losses", dlogits, before, loss, dloss, logits,
+              STEPS(STEP(copy_strided, CopyStrided, .y = loss, .x = loss0), losses));
+        fixture_reset();
+    }
+}
+
+/* Gather, combine and the weights of combine, with dropped copies and two shards of each expert */
+static void test_rows_of_copies(void **state)
+{
+    (void)state;
+    int64_t T = 9, K = 2, J = 2, R = 4, X = 3, C = 5, N = T * K * J;
+    Tensor expert = fixture_new(I32, false, DIMS(T, K)), row = fixture_new(I32, false, DIMS(T, K, J));
+    Tensor slot = fixture_new(I32, false, DIMS(N)), count = fixture_new(I32, false, DIMS(R, X));
+    Tensor weight = real(T, K), x = matrix(T, C, true), copies = sums(N, C), dcopies = real(N, C);
+    for (int64_t i = 0; i < T * K; i++) ((int32_t *)expert.data)[i] = (int32_t)((i / K * 2 + i % K) % 5);
+    route_sort(&q, (RouteSort){ .row_TKJ = row, .slot_N = slot, .count_RX = count, .expert_TK = expert,
+                                .weight_TK = weight, .capacity = 3 });
+    Step gather = STEP(gather_rows, GatherRows, .y_NC = copies, .x_TC = x, .slot_N = slot, .K = K);
+    Tensor dx = real(T, C);
+    combine_rows(&q, (CombineRows){ .y_TC = dx, .x_NC = dcopies, .row_TKJ = row });
+    for (int64_t n = 0; n < N; n++)                         /* rows without a copy have no gradient */
+        for (int64_t c = 0; c < C && ((int32_t *)slot.data)[n] < 0; c++) *element(dcopies, n * C + c) = 0;
+    check("gather", dx, tensor_none(), copies, dcopies, x, STEPS(gather));
+
+    Tensor y = real(T, C), dy = real(T, C), residual = real(T, C), from = real(N, C), dfrom = sums(N, C);
+    Tensor dweight = real(T, K);
+    Step combine = STEP(combine_rows, CombineRows, .y_TC = y, .residual_TC = residual, .x_NC = from,
+                        .weight_TK = weight, .row_TKJ = row);
+    gather_rows(&q, (GatherRows){ .y_NC = dfrom, .x_TC = dy, .weight_TK = weight, .slot_N = slot, .K = K });
+    backward(STEP(combine_backward_weight, CombineBackwardWeight, .dweight_TK = dweight, .dy_TC = dy, .x_NC = from,
+                  .row_TKJ = row));
+    check("combine dx", dfrom, tensor_none(), y, dy, from, STEPS(combine));
+    check("combine dweight", dweight, tensor_none(), y, dy, weight, STEPS(combine));
+    check("combine residual", dy, tensor_none(), y, dy, residual, STEPS(combine));
+    fixture_reset();
+}
+
+/* Segments of two ranks for three experts, one of them empty, and rows after the last */
+static void test_grouped_matmul(void **state)
+{
+    static const int32_t rows[] = { 2, 0, 3, 1, 4, 1 };
+    (void)state;
+    int64_t M = 15, used = 11, F = 4, C = 6, X = 3;
+    Tensor count = fixture_new(I32, false, DIMS(2, X)), y = sums(M, F), dy = real(M, F);
+    Tensor x = matrix(M, C, true), w = real(X, F, C), dx = real(M, C), dw = real(X, F, C), dw0 = twin(dw);
+    memcpy(count.data, rows, sizeof rows);
+    for (int64_t i = 0; i < (M - used) * F; i++) *element(dy, used * F + i) = 0;
+    for (int64_t i = 0; i < (M - used) * C; i++) *element(dx, used * C + i) = 0;
+    Tensor dx0 = twin(dx);
+    Step forward = STEP(grouped_matmul_forward, GroupedMatmulForward, .y_MF = y, .x_MC = x, .w_XFC = w, .count_RX = count);
+    backward(STEP(grouped_matmul_backward_input, GroupedMatmulBackwardInput, .dx_MC = dx, .dy_MF = dy, .w_XFC = w,
+                  .count_RX = count, .add = true));
+    backward(STEP(grouped_matmul_backward_weight, GroupedMatmulBackwardWeight, .dw_XFC = dw, .dy_MF = dy, .x_MC = x,
+                  .count_RX = count));
+    check("grouped dx", dx, dx0, y, dy, x, STEPS(forward));
+    check("grouped dw", dw, dw0, y, dy, w, STEPS(forward));
+    Tensor gate = real(M, 2 * F), dgate = sums(M, 2 * F);
+    Step act = STEP(grouped_activation_forward, GroupedActivationForward, .y_MF = y, .x_MF = gate, .count_RX = count,
+                    .kind = ACT_SWIGLU);
+    backward(STEP(grouped_activation_backward, GroupedActivationBackward, .dx_MF = dgate, .dy_MF = dy, .x_MF = gate,
+                  .count_RX = count, .kind = ACT_SWIGLU));
+    check("grouped activation", dgate, tensor_none(), y, dy, gate, STEPS(act));
+    fixture_reset();
+}
+
 static void test_no_backward_is_unchecked(void **state)
 {
     (void)state;
@@ -229,6 +332,10 @@ int main(void)
         cmocka_unit_test(test_attention),
         cmocka_unit_test(test_embed),
         cmocka_unit_test(test_xent),
+        cmocka_unit_test(test_route),
+        cmocka_unit_test(test_balance),
+        cmocka_unit_test(test_rows_of_copies),
+        cmocka_unit_test(test_grouped_matmul),
         cmocka_unit_test(test_no_backward_is_unchecked),
     };
     if (queue_open(&q, "ref", 1, &step_state) != OK) return 1;

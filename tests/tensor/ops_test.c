@@ -2,6 +2,7 @@
  * numbers, and with 1, 2 and 3 threads to the bit; rows whose kernels come in families by every family that can
  * be called here. A row has a function that makes the arguments of its cases in double. */
 #include "ops_attention.h"
+#include "ops_experts.h"
 
 /* ---- moving and adding ---- */
 /* Views of all kinds: flat, wide rows, exchanged axes, a last stride above 1, integers */
@@ -485,6 +486,22 @@ static const struct { Make *make; double tolerance, of_pairs; } row[OP_COUNT] = 
     [OP_xent_stats] = { make_xent_stats, 1e-6, 0 },
     [OP_xent_forward] = { make_xent_forward, 2e-7, 0 },
     [OP_xent_backward] = { make_xent_backward, 2e-6, 0 },
+    [OP_route_forward] = { make_route_forward, 2e-7, 0 },
+    [OP_route_backward] = { make_route_backward, 2e-7, 0 },
+    [OP_balance_count] = { make_balance_count, 0, 0 },
+    [OP_balance_backward] = { make_balance_backward, 5e-7, 0 },
+    [OP_route_sort] = { make_route_sort, 0, 0 },
+    [OP_load_add] = { make_load_add, 1e-7, 0 },
+    [OP_gather_rows] = { make_gather_rows, 1e-7, 0 },
+    [OP_combine_rows] = { make_combine_rows, 3e-7, 0 },
+    [OP_combine_backward_weight] = { make_combine_backward_weight, 1e-7, 0 },
+    [OP_grouped_matmul_forward] = { make_grouped_matmul_forward, 2e-6, 0 },
+    [OP_grouped_matmul_backward_input] = { make_grouped_matmul_backward_input, 2e-6, 0 },
+    [OP_grouped_matmul_backward_weight] = { make_grouped_matmul_backward_weight, 2e-6, 0 },
+    [OP_grouped_activation_forward] = { make_grouped_activation_forward, 3e-7, 0 },
+    [OP_grouped_activation_backward] = { make_grouped_activation_backward, 2e-6, 0 },
+    [OP_expert_bias_update] = { make_expert_bias_update, 1e-7, 0 },
+    [OP_load_summary] = { make_load_summary, 2e-7, 0 },
     [OP_clip_and_skip] = { make_clip_and_skip, 1e-15, 0 },
     [OP_adamw] = { make_adamw, 5e-7, 0 },
 };

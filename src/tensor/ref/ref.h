@@ -30,6 +30,9 @@ static inline double *at4(Tensor x, RefIndex i, RefIndex j, RefIndex k, RefIndex
 /* Element i of a 1-dim I32 tensor: ids, targets, positions. */
 static inline int32_t int1(Tensor x, int64_t i) { return ((const int32_t *)x.data)[i * x.stride[0]]; }
 
+/* Element i of a contiguous I32 tensor of any dims. */
+static inline int32_t *int_at(Tensor x, int64_t i) { return (int32_t *)x.data + i; }
+
 /* The factor of element `index` of the dropout mask of `key`: 0 when dropped, else 1 / (1 - p). p is 0 ..
  * 1. */
 double ref_dropout(uint64_t key, uint64_t index, double p);
