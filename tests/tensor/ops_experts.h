@@ -105,34 +105,34 @@ static Copies copies_of(int64_t T, int64_t K, int64_t J, int64_t N)
 static const struct { int64_t T, K, J, N, C; } rows_case[] = {
     { 1, 1, 1, 1, 1 }, { 11, 2, 1, 22, 33 }, { 11, 2, 2, 50, 700 }, { 40, 8, 1, 320, 20 } };
 
-static bool make_gather_rows(Arguments *a, int variant)
+static bool make_expert_gather(Arguments *a, int variant)
 {
     if (variant >= 8) return false;
     int64_t T = rows_case[variant / 2].T, K = rows_case[variant / 2].K, N = rows_case[variant / 2].N,
             C = rows_case[variant / 2].C;
-    a->gather_rows = (GatherRows){ .y_NC = matrix(N, C, true), .x_TC = matrix(T, C, true), .K = K,
+    a->expert_gather = (ExpertGather){ .y_NC = matrix(N, C, true), .x_TC = matrix(T, C, true), .K = K,
         .slot_N = copies_of(T, K, rows_case[variant / 2].J, N).slot };
-    if (variant & 1) a->gather_rows.weight_TK = real(T, K);
+    if (variant & 1) a->expert_gather.weight_TK = real(T, K);
     return true;
 }
 
-static bool make_combine_rows(Arguments *a, int variant)
+static bool make_expert_combine(Arguments *a, int variant)
 {
     if (variant >= 12) return false;
     int64_t T = rows_case[variant / 3].T, K = rows_case[variant / 3].K, N = rows_case[variant / 3].N,
             C = rows_case[variant / 3].C;
-    a->combine_rows = (CombineRows){ .y_TC = matrix(T, C, true), .x_NC = matrix(N, C, true),
+    a->expert_combine = (ExpertCombine){ .y_TC = matrix(T, C, true), .x_NC = matrix(N, C, true),
         .row_TKJ = copies_of(T, K, rows_case[variant / 3].J, N).row };
-    if (variant % 3) a->combine_rows.weight_TK = real(T, K);
-    if (variant % 3 == 2) a->combine_rows.residual_TC = real(T, C);
+    if (variant % 3) a->expert_combine.weight_TK = real(T, K);
+    if (variant % 3 == 2) a->expert_combine.residual_TC = real(T, C);
     return true;
 }
 
-static bool make_combine_backward_weight(Arguments *a, int variant)
+static bool make_expert_combine_backward_weight(Arguments *a, int variant)
 {
     if (variant >= 4) return false;
     int64_t T = rows_case[variant].T, K = rows_case[variant].K, N = rows_case[variant].N, C = rows_case[variant].C;
-    a->combine_backward_weight = (CombineBackwardWeight){ .dweight_TK = matrix(T, K, true), .dy_TC = matrix(T, C, true),
+    a->expert_combine_backward_weight = (ExpertCombineBackwardWeight){ .dweight_TK = matrix(T, K, true), .dy_TC = matrix(T, C, true),
         .x_NC = matrix(N, C, true), .row_TKJ = copies_of(T, K, rows_case[variant].J, N).row };
     return true;
 }

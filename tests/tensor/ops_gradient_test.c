@@ -263,19 +263,19 @@ static void test_rows_of_copies(void **state)
     for (int64_t i = 0; i < T * K; i++) ((int32_t *)expert.data)[i] = (int32_t)((i / K * 2 + i % K) % 5);
     route_sort(&q, (RouteSort){ .row_TKJ = row, .slot_N = slot, .count_RX = count, .expert_TK = expert,
                                 .weight_TK = weight, .capacity = 3 });
-    Step gather = STEP(gather_rows, GatherRows, .y_NC = copies, .x_TC = x, .slot_N = slot, .K = K);
+    Step gather = STEP(expert_gather, ExpertGather, .y_NC = copies, .x_TC = x, .slot_N = slot, .K = K);
     Tensor dx = real(T, C);
-    combine_rows(&q, (CombineRows){ .y_TC = dx, .x_NC = dcopies, .row_TKJ = row });
+    expert_combine(&q, (ExpertCombine){ .y_TC = dx, .x_NC = dcopies, .row_TKJ = row });
     for (int64_t n = 0; n < N; n++)                         /* rows without a copy have no gradient */
         for (int64_t c = 0; c < C && ((int32_t *)slot.data)[n] < 0; c++) *element(dcopies, n * C + c) = 0;
     check("gather", dx, tensor_none(), copies, dcopies, x, STEPS(gather));
 
     Tensor y = real(T, C), dy = real(T, C), residual = real(T, C), from = real(N, C), dfrom = sums(N, C);
     Tensor dweight = real(T, K);
-    Step combine = STEP(combine_rows, CombineRows, .y_TC = y, .residual_TC = residual, .x_NC = from,
+    Step combine = STEP(expert_combine, ExpertCombine, .y_TC = y, .residual_TC = residual, .x_NC = from,
                         .weight_TK = weight, .row_TKJ = row);
-    gather_rows(&q, (GatherRows){ .y_NC = dfrom, .x_TC = dy, .weight_TK = weight, .slot_N = slot, .K = K });
-    backward(STEP(combine_backward_weight, CombineBackwardWeight, .dweight_TK = dweight, .dy_TC = dy, .x_NC = from,
+    expert_gather(&q, (ExpertGather){ .y_NC = dfrom, .x_TC = dy, .weight_TK = weight, .slot_N = slot, .K = K });
+    backward(STEP(expert_combine_backward_weight, ExpertCombineBackwardWeight, .dweight_TK = dweight, .dy_TC = dy, .x_NC = from,
                   .row_TKJ = row));
     check("combine dx", dfrom, tensor_none(), y, dy, from, STEPS(combine));
     check("combine dweight", dweight, tensor_none(), y, dy, weight, STEPS(combine));

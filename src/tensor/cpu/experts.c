@@ -12,7 +12,7 @@ static float weight_at(Tensor weight_TK, int64_t t, int64_t k)
 
 static CLONES void gather_some(void *context, int64_t begin, int64_t end)
 {
-    const GatherRows *a = context;
+    const ExpertGather *a = context;
     int64_t C = a->y_NC.dim[1], K = a->K;
     TileBuffer x_tile, y_tile;
     for (int64_t n = begin; n < end; n++) {
@@ -33,7 +33,7 @@ static CLONES void gather_some(void *context, int64_t begin, int64_t end)
     }
 }
 
-CPU(gather_rows, GatherRows)
+CPU(expert_gather, ExpertGather)
 {
     int64_t N = a->slot_N.dim[0], T = a->x_TC.dim[0], C = a->x_TC.dim[1];
     WANT(a->y_NC, N, C);
@@ -54,7 +54,7 @@ static void want_rows(Tensor row_TKJ, int64_t N)
 
 static CLONES void combine_some(void *context, int64_t begin, int64_t end)
 {
-    const CombineRows *a = context;
+    const ExpertCombine *a = context;
     int64_t K = a->row_TKJ.dim[1], J = a->row_TKJ.dim[2], C = a->y_TC.dim[1];
     const int32_t *row_of = a->row_TKJ.data;
     TileBuffer x_tile, sum, copy;
@@ -78,7 +78,7 @@ static CLONES void combine_some(void *context, int64_t begin, int64_t end)
         }
 }
 
-CPU(combine_rows, CombineRows)
+CPU(expert_combine, ExpertCombine)
 {
     int64_t T = a->row_TKJ.dim[0], K = a->row_TKJ.dim[1], N = a->x_NC.dim[0], C = a->x_NC.dim[1];
     WANT(a->y_TC, T, C);
@@ -92,7 +92,7 @@ CPU(combine_rows, CombineRows)
 
 static CLONES void dweight_some(void *context, int64_t begin, int64_t end)
 {
-    const CombineBackwardWeight *a = context;
+    const ExpertCombineBackwardWeight *a = context;
     int64_t K = a->row_TKJ.dim[1], J = a->row_TKJ.dim[2], C = a->dy_TC.dim[1];
     const int32_t *row_of = a->row_TKJ.data;
     TileBuffer x_tile, dy_tile;
@@ -115,7 +115,7 @@ static CLONES void dweight_some(void *context, int64_t begin, int64_t end)
     }
 }
 
-CPU(combine_backward_weight, CombineBackwardWeight)
+CPU(expert_combine_backward_weight, ExpertCombineBackwardWeight)
 {
     int64_t T = a->row_TKJ.dim[0], K = a->row_TKJ.dim[1], N = a->x_NC.dim[0], C = a->x_NC.dim[1];
     WANT(a->dweight_TK, T, K);

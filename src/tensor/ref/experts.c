@@ -2,7 +2,7 @@
  * copies for one expert   N, M rows of copies   R ranks   X experts held here */
 #include "tensor/ref/ref.h"
 
-REF(gather_rows, GatherRows)
+REF(expert_gather, ExpertGather)
 {
     int64_t N = a->slot_N.dim[0], T = a->x_TC.dim[0], C = a->x_TC.dim[1], K = a->K;
     WANT(a->y_NC, N, C);
@@ -31,7 +31,7 @@ static double row_sum(Tensor x_NC, Tensor row_TKJ, int64_t i, int64_t c)
     return sum;
 }
 
-REF(combine_rows, CombineRows)
+REF(expert_combine, ExpertCombine)
 {
     int64_t T = a->row_TKJ.dim[0], K = a->row_TKJ.dim[1], N = a->x_NC.dim[0], C = a->x_NC.dim[1];
     WANT(a->y_TC, T, C);
@@ -49,7 +49,7 @@ REF(combine_rows, CombineRows)
         }
 }
 
-REF(combine_backward_weight, CombineBackwardWeight)
+REF(expert_combine_backward_weight, ExpertCombineBackwardWeight)
 {
     int64_t T = a->row_TKJ.dim[0], K = a->row_TKJ.dim[1], N = a->x_NC.dim[0], C = a->x_NC.dim[1];
     WANT(a->dweight_TK, T, K);
