@@ -44,7 +44,7 @@ static Flash case_new(const HeadSizes *s, KernelFamily family)
                     .dk = tensor_slice(dkv, 2, 0, s->G), .dv = tensor_slice(dkv, 2, s->G, s->G),
                     .lse = random_tensor(s->B, s->T, s->H, 1), .q = random_tensor(s->B, s->T, s->H, s->D),
                     .k = tensor_slice(kv, 2, 0, s->G), .v = tensor_slice(kv, 2, s->G, s->G), .key_range_i = range,
-                    .heads = s->H, .span = s->T, .scale = 1 / sqrtf((float)s->D), .family = family };
+                    .rule = { .heads = s->H, .span = s->T, .scale = 1 / sqrt((double)s->D) }, .family = family };
 }
 
 static void pass_run(Team *team, const Flash *x, bool backward, void *work, size_t bytes)

@@ -2,7 +2,7 @@
  * default order of samples, a permutation per epoch, is computed here by random_permute; orders of
  * Megatron-LM, which shuffle documents too, are in data/order.c.
  *
- *     S positions of a whole sequence   s of them on this rank, in two parts
+ *     S positions of a whole sequence   s of them on this rank, in two parts   u s in its Ulysses group
  *     b sequences of a micro-batch      T = b s rows */
 #include <inttypes.h>
 #include <limits.h>
@@ -10,6 +10,8 @@
 #include "base/random.h"
 #include "data/loader.h"
 #include "tensor/ops.h"
+
+static int group_ranks(const LoaderConfig *config) { return config->ulysses > 0 ? config->ulysses : 1; }
 
 static Status config_check(const LoaderConfig *config)
 {
@@ -19,6 +21,7 @@ static Status config_check(const LoaderConfig *config)
           "dp rank %d of %d", config->dp_rank, config->dp);
     CHECK(config->cp_rank >= 0 && config->cp_rank < config->cp,
           "cp rank %d of %d", config->cp_rank, config->cp);
+    CHECK(config->cp % group_ranks(config) == 0, "%d ranks of Ulysses of cp %d", config->ulysses, config->cp);
     if (config->cp > 1 && S % parts != 0)
         return fail(BAD_OPTION,
                     "--seq-length %" PRId64 " must be a multiple of 2 x --context-parallel-size %d; %"
@@ -75,9 +78,18 @@ int loader_micros(const Loader *loader)
 
 /* ---- a batch ---- */
 
+/* First index in the sequence of each part of rank `rank`, where ranks have s positions. */
+static int64_t part_first(const LoaderConfig *config, int64_t rank, int64_t s, int which)
+{
+    return which == 0 ? rank * (s / 2) : config->sequence - (rank + 1) * (s - s / 2);
+}
+
+/* `seen` is that of causal attention, or all keys until a batch is filled. */
 Batch loader_batch_new(const LoaderConfig *config, Arena *host)
 {
-    int64_t b = config->micro, s = config->sequence / config->cp, T = b * s, half = s / 2;
+    int64_t b = config->micro, s = config->sequence / config->cp, T = b * s;
+    int64_t u = group_ranks(config), group = config->cp_rank / u, late = part_first(config, group, u * s, 1);
+    KeyBounds all = { 0, config->sequence };
     return (Batch){
         .token_i         = tensor_new(host, "batch", I32, T),
         .target_i        = tensor_new(host, "batch", I32, T),
@@ -85,9 +97,31 @@ Batch loader_batch_new(const LoaderConfig *config, Arena *host)
         .position_i      = tensor_new(host, "batch", I32, T),
         .dropout_index_i = tensor_new(host, "batch", I32, T),
         .sample_i        = tensor_new(host, "batch", I32, b),
-        .key_range_i     = config->reset_attention ? tensor_new(host, "batch", I32, b, s, 2) : tensor_none(),
-        .part            = { config->cp_rank * half, config->sequence - (config->cp_rank + 1) * (s - half) },
+        .key_range_i     = config->reset_attention ? tensor_new(host, "batch", I32, b, u * s, 2)
+                                                    : tensor_none(),
+        .seen            = { config->reset_attention ? all : (KeyBounds){ 0, (group + 1) * (u * s / 2) },
+                             config->reset_attention ? all : (KeyBounds){ 0, late + u * s - u * s / 2 } },
+        .part            = { part_first(config, config->cp_rank, s, 0),
+                             part_first(config, config->cp_rank, s, 1) },
     };
+}
+
+void batch_bound_keys(Batch *batch)
+{
+    Tensor range = batch->key_range_i;
+    if (!tensor_present(range)) return;
+    int64_t b = range.dim[0], s = range.dim[1];
+    for (int which = 0; which < 2; which++) {
+        KeyBounds seen = { INT32_MAX, 0 };
+        for (int64_t row = 0; row < b; row++)
+            for (int64_t i = which * (s / 2); i < (which == 0 ? s / 2 : s); i++) {
+                const int32_t *keys = (const int32_t *)range.data + 2 * (row * s + i);
+                if (keys[0] >= keys[1]) continue;                       /* this query sees no keys */
+                if (keys[0] < seen.first) seen.first = keys[0];
+                if (keys[1] > seen.end)   seen.end   = keys[1];
+            }
+        batch->seen[which] = seen;
+    }
 }
 
 /* A reader at the first token of sample `at`, counted over all epochs of jotun's order, or in the blend,
@@ -128,11 +162,29 @@ static void row_fill(const Loader *loader, Batch *batch, int64_t row, int32_t to
     ((int32_t *)batch->position_i.data)[row]      = config->reset_positions ? index - document : index;
     ((int32_t *)batch->dropout_index_i.data)[row] = sample * (int32_t)config->sequence + index;
     weight_set(batch->loss_weight_T, row, config->mask_eod && token == config->eod ? 0 : 1);
-    if (config->reset_attention) {
-        int32_t *range = (int32_t *)batch->key_range_i.data + 2 * row;
-        range[0] = document;
-        range[1] = index + 1;
-    }
+}
+
+static void range_fill(Batch *batch, int64_t row, int32_t index, int32_t document)
+{
+    int32_t *range = (int32_t *)batch->key_range_i.data + 2 * row;
+    range[0] = document;
+    range[1] = index + 1;
+}
+
+/* The two parts of `rank` of ranks with s positions */
+typedef struct { int64_t first[2], s; } Parts;
+
+static Parts parts_of(const LoaderConfig *config, int64_t rank, int64_t s)
+{
+    return (Parts){ { part_first(config, rank, s, 0), part_first(config, rank, s, 1) }, s };
+}
+
+/* Which of the s positions index i of the sequence is; -1: none. */
+static int64_t held_at(Parts parts, int64_t i)
+{
+    int64_t half = parts.s / 2, early = i - parts.first[0], late = i - parts.first[1];
+    if (early >= 0 && early < half) return early;
+    return late >= 0 && late < parts.s - half ? half + late : -1;
 }
 
 static Status token_read(int32_t *token, OrderReader *reader, int64_t vocabulary)
@@ -150,19 +202,19 @@ static Status token_read(int32_t *token, OrderReader *reader, int64_t vocabulary
 static Status sample_fill(const Loader *loader, Batch *batch, int64_t slot, OrderReader *reader,
                           int32_t sample, int64_t vocabulary)
 {
-    int64_t S = loader->config.sequence, s = S / loader->config.cp, half = s / 2;
+    const LoaderConfig *config = &loader->config;
+    int64_t S = config->sequence, s = S / config->cp, u = group_ranks(config);
+    Parts own = parts_of(config, config->cp_rank, s), group = parts_of(config, config->cp_rank / u, u * s);
     int32_t document = 0, token, target;
     ((int32_t *)batch->sample_i.data)[slot] = sample;
     TRY(token_read(&token, reader, vocabulary));
     for (int64_t i = 0; i < S; i++, token = target) {
-        int64_t first = i - batch->part[0], second = i - batch->part[1];
+        int64_t at = held_at(own, i), at_group = config->reset_attention ? held_at(group, i) : -1;
         TRY(token_read(&target, reader, vocabulary));
-        if (first >= 0 && first < half)
-            row_fill(loader, batch, slot * s + first, token, target, sample, (int32_t)i, document);
-        else if (second >= 0 && second < s - half)
-            row_fill(loader, batch, slot * s + half + second, token, target, sample, (int32_t)i, document);
+        if (at >= 0) row_fill(loader, batch, slot * s + at, token, target, sample, (int32_t)i, document);
+        if (at_group >= 0) range_fill(batch, slot * u * s + at_group, (int32_t)i, document);
         /* The end-of-document token belongs to it. */
-        if (token == loader->config.eod) document = (int32_t)i + 1;
+        if (token == config->eod) document = (int32_t)i + 1;
     }
     return OK;
 }
@@ -201,6 +253,7 @@ static Status samples_fill(const BatchFill *f)
         if (before.token_file && before.token_file != reader.token_file) TRY(truncation_check(&before));
         status = sample_fill(loader, f->batch, slot, &reader, (int32_t)(first + slot), f->vocabulary);
     }
+    batch_bound_keys(f->batch);
     /* Precedes the status, which may come from zeros that are not data. */
     TRY(truncation_check(&reader));
     return status;

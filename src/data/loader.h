@@ -12,7 +12,15 @@
  * T = b s rows
  *
  * Context parallelism splits each sequence here, in zigzag order: of its 2 cp equal parts cp rank r has
- * parts r and 2 cp - 1 - r, which balances the work of causal attention (model/ring.c). */
+ * parts r and 2 cp - 1 - r, which balances the work of causal attention (model/ring.c). Ulysses ranks, u
+ * neighbours among the cp ranks, attend with the positions that all of them hold: cp rank r is one of number
+ * r / u of cp / u such groups, whose positions are two longer parts, split in the same way. Key ranges are
+ * those of the group. */
+
+/* The least `first` and the largest `end` of the key ranges of some queries; first >= end: they see no keys.
+ * */
+typedef struct { int64_t first, end; } KeyBounds;
+
 typedef struct {
     Tensor token_i, target_i;        /* [T] I32 */
     Tensor loss_weight_T;            /* [T]: 1 if the prediction counts, 0 if not */
@@ -21,8 +29,10 @@ typedef struct {
     /* [T] I32: sample in global batch * S + index in the sequence; the key of dropout. */
     Tensor dropout_index_i;
     Tensor sample_i;                 /* [b] I32: sample in global batch */
-    /* [b, s, 2] I32: keys [first, end) that a query sees; absent: causal attention. */
+    /* [b, u s, 2] I32: keys [first, end) that a query sees; absent: causal attention. */
     Tensor key_range_i;
+    /* Of the queries in each of the two parts of the group. */
+    KeyBounds seen[2];
     /* First index in the sequence of each of the rank's parts; cp 1: { 0, S / 2 }. */
     int64_t part[2];
 } Batch;
@@ -30,6 +40,7 @@ typedef struct {
 typedef struct {
     int64_t sequence, micro, global;          /* S; b; samples per step (over all micro-batches and dp) */
     int     dp, dp_rank, cp, cp_rank;         /* sizes of the mesh axes and this rank's coordinates */
+    int     ulysses;                          /* u, a divisor of cp; 0: 1 */
     uint64_t seed;                            /* of the order of samples */
     bool    reset_positions, reset_attention, mask_eod;   /* at each end of document */
     int32_t eod;                              /* id of the end of a document; -1: none */
@@ -57,6 +68,8 @@ Status loader_open_blend(Loader *loader, const Blend *blend, LoaderConfig config
 int    loader_micros(const Loader *loader);
 /* Tensors of one micro-batch on the `host` arena; a dry arena gives only shapes. */
 Batch  loader_batch_new(const LoaderConfig *config, Arena *host);
+/* Sets `seen` from key_range_i, where it is present; whoever fills a batch calls it. */
+void   batch_bound_keys(Batch *batch);
 /* Fills micro-batch m of step k: samples [k global + (m dp + dp_rank) micro, + micro) of the order.
  * BAD_FILE with the offset of an id at or beyond `vocabulary`, and if a file was truncated since it was
  * opened, which costs one stat per token file that the samples use. Allocates nothing. */

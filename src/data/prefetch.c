@@ -87,6 +87,7 @@ static void batch_copy(Batch *to, const Batch *from)
     tensor_copy(to->dropout_index_i, from->dropout_index_i);
     tensor_copy(to->sample_i,        from->sample_i);
     if (from->key_range_i.data) tensor_copy(to->key_range_i, from->key_range_i);
+    memcpy(to->seen, from->seen, sizeof to->seen);
 }
 
 /* p->fill is written only while the pipeline is paused; the pipeline's lock makes it visible to the

@@ -1,13 +1,13 @@
 /* Attention of a block, between its first norm and its dropout: the query, key and value projections, rotary
- * positions, ring attention over the context-parallel ranks, and the output projection. model/ring.c sets the
- * scale 1 / sqrt(D) and the causal mask, and appends to the KV cache. Under tensor parallelism the projection
+ * positions, core attention over the context-parallel ranks (model/core_attention.c), and the output
+ * projection. Under tensor parallelism the projection
  * into heads is column-parallel and the output projection row-parallel, as in Megatron-LM (arXiv 1909.08053).
  *
  *  t tokens held (T / tp under sequence parallelism, else T)   T tokens   C channels
  *  H query heads and G key-value heads held by this rank, of D channels   Q = (H + 2 G) D   O = H D
  *  A linear map calls its input width C and its output width K: for `out` these are O and C.
  *
- *  n -- enter -- qkv -- rope -- ring -- out -- leave -- y      lines with <-> communicate with other ranks */
+ *  n -- enter -- qkv -- rope -- core -- out -- leave -- y      lines with <-> communicate with other ranks */
 #include "model/model_internal.h"
 
 /* The query, key and value matrices are adjacent in the block, so one matmul computes all three
@@ -39,15 +39,16 @@ void attend_forward(const ExecContext *ctx, int64_t layer, const UnitParam *w, B
     Tensor w_QC = qkv_weight(w);
     Tensor n_TC = tp_enter_forward(&ctx->tp, n1_tC);                          /* <-> tp: - | all-gather */
     int64_t T = n_TC.dim[0];
-    save->qkv_TQ = activation_new(ctx, "query key value", T, w_QC.dim[0]);
-    linear_forward(ctx, save, LINEAR_QKV, save->qkv_TQ, n_TC, w_QC, qkv_bias(w));          /* <-> tp+cp */
+    Tensor qkv_TQ = core_qkv_new(ctx, T, w_QC.dim[0]);
+    linear_forward(ctx, save, LINEAR_QKV, qkv_TQ, n_TC, w_QC, qkv_bias(w));                /* <-> tp+cp */
 
     /* RoPE (arXiv 2104.09864) in place: backward needs the rotated queries and keys, not the original
      * ones. */
     if (ctx->config->position == POSITION_ROPE)
-        rope_forward(q, (RopeForward){ .x_TnD = rotary_heads(ctx, save->qkv_TQ),
+        rope_forward(q, (RopeForward){ .x_TnD = rotary_heads(ctx, qkv_TQ),
             .position_i = ctx->batch->position_i, .base = ctx->config->rope_base });
-    ring_forward(ctx, layer, &save->core, save->qkv_TQ);                 /* <-> cp: send of keys and values */
+    save->qkv_TQ = core_attention_enter(ctx, qkv_TQ);                    /* <-> cp: - | all-to-all */
+    core_attention_forward(ctx, layer, &save->core, save->qkv_TQ);       /* <-> cp */
 }
 
 /* do = dy out,  dqkv = rope'(attention'(do)),  dn = dqkv w
@@ -63,8 +64,9 @@ Tensor attend_backward_input(const ExecContext *ctx, int64_t layer, const UnitPa
     linear_backward_input(ctx, save, LINEAR_OUT, do_TO, save->dya_TC,                      /* <-> tp+cp */
         unit_param(w, PARAM_ATTENTION_OUT_WEIGHT));                           /* C is O, K is C */
 
-    Tensor dqkv_TQ = activation_gradient_new(ctx, "query key value gradient", 0, save->qkv_TQ);
-    ring_backward(ctx, layer, dqkv_TQ, &save->core, save->qkv_TQ, do_TO); /* <-> cp: send k v dk dv */
+    Tensor dqkv_TQ = activation_gradient_new(ctx, "query key value gradient", 0, T,
+        qkv_weight(w).dim[0]);
+    core_attention_backward(ctx, layer, dqkv_TQ, &save->core, save->qkv_TQ, do_TO);        /* <-> cp */
     if (ctx->config->position == POSITION_ROPE)                          /* in place, by the opposite angle */
         rope_backward(q, (RopeBackward){ .dx_TnD = rotary_heads(ctx, dqkv_TQ),
             .position_i = ctx->batch->position_i, .base = ctx->config->rope_base });

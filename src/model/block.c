@@ -64,7 +64,7 @@ static void recompute_modules(const ExecContext *ctx, int64_t layer, const UnitP
     else if (ctx->recompute & RECOMPUTE_MLP_ACT)
         mlp_activation_forward(&again, w, save);
     if (ctx->recompute & RECOMPUTE_CORE_ATTN)
-        ring_forward(&again, layer, &save->core, save->qkv_TQ);                         /* <-> cp */
+        core_attention_forward(&again, layer, &save->core, save->qkv_TQ);               /* <-> cp */
 }
 
 /* dx2 = dy + dnorm2(dmlp(drop(dy))),   dx = dx2 + dnorm1(dattention(drop(dx2)))

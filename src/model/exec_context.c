@@ -69,17 +69,19 @@ static bool gradient_replaces(const ExecContext *ctx, unsigned modules)
     return ctx->activations == ctx->wgrad_saved && !(ctx->recompute & modules);
 }
 
-Tensor activation_gradient_new(const ExecContext *ctx, const char *what, unsigned modules, Tensor save)
+Tensor activation_gradient_new(const ExecContext *ctx, const char *what, unsigned modules, int64_t rows,
+                               int64_t cols)
 {
     Arena *arena = gradient_replaces(ctx, modules) ? ctx->scratch : ctx->wgrad_saved;
-    return tensor_new(arena, what, ctx->precision.activation, save.dim[0], save.dim[1]);
+    return tensor_new(arena, what, ctx->precision.activation, rows, cols);
 }
 
 Tensor activation_gradient_keep(const ExecContext *ctx, unsigned modules, Tensor save, Tensor gradient)
 {
     if (!gradient_replaces(ctx, modules)) return gradient;
-    copy_strided(ctx->queue, (CopyStrided){ .y = save, .x = gradient });
-    return save;
+    Tensor kept = tensor_view(tensor_flat(save, 0, tensor_count(gradient)), gradient.dim[0], gradient.dim[1]);
+    copy_strided(ctx->queue, (CopyStrided){ .y = kept, .x = gradient });
+    return kept;
 }
 
 Arena *save_arena(const ExecContext *ctx, unsigned modules, Arena *arena)

@@ -51,7 +51,8 @@ Tensor mlp_backward_input(const ExecContext *ctx, const UnitParam *w, BlockSave 
     Queue *q = ctx->queue;
     save->dy2_TC = tp_leave_backward(&ctx->tp, dy_tC, ctx->wgrad_saved);      /* <-> tp: - | all-gather */
     int64_t T = save->dy2_TC.dim[0];
-    Tensor dh_TW = activation_gradient_new(ctx, "mlp hidden gradient", RECOMPUTE_MLP, save->h_TW);
+    Tensor dh_TW = activation_gradient_new(ctx, "mlp hidden gradient", RECOMPUTE_MLP, save->h_TW.dim[0],
+        save->h_TW.dim[1]);
     Tensor dg_TF = dh_TW;                  /* in place, where there is no gate that makes dh twice as wide */
     if (ctx->config->activation == ACT_SWIGLU)
         dg_TF = scratch_new(ctx, "mlp activation gradient", T, save->g_TF.dim[1]);

@@ -14,6 +14,12 @@ int64_t model_vocabulary_held(const ModelConfig *config, int tp)
     return (config->vocabulary + tp - 1) / tp;
 }
 
+/* Layers are counted from 1 here, as in Megatron-LM (is_layer_window_attention). */
+int64_t model_window(const ModelConfig *config, int64_t layer)
+{
+    return config->window_skip > 0 && (layer + 1) % config->window_skip == 0 ? 0 : config->window;
+}
+
 /* Weights of the matrices of one block: query, key, value, out, and the MLP's two or three. */
 static int64_t block_matrices(const ModelConfig *config)
 {

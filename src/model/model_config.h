@@ -25,12 +25,17 @@ typedef struct {
     double  epsilon, rope_base;         /* of the norms; of RoPE's angles */
     double  hidden_dropout, attention_dropout;     /* probabilities of being dropped */
     double  init_std;                   /* standard deviation of normally initialised weights */
+    /* sliding window: positions that a query looks back on, its own one counted; 0: all before it */
+    int64_t window;
+    int64_t window_skip;                /* every n-th layer has no window; 0: all have it */
     /* linear maps have biases; the head uses the token embedding's weights */
     bool    bias, tied;
 } ModelConfig;
 
 int64_t  model_units(const ModelConfig *config);                      /* layers + 2 */
 UnitKind model_unit (const ModelConfig *config, int64_t unit);
+/* of attention in a layer; 0: none */
+int64_t  model_window(const ModelConfig *config, int64_t layer);
 /* matrices of width ffn in `up`: 2 for SwiGLU, else 1 */
 int64_t  model_mlp_gates(const ModelConfig *config);
 

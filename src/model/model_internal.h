@@ -56,12 +56,16 @@ void      linear_backward_input (const ExecContext *ctx, const BlockSave *save, 
 void      linear_backward_weight(const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor dw_KC,
                                  Tensor dy_TK, Tensor x_TC);
 
-/* Ring attention (model/ring.c): output and log-sum-exp of local queries over the keys of all
- * context-parallel ranks, and the gradients. qkv and dqkv are [T, Q]: query heads, key heads, value
- * heads; d_out is [T, O]. <-> cp: send, recv */
-void ring_forward (const ExecContext *ctx, int64_t layer, AttentionSave *save, Tensor qkv);
-void ring_backward(const ExecContext *ctx, int64_t layer, Tensor dqkv, const AttentionSave *save, Tensor qkv,
-                   Tensor d_out);
+/* Core attention (model/core_attention.c): output and log-sum-exp of queries over the keys of all
+ * context-parallel ranks, and the gradients. Rows of qkv are query heads, key heads, value heads.
+ * core_qkv_new is where the projections write them, [T, Q], and core_attention_enter returns what forward and
+ * backward read: the same, or under Ulysses the rows of u ranks with a part of the heads. dqkv is [T, Q],
+ * d_out [T, O]. <-> cp, by ContextComms: send, all-to-all, all-gather, reduce-scatter */
+Tensor core_qkv_new           (const ExecContext *ctx, int64_t rows, int64_t cols);
+Tensor core_attention_enter   (const ExecContext *ctx, Tensor qkv_TQ);
+void   core_attention_forward (const ExecContext *ctx, int64_t layer, AttentionSave *save, Tensor qkv);
+void   core_attention_backward(const ExecContext *ctx, int64_t layer, Tensor dqkv, const AttentionSave *save,
+                               Tensor qkv, Tensor d_out);
 
 /* New tensors [rows, cols] of the activation type, named `what` in the memory table, on the arena of that
  * lifetime. */
@@ -75,10 +79,11 @@ double  exec_dropout(const ExecContext *ctx, double p);        /* p in training,
  * wgrad_saved. */
 Tensor  region_gradient_new(const ExecContext *ctx, const char *what, int64_t rows, int64_t cols);
 /* Where weight gradients are deferred, the gradient of a save that backward_input alone reads, and that
- * `modules` do not compute again, takes the save's memory, so that a slot does not have to hold both:
- * activation_gradient_new is then on scratch, and activation_gradient_keep moves it, when the save has been
- * read for the last time. Elsewhere the gradient stays on wgrad_saved. */
-Tensor  activation_gradient_new (const ExecContext *ctx, const char *what, unsigned modules, Tensor save);
+ * `modules` do not compute again, takes the save's memory (the save is at least as large), so that a slot
+ * does not have to hold both: activation_gradient_new is then on scratch, and activation_gradient_keep moves
+ * it, when the save has been read for the last time. Elsewhere the gradient stays on wgrad_saved. */
+Tensor  activation_gradient_new (const ExecContext *ctx, const char *what, unsigned modules, int64_t rows,
+                                 int64_t cols);
 Tensor  activation_gradient_keep(const ExecContext *ctx, unsigned modules, Tensor save, Tensor gradient);
 /* The arena of a save: scratch where one of the modules is recomputed in backward, else the given one. */
 Arena  *save_arena(const ExecContext *ctx, unsigned modules, Arena *arena);

@@ -8,7 +8,7 @@
  * The letters of shapes are those of tensor/ops.def, and besides:
  *  T = b s tokens of the micro-batch held by the tensor-parallel group
  *  t of them held by this rank between regions: T / tp under sequence parallelism, else T
- *  b sequences   s positions of a sequence held here (S / cp)
+ *  b sequences   s positions of a sequence held here (S / cp)   u ranks of Ulysses
  *  O = H D channels of attention's output   Q = (H + 2 G) D rows of QKV: query, key and value together
  *  W rows of gate and up: 2 F with a gate, else F
  * An op names its arguments as its own legend does: its T is t or T here, its C and K the width of its input
@@ -19,7 +19,7 @@
 #include "tensor/precision.h"
 
 /* The KV cache of one layer, for generation: keys and values of earlier positions. k, v [b, capacity, G, D]
- * with G key-value heads of D channels; `used` positions are filled. model/ring.c appends to it. */
+ * with G key-value heads of D channels; `used` positions are filled. model/core_attention.c appends to it. */
 typedef struct { Tensor k, v; int64_t used; } KvCache;
 
 /* The linear maps of a block, and what each of them rounds to 8 bits: its input, weights and the gradient of
@@ -45,6 +45,11 @@ typedef struct {
  * scaling. */
 typedef struct { Tensor scale, amax; } Fp8Scales;
 
+/* Context parallelism: how attention reaches the keys of the other ranks that share a sequence. NULL: one
+ * rank. The ranks of `ulysses` exchange heads for positions; those of `ring` send keys and values round, or
+ * those of `gather` gather them. cp rank k is number k mod u of its ulysses comm and k / u of its ring. */
+typedef struct { Comm *ulysses, *ring, *gather; } ContextComms;
+
 /* What a unit runs with. The caller chooses the arenas, and so the lifetimes; a unit only names the one it
  * needs. */
 typedef struct {
@@ -53,7 +58,7 @@ typedef struct {
     Queue  *queue;
     const Fp8State *fp8;           /* NULL: linear maps of 16 or 32 bits */
     Region  tp;                    /* tensor parallelism; its activations may be sequence-parallel */
-    Comm   *cp;                    /* context parallelism: ring attention */
+    ContextComms cp;               /* context parallelism */
     /* Forward writes its saves on these two: what backward_input alone reads, and what backward_weight reads
      * as well. They differ only where a whole unit is recomputed and weight gradients are deferred. */
     Arena  *activations, *activations_wgrad;
@@ -106,7 +111,8 @@ typedef enum {
 
 typedef struct {
     Tensor out_TO;                 /* attention output, before the output projection */
-    Tensor lse_bsH;                /* [b, s, H] log-sum-exp of the scores of each row over all keys */
+    /* [b, s, H] log-sum-exp of the scores of each row over all keys; under Ulysses [b, u s, H / u] */
+    Tensor lse_bsH;
 } AttentionSave;
 
 typedef struct {
@@ -114,7 +120,8 @@ typedef struct {
     Tensor mean1_t, rstd1_t;       /* norm 1 */
     /* output of norm 1; under sequence parallelism this rank's rows, gathered again in backward */
     Tensor n1_tC;
-    /* query, key and value heads; RoPE has rotated queries and keys in place */
+    /* query, key and value heads; RoPE has rotated queries and keys in place. Under Ulysses [u T, Q'] of a
+     * part of the heads */
     Tensor qkv_TQ;
     AttentionSave core;
     Tensor x2_tC;                  /* x + dropout(attention) */

@@ -8,10 +8,9 @@
 #include "base/random.h"
 #include "base/seam.h"
 
-/* A struct of arguments begins with its tensors. The division rounds down to their number, because the
- * scalars after them are smaller than a Tensor. */
+/* A struct of arguments begins with its tensors, one for each letter of its types. */
 typedef struct { const char *name, *types, *arguments; int tensors; } OpRow;
-#define OP(heat, name, Struct, types, ...) { #name, types, #__VA_ARGS__, (int)(sizeof(Struct) / sizeof(Tensor)) },
+#define OP(heat, name, Struct, types, ...) { #name, types, #__VA_ARGS__, (int)sizeof(types) - 1 },
 static const OpRow row[OP_COUNT] = {
 #include "tensor/ops.def"
 };

@@ -14,6 +14,15 @@
  * which is gated. */
 typedef enum { ACT_GELU_TANH, ACT_GELU_ERF, ACT_SQUARED_RELU, ACT_SILU, ACT_SWIGLU } ActivationKind;
 
+/* What attention's rows of ops.def say of scores, beside the tensors; forward and backward have one. */
+typedef struct {
+    int64_t  q0, k0;                   /* positions in the sequence of the first query and the first key */
+    int64_t  head0, heads, span;       /* first query head, of all heads of the model; length of a sequence */
+    int64_t  window;                   /* positions that a query looks back on, its own one counted; 0: all */
+    double   scale, softcap, p;        /* p: of dropout */
+    uint64_t site;
+} AttentionRule;
+
 #define OP(heat, name, Struct, types, ...) typedef struct { __VA_ARGS__ } Struct;
 #include "tensor/ops.def"
 #undef OP

@@ -5,13 +5,14 @@
 #include <string.h>
 #include "train/trainer.h"
 
-enum { COMMS = 7 };
+enum { COMMS = 9 };
 typedef struct { OpCount op[OP_COUNT]; Sent sent[COMMS][SENT_VERBS]; } Counts;
 
 /* Communicator i of the rank, NULL where it has no such one. */
 static Comm *comm_at(const Trainer *t, int i)
 {
-    return (Comm *[COMMS]){ t->tp, t->cp, t->data_comm, t->pp, t->tied, t->fp8_comm, t->world }[i];
+    return (Comm *[COMMS]){ t->tp, t->cp, t->ulysses, t->ring, t->data_comm, t->pp, t->tied, t->fp8_comm,
+        t->world }[i];
 }
 
 static Counts counts_read(const Trainer *t)

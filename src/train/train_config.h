@@ -16,6 +16,10 @@ typedef struct {
 
     /* layout: sizes of the mesh axes (dp is what remains of the ranks), chunks per stage, ZeRO stage */
     int      tp, cp, pp, chunks, zero;
+    /* how attention reaches the keys of other cp ranks: `ulysses` of them exchange heads for positions (0
+     * is 1), the others form a ring, or with `gather` gather keys and values */
+    int      ulysses;
+    bool     gather;
     bool     sequence_parallel;               /* sequence parallelism within tp */
     ScheduleKind schedule;
     Recompute recompute;

@@ -27,6 +27,7 @@ static Status open_comms(Trainer *t)
     TRY(comm_open_axes(&t->cp,   t->world, mesh, AXIS_CP));
     TRY(comm_open_axes(&t->data_comm, t->world, mesh, AXIS_DP | AXIS_CP));
     TRY(comm_open_axes(&t->pp,   t->world, mesh, AXIS_PP));
+    TRY(trainer_context_open(t));
     TRY(trainer_fp8_comm(t));
     int last = mesh->size.pp - 1;
     if (!t->config->model.tied || last == 0 || (mesh->at.pp != 0 && mesh->at.pp != last)) return OK;
@@ -66,7 +67,7 @@ LoaderConfig trainer_loader_config(const Trainer *t)
     const TrainConfig *config = t->config;
     return (LoaderConfig){ .sequence = config->model.sequence, .micro = config->micro,
         .global = config->global, .dp = t->mesh.size.dp, .dp_rank = t->mesh.at.dp,
-        .cp = t->mesh.size.cp, .cp_rank = t->mesh.at.cp, .seed = config->seed,
+        .cp = t->mesh.size.cp, .cp_rank = t->mesh.at.cp, .ulysses = config->ulysses, .seed = config->seed,
         .reset_positions = config->reset_positions, .reset_attention = config->reset_attention,
         .mask_eod = config->mask_eod, .eod = config->eod, .loss_weight = t->precision.statistic };
 }
@@ -210,7 +211,8 @@ static void open_executor(Trainer *t, const ArenaSizes *sizes)
     LoaderConfig batch = trainer_loader_config(t);
     const Schedule *train = &t->train_schedule, *valid = &t->valid_schedule;
     int slots = slots_of(t, train) > slots_of(t, valid) ? slots_of(t, train) : slots_of(t, valid);
-    ExecContext ctx = { .config = &config->model, .precision = t->precision, .queue = &t->queue, .cp = t->cp,
+    ExecContext ctx = { .config = &config->model, .precision = t->precision, .queue = &t->queue,
+        .cp = trainer_context(t),
         .fp8 = t->fp8_comm ? &t->fp8 : NULL,
         .head_chunk = config->head_chunk, .scratch = &t->arena[ARENA_SCRATCH],
         .tp = { .comm = t->tp, .queue = &t->queue, .scratch = &t->arena[ARENA_SCRATCH],
@@ -261,7 +263,8 @@ void trainer_close(Trainer *t)
     for (int i = 0; i < ARENAS; i++) arena_close(&t->arena[i]);
     datasets_close(&t->datasets);
     queue_close(&t->queue);
-    Comm *comms[] = { t->tied, t->fp8_comm, t->pp, t->data_comm, t->cp, t->tp, t->world };
+    Comm *comms[] = { t->tied, t->fp8_comm, t->pp, t->data_comm, t->ring, t->ulysses, t->cp, t->tp,
+                      t->world };
     for (size_t i = 0; i < sizeof comms / sizeof *comms; i++)
         if (comms[i]) comm_close(comms[i]);
 }

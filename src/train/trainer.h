@@ -36,6 +36,7 @@ typedef struct Trainer {
     Mesh   mesh;
     /* data_comm: dp x cp; tied: first and last stage, NULL where none is needed */
     Comm  *world, *tp, *cp, *data_comm, *pp, *tied;
+    Comm  *ulysses, *ring;                           /* parts of cp (trainer_context.c); else NULL */
     Comm  *fp8_comm;                                 /* of amax (trainer_fp8.c); NULL without 8-bit maps */
     Queue  queue;
     Precision precision;
@@ -109,6 +110,11 @@ int64_t    trainer_step_tokens(const TrainConfig *config);           /* tokens o
  * other than the checkpoint's is reported. <-> world: all-gather of 8 bytes */
 Status       trainer_choose_kernels(Trainer *trainer);
 LoaderConfig trainer_loader_config(const Trainer *trainer);
+
+/* train/trainer_context.c: the communicators of attention within cp, by --cp-comm-type. trainer_context_open
+ * opens those that are not cp itself; they belong to the trainer. */
+Status       trainer_context_open(Trainer *trainer);
+ContextComms trainer_context(const Trainer *trainer);
 
 /* train/trainer_fp8.c: scales of the 8-bit inputs of linear maps, and the history they follow from. All but
  * the first do nothing without delayed scaling; trainer_fp8_init sets what a run begins with. */

@@ -236,6 +236,42 @@ static void masks_by_hand(void **state)
         }
 }
 
+/* The same text: key ranges of the positions of u Ulysses ranks, and their bounds in each part */
+static void key_ranges_of_a_group(void **state)
+{
+    (void)state;
+    static const int32_t first[S] = { 0, 0, 0, 3, 3, 5, 6, 6 };
+    static const struct { int cp, u; } group[] = { { 1, 1 }, { 2, 1 }, { 2, 2 }, { 4, 1 }, { 4, 2 }, { 4, 4 } };
+    for (size_t g = 0; g < sizeof group / sizeof *group; g++)
+        for (int rank = 0; rank < group[g].cp; rank++) {
+            Loader loader;
+            size_t mark = arena_mark(&host);
+            int groups = group[g].cp / group[g].u, mine = rank / group[g].u, s = S / groups, half = s / 2;
+            LoaderConfig config = plain;
+            config.micro = config.global = 1, config.cp = group[g].cp, config.cp_rank = rank;
+            config.ulysses = group[g].u, config.reset_attention = true;
+            assert_int_equal(loader_open(&loader, &lettered, "1", SPLIT_TRAIN, config), OK);
+            Batch batch = loader_batch_new(&config, &host);
+            assert_int_equal(loader_fill(&loader, &batch, 0, 0, 10), OK);
+            assert_int_equal(batch.key_range_i.dim[1], s);
+            for (int row = 0; row < s; row++) {
+                int i = row < half ? mine * half + row : (2 * groups - 1 - mine) * half + row - half;
+                assert_int_equal(ints(batch.key_range_i)[2 * row], first[i]);
+                assert_int_equal(ints(batch.key_range_i)[2 * row + 1], i + 1);
+            }
+            for (int which = 0; which < 2; which++) {
+                int at = which == 0 ? mine * half : (2 * groups - 1 - mine) * half;
+                assert_int_equal(batch.seen[which].first, first[at]);
+                assert_int_equal(batch.seen[which].end, at + half);
+            }
+            config.reset_attention = false;
+            KeyBounds causal = loader_batch_new(&config, &host).seen[1];
+            assert_int_equal(causal.first, 0);
+            assert_int_equal(causal.end, (2 * groups - mine) * half);
+            arena_reset(&host, mark);
+        }
+}
+
 /* ---- splits ---- */
 
 static void split_is(const char *split, SplitKind kind, int64_t first, int64_t tokens)
@@ -327,7 +363,7 @@ int main(void)
         cmocka_unit_test(blends_refused),
         cmocka_unit_test(zigzag_parts),
         cmocka_unit_test(order_is_a_pure_function),
-        cmocka_unit_test(masks_by_hand),
+        cmocka_unit_test(masks_by_hand), cmocka_unit_test(key_ranges_of_a_group),
         cmocka_unit_test(splits_round_to_even),
         cmocka_unit_test(refusals),
         cmocka_unit_test(fairseq_tokens_ids_are_named),

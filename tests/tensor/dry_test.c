@@ -32,12 +32,11 @@ static int words_before_semicolon(const char *arguments)
     return words;
 }
 
-/* op_work takes the tensors of a struct to be those that fit into it */
+/* op_work takes as many tensors from the beginning of a struct as there are letters of types */
 static void tensors_lead_each_struct(void **state)
 {
     (void)state;
 #define OP(heat, name, Struct, types, ...) \
-    assert_int_equal(sizeof(Struct) / sizeof(Tensor), words_before_semicolon(#__VA_ARGS__)); \
     assert_int_equal(strlen(types), words_before_semicolon(#__VA_ARGS__)); \
     assert_memory_equal(#__VA_ARGS__, "Tensor ", 7);
 #include "tensor/ops.def"

@@ -54,9 +54,10 @@ static Result run(How how, int64_t first, int64_t count)
     Flash x = { .o = tensor_slice(out[0], 1, first, count), .d_o = tensor_slice(d_o, 1, first, count),
                 .delta = tensor_slice(delta, 1, first, count), .dq = tensor_slice(out[1], 1, first, count),
                 .dk = out[2], .dv = out[3], .lse = tensor_slice(out[4], 1, first, count),
-                .q = tensor_slice(q, 1, first, count), .k = k, .v = v, .q0 = Q0 + first, .heads = H, .span = 300,
+                .q = tensor_slice(q, 1, first, count), .k = k, .v = v,
+                .rule = { .q0 = Q0 + first, .heads = H, .span = 300, .scale = 0.2f, .softcap = how.softcap, .p = how.p },
                 .sample_i = tensor_at((void *)sample, I32, (const int64_t[]){ B }, 1),
-                .scale = 0.2f, .softcap = how.softcap, .p = how.p, .dropout_key = 11, .family = how.family };
+                .dropout_key = 11, .family = how.family };
     pass(&x, how.threads, false);
     pass(&x, how.threads, true);
     Tensor in[] = { q, k, v, d_o, delta };

@@ -15,24 +15,27 @@ static Tensor exchanged(Tensor x, int one, int two)        /* two axes */
 }
 
 enum { CAUSAL, INTERVALS, WINDOW };                        /* key_range_i: absent, random, a window of 21 keys */
-static const struct { int64_t B, S, U, H, G, D, E, q0, k0; int keys; double p, size, softcap; } attention[] = {
-    { 1, 1, 1, 1, 1, 1, 1, 0, 0, CAUSAL, 0, 1, 0 },             /* one of everything */
-    { 2, 19, 19, 4, 2, 16, 16, 0, 0, CAUSAL, 0, 1, 0 },         /* causal, two heads share one */
-    { 2, 9, 150, 3, 1, 20, 20, 130, 0, CAUSAL, 0.2, 1, 0 },     /* a cache of keys before the queries */
-    { 1, 40, 70, 6, 3, 33, 33, 30, 50, CAUSAL, 0.1, 1, 0 },     /* keys that begin after most queries */
-    { 2, 33, 90, 4, 4, 8, 8, 0, 10, INTERVALS, 0.3, 1, 0 },     /* intervals, some of them empty or outside */
-    { 1, 17, 17, 2, 2, 16, 16, 0, 0, CAUSAL, 0, 300, 0 },       /* scores in the ten thousands */
-    { 1, 301, 301, 2, 1, 8, 8, 0, 0, CAUSAL, 0, 1, 0 },         /* several tiles of queries and keys */
-    { 1, 290, 290, 1, 1, 10, 6, 0, 0, WINDOW, 0.1, 1, 0 },      /* tiles that nobody sees on both sides */
-    { 2, 97, 193, 2, 2, 33, 80, 90, 0, INTERVALS, 0, 1, 0 },    /* one more than a tile; wider values */
-    { 1, 96, 192, 2, 2, 80, 33, 96, 0, CAUSAL, 0, 1, 0 },       /* whole tiles; narrower values */
-    { 1, 95, 95, 1, 1, 128, 128, 0, 0, CAUSAL, 0, 1, 0 },       /* one less than a tile */
-    { 1, 49, 50, 2, 1, 256, 256, 1, 0, CAUSAL, 0.5, 1, 0 },
-    { 2, 1, 150, 4, 2, 20, 12, 149, 0, CAUSAL, 0, 2, 1.5 },     /* one query, as in generation */
-    { 1, 120, 120, 2, 1, 256, 200, 0, 0, CAUSAL, 0, 2, 1.5 },   /* a soft-cap at which many scores are */
-    { 1, 290, 290, 2, 2, 24, 40, 0, 0, WINDOW, 0.1, 2, 1.5 },
-    { 2, 97, 193, 2, 1, 33, 80, 90, 0, INTERVALS, 0.2, 2, 50 }, /* and one that few feel */
-    { 1, 17, 17, 2, 2, 16, 16, 0, 0, CAUSAL, 0, 30, 3 },          /* all scores at the cap */
+static const struct { int64_t B, S, U, H, G, D, E, q0, k0; int keys; double p, size, softcap; int64_t window; } attention[] = {
+    { 1, 1, 1, 1, 1, 1, 1, 0, 0, CAUSAL, 0, 1, 0, 0 },             /* one of everything */
+    { 2, 19, 19, 4, 2, 16, 16, 0, 0, CAUSAL, 0, 1, 0, 0 },         /* causal, two heads share one */
+    { 2, 9, 150, 3, 1, 20, 20, 130, 0, CAUSAL, 0.2, 1, 0, 0 },     /* a cache of keys before the queries */
+    { 1, 40, 70, 6, 3, 33, 33, 30, 50, CAUSAL, 0.1, 1, 0, 0 },     /* keys that begin after most queries */
+    { 2, 33, 90, 4, 4, 8, 8, 0, 10, INTERVALS, 0.3, 1, 0, 0 },     /* intervals, some of them empty or outside */
+    { 1, 17, 17, 2, 2, 16, 16, 0, 0, CAUSAL, 0, 300, 0, 0 },       /* scores in the ten thousands */
+    { 1, 301, 301, 2, 1, 8, 8, 0, 0, CAUSAL, 0, 1, 0, 0 },         /* several tiles of queries and keys */
+    { 1, 290, 290, 1, 1, 10, 6, 0, 0, WINDOW, 0.1, 1, 0, 0 },      /* tiles that nobody sees on both sides */
+    { 2, 97, 193, 2, 2, 33, 80, 90, 0, INTERVALS, 0, 1, 0, 0 },    /* one more than a tile; wider values */
+    { 1, 96, 192, 2, 2, 80, 33, 96, 0, CAUSAL, 0, 1, 0, 0 },       /* whole tiles; narrower values */
+    { 1, 95, 95, 1, 1, 128, 128, 0, 0, CAUSAL, 0, 1, 0, 0 },       /* one less than a tile */
+    { 1, 49, 50, 2, 1, 256, 256, 1, 0, CAUSAL, 0.5, 1, 0, 0 },
+    { 2, 1, 150, 4, 2, 20, 12, 149, 0, CAUSAL, 0, 2, 1.5, 0 },     /* one query, as in generation */
+    { 1, 120, 120, 2, 1, 256, 200, 0, 0, CAUSAL, 0, 2, 1.5, 0 },   /* a soft-cap at which many scores are */
+    { 1, 290, 290, 2, 2, 24, 40, 0, 0, WINDOW, 0.1, 2, 1.5, 0 },
+    { 2, 97, 193, 2, 1, 33, 80, 90, 0, INTERVALS, 0.2, 2, 50, 0 }, /* and one that few feel */
+    { 1, 17, 17, 2, 2, 16, 16, 0, 0, CAUSAL, 0, 30, 3, 0 },          /* all scores at the cap */
+    { 2, 230, 230, 2, 1, 16, 16, 0, 0, CAUSAL, 0.1, 1, 0, 20 },   /* a sliding window: tiles behind all of them */
+    { 1, 60, 90, 2, 2, 8, 8, 40, 10, INTERVALS, 0, 1, 0, 9 },     /* and one that cuts intervals */
+    { 1, 40, 40, 2, 2, 8, 8, 0, 0, CAUSAL, 0, 1, 0, 1 },          /* a query sees itself alone */
 };
 enum { ATTENTION = sizeof attention / sizeof *attention };
 
@@ -48,8 +51,9 @@ static bool make_attention_forward(Arguments *a, int variant)
     a->attention_forward = (AttentionForward){
         .o = o, .lse = real(B, S, H), .q = tensor_slice(between(-size, size, B, S, H + 1, D), 2, 1, H),
         .k = tensor_slice(kv, 2, 0, G), .v = tensor_slice(kv, 2, G, G), .sample_i = ints(B, 0, 1000),
-        .q0 = attention[variant].q0, .k0 = attention[variant].k0, .head0 = 2, .heads = 9, .span = 301,
-        .scale = 1 / sqrt((double)D), .softcap = attention[variant].softcap, .p = attention[variant].p, .site = 3 };
+        .rule = { .q0 = attention[variant].q0, .k0 = attention[variant].k0, .head0 = 2, .heads = 9, .span = 301,
+                  .window = attention[variant].window, .scale = 1 / sqrt((double)D),
+                  .softcap = attention[variant].softcap, .p = attention[variant].p, .site = 3 } };
     if (E != D) a->attention_forward.v = real(B, U, G, E);
     if (attention[variant].keys != CAUSAL)
         a->attention_forward.key_range_i = visible(B, S, U + attention[variant].k0 + 5);
@@ -80,8 +84,7 @@ static bool make_attention_backward(Arguments *a, int variant)
     a->attention_backward = (AttentionBackward){
         .dq = tensor_slice(real(B, S, H + 2, D), 2, 1, H), .dk = real(B, U, G, D), .dv = real(B, U, G, E),
         .d_o = d_o, .q = f.q, .k = f.k, .v = f.v, .lse = f.lse, .delta = delta, .key_range_i = f.key_range_i,
-        .sample_i = f.sample_i, .q0 = f.q0, .k0 = f.k0, .head0 = f.head0, .heads = f.heads, .span = f.span,
-        .scale = f.scale, .softcap = f.softcap, .p = f.p, .site = f.site };
+        .sample_i = f.sample_i, .rule = f.rule };
     return true;
 }
 

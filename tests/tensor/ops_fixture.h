@@ -78,7 +78,7 @@ static inline double *element(Tensor x, int64_t i) { return (double *)x.data + o
 static inline int tensors_of(int op)
 {
     static const int count[] = {
-#define OP(heat, name, Struct, types, ...) (int)(sizeof(Struct) / sizeof(Tensor)),
+#define OP(heat, name, Struct, types, ...) (int)sizeof(types) - 1,
 #include "tensor/ops.def"
 #undef OP
     };

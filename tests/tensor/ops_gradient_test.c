@@ -149,6 +149,8 @@ static void test_rope(void **state)
 static void attention(bool interval, double softcap)
 {
     int64_t B = 2, S = 7, U = 9, H = 4, G = 2, D = 6;
+    AttentionRule rule = { .q0 = 4, .k0 = 3, .head0 = 1, .heads = 8, .span = 30, .window = softcap > 0 ? 4 : 0,
+                           .scale = 0.4, .softcap = softcap, .p = 0.2, .site = 2 };
     Tensor o = real(B, S, H, D), lse = real(B, S, H), delta = real(B, S, H), d_o = real(B, S, H, D);
     Tensor query = between(-2, 2, B, S, H, D), key = between(-2, 2, B, U, G, D), value = real(B, U, G, D),
            sample = ints(B, 0, 99);
@@ -156,14 +158,12 @@ static void attention(bool interval, double softcap)
            dk0 = twin(dk), dv0 = twin(dv);
     Tensor seen = interval ? visible(B, S, U + 3) : tensor_none();
     Step forward = STEP(attention_forward, AttentionForward, .o = o, .lse = lse, .q = query, .k = key,
-                        .v = value, .key_range_i = seen, .sample_i = sample, .q0 = 4, .k0 = 3, .head0 = 1,
-                        .heads = 8, .span = 30, .scale = 0.4, .softcap = softcap, .p = 0.2, .site = 2);
+                        .v = value, .key_range_i = seen, .sample_i = sample, .rule = rule);
     perform(&q, forward.op, &forward.a);
     attention_delta(&q, (AttentionDelta){ .delta = delta, .o = o, .d_o = d_o });
     backward(STEP(attention_backward, AttentionBackward, .dq = dq, .dk = dk, .dv = dv, .d_o = d_o, .q = query,
                   .k = key, .v = value, .lse = lse, .delta = delta, .key_range_i = seen, .sample_i = sample,
-                  .q0 = 4, .k0 = 3, .head0 = 1, .heads = 8, .span = 30, .scale = 0.4, .softcap = softcap,
-                  .p = 0.2, .site = 2));
+                  .rule = rule));
     check("attention dq", dq, dq0, o, d_o, query, STEPS(forward));
     check("attention dk", dk, dk0, o, d_o, key, STEPS(forward));
     check("attention dv", dv, dv0, o, d_o, value, STEPS(forward));

@@ -24,14 +24,15 @@ static void split(bool interval, int64_t cut)
     AttentionForward f = {
         .o = real(B, S, H, D), .lse = real(B, S, H), .q = real(B, S, H, D), .k = real(B, U, G, D),
         .v = real(B, U, G, D), .key_range_i = interval ? visible(B, S, U) : tensor_none(),
-        .sample_i = ints(B, 0, 9), .head0 = 0, .heads = H, .span = U, .scale = 1, .p = 0.3, .site = 1 };
+        .sample_i = ints(B, 0, 9),
+        .rule = { .heads = H, .span = U, .scale = 1, .p = 0.3, .site = 1 } };
     AttentionForward one = f, two = f;
     Tensor d_o = real(B, S, H, D), delta = real(B, S, H);
     Tensor dq = sums(B, S, H, D), dk = sums(B, U, G, D), dv = sums(B, U, G, D);
     Tensor dq2 = sums(B, S, H, D), dk2 = sums(B, U, G, D), dv2 = sums(B, U, G, D);
     one.o = real(B, S, H, D), one.lse = real(B, S, H), one.k = keys(f.k, 0, cut), one.v = keys(f.v, 0, cut);
     two.o = real(B, S, H, D), two.lse = real(B, S, H), two.k = keys(f.k, cut, U), two.v = keys(f.v, cut, U);
-    two.k0 = cut;
+    two.rule.k0 = cut;
     attention_forward(&q, f);
     attention_forward(&q, one);
     attention_forward(&q, two);
@@ -42,12 +43,11 @@ static void split(bool interval, int64_t cut)
     attention_delta(&q, (AttentionDelta){ .delta = delta, .o = f.o, .d_o = d_o });
     AttentionBackward b = {
         .dq = dq, .dk = dk, .dv = dv, .d_o = d_o, .q = f.q, .k = f.k, .v = f.v, .lse = f.lse,
-        .delta = delta, .key_range_i = f.key_range_i, .sample_i = f.sample_i, .heads = H, .span = U,
-        .scale = 1, .p = 0.3, .site = 1 };
+        .delta = delta, .key_range_i = f.key_range_i, .sample_i = f.sample_i, .rule = f.rule };
     attention_backward(&q, b);
     b.dq = dq2, b.k = one.k, b.v = one.v, b.dk = keys(dk2, 0, cut), b.dv = keys(dv2, 0, cut);
     attention_backward(&q, b);
-    b.k = two.k, b.v = two.v, b.dk = keys(dk2, cut, U), b.dv = keys(dv2, cut, U), b.k0 = cut;
+    b.k = two.k, b.v = two.v, b.dk = keys(dk2, cut, U), b.dv = keys(dv2, cut, U), b.rule.k0 = cut;
     attention_backward(&q, b);
     near("dq of two chunks", dq, dq2, 1e-14);
     near("dk of two chunks", dk, dk2, 1e-14);
@@ -72,7 +72,7 @@ static void test_a_query_that_sees_nothing(void **state)
            o = real(1, 2, 1, 4);
     Tensor zero_o = sums(1, 2, 1, 4), zero_k = sums(1, 3, 1, 4), query = real(1, 2, 1, 4);
     attention_forward(&q, (AttentionForward){ .o = o, .lse = lse, .q = query, .k = k, .v = k,
-                                              .k0 = 2, .scale = 1 });
+                                              .rule = { .k0 = 2, .scale = 1 } });
     near("o", o, zero_o, 0);
     assert_true(*element(lse, 0) == -INFINITY && *element(lse, 1) == -INFINITY);
     attention_merge(&q, (AttentionMerge){ .o = o, .lse = lse, .o2 = zero_o, .lse2 = lse });
@@ -80,7 +80,7 @@ static void test_a_query_that_sees_nothing(void **state)
     assert_true(*element(lse, 0) == -INFINITY);
     attention_backward(&q, (AttentionBackward){
         .dq = dq, .dk = dk, .dv = dk, .d_o = query, .q = query, .k = k, .v = k, .lse = lse,
-        .delta = real(1, 2, 1), .k0 = 2, .scale = 1 });
+        .delta = real(1, 2, 1), .rule = { .k0 = 2, .scale = 1 } });
     near("dq", dq, zero_o, 0);
     near("dk", dk, zero_k, 0);
     fixture_reset();

@@ -8,8 +8,7 @@
 
 #define FLASH(a)                                                                                            \
     .q = (a)->q, .k = (a)->k, .v = (a)->v, .lse = (a)->lse, .key_range_i = (a)->key_range_i,                \
-    .sample_i = (a)->sample_i, .q0 = (a)->q0, .k0 = (a)->k0, .head0 = (a)->head0, .heads = (a)->heads,      \
-    .span = (a)->span, .scale = (float)(a)->scale, .softcap = (float)(a)->softcap, .p = (a)->p
+    .sample_i = (a)->sample_i, .rule = (a)->rule
 
 static Flash forward_pass(const AttentionForward *a) { return (Flash){ FLASH(a), .o = a->o }; }
 
@@ -41,7 +40,7 @@ static void check(const Flash *x)
     WANT(x->v, B, U, G, E);
     WANT(x->lse, B, S, H);
     if (tensor_present(x->key_range_i)) WANT(x->key_range_i, B, S, 2);
-    if (x->p > 0) WANT(x->sample_i, B);
+    if (x->rule.p > 0) WANT(x->sample_i, B);
 }
 
 CPU(attention_forward, AttentionForward)
@@ -49,7 +48,7 @@ CPU(attention_forward, AttentionForward)
     Flash x = forward_pass(a);
     check(&x);
     WANT(a->o, a->q.dim[0], a->q.dim[1], a->q.dim[2], a->v.dim[3]);
-    x.dropout_key = dropout_key(q->step_state, a->site);
+    x.dropout_key = dropout_key(q->step_state, a->rule.site);
     x.family = q->kernels;
     flash_forward(q->team, &x, q->op_workspace, q->op_workspace_bytes);
 }
@@ -110,7 +109,7 @@ CPU(attention_backward, AttentionBackward)
     WANT(a->dv, B, U, G, E);
     WANT(a->d_o, B, S, H, E);
     WANT(a->delta, B, S, H);
-    x.dropout_key = dropout_key(q->step_state, a->site);
+    x.dropout_key = dropout_key(q->step_state, a->rule.site);
     x.family = q->kernels;
     flash_backward(q->team, &x, q->op_workspace, q->op_workspace_bytes);
 }

@@ -10,33 +10,31 @@
 typedef struct {
     int64_t  B, S, U, H, G, D, E;
     Tensor   key_range_i, sample_i;
-    int64_t  q0, k0, head0, heads, span;
-    double   scale, softcap, p;
+    AttentionRule rule;
     uint64_t key;
 } RefAttention;
 
 #define REF_ATTENTION(queue, a) checked((RefAttention){                                                     \
     .B = (a)->q.dim[0], .S = (a)->q.dim[1], .U = (a)->k.dim[1],                                             \
     .H = (a)->q.dim[2], .G = (a)->k.dim[2], .D = (a)->q.dim[3], .E = (a)->v.dim[3],                       \
-    .key_range_i = (a)->key_range_i, .sample_i = (a)->sample_i, .q0 = (a)->q0, .k0 = (a)->k0,               \
-    .head0 = (a)->head0, .heads = (a)->heads, .span = (a)->span,                                            \
-    .scale = (a)->scale, .softcap = (a)->softcap, .p = (a)->p,                                              \
-    .key = dropout_key((queue)->step_state, (a)->site) })
+    .key_range_i = (a)->key_range_i, .sample_i = (a)->sample_i, .rule = (a)->rule,                          \
+    .key = dropout_key((queue)->step_state, (a)->rule.site) })
 
 static RefAttention checked(RefAttention x)
 {
     CHECK(x.G > 0 && x.H % x.G == 0, "%lld query heads cannot share %lld key-value heads evenly", (long long)x.H,
           (long long)x.G);
     if (tensor_present(x.key_range_i)) WANT(x.key_range_i, x.B, x.S, 2);
-    if (x.p > 0) WANT(x.sample_i, x.B);
+    if (x.rule.p > 0) WANT(x.sample_i, x.B);
     return x;
 }
 
 /* Whether query s may attend to key u. Positions are global, so a chunk of keys may begin anywhere. */
 static bool key_visible(const RefAttention *x, int64_t b, int64_t s, int64_t u)
 {
-    int64_t key = x->k0 + u;
-    if (!tensor_present(x->key_range_i)) return key <= x->q0 + s;
+    int64_t key = x->rule.k0 + u;
+    if (x->rule.window > 0 && key <= x->rule.q0 + s - x->rule.window) return false;
+    if (!tensor_present(x->key_range_i)) return key <= x->rule.q0 + s;
     const int32_t *row = x->key_range_i.data;
     row += b * x->key_range_i.stride[0] + s * x->key_range_i.stride[1];
     return key >= row[0] && key < row[1];
@@ -45,9 +43,9 @@ static bool key_visible(const RefAttention *x, int64_t b, int64_t s, int64_t u)
 /* The dropout factor of one probability, from its index in the whole attention matrix of the model. */
 static double dropout_factor(const RefAttention *x, int64_t b, int64_t s, int64_t h, int64_t u)
 {
-    if (x->p == 0) return 1;
-    int64_t row = (int1(x->sample_i, b) * x->heads + x->head0 + h) * x->span + x->q0 + s;
-    return ref_dropout(x->key, (uint64_t)(row * x->span + x->k0 + u), x->p);
+    if (x->rule.p == 0) return 1;
+    int64_t row = (int1(x->sample_i, b) * x->rule.heads + x->rule.head0 + h) * x->rule.span + x->rule.q0 + s;
+    return ref_dropout(x->key, (uint64_t)(row * x->rule.span + x->rule.k0 + u), x->rule.p);
 }
 
 static double product(Tensor q, Tensor k, int64_t b, int64_t s, int64_t h, int64_t u, int64_t g)
@@ -60,8 +58,8 @@ static double product(Tensor q, Tensor k, int64_t b, int64_t s, int64_t h, int64
 /* score = scale q . k,   with a soft-cap: softcap tanh(scale q . k / softcap) */
 static double score(const RefAttention *x, Tensor q, Tensor k, int64_t b, int64_t s, int64_t h, int64_t u)
 {
-    double logit = x->scale * product(q, k, b, s, h, u, h / (x->H / x->G));
-    return x->softcap > 0 ? x->softcap * tanh(logit / x->softcap) : logit;
+    double logit = x->rule.scale * product(q, k, b, s, h, u, h / (x->H / x->G));
+    return x->rule.softcap > 0 ? x->rule.softcap * tanh(logit / x->rule.softcap) : logit;
 }
 
 /* One query: lse = log of the sum over visible keys of exp(score),   o = sum of dropout exp(score - lse) v
@@ -123,8 +121,8 @@ static void backward_query(const RefAttention *x, const AttentionBackward *a, in
         if (!key_visible(x, b, s, u)) continue;
         double capped = score(x, a->q, a->k, b, s, h, u), prob = exp(capped - *at3(a->lse, b, s, h));
         double factor = dropout_factor(x, b, s, h, u), dprob = factor * product(a->d_o, a->v, b, s, h, u, g);
-        double dscore = a->scale * prob * (dprob - *at3(a->delta, b, s, h));
-        if (x->softcap > 0) dscore *= 1 - capped / x->softcap * (capped / x->softcap);
+        double dscore = a->rule.scale * prob * (dprob - *at3(a->delta, b, s, h));
+        if (x->rule.softcap > 0) dscore *= 1 - capped / x->rule.softcap * (capped / x->rule.softcap);
         for (int64_t e = 0; e < x->E; e++)
             *at4(a->dv, b, u, g, e) += factor * prob * *at4(a->d_o, b, s, h, e);
         for (int64_t d = 0; d < x->D; d++) {

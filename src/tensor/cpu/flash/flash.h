@@ -21,18 +21,16 @@
 #include <stdint.h>
 #include "base/team.h"
 #include "tensor/kernel_family.h"
-#include "tensor/tensor.h"
+#include "tensor/ops.h"
 
 /* B sequences   S queries   U keys   H query heads   G key-value heads   D channels of q and k, E of v and o
  * lse and delta are F32; the other floating-point tensors have one type, F32, BF16 or F16, and any strides
- * but the last. Everything between loads and stores is fp32. `o` belongs to the forward pass, d_o to dv to
- * the backward pass; the other ones to both. */
+ * but the last; o, dq, dk and dv may be F32 in any case. Everything between loads and stores is fp32. `o`
+ * belongs to the forward pass, d_o to dv to the backward pass; the other ones to both. */
 typedef struct {
     Tensor   o, d_o, delta, dq, dk, dv;
     Tensor   lse, q, k, v, key_range_i, sample_i;
-    int64_t  q0, k0, head0, heads, span;
-    float    scale, softcap;           /* softcap 0: none */
-    double   p;                        /* of dropout; 0: none */
+    AttentionRule rule;
     uint64_t dropout_key;
     KernelFamily family;
 } Flash;

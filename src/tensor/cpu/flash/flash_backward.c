@@ -42,7 +42,7 @@ static size_t space_make(Space *space, const FlashRun *r, char *memory)
     space->dscore    = flash_take(&take, BACKWARD_QUERIES * BACKWARD_KEYS);
     space->dscore_bf16 = flash_take(&take, r->f->pairs ? BACKWARD_QUERIES * BACKWARD_KEYS / 2 : 0);
     space->dscore_T  = flash_take(&take, r->columns * flash_words(r, BACKWARD_KEYS));
-    space->factor    = flash_take(&take, r->x->p > 0 ? BACKWARD_QUERIES * BACKWARD_KEYS : 0);
+    space->factor    = flash_take(&take, r->x->rule.p > 0 ? BACKWARD_QUERIES * BACKWARD_KEYS : 0);
     space->dk        = flash_take(&take, BACKWARD_KEYS * r->d_rows);
     space->dv        = flash_take(&take, BACKWARD_KEYS * r->e_rows);
     space->dq        = flash_take(&take, r->columns * r->d_rows);
@@ -150,8 +150,8 @@ static void strip_pair(const FlashRun *r, Space *space, const Pair *p, int64_t f
         .score = score, .dprob = dscore, .dscore = bf16, .begin = (int)seen.begin, .end = (int)seen.end,
         .columns = (int)used, .masked = seen.masked, .key = (int32_t)(p->key + first),
         .first_key = space->first_key, .end_key = space->end_key,
-        .factor = r->x->p > 0 ? space->factor + first : NULL, .scale = r->x->scale,
-        .softcap = r->x->softcap,
+        .factor = r->x->rule.p > 0 ? space->factor + first : NULL, .scale = (float)r->x->rule.scale,
+        .softcap = (float)r->x->rule.softcap,
         .lse = space->lse, .delta = space->delta });
     clear_dscore(r, space, first, seen.end, BACKWARD_QUERIES);
     int64_t stride = flash_words(r, p->queries), from = flash_words(r, seen.begin);
@@ -174,7 +174,7 @@ static void pair_rest(const FlashRun *r, Space *space, const Pair *p)
     FlashRows d_o = flash_rows(r, space->d_o, x->d_o, p->b, p->s, p->h, p->queries);
     flash_depth(r, space->q_depth, x->q, p->b, p->s, p->h, p->queries);
     flash_depth(r, space->d_o_depth, x->d_o, p->b, p->s, p->h, p->queries);
-    if (x->p > 0) flash_dropout(r, space->factor, p->b, p->s, p->h, p->queries, p->key, 0, p->keys);
+    if (x->rule.p > 0) flash_dropout(r, space->factor, p->b, p->s, p->h, p->queries, p->key, 0, p->keys);
     for (int64_t key = 0; key < p->keys; key += r->columns) strip_pair(r, space, p, key, q, d_o);
 }
 

@@ -35,7 +35,7 @@ typedef struct {
 static size_t space_make(Space *space, const FlashRun *r, char *memory)
 {
     FlashSpace take = { memory, 0 };
-    bool drops = r->x->p > 0;
+    bool drops = r->x->rule.p > 0;
     space->q        = flash_take(&take, FORWARD_QUERIES * r->d_words);
     space->o        = flash_take(&take, FORWARD_QUERIES * r->e_rows);
     space->k        = flash_take(&take, FORWARD_KEYS * r->d_words);
@@ -83,7 +83,7 @@ static void strip_tile(const FlashRun *r, const Space *space, Strip *t, int64_t 
     float *score = space->score + begin * r->columns;
     k.at += begin * k.row;
     flash_multiply_rows(r, score, end - begin, k, t->q, r->d_words, t->used);
-    if (r->x->p > 0) {
+    if (r->x->rule.p > 0) {
         flash_dropout(r, space->factor, b, t->s, t->h, t->used, key, begin, end);
         r->g->pack_b_transposed((GemmWord *)space->factor_T, space->factor, FLASH_FACTORS, end, t->used,
                                 GEMM_WORDS);
@@ -92,7 +92,8 @@ static void strip_tile(const FlashRun *r, const Space *space, Strip *t, int64_t 
         .score = space->score, .begin = (int)begin, .end = (int)end, .columns = (int)t->used,
         .masked = key + begin < t->seen_by_all.first || key + end > t->seen_by_all.end,
         .key = (int32_t)key, .first_key = t->first_key, .end_key = t->end_key,
-        .factor = r->x->p > 0 ? space->factor_T : NULL, .scale = r->x->scale, .softcap = r->x->softcap,
+        .factor = r->x->rule.p > 0 ? space->factor_T : NULL,
+        .scale = (float)r->x->rule.scale, .softcap = (float)r->x->rule.softcap,
         .max = t->max, .shrink = t->shrink, .sum = t->sum });
     if (t->begun && changed) r->f->multiply_rows(t->o, t->shrink, r->e_rows);
     begin = flash_words(r, begin);
@@ -109,11 +110,12 @@ static void single_tile(const FlashRun *r, const Space *space, Strip *t, int64_t
     int64_t end   = flash_least(t->seen.end - key, count);
     if (begin >= end) return;
     if (!t->begun) memset(t->o, 0, (size_t)r->E * sizeof *t->o);
-    if (r->x->p > 0) flash_dropout(r, space->factor, b, t->s, t->h, 1, key, begin, end);
+    if (r->x->rule.p > 0) flash_dropout(r, space->factor, b, t->s, t->h, 1, key, begin, end);
     r->f->single(&(FlashSingle){
         .q = t->q, .k = space->k, .v = v.at, .depth = r->d_words, .E = r->E, .v_row = v.row,
-        .begin = (int)begin, .end = (int)end, .factor = r->x->p > 0 ? space->factor : NULL,
-        .scale = r->x->scale, .softcap = r->x->softcap, .max = t->max, .sum = t->sum, .o = t->o });
+        .begin = (int)begin, .end = (int)end, .factor = r->x->rule.p > 0 ? space->factor : NULL,
+        .scale = (float)r->x->rule.scale, .softcap = (float)r->x->rule.softcap, .max = t->max,
+        .sum = t->sum, .o = t->o });
     t->begun = true;
 }
 

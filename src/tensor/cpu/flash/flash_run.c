@@ -43,8 +43,8 @@ FlashRun flash_run_of(const Flash *x, KernelFamily family)
               : r.f->pairs ? GEMM_PAIRS : GEMM_WIDENED;
     r.d_words = flash_words(&r, r.D);
     r.e_words = flash_words(&r, r.E);
-    r.threshold     = (uint32_t)(x->p * 4294967296.0);
-    r.dropout_scale = (float)(1 / (1 - x->p));
+    r.threshold     = (uint32_t)(x->rule.p * 4294967296.0);
+    r.dropout_scale = (float)(1 / (1 - x->rule.p));
     return r;
 }
 
@@ -73,12 +73,14 @@ size_t flash_bytes(const Flash *x, int threads, size_t (*of_thread)(const FlashR
 FlashKeys flash_keys(const FlashRun *r, int64_t b, int64_t s)
 {
     const Flash *x = r->x;
-    int64_t first = 0, end = x->q0 + s + 1 - x->k0;
+    int64_t first = 0, end = x->rule.q0 + s + 1 - x->rule.k0;
     if (x->key_range_i.dim[0] > 0) {
         const int32_t *row = x->key_range_i.data;
         row += b * x->key_range_i.stride[0] + s * x->key_range_i.stride[1];
-        first = row[0] - x->k0, end = row[1] - x->k0;
+        first = row[0] - x->rule.k0, end = row[1] - x->rule.k0;
     }
+    int64_t window = x->rule.q0 + s + 1 - x->rule.window - x->rule.k0;
+    if (x->rule.window > 0 && first < window) first = window;
     if (first < 0) first = 0;
     if (end > r->U) end = r->U;
     return first < end ? (FlashKeys){ (int32_t)first, (int32_t)end } : (FlashKeys){ 0, 0 };
@@ -89,10 +91,10 @@ void flash_dropout(const FlashRun *r, float *to, int64_t b, int64_t s, int64_t h
 {
     const Flash   *x = r->x;
     const int32_t *sample = x->sample_i.data;
-    int64_t row = (sample[b] * x->heads + x->head0 + h) * x->span + x->q0 + s;
+    int64_t row = (sample[b] * x->rule.heads + x->rule.head0 + h) * x->rule.span + x->rule.q0 + s;
     uint32_t bits[FLASH_FACTORS];
     for (int64_t i = 0; i < count; i++) {
-        uint64_t index = (uint64_t)((row + i) * x->span + x->k0 + key + begin);
+        uint64_t index = (uint64_t)((row + i) * x->rule.span + x->rule.k0 + key + begin);
         float *factor = to + i * FLASH_FACTORS + begin;
         random_bits_of(bits, x->dropout_key, index, end - begin);
         for (int64_t k = 0; k < end - begin; k++) factor[k] = bits[k] >= r->threshold ? r->dropout_scale : 0;
