@@ -1,0 +1,195 @@
+/* The child process and the ranks in it. */
+#include "layouts/run.h"
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/file.h"
+#include "base/log.h"
+#include "store/safetensors.h"
+#include "tensor/dtype.h"
+
+typedef struct { const LayoutRun *what; const TrainConfig *config; Result *result; char *traffic[RANKS_MOST]; } Run;
+
+/* ---- what each rank does ---- */
+
+enum { COMMS = 6, RANK_TRAFFIC = TRAFFIC_MOST / RANKS_MOST };
+
+static Comm *comm_at(const Trainer *t, int i)
+{
+    return (Comm *[COMMS]){ t->tp, t->cp, t->data_comm, t->pp, t->tied, t->world }[i];
+}
+
+static void traffic_reset(Trainer *t)
+{
+    for (int i = 0; i < COMMS; i++)
+        if (comm_at(t, i)) comm_sent_reset(comm_at(t, i));
+}
+
+static void traffic_read(const Trainer *t, char *text)
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (int i = 0; i < COMMS; i++)
+        for (SentVerb v = 0; comm_at(t, i) && v < SENT_VERBS; v++) {
+            Sent sent = comm_sent(comm_at(t, i), v);
+            if (sent.calls == 0 && sent.bytes == 0) continue;
+            used += (size_t)snprintf(text + used, RANK_TRAFFIC - used, "%d %s %s %lld %lld\n", t->mesh.rank,
+                                     comm_name(comm_at(t, i)), sent_verb_name(v), (long long)sent.calls, (long long)sent.bytes);
+            CHECK(used < RANK_TRAFFIC, "too many communicators");
+        }
+}
+
+/* Every arena has the bytes that the dry run said, and uses all of them. */
+static Status memory_compare(const Trainer *t, const ArenaSizes *dry)
+{
+    for (int i = 0; i < ARENAS; i++)
+        if (t->arena[i].peak != dry->bytes[i] || t->arena[i].size != dry->bytes[i])
+            return fail(BAD_SHAPE, "rank %d: arena %s has %zu bytes and uses %zu, its dry run said %zu", t->mesh.rank,
+                        t->arena[i].name, t->arena[i].size, t->arena[i].peak, dry->bytes[i]);
+    if (stage_executor_slot_bytes(&t->executor) == dry->slot) return OK;
+    return fail(BAD_SHAPE, "rank %d: a slot has %zu bytes, its dry run said %zu", t->mesh.rank,
+                stage_executor_slot_bytes(&t->executor), dry->slot);
+}
+
+static Status rank_steps(Trainer *t, Run *run)
+{
+    char path[1024];
+    bool found, first = t->mesh.rank == 0;
+    trainer_init(t);
+    if (run->what->load) TRY(checkpoint_find(run->what->load, path, &found));
+    if (run->what->load) TRY(trainer_load(t, path));
+    for (int s = 0; s < run->what->steps; s++) {
+        traffic_reset(t);
+        StepReport r = trainer_step(t);
+        if (first) { run->result->loss[s] = r.loss; run->result->norm[s] = r.norm; }
+        if (r.skipped) return fail(BAD_SHAPE, "step %d was skipped: loss %g, norm %g", s + 1, r.loss, r.norm);
+    }
+    traffic_read(t, run->traffic[t->mesh.rank]);
+    double valid = trainer_evaluate_split(t, SPLIT_VALID);
+    if (first) run->result->valid = valid;
+    if (run->what->save) return trainer_save(t, run->what->save, 0);
+    return OK;
+}
+
+static Status on_rank(Transport *transport, void *context)
+{
+    Run *run = context;
+    Trainer t;
+    ArenaSizes sizes;
+    thread_context()->rank = transport->rank;
+    TRY(trainer_measure(&sizes, run->config, transport->rank, transport->size));
+    TRY(trainer_open(&t, run->config, transport, &sizes));
+    Status status = rank_steps(&t, run);
+    if (status == OK) status = memory_compare(&t, &sizes);
+    trainer_close(&t);
+    return status;
+}
+
+/* ---- weights ---- */
+
+static double real(const SafeFile *f, const SafeTensor *x, size_t n)
+{
+    double value;
+    dtype_convert(&value, F64, f->map.data + x->at + n * dtype_width(x->dtype), x->dtype, 1);
+    return value;
+}
+
+/* Tensors that only one of the files has are no weights: states of an optimizer are named after their weight. */
+static Status weights_compare(Result *result, const char *mine, const char *other)
+{
+    SafeFile f[2];
+    TRY(safetensors_open(&f[0], mine));
+    TRY(safetensors_open(&f[1], other));
+    for (int i = 0; i < f[0].tensors; i++) {
+        const SafeTensor *x = &f[0].tensor[i], *y = safetensors_find(&f[1], x->name);
+        const char *ending = strrchr(x->name, '.');
+        if (!ending || (strcmp(ending, ".weight") && strcmp(ending, ".bias"))) continue;
+        if (!y || y->bytes != x->bytes) return fail(BAD_SHAPE, "%s is not in %s, or of another size", x->name, other);
+        for (size_t n = 0; n < x->bytes / dtype_width(x->dtype); n++) {
+            double off = fabs(real(&f[0], x, n) - real(&f[1], y, n));
+            if (off <= result->weights) continue;
+            result->weights = off;
+            snprintf(result->worst, sizeof result->worst, "%.100s[%zu]", x->name, n);
+        }
+    }
+    for (int i = 0; i < 2; i++) safetensors_close(&f[i]);
+    return OK;
+}
+
+static Status checkpoints_compare(Result *result, const char *mine, const char *other)
+{
+    char dir[2][1024], path[2][1060];
+    bool found[2];
+    int files = 0;
+    TRY(checkpoint_find(mine, dir[0], &found[0]));
+    TRY(checkpoint_find(other, dir[1], &found[1]));
+    if (!found[0] || !found[1]) return fail(BAD_FILE, "no checkpoint in %s", found[0] ? other : mine);
+    for (;; files++) {
+        for (int i = 0; i < 2; i++) snprintf(path[i], sizeof path[i], "%.1023s/block_%04d.safetensors", dir[i], files);
+        if (!file_exists(path[0])) break;
+        TRY(weights_compare(result, path[0], path[1]));
+    }
+    return files > 0 ? OK : fail(BAD_FILE, "%s has no blocks", dir[0]);
+}
+
+/* ---- the child ---- */
+
+static Status child_run(Result *result, const LayoutRun *what)
+{
+    Parsed p;
+    char words[WORDS_MOST];
+    Run run = { .what = what, .result = result };
+    snprintf(words, sizeof words, "%.1800s --data-path %s", what->words, what->data);
+    TRY(parsed_open(&p, words));
+    run.config = &p.config;
+    for (int r = 0; r < RANKS_MOST; r++) run.traffic[r] = calloc(1, RANK_TRAFFIC);
+    TRY(transport_threads_run((int)p.options.ranks, on_rank, &run));
+    for (int r = 0; r < RANKS_MOST; r++) {
+        strcat(result->traffic, run.traffic[r]);
+        free(run.traffic[r]);
+    }
+    parsed_close(&p);
+    return what->beside ? checkpoints_compare(result, what->save, what->beside) : OK;
+}
+
+static void child_main(Result *result, const LayoutRun *what)
+{
+    log_mute(true);
+    alarm((unsigned)what->seconds);
+    Status status = child_run(result, what);
+    if (status != OK) snprintf(result->failure, FAILURE_MOST, "%s", fail_text());
+    fflush(NULL);
+    _exit(status == OK ? 0 : 1);
+}
+
+void run_layout(Result *result, const LayoutRun *what)
+{
+    int status = 0;
+    memset(result, 0, sizeof *result);
+    fflush(NULL);
+    pid_t child = fork();
+    CHECK(child >= 0, "no process");
+    if (child == 0) child_main(result, what);
+    CHECK(waitpid(child, &status, 0) == child, "the child is lost");
+    if (result->failure[0] || status == 0) return;
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+        snprintf(result->failure, FAILURE_MOST, "it does not end within %d s", what->seconds);
+    else if (WIFSIGNALED(status))
+        snprintf(result->failure, FAILURE_MOST, "signal %d ended it", WTERMSIG(status));
+    else
+        snprintf(result->failure, FAILURE_MOST, "it stopped with exit code %d", WEXITSTATUS(status));
+}
+
+Result *result_new(void)
+{
+    Result *r = mmap(NULL, sizeof *r, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return r == MAP_FAILED ? NULL : r;
+}
+
+void result_free(Result *result) { munmap(result, sizeof *result); }

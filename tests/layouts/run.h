@@ -1,0 +1,31 @@
+#ifndef TESTS_LAYOUTS_RUN_H
+#define TESTS_LAYOUTS_RUN_H
+/* One layout trained by ranks that are threads of a child process, so that a rank which stops the job, or ranks
+ * that wait for ever, are one layout's failure and not the end of the test. */
+#include "layouts/draw.h"
+
+enum { STEPS = 3, TRAFFIC_MOST = 1 << 16, FAILURE_MOST = 600 };
+typedef struct {
+    const char *words;                /* options of jotun train, and --ranks */
+    const char *data;                 /* the token file's prefix */
+    const char *save, *load;          /* directories of checkpoints; NULL: none */
+    const char *beside;               /* a directory that has the same step: weights are compared; NULL: none */
+    int  steps;
+    int  seconds;                     /* until it counts as a deadlock */
+} LayoutRun;
+typedef struct {
+    double loss[STEPS], norm[STEPS];
+    double valid;                     /* loss of a validation batch after the steps */
+    double weights;                   /* the largest difference of a weight, of `worst` */
+    char   worst[128];
+    char   traffic[TRAFFIC_MOST];     /* of the last step, a line each: rank comm verb calls bytes */
+    char   failure[FAILURE_MOST];     /* "": none */
+} Result;
+
+/* On memory that children share; NULL: none left. */
+Result *result_new (void);
+void    result_free(Result *result);
+/* result->failure says what went wrong: an option or file that is refused, memory that differs from the dry run,
+ * a job that stopped or did not end. */
+void    run_layout(Result *result, const LayoutRun *what);
+#endif

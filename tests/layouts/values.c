@@ -1,0 +1,75 @@
+/* The dimensions of layouts and their values, a row each. A new value is drawn together with every value of the
+ * other dimensions that it can stand beside (coverage.c). */
+#include <string.h>
+#include "layouts/draw.h"
+
+const char *const dimension_names[DIMENSIONS] = {
+    [MODEL] = "model", [MASKS] = "masks", [TYPE] = "type", [OPTIMIZER] = "optimizer", [TP] = "tp", [SP] = "sequence",
+    [CP] = "cp", [PP] = "pp", [SCHEDULE] = "schedule", [DP] = "dp", [ZERO] = "zero", [RECOMPUTE] = "recompute",
+    [MICRO] = "micro",
+};
+
+#define LLAMA "--normalization RMSNorm --position-embedding-type rope --swiglu --disable-bias-linear " \
+              "--untie-embeddings-and-output-weights --num-query-groups 4 --ffn-hidden-size 48 " \
+              "--attention-dropout 0 --hidden-dropout 0"
+
+const Value values[] = {
+    { MODEL,     "gpt",         0, "",    { { 0 } } },
+    { MODEL,     "llama",       0, LLAMA, { { 0 } } },
+
+    { MASKS,     "causal",      0, "", { { 0 } } },
+    { MASKS,     "documents",   0, "--reset-attention-mask --reset-position-ids --eod-mask-loss", { { 0 } } },
+
+    { TYPE,      "double",      0, "--device ref",        { { 0 } } },
+    { TYPE,      "fp32",        1, "--device cpu",        { { 0 } } },
+    { TYPE,      "bf16",        2, "--device cpu --bf16", { { 0 } } },
+
+    { OPTIMIZER, "adam",        0, "", { { 0 } } },
+
+    { TP,        "tp1",         1, "",       { { 0 } } },
+    { TP,        "tp2",         2, "--tp 2", { { 0 } } },
+    { TP,        "tp4",         4, "--tp 4", { { 0 } } },
+
+    { SP,        "whole",       0, "",     { { 0 } } },
+    { SP,        "sequence",    1, "--sp", { { TP, 2 } } },
+
+    { CP,        "cp1",         1, "",       { { 0 } } },
+    { CP,        "cp2",         2, "--cp 2", { { 0 } } },
+    { CP,        "cp4",         4, "--cp 4", { { 0 } } },
+
+    { PP,        "pp1",         1, "",       { { 0 } } },
+    { PP,        "pp2",         2, "--pp 2", { { 0 } } },
+    { PP,        "pp3",         3, "--pp 3", { { 0 } } },
+    { PP,        "pp4",         4, "--pp 4", { { 0 } } },
+
+    { SCHEDULE,  "1f1b",        1, "", { { 0 } } },
+    { SCHEDULE,  "interleaved", 2, "--num-layers-per-virtual-pipeline-stage @chunk_layers", { { PP, 2 } } },
+    { SCHEDULE,  "zb-h1",       1, "--pipeline-schedule zb-h1", { { PP, 2 } } },
+
+    { DP,        "dp1",         1, "", { { 0 } } },
+    { DP,        "dp2",         2, "", { { 0 } } },
+    { DP,        "dp3",         3, "", { { 0 } } },
+    { DP,        "dp4",         4, "", { { 0 } } },
+
+    { ZERO,      "zero0",       0, "",               { { 0 } } },
+    { ZERO,      "zero1",       1, "--zero-stage 1", { { 0 } } },
+    { ZERO,      "zero2",       2, "--zero-stage 2", { { 0 } } },
+    { ZERO,      "zero3",       3, "--zero-stage 3", { { 0 } } },
+
+    { RECOMPUTE, "kept",        0, "", { { 0 } } },
+    { RECOMPUTE, "attention",   0, "--recompute-granularity selective", { { 0 } } },
+    { RECOMPUTE, "modules",     0, "--recompute-granularity selective --recompute-modules layernorm mlp", { { 0 } } },
+    { RECOMPUTE, "uniform",     0, "--recompute-granularity full --recompute-num-layers @group_layers", { { 0 } } },
+    { RECOMPUTE, "block",       0, "--recompute-granularity full --recompute-method block", { { 0 } } },
+
+    { MICRO,     "micro1",      1, "",                     { { 0 } } },
+    { MICRO,     "micro2",      2, "--micro-batch-size 2", { { 0 } } },
+};
+const int values_count = sizeof values / sizeof *values;
+
+int value_named(const char *name)
+{
+    for (int v = 0; v < values_count; v++)
+        if (!strcmp(values[v].name, name)) return v;
+    return -1;
+}
