@@ -24,8 +24,8 @@ Status comm_world(Comm **world, Transport *transport);
  * and is copied, at most HEARTBEAT_NAME - 1 bytes of it. The world must outlive the comm. NO_MEMORY
  * where allocation fails. */
 Status comm_open (Comm **comm, Comm *world, const char *name, const int *ranks, int count);
-/* The ranks that differ from this one only along `axes`, a bit set of Axis. Its name is that of the
- * axes: "tp", "dp+cp". */
+/* The ranks that differ from this one only along `axes`, a bit set of Axis of one grid of the mesh. Its
+ * name is that of the axes: "tp", "dp+cp", "edp". */
 Status comm_open_axes(Comm **comm, Comm *world, const Mesh *mesh, int axes);
 void   comm_close(Comm *comm);                                   /* NULL is allowed */
 int    comm_rank(const Comm *comm);                              /* this rank's index in the comm */

@@ -80,14 +80,17 @@ Status comm_open_axes(Comm **comm, Comm *world, const Mesh *mesh, int axes)
 {
     /* The order of the names, which traces and goldens show, not that of the ranks. */
     static const struct { int axis; const char *name; } axis[] = {
-        { AXIS_TP, "tp" }, { AXIS_DP, "dp" }, { AXIS_CP, "cp" }, { AXIS_PP, "pp" } };
+        { AXIS_TP, "tp" }, { AXIS_ETP, "etp" }, { AXIS_EP, "ep" }, { AXIS_EDP, "edp" }, { AXIS_DP, "dp" },
+        { AXIS_CP, "cp" }, { AXIS_PP, "pp" } };
     char name[HEARTBEAT_NAME] = "";
-    for (int i = 0; i < 4; i++)
+    for (size_t i = 0; i < sizeof axis / sizeof *axis; i++)
         if (axes & axis[i].axis)
             snprintf(name + strlen(name), sizeof name - strlen(name), "%s%s", *name ? "+" : "", axis[i].name);
-    int *ranks = malloc((size_t)mesh->world * sizeof *ranks);
-    if (!ranks) return fail(NO_MEMORY, "no memory for %d ranks", mesh->world);
-    Status status = comm_open(comm, world, name, ranks, mesh_group(mesh, axes, ranks));
+    int count = mesh_group(mesh, axes, NULL);
+    int *ranks = malloc((size_t)count * sizeof *ranks);
+    if (!ranks) return fail(NO_MEMORY, "no memory for %d ranks", count);
+    mesh_group(mesh, axes, ranks);
+    Status status = comm_open(comm, world, name, ranks, count);
     free(ranks);
     return status;
 }

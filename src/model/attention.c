@@ -27,7 +27,7 @@ static Tensor qkv_bias(const UnitParam *w)
 static Tensor rotary_heads(const ExecContext *ctx, Tensor qkv_TQ)
 {
     int64_t D = ctx->config->head_dim, T = qkv_TQ.dim[0], Q = qkv_TQ.dim[1];
-    int64_t G = ctx->config->groups / comm_size(ctx->tp.comm);
+    int64_t G = model_groups_held(ctx->config, comm_size(ctx->tp.comm));
     return tensor_slice(tensor_view(qkv_TQ, T, Q / D, D), 1, 0, Q / D - G);
 }
 

@@ -14,28 +14,39 @@ Hidden hidden_new(const ExecContext *ctx, Arena *arena, const char *what)
         .t = { tensor_new(arena, what, ctx->precision.activation, exec_rows(ctx), ctx->config->hidden) } };
 }
 
-/* The token embedding alone is in block 0; all other parameters are in the unit's own block. Parameters of
- * one matrix follow each other in the block and have equal width, so their view begins at the first and has
- * the rows of all. */
+/* Which block of the unit stores parameters of this kind. */
+static int block_with(const UnitParam *w, ParamId id)
+{
+    for (int i = 0; i < UNIT_BLOCKS; i++)
+        if (w->block[i] && w->block[i]->index_of[id] != PARAM_ELSEWHERE) return i;
+    stop_world(__FILE__, __LINE__, "parameter %d is not in block %lld", (int)id,
+               w->block[UNIT_OWN] ? (long long)w->block[UNIT_OWN]->index : -1LL);
+}
+
+/* Parameters of one matrix follow each other in the block (JOINED in params.def) and have equal width, so
+ * their view begins at the first and has the rows of all. */
 Tensor unit_span(const UnitParam *w, ParamId first, ParamId last)
 {
-    bool embedding = first == PARAM_EMBED_TOKEN_WEIGHT;
-    const ParamBlock *block = embedding ? w->embedding : w->own;
+    int which = block_with(w, first);
+    const ParamBlock *block = w->block[which];
     const Param *from = NULL;
-    int64_t rows = 0;
-    CHECK(block, "parameter %d is requested from a unit that has no block for it", (int)first);
+    int64_t rows = 0, next = 0;
     for (ParamId id = first; id <= last; id++) {
         int i = block->index_of[id];
         CHECK(i != PARAM_ELSEWHERE, "parameter %d is not in block %lld", (int)id, (long long)block->index);
         if (i == PARAM_ABSENT) continue;
-        if (!from) from = &block->param[i];
-        CHECK(block->param[i].local[1] == from->local[1],
-            "%s and %s have different widths and are not one matrix", from->name, block->param[i].name);
-        rows += block->param[i].local[0];
+        const Param *p = &block->param[i];
+        if (!from) from = p, next = p->at;
+        CHECK(p->local[1] == from->local[1] && p->at == next && (p->dims < PARAM_DIMS || p == from),
+            "%s and %s are not one matrix in memory", from->name, p->name);
+        rows += p->local[0];
+        next += param_elements(p);
     }
     if (!from) return tensor_none();
-    Tensor flat = tensor_flat(embedding ? w->flat_embedding : w->flat_own, from->at, rows * from->local[1]);
-    return from->dims == 1 ? flat : tensor_view(flat, rows, from->local[1]);
+    Tensor flat = tensor_flat(w->flat[which], from->at, next - from->at);
+    if (from->dims == 1) return flat;
+    if (from->dims == 2) return tensor_view(flat, rows, from->local[1]);
+    return tensor_view(flat, rows, from->local[1], from->local[2]);
 }
 
 Tensor unit_param(const UnitParam *w, ParamId id) { return unit_span(w, id, id); }

@@ -4,6 +4,16 @@
 int64_t model_units(const ModelConfig *config) { return config->layers + 2; }
 int64_t model_mlp_gates(const ModelConfig *config) { return config->activation == ACT_SWIGLU ? 2 : 1; }
 
+bool model_layer_is_moe(const ModelConfig *config, int64_t layer)
+{
+    return config->experts > 0 && layer >= 0 && layer < config->layers;
+}
+
+int64_t model_groups_held(const ModelConfig *config, int tp)
+{
+    return config->groups < tp ? 1 : config->groups / tp;
+}
+
 UnitKind model_unit(const ModelConfig *config, int64_t unit)
 {
     return unit == 0 ? UNIT_EMBED : unit == config->layers + 1 ? UNIT_HEAD : UNIT_BLOCK;

@@ -17,6 +17,8 @@ typedef struct {
     /* query heads; key-value heads (grouped-query attention); channels of a head */
     int64_t heads, groups, head_dim;
     int64_t vocabulary;                 /* token ids, without padding */
+    /* routed experts of a layer, 0: its MLP is dense; width of an expert's hidden layer */
+    int64_t experts, expert_ffn;
     int64_t positions;                  /* rows of the learned position table */
     int64_t sequence;                   /* tokens of a training sequence */
     NormKind norm;
@@ -36,6 +38,11 @@ int64_t  model_units(const ModelConfig *config);                      /* layers 
 UnitKind model_unit (const ModelConfig *config, int64_t unit);
 /* of attention in a layer; 0: none */
 int64_t  model_window(const ModelConfig *config, int64_t layer);
+/* Whether a layer's MLP is experts; layers are counted from 0. */
+bool     model_layer_is_moe(const ModelConfig *config, int64_t layer);
+/* Key-value heads of one of tp ranks: with more ranks than heads each has one, of which others have copies.
+ * */
+int64_t  model_groups_held(const ModelConfig *config, int tp);
 /* matrices of width ffn in `up`: 2 for SwiGLU, else 1 */
 int64_t  model_mlp_gates(const ModelConfig *config);
 

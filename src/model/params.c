@@ -8,16 +8,19 @@
 
 /* The words of the table's columns. KV is the width of all keys, or of all values: key-value heads times head
  * dim. */
-typedef enum { ONE, C, QUERY, KV, F, V, S } ParamDim;
-/* CENTRED: LayerNorm has a bias */
-typedef enum { ALWAYS, BIAS, LEARNED, GATED, GATED_BIAS, UNTIED, CENTRED } ParamWhen;
-typedef enum { WORD, EMBED, BLOCK, HEAD } ParamBlockKind;
+typedef enum { ONE, C, QUERY, KV, F, V, S, E, FE } ParamDim;
+/* CENTRED: LayerNorm has a bias; MLP: layers whose MLP is dense; MOE: layers with experts */
+typedef enum { ALWAYS, BIAS, LEARNED, UNTIED, CENTRED, MLP, MLP_BIAS, MLP_GATED, MLP_GATED_BIAS, MOE,
+               MOE_GATED } ParamWhen;
+typedef enum { WORD, EMBED, BLOCK, EXPERTS, HEAD } ParamBlockKind;
+typedef enum { ALIGNED, JOINED } ParamPlace;
 
 static const struct {
     ParamBlockKind kind;
     const char *name;
     ParamDim d0, d1;
     TpSharding sharding;
+    ParamPlace place;
     Init init;
     bool decay;
     ParamWhen when;
@@ -39,89 +42,139 @@ static int64_t dim_of(const ModelConfig *config, ParamDim dim)
     case F:     return config->ffn;
     case V:     return config->vocabulary;
     case S:     return config->positions;
+    case E:     return config->experts;
+    case FE:    return config->expert_ffn;
     }
     return 0;
 }
 
-static bool model_has(const ModelConfig *config, ParamWhen when)
+static bool unit_has(const ModelConfig *config, int64_t index, ParamWhen when)
 {
     bool gated = config->activation == ACT_SWIGLU;
+    bool moe   = index >= 2 && model_layer_is_moe(config, index - 2);
     switch (when) {
-    case ALWAYS:     return true;
-    case BIAS:       return config->bias;
-    case LEARNED:    return config->position == POSITION_LEARNED;
-    case GATED:      return gated;
-    case GATED_BIAS: return gated && config->bias;
-    case UNTIED:     return !config->tied;
-    case CENTRED:    return config->norm == NORM_LAYER;
+    case ALWAYS:         return true;
+    case BIAS:           return config->bias;
+    case LEARNED:        return config->position == POSITION_LEARNED;
+    case UNTIED:         return !config->tied;
+    case CENTRED:        return config->norm == NORM_LAYER;
+    case MLP:            return !moe;
+    case MLP_BIAS:       return !moe && config->bias;
+    case MLP_GATED:      return !moe && gated;
+    case MLP_GATED_BIAS: return !moe && gated && config->bias;
+    case MOE:            return moe;
+    case MOE_GATED:      return moe && gated;
     }
     return false;
 }
 
-static ParamBlockKind block_kind(const ModelConfig *config, int64_t index)
+static ParamBlockKind block_kind(const ModelConfig *config, ParamFamily family, int64_t index)
 {
     if (index == 0) return WORD;
     switch (model_unit(config, index - 1)) {
     case UNIT_EMBED: return EMBED;
     case UNIT_HEAD:  return HEAD;
-    case UNIT_BLOCK: return BLOCK;
+    case UNIT_BLOCK: return family == PARAMS_EXPERTS ? EXPERTS : BLOCK;
     }
     return BLOCK;
 }
 
-/* Splits one axis over tp: rank r stores `held` entries from r * held on. The box is what of them is in the
- * logical tensor; the last ranks of a padded vocabulary may hold less than `held`, or nothing. */
-static void split_axis(Param *p, int axis, int64_t held, int rank)
+/* An axis of the mesh, its size and this rank's coordinate. */
+typedef struct { Axis axis; int size, at; } AxisPlace;
+
+/* Splits dimension d: coordinate r of the axis holds `held` entries from r * held on. The box is what of them
+ * is in the logical tensor; the last ranks of a padded vocabulary may hold less than `held`, or nothing. */
+static void split_dim(Param *p, int d, int64_t held, AxisPlace place)
 {
-    int64_t first = held * rank, left = p->global[axis] - first;
-    p->local[axis]  = held;
-    p->offset[axis] = first < p->global[axis] ? first : p->global[axis];
-    p->box[axis]    = left < 0 ? 0 : left < held ? left : held;
+    int64_t first = held * place.at, left = p->global[d] - first;
+    p->local[d]  = held;
+    p->offset[d] = first < p->global[d] ? first : p->global[d];
+    p->box[d]    = left < 0 ? 0 : left < held ? left : held;
+    p->split[d]  = place.axis;
+    p->part      = p->part * place.size + place.at;
+    p->parts    *= place.size;
 }
 
-static Param param_make(const ModelConfig *config, ParamId row, int64_t index, int tp, int tp_rank)
+/* Dimension d is `heads` whole key-value heads. Where the axis has more ranks than there are heads, ranks
+ * that follow each other hold copies of one head: the first of them saves it. */
+static void split_heads(Param *p, int d, int64_t heads, AxisPlace place)
 {
-    Param p = { .id = row, .sharding = rows[row].sharding, .init = rows[row].init, .decay = rows[row].decay,
-                .dims = rows[row].d1 == ONE ? 1 : 2,
-                .global = { dim_of(config, rows[row].d0), dim_of(config, rows[row].d1) } };
-    if (rows[row].kind == BLOCK)
+    if (heads < place.size) {
+        int copies = place.size / (int)heads;
+        p->sum   = GRADIENT_OVER_KV;
+        p->saves = place.at % copies == 0;
+        place.at   /= copies;
+        place.size /= copies;
+    }
+    split_dim(p, d, p->global[d] / place.size, place);
+}
+
+static Param param_make(const ModelConfig *config, ParamId row, int64_t index, const ParamRanks *ranks)
+{
+    bool experts = rows[row].kind == EXPERTS;
+    const MeshSize *size = &ranks->size, *at = &ranks->at;
+    AxisPlace tp = { AXIS_TP, size->tp, at->tp };
+    if (experts) tp = (AxisPlace){ AXIS_ETP, size->etp, at->etp };
+    int r = experts ? 1 : 0, c = r + 1;                               /* the dimensions of rows and columns */
+    Param p = { .id = row, .init = rows[row].init, .decay = rows[row].decay, .parts = 1, .saves = true,
+                .dims = (rows[row].d1 == ONE ? 1 : 2) + r, .global = { config->experts, 1, 1 } };
+    p.global[r] = dim_of(config, rows[row].d0);
+    p.global[c] = dim_of(config, rows[row].d1);
+    if (rows[row].kind == BLOCK || experts)
         snprintf(p.name, sizeof p.name, "blocks.%lld.%s", (long long)(index - 2), rows[row].name);
     else
         snprintf(p.name, sizeof p.name, "%s", rows[row].name);
-    for (int a = 0; a < 2; a++) p.local[a] = p.box[a] = p.global[a];
-    if (p.sharding == TP_VOCABULARY) split_axis(&p, 0, model_vocabulary_held(config, tp), tp_rank);
-    if (p.sharding == TP_ROWS)       split_axis(&p, 0, p.global[0] / tp, tp_rank);
-    if (p.sharding == TP_COLUMNS)    split_axis(&p, 1, p.global[1] / tp, tp_rank);
+    for (int d = 0; d < PARAM_DIMS; d++) p.local[d] = p.box[d] = p.global[d];
+    if (experts) split_dim(&p, 0, p.global[0] / size->ep, (AxisPlace){ AXIS_EP, size->ep, at->ep });
+    switch (rows[row].sharding) {
+    case TP_REPLICATED:
+        p.saves = tp.at == 0;
+        if (ranks->sequence_parallel && tp.size > 1) p.sum = GRADIENT_OVER_TP;
+        break;
+    case TP_ROWS:       split_dim(&p, r, p.global[r] / tp.size, tp); break;
+    case TP_KV_HEADS:   split_heads(&p, r, config->groups, tp); break;
+    case TP_COLUMNS:    split_dim(&p, c, p.global[c] / tp.size, tp); break;
+    case TP_VOCABULARY: split_dim(&p, r, model_vocabulary_held(config, tp.size), tp); break;
+    }
     return p;
 }
 
 int64_t params_blocks(const ModelConfig *config) { return model_units(config) + 1; }
 
-void params_block(ParamBlock *block, const ModelConfig *config, int64_t index, int tp, int tp_rank)
+static int64_t aligned(int64_t at) { return (at + PARAM_ALIGN - 1) / PARAM_ALIGN * PARAM_ALIGN; }
+
+void params_block(ParamBlock *block, const ModelConfig *config, ParamFamily family, int64_t index,
+                  const ParamRanks *ranks)
 {
-    *block = (ParamBlock){ .index = index, .replicated = -1 };
-    ParamBlockKind kind = block_kind(config, index);
+    static const ParamRanks one = { .size = { 1, 1, 1, 1, 1, 1, 1 } };
+    ParamBlockKind kind = block_kind(config, family, index);
+    bool none = family == PARAMS_EXPERTS && kind != EXPERTS;
+    *block = (ParamBlock){ .family = family, .index = index };
     for (ParamId row = 0; row < PARAM_IDS; row++) {
-        block->index_of[row] = rows[row].kind == kind ? PARAM_ABSENT : PARAM_ELSEWHERE;
-        if (rows[row].kind != kind || !model_has(config, rows[row].when)) continue;
+        block->index_of[row] = rows[row].kind == kind && !none ? PARAM_ABSENT : PARAM_ELSEWHERE;
+        if (rows[row].kind != kind || none || !unit_has(config, index, rows[row].when)) continue;
+        bool joined = rows[row].place == JOINED && block->index_of[row - 1] >= 0;
         block->index_of[row] = (int8_t)block->params;
         Param *p = &block->param[block->params++];
-        *p = param_make(config, row, index, tp, tp_rank);
-        p->at = block->count;
-        if (p->sharding == TP_REPLICATED && block->replicated < 0) block->replicated = p->at;
-        block->count += p->local[0] * p->local[1];
+        *p = param_make(config, row, index, ranks ? ranks : &one);
+        p->at = joined ? block->count : aligned(block->count);
+        block->count = p->at + param_elements(p);
     }
-    if (block->replicated < 0) block->replicated = block->count;
+    block->count = aligned(block->count);
 }
+
+int64_t param_elements(const Param *p)         { return p->local[0] * p->local[1] * p->local[2]; }
+int64_t param_logical_elements(const Param *p) { return p->global[0] * p->global[1] * p->global[2]; }
 
 int64_t model_parameters(const ModelConfig *config)
 {
     int64_t sum = 0;
-    for (int64_t b = 0; b < params_blocks(config); b++) {
-        ParamBlock block;
-        params_block(&block, config, b, 1, 0);
-        sum += block.count;
-    }
+    for (int64_t b = 0; b < params_blocks(config); b++)
+        for (ParamFamily family = 0; family < PARAM_FAMILIES; family++) {
+            ParamBlock block;
+            params_block(&block, config, family, b, NULL);
+            for (int p = 0; p < block.params; p++) sum += param_logical_elements(&block.param[p]);
+        }
     return sum;
 }
 
@@ -130,18 +183,38 @@ TensorShard params_tensor_shard(const ParamBlock *block, int index, int64_t firs
     const Param *p = &block->param[index];
     TensorShard shard = { .dims = p->dims };
     snprintf(shard.name, sizeof shard.name, "%s", p->name);
-    for (int a = 0; a < 4; a++) {
-        shard.global[a] = a < 2 ? p->global[a] : 1;
-        shard.offset[a] = a < 2 ? p->offset[a] : 0;
-        shard.box[a]    = a < 2 ? p->box[a] : 1;
+    for (int d = 0; d < 4; d++) {
+        shard.global[d] = d < PARAM_DIMS ? p->global[d] : 1;
+        shard.offset[d] = d < PARAM_DIMS ? p->offset[d] : 0;
+        shard.box[d]    = d < PARAM_DIMS ? p->box[d] : 1;
     }
     /* Padding is rows after the last logical one, so the logical elements are a prefix of the stored ones.
-     * Only the vocabulary is padded; tensors split by columns have box == local. */
-    int64_t end = p->at + p->box[0] * p->box[1];
+     * Only the vocabulary is padded; all other tensors have box == local. */
+    int64_t end = p->at + p->box[0] * p->box[1] * p->box[2];
     int64_t from = first > p->at ? first : p->at, to = first + count < end ? first + count : end;
     shard.first = from - p->at;
     shard.count = to > from ? to - from : 0;
     return shard;
+}
+
+/* Of a normally initialised parameter the elements of `shard`, y. An element's number is its place in the
+ * logical tensor; the experts' matrices are one below the other. */
+static void init_matrices(Queue *q, const Param *p, const TensorShard *shard, Tensor y, uint64_t key,
+                          double std)
+{
+    bool experts = p->dims == PARAM_DIMS;
+    int  r = experts ? 1 : 0, c = r + 1;
+    int64_t each = p->box[r] * p->box[c], end = shard->first + shard->count;
+    for (int64_t e = 0; e < (experts ? p->box[0] : 1); e++) {
+        int64_t from = e * each, to = from + each;
+        if (from < shard->first) from = shard->first;
+        if (to > end) to = end;
+        if (from >= to) continue;
+        init_normal(q, (InitNormal){ .y_N = tensor_flat(y, from - shard->first, to - from), .key = key,
+            .std = std, .rows = p->box[r], .cols = p->box[c],
+            .row0 = (experts ? (p->offset[0] + e) * p->global[1] : 0) + p->offset[r], .col0 = p->offset[c],
+            .global_cols = p->global[c], .first = from - e * each });
+    }
 }
 
 void params_init(Queue *q, const ModelConfig *config, const ParamBlock *block, Tensor flat, int64_t first,
@@ -154,10 +227,9 @@ void params_init(Queue *q, const ModelConfig *config, const ParamBlock *block, T
         TensorShard shard = params_tensor_shard(block, i, first, flat.dim[0]);
         if (shard.count == 0 || p->init == INIT_ZERO) continue;
         Tensor y = tensor_flat(flat, p->at + shard.first - first, shard.count);
-        if (p->init == INIT_ONE) { init_value(q, (InitValue){ .y_N = y, .value = 1 }); continue; }
-        init_normal(q, (InitNormal){ .y_N = y, .key = random_key(seed, p->name),
-            .std = config->init_std * (p->init == INIT_DEPTH ? depth : 1), .rows = p->box[0],
-            .cols = p->box[1],
-            .row0 = p->offset[0], .col0 = p->offset[1], .global_cols = p->global[1], .first = shard.first });
+        if (p->init == INIT_ONE) init_value(q, (InitValue){ .y_N = y, .value = 1 });
+        else
+            init_matrices(q, p, &shard, y, random_key(seed, p->name),
+                config->init_std * (p->init == INIT_DEPTH ? depth : 1));
     }
 }

@@ -3,20 +3,29 @@
 /* The logical tensors of a model, one row of model/params.def each, and the parameter blocks they are stored
  * in.
  *
- * A ParamBlock is one contiguous range of memory: what is gathered, reduced and updated together. It holds
- * this rank's tensor-parallel shards first, then the replicated tensors. Parameter block 0 is the token
- * embedding, which a tied head shares; parameter block 1 + u belongs to unit u. So a unit uses its own block,
- * and the embedding and a tied head use block 0 as well. Nothing here communicates or allocates. */
+ * A ParamBlock is one contiguous range of memory: what is gathered, reduced and updated together. There are
+ * two families. Dense block 0 is the token embedding, which a tied head shares; dense block 1 + u belongs to
+ * unit u. Block 1 + u of the experts has the routed experts of unit u, whose data-parallel ranks are others.
+ * So a unit uses its own blocks, and the embedding and a tied head use block 0 as well. Each parameter says
+ * what is known of it: how ranks split it, over which ranks its gradient is summed, whether this rank saves
+ * it. Nothing here communicates or allocates. */
+#include "comm/mesh.h"
 #include "model/model_config.h"
 #include "tensor/tensor_shard.h"
 
-/* How tensor parallelism splits a tensor: not at all, by rows (column-parallel maps: their outputs), by
- * columns (row-parallel maps: their inputs), or by rows of the vocabulary, which is padded to equal
- * shards. */
-typedef enum { TP_REPLICATED, TP_ROWS, TP_COLUMNS, TP_VOCABULARY } TpSharding;
+/* How tensor parallelism splits a tensor: not at all, by rows (column-parallel maps: their outputs), by rows
+ * that are whole key-value heads, of which ranks hold copies where there are more ranks than heads, by
+ * columns (row-parallel maps: their inputs), or by rows of the vocabulary, which is padded to equal shards.
+ * Experts are split by etp in this way, and besides by ep. */
+typedef enum { TP_REPLICATED, TP_ROWS, TP_KV_HEADS, TP_COLUMNS, TP_VOCABULARY } TpSharding;
+/* The ranks, besides the data-parallel ones, over which the gradient is summed at the end of a step: none;
+ * tp, for replicated parameters under sequence parallelism, whose gradient each rank has for its own tokens
+ * alone; the ranks of tp that hold copies of a key-value head, each with the gradient of its own queries. */
+typedef enum { GRADIENT_COMPLETE, GRADIENT_OVER_TP, GRADIENT_OVER_KV } GradientSum;
 /* Normal with standard deviation std; INIT_DEPTH: with std / sqrt(2 layers), as GPT-2 initialises the
  * maps that end a residual branch; zeros; ones. */
 typedef enum { INIT_NORMAL, INIT_DEPTH, INIT_ZERO, INIT_ONE } Init;
+typedef enum { PARAMS_DENSE, PARAMS_EXPERTS, PARAM_FAMILIES } ParamFamily;
 
 /* PARAM_EMBED_TOKEN_WEIGHT ..., in the order of model/params.def. Code asks for a parameter by this number,
  * never by name. */
@@ -27,16 +36,26 @@ typedef enum {
     PARAM_IDS
 } ParamId;
 
+/* PARAM_ALIGN: matrices begin at multiples of so many elements of their block, that is of 256 bytes in a type
+ * of 16 bits, the alignment of an arena. */
+enum { PARAM_DIMS = 3, PARAM_ALIGN = 128 };
+
 typedef struct {
     ParamId id;
     char    name[64];                 /* in checkpoints, dry runs and messages */
-    int     dims;                     /* 1 or 2; with one dimension the columns are 1 */
-    int64_t global[2];                /* rows and columns of the logical tensor */
-    int64_t local[2];                 /* stored on this rank: split by tp, the vocabulary padded */
+    int     dims;                     /* 1 to 3; the others are 1 */
+    int64_t global[PARAM_DIMS];       /* rows and columns of the logical tensor; experts, rows, columns */
+    int64_t local[PARAM_DIMS];        /* stored on this rank: split, the vocabulary padded */
     /* the part of the logical tensor stored here; box < local where there is padding */
-    int64_t offset[2], box[2];
+    int64_t offset[PARAM_DIMS], box[PARAM_DIMS];
+    Axis    split[PARAM_DIMS];        /* the axis of the mesh that splits the dimension; 0: none */
+    /* the number of different parts of the tensor over the ranks that split it, and which of them is here */
+    int     parts, part;
+    GradientSum sum;
+    /* of the ranks with the same part, besides the data-parallel ones, this one saves it and counts it in
+     * norms */
+    bool    saves;
     int64_t at;                       /* first element in the block */
-    TpSharding sharding;
     Init    init;
     bool    decay;                    /* weight decay applies */
 } Param;
@@ -47,19 +66,31 @@ enum {
 };
 
 typedef struct {
+    ParamFamily family;
     int64_t index;                    /* 0: token embedding; 1 + unit */
     int     params;                   /* entries of param in use */
     /* one entry for each row of params.def, so no block can have more than fit */
     Param   param[PARAM_IDS];
     int8_t  index_of[PARAM_IDS];      /* index in param, or PARAM_ABSENT, or PARAM_ELSEWHERE */
-    int64_t count;                    /* elements stored, without the padding to ZeRO shards */
-    int64_t replicated;               /* elements from here on are the same on all tp ranks */
+    /* elements stored, those between parameters included: a multiple of PARAM_ALIGN */
+    int64_t count;
 } ParamBlock;
 
-int64_t params_blocks(const ModelConfig *config);                        /* units + 1 */
-/* Block `index` as tensor-parallel rank tp_rank of tp stores it. tp divides all dimensions that it splits:
- * options check it. */
-void    params_block (ParamBlock *block, const ModelConfig *config, int64_t index, int tp, int tp_rank);
+/* The ranks that split parameters, and the place of this one among them. Zero: one rank. */
+typedef struct { MeshSize size, at; bool sequence_parallel; } ParamRanks;
+
+int64_t params_blocks(const ModelConfig *config);       /* of a family: units + 1 */
+/* Block `index` of a family as one of the ranks stores it; ranks NULL: one rank. block->params is 0 where
+ * the unit has no such block. The sizes divide all dimensions that they split, or heads and tp divide one
+ * another: options check it. */
+void    params_block (ParamBlock *block, const ModelConfig *config, ParamFamily family, int64_t index,
+                      const ParamRanks *ranks);
+int64_t param_elements(const Param *param);             /* of the part stored here, padding included */
+int64_t param_logical_elements(const Param *param);
+
+/* The smallest range of a parameter's elements that an optimizer can update alone, in elements of the part
+ * stored here, counted from its first. */
+typedef int64_t ParamGranule(const Param *param);
 
 /* The part of entry p of the block within its elements [first, first + count). .count is 0 where they have
  * none of it; .local is left to the caller. */

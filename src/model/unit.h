@@ -81,14 +81,16 @@ typedef struct {
  * of shape [t, C]. An encoder-decoder would need two. */
 typedef struct { Tensor t[2]; int n; } Hidden;
 
-/* The parameters of a unit, or their gradients, as the flat tensors of its parameter blocks (layouts in own
- * and embedding): its own, and number 0, the token embedding, for the embedding and a tied head; `embedding`
- * is NULL for other units. Both layouts are owned by the caller. */
-typedef struct { const ParamBlock *own, *embedding; Tensor flat_own, flat_embedding; } UnitParam;
+/* The parameter blocks of a unit: its own, its experts, and number 0, the token embedding, which the
+ * embedding and a tied head use. */
+typedef enum { UNIT_OWN, UNIT_EXPERTS, UNIT_EMBEDDING, UNIT_BLOCKS } UnitBlock;
+/* The parameters of a unit, or their gradients: the layouts of its blocks, NULL for those it has not, and a
+ * flat tensor for each. The layouts are owned by the caller. */
+typedef struct { const ParamBlock *block[UNIT_BLOCKS]; Tensor flat[UNIT_BLOCKS]; } UnitParam;
 
-/* A view of the parameter, [rows, columns] or [rows]; tensor_none where this model has none. A CHECK stops
- * the job for a parameter that this kind of unit never has, since that is a programming error and not an
- * absent tensor. */
+/* A view of the parameter, [experts, rows, columns], [rows, columns] or [rows]; tensor_none where this model
+ * has none. A CHECK stops the job for a parameter that this kind of unit never has, since that is a
+ * programming error and not an absent tensor. */
 Tensor unit_param(const UnitParam *w, ParamId id);
 /* One view of the parameters `first` to `last` (rows of model/params.def) that this model has, rows of the
  * first on top: query, key and value are one matrix to a matmul, as are gate and up. tensor_none where it has

@@ -12,8 +12,16 @@ static void adam_update(Queue *q, const OptimizerSettings *s, const OptimizerUpd
                       .first = u->first });
 }
 
+/* Elementwise rules: any range. */
+static int64_t granule_element(const Param *param)
+{
+    (void)param;
+    return 1;
+}
+
 static const Optimizer rules[] = {
-    { "adam", 2, { "exp_avg", "exp_avg_sq" }, adam_update },          /* Megatron-LM's name for AdamW */
+    /* Megatron-LM's name for AdamW */
+    { "adam", 2, { "exp_avg", "exp_avg_sq" }, granule_element, adam_update },
 };
 
 const Optimizer *optimizer_named(const char *name)

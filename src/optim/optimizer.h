@@ -1,10 +1,11 @@
 #ifndef OPTIM_OPTIMIZER_H
 #define OPTIM_OPTIMIZER_H
-/* An optimizer is one row: its name, its states and the function that updates a flat range of elements.
- * All optimizers are elementwise, so ZeRO may shard parameters and states at any element and each rank
- * updates its own range. The states are tensors of the trainer (Trainer.state). What changes with the step
- * (learning rate, gradient factor, skip, number of updates) is read from the queue's StepState. The formula
- * of AdamW (arXiv 1711.05101) is in tensor/ops.def. Nothing here communicates. */
+/* An optimizer is one row: its name, its states and the function that updates a flat range of elements. ZeRO
+ * shards parameters and states at the ends of granules, so each rank updates its own range. The states are
+ * tensors of the trainer (Trainer.state). What changes with the step (learning rate, gradient factor, skip,
+ * number of updates) is read from the queue's StepState. The formula of AdamW (arXiv 1711.05101) is in
+ * tensor/ops.def. Nothing here communicates. */
+#include "model/params.h"
 #include "tensor/ops.h"
 #include "tensor/precision.h"
 
@@ -29,6 +30,8 @@ typedef struct {
     const char *name;                                  /* the value of --optimizer */
     int         states;                                /* tensors of state for each parameter */
     const char *state_name[OPTIMIZER_STATES];          /* in checkpoints: <tensor>.<state name> */
+    /* The smallest range of a parameter that `update` can update alone: ZeRO cuts no finer. */
+    ParamGranule *granule;
     /* Updates u.w, u.state and u.param in place; does nothing where StepState.skip is set. */
     void (*update)(Queue *q, const OptimizerSettings *settings, const OptimizerUpdate *u);
 } Optimizer;

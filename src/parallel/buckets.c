@@ -1,6 +1,5 @@
-/* Buckets of parameters: which blocks this stage needs, their memory, and the reductions and gathers at the
- * end of a step. Every reduction adds in rank order, so an all-reduce (ZeRO 0) and a reduce-scatter (ZeRO 1)
- * give the same bits. */
+/* Buckets of parameters: which blocks this stage needs, which elements of them each rank owns, and their
+ * memory. parallel/bucket_sums.c has their messages. */
 #include "parallel/buckets.h"
 #include <stdlib.h>
 
@@ -18,35 +17,83 @@ static bool stage_needs(const Buckets *b, const Stage *stage, int64_t block)
     return stage_holds(stage, 0) || (b->config->tied && stage_holds(stage, model_units(b->config) - 1));
 }
 
-static Bucket bucket_make(const Buckets *b, const Stage *stage, int64_t block, Arena *persistent)
+/* ---- ownership ---- */
+
+/* The end of a granule next to element `at` of the block: granules are counted from a parameter's first
+ * element, and what is between two parameters belongs to the one before. */
+static int64_t snap(const ParamBlock *block, int64_t at, ParamGranule *granule)
 {
-    Bucket k = { .counted = block > 0 || stage_holds(stage, 0) };
-    int64_t d = comm_size(b->data_comm);
-    params_block(&k.block, b->config, block, comm_size(b->tp), comm_rank(b->tp));
-    k.shard       = (k.block.count + d - 1) / d;
-    k.padded      = k.shard * d;
-    k.shard_first = k.shard * comm_rank(b->data_comm);
-    k.own_first   = b->zero_stage >= 1 ? k.shard_first : 0;
-    k.own_count   = b->zero_stage >= 1 ? k.shard : k.padded;
-    k.weights = tensor_new(persistent, "weights", b->precision.param,
-        b->zero_stage >= 3 ? k.shard : k.padded);
+    for (int i = 0; i < block->params; i++) {
+        const Param *p = &block->param[i];
+        int64_t next = i + 1 < block->params ? block->param[i + 1].at : block->count;
+        if (at >= next) continue;
+        int64_t unit = granule(p), low = p->at + (at - p->at) / unit * unit;
+        int64_t high = low + unit < p->at + param_elements(p) ? low + unit : next;
+        return at - low < high - at ? low : high;
+    }
+    return block->count;
+}
+
+/* Equal shards, whose ends move to the next granule. Where all granules are elements they stay equal, and the
+ * last shards may have padding. */
+static void boundaries_set(Bucket *k, int d, ParamGranule *granule)
+{
+    int64_t equal = (k->block.count + d - 1) / d;
+    bool elements = true;
+    for (int i = 0; granule && i < k->block.params; i++) elements &= granule(&k->block.param[i]) == 1;
+    k->begin = calloc((size_t)d + 1, sizeof *k->begin);
+    CHECK(k->begin, "no memory for the boundaries of %d shards", d);
+    for (int r = 1; r <= d; r++) {
+        int64_t at = r * equal;
+        k->begin[r] = elements || d == 1 ? at : r == d ? k->block.count : snap(&k->block, at, granule);
+    }
+    k->equal = true;
+    for (int r = 0; r < d; r++) k->equal &= k->begin[r + 1] - k->begin[r] == k->begin[1];
+}
+
+/* The replicas of a shard count equal parts of it. */
+static void counted_set(Bucket *k, bool copy)
+{
+    int64_t n = comm_size(k->comms.replica), part = (k->own_count + n - 1) / n;
+    int64_t first = part * comm_rank(k->comms.replica), left = k->own_count - first;
+    k->counted_first = k->own_first + (left > 0 ? first : k->own_count);
+    k->counted_count = copy || left <= 0 ? 0 : left < part ? left : part;
+}
+
+static Bucket bucket_make(const Buckets *b, const BucketsSetup *s, const ParamBlock *block)
+{
+    Bucket k = { .block = *block, .comms = s->data[block->family] };
+    int d = comm_size(k.comms.shard), r = comm_rank(k.comms.shard);
+    k.zero_stage = d > 1 ? s->zero_stage : 0;
+    CHECK(k.zero_stage > 0 || d == 1, "ZeRO 0 shards nothing, over %d ranks of %s", d,
+          comm_name(k.comms.shard));
+    boundaries_set(&k, d, s->granule);
+    k.own_first = k.begin[r];
+    k.own_count = k.begin[r + 1] - k.begin[r];
+    counted_set(&k, block->index == 0 && !stage_holds(s->stage, 0));
+    k.weights = tensor_new(s->persistent, "weights", b->precision.param,
+        k.zero_stage >= 3 ? k.own_count : bucket_whole(&k));
     if (b->training && b->precision.param != b->precision.master)
-        k.master = tensor_new(persistent, "master weights", b->precision.master, k.own_count);
+        k.master = tensor_new(s->persistent, "master weights", b->precision.master, k.own_count);
     if (b->training)
-        k.grads = tensor_new(persistent, "gradients", b->precision.gradient,
-            b->zero_stage >= 2 ? k.shard : k.padded);
+        k.grads = tensor_new(s->persistent, "gradients", b->precision.gradient,
+            k.zero_stage >= 2 ? k.own_count : bucket_whole(&k));
     return k;
 }
 
-/* Elements of the blocks of the largest unit of the stage: what a buffer must hold that any of its units is
- * gathered into. */
-static int64_t largest_unit(const Buckets *b, const Stage *stage)
+/* ---- opening ---- */
+
+/* Elements of the buckets of the largest unit of the stage that are sharded from a ZeRO stage on: what a
+ * buffer must hold that any of its units is gathered into. */
+static int64_t largest_unit(Buckets *b, const Stage *stage, int zero_stage)
 {
     int64_t most = 0;
     for (int64_t u = 0; u < model_units(b->config); u++) {
-        if (!stage_holds(stage, u)) continue;
-        int64_t n = b->bucket[b->of_block[u + 1]].padded;
-        if (unit_uses_embedding(b->config, u)) n += b->bucket[b->of_block[0]].padded;
+        int64_t n = 0;
+        for (UnitBlock i = 0; stage_holds(stage, u) && i < UNIT_BLOCKS; i++) {
+            const Bucket *k = unit_bucket(b, u, i);
+            if (k && k->zero_stage >= zero_stage) n += bucket_whole(k);
+        }
         if (n > most) most = n;
     }
     return most;
@@ -55,40 +102,58 @@ static int64_t largest_unit(const Buckets *b, const Stage *stage)
 void buckets_open(Buckets *b, const BucketsSetup *s)
 {
     int64_t blocks = params_blocks(s->config);
-    int zero = comm_size(s->data_comm) > 1 ? s->zero_stage : 0;  /* one data rank shards nothing */
-    *b = (Buckets){ .config = s->config, .precision = s->precision, .queue = s->queue, .zero_stage = zero,
-        .training = s->training,
-        .sequence_parallel = s->sequence_parallel, .data_comm = s->data_comm, .tp = s->tp, .tied = s->tied,
-        .scratch = s->scratch };
-    b->of_block = calloc((size_t)blocks, sizeof *b->of_block);
-    b->bucket   = calloc((size_t)blocks, sizeof *b->bucket);
-    CHECK(b->of_block && b->bucket, "no memory for %lld parameter blocks", (long long)blocks);
-    for (int64_t i = 0; i < blocks; i++) {
-        b->of_block[i] = stage_needs(b, s->stage, i) ? b->count : -1;
-        if (b->of_block[i] >= 0) b->bucket[b->count++] = bucket_make(b, s->stage, i, s->persistent);
+    *b = (Buckets){ .config = s->config, .precision = s->precision, .queue = s->queue,
+        .training = s->training, .tp = s->tp, .kv = s->kv, .tied = s->tied, .scratch = s->scratch,
+        .window = s->window ? s->window : MESSAGE_WINDOW };
+    b->bucket = calloc((size_t)blocks * PARAM_FAMILIES, sizeof *b->bucket);
+    for (ParamFamily f = 0; f < PARAM_FAMILIES; f++) {
+        b->of_block[f] = calloc((size_t)blocks, sizeof *b->of_block[f]);
+        CHECK(b->bucket && b->of_block[f], "no memory for %lld parameter blocks", (long long)blocks);
     }
+    for (int64_t i = 0; i < blocks; i++)
+        for (ParamFamily f = 0; f < PARAM_FAMILIES; f++) {
+            ParamBlock block;
+            params_block(&block, s->config, f, i, s->ranks);
+            bool here = stage_needs(b, s->stage, i) && (f == PARAMS_DENSE || block.params > 0);
+            b->of_block[f][i] = here ? b->count : -1;
+            if (here) b->bucket[b->count++] = bucket_make(b, s, &block);
+        }
+    int64_t gathered = largest_unit(b, s->stage, 3), summed = largest_unit(b, s->stage, 2);
     for (int i = 0; i < 2; i++) {
         b->slot[i].unit = -1;
-        if (b->zero_stage >= 3)
-            b->slot[i].flat = tensor_new(s->gathered, "gathered weights", b->precision.param,
-                largest_unit(b, s->stage));
+        if (gathered > 0)
+            b->slot[i].flat = tensor_new(s->gathered, "gathered weights", b->precision.param, gathered);
     }
-    if (b->zero_stage >= 2 && b->training)
-        b->unit_grads = tensor_new(s->gathered, "unit gradients", b->precision.gradient,
-            largest_unit(b, s->stage));
+    if (summed > 0 && b->training)
+        b->unit_grads = tensor_new(s->gathered, "unit gradients", b->precision.gradient, summed);
 }
 
 void buckets_close(Buckets *b)
 {
+    for (int i = 0; i < b->count; i++) free(b->bucket[i].begin);
     free(b->bucket);
-    free(b->of_block);
+    for (ParamFamily f = 0; f < PARAM_FAMILIES; f++) free(b->of_block[f]);
     *b = (Buckets){ 0 };
 }
 
-Bucket *bucket_of(Buckets *b, int64_t block)
+Bucket *bucket_of(Buckets *b, ParamFamily family, int64_t block)
 {
-    return b->of_block[block] < 0 ? NULL : &b->bucket[b->of_block[block]];
+    int i = b->of_block[family][block];
+    return i < 0 ? NULL : &b->bucket[i];
 }
+
+Bucket *unit_bucket(Buckets *b, int64_t unit, UnitBlock which)
+{
+    switch (which) {
+    case UNIT_OWN:       return bucket_of(b, PARAMS_DENSE, unit + 1);
+    case UNIT_EXPERTS:   return bucket_of(b, PARAMS_EXPERTS, unit + 1);
+    case UNIT_EMBEDDING: return unit_uses_embedding(b->config, unit) ? bucket_of(b, PARAMS_DENSE, 0) : NULL;
+    case UNIT_BLOCKS:    break;
+    }
+    return NULL;
+}
+
+int64_t bucket_whole(const Bucket *k) { return k->begin[comm_size(k->comms.shard)]; }
 
 Tensor bucket_own(const Bucket *k, Tensor x)
 {
@@ -110,7 +175,7 @@ void buckets_init(Buckets *b, uint64_t seed)
             params_init(b->queue, b->config, &k->block, k->master, k->own_first, seed);
         if (whole) convert(b->queue, (Convert){ .y_N = k->weights, .x_N = k->master });
         else
-            params_init(b->queue, b->config, &k->block, k->weights, b->zero_stage >= 3 ? k->shard_first : 0,
+            params_init(b->queue, b->config, &k->block, k->weights, k->zero_stage >= 3 ? k->own_first : 0,
                 seed);
     }
 }
@@ -118,88 +183,4 @@ void buckets_init(Buckets *b, uint64_t seed)
 void buckets_zero_grads(Buckets *b)
 {
     for (int i = 0; i < b->count; i++) fill_zero(b->queue, (FillZero){ .y = b->bucket[i].grads });
-}
-
-/* Under sequence parallelism each tp rank has the gradients of replicated parameters for its own rows only,
- * so they are summed over tp. They are one range at the end of the block; of it this sums what is within the
- * elements this rank owns. */
-static void sum_replicated(Buckets *b, Bucket *k)
-{
-    int64_t from = k->block.replicated > k->own_first ? k->block.replicated : k->own_first;
-    int64_t end  = k->own_first + k->own_count, to = k->block.count < end ? k->block.count : end;
-    if (!b->sequence_parallel || from >= to) return;
-    Tensor own = bucket_own(k, k->grads);
-    Tensor replicated = tensor_flat(own, from - k->own_first, to - from);
-    comm_all_reduce(b->tp, b->queue, replicated, b->scratch);                       /* <-> tp: all-reduce */
-}
-
-Tensor bucket_message(const Buckets *b, const Bucket *k, Tensor whole)
-{
-    if (b->precision.message == b->precision.gradient || comm_size(b->data_comm) == 1) return whole;
-    Tensor narrow = tensor_new(b->scratch, "gradient message", b->precision.message, k->padded);
-    convert(b->queue, (Convert){ .y_N = narrow, .x_N = whole });
-    return narrow;
-}
-
-/* One data rank sends nothing and rounds nothing. */
-static bool narrow_messages(const Buckets *b)
-{
-    return b->precision.message != b->precision.gradient && comm_size(b->data_comm) > 1 && b->zero_stage <= 1;
-}
-
-/* Gradients rounded to the type of messages, summed in the compute type and rounded again; so ZeRO 0 and 1
- * have the same sums. */
-static void reduce_narrow(Buckets *b, Bucket *k, Tensor own)
-{
-    size_t mark = arena_mark(b->scratch);
-    Tensor whole = bucket_message(b, k, k->grads), part = whole;
-    if (b->zero_stage == 0) {
-        comm_all_reduce(b->data_comm, b->queue, whole, b->scratch);            /* <-> dp+cp: all-reduce */
-    } else {
-        part = tensor_new(b->scratch, "gradient message", b->precision.message, k->shard);
-        comm_reduce_scatter(b->data_comm, b->queue, part, whole, b->scratch);  /* <-> dp+cp: reduce-scatter */
-    }
-    convert(b->queue, (Convert){ .y_N = own, .x_N = part });
-    arena_reset(b->scratch, mark);
-}
-
-/* ZeRO 2 and 3 have reduced over dp x cp after each micro-batch already (zero_reduce_grads). The sum over tp
- * comes last, when only own elements remain, so it sends the least. */
-static void bucket_reduce(Buckets *b, Bucket *k)
-{
-    if (k->block.count == 0) return;
-    Tensor own = bucket_own(k, k->grads);
-    Comm *data = b->data_comm;
-    if (narrow_messages(b)) reduce_narrow(b, k, own);                          /* <-> dp+cp */
-    else if (b->zero_stage == 0)
-        comm_all_reduce(data, b->queue, k->grads, b->scratch);                 /* <-> dp+cp: all-reduce */
-    else if (b->zero_stage == 1)
-        comm_reduce_scatter(data, b->queue, own, k->grads, b->scratch);        /* <-> dp+cp: reduce-scatter */
-    sum_replicated(b, k);
-}
-
-/* From the last unit to the first, the order in which backward completes them. */
-void buckets_reduce(Buckets *b, const Stage *stage, int chunk)
-{
-    for (int64_t u = stage->first[chunk] + stage->count[chunk] - 1; u >= stage->first[chunk]; u--)
-        bucket_reduce(b, bucket_of(b, u + 1));
-}
-
-void buckets_reduce_tied(Buckets *b)
-{
-    Bucket *embedding = bucket_of(b, 0);
-    if (!embedding) return;
-    bucket_reduce(b, embedding);
-    Tensor own = bucket_own(embedding, embedding->grads);
-    if (b->tied) comm_all_reduce(b->tied, b->queue, own, b->scratch);               /* <-> tied: all-reduce */
-}
-
-void buckets_all_gather_params(Buckets *b)
-{
-    for (int i = 0; i < b->count; i++) {
-        Bucket *k = &b->bucket[i];
-        Tensor own = bucket_own(k, k->weights);
-        if ((b->zero_stage == 1 || b->zero_stage == 2) && k->block.count > 0)
-            comm_all_gather(b->data_comm, b->queue, k->weights, own);              /* <-> dp+cp: all-gather */
-    }
 }

@@ -2,54 +2,70 @@
 #define PARALLEL_BUCKETS_H
 /* The parameters that a rank holds, their gradients, and how data-parallel ranks share them: data parallelism
  * and ZeRO (arXiv 1910.02054). A bucket is one ParamBlock with its weights and gradients: what is gathered,
- * reduced and updated together. PyTorch DDP's and Megatron-LM's buckets are ranges of gradients of so many
- * MB or parameters, whatever layers they belong to; here the unit decides, and there is no size to choose.
+ * reduced and updated together. A unit has a list of them: its own, its experts, the token embedding. PyTorch
+ * DDP's and Megatron-LM's buckets are ranges of gradients of so many MB or parameters, whatever layers they
+ * belong to; here the unit decides, and there is no size to choose.
  *
- * d is the number of ranks of dp x cp, which have the same parameters. What is sharded over them:
+ * Data ranks have the same parameters: those of dp x cp, and of edp for experts. They form a grid of two
+ * communicators:
+ *     shard     d ranks that follow each other, over which ZeRO shards
+ *     replica   the ranks with the same shard
+ * Hybrid sharding has replicas of shards. Without it one of the two has all data ranks and the other this
+ * rank alone: replica under ZeRO 0, shard else. What is sharded over the shard ranks:
  *     ZeRO 0   nothing: weights, gradients and optimizer states are replicated
  *     ZeRO 1   optimizer states
  *     ZeRO 2   optimizer states and gradients
  *     ZeRO 3   optimizer states, gradients and weights
- * A sharded parameter block is padded to a multiple of d elements; data rank r has elements [r shard,
- * (r + 1) shard).
- * Under ZeRO 2 and 3 gradients are reduced once per micro-batch, elsewhere once per step. */
+ * Rank r of shard owns the elements [begin[r], begin[r + 1]) of the block. The boundaries are snapped to what
+ * the optimizer can update alone (ParamGranule), so ranks may own unequal parts.
+ *
+ * Gradients are summed over shard in the order of ranks, then over replica in the order of ranks, then over
+ * the ranks that the parameter names (GradientSum): the sums of each rank's own elements alone. Over shard it
+ * is once for each micro-batch under ZeRO 2 and 3, all else once for each step. */
 #include "model/unit.h"
 #include "parallel/stage.h"
 
+/* Of one family of parameters; owned by the caller. */
+typedef struct { Comm *shard, *replica; } DataComms;
+
 typedef struct {
     ParamBlock block;                           /* its layout */
-    /* elements: of the padded block; of a shard; where this rank's shard begins */
-    int64_t    padded, shard, shard_first;
+    DataComms comms;
+    int      zero_stage;                        /* 0 where shard has one rank */
+    /* [d + 1], owned: where the shards begin. begin[d] is the elements of whole tensors, at least
+     * block.count; equal: all shards have equally many, the last ones perhaps of padding */
+    int64_t *begin;
+    bool     equal;
     /* elements this rank updates: its shard, or all under ZeRO 0 */
-    int64_t    own_first, own_count;
-    /* [padded], or [shard] where sharded; on the persistent arena */
-    Tensor     weights, grads;
+    int64_t  own_first, own_count;
+    /* the part of them that this rank saves and counts in norms: over the data ranks each element is in one.
+     * Empty in the second copy of a tied token embedding. */
+    int64_t  counted_first, counted_count;
+    /* [begin[d]], or [own_count] where sharded; on the persistent arena */
+    Tensor   weights, grads;
     /* [own_count], in training with parameters narrower than Precision.master: the weights that the optimizer
      * updates, of which `weights` are the rounded copy. Absent elsewhere. */
-    Tensor     master;
-    /* false: a second copy of the tied token embedding, which saves and norms skip */
-    bool       counted;
+    Tensor   master;
 } Bucket;
 
-/* ZeRO 3: whole weights of one unit, or an all-gather in progress: of the unit's own block and, where it
- * uses that, of the token embedding. unit -1: empty; held: between unshard and reshard. */
-typedef struct { int64_t unit; Tensor flat; Pending own_gather, embedding_gather; bool held; } GatherSlot;
+/* ZeRO 3: whole weights of one unit, or an all-gather in progress, of its buckets that are sharded. unit -1:
+ * empty; held: between unshard and reshard. */
+typedef struct { int64_t unit; Tensor flat; Pending gather[UNIT_BLOCKS]; bool held; } GatherSlot;
 
 typedef struct {
     const ModelConfig *config;
     Precision precision;
     Queue   *queue;
-    int      zero_stage;                        /* 0 where there is one data rank only */
     bool     training;                          /* false: weights alone, no gradients */
-    /* sequence parallelism: gradients of replicated parameters are summed over tp */
-    bool     sequence_parallel;
-    /* dp x cp; tp; the first and last stage with a tied embedding, else NULL */
-    Comm    *data_comm, *tp, *tied;
+    /* tp, its ranks with copies of a key-value head; the first and last stage with a tied embedding, else
+     * NULL */
+    Comm    *tp, *kv, *tied;
     Arena   *scratch;
+    int64_t  window;                            /* elements of gradients that are rounded for one message */
     int      count;
     Bucket  *bucket;                            /* [count], owned: buckets_close */
-    /* index in `bucket` by the parameter block's index, -1: not on this stage; owned */
-    int     *of_block;
+    /* index in `bucket` by family and the parameter block's index, -1: not on this stage; owned */
+    int     *of_block[PARAM_FAMILIES];
     GatherSlot slot[2];                         /* ZeRO 3: the unit that runs and the one being prefetched */
     /* ZeRO 2, 3: whole gradients of the unit whose backward_weight runs */
     Tensor   unit_grads;
@@ -63,47 +79,59 @@ typedef struct {
     Precision precision;
     Queue *queue;
     int    zero_stage;
-    bool   training, sequence_parallel;
-    Comm  *data_comm, *tp, *tied;
+    bool   training;
+    const ParamRanks *ranks;
+    ParamGranule *granule;                      /* of the optimizer; NULL: elements */
+    int64_t window;                             /* 0: MESSAGE_WINDOW */
+    DataComms data[PARAM_FAMILIES];
+    Comm  *tp, *kv, *tied;
     Arena *persistent, *gathered, *scratch;
 } BucketsSetup;
+
+enum { MESSAGE_WINDOW = 1 << 20 };
 
 /* The contents of weights are not set: buckets_init or a checkpoint does that. No communication. */
 void buckets_open (Buckets *buckets, const BucketsSetup *setup);
 void buckets_close(Buckets *buckets);
 /* weights as params_init makes them */
 void buckets_init (Buckets *buckets, uint64_t seed);
-/* The bucket of a parameter block; NULL: it is not on this stage. */
-Bucket *bucket_of (Buckets *buckets, int64_t block);
+/* The bucket of a parameter block; NULL: it is not on this stage, or there is no such block. */
+Bucket *bucket_of  (Buckets *buckets, ParamFamily family, int64_t block);
+/* A bucket of a unit; NULL: it has none of this kind. */
+Bucket *unit_bucket(Buckets *buckets, int64_t unit, UnitBlock which);
 /* The elements that this rank updates, [own_count], of `x`: the bucket's weights or grads, sharded or not. */
-Tensor  bucket_own(const Bucket *bucket, Tensor x);
+Tensor  bucket_own (const Bucket *bucket, Tensor x);
 /* What the optimizer updates: the master weights, or its own part of the weights. [own_count] */
 Tensor  bucket_master(const Bucket *bucket);
-/* `whole` gradients [padded] in the type of messages: rounded, on scratch; themselves where the types are
- * equal or nothing is sent, since there is one data rank. */
-Tensor  bucket_message(const Buckets *buckets, const Bucket *bucket, Tensor whole);
+int64_t bucket_whole (const Bucket *bucket);                 /* elements of whole tensors: begin[d] */
+/* Sums `whole` gradients [begin[d]] over the shard ranks: sum [own_count] are this rank's own elements. They
+ * are sent in the type of messages. Takes scratch.  <-> shard: reduce-scatter */
+void    bucket_sum_shards(Buckets *buckets, const Bucket *bucket, Tensor sum, Tensor whole);
+
+/* whole [begin[d]] from the own elements of all shard ranks; comm_wait on `shard` completes it. Unequal
+ * shards are gathered at once and take scratch.  <-> shard: all-gather */
+Pending bucket_gather_begin(Buckets *buckets, const Bucket *bucket, Tensor whole, Tensor own);
 
 void buckets_zero_grads(Buckets *buckets);                              /* before a step */
-/* A chunk's gradients are complete: sums its buckets over dp x cp, and replicated parameters over tp under
- * sequence parallelism. Then the own elements of grads are the sums. <-> dp+cp: all-reduce | reduce-scatter |
- * - under ZeRO 0 | 1 | 2, 3; <-> tp */
+/* A chunk's gradients are complete: sums them over all ranks that have them. Then the own elements of grads
+ * are the sums. <-> shard: reduce-scatter under ZeRO 1; replica, tp, kv: all-reduce */
 void buckets_reduce(Buckets *buckets, const Stage *stage, int chunk);
 /* The same for the token embedding, which the first and the last unit add to; a tied copy is summed with the
- * other stage's. Once per step, after all chunks. <-> dp+cp, <-> tied: all-reduce */
+ * other stage's. Once per step, after all chunks. <-> as above, tied: all-reduce */
 void buckets_reduce_tied(Buckets *buckets);
-/* After the update: the updated shards to all data ranks. <-> dp+cp: all-gather under ZeRO 1 and 2; nothing
+/* After the update: the updated shards to all shard ranks. <-> shard: all-gather under ZeRO 1 and 2; nothing
  * else shards them */
 void buckets_all_gather_params(Buckets *buckets);
 
 /* ---- the parameters of a unit while it runs (parallel/zero.c) ----
  * The order for each unit is: prefetch (optional), unshard, compute, reshard; at most two units are in
  * memory. Below ZeRO 3 these are views of the weights and communicate nothing. */
-void      zero_prefetch(Buckets *buckets, int64_t unit);      /* <-> dp+cp: all-gather begins, under ZeRO 3 */
+void      zero_prefetch(Buckets *buckets, int64_t unit);      /* <-> shard: all-gather begins, under ZeRO 3 */
 UnitParam zero_unshard (Buckets *buckets, int64_t unit);                /* waits for it, or gathers now */
 void      zero_reshard (Buckets *buckets, int64_t unit);                /* frees the gathered weights */
 /* Where unit_backward_weight adds: the bucket's gradients or, under ZeRO 2 and 3, a zeroed buffer for this
  * micro-batch. */
 UnitParam zero_unshard_grads(Buckets *buckets, int64_t unit);
-void      zero_reduce_grads (Buckets *buckets, int64_t unit);  /* <-> dp+cp: reduce-scatter under ZeRO 2, 3 */
+void      zero_reduce_grads (Buckets *buckets, int64_t unit);  /* <-> shard: reduce-scatter under ZeRO 2, 3 */
 bool      unit_uses_embedding(const ModelConfig *config, int64_t unit);  /* the embedding and a tied head */
 #endif

@@ -104,13 +104,13 @@ void stage_executor_forward(StageExecutor *executor, int chunk, int index)
         Hidden y = { .n = 0 };
         if (!head) y = hidden_new(&ctx, last ? &slot->activations : ctx.activations, "residual");
         if (group_has(group) && i == group.first) slot->input[i] = x;
-        UnitParam w = zero_unshard(executor->buckets, first + i);                 /* <-> dp+cp under ZeRO 3 */
-        if (i + 1 < count) zero_prefetch(executor->buckets, first + i + 1);       /* <-> dp+cp under ZeRO 3 */
+        UnitParam w = zero_unshard(executor->buckets, first + i);                 /* <-> shard under ZeRO 3 */
+        if (i + 1 < count) zero_prefetch(executor->buckets, first + i + 1);       /* <-> shard under ZeRO 3 */
         unit_forward(&ctx, first + i, y, &w, &slot->save[i], x);               /* <-> tp cp */
         zero_reshard(executor->buckets, first + i);
         arena_reset(ctx.scratch, mark);
         if (last) arena_reset(executor->recomputed, empty);
-        comm_poll(executor->buckets->data_comm);
+        comm_poll(executor->ctx.tp.comm);
         x = y;
     }
     slot->out     = x;
@@ -121,7 +121,7 @@ static void backward_weight(StageExecutor *executor, const ExecContext *ctx, int
 {
     UnitParam dw = zero_unshard_grads(executor->buckets, unit);
     unit_backward_weight(ctx, unit, &dw, save);                           /* <-> tp under sequence parallel */
-    zero_reduce_grads(executor->buckets, unit);                                /* <-> dp+cp under ZeRO 2, 3 */
+    zero_reduce_grads(executor->buckets, unit);                                /* <-> shard under ZeRO 2, 3 */
 }
 
 /* Whether a unit's backward_input reads weights. The embedding's does not, since ids have no gradient; so
@@ -165,11 +165,11 @@ static Hidden recompute_before(StageExecutor *executor, const ExecContext *ctx, 
     int64_t from = group_of(executor, chunk, i).first, first = executor->stage->first[chunk];
     Hidden x = slot->input[from];
     for (int64_t j = from; j < i; j++) {
-        UnitParam w = zero_unshard(executor->buckets, first + j);             /* <-> dp+cp under ZeRO 3 */
-        zero_prefetch(executor->buckets, first + j + 1);                      /* <-> dp+cp under ZeRO 3 */
+        UnitParam w = zero_unshard(executor->buckets, first + j);             /* <-> shard under ZeRO 3 */
+        zero_prefetch(executor->buckets, first + j + 1);                      /* <-> shard under ZeRO 3 */
         x = recompute_unit(executor, ctx, slot, chunk, j, &w, x);                           /* <-> tp cp */
         zero_reshard(executor->buckets, first + j);
-        comm_poll(executor->buckets->data_comm);
+        comm_poll(executor->ctx.tp.comm);
     }
     return x;
 }
@@ -187,20 +187,20 @@ void stage_executor_backward_input(StageExecutor *executor, int chunk, int index
         Hidden dx_unit = i == 0 ? dx : executor->unit_grad[i % 2], x = { .n = 0 };
         UnitParam w = { 0 }, dw = { 0 };
         ctx.activations = group_has(group) ? executor->recomputed : &slot->activations;
-        if (again) x = recompute_before(executor, &ctx, slot, chunk, i);      /* <-> tp cp dp+cp */
+        if (again) x = recompute_before(executor, &ctx, slot, chunk, i);      /* <-> tp cp shard */
         if (backward_reads_weights(executor, first + i))
-            w = zero_unshard(executor->buckets, first + i);                   /* <-> dp+cp under ZeRO 3 */
+            w = zero_unshard(executor->buckets, first + i);                   /* <-> shard under ZeRO 3 */
         if (next_read(executor, chunk, i) >= 0)
-            zero_prefetch(executor->buckets, first + next_read(executor, chunk, i));   /* <-> dp+cp, ZeRO 3 */
+            zero_prefetch(executor->buckets, first + next_read(executor, chunk, i));   /* <-> shard, ZeRO 3 */
         if (again) recompute_unit(executor, &ctx, slot, chunk, i, &w, x);                   /* <-> tp cp */
         if (at_once) dw = zero_unshard_grads(executor->buckets, first + i);
         unit_backward_input(&ctx, first + i, dx_unit, &w, &dw, &slot->save[i], dy);      /* <-> tp cp */
         zero_reshard(executor->buckets, first + i);
-        if (at_once) zero_reduce_grads(executor->buckets, first + i);         /* <-> dp+cp under ZeRO 2, 3 */
+        if (at_once) zero_reduce_grads(executor->buckets, first + i);         /* <-> shard under ZeRO 2, 3 */
         else if (!executor->defer) backward_weight(executor, &ctx, first + i, &slot->save[i]);
         arena_reset(ctx.scratch, mark);
         if (i == group.first) arena_reset(executor->recomputed, empty);
-        comm_poll(executor->buckets->data_comm);
+        comm_poll(executor->ctx.tp.comm);
         dy = dx_unit;
     }
 }
@@ -215,6 +215,6 @@ void stage_executor_backward_weight(StageExecutor *executor, int chunk, int inde
         int64_t unit = executor->stage->first[chunk] + i;
         if (unit_defers_weight(ctx.config, unit)) backward_weight(executor, &ctx, unit, &slot->save[i]);
         arena_reset(ctx.scratch, mark);
-        comm_poll(executor->buckets->data_comm);
+        comm_poll(executor->ctx.tp.comm);
     }
 }

@@ -5,14 +5,13 @@
 #include <string.h>
 #include "train/trainer.h"
 
-enum { COMMS = 9 };
+enum { COMMS = TRAINER_COMMS + 1 };
 typedef struct { OpCount op[OP_COUNT]; Sent sent[COMMS][SENT_VERBS]; } Counts;
 
 /* Communicator i of the rank, NULL where it has no such one. */
 static Comm *comm_at(const Trainer *t, int i)
 {
-    return (Comm *[COMMS]){ t->tp, t->cp, t->ulysses, t->ring, t->data_comm, t->pp, t->tied, t->fp8_comm,
-        t->world }[i];
+    return i < t->comms ? t->comm[i] : i == TRAINER_COMMS ? t->world : NULL;
 }
 
 static Counts counts_read(const Trainer *t)

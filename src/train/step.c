@@ -5,34 +5,32 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/random.h"
 
 /* { loss sum, tokens }, a view of { loss sum, tokens, squared gradients } */
 static Tensor loss_sums(Trainer *t) { return tensor_flat(t->sums_3, 0, 2); }
 
-/* Adds the squares of the gradients that this rank counts in the global norm, where each element must be
- * counted once: its shard over dp x cp; replicated parameters on tp rank 0 only; the tied token embedding on
- * the first stage only. */
-static void square_own(Trainer *t, const Bucket *k)
+/* Adds the squares of the gradients that this rank counts in the global norm, where each element is counted
+ * by one rank of all that have it. Neighbours are one range; the holes between them are zero. */
+static void square_counted(Trainer *t, const Bucket *k)
 {
-    int64_t end = k->shard_first + k->shard;
-    if (end > k->block.replicated && t->mesh.at.tp > 0) end = k->block.replicated;
-    if (end > k->block.count) end = k->block.count;
-    if (!k->counted || end <= k->shard_first) return;
+    const ParamBlock *block = &k->block;
     Tensor own = bucket_own(k, k->grads);
-    square_sum(&t->queue, (SquareSum){ .out_1 = tensor_flat(t->sums_3, 2, 1),
-        .x_N = tensor_flat(own, k->shard_first - k->own_first, end - k->shard_first) });
+    for (int p = 0, next; p < block->params; p = next) {
+        bool saves = block->param[p].saves;
+        for (next = p + 1; next < block->params && block->param[next].saves == saves; next++) {}
+        int64_t from = block->param[p].at, end = next < block->params ? block->param[next].at : block->count;
+        if (from < k->counted_first) from = k->counted_first;
+        if (end > k->counted_first + k->counted_count) end = k->counted_first + k->counted_count;
+        if (!saves || from >= end) continue;
+        square_sum(&t->queue, (SquareSum){ .out_1 = tensor_flat(t->sums_3, 2, 1),
+            .x_N = tensor_flat(own, from - k->own_first, end - from) });
+    }
 }
 
-/* A random key for each parameter and each tp rank's part of it, beyond the sites of dropout; so random bits
- * depend on the tp size, and on nothing else of the layout. A replicated parameter has the same key on all tp
- * ranks, or their copies would part. */
-static uint64_t update_site(const Trainer *t, const Bucket *k, int p)
-{
-    enum { PARAMS = 64 };
-    bool replicated = k->block.param[p].sharding == TP_REPLICATED;
-    return UINT64_MAX - ((uint64_t)k->block.index * PARAMS + (uint64_t)p) * (uint64_t)t->mesh.size.tp
-         - (uint64_t)(replicated ? 0 : t->mesh.at.tp);
-}
+/* A random key for each parameter and each part of it that ranks hold; so random bits depend on how many
+ * parts there are, and on nothing else of the layout. Copies have the same key, or they would part. */
+static uint64_t update_site(const Param *p) { return random_key((uint64_t)p->part, p->name); }
 
 /* The optimizer runs per parameter, since weight decay differs between them, and on the elements that this
  * rank owns. */
@@ -48,7 +46,8 @@ static void update_bucket(Trainer *t, int index)
         if (piece.count == 0) continue;
         OptimizerUpdate u = { .w = tensor_flat(w, at, piece.count), .g = tensor_flat(g, at, piece.count),
             .param = narrow ? tensor_flat(param, at, piece.count) : tensor_none(),
-            .decayed = k->block.param[p].decay, .site = update_site(t, k, p), .first = piece.first };
+            .decayed = k->block.param[p].decay, .site = update_site(&k->block.param[p]),
+            .first = piece.first };
         for (int s = 0; s < rule->states; s++) u.state[s] = tensor_flat(t->state[index][s], at, piece.count);
         rule->update(&t->queue, &t->config->settings, &u);
     }
@@ -92,15 +91,15 @@ static void fill_train(void *context, Batch *batch, int micro)
 static void on_reduce(void *context, int chunk)
 {
     Trainer *t = context;
-    buckets_reduce(&t->buckets, &t->stage, chunk);                            /* <-> dp+cp */
+    buckets_reduce(&t->buckets, &t->stage, chunk);                            /* <-> shard replica tp kv */
 }
 
 /* STEP of trainer_gradients: the sums without the update. */
 static void on_gradients(void *context)
 {
     Trainer *t = context;
-    buckets_reduce_tied(&t->buckets);                                              /* <-> dp+cp tied */
-    for (int i = 0; i < t->buckets.count; i++) square_own(t, &t->buckets.bucket[i]);
+    buckets_reduce_tied(&t->buckets);                                             /* <-> shard replica tied */
+    for (int i = 0; i < t->buckets.count; i++) square_counted(t, &t->buckets.bucket[i]);
     gather_sums(t);                                                           /* <-> world */
 }
 
@@ -112,7 +111,7 @@ static void on_step(void *context)
         .clip = t->config->clip, .scaling = t->config->scaling });
     for (int i = 0; i < t->buckets.count; i++) update_bucket(t, i);
     trainer_fp8_end(t);                                                       /* <-> tp+cp+dp */
-    buckets_all_gather_params(&t->buckets);                                    /* <-> dp+cp under ZeRO 1, 2 */
+    buckets_all_gather_params(&t->buckets);                                    /* <-> shard under ZeRO 1, 2 */
 }
 
 /* queue_wait at the end: only then may the host read the sums. */

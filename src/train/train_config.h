@@ -20,6 +20,10 @@ typedef struct {
      * is 1), the others form a ring, or with `gather` gather keys and values */
     int      ulysses;
     bool     gather;
+    int      etp, ep;                         /* sizes of the expert grid (comm/mesh.h); 0: 1 */
+    MeshOrder order;                          /* of the ranks */
+    /* data-parallel ranks over which ZeRO shards, replicated over the others; 0: all */
+    int      hybrid_shard;
     bool     sequence_parallel;               /* sequence parallelism within tp */
     ScheduleKind schedule;
     Recompute recompute;
@@ -33,6 +37,7 @@ typedef struct {
     const Optimizer  *optimizer;
     OptimizerSettings settings;
     PrecisionChoice precision;
+    int64_t  message_window;                  /* elements rounded for one message; 0: MESSAGE_WINDOW */
     LossScaling scaling;                      /* of MIXED_F16 */
     double   loss_scale;                      /* the first one, or the only one; 0: losses are not scaled */
     /* global gradient norm above which gradients are scaled down; 0: never */

@@ -19,24 +19,6 @@ const char *train_config_type(const TrainConfig *config)
     return strcmp(config->device, "ref") == 0 ? "double" : "fp32";
 }
 
-/* The tied communicator joins the first and the last stage, which both hold the tied token embedding. */
-static Status open_comms(Trainer *t)
-{
-    const Mesh *mesh = &t->mesh;
-    TRY(comm_open_axes(&t->tp,   t->world, mesh, AXIS_TP));
-    TRY(comm_open_axes(&t->cp,   t->world, mesh, AXIS_CP));
-    TRY(comm_open_axes(&t->data_comm, t->world, mesh, AXIS_DP | AXIS_CP));
-    TRY(comm_open_axes(&t->pp,   t->world, mesh, AXIS_PP));
-    TRY(trainer_context_open(t));
-    TRY(trainer_fp8_comm(t));
-    int last = mesh->size.pp - 1;
-    if (!t->config->model.tied || last == 0 || (mesh->at.pp != 0 && mesh->at.pp != last)) return OK;
-    int pair[2];
-    MeshSize at = mesh->at;
-    for (int i = 0; i < 2; i++) { at.pp = i * last; pair[i] = mesh_rank(mesh, at); }
-    return comm_open(&t->tied, t->world, "tied", pair, 2);
-}
-
 static Status open_arenas(Trainer *t, const ArenaSizes *sizes)
 {
     for (int i = 0; i < ARENAS; i++) {
@@ -168,16 +150,23 @@ static Status open_prefetches(Trainer *t)
     return OK;
 }
 
+static bool sequence_parallel(const Trainer *t)
+{
+    return t->config->sequence_parallel && t->mesh.size.tp > 1;
+}
+
 /* Weights, gradients and optimizer states, and the few sums that a step exchanges. */
 static void open_parameters(Trainer *t)
 {
     const TrainConfig *config = t->config;
     Arena *persistent = &t->arena[ARENA_PERSISTENT];
+    ParamRanks ranks = { t->mesh.size, t->mesh.at, sequence_parallel(t) };
     buckets_open(&t->buckets, &(BucketsSetup){ .config = &config->model, .stage = &t->stage,
         .precision = t->precision,
-        .queue = &t->queue, .zero_stage = config->zero, .training = config->training,
-        .sequence_parallel = config->sequence_parallel && t->mesh.size.tp > 1, .data_comm = t->data_comm,
-        .tp = t->tp, .tied = t->tied, .persistent = persistent,
+        .queue = &t->queue, .zero_stage = config->zero, .training = config->training, .ranks = &ranks,
+        .granule = config->optimizer->granule, .window = config->message_window,
+        .data = { t->data[PARAMS_DENSE], t->data[PARAMS_EXPERTS] },
+        .tp = t->tp, .kv = t->kv, .tied = t->tied, .persistent = persistent,
         .gathered = &t->arena[ARENA_GATHERED], .scratch = &t->arena[ARENA_SCRATCH] });
     t->state = calloc((size_t)t->buckets.count, sizeof *t->state);
     CHECK(t->state, "no memory for the states of %d buckets", t->buckets.count);
@@ -216,7 +205,7 @@ static void open_executor(Trainer *t, const ArenaSizes *sizes)
         .fp8 = t->fp8_comm ? &t->fp8 : NULL,
         .head_chunk = config->head_chunk, .scratch = &t->arena[ARENA_SCRATCH],
         .tp = { .comm = t->tp, .queue = &t->queue, .scratch = &t->arena[ARENA_SCRATCH],
-                .sequence_parallel = t->buckets.sequence_parallel } };
+                .sequence_parallel = sequence_parallel(t) } };
     stage_executor_open(&t->executor, &(StageExecutorSetup){ .stage = &t->stage, .buckets = &t->buckets,
         .ctx = ctx, .defer = config->schedule == SCHEDULE_ZB_H1, .slots = slots,
         .batch = &batch, .recompute = config->recompute,
@@ -229,11 +218,12 @@ static void open_executor(Trainer *t, const ArenaSizes *sizes)
 Status trainer_open(Trainer *t, const TrainConfig *config, Transport *transport, const ArenaSizes *sizes)
 {
     *t = (Trainer){ .config = config, .transport = transport, .step_state = { .seed = config->seed } };
-    TRY(mesh_make(&t->mesh, transport->size, transport->rank, config->tp, config->cp, config->pp));
+    TRY(mesh_make(&t->mesh, transport->size, transport->rank, (MeshShape){ .tp = config->tp, .cp = config->cp,
+        .pp = config->pp, .etp = config->etp, .ep = config->ep, .order = config->order }));
     TRY(comm_world(&t->world, transport));
     /* before anything that may take long on one rank */
     TRY(watchdog_open(&t->watchdog, t->world, config->watchdog));
-    TRY(agree(t->world, open_comms(t)));
+    TRY(agree(t->world, trainer_comms_open(t)));
     TRY(agree(t->world, open_queue(t)));
     TRY(trainer_choose_kernels(t));                           /* same on every rank */
     /* The first rank writes the cache of sample orders; the others map it after the agreement. */
@@ -263,10 +253,7 @@ void trainer_close(Trainer *t)
     for (int i = 0; i < ARENAS; i++) arena_close(&t->arena[i]);
     datasets_close(&t->datasets);
     queue_close(&t->queue);
-    Comm *comms[] = { t->tied, t->fp8_comm, t->pp, t->data_comm, t->ring, t->ulysses, t->cp, t->tp,
-                      t->world };
-    for (size_t i = 0; i < sizeof comms / sizeof *comms; i++)
-        if (comms[i]) comm_close(comms[i]);
+    trainer_comms_close(t);
 }
 
 void trainer_init(Trainer *t)

@@ -29,15 +29,20 @@ typedef struct { size_t bytes[ARENAS], slot; } ArenaSizes;
  * a smaller loss scale may mend it. loss_scale: that of the step; 0: none. */
 typedef struct { double loss, tokens, norm, waited, loss_scale; bool skipped, overflow; } StepReport;
 
+enum { TRAINER_COMMS = 24 };
 typedef struct Trainer {
     const TrainConfig *config;
     Transport *transport;
     Watchdog  *watchdog;                             /* NULL: nobody watches */
     Mesh   mesh;
-    /* data_comm: dp x cp; tied: first and last stage, NULL where none is needed */
-    Comm  *world, *tp, *cp, *data_comm, *pp, *tied;
+    /* data_comm: dp x cp; alone: this rank; kv: ranks of tp with copies of a key-value head; tied: first and
+     * last stage; etp, ep, edp: of experts. kv, tied and those of experts are NULL where none is needed. */
+    Comm  *world, *tp, *cp, *data_comm, *pp, *alone, *kv, *tied, *etp, *ep, *edp;
     Comm  *ulysses, *ring;                           /* parts of cp (trainer_context.c); else NULL */
     Comm  *fp8_comm;                                 /* of amax (trainer_fp8.c); NULL without 8-bit maps */
+    DataComms data[PARAM_FAMILIES];                /* which ranks share parameters: two of these, or others */
+    Comm  *comm[TRAINER_COMMS];                      /* [comms] each of them but world, once; owned */
+    int    comms;
     Queue  queue;
     Precision precision;
     StepState step_state;
@@ -115,6 +120,9 @@ LoaderConfig trainer_loader_config(const Trainer *trainer);
  * opens those that are not cp itself; they belong to the trainer. */
 Status       trainer_context_open(Trainer *trainer);
 ContextComms trainer_context(const Trainer *trainer);
+/* train/trainer_comms.c: the communicators of the mesh. Collective; NO_MEMORY, BAD_OPTION. */
+Status       trainer_comms_open (Trainer *trainer);
+void         trainer_comms_close(Trainer *trainer);                  /* and world */
 
 /* train/trainer_fp8.c: scales of the 8-bit inputs of linear maps, and the history they follow from. All but
  * the first do nothing without delayed scaling; trainer_fp8_init sets what a run begins with. */

@@ -60,18 +60,18 @@ static void add_scales(const Trainer *t, ShardList *list, const Checkpoint *from
         }
 }
 
-/* What this rank writes. Over all ranks each element is written once: by the data rank whose shard it is,
- * replicated parameters by tp rank 0, the tied token embedding by the first stage. */
+/* What this rank writes: the elements that it counts, of parameters of which its copy is saved. So over all
+ * ranks each element is written once. */
 static ShardList shards_to_save(const Trainer *t)
 {
     ShardList list = { 0 };
     for (int i = 0; i < t->buckets.count; i++) {
         const Bucket *k = &t->buckets.bucket[i];
-        BlockRange shard = { k->shard_first, k->shard };
-        for (int p = 0; k->counted && p < k->block.params; p++) {
-            if (k->block.param[p].sharding == TP_REPLICATED && t->mesh.at.tp > 0) continue;
-            add_weight(k, &list, p, shard, bucket_master(k), k->own_first);
-            add_states(t, &list, i, p, shard);
+        BlockRange counted = { k->counted_first, k->counted_count };
+        for (int p = 0; p < k->block.params; p++) {
+            if (!k->block.param[p].saves) continue;
+            add_weight(k, &list, p, counted, bucket_master(k), k->own_first);
+            add_states(t, &list, i, p, counted);
         }
     }
     if (comm_rank(t->data_comm) == 0 && t->mesh.at.tp == 0) add_scales(t, &list, NULL);
@@ -85,8 +85,8 @@ static ShardList shards_to_load(const Trainer *t, const Checkpoint *from, bool s
     ShardList list = { 0 };
     for (int i = 0; i < t->buckets.count; i++) {
         const Bucket *k = &t->buckets.bucket[i];
-        bool whole = k->weights.dim[0] == k->padded;
-        BlockRange stored = { whole ? 0 : k->shard_first, whole ? k->padded : k->shard };
+        bool whole = k->zero_stage < 3;
+        BlockRange stored = { whole ? 0 : k->own_first, whole ? bucket_whole(k) : k->own_count };
         for (int p = 0; p < k->block.params; p++) {
             BlockRange own = { k->own_first, k->own_count };
             add_weight(k, &list, p, stored, k->weights, stored.first);
@@ -101,8 +101,19 @@ static ShardList shards_to_load(const Trainer *t, const Checkpoint *from, bool s
 static void logical_add(CheckpointFile *file, const Param *p, const char *state, Dtype dtype)
 {
     LogicalTensor *tensor = &file->tensor[file->tensors++];
-    *tensor = (LogicalTensor){ .dims = p->dims, .dim = { p->global[0], p->global[1], 1, 1 }, .dtype = dtype };
+    *tensor = (LogicalTensor){ .dims = p->dims, .dim = { p->global[0], p->global[1], p->global[2], 1 },
+                               .dtype = dtype };
     snprintf(tensor->name, sizeof tensor->name, state ? "%s.%s" : "%s", p->name, state);
+}
+
+static void logical_add_block(const Trainer *t, CheckpointFile *file, const ParamBlock *block)
+{
+    const Optimizer *rule = t->config->optimizer;
+    for (int p = 0; p < block->params; p++) {
+        logical_add(file, &block->param[p], NULL, t->precision.master);
+        for (int s = 0; s < rule->states; s++)
+            logical_add(file, &block->param[p], rule->state_name[s], t->precision.state[s]);
+    }
 }
 
 /* Adds the scales of the block's 8-bit inputs, `always` also where this run has none. */
@@ -116,7 +127,8 @@ static void logical_add_scales(const Trainer *t, CheckpointFile *file, int64_t b
     for (int i = 0; i < FP8_SAVED; i++) file->tensor[file->tensors++] = trainer_fp8_tensor(t, layer, i);
 }
 
-/* The files of a checkpoint: one per parameter block, with its optimizer states, the same under every layout.
+/* The files of a checkpoint: one for each unit and one for the token embedding, of its parameters and their
+ * optimizer states, the same under every layout.
  * `any` adds the tensors of a block that this run may lack. Returns their number; the caller frees *out and
  * the tensors of each. */
 static int files_make(const Trainer *t, bool any, CheckpointFile **out)
@@ -127,19 +139,18 @@ static int files_make(const Trainer *t, bool any, CheckpointFile **out)
     *out = calloc((size_t)blocks, sizeof **out);
     CHECK(*out, "no memory for %lld checkpoint files", (long long)blocks);
     for (int64_t b = 0; b < blocks; b++) {
-        ParamBlock block;
-        params_block(&block, &config->model, b, 1, 0);
-        if (block.params == 0) continue;
-        CheckpointFile *file = &(*out)[count++];
-        file->tensor = calloc((size_t)block.params * (1 + OPTIMIZER_STATES) + FP8_SAVED,
-                              sizeof *file->tensor);
-        CHECK(file->tensor, "no memory for a checkpoint file of %d tensors", block.params);
-        snprintf(file->name, sizeof file->name, "block_%04lld.safetensors", (long long)b);
-        for (int p = 0; p < block.params; p++) {
-            logical_add(file, &block.param[p], NULL, t->precision.master);
-            for (int s = 0; s < config->optimizer->states; s++)
-                logical_add(file, &block.param[p], config->optimizer->state_name[s], t->precision.state[s]);
+        ParamBlock block[PARAM_FAMILIES];
+        int params = 0;
+        for (ParamFamily f = 0; f < PARAM_FAMILIES; f++) {
+            params_block(&block[f], &config->model, f, b, NULL);
+            params += block[f].params;
         }
+        if (params == 0) continue;
+        CheckpointFile *file = &(*out)[count++];
+        file->tensor = calloc((size_t)params * (1 + OPTIMIZER_STATES) + FP8_SAVED, sizeof *file->tensor);
+        CHECK(file->tensor, "no memory for a checkpoint file of %d tensors", params);
+        snprintf(file->name, sizeof file->name, "block_%04lld.safetensors", (long long)b);
+        for (ParamFamily f = 0; f < PARAM_FAMILIES; f++) logical_add_block(t, file, &block[f]);
         logical_add_scales(t, file, b, any);
     }
     return count;

@@ -32,7 +32,7 @@ static Status account_body(Transport *transport, void *context)
     Queue     q;
     Arena     arena;
     Mesh      mesh;
-    TRY(mesh_make(&mesh, transport->size, transport->rank, transport->size, 1, 1));
+    TRY(mesh_make(&mesh, transport->size, transport->rank, (MeshShape){ .tp = transport->size, .cp = 1, .pp = 1 }));
     TRY(comm_world(&world, transport));
     TRY(comm_open_axes(&tp, world, &mesh, AXIS_TP));
     TRY(queue_open(&q, dry ? "dry-ref" : "ref", 1, NULL));
@@ -102,7 +102,7 @@ static void comms_are_named_by_their_axes(void **state)
     Transport *transport = transport_dry_open(3, 8);
     Comm *world, *comm;
     Mesh  mesh;
-    assert_ok(mesh_make(&mesh, 8, 3, 2, 2, 1));
+    assert_ok(mesh_make(&mesh, 8, 3, (MeshShape){ .tp = 2, .cp = 2, .pp = 1 }));
     assert_ok(comm_world(&world, transport));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         assert_ok(comm_open_axes(&comm, world, &mesh, names[i].axes));

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "model/unit.h"
+#include "tensor/queue.h"
 
 static ModelConfig gpt(int64_t layers, int64_t hidden, int64_t heads, int64_t words, int64_t positions)
 {
@@ -29,39 +30,167 @@ static void test_counts(void **state)
     assert_int_equal(model_parameters(&tiny),   1100048384);
 }
 
-/* counts each element of the logical tensors of one block over all tp ranks and d data shards */
-static void cover(const ModelConfig *config, int64_t index, int tp, int d)
+/* One of the ranks that split parameters. */
+static ParamRanks rank_of(int tp, int tp_rank, int etp, int etp_rank, int ep, int ep_rank)
+{
+    return (ParamRanks){ .size = { .tp = tp, .etp = etp, .ep = ep }, .at = { .tp = tp_rank, .etp = etp_rank, .ep = ep_rank } };
+}
+
+/* counts each element of the logical tensors of one block that `rank` saves, of d data shards */
+static void seen_add(uint8_t *seen, const ParamBlock *whole, const ModelConfig *config, ParamRanks rank, int d)
+{
+    ParamBlock block;
+    params_block(&block, config, whole->family, whole->index, &rank);
+    int64_t shard_size = (block.count + d - 1) / d;
+    for (int s = 0; s < d; s++)
+        for (int p = 0; p < block.params; p++) {
+            TensorShard shard = params_tensor_shard(&block, p, s * shard_size, shard_size);
+            TensorShardRun run;
+            for (int64_t cursor = 0; block.param[p].saves && shard.count > 0 && tensor_shard_next_run(&shard, &cursor, &run);)
+                for (int64_t i = 0; i < run.count; i++) seen[whole->param[p].at + run.global + i]++;
+        }
+}
+
+static void cover(const ModelConfig *config, ParamFamily family, int64_t index, int tp, int ep, int d)
 {
     ParamBlock whole;
-    params_block(&whole, config, index, 1, 0);
+    params_block(&whole, config, family, index, NULL);
     uint8_t *seen = calloc((size_t)whole.count + 1, 1);
-    for (int r = 0; r < tp; r++) {
-        ParamBlock block;
-        params_block(&block, config, index, tp, r);
-        int64_t shard_size = (block.count + d - 1) / d;
-        for (int s = 0; s < d; s++)
-            for (int p = 0; p < block.params; p++) {
-                TensorShard shard = params_tensor_shard(&block, p, s * shard_size, shard_size);
-                TensorShardRun run;
-                if (block.param[p].sharding == TP_REPLICATED && r > 0) continue;      /* replicated: counted on rank 0 alone */
-                for (int64_t cursor = 0; shard.count > 0 && tensor_shard_next_run(&shard, &cursor, &run);)
-                    for (int64_t i = 0; i < run.count; i++) seen[whole.param[p].at + run.global + i]++;
-            }
-    }
-    for (int64_t i = 0; i < whole.count; i++)
-        if (seen[i] != 1) fail_msg("block %d, tp %d, %d shards: element %d is held %d times", (int)index, tp, d, (int)i, seen[i]);
+    for (int r = 0; r < tp; r++)
+        for (int e = 0; e < ep; e++)
+            seen_add(seen, &whole, config, family == PARAMS_EXPERTS ? rank_of(1, 0, tp, r, ep, e) : rank_of(tp, r, 1, 0, 1, 0), d);
+    for (int p = 0; p < whole.params; p++)
+        for (int64_t i = 0; i < param_elements(&whole.param[p]); i++)
+            if (seen[whole.param[p].at + i] != 1)
+                fail_msg("%s, tp %d, ep %d, %d shards: element %d is held %d times", whole.param[p].name, tp, ep, d, (int)i, seen[whole.param[p].at + i]);
     free(seen);
 }
 
 static void test_cover(void **state)
 {
     (void)state;
-    ModelConfig shapes[] = { gpt(2, 24, 12, 61, 9), llama(2, 24, 36, 12, 12, 5) };                /* 61 and 5 words: padding, ranks without a word */
-    for (int m = 0; m < 2; m++)
+    ModelConfig shapes[] = { gpt(2, 24, 12, 61, 9), llama(2, 24, 36, 12, 12, 5), llama(2, 24, 36, 12, 3, 61) };   /* 61 and 5 words: padding, ranks without a word; 3 heads: copies */
+    shapes[2].experts = 8, shapes[2].expert_ffn = 12;
+    for (int m = 0; m < 3; m++)
         for (int64_t b = 0; b < params_blocks(&shapes[m]); b++)
             for (int tp = 1; tp <= 12; tp++)
-                for (int d = 1; d <= 5; d++)
-                    if (12 % tp == 0) cover(&shapes[m], b, tp, d);
+                for (int d = 1; d <= 5; d++) {
+                    bool heads = shapes[m].groups % tp == 0 || tp % shapes[m].groups == 0;
+                    if (12 % tp == 0 && heads) cover(&shapes[m], PARAMS_DENSE, b, tp, 1, d);
+                    for (int ep = 1; ep <= 8 && 12 % tp == 0; ep *= 2) cover(&shapes[m], PARAMS_EXPERTS, b, tp, ep, d);
+                }
+}
+
+/* With more ranks than key-value heads each rank has one, ranks that follow each other the same; their gradients are summed over
+ * these ranks, and the first of them saves. */
+static void test_heads_in_copies(void **state)
+{
+    (void)state;
+    ModelConfig config = llama(2, 64, 36, 16, 4, 61);
+    for (int r = 0; r < 8; r++) {
+        ParamBlock block;
+        ParamRanks rank = rank_of(8, r, 1, 0, 1, 0);
+        params_block(&block, &config, PARAMS_DENSE, 2, &rank);
+        const Param *key = &block.param[block.index_of[PARAM_ATTENTION_KEY_WEIGHT]], *query = &block.param[block.index_of[PARAM_ATTENTION_QUERY_WEIGHT]];
+        assert_int_equal(key->local[0], 4);
+        assert_int_equal(key->offset[0], r / 2 * 4);
+        assert_int_equal(key->part, r / 2);
+        assert_int_equal(key->parts, 4);
+        assert_int_equal(key->sum, GRADIENT_OVER_KV);
+        assert_int_equal(key->saves, r % 2 == 0);
+        assert_int_equal(query->part, r);
+        assert_int_equal(query->sum, GRADIENT_COMPLETE);
+        assert_true(query->saves);
+        /* queries of this rank are of the key-value head of this rank: 16 / 8 heads each, 16 / 4 to a group */
+        assert_int_equal(query->offset[0] / 4 / 4, key->offset[0] / 4);
+    }
+}
+
+/* Gradients of replicated parameters are summed over tp under sequence parallelism alone, and tp rank 0 saves them. */
+static void test_replicated(void **state)
+{
+    (void)state;
+    ModelConfig config = gpt(2, 24, 12, 61, 9);
+    for (int r = 0; r < 2; r++)
+        for (int sequence = 0; sequence < 2; sequence++) {
+            ParamBlock block;
+            ParamRanks rank = rank_of(2, r, 1, 0, 1, 0);
+            rank.sequence_parallel = sequence;
+            params_block(&block, &config, PARAMS_DENSE, 2, &rank);
+            for (int p = 0; p < block.params; p++) {
+                bool replicated = block.param[p].parts == 1;
+                assert_int_equal(block.param[p].sum, replicated && sequence ? GRADIENT_OVER_TP : GRADIENT_COMPLETE);
+                assert_int_equal(block.param[p].saves, !replicated || r == 0);
+            }
+            assert_int_equal(block.param[block.index_of[PARAM_NORM1_GAIN]].parts, 1);
+            assert_int_equal(block.param[block.index_of[PARAM_MLP_UP_WEIGHT]].split[0], AXIS_TP);
+        }
+}
+
+/* Every matrix begins at a multiple of 256 bytes in 16 bits, and what one matmul reads has no holes. */
+static void test_alignment(void **state)
+{
+    (void)state;
+    ModelConfig shapes[] = { gpt(2, 24, 12, 61, 9), llama(2, 24, 36, 12, 3, 61) };
+    for (int m = 0; m < 2; m++)
+        for (int64_t b = 0; b < params_blocks(&shapes[m]); b++) {
+            ParamBlock block;
+            params_block(&block, &shapes[m], PARAMS_DENSE, b, NULL);
+            assert_int_equal(block.count % 128, 0);
+            for (int p = 0; p < block.params; p++) {
+                ParamId id = block.param[p].id;
+                bool joined = id == PARAM_ATTENTION_KEY_WEIGHT || id == PARAM_ATTENTION_VALUE_WEIGHT || id == PARAM_ATTENTION_KEY_BIAS || id == PARAM_ATTENTION_VALUE_BIAS
+                           || (m == 1 && id == PARAM_MLP_UP_WEIGHT);
+                int64_t before = p > 0 ? block.param[p - 1].at + param_elements(&block.param[p - 1]) : 0;
+                if (joined) assert_int_equal(block.param[p].at, before);
+                else        assert_true(block.param[p].at % 128 == 0 && block.param[p].at - before < 128 && block.param[p].at >= before);
+            }
+        }
+}
+
+/* Experts [E, rows, columns]: ep splits the experts, etp rows or columns; and the initial values are those of one rank. */
+static void test_experts(void **state)
+{
+    (void)state;
+    ModelConfig config = llama(2, 16, 36, 4, 4, 61);
+    config.experts = 4, config.expert_ffn = 8, config.init_std = 1;
+    Arena arena;
+    Queue q;
+    arena_open(&arena, "test", 1 << 20);
+    assert_int_equal(queue_open(&q, "ref", 1, NULL), OK);
+    ParamBlock whole, block;
+    params_block(&whole, &config, PARAMS_EXPERTS, 2, NULL);
+    assert_int_equal(whole.params, 3);
+    Tensor all = tensor_new(&arena, "whole", F64, whole.count), part = tensor_new(&arena, "part", F64, whole.count);
+    params_init(&q, &config, &whole, all, 0, 7);
+    for (int e = 0; e < 2; e++)
+        for (int r = 0; r < 2; r++) {
+            ParamRanks rank = rank_of(1, 0, 2, r, 2, e);
+            params_block(&block, &config, PARAMS_EXPERTS, 2, &rank);
+            const Param *up = &block.param[block.index_of[PARAM_EXPERTS_UP_WEIGHT]], *down = &block.param[block.index_of[PARAM_EXPERTS_DOWN_WEIGHT]];
+            assert_true(up->dims == 3 && up->local[0] == 2 && up->local[1] == 4 && up->local[2] == 16);
+            assert_true(up->split[0] == AXIS_EP && up->split[1] == AXIS_ETP && up->split[2] == 0);
+            assert_true(down->local[0] == 2 && down->local[1] == 16 && down->local[2] == 4 && down->split[2] == AXIS_ETP);
+            assert_int_equal(up->parts, 4);
+            assert_int_equal(up->part, 2 * e + r);
+            /* in two flat ranges, the second of which begins within an expert */
+            int64_t first = 2 * 4 * 16 + 37;
+            params_init(&q, &config, &block, tensor_flat(part, 0, first), 0, 7);
+            params_init(&q, &config, &block, tensor_flat(part, first, block.count - first), first, 7);
+            for (int p = 0; p < block.params; p++) {
+                TensorShard shard = params_tensor_shard(&block, p, 0, block.count);
+                TensorShardRun run;
+                for (int64_t cursor = 0; tensor_shard_next_run(&shard, &cursor, &run);)
+                    assert_memory_equal((double *)part.data + block.param[p].at + run.local, (double *)all.data + whole.param[p].at + run.global, (size_t)run.count * sizeof(double));
+            }
+        }
+    params_block(&block, &config, PARAMS_EXPERTS, 0, NULL);
+    assert_int_equal(block.params, 0);
+    params_block(&block, &config, PARAMS_DENSE, 2, NULL);
+    assert_int_equal(block.index_of[PARAM_MLP_UP_WEIGHT], PARAM_ABSENT);
+    assert_true(block.index_of[PARAM_ROUTER_WEIGHT] >= 0);
+    queue_close(&q);
+    arena_close(&arena);
 }
 
 typedef struct { ParamBlock embedding, own; double *data; UnitParam w; } Unit;
@@ -70,17 +199,17 @@ typedef struct { ParamBlock embedding, own; double *data; UnitParam w; } Unit;
 static Unit unit_open(const ModelConfig *config, int64_t unit)
 {
     Unit u;
-    params_block(&u.embedding, config, 0, 1, 0);
-    params_block(&u.own, config, unit + 1, 1, 0);
+    params_block(&u.embedding, config, PARAMS_DENSE, 0, NULL);
+    params_block(&u.own, config, PARAMS_DENSE, unit + 1, NULL);
     u.data = calloc((size_t)(u.embedding.count + u.own.count), sizeof *u.data);
-    u.w = (UnitParam){ .flat_embedding = tensor_at(u.data, F64, &u.embedding.count, 1), .flat_own = tensor_at(u.data + u.embedding.count, F64, &u.own.count, 1) };
+    u.w = (UnitParam){ .flat = { [UNIT_EMBEDDING] = tensor_at(u.data, F64, &u.embedding.count, 1), [UNIT_OWN] = tensor_at(u.data + u.embedding.count, F64, &u.own.count, 1) } };
     return u;
 }
 
 static Tensor ask(Unit *u, ParamId id)
 {
-    u->w.own  = &u->own;
-    u->w.embedding = &u->embedding;
+    u->w.block[UNIT_OWN] = &u->own;
+    u->w.block[UNIT_EMBEDDING] = &u->embedding;
     return unit_param(&u->w, id);
 }
 
@@ -155,18 +284,22 @@ static void test_capacity(void **state)
     int seen[PARAM_IDS] = { 0 };
     for (int64_t b = 0; b < params_blocks(&config); b++) {
         ParamBlock block;
-        params_block(&block, &config, b, 1, 0);
+        params_block(&block, &config, PARAMS_DENSE, b, NULL);
         for (int p = 0; p < block.params; p++) {
             assert_int_equal(block.index_of[block.param[p].id], p);
             seen[block.param[p].id]++;
         }
     }
-    for (int id = 0; id < PARAM_IDS; id++) assert_in_range(seen[id], 1, 2);  /* two layers */
+    for (int id = 0; id < PARAM_IDS; id++) {
+        bool experts = id == PARAM_ROUTER_WEIGHT || id == PARAM_EXPERTS_GATE_WEIGHT || id == PARAM_EXPERTS_UP_WEIGHT || id == PARAM_EXPERTS_DOWN_WEIGHT;
+        assert_in_range(seen[id], experts ? 0 : 1, experts ? 0 : 2);         /* two layers */
+    }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_counts), cmocka_unit_test(test_cover), cmocka_unit_test(test_by_id),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_counts), cmocka_unit_test(test_cover), cmocka_unit_test(test_heads_in_copies),
+        cmocka_unit_test(test_replicated), cmocka_unit_test(test_alignment), cmocka_unit_test(test_experts), cmocka_unit_test(test_by_id),
         cmocka_unit_test(test_no_suffix), cmocka_unit_test(test_absent), cmocka_unit_test(test_capacity) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,8 +22,9 @@ MODELS = {                                            # config_of in tests/train
     "gpt":   Shape(4, 10, 12, 4, 4, 4, 61, 16, 16, bias=True,  tied=True,  learned=True,  gated=False, centred=True),
     "llama": Shape(4, 10, 12, 4, 2, 4, 61, 16, 16, bias=False, tied=False, learned=False, gated=True,  centred=False),
 }
-Layout = namedtuple("Layout", "name ranks tp cp pp chunks zero sequence schedule")
-COMMS = ["tp", "cp", "dp+cp", "pp", "tied", "world"]
+Layout = namedtuple("Layout", "name ranks tp cp pp chunks zero sequence schedule hybrid order", defaults=(0, "MESH_TP_DP_PP"))
+COMMS = ["tp", "cp", "dp+cp", "shard", "replica", "kv", "pp", "tied", "world"]
+ALIGN = 128                                           # elements at whose multiples matrices begin
 VERBS = ["all-gather", "reduce-scatter", "all-reduce", "all-to-all", "send"]
 
 
@@ -50,29 +51,57 @@ def all_reduce(n, rank, count):
     return (count - mine + (n - 1) * mine) * WIDTH
 
 
-# ---- parameters, as they lie on one tp rank: (elements cut by tp, elements copied on all tp ranks) of each block ----
+# ---- parameters, as they lie on one tp rank ----
+
+CUT, COPIED, KV = "cut", "copied", "kv"               # by tp; the same on all tp ranks; key-value heads, perhaps in copies
+
 
 def word_block(s, t):                                 # rows of the vocabulary, padded to a multiple of t (1909.08053, section 3)
-    return ceil(s.vocabulary, t) * s.hidden, 0
+    return [(CUT, ceil(s.vocabulary, t) * s.hidden, False)]
 
 
 def unit_block(s, t, unit):
-    h, queries, pairs, gate = s.hidden, s.heads * s.head_dim, s.groups * s.head_dim, 2 if s.gated else 1
-    norm = h * (2 if s.centred else 1)                # gain, and bias where the mean is taken off
+    """(kind, elements, joined to the one before) of each tensor. Matrices that one product reads are joined: query, key and value,
+    gate and up, and their biases."""
+    h, queries, pairs = s.hidden, s.heads * s.head_dim, max(s.groups // t, 1) * s.head_dim
+    norm = [(COPIED, h, False)] * (2 if s.centred else 1)       # gain, and bias where the mean is taken off
     if unit == 0:
-        return 0, s.positions * h if s.learned else 0
+        return [(COPIED, s.positions * h, False)] if s.learned else []
     if unit == s.layers + 1:
-        return 0 if s.tied else word_block(s, t)[0], norm
-    inner = queries + 2 * pairs + gate * s.ffn        # outputs of the column-parallel matrices (1909.08053, figure 3)
-    cut = inner * h + h * (queries + s.ffn) + (inner if s.bias else 0)
-    assert cut % t == 0
-    return cut // t, 2 * norm + (2 * h if s.bias else 0)      # biases behind a row-parallel matrix are copied
+        return ([] if s.tied else word_block(s, t)) + norm
+    bias = [(CUT, queries // t, False), (KV, pairs, True), (KV, pairs, True)] if s.bias else []
+    up = [(CUT, s.ffn // t * h, False)] + ([(CUT, s.ffn // t * h, True)] if s.gated else [])
+    up += [(CUT, n // h, joined) for _, n, joined in up] if s.bias else []
+    copied = norm + ([(COPIED, h, False)] if s.bias else [])    # biases behind a row-parallel matrix are copied
+    return ([(CUT, queries // t * h, False), (KV, pairs * h, True), (KV, pairs * h, True)] + bias
+            + [(CUT, h * queries // t, False)] + up + [(CUT, h * s.ffn // t, False)] + copied + copied)
+
+
+def elements(rows):
+    """Of a block, the holes between its tensors included."""
+    at = 0
+    for _, count, joined in rows:
+        at = (at if joined else ceil(at, ALIGN) * ALIGN) + count
+    return ceil(at, ALIGN) * ALIGN
+
+
+def runs_of(rows):
+    """[kind, first, end) of neighbours of one kind."""
+    runs, at = [], 0
+    for kind, count, joined in rows:
+        at = at if joined else ceil(at, ALIGN) * ALIGN
+        if runs and runs[-1][0] == kind:
+            runs[-1][2] = at + count
+        else:
+            runs.append([kind, at, at + count])
+        at += count
+    return runs
 
 
 def check_parameters():
     """The textbook's counts: GPT 12 L h^2 + 13 L h + (V + s) h where q = a D is h and f is 4 h, and the last norm's 2 h; Llama untied."""
     for name, s in MODELS.items():
-        ours = sum(sum(unit_block(s, 1, u)) for u in range(s.layers + 2)) + sum(word_block(s, 1))
+        ours = sum(count for u in range(s.layers + 2) for _, count, _ in unit_block(s, 1, u)) + word_block(s, 1)[0][1]
         h, L, f, q = s.hidden, s.layers, s.ffn, s.heads * s.head_dim
         if name == "gpt":
             book = L * (4 * h * q + 2 * h * f + 3 * q + 6 * h + f) + (s.vocabulary + s.positions) * h + 2 * h
@@ -81,7 +110,7 @@ def check_parameters():
         assert ours == book, (name, ours, book)
 
 
-# ---- where a rank stands (Megatron's order: tp fastest, then cp, dp, pp) and which units it holds ----
+# ---- where a rank stands (Megatron's order: tp fastest, then cp, dp, pp; or tp, cp, pp, dp) and which units it holds ----
 
 class Place:
     def __init__(self, shape, layout, rank, batch):
@@ -89,10 +118,15 @@ class Place:
         self.shape, self.layout, self.rank = shape, layout, rank
         self.dp = l.ranks // (l.tp * l.cp * l.pp)
         self.at_tp = rank % l.tp
-        self.at_data = rank // l.tp % (l.cp * self.dp)         # cp runs faster than dp
-        self.stage = rank // (l.tp * l.cp * self.dp)
-        self.d = l.cp * self.dp
-        self.zero = l.zero if self.d > 1 else 0                # one data rank has nothing to share
+        outer = rank // (l.tp * l.cp)
+        at_dp, self.stage = (outer % self.dp, outer // self.dp) if l.order == "MESH_TP_DP_PP" else (outer // l.pp, outer % l.pp)
+        at_data = rank // l.tp % l.cp + l.cp * at_dp           # cp runs faster than dp
+        self.data = l.cp * self.dp
+        # d shard ranks, which follow each other, and replicas; without --hybrid-shard-size all are the one or the other
+        self.d = (l.hybrid or self.data) if l.zero else 1
+        self.at_shard, self.replicas, self.at_replica = at_data % self.d, self.data // self.d, at_data // self.d
+        self.hybrid = self.d != self.data and l.zero > 0
+        self.zero = l.zero if self.d > 1 else 0                # one shard rank has nothing to share
         self.m = batch // (MICRO * self.dp)
         assert self.m * MICRO * self.dp == batch, layout
         self.rows = MICRO * s.sequence // l.cp                 # T: tokens of a micro-batch on this rank
@@ -149,25 +183,29 @@ def tensor_traffic(sums, at):
 
 
 def own_run(at, count):
-    """The elements [first, end) of a block of `count` which a rank updates: its shard, or under ZeRO 0 everything."""
+    """The elements [first, end) of a block of `count` which a rank updates: its shard, which may end in padding."""
     shard = ceil(count, at.d)
-    return (at.at_data * shard, (at.at_data + 1) * shard) if at.zero >= 1 else (0, shard * at.d)
+    return at.at_shard * shard, (at.at_shard + 1) * shard
 
 
-def copied_run(at, unit):
-    """Of what it updates, how many elements are copies on all tp ranks."""
-    cut, copied = unit_block(at.shape, at.layout.tp, unit)
-    first, end = own_run(at, cut + copied)
-    return max(0, min(end, cut + copied) - max(first, cut))
+def summed_runs(at, unit):
+    """Of what it updates, (comm, ranks, this rank, elements) of the parameters whose gradients other ranks hold parts of."""
+    l, rows = at.layout, unit_block(at.shape, at.layout.tp, unit)
+    first, end = own_run(at, elements(rows))
+    copies = max(l.tp // at.shape.groups, 1)
+    over = {CUT: None, COPIED: ("tp", l.tp, at.at_tp) if at.cut else None,
+            KV: ("kv", copies, at.at_tp % copies) if copies > 1 else None}
+    runs = [(over[kind], min(end, b) - max(first, a)) for kind, a, b in runs_of(rows)]
+    return [comm + (count,) for comm, count in runs if comm and count > 0]
 
 
 def copied_traffic(sums, at):
     """2205.05198 leaves it to the reader: norms and the biases behind them see only this rank's rows under sequence parallelism, so
-    once a step their gradients are summed over tp, after the data ranks' sum, and so each rank's own part alone."""
+    once a step their gradients are summed over tp, after the data ranks' sum, and so each rank's own part alone. Where there are
+    more tp ranks than key-value heads, each of a head's copies has the gradient of its own queries: they are summed as well."""
     for unit in at.units:
-        count = copied_run(at, unit)
-        if at.cut and count > 0:
-            sums.add("tp", "all-reduce", 1, all_reduce(at.layout.tp, at.at_tp, count))
+        for comm, n, rank, count in summed_runs(at, unit):
+            sums.add(comm, "all-reduce", 1, all_reduce(n, rank, count))
 
 
 # ---- cp: keys and values ----
@@ -176,7 +214,7 @@ def context_traffic(sums, at):
     """2310.01889: keys and values [b, s / c, k / t, D] both go round c - 1 times forward: (c - 1) / c of 2 b s h k / a / t.
     Backward they go round again, and their gradients c - 1 times behind them: twice that."""
     l, s = at.layout, at.shape
-    pair = 2 * at.rows * (s.groups // l.tp) * s.head_dim * WIDTH
+    pair = 2 * at.rows * max(s.groups // l.tp, 1) * s.head_dim * WIDTH
     blocks = sum(1 for u in at.units if 1 <= u <= s.layers)
     sums.add("cp", "send", blocks * at.m * 3 * (l.cp - 1), pair)
 
@@ -190,22 +228,23 @@ def data_traffic(sums, at):
     ZeRO 3  weights are gathered where a unit needs them, forward and for the input's gradient: 2 m (d - 1) / d P (the weight's
             gradient reads activations alone, and nothing goes below the embedding: it gathers forward alone), and gradients as
             ZeRO 2; nothing is gathered after the update.
-    A unit which uses the word embedding (embed, tied head) does so each time with its own block."""
-    s, d, n = at.shape, at.d, "dp+cp"
-    if d == 1:
-        return
+    A unit which uses the word embedding (embed, tied head) does so each time with its own block.
+    Hybrid sharding (2304.11277, section 3.2.2) does this among d ranks and sums the shards' gradients over replicas once a step."""
+    s, d = at.shape, at.d
+    shard_comm, replica_comm = ("shard", "replica") if at.hybrid else ("dp+cp", "dp+cp")
     blocks = [(unit_block(s, at.layout.tp, u), [u]) for u in at.units]
     blocks.append((word_block(s, at.layout.tp), [u for u in at.units if at.uses_word(u)]))
-    for (cut, copied), users in blocks:
-        shard = ceil(cut + copied, d)
+    for rows, users in blocks:
+        shard = ceil(elements(rows), d)
         if shard == 0 or not users:
             continue
+        if at.replicas > 1:
+            sums.add(replica_comm, "all-reduce", 1, all_reduce(at.replicas, at.at_replica, shard))
         if at.zero == 0:
-            sums.add(n, "all-reduce", 1, all_reduce(d, at.at_data, shard * d))
             continue
         gathers = at.m * sum(1 if u == 0 else 2 for u in users)
-        sums.add(n, "reduce-scatter", 1 if at.zero == 1 else at.m * len(users), reduce_scatter(d, shard * d))
-        sums.add(n, "all-gather", gathers if at.zero == 3 else 1, all_gather(d, shard))
+        sums.add(shard_comm, "reduce-scatter", 1 if at.zero == 1 else at.m * len(users), reduce_scatter(d, shard * d))
+        sums.add(shard_comm, "all-gather", gathers if at.zero == 3 else 1, all_gather(d, shard))
 
 
 # ---- pp, tied stages, world ----
@@ -223,7 +262,7 @@ def tied_of(at):
     """Elements of the word embedding's gradient which first and last stage sum once a step, where both hold it: what they update."""
     if not at.shape.tied or at.layout.pp == 1 or at.stage not in (0, at.layout.pp - 1):
         return 0
-    first, end = own_run(at, word_block(at.shape, at.layout.tp)[0])
+    first, end = own_run(at, elements(word_block(at.shape, at.layout.tp)))
     return end - first
 
 
@@ -273,8 +312,8 @@ def trace(at):
         backward()
     backward()
     for unit in reversed(at.units):                                        # a chunk's blocks, in the order they were done
-        if copied_run(at, unit) > 0:
-            lines.append("tp all-reduce F64 %d" % copied_run(at, unit))
+        for comm, _, _, count in summed_runs(at, unit):
+            lines.append("%s all-reduce F64 %d" % (comm, count))
     if tied_of(at) > 0:
         lines.append("tied all-reduce F64 %d" % tied_of(at))
     lines.append("world all-gather F64 3")
@@ -288,12 +327,14 @@ def trace(at):
 
 # ---- files ----
 
-ROW = re.compile(r'\{\s*"([^"]+)",\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+),\s*(true|false),\s*(SCHEDULE_\w+)\s*\}')
+ROW = re.compile(r'\{\s*"([^"]+)",\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+),\s*(true|false),\s*(SCHEDULE_\w+)((?:,\s*\.\w+\s*=\s*\w+)*)\s*\}')
+OPTIONAL = re.compile(r'\.(\w+)\s*=\s*(\w+)')
 
 
 def layouts(path):
     for row in ROW.findall(open(path).read()):
-        yield Layout(row[0], *map(int, row[1:7]), row[7] == "true", row[8])
+        more = {name: int(value) if value.isdigit() else value for name, value in OPTIONAL.findall(row[9])}
+        yield Layout(row[0], *map(int, row[1:7]), row[7] == "true", row[8], **more)
 
 
 def lines_of(layout):

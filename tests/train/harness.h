@@ -16,7 +16,9 @@
 #include "train/trainer.h"
 #include <cmocka.h>                     /* last: it has a macro called fail */
 
-typedef struct { const char *name; int ranks, tp, cp, pp, chunks, zero; bool sequence; ScheduleKind schedule; } Layout;
+/* hybrid: ranks of a shard group; the other fields from there on are 0 where a row leaves them out. */
+typedef struct { const char *name; int ranks, tp, cp, pp, chunks, zero; bool sequence; ScheduleKind schedule; int hybrid; MeshOrder order; } Layout;
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 enum { STEPS_MAX = 64, RANKS_MAX = 8 };
 typedef struct {
@@ -105,7 +107,7 @@ static inline TrainConfig tiny_config(ModelName model, const char *device, const
 static inline void config_set_layout(TrainConfig *config, const Layout *l)
 {
     config->tp = l->tp;  config->cp = l->cp;  config->pp = l->pp;  config->chunks = l->chunks;
-    config->zero = l->zero;  config->sequence_parallel = l->sequence;  config->schedule = l->schedule;
+    config->zero = l->zero;  config->hybrid_shard = l->hybrid;  config->order = l->order;  config->sequence_parallel = l->sequence;  config->schedule = l->schedule;
 }
 
 static inline int64_t arenas_off(const Trainer *t, const ArenaSizes *dry)

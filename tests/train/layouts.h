@@ -21,6 +21,14 @@ static const Layout layouts[] = {
     { "pp2 zb-h1 dp2 zero3 cp2", 8, 1, 2, 2, 1, 3, false, SCHEDULE_ZB_H1 },
     { "tp2 seq cp2 dp2 zero3",   8, 2, 2, 1, 1, 3, true,  SCHEDULE_1F1B },
     { "one rank, two chunks",    1, 1, 1, 1, 2, 0, false, SCHEDULE_INTERLEAVED },
+    { "dp4 zero1 hybrid2",       4, 1, 1, 1, 1, 1, false, SCHEDULE_1F1B, .hybrid = 2 },
+    { "dp4 zero2 hybrid2",       4, 1, 1, 1, 1, 2, false, SCHEDULE_1F1B, .hybrid = 2 },
+    { "dp2 cp4 zero3 hybrid4",   8, 1, 4, 1, 1, 3, false, SCHEDULE_1F1B, .hybrid = 4 },
+    { "tp2 seq pp2 dp2 zero3 hybrid1", 8, 2, 1, 2, 1, 3, true, SCHEDULE_ZB_H1, .hybrid = 1 },
+    /* more tensor-parallel ranks than llama has key-value heads */
+    { "tp4 zero2 dp2",           8, 4, 1, 1, 1, 2, false, SCHEDULE_1F1B },
+    { "tp4 sequence",            4, 4, 1, 1, 1, 0, true,  SCHEDULE_1F1B },
+    { "tp2 pp2 dp2 zero1 in order tp-pp-dp", 8, 2, 1, 2, 1, 1, false, SCHEDULE_1F1B, .order = MESH_TP_PP_DP },
 };
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 #endif

@@ -4,7 +4,7 @@
 #include <malloc.h>
 #include "train/layouts.h"
 
-static Comm *comm_at(const Trainer *t, int i) { return (Comm *[]){ t->tp, t->cp, t->data_comm, t->pp, t->tied, t->fp8_comm, t->world }[i]; }
+static Comm *comm_at(const Trainer *t, int i) { return i < t->comms ? t->comm[i] : t->world; }
 
 static int imax(int a, int b) { return a > b ? a : b; }
 
@@ -38,7 +38,7 @@ static void compare_counts(const Trainer *whole, const Trainer *few, const char 
             fail_msg("%s, %s: %lld calls, %.17g flops, %.17g bytes; the whole step has %lld, %.17g, %.17g", name, op_name(op),
                      (long long)b->calls, b->flops, b->bytes, (long long)a->calls, a->flops, a->bytes);
     }
-    for (int i = 0; i < 7; i++)
+    for (int i = 0; i <= whole->comms; i++)
         for (SentVerb v = 0; comm_at(whole, i) && v < SENT_VERBS; v++) {
             Sent a = comm_sent(comm_at(whole, i), v), b = comm_sent(comm_at(few, i), v);
             if (a.calls != b.calls || a.bytes != b.bytes)

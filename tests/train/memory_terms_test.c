@@ -4,7 +4,7 @@
  * is rounded up to the arena's alignment. */
 #include "train/layouts.h"
 
-/* T tokens of a micro-batch held by the tensor-parallel group; t of them outside of regions; e bytes of an
+/* G key-value heads of a rank, one where there are more ranks. T tokens of a micro-batch held by the tensor-parallel group; t of them outside of regions; e bytes of an
  * element, s of one of a statistic. Of one layer: */
 typedef struct {
     int64_t x, x2;                     /* inputs of the norms: t C */
@@ -27,7 +27,7 @@ static Terms terms_of(const TrainConfig *c, int64_t e, int64_t s)
 {
     const ModelConfig *m = &c->model;
     int64_t T = c->micro * m->sequence / c->cp, t = c->sequence_parallel ? T / c->tp : T, C = m->hidden;
-    int64_t Q = (m->heads + 2 * m->groups) / c->tp * m->head_dim, H = m->heads / c->tp, F = m->ffn / c->tp;
+    int64_t G = m->groups < c->tp ? 1 : m->groups / c->tp, Q = (m->heads / c->tp + 2 * G) * m->head_dim, H = m->heads / c->tp, F = m->ffn / c->tp;
     int64_t W = m->activation == ACT_SWIGLU ? 2 * F : F, norm = m->norm == NORM_LAYER ? 2 : 1;
     return (Terms){
         .x = bytes_of(t * C, e), .x2 = bytes_of(t * C, e), .n1 = bytes_of(t * C, e), .n2 = bytes_of(t * C, e),

@@ -35,7 +35,7 @@ static void assert_same_checkpoint(const char *one, const char *other, const Mod
     for (int64_t b = 0; b < params_blocks(shape); b++) {
         ParamBlock block;
         char name[64];
-        params_block(&block, shape, b, 1, 0);
+        params_block(&block, shape, PARAMS_DENSE, b, NULL);
         snprintf(name, sizeof name, "block_%04d.safetensors", (int)b);
         if (block.params > 0) assert_same_file(one, other, name);
     }

@@ -15,6 +15,7 @@ static const Layout more[] = {
     { "pp3 dp2 zero2",           6, 1, 1, 3, 1, 2, false, SCHEDULE_1F1B },
     { "tp2 seq dp3",             6, 2, 1, 1, 1, 0, true,  SCHEDULE_1F1B },
     { "tp2 seq pp2 cp2 zero2",   8, 2, 2, 2, 1, 2, true,  SCHEDULE_ZB_H1 },
+    { "dp6 zero2 hybrid3",       6, 1, 1, 1, 1, 2, false, SCHEDULE_1F1B, .hybrid = 3 },
 };
 enum { MORE = sizeof more / sizeof *more };
 
@@ -26,11 +27,16 @@ static void words_add(Words *words, const char *line)
 
 static void on_line(void *context, const char *text) { words_add(context, text); }
 
-typedef struct { Comm *of[6]; } Comms;
+enum { COMMS = 9 };
+typedef struct { Comm *of[COMMS]; } Comms;
 
+/* Shard and replica groups are apart from dp+cp under hybrid sharding alone. */
 static Comms comms_of(const Trainer *t)
 {
-    return (Comms){ { t->tp, t->cp, t->data_comm, t->pp, t->tied, t->world } };
+    const DataComms *data = &t->data[PARAMS_DENSE];
+    bool hybrid = data->shard != t->data_comm && data->replica != t->data_comm;
+    return (Comms){ { t->tp, t->cp, t->data_comm, hybrid ? data->shard : NULL, hybrid ? data->replica : NULL, t->kv,
+                      t->pp, t->tied, t->world } };
 }
 
 static void step_counted(Trainer *t, Counted *counted)
@@ -39,7 +45,7 @@ static void step_counted(Trainer *t, Counted *counted)
     Comms comms = comms_of(t);
     words->used = 0;
     words->text[0] = 0;
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < COMMS; i++) {
         if (!comms.of[i]) continue;
         comm_sent_reset(comms.of[i]);
         if (counted->trace) comm_trace(comms.of[i], on_line, words);
@@ -47,7 +53,7 @@ static void step_counted(Trainer *t, Counted *counted)
     ArenaSizes sizes;
     if (comm_dry(t->world)) trainer_count(t, &sizes);         /* a dry trainer runs a part and extrapolates */
     else trainer_step(t);
-    for (int i = 0; i < 6 && !counted->trace; i++)
+    for (int i = 0; i < COMMS && !counted->trace; i++)
         for (SentVerb verb = 0; comms.of[i] && verb < SENT_VERBS; verb++) {
             Sent sent = comm_sent(comms.of[i], verb);
             char line[160];

@@ -44,14 +44,16 @@ static inline void real_set(Tensor x, int64_t i, double value)
 static inline Gradients *gradients_new(const ModelConfig *shape)
 {
     Gradients *g = calloc(1, sizeof *g);
-    for (int64_t b = 0; b < params_blocks(shape); b++) {
+    for (int64_t n = 0; n < PARAM_FAMILIES * params_blocks(shape); n++) {
+        ParamFamily family = (ParamFamily)(n % PARAM_FAMILIES);
+        int64_t b = n / PARAM_FAMILIES;
         ParamBlock block;
-        params_block(&block, shape, b, 1, 0);
+        params_block(&block, shape, family, b, NULL);
         for (int p = 0; p < block.params; p++) {
             assert_true(g->count < WHOLE_MAX);
             Whole *w = &g->of[g->count++];
             snprintf(w->name, sizeof w->name, "%s", block.param[p].name);
-            w->count = block.param[p].global[0] * block.param[p].global[1];
+            w->count = param_logical_elements(&block.param[p]);
             w->value = malloc((size_t)w->count * sizeof *w->value);
             for (int64_t i = 0; i < w->count; i++) w->value[i] = NAN;   /* if no rank gives it, tests fail */
         }
@@ -77,13 +79,14 @@ static inline Whole *whole_find(Gradients *g, const char *name)
 static inline void whole_add(Gradients *g, const Bucket *k, int p, double tokens)
 {
     Tensor own = bucket_own(k, k->grads);
-    TensorShard piece = params_tensor_shard(&k->block, p, k->shard_first, k->shard);
+    TensorShard piece = params_tensor_shard(&k->block, p, k->counted_first, k->counted_count);
     Whole *w = piece.count > 0 ? whole_find(g, piece.name) : NULL;
-    for (int64_t i = piece.first; i < piece.first + piece.count; i++) {
-        int64_t row = piece.offset[0] + i / piece.box[1], column = piece.offset[1] + i % piece.box[1];
-        double sum = real_get(own, k->block.param[p].at + i - k->own_first);
-        w->value[row * piece.global[1] + column] = sum / tokens;
-    }
+    TensorShardRun run;
+    for (int64_t cursor = 0; piece.count > 0 && tensor_shard_next_run(&piece, &cursor, &run);)
+        for (int64_t i = 0; i < run.count; i++) {
+            double sum = real_get(own, k->block.param[p].at + piece.first + run.local + i - k->own_first);
+            w->value[run.global + i] = sum / tokens;
+        }
 }
 
 /* A Session's body: runs a step without its end. Each element is written by one rank. */
@@ -96,8 +99,8 @@ static inline void gradients_take(Trainer *t, void *context)
     if (t->mesh.rank == 0) { g->loss = sums[0] / sums[1]; g->norm = sqrt(sums[2]) / sums[1]; }
     for (int i = 0; i < t->buckets.count; i++) {
         const Bucket *k = &t->buckets.bucket[i];
-        for (int p = 0; k->counted && p < k->block.params; p++)
-            if (k->block.param[p].sharding != TP_REPLICATED || t->mesh.at.tp == 0) whole_add(g, k, p, sums[1]);
+        for (int p = 0; p < k->block.params; p++)
+            if (k->block.param[p].saves) whole_add(g, k, p, sums[1]);
     }
 }
 

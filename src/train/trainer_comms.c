@@ -1,0 +1,112 @@
+/* The communicators of a rank: the axes of the mesh, and the groups that share parameters. All ranks open
+ * them in the same order. */
+#include <stdlib.h>
+#include "train/trainer.h"
+
+/* Adds it to the list of those that trainer_comms_close closes. */
+static Status listed(Trainer *t, Comm *comm, Status status)
+{
+    CHECK(t->comms < TRAINER_COMMS, "a rank has more than %d communicators", TRAINER_COMMS);
+    if (comm) t->comm[t->comms++] = comm;
+    return status;
+}
+
+static Status open_axes(Trainer *t, Comm **comm, int axes)
+{
+    Status status = comm_open_axes(comm, t->world, &t->mesh, axes);
+    return listed(t, *comm, status);
+}
+
+static Status open_ranks(Trainer *t, Comm **comm, const char *name, const int *ranks, int count)
+{
+    Status status = comm_open(comm, t->world, name, ranks, count);
+    return listed(t, *comm, status);
+}
+
+/* A shard group of the group of `axes`, or a replica group. */
+typedef int Members(const Mesh *mesh, int axes, int shard, int *ranks);
+
+static Status open_part(Trainer *t, Comm **comm, const char *name, int axes, int shard, Members *members)
+{
+    int *ranks = malloc((size_t)mesh_group(&t->mesh, axes, NULL) * sizeof *ranks);
+    if (!ranks) return fail(NO_MEMORY, "no memory for the ranks of %s", name);
+    Status status = open_ranks(t, comm, name, ranks, members(&t->mesh, axes, shard, ranks));
+    free(ranks);
+    return status;
+}
+
+/* Ranks of a shard group of experts: those of the dense shard group's tp x shard ranks that hold the same
+ * experts, so that both kinds of shards lie on the same ranks. */
+static Status expert_shard(int *shard, const Trainer *t)
+{
+    const MeshSize *n = &t->mesh.size;
+    int together = t->config->hybrid_shard * n->tp, split = n->etp * n->ep;
+    *shard = together / split;
+    if (together % split == 0 && n->edp % *shard == 0) return OK;
+    return fail(BAD_OPTION, "--hybrid-shard-size %d with tp %d is %d ranks, not a multiple of the %d that "
+                "hold all experts of a layer; give a size whose product with tp is one",
+                t->config->hybrid_shard, n->tp, together, split);
+}
+
+/* The communicators over which a family of parameters is sharded and replicated; `axes` are its data ranks.
+ * */
+static Status open_data_comms(Trainer *t, DataComms *data, Comm *all, int axes, int shard)
+{
+    bool experts = axes & AXIS_EXPERTS;
+    bool replicated = t->config->zero == 0;
+    *data = replicated ? (DataComms){ t->alone, all } : (DataComms){ all, t->alone };
+    if (replicated || t->config->hybrid_shard == 0 || shard == comm_size(all)) return OK;
+    if (comm_size(all) % shard != 0)
+        return fail(BAD_OPTION, "--hybrid-shard-size %d does not divide the %d ranks of %s; give a size that "
+                    "divides them", shard, comm_size(all), comm_name(all));
+    TRY(open_part(t, &data->shard, experts ? "expert-shard" : "shard", axes, shard, mesh_shard_group));
+    return open_part(t, &data->replica, experts ? "expert-replica" : "replica", axes, shard,
+                     mesh_replica_group);
+}
+
+static Status open_experts(Trainer *t)
+{
+    int shard = 1;
+    TRY(open_axes(t, &t->etp, AXIS_ETP));
+    TRY(open_axes(t, &t->ep,  AXIS_EP));
+    TRY(open_axes(t, &t->edp, AXIS_EDP));
+    if (t->config->hybrid_shard > 0) TRY(expert_shard(&shard, t));
+    return open_data_comms(t, &t->data[PARAMS_EXPERTS], t->edp, AXIS_EDP, shard);
+}
+
+/* The tied communicator joins the first and the last stage, which both hold the tied token embedding. */
+static Status open_tied(Trainer *t)
+{
+    const Mesh *mesh = &t->mesh;
+    int last = mesh->size.pp - 1, pair[2];
+    if (!t->config->model.tied || last == 0 || (mesh->at.pp != 0 && mesh->at.pp != last)) return OK;
+    MeshSize at = mesh->at;
+    for (int i = 0; i < 2; i++) { at.pp = i * last; pair[i] = mesh_rank(mesh, at); }
+    return open_ranks(t, &t->tied, "tied", pair, 2);
+}
+
+Status trainer_comms_open(Trainer *t)
+{
+    int copies = t->mesh.size.tp / (int)t->config->model.groups;   /* of a key-value head, 0: less than one */
+    TRY(open_axes(t, &t->tp, AXIS_TP));
+    TRY(open_axes(t, &t->cp, AXIS_CP));
+    TRY(open_axes(t, &t->data_comm, AXIS_DP | AXIS_CP));
+    TRY(open_axes(t, &t->pp, AXIS_PP));
+    TRY(open_ranks(t, &t->alone, "alone", &t->mesh.rank, 1));
+    if (copies > 1) TRY(open_part(t, &t->kv, "kv", AXIS_TP, copies, mesh_shard_group));
+    TRY(open_data_comms(t, &t->data[PARAMS_DENSE], t->data_comm, AXIS_DP | AXIS_CP, t->config->hybrid_shard));
+    t->data[PARAMS_EXPERTS] = t->data[PARAMS_DENSE];
+    if (t->config->model.experts > 0) TRY(open_experts(t));
+    Status context = trainer_context_open(t);
+    listed(t, t->ulysses, OK);
+    TRY(listed(t, t->ring, context));
+    Status fp8 = trainer_fp8_comm(t);
+    TRY(listed(t, t->fp8_comm, fp8));
+    return open_tied(t);
+}
+
+void trainer_comms_close(Trainer *t)
+{
+    while (t->comms > 0) comm_close(t->comm[--t->comms]);
+    if (t->world) comm_close(t->world);
+}
