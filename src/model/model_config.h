@@ -40,8 +40,7 @@ UnitKind model_unit (const ModelConfig *config, int64_t unit);
 int64_t  model_window(const ModelConfig *config, int64_t layer);
 /* Whether a layer's MLP is experts; layers are counted from 0. */
 bool     model_layer_is_moe(const ModelConfig *config, int64_t layer);
-/* Key-value heads of one of tp ranks: with more ranks than heads each has one, of which others have copies.
- * */
+/* Key-value heads of one of tp ranks: with more ranks than heads each has one, as others do. */
 int64_t  model_groups_held(const ModelConfig *config, int tp);
 /* matrices of width ffn in `up`: 2 for SwiGLU, else 1 */
 int64_t  model_mlp_gates(const ModelConfig *config);
