@@ -1,127 +1,110 @@
-/* jotun generate: continues --prompt with the model of a checkpoint and prints each token as soon as it is
- * sampled. One rank of this process does it; the length of the key-value cache is that of the prompt and the
- * new tokens. */
+/* jotun generate: continues --prompt, or each line of --prompt-file, with the model of a checkpoint, on one
+ * rank or many. Data-parallel ranks share the prompts; rank 0 prints. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
+#include "base/random.h"
 #include "cli/command.h"
+#include "cli/generation/continuations.h"
 #include "cli/setup.h"
-#include "serve/generate.h"
-#include "text/decoder.h"
 
-/* prompt: [count] ids, owned by the task */
+/* rows, micros: of a data rank, as in Generation */
 typedef struct {
     const Options *o;
     TrainConfig    config;
     Tokenizer      tokenizer;
-    int32_t       *prompt;
-    int64_t        count;
+    Prompts        prompts;
+    int64_t        rows;
+    int            micros;
 } Task;
 
-static void write_id(void *decoder, int32_t id)
+/* Of one rank. out: on rank 0 alone */
+typedef struct { const Task *task; Arena session; Continuations *out; } Rank;
+
+static void emit(void *context, int64_t prompt, int32_t id)
 {
-    decoder_put(decoder, stdout, id);
-    fflush(stdout);
+    const Rank *rank = context;
+    if (rank->out) continuations_take(rank->out, prompt, id);
 }
 
-static Status generate_with(Trainer *t, const Task *task)
+/* Dry, for the size of the session's memory and of all arenas, and then real. */
+static void work(Trainer *t, void *context)
 {
-    const Options *o = task->o;
-    Arena session;
-    Decoder said = { .tokenizer = &task->tokenizer, .goes_on = true };
-    Generation g = { .capacity = t->config->model.sequence, .ids = task->tokenizer.vocabulary,
-                     .end = task->tokenizer.eod,
-                     .emit = write_id, .context = &said,
-                     .sampling = setup_sampling(o) };
-    TRY(arena_open(&session, "session", generate_bytes(&t->config->model, t->precision, g.capacity)));
-    printf("%s", o->prompt);
-    generate(&t->executor, &session, &g, task->prompt, task->count);
-    decoder_end(&said, stdout);
-    putchar('\n');
-    arena_close(&session);
-    return OK;
+    Rank *rank = context;
+    const Task *task = rank->task;
+    generate(&(Generation){ .executor = &t->executor, .pipeline = &t->pipeline,
+        .schedule = &t->valid_schedule, .tp = t->tp, .pp = t->pp, .data = t->data_comm,
+        .arena = &rank->session, .rows = task->rows,
+        .micros = task->micros, .capacity = task->prompts.capacity, .ids = task->tokenizer.vocabulary,
+        .end = task->tokenizer.eod, .sampling = setup_sampling(task->o), .emit = emit, .context = rank },
+        task->prompts.prompt, task->prompts.count);
+}
+
+static Status load(Trainer *t, const TrainConfig *config)
+{
+    char path[1024];
+    bool found;
+    CheckpointState state = { .step = -1 };
+    /* A checkpoint exists, because setup_options has read its options; `found` needs no look. */
+    TRY(agree(t->world, checkpoint_find(config->load, path, &found)));
+    TRY(agree(t->world, checkpoint_state(path, &state)));
+    TRY(agree_on(t->world, state.step, "the step found in --load"));
+    watchdog_work(t->world, "loading");
+    Status status = trainer_load(t, path);
+    watchdog_work(t->world, NULL);
+    return status;
+}
+
+/* Rank 0 prints. */
+static Status print(Trainer *t, Rank *rank)
+{
+    const Task *task = rank->task;
+    Continuations out = { 0 };
+    Status status = OK;
+    if (t->mesh.rank == 0)
+        status = continuations_open(&out, &task->tokenizer, &task->prompts, task->o->prompt_file, stdout);
+    status = agree(t->world, status);
+    rank->out = t->mesh.rank == 0 ? &out : NULL;
+    if (status == OK) {
+        work(t, rank);                                                        /* <-> tp, pp, dp */
+        status = agree(t->world, out.status);
+    }
+    continuations_close(&out);
+    return status;
 }
 
 static Status on_rank(Transport *transport, void *context)
 {
-    Task *task = context;
+    const Task *task = context;
+    Rank rank = { .task = task };
     Trainer t;
-    char path[1024];
-    bool found;
-    Status status = trainer_start(&t, &task->config, transport);
-    /* A checkpoint exists, because setup_options has read its options; `found` needs no look. */
-    if (status == OK) status = checkpoint_find(task->config.load, path, &found);
-    if (status == OK) status = trainer_load(&t, path);
-    if (status == OK) status = generate_with(&t, task);
+    arena_dry(&rank.session, "session");
+    Status status = trainer_start_work(&t, &task->config, transport, work, &rank);
+    size_t bytes = rank.session.peak;
+    arena_close(&rank.session);
+    if (status == OK) status = agree(t.world, arena_open(&rank.session, "session", bytes));
+    if (status == OK) status = load(&t, &task->config);
+    if (status == OK) status = print(&t, &rank);
+    arena_close(&rank.session);
     trainer_close(&t);
     return status;
 }
 
-static const char *tokens_text(char out[32], int64_t count)
+/* A data rank continues up to --micro-batch-size prompts in one forward, and has as many micro-batches as
+ * there are stages; where the prompts are fewer, first the stages get one each. A batch is as wide as the
+ * widest prompt, and under sequence parallelism as its ranks can share. */
+static void fit(Task *task)
 {
-    snprintf(out, 32, "%lld token%s", (long long)count, count == 1 ? "" : "s");
-    return out;
-}
-
-/* Reports why `made` tokens after this prompt exceed the learned positions, and which lengths are
- * possible. */
-static Status too_long(const Task *task, int64_t made)
-{
-    int64_t most = task->config.model.positions, left = most - task->count;
-    bool    keeps   = options_typed_by_person(task->o, OPTION_max_new_tokens) && made < most;
-    int64_t shorter = keeps ? most - made : most - 1;
-    char prompt[32], wanted[32];
-    tokens_text(prompt, task->count);
-    tokens_text(wanted, shorter);
-    if (left < 1)
-        return fail(BAD_OPTION, "--prompt of %s leaves nothing of the %lld positions the model has learned; "
-                    "shorten the prompt to %s or less", prompt, (long long)most, wanted);
-    if (made >= most)
-        return fail(BAD_OPTION, "--max-new-tokens %lld is more than the %lld positions the model has "
-                    "learned; beside this prompt %lld or less is possible", (long long)made, (long long)most,
-                    (long long)left);
-    return fail(BAD_OPTION, "--prompt of %s and --max-new-tokens %lld are more than the %lld positions the "
-                "model has learned; shorten the prompt to %s or give --max-new-tokens %lld", prompt,
-                (long long)made, (long long)most, wanted, (long long)left);
-}
-
-/* Learned position embeddings limit the length. The default of --max-new-tokens is reduced to the limit, with
- * a line in the log; a number that the user gave is an error instead. */
-static Status fit_learned(const Task *task, int64_t *made)
-{
-    int64_t left = task->config.model.positions - task->count;
-    if (*made <= left) return OK;
-    if (left < 1 || options_typed_by_person(task->o, OPTION_max_new_tokens)) return too_long(task, *made);
-    char fitting[32];
-    log_line("makes %s, not %lld (default): the model has learned no more than %lld positions",
-             tokens_text(fitting, left), (long long)*made, (long long)task->config.model.positions);
-    *made = left;
-    return OK;
-}
-
-/* Keeps the shape as trained, except that the sequence is as long as the prompt and the new tokens. */
-static Status fit(Task *task)
-{
-    ModelConfig *s = &task->config.model;
-    int64_t made = task->o->max_new_tokens;
-    if (s->position == POSITION_LEARNED) TRY(fit_learned(task, &made));
-    s->sequence = task->count + made;
-    return OK;
-}
-
-static Status prompt_encode(Task *task, const char *prompt)
-{
-    const Tokenizer *t = &task->tokenizer;
-    int64_t bytes = (int64_t)strlen(prompt);
-    task->prompt = malloc((size_t)(tokenizer_max_ids(t, prompt, bytes) + 1) * sizeof *task->prompt);
-    if (!task->prompt) return fail(NO_MEMORY, "no memory for a prompt of %lld bytes", (long long)bytes);
-    task->count = t->encode(t, task->prompt, prompt, bytes);
-    if (task->count < 0) return BAD_FILE;                        /* encode has written the message */
-    if (bytes == 0)
-        return fail(BAD_OPTION, "--prompt is empty; give the text to continue, of at least one character");
-    if (task->count) return OK;
-    return fail(BAD_OPTION, "--prompt \"%s\" has no ids in --tokenizer %s; give a text to continue", prompt,
-                t->name);
+    const Options *o = task->o;
+    TrainConfig *config = &task->config;
+    int64_t dp = options_data_parallel(o), each = (task->prompts.count + dp - 1) / dp;
+    int64_t shared = o->sequence_parallel ? o->tensor_parallel : 1;
+    task->micros = (int)(each < o->pipeline_parallel ? each : o->pipeline_parallel);
+    task->rows   = (each + task->micros - 1) / task->micros;
+    if (task->rows > o->prompts_at_once) task->rows = o->prompts_at_once;
+    config->micro  = task->rows;
+    config->global = task->rows * task->micros * dp;
+    config->model.sequence  = (task->prompts.widest + shared - 1) / shared * shared;
 }
 
 /* A temperature of 0 takes the most probable token, whatever limits the sampling. */
@@ -133,17 +116,42 @@ static void report_greedy(const Options *o)
             log_line("%s has no effect with --temperature 0", o->source[idle[i]].name);
 }
 
+/* What each rank reads by itself before the ranks start. */
+static Status prepare(Task *task, Options *o)
+{
+    TRY(setup_train_config(&task->config, o));
+    TRY(tokenizer_open(&task->tokenizer, o->tokenizer));
+    TRY(prompts_read(&task->prompts, o, &task->tokenizer, &task->config.model));
+    fit(task);
+    return OK;
+}
+
+/* "3 prompts of 120 tokens, hash 0123456789abcdef" */
+static void prompts_shown(char out[128], const Prompts *p)
+{
+    uint64_t hash = 0;
+    int64_t tokens = 0;
+    for (int64_t i = 0; i < p->count; i++) {
+        hash = random_mix(hash, (uint64_t)p->prompt[i].count);
+        for (int64_t n = 0; n < p->prompt[i].count; n++)
+            hash = random_mix(hash, (uint32_t)p->prompt[i].id[n]);
+        tokens += p->prompt[i].count;
+    }
+    snprintf(out, 128, "%lld prompts of %lld tokens, hash %016llx", (long long)p->count, (long long)tokens,
+             (unsigned long long)hash);
+}
+
 static Status run(Task *task, Options *o, int argc, char **argv)
 {
     Transport *mpi;
+    char prompts[128];
     task->o = o;
     TRY(setup_options(o, &mpi, FOR_GENERATE, argc, argv));
     report_greedy(o);
-    TRY(setup_train_config(&task->config, o));
-    TRY(tokenizer_open(&task->tokenizer, o->tokenizer));
-    TRY(prompt_encode(task, o->prompt));
-    TRY(fit(task));
-    return transport_threads_run(1, on_rank, task);
+    TRY(setup_agree(mpi, prepare(task, o)));
+    prompts_shown(prompts, &task->prompts);
+    TRY(setup_agree_on(mpi, prompts, "give all hosts the same prompts and --tokenizer"));
+    return setup_run(o, mpi, on_rank, task);
 }
 
 Status cmd_generate(int argc, char **argv)
@@ -151,7 +159,7 @@ Status cmd_generate(int argc, char **argv)
     Options o;
     Task task = { 0 };
     Status status = run(&task, &o, argc, argv);
-    free(task.prompt);
+    prompts_close(&task.prompts);
     tokenizer_close(&task.tokenizer);
     options_close(&o);
     return status;

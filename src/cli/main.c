@@ -87,7 +87,7 @@ static bool about_subcommands(int argc, char **argv)
  * and the ranks would write the same files. */
 static Status started_alone(const Command *command)
 {
-    bool many = command->takes == FOR_TRAIN || command->takes == FOR_EVAL;
+    bool many = command->takes == FOR_TRAIN || command->takes == FOR_EVAL || command->takes == FOR_GENERATE;
     if (many || !transport_launcher()) return OK;
     return fail(BAD_USAGE, "%s runs as one process; start it without mpirun", command->name);
 }

@@ -143,10 +143,11 @@ static Status rule_sequence(const Options *o)
     OptionIndex sharded = o->command == FOR_EVAL ? OPTION_context : OPTION_sequence;
     snprintf(why, sizeof why, "two parts for each rank of %s %" PRId64, NAMED(OPTION_context_parallel), cp);
     if (cp > 1) TRY(want_multiple(o, sharded, 2 * cp, why));
-    if (o->micro_batch * o->sequence / cp % tp == 0) return OK;
+    /* generate pads */
+    if (o->command == FOR_GENERATE || o->micro_batch * value_of(o, sharded) / cp % tp == 0) return OK;
     snprintf(why, sizeof why, "%s shares its tokens over %s %" PRId64, NAMED(OPTION_sequence_parallel),
              NAMED(OPTION_tensor_parallel), tp);
-    return want_multiple(o, OPTION_sequence, 2 * cp * tp, why);
+    return want_multiple(o, sharded, 2 * cp * tp, why);
 }
 
 /* --- the pipeline --------------------------------------------------------------------------------------- */
@@ -260,6 +261,9 @@ static Status rule_recompute(const Options *o)
 /* What ZeRO shards is shared by the ranks that hold the same weights. */
 static Status rule_zero(const Options *o)
 {
+    if ((o->command & (FOR_EVAL | FOR_GENERATE)) && (o->zero_stage == 1 || o->zero_stage == 2))
+        return fail(BAD_OPTION, "%s shards gradients and optimizer states, and only jotun train has them; "
+                    "give 3, which shards the weights, or leave it out", TYPED(OPTION_zero_stage));
     if (o->zero_stage == 0 || options_data_parallel(o) * o->context_parallel > 1) return OK;
     log_line("%s shards over one data-parallel rank and so saves no memory", TYPED(OPTION_zero_stage));
     return OK;
@@ -386,7 +390,7 @@ static const struct { CommandSet command; OptionIndex option; const char *says; 
     { FOR_TRAIN,    OPTION_train_iters,   "N (the steps of the whole run)" },
     { FOR_EVAL,     OPTION_load,          "DIR (the checkpoint to evaluate)" },
     { FOR_GENERATE, OPTION_load,          "DIR (the checkpoint to generate with)" },
-    { FOR_GENERATE, OPTION_prompt,        "S (the text to continue)" },
+    { FOR_GENERATE, OPTION_prompt,        "S (the text to continue) or --prompt-file FILE" },
     { FOR_PREPARE,  OPTION_input,         "FILE... (the documents to read)" },
     { FOR_PREPARE,  OPTION_output_prefix, "P (it writes P_text_document.bin and .idx)" },
     { FOR_CLEAN,    OPTION_clean_input,   "FILE... (the documents to read)" },
@@ -415,6 +419,7 @@ Status options_needed(const Options *o)
     for (int i = 0; i < NEEDED; i++) {
         if (o->command != needed[i].command || given(o, needed[i].option) || only_shows) continue;
         if (needed[i].option == OPTION_data_path && other_data) continue;
+        if (needed[i].option == OPTION_prompt && given(o, OPTION_prompt_file)) continue;
         used += (size_t)snprintf(missing + used, sizeof missing - used, "%s--%s %s", used ? " and " : "",
                                  option_rows[needed[i].option].name, needed[i].says);
     }
@@ -425,6 +430,8 @@ Status options_needed(const Options *o)
     if (o->command == FOR_EVAL && given(o, OPTION_text) && given(o, OPTION_data_path))
         return fail(BAD_USAGE, "jotun eval perplexity takes either --text FILE or --data-path PREFIX, not"
                     " both");
+    if (o->command == FOR_GENERATE && given(o, OPTION_prompt) && given(o, OPTION_prompt_file))
+        return fail(BAD_USAGE, "jotun generate takes either --prompt S or --prompt-file FILE, not both");
     return OK;
 }
 

@@ -37,12 +37,12 @@ int64_t core_part_start(CoreLayout at, int r, int which)
 
 /* ---- arguments of attention ---- */
 
-/* Heads and positions are global numbers, so that the dropout of a probability does not depend on the layout.
- * During generation the queries follow the cached positions. */
+/* Heads and positions are global numbers, so that the dropout of a probability does not depend on the
+ * layout. */
 static AttentionRule rule_of(const ExecContext *ctx, int64_t layer, CoreLayout at, int which, int64_t k0)
 {
     return (AttentionRule){
-        .q0 = ctx->cache ? ctx->cache[layer].used : core_part_start(at, at.r, which), .k0 = k0,
+        .q0 = core_part_start(at, at.r, which), .k0 = k0,
         .head0 = at.head0, .heads = ctx->config->heads, .span = ctx->config->sequence,
         .window = model_window(ctx->config, layer), .scale = 1 / sqrt((double)at.D),
         .p = exec_dropout(ctx, ctx->config->attention_dropout),
@@ -131,18 +131,26 @@ Tensor core_attention_enter(const ExecContext *ctx, Tensor qkv_TQ)
     return y;
 }
 
-/* Generation: appends the new keys and values to the layer's cache; the new queries see the keys of the
- * cache. */
+/* Generation: writes the new keys and values of each sequence after the cached ones, and computes attention
+ * over the cache. Sequences have different lengths, so that key ranges alone say what a query sees. A dry run
+ * counts the most keys. */
 static void forward_cached(const ExecContext *ctx, int64_t layer, CoreLayout at, CoreForward f)
 {
-    KvCache *cache = &ctx->cache[layer];
-    copy_strided(ctx->queue, (CopyStrided){ .y = tensor_slice(cache->k, 1, cache->used, at.s),
-        .x = keys_of(f.kv) });
-    copy_strided(ctx->queue, (CopyStrided){ .y = tensor_slice(cache->v, 1, cache->used, at.s),
-        .x = values_of(f.kv) });
+    const KvCache *cache = &ctx->cache[layer];
+    Tensor new[2] = { keys_of(f.kv), values_of(f.kv) }, kept[2] = { cache->k, cache->v };
+    int64_t end = at.s, capacity = cache->k.dim[1];
+    for (int64_t i = 0; i < at.b; i++) {
+        int64_t used = f.kv.data ? cache->used[i] : capacity - at.s;
+        if (used + at.s > end) end = used + at.s;
+        for (int kind = 0; kind < 2; kind++)
+            copy_strided(ctx->queue, (CopyStrided){ .x = tensor_slice(new[kind], 0, i, 1),
+                .y = tensor_slice(tensor_slice(kept[kind], 0, i, 1), 1, used, at.s) });
+    }
     AttentionForward a = core_forward_call(ctx, layer, at, f, 0, f.kv, 0);
-    a.k = tensor_slice(cache->k, 1, 0, cache->used + at.s);
-    a.v = tensor_slice(cache->v, 1, 0, cache->used + at.s);
+    a.k = tensor_slice(cache->k, 1, 0, end);
+    a.v = tensor_slice(cache->v, 1, 0, end);
+    a.key_range_i = cache->key_range_i;
+    a.rule.window = 0;
     attention_forward(ctx->queue, a);
 }
 

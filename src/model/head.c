@@ -129,19 +129,26 @@ static FinalNorm final_norm(const ExecContext *ctx, const UnitParam *w, Tensor x
     return norm;
 }
 
-/* Computes the loss only where no backward will do it. Generation wants the logits after the last token
- * instead. */
+/* Generation: the logits of one row of each sequence. */
+static void chosen_logits(const ExecContext *ctx, Tensor n_TC, Tensor w_VC)
+{
+    int64_t b = ctx->logits_bV.dim[0], C = n_TC.dim[1];
+    Tensor n_bC = scratch_new(ctx, "head input", b, C);
+    for (int64_t i = 0; i < b; i++)
+        copy_strided(ctx->queue, (CopyStrided){ .y = tensor_slice(n_bC, 0, i, 1),
+            .x = tensor_slice(n_TC, 0, n_TC.data ? ctx->logits_row[i] : 0, 1) });
+    matmul_forward(ctx->queue, (MatmulForward){ .y_TK = ctx->logits_bV, .x_TC = n_bC, .w_KC = w_VC,
+        .bias_K = tensor_none() });
+}
+
+/* Computes the loss only where no backward will do it. Generation wants logits instead. */
 void head_forward(const ExecContext *ctx, const UnitParam *w, HeadSave *save, Tensor x_tC)
 {
     save->x_tC = x_tC;
     if (ctx->backward_follows) return;
     Tensor n_TC = final_norm(ctx, w, x_tC).n_TC, w_VC = head_weight(ctx, w);            /* <-> tp */
     int64_t T = n_TC.dim[0];
-    if (tensor_present(ctx->last_logits_1V)) {
-        matmul_forward(ctx->queue, (MatmulForward){ .y_TK = ctx->last_logits_1V,
-            .x_TC = tensor_slice(n_TC, 0, T - 1, 1), .w_KC = w_VC, .bias_K = tensor_none() });
-        return;
-    }
+    if (tensor_present(ctx->logits_bV)) { chosen_logits(ctx, n_TC, w_VC); return; }
     HeadChunk c = chunk_new(ctx, T, w_VC.dim[0], false);
     while (chunk_next(&c, T)) chunk_loss(ctx, &c, w_VC, n_TC);                          /* <-> tp */
     add_loss(ctx, &c);

@@ -19,8 +19,11 @@
 #include "tensor/precision.h"
 
 /* The KV cache of one layer, for generation: keys and values of earlier positions. k, v [b, capacity, G, D]
- * with G key-value heads of D channels; `used` positions are filled. model/core_attention.c appends to it. */
-typedef struct { Tensor k, v; int64_t used; } KvCache;
+ * with G key-value heads of D channels that this rank holds. Of sequence i the first used[i] positions are
+ * filled, and model/core_attention.c writes those of the batch after them. key_range_i [b, s, 2]: the keys
+ * [first, end) that each query of the batch sees, sliding windows included. used [b] is in host memory. All
+ * are the caller's. */
+typedef struct { Tensor k, v, key_range_i; const int64_t *used; } KvCache;
 
 /* The linear maps of a block, and what each of them rounds to 8 bits: its input, weights and the gradient of
  * its output. */
@@ -67,13 +70,15 @@ typedef struct {
     Arena  *scratch;               /* reset after the unit */
     unsigned recompute;            /* RecomputeModules whose saves are computed again in backward */
     const Batch *batch;            /* the micro-batch; in host memory */
-    KvCache *cache;                /* one per layer; NULL in training */
+    KvCache *cache;                /* [layers]; NULL in training */
     bool    drop;                  /* dropout is on: training */
     bool    backward_follows;      /* training: the head leaves its loss to backward */
     /* F64: the head adds { loss sum, tokens } of the micro-batch, once */
     Tensor  sums_2;
-    /* generation: the head writes the logits after the last token here, and no loss; absent elsewhere */
-    Tensor  last_logits_1V;
+    /* generation: the head writes the logits after row logits_row[i] of sequence i here, [b, V] of the V
+     * vocabulary rows that this rank holds, and no loss; absent elsewhere */
+    Tensor  logits_bV;
+    const int64_t *logits_row;     /* [b], in host memory; not read in a dry run */
     int64_t head_chunk;            /* tokens whose logits exist at once; 0: as many as head.c chooses */
 } ExecContext;
 

@@ -1,88 +1,320 @@
-/* Generation with a key-value cache. The prompt is one forward of all its positions; each later token is a
- * forward of one row. */
+/* Generation with a key-value cache, in rounds of prompts. Every rank knows the rows of all data ranks and
+ * takes the same decisions about them, so that the only messages are those of a forward, the logits over tp,
+ * and the drawn ids over pp and the data ranks.
+ *
+ *  b rows of a micro-batch   M micro-batches of a data rank   n = M b   D data ranks   N = D n rows
+ *  L layers   V vocabulary columns held by a tp rank   s positions of a forward   P pipeline stages */
 #include "serve/generate.h"
 #include <math.h>
 #include <stdlib.h>
 
-static size_t aligned(size_t bytes) { return (bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN; }
+/* One of the N rows. prompt: -1 if it has none. Its cache holds `count` + `made` - 1 positions before a
+ * forward of one position, which is that of the last id. */
+typedef struct { int64_t prompt, count, made; int32_t last; bool done; } Row;
 
-size_t generate_bytes(const ModelConfig *s, Precision precision, int64_t capacity)
+enum { KEY_RANGES = 2 };
+
+typedef struct {
+    const Generation *g;
+    const Prompt     *prompt;
+    int64_t  n, N, s;
+    bool     first;                        /* the forward of the prompts */
+    Row     *row;                          /* [N], in the order of data rank, micro-batch, row */
+    KvCache *cache;                        /* [M, L]; of layers that the stage does not hold: absent */
+    /* [slots]: batches of whole sequences, of which a forward has views */
+    Batch   *whole;
+    /* [M, KEY_RANGES]: I32, of layers without and with a sliding window */
+    Tensor  *key_range_i, range_i[KEY_RANGES];                 /* and [b, s, 2] of the one that runs */
+    int64_t *used, *logits_row;            /* [b], of the micro-batch that runs */
+    double  *logits;                       /* [vocabulary], of a row */
+    /* last stage alone: [n, V] of this rank; [tp, n, V] */
+    Tensor   logits_nV, logits_RnV;
+    Tensor   id_n, id_Pn, id_Dn;           /* I32: drawn here; on each stage; on each data rank */
+} Session;
+
+static bool holds_unit(const Session *x, int64_t unit) { return stage_holds(x->g->executor->stage, unit); }
+
+static bool holds_head(const Session *x)
 {
-    /* keys, or values, of one layer; the arena aligns each of them */
-    size_t one = (size_t)(capacity * s->groups * s->head_dim) * dtype_width(precision.activation);
-    size_t logits = (size_t)model_vocabulary_held(s, 1) * dtype_width(precision.statistic);
-    return 2 * (size_t)s->layers * aligned(one) + aligned(logits);
+    return holds_unit(x, model_units(x->g->executor->ctx.config) - 1);
 }
 
-static KvCache *caches_new(StageExecutor *executor, Arena *session, int64_t capacity)
+/* ---- memory ---- */
+
+static void *host_new(int64_t count, size_t bytes)
 {
-    const ModelConfig *s = executor->ctx.config;
-    KvCache *cache = calloc((size_t)s->layers, sizeof *cache);
-    CHECK(cache, "no memory for the key-value caches of %lld layers", (long long)s->layers);
-    for (int64_t l = 0; l < s->layers; l++) {
-        cache[l].k = tensor_new(session, "keys",   executor->ctx.precision.activation, 1, capacity, s->groups,
-            s->head_dim);
-        cache[l].v = tensor_new(session, "values", executor->ctx.precision.activation, 1, capacity, s->groups,
-            s->head_dim);
+    void *p = calloc((size_t)count, bytes);
+    CHECK(p, "no memory for %lld rows of generation", (long long)count);
+    return p;
+}
+
+/* Zeros, since attention multiplies masked keys and values by zero. */
+static Tensor cache_new(const Session *x, const char *what, int64_t positions)
+{
+    const ExecContext *ctx = &x->g->executor->ctx;
+    Tensor t = tensor_new(x->g->arena, what, ctx->precision.activation, x->g->rows, positions,
+        ctx->config->groups / comm_size(x->g->tp), ctx->config->head_dim);
+    fill_zero(ctx->queue, (FillZero){ .y = t });
+    return t;
+}
+
+static Tensor logits_new(const Session *x, int64_t shards)
+{
+    const ExecContext *ctx = &x->g->executor->ctx;
+    return tensor_new(x->g->arena, "logits", ctx->precision.statistic, shards, x->n,
+        model_vocabulary_held(ctx->config, comm_size(x->g->tp)));
+}
+
+/* What is gathered over one rank is the rank's own tensor. */
+static Tensor ids_new(const Session *x, Tensor from, int64_t ranks)
+{
+    return ranks == 1 ? from : tensor_new(x->g->arena, "drawn ids", I32, ranks, tensor_count(from));
+}
+
+static Session session_open(const Generation *g, const Prompt *prompt)
+{
+    StageExecutor *executor = g->executor;
+    const ModelConfig *config = executor->ctx.config;
+    Session x = { .g = g, .prompt = prompt, .n = g->rows * g->micros };
+    /* padding of the first forward may be beyond the last position of a text */
+    int64_t whole = config->sequence, positions = g->capacity > whole ? g->capacity : whole;
+    x.N     = x.n * comm_size(g->data);
+    x.row   = host_new(x.N, sizeof *x.row);
+    x.cache = host_new(g->micros * config->layers, sizeof *x.cache);
+    x.whole = host_new(executor->slots, sizeof *x.whole);
+    x.key_range_i = host_new(g->micros * KEY_RANGES, sizeof *x.key_range_i);
+    x.used       = host_new(g->rows, sizeof *x.used);
+    x.logits_row = host_new(g->rows, sizeof *x.logits_row);
+    x.logits     = host_new(config->vocabulary, sizeof *x.logits);
+    for (int i = 0; i < executor->slots; i++) x.whole[i] = stage_executor_slot(executor, i)->batch;
+    for (int64_t i = 0; i < g->micros * config->layers; i++) {
+        if (!holds_unit(&x, i % config->layers + 1)) continue;
+        x.cache[i] = (KvCache){ .k = cache_new(&x, "keys", positions),
+                                .v = cache_new(&x, "values", positions), .used = x.used };
     }
-    return cache;
+    for (int i = 0; i < g->micros * KEY_RANGES; i++)
+        x.key_range_i[i] = tensor_new(g->arena, "key ranges", I32, g->rows, whole, 2);
+    x.id_n  = tensor_new(g->arena, "drawn ids", I32, x.n);
+    x.id_Pn = ids_new(&x, x.id_n, comm_size(g->pp));
+    x.id_Dn = ids_new(&x, x.id_n, comm_size(g->data));
+    if (!holds_head(&x)) return x;
+    x.logits_nV  = logits_new(&x, 1);
+    x.logits_RnV = comm_size(g->tp) > 1 ? logits_new(&x, comm_size(g->tp)) : x.logits_nV;
+    return x;
 }
 
-/* A view of the first `count` rows of a batch, filled with ids whose positions are first, first + 1, ...
- * Without targets and loss weights: no loss is computed. */
-static Batch rows_of(const Batch *whole, const int32_t *ids, int64_t first, int64_t count)
+/* The trainer's evaluations and steps find the executor as they left it. */
+static void session_close(Session *x)
 {
-    Batch b = { .token_i = tensor_flat(whole->token_i, 0, count),
-        .position_i = tensor_flat(whole->position_i, 0, count),
-                .dropout_index_i = tensor_flat(whole->dropout_index_i, 0, count),
-                .sample_i = whole->sample_i };
-    for (int64_t i = 0; i < count; i++) {
-        ((int32_t *)b.token_i.data)[i] = ids[i];
-        ((int32_t *)b.position_i.data)[i] = ((int32_t *)b.dropout_index_i.data)[i] = (int32_t)(first + i);
+    StageExecutor *executor = x->g->executor;
+    for (int i = 0; i < executor->slots; i++) stage_executor_slot(executor, i)->batch = x->whole[i];
+    executor->ctx.cache      = NULL;
+    executor->ctx.logits_bV  = tensor_none();
+    executor->ctx.logits_row = NULL;
+    free(x->row);
+    free(x->cache);
+    free(x->whole);
+    free(x->key_range_i);
+    free(x->used);
+    free(x->logits_row);
+    free(x->logits);
+}
+
+/* ---- the batch of a forward ---- */
+
+static Tensor flat_part(Tensor whole, int64_t count) { return tensor_flat(whole, 0, count); }
+
+/* A view of the first b s rows of a batch. Without targets and loss weights: no loss is computed. */
+static Batch batch_view(const Batch *whole, int64_t b, int64_t s)
+{
+    return (Batch){ .token_i = flat_part(whole->token_i, b * s),
+        .position_i = flat_part(whole->position_i, b * s),
+        .dropout_index_i = flat_part(whole->dropout_index_i, b * s), .sample_i = whole->sample_i };
+}
+
+static int32_t *at(Tensor x_i, int64_t i) { return (int32_t *)x_i.data + i; }
+
+/* Token i of the batch: a query that sees the keys up to its own position. */
+static void token_set(const Session *x, const Batch *batch, int64_t i, int32_t id, int64_t position)
+{
+    int64_t window = x->g->executor->ctx.config->window, back = position + 1 - window;
+    *at(batch->token_i, i)         = id;
+    *at(batch->position_i, i)      = (int32_t)position;
+    *at(batch->dropout_index_i, i) = 0;
+    for (int k = 0; k < KEY_RANGES; k++) {
+        int32_t *range = at(x->range_i[k], 2 * i);
+        range[0] = k > 0 && window > 0 && back > 0 ? (int32_t)back : 0;
+        range[1] = (int32_t)position + 1;
     }
-    ((int32_t *)b.sample_i.data)[0] = 0;
-    return b;
 }
 
-/* The logits [vocabulary] after the last of `count` new ids, which are appended to the caches. The slot's
- * batch is replaced for the forward only, since the next call needs its full capacity again. */
-static void next_logits(StageExecutor *executor, Batch whole, const int32_t *ids, int64_t count,
-                        double *logits)
+/* The first forward of a row: its prompt, then padding, which repeats position 0 and is overwritten in the
+ * cache by later tokens. */
+static void fill_prompt(const Session *x, Batch *batch, int64_t i, const Row *row)
 {
-    ActivationSlot *slot = stage_executor_slot(executor, 0);
-    int64_t layers = executor->ctx.config->layers, used = executor->ctx.cache[0].used;
-    Tensor last = executor->ctx.last_logits_1V;
-    slot->batch = rows_of(&whole, ids, used, count);
-    stage_executor_begin(executor, 0, 0);
-    stage_executor_forward(executor, 0, 0);
-    queue_wait(executor->ctx.queue);
-    slot->batch = whole;
-    for (int64_t v = 0; v < executor->ctx.config->vocabulary; v++)
-        logits[v] = last.dtype == F64 ? ((const double *)last.data)[v]
-                : (double)((const float *)last.data)[v];
-    CHECK(isfinite(logits[0]), "the logits are not finite: the weights of the checkpoint are broken");
-    for (int64_t l = 0; l < layers; l++) executor->ctx.cache[l].used += count;
-}
-
-void generate(StageExecutor *executor, Arena *session, const Generation *g, const int32_t *prompt,
-              int64_t count)
-{
-    const Batch whole = stage_executor_slot(executor, 0)->batch;
-    double *logits = malloc((size_t)executor->ctx.config->vocabulary * sizeof *logits);
-    CHECK(logits, "no memory for %lld logits", (long long)executor->ctx.config->vocabulary);
-    int64_t ids = g->ids ? g->ids : executor->ctx.config->vocabulary;
-    executor->ctx.cache = caches_new(executor, session, g->capacity);
-    executor->ctx.last_logits_1V = tensor_new(session, "logits", executor->ctx.precision.statistic, 1,
-        model_vocabulary_held(executor->ctx.config, 1));
-    executor->ctx.drop = executor->ctx.backward_follows = false;
-    next_logits(executor, whole, prompt, count, logits);
-    for (int64_t n = 0; count + n < g->capacity; n++) {
-        int32_t id = sample_id(logits, ids, &g->sampling, n);
-        if (id == g->end) break;
-        g->emit(g->context, id);
-        if (count + n + 1 < g->capacity) next_logits(executor, whole, &id, 1, logits);
+    for (int64_t p = 0; p < x->s; p++) {
+        bool inside = row->prompt >= 0 && p < row->count;
+        token_set(x, batch, i * x->s + p, inside ? x->prompt[row->prompt].id[p] : 0, inside ? p : 0);
     }
-    free(executor->ctx.cache);
-    free(logits);
-    executor->ctx.cache = NULL;
+    x->used[i]       = 0;
+    x->logits_row[i] = i * x->s + row->count - 1;
+}
+
+/* A later forward: the id drawn last. A row that is done repeats its last position. */
+static void fill_token(const Session *x, Batch *batch, int64_t i, const Row *row)
+{
+    x->used[i]       = row->count + row->made - 1;
+    x->logits_row[i] = i;
+    token_set(x, batch, i, row->last, x->used[i]);
+}
+
+static const Row *own_rows(const Session *x) { return x->row + comm_rank(x->g->data) * x->n; }
+
+/* The micro-batch's part of what the layers read besides the batch. */
+static void context_set(Session *x, int micro)
+{
+    int64_t b = x->g->rows;
+    ExecContext *ctx = &x->g->executor->ctx;
+    ctx->cache = x->cache + micro * ctx->config->layers;
+    for (int k = 0; k < KEY_RANGES; k++)
+        x->range_i[k] = tensor_view(flat_part(x->key_range_i[micro * KEY_RANGES + k], b * x->s * 2), b, x->s, 2);
+    for (int64_t l = 0; l < ctx->config->layers; l++)
+        ctx->cache[l].key_range_i = x->range_i[model_window(ctx->config, l) > 0];
+    ctx->logits_row = x->logits_row;
+    if (holds_head(x))
+        ctx->logits_bV = tensor_slice(tensor_view(x->logits_nV, x->n, x->logits_nV.dim[2]), 0, micro * b, b);
+}
+
+static void fill(void *context, Batch *batch, int micro)
+{
+    Session *x = context;
+    int64_t b = x->g->rows, first = micro * b;
+    context_set(x, micro);
+    if (comm_dry(x->g->tp)) return;
+    for (int64_t i = 0; i < b; i++) {
+        if (x->first) fill_prompt(x, batch, i, own_rows(x) + first + i);
+        else          fill_token (x, batch, i, own_rows(x) + first + i);
+        *at(batch->sample_i, i) = 0;
+    }
+}
+
+/* ---- a forward, and the ids drawn after it ---- */
+
+/* s positions of every row of this data rank, in all micro-batches */
+static void forward(Session *x, int64_t s, bool first)                         /* <-> tp, pp, data */
+{
+    const Generation *g = x->g;
+    Region *tp = &g->executor->ctx.tp;
+    bool sharded = tp->sequence_parallel;
+    x->s = s;
+    x->first = first;
+    for (int i = 0; i < g->executor->slots; i++)
+        stage_executor_slot(g->executor, i)->batch = batch_view(&x->whole[i], g->rows, s);
+    tp->sequence_parallel = sharded && g->rows * s % comm_size(g->tp) == 0;
+    pipeline_run(g->pipeline, g->schedule, (PipelineCalls){ .context = x, .fill = fill });
+    tp->sequence_parallel = sharded;
+}
+
+/* The logits of row i of this rank, from the shards of all tp ranks. */
+static void logits_of(const Session *x, int64_t i)
+{
+    Tensor all = x->logits_RnV;
+    int64_t vocabulary = x->g->executor->ctx.config->vocabulary, V = all.dim[2];
+    for (int64_t v = 0; v < vocabulary; v++) {
+        int64_t at = v / V * all.stride[0] + i * all.stride[1] + v % V;
+        x->logits[v] = all.dtype == F64 ? ((const double *)all.data)[at]
+                                        : (double)((const float *)all.data)[at];
+    }
+    CHECK(isfinite(x->logits[0]), "the logits are not finite: the weights of the checkpoint are broken");
+}
+
+/* The host reads logits here and nowhere else. All tp ranks draw the same ids from the same numbers. */
+static void draw_own(Session *x)
+{
+    const Generation *g = x->g;
+    int32_t *id = x->id_n.data;
+    int64_t ids = g->ids ? g->ids : g->executor->ctx.config->vocabulary;
+    for (int64_t i = 0; id && i < x->n; i++) {
+        const Row *row = own_rows(x) + i;
+        id[i] = 0;
+        if (row->done) continue;
+        logits_of(x, i);
+        if (g->look) g->look(g->context, row->prompt, x->logits);
+        id[i] = sample_id(x->logits, ids, &g->sampling, row->prompt, row->made);
+    }
+}
+
+/* The ids [N] of all rows, the same on all ranks; NULL in a dry run. */
+static const int32_t *draw(Session *x)
+{
+    const Generation *g = x->g;
+    Queue *q = g->executor->ctx.queue;
+    int P = comm_size(g->pp);
+    if (holds_head(x) && comm_size(g->tp) > 1)
+        comm_all_gather(g->tp, q, x->logits_RnV, x->logits_nV);                   /* <-> tp: all-gather */
+    queue_wait(q);
+    if (holds_head(x)) draw_own(x);
+    if (P > 1) comm_all_gather(g->pp, q, x->id_Pn, x->id_n);                      /* <-> pp: all-gather */
+    Tensor ids = tensor_flat(x->id_Pn, (P - 1) * x->n, x->n);
+    if (comm_size(g->data) > 1) comm_all_gather(g->data, q, x->id_Dn, ids);       /* <-> dp: all-gather */
+    queue_wait(q);
+    return comm_size(g->data) > 1 ? x->id_Dn.data : ids.data;
+}
+
+/* ---- rounds ---- */
+
+/* Prompts `from` and on: each data rank, then each micro-batch gets one before any gets a second. Returns the
+ * positions of the forward that begins the round. */
+static int64_t round_begin(Session *x, int64_t from, int64_t prompts)
+{
+    const Generation *g = x->g;
+    const Region *tp = &g->executor->ctx.tp;
+    int64_t D = comm_size(g->data), widest = 1, unit = tp->sequence_parallel ? comm_size(g->tp) : 1;
+    for (int64_t j = 0; j < x->N; j++) {
+        int64_t each = j / D, r = j % D * x->n + each % g->micros * g->rows + each / g->micros;
+        const Prompt *p = from + j < prompts ? &x->prompt[from + j] : NULL;
+        x->row[r] = (Row){ .prompt = -1, .count = 1, .done = true };
+        if (p) x->row[r] = (Row){ .prompt = from + j, .count = p->count, .last = p->id[p->count - 1] };
+    }
+    for (int64_t i = 0; i < x->n; i++)
+        if (own_rows(x)[i].count > widest) widest = own_rows(x)[i].count;
+    return (widest + unit - 1) / unit * unit;
+}
+
+/* Gives out the ids of all rows. Returns whether any row has more to come. */
+static bool take(Session *x, const int32_t *id)
+{
+    const Generation *g = x->g;
+    bool more = false;
+    for (int64_t r = 0; r < x->N; r++) {
+        Row *row = &x->row[r];
+        if (row->done) continue;
+        bool ended = id[r] == g->end;
+        if (!ended) {
+            g->emit(g->context, row->prompt, id[r]);
+            row->last = id[r];
+            row->made++;
+        }
+        row->done = ended || row->made >= x->prompt[row->prompt].most;
+        if (row->done) g->emit(g->context, row->prompt, GENERATED_END);
+        more |= !row->done;
+    }
+    return more;
+}
+
+void generate(const Generation *g, const Prompt *prompt, int64_t prompts)
+{
+    Session x = session_open(g, prompt);
+    g->executor->ctx.drop = false;
+    if (comm_dry(g->tp)) {
+        forward(&x, g->executor->ctx.config->sequence, true);
+        draw(&x);
+        forward(&x, 1, false);
+        draw(&x);
+    }
+    for (int64_t from = 0; !comm_dry(g->tp) && from < prompts; from += x.N) {
+        forward(&x, round_begin(&x, from, prompts), true);                        /* <-> tp, pp, data */
+        while (take(&x, draw(&x))) forward(&x, 1, false);                         /* <-> tp, pp, data */
+    }
+    session_close(&x);
 }

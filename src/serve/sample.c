@@ -27,24 +27,39 @@ static int64_t count_allowed(const TokenCandidate *c, int64_t V, double total, c
     return n;
 }
 
-int32_t sample_id(const double *logits, int64_t V, const Sampling *s, int64_t number)
+/* Of equal ones the first. */
+static int32_t likeliest(const double *logits, int64_t V)
 {
+    int64_t best = 0;
+    for (int64_t i = 1; i < V; i++)
+        if (logits[i] > logits[best]) best = i;
+    return (int32_t)best;
+}
+
+/* Prompts take the numbers of 2^32 tokens each. */
+static double uniform_number(const Sampling *s, int64_t prompt, int64_t number)
+{
+    return random_uniform(random_key(s->seed, "sample"), ((uint64_t)prompt << 32) + (uint64_t)number);
+}
+
+int32_t sample_id(const double *logits, int64_t V, const Sampling *s, int64_t prompt, int64_t number)
+{
+    if (s->temperature <= 0) return likeliest(logits, V);
     TokenCandidate *c = malloc((size_t)V * sizeof *c);
     CHECK(c, "no memory for %lld candidates", (long long)V);
     /* the maximum is subtracted, so that exp cannot overflow */
     double top = logits[0], total = 0, sum = 0;
     for (int64_t i = 1; i < V; i++) top = fmax(top, logits[i]);
     for (int64_t i = 0; i < V; i++) {
-        c[i] = (TokenCandidate){ s->temperature > 0 ? exp((logits[i] - top) / s->temperature)
-                : logits[i] == top, (int32_t)i };
+        c[i] = (TokenCandidate){ exp((logits[i] - top) / s->temperature), (int32_t)i };
         total += c[i].weight;
     }
     qsort(c, (size_t)V, sizeof *c, compare_weights);
-    int64_t n = s->temperature > 0 ? count_allowed(c, V, total, s) : 1, pick = 0;
+    int64_t n = count_allowed(c, V, total, s), pick = 0;
     for (int64_t i = 0; i < n; i++) sum += c[i].weight;
     /* The candidate in whose interval a uniform number of [0, sum) is; rounding may leave it at the last
      * one. */
-    double left = random_uniform(random_key(s->seed, "sample"), (uint64_t)number) * sum;
+    double left = uniform_number(s, prompt, number) * sum;
     while (pick + 1 < n && (left -= c[pick].weight) >= 0) pick++;
     int32_t id = c[pick].id;
     free(c);

@@ -80,25 +80,37 @@ static void count_schedule(Trainer *t, Schedule *schedule, void (*run)(Trainer *
 
 /* The arena of activations has, besides what is pushed on it directly, all slots at the size of the fullest
  * one. */
-void trainer_count(Trainer *t, ArenaSizes *sizes)
+static void sizes_read(Trainer *t, ArenaSizes *sizes)
 {
-    const TrainConfig *config = t->config;
     *sizes = (ArenaSizes){ .bytes = { 0 } };
-    if (config->training) count_schedule(t, &t->train_schedule, step_run);
-    if (config->eval_iters > 0 || !config->training) count_schedule(t, &t->valid_schedule, evaluate_run);
     sizes->slot = stage_executor_slot_bytes(&t->executor);
     for (int i = 0; i < t->executor.slots; i++)
         arena_push(&t->arena[ARENA_ACTIVATIONS], "slots", sizes->slot);
     for (int i = 0; i < ARENAS; i++) sizes->bytes[i] = t->arena[i].peak;
 }
 
-Status trainer_measure(ArenaSizes *sizes, const TrainConfig *config, int rank, int world)
+void trainer_count(Trainer *t, ArenaSizes *sizes)
+{
+    const TrainConfig *config = t->config;
+    if (config->training) count_schedule(t, &t->train_schedule, step_run);
+    if (config->eval_iters > 0 || !config->training) count_schedule(t, &t->valid_schedule, evaluate_run);
+    sizes_read(t, sizes);
+}
+
+Status trainer_measure_work(ArenaSizes *sizes, const TrainConfig *config, int rank, int world,
+                            TrainerWork *work, void *context)
 {
     Trainer t;
     Transport *transport = transport_dry_open(rank, world);
     Status status = trainer_open(&t, config, transport, NULL);
-    if (status == OK) trainer_count(&t, sizes);
+    if (status == OK && work) { work(&t, context); sizes_read(&t, sizes); }
+    else if (status == OK) trainer_count(&t, sizes);
     trainer_close(&t);
     transport->close(transport);
     return status;
+}
+
+Status trainer_measure(ArenaSizes *sizes, const TrainConfig *config, int rank, int world)
+{
+    return trainer_measure_work(sizes, config, rank, world, NULL, NULL);
 }

@@ -266,11 +266,18 @@ void trainer_init(Trainer *t)
     queue_wait(&t->queue);
 }
 
-Status trainer_start(Trainer *t, const TrainConfig *config, Transport *transport)
+Status trainer_start_work(Trainer *t, const TrainConfig *config, Transport *transport, TrainerWork *work,
+                          void *context)
 {
     ArenaSizes sizes;
+    int rank = transport->rank, ranks = transport->size;
     *t = (Trainer){ 0 };
-    thread_context()->rank = transport->rank;
-    TRY(agree_at_start(transport, trainer_measure(&sizes, config, transport->rank, transport->size)));
+    thread_context()->rank = rank;
+    TRY(agree_at_start(transport, trainer_measure_work(&sizes, config, rank, ranks, work, context)));
     return trainer_open(t, config, transport, &sizes);
+}
+
+Status trainer_start(Trainer *t, const TrainConfig *config, Transport *transport)
+{
+    return trainer_start_work(t, config, transport, NULL, NULL);
 }

@@ -85,6 +85,13 @@ void   trainer_close(Trainer *trainer);
 /* train/measure.c: the arena sizes of a rank, from a dry trainer that runs one step and one evaluation. Not
  * collective. Fails as trainer_open does where the transport is dry: BAD_OPTION, NO_MEMORY. */
 Status trainer_measure(ArenaSizes *sizes, const TrainConfig *config, int rank, int world);
+/* The same for a trainer that is opened for other work than steps and evaluations, which work(trainer,
+ * context) does; NULL: as trainer_measure. trainer_start_work begins such a run. */
+typedef void TrainerWork(Trainer *trainer, void *context);
+Status trainer_measure_work(ArenaSizes *sizes, const TrainConfig *config, int rank, int world,
+                            TrainerWork *work, void *context);
+Status trainer_start_work  (Trainer *trainer, const TrainConfig *config, Transport *transport,
+                            TrainerWork *work, void *context);
 /* The same for a dry trainer that is open; its arenas, queue and communicators keep the details. Of a step
  * with many micro-batches only few are run, and the rest is extrapolated. */
 void   trainer_count(Trainer *dry, ArenaSizes *sizes);

@@ -1,80 +1,307 @@
-/* Generation with a cache against the whole text at once, in double; drawing by hand. */
+/* Generation with a cache against the whole text at once, and under every layout against one rank, in double;
+ * drawing by hand. */
 #include "serve/generate.h"
 #include "train/harness.h"
 
-enum { CAPACITY = 14, WORDS = 61 };
-typedef struct { int32_t id[CAPACITY]; int64_t count; double logits[WORDS]; } Text;
+enum { CAPACITY = 14, WORDS = 61, PROMPTS = 7, WIDEST = 9 };
 
-static void keep(void *context, int32_t id)
+/* ---- a run of a layout ---- */
+
+/* What prompt p is continued by, and the logits that its ids were drawn from. */
+typedef struct { int32_t id[CAPACITY]; int64_t made, ends; double logits[CAPACITY][WORDS]; } Text;
+
+typedef struct {
+    ModelName model;
+    const char *device;
+    Layout   layout;
+    int64_t  rows;
+    int      micros;
+    int32_t  end;
+    int64_t  window;
+    MixedPrecision mixed;
+    Sampling sampling;
+    Prompt   prompt[PROMPTS];
+    int64_t  prompts;
+    /* of world rank 0, which has all ids, and of rank 0 of the last stage of each data rank */
+    Text     text[PROMPTS];
+    bool     failed;
+} Task;
+
+/* Of one rank; texts are written by the ranks that `writes` says. */
+typedef struct { Task *task; Text mine[PROMPTS]; bool emits, looks; Arena session; } Rank;
+
+static void keep(void *context, int64_t prompt, int32_t id)
 {
-    Text *text = context;
-    text->id[text->count++] = id;
+    Rank *rank = context;
+    Text *text = &rank->mine[prompt];
+    if (id == GENERATED_END) text->ends++;
+    else                     text->id[text->made++] = id;
 }
 
-typedef struct { ModelName model; int64_t prompt; Text text; } Task;
+static void look(void *context, int64_t prompt, const double *logits)
+{
+    Rank *rank = context;
+    Text *text = &rank->mine[prompt];
+    if (rank->looks) memcpy(rank->task->text[prompt].logits[text->made], logits, sizeof text->logits[0]);
+}
 
-/* Goes on from the first `prompt` ids to CAPACITY - 1 of them, and keeps the logits after the last that was
- * read. */
-static Status go_on(Transport *transport, void *context)
+static void work(Trainer *t, void *context)
+{
+    Rank *rank = context;
+    Task *task = rank->task;
+    generate(&(Generation){ .executor = &t->executor, .pipeline = &t->pipeline, .schedule = &t->valid_schedule,
+        .tp = t->tp, .pp = t->pp, .data = t->data_comm, .arena = &rank->session, .rows = task->rows,
+        .micros = task->micros, .capacity = CAPACITY, .end = task->end, .sampling = task->sampling,
+        .emit = keep, .look = look, .context = rank }, task->prompt, task->prompts);
+}
+
+static Status run_rank(Transport *transport, void *context)
 {
     Task *task = context;
+    Rank rank = { .task = task };
     Trainer t;
-    Arena session;
-    TrainConfig config = tiny_config(task->model, "ref", NULL);
+    const Layout *l = &task->layout;
+    TrainConfig config = tiny_config(task->model, task->device, NULL);
+    config_set_layout(&config, l);
+    int64_t unit = l->sequence ? l->tp : 1;
     config.training = false;
-    config.micro = config.global = 1;
-    config.model.sequence = CAPACITY;
-    TRY(trainer_start(&t, &config, transport));
+    config.model.window = task->window;
+    config.model.window_skip = task->window ? 2 : 0;
+    config.precision.mixed = task->mixed;
+    config.model.sequence = (WIDEST + unit - 1) / unit * unit;
+    config.micro  = task->rows;
+    config.global = task->rows * task->micros * (l->ranks / (l->tp * l->pp));
+    arena_dry(&rank.session, "session");
+    TRY(trainer_start_work(&t, &config, transport, work, &rank));
+    size_t bytes = rank.session.peak;
+    arena_close(&rank.session);
+    TRY(arena_open(&rank.session, "session", bytes));
     trainer_init(&t);
-    TRY(arena_open(&session, "session", generate_bytes(&config.model, t.precision, CAPACITY)));
-    Generation g = { .capacity = CAPACITY, .end = -1, .emit = keep, .context = &task->text };
-    task->text.count = task->prompt;
-    generate(&t.executor, &session, &g, task->text.id, task->prompt);
-    assert_int_equal(session.used, session.size);
-    memcpy(task->text.logits, t.executor.ctx.last_logits_1V.data, sizeof task->text.logits);
-    arena_close(&session);
+    rank.looks = t.mesh.at.pp == l->pp - 1 && t.mesh.at.tp == l->tp - 1;
+    work(&t, &rank);
+    bool more = rank.session.used != bytes;
+    for (int i = 0; i < ARENAS; i++) more |= t.arena[i].peak > t.arena[i].size;
+    if (more) __atomic_store_n(&task->failed, true, __ATOMIC_RELAXED);
+    if (transport->rank == transport->size - 1)
+        for (int p = 0; p < PROMPTS; p++) {
+            memcpy(task->text[p].id, rank.mine[p].id, sizeof rank.mine[p].id);
+            task->text[p].made = rank.mine[p].made;
+            task->text[p].ends = rank.mine[p].ends;
+        }
+    arena_close(&rank.session);
     trainer_close(&t);
     return OK;
+}
+
+static void run(Task *task)
+{
+    memset(task->text, 0, sizeof task->text);
+    if (transport_threads_run(task->layout.ranks, run_rank, task) != OK) fail_msg("%s", fail_text());
+    if (task->failed) fail_msg("%s: memory is not that of the dry run", task->layout.name);
+    for (int64_t p = 0; p < task->prompts; p++) assert_int_equal(task->text[p].ends, 1);
+}
+
+/* ---- one rank ---- */
+
+static const Layout one = { "one rank", 1, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B };
+
+static double logits_differ(const double *a, const double *b)
+{
+    double most = 0;
+    for (int v = 0; v < WORDS; v++)
+        if (!(fabs(a[v] - b[v]) <= most)) most = fabs(a[v] - b[v]);
+    return most;
 }
 
 static void test_cache(void **state)
 {
     (void)state;
+    static const int32_t ids[] = { 5, 40, 17 };
     for (int model = MODEL_GPT; model <= MODEL_LLAMA; model++) {
-        Task first = { .model = model, .prompt = 3, .text = { .id = { 5, 40, 17 } } };
-        if (transport_threads_run(1, go_on, &first) != OK) fail_msg("%s", fail_text());
-        assert_int_equal(first.text.count, CAPACITY);
-        /* all but the last id at once: nothing comes from a cache of one row */
-        Task again = first;
-        again.prompt = CAPACITY - 1;
-        if (transport_threads_run(1, go_on, &again) != OK) fail_msg("%s", fail_text());
-        assert_int_equal(again.text.id[CAPACITY - 1], first.text.id[CAPACITY - 1]);
-        for (int v = 0; v < WORDS; v++)
-            if (!(fabs(first.text.logits[v] - again.text.logits[v]) <= 1e-12))
-                fail_msg("model %d: logit %d is %.17g with the cache, %.17g without", model, v, first.text.logits[v], again.text.logits[v]);
+        Task first = { .model = model, .device = "ref", .layout = one, .rows = 1, .micros = 1, .end = -1, .window = model == MODEL_LLAMA ? 4 : 0,
+                       .prompt = { { ids, 3, CAPACITY - 3 } }, .prompts = 1 };
+        run(&first);
+        const Text *text = &first.text[0];
+        assert_int_equal(text->made, CAPACITY - 3);
+        /* prompts with more of the same text: fewer ids come from a cache */
+        for (int64_t more = 1; more <= WIDEST - 3; more++) {
+            int32_t longer[CAPACITY];
+            Task again = first;
+            memcpy(longer, ids, sizeof ids);
+            memcpy(longer + 3, text->id, (size_t)more * sizeof *longer);
+            again.prompt[0] = (Prompt){ longer, 3 + more, 1 };
+            run(&again);
+            assert_int_equal(again.text[0].id[0], text->id[more]);
+            double off = logits_differ(again.text[0].logits[0], text->logits[more]);
+            if (!(off <= 1e-12)) fail_msg("model %d: logits after %lld ids differ by %g with the cache", model, (long long)(3 + more), off);
+        }
     }
 }
+
+/* ---- layouts ---- */
+
+static const Layout many[] = {
+    /* name                       ranks tp cp pp chunks zero sequence schedule */
+    { "one rank",                     1, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B },
+    { "two chunks",                   1, 1, 1, 1, 2, 0, false, SCHEDULE_INTERLEAVED },
+    { "tp2",                          2, 2, 1, 1, 1, 0, false, SCHEDULE_1F1B },
+    { "tp2 sequence",                 2, 2, 1, 1, 1, 0, true,  SCHEDULE_1F1B },
+    { "pp2",                          2, 1, 1, 2, 1, 0, false, SCHEDULE_1F1B },
+    { "pp4",                          4, 1, 1, 4, 1, 0, false, SCHEDULE_1F1B },
+    { "pp2 interleaved",              2, 1, 1, 2, 2, 0, false, SCHEDULE_INTERLEAVED },
+    { "dp2",                          2, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B },
+    { "dp3",                          3, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B },
+    { "dp4 zero3",                    4, 1, 1, 1, 1, 3, false, SCHEDULE_1F1B },
+    { "tp2 pp2",                      4, 2, 1, 2, 1, 0, false, SCHEDULE_1F1B },
+    { "tp2 pp2 interleaved",          4, 2, 1, 2, 2, 0, true,  SCHEDULE_INTERLEAVED },
+    { "tp2 sequence dp2 zero3",       4, 2, 1, 1, 1, 3, true,  SCHEDULE_1F1B },
+    { "pp2 dp2 zero3",                4, 1, 1, 2, 1, 3, false, SCHEDULE_1F1B },
+    { "tp2 sequence pp2 dp2",         8, 2, 1, 2, 1, 0, true,  SCHEDULE_1F1B },
+};
+enum { MANY = sizeof many / sizeof *many };
+
+static int32_t words[PROMPTS][WIDEST];
+
+/* Lengths 4, 9, 1, ...: the widest is not first, and fewer new tokens end a row before the others. */
+static void prompts_make(Task *task)
+{
+    static const int64_t count[PROMPTS] = { 4, 9, 1, 6, 2, 3, 7 }, most[PROMPTS] = { 5, 5, 5, 1, 5, 3, 5 };
+    task->prompts = PROMPTS;
+    for (int p = 0; p < PROMPTS; p++) {
+        for (int64_t i = 0; i < count[p]; i++) words[p][i] = (int32_t)(random_bits(random_key(4, "words"), (uint64_t)(p * WIDEST + i)) % WORDS);
+        task->prompt[p] = (Prompt){ words[p], count[p], most[p] };
+    }
+}
+
+/* The largest distance of logits; the ids are the same, or a test fails. */
+static double texts_compare(const Task *task, const Task *truth)
+{
+    double most = 0;
+    for (int64_t p = 0; p < truth->prompts; p++) {
+        const Text *a = &task->text[p], *b = &truth->text[p];
+        if (a->made != b->made || memcmp(a->id, b->id, sizeof a->id) != 0)
+            fail_msg("%s, rows %lld x %d: prompt %lld is continued by other ids", task->layout.name, (long long)task->rows, task->micros, (long long)p);
+        for (int64_t i = 0; i < b->made; i++) most = fmax(most, logits_differ(a->logits[i], b->logits[i]));
+    }
+    return most;
+}
+
+static void layouts_compare(ModelName model, Sampling sampling)
+{
+    static const struct { int64_t rows; int micros; } batch[] = { { 1, 1 }, { 3, 1 }, { 2, 2 }, { 1, 4 } };
+    Task truth = { .model = model, .device = "ref", .layout = one, .rows = 1, .micros = 1, .end = -1, .sampling = sampling };
+    prompts_make(&truth);
+    run(&truth);
+    for (int l = 0; l < MANY; l++)
+        for (int b = 0; b < turns(4, 2); b++) {
+            Task task = truth;
+            task.layout = many[l];
+            task.rows   = batch[b].rows;
+            task.micros = batch[b].micros;
+            run(&task);
+            double off = texts_compare(&task, &truth);
+            if (!(off <= 1e-12)) fail_msg("%s: logits differ by %g", many[l].name, off);
+            /* a sequence alone and among others: the same bits */
+            if (l == 0 && off != 0) fail_msg("rows %lld: logits differ by %g", (long long)task.rows, off);
+        }
+}
+
+static void test_greedy_gpt  (void **state) { (void)state; layouts_compare(MODEL_GPT,   (Sampling){ .temperature = 0 }); }
+static void test_greedy_llama(void **state) { (void)state; layouts_compare(MODEL_LLAMA, (Sampling){ .temperature = 0 }); }
+static void test_top_p_gpt   (void **state) { (void)state; layouts_compare(MODEL_GPT,   (Sampling){ .temperature = 1, .top_p = 0.8, .seed = 5 }); }
+static void test_top_p_llama (void **state) { (void)state; layouts_compare(MODEL_LLAMA, (Sampling){ .temperature = 0.7, .top_p = 0.9, .top_k = 20, .seed = 6 }); }
+
+/* The id that ends a text is not emitted, and ends its row alone. */
+static void test_end(void **state)
+{
+    (void)state;
+    Task free_run = { .model = MODEL_LLAMA, .device = "ref", .layout = one, .rows = 2, .micros = 1, .end = -1, .sampling = { .temperature = 1, .seed = 9 } };
+    prompts_make(&free_run);
+    run(&free_run);
+    for (int l = 0; l < MANY; l += 5) {
+        Task task = free_run;
+        task.layout = many[l];
+        task.end = free_run.text[0].id[2];
+        run(&task);
+        assert_int_equal(task.text[0].made, 2);
+        for (int p = 0; p < PROMPTS; p++) {
+            int64_t n = 0;
+            while (n < free_run.text[p].made && free_run.text[p].id[n] != task.end) n++;
+            assert_int_equal(task.text[p].made, n);
+            assert_memory_equal(task.text[p].id, free_run.text[p].id, (size_t)n * sizeof(int32_t));
+        }
+    }
+}
+
+/* A prompt alone and among others, on one rank: the same bits in every type. */
+static void test_rows(void **state)
+{
+    (void)state;
+    static const MixedPrecision type[] = { MIXED_NONE, MIXED_BF16, MIXED_F16 };
+    for (int i = 0; i < 3; i++) {
+        Task alone = { .model = MODEL_GPT, .device = "cpu", .mixed = type[i], .layout = one, .rows = 1, .micros = 1, .end = -1 };
+        prompts_make(&alone);
+        Task among = alone;
+        among.rows = 4;
+        run(&alone);
+        run(&among);
+        double off = texts_compare(&among, &alone);
+        if (off != 0) fail_msg("type %d: logits differ by %g", i, off);
+    }
+}
+
+/* fp32 and bf16: as near to double as these types are, while the ids are the same. */
+static void test_types(void **state)
+{
+    (void)state;
+    static const struct { MixedPrecision mixed; double bound; } type[] = { { MIXED_NONE, 1e-5 }, { MIXED_BF16, 0.1 } };
+    for (int i = 0; i < 2; i++)
+        for (int l = 0; l < MANY; l += 4) {
+            Task truth = { .model = MODEL_LLAMA, .device = "ref", .layout = one, .rows = 1, .micros = 1, .end = -1 };
+            prompts_make(&truth);
+            for (int p = 0; p < PROMPTS; p++) truth.prompt[p].most = 1;
+            Task task = truth;
+            run(&truth);
+            task.device = "cpu";
+            task.mixed  = type[i].mixed;
+            task.layout = many[l];
+            task.rows   = 2;
+            run(&task);
+            for (int p = 0; p < PROMPTS; p++) {
+                double off = logits_differ(task.text[p].logits[0], truth.text[p].logits[0]);
+                if (!(off <= type[i].bound)) fail_msg("%s, type %d, prompt %d: logits differ by %g", many[l].name, i, p, off);
+            }
+        }
+}
+
+/* ---- drawing ---- */
 
 static void test_sampling(void **state)
 {
     (void)state;
     const double logits[4] = { log(0.1), log(0.4), log(0.3), log(0.2) };
-    int64_t drawn[4] = { 0 };
+    int64_t drawn[4] = { 0 }, other = 0;
     Sampling all = { .temperature = 1, .seed = 3 }, two = { .temperature = 1, .top_k = 2, .seed = 3 }, part = { .temperature = 1, .top_p = 0.65, .seed = 3 };
-    assert_int_equal(sample_id(logits, 4, &(Sampling){ .temperature = 0 }, 9), 1);
+    assert_int_equal(sample_id(logits, 4, &(Sampling){ .temperature = 0 }, 0, 9), 1);
+    assert_int_equal(sample_id((double[]){ 2, 3, 3, 1 }, 4, &(Sampling){ .temperature = 0 }, 0, 9), 1);
     for (int n = 0; n < 20000; n++) {
-        drawn[sample_id(logits, 4, &all, n)]++;
-        int32_t of_two = sample_id(logits, 4, &two, n), of_part = sample_id(logits, 4, &part, n);
+        drawn[sample_id(logits, 4, &all, 0, n)]++;
+        int32_t of_two = sample_id(logits, 4, &two, 0, n), of_part = sample_id(logits, 4, &part, 0, n);
         assert_true(of_two == 1 || of_two == 2);
         assert_true(of_part == 1 || of_part == 2);                 /* 0.4 + 0.3 reach 0.65 */
-        assert_int_equal(sample_id(logits, 4, &all, n), sample_id(logits, 4, &all, n));
+        assert_int_equal(sample_id(logits, 4, &all, 0, n), sample_id(logits, 4, &all, 0, n));
+        other += sample_id(logits, 4, &all, 0, n) != sample_id(logits, 4, &all, 1, n);
     }
     const double share[4] = { 0.1, 0.4, 0.3, 0.2 };
     for (int i = 0; i < 4; i++) assert_true(fabs((double)drawn[i] / 20000 - share[i]) < 0.02);
+    assert_true(fabs((double)other / 20000 - 0.7) < 0.02);         /* 1 - 0.01 - 0.16 - 0.09 - 0.04 */
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_cache), cmocka_unit_test(test_sampling) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_cache), cmocka_unit_test(test_sampling),
+        cmocka_unit_test(test_greedy_gpt), cmocka_unit_test(test_greedy_llama), cmocka_unit_test(test_top_p_gpt),
+        cmocka_unit_test(test_top_p_llama), cmocka_unit_test(test_end), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_types) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* Each evaluation continues after the samples of the one before: which samples it takes follows from the step
  * alone, under every layout and after a resume. And what is evaluated on may come from paths of its own. */
-#include "train/harness.h"
+#include "eval/windows.h"
+#include "train/layouts.h"
 
 enum { TURNS = 3, EVERY = 2, BATCHES = 2 };
 typedef struct { double valid[TURNS], test; int64_t from; } EvaluationLosses;
@@ -51,17 +52,17 @@ static const Layout one = { "one rank", 1, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B }
 static void evaluations_go_on(void **state)
 {
     (void)state;
-    static const Layout layouts[] = { { "dp2", 2, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B }, { "tp2 pp2", 4, 2, 1, 2, 1, 0, false, SCHEDULE_1F1B },
+    static const Layout few[] = { { "dp2", 2, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B }, { "tp2 pp2", 4, 2, 1, 2, 1, 0, false, SCHEDULE_1F1B },
                                       { "cp2 dp2 zero 3", 4, 1, 2, 1, 1, 3, false, SCHEDULE_1F1B } };
     static const OrderKind orders[] = { ORDER_JOTUN, ORDER_MEGATRON };
     for (int o = 0; o < 2; o++) {
         EvaluationLosses straight = losses_of(&one, orders[o], false, 0), resumed = losses_of(&one, orders[o], false, 1);
         assert_true(straight.valid[0] != straight.valid[1] && straight.valid[1] != straight.valid[2]);
         for (int turn = 1; turn < TURNS; turn++) assert_true(straight.valid[turn] == resumed.valid[turn]);
-        for (size_t l = 0; l < sizeof layouts / sizeof *layouts; l++) {
-            EvaluationLosses other = losses_of(&layouts[l], orders[o], false, 0);
+        for (size_t l = 0; l < sizeof few / sizeof *few; l++) {
+            EvaluationLosses other = losses_of(&few[l], orders[o], false, 0);
             for (int turn = 0; turn < TURNS; turn++)
-                if (fabs(other.valid[turn] - straight.valid[turn]) > 1e-12) fail_msg("%s, evaluation %d: %.17g, not %.17g", layouts[l].name, turn, other.valid[turn], straight.valid[turn]);
+                if (fabs(other.valid[turn] - straight.valid[turn]) > 1e-12) fail_msg("%s, evaluation %d: %.17g, not %.17g", few[l].name, turn, other.valid[turn], straight.valid[turn]);
         }
     }
 }
@@ -76,6 +77,54 @@ static void paths_of_their_own(void **state)
     assert_true(own.test == losses_of(&one, ORDER_MEGATRON, true, 0).test);
     assert_true(own.valid[0] != cut.valid[0]);
     assert_true(fabs(own.test - own.valid[0]) < 0.2);
+}
+
+/* ---- a text in windows ---- */
+
+/* Windows of 16: a whole number of batches; a part of a window and of a batch; fewer windows than data ranks. */
+enum { TEXTS = 3, TEXT_MOST = 8 * 16 + 1 };
+static const int64_t text_count[TEXTS] = { TEXT_MOST, 5 * 16 + 4, 12 };
+typedef struct { double loss[TEXTS]; } WindowLosses;
+
+static void fill_windows(void *context, Batch *batch, int64_t step, int micro) { windows_fill(context, batch, step, micro); }
+
+static void evaluate_windows(Trainer *t, void *context)
+{
+    WindowLosses *losses = context;
+    int32_t ids[TEXT_MOST];
+    for (int64_t i = 0; i < TEXT_MOST; i++) ids[i] = (int32_t)(random_bits(random_key(3, "text"), (uint64_t)i) % 61);
+    for (int n = 0; n < TEXTS; n++) {
+        Windows w = { .ids = ids, .count = text_count[n], .config = trainer_loader_config(t) };
+        double loss = trainer_evaluate(t, windows_steps(&w), fill_windows, &w);
+        if (t->mesh.rank == t->mesh.world - 1) losses->loss[n] = loss;
+    }
+}
+
+static WindowLosses windows_of(ModelName model, const Layout *layout)
+{
+    WindowLosses losses = { { 0 } };
+    Job job = { .config = tiny_config(model, "ref", NULL), .ranks = layout->ranks, .look = evaluate_windows, .context = &losses };
+    config_set_layout(&job.config, layout);
+    job.config.training = job.config.reset_attention = false;
+    int dp = layout->ranks / (layout->tp * layout->cp * layout->pp);
+    job.config.micro  = layout->sequence ? 2 : 1;
+    job.config.global = job.config.micro * dp * (layout->pp > 1 ? layout->pp : 1);
+    job_run(&job);
+    return losses;
+}
+
+static void windows_under_layouts(void **state)
+{
+    (void)state;
+    for (int model = MODEL_GPT; model <= MODEL_LLAMA; model++) {
+        WindowLosses straight = windows_of(model, &one);
+        for (int l = 0; l < LAYOUTS; l++) {
+            WindowLosses other = windows_of(model, &layouts[l]);
+            for (int n = 0; n < TEXTS; n++)
+                if (!(fabs(other.loss[n] - straight.loss[n]) <= 1e-12))
+                    fail_msg("%s, text of %lld: %.17g, not %.17g", layouts[l].name, (long long)text_count[n], other.loss[n], straight.loss[n]);
+        }
+    }
 }
 
 /* What is evaluated is no amax of training: the losses of steps are the same with evaluations before them. */
@@ -105,7 +154,7 @@ int main(void)
         paths[kind] = strdup(scratch_path(name));
         corpus_make(paths[kind], 61);
     }
-    const struct CMUnitTest tests[] = { cmocka_unit_test(evaluations_go_on), cmocka_unit_test(paths_of_their_own),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(evaluations_go_on), cmocka_unit_test(paths_of_their_own), cmocka_unit_test(windows_under_layouts),
                                         cmocka_unit_test(evaluations_leave_scales) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

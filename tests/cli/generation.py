@@ -1,0 +1,115 @@
+"""jotun generate and jotun eval perplexity under every layout, in double: the tokens and the loss of one rank, as threads and
+under both MPIs; what they refuse."""
+import json
+import os
+import sys
+
+import run
+
+LAYOUTS = ["--ranks 2 --tp 2", "--ranks 2 --tp 2 --sp", "--ranks 4 --tp 4", "--ranks 2 --pp 2", "--ranks 4 --pp 4", "--ranks 2", "--ranks 3",
+           "--ranks 4 --zero-stage 3", "--ranks 4 --tp 2 --pp 2", "--ranks 4 --tp 2 --sp --zero-stage 3", "--ranks 4 --pp 2 --zero-stage 3",
+           "--ranks 8 --tp 2 --sp --pp 2 --zero-stage 3"]
+CONTEXT = ["--ranks 2 --cp 2", "--ranks 4 --cp 2 --tp 2 --sp --zero-stage 3"]             # perplexity alone
+SAMPLINGS = ["--temperature 0", "--top-p 0.9 --seed 7"]
+PROMPTS = ["the ra", "t", "jo tun sees the in of", "of jotun", "sees\r", "in in"]
+
+
+def refused(says, *words):
+    done = run.jotun(*words, check=False)
+    if done.returncode == 0 or says not in done.stderr:
+        sys.exit(f"{' '.join(str(w) for w in words)}: wanted \"{says}\" in:\n{done.stderr}")
+
+
+def train(folder, name, data, model):
+    out = os.path.join(folder, name)
+    run.jotun("train", "--data-path", data, *model, "--lr", 1e-2, "--train-iters", 120, "--device", "ref", "--split", "100,0,0", "--save", out)
+    return out
+
+
+def generate(load, prompts, words, launcher=None):
+    done = run.jotun("generate", "--load", load, "--prompt-file", prompts, "--max-new-tokens", 8, "--device", "ref", "--threads", 1,
+                     *words.split(), launcher=launcher)
+    texts = [json.loads(line) for line in done.stdout.splitlines()]
+    if [t["line"] for t in texts] != list(range(1, len(PROMPTS) + 1)) or [t["prompt"] for t in texts] != [p.rstrip("\r") for p in PROMPTS]:
+        sys.exit(f"{words}: not the prompts in their order: {done.stdout}")
+    return [t["ids"] for t in texts]
+
+
+def loss(load, text, words, launcher=None):
+    done = run.jotun("eval", "perplexity", "--load", load, "--text", text, "--device", "ref", "--threads", 1, "--micro-batch-size", 2,
+                     *words.split(), launcher=launcher)
+    told = json.loads(done.stdout)
+    return told["tokens"], told["loss"]
+
+
+def same_loss(one, other, words):
+    if one[0] != other[0] or not abs(one[1] - other[1]) <= 1e-12:
+        sys.exit(f"eval perplexity {words}: {other}, on one rank {one}")
+
+
+def under_threads(load, prompts, texts):
+    for sampling in SAMPLINGS:
+        one = generate(load, prompts, sampling + " --micro-batch-size 1")
+        if len({tuple(ids) for ids in one}) < 2:
+            sys.exit(f"{sampling}: the texts are the same: {one}")
+        for layout in LAYOUTS + ["--micro-batch-size 4"]:
+            if generate(load, prompts, f"{sampling} {layout}") != one:
+                sys.exit(f"generate {sampling} {layout}: {generate(load, prompts, f'{sampling} {layout}')}, on one rank {one}")
+    for text in texts:
+        one = loss(load, text, "")
+        for layout in LAYOUTS + CONTEXT:
+            same_loss(one, loss(load, text, layout), layout)
+    print(f"{len(LAYOUTS)} layouts x {len(SAMPLINGS)} ways to draw: the same tokens; {len(LAYOUTS + CONTEXT)} layouts: the same loss")
+
+
+def under_mpi(load, prompts, text):
+    for mpi, launcher in run.launchers().items():
+        for layout in "--tp 2 --pp 2", "--tp 2 --sp --zero-stage 3":
+            command = launcher + ["4"]
+            words = f"{SAMPLINGS[1]} {layout}"
+            if generate(load, prompts, words, command) != generate(load, prompts, words + " --ranks 4"):
+                sys.exit(f"generate {layout} under {mpi}: other tokens than under threads")
+            if loss(load, text, layout, command) != loss(load, text, layout + " --ranks 4"):
+                sys.exit(f"eval perplexity {layout} under {mpi}: another loss than under threads")
+        print(f"{mpi}: the same tokens and the same loss as under threads")
+
+
+def errors(load, folder):
+    def file_of(content):
+        path = os.path.join(folder, "refused.txt")
+        with open(path, "w") as out:
+            out.write(content)
+        return ["generate", "--load", load, "--prompt-file", path]
+    refused("is empty; give one prompt on each line", *file_of(""))
+    refused("line 2 of --prompt-file", *file_of("a\n\nb\n"))
+    refused("of 40 tokens leaves nothing of the 32 positions", *file_of("a\n" + "x" * 40))
+    refused("takes either --prompt S or --prompt-file FILE", *file_of("a"), "--prompt", "b")
+    refused("jotun generate needs --prompt S (the text to continue) or --prompt-file FILE", "generate", "--load", load)
+    refused("--zero-stage 2 shards gradients and optimizer states", "generate", "--load", load, "--prompt", "a", "--zero-stage", 2)
+    refused("--tp 3 does not divide", "generate", "--load", load, "--prompt", "a", "--ranks", 3, "--tp", 3)
+    refused("is no option of jotun generate", "generate", "--load", load, "--prompt", "a", "--cp", 2)
+
+
+def main():
+    with run.work_folder() as folder:
+        data = run.corpus(folder)
+        prompts, texts = os.path.join(folder, "prompts.txt"), []
+        with open(prompts, "w", newline="") as out:
+            out.write("\n".join(PROMPTS) + "\n")
+        # windows of 32 tokens: 5 and a part of one, an odd number; one that is not whole, so that most data ranks have none
+        for length in 5 * 32 + 7, 20:
+            texts.append(os.path.join(folder, f"held-out-{length}.txt"))
+            with open(texts[-1], "w") as out:
+                out.write(("sees the ra of jotun in " * 20)[:length])
+        for name, model in ("gpt", run.MODEL), ("llama", run.MODEL + run.LLAMA):
+            if name == "llama":
+                LAYOUTS.remove("--ranks 4 --tp 4")                                        # two key-value heads
+            load = train(folder, name, data, model)
+            under_threads(load, prompts, texts)
+            under_mpi(load, prompts, texts[0])
+            if name == "gpt":
+                errors(load, folder)
+    return 0
+
+
+sys.exit(main())
