@@ -121,7 +121,7 @@ static void every_option_is_read(void **state)
     CommandSet takes = 0;
     for (int c = 0; c < command_count; c++)
         if (commands[c].takes != FOR_CONFIG) takes |= commands[c].takes;
-    shell("cat " TESTS_DIR "/../src/cli/*.[ch] | "
+    shell("cat " TESTS_DIR "/../src/cli/*.[ch] " TESTS_DIR "/../src/cli/*/*.[ch] | "
           "grep -oE '(->|[a-z]\\.)[a-z][a-z0-9_]*' | sed -E 's/^.*(>|\\.)/ /; s/$/ /'");
     for (int i = 0; i < OPTIONS; i++) {
         bool inside = i == OPTION_model || i == OPTION_timeout_minutes;   /* conf turns them into others */
