@@ -176,8 +176,10 @@ static void context_set(Session *x, int micro)
     int64_t b = x->g->rows;
     ExecContext *ctx = &x->g->executor->ctx;
     ctx->cache = x->cache + micro * ctx->config->layers;
-    for (int k = 0; k < KEY_RANGES; k++)
-        x->range_i[k] = tensor_view(flat_part(x->key_range_i[micro * KEY_RANGES + k], b * x->s * 2), b, x->s, 2);
+    for (int k = 0; k < KEY_RANGES; k++) {
+        Tensor whole = x->key_range_i[micro * KEY_RANGES + k];
+        x->range_i[k] = tensor_view(flat_part(whole, b * x->s * 2), b, x->s, 2);
+    }
     for (int64_t l = 0; l < ctx->config->layers; l++)
         ctx->cache[l].key_range_i = x->range_i[model_window(ctx->config, l) > 0];
     ctx->logits_row = x->logits_row;

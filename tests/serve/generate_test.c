@@ -1,6 +1,7 @@
 /* Generation with a cache against the whole text at once, and under every layout against one rank, in double;
  * drawing by hand. */
 #include "serve/generate.h"
+#include "eval/windows.h"
 #include "train/harness.h"
 
 enum { CAPACITY = 14, WORDS = 61, PROMPTS = 7, WIDEST = 9 };
@@ -135,6 +136,59 @@ static void test_cache(void **state)
             double off = logits_differ(again.text[0].logits[0], text->logits[more]);
             if (!(off <= 1e-12)) fail_msg("model %d: logits after %lld ids differ by %g with the cache", model, (long long)(3 + more), off);
         }
+    }
+}
+
+/* ---- the same model without a cache ---- */
+
+typedef struct { const Task *task; const int32_t *ids; double loss; } Whole;
+
+static void fill_ids(void *context, Batch *batch, int64_t step, int micro)
+{
+    const Whole *whole = context;
+    Windows w = { .ids = whole->ids, .count = CAPACITY, .config = { .sequence = CAPACITY - 1, .micro = 1, .global = 1, .dp = 1, .cp = 1 } };
+    windows_fill(&w, batch, step, micro);
+}
+
+static Status evaluate(Transport *transport, void *context)
+{
+    Whole *whole = context;
+    Trainer t;
+    TrainConfig config = tiny_config(whole->task->model, "ref", NULL);
+    config.training = config.reset_attention = false;
+    config.model.sequence = CAPACITY - 1;
+    config.model.window = whole->task->window;
+    config.model.window_skip = whole->task->window ? 2 : 0;
+    config.micro = config.global = 1;
+    TRY(trainer_start(&t, &config, transport));
+    trainer_init(&t);
+    whole->loss = trainer_evaluate(&t, 1, fill_ids, whole);
+    trainer_close(&t);
+    return OK;
+}
+
+static double loss_of(const double *logits, int32_t id)
+{
+    double sum = 0;
+    for (int v = 0; v < WORDS; v++) sum += exp(logits[v]);
+    return log(sum) - logits[id];
+}
+
+/* The loss of evaluation, in one forward of the whole text, is that of the logits of generation. */
+static void test_evaluation(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        int32_t ids[CAPACITY] = { 7 };
+        Task task = { .model = i % 2 ? MODEL_LLAMA : MODEL_GPT, .device = "ref", .layout = one, .rows = 1, .micros = 1, .end = -1, .window = i < 2 ? 0 : 4,
+                      .sampling = { .temperature = 1, .seed = 8 }, .prompt = { { ids, 1, CAPACITY - 1 } }, .prompts = 1 };
+        run(&task);
+        double sum = 0;
+        for (int n = 0; n < CAPACITY - 1; n++) sum += loss_of(task.text[0].logits[n], task.text[0].id[n]);
+        memcpy(ids + 1, task.text[0].id, (CAPACITY - 1) * sizeof *ids);
+        Whole whole = { &task, ids, 0 };
+        if (transport_threads_run(1, evaluate, &whole) != OK) fail_msg("%s", fail_text());
+        if (!(fabs(whole.loss - sum / (CAPACITY - 1)) <= 1e-12)) fail_msg("case %d: loss %.17g, of the logits %.17g", i, whole.loss, sum / (CAPACITY - 1));
     }
 }
 
@@ -299,7 +353,7 @@ static void test_sampling(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_cache), cmocka_unit_test(test_sampling),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_cache), cmocka_unit_test(test_evaluation), cmocka_unit_test(test_sampling),
         cmocka_unit_test(test_greedy_gpt), cmocka_unit_test(test_greedy_llama), cmocka_unit_test(test_top_p_gpt),
         cmocka_unit_test(test_top_p_llama), cmocka_unit_test(test_end), cmocka_unit_test(test_rows),
         cmocka_unit_test(test_types) };
