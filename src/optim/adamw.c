@@ -1,5 +1,5 @@
 /* The table of optimizers, and AdamW as a row of it. The update is the operation adamw and gradient clipping
- * the operation clip_and_skip of tensor/ops.def; both are in tensor/cpu/adamw.c and tensor/ref/adamw.c. */
+ * the operation clip_and_skip of tensor/ops.def; both are in tensor/cpu/optimizer.c and tensor/ref/optimizer.c. */
 #include "optim/optimizer.h"
 #include <string.h>
 
@@ -9,7 +9,7 @@ static void adam_update(Queue *q, const OptimizerSettings *s, const OptimizerUpd
     adamw(q, (Adamw){ .w_N = u->w, .m_N = u->state[0], .v_N = u->state[1], .g_N = u->g, .param_N = u->param,
                       .beta1 = s->beta1, .beta2 = s->beta2, .epsilon = s->epsilon,
                       .decay = u->decayed ? s->decay : 0, .stochastic = s->stochastic, .site = u->site,
-                      .first = u->first });
+                      .place = { .first = u->first } });
 }
 
 /* Elementwise rules: any range. */

@@ -9,7 +9,7 @@
 #include "tensor/ops.h"
 #include "tensor/precision.h"
 
-enum { OPTIMIZER_STATES = PRECISION_STATES };          /* the most states of any optimizer */
+enum { OPTIMIZER_STATES = STATE_ROLES };          /* the most states of any optimizer */
 typedef struct {
     double beta1, beta2, epsilon;
     double decay;                      /* the weight decay coefficient */

@@ -7,7 +7,8 @@
  * `param` after each update (Micikevicius et al. 2018, Mixed Precision Training, arXiv 1710.03740). */
 #include "tensor/dtype.h"
 
-enum { PRECISION_STATES = 2 };
+/* What the optimizer's states are: means of gradients, such as a first moment or a momentum; means of their squares. */
+typedef enum { STATE_MOMENT, STATE_SQUARE, STATE_ROLES } StateRole;
 
 /* Linear maps of blocks whose inputs are rounded to 8 bits, with one scale for a tensor, as NVIDIA
  * Transformer Engine's. Delayed scaling takes the scale from the largest magnitudes (amax) of earlier steps,
@@ -30,7 +31,7 @@ typedef struct {
     Dtype gradient;        /* sums of weight gradients over micro-batches */
     Dtype message;         /* weight gradients while they are summed over ranks */
     Dtype master;          /* the weights that the optimizer updates */
-    Dtype state[PRECISION_STATES];     /* the optimizer's, in its order: AdamW's first and second moment */
+    Dtype state[STATE_ROLES];          /* the optimizer's */
     /* a few numbers per token or head: mean and rstd of a norm, lse, delta, losses and their weights */
     Dtype statistic;
     Fp8Choice fp8;
@@ -41,7 +42,7 @@ typedef enum { MIXED_NONE, MIXED_BF16, MIXED_F16 } MixedPrecision;
 typedef struct {
     MixedPrecision mixed;                      /* the type of parameters and activations */
     bool message_bf16;                         /* weight gradients are summed over ranks in BF16 */
-    bool state_bf16[PRECISION_STATES];
+    bool state_bf16[STATE_ROLES];
     Fp8Choice fp8;
 } PrecisionChoice;
 

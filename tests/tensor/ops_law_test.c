@@ -195,6 +195,37 @@ static void test_adamw_by_hand(void **state)
     fixture_reset();
 }
 
+/* The columns 3 .. 6 of a matrix, updated as a part of it, have the bits that they have in the whole one. */
+static void test_stochastic_rounding_knows_no_layout(void **state)
+{
+    (void)state;
+    enum { ROWS = 40, COLUMNS = 10, FIRST = 3, PART = 4 };
+    StepState own = { .seed = 5, .step = 7, .factor = 1, .lr = 0.1 };
+    Queue cpu;
+    assert_int_equal(queue_open(&cpu, "cpu", 1, &own), OK);
+    Tensor x[2][4];                                        /* of the whole and of the part: w, m, v, g */
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < 4; k++)
+            x[i][k] = fixture_new(k == 1 || k == 2 ? BF16 : F32, false, DIMS(ROWS * (i ? PART : COLUMNS)));
+    for (int64_t r = 0; r < ROWS; r++)
+        for (int64_t c = 0; c < COLUMNS; c++) {
+            float g = (float)draw(-1, 1);
+            ((float *)x[0][3].data)[r * COLUMNS + c] = g;
+            if (c >= FIRST && c < FIRST + PART) ((float *)x[1][3].data)[r * PART + c - FIRST] = g;
+        }
+    for (int i = 0; i < 2; i++)
+        adamw(&cpu, (Adamw){ .w_N = x[i][0], .m_N = x[i][1], .v_N = x[i][2], .g_N = x[i][3], .beta1 = 0.9, .beta2 = 0.99,
+            .epsilon = 1e-8, .stochastic = true, .site = 3,
+            .place = i ? (ElementPlace){ .offset = FIRST, .columns = PART, .global_columns = COLUMNS, .rows = ROWS,
+                                         .global_rows = ROWS } : (ElementPlace){ 0 } });
+    for (int k = 1; k <= 2; k++)
+        for (int64_t r = 0; r < ROWS; r++)
+            assert_memory_equal((uint16_t *)x[1][k].data + r * PART,
+                                (uint16_t *)x[0][k].data + r * COLUMNS + FIRST, PART * sizeof(uint16_t));
+    queue_close(&cpu);
+    fixture_reset();
+}
+
 /* The mean of a BF16 v without its bias, after so many steps of Gaussian gradients, of which it should be 1. */
 static double mean_of_v(double beta2, bool stochastic, int64_t steps)
 {
@@ -246,6 +277,7 @@ int main(void)
         cmocka_unit_test(test_activations_by_hand),
         cmocka_unit_test(test_clip_by_hand),
         cmocka_unit_test(test_adamw_by_hand),
+        cmocka_unit_test(test_stochastic_rounding_knows_no_layout),
         cmocka_unit_test(test_second_moment_keeps_its_mean),
     };
     step_state = (StepState){ .seed = 5, .step = 3, .gradient_scale = 1 };

@@ -1,0 +1,300 @@
+/* The end of a step: gradient clipping and the updates of AdamW, SGD, LAMB and Muon. Each update is one pass:
+ * a number is read and written once.
+ * N elements of a flat parameter block   R ranks */
+#include "base/exponential.h"
+#include "tensor/cpu/states.h"
+#include "tensor/ref/ref.h"
+
+/* A few numbers in double, by the reference's code. */
+CPU(clip_and_skip, ClipAndSkip) { ref_clip_and_skip(q, a); }
+
+static StateRounding rounding_of(const Queue *q, bool stochastic, uint64_t site, const ElementPlace *place)
+{
+    return (StateRounding){ stochastic, dropout_key(q->step_state, site), *place };
+}
+
+/* A tile of a state in float: the state itself, or a copy. */
+INLINE float *state_tile(TileBuffer *buffer, Tensor state, int64_t first, int64_t n)
+{
+    float *x = tile_begin(buffer, state, 0, first);
+    if (state.dtype != F32) tile_load(x, state, 0, first, n);
+    return x;
+}
+
+/* ---- AdamW ---- */
+/* m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g g
+ * w -= lr decay w,   w -= lr mhat / (sqrt(vhat) + epsilon),   param = w rounded */
+typedef struct {
+    const Adamw  *a;
+    StateRounding rounding;
+    float         factor, beta1, beta2, epsilon;
+    float         shrink, rate, unbias;            /* 1 - lr decay,  lr / (1 - beta1^t),  1 / (1 - beta2^t) */
+} AdamwUpdate;
+
+/* The bias corrections are in rate and unbias, which are computed once a step in double. */
+static CLONES void adamw_elements(void *context, int64_t begin, int64_t end)
+{
+    const AdamwUpdate *u = context;
+    const Adamw *a = u->a;
+    float one1 = 1 - u->beta1, one2 = 1 - u->beta2;
+    TileBuffer m_tile, v_tile;
+    for (int64_t first = begin; first < end; first += TILE) {
+        int64_t n = tile_count(end, first);
+        float *w = flat(a->w_N) + first, *m = state_tile(&m_tile, a->m_N, first, n);
+        float *v = state_tile(&v_tile, a->v_N, first, n);
+        const float *g = flat(a->g_N) + first;
+        for (int64_t i = 0; i < n; i++) {
+            float scaled = g[i] * u->factor;
+            m[i] = u->beta1 * m[i] + one1 * scaled;
+            v[i] = u->beta2 * v[i] + one2 * scaled * scaled;
+            w[i] = w[i] * u->shrink - u->rate * m[i] / (sqrtf(v[i] * u->unbias) + u->epsilon);
+        }
+        states_store(&u->rounding, first, n, a->m_N, m, a->v_N, v);
+        if (tensor_present(a->param_N)) tile_store(a->param_N, 0, first, w, n);
+    }
+}
+
+CPU(adamw, Adamw)
+{
+    int64_t N = a->w_N.dim[0];
+    WANT(a->w_N, N);
+    WANT(a->m_N, N);
+    WANT(a->v_N, N);
+    WANT(a->g_N, N);
+    if (tensor_present(a->param_N)) WANT(a->param_N, N);
+    const StepState *step_state = q->step_state;
+    if (step_state->skip) return;
+    double t = (double)(step_state->updates + 1);
+    AdamwUpdate update = {
+        .a = a, .rounding = rounding_of(q, a->stochastic, a->site, &a->place),
+        .factor  = (float)step_state->factor,
+        .beta1   = (float)a->beta1,
+        .beta2   = (float)a->beta2,
+        .epsilon = (float)a->epsilon,
+        .shrink  = (float)(1 - step_state->lr * a->decay),
+        .rate    = (float)(step_state->lr / (1 - natural_power(a->beta1, t))),
+        .unbias  = (float)(1 / (1 - natural_power(a->beta2, t))) };
+    team_for(q->team, N, CHUNK_ELEMENTS, adamw_elements, &update);
+}
+
+/* ---- SGD ---- */
+/* m = momentum m + g + decay w,   w -= lr m */
+typedef struct {
+    const Sgd    *a;
+    StateRounding rounding;
+    float         factor, momentum, decay, lr;
+} SgdUpdate;
+
+static CLONES void sgd_elements(void *context, int64_t begin, int64_t end)
+{
+    const SgdUpdate *u = context;
+    const Sgd *a = u->a;
+    TileBuffer m_tile;
+    for (int64_t first = begin; first < end; first += TILE) {
+        int64_t n = tile_count(end, first);
+        float *w = flat(a->w_N) + first, *m = state_tile(&m_tile, a->m_N, first, n);
+        const float *g = flat(a->g_N) + first;
+        for (int64_t i = 0; i < n; i++) {
+            m[i] = u->momentum * m[i] + (g[i] * u->factor + u->decay * w[i]);
+            w[i] -= u->lr * m[i];
+        }
+        states_store(&u->rounding, first, n, a->m_N, m, tensor_none(), NULL);
+        if (tensor_present(a->param_N)) tile_store(a->param_N, 0, first, w, n);
+    }
+}
+
+CPU(sgd, Sgd)
+{
+    int64_t N = a->w_N.dim[0];
+    WANT(a->w_N, N);
+    WANT(a->m_N, N);
+    WANT(a->g_N, N);
+    if (tensor_present(a->param_N)) WANT(a->param_N, N);
+    const StepState *step_state = q->step_state;
+    if (step_state->skip) return;
+    SgdUpdate update = {
+        .a = a, .rounding = rounding_of(q, a->stochastic, a->site, &a->place),
+        .factor   = (float)step_state->factor,
+        .momentum = (float)a->momentum,
+        .decay    = (float)a->decay,
+        .lr       = (float)step_state->lr };
+    team_for(q->team, N, CHUNK_ELEMENTS, sgd_elements, &update);
+}
+
+/* ---- LAMB ---- */
+/* m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g g
+ * u = mhat / (sqrt(vhat) + epsilon) + decay w */
+typedef struct {
+    const LambDirection *a;
+    StateRounding rounding;
+    float         factor, beta1, beta2, epsilon, decay;
+    float         unbias1, unbias2;                /* 1 / (1 - beta^t) */
+} LambStep;
+
+static CLONES void lamb_elements(void *context, int64_t begin, int64_t end)
+{
+    const LambStep *u = context;
+    const LambDirection *a = u->a;
+    float one1 = 1 - u->beta1, one2 = 1 - u->beta2;
+    TileBuffer m_tile, v_tile;
+    for (int64_t first = begin; first < end; first += TILE) {
+        int64_t n = tile_count(end, first);
+        const float *w = flat(a->w_N) + first;
+        float *g = flat(a->g_N) + first, *m = state_tile(&m_tile, a->m_N, first, n);
+        float *v = state_tile(&v_tile, a->v_N, first, n);
+        for (int64_t i = 0; i < n; i++) {
+            float scaled = g[i] * u->factor;
+            m[i] = u->beta1 * m[i] + one1 * scaled;
+            v[i] = u->beta2 * v[i] + one2 * scaled * scaled;
+            g[i] = m[i] * u->unbias1 / (sqrtf(v[i] * u->unbias2) + u->epsilon) + u->decay * w[i];
+        }
+        states_store(&u->rounding, first, n, a->m_N, m, a->v_N, v);
+    }
+}
+
+CPU(lamb_direction, LambDirection)
+{
+    int64_t N = a->w_N.dim[0];
+    WANT(a->w_N, N);
+    WANT(a->m_N, N);
+    WANT(a->v_N, N);
+    WANT(a->g_N, N);
+    const StepState *step_state = q->step_state;
+    if (step_state->skip) return;
+    double t = (double)(step_state->updates + 1);
+    LambStep step = {
+        .a = a, .rounding = rounding_of(q, a->stochastic, a->site, &a->place),
+        .factor  = (float)step_state->factor,
+        .beta1   = (float)a->beta1,
+        .beta2   = (float)a->beta2,
+        .epsilon = (float)a->epsilon,
+        .decay   = (float)a->decay,
+        .unbias1 = (float)(1 / (1 - natural_power(a->beta1, t))),
+        .unbias2 = (float)(1 / (1 - natural_power(a->beta2, t))) };
+    team_for(q->team, N, CHUNK_ELEMENTS, lamb_elements, &step);
+}
+
+/* ---- w = shrink w - rate u, of LAMB and Muon ---- */
+typedef struct { Tensor w_N, param_N, u_N; float shrink, rate; } WeightStep;
+
+static CLONES void step_elements(void *context, int64_t begin, int64_t end)
+{
+    const WeightStep *s = context;
+    TileBuffer tile;
+    for (int64_t first = begin; first < end; first += TILE) {
+        int64_t n = tile_count(end, first);
+        float *w = flat(s->w_N) + first;
+        const float *u = tile_read(&tile, s->u_N, 0, first, n);
+        for (int64_t i = 0; i < n; i++) w[i] = w[i] * s->shrink - s->rate * u[i];
+        if (tensor_present(s->param_N)) tile_store(s->param_N, 0, first, w, n);
+    }
+}
+
+static void weight_step(Queue *q, const WeightStep *s)
+{
+    int64_t N = s->w_N.dim[0];
+    WANT(s->w_N, N);
+    WANT(s->u_N, N);
+    if (tensor_present(s->param_N)) WANT(s->param_N, N);
+    if (!q->step_state->skip) team_for(q->team, N, CHUNK_ELEMENTS, step_elements, (void *)s);
+}
+
+CPU(lamb_update, LambUpdate)
+{
+    WANT(a->squares_2, 2);
+    double w = sqrt((double)flat(a->squares_2)[0]), u = sqrt((double)flat(a->squares_2)[1]);
+    double ratio = w > 0 && u > 0 ? fmin(fmax(w / u, a->low), a->high) : 1;
+    weight_step(q, &(WeightStep){ a->w_N, a->param_N, a->u_N, 1, (float)(q->step_state->lr * ratio) });
+}
+
+CPU(muon_update, MuonUpdate)
+{
+    double lr = q->step_state->lr;
+    weight_step(q, &(WeightStep){ a->w_N, a->param_N, a->o_N, (float)(1 - lr * a->decay),
+                                  (float)(lr * a->scale) });
+}
+
+/* ---- Muon ---- */
+/* m = momentum m + (1 - momentum) g,   g = m  or  momentum m + (1 - momentum) g */
+typedef struct {
+    const MuonDirection *a;
+    StateRounding rounding;
+    float         factor, momentum, rest;
+} MuonStep;
+
+static CLONES void muon_elements(void *context, int64_t begin, int64_t end)
+{
+    const MuonStep *u = context;
+    const MuonDirection *a = u->a;
+    TileBuffer m_tile;
+    for (int64_t first = begin; first < end; first += TILE) {
+        int64_t n = tile_count(end, first);
+        float *g = flat(a->g_N) + first, *m = state_tile(&m_tile, a->m_N, first, n);
+        for (int64_t i = 0; i < n; i++) {
+            float part = u->rest * (g[i] * u->factor);
+            m[i] = u->momentum * m[i] + part;
+            g[i] = a->nesterov ? u->momentum * m[i] + part : m[i];
+        }
+        states_store(&u->rounding, first, n, a->m_N, m, tensor_none(), NULL);
+    }
+}
+
+CPU(muon_direction, MuonDirection)
+{
+    int64_t N = a->g_N.dim[0];
+    WANT(a->g_N, N);
+    WANT(a->m_N, N);
+    const StepState *step_state = q->step_state;
+    if (step_state->skip) return;
+    MuonStep step = {
+        .a = a, .rounding = rounding_of(q, a->stochastic, a->site, &a->place),
+        .factor   = (float)step_state->factor,
+        .momentum = (float)a->momentum,
+        .rest     = (float)(1 - a->momentum) };
+    team_for(q->team, N, CHUNK_ELEMENTS, muon_elements, &step);
+}
+
+/* y = y_factor y + x_factor x, with y_factor 0 where y is only written */
+typedef struct { Tensor y_N, x_N; float y_factor, x_factor; bool reads; } ScaledTiles;
+
+static CLONES void scaled_elements(void *context, int64_t begin, int64_t end)
+{
+    const ScaledTiles *s = context;
+    TileBuffer y_tile, x_tile;
+    for (int64_t first = begin; first < end; first += TILE) {
+        int64_t n = tile_count(end, first);
+        float *y = tile_begin(&y_tile, s->y_N, 0, first);
+        const float *x = tile_read(&x_tile, s->x_N, 0, first, n);
+        if (s->reads && s->y_N.dtype != F32) tile_load(y, s->y_N, 0, first, n);
+        if (s->reads) for (int64_t i = 0; i < n; i++) y[i] = s->y_factor * y[i] + s->x_factor * x[i];
+        else          for (int64_t i = 0; i < n; i++) y[i] = s->x_factor * x[i];
+        tile_end(&y_tile, s->y_N, 0, first, n);
+    }
+}
+
+CPU(scaled_sum, ScaledSum)
+{
+    WANT(a->y_N, a->y_N.dim[0]);
+    WANT(a->x_N, a->y_N.dim[0]);
+    ScaledTiles s = { a->y_N, a->x_N, (float)a->y_factor, (float)a->x_factor, true };
+    team_for(q->team, a->y_N.dim[0], CHUNK_ELEMENTS, scaled_elements, &s);
+}
+
+CPU(normalize, Normalize)
+{
+    WANT(a->y_N, a->y_N.dim[0]);
+    WANT(a->x_N, a->y_N.dim[0]);
+    WANT(a->squares_1, 1);
+    if (q->step_state->skip) { cpu_fill_zero(q, &(FillZero){ .y = a->y_N }); return; }
+    double norm = sqrt((double)flat(a->squares_1)[0]);
+    ScaledTiles s = { a->y_N, a->x_N, 0, (float)(1 / fmax(norm, a->epsilon)), false };
+    team_for(q->team, a->y_N.dim[0], CHUNK_ELEMENTS, scaled_elements, &s);
+}
+
+CPU(round_sums, RoundSums)
+{
+    WANT(a->y_N, a->y_N.dim[0]);
+    WANT(a->x_N, a->y_N.dim[0]);
+    const double *x = a->x_N.data;
+    for (int64_t i = 0; i < a->y_N.dim[0]; i++) flat(a->y_N)[i] = (float)x[i];
+}

@@ -1,0 +1,154 @@
+/* The end of a step: gradient clipping and the updates of AdamW, SGD, LAMB and Muon.
+ * N elements of a flat parameter block   R ranks */
+#include "tensor/ref/ref.h"
+
+/* Adds in rank order; what is decided from the sums is the same in all back ends of a host. */
+REF(clip_and_skip, ClipAndSkip)
+{
+    int64_t R = a->sums_R3.dim[0];
+    WANT(a->report_4, 4);
+    WANT(a->sums_R3, R, 3);
+    const double *sums = a->sums_R3.data;
+    double total[3] = { 0 };
+    for (int64_t r = 0; r < R; r++)
+        for (int i = 0; i < 3; i++) total[i] += sums[r * a->sums_R3.stride[0] + i];
+    step_state_end(q->step_state, total, a->clip, a->scaling, a->report_4.data);
+}
+
+/* m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g g
+ * w -= lr decay w,   w -= lr mhat / (sqrt(vhat) + epsilon)            */
+REF(adamw, Adamw)
+{
+    int64_t N = a->w_N.dim[0];
+    WANT(a->w_N, N);
+    WANT(a->m_N, N);
+    WANT(a->v_N, N);
+    WANT(a->g_N, N);
+    if (tensor_present(a->param_N)) WANT(a->param_N, N);
+    if (q->step_state->skip) return;
+    double t = (double)(q->step_state->updates + 1), lr = q->step_state->lr;
+    for (int64_t i = 0; i < N; i++) {
+        double *w = at1(a->w_N, i), *m = at1(a->m_N, i), *v = at1(a->v_N, i);
+        double  g = *at1(a->g_N, i) * q->step_state->factor;
+        *w -= lr * a->decay * *w;
+        *m = a->beta1 * *m + (1 - a->beta1) * g;
+        *v = a->beta2 * *v + (1 - a->beta2) * g * g;
+        double mhat = *m / (1 - pow(a->beta1, t)), vhat = *v / (1 - pow(a->beta2, t));
+        *w -= lr * mhat / (sqrt(vhat) + a->epsilon);
+        if (tensor_present(a->param_N)) *at1(a->param_N, i) = *w;
+    }
+}
+
+/* m = momentum m + g + decay w,   w -= lr m */
+REF(sgd, Sgd)
+{
+    int64_t N = a->w_N.dim[0];
+    WANT(a->w_N, N);
+    WANT(a->m_N, N);
+    WANT(a->g_N, N);
+    if (tensor_present(a->param_N)) WANT(a->param_N, N);
+    if (q->step_state->skip) return;
+    for (int64_t i = 0; i < N; i++) {
+        double *w = at1(a->w_N, i), *m = at1(a->m_N, i);
+        *m = a->momentum * *m + (*at1(a->g_N, i) * q->step_state->factor + a->decay * *w);
+        *w -= q->step_state->lr * *m;
+        if (tensor_present(a->param_N)) *at1(a->param_N, i) = *w;
+    }
+}
+
+/* m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g g
+ * u = mhat / (sqrt(vhat) + epsilon) + decay w */
+REF(lamb_direction, LambDirection)
+{
+    int64_t N = a->w_N.dim[0];
+    WANT(a->w_N, N);
+    WANT(a->m_N, N);
+    WANT(a->v_N, N);
+    WANT(a->g_N, N);
+    if (q->step_state->skip) return;
+    double t = (double)(q->step_state->updates + 1);
+    for (int64_t i = 0; i < N; i++) {
+        double *m = at1(a->m_N, i), *v = at1(a->v_N, i), *u = at1(a->g_N, i);
+        double  g = *u * q->step_state->factor;
+        *m = a->beta1 * *m + (1 - a->beta1) * g;
+        *v = a->beta2 * *v + (1 - a->beta2) * g * g;
+        double mhat = *m / (1 - pow(a->beta1, t)), vhat = *v / (1 - pow(a->beta2, t));
+        *u = mhat / (sqrt(vhat) + a->epsilon) + a->decay * *at1(a->w_N, i);
+    }
+}
+
+/* w -= lr ratio u,   ratio = |w| / |u| within [low, high], 1 where either is 0 */
+REF(lamb_update, LambUpdate)
+{
+    int64_t N = a->w_N.dim[0];
+    WANT(a->w_N, N);
+    WANT(a->u_N, N);
+    WANT(a->squares_2, 2);
+    if (tensor_present(a->param_N)) WANT(a->param_N, N);
+    if (q->step_state->skip) return;
+    double w_norm = sqrt(*at1(a->squares_2, 0)), u_norm = sqrt(*at1(a->squares_2, 1)), ratio = 1;
+    if (w_norm > 0 && u_norm > 0) ratio = fmin(fmax(w_norm / u_norm, a->low), a->high);
+    for (int64_t i = 0; i < N; i++) {
+        *at1(a->w_N, i) -= q->step_state->lr * ratio * *at1(a->u_N, i);
+        if (tensor_present(a->param_N)) *at1(a->param_N, i) = *at1(a->w_N, i);
+    }
+}
+
+/* m = momentum m + (1 - momentum) g,   g = m  or  momentum m + (1 - momentum) g */
+REF(muon_direction, MuonDirection)
+{
+    int64_t N = a->g_N.dim[0];
+    WANT(a->g_N, N);
+    WANT(a->m_N, N);
+    if (q->step_state->skip) return;
+    for (int64_t i = 0; i < N; i++) {
+        double *m = at1(a->m_N, i), *g = at1(a->g_N, i);
+        double part = (1 - a->momentum) * (*g * q->step_state->factor);
+        *m = a->momentum * *m + part;
+        *g = a->nesterov ? a->momentum * *m + part : *m;
+    }
+}
+
+/* w -= lr decay w,   w -= lr scale o */
+REF(muon_update, MuonUpdate)
+{
+    int64_t N = a->w_N.dim[0];
+    WANT(a->w_N, N);
+    WANT(a->o_N, N);
+    if (tensor_present(a->param_N)) WANT(a->param_N, N);
+    if (q->step_state->skip) return;
+    double lr = q->step_state->lr;
+    for (int64_t i = 0; i < N; i++) {
+        double *w = at1(a->w_N, i);
+        *w -= lr * a->decay * *w;
+        *w -= lr * a->scale * *at1(a->o_N, i);
+        if (tensor_present(a->param_N)) *at1(a->param_N, i) = *w;
+    }
+}
+
+/* y = x / max(|x|, epsilon) */
+REF(normalize, Normalize)
+{
+    int64_t N = a->y_N.dim[0];
+    WANT(a->y_N, N);
+    WANT(a->x_N, N);
+    WANT(a->squares_1, 1);
+    double norm = fmax(sqrt(*at1(a->squares_1, 0)), a->epsilon);
+    for (int64_t i = 0; i < N; i++) *at1(a->y_N, i) = q->step_state->skip ? 0 : *at1(a->x_N, i) / norm;
+}
+
+REF(scaled_sum, ScaledSum)
+{
+    int64_t N = a->y_N.dim[0];
+    WANT(a->y_N, N);
+    WANT(a->x_N, N);
+    for (int64_t i = 0; i < N; i++)
+        *at1(a->y_N, i) = a->y_factor * *at1(a->y_N, i) + a->x_factor * *at1(a->x_N, i);
+}
+
+REF(round_sums, RoundSums)
+{
+    WANT(a->y_N, a->y_N.dim[0]);
+    WANT(a->x_N, a->y_N.dim[0]);
+    for (int64_t i = 0; i < a->y_N.dim[0]; i++) *at1(a->y_N, i) = *at1(a->x_N, i);
+}
