@@ -1,5 +1,5 @@
 /* The table of optimizers, and AdamW as a row of it. The update is the operation adamw and gradient clipping
- * the operation clip_and_skip of tensor/ops.def; both are in tensor/cpu/optimizer.c and tensor/ref/optimizer.c. */
+ * the operation clip_and_skip of tensor/ops.def; both are in tensor/cpu/optimizer.c. */
 #include "optim/optimizer.h"
 #include <string.h>
 

@@ -25,8 +25,8 @@ typedef struct {
 
 /* Where the elements of a flat range are in their logical tensor, in row-major order. Element i of the range
  * is element e = first + i of this rank's part, which begins at `offset`. With columns 0 the part has no
- * gaps, and the place is offset + e; else it has boxes of `rows` rows and `columns` columns, one in each matrix of
- * global_rows and global_columns, of which experts have many. */
+ * gaps, and the place is offset + e; else it has boxes of `rows` rows and `columns` columns, one in each
+ * matrix of global_rows and global_columns, of which experts have many. */
 typedef struct { int64_t first, offset, columns, global_columns, rows, global_rows; } ElementPlace;
 
 #define OP(heat, name, Struct, types, ...) typedef struct { __VA_ARGS__ } Struct;

@@ -7,7 +7,8 @@
  * `param` after each update (Micikevicius et al. 2018, Mixed Precision Training, arXiv 1710.03740). */
 #include "tensor/dtype.h"
 
-/* What the optimizer's states are: means of gradients, such as a first moment or a momentum; means of their squares. */
+/* What the optimizer's states are: means of gradients, such as a first moment or a momentum; means of their
+ * squares. */
 typedef enum { STATE_MOMENT, STATE_SQUARE, STATE_ROLES } StateRole;
 
 /* Linear maps of blocks whose inputs are rounded to 8 bits, with one scale for a tensor, as NVIDIA

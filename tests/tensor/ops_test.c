@@ -2,6 +2,7 @@
  * numbers, and with 1, 2 and 3 threads to the bit; rows whose kernels come in families by every family that can
  * be called here. A row has a function that makes the arguments of its cases in double. */
 #include "ops_attention.h"
+#include "ops_optimizer.h"
 #include "ops_experts.h"
 
 /* ---- moving and adding ---- */
@@ -419,107 +420,6 @@ static bool make_xent_backward(Arguments *a, int variant)
     for (int t = 0; t < 21 && variant == 3; t++) *element(a->xent_backward.lse_T, t) = 1e4;
     if (variant == 3) loosen = 1e3;                        /* logits of 1e4 have roundings of 1e-3 */
     return true;
-}
-
-/* ---- the end of a step ---- */
-static bool make_clip_and_skip(Arguments *a, int variant)
-{
-    static const double sum[3][3] = { { 700, 100, 40 }, { 800, 110, 50 }, { 900, 120, 60 } };
-    a->clip_and_skip = (ClipAndSkip){ .report_4 = sums(4), .sums_R3 = sums(3, 3), .clip = variant == 0 ? 0 : 0.01 };
-    for (int i = 0; i < 9; i++) *element(a->clip_and_skip.sums_R3, i) = sum[i / 3][i % 3];
-    if (variant == 2) *element(a->clip_and_skip.sums_R3, 5) = INFINITY;
-    if (variant > 0) a->clip_and_skip.scaling = (LossScaling){ true, 1, 10, 2 };
-    return variant < 3;
-}
-
-/* Stochastic rounding in bf16 gives either neighbour; variant 1 has a step that is skipped. */
-static bool update_case(int variant)
-{
-    start.skip = variant == 1;
-    if (variant >= 3) roundings = 2;
-    return variant < 5;
-}
-
-/* A part with gaps: 60 of 90 columns of each matrix, and 50 of 70 rows */
-static const ElementPlace flat_place = { .first = 5 },
-                          cut_place = { .first = 7, .offset = 11, .columns = 60, .global_columns = 90, .rows = 50,
-                                        .global_rows = 70 };
-
-static bool make_adamw(Arguments *a, int variant)
-{
-    a->adamw = (Adamw){
-        .w_N = real(20001), .m_N = real(20001), .v_N = between(0, 1, 20001), .g_N = real(20001),
-        .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1, .stochastic = variant >= 3,
-        .place = variant == 4 ? cut_place : flat_place };
-    if (variant >= 2) a->adamw.param_N = real(20001);
-    return update_case(variant);
-}
-
-static bool make_sgd(Arguments *a, int variant)
-{
-    a->sgd = (Sgd){ .w_N = real(20001), .m_N = real(20001), .g_N = real(20001), .momentum = 0.9, .decay = 0.1,
-                    .stochastic = variant >= 3, .place = variant == 4 ? cut_place : flat_place };
-    if (variant >= 2) a->sgd.param_N = real(20001);
-    return update_case(variant);
-}
-
-static bool make_lamb_direction(Arguments *a, int variant)
-{
-    a->lamb_direction = (LambDirection){
-        .w_N = real(20001), .m_N = real(20001), .v_N = between(0, 1, 20001), .g_N = real(20001),
-        .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .decay = 0.1, .stochastic = variant >= 3,
-        .place = variant == 4 ? cut_place : flat_place };
-    return update_case(variant);
-}
-
-/* Norms of 0, ratios below and above the bounds, and one within them */
-static bool make_lamb_update(Arguments *a, int variant)
-{
-    static const double squares[][2] = { { 4, 9 }, { 4, 9 }, { 0, 9 }, { 4, 0 }, { 1e-4, 9 }, { 9, 1e-4 } };
-    a->lamb_update = (LambUpdate){ .w_N = real(20001), .u_N = real(20001), .squares_2 = between(1, 1, 2), .low = 0.1,
-                                   .high = 3 };
-    for (int i = 0; i < 2 && variant < 6; i++) *element(a->lamb_update.squares_2, i) = squares[variant][i];
-    start.skip = variant == 1;
-    if (variant >= 2) a->lamb_update.param_N = real(20001);
-    return variant < 6;
-}
-
-static bool make_muon_direction(Arguments *a, int variant)
-{
-    a->muon_direction = (MuonDirection){ .g_N = real(20001), .m_N = real(20001), .momentum = 0.95, .nesterov = variant % 2,
-        .stochastic = variant >= 3, .place = variant == 4 ? cut_place : flat_place };
-    return update_case(variant);
-}
-
-static bool make_muon_update(Arguments *a, int variant)
-{
-    a->muon_update = (MuonUpdate){ .w_N = real(20001), .o_N = real(20001), .decay = 0.1, .scale = 3 };
-    start.skip = variant == 1;
-    if (variant >= 2) a->muon_update.param_N = real(20001);
-    return variant < 3;
-}
-
-/* The norm is at least epsilon. */
-static bool make_normalize(Arguments *a, int variant)
-{
-    static const double squares[] = { 7, 7, 0, 1e-6 };
-    a->normalize = (Normalize){ .y_N = real(20001), .x_N = real(20001), .epsilon = 0.01,
-                                .squares_1 = between(squares[variant % 4], squares[variant % 4], 1) };
-    start.skip = variant == 1;
-    return variant < 4;
-}
-
-static bool make_scaled_sum(Arguments *a, int variant)
-{
-    a->scaled_sum = (ScaledSum){ .y_N = real(20001), .x_N = real(20001), .y_factor = 2.5, .x_factor = -0.75 };
-    return variant < 1;
-}
-
-static bool make_round_sums(Arguments *a, int variant)
-{
-    a->round_sums = (RoundSums){ .y_N = real(333), .x_N = sums(333) };
-    for (int i = 0; i < 333; i++) *element(a->round_sums.x_N, i) = draw(0, 1e6);
-    return variant < 1;
 }
 
 /* ---- the table: tolerances are relative to the largest element of each tensor; of_pairs where a
