@@ -314,7 +314,8 @@ Status setup_train_config(TrainConfig *r, Options *o)
     *r = (TrainConfig){
         .model = setup_model(o), .training = o->command == FOR_TRAIN,
         .tp = (int)o->tensor_parallel, .cp = (int)o->context_parallel, .pp = (int)o->pipeline_parallel,
-        .chunks = chunks(o), .zero = (int)o->zero_stage, .sequence_parallel = o->sequence_parallel,
+        .chunks = chunks(o), .zero = (int)o->zero_stage,
+        .sum_group = (int)o->sum_group_size, .sequence_parallel = o->sequence_parallel,
         .schedule = schedule(o), .micro = o->micro_batch, .global = global_batch(o), .steps = o->train_iters,
         .lr = setup_lr(o), .recompute = setup_recompute(o), .head_chunk = o->logits_chunk,
         .precision = setup_precision(o), .scaling = setup_scaling(o),

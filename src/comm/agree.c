@@ -94,12 +94,8 @@ static char *first_text(Comm *world, const char *mine)
     char *text = malloc(bytes);
     CHECK(text, "no memory for a text of %llu bytes", (unsigned long long)bytes);
     if (world->rank == 0) memcpy(text, mine, bytes);
-    for (int to = 1; world->rank == 0 && to < world->size; to++)
-        comm_finish(world, world->transport->send(world->transport, world->group, text, bytes, to), "send",
-                    world->sent_to[to]++, to);
-    if (world->rank != 0)
-        comm_finish(world, world->transport->recv(world->transport, world->group, text, bytes, 0), "recv",
-                    world->received_from[0]++, 0);
+    for (int to = 1; world->rank == 0 && to < world->size; to++) comm_send_bytes(world, text, bytes, to);
+    if (world->rank != 0) comm_recv_bytes(world, text, bytes, 0);
     return text;
 }
 

@@ -1,19 +1,100 @@
-/* Blocking collectives. A reduction is an all-to-all, in which each rank receives its part from every
- * other rank, and then an addition of the parts in rank order. Floating-point addition is not
- * associative, so the transport's own reductions would give other bits for other algorithms; this one
- * gives the same bits on every transport and rank. It sends no more bytes than a ring does.
- * S bytes of the tensor    n ranks
+/* The verbs of a Comm: what may be asked of them, and the calls that they are for the data transport. The
+ * bytes that leave a rank are those of the best algorithms, S being the bytes of the tensor and n the
+ * ranks:
  *
- *   all-gather      out = in of rank 0, of rank 1, ...                     sends (n - 1) times its part
- *   all-to-all      rank r's part of in to rank r                          sends S less its own part
- *   reduce-scatter  all-to-all of S / n, sum                               sends (n - 1) / n S
- *   all-reduce      all-to-all of S / n, sum, all-gather of the sums       sends 2 (n - 1) / n S */
+ *   all-gather      out = in of rank 0, of rank 1, ...                     (n - 1) times its part
+ *   all-to-all      rank r's part of in to rank r                          S less its own part
+ *   reduce-scatter  the sum of rank r's part to rank r                     S less its own part: (n - 1) / n S
+ *   all-reduce      reduce-scatter, then all-gather of the sums            2 (n - 1) / n S */
 #include "comm/comm_internal.h"
+#include "comm/sum_order.h"
 #include "tensor/ops.h"
+
+static void contiguous_check(const Comm *comm, const char *verb, Tensor x)
+{
+    CHECK(tensor_contiguous(x), "%s of %s: the tensor must be contiguous", verb, comm->name);
+}
+
+/* Begins a call of which `verb` is counted and written to the trace with the shape of `shown`. */
+static Pending collective_begin(Comm *comm, SentVerb verb, const DataCall *call, Tensor shown)
+{
+    comm_record(comm, verb, comm->data->payload(comm->data_group, call), shown);
+    return comm_begin(comm, call, sent_verb_name(verb), call->number, -1);
+}
+
+/* The boundaries ascend from 0 to `whole`, and this rank's part is `own`; NULL: all parts are `own`. */
+static void boundaries_check(const Comm *comm, const char *verb, const int64_t *begin, int64_t whole,
+                             int64_t own)
+{
+    int64_t mine = begin ? begin[comm->rank + 1] - begin[comm->rank] : whole / comm->size;
+    int64_t end  = begin ? begin[comm->size] - begin[0] : comm->size * own;
+    CHECK(mine == own && end == whole && (!begin || begin[0] == 0),
+          "%s of %s: this rank's part counts %lld, not %lld, or the parts of %d ranks are %lld, not %lld",
+          verb, comm->name, (long long)own, (long long)mine, comm->size, (long long)end, (long long)whole);
+}
+
+/* ---- all-gather ---- */
+Pending comm_all_gather_parts_begin(Comm *comm, Queue *q, Tensor out, const int64_t *begin, Tensor in)
+{
+    const char *verb = sent_verb_name(SENT_ALL_GATHER);
+    contiguous_check(comm, verb, out);
+    contiguous_check(comm, verb, in);
+    CHECK(out.dtype == in.dtype, "all-gather of %s: %s into %s", comm->name, dtype_name(in.dtype),
+          dtype_name(out.dtype));
+    boundaries_check(comm, verb, begin, tensor_count(out), tensor_count(in));
+    if (comm->size == 1) {
+        if (out.data != in.data)
+            copy_strided(q, (CopyStrided){ .y = tensor_view(out, tensor_count(in)),
+                                           .x = tensor_view(in, tensor_count(in)) });
+        return (Pending){ -1 };
+    }
+    DataCall call = { .verb = DATA_ALL_GATHER, .queue = q, .out = out, .in = in, .out_at = begin,
+                      .number = comm->number++ };
+    return collective_begin(comm, SENT_ALL_GATHER, &call, in);
+}
+
+Pending comm_all_gather_begin(Comm *comm, Queue *q, Tensor out, Tensor in)
+{
+    return comm_all_gather_parts_begin(comm, q, out, NULL, in);
+}
+
+void comm_all_gather_parts(Comm *comm, Queue *q, Tensor out, const int64_t *begin, Tensor in)
+{
+    comm_wait(comm, comm_all_gather_parts_begin(comm, q, out, begin, in));
+}
 
 void comm_all_gather(Comm *comm, Queue *q, Tensor out, Tensor in)
 {
     comm_wait(comm, comm_all_gather_begin(comm, q, out, in));
+}
+
+/* ---- all-to-all ---- */
+static void parts_check(const Comm *comm, Tensor x, const int64_t *at)
+{
+    contiguous_check(comm, "all-to-all", x);
+    CHECK(at[0] >= 0 && at[comm->size] <= tensor_count(x), "all-to-all of %s: elements %lld to %lld of %lld",
+          comm->name, (long long)at[0], (long long)at[comm->size], (long long)tensor_count(x));
+    for (int r = 0; r < comm->size; r++)
+        CHECK(at[r] <= at[r + 1], "all-to-all of %s: the offsets descend after rank %d", comm->name, r);
+}
+
+Pending comm_all_to_all_begin(Comm *comm, Queue *q, Tensor out, const int64_t *out_at, Tensor in,
+                              const int64_t *in_at)
+{
+    parts_check(comm, out, out_at);
+    parts_check(comm, in, in_at);
+    int64_t mine = in_at[comm->rank + 1] - in_at[comm->rank];
+    CHECK(out.dtype == in.dtype && out_at[comm->rank + 1] - out_at[comm->rank] == mine,
+          "all-to-all of %s: this rank's own part or the types differ", comm->name);
+    if (comm->size == 1) {
+        if (mine > 0)
+            copy_strided(q, (CopyStrided){ .y = tensor_flat(out, out_at[0], mine),
+                                           .x = tensor_flat(in, in_at[0], mine) });
+        return (Pending){ -1 };
+    }
+    DataCall call = { .verb = DATA_ALL_TO_ALL, .queue = q, .out = out, .in = in, .out_at = out_at,
+                      .in_at = in_at, .number = comm->number++ };
+    return collective_begin(comm, SENT_ALL_TO_ALL, &call, in);
 }
 
 void comm_all_to_all(Comm *comm, Queue *q, Tensor out, const int64_t *out_at, Tensor in, const int64_t *in_at)
@@ -21,128 +102,108 @@ void comm_all_to_all(Comm *comm, Queue *q, Tensor out, const int64_t *out_at, Te
     comm_wait(comm, comm_all_to_all_begin(comm, q, out, out_at, in, in_at));
 }
 
+/* ---- reductions ---- */
 static void sum_check(const Comm *comm, SentVerb verb, Tensor x)
 {
     CHECK(dtype_is_float(x.dtype), "%s of %s: reductions take floating-point types, got %s",
           sent_verb_name(verb), comm->name, dtype_name(x.dtype));
-    CHECK(tensor_contiguous(x), "%s of %s: the tensor must be contiguous", sent_verb_name(verb), comm->name);
+    contiguous_check(comm, sent_verb_name(verb), x);
 }
 
-/* One all-to-all. comm->in_at and comm->out_at hold the offsets of the blocks. */
-static void exchange(Comm *comm, Queue *q, SentVerb verb, long number, Tensor out, Tensor in)
+/* What the transport needs for parts of up to `part` elements. */
+static Tensor window_new(const Comm *comm, Arena *scratch, Dtype dtype, int64_t part)
 {
-    int request = REQUEST_LOST;
-    queue_wait(q);
-    if (comm_delivered(comm, sent_verb_name(verb), number))
-        request = comm->transport->all_to_all(comm->transport, comm->group, out.data, comm->out_at, in.data,
-                                              comm->in_at, dtype_width(in.dtype));
-    comm_finish(comm, request, sent_verb_name(verb), number, -1);
+    size_t bytes = comm->data->window(comm->data_group, dtype, part);
+    return tensor_new(scratch, "sum", U8, (int64_t)bytes);
 }
 
-/* The first element of rank r's part, where `count` elements are divided into parts of `part`. The last
- * parts may be shorter or empty, because part is count / size rounded up. */
-static int64_t part_begin(int64_t count, int64_t part, int r)
+Pending comm_reduce_scatter_parts_begin(Comm *comm, Queue *q, Tensor out, Tensor in, const int64_t *begin,
+                                        Arena *scratch)
 {
-    return r * part < count ? r * part : count;
+    int64_t own = tensor_count(out), part = own;
+    sum_check(comm, SENT_REDUCE_SCATTER, in);
+    sum_check(comm, SENT_REDUCE_SCATTER, out);
+    CHECK(out.dtype == in.dtype, "reduce-scatter of %s: %s into %s", comm->name, dtype_name(in.dtype),
+          dtype_name(out.dtype));
+    boundaries_check(comm, "reduce-scatter", begin, tensor_count(in), own);
+    if (comm->size == 1) {
+        if (out.data != in.data)
+            copy_strided(q, (CopyStrided){ .y = tensor_view(out, own), .x = tensor_view(in, own) });
+        return (Pending){ -1 };
+    }
+    for (int r = 0; begin && r < comm->size; r++)
+        if (begin[r + 1] - begin[r] > part) part = begin[r + 1] - begin[r];
+    DataCall call = { .verb = DATA_REDUCE_SCATTER, .queue = q, .out = out, .in = in, .out_at = begin,
+                      .number = comm->number++, .window = window_new(comm, scratch, in.dtype, part) };
+    return collective_begin(comm, SENT_REDUCE_SCATTER, &call, in);
 }
 
-/* at[r] = the element at which rank r's part begins, for r = 0 .. size */
-static void parts_at(int64_t *at, int size, int64_t count, int64_t part)
+Pending comm_reduce_scatter_begin(Comm *comm, Queue *q, Tensor out, Tensor in, Arena *scratch)
 {
-    for (int r = 0; r <= size; r++) at[r] = part_begin(count, part, r);
+    return comm_reduce_scatter_parts_begin(comm, q, out, in, NULL, scratch);
+}
+
+void comm_reduce_scatter_parts(Comm *comm, Queue *q, Tensor out, Tensor in, const int64_t *begin,
+                               Arena *scratch)
+{
+    size_t mark = arena_mark(scratch);
+    comm_wait(comm, comm_reduce_scatter_parts_begin(comm, q, out, in, begin, scratch));
+    arena_reset(scratch, mark);
 }
 
 void comm_reduce_scatter(Comm *comm, Queue *q, Tensor out, Tensor in, Arena *scratch)
 {
-    int64_t part = tensor_count(out);
-    sum_check(comm, SENT_REDUCE_SCATTER, in);
-    sum_check(comm, SENT_REDUCE_SCATTER, out);
-    CHECK(tensor_count(in) == comm->size * part, "reduce-scatter of %s: in counts %lld, not %d times %lld",
-          comm->name, (long long)tensor_count(in), comm->size, (long long)part);
-    if (comm->size == 1) {
-        if (out.data != in.data)
-            copy_strided(q, (CopyStrided){ .y = tensor_view(out, part), .x = tensor_view(in, part) });
-        return;
-    }
-    size_t mark = arena_mark(scratch);
-    /* [R, N]: R ranks' contributions to this rank's part of N elements */
-    Tensor got_RN = tensor_new(scratch, "sum", in.dtype, comm->size, part);
-    parts_at(comm->in_at,  comm->size, tensor_count(in), part);
-    parts_at(comm->out_at, comm->size, tensor_count(in), part);
-    comm_record(comm, SENT_REDUCE_SCATTER, (comm->size - 1) * (int64_t)tensor_bytes(out), in);
-    exchange(comm, q, SENT_REDUCE_SCATTER, comm->number++, got_RN, in);
-    rank_sum(q, (RankSum){ .y_N = tensor_view(out, part), .x_RN = got_RN });
-    arena_reset(scratch, mark);
+    comm_reduce_scatter_parts(comm, q, out, in, NULL, scratch);
 }
 
-/* The second half of an all-reduce: x = rank 0's part of x, rank 1's part, ... Transports gather equal
- * blocks only, so uneven parts take an all-to-all that sends the same block to every rank: `repeat`
- * holds size copies of it. */
-static void gather_parts(Comm *comm, Queue *q, long number, Tensor x, int64_t part, Tensor repeat)
-{
-    const char *verb = sent_verb_name(SENT_ALL_REDUCE);
-    int64_t count = tensor_count(x), first = part_begin(count, part, comm->rank);
-    int64_t mine  = part_begin(count, part, comm->rank + 1) - first;
-    Tensor  x_N   = tensor_flat(x, first, mine);
-    if (part * comm->size == count) {
-        int request = REQUEST_LOST;
-        queue_wait(q);
-        if (comm_delivered(comm, verb, number))
-            request = comm->transport->all_gather(comm->transport, comm->group, x.data, x_N.data,
-                                                  tensor_bytes(x_N));
-        comm_finish(comm, request, verb, number, -1);
-        return;
-    }
-    for (int r = 0; r < comm->size && mine > 0; r++)
-        copy_strided(q, (CopyStrided){ .y = tensor_flat(repeat, r * mine, mine), .x = x_N });
-    parts_at(comm->in_at,  comm->size, comm->size * mine, mine);
-    parts_at(comm->out_at, comm->size, count, part);
-    exchange(comm, q, SENT_ALL_REDUCE, number, x, repeat);
-}
-
-/* The local part: y [N] from the contributions [R, N] of R ranks. */
-typedef void Join(Queue *q, Tensor y_N, Tensor x_RN);
-static void join_sum(Queue *q, Tensor y, Tensor x) { rank_sum(q, (RankSum){ .y_N = y, .x_RN = x }); }
-static void join_max(Queue *q, Tensor y, Tensor x) { rank_max(q, (RankMax){ .y_N = y, .x_RN = x }); }
-
-static void all_reduce(Comm *comm, Queue *q, Tensor x, Arena *scratch, Join *join)
+static Pending all_reduce_begin(Comm *comm, Queue *q, Tensor x, Reduction reduction, Arena *scratch)
 {
     sum_check(comm, SENT_ALL_REDUCE, x);
-    if (comm->size == 1) return;
-    int64_t count = tensor_count(x), part = (count + comm->size - 1) / comm->size;
-    int64_t first = part_begin(count, part, comm->rank);
-    int64_t mine  = part_begin(count, part, comm->rank + 1) - first;
-    size_t  width = dtype_width(x.dtype), mark = arena_mark(scratch);
-    long    number = comm->number++;                  /* both halves are one operation for the watchdog */
-    comm_record(comm, SENT_ALL_REDUCE, (count - mine + (comm->size - 1) * mine) * (int64_t)width, x);
+    if (comm->size == 1) return (Pending){ -1 };
+    int64_t  part = sum_part(NULL, tensor_count(x), comm->size, 1);      /* the first, which is the largest */
+    DataCall call = { .verb = DATA_ALL_REDUCE, .reduction = reduction, .queue = q, .out = x,
+                      .number = comm->number++, .window = window_new(comm, scratch, x.dtype, part) };
+    return collective_begin(comm, SENT_ALL_REDUCE, &call, x);
+}
 
-    /* Every rank takes size * part elements, also where its own part is shorter or empty, so that all
-     * ranks need the same arena and the dry run of one rank is right for all. */
-    Tensor all = tensor_new(scratch, "sum", x.dtype, comm->size * part);
-    parts_at(comm->in_at,  comm->size, count, part);
-    parts_at(comm->out_at, comm->size, comm->size * mine, mine);
-    exchange(comm, q, SENT_ALL_REDUCE, number, all, x);
-    if (mine > 0)
-        join(q, tensor_flat(x, first, mine),
-             tensor_view(tensor_flat(all, 0, comm->size * mine), comm->size, mine));
-    gather_parts(comm, q, number, x, part, all);
-    arena_reset(scratch, mark);
+Pending comm_all_reduce_begin(Comm *comm, Queue *q, Tensor x, Arena *scratch)
+{
+    return all_reduce_begin(comm, q, x, REDUCE_SUM, scratch);
 }
 
 void comm_all_reduce(Comm *comm, Queue *q, Tensor x, Arena *scratch)
 {
-    all_reduce(comm, q, x, scratch, join_sum);
+    size_t mark = arena_mark(scratch);
+    comm_wait(comm, comm_all_reduce_begin(comm, q, x, scratch));
+    arena_reset(scratch, mark);
 }
 
 void comm_all_reduce_max(Comm *comm, Queue *q, Tensor x, Arena *scratch)
 {
-    all_reduce(comm, q, x, scratch, join_max);
+    size_t mark = arena_mark(scratch);
+    comm_wait(comm, all_reduce_begin(comm, q, x, REDUCE_MAX, scratch));
+    arena_reset(scratch, mark);
 }
 
-/* An all-gather of one word: no rank has all words before the last has come. */
-void comm_barrier(Comm *comm)
+/* ---- messages ---- */
+static void peer_check(const Comm *comm, const char *verb, Tensor x, int peer)
 {
-    if (comm->size == 1 || comm->dry) return;
-    int32_t word = 0;
-    comm_gather_bytes(comm, "barrier", comm->word, &word, sizeof word);
+    CHECK(peer >= 0 && peer < comm->size && peer != comm->rank, "%s: rank %d of %s cannot %s rank %d of %d",
+          verb, comm->rank, comm->name, verb, peer, comm->size);
+    contiguous_check(comm, verb, x);
+}
+
+Pending comm_send_begin(Comm *comm, Queue *q, Tensor x, int to)
+{
+    peer_check(comm, "send to", x, to);
+    DataCall call = { .verb = DATA_SEND, .queue = q, .in = x, .peer = to };
+    comm_record(comm, SENT_SEND, (int64_t)tensor_bytes(x), x);
+    return comm_begin(comm, &call, sent_verb_name(SENT_SEND), comm->sent_to[to]++, to);
+}
+
+Pending comm_recv_begin(Comm *comm, Queue *q, Tensor x, int from)
+{
+    peer_check(comm, "receive from", x, from);
+    DataCall call = { .verb = DATA_RECV, .queue = q, .out = x, .peer = from };
+    return comm_begin(comm, &call, "recv", comm->received_from[from]++, from);
 }

@@ -4,11 +4,15 @@
  * ranks, one or more axes of the mesh, or the two stages that share tied embeddings. Of size 1 every
  * call is a local copy or does nothing, so callers need no second code path for a run on one rank.
  *
- * Transports only move bytes; reductions are computed here, in rank order, so the results are bitwise
- * the same on every transport and on every rank. Ranks may be threads of one process, so this module has
- * no global state that could differ between ranks, and only the rank's own thread may call these
- * functions. Buffers are memory of the host: the functions wait for the queue (queue_wait) before they
- * read or write a tensor's data. */
+ * Two kinds of transport are below it. Control (comm/transport.h) moves bytes of the host: agreement, flags,
+ * pieces of checkpoints. Data (comm/data_transport.h) carries tensors and knows queues, types and sums; that
+ * header says what a further transport must provide. On the host reductions are added in a fixed order
+ * (comm/sum_order.h), so the results are bitwise the same on every transport and on every rank. Ranks may be
+ * threads of one process, so this module has no global state that could differ between ranks, and only the
+ * rank's own thread may call these functions.
+ *
+ * Begin orders a call after what its queue has been given so far, and wait orders what the queue is given
+ * later after the call. On the host both wait: begin for the queue (queue_wait), wait for the call. */
 #include "comm/mesh.h"
 #include "comm/transport.h"
 #include "tensor/ops.h"
@@ -19,6 +23,10 @@ typedef struct Comm Comm;
 /* All ranks of the transport, which must outlive the comm. Collective. NO_MEMORY where allocation fails.
  * Starts the time limit of comm/start.h, which watchdog_open ends. */
 Status comm_world(Comm **world, Transport *transport);
+/* The same with sums in groups of `sum_group` ranks, 1 to 128, instead of COMM_SUM_GROUP, for this comm and
+ * all that are opened from it. It decides the order of additions, so it is a part of a run's identity. */
+enum { COMM_SUM_GROUP = 8 };
+Status comm_world_sums(Comm **world, Transport *transport, int sum_group);
 /* The `count` ranks (world ranks, ascending, this rank among them; anything else is a CHECK). Collective
  * over those ranks, which must open their comms in the same order. `name` appears in messages and traces
  * and is copied, at most HEARTBEAT_NAME - 1 bytes of it. The world must outlive the comm. NO_MEMORY
@@ -41,16 +49,23 @@ bool   comm_dry (const Comm *comm);                              /* true on the 
 /* out = rank 0's in, rank 1's in, ...: out has size * count(in) elements. `in` may be this rank's block
  * of `out`. */
 void comm_all_gather    (Comm *comm, Queue *q, Tensor out, Tensor in);
+/* The same with parts of unequal length, some of them empty: rank r's is elements begin[r] .. begin[r + 1] of
+ * out. begin: [size + 1], from 0 to count(out), the same on all ranks. */
+void comm_all_gather_parts(Comm *comm, Queue *q, Tensor out, const int64_t *begin, Tensor in);
 /* Elements in_at[r] .. in_at[r + 1] of `in` go to rank r, which puts them at its out_at[this rank] ..: each
  * rank's part for another has the length that the other expects. Both are [size + 1] element offsets that
  * ascend within the tensor. `out` and `in` have one type, any, and do not overlap. */
 void comm_all_to_all    (Comm *comm, Queue *q, Tensor out, const int64_t *out_at, Tensor in,
                          const int64_t *in_at);
-/* out = this rank's 1/size of the sum over the ranks; in has size * count(out) elements. `out` may be a
- * part of `in`. Takes the bytes of `in` from scratch. */
+/* Reductions take a window from scratch, whose bytes are bounded whatever the tensor's: SUM_WINDOW of
+ * comm/data_transport.h, 4 MiB, and among more than some 4,000 groups of ranks 1 KiB for each. */
+/* out = this rank's 1/size of the sum over the ranks; in has size * count(out) elements. `out` may be this
+ * rank's part of `in`. */
 void comm_reduce_scatter(Comm *comm, Queue *q, Tensor out, Tensor in, Arena *scratch);
-/* x = the sum of x over the ranks, in place, of any count. Takes the bytes of x, rounded up to size
- * parts, from scratch. */
+/* The same with parts of unequal length, as comm_all_gather_parts has them. */
+void comm_reduce_scatter_parts(Comm *comm, Queue *q, Tensor out, Tensor in, const int64_t *begin,
+                               Arena *scratch);
+/* x = the sum of x over the ranks, in place, of any count. */
 void comm_all_reduce    (Comm *comm, Queue *q, Tensor x, Arena *scratch);
 /* The same with the maximum over the ranks, of the compute type. */
 void comm_all_reduce_max(Comm *comm, Queue *q, Tensor x, Arena *scratch);
@@ -61,11 +76,17 @@ typedef void CommTake(void *context, int rank, const void *data, size_t bytes);
 void comm_collect       (Comm *comm, const void *mine, size_t bytes, CommTake *take, void *context);
 
 /* ---- non-blocking communication ----
- * Each Pending is passed to comm_wait exactly once, in any order. Until then its buffers belong to the
- * comm: they are neither written nor, where they receive, read. */
+ * Each Pending is passed to comm_wait exactly once, in any order. Until then its buffers and offsets belong
+ * to the comm: they are neither written nor, where they receive, read. So does what it takes from scratch,
+ * which is not reset. Of one comm several may be in flight. They advance in comm_poll and in every wait of
+ * the rank. */
 typedef struct { int slot; } Pending;                            /* slot < 0: complete already */
 Pending comm_all_gather_begin(Comm *comm, Queue *q, Tensor out, Tensor in);
-/* The offsets too stay as they are until the wait. */
+Pending comm_all_gather_parts_begin(Comm *comm, Queue *q, Tensor out, const int64_t *begin, Tensor in);
+Pending comm_reduce_scatter_begin(Comm *comm, Queue *q, Tensor out, Tensor in, Arena *scratch);
+Pending comm_reduce_scatter_parts_begin(Comm *comm, Queue *q, Tensor out, Tensor in, const int64_t *begin,
+                                        Arena *scratch);
+Pending comm_all_reduce_begin(Comm *comm, Queue *q, Tensor x, Arena *scratch);
 Pending comm_all_to_all_begin(Comm *comm, Queue *q, Tensor out, const int64_t *out_at, Tensor in,
                               const int64_t *in_at);
 /* `to` and `from` are ranks of this comm, other than the caller. The k-th send of a pair of ranks

@@ -3,6 +3,7 @@
 /* The struct Comm and the functions that the files of comm/ share. No other module includes this
  * header. */
 #include "comm/comm.h"
+#include "comm/data_transport.h"
 #include "comm/heartbeat.h"
 
 /* COMM_PENDING bounds the messages that were begun and not yet waited for, so that a step allocates
@@ -12,7 +13,8 @@ enum { COMM_PENDING = 2048, REQUEST_LOST = -1 };
 
 typedef struct {
     bool        used;
-    int         request;                              /* the transport's, or REQUEST_LOST */
+    int         call;                                 /* the data transport's, or REQUEST_LOST */
+    Queue      *queue;
     int         peer;                                 /* rank of the comm; -1: all members */
     const char *verb;                                 /* static string */
     long        number;
@@ -22,7 +24,10 @@ typedef struct {
 
 struct Comm {
     Transport *transport;
-    Group     *group;                                 /* NULL where size is 1 */
+    Group     *control;                               /* for bytes of the host; NULL where size is 1 */
+    DataTransport *data;                              /* the world's; owned there, or the transport's */
+    DataGroup *data_group;                            /* NULL where size is 1 */
+    int        sum_group;                             /* COMM_SUM_GROUP, or as the world was opened */
     char       name[HEARTBEAT_NAME];
     int        rank, size;
     int       *ranks;                                 /* [size] the members' ranks in the world, ascending */
@@ -34,7 +39,6 @@ struct Comm {
      * are counted for each pair of ranks, since only those two see them. */
     long       number;                                /* collectives begun */
     long      *sent_to, *received_from;               /* [size] messages begun, by peer */
-    int64_t   *in_at, *out_at;                        /* [size + 1] offsets of a reduction in progress */
     int32_t   *word;                                  /* [size] receives agreements and barriers */
     PendingMessage pending[COMM_PENDING];
 
@@ -47,9 +51,15 @@ struct Comm {
 /* True where the message is to be given to the transport, false where fault injection drops it. Called
  * before each. */
 bool comm_delivered(Comm *comm, const char *verb, long number);
-/* Waits for the transport's request while the heartbeat shows where this rank waits. For REQUEST_LOST it
- * waits until the watchdog ends the job, as a rank would whose message the network lost. */
+/* Waits for a request of the control transport while the heartbeat shows where this rank waits; calls of the
+ * data transport advance meanwhile, since other ranks may wait for them. For REQUEST_LOST it waits until the
+ * watchdog ends the job, as a rank would whose message the network lost. */
 void comm_finish(Comm *comm, int request, const char *verb, long number, int peer);
+/* Gives a call to the data transport; comm_wait waits for it. */
+Pending comm_begin(Comm *comm, const DataCall *call, const char *verb, long number, int peer);
+/* Blocking messages of plain host memory. */
+void comm_send_bytes(Comm *comm, const void *data, size_t bytes, int to);
+void comm_recv_bytes(Comm *comm, void *data, size_t bytes, int from);
 /* All-gather of plain host memory: out has size blocks of `bytes`. For agreement, not for tensors:
  * neither counted nor traced. */
 void comm_gather_bytes(Comm *comm, const char *verb, void *out, const void *in, size_t bytes);

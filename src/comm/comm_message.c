@@ -1,5 +1,5 @@
-/* Messages: how one is given to the transport and waited for, non-blocking communication, and the count
- * of what was sent. Each wait shows in the heartbeat, and each message passes comm_delivered, where a
+/* How one call is given to a transport and waited for, by the control and by the data transport, and the
+ * count of what was sent. Each wait shows in the heartbeat, and each call passes comm_delivered, where a
  * test may drop it. */
 #include "comm/comm_internal.h"
 
@@ -10,7 +10,7 @@
 #include "base/seam.h"
 #include "base/trace.h"
 
-/* ---- one message: given to the transport, waited for ---- */
+/* ---- waiting ---- */
 /* The dry run sends nothing, so it loses nothing: fault injection counts real messages only. */
 bool comm_delivered(Comm *comm, const char *verb, long number)
 {
@@ -19,22 +19,42 @@ bool comm_delivered(Comm *comm, const char *verb, long number)
     return seam.deliver(comm->transport->rank, verb, number);
 }
 
-void comm_finish(Comm *comm, int request, const char *verb, long number, int peer)
+/* What lives as long as a wait: the two ends of a message, which the watchdog reads, and what is restored. */
+typedef struct { int pair[2]; const char *outer; int64_t begin; } Waiting;
+
+static void wait_begins(Comm *comm, Waiting *waiting, const char *verb, long number, int peer)
 {
+    *waiting = (Waiting){ { comm->ranks[comm->rank], peer < 0 ? -1 : comm->ranks[peer] },
+                          thread_context()->op, thread_context()->trace ? seam.clock() : 0 };
     /* The members that the watchdog reports as missing: all of a collective, the two ends of a message. */
-    int pair[2] = { comm->ranks[comm->rank], peer < 0 ? -1 : comm->ranks[peer] };
-    heartbeat_enter(comm->heartbeat, comm->name, verb, number, peer < 0 ? comm->ranks : pair,
+    heartbeat_enter(comm->heartbeat, comm->name, verb, number, peer < 0 ? comm->ranks : waiting->pair,
                     peer < 0 ? comm->size : 2);
-    const char *outer = thread_context()->op;
-    Trace *trace   = thread_context()->trace;
-    int64_t begin  = trace ? seam.clock() : 0;
     thread_context()->op = verb;
-    while (request == REQUEST_LOST) pause();          /* the watchdog ends the process */
-    comm->transport->wait(comm->transport, request);
-    thread_context()->op = outer;
-    if (trace) trace_add(trace, TRACE_WAIT, comm->name, verb, begin, 0, comm->recorded);
+}
+
+static void wait_ends(Comm *comm, const Waiting *waiting, const char *verb)
+{
+    thread_context()->op = waiting->outer;
+    if (thread_context()->trace)
+        trace_add(thread_context()->trace, TRACE_WAIT, comm->name, verb, waiting->begin, 0, comm->recorded);
     comm->recorded = 0;
     heartbeat_leave(comm->heartbeat);
+}
+
+/* ---- bytes of the host ---- */
+void comm_finish(Comm *comm, int request, const char *verb, long number, int peer)
+{
+    Transport *t = comm->transport;
+    Waiting waiting;
+    wait_begins(comm, &waiting, verb, number, peer);
+    while (request == REQUEST_LOST) pause();          /* the watchdog ends the process */
+    for (;;) {
+        comm->data->poll(comm->data, false);
+        t->poll(t);
+        if (t->test(t, request)) break;
+        t->idle(t, request);
+    }
+    wait_ends(comm, &waiting, verb);
 }
 
 void comm_gather_bytes(Comm *comm, const char *verb, void *out, const void *in, size_t bytes)
@@ -42,8 +62,20 @@ void comm_gather_bytes(Comm *comm, const char *verb, void *out, const void *in, 
     long number  = comm->number++;
     int  request = REQUEST_LOST;
     if (comm_delivered(comm, verb, number))
-        request = comm->transport->all_gather(comm->transport, comm->group, out, in, bytes);
+        request = comm->transport->all_gather(comm->transport, comm->control, out, NULL, in, bytes);
     comm_finish(comm, request, verb, number, -1);
+}
+
+void comm_send_bytes(Comm *comm, const void *data, size_t bytes, int to)
+{
+    int request = comm->transport->send(comm->transport, comm->control, data, bytes, to, TAG_CONTROL);
+    comm_finish(comm, request, "send", comm->sent_to[to]++, to);
+}
+
+void comm_recv_bytes(Comm *comm, void *data, size_t bytes, int from)
+{
+    int request = comm->transport->recv(comm->transport, comm->control, data, bytes, from, TAG_CONTROL);
+    comm_finish(comm, request, "recv", comm->received_from[from]++, from);
 }
 
 void comm_collect(Comm *comm, const void *mine, size_t bytes, CommTake *take, void *context)
@@ -53,120 +85,41 @@ void comm_collect(Comm *comm, const void *mine, size_t bytes, CommTake *take, vo
     all[0] = own;
     if (comm->size > 1) comm_gather_bytes(comm, "collect", all, &own, sizeof own);
     if (comm->rank == 0) take(context, 0, mine, bytes);
-    else comm_finish(comm, comm->transport->send(comm->transport, comm->group, mine, bytes, 0), "send",
-                     comm->sent_to[0]++, 0);
+    else comm_send_bytes(comm, mine, bytes, 0);
     for (int from = 1; comm->rank == 0 && from < comm->size; from++) {
         void *data = malloc(all[from] + 1);
         CHECK(data, "no memory for %llu bytes of rank %d", (unsigned long long)all[from], from);
-        comm_finish(comm, comm->transport->recv(comm->transport, comm->group, data, all[from], from), "recv",
-                    comm->received_from[from]++, from);
+        comm_recv_bytes(comm, data, all[from], from);
         take(context, from, data, all[from]);
         free(data);
     }
     free(all);
 }
 
-/* ---- non-blocking communication ---- */
-/* Stores the request in the first free slot. The search is linear in the number of messages in progress,
- * which is small, and happens once for each message. */
-static Pending comm_pend(Comm *comm, int request, const char *verb, long number, int peer)
+/* An all-gather of one word: no rank has all words before the last has come. */
+void comm_barrier(Comm *comm)
 {
-    for (int slot = 0; slot < COMM_PENDING; slot++)
-        if (!comm->pending[slot].used) {
-            comm->pending[slot] = (PendingMessage){ true, request, peer, verb, number,
-                thread_context()->trace ? seam.clock() : 0, comm->recorded };
-            comm->recorded = 0;
-            return (Pending){ slot };
-        }
-    stop_world(__FILE__, __LINE__, "comm %s: more than %d messages are begun and not waited for", comm->name,
-               COMM_PENDING);
+    if (comm->size == 1 || comm->dry) return;
+    int32_t word = 0;
+    comm_gather_bytes(comm, "barrier", comm->word, &word, sizeof word);
 }
 
-Pending comm_all_gather_begin(Comm *comm, Queue *q, Tensor out, Tensor in)
+/* ---- tensors ---- */
+/* Stores the call in the first free slot. The search is linear in the number of calls in progress, which is
+ * small, and happens once for each. */
+Pending comm_begin(Comm *comm, const DataCall *call, const char *verb, long number, int peer)
 {
-    CHECK(tensor_contiguous(out) && tensor_contiguous(in), "all-gather of %s: tensors must be contiguous",
-          comm->name);
-    CHECK(out.dtype == in.dtype && tensor_count(out) == comm->size * tensor_count(in),
-          "all-gather of %s: out counts %lld, not %d times %lld of the same type", comm->name,
-          (long long)tensor_count(out), comm->size, (long long)tensor_count(in));
-    if (comm->size == 1) {
-        if (out.data != in.data)
-            copy_strided(q, (CopyStrided){ .y = tensor_view(out, tensor_count(in)),
-                                           .x = tensor_view(in, tensor_count(in)) });
-        return (Pending){ -1 };
-    }
-    const char *verb = sent_verb_name(SENT_ALL_GATHER);
-    size_t bytes     = tensor_bytes(in);
-    long   number    = comm->number++;
-    int    request   = REQUEST_LOST;
-    comm_record(comm, SENT_ALL_GATHER, (comm->size - 1) * (int64_t)bytes, in);
-    queue_wait(q);                                    /* the queue may still be computing `in` */
-    if (comm_delivered(comm, verb, number))
-        request = comm->transport->all_gather(comm->transport, comm->group, out.data, in.data, bytes);
-    return comm_pend(comm, request, verb, number, -1);
-}
-
-static void parts_check(const Comm *comm, Tensor x, const int64_t *at)
-{
-    CHECK(tensor_contiguous(x), "all-to-all of %s: tensors must be contiguous", comm->name);
-    CHECK(at[0] >= 0 && at[comm->size] <= tensor_count(x), "all-to-all of %s: elements %lld to %lld of %lld",
-          comm->name, (long long)at[0], (long long)at[comm->size], (long long)tensor_count(x));
-    for (int r = 0; r < comm->size; r++)
-        CHECK(at[r] <= at[r + 1], "all-to-all of %s: the offsets descend after rank %d", comm->name, r);
-}
-
-Pending comm_all_to_all_begin(Comm *comm, Queue *q, Tensor out, const int64_t *out_at, Tensor in,
-                              const int64_t *in_at)
-{
-    parts_check(comm, out, out_at);
-    parts_check(comm, in, in_at);
-    int64_t mine = in_at[comm->rank + 1] - in_at[comm->rank];
-    CHECK(out.dtype == in.dtype && out_at[comm->rank + 1] - out_at[comm->rank] == mine,
-          "all-to-all of %s: this rank's own part or the types differ", comm->name);
-    if (comm->size == 1) {
-        if (mine > 0)
-            copy_strided(q, (CopyStrided){ .y = tensor_flat(out, out_at[0], mine),
-                                           .x = tensor_flat(in, in_at[0], mine) });
-        return (Pending){ -1 };
-    }
-    const char *verb = sent_verb_name(SENT_ALL_TO_ALL);
-    size_t width     = dtype_width(in.dtype);
-    long   number    = comm->number++;
-    int    request   = REQUEST_LOST;
-    comm_record(comm, SENT_ALL_TO_ALL, (in_at[comm->size] - in_at[0] - mine) * (int64_t)width, in);
-    queue_wait(q);
-    if (comm_delivered(comm, verb, number))
-        request = comm->transport->all_to_all(comm->transport, comm->group, out.data, out_at, in.data, in_at,
-                                              width);
-    return comm_pend(comm, request, verb, number, -1);
-}
-
-static void peer_check(const Comm *comm, const char *verb, Tensor x, int peer)
-{
-    CHECK(peer >= 0 && peer < comm->size && peer != comm->rank, "%s: rank %d of %s cannot %s rank %d of %d",
-          verb, comm->rank, comm->name, verb, peer, comm->size);
-    CHECK(tensor_contiguous(x), "%s of %s: the tensor must be contiguous", verb, comm->name);
-}
-
-Pending comm_send_begin(Comm *comm, Queue *q, Tensor x, int to)
-{
-    peer_check(comm, "send to", x, to);
-    const char *verb = sent_verb_name(SENT_SEND);
-    long number      = comm->sent_to[to]++;
-    comm_record(comm, SENT_SEND, (int64_t)tensor_bytes(x), x);
-    queue_wait(q);
-    if (!comm_delivered(comm, verb, number))
-        return (Pending){ -1 };                       /* a network does not tell the sender of a loss */
-    int request = comm->transport->send(comm->transport, comm->group, x.data, tensor_bytes(x), to);
-    return comm_pend(comm, request, verb, number, to);
-}
-
-Pending comm_recv_begin(Comm *comm, Queue *q, Tensor x, int from)
-{
-    peer_check(comm, "receive from", x, from);
-    queue_wait(q);
-    int request = comm->transport->recv(comm->transport, comm->group, x.data, tensor_bytes(x), from);
-    return comm_pend(comm, request, "recv", comm->received_from[from]++, from);
+    int slot = 0, begun = REQUEST_LOST;
+    while (slot < COMM_PENDING && comm->pending[slot].used) slot++;
+    CHECK(slot < COMM_PENDING, "comm %s: more than %d messages are begun and not waited for", comm->name,
+          COMM_PENDING);
+    if (call->verb == DATA_RECV || comm_delivered(comm, verb, number))
+        begun = comm->data->begin(comm->data, comm->data_group, call);
+    else if (call->verb == DATA_SEND) return (Pending){ -1 };      /* a network does not tell of a loss */
+    comm->pending[slot] = (PendingMessage){ true, begun, call->queue, peer, verb, number,
+        thread_context()->trace ? seam.clock() : 0, comm->recorded };
+    comm->recorded = 0;
+    return (Pending){ slot };
 }
 
 void comm_wait(Comm *comm, Pending pending)
@@ -175,7 +128,11 @@ void comm_wait(Comm *comm, Pending pending)
     PendingMessage *message = &comm->pending[pending.slot];
     CHECK(message->used, "comm %s: a message is waited for twice", comm->name);
     comm->recorded = message->bytes;
-    comm_finish(comm, message->request, message->verb, message->number, message->peer);
+    Waiting waiting;
+    wait_begins(comm, &waiting, message->verb, message->number, message->peer);
+    while (message->call == REQUEST_LOST) pause();    /* the watchdog ends the process */
+    comm->data->wait(comm->data, message->queue, message->call);
+    wait_ends(comm, &waiting, message->verb);
     if (thread_context()->trace && message->begun)
         trace_add(thread_context()->trace, TRACE_MESSAGE, comm->name, message->verb, message->begun, 0,
                   message->bytes);
@@ -184,7 +141,7 @@ void comm_wait(Comm *comm, Pending pending)
 
 void comm_poll(Comm *comm)
 {
-    comm->transport->poll(comm->transport);
+    if (comm->size > 1) comm->data->poll(comm->data, false);
 }
 
 /* ---- accounting ---- */

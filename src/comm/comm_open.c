@@ -18,12 +18,9 @@ static Status comm_make(Comm **out, Transport *transport, const char *name, cons
         comm->ranks         = calloc(n, sizeof *comm->ranks);
         comm->sent_to       = calloc(n, sizeof *comm->sent_to);
         comm->received_from = calloc(n, sizeof *comm->received_from);
-        comm->in_at         = calloc(n + 1, sizeof *comm->in_at);
-        comm->out_at        = calloc(n + 1, sizeof *comm->out_at);
         comm->word          = calloc(n, sizeof *comm->word);
     }
-    if (!comm || !comm->ranks || !comm->sent_to || !comm->received_from || !comm->in_at || !comm->out_at ||
-        !comm->word)
+    if (!comm || !comm->ranks || !comm->sent_to || !comm->received_from || !comm->word)
         return fail(NO_MEMORY, "no memory for comm %s of %d ranks", name, count);
 
     comm->transport = transport;
@@ -40,19 +37,23 @@ static Status comm_make(Comm **out, Transport *transport, const char *name, cons
     return OK;
 }
 
-/* Opens the transport's group, which waits for the other members; the heartbeat shows the wait to the
- * watchdog. A comm of one rank needs no group. */
+/* Opens the transports' groups, which waits for the other members; the heartbeat shows the wait to the
+ * watchdog. A comm of one rank needs no group. Control and data have one each, so that their collectives need
+ * no common order. */
 static Status comm_join(Comm *comm)
 {
     if (comm->size == 1) return OK;
     heartbeat_enter(comm->heartbeat, comm->name, "opening", 0, comm->ranks, comm->size);
-    comm->group = comm->transport->group_open(comm->transport, comm->ranks, comm->size);
+    comm->control = comm->transport->group_open(comm->transport, comm->ranks, comm->size);
+    if (comm->control)
+        comm->data_group = comm->data->group_open(comm->data, comm->transport, comm->ranks, comm->size,
+                                                  comm->sum_group);
     heartbeat_leave(comm->heartbeat);
-    if (comm->group) return OK;
+    if (comm->control && comm->data_group) return OK;
     return fail(NO_MEMORY, "no memory for comm %s, a group of %d ranks", comm->name, comm->size);
 }
 
-Status comm_world(Comm **world, Transport *transport)
+Status comm_world_sums(Comm **world, Transport *transport, int sum_group)
 {
     int *ranks = malloc((size_t)transport->size * sizeof *ranks);
     if (!ranks) return fail(NO_MEMORY, "no memory for %d ranks", transport->size);
@@ -60,7 +61,10 @@ Status comm_world(Comm **world, Transport *transport)
     Status status = comm_make(world, transport, "world", ranks, transport->size);
     free(ranks);
     TRY(status);
-    (*world)->world = true;
+    (*world)->world     = true;
+    (*world)->sum_group = sum_group;
+    (*world)->data      = transport->data ? transport->data : host_data_open(transport);
+    if (!(*world)->data) return fail(NO_MEMORY, "no memory for the data transport");
     if (!(*world)->dry) thread_context()->rank = transport->rank;
     TRY(heartbeat_open(&(*world)->heartbeat));
     /* A rank that died before this point would block the others in their first collective, before a
@@ -69,10 +73,17 @@ Status comm_world(Comm **world, Transport *transport)
     return comm_join(*world);
 }
 
+Status comm_world(Comm **world, Transport *transport)
+{
+    return comm_world_sums(world, transport, COMM_SUM_GROUP);
+}
+
 Status comm_open(Comm **comm, Comm *world, const char *name, const int *ranks, int count)
 {
     TRY(comm_make(comm, world->transport, name, ranks, count));
     (*comm)->heartbeat = world->heartbeat;
+    (*comm)->data      = world->data;
+    (*comm)->sum_group = world->sum_group;
     return comm_join(*comm);
 }
 
@@ -98,13 +109,13 @@ Status comm_open_axes(Comm **comm, Comm *world, const Mesh *mesh, int axes)
 void comm_close(Comm *comm)
 {
     if (!comm) return;
-    if (comm->group) comm->transport->group_close(comm->transport, comm->group);
+    if (comm->data_group) comm->data->group_close(comm->data, comm->data_group);
+    if (comm->control) comm->transport->group_close(comm->transport, comm->control);
     if (comm->world) heartbeat_close(comm->heartbeat);
+    if (comm->world && comm->data && comm->data != comm->transport->data) comm->data->close(comm->data);
     free(comm->ranks);
     free(comm->sent_to);
     free(comm->received_from);
-    free(comm->in_at);
-    free(comm->out_at);
     free(comm->word);
     free(comm);
 }

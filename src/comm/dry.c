@@ -22,9 +22,9 @@ static void dry_group_close(Transport *t, Group *g)
     free(g);
 }
 
-static int dry_all_gather(Transport *t, Group *g, void *out, const void *in, size_t bytes)
+static int dry_all_gather(Transport *t, Group *g, void *out, const int64_t *at, const void *in, size_t width)
 {
-    (void)t, (void)g, (void)out, (void)in, (void)bytes;
+    (void)t, (void)g, (void)out, (void)at, (void)in, (void)width;
     return 0;
 }
 
@@ -35,19 +35,21 @@ static int dry_all_to_all(Transport *t, Group *g, void *out, const int64_t *out_
     return 0;
 }
 
-static int dry_send(Transport *t, Group *g, const void *data, size_t bytes, int to)
+static int dry_send(Transport *t, Group *g, const void *data, size_t bytes, int to, int tag)
 {
-    (void)t, (void)g, (void)data, (void)bytes, (void)to;
+    (void)t, (void)g, (void)data, (void)bytes, (void)to, (void)tag;
     return 0;
 }
 
-static int dry_recv(Transport *t, Group *g, void *data, size_t bytes, int from)
+static int dry_recv(Transport *t, Group *g, void *data, size_t bytes, int from, int tag)
 {
-    (void)t, (void)g, (void)data, (void)bytes, (void)from;
+    (void)t, (void)g, (void)data, (void)bytes, (void)from, (void)tag;
     return 0;
 }
 
-static void dry_wait(Transport *t, int request)    { (void)t, (void)request; }
+static bool dry_test(Transport *t, int request)    { (void)t, (void)request; return true; }
+
+static void dry_idle(Transport *t, int request)    { (void)t, (void)request; }
 
 static void dry_poll(Transport *t)                 { (void)t; }
 
@@ -63,7 +65,7 @@ Transport *transport_dry_open(int rank, int size)
         .abi = TRANSPORT_ABI, .name = "dry", .rank = rank, .size = size,
         .group_open = dry_group_open, .group_close = dry_group_close,
         .all_gather = dry_all_gather, .all_to_all = dry_all_to_all, .send = dry_send, .recv = dry_recv,
-        .wait = dry_wait, .poll = dry_poll, .abort = dry_abort, .close = dry_close,
+        .poll = dry_poll, .test = dry_test, .idle = dry_idle, .abort = dry_abort, .close = dry_close,
     };
     return t;
 }

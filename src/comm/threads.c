@@ -3,8 +3,8 @@
  * A collective is a numbered slot of its group. Each member stores there where its data is; when all
  * members have arrived, each copies what it needs from the others' buffers. The collective is complete
  * when all have copied, because only then may the members change their buffers. A message is copied by
- * its receiver. A thread that waits for one request also copies for all its other requests, so requests
- * may be waited for in any order without deadlock.
+ * its receiver. A poll copies for all requests of its thread, so requests may be waited for in any order
+ * without deadlock.
  *
  * One lock for the whole job protects all state. It is held only to inspect and to change that state,
  * never while bytes are copied: the buffers are stable then, since neither side's request is complete. */
@@ -40,14 +40,14 @@ struct Group {                         /* one member's own view */
     GroupState *group_state;
     int      me;                       /* this member's index */
     long     number;                   /* collectives begun */
-    long    *sent, *received;          /* [count] messages begun, by member; both ends number them alike */
+    long    *sent, *received;          /* [count] messages begun, by member: their order */
 };
 
 typedef struct {
     RequestKind kind;
     Group *group;
     long   number;
-    int    peer;                       /* SEND, RECV: index of the other member */
+    int    peer, tag;                  /* SEND, RECV: index of the other member */
     char  *out;                        /* RECV, COLLECTIVE: destination */
     const int64_t *out_at;             /* COLLECTIVE: [count + 1] offsets; NULL: one block of a member */
     const char    *in;                 /* SEND: source */
@@ -61,7 +61,10 @@ typedef struct {                       /* one rank */
     Transport      transport;
     Request        request[TRANSPORT_REQUESTS];
     int            top;                /* requests at this index and above are free */
-    pthread_cond_t wake;               /* signalled when a request of this rank may be able to proceed */
+    /* `wake` is signalled, and `events` counted, when a request of this rank may be able to proceed; `seen`:
+     * the events at its last poll. */
+    pthread_cond_t wake;
+    long           events, seen;
     pthread_t      thread;
     bool           left;               /* its body has returned */
     Status         status;             /* what the body returned, and its message */
@@ -176,10 +179,17 @@ static bool request_done(const Request *r)
     return r->kind == COLLECTIVE ? request_slot(r)->done >= r->number : r->done;
 }
 
+/* Called with the lock held. */
+static void wake_rank(ThreadsJob *job, int rank)
+{
+    job->rank_state[rank].events++;
+    pthread_cond_signal(&job->rank_state[rank].wake);
+}
+
 /* Signals all members of a group, since any of them may wait for what has just changed. */
 static void wake_all(ThreadsJob *job, const GroupState *m)
 {
-    for (int i = 0; i < m->count; i++) pthread_cond_signal(&job->rank_state[m->rank[i]].wake);
+    for (int i = 0; i < m->count; i++) wake_rank(job, m->rank[i]);
 }
 
 /* Called without the lock. The slot cannot change meanwhile: it is reused only after this member has
@@ -222,28 +232,40 @@ static bool collective_move(ThreadsJob *job, Request *r)
     return true;
 }
 
-/* Copies one message, if its sender has begun it: same group, same pair, same number. True where it
- * copied. The sender's request stays in its table while the lock is released, because only this copy
- * completes it. */
-static bool message_move(ThreadsJob *job, Request *r)
+/* The oldest message of a rank that no receive has taken yet, of the kind, group, peer and tag; NULL: none.
+ * */
+static Request *message_oldest(RankState *rank_state, RequestKind kind, const GroupState *m, int peer,
+                               int tag)
 {
-    if (r->done) return false;
-    RankState *from = &job->rank_state[r->group->group_state->rank[r->peer]];
-    for (int i = 0; i < from->top; i++) {
-        Request *s = &from->request[i];
-        if (s->kind != SEND || s->group->group_state != r->group->group_state || s->peer != r->group->me ||
-            s->number != r->number)
-            continue;
-        CHECK(s->bytes == r->bytes, "rank %d sends %zu bytes where rank %d expects %zu", from->transport.rank,
-              s->bytes, r->group->group_state->rank[r->group->me], r->bytes);
-        pthread_mutex_unlock(&job->lock);
-        if (r->bytes > 0) memcpy(r->out, s->in, r->bytes);
-        pthread_mutex_lock(&job->lock);
-        s->done = r->done = true;
-        pthread_cond_signal(&from->wake);
-        return true;
+    Request *oldest = NULL;
+    for (int i = 0; i < rank_state->top; i++) {
+        Request *r = &rank_state->request[i];
+        if (r->kind == kind && !r->done && r->group->group_state == m && r->peer == peer && r->tag == tag &&
+            (!oldest || r->number < oldest->number))
+            oldest = r;
     }
-    return false;
+    return oldest;
+}
+
+/* Copies one message, if its sender has begun it: the oldest of its pair and tag, for the oldest receive.
+ * True where it copied. The sender's request stays in its table while the lock is released, because only
+ * this copy completes it. */
+static bool message_move(RankState *rank_state, Request *r)
+{
+    ThreadsJob *job = rank_state->job;
+    const GroupState *m = r->group->group_state;
+    if (r->done) return false;
+    RankState *from = &job->rank_state[m->rank[r->peer]];
+    Request   *s    = message_oldest(from, SEND, m, r->group->me, r->tag);
+    if (!s || message_oldest(rank_state, RECV, m, r->peer, r->tag) != r) return false;
+    CHECK(s->bytes == r->bytes, "rank %d sends %zu bytes where rank %d expects %zu", from->transport.rank,
+          s->bytes, m->rank[r->group->me], r->bytes);
+    pthread_mutex_unlock(&job->lock);
+    if (r->bytes > 0) memcpy(r->out, s->in, r->bytes);
+    pthread_mutex_lock(&job->lock);
+    s->done = r->done = true;
+    wake_rank(job, from->transport.rank);
+    return true;
 }
 
 /* One pass over the rank's requests. True where any bytes were copied, after which the caller looks again. */
@@ -253,8 +275,9 @@ static bool rank_state_progress(RankState *rank_state)
     for (int i = 0; i < rank_state->top; i++) {
         Request *r = &rank_state->request[i];
         if (r->kind == COLLECTIVE) moved |= collective_move(rank_state->job, r);
-        if (r->kind == RECV) moved |= message_move(rank_state->job, r);
+        if (r->kind == RECV) moved |= message_move(rank_state, r);
     }
+    if (moved) rank_state->events++;
     return moved;
 }
 
@@ -289,10 +312,12 @@ static int collective_begin(Transport *t, Group *g, Request request, MemberPart 
     return made;
 }
 
-static int threads_all_gather(Transport *t, Group *g, void *out, const void *in, size_t bytes)
+static int threads_all_gather(Transport *t, Group *g, void *out, const int64_t *at, const void *in,
+                              size_t width)
 {
-    return collective_begin(t, g, (Request){ .out = out, .bytes = bytes },
-                            (MemberPart){ ARRIVED, in, NULL, bytes });
+    size_t own = at ? (size_t)(at[g->me + 1] - at[g->me]) * width : width;
+    return collective_begin(t, g, (Request){ .out = out, .out_at = at, .bytes = width },
+                            (MemberPart){ ARRIVED, in, NULL, own });
 }
 
 static int threads_all_to_all(Transport *t, Group *g, void *out, const int64_t *out_at, const void *in,
@@ -309,49 +334,57 @@ static int message_begin(Transport *t, Request request)
     ThreadsJob *job        = rank_state->job;
     pthread_mutex_lock(&job->lock);
     int made = request_new(rank_state, request);
-    pthread_cond_signal(&job->rank_state[request.group->group_state->rank[request.peer]].wake);
+    wake_rank(job, request.group->group_state->rank[request.peer]);
     pthread_mutex_unlock(&job->lock);
     return made;
 }
 
-static int threads_send(Transport *t, Group *g, const void *data, size_t bytes, int to)
+static int threads_send(Transport *t, Group *g, const void *data, size_t bytes, int to, int tag)
 {
     long number = g->sent[to]++;
-    return message_begin(t, (Request){ SEND, g, number, to, .in = data, .bytes = bytes });
+    return message_begin(t, (Request){ SEND, g, number, to, tag, .in = data, .bytes = bytes });
 }
 
-static int threads_recv(Transport *t, Group *g, void *data, size_t bytes, int from)
+static int threads_recv(Transport *t, Group *g, void *data, size_t bytes, int from, int tag)
 {
     long number = g->received[from]++;
-    return message_begin(t, (Request){ RECV, g, number, from, .out = data, .bytes = bytes });
-}
-
-/* Alternates between copying and sleeping on the rank's condition variable. Every change that can let it
- * proceed signals that variable under the lock, so no wake-up is missed. */
-static void threads_wait(Transport *t, int request)
-{
-    RankState  *rank_state = t->self;
-    ThreadsJob *job        = rank_state->job;
-    Request    *r          = &rank_state->request[request];
-    pthread_mutex_lock(&job->lock);
-    while (!request_done(r)) {
-        if (rank_state_progress(rank_state)) continue;
-        int gone = request_gone(job, r);
-        CHECK(gone < 0, "waits for rank %d, which has ended: %s", gone,
-              job->rank_state[gone].status == OK ? "it returned without an error"
-                                                 : job->rank_state[gone].text);
-        pthread_cond_wait(&rank_state->wake, &job->lock);
-    }
-    request_free(rank_state, request);
-    pthread_mutex_unlock(&job->lock);
+    return message_begin(t, (Request){ RECV, g, number, from, tag, .out = data, .bytes = bytes });
 }
 
 static void threads_poll(Transport *t)
 {
     RankState *rank_state = t->self;
     pthread_mutex_lock(&rank_state->job->lock);
+    rank_state->seen = rank_state->events;
     rank_state_progress(rank_state);
     pthread_mutex_unlock(&rank_state->job->lock);
+}
+
+static bool threads_test(Transport *t, int request)
+{
+    RankState *rank_state = t->self;
+    pthread_mutex_lock(&rank_state->job->lock);
+    bool done = request_done(&rank_state->request[request]);
+    if (done) request_free(rank_state, request);
+    pthread_mutex_unlock(&rank_state->job->lock);
+    return done;
+}
+
+/* Sleeps on the rank's condition variable. Every change that can let the rank proceed is counted and signals
+ * that variable under the lock, so no wake-up is missed. */
+static void threads_idle(Transport *t, int request)
+{
+    RankState  *rank_state = t->self;
+    ThreadsJob *job        = rank_state->job;
+    pthread_mutex_lock(&job->lock);
+    if (rank_state->events == rank_state->seen) {
+        int gone = request_gone(job, &rank_state->request[request]);
+        CHECK(gone < 0, "waits for rank %d, which has ended: %s", gone,
+              job->rank_state[gone].status == OK ? "it returned without an error"
+                                                 : job->rank_state[gone].text);
+        while (rank_state->events == rank_state->seen) pthread_cond_wait(&rank_state->wake, &job->lock);
+    }
+    pthread_mutex_unlock(&job->lock);
 }
 
 static void threads_abort(Transport *t, int exit_code)
@@ -378,7 +411,7 @@ static void *rank_thread(void *context)
     snprintf(rank_state->text, sizeof rank_state->text, "%s", status == OK ? "" : fail_text());
     rank_state->left = true;
     for (int r = 0; r < job->ranks; r++)              /* who waits for this rank finds request_gone */
-        pthread_cond_signal(&job->rank_state[r].wake);
+        wake_rank(job, r);
     pthread_mutex_unlock(&job->lock);
     return NULL;
 }
@@ -392,8 +425,8 @@ static void rank_open(ThreadsJob *job, int rank)
         .abi = TRANSPORT_ABI, .name = "threads", .rank = rank, .size = job->ranks, .self = rank_state,
         .group_open = threads_group_open, .group_close = threads_group_close,
         .all_gather = threads_all_gather, .all_to_all = threads_all_to_all,
-        .send = threads_send, .recv = threads_recv, .wait = threads_wait, .poll = threads_poll,
-        .abort = threads_abort, .close = threads_close,
+        .send = threads_send, .recv = threads_recv, .poll = threads_poll, .test = threads_test,
+        .idle = threads_idle, .abort = threads_abort, .close = threads_close,
     };
 }
 

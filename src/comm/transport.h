@@ -1,42 +1,54 @@
 #ifndef COMM_TRANSPORT_H
 #define COMM_TRANSPORT_H
-/* The interface to what moves bytes between ranks: threads of one process, an MPI plug-in, or nothing
- * (the dry run). It uses plain C types and bytes only, so that an MPI plug-in compiles without the rest
- * of jotun. Only the rank's own thread calls it (MPI_THREAD_FUNNELED). Requests are small integers from
+/* The interface to what moves bytes of the host between ranks: threads of one process, an MPI plug-in, or
+ * nothing (the dry run). It carries what controls a run (agreement, flags, the start, pieces of checkpoints),
+ * and comm/host_data.c builds the verbs of tensors on it (comm/data_transport.h), so that a transport of this
+ * kind never adds numbers. It uses plain C types and bytes only, so that an MPI plug-in compiles without the
+ * rest of jotun. Only the rank's own thread calls it (MPI_THREAD_FUNNELED). Requests are small integers from
  * a fixed pool, so that nothing is allocated during a step. */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "base/status.h"
 
 /* TRANSPORT_ABI changes with the layout of Transport; a plug-in of another version is refused.
- * TRANSPORT_REQUESTS bounds the requests in progress on one rank; exceeding it stops the job. */
-enum { TRANSPORT_ABI = 2, TRANSPORT_REQUESTS = 4096 };
+ * TRANSPORT_REQUESTS bounds the requests in progress on one rank; exceeding it stops the job.
+ * TRANSPORT_TAGS: tags of messages are below it; MPI guarantees 32,768. TAG_CONTROL is that of control. */
+enum { TRANSPORT_ABI = 3, TRANSPORT_REQUESTS = 4096, TRANSPORT_TAGS = 32768, TAG_CONTROL = 0 };
 typedef struct Transport Transport;
 typedef struct Group Group;                       /* each transport defines its own */
+struct DataTransport;                             /* comm/data_transport.h */
 
-/* all_gather, all_to_all, send and recv return a request and never block; their buffers stay valid and
- * unchanged until `wait` returns for it. Each request is waited for exactly once. */
+/* all_gather, all_to_all, send and recv return a request and never block; their buffers and offsets stay
+ * valid and unchanged until `test` is true for it, which is asked until it is, once for each request.
+ * Offsets are in elements of `width` bytes, count + 1 of them, which ascend. */
 struct Transport {
     int   abi;                                    /* TRANSPORT_ABI */
     const char *name;                             /* "threads", "openmpi", "mpich", "dry" */
     int   rank, size;                             /* in the world */
     void *self;                                   /* the transport's own state */
+    /* What carries tensors, where that is not this transport: set before comm_world, closed by who set it.
+     * NULL: comm/host_data.c over this transport. */
+    struct DataTransport *data;
     /* Collective over the ranks in the list (world ranks, ascending, this rank among them). NULL: no
-     * memory. */
+     * memory. Collectives of a group match in the order of their calls. */
     Group *(*group_open) (Transport *t, const int *ranks, int count);
     void   (*group_close)(Transport *t, Group *g);
-    /* out receives count blocks of `bytes` in group order; `in` may be this member's own block of `out`. */
-    int  (*all_gather)(Transport *t, Group *g, void *out, const void *in, size_t bytes);
-    /* Elements in_at[r] .. in_at[r+1] of `in`, each `width` bytes, go to member r; elements out_at[r] ..
-     * out_at[r+1] of `out` come from member r. Both have count + 1 offsets, which ascend and stay valid
-     * until the wait. */
+    /* Elements at[r] .. at[r+1] of `out` come from member r, this member's from `in`, which may be its own
+     * part of `out`. at NULL: one element from each, in group order. */
+    int  (*all_gather)(Transport *t, Group *g, void *out, const int64_t *at, const void *in, size_t width);
+    /* Elements in_at[r] .. in_at[r+1] of `in` go to member r; elements out_at[r] .. out_at[r+1] of `out`
+     * come from member r. */
     int  (*all_to_all)(Transport *t, Group *g, void *out, const int64_t *out_at, const void *in,
                        const int64_t *in_at, size_t width);
-    /* `to` and `from` are members of the group; messages of a pair of ranks match in order. */
-    int  (*send)(Transport *t, Group *g, const void *data, size_t bytes, int to);
-    int  (*recv)(Transport *t, Group *g, void *data, size_t bytes, int from);
-    void (*wait)(Transport *t, int request);
+    /* `to` and `from` are members of the group; messages of a pair of ranks and a tag match in order. */
+    int  (*send)(Transport *t, Group *g, const void *data, size_t bytes, int to, int tag);
+    int  (*recv)(Transport *t, Group *g, void *data, size_t bytes, int from, int tag);
     void (*poll)(Transport *t);                   /* makes progress without waiting */
+    bool (*test)(Transport *t, int request);      /* true: complete, and the request is no more */
+    /* Returns when anything may have changed since the last poll; it may return early. `request` is one
+     * that the caller waits for: where it can never complete, the job stops. */
+    void (*idle)(Transport *t, int request);
     void (*abort)(Transport *t, int exit_code);   /* ends the whole job at once */
     void (*close)(Transport *t);                  /* the rank's last call */
 };

@@ -25,6 +25,7 @@ typedef struct {
     /* data-parallel ranks over which ZeRO shards, replicated over the others; 0: all */
     int      hybrid_shard;
     bool     sequence_parallel;               /* sequence parallelism within tp */
+    int      sum_group;                       /* of comm_world_sums; 0: COMM_SUM_GROUP */
     ScheduleKind schedule;
     Recompute recompute;
     int64_t  head_chunk;                      /* tokens whose logits exist at once; 0: chosen by their size */

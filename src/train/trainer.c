@@ -220,7 +220,8 @@ Status trainer_open(Trainer *t, const TrainConfig *config, Transport *transport,
     *t = (Trainer){ .config = config, .transport = transport, .step_state = { .seed = config->seed } };
     TRY(mesh_make(&t->mesh, transport->size, transport->rank, (MeshShape){ .tp = config->tp, .cp = config->cp,
         .pp = config->pp, .etp = config->etp, .ep = config->ep, .order = config->order }));
-    TRY(comm_world(&t->world, transport));
+    int sum_group = config->sum_group > 0 ? config->sum_group : COMM_SUM_GROUP;
+    TRY(comm_world_sums(&t->world, transport, sum_group));
     /* before anything that may take long on one rank */
     TRY(watchdog_open(&t->watchdog, t->world, config->watchdog));
     TRY(agree(t->world, trainer_comms_open(t)));

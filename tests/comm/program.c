@@ -41,7 +41,7 @@ static Status unread_body(Transport *transport)
     while (write(pipes[1], text, sizeof text) > 0) { }
     CHECK(fcntl(pipes[1], F_SETFL, 0) == 0 && dup2(pipes[1], STDERR_FILENO) == STDERR_FILENO, "no stderr");
     Group *group = transport->group_open(transport, &transport->rank, 1);
-    for (int i = 0; i <= TRANSPORT_REQUESTS; i++) transport->recv(transport, group, &none[i], sizeof none[i], 0);
+    for (int i = 0; i <= TRANSPORT_REQUESTS; i++) transport->recv(transport, group, &none[i], sizeof none[i], 0, TAG_CONTROL);
     return OK;
 }
 

@@ -10,7 +10,7 @@
 #include "comm/comm.h"
 #include "comm/transport.h"
 
-typedef struct { Comm *comm; Queue q; Arena arena; uint64_t hash; } Program;
+typedef struct { Comm *comm; Queue q; Arena arena; uint64_t hash; int sum_group; } Program;
 
 #define EXPECT(cond, ...) do { if (!(cond)) return fail(BAD_SHAPE, __VA_ARGS__); } while (0)
 
@@ -25,9 +25,14 @@ static void element_set(Tensor x, int64_t i, double value)
     else                ((float *)x.data)[i] = (float)value;
 }
 
-static double value(int rank, int64_t i)                  /* what rank holds at i; float, so that it is the same in both types */
+/* What rank holds at i: a float, so that it is the same in both types, of any size between 2^-8 and 2^7, so that the order of a
+ * sum shows. */
+static double value(int rank, int64_t i)
 {
-    return (double)(float)random_normal(random_key(7, "comm"), (uint64_t)rank * 100000 + (uint64_t)i);
+    uint64_t bits = ((uint64_t)(rank + 3) * 1000003 + (uint64_t)i) * 0x9e3779b97f4a7c15u;
+    bits = (bits ^ bits >> 29) * 0xbf58476d1ce4e5b9u;
+    float size = (float)(1 << (bits >> 60)) / 256;
+    return (double)(size * ((float)(int32_t)(bits >> 16 & 0xffffffff) / 2147483648.0f));
 }
 
 static Tensor filled(Program *p, int rank, int64_t count)
@@ -37,12 +42,38 @@ static Tensor filled(Program *p, int rank, int64_t count)
     return x;
 }
 
-static double plain_sum(Program *p, int64_t i)            /* in rank order, in the queue's type */
+static double plus(Program *p, double a, double b)        /* in the queue's type */
 {
-    double sum = value(0, i);
-    for (int r = 1; r < comm_size(p->comm); r++)
-        sum = p->q.backend->compute == F64 ? sum + value(r, i) : (double)((float)sum + (float)value(r, i));
-    return sum;
+    return p->q.backend->compute == F64 ? a + b : (double)((float)a + (float)b);
+}
+
+/* In rank order within groups of sum_group, then in the order of groups. */
+static double plain_sum(Program *p, int64_t i)
+{
+    double all = 0, group = 0;
+    for (int r = 0; r < comm_size(p->comm); r++) {
+        group = r % p->sum_group == 0 ? value(r, i) : plus(p, group, value(r, i));
+        if (r + 1 == comm_size(p->comm) || (r + 1) % p->sum_group == 0)
+            all = r < p->sum_group ? group : plus(p, all, group);
+    }
+    return all;
+}
+
+/* What rank `me` of n sends in an all-reduce of parts of ceil(count / n): to its group what it does not collect, and what it collects
+ * to its owners; then its own part to each group and to the members of its own, and to them what it collects of other groups. */
+static int64_t part_length(int64_t count, int n, int p)
+{
+    int64_t part = (count + n - 1) / n, first = part * p < count ? part * p : count, end = first + part < count ? first + part : count;
+    return end - first;
+}
+
+static int64_t all_reduce_elements(int64_t count, int n, int me, int size)
+{
+    int     groups = (n + size - 1) / size, mine = me / size, members = mine == groups - 1 ? n - mine * size : size;
+    int64_t own = part_length(count, n, me), sent = count - own + own * (members - 1 + groups - 1);
+    for (int p = 0; p < n; p++)
+        if (p / size != mine && p % size % members == me % size) sent += part_length(count, n, p) * (members - 1);
+    return sent;
 }
 
 static void hash_add(Program *p, Tensor x)
@@ -92,12 +123,56 @@ static Status program_all_reduce(Program *p, int64_t count)
         element_set(sums, i, plain_sum(p, i));
         EXPECT(element(x, i) == element(sums, i), "all-reduce of %" PRId64 ": element %" PRId64, count, i);
     }
-    int64_t width = (int64_t)dtype_width(x.dtype), part = (count + n - 1) / n, first = part * comm_rank(p->comm);
-    int64_t mine  = first >= count ? 0 : first + part > count ? count - first : part;
+    int64_t width = (int64_t)dtype_width(x.dtype);
+    int     size  = p->sum_group < n ? p->sum_group : n;
     Sent    sent  = comm_sent(p->comm, SENT_ALL_REDUCE);
-    EXPECT(sent.bytes == (n > 1 ? width * (count - mine + (n - 1) * mine) : 0), "all-reduce counts %" PRId64 " bytes", sent.bytes);
-    EXPECT(count % n || sent.bytes == 2 * (n - 1) * count / n * width, "all-reduce is not 2 (n - 1) / n S");
+    EXPECT(sent.bytes == (n > 1 ? width * all_reduce_elements(count, n, comm_rank(p->comm), size) : 0), "all-reduce counts %" PRId64 " bytes", sent.bytes);
+    EXPECT(count % n || n % size || sent.bytes == 2 * (n - 1) * count / n * width, "all-reduce is not 2 (n - 1) / n S");
     hash_add(p, x);
+    return OK;
+}
+
+/* Parts of 5, 0, 7, 5, 0, ... elements; the gather gives them back to all. Then several reductions in flight at once, waited for in
+ * another order on every second rank while the others are polled. */
+static Status program_unequal(Program *p, int64_t unit)
+{
+    int     n = comm_size(p->comm), me = comm_rank(p->comm);
+    int64_t begin[65] = { 0 }, unequal[] = { 5 * unit, 0, 7 * unit };
+    for (int r = 0; r < n; r++) begin[r + 1] = begin[r] + unequal[r % 3];
+    Tensor in  = filled(p, me, begin[n]), out = tensor_new(&p->arena, "out", p->q.backend->compute, begin[n]);
+    Tensor own = tensor_flat(in, begin[me], begin[me + 1] - begin[me]);
+    comm_sent_reset(p->comm);
+    comm_reduce_scatter_parts(p->comm, &p->q, own, in, begin, &p->arena);
+    comm_all_gather_parts(p->comm, &p->q, out, begin, own);
+    for (int64_t i = 0; i < begin[n]; i++)
+        EXPECT(element(out, i) == plain_sum(p, i), "unequal parts of %" PRId64 ": element %" PRId64 ", %g", unit, i, element(out, i));
+    Sent    sent = comm_sent(p->comm, SENT_REDUCE_SCATTER), gathered = comm_sent(p->comm, SENT_ALL_GATHER);
+    int64_t width = (int64_t)dtype_width(in.dtype), part = begin[me + 1] - begin[me];
+    EXPECT(n == 1 || (sent.bytes == (begin[n] - part) * width && gathered.bytes == (n - 1) * part * width), "unequal parts count %" PRId64 " bytes", sent.bytes);
+    hash_add(p, out);
+    return OK;
+}
+
+static Status program_in_flight(Program *p)
+{
+    enum { MANY = 5, PART = 700 };
+    int     n = comm_size(p->comm), me = comm_rank(p->comm);
+    Tensor  x[MANY], out[MANY];
+    Pending pending[MANY];
+    for (int k = 0; k < MANY; k++) {
+        x[k]   = filled(p, me, n * PART - k);
+        out[k] = tensor_new(&p->arena, "out", p->q.backend->compute, PART);
+        pending[k] = k % 2 || k == 0 ? comm_all_reduce_begin(p->comm, &p->q, x[k], &p->arena)
+                   : comm_reduce_scatter_begin(p->comm, &p->q, out[k], filled(p, me, n * PART), &p->arena);
+        comm_poll(p->comm);
+    }
+    for (int k = 0; k < MANY; k++) {
+        int at = me % 2 ? k : MANY - 1 - k;
+        comm_wait(p->comm, pending[at]);
+        bool all = at % 2 || at == 0;
+        for (int64_t i = 0; i < (all ? n * PART - at : PART); i++)
+            EXPECT(element(all ? x[at] : out[at], i) == plain_sum(p, all ? i : me * PART + i), "reduction %d in flight: element %" PRId64, at, i);
+    }
     return OK;
 }
 
@@ -193,6 +268,12 @@ static Status program_all(Program *p)
         TRY(program_all_reduce(p, counts[i]));
         arena_reset(&p->arena, mark);
     }
+    TRY(program_unequal(p, 1));
+    if (comm_size(p->comm) == 4 && strcmp(comm_name(p->comm), "world") == 0) {      /* several windows */
+        TRY(program_unequal(p, 20000));
+        TRY(program_all_reduce(p, 300001));
+    }
+    TRY(program_in_flight(p));
     TRY(program_all_to_all(p));
     TRY(program_pending(p));
     comm_barrier(p->comm);
@@ -200,13 +281,13 @@ static Status program_all(Program *p)
 }
 
 /* The hash of both types over the comm; equal on all ranks. */
-static Status program_run(Comm *comm, uint64_t *hash)
+static Status program_run(Comm *comm, int sum_group, uint64_t *hash)
 {
     *hash = 0xcbf29ce484222325u;
     for (int i = 0; i < 2; i++) {
-        Program p = { .comm = comm, .hash = *hash };
+        Program p = { .comm = comm, .hash = *hash, .sum_group = sum_group };
         TRY(queue_open(&p.q, i ? "cpu" : "ref", 1, NULL));
-        TRY(arena_open(&p.arena, "test", (size_t)4 << 20));
+        TRY(arena_open(&p.arena, "test", (size_t)24 << 20));
         Status status = program_all(&p);
         arena_close(&p.arena);
         queue_close(&p.q);
@@ -217,16 +298,16 @@ static Status program_run(Comm *comm, uint64_t *hash)
 }
 
 /* Over the world, and over its even and odd ranks at the same time. */
-static Status program_body(Transport *transport, void *context)
+static Status program_world(Transport *transport, int sum_group, uint64_t *result)
 {
     Comm *world, *half;
-    TRY(comm_world(&world, transport));
+    TRY(comm_world_sums(&world, transport, sum_group));
     int ranks[64], count = 0;
     for (int r = transport->rank % 2; r < transport->size; r += 2) ranks[count++] = r;
     TRY(comm_open(&half, world, "half", ranks, count));
     uint64_t hash, half_hash;
-    TRY(agree(world, program_run(world, &hash)));
-    TRY(agree(world, program_run(half, &half_hash)));
+    TRY(agree(world, program_run(world, sum_group, &hash)));
+    TRY(agree(world, program_run(half, sum_group, &half_hash)));
     uint64_t all[64];
     Queue    q;
     TRY(queue_open(&q, "ref", 1, NULL));
@@ -237,7 +318,16 @@ static Status program_body(Transport *transport, void *context)
     comm_barrier(world);
     comm_close(half);
     comm_close(world);
-    if (transport->rank == 0) *(uint64_t *)context = hash;
+    if (transport->rank == 0) *result = *result * 31 + hash;
+    return OK;
+}
+
+/* With sums in groups of different sizes: one group, groups of one, and a last group that is smaller. */
+static Status program_body(Transport *transport, void *context)
+{
+    static const int sum_group[] = { COMM_SUM_GROUP, 1, 2, 3 };
+    for (int i = 0; i < 4; i++)
+        if (i == 0 || sum_group[i] < transport->size) TRY(program_world(transport, sum_group[i], context));
     return OK;
 }
 #endif

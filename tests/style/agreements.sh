@@ -6,7 +6,7 @@
 # usage: agreements.sh ROOT
 cd "$1/src" || exit 1
 agreed='agree_on|agree_on_text|agree_on_data|agree_on_options|agree_at_start|setup_agree|setup_agree_on|setup_options|evaluate|trainer_start|trainer_open|trainer_load|trainer_save|checkpoint_save|watchdog_open|save'
-pure='mesh_make|options_parse|transport_mpi_open|comm_world'        # before the last three there is nothing to agree in
+pure='mesh_make|options_parse|transport_mpi_open|comm_world|comm_world_sums'        # before the last four there is nothing to agree in
 talks='agree|comm_(all_gather|reduce_scatter|all_reduce|send_begin|recv_begin|barrier)|trainer_(step|evaluate|join_flags|gradients)|loop_run'
 status=0
 found=$(grep -rnE '\<TRY\(|\<return fail\(' model optim parallel train/step.c --include='*.c' --include='*.h' |

@@ -1,5 +1,5 @@
 /* The transport over MPI, compiled once for each MPI library (cmake/mpi.cmake) and loaded by comm/mpi.c.
- * MPI only moves bytes; comm/collective.c computes the sums. The plug-in uses nothing of jotun but the
+ * MPI only moves bytes; comm/host_sum.c computes the sums. The plug-in uses nothing of jotun but the
  * struct that it fills. Only the rank's own thread calls it (MPI_THREAD_FUNNELED). */
 #include <mpi.h>
 
@@ -16,11 +16,10 @@
 #include "comm/transport.h"
 
 /* MPI counts are ints. Messages above INT_MAX bytes are counted in larger units: derived types of 2, 4,
- * ... 4096 bytes, of which the largest that divides the size is taken. One tag is enough, since messages
- * of a pair match in order. */
-enum { UNITS = 13, TAG = 0 };
+ * ... 4096 bytes, of which the largest that divides the size is taken. */
+enum { UNITS = 13 };
 
-/* Counts and offsets of one all-to-all in units, which MPI reads until it is complete: [4 count]. Those of
+/* Counts and offsets of one collective in units, which MPI reads until it is complete: [4 count]. Those of
  * a complete one are used again, so that a step allocates nothing. */
 typedef struct Counts { struct Counts *next; int at[]; } Counts;
 
@@ -34,7 +33,7 @@ typedef struct {
     MPI_Comm     world;                               /* a duplicate of MPI_COMM_WORLD */
     MPI_Request  request[TRANSPORT_REQUESTS];
     bool         used[TRANSPORT_REQUESTS];
-    Counts      *counts[TRANSPORT_REQUESTS];          /* of an all-to-all, back to its group at the end */
+    Counts      *counts[TRANSPORT_REQUESTS];          /* of a collective, back to its group at the end */
     Group       *group[TRANSPORT_REQUESTS];
     int          top;                                 /* requests at this index and above are free */
     MPI_Datatype unit[UNITS];                         /* unit[u] is 2^u bytes */
@@ -131,7 +130,7 @@ static Group *mpi_group_open(Transport *t, const int *ranks, int count)
     MPI_Group world, members;
     MUST(MPI_Comm_group(mpi->world, &world));
     MUST(MPI_Group_incl(world, count, ranks, &members));
-    MUST(MPI_Comm_create_group(mpi->world, members, TAG, &g->comm));
+    MUST(MPI_Comm_create_group(mpi->world, members, 0, &g->comm));
     MUST(MPI_Comm_set_errhandler(g->comm, MPI_ERRORS_RETURN));
     MUST(MPI_Comm_rank(g->comm, &g->me));
     MUST(MPI_Group_free(&members));
@@ -155,7 +154,7 @@ static Counts *counts_take(Group *g)
     Counts *c = g->unused;
     if (c) g->unused = c->next;
     else   c = calloc(1, sizeof *c + 4 * (size_t)g->count * sizeof *c->at);
-    if (!c) stop("an all-to-all", "no memory for its counts");
+    if (!c) stop("a collective", "no memory for its counts");
     return c;
 }
 
@@ -172,14 +171,24 @@ static int request_new(MpiState *mpi)
     return -1;
 }
 
-/* `in` may be the own block of `out`, which MPI allows only as MPI_IN_PLACE. */
-static int mpi_all_gather(Transport *t, Group *g, void *out, const void *in, size_t bytes)
+/* `in` may be the own part of `out`, which MPI allows only as MPI_IN_PLACE. */
+static int mpi_all_gather(Transport *t, Group *g, void *out, const int64_t *at, const void *in, size_t width)
 {
-    MpiState *mpi  = t->self;
-    int  made = request_new(mpi), u = unit_for(bytes, bytes), count = (int)(bytes >> u);
-    bool mine = in == (char *)out + (size_t)g->me * bytes;
-    MUST(MPI_Iallgather(mine ? MPI_IN_PLACE : in, count, mpi->unit[u], out, count, mpi->unit[u], g->comm,
-                        &mpi->request[made]));
+    MpiState *mpi = t->self;
+    int  made  = request_new(mpi);
+    bool mine  = in == (char *)out + (size_t)(at ? at[g->me] : g->me) * width;
+    if (!at) {
+        int u = unit_for(width, width), count = (int)(width >> u);
+        MUST(MPI_Iallgather(mine ? MPI_IN_PLACE : in, count, mpi->unit[u], out, count, mpi->unit[u], g->comm,
+                            &mpi->request[made]));
+        return made;
+    }
+    Counts *c = counts_take(g);
+    int     u = units_of(c->at, c->at + g->count, at, width, g->count);
+    mpi->counts[made] = c;
+    mpi->group[made]  = g;
+    MUST(MPI_Iallgatherv(mine ? MPI_IN_PLACE : in, c->at[g->me], mpi->unit[u], out, c->at, c->at + g->count,
+                         mpi->unit[u], g->comm, &mpi->request[made]));
     return made;
 }
 
@@ -198,33 +207,28 @@ static int mpi_all_to_all(Transport *t, Group *g, void *out, const int64_t *out_
     return made;
 }
 
-static int mpi_send(Transport *t, Group *g, const void *data, size_t bytes, int to)
+static int mpi_send(Transport *t, Group *g, const void *data, size_t bytes, int to, int tag)
 {
     MpiState *mpi  = t->self;
     int  made = request_new(mpi), u = unit_for(bytes, bytes);
-    MUST(MPI_Isend(data, (int)(bytes >> u), mpi->unit[u], to, TAG, g->comm, &mpi->request[made]));
+    MUST(MPI_Isend(data, (int)(bytes >> u), mpi->unit[u], to, tag, g->comm, &mpi->request[made]));
     return made;
 }
 
-static int mpi_recv(Transport *t, Group *g, void *data, size_t bytes, int from)
+static int mpi_recv(Transport *t, Group *g, void *data, size_t bytes, int from, int tag)
 {
     MpiState *mpi  = t->self;
     int  made = request_new(mpi), u = unit_for(bytes, bytes);
-    MUST(MPI_Irecv(data, (int)(bytes >> u), mpi->unit[u], from, TAG, g->comm, &mpi->request[made]));
+    MUST(MPI_Irecv(data, (int)(bytes >> u), mpi->unit[u], from, tag, g->comm, &mpi->request[made]));
     return made;
 }
 
-/* Tests and yields in place of MPI_Wait, which spins: where ranks outnumber cores, a spinning rank keeps
- * the rank it waits for from running. */
-static void mpi_wait(Transport *t, int request)
+static bool mpi_test(Transport *t, int request)
 {
     MpiState *mpi  = t->self;
     int  done = 0;
-    for (;;) {
-        MUST(MPI_Test(&mpi->request[request], &done, MPI_STATUS_IGNORE));
-        if (done) break;
-        sched_yield();
-    }
+    MUST(MPI_Test(&mpi->request[request], &done, MPI_STATUS_IGNORE));
+    if (!done) return false;
     if (mpi->counts[request]) {
         Group *g = mpi->group[request];
         mpi->counts[request]->next = g->unused;
@@ -233,6 +237,15 @@ static void mpi_wait(Transport *t, int request)
     }
     mpi->used[request] = false;
     while (mpi->top > 0 && !mpi->used[mpi->top - 1]) mpi->top--;
+    return true;
+}
+
+/* Yields, and the caller tests again, in place of MPI_Wait, which spins: where ranks outnumber cores, a
+ * spinning rank keeps the rank it waits for from running. */
+static void mpi_idle(Transport *t, int request)
+{
+    (void)t, (void)request;
+    sched_yield();
 }
 
 static void mpi_poll(Transport *t)
@@ -292,7 +305,7 @@ Transport *jotun_transport_open(int *argc, char ***argv, char *error, size_t err
         .abi = TRANSPORT_ABI, .name = MPI_NAME, .self = mpi,
         .group_open = mpi_group_open, .group_close = mpi_group_close,
         .all_gather = mpi_all_gather, .all_to_all = mpi_all_to_all, .send = mpi_send, .recv = mpi_recv,
-        .wait = mpi_wait, .poll = mpi_poll, .abort = mpi_abort, .close = mpi_close,
+        .poll = mpi_poll, .test = mpi_test, .idle = mpi_idle, .abort = mpi_abort, .close = mpi_close,
     };
     MUST(MPI_Comm_rank(mpi->world, &t->rank));
     MUST(MPI_Comm_size(mpi->world, &t->size));
