@@ -18,25 +18,22 @@ typedef struct { const LayoutRun *what; const TrainConfig *config; Result *resul
 
 /* ---- what each rank does ---- */
 
-enum { COMMS = 6, RANK_TRAFFIC = TRAFFIC_MOST / RANKS_MOST };
+enum { RANK_TRAFFIC = TRAFFIC_MOST / RANKS_MOST };
 
-static Comm *comm_at(const Trainer *t, int i)
-{
-    return (Comm *[COMMS]){ t->tp, t->cp, t->data_comm, t->pp, t->tied, t->world }[i];
-}
+/* The communicators of the rank, the world last. */
+static Comm *comm_at(const Trainer *t, int i) { return i < t->comms ? t->comm[i] : t->world; }
 
 static void traffic_reset(Trainer *t)
 {
-    for (int i = 0; i < COMMS; i++)
-        if (comm_at(t, i)) comm_sent_reset(comm_at(t, i));
+    for (int i = 0; i <= t->comms; i++) comm_sent_reset(comm_at(t, i));
 }
 
 static void traffic_read(const Trainer *t, char *text)
 {
     size_t used = 0;
     text[0] = 0;
-    for (int i = 0; i < COMMS; i++)
-        for (SentVerb v = 0; comm_at(t, i) && v < SENT_VERBS; v++) {
+    for (int i = 0; i <= t->comms; i++)
+        for (SentVerb v = 0; v < SENT_VERBS; v++) {
             Sent sent = comm_sent(comm_at(t, i), v);
             if (sent.calls == 0 && sent.bytes == 0) continue;
             used += (size_t)snprintf(text + used, RANK_TRAFFIC - used, "%d %s %s %lld %lld\n", t->mesh.rank,
@@ -68,9 +65,11 @@ static Status rank_steps(Trainer *t, Run *run)
         traffic_reset(t);
         StepReport r = trainer_step(t);
         if (first) { run->result->loss[s] = r.loss; run->result->norm[s] = r.norm; }
+        if (s + 1 == run->what->save_at) TRY(trainer_save(t, run->what->save, 0));
         if (r.skipped) return fail(BAD_SHAPE, "step %d was skipped: loss %g, norm %g", s + 1, r.loss, r.norm);
     }
     traffic_read(t, run->traffic[t->mesh.rank]);
+    if (run->what->killed && first) raise(SIGKILL);
     double valid = trainer_evaluate_split(t, SPLIT_VALID);
     if (first) run->result->valid = valid;
     if (run->what->save) return trainer_save(t, run->what->save, 0);
@@ -100,8 +99,8 @@ static double real(const SafeFile *f, const SafeTensor *x, size_t n)
     return value;
 }
 
-/* Tensors that only one of the files has are no weights: states of an optimizer are named after their weight. */
-static Status weights_compare(Result *result, const char *mine, const char *other)
+/* The states of an optimizer are named after their weight. */
+static Status weights_compare(Result *result, const char *mine, const char *other, bool states)
 {
     SafeFile f[2];
     TRY(safetensors_open(&f[0], mine));
@@ -109,7 +108,8 @@ static Status weights_compare(Result *result, const char *mine, const char *othe
     for (int i = 0; i < f[0].tensors; i++) {
         const SafeTensor *x = &f[0].tensor[i], *y = safetensors_find(&f[1], x->name);
         const char *ending = strrchr(x->name, '.');
-        if (!ending || (strcmp(ending, ".weight") && strcmp(ending, ".bias"))) continue;
+        bool weight = ending && (!strcmp(ending, ".weight") || !strcmp(ending, ".bias"));
+        if (!weight && !states) continue;
         if (!y || y->bytes != x->bytes) return fail(BAD_SHAPE, "%s is not in %s, or of another size", x->name, other);
         for (size_t n = 0; n < x->bytes / dtype_width(x->dtype); n++) {
             double off = fabs(real(&f[0], x, n) - real(&f[1], y, n));
@@ -122,7 +122,7 @@ static Status weights_compare(Result *result, const char *mine, const char *othe
     return OK;
 }
 
-static Status checkpoints_compare(Result *result, const char *mine, const char *other)
+static Status checkpoints_compare(Result *result, const char *mine, const char *other, bool states)
 {
     char dir[2][1024], path[2][1060];
     bool found[2];
@@ -133,7 +133,7 @@ static Status checkpoints_compare(Result *result, const char *mine, const char *
     for (;; files++) {
         for (int i = 0; i < 2; i++) snprintf(path[i], sizeof path[i], "%.1023s/block_%04d.safetensors", dir[i], files);
         if (!file_exists(path[0])) break;
-        TRY(weights_compare(result, path[0], path[1]));
+        TRY(weights_compare(result, path[0], path[1], states));
     }
     return files > 0 ? OK : fail(BAD_FILE, "%s has no blocks", dir[0]);
 }
@@ -155,7 +155,7 @@ static Status child_run(Result *result, const LayoutRun *what)
         free(run.traffic[r]);
     }
     parsed_close(&p);
-    return what->beside ? checkpoints_compare(result, what->save, what->beside) : OK;
+    return what->beside ? checkpoints_compare(result, what->save, what->beside, what->states) : OK;
 }
 
 static void child_main(Result *result, const LayoutRun *what)
@@ -178,6 +178,7 @@ void run_layout(Result *result, const LayoutRun *what)
     if (child == 0) child_main(result, what);
     CHECK(waitpid(child, &status, 0) == child, "the child is lost");
     if (result->failure[0] || status == 0) return;
+    if (what->killed && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) return;
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
         snprintf(result->failure, FAILURE_MOST, "it does not end within %d s", what->seconds);
     else if (WIFSIGNALED(status))
@@ -189,7 +190,8 @@ void run_layout(Result *result, const LayoutRun *what)
 Result *result_new(void)
 {
     Result *r = mmap(NULL, sizeof *r, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    return r == MAP_FAILED ? NULL : r;
+    CHECK(r != MAP_FAILED, "no memory");
+    return r;
 }
 
 void result_free(Result *result) { munmap(result, sizeof *result); }

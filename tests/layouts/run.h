@@ -10,19 +10,22 @@ typedef struct {
     const char *data;                 /* the token file's prefix */
     const char *save, *load;          /* directories of checkpoints; NULL: none */
     const char *beside;               /* a directory that has the same step: weights are compared; NULL: none */
-    int  steps;
+    bool states;                      /* and optimizer states */
+    int  steps;                       /* STEPS or fewer */
+    int  save_at;                     /* saved also after this step; 0: at the end alone */
+    bool killed;                      /* by SIGKILL after the steps, before the last save */
     int  seconds;                     /* until it counts as a deadlock */
 } LayoutRun;
 typedef struct {
     double loss[STEPS], norm[STEPS];
     double valid;                     /* loss of a validation batch after the steps */
-    double weights;                   /* the largest difference of a weight, of `worst` */
+    double weights;                   /* the largest difference of a weight or state, of `worst` */
     char   worst[128];
     char   traffic[TRAFFIC_MOST];     /* of the last step, a line each: rank comm verb calls bytes */
     char   failure[FAILURE_MOST];     /* "": none */
 } Result;
 
-/* On memory that children share; NULL: none left. */
+/* On memory that children share. */
 Result *result_new (void);
 void    result_free(Result *result);
 /* result->failure says what went wrong: an option or file that is refused, memory that differs from the dry run,

@@ -1,7 +1,24 @@
 # Layouts drawn so that every pair of values of two dimensions stands together in one of them (draw.h).
-add_executable(layouts ${CMAKE_CURRENT_LIST_DIR}/main.c ${CMAKE_CURRENT_LIST_DIR}/run.c ${CMAKE_CURRENT_LIST_DIR}/coverage.c
+add_executable(layouts ${CMAKE_CURRENT_LIST_DIR}/main.c ${CMAKE_CURRENT_LIST_DIR}/session.c ${CMAKE_CURRENT_LIST_DIR}/resume.c
+    ${CMAKE_CURRENT_LIST_DIR}/run.c ${CMAKE_CURRENT_LIST_DIR}/coverage.c
     ${CMAKE_CURRENT_LIST_DIR}/draw.c ${CMAKE_CURRENT_LIST_DIR}/values.c)
 target_include_directories(layouts PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(layouts PRIVATE module_cli PkgConfig::CMOCKA)
-add_test(NAME layouts.drawn COMMAND layouts)
-set_tests_properties(layouts.drawn PROPERTIES LABELS layouts TIMEOUT 1200 COST 50)
+find_package(Python3 COMPONENTS Interpreter)
+set(drawn_tests drawn)
+if(NOT JOTUN_SANITIZE MATCHES "thread")                # the MPI libraries' own locks are no affair of ours
+    list(APPEND drawn_tests mpi)
+endif()
+if(Python3_FOUND)
+    foreach(test ${drawn_tests})
+        add_test(NAME layouts.${test} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/layouts.py $<TARGET_FILE:layouts> ${test})
+        set_tests_properties(layouts.${test} PROPERTIES LABELS layouts TIMEOUT 2400 COST 50 SKIP_RETURN_CODE 77
+            ENVIRONMENT "JOTUN=$<TARGET_FILE:jotun>;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/cli")
+    endforeach()
+    if(TEST layouts.mpi)
+        set_tests_properties(layouts.mpi PROPERTIES LABELS "layouts;slow")
+    endif()
+else()
+    add_test(NAME layouts.drawn COMMAND layouts)
+    set_tests_properties(layouts.drawn PROPERTIES LABELS layouts TIMEOUT 2400 COST 50)
+endif()

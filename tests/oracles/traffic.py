@@ -5,6 +5,7 @@
     traffic.py --check FOLDER TABLE ...    fails where the files there are not these
 
 A line of <layout>.txt: model rank comm verb calls bytes. Of the layout "trace": a line of comm_trace, in order, on rank 0.
+tests/layouts/traffic_check.py asks the same formulas about layouts that are drawn.
 
     b sequences of a micro-batch   s positions   h hidden   L layers   a query heads   k key-value heads   f ffn   V words
     t tp   c cp   d = dp c data ranks   p stages   v chunks of a stage   m micro-batches   S bytes of a tensor   n ranks of a comm
@@ -14,8 +15,7 @@ import re
 import sys
 from collections import namedtuple
 
-WIDTH = 8                                             # bytes of an element: a ref run is in F64
-MICRO, GLOBAL, TRACED_GLOBAL = 2, 24, 4               # b, and the sequences of a step; those of the traced step
+GLOBAL, TRACED_GLOBAL = 24, 4                         # sequences of a step; of the traced step
 
 Shape = namedtuple("Shape", "layers hidden ffn heads groups head_dim vocabulary positions sequence bias tied learned gated centred")
 MODELS = {                                            # config_of in tests/train/traffic_test.c
@@ -23,6 +23,15 @@ MODELS = {                                            # config_of in tests/train
     "llama": Shape(4, 10, 12, 4, 2, 4, 61, 16, 16, bias=False, tied=False, learned=False, gated=True,  centred=False),
 }
 Layout = namedtuple("Layout", "name ranks tp cp pp chunks zero sequence schedule hybrid order", defaults=(0, "MESH_TP_DP_PP"))
+
+# Bytes of an element: of activations and their gradients, of gathered weights, of weight gradients, of the statistics of a softmax.
+# A ref run has F64 alone; sums of the world are always F64.
+Width = namedtuple("Width", "activation weight gradient statistic")
+DOUBLE, SUMS = Width(8, 8, 8, 8), 8
+
+# What is computed again in backward: whole layers in groups of `group` (of each chunk the first `most` alone), attention, the MLP.
+Recompute = namedtuple("Recompute", "group most attention mlp", defaults=(0, None, False, False))
+
 COMMS = ["tp", "cp", "dp+cp", "shard", "replica", "kv", "pp", "tied", "world"]
 ALIGN = 128                                           # elements at whose multiples matrices begin
 VERBS = ["all-gather", "reduce-scatter", "all-reduce", "all-to-all", "send"]
@@ -34,21 +43,21 @@ def ceil(x, y):
 
 # ---- the three collectives, bytes that leave one of n ranks (a ring moves as much) ----
 
-def all_gather(n, part):                              # (n - 1) / n of the result, which is n parts
-    return (n - 1) * part * WIDTH
+def all_gather(n, part, width):                       # (n - 1) / n of the result, which is n parts
+    return (n - 1) * part * width
 
 
-def reduce_scatter(n, count):                         # (n - 1) / n S
+def reduce_scatter(n, count, width):                  # (n - 1) / n S
     assert count % n == 0
-    return (n - 1) * (count // n) * WIDTH
+    return (n - 1) * (count // n) * width
 
 
-def all_reduce(n, rank, count):
+def all_reduce(n, rank, count, width):
     """2 (n - 1) / n S where n divides. Else rank r sums elements [r q, (r + 1) q), q = ceil(count / n), the last ranks fewer or
     none: it sends away what it does not sum, and n - 1 times what it does. All ranks together: 2 (n - 1) S."""
     q = ceil(count, n)
     mine = max(0, min(count, (rank + 1) * q) - min(count, rank * q))
-    return (count - mine + (n - 1) * mine) * WIDTH
+    return (count - mine + (n - 1) * mine) * width
 
 
 # ---- parameters, as they lie on one tp rank ----
@@ -113,9 +122,9 @@ def check_parameters():
 # ---- where a rank stands (Megatron's order: tp fastest, then cp, dp, pp; or tp, cp, pp, dp) and which units it holds ----
 
 class Place:
-    def __init__(self, shape, layout, rank, batch):
+    def __init__(self, shape, layout, rank, batch, micro=2, width=DOUBLE, recompute=Recompute()):
         l, s = layout, shape
-        self.shape, self.layout, self.rank = shape, layout, rank
+        self.shape, self.layout, self.rank, self.width, self.recompute = shape, layout, rank, width, recompute
         self.dp = l.ranks // (l.tp * l.cp * l.pp)
         self.at_tp = rank % l.tp
         outer = rank // (l.tp * l.cp)
@@ -127,9 +136,9 @@ class Place:
         self.at_shard, self.replicas, self.at_replica = at_data % self.d, self.data // self.d, at_data // self.d
         self.hybrid = self.d != self.data and l.zero > 0
         self.zero = l.zero if self.d > 1 else 0                # one shard rank has nothing to share
-        self.m = batch // (MICRO * self.dp)
-        assert self.m * MICRO * self.dp == batch, layout
-        self.rows = MICRO * s.sequence // l.cp                 # T: tokens of a micro-batch on this rank
+        self.m = batch // (micro * self.dp)
+        assert self.m * micro * self.dp == batch, layout
+        self.rows = micro * s.sequence // l.cp                 # T: tokens of a micro-batch on this rank
         self.cut = l.sequence and l.tp > 1
         self.held = self.rows // l.tp if self.cut else self.rows
         self.virtual = [c * l.pp + self.stage for c in range(l.chunks)]
@@ -141,6 +150,16 @@ class Place:
         first = [v * (count // stages) + min(v, count % stages) + 1 for v in range(stages + 1)]
         units = list(range(first[virtual], first[virtual + 1]))
         return ([0] if virtual == 0 else []) + units + ([count + 1] if virtual == stages - 1 else [])
+
+    def forwards_again(self, unit):
+        """Of the two parts of a layer, those whose forward is repeated: (begun, ended). The last layer of a group needs no output."""
+        chunk = next(v for v in self.virtual if unit in self.units_of(v))
+        blocks = [u for u in self.units_of(chunk) if 1 <= u <= self.shape.layers]
+        r, at = self.recompute, blocks.index(unit)
+        if r.group == 0 or (r.most is not None and at >= r.most):
+            return (1, 0) if r.mlp else (0, 0)              # the first matrix of the MLP alone
+        last = at % r.group == r.group - 1 or at == len(blocks) - 1
+        return 2, 1 if last else 2
 
     def uses_word(self, unit):
         return unit == 0 or (unit == self.shape.layers + 1 and self.shape.tied)
@@ -161,25 +180,27 @@ def tensor_traffic(sums, at):
     2205.05198, section 4.2.2: under sequence parallelism g is a reduce-scatter forward and an all-gather backward, f the reverse: a
     layer has 2 + 2 pairs. The inputs of the column-parallel matrices are kept as shards, so their weights' gradients gather them
     once more: 2 a layer. The head computes loss and gradients together, in backward, and gathers its input once.
+    A part whose forward is repeated begins and ends again, but for the end of the last one, whose output nobody reads.
     The vocabulary-parallel loss joins (max, sum of exponentials, target's logit) of each of T rows: an all-gather of [T, 3]."""
-    l, h, n = at.layout, at.shape.hidden, at.layout.tp
+    h, n, w = at.shape.hidden, at.layout.tp, at.width
     if n == 1:
         return
-    ar = all_reduce(n, at.at_tp, at.rows * h)
-    ag, rs = (all_gather(n, at.held * h), reduce_scatter(n, at.rows * h)) if at.cut else (0, 0)
+    ar = all_reduce(n, at.at_tp, at.rows * h, w.activation)
+    ag, rs = (all_gather(n, at.held * h, w.activation), reduce_scatter(n, at.rows * h, w.activation)) if at.cut else (0, 0)
     for unit in at.units:
         embed, head = unit == 0, unit == at.shape.layers + 1
+        begun, ended = (0, 0) if embed or head else at.forwards_again(unit)
         if not at.cut:
-            sums.add("tp", "all-reduce", at.m * (1 if embed or head else 4), ar)
+            sums.add("tp", "all-reduce", at.m * (1 if embed or head else 4 + ended), ar)
         elif embed:
             sums.add("tp", "reduce-scatter", at.m, rs)                     # forward
             sums.add("tp", "all-gather", at.m, ag)                         # of its gradient
         else:
             parts = 1 if head else 2
-            sums.add("tp", "all-gather", at.m * parts * (1 if head else 3), ag)       # in (and back in), kept shard again
-            sums.add("tp", "reduce-scatter", at.m * parts * (1 if head else 2), rs)   # (out,) and back out
+            sums.add("tp", "all-gather", at.m * (parts * (1 if head else 3) + begun), ag)     # in (and back in), kept shard again
+            sums.add("tp", "reduce-scatter", at.m * (parts * (1 if head else 2) + ended), rs) # (out,) and back out
         if head:
-            sums.add("tp", "all-gather", at.m, all_gather(n, at.rows * 3))
+            sums.add("tp", "all-gather", at.m, all_gather(n, at.rows * 3, w.statistic))
 
 
 def own_run(at, count):
@@ -205,18 +226,21 @@ def copied_traffic(sums, at):
     more tp ranks than key-value heads, each of a head's copies has the gradient of its own queries: they are summed as well."""
     for unit in at.units:
         for comm, n, rank, count in summed_runs(at, unit):
-            sums.add(comm, "all-reduce", 1, all_reduce(n, rank, count))
+            sums.add(comm, "all-reduce", 1, all_reduce(n, rank, count, at.width.gradient))
 
 
 # ---- cp: keys and values ----
 
 def context_traffic(sums, at):
     """2310.01889: keys and values [b, s / c, k / t, D] both go round c - 1 times forward: (c - 1) / c of 2 b s h k / a / t.
-    Backward they go round again, and their gradients c - 1 times behind them: twice that."""
+    Backward they go round again, and their gradients c - 1 times behind them, as sums of the statistics' type: twice that.
+    Where attention is computed again they go round once more."""
     l, s = at.layout, at.shape
-    pair = 2 * at.rows * max(s.groups // l.tp, 1) * s.head_dim * WIDTH
-    blocks = sum(1 for u in at.units if 1 <= u <= s.layers)
-    sums.add("cp", "send", blocks * at.m * 3 * (l.cp - 1), pair)
+    pair = 2 * at.rows * max(s.groups // l.tp, 1) * s.head_dim
+    blocks = [u for u in at.units if 1 <= u <= s.layers]
+    again = sum(1 for u in blocks if at.recompute.attention or at.forwards_again(u)[0] == 2)
+    sums.add("cp", "send", (2 * len(blocks) + again) * at.m * (l.cp - 1), pair * at.width.activation)
+    sums.add("cp", "send", len(blocks) * at.m * (l.cp - 1), pair * at.width.statistic)
 
 
 # ---- dp+cp: gradients and weights ----
@@ -227,7 +251,8 @@ def data_traffic(sums, at):
     ZeRO 2  keeps only shards of gradients, so each micro-batch is scattered at once: m (d - 1) / d P, and the all-gather
     ZeRO 3  weights are gathered where a unit needs them, forward and for the input's gradient: 2 m (d - 1) / d P (the weight's
             gradient reads activations alone, and nothing goes below the embedding: it gathers forward alone), and gradients as
-            ZeRO 2; nothing is gathered after the update.
+            ZeRO 2; nothing is gathered after the update. A forward that is repeated gathers again, but that of the last layer
+            of a group, whose backward follows at once.
     A unit which uses the word embedding (embed, tied head) does so each time with its own block.
     Hybrid sharding (2304.11277, section 3.2.2) does this among d ranks and sums the shards' gradients over replicas once a step."""
     s, d = at.shape, at.d
@@ -239,12 +264,13 @@ def data_traffic(sums, at):
         if shard == 0 or not users:
             continue
         if at.replicas > 1:
-            sums.add(replica_comm, "all-reduce", 1, all_reduce(at.replicas, at.at_replica, shard))
+            sums.add(replica_comm, "all-reduce", 1, all_reduce(at.replicas, at.at_replica, shard, at.width.gradient))
         if at.zero == 0:
             continue
-        gathers = at.m * sum(1 if u == 0 else 2 for u in users)
-        sums.add(shard_comm, "reduce-scatter", 1 if at.zero == 1 else at.m * len(users), reduce_scatter(d, shard * d))
-        sums.add(shard_comm, "all-gather", gathers if at.zero == 3 else 1, all_gather(d, shard))
+        again = sum(1 for u in users if 1 <= u <= s.layers and at.forwards_again(u) == (2, 2))
+        gathers = at.m * (sum(1 if u == 0 else 2 for u in users) + again)
+        sums.add(shard_comm, "reduce-scatter", 1 if at.zero == 1 else at.m * len(users), reduce_scatter(d, shard * d, at.width.gradient))
+        sums.add(shard_comm, "all-gather", gathers if at.zero == 3 else 1, all_gather(d, shard, at.width.weight))
 
 
 # ---- pp, tied stages, world ----
@@ -255,7 +281,7 @@ def pipeline_traffic(sums, at):
     last = at.layout.pp * at.layout.chunks - 1
     if at.layout.pp > 1:
         ways = sum((v < last) + (v > 0) for v in at.virtual)
-        sums.add("pp", "send", at.m * ways, at.held * at.shape.hidden * WIDTH)
+        sums.add("pp", "send", at.m * ways, at.held * at.shape.hidden * at.width.activation)
 
 
 def tied_of(at):
@@ -269,12 +295,12 @@ def tied_of(at):
 def tied_traffic(sums, at):
     """1909.08053 ties input and output embedding; 2104.04473's first and last stage each hold a copy: an all-reduce of two ranks."""
     if tied_of(at) > 0:
-        sums.add("tied", "all-reduce", 1, all_reduce(2, 0 if at.stage == 0 else 1, tied_of(at)))
+        sums.add("tied", "all-reduce", 1, all_reduce(2, 0 if at.stage == 0 else 1, tied_of(at), at.width.gradient))
 
 
 def world_traffic(sums, at):
     """Loss, tokens and squared gradients: three F64 of each rank to all, once a step."""
-    sums.add("world", "all-gather", 1 if at.layout.ranks > 1 else 0, (at.layout.ranks - 1) * 3 * 8)
+    sums.add("world", "all-gather", 1 if at.layout.ranks > 1 else 0, (at.layout.ranks - 1) * 3 * SUMS)
 
 
 def traffic(at):
@@ -337,14 +363,20 @@ def layouts(path):
         yield Layout(row[0], *map(int, row[1:7]), row[7] == "true", row[8], **more)
 
 
+def lines_of_rank(at):
+    """rank comm verb calls bytes"""
+    sums = traffic(at)
+    for comm in COMMS:
+        for verb in VERBS:
+            if (comm, verb) in sums:
+                yield "%d %s %s %d %d" % ((at.rank, comm, verb) + sums[comm, verb])
+
+
 def lines_of(layout):
     for name, shape in MODELS.items():
         for rank in range(layout.ranks):
-            sums = traffic(Place(shape, layout, rank, GLOBAL))
-            for comm in COMMS:
-                for verb in VERBS:
-                    if (comm, verb) in sums:
-                        yield "%s %d %s %s %d %d" % ((name, rank, comm, verb) + sums[comm, verb])
+            for line in lines_of_rank(Place(shape, layout, rank, GLOBAL)):
+                yield name + " " + line
 
 
 def file_name(layout):
@@ -382,4 +414,5 @@ def main(arguments):
             f.write(text)
 
 
-main(sys.argv[1:])
+if __name__ == "__main__":
+    main(sys.argv[1:])

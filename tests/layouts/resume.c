@@ -1,0 +1,70 @@
+/* Drawn layouts that are killed and go on, under the same layout and under another. */
+#include "layouts/session.h"
+#include <string.h>
+#include "base/file.h"
+#include "train/harness.h"
+
+enum { SAVED = 1 };                                     /* the step after which the killed run has a checkpoint */
+
+static bool same_bits(const Result *rest, const Result *whole)
+{
+    size_t bytes = (STEPS - SAVED) * sizeof *rest->loss;
+    return memcmp(rest->loss, whole->loss + SAVED, bytes) == 0 && memcmp(rest->norm, whole->norm + SAVED, bytes) == 0
+        && memcmp(&rest->valid, &whole->valid, sizeof rest->valid) == 0 && rest->weights == 0;
+}
+
+/* Another drawn layout that computes the same; NULL: there is none. */
+static const Draw *other_layout(const Coverage *c, int number)
+{
+    char mine[WORDS_MOST], other[WORDS_MOST];
+    draw_words(mine, &c->draw[number], true);
+    for (int i = 1; i < c->count; i++) {
+        const Draw *d = &c->draw[(number + i) % c->count];
+        draw_words(other, d, true);
+        if (!strcmp(mine, other)) return d;
+    }
+    return NULL;
+}
+
+static const char *resume_same(Session *session, Result *rest, const char *words, const Result *mine,
+                               const char *folder, const char *killed, char why[FAILURE_MOST])
+{
+    char again[128];
+    snprintf(again, sizeof again, "%s/again", scratch_folder());
+    LayoutRun whole = { .words = words, .data = session->data, .save = killed, .save_at = SAVED, .steps = STEPS - 1,
+        .killed = true, .seconds = session->seconds };
+    run_layout(rest, &whole);
+    if (rest->failure[0]) return snprintf(why, FAILURE_MOST, "to be killed: %.500s", rest->failure), why;
+    run_layout(rest, &(LayoutRun){ .words = words, .data = session->data, .load = killed, .save = again,
+        .beside = folder, .states = true, .steps = STEPS - SAVED, .seconds = session->seconds });
+    folder_remove(again);
+    if (rest->failure[0]) return snprintf(why, FAILURE_MOST, "resumed: %.500s", rest->failure), why;
+    if (same_bits(rest, mine)) return NULL;
+    return snprintf(why, FAILURE_MOST, "resumed after a kill: not the same bits: loss %.17g, without a kill %.17g; "
+                    "%s differs by %g", rest->loss[STEPS - SAVED - 1], mine->loss[STEPS - 1],
+                    rest->worst[0] ? rest->worst : "no weight", rest->weights), why;
+}
+
+const char *session_resume(Session *session, int number, const Result *mine, const char *folder,
+                           char why[FAILURE_MOST])
+{
+    const Coverage *c = session->coverage;
+    const Draw *d = &c->draw[number], *other = other_layout(c, number);
+    char words[WORDS_MOST], killed[128], name[WORDS_MOST] = "one rank", bad[FAILURE_MOST];
+    Result *rest = result_new();
+    snprintf(killed, sizeof killed, "%s/killed", scratch_folder());
+    draw_words(words, d, false);
+    session->resumed++;
+    const char *wrong = resume_same(session, rest, words, mine, folder, killed, why);
+    if (!wrong) {
+        draw_words(words, other ? other : d, !other);
+        if (other) draw_name(name, other);
+        run_layout(rest, &(LayoutRun){ .words = words, .data = session->data, .load = killed,
+            .steps = STEPS - SAVED, .seconds = session->seconds });
+        wrong = session_judge(session, d, rest, mine, SAVED, bad);
+        if (wrong) snprintf(why, FAILURE_MOST, "resumed as %.200s: %.300s", name, bad), wrong = why;
+    }
+    folder_remove(killed);
+    result_free(rest);
+    return wrong;
+}

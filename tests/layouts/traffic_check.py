@@ -1,0 +1,99 @@
+"""What the ranks of drawn layouts sent in a step, as `layouts --traffic FILE` has written it, against the formulas of
+tests/oracles/traffic.py: to the byte and to the call, on every axis and by every verb. Returns the layouts that differ.
+
+FILE has, of each layout, a line "layout N words of jotun train", and then lines "rank comm verb calls bytes"."""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracles"))
+import traffic
+
+BYTES_VOCABULARY = 257
+WIDTHS = {                                                # by type; gradients and what a softmax sums stay in fp32
+    "double": traffic.DOUBLE,
+    "fp32": traffic.Width(4, 4, 4, 4),
+    "bf16": traffic.Width(2, 2, 4, 4),
+}
+
+
+def options_of(words):
+    """name -> value, True for a flag, the list of a name with several words"""
+    options, name = {}, None
+    for word in words:
+        if word.startswith("--"):
+            name, options[word[2:]] = word[2:], []
+        else:
+            options[name].append(word)
+    return {name: True if not v else v[0] if len(v) == 1 else v for name, v in options.items()}
+
+
+def number(options, name, otherwise):
+    """Of several words the first"""
+    value = options.get(name, otherwise)
+    return int(value[0] if isinstance(value, list) else value)
+
+
+def shape_of(o):
+    hidden, heads = number(o, "hidden-size", 0), number(o, "num-attention-heads", 0)
+    sequence = number(o, "seq-length", 0)
+    return traffic.Shape(number(o, "num-layers", 0), hidden, number(o, "ffn-hidden-size", 4 * hidden), heads,
+                         number(o, "num-query-groups", heads), hidden // heads, BYTES_VOCABULARY, sequence, sequence,
+                         bias="disable-bias-linear" not in o, tied="untie-embeddings-and-output-weights" not in o,
+                         learned=o.get("position-embedding-type") != "rope", gated="swiglu" in o,
+                         centred=o.get("normalization") != "RMSNorm")
+
+
+def layout_of(o):
+    pp, layers = number(o, "pp", 1), number(o, "num-layers", 0)
+    chunks = layers // (pp * number(o, "num-layers-per-virtual-pipeline-stage", layers // pp))
+    return traffic.Layout("", number(o, "ranks", 1), number(o, "tp", 1), number(o, "cp", 1), pp, chunks, number(o, "zero-stage", 0),
+                          "sp" in o, "")
+
+
+def recompute_of(o):
+    layers = number(o, "recompute-num-layers", 1)
+    modules = o.get("recompute-modules", "core_attn")
+    granularity = o.get("recompute-granularity")
+    if granularity == "full":
+        return traffic.Recompute(group=1, most=layers) if o.get("recompute-method") == "block" else traffic.Recompute(group=layers)
+    if granularity == "selective":
+        return traffic.Recompute(attention="core_attn" in modules, mlp="mlp" in modules)
+    return traffic.Recompute()
+
+
+def expected(words):
+    o = options_of(words)
+    kind = "double" if o["device"] == "ref" else "bf16" if "bf16" in o else "fp32"
+    shape, layout = shape_of(o), layout_of(o)
+    for rank in range(layout.ranks):
+        yield from traffic.lines_of_rank(traffic.Place(shape, layout, rank, number(o, "global-batch-size", 0),
+                                                       number(o, "micro-batch-size", 1), WIDTHS[kind], recompute_of(o)))
+
+
+def differences(words, sent):
+    """Lines that one of them has and the other has not"""
+    want = set(expected(words))
+    return ["sent %s" % line for line in sorted(sent - want)] + ["not sent %s" % line for line in sorted(want - sent)]
+
+
+def check(path):
+    """The numbers of the layouts that differ, which are printed"""
+    layouts, bad = {}, []
+    for line in open(path):
+        words = line.split()
+        if words[0] == "layout":
+            last = layouts[int(words[1])] = (words[2:], set())
+        else:
+            last[1].add(" ".join(words))
+    for n, (words, sent) in layouts.items():
+        found = differences(words, sent)
+        if found:
+            bad.append(n)
+            print("layout %d (%s):\n    %s" % (n, " ".join(words), "\n    ".join(found[:12])))
+    lines = sum(len(sent) for _, sent in layouts.values())
+    print("%d layouts: %d payloads of an axis and verb of a rank, calls and bytes, are as the formulas say, but for %d layouts" % (len(layouts), lines, len(bad)))
+    return bad
+
+
+if __name__ == "__main__":
+    sys.exit(1 if check(sys.argv[1]) else 0)
