@@ -52,12 +52,21 @@ def reduce_scatter(n, count, width):                  # (n - 1) / n S
     return (n - 1) * (count // n) * width
 
 
+SUM_GROUP = 8                                         # --sum-group-size
+
+
 def all_reduce(n, rank, count, width):
     """2 (n - 1) / n S where n divides. Else rank r sums elements [r q, (r + 1) q), q = ceil(count / n), the last ranks fewer or
-    none: it sends away what it does not sum, and n - 1 times what it does. All ranks together: 2 (n - 1) S."""
+    none: it sends away what it does not sum, and n - 1 times what it does. All ranks together: 2 (n - 1) S.
+    Above SUM_GROUP ranks a sum goes to one member of each other group, the one with the index of the sum's rank modulo the members,
+    and from each member on to the others of its group."""
     q = ceil(count, n)
-    mine = max(0, min(count, (rank + 1) * q) - min(count, rank * q))
-    return (count - mine + (n - 1) * mine) * width
+    part = [max(0, min(count, (p + 1) * q) - min(count, p * q)) for p in range(n)]
+    groups = [range(n)[g:g + SUM_GROUP] for g in range(0, n, SUM_GROUP)]
+    mine = next(g for g in groups if rank in g)
+    passed_on = [rank] + [p for p in range(n) if p not in mine and mine[p % SUM_GROUP % len(mine)] == rank]
+    gathered = part[rank] * (len(groups) - 1) + sum(part[p] for p in passed_on) * (len(mine) - 1)
+    return (count - part[rank] + gathered) * width
 
 
 # ---- parameters, as they lie on one tp rank ----
