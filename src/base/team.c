@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include "base/thread.h"
 
 enum { SPINS = 256 };                          /* a few microseconds: the time between two operations */
@@ -39,7 +40,13 @@ struct Team {
     /* The barrier. */
     atomic_int      arrived;                   /* threads that wait at it */
     atomic_long     barriers;                  /* barriers that all threads have passed */
+    /* The hook, and when it was called last, in ns of a clock that is read without a system call. */
+    void          (*poll)(void *context);
+    void           *poll_context;
+    int64_t         polled;
 };
+
+enum { POLL_PERIOD = 50000 };                  /* ns */
 
 /* Tells a core that shares its execution units with another hardware thread that this one only polls. */
 static void spin_pause(void)
@@ -53,13 +60,30 @@ static void spin_pause(void)
 static void run_chunks(void *context, int thread, int threads)
 {
     Team *team = context;
-    (void)thread, (void)threads;
+    (void)threads;
     for (;;) {
         int64_t begin = atomic_fetch_add(&team->next, team->chunk);
         if (begin >= team->n) return;
         int64_t left = team->n - begin;
         team->body(team->context, begin, begin + (left < team->chunk ? left : team->chunk));
+        if (thread == 0) team_poll(team);
     }
+}
+
+void team_poll_hook(Team *team, void (*poll)(void *context), void *context)
+{
+    team->poll         = poll;
+    team->poll_context = context;
+}
+
+void team_poll(Team *team)
+{
+    struct timespec now;
+    if (!team->poll || clock_gettime(CLOCK_MONOTONIC, &now) != 0) return;
+    int64_t time = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    if (time - team->polled < POLL_PERIOD) return;
+    team->poll(team->poll_context);
+    team->polled = time;
 }
 
 /* Waits until more jobs are posted than this worker has done. The counter is checked again under the lock,

@@ -31,6 +31,12 @@ void   team_run  (Team *team, TeamThreadBody *body, void *context);
 /* Returns when every thread of the running team_run has called it. What a thread wrote before is visible to
  * all afterwards. All threads must call it equally often. */
 void   team_barrier(Team *team);
+/* From now on the rank's own thread, while it works in a loop of the pool, calls poll(context) now and
+ * then, at most once in some 50 us: for what has to progress beside long loops. poll must not use the pool.
+ * NULL: ends it. */
+void   team_poll_hook(Team *team, void (*poll)(void *context), void *context);
+/* Calls it, if it is due: thread 0 of a team_run does so where its loops are long. */
+void   team_poll (Team *team);
 /* The number of cores in this process's affinity mask, which is what a scheduler or taskset grants it. */
 int    team_cores(void);
 #endif

@@ -110,11 +110,14 @@ static void sum_check(const Comm *comm, SentVerb verb, Tensor x)
     contiguous_check(comm, sent_verb_name(verb), x);
 }
 
-/* What the transport needs for parts of up to `part` elements. */
+size_t comm_window(const Comm *comm, Dtype dtype, int64_t part)
+{
+    return comm->size > 1 ? comm->data->window(comm->data_group, dtype, part) : 0;
+}
+
 static Tensor window_new(const Comm *comm, Arena *scratch, Dtype dtype, int64_t part)
 {
-    size_t bytes = comm->data->window(comm->data_group, dtype, part);
-    return tensor_new(scratch, "sum", U8, (int64_t)bytes);
+    return tensor_new(scratch, "sum", U8, (int64_t)comm_window(comm, dtype, part));
 }
 
 Pending comm_reduce_scatter_parts_begin(Comm *comm, Queue *q, Tensor out, Tensor in, const int64_t *begin,
@@ -205,5 +208,15 @@ Pending comm_recv_begin(Comm *comm, Queue *q, Tensor x, int from)
 {
     peer_check(comm, "receive from", x, from);
     DataCall call = { .verb = DATA_RECV, .queue = q, .out = x, .peer = from };
+    return comm_begin(comm, &call, "recv", comm->received_from[from]++, from);
+}
+
+Pending comm_exchange_begin(Comm *comm, Queue *q, Tensor out, int from, Tensor in, int to)
+{
+    peer_check(comm, "send to", in, to);
+    peer_check(comm, "receive from", out, from);
+    DataCall call = { .verb = DATA_EXCHANGE, .queue = q, .out = out, .in = in, .peer = to, .from = from };
+    comm_record(comm, SENT_SEND, (int64_t)tensor_bytes(in), in);
+    comm->sent_to[to]++;
     return comm_begin(comm, &call, "recv", comm->received_from[from]++, from);
 }

@@ -57,6 +57,8 @@ void comm_all_gather_parts(Comm *comm, Queue *q, Tensor out, const int64_t *begi
  * ascend within the tensor. `out` and `in` have one type, any, and do not overlap. */
 void comm_all_to_all    (Comm *comm, Queue *q, Tensor out, const int64_t *out_at, Tensor in,
                          const int64_t *in_at);
+/* Bytes of the window of a reduction of parts of up to `part` elements; 0 in a comm of one rank. */
+size_t comm_window(const Comm *comm, Dtype dtype, int64_t part);
 /* Reductions take a window from scratch, whose bytes are bounded whatever the tensor's: SUM_WINDOW of
  * comm/data_transport.h, 4 MiB, and among more than some 4,000 groups of ranks 1 KiB for each. */
 /* out = this rank's 1/size of the sum over the ranks; in has size * count(out) elements. `out` may be this
@@ -93,11 +95,15 @@ Pending comm_all_to_all_begin(Comm *comm, Queue *q, Tensor out, const int64_t *o
  * matches its k-th receive, which must have the same number of bytes. */
 Pending comm_send_begin(Comm *comm, Queue *q, Tensor x, int to);
 Pending comm_recv_begin(Comm *comm, Queue *q, Tensor x, int from);
+/* A send and a receive in one call, so that neither waits for the other where calls of a comm are started in
+ * order: what the ranks of a ring do all at once. Counted as a send. */
+Pending comm_exchange_begin(Comm *comm, Queue *q, Tensor out, int from, Tensor in, int to);
 void    comm_wait(Comm *comm, Pending pending);
-/* Lets the transport make progress. The stage executor calls it between units, because MPI libraries
- * without a progress thread move data only inside MPI calls; without it communication would not overlap
- * with computation. */
+/* Lets all calls of the rank make progress, because MPI libraries without a progress thread move data only
+ * inside MPI calls, and sums are the rank's own work. The stage executor calls it between units, a team
+ * between the chunks of a loop (team_poll_hook): `within` runs no operation on the rank's queue. */
 void    comm_poll(Comm *comm);
+void    comm_poll_within(void *comm);
 
 /* ---- accounting ----
  * Payload bytes that this rank sent to other ranks, by operation. Agreement, barriers and heartbeats are

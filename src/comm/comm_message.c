@@ -139,10 +139,8 @@ void comm_wait(Comm *comm, Pending pending)
     message->used = false;
 }
 
-void comm_poll(Comm *comm)
-{
-    if (comm->size > 1) comm->data->poll(comm->data, false);
-}
+void comm_poll(Comm *comm)        { comm->data->poll(comm->data, false); }
+void comm_poll_within(void *comm) { ((Comm *)comm)->data->poll(((Comm *)comm)->data, true); }
 
 /* ---- accounting ---- */
 const char *comm_name(const Comm *comm)

@@ -20,7 +20,8 @@ typedef struct DataTransport DataTransport;
 typedef struct DataGroup DataGroup;                   /* each transport defines its own */
 
 typedef enum {
-    DATA_ALL_GATHER, DATA_REDUCE_SCATTER, DATA_ALL_REDUCE, DATA_ALL_TO_ALL, DATA_SEND, DATA_RECV
+    DATA_ALL_GATHER, DATA_REDUCE_SCATTER, DATA_ALL_REDUCE, DATA_ALL_TO_ALL, DATA_SEND, DATA_RECV,
+    DATA_EXCHANGE
 } DataVerb;
 typedef enum { REDUCE_SUM, REDUCE_MAX } Reduction;
 
@@ -29,12 +30,13 @@ typedef struct {
     DataVerb  verb;
     Reduction reduction;                              /* of reduce-scatter and all-reduce */
     Queue    *queue;
-    /* all-reduce: `out` alone, in place. send: `in` alone; receive: `out` alone. */
+    /* all-reduce: `out` alone, in place. send: `in` alone; receive: `out` alone. Exchange: `in` goes to
+     * `peer` and `out` comes from `from` in one call, neither of which waits for the other. */
     Tensor    out, in;
     /* [size + 1] elements. all-gather, reduce-scatter: out_at is where the ranks' parts begin in the whole;
      * NULL: equal parts. all-to-all: both. */
     const int64_t *out_at, *in_at;
-    int       peer;                                   /* of send and receive */
+    int       peer, from;                             /* of send and receive; of exchange */
     Tensor    window;                                 /* of the bytes that `window` asks for */
     long      number;                                 /* of a collective, the same on all its ranks */
 } DataCall;

@@ -14,6 +14,7 @@ typedef struct {
     Transport *control;
     bool       dry;
     bool       advancing;                             /* a sum is being computed: its team may poll */
+    int        calls;                                 /* begun and not ended */
     int        top;                                   /* sums at this index and above are free */
     HostSum    sum[SUMS_IN_FLIGHT];
     /* Runs sums on the rank's own thread alone, while the rank's team is at work. */
@@ -45,7 +46,11 @@ static void host_group_close(DataTransport *d, DataGroup *g)
     free(g);
 }
 
-static bool is_sum(DataVerb verb) { return verb == DATA_REDUCE_SCATTER || verb == DATA_ALL_REDUCE; }
+/* Calls of several requests, which advance as state machines. */
+static bool is_sum(DataVerb verb)
+{
+    return verb == DATA_REDUCE_SCATTER || verb == DATA_ALL_REDUCE || verb == DATA_EXCHANGE;
+}
 
 static int64_t host_payload(const DataGroup *g, const DataCall *call)
 {
@@ -55,7 +60,8 @@ static int64_t host_payload(const DataGroup *g, const DataCall *call)
     case DATA_ALL_GATHER: return (n - 1) * tensor_count(call->in) * width;
     case DATA_ALL_TO_ALL:
         return (call->in_at[n] - call->in_at[0] - (call->in_at[me + 1] - call->in_at[me])) * width;
-    case DATA_SEND:       return tensor_count(call->in) * width;
+    case DATA_SEND:
+    case DATA_EXCHANGE:   return tensor_count(call->in) * width;
     case DATA_RECV:       return 0;
     default:              return host_sum_payload(g, call);
     }
@@ -83,6 +89,7 @@ static int host_begin(DataTransport *d, DataGroup *g, const DataCall *call)
     Transport *t    = g->control;
     Tensor     in   = call->in, out = call->out;
     queue_wait(call->queue);                          /* the queue may still be computing `in` */
+    host->calls++;
     if (is_sum(call->verb)) return sum_begin(host, g, call);
     switch (call->verb) {
     case DATA_ALL_GATHER:
@@ -120,6 +127,7 @@ static bool advance_all(HostData *host, bool within)
 static void host_poll(DataTransport *d, bool within)
 {
     HostData *host = d->self;
+    if (host->calls == 0) return;
     do host->control->poll(host->control);
     while (advance_all(host, within) && !within);
 }
@@ -127,8 +135,9 @@ static void host_poll(DataTransport *d, bool within)
 static bool host_done(DataTransport *d, int number)
 {
     HostData *host = d->self;
-    if (number < SUMS) return host->control->test(host->control, number);
-    if (!host->sum[number - SUMS].done) return false;
+    bool done = number < SUMS ? host->control->test(host->control, number) : host->sum[number - SUMS].done;
+    host->calls -= done;
+    if (!done || number < SUMS) return done;
     host->sum[number - SUMS].used = false;
     while (host->top > 0 && !host->sum[host->top - 1].used) host->top--;
     return true;

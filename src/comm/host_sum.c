@@ -303,6 +303,7 @@ int64_t host_sum_payload(const DataGroup *g, const DataCall *call)
 
 void host_sum_count(const DataGroup *g, const DataCall *call)
 {
+    if (call->verb == DATA_EXCHANGE) return;
     int64_t n = g->order.count, each = whole(call) / n;
     Tensor  y = tensor_at(NULL, call->out.dtype, (int64_t[]){ each }, 1);
     Tensor  x = tensor_at(NULL, call->out.dtype, (int64_t[]){ n, each }, 2);
@@ -311,8 +312,20 @@ void host_sum_count(const DataGroup *g, const DataCall *call)
     else                               rank_sum(call->queue, (RankSum){ .y_N = y, .x_RN = x });
 }
 
+static void exchange_begin(HostSum *sum, DataGroup *g, const DataCall *call)
+{
+    *sum = (HostSum){ .used = true, .call = *call, .group = g, .tag = TAG_DATA,
+                      .width = (int64_t)dtype_width(call->out.dtype) };
+    post_recv(sum, &sum->gather, call->out.data, tensor_count(call->out), call->from);
+    post_send(sum, &sum->gather, call->in.data, tensor_count(call->in), call->peer);
+}
+
 void host_sum_begin(HostSum *sum, DataGroup *g, const DataCall *call)
 {
+    if (call->verb == DATA_EXCHANGE) {
+        exchange_begin(sum, g, call);
+        return;
+    }
     const SumOrder *o = &g->order;
     *sum = (HostSum){ .used = true, .call = *call, .group = g, .count = whole(call),
                       .width = (int64_t)dtype_width(call->out.dtype),
@@ -338,6 +351,7 @@ bool host_sum_advance(HostSum *sum, Queue *queue)
 {
     Transport *t = sum->group->control;
     bool moved = false;
+    if (sum->call.verb == DATA_EXCHANGE) return sum->done = requests_done(&sum->gather, t);
     while (sum->summed < sum->rounds) {
         if (!advance_rounds(sum, queue)) return moved;
         moved = true;

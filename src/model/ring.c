@@ -12,19 +12,13 @@ static int ring_rank(CoreLayout at, int by) { return (at.r + by + at.c) % at.c; 
 
 /* Starts sending to the next rank and receiving from the previous one. Both buffers belong to comm until
  * rotate_end. */
-static void rotate_begin(const ExecContext *ctx, CoreLayout at, Tensor to_next, Tensor from_previous,
-                         Pending pending[2])
+static Pending rotate_begin(const ExecContext *ctx, CoreLayout at, Tensor to_next, Tensor from_previous)
 {
-    Comm *ring = ctx->cp.ring;
-    pending[0] = comm_send_begin(ring, ctx->queue, to_next, ring_rank(at, 1));              /* <-> cp: send */
-    pending[1] = comm_recv_begin(ring, ctx->queue, from_previous, ring_rank(at, -1));       /* <-> cp: recv */
+    return comm_exchange_begin(ctx->cp.ring, ctx->queue, from_previous, ring_rank(at, -1), to_next,
+        ring_rank(at, 1));                                                                  /* <-> cp: send */
 }
 
-static void rotate_end(const ExecContext *ctx, Pending pending[2])
-{
-    comm_wait(ctx->cp.ring, pending[0]);
-    comm_wait(ctx->cp.ring, pending[1]);
-}
+static void rotate_end(const ExecContext *ctx, Pending pending) { comm_wait(ctx->cp.ring, pending); }
 
 /* Two buffers that swap roles after each ring step: one is computed with and sent, the other one received. */
 typedef struct { Tensor at[2]; } RingBuffers;
@@ -84,10 +78,10 @@ void ring_forward(const ExecContext *ctx, int64_t layer, CoreLayout at, CoreForw
     other.o   = tensor_new(ctx->scratch, "attention part", exact, at.b, at.s / 2, at.H, at.D);
     other.lse = tensor_new(ctx->scratch, "attention part", exact, at.b, at.s / 2, at.H);
     for (int i = 0; i < at.c; i++) {
-        Pending pending[2];
+        Pending pending = { -1 };
         Tensor kv = keys.at[i % 2];
         bool more = i + 1 < at.c;
-        if (more) rotate_begin(ctx, at, kv, keys.at[(i + 1) % 2], pending);    /* <-> cp: send */
+        if (more) pending = rotate_begin(ctx, at, kv, keys.at[(i + 1) % 2]);   /* <-> cp: send */
         ring_step_forward(ctx, layer, at, sum, other, kv, ring_rank(at, -i));
         if (more) rotate_end(ctx, pending);
     }
@@ -125,14 +119,14 @@ void ring_backward(const ExecContext *ctx, int64_t layer, CoreLayout at, CoreBac
     RingBuffers keys = keys_ring(ctx, b.kv);
     RingBuffers grads = ring_buffers_new(ctx, b.dkv, ctx->precision.statistic, "ring key value gradients");
     for (int i = 0; i < at.c; i++) {
-        Pending key[2], grad[2];
+        Pending key = { -1 }, grad = { -1 };
         Tensor kv = keys.at[i % 2], dkv = i == 0 ? sum.dkv : grads.at[i % 2];
         bool more = i + 1 < at.c;
-        if (more) rotate_begin(ctx, at, kv, keys.at[(i + 1) % 2], key);                     /* <-> cp: send */
+        if (more) key = rotate_begin(ctx, at, kv, keys.at[(i + 1) % 2]);                    /* <-> cp: send */
         if (i == 1) fill_zero(q, (FillZero){ .y = dkv });
         ring_step_backward(ctx, layer, at, sum, dkv, kv, ring_rank(at, -i));
         if (i > 0) {
-            rotate_begin(ctx, at, dkv, grads.at[(i + 1) % 2], grad);                        /* <-> cp: send */
+            grad = rotate_begin(ctx, at, dkv, grads.at[(i + 1) % 2]);                       /* <-> cp: send */
             rotate_end(ctx, grad);
         }
         if (more) rotate_end(ctx, key);

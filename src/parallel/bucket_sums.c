@@ -34,16 +34,6 @@ static void pack(Buckets *b, const Bucket *k, Tensor packed_RN, Tensor whole, co
     }
 }
 
-static void unpack(Buckets *b, const Bucket *k, Tensor whole, Tensor packed_RN, const Window *w)
-{
-    for (int r = 0; r < comm_size(k->comms.shard); r++) {
-        int64_t count = least(w->count, k->begin[r + 1] - k->begin[r] - w->at);
-        if (count <= 0) continue;
-        copy_strided(b->queue, (CopyStrided){ .y = tensor_flat(whole, k->begin[r] + w->at, count),
-                                              .x = tensor_flat(packed_RN, r * w->count, count) });
-    }
-}
-
 /* Sums window by window, so that no second copy of the bucket is needed for the narrow type. Elements are
  * rounded to the type of messages, summed in the compute type and rounded again. */
 static void sum_packed(Buckets *b, const Bucket *k, Tensor sum, Tensor whole)
@@ -64,33 +54,16 @@ static void sum_packed(Buckets *b, const Bucket *k, Tensor sum, Tensor whole)
 
 void bucket_sum_shards(Buckets *b, const Bucket *k, Tensor sum, Tensor whole)
 {
-    if (narrow_messages(b) || !k->equal) sum_packed(b, k, sum, whole);            /* <-> shard */
-    else comm_reduce_scatter(k->comms.shard, b->queue, sum, whole, b->scratch);         /* <-> shard */
-}
-
-/* Unequal shards are gathered window by window, as they are summed. */
-static void gather_packed(Buckets *b, const Bucket *k, Tensor whole, Tensor own)
-{
-    for (Window w = { 0 }; window_next(b, k, &w);) {
-        size_t mark   = arena_mark(b->scratch);
-        Tensor packed = tensor_new(b->scratch, "weights message", whole.dtype, comm_size(k->comms.shard),
-            w.count);
-        Tensor part   = tensor_new(b->scratch, "weights message", whole.dtype, w.count);
-        if (w.mine > 0)
-            copy_strided(b->queue, (CopyStrided){ .y = tensor_flat(part, 0, w.mine),
-                                                  .x = tensor_flat(own, w.at, w.mine) });
-        comm_all_gather(k->comms.shard, b->queue, packed, part);                  /* <-> shard: all-gather */
-        unpack(b, k, whole, packed, &w);
-        arena_reset(b->scratch, mark);
-    }
+    if (narrow_messages(b)) sum_packed(b, k, sum, whole);                         /* <-> shard */
+    else
+        comm_reduce_scatter_parts(k->comms.shard, b->queue, sum, whole, k->begin,
+                                  b->scratch);                                /* <-> shard: reduce-scatter */
 }
 
 Pending bucket_gather_begin(Buckets *b, const Bucket *k, Tensor whole, Tensor own)
 {
-    if (k->equal)
-        return comm_all_gather_begin(k->comms.shard, b->queue, whole, own);       /* <-> shard: all-gather */
-    gather_packed(b, k, whole, own);                                              /* <-> shard: all-gather */
-    return (Pending){ -1 };
+    return comm_all_gather_parts_begin(k->comms.shard, b->queue, whole, k->begin,
+                                       own);                                      /* <-> shard: all-gather */
 }
 
 /* The sums of all replicas of this rank's own elements. One replica sends and rounds nothing. */
@@ -142,14 +115,17 @@ static void bucket_reduce(Buckets *b, Bucket *k)
 {
     if (k->block.count == 0) return;
     Tensor own = bucket_own(k, k->grads);
-    if (k->zero_stage == 1) bucket_sum_shards(b, k, own, k->grads);            /* <-> shard: reduce-scatter */
-    sum_replicas(b, k, own);                                                     /* <-> replica: all-reduce */
+    bool summed = k->summed;                                /* over the first of the two, in the background */
+    k->summed = false;
+    if (k->zero_stage == 1 && !summed) bucket_sum_shards(b, k, own, k->grads); /* <-> shard: reduce-scatter */
+    if (k->zero_stage > 0 || !summed) sum_replicas(b, k, own);                   /* <-> replica: all-reduce */
     sum_copies(b, k, own);                                                        /* <-> tp, kv: all-reduce */
 }
 
 /* From the last unit to the first, the order in which backward completes them. */
 void buckets_reduce(Buckets *b, const Stage *stage, int chunk)
 {
+    buckets_land(b, -1);                                                              /* <-> shard, replica */
     for (int64_t u = stage->first[chunk] + stage->count[chunk] - 1; u >= stage->first[chunk]; u--)
         for (UnitBlock i = UNIT_OWN; i <= UNIT_EXPERTS; i++) {
             Bucket *k = unit_bucket(b, u, i);
@@ -160,18 +136,9 @@ void buckets_reduce(Buckets *b, const Stage *stage, int chunk)
 void buckets_reduce_tied(Buckets *b)
 {
     Bucket *embedding = bucket_of(b, PARAMS_DENSE, 0);
+    buckets_land(b, -1);                                                              /* <-> shard, replica */
     if (!embedding) return;
     bucket_reduce(b, embedding);                                                    /* <-> shard replica */
     Tensor own = bucket_own(embedding, embedding->grads);
     if (b->tied) comm_all_reduce(b->tied, b->queue, own, b->scratch);               /* <-> tied: all-reduce */
-}
-
-void buckets_all_gather_params(Buckets *b)
-{
-    for (int i = 0; i < b->count; i++) {
-        Bucket *k = &b->bucket[i];
-        Tensor own = bucket_own(k, k->weights);
-        if ((k->zero_stage == 1 || k->zero_stage == 2) && k->block.count > 0)
-            comm_all_gather(k->comms.shard, b->queue, k->weights, own);            /* <-> shard: all-gather */
-    }
 }

@@ -104,6 +104,7 @@ void buckets_open(Buckets *b, const BucketsSetup *s)
     int64_t blocks = params_blocks(s->config);
     *b = (Buckets){ .config = s->config, .precision = s->precision, .queue = s->queue,
         .training = s->training, .tp = s->tp, .kv = s->kv, .tied = s->tied, .scratch = s->scratch,
+        .overlap = s->overlap,
         .window = s->window ? s->window : MESSAGE_WINDOW };
     b->bucket = calloc((size_t)blocks * PARAM_FAMILIES, sizeof *b->bucket);
     for (ParamFamily f = 0; f < PARAM_FAMILIES; f++) {
@@ -124,12 +125,14 @@ void buckets_open(Buckets *b, const BucketsSetup *s)
         if (gathered > 0)
             b->slot[i].flat = tensor_new(s->gathered, "gathered weights", b->precision.param, gathered);
     }
-    if (summed > 0 && b->training)
-        b->unit_grads = tensor_new(s->gathered, "unit gradients", b->precision.gradient, summed);
+    for (int i = 0; i < (b->overlap ? 2 : 1) && summed > 0 && b->training; i++)
+        b->unit_grads[i] = tensor_new(s->gathered, "unit gradients", b->precision.gradient, summed);
+    buckets_flights_open(b, s);
 }
 
 void buckets_close(Buckets *b)
 {
+    buckets_flights_close(b);
     for (int i = 0; i < b->count; i++) free(b->bucket[i].begin);
     free(b->bucket);
     for (ParamFamily f = 0; f < PARAM_FAMILIES; f++) free(b->of_block[f]);

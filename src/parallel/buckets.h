@@ -46,7 +46,16 @@ typedef struct {
     /* [own_count], in training with parameters narrower than Precision.master: the weights that the optimizer
      * updates, of which `weights` are the rounded copy. Absent elsewhere. */
     Tensor   master;
+    /* background: its gradients' first sum is in flight, or done (parallel/bucket_flight.c); gather: so is
+     * the all-gather of its updated weights, while `gathering` */
+    bool     summing, summed, gathering;
+    Pending  gather;
 } Bucket;
+
+/* A sum of a bucket's gradients in the background. Under ZeRO 2 and 3 it reads unit_grads[buffer], and `part`
+ * is added to the gradients at its end; else it is in place. */
+enum { FLIGHTS = 2 };
+typedef struct { Bucket *bucket; Comm *comm; Pending pending; int buffer; Tensor part; Arena window; } Flight;
 
 /* ZeRO 3: whole weights of one unit, or an all-gather in progress, of its buckets that are sharded. unit -1:
  * empty; held: between unshard and reshard. */
@@ -67,8 +76,15 @@ typedef struct {
     /* index in `bucket` by family and the parameter block's index, -1: not on this stage; owned */
     int     *of_block[PARAM_FAMILIES];
     GatherSlot slot[2];                         /* ZeRO 3: the unit that runs and the one being prefetched */
-    /* ZeRO 2, 3: whole gradients of the unit whose backward_weight runs */
-    Tensor   unit_grads;
+    /* ZeRO 2, 3: whole gradients of the unit whose backward_weight runs, in unit_grads[turn]; of a unit
+     * before it, whose sums are in flight, in the other */
+    Tensor   unit_grads[2];
+    int      turn;
+    /* sums, gathers and prefetches run beside computation */
+    bool     overlap;
+    /* flights begun and ended: those between are in flight, the oldest first, flight[number % FLIGHTS] */
+    Flight   flight[FLIGHTS];
+    long     flights_begun, flights_ended;
 } Buckets;
 
 /* What buckets_open takes: fields as in Buckets. Weights, gradients are pushed on `persistent`, gathered
@@ -79,7 +95,7 @@ typedef struct {
     Precision precision;
     Queue *queue;
     int    zero_stage;
-    bool   training;
+    bool   training, overlap;
     const ParamRanks *ranks;
     ParamGranule *granule;                      /* of the optimizer; NULL: elements */
     int64_t window;                             /* 0: MESSAGE_WINDOW */
@@ -108,21 +124,38 @@ int64_t bucket_whole (const Bucket *bucket);                 /* elements of whol
  * are sent in the type of messages. Takes scratch.  <-> shard: reduce-scatter */
 void    bucket_sum_shards(Buckets *buckets, const Bucket *bucket, Tensor sum, Tensor whole);
 
-/* whole [begin[d]] from the own elements of all shard ranks; comm_wait on `shard` completes it. Unequal
- * shards are gathered at once and take scratch.  <-> shard: all-gather */
+/* whole [begin[d]] from the own elements of all shard ranks; comm_wait on `shard` completes it.
+ * <-> shard: all-gather */
 Pending bucket_gather_begin(Buckets *buckets, const Bucket *bucket, Tensor whole, Tensor own);
 
 void buckets_zero_grads(Buckets *buckets);                              /* before a step */
+
+/* ---- in the background (parallel/bucket_flight.c), where `overlap` is on; results have the same bits ----
+ * */
+/* Allocates windows and parts on the arenas of the setup; called by buckets_open. */
+void buckets_flights_open(Buckets *buckets, const BucketsSetup *setup);
+void buckets_flights_close(Buckets *buckets);
+/* Sums `whole` of the bucket over `comm` into its own gradients, or under ZeRO 2 and 3 into the flight's
+ * part. Waits for the oldest flight where all are taken. False, and nothing is begun, where it cannot be:
+ * overlap is off, the messages have another type, or the comm has one rank.  <-> shard, replica */
+bool bucket_flight_begin(Buckets *buckets, Bucket *bucket, Comm *comm, Tensor whole, int buffer);
+/* Waits for flights until none reads the buffer; -1: until there is none. */
+void buckets_land(Buckets *buckets, int buffer);
+/* The unit's gradients are complete for this step: begins the first of their sums. buckets_reduce does the
+ * rest.  <-> shard under ZeRO 1, replica under ZeRO 0 */
+void buckets_reduce_begin(Buckets *buckets, int64_t unit);
+/* After the update of a bucket: its updated shards to all shard ranks; ends in zero_unshard of a unit that
+ * uses it, or in buckets_gathered, which must be called before the communicators are closed.
+ * <-> shard: all-gather under ZeRO 1 and 2 */
+void buckets_gather_begin(Buckets *buckets, Bucket *bucket);
+void bucket_gathered (Bucket *bucket);
+void buckets_gathered(Buckets *buckets);
 /* A chunk's gradients are complete: sums them over all ranks that have them. Then the own elements of grads
  * are the sums. <-> shard: reduce-scatter under ZeRO 1; replica, tp, kv: all-reduce */
 void buckets_reduce(Buckets *buckets, const Stage *stage, int chunk);
 /* The same for the token embedding, which the first and the last unit add to; a tied copy is summed with the
  * other stage's. Once per step, after all chunks. <-> as above, tied: all-reduce */
 void buckets_reduce_tied(Buckets *buckets);
-/* After the update: the updated shards to all shard ranks. <-> shard: all-gather under ZeRO 1 and 2; nothing
- * else shards them */
-void buckets_all_gather_params(Buckets *buckets);
-
 /* ---- the parameters of a unit while it runs (parallel/zero.c) ----
  * The order for each unit is: prefetch (optional), unshard, compute, reshard; at most two units are in
  * memory. Below ZeRO 3 these are views of the weights and communicate nothing. */

@@ -85,10 +85,32 @@ static void run_row(Pipeline *p, const Schedule *s, int index, PipelineCalls cal
     }
 }
 
+static bool computes(const ScheduleRow *row) { return row->verb == FORWARD || row->verb == BACKWARD_INPUT; }
+
+/* What the executor may know of later rows: the unit that reads weights next, up to where they change, and
+ * whether the row's gradients are the chunk's last. */
+static void look_ahead(StageExecutor *executor, const Schedule *s, int index)
+{
+    const ScheduleRow *row = &s->row[index];
+    int next = index + 1, again = index + 1;
+    if (!computes(row) && row->verb != BACKWARD_WEIGHT) return;
+    while (next < s->rows && !computes(&s->row[next]) && s->row[next].verb != STEP) next++;
+    while (again < s->rows && (s->row[again].verb != row->verb || s->row[again].chunk != row->chunk)) again++;
+    bool found = next < s->rows && s->row[next].verb != STEP;
+    executor->next_unit = -1;
+    if (found)
+        executor->next_unit = stage_executor_first_read(executor, s->row[next].chunk,
+                                                        s->row[next].verb == FORWARD);
+    executor->final = row->verb != FORWARD && again == s->rows;
+}
+
 void pipeline_run(Pipeline *p, const Schedule *schedule, PipelineCalls calls)
 {
     CHECK(schedule->rows <= p->rows, "a schedule of %d rows is run by a pipeline opened for %d",
         schedule->rows, p->rows);
     p->executor->ctx.backward_follows = schedule->kind != SCHEDULE_FORWARD;
-    for (int i = 0; i < schedule->rows; i++) run_row(p, schedule, i, calls);
+    for (int i = 0; i < schedule->rows; i++) {
+        look_ahead(p->executor, schedule, i);
+        run_row(p, schedule, i, calls);
+    }
 }

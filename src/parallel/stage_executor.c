@@ -19,6 +19,7 @@ static void slot_open(StageExecutor *executor, ActivationSlot *slot, const Stage
 void stage_executor_open(StageExecutor *executor, const StageExecutorSetup *s)
 {
     *executor = (StageExecutor){ .stage = s->stage, .buckets = s->buckets, .ctx = s->ctx, .defer = s->defer,
+        .next_unit = -1,
         .recompute = s->recompute, .recomputed = s->recomputed,
         .slots = s->slots, .slot = calloc((size_t)s->slots, sizeof(ActivationSlot)) };
     CHECK(executor->slot, "no memory for %d activation slots", s->slots);
@@ -86,6 +87,11 @@ void stage_executor_begin(StageExecutor *executor, int chunk, int index)
     if (!stage_is_first(executor->stage, chunk)) slot->in = hidden_new(&ctx, ctx.activations, "chunk input");
 }
 
+static void prefetch(StageExecutor *executor, int64_t unit)
+{
+    if (unit >= 0) zero_prefetch(executor->buckets, unit);                        /* <-> shard under ZeRO 3 */
+}
+
 /* comm_poll lets the transport progress between units: with MPI, messages posted earlier move only inside its
  * calls. */
 void stage_executor_forward(StageExecutor *executor, int chunk, int index)
@@ -105,7 +111,7 @@ void stage_executor_forward(StageExecutor *executor, int chunk, int index)
         if (!head) y = hidden_new(&ctx, last ? &slot->activations : ctx.activations, "residual");
         if (group_has(group) && i == group.first) slot->input[i] = x;
         UnitParam w = zero_unshard(executor->buckets, first + i);                 /* <-> shard under ZeRO 3 */
-        if (i + 1 < count) zero_prefetch(executor->buckets, first + i + 1);       /* <-> shard under ZeRO 3 */
+        prefetch(executor, i + 1 < count ? first + i + 1 : executor->next_unit);  /* <-> shard under ZeRO 3 */
         unit_forward(&ctx, first + i, y, &w, &slot->save[i], x);               /* <-> tp cp */
         zero_reshard(executor->buckets, first + i);
         arena_reset(ctx.scratch, mark);
@@ -117,11 +123,18 @@ void stage_executor_forward(StageExecutor *executor, int chunk, int index)
     slot->forward_bytes = arena_mark(&slot->activations);
 }
 
+/* The unit's weight gradients of a micro-batch are complete. */
+static void complete_weight(StageExecutor *executor, int64_t unit)
+{
+    zero_reduce_grads(executor->buckets, unit);                                /* <-> shard under ZeRO 2, 3 */
+    if (executor->final) buckets_reduce_begin(executor->buckets, unit);        /* <-> shard, replica */
+}
+
 static void backward_weight(StageExecutor *executor, const ExecContext *ctx, int64_t unit, UnitSave *save)
 {
     UnitParam dw = zero_unshard_grads(executor->buckets, unit);
     unit_backward_weight(ctx, unit, &dw, save);                           /* <-> tp under sequence parallel */
-    zero_reduce_grads(executor->buckets, unit);                                /* <-> shard under ZeRO 2, 3 */
+    complete_weight(executor, unit);                                           /* <-> shard, replica */
 }
 
 /* Whether a unit's backward_input reads weights. The embedding's does not, since ids have no gradient; so
@@ -138,6 +151,14 @@ static int64_t next_read(const StageExecutor *executor, int chunk, int64_t i)
     if (i == 0 || !backward_reads_weights(executor, executor->stage->first[chunk] + i - 1)) return -1;
     RecomputeGroup group = group_of(executor, chunk, i - 1);
     return group_has(group) && group.end == i ? group.first : i - 1;
+}
+
+int64_t stage_executor_first_read(const StageExecutor *executor, int chunk, bool forward)
+{
+    int64_t first = executor->stage->first[chunk], last = executor->stage->count[chunk] - 1;
+    RecomputeGroup group = group_of(executor, chunk, last);
+    if (forward) return first;
+    return first + (group_has(group) && group.end == last + 1 ? group.first : last);
 }
 
 /* Repeats the forward of a unit for its saves, and returns its output, which the last unit of a group does
@@ -192,11 +213,12 @@ void stage_executor_backward_input(StageExecutor *executor, int chunk, int index
             w = zero_unshard(executor->buckets, first + i);                   /* <-> shard under ZeRO 3 */
         if (next_read(executor, chunk, i) >= 0)
             zero_prefetch(executor->buckets, first + next_read(executor, chunk, i));   /* <-> shard, ZeRO 3 */
+        if (i == 0) prefetch(executor, executor->next_unit);                  /* <-> shard under ZeRO 3 */
         if (again) recompute_unit(executor, &ctx, slot, chunk, i, &w, x);                   /* <-> tp cp */
         if (at_once) dw = zero_unshard_grads(executor->buckets, first + i);
         unit_backward_input(&ctx, first + i, dx_unit, &w, &dw, &slot->save[i], dy);      /* <-> tp cp */
         zero_reshard(executor->buckets, first + i);
-        if (at_once) zero_reduce_grads(executor->buckets, first + i);         /* <-> shard under ZeRO 2, 3 */
+        if (at_once) complete_weight(executor, first + i);                    /* <-> shard, replica */
         else if (!executor->defer) backward_weight(executor, &ctx, first + i, &slot->save[i]);
         arena_reset(ctx.scratch, mark);
         if (i == group.first) arena_reset(executor->recomputed, empty);

@@ -26,6 +26,10 @@ typedef struct {
     ExecContext ctx;
     /* weight gradients are computed later: what they read stays in the slot, not in scratch */
     bool     defer;
+    /* the micro-batch that runs is the last of its chunk: its weight gradients complete those of the step */
+    bool     final;
+    /* the unit whose weights are read first after the chunk that runs; -1: none, or they change before */
+    int64_t  next_unit;
     Recompute recompute;
     /* saves of one group of recomputed units, during its forward and then during its backward */
     Arena   *recomputed;
@@ -62,6 +66,8 @@ ActivationSlot *stage_executor_slot(StageExecutor *executor, int slot);
 /* Empties the slot for a micro-batch of the chunk and allocates its input, which the caller then fills: with
  * a message, or a copy of the previous chunk's output. */
 void  stage_executor_begin  (StageExecutor *executor, int chunk, int slot);
+/* The unit of the chunk whose weights its forward, or its backward, reads first. */
+int64_t stage_executor_first_read(const StageExecutor *executor, int chunk, bool forward);
 /* Forward of all units of the chunk.  <-> tp cp, and dp+cp under ZeRO 3 */
 void  stage_executor_forward(StageExecutor *executor, int chunk, int slot);
 /* Backward in reverse order, each group of recomputed units after another forward of it. dx receives the

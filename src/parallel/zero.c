@@ -26,7 +26,7 @@ static UnitParam weights_views(Buckets *b, int64_t unit, Tensor flat)
 
 static UnitParam gradient_views(Buckets *b, int64_t unit)
 {
-    return unit_views(b, unit, 2, b->unit_grads, true);
+    return unit_views(b, unit, 2, b->unit_grads[b->turn], true);
 }
 
 static bool unit_sharded(Buckets *b, int64_t unit, int zero_stage)
@@ -43,9 +43,9 @@ static GatherSlot *slot_of(Buckets *b, int64_t unit)
     return b->slot[0].unit == unit ? &b->slot[0] : b->slot[1].unit == unit ? &b->slot[1] : NULL;
 }
 
-void zero_prefetch(Buckets *b, int64_t unit)
+static void gather_unit(Buckets *b, int64_t unit)
 {
-    if (!unit_sharded(b, unit, 3) || slot_of(b, unit)) return;
+    if (slot_of(b, unit)) return;
     GatherSlot *slot = b->slot[0].unit >= 0 ? &b->slot[1] : &b->slot[0];
     CHECK(!slot->held && slot->unit < 0, "both ZeRO 3 gather slots are in use, by units %lld and %lld",
         (long long)b->slot[0].unit, (long long)b->slot[1].unit);
@@ -59,10 +59,19 @@ void zero_prefetch(Buckets *b, int64_t unit)
     }
 }
 
+void zero_prefetch(Buckets *b, int64_t unit)
+{
+    if (b->overlap && unit_sharded(b, unit, 3)) gather_unit(b, unit);             /* <-> shard: all-gather */
+}
+
 UnitParam zero_unshard(Buckets *b, int64_t unit)
 {
+    for (UnitBlock i = 0; i < UNIT_BLOCKS; i++) {
+        Bucket *k = unit_bucket(b, unit, i);
+        if (k) bucket_gathered(k);                       /* <-> shard: waits for updated weights, ZeRO 1, 2 */
+    }
     if (!unit_sharded(b, unit, 3)) return weights_views(b, unit, tensor_none());
-    zero_prefetch(b, unit);                              /* does nothing if the unit has been prefetched */
+    gather_unit(b, unit);                                /* does nothing if the unit has been prefetched */
     GatherSlot *slot = slot_of(b, unit);
     for (UnitBlock i = 0; i < UNIT_BLOCKS; i++) {
         const Bucket *k = unit_bucket(b, unit, i);
@@ -75,13 +84,14 @@ UnitParam zero_unshard(Buckets *b, int64_t unit)
 void zero_reshard(Buckets *b, int64_t unit)
 {
     GatherSlot *slot = slot_of(b, unit);
-    if (!slot) return;
+    if (!slot || !slot->held) return;                    /* prefetched for its next use */
     slot->held = false;
     slot->unit = -1;
 }
 
 UnitParam zero_unshard_grads(Buckets *b, int64_t unit)
 {
+    buckets_land(b, b->turn);                           /* <-> shard: its sums before the last are complete */
     UnitParam dw = gradient_views(b, unit);
     for (UnitBlock i = 0; i < UNIT_BLOCKS; i++) {
         const Bucket *k = unit_bucket(b, unit, i);
@@ -104,8 +114,12 @@ static void add_shard(Buckets *b, Bucket *k, Tensor whole)
 void zero_reduce_grads(Buckets *b, int64_t unit)
 {
     UnitParam dw = gradient_views(b, unit);
+    bool begun = false;
     for (UnitBlock i = 0; i < UNIT_BLOCKS; i++) {
         Bucket *k = unit_bucket(b, unit, i);
-        if (k && k->zero_stage >= 2 && k->block.count > 0) add_shard(b, k, dw.flat[i]);       /* <-> shard */
+        if (!k || k->zero_stage < 2 || k->block.count == 0) continue;
+        if (bucket_flight_begin(b, k, k->comms.shard, dw.flat[i], b->turn)) begun = true;     /* <-> shard */
+        else add_shard(b, k, dw.flat[i]);                                                     /* <-> shard */
     }
+    if (begun) b->turn = 1 - b->turn;
 }

@@ -109,9 +109,13 @@ static void on_step(void *context)
     on_gradients(t);                                                          /* <-> all axes */
     clip_and_skip(&t->queue, (ClipAndSkip){ .report_4 = t->report_4, .sums_R3 = t->sums_R3,
         .clip = t->config->clip, .scaling = t->config->scaling });
-    for (int i = 0; i < t->buckets.count; i++) update_bucket(t, i);
+    for (int i = 0; i < t->buckets.count; i++) {
+        Bucket *k = &t->buckets.bucket[i];
+        update_bucket(t, i);
+        buckets_gather_begin(&t->buckets, k);                                  /* <-> shard under ZeRO 1, 2 */
+        if (!t->buckets.overlap) bucket_gathered(k);
+    }
     trainer_fp8_end(t);                                                       /* <-> tp+cp+dp */
-    buckets_all_gather_params(&t->buckets);                                    /* <-> shard under ZeRO 1, 2 */
 }
 
 /* queue_wait at the end: only then may the host read the sums. */

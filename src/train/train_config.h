@@ -26,6 +26,7 @@ typedef struct {
     int      hybrid_shard;
     bool     sequence_parallel;               /* sequence parallelism within tp */
     int      sum_group;                       /* of comm_world_sums; 0: COMM_SUM_GROUP */
+    bool     no_overlap;                      /* communication waits for computation, and the reverse */
     ScheduleKind schedule;
     Recompute recompute;
     int64_t  head_chunk;                      /* tokens whose logits exist at once; 0: chosen by their size */

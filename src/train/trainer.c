@@ -163,7 +163,8 @@ static void open_parameters(Trainer *t)
     ParamRanks ranks = { t->mesh.size, t->mesh.at, sequence_parallel(t) };
     buckets_open(&t->buckets, &(BucketsSetup){ .config = &config->model, .stage = &t->stage,
         .precision = t->precision,
-        .queue = &t->queue, .zero_stage = config->zero, .training = config->training, .ranks = &ranks,
+        .queue = &t->queue, .zero_stage = config->zero, .training = config->training,
+        .overlap = !config->no_overlap, .ranks = &ranks,
         .granule = config->optimizer->granule, .window = config->message_window,
         .data = { t->data[PARAMS_DENSE], t->data[PARAMS_EXPERTS] },
         .tp = t->tp, .kv = t->kv, .tied = t->tied, .persistent = persistent,
@@ -226,6 +227,7 @@ Status trainer_open(Trainer *t, const TrainConfig *config, Transport *transport,
     TRY(watchdog_open(&t->watchdog, t->world, config->watchdog));
     TRY(agree(t->world, trainer_comms_open(t)));
     TRY(agree(t->world, open_queue(t)));
+    if (!config->no_overlap && t->queue.team) team_poll_hook(t->queue.team, comm_poll_within, t->world);
     TRY(trainer_choose_kernels(t));                           /* same on every rank */
     /* The first rank writes the cache of sample orders; the others map it after the agreement. */
     bool later = config->datasets.cache && transport->rank != 0;
@@ -246,7 +248,10 @@ void trainer_close(Trainer *t)
     for (int kind = 0; kind < SPLITS; kind++) prefetch_close(t->prefetch[kind]);
     if (t->pipeline.pending) pipeline_close(&t->pipeline);
     if (t->executor.stage) stage_executor_close(&t->executor);
-    if (t->buckets.bucket) buckets_close(&t->buckets);
+    if (t->buckets.bucket) {
+        buckets_gathered(&t->buckets);                        /* <-> shard: of the last step */
+        buckets_close(&t->buckets);
+    }
     free(t->state);
     free(t->fp8.row);
     schedule_free(&t->train_schedule);

@@ -291,7 +291,10 @@ static void multiply_all(void *context, int thread, int threads)
             while ((piece = claim(p, phase, packs)) >= 0) pack_piece(p, &pass, piece);
             phase_end(p, &phase, thread);
             int64_t pieces = cuts(p->g->M, p->block_rows) * p->groups;
-            while ((piece = claim(p, phase, pieces)) >= 0) multiply_piece(p, &pass, piece, thread);
+            while ((piece = claim(p, phase, pieces)) >= 0) {
+                multiply_piece(p, &pass, piece, thread);
+                if (thread == 0) team_poll(p->team);
+            }
             phase_end(p, &phase, thread);
             k0 += pass.words;
         } while (k0 < p->words);

@@ -260,6 +260,7 @@ static void backward_thread(void *context, int thread, int threads)
         int64_t first = i / (side * tiles) * side, width = flash_least(side, heads - first);
         int64_t within = i - first * tiles, bg = first + within % width;
         piece(r, &space, bg / r->G, bg % r->G, within / width);
+        if (thread == 0) team_poll(r->team);
     }
     if (!narrow) return;
     team_barrier(r->team);

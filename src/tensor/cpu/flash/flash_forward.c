@@ -194,6 +194,7 @@ static void forward_thread(void *context, int thread, int threads)
     for (int64_t i; (i = atomic_fetch_add(&r->next, 1)) < all;) {
         int64_t bg = i / pieces, first = (pieces - 1 - i % pieces) * most;
         piece(r, &space, bg / r->G, bg % r->G, first, flash_least(most, strips - first));
+        if (thread == 0) team_poll(r->team);
     }
 }
 
