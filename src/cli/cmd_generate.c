@@ -33,9 +33,10 @@ static void work(Trainer *t, void *context)
     Rank *rank = context;
     const Task *task = rank->task;
     generate(&(Generation){ .executor = &t->executor, .pipeline = &t->pipeline,
-        .schedule = &t->valid_schedule, .tp = t->tp, .pp = t->pp, .data = t->data_comm,
-        .arena = &rank->session, .rows = task->rows,
-        .micros = task->micros, .capacity = task->prompts.capacity, .ids = task->tokenizer.vocabulary,
+        .schedule = &t->valid_schedule, .tp = t->tp, .cp = t->cp, .pp = t->pp,
+        .data = t->data_comm, .arena = &rank->session, .rows = task->rows,
+        .micros = task->micros, .capacity = task->prompts.capacity,
+        .most = task->prompts.most, .ids = task->tokenizer.vocabulary,
         .end = task->tokenizer.eod, .sampling = setup_sampling(task->o), .emit = emit, .context = rank },
         task->prompts.prompt, task->prompts.count);
 }
@@ -92,13 +93,14 @@ static Status on_rank(Transport *transport, void *context)
 
 /* A data rank continues up to --micro-batch-size prompts in one forward, and has as many micro-batches as
  * there are stages; where the prompts are fewer, first the stages get one each. A batch is as wide as the
- * widest prompt, and under sequence parallelism as its ranks can share. */
+ * widest prompt, and as context-parallel ranks and those of sequence parallelism can share. */
 static void fit(Task *task)
 {
     const Options *o = task->o;
     TrainConfig *config = &task->config;
     int64_t dp = options_data_parallel(o), each = (task->prompts.count + dp - 1) / dp;
-    int64_t shared = o->sequence_parallel ? o->tensor_parallel : 1;
+    int64_t cp = o->context_parallel, shared = o->sequence_parallel ? o->tensor_parallel : 1;
+    if (cp > 1) shared *= 2 * cp;                            /* two parts of a sequence on each rank */
     task->micros = (int)(each < o->pipeline_parallel ? each : o->pipeline_parallel);
     task->rows   = (each + task->micros - 1) / task->micros;
     if (task->rows > o->prompts_at_once) task->rows = o->prompts_at_once;

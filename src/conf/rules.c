@@ -142,9 +142,9 @@ static Status rule_sequence(const Options *o)
     int64_t cp = o->context_parallel, tp = o->sequence_parallel ? o->tensor_parallel : 1;
     OptionIndex sharded = o->command == FOR_EVAL ? OPTION_context : OPTION_sequence;
     snprintf(why, sizeof why, "two parts for each rank of %s %" PRId64, NAMED(OPTION_context_parallel), cp);
+    if (o->command == FOR_GENERATE) return OK;                          /* it pads prompts */
     if (cp > 1) TRY(want_multiple(o, sharded, 2 * cp, why));
-    /* generate pads */
-    if (o->command == FOR_GENERATE || o->micro_batch * value_of(o, sharded) / cp % tp == 0) return OK;
+    if (o->micro_batch * value_of(o, sharded) / cp % tp == 0) return OK;
     snprintf(why, sizeof why, "%s shares its tokens over %s %" PRId64, NAMED(OPTION_sequence_parallel),
              NAMED(OPTION_tensor_parallel), tp);
     return want_multiple(o, sharded, 2 * cp * tp, why);

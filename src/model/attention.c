@@ -47,6 +47,7 @@ void attend_forward(const ExecContext *ctx, int64_t layer, const UnitParam *w, B
     if (ctx->config->position == POSITION_ROPE)
         rope_forward(q, (RopeForward){ .x_TnD = rotary_heads(ctx, qkv_TQ),
             .position_i = ctx->batch->position_i, .base = ctx->config->rope_base });
+    if (ctx->caches) kv_cache_write(ctx, layer, qkv_TQ);
     save->qkv_TQ = core_attention_enter(ctx, qkv_TQ);                    /* <-> cp: - | all-to-all */
     core_attention_forward(ctx, layer, &save->core, save->qkv_TQ);       /* <-> cp */
 }

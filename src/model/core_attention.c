@@ -1,6 +1,6 @@
 /* Core attention: softmax(scale q kT + mask) v, between the projection into heads and the output projection.
- * This file sets the scale 1 / sqrt(D), the mask and the global numbers of heads and positions, appends to
- * the KV cache, and chooses how the keys of other context-parallel ranks are reached: ring.c, gather.c, and
+ * This file sets the scale 1 / sqrt(D), the mask and the global numbers of heads and positions, and
+ * chooses how the keys of other context-parallel ranks are reached: ring.c, gather.c, and
  * around either of them ulysses.c. The letters are those of core_attention.h. */
 #include <math.h>
 #include "model/core_attention.h"
@@ -131,29 +131,6 @@ Tensor core_attention_enter(const ExecContext *ctx, Tensor qkv_TQ)
     return y;
 }
 
-/* Generation: writes the new keys and values of each sequence after the cached ones, and computes attention
- * over the cache. Sequences have different lengths, so that key ranges alone say what a query sees. A dry run
- * counts the most keys. */
-static void forward_cached(const ExecContext *ctx, int64_t layer, CoreLayout at, CoreForward f)
-{
-    const KvCache *cache = &ctx->cache[layer];
-    Tensor new[2] = { keys_of(f.kv), values_of(f.kv) }, kept[2] = { cache->k, cache->v };
-    int64_t end = at.s, capacity = cache->k.dim[1];
-    for (int64_t i = 0; i < at.b; i++) {
-        int64_t used = f.kv.data ? cache->used[i] : capacity - at.s;
-        if (used + at.s > end) end = used + at.s;
-        for (int kind = 0; kind < 2; kind++)
-            copy_strided(ctx->queue, (CopyStrided){ .x = tensor_slice(new[kind], 0, i, 1),
-                .y = tensor_slice(tensor_slice(kept[kind], 0, i, 1), 1, used, at.s) });
-    }
-    AttentionForward a = core_forward_call(ctx, layer, at, f, 0, f.kv, 0);
-    a.k = tensor_slice(cache->k, 1, 0, end);
-    a.v = tensor_slice(cache->v, 1, 0, end);
-    a.key_range_i = cache->key_range_i;
-    a.rule.window = 0;
-    attention_forward(ctx->queue, a);
-}
-
 void core_attention_forward(const ExecContext *ctx, int64_t layer, AttentionSave *save, Tensor qkv)
 {
     CoreLayout at = layout_of(ctx, qkv);
@@ -166,7 +143,7 @@ void core_attention_forward(const ExecContext *ctx, int64_t layer, AttentionSave
         at.H * at.D);
     CoreForward f = { .o = all_heads(out, at), .lse = save->lse_bsH, .q = queries(qkv, at),
                       .kv = keys_values(qkv, at) };
-    if (ctx->cache)          forward_cached(ctx, layer, at, f);
+    if (ctx->caches && ctx->caches->read) kv_cache_attend(ctx, layer, at, f);               /* <-> cp */
     else if (ctx->cp.gather) gather_forward(ctx, layer, at, f);                             /* <-> cp */
     else                     ring_forward(ctx, layer, at, f);                               /* <-> cp */
     if (u == 1) return;

@@ -59,6 +59,9 @@ void    ring_backward  (const ExecContext *ctx, int64_t layer, CoreLayout at, Co
 void    gather_forward (const ExecContext *ctx, int64_t layer, CoreLayout at, CoreForward f);
 void    gather_backward(const ExecContext *ctx, int64_t layer, CoreLayout at, CoreBackward b);
 
+/* Generation (kv_cache.c): attention over the caches of all cp ranks. <-> cp: all-gather */
+void    kv_cache_attend(const ExecContext *ctx, int64_t layer, CoreLayout at, CoreForward f);
+
 /* Ulysses (arXiv 2309.14509): u ranks, this one is j. T rows of own tokens (b sequences) with H query and G
  * key-value heads become u T rows with Hu and Gu heads. */
 typedef struct { int u, j; int64_t b, T, H, G, Hu, Gu, D; } Ulysses;

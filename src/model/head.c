@@ -129,14 +129,20 @@ static FinalNorm final_norm(const ExecContext *ctx, const UnitParam *w, Tensor x
     return norm;
 }
 
-/* Generation: the logits of one row of each sequence. */
+/* Generation: the logits of one row of each sequence. Rows of other cp ranks are zeros here; their sum over
+ * the ranks is exact. */
 static void chosen_logits(const ExecContext *ctx, Tensor n_TC, Tensor w_VC)
 {
     int64_t b = ctx->logits_bV.dim[0], C = n_TC.dim[1];
     Tensor n_bC = scratch_new(ctx, "head input", b, C);
-    for (int64_t i = 0; i < b; i++)
-        copy_strided(ctx->queue, (CopyStrided){ .y = tensor_slice(n_bC, 0, i, 1),
-            .x = tensor_slice(n_TC, 0, n_TC.data ? ctx->logits_row[i] : 0, 1) });
+    for (int64_t i = 0; i < b; i++) {
+        int64_t row = n_TC.data ? ctx->logits_row[i] : 0;
+        Tensor y = tensor_slice(n_bC, 0, i, 1);
+        if (row < 0) fill_zero(ctx->queue, (FillZero){ .y = y });
+        else         copy_strided(ctx->queue, (CopyStrided){ .y = y, .x = tensor_slice(n_TC, 0, row, 1) });
+    }
+    if (!ctx->caches->read)
+        comm_all_reduce(ctx->caches->cp, ctx->queue, n_bC, ctx->scratch);            /* <-> cp: all-reduce */
     matmul_forward(ctx->queue, (MatmulForward){ .y_TK = ctx->logits_bV, .x_TC = n_bC, .w_KC = w_VC,
         .bias_K = tensor_none() });
 }

@@ -67,6 +67,9 @@ void   core_attention_forward (const ExecContext *ctx, int64_t layer, AttentionS
 void   core_attention_backward(const ExecContext *ctx, int64_t layer, Tensor dqkv, const AttentionSave *save,
                                Tensor qkv, Tensor d_out);
 
+/* Generation (model/kv_cache.c): puts keys and values of a forward into the layer's cache. */
+void    kv_cache_write(const ExecContext *ctx, int64_t layer, Tensor qkv_TQ);
+
 /* New tensors [rows, cols] of the activation type, named `what` in the memory table, on the arena of that
  * lifetime. */
 Tensor  activation_new (const ExecContext *ctx, const char *what, int64_t rows, int64_t cols);

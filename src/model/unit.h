@@ -18,12 +18,22 @@
 #include "model/params.h"
 #include "tensor/precision.h"
 
-/* The KV cache of one layer, for generation: keys and values of earlier positions. k, v [b, capacity, G, D]
- * with G key-value heads of D channels that this rank holds. Of sequence i the first used[i] positions are
- * filled, and model/core_attention.c writes those of the batch after them. key_range_i [b, s, 2]: the keys
- * [first, end) that each query of the batch sees, sliding windows included. used [b] is in host memory. All
- * are the caller's. */
-typedef struct { Tensor k, v, key_range_i; const int64_t *used; } KvCache;
+/* The KV caches of the layers, for generation: keys and values of earlier positions, and what a forward does
+ * with them. k, v [b, capacity, G, D] with the G key-value heads of D channels that this rank holds; those of
+ * layers of other stages are absent. Where context parallelism divides sequences, each of its ranks caches
+ * the keys of some positions. All is the caller's, `used` in host memory. */
+typedef struct { Tensor k, v; } KvCache;
+typedef struct {
+    KvCache *layer;                /* [layers] */
+    const int64_t *used;           /* [b]: keys that this rank has of each sequence */
+    /* write: the batch's keys are put after them. read: attention is over the caches of all cp ranks, which
+     * compute the same tokens; else over the batch alone, as in training. */
+    bool     write, read;
+    /* read: the keys [first, end) of this rank, its new ones included, that each query sees, [b, s, 2]; of
+     * layers without and with a sliding window */
+    Tensor   key_range_i[2];
+    Comm    *cp;
+} KvCaches;
 
 /* The linear maps of a block, and what each of them rounds to 8 bits: its input, weights and the gradient of
  * its output. */
@@ -70,7 +80,7 @@ typedef struct {
     Arena  *scratch;               /* reset after the unit */
     unsigned recompute;            /* RecomputeModules whose saves are computed again in backward */
     const Batch *batch;            /* the micro-batch; in host memory */
-    KvCache *cache;                /* [layers]; NULL in training */
+    const KvCaches *caches;        /* NULL in training */
     bool    drop;                  /* dropout is on: training */
     bool    backward_follows;      /* training: the head leaves its loss to backward */
     /* F64: the head adds { loss sum, tokens } of the micro-batch, once */
@@ -78,7 +88,7 @@ typedef struct {
     /* generation: the head writes the logits after row logits_row[i] of sequence i here, [b, V] of the V
      * vocabulary rows that this rank holds, and no loss; absent elsewhere */
     Tensor  logits_bV;
-    const int64_t *logits_row;     /* [b], in host memory; not read in a dry run */
+    const int64_t *logits_row;     /* [b], in host memory; -1: on another cp rank. Not read in a dry run */
     int64_t head_chunk;            /* tokens whose logits exist at once; 0: as many as head.c chooses */
 } ExecContext;
 

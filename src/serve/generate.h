@@ -7,11 +7,12 @@
  *  pp   micro-batches travel through the stages by the rows of a FORWARD schedule; the last stage draws
  *  dp   each data rank continues prompts of its own; all run the same number of forwards, so that ZeRO 3 can
  *       gather weights
- *  cp   not supported: a sequence is on one rank
+ *  cp   the prompts are distributed as sequences are in training, and each rank caches the keys of its
+ *       positions; later positions are computed by all cp ranks, each over the keys that it has
  *
  * A round continues as many prompts as there are rows: data ranks x micro-batches x rows of a micro-batch. It
- * begins with a forward of all positions of the prompts, where shorter prompts are followed by padding, and
- * each later forward is of one position of each row. Rows without a prompt, or whose text has ended, are
+ * begins with a forward of all positions of the prompts, where shorter prompts are followed by padding; each
+ * later forward is of one position of each row. Rows without a prompt, or whose text has ended, are
  * computed and ignored. No row sees another one or padding, so a prompt is continued as it is alone.
  *
  * Under sequence parallelism the first forward is padded until tp divides its rows. A forward of one position
@@ -32,12 +33,13 @@ typedef struct {
     StageExecutor  *executor;                      /* its slots hold micro-batches of `rows` sequences */
     Pipeline       *pipeline;
     const Schedule *schedule;                      /* FORWARD, of `micros`; in a dry run of fewer */
-    Comm           *tp, *pp, *data;                /* data: dp x cp, with cp 1 */
+    Comm           *tp, *cp, *pp, *data;           /* data: dp x cp */
     /* The caches, logits and ids are pushed on it. The caller resets it. */
     Arena          *arena;
     int64_t         rows;                          /* sequences of a micro-batch */
     int             micros;                        /* micro-batches of a data rank */
-    int64_t         capacity;                      /* positions: the most of a prompt and its new tokens */
+    /* positions: the most of a prompt and its new tokens, and the most of new tokens */
+    int64_t         capacity, most;
     /* tokens are drawn from ids 0 .. ids - 1; 0: from the model's vocabulary */
     int32_t         ids;
     /* the id that ends the text, which is not emitted; -1: none */

@@ -18,7 +18,9 @@ typedef struct {
     int64_t  rows;
     int      micros;
     int32_t  end;
-    int64_t  window;
+    int64_t  window, most;
+    int      ulysses;
+    bool     gather;
     MixedPrecision mixed;
     Sampling sampling;
     Prompt   prompt[PROMPTS];
@@ -51,8 +53,8 @@ static void work(Trainer *t, void *context)
     Rank *rank = context;
     Task *task = rank->task;
     generate(&(Generation){ .executor = &t->executor, .pipeline = &t->pipeline, .schedule = &t->valid_schedule,
-        .tp = t->tp, .pp = t->pp, .data = t->data_comm, .arena = &rank->session, .rows = task->rows,
-        .micros = task->micros, .capacity = CAPACITY, .end = task->end, .sampling = task->sampling,
+        .tp = t->tp, .cp = t->cp, .pp = t->pp, .data = t->data_comm, .arena = &rank->session, .rows = task->rows,
+        .micros = task->micros, .capacity = CAPACITY, .most = task->most, .end = task->end, .sampling = task->sampling,
         .emit = keep, .look = look, .context = rank }, task->prompt, task->prompts);
 }
 
@@ -64,14 +66,16 @@ static Status run_rank(Transport *transport, void *context)
     const Layout *l = &task->layout;
     TrainConfig config = tiny_config(task->model, task->device, NULL);
     config_set_layout(&config, l);
-    int64_t unit = l->sequence ? l->tp : 1;
+    int64_t unit = (l->sequence ? l->tp : 1) * (l->cp > 1 ? 2 * l->cp : 1);
     config.training = false;
     config.model.window = task->window;
     config.model.window_skip = task->window ? 2 : 0;
     config.precision.mixed = task->mixed;
+    config.ulysses = l->cp > 1 ? task->ulysses : 0;
+    config.gather  = l->cp > 1 && task->gather;
     config.model.sequence = (WIDEST + unit - 1) / unit * unit;
     config.micro  = task->rows;
-    config.global = task->rows * task->micros * (l->ranks / (l->tp * l->pp));
+    config.global = task->rows * task->micros * (l->ranks / (l->tp * l->pp * l->cp));
     arena_dry(&rank.session, "session");
     TRY(trainer_start_work(&t, &config, transport, work, &rank));
     size_t bytes = rank.session.peak;
@@ -120,7 +124,7 @@ static void test_cache(void **state)
     static const int32_t ids[] = { 5, 40, 17 };
     for (int model = MODEL_GPT; model <= MODEL_LLAMA; model++) {
         Task first = { .model = model, .device = "ref", .layout = one, .rows = 1, .micros = 1, .end = -1, .window = model == MODEL_LLAMA ? 4 : 0,
-                       .prompt = { { ids, 3, CAPACITY - 3 } }, .prompts = 1 };
+                       .prompt = { { ids, 3, CAPACITY - 3 } }, .prompts = 1, .most = CAPACITY - 3 };
         run(&first);
         const Text *text = &first.text[0];
         assert_int_equal(text->made, CAPACITY - 3);
@@ -181,7 +185,7 @@ static void test_evaluation(void **state)
     for (int i = 0; i < 4; i++) {
         int32_t ids[CAPACITY] = { 7 };
         Task task = { .model = i % 2 ? MODEL_LLAMA : MODEL_GPT, .device = "ref", .layout = one, .rows = 1, .micros = 1, .end = -1, .window = i < 2 ? 0 : 4,
-                      .sampling = { .temperature = 1, .seed = 8 }, .prompt = { { ids, 1, CAPACITY - 1 } }, .prompts = 1 };
+                      .sampling = { .temperature = 1, .seed = 8 }, .prompt = { { ids, 1, CAPACITY - 1 } }, .prompts = 1, .most = CAPACITY - 1 };
         run(&task);
         double sum = 0;
         for (int n = 0; n < CAPACITY - 1; n++) sum += loss_of(task.text[0].logits[n], task.text[0].id[n]);
@@ -211,6 +215,11 @@ static const Layout many[] = {
     { "tp2 sequence dp2 zero3",       4, 2, 1, 1, 1, 3, true,  SCHEDULE_1F1B },
     { "pp2 dp2 zero3",                4, 1, 1, 2, 1, 3, false, SCHEDULE_1F1B },
     { "tp2 sequence pp2 dp2",         8, 2, 1, 2, 1, 0, true,  SCHEDULE_1F1B },
+    { "tp4",                          4, 4, 1, 1, 1, 0, false, SCHEDULE_1F1B },
+    { "cp2",                          2, 1, 2, 1, 1, 0, false, SCHEDULE_1F1B },
+    { "cp4",                          4, 1, 4, 1, 1, 0, false, SCHEDULE_1F1B },
+    { "tp2 sequence cp2 dp2 zero3",   8, 2, 2, 1, 1, 3, true,  SCHEDULE_1F1B },
+    { "cp2 pp2 dp2",                  8, 1, 2, 2, 1, 0, false, SCHEDULE_1F1B },
 };
 enum { MANY = sizeof many / sizeof *many };
 
@@ -221,6 +230,7 @@ static void prompts_make(Task *task)
 {
     static const int64_t count[PROMPTS] = { 4, 9, 1, 6, 2, 3, 7 }, most[PROMPTS] = { 5, 5, 5, 1, 5, 3, 5 };
     task->prompts = PROMPTS;
+    task->most = 5;
     for (int p = 0; p < PROMPTS; p++) {
         for (int64_t i = 0; i < count[p]; i++) words[p][i] = (int32_t)(random_bits(random_key(4, "words"), (uint64_t)(p * WIDEST + i)) % WORDS);
         task->prompt[p] = (Prompt){ words[p], count[p], most[p] };
@@ -264,6 +274,35 @@ static void test_greedy_gpt  (void **state) { (void)state; layouts_compare(MODEL
 static void test_greedy_llama(void **state) { (void)state; layouts_compare(MODEL_LLAMA, (Sampling){ .temperature = 0 }); }
 static void test_top_p_gpt   (void **state) { (void)state; layouts_compare(MODEL_GPT,   (Sampling){ .temperature = 1, .top_p = 0.8, .seed = 5 }); }
 static void test_top_p_llama (void **state) { (void)state; layouts_compare(MODEL_LLAMA, (Sampling){ .temperature = 0.7, .top_p = 0.9, .top_k = 20, .seed = 6 }); }
+
+/* Each way in which keys of other ranks are reached, with and without sliding windows, in double and fp32. */
+static void test_context(void **state)
+{
+    (void)state;
+    static const struct { const char *name; int cp, ulysses; bool gather; } way[] = {
+        { "ring 2", 2, 1, false }, { "ulysses 2", 2, 2, false }, { "gather 2", 2, 1, true }, { "ring 4", 4, 1, false },
+        { "ring 2 x ulysses 2", 4, 2, false }, { "gather 2 x ulysses 2", 4, 2, true } };
+    for (int i = 0; i < 4; i++) {
+        Task truth = { .model = i % 2 ? MODEL_LLAMA : MODEL_GPT, .device = "ref", .layout = one, .rows = 1, .micros = 1, .end = -1, .window = i < 2 ? 0 : 3 };
+        prompts_make(&truth);
+        run(&truth);
+        for (size_t w = 0; w < sizeof way / sizeof *way; w++) {
+            Task task = truth;
+            task.layout = (Layout){ way[w].name, way[w].cp, 1, way[w].cp, 1, 1, 0, false, SCHEDULE_1F1B };
+            task.ulysses = way[w].ulysses;
+            task.gather  = way[w].gather;
+            task.rows    = 2;
+            run(&task);
+            double off = texts_compare(&task, &truth);
+            if (!(off <= 1e-12)) fail_msg("%s: logits differ by %g", way[w].name, off);
+            task.device = "cpu";
+            for (int p = 0; p < PROMPTS; p++) task.prompt[p].most = 1;
+            run(&task);
+            for (int p = 0; p < PROMPTS; p++)
+                if (!(logits_differ(task.text[p].logits[0], truth.text[p].logits[0]) <= 1e-5)) fail_msg("%s in fp32", way[w].name);
+        }
+    }
+}
 
 /* The id that ends a text is not emitted, and ends its row alone. */
 static void test_end(void **state)
@@ -355,7 +394,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_cache), cmocka_unit_test(test_evaluation), cmocka_unit_test(test_sampling),
         cmocka_unit_test(test_greedy_gpt), cmocka_unit_test(test_greedy_llama), cmocka_unit_test(test_top_p_gpt),
-        cmocka_unit_test(test_top_p_llama), cmocka_unit_test(test_end), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_top_p_llama), cmocka_unit_test(test_context), cmocka_unit_test(test_end), cmocka_unit_test(test_rows),
         cmocka_unit_test(test_types) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

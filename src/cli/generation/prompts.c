@@ -139,6 +139,7 @@ static Status fit_all(Prompts *p, const Options *o, const ModelConfig *model)
         if (model->position == POSITION_LEARNED) TRY(fit_one(p, o, i, model->positions));
         int64_t count = p->prompt[i].count, end = count + p->prompt[i].most;
         if (count > p->widest)   p->widest   = count;
+        if (end - count > p->most) p->most   = end - count;
         if (end   > p->capacity) p->capacity = end;
     }
     return OK;

@@ -12,7 +12,8 @@ typedef struct {
     JsonText *text;                     /* [count], in `file` or in the options */
     Prompt   *prompt;                   /* [count], owned, with their ids */
     int64_t   count;
-    int64_t   widest, capacity;         /* the most ids of a prompt; of a prompt and its new tokens */
+    /* the most ids of a prompt, the most new tokens, the most of a prompt and its new tokens */
+    int64_t   widest, most, capacity;
     FileMap   file;                     /* mapped where there is a --prompt-file */
     int32_t  *id;                       /* of all prompts, owned */
 } Prompts;
