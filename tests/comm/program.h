@@ -12,6 +12,8 @@
 
 typedef struct { Comm *comm; Queue q; Arena arena; uint64_t hash; int sum_group; } Program;
 
+static bool program_rings = true;                        /* false: no ring of sends, where none is complete before its receive */
+
 #define EXPECT(cond, ...) do { if (!(cond)) return fail(BAD_SHAPE, __VA_ARGS__); } while (0)
 
 static double element(Tensor x, int64_t i)
@@ -227,7 +229,8 @@ static Status program_pending(Program *p)
         pending[i] = comm_all_gather_begin(p->comm, &p->q, out[i], in[i]);
     }
     Tensor ring[2] = { filled(p, -1, COUNT), filled(p, -1, COUNT) };
-    for (int i = 0; i < 2 && n > 1; i++) {
+    bool rings = n > 1 && program_rings;
+    for (int i = 0; i < 2 && rings; i++) {
         sent[i] = comm_send_begin(p->comm, &p->q, in[i], next);
         got[i]  = comm_recv_begin(p->comm, &p->q, ring[i], previous);
         comm_poll(p->comm);
@@ -238,12 +241,31 @@ static Status program_pending(Program *p)
         for (int64_t j = 0; j < n * COUNT; j++)
             EXPECT(element(out[i], j) == value((int)(j / COUNT) + i, j % COUNT), "all-gather %d of %d", i, MANY);
     }
-    for (int i = 1; i >= 0 && n > 1; i--) {
+    for (int i = 1; i >= 0 && rings; i--) {
         comm_wait(p->comm, got[i]);
         comm_wait(p->comm, sent[i]);
         for (int64_t j = 0; j < COUNT; j++)
             EXPECT(element(ring[i], j) == value(previous + i, j), "message %d of the ring", i);
     }
+    return OK;
+}
+
+/* A ring of exchanges: all ranks at once, each to the next. */
+static Status program_exchange(Program *p)
+{
+    enum { COUNT = 41 };
+    int n = comm_size(p->comm), me = comm_rank(p->comm), next = (me + 1) % n, previous = (me + n - 1) % n;
+    Pending pending[2];
+    Tensor  got[2];
+    if (n == 1) return OK;
+    for (int i = 0; i < 2; i++) {
+        got[i]     = filled(p, -1, COUNT);
+        pending[i] = comm_exchange_begin(p->comm, &p->q, got[i], previous, filled(p, me + i, COUNT), next);
+    }
+    for (int i = 1; i >= 0; i--) comm_wait(p->comm, pending[i]);
+    for (int i = 0; i < 2; i++)
+        for (int64_t j = 0; j < COUNT; j++)
+            EXPECT(element(got[i], j) == value(previous + i, j), "exchange %d of the ring", i);
     return OK;
 }
 
@@ -276,6 +298,7 @@ static Status program_all(Program *p)
     TRY(program_in_flight(p));
     TRY(program_all_to_all(p));
     TRY(program_pending(p));
+    TRY(program_exchange(p));
     comm_barrier(p->comm);
     return program_ints(p);
 }

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/random.h"
+#include "base/seam.h"
+#include "comm/test_transports.h"
 #include "store/safetensors.h"
 #include "train/trainer.h"
 #include <cmocka.h>                     /* last: it has a macro called fail */
@@ -31,6 +33,10 @@ typedef struct {
     double     first_valid, valid;
     /* bytes that arenas and slots of the rank differ from its dry run */
     int64_t    arena_off[RANKS_MAX];
+    /* of comm/test_transports.h: calls strictly in order; seconds that each takes longer */
+    bool       in_order;
+    double     delay;
+    double     lap[STEPS_MAX];                         /* seconds of each step, as rank 0 has them */
     void     (*look)(Trainer *trainer, void *context); /* in each rank after the steps; NULL: none */
     void      *context;
 } Job;
@@ -132,19 +138,22 @@ static inline Status job_rank(Transport *transport, void *context)
     bool found;
     thread_context()->rank = transport->rank;
     TRY(trainer_measure(&sizes, &job->config, transport->rank, transport->size));
+    if (job->in_order || job->delay > 0) transport->data = test_transport_open(transport, job->in_order, job->delay);
     TRY(trainer_open(&t, &job->config, transport, &sizes));
     trainer_init(&t);
     if (job->load) { TRY(checkpoint_find(job->load, path, &found)); TRY(trainer_load(&t, path)); }
     if (job->config.eval_iters > 0) { double v = trainer_evaluate_split(&t, SPLIT_VALID); if (transport->rank == 0) job->first_valid = v; }
     for (int i = 0; i < job->steps; i++) {
+        int64_t begin = seam.clock();
         StepReport r = trainer_step(&t);
-        if (transport->rank == 0) { job->loss[i] = r.loss; job->norm[i] = r.norm; }
+        if (transport->rank == 0) { job->loss[i] = r.loss; job->norm[i] = r.norm; job->lap[i] = (double)(seam.clock() - begin) / 1e9; }
     }
     if (job->config.eval_iters > 0) { double v = trainer_evaluate_split(&t, SPLIT_VALID); if (transport->rank == 0) job->valid = v; }
     if (job->steps > 0) job->arena_off[transport->rank] = arenas_off(&t, &sizes);
     if (job->look) job->look(&t, job->context);
     if (job->save) TRY(trainer_save(&t, job->save, 0));
     trainer_close(&t);
+    if (transport->data) transport->data->close(transport->data);
     return OK;
 }
 

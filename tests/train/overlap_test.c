@@ -1,0 +1,70 @@
+/* Communication beside computation changes no bit: with and without it, on the host's transport, on one that runs the calls of a
+ * communicator strictly in order, and on one whose messages are late. The program overlap_delay measures what it hides. */
+#include "train/layouts.h"
+
+static const Layout some[] = {
+    { "dp2 zero0",           2, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B },
+    { "dp2 zero1",           2, 1, 1, 1, 1, 1, false, SCHEDULE_1F1B },
+    { "dp3 zero1",           3, 1, 1, 1, 1, 1, false, SCHEDULE_1F1B },
+    { "dp2 zero2",           2, 1, 1, 1, 1, 2, false, SCHEDULE_1F1B },
+    { "dp2 zero3",           2, 1, 1, 1, 1, 3, false, SCHEDULE_1F1B },
+    { "cp2 zero2",           2, 1, 2, 1, 1, 2, false, SCHEDULE_1F1B },
+    { "tp2 seq dp2 zero1",   4, 2, 1, 1, 1, 1, true,  SCHEDULE_1F1B },
+    { "pp2 v2 dp2 zero3",    4, 1, 1, 2, 2, 3, false, SCHEDULE_INTERLEAVED },
+    { "pp2 zb-h1 dp2 zero2", 4, 1, 1, 2, 1, 2, false, SCHEDULE_ZB_H1 },
+};
+enum { SOME = sizeof some / sizeof *some, FEW = 3 };
+
+static Job job_of(const Layout *l, ModelName model)
+{
+    Job job = { .config = tiny_config(model, "ref", scratch_path("corpus")), .ranks = l->ranks, .steps = FEW };
+    if (l->ranks == 3) job.config.global = 6;
+    config_set_layout(&job.config, l);
+    return job;
+}
+
+static void same(const Job *a, const Job *b, const char *name, const char *how)
+{
+    for (int i = 0; i < FEW; i++)
+        if (a->loss[i] != b->loss[i] || a->norm[i] != b->norm[i])
+            fail_msg("%s, %s: step %d has loss %.17g and norm %.17g, not %.17g and %.17g", name, how, i, a->loss[i], a->norm[i],
+                     b->loss[i], b->norm[i]);
+}
+
+static void test_bits(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SOME; i++)
+        for (ModelName model = MODEL_GPT; model <= MODEL_LLAMA; model++) {
+            Job apart = job_of(&some[i], model), beside = job_of(&some[i], model), late = job_of(&some[i], model);
+            apart.config.no_overlap = true;
+            late.delay = 1e-4;
+            job_run(&apart);
+            job_run(&beside);
+            same(&beside, &apart, some[i].name, "beside computation");
+            if (model == MODEL_GPT) {
+                job_run(&late);
+                same(&late, &apart, some[i].name, "with late messages");
+            }
+        }
+}
+
+static void test_in_order(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SOME; i++) {
+        if (some[i].pp > 1) continue;                     /* one communicator for both directions */
+        Job host = job_of(&some[i], MODEL_GPT), ordered = job_of(&some[i], MODEL_GPT);
+        ordered.in_order = true;
+        job_run(&host);
+        job_run(&ordered);
+        same(&ordered, &host, some[i].name, "in order");
+    }
+}
+
+int main(void)
+{
+    corpus_make(scratch_path("corpus"), 61);
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_bits), cmocka_unit_test(test_in_order) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
