@@ -166,6 +166,11 @@ void params_block(ParamBlock *block, const ModelConfig *config, ParamFamily fami
 int64_t param_elements(const Param *p)         { return p->local[0] * p->local[1] * p->local[2]; }
 int64_t param_logical_elements(const Param *p) { return p->global[0] * p->global[1] * p->global[2]; }
 
+bool param_is_layer_matrix(const Param *p)
+{
+    return (rows[p->id].kind == BLOCK || rows[p->id].kind == EXPERTS) && rows[p->id].d1 != ONE;
+}
+
 int64_t model_parameters(const ModelConfig *config)
 {
     int64_t sum = 0;

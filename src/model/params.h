@@ -87,6 +87,8 @@ void    params_block (ParamBlock *block, const ModelConfig *config, ParamFamily 
                       const ParamRanks *ranks);
 int64_t param_elements(const Param *param);             /* of the part stored here, padding included */
 int64_t param_logical_elements(const Param *param);
+/* A matrix of a transformer layer, or one for each of its experts: no embedding, head or vector. */
+bool    param_is_layer_matrix(const Param *param);
 
 /* The smallest range of a parameter's elements that an optimizer can update alone, in elements of the part
  * stored here, counted from its first. */

@@ -1,41 +1,110 @@
 #ifndef OPTIM_OPTIMIZER_H
 #define OPTIM_OPTIMIZER_H
-/* An optimizer is one row: its name, its states and the function that updates a flat range of elements. ZeRO
- * shards parameters and states at the ends of granules, so each rank updates its own range. The states are
- * tensors of the trainer (Trainer.state). What changes with the step (learning rate, gradient factor, skip,
- * number of updates) is read from the queue's StepState. The formula of AdamW (arXiv 1711.05101) is in
- * tensor/ops.def. Nothing here communicates. */
+/* Optimizers: AdamW, SGD with momentum, LAMB and Muon. An optimizer is one row: the rule that updates the
+ * matrices of transformer layers, the rule of all other parameters, and the smallest range of a parameter
+ * that they can update alone, its granule, at whose ends ZeRO cuts. A rule is one row too: its states and its
+ * functions. Formulas of the updates are those of their operations in tensor/ops.def.
+ *
+ * An update has up to three parts:
+ *     begin      for each piece alone: states; elementwise rules update the weights here and have no more
+ *     measure    sums over whole logical tensors, such as norms: each rank adds what it counts, and the sums
+ *                of all tensors of a rank cross in one message              <-> stage: all-reduce
+ *     finish     for all pieces of a rule, with these sums
+ * What changes with the step (learning rate, gradient factor, skip, number of updates) is read from the
+ * queue's StepState. Nothing is allocated but on the scratch arena. */
+#include "comm/comm.h"
 #include "model/params.h"
-#include "tensor/ops.h"
 #include "tensor/precision.h"
 
-enum { OPTIMIZER_STATES = STATE_ROLES };          /* the most states of any optimizer */
+/* What is chosen of Muon (Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks";
+ * Liu et al. 2025, arXiv 2502.16982). */
+/* Of a matrix of R rows and C columns: sqrt(max(R, C)), sqrt(R / C), sqrt(max(1, R / C)) */
+typedef enum { MUON_SPECTRAL, MUON_UNIT_RMS, MUON_SHAPE } MuonScale;
+/* The polynomials a x + b x^3 + c x^5 of the iterations: one for all, of Jordan et al., or five */
+typedef enum { MUON_SIMPLE, MUON_QUINTIC } MuonCoefficients;
 typedef struct {
-    double beta1, beta2, epsilon;
+    double momentum;
+    bool   nesterov;
+    int    steps;                      /* Newton-Schulz iterations */
+    MuonScale scale;
+    double extra;                      /* a further factor of the scale */
+    MuonCoefficients coefficients;
+    bool   narrow;                     /* iterations in BF16, but on the back end of double */
+} MuonSettings;
+
+enum { OPTIMIZER_STATES = 2 };                         /* the most states of any rule */
+typedef struct {
+    double beta1, beta2, epsilon;      /* of AdamW and LAMB */
     double decay;                      /* the weight decay coefficient */
     bool   stochastic;                 /* states narrower than the compute type are rounded at random */
+    double momentum;                   /* of SGD */
+    double least_ratio, most_ratio;    /* bounds of LAMB's trust ratio */
+    MuonSettings muon;
 } OptimizerSettings;
-/* One range of elements of one parameter: all tensors are 1-dim and hold the same elements. */
-typedef struct {
+
+/* The part of one parameter that this rank updates. Tensors are 1-dim and hold the same elements. A parameter
+ * is one matrix, or one for each expert; a vector is one matrix with columns of 1. */
+typedef struct OptimizerPiece {
+    const struct UpdateRule *rule;
     Tensor   w, param;                 /* the master weights; their copy in the parameters' type, absent where
                                         * the master weights are the parameters */
-    Tensor   g;                        /* sum over tokens, which update multiplies by StepState.factor */
+    Tensor   g;                        /* sum over tokens, to be multiplied by StepState.factor; a rule with
+                                        * `finish` writes its direction over it */
     Tensor   state[OPTIMIZER_STATES];
     bool     decayed;                  /* weight decay applies to this parameter */
-    uint64_t site;                     /* of stochastic rounding: one for each parameter and tp rank */
-    int64_t  first;                    /* the first element's place in the parameter */
-} OptimizerUpdate;
+    uint64_t site;                     /* of stochastic rounding: one for each parameter */
+    ElementPlace place;
+    /* elements of the rank's part of the parameter; of them, those that this rank counts in sums over ranks:
+     * of all copies of an element one is counted */
+    int64_t  first, count, counted_first, counted;
+    /* of a matrix: of the logical tensor, and stored here; the first of the matrices that are stored here */
+    int64_t  rows, columns, local_rows, local_columns, first_matrix;
+    Comm    *cut;                      /* the ranks that have its other parts; NULL: it is whole here */
+    int      parts;                    /* different parts over these ranks, in their order */
+    int64_t  sums;                     /* where the parameter's sums begin in OptimizerRun.sums */
+} OptimizerPiece;
+
+/* What a rank's updates need; the trainer fills it once. */
+typedef struct {
+    Queue  *queue;
+    const OptimizerSettings *settings;
+    Comm   *stage;                     /* the ranks of a pipeline stage; NULL where no rule measures */
+    Arena  *scratch;
+    OptimizerPiece *piece;             /* [pieces], in one order on all ranks that have parts of a matrix */
+    int     pieces;
+    /* all sums of the stage: of this rank, F64; over the ranks, in the compute type. Absent if no rule has
+     * any */
+    Tensor  own_sums_N, sums_N;
+} OptimizerRun;
+
+/* In checkpoints a state is <tensor>.<name>, of the parameter's shape; its type is Precision.state[role]. */
+typedef struct { const char *name; StateRole role; } OptimizerState;
+typedef struct UpdateRule {
+    int     states;                                    /* tensors of state for each parameter */
+    OptimizerState state[OPTIMIZER_STATES];
+    int     sums;                            /* numbers of `measure` for each matrix; 0: there is no finish */
+    void  (*begin)  (Queue *q, const OptimizerSettings *settings, const OptimizerPiece *piece);
+    /* Adds to out_N [sums] what elements first .. first + count - 1 of the piece, of one matrix, add. */
+    void  (*measure)(Queue *q, const OptimizerPiece *piece, int64_t first, int64_t count, Tensor out_N);
+    /* For all pieces of the run that have this rule. May communicate over their `cut`. */
+    void  (*finish) (const OptimizerRun *run, const struct UpdateRule *rule);
+} UpdateRule;
 
 typedef struct {
     const char *name;                                  /* the value of --optimizer */
-    int         states;                                /* tensors of state for each parameter */
-    const char *state_name[OPTIMIZER_STATES];          /* in checkpoints: <tensor>.<state name> */
-    /* The smallest range of a parameter that `update` can update alone: ZeRO cuts no finer. */
-    ParamGranule *granule;
-    /* Updates u.w, u.state and u.param in place; does nothing where StepState.skip is set. */
-    void (*update)(Queue *q, const OptimizerSettings *settings, const OptimizerUpdate *u);
+    const UpdateRule *matrices;                        /* of transformer layers */
+    const UpdateRule *others;                          /* embeddings, the head, vectors */
+    ParamGranule *granule;                             /* of both; NULL: elements */
 } Optimizer;
 
 /* The row of that name, which is static; NULL when there is none. */
-const Optimizer *optimizer_named(const char *name);
+const Optimizer  *optimizer_named(const char *name);
+const UpdateRule *optimizer_rule (const Optimizer *optimizer, const Param *param);
+/* The sums of one matrix: number `matrix` of the logical tensor. */
+Tensor  piece_sums(Tensor sums_N, const OptimizerPiece *piece, int64_t matrix);
+/* Updates weights, states and parameters of all pieces in place; where StepState.skip is set they stay as
+ * they are. Gradients are overwritten. <-> stage, and cut where a rule needs it */
+void    optimizer_step(OptimizerRun *run);
+
+extern const UpdateRule lamb_rule, muon_rule;          /* optim/lamb.c, optim/muon.c */
 #endif

@@ -57,7 +57,8 @@ static void counted_set(Bucket *k, bool copy)
     int64_t n = comm_size(k->comms.replica), part = (k->own_count + n - 1) / n;
     int64_t first = part * comm_rank(k->comms.replica), left = k->own_count - first;
     k->counted_first = k->own_first + (left > 0 ? first : k->own_count);
-    k->counted_count = copy || left <= 0 ? 0 : left < part ? left : part;
+    k->share_count   = left <= 0 ? 0 : left < part ? left : part;
+    k->counted_count = copy ? 0 : k->share_count;
 }
 
 static Bucket bucket_make(const Buckets *b, const BucketsSetup *s, const ParamBlock *block)

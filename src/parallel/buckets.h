@@ -41,6 +41,7 @@ typedef struct {
     /* the part of them that this rank saves and counts in norms: over the data ranks each element is in one.
      * Empty in the second copy of a tied token embedding. */
     int64_t  counted_first, counted_count;
+    int64_t  share_count;                       /* counted_count, but in that second copy not 0 */
     /* [begin[d]], or [own_count] where sharded; on the persistent arena */
     Tensor   weights, grads;
     /* [own_count], in training with parameters narrower than Precision.master: the weights that the optimizer

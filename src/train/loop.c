@@ -280,7 +280,7 @@ static void log_later_checkpoints(const Trainer *t)
 static void log_second_moment(const Trainer *t)
 {
     const OptimizerSettings *s = &t->config->settings;
-    if (t->precision.state[1] != BF16 || s->stochastic || 1 - s->beta2 >= 0x1p-8) return;
+    if (t->precision.state[STATE_SQUARE] != BF16 || s->stochastic || 1 - s->beta2 >= 0x1p-8) return;
     log_line("--exp-avg-sq-dtype bf16 without --stochastic-rounding, --adam-beta2 %g: 1 - %g is less than "
              "2^-8, so that second moments rounded to the nearest grow and hardly decrease; "
              "--stochastic-rounding keeps their mean right, --adam-beta2 0.996 or less within 5 %%",

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include "base/random.h"
 
 /* { loss sum, tokens }, a view of { loss sum, tokens, squared gradients } */
 static Tensor loss_sums(Trainer *t) { return tensor_flat(t->sums_3, 0, 2); }
@@ -25,31 +24,6 @@ static void square_counted(Trainer *t, const Bucket *k)
         if (!saves || from >= end) continue;
         square_sum(&t->queue, (SquareSum){ .out_1 = tensor_flat(t->sums_3, 2, 1),
             .x_N = tensor_flat(own, from - k->own_first, end - from) });
-    }
-}
-
-/* A random key for each parameter and each part of it that ranks hold; so random bits depend on how many
- * parts there are, and on nothing else of the layout. Copies have the same key, or they would part. */
-static uint64_t update_site(const Param *p) { return random_key((uint64_t)p->part, p->name); }
-
-/* The optimizer runs per parameter, since weight decay differs between them, and on the elements that this
- * rank owns. */
-static void update_bucket(Trainer *t, int index)
-{
-    const Bucket *k = &t->buckets.bucket[index];
-    const Optimizer *rule = t->config->optimizer;
-    bool   narrow = tensor_present(k->master);
-    Tensor w = bucket_master(k), param = bucket_own(k, k->weights), g = bucket_own(k, k->grads);
-    for (int p = 0; p < k->block.params; p++) {
-        TensorShard piece = params_tensor_shard(&k->block, p, k->own_first, k->own_count);
-        int64_t at = k->block.param[p].at + piece.first - k->own_first;
-        if (piece.count == 0) continue;
-        OptimizerUpdate u = { .w = tensor_flat(w, at, piece.count), .g = tensor_flat(g, at, piece.count),
-            .param = narrow ? tensor_flat(param, at, piece.count) : tensor_none(),
-            .decayed = k->block.param[p].decay, .site = update_site(&k->block.param[p]),
-            .first = piece.first };
-        for (int s = 0; s < rule->states; s++) u.state[s] = tensor_flat(t->state[index][s], at, piece.count);
-        rule->update(&t->queue, &t->config->settings, &u);
     }
 }
 
@@ -109,9 +83,10 @@ static void on_step(void *context)
     on_gradients(t);                                                          /* <-> all axes */
     clip_and_skip(&t->queue, (ClipAndSkip){ .report_4 = t->report_4, .sums_R3 = t->sums_R3,
         .clip = t->config->clip, .scaling = t->config->scaling });
+    optimizer_tensors(&t->optimizer);                                         /* <-> stage tp etp */
     for (int i = 0; i < t->buckets.count; i++) {
         Bucket *k = &t->buckets.bucket[i];
-        update_bucket(t, i);
+        optimizer_elements(&t->optimizer, t->first_piece[i], t->first_piece[i + 1]);
         buckets_gather_begin(&t->buckets, k);                                  /* <-> shard under ZeRO 1, 2 */
         if (!t->buckets.overlap) bucket_gathered(k);
     }

@@ -169,12 +169,7 @@ static void open_parameters(Trainer *t)
         .data = { t->data[PARAMS_DENSE], t->data[PARAMS_EXPERTS] },
         .tp = t->tp, .kv = t->kv, .tied = t->tied, .persistent = persistent,
         .gathered = &t->arena[ARENA_GATHERED], .scratch = &t->arena[ARENA_SCRATCH] });
-    t->state = calloc((size_t)t->buckets.count, sizeof *t->state);
-    CHECK(t->state, "no memory for the states of %d buckets", t->buckets.count);
-    for (int i = 0; i < t->buckets.count; i++)
-        for (int s = 0; config->training && s < config->optimizer->states; s++)
-            t->state[i][s] = tensor_new(persistent, "optimizer states", t->precision.state[s],
-                t->buckets.bucket[i].own_count);
+    trainer_optimizer_open(t);
     trainer_fp8_open(t);
     t->sums_3   = tensor_new(persistent, "sums", F64, 3);
     t->sums_R3  = tensor_new(persistent, "sums", F64, t->mesh.world, 3);
@@ -252,7 +247,7 @@ void trainer_close(Trainer *t)
         buckets_gathered(&t->buckets);                        /* <-> shard: of the last step */
         buckets_close(&t->buckets);
     }
-    free(t->state);
+    trainer_optimizer_close(t);
     free(t->fp8.row);
     schedule_free(&t->train_schedule);
     schedule_free(&t->valid_schedule);
@@ -265,9 +260,7 @@ void trainer_close(Trainer *t)
 void trainer_init(Trainer *t)
 {
     buckets_init(&t->buckets, t->config->seed);
-    for (int i = 0; i < t->buckets.count; i++)
-        for (int s = 0; t->config->training && s < t->config->optimizer->states; s++)
-            fill_zero(&t->queue, (FillZero){ .y = t->state[i][s] });
+    trainer_optimizer_init(t);
     trainer_fp8_init(t);
     queue_wait(&t->queue);
 }

@@ -40,6 +40,7 @@ typedef struct Trainer {
     Comm  *world, *tp, *cp, *data_comm, *pp, *alone, *kv, *tied, *etp, *ep, *edp;
     Comm  *ulysses, *ring;                           /* parts of cp (trainer_context.c); else NULL */
     Comm  *fp8_comm;                                 /* of amax (trainer_fp8.c); NULL without 8-bit maps */
+    Comm  *stage_comm;                               /* tp x cp x dp; NULL where the optimizer has no sums */
     DataComms data[PARAM_FAMILIES];                /* which ranks share parameters: two of these, or others */
     Comm  *comm[TRAINER_COMMS];                      /* [comms] each of them but world, once; owned */
     int    comms;
@@ -54,7 +55,8 @@ typedef struct Trainer {
     Buckets  buckets;
     StageExecutor executor;
     Pipeline pipeline;
-    Tensor (*state)[OPTIMIZER_STATES];               /* optimizer states [own_count], by bucket; owned */
+    OptimizerRun optimizer;                          /* its pieces are owned */
+    int    (*piece_of)[PARAM_IDS];                   /* by bucket and parameter; -1: none; owned */
     Fp8State fp8;
 
     /* F64, persistent: { loss sum, tokens, squared gradients } of this rank and [R, 3] of all R ranks; the
@@ -149,6 +151,14 @@ typedef struct { double x, dy; } Fp8Largest;
 Fp8Largest    trainer_fp8_largest(const Trainer *trainer);
 /* The scales of the layer, which were loaded from a run with `was`, become those of this run. */
 void          trainer_fp8_adapt  (Trainer *trainer, int64_t layer, Fp8Largest was);
+
+/* train/trainer_optimizer.c: the pieces that optimizer_step updates, and their states, which
+ * trainer_optimizer_init sets to 0. */
+void trainer_optimizer_open (Trainer *trainer);
+void trainer_optimizer_init (Trainer *trainer);
+void trainer_optimizer_close(Trainer *trainer);
+/* NULL: this rank updates no element of it. */
+const OptimizerPiece *trainer_piece(const Trainer *trainer, int bucket, int param);
 
 /* train/trainer_checkpoint.c. Both are collective and fail on all ranks with the same message. Saving refuses
  * weights that are not finite. Loading sets the step and, where the run trains, the optimizer states and the

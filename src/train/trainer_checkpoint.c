@@ -32,11 +32,10 @@ typedef struct { int64_t first, count; } BlockRange;
 
 static void add_states(const Trainer *t, ShardList *list, int index, int p, BlockRange span)
 {
-    const Bucket *k = &t->buckets.bucket[index];
-    TensorShard shard = params_tensor_shard(&k->block, p, span.first, span.count);
-    for (int s = 0; s < t->config->optimizer->states; s++)
-        shards_add(list, shard, t->config->optimizer->state_name[s], t->state[index][s], k->own_first,
-            k->block.param[p].at);
+    const OptimizerPiece *piece = trainer_piece(t, index, p);
+    TensorShard shard = params_tensor_shard(&t->buckets.bucket[index].block, p, span.first, span.count);
+    for (int s = 0; piece && s < piece->rule->states; s++)
+        shards_add(list, shard, piece->rule->state[s].name, piece->state[s], piece->first, 0);
 }
 
 /* x: the weights or the master weights of the bucket, whose first element is flat_first of the block */
@@ -108,11 +107,11 @@ static void logical_add(CheckpointFile *file, const Param *p, const char *state,
 
 static void logical_add_block(const Trainer *t, CheckpointFile *file, const ParamBlock *block)
 {
-    const Optimizer *rule = t->config->optimizer;
     for (int p = 0; p < block->params; p++) {
+        const UpdateRule *rule = optimizer_rule(t->config->optimizer, &block->param[p]);
         logical_add(file, &block->param[p], NULL, t->precision.master);
         for (int s = 0; s < rule->states; s++)
-            logical_add(file, &block->param[p], rule->state_name[s], t->precision.state[s]);
+            logical_add(file, &block->param[p], rule->state[s].name, t->precision.state[rule->state[s].role]);
     }
 }
 

@@ -100,6 +100,9 @@ Status trainer_comms_open(Trainer *t)
     Status context = trainer_context_open(t);
     listed(t, t->ulysses, OK);
     TRY(listed(t, t->ring, context));
+    const Optimizer *optimizer = t->config->optimizer;
+    if (t->config->training && (optimizer->matrices->sums > 0 || optimizer->others->sums > 0))
+        TRY(open_axes(t, &t->stage_comm, AXIS_TP | AXIS_CP | AXIS_DP));
     Status fp8 = trainer_fp8_comm(t);
     TRY(listed(t, t->fp8_comm, fp8));
     return open_tied(t);

@@ -57,7 +57,7 @@ static void wrong_words(void **state)
         { FOR_TRAIN, "--swiglu true",       BAD_USAGE,  "--swiglu takes no value: leave true out, or write --swiglu=true or" },
         { FOR_TRAIN, "--fp8-recipe mxfp8",  BAD_OPTION,
           "--fp8-recipe mxfp8: scales of 32 numbers are not built; give delayed or tensorwise" },
-        { FOR_TRAIN, "--optimizer lion",    BAD_OPTION, "--optimizer lion is not known; give adam" },
+        { FOR_TRAIN, "--optimizer lion",    BAD_OPTION, "--optimizer lion is not known; give adam, sgd, lamb or muon" },
         { FOR_TRAIN, "--no-save-optim",     BAD_USAGE,  "a checkpoint always has the optimizer's state; leave it out" },
         { FOR_TRAIN, "--lr-wsd-decay-iters 9", BAD_USAGE, "WSD (warm-up, stable, decay) is not built yet" },
         { FOR_TRAIN, "--moe_router_topk 2", BAD_USAGE,  "mixture of experts is not built yet" },
@@ -82,7 +82,7 @@ static void wrong_words(void **state)
         { FOR_TRAIN, "--lr fast",           BAD_OPTION, "--lr fast is not a decimal number" },
         { FOR_TRAIN, "--normalization x",   BAD_OPTION,
           "--normalization x is not known; give LayerNorm or RMSNorm" },
-        { FOR_TRAIN, "--optimizer sgd",     BAD_OPTION, "--optimizer sgd is not known; give adam" },
+        { FOR_TRAIN, "--optimizer dist_muon", BAD_OPTION, "muon is sharded by --zero-stage; give muon" },
         { FOR_TRAIN, "--swiglu=maybe",      BAD_OPTION, "neither true nor false" },
         { FOR_GENERATE, "--prompt=",        BAD_OPTION, "--prompt= is empty; give --prompt S (the text to continue)" },
         { FOR_TRAIN, "--save=",             BAD_OPTION, "--save= is empty" },
@@ -212,7 +212,7 @@ static void argonne_variables(void **state)
                 "SP of Argonne's scripts is refused: DeepSpeed's sequence parallelism (Ulysses) is not built; give --context-parallel-size");
     setenv("SP", "1", 1);
     setenv("OPT", "lion", 1);
-    assert_says(options_parse_dialects(&o, FOR_TRAIN, argonne, 0, NULL), BAD_OPTION, "OPT=lion is not known; give adam");
+    assert_says(options_parse_dialects(&o, FOR_TRAIN, argonne, 0, NULL), BAD_OPTION, "OPT=lion is not known; give adam, sgd, lamb or muon");
     for (size_t i = 0; i < sizeof set / sizeof set[0]; i++) unsetenv(set[i][0]);
 }
 

@@ -2,9 +2,9 @@
  * tensor, 20 steps of AdamW with warm-up, decay and clipping in `ref`; then `cpu` against `ref`. Weights and
  * tokens come from formulas which both sides have. A step takes all samples there are, so the loader's order
  * does not matter.   */
-#include "train/whole.h"
+#include "train/formula.h"
 
-enum { VOCABULARY = 23, SEQUENCE = 8, SAMPLES = 4, STEPS = 20, EOD = 22 };
+enum { STEPS = 20 };
 
 typedef struct { const char *name; ModelName model; ActivationKind activation; bool tied, reset; } Case;
 static const Case cases[] = {
@@ -19,52 +19,11 @@ enum { CASES = sizeof cases / sizeof *cases };
 
 static TrainConfig config_of(const Case *c, const char *device, const char *data)
 {
-    TrainConfig config = tiny_config(c->model, device, data);
-    config.model.layers = 2;  config.model.hidden = 12;  config.model.ffn = 20;  config.model.head_dim = 4;
-    config.model.vocabulary = VOCABULARY;
-    config.model.positions = config.model.sequence = SEQUENCE;
-    config.model.activation = c->activation;  config.model.tied = c->tied;  config.model.rope_base = 100;
-    config.model.hidden_dropout = config.model.attention_dropout = 0;
+    TrainConfig config = formula_config(c->model, device, data);
+    config.model.activation = c->activation;  config.model.tied = c->tied;
     config.reset_attention = config.reset_positions = config.mask_eod = c->reset;
-    config.micro = 2;  config.global = SAMPLES;  config.eod = EOD;  config.split = "1,0,0";
     config.lr = (LrSchedule){ LR_COSINE, 1e-2, 1e-3, 3, STEPS };
     return config;
-}
-
-/* ---- what both sides make from formulas ---- */
-
-static int32_t token(int32_t i) { return i % 7 == 4 ? EOD : (i * i * i / 5 + 7 * i) % 22; }
-
-static void corpus_formula(const char *prefix)
-{
-    TokenFileWriter *writer;
-    int32_t ids[SAMPLES * SEQUENCE + 1];
-    for (int32_t i = 0; i <= SAMPLES * SEQUENCE; i++) ids[i] = token(i);
-    assert_int_equal(token_file_create(&writer, prefix, VOCABULARY), OK);
-    assert_int_equal(token_file_add(writer, ids, SAMPLES * SEQUENCE + 1), OK);
-    assert_int_equal(token_file_end_document(writer), OK);
-    assert_int_equal(token_file_finish(writer), OK);
-}
-
-static double weight(const char *name, int64_t i)
-{
-    int64_t sum = 0;
-    for (size_t n = 0; n < strlen(name); n++) sum += (int64_t)(n + 1) * name[n];
-    bool gain = strstr(name, "gain"), bias = strstr(name, "bias");
-    double phase = (double)(sum % 1000) / 100, size = gain ? 0.2 : bias ? 0.1 : 0.4, x = (double)i;
-    return (float)((gain ? 1 : 0) + size * sin(0.9 * x * x + 2.3 * x + phase));  /* for both types */
-}
-
-static void weights_set(Trainer *t)
-{
-    for (int b = 0; b < t->buckets.count; b++) {
-        const Bucket *k = &t->buckets.bucket[b];
-        for (int p = 0; p < k->block.params; p++) {
-            const Param *param = &k->block.param[p];
-            int64_t count = param->local[0] * param->local[1];
-            for (int64_t i = 0; i < count; i++) real_set(k->weights, param->at + i, weight(param->name, i));
-        }
-    }
 }
 
 /* ---- our side ---- */
@@ -74,7 +33,7 @@ typedef struct { Gradients *gradients; double loss[STEPS], norm[STEPS]; } Course
 static void run_course(Trainer *t, void *context)
 {
     Course *course = context;
-    weights_set(t);
+    formula_weights(t);
     gradients_take(t, course->gradients);
     for (int i = 0; i < STEPS; i++) {
         StepReport r = trainer_step(t);
@@ -93,14 +52,6 @@ static Course course_of(const Case *c, const char *device, const char *data)
 }
 
 /* ---- the other ---- */
-
-static void golden_read(double *out, const SafeFile *file, const char *name, int64_t count)
-{
-    const SafeTensor *x = safetensors_find(file, name);
-    if (!x || x->dtype != F64 || x->bytes != (size_t)count * sizeof *out)
-        fail_msg("%s has no F64 tensor %s of %lld", file->map.path, name, (long long)count);
-    memcpy(out, file->map.data + x->at, x->bytes);
-}
 
 static Course golden_of(const Case *c, const ModelConfig *shape)
 {
@@ -165,7 +116,7 @@ static void test_cases(void **state)
     (void)state;
     char data[512];
     snprintf(data, sizeof data, "%s", scratch_path("formula"));
-    corpus_formula(data);
+    formula_corpus(data);
     for (int i = 0; i < CASES; i++) compare(&cases[i], data);
 }
 

@@ -38,8 +38,10 @@ static void look(Trainer *t, void *context)
         const Bucket *k = &t->buckets.bucket[i];
         looked->hash = hashed(hashed(looked->hash, k->grads), k->weights);
         if (tensor_present(k->master)) looked->hash = hashed(looked->hash, k->master);
-        for (int s = 0; s < t->config->optimizer->states; s++) looked->hash = hashed(looked->hash, t->state[i][s]);
     }
+    for (int i = 0; i < t->optimizer.pieces; i++)
+        for (int s = 0; s < t->optimizer.piece[i].rule->states; s++)
+            looked->hash = hashed(looked->hash, t->optimizer.piece[i].state[s]);
     if (t->fp8.rows > 0) looked->hash = hashed(hashed(looked->hash, t->fp8.scale), t->fp8.history);
     looked->bytes = t->arena[ARENA_ACTIVATIONS].peak;
 }

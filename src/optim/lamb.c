@@ -1,0 +1,44 @@
+/* LAMB (arXiv 1904.00962, algorithm 2): the step of each logical tensor is scaled by its trust ratio, the
+ * norm of its weights divided by that of its direction u, which contains the weight decay. Whatever ranks
+ * hold parts of a tensor, the norms are those of the whole one. */
+#include "optim/optimizer.h"
+
+static void lamb_begin(Queue *q, const OptimizerSettings *s, const OptimizerPiece *p)
+{
+    lamb_direction(q, (LambDirection){ .g_N = p->g, .m_N = p->state[0], .v_N = p->state[1], .w_N = p->w,
+        .beta1 = s->beta1, .beta2 = s->beta2, .epsilon = s->epsilon, .decay = p->decayed ? s->decay : 0,
+        .stochastic = s->stochastic, .site = p->site, .place = p->place });
+}
+
+/* sums = { w w, u u } */
+static void lamb_measure(Queue *q, const OptimizerPiece *p, int64_t first, int64_t count, Tensor out_2)
+{
+    square_sum(q, (SquareSum){ .out_1 = tensor_flat(out_2, 0, 1), .x_N = tensor_flat(p->w, first, count) });
+    square_sum(q, (SquareSum){ .out_1 = tensor_flat(out_2, 1, 1), .x_N = tensor_flat(p->g, first, count) });
+}
+
+/* A piece may have parts of several matrices: those of experts. */
+static void lamb_finish_piece(const OptimizerRun *run, const OptimizerPiece *p)
+{
+    int64_t matrix = p->local_rows * p->local_columns, end = p->first + p->count;
+    for (int64_t e = p->first, next; e < end; e = next) {
+        next = (e / matrix + 1) * matrix;
+        if (next > end) next = end;
+        int64_t at = e - p->first, n = next - e;
+        lamb_update(run->queue, (LambUpdate){
+            .w_N = tensor_flat(p->w, at, n), .u_N = tensor_flat(p->g, at, n),
+            .param_N = tensor_present(p->param) ? tensor_flat(p->param, at, n) : tensor_none(),
+            .squares_2 = piece_sums(run->sums_N, p, p->first_matrix + e / matrix),
+            .low = run->settings->least_ratio, .high = run->settings->most_ratio });
+    }
+}
+
+static void lamb_finish(const OptimizerRun *run, const UpdateRule *rule)
+{
+    for (int i = 0; i < run->pieces; i++)
+        if (run->piece[i].rule == rule) lamb_finish_piece(run, &run->piece[i]);
+}
+
+const UpdateRule lamb_rule = { .states = 2,
+    .state = { { "exp_avg", STATE_MOMENT }, { "exp_avg_sq", STATE_SQUARE } }, .sums = 2,
+    .begin = lamb_begin, .measure = lamb_measure, .finish = lamb_finish };

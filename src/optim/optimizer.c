@@ -1,0 +1,93 @@
+/* The table of optimizers, the step of all pieces of a rank, and the elementwise rules: AdamW and SGD.
+ * Gradient clipping is the operation clip_and_skip of tensor/ops.def. */
+#include "optim/optimizer.h"
+#include <string.h>
+
+static double decay_of(const OptimizerSettings *s, const OptimizerPiece *p)
+{
+    return p->decayed ? s->decay : 0;
+}
+
+/* States are the first and second moment, exp_avg and exp_avg_sq as in PyTorch. */
+static void adam_begin(Queue *q, const OptimizerSettings *s, const OptimizerPiece *p)
+{
+    adamw(q, (Adamw){ .w_N = p->w, .m_N = p->state[0], .v_N = p->state[1], .g_N = p->g, .param_N = p->param,
+                      .beta1 = s->beta1, .beta2 = s->beta2, .epsilon = s->epsilon, .decay = decay_of(s, p),
+                      .stochastic = s->stochastic, .site = p->site, .place = p->place });
+}
+
+static void sgd_begin(Queue *q, const OptimizerSettings *s, const OptimizerPiece *p)
+{
+    sgd(q, (Sgd){ .w_N = p->w, .m_N = p->state[0], .g_N = p->g, .param_N = p->param, .momentum = s->momentum,
+                  .decay = decay_of(s, p), .stochastic = s->stochastic, .site = p->site, .place = p->place });
+}
+
+static const UpdateRule adam_rule = { .states = 2,
+    .state = { { "exp_avg", STATE_MOMENT }, { "exp_avg_sq", STATE_SQUARE } }, .begin = adam_begin };
+static const UpdateRule sgd_rule = { .states = 1, .state = { { "momentum_buffer", STATE_MOMENT } },
+    .begin = sgd_begin };
+
+/* Muon updates a whole matrix, and of experts each one's. */
+static int64_t matrix_granule(const Param *param)
+{
+    if (!param_is_layer_matrix(param)) return 1;
+    return param_elements(param) / (param->dims == PARAM_DIMS ? param->local[0] : 1);
+}
+
+static const Optimizer optimizers[] = {
+    { "adam", &adam_rule, &adam_rule, NULL },         /* Megatron-LM's name for AdamW */
+    { "sgd",  &sgd_rule,  &sgd_rule,  NULL },
+    { "lamb", &lamb_rule, &lamb_rule, NULL },
+    { "muon", &muon_rule, &adam_rule, matrix_granule },
+};
+
+const Optimizer *optimizer_named(const char *name)
+{
+    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
+        if (!strcmp(optimizers[i].name, name)) return &optimizers[i];
+    return NULL;
+}
+
+const UpdateRule *optimizer_rule(const Optimizer *optimizer, const Param *param)
+{
+    return param_is_layer_matrix(param) ? optimizer->matrices : optimizer->others;
+}
+
+Tensor piece_sums(Tensor sums_N, const OptimizerPiece *p, int64_t matrix)
+{
+    return tensor_flat(sums_N, p->sums + matrix * p->rule->sums, p->rule->sums);
+}
+
+/* What this rank counts of the piece, one matrix at a time. */
+static void measure_counted(OptimizerRun *run, const OptimizerPiece *p)
+{
+    int64_t matrix = p->local_rows * p->local_columns, end = p->counted_first + p->counted;
+    for (int64_t e = p->counted_first, next; e < end; e = next) {
+        next = (e / matrix + 1) * matrix;
+        if (next > end) next = end;
+        p->rule->measure(run->queue, p, e - p->first, next - e,
+                         piece_sums(run->own_sums_N, p, p->first_matrix + e / matrix));
+    }
+}
+
+/* One message for the sums of all tensors. */
+static void measure_all(OptimizerRun *run)
+{
+    Queue *q = run->queue;
+    fill_zero(q, (FillZero){ .y = run->own_sums_N });
+    for (int i = 0; i < run->pieces; i++)
+        if (run->piece[i].rule->sums > 0) measure_counted(run, &run->piece[i]);
+    round_sums(q, (RoundSums){ .y_N = run->sums_N, .x_N = run->own_sums_N });
+    comm_all_reduce(run->stage, q, run->sums_N, run->scratch);                     /* <-> stage: all-reduce */
+}
+
+void optimizer_step(OptimizerRun *run)
+{
+    const UpdateRule *const second[] = { &lamb_rule, &muon_rule };
+    for (int i = 0; i < run->pieces; i++)
+        run->piece[i].rule->begin(run->queue, run->settings, &run->piece[i]);
+    if (!tensor_present(run->sums_N)) return;
+    measure_all(run);                                                               /* <-> stage */
+    for (size_t i = 0; i < sizeof second / sizeof *second; i++)
+        second[i]->finish(run, second[i]);                                                      /* <-> cut */
+}

@@ -1,0 +1,126 @@
+/* What the optimizer updates on a rank: one piece for each parameter of which it owns elements, made once,
+ * since gradients, weights and states stay where they are. */
+#include <stdlib.h>
+#include "base/random.h"
+#include "train/trainer.h"
+
+/* Of a parameter the dimension of its rows; columns are the next one. */
+static int row_dim(const Param *p) { return p->dims == PARAM_DIMS ? 1 : 0; }
+
+/* Of the part that begins at its element `first`. Where only rows are split, or nothing, it has no gaps. */
+static ElementPlace place_of(const Param *p, int64_t first)
+{
+    int r = row_dim(p), c = r + 1;
+    int64_t matrix = r > 0 ? p->offset[0] : 0;
+    ElementPlace place = { .first = first,
+        .offset = (matrix * p->global[r] + p->offset[r]) * p->global[c] + p->offset[c] };
+    bool rows_cut = r > 0 && p->local[r] < p->global[r];
+    if (p->local[c] == p->global[c] && !rows_cut) return place;
+    place.rows    = p->local[r], place.global_rows    = p->global[r];
+    place.columns = p->local[c], place.global_columns = p->global[c];
+    return place;
+}
+
+/* The ranks that have the other parts of its matrices; NULL: none. */
+static Comm *cut_of(const Trainer *t, const Param *p)
+{
+    int r = row_dim(p);
+    Axis axis = p->split[r] ? p->split[r] : p->split[r + 1];
+    Comm *comm = axis == AXIS_TP ? t->tp : axis == AXIS_ETP ? t->etp : NULL;
+    return comm && comm_size(comm) > 1 ? comm : NULL;
+}
+
+static OptimizerPiece piece_make(const Trainer *t, const Bucket *k, int p, TensorShard own)
+{
+    const Param *param = &k->block.param[p];
+    int r = row_dim(param), c = r + 1;
+    int64_t at = param->at + own.first - k->own_first;
+    TensorShard counted = params_tensor_shard(&k->block, p, k->counted_first, k->share_count);
+    OptimizerPiece piece = { .rule = optimizer_rule(t->config->optimizer, param), .first = own.first,
+        .count = own.count, .counted_first = counted.first, .counted = param->saves ? counted.count : 0,
+        .w = tensor_flat(bucket_master(k), at, own.count),
+        .g = tensor_flat(bucket_own(k, k->grads), at, own.count),
+        .decayed = param->decay, .site = random_key(0, param->name), .place = place_of(param, own.first),
+        .rows = param->global[r], .columns = param->global[c],
+        .local_rows = param->local[r], .local_columns = param->local[c],
+        .first_matrix = r > 0 ? param->offset[0] : 0, .cut = cut_of(t, param) };
+    piece.parts = (int)(piece.rows * piece.columns / (piece.local_rows * piece.local_columns));
+    if (tensor_present(k->master)) piece.param = tensor_flat(bucket_own(k, k->weights), at, own.count);
+    return piece;
+}
+
+/* State s of the pieces first .. of a bucket is one tensor, in which they follow each other. */
+static void open_state(Trainer *t, int first, int s)
+{
+    const OptimizerRun *run = &t->optimizer;
+    StateRole role = STATE_MOMENT;
+    int64_t held = 0, at = 0;
+    for (int i = first; i < run->pieces; i++)
+        if (s < run->piece[i].rule->states) {
+            role = run->piece[i].rule->state[s].role;
+            held += run->piece[i].count;
+        }
+    if (held == 0) return;
+    Tensor all = tensor_new(&t->arena[ARENA_PERSISTENT], "optimizer states", t->precision.state[role], held);
+    for (int i = first; i < run->pieces; i++) {
+        OptimizerPiece *piece = &run->piece[i];
+        if (s >= piece->rule->states) continue;
+        piece->state[s] = tensor_flat(all, at, piece->count);
+        at += piece->count;
+    }
+}
+
+static void open_bucket(Trainer *t, int index, int64_t *sums)
+{
+    const Bucket *k = &t->buckets.bucket[index];
+    OptimizerRun *run = &t->optimizer;
+    int first = run->pieces;
+    for (int p = 0; p < k->block.params; p++) {
+        const Param *param = &k->block.param[p];
+        TensorShard own = params_tensor_shard(&k->block, p, k->own_first, k->own_count);
+        int64_t begin = *sums, matrices = row_dim(param) > 0 ? param->global[0] : 1;
+        *sums += matrices * optimizer_rule(t->config->optimizer, param)->sums;
+        t->piece_of[index][p] = own.count > 0 ? run->pieces : -1;
+        if (own.count == 0) continue;
+        run->piece[run->pieces] = piece_make(t, k, p, own);
+        run->piece[run->pieces++].sums = begin;
+    }
+    for (int s = 0; s < OPTIMIZER_STATES; s++) open_state(t, first, s);
+}
+
+void trainer_optimizer_open(Trainer *t)
+{
+    const Buckets *b = &t->buckets;
+    int params = 0;
+    int64_t sums = 0;
+    t->optimizer = (OptimizerRun){ .queue = &t->queue, .settings = &t->config->settings,
+                                   .stage = t->stage_comm, .scratch = &t->arena[ARENA_SCRATCH] };
+    if (!t->config->training) return;
+    for (int i = 0; i < b->count; i++) params += b->bucket[i].block.params;
+    t->optimizer.piece = calloc((size_t)params + 1, sizeof *t->optimizer.piece);
+    t->piece_of = calloc((size_t)b->count + 1, sizeof *t->piece_of);
+    CHECK(t->optimizer.piece && t->piece_of, "no memory for %d pieces of parameters", params);
+    for (int i = 0; i < b->count; i++) open_bucket(t, i, &sums);
+    if (sums == 0) return;
+    t->optimizer.own_sums_N = tensor_new(&t->arena[ARENA_PERSISTENT], "sums", F64, sums);
+    t->optimizer.sums_N     = tensor_new(&t->arena[ARENA_PERSISTENT], "sums", t->precision.master, sums);
+}
+
+void trainer_optimizer_close(Trainer *t)
+{
+    free(t->optimizer.piece);
+    free(t->piece_of);
+}
+
+void trainer_optimizer_init(Trainer *t)
+{
+    for (int i = 0; i < t->optimizer.pieces; i++)
+        for (int s = 0; s < t->optimizer.piece[i].rule->states; s++)
+            fill_zero(&t->queue, (FillZero){ .y = t->optimizer.piece[i].state[s] });
+}
+
+const OptimizerPiece *trainer_piece(const Trainer *t, int bucket, int p)
+{
+    int at = t->piece_of[bucket][p];
+    return at < 0 ? NULL : &t->optimizer.piece[at];
+}

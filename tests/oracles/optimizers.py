@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Makes tests/golden/optimizers.safetensors: 50 losses and gradient norms of SGD, LAMB and Muon, by PyTorch in float64.
+
+    python3 tests/oracles/optimizers.py tests/golden/optimizers.safetensors
+    python3 tests/oracles/optimizers.py --check tests/golden/optimizers.safetensors     (the file is what this PyTorch computes)
+
+Models, weights and tokens are those of parity.py. SGD and Muon's AdamW are PyTorch's own classes; LAMB is written from algorithm 2 of
+arXiv 1904.00962, Muon from Jordan et al. 2024 and arXiv 2502.16982, both for whole tensors on one rank. tests/train/optimizers_test.c
+has the same settings."""
+import math
+import sys
+
+import torch
+
+import parity
+
+STEPS, WARMUP, CLIP, DECAY = 50, 3, 1.0, 0.1
+SIMPLE = [(3.4445, -4.7750, 2.0315)]
+QUINTIC = [(4.0848, -6.8946, 2.9270), (3.9505, -6.3029, 2.6377), (3.7418, -5.5913, 2.3037), (2.8769, -3.1427, 1.2046),
+           (2.8366, -3.0525, 1.2012)]
+CASES = {                                              # peak of the learning rate, which falls to a tenth
+    "sgd": dict(peak=0.1, momentum=0.8),
+    "lamb": dict(peak=2e-2, betas=(0.9, 0.95), epsilon=1e-6, low=0.3, high=0.8),
+    "muon_simple": dict(peak=2e-2, momentum=0.95, nesterov=True, steps=5, polynomials=SIMPLE, extra=0.2,
+                        scale=lambda rows, columns: math.sqrt(max(rows, columns))),
+    "muon_quintic": dict(peak=2e-2, momentum=0.9, nesterov=False, steps=6, polynomials=QUINTIC, extra=0.5,
+                         scale=lambda rows, columns: math.sqrt(rows / columns)),
+}
+
+
+def lr_at(peak, done):
+    if done <= WARMUP:
+        return peak * done / WARMUP
+    return 0.1 * peak + 0.9 * peak * 0.5 * (math.cos(math.pi * (done - WARMUP) / (STEPS - WARMUP)) + 1)
+
+
+# ---- rules: a function of (learning rate, step from 1) that updates the weights from their gradients ----
+
+def groups(named):
+    """Matrices, embeddings among them, have weight decay; vectors have none."""
+    return [dict(params=[x for x in named.values() if (x.dim() == 2) == wanted], weight_decay=DECAY if wanted else 0.0)
+            for wanted in (True, False)]
+
+
+def by_torch(rule):
+    def update(lr, step):
+        for group in rule.param_groups:
+            group["lr"] = lr
+        rule.step()
+    return update
+
+
+def sgd(named, case):
+    return by_torch(torch.optim.SGD(groups(named), lr=1.0, momentum=case["momentum"]))
+
+
+def lamb(named, case):
+    (b1, b2), first, second = case["betas"], {}, {}
+    for name, x in named.items():
+        first[name], second[name] = torch.zeros_like(x.data), torch.zeros_like(x.data)
+
+    def update(lr, step):
+        for name, x in named.items():
+            g, m, v = x.grad, first[name], second[name]
+            m.copy_(b1 * m + (1 - b1) * g)
+            v.copy_(b2 * v + (1 - b2) * g * g)
+            u = m / (1 - b1 ** step) / ((v / (1 - b2 ** step)).sqrt() + case["epsilon"])
+            if x.dim() == 2:
+                u = u + DECAY * x.data
+            size, length = x.data.norm().item(), u.norm().item()
+            ratio = min(max(size / length, case["low"]), case["high"]) if size > 0 and length > 0 else 1.0
+            ratios.append(size / length if length > 0 else math.inf)
+            x.data.sub_(lr * ratio * u)
+    ratios = update.ratios = []
+    return update
+
+
+def orthogonal(case, d):
+    x = d / max(d.norm().item(), 1e-7)
+    x = x.T if x.shape[0] > x.shape[1] else x
+    for i in range(case["steps"]):
+        a, b, c = case["polynomials"][i % len(case["polynomials"])]
+        gram = x @ x.T
+        x = a * x + (b * gram + c * gram @ gram) @ x
+    return x.T if d.shape[0] > d.shape[1] else x
+
+
+def muon(named, case):
+    matrices = {n: x for n, x in named.items() if n.startswith("blocks.") and x.dim() == 2}
+    others = {n: x for n, x in named.items() if n not in matrices}
+    rest = by_torch(torch.optim.AdamW(groups(others), lr=1.0, betas=(0.9, 0.95), eps=1e-8))
+    momentum = {n: torch.zeros_like(x.data) for n, x in matrices.items()}
+    mu = case["momentum"]
+
+    def update(lr, step):
+        rest(lr, step)
+        for name, x in matrices.items():
+            m = momentum[name]
+            m.copy_(mu * m + (1 - mu) * x.grad)
+            d = mu * m + (1 - mu) * x.grad if case["nesterov"] else m
+            scale = case["extra"] * case["scale"](*x.shape)
+            x.data.mul_(1 - lr * DECAY).sub_(lr * scale * orthogonal(case, d))
+    return update
+
+
+def train(model, name):
+    case = CASES[name]
+    w = parity.weights(model)
+    update = {"sgd": sgd, "lamb": lamb, "muon": muon}[name.split("_")[0]](w, case)
+    losses, norms = [], []
+    for step in range(STEPS):
+        for x in w.values():
+            x.grad = None
+        loss = parity.loss_of(model, w)
+        loss.backward()
+        length = math.sqrt(sum(x.grad.pow(2).sum().item() for x in w.values()))
+        for x in w.values():
+            x.grad.mul_(min(1.0, CLIP / length))
+        update(lr_at(case["peak"], step), step + 1)
+        losses.append(loss.item())
+        norms.append(length)
+    print("%-6s %-13s loss %.6f -> %.6f" % ("llama" if model is parity.LLAMA else "gpt", name, losses[0], losses[-1]))
+    if name == "lamb":                                 # the bounds act, and not always
+        shares = [sum(r < case["low"] for r in update.ratios) / len(update.ratios), sum(r > case["high"] for r in update.ratios) / len(update.ratios)]
+        print("trust ratios: %.3f below, %.3f above the bounds" % tuple(shares))
+        assert shares[1] > 0.1 and (shares[0] > 0.01 or model is not parity.GPT)
+    return losses, norms
+
+
+def main(write, path):
+    out = {}
+    for model in ("gpt", "llama"):
+        for name in CASES:
+            losses, norms = train(parity.CASES[model], name)
+            out["%s.%s.losses" % (model, name)] = torch.tensor(losses, dtype=torch.float64)
+            out["%s.%s.norms" % (model, name)] = torch.tensor(norms, dtype=torch.float64)
+    write(path, out)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    main(parity.compare if sys.argv[1] == "--check" else parity.save, sys.argv[-1])

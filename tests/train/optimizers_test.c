@@ -1,0 +1,123 @@
+/* SGD, LAMB and Muon against PyTorch in float64 (tests/oracles/optimizers.py made tests/golden/optimizers.safetensors):
+ * 50 losses and gradient norms of whole training runs, on one rank and under fourteen layouts. */
+#include "train/formula.h"
+
+enum { COURSE = 50, LAYOUT_COUNT = 14 };
+
+static const Layout layouts[LAYOUT_COUNT] = {
+    /* name                    ranks tp cp pp chunks zero sequence schedule */
+    { "dp2",                       2, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B },
+    { "dp4 zero1",                 4, 1, 1, 1, 1, 1, false, SCHEDULE_1F1B },
+    { "dp2 zero2",                 2, 1, 1, 1, 1, 2, false, SCHEDULE_1F1B },
+    { "dp4 zero3",                 4, 1, 1, 1, 1, 3, false, SCHEDULE_1F1B },
+    { "tp2",                       2, 2, 1, 1, 1, 0, false, SCHEDULE_1F1B },
+    { "tp2 sequence",              2, 2, 1, 1, 1, 0, true,  SCHEDULE_1F1B },
+    { "pp2",                       2, 1, 1, 2, 1, 0, false, SCHEDULE_1F1B },
+    { "pp2 zb-h1 dp2 zero2",       4, 1, 1, 2, 1, 2, false, SCHEDULE_ZB_H1 },
+    { "cp2",                       2, 1, 2, 1, 1, 0, false, SCHEDULE_1F1B },
+    { "tp2 seq pp2 dp2 zero1",     8, 2, 1, 2, 1, 1, true,  SCHEDULE_1F1B },
+    { "tp2 cp2 dp2 zero3",         8, 2, 2, 1, 1, 3, false, SCHEDULE_1F1B },
+    { "tp2 pp2 cp2 zero2",         8, 2, 2, 2, 1, 2, true,  SCHEDULE_1F1B },
+    { "dp4 zero2 hybrid2",         4, 1, 1, 1, 1, 2, false, SCHEDULE_1F1B, .hybrid = 2 },
+    { "tp4 sequence",              4, 4, 1, 1, 1, 0, true,  SCHEDULE_1F1B },
+};
+
+/* The settings of CASES in the oracle. */
+static const struct { const char *name, *optimizer; double peak; OptimizerSettings settings; } cases[] = {
+    { "sgd", "sgd", 0.1, { .decay = 0.1, .momentum = 0.8 } },
+    { "lamb", "lamb", 2e-2, { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-6, .decay = 0.1, .least_ratio = 0.3, .most_ratio = 0.8 } },
+    { "muon_simple", "muon", 2e-2, { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1,
+      .muon = { .momentum = 0.95, .nesterov = true, .steps = 5, .scale = MUON_SPECTRAL, .extra = 0.2, .coefficients = MUON_SIMPLE } } },
+    { "muon_quintic", "muon", 2e-2, { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1,
+      .muon = { .momentum = 0.9, .steps = 6, .scale = MUON_UNIT_RMS, .extra = 0.5, .coefficients = MUON_QUINTIC } } },
+};
+enum { CASES = sizeof cases / sizeof *cases };
+static const char *const model_name[] = { "gpt", "llama" };
+
+typedef struct { double loss[COURSE], norm[COURSE]; int64_t off[RANKS_MAX]; } Course;
+
+static void run_course(Trainer *t, void *context)
+{
+    Course *course = context;
+    formula_weights(t);
+    for (int i = 0; i < COURSE; i++) {
+        StepReport r = trainer_step(t);
+        if (t->mesh.rank == 0) course->loss[i] = r.loss, course->norm[i] = r.norm;
+    }
+}
+
+static TrainConfig config_of(ModelName model, int c, const Layout *layout, const char *device)
+{
+    TrainConfig config = formula_config(model, device, scratch_path("formula"));
+    config.lr        = (LrSchedule){ LR_COSINE, cases[c].peak, cases[c].peak / 10, 3, COURSE };
+    config.steps     = COURSE;
+    config.optimizer = optimizer_named(cases[c].optimizer);
+    config.settings  = cases[c].settings;
+    config.micro     = 1;
+    if (layout) config_set_layout(&config, layout);
+    return config;
+}
+
+static Course course_of(ModelName model, int c, const Layout *layout, const char *device)
+{
+    Course course;
+    Session session = { .config = config_of(model, c, layout, device), .ranks = layout ? layout->ranks : 1,
+                        .body = run_course, .context = &course };
+    session_run(&session);
+    return course;
+}
+
+static Course golden_of(ModelName model, int c)
+{
+    SafeFile file;
+    Course course;
+    char name[64];
+    if (safetensors_open(&file, TESTS_DIR "/golden/optimizers.safetensors") != OK) fail_msg("%s", fail_text());
+    snprintf(name, sizeof name, "%s.%s.losses", model_name[model], cases[c].name);
+    golden_read(course.loss, &file, name, COURSE);
+    snprintf(name, sizeof name, "%s.%s.norms", model_name[model], cases[c].name);
+    golden_read(course.norm, &file, name, COURSE);
+    safetensors_close(&file);
+    return course;
+}
+
+static double most_apart(const double *x, const double *y)
+{
+    double most = 0;
+    for (int i = 0; i < COURSE; i++) most = fabs(x[i] - y[i]) <= most ? most : fabs(x[i] - y[i]);
+    return most;
+}
+
+static void test_equals_pytorch(void **state)
+{
+    (void)state;
+    for (ModelName model = MODEL_GPT; model <= MODEL_LLAMA; model++)
+        for (int c = 0; c < CASES; c++) {
+            Course golden = golden_of(model, c), one = course_of(model, c, NULL, "ref");
+            double off = most_apart(one.loss, golden.loss), norm = most_apart(one.norm, golden.norm);
+            printf("%-5s %-12s one rank: 50 losses off by %.1e, norms by %.1e\n", model_name[model], cases[c].name, off, norm);
+            assert_true(golden.loss[COURSE - 1] < golden.loss[0] - 1);
+            if (!(off <= 1e-12)) fail_msg("%s %s: losses are off by %.1e", model_name[model], cases[c].name, off);
+            if (!(norm <= 1e-10)) fail_msg("%s %s: norms are off by %.1e", model_name[model], cases[c].name, norm);
+        }
+}
+
+static void test_layouts(void **state)
+{
+    (void)state;
+    for (int i = 0; i < LAYOUT_COUNT; i += turns(1, 4))
+        for (ModelName model = MODEL_GPT; model <= MODEL_LLAMA; model++)
+            for (int c = 0; c < CASES; c++) {
+                Course golden = golden_of(model, c), course = course_of(model, c, &layouts[i], "ref");
+                double off = most_apart(course.loss, golden.loss);
+                printf("%-5s %-12s %-24s 50 losses off by %.1e\n", model_name[model], cases[c].name, layouts[i].name, off);
+                if (!(off <= 1e-12)) fail_msg("%s %s, %s: losses are off by %.1e", model_name[model], cases[c].name, layouts[i].name, off);
+            }
+}
+
+int main(void)
+{
+    formula_corpus(scratch_path("formula"));
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_equals_pytorch), cmocka_unit_test(test_layouts) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
