@@ -4,6 +4,7 @@
 
 static const Layout from = { "tp2 pp2 dp2 zero1", 8, 2, 1, 2, 1, 1, false, SCHEDULE_1F1B };
 static PrecisionChoice choice;                             /* of the test that runs */
+static const char *optimizer = "adam";
 static const Layout into[] = {
     { "tp2 pp2 dp2 zero1",  8, 2, 1, 2, 1, 1, false, SCHEDULE_1F1B },
     { "dp4 zero3",          4, 1, 1, 1, 1, 3, false, SCHEDULE_1F1B },
@@ -21,6 +22,7 @@ static Job job_of(ModelName model, const char *device, const Layout *layout, int
     Job job = { .config = tiny_config(model, device, scratch_path("corpus")), .ranks = layout->ranks, .steps = steps, .save = save, .load = load };
     config_set_layout(&job.config, layout);
     job.config.precision = choice;
+    job.config.optimizer = optimizer_named(optimizer);
     if (choice.mixed == MIXED_F16) job.config.scaling = scaling, job.config.loss_scale = 0x1p24;
     job.config.settings.stochastic = choice.state_bf16[0];
     return job;
@@ -30,13 +32,13 @@ static void compare(ModelName model, const char *device, double losses_within)
 {
     int half_way = turns(10, 2);
     char whole[512], half[512], again[512], worst[128] = "";
-    snprintf(whole, sizeof whole, "%s/%d-%s%d-whole", scratch_folder(), model, device, choice.mixed);
-    snprintf(half,  sizeof half,  "%s/%d-%s%d-half",  scratch_folder(), model, device, choice.mixed);
+    snprintf(whole, sizeof whole, "%s/%d-%s%d-%s-whole", scratch_folder(), model, device, choice.mixed, optimizer);
+    snprintf(half,  sizeof half,  "%s/%d-%s%d-%s-half",  scratch_folder(), model, device, choice.mixed, optimizer);
     Job straight = job_of(model, device, &from, 2 * half_way, whole, NULL), first = job_of(model, device, &from, half_way, half, NULL);
     job_run(&straight);
     job_run(&first);
     for (size_t i = 0; i < sizeof into / sizeof *into; i++) {
-        snprintf(again, sizeof again, "%s/%d-%s%d-again%zu", scratch_folder(), model, device, choice.mixed, i);
+        snprintf(again, sizeof again, "%s/%d-%s%d-%s-again%zu", scratch_folder(), model, device, choice.mixed, optimizer, i);
         Job copy = job_of(model, device, &into[i], 0, again, half);
         job_run(&copy);
         double off = checkpoints_differ(half, again, half_way, true, worst);
@@ -162,12 +164,29 @@ static void test_fp8_without_data(void **state)
     job_run(&job);
 }
 
+/* States of two kinds in one bucket, owned in whole matrices by some layouts and in equal parts by others */
+static void test_optimizers(void **state)
+{
+    (void)state;
+    choice = (PrecisionChoice){ .mixed = MIXED_NONE };
+    optimizer = "muon";
+    compare(MODEL_GPT, "ref", 1e-12);
+    optimizer = "lamb";
+    compare(MODEL_LLAMA, "ref", 1e-12);
+    optimizer = "sgd";
+    compare(MODEL_GPT, "ref", 1e-12);
+    optimizer = "muon";
+    choice = (PrecisionChoice){ .mixed = MIXED_BF16, .state_bf16 = { true, true } };
+    compare(MODEL_LLAMA, "cpu", 2e-2);
+    optimizer = "adam";
+}
+
 int main(void)
 {
     corpus_make(scratch_path("corpus"), 61);
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_gpt), cmocka_unit_test(test_llama), cmocka_unit_test(test_cpu),
                                         cmocka_unit_test(test_bf16), cmocka_unit_test(test_fp16),
-                                        cmocka_unit_test(test_fp8), cmocka_unit_test(test_fp8_changes),
+                                        cmocka_unit_test(test_fp8), cmocka_unit_test(test_fp8_changes), cmocka_unit_test(test_optimizers),
                                         cmocka_unit_test(test_fp8_without_data) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
