@@ -81,13 +81,21 @@ static void measure_all(OptimizerRun *run)
     comm_all_reduce(run->stage, q, run->sums_N, run->scratch);                     /* <-> stage: all-reduce */
 }
 
-void optimizer_step(OptimizerRun *run)
+void optimizer_tensors(OptimizerRun *run)
 {
-    const UpdateRule *const second[] = { &lamb_rule, &muon_rule };
-    for (int i = 0; i < run->pieces; i++)
-        run->piece[i].rule->begin(run->queue, run->settings, &run->piece[i]);
+    const UpdateRule *const rules[] = { &lamb_rule, &muon_rule };
     if (!tensor_present(run->sums_N)) return;
+    for (int i = 0; i < run->pieces; i++)
+        if (run->piece[i].rule->sums > 0)
+            run->piece[i].rule->begin(run->queue, run->settings, &run->piece[i]);
     measure_all(run);                                                               /* <-> stage */
-    for (size_t i = 0; i < sizeof second / sizeof *second; i++)
-        second[i]->finish(run, second[i]);                                                      /* <-> cut */
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        rules[i]->finish(run, rules[i]);                                            /* <-> cut */
+}
+
+void optimizer_elements(OptimizerRun *run, int first, int end)
+{
+    for (int i = first; i < end; i++)
+        if (run->piece[i].rule->sums == 0)
+            run->piece[i].rule->begin(run->queue, run->settings, &run->piece[i]);
 }

@@ -6,7 +6,7 @@
  * functions. Formulas of the updates are those of their operations in tensor/ops.def.
  *
  * An update has up to three parts:
- *     begin      for each piece alone: states; elementwise rules update the weights here and have no more
+ *     begin      for each piece alone: states; a rule without sums updates the weights here and has no more
  *     measure    sums over whole logical tensors, such as norms: each rank adds what it counts, and the sums
  *                of all tensors of a rank cross in one message              <-> stage: all-reduce
  *     finish     for all pieces of a rule, with these sums
@@ -102,9 +102,13 @@ const Optimizer  *optimizer_named(const char *name);
 const UpdateRule *optimizer_rule (const Optimizer *optimizer, const Param *param);
 /* The sums of one matrix: number `matrix` of the logical tensor. */
 Tensor  piece_sums(Tensor sums_N, const OptimizerPiece *piece, int64_t matrix);
-/* Updates weights, states and parameters of all pieces in place; where StepState.skip is set they stay as
- * they are. Gradients are overwritten. <-> stage, and cut where a rule needs it */
-void    optimizer_step(OptimizerRun *run);
+/* A step is the first, and then the second for all pieces, so that what is updated can be sent while the
+ * rest is. They update weights, states and parameters in place; where StepState.skip is set these stay as
+ * they are. Gradients are overwritten. */
+/* All pieces whose rules have sums. <-> stage; cut, where a rule needs it */
+void    optimizer_tensors (OptimizerRun *run);
+/* Of the pieces first .. end - 1 those whose rules have none. */
+void    optimizer_elements(OptimizerRun *run, int first, int end);
 
 extern const UpdateRule lamb_rule, muon_rule;          /* optim/lamb.c, optim/muon.c */
 #endif

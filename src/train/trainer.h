@@ -57,6 +57,7 @@ typedef struct Trainer {
     Pipeline pipeline;
     OptimizerRun optimizer;                          /* its pieces are owned */
     int    (*piece_of)[PARAM_IDS];                   /* by bucket and parameter; -1: none; owned */
+    int     *first_piece;                            /* of each bucket, and the number of all; owned */
     Fp8State fp8;
 
     /* F64, persistent: { loss sum, tokens, squared gradients } of this rank and [R, 3] of all R ranks; the
@@ -152,7 +153,7 @@ Fp8Largest    trainer_fp8_largest(const Trainer *trainer);
 /* The scales of the layer, which were loaded from a run with `was`, become those of this run. */
 void          trainer_fp8_adapt  (Trainer *trainer, int64_t layer, Fp8Largest was);
 
-/* train/trainer_optimizer.c: the pieces that optimizer_step updates, and their states, which
+/* train/trainer_optimizer.c: the pieces that the optimizer updates, and their states, which
  * trainer_optimizer_init sets to 0. */
 void trainer_optimizer_open (Trainer *trainer);
 void trainer_optimizer_init (Trainer *trainer);

@@ -98,9 +98,14 @@ void trainer_optimizer_open(Trainer *t)
     if (!t->config->training) return;
     for (int i = 0; i < b->count; i++) params += b->bucket[i].block.params;
     t->optimizer.piece = calloc((size_t)params + 1, sizeof *t->optimizer.piece);
-    t->piece_of = calloc((size_t)b->count + 1, sizeof *t->piece_of);
-    CHECK(t->optimizer.piece && t->piece_of, "no memory for %d pieces of parameters", params);
-    for (int i = 0; i < b->count; i++) open_bucket(t, i, &sums);
+    t->piece_of    = calloc((size_t)b->count + 1, sizeof *t->piece_of);
+    t->first_piece = calloc((size_t)b->count + 1, sizeof *t->first_piece);
+    CHECK(t->optimizer.piece && t->piece_of && t->first_piece, "no memory for %d pieces of parameters",
+          params);
+    for (int i = 0; i < b->count; i++) {
+        open_bucket(t, i, &sums);
+        t->first_piece[i + 1] = t->optimizer.pieces;
+    }
     if (sums == 0) return;
     t->optimizer.own_sums_N = tensor_new(&t->arena[ARENA_PERSISTENT], "sums", F64, sums);
     t->optimizer.sums_N     = tensor_new(&t->arena[ARENA_PERSISTENT], "sums", t->precision.master, sums);
@@ -110,6 +115,7 @@ void trainer_optimizer_close(Trainer *t)
 {
     free(t->optimizer.piece);
     free(t->piece_of);
+    free(t->first_piece);
 }
 
 void trainer_optimizer_init(Trainer *t)

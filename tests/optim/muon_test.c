@@ -46,7 +46,8 @@ static Status step_rank(Transport *transport, void *context)
     set(piece.w, s->w);
     set(piece.g, s->g);
     fill_zero(&q, (FillZero){ .y = piece.state[0] });
-    optimizer_step(&run);
+    optimizer_tensors(&run);
+    optimizer_elements(&run, 0, 1);
     dtype_convert(s->w, F64, piece.w.data, type, n);
     arena_close(&workspace);
     arena_close(&arena);
