@@ -74,7 +74,8 @@ static int64_t round_begin(Session *x, int64_t from, int64_t prompts)
         if (x->row[r].count > widest) widest = x->row[r].count;
     /* a sequence that is distributed has its whole length */
     if (cp_ranks(g) > 1) return g->executor->ctx.config->sequence / cp_ranks(g);
-    return (widest + unit - 1) / unit * unit;
+    int64_t most = g->executor->ctx.config->sequence, even = (widest + unit - 1) / unit * unit;
+    return even < most ? even : most;
 }
 
 /* Gives out the ids of all rows. Returns whether any row has more to come. */

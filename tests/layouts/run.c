@@ -84,8 +84,11 @@ static Status on_rank(Transport *transport, void *context)
     thread_context()->rank = transport->rank;
     TRY(trainer_measure(&sizes, run->config, transport->rank, transport->size));
     TRY(trainer_open(&t, run->config, transport, &sizes));
+    int32_t ids[GENERATED] = { 0 };
     Status status = rank_steps(&t, run);
     if (status == OK) status = memory_compare(&t, &sizes);
+    if (status == OK) status = layout_generate(&t, ids);
+    if (status == OK && t.mesh.rank == 0) memcpy(run->result->ids, ids, sizeof ids);
     trainer_close(&t);
     return status;
 }

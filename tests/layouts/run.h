@@ -3,6 +3,7 @@
 /* One layout trained by ranks that are threads of a child process, so that a rank which stops the job, or ranks
  * that wait for ever, are one layout's failure and not the end of the test. */
 #include "layouts/draw.h"
+#include "layouts/generate.h"
 
 enum { STEPS = 3, TRAFFIC_MOST = 1 << 16, FAILURE_MOST = 600 };
 typedef struct {
@@ -19,6 +20,7 @@ typedef struct {
 typedef struct {
     double loss[STEPS], norm[STEPS];
     double valid;                     /* loss of a validation batch after the steps */
+    int32_t ids[GENERATED];           /* what follows prompts after the steps */
     double weights;                   /* the largest difference of a weight or state, of `worst` */
     char   worst[128];
     char   traffic[TRAFFIC_MOST];     /* of the last step, a line each: rank comm verb calls bytes */

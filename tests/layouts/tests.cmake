@@ -1,6 +1,6 @@
 # Layouts drawn so that every pair of values of two dimensions stands together in one of them (draw.h).
 add_executable(layouts ${CMAKE_CURRENT_LIST_DIR}/main.c ${CMAKE_CURRENT_LIST_DIR}/session.c ${CMAKE_CURRENT_LIST_DIR}/resume.c
-    ${CMAKE_CURRENT_LIST_DIR}/run.c ${CMAKE_CURRENT_LIST_DIR}/coverage.c
+    ${CMAKE_CURRENT_LIST_DIR}/run.c ${CMAKE_CURRENT_LIST_DIR}/generate.c ${CMAKE_CURRENT_LIST_DIR}/coverage.c
     ${CMAKE_CURRENT_LIST_DIR}/draw.c ${CMAKE_CURRENT_LIST_DIR}/values.c)
 target_include_directories(layouts PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(layouts PRIVATE module_cli PkgConfig::CMOCKA)

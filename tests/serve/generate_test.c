@@ -215,6 +215,8 @@ static const Layout many[] = {
     { "tp2 sequence dp2 zero3",       4, 2, 1, 1, 1, 3, true,  SCHEDULE_1F1B },
     { "pp2 dp2 zero3",                4, 1, 1, 2, 1, 3, false, SCHEDULE_1F1B },
     { "tp2 sequence pp2 dp2",         8, 2, 1, 2, 1, 0, true,  SCHEDULE_1F1B },
+    { "dp4 zero3 hybrid 2",           4, 1, 1, 1, 1, 3, false, SCHEDULE_1F1B, 2, MESH_TP_DP_PP },
+    { "pp2 dp2 before dp",            4, 1, 1, 2, 1, 0, false, SCHEDULE_1F1B, 0, MESH_TP_PP_DP },
     { "tp4",                          4, 4, 1, 1, 1, 0, false, SCHEDULE_1F1B },
     { "cp2",                          2, 1, 2, 1, 1, 0, false, SCHEDULE_1F1B },
     { "cp4",                          4, 1, 4, 1, 1, 0, false, SCHEDULE_1F1B },

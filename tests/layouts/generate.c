@@ -1,0 +1,32 @@
+/* Prompts of different lengths, more or fewer than there are rows, on the trainer of a training run. */
+#include "layouts/generate.h"
+#include "base/random.h"
+#include "serve/generate.h"
+
+enum { PROMPTS = 5, NEW = GENERATED / PROMPTS, WORDS = 250, SESSION_BYTES = 4 << 20 };
+
+typedef struct { int32_t *ids; int made[PROMPTS]; } Text;
+
+static void keep(void *context, int64_t prompt, int32_t id)
+{
+    Text *text = context;
+    if (id != GENERATED_END) text->ids[prompt * NEW + text->made[prompt]++] = id;
+}
+
+Status layout_generate(Trainer *t, int32_t ids[GENERATED])
+{
+    Arena arena;
+    Prompt prompt[PROMPTS];
+    Text text = { .ids = ids };
+    int32_t words[64];
+    int64_t longest = t->config->model.sequence - NEW;
+    CHECK(longest >= 1 && longest <= 64, "prompts of up to %lld ids", (long long)longest);
+    for (int64_t i = 0; i < longest; i++) words[i] = (int32_t)(random_bits(random_key(2, "prompt"), (uint64_t)i) % WORDS);
+    for (int p = 0; p < PROMPTS; p++) prompt[p] = (Prompt){ words, 1 + (p * 7 + 3) % longest, NEW };
+    TRY(agree(t->world, arena_open(&arena, "session", SESSION_BYTES)));
+    generate(&(Generation){ .executor = &t->executor, .pipeline = &t->pipeline, .schedule = &t->valid_schedule, .tp = t->tp,
+        .cp = t->cp, .pp = t->pp, .data = t->data_comm, .arena = &arena, .rows = t->config->micro, .micros = t->micros,
+        .capacity = t->config->model.sequence, .most = NEW, .end = -1, .emit = keep, .context = &text }, prompt, PROMPTS);
+    arena_close(&arena);
+    return OK;
+}
