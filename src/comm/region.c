@@ -46,6 +46,19 @@ Tensor tp_enter_backward(const Region *tp, Tensor dx_TC, Arena *keep)
     return tokens_sharded(tp) ? reduce_scatter_rows(tp, dx_TC, keep) : all_reduce_rows(tp, dx_TC);
 }
 
+Tensor tp_enter_backward_begin(const Region *tp, Tensor dx_TC, Arena *keep, Pending *pending)
+{
+    if (!tokens_sharded(tp)) {
+        *pending = comm_all_reduce_begin(tp->comm, tp->queue, dx_TC, tp->scratch);   /* <-> tp: all-reduce */
+        return dx_TC;
+    }
+    int64_t t = dx_TC.dim[0] / comm_size(tp->comm);
+    Tensor dx_tC = tensor_new(keep, "summed rows", dx_TC.dtype, t, dx_TC.dim[1], dx_TC.dim[2], dx_TC.dim[3]);
+    *pending = comm_reduce_scatter_begin(tp->comm, tp->queue, dx_tC, dx_TC,
+                                         tp->scratch);                           /* <-> tp: reduce-scatter */
+    return dx_tC;
+}
+
 /* g: each rank has a partial product over its shard of the inner dimension, and the products are summed. */
 Tensor tp_leave_forward(const Region *tp, Tensor y_TC)
 {

@@ -20,6 +20,9 @@ typedef struct { Comm *comm; Queue *queue; Arena *scratch; bool sequence_paralle
 Tensor tp_enter_forward (const Region *tp, Tensor x_tC);
 /* The reduce-scattered tensor is pushed on `keep` instead of scratch. */
 Tensor tp_enter_backward(const Region *tp, Tensor dx_TC, Arena *keep);
+/* The same, of which comm_wait(tp->comm, *pending) completes the result: until then neither it nor dx_TC is
+ * touched, and scratch keeps what the reduction needs. */
+Tensor tp_enter_backward_begin(const Region *tp, Tensor dx_TC, Arena *keep, Pending *pending);
 Tensor tp_leave_forward (const Region *tp, Tensor y_TC);
 /* The gathered tensor is pushed on `keep` instead of scratch, because weight gradients computed later
  * read it. */

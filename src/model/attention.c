@@ -75,7 +75,13 @@ Tensor attend_backward_input(const ExecContext *ctx, int64_t layer, const UnitPa
     save->dqkv_TQ = activation_gradient_keep(ctx, 0, save->qkv_TQ, dqkv_TQ);
     Tensor dn_TC = region_gradient_new(ctx, "attention input gradient", T, save->dya_TC.dim[1]);
     linear_backward_input(ctx, save, LINEAR_QKV, dn_TC, save->dqkv_TQ, qkv_weight(w));     /* <-> tp+cp */
-    return tp_enter_backward(&ctx->tp, dn_TC, ctx->wgrad_saved);     /* <-> tp: all-reduce | reduce-scatter */
+    if (!ctx->beside)
+        return tp_enter_backward(&ctx->tp, dn_TC, ctx->wgrad_saved); /* <-> tp: all-reduce | reduce-scatter */
+    Pending pending;
+    Tensor dn_tC = tp_enter_backward_begin(&ctx->tp, dn_TC, ctx->wgrad_saved, &pending);       /* <-> tp */
+    attend_backward_weight(ctx, ctx->beside, save);                                       /* <-> tp */
+    comm_wait(ctx->tp.comm, pending);                                         /* <-> tp */
+    return dn_tC;
 }
 
 /* dout += dyT o,  dw += dqkvT n,  biases += column sums

@@ -67,6 +67,20 @@ static void recompute_modules(const ExecContext *ctx, int64_t layer, const UnitP
         core_attention_forward(&again, layer, &save->core, save->qkv_TQ);               /* <-> cp */
 }
 
+static void norm1_backward_weight(Queue *q, const UnitParam *dw, const BlockSave *save)
+{
+    norm_backward_weight(q, (NormBackwardWeight){ .dgain_C = unit_param(dw, PARAM_NORM1_GAIN),
+        .dbias_C = unit_param(dw, PARAM_NORM1_BIAS), .dy_TC = save->dn1_tC, .x_TC = save->x_tC,
+        .mean_T = save->mean1_t, .rstd_T = save->rstd1_t });
+}
+
+static void norm2_backward_weight(Queue *q, const UnitParam *dw, const BlockSave *save)
+{
+    norm_backward_weight(q, (NormBackwardWeight){ .dgain_C = unit_param(dw, PARAM_NORM2_GAIN),
+        .dbias_C = unit_param(dw, PARAM_NORM2_BIAS), .dy_TC = save->dn2_tC, .x_TC = save->x2_tC,
+        .mean_T = save->mean2_t, .rstd_T = save->rstd2_t });
+}
+
 /* dx2 = dy + dnorm2(dmlp(drop(dy))),   dx = dx2 + dnorm1(dattention(drop(dx2)))
  * norm_backward_input adds the gradient of the residual branch (.residual_TC) to its own result. */
 void block_backward_input(const ExecContext *ctx, int64_t layer, Tensor dx_tC, const UnitParam *w,
@@ -88,6 +102,7 @@ void block_backward_input(const ExecContext *ctx, int64_t layer, Tensor dx_tC, c
     norm_backward_input(q, (NormBackwardInput){ .dx_TC = dx2_tC, .dy_TC = save->dn2_tC, .x_TC = save->x2_tC,
         .mean_T = save->mean2_t, .rstd_T = save->rstd2_t, .gain_C = unit_param(w, PARAM_NORM2_GAIN),
         .residual_TC = dy_tC });
+    if (ctx->beside) norm2_backward_weight(q, ctx->beside, save);
 
     Tensor da_tC = region_gradient_new(ctx, "attention output gradient", t, C);
     dropout_backward(q, (DropoutBackward){ .dx_TC = da_tC, .dy_TC = dx2_tC, .dropout_index_i = index_t,
@@ -96,6 +111,7 @@ void block_backward_input(const ExecContext *ctx, int64_t layer, Tensor dx_tC, c
     norm_backward_input(q, (NormBackwardInput){ .dx_TC = dx_tC, .dy_TC = save->dn1_tC, .x_TC = save->x_tC,
         .mean_T = save->mean1_t, .rstd_T = save->rstd1_t, .gain_C = unit_param(w, PARAM_NORM1_GAIN),
         .residual_TC = dx2_tC });
+    if (ctx->beside) norm1_backward_weight(q, ctx->beside, save);
 }
 
 /* The gradients of norm gains and biases belong to the weight gradients, so that a schedule can defer all of
@@ -104,11 +120,7 @@ void block_backward_weight(const ExecContext *ctx, const UnitParam *dw, const Bl
 {
     Queue *q = ctx->queue;
     mlp_backward_weight(ctx, dw, save);                                                 /* <-> tp */
-    norm_backward_weight(q, (NormBackwardWeight){ .dgain_C = unit_param(dw, PARAM_NORM2_GAIN),
-        .dbias_C = unit_param(dw, PARAM_NORM2_BIAS), .dy_TC = save->dn2_tC, .x_TC = save->x2_tC,
-        .mean_T = save->mean2_t, .rstd_T = save->rstd2_t });
+    norm2_backward_weight(q, dw, save);
     attend_backward_weight(ctx, dw, save);                                              /* <-> tp */
-    norm_backward_weight(q, (NormBackwardWeight){ .dgain_C = unit_param(dw, PARAM_NORM1_GAIN),
-        .dbias_C = unit_param(dw, PARAM_NORM1_BIAS), .dy_TC = save->dn1_tC, .x_TC = save->x_tC,
-        .mean_T = save->mean1_t, .rstd_T = save->rstd1_t });
+    norm1_backward_weight(q, dw, save);
 }

@@ -63,7 +63,13 @@ Tensor mlp_backward_input(const ExecContext *ctx, const UnitParam *w, BlockSave 
     save->dh_TW = activation_gradient_keep(ctx, RECOMPUTE_MLP, save->h_TW, dh_TW);
     Tensor dn_TC = region_gradient_new(ctx, "mlp input gradient", T, save->dy2_TC.dim[1]);
     linear_backward_input(ctx, save, LINEAR_UP, dn_TC, save->dh_TW, up_weight(w));         /* <-> tp+cp */
-    return tp_enter_backward(&ctx->tp, dn_TC, ctx->wgrad_saved);     /* <-> tp: all-reduce | reduce-scatter */
+    if (!ctx->beside)
+        return tp_enter_backward(&ctx->tp, dn_TC, ctx->wgrad_saved); /* <-> tp: all-reduce | reduce-scatter */
+    Pending pending;
+    Tensor dn_tC = tp_enter_backward_begin(&ctx->tp, dn_TC, ctx->wgrad_saved, &pending);       /* <-> tp */
+    mlp_backward_weight(ctx, ctx->beside, save);                                       /* <-> tp */
+    comm_wait(ctx->tp.comm, pending);                                         /* <-> tp */
+    return dn_tC;
 }
 
 /* ddown += dyT g,  dup += dhT n,  biases += column sums

@@ -18,6 +18,11 @@ bool unit_defers_weight(const ModelConfig *config, int64_t unit)
     return model_unit(config, unit) != UNIT_HEAD;
 }
 
+bool unit_weight_beside(const ModelConfig *config, int64_t unit)
+{
+    return model_unit(config, unit) == UNIT_BLOCK && !model_layer_is_moe(config, unit - 1);
+}
+
 void unit_backward_input(const ExecContext *ctx, int64_t unit, Hidden dx, const UnitParam *w,
                          const UnitParam *dw, UnitSave *save, Hidden dy)
 {

@@ -90,6 +90,9 @@ typedef struct {
     Tensor  logits_bV;
     const int64_t *logits_row;     /* [b], in host memory; -1: on another cp rank. Not read in a dry run */
     int64_t head_chunk;            /* tokens whose logits exist at once; 0: as many as head.c chooses */
+    /* Not NULL: backward_input of a block adds its weight gradients here too, while tp sums the gradients of
+     * inputs; backward_weight is not called then. Of blocks for which unit_weight_beside is true. */
+    const struct UnitParam *beside;
 } ExecContext;
 
 /* The hidden states (or their gradient) between two units, and between pipeline stages: `n` tensors, here one
@@ -101,7 +104,7 @@ typedef struct { Tensor t[2]; int n; } Hidden;
 typedef enum { UNIT_OWN, UNIT_EXPERTS, UNIT_EMBEDDING, UNIT_BLOCKS } UnitBlock;
 /* The parameters of a unit, or their gradients: the layouts of its blocks, NULL for those it has not, and a
  * flat tensor for each. The layouts are owned by the caller. */
-typedef struct { const ParamBlock *block[UNIT_BLOCKS]; Tensor flat[UNIT_BLOCKS]; } UnitParam;
+typedef struct UnitParam { const ParamBlock *block[UNIT_BLOCKS]; Tensor flat[UNIT_BLOCKS]; } UnitParam;
 
 /* A view of the parameter, [experts, rows, columns], [rows, columns] or [rows]; tensor_none where this model
  * has none. A CHECK stops the job for a parameter that this kind of unit never has, since that is a
@@ -178,6 +181,8 @@ void unit_backward_input (const ExecContext *ctx, int64_t unit, Hidden dx, const
 /* Whether the unit's weight gradients are computed by unit_backward_weight. Those of the head are computed by
  * unit_backward_input, because the logits they need exist only there. */
 bool unit_defers_weight(const ModelConfig *config, int64_t unit);
+/* Whether weight gradients can be computed beside the messages of input gradients (ExecContext.beside). */
+bool unit_weight_beside(const ModelConfig *config, int64_t unit);
 /* dw += the gradients. Reads the save and the batch but no weights, so it may run at any time after
  * backward_input. */
 void unit_backward_weight(const ExecContext *ctx, int64_t unit, const UnitParam *dw, UnitSave *save);

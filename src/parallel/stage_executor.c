@@ -153,6 +153,13 @@ static int64_t next_read(const StageExecutor *executor, int chunk, int64_t i)
     return group_has(group) && group.end == i ? group.first : i - 1;
 }
 
+/* Whether a unit's weight gradients are computed while tp sums its input gradients. */
+static bool weight_beside(const StageExecutor *executor, int64_t unit)
+{
+    return executor->buckets->overlap && !executor->defer && comm_size(executor->ctx.tp.comm) > 1 &&
+           unit_weight_beside(executor->ctx.config, unit);
+}
+
 int64_t stage_executor_first_read(const StageExecutor *executor, int chunk, bool forward)
 {
     int64_t first = executor->stage->first[chunk], last = executor->stage->count[chunk] - 1;
@@ -215,10 +222,12 @@ void stage_executor_backward_input(StageExecutor *executor, int chunk, int index
             zero_prefetch(executor->buckets, first + next_read(executor, chunk, i));   /* <-> shard, ZeRO 3 */
         if (i == 0) prefetch(executor, executor->next_unit);                  /* <-> shard under ZeRO 3 */
         if (again) recompute_unit(executor, &ctx, slot, chunk, i, &w, x);                   /* <-> tp cp */
-        if (at_once) dw = zero_unshard_grads(executor->buckets, first + i);
+        bool beside = weight_beside(executor, first + i);
+        if (at_once || beside) dw = zero_unshard_grads(executor->buckets, first + i);
+        ctx.beside = beside ? &dw : NULL;
         unit_backward_input(&ctx, first + i, dx_unit, &w, &dw, &slot->save[i], dy);      /* <-> tp cp */
         zero_reshard(executor->buckets, first + i);
-        if (at_once) complete_weight(executor, first + i);                    /* <-> shard, replica */
+        if (at_once || beside) complete_weight(executor, first + i);          /* <-> shard, replica */
         else if (!executor->defer) backward_weight(executor, &ctx, first + i, &slot->save[i]);
         arena_reset(ctx.scratch, mark);
         if (i == group.first) arena_reset(executor->recomputed, empty);

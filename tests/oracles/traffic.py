@@ -323,8 +323,8 @@ def traffic(at):
 
 def trace(at):
     """Forward a block runs attention, then MLP: each enters (all-gather) and leaves (reduce-scatter). Backward from below to above:
-    MLP, then attention, for the input; then MLP, then attention, gather their kept shards for the weights. Stage 0 of 1F1B with
-    two stages is one forward ahead."""
+    MLP, then attention, for the input; each gathers its kept shard for the weights while its reduce-scatter is in flight. Stage 0 of
+    1F1B with two stages is one forward ahead."""
     h, lines = at.shape.hidden, []
     gather = "tp all-gather F64 %dx%d" % (at.held, h)
     scatter = "tp reduce-scatter F64 %dx%d" % (at.rows, h)
@@ -338,7 +338,7 @@ def trace(at):
 
     def backward():
         for _ in blocks:
-            lines.extend([gather, scatter, gather, scatter, gather, gather])
+            lines.extend([gather, scatter, gather, gather, scatter, gather])
         lines.append(gather)                                               # the embedding's gradient
 
     forward()

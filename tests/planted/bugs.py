@@ -146,6 +146,8 @@ BUGS = [
      "if (k) bucket_gathered(k);", "if (k && b->count < 0) bucket_gathered(k);", "train.layout_test"),
     ("gradients summed before the last micro-batch", "src/parallel/pipeline.c",
      "row->verb != FORWARD && again == s->rows;", "row->verb != FORWARD;", "train.layout_test"),
+    ("the input's gradient used before tp has summed it", "src/model/mlp.c",
+     "    comm_wait(ctx->tp.comm, pending);", "    if (!ctx->beside) comm_wait(ctx->tp.comm, pending);", "train.layout_test"),
     ("reductions in flight with one tag", "src/comm/host_sum.c",
      "(int)(call->number % (TRANSPORT_TAGS - TAG_SUM))", "(int)(call->number % 1)", "comm.collective_test"),
     ("rows of another rank under sequence parallelism", "src/comm/region.c",

@@ -9,6 +9,7 @@ static const Layout some[] = {
     { "dp2 zero2",           2, 1, 1, 1, 1, 2, false, SCHEDULE_1F1B },
     { "dp2 zero3",           2, 1, 1, 1, 1, 3, false, SCHEDULE_1F1B },
     { "cp2 zero2",           2, 1, 2, 1, 1, 2, false, SCHEDULE_1F1B },
+    { "tp2",                 2, 2, 1, 1, 1, 0, false, SCHEDULE_1F1B },
     { "tp2 seq dp2 zero1",   4, 2, 1, 1, 1, 1, true,  SCHEDULE_1F1B },
     { "pp2 v2 dp2 zero3",    4, 1, 1, 2, 2, 3, false, SCHEDULE_INTERLEAVED },
     { "pp2 zb-h1 dp2 zero2", 4, 1, 1, 2, 1, 2, false, SCHEDULE_ZB_H1 },
