@@ -37,11 +37,12 @@ static Status draw(const TrainConfig *r, int world, const char *svg)
 {
     Schedule all[64];
     int micros = (int)(r->global / r->micro / (world / (r->tp * r->cp * r->pp)));
+    ScheduleShape shape = train_config_schedule(r, micros);
     if (r->pp > 64) return fail(BAD_OPTION, "--draw-schedule draws at most 64 stages, not %d", r->pp);
     Status status = OK;
     int made = 0;
     for (; status == OK && made < r->pp; made++)
-        status = schedule_make(&all[made], r->schedule, r->pp, made, r->chunks, micros);
+        status = schedule_make(&all[made], &shape, made);
     if (status == OK) status = show(all, r->pp, svg);
     while (made > 0) schedule_free(&all[--made]);
     return status;

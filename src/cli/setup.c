@@ -256,17 +256,26 @@ static Status take_tokenizer(Options *o)
 
 /* --- a run ---------------------------------------------------------------------------------------------- */
 
+/* Virtual stages of a pipeline stage: given in one way or another, those of a layout, or what the schedule
+ * has. A layout that does not fit is refused where it is read (stage_make). */
 static int chunks(const Options *o)
 {
-    return o->layers_per_chunk ? (int)(o->layers / (o->pipeline_parallel * o->layers_per_chunk)) : 1;
+    int pp = (int)o->pipeline_parallel;
+    int layout = o->pipeline_layout ? stage_layout_virtuals(o->pipeline_layout) : 0;
+    if (o->pipeline_schedule.value == CHOICE_pipeline_schedule_zb_v) return 2;
+    if (o->layers_per_chunk) return (int)(o->layers / (pp * o->layers_per_chunk));
+    if (o->virtual_stages)   return (int)o->virtual_stages;
+    return layout > pp && layout % pp == 0 && layout / pp <= CHUNKS_MAX ? layout / pp : 1;
 }
 
 static ScheduleKind schedule(const Options *o)
 {
-    if (o->layers_per_chunk) return SCHEDULE_INTERLEAVED;
     switch ((enum ChoiceOf_pipeline_schedule)o->pipeline_schedule.value) {
-    case CHOICE_pipeline_schedule_1f1b:  return SCHEDULE_1F1B;
+    case CHOICE_pipeline_schedule_1f1b:
+        return chunks(o) > 1 || o->layers_per_chunk ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
+    case CHOICE_pipeline_schedule_gpipe: return SCHEDULE_GPIPE;
     case CHOICE_pipeline_schedule_zb_h1: return SCHEDULE_ZB_H1;
+    case CHOICE_pipeline_schedule_zb_v:  return SCHEDULE_ZB_V;
     }
     NO_SUCH_CHOICE(o->pipeline_schedule);
 }
@@ -351,7 +360,10 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .chunks = chunks(o), .zero = (int)o->zero_stage,
         .sum_group = (int)o->sum_group_size, .no_overlap = o->no_overlap,
         .sequence_parallel = o->sequence_parallel,
-        .schedule = schedule(o), .micro = o->micro_batch, .global = global_batch(o), .steps = o->train_iters,
+        .schedule = schedule(o), .micro_group = (int)o->micro_group, .extra_warmup = (int)o->extra_warmup,
+        .layer_split = { .first = o->first_layers, .last = o->last_layers, .embedding = o->count_embedding,
+                         .loss = o->count_loss, .layout = o->pipeline_layout },
+        .micro = o->micro_batch, .global = global_batch(o), .steps = o->train_iters,
         .lr = setup_lr(o), .recompute = setup_recompute(o), .head_chunk = o->logits_chunk,
         .precision = setup_precision(o), .scaling = setup_scaling(o),
         .loss_scale = !o->fp16 ? 0 : o->loss_scale > 0 ? o->loss_scale : o->initial_loss_scale,

@@ -27,7 +27,6 @@ static const struct { OptionIndex divisor, whole; } dividing[] = {
     { OPTION_tensor_parallel,   OPTION_heads },
     { OPTION_tensor_parallel,   OPTION_groups },
     { OPTION_tensor_parallel,   OPTION_ffn },
-    { OPTION_pipeline_parallel, OPTION_layers },
 };
 enum { DIVIDING = sizeof dividing / sizeof dividing[0] };
 
@@ -152,23 +151,65 @@ static Status rule_sequence(const Options *o)
 
 /* --- the pipeline --------------------------------------------------------------------------------------- */
 
-/* Virtual stages: layers divide into stages x chunks, and micro-batches come in rounds of as many as there
- * are stages. */
-static Status rule_interleaved(const Options *o)
+static bool is_schedule(const Options *o, int choice) { return o->pipeline_schedule.value == choice; }
+
+/* Virtual stages: their number follows from the layers of each or is given; a layout of its own tells it as
+ * well (cli/setup.c). */
+static Status rule_virtual_stages(const Options *o)
 {
-    int64_t pp = o->pipeline_parallel, chunk = o->layers_per_chunk;
+    int64_t pp = o->pipeline_parallel, layers = o->layers_per_chunk;
+    OptionIndex option = layers ? OPTION_layers_per_chunk : OPTION_virtual_stages;
+    bool v_shaped = is_schedule(o, CHOICE_pipeline_schedule_zb_v);
     char why[SAID];
-    if (!chunk || pp == 1) return OK;
-    if (o->pipeline_schedule.value == CHOICE_pipeline_schedule_zb_h1)
-        return fail(BAD_OPTION, "%s and %s: zb-h1 has one chunk a stage; leave one of them out",
-                    TYPED(OPTION_pipeline_schedule), TYPED(OPTION_layers_per_chunk));
+    if (layers && o->virtual_stages)
+        return fail(BAD_OPTION, "%s and %s say the same in two ways; leave one of them out",
+                    TYPED(OPTION_layers_per_chunk), TYPED(OPTION_virtual_stages));
+    int64_t each = o->virtual_stages ? o->virtual_stages : v_shaped ? 2 : 1;
+    bool one_each = !o->pipeline_layout && !o->count_embedding && !o->count_loss;
+    if (!layers && one_each && pp * each > o->layers)
+        return fail(BAD_OPTION, "%s leaves some of the %" PRId64 " virtual stages of %s without a layer; "
+                    "give %" PRId64 " layers or more", TYPED(OPTION_layers), pp * each,
+                    TYPED(OPTION_pipeline_parallel), pp * each);
+    if ((!layers && !o->virtual_stages) || pp == 1) return OK;
+    if (v_shaped && (layers || o->virtual_stages != 2))
+        return fail(BAD_OPTION,
+                    "%s and %s: zb-v has two virtual stages on each stage; leave the second out",
+                    TYPED(OPTION_pipeline_schedule), TYPED(option));
+    if (!v_shaped && !is_schedule(o, CHOICE_pipeline_schedule_1f1b))
+        return fail(BAD_OPTION, "%s and %s: %s has one chunk a stage; leave one of them out",
+                    TYPED(OPTION_pipeline_schedule), TYPED(option), o->pipeline_schedule.word);
     snprintf(why, sizeof why, "%s %" PRId64 " x %s %" PRId64, NAMED(OPTION_pipeline_parallel), pp,
-             NAMED(OPTION_layers_per_chunk), chunk);
-    TRY(want_multiple(o, OPTION_layers, pp * chunk, why));
-    int64_t unit = o->micro_batch * options_data_parallel(o) * pp;
+             NAMED(OPTION_layers_per_chunk), layers);
+    return layers ? want_multiple(o, OPTION_layers, pp * layers, why) : OK;
+}
+
+/* Interleaved micro-batches come in rounds of as many as there are stages, or in groups of at least as many
+ * of which the last one may be smaller, but not smaller than that. */
+static Status rule_groups(const Options *o)
+{
+    int64_t pp = o->pipeline_parallel, group = o->micro_group;
+    bool interleaved = o->layers_per_chunk || o->virtual_stages || o->pipeline_layout;
+    int64_t of_one = o->micro_batch * options_data_parallel(o), micros = o->global_batch / of_one;
+    char why[SAID];
+    if (group && !interleaved)
+        return fail(BAD_OPTION, "%s has no effect without %s or %s; give one of them, or leave it out",
+                    TYPED(OPTION_micro_group), NAMED(OPTION_layers_per_chunk), NAMED(OPTION_virtual_stages));
+    if (o->extra_warmup && interleaved && !o->pipeline_layout)
+        return fail(BAD_OPTION, "%s and virtual stages: an interleaved pipeline has a longer warm-up "
+                    "already; leave it out", TYPED(OPTION_extra_warmup));
+    if (!interleaved || o->pipeline_layout || pp == 1) return OK;
+    if (is_schedule(o, CHOICE_pipeline_schedule_zb_v)) return OK;
+    if (group && (group < pp || group > micros))
+        return fail(BAD_OPTION, "%s: a group has at least the %" PRId64 " micro-batches that fill the "
+                    "pipeline, and at most the %" PRId64 " of a step; give a number between",
+                    TYPED(OPTION_micro_group), pp, micros);
+    if (group && (micros % group == 0 || micros % group >= pp)) return OK;
     snprintf(why, sizeof why,
              "an interleaved pipeline of %" PRId64 " stages needs as many micro-batches or a multiple", pp);
-    return want_multiple(o, OPTION_global_batch, unit, why);
+    if (group)
+        snprintf(why, sizeof why, "groups of %" PRId64 " micro-batches, of which the last one has none or at "
+                 "least %" PRId64, group, pp);
+    return want_multiple(o, OPTION_global_batch, of_one * (group ? group : pp), why);
 }
 
 /* --- the model ------------------------------------------------------------------------------------------ */
@@ -252,7 +293,8 @@ static Status rule_recompute(const Options *o)
         return OK;
     }
     bool    virtual = o->layers_per_chunk > 0;
-    int64_t most = virtual ? o->layers_per_chunk : o->layers / o->pipeline_parallel;
+    int64_t most = virtual ? o->layers_per_chunk
+                           : (o->layers + o->pipeline_parallel - 1) / o->pipeline_parallel;
     if (o->recompute_layers <= most) return OK;
     return fail(BAD_OPTION, "%s is more than the layers of a %s; give %" PRId64 " or less",
                 TYPED(OPTION_recompute_layers), virtual ? "virtual pipeline stage" : "pipeline stage", most);
@@ -446,9 +488,9 @@ static Status rule_ranges(const Options *o)
 typedef Status Rule(const Options *o);
 static Rule *const rules[] = { rule_ranges, options_needed, rule_blend };
 static Rule *const model_rules[] = {
-    rule_model, rule_dividing, rule_ranks, rule_sequence, rule_global_batch, rule_interleaved, rule_rate,
-    rule_watchdog, rule_one_view, rule_tokens, rule_zero, rule_grad_reduce, rule_precision, rule_fp8,
-    rule_recompute
+    rule_model, rule_dividing, rule_ranks, rule_sequence, rule_global_batch, rule_virtual_stages, rule_groups,
+    rule_rate, rule_watchdog, rule_one_view, rule_tokens, rule_zero, rule_grad_reduce, rule_precision,
+    rule_fp8, rule_recompute
 };
 static Rule *const last_rules[] = { options_wants, rule_one_source };
 

@@ -8,10 +8,18 @@ int64_t exec_rows(const ExecContext *ctx)
     return ctx->tp.sequence_parallel ? rows / comm_size(ctx->tp.comm) : rows;
 }
 
+Hidden hidden_make(Arena *arena, const char *what, Dtype dtype, const HiddenShape *shape)
+{
+    Hidden hidden = { .n = shape->n };
+    for (int i = 0; i < shape->n; i++)
+        hidden.t[i] = tensor_new(arena, what, dtype, shape->rows[i], shape->columns[i]);
+    return hidden;
+}
+
 Hidden hidden_new(const ExecContext *ctx, Arena *arena, const char *what)
 {
-    return (Hidden){ .n = 1,
-        .t = { tensor_new(arena, what, ctx->precision.activation, exec_rows(ctx), ctx->config->hidden) } };
+    HiddenShape shape = { .n = 1, .rows = { exec_rows(ctx) }, .columns = { ctx->config->hidden } };
+    return hidden_make(arena, what, ctx->precision.activation, &shape);
 }
 
 /* Which block of the unit stores parameters of this kind. */

@@ -95,9 +95,12 @@ typedef struct {
     const struct UnitParam *beside;
 } ExecContext;
 
-/* The hidden states (or their gradient) between two units, and between pipeline stages: `n` tensors, here one
- * of shape [t, C]. An encoder-decoder would need two. */
-typedef struct { Tensor t[2]; int n; } Hidden;
+/* The hidden states (or their gradient) between two units, and between pipeline stages: `n` tensors, in the
+ * decoder one of shape [t, C]. An encoder-decoder has two, of different sizes: the decoder's states and the
+ * encoder's output. */
+enum { HIDDEN_MAX = 2 };
+typedef struct { Tensor t[HIDDEN_MAX]; int n; } Hidden;
+typedef struct { int n; int64_t rows[HIDDEN_MAX], columns[HIDDEN_MAX]; } HiddenShape;
 
 /* The parameter blocks of a unit: its own, its experts, and number 0, the token embedding, which the
  * embedding and a tied head use. */
@@ -164,6 +167,8 @@ typedef struct { Tensor x_tC; } HeadSave;                          /* aliases th
 typedef union { BlockSave block; EmbedSave embed; HeadSave head; } UnitSave;
 
 int64_t exec_rows(const ExecContext *ctx);                                  /* t of this batch */
+/* tensors of the shape, not initialised */
+Hidden  hidden_make(Arena *arena, const char *what, Dtype dtype, const HiddenShape *shape);
 /* one tensor [t, C], not initialised */
 Hidden  hidden_new(const ExecContext *ctx, Arena *arena, const char *what);
 

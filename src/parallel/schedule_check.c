@@ -1,17 +1,13 @@
-/* Proves that schedules are correct without knowing how they were made: each stage alone, then the messages
- * between each pair of neighbours, then all stages together in a replay, row by row. The simulation
- * (schedule_simulate.c) runs the same replay with times. The errors name stage and row, since a faulty
- * schedule is an error in schedule.c. */
-#include "parallel/schedule.h"
+/* Proves that schedules are correct without knowing how they were made: each stage alone, here, and all
+ * stages together with their messages in a replay (schedule_replay.c). The errors name stage and row; a
+ * faulty schedule is an error in schedule_order.c or schedule_rows.c. */
+#include "parallel/schedule_proof.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-__attribute__((format(printf, 3, 4)))
-static Status schedule_error(const Schedule *s, int row, const char *format, ...)
+Status schedule_error(const Schedule *s, int row, const char *format, ...)
 {
     char why[256];
     va_list list;
@@ -20,16 +16,14 @@ static Status schedule_error(const Schedule *s, int row, const char *format, ...
     va_end(list);
     ScheduleRow r = row < s->rows ? s->row[row] : (ScheduleRow){ STEP, -1, -1, -1, -1, -1, -1 };
     return fail(BAD_OPTION, "schedule %s, stage %d row %d of %d (%s, chunk %d, micro-batch %d): %s",
-                schedule_name(s->kind), s->stage, row, s->rows,
-                    row < s->rows ? schedule_verb_name(r.verb) : "the end", r.chunk, r.micro, why);
+                schedule_name(s->shape.kind), s->stage, row, s->rows,
+                row < s->rows ? schedule_verb_name(r.verb) : "the end", r.chunk, r.micro, why);
 }
 
-static bool is_send   (ScheduleVerb v) { return v == SEND || v == SEND_GRAD; }
-static bool is_receive(ScheduleVerb v) { return v == RECV || v == RECV_GRAD; }
 static bool is_work   (ScheduleVerb v) { return v == FORWARD || v == BACKWARD_INPUT || v == BACKWARD_WEIGHT; }
 static bool has_slot  (ScheduleVerb v) { return is_work(v) || v == RECV || v == SEND; }
 static bool has_buffer(ScheduleVerb v) { return v == RECV_GRAD || v == BACKWARD_INPUT || v == SEND_GRAD; }
-static bool training  (const Schedule *s) { return s->kind != SCHEDULE_FORWARD; }
+static bool training  (const Schedule *s) { return s->shape.kind != SCHEDULE_FORWARD; }
 
 /* ---- one stage alone ---- */
 
@@ -46,7 +40,8 @@ typedef struct {
     int  *owner;
     /* [row]: the row posted a message that has no WAIT yet */
     bool *pending;
-    int   in[CHUNKS_MAX][2], out[CHUNKS_MAX][2];       /* micro-batch in each gradient buffer, or -1 */
+    /* [chunk * buffers + buffer] the micro-batch in each gradient buffer, or -1 */
+    int   buffers, *in, *out;
     int   count[STEP + 1][CHUNKS_MAX];                 /* rows of each verb so far */
 } StageProof;
 
@@ -54,25 +49,33 @@ typedef struct {
 
 static MicroProgress *progress_of(const StageProof *p, int chunk, int micro)
 {
-    return &p->progress[chunk * p->s->micros + micro];
+    return &p->progress[chunk * p->s->shape.micros + micro];
 }
 
-static int virtual_stage_of(const StageProof *p, const ScheduleRow *r)
+static int *buffer_of(const StageProof *p, int *buffers, int chunk, int buffer)
 {
-    return r->chunk * p->s->stages + p->s->stage;
+    return &buffers[chunk * p->buffers + buffer];
 }
 
-/* Whether the model has a virtual stage before, or after, the row's; and whether it is on another rank. */
-static bool has_previous(const StageProof *p, const ScheduleRow *r) { return virtual_stage_of(p, r) > 0; }
-static bool has_next(const StageProof *p, const ScheduleRow *r)
+/* The stages before and after the row's virtual stage: -1 where the model has none. */
+static int  before(const StageProof *p, const ScheduleRow *r)
 {
-    return virtual_stage_of(p, r) < p->s->stages * p->s->chunks - 1;
+    return schedule_before(&p->s->shape, p->s->stage, r->chunk);
 }
-static bool receives(const StageProof *p, const ScheduleRow *r)
+static int  after (const StageProof *p, const ScheduleRow *r)
 {
-    return p->s->stages > 1 && has_previous(p, r);
+    return schedule_after(&p->s->shape, p->s->stage, r->chunk);
 }
-static bool sends   (const StageProof *p, const ScheduleRow *r) { return p->s->stages > 1 && has_next(p, r); }
+static bool has_previous(const StageProof *p, const ScheduleRow *r) { return before(p, r) >= 0; }
+static bool has_next    (const StageProof *p, const ScheduleRow *r) { return after(p, r) >= 0; }
+static bool receives    (const StageProof *p, const ScheduleRow *r)
+{
+    return has_previous(p, r) && before(p, r) != p->s->stage;
+}
+static bool sends       (const StageProof *p, const ScheduleRow *r)
+{
+    return has_next(p, r) && after(p, r) != p->s->stage;
+}
 
 static Status require_done(const StageProof *p, const MicroProgress *progress, ScheduleVerb verb)
 {
@@ -88,7 +91,7 @@ static Status require_waited(const StageProof *p, const MicroProgress *progress,
 
 static Status slot_acquire(StageProof *p, const ScheduleRow *r)
 {
-    int *owner = &p->owner[r->slot], micros = p->s->micros;
+    int *owner = &p->owner[r->slot], micros = p->s->shape.micros;
     REQUIRE(*owner < 0, "writes slot %d, which chunk %d, micro-batch %d still uses", r->slot,
         *owner / micros, *owner % micros);
     *owner = r->chunk * micros + r->micro;
@@ -126,15 +129,16 @@ static Status prove_forward(StageProof *p, const ScheduleRow *r, const MicroProg
     return OK;
 }
 
-/* Reads the gradient buffer of the output, writes that of the input. With one stage the next chunk's send
- * buffer is the input. */
+/* Reads the gradient buffer of the output, writes that of the input. Where the next chunk is on the same
+ * stage, its send buffer is the input. */
 static Status prove_backward_input(StageProof *p, const ScheduleRow *r, const MicroProgress *progress)
 {
     TRY(require_done(p, progress, FORWARD));
     if (sends(p, r)) TRY(require_waited(p, progress, RECV_GRAD));
-    if (has_previous(p, r)) TRY(buffer_acquire(p, r, &p->out[r->chunk][r->buffer]));
+    if (has_previous(p, r)) TRY(buffer_acquire(p, r, buffer_of(p, p->out, r->chunk, r->buffer)));
     if (!has_next(p, r)) return OK;
-    int *in = sends(p, r) ? &p->in[r->chunk][r->buffer] : &p->out[r->chunk + 1][r->buffer];
+    int *in = sends(p, r) ? buffer_of(p, p->in, r->chunk, r->buffer)
+                          : buffer_of(p, p->out, r->chunk + 1, r->buffer);
     REQUIRE(*in == r->micro, "gradient buffer %d holds micro-batch %d", r->buffer, *in);
     *in = -1;
     return OK;
@@ -151,7 +155,7 @@ static Status prove_backward_weight(StageProof *p, const ScheduleRow *r, const M
 static Status prove_message(StageProof *p, const ScheduleRow *r, const MicroProgress *progress)
 {
     bool onward = r->verb == SEND || r->verb == RECV_GRAD;      /* to or from the next virtual stage */
-    int  peer   = (p->s->stage + (onward ? 1 : p->s->stages - 1)) % p->s->stages;
+    int  peer   = onward ? after(p, r) : before(p, r);
     REQUIRE(onward ? sends(p, r) : receives(p, r), "it has no other end");
     REQUIRE(r->peer == peer, "its other end is stage %d, not %d", peer, r->peer);
     p->pending[p->row] = true;
@@ -159,10 +163,10 @@ static Status prove_message(StageProof *p, const ScheduleRow *r, const MicroProg
     switch (r->verb) {
     case RECV:      return slot_acquire(p, r);
     case SEND:      return require_done(p, progress, FORWARD);
-    case RECV_GRAD: return buffer_acquire(p, r, &p->in[r->chunk][r->buffer]);
+    case RECV_GRAD: return buffer_acquire(p, r, buffer_of(p, p->in, r->chunk, r->buffer));
     default:        TRY(require_done(p, progress, BACKWARD_INPUT));
     }
-    int held = p->out[r->chunk][r->buffer];
+    int held = *buffer_of(p, p->out, r->chunk, r->buffer);
     REQUIRE(held == r->micro, "gradient buffer %d holds micro-batch %d", r->buffer, held);
     return OK;
 }
@@ -178,7 +182,7 @@ static Status prove_wait(StageProof *p, const ScheduleRow *r, MicroProgress *pro
     p->pending[r->posted] = false;
     p->posted--;
     progress->waited |= 1u << of->verb;
-    if (of->verb == SEND_GRAD) p->out[r->chunk][of->buffer] = -1;
+    if (of->verb == SEND_GRAD) *buffer_of(p, p->out, r->chunk, of->buffer) = -1;
     if (of->verb == SEND && !training(p->s)) slot_free(p, r->chunk, r->micro);
     return OK;
 }
@@ -186,9 +190,9 @@ static Status prove_wait(StageProof *p, const ScheduleRow *r, MicroProgress *pro
 static Status prove_end(StageProof *p)
 {
     REQUIRE(p->posted == 0, "%d messages have not been waited for", p->posted);
-    for (int c = 0; c < p->s->chunks; c++) {
+    for (int c = 0; c < p->s->shape.chunks; c++) {
         int forwards = p->count[FORWARD][c];
-        REQUIRE(forwards == p->s->micros, "chunk %d has done %d of %d forwards", c, forwards, p->s->micros);
+        REQUIRE(forwards == p->s->shape.micros, "chunk %d has done %d of %d forwards", c, forwards, p->s->shape.micros);
         REQUIRE(p->count[REDUCE][c] == training(p->s), "chunk %d has not been reduced", c);
     }
     REQUIRE(p->peak == p->expected_peak, "at most %d slots were in use where schedule_peak says %d", p->peak,
@@ -201,11 +205,12 @@ static Status prove_end(StageProof *p)
 static Status prove_numbers(const StageProof *p, const ScheduleRow *r)
 {
     const Schedule *s = p->s;
+    int chunks = s->shape.chunks, micros = s->shape.micros;
     REQUIRE((unsigned)r->verb <= STEP, "there is no verb %d", (int)r->verb);
-    REQUIRE(r->chunk >= 0 && r->chunk < s->chunks, "there are %d chunks", s->chunks);
-    bool micro = r->micro >= 0 && r->micro < s->micros;
-    REQUIRE(micro || r->verb == REDUCE, "there are %d micro-batches", s->micros);
-    bool slot = r->slot >= 0 && r->slot < s->slots, buffer = r->buffer == 0 || r->buffer == 1;
+    REQUIRE(r->chunk >= 0 && r->chunk < chunks, "there are %d chunks", chunks);
+    bool micro = r->micro >= 0 && r->micro < micros;
+    REQUIRE(micro || r->verb == REDUCE, "there are %d micro-batches", micros);
+    bool slot = r->slot >= 0 && r->slot < s->slots, buffer = r->buffer >= 0 && r->buffer < p->buffers;
     REQUIRE(slot || !has_slot(r->verb), "there is no slot %d of %d", r->slot, s->slots);
     REQUIRE(buffer || !has_buffer(r->verb), "there is no gradient buffer %d", r->buffer);
     REQUIRE(training(s) || r->verb <= SEND || r->verb == WAIT, "an evaluation has no %s",
@@ -233,8 +238,8 @@ static Status prove_row(StageProof *p, const ScheduleRow *r)
     int count = p->count[r->verb][r->chunk]++, weights = p->count[BACKWARD_WEIGHT][r->chunk];
     if (r->verb == REDUCE) {
         REQUIRE(count == 0, "chunk %d has been reduced before", r->chunk);
-        REQUIRE(weights == p->s->micros, "%d of %d weight gradients have been computed", weights,
-            p->s->micros);
+        REQUIRE(weights == p->s->shape.micros, "%d of %d weight gradients have been computed", weights,
+            p->s->shape.micros);
         return OK;
     }
     MicroProgress *progress = progress_of(p, r->chunk, r->micro);
@@ -249,8 +254,7 @@ static Status prove_row(StageProof *p, const ScheduleRow *r)
 
 static Status prove_rows(StageProof *p)
 {
-    memset(p->in, -1, sizeof p->in);
-    memset(p->out, -1, sizeof p->out);
+    for (int i = 0; i < p->s->shape.chunks * p->buffers; i++) p->in[i] = p->out[i] = -1;
     for (int i = 0; i < p->s->slots; i++) p->owner[i] = -1;
     for (; p->row < p->s->rows; p->row++) TRY(prove_row(p, &p->s->row[p->row]));
     return prove_end(p);
@@ -258,134 +262,42 @@ static Status prove_rows(StageProof *p)
 
 static Status prove_stage(const Schedule *s)
 {
-    StageProof p = { .s = s,
-        .expected_peak = schedule_peak(s->kind, s->stages, s->stage, s->chunks, s->micros) };
-    p.progress = calloc((size_t)s->chunks * (size_t)s->micros, sizeof *p.progress);
+    StageProof p = { .s = s, .expected_peak = schedule_peak(&s->shape, s->stage),
+                     .buffers = schedule_buffers(&s->shape) };
+    size_t buffers = (size_t)s->shape.chunks * (size_t)p.buffers;
+    p.in       = malloc(buffers * sizeof *p.in);
+    p.out      = malloc(buffers * sizeof *p.out);
+    p.progress = calloc((size_t)s->shape.chunks * (size_t)s->shape.micros, sizeof *p.progress);
     p.owner    = malloc(((size_t)s->slots + 1) * sizeof *p.owner);
     p.pending  = calloc((size_t)s->rows + 1, sizeof *p.pending);
-    CHECK(p.progress && p.owner && p.pending, "no memory to check a schedule of %d rows", s->rows);
+    CHECK(p.in && p.out && p.progress && p.owner && p.pending, "no memory to check a schedule of %d rows", s->rows);
     Status status = prove_rows(&p);
+    free(p.in);
+    free(p.out);
     free(p.progress);
     free(p.owner);
     free(p.pending);
     return status;
 }
 
-/* ---- neighbours: which row of the other stage each message matches ---- */
-
-/* link[first[stage] + row] is the row of the message's other end, on the stage that is the row's peer. */
-typedef struct { int stages, *link, *first; } MessageLinks;
-
-static int next_message(const Schedule *s, int row, int peer, bool (*wanted)(ScheduleVerb))
-{
-    while (row < s->rows && !(wanted(s->row[row].verb) && s->row[row].peer == peer)) row++;
-    return row;
-}
-
-/* Transports match messages of a pair of ranks in order, so the n-th send must mean the same as the n-th
- * receive. */
-static Status link_pair(MessageLinks *links, const Schedule *from, const Schedule *to)
-{
-    for (int a = 0, b = 0;; a++, b++) {
-        a = next_message(from, a, to->stage, is_send);
-        b = next_message(to, b, from->stage, is_receive);
-        if (a == from->rows && b == to->rows) return OK;
-        if (a == from->rows) return schedule_error(to, b, "stage %d sends no more", from->stage);
-        if (b == to->rows) return schedule_error(from, a, "stage %d receives no more", to->stage);
-        const ScheduleRow *s = &from->row[a], *r = &to->row[b];
-        bool forward = s->verb == SEND;
-        int  there = s->chunk * from->stages + from->stage + (forward ? 1 : -1);
-        bool same = s->micro == r->micro && there == r->chunk * to->stages + to->stage;
-        if (forward != (r->verb == RECV) || !same)
-            return schedule_error(to, b, "meets row %d of stage %d (%s, chunk %d, micro-batch %d)", a,
-                from->stage, schedule_verb_name(s->verb), s->chunk, s->micro);
-        links->link[links->first[from->stage] + a] = b;
-        links->link[links->first[to->stage] + b]   = a;
-    }
-}
-
-static Status link_all(MessageLinks *links, const Schedule *all)
-{
-    for (int i = 0, p = links->stages; i < p; i++) {
-        int next = (i + 1) % p, prev = (i + p - 1) % p;
-        if (next != i) TRY(link_pair(links, &all[i], &all[next]));
-        if (prev != next) TRY(link_pair(links, &all[i], &all[prev]));
-    }
-    return OK;
-}
-
-/* ---- all stages together ---- */
-
-/* Runs rows of one stage until a WAIT blocks; returns whether any was run. Posting takes no time; a WAIT, for
- * a send as for a receive, ends when the other end has been posted too. This is the strictest transport: a
- * send without any buffering. */
-static bool replay_stage(const MessageLinks *links, const Schedule *s, int *row, const ScheduleCost *cost,
-                         double *end)
-{
-    int begin = row[s->stage], *n = &row[s->stage], first = links->first[s->stage];
-    for (; *n < s->rows; ++*n) {
-        const ScheduleRow *r = &s->row[*n];
-        double now = *n > 0 ? end[first + *n - 1] : 0;
-        if (r->verb == WAIT) {
-            int peer = s->row[r->posted].peer, link = links->link[first + r->posted];
-            if (row[peer] <= link) break;
-            double there = end[links->first[peer] + link];
-            if (now < there) now = there;
-        }
-        end[first + *n] = now + cost->of[r->verb];
-    }
-    return *n > begin;
-}
-
-/* Runs the stages in turn until none can continue. Then either all rows are done, or the stages that are not
- * wait for each other. */
-static Status replay_all(const MessageLinks *links, const Schedule *all, int *row, const ScheduleCost *cost,
-                         double *end)
-{
-    for (bool moved = true; moved;) {
-        moved = false;
-        for (int i = 0; i < links->stages; i++) moved |= replay_stage(links, &all[i], row, cost, end);
-    }
-    for (int i = 0; i < links->stages; i++) {
-        if (row[i] == all[i].rows) continue;
-        int posted = all[i].row[row[i]].posted;
-        return schedule_error(&all[i], row[i],
-            "deadlock: it waits for row %d, whose other end stage %d cannot reach",
-            posted, all[i].row[posted].peer);
-    }
-    return OK;
-}
-
-Status schedule_replay(const Schedule *all, int stages, const ScheduleCost *cost, double **end)
-{
-    int *first = calloc((size_t)stages + 1, sizeof *first), *row = calloc((size_t)stages, sizeof *row);
-    CHECK(first && row, "no memory to check %d stages", stages);
-    for (int i = 0; i < stages; i++) first[i + 1] = first[i] + all[i].rows;
-    int *link = malloc(((size_t)first[stages] + 1) * sizeof *link);
-    *end = malloc(((size_t)first[stages] + 1) * sizeof **end);
-    CHECK(link && *end, "no memory to check schedules of %d rows", first[stages]);
-    MessageLinks links = { stages, link, first };
-    Status status = link_all(&links, all);
-    if (status == OK) status = replay_all(&links, all, row, cost, *end);
-    free(first);
-    free(row);
-    free(link);
-    return status;
-}
-
 /* ---- public ---- */
+
+static bool shapes_alike(const ScheduleShape *a, const ScheduleShape *b)
+{
+    return a->kind == b->kind && a->stages == b->stages && a->chunks == b->chunks && a->micros == b->micros &&
+           a->v_shaped == b->v_shaped && a->group == b->group && a->extra == b->extra;
+}
 
 Status schedule_check(const Schedule *all, int stages)
 {
     for (int i = 0; i < stages; i++) {
         const Schedule *s = &all[i];
-        bool same = s->kind == all->kind && s->chunks == all->chunks && s->micros == all->micros;
-        if (!same || s->stages != stages || s->stage != i)
+        if (!shapes_alike(&s->shape, &all->shape) || s->shape.stages != stages || s->stage != i)
             return schedule_error(s, 0, "entry %d of %d is of another pipeline", i, stages);
         TRY(prove_stage(s));
     }
     double *end;
-    Status status = schedule_replay(all, stages, &(ScheduleCost){ { 0 } }, &end);
+    Status status = schedule_replay(all, stages, &(ScheduleCost){ .message = 0 }, &end);
     free(end);
     return status;
 }

@@ -1,29 +1,26 @@
 /* The duration of a schedule and each stage's idle time (the pipeline bubble), from the times of its
- * computations: a schedule_replay with costs. Communication takes no time, so this is the bubble that no
- * network can avoid. */
+ * computations and messages: a schedule_replay with costs. */
 #include "parallel/schedule.h"
 
 #include <stdlib.h>
 
-static ScheduleCost cost_make(double f, double b, double w)
+ScheduleCost schedule_cost(double f, double b, double w)
 {
-    return (ScheduleCost){ { [FORWARD] = f, [BACKWARD_INPUT] = b, [BACKWARD_WEIGHT] = w } };
+    return (ScheduleCost){ .of = { [FORWARD] = f, [BACKWARD_INPUT] = b, [BACKWARD_WEIGHT] = w } };
 }
 
 /* The schedules have passed schedule_check, so the replay cannot fail. */
-double *schedule_ends(const Schedule *all, int stages, double f, double b, double w)
+double *schedule_ends(const Schedule *all, int stages, const ScheduleCost *cost)
 {
     double *end;
-    ScheduleCost cost = cost_make(f, b, w);
-    CHECK(schedule_replay(all, stages, &cost, &end) == OK, "%s", fail_text());
+    CHECK(schedule_replay(all, stages, cost, &end) == OK, "%s", fail_text());
     return end;
 }
 
-/* idle = the end of the last stage - the sum of this stage's computations */
-double schedule_simulate(const Schedule *all, int stages, double f, double b, double w, double *idle)
+/* idle = the end of the last stage - the sum of this stage's rows */
+double schedule_simulate(const Schedule *all, int stages, const ScheduleCost *cost, double *idle)
 {
-    ScheduleCost cost = cost_make(f, b, w);
-    double *end = schedule_ends(all, stages, f, b, w), last = 0;
+    double *end = schedule_ends(all, stages, cost), last = 0;
     for (int i = 0, row = 0; i < stages; i++) {
         row += all[i].rows;
         if (all[i].rows > 0 && last < end[row - 1]) last = end[row - 1];
@@ -31,7 +28,8 @@ double schedule_simulate(const Schedule *all, int stages, double f, double b, do
     free(end);
     for (int i = 0; i < stages; i++) {
         idle[i] = last;
-        for (int r = 0; r < all[i].rows; r++) idle[i] -= cost.of[all[i].row[r].verb];
+        for (int r = 0; r < all[i].rows; r++)
+            idle[i] -= cost->row ? cost->row(cost, &all[i], &all[i].row[r]) : cost->of[all[i].row[r].verb];
     }
     return last;
 }

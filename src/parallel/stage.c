@@ -1,36 +1,31 @@
-/* The division of a model's units among pipeline stages and their chunks. */
+/* The units of a pipeline stage. */
 #include "parallel/stage.h"
 
-/* Blocks in virtual stages 0 to v - 1. The first layers % virtuals of them have one block more than the
- * others. */
-static int64_t blocks_before(int64_t layers, int64_t virtuals, int64_t v)
-{
-    int64_t each = layers / virtuals, more = layers % virtuals;
-    return v * each + (v < more ? v : more);
-}
+#include <stdlib.h>
 
-Status stage_make(Stage *stage, const ModelConfig *config, int stages, int index, int chunks)
+Status stage_make(Stage *stage, const ModelConfig *config, const StageSplit *split,
+                  const ScheduleShape *shape, int index)
 {
-    int64_t virtuals = (int64_t)stages * chunks;
-    if (chunks > CHUNKS_MAX)
+    int virtuals = shape->stages * shape->chunks;
+    if (shape->chunks > CHUNKS_MAX)
         return fail(BAD_OPTION,
-            "%d model chunks per stage are more than the maximum of %d; use fewer, larger chunks", chunks,
-                CHUNKS_MAX);
-    if (config->layers < virtuals)
-        return fail(BAD_OPTION,
-            "%lld blocks cannot fill %d stages of %d chunks; give at most %lld stages x chunks",
-            (long long)config->layers, stages, chunks, (long long)config->layers);
-    *stage = (Stage){ .stages = stages, .stage = index, .chunks = chunks };
-    for (int c = 0; c < chunks; c++) {
-        int64_t v = (int64_t)c * stages + index;
-        int64_t from = blocks_before(config->layers, virtuals, v) + 1,
-            to = blocks_before(config->layers, virtuals, v + 1) + 1;
+            "%d model chunks per stage are more than the maximum of %d; use fewer, larger chunks",
+            shape->chunks, CHUNKS_MAX);
+    int64_t *end = calloc((size_t)virtuals + 1, sizeof *end);         /* layers up to each virtual stage */
+    if (!end) return fail(NO_MEMORY, "no memory for %d virtual stages", virtuals);
+    Status status = stage_split_layers(end + 1, split, config, shape);
+    for (int v = 0; v < virtuals; v++) end[v + 1] += end[v];
+    *stage = (Stage){ .stages = shape->stages, .stage = index, .chunks = shape->chunks };
+    for (int c = 0; status == OK && c < shape->chunks; c++) {
+        int v = stage->virtual_stage[c] = schedule_virtual(shape, index, c);
+        int64_t from = end[v] + 1, to = end[v + 1] + 1;               /* layer i is unit i + 1 */
         if (v == 0) from--;                    /* the embedding, unit 0 */
         if (v == virtuals - 1) to++;           /* the head, the last unit */
         stage->first[c] = from;
         stage->count[c] = to - from;
     }
-    return OK;
+    free(end);
+    return status;
 }
 
 bool stage_holds(const Stage *stage, int64_t unit)
@@ -54,8 +49,8 @@ RecomputeGroup stage_recompute_group(const Stage *stage, const Recompute *recomp
     return (RecomputeGroup){ first, last < end ? last : end };
 }
 
-bool stage_is_first(const Stage *stage, int chunk) { return stage->stage == 0 && chunk == 0; }
+bool stage_is_first(const Stage *stage, int chunk) { return stage->virtual_stage[chunk] == 0; }
 bool stage_is_last (const Stage *stage, int chunk)
 {
-    return stage->stage == stage->stages - 1 && chunk == stage->chunks - 1;
+    return stage->virtual_stage[chunk] == stage->stages * stage->chunks - 1;
 }

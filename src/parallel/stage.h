@@ -1,14 +1,13 @@
 #ifndef PARALLEL_STAGE_H
 #define PARALLEL_STAGE_H
-/* Which units a pipeline stage holds. With p stages of v chunks there are p v virtual stages; chunk c of
- * stage i is virtual stage c p + i, as in Megatron-LM's interleaved schedule (arXiv 2104.04473). The
- * transformer blocks are divided evenly among the virtual stages; where they do not divide, the first ones
- * get one more (--pp refuses that). The embedding is in the first virtual stage, the head in the last. */
-#include "model/model_config.h"
-#include "parallel/schedule.h"
+/* Which units a pipeline stage holds: the embedding in the first virtual stage, the head in the last one, and
+ * transformer blocks (layers) in all of them, divided as a StageSplit says. Which virtual stages a stage has
+ * is the schedule's shape (parallel/schedule.h). Checkpoints do not depend on any of this. */
+#include "parallel/stage_split.h"
 
 typedef struct {
     int     stages, stage, chunks;                        /* p; this stage, from 0; v */
+    int     virtual_stage[CHUNKS_MAX];                    /* of each chunk */
     int64_t first[CHUNKS_MAX], count[CHUNKS_MAX];         /* units of each chunk: [first, first + count) */
 } Stage;
 
@@ -27,8 +26,10 @@ typedef struct { int64_t first, end; } RecomputeGroup;
 RecomputeGroup stage_recompute_group(const Stage *stage, const Recompute *recompute, int64_t layers,
                                      int chunk, int64_t i);
 
-/* BAD_OPTION: more chunks than CHUNKS_MAX, or fewer blocks than virtual stages. */
-Status stage_make(Stage *stage, const ModelConfig *config, int stages, int index, int chunks);
+/* Stage number `index` of the shape. BAD_OPTION with what would work: layers that cannot be divided as
+ * `split` says, or a virtual stage without a unit. */
+Status stage_make(Stage *stage, const ModelConfig *config, const StageSplit *split,
+                  const ScheduleShape *shape, int index);
 bool   stage_holds(const Stage *stage, int64_t unit);
 /* the chunk with the embedding: it receives no activations */
 bool   stage_is_first(const Stage *stage, int chunk);

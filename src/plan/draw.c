@@ -13,8 +13,9 @@ typedef struct { int cells, width; Cell *cell; } TimeGrid;
 
 static TimeGrid grid_make(const Schedule *all, int stages)
 {
-    double *end = schedule_ends(all, stages, 1, 1, 1), *at = end;
-    size_t most = 3 * (size_t)stages * (size_t)all->chunks * (size_t)all->micros;
+    ScheduleCost cost = schedule_cost(1, 1, 1);
+    double *end = schedule_ends(all, stages, &cost), *at = end;
+    size_t most = 3 * (size_t)stages * (size_t)all->shape.chunks * (size_t)all->shape.micros;
     TimeGrid grid = { 0, 0, malloc(most * sizeof(Cell)) };
     CHECK(grid.cell, "no memory to draw %d stages", stages);
     for (int i = 0; i < stages; i++) {
@@ -46,25 +47,31 @@ static char cell_letter(const ScheduleRow *row)
 
 char *draw_schedule(const Schedule *all, int stages)
 {
-    char *text, *line;
+    char *text, *line, *chunks;
     size_t size;
     TimeGrid grid = grid_make(all, stages);
     FILE *out = memory_stream_open(&text, &size);
     fprintf(out,
         "%s, %d micro-batch%s, %d chunk%s per stage: forward 0 to 9, backward a to z, weights A to Z,"
         " idle .\n",
-        schedule_name(all->kind), all->micros, all->micros == 1 ? "" : "es", all->chunks,
-        all->chunks == 1 ? "" : "s");
-    line = malloc((size_t)grid.width + 1);
-    CHECK(line, "no memory to draw a line of %d", grid.width);
+        schedule_name(all->shape.kind), all->shape.micros, all->shape.micros == 1 ? "" : "es",
+        all->shape.chunks, all->shape.chunks == 1 ? "" : "s");
+    line   = malloc((size_t)grid.width + 1);
+    chunks = malloc((size_t)grid.width + 1);
+    CHECK(line && chunks, "no memory to draw a line of %d", grid.width);
     for (int i = 0, c = 0; i < stages; i++) {
-        memset(line, '.', (size_t)grid.width);
-        for (; c < grid.cells && grid.cell[c].stage == i; c++)
-            line[grid.cell[c].time] = cell_letter(grid.cell[c].row);
+        memset(line,   '.', (size_t)grid.width);
+        memset(chunks, ' ', (size_t)grid.width);
+        for (; c < grid.cells && grid.cell[c].stage == i; c++) {
+            line[grid.cell[c].time]   = cell_letter(grid.cell[c].row);
+            chunks[grid.cell[c].time] = "0123456789abcdef"[grid.cell[c].row->chunk];
+        }
         fprintf(out, "%4d %.*s\n", i, grid.width, line);
+        if (all->shape.chunks > 1) fprintf(out, "     %.*s\n", grid.width, chunks);
     }
     fclose(out);
     free(line);
+    free(chunks);
     free(grid.cell);
     return text;
 }
@@ -94,12 +101,13 @@ char *draw_schedule_svg(const Schedule *all, int stages)
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\""
                  " font-size=\"11\" text-anchor=\"middle\">\n"
                  "<title>%s, %d stages, %d micro-batches</title>\n",
-            MARGIN + grid.width * CELL_X, stages * CELL_Y, schedule_name(all->kind), stages, all->micros);
+            MARGIN + grid.width * CELL_X, stages * CELL_Y, schedule_name(all->shape.kind), stages,
+            all->shape.micros);
     /* where it remains visible the stage is idle */
     fprintf(out, "<rect width=\"100%%\" height=\"100%%\" fill=\"#eeeeee\"/>\n");
     for (int i = 0; i < stages; i++)
         fprintf(out, "<text x=\"%d\" y=\"%d\">%d</text>\n", MARGIN / 2, (i + 1) * CELL_Y - 6, i);
-    for (int c = 0; c < grid.cells; c++) draw_cell(out, &grid.cell[c], all->chunks);
+    for (int c = 0; c < grid.cells; c++) draw_cell(out, &grid.cell[c], all->shape.chunks);
     fprintf(out, "</svg>\n");
     fclose(out);
     free(grid.cell);

@@ -24,31 +24,62 @@ static Counts counts_read(const Trainer *t)
     return counts;
 }
 
-/* Adds `times` times the difference b - a to the counts of the queue and of all communicators. */
-static void counts_extrapolate(Trainer *t, int64_t times, const Counts *b, const Counts *a)
+/* One number of f(m), where f(a) and f(2 a) have been added to what it was before: f is linear. */
+static int64_t extrapolate(int64_t m, int64_t a, int64_t one, int64_t two)
 {
-    for (int op = 0; op < OP_COUNT; op++) {
-        OpCount *count = &t->queue.count[op];
-        count->calls += times * (b->op[op].calls - a->op[op].calls);
-        count->flops += (double)times * (b->op[op].flops - a->op[op].flops);
-        count->bytes += (double)times * (b->op[op].bytes - a->op[op].bytes);
-    }
-    for (int i = 0; i < COMMS; i++)
-        for (SentVerb v = 0; comm_at(t, i) && v < SENT_VERBS; v++)
-            comm_sent_add(comm_at(t, i), v, (Sent){ times * (b->sent[i][v].calls - a->sent[i][v].calls),
-                                                    times * (b->sent[i][v].bytes - a->sent[i][v].bytes) });
+    return (m - a) * ((two - one) / a) - two;
 }
 
-/* The fewest micro-batches that a schedule takes. */
-static int unit_of(ScheduleKind kind, int stages) { return kind == SCHEDULE_INTERLEAVED ? stages : 1; }
+/* The same of numbers that are whole as well, but large. */
+static double extrapolate_large(int64_t m, int64_t a, double one, double two)
+{
+    return (double)(m - a) * ((two - one) / (double)a) - two;
+}
+
+/* Adds to the counts of the queue and of all communicators what f(m) is above f(a) + f(2 a); counts[0] to [2]
+ * were read before, between and after these two. */
+static void counts_extrapolate(Trainer *t, int64_t m, int64_t a, const Counts *counts)
+{
+    const Counts *begin = counts, *one = counts + 1, *two = counts + 2;
+    for (int op = 0; op < OP_COUNT; op++) {
+        OpCount *count = &t->queue.count[op];
+        const OpCount *x = &begin->op[op], *y = &one->op[op], *z = &two->op[op];
+        count->calls += extrapolate(m, a, y->calls - x->calls, z->calls - y->calls);
+        count->flops += extrapolate_large(m, a, y->flops - x->flops, z->flops - y->flops);
+        count->bytes += extrapolate_large(m, a, y->bytes - x->bytes, z->bytes - y->bytes);
+    }
+    for (int i = 0; i < COMMS; i++)
+        for (SentVerb v = 0; comm_at(t, i) && v < SENT_VERBS; v++) {
+            Sent x = begin->sent[i][v], y = one->sent[i][v], z = two->sent[i][v];
+            comm_sent_add(comm_at(t, i), v,
+                (Sent){ extrapolate(m, a, y.calls - x.calls, z.calls - y.calls),
+                        extrapolate(m, a, y.bytes - x.bytes, z.bytes - y.bytes) });
+        }
+}
+
+/* A number of micro-batches that a schedule takes, as does every multiple of it. */
+static int unit_of(const ScheduleShape *shape)
+{
+    return shape->kind == SCHEDULE_INTERLEAVED ? shape->stages : 1;
+}
 
 /* So many units of micro-batches are run as they are. */
 enum { UNITS = 3 };
 
-int trainer_dry_micros(ScheduleKind kind, int stages, int micros)
+/* Interleaved groups change the order and the number of slots, which open_executor takes from the whole
+ * schedule; they change no counts. */
+static ScheduleShape of_micros(const ScheduleShape *whole, int micros)
 {
-    int most = UNITS * unit_of(kind, stages);
-    return micros < most ? micros : most;
+    ScheduleShape shape = *whole;
+    shape.micros = micros;
+    shape.group  = 0;
+    return shape;
+}
+
+ScheduleShape trainer_dry_schedule(const ScheduleShape *whole)
+{
+    int most = UNITS * unit_of(whole);
+    return whole->micros <= most ? *whole : of_micros(whole, most);
 }
 
 static void step_run(Trainer *t)     { trainer_step(t); }
@@ -56,26 +87,24 @@ static void evaluate_run(Trainer *t) { trainer_evaluate(t, 1, NULL, NULL); }
 
 /* Counts what run(t) does on a schedule of m micro-batches without running them all, so that the time of a
  * dry run does not depend on m. All micro-batches work and send alike, take slots of the same size and
- * release their scratch. So the counts are linear: f(m) = f(u) + (m - u) / u (f(2 u) - f(u)), where u is the
- * fewest micro-batches that the schedule takes. The schedules of u and 2 u are run, which counts f(u) + f(2
- * u); what is missing then is (m / u - 2) f(2 u) - (m / u - 1) f(u). */
+ * release their scratch. So the counts are linear: f(m) = f(u) + (m - u) / u (f(2 u) - f(u)), where u is a
+ * number of micro-batches that the schedule takes. The schedules of u and 2 u are run, which counts f(u) +
+ * f(2 u). */
 static void count_schedule(Trainer *t, Schedule *schedule, void (*run)(Trainer *t))
 {
     Schedule whole = *schedule;
-    int unit = unit_of(whole.kind, whole.stages);
-    int64_t units = t->micros / unit;
+    int unit = unit_of(&whole.shape);
     Counts counts[3] = { counts_read(t) };
-    if (units <= UNITS) { run(t); return; }
+    if (t->micros <= UNITS * unit) { run(t); return; }
     for (int i = 1; i <= 2; i++) {
-        Status made = schedule_make(schedule, whole.kind, whole.stages, whole.stage, whole.chunks, i * unit);
-        CHECK(made == OK, "%s", fail_text());
+        ScheduleShape few = of_micros(&whole.shape, i * unit);
+        CHECK(schedule_make(schedule, &few, whole.stage) == OK, "%s", fail_text());
         run(t);
         counts[i] = counts_read(t);
         schedule_free(schedule);
     }
     *schedule = whole;
-    counts_extrapolate(t, units - 2, &counts[2], &counts[1]);
-    counts_extrapolate(t, units - 1, &counts[0], &counts[1]);
+    counts_extrapolate(t, t->micros, unit, counts);
 }
 
 /* The arena of activations has, besides what is pushed on it directly, all slots at the size of the fullest

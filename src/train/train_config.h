@@ -28,6 +28,9 @@ typedef struct {
     int      sum_group;                       /* of comm_world_sums; 0: COMM_SUM_GROUP */
     bool     no_overlap;                      /* communication waits for computation, and the reverse */
     ScheduleKind schedule;
+    /* interleaved: micro-batches of a group, 0: pp; 1F1B: ScheduleShape.extra */
+    int      micro_group, extra_warmup;
+    StageSplit layer_split;                   /* strings are the options' */
     Recompute recompute;
     int64_t  head_chunk;                      /* tokens whose logits exist at once; 0: chosen by their size */
 
@@ -83,6 +86,8 @@ typedef struct {
     int64_t  profile_start, profile_end;      /* steps; 0: a few after the first */
 } TrainConfig;
 
+/* The schedule of the run's training steps, of so many micro-batches. */
+ScheduleShape train_config_schedule(const TrainConfig *config, int micros);
 /* The number of samples (sequences) of a split that the whole run may take, evaluations counted as in
  * Megatron-LM. */
 int64_t train_config_samples(const TrainConfig *config, SplitKind kind);

@@ -19,6 +19,13 @@ const char *train_config_type(const TrainConfig *config)
     return strcmp(config->device, "ref") == 0 ? "double" : "fp32";
 }
 
+ScheduleShape train_config_schedule(const TrainConfig *config, int micros)
+{
+    return (ScheduleShape){ .kind = config->schedule, .stages = config->pp, .chunks = config->chunks,
+        .micros = micros, .v_shaped = config->schedule == SCHEDULE_ZB_V, .group = config->micro_group,
+        .extra = config->extra_warmup };
+}
+
 static Status open_arenas(Trainer *t, const ArenaSizes *sizes)
 {
     for (int i = 0; i < ARENAS; i++) {
@@ -113,16 +120,16 @@ static Status agree_on_data(Trainer *t)
 static Status open_schedules(Trainer *t)
 {
     const TrainConfig *config = t->config;
-    int stages = t->mesh.size.pp, stage = t->mesh.at.pp;
-    int micros = (int)(config->global / (config->micro * t->mesh.size.dp));
-    t->micros = micros;
-    TRY(stage_make(&t->stage, &config->model, stages, stage, config->chunks));
-    if (config->training)
-        TRY(schedule_accepts(config->schedule, stages, stage, config->chunks, micros));
-    if (comm_dry(t->world)) micros = trainer_dry_micros(config->schedule, stages, micros);
-    if (config->training)
-        TRY(schedule_make(&t->train_schedule, config->schedule, stages, stage, config->chunks, micros));
-    return schedule_make(&t->valid_schedule, SCHEDULE_FORWARD, stages, stage, config->chunks, micros);
+    int stage = t->mesh.at.pp;
+    t->micros = (int)(config->global / (config->micro * t->mesh.size.dp));
+    ScheduleShape shape = train_config_schedule(config, t->micros), forward;
+    TRY(stage_make(&t->stage, &config->model, &config->layer_split, &shape, stage));
+    if (config->training) TRY(schedule_accepts(&shape));
+    if (comm_dry(t->world)) shape = trainer_dry_schedule(&shape);
+    if (config->training) TRY(schedule_make(&t->train_schedule, &shape, stage));
+    forward = (ScheduleShape){ .kind = SCHEDULE_FORWARD, .stages = shape.stages, .chunks = shape.chunks,
+                               .micros = shape.micros, .v_shaped = shape.v_shaped };
+    return schedule_make(&t->valid_schedule, &forward, stage);
 }
 
 /* Prefetches batches in the order of the schedule's FORWARD rows: each takes a batch, which its slot keeps
@@ -186,7 +193,10 @@ static void open_parameters(Trainer *t)
 /* Slots that a schedule of all micro-batches needs. */
 static int slots_of(const Trainer *t, const Schedule *s)
 {
-    return s->row ? schedule_peak(s->kind, s->stages, s->stage, s->chunks, t->micros) : 0;
+    ScheduleShape whole = s->shape;
+    whole.micros = t->micros;
+    whole.group  = t->config->micro_group;
+    return s->row ? schedule_peak(&whole, s->stage) : 0;
 }
 
 /* Training and evaluation share the slots: there are as many as the schedule needs that needs more. */
@@ -203,12 +213,14 @@ static void open_executor(Trainer *t, const ArenaSizes *sizes)
         .tp = { .comm = t->tp, .queue = &t->queue, .scratch = &t->arena[ARENA_SCRATCH],
                 .sequence_parallel = sequence_parallel(t) } };
     stage_executor_open(&t->executor, &(StageExecutorSetup){ .stage = &t->stage, .buckets = &t->buckets,
-        .ctx = ctx, .defer = config->schedule == SCHEDULE_ZB_H1, .slots = slots,
+        .ctx = ctx, .defer = config->training && schedule_defers(config->schedule), .slots = slots,
         .batch = &batch, .recompute = config->recompute,
         .activations = &t->arena[ARENA_ACTIVATIONS], .recomputed = &t->arena[ARENA_RECOMPUTED],
         .host = &t->arena[ARENA_HOST], .slot_bytes = sizes ? sizes->slot : 0 });
     int rows = train->rows > valid->rows ? train->rows : valid->rows;
-    pipeline_open(&t->pipeline, &t->executor, t->pp, &t->arena[ARENA_ACTIVATIONS], rows);
+    ScheduleShape shape = train_config_schedule(config, t->micros);
+    pipeline_open(&t->pipeline, pipeline_compute_units(&t->executor), &t->channels,
+        config->training ? &shape : NULL, t->stage.stage, &t->arena[ARENA_ACTIVATIONS], rows);
 }
 
 Status trainer_open(Trainer *t, const TrainConfig *config, Transport *transport, const ArenaSizes *sizes)

@@ -29,15 +29,17 @@ typedef struct { size_t bytes[ARENAS], slot; } ArenaSizes;
  * a smaller loss scale may mend it. loss_scale: that of the step; 0: none. */
 typedef struct { double loss, tokens, norm, waited, loss_scale; bool skipped, overflow; } StepReport;
 
-enum { TRAINER_COMMS = 24 };
+enum { TRAINER_COMMS = 24 + CHANNELS_MAX };
 typedef struct Trainer {
     const TrainConfig *config;
     Transport *transport;
     Watchdog  *watchdog;                             /* NULL: nobody watches */
     Mesh   mesh;
-    /* data_comm: dp x cp; alone: this rank; kv: ranks of tp with copies of a key-value head; tied: first and
-     * last stage; etp, ep, edp: of experts. kv, tied and those of experts are NULL where none is needed. */
+    /* data_comm: dp x cp; alone: this rank; kv: ranks of tp with copies of a key-value head; tied: stages
+     * with embedding and head; pp: in generation; etp, ep, edp: of experts. kv, tied, pp and those of experts
+     * are NULL where none is needed. */
     Comm  *world, *tp, *cp, *data_comm, *pp, *alone, *kv, *tied, *etp, *ep, *edp;
+    Channels channels;                               /* to the neighbours in the pipeline */
     Comm  *ulysses, *ring;                           /* parts of cp (trainer_context.c); else NULL */
     Comm  *fp8_comm;                                 /* of amax (trainer_fp8.c); NULL without 8-bit maps */
     Comm  *stage_comm;                               /* tp x cp x dp; NULL where the optimizer has no sums */
@@ -98,9 +100,9 @@ Status trainer_start_work  (Trainer *trainer, const TrainConfig *config, Transpo
 /* The same for a dry trainer that is open; its arenas, queue and communicators keep the details. Of a step
  * with many micro-batches only few are run, and the rest is extrapolated. */
 void   trainer_count(Trainer *dry, ArenaSizes *sizes);
-/* The micro-batches of the schedules that a dry trainer is opened with: a number that does not grow with
- * `micros`. */
-int    trainer_dry_micros(ScheduleKind kind, int stages, int micros);
+/* The schedule that a dry trainer is opened with instead: its micro-batches do not grow with those of
+ * `whole`. */
+ScheduleShape trainer_dry_schedule(const ScheduleShape *whole);
 void   trainer_init(Trainer *trainer);                               /* initial weights; optimizer states 0 */
 
 /* One step with its update. <-> all axes */

@@ -74,11 +74,12 @@ static Status open_experts(Trainer *t)
     return open_data_comms(t, &t->data[PARAMS_EXPERTS], t->edp, AXIS_EDP, shard);
 }
 
-/* The tied communicator joins the first and the last stage, which both hold the tied token embedding. */
-static Status open_tied(Trainer *t)
+/* The tied communicator joins the stages with embedding and head, which both hold the tied token embedding;
+ * v-shaped they are one stage. */
+static Status open_tied(Trainer *t, const ScheduleShape *shape)
 {
     const Mesh *mesh = &t->mesh;
-    int last = mesh->size.pp - 1, pair[2];
+    int last = schedule_place(shape, shape->stages * shape->chunks - 1).stage, pair[2];
     if (!t->config->model.tied || last == 0 || (mesh->at.pp != 0 && mesh->at.pp != last)) return OK;
     MeshSize at = mesh->at;
     for (int i = 0; i < 2; i++) { at.pp = i * last; pair[i] = mesh_rank(mesh, at); }
@@ -87,11 +88,15 @@ static Status open_tied(Trainer *t)
 
 Status trainer_comms_open(Trainer *t)
 {
+    ScheduleShape shape = train_config_schedule(t->config, 1);
     int copies = t->mesh.size.tp / (int)t->config->model.groups;   /* of a key-value head, 0: less than one */
     TRY(open_axes(t, &t->tp, AXIS_TP));
     TRY(open_axes(t, &t->cp, AXIS_CP));
     TRY(open_axes(t, &t->data_comm, AXIS_DP | AXIS_CP));
-    TRY(open_axes(t, &t->pp, AXIS_PP));
+    if (!t->config->training) TRY(open_axes(t, &t->pp, AXIS_PP));          /* for generation */
+    Status channels = channels_open(&t->channels, t->world, &t->mesh, &shape);
+    for (int i = 0; i < t->channels.count; i++) listed(t, t->channels.channel[i].comm, OK);
+    TRY(channels);
     TRY(open_ranks(t, &t->alone, "alone", &t->mesh.rank, 1));
     if (copies > 1) TRY(open_part(t, &t->kv, "kv", AXIS_TP, copies, mesh_shard_group));
     TRY(open_data_comms(t, &t->data[PARAMS_DENSE], t->data_comm, AXIS_DP | AXIS_CP, t->config->hybrid_shard));
@@ -105,7 +110,7 @@ Status trainer_comms_open(Trainer *t)
         TRY(open_axes(t, &t->stage_comm, AXIS_TP | AXIS_CP | AXIS_DP));
     Status fp8 = trainer_fp8_comm(t);
     TRY(listed(t, t->fp8_comm, fp8));
-    return open_tied(t);
+    return open_tied(t, &shape);
 }
 
 void trainer_comms_close(Trainer *t)

@@ -45,9 +45,11 @@ def shape_of(o):
 
 def layout_of(o):
     pp, layers = number(o, "pp", 1), number(o, "num-layers", 0)
-    chunks = layers // (pp * number(o, "num-layers-per-virtual-pipeline-stage", layers // pp))
+    chunks, schedule = layers // (pp * number(o, "num-layers-per-virtual-pipeline-stage", layers // pp)), ""
+    if o.get("pipeline-schedule") == "zb-v":
+        chunks, schedule = 2, "SCHEDULE_ZB_V"
     return traffic.Layout("", number(o, "ranks", 1), number(o, "tp", 1), number(o, "cp", 1), pp, chunks, number(o, "zero-stage", 0),
-                          "sp" in o, "")
+                          "sp" in o, schedule)
 
 
 def recompute_of(o):
@@ -82,10 +84,13 @@ def check(path):
     for line in open(path):
         words = line.split()
         if words[0] == "layout":
-            last = layouts[int(words[1])] = (words[2:], set())
-        else:
-            last[1].add(" ".join(words))
-    for n, (words, sent) in layouts.items():
+            last = layouts[int(words[1])] = (words[2:], {})
+        else:                                                     # the channels of a pipeline are one axis
+            key = (words[0], "pp" if words[1] == "pp" else " ".join(words[1:-3]), words[-3])
+            had = last[1].get(key, (0, 0))
+            last[1][key] = (had[0] + int(words[-2]), had[1] + int(words[-1]))
+    for n, (words, sums) in layouts.items():
+        sent = {"%s %s %s %d %d" % (key + value) for key, value in sums.items()}
         found = differences(words, sent)
         if found:
             bad.append(n)

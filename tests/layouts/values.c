@@ -45,6 +45,8 @@ const Value values[] = {
     { SCHEDULE,  "1f1b",        1, "", { { 0 } } },
     { SCHEDULE,  "interleaved", 2, "--num-layers-per-virtual-pipeline-stage @chunk_layers", { { PP, 2 } } },
     { SCHEDULE,  "zb-h1",       1, "--pipeline-schedule zb-h1", { { PP, 2 } } },
+    { SCHEDULE,  "zb-v",        2, "--pipeline-schedule zb-v",  { { PP, 2 } } },
+    { SCHEDULE,  "gpipe",       1, "--pipeline-schedule gpipe", { { PP, 2 } } },
 
     { DP,        "dp1",         1, "", { { 0 } } },
     { DP,        "dp2",         2, "", { { 0 } } },

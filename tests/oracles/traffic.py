@@ -22,7 +22,8 @@ MODELS = {                                            # config_of in tests/train
     "gpt":   Shape(4, 10, 12, 4, 4, 4, 61, 16, 16, bias=True,  tied=True,  learned=True,  gated=False, centred=True),
     "llama": Shape(4, 10, 12, 4, 2, 4, 61, 16, 16, bias=False, tied=False, learned=False, gated=True,  centred=False),
 }
-Layout = namedtuple("Layout", "name ranks tp cp pp chunks zero sequence schedule hybrid order", defaults=(0, "MESH_TP_DP_PP"))
+Layout = namedtuple("Layout", "name ranks tp cp pp chunks zero sequence schedule hybrid order group extra layers",
+                    defaults=(0, "MESH_TP_DP_PP", 0, 0, ""))
 
 # Bytes of an element: of activations and their gradients, of gathered weights, of weight gradients, of the statistics of a softmax.
 # A ref run has F64 alone; sums of the world are always F64.
@@ -150,15 +151,34 @@ class Place:
         self.rows = micro * s.sequence // l.cp                 # T: tokens of a micro-batch on this rank
         self.cut = l.sequence and l.tp > 1
         self.held = self.rows // l.tp if self.cut else self.rows
-        self.virtual = [c * l.pp + self.stage for c in range(l.chunks)]
+        # 2104.04473, section 2.2: chunks in a loop; 2405.15362, figure 3: the second one of two in reverse
+        back = l.schedule == "SCHEDULE_ZB_V"
+        self.virtual = [2 * l.pp - 1 - self.stage if back and c == 1 else c * l.pp + self.stage for c in range(l.chunks)]
+        self.ends = (0, 0 if back else l.pp - 1)               # the stages of embedding and head
         self.units = [u for c in self.virtual for u in self.units_of(c)]
 
     def units_of(self, virtual):
-        """Blocks dealt evenly, the first virtual stages one more; the embedding before the first, the head after the last."""
+        """The embedding before the blocks of the first virtual stage, the head after those of the last."""
         count, stages = self.shape.layers, self.layout.pp * self.layout.chunks
-        first = [v * (count // stages) + min(v, count % stages) + 1 for v in range(stages + 1)]
-        units = list(range(first[virtual], first[virtual + 1]))
+        blocks = self.blocks_of(stages)
+        first = 1 + sum(blocks[:virtual])
+        units = list(range(first, first + blocks[virtual]))
         return ([0] if virtual == 0 else []) + units + ([count + 1] if virtual == stages - 1 else [])
+
+    def blocks_of(self, stages):
+        """By hand; or evenly. Where blocks do not divide, the last virtual stage, which has the head, gets the number with which the
+        longest one is shortest: of several the largest. What does not divide then goes to the last ones before it."""
+        s, count = self.shape, self.shape.layers
+        if self.layout.layers:
+            return [part.count("t") for part in self.layout.layers.split("|")]
+        if count % stages == 0:
+            return [count // stages] * stages
+        queries, pairs = s.heads * s.head_dim, s.groups * s.head_dim
+        block = s.hidden * (2 * queries + 2 * pairs + (3 if s.gated else 2) * s.ffn) + queries * s.sequence   # causal attention
+        head = s.hidden * s.vocabulary / block
+        last = min(range(count // stages, 0, -1), key=lambda n: max(ceil(count - n, stages - 1), n + head))
+        rest = count - last
+        return [rest // (stages - 1) + (v >= stages - 1 - rest % (stages - 1)) for v in range(stages - 1)] + [last]
 
     def forwards_again(self, unit):
         """Of the two parts of a layer, those whose forward is repeated: (begun, ended). The last layer of a group needs no output."""
@@ -286,16 +306,17 @@ def data_traffic(sums, at):
 
 def pipeline_traffic(sums, at):
     """2104.04473, section 3.2: at each of p v - 1 boundaries a micro-batch sends b s h forward and as much backward; b s h / t where
-    sequence parallelism has cut the rows."""
+    sequence parallelism has cut the rows. At the turn of a V, between its virtual stages p - 1 and p, nothing is sent."""
     last = at.layout.pp * at.layout.chunks - 1
     if at.layout.pp > 1:
-        ways = sum((v < last) + (v > 0) for v in at.virtual)
+        turn = at.layout.pp if at.ends == (0, 0) else -1
+        ways = sum((v < last and v + 1 != turn) + (v > 0 and v != turn) for v in at.virtual)
         sums.add("pp", "send", at.m * ways, at.held * at.shape.hidden * at.width.activation)
 
 
 def tied_of(at):
     """Elements of the word embedding's gradient which first and last stage sum once a step, where both hold it: what they update."""
-    if not at.shape.tied or at.layout.pp == 1 or at.stage not in (0, at.layout.pp - 1):
+    if not at.shape.tied or at.layout.pp == 1 or at.ends == (0, 0) or at.stage not in at.ends:
         return 0
     first, end = own_run(at, elements(word_block(at.shape, at.layout.tp)))
     return end - first
@@ -334,7 +355,7 @@ def trace(at):
         lines.append(scatter)                                              # the embedding's rows
         for _ in blocks:
             lines.extend([gather, scatter, gather, scatter])
-        lines.append("pp send F64 %dx%d" % (at.held, h))
+        lines.append("pp forward 0-1 send F64 %dx%d" % (at.held, h))
 
     def backward():
         for _ in blocks:
@@ -354,7 +375,7 @@ def trace(at):
     lines.append("world all-gather F64 3")
     calls = {}
     for line in lines:
-        key = tuple(line.split()[:2])
+        key = tuple(line.replace("pp forward 0-1", "pp").split()[:2])
         calls[key] = calls.get(key, 0) + 1
     assert calls == {key: value[0] for key, value in traffic(at).items()}  # two derivations, one count
     return lines
@@ -362,8 +383,8 @@ def trace(at):
 
 # ---- files ----
 
-ROW = re.compile(r'\{\s*"([^"]+)",\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+),\s*(true|false),\s*(SCHEDULE_\w+)((?:,\s*\.\w+\s*=\s*\w+)*)\s*\}')
-OPTIONAL = re.compile(r'\.(\w+)\s*=\s*(\w+)')
+ROW = re.compile(r'\{\s*"([^"]+)",\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+),\s*(true|false),\s*(SCHEDULE_\w+)((?:,\s*\.\w+\s*=\s*(?:\w+|"[^"]*"))*)\s*\}')
+OPTIONAL = re.compile(r'\.(\w+)\s*=\s*"?([^,"}]+)')
 
 
 def layouts(path):

@@ -19,7 +19,8 @@
 #include <cmocka.h>                     /* last: it has a macro called fail */
 
 /* hybrid: ranks of a shard group; the other fields from there on are 0 where a row leaves them out. */
-typedef struct { const char *name; int ranks, tp, cp, pp, chunks, zero; bool sequence; ScheduleKind schedule; int hybrid; MeshOrder order; } Layout;
+typedef struct { const char *name; int ranks, tp, cp, pp, chunks, zero; bool sequence; ScheduleKind schedule; int hybrid; MeshOrder order;
+    int group, extra; const char *layers; } Layout;     /* ScheduleShape.group, .extra; StageSplit.layout */
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 enum { STEPS_MAX = 64, RANKS_MAX = 8 };
@@ -115,6 +116,7 @@ static inline void config_set_layout(TrainConfig *config, const Layout *l)
 {
     config->tp = l->tp;  config->cp = l->cp;  config->pp = l->pp;  config->chunks = l->chunks;
     config->zero = l->zero;  config->hybrid_shard = l->hybrid;  config->order = l->order;  config->sequence_parallel = l->sequence;  config->schedule = l->schedule;
+    config->micro_group = l->group;  config->extra_warmup = l->extra;  config->layer_split.layout = l->layers;
 }
 
 static inline int64_t arenas_off(const Trainer *t, const ArenaSizes *dry)

@@ -29,6 +29,12 @@ static const Layout layouts[] = {
     { "tp4 zero2 dp2",           8, 4, 1, 1, 1, 2, false, SCHEDULE_1F1B },
     { "tp4 sequence",            4, 4, 1, 1, 1, 0, true,  SCHEDULE_1F1B },
     { "tp2 pp2 dp2 zero1 in order tp-pp-dp", 8, 2, 1, 2, 1, 1, false, SCHEDULE_1F1B, .order = MESH_TP_PP_DP },
+    { "pp4 gpipe",               4, 1, 1, 4, 1, 0, false, SCHEDULE_GPIPE },
+    { "pp2 zb-v",                2, 1, 1, 2, 2, 0, false, SCHEDULE_ZB_V },
+    { "tp2 seq pp2 zb-v zero2",  8, 2, 1, 2, 2, 2, true,  SCHEDULE_ZB_V },
+    { "pp3 zb-v by hand",        3, 1, 1, 3, 2, 0, false, SCHEDULE_ZB_V, .layers = "E|t|t|t|t|L" },
+    { "pp2 groups of 3",         2, 1, 1, 2, 2, 0, false, SCHEDULE_INTERLEAVED, .group = 3 },
+    { "pp3 1f1b extra uneven",   3, 1, 1, 3, 1, 0, false, SCHEDULE_1F1B, .extra = 1 },
 };
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 #endif

@@ -8,18 +8,20 @@ static Comm *comm_at(const Trainer *t, int i) { return i < t->comms ? t->comm[i]
 
 static int imax(int a, int b) { return a > b ? a : b; }
 
-static void remake(Schedule *s, int micros)
+static void remake(Schedule *s, const Trainer *t)
 {
     Schedule few = *s;
     schedule_free(s);
-    if (schedule_make(s, few.kind, few.stages, few.stage, few.chunks, micros) != OK) fail_msg("%s", fail_text());
+    few.shape.micros = t->micros;
+    few.shape.group  = t->config->micro_group;
+    if (schedule_make(s, &few.shape, few.stage) != OK) fail_msg("%s", fail_text());
 }
 
 /* All of it, as trainer_count does for few micro-batches */
 static void count_whole(Trainer *t, ArenaSizes *sizes)
 {
-    remake(&t->train_schedule, t->micros);
-    remake(&t->valid_schedule, t->micros);
+    remake(&t->train_schedule, t);
+    remake(&t->valid_schedule, t);
     t->pipeline.rows = t->train_schedule.rows;
     t->pipeline.pending = realloc(t->pipeline.pending, (size_t)t->pipeline.rows * sizeof *t->pipeline.pending);
     *sizes = (ArenaSizes){ .bytes = { 0 } };
@@ -77,7 +79,9 @@ static void test_layouts(void **state)
             for (int64_t micros = 4; micros <= 36; micros += 8) {
                 TrainConfig config = tiny_config(model, "cpu", "none");
                 config_set_layout(&config, &layouts[i]);
-                config.global = micros * config.micro * (layouts[i].ranks / (config.tp * config.cp * config.pp));
+                int64_t m = micros, group = layouts[i].group;         /* the next number that the schedule takes */
+                while (group > 0 && m % group != 0 && m % group < layouts[i].pp) m++;
+                config.global = m * config.micro * (layouts[i].ranks / (config.tp * config.cp * config.pp));
                 config.eval_iters = 2;
                 if (model == MODEL_LLAMA)
                     config.precision = (PrecisionChoice){ .mixed = MIXED_BF16,

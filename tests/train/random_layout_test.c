@@ -4,7 +4,7 @@
  *     JOTUN_SEED=s JOTUN_CASES=n    another seed, more cases     JOTUN_CASE=i    case i of the seed alone */
 #include "train/layouts.h"
 
-enum { SEED = 23, CASES = 64, STEPS = 2, TRIES = 100000 };
+enum { SEED = 23, CASES = 96, STEPS = 2, TRIES = 100000 };
 typedef struct { TrainConfig config; Layout layout; } Case;
 
 /* ---- drawing ---- */
@@ -35,8 +35,11 @@ static Layout draw_layout(Dice *d)
     l.cp       = draw_axis(d, &left, 4);
     l.ranks    = l.tp * l.pp * l.cp * draw_axis(d, &left, 4);
     l.sequence = l.tp > 1 && coin(d);
-    l.schedule = (ScheduleKind[]){ SCHEDULE_1F1B, SCHEDULE_INTERLEAVED, SCHEDULE_ZB_H1 }[dice(d, 0, 2)];
+    l.schedule = (ScheduleKind)dice(d, 0, SCHEDULE_FORWARD - 1);
     if (l.schedule == SCHEDULE_INTERLEAVED) l.chunks = (int)dice(d, 1, 3);
+    if (l.schedule == SCHEDULE_INTERLEAVED && coin(d)) l.group = l.pp + (int)dice(d, 0, 2);
+    if (l.schedule == SCHEDULE_1F1B) l.extra = (int)dice(d, 0, 2);
+    if (l.schedule == SCHEDULE_ZB_V) l.chunks = 2;
     return l;
 }
 
@@ -70,7 +73,10 @@ static void draw_batch(Dice *d, TrainConfig *config, const Layout *l)
     config->eod   = few ? 4 : 60;
     config->model.vocabulary = config->eod + 1 + dice(d, 0, 2);
     config->micro  = dice(d, 1, 2);
-    config->global = config->micro * dp * (l->schedule == SCHEDULE_INTERLEAVED ? l->pp * dice(d, 1, 2) : dice(d, 1, 5));
+    int64_t whole = l->group ? l->group : l->pp;           /* a group, and maybe a last one that is not whole */
+    int64_t last  = whole > l->pp && coin(d) ? dice(d, l->pp, whole - 1) : 0;
+    int64_t grouped = whole * dice(d, 1, 2) + last;
+    config->global = config->micro * dp * (l->schedule == SCHEDULE_INTERLEAVED ? grouped : dice(d, 1, 6));
     config->reset_positions = coin(d);
     config->reset_attention = coin(d);
     config->mask_eod        = coin(d);
@@ -149,10 +155,11 @@ static void case_run(const Case *c, int i)
 
 /* ---- what was covered: pairs of axes, and each axis with each way of using it; sequence parallelism is one ---- */
 
-enum { AXES = 5, FEATURES = 13 };
+enum { AXES = 5, FEATURES = 15 };
 static const char *const axis_word[AXES] = { "tp", "cp", "dp", "pp", "seq" };
 static const char *const feature_word[FEATURES] = {
-    "tp", "cp", "dp", "pp", "seq", "zero0", "zero1", "zero2", "zero3", "1f1b", "inter", "zb-h1", "chunks" };
+    "tp", "cp", "dp", "pp", "seq", "zero0", "zero1", "zero2", "zero3", "1f1b", "inter", "zb-h1", "gpipe", "zb-v",
+    "chunks" };
 typedef struct { int count[AXES][FEATURES]; } Coverage;
 
 static void coverage_add(Coverage *coverage, const Layout *l)
@@ -163,7 +170,8 @@ static void coverage_add(Coverage *coverage, const Layout *l)
     bool axis[AXES] = { l->tp > 1, l->cp > 1, dp > 1, l->pp > 1, l->tp > 1 && l->sequence };
     bool feature[FEATURES] = {
         axis[0], axis[1], axis[2], axis[3], axis[4], zero == 0, zero == 1, zero == 2, zero == 3,
-        kind == SCHEDULE_1F1B, kind == SCHEDULE_INTERLEAVED, kind == SCHEDULE_ZB_H1, l->chunks > 1 };
+        kind == SCHEDULE_1F1B, kind == SCHEDULE_INTERLEAVED, kind == SCHEDULE_ZB_H1,
+        kind == SCHEDULE_GPIPE, kind == SCHEDULE_ZB_V, l->chunks > 1 };
     for (int a = 0; a < AXES; a++)
         for (int f = 0; f < FEATURES; f++) coverage->count[a][f] += axis[a] && feature[f];
 }

@@ -78,8 +78,9 @@ static void compare(ModelName model, const Layout *layout, int turn, bool all)
         for (int r = 0; r < job.ranks; r++) {
             if (again[r].hash != kept[r].hash)
                 fail_msg("%s, %s, %s: other bits on rank %d", word, layout->name, modes[m].name, r);
-            bool deferred = layout->schedule == SCHEDULE_ZB_H1 && modes[m].recompute.method == RECOMPUTE_NONE;
-            if (!deferred && again[r].bytes >= kept[r].bytes)
+            bool deferred = schedule_defers(layout->schedule) && modes[m].recompute.method == RECOMPUTE_NONE;
+            bool none = layout->layers != NULL;                       /* by hand: some ranks have no layer */
+            if (!deferred && !none && again[r].bytes >= kept[r].bytes)
                 fail_msg("%s, %s, %s: rank %d keeps %zu bytes of activations, without recomputation %zu", word,
                          layout->name, modes[m].name, r, again[r].bytes, kept[r].bytes);
         }
@@ -91,7 +92,7 @@ static void test_bits(void **state)
     (void)state;
     /* builds under sanitizers are slow: one layout with interleaved chunks, one with deferred weight gradients,
      * and a third of the modes */
-    int first = turns(0, LAYOUTS - 4), end = turns(LAYOUTS, LAYOUTS - 2);
+    int first = turns(0, LAYOUTS - 3), end = turns(LAYOUTS, LAYOUTS - 1);
     for (ModelName model = MODEL_GPT; model <= MODEL_LLAMA; model++) {
         compare(model, &alone, 0, turns(1, 0));
         for (int i = first; i < end; i++)

@@ -27,7 +27,7 @@ static void words_add(Words *words, const char *line)
 
 static void on_line(void *context, const char *text) { words_add(context, text); }
 
-enum { COMMS = 9 };
+enum { COMMS = 9, PP = 6 };
 typedef struct { Comm *of[COMMS]; } Comms;
 
 /* Shard and replica groups are apart from dp+cp under hybrid sharding alone. */
@@ -36,32 +36,49 @@ static Comms comms_of(const Trainer *t)
     const DataComms *data = &t->data[PARAMS_DENSE];
     bool hybrid = data->shard != t->data_comm && data->replica != t->data_comm;
     return (Comms){ { t->tp, t->cp, t->data_comm, hybrid ? data->shard : NULL, hybrid ? data->replica : NULL, t->kv,
-                      t->pp, t->tied, t->world } };
+                      NULL /* channels */, t->tied, t->world } };
+}
+
+/* A line for each verb of the comms from `first` to `end` together: one, or all channels of the pipeline. */
+static void lines_add(Words *words, const Counted *counted, int rank, const char *name, Comm *const *first, Comm *const *end)
+{
+    for (SentVerb verb = 0; verb < SENT_VERBS; verb++) {
+        Sent sent = { 0 };
+        char line[160];
+        for (Comm *const *comm = first; comm < end; comm++) {
+            if (!*comm) continue;
+            sent.calls += comm_sent(*comm, verb).calls;
+            sent.bytes += comm_sent(*comm, verb).bytes;
+        }
+        if (sent.calls == 0 && sent.bytes == 0) continue;
+        snprintf(line, sizeof line, "%s %d %s %s %lld %lld", counted->model, rank, name, sent_verb_name(verb),
+                 (long long)sent.calls, (long long)sent.bytes);
+        words_add(words, line);
+    }
 }
 
 static void step_counted(Trainer *t, Counted *counted)
 {
     Words *words = &counted->by_rank[t->mesh.rank];
-    Comms comms = comms_of(t);
     words->used = 0;
     words->text[0] = 0;
-    for (int i = 0; i < COMMS; i++) {
-        if (!comms.of[i]) continue;
-        comm_sent_reset(comms.of[i]);
-        if (counted->trace) comm_trace(comms.of[i], on_line, words);
+    for (int i = 0; i < t->comms + 1; i++) {
+        Comm *comm = i < t->comms ? t->comm[i] : t->world;
+        comm_sent_reset(comm);
+        if (counted->trace) comm_trace(comm, on_line, words);
     }
     ArenaSizes sizes;
     if (comm_dry(t->world)) trainer_count(t, &sizes);         /* a dry trainer runs a part and extrapolates */
     else trainer_step(t);
-    for (int i = 0; i < COMMS && !counted->trace; i++)
-        for (SentVerb verb = 0; comms.of[i] && verb < SENT_VERBS; verb++) {
-            Sent sent = comm_sent(comms.of[i], verb);
-            char line[160];
-            if (sent.calls == 0 && sent.bytes == 0) continue;
-            snprintf(line, sizeof line, "%s %d %s %s %lld %lld", counted->model, t->mesh.rank,
-                     comm_name(comms.of[i]), sent_verb_name(verb), (long long)sent.calls, (long long)sent.bytes);
-            words_add(words, line);
-        }
+    if (counted->trace) return;
+    Comms comms = comms_of(t);
+    Comm *pp[CHANNELS_MAX];
+    for (int i = 0; i < t->channels.count; i++) pp[i] = t->channels.channel[i].comm;
+    for (int i = 0; i < COMMS; i++) {
+        Comm *const *comm = &comms.of[i];
+        if (i == PP) lines_add(words, counted, t->mesh.rank, "pp", pp, pp + t->channels.count);
+        else if (*comm) lines_add(words, counted, t->mesh.rank, comm_name(*comm), comm, comm + 1);
+    }
 }
 
 static Status count_rank(Transport *transport, void *context)
