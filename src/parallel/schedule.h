@@ -60,6 +60,9 @@ typedef struct {
     /* 1F1B: 0, or further forwards in the warm-up for each later stage, so that messages overlap with
      * computations: a stage then has micro-batches to work on while a gradient is on its way */
     int  extra;
+    /* messages do not overlap with computations: a receive is posted where it is waited for, and a send is
+     * waited for before the next computation */
+    bool blocking;
 } ScheduleShape;
 
 typedef enum {

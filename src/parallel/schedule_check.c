@@ -285,7 +285,8 @@ static Status prove_stage(const Schedule *s)
 static bool shapes_alike(const ScheduleShape *a, const ScheduleShape *b)
 {
     return a->kind == b->kind && a->stages == b->stages && a->chunks == b->chunks && a->micros == b->micros &&
-           a->v_shaped == b->v_shaped && a->group == b->group && a->extra == b->extra;
+           a->v_shaped == b->v_shaped && a->group == b->group && a->extra == b->extra &&
+           a->blocking == b->blocking;
 }
 
 Status schedule_check(const Schedule *all, int stages)

@@ -34,6 +34,7 @@ typedef struct {
     bool *taken;                               /* [peak] */
     int   buffers;                             /* of gradients, of a chunk */
     int   peak, released;                      /* forward n may use a slot when n < released + peak */
+    int  *sent;                                /* blocking: the last send, whose WAIT comes before the next task */
     /* evaluation: the first forward whose SEND may have no WAIT yet */
     int   unsent;
 } ScheduleBuilder;
@@ -111,13 +112,21 @@ static bool receive_fits(const ScheduleBuilder *b, ComputeTask t)
     return t.micro < b->buffers || micro_state(b, t.chunk, t.micro - b->buffers)->backward;
 }
 
+/* Whether a receive is what the task waits for. */
+static bool is_input_of(ComputeTask receive, ComputeTask task)
+{
+    ScheduleVerb verb = receive.verb == RECV ? FORWARD : BACKWARD_INPUT;
+    return task.verb == verb && task.chunk == receive.chunk && task.micro == receive.micro;
+}
+
 /* Receives of a channel must be posted in the order in which the neighbour sends, so the first that does not
- * fit blocks all later ones of that channel. */
-static void post_receives(ScheduleBuilder *b)
+ * fit blocks all later ones of that channel. Blocking: only the input of the next task. */
+static void post_receives(ScheduleBuilder *b, ComputeTask next)
 {
     for (ChannelIn *in = b->in; in < b->in + b->ins; in++) {
         for (ComputeTask t; next_incoming(in, b, &t) && receive_fits(b, t); in->at++) {
             MicroState *save = micro_state(b, t.chunk, t.micro);
+            if (b->shape->blocking && !is_input_of(t, next)) break;
             if (t.verb == RECV) {
                 save->slot = slot_take(b);
                 save->recv = emit(b, (ScheduleRow){ RECV, t.chunk, t.micro, save->slot, in->stage, -1, -1 });
@@ -156,6 +165,7 @@ static void emit_forward(ScheduleBuilder *b, ComputeTask t)
     if (sends(b, t.chunk))
         save->send = emit(b, (ScheduleRow){ SEND, t.chunk, t.micro, save->slot,
                                             schedule_after(b->shape, s->stage, t.chunk), -1, -1 });
+    if (s->shape.blocking && save->send >= 0) b->sent = &save->send;
     if (s->shape.kind != SCHEDULE_FORWARD) return;
     if (t.chunk > 0 && !receives(b, t.chunk)) slot_release(b, t.chunk - 1, t.micro);
     if (schedule_after(b->shape, s->stage, t.chunk) < 0) slot_release(b, t.chunk, t.micro);
@@ -186,6 +196,7 @@ static void emit_backward(ScheduleBuilder *b, ComputeTask t, bool fused)
     if (fused) emit_backward_weight(b, t);
     if (receives(b, t.chunk))
         save->send_grad = emit(b, (ScheduleRow){ SEND_GRAD, t.chunk, t.micro, -1, prev, buffer, -1 });
+    if (s->shape.blocking && save->send_grad >= 0) b->sent = &save->send_grad;
 }
 
 /* After the last task the messages that have no WAIT yet get theirs, then the optimizer's STEP. */
@@ -196,7 +207,9 @@ static void emit_rows(ScheduleBuilder *b)
     for (int n = 0; n < b->order.tasks; n++) {
         ComputeTask t = b->order.task[n];
         if (!training) free_slots(b, n);
-        post_receives(b);
+        post_receives(b, t);
+        if (b->sent) emit_wait(b, b->sent);
+        b->sent = NULL;
         if (t.verb == FORWARD) {
             emit_forward(b, t);
             continue;

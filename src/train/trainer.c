@@ -21,9 +21,11 @@ const char *train_config_type(const TrainConfig *config)
 
 ScheduleShape train_config_schedule(const TrainConfig *config, int micros)
 {
+    bool several = config->schedule == SCHEDULE_INTERLEAVED || config->schedule == SCHEDULE_ZB_V;
     return (ScheduleShape){ .kind = config->schedule, .stages = config->pp, .chunks = config->chunks,
         .micros = micros, .v_shaped = config->schedule == SCHEDULE_ZB_V, .group = config->micro_group,
-        .extra = config->extra_warmup };
+        .extra = config->extra_warmup,
+        .blocking = config->no_overlap && !several && config->extra_warmup == 0 };
 }
 
 static Status open_arenas(Trainer *t, const ArenaSizes *sizes)

@@ -89,10 +89,12 @@ static void test_exhaustive(void **state)
                 for (int extra = 0; extra <= (kind == SCHEDULE_1F1B ? 3 : 0); extra++)
                     for (int v_shaped = 0; v_shaped < 2; v_shaped++) {
                         ScheduleShape s = { kind, 1 + n % STAGES, 1 + n / STAGES % 4, 1 + n / STAGES / 4, v_shaped,
-                                            group, extra };
+                                            group, extra, false };
                         if (schedule_accepts(&s) != OK) continue;
                         prove(&s);
                         proved++;
+                        s.blocking = true;
+                        if (schedule_accepts(&s) == OK) prove(&s);
                     }
     printf("%d shapes proved\n", proved);
     assert_true(proved > 2000);
@@ -182,6 +184,14 @@ static void test_orders(void **state)
     expect_order(SCHEDULE_ZB_H1, 3, 0, 4, false, " F0 F1 F2 B0 W0 F3 B1 W1 B2 W2 B3 W3");
     expect_order(SCHEDULE_ZB_H1, 3, 1, 4, false, " F0 F1 B0 F2 B1 W0 F3 B2 W1 B3 W2 W3");
     expect_order(SCHEDULE_ZB_H1, 3, 2, 4, false, " F0 B0 F1 B1 F2 B2 W0 F3 B3 W1 W2 W3");
+    ScheduleShape blocking = shape_of(SCHEDULE_1F1B, 2, 1, 2);
+    Schedule s;
+    char text[1024];
+    blocking.blocking = true;
+    assert_int_equal(schedule_make(&s, &blocking, 0), OK);
+    spell(text, &s, true);
+    assert_string_equal(text, " F0 S0 ?S0 F1 S1 r0 ?S1 ?r0 B0 W0 r1 ?r1 B1 W1 REDUCE STEP");
+    schedule_free(&s);
     expect_order(SCHEDULE_GPIPE, 2, 0, 3, false, " F0 F1 F2 B0 W0 B1 W1 B2 W2");
     expect_order(SCHEDULE_GPIPE, 2, 1, 2, true,
                  " R0 R1 ?R0 F0 ?R1 F1 B0 W0 s0 B1 W1 s1 REDUCE ?s0 ?s1 STEP");
@@ -337,6 +347,9 @@ static void test_refusals(void **state)
     flat = shape_of(SCHEDULE_ZB_H1, 4, 1, 8);
     flat.extra = 1;
     expect_refusal(flat, 0, "1 extra forwards");
+    flat = shape_of(SCHEDULE_INTERLEAVED, 2, 2, 4);
+    flat.blocking = true;
+    expect_refusal(flat, 0, "would wait for each other");
     expect_refusal(shape_of(SCHEDULE_1F1B, 2, 2, 4), 0, "interleaved takes several");
     expect_refusal(shape_of(SCHEDULE_GPIPE, 2, 2, 4), 0, "one chunk per stage, not 2");
     expect_refusal(shape_of(SCHEDULE_ZB_H1, 2, 2, 4), 0, "one chunk per stage, not 2");
