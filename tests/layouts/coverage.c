@@ -82,14 +82,22 @@ void coverage_close(Coverage *c) { free(c->draw); }
 
 /* ---- what is printed ---- */
 
-/* A row that needs another dimension says which of its values it cannot stand beside. */
+static bool needed(int a, int b)
+{
+    const Value *v = &values[a], *other = &values[b];
+    for (int n = 0; n < NEEDS; n++)
+        if (v->needs[n].dimension == other->dimension && v->needs[n].least > other->size) return true;
+    return false;
+}
+
+/* That the pair is impossible stands in the rows. */
 static bool said(int a, int b)
 {
-    for (int n = 0; n < NEEDS; n++) {
-        if (values[a].needs[n].least > values[b].size && values[a].needs[n].dimension == values[b].dimension) return true;
-        if (values[b].needs[n].least > values[a].size && values[b].needs[n].dimension == values[a].dimension) return true;
+    for (int i = 0; i < impossible_count; i++) {
+        int x = value_named(impossible[i].a), y = value_named(impossible[i].b);
+        if ((x == a && y == b) || (x == b && y == a)) return true;
     }
-    return false;
+    return needed(a, b) || needed(b, a);
 }
 
 static int print_bad(const Coverage *c)

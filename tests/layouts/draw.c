@@ -22,9 +22,11 @@ static int virtual_stages(const Draw *d) { return draw_size(d, PP) * draw_size(d
 /* The fewest of these that the virtual stages divide, so that few runs of one rank serve all layouts */
 static int layers_of(const Draw *d)
 {
-    int layers = 4;
+    enum { EVEN, UNEVEN, COUNTED, SHORT };
+    int stages = draw_size(d, STAGES), chunks = draw_size(d, SCHEDULE), layers = 4;
+    if (stages == SHORT) return chunks + 2 * (virtual_stages(d) - chunks);
     while (layers % virtual_stages(d) != 0) layers += 2;
-    return layers;
+    return stages == UNEVEN ? layers + 1 : stages == COUNTED ? layers - 2 + virtual_stages(d) : layers;
 }
 
 /* The same for micro-batches of all data-parallel ranks, whose number the stages divide if they are
@@ -40,7 +42,8 @@ static int global_of(const Draw *d)
 static int number(const Draw *d, const char *name)
 {
     int chunk_layers = layers_of(d) / virtual_stages(d);
-    if (!strcmp(name, "@chunk_layers")) return chunk_layers;
+    if (!strcmp(name, "@first_layers")) return draw_size(d, SCHEDULE);
+    if (!strcmp(name, "@micros")) return global_of(d) / (draw_size(d, MICRO) * draw_size(d, DP));
     if (!strcmp(name, "@group_layers")) return chunk_layers < 2 ? chunk_layers : 2;
     CHECK(false, "no number is called %s", name);
     return 0;
@@ -106,6 +109,7 @@ const char *draw_refusal(const Draw *d, char why[REFUSAL_MOST])
 {
     char words[WORDS_MOST];
     Parsed p;
+    Stage stage;
     int row = lacking(d);
     if (row >= 0)
         return snprintf(why, REFUSAL_MOST, "%s has no effect here", values[row].name), why;
@@ -114,6 +118,8 @@ const char *draw_refusal(const Draw *d, char why[REFUSAL_MOST])
     draw_words(words, d, false);
     snprintf(words + strlen(words), sizeof words - strlen(words), " --data-path none");
     Status status = parsed_open(&p, words);
+    ScheduleShape shape = train_config_schedule(&p.config, 1);
+    if (status == OK) status = stage_make(&stage, &p.config.model, &p.config.layer_split, &shape, 0);
     if (status != OK) snprintf(why, REFUSAL_MOST, "%.*s", REFUSAL_MOST - 1, fail_text());
     parsed_close(&p);
     return status == OK ? NULL : why;

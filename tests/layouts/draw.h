@@ -11,20 +11,24 @@
 /* Those of COURSE decide what is computed, and one rank computes it too; the others say how. */
 typedef enum {
     MODEL, MASKS, TYPE, OPTIMIZER, COURSE,
-    TP = COURSE, SP, CP, PP, SCHEDULE, DP, ZERO, RECOMPUTE, MICRO, DIMENSIONS
+    TP = COURSE, SP, CP, PP, SCHEDULE, STAGES, DP, ZERO, RECOMPUTE, MICRO, SUMS, OVERLAP, TRANSPORT, DIMENSIONS
 } Dimension;
 
 enum { RANKS_MOST = 16, VALUES_MOST = 96, NEEDS = 2, WORDS_MOST = 2048, REFUSAL_MOST = 256 };
 
 /* The value means nothing unless that dimension has a size of `least` or more. */
 typedef struct { Dimension dimension; int least; } Need;
-/* size: of an axis its ranks, of the schedule the chunks of a stage; elsewhere what run.c makes of it. words: the
+/* size: of an axis its ranks, of the schedule the chunks of a stage; elsewhere what draw.c makes of it. words: the
  * options of jotun train; those that begin with @ are numbers which follow from other values (draw.c). */
 typedef struct { Dimension dimension; const char *name; int size; const char *words; Need needs[NEEDS]; } Value;
 extern const Value values[];
 extern const int   values_count;
 extern const char *const dimension_names[DIMENSIONS];
 int value_named(const char *name);                          /* -1: there is none */
+/* Pairs that no layout has, beside those which needs exclude: jotun refuses them. */
+typedef struct { const char *a, *b; } ValuePair;
+extern const ValuePair impossible[];
+extern const int impossible_count;
 
 typedef struct { uint64_t key, at; } Dice;
 int64_t dice(Dice *d, int64_t low, int64_t high);           /* low ... high, each as likely */

@@ -27,7 +27,8 @@ static bool layout_holds(Session *session, int number)
     const Reference *one = session_reference(session, d);
     bool weights = draw_size(d, TYPE) == 0, resumes = number % RESUME_EVERY == 2;
     run_layout(result, &(LayoutRun){ .words = words, .data = session->data, .save = folder,
-        .beside = weights ? one->folder : NULL, .steps = STEPS, .seconds = session->seconds });
+        .beside = weights ? one->folder : NULL, .steps = STEPS, .transport = draw_size(d, TRANSPORT),
+        .seconds = session->seconds });
     const char *bad = session_judge(session, d, result, one->result, 0, why);
     if (!bad && resumes) bad = session_resume(session, number, result, folder, why);
     printf("%3d %s: %d ranks: %s%s\n", number, name, draw_ranks(d), bad ? bad : "holds",

@@ -1,5 +1,6 @@
 /* The child process and the ranks in it. */
 #include "layouts/run.h"
+#include "layouts/order.h"
 #include <math.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 #include "base/file.h"
 #include "base/log.h"
+#include "comm/test_transports.h"
 #include "store/safetensors.h"
 #include "tensor/dtype.h"
 
@@ -58,12 +60,15 @@ static Status rank_steps(Trainer *t, Run *run)
 {
     char path[1024];
     bool found, first = t->mesh.rank == 0;
+    OrderWatch watch;
     trainer_init(t);
     if (run->what->load) TRY(checkpoint_find(run->what->load, path, &found));
     if (run->what->load) TRY(trainer_load(t, path));
     for (int s = 0; s < run->what->steps; s++) {
         traffic_reset(t);
+        order_begin(&watch, t);
         StepReport r = trainer_step(t);
+        TRY(order_end(&watch));
         if (first) { run->result->loss[s] = r.loss; run->result->norm[s] = r.norm; }
         if (s + 1 == run->what->save_at) TRY(trainer_save(t, run->what->save, 0));
         if (r.skipped) return fail(BAD_SHAPE, "step %d was skipped: loss %g, norm %g", s + 1, r.loss, r.norm);
@@ -76,13 +81,18 @@ static Status rank_steps(Trainer *t, Run *run)
     return OK;
 }
 
+/* Calls of a communicator strictly one after the other, as on a stream of a device; or late ones. */
+static const double LATE = 1e-4;
+
 static Status on_rank(Transport *transport, void *context)
 {
     Run *run = context;
     Trainer t;
     ArenaSizes sizes;
+    int kind = run->what->transport;
     thread_context()->rank = transport->rank;
     TRY(trainer_measure(&sizes, run->config, transport->rank, transport->size));
+    if (kind != 0) transport->data = test_transport_open(transport, kind == 1, kind == 2 ? LATE : 0);
     TRY(trainer_open(&t, run->config, transport, &sizes));
     int32_t ids[GENERATED] = { 0 };
     Status status = rank_steps(&t, run);
@@ -90,6 +100,7 @@ static Status on_rank(Transport *transport, void *context)
     if (status == OK) status = layout_generate(&t, ids);
     if (status == OK && t.mesh.rank == 0) memcpy(run->result->ids, ids, sizeof ids);
     trainer_close(&t);
+    if (kind != 0) transport->data->close(transport->data);
     return status;
 }
 

@@ -15,6 +15,7 @@ typedef struct {
     int  steps;                       /* STEPS or fewer */
     int  save_at;                     /* saved also after this step; 0: at the end alone */
     bool killed;                      /* by SIGKILL after the steps, before the last save */
+    int  transport;                   /* draw_size of TRANSPORT */
     int  seconds;                     /* until it counts as a deadlock */
 } LayoutRun;
 typedef struct {

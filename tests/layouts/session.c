@@ -9,7 +9,7 @@
 typedef struct { double loss, norm, later_loss, later_norm, weights; } Within;
 static const Within within[TYPES] = {                        /* by draw_size of TYPE */
     { 1e-12, 1e-12, 1e-12, 1e-11, 1e-11 },
-    { 2e-6,  1e-5,  2e-6,  1e-5,  INFINITY },
+    { 2e-6,  1e-5,  1e-5,  1e-4,  INFINITY },
     { 1e-3,  3e-2,  2e-3,  3e-2,  INFINITY },
 };
 

@@ -1,9 +1,9 @@
 # Layouts drawn so that every pair of values of two dimensions stands together in one of them (draw.h).
-add_executable(layouts ${CMAKE_CURRENT_LIST_DIR}/main.c ${CMAKE_CURRENT_LIST_DIR}/session.c ${CMAKE_CURRENT_LIST_DIR}/resume.c
-    ${CMAKE_CURRENT_LIST_DIR}/run.c ${CMAKE_CURRENT_LIST_DIR}/generate.c ${CMAKE_CURRENT_LIST_DIR}/coverage.c
+add_executable(layouts_drawn ${CMAKE_CURRENT_LIST_DIR}/main.c ${CMAKE_CURRENT_LIST_DIR}/session.c ${CMAKE_CURRENT_LIST_DIR}/resume.c
+    ${CMAKE_CURRENT_LIST_DIR}/run.c ${CMAKE_CURRENT_LIST_DIR}/generate.c ${CMAKE_CURRENT_LIST_DIR}/order.c ${CMAKE_CURRENT_LIST_DIR}/coverage.c
     ${CMAKE_CURRENT_LIST_DIR}/draw.c ${CMAKE_CURRENT_LIST_DIR}/values.c)
-target_include_directories(layouts PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
-target_link_libraries(layouts PRIVATE module_cli PkgConfig::CMOCKA)
+target_include_directories(layouts_drawn PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+target_link_libraries(layouts_drawn PRIVATE module_cli PkgConfig::CMOCKA)
 find_package(Python3 COMPONENTS Interpreter)
 set(drawn_tests drawn)
 if(NOT JOTUN_SANITIZE MATCHES "thread")                # the MPI libraries' own locks are no affair of ours
@@ -11,7 +11,7 @@ if(NOT JOTUN_SANITIZE MATCHES "thread")                # the MPI libraries' own 
 endif()
 if(Python3_FOUND)
     foreach(test ${drawn_tests})
-        add_test(NAME layouts.${test} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/layouts.py $<TARGET_FILE:layouts> ${test})
+        add_test(NAME layouts.${test} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/layouts.py $<TARGET_FILE:layouts_drawn> ${test})
         set_tests_properties(layouts.${test} PROPERTIES LABELS layouts TIMEOUT 2400 COST 50 SKIP_RETURN_CODE 77
             ENVIRONMENT "JOTUN=$<TARGET_FILE:jotun>;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/cli")
     endforeach()
@@ -19,6 +19,6 @@ if(Python3_FOUND)
         set_tests_properties(layouts.mpi PROPERTIES LABELS "layouts;slow")
     endif()
 else()
-    add_test(NAME layouts.drawn COMMAND layouts)
+    add_test(NAME layouts.drawn COMMAND layouts_drawn)
     set_tests_properties(layouts.drawn PROPERTIES LABELS layouts TIMEOUT 2400 COST 50)
 endif()

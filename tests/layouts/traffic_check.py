@@ -43,13 +43,25 @@ def shape_of(o):
                          centred=o.get("normalization") != "RMSNorm")
 
 
+def virtual_layers(o, pp, chunks):
+    """Layers of each virtual stage as options say; "" where traffic.py divides them itself"""
+    layers, stages = number(o, "num-layers", 0), pp * chunks
+    if "decoder-first-pipeline-num-layers" in o:
+        first = number(o, "decoder-first-pipeline-num-layers", 0)
+        counts = [first // chunks if v % pp == 0 else (layers - first) // (stages - chunks) for v in range(stages)]
+    elif "account-for-loss-in-pipeline-split" in o:
+        counts = [(layers + 2) // stages - (v in (0, stages - 1)) for v in range(stages)]
+    else:
+        return ""
+    assert sum(counts) == layers, (o, counts)
+    return "|".join("t" * count for count in counts)
+
+
 def layout_of(o):
-    pp, layers = number(o, "pp", 1), number(o, "num-layers", 0)
-    chunks, schedule = layers // (pp * number(o, "num-layers-per-virtual-pipeline-stage", layers // pp)), ""
-    if o.get("pipeline-schedule") == "zb-v":
-        chunks, schedule = 2, "SCHEDULE_ZB_V"
+    pp, v_shaped = number(o, "pp", 1), o.get("pipeline-schedule") == "zb-v"
+    schedule, chunks = ("SCHEDULE_ZB_V", 2) if v_shaped else ("", number(o, "num-virtual-stages-per-pipeline-rank", 1))
     return traffic.Layout("", number(o, "ranks", 1), number(o, "tp", 1), number(o, "cp", 1), pp, chunks, number(o, "zero-stage", 0),
-                          "sp" in o, schedule)
+                          "sp" in o, schedule, layers=virtual_layers(o, pp, chunks))
 
 
 def recompute_of(o):
@@ -69,7 +81,8 @@ def expected(words):
     shape, layout = shape_of(o), layout_of(o)
     for rank in range(layout.ranks):
         yield from traffic.lines_of_rank(traffic.Place(shape, layout, rank, number(o, "global-batch-size", 0),
-                                                       number(o, "micro-batch-size", 1), WIDTHS[kind], recompute_of(o)))
+                                                       number(o, "micro-batch-size", 1), WIDTHS[kind], recompute_of(o),
+                                                       number(o, "sum-group-size", traffic.SUM_GROUP)))
 
 
 def differences(words, sent):

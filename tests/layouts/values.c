@@ -5,8 +5,8 @@
 
 const char *const dimension_names[DIMENSIONS] = {
     [MODEL] = "model", [MASKS] = "masks", [TYPE] = "type", [OPTIMIZER] = "optimizer", [TP] = "tp", [SP] = "sequence",
-    [CP] = "cp", [PP] = "pp", [SCHEDULE] = "schedule", [DP] = "dp", [ZERO] = "zero", [RECOMPUTE] = "recompute",
-    [MICRO] = "micro",
+    [CP] = "cp", [PP] = "pp", [SCHEDULE] = "schedule", [STAGES] = "stages", [DP] = "dp", [ZERO] = "zero", [RECOMPUTE] = "recompute",
+    [MICRO] = "micro", [SUMS] = "sums", [OVERLAP] = "overlap", [TRANSPORT] = "transport",
 };
 
 #define LLAMA "--normalization RMSNorm --position-embedding-type rope --swiglu --disable-bias-linear " \
@@ -43,10 +43,18 @@ const Value values[] = {
     { PP,        "pp4",         4, "--pp 4", { { 0 } } },
 
     { SCHEDULE,  "1f1b",        1, "", { { 0 } } },
-    { SCHEDULE,  "interleaved", 2, "--num-layers-per-virtual-pipeline-stage @chunk_layers", { { PP, 2 } } },
+    { SCHEDULE,  "interleaved", 2, "--num-virtual-stages-per-pipeline-rank 2", { { PP, 2 } } },
+    { SCHEDULE,  "groups",      2, "--num-virtual-stages-per-pipeline-rank 2 "
+                                   "--microbatch-group-size-per-virtual-pipeline-stage @micros", { { PP, 2 } } },
+    { SCHEDULE,  "extra",       1, "--pipeline-extra-warmup 1", { { PP, 2 } } },
     { SCHEDULE,  "zb-h1",       1, "--pipeline-schedule zb-h1", { { PP, 2 } } },
     { SCHEDULE,  "zb-v",        2, "--pipeline-schedule zb-v",  { { PP, 2 } } },
     { SCHEDULE,  "gpipe",       1, "--pipeline-schedule gpipe", { { PP, 2 } } },
+
+    { STAGES,    "even",        0, "", { { 0 } } },
+    { STAGES,    "uneven",      1, "", { { PP, 2 } } },
+    { STAGES,    "counted",     2, "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split", { { PP, 2 } } },
+    { STAGES,    "short",       3, "--decoder-first-pipeline-num-layers @first_layers", { { PP, 2 } } },
 
     { DP,        "dp1",         1, "", { { 0 } } },
     { DP,        "dp2",         2, "", { { 0 } } },
@@ -66,8 +74,23 @@ const Value values[] = {
 
     { MICRO,     "micro1",      1, "",                     { { 0 } } },
     { MICRO,     "micro2",      2, "--micro-batch-size 2", { { 0 } } },
+
+    { SUMS,      "sums-of-8",   0, "",                   { { 0 } } },
+    { SUMS,      "sums-of-2",   0, "--sum-group-size 2", { { 0 } } },
+
+    { OVERLAP,   "overlap",     0, "",             { { 0 } } },
+    { OVERLAP,   "no-overlap",  0, "--no-overlap", { { 0 } } },
+
+    { TRANSPORT, "host",        0, "", { { 0 } } },                  /* of the test alone: run.c */
+    { TRANSPORT, "in-order",    1, "", { { 0 } } },
+    { TRANSPORT, "late",        2, "", { { 0 } } },
 };
 const int values_count = sizeof values / sizeof *values;
+
+const ValuePair impossible[] = {
+    { "zb-v", "short" },                  /* its first stage has the last virtual stage too: a layout by hand says which */
+};
+const int impossible_count = sizeof impossible / sizeof *impossible;
 
 int value_named(const char *name)
 {

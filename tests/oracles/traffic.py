@@ -56,16 +56,16 @@ def reduce_scatter(n, count, width):                  # (n - 1) / n S
 SUM_GROUP = 8                                         # --sum-group-size
 
 
-def all_reduce(n, rank, count, width):
+def all_reduce(n, rank, count, width, sum_group=SUM_GROUP):
     """2 (n - 1) / n S where n divides. Else rank r sums elements [r q, (r + 1) q), q = ceil(count / n), the last ranks fewer or
     none: it sends away what it does not sum, and n - 1 times what it does. All ranks together: 2 (n - 1) S.
-    Above SUM_GROUP ranks a sum goes to one member of each other group, the one with the index of the sum's rank modulo the members,
+    Above sum_group ranks a sum goes to one member of each other group, the one with the index of the sum's rank modulo the members,
     and from each member on to the others of its group."""
     q = ceil(count, n)
     part = [max(0, min(count, (p + 1) * q) - min(count, p * q)) for p in range(n)]
-    groups = [range(n)[g:g + SUM_GROUP] for g in range(0, n, SUM_GROUP)]
+    groups = [range(n)[g:g + sum_group] for g in range(0, n, sum_group)]
     mine = next(g for g in groups if rank in g)
-    passed_on = [rank] + [p for p in range(n) if p not in mine and mine[p % SUM_GROUP % len(mine)] == rank]
+    passed_on = [rank] + [p for p in range(n) if p not in mine and mine[p % sum_group % len(mine)] == rank]
     gathered = part[rank] * (len(groups) - 1) + sum(part[p] for p in passed_on) * (len(mine) - 1)
     return (count - part[rank] + gathered) * width
 
@@ -132,9 +132,10 @@ def check_parameters():
 # ---- where a rank stands (Megatron's order: tp fastest, then cp, dp, pp; or tp, cp, pp, dp) and which units it holds ----
 
 class Place:
-    def __init__(self, shape, layout, rank, batch, micro=2, width=DOUBLE, recompute=Recompute()):
+    def __init__(self, shape, layout, rank, batch, micro=2, width=DOUBLE, recompute=Recompute(), sum_group=SUM_GROUP):
         l, s = layout, shape
         self.shape, self.layout, self.rank, self.width, self.recompute = shape, layout, rank, width, recompute
+        self.sum_group = sum_group
         self.dp = l.ranks // (l.tp * l.cp * l.pp)
         self.at_tp = rank % l.tp
         outer = rank // (l.tp * l.cp)
@@ -214,7 +215,7 @@ def tensor_traffic(sums, at):
     h, n, w = at.shape.hidden, at.layout.tp, at.width
     if n == 1:
         return
-    ar = all_reduce(n, at.at_tp, at.rows * h, w.activation)
+    ar = all_reduce(n, at.at_tp, at.rows * h, w.activation, at.sum_group)
     ag, rs = (all_gather(n, at.held * h, w.activation), reduce_scatter(n, at.rows * h, w.activation)) if at.cut else (0, 0)
     for unit in at.units:
         embed, head = unit == 0, unit == at.shape.layers + 1
@@ -255,7 +256,7 @@ def copied_traffic(sums, at):
     more tp ranks than key-value heads, each of a head's copies has the gradient of its own queries: they are summed as well."""
     for unit in at.units:
         for comm, n, rank, count in summed_runs(at, unit):
-            sums.add(comm, "all-reduce", 1, all_reduce(n, rank, count, at.width.gradient))
+            sums.add(comm, "all-reduce", 1, all_reduce(n, rank, count, at.width.gradient, at.sum_group))
 
 
 # ---- cp: keys and values ----
@@ -293,7 +294,7 @@ def data_traffic(sums, at):
         if shard == 0 or not users:
             continue
         if at.replicas > 1:
-            sums.add(replica_comm, "all-reduce", 1, all_reduce(at.replicas, at.at_replica, shard, at.width.gradient))
+            sums.add(replica_comm, "all-reduce", 1, all_reduce(at.replicas, at.at_replica, shard, at.width.gradient, at.sum_group))
         if at.zero == 0:
             continue
         again = sum(1 for u in users if 1 <= u <= s.layers and at.forwards_again(u) == (2, 2))
