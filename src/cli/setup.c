@@ -43,6 +43,7 @@ ModelConfig setup_model(const Options *o)
         .head_dim = o->hidden / o->heads, .vocabulary = o->vocabulary, .positions = o->positions,
         .sequence = o->command == FOR_EVAL ? o->context : o->sequence,
         .norm = norm_kind(o), .position = position_kind(o),
+        .window = options_window(o), .window_skip = o->window_skip,
         .activation = o->swiglu ? ACT_SWIGLU : o->squared_relu ? ACT_SQUARED_RELU : ACT_GELU_TANH,
         .epsilon = o->epsilon, .rope_base = o->rope_base, .hidden_dropout = o->hidden_dropout,
         .attention_dropout = o->attention_dropout, .init_std = o->init_std, .bias = !o->disable_bias,
@@ -268,6 +269,17 @@ static int chunks(const Options *o)
     return layout > pp && layout % pp == 0 && layout / pp <= CHUNKS_MAX ? layout / pp : 1;
 }
 
+/* Context-parallel ranks that exchange heads. */
+static int ulysses(const Options *o)
+{
+    switch ((enum ChoiceOf_cp_comm_type)o->cp_comm_type.value) {
+    case CHOICE_cp_comm_type_p2p: case CHOICE_cp_comm_type_allgather: return 1;
+    case CHOICE_cp_comm_type_a2a:     return (int)o->context_parallel;
+    case CHOICE_cp_comm_type_a2a_p2p: return options_hierarchical(o);
+    }
+    NO_SUCH_CHOICE(o->cp_comm_type);
+}
+
 static ScheduleKind schedule(const Options *o)
 {
     switch ((enum ChoiceOf_pipeline_schedule)o->pipeline_schedule.value) {
@@ -357,7 +369,8 @@ Status setup_train_config(TrainConfig *r, Options *o)
     *r = (TrainConfig){
         .model = setup_model(o), .training = o->command == FOR_TRAIN,
         .tp = (int)o->tensor_parallel, .cp = (int)o->context_parallel, .pp = (int)o->pipeline_parallel,
-        .chunks = chunks(o), .zero = (int)o->zero_stage,
+        .chunks = chunks(o), .zero = (int)o->zero_stage, .ulysses = ulysses(o),
+        .gather = o->cp_comm_type.value == CHOICE_cp_comm_type_allgather,
         .sum_group = (int)o->sum_group_size, .no_overlap = o->no_overlap,
         .sequence_parallel = o->sequence_parallel,
         .schedule = schedule(o), .micro_group = (int)o->micro_group, .extra_warmup = (int)o->extra_warmup,

@@ -35,6 +35,10 @@ Status  options_needed  (const Options *o);
 /* The same, and BAD_OPTION where values do not fit together. */
 Status  options_validate(const Options *o);
 int64_t options_data_parallel(const Options *o);     /* ranks / (tp pp cp), at least 1 */
+/* Of validated options (conf/attention.c): the first number of --hierarchical-context-parallel-sizes, 1 where
+ * it is not given; positions that a query looks back on, its own one counted, 0 without a window. */
+int     options_hierarchical(const Options *o);
+int64_t options_window      (const Options *o);
 
 /* A line for each value that has to be the same on all ranks: "--lr 0.1", between, " (JOTUN_LR)". --threads
  * is left out: hosts may have different numbers of cores. A list has a line for each word. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
+#include "conf/attention.h"
 #include "conf/conf.h"
 #include "conf/value.h"
 #include "conf/wants.h"
@@ -490,7 +491,7 @@ static Rule *const rules[] = { rule_ranges, options_needed, rule_blend };
 static Rule *const model_rules[] = {
     rule_model, rule_dividing, rule_ranks, rule_sequence, rule_global_batch, rule_virtual_stages, rule_groups,
     rule_rate, rule_watchdog, rule_one_view, rule_tokens, rule_zero, rule_grad_reduce, rule_precision,
-    rule_fp8, rule_recompute
+    rule_fp8, rule_recompute, rule_context, rule_window
 };
 static Rule *const last_rules[] = { options_wants, rule_one_source };
 

@@ -38,13 +38,16 @@ static Tensor keys_gathered(const ExecContext *ctx, CoreLayout at, Tensor kv)
 
 void gather_forward(const ExecContext *ctx, int64_t layer, CoreLayout at, CoreForward f)
 {
+    size_t mark = arena_mark(ctx->scratch);
     Tensor whole = keys_gathered(ctx, at, f.kv);                                 /* <-> cp: all-gather */
     for (int which = 0; which < at.parts; which++)
         attention_forward(ctx->queue, core_forward_call(ctx, layer, at, f, which, whole, 0));
+    arena_reset(ctx->scratch, mark);
 }
 
 void gather_backward(const ExecContext *ctx, int64_t layer, CoreLayout at, CoreBackward b)
 {
+    size_t before = arena_mark(ctx->scratch);
     Dtype exact = ctx->precision.statistic;
     Tensor dwhole = tensor_new(ctx->scratch, "gathered key and value gradients", exact, at.b, at.c * at.s,
         2 * at.G, at.D);
@@ -63,4 +66,5 @@ void gather_backward(const ExecContext *ctx, int64_t layer, CoreLayout at, CoreB
                 .x = core_joined_part(joined_rows(dwhole, at), at.c, j, which) });
     comm_reduce_scatter(ctx->cp.gather, ctx->queue, mine, blocks, ctx->scratch); /* <-> cp: reduce-scatter */
     accumulate(ctx->queue, (Accumulate){ .y = b.dkv, .x = mine });
+    arena_reset(ctx->scratch, before);
 }

@@ -44,7 +44,11 @@ double model_flops(const ModelConfig *config, bool causal)
 {
     double matmuls   = 6.0 * ((double)config->layers * (double)block_matrices(config)
                               + (double)config->vocabulary * (double)config->hidden);
-    double attention = 12.0 * (double)config->layers * (double)(config->heads * config->head_dim)
-                            * (double)config->sequence;
-    return matmuls + (causal ? attention / 2 : attention);
+    double keys = 0, S = (double)config->sequence;               /* that a query sees, of all layers */
+    for (int64_t l = 0; l < config->layers; l++) {
+        double w = (double)model_window(config, l);
+        if (w == 0 || w > S) w = S;
+        keys += causal ? w - w * w / (2 * S) : w;
+    }
+    return matmuls + 12.0 * (double)(config->heads * config->head_dim) * keys;
 }

@@ -52,7 +52,7 @@ int64_t  model_vocabulary_held(const ModelConfig *config, int tp);
 int64_t  model_parameters(const ModelConfig *config);
 
 /* Model FLOPs of one token, forward and backward, counted as in the appendix of PaLM (arXiv 2204.02311), with
- * attention counted in full or causally (half). Recomputation and other overhead of the implementation does
- * not count. */
+ * attention counted in full or causally (half), in both cases within its window. Recomputation and other
+ * overhead of the implementation does not count. */
 double   model_flops(const ModelConfig *config, bool causal);
 #endif

@@ -71,6 +71,7 @@ void ring_forward(const ExecContext *ctx, int64_t layer, CoreLayout at, CoreForw
         attention_forward(ctx->queue, core_forward_call(ctx, layer, at, f, 0, f.kv, 0));
         return;
     }
+    size_t mark = arena_mark(ctx->scratch);
     Dtype exact = ctx->precision.statistic;
     RingBuffers keys = keys_ring(ctx, f.kv);
     CoreForward sum = f, other;
@@ -87,6 +88,7 @@ void ring_forward(const ExecContext *ctx, int64_t layer, CoreLayout at, CoreForw
     }
     if (sum.o.dtype != f.o.dtype)
         convert(ctx->queue, (Convert){ .y_N = flat_view(f.o), .x_N = flat_view(sum.o) });
+    arena_reset(ctx->scratch, mark);
 }
 
 /* This rank's queries with the keys and values of rank `from`, whose gradients are added to dkv. */
@@ -113,6 +115,7 @@ void ring_backward(const ExecContext *ctx, int64_t layer, CoreLayout at, CoreBac
         attention_backward(q, core_backward_call(ctx, layer, at, b, 0, b.dkv, b.kv, 0));
         return;
     }
+    size_t mark = arena_mark(ctx->scratch);
     CoreBackward sum = b;
     sum.dq  = core_sum_new(ctx, b.dq,  "ring query gradients");
     sum.dkv = core_sum_new(ctx, b.dkv, "ring own key value gradients");
@@ -134,4 +137,5 @@ void ring_backward(const ExecContext *ctx, int64_t layer, CoreLayout at, CoreBac
     accumulate(q, (Accumulate){ .y = sum.dkv, .x = grads.at[at.c % 2] });
     core_sum_end(ctx, b.dkv, sum.dkv);
     core_sum_end(ctx, b.dq, sum.dq);
+    arena_reset(ctx->scratch, mark);
 }

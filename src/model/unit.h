@@ -59,7 +59,7 @@ typedef struct {
 typedef struct { Tensor scale, amax; } Fp8Scales;
 
 /* Context parallelism: how attention reaches the keys of the other ranks that share a sequence. NULL: one
- * rank. The ranks of `ulysses` exchange heads for positions; those of `ring` send keys and values round, or
+ * rank. The ranks of `ulysses` exchange heads for positions; those of `ring` send keys and values around, or
  * those of `gather` gather them. cp rank k is number k mod u of its ulysses comm and k / u of its ring. */
 typedef struct { Comm *ulysses, *ring, *gather; } ContextComms;
 

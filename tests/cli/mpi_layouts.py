@@ -9,6 +9,8 @@ import run
 LAYOUTS = [
     ("tp2 sequence pp2 zero1", 4, run.MODEL, "--tp 2 --sp --pp 2 --zero-stage 1"),
     ("dp4 zero3", 4, run.MODEL + run.LLAMA, "--zero-stage 3"),
+    ("cp4 ulysses2 ring2 window", 4, run.MODEL + run.LLAMA,
+     "--cp 4 --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes 2 2 --window-size 9,0"),
     ("cp2 pp2 zb-h1", 4, run.MODEL + run.LLAMA, "--cp 2 --pp 2 --pipeline-schedule zb-h1"),
 ]
 

@@ -209,7 +209,7 @@ static void argonne_variables(void **state)
     options_close(&o);
     setenv("SP", "2", 1);
     assert_says(options_parse_dialects(&o, FOR_TRAIN, argonne, 0, NULL), BAD_OPTION,
-                "SP of Argonne's scripts is refused: DeepSpeed's sequence parallelism (Ulysses) is not built; give --context-parallel-size");
+                "SP of Argonne's scripts is refused: DeepSpeed's sequence parallelism (Ulysses) is two options here; give --context-parallel-size");
     setenv("SP", "1", 1);
     setenv("OPT", "lion", 1);
     assert_says(options_parse_dialects(&o, FOR_TRAIN, argonne, 0, NULL), BAD_OPTION, "OPT=lion is not known; give adam, sgd, lamb or muon");

@@ -14,6 +14,22 @@ static const RuleRow refused[] = {
       "--tp 4 does not divide --ffn-hidden-size 6; give 1, 2, 3 or 6" },
     { FOR_CONFIG, "--num-attention-heads 7",
       "--num-attention-heads 7 does not divide --hidden-size 768 (default); give 1, 2, 3, 4, 6, 8" },
+    { FOR_CONFIG, "--ranks 4 --cp 4 --cp-comm-type a2a --num-attention-heads 6",
+      "--cp-comm-type a2a: 4 ranks cannot exchange 6 heads (--num-attention-heads 6 / tensor parallel size); give "
+      "--cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes 2 2" },
+    { FOR_CONFIG, "--ranks 8 --cp 4 --tp 2 --cp-comm-type a2a --num-attention-heads 6",
+      "--cp-comm-type a2a: 4 ranks cannot exchange 3 heads (--num-attention-heads 6 / tensor parallel size); give "
+      "--cp-comm-type p2p or allgather" },
+    { FOR_CONFIG, "--ranks 4 --cp 4 --cp-comm-type a2a+p2p",
+      "--cp-comm-type a2a+p2p wants --hierarchical-context-parallel-sizes U R, two sizes whose product is --cp 4; give 2 2" },
+    { FOR_CONFIG, "--ranks 4 --cp 4 --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes 2 3", "is --cp 4; give" },
+    { FOR_CONFIG, "--ranks 4 --cp 4 --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes 2 x", "is --cp 4; give" },
+    { FOR_CONFIG, "--ranks 4 --cp 4 --hierarchical-context-parallel-sizes 2 2",
+      "--hierarchical-context-parallel-sizes 2 ... has no effect without --cp-comm-type a2a+p2p" },
+    { FOR_CONFIG, "--window-size 12", "--window-size 12 is not two numbers L,R; give the positions" },
+    { FOR_CONFIG, "--window-size 12,4", "--window-size 12,4: attention is causal, so that a query sees no position after "
+                  "its own; give 12,0" },
+    { FOR_CONFIG, "--window-attn-skip-freq 4", "--window-attn-skip-freq 4 has no effect without --window-size L,0" },
     { FOR_CONFIG, "--bf16 --fp16", "--bf16 and --fp16 are two types; give one of them (--bf16=false" },
     { FOR_CONFIG, "--fp8-format hybrid", "--fp8-format hybrid has no effect without --bf16" },
     { FOR_CONFIG, "--fp16 --fp8-format e4m3", "--fp8-format e4m3 has no effect without --bf16" },

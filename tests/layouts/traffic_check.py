@@ -57,11 +57,17 @@ def virtual_layers(o, pp, chunks):
     return "|".join("t" * count for count in counts)
 
 
+def ulysses_of(o):
+    kind = o.get("cp-comm-type", "p2p")
+    return number(o, "cp", 1) if kind == "a2a" else number(o, "hierarchical-context-parallel-sizes", 1) if kind == "a2a+p2p" else 1
+
+
 def layout_of(o):
     pp, v_shaped = number(o, "pp", 1), o.get("pipeline-schedule") == "zb-v"
     schedule, chunks = ("SCHEDULE_ZB_V", 2) if v_shaped else ("", number(o, "num-virtual-stages-per-pipeline-rank", 1))
     return traffic.Layout("", number(o, "ranks", 1), number(o, "tp", 1), number(o, "cp", 1), pp, chunks, number(o, "zero-stage", 0),
-                          "sp" in o, schedule, layers=virtual_layers(o, pp, chunks))
+                          "sp" in o, schedule, layers=virtual_layers(o, pp, chunks), ulysses=ulysses_of(o),
+                          gather=int(o.get("cp-comm-type") == "allgather"))
 
 
 def recompute_of(o):

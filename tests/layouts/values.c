@@ -5,8 +5,8 @@
 
 const char *const dimension_names[DIMENSIONS] = {
     [MODEL] = "model", [MASKS] = "masks", [TYPE] = "type", [OPTIMIZER] = "optimizer", [TP] = "tp", [SP] = "sequence",
-    [CP] = "cp", [PP] = "pp", [SCHEDULE] = "schedule", [STAGES] = "stages", [DP] = "dp", [ZERO] = "zero", [RECOMPUTE] = "recompute",
-    [MICRO] = "micro", [SUMS] = "sums", [OVERLAP] = "overlap", [TRANSPORT] = "transport",
+    [CP] = "cp", [CONTEXT] = "context", [PP] = "pp", [SCHEDULE] = "schedule", [STAGES] = "stages", [DP] = "dp", [ZERO] = "zero",
+    [RECOMPUTE] = "recompute", [MICRO] = "micro", [SUMS] = "sums", [OVERLAP] = "overlap", [TRANSPORT] = "transport",
 };
 
 #define LLAMA "--normalization RMSNorm --position-embedding-type rope --swiglu --disable-bias-linear " \
@@ -19,6 +19,7 @@ const Value values[] = {
 
     { MASKS,     "causal",      0, "", { { 0 } } },
     { MASKS,     "documents",   0, "--reset-attention-mask --reset-position-ids --eod-mask-loss", { { 0 } } },
+    { MASKS,     "window",      0, "--window-size 4,0 --window-attn-skip-freq 3", { { 0 } } },
 
     { TYPE,      "double",      0, "--device ref",        { { 0 } } },
     { TYPE,      "fp32",        1, "--device cpu",        { { 0 } } },
@@ -36,6 +37,11 @@ const Value values[] = {
     { CP,        "cp1",         1, "",       { { 0 } } },
     { CP,        "cp2",         2, "--cp 2", { { 0 } } },
     { CP,        "cp4",         4, "--cp 4", { { 0 } } },
+
+    { CONTEXT,   "p2p",         1, "",                         { { 0 } } },
+    { CONTEXT,   "a2a",         1, "--cp-comm-type a2a",       { { CP, 2 } } },
+    { CONTEXT,   "allgather",   1, "--cp-comm-type allgather", { { CP, 2 } } },
+    { CONTEXT,   "a2a+p2p",     1, "--cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes 2 2", { { CP, 4 } } },
 
     { PP,        "pp1",         1, "",       { { 0 } } },
     { PP,        "pp2",         2, "--pp 2", { { 0 } } },

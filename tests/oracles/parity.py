@@ -28,6 +28,7 @@ CASES = {
     "llama": LLAMA,
     "llama_reset": dict(LLAMA, reset=True),
     "llama_tied_relu2": dict(LLAMA, tied=True, activation="relu2"),
+    "llama_reset_window": dict(LLAMA, reset=True, left=2, skip=2),
 }
 
 
@@ -84,6 +85,14 @@ def batch(case):
     return ids, targets, counts, positions, sees
 
 
+def within_window(case, sees, layer):
+    """Megatron-LM's --window-size L,0: a query at i sees the keys i - L to i; --window-attn-skip-freq N: not in layers N, 2 N, ..."""
+    if "left" not in case or (layer + 1) % case["skip"] == 0:
+        return sees
+    at = torch.arange(SEQUENCE)
+    return sees & (at[:, None] - at[None, :] <= case["left"])
+
+
 # ---- the model ----
 
 def norm(case, w, name, x):
@@ -131,8 +140,9 @@ def loss_of(case, w):
     x = w["embed.token.weight"][ids]
     if case["position"] == "learned":
         x = x + w["embed.position.weight"][positions]
-    for b in ("blocks.%d." % i for i in range(LAYERS)):
-        x = x + attention(case, w, b + "attention", norm(case, w, b + "norm1", x), positions, sees)
+    for layer in range(LAYERS):
+        b, seen = "blocks.%d." % layer, within_window(case, sees, layer)
+        x = x + attention(case, w, b + "attention", norm(case, w, b + "norm1", x), positions, seen)
         x = x + mlp(case, w, b + "mlp", norm(case, w, b + "norm2", x))
     logits = norm(case, w, "final", x) @ w["embed.token.weight" if case["tied"] else "head.weight"].T
     losses = F.cross_entropy(logits.reshape(-1, VOCABULARY), targets.reshape(-1), reduction="none")

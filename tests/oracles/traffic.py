@@ -10,6 +10,7 @@ tests/layouts/traffic_check.py asks the same formulas about layouts that are dra
     b sequences of a micro-batch   s positions   h hidden   L layers   a query heads   k key-value heads   f ffn   V words
     t tp   c cp   d = dp c data ranks   p stages   v chunks of a stage   m micro-batches   S bytes of a tensor   n ranks of a comm
 """
+import math
 import os
 import re
 import sys
@@ -22,8 +23,8 @@ MODELS = {                                            # config_of in tests/train
     "gpt":   Shape(4, 10, 12, 4, 4, 4, 61, 16, 16, bias=True,  tied=True,  learned=True,  gated=False, centred=True),
     "llama": Shape(4, 10, 12, 4, 2, 4, 61, 16, 16, bias=False, tied=False, learned=False, gated=True,  centred=False),
 }
-Layout = namedtuple("Layout", "name ranks tp cp pp chunks zero sequence schedule hybrid order group extra layers",
-                    defaults=(0, "MESH_TP_DP_PP", 0, 0, ""))
+Layout = namedtuple("Layout", "name ranks tp cp pp chunks zero sequence schedule hybrid order group extra layers ulysses gather",
+                    defaults=(0, "MESH_TP_DP_PP", 0, 0, "", 0, 0))
 
 # Bytes of an element: of activations and their gradients, of gathered weights, of weight gradients, of the statistics of a softmax.
 # A ref run has F64 alone; sums of the world are always F64.
@@ -33,7 +34,7 @@ DOUBLE, SUMS = Width(8, 8, 8, 8), 8
 # What is computed again in backward: whole layers in groups of `group` (of each chunk the first `most` alone), attention, the MLP.
 Recompute = namedtuple("Recompute", "group most attention mlp", defaults=(0, None, False, False))
 
-COMMS = ["tp", "cp", "dp+cp", "shard", "replica", "kv", "pp", "tied", "world"]
+COMMS = ["tp", "cp", "ulysses", "ring", "dp+cp", "shard", "replica", "kv", "pp", "tied", "world"]
 ALIGN = 128                                           # elements at whose multiples matrices begin
 VERBS = ["all-gather", "reduce-scatter", "all-reduce", "all-to-all", "send"]
 
@@ -262,15 +263,36 @@ def copied_traffic(sums, at):
 # ---- cp: keys and values ----
 
 def context_traffic(sums, at):
-    """2310.01889: keys and values [b, s / c, k / t, D] both go round c - 1 times forward: (c - 1) / c of 2 b s h k / a / t.
-    Backward they go round again, and their gradients c - 1 times behind them, as sums of the statistics' type: twice that.
-    Where attention is computed again they go round once more."""
-    l, s = at.layout, at.shape
-    pair = 2 * at.rows * max(s.groups // l.tp, 1) * s.head_dim
-    blocks = [u for u in at.units if 1 <= u <= s.layers]
-    again = sum(1 for u in blocks if at.recompute.attention or at.forwards_again(u)[0] == 2)
-    sums.add("cp", "send", (2 * len(blocks) + again) * at.m * (l.cp - 1), pair * at.width.activation)
-    sums.add("cp", "send", len(blocks) * at.m * (l.cp - 1), pair * at.width.statistic)
+    """Ulysses, 2309.14509, over u ranks: all-to-alls of query, key and value and of the output forward, and of its gradient and those
+    of the query, and of key and value, backward; and of delta, a number for each row of a head (2307.08691). Each sends (u - 1) / u
+    of what a rank has. A rank gets the key heads that its query heads read: k / u where that is a whole number; else several ranks
+    read one, and neighbours g of the a / t / u query heads share one, the largest g that no border of a / k heads cuts.
+    Ring, 2310.01889, over r = c / u ranks, which then hold u times the rows: keys and values [b, s u / c, k, D] both go round r - 1
+    times forward. Backward they go round again, and their gradients r - 1 times behind them: twice that.
+    All-gather over r ranks: of keys and values forward and backward, and a reduce-scatter of their gradients.
+    Gradients of keys and values that are summed over ranks have the statistics' type. Where attention is computed again, so are its
+    messages forward, but the exchange of query, key and value, which is kept unless the whole layer is computed again."""
+    l, s, w = at.layout, at.shape, at.width
+    blocks = [unit for unit in at.units if 1 <= unit <= s.layers]
+    whole = at.m * sum(1 for unit in blocks if at.forwards_again(unit)[0] == 2)
+    calls, again = at.m * len(blocks), at.m * len(blocks) if at.recompute.attention else whole
+    u = l.ulysses or 1
+    r, heads, groups = l.cp // u, s.heads // l.tp, max(s.groups // l.tp, 1)
+    queries = heads // u
+    keys = queries // math.gcd(heads // groups, queries)
+    if u > 1:
+        rows, comm, copies = (u - 1) * at.rows, "cp" if r == 1 else "ulysses", u * keys != groups
+        sums.add(comm, "all-to-all", calls + whole, rows * (queries + 2 * keys) * s.head_dim * w.activation)
+        sums.add(comm, "all-to-all", 3 * calls + again, rows * queries * s.head_dim * w.activation)
+        sums.add(comm, "all-to-all", calls, rows * queries * w.statistic)
+        sums.add(comm, "all-to-all", calls, rows * 2 * keys * s.head_dim * (w.statistic if copies else w.activation))
+    comm, pair = "cp" if u == 1 else "ring", 2 * u * at.rows * keys * s.head_dim
+    if r > 1 and l.gather:
+        sums.add(comm, "all-gather", 2 * calls + again, all_gather(r, pair, w.activation))
+        sums.add(comm, "reduce-scatter", calls, reduce_scatter(r, r * pair, w.statistic))
+    elif r > 1:
+        sums.add(comm, "send", (2 * calls + again) * (r - 1), pair * w.activation)
+        sums.add(comm, "send", calls * (r - 1), pair * w.statistic)
 
 
 # ---- dp+cp: gradients and weights ----

@@ -18,9 +18,11 @@
 #include "train/trainer.h"
 #include <cmocka.h>                     /* last: it has a macro called fail */
 
-/* hybrid: ranks of a shard group; the other fields from there on are 0 where a row leaves them out. */
+/* hybrid: ranks of a shard group; ulysses, gather: of TrainConfig; the fields from hybrid on are 0 where a row leaves
+ * them out. */
 typedef struct { const char *name; int ranks, tp, cp, pp, chunks, zero; bool sequence; ScheduleKind schedule; int hybrid; MeshOrder order;
-    int group, extra; const char *layers; } Layout;     /* ScheduleShape.group, .extra; StageSplit.layout */
+    int group, extra; const char *layers;       /* ScheduleShape.group, .extra; StageSplit.layout */
+    int ulysses, gather; } Layout;
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 enum { STEPS_MAX = 64, RANKS_MAX = 8 };
@@ -117,6 +119,7 @@ static inline void config_set_layout(TrainConfig *config, const Layout *l)
     config->tp = l->tp;  config->cp = l->cp;  config->pp = l->pp;  config->chunks = l->chunks;
     config->zero = l->zero;  config->hybrid_shard = l->hybrid;  config->order = l->order;  config->sequence_parallel = l->sequence;  config->schedule = l->schedule;
     config->micro_group = l->group;  config->extra_warmup = l->extra;  config->layer_split.layout = l->layers;
+    config->ulysses = l->ulysses;  config->gather = l->gather;
 }
 
 static inline int64_t arenas_off(const Trainer *t, const ArenaSizes *dry)

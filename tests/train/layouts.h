@@ -35,6 +35,13 @@ static const Layout layouts[] = {
     { "pp3 zb-v by hand",        3, 1, 1, 3, 2, 0, false, SCHEDULE_ZB_V, .layers = "E|t|t|t|t|L" },
     { "pp2 groups of 3",         2, 1, 1, 2, 2, 0, false, SCHEDULE_INTERLEAVED, .group = 3 },
     { "pp3 1f1b extra uneven",   3, 1, 1, 3, 1, 0, false, SCHEDULE_1F1B, .extra = 1 },
+    { "cp2 ulysses",             2, 1, 2, 1, 1, 0, false, SCHEDULE_1F1B, .ulysses = 2 },
+    { "cp4 ulysses zero2",       4, 1, 4, 1, 1, 2, false, SCHEDULE_1F1B, .ulysses = 4 },
+    { "cp4 ulysses2 ring2",      4, 1, 4, 1, 1, 1, false, SCHEDULE_1F1B, .ulysses = 2 },
+    { "cp4 gather zero3",        4, 1, 4, 1, 1, 3, false, SCHEDULE_1F1B, .gather = 1 },
+    { "tp2 seq cp2 pp2 ulysses zero3", 8, 2, 2, 2, 1, 3, true, SCHEDULE_ZB_H1, .ulysses = 2 },
+    { "cp4 pp2 ulysses2 ring2 interleaved", 8, 1, 4, 2, 2, 0, false, SCHEDULE_INTERLEAVED, .ulysses = 2 },
+    { "tp2 cp2 dp2 gather zero1", 8, 2, 2, 1, 1, 1, false, SCHEDULE_1F1B, .gather = 1 },
 };
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 #endif

@@ -10,7 +10,7 @@ typedef struct {
     int64_t x, x2;                     /* inputs of the norms: t C */
     int64_t n1, n2;                    /* their outputs, which the matrices read: t C */
     int64_t statistics;                /* rstd of both norms, and mean of LayerNorm: t each */
-    int64_t qkv, lse, out;             /* T (H + 2 G) D, T H, T H D */
+    int64_t qkv, lse, out;             /* T (H + 2 G) D, with copies of key heads under Ulysses; T H; T H D */
     int64_t h, g;                      /* T W, T F */
     int64_t scales;                    /* of 8-bit inputs with current scaling: three for each of four maps */
     int64_t dy, dh, dqkv, dn;          /* gradients that deferred weight gradients read: of the branches' outputs
@@ -28,10 +28,15 @@ static Terms terms_of(const TrainConfig *c, int64_t e, int64_t s)
     const ModelConfig *m = &c->model;
     int64_t T = c->micro * m->sequence / c->cp, t = c->sequence_parallel ? T / c->tp : T, C = m->hidden;
     int64_t G = m->groups < c->tp ? 1 : m->groups / c->tp, Q = (m->heads / c->tp + 2 * G) * m->head_dim, H = m->heads / c->tp, F = m->ffn / c->tp;
+    /* after the exchange of Ulysses, of u ranks: u T rows with H / u query heads and the key heads they read */
+    int64_t u = c->ulysses > 1 ? c->ulysses : 1, Hu = H / u, keys = Hu;
+    for (int64_t shared = Hu; shared > 1; shared--)
+        if (Hu % shared == 0 && H / G % shared == 0) { keys = Hu / shared; break; }
+    int64_t exchanged = u > 1 ? u * (Hu + 2 * keys) * m->head_dim : Q;
     int64_t W = m->activation == ACT_SWIGLU ? 2 * F : F, norm = m->norm == NORM_LAYER ? 2 : 1;
     return (Terms){
         .x = bytes_of(t * C, e), .x2 = bytes_of(t * C, e), .n1 = bytes_of(t * C, e), .n2 = bytes_of(t * C, e),
-        .statistics = 2 * norm * bytes_of(t, s), .qkv = bytes_of(T * Q, e), .lse = bytes_of(T * H, s),
+        .statistics = 2 * norm * bytes_of(t, s), .qkv = bytes_of(T * exchanged, e), .lse = bytes_of(T * H, s),
         .out = bytes_of(T * H * m->head_dim, e), .h = bytes_of(T * W, e), .g = bytes_of(T * F, e),
         .dy = 2 * bytes_of(T * C, e), .dh = bytes_of(T * W, e), .dqkv = bytes_of(T * Q, e),
         .dn = 2 * bytes_of(t * C, e),

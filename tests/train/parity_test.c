@@ -6,14 +6,16 @@
 
 enum { STEPS = 20 };
 
-typedef struct { const char *name; ModelName model; ActivationKind activation; bool tied, reset; } Case;
+/* Of those with a window a query sees 3 positions, its own among them, but in every second layer all. */
+typedef struct { const char *name; ModelName model; ActivationKind activation; bool tied, reset, window; } Case;
 static const Case cases[] = {
-    { "gpt",              MODEL_GPT,   ACT_GELU_TANH,    true,  false },
-    { "gpt_reset",        MODEL_GPT,   ACT_GELU_TANH,    true,  true  },
-    { "gpt_untied_erf",   MODEL_GPT,   ACT_GELU_ERF,     false, false },
-    { "llama",            MODEL_LLAMA, ACT_SWIGLU,       false, false },
-    { "llama_reset",      MODEL_LLAMA, ACT_SWIGLU,       false, true  },
-    { "llama_tied_relu2", MODEL_LLAMA, ACT_SQUARED_RELU, true,  false },
+    { "gpt",              MODEL_GPT,   ACT_GELU_TANH,    true,  false, false },
+    { "gpt_reset",        MODEL_GPT,   ACT_GELU_TANH,    true,  true,  false },
+    { "gpt_untied_erf",   MODEL_GPT,   ACT_GELU_ERF,     false, false, false },
+    { "llama",            MODEL_LLAMA, ACT_SWIGLU,       false, false, false },
+    { "llama_reset",      MODEL_LLAMA, ACT_SWIGLU,       false, true,  false },
+    { "llama_tied_relu2", MODEL_LLAMA, ACT_SQUARED_RELU, true,  false, false },
+    { "llama_reset_window", MODEL_LLAMA, ACT_SWIGLU,     false, true,  true },
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -21,6 +23,7 @@ static TrainConfig config_of(const Case *c, const char *device, const char *data
 {
     TrainConfig config = formula_config(c->model, device, data);
     config.model.activation = c->activation;  config.model.tied = c->tied;
+    if (c->window) config.model.window = 3, config.model.window_skip = 2;
     config.reset_attention = config.reset_positions = config.mask_eod = c->reset;
     config.lr = (LrSchedule){ LR_COSINE, 1e-2, 1e-3, 3, STEPS };
     return config;

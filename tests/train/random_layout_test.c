@@ -130,6 +130,22 @@ static Recompute recompute_of(int i)
     }
 }
 
+/* Of the cp ranks the most that can exchange heads, or a part of them, or none; the others gather or form a
+ * ring. Not drawn either. */
+static void context_set(TrainConfig *config, int i)
+{
+    int heads = (int)config->model.heads / config->tp, u = config->cp;
+    while (u > 1 && (heads % u || config->cp % u || (i % 4 == 1 && u == config->cp))) u--;
+    config->ulysses = i % 4 == 3 ? 1 : u;
+    config->gather  = i % 3 == 2;
+}
+
+static void window_set(TrainConfig *config, int i)
+{
+    config->model.window      = i % 5 < 2 ? 0 : 1 + i % 7;
+    config->model.window_skip = i % 2 ? 0 : 2;
+}
+
 static void case_run(const Case *c, int i)
 {
     Job one = { .config = c->config, .ranks = 1, .steps = STEPS };
@@ -140,6 +156,9 @@ static void case_run(const Case *c, int i)
     job.config.recompute = recompute_of(i);
     job.in_order = i % 3 == 0;                 /* no schedule deadlocks on a transport strictly in order */
     config_set_layout(&job.config, &c->layout);
+    context_set(&job.config, i);
+    window_set(&one.config, i);
+    window_set(&job.config, i);
     job_run(&one);
     job_run(&job);
     for (int s = 0; s < STEPS; s++) {

@@ -27,7 +27,7 @@ static void words_add(Words *words, const char *line)
 
 static void on_line(void *context, const char *text) { words_add(context, text); }
 
-enum { COMMS = 9, PP = 6 };
+enum { COMMS = 11, PP = 8 };
 typedef struct { Comm *of[COMMS]; } Comms;
 
 /* Shard and replica groups are apart from dp+cp under hybrid sharding alone. */
@@ -35,8 +35,8 @@ static Comms comms_of(const Trainer *t)
 {
     const DataComms *data = &t->data[PARAMS_DENSE];
     bool hybrid = data->shard != t->data_comm && data->replica != t->data_comm;
-    return (Comms){ { t->tp, t->cp, t->data_comm, hybrid ? data->shard : NULL, hybrid ? data->replica : NULL, t->kv,
-                      NULL /* channels */, t->tied, t->world } };
+    return (Comms){ { t->tp, t->cp, t->ulysses, t->ring, t->data_comm, hybrid ? data->shard : NULL,
+                      hybrid ? data->replica : NULL, t->kv, NULL /* channels */, t->tied, t->world } };
 }
 
 /* A line for each verb of the comms from `first` to `end` together: one, or all channels of the pipeline. */
