@@ -369,6 +369,8 @@ Status setup_train_config(TrainConfig *r, Options *o)
     *r = (TrainConfig){
         .model = setup_model(o), .training = o->command == FOR_TRAIN,
         .tp = (int)o->tensor_parallel, .cp = (int)o->context_parallel, .pp = (int)o->pipeline_parallel,
+        .ep = (int)o->expert_parallel, .etp = (int)o->expert_tensor_parallel,
+        .order = o->tp_pp_dp ? MESH_TP_PP_DP : MESH_TP_DP_PP, .hybrid_shard = (int)o->hybrid_shard,
         .chunks = chunks(o), .zero = (int)o->zero_stage, .ulysses = ulysses(o),
         .gather = o->cp_comm_type.value == CHOICE_cp_comm_type_allgather,
         .sum_group = (int)o->sum_group_size, .no_overlap = o->no_overlap,

@@ -23,6 +23,8 @@ static void derive_model(Options *o)
 static void derive_layout(Options *o)
 {
     options_derived_int(o, OPTION_ranks, 1, "one process");
+    options_derived_int(o, OPTION_expert_tensor_parallel, o->tensor_parallel,
+                        "--tensor-model-parallel-size");
     options_derived_int(o, OPTION_threads, at_least(1, team_cores() / o->ranks), "the cores and --ranks");
     options_derived_int(o, OPTION_global_batch, o->micro_batch * options_data_parallel(o),
                         "--micro-batch-size and the data-parallel ranks");

@@ -22,20 +22,28 @@ static int64_t value_of(const Options *o, OptionIndex option)
 
 /* --- one divides another -------------------------------------------------------------------------------- */
 
-static const struct { OptionIndex divisor, whole; } dividing[] = {
-    { OPTION_heads,             OPTION_hidden },
-    { OPTION_groups,            OPTION_heads },
-    { OPTION_tensor_parallel,   OPTION_heads },
-    { OPTION_tensor_parallel,   OPTION_groups },
-    { OPTION_tensor_parallel,   OPTION_ffn },
+/* either: the whole may divide the divisor instead. Tensor-parallel ranks share key-value heads, or more
+ * ranks than heads hold copies of them. */
+static const struct { OptionIndex divisor, whole; bool either; } dividing[] = {
+    { OPTION_heads,             OPTION_hidden, false },
+    { OPTION_groups,            OPTION_heads,  false },
+    { OPTION_tensor_parallel,   OPTION_heads,  false },
+    { OPTION_tensor_parallel,   OPTION_groups, true },
+    { OPTION_tensor_parallel,   OPTION_ffn,    false },
 };
 enum { DIVIDING = sizeof dividing / sizeof dividing[0] };
+
+static bool fits(const Options *o, int row, int64_t value)
+{
+    int64_t whole = value_of(o, dividing[row].whole);
+    return whole % value == 0 || (dividing[row].either && value % whole == 0);
+}
 
 /* A value of `divisor` that all its rules allow */
 static bool would_divide(const Options *o, OptionIndex divisor, int64_t value)
 {
     for (int i = 0; i < DIVIDING; i++)
-        if (dividing[i].divisor == divisor && value_of(o, dividing[i].whole) % value) return false;
+        if (dividing[i].divisor == divisor && !fits(o, i, value)) return false;
     return true;
 }
 
@@ -46,7 +54,7 @@ static const char *cure_divisor(char out[SAID], const Options *o, OptionIndex di
     int count = 0;
     bool more = false;
     for (int64_t v = 1; v <= whole && v <= option_rows[divisor].high && !more; v++) {
-        if (!would_divide(o, divisor, v)) continue;
+        if (whole % v || !would_divide(o, divisor, v)) continue;
         if (count < LISTED) works[count++] = v;
         else more = true;
     }
@@ -64,9 +72,11 @@ static Status rule_dividing(const Options *o)
     for (int i = 0; i < DIVIDING; i++) {
         OptionIndex divisor = dividing[i].divisor, whole = dividing[i].whole;
         char cure[SAID];
-        if (value_of(o, whole) % value_of(o, divisor))
-            return fail(BAD_OPTION, "%s does not divide %s; give %s", TYPED(divisor), TYPED(whole),
-                        cure_divisor(cure, o, divisor, value_of(o, whole)));
+        if (fits(o, i, value_of(o, divisor))) continue;
+        int64_t most = value_of(o, dividing[i].either ? OPTION_heads : whole);
+        return fail(BAD_OPTION, "%s does not divide %s%s; give %s", TYPED(divisor), TYPED(whole),
+                    dividing[i].either ? ", nor does that divide it" : "",
+                    cure_divisor(cure, o, divisor, most));
     }
     return OK;
 }
@@ -312,6 +322,32 @@ static Status rule_zero(const Options *o)
     return OK;
 }
 
+/* Groups that shard divide the data-parallel ranks. */
+static Status rule_hybrid(const Options *o)
+{
+    char cure[SAID];
+    int64_t dp = options_data_parallel(o), data = dp * o->context_parallel;
+    if (!o->hybrid_shard || o->zero_stage == 0) return OK;            /* WANTS says what is missing */
+    if (data % o->hybrid_shard)
+        return fail(BAD_OPTION, "%s does not divide the %" PRId64 " ranks that ZeRO shards over (%" PRId64
+                    " data-parallel x %s %" PRId64 "); give %s", TYPED(OPTION_hybrid_shard), data, dp,
+                    NAMED(OPTION_context_parallel), o->context_parallel,
+                    cure_divisor(cure, o, OPTION_hybrid_shard, data));
+    if (o->hybrid_shard == data && data > 1)
+        log_line("%s is all data-parallel ranks: nothing is replicated", TYPED(OPTION_hybrid_shard));
+    return OK;
+}
+
+/* Experts are divided among the ranks of a pipeline stage. */
+static Status rule_experts(const Options *o)
+{
+    OptionIndex typed = o->expert_parallel > 1 ? OPTION_expert_parallel : OPTION_expert_tensor_parallel;
+    bool other = o->expert_parallel > 1 || o->expert_tensor_parallel != o->tensor_parallel;
+    if (!other) return OK;
+    return fail(BAD_OPTION, "%s divides the experts of a layer, and this model has none; leave it out",
+                TYPED(typed));
+}
+
 static Status rule_grad_reduce(const Options *o)
 {
     if (o->grad_reduce_in_bf16 && o->sums_fp32)
@@ -490,8 +526,8 @@ typedef Status Rule(const Options *o);
 static Rule *const rules[] = { rule_ranges, options_needed, rule_blend };
 static Rule *const model_rules[] = {
     rule_model, rule_dividing, rule_ranks, rule_sequence, rule_global_batch, rule_virtual_stages, rule_groups,
-    rule_rate, rule_watchdog, rule_one_view, rule_tokens, rule_zero, rule_grad_reduce, rule_precision,
-    rule_fp8, rule_recompute, rule_context, rule_window
+    rule_rate, rule_watchdog, rule_one_view, rule_tokens, rule_zero, rule_hybrid, rule_experts,
+    rule_grad_reduce, rule_precision, rule_fp8, rule_recompute, rule_context, rule_window
 };
 static Rule *const last_rules[] = { options_wants, rule_one_source };
 

@@ -12,7 +12,7 @@ import time
 import run
 
 STEPS = 40
-LAYOUT = "--ranks 4 --tp 2 --zero-stage 1 --threads 1".split()
+LAYOUT = "--ranks 4 --zero-stage 2 --hybrid-shard-size 2 --threads 1".split()
 TYPES = ["", "--bf16 --grad-reduce-in-bf16 --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16 --stochastic-rounding",
          "--fp16 --initial-loss-scale 16777216 --loss-scale-window 5",
          "--bf16 --fp8-format hybrid --fp8-amax-history-len 3 --fp8-amax-compute-algo max"]

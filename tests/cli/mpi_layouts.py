@@ -11,6 +11,9 @@ LAYOUTS = [
     ("dp4 zero3", 4, run.MODEL + run.LLAMA, "--zero-stage 3"),
     ("cp4 ulysses2 ring2 window", 4, run.MODEL + run.LLAMA,
      "--cp 4 --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes 2 2 --window-size 9,0"),
+    ("dp4 zero2 hybrid2", 4, run.MODEL, "--zero-stage 2 --hybrid-shard-size 2"),
+    ("tp4 sequence, heads in copies", 4, run.MODEL + run.LLAMA, "--tp 4 --sp"),
+    ("pp2 dp2 zero3 in order tp-pp-dp", 4, run.MODEL, "--pp 2 --zero-stage 3 --use-tp-pp-dp-mapping"),
     ("cp2 pp2 zb-h1", 4, run.MODEL + run.LLAMA, "--cp 2 --pp 2 --pipeline-schedule zb-h1"),
 ]
 

@@ -6,11 +6,12 @@
 const char *const dimension_names[DIMENSIONS] = {
     [MODEL] = "model", [MASKS] = "masks", [TYPE] = "type", [OPTIMIZER] = "optimizer", [TP] = "tp", [SP] = "sequence",
     [CP] = "cp", [CONTEXT] = "context", [PP] = "pp", [SCHEDULE] = "schedule", [STAGES] = "stages", [DP] = "dp", [ZERO] = "zero",
-    [RECOMPUTE] = "recompute", [MICRO] = "micro", [SUMS] = "sums", [OVERLAP] = "overlap", [TRANSPORT] = "transport",
+    [HYBRID] = "hybrid", [ORDER] = "order", [RECOMPUTE] = "recompute", [MICRO] = "micro", [SUMS] = "sums",
+    [OVERLAP] = "overlap", [TRANSPORT] = "transport",
 };
 
 #define LLAMA "--normalization RMSNorm --position-embedding-type rope --swiglu --disable-bias-linear " \
-              "--untie-embeddings-and-output-weights --num-query-groups 4 --ffn-hidden-size 48 " \
+              "--untie-embeddings-and-output-weights --num-query-groups 2 --ffn-hidden-size 48 " \
               "--attention-dropout 0 --hidden-dropout 0"
 
 const Value values[] = {
@@ -71,6 +72,13 @@ const Value values[] = {
     { ZERO,      "zero1",       1, "--zero-stage 1", { { 0 } } },
     { ZERO,      "zero2",       2, "--zero-stage 2", { { 0 } } },
     { ZERO,      "zero3",       3, "--zero-stage 3", { { 0 } } },
+
+    { HYBRID,    "shards",      0, "",                      { { 0 } } },
+    { HYBRID,    "hybrid1",     1, "--hybrid-shard-size 1", { { ZERO, 1 } } },
+    { HYBRID,    "hybrid2",     2, "--hybrid-shard-size 2", { { ZERO, 1 } } },
+
+    { ORDER,     "tp-dp-pp",    0, "",                       { { 0 } } },
+    { ORDER,     "tp-pp-dp",    1, "--use-tp-pp-dp-mapping", { { PP, 2 } } },
 
     { RECOMPUTE, "kept",        0, "", { { 0 } } },
     { RECOMPUTE, "attention",   0, "--recompute-granularity selective", { { 0 } } },

@@ -2,16 +2,20 @@
  * nothing had happened. */
 #include "train/harness.h"
 
-static const Layout from = { "tp2 pp2 dp2 zero1", 8, 2, 1, 2, 1, 1, false, SCHEDULE_1F1B };
+static const Layout usual  = { "tp2 pp2 dp2 zero1", 8, 2, 1, 2, 1, 1, false, SCHEDULE_1F1B };
+static const Layout hybrid = { "tp2 dp4 zero2 hybrid2", 8, 2, 1, 1, 1, 2, false, SCHEDULE_1F1B, .hybrid = 2 };
+static const Layout copies = { "tp4 seq dp2 zero1", 8, 4, 1, 1, 1, 1, true, SCHEDULE_1F1B };   /* llama has two key-value heads */
 static PrecisionChoice choice;                             /* of the test that runs */
 static const char *optimizer = "adam";
 static const Layout into[] = {
-    { "tp2 pp2 dp2 zero1",  8, 2, 1, 2, 1, 1, false, SCHEDULE_1F1B },
+    { "tp2 pp2 dp2 zero1",  8, 2, 1, 2, 1, 1, false, SCHEDULE_1F1B },          /* the rest of the run: the layout it began with */
     { "dp4 zero3",          4, 1, 1, 1, 1, 3, false, SCHEDULE_1F1B },
     { "cp2",                2, 1, 2, 1, 1, 0, false, SCHEDULE_1F1B },
     { "one rank",           1, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B },
     { "tp2 seq pp2 zb-h1",  4, 2, 1, 2, 1, 0, true,  SCHEDULE_ZB_H1 },
     { "dp2 zero2 pp2 interleaved", 4, 1, 1, 2, 2, 2, false, SCHEDULE_INTERLEAVED },
+    { "dp4 zero3 hybrid2",  4, 1, 1, 1, 1, 3, false, SCHEDULE_1F1B, .hybrid = 2 },
+    { "tp4 pp2 zero3 in order tp-pp-dp", 8, 4, 1, 2, 1, 3, false, SCHEDULE_1F1B, .order = MESH_TP_PP_DP },
 };
 
 /* The loss scale begins so high that the first steps overflow, and grows again within the run. */
@@ -28,22 +32,22 @@ static Job job_of(ModelName model, const char *device, const Layout *layout, int
     return job;
 }
 
-static void compare(ModelName model, const char *device, double losses_within)
+static void compare_from(const Layout *from, ModelName model, const char *device, double losses_within)
 {
     int half_way = turns(10, 2);
     char whole[512], half[512], again[512], worst[128] = "";
-    snprintf(whole, sizeof whole, "%s/%d-%s%d-%s-whole", scratch_folder(), model, device, choice.mixed, optimizer);
-    snprintf(half,  sizeof half,  "%s/%d-%s%d-%s-half",  scratch_folder(), model, device, choice.mixed, optimizer);
-    Job straight = job_of(model, device, &from, 2 * half_way, whole, NULL), first = job_of(model, device, &from, half_way, half, NULL);
+    snprintf(whole, sizeof whole, "%s/%s%d-%s%d-%s-whole", scratch_folder(), from->name, model, device, choice.mixed, optimizer);
+    snprintf(half,  sizeof half,  "%s/%s%d-%s%d-%s-half",  scratch_folder(), from->name, model, device, choice.mixed, optimizer);
+    Job straight = job_of(model, device, from, 2 * half_way, whole, NULL), first = job_of(model, device, from, half_way, half, NULL);
     job_run(&straight);
     job_run(&first);
     for (size_t i = 0; i < sizeof into / sizeof *into; i++) {
-        snprintf(again, sizeof again, "%s/%d-%s%d-%s-again%zu", scratch_folder(), model, device, choice.mixed, optimizer, i);
+        snprintf(again, sizeof again, "%s/%s%d-%s%d-%s-again%zu", scratch_folder(), from->name, model, device, choice.mixed, optimizer, i);
         Job copy = job_of(model, device, &into[i], 0, again, half);
         job_run(&copy);
         double off = checkpoints_differ(half, again, half_way, true, worst);
-        if (off != 0) fail_msg("%s into %s: %s differs by %g", device, into[i].name, worst, off);
-        Job rest = job_of(model, device, &into[i], half_way, again, half);
+        if (off != 0) fail_msg("%s from %s into %s: %s differs by %g", device, from->name, into[i].name, worst, off);
+        Job rest = job_of(model, device, i == 0 ? from : &into[i], half_way, again, half);
         job_run(&rest);
         double most = 0;
         for (int s = 0; s < half_way; s++) most = fmax(most, fabs(rest.loss[s] - straight.loss[half_way + s]));
@@ -56,6 +60,13 @@ static void compare(ModelName model, const char *device, double losses_within)
     }
 }
 
+static void compare(ModelName model, const char *device, double losses_within)
+{
+    compare_from(&usual, model, device, losses_within);
+}
+
+static void test_hybrid(void **state) { (void)state; compare_from(&hybrid, MODEL_GPT,   "ref", 1e-12); }
+static void test_copies(void **state) { (void)state; compare_from(&copies, MODEL_LLAMA, "ref", 1e-12); }
 static void test_gpt  (void **state) { (void)state; compare(MODEL_GPT,   "ref", 1e-12); }
 static void test_llama(void **state) { (void)state; compare(MODEL_LLAMA, "ref", 1e-12); }
 static void test_cpu  (void **state) { (void)state; compare(MODEL_LLAMA, "cpu", 2e-4); }      /* float sums in another order, 10 steps on */
@@ -185,6 +196,7 @@ int main(void)
 {
     corpus_make(scratch_path("corpus"), 61);
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_gpt), cmocka_unit_test(test_llama), cmocka_unit_test(test_cpu),
+                                        cmocka_unit_test(test_hybrid), cmocka_unit_test(test_copies),
                                         cmocka_unit_test(test_bf16), cmocka_unit_test(test_fp16),
                                         cmocka_unit_test(test_fp8), cmocka_unit_test(test_fp8_changes), cmocka_unit_test(test_optimizers),
                                         cmocka_unit_test(test_fp8_without_data) };
