@@ -104,9 +104,9 @@ static void case_print(const Case *c, int i)
     const Layout *l = &c->layout;
     const TrainConfig *config = &c->config;
     const ModelConfig  *s = &config->model;
-    printf("case %d: tp %d%s cp %d dp %d pp %d, %s x %d, zero %d; micro %d of %d; ", i, l->tp,
-           l->sequence ? " seq" : "", l->cp, l->ranks / (l->tp * l->cp * l->pp), l->pp,
-           schedule_name(l->schedule), l->chunks, l->zero, (int)config->micro, (int)config->global);
+    printf("case %d: tp %d%s cp %d dp %d pp %d order %d, %s x %d, zero %d hybrid %d; micro %d of %d; ", i, l->tp,
+           l->sequence ? " seq" : "", l->cp, l->ranks / (l->tp * l->cp * l->pp), l->pp, l->order,
+           schedule_name(l->schedule), l->chunks, l->zero, l->hybrid, (int)config->micro, (int)config->global);
     printf("layers %d hidden %d ffn %d heads %d/%d of %d words %d sequence %d of %d; ", (int)s->layers,
            (int)s->hidden, (int)s->ffn, (int)s->heads, (int)s->groups, (int)s->head_dim, (int)s->vocabulary,
            (int)s->sequence, (int)s->positions);
@@ -144,6 +144,17 @@ static void window_set(TrainConfig *config, int i)
 {
     config->model.window      = i % 5 < 2 ? 0 : 1 + i % 7;
     config->model.window_skip = i % 2 ? 0 : 2;
+}
+
+/* So are these: hybrid sharding, the order of ranks, one key-value head for all ranks. */
+static Case case_vary(const Case *c, int i)
+{
+    Case other = *c;
+    int data = c->layout.ranks / (c->layout.tp * c->layout.pp);
+    if (c->layout.zero > 0 && i % 3 == 1) other.layout.hybrid = data % 3 == 0 ? 3 : data % 2 == 0 ? 2 : 1;
+    other.layout.order = i % 2 ? MESH_TP_PP_DP : MESH_TP_DP_PP;
+    if (i % 5 == 2) other.config.model.groups = 1;
+    return other;
 }
 
 static void case_run(const Case *c, int i)
@@ -224,7 +235,7 @@ static void test_random(void **state)
     printf("seed %d, %d cases\n", seed, cases);
     for (int i = 0; i < LAYOUTS; i++) coverage_add(&coverage, &layouts[i]);
     for (int i = 0; i < cases; i++) {
-        Case c = case_draw((uint64_t)seed, i);
+        Case drawn = case_draw((uint64_t)seed, i), c = case_vary(&drawn, i);
         coverage_add(&coverage, &c.layout);
         if (alone >= 0 && alone != i) continue;
         case_print(&c, i);
