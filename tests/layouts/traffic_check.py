@@ -66,8 +66,9 @@ def layout_of(o):
     pp, v_shaped = number(o, "pp", 1), o.get("pipeline-schedule") == "zb-v"
     schedule, chunks = ("SCHEDULE_ZB_V", 2) if v_shaped else ("", number(o, "num-virtual-stages-per-pipeline-rank", 1))
     return traffic.Layout("", number(o, "ranks", 1), number(o, "tp", 1), number(o, "cp", 1), pp, chunks, number(o, "zero-stage", 0),
-                          "sp" in o, schedule, layers=virtual_layers(o, pp, chunks), ulysses=ulysses_of(o),
-                          gather=int(o.get("cp-comm-type") == "allgather"))
+                          "sp" in o, schedule, number(o, "hybrid-shard-size", 0),
+                          "MESH_TP_PP_DP" if "use-tp-pp-dp-mapping" in o else "MESH_TP_DP_PP", layers=virtual_layers(o, pp, chunks),
+                          ulysses=ulysses_of(o), gather=int(o.get("cp-comm-type") == "allgather"))
 
 
 def recompute_of(o):
