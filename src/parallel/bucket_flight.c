@@ -24,11 +24,10 @@ static int64_t largest_part(const Bucket *k, const Comm *comm)
     return part;
 }
 
-/* A window fits any sum of this stage's buckets; a part, the own elements of any that ZeRO 2 and 3 shard. */
+/* A window fits any sum of this stage's buckets. */
 void buckets_flights_open(Buckets *b, const BucketsSetup *s)
 {
-    size_t  window = 0;
-    int64_t part = 0;
+    size_t window = 0;
     if (!b->overlap || !b->training || narrow_messages(b)) return;
     for (int i = 0; i < b->count; i++) {
         const Bucket *k = &b->bucket[i];
@@ -36,14 +35,11 @@ void buckets_flights_open(Buckets *b, const BucketsSetup *s)
         if (!comm || k->block.count == 0) continue;
         size_t bytes = comm_window(comm, b->precision.gradient, largest_part(k, comm));
         if (bytes > window) window = bytes;
-        if (k->zero_stage >= 2 && k->own_count > part) part = k->own_count;
     }
     for (int i = 0; i < FLIGHTS && window > 0; i++) {
         size_t bytes = (window + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
         arena_open_within(&b->flight[i].window, "sum window", s->gathered, "sum windows", bytes);
         if (s->gathered->dry) arena_push(s->gathered, "sum windows", bytes);
-        if (part > 0)
-            b->flight[i].part = tensor_new(s->gathered, "gradient shards", b->precision.gradient, part);
     }
 }
 
@@ -58,8 +54,7 @@ static void flight_end(Buckets *b)
     Flight *f = &b->flight[b->flights_ended++ % FLIGHTS];
     Bucket *k = f->bucket;
     comm_wait(f->comm, f->pending);
-    if (k->zero_stage >= 2)
-        accumulate(b->queue, (Accumulate){ .y = k->grads, .x = tensor_flat(f->part, 0, k->own_count) });
+    if (k->zero_stage >= 2) accumulate(b->queue, (Accumulate){ .y = k->grads, .x = f->part });
     else k->summed = true;
     k->summing = false;
 }
@@ -78,8 +73,8 @@ bool bucket_flight_begin(Buckets *b, Bucket *k, Comm *comm, Tensor whole, int bu
         f->pending = comm_all_reduce_begin(comm, b->queue, whole, &f->window);   /* <-> replica: all-reduce */
         return true;
     }
-    Tensor sum = k->zero_stage >= 2 ? tensor_flat(f->part, 0, k->own_count) : bucket_own(k, k->grads);
-    f->pending = comm_reduce_scatter_parts_begin(comm, b->queue, sum, whole, k->begin,
+    f->part = tensor_flat(whole, k->own_first, k->own_count);
+    f->pending = comm_reduce_scatter_parts_begin(comm, b->queue, f->part, whole, k->begin,
                                                  &f->window);                 /* <-> shard: reduce-scatter */
     return true;
 }

@@ -53,8 +53,8 @@ typedef struct {
     Pending  gather;
 } Bucket;
 
-/* A sum of a bucket's gradients in the background. Under ZeRO 2 and 3 it reads unit_grads[buffer], and `part`
- * is added to the gradients at its end; else it is in place. */
+/* A sum of a bucket's gradients in the background, in place. Under ZeRO 2 and 3 that is unit_grads[buffer],
+ * of which `part`, this rank's own elements, is added to the gradients at the end. */
 enum { FLIGHTS = 2 };
 typedef struct { Bucket *bucket; Comm *comm; Pending pending; int buffer; Tensor part; Arena window; } Flight;
 
@@ -121,8 +121,9 @@ Tensor  bucket_own (const Bucket *bucket, Tensor x);
 /* What the optimizer updates: the master weights, or its own part of the weights. [own_count] */
 Tensor  bucket_master(const Bucket *bucket);
 int64_t bucket_whole (const Bucket *bucket);                 /* elements of whole tensors: begin[d] */
-/* Sums `whole` gradients [begin[d]] over the shard ranks: sum [own_count] are this rank's own elements. They
- * are sent in the type of messages. Takes scratch.  <-> shard: reduce-scatter */
+/* Sums `whole` gradients [begin[d]] over the shard ranks: sum [own_count] are this rank's own elements, and
+ * may be those of `whole`. They are sent in the type of messages. Takes scratch.
+ * <-> shard: reduce-scatter */
 void    bucket_sum_shards(Buckets *buckets, const Bucket *bucket, Tensor sum, Tensor whole);
 
 /* whole [begin[d]] from the own elements of all shard ranks; comm_wait on `shard` completes it.

@@ -100,15 +100,13 @@ UnitParam zero_unshard_grads(Buckets *b, int64_t unit)
     return dw;
 }
 
-/* Sums `whole` over the shard ranks and adds this rank's shard to its gradients. Every
+/* Sums `whole` over the shard ranks, in the place of this rank's shard, and adds that to its gradients. Every
  * micro-batch needs its own reduce-scatter, since no rank keeps whole gradients in between. */
 static void add_shard(Buckets *b, Bucket *k, Tensor whole)
 {
-    size_t mark = arena_mark(b->scratch);
-    Tensor part = tensor_new(b->scratch, "gradient shard", k->grads.dtype, k->own_count);
+    Tensor part = tensor_flat(whole, k->own_first, k->own_count);
     bucket_sum_shards(b, k, part, whole);                                     /* <-> shard: reduce-scatter */
     accumulate(b->queue, (Accumulate){ .y = k->grads, .x = part });
-    arena_reset(b->scratch, mark);
 }
 
 void zero_reduce_grads(Buckets *b, int64_t unit)

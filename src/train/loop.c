@@ -291,13 +291,15 @@ static void log_setup(const Trainer *t)
 {
     MeshSize m = t->mesh.size;
     double bytes = 0;
-    char text[24];
+    char text[24], groups[40] = "";
     bool cpu = t->queue.backend == &cpu_backend;
+    if (t->config->hybrid_shard > 0)
+        snprintf(groups, sizeof groups, " in groups of %d ranks", t->config->hybrid_shard);
     for (int i = 0; i < ARENAS; i++) bytes += (double)t->arena[i].size;
-    log_line("%lld parameters; %d rank%s: tp %d, cp %d, dp %d, pp %d, ZeRO %d; %s on rank 0; "
+    log_line("%lld parameters; %d rank%s: tp %d, cp %d, dp %d, pp %d, ZeRO %d%s; %s on rank 0; "
              "device %s, %s, %s%s%d thread%s per rank",
              (long long)model_parameters(&t->config->model), t->mesh.world, t->mesh.world == 1 ? "" : "s",
-             m.tp, m.cp, m.dp, m.pp, t->config->zero, log_bytes(text, bytes), t->config->device,
+             m.tp, m.cp, m.dp, m.pp, t->config->zero, groups, log_bytes(text, bytes), t->config->device,
              train_config_type(t->config), cpu ? kernel_family_name(t->queue.kernels) : "",
              cpu ? " kernels, " : "", t->config->threads, t->config->threads == 1 ? "" : "s");
     if (t->config->verbose)

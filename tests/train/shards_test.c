@@ -104,7 +104,7 @@ static void windows_change_no_bit(void **state)
 }
 
 /* Sums of a bucket of 16 Mi parameters take windows, in fp32 as in bf16, and no second bucket: one of the sum, two of messages that
- * are rounded, and under ZeRO 2 and 3 the sum of the shard. */
+ * are rounded. */
 static void sums_take_windows(void **state)
 {
     (void)state;
@@ -116,8 +116,8 @@ static void sums_take_windows(void **state)
             config.model.hidden = 512, config.model.head_dim = 128, config.model.ffn = 8192, config.model.layers = 1;
             config.precision = (PrecisionChoice){ .mixed = MIXED_BF16, .message_bf16 = bf16 };
             assert_int_equal(trainer_measure(&sizes, &config, 0, 4), OK);
-            size_t bucket = 4 * 3 * 512 * 8192, shard = bucket / (sharded[i].hybrid ? 2 : 4), units = 2 << 20;
-            size_t most = SUM_WINDOW + 2 * MESSAGE_WINDOW * sizeof(uint16_t) + units + (sharded[i].zero >= 2 ? shard + shard / 8 : 0);
+            size_t bucket = 4 * 3 * 512 * 8192, units = 2 << 20;
+            size_t most = SUM_WINDOW + 2 * MESSAGE_WINDOW * sizeof(uint16_t) + units;
             if (sizes.bytes[ARENA_SCRATCH] > most)
                 fail_msg("%s: scratch of %zu bytes, where windows are %zu and a bucket is %zu", sharded[i].name, sizes.bytes[ARENA_SCRATCH], most, bucket);
         }
