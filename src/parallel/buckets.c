@@ -34,19 +34,30 @@ static int64_t snap(const ParamBlock *block, int64_t at, ParamGranule *granule)
     return block->count;
 }
 
-/* Equal shards, whose ends move to the next granule. Where all granules are elements they stay equal, and the
- * last shards may have padding. */
-static void boundaries_set(Bucket *k, int d, ParamGranule *granule)
+/* Where all granules are elements the shards are equal, and the last ones may have padding. Else what the
+ * first r ranks own of this block and of those before comes as near to r / d of them as whole granules allow:
+ * a rank that has too much of one block gets less of the next. */
+void bucket_boundaries(int64_t *begin, int64_t *ahead, const ParamBlock *block, int d, ParamGranule *granule)
 {
-    int64_t equal = (k->block.count + d - 1) / d;
+    int64_t count = block->count, equal = (count + d - 1) / d;
     bool elements = true;
-    for (int i = 0; granule && i < k->block.params; i++) elements &= granule(&k->block.param[i]) == 1;
+    for (int i = 0; granule && i < block->params; i++) elements &= granule(&block->param[i]) == 1;
+    begin[0] = 0;
+    for (int r = 1; r <= d; r++) {
+        int64_t share = count / d * r + count % d * r / d, at = share - ahead[r];
+        begin[r] = r * equal;
+        if (elements || d == 1) continue;
+        begin[r] = r == d || at >= count ? count : at <= 0 ? 0 : snap(block, at, granule);
+        if (begin[r] < begin[r - 1]) begin[r] = begin[r - 1];
+        ahead[r] += begin[r] - share;
+    }
+}
+
+static void boundaries_set(Bucket *k, int d, int64_t *ahead, ParamGranule *granule)
+{
     k->begin = calloc((size_t)d + 1, sizeof *k->begin);
     CHECK(k->begin, "no memory for the boundaries of %d shards", d);
-    for (int r = 1; r <= d; r++) {
-        int64_t at = r * equal;
-        k->begin[r] = elements || d == 1 ? at : r == d ? k->block.count : snap(&k->block, at, granule);
-    }
+    bucket_boundaries(k->begin, ahead, &k->block, d, granule);
     k->equal = true;
     for (int r = 0; r < d; r++) k->equal &= k->begin[r + 1] - k->begin[r] == k->begin[1];
 }
@@ -61,14 +72,14 @@ static void counted_set(Bucket *k, bool copy)
     k->counted_count = copy ? 0 : k->share_count;
 }
 
-static Bucket bucket_make(const Buckets *b, const BucketsSetup *s, const ParamBlock *block)
+static Bucket bucket_make(const Buckets *b, const BucketsSetup *s, const ParamBlock *block, int64_t *ahead)
 {
     Bucket k = { .block = *block, .comms = s->data[block->family] };
     int d = comm_size(k.comms.shard), r = comm_rank(k.comms.shard);
     k.zero_stage = d > 1 ? s->zero_stage : 0;
     CHECK(k.zero_stage > 0 || d == 1, "ZeRO 0 shards nothing, over %d ranks of %s", d,
           comm_name(k.comms.shard));
-    boundaries_set(&k, d, s->granule);
+    boundaries_set(&k, d, ahead, s->granule);
     k.own_first = k.begin[r];
     k.own_count = k.begin[r + 1] - k.begin[r];
     counted_set(&k, block->index == 0 && !stage_holds(s->stage, 0));
@@ -102,7 +113,7 @@ static int64_t largest_unit(Buckets *b, const Stage *stage, int zero_stage)
 
 void buckets_open(Buckets *b, const BucketsSetup *s)
 {
-    int64_t blocks = params_blocks(s->config);
+    int64_t blocks = params_blocks(s->config), *ahead[PARAM_FAMILIES];
     *b = (Buckets){ .config = s->config, .precision = s->precision, .queue = s->queue,
         .training = s->training, .tp = s->tp, .kv = s->kv, .tied = s->tied, .scratch = s->scratch,
         .overlap = s->overlap,
@@ -110,7 +121,9 @@ void buckets_open(Buckets *b, const BucketsSetup *s)
     b->bucket = calloc((size_t)blocks * PARAM_FAMILIES, sizeof *b->bucket);
     for (ParamFamily f = 0; f < PARAM_FAMILIES; f++) {
         b->of_block[f] = calloc((size_t)blocks, sizeof *b->of_block[f]);
-        CHECK(b->bucket && b->of_block[f], "no memory for %lld parameter blocks", (long long)blocks);
+        ahead[f] = calloc((size_t)comm_size(s->data[f].shard) + 1, sizeof *ahead[f]);
+        CHECK(b->bucket && b->of_block[f] && ahead[f], "no memory for %lld parameter blocks",
+              (long long)blocks);
     }
     for (int64_t i = 0; i < blocks; i++)
         for (ParamFamily f = 0; f < PARAM_FAMILIES; f++) {
@@ -118,8 +131,9 @@ void buckets_open(Buckets *b, const BucketsSetup *s)
             params_block(&block, s->config, f, i, s->ranks);
             bool here = stage_needs(b, s->stage, i) && (f == PARAMS_DENSE || block.params > 0);
             b->of_block[f][i] = here ? b->count : -1;
-            if (here) b->bucket[b->count++] = bucket_make(b, s, &block);
+            if (here) b->bucket[b->count++] = bucket_make(b, s, &block, ahead[f]);
         }
+    for (ParamFamily f = 0; f < PARAM_FAMILIES; f++) free(ahead[f]);
     int64_t gathered = largest_unit(b, s->stage, 3), summed = largest_unit(b, s->stage, 2);
     for (int i = 0; i < 2; i++) {
         b->slot[i].unit = -1;

@@ -121,6 +121,10 @@ Tensor  bucket_own (const Bucket *bucket, Tensor x);
 /* What the optimizer updates: the master weights, or its own part of the weights. [own_count] */
 Tensor  bucket_master(const Bucket *bucket);
 int64_t bucket_whole (const Bucket *bucket);                 /* elements of whole tensors: begin[d] */
+/* begin [d + 1] of a block. ahead [d + 1], 0 before the first block: what the first r ranks own of the blocks
+ * so far above their share. Ranks that hold parts of the same tensors get the same boundaries. */
+void    bucket_boundaries(int64_t *begin, int64_t *ahead, const ParamBlock *block, int d,
+                          ParamGranule *granule);
 /* Sums `whole` gradients [begin[d]] over the shard ranks: sum [own_count] are this rank's own elements, and
  * may be those of `whole`. They are sent in the type of messages. Takes scratch.
  * <-> shard: reduce-scatter */
