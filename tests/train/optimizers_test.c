@@ -115,9 +115,69 @@ static void test_layouts(void **state)
             }
 }
 
+/* ---- messages of the optimizer alone, of one step ---- */
+
+typedef struct { Sent sums[RANKS_MAX], parts[RANKS_MAX]; } Messages;
+
+static void count_step(Trainer *t, void *context)
+{
+    Messages *m = context;
+    comm_sent_reset(t->stage_comm);
+    comm_sent_reset(t->tp);
+    trainer_step(t);
+    m->sums[t->mesh.rank]  = comm_sent(t->stage_comm, SENT_ALL_REDUCE);
+    m->parts[t->mesh.rank] = comm_sent(t->tp, SENT_ALL_TO_ALL);
+}
+
+/* Of the whole model: tensors, matrices of layers, and elements of their parts on a rank of tp. */
+static void count_tensors(const ModelConfig *model, int tp, int64_t *tensors, int64_t *matrices, int64_t *elements)
+{
+    ParamRanks ranks = { .size = { .tp = tp, .cp = 1, .dp = 1, .pp = 1, .etp = 1, .ep = 1, .edp = 1 } };
+    *tensors = *matrices = *elements = 0;
+    for (int64_t b = 0; b < params_blocks(model); b++) {
+        ParamBlock block;
+        params_block(&block, model, PARAMS_DENSE, b, &ranks);
+        *tensors += block.params;
+        for (int p = 0; p < block.params; p++) {
+            if (!param_is_layer_matrix(&block.param[p])) continue;
+            ++*matrices;
+            *elements += param_elements(&block.param[p]);
+        }
+    }
+}
+
+/* The sums of all tensors of a stage are one all-reduce: over its n ranks 2 (n - 1) times their bytes. Parts of a
+ * matrix go to one of the n ranks of tp and back: 2 (n - 1) parts, in two messages for each n matrices. */
+static void test_messages(void **state)
+{
+    (void)state;
+    static const Layout row[] = {
+        { "tp2", 2, 2, 1, 1, 1, 0, false, SCHEDULE_1F1B }, { "tp4", 4, 4, 1, 1, 1, 0, true, SCHEDULE_1F1B },
+        { "tp2 dp2", 4, 2, 1, 1, 1, 0, false, SCHEDULE_1F1B }, { "tp2 dp2 zero3", 4, 2, 1, 1, 1, 3, false, SCHEDULE_1F1B },
+    };
+    for (int i = 0; i < 4; i++)
+        for (int c = 1; c <= 2; c++) {                             /* LAMB; Muon */
+            Messages m = { 0 };
+            int64_t tensors, matrices, elements, sums = 0, parts = 0, n = row[i].ranks, tp = row[i].tp;
+            Session session = { .config = config_of(MODEL_LLAMA, c, &row[i], "ref"), .ranks = row[i].ranks, .body = count_step,
+                                .context = &m };
+            session_run(&session);
+            count_tensors(&session.config.model, row[i].tp, &tensors, &matrices, &elements);
+            for (int r = 0; r < n; r++) {
+                sums += m.sums[r].bytes, parts += m.parts[r].bytes;
+                assert_int_equal(m.sums[r].calls, 1);
+                if (row[i].zero == 0) assert_int_equal(m.parts[r].calls, c == 1 ? 0 : 2 * ((matrices + tp - 1) / tp));
+            }
+            int64_t copies = row[i].zero == 0 ? n / tp : 1;         /* data ranks that iterate the same matrices */
+            assert_int_equal(sums, 2 * (n - 1) * 8 * (c == 1 ? 2 * tensors : matrices));
+            assert_int_equal(parts, c == 1 ? 0 : copies * 2 * (tp - 1) * elements * 8);
+        }
+}
+
 int main(void)
 {
     formula_corpus(scratch_path("formula"));
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_equals_pytorch), cmocka_unit_test(test_layouts) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_equals_pytorch), cmocka_unit_test(test_layouts),
+                                        cmocka_unit_test(test_messages) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
