@@ -36,6 +36,14 @@ void block_forward(const ExecContext *ctx, int64_t layer, Tensor y_tC, const Uni
 
     save->n2_tC = norm_unit_forward(ctx, &save->mean2_t, &save->rstd2_t, save->x2_tC,
         unit_param(w, PARAM_NORM2_GAIN), unit_param(w, PARAM_NORM2_BIAS));
+    if (model_layer_is_moe(ctx->config, layer)) {
+        /* <-> etp+ep tp */
+        Tensor m_tC = moe_forward(ctx, layer, w, save, save->n2_tC, !tensor_present(y_tC));
+        if (tensor_present(y_tC))
+            dropout_forward(ctx->queue, (DropoutForward){ .y_TC = y_tC, .residual_TC = save->x2_tC,
+                .x_TC = m_tC, .dropout_index_i = index_t, .p = p, .site = site + SITE_MLP });
+        return;
+    }
     mlp_hidden_forward(ctx, w, save, save->n2_tC);                                      /* <-> tp */
     if (!tensor_present(y_tC)) {
         linear_forward_scales(ctx, save, LINEAR_DOWN, save->g_TF,                       /* <-> tp+cp */
@@ -59,7 +67,8 @@ static void recompute_modules(const ExecContext *ctx, int64_t layer, const UnitP
         save->n2_tC = norm_unit_forward(&again, &save->mean2_t, &save->rstd2_t, save->x2_tC,
             unit_param(w, PARAM_NORM2_GAIN), unit_param(w, PARAM_NORM2_BIAS));
     }
-    if (ctx->recompute & RECOMPUTE_MLP)
+    if (model_layer_ffn(ctx->config, layer) == 0) ;                /* experts alone */
+    else if (ctx->recompute & RECOMPUTE_MLP)
         mlp_hidden_forward(&again, w, save, save->n2_tC);                               /* <-> tp */
     else if (ctx->recompute & RECOMPUTE_MLP_ACT)
         mlp_activation_forward(&again, w, save);
@@ -97,7 +106,9 @@ void block_backward_input(const ExecContext *ctx, int64_t layer, Tensor dx_tC, c
     Tensor dm_tC = region_gradient_new(ctx, "mlp output gradient", t, C);
     dropout_backward(q, (DropoutBackward){ .dx_TC = dm_tC, .dy_TC = dy_tC, .dropout_index_i = index_t, .p = p,
         .site = site + SITE_MLP });
-    save->dn2_tC = mlp_backward_input(ctx, w, save, dm_tC);                             /* <-> tp */
+    save->dn2_tC = model_layer_is_moe(ctx->config, layer)
+        ? moe_backward_input(ctx, layer, w, save, dm_tC)                                /* <-> etp+ep tp+cp */
+        : mlp_backward_input(ctx, w, save, dm_tC);                                      /* <-> tp */
     Tensor dx2_tC = scratch_new(ctx, "residual gradient", t, C);
     norm_backward_input(q, (NormBackwardInput){ .dx_TC = dx2_tC, .dy_TC = save->dn2_tC, .x_TC = save->x2_tC,
         .mean_T = save->mean2_t, .rstd_T = save->rstd2_t, .gain_C = unit_param(w, PARAM_NORM2_GAIN),
@@ -116,10 +127,11 @@ void block_backward_input(const ExecContext *ctx, int64_t layer, Tensor dx_tC, c
 
 /* The gradients of norm gains and biases belong to the weight gradients, so that a schedule can defer all of
  * them. */
-void block_backward_weight(const ExecContext *ctx, const UnitParam *dw, const BlockSave *save)
+void block_backward_weight(const ExecContext *ctx, int64_t layer, const UnitParam *dw, const BlockSave *save)
 {
     Queue *q = ctx->queue;
-    mlp_backward_weight(ctx, dw, save);                                                 /* <-> tp */
+    if (model_layer_is_moe(ctx->config, layer)) moe_backward_weight(ctx, dw, save);     /* <-> tp */
+    else mlp_backward_weight(ctx, dw, save);                                            /* <-> tp */
     norm2_backward_weight(q, dw, save);
     attend_backward_weight(ctx, dw, save);                                              /* <-> tp */
     norm1_backward_weight(q, dw, save);

@@ -6,7 +6,13 @@ int64_t model_mlp_gates(const ModelConfig *config) { return config->activation =
 
 bool model_layer_is_moe(const ModelConfig *config, int64_t layer)
 {
-    return config->experts > 0 && layer >= 0 && layer < config->layers;
+    if (config->experts == 0 || layer < 0 || layer >= config->layers) return false;
+    return !(layer < MOE_LAYERS_MAX && config->moe.dense_layers[layer / 64] >> layer % 64 & 1);
+}
+
+int64_t model_layer_ffn(const ModelConfig *config, int64_t layer)
+{
+    return model_layer_is_moe(config, layer) ? config->moe.shared_ffn : config->ffn;
 }
 
 int64_t model_groups_held(const ModelConfig *config, int tp)
@@ -30,11 +36,24 @@ int64_t model_window(const ModelConfig *config, int64_t layer)
     return config->window_skip > 0 && (layer + 1) % config->window_skip == 0 ? 0 : config->window;
 }
 
-/* Weights of the matrices of one block: query, key, value, out, and the MLP's two or three. */
-static int64_t block_matrices(const ModelConfig *config)
+/* Weights that one token is multiplied with in a block: query, key, value, out, and the MLP's two or three
+ * matrices; in a layer of experts those of topk experts and of the shared expert. As Megatron-LM counts, the
+ * router's are not among them. */
+static int64_t block_matrices(const ModelConfig *config, int64_t layer)
 {
     int64_t query = config->heads * config->head_dim, keys_values = 2 * config->groups * config->head_dim;
-    return config->hidden * (2 * query + keys_values + config->ffn * (model_mlp_gates(config) + 1));
+    int64_t width = model_layer_ffn(config, layer);
+    if (model_layer_is_moe(config, layer)) width += config->moe.topk * config->expert_ffn;
+    return config->hidden * (2 * query + keys_values + width * (model_mlp_gates(config) + 1));
+}
+
+int64_t model_active_parameters(const ModelConfig *config)
+{
+    int64_t count = model_parameters(config), idle = config->experts - config->moe.topk;
+    for (int64_t l = 0; l < config->layers; l++)
+        if (model_layer_is_moe(config, l))
+            count -= idle * config->expert_ffn * config->hidden * (model_mlp_gates(config) + 1);
+    return count;
 }
 
 /* As in the appendix of PaLM (arXiv 2204.02311): 2 FLOPs per weight and token forward and 4 backward;
@@ -42,13 +61,13 @@ static int64_t block_matrices(const ModelConfig *config)
  * lookup are not counted. */
 double model_flops(const ModelConfig *config, bool causal)
 {
-    double matmuls   = 6.0 * ((double)config->layers * (double)block_matrices(config)
-                              + (double)config->vocabulary * (double)config->hidden);
+    double weights = (double)config->vocabulary * (double)config->hidden;
     double keys = 0, S = (double)config->sequence;               /* that a query sees, of all layers */
     for (int64_t l = 0; l < config->layers; l++) {
         double w = (double)model_window(config, l);
         if (w == 0 || w > S) w = S;
-        keys += causal ? w - w * w / (2 * S) : w;
+        keys    += causal ? w - w * w / (2 * S) : w;
+        weights += (double)block_matrices(config, l);
     }
-    return matmuls + 12.0 * (double)(config->heads * config->head_dim) * keys;
+    return 6.0 * weights + 12.0 * (double)(config->heads * config->head_dim) * keys;
 }

@@ -4,6 +4,7 @@
  * units 1 to `layers` are the transformer blocks, unit layers + 1 is the head. None of these functions
  * communicates or can fail. */
 #include "base/status.h"
+#include "model/moe_config.h"
 #include "tensor/ops.h"
 
 typedef enum { NORM_LAYER, NORM_RMS } NormKind;
@@ -19,6 +20,7 @@ typedef struct {
     int64_t vocabulary;                 /* token ids, without padding */
     /* routed experts of a layer, 0: its MLP is dense; width of an expert's hidden layer */
     int64_t experts, expert_ffn;
+    MoeConfig moe;
     int64_t positions;                  /* rows of the learned position table */
     int64_t sequence;                   /* tokens of a training sequence */
     NormKind norm;
@@ -40,6 +42,8 @@ UnitKind model_unit (const ModelConfig *config, int64_t unit);
 int64_t  model_window(const ModelConfig *config, int64_t layer);
 /* Whether a layer's MLP is experts; layers are counted from 0. */
 bool     model_layer_is_moe(const ModelConfig *config, int64_t layer);
+/* Width of a layer's dense MLP: in a layer of experts that of its shared expert, 0 where it has none. */
+int64_t  model_layer_ffn(const ModelConfig *config, int64_t layer);
 /* Key-value heads of one of tp ranks: with more ranks than heads each has one, as others do. */
 int64_t  model_groups_held(const ModelConfig *config, int tp);
 /* matrices of width ffn in `up`: 2 for SwiGLU, else 1 */
@@ -48,8 +52,9 @@ int64_t  model_mlp_gates(const ModelConfig *config);
 /* Vocabulary rows that a tensor-parallel rank stores: ceil(vocabulary / tp). The padding of the last ranks is
  * in memory only, never in checkpoints or counts. */
 int64_t  model_vocabulary_held(const ModelConfig *config, int tp);
-/* elements of all logical tensors, without padding */
+/* elements of all logical tensors, without padding; of those that one token uses: of the experts topk each */
 int64_t  model_parameters(const ModelConfig *config);
+int64_t  model_active_parameters(const ModelConfig *config);
 
 /* Model FLOPs of one token, forward and backward, counted as in the appendix of PaLM (arXiv 2204.02311), with
  * attention counted in full or causally (half), in both cases within its window. Recomputation and other

@@ -16,7 +16,7 @@ void block_forward        (const ExecContext *ctx, int64_t layer, Tensor y_tC, c
                            BlockSave *save, Tensor x_tC);
 void block_backward_input (const ExecContext *ctx, int64_t layer, Tensor dx_tC, const UnitParam *w,
                            BlockSave *save, Tensor dy_tC);
-void block_backward_weight(const ExecContext *ctx, const UnitParam *dw, const BlockSave *save);
+void block_backward_weight(const ExecContext *ctx, int64_t layer, const UnitParam *dw, const BlockSave *save);
 
 void head_forward         (const ExecContext *ctx, const UnitParam *w, HeadSave *save, Tensor x_tC);
 void head_backward        (const ExecContext *ctx, Tensor dx_tC, const UnitParam *w, const UnitParam *dw,
@@ -35,6 +35,14 @@ void   mlp_hidden_forward    (const ExecContext *ctx, const UnitParam *w, BlockS
 void   mlp_activation_forward(const ExecContext *ctx, const UnitParam *w, BlockSave *save);
 Tensor mlp_backward_input    (const ExecContext *ctx, const UnitParam *w, BlockSave *save, Tensor dy_tC);
 void   mlp_backward_weight   (const ExecContext *ctx, const UnitParam *dw, const BlockSave *save);
+
+/* The experts of a layer and its shared expert, as the MLP's functions above. y = the sum of both, [t, C] on
+ * scratch; save alone: y is not computed. <-> etp+ep: all-to-all; <-> tp; backward_input also <-> tp+cp */
+Tensor moe_forward        (const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save,
+                           Tensor n2_tC, bool save_alone);
+Tensor moe_backward_input (const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save,
+                           Tensor dy_tC);
+void   moe_backward_weight(const ExecContext *ctx, const UnitParam *dw, const BlockSave *save);
 
 /* The linear maps of a block (model/linear.c), in the activation type or with inputs of 8 bits. linear_scales
  * precedes them: it says which, and where the scales are. Current scaling <-> tp+cp in the first two. */

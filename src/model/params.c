@@ -9,7 +9,7 @@
 /* The words of the table's columns. KV is the width of all keys, or of all values: key-value heads times head
  * dim. */
 typedef enum { ONE, C, QUERY, KV, F, V, S, E, FE } ParamDim;
-/* CENTRED: LayerNorm has a bias; MLP: layers whose MLP is dense; MOE: layers with experts */
+/* CENTRED: LayerNorm has a bias; MLP: layers with a dense MLP or a shared expert; MOE: layers with experts */
 typedef enum { ALWAYS, BIAS, LEARNED, UNTIED, CENTRED, MLP, MLP_BIAS, MLP_GATED, MLP_GATED_BIAS, MOE,
                MOE_GATED } ParamWhen;
 typedef enum { WORD, EMBED, BLOCK, EXPERTS, HEAD } ParamBlockKind;
@@ -32,14 +32,14 @@ static const struct {
 _Static_assert((int)PARAM_IDS <= INT8_MAX,
                "ParamBlock.index_of must be able to index every row of params.def");
 
-static int64_t dim_of(const ModelConfig *config, ParamDim dim)
+static int64_t dim_of(const ModelConfig *config, int64_t layer, ParamDim dim)
 {
     switch (dim) {
     case ONE:   return 1;
     case C:     return config->hidden;
     case QUERY: return config->heads * config->head_dim;
     case KV:    return config->groups * config->head_dim;
-    case F:     return config->ffn;
+    case F:     return model_layer_ffn(config, layer);
     case V:     return config->vocabulary;
     case S:     return config->positions;
     case E:     return config->experts;
@@ -51,17 +51,18 @@ static int64_t dim_of(const ModelConfig *config, ParamDim dim)
 static bool unit_has(const ModelConfig *config, int64_t index, ParamWhen when)
 {
     bool gated = config->activation == ACT_SWIGLU;
-    bool moe   = index >= 2 && model_layer_is_moe(config, index - 2);
+    int64_t layer = index - 2;
+    bool moe = model_layer_is_moe(config, layer), mlp = model_layer_ffn(config, layer) > 0;
     switch (when) {
     case ALWAYS:         return true;
     case BIAS:           return config->bias;
     case LEARNED:        return config->position == POSITION_LEARNED;
     case UNTIED:         return !config->tied;
     case CENTRED:        return config->norm == NORM_LAYER;
-    case MLP:            return !moe;
-    case MLP_BIAS:       return !moe && config->bias;
-    case MLP_GATED:      return !moe && gated;
-    case MLP_GATED_BIAS: return !moe && gated && config->bias;
+    case MLP:            return mlp;
+    case MLP_BIAS:       return mlp && config->bias;
+    case MLP_GATED:      return mlp && gated;
+    case MLP_GATED_BIAS: return mlp && gated && config->bias;
     case MOE:            return moe;
     case MOE_GATED:      return moe && gated;
     }
@@ -118,8 +119,8 @@ static Param param_make(const ModelConfig *config, ParamId row, int64_t index, c
     int r = experts ? 1 : 0, c = r + 1;                               /* the dimensions of rows and columns */
     Param p = { .id = row, .init = rows[row].init, .decay = rows[row].decay, .parts = 1, .saves = true,
                 .dims = (rows[row].d1 == ONE ? 1 : 2) + r, .global = { config->experts, 1, 1 } };
-    p.global[r] = dim_of(config, rows[row].d0);
-    p.global[c] = dim_of(config, rows[row].d1);
+    p.global[r] = dim_of(config, index - 2, rows[row].d0);
+    p.global[c] = dim_of(config, index - 2, rows[row].d1);
     if (rows[row].kind == BLOCK || experts)
         snprintf(p.name, sizeof p.name, "blocks.%lld.%s", (long long)(index - 2), rows[row].name);
     else

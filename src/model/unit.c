@@ -37,7 +37,7 @@ void unit_backward_weight(const ExecContext *ctx, int64_t unit, const UnitParam 
 {
     switch (model_unit(ctx->config, unit)) {
     case UNIT_EMBED: embed_unit_backward_weight(ctx, dw, &save->embed); break;
-    case UNIT_BLOCK: block_backward_weight(ctx, dw, &save->block); break;
+    case UNIT_BLOCK: block_backward_weight(ctx, unit - 1, dw, &save->block); break;
     case UNIT_HEAD:  break;                                  /* unit_backward_input has computed them */
     }
 }

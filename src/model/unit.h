@@ -63,6 +63,24 @@ typedef struct { Tensor scale, amax; } Fp8Scales;
  * those of `gather` gather them. cp rank k is number k mod u of its ulysses comm and k / u of its ring. */
 typedef struct { Comm *ulysses, *ring, *gather; } ContextComms;
 
+/* Of all layers of experts that this rank has, n of them, and the ranks that these communicate with. */
+typedef struct {
+    /* etp+ep: the ranks that share the experts of a layer, among which tokens are exchanged; rank
+     * ep coordinate * etp + etp coordinate */
+    Comm *dispatch;
+    int   shards;                  /* etp: ranks with shards of the same experts */
+    /* the ranks with other tokens of the same sequences: cp, under sequence parallelism tp+cp */
+    Comm *sequence;
+    int  *row;                     /* [layers]: of the tensors below; -1: none. Owned by who opens it */
+    int64_t rows;                  /* n */
+    Tensor bias_nE;                /* added to scores for selection; absent without it */
+    /* of this step so far: copies that each expert takes, copies dropped, and both auxiliary losses without
+     * their coefficients, as sums over tokens; absent where nothing is trained */
+    Tensor load_nE;                /* [n, E + MOE_SUMS] */
+    int64_t *offset[2];            /* [ranks of dispatch + 1] each: room for an exchange; owned likewise */
+} MoeState;
+enum { MOE_DROPPED, MOE_BALANCE, MOE_Z, MOE_SUMS };
+
 /* What a unit runs with. The caller chooses the arenas, and so the lifetimes; a unit only names the one it
  * needs. */
 typedef struct {
@@ -70,6 +88,7 @@ typedef struct {
     Precision precision;           /* types of the tensors that units make */
     Queue  *queue;
     const Fp8State *fp8;           /* NULL: linear maps of 16 or 32 bits */
+    const MoeState *moe;           /* NULL: no layer has experts */
     Region  tp;                    /* tensor parallelism; its activations may be sequence-parallel */
     ContextComms cp;               /* context parallelism */
     /* Forward writes its saves on these two: what backward_input alone reads, and what backward_weight reads
@@ -138,6 +157,20 @@ typedef struct {
     Tensor lse_bsH;
 } AttentionSave;
 
+/* Of a layer of experts. Sizes: model/moe.c. Integers are I32. */
+typedef struct {
+    Tensor logits_tE;              /* router, in the type of statistics, as the weights */
+    Tensor weight_tK, expert_tK;   /* of the experts of each token */
+    /* copies of tokens, as route_sort orders them: sent by this rank, and numbers received from each rank */
+    Tensor row_TKJ, slot_N, sent_RX, received_RX;
+    Tensor x_MC;                   /* rows received, by rank and expert */
+    Tensor h_MW, g_MF;             /* before and after the activation */
+    Tensor back_NC;                /* outputs of experts for the copies that were sent */
+
+    /* left by backward_input: gradients of the logits, of the experts' output and of h */
+    Tensor dlogits_tE, dy_MC, dh_MW;
+} MoeSave;
+
 typedef struct {
     Tensor x_tC;                   /* aliases the unit's input: the caller keeps it until backward */
     Tensor mean1_t, rstd1_t;       /* norm 1 */
@@ -151,6 +184,7 @@ typedef struct {
     Tensor mean2_t, rstd2_t;       /* norm 2 */
     Tensor n2_tC;                  /* output of norm 2, this rank's rows as n1 */
     Tensor h_TW, g_TF;             /* MLP: before the activation (without the bias), after it */
+    MoeSave moe;                   /* in a layer of experts, whose h and g are those of its shared expert */
     Fp8Scales fp8;                 /* delayed scaling: views of Fp8State; current scaling: saved */
 
     /* Left by backward_input. Under sequence parallelism dy2 and dya are gathered from the t rows of the

@@ -91,6 +91,7 @@ static void on_step(void *context)
         if (!t->buckets.overlap) bucket_gathered(k);
     }
     trainer_fp8_end(t);                                                       /* <-> tp+cp+dp */
+    trainer_moe_end(t);                                                       /* <-> tp+cp+dp pp */
 }
 
 /* queue_wait at the end: only then may the host read the sums. */
@@ -105,6 +106,7 @@ static void run_schedule(Trainer *t, void (*at_end)(void *context))
     fill_zero(&t->queue, (FillZero){ .y = t->sums_3 });
     buckets_zero_grads(&t->buckets);
     trainer_fp8_begin(t);
+    trainer_moe_begin(t);
     pipeline_run(&t->pipeline, &t->train_schedule, (PipelineCalls){ .context = t, .fill = fill_train,
         .reduce = on_reduce, .step = at_end });
     queue_wait(&t->queue);

@@ -180,6 +180,7 @@ static void open_parameters(Trainer *t)
         .gathered = &t->arena[ARENA_GATHERED], .scratch = &t->arena[ARENA_SCRATCH] });
     trainer_optimizer_open(t);
     trainer_fp8_open(t);
+    trainer_moe_open(t);
     t->sums_3   = tensor_new(persistent, "sums", F64, 3);
     t->sums_R3  = tensor_new(persistent, "sums", F64, t->mesh.world, 3);
     t->report_4 = tensor_new(persistent, "sums", F64, 4);
@@ -210,7 +211,7 @@ static void open_executor(Trainer *t, const ArenaSizes *sizes)
     int slots = slots_of(t, train) > slots_of(t, valid) ? slots_of(t, train) : slots_of(t, valid);
     ExecContext ctx = { .config = &config->model, .precision = t->precision, .queue = &t->queue,
         .cp = trainer_context(t),
-        .fp8 = t->fp8_comm ? &t->fp8 : NULL,
+        .fp8 = t->fp8_comm ? &t->fp8 : NULL, .moe = config->model.experts > 0 ? &t->moe : NULL,
         .head_chunk = config->head_chunk, .scratch = &t->arena[ARENA_SCRATCH],
         .tp = { .comm = t->tp, .queue = &t->queue, .scratch = &t->arena[ARENA_SCRATCH],
                 .sequence_parallel = sequence_parallel(t) } };
@@ -263,6 +264,7 @@ void trainer_close(Trainer *t)
     }
     trainer_optimizer_close(t);
     free(t->fp8.row);
+    trainer_moe_close(t);
     schedule_free(&t->train_schedule);
     schedule_free(&t->valid_schedule);
     for (int i = 0; i < ARENAS; i++) arena_close(&t->arena[i]);
@@ -276,6 +278,7 @@ void trainer_init(Trainer *t)
     buckets_init(&t->buckets, t->config->seed);
     trainer_optimizer_init(t);
     trainer_fp8_init(t);
+    trainer_moe_init(t);
     queue_wait(&t->queue);
 }
 

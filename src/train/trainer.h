@@ -29,6 +29,11 @@ typedef struct { size_t bytes[ARENAS], slot; } ArenaSizes;
  * a smaller loss scale may mend it. loss_scale: that of the step; 0: none. */
 typedef struct { double loss, tokens, norm, waited, loss_scale; bool skipped, overflow; } StepReport;
 
+/* Of the layers of experts in a step, means over them: the largest load of an expert over the mean load, the
+ * share of copies of tokens that a capacity dropped, and both auxiliary losses without their coefficients,
+ * which the loss does not contain. All 0 where no layer has experts. */
+typedef struct { double load, dropped, balance, z; } MoeReport;
+
 enum { TRAINER_COMMS = 24 + CHANNELS_MAX };
 typedef struct Trainer {
     const TrainConfig *config;
@@ -42,7 +47,9 @@ typedef struct Trainer {
     Channels channels;                               /* to the neighbours in the pipeline */
     Comm  *ulysses, *ring;                           /* parts of cp (trainer_context.c); else NULL */
     Comm  *fp8_comm;                                 /* of amax (trainer_fp8.c); NULL without 8-bit maps */
-    Comm  *stage_comm;                               /* tp x cp x dp; NULL where the optimizer has no sums */
+    /* with experts: dispatch: etp+ep; sequence: cp, or tp+cp */
+    Comm  *dispatch, *sequence;
+    Comm  *stage_comm;                /* tp x cp x dp; NULL without experts and sums of the optimizer */
     DataComms data[PARAM_FAMILIES];                /* which ranks share parameters: two of these, or others */
     Comm  *comm[TRAINER_COMMS];                      /* [comms] each of them but world, once; owned */
     int    comms;
@@ -61,6 +68,8 @@ typedef struct Trainer {
     int    (*piece_of)[PARAM_IDS];                   /* by bucket and parameter; -1: none; owned */
     int     *first_piece;                            /* of each bucket, and the number of all; owned */
     Fp8State fp8;
+    MoeState moe;
+    Tensor moe_summary;                              /* [1 + MOE_SUMS]: row load_summary of tensor/ops.def */
 
     /* F64, persistent: { loss sum, tokens, squared gradients } of this rank and [R, 3] of all R ranks; the
      * report of clip_and_skip; RunFlags of this rank and of all */
@@ -162,6 +171,19 @@ void trainer_optimizer_init (Trainer *trainer);
 void trainer_optimizer_close(Trainer *trainer);
 /* NULL: this rank updates no element of it. */
 const OptimizerPiece *trainer_piece(const Trainer *trainer, int bucket, int param);
+
+/* train/trainer_moe.c: the state of a mixture of experts; all do nothing without one. */
+void    trainer_moe_open (Trainer *trainer);
+void    trainer_moe_close(Trainer *trainer);
+void    trainer_moe_init (Trainer *trainer);                        /* biases 0 */
+void    trainer_moe_begin(Trainer *trainer);                        /* a step */
+/* Biases of the next step, and the step's summary. <-> tp+cp+dp, pp: all-reduce of counts */
+void    trainer_moe_end  (Trainer *trainer);
+MoeReport trainer_moe_report(const Trainer *trainer);               /* of the last step */
+/* The biases of a layer in a checkpoint: the logical tensor, and this rank's view of it, with count 0 where
+ * it has none. */
+LogicalTensor trainer_moe_tensor(const Trainer *trainer, int64_t layer);
+TensorShard   trainer_moe_shard (const Trainer *trainer, int64_t layer);
 
 /* train/trainer_checkpoint.c. Both are collective and fail on all ranks with the same message. Saving refuses
  * weights that are not finite. Loading sets the step and, where the run trains, the optimizer states and the

@@ -59,6 +59,18 @@ static void add_scales(const Trainer *t, ShardList *list, const Checkpoint *from
         }
 }
 
+/* The biases of experts, which all ranks of a stage have. A checkpoint without them was not trained with
+ * any. */
+static void add_biases(const Trainer *t, ShardList *list, const Checkpoint *from)
+{
+    for (int64_t l = 0; tensor_present(t->moe.bias_nE) && l < t->config->model.layers; l++) {
+        TensorShard   shard = trainer_moe_shard(t, l);
+        LogicalTensor tensor = trainer_moe_tensor(t, l);
+        if (shard.count == 0 || (from && !checkpoint_has(from, &tensor))) continue;
+        shards_add(list, shard, NULL, shard.local, 0, 0);
+    }
+}
+
 /* What this rank writes: the elements that it counts, of parameters of which its copy is saved. So over all
  * ranks each element is written once. */
 static ShardList shards_to_save(const Trainer *t)
@@ -73,7 +85,10 @@ static ShardList shards_to_save(const Trainer *t)
             add_states(t, &list, i, p, counted);
         }
     }
-    if (comm_rank(t->data_comm) == 0 && t->mesh.at.tp == 0) add_scales(t, &list, NULL);
+    if (comm_rank(t->data_comm) == 0 && t->mesh.at.tp == 0) {
+        add_scales(t, &list, NULL);
+        add_biases(t, &list, NULL);
+    }
     return list;
 }
 
@@ -94,6 +109,7 @@ static ShardList shards_to_load(const Trainer *t, const Checkpoint *from, bool s
         }
     }
     if (states) add_scales(t, &list, from);
+    add_biases(t, &list, from);
     return list;
 }
 
@@ -146,11 +162,13 @@ static int files_make(const Trainer *t, bool any, CheckpointFile **out)
         }
         if (params == 0) continue;
         CheckpointFile *file = &(*out)[count++];
-        file->tensor = calloc((size_t)params * (1 + OPTIMIZER_STATES) + FP8_SAVED, sizeof *file->tensor);
+        file->tensor = calloc((size_t)params * (1 + OPTIMIZER_STATES) + FP8_SAVED + 1, sizeof *file->tensor);
         CHECK(file->tensor, "no memory for a checkpoint file of %d tensors", params);
         snprintf(file->name, sizeof file->name, "block_%04lld.safetensors", (long long)b);
         for (ParamFamily f = 0; f < PARAM_FAMILIES; f++) logical_add_block(t, file, &block[f]);
         logical_add_scales(t, file, b, any);
+        if (b >= 2 && model_layer_is_moe(&config->model, b - 2) && (config->model.moe.bias || any))
+            file->tensor[file->tensors++] = trainer_moe_tensor(t, b - 2);
     }
     return count;
 }

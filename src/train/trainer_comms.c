@@ -70,6 +70,8 @@ static Status open_experts(Trainer *t)
     TRY(open_axes(t, &t->etp, AXIS_ETP));
     TRY(open_axes(t, &t->ep,  AXIS_EP));
     TRY(open_axes(t, &t->edp, AXIS_EDP));
+    TRY(open_axes(t, &t->dispatch, AXIS_ETP | AXIS_EP));
+    TRY(open_axes(t, &t->sequence, t->config->sequence_parallel ? AXIS_TP | AXIS_CP : AXIS_CP));
     if (t->config->hybrid_shard > 0) TRY(expert_shard(&shard, t));
     return open_data_comms(t, &t->data[PARAMS_EXPERTS], t->edp, AXIS_EDP, shard);
 }
@@ -106,7 +108,8 @@ Status trainer_comms_open(Trainer *t)
     listed(t, t->ulysses, OK);
     TRY(listed(t, t->ring, context));
     const Optimizer *optimizer = t->config->optimizer;
-    if (t->config->training && (optimizer->matrices->sums > 0 || optimizer->others->sums > 0))
+    bool sums = optimizer->matrices->sums > 0 || optimizer->others->sums > 0;
+    if (t->config->training && (sums || t->config->model.experts > 0))
         TRY(open_axes(t, &t->stage_comm, AXIS_TP | AXIS_CP | AXIS_DP));
     Status fp8 = trainer_fp8_comm(t);
     TRY(listed(t, t->fp8_comm, fp8));

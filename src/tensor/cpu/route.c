@@ -240,7 +240,7 @@ static size_t sort_space(SortSpace *s, const RouteSort *a, void *memory)
 size_t cpu_route_sort_workspace(const Queue *q, const RouteSort *a)
 {
     (void)q;
-    return tensor_present(a->row_TKJ) ? sort_space(&(SortSpace){ 0 }, a, NULL) : 0;
+    return a->row_TKJ.dim[2] > 0 ? sort_space(&(SortSpace){ 0 }, a, NULL) : 0;
 }
 
 /* Whether copy `one` is dropped before copy `two`: its weight is lower, or equal and its token later. */

@@ -1,0 +1,117 @@
+/* State of the mixture of experts over a run: the bias of each expert, and what a step counts. At the end of
+ * a step the counts of all ranks of the stage are added, so that every layout has the same biases, and each
+ * stage's totals are added to those of the others for the report. */
+#include <stdio.h>
+#include <stdlib.h>
+#include "train/trainer.h"
+
+static bool has_experts(const Trainer *t) { return t->config->model.experts > 0; }
+
+static void rows_number(Trainer *t)
+{
+    const ModelConfig *model = &t->config->model;
+    int ranks = comm_size(t->dispatch);
+    t->moe.row = calloc((size_t)model->layers, sizeof *t->moe.row);
+    CHECK(t->moe.row, "no memory for the rows of %lld layers", (long long)model->layers);
+    for (int64_t l = 0; l < model->layers; l++)
+        t->moe.row[l] = model_layer_is_moe(model, l) && stage_holds(&t->stage, l + 1) ? (int)t->moe.rows++
+            : -1;
+    for (int i = 0; i < 2; i++) {
+        t->moe.offset[i] = calloc((size_t)ranks + 1, sizeof *t->moe.offset[i]);
+        CHECK(t->moe.offset[i], "no memory for the offsets of %d ranks", ranks);
+    }
+}
+
+void trainer_moe_open(Trainer *t)
+{
+    const ModelConfig *model = &t->config->model;
+    Arena *arena = &t->arena[ARENA_PERSISTENT];
+    Dtype statistic = t->precision.statistic;
+    if (!has_experts(t)) return;
+    rows_number(t);
+    t->moe.dispatch = t->dispatch;
+    t->moe.sequence = t->sequence;
+    t->moe.shards   = t->mesh.size.etp;
+    if (model->moe.bias && t->moe.rows > 0)
+        t->moe.bias_nE = tensor_new(arena, "expert biases", statistic, t->moe.rows, model->experts);
+    if (!t->config->training) return;
+    if (t->moe.rows > 0)
+        t->moe.load_nE = tensor_new(arena, "expert loads", statistic, t->moe.rows, model->experts + MOE_SUMS);
+    t->moe_summary = tensor_new(arena, "expert loads", statistic, 1 + MOE_SUMS);
+}
+
+void trainer_moe_close(Trainer *t)
+{
+    free(t->moe.row);
+    for (int i = 0; i < 2; i++) free(t->moe.offset[i]);
+}
+
+void trainer_moe_init(Trainer *t)
+{
+    if (tensor_present(t->moe.bias_nE)) fill_zero(&t->queue, (FillZero){ .y = t->moe.bias_nE });
+}
+
+void trainer_moe_begin(Trainer *t)
+{
+    if (tensor_present(t->moe.load_nE)) fill_zero(&t->queue, (FillZero){ .y = t->moe.load_nE });
+}
+
+void trainer_moe_end(Trainer *t)
+{
+    const MoeConfig *moe = &t->config->model.moe;
+    Tensor load = t->moe.load_nE;
+    Arena *scratch = &t->arena[ARENA_SCRATCH];
+    if (!has_experts(t)) return;
+    if (t->moe.rows > 0)
+        comm_all_reduce(t->stage_comm, &t->queue, load, scratch);              /* <-> tp+cp+dp: all-reduce */
+    if (tensor_present(t->moe.bias_nE))
+        expert_bias_update(&t->queue, (ExpertBiasUpdate){ .bias_LE = t->moe.bias_nE, .load_LE = load,
+            .rate = moe->bias_rate });
+    fill_zero(&t->queue, (FillZero){ .y = t->moe_summary });
+    if (t->moe.rows > 0)
+        load_summary(&t->queue, (LoadSummary){ .summary_S = t->moe_summary, .load_LE = load });
+    comm_all_reduce(t->pp, &t->queue, t->moe_summary, scratch);                   /* <-> pp: all-reduce */
+}
+
+static double number_at(Tensor x, int64_t i)
+{
+    double value;
+    dtype_convert(&value, F64, (const char *)x.data + i * (int64_t)dtype_width(x.dtype), x.dtype, 1);
+    return value;
+}
+
+/* Means over layers, and over tokens. The host may read after queue_wait. */
+MoeReport trainer_moe_report(const Trainer *t)
+{
+    const ModelConfig *model = &t->config->model;
+    double tokens = (double)trainer_step_tokens(t->config), layers = 0;
+    if (!has_experts(t) || !t->moe_summary.data) return (MoeReport){ 0 };
+    for (int64_t l = 0; l < model->layers; l++) layers += model_layer_is_moe(model, l);
+    return (MoeReport){ .load = number_at(t->moe_summary, 0) / layers,
+        .dropped = number_at(t->moe_summary, 1 + MOE_DROPPED) / (layers * tokens * (double)model->moe.topk),
+        .balance = number_at(t->moe_summary, 1 + MOE_BALANCE) / (layers * tokens),
+        .z       = number_at(t->moe_summary, 1 + MOE_Z) / (layers * tokens) };
+}
+
+/* ---- in checkpoints ---- */
+
+LogicalTensor trainer_moe_tensor(const Trainer *t, int64_t layer)
+{
+    LogicalTensor tensor = { .dims = 1, .dim = { t->config->model.experts, 1, 1, 1 },
+        .dtype = t->precision.statistic };
+    snprintf(tensor.name, sizeof tensor.name, "blocks.%lld.router.expert_bias", (long long)layer);
+    return tensor;
+}
+
+TensorShard trainer_moe_shard(const Trainer *t, int64_t layer)
+{
+    LogicalTensor of = trainer_moe_tensor(t, layer);
+    TensorShard shard = { .dims = 1 };
+    int64_t E = t->config->model.experts;
+    if (!tensor_present(t->moe.bias_nE) || t->moe.row[layer] < 0) return shard;
+    snprintf(shard.name, sizeof shard.name, "%s", of.name);
+    for (int d = 0; d < 4; d++) shard.global[d] = shard.box[d] = d == 0 ? E : 1;
+    shard.count = E;
+    shard.local = tensor_flat(t->moe.bias_nE, t->moe.row[layer] * E, E);
+    return shard;
+}
