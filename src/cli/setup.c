@@ -7,6 +7,7 @@
 #include "base/team.h"
 #include "cli/in_out.h"
 #include "comm/agree.h"
+#include "conf/layer_pattern.h"
 #include "conf/value.h"
 #include "store/checkpoint.h"
 #include "text/tokenizer.h"
@@ -35,12 +36,42 @@ static NormKind norm_kind(const Options *o)
     NO_SUCH_CHOICE(o->norm);
 }
 
+static MoeBalance balance_kind(const Options *o)
+{
+    switch ((enum ChoiceOf_balancing)o->balancing.value) {
+    case CHOICE_balancing_sequence: return MOE_BALANCE_SEQUENCE;
+    case CHOICE_balancing_micro:    return MOE_BALANCE_MICRO_BATCH;
+    case CHOICE_balancing_none:     return MOE_BALANCE_NONE;
+    }
+    NO_SUCH_CHOICE(o->balancing);
+}
+
+/* Without a coefficient an auxiliary loss is not computed. */
+static MoeConfig setup_moe(const Options *o)
+{
+    uint8_t experts[LAYER_PATTERN_MAX] = { 0 };
+    bool sigmoid = o->router_score.value == CHOICE_router_score_sigmoid;
+    MoeConfig moe = { .topk = o->router_topk, .shared_ffn = o->shared_ffn,
+        .rule = { .score = sigmoid ? ROUTE_SIGMOID : ROUTE_SOFTMAX, .pre_softmax = o->router_pre_softmax,
+                  .groups = o->router_groups, .group_topk = o->router_group_topk, .scale = o->router_scale },
+        .balance = o->balance_coefficient > 0 ? balance_kind(o) : MOE_BALANCE_NONE,
+        .coefficient = o->balance_coefficient, .z_coefficient = o->z_coefficient, .bias = o->expert_bias,
+        .bias_rate = o->expert_bias_rate, .capacity_factor = o->capacity_factor,
+        .by_position = o->drop_policy.value == CHOICE_drop_policy_position };
+    if (o->experts == 0) return (MoeConfig){ 0 };
+    CHECK(layer_pattern(experts, o->moe_layer_freq, o->layers) == OK, "%s", fail_text());  /* rule_experts */
+    for (int64_t l = 0; l < o->layers; l++)
+        if (!experts[l]) moe.dense_layers[l / 64] |= (uint64_t)1 << l % 64;
+    return moe;
+}
+
 /* The sequence of an evaluation is one window. */
 ModelConfig setup_model(const Options *o)
 {
     return (ModelConfig){
         .layers = o->layers, .hidden = o->hidden, .ffn = o->ffn, .heads = o->heads, .groups = o->groups,
         .head_dim = o->hidden / o->heads, .vocabulary = o->vocabulary, .positions = o->positions,
+        .experts = o->experts, .expert_ffn = o->expert_ffn, .moe = setup_moe(o),
         .sequence = o->command == FOR_EVAL ? o->context : o->sequence,
         .norm = norm_kind(o), .position = position_kind(o),
         .window = options_window(o), .window_skip = o->window_skip,

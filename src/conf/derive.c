@@ -15,6 +15,9 @@ static void derive_model(Options *o)
     if (o->swiglu) options_derived_int(o, OPTION_ffn, gated, "--hidden-size and --swiglu");
     else           options_derived_int(o, OPTION_ffn, 4 * o->hidden, "--hidden-size");
     options_derived_int(o, OPTION_groups, o->heads, "--num-attention-heads");
+    options_derived_int(o, OPTION_expert_ffn, o->ffn, "--ffn-hidden-size");
+    options_derived_int(o, OPTION_expert_tensor_parallel, o->experts > 0 ? o->tensor_parallel : 1,
+                        "--tensor-model-parallel-size");
     options_derived_int(o, OPTION_positions, o->sequence, "--seq-length");
     options_derived_int(o, OPTION_context, o->sequence, "--seq-length");
 }
@@ -23,8 +26,6 @@ static void derive_model(Options *o)
 static void derive_layout(Options *o)
 {
     options_derived_int(o, OPTION_ranks, 1, "one process");
-    options_derived_int(o, OPTION_expert_tensor_parallel, o->tensor_parallel,
-                        "--tensor-model-parallel-size");
     options_derived_int(o, OPTION_threads, at_least(1, team_cores() / o->ranks), "the cores and --ranks");
     options_derived_int(o, OPTION_global_batch, o->micro_batch * options_data_parallel(o),
                         "--micro-batch-size and the data-parallel ranks");

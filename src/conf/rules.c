@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "conf/attention.h"
 #include "conf/conf.h"
+#include "conf/layer_pattern.h"
 #include "conf/value.h"
 #include "conf/wants.h"
 
@@ -244,6 +245,52 @@ static Status rule_model(const Options *o)
     return OK;
 }
 
+/* --- experts -------------------------------------------------------------------------------------------- */
+
+/* Groups have equal numbers of experts, and a token takes equally many from each of its groups. */
+static Status rule_expert_groups(const Options *o)
+{
+    int64_t groups = o->router_groups, best = o->router_group_topk;
+    if (groups == 0 || best == 0) return OK;
+    if (o->experts % groups || best > groups)
+        return fail(BAD_OPTION, "%s and %s: groups divide %s, and at most all of them are taken",
+                    TYPED(OPTION_router_groups), TYPED(OPTION_router_group_topk), TYPED(OPTION_experts));
+    if (o->router_topk % best || o->router_topk / best > o->experts / groups)
+        return fail(BAD_OPTION, "%s does not divide %s into at most the %" PRId64 " experts of a group",
+                    TYPED(OPTION_router_group_topk), TYPED(OPTION_router_topk), o->experts / groups);
+    return OK;
+}
+
+static Status rule_experts(const Options *o)
+{
+    static const struct { OptionIndex divisor, whole; } split[] = {
+        { OPTION_expert_parallel, OPTION_experts }, { OPTION_expert_tensor_parallel, OPTION_expert_ffn },
+        { OPTION_tensor_parallel, OPTION_shared_ffn } };
+    uint8_t layers[LAYER_PATTERN_MAX];
+    if (o->experts == 0 && o->command == FOR_TRAIN && o->expert_parallel * o->expert_tensor_parallel > 1)
+        return fail(BAD_OPTION, "%s and %s have no effect without --num-experts; leave them out",
+                    TYPED(OPTION_expert_parallel), TYPED(OPTION_expert_tensor_parallel));
+    if (o->experts == 0) return OK;
+    TRY(layer_pattern(layers, o->moe_layer_freq, o->layers));
+    if (!o->disable_bias)
+        return fail(BAD_OPTION, "%s: experts have no biases; give --disable-bias-linear",
+                    TYPED(OPTION_experts));
+    if (o->router_topk > o->experts)
+        return fail(BAD_OPTION, "%s is more than %s; give at most as many", TYPED(OPTION_router_topk),
+                    TYPED(OPTION_experts));
+    if (o->router_topk == 1 && o->router_score.value == CHOICE_router_score_softmax && !o->router_pre_softmax)
+        return fail(BAD_OPTION, "%s: a softmax over one expert is 1, from which the router learns nothing; "
+                    "give --moe-router-pre-softmax", TYPED(OPTION_router_topk));
+    for (size_t i = 0; i < sizeof split / sizeof *split; i++)
+        if (value_of(o, split[i].whole) % value_of(o, split[i].divisor))
+            return fail(BAD_OPTION, "%s does not divide %s; give one that does", TYPED(split[i].divisor),
+                        TYPED(split[i].whole));
+    if (o->fp8_format.value != CHOICE_fp8_format_none)
+        return fail(BAD_OPTION, "%s: experts take no 8-bit inputs yet; leave it out, or %s",
+                    TYPED(OPTION_fp8_format), NAMED(OPTION_experts));
+    return rule_expert_groups(o);
+}
+
 /* --- the schedule --------------------------------------------------------------------------------------- */
 
 /* The learning rate rises, decays and ends in this order, and an evaluation evaluates something. */
@@ -294,7 +341,8 @@ static Status rule_recompute(const Options *o)
         if (option_recompute_module(word) < 0)
             return fail(BAD_OPTION, "%s %s: %s; give core_attn, layernorm, mlp or mlp_act",
                         NAMED(OPTION_recompute_modules), word,
-                        experts ? "mixture of experts is not built yet" : "a layer has no such module");
+                        experts ? "experts are computed again with full layers alone"
+                                : "a layer has no such module");
     }
     log_idle_modules(o);
     if (o->recompute_granularity.value != CHOICE_recompute_granularity_full) {
@@ -336,16 +384,6 @@ static Status rule_hybrid(const Options *o)
     if (o->hybrid_shard == data && data > 1)
         log_line("%s is all data-parallel ranks: nothing is replicated", TYPED(OPTION_hybrid_shard));
     return OK;
-}
-
-/* Experts are divided among the ranks of a pipeline stage. */
-static Status rule_experts(const Options *o)
-{
-    OptionIndex typed = o->expert_parallel > 1 ? OPTION_expert_parallel : OPTION_expert_tensor_parallel;
-    bool other = o->expert_parallel > 1 || o->expert_tensor_parallel != o->tensor_parallel;
-    if (!other) return OK;
-    return fail(BAD_OPTION, "%s divides the experts of a layer, and this model has none; leave it out",
-                TYPED(typed));
 }
 
 static Status rule_grad_reduce(const Options *o)

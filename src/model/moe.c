@@ -1,8 +1,8 @@
 /* The mixture of experts of a block, between its second norm and its dropout (model/moe_config.h; Shazeer et
  * al. 2017, arXiv 1701.06538; expert parallelism: GShard, arXiv 2006.16668).
  *
- * n -- router -- top-k -- send -- experts -- return -- weighted sum -+- y \_________________________ shared
- * expert ________________________/     lines with <-> communicate
+ *  n -- router -- top-k -- send -- experts -- return -- weighted sum -+- y
+ *   \_________________________ shared expert ________________________/     lines with <-> communicate
  *
  * Each token is sent by one rank: under sequence parallelism by the rank that holds it; without it every
  * tensor-parallel rank has all tokens, routes all in the same way and sends its share. All J ranks with

@@ -296,9 +296,14 @@ static void log_setup(const Trainer *t)
     if (t->config->hybrid_shard > 0)
         snprintf(groups, sizeof groups, " in groups of %d ranks", t->config->hybrid_shard);
     for (int i = 0; i < ARENAS; i++) bytes += (double)t->arena[i].size;
-    log_line("%lld parameters; %d rank%s: tp %d, cp %d, dp %d, pp %d, ZeRO %d%s; %s on rank 0; "
+    char experts[120] = "";
+    const ModelConfig *model = &t->config->model;
+    if (model->experts > 0)
+        snprintf(experts, sizeof experts, " (%lld of a token), %lld experts: etp %d, ep %d, edp %d",
+                 (long long)model_active_parameters(model), (long long)model->experts, m.etp, m.ep, m.edp);
+    log_line("%lld parameters%s; %d rank%s: tp %d, cp %d, dp %d, pp %d, ZeRO %d%s; %s on rank 0; "
              "device %s, %s, %s%s%d thread%s per rank",
-             (long long)model_parameters(&t->config->model), t->mesh.world, t->mesh.world == 1 ? "" : "s",
+             (long long)model_parameters(model), experts, t->mesh.world, t->mesh.world == 1 ? "" : "s",
              m.tp, m.cp, m.dp, m.pp, t->config->zero, groups, log_bytes(text, bytes), t->config->device,
              train_config_type(t->config), cpu ? kernel_family_name(t->queue.kernels) : "",
              cpu ? " kernels, " : "", t->config->threads, t->config->threads == 1 ? "" : "s");

@@ -149,24 +149,34 @@ static void metrics_means(const Report *report, char out[160], bool progress)
                  tokens / report->seconds, memory_in_use());
 }
 
+static void metrics_experts(char out[200], MoeReport r)
+{
+    char load[32], balance[32], z[32];
+    snprintf(out, 200, ",\"expert_load_max_over_mean\":%s,\"dropped_share\":%.6g,\"load_balancing_loss\":%s,"
+             "\"z_loss\":%s", json_number(load, r.load), r.dropped, json_number(balance, r.balance),
+             json_number(z, r.z));
+}
+
 /* FLOP are counted twice: with full attention, as Megatron-LM and PaLM do, and with causal attention, which
  * computes half of the scores. */
 static void metrics_step(Report *report, int64_t step, double lr, double seconds, StepReport r, bool progress)
 {
     const ModelConfig *model = &report->config->model;
     double speed = (double)trainer_step_tokens(report->config) / seconds;
-    char line[800], loss[32], norm[32], full[32], causal[32], means[160], scale[48] = "";
+    char line[1000], loss[32], norm[32], full[32], causal[32], means[160], scale[48] = "";
+    char experts[200] = "";
     metrics_means(report, means, progress);
+    if (model->experts > 0) metrics_experts(experts, r.moe);
     if (r.loss_scale > 0) snprintf(scale, sizeof scale, ",\"loss_scale\":%.17g", r.loss_scale);
     int n = snprintf(line, sizeof line,
         "{\"step\":%lld,\"loss\":%s,\"lr\":%.17g,\"grad_norm\":%s,\"tokens\":%lld,\"seconds\":%.6f,"
         "\"data_seconds\":%.6f,\"tokens_per_second\":%.1f,\"model_flops_per_second_full\":%.6g,"
-        "\"model_flops_per_second_causal\":%.6g,\"mfu_full\":%s,\"mfu_causal\":%s%s%s%s}\n",
+        "\"model_flops_per_second_causal\":%.6g,\"mfu_full\":%s,\"mfu_causal\":%s%s%s%s%s}\n",
         (long long)step, json_number(loss, r.loss), lr, json_number(norm, r.norm),
         (long long)(step * trainer_step_tokens(report->config)), seconds, r.waited, speed,
         speed * model_flops(model, false), speed * model_flops(model, true),
         json_number(full, mfu(report, speed, false)), json_number(causal, mfu(report, speed, true)), means,
-        r.skipped ? ",\"skipped\":true" : "", scale);
+        r.skipped ? ",\"skipped\":true" : "", scale, experts);
     metrics_line(report, line, n);
 }
 
@@ -175,7 +185,7 @@ static void metrics_step(Report *report, int64_t step, double lr, double seconds
 static void progress_step(Report *report, int64_t step, int64_t samples, double lr, StepReport r)
 {
     const TrainConfig *config = report->config;
-    char   left[24], memory[24], share[64] = "", scale[80] = "";
+    char   left[24], memory[24], share[64] = "", scale[80] = "", experts[48] = "";
     double speed        = (double)(report->steps * trainer_step_tokens(config)) / report->seconds;
     double seconds      = (double)(report->step_at - report->started_at) * 1e-9;
     double step_seconds = seconds / (double)(step - report->first_step);
@@ -186,10 +196,12 @@ static void progress_step(Report *report, int64_t step, int64_t samples, double 
     if (r.loss_scale > 0)
         snprintf(scale, sizeof scale, "  loss scale %g  %lld skipped", r.loss_scale,
                  (long long)(report->steps - report->averaged));
-    log_progress("step %lld/%lld  %s left  loss %.4f  %.0f tokens/s  lr %.2e  grad %.3f%s  %lld samples  "
+    if (config->model.experts > 0)
+        snprintf(experts, sizeof experts, "  load %.2f  dropped %.1f %%", r.moe.load, 100 * r.moe.dropped);
+    log_progress("step %lld/%lld  %s left  loss %.4f  %.0f tokens/s  lr %.2e  grad %.3f%s%s  %lld samples  "
                  "data %.1f ms  %.1f GFLOP/s%s  %s", (long long)step, (long long)config->steps,
                  log_time(left, step_seconds * (double)(config->steps - step)), unsigned_nan(loss), speed, lr,
-                 unsigned_nan(r.norm), scale, (long long)samples, 1e3 * r.waited,
+                 unsigned_nan(r.norm), scale, experts, (long long)samples, 1e3 * r.waited,
                  1e-9 * speed * model_flops(&config->model, false), share,
                  log_bytes(memory, memory_in_use()));
     report->losses   = report->seconds = 0;

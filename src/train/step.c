@@ -125,7 +125,7 @@ StepReport trainer_step(Trainer *t)
     return (StepReport){ .loss = r[0], .tokens = r[1], .norm = r[2],
         .waited = prefetch_waited(t->prefetch[SPLIT_TRAIN]), .skipped = r[3] != 0,
         .overflow = r[3] == SKIP_OVERFLOW && before.scale > t->config->scaling.minimum,
-        .loss_scale = before.scale };
+        .loss_scale = before.scale, .moe = trainer_moe_report(t) };
 }
 
 /* Where an evaluation reads: batches first, first + 1, ... of a split; step is the one being filled. */

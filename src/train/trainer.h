@@ -24,15 +24,19 @@ typedef enum { ARENA_PERSISTENT, ARENA_ACTIVATIONS, ARENA_RECOMPUTED, ARENA_GATH
 /* slot: bytes of an activation slot */
 typedef struct { size_t bytes[ARENAS], slot; } ArenaSizes;
 
-/* Mean loss, tokens with a loss weight, and gradient norm of a step, over all ranks; waited: seconds this
- * rank waited for data. skipped: loss or norm was not finite, and the weights were left unchanged; overflow:
- * a smaller loss scale may mend it. loss_scale: that of the step; 0: none. */
-typedef struct { double loss, tokens, norm, waited, loss_scale; bool skipped, overflow; } StepReport;
-
 /* Of the layers of experts in a step, means over them: the largest load of an expert over the mean load, the
  * share of copies of tokens that a capacity dropped, and both auxiliary losses without their coefficients,
  * which the loss does not contain. All 0 where no layer has experts. */
 typedef struct { double load, dropped, balance, z; } MoeReport;
+
+/* Mean loss, tokens with a loss weight, and gradient norm of a step, over all ranks; waited: seconds this
+ * rank waited for data. skipped: loss or norm was not finite, and the weights were left unchanged; overflow:
+ * a smaller loss scale may mend it. loss_scale: that of the step; 0: none. */
+typedef struct {
+    double loss, tokens, norm, waited, loss_scale;
+    bool skipped, overflow;
+    MoeReport moe;
+} StepReport;
 
 enum { TRAINER_COMMS = 24 + CHANNELS_MAX };
 typedef struct Trainer {

@@ -60,7 +60,7 @@ static void wrong_words(void **state)
         { FOR_TRAIN, "--optimizer lion",    BAD_OPTION, "--optimizer lion is not known; give adam, sgd, lamb or muon" },
         { FOR_TRAIN, "--no-save-optim",     BAD_USAGE,  "a checkpoint always has the optimizer's state; leave it out" },
         { FOR_TRAIN, "--lr-wsd-decay-iters 9", BAD_USAGE, "WSD (warm-up, stable, decay) is not built yet" },
-        { FOR_TRAIN, "--moe_router_topk 2", BAD_USAGE,  "mixture of experts is not built yet" },
+        { FOR_TRAIN, "--moe_latent_size 2", BAD_USAGE,  "experts are routed by a top-k router" },
         { FOR_TRAIN, "--d_model 64",        BAD_USAGE,  "here it is --hidden-size" },
         { FOR_TRAIN, "--dp 2",              BAD_USAGE,  "here it is --ranks: data-parallel ranks are" },
         { FOR_TRAIN, "--zzzzzzzzzz",        BAD_USAGE,

@@ -4,6 +4,20 @@
 typedef struct { CommandSet command; const char *line, *says; } RuleRow;
 
 static const RuleRow refused[] = {
+    { FOR_CONFIG,   "--num-experts 8", "--num-experts 8: experts have no biases; give --disable-bias-linear" },
+    { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --moe-router-topk 9", "--moe-router-topk 9 is more than --num-experts 8" },
+    { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --moe-router-topk 1", "from which the router learns nothing; give --moe-router-pre-softmax" },
+    { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --ep 3 --ranks 3", "--ep 3 does not divide --num-experts 8" },
+    { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --moe-ffn-hidden-size 90 --etp 4 --ranks 4", "--etp 4 does not divide --moe-ffn-hidden-size 90" },
+    { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --moe-router-num-groups 3 --moe-router-group-topk 1", "groups divide --num-experts 8" },
+    { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --moe-router-num-groups 4 --moe-router-group-topk 2 --moe-router-topk 3", "--moe-router-group-topk 2 does not divide --moe-router-topk 3" },
+    { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --moe-layer-freq [0,1]*5", "has 10 layers, and the model has --num-layers 12; give a list of as many" },
+    { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --moe-layer-freq [0,2]", "is neither a number nor a list of 0 and 1" },
+    { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --moe-layer-freq 0", "is no number from 1 to 1024" },
+    { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --bf16 --fp8-format hybrid", "experts take no 8-bit inputs yet" },
+    { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --moe-router-enable-expert-bias", "has no effect without --moe-router-score-function sigmoid" },
+    { FOR_CONFIG,   "--moe-aux-loss-coeff 0.01", "has no effect without --num-experts" },
+    { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --moe-router-load-balancing-type sinkhorn", "it is not built" },
     { FOR_CONFIG, "--tensor-model-parallel-size 3 --num-attention-heads 16",
       "--tensor-model-parallel-size 3 does not divide --num-attention-heads 16; give 1, 2, 4, 8 or 16" },
     { FOR_CONFIG, "--tp 5 --model gpt2-124m",
@@ -93,8 +107,8 @@ static const RuleRow refused[] = {
     { FOR_CONFIG, "--pp 2 --ranks 2 --num-layers-per-virtual-pipeline-stage 3 --global-batch-size 3",
       "--global-batch-size 3 is not a multiple of 2" },
     { FOR_CONFIG, "--recompute-activations --recompute-modules layernorm moe_act",
-      "--recompute-modules moe_act: mixture of experts is not built yet; give core_attn, layernorm, mlp or mlp_act" },
-    { FOR_CONFIG, "--recompute-activations --recompute-modules shared_experts", "mixture of experts is not built" },
+      "--recompute-modules moe_act: experts are computed again with full layers alone; give core_attn, layernorm, mlp or mlp_act" },
+    { FOR_CONFIG, "--recompute-activations --recompute-modules shared_experts", "experts are computed again with full layers" },
     { FOR_CONFIG, "--recompute-activations --recompute-modules mla_up_proj", "mla_up_proj: a layer has no such" },
     { FOR_CONFIG, "--recompute-modules mlp",
       "--recompute-modules mlp has no effect without --recompute-granularity selective; give that too" },
@@ -173,6 +187,9 @@ static const RuleRow missing[] = {
 };
 
 static const RuleRow allowed[] = {
+    { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --moe-layer-freq [0]*3+([1]*2+[0])*3 --ep 4 --ranks 4", "" },
+    { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --moe-layer-freq 3 --moe-grouped-gemm --moe-token-dispatcher-type alltoall", "" },
+    { FOR_CONFIG,   "--num-experts 8 --disable-bias-linear --moe-router-score-function sigmoid --moe-router-enable-expert-bias --moe-router-num-groups 4 --moe-router-group-topk 2 --moe-router-topk 4", "" },
     { FOR_CONFIG, "--bf16 --fp8-format hybrid --fp8-amax-history-len 1024 --fp8-amax-compute-algo max --fp8-margin 2", "" },
     { FOR_CONFIG, "--bf16 --fp8-format e4m3 --fp8-recipe tensorwise --disable-fp8-wgrad --first-last-layers-bf16", "" },
     { FOR_CONFIG,   "", "" },
