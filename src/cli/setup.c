@@ -46,18 +46,35 @@ static MoeBalance balance_kind(const Options *o)
     NO_SUCH_CHOICE(o->balancing);
 }
 
+static RouteScore route_score(const Options *o)
+{
+    switch ((enum ChoiceOf_router_score)o->router_score.value) {
+    case CHOICE_router_score_softmax: return ROUTE_SOFTMAX;
+    case CHOICE_router_score_sigmoid: return ROUTE_SIGMOID;
+    }
+    NO_SUCH_CHOICE(o->router_score);
+}
+
+static bool drops_by_position(const Options *o)
+{
+    switch ((enum ChoiceOf_drop_policy)o->drop_policy.value) {
+    case CHOICE_drop_policy_probs:    return false;
+    case CHOICE_drop_policy_position: return true;
+    }
+    NO_SUCH_CHOICE(o->drop_policy);
+}
+
 /* Without a coefficient an auxiliary loss is not computed. */
 static MoeConfig setup_moe(const Options *o)
 {
     uint8_t experts[LAYER_PATTERN_MAX] = { 0 };
-    bool sigmoid = o->router_score.value == CHOICE_router_score_sigmoid;
     MoeConfig moe = { .topk = o->router_topk, .shared_ffn = o->shared_ffn,
-        .rule = { .score = sigmoid ? ROUTE_SIGMOID : ROUTE_SOFTMAX, .pre_softmax = o->router_pre_softmax,
+        .rule = { .score = route_score(o), .pre_softmax = o->router_pre_softmax,
                   .groups = o->router_groups, .group_topk = o->router_group_topk, .scale = o->router_scale },
         .balance = o->balance_coefficient > 0 ? balance_kind(o) : MOE_BALANCE_NONE,
         .coefficient = o->balance_coefficient, .z_coefficient = o->z_coefficient, .bias = o->expert_bias,
         .bias_rate = o->expert_bias_rate, .capacity_factor = o->capacity_factor,
-        .by_position = o->drop_policy.value == CHOICE_drop_policy_position };
+        .by_position = drops_by_position(o) };
     if (o->experts == 0) return (MoeConfig){ 0 };
     CHECK(layer_pattern(experts, o->moe_layer_freq, o->layers) == OK, "%s", fail_text());  /* rule_experts */
     for (int64_t l = 0; l < o->layers; l++)

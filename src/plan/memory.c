@@ -258,7 +258,8 @@ Status memory_show(const TrainConfig *config, int world, bool verbose)
     printf("parameters       %lld\n", (long long)model_parameters(&config->model));
     if (config->model.experts > 0)
         printf("of a token       %lld, with %lld of %lld experts\n",
-            (long long)model_active_parameters(&config->model), (long long)config->model.moe.topk, (long long)config->model.experts);
+            (long long)model_active_parameters(&config->model), (long long)config->model.moe.topk,
+            (long long)config->model.experts);
     printf("type             %s\n", train_config_type(config));
     printf("model flops      %.6g per token, attention in full; %.6g causal\n",
         model_flops(&config->model, false), model_flops(&config->model, true));
