@@ -179,6 +179,22 @@ BUGS = [
     ("test sets sought as they are written", "src/corpus/dedup/contamination.c",
      "status = normalized_query_take(n, text.text, text.bytes);",
      "n->text.bytes = 0, status = buffer_add(&n->text, text.text, text.bytes);", "corpus.contamination_test"),
+    ("a copy of a token dropped", "src/tensor/ref/route.c",
+     "if (a->capacity <= 0) return true;", "if (a->capacity <= 0) return t != 3 || k != 1;", "train.moe_parity_test"),
+    ("a copy of a token sent twice", "src/tensor/ref/experts.c",
+     "int32_t slot = int1(a->slot_N, n);", "int32_t slot = int1(a->slot_N, n == 5 ? 4 : n);", "train.moe_parity_test"),
+    ("no gradient of the weights of a token's experts", "src/model/moe.c",
+     "route_backward(q, (RouteBackward)", "fill_zero(q, (FillZero){ .y = dweight_tK });\n    route_backward(q, (RouteBackward)", "train.moe_parity_test"),
+    ("numbers of copies of the wrong rank", "src/model/moe.c",
+     "comm_all_to_all(comm, ctx->queue, rows_NC, sent, y_MC, received);", "comm_all_to_all(comm, ctx->queue, rows_NC, received, y_MC, sent);", "train.moe_test"),
+    ("biases updated from the counts of one rank", "src/train/trainer_moe.c",
+     "    if (t->moe.rows > 0)\n        comm_all_reduce", "    if (t->moe.rows > 99)\n        comm_all_reduce", "train.moe_test"),
+    ("sequences balanced by the counts of one rank", "src/model/moe.c",
+     "comm_all_reduce(ctx->moe->sequence, q, count_GE, ctx->scratch);", "fill_zero(q, (FillZero){ .y = tensor_slice(count_GE, 0, 0, 0) });", "train.moe_test"),
+    ("a gradient of the shared expert forgotten", "src/model/moe.c",
+     "if (has_shared(ctx)) mlp_backward_weight(ctx, dw, block);", "if (has_shared(ctx) && T_never()) mlp_backward_weight(ctx, dw, block);", "train.moe_parity_test"),
+    ("of equal scores the later expert taken", "src/tensor/cpu/route.c",
+     "x[i] > x[index[at - 1]]", "x[i] >= x[index[at - 1]]", "tensor.ops_test"),
 ]
 
 
