@@ -2,7 +2,7 @@
  * the values fit together. */
 #include "base/log.h"
 #include "cli/command.h"
-#include "cli/setup.h"
+#include "cli/setup/setup.h"
 
 /* The values are printed before they are checked, so that a reader sees the values that a message is
  * about. */

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "cli/command.h"
-#include "cli/setup.h"
+#include "cli/setup/setup.h"
 #include "corpus/read/codec.h"
 #include "eval/windows.h"
 #include "text/tokenizer.h"

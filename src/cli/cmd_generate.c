@@ -6,7 +6,7 @@
 #include "base/random.h"
 #include "cli/command.h"
 #include "cli/generation/continuations.h"
-#include "cli/setup.h"
+#include "cli/setup/setup.h"
 
 /* rows, micros: of a data rank, as in Generation */
 typedef struct {

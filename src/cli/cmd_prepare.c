@@ -9,7 +9,7 @@
 #include "base/seam.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
-#include "cli/setup.h"
+#include "cli/setup/setup.h"
 #include "cli/signals.h"
 #include "cli/special_tokens.h"
 #include "conf/conf.h"

@@ -10,7 +10,7 @@
 #include "base/team.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
-#include "cli/setup.h"
+#include "cli/setup/setup.h"
 #include "conf/conf.h"
 #include "corpus/read/source.h"
 #include "text/bpe/bpe_train.h"

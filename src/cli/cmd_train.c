@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/in_out.h"
-#include "cli/setup.h"
+#include "cli/setup/setup.h"
 #include "cli/signals.h"
 #include "data/blend_spec.h"
 #include "plan/memory.h"

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include "base/log.h"
-#include "cli/setup.h"
+#include "cli/setup/setup.h"
 
 bool data_run_asked(const Options *o)
 {

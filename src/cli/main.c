@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/seam.h"
 #include "cli/help.h"
-#include "cli/setup.h"
+#include "cli/setup/setup.h"
 #include "comm/transport.h"
 
 /* Output that cannot be written is a failure even where the command knows nothing of it. Where an earlier

@@ -238,7 +238,7 @@ Status schedule_accepts(const ScheduleShape *shape)
         return fail(BAD_OPTION, "schedule %s with %d extra forwards in its warm-up; %s takes some", name,
                     shape->extra, schedule_name(SCHEDULE_1F1B));
     if (shape->blocking && (several || shape->v_shaped || shape->extra > 0))
-        return fail(BAD_OPTION, "schedule %s: blocking messages with several chunks or an extra warm-up would "
-                    "wait for each other; 1f1b, gpipe and zb-h1 can block", name);
+        return fail(BAD_OPTION, "schedule %s: blocking messages with several chunks or an extra warm-up "
+                    "would wait for each other; 1f1b, gpipe and zb-h1 can block", name);
     return shape->kind == SCHEDULE_INTERLEAVED ? group_accepts(shape) : OK;
 }

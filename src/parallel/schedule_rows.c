@@ -34,7 +34,8 @@ typedef struct {
     bool *taken;                               /* [peak] */
     int   buffers;                             /* of gradients, of a chunk */
     int   peak, released;                      /* forward n may use a slot when n < released + peak */
-    int  *sent;                                /* blocking: the last send, whose WAIT comes before the next task */
+    /* blocking: the last send, whose WAIT comes before the next task */
+    int  *sent;
     /* evaluation: the first forward whose SEND may have no WAIT yet */
     int   unsent;
 } ScheduleBuilder;

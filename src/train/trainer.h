@@ -45,8 +45,8 @@ typedef struct Trainer {
     Watchdog  *watchdog;                             /* NULL: nobody watches */
     Mesh   mesh;
     /* data_comm: dp x cp; alone: this rank; kv: ranks of tp with copies of a key-value head; tied: stages
-     * with embedding and head; pp: in generation; etp, ep, edp: of experts. kv, tied, pp and those of experts
-     * are NULL where none is needed. */
+     * with embedding and head; pp: for ids of generation and sums over stages; etp, ep, edp: of experts. kv,
+     * tied and those of experts are NULL where none is needed. */
     Comm  *world, *tp, *cp, *data_comm, *pp, *alone, *kv, *tied, *etp, *ep, *edp;
     Channels channels;                               /* to the neighbours in the pipeline */
     Comm  *ulysses, *ring;                           /* parts of cp (trainer_context.c); else NULL */

@@ -95,7 +95,7 @@ Status trainer_comms_open(Trainer *t)
     TRY(open_axes(t, &t->tp, AXIS_TP));
     TRY(open_axes(t, &t->cp, AXIS_CP));
     TRY(open_axes(t, &t->data_comm, AXIS_DP | AXIS_CP));
-    if (!t->config->training) TRY(open_axes(t, &t->pp, AXIS_PP));          /* for generation */
+    TRY(open_axes(t, &t->pp, AXIS_PP));
     Status channels = channels_open(&t->channels, t->world, &t->mesh, &shape);
     for (int i = 0; i < t->channels.count; i++) listed(t, t->channels.channel[i].comm, OK);
     TRY(channels);

@@ -206,7 +206,7 @@ static const RuleRow allowed[] = {
     { FOR_CONFIG,   "--sp", "" },                            /* a line in the log: Megatron-LM's scripts give it for one rank as well */
     { FOR_CONFIG,   "--watchdog-seconds 0", "" },
     { FOR_CONFIG,   "--tp 4 --ranks 4 --num-query-groups 2", "" },               /* two ranks to a key-value head */
-    { FOR_CONFIG,   "--tp 2 --etp 2 --ranks 8 --zero-stage 3 --hybrid-shard-size 2 --use-tp-pp-dp-mapping", "" },
+    { FOR_CONFIG,   "--tp 2 --ranks 8 --zero-stage 3 --hybrid-shard-size 2 --use-tp-pp-dp-mapping", "" },
     { FOR_DATA_INFO, "--train-data-path t --valid-data-path v", "" },
     { FOR_CLEAN,    "--input i --output o.txt --clusters c", "" },
     { FOR_CLEAN,    "--input i --output o.txt --dedup lines --clusters c", "" },

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "cli/setup.h"
+#include "cli/setup/setup.h"
 
 /* Those of COURSE decide what is computed, and one rank computes it too; the others say how. */
 typedef enum {

@@ -1,5 +1,5 @@
 /* The options of types of numbers as the structs of tensor/precision.h and tensor/step_state.h. */
-#include "cli/setup.h"
+#include "cli/setup/setup.h"
 
 static bool bf16_first_moment(const Options *o)
 {
