@@ -47,7 +47,9 @@ static const int32_t *draw(Session *x)
     queue_wait(q);
     if (session_holds_head(x)) draw_own(x);
     if (P > 1) comm_all_gather(g->pp, q, x->id_Pn, x->id_n);                      /* <-> pp: all-gather */
-    Tensor ids = tensor_flat(x->id_Pn, (P - 1) * x->n, x->n);
+    const ScheduleShape *shape = &g->schedule->shape;
+    int head = schedule_place(shape, shape->stages * shape->chunks - 1).stage;       /* the stage that drew */
+    Tensor ids = tensor_flat(x->id_Pn, head * x->n, x->n);
     if (comm_size(g->data) > 1) comm_all_gather(g->data, q, x->id_Dn, ids);       /* <-> dp: all-gather */
     queue_wait(q);
     return comm_size(g->data) > 1 ? x->id_Dn.data : ids.data;
