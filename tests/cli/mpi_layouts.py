@@ -14,6 +14,7 @@ LAYOUTS = [
     ("dp4 zero2 hybrid2", 4, run.MODEL, "--zero-stage 2 --hybrid-shard-size 2"),
     ("tp4 sequence, heads in copies", 4, run.MODEL + run.LLAMA, "--tp 4 --sp"),
     ("pp2 dp2 zero3 in order tp-pp-dp", 4, run.MODEL, "--pp 2 --zero-stage 3 --use-tp-pp-dp-mapping"),
+    ("tp2 dp2 zero2 muon", 4, run.MODEL, "--tp 2 --zero-stage 2 --optimizer muon"),
     ("cp2 pp2 zb-h1", 4, run.MODEL + run.LLAMA, "--cp 2 --pp 2 --pipeline-schedule zb-h1"),
 ]
 
