@@ -107,6 +107,7 @@ static void fit(Task *task)
     config->micro  = task->rows;
     config->global = task->rows * task->micros * dp;
     config->model.sequence  = (task->prompts.widest + shared - 1) / shared * shared;
+    config->model.moe.capacity_factor = 0;         /* a text would depend on the others of its batch */
 }
 
 /* A temperature of 0 takes the most probable token, whatever limits the sampling. */

@@ -2,7 +2,7 @@
  * drawing by hand. */
 #include "serve/generate.h"
 #include "eval/windows.h"
-#include "train/harness.h"
+#include "train/moe_layouts.h"
 
 enum { CAPACITY = 14, WORDS = 61, PROMPTS = 7, WIDEST = 9 };
 
@@ -19,7 +19,8 @@ typedef struct {
     int      micros;
     int32_t  end;
     int64_t  window, most;
-    int      ulysses;
+    int      ulysses, etp, ep;
+    bool     experts;
     bool     gather;
     MixedPrecision mixed;
     Sampling sampling;
@@ -64,8 +65,10 @@ static Status run_rank(Transport *transport, void *context)
     Rank rank = { .task = task };
     Trainer t;
     const Layout *l = &task->layout;
-    TrainConfig config = tiny_config(task->model, task->device, NULL);
+    TrainConfig config = task->experts ? moe_config(task->model, task->device, NULL) : tiny_config(task->model, task->device, NULL);
     config_set_layout(&config, l);
+    config.etp = task->etp;
+    config.ep  = task->ep;
     int64_t unit = (l->sequence ? l->tp : 1) * (l->cp > 1 ? 2 * l->cp : 1);
     config.training = false;
     config.model.window = task->window;
@@ -309,6 +312,29 @@ static void test_context(void **state)
     }
 }
 
+/* Layers of experts: tokens of all data ranks, padding included, are dispatched together. */
+static void test_experts(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        Task truth = { .model = i ? MODEL_LLAMA : MODEL_GPT, .device = "ref", .layout = one, .rows = 1, .micros = 1, .end = -1, .experts = true,
+                       .sampling = { .temperature = i, .top_p = 0.9, .seed = 2 } };
+        prompts_make(&truth);
+        run(&truth);
+        for (int l = 0; l < MOE_LAYOUTS; l++) {
+            Task task = truth;
+            task.layout = moe_layouts[l].layout;
+            task.etp    = moe_layouts[l].etp;
+            task.ep     = moe_layouts[l].ep;
+            task.rows   = 1 + l % 3;
+            task.micros = 1 + l % 2;
+            run(&task);
+            double off = texts_compare(&task, &truth);
+            if (!(off <= 1e-12)) fail_msg("%s: logits differ by %g", task.layout.name, off);
+        }
+    }
+}
+
 /* The id that ends a text is not emitted, and ends its row alone. */
 static void test_end(void **state)
 {
@@ -399,7 +425,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_cache), cmocka_unit_test(test_evaluation), cmocka_unit_test(test_sampling),
         cmocka_unit_test(test_greedy_gpt), cmocka_unit_test(test_greedy_llama), cmocka_unit_test(test_top_p_gpt),
-        cmocka_unit_test(test_top_p_llama), cmocka_unit_test(test_context), cmocka_unit_test(test_end), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_top_p_llama), cmocka_unit_test(test_context), cmocka_unit_test(test_experts), cmocka_unit_test(test_end), cmocka_unit_test(test_rows),
         cmocka_unit_test(test_types) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

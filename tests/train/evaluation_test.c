@@ -2,6 +2,7 @@
  * alone, under every layout and after a resume. And what is evaluated on may come from paths of its own. */
 #include "eval/windows.h"
 #include "train/layouts.h"
+#include "train/moe_layouts.h"
 
 enum { TURNS = 3, EVERY = 2, BATCHES = 2 };
 typedef struct { double valid[TURNS], test; int64_t from; } EvaluationLosses;
@@ -100,11 +101,15 @@ static void evaluate_windows(Trainer *t, void *context)
     }
 }
 
-static WindowLosses windows_of(ModelName model, const Layout *layout)
+/* etp, ep of 0: a model without experts */
+static WindowLosses windows_of(ModelName model, const Layout *layout, int etp, int ep)
 {
     WindowLosses losses = { { 0 } };
-    Job job = { .config = tiny_config(model, "ref", NULL), .ranks = layout->ranks, .look = evaluate_windows, .context = &losses };
+    Job job = { .config = ep ? moe_config(model, "ref", NULL) : tiny_config(model, "ref", NULL), .ranks = layout->ranks,
+                .look = evaluate_windows, .context = &losses };
     config_set_layout(&job.config, layout);
+    job.config.etp = etp;
+    job.config.ep  = ep;
     job.config.training = job.config.reset_attention = false;
     int dp = layout->ranks / (layout->tp * layout->cp * layout->pp);
     job.config.micro  = layout->sequence ? 2 : 1;
@@ -113,16 +118,22 @@ static WindowLosses windows_of(ModelName model, const Layout *layout)
     return losses;
 }
 
+static void windows_same(WindowLosses other, WindowLosses straight, const char *layout)
+{
+    for (int n = 0; n < TEXTS; n++)
+        if (!(fabs(other.loss[n] - straight.loss[n]) <= 1e-12))
+            fail_msg("%s, text of %lld: %.17g, not %.17g", layout, (long long)text_count[n], other.loss[n], straight.loss[n]);
+}
+
 static void windows_under_layouts(void **state)
 {
     (void)state;
     for (int model = MODEL_GPT; model <= MODEL_LLAMA; model++) {
-        WindowLosses straight = windows_of(model, &one);
-        for (int l = 0; l < LAYOUTS; l++) {
-            WindowLosses other = windows_of(model, &layouts[l]);
-            for (int n = 0; n < TEXTS; n++)
-                if (!(fabs(other.loss[n] - straight.loss[n]) <= 1e-12))
-                    fail_msg("%s, text of %lld: %.17g, not %.17g", layouts[l].name, (long long)text_count[n], other.loss[n], straight.loss[n]);
+        WindowLosses straight = windows_of(model, &one, 0, 0), experts = windows_of(model, &one, 1, 1);
+        for (int l = 0; l < LAYOUTS; l++) windows_same(windows_of(model, &layouts[l], 0, 0), straight, layouts[l].name);
+        for (int l = 0; l < MOE_LAYOUTS; l++) {
+            const MoeLayout *m = &moe_layouts[l];
+            windows_same(windows_of(model, &m->layout, m->etp, m->ep), experts, m->layout.name);
         }
     }
 }
