@@ -49,8 +49,10 @@ const char *session_judge(Session *session, const Draw *d, const Result *mine, c
 {
     static const char *const what[DIFFERENCES] = { "loss of step 1", "gradient norm of step 1",
         "loss after updates", "gradient norm after updates", "weight" };
-    const Within *w = &within[draw_size(d, TYPE)];
-    double bound[DIFFERENCES] = { w->loss, w->norm, w->later_loss, w->later_norm, w->weights }, off[DIFFERENCES];
+    const Within *w = &within[draw_size(d, TYPE)], *after = w;
+    if (draw_size(d, TYPE) == 1 && draw_size(d, OPTIMIZER) == 1) after = &within[2];    /* Muon iterates in bf16 */
+    double bound[DIFFERENCES] = { w->loss, w->norm, after->later_loss, after->later_norm, w->weights };
+    double off[DIFFERENCES];
     double *worst = session->worst[draw_size(d, TYPE)];
     if (one->failure[0])  return snprintf(why, FAILURE_MOST, "one rank: %.500s", one->failure), why;
     if (mine->failure[0]) return snprintf(why, FAILURE_MOST, "%.500s", mine->failure), why;

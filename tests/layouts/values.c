@@ -27,6 +27,9 @@ const Value values[] = {
     { TYPE,      "bf16",        2, "--device cpu --bf16", { { 0 } } },
 
     { OPTIMIZER, "adam",        0, "", { { 0 } } },
+    { OPTIMIZER, "sgd",         0, "--optimizer sgd",  { { 0 } } },
+    { OPTIMIZER, "lamb",        0, "--optimizer lamb", { { 0 } } },
+    { OPTIMIZER, "muon",        1, "--optimizer muon", { { 0 } } },
 
     { TP,        "tp1",         1, "",       { { 0 } } },
     { TP,        "tp2",         2, "--tp 2", { { 0 } } },
