@@ -97,7 +97,9 @@ static Status on_rank(Transport *transport, void *context)
     int32_t ids[GENERATED] = { 0 };
     Status status = rank_steps(&t, run);
     if (status == OK) status = memory_compare(&t, &sizes);
-    if (status == OK) status = layout_generate(&t, ids);
+    bool generates = run->config->schedule != SCHEDULE_ZB_V;       /* generation has schedules of its own */
+    if (status == OK && generates) status = layout_generate(&t, ids);
+    if (transport->rank == 0) run->result->generated = generates;
     if (status == OK && t.mesh.rank == 0) memcpy(run->result->ids, ids, sizeof ids);
     trainer_close(&t);
     if (kind != 0) transport->data->close(transport->data);
