@@ -105,11 +105,21 @@ static int lacking(const Draw *d)
     return -1;
 }
 
+/* What the options allow and the mesh, the stages or the trainer do not */
+static Status dry_open(const TrainConfig *config, int ranks)
+{
+    Trainer t;
+    Transport *transport = transport_dry_open(0, ranks);
+    Status status = trainer_open(&t, config, transport, NULL);
+    trainer_close(&t);
+    transport->close(transport);
+    return status;
+}
+
 const char *draw_refusal(const Draw *d, char why[REFUSAL_MOST])
 {
     char words[WORDS_MOST];
     Parsed p;
-    Stage stage;
     int row = lacking(d);
     if (row >= 0)
         return snprintf(why, REFUSAL_MOST, "%s has no effect here", values[row].name), why;
@@ -118,8 +128,7 @@ const char *draw_refusal(const Draw *d, char why[REFUSAL_MOST])
     draw_words(words, d, false);
     snprintf(words + strlen(words), sizeof words - strlen(words), " --data-path none");
     Status status = parsed_open(&p, words);
-    ScheduleShape shape = train_config_schedule(&p.config, 1);
-    if (status == OK) status = stage_make(&stage, &p.config.model, &p.config.layer_split, &shape, 0);
+    if (status == OK) status = dry_open(&p.config, draw_ranks(d));
     if (status != OK) snprintf(why, REFUSAL_MOST, "%.*s", REFUSAL_MOST - 1, fail_text());
     parsed_close(&p);
     return status == OK ? NULL : why;

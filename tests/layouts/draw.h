@@ -10,12 +10,17 @@
 
 /* Those of COURSE decide what is computed, and one rank computes it too; the others say how. */
 typedef enum {
-    MODEL, MASKS, TYPE, OPTIMIZER, COURSE,
-    TP = COURSE, SP, CP, CONTEXT, PP, SCHEDULE, STAGES, DP, ZERO, HYBRID, ORDER, RECOMPUTE, MICRO, SUMS, OVERLAP, TRANSPORT,
+    MODEL, MLP, MASKS, TYPE, OPTIMIZER, COURSE,
+    TP = COURSE, SP,
+    CP, CONTEXT,
+    PP, SCHEDULE, STAGES,
+    DP, ZERO, HYBRID,
+    EP, ETP,
+    ORDER, RECOMPUTE, MICRO, SUMS, OVERLAP, TRANSPORT,
     DIMENSIONS
 } Dimension;
 
-enum { RANKS_MOST = 16, VALUES_MOST = 96, NEEDS = 2, WORDS_MOST = 2048, REFUSAL_MOST = 256 };
+enum { RANKS_MOST = 16, VALUES_MOST = 128, NEEDS = 2, WORDS_MOST = 2048, REFUSAL_MOST = 256 };
 
 /* The value means nothing unless that dimension has a size of `least` or more. */
 typedef struct { Dimension dimension; int least; } Need;

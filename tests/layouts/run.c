@@ -97,7 +97,8 @@ static Status on_rank(Transport *transport, void *context)
     int32_t ids[GENERATED] = { 0 };
     Status status = rank_steps(&t, run);
     if (status == OK) status = memory_compare(&t, &sizes);
-    bool generates = run->config->schedule != SCHEDULE_ZB_V;       /* generation has schedules of its own */
+    /* Generation has schedules of its own, and no experts yet. */
+    bool generates = run->config->schedule != SCHEDULE_ZB_V && run->config->model.experts == 0;
     if (status == OK && generates) status = layout_generate(&t, ids);
     if (transport->rank == 0) run->result->generated = generates;
     if (status == OK && t.mesh.rank == 0) memcpy(run->result->ids, ids, sizeof ids);

@@ -4,10 +4,14 @@
 #include "layouts/draw.h"
 
 const char *const dimension_names[DIMENSIONS] = {
-    [MODEL] = "model", [MASKS] = "masks", [TYPE] = "type", [OPTIMIZER] = "optimizer", [TP] = "tp", [SP] = "sequence",
-    [CP] = "cp", [CONTEXT] = "context", [PP] = "pp", [SCHEDULE] = "schedule", [STAGES] = "stages", [DP] = "dp", [ZERO] = "zero",
-    [HYBRID] = "hybrid", [ORDER] = "order", [RECOMPUTE] = "recompute", [MICRO] = "micro", [SUMS] = "sums",
-    [OVERLAP] = "overlap", [TRANSPORT] = "transport",
+    [MODEL] = "model", [MLP] = "mlp", [MASKS] = "masks", [TYPE] = "type", [OPTIMIZER] = "optimizer",
+    [TP] = "tp", [SP] = "sequence",
+    [CP] = "cp", [CONTEXT] = "context",
+    [PP] = "pp", [SCHEDULE] = "schedule", [STAGES] = "stages",
+    [DP] = "dp", [ZERO] = "zero", [HYBRID] = "hybrid",
+    [EP] = "ep", [ETP] = "etp",
+    [ORDER] = "order", [RECOMPUTE] = "recompute", [MICRO] = "micro", [SUMS] = "sums", [OVERLAP] = "overlap",
+    [TRANSPORT] = "transport",
 };
 
 #define LLAMA "--normalization RMSNorm --position-embedding-type rope --swiglu --disable-bias-linear " \
@@ -17,6 +21,9 @@ const char *const dimension_names[DIMENSIONS] = {
 const Value values[] = {
     { MODEL,     "gpt",         0, "",    { { 0 } } },
     { MODEL,     "llama",       0, LLAMA, { { 0 } } },
+
+    { MLP,       "dense",       0, "", { { 0 } } },
+    { MLP,       "experts",     1, "--num-experts 4 --moe-ffn-hidden-size 16 --moe-aux-loss-coeff 1e-2 --disable-bias-linear", { { 0 } } },
 
     { MASKS,     "causal",      0, "", { { 0 } } },
     { MASKS,     "documents",   0, "--reset-attention-mask --reset-position-ids --eod-mask-loss", { { 0 } } },
@@ -79,6 +86,13 @@ const Value values[] = {
     { HYBRID,    "shards",      0, "",                      { { 0 } } },
     { HYBRID,    "hybrid1",     1, "--hybrid-shard-size 1", { { ZERO, 1 } } },
     { HYBRID,    "hybrid2",     2, "--hybrid-shard-size 2", { { ZERO, 1 } } },
+
+    { EP,        "ep1",         1, "",       { { 0 } } },
+    { EP,        "ep2",         2, "--ep 2", { { MLP, 1 } } },
+    { EP,        "ep4",         4, "--ep 4", { { MLP, 1 } } },
+
+    { ETP,       "etp=tp",      0, "",        { { 0 } } },
+    { ETP,       "etp1",        1, "--etp 1", { { MLP, 1 }, { TP, 2 } } },
 
     { ORDER,     "tp-dp-pp",    0, "",                       { { 0 } } },
     { ORDER,     "tp-pp-dp",    1, "--use-tp-pp-dp-mapping", { { PP, 2 } } },
