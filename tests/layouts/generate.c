@@ -16,7 +16,6 @@ static void keep(void *context, int64_t prompt, int32_t id)
 Status layout_generate(Trainer *t, int32_t ids[GENERATED])
 {
     Arena arena;
-    Comm *pp;                                            /* a trainer that trains has none */
     Prompt prompt[PROMPTS];
     Text text = { .ids = ids };
     int32_t words[64];
@@ -24,12 +23,10 @@ Status layout_generate(Trainer *t, int32_t ids[GENERATED])
     CHECK(longest >= 1 && longest <= 64, "prompts of up to %lld ids", (long long)longest);
     for (int64_t i = 0; i < longest; i++) words[i] = (int32_t)(random_bits(random_key(2, "prompt"), (uint64_t)i) % WORDS);
     for (int p = 0; p < PROMPTS; p++) prompt[p] = (Prompt){ words, 1 + (p * 7 + 3) % longest, NEW };
-    TRY(agree(t->world, comm_open_axes(&pp, t->world, &t->mesh, AXIS_PP)));
     TRY(agree(t->world, arena_open(&arena, "session", SESSION_BYTES)));
     generate(&(Generation){ .executor = &t->executor, .pipeline = &t->pipeline, .schedule = &t->valid_schedule, .tp = t->tp,
-        .cp = t->cp, .pp = pp, .data = t->data_comm, .arena = &arena, .rows = t->config->micro, .micros = t->micros,
+        .cp = t->cp, .pp = t->pp, .data = t->data_comm, .arena = &arena, .rows = t->config->micro, .micros = t->micros,
         .capacity = t->config->model.sequence, .most = NEW, .end = -1, .emit = keep, .context = &text }, prompt, PROMPTS);
     arena_close(&arena);
-    comm_close(pp);
     return OK;
 }
