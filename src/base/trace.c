@@ -25,6 +25,17 @@ void trace_close(Trace *trace)
     *trace = (Trace){ 0 };
 }
 
+static bool is_computed(TraceKind kind) { return kind == TRACE_OP || kind == TRACE_WAIT; }
+
+/* Events are in the order of their ends, so those within the one that ends now are the last ones. */
+static int64_t time_within(const Trace *trace, int64_t begin)
+{
+    int64_t within = 0;
+    for (int64_t i = trace->count - 1; i >= 0 && trace->event[i].end > begin; i--)
+        if (is_computed(trace->event[i].kind)) within += trace->event[i].own;
+    return within;
+}
+
 void trace_add(Trace *trace, TraceKind kind, const char *group, const char *name, int64_t begin,
                double flops, double bytes)
 {
@@ -34,8 +45,10 @@ void trace_add(Trace *trace, TraceKind kind, const char *group, const char *name
         trace->lost++;
         return;
     }
-    TraceEvent *event = &trace->event[trace->count++];
+    TraceEvent *event = &trace->event[trace->count];
     *event = (TraceEvent){ .kind = kind, .step = trace->step, .begin = begin, .end = end, .flops = flops,
-                           .bytes = bytes };
+                           .bytes = bytes, .own = end - begin };
+    if (is_computed(kind)) event->own -= time_within(trace, begin);
     snprintf(event->name, sizeof event->name, "%s%s%s", group ? group : "", group ? " " : "", name);
+    trace->count++;
 }

@@ -10,13 +10,14 @@
 /* TRACE_STEP holds all others of its step. TRACE_WAIT: the rank waits for a message. TRACE_MESSAGE: from the
  * beginning of a message that was waited for later to the end of that wait; the rank does other things. */
 typedef enum { TRACE_OP, TRACE_WAIT, TRACE_MESSAGE, TRACE_STEP } TraceKind;
-/* name: of the op, or "dp all-gather"; begin, end: nanoseconds of seam.clock; bytes: of a message those that
- * this rank sends */
+/* name: of the op, or "dp all-gather"; begin, end: nanoseconds of seam.clock; own: of them those that are in
+ * no other op or wait within this one, since messages progress, and sums are computed, within both; bytes: of
+ * a message those that this rank sends */
 typedef struct {
     char      name[40];
     TraceKind kind;
     int       step;
-    int64_t   begin, end;
+    int64_t   begin, end, own;
     double    flops, bytes;
 } TraceEvent;
 typedef struct Trace { TraceEvent *event; int64_t count, size, lost; int step; } Trace;

@@ -89,7 +89,7 @@ static void row_add(Writing *w, const TraceEvent *e)
         snprintf(w->row[i].name, sizeof w->row[i].name, "%s", name);
     }
     w->row[i].calls   += 1;
-    w->row[i].seconds += 1e-9 * (double)(e->end - e->begin);
+    w->row[i].seconds += 1e-9 * (double)e->own;
     w->row[i].flops   += e->flops;
     w->row[i].bytes   += e->bytes;
 }

@@ -138,15 +138,21 @@ def profile_written(data, folder):
         for step in 4, 5:
             mine = [e for e in spans if e["pid"] == rank and e["args"]["step"] == step and e["tid"] == 0]
             whole = [e for e in mine if e["cat"] == "step"]
-            parts = sorted((e for e in mine if e["cat"] != "step"), key=lambda e: e["ts"])
+            parts = sorted((e for e in mine if e["cat"] != "step"), key=lambda e: (e["ts"], -e["dur"]))
             ends = [e["ts"] + e["dur"] for e in parts]
-            overlap = any(b["ts"] < end - 0.002 for end, b in zip(ends, parts[1:]))
+            outer, overlap, covered = [], False, 0           # within an operation or a wait messages progress: spans of their own
+            for e, end in zip(parts, ends):
+                while outer and outer[-1] <= e["ts"] + 0.002:
+                    outer.pop()
+                overlap |= bool(outer) and end > outer[-1] + 0.002
+                covered += 0 if outer else e["dur"]
+                outer.append(end)
             if len(whole) != 1 or overlap or parts[0]["ts"] < whole[0]["ts"] or max(ends) > whole[0]["ts"] + whole[0]["dur"] + 0.002:
                 sys.exit(f"rank {rank}, step {step}: {len(whole)} steps, overlap {overlap}, or something is outside of the step")
             if not {"matmul_forward", "attention_backward", "adamw", "tp all-reduce"} <= {e["name"] for e in parts}:
                 sys.exit(f"rank {rank}, step {step} has only {sorted({e['name'] for e in parts})}")
-            inside += sum(e["dur"] for e in parts) / 8e3
-    if not any(e["cat"] == "message" and e["name"] == "pp send" and e["args"]["bytes"] > 0 for e in spans):
+            inside += covered / 8e3
+    if not any(e["cat"] == "message" and e["name"] == "pp forward 0-1 send" and e["args"]["bytes"] > 0 for e in spans):
         sys.exit("no message from stage to stage")
     rows = {m[1].strip(): (float(m[2]), float(m[3])) for m in re.finditer(r"^(.{33}) .{9} +([0-9.]+) +(-?[0-9.]+) %", done.stdout, re.M)}
     total, idle = rows.pop("step"), rows.pop("in no operation")

@@ -7,7 +7,7 @@ import tempfile
 
 SOURCE = sys.argv[1]
 COMPILER = sys.argv[2:]
-FILES = ["setup.c", "setup_precision.c", "cmd_clean.c", "cmd_tokenizer.c"]
+FILES = ["setup/setup.c", "setup/model.c", "setup/precision.c", "cmd_clean.c", "cmd_tokenizer.c"]
 # Passed on as a word, or a question of yes and no that one comparison answers.
 NOT_SWITCHED = {"device", "optimizer", "on_error", "clean_format", "invalid_utf8", "decontaminate_by"}
 
