@@ -20,22 +20,27 @@ enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 typedef void Body(Trainer *t, void *context);
 typedef struct { TrainConfig config; Body *body; void *context; const char *save, *load; } Opened;
 
+static Status body_run(Trainer *t, const Opened *o)
+{
+    char path[1024];
+    bool found;
+    trainer_init(t);
+    if (o->load) { TRY(checkpoint_find(o->load, path, &found)); TRY(trainer_load(t, path)); }
+    if (o->body) o->body(t, o->context);
+    return o->save ? trainer_save(t, o->save, 0) : OK;
+}
+
 static Status opened_rank(Transport *transport, void *context)
 {
     const Opened *o = context;
     Trainer t;
     ArenaSizes sizes = { .slot = 1 << 12 };
-    char path[1024];
-    bool found;
     thread_context()->rank = transport->rank;
     for (int i = 0; i < ARENAS; i++) sizes.bytes[i] = 8 << 20;
-    TRY(trainer_open(&t, &o->config, transport, &sizes));
-    trainer_init(&t);
-    if (o->load) { TRY(checkpoint_find(o->load, path, &found)); TRY(trainer_load(&t, path)); }
-    if (o->body) o->body(&t, o->context);
-    if (o->save) TRY(trainer_save(&t, o->save, 0));
+    Status status = trainer_open(&t, &o->config, transport, &sizes);
+    if (status == OK) status = body_run(&t, o);
     trainer_close(&t);
-    return OK;
+    return status;
 }
 
 static Opened opened(const ExpertLayout *e)
