@@ -165,6 +165,7 @@ int64_t stage_executor_first_read(const StageExecutor *executor, int chunk, bool
     int64_t first = executor->stage->first[chunk], last = executor->stage->count[chunk] - 1;
     RecomputeGroup group = group_of(executor, chunk, last);
     if (forward) return first;
+    if (!backward_reads_weights(executor, first + last)) return -1;
     return first + (group_has(group) && group.end == last + 1 ? group.first : last);
 }
 

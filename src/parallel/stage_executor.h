@@ -66,7 +66,7 @@ ActivationSlot *stage_executor_slot(StageExecutor *executor, int slot);
 /* Empties the slot for a micro-batch of the chunk and allocates its input, which the caller then fills: with
  * a message, or a copy of the previous chunk's output. */
 void  stage_executor_begin  (StageExecutor *executor, int chunk, int slot);
-/* The unit of the chunk whose weights its forward, or its backward, reads first. */
+/* The unit of the chunk whose weights its forward, or its backward, reads first; -1: none. */
 int64_t stage_executor_first_read(const StageExecutor *executor, int chunk, bool forward);
 /* Forward of all units of the chunk.  <-> tp cp, and dp+cp under ZeRO 3 */
 void  stage_executor_forward(StageExecutor *executor, int chunk, int slot);

@@ -77,6 +77,10 @@ static void on_gradients(void *context)
     gather_sums(t);                                                           /* <-> world */
 }
 
+/* So many buckets of updated weights are gathered at a time: enough to hide behind updates, and fewer than
+ * transports allow in one group. */
+enum { GATHERS = 16 };
+
 static void on_step(void *context)
 {
     Trainer *t = context;
@@ -89,6 +93,7 @@ static void on_step(void *context)
         optimizer_elements(&t->optimizer, t->first_piece[i], t->first_piece[i + 1]);
         buckets_gather_begin(&t->buckets, k);                                  /* <-> shard under ZeRO 1, 2 */
         if (!t->buckets.overlap) bucket_gathered(k);
+        else if (i >= GATHERS) bucket_gathered(k - GATHERS);
     }
     trainer_fp8_end(t);                                                       /* <-> tp+cp+dp */
     trainer_moe_end(t);                                                       /* <-> tp+cp+dp pp */

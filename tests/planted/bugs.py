@@ -222,7 +222,10 @@ def planted(path, old, new):
 
 def main():
     source, words = sys.argv[1], sys.argv[2:]
-    rows = [b for b in BUGS if not words or any(w in b[0] for w in words)]
+    every = 1 if words or os.environ.get("JOTUN_FULL") else 7               # without JOTUN_FULL one in so many
+    rows = [b for b in BUGS[::every] if not words or any(w in b[0] for w in words)]
+    for b in BUGS:
+        planted(os.path.join(source, b[1]), b[2], b[3])                     # no row has gone stale
     tests = sorted({b[4] for b in rows})
     targets = [t.replace(".", "_") for t in tests]
     with tempfile.TemporaryDirectory(prefix="jotun-planted-") as folder:

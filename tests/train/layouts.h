@@ -33,6 +33,7 @@ static const Layout layouts[] = {
     { "pp2 zb-v",                2, 1, 1, 2, 2, 0, false, SCHEDULE_ZB_V },
     { "tp2 seq pp2 zb-v zero2",  8, 2, 1, 2, 2, 2, true,  SCHEDULE_ZB_V },
     { "pp3 zb-v by hand",        3, 1, 1, 3, 2, 0, false, SCHEDULE_ZB_V, .layers = "E|t|t|t|t|L" },
+    { "pp2 dp2 zero3 embedding alone", 4, 1, 1, 2, 1, 3, false, SCHEDULE_1F1B, .layers = "E|ttttL" },
     { "pp2 groups of 3",         2, 1, 1, 2, 2, 0, false, SCHEDULE_INTERLEAVED, .group = 3 },
     { "pp3 1f1b extra uneven",   3, 1, 1, 3, 1, 0, false, SCHEDULE_1F1B, .extra = 1 },
     { "cp2 ulysses",             2, 1, 2, 1, 1, 0, false, SCHEDULE_1F1B, .ulysses = 2 },
