@@ -5,8 +5,8 @@
  * itself and then g + 1, g + 2, ... in a ring, so that all links are used at the same time:
  *
  *     inner   members of g send each other their contributions to the parts of the other group, each to the
- *             collector of the part; a small group, whose members collect several parts of a larger one,
- *             repeats this
+ *             collector of the part; a small group repeats this, since its members collect several
+ *             parts of a larger one
  *     sum     each collector adds them in rank order
  *     outer   and sends the sum to the rank that owns the part, which receives one from each group
  *

@@ -1,7 +1,7 @@
 #ifndef COMM_SUM_ORDER_H
 #define COMM_SUM_ORDER_H
 /* The fixed order in which the host adds what n ranks contribute, and who computes what. Addition of
- * floating- point numbers is not associative, so the order is a part of a run's identity: it depends on n
+ * floating-point numbers is not associative, so the order is a part of a run's identity: it depends on n
  * and on `sum_group` alone, never on the transport, on time, or on who needs the result.
  *
  *   Ranks are divided into groups of sum_group consecutive ranks; the last may be smaller.

@@ -1,4 +1,5 @@
 /* Options of attention: sliding windows, and how context-parallel ranks reach each other's keys. */
+#include "base/divisor.h"
 #include "conf/attention.h"
 
 #include <inttypes.h>
@@ -61,12 +62,6 @@ int options_hierarchical(const Options *o)
 {
     int64_t size[2];
     return o->context_parallel > 1 && sizes_read(o, size) ? (int)size[0] : 1;
-}
-
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b > 0) { int64_t rest = a % b; a = b; b = rest; }
-    return a;
 }
 
 static Status rule_sizes(const Options *o)

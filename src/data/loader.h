@@ -17,8 +17,7 @@
  * r / u of cp / u such groups, whose positions are two longer parts, split in the same way. Key ranges are
  * those of the group. */
 
-/* The least `first` and the largest `end` of the key ranges of some queries; first >= end: they see no keys.
- * */
+/* The least `first` and the largest `end` of the key ranges of some queries; first >= end: they see none. */
 typedef struct { int64_t first, end; } KeyBounds;
 
 typedef struct {

@@ -41,8 +41,7 @@ AttentionForward  core_forward_call (const ExecContext *ctx, int64_t layer, Core
 AttentionBackward core_backward_call(const ExecContext *ctx, int64_t layer, CoreLayout at, CoreBackward b,
                                      int which, Tensor dkv, Tensor kv, int64_t k0);
 /* Whether a query of part `which` may see one of `keys` keys from position k0 on, by the bounds of the batch.
- * A dry batch has no key ranges and says yes, which is an upper bound of work; memory does not depend on it.
- * */
+ * A dry batch has no key ranges and says yes, an upper bound of work on which memory does not depend. */
 bool    core_any_visible(const ExecContext *ctx, int64_t layer, CoreLayout at, int which, int64_t k0,
                          int64_t keys);
 

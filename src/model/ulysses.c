@@ -7,15 +7,10 @@
  * Messages are blocks [T, n] of own tokens' rows, one for each rank. Joined sequences [b, u s, n] have the
  * first parts of all ranks in order and then their second parts in reverse order: the parts of one rank of a
  * ring of fewer ranks, or the whole sequence. */
+#include "base/divisor.h"
 #include "model/core_attention.h"
 
 enum { ULYSSES_MOST = 1024 };                    /* ranks: as --context-parallel-size has */
-
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b > 0) { int64_t rest = a % b; a = b; b = rest; }
-    return a;
-}
 
 /* H / G query heads share a key-value head. Of Hu query heads, adjacent groups of equal size share one, which
  * are the largest that no border of H / G heads cuts. */
@@ -31,8 +26,7 @@ Ulysses ulysses_of(const ExecContext *ctx, int64_t T, int64_t heads)
 
 bool ulysses_copies(Ulysses at) { return at.u * at.Gu != at.G; }
 
-/* The heads [mine, mine + count) of own tokens are heads [theirs, theirs + count) of those that rank j has.
- * */
+/* The heads [mine, mine + count) of own tokens are heads [theirs, theirs + count) of rank j's. */
 typedef struct { int64_t mine, theirs, count; } HeadRun;
 
 static int64_t head_runs(Ulysses at, UlyssesHeads which)

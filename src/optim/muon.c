@@ -2,8 +2,9 @@
  *
  * One rank iterates a whole matrix, whatever ranks hold its parts, so that the result depends on the layout
  * by roundings alone. The matrices that are cut over n ranks are taken n at a time: rank r gets the parts of
- * the r-th one, iterates it and sends the parts of the result back. So the ranks share the work, no matrix is
- * iterated twice, and each element is sent at most twice, in the type of the iteration.
+ * the r-th one, iterates it and sends the parts of the result back. So the ranks share the work, and
+ * each element is sent at most twice, in the type of the iteration. Ranks that hold copies of a matrix, under
+ * ZeRO 0 and in the groups of hybrid sharding, each iterate it.
  *
  * A, B   rows and columns of a matrix that is not tall, A <= B. A tall one is transposed, since a product has
  * A A B multiplications. */

@@ -83,14 +83,14 @@ static void measure_all(OptimizerRun *run)
 
 void optimizer_tensors(OptimizerRun *run)
 {
-    const UpdateRule *const rules[] = { &lamb_rule, &muon_rule };
+    const UpdateRule *matrices = run->optimizer->matrices, *others = run->optimizer->others;
     if (!tensor_present(run->sums_N)) return;
     for (int i = 0; i < run->pieces; i++)
         if (run->piece[i].rule->sums > 0)
             run->piece[i].rule->begin(run->queue, run->settings, &run->piece[i]);
     measure_all(run);                                                               /* <-> stage */
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        rules[i]->finish(run, rules[i]);                                            /* <-> cut */
+    if (matrices->sums > 0) matrices->finish(run, matrices);                        /* <-> cut */
+    if (others->sums > 0 && others != matrices) others->finish(run, others);        /* <-> cut */
 }
 
 void optimizer_elements(OptimizerRun *run, int first, int end)

@@ -67,6 +67,7 @@ typedef struct OptimizerPiece {
 /* What a rank's updates need; the trainer fills it once. */
 typedef struct {
     Queue  *queue;
+    const struct Optimizer  *optimizer;
     const OptimizerSettings *settings;
     Comm   *stage;                     /* the ranks of a pipeline stage; NULL where no rule measures */
     Arena  *scratch;
@@ -90,7 +91,7 @@ typedef struct UpdateRule {
     void  (*finish) (const OptimizerRun *run, const struct UpdateRule *rule);
 } UpdateRule;
 
-typedef struct {
+typedef struct Optimizer {
     const char *name;                                  /* the value of --optimizer */
     const UpdateRule *matrices;                        /* of transformer layers */
     const UpdateRule *others;                          /* embeddings, the head, vectors */

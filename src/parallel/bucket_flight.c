@@ -5,8 +5,6 @@
  * calls of a communicator strictly in order cannot deadlock. */
 #include "parallel/buckets.h"
 
-static bool narrow_messages(const Buckets *b) { return b->precision.message != b->precision.gradient; }
-
 /* Where the first sum over other ranks is taken; NULL: none is. */
 static Comm *first_sum(const Bucket *k)
 {
@@ -28,7 +26,7 @@ static int64_t largest_part(const Bucket *k, const Comm *comm)
 void buckets_flights_open(Buckets *b, const BucketsSetup *s)
 {
     size_t window = 0;
-    if (!b->overlap || !b->training || narrow_messages(b)) return;
+    if (!b->overlap || !b->training || buckets_narrow(b)) return;
     for (int i = 0; i < b->count; i++) {
         const Bucket *k = &b->bucket[i];
         Comm *comm = first_sum(k);
@@ -61,7 +59,7 @@ static void flight_end(Buckets *b)
 
 bool bucket_flight_begin(Buckets *b, Bucket *k, Comm *comm, Tensor whole, int buffer)
 {
-    if (!b->overlap || narrow_messages(b) || !comm || comm_size(comm) == 1) return false;
+    if (!b->overlap || buckets_narrow(b) || !comm || comm_size(comm) == 1) return false;
     if (b->flights_begun - b->flights_ended == FLIGHTS) flight_end(b);
     Flight *f = &b->flight[b->flights_begun++ % FLIGHTS];
     f->bucket = k;

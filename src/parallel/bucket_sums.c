@@ -1,9 +1,8 @@
 /* Sums of gradients over the ranks that have parts of them, and gathers of weights: the messages of buckets.
- * Every reduction adds in rank order, so that without replicas all ZeRO stages give the same bits: an
- * all-reduce (ZeRO 0) adds as a reduce-scatter does. */
+ * Every reduction adds in the order of comm/sum_order.h, so that without replicas ZeRO 0 and 1 give the same
+ * bits: an all-reduce adds as a reduce-scatter does. ZeRO 2 and 3 add over ranks first, then over
+ * micro-batches. */
 #include "parallel/buckets.h"
-
-static bool narrow_messages(const Buckets *b) { return b->precision.message != b->precision.gradient; }
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -54,7 +53,7 @@ static void sum_packed(Buckets *b, const Bucket *k, Tensor sum, Tensor whole)
 
 void bucket_sum_shards(Buckets *b, const Bucket *k, Tensor sum, Tensor whole)
 {
-    if (narrow_messages(b)) sum_packed(b, k, sum, whole);                         /* <-> shard */
+    if (buckets_narrow(b)) sum_packed(b, k, sum, whole);                         /* <-> shard */
     else
         comm_reduce_scatter_parts(k->comms.shard, b->queue, sum, whole, k->begin,
                                   b->scratch);                                /* <-> shard: reduce-scatter */
@@ -71,7 +70,7 @@ static void sum_replicas(Buckets *b, const Bucket *k, Tensor own)
 {
     Comm *replica = k->comms.replica;
     if (comm_size(replica) == 1) return;
-    if (!narrow_messages(b)) {
+    if (!buckets_narrow(b)) {
         comm_all_reduce(replica, b->queue, own, b->scratch);                     /* <-> replica: all-reduce */
         return;
     }

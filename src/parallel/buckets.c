@@ -140,7 +140,7 @@ void buckets_open(Buckets *b, const BucketsSetup *s)
         if (gathered > 0)
             b->slot[i].flat = tensor_new(s->gathered, "gathered weights", b->precision.param, gathered);
     }
-    for (int i = 0; i < (b->overlap ? 2 : 1) && summed > 0 && b->training; i++)
+    for (int i = 0; i < (b->overlap && !buckets_narrow(b) ? 2 : 1) && summed > 0 && b->training; i++)
         b->unit_grads[i] = tensor_new(s->gathered, "unit gradients", b->precision.gradient, summed);
     buckets_flights_open(b, s);
 }

@@ -136,8 +136,11 @@ Pending bucket_gather_begin(Buckets *buckets, const Bucket *bucket, Tensor whole
 
 void buckets_zero_grads(Buckets *buckets);                              /* before a step */
 
-/* ---- in the background (parallel/bucket_flight.c), where `overlap` is on; results have the same bits ----
- * */
+/* Gradients are rounded for their messages (--grad-reduce-in-bf16), which then go out by windows, and nothing
+ * in the background. */
+static inline bool buckets_narrow(const Buckets *b) { return b->precision.message != b->precision.gradient; }
+
+/* ---- in the background (parallel/bucket_flight.c), where `overlap` is on: the same bits ---- */
 /* Allocates windows and parts on the arenas of the setup; called by buckets_open. */
 void buckets_flights_open(Buckets *buckets, const BucketsSetup *setup);
 void buckets_flights_close(Buckets *buckets);

@@ -149,11 +149,8 @@ static Status split_with_units(int64_t *layers, const StageSplit *split, const M
 /* The head's matrix product in units of a layer's: multiplications of a token, attention causal. */
 static double head_layers(const ModelConfig *c)
 {
-    double q = (double)(c->heads * c->head_dim), kv = (double)(c->groups * c->head_dim);
-    double hidden = (double)c->hidden;
-    double layer = hidden * (2 * q + 2 * kv) + (double)((model_mlp_gates(c) + 1) * c->ffn) * hidden +
-                   q * (double)c->sequence;
-    return hidden * (double)c->vocabulary / layer;
+    double head = 6.0 * (double)c->hidden * (double)c->vocabulary;       /* as model_flops counts it */
+    return head * (double)c->layers / (model_flops(c, true) - head);
 }
 
 /* The last virtual stage gets the number of layers, at least one and at most an even share, with which the

@@ -49,7 +49,7 @@ typedef struct Trainer {
      * tied and those of experts are NULL where none is needed. */
     Comm  *world, *tp, *cp, *data_comm, *pp, *alone, *kv, *tied, *etp, *ep, *edp;
     Channels channels;                               /* to the neighbours in the pipeline */
-    Comm  *ulysses, *ring;                           /* parts of cp (trainer_context.c); else NULL */
+    Comm  *ulysses, *ring;                           /* parts of cp under a2a+p2p; else NULL */
     Comm  *fp8_comm;                                 /* of amax (trainer_fp8.c); NULL without 8-bit maps */
     /* with experts: dispatch: etp+ep; sequence: cp, or tp+cp */
     Comm  *dispatch, *sequence;
@@ -141,9 +141,7 @@ int64_t    trainer_step_tokens(const TrainConfig *config);           /* tokens o
 Status       trainer_choose_kernels(Trainer *trainer);
 LoaderConfig trainer_loader_config(const Trainer *trainer);
 
-/* train/trainer_context.c: the communicators of attention within cp, by --cp-comm-type. trainer_context_open
- * opens those that are not cp itself; they belong to the trainer. */
-Status       trainer_context_open(Trainer *trainer);
+/* The communicators of attention within cp, by --cp-comm-type. */
 ContextComms trainer_context(const Trainer *trainer);
 /* train/trainer_comms.c: the communicators of the mesh. Collective; NO_MEMORY, BAD_OPTION. */
 Status       trainer_comms_open (Trainer *trainer);

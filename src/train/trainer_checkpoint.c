@@ -265,6 +265,7 @@ static Status load_shards(Trainer *t, const char *path, CheckpointState *state)
 Status trainer_load(Trainer *t, const char *path)
 {
     CheckpointState state = { 0 };
+    buckets_gathered(&t->buckets);                                                /* <-> shard, ZeRO 1, 2 */
     /* for padding, which is zero and in no checkpoint */
     trainer_init(t);
     TRY(agree(t->world, load_shards(t, path, &state)));

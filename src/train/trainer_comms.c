@@ -48,8 +48,7 @@ static Status expert_shard(int *shard, const Trainer *t)
                 t->config->hybrid_shard, n->tp, together, split);
 }
 
-/* The communicators over which a family of parameters is sharded and replicated; `axes` are its data ranks.
- * */
+/* The communicators over which a family of parameters is sharded and replicated; `axes`: its data ranks */
 static Status open_data_comms(Trainer *t, DataComms *data, Comm *all, int axes, int shard)
 {
     bool experts = axes & AXIS_EXPERTS;
@@ -88,6 +87,19 @@ static Status open_tied(Trainer *t, const ScheduleShape *shape)
     return open_ranks(t, &t->tied, "tied", pair, 2);
 }
 
+/* Context parallelism: cp rank k is number k mod u of a group of u Ulysses ranks and k / u of a ring:
+ * neighbours, which Megatron-LM's order of ranks puts on one host, exchange heads, and the ring goes between
+ * them. */
+static Status open_context(Trainer *t)
+{
+    int u = t->config->ulysses, cp = t->mesh.size.cp;
+    if (u > 0 && cp % u != 0)
+        return fail(BAD_OPTION, "%d ranks of Ulysses do not divide %d context-parallel ranks", u, cp);
+    if (u <= 1 || u == cp) return OK;
+    TRY(open_part(t, &t->ulysses, "ulysses", AXIS_CP, u, mesh_shard_group));
+    return open_part(t, &t->ring, "ring", AXIS_CP, u, mesh_replica_group);
+}
+
 Status trainer_comms_open(Trainer *t)
 {
     ScheduleShape shape = train_config_schedule(t->config, 1);
@@ -104,9 +116,7 @@ Status trainer_comms_open(Trainer *t)
     TRY(open_data_comms(t, &t->data[PARAMS_DENSE], t->data_comm, AXIS_DP | AXIS_CP, t->config->hybrid_shard));
     t->data[PARAMS_EXPERTS] = t->data[PARAMS_DENSE];
     if (t->config->model.experts > 0) TRY(open_experts(t));
-    Status context = trainer_context_open(t);
-    listed(t, t->ulysses, OK);
-    TRY(listed(t, t->ring, context));
+    TRY(open_context(t));
     const Optimizer *optimizer = t->config->optimizer;
     bool sums = optimizer->matrices->sums > 0 || optimizer->others->sums > 0;
     if (t->config->training && (sums || t->config->model.experts > 0))
@@ -114,6 +124,15 @@ Status trainer_comms_open(Trainer *t)
     Status fp8 = trainer_fp8_comm(t);
     TRY(listed(t, t->fp8_comm, fp8));
     return open_tied(t, &shape);
+}
+
+ContextComms trainer_context(const Trainer *t)
+{
+    int u = t->config->ulysses > 0 ? t->config->ulysses : 1, cp = t->mesh.size.cp;
+    Comm *others = u == 1 ? t->cp : t->ring, *ulysses = u == 1 ? NULL : u == cp ? t->cp : t->ulysses;
+    if (cp == 1) return (ContextComms){ NULL, NULL, NULL };
+    return (ContextComms){ .ulysses = ulysses, .ring = t->config->gather ? NULL : others,
+                           .gather = t->config->gather ? others : NULL };
 }
 
 void trainer_comms_close(Trainer *t)

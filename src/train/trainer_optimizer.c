@@ -93,8 +93,9 @@ void trainer_optimizer_open(Trainer *t)
     const Buckets *b = &t->buckets;
     int params = 0;
     int64_t sums = 0;
-    t->optimizer = (OptimizerRun){ .queue = &t->queue, .settings = &t->config->settings,
-                                   .stage = t->stage_comm, .scratch = &t->arena[ARENA_SCRATCH] };
+    t->optimizer = (OptimizerRun){ .queue = &t->queue, .optimizer = t->config->optimizer,
+                                   .settings = &t->config->settings, .stage = t->stage_comm,
+                                   .scratch = &t->arena[ARENA_SCRATCH] };
     if (!t->config->training) return;
     for (int i = 0; i < b->count; i++) params += b->bucket[i].block.params;
     t->optimizer.piece = calloc((size_t)params + 1, sizeof *t->optimizer.piece);

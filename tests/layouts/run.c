@@ -97,10 +97,7 @@ static Status on_rank(Transport *transport, void *context)
     int32_t ids[GENERATED] = { 0 };
     Status status = rank_steps(&t, run);
     if (status == OK) status = memory_compare(&t, &sizes);
-    /* Generation has schedules of its own, and no experts yet. */
-    bool generates = run->config->schedule != SCHEDULE_ZB_V && run->config->model.experts == 0;
-    if (status == OK && generates) status = layout_generate(&t, ids);
-    if (transport->rank == 0) run->result->generated = generates;
+    if (status == OK) status = layout_generate(&t, ids);
     if (status == OK && t.mesh.rank == 0) memcpy(run->result->ids, ids, sizeof ids);
     trainer_close(&t);
     if (kind != 0) transport->data->close(transport->data);

@@ -22,7 +22,6 @@ typedef struct {
     double loss[STEPS], norm[STEPS];
     double valid;                     /* loss of a validation batch after the steps */
     int32_t ids[GENERATED];           /* what follows prompts after the steps, where the head is on the last stage */
-    bool    generated;
     double weights;                   /* the largest difference of a weight or state, of `worst` */
     char   worst[128];
     char   traffic[TRAFFIC_MOST];     /* of the last step, a line each: rank comm verb calls bytes */

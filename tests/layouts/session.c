@@ -62,7 +62,7 @@ const char *session_judge(Session *session, const Draw *d, const Result *mine, c
         if (!(off[i] <= bound[i]))
             return snprintf(why, FAILURE_MOST, "%s differs by %.2g, and %.0e is allowed (%s)", what[i], off[i],
                             bound[i], i == 4 ? mine->worst : "against one rank"), why;
-    bool generated = mine->generated && one->generated && draw_size(d, TYPE) == 0;
+    bool generated = draw_size(d, TYPE) == 0;                              /* in the others logits are near */
     for (int i = 0; generated && i < GENERATED; i++)
         if (mine->ids[i] != one->ids[i])
             return snprintf(why, FAILURE_MOST, "generated token %d is %d, on one rank %d", i, (int)mine->ids[i],
