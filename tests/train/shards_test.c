@@ -123,6 +123,52 @@ static void sums_take_windows(void **state)
         }
 }
 
+/* ---- scratch of sums at full size ---- */
+
+/* The formula of docs/memory.md: rows of a window of a sum over n ranks in groups of 8, each of at most 4 MiB / rows. */
+static int64_t window_bytes(int64_t n, int64_t part, int64_t width)
+{
+    int64_t group = n < 8 ? n : 8, groups = (n + group - 1) / group, rows = 2 * group + (groups > 1 ? 2 + groups : 0);
+    int64_t most = (4 << 20) / rows > 1024 ? (4 << 20) / rows : 1024;
+    return rows * (part < most / width ? part : most / width) * width;
+}
+
+static int64_t peak_of(const Arena *arena, const char *name)
+{
+    for (int i = 0; i < arena->tags; i++)
+        if (!strcmp(arena->tag[i].name, name)) return (int64_t)arena->tag[i].peak;
+    return 0;
+}
+
+/* GPT of a trillion parameters (arXiv 2104.04473, table 1): 128 layers of 25,600, tp 8, pp 64, over dp data ranks. A bucket is a layer's
+ * 983 million elements of a rank, 3.7 GiB of gradients in fp32; sums take two windows in the background, and a unit's two
+ * sums over tensor-parallel ranks one each. */
+static void scratch_at_a_trillion(void **state)
+{
+    (void)state;
+    static const struct { int dp, zero, hybrid; } rows[] = { { 6, 1, 0 }, { 6, 3, 0 }, { 32, 1, 0 }, { 32, 2, 8 }, { 32, 0, 0 } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int world = 8 * 64 * rows[i].dp, n = rows[i].hybrid ? rows[i].hybrid : rows[i].dp;
+        Layout layout = { "1T", world, 8, 1, 64, 1, rows[i].zero, true, SCHEDULE_1F1B, .hybrid = rows[i].hybrid };
+        TrainConfig config = tiny_config(MODEL_GPT, "cpu", "none");
+        ArenaSizes sizes;
+        Trainer t;
+        config.model.hidden = 25600, config.model.ffn = 4 * 25600, config.model.layers = 128;
+        config.model.heads = config.model.groups = 160, config.model.head_dim = 160;
+        config.model.sequence = 2048, config.model.vocabulary = 51200;
+        config_set_layout(&config, &layout);
+        config.precision = (PrecisionChoice){ .mixed = MIXED_BF16 };
+        config.micro = 1, config.global = 64 * rows[i].dp;
+        if (trainer_open(&t, &config, transport_dry_open(8, world), NULL) != OK) fail_msg("%s", fail_text());
+        int64_t want = 2 * window_bytes(n, INT64_MAX, 4), sum = peak_of(&t.arena[ARENA_GATHERED], "sum windows");
+        trainer_count(&t, &sizes);
+        int64_t foreground = peak_of(&t.arena[ARENA_SCRATCH], "sum");
+        if (llabs(sum - want) > 512 || foreground > 2 * SUM_WINDOW)
+            fail_msg("dp %d, ZeRO %d: windows of %lld bytes, not %lld; %lld in the foreground", rows[i].dp, rows[i].zero, (long long)sum, (long long)want, (long long)foreground);
+        trainer_close(&t);
+    }
+}
+
 /* ---- granules ---- */
 
 static int64_t granule_block(const Param *p)  { (void)p; return 256; }
@@ -183,6 +229,7 @@ int main(void)
     corpus_make(scratch_path("corpus"), 61);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_per_parameter), cmocka_unit_test(windows_change_no_bit), cmocka_unit_test(sums_take_windows),
+        cmocka_unit_test(scratch_at_a_trillion),
         cmocka_unit_test(granules_are_not_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
