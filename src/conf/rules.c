@@ -311,10 +311,18 @@ static Status rule_rate(const Options *o)
 
 int option_recompute_module(const char *word)
 {
-    static const char *const known[] = { "core_attn", "layernorm", "mlp", "mlp_act" };
+    static const char *const known[] = { "core_attn", "layernorm", "mlp", "mlp_act", "moe", "moe_act",
+                                         "shared_experts" };
     for (int i = 0; i < (int)(sizeof known / sizeof *known); i++)
         if (!strcmp(word, known[i])) return i;
     return -1;
+}
+
+/* A shared expert's activation is a part of mlp_act too, so that is a part of mlp without experts alone. */
+static bool part_of(const Options *o, const char *word, const char *of)
+{
+    if (!strcmp(of, "moe")) return !strcmp(word, "moe_act") || !strcmp(word, "shared_experts");
+    return !strcmp(of, "mlp") && !strcmp(word, "mlp_act") && o->shared_ffn == 0;
 }
 
 /* A module that is named again, or is a part of another one, adds nothing. */
@@ -323,26 +331,30 @@ static void log_idle_modules(const Options *o)
     const TextList *list = &o->recompute_modules;
     for (int i = 0; i < list->count; i++)
         for (int j = 0; j < list->count; j++) {
-            bool part = !strcmp(list->text[i], "mlp_act") && !strcmp(list->text[j], "mlp");
             bool again = j < i && !strcmp(list->text[i], list->text[j]);
-            if (!part && !again) continue;
-            log_line("%s %s is ignored: it is %s", NAMED(OPTION_recompute_modules), list->text[i],
-                     again ? "given twice" : "a part of mlp");
+            if (!again && !part_of(o, list->text[i], list->text[j])) continue;
+            log_line("%s %s is ignored: it is %s%s", NAMED(OPTION_recompute_modules), list->text[i],
+                     again ? "given twice" : "a part of ", again ? "" : list->text[j]);
             break;
         }
 }
 
-/* Megatron-LM's modules that a dense transformer does not have are refused with the reason. */
+/* Megatron-LM's modules that this model does not have are refused with the reason. */
 static Status rule_recompute(const Options *o)
 {
     for (int i = 0; i < o->recompute_modules.count; i++) {
         const char *word = o->recompute_modules.text[i];
-        bool experts = strstr(word, "moe") || strstr(word, "experts");
+        bool shared = !strcmp(word, "shared_experts");
         if (option_recompute_module(word) < 0)
-            return fail(BAD_OPTION, "%s %s: %s; give core_attn, layernorm, mlp or mlp_act",
-                        NAMED(OPTION_recompute_modules), word,
-                        experts ? "experts are computed again with full layers alone"
-                                : "a layer has no such module");
+            return fail(BAD_OPTION, "%s %s: a layer has no such module; give core_attn, layernorm, mlp, "
+                        "mlp_act, moe, moe_act or shared_experts", NAMED(OPTION_recompute_modules), word);
+        if ((shared || !strncmp(word, "moe", 3)) && o->experts == 0)
+            return fail(BAD_OPTION, "%s %s: no layer has experts without --num-experts; give core_attn, "
+                        "layernorm, mlp or mlp_act", NAMED(OPTION_recompute_modules), word);
+        if (shared && o->shared_ffn == 0)
+            return fail(BAD_OPTION, "%s %s: there is no shared expert; give "
+                        "--moe-shared-expert-intermediate-size or leave the word out",
+                        NAMED(OPTION_recompute_modules), word);
     }
     log_idle_modules(o);
     if (o->recompute_granularity.value != CHOICE_recompute_granularity_full) {

@@ -11,6 +11,16 @@
  *  Lines with <-> communicate with other ranks. */
 #include "model/model_internal.h"
 
+/* The context of a layer of experts, in which `mlp` is the shared expert. */
+static ExecContext layer_context(const ExecContext *ctx, int64_t layer)
+{
+    ExecContext of = *ctx;
+    if (!model_layer_is_moe(ctx->config, layer)) return of;
+    of.recompute &= ~(unsigned)RECOMPUTE_MLP;
+    if (ctx->recompute & (RECOMPUTE_SHARED_EXPERTS | RECOMPUTE_MOE)) of.recompute |= RECOMPUTE_MLP;
+    return of;
+}
+
 /* x2 = x + drop(attention(norm1(x)) + bias),   y = x2 + drop(mlp(norm2(x2)) + bias)
  * One operation adds bias, dropout and residual, and without tensor parallelism multiplies as well, so that
  * none of the intermediate values is stored. Where only the saves are wanted, since they are recomputed, y is
@@ -37,8 +47,9 @@ void block_forward(const ExecContext *ctx, int64_t layer, Tensor y_tC, const Uni
     save->n2_tC = norm_unit_forward(ctx, &save->mean2_t, &save->rstd2_t, save->x2_tC,
         unit_param(w, PARAM_NORM2_GAIN), unit_param(w, PARAM_NORM2_BIAS));
     if (model_layer_is_moe(ctx->config, layer)) {
+        ExecContext of = layer_context(ctx, layer);
         /* <-> etp+ep tp */
-        Tensor m_tC = moe_forward(ctx, layer, w, save, save->n2_tC, !tensor_present(y_tC));
+        Tensor m_tC = moe_forward(&of, layer, w, save, save->n2_tC, !tensor_present(y_tC));
         if (tensor_present(y_tC))
             dropout_forward(ctx->queue, (DropoutForward){ .y_TC = y_tC, .residual_TC = save->x2_tC,
                 .x_TC = m_tC, .dropout_index_i = index_t, .p = p, .site = site + SITE_MLP });
@@ -67,6 +78,8 @@ static void recompute_modules(const ExecContext *ctx, int64_t layer, const UnitP
         save->n2_tC = norm_unit_forward(&again, &save->mean2_t, &save->rstd2_t, save->x2_tC,
             unit_param(w, PARAM_NORM2_GAIN), unit_param(w, PARAM_NORM2_BIAS));
     }
+    if (model_layer_is_moe(ctx->config, layer))
+        moe_recompute(&again, w, save, ctx->recompute);                                 /* <-> etp+ep */
     if (model_layer_ffn(ctx->config, layer) == 0) ;                /* experts alone */
     else if (ctx->recompute & RECOMPUTE_MLP)
         mlp_hidden_forward(&again, w, save, save->n2_tC);                               /* <-> tp */
@@ -92,9 +105,10 @@ static void norm2_backward_weight(Queue *q, const UnitParam *dw, const BlockSave
 
 /* dx2 = dy + dnorm2(dmlp(drop(dy))),   dx = dx2 + dnorm1(dattention(drop(dx2)))
  * norm_backward_input adds the gradient of the residual branch (.residual_TC) to its own result. */
-void block_backward_input(const ExecContext *ctx, int64_t layer, Tensor dx_tC, const UnitParam *w,
-                          BlockSave *save, Tensor dy_tC)
+void block_backward_input(const ExecContext *caller, int64_t layer, Tensor dx_tC, const UnitParam *w,
+                          const UnitParam *dw, BlockSave *save, Tensor dy_tC)
 {
+    ExecContext of = layer_context(caller, layer), *ctx = &of;
     Queue *q = ctx->queue;
     double p = exec_dropout(ctx, ctx->config->hidden_dropout);
     Tensor index_t = tp_rows(&ctx->tp, ctx->batch->dropout_index_i);
@@ -107,7 +121,7 @@ void block_backward_input(const ExecContext *ctx, int64_t layer, Tensor dx_tC, c
     dropout_backward(q, (DropoutBackward){ .dx_TC = dm_tC, .dy_TC = dy_tC, .dropout_index_i = index_t, .p = p,
         .site = site + SITE_MLP });
     save->dn2_tC = model_layer_is_moe(ctx->config, layer)
-        ? moe_backward_input(ctx, layer, w, save, dm_tC)                                /* <-> etp+ep tp+cp */
+        ? moe_backward_input(ctx, layer, w, dw, save, dm_tC)                            /* <-> etp+ep tp+cp */
         : mlp_backward_input(ctx, w, save, dm_tC);                                      /* <-> tp */
     Tensor dx2_tC = scratch_new(ctx, "residual gradient", t, C);
     norm_backward_input(q, (NormBackwardInput){ .dx_TC = dx2_tC, .dy_TC = save->dn2_tC, .x_TC = save->x2_tC,

@@ -15,7 +15,7 @@ void embed_unit_backward_weight(const ExecContext *ctx, const UnitParam *dw, con
 void block_forward        (const ExecContext *ctx, int64_t layer, Tensor y_tC, const UnitParam *w,
                            BlockSave *save, Tensor x_tC);
 void block_backward_input (const ExecContext *ctx, int64_t layer, Tensor dx_tC, const UnitParam *w,
-                           BlockSave *save, Tensor dy_tC);
+                           const UnitParam *dw, BlockSave *save, Tensor dy_tC);
 void block_backward_weight(const ExecContext *ctx, int64_t layer, const UnitParam *dw, const BlockSave *save);
 
 void head_forward         (const ExecContext *ctx, const UnitParam *w, HeadSave *save, Tensor x_tC);
@@ -37,12 +37,16 @@ Tensor mlp_backward_input    (const ExecContext *ctx, const UnitParam *w, BlockS
 void   mlp_backward_weight   (const ExecContext *ctx, const UnitParam *dw, const BlockSave *save);
 
 /* The experts of a layer and its shared expert, as the MLP's functions above. y = the sum of both, [t, C] on
- * scratch; save alone: y is not computed. <-> etp+ep: all-to-all; <-> tp; backward_input also <-> tp+cp */
+ * scratch; save alone: y is not computed. Where weight gradients are not deferred (moe_defers_weight),
+ * backward_input adds those of the experts to dw. <-> etp+ep: all-to-all; <-> tp; backward_input also
+ * <-> tp+cp */
 Tensor moe_forward        (const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save,
                            Tensor n2_tC, bool save_alone);
-Tensor moe_backward_input (const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save,
-                           Tensor dy_tC);
+void   moe_recompute      (const ExecContext *ctx, const UnitParam *w, BlockSave *save, unsigned modules);
+Tensor moe_backward_input (const ExecContext *ctx, int64_t layer, const UnitParam *w, const UnitParam *dw,
+                           BlockSave *save, Tensor dy_tC);
 void   moe_backward_weight(const ExecContext *ctx, const UnitParam *dw, const BlockSave *save);
+bool   moe_defers_weight  (const ExecContext *ctx);
 
 /* The linear maps of a block (model/linear.c), in the activation type or with inputs of 8 bits. linear_scales
  * precedes them: it says which, and where the scales are. Current scaling <-> tp+cp in the first two. */

@@ -77,7 +77,9 @@ typedef struct {
     /* of this step so far: copies that each expert takes, copies dropped, and both auxiliary losses without
      * their coefficients, as sums over tokens; absent where nothing is trained */
     Tensor load_nE;                /* [n, E + MOE_SUMS] */
-    int64_t *offset[2];            /* [ranks of dispatch + 1] each: room for an exchange; owned likewise */
+    /* [moe_chunks x (ranks of dispatch + 1)] each: room for the offsets of exchanges; owned likewise */
+    int64_t *offset[2];
+    bool overlap;                  /* rows of one chunk travel while experts compute another's */
 } MoeState;
 enum { MOE_DROPPED, MOE_BALANCE, MOE_Z, MOE_SUMS };
 
@@ -138,12 +140,15 @@ Tensor unit_param(const UnitParam *w, ParamId id);
 Tensor unit_span (const UnitParam *w, ParamId first, ParamId last);
 
 /* Parts of a block whose saves may be computed again in backward, to save memory (Korthikanti et al. 2022,
- * arXiv 2205.05198); the names are Megatron-LM's but for the last. */
+ * arXiv 2205.05198); the names are Megatron-LM's but for mlp_act. */
 typedef enum {
     RECOMPUTE_CORE_ATTN = 1,       /* out, lse: attention itself, from qkv */
     RECOMPUTE_LAYERNORM = 2,       /* n1, n2 and the statistics of both norms */
     RECOMPUTE_MLP       = 4,       /* h, g: the first matrix and the activation, from n2 */
-    RECOMPUTE_MLP_ACT   = 8        /* g: the activation, from h */
+    RECOMPUTE_MLP_ACT   = 8,       /* g: the activation, from h; of a shared expert too */
+    RECOMPUTE_MOE       = 16,      /* of a layer of experts x, h, g, back, and what shared_experts says */
+    RECOMPUTE_MOE_ACT   = 32,      /* g of the experts, from h */
+    RECOMPUTE_SHARED_EXPERTS = 64  /* h, g of a layer's shared expert, from n2 */
 } RecomputeModules;
 
 /* ---- what forward saves for backward, and backward_input for backward_weight ----
@@ -157,17 +162,19 @@ typedef struct {
     Tensor lse_bsH;
 } AttentionSave;
 
-/* Of a layer of experts. Sizes: model/moe.c. Integers are I32. */
+/* Of a layer of experts. Sizes: model/dispatch.h. Integers are I32. */
 typedef struct {
     Tensor logits_tE;              /* router, in the type of statistics, as the weights */
     Tensor weight_tK, expert_tK;   /* of the experts of each token */
-    /* copies of tokens, as route_sort orders them: sent by this rank, and numbers received from each rank */
-    Tensor row_TKJ, slot_N, sent_RX, received_RX;
-    Tensor x_MC;                   /* rows received, by rank and expert */
-    Tensor h_MW, g_MF;             /* before and after the activation */
+    /* copies of tokens, as route_sort orders them in each of Q chunks, its rows numbered from 0: sent by this
+     * rank, and numbers of those sent to and received from each rank */
+    Tensor row_TKJ, slot_N, sent_QRX, received_QRX;
     Tensor back_NC;                /* outputs of experts for the copies that were sent */
+    /* With one chunk; with several, room for one on scratch that nothing outlives. Rows received, by rank and
+     * expert; before and after the activation */
+    Tensor x_MC, h_MW, g_MF;
 
-    /* left by backward_input: gradients of the logits, of the experts' output and of h */
+    /* left by backward_input: gradients of the logits and, with one chunk, of the experts' output and of h */
     Tensor dlogits_tE, dy_MC, dh_MW;
 } MoeSave;
 
@@ -213,13 +220,17 @@ Hidden  hidden_new(const ExecContext *ctx, Arena *arena, const char *what);
  * absent: it computes its saves alone. */
 void unit_forward        (const ExecContext *ctx, int64_t unit, Hidden y, const UnitParam *w, UnitSave *save,
                           Hidden x);
-/* dx from dy. The embedding writes no dx; the head ignores dy and starts from the loss. dw is read by units
- * that do not defer their weight gradients, and by no others. */
+/* dx from dy. The embedding writes no dx; the head ignores dy and starts from the loss. Units that do not
+ * defer their weight gradients add them to dw; others do not read it. */
 void unit_backward_input (const ExecContext *ctx, int64_t unit, Hidden dx, const UnitParam *w,
                           const UnitParam *dw, UnitSave *save, Hidden dy);
 /* Whether the unit's weight gradients are computed by unit_backward_weight. Those of the head are computed by
- * unit_backward_input, because the logits they need exist only there. */
-bool unit_defers_weight(const ModelConfig *config, int64_t unit);
+ * unit_backward_input, because the logits they need exist only there; so are those of a layer whose tokens go
+ * to experts in several chunks. The answer is the same for all micro-batches. */
+bool unit_defers_weight(const ExecContext *ctx, int64_t unit);
+/* How many chunks of tokens (model/dispatch.h) a layer sends to experts that are divided among `parts` ranks,
+ * at most, without a capacity. */
+int64_t moe_chunks(const ModelConfig *config, int64_t parts);
 /* Whether weight gradients can be computed beside the messages of input gradients (ExecContext.beside). */
 bool unit_weight_beside(const ModelConfig *config, int64_t unit);
 /* dw += the gradients. Reads the save and the batch but no weights, so it may run at any time after

@@ -178,7 +178,8 @@ static Hidden recompute_unit(StageExecutor *executor, const ExecContext *ctx, Ac
     size_t mark = arena_mark(ctx->scratch);
     Hidden y = { .n = 0 };
     again.activations = executor->recomputed;
-    again.activations_wgrad = executor->defer ? &slot->activations : executor->recomputed;
+    bool deferred = executor->defer && unit_defers_weight(ctx, executor->stage->first[chunk] + i);
+    again.activations_wgrad = deferred ? &slot->activations : executor->recomputed;
     bool last = i + 1 == group_of(executor, chunk, i).end;
     if (!last) y = hidden_new(&again, again.activations_wgrad, "residual");
     unit_forward(&again, executor->stage->first[chunk] + i, y, w, &slot->save[i], x);  /* <-> tp cp */
@@ -212,10 +213,11 @@ void stage_executor_backward_input(StageExecutor *executor, int chunk, int index
     for (int64_t i = count - 1; i >= 0; i--) {
         size_t mark = arena_mark(ctx.scratch);
         RecomputeGroup group = group_of(executor, chunk, i);
-        bool again = i + 1 == group.end, at_once = !unit_defers_weight(ctx.config, first + i);
+        bool again = i + 1 == group.end, at_once = !unit_defers_weight(&ctx, first + i);
         Hidden dx_unit = i == 0 ? dx : executor->unit_grad[i % 2], x = { .n = 0 };
         UnitParam w = { 0 }, dw = { 0 };
         ctx.activations = group_has(group) ? executor->recomputed : &slot->activations;
+        ctx.wgrad_saved = executor->defer && !at_once ? &slot->activations : ctx.scratch;
         if (again) x = recompute_before(executor, &ctx, slot, chunk, i);      /* <-> tp cp shard */
         if (backward_reads_weights(executor, first + i))
             w = zero_unshard(executor->buckets, first + i);                   /* <-> shard under ZeRO 3 */
@@ -245,7 +247,7 @@ void stage_executor_backward_weight(StageExecutor *executor, int chunk, int inde
     for (int64_t i = executor->stage->count[chunk] - 1; i >= 0; i--) {
         size_t mark = arena_mark(ctx.scratch);
         int64_t unit = executor->stage->first[chunk] + i;
-        if (unit_defers_weight(ctx.config, unit)) backward_weight(executor, &ctx, unit, &slot->save[i]);
+        if (unit_defers_weight(&ctx, unit)) backward_weight(executor, &ctx, unit, &slot->save[i]);
         arena_reset(ctx.scratch, mark);
         comm_poll(executor->ctx.tp.comm);
     }

@@ -17,7 +17,8 @@ static void rows_number(Trainer *t)
         t->moe.row[l] = model_layer_is_moe(model, l) && stage_holds(&t->stage, l + 1) ? (int)t->moe.rows++
             : -1;
     for (int i = 0; i < 2; i++) {
-        t->moe.offset[i] = calloc((size_t)ranks + 1, sizeof *t->moe.offset[i]);
+        size_t chunks = (size_t)moe_chunks(model, ranks / t->mesh.size.etp);
+        t->moe.offset[i] = calloc(chunks * ((size_t)ranks + 1), sizeof *t->moe.offset[i]);
         CHECK(t->moe.offset[i], "no memory for the offsets of %d ranks", ranks);
     }
 }
@@ -32,6 +33,7 @@ void trainer_moe_open(Trainer *t)
     t->moe.dispatch = t->dispatch;
     t->moe.sequence = t->sequence;
     t->moe.shards   = t->mesh.size.etp;
+    t->moe.overlap  = !t->config->no_overlap;
     if (model->moe.bias && t->moe.rows > 0)
         t->moe.bias_nE = tensor_new(arena, "expert biases", statistic, t->moe.rows, model->experts);
     if (!t->config->training) return;

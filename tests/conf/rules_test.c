@@ -107,8 +107,9 @@ static const RuleRow refused[] = {
     { FOR_CONFIG, "--pp 2 --ranks 2 --num-layers-per-virtual-pipeline-stage 3 --global-batch-size 3",
       "--global-batch-size 3 is not a multiple of 2" },
     { FOR_CONFIG, "--recompute-activations --recompute-modules layernorm moe_act",
-      "--recompute-modules moe_act: experts are computed again with full layers alone; give core_attn, layernorm, mlp or mlp_act" },
-    { FOR_CONFIG, "--recompute-activations --recompute-modules shared_experts", "experts are computed again with full layers" },
+      "--recompute-modules moe_act: no layer has experts without --num-experts; give core_attn, layernorm, mlp or mlp_act" },
+    { FOR_CONFIG, "--num-experts 4 --disable-bias-linear --recompute-activations --recompute-modules shared_experts",
+      "--recompute-modules shared_experts: there is no shared expert; give --moe-shared-expert-intermediate-size or leave" },
     { FOR_CONFIG, "--recompute-activations --recompute-modules mla_up_proj", "mla_up_proj: a layer has no such" },
     { FOR_CONFIG, "--recompute-modules mlp",
       "--recompute-modules mlp has no effect without --recompute-granularity selective; give that too" },
@@ -203,6 +204,8 @@ static const RuleRow allowed[] = {
     { FOR_CONFIG,   "--checkpoint-activations --checkpoint-num-layers 2 --deepspeed-activation-checkpointing", "" },
     { FOR_CONFIG,   "--recompute-granularity full --recompute-method block --recompute-num-layers 4", "" },
     { FOR_CONFIG,   "--recompute-granularity selective --recompute-modules core_attn mlp mlp_act layernorm", "" },
+    { FOR_CONFIG,   "--num-experts 4 --disable-bias-linear --moe-shared-expert-intermediate-size 64 --recompute-activations "
+                    "--recompute-modules moe moe_act shared_experts", "" },
     { FOR_CONFIG,   "--sp", "" },                            /* a line in the log: Megatron-LM's scripts give it for one rank as well */
     { FOR_CONFIG,   "--watchdog-seconds 0", "" },
     { FOR_CONFIG,   "--tp 4 --ranks 4 --num-query-groups 2", "" },               /* two ranks to a key-value head */

@@ -48,7 +48,7 @@ static Opened opened(const ExpertLayout *e)
     Opened o = { .config = tiny_config(MODEL_LLAMA, "ref", scratch_path("corpus")) };
     config_set_layout(&o.config, &e->l);
     o.config.ep = e->ep, o.config.etp = e->etp;
-    o.config.model.experts = 4, o.config.model.expert_ffn = 12;
+    o.config.model.experts = 4, o.config.model.expert_ffn = 12, o.config.model.moe.topk = 2;
     return o;
 }
 

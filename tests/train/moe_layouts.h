@@ -1,7 +1,7 @@
 #ifndef TESTS_TRAIN_MOE_LAYOUTS_H
 #define TESTS_TRAIN_MOE_LAYOUTS_H
 /* Tiny models with experts, and the layouts that are held against one rank. */
-#include "train/harness.h"
+#include "train/compare.h"
 
 typedef struct { Layout layout; int etp, ep; } MoeLayout;
 static const MoeLayout moe_layouts[] = {
@@ -24,11 +24,29 @@ static const MoeLayout moe_layouts[] = {
 };
 enum { MOE_LAYOUTS = sizeof moe_layouts / sizeof *moe_layouts };
 
-static inline void moe_set_layout(TrainConfig *config, const MoeLayout *l)
+/* 2 to 8 experts over ep 1, 2 and 4, with tp and pp; topk: of a token */
+typedef struct { int experts, topk; MoeLayout at; } MoeSpan;
+static const MoeSpan moe_span[] = {
+    { 2, 1, { { "2 experts, tp2 pp2",          4, 2, 1, 2, 1, 0, false, SCHEDULE_1F1B },        1, 1 } },
+    { 2, 1, { { "2 experts, tp2 pp2, ep2",     4, 2, 1, 2, 1, 0, false, SCHEDULE_1F1B },        1, 2 } },
+    { 2, 2, { { "2 of 2 experts, tp2, ep2",    2, 2, 1, 1, 1, 0, true,  SCHEDULE_1F1B },        1, 2 } },
+    { 2, 1, { { "2 experts, pp2 zero3, ep2",   4, 1, 1, 2, 1, 3, false, SCHEDULE_ZB_H1 },       1, 2 } },
+    { 4, 2, { { "4 experts, tp2 pp2",          4, 2, 1, 2, 1, 1, true,  SCHEDULE_1F1B },        1, 1 } },
+    { 4, 2, { { "4 experts, tp2 pp2, ep2",     4, 2, 1, 2, 1, 0, true,  SCHEDULE_ZB_H1 },       1, 2 } },
+    { 4, 2, { { "4 experts, tp2 pp2 dp2, ep4", 8, 2, 1, 2, 1, 0, false, SCHEDULE_1F1B },        1, 4 } },
+    { 8, 1, { { "8 experts, tp2 pp2",          4, 2, 1, 2, 1, 0, false, SCHEDULE_GPIPE },       2, 1 } },
+    { 8, 1, { { "8 experts, tp2 pp2, ep2",     4, 2, 1, 2, 2, 0, false, SCHEDULE_INTERLEAVED }, 1, 2 } },
+    { 8, 3, { { "8 experts, tp2 pp2 dp2, ep4", 8, 2, 1, 2, 1, 2, true,  SCHEDULE_1F1B },        1, 4 } },
+    { 8, 1, { { "8 experts, dp4 pp2, ep4",     8, 1, 1, 2, 1, 1, false, SCHEDULE_1F1B },        1, 4 } },
+};
+enum { MOE_SPAN = sizeof moe_span / sizeof *moe_span };
+
+static inline Setup moe_setup(TrainConfig config, const MoeLayout *l)
 {
-    config_set_layout(config, &l->layout);
-    config->etp = l->etp;
-    config->ep  = l->ep;
+    config_set_layout(&config, &l->layout);
+    config.etp = l->etp;
+    config.ep  = l->ep;
+    return (Setup){ l->layout.name, config, l->layout.ranks };
 }
 
 /* GPT: 4 experts, 2 of a token, Mixtral's weights, balanced by auxiliary losses. Llama: 8 experts in groups, sigmoids

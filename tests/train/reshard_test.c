@@ -1,6 +1,6 @@
 /* Saved under one layout, opened under another: tensors and states to the bit, and the losses go on as if
  * nothing had happened. */
-#include "train/harness.h"
+#include "train/compare.h"
 
 static const Layout usual  = { "tp2 pp2 dp2 zero1", 8, 2, 1, 2, 1, 1, false, SCHEDULE_1F1B };
 static const Layout hybrid = { "tp2 dp4 zero2 hybrid2", 8, 2, 1, 1, 1, 2, false, SCHEDULE_1F1B, .hybrid = 2 };
@@ -8,7 +8,6 @@ static const Layout copies = { "tp4 seq dp2 zero1", 8, 4, 1, 1, 1, 1, true, SCHE
 static PrecisionChoice choice;                             /* of the test that runs */
 static const char *optimizer = "adam";
 static const Layout into[] = {
-    { "tp2 pp2 dp2 zero1",  8, 2, 1, 2, 1, 1, false, SCHEDULE_1F1B },          /* the rest of the run: the layout it began with */
     { "dp4 zero3",          4, 1, 1, 1, 1, 3, false, SCHEDULE_1F1B },
     { "cp2",                2, 1, 2, 1, 1, 0, false, SCHEDULE_1F1B },
     { "one rank",           1, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B },
@@ -32,32 +31,20 @@ static Job job_of(ModelName model, const char *device, const Layout *layout, int
     return job;
 }
 
+static Setup setup_of(ModelName model, const char *device, const Layout *layout)
+{
+    return (Setup){ layout->name, job_of(model, device, layout, 0, NULL, NULL).config, layout->ranks };
+}
+
 static void compare_from(const Layout *from, ModelName model, const char *device, double losses_within)
 {
-    int half_way = turns(10, 2);
-    char whole[512], half[512], again[512], worst[128] = "";
-    snprintf(whole, sizeof whole, "%s/%s%d-%s%d-%s-whole", scratch_folder(), from->name, model, device, choice.mixed, optimizer);
-    snprintf(half,  sizeof half,  "%s/%s%d-%s%d-%s-half",  scratch_folder(), from->name, model, device, choice.mixed, optimizer);
-    Job straight = job_of(model, device, from, 2 * half_way, whole, NULL), first = job_of(model, device, from, half_way, half, NULL);
-    job_run(&straight);
-    job_run(&first);
-    for (size_t i = 0; i < sizeof into / sizeof *into; i++) {
-        snprintf(again, sizeof again, "%s/%s%d-%s%d-%s-again%zu", scratch_folder(), from->name, model, device, choice.mixed, optimizer, i);
-        Job copy = job_of(model, device, &into[i], 0, again, half);
-        job_run(&copy);
-        double off = checkpoints_differ(half, again, half_way, true, worst);
-        if (off != 0) fail_msg("%s from %s into %s: %s differs by %g", device, from->name, into[i].name, worst, off);
-        Job rest = job_of(model, device, i == 0 ? from : &into[i], half_way, again, half);
-        job_run(&rest);
-        double most = 0;
-        for (int s = 0; s < half_way; s++) most = fmax(most, fabs(rest.loss[s] - straight.loss[half_way + s]));
-        printf("%s %s into %-26s states to the bit, losses off by %.1e\n", device, model == MODEL_GPT ? "gpt" : "llama", into[i].name, most);
-        if (!(most <= losses_within)) fail_msg("%s into %s: losses differ by %g", device, into[i].name, most);
-        if (i > 0) continue;
-        /* the same layout: the same bits, weights and states too */
-        assert_true(most == 0);
-        assert_true(checkpoints_differ(whole, again, 2 * half_way, true, worst) == 0);
-    }
+    enum { INTO = sizeof into / sizeof *into };
+    char word[128];
+    Setup start = setup_of(model, device, from), next[INTO];
+    snprintf(word, sizeof word, "%s-%s%d-%s-%s", device, model == MODEL_GPT ? "gpt" : "llama", choice.mixed,
+             optimizer, from->name);
+    for (int i = 0; i < INTO; i++) next[i] = setup_of(model, device, &into[i]);
+    resume_compare(word, &start, next, INTO, turns(10, 2), losses_within, INFINITY);
 }
 
 static void compare(ModelName model, const char *device, double losses_within)
@@ -116,7 +103,7 @@ static void look_at_scales(Trainer *t, void *context)
 static void test_fp8_changes(void **state)
 {
     (void)state;
-    const Layout *layout = &into[3];
+    const Layout *layout = &into[2];
     Fp8Choice fp8 = { .recipe = FP8_DELAYED, .hybrid = true, .history = 4 }, longer = fp8, current = fp8, e4m3 = fp8, margin = fp8;
     static const char *with = "with-fp8", *without = "without-fp8";
     char one[512], two[512];
@@ -170,7 +157,7 @@ static void test_fp8_without_data(void **state)
 {
     (void)state;
     choice = (PrecisionChoice){ .mixed = MIXED_BF16, .fp8 = { .recipe = FP8_DELAYED, .hybrid = true, .history = 3 } };
-    Job job = job_of(MODEL_GPT, "cpu", &into[1], 1, NULL, NULL);
+    Job job = job_of(MODEL_GPT, "cpu", &into[0], 1, NULL, NULL);
     job.look = step_without_data;
     job_run(&job);
 }

@@ -261,7 +261,8 @@ static ScheduleKind schedule(const Options *o)
 static unsigned recompute_modules(const Options *o)
 {
     static const RecomputeModules module[] = { RECOMPUTE_CORE_ATTN, RECOMPUTE_LAYERNORM, RECOMPUTE_MLP,
-                                               RECOMPUTE_MLP_ACT };
+                                               RECOMPUTE_MLP_ACT, RECOMPUTE_MOE, RECOMPUTE_MOE_ACT,
+                                               RECOMPUTE_SHARED_EXPERTS };
     unsigned all = 0;
     for (int i = 0; i < o->recompute_modules.count; i++)
         all |= module[option_recompute_module(o->recompute_modules.text[i])];
