@@ -96,24 +96,49 @@ void random_normals(double *out, uint64_t key, uint64_t index, int64_t n) { norm
 
 uint32_t random_bits(uint64_t key, uint64_t index) { return philox(key, index / 4, 0).v[index % 4]; }
 
-/* Lane l of `count` blocks from `block` on in row l, so that the loop is vectorized. */
+/* The same rounds in words of 64 bits, whose upper halves the products ignore: a compiler then needs no
+ * shuffles between two rounds. Lane l of `count` blocks from `block` on in row l. */
 enum { BLOCKS = 64 };
-static CLONES void bits_of_blocks(uint32_t lane[4][BLOCKS], uint64_t key, uint64_t block, uint64_t count)
+static CLONES_PRODUCT void bits_of_blocks(uint32_t lane[4][BLOCKS], uint64_t key, uint64_t block,
+                                          uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
-        Philox p = philox_rounds(key, block + i, 0);
-        lane[0][i] = p.v[0], lane[1][i] = p.v[1], lane[2][i] = p.v[2], lane[3][i] = p.v[3];
+        uint64_t c0 = block + i, c1 = high_word(c0), c2 = 0, c3 = 0;
+        uint32_t k0 = (uint32_t)key, k1 = high_word(key);
+        for (int round = 0; round < 10; round++) {
+            uint64_t a = (uint64_t)0xD2511F53 * (uint32_t)c0, b = (uint64_t)0xCD9E8D57 * (uint32_t)c2;
+            c0 = high_word(b) ^ c1 ^ k0;
+            c2 = high_word(a) ^ c3 ^ k1;
+            c1 = b;
+            c3 = a;
+            k0 += 0x9E3779B9;
+            k1 += 0xBB67AE85;
+        }
+        lane[0][i] = (uint32_t)c0, lane[1][i] = (uint32_t)c1, lane[2][i] = (uint32_t)c2,
+        lane[3][i] = (uint32_t)c3;
+    }
+}
+
+/* out[4 i + l] = lane[l][i] */
+static CLONES void bits_in_order(uint32_t *restrict out, uint32_t lane[4][BLOCKS])
+{
+    for (int i = 0; i < BLOCKS; i++) {
+        out[4 * i]     = lane[0][i];
+        out[4 * i + 1] = lane[1][i];
+        out[4 * i + 2] = lane[2][i];
+        out[4 * i + 3] = lane[3][i];
     }
 }
 
 void random_bits_of(uint32_t *out, uint64_t key, uint64_t index, int64_t n)
 {
-    uint32_t lane[4][BLOCKS];
-    for (int64_t i = 0; i < n;) {
-        uint64_t block = (index + (uint64_t)i) / 4, at = (index + (uint64_t)i) % 4;
-        uint64_t wanted = ((uint64_t)(n - i) + at + 3) / 4;
-        bits_of_blocks(lane, key, block, wanted < BLOCKS ? wanted : BLOCKS);
-        for (; at < 4 * BLOCKS && i < n; at++) out[i++] = lane[at % 4][at / 4];
+    uint32_t lane[4][BLOCKS] = { { 0 } }, run[4 * BLOCKS];
+    while (n > 0) {
+        uint64_t at = index % 4, most = 4 * BLOCKS - at, take = (uint64_t)n < most ? (uint64_t)n : most;
+        bits_of_blocks(lane, key, index / 4, (at + take + 3) / 4);
+        bits_in_order(run, lane);
+        memcpy(out, run + at, take * sizeof *out);
+        out += take, index += take, n -= (int64_t)take;
     }
 }
 

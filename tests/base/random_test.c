@@ -122,10 +122,11 @@ static void bits_of_many_are_those_of_each(void **state)
 {
     (void)state;
     uint32_t many[700];
-    for (uint64_t first = 0; first < 9; first++)
+    for (uint64_t i = 0; i < 18; i++)                       /* blocks around number 2^32 as well */
         for (int64_t n = 1; n <= 700; n += 233) {
+            uint64_t first = i < 9 ? i : ((uint64_t)1 << 34) - 300 + i;
             random_bits_of(many, 42, first, n);
-            for (int64_t i = 0; i < n; i++) assert_true(many[i] == random_bits(42, first + (uint64_t)i));
+            for (int64_t k = 0; k < n; k++) assert_true(many[k] == random_bits(42, first + (uint64_t)k));
         }
 }
 
