@@ -105,15 +105,21 @@ static int lacking(const Draw *d)
     return -1;
 }
 
-/* What the options allow and the mesh, the stages or the trainer do not */
-static Status dry_open(const TrainConfig *config, int ranks)
+/* What the options allow and the mesh, the stages or the trainer do not: of each stage the first rank is asked. */
+static Status dry_open(const Draw *d, const TrainConfig *config)
 {
-    Trainer t;
-    Transport *transport = transport_dry_open(0, ranks);
-    Status status = trainer_open(&t, config, transport, NULL);
-    trainer_close(&t);
-    transport->close(transport);
-    return status;
+    int ranks = draw_size(d, TP) * draw_size(d, CP), pp = draw_size(d, PP);
+    if (draw_size(d, ORDER) == 0) ranks *= draw_size(d, DP);
+    for (int i = 0; i < pp; i++) {
+        Trainer t;
+        Transport *transport = transport_dry_open(i * ranks, draw_ranks(d));
+        Status status = trainer_open(&t, config, transport, NULL);
+        CHECK(status != OK || (t.mesh.at.pp == i && t.mesh.at.tp + t.mesh.at.cp + t.mesh.at.dp == 0), "not the first of stage %d", i);
+        trainer_close(&t);
+        transport->close(transport);
+        TRY(status);
+    }
+    return OK;
 }
 
 const char *draw_refusal(const Draw *d, char why[REFUSAL_MOST])
@@ -128,7 +134,7 @@ const char *draw_refusal(const Draw *d, char why[REFUSAL_MOST])
     draw_words(words, d, false);
     snprintf(words + strlen(words), sizeof words - strlen(words), " --data-path none");
     Status status = parsed_open(&p, words);
-    if (status == OK) status = dry_open(&p.config, draw_ranks(d));
+    if (status == OK) status = dry_open(d, &p.config);
     if (status != OK) snprintf(why, REFUSAL_MOST, "%.*s", REFUSAL_MOST - 1, fail_text());
     parsed_close(&p);
     return status == OK ? NULL : why;

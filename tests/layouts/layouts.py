@@ -1,7 +1,10 @@
-"""Drawn layouts (draw.h) as one test:    layouts.py PROGRAM drawn|mpi [arguments of the program]
+"""Drawn layouts (draw.h) as one test:    layouts.py PROGRAM drawn|mpi|in-order [arguments of the program]
 
-drawn   PROGRAM compares each layout with one rank; then what each rank sent is compared with the formulas
-mpi     every fifth of them by the binary, under Open MPI and MPICH: losses and weights are those of ranks as threads, to the bit
+drawn     PROGRAM compares each layout with one rank; then what each rank sent is compared with the formulas
+in-order  25 random layouts and schedules (1000 with JOTUN_FULL), a step of each on a transport that runs the calls of a communicator strictly in order
+mpi       those of the layouts that PROGRAM kills and resumes, among which is every value of an axis, by the binary under Open MPI and MPICH: losses and weights are
+          those of ranks as threads, to the bit; so are those of a run that goes on from the threads' first checkpoint; in double the text is that of threads.
+          The binary has one transport under MPI: the strictly ordered and the late one stand between it and the ranks, and are drawn's part.
 Each layout that fails is printed with a command that repeats it alone."""
 import os
 import shlex
@@ -11,7 +14,8 @@ import sys
 import run
 import traffic_check
 
-EVERY, STEPS = 5, 3
+STEPS = 3
+IN_ORDER = 1000 if os.environ.get("JOTUN_FULL") else 25
 
 
 def again(program, how, arguments, number):
@@ -28,15 +32,48 @@ def drawn(program, arguments):
         return done.returncode or (1 if bad else 0)
 
 
-def train(data, folder, words, name, launcher=None):
+def train(data, folder, words, name, launcher=None, load=None, steps=STEPS):
     """Losses of the steps and a hash of the weights; what went wrong, in one line, where there are none"""
     out = os.path.join(folder, name)
-    ranks = words[words.index("--ranks") + 1]
-    words = [*words, "--data-path", data, "--exit-interval", str(STEPS), "--save", out, "--metrics", out + ".jsonl"]
-    done = run.jotun("train", *words, check=False, launcher=launcher + [ranks] if launcher else None)
+    words = [*words, "--data-path", data, "--exit-interval", str(steps), "--save", out, "--metrics", out + ".jsonl", *(["--load", load] if load else [])]
+    done = run.jotun("train", *words, check=False, launcher=started(words, launcher))
     if done.returncode != 0 or "dry run" in done.stderr:
         return f"exit code {done.returncode}: {done.stderr.strip()[-400:]}"
-    return run.metrics(out + ".jsonl"), run.digest(os.path.join(out, f"step_{STEPS:08d}"))
+    return run.metrics(out + ".jsonl"), run.digest(os.path.join(out, f"step_{steps:08d}"))
+
+
+def started(words, launcher):
+    return launcher + [words[words.index("--ranks") + 1]] if launcher else None
+
+
+def generate(folder, words, name, launcher=None):
+    """Ids after some prompts, of the weights of the threads' run, under as much of its layout as generation has"""
+    options = traffic_check.options_of(words)
+    prompts = os.path.join(folder, "prompts.txt")
+    with open(prompts, "w") as out:
+        out.write("the ra\nt\njo tun\n")
+    mine = []
+    for option in "ranks", "tp", "sp", "cp", "pp", "use-tp-pp-dp-mapping", "bf16", "device", "threads":
+        if option in options:
+            mine += ["--" + option] + ([options[option]] if options[option] is not True else [])
+    if options.get("zero-stage") == "3":
+        mine += ["--zero-stage", "3"]
+    done = run.jotun("generate", "--load", os.path.join(folder, name), "--prompt-file", prompts, "--max-new-tokens", "4", "--temperature", "0",
+                     *mine, check=False, launcher=started(words, launcher))
+    return done.stdout if done.returncode == 0 else f"exit code {done.returncode}: {done.stderr.strip()[-400:]}"
+
+
+def differs(data, folder, words, number, want, text, name, launcher):
+    """What differs under this MPI; None: nothing"""
+    out = f"{number}-{name.replace(' ', '')}"
+    got = train(data, folder, words, out, launcher)
+    if isinstance(want, str) or got != want or len(want[0]) != STEPS:
+        return f"{got}; threads had {want}"
+    rest = train(data, folder, words, out + "-resumed", launcher, os.path.join(folder, f"{number}-first"))
+    if isinstance(rest, str) or rest[1] != want[1] or any(want[0][step] != loss for step, loss in rest[0].items()) or len(rest[0]) != STEPS - 1:
+        return f"resumed: {rest}; threads had {want}"
+    ids = generate(folder, words, f"{number}-threads", launcher)
+    return None if ids == text and ids.startswith("{") else f"generates {ids}; threads {text}"
 
 
 def mpi(program, arguments):
@@ -45,24 +82,31 @@ def mpi(program, arguments):
         print("skipped: neither Open MPI nor MPICH with its plug-in is here")
         return run.SKIP
     only = int(arguments[arguments.index("--only") + 1]) if "--only" in arguments else None
-    lines = subprocess.run([program, *arguments, "--list"], capture_output=True, text=True, check=True).stdout.splitlines()
+    lines = subprocess.run([program, *arguments, "--list", "--resumed"], capture_output=True, text=True, check=True).stdout.splitlines()
     failed, ran = 0, 0
     with run.work_folder() as folder:
         data = run.corpus(folder)
-        for number, line in enumerate(lines):
-            if number % EVERY if only is None else number != only:
+        for line in lines:
+            number, *words = shlex.split(line)
+            if only is not None and int(number) != only:
                 continue
-            words = shlex.split(line)[1:]
             want = train(data, folder, words, f"{number}-threads")
+            train(data, folder, words, f"{number}-first", steps=1)
+            text = generate(folder, words, f"{number}-threads")
             ran += 1
             for name, launcher in launchers.items():
-                got = train(data, folder, words, f"{number}-{name.replace(' ', '')}", launcher)
-                if isinstance(want, str) or got != want or len(want[0]) != STEPS:
+                bad = differs(data, folder, words, number, want, text, name, launcher)
+                if bad:
                     failed += 1
-                    print(f"layout {number} under {name}: {got}; threads had {want}\n{again(program, 'mpi', arguments, number)}\n    options: {' '.join(words)}")
-    print(f"{ran} layouts under {' and '.join(launchers)}: {STEPS} losses and all weights as under threads, to the bit, but for {failed} runs")
+                    print(f"layout {number} under {name}: {bad}\n{again(program, 'mpi', arguments, number)}\n    options: {' '.join(words)}")
+    print(f"{ran} layouts under {' and '.join(launchers)}: {STEPS} losses, all weights, the rest of a resumed run and the text are those of threads, to the bit, "
+          f"but for {failed} runs")
     return 1 if failed else 0
 
 
+def in_order(program, arguments):
+    return subprocess.run([program, "--in-order", str(IN_ORDER), *arguments]).returncode
+
+
 if __name__ == "__main__":
-    sys.exit({"drawn": drawn, "mpi": mpi}[sys.argv[2]](sys.argv[1], sys.argv[3:]))
+    sys.exit({"drawn": drawn, "mpi": mpi, "in-order": in_order}[sys.argv[2]](sys.argv[1], sys.argv[3:]))

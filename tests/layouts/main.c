@@ -2,19 +2,34 @@
  * the bounds of docs/numerics.md; bytes of every arena as the dry run said. Some are killed and resumed.
  *
  *     layouts [--seed S] [--count N] [--run N] [--only I]     draws N of a seed, runs the first ones, or one alone
- *     layouts ... --list                                      prints the options of each instead
+ *     layouts ... --list [--resumed]                          prints the options of each instead, or of those that are
+ *                                                             killed and resumed
  *     layouts ... --traffic FILE                              what each rank sent in a step, for traffic_check.py
+ *     layouts [--seed S] --in-order N                         N random ones, a step of each on a transport that runs the
+ *                                                             calls of a communicator strictly in order: none deadlocks
  *
- * The matrix of pairs that the layouts cover is printed, and the program fails where a pair is left out. */
+ * Those that are killed and resumed have every value of an axis and every optimizer between them. The matrix of pairs that the layouts cover is printed, and the program fails where a pair is left out. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/file.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "layouts/session.h"
 #include "train/harness.h"
 
-enum { SEED = 23, COUNT = 200, QUICK = 25, SANITIZED = 5, SECONDS = 120, RESUME_EVERY = 5 };
-typedef struct { int seed, count, run, only; bool list; const char *traffic; } Arguments;
+enum { SEED = 23, COUNT = 200, QUICK = 25, SANITIZED = 5, SECONDS = 120 };
+typedef struct { int seed, count, run, only, in_order; bool list, resumed; const char *traffic; } Arguments;
+
+/* For traffic_check.py: the lines of the run, and of that of one rank the loads of experts. */
+static void traffic_write(Session *session, int number, const char *words, const Result *mine, const Result *one)
+{
+    char copy[TRAFFIC_MOST], *rest;
+    fprintf(session->traffic, "layout %d %s\n%s", number, words, mine->traffic);
+    if (!one) return;
+    snprintf(copy, sizeof copy, "%s", one->traffic);
+    for (char *line = strtok_r(copy, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        if (!strncmp(line, "0 load ", 7)) fprintf(session->traffic, "one %s\n", line + 7);
+}
 
 static bool layout_holds(Session *session, int number)
 {
@@ -25,7 +40,7 @@ static bool layout_holds(Session *session, int number)
     draw_name(name, d);
     snprintf(folder, sizeof folder, "%s/mine", scratch_folder());
     const Reference *one = session_reference(session, d);
-    bool weights = draw_size(d, TYPE) == 0, resumes = number % RESUME_EVERY == 2;
+    bool weights = draw_size(d, TYPE) == 0, resumes = session->resumes[number];
     run_layout(result, &(LayoutRun){ .words = words, .data = session->data, .save = folder,
         .beside = weights ? one->folder : NULL, .steps = STEPS, .transport = draw_size(d, TRANSPORT),
         .seconds = session->seconds });
@@ -37,34 +52,65 @@ static bool layout_holds(Session *session, int number)
         printf("    again: %s --seed %d --count %d --only %d\n    options: %s\n", session->program, session->seed,
                session->coverage->count, number, words);
     fflush(stdout);
-    if (session->traffic && !result->failure[0])
-        fprintf(session->traffic, "layout %d %s\n%s", number, words, result->traffic);
+    if (session->traffic && !result->failure[0]) traffic_write(session, number, words, result, weights ? one->result : NULL);
     folder_remove(folder);
     result_free(result);
     return !bad;
 }
 
+/* Whether layout i of the seed, of all that can be, makes a step on a transport that is strictly in order. */
+static bool in_order_holds(Session *session, uint64_t seed, int i)
+{
+    Dice chance = { .key = random_mix(random_key(seed, "in order"), (uint64_t)i) };
+    char words[WORDS_MOST], why[REFUSAL_MOST];
+    Draw d;
+    Result *result = result_new();
+    CHECK(draw_random(&d, &chance, value_named("in-order"), -1, 1000, why), "no layout in 1000 tries: %s", why);
+    draw_words(words, &d, false);
+    run_layout(result, &(LayoutRun){ .words = words, .data = session->data, .steps = 1, .transport = draw_size(&d, TRANSPORT),
+        .seconds = session->seconds });
+    bool holds = !result->failure[0];
+    if (!holds)
+        printf("%d: %s\n    again: %s --seed %d --in-order 1 --only %d\n    options: %s\n", i, result->failure, session->program,
+               session->seed, i, words);
+    result_free(result);
+    return holds;
+}
+
+static int run_in_order(Session *session, const Arguments *a)
+{
+    int failed = 0;
+    if (a->only >= 0) return !in_order_holds(session, (uint64_t)a->seed, a->only);
+    for (int i = 0; i < a->in_order; i++) failed += !in_order_holds(session, (uint64_t)a->seed, i);
+    printf("seed %d: %d random layouts and schedules made a step on a transport strictly in order, %d of them did not end or failed\n",
+           a->seed, a->in_order, failed);
+    return failed;
+}
+
 static Arguments arguments_of(int argc, char **argv)
 {
-    Arguments a = { SEED, COUNT, turns(QUICK, SANITIZED), -1, false, NULL };
+    Arguments a = { SEED, COUNT, turns(QUICK, SANITIZED), -1, 0, false, false, NULL };
     if (getenv("JOTUN_FULL")) a.run = COUNT;
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         if      (!strcmp(argv[i], "--list"))    a.list = true;
+        else if (!strcmp(argv[i], "--resumed")) a.resumed = true;
         else if (!strcmp(argv[i], "--seed"))    a.seed  = atoi(value), i++;
         else if (!strcmp(argv[i], "--count"))   a.count = atoi(value), i++;
         else if (!strcmp(argv[i], "--run"))     a.run   = atoi(value), i++;
         else if (!strcmp(argv[i], "--only"))    a.only  = atoi(value), i++;
+        else if (!strcmp(argv[i], "--in-order")) a.in_order = atoi(value), i++;
         else if (!strcmp(argv[i], "--traffic")) a.traffic = value, i++;
         else { fprintf(stderr, "layouts: %s is not known\n", argv[i]); exit(2); }
     }
     return a;
 }
 
-static void list(const Coverage *c, int most)
+static void list(const Coverage *c, const Arguments *a, const bool *resumes)
 {
     char words[WORDS_MOST];
-    for (int i = 0; i < c->count && i < most; i++) {
+    for (int i = 0; i < c->count && i < (a->only < 0 ? a->run : c->count); i++) {
+        if (a->resumed && a->only < 0 && !resumes[i]) continue;
         draw_words(words, &c->draw[i], false);
         printf("%d %s\n", i, words);
     }
@@ -91,22 +137,34 @@ int main(int argc, char **argv)
     Coverage coverage;
     Arguments a = arguments_of(argc, argv);
     log_mute(true);
-    coverage_draw(&coverage, (uint64_t)a.seed, a.count);
-    if (a.list) list(&coverage, a.only >= 0 ? coverage.count : a.run);
-    if (a.list) return 0;
     snprintf(data, sizeof data, "%s", scratch_path("corpus"));
-    corpus_make(data, 257);
-    session.coverage = &coverage;
     session.data = data;
     session.program = argv[0];
     session.seed = a.seed;
     session.seconds = turns(SECONDS, 10 * SECONDS);
+    if (a.in_order > 0) {
+        corpus_make(data, 257);
+        int failed = run_in_order(&session, &a);
+        folder_remove(scratch_folder());
+        return failed ? 1 : 0;
+    }
+    coverage_draw(&coverage, (uint64_t)a.seed, a.count);
+    session.coverage = &coverage;
+    session.resumes = calloc((size_t)coverage.count, sizeof *session.resumes);
+    CHECK(session.resumes, "no memory");
+    int missing = a.only < 0 ? session_choose_resumed(&session, a.run) : 0;
+    if (a.only >= 0 && a.only < coverage.count) session.resumes[a.only] = true;
+    if (a.list) list(&coverage, &a, session.resumes);
+    if (a.list) return 0;
+    corpus_make(data, 257);
     if (a.traffic) session.traffic = fopen(a.traffic, "w");
     printf("seed %d, %d layouts\n", a.seed, coverage.count);
     int bad = coverage_print(&coverage);
+    if (a.run >= QUICK && missing > 0) printf("%d values are in no layout that is resumed\n", missing), bad += missing;
     bad += run_all(&session, &a);
     if (session.traffic) fclose(session.traffic);
     for (int i = 0; i < session.references; i++) result_free(session.reference[i].result);
+    free(session.resumes);
     coverage_close(&coverage);
     folder_remove(scratch_folder());
     return bad ? 1 : 0;

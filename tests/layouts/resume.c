@@ -4,7 +4,46 @@
 #include "base/file.h"
 #include "train/harness.h"
 
-enum { SAVED = 1 };                                     /* the step after which the killed run has a checkpoint */
+/* the step after which the killed run has a checkpoint; of more than COVER_ALONE layouts every fifth is resumed, whatever it has */
+enum { SAVED = 1, RESUME_EVERY = 5, COVER_ALONE = 50 };
+
+/* ---- which ---- */
+
+/* What a resume has to bring back of its own: which rank has what, in which states. */
+static const Dimension resumed_of[] = { OPTIMIZER, TP, CP, CONTEXT, PP, DP, ZERO, HYBRID, EP, ETP };
+enum { RESUMED_OF = sizeof resumed_of / sizeof *resumed_of };
+
+/* Values that no resumed layout has. */
+static int more(const Draw *d, const bool *has)
+{
+    int count = 0;
+    for (int i = 0; i < RESUMED_OF; i++) count += !has[d->value[resumed_of[i]]];
+    return count;
+}
+
+int session_choose_resumed(Session *session, int run)
+{
+    const Coverage *c = session->coverage;
+    bool has[VALUES_MOST] = { false };
+    int missing = 0;
+    for (int n = 0; n < run && n < c->count; n++) session->resumes[n] = run > COVER_ALONE && n % RESUME_EVERY == 2;
+    for (int n = 0; n < run && n < c->count; n++)
+        for (int i = 0; i < RESUMED_OF && session->resumes[n]; i++) has[c->draw[n].value[resumed_of[i]]] = true;
+    for (;;) {
+        int best = -1;
+        for (int n = 0; n < run && n < c->count; n++)
+            if (more(&c->draw[n], has) > (best < 0 ? 0 : more(&c->draw[best], has))) best = n;
+        if (best < 0) break;
+        session->resumes[best] = true;
+        for (int i = 0; i < RESUMED_OF; i++) has[c->draw[best].value[resumed_of[i]]] = true;
+    }
+    for (int v = 0; v < values_count; v++)
+        for (int i = 0; i < RESUMED_OF; i++)
+            missing += values[v].dimension == resumed_of[i] && !has[v];
+    return missing;
+}
+
+/* ---- how ---- */
 
 static bool same_bits(const Result *rest, const Result *whole)
 {
@@ -35,6 +74,10 @@ static const char *resume_same(Session *session, Result *rest, const char *words
         .killed = true, .seconds = session->seconds };
     run_layout(rest, &whole);
     if (rest->failure[0]) return snprintf(why, FAILURE_MOST, "to be killed: %.500s", rest->failure), why;
+    for (int s = 0; s < STEPS - 1; s++)
+        if (rest->loss[s] != mine->loss[s] || rest->norm[s] != mine->norm[s])
+            return snprintf(why, FAILURE_MOST, "the second run has other bits: loss of step %d %.17g, before %.17g", s + 1,
+                            rest->loss[s], mine->loss[s]), why;
     run_layout(rest, &(LayoutRun){ .words = words, .data = session->data, .load = killed, .save = again,
         .beside = folder, .states = true, .steps = STEPS - SAVED, .seconds = session->seconds });
     folder_remove(again);

@@ -20,7 +20,7 @@ typedef struct { const LayoutRun *what; const TrainConfig *config; Result *resul
 
 /* ---- what each rank does ---- */
 
-enum { RANK_TRAFFIC = TRAFFIC_MOST / RANKS_MOST };
+enum { RANK_TRAFFIC = TRAFFIC_MOST / RANKS_MOST - 1 };
 
 /* The communicators of the rank, the world last. */
 static Comm *comm_at(const Trainer *t, int i) { return i < t->comms ? t->comm[i] : t->world; }
@@ -42,6 +42,20 @@ static void traffic_read(const Trainer *t, char *text)
                                      comm_name(comm_at(t, i)), sent_verb_name(v), (long long)sent.calls, (long long)sent.bytes);
             CHECK(used < RANK_TRAFFIC, "too many communicators");
         }
+}
+
+/* Behind what was sent: the copies of tokens that went to each expert. */
+static void loads_read(const OrderWatch *w, char *text)
+{
+    size_t used = strlen(text);
+    for (int l = 0; l < ORDER_LAYERS; l++) {
+        if (w->load[l][0] < 0) continue;
+        used += (size_t)snprintf(text + used, RANK_TRAFFIC - used, "%d load %d", w->trainer->mesh.rank, l);
+        for (int e = 0; e < w->trainer->config->model.experts; e++)
+            used += (size_t)snprintf(text + used, RANK_TRAFFIC - used, " %lld", (long long)w->load[l][e]);
+        used += (size_t)snprintf(text + used, RANK_TRAFFIC - used, "\n");
+        CHECK(used < RANK_TRAFFIC, "too many layers");
+    }
 }
 
 /* Every arena has the bytes that the dry run said, and uses all of them. */
@@ -74,6 +88,7 @@ static Status rank_steps(Trainer *t, Run *run)
         if (r.skipped) return fail(BAD_SHAPE, "step %d was skipped: loss %g, norm %g", s + 1, r.loss, r.norm);
     }
     traffic_read(t, run->traffic[t->mesh.rank]);
+    loads_read(&watch, run->traffic[t->mesh.rank]);
     if (run->what->killed && first) raise(SIGKILL);
     double valid = trainer_evaluate_split(t, SPLIT_VALID);
     if (first) run->result->valid = valid;
@@ -162,7 +177,7 @@ static Status child_run(Result *result, const LayoutRun *what)
     snprintf(words, sizeof words, "%.1800s --data-path %s", what->words, what->data);
     TRY(parsed_open(&p, words));
     run.config = &p.config;
-    for (int r = 0; r < RANKS_MOST; r++) run.traffic[r] = calloc(1, RANK_TRAFFIC);
+    for (int r = 0; r < RANKS_MOST; r++) run.traffic[r] = calloc(1, RANK_TRAFFIC + 1);
     TRY(transport_threads_run((int)p.options.ranks, on_rank, &run));
     for (int r = 0; r < RANKS_MOST; r++) {
         strcat(result->traffic, run.traffic[r]);

@@ -24,7 +24,8 @@ typedef struct {
     int32_t ids[GENERATED];           /* what follows prompts after the steps, where the head is on the last stage */
     double weights;                   /* the largest difference of a weight or state, of `worst` */
     char   worst[128];
-    char   traffic[TRAFFIC_MOST];     /* of the last step, a line each: rank comm verb calls bytes */
+    /* of the last step, a line each: rank comm verb calls bytes; with experts rank load layer copies copies ... */
+    char   traffic[TRAFFIC_MOST];
     char   failure[FAILURE_MOST];     /* "": none */
 } Result;
 

@@ -53,11 +53,13 @@ const char *session_judge(Session *session, const Draw *d, const Result *mine, c
     if (draw_size(d, TYPE) == 1 && draw_size(d, OPTIMIZER) == 1) after = &within[2];    /* Muon iterates in bf16 */
     double bound[DIFFERENCES] = { w->loss, w->norm, after->later_loss, after->later_norm, w->weights };
     double off[DIFFERENCES];
-    double *worst = session->worst[draw_size(d, TYPE)];
+    int kind = draw_size(d, MLP), type = draw_size(d, TYPE), rule = d->value[OPTIMIZER] - value_named("adam");
+    double *worst = session->worst[kind][type][rule];
     if (one->failure[0])  return snprintf(why, FAILURE_MOST, "one rank: %.500s", one->failure), why;
     if (mine->failure[0]) return snprintf(why, FAILURE_MOST, "%.500s", mine->failure), why;
     differences(off, mine, one, first);
     for (int i = 0; i < DIFFERENCES; i++) worst[i] = larger(worst[i], off[i]);
+    session->judged[kind][type][rule]++;
     for (int i = 0; i < DIFFERENCES; i++)
         if (!(off[i] <= bound[i]))
             return snprintf(why, FAILURE_MOST, "%s differs by %.2g, and %.0e is allowed (%s)", what[i], off[i],
@@ -72,10 +74,15 @@ const char *session_judge(Session *session, const Draw *d, const Result *mine, c
 
 void session_print_worst(const Session *session)
 {
-    static const char *const type[TYPES] = { "double", "fp32", "bf16" };
-    for (int t = 0; t < TYPES; t++) {
-        const double *w = session->worst[t];
-        printf("%-6s off by at most: loss %.1e, norm %.1e; after updates loss %.1e, norm %.1e, weights %.1e\n",
-               type[t], w[0], w[1], w[2], w[3], w[4]);
+    static const char *const kind[KINDS] = { "dense", "experts" }, *const type[TYPES] = { "double", "fp32", "bf16" };
+    printf("largest differences from one rank: %30s %8s  after updates %8s %8s %8s\n", "loss", "norm", "loss", "norm", "weight");
+    for (int i = 0; i < KINDS * TYPES * OPTIMIZERS; i++) {
+        int k = i / OPTIMIZERS / TYPES, t = i / OPTIMIZERS % TYPES, o = i % OPTIMIZERS;
+        const double *w = session->worst[k][t][o];
+        if (session->judged[k][t][o] == 0) continue;
+        printf("    %-7s %-6s %-4s of %3d runs %26.1e %8.1e %23.1e %8.1e", kind[k], type[t],
+               values[value_named("adam") + o].name, session->judged[k][t][o], w[0], w[1], w[2], w[3]);
+        if (t == 0) printf(" %8.1e", w[4]);
+        printf("\n");
     }
 }

@@ -6,7 +6,7 @@
 #include "layouts/coverage.h"
 #include "layouts/run.h"
 
-enum { REFERENCES = 400, TYPES = 3, DIFFERENCES = 5 };
+enum { REFERENCES = 400, KINDS = 2, TYPES = 3, OPTIMIZERS = 4, DIFFERENCES = 5 };
 /* A run of one rank, of these options; its checkpoint is in `folder`. */
 typedef struct { char words[WORDS_MOST], folder[128]; Result *result; } Reference;
 typedef struct {
@@ -16,7 +16,10 @@ typedef struct {
     Reference reference[REFERENCES];
     int   references;
     FILE *traffic;                                    /* what each rank sent; NULL: nobody asks */
-    double worst[TYPES][DIFFERENCES];
+    /* the largest differences, and of how many runs, by MLP (dense or experts), type and optimizer */
+    double worst[KINDS][TYPES][OPTIMIZERS][DIFFERENCES];
+    int   judged[KINDS][TYPES][OPTIMIZERS];
+    bool  *resumes;                                   /* by layout: session_choose_resumed; owned by main */
     int   resumed;
 } Session;
 
@@ -28,7 +31,11 @@ const char *session_judge(Session *session, const Draw *d, const Result *mine, c
                           char why[FAILURE_MOST]);
 void session_print_worst(const Session *session);
 
-/* resume.c: layout `number`, whose run `mine` left a checkpoint in `folder`, is killed after a checkpoint and
+/* resume.c: which of the first `run` layouts are killed and resumed: every fifth, and so many that every value of
+ * an axis, of what it sends and of the optimizer is in one of them. Returns how many of these values none of them
+ * has. */
+int session_choose_resumed(Session *session, int run);
+/* Layout `number`, whose run `mine` left a checkpoint in `folder`, is killed after a checkpoint and
  * resumed: the same bits. Resumed under another layout that computes the same, or on one rank: within bounds.
  * NULL, or what is wrong, in `why`. */
 const char *session_resume(Session *session, int number, const Result *mine, const char *folder,

@@ -1,12 +1,14 @@
 """What the ranks of drawn layouts sent in a step, as `layouts --traffic FILE` has written it, against the formulas of
-tests/oracles/traffic.py: to the byte and to the call, on every axis and by every verb. Returns the layouts that differ.
+tests/oracles/traffic.py: to the byte and to the call, on every axis and by every verb, in every layout. Returns the layouts that differ.
 
-FILE has, of each layout, a line "layout N words of jotun train", and then lines "rank comm verb calls bytes"."""
+FILE has, of each layout, a line "layout N words of jotun train"; lines "rank comm verb calls bytes"; with experts lines
+"rank load layer copies to expert 0, to expert 1 ..." and, in double, of the same model on one rank "one layer copies ..."."""
 import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracles"))
 import traffic
+import traffic_experts
 
 BYTES_VOCABULARY = 257
 WIDTHS = {                                                # by type; gradients and what a softmax sums stay in fp32
@@ -40,7 +42,8 @@ def shape_of(o):
                          number(o, "num-query-groups", heads), hidden // heads, BYTES_VOCABULARY, sequence, sequence,
                          bias="disable-bias-linear" not in o, tied="untie-embeddings-and-output-weights" not in o,
                          learned=o.get("position-embedding-type") != "rope", gated="swiglu" in o,
-                         centred=o.get("normalization") != "RMSNorm")
+                         centred=o.get("normalization") != "RMSNorm", experts=number(o, "num-experts", 0),
+                         expert_ffn=number(o, "moe-ffn-hidden-size", 0), topk=number(o, "moe-router-topk", 2))
 
 
 def virtual_layers(o, pp, chunks):
@@ -63,12 +66,14 @@ def ulysses_of(o):
 
 
 def layout_of(o):
+    tp, experts = number(o, "tp", 1), "num-experts" in o
     pp, v_shaped = number(o, "pp", 1), o.get("pipeline-schedule") == "zb-v"
     schedule, chunks = ("SCHEDULE_ZB_V", 2) if v_shaped else ("", number(o, "num-virtual-stages-per-pipeline-rank", 1))
-    return traffic.Layout("", number(o, "ranks", 1), number(o, "tp", 1), number(o, "cp", 1), pp, chunks, number(o, "zero-stage", 0),
+    return traffic.Layout("", number(o, "ranks", 1), tp, number(o, "cp", 1), pp, chunks, number(o, "zero-stage", 0),
                           "sp" in o, schedule, number(o, "hybrid-shard-size", 0),
                           "MESH_TP_PP_DP" if "use-tp-pp-dp-mapping" in o else "MESH_TP_DP_PP", layers=virtual_layers(o, pp, chunks),
-                          ulysses=ulysses_of(o), gather=int(o.get("cp-comm-type") == "allgather"))
+                          ulysses=ulysses_of(o), gather=int(o.get("cp-comm-type") == "allgather"),
+                          ep=number(o, "ep", 1), etp=number(o, "etp", tp) if experts else 1)
 
 
 def recompute_of(o):
@@ -82,56 +87,74 @@ def recompute_of(o):
     return traffic.Recompute()
 
 
-def expected(words):
+def places_of(words):
     o = options_of(words)
     kind = "double" if o["device"] == "ref" else "bf16" if "bf16" in o else "fp32"
     shape, layout = shape_of(o), layout_of(o)
-    for rank in range(layout.ranks):
-        yield from traffic.lines_of_rank(traffic.Place(shape, layout, rank, number(o, "global-batch-size", 0),
-                                                       number(o, "micro-batch-size", 1), WIDTHS[kind], recompute_of(o),
-                                                       number(o, "sum-group-size", traffic.SUM_GROUP)))
+    return [traffic.Place(shape, layout, rank, number(o, "global-batch-size", 0), number(o, "micro-batch-size", 1), WIDTHS[kind],
+                          recompute_of(o), number(o, "sum-group-size", traffic.SUM_GROUP), o.get("optimizer", "adam"))
+            for rank in range(layout.ranks)]
 
 
-def has_formula(line, optimizer, zero):
-    """LAMB's and Muon's sums over whole tensors and Muon's exchange of whole matrices are messages of their own; Muon's shards are whole tensors, of unequal sizes, and so
-    is what a rank sends of gradients and weights: tests/oracles/traffic.py has no formulas of these yet."""
-    rank, comm, verb = line.split()[:3]
-    uneven = optimizer == "muon" and zero > 0
-    shards = comm in ("dp+cp", "shard", "replica", "kv", "tied") or (comm == "tp" and verb == "all-reduce")
-    states = optimizer != "adam" and (comm == "tp+dp+cp" or (comm == "tp" and verb == "all-to-all"))
-    return not states and not (uneven and shards)
+def loads_of_stage(places, stage, loads):
+    """layer -> place in the stage -> copies to each expert; loads: (rank, layer) -> copies"""
+    found = {}
+    for at in places:
+        for layer in [unit - 1 for unit in traffic_experts.layers_of(at)] if at.stage == stage else []:
+            found.setdefault(layer, {})[at.at_in_stage] = loads.get((at.rank, layer), [0] * at.shape.experts)
+    return found
 
 
-def differences(words, sent):
+def load_differences(at, loads, one):
+    """Of this rank, and of its stage against one rank"""
+    bad = ["layer %d of rank %d: %s copies, not %d for each of its tokens" % (layer, at.rank, loads[layer][at.at_in_stage], at.shape.topk)
+           for layer in traffic_experts.wrong_loads(at, loads)]
+    for layer in loads if one and at.at_in_stage == 0 else []:
+        total = [sum(n) for n in zip(*loads[layer].values())]
+        if total != one[layer]:
+            bad.append("layer %d: experts have %s copies, on one rank %s" % (layer, total, one[layer]))
+    return bad
+
+
+def differences(words, sent, loads, one):
     """Lines that one of them has and the other has not"""
-    o = options_of(words)
-    optimizer, zero = o.get("optimizer", "adam"), number(o, "zero-stage", 0)
-    want = {line for line in expected(words) if has_formula(line, optimizer, zero)}
-    sent = {line for line in sent if has_formula(line, optimizer, zero)}
-    return ["sent %s" % line for line in sorted(sent - want)] + ["not sent %s" % line for line in sorted(want - sent)]
+    places, want, bad = places_of(words), set(), []
+    stages = {at.stage: loads_of_stage(places, at.stage, loads) for at in places}
+    for at in places:
+        bad += load_differences(at, stages[at.stage], one)
+        want.update(traffic.lines_of_rank(at, stages[at.stage]))
+    return bad + ["sent %s" % line for line in sorted(sent - want)] + ["not sent %s" % line for line in sorted(want - sent)]
+
+
+def read(path):
+    """By the layout's number its words; (rank, comm, verb) -> (calls, bytes); (rank, layer) -> copies; layer -> copies on one rank"""
+    layouts = {}
+    for line in open(path):
+        words = line.split()
+        if words[0] == "layout":
+            _, sums, loads, one = layouts[int(words[1])] = (words[2:], {}, {}, {})
+        elif words[0] == "one":
+            one[int(words[1])] = [int(n) for n in words[2:]]
+        elif words[1] == "load":
+            loads[int(words[0]), int(words[2])] = [int(n) for n in words[3:]]
+        else:                                                     # the channels of a pipeline are one axis
+            key = (words[0], "pp" if words[1] == "pp" else " ".join(words[1:-3]), words[-3])
+            had = sums.get(key, (0, 0))
+            sums[key] = (had[0] + int(words[-2]), had[1] + int(words[-1]))
+    return layouts
 
 
 def check(path):
     """The numbers of the layouts that differ, which are printed"""
-    layouts, bad = {}, []
-    for line in open(path):
-        words = line.split()
-        if words[0] == "layout":
-            last = layouts[int(words[1])] = (words[2:], {})
-        else:                                                     # the channels of a pipeline are one axis
-            key = (words[0], "pp" if words[1] == "pp" else " ".join(words[1:-3]), words[-3])
-            had = last[1].get(key, (0, 0))
-            last[1][key] = (had[0] + int(words[-2]), had[1] + int(words[-1]))
-    dense = {n: row for n, row in layouts.items() if "--num-experts" not in row[0]}      # what experts are sent depends on the data
-    for n, (words, sums) in dense.items():
-        sent = {"%s %s %s %d %d" % (key + value) for key, value in sums.items()}
-        found = differences(words, sent)
+    layouts, bad = read(path), []
+    for n, (words, sums, loads, one) in layouts.items():
+        found = differences(words, {"%s %s %s %d %d" % (key + value) for key, value in sums.items()}, loads, one)
         if found:
             bad.append(n)
             print("layout %d (%s):\n    %s" % (n, " ".join(words), "\n    ".join(found[:12])))
-    lines = sum(len(sums) for _, sums in dense.values())
-    print("%d dense layouts of %d: %d payloads of an axis and verb of a rank, calls and bytes, are as the formulas say, but for %d layouts"
-          % (len(dense), len(layouts), lines, len(bad)))
+    experts = sum(1 for row in layouts.values() if row[2])
+    print("%d layouts, %d of them with experts: %d payloads of an axis and verb of a rank, calls and bytes, are as the formulas say, but for %d layouts"
+          % (len(layouts), experts, sum(len(row[1]) for row in layouts.values()), len(bad)))
     return bad
 
 

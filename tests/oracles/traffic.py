@@ -5,7 +5,8 @@
     traffic.py --check FOLDER TABLE ...    fails where the files there are not these
 
 A line of <layout>.txt: model rank comm verb calls bytes. Of the layout "trace": a line of comm_trace, in order, on rank 0.
-tests/layouts/traffic_check.py asks the same formulas about layouts that are drawn.
+tests/layouts/traffic_check.py asks the same formulas about layouts that are drawn, and with them those of traffic_experts.py and traffic_optimizers.py.
+traffic_blocks.py has the bytes of collectives and the parameters.
 
     b sequences of a micro-batch   s positions   h hidden   L layers   a query heads   k key-value heads   f ffn   V words
     t tp   c cp   d = dp c data ranks   p stages   v chunks of a stage   m micro-batches   S bytes of a tensor   n ranks of a comm
@@ -16,15 +17,20 @@ import re
 import sys
 from collections import namedtuple
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from traffic_blocks import (COPIED, CUT, KV, SUM_GROUP, Shape, all_gather, all_reduce, borders, ceil, expert_block, reduce_scatter, runs_of, unit_block,
+                            word_block)
+from traffic_experts import counters_traffic, expert_traffic
+from traffic_optimizers import optimizer_traffic
+
 GLOBAL, TRACED_GLOBAL = 24, 4                         # sequences of a step; of the traced step
 
-Shape = namedtuple("Shape", "layers hidden ffn heads groups head_dim vocabulary positions sequence bias tied learned gated centred")
 MODELS = {                                            # config_of in tests/train/traffic_test.c
     "gpt":   Shape(4, 10, 12, 4, 4, 4, 61, 16, 16, bias=True,  tied=True,  learned=True,  gated=False, centred=True),
     "llama": Shape(4, 10, 12, 4, 2, 4, 61, 16, 16, bias=False, tied=False, learned=False, gated=True,  centred=False),
 }
-Layout = namedtuple("Layout", "name ranks tp cp pp chunks zero sequence schedule hybrid order group extra layers ulysses gather",
-                    defaults=(0, "MESH_TP_DP_PP", 0, 0, "", 0, 0))
+Layout = namedtuple("Layout", "name ranks tp cp pp chunks zero sequence schedule hybrid order group extra layers ulysses gather ep etp",
+                    defaults=(0, "MESH_TP_DP_PP", 0, 0, "", 0, 0, 1, 1))
 
 # Bytes of an element: of activations and their gradients, of gathered weights, of weight gradients, of the statistics of a softmax.
 # A ref run has F64 alone; sums of the world are always F64.
@@ -34,94 +40,15 @@ DOUBLE, SUMS = Width(8, 8, 8, 8), 8
 # What is computed again in backward: whole layers in groups of `group` (of each chunk the first `most` alone), attention, the MLP.
 Recompute = namedtuple("Recompute", "group most attention mlp", defaults=(0, None, False, False))
 
-COMMS = ["tp", "cp", "ulysses", "ring", "dp+cp", "shard", "replica", "kv", "pp", "tied", "world"]
-ALIGN = 128                                           # elements at whose multiples matrices begin
+COMMS = ["tp", "cp", "ulysses", "ring", "dp+cp", "shard", "replica", "kv", "pp", "tied", "world",
+         "tp+dp+cp", "tp+cp", "etp+ep", "etp", "edp", "expert-shard", "expert-replica"]
 VERBS = ["all-gather", "reduce-scatter", "all-reduce", "all-to-all", "send"]
-
-
-def ceil(x, y):
-    return -(-x // y)
-
-
-# ---- the three collectives, bytes that leave one of n ranks (a ring moves as much) ----
-
-def all_gather(n, part, width):                       # (n - 1) / n of the result, which is n parts
-    return (n - 1) * part * width
-
-
-def reduce_scatter(n, count, width):                  # (n - 1) / n S
-    assert count % n == 0
-    return (n - 1) * (count // n) * width
-
-
-SUM_GROUP = 8                                         # --sum-group-size
-
-
-def all_reduce(n, rank, count, width, sum_group=SUM_GROUP):
-    """2 (n - 1) / n S where n divides. Else rank r sums elements [r q, (r + 1) q), q = ceil(count / n), the last ranks fewer or
-    none: it sends away what it does not sum, and n - 1 times what it does. All ranks together: 2 (n - 1) S.
-    Above sum_group ranks a sum goes to one member of each other group, the one with the index of the sum's rank modulo the members,
-    and from each member on to the others of its group."""
-    q = ceil(count, n)
-    part = [max(0, min(count, (p + 1) * q) - min(count, p * q)) for p in range(n)]
-    groups = [range(n)[g:g + sum_group] for g in range(0, n, sum_group)]
-    mine = next(g for g in groups if rank in g)
-    passed_on = [rank] + [p for p in range(n) if p not in mine and mine[p % sum_group % len(mine)] == rank]
-    gathered = part[rank] * (len(groups) - 1) + sum(part[p] for p in passed_on) * (len(mine) - 1)
-    return (count - part[rank] + gathered) * width
-
-
-# ---- parameters, as they lie on one tp rank ----
-
-CUT, COPIED, KV = "cut", "copied", "kv"               # by tp; the same on all tp ranks; key-value heads, perhaps in copies
-
-
-def word_block(s, t):                                 # rows of the vocabulary, padded to a multiple of t (1909.08053, section 3)
-    return [(CUT, ceil(s.vocabulary, t) * s.hidden, False)]
-
-
-def unit_block(s, t, unit):
-    """(kind, elements, joined to the one before) of each tensor. Matrices that one product reads are joined: query, key and value,
-    gate and up, and their biases."""
-    h, queries, pairs = s.hidden, s.heads * s.head_dim, max(s.groups // t, 1) * s.head_dim
-    norm = [(COPIED, h, False)] * (2 if s.centred else 1)       # gain, and bias where the mean is taken off
-    if unit == 0:
-        return [(COPIED, s.positions * h, False)] if s.learned else []
-    if unit == s.layers + 1:
-        return ([] if s.tied else word_block(s, t)) + norm
-    bias = [(CUT, queries // t, False), (KV, pairs, True), (KV, pairs, True)] if s.bias else []
-    up = [(CUT, s.ffn // t * h, False)] + ([(CUT, s.ffn // t * h, True)] if s.gated else [])
-    up += [(CUT, n // h, joined) for _, n, joined in up] if s.bias else []
-    copied = norm + ([(COPIED, h, False)] if s.bias else [])    # biases behind a row-parallel matrix are copied
-    return ([(CUT, queries // t * h, False), (KV, pairs * h, True), (KV, pairs * h, True)] + bias
-            + [(CUT, h * queries // t, False)] + up + [(CUT, h * s.ffn // t, False)] + copied + copied)
-
-
-def elements(rows):
-    """Of a block, the holes between its tensors included."""
-    at = 0
-    for _, count, joined in rows:
-        at = (at if joined else ceil(at, ALIGN) * ALIGN) + count
-    return ceil(at, ALIGN) * ALIGN
-
-
-def runs_of(rows):
-    """[kind, first, end) of neighbours of one kind."""
-    runs, at = [], 0
-    for kind, count, joined in rows:
-        at = at if joined else ceil(at, ALIGN) * ALIGN
-        if runs and runs[-1][0] == kind:
-            runs[-1][2] = at + count
-        else:
-            runs.append([kind, at, at + count])
-        at += count
-    return runs
 
 
 def check_parameters():
     """The textbook's counts: GPT 12 L h^2 + 13 L h + (V + s) h where q = a D is h and f is 4 h, and the last norm's 2 h; Llama untied."""
     for name, s in MODELS.items():
-        ours = sum(count for u in range(s.layers + 2) for _, count, _ in unit_block(s, 1, u)) + word_block(s, 1)[0][1]
+        ours = sum(x.count for u in range(s.layers + 2) for x in unit_block(s, 1, u)) + word_block(s, 1)[0].count
         h, L, f, q = s.hidden, s.layers, s.ffn, s.heads * s.head_dim
         if name == "gpt":
             book = L * (4 * h * q + 2 * h * f + 3 * q + 6 * h + f) + (s.vocabulary + s.positions) * h + 2 * h
@@ -132,22 +59,27 @@ def check_parameters():
 
 # ---- where a rank stands (Megatron's order: tp fastest, then cp, dp, pp; or tp, cp, pp, dp) and which units it holds ----
 
+# The data ranks of a family of parameters: names of their communicators; d ranks among which ZeRO shards, which follow each other, and replicas of these.
+Data = namedtuple("Data", "shard replica d at_shard replicas at_replica zero")
+# A block with the ranks that share it: its tensors, the units that use it, where the shards begin.
+Bucket = namedtuple("Bucket", "rows users data begin")
+
+
 class Place:
-    def __init__(self, shape, layout, rank, batch, micro=2, width=DOUBLE, recompute=Recompute(), sum_group=SUM_GROUP):
+    def __init__(self, shape, layout, rank, batch, micro=2, width=DOUBLE, recompute=Recompute(), sum_group=SUM_GROUP, optimizer="adam"):
         l, s = layout, shape
         self.shape, self.layout, self.rank, self.width, self.recompute = shape, layout, rank, width, recompute
-        self.sum_group = sum_group
+        self.sum_group, self.optimizer, self.micro = sum_group, optimizer, micro
         self.dp = l.ranks // (l.tp * l.cp * l.pp)
         self.at_tp = rank % l.tp
         outer = rank // (l.tp * l.cp)
         at_dp, self.stage = (outer % self.dp, outer // self.dp) if l.order == "MESH_TP_DP_PP" else (outer // l.pp, outer % l.pp)
         at_data = rank // l.tp % l.cp + l.cp * at_dp           # cp runs faster than dp
-        self.data = l.cp * self.dp
-        # d shard ranks, which follow each other, and replicas; without --hybrid-shard-size all are the one or the other
-        self.d = (l.hybrid or self.data) if l.zero else 1
-        self.at_shard, self.replicas, self.at_replica = at_data % self.d, self.data // self.d, at_data // self.d
-        self.hybrid = self.d != self.data and l.zero > 0
-        self.zero = l.zero if self.d > 1 else 0                # one shard rank has nothing to share
+        self.at_in_stage = self.at_tp + l.tp * at_data
+        self.data = self.data_of("dp+cp", "", l.cp * self.dp, at_data, l.hybrid)
+        # experts: etp runs fastest, then ep, edp, over the same ranks of a stage; both kinds of shards lie on the same ranks
+        self.at_etp, self.at_ep, at_edp = self.at_in_stage % l.etp, self.at_in_stage // l.etp % l.ep, self.at_in_stage // (l.etp * l.ep)
+        self.expert_data = self.data_of("edp", "expert-", l.tp * l.cp * self.dp // (l.etp * l.ep), at_edp, l.hybrid * l.tp // (l.etp * l.ep))
         self.m = batch // (micro * self.dp)
         assert self.m * micro * self.dp == batch, layout
         self.rows = micro * s.sequence // l.cp                 # T: tokens of a micro-batch on this rank
@@ -158,6 +90,29 @@ class Place:
         self.virtual = [2 * l.pp - 1 - self.stage if back and c == 1 else c * l.pp + self.stage for c in range(l.chunks)]
         self.ends = (0, 0 if back else l.pp - 1)               # the stages of embedding and head
         self.units = [u for c in self.virtual for u in self.units_of(c)]
+        self.buckets = self.buckets_of()
+
+    def data_of(self, name, part, ranks, at, hybrid):
+        """Without --hybrid-shard-size all data ranks are shards, or under ZeRO 0 replicas. One shard rank has nothing to share."""
+        zero = self.layout.zero
+        d = (hybrid or ranks) if zero else 1
+        names = (part + "shard", part + "replica") if zero and d != ranks else (name, name)
+        return Data(*names, d, at % d, ranks // d, at // d, zero if d > 1 else 0)
+
+    def buckets_of(self):
+        """The word embedding first, where a unit uses it; then of each unit its block and its experts."""
+        s, l, units = self.shape, self.layout, sorted(self.units)
+        words = [u for u in units if self.uses_word(u)]
+        dense = ([(0, word_block(s, l.tp), words)] if words else []) + [(1 + u, unit_block(s, l.tp, u), [u]) for u in units]
+        experts = [(1 + u, expert_block(s, l.etp, l.ep), [u]) for u in units if self.has_experts(u)]
+        found = []
+        for family, (blocks, data) in enumerate(((dense, self.data), (experts, self.expert_data))):
+            shards = borders([rows for _, rows, _ in blocks], data.d, self.optimizer == "muon")
+            found += [(number, family, Bucket(rows, users, data, begin)) for (number, rows, users), begin in zip(blocks, shards)]
+        return [bucket for _, _, bucket in sorted(found, key=lambda b: b[:2])]
+
+    def has_experts(self, unit):
+        return self.shape.experts > 0 and 1 <= unit <= self.shape.layers
 
     def units_of(self, virtual):
         """The embedding before the blocks of the first virtual stage, the head after those of the last."""
@@ -176,7 +131,8 @@ class Place:
         if count % stages == 0:
             return [count // stages] * stages
         queries, pairs = s.heads * s.head_dim, s.groups * s.head_dim
-        block = s.hidden * (2 * queries + 2 * pairs + (3 if s.gated else 2) * s.ffn) + queries * s.sequence   # causal attention
+        width = s.topk * s.expert_ffn if s.experts else s.ffn
+        block = s.hidden * (2 * queries + 2 * pairs + (3 if s.gated else 2) * width) + queries * s.sequence   # causal attention
         head = s.hidden * s.vocabulary / block
         last = min(range(count // stages, 0, -1), key=lambda n: max(ceil(count - n, stages - 1), n + head))
         rest = count - last
@@ -202,6 +158,12 @@ class Sums(dict):
             had = self.get((comm, verb), (0, 0))
             self[comm, verb] = (had[0] + calls, had[1] + calls * bytes_of_one)
 
+    def total(self, comm, verb, calls, all_bytes):
+        """Calls whose bytes differ."""
+        self.add(comm, verb, calls, 0)
+        if calls > 0:
+            self[comm, verb] = (self[comm, verb][0], self[comm, verb][1] + all_bytes)
+
 
 # ---- tp: activations between the two halves of a layer ----
 
@@ -221,33 +183,34 @@ def tensor_traffic(sums, at):
     for unit in at.units:
         embed, head = unit == 0, unit == at.shape.layers + 1
         begun, ended = (0, 0) if embed or head else at.forwards_again(unit)
+        if at.has_experts(unit):                                           # the first part alone
+            begun = ended = int(begun == 2)
+        parts = 1 if head or at.has_experts(unit) else 2
         if not at.cut:
-            sums.add("tp", "all-reduce", at.m * (1 if embed or head else 4 + ended), ar)
+            sums.add("tp", "all-reduce", at.m * (1 if embed or head else 2 * parts + ended), ar)
         elif embed:
             sums.add("tp", "reduce-scatter", at.m, rs)                     # forward
             sums.add("tp", "all-gather", at.m, ag)                         # of its gradient
         else:
-            parts = 1 if head else 2
             sums.add("tp", "all-gather", at.m * (parts * (1 if head else 3) + begun), ag)     # in (and back in), kept shard again
             sums.add("tp", "reduce-scatter", at.m * (parts * (1 if head else 2) + ended), rs) # (out,) and back out
         if head:
             sums.add("tp", "all-gather", at.m, all_gather(n, at.rows * 3, w.statistic))
 
 
-def own_run(at, count):
-    """The elements [first, end) of a block of `count` which a rank updates: its shard, which may end in padding."""
-    shard = ceil(count, at.d)
-    return at.at_shard * shard, (at.at_shard + 1) * shard
+def own_run(bucket):
+    """The elements [first, end) of a block which a rank updates: its shard, which may end in padding."""
+    return bucket.begin[bucket.data.at_shard], bucket.begin[bucket.data.at_shard + 1]
 
 
-def summed_runs(at, unit):
+def summed_runs(at, bucket):
     """Of what it updates, (comm, ranks, this rank, elements) of the parameters whose gradients other ranks hold parts of."""
-    l, rows = at.layout, unit_block(at.shape, at.layout.tp, unit)
-    first, end = own_run(at, elements(rows))
+    l = at.layout
+    first, end = own_run(bucket)
     copies = max(l.tp // at.shape.groups, 1)
     over = {CUT: None, COPIED: ("tp", l.tp, at.at_tp) if at.cut else None,
             KV: ("kv", copies, at.at_tp % copies) if copies > 1 else None}
-    runs = [(over[kind], min(end, b) - max(first, a)) for kind, a, b in runs_of(rows)]
+    runs = [(over[kind], min(end, b) - max(first, a)) for kind, a, b in runs_of(bucket.rows)]
     return [comm + (count,) for comm, count in runs if comm and count > 0]
 
 
@@ -255,8 +218,8 @@ def copied_traffic(sums, at):
     """2205.05198 leaves it to the reader: norms and the biases behind them see only this rank's rows under sequence parallelism, so
     once a step their gradients are summed over tp, after the data ranks' sum, and so each rank's own part alone. Where there are
     more tp ranks than key-value heads, each of a head's copies has the gradient of its own queries: they are summed as well."""
-    for unit in at.units:
-        for comm, n, rank, count in summed_runs(at, unit):
+    for bucket in at.buckets:
+        for comm, n, rank, count in summed_runs(at, bucket):
             sums.add(comm, "all-reduce", 1, all_reduce(n, rank, count, at.width.gradient, at.sum_group))
 
 
@@ -306,23 +269,20 @@ def data_traffic(sums, at):
             ZeRO 2; nothing is gathered after the update. A forward that is repeated gathers again, but that of the last layer
             of a group, whose backward follows at once.
     A unit which uses the word embedding (embed, tied head) does so each time with its own block.
+    Shards of whole matrices are unequal: a rank scatters all but its own elements, and its own go to the d - 1 others.
     Hybrid sharding (2304.11277, section 3.2.2) does this among d ranks and sums the shards' gradients over replicas once a step."""
-    s, d = at.shape, at.d
-    shard_comm, replica_comm = ("shard", "replica") if at.hybrid else ("dp+cp", "dp+cp")
-    blocks = [(unit_block(s, at.layout.tp, u), [u]) for u in at.units]
-    blocks.append((word_block(s, at.layout.tp), [u for u in at.units if at.uses_word(u)]))
-    for rows, users in blocks:
-        shard = ceil(elements(rows), d)
-        if shard == 0 or not users:
+    for bucket in at.buckets:
+        n, whole, w, (first, end) = bucket.data, bucket.begin[-1], at.width, own_run(bucket)
+        if whole == 0:
             continue
-        if at.replicas > 1:
-            sums.add(replica_comm, "all-reduce", 1, all_reduce(at.replicas, at.at_replica, shard, at.width.gradient, at.sum_group))
-        if at.zero == 0:
+        if n.replicas > 1:
+            sums.add(n.replica, "all-reduce", 1, all_reduce(n.replicas, n.at_replica, end - first, w.gradient, at.sum_group))
+        if n.zero == 0:
             continue
-        again = sum(1 for u in users if 1 <= u <= s.layers and at.forwards_again(u) == (2, 2))
-        gathers = at.m * (sum(1 if u == 0 else 2 for u in users) + again)
-        sums.add(shard_comm, "reduce-scatter", 1 if at.zero == 1 else at.m * len(users), reduce_scatter(d, shard * d, at.width.gradient))
-        sums.add(shard_comm, "all-gather", gathers if at.zero == 3 else 1, all_gather(d, shard, at.width.weight))
+        again = sum(1 for u in bucket.users if 1 <= u <= at.shape.layers and at.forwards_again(u) == (2, 2))
+        gathers = at.m * (sum(1 if u == 0 else 2 for u in bucket.users) + again)
+        sums.add(n.shard, "reduce-scatter", 1 if n.zero == 1 else at.m * len(bucket.users), (whole - (end - first)) * w.gradient)
+        sums.add(n.shard, "all-gather", gathers if n.zero == 3 else 1, all_gather(n.d, end - first, w.weight))
 
 
 # ---- pp, tied stages, world ----
@@ -341,7 +301,7 @@ def tied_of(at):
     """Elements of the word embedding's gradient which first and last stage sum once a step, where both hold it: what they update."""
     if not at.shape.tied or at.layout.pp == 1 or at.ends == (0, 0) or at.stage not in at.ends:
         return 0
-    first, end = own_run(at, elements(word_block(at.shape, at.layout.tp)))
+    first, end = own_run(at.buckets[0])
     return end - first
 
 
@@ -356,10 +316,15 @@ def world_traffic(sums, at):
     sums.add("world", "all-gather", 1 if at.layout.ranks > 1 else 0, (at.layout.ranks - 1) * 3 * SUMS)
 
 
-def traffic(at):
+def traffic(at, loads=None):
+    """loads: those of traffic_experts.py, needed where there are experts"""
     sums = Sums()
     for part in (tensor_traffic, copied_traffic, context_traffic, data_traffic, pipeline_traffic, tied_traffic, world_traffic):
         part(sums, at)
+    if at.shape.experts:
+        expert_traffic(sums, at, loads)
+    counters_traffic(sums, at)
+    optimizer_traffic(sums, at)
     return sums
 
 
@@ -390,8 +355,8 @@ def trace(at):
         forward()
         backward()
     backward()
-    for unit in reversed(at.units):                                        # a chunk's blocks, in the order they were done
-        for comm, _, _, count in summed_runs(at, unit):
+    for bucket in reversed(at.buckets):                                    # a chunk's blocks, in the order they were done
+        for comm, _, _, count in summed_runs(at, bucket):
             lines.append("%s all-reduce F64 %d" % (comm, count))
     if tied_of(at) > 0:
         lines.append("tied all-reduce F64 %d" % tied_of(at))
@@ -416,9 +381,9 @@ def layouts(path):
         yield Layout(row[0], *map(int, row[1:7]), row[7] == "true", row[8], **more)
 
 
-def lines_of_rank(at):
+def lines_of_rank(at, loads=None):
     """rank comm verb calls bytes"""
-    sums = traffic(at)
+    sums = traffic(at, loads)
     for comm in COMMS:
         for verb in VERBS:
             if (comm, verb) in sums:

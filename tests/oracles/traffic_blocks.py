@@ -1,0 +1,144 @@
+"""What traffic.py knows of parameters: which tensors a unit has on a rank, how they lie in a block, and which elements of it each data rank updates; and the bytes
+of collectives.
+
+    h hidden   V words   E experts, X of them on a rank   t tp   d ranks among which a block is sharded
+"""
+from collections import namedtuple
+
+# experts 0: layers are dense; expert_ffn and topk are of a layer of experts
+Shape = namedtuple("Shape", "layers hidden ffn heads groups head_dim vocabulary positions sequence bias tied learned gated centred experts expert_ffn topk",
+                   defaults=(0, 0, 0))
+CUT, COPIED, KV = "cut", "copied", "kv"               # by tp; the same on all tp ranks; key-value heads, perhaps in copies
+ALIGN = 128                                           # elements at whose multiples matrices begin
+
+# count: elements here. joined: directly behind the one before. matrices: of a transformer layer, here; 0: an embedding, a head, a vector. whole: logical matrices.
+Tensor = namedtuple("Tensor", "kind count joined matrices whole", defaults=(False, 0, 1))
+
+
+def ceil(x, y):
+    return -(-x // y)
+
+
+# ---- the collectives, bytes that leave one of n ranks (a ring moves as much) ----
+
+def all_gather(n, part, width):                       # (n - 1) / n of the result, which is n parts
+    return (n - 1) * part * width
+
+
+def reduce_scatter(n, count, width):                  # (n - 1) / n S
+    assert count % n == 0
+    return (n - 1) * (count // n) * width
+
+
+SUM_GROUP = 8                                         # --sum-group-size
+
+
+def all_reduce(n, rank, count, width, sum_group=SUM_GROUP):
+    """2 (n - 1) / n S where n divides. Else rank r sums elements [r q, (r + 1) q), q = ceil(count / n), the last ranks fewer or
+    none: it sends away what it does not sum, and n - 1 times what it does. All ranks together: 2 (n - 1) S.
+    Above sum_group ranks a sum goes to one member of each other group, the one with the index of the sum's rank modulo the members,
+    and from each member on to the others of its group."""
+    q = ceil(count, n)
+    part = [max(0, min(count, (p + 1) * q) - min(count, p * q)) for p in range(n)]
+    groups = [range(n)[g:g + sum_group] for g in range(0, n, sum_group)]
+    mine = next(g for g in groups if rank in g)
+    passed_on = [rank] + [p for p in range(n) if p not in mine and mine[p % sum_group % len(mine)] == rank]
+    gathered = part[rank] * (len(groups) - 1) + sum(part[p] for p in passed_on) * (len(mine) - 1)
+    return (count - part[rank] + gathered) * width
+
+
+# ---- tensors of a block, as they lie on one tp rank ----
+
+def word_block(s, t):                                 # rows of the vocabulary, padded to a multiple of t (1909.08053, section 3)
+    return [Tensor(CUT, ceil(s.vocabulary, t) * s.hidden)]
+
+
+def mlp_tensors(s, t):
+    up = [Tensor(CUT, s.ffn // t * s.hidden, False, 1)] + ([Tensor(CUT, s.ffn // t * s.hidden, True, 1)] if s.gated else [])
+    up += [Tensor(CUT, x.count // s.hidden, x.joined) for x in up] if s.bias else []
+    return up + [Tensor(CUT, s.hidden * s.ffn // t, False, 1)]
+
+
+def unit_block(s, t, unit):
+    """Matrices that one product reads are joined: query, key and value, gate and up, and their biases. A layer of experts has the router in the MLP's place."""
+    h, queries, pairs = s.hidden, s.heads * s.head_dim, max(s.groups // t, 1) * s.head_dim
+    norm = [Tensor(COPIED, h)] * (2 if s.centred else 1)        # gain, and bias where the mean is taken off
+    if unit == 0:
+        return [Tensor(COPIED, s.positions * h)] if s.learned else []
+    if unit == s.layers + 1:
+        return ([] if s.tied else word_block(s, t)) + norm
+    heads = [(CUT, queries // t, False), (KV, pairs, True), (KV, pairs, True)]
+    matrices = [Tensor(kind, rows * h, joined, 1) for kind, rows, joined in heads]
+    bias = [Tensor(*rows) for rows in heads] if s.bias else []
+    behind = [Tensor(COPIED, h)] if s.bias else []              # biases behind a row-parallel matrix are copied
+    out = [Tensor(CUT, h * queries // t, False, 1)]
+    if s.experts:
+        return matrices + bias + out + [Tensor(COPIED, s.experts * h, False, 1)] + norm + behind + norm
+    return matrices + bias + out + mlp_tensors(s, t) + norm + behind + norm + behind
+
+
+def expert_block(s, etp, ep):
+    """The experts of a layer: up, gate where there is one, and down, each X matrices one below the other."""
+    held = s.experts // ep
+    return [Tensor(CUT, held * s.expert_ffn // etp * s.hidden, False, held, s.experts)] * (3 if s.gated else 2)
+
+
+def places(rows):
+    """Where each tensor of a block begins, and last where the block ends, the holes between its tensors included."""
+    at, begin = 0, []
+    for x in rows:
+        at = at if x.joined else ceil(at, ALIGN) * ALIGN
+        begin.append(at)
+        at += x.count
+    return begin + [ceil(at, ALIGN) * ALIGN]
+
+
+def elements(rows):
+    return places(rows)[-1]
+
+
+def runs_of(rows):
+    """[kind, first, end) of neighbours of one kind."""
+    runs = []
+    for x, at in zip(rows, places(rows)):
+        if runs and runs[-1][0] == x.kind:
+            runs[-1][2] = at + x.count
+        else:
+            runs.append([x.kind, at, at + x.count])
+    return runs
+
+
+# ---- who updates which elements ----
+
+def snapped(rows, at):
+    """The end of a matrix next to element `at`, of two that are as near the later one; elements of other tensors are ends themselves. What is between two
+    tensors belongs to the one before."""
+    begin = places(rows)
+    for x, first, after in zip(rows, begin, begin[1:]):
+        if at >= after:
+            continue
+        size = x.count // x.matrices if x.matrices else 1
+        low = first + (at - first) // size * size
+        high = low + size if low + size < first + x.count else after
+        return low if at - low < high - at else high
+    return begin[-1]
+
+
+def borders(blocks, d, whole_matrices):
+    """Of each block where the shards of d ranks begin, and the end of the last one. Shards are equal, the last ones with padding; unless matrices are updated as
+    a whole: then the first r ranks together own as near to r / d of this block and those before it as ends of matrices allow."""
+    found, ahead = [], [0] * (d + 1)
+    for rows in blocks:
+        count = elements(rows)
+        if d == 1 or not (whole_matrices and any(x.matrices for x in rows)):
+            found.append([r * ceil(count, d) for r in range(d + 1)])
+            continue
+        begin = [0]
+        for r in range(1, d + 1):
+            share = count * r // d
+            wanted = share - ahead[r]
+            end = count if r == d or wanted >= count else 0 if wanted <= 0 else snapped(rows, wanted)
+            begin.append(max(end, begin[-1]))
+            ahead[r] += begin[r] - share
+        found.append(begin)
+    return found

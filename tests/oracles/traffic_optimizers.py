@@ -1,0 +1,51 @@
+"""What LAMB and Muon add to traffic.py's formulas: sums over whole tensors, and Muon's exchange of whole matrices. AdamW and SGD send nothing."""
+from traffic_blocks import all_reduce, places
+
+NARROW = 2                                            # bytes of an element of Muon's iterations, but on a ref run
+# Numbers of each logical matrix that all ranks of a stage need: LAMB's norms of weights and update (1904.00962), Muon's norm of the momentum.
+NORMS = {"adam": 0, "sgd": 0, "lamb": 2, "muon": 1}
+
+
+def norms_of(at):
+    """Of all tensors; with Muon of the matrices of layers, the rest has AdamW. Experts are matrices of their own."""
+    tensors = [x for bucket in at.buckets for x in bucket.rows if at.optimizer != "muon" or x.matrices]
+    return NORMS[at.optimizer] * sum(x.whole for x in tensors)
+
+
+def norms_traffic(sums, at):
+    """One message, in the type of master weights, which is that of gradients."""
+    stage, count = at.layout.tp * at.layout.cp * at.dp, norms_of(at)
+    if stage > 1 and count > 0:
+        sums.add("tp+dp+cp", "all-reduce", 1, all_reduce(stage, at.at_in_stage, count, at.width.gradient, at.sum_group))
+
+
+def matrices_cut(at, experts):
+    """Elements here of each matrix that tp has cut, or of experts etp, and that this data rank updates, in the order of blocks. Key and value count as cut where
+    ranks hold copies of them as well."""
+    found = []
+    for bucket in at.buckets:
+        first, end = bucket.begin[bucket.data.at_shard], bucket.begin[bucket.data.at_shard + 1]
+        if (bucket.data is at.expert_data) != experts:
+            continue
+        for x, begin in zip(bucket.rows, places(bucket.rows)):
+            each = x.count // x.matrices if x.matrices and x.kind != "copied" else 0
+            found += [each for i in range(x.matrices) if each and first <= begin + i * each < end]
+    return found
+
+
+def iteration_traffic(sums, at, comm, n, rank, matrices, width):
+    """Of n matrices at a time one is brought to each of the n ranks: each gives its part of the r-th to rank r. Each iterates one and gives the others their
+    parts of the result. Of the last ones there may be fewer, and the last ranks have none."""
+    for g in range(0, len(matrices) if n > 1 else 0, n):
+        group = matrices[g:g + n]
+        there = sum(part for r, part in enumerate(group) if r != rank)
+        back = (n - 1) * group[rank] if rank < len(group) else 0
+        sums.total(comm, "all-to-all", 2, (there + back) * width)
+
+
+def optimizer_traffic(sums, at):
+    norms_traffic(sums, at)
+    if at.optimizer == "muon":
+        width = 8 if at.width.activation == 8 else NARROW
+        iteration_traffic(sums, at, "tp", at.layout.tp, at.at_tp, matrices_cut(at, False), width)
+        iteration_traffic(sums, at, "etp", at.layout.etp, at.at_etp, matrices_cut(at, True), width)
