@@ -83,7 +83,7 @@ def recompute_of(o):
     if granularity == "full":
         return traffic.Recompute(group=1, most=layers) if o.get("recompute-method") == "block" else traffic.Recompute(group=layers)
     if granularity == "selective":
-        return traffic.Recompute(attention="core_attn" in modules, mlp="mlp" in modules)
+        return traffic.Recompute(attention="core_attn" in modules, mlp="mlp" in modules, experts="moe" in modules)
     return traffic.Recompute()
 
 

@@ -37,8 +37,8 @@ Layout = namedtuple("Layout", "name ranks tp cp pp chunks zero sequence schedule
 Width = namedtuple("Width", "activation weight gradient statistic")
 DOUBLE, SUMS = Width(8, 8, 8, 8), 8
 
-# What is computed again in backward: whole layers in groups of `group` (of each chunk the first `most` alone), attention, the MLP.
-Recompute = namedtuple("Recompute", "group most attention mlp", defaults=(0, None, False, False))
+# What is computed again in backward: whole layers in groups of `group` (of each chunk the first `most` alone), attention, the MLP, the experts.
+Recompute = namedtuple("Recompute", "group most attention mlp experts", defaults=(0, None, False, False, False))
 
 COMMS = ["tp", "cp", "ulysses", "ring", "dp+cp", "shard", "replica", "kv", "pp", "tied", "world",
          "tp+dp+cp", "tp+cp", "etp+ep", "etp", "edp", "expert-shard", "expert-replica"]

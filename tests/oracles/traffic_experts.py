@@ -3,7 +3,7 @@ follow from the data; all else from the layout.
 
     E experts, X = E / ep of them on a rank   K experts of a token   R = etp ep ranks of a dispatch, etp of them hold shards of one expert   T, h as in traffic.py
 """
-from traffic_blocks import all_reduce
+from traffic_blocks import all_reduce, ceil
 
 COUNT = 4                                             # bytes of a number of copies
 COUNTERS = 3                                          # of a layer beside its loads: copies dropped, and two auxiliary losses
@@ -25,6 +25,16 @@ def dispatch_of(at):
     return range(at.at_in_stage // n * n, at.at_in_stage // n * n + n)
 
 
+def chunks_of(at):
+    """(chunks, of more than one choice of them) in which a rank's tokens go: with few experts on a rank all of its tokens' copies could go to one rank, R times as
+    many rows as it should get; in Q = ceil(ep min(K, X) / K) chunks of tokens it gets no more than that of one chunk. Ranks have equally many chunks."""
+    s, ep, t = at.shape, at.layout.ep, at.layout.tp
+    most = at.held if at.cut or t == 1 else ceil(at.rows, t)
+    worst = ep * min(s.topk, s.experts // ep)
+    each = ceil(most, max(1, ceil(worst, s.topk)))
+    return ceil(most, each), worst > s.topk
+
+
 def rows_sent(at, loads):
     """(there, back): rows that this rank sends in one exchange of copies, to all etp ranks of each expert's but itself, and the results of others' copies that it
     sends back to them. loads[place in the stage][expert]."""
@@ -36,8 +46,9 @@ def rows_sent(at, loads):
 
 
 def expert_traffic(sums, at, loads):
-    """GShard, 2006.16668: an all-to-all brings each copy to the ranks of its expert, one brings the result back: two forward, two backward, of rows of h. The
-    numbers of copies go ahead, once forward: X numbers to each of R - 1 ranks. A forward that is repeated exchanges again.
+    """GShard, 2006.16668: an all-to-all brings each copy to the ranks of its expert, one brings the result back: two forward, two backward, of rows of h, each for
+    Q chunks of tokens. Where there can be several chunks the tokens are sent again backward instead of kept. The numbers of copies go ahead, once forward:
+    Q X numbers to each of R - 1 ranks. A forward that is repeated exchanges again, of the experts alone without the numbers.
     Where the tp ranks share the sending, each knows the outputs of its tokens alone: they are summed, with zeros for the others, forward [T, h], backward [T, h]
     and the gradients of K weights [T, K]. (A repeated forward needs no output in the last layer of a group.)
     The balancing loss of a sequence needs the counts [b, E] of all ranks that hold parts of it. loads[layer][place in the stage][expert]."""
@@ -47,9 +58,10 @@ def expert_traffic(sums, at, loads):
         begun, ended = at.forwards_again(unit)
         forwards, outputs = 1 + (begun == 2), 1 + (ended == 2)
         if ranks > 1:
-            there, back = rows_sent(at, loads[unit - 1])
-            sums.total("etp+ep", "all-to-all", at.m * forwards, at.m * forwards * (ranks - 1) * (s.experts // l.ep) * COUNT)
-            sums.total("etp+ep", "all-to-all", at.m * 2 * (forwards + 1), (forwards + 1) * (there + back) * s.hidden * w.activation)
+            (there, back), (chunks, again) = rows_sent(at, loads[unit - 1]), chunks_of(at)
+            ways_there, ways_back = forwards + at.recompute.experts + again + 1, forwards + at.recompute.experts + 1
+            sums.total("etp+ep", "all-to-all", at.m * forwards, at.m * forwards * (ranks - 1) * chunks * (s.experts // l.ep) * COUNT)
+            sums.total("etp+ep", "all-to-all", at.m * chunks * (ways_there + ways_back), (ways_there * there + ways_back * back) * s.hidden * w.activation)
         if l.tp > 1 and not at.cut:
             sums.add("tp", "all-reduce", at.m * (outputs + 1), all_reduce(l.tp, at.at_tp, at.rows * s.hidden, w.activation, at.sum_group))
             sums.add("tp", "all-reduce", at.m, all_reduce(l.tp, at.at_tp, at.rows * s.topk, w.statistic, at.sum_group))
