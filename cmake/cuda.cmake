@@ -1,12 +1,14 @@
-# Kernels, for GPUs: by nvcc where there is one, or by hipcc with JOTUN_HIP. Nothing needs them: without a
-# compiler the rest builds, and the tests run the same kernels on the CPU (tests/tensor/tests.cmake).
+# The back end `cuda`: by nvcc where there is one, or by hipcc with JOTUN_HIP. Nothing needs it: without a
+# compiler the rest builds and refuses --device cuda, and the tests run the same kernels on the CPU
+# (tests/tensor/tests.cmake).
 # The compilers are called as they are, not as CMake languages, which would try them at every configuration.
 option(JOTUN_CUDA "compile the kernels by nvcc where it is found" ON)
 option(JOTUN_HIP "compile the kernels by hipcc, instead of nvcc" OFF)
 set(JOTUN_CUDA_ARCHITECTURES "80;90" CACHE STRING "compute capabilities")
 set(JOTUN_HIP_ARCHITECTURES "gfx90a" CACHE STRING "AMD targets")
 
-# gpu_library(compiler arguments...): the target cuda_kernels, a static library of all kernels
+# gpu_library(compiler arguments...): the target cuda_kernels, a static library of all kernels and of what calls
+# them, with which jotun is linked.
 function(gpu_library compiler)
     file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/tensor/cuda/*.cu)
     foreach(kernel ${kernels})
@@ -20,9 +22,13 @@ function(gpu_library compiler)
         list(APPEND objects ${object})
     endforeach()
     file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/cuda)
-    add_library(cuda_kernels STATIC ${objects})
+    file(GLOB callers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/tensor/cuda/*.c)
+    list(FILTER callers EXCLUDE REGEX "/absent\\.c$")
+    add_library(cuda_kernels STATIC ${objects} ${callers})
     set_target_properties(cuda_kernels PROPERTIES LINKER_LANGUAGE CXX)
-    target_link_libraries(cuda_kernels PUBLIC module_tensor)
+    target_link_libraries(cuda_kernels PUBLIC module_tensor ${CMAKE_DL_LIBS})
+    target_link_libraries(jotun PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,cuda_kernels>")
+    set_target_properties(jotun PROPERTIES LINKER_LANGUAGE CXX)
 endfunction()
 
 if(JOTUN_HIP)

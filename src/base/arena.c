@@ -33,8 +33,9 @@ static size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to *
 
 /* Marks bytes as free. A debug build also overwrites them, so that a stale read gives NaN even without a
  * sanitizer. */
-static void mark_free(char *at, size_t bytes)
+static void mark_free(const Arena *a, char *at, size_t bytes)
 {
+    if (a->memory) return;
 #ifdef JOTUN_DEBUG
     ASAN_UNPOISON_MEMORY_REGION(at, bytes);          /* the gaps left by alignment are still poisoned */
     memset(at, 0xff, bytes);                         /* a NaN in every floating type */
@@ -99,11 +100,26 @@ Status arena_open_for(Arena *a, const char *name, size_t bytes, Team *team)
     int64_t parts = (int64_t)((a->size + HUGE - 1) / HUGE);
     if (team) team_for(team, parts, 1, touch_part, a);
     else touch_part(a, 0, parts);
-    mark_free(a->base, a->size);
+    mark_free(a, a->base, a->size);
     return OK;
 }
 
 Status arena_open(Arena *a, const char *name, size_t bytes) { return arena_open_for(a, name, bytes, NULL); }
+
+Status arena_open_on(Arena *a, const char *name, size_t bytes, const ArenaMemory *memory, Team *team)
+{
+    if (!memory) return arena_open_for(a, name, bytes, team);
+    *a = (Arena){ .name = name, .memory = memory, .size = bytes };
+    if (bytes < SIZE_MAX / 2) a->mapping = memory->take(memory->context, bytes ? bytes : 1);
+    a->base = a->mapping;
+    if (a->base) return OK;
+    char text[24];
+    a->size = 0;
+    return fail(NO_MEMORY, "%s has no %s of memory for the %s part of a rank's memory; smaller
+                micro-batches, "
+                "--recompute-granularity full or more ranks take less", memory->where,
+                log_bytes(text, (double)bytes), name);
+}
 
 void arena_open_within(Arena *a, const char *name, Arena *parent, const char *what, size_t bytes)
 {
@@ -111,13 +127,15 @@ void arena_open_within(Arena *a, const char *name, Arena *parent, const char *wh
     if (parent->dry) return;
     a->base   = arena_push(parent, what, bytes);
     a->size   = bytes;
+    a->memory = parent->memory;
     a->within = true;
     a->dry    = false;
 }
 
 void arena_close(Arena *a)
 {
-    if (a->base && !a->within) {
+    if (a->base && !a->within && a->memory) a->memory->give(a->memory->context, a->mapping);
+    else if (a->base && !a->within) {
         ASAN_UNPOISON_MEMORY_REGION(a->base, a->size);
         munmap(a->mapping, a->mapped);
     }
@@ -169,7 +187,7 @@ void *arena_push(Arena *a, const char *what, size_t bytes)
     a->used += taken;
     if (a->used > a->peak) a->peak = a->used;        /* the size that a real arena needs */
     /* Only the bytes asked for: an access to the gap up to the alignment is an overrun, too. */
-    if (at) ASAN_UNPOISON_MEMORY_REGION(at, bytes);
+    if (at && !a->memory) ASAN_UNPOISON_MEMORY_REGION(at, bytes);
     return at;
 }
 
@@ -180,7 +198,7 @@ size_t arena_mark(const Arena *a) { return a->used; }
 void arena_reset(Arena *a, size_t mark)
 {
     CHECK(mark <= a->used, "arena %s: reset to %zu, but only %zu bytes are used", a->name, mark, a->used);
-    if (a->base) mark_free(a->base + mark, a->used - mark);
+    if (a->base) mark_free(a, a->base + mark, a->used - mark);
     while (a->logs && a->log[a->logs - 1].at >= mark) {
         const struct ArenaPush *push = &a->log[--a->logs];
         a->tag[push->tag].bytes -= a->used - push->at;

@@ -15,9 +15,19 @@ enum { ARENA_TAGS = 64, ARENA_ALIGN = 256 };
 /* The memory pushed under one name, in bytes: what is live now, and the maximum that was live at once. */
 typedef struct { const char *name; size_t bytes, peak; } ArenaTag;
 
+/* Memory of a device, which the host cannot read. take: NULL where it is refused; give frees what was taken.
+ * The caller's, and must outlive the arenas. */
+typedef struct {
+    void      *(*take)(void *context, size_t bytes);
+    void       (*give)(void *context, void *memory);
+    void        *context;
+    const char  *where;                   /* for messages: "GPU 0" */
+} ArenaMemory;
+
 typedef struct {
     const char *name;                     /* for messages; the caller's, usually a literal */
     char       *base;                     /* of `size` bytes in the mapping; NULL: dry, or not yet opened */
+    const ArenaMemory *memory;            /* base is memory of a device; NULL: of the host */
     void       *mapping;                  /* owned */
     size_t      mapped;                   /* bytes of it */
     size_t      used, peak, size;         /* bytes; size is 0 in a dry arena, which has no limit */
@@ -37,6 +47,8 @@ Status arena_open (Arena *a, const char *name, size_t bytes);
 /* The same, touched by the threads of the team that uses it: faster, and spread over the memory of their
  * cores. */
 Status arena_open_for(Arena *a, const char *name, size_t bytes, Team *team);
+/* The same in the memory of a device, whose contents are not touched; memory NULL: arena_open_for. */
+Status arena_open_on(Arena *a, const char *name, size_t bytes, const ArenaMemory *memory, Team *team);
 /* Bytes of this process, of all its arenas and other memory, that lie in huge pages; 0 where the system does
  * not tell. */
 double arena_huge_bytes(void);
@@ -52,7 +64,7 @@ void   arena_close(Arena *a);
 void  *arena_push (Arena *a, const char *what, size_t bytes);
 /* A mark is the number of bytes in use. Resetting to it frees every later push at once. */
 size_t arena_mark (const Arena *a);
-/* `mark` must come from arena_mark; anything else is a CHECK. Debug builds fill the freed bytes with NaN, and
- * AddressSanitizer reports every later access to them. */
+/* `mark` must come from arena_mark; anything else is a CHECK. Of host memory debug builds fill the freed
+ * bytes with NaN, and AddressSanitizer reports every later access to them. */
 void   arena_reset(Arena *a, size_t mark);
 #endif

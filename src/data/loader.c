@@ -6,6 +6,7 @@
  *     b sequences of a micro-batch      T = b s rows */
 #include <inttypes.h>
 #include <limits.h>
+#include <string.h>
 #include "base/guard.h"
 #include "base/random.h"
 #include "data/loader.h"
@@ -104,6 +105,24 @@ Batch loader_batch_new(const LoaderConfig *config, Arena *host)
         .part            = { part_first(config, config->cp_rank, s, 0),
                              part_first(config, config->cp_rank, s, 1) },
     };
+}
+
+static void tensor_copy(Queue *q, Tensor to, Tensor from)
+{
+    if (q) queue_write(q, to.data, from.data, tensor_bytes(from));
+    else if (tensor_bytes(from)) memcpy(to.data, from.data, tensor_bytes(from));
+}
+
+void batch_copy(Queue *q, Batch *to, const Batch *from)
+{
+    tensor_copy(q, to->token_i,         from->token_i);
+    tensor_copy(q, to->target_i,        from->target_i);
+    tensor_copy(q, to->loss_weight_T,   from->loss_weight_T);
+    tensor_copy(q, to->position_i,      from->position_i);
+    tensor_copy(q, to->dropout_index_i, from->dropout_index_i);
+    tensor_copy(q, to->sample_i,        from->sample_i);
+    if (from->key_range_i.data) tensor_copy(q, to->key_range_i, from->key_range_i);
+    memcpy(to->seen, from->seen, sizeof to->seen);
 }
 
 void batch_bound_keys(Batch *batch)

@@ -6,7 +6,7 @@
  * random_permute(key(seed, e), n, .). Alternatively the samples are those of a blend, in Megatron's order.
  * No function here communicates. */
 #include "data/blend.h"
-#include "tensor/tensor.h"
+#include "tensor/queue.h"
 
 /* b sequences of a micro-batch   S positions of a whole sequence   s of them on this rank (S / cp)
  * T = b s rows
@@ -67,6 +67,8 @@ Status loader_open_blend(Loader *loader, const Blend *blend, LoaderConfig config
 int    loader_micros(const Loader *loader);
 /* Tensors of one micro-batch on the `host` arena; a dry arena gives only shapes. */
 Batch  loader_batch_new(const LoaderConfig *config, Arena *host);
+/* Copies a batch in host memory to another, in the memory of the queue's device; q NULL: in host memory. */
+void   batch_copy(Queue *q, Batch *to, const Batch *from);
 /* Sets `seen` from key_range_i, where it is present; whoever fills a batch calls it. */
 void   batch_bound_keys(Batch *batch);
 /* Fills micro-batch m of step k: samples [k global + (m dp + dp_rank) micro, + micro) of the order.

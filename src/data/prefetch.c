@@ -73,26 +73,9 @@ void prefetch_pause(Prefetch *p)
     if (p->pipeline) ordered_pipeline_pause(p->pipeline);
 }
 
-static void tensor_copy(Tensor to, Tensor from)
-{
-    if (tensor_bytes(from)) memcpy(to.data, from.data, tensor_bytes(from));
-}
-
-static void batch_copy(Batch *to, const Batch *from)
-{
-    tensor_copy(to->token_i,         from->token_i);
-    tensor_copy(to->target_i,        from->target_i);
-    tensor_copy(to->loss_weight_T,   from->loss_weight_T);
-    tensor_copy(to->position_i,      from->position_i);
-    tensor_copy(to->dropout_index_i, from->dropout_index_i);
-    tensor_copy(to->sample_i,        from->sample_i);
-    if (from->key_range_i.data) tensor_copy(to->key_range_i, from->key_range_i);
-    memcpy(to->seen, from->seen, sizeof to->seen);
-}
-
 /* p->fill is written only while the pipeline is paused; the pipeline's lock makes it visible to the
  * thread. */
-Status prefetch_take(Prefetch *p, Batch *batch, int64_t step, int i)
+Status prefetch_take(Prefetch *p, Queue *q, Batch *batch, int64_t step, int i)
 {
     CHECK(p->pipeline && i >= 0 && i < p->setup.count, "micro-batch %d of %d, thread %d", i, p->setup.count,
           p->pipeline != NULL);
@@ -104,7 +87,7 @@ Status prefetch_take(Prefetch *p, Batch *batch, int64_t step, int i)
     }
     const PrefetchBuffer *b = &p->buffer[ordered_pipeline_next(p->pipeline)];
     Status status = b->status == OK ? OK : fail(b->status, "%s", b->message);
-    if (status == OK) batch_copy(batch, &b->batch);
+    if (status == OK) batch_copy(q, batch, &b->batch);
     ordered_pipeline_release(p->pipeline);
     p->take = position_next(p, p->take);
     return status;

@@ -7,7 +7,7 @@
  *
  *     Prefetch *p;
  *     TRY(prefetch_open(&p, &(PrefetchSetup){ &loader, micro, count, vocabulary, host }));
- *     status = prefetch_take(p, &batch, step, 0);  ... 1, 2 ... count - 1, then those of step + 1 */
+ *     status = prefetch_take(p, q, &batch, step, 0);  ... 1, 2 ... count - 1, then those of step + 1 */
 #include "data/loader.h"
 
 typedef struct {
@@ -21,9 +21,10 @@ typedef struct {
 
 typedef struct Prefetch Prefetch;
 Status prefetch_open (Prefetch **prefetch, const PrefetchSetup *setup);
-/* Copies the i-th micro-batch of a step into `batch`, which has the shapes of loader_batch_new. Returns
- * loader_fill's Status and message; on failure batch is unchanged. */
-Status prefetch_take (Prefetch *prefetch, Batch *batch, int64_t step, int i);
+/* Copies the i-th micro-batch of a step into `batch`, which has the shapes of loader_batch_new, in the
+ * memory of the queue's device; q NULL: in host memory. Returns loader_fill's Status and message; on failure
+ * batch is unchanged. */
+Status prefetch_take (Prefetch *prefetch, Queue *q, Batch *batch, int64_t step, int i);
 /* Seconds that prefetch_take waited since the last call of this function. */
 double prefetch_waited(Prefetch *prefetch);
 /* Stops reading the loader until the next take, so that it may be changed. */

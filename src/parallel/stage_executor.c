@@ -11,7 +11,7 @@ static void slot_open(StageExecutor *executor, ActivationSlot *slot, const Stage
         if (executor->stage->count[c] > units) units = executor->stage->count[c];
     slot->save  = calloc((size_t)units, sizeof *slot->save);
     slot->input = calloc((size_t)units, sizeof *slot->input);
-    slot->batch = loader_batch_new(s->batch, s->host);
+    slot->batch = loader_batch_new(s->batch, s->batches);
     CHECK(slot->save && slot->input, "no memory for the saved tensors of %lld units", (long long)units);
     arena_open_within(&slot->activations, "slot", s->activations, "slots", s->slot_bytes);
 }

@@ -10,7 +10,7 @@
 
 typedef struct {
     Arena     activations;            /* a part of the rank's activations arena */
-    Batch     batch;                  /* on the host arena */
+    Batch     batch;                  /* where its tensors are computed with */
     /* input and output of the chunk, [t, C], on activations; no input in the first chunk */
     Hidden    in, out;
     Hidden   *input;                  /* of each unit that begins a recomputed group; owned */
@@ -47,13 +47,13 @@ typedef struct {
     Recompute recompute;
     int slots;
     const LoaderConfig *batch;        /* sizes of a micro-batch */
-    Arena *activations, *recomputed, *host;
+    Arena *activations, *recomputed, *batches;
     /* bytes of a slot; a dry run, which measures them, passes 0 */
     size_t slot_bytes;
 } StageExecutorSetup;
 
-/* Pushes all slots on `activations`, their batches on `host`. Opens nothing that communicates. Memory that is
- * refused is a CHECK. */
+/* Pushes all slots on `activations`, their batches on `batches`. Opens nothing that communicates. Memory
+ * that is refused is a CHECK. */
 void stage_executor_open (StageExecutor *executor, const StageExecutorSetup *setup);
 void stage_executor_close(StageExecutor *executor);
 

@@ -9,6 +9,9 @@
 #include "base/seam.h"
 #include "store/tensor_entry.h"
 
+/* Bytes that are copied at once from or to the memory of a device. */
+enum { DEVICE_PIECE = 8 << 20 };
+
 Status checkpoint_file_plan(CheckpointFilePlan *plan, const CheckpointFile *contents)
 {
     *plan = (CheckpointFilePlan){ .contents = contents };
@@ -59,6 +62,32 @@ Status checkpoint_file_open(int *fd, char path[1024], const CheckpointFilePlan *
     return *fd >= 0 ? OK : fail(IO_FAILED, "%s: cannot be opened for writing: %s", path, strerror(errno));
 }
 
+static Status run_write(int fd, const char *path, size_t width, const char *from, int64_t first,
+                        int64_t count,
+                        int64_t at, uint64_t *checksum)
+{
+    *checksum += elements_checksum(from, width, first, count);
+    return file_write(fd, path, from, (size_t)count * width, at);
+}
+
+/* By pieces that are copied from the memory of the device. */
+static Status device_run_write(int fd, const char *path, Queue *q, size_t width, const char *from,
+                               TensorShardRun run, int64_t at, uint64_t *checksum)
+{
+    int64_t most = DEVICE_PIECE / (int64_t)width;
+    char *piece = malloc((size_t)(run.count < most ? run.count : most) * width);
+    if (!piece) return fail(NO_MEMORY, "%s: no memory to copy from the device", path);
+    Status status = OK;
+    for (int64_t done = 0, n; status == OK && done < run.count; done += n) {
+        n = run.count - done < most ? run.count - done : most;
+        queue_read(q, piece, from + (size_t)done * width, (size_t)n * width);
+        status = run_write(fd, path, width, piece, run.global + done, n, at + done * (int64_t)width,
+                           checksum);
+    }
+    free(piece);
+    return status;
+}
+
 Status checkpoint_file_write(int fd, const char *path, const CheckpointFilePlan *plan, int tensor,
                              const TensorShard *shard, uint64_t *checksum)
 {
@@ -69,9 +98,9 @@ Status checkpoint_file_write(int fd, const char *path, const CheckpointFilePlan 
     TensorShardRun    run;
     while (tensor_shard_next_run(shard, &cursor, &run)) {
         const char *from = local + (size_t)run.local * width;
-        *checksum += elements_checksum(from, width, run.global, run.count);
-        TRY(file_write(fd, path, from, (size_t)run.count * width,
-                       (int64_t)(place->at + (size_t)run.global * width)));
+        int64_t at = (int64_t)(place->at + (size_t)run.global * width);
+        if (shard->queue) TRY(device_run_write(fd, path, shard->queue, width, from, run, at, checksum));
+        else TRY(run_write(fd, path, width, from, run.global, run.count, at, checksum));
     }
     return OK;
 }

@@ -170,13 +170,28 @@ static Status shard_fits(const Manifest *m, const TensorShard *shard, const Logi
 
 /* ---- copying ---- */
 
+/* To the memory of a device, by pieces that are converted on the host. */
+static void device_copy(Queue *q, uint8_t *to, Dtype kept, const uint8_t *from, Dtype held, int64_t count)
+{
+    uint8_t piece[64 << 10];
+    int64_t most = (int64_t)(sizeof piece / dtype_width(kept));
+    for (int64_t done = 0, n; done < count; done += n) {
+        n = count - done < most ? count - done : most;
+        const uint8_t *at = from + (size_t)done * dtype_width(held);
+        uint8_t *there = to + (size_t)done * dtype_width(kept);
+        if (kept != held) dtype_convert(piece, kept, at, held, n);
+        queue_write(q, there, kept == held ? at : piece, (size_t)n * dtype_width(kept));
+    }
+}
+
 /* Copies one contiguous range. `data` is the tensor in the mapped file, which need not be aligned. */
 static void run_copy(const TensorShard *shard, TensorShardRun run, const uint8_t *data, Dtype held)
 {
     Dtype    kept = shard->local.dtype;
     uint8_t *to   = (uint8_t *)shard->local.data + (size_t)run.local * dtype_width(kept);
     const uint8_t *from = data + (size_t)run.global * dtype_width(held);
-    if (kept == held) memcpy(to, from, (size_t)run.count * dtype_width(kept));
+    if (shard->queue) device_copy(shard->queue, to, kept, from, held, run.count);
+    else if (kept == held) memcpy(to, from, (size_t)run.count * dtype_width(kept));
     else dtype_convert(to, kept, from, held, run.count);
 }
 

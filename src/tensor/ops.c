@@ -18,10 +18,9 @@ static const OpRow row[OP_COUNT] = {
 
 /* The operations for which src/tensor/cuda has a kernel. */
 static const bool on_cuda[OP_COUNT] = {
-    [OP_norm_forward] = true,       [OP_norm_backward_input] = true, [OP_norm_backward_weight] = true,
-    [OP_activation_forward] = true, [OP_activation_backward] = true, [OP_embed_backward] = true,
-    [OP_xent_stats] = true,         [OP_xent_forward] = true,        [OP_xent_backward] = true,
-    [OP_adamw] = true,
+#define KERNEL(name, Struct) [OP_##name] = true,
+#define KERNEL_WORKSPACE(name, Struct) [OP_##name] = true,
+#include "tensor/cuda/kernels.def"
 };
 
 const char *op_name(int op)    { return row[op].name; }
@@ -153,10 +152,11 @@ static void check_types(const Backend *b, int op, const void *arguments)
 }
 
 /* ---- checking an output for NaN and infinity: it is the first argument; the CHECK names the op ---- */
-static double value_at(Tensor x, int64_t at)
+static double value_at(Queue *q, Tensor x, int64_t at)
 {
-    double value;
-    dtype_convert(&value, F64, (const char *)x.data + at * (int64_t)dtype_width(x.dtype), x.dtype, 1);
+    double value, element;
+    queue_read(q, &element, (const char *)x.data + at * (int64_t)dtype_width(x.dtype), dtype_width(x.dtype));
+    dtype_convert(&value, F64, &element, x.dtype, 1);
     return value;
 }
 
@@ -166,7 +166,7 @@ static bool value_allowed(int op, double value)
     return isfinite(value);
 }
 
-static void check_finite(int op, Tensor x)
+static void check_finite(Queue *q, int op, Tensor x)
 {
     int length;
     if (!dtype_is_float(x.dtype)) return;
@@ -176,9 +176,9 @@ static void check_finite(int op, Tensor x)
             for (int64_t k = 0; k < x.dim[2]; k++)
                 for (int64_t l = 0; l < x.dim[3]; l++) {
                     int64_t at = i * x.stride[0] + j * x.stride[1] + k * x.stride[2] + l * x.stride[3];
-                    CHECK(value_allowed(op, value_at(x, at)),
+                    CHECK(value_allowed(op, value_at(q, x, at)),
                           "%.*s[%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "] is %g",
-                          length, name, i, j, k, l, value_at(x, at));
+                          length, name, i, j, k, l, value_at(q, x, at));
                 }
 }
 
@@ -201,6 +201,7 @@ static size_t workspace_begin(Queue *q, int op, const void *arguments)
 static OpCall call_begin(Queue *q, int op, const void *arguments)
 {
     bool   timed = q->timed || thread_context()->trace;
+    if (timed) queue_wait(q);                  /* of an op on a device the time is taken until it is done */
     OpCall call  = { thread_context()->op, timed ? seam.clock() : 0, 0 };
     thread_context()->op = row[op].name;
     check_types(q->backend, op, arguments);
@@ -212,8 +213,9 @@ static void call_end(Queue *q, int op, const void *arguments, OpCall call)
 {
     double flops, bytes;
     op_work(op, arguments, &flops, &bytes);
+    if (q->timed || thread_context()->trace) queue_wait(q);
     queue_record(q, op, call.start, flops, bytes);
-    if (q->watch && !q->backend->dry) check_finite(op, *(const Tensor *)arguments);
+    if (q->watch && !q->backend->dry) check_finite(q, op, *(const Tensor *)arguments);
     if (q->op_workspace_bytes > 0) arena_reset(q->workspace, call.mark);
     thread_context()->op = call.outer_op;
 }

@@ -43,7 +43,10 @@ struct Backend {
     Dtype       compute;
     /* the types of activations and parameters; of the optimizer's states */
     DtypeSet    activation, state;
+    bool        device;                  /* its tensors are not in host memory; also of a dry one */
     bool        dry;                     /* ops compute nothing and data pointers may be NULL */
+    /* A dry one: the back end of the run that is measured, where that lacks operations; else NULL. */
+    const struct Backend *measured;
     /* Bytes that an op needs while it runs, from shapes and threads alone. NULL: no op needs any. */
     size_t    (*workspace)(const Queue *q, int op, const void *arguments);
 #define OP(heat, name, Struct, types, ...) void (*name)(Queue *, const Struct *);

@@ -4,12 +4,8 @@
 #include <string.h>
 #include "base/seam.h"
 #include "base/trace.h"
+#include "tensor/cuda/device.h"
 #include "tensor/ops.h"
-
-static Status refuse_cuda(void)
-{
-    return fail(BAD_OPTION, "--device cuda is not supported yet; use --device cpu");
-}
 
 Status queue_open(Queue *q, const char *device, int threads, StepState *step_state)
 {
@@ -18,25 +14,66 @@ Status queue_open(Queue *q, const char *device, int threads, StepState *step_sta
         { "dry-ref", &dry_ref_backend }, { "dry-cpu", &dry_cpu_backend },
     };
     memset(q, 0, sizeof *q);
-    q->step_state = step_state;
+    q->step_state = q->host_state = step_state;
     q->kernels = kernel_family_best();
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strcmp(device, table[i].device) == 0) q->backend = table[i].backend;
-    if (strcmp(device, "cuda") == 0) return refuse_cuda();
+    bool cuda = strcmp(device, "cuda") == 0;
+    if (cuda || strcmp(device, "dry-cuda") == 0) TRY(cuda_queue_open(q, !cuda));
     if (!q->backend)
-        return fail(BAD_OPTION, "device %s is unknown; give cpu, ref, dry-cpu or dry-ref", device);
+        return fail(BAD_OPTION, "device %s is unknown; give cpu, cuda, ref, dry-cpu, dry-cuda or dry-ref",
+                    device);
     q->threads = threads;
-    return team_open(&q->team, q->backend->dry ? 1 : threads);      /* a dry run computes nothing */
+    Status status = team_open(&q->team, q->backend->dry ? 1 : threads);      /* a dry run computes nothing */
+    if (status != OK && q->device) cuda_queue_close(q);
+    return status;
 }
 
 void queue_close(Queue *q)
 {
+    if (q->device) cuda_queue_close(q);
     team_close(q->team);
     memset(q, 0, sizeof *q);
 }
 
 /* On a CPU an op is done when its call returns. */
-void queue_wait(Queue *q) { (void)q; }
+void queue_wait(Queue *q)
+{
+    if (q->device) cuda_queue_wait(q);
+}
+
+void queue_read(Queue *q, void *host, const void *device, size_t bytes)
+{
+    if (q->device) cuda_queue_read(q, host, device, bytes);
+    else if (bytes) memmove(host, device, bytes);
+}
+
+void queue_write(Queue *q, void *device, const void *host, size_t bytes)
+{
+    if (q->device) cuda_queue_write(q, device, host, bytes);
+    else if (bytes) memmove(device, host, bytes);
+}
+
+void queue_state_write(Queue *q)
+{
+    if (q->device) queue_write(q, q->step_state, q->host_state, sizeof *q->step_state);
+}
+
+void queue_state_read(Queue *q)
+{
+    if (q->device) queue_read(q, q->host_state, q->step_state, sizeof *q->step_state);
+}
+
+const char *queue_lacks(const Queue *q)
+{
+    const Backend *b = q->backend->measured ? q->backend->measured : q->backend;
+    const char *lacking = NULL;
+#define OP(heat, name, Struct, types, ...) \
+    if (!lacking && q->count[OP_##name].calls > 0 && !b->name) lacking = #name;
+#include "tensor/ops.def"
+#undef OP
+    return lacking;
+}
 
 void queue_record(Queue *q, int op, int64_t begin, double flops, double bytes)
 {

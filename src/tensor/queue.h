@@ -1,7 +1,10 @@
 #ifndef TENSOR_QUEUE_H
 #define TENSOR_QUEUE_H
 /* What a computation runs on. An op is enqueued, not done: the host reads nothing before queue_wait. On a CPU
- * each op is done when its call returns, and queue_wait costs nothing. */
+ * each op is done when its call returns, and queue_wait costs nothing.
+ *
+ * The tensors of a queue are in the memory of its device, which the host reads and writes by queue_read and
+ * queue_write alone. On a CPU that is host memory, and both are copies. */
 #include "base/team.h"
 #include "tensor/kernel_family.h"
 #include "tensor/op.h"
@@ -16,7 +19,10 @@ typedef struct Queue {
     KernelFamily   kernels;            /* of the cpu back end; queue_open sets this machine's best */
     Team    *team;
     int      threads;                  /* of the team; in a dry run, of the run that is measured */
-    StepState    *step_state;
+    StepState    *step_state;          /* what ops read: in the memory of the device */
+    StepState    *host_state;          /* the caller's; on a CPU the same */
+    void         *device;              /* of the back end: a stream (tensor/cuda/stream.h); NULL on a CPU */
+    const ArenaMemory *memory;         /* where arenas of its tensors are opened; NULL: in host memory */
     /* Where ops take the memory that they need while they run; not owned. NULL where no op needs any. */
     Arena   *workspace;
     void    *op_workspace;             /* of the running op, pushed on `workspace`; NULL in a dry run */
@@ -29,12 +35,23 @@ typedef struct Queue {
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* device: ref, cpu, dry-ref or dry-cpu. BAD_OPTION for any other, cuda included; NO_MEMORY where the threads
- * cannot be started. After a failure there is nothing to close. threads: also in a dry run those of the run
- * that is measured, since the workspace of an op depends on them. */
+/* device: ref, cpu, cuda, or one of these after "dry-". BAD_OPTION for any other, and for cuda where there is
+ * no GPU or no kernels for one were built; NO_MEMORY where the threads cannot be started. After a failure
+ * there is nothing to close. threads: also in a dry run those of the run that is measured, since the
+ * workspace of an op depends on them. */
 Status queue_open (Queue *q, const char *device, int threads, StepState *step_state);
 void   queue_close(Queue *q);
 void   queue_wait (Queue *q);                     /* the host may read after this */
+/* Copies `bytes` from the device's memory to the host's: waits for all that was enqueued before. */
+void   queue_read (Queue *q, void *host, const void *device, size_t bytes);
+/* The other way, in the order of the queue; `host` may be changed when it returns. */
+void   queue_write(Queue *q, void *device, const void *host, size_t bytes);
+/* The step's state to the device, before a step, and back after it. */
+void   queue_state_write(Queue *q);
+void   queue_state_read (Queue *q);
+/* The name of an op that the queue has counted and for which the back end of its runs has no kernel, e.g. in
+ * a dry run on "dry-cuda"; NULL: there is none. */
+const char *queue_lacks(const Queue *q);
 /* Every op is recorded here when it is done: counted, and where the rank is profiled as an event of its
  * trace. begin: of seam.clock, or 0 where neither the queue is timed nor the rank profiled. */
 void   queue_record(Queue *q, int op, int64_t begin, double flops, double bytes);

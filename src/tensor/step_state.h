@@ -3,7 +3,7 @@
 /* The values that change from step to step. They are in one small struct in the memory of the device that
  * computes, and never among an op's arguments, so that a step captured as a CUDA graph can be replayed.
  * The host writes seed, step, updates and lr before a step; the op clip_and_skip writes factor, skip, unread
- * and the loss scale within it.
+ * and the loss scale within it (tensor/step_end.h).
  *
  * Loss scaling keeps the gradients of activations within the range of F16. The scale of the mean loss rises
  * and falls as that of Megatron-LM's DynamicGradScaler. Gradients here are those of the sum of losses over
@@ -45,19 +45,4 @@ typedef struct {
 } StepState;
 
 enum { SKIP_OVERFLOW = 2 };
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-/* At the start of a run or after loading: gradient_scale from loss.scale. tokens: of a global batch. */
-void step_state_scale(StepState *s, int64_t tokens);
-/* Ends the gradients of a step: sums = { loss sum, tokens, squared gradients as they are in memory }; tokens
- * are NaN where a rank could not read its data. Sets factor, skip, unread and the loss scale of the next
- * step; report = { mean loss, tokens, gradient norm, skip }, in which skip is SKIP_OVERFLOW if the loss is
- * finite and the scale is dynamic, so that a smaller one may help.
- * The op clip_and_skip of a back end on the host. */
-void step_state_end(StepState *s, const double sums[3], double clip, LossScaling scaling, double report[4]);
-#ifdef __cplusplus
-}
-#endif
 #endif

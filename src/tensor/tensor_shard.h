@@ -4,6 +4,7 @@
  * cuts the elements of a box, in row-major order, into flat ranges. Checkpoints and optimizers see a
  * parallel layout only as such shards, so a checkpoint contains no layout and can be loaded under another
  * one. The logical tensor has no padding. */
+#include "tensor/queue.h"
 #include "tensor/tensor.h"
 
 typedef struct {
@@ -13,6 +14,7 @@ typedef struct {
     int64_t offset[4], box[4];         /* where the box begins in it, and the box's shape */
     int64_t first, count;              /* the flat range: elements of the box in row-major order */
     Tensor  local;                     /* [count], this rank's memory, which the caller owns */
+    Queue  *queue;                     /* local is in the memory of its device; NULL: in host memory */
 } TensorShard;
 
 /* Consecutive elements in both: `count` elements from `global` of the logical tensor in row-major order

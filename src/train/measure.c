@@ -134,6 +134,9 @@ Status trainer_measure_work(ArenaSizes *sizes, const TrainConfig *config, int ra
     Status status = trainer_open(&t, config, transport, NULL);
     if (status == OK && work) { work(&t, context); sizes_read(&t, sizes); }
     else if (status == OK) trainer_count(&t, sizes);
+    if (status == OK && queue_lacks(&t.queue))
+        status = fail(BAD_OPTION, "--device cuda has no kernel for the operation %s, which this run needs; "
+                      "give --device cpu", queue_lacks(&t.queue));
     trainer_close(&t);
     transport->close(transport);
     return status;

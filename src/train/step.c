@@ -35,7 +35,8 @@ static void gather_sums(Trainer *t)
     if (t->mesh.at.tp > 0) fill_zero(&t->queue, (FillZero){ .y = loss_sums(t) });
     if (t->failed != OK) {
         queue_wait(&t->queue);
-        ((double *)t->sums_3.data)[1] = NAN;     /* the tokens: no rank then updates anything */
+        /* the tokens: no rank then updates anything */
+        queue_write(&t->queue, (double *)t->sums_3.data + 1, &(double){ NAN }, sizeof(double));
     }
     comm_all_gather(t->world, &t->queue, t->sums_R3, t->sums_3);         /* <-> world: all-gather of 3 sums */
 }
@@ -43,14 +44,16 @@ static void gather_sums(Trainer *t)
 /* Unreadable data is an error that the user can mend. But a rank alone cannot leave a step, since the others
  * would wait for its messages: it continues with ids 0, and after the step all ranks stop with its message
  * (train/loop.c). */
-static void fill_or_fail(Trainer *t, SplitKind kind, Batch *batch, int64_t step)
+static void fill_or_fail(Trainer *t, Queue *q, SplitKind kind, Batch *batch, int64_t step)
 {
-    Status status = prefetch_take(t->prefetch[kind], batch, step, t->taken++);
+    Status status = prefetch_take(t->prefetch[kind], q, batch, step, t->taken++);
     if (status == OK) return;
     t->failed = status;
     snprintf(t->failure, sizeof t->failure, "%s", fail_text());
-    memset(batch->token_i.data,  0, tensor_bytes(batch->token_i));
-    memset(batch->target_i.data, 0, tensor_bytes(batch->target_i));
+    if (q) fill_zero(q, (FillZero){ .y = batch->token_i });
+    else   memset(batch->token_i.data, 0, tensor_bytes(batch->token_i));
+    if (q) fill_zero(q, (FillZero){ .y = batch->target_i });
+    else   memset(batch->target_i.data, 0, tensor_bytes(batch->target_i));
 }
 
 static void fill_train(void *context, Batch *batch, int micro)
@@ -59,7 +62,7 @@ static void fill_train(void *context, Batch *batch, int micro)
     /* the prefetch has the same order */
     (void)micro;
     if (comm_dry(t->world)) return;
-    fill_or_fail(t, SPLIT_TRAIN, batch, t->step);
+    fill_or_fail(t, &t->queue, SPLIT_TRAIN, batch, t->step);
 }
 
 static void on_reduce(void *context, int chunk)
@@ -104,6 +107,7 @@ static void run_schedule(Trainer *t, void (*at_end)(void *context))
 {
     t->step_state.step = t->step;
     t->step_state.lr   = lr_at(&t->config->lr, t->step);
+    queue_state_write(&t->queue);
     t->taken     = 0;
     thread_context()->step = t->step + 1;
     t->executor.ctx.drop   = true;
@@ -124,8 +128,10 @@ StepReport trainer_step(Trainer *t)
     LossScale before = t->step_state.loss;
     run_schedule(t, on_step);
     t->step++;
-    const double *r = t->report_4.data;
-    if (!r) return (StepReport){ 0 };
+    if (!t->report_4.data) return (StepReport){ 0 };
+    double r[4];
+    queue_read(&t->queue, r, t->report_4.data, sizeof r);
+    queue_state_read(&t->queue);
     if (r[3] == 0) t->step_state.updates++;
     return (StepReport){ .loss = r[0], .tokens = r[1], .norm = r[2],
         .waited = prefetch_waited(t->prefetch[SPLIT_TRAIN]), .skipped = r[3] != 0,
@@ -142,22 +148,26 @@ static void fill_evaluation(void *context, Batch *batch, int64_t step, int micro
     (void)micro;
     if (at->step != step) at->trainer->taken = 0;
     at->step = step;
-    fill_or_fail(at->trainer, at->kind, batch, at->first + step);
+    fill_or_fail(at->trainer, NULL, at->kind, batch, at->first + step);
 }
 
 /* What the calls of the evaluation schedule need: the caller's fill and its context; the current global
  * batch; dry: no data. */
-typedef struct { TrainerFill *fill; void *context; int64_t step; bool dry; } Evaluation;
+typedef struct { Trainer *trainer; TrainerFill *fill; void *context; int64_t step; bool dry; } Evaluation;
 
 static void fill_from_caller(void *context, Batch *batch, int micro)
 {
     Evaluation *e = context;
-    if (!e->dry) e->fill(e->context, batch, e->step, micro);
+    Trainer *t = e->trainer;
+    Batch *host = t->queue.memory ? &t->host_batch : batch;
+    if (e->dry) return;
+    e->fill(e->context, host, e->step, micro);
+    if (host != batch) batch_copy(&t->queue, batch, host);
 }
 
 double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *context)
 {
-    Evaluation e = { .fill = fill, .context = context, .dry = comm_dry(t->world) };
+    Evaluation e = { .trainer = t, .fill = fill, .context = context, .dry = comm_dry(t->world) };
     t->executor.ctx.drop   = false;
     t->executor.ctx.sums_2 = loss_sums(t);
     fill_zero(&t->queue, (FillZero){ .y = t->sums_3 });
@@ -169,9 +179,11 @@ double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *cont
     }
     gather_sums(t);                                                           /* <-> world */
     queue_wait(&t->queue);
-    const double *sums = t->sums_R3.data;
-    double loss = 0, tokens = 0;
-    for (int r = 0; sums && r < t->mesh.world; r++) { loss += sums[3 * r]; tokens += sums[3 * r + 1]; }
+    double sums[3], loss = 0, tokens = 0;
+    for (int r = 0; t->sums_R3.data && r < t->mesh.world; r++) {
+        queue_read(&t->queue, sums, (const double *)t->sums_R3.data + 3 * r, sizeof sums);
+        loss += sums[0], tokens += sums[1];
+    }
     return e.step < steps ? NAN : loss / tokens;
 }
 
@@ -187,7 +199,7 @@ double trainer_evaluate_split(Trainer *t, SplitKind kind)
 
 RunFlags trainer_join_flags(Trainer *t, RunFlags mine)
 {
-    double *own = t->flags_3.data;
+    double *own = t->flags_3.data;                       /* host memory */
     const double *all = t->flags_R3.data;
     RunFlags joined = { 0 };
     if (t->stop) mine.signal = __atomic_load_n(t->stop, __ATOMIC_RELAXED);

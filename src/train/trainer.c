@@ -1,6 +1,7 @@
 /* Opens and closes a rank: mesh and communicators, queue, data, schedules, arenas, parameters, stage
  * executor, prefetch. The same code serves the dry run, with no arena sizes, and the real one; everything it
  * allocates is pushed in the same order. */
+#include "tensor/step_end.h"
 #include "train/trainer.h"
 #include <stdlib.h>
 #include <string.h>
@@ -31,9 +32,31 @@ ScheduleShape train_config_schedule(const TrainConfig *config, int micros)
 static Status open_arenas(Trainer *t, const ArenaSizes *sizes)
 {
     for (int i = 0; i < ARENAS; i++) {
+        const ArenaMemory *memory = i == ARENA_HOST ? NULL : t->queue.memory;
         if (!sizes) arena_dry(&t->arena[i], arena_names[i]);
-        else TRY(arena_open_for(&t->arena[i], arena_names[i], sizes->bytes[i], t->queue.team));
+        else TRY(arena_open_on(&t->arena[i], arena_names[i], sizes->bytes[i], memory, t->queue.team));
     }
+    return OK;
+}
+
+/* A GPU has kernels for some types alone, and there are no messages between GPUs yet. */
+static Status device_accepts(const Trainer *t)
+{
+    const Backend *b = t->queue.backend;
+    const Precision *p = &t->precision;
+    DtypeSet states = 1u << p->state[STATE_MOMENT] | 1u << p->state[STATE_SQUARE];
+    if (strcmp(t->config->device, "cuda") != 0) return OK;
+    if (t->mesh.world > 1)
+        return fail(BAD_OPTION, "--device cuda computes on one rank, and there are %d; give --ranks 1, or "
+                    "--device cpu", t->mesh.world);
+    if (!(b->activation >> p->activation & 1) || p->message != b->compute || p->fp8.recipe != FP8_NONE)
+        return fail(BAD_OPTION, "--device cuda trains in fp32 or with --bf16; leave out --fp16,
+                    --fp8-format and "
+                    "--grad-reduce-in-bf16, or give --device cpu");
+    if (states & ~b->state)
+        return fail(BAD_OPTION, "--device cuda keeps the optimizer's states in fp32; leave out
+                    --exp-avg-dtype "
+                    "and --exp-avg-sq-dtype, or give --device cpu");
     return OK;
 }
 
@@ -47,6 +70,7 @@ static Status open_queue(Trainer *t)
         t->config->threads, &t->step_state));
     t->queue.workspace = &t->arena[ARENA_WORKSPACE];
     t->precision = precision_make(t->queue.backend->compute, &t->config->precision);
+    TRY(device_accepts(t));
     t->step_state.loss = (LossScale){ .scale = t->config->loss_scale,
                                       .hysteresis = t->config->scaling.hysteresis };
     step_state_scale(&t->step_state, trainer_step_tokens(t->config));
@@ -184,8 +208,8 @@ static void open_parameters(Trainer *t)
     t->sums_3   = tensor_new(persistent, "sums", F64, 3);
     t->sums_R3  = tensor_new(persistent, "sums", F64, t->mesh.world, 3);
     t->report_4 = tensor_new(persistent, "sums", F64, 4);
-    t->flags_3  = tensor_new(persistent, "sums", F64, RUN_FLAGS);
-    t->flags_R3 = tensor_new(persistent, "sums", F64, t->mesh.world, RUN_FLAGS);
+    t->flags_3  = tensor_new(&t->arena[ARENA_HOST], "sums", F64, RUN_FLAGS);
+    t->flags_R3 = tensor_new(&t->arena[ARENA_HOST], "sums", F64, t->mesh.world, RUN_FLAGS);
     /* nothing is gathered: the sums of all ranks are this rank's */
     if (t->mesh.world == 1) {
         t->sums_R3  = tensor_view(t->sums_3, 1, 3);
@@ -209,6 +233,8 @@ static void open_executor(Trainer *t, const ArenaSizes *sizes)
     LoaderConfig batch = trainer_loader_config(t);
     const Schedule *train = &t->train_schedule, *valid = &t->valid_schedule;
     int slots = slots_of(t, train) > slots_of(t, valid) ? slots_of(t, train) : slots_of(t, valid);
+    bool device = t->queue.backend->device;
+    if (device) t->host_batch = loader_batch_new(&batch, &t->arena[ARENA_HOST]);
     ExecContext ctx = { .config = &config->model, .precision = t->precision, .queue = &t->queue,
         .cp = trainer_context(t),
         .fp8 = t->fp8_comm ? &t->fp8 : NULL, .moe = config->model.experts > 0 ? &t->moe : NULL,
@@ -219,7 +245,8 @@ static void open_executor(Trainer *t, const ArenaSizes *sizes)
         .ctx = ctx, .defer = config->training && schedule_defers(config->schedule), .slots = slots,
         .batch = &batch, .recompute = config->recompute,
         .activations = &t->arena[ARENA_ACTIVATIONS], .recomputed = &t->arena[ARENA_RECOMPUTED],
-        .host = &t->arena[ARENA_HOST], .slot_bytes = sizes ? sizes->slot : 0 });
+        .batches = &t->arena[device ? ARENA_PERSISTENT : ARENA_HOST],
+            .slot_bytes = sizes ? sizes->slot : 0 });
     int rows = train->rows > valid->rows ? train->rows : valid->rows;
     ScheduleShape shape = train_config_schedule(config, t->micros);
     pipeline_open(&t->pipeline, pipeline_compute_units(&t->executor), &t->channels,

@@ -76,8 +76,10 @@ typedef struct Trainer {
     Tensor moe_summary;                              /* [1 + MOE_SUMS]: row load_summary of tensor/ops.def */
 
     /* F64, persistent: { loss sum, tokens, squared gradients } of this rank and [R, 3] of all R ranks; the
-     * report of clip_and_skip; RunFlags of this rank and of all */
+     * report of clip_and_skip. In host memory: RunFlags of this rank and of all */
     Tensor  sums_3, sums_R3, report_4, flags_3, flags_R3;
+    /* on a device: where evaluations fill a batch before it is copied there */
+    Batch     host_batch;
     Datasets  datasets;
     Loader    loader[SPLITS];
     Prefetch *prefetch[SPLITS];                      /* NULL: the run does not read the split */

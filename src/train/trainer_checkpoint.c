@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tensor/step_end.h"
 #include "train/trainer.h"
 
 /* A growing list; the caller frees shard. */
@@ -12,8 +13,8 @@ typedef struct { TensorShard *shard; int count, capacity; } ShardList;
 
 /* Adds a shard, named with the state where there is one, whose elements are in `flat` from element `at` of
  * the block on; flat begins at element flat_first of the block. Empty shards are left out. */
-static void shards_add(ShardList *list, TensorShard shard, const char *state, Tensor flat, int64_t flat_first,
-                       int64_t at)
+static void shards_add(const Trainer *t, ShardList *list, TensorShard shard, const char *state, Tensor flat,
+                       int64_t flat_first, int64_t at)
 {
     if (shard.count == 0) return;
     if (list->count == list->capacity) {
@@ -24,6 +25,7 @@ static void shards_add(ShardList *list, TensorShard shard, const char *state, Te
     if (state)
         snprintf(shard.name + strlen(shard.name), sizeof shard.name - strlen(shard.name), ".%s", state);
     shard.local = tensor_flat(flat, at + shard.first - flat_first, shard.count);
+    if (t->queue.memory) shard.queue = (Queue *)&t->queue;
     list->shard[list->count++] = shard;
 }
 
@@ -35,13 +37,14 @@ static void add_states(const Trainer *t, ShardList *list, int index, int p, Bloc
     const OptimizerPiece *piece = trainer_piece(t, index, p);
     TensorShard shard = params_tensor_shard(&t->buckets.bucket[index].block, p, span.first, span.count);
     for (int s = 0; piece && s < piece->rule->states; s++)
-        shards_add(list, shard, piece->rule->state[s].name, piece->state[s], piece->first, 0);
+        shards_add(t, list, shard, piece->rule->state[s].name, piece->state[s], piece->first, 0);
 }
 
 /* x: the weights or the master weights of the bucket, whose first element is flat_first of the block */
-static void add_weight(const Bucket *k, ShardList *list, int p, BlockRange span, Tensor x, int64_t flat_first)
+static void add_weight(const Trainer *t, const Bucket *k, ShardList *list, int p, BlockRange span, Tensor x,
+                       int64_t flat_first)
 {
-    shards_add(list, params_tensor_shard(&k->block, p, span.first, span.count), NULL, x, flat_first,
+    shards_add(t, list, params_tensor_shard(&k->block, p, span.first, span.count), NULL, x, flat_first,
         k->block.param[p].at);
 }
 
@@ -55,7 +58,7 @@ static void add_scales(const Trainer *t, ShardList *list, const Checkpoint *from
             TensorShard   shard = trainer_fp8_shard(t, l, i);
             LogicalTensor tensor = trainer_fp8_tensor(t, l, i);
             if (shard.count == 0 || (from && !checkpoint_has(from, &tensor))) continue;
-            shards_add(list, shard, NULL, shard.local, 0, 0);
+            shards_add(t, list, shard, NULL, shard.local, 0, 0);
         }
 }
 
@@ -67,7 +70,7 @@ static void add_biases(const Trainer *t, ShardList *list, const Checkpoint *from
         TensorShard   shard = trainer_moe_shard(t, l);
         LogicalTensor tensor = trainer_moe_tensor(t, l);
         if (shard.count == 0 || (from && !checkpoint_has(from, &tensor))) continue;
-        shards_add(list, shard, NULL, shard.local, 0, 0);
+        shards_add(t, list, shard, NULL, shard.local, 0, 0);
     }
 }
 
@@ -81,7 +84,7 @@ static ShardList shards_to_save(const Trainer *t)
         BlockRange counted = { k->counted_first, k->counted_count };
         for (int p = 0; p < k->block.params; p++) {
             if (!k->block.param[p].saves) continue;
-            add_weight(k, &list, p, counted, bucket_master(k), k->own_first);
+            add_weight(t, k, &list, p, counted, bucket_master(k), k->own_first);
             add_states(t, &list, i, p, counted);
         }
     }
@@ -103,8 +106,8 @@ static ShardList shards_to_load(const Trainer *t, const Checkpoint *from, bool s
         BlockRange stored = { whole ? 0 : k->own_first, whole ? bucket_whole(k) : k->own_count };
         for (int p = 0; p < k->block.params; p++) {
             BlockRange own = { k->own_first, k->own_count };
-            add_weight(k, &list, p, stored, k->weights, stored.first);
-            if (tensor_present(k->master)) add_weight(k, &list, p, own, k->master, k->own_first);
+            add_weight(t, k, &list, p, stored, k->weights, stored.first);
+            if (tensor_present(k->master)) add_weight(t, k, &list, p, own, k->master, k->own_first);
             if (states) add_states(t, &list, i, p, own);
         }
     }
@@ -181,8 +184,9 @@ static Status check_weights_finite(Trainer *t)
     fill_zero(&t->queue, (FillZero){ .y = sum_1 });
     for (int i = 0; i < t->buckets.count; i++)
         square_sum(&t->queue, (SquareSum){ .out_1 = sum_1, .x_N = bucket_master(&t->buckets.bucket[i]) });
-    queue_wait(&t->queue);
-    if (isfinite(*(const double *)sum_1.data)) return OK;
+    double sum;
+    queue_read(&t->queue, &sum, sum_1.data, sizeof sum);
+    if (isfinite(sum)) return OK;
     return fail(BAD_OPTION,
         "weights are not finite after step %lld, so they are not saved; earlier checkpoints are kept; "
         "try a lower --lr or a larger --adam-eps", (long long)t->step);

@@ -195,7 +195,7 @@ def paths(folder, data):
     expect(1, f"--metrics {folder}/none/m: there is no directory {folder}/none; make it first", *train, "--metrics", f"{folder}/none/m",
            never="parameters")
     expect(0, "--train-iters 1: the checkpoint is after step 2, so nothing is left to train", *train, "--load", longer(train, folder))
-    expect(1, "--device cuda is not supported yet; use --device cpu\n", *train, "--device", "cuda", never="matmul")
+    expect(1, "use --device cpu\n", *train, "--device", "cuda", never="matmul")
     spared_inputs(folder, data, train)
     wrong_tokenizer(folder, one_step)
     full_disk(train, made, step)

@@ -24,7 +24,7 @@ static void assert_same(Tensor a, Tensor b)
 static void take(Prefetch *p, Batch *mine, Batch *wanted, int64_t step, int i)
 {
     memset(mine->token_i.data, 0xff, tensor_bytes(mine->token_i));
-    assert_int_equal(prefetch_take(p, mine, step, i), OK);
+    assert_int_equal(prefetch_take(p, NULL, mine, step, i), OK);
     assert_int_equal(loader_fill(&loader, wanted, step, order[i], COUNTED), OK);
     assert_same(mine->token_i, wanted->token_i);
     assert_same(mine->target_i, wanted->target_i);
@@ -75,7 +75,7 @@ static void faults_come_in_their_turn(void **state)
     for (int64_t step = 0; step < 20; step++)
         for (int i = 0; i < TAKES; i++) {
             Status want = loader_fill(&loader, &wanted, step, order[i], COUNTED / 2);
-            assert_int_equal(prefetch_take(p, &mine, step, i), want);
+            assert_int_equal(prefetch_take(p, NULL, &mine, step, i), want);
             if (want != OK) assert_non_null(strstr(fail_text(), "outside of the vocabulary of 1000"));
             seen[want == OK]++;
         }
@@ -94,7 +94,7 @@ static void closes_at_any_time(void **state)
         Prefetch *p;
         size_t inner = arena_mark(&host);
         assert_int_equal(prefetch_open(&p, &setup), OK);
-        for (int i = 0; i < takes % 4; i++) assert_int_equal(prefetch_take(p, &mine, takes, i), OK);
+        for (int i = 0; i < takes % 4; i++) assert_int_equal(prefetch_take(p, NULL, &mine, takes, i), OK);
         prefetch_close(p);
         arena_reset(&host, inner);
     }

@@ -54,7 +54,7 @@ BUGS = [
     ("the odd last number of a pair dropped", "src/tensor/cpu/gemm_kernel.inc",
      "return half[2 * k] | (2 * k + 1 < depth ? (GemmWord)half[2 * k + 1] << 16 : 0);",
      "return 2 * k + 1 < depth ? half[2 * k] | (GemmWord)half[2 * k + 1] << 16 : 0;", "tensor.gemm_test"),
-    ("gradients scaled by the loss scale of the step before", "src/tensor/step_state.c",
+    ("gradients scaled by the loss scale of the step before", "src/tensor/step_end.h",
      "    gradient_scale_set(s);\n    report[0]", "    if (s->skip) gradient_scale_set(s);\n    report[0]", "tensor.loss_scale_test"),
     ("the newest amax at a wrong place of its history", "src/tensor/fp8.c",
      "h[(length - 1) * step] = amax;", "h[length / 2 * step] = amax;", "tensor.fp8_test"),

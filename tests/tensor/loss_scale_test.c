@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
-#include "tensor/step_state.h"
+#include "tensor/step_end.h"
 #include <cmocka.h>
 
 static const struct { const char *steps; double first; LossScaling scaling; double scale[32]; } golden[] = {

@@ -36,7 +36,7 @@ static void refusals(void **state)
     queue_close(&q);
     assert_int_equal(queue_open(&q, "cpu", 0, NULL), BAD_OPTION);
     assert_int_equal(queue_open(&q, "cuda", 1, NULL), BAD_OPTION);
-    assert_contains(fail_text(), "--device cuda is not supported yet; use --device cpu");
+    assert_contains(fail_text(), "--device cuda: this program was built without kernels for GPUs; build it");
 }
 
 /* ---- the wrappers, around a back end of our own ---- */

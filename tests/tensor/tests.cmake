@@ -1,7 +1,10 @@
 # The kernels of src/tensor/cuda, run on the CPU by the shim, and on a GPU where they were compiled for one.
 file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/tensor/cuda/*.cu)
-set(shim ${CMAKE_CURRENT_SOURCE_DIR}/tensor/shim)
 set_source_files_properties(${kernels} PROPERTIES LANGUAGE CXX)
+file(GLOB callers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/tensor/cuda/*.c)
+list(FILTER callers EXCLUDE REGEX "/(absent|cublaslt)\\.c$")
+set(shim ${CMAKE_CURRENT_SOURCE_DIR}/tensor/shim)
+list(APPEND kernels ${callers} ${shim}/cublaslt.cpp)
 
 function(shim_program name warp main)      # sources and definitions after these
     add_executable(${name} ${shim}/${main} ${shim}/gpu_cpu.cpp ${shim}/fiber.cpp ${ARGN})

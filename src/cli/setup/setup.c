@@ -365,7 +365,9 @@ Status setup_train_config(TrainConfig *r, Options *o)
     };
     leave_out_evaluations(r);
     Queue queue;                  /* a device that cannot be had is refused here, with the reason */
-    TRY(queue_open(&queue, r->device, 1, NULL));
+    char dry[16];                 /* a dry run needs none */
+    snprintf(dry, sizeof dry, "dry-%s", r->device);
+    TRY(queue_open(&queue, trains(o) && o->dry_run ? dry : r->device, 1, NULL));
     queue_close(&queue);
     return OK;
 }

@@ -14,20 +14,26 @@ template <typename T> __device__ __forceinline__ T *gpu_row(const Tensor &x, int
     return (T *)x.data + t * x.stride[0];
 }
 
+/* Row (b, s, h) of a tensor of four dims, or an element of one of three. */
+template <typename T> __device__ __forceinline__ T *gpu_row(const Tensor &x, int64_t b, int64_t s, int64_t h)
+{
+    return (T *)x.data + b * x.stride[0] + s * x.stride[1] + h * x.stride[2];
+}
+
 __device__ __forceinline__ bool present(const Tensor &x)
 {
     return x.dim[0] != 0;
 }
 
-/* Element i of a 1-dim tensor that may be absent, such as a bias. */
+/* Element i of a 1-dim F32 tensor that may be absent. */
 __device__ __forceinline__ float value_or_zero(const Tensor &x, int64_t i)
 {
     return present(x) ? ((const float *)x.data)[i] : 0.0f;
 }
 
 /* ---- device: sums and maxima over a block; every thread of it must call and every thread gets the result.
- *      `part` is shared memory of GPU_MAX_WARPS floats. ---- */
-__device__ __forceinline__ float larger(float a, float b)
+ *      `part` is shared memory of GPU_MAX_WARPS numbers. ---- */
+template <typename T> __device__ __forceinline__ T larger(T a, T b)
 {
     return a > b ? a : b;
 }
@@ -35,7 +41,7 @@ __device__ __forceinline__ float larger(float a, float b)
 /* Writes each warp's partial result to shared memory. The first barrier protects the previous result from
  * being overwritten while another warp reads it, and the second makes all partial results visible. Tests
  * compile this with one of them removed and expect the error to be detected. */
-__device__ __forceinline__ void share_warps(float *part, float v)
+template <typename T> __device__ __forceinline__ void share_warps(T *part, T v)
 {
 #ifndef GPU_PLANT_NO_FIRST_BARRIER
     __syncthreads();
@@ -46,20 +52,33 @@ __device__ __forceinline__ void share_warps(float *part, float v)
 #endif
 }
 
+/* Sums over groups of `lanes` neighbouring lanes, of which a warp has one or more. */
+__device__ __forceinline__ float lanes_sum(float v, int lanes)
+{
+    for (int mask = lanes / 2; mask > 0; mask /= 2) v += gpu_shuffle_xor(v, mask);
+    return v;
+}
+
+template <typename T> __device__ __forceinline__ T lanes_max(T v, int lanes)
+{
+    for (int mask = lanes / 2; mask > 0; mask /= 2) v = larger(v, gpu_shuffle_xor(v, mask));
+    return v;
+}
+
 __device__ __forceinline__ float block_sum(float *part, float v)
 {
-    for (int mask = GPU_WARP / 2; mask > 0; mask /= 2) v += gpu_shuffle_xor(v, mask);
+    v = lanes_sum(v, GPU_WARP);
     share_warps(part, v);
     float sum = 0;
     for (int w = 0; w < (int)blockDim.x / GPU_WARP; w++) sum += part[w];
     return sum;
 }
 
-__device__ __forceinline__ float block_max(float *part, float v)
+template <typename T> __device__ __forceinline__ T block_max(T *part, T v)
 {
-    for (int mask = GPU_WARP / 2; mask > 0; mask /= 2) v = larger(v, gpu_shuffle_xor(v, mask));
+    v = lanes_max(v, GPU_WARP);
     share_warps(part, v);
-    float max = part[0];
+    T max = part[0];
     for (int w = 1; w < (int)blockDim.x / GPU_WARP; w++) max = larger(max, part[w]);
     return max;
 }
@@ -67,7 +86,7 @@ __device__ __forceinline__ float block_max(float *part, float v)
 /* ---- host ---- */
 static inline GpuStream *gpu_of(Queue *q)
 {
-    return &((CudaQueue *)q)->gpu;
+    return (GpuStream *)q->device;
 }
 
 static inline gpuStream_t gpu_stream_of(Queue *q)
@@ -83,12 +102,12 @@ static inline unsigned blocks_for(int64_t items, int64_t each)
     return (unsigned)blocks;
 }
 
-/* Memory of the stream's workspace for count elements; the next op of the stream may overwrite it. */
+/* The workspace of the running op, for count elements (see cuda_<op>_workspace in kernels.h). */
 template <typename T> static inline T *workspace_of(Queue *q, int64_t count)
 {
-    const size_t bytes = (size_t)count * sizeof(T), have = gpu_of(q)->bytes;
-    CHECK(bytes <= have, "an op needs %zu bytes of workspace, the stream has %zu", bytes, have);
-    return (T *)gpu_of(q)->workspace;
+    const size_t bytes = (size_t)count * sizeof(T), have = q->op_workspace_bytes;
+    CHECK(bytes <= have, "needs %zu bytes of workspace, and has %zu", bytes, have);
+    return (T *)q->op_workspace;
 }
 
 /* The type and shape that an op requires of a tensor. Anything else is a bug of the caller and a CHECK on

@@ -51,6 +51,11 @@ embed_add_kernel(EmbedBackward a, const int *next_T, const int *head_T)
     *dtable = sum;
 }
 
+extern "C" size_t cuda_embed_backward_workspace(const Queue *, const EmbedBackward *a)
+{
+    return 2 * (size_t)a->dy_TC.dim[0] * sizeof(int);
+}
+
 extern "C" void cuda_embed_backward(Queue *q, const EmbedBackward *a)
 {
     const int64_t T = a->dy_TC.dim[0], C = a->dy_TC.dim[1], V = a->dtable_VC.dim[0];

@@ -6,6 +6,7 @@
  * ballot masks. */
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 #if defined(GPU_CPU)
 #include "gpu_cpu.h"
@@ -13,6 +14,7 @@
 #elif defined(__HIP__) || defined(__HIP_PLATFORM_AMD__)
 #include <hip/hip_runtime.h>
 typedef hipStream_t gpuStream_t;
+typedef hipEvent_t gpuEvent_t;
 #define gpuSetDevice         hipSetDevice
 #define gpuGetDeviceCount    hipGetDeviceCount
 #define gpuGetErrorString(e) hipGetErrorString((hipError_t)(e))
@@ -21,21 +23,29 @@ typedef hipStream_t gpuStream_t;
 #define gpuFree              hipFree
 #define gpuMemcpyAsync       hipMemcpyAsync
 #define gpuMemcpyDefault     hipMemcpyDefault
+#define gpuMemsetAsync       hipMemsetAsync
+#define gpuEventCreate       hipEventCreate
+#define gpuEventDestroy      hipEventDestroy
+#define gpuEventRecord       hipEventRecord
+#define gpuEventSynchronize  hipEventSynchronize
+#define gpuEventElapsedTime  hipEventElapsedTime
 #define gpuStreamCreate      hipStreamCreate
 #define gpuStreamDestroy     hipStreamDestroy
 #define gpuStreamSynchronize hipStreamSynchronize
 #define GPU_WARP warpSize
+#define GPU_HOST_WARP 64               /* where the host must know it: the wider of the two that AMD has */
 #define GPU_SHARED(type, name, count) __shared__ type name[count]
 #define gpu_shuffle_xor(value, mask) __shfl_xor((value), (mask))
-#define GPU_LAUNCH(kernel, grid, block, stream, ...) \
-    do {                                                                            \
-        hipLaunchKernelGGL(kernel, (grid), dim3(block), 0, (stream), __VA_ARGS__);  \
-        gpu_check(gpuGetLastError(), #kernel);                                      \
+#define GPU_LAUNCH_SHARED(kernel, grid, block, bytes, stream, ...) \
+    do {                                                                                  \
+        hipLaunchKernelGGL(kernel, (grid), dim3(block), (bytes), (stream), __VA_ARGS__);  \
+        gpu_check(gpuGetLastError(), #kernel);                                            \
     } while (0)
 
 #else
 #include <cuda_runtime.h>
 typedef cudaStream_t gpuStream_t;
+typedef cudaEvent_t gpuEvent_t;
 #define gpuSetDevice         cudaSetDevice
 #define gpuGetDeviceCount    cudaGetDeviceCount
 #define gpuGetErrorString(e) cudaGetErrorString((cudaError_t)(e))
@@ -44,18 +54,78 @@ typedef cudaStream_t gpuStream_t;
 #define gpuFree              cudaFree
 #define gpuMemcpyAsync       cudaMemcpyAsync
 #define gpuMemcpyDefault     cudaMemcpyDefault
+#define gpuMemsetAsync       cudaMemsetAsync
+#define gpuEventCreate       cudaEventCreate
+#define gpuEventDestroy      cudaEventDestroy
+#define gpuEventRecord       cudaEventRecord
+#define gpuEventSynchronize  cudaEventSynchronize
+#define gpuEventElapsedTime  cudaEventElapsedTime
 #define gpuStreamCreate      cudaStreamCreate
 #define gpuStreamDestroy     cudaStreamDestroy
 #define gpuStreamSynchronize cudaStreamSynchronize
 #define GPU_WARP 32
 #define GPU_SHARED(type, name, count) __shared__ type name[count]
 #define gpu_shuffle_xor(value, mask) __shfl_xor_sync(0xffffffffu, (value), (mask))
-#define GPU_LAUNCH(kernel, grid, block, stream, ...) \
-    do {                                                          \
-        (kernel)<<<(grid), (block), 0, (stream)>>>(__VA_ARGS__);  \
-        gpu_check(gpuGetLastError(), #kernel);                    \
+#define GPU_LAUNCH_SHARED(kernel, grid, block, bytes, stream, ...) \
+    do {                                                                                                   \
+        if ((bytes) > 48 * 1024)           /* more than that must be asked for */                         \
+            gpu_check(cudaFuncSetAttribute((kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,          \
+                                           (int)(bytes)), #kernel);                                        \
+        (kernel)<<<(grid), (block), (bytes), (stream)>>>(__VA_ARGS__);                                     \
+        gpu_check(gpuGetLastError(), #kernel);                                                             \
     } while (0)
 #endif
+#define GPU_LAUNCH(kernel, grid, block, stream, ...) \
+    GPU_LAUNCH_SHARED(kernel, grid, block, 0, stream, __VA_ARGS__)
+
+/* What a block has besides its GPU_SHARED arrays: the bytes that GPU_LAUNCH_SHARED gives it. */
+#if !defined(GPU_HOST_WARP)
+#define GPU_HOST_WARP GPU_WARP
+#endif
+#if !defined(GPU_CPU)
+#define GPU_DYNAMIC(type, name)                            \
+    extern __shared__ __align__(16) char gpu_dynamic[];    \
+    type *name = (type *)gpu_dynamic
+#endif
+
+/* ---- device: bits of floats, the fast exponential ---- */
+__device__ __forceinline__ float gpu_float_of(uint32_t bits)
+{
+#if defined(__CUDA_ARCH__)
+    return __uint_as_float(bits);
+#else
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+#endif
+}
+
+/* x rounded to bf16, to the nearest, ties to even; a NaN stays one */
+__device__ __forceinline__ uint16_t gpu_bf16_bits(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, nan = bits >> 16 | 0x40;
+    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? nan : rounded);
+}
+
+/* 2^x in one instruction, to 2 units of the last place of a float */
+__device__ __forceinline__ float gpu_exp2(float x)
+{
+#if defined(__CUDA_ARCH__)
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return exp2f(x);
+#endif
+}
+
+/* e^x, relative error up to 1e-7 (1 + |x|) */
+__device__ __forceinline__ float gpu_fast_exp(float x)
+{
+    return gpu_exp2(x * 1.4426950409f);
+}
 
 /* Stops the job (CHECK) when a call or a launch has failed; error is the runtime's error number, 0 for
  * success. */

@@ -138,9 +138,7 @@ extern "C" void cuda_norm_backward_weight(Queue *q, const NormBackwardWeight *a)
     GPU_LAUNCH(norm_join_kernel, tiles, COLUMN_THREADS, gpu_stream_of(q), *a, part, (int64_t)parts);
 }
 
-extern "C" size_t cuda_workspace(int64_t tokens, int64_t channels)
+extern "C" size_t cuda_norm_backward_weight_workspace(const Queue *, const NormBackwardWeight *a)
 {
-    const size_t norm  = (size_t)(2 * MAX_PARTS * channels) * sizeof(float);
-    const size_t embed = 2 * (size_t)tokens * sizeof(int32_t);
-    return norm > embed ? norm : embed;
+    return (size_t)(2 * MAX_PARTS * a->x_TC.dim[1]) * sizeof(float);
 }

@@ -1,4 +1,5 @@
 /* Devices, streams and device memory (see stream.h), in calls that CUDA, HIP and the tests' shim share. */
+#include <stdio.h>
 #include "tensor/cuda/gpu.h"
 #include "tensor/cuda/stream.h"
 
@@ -7,7 +8,10 @@ void gpu_check(int error, const char *what)
     CHECK(error == 0, "%s failed on the GPU: %s", what, gpuGetErrorString(error));
 }
 
-extern "C" Status gpu_stream_open(GpuStream *s, int device, size_t workspace)
+static void *memory_take(void *, size_t bytes)  { return gpu_alloc(bytes); }
+static void  memory_give(void *, void *memory)  { gpu_free(memory); }
+
+extern "C" Status gpu_stream_open(GpuStream *s, int device)
 {
     int devices = 0, error = gpuGetDeviceCount(&devices);
     if (error)
@@ -19,19 +23,21 @@ extern "C" Status gpu_stream_open(GpuStream *s, int device, size_t workspace)
     gpu_check(gpuSetDevice(device), "gpuSetDevice");
     gpuStream_t stream;
     gpu_check(gpuStreamCreate(&stream), "gpuStreamCreate");
-    *s = GpuStream{ (void *)stream, nullptr, workspace };
-    if (gpuMalloc(&s->workspace, workspace) != 0) {
-        (void)gpuGetLastError();                   /* clears the error, which the next launch would report */
-        (void)gpuStreamDestroy(stream);
-        return fail(NO_MEMORY, "GPU %d does not have %zu bytes left for a workspace", device, workspace);
-    }
+    *s = GpuStream{};
+    s->stream = (void *)stream;
+    s->device = device;
+    snprintf(s->name, sizeof s->name, "GPU %d", device);
+    s->memory.take  = memory_take;
+    s->memory.give  = memory_give;
+    s->memory.where = s->name;
     return OK;
 }
 
 extern "C" void gpu_stream_close(GpuStream *s)
 {
     gpu_stream_wait(s);
-    gpu_free(s->workspace);
+    for (void *event : s->event)
+        if (event) gpu_check(gpuEventDestroy((gpuEvent_t)event), "gpuEventDestroy");
     gpu_check(gpuStreamDestroy((gpuStream_t)s->stream), "gpuStreamDestroy");
     *s = GpuStream{};
 }
@@ -44,8 +50,9 @@ extern "C" void gpu_stream_wait(GpuStream *s)
 extern "C" void *gpu_alloc(size_t bytes)
 {
     void *memory = nullptr;
-    gpu_check(gpuMalloc(&memory, bytes), "gpuMalloc");
-    return memory;
+    if (gpuMalloc(&memory, bytes) == 0) return memory;
+    (void)gpuGetLastError();                       /* clears the error, which the next launch would report */
+    return nullptr;
 }
 
 extern "C" void gpu_free(void *memory)

@@ -1,5 +1,6 @@
 /* The end of a step: gradient clipping and the updates of AdamW, SGD, LAMB and Muon.
  * N elements of a flat parameter block   R ranks */
+#include "tensor/step_end.h"
 #include "tensor/ref/ref.h"
 
 /* Adds in rank order; what is decided from the sums is the same in all back ends of a host. */

@@ -18,6 +18,8 @@ struct Thread {
     int         line;
     uint64_t    bits, result;          /* of a shuffle: what it gives and what it gets */
     unsigned    source;                /* the lane it gets it from */
+    GpuCpuTogether *all;               /* instead of a shuffle, with `argument` */
+    void       *argument;
 };
 struct Shared { const void *key; void *memory; };
 
@@ -28,6 +30,7 @@ static Shared   shared[MAX_SHARED];
 static int      shared_count;
 static unsigned order_seed, patience = 60;
 static uint64_t draw_state;
+static size_t   dynamic_bytes;
 static void   (*kernel_body)(void *);
 static void    *kernel_context;
 
@@ -86,8 +89,25 @@ uint64_t gpu_cpu_exchange(uint64_t bits, unsigned lane, const char *file, int li
     Thread *t = &threads[current];
     t->bits   = bits;
     t->source = lane;
+    t->all    = nullptr;
     wait_at(AT_SHUFFLE, file, line);
     return t->result;
+}
+
+void gpu_cpu_together(GpuCpuTogether *all, void *argument, const char *file, int line)
+{
+    Thread *t = &threads[current];
+    t->all      = all;
+    t->argument = argument;
+    t->source   = 0;
+    wait_at(AT_SHUFFLE, file, line);
+}
+
+void *gpu_cpu_dynamic(void)
+{
+    static char key;
+    if (dynamic_bytes == 0) die("the launch gives no shared memory");
+    return gpu_cpu_shared(&key, dynamic_bytes);
 }
 
 void *gpu_cpu_shared(const void *key, size_t bytes)
@@ -116,10 +136,16 @@ static void release_warp(int base)
     for (int l = 0; l < GPU_WARP; l++) {
         if (warp[l].state != AT_SHUFFLE)
             die_of_two("a shuffle without its whole warp", base + first, base + l);
-        if (warp[l].line != warp[first].line || strcmp(warp[l].file, warp[first].file) != 0)
+        if (warp[l].line != warp[first].line || strcmp(warp[l].file, warp[first].file) != 0 ||
+            warp[l].all != warp[first].all)
             die_of_two("lanes of a warp in different shuffles", base + first, base + l);
         if (warp[l].source >= GPU_WARP)
             die("thread %d shuffles with lane %u of %d", base + l, warp[l].source, GPU_WARP);
+    }
+    if (warp[first].all) {
+        void *argument[GPU_WARP];
+        for (int l = 0; l < GPU_WARP; l++) argument[l] = warp[l].argument;
+        warp[first].all(argument);
     }
     for (int l = 0; l < GPU_WARP; l++) warp[l].result = warp[warp[l].source].bits;
     for (int l = 0; l < GPU_WARP; l++) warp[l].state = READY;
@@ -197,7 +223,7 @@ static void run_block(void)
     while (shared_count > 0) free(shared[--shared_count].memory);
 }
 
-void gpu_cpu_run(dim3 grid, dim3 block, void (*body)(void *), void *context)
+void gpu_cpu_run(dim3 grid, dim3 block, size_t bytes, void (*body)(void *), void *context)
 {
     gpu_cpu_place = GpuCpuPlace{ dim3(0, 0, 0), dim3(0, 0, 0), block, grid };
     if (block.x == 0 || block.x > MAX_THREADS || block.x % GPU_WARP || block.y != 1 || block.z != 1)
@@ -207,6 +233,7 @@ void gpu_cpu_run(dim3 grid, dim3 block, void (*body)(void *), void *context)
         die("a grid of %u x %u x %u blocks cannot be launched", grid.x, grid.y, grid.z);
     live = (int)block.x;
     while (stacks < live) fiber_stack(&threads[stacks++].fiber);
+    dynamic_bytes  = bytes;
     kernel_body    = body;
     kernel_context = context;
     draw_state     = order_seed;
@@ -241,5 +268,12 @@ int gpuFree(void *memory)
 int gpuMemcpyAsync(void *to, const void *from, size_t bytes, int, gpuStream_t)
 {
     if (bytes) memcpy(to, from, bytes);
+    return 0;
+}
+
+int gpuEventElapsedTime(float *milliseconds, gpuEvent_t, gpuEvent_t)
+{
+    static float elapsed = 1;
+    *milliseconds = elapsed *= 0.999f;
     return 0;
 }

@@ -24,6 +24,11 @@ struct dim3 {
     dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
 };
 
+struct alignas(16) uint4  { unsigned x, y, z, w; };
+struct alignas(16) float4 { float x, y, z, w; };
+static inline uint4  make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return uint4{ x, y, z, w }; }
+static inline float4 make_float4(float x, float y, float z, float w) { return float4{ x, y, z, w }; }
+
 /* What a kernel reads of its place. */
 struct GpuCpuPlace { dim3 thread, block, threads, blocks; };
 extern GpuCpuPlace gpu_cpu_place;
@@ -39,12 +44,20 @@ extern GpuCpuPlace gpu_cpu_place;
     static char name##_key;           \
     type (&name)[count] = *(type (*)[count])gpu_cpu_shared(&name##_key, sizeof(type[count]))
 void *gpu_cpu_shared(const void *key, size_t bytes);
+/* The shared memory of the launch, also on the heap and full of NaN. */
+#define GPU_DYNAMIC(type, name) type *name = (type *)gpu_cpu_dynamic()
+void *gpu_cpu_dynamic(void);
 
 void     gpu_cpu_barrier(const char *file, int line);
 uint64_t gpu_cpu_exchange(uint64_t bits, unsigned lane, const char *file, int line);   /* what `lane` gave */
 #define __syncthreads() gpu_cpu_barrier(__FILE__, __LINE__)
 #define gpu_shuffle_xor(value, mask) \
     gpu_cpu_shuffle((value), threadIdx.x % GPU_WARP ^ (unsigned)(mask), __FILE__, __LINE__)
+
+/* Something that all lanes of a warp do at once: when the whole warp is there, `all` is called with what each
+ * lane has passed. Matrix products of a warp and the loads for them are such. */
+typedef void GpuCpuTogether(void *const argument[GPU_WARP]);
+void gpu_cpu_together(GpuCpuTogether *all, void *argument, const char *file, int line);
 
 template <typename T> T gpu_cpu_shuffle(T value, unsigned lane, const char *file, int line)
 {
@@ -56,20 +69,31 @@ template <typename T> T gpu_cpu_shuffle(T value, unsigned lane, const char *file
     return value;
 }
 
-void gpu_cpu_run(dim3 grid, dim3 block, void (*body)(void *), void *context);
-template <typename Body> void gpu_cpu_launch(dim3 grid, dim3 block, Body body)
+void gpu_cpu_run(dim3 grid, dim3 block, size_t bytes, void (*body)(void *), void *context);
+template <typename Body> void gpu_cpu_launch(dim3 grid, dim3 block, size_t bytes, Body body)
 {
-    gpu_cpu_run(grid, block, [](void *context) { (*(Body *)context)(); }, &body);
+    gpu_cpu_run(grid, block, bytes, [](void *context) { (*(Body *)context)(); }, &body);
 }
-#define GPU_LAUNCH(kernel, grid, block, stream, ...) \
-    do { (void)(stream); gpu_cpu_launch((grid), (block), [=] { kernel(__VA_ARGS__); }); } while (0)
+#define GPU_LAUNCH_SHARED(kernel, grid, block, bytes, stream, ...) \
+    do { (void)(stream); gpu_cpu_launch((grid), (block), (bytes), [=] { kernel(__VA_ARGS__); }); } while (0)
 
 /* The runtime: device memory is the heap, and all is done when a call returns. */
 typedef void *gpuStream_t;
+typedef void *gpuEvent_t;
 enum { gpuMemcpyDefault };
 int gpuMalloc(void **memory, size_t bytes);
 int gpuFree(void *memory);
 int gpuMemcpyAsync(void *to, const void *from, size_t bytes, int kind, gpuStream_t stream);
+static inline int gpuMemsetAsync(void *memory, int byte, size_t bytes, gpuStream_t)
+{
+    memset(memory, byte, bytes);
+    return 0;
+}
+static inline int gpuEventCreate(gpuEvent_t *event) { *event = nullptr; return 0; }
+static inline int gpuEventDestroy(gpuEvent_t) { return 0; }
+static inline int gpuEventRecord(gpuEvent_t, gpuStream_t) { return 0; }
+static inline int gpuEventSynchronize(gpuEvent_t) { return 0; }
+int gpuEventElapsedTime(float *milliseconds, gpuEvent_t, gpuEvent_t);      /* less each time */
 static inline int gpuGetDeviceCount(int *devices) { *devices = 1; return 0; }
 static inline int gpuSetDevice(int) { return 0; }
 static inline int gpuGetLastError(void) { return 0; }

@@ -24,6 +24,8 @@ enum { REF, GPU, SIDES, MOST_TWINS = 16, PAD = 3, WORKSPACE = 1 << 20, HOST_BYTE
 /* The same values in F64 on the host and in F32 on the device, there with rows `stride` apart. */
 typedef struct { Tensor side[SIDES]; int64_t rows, width, stride; } Twin;
 
+typedef struct { Queue queue; GpuStream gpu; } CudaQueue;
+
 typedef struct {
     Arena     arena;
     StepState      step_state, *device_tick;
@@ -133,11 +135,12 @@ static void in_each_order(const char *what, void (*experiment)(Lab *))
     for (size_t k = 0; k < sizeof ORDERS / sizeof *ORDERS; k++) {
         Lab lab = { .device_tick = gpu_alloc(sizeof(StepState)) };
         lab.ref       = (Queue){ .step_state = &lab.step_state };
-        lab.gpu.queue = (Queue){ .step_state = lab.device_tick };
+        lab.gpu.queue = (Queue){ .step_state = lab.device_tick, .device = &lab.gpu.gpu,
+            .op_workspace = gpu_alloc(WORKSPACE), .op_workspace_bytes = WORKSPACE };
         lab.queue[REF] = &lab.ref;
         lab.queue[GPU] = &lab.gpu.queue;
         assert_int_equal(arena_open(&lab.arena, "lab", HOST_BYTES), OK);
-        assert_int_equal(gpu_stream_open(&lab.gpu.gpu, 0, WORKSPACE), OK);
+        assert_int_equal(gpu_stream_open(&lab.gpu.gpu, 0), OK);
         gpu_cpu_order(ORDERS[k]);
         set_tick(&lab, (StepState){ .gradient_scale = 1 });
         experiment(&lab);
@@ -145,6 +148,7 @@ static void in_each_order(const char *what, void (*experiment)(Lab *))
         bits = lab.bits;
         while (lab.twins > 0) gpu_free(lab.memory[--lab.twins]);
         gpu_free(lab.device_tick);
+        gpu_free(lab.gpu.queue.op_workspace);
         gpu_stream_close(&lab.gpu.gpu);
         arena_close(&lab.arena);
     }
@@ -316,7 +320,7 @@ static void adamw_test(void **state)      { (void)state; in_each_order("adamw", 
 int main(void)
 {
     GpuStream probe;
-    if (gpu_stream_open(&probe, 0, WORKSPACE) != OK) {
+    if (gpu_stream_open(&probe, 0) != OK) {
         printf("skipped: %s\n", fail_text());
         return 77;
     }

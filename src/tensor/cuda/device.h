@@ -1,0 +1,21 @@
+#ifndef TENSOR_CUDA_DEVICE_H
+#define TENSOR_CUDA_DEVICE_H
+/* What tensor/queue.c needs of the back end `cuda`. A program links one of three: the kernels, which nvcc or
+ * hipcc compiled (library cuda_kernels); the same on the CPU, for tests (tests/tensor/shim); or absent.c,
+ * which refuses the device. */
+#include "tensor/queue.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+/* Sets backend, device, memory and step_state of a queue; dry: its twin that computes nothing and needs no
+ * GPU. host_state must be set; NULL: no state. BAD_OPTION: no kernels, or no GPU; NO_MEMORY. */
+Status cuda_queue_open (Queue *q, bool dry);
+void   cuda_queue_close(Queue *q);
+void   cuda_queue_wait (Queue *q);
+void   cuda_queue_read (Queue *q, void *host, const void *device, size_t bytes);
+void   cuda_queue_write(Queue *q, void *device, const void *host, size_t bytes);
+#ifdef __cplusplus
+}
+#endif
+#endif

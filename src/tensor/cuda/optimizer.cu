@@ -1,0 +1,171 @@
+/* The end of a step on a GPU: clipping, and the updates of AdamW and SGD.   N elements of a flat parameter
+ * block What changes from step to step is read from the StepState in device memory and not from the
+ * arguments, so a step captured as a CUDA graph can be replayed. */
+#include "tensor/cuda/vector.h"
+#include "tensor/step_end.h"
+
+/* Enough blocks to fill a GPU; each thread strides over the elements (a grid-stride loop). */
+constexpr int64_t MOST_BLOCKS = 2048;
+
+static unsigned update_blocks(int64_t n, int each)
+{
+    const int64_t all = (n + (int64_t)GPU_THREADS * each - 1) / ((int64_t)GPU_THREADS * each);
+    return (unsigned)(all < MOST_BLOCKS ? all : MOST_BLOCKS);
+}
+
+/* ---- clipping ---- */
+__global__ void clip_kernel(ClipAndSkip a, StepState *step_state)
+{
+    if (threadIdx.x != 0) return;
+    double sums[3] = { 0, 0, 0 };
+    for (int64_t r = 0; r < a.sums_R3.dim[0]; r++)
+        for (int i = 0; i < 3; i++) sums[i] += gpu_row<double>(a.sums_R3, r)[i];
+    step_state_end(step_state, sums, a.clip, a.scaling, (double *)a.report_4.data);
+}
+
+extern "C" void cuda_clip_and_skip(Queue *q, const ClipAndSkip *a)
+{
+    GPU_WANT(a->report_4, F64, 4);
+    GPU_WANT(a->sums_R3, F64, a->sums_R3.dim[0], 3);
+    GPU_LAUNCH(clip_kernel, 1, 64, gpu_stream_of(q), *a, q->step_state);
+}
+
+/* Four elements of a flat tensor, or fewer at its end: by 16 bytes where `wide`. */
+template <typename T, int N> __device__ __forceinline__ void store_param(const Tensor &param_N, int64_t i,
+                                                                       const float (&w)[N])
+{
+    T *param = (T *)param_N.data + i;
+    if constexpr (N == 4 && sizeof(T) == 2) {
+        const uint32_t low = bf16_pair(w[0], w[1]), high = bf16_pair(w[2], w[3]);
+        *(uint64_t *)param = (uint64_t)high << 32 | low;
+    } else {
+        store(param, w);
+    }
+}
+
+/* ---- AdamW ---- */
+/* m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g g,   w -= lr decay w,
+ * w -= lr mhat / (sqrt(vhat) + epsilon),  mhat = m / (1 - beta1^t),  vhat = v / (1 - beta2^t);  param = w */
+template <typename P, int N> __global__ void __launch_bounds__(GPU_THREADS)
+adamw_kernel(Adamw a, const StepState *step_state)
+{
+    GPU_SHARED(float, correct, 2);
+    if (step_state->skip) return;          /* the same for all threads, so no barrier is left waiting */
+    if (threadIdx.x < 2) {                 /* pow in double is slow: two threads compute it for the block */
+        const double beta = threadIdx.x ? a.beta2 : a.beta1;
+        correct[threadIdx.x] = (float)(1.0 / (1.0 - pow(beta, (double)(step_state->updates + 1))));
+    }
+    __syncthreads();
+    const float factor = (float)step_state->factor, shrink = (float)(1.0 - step_state->lr * a.decay);
+    const float rate = (float)step_state->lr * correct[0], unbias = correct[1], epsilon = (float)a.epsilon;
+    const float beta1 = (float)a.beta1, rest1 = (float)(1.0 - a.beta1);
+    const float beta2 = (float)a.beta2, rest2 = (float)(1.0 - a.beta2);
+    float *w_N = (float *)a.w_N.data, *m_N = (float *)a.m_N.data, *v_N = (float *)a.v_N.data;
+    const float  *g_N = (const float *)a.g_N.data;
+    const int64_t step = (int64_t)gridDim.x * GPU_THREADS * N;
+
+    for (int64_t i = ((int64_t)blockIdx.x * GPU_THREADS + threadIdx.x) * N; i < a.w_N.dim[0]; i += step) {
+        float w[N], m[N], v[N], g[N];
+        load(w, w_N + i);
+        load(m, m_N + i);
+        load(v, v_N + i);
+        load(g, g_N + i);
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            const float scaled = g[k] * factor;
+            m[k] = beta1 * m[k] + rest1 * scaled;
+            v[k] = beta2 * v[k] + rest2 * scaled * scaled;
+            w[k] = w[k] * shrink - rate * m[k] / (sqrtf(v[k] * unbias) + epsilon);
+        }
+        store(w_N + i, w);
+        store(m_N + i, m);
+        store(v_N + i, v);
+        if (present(a.param_N)) store_param<P, N>(a.param_N, i, w);
+    }
+}
+
+/* ---- SGD ---- */
+/* m = momentum m + g + decay w,   w -= lr m;  param = w */
+template <typename P, int N> __global__ void __launch_bounds__(GPU_THREADS)
+sgd_kernel(Sgd a, const StepState *step_state)
+{
+    if (step_state->skip) return;
+    const float factor = (float)step_state->factor, lr = (float)step_state->lr;
+    const float momentum = (float)a.momentum, decay = (float)a.decay;
+    float *w_N = (float *)a.w_N.data, *m_N = (float *)a.m_N.data;
+    const float  *g_N = (const float *)a.g_N.data;
+    const int64_t step = (int64_t)gridDim.x * GPU_THREADS * N;
+
+    for (int64_t i = ((int64_t)blockIdx.x * GPU_THREADS + threadIdx.x) * N; i < a.w_N.dim[0]; i += step) {
+        float w[N], m[N], g[N];
+        load(w, w_N + i);
+        load(m, m_N + i);
+        load(g, g_N + i);
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            m[k] = momentum * m[k] + (g[k] * factor + decay * w[k]);
+            w[k] -= lr * m[k];
+        }
+        store(w_N + i, w);
+        store(m_N + i, m);
+        if (present(a.param_N)) store_param<P, N>(a.param_N, i, w);
+    }
+}
+
+/* ---- both ---- */
+static bool wide_flat(const Tensor &x, int64_t n)
+{
+    return !tensor_present(x) || (n % 4 == 0 && (uintptr_t)x.data % (4 * dtype_width(x.dtype)) == 0);
+}
+
+/* Calls f with the type of param (of w where it is absent) and the elements that a thread takes at once. */
+template <typename F> static void by_param(const Tensor &param_N, bool wide, F f)
+{
+    const bool narrow = tensor_present(param_N) && param_N.dtype == BF16;
+    if (narrow && wide) f(Bf16(), Width<4>());
+    else if (narrow)    f(Bf16(), Width<1>());
+    else if (wide)      f(0.0f, Width<4>());
+    else                f(0.0f, Width<1>());
+}
+
+static void check_param(const Tensor &param_N, int64_t N)
+{
+    if (!tensor_present(param_N)) return;
+    CHECK(param_N.dtype == F32 || param_N.dtype == BF16, "param is %s", dtype_name(param_N.dtype));
+    GPU_WANT(param_N, param_N.dtype, N);
+}
+
+extern "C" void cuda_adamw(Queue *q, const Adamw *a)
+{
+    const int64_t N = a->w_N.dim[0];
+    GPU_WANT(a->w_N, F32, N);
+    GPU_WANT(a->m_N, F32, N);
+    GPU_WANT(a->v_N, F32, N);
+    GPU_WANT(a->g_N, F32, N);
+    check_param(a->param_N, N);
+    if (N == 0) return;
+    const bool wide = wide_flat(a->w_N, N) && wide_flat(a->m_N, N) && wide_flat(a->v_N, N) &&
+                      wide_flat(a->g_N, N) && wide_flat(a->param_N, N);
+    by_param(a->param_N, wide, [&](auto zero, auto n) {
+        constexpr int W = n;
+        GPU_LAUNCH((adamw_kernel<decltype(zero), W>), update_blocks(N, W), GPU_THREADS, gpu_stream_of(q), *a,
+                   (const StepState *)q->step_state);
+    });
+}
+
+extern "C" void cuda_sgd(Queue *q, const Sgd *a)
+{
+    const int64_t N = a->w_N.dim[0];
+    GPU_WANT(a->w_N, F32, N);
+    GPU_WANT(a->m_N, F32, N);
+    GPU_WANT(a->g_N, F32, N);
+    check_param(a->param_N, N);
+    if (N == 0) return;
+    const bool wide = wide_flat(a->w_N, N) && wide_flat(a->m_N, N) && wide_flat(a->g_N, N) &&
+                      wide_flat(a->param_N, N);
+    by_param(a->param_N, wide, [&](auto zero, auto n) {
+        constexpr int W = n;
+        GPU_LAUNCH((sgd_kernel<decltype(zero), W>), update_blocks(N, W), GPU_THREADS, gpu_stream_of(q), *a,
+                   (const StepState *)q->step_state);
+    });
+}

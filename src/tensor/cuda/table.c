@@ -1,0 +1,93 @@
+/* The tables of the back end `cuda` and of its dry twin, and what a queue on a GPU is. */
+#include <stdlib.h>
+#include "tensor/cuda/device.h"
+#include "tensor/cuda/kernels.h"
+#include "tensor/cuda/product.h"
+
+/* The types that the kernels take. Statistics and gradients of weights are F32. */
+enum { ACTIVATIONS = 1u << F32 | 1u << BF16, STATES = 1u << F32 };
+
+static size_t cuda_workspace(const Queue *q, int op, const void *arguments)
+{
+    switch (op) {
+#define KERNEL(name, Struct)
+#define KERNEL_WORKSPACE(name, Struct) case OP_##name: return cuda_##name##_workspace(q, arguments);
+#include "tensor/cuda/kernels.def"
+    }
+    return 0;
+}
+
+/* Rows without a kernel are NULL. */
+static const Backend cuda_backend = {
+    .name = "cuda", .compute = F32, .activation = ACTIVATIONS, .state = STATES, .workspace = cuda_workspace,
+    .device = true,
+#define KERNEL(name, Struct) .name = cuda_##name,
+#include "tensor/cuda/kernels.def"
+};
+
+#define OP(heat, name, Struct, types, ...) \
+    static void dry_##name(Queue *q, const Struct *a) { (void)q, (void)a; }
+#include "tensor/ops.def"
+#undef OP
+
+static const Backend dry_cuda_backend = {
+    .name = "dry-cuda", .compute = F32, .activation = ACTIVATIONS, .state = STATES, .dry = true,
+    .device = true, .measured = &cuda_backend, .workspace = cuda_workspace,
+#define OP(heat, name, Struct, types, ...) .name = dry_##name,
+#include "tensor/ops.def"
+#undef OP
+};
+
+/* A rank computes on the first GPU: there is one rank. */
+static Status stream_open(Queue *q)
+{
+    GpuStream *s = q->device;
+    TRY(gpu_stream_open(s, 0));
+    Status status = products_open(&s->products, s);
+    if (status == OK && q->host_state && !(q->step_state = gpu_alloc(sizeof *q->step_state)))
+        status = fail(NO_MEMORY, "%s has no memory left", s->name);
+    if (status == OK) return OK;
+    products_close(s->products);
+    gpu_stream_close(s);
+    return status;
+}
+
+Status cuda_queue_open(Queue *q, bool dry)
+{
+    q->backend = dry ? &dry_cuda_backend : &cuda_backend;
+    q->step_state = q->host_state;
+    if (dry) return OK;
+    q->device = calloc(1, sizeof(GpuStream));
+    if (!q->device) return fail(NO_MEMORY, "no memory for a queue");
+    Status status = stream_open(q);
+    if (status == OK) q->memory = &((GpuStream *)q->device)->memory;
+    else {
+        free(q->device);
+        q->device = NULL;
+    }
+    return status;
+}
+
+void cuda_queue_close(Queue *q)
+{
+    GpuStream *s = q->device;
+    gpu_stream_wait(s);
+    if (q->host_state) gpu_free(q->step_state);
+    products_close(s->products);
+    gpu_stream_close(s);
+    free(s);
+    q->device = NULL;
+}
+
+void cuda_queue_wait(Queue *q) { gpu_stream_wait(q->device); }
+
+void cuda_queue_read(Queue *q, void *host, const void *device, size_t bytes)
+{
+    gpu_copy(q->device, host, device, bytes);
+    gpu_stream_wait(q->device);
+}
+
+void cuda_queue_write(Queue *q, void *device, const void *host, size_t bytes)
+{
+    gpu_copy(q->device, device, host, bytes);
+}

@@ -1,0 +1,45 @@
+/* Events around a product, and the comparison of two results (timing.h). */
+#include "tensor/cuda/timing.h"
+#include "tensor/cuda/block.h"
+
+extern "C" void timing_begin(GpuStream *s)
+{
+    for (int i = 0; i < 2; i++)
+        if (!s->event[i]) gpu_check(gpuEventCreate((gpuEvent_t *)&s->event[i]), "gpuEventCreate");
+    gpu_check(gpuEventRecord((gpuEvent_t)s->event[0], (gpuStream_t)s->stream), "gpuEventRecord");
+}
+
+extern "C" double timing_end(GpuStream *s)
+{
+    float milliseconds = 0;
+    gpu_check(gpuEventRecord((gpuEvent_t)s->event[1], (gpuStream_t)s->stream), "gpuEventRecord");
+    gpu_check(gpuEventSynchronize((gpuEvent_t)s->event[1]), "a matrix product");
+    gpu_check(gpuEventElapsedTime(&milliseconds, (gpuEvent_t)s->event[0], (gpuEvent_t)s->event[1]),
+              "gpuEventElapsedTime");
+    return milliseconds;
+}
+
+extern "C" void timing_fill(GpuStream *s, void *memory, size_t bytes)
+{
+    gpu_check(gpuMemsetAsync(memory, 0, bytes, (gpuStream_t)s->stream), "gpuMemsetAsync");
+}
+
+/* Every thread that finds a difference writes the same number. */
+__global__ void __launch_bounds__(GPU_THREADS)
+differ_kernel(const unsigned char *a, const unsigned char *b, size_t bytes, int *differ)
+{
+    const size_t step = (size_t)gridDim.x * blockDim.x;
+    for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < bytes; i += step)
+        if (a[i] != b[i]) *differ = 1;
+}
+
+extern "C" bool timing_same(GpuStream *s, const void *a, const void *b, size_t bytes, void *workspace)
+{
+    int differ = 0;
+    timing_fill(s, workspace, sizeof differ);
+    GPU_LAUNCH(differ_kernel, 1024, GPU_THREADS, (gpuStream_t)s->stream, (const unsigned char *)a,
+               (const unsigned char *)b, bytes, (int *)workspace);
+    gpu_copy(s, &differ, workspace, sizeof differ);
+    gpu_stream_wait(s);
+    return !differ;
+}

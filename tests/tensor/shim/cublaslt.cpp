@@ -1,0 +1,121 @@
+/* The functions of cuBLASLt that tensor/cuda/product_lt.c calls, as loops on the CPU. The library is
+ * column-major:  D = op(A) op(B) + beta C + bias,  element (i, j) of a matrix at i + j stride, a bias for each row of D.
+ *
+ * It proposes three algorithms, the later the faster by the shim's events: 0 adds in the order of k, 1 in the other
+ * order, and 2 has the bits of 0. So 2 must be the choice wherever 1 gives other bits. */
+#include "tensor/cuda/cublaslt.h"
+#include <stdlib.h>
+#include "tensor/dtype.h"
+
+namespace {
+struct Desc   { int turned[2]; uint32_t epilogue; const void *bias; int bias_type; };
+struct Layout { int type; int64_t rows, columns, stride; };
+
+Dtype dtype_of(int type) { return type == LT_BF16 ? BF16 : F32; }
+
+float element(const void *x, int type, int64_t i)
+{
+    float value;
+    const Dtype dtype = dtype_of(type);
+    dtype_convert(&value, F32, (const char *)x + i * (int64_t)dtype_width(dtype), dtype, 1);
+    return value;
+}
+
+float entry(const void *x, const Layout *l, bool turned, int64_t i, int64_t j)
+{
+    return element(x, l->type, turned ? j + i * l->stride : i + j * l->stride);
+}
+
+int create(void **handle)       { *handle = malloc(1); return *handle == nullptr; }
+int destroy(void *memory)       { free(memory); return 0; }
+int preference_set(void *, int, const void *, size_t) { return 0; }
+int preference_create(void **p) { return create(p); }
+
+int desc_create(void **desc, int compute, int scale_type)
+{
+    Desc *d = (Desc *)calloc(1, sizeof *d);
+    d->epilogue = LT_EPILOGUE_NONE;
+    *desc = d;
+    return compute != LT_COMPUTE_F32 || scale_type != LT_F32;
+}
+
+int desc_set(void *desc, int attribute, const void *value, size_t bytes)
+{
+    Desc *d = (Desc *)desc;
+    if (attribute == LT_TRANSA || attribute == LT_TRANSB) d->turned[attribute - LT_TRANSA] = *(const int32_t *)value;
+    else if (attribute == LT_EPILOGUE)     d->epilogue  = *(const uint32_t *)value;
+    else if (attribute == LT_BIAS_POINTER) d->bias      = *(const void *const *)value;
+    else if (attribute == LT_BIAS_TYPE)    d->bias_type = *(const int32_t *)value;
+    else return 1;
+    return bytes != (attribute == LT_BIAS_POINTER ? 8 : 4);
+}
+
+int layout_create(void **layout, int type, uint64_t rows, uint64_t columns, int64_t stride)
+{
+    Layout *l = (Layout *)malloc(sizeof *l);
+    *l = Layout{ type, (int64_t)rows, (int64_t)columns, stride };
+    *layout = l;
+    return stride < (int64_t)rows;
+}
+
+int heuristic(void *, void *, void *, void *, void *, void *, void *, int wanted, LtHeuristic *result, int *found)
+{
+    *found = wanted < 3 ? wanted : 3;
+    for (int i = 0; i < *found; i++) {
+        result[i] = LtHeuristic{};
+        result[i].algorithm.data[0] = (uint64_t)i;
+    }
+    return 0;
+}
+
+/* Shapes that do not fit are refused, as the library does. The workspace is overwritten, as it may be. */
+int matmul(void *, void *desc, const void *alpha, const void *a, void *a_layout, const void *b, void *b_layout,
+           const void *beta, const void *c, void *c_layout, void *d, void *d_layout, const LtAlgorithm *algorithm,
+           void *workspace, size_t bytes, void *)
+{
+    const Desc   *x = (const Desc *)desc;
+    const Layout *al = (const Layout *)a_layout, *bl = (const Layout *)b_layout;
+    const Layout *cl = (const Layout *)c_layout, *dl = (const Layout *)d_layout;
+    const int64_t m = dl->rows, n = dl->columns, k = x->turned[0] ? al->rows : al->columns;
+    if ((x->turned[0] ? al->columns : al->rows) != m || (x->turned[1] ? bl->columns : bl->rows) != k ||
+        (x->turned[1] ? bl->rows : bl->columns) != n || cl->rows != m || cl->columns != n || al->type != bl->type ||
+        cl->type != dl->type)
+        return 7;
+    if (bytes >= 8) *(uint64_t *)workspace = UINT64_MAX;
+    const bool  back = algorithm->data[0] == 1;
+    const float by = *(const float *)alpha, add = *(const float *)beta;
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = 0; i < m; i++) {
+            float sum = 0;
+            for (int64_t l = 0; l < k; l++) {
+                const int64_t at = back ? k - 1 - l : l;
+                sum += entry(a, al, x->turned[0], i, at) * entry(b, bl, x->turned[1], at, j);
+            }
+            sum *= by;
+            if (add != 0) sum += add * entry(c, cl, false, i, j);
+            if (x->epilogue == LT_EPILOGUE_BIAS) sum += element(x->bias, x->bias_type, i);
+            const Dtype dtype = dtype_of(dl->type);
+            dtype_convert((char *)d + (i + j * dl->stride) * (int64_t)dtype_width(dtype), dtype, &sum, F32, 1);
+        }
+    return 0;
+}
+}
+
+extern "C" Status lt_open(Lt *lt)
+{
+    lt->Create            = create;
+    lt->Destroy           = destroy;
+    lt->MatmulDescCreate  = desc_create;
+    lt->MatmulDescDestroy = destroy;
+    lt->MatmulDescSetAttribute = desc_set;
+    lt->MatrixLayoutCreate  = layout_create;
+    lt->MatrixLayoutDestroy = destroy;
+    lt->MatmulPreferenceCreate  = preference_create;
+    lt->MatmulPreferenceDestroy = destroy;
+    lt->MatmulPreferenceSetAttribute = preference_set;
+    lt->MatmulAlgoGetHeuristic = heuristic;
+    lt->Matmul = matmul;
+    return OK;
+}
+
+extern "C" void lt_close(Lt *) {}
