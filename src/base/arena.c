@@ -115,9 +115,8 @@ Status arena_open_on(Arena *a, const char *name, size_t bytes, const ArenaMemory
     if (a->base) return OK;
     char text[24];
     a->size = 0;
-    return fail(NO_MEMORY, "%s has no %s of memory for the %s part of a rank's memory; smaller
-                micro-batches, "
-                "--recompute-granularity full or more ranks take less", memory->where,
+    return fail(NO_MEMORY, "%s has no %s of memory for the %s part of a rank's memory; smaller micro-"
+                "batches, --recompute-granularity full or more ranks take less", memory->where,
                 log_bytes(text, (double)bytes), name);
 }
 

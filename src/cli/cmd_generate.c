@@ -81,9 +81,8 @@ static Status on_rank(Transport *transport, void *context)
     Trainer t;
     arena_dry(&rank.session, "session");
     if (strcmp(task->config.device, "cuda") == 0)
-        return fail(BAD_OPTION, "--device cuda trains and evaluates,
-                    and does not generate yet; give --device "
-                    "cpu");
+        return fail(BAD_OPTION, "--device cuda trains and evaluates, and does not generate yet; give "
+                    "--device cpu");
     Status status = trainer_start_work(&t, &task->config, transport, work, &rank);
     size_t bytes = rank.session.peak;
     arena_close(&rank.session);

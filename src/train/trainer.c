@@ -50,13 +50,11 @@ static Status device_accepts(const Trainer *t)
         return fail(BAD_OPTION, "--device cuda computes on one rank, and there are %d; give --ranks 1, or "
                     "--device cpu", t->mesh.world);
     if (!(b->activation >> p->activation & 1) || p->message != b->compute || p->fp8.recipe != FP8_NONE)
-        return fail(BAD_OPTION, "--device cuda trains in fp32 or with --bf16; leave out --fp16,
-                    --fp8-format and "
-                    "--grad-reduce-in-bf16, or give --device cpu");
+        return fail(BAD_OPTION, "--device cuda trains in fp32 or with --bf16; leave out --fp16, "
+                    "--fp8-format and --grad-reduce-in-bf16, or give --device cpu");
     if (states & ~b->state)
-        return fail(BAD_OPTION, "--device cuda keeps the optimizer's states in fp32; leave out
-                    --exp-avg-dtype "
-                    "and --exp-avg-sq-dtype, or give --device cpu");
+        return fail(BAD_OPTION, "--device cuda keeps the optimizer's states in fp32; leave out "
+                    "--exp-avg-dtype and --exp-avg-sq-dtype, or give --device cpu");
     return OK;
 }
 

@@ -21,24 +21,26 @@ typedef struct { LtAlgorithm algorithm; size_t workspace; int status; float wave
     LtHeuristic;
 
 /* The functions, named cublasLt<name>; each returns 0 for success. */
-#define LT_FUNCTIONS(ROW)                                                                                   \
-    ROW(Create,                        (void **handle))                                                     \
-    ROW(Destroy,                       (void *handle))                                                      \
-    ROW(MatmulDescCreate,              (void **desc, int compute, int scale_type))                          \
-    ROW(MatmulDescDestroy,             (void *desc))                                                        \
-    ROW(MatmulDescSetAttribute,        (void *desc, int attribute, const void *value, size_t bytes))        \
-    ROW(MatrixLayoutCreate,            (void **layout, int type, uint64_t rows, uint64_t columns, int64_t stride)) \
-    ROW(MatrixLayoutDestroy,           (void *layout))                                                      \
-    ROW(MatmulPreferenceCreate,        (void **preference))                                                 \
-    ROW(MatmulPreferenceDestroy,       (void *preference))                                                  \
-    ROW(MatmulPreferenceSetAttribute,  (void *preference, int attribute, const void *value, size_t bytes))  \
-    ROW(MatmulAlgoGetHeuristic,        (void *handle, void *desc, void *a, void *b, void *c, void *d,       \
-                                        void *preference, int wanted, LtHeuristic *result, int *found))     \
-    ROW(Matmul,                        (void *handle, void *desc, const void *alpha, const void *a, void *a_layout, \
-                                        const void *b, void *b_layout, const void *beta, const void *c,     \
-                                        void *c_layout, void *d, void *d_layout,
-                                            const LtAlgorithm *algorithm, \
-                                        void *workspace, size_t bytes, void *stream))
+#define LT_FUNCTIONS(ROW)                                                                               \
+    ROW(Create,                       (void **handle))                                                  \
+    ROW(Destroy,                      (void *handle))                                                   \
+    ROW(MatmulDescCreate,             (void **desc, int compute, int scale_type))                       \
+    ROW(MatmulDescDestroy,            (void *desc))                                                     \
+    ROW(MatmulDescSetAttribute,       (void *desc, int attribute, const void *value, size_t bytes))     \
+    ROW(MatrixLayoutCreate,           (void **layout, int type, uint64_t rows, uint64_t columns,        \
+                                       int64_t stride))                                                 \
+    ROW(MatrixLayoutDestroy,          (void *layout))                                                   \
+    ROW(MatmulPreferenceCreate,       (void **preference))                                              \
+    ROW(MatmulPreferenceDestroy,      (void *preference))                                               \
+    ROW(MatmulPreferenceSetAttribute, (void *preference, int attribute, const void *value,              \
+                                       size_t bytes))                                                   \
+    ROW(MatmulAlgoGetHeuristic,       (void *handle, void *desc, void *a, void *b, void *c, void *d,    \
+                                       void *preference, int wanted, LtHeuristic *result, int *found))  \
+    ROW(Matmul,                       (void *handle, void *desc, const void *alpha, const void *a,      \
+                                       void *a_layout, const void *b, void *b_layout, const void *beta, \
+                                       const void *c, void *c_layout, void *d, void *d_layout,          \
+                                       const LtAlgorithm *algorithm, void *workspace, size_t bytes,     \
+                                       void *stream))
 
 typedef struct {
     void *library;

@@ -83,9 +83,12 @@ void cuda_matmul_backward_weight(Queue *q, const MatmulBackwardWeight *a)
         .a_turned = true, .in = a->dy_TK.dtype, .out = a->dw_KC.dtype }, q->op_workspace);
 }
 
-#define PRODUCT_MEMORY(name, Struct) \
-    size_t cuda_##name##_workspace(const Queue *q, const Struct *a) { (void)q,
-        (void)a; return PRODUCT_WORKSPACE; }
+#define PRODUCT_MEMORY(name, Struct)                                   \
+    size_t cuda_##name##_workspace(const Queue *q, const Struct *a)    \
+    {                                                                  \
+        (void)q, (void)a;                                              \
+        return PRODUCT_WORKSPACE;                                      \
+    }
 PRODUCT_MEMORY(matmul_forward,            MatmulForward)
 PRODUCT_MEMORY(matmul_activation_forward, MatmulActivationForward)
 PRODUCT_MEMORY(matmul_residual_forward,   MatmulResidualForward)
