@@ -10,7 +10,8 @@ Status lt_open(Lt *lt)
         lt->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!lt->library)
         return fail(BAD_OPTION, "--device cuda needs the library cuBLASLt, which cannot be opened: %s; "
-                    "install the CUDA toolkit, or name the folder of libcublasLt.so in LD_LIBRARY_PATH", dlerror());
+                    "install the CUDA toolkit, or name the folder of libcublasLt.so in LD_LIBRARY_PATH",
+                    dlerror());
 #define LT_FIND(name, arguments) *(void **)&lt->name = dlsym(lt->library, "cublasLt" #name);
     LT_FUNCTIONS(LT_FIND)
 #undef LT_FIND
