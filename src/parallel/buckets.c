@@ -104,7 +104,7 @@ static int64_t largest_unit(Buckets *b, const Stage *stage, int zero_stage)
         int64_t n = 0;
         for (UnitBlock i = 0; stage_holds(stage, u) && i < UNIT_BLOCKS; i++) {
             const Bucket *k = unit_bucket(b, u, i);
-            if (k && k->zero_stage >= zero_stage) n += bucket_whole(k);
+            if (k && k->zero_stage >= zero_stage) n += bucket_room(k);
         }
         if (n > most) most = n;
     }
@@ -172,6 +172,11 @@ Bucket *unit_bucket(Buckets *b, int64_t unit, UnitBlock which)
 }
 
 int64_t bucket_whole(const Bucket *k) { return k->begin[comm_size(k->comms.shard)]; }
+
+int64_t bucket_room(const Bucket *k)
+{
+    return (bucket_whole(k) + PARAM_ALIGN - 1) / PARAM_ALIGN * PARAM_ALIGN;
+}
 
 Tensor bucket_own(const Bucket *k, Tensor x)
 {

@@ -121,6 +121,8 @@ Tensor  bucket_own (const Bucket *bucket, Tensor x);
 /* What the optimizer updates: the master weights, or its own part of the weights. [own_count] */
 Tensor  bucket_master(const Bucket *bucket);
 int64_t bucket_whole (const Bucket *bucket);                 /* elements of whole tensors: begin[d] */
+/* The same up to a multiple of PARAM_ALIGN: what a bucket takes where others follow it. */
+int64_t bucket_room  (const Bucket *bucket);
 /* begin [d + 1] of a block. ahead [d + 1], 0 before the first block: what the first r ranks own of the blocks
  * so far above their share. Ranks that hold parts of the same tensors get the same boundaries. */
 void    bucket_boundaries(int64_t *begin, int64_t *ahead, const ParamBlock *block, int d,

@@ -92,6 +92,22 @@ static void prefetch(StageExecutor *executor, int64_t unit)
     if (unit >= 0) zero_prefetch(executor->buckets, unit);                        /* <-> shard under ZeRO 3 */
 }
 
+/* Whether a unit's forward reads weights. In training the head's does not, since its backward computes the
+ * loss as well; so ZeRO 3 gathers its weights, and a tied embedding, once. */
+static bool forward_reads_weights(const StageExecutor *executor, int64_t unit)
+{
+    return model_unit(executor->ctx.config, unit) != UNIT_HEAD || !executor->ctx.backward_follows;
+}
+
+/* The unit whose weights are read after the forward of unit i of the chunk; -1: none. */
+static int64_t forward_next_read(const StageExecutor *executor, int chunk, int64_t i)
+{
+    int64_t first = executor->stage->first[chunk];
+    while (++i < executor->stage->count[chunk])
+        if (forward_reads_weights(executor, first + i)) return first + i;
+    return executor->next_unit;
+}
+
 /* comm_poll lets the transport progress between units: with MPI, messages posted earlier move only inside its
  * calls. */
 void stage_executor_forward(StageExecutor *executor, int chunk, int index)
@@ -110,8 +126,10 @@ void stage_executor_forward(StageExecutor *executor, int chunk, int index)
         Hidden y = { .n = 0 };
         if (!head) y = hidden_new(&ctx, last ? &slot->activations : ctx.activations, "residual");
         if (group_has(group) && i == group.first) slot->input[i] = x;
-        UnitParam w = zero_unshard(executor->buckets, first + i);                 /* <-> shard under ZeRO 3 */
-        prefetch(executor, i + 1 < count ? first + i + 1 : executor->next_unit);  /* <-> shard under ZeRO 3 */
+        UnitParam w = { 0 };
+        if (forward_reads_weights(executor, first + i))
+            w = zero_unshard(executor->buckets, first + i);                       /* <-> shard under ZeRO 3 */
+        prefetch(executor, forward_next_read(executor, chunk, i));                /* <-> shard under ZeRO 3 */
         unit_forward(&ctx, first + i, y, &w, &slot->save[i], x);               /* <-> tp cp */
         zero_reshard(executor->buckets, first + i);
         arena_reset(ctx.scratch, mark);
@@ -164,7 +182,7 @@ int64_t stage_executor_first_read(const StageExecutor *executor, int chunk, bool
 {
     int64_t first = executor->stage->first[chunk], last = executor->stage->count[chunk] - 1;
     RecomputeGroup group = group_of(executor, chunk, last);
-    if (forward) return first;
+    if (forward) return forward_reads_weights(executor, first) ? first : -1;
     if (!backward_reads_weights(executor, first + last)) return -1;
     return first + (group_has(group) && group.end == last + 1 ? group.first : last);
 }

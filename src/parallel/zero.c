@@ -2,8 +2,8 @@
  * of two slots, so that the all-gather of the next unit overlaps with the computation of this one. */
 #include "parallel/buckets.h"
 
-/* The unit's buckets: those that are sharded at `zero_stage` follow each other in `flat`, of the others the
- * views are of the bucket's own weights, or gradients. */
+/* The unit's buckets: those that are sharded at `zero_stage` follow each other in `flat`, aligned; of the
+ * others the views are of the bucket's own weights, or gradients. */
 static UnitParam unit_views(Buckets *b, int64_t unit, int zero_stage, Tensor flat, bool gradients)
 {
     UnitParam w = { .block = { NULL } };
@@ -14,7 +14,7 @@ static UnitParam unit_views(Buckets *b, int64_t unit, int zero_stage, Tensor fla
         bool sharded = k->zero_stage >= zero_stage;
         w.block[i] = &k->block;
         w.flat[i]  = sharded ? tensor_flat(flat, at, bucket_whole(k)) : gradients ? k->grads : k->weights;
-        if (sharded) at += bucket_whole(k);
+        if (sharded) at += bucket_room(k);
     }
     return w;
 }

@@ -265,9 +265,10 @@ def data_traffic(sums, at):
     ZeRO 0  all-reduce of the gradients: 2 (d - 1) / d P      1  reduce-scatter of them and all-gather of the weights: as much
     ZeRO 2  keeps only shards of gradients, so each micro-batch is scattered at once: m (d - 1) / d P, and the all-gather
     ZeRO 3  weights are gathered where a unit needs them, forward and for the input's gradient: 2 m (d - 1) / d P (the weight's
-            gradient reads activations alone, and nothing goes below the embedding: it gathers forward alone), and gradients as
-            ZeRO 2; nothing is gathered after the update. A forward that is repeated gathers again, but that of the last layer
-            of a group, whose backward follows at once.
+            gradient reads activations alone, and nothing goes below the embedding: it gathers forward alone; the head computes
+            its loss and its gradients together, so it gathers once), and gradients as ZeRO 2; nothing is gathered after the
+            update. A forward that is repeated gathers again, but that of the last layer of a group, whose backward follows at
+            once.
     A unit which uses the word embedding (embed, tied head) does so each time with its own block.
     Shards of whole matrices are unequal: a rank scatters all but its own elements, and its own go to the d - 1 others.
     Hybrid sharding (2304.11277, section 3.2.2) does this among d ranks and sums the shards' gradients over replicas once a step."""
@@ -280,7 +281,7 @@ def data_traffic(sums, at):
         if n.zero == 0:
             continue
         again = sum(1 for u in bucket.users if 1 <= u <= at.shape.layers and at.forwards_again(u) == (2, 2))
-        gathers = at.m * (sum(1 if u == 0 else 2 for u in bucket.users) + again)
+        gathers = at.m * (sum(2 if 1 <= u <= at.shape.layers else 1 for u in bucket.users) + again)
         sums.add(n.shard, "reduce-scatter", 1 if n.zero == 1 else at.m * len(bucket.users), (whole - (end - first)) * w.gradient)
         sums.add(n.shard, "all-gather", gathers if n.zero == 3 else 1, all_gather(n.d, end - first, w.weight))
 

@@ -39,6 +39,7 @@ typedef struct {
     /* of comm/test_transports.h: calls strictly in order; seconds that each takes longer */
     bool       in_order;
     double     delay;
+    const Backend *timed;                              /* operations of steps and messages by test_clock; NULL: the device's */
     double     lap[STEPS_MAX];                         /* seconds of each step, as rank 0 has them */
     void     (*look)(Trainer *trainer, void *context); /* in each rank after the steps; NULL: none */
     void      *context;
@@ -144,9 +145,11 @@ static inline Status job_rank(Transport *transport, void *context)
     bool found;
     thread_context()->rank = transport->rank;
     TRY(trainer_measure(&sizes, &job->config, transport->rank, transport->size));
-    if (job->in_order || job->delay > 0) transport->data = test_transport_open(transport, job->in_order, job->delay);
+    if (job->timed) transport->data = timed_transport_open(transport, job->delay);
+    else if (job->in_order || job->delay > 0) transport->data = test_transport_open(transport, job->in_order, job->delay);
     TRY(trainer_open(&t, &job->config, transport, &sizes));
     trainer_init(&t);
+    if (job->timed) t.queue.backend = job->timed;
     if (job->load) { TRY(checkpoint_find(job->load, path, &found)); TRY(trainer_load(&t, path)); }
     if (job->config.eval_iters > 0) { double v = trainer_evaluate_split(&t, SPLIT_VALID); if (transport->rank == 0) job->first_valid = v; }
     for (int i = 0; i < job->steps; i++) {

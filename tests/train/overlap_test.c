@@ -1,5 +1,5 @@
 /* Communication beside computation changes no bit: with and without it, on the host's transport, on one that runs the calls of a
- * communicator strictly in order, and on one whose messages are late. The program overlap_delay measures what it hides. */
+ * communicator strictly in order, and on one whose messages are late. What it hides: overlap_delay_test. */
 #include "train/layouts.h"
 
 static const Layout some[] = {

@@ -1,0 +1,45 @@
+#ifndef TESTS_TRAIN_OVERLAP_ROWS_H
+#define TESTS_TRAIN_OVERLAP_ROWS_H
+/* What overlap regains of the time that late messages cost without it: each message takes a quarter of the computation longer that
+ * can hide it. For overlap_delay_test, whose computation takes fixed times, and overlap_delay, which really computes. */
+#include "train/harness.h"
+
+enum { OVERLAP_MICROS = 8 };                           /* of a pipeline */
+/* layers: of which the step of a micro-batch can hide one message. least: share of the loss to be regained. */
+typedef struct { const char *name; int tp, pp, zero; double layers, least; } OverlapRow;
+static const OverlapRow overlap_rows[] = {
+    { "ZeRO 1", 1, 1, 1, 1.0 / 2, 0.5 },               /* forward or backward of a layer */
+    { "ZeRO 2", 1, 1, 2, 1.0 / 2, 0.5 },
+    { "ZeRO 3", 1, 1, 3, 1.0 / 2, 0.5 },
+    { "tp 2",   2, 1, 0, 1.0 / 6, 0.4 },               /* weight gradients of half a layer */
+    { "pp 2",   1, 2, 0, 0,       0.5 },               /* a micro-batch more in the warm-up: its step on a stage */
+};
+enum { OVERLAP_ROWS = sizeof overlap_rows / sizeof *overlap_rows };
+
+/* Seconds by which each message is late, where a step without delay takes `none`. */
+static inline double overlap_delay(const OverlapRow *row, int layers, double none)
+{
+    return row->pp > 1 ? none / (OVERLAP_MICROS + row->pp - 1) / 4 : none / layers * row->layers / 4;
+}
+
+static inline TrainConfig overlap_config(const OverlapRow *row, int layers, bool apart)
+{
+    TrainConfig config = tiny_config(MODEL_GPT, "cpu", scratch_path("corpus"));
+    config.model.layers = layers;
+    config.model.hidden_dropout = config.model.attention_dropout = 0;
+    config.head_chunk = 0, config.tp = row->tp, config.pp = row->pp, config.zero = row->zero, config.no_overlap = apart;
+    config.micro  = row->pp > 1 ? 1 : 2;
+    config.global = row->pp > 1 ? OVERLAP_MICROS : row->tp > 1 ? 2 : 4;
+    config.extra_warmup = row->pp > 1 && !apart;
+    return config;
+}
+
+/* Prints the row and returns whether it is below its least share. */
+static inline bool overlap_print(const OverlapRow *row, double delay, double none, double apart, double beside)
+{
+    double regained = (apart - beside) / (apart - none);
+    printf("%-7s %.4f s without delay; %.2f ms a message: %.4f s without overlap, %.4f s with it: %.0f%% regained (%.0f%% wanted)\n",
+           row->name, none, 1e3 * delay, apart, beside, 100 * regained, 100 * row->least);
+    return !(regained >= row->least);
+}
+#endif
