@@ -48,7 +48,7 @@ BUGS = [
     ("the mask of padded vocabulary off by one", "src/model/head.c",
      "left < held ? left : held }", "left < held ? left - 1 : held }", "train.layout_test"),
     ("a deferred weight gradient reads a save that is gone", "src/parallel/stage_executor.c",
-     "executor->defer ? &slot->activations : executor->recomputed;", "executor->recomputed;", "train.recompute_test"),
+     "deferred ? &slot->activations : executor->recomputed;", "executor->recomputed;", "train.recompute_test"),
     ("bf16 cut instead of rounded", "src/tensor/half.h",
      "(bits + 0x7fff + (bits >> 16 & 1)) >> 16, nan", "bits >> 16, nan", "tensor.dtype_test"),
     ("the odd last number of a pair dropped", "src/tensor/cpu/gemm_kernel.inc",
