@@ -2,6 +2,7 @@
 #include "model/dispatch.h"
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most_of(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 static int64_t capacity_of(const MoeConfig *moe, const MoeSizes *z)
@@ -26,8 +27,8 @@ MoeSizes moe_sizes(const ExecContext *ctx, int64_t t)
     if (c->moe.capacity_factor == 0) {
         int64_t chunks = moe_chunks(c, z.R / z.J);
         z.chunked = chunks > 1;
-        z.each = divide_up(z.most, chunks);
-        z.Q = divide_up(z.most, z.each);
+        z.each = most_of(divide_up(z.most, chunks), 1);
+        z.Q = most_of(divide_up(z.most, z.each), 1);
     }
     z.M = z.R * z.each * least(z.K, z.X);
     if (c->moe.capacity_factor > 0) {
