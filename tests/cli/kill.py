@@ -1,6 +1,6 @@
 """kill -9 at random moments, a good part of them inside a save: at every moment a good checkpoint, and in the end the same bits.
 
-    kill.py [kills] [seed]       default 30 kills (JOTUN_FULL: 200), in fp32, bf16, fp16 and fp8 alike, two in five inside a save
+    kill.py [kills] [seed]       default 30 kills (JOTUN_FULL: 200), in fp32, bf16, fp16, fp8 and with experts alike, two in five inside a save
 """
 import os
 import random
@@ -15,7 +15,8 @@ STEPS = 40
 LAYOUT = "--ranks 4 --zero-stage 2 --hybrid-shard-size 2 --threads 1".split()
 TYPES = ["", "--bf16 --grad-reduce-in-bf16 --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16 --stochastic-rounding",
          "--fp16 --initial-loss-scale 16777216 --loss-scale-window 5",
-         "--bf16 --fp8-format hybrid --fp8-amax-history-len 3 --fp8-amax-compute-algo max"]
+         "--bf16 --fp8-format hybrid --fp8-amax-history-len 3 --fp8-amax-compute-algo max",
+         "--num-experts 4 --disable-bias-linear --moe-router-score-function sigmoid --moe-router-enable-expert-bias --tp 2 --ep 2 --etp 1"]
 
 
 def arguments(data, out, types):

@@ -3,7 +3,6 @@
  * and dropping that depend on the micro-batch give the same bits twice. */
 #include "train/moe_layouts.h"
 
-enum { HALF = 4 };
 static const MoeLayout from[] = {
     { { "tp2 seq dp2 zero1, etp2 ep2",  4, 2, 1, 1, 1, 1, true,  SCHEDULE_1F1B }, 2, 2 },
     { { "pp2 dp4 zero3, ep2 edp2",      8, 1, 1, 2, 1, 3, false, SCHEDULE_ZB_H1 }, 1, 2 },
@@ -59,8 +58,8 @@ static void test_resume(void **state)
         char word[32];
         Setup start = moe_setup(config, &from[i]);
         snprintf(word, sizeof word, "resume%d", i);
-        resume_compare(word, &start, next, INTO, HALF, 1e-12, 1e-11);
-        biases_check(word, 2 * HALF);
+        resume_compare(word, &start, next, INTO, turns(4, 1), 1e-12, 1e-11);
+        biases_check(word, 2 * turns(4, 1));
     }
 }
 
