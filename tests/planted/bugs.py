@@ -227,6 +227,8 @@ BUGS = [
      "return save_arena(ctx, RECOMPUTE_MOE | modules, arena);", "train.moe_memory_test"),
     ("the biases of one layer saved for all", "src/train/trainer_moe.c",
      "shard.local = tensor_flat(t->moe.bias_nE, t->moe.row[layer] * E, E);", "shard.local = tensor_flat(t->moe.bias_nE, 0 * E, E);", "train.moe_resume_test"),
+    ("no chunk of tokens travels while experts compute", "src/model/dispatch.c",
+     "if (ctx->moe->overlap) return pending;", "if (!ctx) return pending;", "train.overlap_delay_test"),
     ("experts' activation not computed again", "src/model/moe.c",
      "else if (modules & RECOMPUTE_MOE_ACT) experts_activation_forward(ctx, &z, &block->moe);", "", "train.recompute_test"),
     ("gradients read by experts before they have come", "src/model/experts.c",

@@ -14,7 +14,7 @@ static double seconds(const OverlapRow *row, int layers, double delay, bool apar
     for (int turn = 0; turn < TURNS; turn++) {
         Job job = { .config = overlap_config(row, layers, apart), .ranks = 2, .steps = STEPS, .delay = delay };
         ModelConfig *m = &job.config.model;
-        m->hidden = 256, m->ffn = 1024, m->heads = 8, m->groups = 8, m->head_dim = 32, m->sequence = m->positions = 128;
+        m->hidden = 256, m->ffn = m->expert_ffn = 1024, m->heads = 8, m->groups = 8, m->head_dim = 32, m->sequence = m->positions = 128;
         job_run(&job);
         qsort(job.lap, STEPS, sizeof *job.lap, compare_doubles);
         if (job.lap[STEPS / 2] < least) least = job.lap[STEPS / 2];

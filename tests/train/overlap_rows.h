@@ -6,13 +6,14 @@
 
 enum { OVERLAP_MICROS = 8 };                           /* of a pipeline */
 /* layers: of which the step of a micro-batch can hide one message. least: share of the loss to be regained. */
-typedef struct { const char *name; int tp, pp, zero; double layers, least; } OverlapRow;
+typedef struct { const char *name; int tp, pp, zero; double layers, least; int ep; } OverlapRow;
 static const OverlapRow overlap_rows[] = {
     { "ZeRO 1", 1, 1, 1, 1.0 / 2, 0.5 },               /* forward or backward of a layer */
     { "ZeRO 2", 1, 1, 2, 1.0 / 2, 0.5 },
     { "ZeRO 3", 1, 1, 3, 1.0 / 2, 0.5 },
     { "tp 2",   2, 1, 0, 1.0 / 6, 0.4 },               /* weight gradients of half a layer */
     { "pp 2",   1, 2, 0, 0,       0.5 },               /* a micro-batch more in the warm-up: its step on a stage */
+    { "ep 2",   1, 1, 0, 1.0 / 10, 0.5, 2 },           /* forward of the experts of one chunk of two */
 };
 enum { OVERLAP_ROWS = sizeof overlap_rows / sizeof *overlap_rows };
 
@@ -31,6 +32,10 @@ static inline TrainConfig overlap_config(const OverlapRow *row, int layers, bool
     config.micro  = row->pp > 1 ? 1 : 2;
     config.global = row->pp > 1 ? OVERLAP_MICROS : row->tp > 1 ? 2 : 4;
     config.extra_warmup = row->pp > 1 && !apart;
+    if (row->ep == 0) return config;
+    config.ep = row->ep, config.model.bias = false;
+    config.model.experts = 16, config.model.expert_ffn = config.model.ffn;
+    config.model.moe = (MoeConfig){ .topk = 1, .rule = { .score = ROUTE_SOFTMAX, .pre_softmax = true, .scale = 1 } };
     return config;
 }
 
