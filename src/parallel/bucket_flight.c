@@ -5,20 +5,12 @@
  * calls of a communicator strictly in order cannot deadlock. */
 #include "parallel/buckets.h"
 
-/* Where the first sum over other ranks is taken; NULL: none is. */
-static Comm *first_sum(const Bucket *k)
+/* Of `count` elements in parts of `begin`, or equal ones where it is NULL, the largest part of n ranks. */
+static int64_t largest_part(const int64_t *begin, int64_t count, int64_t n)
 {
-    if (k->zero_stage >= 1) return k->comms.shard;
-    return comm_size(k->comms.replica) > 1 ? k->comms.replica : NULL;
-}
-
-/* The largest part of a rank. */
-static int64_t largest_part(const Bucket *k, const Comm *comm)
-{
-    int64_t n = comm_size(comm), part = 0;
-    if (k->zero_stage == 0) return (k->own_count + n - 1) / n;
-    for (int64_t r = 0; r < n; r++)
-        if (k->begin[r + 1] - k->begin[r] > part) part = k->begin[r + 1] - k->begin[r];
+    int64_t part = begin ? 0 : (count + n - 1) / n;
+    for (int64_t r = 0; begin && r < n; r++)
+        if (begin[r + 1] - begin[r] > part) part = begin[r + 1] - begin[r];
     return part;
 }
 
@@ -29,10 +21,13 @@ void buckets_flights_open(Buckets *b, const BucketsSetup *s)
     if (!b->overlap || !b->training || buckets_narrow(b)) return;
     for (int i = 0; i < b->count; i++) {
         const Bucket *k = &b->bucket[i];
-        Comm *comm = first_sum(k);
-        if (!comm || k->block.count == 0) continue;
-        size_t bytes = comm_window(comm, b->precision.gradient, largest_part(k, comm));
-        if (bytes > window) window = bytes;
+        Comm  *shard = k->comms.shard, *replica = k->comms.replica;
+        Dtype  type  = b->precision.gradient;
+        if (k->block.count == 0) continue;
+        size_t inner = comm_window(shard, type, largest_part(k->begin, 0, comm_size(shard)));
+        size_t outer = comm_window(replica, type, largest_part(NULL, k->own_count, comm_size(replica)));
+        if (inner > window) window = inner;
+        if (outer > window) window = outer;
     }
     for (int i = 0; i < FLIGHTS && window > 0; i++) {
         size_t bytes = (window + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
@@ -46,32 +41,53 @@ void buckets_flights_close(Buckets *b)
     for (int i = 0; i < FLIGHTS; i++) arena_close(&b->flight[i].window);
 }
 
+static void flight_end(Buckets *b);
+
+static Flight *flight_new(Buckets *b, Bucket *k, Comm *comm, int buffer)
+{
+    while (b->flights_begun - b->flights_ended == FLIGHTS) flight_end(b);
+    Flight *f = &b->flight[b->flights_begun++ % FLIGHTS];
+    f->bucket = k;
+    f->comm   = comm;
+    f->buffer = buffer;
+    f->final  = false;
+    arena_reset(&f->window, 0);
+    return f;
+}
+
+/* The own gradients of the step, summed over shard, are summed over the replicas. */
+static void replicas_begin(Buckets *b, Bucket *k)
+{
+    if (comm_size(k->comms.replica) == 1) return;
+    Flight *f = flight_new(b, k, k->comms.replica, -1);
+    f->pending = comm_all_reduce_begin(f->comm, b->queue, bucket_own(k, k->grads),
+                                       &f->window);                              /* <-> replica: all-reduce */
+}
+
 /* Ends the oldest flight. */
 static void flight_end(Buckets *b)
 {
     Flight *f = &b->flight[b->flights_ended++ % FLIGHTS];
     Bucket *k = f->bucket;
+    bool  final = f->final;
     comm_wait(f->comm, f->pending);
+    if (f->comm == k->comms.replica) { k->replicas_summed = true; return; }
     if (k->zero_stage >= 2) accumulate(b->queue, (Accumulate){ .y = k->grads, .x = f->part });
     else k->summed = true;
-    k->summing = false;
+    if (final) replicas_begin(b, k);                                             /* <-> replica: all-reduce */
 }
 
-bool bucket_flight_begin(Buckets *b, Bucket *k, Comm *comm, Tensor whole, int buffer)
+bool bucket_flight_begin(Buckets *b, Bucket *k, Tensor whole, int buffer, bool final)
 {
-    if (!b->overlap || buckets_narrow(b) || !comm || comm_size(comm) == 1) return false;
-    if (b->flights_begun - b->flights_ended == FLIGHTS) flight_end(b);
-    Flight *f = &b->flight[b->flights_begun++ % FLIGHTS];
-    f->bucket = k;
-    f->comm   = comm;
-    f->buffer = buffer;
-    k->summing = true;
-    arena_reset(&f->window, 0);
+    Comm *comm = k->zero_stage > 0 ? k->comms.shard : k->comms.replica;
+    if (!b->overlap || buckets_narrow(b) || comm_size(comm) == 1) return false;
     if (k->zero_stage == 0) {
-        f->pending = comm_all_reduce_begin(comm, b->queue, whole, &f->window);   /* <-> replica: all-reduce */
+        replicas_begin(b, k);                                                    /* <-> replica: all-reduce */
         return true;
     }
-    f->part = tensor_flat(whole, k->own_first, k->own_count);
+    Flight *f = flight_new(b, k, comm, buffer);
+    f->final = final;
+    f->part  = tensor_flat(whole, k->own_first, k->own_count);
     f->pending = comm_reduce_scatter_parts_begin(comm, b->queue, f->part, whole, k->begin,
                                                  &f->window);                 /* <-> shard: reduce-scatter */
     return true;
@@ -81,16 +97,17 @@ void buckets_land(Buckets *b, int buffer)
 {
     long last = b->flights_ended;                     /* flights end in order: those before it as well */
     for (long n = b->flights_ended; n < b->flights_begun; n++)
-        if (buffer < 0 || b->flight[n % FLIGHTS].buffer == buffer) last = n + 1;
-    while (b->flights_ended < last) flight_end(b);
+        if (b->flight[n % FLIGHTS].buffer == buffer) last = n + 1;
+    while (b->flights_ended < (buffer < 0 ? b->flights_begun : last)) flight_end(b);
+    if (buffer < 0) b->flights_begun = b->flights_ended = 0;      /* each step takes the same windows */
 }
 
 void buckets_reduce_begin(Buckets *b, int64_t unit)
 {
-    for (UnitBlock i = UNIT_OWN; i <= UNIT_EXPERTS; i++) {
+    for (UnitBlock i = UNIT_OWN; i < UNIT_BLOCKS; i++) {
         Bucket *k = unit_bucket(b, unit, i);
-        if (!k || k->block.count == 0 || k->zero_stage >= 2) continue;
-        bucket_flight_begin(b, k, first_sum(k), k->grads, -1);                    /* <-> shard, replica */
+        if (!k || k->block.count == 0 || k->zero_stage >= 2 || k->last_unit != unit) continue;
+        bucket_flight_begin(b, k, k->grads, -1, true);                            /* <-> shard, replica */
     }
 }
 

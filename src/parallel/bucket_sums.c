@@ -109,15 +109,16 @@ static void sum_copies(Buckets *b, Bucket *k, Tensor own)
 }
 
 /* ZeRO 2 and 3 have reduced over shard after each micro-batch already (zero_reduce_grads). The other sums
- * come last, when only own elements remain, so they send the least. */
+ * come last, when only own elements remain, so they send the least. What is summed in the background is left
+ * out. */
 static void bucket_reduce(Buckets *b, Bucket *k)
 {
     if (k->block.count == 0) return;
     Tensor own = bucket_own(k, k->grads);
-    bool summed = k->summed;                                /* over the first of the two, in the background */
-    k->summed = false;
-    if (k->zero_stage == 1 && !summed) bucket_sum_shards(b, k, own, k->grads); /* <-> shard: reduce-scatter */
-    if (k->zero_stage > 0 || !summed) sum_replicas(b, k, own);                   /* <-> replica: all-reduce */
+    if (k->zero_stage == 1 && !k->summed)
+        bucket_sum_shards(b, k, own, k->grads);                              /* <-> shard: reduce-scatter */
+    if (!k->replicas_summed) sum_replicas(b, k, own);                            /* <-> replica: all-reduce */
+    k->summed = k->replicas_summed = false;
     sum_copies(b, k, own);                                                        /* <-> tp, kv: all-reduce */
 }
 

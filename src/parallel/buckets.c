@@ -82,6 +82,8 @@ static Bucket bucket_make(const Buckets *b, const BucketsSetup *s, const ParamBl
     boundaries_set(&k, d, ahead, s->granule);
     k.own_first = k.begin[r];
     k.own_count = k.begin[r + 1] - k.begin[r];
+    k.last_unit = block->index > 0 ? block->index - 1
+                : stage_holds(s->stage, 0) ? 0 : model_units(s->config) - 1;
     counted_set(&k, block->index == 0 && !stage_holds(s->stage, 0));
     k.weights = tensor_new(s->persistent, "weights", b->precision.param,
         k.zero_stage >= 3 ? k.own_count : bucket_whole(&k));

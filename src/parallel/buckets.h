@@ -47,16 +47,27 @@ typedef struct {
     /* [own_count], in training with parameters narrower than Precision.master: the weights that the optimizer
      * updates, of which `weights` are the rounded copy. Absent elsewhere. */
     Tensor   master;
-    /* background: its gradients' first sum is in flight, or done (parallel/bucket_flight.c); gather: so is
-     * the all-gather of its updated weights, while `gathering` */
-    bool     summing, summed, gathering;
+    /* the unit whose backward completes its gradients, the first of this stage that uses it */
+    int64_t  last_unit;
+    /* background (parallel/bucket_flight.c): sums of its gradients that are done, over shard, over replica;
+     * gather: the all-gather of its updated weights is in flight, while `gathering` */
+    bool     summed, replicas_summed, gathering;
     Pending  gather;
 } Bucket;
 
-/* A sum of a bucket's gradients in the background, in place. Under ZeRO 2 and 3 that is unit_grads[buffer],
- * of which `part`, this rank's own elements, is added to the gradients at the end. */
-enum { FLIGHTS = 2 };
-typedef struct { Bucket *bucket; Comm *comm; Pending pending; int buffer; Tensor part; Arena window; } Flight;
+/* A sum of a bucket's gradients in the background, in place. Over shard under ZeRO 2 and 3 that is
+ * unit_grads[buffer], of which `part`, this rank's own elements, is added to the gradients at the end. final:
+ * it completes those of the step, and their sum over replica follows. */
+enum { FLIGHTS = 4 };
+typedef struct {
+    Bucket *bucket;
+    Comm   *comm;
+    Pending pending;
+    int     buffer;
+    bool    final;
+    Tensor  part;
+    Arena   window;
+} Flight;
 
 /* ZeRO 3: whole weights of one unit, or an all-gather in progress, of its buckets that are sharded. unit -1:
  * empty; held: between unshard and reshard. */
@@ -146,14 +157,15 @@ static inline bool buckets_narrow(const Buckets *b) { return b->precision.messag
 /* Allocates windows and parts on the arenas of the setup; called by buckets_open. */
 void buckets_flights_open(Buckets *buckets, const BucketsSetup *setup);
 void buckets_flights_close(Buckets *buckets);
-/* Sums `whole` of the bucket over `comm` into its own gradients, or under ZeRO 2 and 3 into the flight's
- * part. Waits for the oldest flight where all are taken. False, and nothing is begun, where it cannot be:
- * overlap is off, the messages have another type, or the comm has one rank.  <-> shard, replica */
-bool bucket_flight_begin(Buckets *buckets, Bucket *bucket, Comm *comm, Tensor whole, int buffer);
+/* Sums `whole` of the bucket over shard into its own gradients, or under ZeRO 2 and 3 into the flight's part;
+ * under ZeRO 0 over replica. Waits for the oldest flight where all are taken. False, and nothing is begun,
+ * where it cannot be: overlap is off, the messages have another type, or there is one rank.
+ * <-> shard, replica */
+bool bucket_flight_begin(Buckets *buckets, Bucket *bucket, Tensor whole, int buffer, bool final);
 /* Waits for flights until none reads the buffer; -1: until there is none. */
 void buckets_land(Buckets *buckets, int buffer);
-/* The unit's gradients are complete for this step: begins the first of their sums. buckets_reduce does the
- * rest.  <-> shard under ZeRO 1, replica under ZeRO 0 */
+/* The unit's gradients are complete for this step: begins the first of their sums under ZeRO 0 and 1.
+ * buckets_reduce does the rest.  <-> shard, replica */
 void buckets_reduce_begin(Buckets *buckets, int64_t unit);
 /* After the update of a bucket: its updated shards to all shard ranks; ends in zero_unshard of a unit that
  * uses it, or in buckets_gathered, which must be called before the communicators are closed.
@@ -176,6 +188,7 @@ void      zero_reshard (Buckets *buckets, int64_t unit);                /* frees
 /* Where unit_backward_weight adds: the bucket's gradients or, under ZeRO 2 and 3, a zeroed buffer for this
  * micro-batch. */
 UnitParam zero_unshard_grads(Buckets *buckets, int64_t unit);
-void      zero_reduce_grads (Buckets *buckets, int64_t unit);  /* <-> shard: reduce-scatter under ZeRO 2, 3 */
+/* final: of the last micro-batch.  <-> shard: reduce-scatter under ZeRO 2, 3; then replica */
+void      zero_reduce_grads (Buckets *buckets, int64_t unit, bool final);
 bool      unit_uses_embedding(const ModelConfig *config, int64_t unit);  /* the embedding and a tied head */
 #endif

@@ -144,7 +144,7 @@ void stage_executor_forward(StageExecutor *executor, int chunk, int index)
 /* The unit's weight gradients of a micro-batch are complete. */
 static void complete_weight(StageExecutor *executor, int64_t unit)
 {
-    zero_reduce_grads(executor->buckets, unit);                                /* <-> shard under ZeRO 2, 3 */
+    zero_reduce_grads(executor->buckets, unit, executor->final);               /* <-> shard under ZeRO 2, 3 */
     if (executor->final) buckets_reduce_begin(executor->buckets, unit);        /* <-> shard, replica */
 }
 

@@ -109,14 +109,15 @@ static void add_shard(Buckets *b, Bucket *k, Tensor whole)
     accumulate(b->queue, (Accumulate){ .y = k->grads, .x = part });
 }
 
-void zero_reduce_grads(Buckets *b, int64_t unit)
+void zero_reduce_grads(Buckets *b, int64_t unit, bool final)
 {
     UnitParam dw = gradient_views(b, unit);
     bool begun = false;
     for (UnitBlock i = 0; i < UNIT_BLOCKS; i++) {
         Bucket *k = unit_bucket(b, unit, i);
         if (!k || k->zero_stage < 2 || k->block.count == 0) continue;
-        if (bucket_flight_begin(b, k, k->comms.shard, dw.flat[i], b->turn)) begun = true;     /* <-> shard */
+        bool last = final && k->last_unit == unit;
+        if (bucket_flight_begin(b, k, dw.flat[i], b->turn, last)) begun = true;               /* <-> shard */
         else add_shard(b, k, dw.flat[i]);                                                     /* <-> shard */
     }
     if (begun) b->turn = 1 - b->turn;

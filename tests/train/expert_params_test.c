@@ -132,7 +132,7 @@ static void sums(Trainer *t, void *context)
             const Bucket *k = unit_bucket(b, u, i);
             if (k && k->block.count > 0) fill(t, k, dw.flat[i]);
         }
-        zero_reduce_grads(b, u);
+        zero_reduce_grads(b, u, true);
     }
     for (int c = 0; c < t->stage.chunks; c++) buckets_reduce(b, &t->stage, c);
     buckets_reduce_tied(b);

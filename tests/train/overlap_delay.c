@@ -12,7 +12,7 @@ static double seconds(const OverlapRow *row, int layers, double delay, bool apar
 {
     double least = INFINITY;
     for (int turn = 0; turn < TURNS; turn++) {
-        Job job = { .config = overlap_config(row, layers, apart), .ranks = 2, .steps = STEPS, .delay = delay };
+        Job job = { .config = overlap_config(row, layers, apart), .ranks = row->ranks, .steps = STEPS, .delay = delay };
         ModelConfig *m = &job.config.model;
         m->hidden = 256, m->ffn = m->expert_ffn = 1024, m->heads = 8, m->groups = 8, m->head_dim = 32, m->sequence = m->positions = 128;
         job_run(&job);
@@ -28,6 +28,10 @@ int main(int argc, char **argv)
     corpus_make(scratch_path("corpus"), 61);
     for (int i = 0; i < OVERLAP_ROWS; i++) {
         const OverlapRow *row = &overlap_rows[i];
+        if (row->ranks > team_cores()) {
+            printf("%-8s not measured: %d ranks need as many cores\n", row->name, row->ranks);
+            continue;
+        }
         double none = seconds(row, layers, 0, false), delay = overlap_delay(row, layers, none);
         double apart = seconds(row, layers, delay, true), beside = seconds(row, layers, delay, false);
         bad += overlap_print(row, delay, none, apart, beside);

@@ -18,7 +18,7 @@ static void look_flops(Trainer *t, void *context)
 static double seconds(const OverlapRow *row, double delay, bool apart)
 {
     double sum = 0;
-    Job job = { .config = overlap_config(row, LAYERS, apart), .ranks = 2, .steps = STEPS, .delay = delay, .timed = &timed };
+    Job job = { .config = overlap_config(row, LAYERS, apart), .ranks = row->ranks, .steps = STEPS, .delay = delay, .timed = &timed };
     test_clocks_reset();
     job_run(&job);
     for (int i = 1; i < STEPS; i++) sum += job.lap[i];
@@ -33,7 +33,7 @@ static void test_regained(void **state)
     for (int i = 0; i < OVERLAP_ROWS; i++) {
         const OverlapRow *row = &overlap_rows[i];
         double flops = 0;
-        Job one = { .config = overlap_config(row, LAYERS, false), .ranks = 2, .steps = 1, .look = look_flops, .context = &flops };
+        Job one = { .config = overlap_config(row, LAYERS, false), .ranks = row->ranks, .steps = 1, .look = look_flops, .context = &flops };
         job_run(&one);
         timed_seconds_per_flop = STEP_SECONDS / flops;
         seam.clock = test_clock_read;

@@ -6,14 +6,16 @@
 
 enum { OVERLAP_MICROS = 8 };                           /* of a pipeline */
 /* layers: of which the step of a micro-batch can hide one message. least: share of the loss to be regained. */
-typedef struct { const char *name; int tp, pp, zero; double layers, least; int ep; } OverlapRow;
+typedef struct { const char *name; int ranks, tp, pp, zero, hybrid; double layers, least; int ep; } OverlapRow;
 static const OverlapRow overlap_rows[] = {
-    { "ZeRO 1", 1, 1, 1, 1.0 / 2, 0.5 },               /* forward or backward of a layer */
-    { "ZeRO 2", 1, 1, 2, 1.0 / 2, 0.5 },
-    { "ZeRO 3", 1, 1, 3, 1.0 / 2, 0.5 },
-    { "tp 2",   2, 1, 0, 1.0 / 6, 0.4 },               /* weight gradients of half a layer */
-    { "pp 2",   1, 2, 0, 0,       0.5 },               /* a micro-batch more in the warm-up: its step on a stage */
-    { "ep 2",   1, 1, 0, 1.0 / 10, 0.5, 2 },           /* forward of the experts of one chunk of two */
+    { "ZeRO 1",   2, 1, 1, 1, 0, 1.0 / 2, 0.5 },       /* forward or backward of a layer */
+    { "ZeRO 2",   2, 1, 1, 2, 0, 1.0 / 2, 0.5 },
+    { "ZeRO 3",   2, 1, 1, 3, 0, 1.0 / 2, 0.5 },
+    { "hybrid 1", 4, 1, 1, 1, 2, 1.0 / 2, 0.5 },       /* ZeRO 1 in pairs, and sums over the pairs */
+    { "hybrid 3", 4, 1, 1, 3, 2, 1.0 / 2, 0.5 },
+    { "tp 2",     2, 2, 1, 0, 0, 1.0 / 6, 0.4 },       /* weight gradients of half a layer */
+    { "pp 2",     2, 1, 2, 0, 0, 0,       0.5 },       /* a micro-batch more in the warm-up: its step on a stage */
+    { "ep 2",     2, 1, 1, 0, 0, 1.0 / 10, 0.5, 2 },   /* forward of the experts of one chunk of two */
 };
 enum { OVERLAP_ROWS = sizeof overlap_rows / sizeof *overlap_rows };
 
@@ -29,8 +31,9 @@ static inline TrainConfig overlap_config(const OverlapRow *row, int layers, bool
     config.model.layers = layers;
     config.model.hidden_dropout = config.model.attention_dropout = 0;
     config.head_chunk = 0, config.tp = row->tp, config.pp = row->pp, config.zero = row->zero, config.no_overlap = apart;
+    config.hybrid_shard = row->hybrid;
     config.micro  = row->pp > 1 ? 1 : 2;
-    config.global = row->pp > 1 ? OVERLAP_MICROS : row->tp > 1 ? 2 : 4;
+    config.global = row->pp > 1 ? OVERLAP_MICROS : 2 * row->ranks / row->tp;
     config.extra_warmup = row->pp > 1 && !apart;
     if (row->ep == 0) return config;
     config.ep = row->ep, config.model.bias = false;
@@ -43,7 +46,7 @@ static inline TrainConfig overlap_config(const OverlapRow *row, int layers, bool
 static inline bool overlap_print(const OverlapRow *row, double delay, double none, double apart, double beside)
 {
     double regained = (apart - beside) / (apart - none);
-    printf("%-7s %.4f s without delay; %.2f ms a message: %.4f s without overlap, %.4f s with it: %.0f%% regained (%.0f%% wanted)\n",
+    printf("%-8s %.4f s without delay; %.2f ms a message: %.4f s without overlap, %.4f s with it: %.0f%% regained (%.0f%% wanted)\n",
            row->name, none, 1e3 * delay, apart, beside, 100 * regained, 100 * row->least);
     return !(regained >= row->least);
 }
