@@ -5,13 +5,22 @@
 #include "train/harness.h"
 
 /* Of losses absolute (they are about 5.5), of gradient norms relative, of weights absolute; in the first step, and
- * after updates. Weights are compared in double alone (docs/numerics.md says why). */
+ * after updates. Weights are compared in double alone (docs/numerics.md says why). Three to five times what 600
+ * layouts of three seeds differ by; in double what is promised. */
 typedef struct { double loss, norm, later_loss, later_norm, weights; } Within;
-static const Within within[TYPES] = {                        /* by draw_size of TYPE */
-    { 1e-12, 1e-12, 1e-12, 1e-11, 1e-11 },
-    { 2e-6,  1e-5,  1e-5,  1e-4,  INFINITY },
-    { 1e-3,  3e-2,  2e-3,  3e-2,  INFINITY },
+static const Within within[KINDS][TYPES] = {                 /* by draw_size of MLP and TYPE */
+    { { 1e-12, 1e-12, 1e-12, 1e-11, 1e-11 }, { 2e-7, 5e-7, 5e-6, 3e-5, INFINITY }, { 1e-3, 5e-3, 2e-3, 8e-3, INFINITY } },
+    { { 1e-12, 1e-12, 1e-12, 1e-11, 1e-11 }, { 2e-7, 5e-7, 3e-6, 1e-5, INFINITY }, { 1e-3, 5e-3, 3e-3, 8e-3, INFINITY } },
 };
+static const Within muon_fp32[KINDS] = {                     /* its iterations are in bf16 */
+    { 2e-7, 5e-7, 3e-4, 1e-3, INFINITY }, { 2e-7, 5e-7, 1.5e-3, 4e-3, INFINITY },
+};
+
+static const Within *within_of(int kind, int type, int rule)
+{
+    bool muon = values[value_named("adam") + rule].size == 1;
+    return type == 1 && muon ? &muon_fp32[kind] : &within[kind][type];
+}
 
 const Reference *session_reference(Session *session, const Draw *d)
 {
@@ -49,12 +58,10 @@ const char *session_judge(Session *session, const Draw *d, const Result *mine, c
 {
     static const char *const what[DIFFERENCES] = { "loss of step 1", "gradient norm of step 1",
         "loss after updates", "gradient norm after updates", "weight" };
-    const Within *w = &within[draw_size(d, TYPE)], *after = w;
-    if (draw_size(d, TYPE) == 1 && draw_size(d, OPTIMIZER) == 1) after = &within[2];    /* Muon iterates in bf16 */
-    double bound[DIFFERENCES] = { w->loss, w->norm, after->later_loss, after->later_norm, w->weights };
-    double off[DIFFERENCES];
     int kind = draw_size(d, MLP), type = draw_size(d, TYPE), rule = d->value[OPTIMIZER] - value_named("adam");
-    double *worst = session->worst[kind][type][rule];
+    const Within *w = within_of(kind, type, rule);
+    double bound[DIFFERENCES] = { w->loss, w->norm, w->later_loss, w->later_norm, w->weights };
+    double off[DIFFERENCES], *worst = session->worst[kind][type][rule];
     if (one->failure[0])  return snprintf(why, FAILURE_MOST, "one rank: %.500s", one->failure), why;
     if (mine->failure[0]) return snprintf(why, FAILURE_MOST, "%.500s", mine->failure), why;
     differences(off, mine, one, first);
@@ -62,7 +69,7 @@ const char *session_judge(Session *session, const Draw *d, const Result *mine, c
     session->judged[kind][type][rule]++;
     for (int i = 0; i < DIFFERENCES; i++)
         if (!(off[i] <= bound[i]))
-            return snprintf(why, FAILURE_MOST, "%s differs by %.2g, and %.0e is allowed (%s)", what[i], off[i],
+            return snprintf(why, FAILURE_MOST, "%s differs by %.2g, and %.1e is allowed (%s)", what[i], off[i],
                             bound[i], i == 4 ? mine->worst : "against one rank"), why;
     bool generated = draw_size(d, TYPE) == 0;                              /* in the others logits are near */
     for (int i = 0; generated && i < GENERATED; i++)
@@ -75,14 +82,17 @@ const char *session_judge(Session *session, const Draw *d, const Result *mine, c
 void session_print_worst(const Session *session)
 {
     static const char *const kind[KINDS] = { "dense", "experts" }, *const type[TYPES] = { "double", "fp32", "bf16" };
-    printf("largest differences from one rank: %30s %8s  after updates %8s %8s %8s\n", "loss", "norm", "loss", "norm", "weight");
+    printf("largest differences from one rank, and what is allowed:\n%27s %17s %17s  after updates %17s %17s %17s\n", "", "loss", "norm", "loss",
+           "norm", "weight");
     for (int i = 0; i < KINDS * TYPES * OPTIMIZERS; i++) {
         int k = i / OPTIMIZERS / TYPES, t = i / OPTIMIZERS % TYPES, o = i % OPTIMIZERS;
-        const double *w = session->worst[k][t][o];
+        const double *off = session->worst[k][t][o];
+        const Within *w = within_of(k, t, o);
         if (session->judged[k][t][o] == 0) continue;
-        printf("    %-7s %-6s %-4s of %3d runs %26.1e %8.1e %23.1e %8.1e", kind[k], type[t],
-               values[value_named("adam") + o].name, session->judged[k][t][o], w[0], w[1], w[2], w[3]);
-        if (t == 0) printf(" %8.1e", w[4]);
+        printf("%-7s %-6s %-4s %3d runs %8.1e %8.1e %8.1e %8.1e %23.1e %8.1e %8.1e %8.1e", kind[k], type[t],
+               values[value_named("adam") + o].name, session->judged[k][t][o], off[0], w->loss, off[1], w->norm, off[2], w->later_loss,
+               off[3], w->later_norm);
+        if (t == 0) printf(" %8.1e %8.1e", off[4], w->weights);
         printf("\n");
     }
 }
