@@ -13,7 +13,7 @@ endif()
 if(Python3_FOUND)
     foreach(test ${drawn_tests})
         add_test(NAME layouts.${test} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/layouts.py $<TARGET_FILE:layouts_drawn> ${test})
-        set_tests_properties(layouts.${test} PROPERTIES LABELS layouts TIMEOUT 2400 COST 50 SKIP_RETURN_CODE 77
+        set_tests_properties(layouts.${test} PROPERTIES LABELS layouts TIMEOUT 7200 COST 50 SKIP_RETURN_CODE 77
             ENVIRONMENT "JOTUN=$<TARGET_FILE:jotun>;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/cli")
     endforeach()
     foreach(test in-order mpi)
