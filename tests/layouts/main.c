@@ -8,7 +8,8 @@
  *     layouts [--seed S] --in-order N                         N random ones, a step of each on a transport that runs the
  *                                                             calls of a communicator strictly in order: none deadlocks
  *
- * Those that are killed and resumed have every value of an axis and every optimizer between them. The matrix of pairs that the layouts cover is printed, and the program fails where a pair is left out. */
+ * Those that are killed and resumed have every value of an axis and every optimizer between them. The matrix of
+ * pairs that the layouts cover is printed, and the program fails where a pair is left out. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/file.h"
@@ -52,7 +53,8 @@ static bool layout_holds(Session *session, int number)
         printf("    again: %s --seed %d --count %d --only %d\n    options: %s\n", session->program, session->seed,
                session->coverage->count, number, words);
     fflush(stdout);
-    if (session->traffic && !result->failure[0]) traffic_write(session, number, words, result, weights ? one->result : NULL);
+    if (session->traffic && !result->failure[0])
+        traffic_write(session, number, words, result, weights ? one->result : NULL);
     folder_remove(folder);
     result_free(result);
     return !bad;
@@ -71,8 +73,8 @@ static bool in_order_holds(Session *session, uint64_t seed, int i)
         .seconds = session->seconds });
     bool holds = !result->failure[0];
     if (!holds)
-        printf("%d: %s\n    again: %s --seed %d --in-order 1 --only %d\n    options: %s\n", i, result->failure, session->program,
-               session->seed, i, words);
+        printf("%d: %s\n    again: %s --seed %d --in-order 1 --only %d\n    options: %s\n", i, result->failure,
+               session->program, session->seed, i, words);
     result_free(result);
     return holds;
 }
@@ -82,8 +84,8 @@ static int run_in_order(Session *session, const Arguments *a)
     int failed = 0;
     if (a->only >= 0) return !in_order_holds(session, (uint64_t)a->seed, a->only);
     for (int i = 0; i < a->in_order; i++) failed += !in_order_holds(session, (uint64_t)a->seed, i);
-    printf("seed %d: %d random layouts and schedules made a step on a transport strictly in order, %d of them did not end or failed\n",
-           a->seed, a->in_order, failed);
+    printf("seed %d: %d random layouts and schedules made a step on a transport strictly in order, %d of them did "
+           "not end or failed\n", a->seed, a->in_order, failed);
     return failed;
 }
 

@@ -19,8 +19,8 @@ static void settle(OrderWatch *w, ScheduleVerb verb, int chunk, int slot, int bu
 {
     for (int i = 0; i < w->count; i++) {
         ScheduleRow *row = &w->done[i];
-        if (row->verb == verb && row->micro == UNKNOWN && row->chunk == chunk && row->slot == slot && row->buffer == buffer)
-            row->micro = micro;
+        bool its = row->chunk == chunk && row->slot == slot && row->buffer == buffer;
+        if (its && row->verb == verb && row->micro == UNKNOWN) row->micro = micro;
     }
 }
 
@@ -82,7 +82,7 @@ static void backward_input(void *context, int chunk, int slot, Hidden dx, Hidden
     const Schedule *s = &w->trainer->train_schedule;
     bool local = schedule_after(&s->shape, s->stage, chunk) == s->stage;
     int out = dx.n > 0 ? buffer_of(w, p->grad_out, chunk, dx) : UNKNOWN;
-    int in  = dy.n == 0 ? UNKNOWN : local ? buffer_of(w, p->grad_out, chunk + 1, dy) : buffer_of(w, p->grad_in, chunk, dy);
+    int in  = dy.n == 0 ? UNKNOWN : buffer_of(w, local ? p->grad_out : p->grad_in, chunk + local, dy);
     int buffer = out == UNKNOWN || in == out ? in : in == UNKNOWN ? out : STRANGE;
     settle(w, RECV_GRAD, chunk, -1, buffer, w->micro[slot]);
     did(w, BACKWARD_INPUT, chunk, w->micro[slot], slot, -1, buffer, -1);
@@ -195,7 +195,8 @@ static void message(OrderWatch *w, const Channel *channel, Tensor x)
     }
     if (found >= 0) chunk = found / p->buffers, found %= p->buffers;
     for (int i = 0; i < w->count && channel->out; i++)              /* the last that wrote the buffer */
-        if (w->done[i].verb == BACKWARD_INPUT && w->done[i].chunk == chunk && w->done[i].buffer == found) micro = w->done[i].micro;
+        if (w->done[i].verb == BACKWARD_INPUT && w->done[i].chunk == chunk && w->done[i].buffer == found)
+            micro = w->done[i].micro;
     did(w, channel->out ? SEND_GRAD : RECV_GRAD, chunk, micro, -1, channel->peer, found, -1);
 }
 
@@ -231,7 +232,8 @@ void __wrap_comm_wait(Comm *comm, Pending pending)
 {
     OrderWatch *w = watching;
     int channel = w ? channel_of(w, comm) : -1;
-    if (channel >= 0 && pending.slot >= 0) did(w, WAIT, UNKNOWN, UNKNOWN, -1, -1, -1, w->posted[channel][pending.slot]);
+    if (channel >= 0 && pending.slot >= 0)
+        did(w, WAIT, UNKNOWN, UNKNOWN, -1, -1, -1, w->posted[channel][pending.slot]);
     __real_comm_wait(comm, pending);
 }
 
@@ -254,9 +256,9 @@ static Status order_compare(const OrderWatch *w, const Schedule *s)
         if (d->verb == r->verb && same(d->chunk, r->chunk) && same(d->micro, r->micro) && d->slot == r->slot &&
             d->peer == r->peer && same(d->buffer, r->buffer) && d->posted == r->posted)
             continue;
-        return fail(BAD_SHAPE, "stage %d: row %d of the schedule is %s of chunk %d, micro-batch %d, slot %d, peer %d, "
-                    "buffer %d, posted by %d; done was %s: %d, %d, %d, %d, %d, %d", s->stage, i, schedule_verb_name(r->verb),
-                    r->chunk, r->micro, r->slot, r->peer, r->buffer, r->posted, schedule_verb_name(d->verb), d->chunk,
+        return fail(BAD_SHAPE, "stage %d: row %d of the schedule is %s of chunk %d, micro-batch %d, slot %d, peer "
+                    "%d, buffer %d, posted by %d; done was %s: %d, %d, %d, %d, %d, %d", s->stage, i,
+                    schedule_verb_name(r->verb), r->chunk, r->micro, r->slot, r->peer, r->buffer, r->posted, schedule_verb_name(d->verb), d->chunk,
                     d->micro, d->slot, d->peer, d->buffer, d->posted);
     }
     if (s->rows == w->count) return OK;
