@@ -6,21 +6,20 @@ target_include_directories(layouts_drawn PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(layouts_drawn PRIVATE module_cli PkgConfig::CMOCKA)
 target_link_options(layouts_drawn PRIVATE LINKER:--wrap=pipeline_run,--wrap=comm_send_begin,--wrap=comm_recv_begin,--wrap=comm_wait)    # order.c
 find_package(Python3 COMPONENTS Interpreter)
-set(drawn_tests drawn in-order)
-if(NOT JOTUN_SANITIZE MATCHES "thread")                # the MPI libraries' own locks are no affair of ours
-    list(APPEND drawn_tests mpi)
-endif()
+
+function(layouts_test NAME name labels)                # layouts_test(NAME layouts.KIND ...): KIND is the script's word
+    string(REPLACE layouts. "" kind ${name})
+    add_test(NAME ${name} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/layouts/layouts.py $<TARGET_FILE:layouts_drawn> ${kind})
+    set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT 7200 COST 50 SKIP_RETURN_CODE 77
+        ENVIRONMENT "JOTUN=$<TARGET_FILE:jotun>;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/cli")
+endfunction()
+
 if(Python3_FOUND)
-    foreach(test ${drawn_tests})
-        add_test(NAME layouts.${test} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/layouts.py $<TARGET_FILE:layouts_drawn> ${test})
-        set_tests_properties(layouts.${test} PROPERTIES LABELS layouts TIMEOUT 7200 COST 50 SKIP_RETURN_CODE 77
-            ENVIRONMENT "JOTUN=$<TARGET_FILE:jotun>;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/cli")
-    endforeach()
-    foreach(test in-order mpi)
-        if(TEST layouts.${test})
-            set_tests_properties(layouts.${test} PROPERTIES LABELS "layouts;slow")
-        endif()
-    endforeach()
+    layouts_test(NAME layouts.drawn    "layouts")
+    layouts_test(NAME layouts.in-order "layouts;slow")
+    if(NOT JOTUN_SANITIZE MATCHES "thread")            # the MPI libraries' own locks are no affair of ours
+        layouts_test(NAME layouts.mpi  "layouts;slow")
+    endif()
 else()
     add_test(NAME layouts.drawn COMMAND layouts_drawn)
     set_tests_properties(layouts.drawn PROPERTIES LABELS layouts TIMEOUT 2400 COST 50)
