@@ -253,6 +253,18 @@ BUGS = [
      "    comm_wait(comm, v->dy); ", "    comm_poll(comm); ", "train.overlap_test"),
     ("of equal scores the later expert taken", "src/tensor/cpu/route.c",
      "x[i] > x[index[at - 1]]", "x[i] >= x[index[at - 1]]", "tensor.ops_test"),
+    ("a GPU's second channel of a pair rotated the other way", "src/tensor/cuda/rope.cu",
+     "y2[j] = x1[j] * s[j] + x2[j] * c[j];", "y2[j] = x2[j] * c[j] - x1[j] * s[j];", "tensor.cuda_ops32"),
+    ("a GPU's sliding window one key short", "src/tensor/cuda/attention.h",
+     "first < window) first = window;", "first < window) first = window + 1;", "tensor.cuda_ops32"),
+    ("a GPU's sum of keys not rescaled to a larger score", "src/tensor/cuda/attention.cu",
+     "sum = sum * shrink + lanes_sum", "sum = sum + lanes_sum", "tensor.cuda_ops64"),
+    ("a GPU's two elements with the same random bits", "src/tensor/cuda/random.h",
+     "to[i + 2] = bits.z >= mask.threshold", "to[i + 2] = bits.y >= mask.threshold", "tensor.cuda_ops64"),
+    ("a group of rows left out of a GPU's norm gradient", "src/tensor/cuda/norm.cu",
+     "for (int g = 0; g < GROUPS; g++) sum", "for (int g = 1; g < GROUPS; g++) sum", "tensor.cuda_ops32"),
+    ("padding in a GPU's softmax where it shares a vector with ids", "src/tensor/cuda/xent.cu",
+     "if (N > 1 && c + i >= a.valid) x[i]", "if (N > 1 && c + i > a.valid) x[i]", "tensor.cuda_ops32"),
 ]
 
 

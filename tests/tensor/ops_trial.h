@@ -7,6 +7,12 @@
 
 static StepState start;                                    /* what a case begins with */
 static double    loosen, roundings;                        /* a case may ask for a wider tolerance */
+/* A sum in float is off by a share of what is summed, which is about 1 here, also where the sum is near 0. */
+#ifdef OPS_CUDA
+static const double least_scale = 1.0 / 64;
+#else
+static const double least_scale = 0;                       /* cpu sums in double */
+#endif
 static KernelFamily family;                                /* of the kernels in cpu */
 
 /* w: of a letter w. Letters that are not here stand for F32 in cpu. */
@@ -135,7 +141,7 @@ static double rounding_of(Dtype dtype, double x)
 /* Elements of one argument agree. ref never gives a NaN here, and an infinity must be the same one. */
 static void compare(int op, int variant, int argument, Tensor one, Tensor two, double tolerance)
 {
-    double scale = 0;
+    double scale = least_scale;
     for (int64_t i = 0; i < tensor_count(one); i++) {
         double x = fabs(value_of(one, offset(one, i)));
         if (isfinite(x)) scale = fmax(scale, x);
@@ -217,6 +223,10 @@ static const bool emulates = false;
 static const bool emulates = true;
 #endif
 
+#ifdef OPS_CUDA
+#include "ops_cuda.h"
+#endif
+
 /* false: the tensors of this case share memory, which they cannot with these types. of_pairs, if not 0: the tolerance
  * where a family multiplies pairs of bf16. */
 static bool one_case(int op, int variant, const Arguments *a, const Signature *s, double tolerance, double of_pairs)
@@ -232,6 +242,11 @@ static bool one_case(int op, int variant, const Arguments *a, const Signature *s
             dtype_convert(value, F64, narrow, type[b], 1);
         }
     trial_run(&ref, a, op, NULL, 1);
+#ifdef OPS_CUDA
+    one_device(op, variant, a, type, &ref, of_pairs > 0 && s->a == BF16 ? of_pairs : tolerance);
+    trial_free(&ref);
+    return true;
+#endif
     for (family = KERNELS_AUTO + 1; family < KERNEL_FAMILIES; family++) {
         bool called = has_families(op) ? kernel_family_callable(family) : family == kernel_family_best();
         if (!called || (family == KERNELS_EMULATED && !emulates)) continue;

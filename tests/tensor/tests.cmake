@@ -10,6 +10,7 @@ function(shim_program name warp main)      # sources and definitions after these
     add_executable(${name} ${shim}/${main} ${shim}/gpu_cpu.cpp ${shim}/fiber.cpp ${ARGN})
     target_include_directories(${name} PRIVATE ${shim})
     target_compile_definitions(${name} PRIVATE GPU_CPU GPU_WARP=${warp})
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-unknown-pragmas>)      # unroll
     target_link_libraries(${name} PRIVATE module_tensor PkgConfig::CMOCKA)
 endfunction()
 
@@ -24,6 +25,9 @@ else()
     foreach(warp 32 64)
         shim_program(tensor_shim${warp} ${warp} kernels_test.c ${kernels})
         shim_check(shim${warp} tensor_shim${warp})
+        shim_program(tensor_cuda_ops${warp} ${warp} ../ops_test.c ${kernels})      # every op that has a kernel
+        target_compile_definitions(tensor_cuda_ops${warp} PRIVATE OPS_CUDA)
+        shim_check(cuda_ops${warp} tensor_cuda_ops${warp})
 
         # the same kernels without one barrier of block_sum and block_max: results must be off
         foreach(barrier FIRST SECOND)
@@ -62,5 +66,10 @@ if(TARGET cuda_kernels)
     target_link_libraries(cuda_kernels_test PRIVATE cuda_kernels PkgConfig::CMOCKA)
     set_target_properties(cuda_kernels_test PROPERTIES LINKER_LANGUAGE CXX)
     add_test(NAME tensor.cuda_kernels COMMAND cuda_kernels_test)
-    set_tests_properties(tensor.cuda_kernels PROPERTIES LABELS "tensor;gpu" TIMEOUT 120 SKIP_RETURN_CODE 77)
+    add_executable(cuda_ops_test ${CMAKE_CURRENT_SOURCE_DIR}/tensor/ops_test.c)
+    target_compile_definitions(cuda_ops_test PRIVATE OPS_CUDA)
+    target_link_libraries(cuda_ops_test PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,cuda_kernels>" PkgConfig::CMOCKA)
+    set_target_properties(cuda_ops_test PROPERTIES LINKER_LANGUAGE CXX)
+    add_test(NAME tensor.cuda_ops COMMAND cuda_ops_test)
+    set_tests_properties(tensor.cuda_kernels tensor.cuda_ops PROPERTIES LABELS "tensor;gpu" TIMEOUT 120 SKIP_RETURN_CODE 77)
 endif()

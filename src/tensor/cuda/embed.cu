@@ -1,12 +1,44 @@
-/* The gradient of the embedding on a GPU.
- * T tokens   C channels   V rows of the table, which begins at vocabulary row `first`
- *
- * Float atomics would add in a different order in every run. Instead the tokens with the same id are
+/* Embedding lookup and its gradient on a GPU.
+ * T tokens   C channels   V rows of the table, which begins at vocabulary row `first` */
+#include "tensor/cuda/vector.h"
+
+/* y = table[id], or y += table[id]; one thread for each vector. Another rank has the rows of other ids, which
+ * give zero. */
+template <typename T, int N> __global__ void __launch_bounds__(GPU_THREADS) embed_forward_kernel(EmbedForward a)
+{
+    const Place at = place_of<N>(a.y_TC.dim[1]);
+    if (at.t >= a.y_TC.dim[0]) return;
+    const int64_t row = *gpu_row<int32_t>(a.id_i, at.t) - a.first;
+    T *y = gpu_row<T>(a.y_TC, at.t) + at.c;
+    float x[N] = {}, old[N];
+    if (row >= 0 && row < a.table_VC.dim[0]) load(x, gpu_row<T>(a.table_VC, row) + at.c);
+    if (a.add) {
+        load(old, y);
+#pragma unroll
+        for (int i = 0; i < N; i++) x[i] += old[i];
+    }
+    store(y, x);
+}
+
+extern "C" void cuda_embed_forward(Queue *q, const EmbedForward *a)
+{
+    const int64_t T = a->y_TC.dim[0], C = a->y_TC.dim[1];
+    const Dtype   dtype = a->y_TC.dtype;
+    GPU_WANT(a->y_TC, dtype, T, C);
+    GPU_WANT(a->id_i, I32, T);
+    GPU_WANT(a->table_VC, dtype, a->table_VC.dim[0], C);
+    if (T == 0) return;
+    by_vector(dtype, all_rows_aligned(C, a->y_TC, a->table_VC), [&](auto zero, auto n) {
+        const auto embed_forward = embed_forward_kernel<decltype(zero), n>;
+        GPU_LAUNCH(embed_forward, vector_blocks(T, C, n), GPU_THREADS, gpu_stream_of(q), *a);
+    });
+}
+
+/* ---- the gradient. Float atomics would add in a different order in every run. Instead the tokens with the same id are
  * linked into a list, and the first token of each list adds the others' gradients to the table's row in
  * the order of tokens. Cost: up to T^2 comparisons of ids (2^30 for T = 32768, by whole warps and from the
  * cache), one read of dy, and the length of the longest list: an id that is 5 % of T takes 0.05 T
- * dependent reads in each of C threads. */
-#include "tensor/cuda/block.h"
+ * dependent reads in each of C threads. ---- */
 
 enum { TOKENS_PER_BLOCK = 8 };             /* tokens linked by one thread block, one for each warp of 32 */
 
@@ -38,16 +70,16 @@ __global__ void __launch_bounds__(GPU_THREADS) embed_link_kernel(EmbedBackward a
     }
 }
 
-/* dtable[id] += dy of the list's tokens One thread block for each token and 256 channels; the blocks of
+/* dtable[id] += dy of the list's tokens. One thread block for each token and 256 channels; the blocks of
  * tokens that do not begin a list return at once. */
-__global__ void __launch_bounds__(GPU_THREADS)
+template <typename E> __global__ void __launch_bounds__(GPU_THREADS)
 embed_add_kernel(EmbedBackward a, const int *next_T, const int *head_T)
 {
     const int64_t T = a.dy_TC.dim[0], C = a.dy_TC.dim[1], c = (int64_t)blockIdx.y * GPU_THREADS + threadIdx.x;
     const int64_t table_row = *gpu_row<int>(a.id_i, blockIdx.x) - a.first;
     if (!head_T[blockIdx.x] || table_row < 0 || table_row >= a.dtable_VC.dim[0] || c >= C) return;
     float *dtable = gpu_row<float>(a.dtable_VC, table_row) + c, sum = *dtable;
-    for (int64_t t = blockIdx.x; t < T; t = next_T[t]) sum += gpu_row<float>(a.dy_TC, t)[c];
+    for (int64_t t = blockIdx.x; t < T; t = next_T[t]) sum += load(gpu_row<E>(a.dy_TC, t) + c);
     *dtable = sum;
 }
 
@@ -61,11 +93,14 @@ extern "C" void cuda_embed_backward(Queue *q, const EmbedBackward *a)
     const int64_t T = a->dy_TC.dim[0], C = a->dy_TC.dim[1], V = a->dtable_VC.dim[0];
     GPU_WANT(a->dtable_VC, F32, V, C);
     GPU_WANT(a->id_i, I32, T);
-    GPU_WANT(a->dy_TC, F32, T, C);
+    GPU_WANT(a->dy_TC, a->dy_TC.dtype, T, C);
     CHECK(T < INT32_MAX / 2, "%lld tokens in one embed_backward", (long long)T);
     if (T == 0) return;
     int *next = workspace_of<int>(q, 2 * T), *head = next + T;
     const dim3 grid(blocks_for(T, 1), blocks_for(C, GPU_THREADS));
     GPU_LAUNCH(embed_link_kernel, blocks_for(T, TOKENS_PER_BLOCK), GPU_THREADS, gpu_stream_of(q), *a, next, head);
-    GPU_LAUNCH(embed_add_kernel, grid, GPU_THREADS, gpu_stream_of(q), *a, next, head);
+    by_vector(a->dy_TC.dtype, false, [&](auto zero, auto) {
+        const auto embed_add = embed_add_kernel<decltype(zero)>;
+        GPU_LAUNCH(embed_add, grid, GPU_THREADS, gpu_stream_of(q), *a, next, head);
+    });
 }

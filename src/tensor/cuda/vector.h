@@ -35,9 +35,12 @@ template <int N> __device__ __forceinline__ void load(float (&to)[N], const floa
 {
     if constexpr (N == 1) {
         to[0] = *x;
-    } else {
-        const float4 v = *(const float4 *)x;
-        to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
+    } else {                                   /* 8 beside as many of bf16 */
+#pragma unroll
+        for (int i = 0; i < N; i += 4) {
+            const float4 v = *(const float4 *)(x + i);
+            to[i] = v.x, to[i + 1] = v.y, to[i + 2] = v.z, to[i + 3] = v.w;
+        }
     }
 }
 
@@ -67,8 +70,7 @@ template <int N> __device__ __forceinline__ void store(Bf16 *y, const float (&fr
 }
 
 /* N elements of a 1-dim tensor from column c on; zeros where it is absent. */
-template <typename T, int N> __device__ __forceinline__ void load_or_zero(float (&to)[N], const Tensor &x,
-                                                                          int64_t c)
+template <typename T, int N> __device__ __forceinline__ void load_or_zero(float (&to)[N], const Tensor &x, int64_t c)
 {
     if (present(x)) {
         load(to, (const T *)x.data + c);
@@ -115,8 +117,7 @@ template <typename... Tensors> static inline bool all_rows_aligned(int64_t colum
 }
 
 /* Calls f with the type of elements and the width of vectors, which it reads as in
- *     by_vector(x.dtype, wide, [&](auto zero, auto n) { using T = decltype(zero); constexpr int N = n; ...
- * }) */
+ *     by_vector(x.dtype, wide, [&](auto zero, auto n) { using T = decltype(zero); constexpr int N = n; ... }) */
 template <int N> struct Width { constexpr operator int() const { return N; } };
 template <typename F> static inline void by_vector(Dtype dtype, bool wide, F f)
 {

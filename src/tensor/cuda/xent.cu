@@ -1,30 +1,43 @@
 /* Vocabulary-parallel cross entropy on a GPU.
  * T rows   V columns held by this rank, of which the first `valid` are ids and the rest padding   R ranks */
-#include "tensor/cuda/block.h"
+#include "tensor/cuda/vector.h"
 
-/* stats = { max, sum of exp(x - max), logit of the target or 0 } One thread block for each row, which it
+/* Subtracted before exp: a maximum over no numbers is -infinity, and -infinity - -infinity is NaN. */
+static __device__ __forceinline__ float finite_or_zero(float max)
+{
+    return max == -INFINITY ? 0.0f : max;
+}
+
+/* stats = { max, sum of exp(x - max), logit of the target or 0 }. One thread block for each row, which it
  * reads once: a thread has the largest logit so far and the sum relative to it, and rescales the sum when
- * it meets a larger one (online softmax). */
-__global__ void __launch_bounds__(GPU_THREADS) xent_stats_kernel(XentStats a)
+ * it meets a larger one (online softmax). A NaN is never larger, is added and shows. */
+template <int N> __global__ void __launch_bounds__(GPU_THREADS) xent_stats_kernel(XentStats a)
 {
     GPU_SHARED(float, part, GPU_MAX_WARPS);
     const int64_t t = blockIdx.x, target = *gpu_row<int32_t>(a.target_i, t) - a.first;
-    const float  *x = gpu_row<float>(a.logits_TV, t);
+    const float  *row = gpu_row<float>(a.logits_TV, t);
     float max = -INFINITY, sum = 0;
-    for (int64_t c = threadIdx.x; c < a.valid; c += blockDim.x) {
-        if (x[c] > max) {
-            sum *= expf(max - x[c]);
-            max = x[c];
+    for (int64_t c = threadIdx.x * N; c < a.valid; c += GPU_THREADS * N) {
+        float x[N], most = max, more = 0;
+        load(x, row + c);
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            if (N > 1 && c + i >= a.valid) x[i] = -INFINITY;
+            most = larger(x[i], most);
         }
-        if (x[c] != -INFINITY) sum += expf(x[c] - max);             /* a NaN is added and shows */
+        const float base = finite_or_zero(most);
+#pragma unroll
+        for (int i = 0; i < N; i++) more += expf(x[i] - base);
+        sum = sum * expf(max - base) + more;
+        max = most;
     }
     const float row_max = block_max(part, max);
-    const float row_sum = block_sum(part, max == -INFINITY ? sum : sum * expf(max - row_max));
+    const float row_sum = block_sum(part, sum * expf(max - finite_or_zero(row_max)));
     if (threadIdx.x == 0) {
         float *stats = gpu_row<float>(a.stats_T3, t);
         stats[0] = row_max;
         stats[1] = row_sum;
-        stats[2] = target >= 0 && target < a.valid ? x[target] : 0.0f;
+        stats[2] = target >= 0 && target < a.valid ? row[target] : 0.0f;
     }
 }
 
@@ -35,7 +48,9 @@ extern "C" void cuda_xent_stats(Queue *q, const XentStats *a)
     GPU_WANT(a->logits_TV, F32, T, V);
     GPU_WANT(a->target_i, I32, T);
     CHECK(a->valid >= 0 && a->valid <= V, "%lld valid columns of %lld", (long long)a->valid, (long long)V);
-    if (T > 0) GPU_LAUNCH(xent_stats_kernel, blocks_for(T, 1), GPU_THREADS, gpu_stream_of(q), *a);
+    if (T == 0) return;
+    const auto xent_stats = rows_aligned(a->logits_TV, V) ? xent_stats_kernel<WIDE<float>> : xent_stats_kernel<1>;
+    GPU_LAUNCH(xent_stats, blocks_for(T, 1), GPU_THREADS, gpu_stream_of(q), *a);
 }
 
 /* lse = max + log(sum over ranks),   loss = lse - target; one thread for each row
@@ -68,29 +83,39 @@ extern "C" void cuda_xent_forward(Queue *q, const XentForward *a)
     if (T > 0) GPU_LAUNCH(xent_forward_kernel, blocks_for(T, GPU_THREADS), GPU_THREADS, gpu_stream_of(q), *a);
 }
 
-/* dlogits = (exp(x - lse) - [column is target]) weight gradient_scale, and 0 in the padding; one thread block
- * for each row */
-__global__ void __launch_bounds__(GPU_THREADS)
+/* dlogits = (exp(x - lse) - [column is target]) weight gradient_scale, and 0 in the padding; one thread for
+ * each vector, which reads all that it needs before it writes */
+template <typename T, int N> __global__ void __launch_bounds__(GPU_THREADS)
 xent_backward_kernel(XentBackward a, const StepState *step_state)
 {
-    const int64_t t = blockIdx.x, V = a.logits_TV.dim[1], target = *gpu_row<int32_t>(a.target_i, t) - a.first;
-    const float   lse = *gpu_row<float>(a.lse_T, t), scale = (float)step_state->gradient_scale;
-    const float   weight = *gpu_row<float>(a.loss_weight_T, t) * scale;
-    const float  *x = gpu_row<float>(a.logits_TV, t);
-    float        *dx = gpu_row<float>(a.dlogits_TV, t);
-    for (int64_t c = threadIdx.x; c < V; c += blockDim.x)
-        dx[c] = c < a.valid ? (expf(x[c] - lse) - (c == target ? 1.0f : 0.0f)) * weight : 0.0f;
+    const Place at = place_of<N>(a.logits_TV.dim[1]);
+    if (at.t >= a.logits_TV.dim[0]) return;
+    const int64_t target = *gpu_row<int32_t>(a.target_i, at.t) - a.first;
+    const float   lse = *gpu_row<float>(a.lse_T, at.t), scale = (float)step_state->gradient_scale;
+    const float   weight = *gpu_row<float>(a.loss_weight_T, at.t) * scale;
+    float x[N];
+    load(x, gpu_row<float>(a.logits_TV, at.t) + at.c);
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        const int64_t c = at.c + i;
+        x[i] = c < a.valid ? (expf(x[i] - lse) - (c == target ? 1.0f : 0.0f)) * weight : 0.0f;
+    }
+    store(gpu_row<T>(a.dlogits_TV, at.t) + at.c, x);
 }
 
 extern "C" void cuda_xent_backward(Queue *q, const XentBackward *a)
 {
     const int64_t T = a->logits_TV.dim[0], V = a->logits_TV.dim[1];
-    GPU_WANT(a->dlogits_TV, F32, T, V);
+    const Dtype   dtype = a->dlogits_TV.dtype;
+    GPU_WANT(a->dlogits_TV, dtype, T, V);
     GPU_WANT(a->logits_TV, F32, T, V);
     GPU_WANT(a->lse_T, F32, T);
     GPU_WANT(a->target_i, I32, T);
     GPU_WANT(a->loss_weight_T, F32, T);
     CHECK(a->valid >= 0 && a->valid <= V, "%lld valid columns of %lld", (long long)a->valid, (long long)V);
-    if (T > 0)
-        GPU_LAUNCH(xent_backward_kernel, blocks_for(T, 1), GPU_THREADS, gpu_stream_of(q), *a, q->step_state);
+    if (T == 0) return;
+    by_vector(dtype, all_rows_aligned(V, a->dlogits_TV, a->logits_TV), [&](auto zero, auto n) {
+        const auto xent_backward = xent_backward_kernel<decltype(zero), n>;
+        GPU_LAUNCH(xent_backward, vector_blocks(T, V, n), GPU_THREADS, gpu_stream_of(q), *a, q->step_state);
+    });
 }
