@@ -10,7 +10,8 @@ static __device__ __forceinline__ float sigmoid(float x)
     return 1.0f / (1.0f + gpu_fast_exp(-x));
 }
 
-/* GELU by tanh is x sigmoid(2 u), since (1 + tanh(u)) / 2 = sigmoid(2 u); u = sqrt(2 / pi) (x + 0.044715 x^3) */
+/* GELU by tanh is x sigmoid(2 u), since (1 + tanh(u)) / 2 = sigmoid(2 u); u = sqrt(2 / pi) (x + 0.044715
+ * x^3) */
 static __device__ __forceinline__ float gate_of_gelu(float x)
 {
     return sigmoid(1.5957691216f * (x + 0.044715f * x * x * x));

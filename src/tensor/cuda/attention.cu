@@ -10,11 +10,13 @@ enum { SIDE = 32, SHARERS = GPU_THREADS / SIDE, MOST_CHANNELS = 256, CHANNELS = 
 static void check_shared(const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &key_range_i,
                          const Tensor &sample_i, const AttentionRule &rule)
 {
-    const int64_t B = q.dim[0], S = q.dim[1], H = q.dim[2], U = k.dim[1], G = k.dim[2], D = q.dim[3], E = v.dim[3];
+    const int64_t B = q.dim[0], S = q.dim[1], H = q.dim[2], D = q.dim[3];
+    const int64_t U = k.dim[1], G = k.dim[2], E = v.dim[3];
     GPU_WANT(q, q.dtype, B, S, H, D);
     GPU_WANT(k, q.dtype, B, U, G, D);
     GPU_WANT(v, q.dtype, B, U, G, E);
-    CHECK(G > 0 && H % G == 0, "%lld query heads cannot share %lld key-value heads evenly", (long long)H, (long long)G);
+    CHECK(G > 0 && H % G == 0, "%lld query heads cannot share %lld key-value heads evenly", (long long)H,
+          (long long)G);
     CHECK(D <= MOST_CHANNELS && E <= MOST_CHANNELS, "heads of %lld and %lld channels: the GPU takes up to %d",
           (long long)D, (long long)E, (int)MOST_CHANNELS);
     if (tensor_present(key_range_i)) GPU_WANT(key_range_i, I32, B, S, 2);
@@ -57,7 +59,8 @@ static __device__ void tile_read(float *to, const Tensor &x, int64_t b, int64_t 
 }
 
 /* product[i][j] = x[y + 16 i] . z[c + 16 j] for the thread's place (y, c) in a tile of 16 by 16 threads */
-static __device__ __forceinline__ void tile_products(float (&product)[2][2], const float *x, const float *z, int channels)
+static __device__ __forceinline__ void tile_products(float (&product)[2][2], const float *x, const float *z,
+                                                     int channels)
 {
     const int y = threadIdx.x / 16, c = threadIdx.x % 16, wide = channels + 1;
 #pragma unroll
@@ -81,12 +84,13 @@ struct QueryFacts { KeySpan keys; float lse, delta; uint64_t dropout; };
 /* The tiles of keys that any query of a tile sees: from `first`, a multiple of SIDE, to `end`. */
 static __device__ KeySpan tiles_seen(int *part, KeySpan own)
 {
-    const int end = block_max(part, own.end), first = -block_max(part, own.first < own.end ? -own.first : -INT32_MAX);
+    const int end   = block_max(part, own.end);
+    const int first = -block_max(part, own.first < own.end ? -own.first : -INT32_MAX);
     return KeySpan{ end > 0 ? first / SIDE * SIDE : 0, end };
 }
 
-/* ---- forward: one thread block for each head of each tile of queries. Each of the 8 threads of a row has its
- *      largest score, its sum and every eighth channel of o, all rescaled when a larger score is met. ---- */
+/* ---- forward: one thread block for each head of each tile of queries. Each of the 8 threads of a row has
+ *      its largest score, its sum and every eighth channel of o, rescaled when a larger score is met. ---- */
 template <typename T> __global__ void __launch_bounds__(GPU_THREADS)
 attention_forward_kernel(AttentionForward a, const StepState *step_state)
 {
@@ -95,7 +99,8 @@ attention_forward_kernel(AttentionForward a, const StepState *step_state)
     GPU_DYNAMIC(float, q_tile);
     const int64_t U = a.k.dim[1], S = a.q.dim[1], H = a.q.dim[2], b = blockIdx.x / H, h = blockIdx.x % H;
     const int64_t g = h / (H / a.k.dim[2]), s0 = (int64_t)blockIdx.y * SIDE;
-    const int     D = (int)a.q.dim[3], E = (int)a.v.dim[3], r = threadIdx.x / SHARERS, lane = threadIdx.x % SHARERS;
+    const int     D = (int)a.q.dim[3], E = (int)a.v.dim[3];
+    const int     r = threadIdx.x / SHARERS, lane = threadIdx.x % SHARERS;
     const bool    real = s0 + r < S;
     const KeySpan own = real ? keys_of(a.rule, a.key_range_i, U, b, s0 + r) : KeySpan{ 0, 0 };
     const KeySpan all = tiles_seen(part, own);
@@ -163,7 +168,8 @@ extern "C" void cuda_attention_forward(Queue *q, const AttentionForward *a)
 /* ---- delta = sum over channels of o do: eight threads for each row ---- */
 enum { DELTA_LANES = 8 };
 
-template <typename T, int N> __global__ void __launch_bounds__(GPU_THREADS) attention_delta_kernel(AttentionDelta a)
+template <typename T, int N> __global__ void __launch_bounds__(GPU_THREADS)
+attention_delta_kernel(AttentionDelta a)
 {
     const int64_t S = a.o.dim[1], H = a.o.dim[2], E = a.o.dim[3], rows = a.o.dim[0] * S * H;
     const int64_t i = ((int64_t)blockIdx.x * GPU_THREADS + threadIdx.x) / DELTA_LANES;
@@ -191,17 +197,19 @@ extern "C" void cuda_attention_delta(Queue *q, const AttentionDelta *a)
     if (B * S * H == 0) return;
     by_vector(dtype, all_rows_aligned(E, a->o, a->d_o), [&](auto zero, auto n) {
         const auto attention_delta = attention_delta_kernel<decltype(zero), n>;
-        GPU_LAUNCH(attention_delta, blocks_for(B * S * H, GPU_THREADS / DELTA_LANES), GPU_THREADS, gpu_stream_of(q), *a);
+        const unsigned blocks = blocks_for(B * S * H, GPU_THREADS / DELTA_LANES);
+        GPU_LAUNCH(attention_delta, blocks, GPU_THREADS, gpu_stream_of(q), *a);
     });
 }
 
 /* ---- backward. prob = exp(score - lse),   dprob = dropout (do . v),   dscore = prob (dprob - delta)
  *      dv += dropout prob do,   dk += scale dscore q,   dq += scale dscore k
- *      One kernel has a tile of keys in each thread block and meets the queries, another the other way round, so
- *      that each sum is one thread's, in a fixed order. Both compute all scores. ---- */
+ *      One kernel has a tile of keys in each thread block and meets the queries, another the other way round,
+ *      so that each sum is one thread's, in a fixed order. Both compute all scores. ---- */
 
 /* Facts of a tile of queries; a query beyond S sees no key. */
-static __device__ void facts_read(QueryFacts *facts, const AttentionBackward &a, int64_t b, int64_t s0, int64_t h)
+static __device__ void facts_read(QueryFacts *facts, const AttentionBackward &a, int64_t b, int64_t s0,
+                                  int64_t h)
 {
     if (threadIdx.x >= SIDE) return;
     const int64_t s = s0 + threadIdx.x;
@@ -216,8 +224,9 @@ static __device__ void facts_read(QueryFacts *facts, const AttentionBackward &a,
 }
 
 /* prob[q][k] = dropout prob and dscore[q][k] = scale dscore of a tile, from its rows in shared memory */
-static __device__ void tile_gradients(float *prob, float *dscore, const AttentionBackward &a, const DropoutMask &mask,
-                                      const QueryFacts *facts, const float *q_tile, const float *k_tile,
+static __device__ void tile_gradients(float *prob, float *dscore, const AttentionBackward &a,
+                                      const DropoutMask &mask, const QueryFacts *facts,
+                                      const float *q_tile, const float *k_tile,
                                       const float *do_tile, const float *v_tile, int64_t u0)
 {
     float score[2][2], dprob[2][2];
@@ -249,13 +258,16 @@ attention_backward_keys_kernel(AttentionBackward a, const StepState *step_state)
     GPU_DYNAMIC(float, k_tile);
     const int64_t S = a.q.dim[1], U = a.k.dim[1], G = a.k.dim[2], b = blockIdx.x / G, g = blockIdx.x % G;
     const int64_t sharing = a.q.dim[2] / G, u0 = (int64_t)blockIdx.y * SIDE;
-    const int     D = (int)a.q.dim[3], E = (int)a.v.dim[3], r = threadIdx.x / SHARERS, lane = threadIdx.x % SHARERS;
-    float *v_tile = k_tile + SIDE * (D + 1), *q_tile = v_tile + SIDE * (E + 1), *do_tile = q_tile + SIDE * (D + 1);
+    const int     D = (int)a.q.dim[3], E = (int)a.v.dim[3];
+    const int     r = threadIdx.x / SHARERS, lane = threadIdx.x % SHARERS;
+    float *v_tile = k_tile + SIDE * (D + 1), *q_tile = v_tile + SIDE * (E + 1);
+    float *do_tile = q_tile + SIDE * (D + 1);
     float  dk[CHANNELS] = {}, dv[CHANNELS] = {};
     DropoutMask mask = {};
     if (a.rule.p > 0) mask = dropout_mask(step_state, a.rule.site, a.rule.p);
     /* without key ranges a query sees no later key */
-    const int64_t causal = a.rule.k0 + u0 - a.rule.q0, begin = present(a.key_range_i) || causal < 0 ? 0 : causal / SIDE * SIDE;
+    const int64_t causal = a.rule.k0 + u0 - a.rule.q0;
+    const int64_t begin = present(a.key_range_i) || causal < 0 ? 0 : causal / SIDE * SIDE;
 
     tile_read<T>(k_tile, a.k, b, u0, g, U);
     tile_read<T>(v_tile, a.v, b, u0, g, U);
@@ -265,7 +277,8 @@ attention_backward_keys_kernel(AttentionBackward a, const StepState *step_state)
             __syncthreads();
             facts_read(facts, a, b, s0, h);
             __syncthreads();
-            for (int i = 0; i < SIDE; i++) any = any || (facts[i].keys.first < u0 + SIDE && facts[i].keys.end > u0);
+            for (int i = 0; i < SIDE; i++)
+                any = any || (facts[i].keys.first < u0 + SIDE && facts[i].keys.end > u0);
             if (!any) continue;                        /* the same for all threads */
             tile_read<T>(q_tile, a.q, b, s0, h, S);
             tile_read<T>(do_tile, a.d_o, b, s0, h, S);
@@ -299,8 +312,10 @@ attention_backward_queries_kernel(AttentionBackward a, const StepState *step_sta
     GPU_DYNAMIC(float, q_tile);
     const int64_t S = a.q.dim[1], U = a.k.dim[1], H = a.q.dim[2], b = blockIdx.x / H, h = blockIdx.x % H;
     const int64_t g = h / (H / a.k.dim[2]), s0 = (int64_t)blockIdx.y * SIDE;
-    const int     D = (int)a.q.dim[3], E = (int)a.v.dim[3], r = threadIdx.x / SHARERS, lane = threadIdx.x % SHARERS;
-    float *do_tile = q_tile + SIDE * (D + 1), *k_tile = do_tile + SIDE * (E + 1), *v_tile = k_tile + SIDE * (D + 1);
+    const int     D = (int)a.q.dim[3], E = (int)a.v.dim[3];
+    const int     r = threadIdx.x / SHARERS, lane = threadIdx.x % SHARERS;
+    float *do_tile = q_tile + SIDE * (D + 1), *k_tile = do_tile + SIDE * (E + 1);
+    float *v_tile = k_tile + SIDE * (D + 1);
     float  dq[CHANNELS] = {};
     DropoutMask mask = {};
     if (a.rule.p > 0) mask = dropout_mask(step_state, a.rule.site, a.rule.p);
@@ -340,9 +355,9 @@ extern "C" void cuda_attention_backward(Queue *q, const AttentionBackward *a)
     by_vector(a->q.dtype, false, [&](auto zero, auto) {
         const auto backward_keys    = attention_backward_keys_kernel<decltype(zero)>;
         const auto backward_queries = attention_backward_queries_kernel<decltype(zero)>;
-        GPU_LAUNCH_SHARED(backward_keys, dim3(blocks_for(B * G, 1), blocks_for(U, SIDE)), GPU_THREADS, shared,
-                          gpu_stream_of(q), *a, q->step_state);
-        GPU_LAUNCH_SHARED(backward_queries, dim3(blocks_for(B * H, 1), blocks_for(S, SIDE)), GPU_THREADS, shared,
-                          gpu_stream_of(q), *a, q->step_state);
+        const dim3 keys(blocks_for(B * G, 1), blocks_for(U, SIDE));
+        const dim3 queries(blocks_for(B * H, 1), blocks_for(S, SIDE));
+        GPU_LAUNCH_SHARED(backward_keys, keys, GPU_THREADS, shared, gpu_stream_of(q), *a, q->step_state);
+        GPU_LAUNCH_SHARED(backward_queries, queries, GPU_THREADS, shared, gpu_stream_of(q), *a, q->step_state);
     });
 }

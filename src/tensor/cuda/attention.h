@@ -9,12 +9,13 @@
 /* The keys of a chunk that a query sees, as numbers of keys in it: first .. end - 1. */
 struct KeySpan { int first, end; };
 
-static __device__ __forceinline__ KeySpan keys_of(const AttentionRule &rule, const Tensor &key_range_i, int64_t U,
-                                           int64_t b, int64_t s)
+static __device__ __forceinline__ KeySpan keys_of(const AttentionRule &rule, const Tensor &key_range_i,
+                                                  int64_t U, int64_t b, int64_t s)
 {
     int64_t first = 0, end = rule.q0 + s + 1 - rule.k0;
     if (present(key_range_i)) {
-        const int32_t *row = (const int32_t *)key_range_i.data + b * key_range_i.stride[0] + s * key_range_i.stride[1];
+        const int32_t *row = (const int32_t *)key_range_i.data;
+        row += b * key_range_i.stride[0] + s * key_range_i.stride[1];
         first = row[0] - rule.k0, end = row[1] - rule.k0;
     }
     const int64_t window = rule.q0 + s + 1 - rule.window - rule.k0;
@@ -26,11 +27,12 @@ static __device__ __forceinline__ KeySpan keys_of(const AttentionRule &rule, con
 
 /* The number of the first probability of a query in the whole attention matrix of the model; that of key u of
  * the chunk is u more. */
-static __device__ __forceinline__ uint64_t dropout_row(const AttentionRule &rule, const Tensor &sample_i, int64_t b,
-                                                int64_t s, int64_t h)
+static __device__ __forceinline__ uint64_t dropout_row(const AttentionRule &rule, const Tensor &sample_i,
+                                                       int64_t b, int64_t s, int64_t h)
 {
     const int64_t sample = ((const int32_t *)sample_i.data)[b * sample_i.stride[0]];
-    return (uint64_t)(((sample * rule.heads + rule.head0 + h) * rule.span + rule.q0 + s) * rule.span + rule.k0);
+    const int64_t row = (sample * rule.heads + rule.head0 + h) * rule.span + rule.q0 + s;
+    return (uint64_t)(row * rule.span + rule.k0);
 }
 
 /* Element c of a row of a tensor whose type is F32 or BF16. */
@@ -39,13 +41,15 @@ static __device__ __forceinline__ float load_as(const Tensor &x, int64_t b, int6
     return x.dtype == F32 ? *(gpu_row<float>(x, b, s, h) + c) : load(gpu_row<Bf16>(x, b, s, h) + c);
 }
 
-static __device__ __forceinline__ void store_as(const Tensor &x, int64_t b, int64_t s, int64_t h, int64_t c, float v)
+static __device__ __forceinline__ void store_as(const Tensor &x, int64_t b, int64_t s, int64_t h, int64_t c,
+                                                float v)
 {
     if (x.dtype == F32) *(gpu_row<float>(x, b, s, h) + c) = v;
     else store(gpu_row<Bf16>(x, b, s, h) + c, v);
 }
 
-static __device__ __forceinline__ void add_as(const Tensor &x, int64_t b, int64_t s, int64_t h, int64_t c, float v)
+static __device__ __forceinline__ void add_as(const Tensor &x, int64_t b, int64_t s, int64_t h, int64_t c,
+                                              float v)
 {
     store_as(x, b, s, h, c, load_as(x, b, s, h, c) + v);
 }

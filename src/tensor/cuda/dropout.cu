@@ -38,7 +38,8 @@ extern "C" void cuda_dropout_forward(Queue *q, const DropoutForward *a)
     if (tensor_present(a->bias_C)) GPU_WANT(a->bias_C, dtype, C);
     if (a->p > 0) GPU_WANT(a->dropout_index_i, I32, T);
     if (T == 0) return;
-    by_vector(dtype, all_rows_aligned(C, a->y_TC, a->x_TC, a->residual_TC, a->bias_C), [&](auto zero, auto n) {
+    const bool wide = all_rows_aligned(C, a->y_TC, a->x_TC, a->residual_TC, a->bias_C);
+    by_vector(dtype, wide, [&](auto zero, auto n) {
         const auto dropout_forward = dropout_forward_kernel<decltype(zero), n>;
         GPU_LAUNCH(dropout_forward, vector_blocks(T, C, n), GPU_THREADS, gpu_stream_of(q), *a, q->step_state);
     });

@@ -4,7 +4,8 @@
 
 /* y = table[id], or y += table[id]; one thread for each vector. Another rank has the rows of other ids, which
  * give zero. */
-template <typename T, int N> __global__ void __launch_bounds__(GPU_THREADS) embed_forward_kernel(EmbedForward a)
+template <typename T, int N> __global__ void __launch_bounds__(GPU_THREADS)
+embed_forward_kernel(EmbedForward a)
 {
     const Place at = place_of<N>(a.y_TC.dim[1]);
     if (at.t >= a.y_TC.dim[0]) return;
@@ -34,12 +35,11 @@ extern "C" void cuda_embed_forward(Queue *q, const EmbedForward *a)
     });
 }
 
-/* ---- the gradient. Float atomics would add in a different order in every run. Instead the tokens with the same id are
- * linked into a list, and the first token of each list adds the others' gradients to the table's row in
- * the order of tokens. Cost: up to T^2 comparisons of ids (2^30 for T = 32768, by whole warps and from the
- * cache), one read of dy, and the length of the longest list: an id that is 5 % of T takes 0.05 T
- * dependent reads in each of C threads. ---- */
-
+/* ---- the gradient. Float atomics would add in a different order in every run. Instead the tokens with the
+ *      same id are linked into a list, and the first token of each list adds the others' gradients to the
+ *      table's row in the order of tokens. Cost: up to T^2 comparisons of ids (2^30 for T = 32768, by whole
+ *      warps and from the cache), one read of dy, and the length of the longest list: an id that is 5 % of T
+ *      takes 0.05 T dependent reads in each of C threads. ---- */
 enum { TOKENS_PER_BLOCK = 8 };             /* tokens linked by one thread block, one for each warp of 32 */
 
 __device__ __forceinline__ int warp_min(int v)

@@ -1,7 +1,7 @@
 /* LayerNorm and RMSNorm on a GPU. RMSNorm is LayerNorm with mean = 0 and no bias.
  * T tokens   C channels   h = (x - mean) rstd, the normalized row before gain and bias
- * A row that fits into the registers of a warp is read once by one warp; a longer one by a thread block, which
- * reads it again from the cache. */
+ * A row that fits into the registers of a warp is read once by one warp; a longer one by a thread block,
+ * which reads it again from the cache. */
 #include "tensor/cuda/vector.h"
 
 /* Vectors of a row that a lane holds: up to 1,024 or 2,048 channels in bf16, and half of it in fp32 */
@@ -180,7 +180,7 @@ extern "C" void cuda_norm_backward_input(Queue *q, const NormBackwardInput *a)
 
 /* ---- weight gradients. Rows are divided into at most 256 parts of at least 16 rows, so that a GPU is busy
  *      even when C is small. The division depends on T alone, so every GPU adds in the same order. ---- */
-enum { COLUMNS = 32, GROUPS = GPU_THREADS / COLUMNS };      /* of threads: those that read a row; those that share columns */
+enum { COLUMNS = 32, GROUPS = GPU_THREADS / COLUMNS };      /* threads of a row; rows read at once */
 constexpr int64_t MOST_PARTS = 256, LEAST_ROWS = 16;
 
 static int64_t rows_of_part(int64_t T)

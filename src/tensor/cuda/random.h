@@ -59,7 +59,8 @@ struct DropoutMask { uint64_t key; uint32_t threshold; float scale; };
 
 __device__ __forceinline__ DropoutMask dropout_mask(const StepState *step_state, uint64_t site, double p)
 {
-    return DropoutMask{ gpu_dropout_key(step_state, site), (uint32_t)(p * 4294967296.0), (float)(1 / (1 - p)) };
+    const uint32_t threshold = (uint32_t)(p * 4294967296.0);
+    return DropoutMask{ gpu_dropout_key(step_state, site), threshold, (float)(1 / (1 - p)) };
 }
 
 __device__ __forceinline__ float dropout_factor(const DropoutMask &mask, uint64_t index)
@@ -69,7 +70,8 @@ __device__ __forceinline__ float dropout_factor(const DropoutMask &mask, uint64_
 
 /* The factors of N elements from `first` on; a vector begins at a multiple of 4, so that one block of bits
  * serves four of them. */
-template <int N> __device__ __forceinline__ void dropout_factors(float (&to)[N], const DropoutMask &mask, uint64_t first)
+template <int N>
+__device__ __forceinline__ void dropout_factors(float (&to)[N], const DropoutMask &mask, uint64_t first)
 {
     if constexpr (N == 1) {
         to[0] = dropout_factor(mask, first);

@@ -70,7 +70,8 @@ template <int N> __device__ __forceinline__ void store(Bf16 *y, const float (&fr
 }
 
 /* N elements of a 1-dim tensor from column c on; zeros where it is absent. */
-template <typename T, int N> __device__ __forceinline__ void load_or_zero(float (&to)[N], const Tensor &x, int64_t c)
+template <typename T, int N>
+__device__ __forceinline__ void load_or_zero(float (&to)[N], const Tensor &x, int64_t c)
 {
     if (present(x)) {
         load(to, (const T *)x.data + c);
@@ -117,11 +118,12 @@ template <typename... Tensors> static inline bool all_rows_aligned(int64_t colum
 }
 
 /* Calls f with the type of elements and the width of vectors, which it reads as in
- *     by_vector(x.dtype, wide, [&](auto zero, auto n) { using T = decltype(zero); constexpr int N = n; ... }) */
+ *     by_vector(x.dtype, wide, [&](auto zero, auto n) { using T = decltype(zero); constexpr int N = n; }) */
 template <int N> struct Width { constexpr operator int() const { return N; } };
 template <typename F> static inline void by_vector(Dtype dtype, bool wide, F f)
 {
-    CHECK(dtype == F32 || dtype == BF16, "a kernel for %s does not exist, but for F32 and BF16", dtype_name(dtype));
+    const bool known = dtype == F32 || dtype == BF16;
+    CHECK(known, "there are kernels for F32 and BF16, and not for %s", dtype_name(dtype));
     if (dtype == F32 && wide) f(0.0f, Width<4>());
     else if (dtype == F32)    f(0.0f, Width<1>());
     else if (wide)            f(Bf16(), Width<8>());

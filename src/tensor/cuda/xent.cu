@@ -49,7 +49,8 @@ extern "C" void cuda_xent_stats(Queue *q, const XentStats *a)
     GPU_WANT(a->target_i, I32, T);
     CHECK(a->valid >= 0 && a->valid <= V, "%lld valid columns of %lld", (long long)a->valid, (long long)V);
     if (T == 0) return;
-    const auto xent_stats = rows_aligned(a->logits_TV, V) ? xent_stats_kernel<WIDE<float>> : xent_stats_kernel<1>;
+    const bool wide = rows_aligned(a->logits_TV, V);
+    const auto xent_stats = wide ? xent_stats_kernel<WIDE<float>> : xent_stats_kernel<1>;
     GPU_LAUNCH(xent_stats, blocks_for(T, 1), GPU_THREADS, gpu_stream_of(q), *a);
 }
 
