@@ -39,6 +39,8 @@ static HeadVocabulary head_vocabulary(const ExecContext *ctx)
  * (measured on two cores with 50,304 x 768 weights: 256 tokens as fast as 2048, 128 at 0.87 of that, 64 at
  * 0.6). */
 enum { CHUNK_BYTES = 16 << 20, CHUNK_TOKENS = 256, CHUNK_MULTIPLE = 64 };
+/* On a GPU so few tokens leave most of it idle: there are as few chunks of one length as keep to this. */
+enum { DEVICE_CHUNK_BYTES = 1 << 30 };
 
 /* A function of shapes and types alone: the gradient of the weights is a sum over chunks, so its rounding
  * depends on their length. */
@@ -46,6 +48,12 @@ static int64_t chunk_tokens(const ExecContext *ctx, int64_t T, int64_t V)
 {
     int64_t N = CHUNK_BYTES / (V * (int64_t)dtype_width(ctx->precision.statistic));
     N = N < CHUNK_TOKENS ? CHUNK_TOKENS : N / CHUNK_MULTIPLE * CHUNK_MULTIPLE;
+    if (ctx->queue->backend->device) {
+        int64_t most = DEVICE_CHUNK_BYTES / (V * (int64_t)dtype_width(ctx->precision.statistic));
+        if (most < CHUNK_TOKENS) most = CHUNK_TOKENS;
+        int64_t chunks = (T + most - 1) / most;
+        N = ((T + chunks - 1) / chunks + CHUNK_MULTIPLE - 1) / CHUNK_MULTIPLE * CHUNK_MULTIPLE;
+    }
     if (ctx->head_chunk > 0) N = ctx->head_chunk;
     return N < T ? N : T;
 }

@@ -41,6 +41,10 @@ else()
         shim_program(tensor_shim${warp}_faults ${warp} faults.cpp)
     endforeach()
 
+    shim_program(tensor_cuda_product 32 product_test.c ${kernels})
+    target_include_directories(tensor_cuda_product PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+    shim_check(cuda_product tensor_cuda_product)
+
     function(shim_fault name words)
         foreach(warp 32 64)
             shim_check(shim${warp}_${name} tensor_shim${warp}_faults ${name})
@@ -59,6 +63,12 @@ else()
         shim_fault(beyond_global  "heap-buffer-overflow")
         shim_fault(beyond_shared  "heap-buffer-overflow")
     endif()
+endif()
+
+# Its constants are compared with the headers of the toolkit.
+find_path(cublaslt_headers cublasLt.h PATHS /usr/local/cuda/include)
+if(cublaslt_headers)
+    target_include_directories(tensor_cublaslt_test SYSTEM PRIVATE ${cublaslt_headers})
 endif()
 
 if(TARGET cuda_kernels)

@@ -1,0 +1,43 @@
+/* The numbers of tensor/cuda/cublaslt.h are those of the library's own headers, where they are installed. */
+#include <stdio.h>
+#include "tensor/cuda/cublaslt.h"
+#if __has_include(<cublasLt.h>)
+#include <cublasLt.h>
+#define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs)
+SAME(LT_F32, CUDA_R_32F);
+SAME(LT_BF16, CUDA_R_16BF);
+SAME(LT_COMPUTE_F32, CUBLAS_COMPUTE_32F);
+SAME(LT_NORMAL, CUBLAS_OP_N);
+SAME(LT_TRANSPOSED, CUBLAS_OP_T);
+SAME(LT_EPILOGUE_NONE, CUBLASLT_EPILOGUE_DEFAULT);
+SAME(LT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_BIAS);
+SAME(LT_TRANSA, CUBLASLT_MATMUL_DESC_TRANSA);
+SAME(LT_TRANSB, CUBLASLT_MATMUL_DESC_TRANSB);
+SAME(LT_EPILOGUE, CUBLASLT_MATMUL_DESC_EPILOGUE);
+SAME(LT_BIAS_POINTER, CUBLASLT_MATMUL_DESC_BIAS_POINTER);
+SAME(LT_BIAS_TYPE, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE);
+SAME(LT_MAX_WORKSPACE, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
+SAME(LT_ALIGNMENT_A, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
+SAME(LT_ALIGNMENT_A + 1, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES);
+SAME(LT_ALIGNMENT_A + 2, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES);
+SAME(LT_ALIGNMENT_A + 3, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES);
+SAME(sizeof(LtAlgorithm), sizeof(cublasLtMatmulAlgo_t));
+SAME(sizeof(LtHeuristic), sizeof(cublasLtMatmulHeuristicResult_t));
+SAME(offsetof(LtHeuristic, workspace), offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
+SAME(offsetof(LtHeuristic, status), offsetof(cublasLtMatmulHeuristicResult_t, state));
+/* The types of all functions but for pointers to the library's own structs. */
+_Static_assert(_Generic(&cublasLtMatrixLayoutCreate,
+    cublasStatus_t (*)(cublasLtMatrixLayout_t *, cudaDataType, uint64_t, uint64_t, int64_t): 1, default: 0), "layout");
+_Static_assert(_Generic(&cublasLtMatmul,
+    cublasStatus_t (*)(cublasLtHandle_t, cublasLtMatmulDesc_t, const void *, const void *, cublasLtMatrixLayout_t,
+        const void *, cublasLtMatrixLayout_t, const void *, const void *, cublasLtMatrixLayout_t, void *,
+        cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t *, void *, size_t, cudaStream_t): 1, default: 0), "matmul");
+
+int main(void) { return 0; }
+#else
+int main(void)
+{
+    printf("skipped: cublasLt.h is not installed\n");
+    return 77;
+}
+#endif

@@ -1,0 +1,154 @@
+/* Training on the back end `cuda`, whose kernels the shim runs on the CPU (or a GPU, where they were compiled for
+ * one): losses, gradient norms and evaluations of a tiny GPT and Llama with dropout are those of `cpu` and
+ * `ref`; runs repeat to the bit, also resumed or recomputed; each arena takes the bytes of its dry run
+ * (job_run); what has no kernel is refused. */
+#include "train/harness.h"
+#ifdef GPU_CPU
+#include "order.h"
+#else
+static void gpu_cpu_order(unsigned seed) { (void)seed; }
+#endif
+
+enum { STEPS = 4 };
+typedef struct { const char *name; ModelName model; MixedPrecision mixed; double loss, norm; } Case;
+/* Bounds: losses absolute, of about 4, and norms relative, against `cpu`; twice as much against `ref`. */
+static const Case cases[] = {
+    { "gpt fp32",   MODEL_GPT,   MIXED_NONE, 2e-6, 5e-6 },
+    { "llama fp32", MODEL_LLAMA, MIXED_NONE, 2e-6, 5e-6 },
+    { "gpt bf16",   MODEL_GPT,   MIXED_BF16, 2e-3, 1e-2 },
+    { "llama bf16", MODEL_LLAMA, MIXED_BF16, 2e-3, 1e-2 },
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static Job job_of(const Case *c, const char *device)
+{
+    Job job = { .config = tiny_config(c->model, device, scratch_path("corpus")), .ranks = 1, .steps = STEPS };
+    job.config.model.layers = 2;
+    job.config.global = 4;
+    job.config.micro = 2;
+    job.config.eval_iters = 1;
+    if (strcmp(device, "ref") != 0) job.config.precision.mixed = c->mixed;
+    return job;
+}
+
+static double apart(double a, double b) { return isfinite(a) && isfinite(b) ? fabs(a - b) : INFINITY; }
+
+static void compare(const Case *c, const Job *mine, const Job *other, double times)
+{
+    double loss = fmax(apart(mine->first_valid, other->first_valid), apart(mine->valid, other->valid)), norm = 0;
+    for (int s = 0; s < STEPS; s++) {
+        loss = fmax(loss, apart(mine->loss[s], other->loss[s]));
+        norm = fmax(norm, apart(mine->norm[s] / other->norm[s], 1));
+    }
+    print_message("%-10s against %s: losses within %.1e, norms %.1e\n", c->name, other->config.device, loss, norm);
+    if (loss > times * c->loss || norm > times * c->norm)
+        fail_msg("%s against %s: losses within %.1e (allowed %.1e), norms %.1e (%.1e)", c->name, other->config.device,
+                 loss, times * c->loss, norm, times * c->norm);
+}
+
+static void same_bits(const char *what, const Job *mine, const Job *other, int from)
+{
+    for (int s = from; s < STEPS; s++)
+        if (mine->loss[s - from] != other->loss[s] || mine->norm[s - from] != other->norm[s])
+            fail_msg("%s: step %d has loss %.17g and norm %.17g, not %.17g and %.17g", what, s + 1,
+                     mine->loss[s - from], mine->norm[s - from], other->loss[s], other->norm[s]);
+    if (mine->valid != other->valid) fail_msg("%s: the evaluation differs", what);
+}
+
+static void trains_as_other_devices(void **state)
+{
+    (void)state;
+    for (int i = 0; i < CASES; i++) {
+        Job cuda = job_of(&cases[i], "cuda"), cpu = job_of(&cases[i], "cpu"), ref = job_of(&cases[i], "ref");
+        gpu_cpu_order(0);
+        job_run(&cuda);
+        job_run(&cpu);
+        job_run(&ref);
+        compare(&cases[i], &cuda, &cpu, 1);
+        compare(&cases[i], &cuda, &ref, 2);
+        Job again = job_of(&cases[i], "cuda");
+        gpu_cpu_order(7);
+        job_run(&again);
+        gpu_cpu_order(0);
+        same_bits("again, in another order of threads", &again, &cuda, 0);
+    }
+}
+
+/* Recomputed layers, and a resume from a checkpoint after two steps, which `cpu` loads as well. */
+static void recomputes_and_resumes(void **state)
+{
+    (void)state;
+    for (int i = 0; i < CASES; i += 3) {
+        const Case *c = &cases[i];
+        const char *folder = scratch_path(c->name);
+        Job whole = job_of(c, "cuda"), full = job_of(c, "cuda"), first = job_of(c, "cuda");
+        Job rest = job_of(c, "cuda"), cpu = job_of(c, "cpu");
+        full.config.recompute = (Recompute){ 0, RECOMPUTE_UNIFORM, 1 };
+        first.steps = STEPS / 2, first.save = folder;
+        rest.steps = cpu.steps = STEPS - STEPS / 2, rest.load = cpu.load = folder;
+        job_run(&whole);
+        job_run(&full);
+        same_bits("recomputed", &full, &whole, 0);
+        job_run(&first);
+        job_run(&rest);
+        same_bits("resumed", &rest, &whole, STEPS / 2);
+        job_run(&cpu);
+        if (apart(cpu.valid, whole.valid) > c->loss) fail_msg("%s: `cpu` goes on otherwise", c->name);
+    }
+}
+
+static void sgd_trains(void **state)
+{
+    (void)state;
+    for (int i = 0; i < CASES; i += 3) {
+        Job cuda = job_of(&cases[i], "cuda"), cpu = job_of(&cases[i], "cpu");
+        cuda.config.optimizer = cpu.config.optimizer = optimizer_named("sgd");
+        job_run(&cuda);
+        job_run(&cpu);
+        compare(&cases[i], &cuda, &cpu, 1);
+    }
+}
+
+/* As a run does: the dry run first. */
+static void refused(TrainConfig *config, int ranks, const char *reason)
+{
+    ArenaSizes sizes;
+    assert_int_equal(trainer_measure(&sizes, config, 0, ranks), BAD_OPTION);
+    if (!strstr(fail_text(), reason)) fail_msg("'%s' does not say '%s'", fail_text(), reason);
+}
+
+static void refuses_what_has_no_kernel(void **state)
+{
+    (void)state;
+    TrainConfig config = job_of(&cases[0], "cuda").config;
+    refused(&config, 2, "--device cuda computes on one rank, and there are 2");
+    config.optimizer = optimizer_named("lamb");
+    refused(&config, 1, "--device cuda has no kernel for the operation ");
+    config.optimizer = optimizer_named("adam");
+    config.precision.mixed = MIXED_F16;
+    refused(&config, 1, "--device cuda trains in fp32 or with --bf16; leave out --fp16");
+    config.precision = (PrecisionChoice){ .mixed = MIXED_BF16, .state_bf16 = { true, false } };
+    refused(&config, 1, "keeps the optimizer's states in fp32");
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    Queue q;
+    if (queue_open(&q, "cuda", 1, NULL) != OK) {
+        printf("skipped: %s\n", fail_text());
+        exit(77);
+    }
+    queue_close(&q);
+    corpus_make(scratch_path("corpus"), 61);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(trains_as_other_devices), cmocka_unit_test(recomputes_and_resumes),
+        cmocka_unit_test(sgd_trains),              cmocka_unit_test(refuses_what_has_no_kernel),
+    };
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
