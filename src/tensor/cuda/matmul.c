@@ -25,8 +25,8 @@ static void linear(Queue *q, Tensor y_TK, Tensor x_TC, Tensor w_KC, Tensor bias_
     if (T == 0) return;
     product_enqueue(q->device, &(Product){ .d = y_TK.data, .a = x_TC.data, .b = w_KC.data, .c = added_TK.data,
         .bias = apart ? NULL : bias_K.data, .m = T, .n = K, .k = C, .d_stride = y_TK.stride[0],
-        .a_stride = x_TC.stride[0], .b_stride = w_KC.stride[0], .c_stride = added_TK.stride[0], .b_turned = true, .in = x_TC.dtype,
-        .out = y_TK.dtype }, q->op_workspace);
+        .a_stride = x_TC.stride[0], .b_stride = w_KC.stride[0], .c_stride = added_TK.stride[0],
+        .b_turned = true, .in = x_TC.dtype, .out = y_TK.dtype }, q->op_workspace);
     Tensor bias_TK = y_TK;
     bias_TK.data = bias_K.data, bias_TK.dtype = bias_K.dtype, bias_TK.stride[0] = 0;
     if (apart) cuda_accumulate(q, &(Accumulate){ .y = y_TK, .x = bias_TK });
