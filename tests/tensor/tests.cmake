@@ -7,7 +7,7 @@ set(shim ${CMAKE_CURRENT_SOURCE_DIR}/tensor/shim)
 list(APPEND kernels ${callers} ${shim}/cublaslt.cpp)
 
 function(shim_program name warp main)      # sources and definitions after these
-    add_executable(${name} ${shim}/${main} ${shim}/gpu_cpu.cpp ${shim}/fiber.cpp ${ARGN})
+    add_executable(${name} ${shim}/${main} ${shim}/gpu_cpu.cpp ${shim}/memory.cpp ${shim}/fiber.cpp ${ARGN})
     target_include_directories(${name} PRIVATE ${shim})
     target_compile_definitions(${name} PRIVATE GPU_CPU GPU_WARP=${warp})
     target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-unknown-pragmas>)      # unroll
@@ -59,6 +59,9 @@ else()
     shim_fault(lane_outside       "shuffles with lane")
     shim_fault(unset_shared       "unset shared memory came out as NaN")
     shim_fault(spin               "deadlock: thread 0")
+    if(NOT JOTUN_SANITIZE)
+        shim_fault(host_access    "the host read or wrote memory of the GPU")
+    endif()
     if(JOTUN_SANITIZE MATCHES "address")
         shim_fault(beyond_global  "heap-buffer-overflow")
         shim_fault(beyond_shared  "heap-buffer-overflow")

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include "tensor/dtype.h"
 
+extern "C" void gpu_cpu_reach(bool within);
+
 namespace {
 struct Desc   { int turned[2]; uint32_t epilogue; const void *bias; int bias_type; };
 struct Layout { int type; int64_t rows, columns, stride; };
@@ -81,6 +83,7 @@ int matmul(void *, void *desc, const void *alpha, const void *a, void *a_layout,
         (x->turned[1] ? bl->rows : bl->columns) != n || cl->rows != m || cl->columns != n || al->type != bl->type ||
         cl->type != dl->type)
         return 7;
+    gpu_cpu_reach(true);
     if (bytes >= 8) *(uint64_t *)workspace = UINT64_MAX;
     const bool  back = algorithm->data[0] == 1;
     const float by = *(const float *)alpha, add = *(const float *)beta;
@@ -97,6 +100,7 @@ int matmul(void *, void *desc, const void *alpha, const void *a, void *a_layout,
             const Dtype dtype = dtype_of(dl->type);
             dtype_convert((char *)d + (i + j * dl->stride) * (int64_t)dtype_width(dtype), dtype, &sum, F32, 1);
         }
+    gpu_cpu_reach(false);
     return 0;
 }
 }

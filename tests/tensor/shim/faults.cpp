@@ -72,6 +72,12 @@ static void beyond_global(float *out)
     out[threadIdx.x + 1] = 1;
 }
 
+/* The host writes afterwards. */
+static void host_access(float *out)
+{
+    out[threadIdx.x] = 1;
+}
+
 static void beyond_shared(float *out)
 {
     GPU_SHARED(float, all, THREADS);
@@ -85,7 +91,7 @@ static void beyond_shared(float *out)
 static const struct { const char *name; void (*kernel)(float *); } FAULTS[] = {
     FAULT(different_barriers), FAULT(early_return), FAULT(different_shuffles), FAULT(missing_lanes),
     FAULT(barrier_in_a_warp),  FAULT(lane_outside), FAULT(unset_shared),       FAULT(spin),
-    FAULT(beyond_global),      FAULT(beyond_shared),
+    FAULT(beyond_global),      FAULT(beyond_shared),      FAULT(host_access),
 };
 
 int main(int words, char **word)
@@ -95,9 +101,11 @@ int main(int words, char **word)
     for (const auto &fault : FAULTS) {
         if (words != 2 || strcmp(word[1], fault.name) != 0) continue;
         if (gpuMalloc(&memory, THREADS * sizeof(float)) != 0) return 3;
-        float *out = (float *)memory;
+        float *out = (float *)memory, last;
         GPU_LAUNCH(fault.kernel, 1, THREADS, nullptr, out);
-        puts(isnan(out[THREADS - 1]) ? "unset shared memory came out as NaN" : "not noticed");
+        gpuMemcpyAsync(&last, out + THREADS - 1, sizeof last, gpuMemcpyDefault, nullptr);
+        if (strcmp(fault.name, "host_access") == 0) out[0] = 1;
+        puts(isnan(last) ? "unset shared memory came out as NaN" : "not noticed");
         gpuFree(memory);
         return 0;
     }

@@ -243,34 +243,17 @@ void gpu_cpu_run(dim3 grid, dim3 block, size_t bytes, void (*body)(void *), void
     int  blocks = (int)(grid.x * grid.y);
     int *block_order = (int *)malloc(sizeof(int) * (size_t)blocks);
     shuffle_order(block_order, blocks);
+    gpu_cpu_reach(true);
     for (int b = 0; b < blocks; b++) {
         gpu_cpu_place.block = dim3((unsigned)block_order[b] % grid.x, (unsigned)block_order[b] / grid.x);
         run_block();
     }
+    gpu_cpu_reach(false);
     free(block_order);
     alarm(0);
 }
 
 /* ---- the runtime ---- */
-int gpuMalloc(void **memory, size_t bytes)
-{
-    *memory = malloc(bytes ? bytes : 1);
-    if (*memory) memset(*memory, 0xff, bytes);
-    return *memory == nullptr;
-}
-
-int gpuFree(void *memory)
-{
-    free(memory);
-    return 0;
-}
-
-int gpuMemcpyAsync(void *to, const void *from, size_t bytes, int, gpuStream_t)
-{
-    if (bytes) memcpy(to, from, bytes);
-    return 0;
-}
-
 int gpuEventElapsedTime(float *milliseconds, gpuEvent_t, gpuEvent_t)
 {
     static float elapsed = 1;

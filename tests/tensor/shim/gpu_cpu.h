@@ -77,18 +77,16 @@ template <typename Body> void gpu_cpu_launch(dim3 grid, dim3 block, size_t bytes
 #define GPU_LAUNCH_SHARED(kernel, grid, block, bytes, stream, ...) \
     do { (void)(stream); gpu_cpu_launch((grid), (block), (bytes), [=] { kernel(__VA_ARGS__); }); } while (0)
 
-/* The runtime: device memory is the heap, and all is done when a call returns. */
+/* The runtime: all is done when a call returns. Device memory can be touched between gpu_cpu_reach(true) and
+ * gpu_cpu_reach(false) alone, which launches and copies call (memory.cpp). */
+extern "C" void gpu_cpu_reach(bool within);
 typedef void *gpuStream_t;
 typedef void *gpuEvent_t;
 enum { gpuMemcpyDefault };
 int gpuMalloc(void **memory, size_t bytes);
 int gpuFree(void *memory);
 int gpuMemcpyAsync(void *to, const void *from, size_t bytes, int kind, gpuStream_t stream);
-static inline int gpuMemsetAsync(void *memory, int byte, size_t bytes, gpuStream_t)
-{
-    memset(memory, byte, bytes);
-    return 0;
-}
+int gpuMemsetAsync(void *memory, int byte, size_t bytes, gpuStream_t stream);
 static inline int gpuEventCreate(gpuEvent_t *event) { *event = nullptr; return 0; }
 static inline int gpuEventDestroy(gpuEvent_t) { return 0; }
 static inline int gpuEventRecord(gpuEvent_t, gpuStream_t) { return 0; }
