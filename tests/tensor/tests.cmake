@@ -43,7 +43,8 @@ else()
 
     shim_program(tensor_cuda_product 32 product_test.c ${kernels})
     target_include_directories(tensor_cuda_product PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
-    shim_check(cuda_product tensor_cuda_product)
+    add_test(NAME tensor.cuda_product COMMAND tensor_cuda_product)
+    set_tests_properties(tensor.cuda_product PROPERTIES LABELS "tensor;shim" TIMEOUT 120)
 
     function(shim_fault name words)
         foreach(warp 32 64)

@@ -5,6 +5,7 @@
  * order, and 2 has the bits of 0. So 2 must be the choice wherever 1 gives other bits. */
 #include "tensor/cuda/cublaslt.h"
 #include <stdlib.h>
+#include <string.h>
 #include "tensor/dtype.h"
 
 extern "C" void gpu_cpu_reach(bool within);
@@ -15,15 +16,16 @@ struct Layout { int type; int64_t rows, columns, stride; };
 
 Dtype dtype_of(int type) { return type == LT_BF16 ? BF16 : F32; }
 
-float element(const void *x, int type, int64_t i)
+inline float element(const void *x, int type, int64_t i)
 {
+    if (type != LT_BF16) return ((const float *)x)[i];
+    const uint32_t bits = (uint32_t)((const uint16_t *)x)[i] << 16;
     float value;
-    const Dtype dtype = dtype_of(type);
-    dtype_convert(&value, F32, (const char *)x + i * (int64_t)dtype_width(dtype), dtype, 1);
+    memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-float entry(const void *x, const Layout *l, bool turned, int64_t i, int64_t j)
+inline float entry(const void *x, const Layout *l, bool turned, int64_t i, int64_t j)
 {
     return element(x, l->type, turned ? j + i * l->stride : i + j * l->stride);
 }
