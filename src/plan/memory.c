@@ -41,6 +41,7 @@ static Status rank_measure(RankMemory *m, const TrainConfig *config, int rank, i
         m->slots = t.executor.slots;
         m->slot  = *fullest_slot(&t.executor);
         m->wgrad_saved = (size_t)m->slots * stage_executor_wgrad_bytes(&t.executor);
+        status = trainer_computable(&t);
     }
     trainer_close(&t);
     transport->close(transport);

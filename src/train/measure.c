@@ -126,6 +126,14 @@ void trainer_count(Trainer *t, ArenaSizes *sizes)
     sizes_read(t, sizes);
 }
 
+Status trainer_computable(const Trainer *t)
+{
+    const char *lacks = queue_lacks(&t->queue);
+    if (!lacks) return OK;
+    return fail(BAD_OPTION, "--device cuda has no kernel for the operation %s, which this run needs; give "
+                "--device cpu", lacks);
+}
+
 Status trainer_measure_work(ArenaSizes *sizes, const TrainConfig *config, int rank, int world,
                             TrainerWork *work, void *context)
 {
@@ -134,9 +142,7 @@ Status trainer_measure_work(ArenaSizes *sizes, const TrainConfig *config, int ra
     Status status = trainer_open(&t, config, transport, NULL);
     if (status == OK && work) { work(&t, context); sizes_read(&t, sizes); }
     else if (status == OK) trainer_count(&t, sizes);
-    if (status == OK && queue_lacks(&t.queue))
-        status = fail(BAD_OPTION, "--device cuda has no kernel for the operation %s, which this run needs; "
-                      "give --device cpu", queue_lacks(&t.queue));
+    if (status == OK) status = trainer_computable(&t);
     trainer_close(&t);
     transport->close(transport);
     return status;

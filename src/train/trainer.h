@@ -115,6 +115,8 @@ Status trainer_start_work  (Trainer *trainer, const TrainConfig *config, Transpo
 /* The same for a dry trainer that is open; its arenas, queue and communicators keep the details. Of a step
  * with many micro-batches only few are run, and the rest is extrapolated. */
 void   trainer_count(Trainer *dry, ArenaSizes *sizes);
+/* Of a dry trainer that has run: BAD_OPTION where the device has no kernel for an operation. */
+Status trainer_computable(const Trainer *dry);
 /* The schedule that a dry trainer is opened with instead: its micro-batches do not grow with those of
  * `whole`. */
 ScheduleShape trainer_dry_schedule(const ScheduleShape *whole);

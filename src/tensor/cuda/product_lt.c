@@ -83,7 +83,8 @@ static ProductKey key_of(const Product *p)
     return (ProductKey){ p->m, p->n, p->k, p->d_stride, p->a_stride, p->b_stride, p->c ? p->c_stride : 0,
         p->a_turned + 2 * p->b_turned, (int32_t)p->in + 16 * (int32_t)p->out,
         (p->c != NULL) + 2 * (p->bias != NULL),
-        alignment(p->b) + 8 * alignment(p->a) + 64 * alignment(p->c ? p->c : p->d) + 512 * alignment(p->d) };
+        alignment(p->b) + 8 * alignment(p->a) + 64 * alignment(p->c ? p->c : p->d) + 512 * alignment(p->d) +
+        4096 * alignment(p->bias) };
 }
 
 static int lt_type(Dtype dtype)
@@ -101,6 +102,11 @@ static void *layout_new(const Lt *lt, const Product *p, Dtype dtype, int64_t row
     return layout;
 }
 
+static void bias_set(const Lt *lt, ProductPlan *plan, const Product *p)
+{
+    if (p->bias) lt->MatmulDescSetAttribute(plan->desc, LT_BIAS_POINTER, &p->bias, sizeof p->bias);
+}
+
 static void describe(const Lt *lt, ProductPlan *plan, const Product *p)
 {
     int32_t turned[] = { p->b_turned, p->a_turned }, bias_type = lt_type(p->out);
@@ -110,6 +116,7 @@ static void describe(const Lt *lt, ProductPlan *plan, const Product *p)
     lt->MatmulDescSetAttribute(plan->desc, LT_TRANSB, &turned[1], sizeof turned[1]);
     lt->MatmulDescSetAttribute(plan->desc, LT_EPILOGUE, &epilogue, sizeof epilogue);
     if (p->bias) lt->MatmulDescSetAttribute(plan->desc, LT_BIAS_TYPE, &bias_type, sizeof bias_type);
+    bias_set(lt, plan, p);
     plan->a = layout_new(lt, p, p->in, p->b_turned ? p->k : p->n, p->b_turned ? p->n : p->k, p->b_stride);
     plan->b = layout_new(lt, p, p->in, p->a_turned ? p->m : p->k, p->a_turned ? p->k : p->m, p->a_stride);
     plan->c = layout_new(lt, p, p->out, p->n, p->m, p->c ? p->c_stride : p->d_stride);
@@ -143,8 +150,7 @@ static int run(const Products *x, ProductPlan *plan, const Product *p, const LtA
                GpuStream *s, void *workspace)
 {
     float one = 1, added = p->c ? 1 : 0;
-    if (p->bias)
-        x->lt.MatmulDescSetAttribute(plan->desc, LT_BIAS_POINTER, &p->bias, sizeof p->bias);
+    bias_set(&x->lt, plan, p);
     return x->lt.Matmul(x->handle, plan->desc, &one, p->b, plan->a, p->a, plan->b, &added,
                         p->c ? p->c : p->d, plan->c, d, plan->d, algorithm, workspace, PRODUCT_WORKSPACE,
                         s->stream);
