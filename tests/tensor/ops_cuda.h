@@ -5,9 +5,9 @@
 #include "tensor/cuda/kernels.h"
 #ifdef GPU_CPU
 #include "shim/order.h"
-static const unsigned orders[] = { 0, 1, 7 };
+static const unsigned orders[] = { 0, 7 };
 #else
-static const unsigned orders[] = { 0, 0, 0 };
+static const unsigned orders[] = { 0, 0 };
 static void gpu_cpu_order(unsigned seed) { (void)seed; }
 #endif
 
@@ -81,7 +81,7 @@ static bool device_takes(int op, const Signature *s)
     return true;
 }
 
-/* Against ref, and twice more: in other orders of threads by the shim, and again on a GPU. Kernels that
+/* Against ref, and once more: in another order of threads by the shim, and again on a GPU. Kernels that
  * multiply by tensor cores round probabilities to bf16. */
 static void one_device(int op, int variant, const Arguments *a, const Dtype *type, const Trial *ref, double tolerance)
 {
