@@ -34,7 +34,7 @@ int main(int argc, char **argv)
         }
         double none = seconds(row, layers, 0, false), delay = overlap_delay(row, layers, none);
         double apart = seconds(row, layers, delay, true), beside = seconds(row, layers, delay, false);
-        bad += overlap_print(row, delay, none, apart, beside);
+        bad += overlap_print(row, row->least, delay, none, apart, beside);
     }
     return bad > 0;
 }

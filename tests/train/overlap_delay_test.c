@@ -40,7 +40,7 @@ static void test_regained(void **state)
         double none = seconds(row, 0, false), delay = overlap_delay(row, LAYERS, none);
         double apart = seconds(row, delay, true), beside = seconds(row, delay, false);
         seam = seam_system;
-        bad += overlap_print(row, delay, none, apart, beside);
+        bad += overlap_print(row, row->timed, delay, none, apart, beside);
     }
     assert_int_equal(bad, 0);
 }
