@@ -9,7 +9,7 @@
 static void gpu_cpu_order(unsigned seed) { (void)seed; }
 #endif
 
-enum { STEPS = 4 };
+enum { STEPS = 3 };
 typedef struct { const char *name; ModelName model; MixedPrecision mixed; double loss, norm; } Case;
 /* Bounds: losses absolute, of about 4, and norms relative, against `cpu`; twice as much against `ref`. */
 static const Case cases[] = {
@@ -24,8 +24,7 @@ static Job job_of(const Case *c, const char *device)
 {
     Job job = { .config = tiny_config(c->model, device, scratch_path("corpus")), .ranks = 1, .steps = STEPS };
     job.config.model.layers = 2;
-    job.config.global = 4;
-    job.config.micro = 2;
+    job.config.global = 2;
     job.config.eval_iters = 1;
     if (strcmp(device, "ref") != 0) job.config.precision.mixed = c->mixed;
     return job;
@@ -66,6 +65,7 @@ static void trains_as_other_devices(void **state)
         job_run(&ref);
         compare(&cases[i], &cuda, &cpu, 1);
         compare(&cases[i], &cuda, &ref, 2);
+        if (i % 3 > 0) continue;
         Job again = job_of(&cases[i], "cuda");
         gpu_cpu_order(7);
         job_run(&again);
@@ -97,16 +97,17 @@ static void recomputes_and_resumes(void **state)
     }
 }
 
+/* With two sequences in a micro-batch. */
 static void sgd_trains(void **state)
 {
     (void)state;
-    for (int i = 0; i < CASES; i += 3) {
-        Job cuda = job_of(&cases[i], "cuda"), cpu = job_of(&cases[i], "cpu");
-        cuda.config.optimizer = cpu.config.optimizer = optimizer_named("sgd");
-        job_run(&cuda);
-        job_run(&cpu);
-        compare(&cases[i], &cuda, &cpu, 1);
-    }
+    const Case *c = &cases[CASES - 1];
+    Job cuda = job_of(c, "cuda"), cpu = job_of(c, "cpu");
+    cuda.config.optimizer = cpu.config.optimizer = optimizer_named("sgd");
+    cuda.config.micro = cpu.config.micro = 2;
+    job_run(&cuda);
+    job_run(&cpu);
+    compare(c, &cuda, &cpu, 1);
 }
 
 /* As a run does: the dry run first. */
