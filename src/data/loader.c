@@ -91,7 +91,7 @@ Batch loader_batch_new(const LoaderConfig *config, Arena *host)
     int64_t b = config->micro, s = config->sequence / config->cp, T = b * s;
     int64_t u = group_ranks(config), group = config->cp_rank / u, late = part_first(config, group, u * s, 1);
     KeyBounds all = { 0, config->sequence };
-    return (Batch){
+    Batch batch = {
         .token_i         = tensor_new(host, "batch", I32, T),
         .target_i        = tensor_new(host, "batch", I32, T),
         .loss_weight_T   = tensor_new(host, "batch", config->loss_weight, T),
@@ -100,11 +100,13 @@ Batch loader_batch_new(const LoaderConfig *config, Arena *host)
         .sample_i        = tensor_new(host, "batch", I32, b),
         .key_range_i     = config->reset_attention ? tensor_new(host, "batch", I32, b, u * s, 2)
                                                     : tensor_none(),
-        .seen            = { config->reset_attention ? all : (KeyBounds){ 0, (group + 1) * (u * s / 2) },
-                             config->reset_attention ? all : (KeyBounds){ 0, late + u * s - u * s / 2 } },
+        .causal          = { { 0, (group + 1) * (u * s / 2) }, { 0, late + u * s - u * s / 2 } },
         .part            = { part_first(config, config->cp_rank, s, 0),
                              part_first(config, config->cp_rank, s, 1) },
     };
+    for (int which = 0; which < 2; which++)
+        batch.seen[which] = config->reset_attention ? all : batch.causal[which];
+    return batch;
 }
 
 static void tensor_copy(Queue *q, Tensor to, Tensor from)

@@ -30,8 +30,8 @@ typedef struct {
     Tensor sample_i;                 /* [b] I32: sample in global batch */
     /* [b, u s, 2] I32: keys [first, end) that a query sees; absent: causal attention. */
     Tensor key_range_i;
-    /* Of the queries in each of the two parts of the group. */
-    KeyBounds seen[2];
+    /* Of the queries in each of the two parts of the group; `causal`: without document masks. */
+    KeyBounds seen[2], causal[2];
     /* First index in the sequence of each of the rank's parts; cp 1: { 0, S / 2 }. */
     int64_t part[2];
 } Batch;

@@ -103,13 +103,15 @@ const Row *session_own_rows(const Session *x) { return x->row + data_rank(x->g) 
 
 static Tensor flat_part(Tensor whole, int64_t count) { return tensor_flat(whole, 0, count); }
 
-/* A view of the first b s rows of a batch. Without targets and loss weights: no loss is computed. */
+/* A view of the first b s rows of a batch. Without targets and loss weights: no loss is computed. Without key
+ * ranges: a prompt is one document, so the bounds of keys are those of causal attention, whatever documents
+ * the batch had last. */
 static Batch batch_view(const Batch *whole, int64_t b, int64_t s)
 {
     return (Batch){ .token_i = flat_part(whole->token_i, b * s),
         .position_i = flat_part(whole->position_i, b * s),
         .dropout_index_i = flat_part(whole->dropout_index_i, b * s), .sample_i = whole->sample_i,
-        .seen = { whole->seen[0], whole->seen[1] }, .part = { whole->part[0], whole->part[1] } };
+        .seen = { whole->causal[0], whole->causal[1] }, .part = { whole->part[0], whole->part[1] } };
 }
 
 static int32_t *at(Tensor x_i, int64_t i) { return (int32_t *)x_i.data + i; }

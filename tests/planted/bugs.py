@@ -97,6 +97,8 @@ BUGS = [
      "0, i, 1), 1, used, s) });", "0, i, 1), 1, used > 0 ? used - 1 : 0, s) });", "serve.generate_test"),
     ("logits of the first shard of the vocabulary", "src/serve/generate.c",
      "int64_t at = v / V * all.stride[0] +", "int64_t at = v / V * 0 +", "serve.generate_test"),
+    ("a prompt sees the keys that documents of the last batch left", "src/serve/session.c",
+     ".seen = { whole->causal[0], whole->causal[1] }", ".seen = { whole->seen[0], whole->seen[1] }", "serve.generate_test"),
     ("positions of the first prompt for a whole batch", "src/serve/session.c",
      "position = row->count + row->made - 1;", "position = x->row->count + x->row->made - 1;", "serve.generate_test"),
     ("the keys of a later token cached by all context-parallel ranks", "src/serve/session.c",

@@ -22,6 +22,7 @@ typedef struct {
     int      ulysses, etp, ep;
     bool     experts;
     bool     gather;
+    bool     documents;        /* before it a batch is evaluated in which each token is a document */
     MixedPrecision mixed;
     Sampling sampling;
     Prompt   prompt[PROMPTS];
@@ -59,6 +60,24 @@ static void work(Trainer *t, void *context)
         .emit = keep, .look = look, .context = rank }, task->prompt, task->prompts);
 }
 
+/* No query sees the keys of another part, as after --reset-attention-mask. */
+static void fill_documents(void *context, Batch *batch, int64_t step, int micro)
+{
+    const TrainConfig *config = context;
+    int64_t S = config->model.sequence, cp = config->cp, u = config->ulysses > 0 ? config->ulysses : 1;
+    int64_t group = batch->part[0] / (S / (2 * cp)) / u, half = u * S / (2 * cp);
+    int32_t ids[] = { 1, 2 };
+    Windows w = { .ids = ids, .count = 2, .config = { .sequence = S, .micro = config->micro, .global = config->global, .dp = 1, .cp = (int)cp } };
+    windows_fill(&w, batch, step, micro);
+    for (int64_t i = 0; i < config->micro * 2 * half; i++) {
+        int64_t n = i % (2 * half), at = n < half ? group * half + n : S - (group + 2) * half + n;
+        int32_t *keys = (int32_t *)batch->key_range_i.data + 2 * i;
+        keys[0] = (int32_t)at;
+        keys[1] = (int32_t)at + 1;
+    }
+    batch_bound_keys(batch);
+}
+
 static Status run_rank(Transport *transport, void *context)
 {
     Task *task = context;
@@ -71,6 +90,7 @@ static Status run_rank(Transport *transport, void *context)
     config.ep  = task->ep;
     int64_t unit = (l->sequence ? l->tp : 1) * (l->cp > 1 ? 2 * l->cp : 1);
     config.training = false;
+    config.reset_attention |= task->documents;
     config.model.window = task->window;
     config.model.window_skip = task->window ? 2 : 0;
     config.precision.mixed = task->mixed;
@@ -85,6 +105,7 @@ static Status run_rank(Transport *transport, void *context)
     arena_close(&rank.session);
     TRY(arena_open(&rank.session, "session", bytes));
     trainer_init(&t);
+    if (task->documents) trainer_evaluate(&t, 1, fill_documents, &config);
     rank.looks = t.mesh.at.pp == l->pp - 1 && t.mesh.at.tp == l->tp - 1;
     work(&t, &rank);
     bool more = rank.session.used != bytes;
@@ -312,6 +333,27 @@ static void test_context(void **state)
     }
 }
 
+/* Keys that the documents of an earlier batch hid are seen by a prompt. */
+static void test_after_documents(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        Task truth = { .model = i % 2 ? MODEL_LLAMA : MODEL_GPT, .device = "ref", .layout = one, .rows = 1, .micros = 1, .end = -1 };
+        prompts_make(&truth);
+        run(&truth);
+        Task task = truth;
+        task.layout    = (Layout){ i < 4 ? "ring 2" : "ring 2 x ulysses 2", 0, 1, i < 4 ? 2 : 4, 1, 1, 0, false, SCHEDULE_1F1B };
+        task.layout.ranks = task.layout.cp;
+        task.ulysses   = i < 4 ? 1 : 2;
+        task.gather    = i >= 2 && i < 4;
+        task.documents = true;
+        task.rows      = 2;
+        run(&task);
+        double off = texts_compare(&task, &truth);
+        if (!(off <= 1e-12)) fail_msg("%s%s: logits differ by %g", task.layout.name, task.gather ? " gathered" : "", off);
+    }
+}
+
 /* Layers of experts: tokens of all data ranks, padding included, are dispatched together. */
 static void test_experts(void **state)
 {
@@ -425,7 +467,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_cache), cmocka_unit_test(test_evaluation), cmocka_unit_test(test_sampling),
         cmocka_unit_test(test_greedy_gpt), cmocka_unit_test(test_greedy_llama), cmocka_unit_test(test_top_p_gpt),
-        cmocka_unit_test(test_top_p_llama), cmocka_unit_test(test_context), cmocka_unit_test(test_experts), cmocka_unit_test(test_end), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_top_p_llama), cmocka_unit_test(test_context), cmocka_unit_test(test_after_documents), cmocka_unit_test(test_experts), cmocka_unit_test(test_end), cmocka_unit_test(test_rows),
         cmocka_unit_test(test_types) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
