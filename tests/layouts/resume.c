@@ -49,7 +49,7 @@ static bool same_bits(const Result *rest, const Result *whole)
 {
     size_t bytes = (STEPS - SAVED) * sizeof *rest->loss;
     return memcmp(rest->loss, whole->loss + SAVED, bytes) == 0 && memcmp(rest->norm, whole->norm + SAVED, bytes) == 0
-        && memcmp(&rest->valid, &whole->valid, sizeof rest->valid) == 0 && rest->weights == 0;
+        && memcmp(&rest->valid, &whole->valid, sizeof rest->valid) == 0 && rest->weights.off == 0;
 }
 
 /* Another drawn layout that computes the same; NULL: there is none. */
@@ -85,7 +85,7 @@ static const char *resume_same(Session *session, Result *rest, const char *words
     if (same_bits(rest, mine)) return NULL;
     return snprintf(why, FAILURE_MOST, "resumed after a kill: not the same bits: loss %.17g, without a kill %.17g; "
                     "%s differs by %g", rest->loss[STEPS - SAVED - 1], mine->loss[STEPS - 1],
-                    rest->worst[0] ? rest->worst : "no weight", rest->weights), why;
+                    rest->weights.worst[0] ? rest->weights.worst : "no weight", rest->weights.off), why;
 }
 
 const char *session_resume(Session *session, int number, const Result *mine, const char *folder,

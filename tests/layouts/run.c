@@ -1,7 +1,7 @@
 /* The child process and the ranks in it. */
 #include "layouts/run.h"
+#include "layouts/compare.h"
 #include "layouts/order.h"
-#include <math.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,8 +13,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "comm/test_transports.h"
-#include "store/safetensors.h"
-#include "tensor/dtype.h"
 
 typedef struct { const LayoutRun *what; const TrainConfig *config; Result *result; char *traffic[RANKS_MOST]; } Run;
 
@@ -119,54 +117,6 @@ static Status on_rank(Transport *transport, void *context)
     return status;
 }
 
-/* ---- weights ---- */
-
-static double real(const SafeFile *f, const SafeTensor *x, size_t n)
-{
-    double value;
-    dtype_convert(&value, F64, f->map.data + x->at + n * dtype_width(x->dtype), x->dtype, 1);
-    return value;
-}
-
-/* The states of an optimizer are named after their weight. */
-static Status weights_compare(Result *result, const char *mine, const char *other, bool states)
-{
-    SafeFile f[2];
-    TRY(safetensors_open(&f[0], mine));
-    TRY(safetensors_open(&f[1], other));
-    for (int i = 0; i < f[0].tensors; i++) {
-        const SafeTensor *x = &f[0].tensor[i], *y = safetensors_find(&f[1], x->name);
-        const char *ending = strrchr(x->name, '.');
-        bool weight = ending && (!strcmp(ending, ".weight") || !strcmp(ending, ".bias"));
-        if (!weight && !states) continue;
-        if (!y || y->bytes != x->bytes) return fail(BAD_SHAPE, "%s is not in %s, or of another size", x->name, other);
-        for (size_t n = 0; n < x->bytes / dtype_width(x->dtype); n++) {
-            double off = fabs(real(&f[0], x, n) - real(&f[1], y, n));
-            if (off <= result->weights) continue;
-            result->weights = off;
-            snprintf(result->worst, sizeof result->worst, "%.100s[%zu]", x->name, n);
-        }
-    }
-    for (int i = 0; i < 2; i++) safetensors_close(&f[i]);
-    return OK;
-}
-
-static Status checkpoints_compare(Result *result, const char *mine, const char *other, bool states)
-{
-    char dir[2][1024], path[2][1060];
-    bool found[2];
-    int files = 0;
-    TRY(checkpoint_find(mine, dir[0], &found[0]));
-    TRY(checkpoint_find(other, dir[1], &found[1]));
-    if (!found[0] || !found[1]) return fail(BAD_FILE, "no checkpoint in %s", found[0] ? other : mine);
-    for (;; files++) {
-        for (int i = 0; i < 2; i++) snprintf(path[i], sizeof path[i], "%.1023s/block_%04d.safetensors", dir[i], files);
-        if (!file_exists(path[0])) break;
-        TRY(weights_compare(result, path[0], path[1], states));
-    }
-    return files > 0 ? OK : fail(BAD_FILE, "%s has no blocks", dir[0]);
-}
-
 /* ---- the child ---- */
 
 static Status child_run(Result *result, const LayoutRun *what)
@@ -184,7 +134,7 @@ static Status child_run(Result *result, const LayoutRun *what)
         free(run.traffic[r]);
     }
     parsed_close(&p);
-    return what->beside ? checkpoints_compare(result, what->save, what->beside, what->states) : OK;
+    return what->beside ? checkpoints_compare(&result->weights, what->save, what->beside, what->states) : OK;
 }
 
 static void child_main(Result *result, const LayoutRun *what)

@@ -2,6 +2,7 @@
 #define TESTS_LAYOUTS_RUN_H
 /* One layout trained by ranks that are threads of a child process, so that a rank which stops the job, or ranks
  * that wait for ever, are one layout's failure and not the end of the test. */
+#include "layouts/compare.h"
 #include "layouts/draw.h"
 #include "layouts/generate.h"
 
@@ -22,8 +23,7 @@ typedef struct {
     double loss[STEPS], norm[STEPS];
     double valid;                     /* loss of a validation batch after the steps */
     int32_t ids[GENERATED];           /* what follows prompts after the steps, where the head is on the last stage */
-    double weights;                   /* the largest difference of a weight or state, of `worst` */
-    char   worst[128];
+    Difference weights;               /* of weights, or of states too, from those of `beside` */
     /* of the last step, a line each: rank comm verb calls bytes; with experts rank load layer copies copies ... */
     char   traffic[TRAFFIC_MOST];
     char   failure[FAILURE_MOST];     /* "": none */

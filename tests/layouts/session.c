@@ -50,7 +50,7 @@ static void differences(double off[DIFFERENCES], const Result *mine, const Resul
         off[later + 1] = larger(off[later + 1], fabs(mine->norm[s - first] / one->norm[s] - 1));
     }
     off[2] = larger(off[2], fabs(mine->valid - one->valid));
-    off[4] = mine->weights;
+    off[4] = mine->weights.off;
 }
 
 const char *session_judge(Session *session, const Draw *d, const Result *mine, const Result *one, int first,
@@ -70,7 +70,7 @@ const char *session_judge(Session *session, const Draw *d, const Result *mine, c
     for (int i = 0; i < DIFFERENCES; i++)
         if (!(off[i] <= bound[i]))
             return snprintf(why, FAILURE_MOST, "%s differs by %.2g, and %.1e is allowed (%s)", what[i], off[i],
-                            bound[i], i == 4 ? mine->worst : "against one rank"), why;
+                            bound[i], i == 4 ? mine->weights.worst : "against one rank"), why;
     bool generated = draw_size(d, TYPE) == 0;                              /* in the others logits are near */
     for (int i = 0; generated && i < GENERATED; i++)
         if (mine->ids[i] != one->ids[i])
