@@ -3,7 +3,8 @@
 /* Private to core_attention.c, ring.c, gather.c and ulysses.c: attention between the projections, where each
  * sequence is distributed over context-parallel ranks. Ulysses ranks exchange heads for positions: each then
  * has the positions of all of them and a part of the heads. Among what they hold together, keys and values
- * travel a ring or are gathered; that part knows of Ulysses only that it has fewer heads and more positions.
+ * are sent around a ring or gathered; that part knows of Ulysses only that it has fewer heads and more
+ * positions.
  *
  *  b sequences   s positions of a sequence, H query and G key-value heads that a rank computes with: its own,
  *  or under Ulysses those after the exchange   D channels of a head

@@ -1,5 +1,5 @@
 /* The experts of a layer on the rows that ranks send each other (model/dispatch.h), chunk after chunk. While
- * the rows of one chunk travel, the experts compute those of the chunk before:
+ * the rows of one chunk are sent, the experts compute those of the chunk before:
  *
  *     forward    send n | h = n [gate, up]T,  g = act(h),  y = g downT | return y
  *     backward   send dy (and n again) | dg = dy down,  dh = act'(h) dg,  dx = dh [gate, up] | return dx
@@ -14,12 +14,12 @@
  * W columns of gate and up: 2 F with a gate, else F */
 #include "model/dispatch.h"
 
-/* Rows of a chunk on their way; those of two chunks exist at once. */
+/* Buffers and messages of one chunk; those of two chunks exist at once. */
 typedef struct {
     Tensor  send_NC, x_MC, y_MC;               /* tokens: sent, received; outputs of experts */
     Tensor  send_dy_NC, dy_MC, dx_MC;          /* gradients: of outputs sent, received; of inputs */
     Pending x, dy, back;
-} Travel;
+} ChunkRows;
 
 static int64_t pair(const MoeSizes *z) { return z->Q > 1 ? 2 : 1; }
 static bool    gated(const ExecContext *ctx) { return ctx->config->activation == ACT_SWIGLU; }
@@ -112,22 +112,22 @@ static void weight_gradient(const ExecContext *ctx, const MoeSizes *z, int64_t q
 
 /* ---- forward ---- */
 
-static void travel_forward_new(const ExecContext *ctx, const MoeSizes *z, MoeSave *save, Travel *travel)
+static void chunks_forward_new(const ExecContext *ctx, const MoeSizes *z, MoeSave *save, ChunkRows *chunk)
 {
     Arena *a = ctx->scratch;
     for (int64_t i = 0; i < pair(z); i++) {
-        Travel *v = &travel[i];
+        ChunkRows *v = &chunk[i];
         v->x_MC    = rows_new(ctx, saved_on(ctx, z, 0, ctx->activations_wgrad), "tokens of experts", z->M,
             z->C);
         v->send_NC = dispatch_other(ctx, z, a, "copies sent", chunk_rows(z), v->x_MC);
         v->y_MC    = dispatch_other(ctx, z, a, "outputs of experts", z->M, save->back_NC);
     }
-    save->x_MC = travel[0].x_MC;
+    save->x_MC = chunk[0].x_MC;
 }
 
 /* Tokens of chunk q on their way to the experts. */
-static void send_tokens(const ExecContext *ctx, const MoeSizes *z, int64_t q, const MoeSave *save, Travel *v,
-                        Tensor n_tC)
+static void send_tokens(const ExecContext *ctx, const MoeSizes *z, int64_t q, const MoeSave *save,
+                        ChunkRows *v, Tensor n_tC)
 {
     Tensor slot_N = moe_rows(z, q, save->slot_N);
     Tensor rows_NC = tensor_slice(v->send_NC, 0, 0, slot_N.dim[0]);
@@ -138,7 +138,7 @@ static void send_tokens(const ExecContext *ctx, const MoeSizes *z, int64_t q, co
 
 /* y = experts(x) of chunk q, on its way back */
 static void outputs_return(const ExecContext *ctx, const MoeSizes *z, int64_t q, const UnitParam *w,
-                           const MoeSave *save, Travel *v)
+                           const MoeSave *save, ChunkRows *v)
 {
     Comm *comm = ctx->moe->dispatch;
     comm_wait(comm, v->x);                                                                    /* <-> etp+ep */
@@ -153,18 +153,18 @@ static void outputs_return(const ExecContext *ctx, const MoeSizes *z, int64_t q,
 void experts_forward(const ExecContext *ctx, const MoeSizes *z, const UnitParam *w, MoeSave *save,
                      Tensor n_tC)
 {
-    Travel travel[2];
+    ChunkRows chunk[2];
     save->back_NC = rows_new(ctx, save_arena(ctx, RECOMPUTE_MOE, ctx->activations), "outputs of experts",
         z->N, z->C);
     size_t mark = arena_mark(ctx->scratch);
-    travel_forward_new(ctx, z, save, travel);
+    chunks_forward_new(ctx, z, save, chunk);
     hidden_new_of(ctx, z, save);
     dispatch_offsets(ctx, z, save);
     for (int64_t q = 0; q <= z->Q; q++) {
-        if (q < z->Q) send_tokens(ctx, z, q, save, &travel[q % 2], n_tC);                     /* <-> etp+ep */
-        if (q > 0) outputs_return(ctx, z, q - 1, w, save, &travel[(q - 1) % 2]);              /* <-> etp+ep */
+        if (q < z->Q) send_tokens(ctx, z, q, save, &chunk[q % 2], n_tC);                     /* <-> etp+ep */
+        if (q > 0) outputs_return(ctx, z, q - 1, w, save, &chunk[(q - 1) % 2]);              /* <-> etp+ep */
     }
-    for (int64_t i = 0; i < pair(z); i++) comm_wait(ctx->moe->dispatch, travel[i].back);      /* <-> etp+ep */
+    for (int64_t i = 0; i < pair(z); i++) comm_wait(ctx->moe->dispatch, chunk[i].back);      /* <-> etp+ep */
     if (z->chunked) arena_reset(ctx->scratch, mark);
 }
 
@@ -178,12 +178,12 @@ void experts_activation_forward(const ExecContext *ctx, const MoeSizes *z, MoeSa
 
 /* ---- backward ---- */
 
-static void travel_backward_new(const ExecContext *ctx, const MoeSizes *z, MoeSave *save, Travel *travel,
+static void chunks_backward_new(const ExecContext *ctx, const MoeSizes *z, MoeSave *save, ChunkRows *chunk,
                                 Tensor dn_NC)
 {
     Arena *a = ctx->scratch;
     for (int64_t i = 0; i < pair(z); i++) {
-        Travel *v = &travel[i];
+        ChunkRows *v = &chunk[i];
         v->x_MC = save->x_MC;
         if (z->chunked) {
             v->x_MC    = rows_new(ctx, a, "tokens of experts", z->M, z->C);
@@ -193,12 +193,12 @@ static void travel_backward_new(const ExecContext *ctx, const MoeSizes *z, MoeSa
         v->send_dy_NC = dispatch_other(ctx, z, a, "copies sent", chunk_rows(z), v->dy_MC);
         v->dx_MC = dispatch_other(ctx, z, a, "experts input gradient", z->M, dn_NC);
     }
-    save->dy_MC = travel[0].dy_MC;
+    save->dy_MC = chunk[0].dy_MC;
 }
 
 /* d(output) = weight dy of chunk q on its way to the experts, and with several chunks their input again */
 static void send_gradients(const ExecContext *ctx, const MoeSizes *z, int64_t q, const MoeSave *save,
-                           Travel *v, Tensor n_tC, Tensor dy_tC)
+                           ChunkRows *v, Tensor n_tC, Tensor dy_tC)
 {
     Tensor slot_N = moe_rows(z, q, save->slot_N);
     Tensor rows_NC = tensor_slice(v->send_dy_NC, 0, 0, slot_N.dim[0]);
@@ -209,7 +209,7 @@ static void send_gradients(const ExecContext *ctx, const MoeSizes *z, int64_t q,
 }
 
 static void gradients_return(const ExecContext *ctx, const MoeSizes *z, int64_t q, const UnitParam *w,
-                             const UnitParam *dw, MoeSave *save, Travel *v, Tensor dn_NC, Tensor dh_MW,
+                             const UnitParam *dw, MoeSave *save, ChunkRows *v, Tensor dn_NC, Tensor dh_MW,
                              Tensor dg_MF)
 {
     Comm *comm = ctx->moe->dispatch;
@@ -227,21 +227,21 @@ static void gradients_return(const ExecContext *ctx, const MoeSizes *z, int64_t 
 void experts_backward_input(const ExecContext *ctx, const MoeSizes *z, const UnitParam *w,
                             const UnitParam *dw, MoeSave *save, Tensor dn_NC, Tensor n_tC, Tensor dy_tC)
 {
-    Travel travel[2];
+    ChunkRows chunk[2];
     size_t mark = arena_mark(ctx->scratch);
     if (z->chunked) hidden_new_of(ctx, z, save);
-    travel_backward_new(ctx, z, save, travel, dn_NC);
+    chunks_backward_new(ctx, z, save, chunk, dn_NC);
     Tensor dh_MW = z->chunked ? scratch_new(ctx, "experts hidden gradient", z->M, width(ctx, z))
         : activation_gradient_new(ctx, "experts hidden gradient", RECOMPUTE_MOE, z->M, width(ctx, z));
     Tensor dg_MF = gated(ctx) ? scratch_new(ctx, "experts activation gradient", z->M, z->F) : dh_MW;
     dispatch_offsets(ctx, z, save);
     for (int64_t q = 0; q <= z->Q; q++) {
         if (q < z->Q)                                                                         /* <-> etp+ep */
-            send_gradients(ctx, z, q, save, &travel[q % 2], n_tC, dy_tC);
+            send_gradients(ctx, z, q, save, &chunk[q % 2], n_tC, dy_tC);
         if (q > 0)                                                                            /* <-> etp+ep */
-            gradients_return(ctx, z, q - 1, w, dw, save, &travel[(q - 1) % 2], dn_NC, dh_MW, dg_MF);
+            gradients_return(ctx, z, q - 1, w, dw, save, &chunk[(q - 1) % 2], dn_NC, dh_MW, dg_MF);
     }
-    for (int64_t i = 0; i < pair(z); i++) comm_wait(ctx->moe->dispatch, travel[i].back);      /* <-> etp+ep */
+    for (int64_t i = 0; i < pair(z); i++) comm_wait(ctx->moe->dispatch, chunk[i].back);      /* <-> etp+ep */
     if (z->chunked) arena_reset(ctx->scratch, mark);
 }
 

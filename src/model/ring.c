@@ -1,8 +1,8 @@
 /* Ring attention (arXiv 2310.01889): attention of this rank's queries over the keys of all ranks of the ring.
  * In step i of c steps a rank computes with the keys and values of rank (r - i) mod c, while it sends them to
  * rank r + 1 and receives the next ones from rank r - 1. Partial results are merged by their log-sum-exp.
- * Pairs of parts in which no query sees a key are not computed; the keys travel all the same, since another
- * rank may need them. The letters are those of core_attention.h.
+ * Pairs of parts in which no query sees a key are not computed; the keys are sent on all the same, since
+ * another rank may need them. The letters are those of core_attention.h.
  *
  *  Messages of keys and values: forward c - 1; backward c - 1, and c - 1 of their gradients, which are sums
  *  and have the type of statistics */

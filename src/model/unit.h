@@ -79,7 +79,7 @@ typedef struct {
     Tensor load_nE;                /* [n, E + MOE_SUMS] */
     /* [moe_chunks x (ranks of dispatch + 1)] each: room for the offsets of exchanges; owned likewise */
     int64_t *offset[2];
-    bool overlap;                  /* rows of one chunk travel while experts compute another's */
+    bool overlap;                  /* rows of one chunk are sent while experts compute another's */
 } MoeState;
 enum { MOE_DROPPED, MOE_BALANCE, MOE_Z, MOE_SUMS };
 

@@ -125,7 +125,7 @@ static void bucket_reduce(Buckets *b, Bucket *k)
 /* From the last unit to the first, the order in which backward completes them. */
 void buckets_reduce(Buckets *b, const Stage *stage, int chunk)
 {
-    buckets_land(b, -1);                                                              /* <-> shard, replica */
+    buckets_wait_sums(b, -1);                                                         /* <-> shard, replica */
     for (int64_t u = stage->first[chunk] + stage->count[chunk] - 1; u >= stage->first[chunk]; u--)
         for (UnitBlock i = UNIT_OWN; i <= UNIT_EXPERTS; i++) {
             Bucket *k = unit_bucket(b, u, i);
@@ -136,7 +136,7 @@ void buckets_reduce(Buckets *b, const Stage *stage, int chunk)
 void buckets_reduce_tied(Buckets *b)
 {
     Bucket *embedding = bucket_of(b, PARAMS_DENSE, 0);
-    buckets_land(b, -1);                                                              /* <-> shard, replica */
+    buckets_wait_sums(b, -1);                                                         /* <-> shard, replica */
     if (!embedding) return;
     bucket_reduce(b, embedding);                                                    /* <-> shard replica */
     Tensor own = bucket_own(embedding, embedding->grads);

@@ -144,12 +144,12 @@ void buckets_open(Buckets *b, const BucketsSetup *s)
     }
     for (int i = 0; i < (b->overlap && !buckets_narrow(b) ? 2 : 1) && summed > 0 && b->training; i++)
         b->unit_grads[i] = tensor_new(s->gathered, "unit gradients", b->precision.gradient, summed);
-    buckets_flights_open(b, s);
+    background_sums_open(b, s);
 }
 
 void buckets_close(Buckets *b)
 {
-    buckets_flights_close(b);
+    background_sums_close(b);
     for (int i = 0; i < b->count; i++) free(b->bucket[i].begin);
     free(b->bucket);
     for (ParamFamily f = 0; f < PARAM_FAMILIES; f++) free(b->of_block[f]);

@@ -49,7 +49,7 @@ typedef struct {
     Tensor   master;
     /* the unit whose backward completes its gradients, the first of this stage that uses it */
     int64_t  last_unit;
-    /* background (parallel/bucket_flight.c): sums of its gradients that are done, over shard, over replica;
+    /* background (parallel/background_sums.c): sums of its gradients that are done, over shard, over replica;
      * gather: the all-gather of its updated weights is in flight, while `gathering` */
     bool     summed, replicas_summed, gathering;
     Pending  gather;
@@ -58,7 +58,7 @@ typedef struct {
 /* A sum of a bucket's gradients in the background, in place. Over shard under ZeRO 2 and 3 that is
  * unit_grads[buffer], of which `part`, this rank's own elements, is added to the gradients at the end. final:
  * it completes those of the step, and their sum over replica follows. */
-enum { FLIGHTS = 4 };
+enum { BACKGROUND_SUMS = 4 };
 typedef struct {
     Bucket *bucket;
     Comm   *comm;
@@ -67,7 +67,7 @@ typedef struct {
     bool    final;
     Tensor  part;
     Arena   window;
-} Flight;
+} BackgroundSum;
 
 /* ZeRO 3: whole weights of one unit, or an all-gather in progress, of its buckets that are sharded. unit -1:
  * empty; held: between unshard and reshard. */
@@ -94,9 +94,10 @@ typedef struct {
     int      turn;
     /* sums, gathers and prefetches run beside computation */
     bool     overlap;
-    /* flights begun and ended: those between are in flight, the oldest first, flight[number % FLIGHTS] */
-    Flight   flight[FLIGHTS];
-    long     flights_begun, flights_ended;
+    /* sums begun and ended: those between are in flight, the oldest first, in
+     * background[number % BACKGROUND_SUMS] */
+    BackgroundSum   background[BACKGROUND_SUMS];
+    long     sums_begun, sums_ended;
 } Buckets;
 
 /* What buckets_open takes: fields as in Buckets. Weights, gradients are pushed on `persistent`, gathered
@@ -153,17 +154,17 @@ void buckets_zero_grads(Buckets *buckets);                              /* befor
  * in the background. */
 static inline bool buckets_narrow(const Buckets *b) { return b->precision.message != b->precision.gradient; }
 
-/* ---- in the background (parallel/bucket_flight.c), where `overlap` is on: the same bits ---- */
+/* ---- in the background (parallel/background_sums.c), where `overlap` is on: the same bits ---- */
 /* Allocates windows and parts on the arenas of the setup; called by buckets_open. */
-void buckets_flights_open(Buckets *buckets, const BucketsSetup *setup);
-void buckets_flights_close(Buckets *buckets);
-/* Sums `whole` of the bucket over shard into its own gradients, or under ZeRO 2 and 3 into the flight's part;
- * under ZeRO 0 over replica. Waits for the oldest flight where all are taken. False, and nothing is begun,
+void background_sums_open(Buckets *buckets, const BucketsSetup *setup);
+void background_sums_close(Buckets *buckets);
+/* Sums `whole` of the bucket over shard into its own gradients, or under ZeRO 2 and 3 into a part of its own;
+ * under ZeRO 0 over replica. Waits for the oldest sum where all are taken. False, and nothing is begun,
  * where it cannot be: overlap is off, the messages have another type, or there is one rank.
  * <-> shard, replica */
-bool bucket_flight_begin(Buckets *buckets, Bucket *bucket, Tensor whole, int buffer, bool final);
-/* Waits for flights until none reads the buffer; -1: until there is none. */
-void buckets_land(Buckets *buckets, int buffer);
+bool background_sum_begin(Buckets *buckets, Bucket *bucket, Tensor whole, int buffer, bool final);
+/* Waits for sums until none reads the buffer; -1: until there is none. */
+void buckets_wait_sums(Buckets *buckets, int buffer);
 /* The unit's gradients are complete for this step: begins the first of their sums under ZeRO 0 and 1.
  * buckets_reduce does the rest.  <-> shard, replica */
 void buckets_reduce_begin(Buckets *buckets, int64_t unit);

@@ -91,7 +91,7 @@ void zero_reshard(Buckets *b, int64_t unit)
 
 UnitParam zero_unshard_grads(Buckets *b, int64_t unit)
 {
-    buckets_land(b, b->turn);                           /* <-> shard: its sums before the last are complete */
+    buckets_wait_sums(b, b->turn);                      /* <-> shard: its sums before the last are complete */
     UnitParam dw = gradient_views(b, unit);
     for (UnitBlock i = 0; i < UNIT_BLOCKS; i++) {
         const Bucket *k = unit_bucket(b, unit, i);
@@ -117,7 +117,7 @@ void zero_reduce_grads(Buckets *b, int64_t unit, bool final)
         Bucket *k = unit_bucket(b, unit, i);
         if (!k || k->zero_stage < 2 || k->block.count == 0) continue;
         bool last = final && k->last_unit == unit;
-        if (bucket_flight_begin(b, k, dw.flat[i], b->turn, last)) begun = true;               /* <-> shard */
+        if (background_sum_begin(b, k, dw.flat[i], b->turn, last)) begun = true;               /* <-> shard */
         else add_shard(b, k, dw.flat[i]);                                                     /* <-> shard */
     }
     if (begun) b->turn = 1 - b->turn;

@@ -4,7 +4,7 @@
  * positions cached (KvCaches in model/unit.h), so that each new token costs one forward of one position.
  *
  *  tp   each rank caches its key-value heads; the logits, sharded over the vocabulary, are gathered
- *  pp   micro-batches travel by the rows of a FORWARD schedule; the stage with the head draws
+ *  pp   micro-batches go by the rows of a FORWARD schedule; the stage with the head draws
  *  dp   each data rank continues prompts of its own; all run the same number of forwards, so that ZeRO 3 can
  *       gather weights
  *  cp   the prompts are distributed as sequences are in training, and each rank caches the keys of its

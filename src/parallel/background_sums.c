@@ -15,7 +15,7 @@ static int64_t largest_part(const int64_t *begin, int64_t count, int64_t n)
 }
 
 /* A window fits any sum of this stage's buckets. */
-void buckets_flights_open(Buckets *b, const BucketsSetup *s)
+void background_sums_open(Buckets *b, const BucketsSetup *s)
 {
     size_t window = 0;
     if (!b->overlap || !b->training || buckets_narrow(b)) return;
@@ -29,24 +29,24 @@ void buckets_flights_open(Buckets *b, const BucketsSetup *s)
         if (inner > window) window = inner;
         if (outer > window) window = outer;
     }
-    for (int i = 0; i < FLIGHTS && window > 0; i++) {
+    for (int i = 0; i < BACKGROUND_SUMS && window > 0; i++) {
         size_t bytes = (window + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
-        arena_open_within(&b->flight[i].window, "sum window", s->gathered, "sum windows", bytes);
+        arena_open_within(&b->background[i].window, "sum window", s->gathered, "sum windows", bytes);
         if (s->gathered->dry) arena_push(s->gathered, "sum windows", bytes);
     }
 }
 
-void buckets_flights_close(Buckets *b)
+void background_sums_close(Buckets *b)
 {
-    for (int i = 0; i < FLIGHTS; i++) arena_close(&b->flight[i].window);
+    for (int i = 0; i < BACKGROUND_SUMS; i++) arena_close(&b->background[i].window);
 }
 
-static void flight_end(Buckets *b);
+static void oldest_sum_end(Buckets *b);
 
-static Flight *flight_new(Buckets *b, Bucket *k, Comm *comm, int buffer)
+static BackgroundSum *background_sum_new(Buckets *b, Bucket *k, Comm *comm, int buffer)
 {
-    while (b->flights_begun - b->flights_ended == FLIGHTS) flight_end(b);
-    Flight *f = &b->flight[b->flights_begun++ % FLIGHTS];
+    while (b->sums_begun - b->sums_ended == BACKGROUND_SUMS) oldest_sum_end(b);
+    BackgroundSum *f = &b->background[b->sums_begun++ % BACKGROUND_SUMS];
     f->bucket = k;
     f->comm   = comm;
     f->buffer = buffer;
@@ -59,15 +59,15 @@ static Flight *flight_new(Buckets *b, Bucket *k, Comm *comm, int buffer)
 static void replicas_begin(Buckets *b, Bucket *k)
 {
     if (comm_size(k->comms.replica) == 1) return;
-    Flight *f = flight_new(b, k, k->comms.replica, -1);
+    BackgroundSum *f = background_sum_new(b, k, k->comms.replica, -1);
     f->pending = comm_all_reduce_begin(f->comm, b->queue, bucket_own(k, k->grads),
                                        &f->window);                              /* <-> replica: all-reduce */
 }
 
-/* Ends the oldest flight. */
-static void flight_end(Buckets *b)
+/* Waits for the oldest sum and takes its result. */
+static void oldest_sum_end(Buckets *b)
 {
-    Flight *f = &b->flight[b->flights_ended++ % FLIGHTS];
+    BackgroundSum *f = &b->background[b->sums_ended++ % BACKGROUND_SUMS];
     Bucket *k = f->bucket;
     bool  final = f->final;
     comm_wait(f->comm, f->pending);
@@ -77,7 +77,7 @@ static void flight_end(Buckets *b)
     if (final) replicas_begin(b, k);                                             /* <-> replica: all-reduce */
 }
 
-bool bucket_flight_begin(Buckets *b, Bucket *k, Tensor whole, int buffer, bool final)
+bool background_sum_begin(Buckets *b, Bucket *k, Tensor whole, int buffer, bool final)
 {
     Comm *comm = k->zero_stage > 0 ? k->comms.shard : k->comms.replica;
     if (!b->overlap || buckets_narrow(b) || comm_size(comm) == 1) return false;
@@ -85,7 +85,7 @@ bool bucket_flight_begin(Buckets *b, Bucket *k, Tensor whole, int buffer, bool f
         replicas_begin(b, k);                                                    /* <-> replica: all-reduce */
         return true;
     }
-    Flight *f = flight_new(b, k, comm, buffer);
+    BackgroundSum *f = background_sum_new(b, k, comm, buffer);
     f->final = final;
     f->part  = tensor_flat(whole, k->own_first, k->own_count);
     f->pending = comm_reduce_scatter_parts_begin(comm, b->queue, f->part, whole, k->begin,
@@ -93,13 +93,13 @@ bool bucket_flight_begin(Buckets *b, Bucket *k, Tensor whole, int buffer, bool f
     return true;
 }
 
-void buckets_land(Buckets *b, int buffer)
+void buckets_wait_sums(Buckets *b, int buffer)
 {
-    long last = b->flights_ended;                     /* flights end in order: those before it as well */
-    for (long n = b->flights_ended; n < b->flights_begun; n++)
-        if (b->flight[n % FLIGHTS].buffer == buffer) last = n + 1;
-    while (b->flights_ended < (buffer < 0 ? b->flights_begun : last)) flight_end(b);
-    if (buffer < 0) b->flights_begun = b->flights_ended = 0;      /* each step takes the same windows */
+    long last = b->sums_ended;                        /* sums end in order: those before it as well */
+    for (long n = b->sums_ended; n < b->sums_begun; n++)
+        if (b->background[n % BACKGROUND_SUMS].buffer == buffer) last = n + 1;
+    while (b->sums_ended < (buffer < 0 ? b->sums_begun : last)) oldest_sum_end(b);
+    if (buffer < 0) b->sums_begun = b->sums_ended = 0;      /* each step takes the same windows */
 }
 
 void buckets_reduce_begin(Buckets *b, int64_t unit)
@@ -107,7 +107,7 @@ void buckets_reduce_begin(Buckets *b, int64_t unit)
     for (UnitBlock i = UNIT_OWN; i < UNIT_BLOCKS; i++) {
         Bucket *k = unit_bucket(b, unit, i);
         if (!k || k->block.count == 0 || k->zero_stage >= 2 || k->last_unit != unit) continue;
-        bucket_flight_begin(b, k, k->grads, -1, true);                            /* <-> shard, replica */
+        background_sum_begin(b, k, k->grads, -1, true);                            /* <-> shard, replica */
     }
 }
 
