@@ -73,7 +73,7 @@ activation_forward_kernel(ActivationForward a)
     const Place   at = place_of<N>(F);
     if (at.t >= a.y_TF.dim[0]) return;
     const T *x_row = gpu_row<T>(a.x_TF, at.t);
-    float x[N], up[N];
+    float x[N], up[N] = { 0 };
     biased(x, x_row, a.bias_F, at.c);
     if (a.kind == ACT_SWIGLU) biased(up, x_row, a.bias_F, F + at.c);
 #pragma unroll
@@ -107,7 +107,7 @@ activation_backward_kernel(ActivationBackward a)
     const bool gated = a.kind == ACT_SWIGLU;
     const T   *x_row = gpu_row<T>(a.x_TF, at.t);
     T         *dx_row = gpu_row<T>(a.dx_TF, at.t);
-    float x[N], up[N], dy[N], dup[N];
+    float x[N], up[N] = { 0 }, dy[N], dup[N];
     load(dy, gpu_row<T>(a.dy_TF, at.t) + at.c);
     biased(x, x_row, a.bias_F, at.c);
     if (gated) biased(up, x_row, a.bias_F, F + at.c);
