@@ -96,7 +96,8 @@ def speed_told(data, folder):
             r"^step (\d+)/12 .*  (\d+) tokens/s .*  ([0-9.]+) GFLOP/s  MFU ([0-9.]+) % \(causal ([0-9.]+) %\)  ([0-9.]+ [KMG]iB)$", done.stderr, re.M):
         row, part = rows[int(step)], [rows[s] for s in range(before + 1, int(step) + 1)]
         mean = sum(r["tokens"] - rows.get(s - 1, {"tokens": 0})["tokens"] for s, r in rows.items() if before < s <= int(step)) / sum(r["seconds"] for r in part)
-        if abs(mean - float(speed)) > 1 + 1e-4 * mean or abs(row["mean_tokens_per_second"] - mean) > 1 + 1e-4 * mean or row["mean_of_steps"] != len(part):
+        off = 1 + mean * (1e-4 + 0.5e-6 * len(part) / sum(r["seconds"] for r in part))                          # seconds have six decimals
+        if abs(mean - float(speed)) > off or abs(row["mean_tokens_per_second"] - mean) > off or row["mean_of_steps"] != len(part):
             sys.exit(f"step {step}: {speed} tokens/s, the mean of {len(part)} steps is {mean}: {row}")
         share = 1e9 * float(flops) / 2e12 * 100
         if abs(share - float(full)) > 0.06 or not 0.8 < (float(causal) + 0.05) / (float(full) + 0.05) <= 1 or abs(row["mfu_full"] * 2e12 / row["model_flops_per_second_full"] - 1) > 1e-4:
