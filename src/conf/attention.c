@@ -1,15 +1,12 @@
 /* Options of attention: sliding windows, and how context-parallel ranks reach each other's keys. */
-#include "base/divisor.h"
 #include "conf/attention.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "base/integer.h"
 #include "conf/conf.h"
 #include "conf/value.h"
-
-enum { SAID = 256 };
-#define TYPED(option) options_typed((char[SAID]){ 0 }, SAID, o, option)  /* lives as long as its block */
 
 /* ---- sliding windows ---- */
 

@@ -9,6 +9,10 @@ void        options_add_word(Options *o, const char *word);  /* a positional arg
 /* "--tp 3", "JOTUN_LR=3", "--num-attention-heads 12 (default)": option, value, source where not typed.
  * Returns out. */
 const char *options_typed(char *out, size_t size, const Options *o, OptionIndex option);
+/* In messages of rules, of the Options o: an option with its value as typed; its name as typed. */
+enum { SAID = 256 };
+#define TYPED(option) options_typed((char[SAID]){ 0 }, SAID, o, option)  /* lives as long as its block */
+#define NAMED(option) (o->source[option].name)
 /* BAD_OPTION where the value is outside of its row's range. */
 Status      options_range(const Options *o, OptionIndex option);
 /* What to write after an option that the command cannot do without, and what it is: "S (the text to

@@ -1,9 +1,7 @@
 /* Sizes, order and messages of the exchange of tokens: model/dispatch.h. */
 #include "model/dispatch.h"
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t most_of(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+#include "base/integer.h"
 
 static int64_t capacity_of(const MoeConfig *moe, const MoeSizes *z)
 {

@@ -7,7 +7,7 @@
  * Messages are blocks [T, n] of own tokens' rows, one for each rank. Joined sequences [b, u s, n] have the
  * first parts of all ranks in order and then their second parts in reverse order: the parts of one rank of a
  * ring of fewer ranks, or the whole sequence. */
-#include "base/divisor.h"
+#include "base/integer.h"
 #include "model/core_attention.h"
 
 enum { ULYSSES_MOST = 1024 };                    /* ranks: as --context-parallel-size has */

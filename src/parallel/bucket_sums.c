@@ -4,7 +4,7 @@
  * micro-batches. */
 #include "parallel/buckets.h"
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+#include "base/integer.h"
 
 /* Shards window by window: of each rank's shard the elements from `at` on that fit. */
 typedef struct { int64_t at, count, mine; } Window;        /* elements of a shard; of this rank's own one */

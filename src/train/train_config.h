@@ -50,7 +50,7 @@ typedef struct {
     uint64_t seed;
 
     /* machine */
-    const char *device;                       /* back end: ref, cpu */
+    const char *device;                       /* back end: ref, cpu, cuda */
     int      threads;                         /* per rank */
     /* What the user chose, KERNELS_AUTO: nothing; and the name of the family that computed the checkpoint of
      * `load`, NULL: not known. Which one the run has, all ranks agree on (trainer_choose_kernels). */

@@ -108,6 +108,8 @@ static const RuleRow refused[] = {
       "--global-batch-size 3 is not a multiple of 2" },
     { FOR_CONFIG, "--recompute-activations --recompute-modules layernorm moe_act",
       "--recompute-modules moe_act: no layer has experts without --num-experts; give core_attn, layernorm, mlp or mlp_act" },
+    { FOR_CONFIG, "--num-experts 4 --disable-bias-linear --recompute-activations --recompute-modules mlp",
+      "--recompute-modules mlp: every layer has experts and none a dense MLP; give moe or moe_act, or a --moe-layer-freq" },
     { FOR_CONFIG, "--num-experts 4 --disable-bias-linear --recompute-activations --recompute-modules shared_experts",
       "--recompute-modules shared_experts: there is no shared expert; give --moe-shared-expert-intermediate-size or leave" },
     { FOR_CONFIG, "--recompute-activations --recompute-modules mla_up_proj", "mla_up_proj: a layer has no such" },

@@ -16,10 +16,7 @@ function told(why) { print why ": " $0; bad = 1 }
     seen++
     if (path ~ /\.h$/) includes[path] = includes[path] " " what
     if (!(from in level)) { told("no module of the tree"); next }
-    if (what !~ /\//) {                      # the shim of the kernels alone is beside the modules
-        if (!(from == "tensor" && what == "gpu_cpu.h")) told("an include without its directory")
-        next
-    }
+    if (what !~ /\//) { told("an include without its directory"); next }
     if (path !~ /^corpus\/clean\// && from == "corpus" && what ~ /^corpus\/clean\//) told("upward inside corpus")
     if (from == to) next
     if (!(to in level)) told("no module of the tree")

@@ -10,7 +10,8 @@ function(shim_program name warp main)      # sources and definitions after these
     add_executable(${name} ${shim}/${main} ${shim}/gpu_cpu.cpp ${shim}/memory.cpp ${shim}/fiber.cpp ${ARGN})
     target_include_directories(${name} PRIVATE ${shim})
     target_compile_definitions(${name} PRIVATE GPU_CPU GPU_WARP=${warp})
-    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-unknown-pragmas>)      # unroll
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-unknown-pragmas>       # unroll
+        $<$<COMPILE_LANGUAGE:CXX>:SHELL:-include gpu_cpu.h>)                                     # what gpu.h is on a GPU
     target_link_libraries(${name} PRIVATE module_tensor PkgConfig::CMOCKA)
 endfunction()
 

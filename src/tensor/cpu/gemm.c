@@ -12,6 +12,7 @@
 
 #include <stdatomic.h>
 #include <string.h>
+#include "base/integer.h"
 #include "tensor/cpu/gemm_family.h"
 
 /* KC       A tile of 8 rows of a is 12 KiB and leaves room in a first-level cache of 32 to 48 KiB for b to
@@ -49,9 +50,7 @@ typedef struct {
 /* A part of the product between two barriers: columns [n0, n0 + columns), depth [k0, k0 + words). */
 typedef struct { int64_t n0, columns, k0, words; bool first, last; } Pass;
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t cuts(int64_t n, int64_t part) { return (n + part - 1) / part; }
-static int64_t rounded(int64_t n, int64_t part) { return cuts(n, part) * part; }
+static int64_t rounded(int64_t n, int64_t part) { return divide_up(n, part) * part; }
 static size_t  aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 /* ---- families ---- */
@@ -82,7 +81,7 @@ static size_t product_make(Product *p, const Gemm *g, int threads, char *memory)
                   : f->pairs ? GEMM_PAIRS : GEMM_WIDENED;
     p->element    = g->input == F32 ? 4 : 2;
     p->per_word   = p->form == GEMM_PAIRS ? 2 : 1;
-    p->words      = cuts(g->K, p->per_word);
+    p->words      = divide_up(g->K, p->per_word);
     p->block_rows = MC / f->rows * f->rows;
 
     int64_t columns = least(rounded(g->N, f->columns), NC), rows = rounded(g->M, p->block_rows);
@@ -90,7 +89,7 @@ static size_t product_make(Product *p, const Gemm *g, int threads, char *memory)
     /* Few rows, as in generation, are divided by columns as well, so that every thread has work. Each piece
      * packs its rows of a again, which costs nothing where there are few. */
     bool whole = blocks < 1 || strips < 1 || g->epilogue.whole_rows;
-    p->groups = whole ? 1 : least(strips, cuts(4 * threads, blocks));
+    p->groups = whole ? 1 : least(strips, divide_up(4 * threads, blocks));
     p->sums_of_all_rows = p->words > KC_PASS;
     bool sums = (g->output != F32 || g->scaled) && p->words > KC;
 
@@ -148,7 +147,7 @@ static GemmWord *slab_strip(const Product *p, const Pass *pass, int64_t k0, int6
 static void pack_piece(const Product *p, const Pass *pass, int64_t piece)
 {
     const GemmMatrix *b = &p->g->b;
-    int64_t across = cuts(pass->columns, PACK_STRIPS * p->f->columns);
+    int64_t across = divide_up(pass->columns, PACK_STRIPS * p->f->columns);
     int64_t k0 = piece / across * KC, words = least(KC, pass->words - k0);
     int64_t strip = piece % across * PACK_STRIPS, n0 = strip * p->f->columns;
     int64_t k = (pass->k0 + k0) * p->per_word, depth = least(words * p->per_word, p->g->K - k);
@@ -243,7 +242,7 @@ static void multiply_piece(const Product *p, const Pass *pass, int64_t piece, in
 {
     const GemmFamily *f = p->f;
     int64_t m0 = piece / p->groups * p->block_rows, rows = least(p->block_rows, p->g->M - m0);
-    int64_t strips = cuts(pass->columns, f->columns), width = strips * f->columns;
+    int64_t strips = divide_up(pass->columns, f->columns), width = strips * f->columns;
     int64_t group = piece % p->groups;
     int64_t begin = group * strips / p->groups, end = (group + 1) * strips / p->groups;
     GemmWord *packed = p->a + thread * p->block_rows * KC;
@@ -287,10 +286,11 @@ static void multiply_all(void *context, int thread, int threads)
             Pass pass = { .n0 = n0, .columns = least(NC, p->g->N - n0), .k0 = k0,
                           .words = least(KC_PASS, p->words - k0), .first = k0 == 0 };
             pass.last = k0 + pass.words == p->words;
-            int64_t piece, packs = cuts(pass.words, KC) * cuts(pass.columns, PACK_STRIPS * p->f->columns);
+            int64_t piece, strips = PACK_STRIPS * p->f->columns;
+            int64_t packs = divide_up(pass.words, KC) * divide_up(pass.columns, strips);
             while ((piece = claim(p, phase, packs)) >= 0) pack_piece(p, &pass, piece);
             phase_end(p, &phase, thread);
-            int64_t pieces = cuts(p->g->M, p->block_rows) * p->groups;
+            int64_t pieces = divide_up(p->g->M, p->block_rows) * p->groups;
             while ((piece = claim(p, phase, pieces)) >= 0) {
                 multiply_piece(p, &pass, piece, thread);
                 if (thread == 0) team_poll(p->team);

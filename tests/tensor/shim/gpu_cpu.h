@@ -1,6 +1,6 @@
 #ifndef SHIM_GPU_CPU_H
 #define SHIM_GPU_CPU_H
-/* The CPU shim: what src/tensor/cuda/gpu.h includes under GPU_CPU. A kernel becomes a C++ function, a launch
+/* The CPU shim: what the build includes before src/tensor/cuda/gpu.h, under GPU_CPU. A kernel becomes a C++ function, a launch
  * runs its blocks one after another, and each thread of a block is a fiber that runs to its next barrier or
  * shuffle. Which block and warp run next, and lanes in which order, is set by a seed, so that a result that
  * hangs on the order changes with it. Blocks have one dim.
