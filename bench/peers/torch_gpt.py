@@ -20,6 +20,7 @@ import time
 ROWS = {                       # batch size, sequence length, type
     "fp32-b4-t64": (4, 64, "fp32"), "fp32-b1-t1024": (1, 1024, "fp32"), "fp32-b4-t1024": (4, 1024, "fp32"),
     "bf16-b4-t64": (4, 64, "bf16"), "bf16-b1-t1024": (1, 1024, "bf16"), "bf16-b4-t1024": (4, 1024, "bf16"),
+    "fp32-b16-t1024": (16, 1024, "fp32"), "bf16-b16-t1024": (16, 1024, "bf16"),        # for a GPU
 }
 KEEP = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=40000000000:glibc.malloc.hugetlb=1"
 LAYERS, HIDDEN, HEADS, VOCABULARY = 12, 768, 12, 50304
@@ -60,33 +61,36 @@ def child(batch, length, kind, mode, steps):
             return F.cross_entropy(F.linear(self.norm(x), self.tokens.weight).view(-1, VOCABULARY).float(), targets.view(-1))
 
     torch.manual_seed(1)
-    model = Gpt()
+    device = mode["device"]
+    model = Gpt().to(device)
     if kind == "bf16" and mode["weights"] == "bf16":
         model = model.to(torch.bfloat16)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     call = model if mode["compile"] == "eager" else torch.compile(model, mode=None if mode["compile"] == "default" else "max-autotune")
-    ids = torch.randint(VOCABULARY, (batch, length + 1))
+    ids = torch.randint(VOCABULARY, (batch, length + 1)).to(device)
     seconds, first = [], 0
     for step in range(steps + 3):
         begin = time.monotonic()
-        with torch.autocast("cpu", torch.bfloat16, enabled=kind == "bf16" and mode["weights"] == "fp32"):
+        with torch.autocast(device, torch.bfloat16, enabled=kind == "bf16" and mode["weights"] == "fp32"):
             loss = call(ids[:, :-1].contiguous(), ids[:, 1:].contiguous())
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        optimizer.zero_grad(set_to_none=False)
+        optimizer.zero_grad(set_to_none=device == "cuda")
+        if device == "cuda":
+            torch.cuda.synchronize()
         seconds.append(time.monotonic() - begin)
         first = first or time.time() - float(os.environ["STARTED"])
     status = dict(line.split(":", 1) for line in open("/proc/self/status") if ":" in line)
     print(json.dumps({"tokens": batch * length / statistics.median(seconds[3:]), "best": batch * length / min(seconds[3:]),
-                      "memory": int(status["VmHWM"].split()[0]) * 1024, "first": first, "loss": float(loss.detach())}))
+                      "memory": torch.cuda.max_memory_reserved() if device == "cuda" else int(status["VmHWM"].split()[0]) * 1024, "first": first, "loss": float(loss.detach())}))
 
 
-def grid(kind, quick):
+def grid(kind, quick, device="cpu"):
     modes = ["eager", "default"] + ([] if quick else ["max-autotune"])
     weights = ["fp32"] if kind == "fp32" else ["fp32", "bf16"]
-    memory = ["keep"] if quick else ["keep", "glibc"]
-    return [dict(zip(("compile", "weights", "allocator"), setting)) for setting in itertools.product(modes, weights, memory)]
+    memory = ["keep"] if quick or device == "cuda" else ["keep", "glibc"]
+    return [dict(zip(("compile", "weights", "allocator", "device"), setting)) for setting in itertools.product(modes, weights, memory, [device])]
 
 
 def run(row, mode, steps, limit):
@@ -109,6 +113,7 @@ def main():
     parser.add_argument("--steps", type=int, default=5, help="timed steps (after 3 of warm-up)")
     parser.add_argument("--quick", action="store_true", help="without max-autotune and without glibc's allocator as it is")
     parser.add_argument("--limit", type=int, default=900, help="seconds for a setting, which is then left out")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
@@ -118,7 +123,7 @@ def main():
     print(f"PyTorch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}, {len(os.sched_getaffinity(0))} cores")
     for row in options.rows.split(","):
         results = []
-        for mode in grid(ROWS[row][2], options.quick):
+        for mode in grid(ROWS[row][2], options.quick, options.device):
             name = f"{mode['compile']}, weights {mode['weights']}, allocator {mode['allocator']}"
             result = run(row, mode, options.steps, options.limit)
             if not result:

@@ -132,6 +132,20 @@ static int run_all(Session *session, const Arguments *a)
     return failed;
 }
 
+/* What stands in the way of success: pairs that no layout has, values that no layout resumes, layouts that fail. */
+static int run_drawn(Session *session, const Arguments *a, int missing)
+{
+    corpus_make(session->data, 257);
+    if (a->traffic) session->traffic = fopen(a->traffic, "w");
+    printf("seed %d, %d layouts\n", a->seed, session->coverage->count);
+    int bad = coverage_print(session->coverage);
+    if (a->run >= QUICK && missing > 0) printf("%d values are in no layout that is resumed\n", missing), bad += missing;
+    bad += run_all(session, a);
+    if (session->traffic) fclose(session->traffic);
+    for (int i = 0; i < session->references; i++) result_free(session->reference[i].result);
+    return bad;
+}
+
 int main(int argc, char **argv)
 {
     static Session session;
@@ -156,16 +170,9 @@ int main(int argc, char **argv)
     CHECK(session.resumes, "no memory");
     int missing = a.only < 0 ? session_choose_resumed(&session, a.run) : 0;
     if (a.only >= 0 && a.only < coverage.count) session.resumes[a.only] = true;
+    int bad = 0;
     if (a.list) list(&coverage, &a, session.resumes);
-    if (a.list) return 0;
-    corpus_make(data, 257);
-    if (a.traffic) session.traffic = fopen(a.traffic, "w");
-    printf("seed %d, %d layouts\n", a.seed, coverage.count);
-    int bad = coverage_print(&coverage);
-    if (a.run >= QUICK && missing > 0) printf("%d values are in no layout that is resumed\n", missing), bad += missing;
-    bad += run_all(&session, &a);
-    if (session.traffic) fclose(session.traffic);
-    for (int i = 0; i < session.references; i++) result_free(session.reference[i].result);
+    else bad = run_drawn(&session, &a, missing);
     free(session.resumes);
     coverage_close(&coverage);
     folder_remove(scratch_folder());
