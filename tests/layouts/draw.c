@@ -49,12 +49,14 @@ static int number(const Draw *d, const char *name)
     return 0;
 }
 
+/* Adds words; one that begins with @ stands for what depends on other values. */
 static void add(char out[WORDS_MOST], const Draw *d, const char *words)
 {
     char copy[WORDS_MOST], *rest;
     snprintf(copy, sizeof copy, "%s", words);
     for (char *w = strtok_r(copy, " ", &rest); w; w = strtok_r(NULL, " ", &rest)) {
         size_t used = strlen(out);
+        if (!strcmp(w, "@mlp_module")) w = draw_size(d, MLP) ? "moe_act" : "mlp";
         if (*w == '@') snprintf(out + used, WORDS_MOST - used, "%s%d", used ? " " : "", number(d, w));
         else           snprintf(out + used, WORDS_MOST - used, "%s%s", used ? " " : "", w);
     }

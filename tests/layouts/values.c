@@ -99,7 +99,7 @@ const Value values[] = {
 
     { RECOMPUTE, "kept",        0, "", { { 0 } } },
     { RECOMPUTE, "attention",   0, "--recompute-granularity selective", { { 0 } } },
-    { RECOMPUTE, "modules",     0, "--recompute-granularity selective --recompute-modules layernorm mlp", { { 0 } } },
+    { RECOMPUTE, "modules",     0, "--recompute-granularity selective --recompute-modules layernorm @mlp_module", { { 0 } } },
     { RECOMPUTE, "moe",         0, "--recompute-granularity selective --recompute-modules moe", { { MLP, 1 } } },
     { RECOMPUTE, "uniform",     0, "--recompute-granularity full --recompute-num-layers @group_layers", { { 0 } } },
     { RECOMPUTE, "block",       0, "--recompute-granularity full --recompute-method block", { { 0 } } },
