@@ -20,6 +20,11 @@ static Pending rotate_begin(const ExecContext *ctx, CoreLayout at, Tensor to_nex
 
 static void rotate_end(const ExecContext *ctx, Pending pending) { comm_wait(ctx->cp.ring, pending); }
 
+static void rotate(const ExecContext *ctx, CoreLayout at, Tensor to_next, Tensor from_previous)
+{
+    rotate_end(ctx, rotate_begin(ctx, at, to_next, from_previous));                         /* <-> cp: send */
+}
+
 /* Two buffers that swap roles after each ring step: one is computed with and sent, the other one received. */
 typedef struct { Tensor at[2]; } RingBuffers;
 
@@ -80,11 +85,12 @@ void ring_forward(const ExecContext *ctx, int64_t layer, CoreLayout at, CoreForw
     other.lse = tensor_new(ctx->scratch, "attention part", exact, at.b, at.s / 2, at.H);
     for (int i = 0; i < at.c; i++) {
         Pending pending = { -1 };
-        Tensor kv = keys.at[i % 2];
+        Tensor kv = keys.at[i % 2], next = keys.at[(i + 1) % 2];
         bool more = i + 1 < at.c;
-        if (more) pending = rotate_begin(ctx, at, kv, keys.at[(i + 1) % 2]);   /* <-> cp: send */
+        if (more && ctx->cp.overlap) pending = rotate_begin(ctx, at, kv, next);             /* <-> cp: send */
         ring_step_forward(ctx, layer, at, sum, other, kv, ring_rank(at, -i));
-        if (more) rotate_end(ctx, pending);
+        if (more && ctx->cp.overlap) rotate_end(ctx, pending);
+        else if (more)               rotate(ctx, at, kv, next);                             /* <-> cp: send */
     }
     if (sum.o.dtype != f.o.dtype)
         convert(ctx->queue, (Convert){ .y_N = flat_view(f.o), .x_N = flat_view(sum.o) });
@@ -122,17 +128,15 @@ void ring_backward(const ExecContext *ctx, int64_t layer, CoreLayout at, CoreBac
     RingBuffers keys = keys_ring(ctx, b.kv);
     RingBuffers grads = ring_buffers_new(ctx, b.dkv, ctx->precision.statistic, "ring key value gradients");
     for (int i = 0; i < at.c; i++) {
-        Pending key = { -1 }, grad = { -1 };
-        Tensor kv = keys.at[i % 2], dkv = i == 0 ? sum.dkv : grads.at[i % 2];
+        Pending key = { -1 };
+        Tensor kv = keys.at[i % 2], next = keys.at[(i + 1) % 2], dkv = i == 0 ? sum.dkv : grads.at[i % 2];
         bool more = i + 1 < at.c;
-        if (more) key = rotate_begin(ctx, at, kv, keys.at[(i + 1) % 2]);                    /* <-> cp: send */
+        if (more && ctx->cp.overlap) key = rotate_begin(ctx, at, kv, next);                 /* <-> cp: send */
         if (i == 1) fill_zero(q, (FillZero){ .y = dkv });
         ring_step_backward(ctx, layer, at, sum, dkv, kv, ring_rank(at, -i));
-        if (i > 0) {
-            grad = rotate_begin(ctx, at, dkv, grads.at[(i + 1) % 2]);                       /* <-> cp: send */
-            rotate_end(ctx, grad);
-        }
-        if (more) rotate_end(ctx, key);
+        if (i > 0) rotate(ctx, at, dkv, grads.at[(i + 1) % 2]);                             /* <-> cp: send */
+        if (more && ctx->cp.overlap) rotate_end(ctx, key);
+        else if (more)               rotate(ctx, at, kv, next);                             /* <-> cp: send */
     }
     accumulate(q, (Accumulate){ .y = sum.dkv, .x = grads.at[at.c % 2] });
     core_sum_end(ctx, b.dkv, sum.dkv);

@@ -60,8 +60,9 @@ typedef struct { Tensor scale, amax; } Fp8Scales;
 
 /* Context parallelism: how attention reaches the keys of the other ranks that share a sequence. NULL: one
  * rank. The ranks of `ulysses` exchange heads for positions; those of `ring` send keys and values around, or
- * those of `gather` gather them. cp rank k is number k mod u of its ulysses comm and k / u of its ring. */
-typedef struct { Comm *ulysses, *ring, *gather; } ContextComms;
+ * those of `gather` gather them. cp rank k is number k mod u of its ulysses comm and k / u of its ring.
+ * overlap: keys and values are on their way around the ring while attention computes with others. */
+typedef struct { Comm *ulysses, *ring, *gather; bool overlap; } ContextComms;
 
 /* Of all layers of experts that this rank has, n of them, and the ranks that these communicate with. */
 typedef struct {

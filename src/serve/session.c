@@ -209,7 +209,7 @@ void session_forward(Session *x, int64_t s, bool read)                      /* <
     for (int i = 0; i < g->executor->slots; i++)
         stage_executor_slot(g->executor, i)->batch = batch_view(&x->whole[i], g->rows, s);
     ctx->tp.sequence_parallel = sharded && g->rows * s % comm_size(g->tp) == 0;
-    if (read) ctx->cp = (ContextComms){ NULL, NULL, NULL };
+    if (read) ctx->cp = (ContextComms){ .ring = NULL };
     pipeline_run(g->pipeline, g->schedule, (PipelineCalls){ .context = x, .fill = fill });
     ctx->tp.sequence_parallel = sharded;
     ctx->cp = cp;

@@ -130,9 +130,9 @@ ContextComms trainer_context(const Trainer *t)
 {
     int u = t->config->ulysses > 0 ? t->config->ulysses : 1, cp = t->mesh.size.cp;
     Comm *others = u == 1 ? t->cp : t->ring, *ulysses = u == 1 ? NULL : u == cp ? t->cp : t->ulysses;
-    if (cp == 1) return (ContextComms){ NULL, NULL, NULL };
-    return (ContextComms){ .ulysses = ulysses, .ring = t->config->gather ? NULL : others,
-                           .gather = t->config->gather ? others : NULL };
+    if (cp == 1) return (ContextComms){ .ring = NULL };
+    return (ContextComms){ .ulysses = ulysses, .overlap = !t->config->no_overlap,
+        .ring = t->config->gather ? NULL : others, .gather = t->config->gather ? others : NULL };
 }
 
 void trainer_comms_close(Trainer *t)

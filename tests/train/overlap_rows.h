@@ -7,7 +7,7 @@
 enum { OVERLAP_MICROS = 8 };                           /* of a pipeline */
 /* layers: of which the step of a micro-batch can hide one message. least: share of the loss to be regained in seconds; timed: by
  * clocks, which have no noise, a little below what is regained now. */
-typedef struct { const char *name; int ranks, tp, pp, zero, hybrid; double layers, least, timed; int ep; } OverlapRow;
+typedef struct { const char *name; int ranks, tp, pp, zero, hybrid; double layers, least, timed; int ep, cp; } OverlapRow;
 static const OverlapRow overlap_rows[] = {
     { "ZeRO 1",   2, 1, 1, 1, 0, 1.0 / 2, 0.5, 0.85 }, /* forward or backward of a layer */
     { "ZeRO 2",   2, 1, 1, 2, 0, 1.0 / 2, 0.5, 0.85 },
@@ -17,6 +17,7 @@ static const OverlapRow overlap_rows[] = {
     { "tp 2",     2, 2, 1, 0, 0, 1.0 / 6, 0.4, 0.4 },  /* weight gradients of half a layer */
     { "pp 2",     2, 1, 2, 0, 0, 0,       0.5, 0.6 },  /* a micro-batch more in the warm-up: its step on a stage */
     { "ep 2",     2, 1, 1, 0, 0, 1.0 / 10, 0.5, 0.6, 2 },   /* forward of the experts of one chunk of two */
+    { "cp 4",     4, 1, 1, 0, 0, 1.0 / 150, 0.4, 0.5, 0, 4 }, /* forward attention with the keys of one rank */
 };
 enum { OVERLAP_ROWS = sizeof overlap_rows / sizeof *overlap_rows };
 
@@ -33,8 +34,9 @@ static inline TrainConfig overlap_config(const OverlapRow *row, int layers, bool
     config.model.hidden_dropout = config.model.attention_dropout = 0;
     config.head_chunk = 0, config.tp = row->tp, config.pp = row->pp, config.zero = row->zero, config.no_overlap = apart;
     config.hybrid_shard = row->hybrid;
+    if (row->cp > 0) config.cp = row->cp;
     config.micro  = row->pp > 1 ? 1 : 2;
-    config.global = row->pp > 1 ? OVERLAP_MICROS : 2 * row->ranks / row->tp;
+    config.global = row->pp > 1 ? OVERLAP_MICROS : 2 * row->ranks / row->tp / config.cp;
     config.extra_warmup = row->pp > 1 && !apart;
     if (row->ep == 0) return config;
     config.ep = row->ep, config.model.bias = false;
