@@ -112,6 +112,7 @@ static void overflows(void *context)
     arena_open(&a, "flight", 1024);
     arena_push(&a, "x", 512);
     arena_push(&a, "h_TF", *(size_t *)context);
+    arena_close(&a);
 }
 static void resets_into_a_push(void *context)
 {
@@ -119,6 +120,7 @@ static void resets_into_a_push(void *context)
     arena_open(&a, "flight", 1024);
     arena_push(&a, "x", 512);
     arena_reset(&a, *(size_t *)context);
+    arena_close(&a);
 }
 
 static void misuse_stops(void **state)

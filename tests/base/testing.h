@@ -11,12 +11,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "base/leaks.h"
 #undef fail                                    /* the sources' fail is base/status.h */
 #undef fail_msg                                /* it uses cmocka's fail */
 #define fail_msg(...) do { print_error(__VA_ARGS__); print_error("\n"); _fail(__FILE__, __LINE__); } while (0)
 
 typedef struct { int exit_code, signal; char text[4096]; } Ended;     /* text: what it wrote to stderr */
 
+/* exit_code: 0 where the body returns, EXIT_LEAKED where it leaked memory */
 __attribute__((unused)) static Ended run_in_child(void (*body)(void *context), void *context)
 {
     Ended ended = { .exit_code = -1 };
@@ -28,7 +30,7 @@ __attribute__((unused)) static Ended run_in_child(void (*body)(void *context), v
         dup2(pipes[1], STDERR_FILENO);
         close(pipes[0]);
         body(context);
-        _exit(0);
+        _exit(leaks_found() ? EXIT_LEAKED : 0);
     }
     close(pipes[1]);
     size_t  at = 0, room = sizeof ended.text - 1;

@@ -2,7 +2,7 @@
 
 drawn     PROGRAM compares each layout with one rank; then what each rank sent is compared with the formulas
 in-order  25 random layouts and schedules (1000 with JOTUN_FULL), a step of each on a transport that runs the calls of a communicator strictly in order
-mpi       those of the layouts that PROGRAM kills and resumes, among which is every value of an axis, by the binary under Open MPI and MPICH: losses and weights are
+mpi       those of the layouts that PROGRAM kills and resumes, among which in full is every value but of overlap and transport, by the binary under Open MPI and MPICH: losses and weights are
           those of ranks as threads, to the bit; under one of the two so are those of a run that goes on from the threads' first checkpoint, under the other the
           generated text. Without JOTUN_FULL every other of them, one run under each MPI.
           The binary has one transport under MPI: the strictly ordered and the late one stand between it and the ranks, and are drawn's part.

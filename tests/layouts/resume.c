@@ -4,20 +4,20 @@
 #include "base/file.h"
 #include "train/harness.h"
 
-/* the step after which the killed run has a checkpoint; of more than COVER_ALONE layouts every fifth is resumed, whatever it has */
-enum { SAVED = 1, RESUME_EVERY = 5, COVER_ALONE = 50 };
+/* SAVED: the step after which the killed run has a checkpoint. Of more than FEW layouts every fifth is resumed, and so
+ * many more that all values are; of fewer about a third, those that have most of them. */
+enum { SAVED = 1, RESUME_EVERY = 5, FEW = 50 };
 
 /* ---- which ---- */
 
-/* What a resume has to bring back of its own: which rank has what, in which states. */
-static const Dimension resumed_of[] = { OPTIMIZER, TP, CP, CONTEXT, PP, DP, ZERO, HYBRID, EP, ETP };
-enum { RESUMED_OF = sizeof resumed_of / sizeof *resumed_of };
+/* OVERLAP and TRANSPORT change no state. */
+enum { RESUMED_OF = SUMS + 1 };
 
 /* Values that no resumed layout has. */
 static int more(const Draw *d, const bool *has)
 {
     int count = 0;
-    for (int i = 0; i < RESUMED_OF; i++) count += !has[d->value[resumed_of[i]]];
+    for (int i = 0; i < RESUMED_OF; i++) count += !has[d->value[i]];
     return count;
 }
 
@@ -25,21 +25,19 @@ int session_choose_resumed(Session *session, int run)
 {
     const Coverage *c = session->coverage;
     bool has[VALUES_MOST] = { false };
-    int missing = 0;
-    for (int n = 0; n < run && n < c->count; n++) session->resumes[n] = run > COVER_ALONE && n % RESUME_EVERY == 2;
-    for (int n = 0; n < run && n < c->count; n++)
-        for (int i = 0; i < RESUMED_OF && session->resumes[n]; i++) has[c->draw[n].value[resumed_of[i]]] = true;
-    for (;;) {
+    int missing = 0, chosen = 0, count = run < c->count ? run : c->count;
+    for (int n = 0; n < count; n++) session->resumes[n] = run > FEW && n % RESUME_EVERY == 2;
+    for (int n = 0; n < count; n++)
+        for (int i = 0; i < RESUMED_OF && session->resumes[n]; i++) has[c->draw[n].value[i]] = true;
+    for (; run > FEW || chosen < 2 + run / 3; chosen++) {
         int best = -1;
-        for (int n = 0; n < run && n < c->count; n++)
+        for (int n = 0; n < count; n++)
             if (more(&c->draw[n], has) > (best < 0 ? 0 : more(&c->draw[best], has))) best = n;
         if (best < 0) break;
         session->resumes[best] = true;
-        for (int i = 0; i < RESUMED_OF; i++) has[c->draw[best].value[resumed_of[i]]] = true;
+        for (int i = 0; i < RESUMED_OF; i++) has[c->draw[best].value[i]] = true;
     }
-    for (int v = 0; v < values_count; v++)
-        for (int i = 0; i < RESUMED_OF; i++)
-            missing += values[v].dimension == resumed_of[i] && !has[v];
+    for (int v = 0; v < values_count; v++) missing += values[v].dimension <= SUMS && !has[v];
     return missing;
 }
 

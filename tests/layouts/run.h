@@ -15,6 +15,7 @@ typedef struct {
     bool states;                      /* and optimizer states */
     int  steps;                       /* STEPS or fewer */
     int  save_at;                     /* saved also after this step; 0: at the end alone */
+    bool leaks;                       /* loses memory, and has no words for where: of the test of this test */
     bool killed;                      /* by SIGKILL after the steps, before the last save */
     int  transport;                   /* draw_size of TRANSPORT */
     int  seconds;                     /* until it counts as a deadlock */
@@ -32,7 +33,8 @@ typedef struct {
 /* On memory that children share. */
 Result *result_new (void);
 void    result_free(Result *result);
+#define LEAKS_TOLD "it leaks memory, as LeakSanitizer says above"
 /* result->failure says what went wrong: an option or file that is refused, memory that differs from the dry run,
- * a job that stopped or did not end. */
+ * a job that stopped or did not end; under AddressSanitizer, a leak. */
 void    run_layout(Result *result, const LayoutRun *what);
 #endif

@@ -31,9 +31,9 @@ const char *session_judge(Session *session, const Draw *d, const Result *mine, c
                           char why[FAILURE_MOST]);
 void session_print_worst(const Session *session);
 
-/* resume.c: which of the first `run` layouts are killed and resumed: every fifth, and so many that every value of
- * an axis, of what it sends and of the optimizer is in one of them. Returns how many of these values none of them
- * has. */
+/* resume.c: which of the first `run` layouts are killed and resumed: of many every fifth, and so many that every
+ * value is in one of them, but of the dimensions that change no state (overlap, transport); of few those that have
+ * most of these values. Returns how many of the values none of them has. */
 int session_choose_resumed(Session *session, int run);
 /* Layout `number`, whose run `mine` left a checkpoint in `folder`, is killed after a checkpoint and
  * resumed: the same bits. Resumed under another layout that computes the same, or on one rank: within bounds.
