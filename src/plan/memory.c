@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
+#include "plan/largest.h"
 
 /* What a dry run of one rank counted. Arenas are copied for their tables of named allocations, which remain
  * after arena_close. */
 typedef struct {
     Arena  arena[ARENAS], slot;                      /* slot: the fullest one */
-    int    rank, slots;
+    int    rank, stage, slots;
     /* bytes of all arenas; the part of activations that is wgrad_saved */
     size_t total, wgrad_saved;
     /* per step: of matmuls and attention; read and written by all operations */
@@ -26,7 +27,12 @@ static const Arena *fullest_slot(const StageExecutor *executor)
     return &executor->slot[0].activations;
 }
 
-static Status rank_measure(RankMemory *m, const TrainConfig *config, int rank, int world)
+/* Candidates for the rank of a stage with the most memory. */
+typedef struct { int rank[LARGEST_MOST], count; } StageLargest;
+
+/* largest: also those of the rank's stage; NULL: not asked for. */
+static Status rank_measure(RankMemory *m, StageLargest *largest, const TrainConfig *config, int rank,
+                           int world)
 {
     Trainer t;
     ArenaSizes sizes;
@@ -34,13 +40,14 @@ static Status rank_measure(RankMemory *m, const TrainConfig *config, int rank, i
     Status status = trainer_open(&t, config, transport, NULL);
     if (status == OK) {
         trainer_count(&t, &sizes);
-        *m = (RankMemory){ .rank = rank, .flops = queue_flops(&t.queue),
+        *m = (RankMemory){ .rank = rank, .stage = t.mesh.at.pp, .flops = queue_flops(&t.queue),
             .bytes = queue_bytes(&t.queue) };
         memcpy(m->arena, t.arena, sizeof m->arena);
         for (int i = 0; i < ARENAS; i++) m->total += sizes.bytes[i];
         m->slots = t.executor.slots;
         m->slot  = *fullest_slot(&t.executor);
         m->wgrad_saved = (size_t)m->slots * stage_executor_wgrad_bytes(&t.executor);
+        if (largest) largest->count = largest_ranks(largest->rank, &t);
         status = trainer_computable(&t);
     }
     trainer_close(&t);
@@ -126,29 +133,41 @@ static void show_table(const RankMemory *stage, const int *column, int columns)
     printf("\n\n");
 }
 
-static const char *ranks_text(char out[40], int first, int last)
+/* The rank of the stage with the most memory; of several the lowest. */
+static Status stage_measure(RankMemory *most, const TrainConfig *config, int stage, int world)
 {
-    if (first == last) snprintf(out, 40, "rank %d", first);
-    else               snprintf(out, 40, "ranks %d to %d", first, last);
-    return out;
+    Mesh mesh;
+    StageLargest largest;
+    RankMemory *other = malloc(sizeof *other);
+    if (!other) return fail(NO_MEMORY, "no memory for the table of a rank");
+    Status status = mesh_make(&mesh, world, 0, train_config_mesh(config));
+    int first = status == OK ? mesh_rank(&mesh, (MeshSize){ .pp = stage }) : 0;
+    if (status == OK) status = rank_measure(most, &largest, config, first, world);
+    for (int i = 0; status == OK && i < largest.count; i++) {
+        if (largest.rank[i] == first) continue;
+        status = rank_measure(other, NULL, config, largest.rank[i], world);
+        if (other->total > most->total || (other->total == most->total && other->rank < most->rank))
+            *most = *other;
+    }
+    free(other);
+    return status;
 }
 
 static Status show_stages(const TrainConfig *config, int world)
 {
     RankMemory *stage = calloc((size_t)config->pp, sizeof *stage);
-    int ranks_per_stage = world / config->pp, column[COLUMNS], largest = 0;
-    char text[24], ranks[40];
+    int column[COLUMNS], largest = 0;
+    char text[24];
     Status status = stage ? OK : fail(NO_MEMORY, "no memory for a table of %d stages", config->pp);
     for (int i = 0; status == OK && i < config->pp; i++) {
-        status = rank_measure(&stage[i], config, i * ranks_per_stage, world);      /* its first rank */
+        status = stage_measure(&stage[i], config, i, world);
         if (stage[i].total > stage[largest].total) largest = i;
     }
     if (status == OK) {
         int columns = columns_choose(column, config->pp, largest);
         show_table(stage, column, columns);
-        int first = largest * ranks_per_stage, last = first + ranks_per_stage - 1;
-        printf("rank with the most memory  %s, in stage %d (%s)\n",
-               log_bytes(text, (double)stage[largest].total), largest, ranks_text(ranks, first, last));
+        printf("rank with the most memory  %s, rank %d in stage %d\n",
+               log_bytes(text, (double)stage[largest].total), stage[largest].rank, largest);
         if (columns < config->pp) printf("%d of %d stages are shown; ", columns, config->pp);
         printf("--verbose shows every rank and every allocation\n");
     }
@@ -166,11 +185,12 @@ static void show_allocations(const Arena *a, const char *indent)
             printf("%s%-32s %12s\n", indent, a->tag[i].name, log_bytes(text, (double)a->tag[i].peak));
 }
 
-static void show_rank(const RankMemory *m, int last, int stage)
+static void show_rank(const RankMemory *m, int last)
 {
-    char text[24], ranks[40];
-    printf("\n%s, stage %d: %s per rank\n", ranks_text(ranks, m->rank, last), stage,
-        log_bytes(text, (double)m->total));
+    char text[24];
+    if (m->rank == last) printf("\nrank %d", last);
+    else                 printf("\nranks %d to %d", m->rank, last);
+    printf(", stage %d: %s per rank\n", m->stage, log_bytes(text, (double)m->total));
     for (int i = 0; i < ARENAS; i++) {
         printf("  %-34s %12s\n", m->arena[i].name, log_bytes(text, (double)m->arena[i].peak));
         show_allocations(&m->arena[i], "    ");
@@ -192,32 +212,34 @@ static bool arenas_alike(const Arena *a, const Arena *b)
 
 static bool ranks_alike(const RankMemory *a, const RankMemory *b)
 {
-    bool alike = a->slots == b->slots && arenas_alike(&a->slot, &b->slot);
+    bool alike = a->stage == b->stage && a->slots == b->slots && arenas_alike(&a->slot, &b->slot);
     for (int i = 0; i < ARENAS; i++) alike = alike && arenas_alike(&a->arena[i], &b->arena[i]);
     return alike;
 }
 
-/* Ranks of one stage usually need the same, so a rank is printed only when the next one differs or begins
+/* Ranks of one stage usually need the same, so a rank is printed only when the next one differs or is of
  * another stage. Two results are kept, whatever the number of ranks. */
 static Status show_ranks(const TrainConfig *config, int world)
 {
     /* of the first rank not yet printed; of the current rank */
     RankMemory *two = calloc(2, sizeof *two), *of = two, *next = two + 1;
-    int ranks_per_stage = world / config->pp;
     size_t most = 0;
+    int most_rank = 0, most_stage = 0;
     char text[24];
-    Status status = two ? rank_measure(of, config, 0, world)
+    Status status = two ? rank_measure(of, NULL, config, 0, world)
                         : fail(NO_MEMORY, "no memory for the table of a rank");
     for (int rank = 1; status == OK && rank <= world; rank++) {
-        if (of->total > most) most = of->total;
-        if (rank < world) status = rank_measure(next, config, rank, world);
-        if (status != OK || (rank < world && rank % ranks_per_stage != 0 && ranks_alike(of, next))) continue;
-        show_rank(of, rank - 1, of->rank / ranks_per_stage);
+        if (of->total > most) most = of->total, most_rank = of->rank, most_stage = of->stage;
+        if (rank < world) status = rank_measure(next, NULL, config, rank, world);
+        if (status != OK || (rank < world && ranks_alike(of, next))) continue;
+        show_rank(of, rank - 1);
         RankMemory *printed = of;
         of = next;
         next = printed;
     }
-    if (status == OK) printf("\nrank with the most memory  %s\n", log_bytes(text, (double)most));
+    if (status == OK)
+        printf("\nrank with the most memory  %s, rank %d in stage %d\n", log_bytes(text, (double)most),
+            most_rank, most_stage);
     free(two);
     return status;
 }

@@ -88,6 +88,8 @@ typedef struct {
 
 /* The schedule of the run's training steps, of so many micro-batches. */
 ScheduleShape train_config_schedule(const TrainConfig *config, int micros);
+/* The mesh of the run's ranks, as mesh_make takes it. */
+MeshShape train_config_mesh(const TrainConfig *config);
 /* The number of samples (sequences) of a split that the whole run may take, evaluations counted as in
  * Megatron-LM. */
 int64_t train_config_samples(const TrainConfig *config, SplitKind kind);

@@ -29,6 +29,12 @@ ScheduleShape train_config_schedule(const TrainConfig *config, int micros)
         .blocking = config->no_overlap && !several && config->extra_warmup == 0 };
 }
 
+MeshShape train_config_mesh(const TrainConfig *config)
+{
+    return (MeshShape){ .tp = config->tp, .cp = config->cp, .pp = config->pp, .etp = config->etp,
+                        .ep = config->ep, .order = config->order };
+}
+
 static Status open_arenas(Trainer *t, const ArenaSizes *sizes)
 {
     for (int i = 0; i < ARENAS; i++) {
@@ -254,8 +260,7 @@ static void open_executor(Trainer *t, const ArenaSizes *sizes)
 Status trainer_open(Trainer *t, const TrainConfig *config, Transport *transport, const ArenaSizes *sizes)
 {
     *t = (Trainer){ .config = config, .transport = transport, .step_state = { .seed = config->seed } };
-    TRY(mesh_make(&t->mesh, transport->size, transport->rank, (MeshShape){ .tp = config->tp, .cp = config->cp,
-        .pp = config->pp, .etp = config->etp, .ep = config->ep, .order = config->order }));
+    TRY(mesh_make(&t->mesh, transport->size, transport->rank, train_config_mesh(config)));
     int sum_group = config->sum_group > 0 ? config->sum_group : COMM_SUM_GROUP;
     TRY(comm_world_sums(&t->world, transport, sum_group));
     /* before anything that may take long on one rank */

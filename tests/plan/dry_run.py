@@ -1,5 +1,7 @@
-"""The dry run of a training: its memory does not depend on the number of stages, its table fits a screen, and --verbose prints every rank."""
+"""The dry run of a training: its memory does not depend on the number of stages, its table fits a screen, --verbose prints every rank in its
+stage, and the rank with the most memory is the largest of these."""
 import os
+import random
 import re
 import resource
 import subprocess
@@ -16,9 +18,19 @@ LAYOUTS = {
     "pp12": SMALL + " --ranks 12 --pp 12 --global-batch-size 1536",
     "a trillion parameters, pp64": HUGE,
 }
+TINY = "--hidden-size 32 --num-attention-heads 4 --seq-length 16 --vocab-size 259 --data-path none --train-iters 1 --global-batch-size 48"
+# the rank with the most memory is not the first one of its stage, or in the other order of ranks
+UNEVEN = {
+    "muon zero1": "--num-layers 3 --hidden-size 512 --num-attention-heads 8 --seq-length 128 --ranks 8 --optimizer muon --zero-stage 1 "
+                  "--global-batch-size 8 --train-iters 1 --data-path none",
+    "uneven stages in the other order": "--model gpt2-124m --global-batch-size 12 --ranks 4 --pp 2 --decoder-first-pipeline-num-layers 2 "
+                                        "--data-path none --train-iters 1 --use-tp-pp-dp-mapping",
+    "tp in the other order": TINY + " --num-layers 6 --ranks 16 --tp 2 --pp 2 --cp 2 --use-tp-pp-dp-mapping",
+}
 PURPOSES = ["persistent", "weights", "master weights", "gradients", "optimizer states", "activations", "wgrad_saved", "recomputed", "gathered", "scratch", "workspace", "host", "total"]
 UNIT = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 failures = []
+DRAWN = 400 if os.environ.get("JOTUN_FULL") else 60
 
 
 def dry_run(words, addresses=None):
@@ -66,6 +78,64 @@ def check_verbose(name, words):
     check("query key value" in done.stdout and "optimizer states" in done.stdout, f"{name}, --verbose: no pushes")
 
 
+def stage_of(rank, words):
+    """The stage of a rank: tp and cp vary fastest, then dp, and pp slowest; or pp before dp."""
+    size = {axis: int((re.search(rf"--{axis} (\d+)", words) or [0, 1])[1]) for axis in ("tp", "cp", "pp", "ranks")}
+    block = rank // (size["tp"] * size["cp"])
+    return block % size["pp"] if "--use-tp-pp-dp-mapping" in words else rank // (size["ranks"] // size["pp"])
+
+
+def check_most(name, words):
+    """The rank that the table names has the most memory of all, and --verbose says of each the stage that the order of ranks gives it."""
+    done, verbose = dry_run(words), dry_run(words + " --verbose")
+    check(done.returncode == 0 and verbose.returncode == 0, f"{name}: {words}: {done.stderr or verbose.stderr}")
+    ranks = {}
+    for first, last, stage, size in re.findall(r"^ranks? (\d+)(?: to (\d+))?, stage (\d+): (.*) per rank$", verbose.stdout, re.M):
+        for rank in range(int(first), int(last or first) + 1):
+            ranks[rank] = (int(stage), size)
+    wrong = [rank for rank, (stage, _) in ranks.items() if stage != stage_of(rank, words)]
+    check(ranks and not wrong, f"{name}: {words}: --verbose shows ranks {wrong} in other stages")
+    bytes_of = {size: float(size.split()[0]) * UNIT[size.split()[1]] for _, size in ranks.values()}
+    most = max(bytes_of, key=bytes_of.get, default="")
+    for text in (done.stdout, verbose.stdout):
+        said = re.search(r"^rank with the most memory  (.*), rank (\d+) in stage (\d+)$", text, re.M)
+        check(said and said[1] == most and ranks.get(int(said[2])) == (int(said[3]), most),
+              f"{name}: {words}: said {said and said[0]}, of --verbose's ranks the most is {most}")
+
+
+def drawn_layout(draw):
+    """A layout of up to 16 ranks; some are refused."""
+    tp, cp, pp = draw.choice([1, 1, 2, 4]), draw.choice([1, 1, 2]), draw.choice([1, 1, 2])
+    dp = draw.choice([d for d in range(1, 9) if d * tp * cp * pp <= 16 and 48 % d == 0])
+    words = [TINY, f"--ranks {tp * cp * pp * dp} --tp {tp} --cp {cp} --pp {pp}", "--optimizer " + draw.choice(["adam", "sgd", "lamb", "muon", "muon"]),
+             f"--num-layers {draw.choice([3, 6])}", f"--zero-stage {draw.choice([0, 1, 1, 2, 3])}" if dp * cp > 1 else ""]
+    options = ["--use-tp-pp-dp-mapping"] * (pp > 1) + ["--decoder-first-pipeline-num-layers 2"] * (pp == 2) + ["--sequence-parallel"] * (tp > 1)
+    options += ["--no-overlap", "--bf16", "--swiglu", "--num-query-groups 2", "--untie-embeddings-and-output-weights"]
+    words += [option for option in options if draw.random() < 0.4]
+    if draw.random() < 0.4:
+        ep = draw.choice([e for e in (1, 2, 4) if tp * cp * dp % e == 0])
+        words.append(f"--num-experts 4 --moe-router-topk 2 --disable-bias-linear --ep {ep}")
+    if dp % 2 == 0 and draw.random() < 0.3:
+        words.append(f"--hybrid-shard-size {draw.choice([2, dp * cp // 2])}")
+    return " ".join(words)
+
+
+def check_drawn(count):
+    """Of the drawn layouts most can be laid out."""
+    draw, refused = random.Random(11), []
+    for number in range(count):
+        words = drawn_layout(draw)
+        done = dry_run(words)
+        if done.returncode != 0:
+            refused.append(done.stderr)
+        else:
+            check_most(f"layout {number}", words)
+    check(len(refused) < count / 2, f"{len(refused)} of {count} drawn layouts are refused: {refused[:1]}")
+
+
+for name, words in UNEVEN.items():
+    check_most(name, words)
+check_drawn(DRAWN)
 for name, words in LAYOUTS.items():
     check_table(name, words)
     check_verbose(name, words)
@@ -73,5 +143,5 @@ for megabytes in (16000, 400) if not os.environ.get("SANITIZE") else ():        
     done = dry_run(HUGE, megabytes << 20)
     check(done.returncode == 0, f"pp64 with {megabytes} MiB of addresses: {done.stderr.strip()}")
 
-print("\n".join(failures) if failures else f"{len(LAYOUTS)} dry runs: each table fits a screen")
+print("\n".join(failures) if failures else f"{len(LAYOUTS)} dry runs: each table fits a screen; most memory is right of {len(UNEVEN) + DRAWN} layouts")
 sys.exit(1 if failures else 0)
