@@ -117,7 +117,7 @@ size_t comm_window(const Comm *comm, Dtype dtype, int64_t part)
 
 static Tensor window_new(const Comm *comm, Arena *scratch, Dtype dtype, int64_t part)
 {
-    return tensor_new(scratch, "sum", U8, (int64_t)comm_window(comm, dtype, part));
+    return tensor_new(scratch, "reduction window", U8, (int64_t)comm_window(comm, dtype, part));
 }
 
 Pending comm_reduce_scatter_parts_begin(Comm *comm, Queue *q, Tensor out, Tensor in, const int64_t *begin,

@@ -15,7 +15,7 @@ static Tensor gather_rows(const Region *tp, Tensor x_tC, Arena *arena)
 static Tensor reduce_scatter_rows(const Region *tp, Tensor x_TC, Arena *arena)
 {
     int64_t t = x_TC.dim[0] / comm_size(tp->comm);
-    Tensor  x_tC = tensor_new(arena, "summed rows", x_TC.dtype, t, x_TC.dim[1], x_TC.dim[2],
+    Tensor  x_tC = tensor_new(arena, "reduce-scatter output", x_TC.dtype, t, x_TC.dim[1], x_TC.dim[2],
                               x_TC.dim[3]);
     comm_reduce_scatter(tp->comm, tp->queue, x_tC, x_TC, tp->scratch);       /* <-> tp: reduce-scatter */
     return x_tC;
@@ -53,7 +53,8 @@ Tensor tp_enter_backward_begin(const Region *tp, Tensor dx_TC, Arena *keep, Pend
         return dx_TC;
     }
     int64_t t = dx_TC.dim[0] / comm_size(tp->comm);
-    Tensor dx_tC = tensor_new(keep, "summed rows", dx_TC.dtype, t, dx_TC.dim[1], dx_TC.dim[2], dx_TC.dim[3]);
+    Tensor dx_tC = tensor_new(keep, "reduce-scatter output", dx_TC.dtype, t, dx_TC.dim[1], dx_TC.dim[2],
+                              dx_TC.dim[3]);
     *pending = comm_reduce_scatter_begin(tp->comm, tp->queue, dx_tC, dx_TC,
                                          tp->scratch);                           /* <-> tp: reduce-scatter */
     return dx_tC;

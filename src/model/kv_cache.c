@@ -63,8 +63,8 @@ void kv_cache_attend(const ExecContext *ctx, int64_t layer, CoreLayout at, CoreF
     Comm *cp = ctx->caches->cp;
     int64_t R = comm_size(cp), n = at.b * at.s * at.H * (at.D + 1);
     if (R == 1) { attend_own(ctx, layer, at, f); return; }
-    Tensor own_n  = tensor_new(ctx->scratch, "attention of own keys", ctx->precision.statistic, n);
-    Tensor all_Rn = tensor_new(ctx->scratch, "attention of own keys", ctx->precision.statistic, R, n);
+    Tensor own_n  = tensor_new(ctx->scratch, "attention partial output", ctx->precision.statistic, n);
+    Tensor all_Rn = tensor_new(ctx->scratch, "attention gathered partials", ctx->precision.statistic, R, n);
     CoreForward own = rank_result(own_n, at, 0), sum = rank_result(all_Rn, at, 0);
     own.q = f.q, own.kv = f.kv;
     attend_own(ctx, layer, at, own);

@@ -46,8 +46,8 @@ static Tensor iterate(const OptimizerRun *run, Tensor x_AB, Tensor y_AB)
     Queue  *q = run->queue;
     int64_t A = x_AB.dim[0], n = tensor_count(x_AB);
     size_t  mark = arena_mark(run->scratch);
-    Tensor  g_AA = tensor_new(run->scratch, "Newton-Schulz", x_AB.dtype, A, A);
-    Tensor  p_AA = tensor_new(run->scratch, "Newton-Schulz", x_AB.dtype, A, A);
+    Tensor  g_AA = tensor_new(run->scratch, "Newton-Schulz Gram matrix", x_AB.dtype, A, A);
+    Tensor  p_AA = tensor_new(run->scratch, "Newton-Schulz polynomial", x_AB.dtype, A, A);
     for (int i = 0; i < s->steps; i++) {
         const double *abc = coefficients(s->coefficients, i);
         matmul_forward(q, (MatmulForward){ .y_TK = g_AA, .x_TC = x_AB, .w_KC = x_AB });
@@ -86,8 +86,8 @@ static void orthogonalize(const OptimizerRun *run, const OptimizerPiece *p, Tens
     int64_t A = p->rows < p->columns ? p->rows : p->columns, B = p->rows + p->columns - A;
     int64_t part = p->local_rows * p->local_columns;
     size_t  mark = arena_mark(run->scratch);
-    Tensor  x_AB = tensor_new(run->scratch, "Newton-Schulz", parts.dtype, A, B);
-    Tensor  y_AB = tensor_new(run->scratch, "Newton-Schulz", parts.dtype, A, B);
+    Tensor  x_AB = tensor_new(run->scratch, "Newton-Schulz X", parts.dtype, A, B);
+    Tensor  y_AB = tensor_new(run->scratch, "Newton-Schulz next X", parts.dtype, A, B);
     for (int r = 0; r < ranks; r++)
         copy_strided(run->queue, (CopyStrided){ .y = part_view(x_AB, p, r * p->parts / ranks),
             .x = tensor_view(tensor_flat(parts, r * part, part), p->local_rows, p->local_columns) });
@@ -144,11 +144,12 @@ static void finish_group(const OptimizerRun *run, Comm *cut, const MuonMatrix *g
         whole_at[r + 1] = whole_at[r] + (rank < count ? part_count(&group[rank]) : 0);
     }
     size_t mark = arena_mark(run->scratch);
-    Tensor own = tensor_new(run->scratch, "Newton-Schulz", iteration_type(run), own_at[ranks]), whole = own;
+    Tensor own = tensor_new(run->scratch, "Newton-Schulz input", iteration_type(run), own_at[ranks]);
+    Tensor whole = own;
     for (int i = 0; i < count; i++)
         normalize_part(run, &group[i], tensor_flat(own, own_at[i], part_count(&group[i])));
     if (ranks > 1) {
-        whole = tensor_new(run->scratch, "Newton-Schulz", own.dtype, whole_at[ranks]);
+        whole = tensor_new(run->scratch, "Newton-Schulz gathered input", own.dtype, whole_at[ranks]);
         comm_all_to_all(cut, run->queue, whole, whole_at, own, own_at);             /* <-> cut: all-to-all */
     }
     if (rank < count) orthogonalize(run, group[rank].piece, whole, ranks);

@@ -17,6 +17,7 @@ static int64_t largest_part(const int64_t *begin, int64_t count, int64_t n)
 /* A window fits any sum of this stage's buckets. */
 void background_sums_open(Buckets *b, const BucketsSetup *s)
 {
+    static const char windows[] = "background reduction windows";
     size_t window = 0;
     if (!b->overlap || !b->training || buckets_narrow(b)) return;
     for (int i = 0; i < b->count; i++) {
@@ -31,8 +32,8 @@ void background_sums_open(Buckets *b, const BucketsSetup *s)
     }
     for (int i = 0; i < BACKGROUND_SUMS && window > 0; i++) {
         size_t bytes = (window + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
-        arena_open_within(&b->background[i].window, "sum window", s->gathered, "sum windows", bytes);
-        if (s->gathered->dry) arena_push(s->gathered, "sum windows", bytes);
+        arena_open_within(&b->background[i].window, "reduction window", s->gathered, windows, bytes);
+        if (s->gathered->dry) arena_push(s->gathered, windows, bytes);
     }
 }
 

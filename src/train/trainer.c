@@ -209,11 +209,11 @@ static void open_parameters(Trainer *t)
     trainer_optimizer_open(t);
     trainer_fp8_open(t);
     trainer_moe_open(t);
-    t->sums_3   = tensor_new(persistent, "sums", F64, 3);
-    t->sums_R3  = tensor_new(persistent, "sums", F64, t->mesh.world, 3);
-    t->report_4 = tensor_new(persistent, "sums", F64, 4);
-    t->flags_3  = tensor_new(&t->arena[ARENA_HOST], "sums", F64, RUN_FLAGS);
-    t->flags_R3 = tensor_new(&t->arena[ARENA_HOST], "sums", F64, t->mesh.world, RUN_FLAGS);
+    t->sums_3   = tensor_new(persistent, "loss and norm sums", F64, 3);
+    t->sums_R3  = tensor_new(persistent, "loss and norm sums", F64, t->mesh.world, 3);
+    t->report_4 = tensor_new(persistent, "loss and norm of the step", F64, 4);
+    t->flags_3  = tensor_new(&t->arena[ARENA_HOST], "failure and signals", F64, RUN_FLAGS);
+    t->flags_R3 = tensor_new(&t->arena[ARENA_HOST], "failure and signals", F64, t->mesh.world, RUN_FLAGS);
     /* nothing is gathered: the sums of all ranks are this rank's */
     if (t->mesh.world == 1) {
         t->sums_R3  = tensor_view(t->sums_3, 1, 3);

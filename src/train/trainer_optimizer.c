@@ -108,8 +108,9 @@ void trainer_optimizer_open(Trainer *t)
         t->first_piece[i + 1] = t->optimizer.pieces;
     }
     if (sums == 0) return;
-    t->optimizer.own_sums_N = tensor_new(&t->arena[ARENA_PERSISTENT], "sums", F64, sums);
-    t->optimizer.sums_N     = tensor_new(&t->arena[ARENA_PERSISTENT], "sums", t->precision.master, sums);
+    Arena *persistent = &t->arena[ARENA_PERSISTENT];
+    t->optimizer.own_sums_N = tensor_new(persistent, "squared norms of tensors", F64, sums);
+    t->optimizer.sums_N     = tensor_new(persistent, "squared norms of tensors", t->precision.master, sums);
 }
 
 void trainer_optimizer_close(Trainer *t)

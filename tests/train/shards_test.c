@@ -161,9 +161,9 @@ static void scratch_at_a_trillion(void **state)
         config.micro = 1, config.global = 64 * rows[i].dp;
         Transport *transport = transport_dry_open(8, world);
         if (trainer_open(&t, &config, transport, NULL) != OK) fail_msg("%s", fail_text());
-        int64_t want = 4 * window_bytes(n, INT64_MAX, 4), sum = peak_of(&t.arena[ARENA_GATHERED], "sum windows");
+        int64_t want = 4 * window_bytes(n, INT64_MAX, 4), sum = peak_of(&t.arena[ARENA_GATHERED], "background reduction windows");
         trainer_count(&t, &sizes);
-        int64_t foreground = peak_of(&t.arena[ARENA_SCRATCH], "sum");
+        int64_t foreground = peak_of(&t.arena[ARENA_SCRATCH], "reduction window");
         if (llabs(sum - want) > 1024 || foreground > 2 * SUM_WINDOW)
             fail_msg("dp %d, ZeRO %d: windows of %lld bytes, not %lld; %lld in the foreground", rows[i].dp, rows[i].zero, (long long)sum, (long long)want, (long long)foreground);
         trainer_close(&t);
