@@ -55,7 +55,7 @@ def generate(folder, words, name, launcher=None):
     with open(prompts, "w") as out:
         out.write("the ra\nt\njo tun\n")
     mine = []
-    for option in "ranks", "tp", "sp", "cp", "pp", "use-tp-pp-dp-mapping", "bf16", "device", "threads":
+    for option in "ranks", "tp", "sp", "cp", "pp", "use-tp-pp-dp-mapping", "bf16", "fp16", "device", "threads":
         if option in options:
             mine += ["--" + option] + ([options[option]] if options[option] is not True else [])
     if options.get("zero-stage") == "3":

@@ -1,5 +1,6 @@
-/* Layouts drawn from a printed seed, each against one rank: losses, gradient norms, in double weights too, within
- * the bounds of docs/numerics.md; bytes of every arena as the dry run said. Some are killed and resumed.
+/* Layouts drawn from a printed seed, each against one rank: losses, gradient norms and weights within
+ * the bounds of docs/numerics.md; bytes of every arena as the dry run said; in every type, weights that several ranks
+ * hold equal to the bit, and those of 16 bits the rounded master weights. Some are killed and resumed.
  *
  *     layouts [--seed S] [--count N] [--run N] [--only I]     draws N of a seed, runs the first ones, or one alone
  *     layouts ... --list [--resumed]                          prints the options of each instead, or of those that are
@@ -43,9 +44,9 @@ static bool layout_holds(Session *session, int number)
     draw_name(name, d);
     snprintf(folder, sizeof folder, "%s/mine", scratch_folder());
     const Reference *one = session_reference(session, d);
-    bool weights = draw_size(d, TYPE) == 0, resumes = session->resumes[number];
+    bool resumes = session->resumes[number];
     run_layout(result, &(LayoutRun){ .words = words, .data = session->data, .save = folder,
-        .beside = weights ? one->folder : NULL, .steps = STEPS, .transport = draw_size(d, TRANSPORT),
+        .beside = one->folder, .steps = STEPS, .transport = draw_size(d, TRANSPORT),
         .seconds = session->seconds });
     const char *bad = session_judge(session, d, result, one->result, 0, why);
     if (!bad && resumes) bad = session_resume(session, number, result, folder, why);
@@ -56,7 +57,7 @@ static bool layout_holds(Session *session, int number)
                session->coverage->count, number, words);
     fflush(stdout);
     if (session->traffic && !result->failure[0])
-        traffic_write(session, number, words, result, weights ? one->result : NULL);
+        traffic_write(session, number, words, result, draw_size(d, TYPE) == 0 ? one->result : NULL);
     folder_remove(folder);
     result_free(result);
     return !bad;

@@ -1,6 +1,7 @@
 /* The child process and the ranks in it. */
 #include "layouts/run.h"
 #include "layouts/compare.h"
+#include "layouts/copies.h"
 #include "layouts/order.h"
 #include <signal.h>
 #include <stdarg.h>
@@ -15,7 +16,8 @@
 #include "base/log.h"
 #include "comm/test_transports.h"
 
-typedef struct { const LayoutRun *what; const TrainConfig *config; Result *result; char *traffic[RANKS_MOST]; } Run;
+typedef struct { const LayoutRun *what; const TrainConfig *config; Result *result; char *traffic[RANKS_MOST];
+                 Copies copies[RANKS_MOST]; } Run;
 
 /* ---- what each rank does ---- */
 
@@ -91,6 +93,7 @@ static Status rank_steps(Trainer *t, Run *run)
     if (run->what->killed && first) raise(SIGKILL);
     double valid = trainer_evaluate_split(t, SPLIT_VALID);
     if (first) run->result->valid = valid;
+    TRY(copies_take(&run->copies[t->mesh.rank], t));
     if (run->what->save) return trainer_save(t, run->what->save, 0);
     return OK;
 }
@@ -134,7 +137,13 @@ static Status child_run(Result *result, const LayoutRun *what)
         strcat(result->traffic, run.traffic[r]);
         free(run.traffic[r]);
     }
+    Status status = copies_compare(run.copies, (int)p.options.ranks, &result->copies);
+    for (int r = 0; r < RANKS_MOST; r++) {
+        result->rounded += run.copies[r].rounded;
+        copies_free(&run.copies[r]);
+    }
     parsed_close(&p);
+    TRY(status);
     return what->beside ? checkpoints_compare(&result->weights, what->save, what->beside, what->states) : OK;
 }
 

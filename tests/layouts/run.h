@@ -25,6 +25,9 @@ typedef struct {
     double valid;                     /* loss of a validation batch after the steps */
     int32_t ids[GENERATED];           /* what follows prompts after the steps, where the head is on the last stage */
     Difference weights;               /* of weights, or of states too, from those of `beside` */
+    /* copies.h: parts of weights that ranks hold in copies, equal to the bit; elements equal to rounded master weights */
+    int     copies;
+    int64_t rounded;
     /* of the last step, a line each: rank comm verb calls bytes; with experts rank load layer copies copies ... */
     char   traffic[TRAFFIC_MOST];
     char   failure[FAILURE_MOST];     /* "": none */
@@ -35,6 +38,6 @@ Result *result_new (void);
 void    result_free(Result *result);
 #define LEAKS_TOLD "it leaks memory, as LeakSanitizer says above"
 /* result->failure says what went wrong: an option or file that is refused, memory that differs from the dry run,
- * a job that stopped or did not end; under AddressSanitizer, a leak. */
+ * copies of weights that differ, a job that stopped or did not end; under AddressSanitizer, a leak. */
 void    run_layout(Result *result, const LayoutRun *what);
 #endif

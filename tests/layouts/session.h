@@ -6,7 +6,7 @@
 #include "layouts/coverage.h"
 #include "layouts/run.h"
 
-enum { REFERENCES = 400, KINDS = 2, TYPES = 3, OPTIMIZERS = 4, DIFFERENCES = 5 };
+enum { REFERENCES = 400, KINDS = 2, TYPES = 6, OPTIMIZERS = 4, DIFFERENCES = 5 };
 /* A run of one rank, of these options; its checkpoint is in `folder`. */
 typedef struct { char words[WORDS_MOST], folder[128]; Result *result; } Reference;
 typedef struct {
@@ -19,6 +19,7 @@ typedef struct {
     /* the largest differences, and of how many runs, by MLP (dense or experts), type and optimizer */
     double worst[KINDS][TYPES][OPTIMIZERS][DIFFERENCES];
     int   judged[KINDS][TYPES][OPTIMIZERS];
+    long  copies, rounded;                           /* sums of those of Result */
     bool  *resumes;                                   /* by layout: session_choose_resumed; owned by main */
     int   resumed;
 } Session;

@@ -11,11 +11,14 @@ import traffic
 import traffic_experts
 
 BYTES_VOCABULARY = 257
-WIDTHS = {                                                # by type; gradients and what a softmax sums stay in fp32
-    "double": traffic.DOUBLE,
-    "fp32": traffic.Width(4, 4, 4, 4),
-    "bf16": traffic.Width(2, 2, 4, 4),
-}
+# by type; gradients and what a softmax sums stay in fp32, but for gradients in messages between data-parallel ranks
+FP32, HALF, HALF_SUMS = traffic.Width(4, 4, 4, 4, 4), traffic.Width(2, 2, 4, 4, 4), traffic.Width(2, 2, 4, 4, 2)
+
+
+def width_of(o):
+    if o["device"] == "ref":
+        return traffic.DOUBLE
+    return HALF_SUMS if "grad-reduce-in-bf16" in o else HALF if "bf16" in o or "fp16" in o else FP32
 
 
 def options_of(words):
@@ -89,9 +92,8 @@ def recompute_of(o):
 
 def places_of(words):
     o = options_of(words)
-    kind = "double" if o["device"] == "ref" else "bf16" if "bf16" in o else "fp32"
     shape, layout = shape_of(o), layout_of(o)
-    return [traffic.Place(shape, layout, rank, number(o, "global-batch-size", 0), number(o, "micro-batch-size", 1), WIDTHS[kind],
+    return [traffic.Place(shape, layout, rank, number(o, "global-batch-size", 0), number(o, "micro-batch-size", 1), width_of(o),
                           recompute_of(o), number(o, "sum-group-size", traffic.SUM_GROUP), o.get("optimizer", "adam"))
             for rank in range(layout.ranks)]
 

@@ -32,6 +32,9 @@ const Value values[] = {
     { TYPE,      "double",      0, "--device ref",        { { 0 } } },
     { TYPE,      "fp32",        1, "--device cpu",        { { 0 } } },
     { TYPE,      "bf16",        2, "--device cpu --bf16", { { 0 } } },
+    { TYPE,      "fp16",        3, "--device cpu --fp16 --initial-loss-scale 4096 --loss-scale-window 2", { { 0 } } },     /* doubled by step 3 */
+    { TYPE,      "bf16-sums",   4, "--device cpu --bf16 --grad-reduce-in-bf16", { { 0 } } },
+    { TYPE,      "bf16-states", 5, "--device cpu --bf16 --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16 --stochastic-rounding", { { 0 } } },
 
     { OPTIMIZER, "adam",        0, "", { { 0 } } },
     { OPTIMIZER, "sgd",         0, "--optimizer sgd",  { { 0 } } },
@@ -121,6 +124,7 @@ const int values_count = sizeof values / sizeof *values;
 
 const ValuePair impossible[] = {
     { "zb-v", "short" },                  /* its first stage has the last virtual stage too: a layout by hand says which */
+    { "sgd", "bf16-states" },             /* it has no second moment */
 };
 const int impossible_count = sizeof impossible / sizeof *impossible;
 

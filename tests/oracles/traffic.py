@@ -32,10 +32,11 @@ MODELS = {                                            # config_of in tests/train
 Layout = namedtuple("Layout", "name ranks tp cp pp chunks zero sequence schedule hybrid order group extra layers ulysses gather ep etp",
                     defaults=(0, "MESH_TP_DP_PP", 0, 0, "", 0, 0, 1, 1))
 
-# Bytes of an element: of activations and their gradients, of gathered weights, of weight gradients, of the statistics of a softmax.
+# Bytes of an element: of activations and their gradients, of gathered weights, of weight gradients, of the statistics of a softmax, of weight gradients in
+# messages between data ranks.
 # A ref run has F64 alone; sums of the world are always F64.
-Width = namedtuple("Width", "activation weight gradient statistic")
-DOUBLE, SUMS = Width(8, 8, 8, 8), 8
+Width = namedtuple("Width", "activation weight gradient statistic message")
+DOUBLE, SUMS = Width(8, 8, 8, 8, 8), 8
 
 # What is computed again in backward: whole layers in groups of `group` (of each chunk the first `most` alone), attention, the MLP, the experts.
 Recompute = namedtuple("Recompute", "group most attention mlp experts", defaults=(0, None, False, False, False))
@@ -271,18 +272,21 @@ def data_traffic(sums, at):
             once.
     A unit which uses the word embedding (embed, tied head) does so each time with its own block.
     Shards of whole matrices are unequal: a rank scatters all but its own elements, and its own go to the d - 1 others.
-    Hybrid sharding (2304.11277, section 3.2.2) does this among d ranks and sums the shards' gradients over replicas once a step."""
+    Hybrid sharding (2304.11277, section 3.2.2) does this among d ranks and sums the shards' gradients over replicas once a step.
+    Gradients that are rounded for their messages are copied into shards of equal length, that of the longest; a rank without a shard
+    has nothing to round and calls nothing for its replicas."""
     for bucket in at.buckets:
         n, whole, w, (first, end) = bucket.data, bucket.begin[-1], at.width, own_run(bucket)
         if whole == 0:
             continue
-        if n.replicas > 1:
-            sums.add(n.replica, "all-reduce", 1, all_reduce(n.replicas, n.at_replica, end - first, w.gradient, at.sum_group))
+        narrow, longest = w.message < w.gradient, max(b - a for a, b in zip(bucket.begin, bucket.begin[1:]))
+        if n.replicas > 1 and (end > first or not narrow):
+            sums.add(n.replica, "all-reduce", 1, all_reduce(n.replicas, n.at_replica, end - first, w.message, at.sum_group))
         if n.zero == 0:
             continue
         again = sum(1 for u in bucket.users if 1 <= u <= at.shape.layers and at.forwards_again(u) == (2, 2))
         gathers = at.m * (sum(2 if 1 <= u <= at.shape.layers else 1 for u in bucket.users) + again)
-        sums.add(n.shard, "reduce-scatter", 1 if n.zero == 1 else at.m * len(bucket.users), (whole - (end - first)) * w.gradient)
+        sums.add(n.shard, "reduce-scatter", 1 if n.zero == 1 else at.m * len(bucket.users), ((n.d - 1) * longest if narrow else whole - (end - first)) * w.message)
         sums.add(n.shard, "all-gather", gathers if n.zero == 3 else 1, all_gather(n.d, end - first, w.weight))
 
 
