@@ -1,8 +1,8 @@
 /* Attention on a GPU for all types, head dims and masks: tiles of 32 queries by 32 keys, in fp32 with the
- * probabilities in shared memory.
+ * probabilities in shared memory. flash.h has faster kernels for bf16 and says what they take.
  * B sequences   S queries   U keys   H query heads   G key-value heads, each shared by H / G query heads
  * D channels of q and k   E channels of v and o */
-#include "tensor/cuda/attention.h"
+#include "tensor/cuda/flash.h"
 
 /* A tile is SIDE queries by SIDE keys; 8 threads share a row of it, each with every eighth channel. */
 enum { SIDE = 32, SHARERS = GPU_THREADS / SIDE, MOST_CHANNELS = 256, CHANNELS = MOST_CHANNELS / SHARERS };
@@ -157,6 +157,10 @@ extern "C" void cuda_attention_forward(Queue *q, const AttentionForward *a)
     const int64_t B = a->q.dim[0], S = a->q.dim[1], H = a->q.dim[2], D = a->q.dim[3], E = a->v.dim[3];
     attention_check_forward(a);
     if (B * S * H == 0) return;
+    if (flash_takes_forward(a)) {
+        flash_forward(q, a);
+        return;
+    }
     const dim3   grid(blocks_for(B * H, 1), blocks_for(S, SIDE));
     const size_t shared = (size_t)SIDE * (size_t)((D + 1) + (D > E ? D + 1 : E + 1)) * sizeof(float);
     by_vector(a->q.dtype, false, [&](auto zero, auto) {
@@ -351,6 +355,10 @@ extern "C" void cuda_attention_backward(Queue *q, const AttentionBackward *a)
     const int64_t U = a->k.dim[1], G = a->k.dim[2];
     attention_check_backward(a);
     if (B * S * H == 0 || U == 0) return;
+    if (flash_takes_backward(a)) {
+        flash_backward(q, a);
+        return;
+    }
     const size_t shared = (size_t)(2 * SIDE * (D + 1 + E + 1)) * sizeof(float);
     by_vector(a->q.dtype, false, [&](auto zero, auto) {
         const auto backward_keys    = attention_backward_keys_kernel<decltype(zero)>;

@@ -14,7 +14,10 @@ enum { LT_EPILOGUE_NONE = 1, LT_EPILOGUE_BIAS = 4 };        /* cublasLtEpilogue_
 /* cublasLtMatmulDescAttributes_t */
 enum { LT_TRANSA = 3, LT_TRANSB = 4, LT_EPILOGUE = 7, LT_BIAS_POINTER = 8, LT_BIAS_TYPE = 26 };
 /* cublasLtMatmulPreferenceAttributes_t; alignments of B, C and D follow that of A */
-enum { LT_MAX_WORKSPACE = 1, LT_ALIGNMENT_A = 5 };
+enum { LT_MAX_WORKSPACE = 1, LT_REDUCTION_SCHEMES = 3, LT_ALIGNMENT_A = 5 };
+/* cublasLtReductionScheme_t, of algorithms where several blocks add to an element of D: in fp32 beside it.
+ * The others add in the type of D and would round more than once. */
+enum { LT_REDUCE_AS_COMPUTED = 2 };
 
 typedef struct { uint64_t data[8]; } LtAlgorithm;
 typedef struct { LtAlgorithm algorithm; size_t workspace; int status; float waves; int reserved[4]; }

@@ -129,10 +129,12 @@ static int propose(const Products *x, const ProductPlan *plan, const Product *p,
     const Lt *lt = &x->lt;
     const void *at[] = { p->b, p->a, p->c ? p->c : p->d, p->d };
     uint64_t workspace = PRODUCT_WORKSPACE;
+    uint32_t schemes = LT_REDUCE_AS_COMPUTED;
     void *preference;
     int found = 0;
     lt_check(lt->MatmulPreferenceCreate(&preference), "MatmulPreferenceCreate", p);
     lt->MatmulPreferenceSetAttribute(preference, LT_MAX_WORKSPACE, &workspace, sizeof workspace);
+    lt->MatmulPreferenceSetAttribute(preference, LT_REDUCTION_SCHEMES, &schemes, sizeof schemes);
     for (int i = 0; i < 4; i++) {
         int number = alignment(at[i]);
         uint32_t bytes = number ? 8u << number : (uint32_t)dtype_width(i < 2 ? p->in : p->out);

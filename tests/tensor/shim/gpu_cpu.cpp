@@ -6,10 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <vector>
 
 enum { MAX_THREADS = 1024, MAX_SHARED = 32 };
 enum State { READY, AT_BARRIER, AT_SHUFFLE, RETURNED };
 static const char *const WORDS[] = { "runs", "waits at the barrier", "waits in the shuffle", "has returned" };
+
+/* A copy to shared memory that is not made yet. */
+struct Copy { void *to; const void *from; size_t bytes; bool there; int group; };
 
 struct Thread {
     Fiber       fiber;
@@ -20,6 +24,8 @@ struct Thread {
     unsigned    source;                /* the lane it gets it from */
     GpuCpuTogether *all;               /* instead of a shuffle, with `argument` */
     void       *argument;
+    std::vector<Copy> copies;
+    int         group;                 /* of the next copy */
 };
 struct Shared { const void *key; void *memory; };
 
@@ -101,6 +107,33 @@ void gpu_cpu_together(GpuCpuTogether *all, void *argument, const char *file, int
     t->argument = argument;
     t->source   = 0;
     wait_at(AT_SHUFFLE, file, line);
+}
+
+/* What is copied is NaN until it is waited for. */
+void gpu_cpu_async_copy(void *to, const void *from, size_t bytes, bool there)
+{
+    Thread *t = &threads[current];
+    if ((uintptr_t)to % bytes || (there && (uintptr_t)from % bytes))
+        die("thread %d copies %zu bytes that are not aligned", current, bytes);
+    memset(to, 0xff, bytes);
+    t->copies.push_back(Copy{ to, from, bytes, there, t->group });
+}
+
+void gpu_cpu_async_commit(void)
+{
+    threads[current].group++;
+}
+
+void gpu_cpu_async_wait(int left)
+{
+    Thread *t = &threads[current];
+    std::vector<Copy> later;
+    for (const Copy &c : t->copies) {
+        if (c.group >= t->group - left) later.push_back(c);
+        else if (c.there) memcpy(c.to, c.from, c.bytes);
+        else memset(c.to, 0, c.bytes);
+    }
+    t->copies = later;
 }
 
 void *gpu_cpu_dynamic(void)
@@ -212,6 +245,8 @@ static void run_block(void)
 {
     for (int i = 0; i < live; i++) {
         threads[i].state = READY;
+        threads[i].copies.clear();
+        threads[i].group = 0;
         fiber_start(&threads[i].fiber, thread_main);
     }
     do {

@@ -26,7 +26,10 @@ struct dim3 {
 
 struct alignas(16) uint4  { unsigned x, y, z, w; };
 struct alignas(16) float4 { float x, y, z, w; };
+struct alignas(8)  float2 { float x, y; };
+struct alignas(8)  int2   { int x, y; };
 static inline uint4  make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return uint4{ x, y, z, w }; }
+static inline float2 make_float2(float x, float y) { return float2{ x, y }; }
 static inline float4 make_float4(float x, float y, float z, float w) { return float4{ x, y, z, w }; }
 
 /* What a kernel reads of its place. */
@@ -99,4 +102,6 @@ static inline int gpuStreamCreate(gpuStream_t *stream) { *stream = nullptr; retu
 static inline int gpuStreamDestroy(gpuStream_t) { return 0; }
 static inline int gpuStreamSynchronize(gpuStream_t) { return 0; }
 static inline const char *gpuGetErrorString(int) { return "out of memory"; }   /* all that can fail */
+
+#include "gpu_cpu_mma.h"
 #endif
