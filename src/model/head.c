@@ -58,6 +58,22 @@ static int64_t chunk_tokens(const ExecContext *ctx, int64_t T, int64_t V)
     return N < T ? N : T;
 }
 
+/* Products on a GPU are slow (six times on an H100) where the vocabulary is no multiple of 8. There logits
+ * have columns of padding up to the next multiple of COLUMNS, whose weights are zeros, in a copy of the
+ * weights. */
+enum { COLUMNS = 64 };
+
+static Tensor padded_weight(const ExecContext *ctx, Tensor w_VC)
+{
+    Queue *q = ctx->queue;
+    int64_t V = w_VC.dim[0], columns = (V + COLUMNS - 1) / COLUMNS * COLUMNS;
+    if (!q->backend->device || V == columns) return w_VC;
+    Tensor padded = tensor_new(ctx->scratch, "padded head weights", w_VC.dtype, columns, w_VC.dim[1]);
+    copy_strided(q, (CopyStrided){ .y = tensor_slice(padded, 0, 0, V), .x = w_VC });
+    fill_zero(q, (FillZero){ .y = tensor_slice(padded, 0, V, columns - V) });
+    return padded;
+}
+
 /* The tokens [first, first + count) of the micro-batch, and buffers for N >= count of them. */
 typedef struct {
     int64_t N, first, count;
@@ -163,6 +179,7 @@ void head_forward(const ExecContext *ctx, const UnitParam *w, HeadSave *save, Te
     Tensor n_TC = final_norm(ctx, w, x_tC).n_TC, w_VC = head_weight(ctx, w);            /* <-> tp */
     int64_t T = n_TC.dim[0];
     if (tensor_present(ctx->logits_bV)) { chosen_logits(ctx, n_TC, w_VC); return; }
+    w_VC = padded_weight(ctx, w_VC);
     HeadChunk c = chunk_new(ctx, T, w_VC.dim[0], false);
     while (chunk_next(&c, T)) chunk_loss(ctx, &c, w_VC, n_TC);                          /* <-> tp */
     add_loss(ctx, &c);
@@ -175,7 +192,7 @@ void head_backward(const ExecContext *ctx, Tensor dx_tC, const UnitParam *w, con
 {
     Queue *q = ctx->queue;
     HeadVocabulary columns = head_vocabulary(ctx);
-    Tensor w_VC = head_weight(ctx, w), dw_VC = head_weight(ctx, dw);
+    Tensor w_VC = padded_weight(ctx, head_weight(ctx, w)), dw_VC = head_weight(ctx, dw);
     FinalNorm norm = final_norm(ctx, w, save->x_tC);                                    /* <-> tp */
     Tensor n_TC = norm.n_TC;
     int64_t T = n_TC.dim[0];
@@ -190,8 +207,8 @@ void head_backward(const ExecContext *ctx, Tensor dx_tC, const UnitParam *w, con
             .valid = columns.valid });
         matmul_backward_input(q, (MatmulBackwardInput){ .dx_TC = of_chunk(&c, dn_TC), .dy_TK = dlogits_NV,
             .w_KC = w_VC });
-        matmul_backward_weight(q, (MatmulBackwardWeight){ .dw_KC = dw_VC, .dy_TK = dlogits_NV,
-            .x_TC = of_chunk(&c, n_TC) });
+        matmul_backward_weight(q, (MatmulBackwardWeight){ .dw_KC = dw_VC,
+            .dy_TK = tensor_slice(dlogits_NV, 1, 0, dw_VC.dim[0]), .x_TC = of_chunk(&c, n_TC) });
     }
     add_loss(ctx, &c);
     Tensor dn_tC = tp_enter_backward(&ctx->tp, dn_TC, ctx->scratch);                   /* <-> tp */

@@ -1,5 +1,6 @@
 # The kernels of src/tensor/cuda, run on the CPU by the shim, and on a GPU where they were compiled for one.
-file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/tensor/cuda/*.cu)
+file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/tensor/cuda/*.cu
+                                    ${CMAKE_SOURCE_DIR}/src/tensor/cuda/attention/*.cu)
 set_source_files_properties(${kernels} PROPERTIES LANGUAGE CXX)
 file(GLOB callers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/tensor/cuda/*.c)
 list(FILTER callers EXCLUDE REGEX "/(absent|cublaslt)\\.c$")

@@ -235,6 +235,7 @@ bias_parts_kernel(BiasBackward a, float *part_PK, int64_t rows)
     const int64_t k = ((int64_t)blockIdx.y * BIAS_LANES + lane) * N,
         end = (p + 1) * rows < T ? (p + 1) * rows : T;
     float sum[N] = {};
+#pragma unroll 4
     for (int64_t t = p * rows + r; k < K && t < end; t += BIAS_ROWS) {
         float dy[N];
         load(dy, gpu_row<A>(a.dy_TK, t) + k);

@@ -14,7 +14,21 @@ static void want_matrix(const char *name, Tensor x, int64_t rows, int64_t column
 }
 #define WANT_MATRIX(x, rows, columns) want_matrix(#x, x, rows, columns)
 
-/* y = x wT + bias + added; the last two may be absent, and are of y's type. */
+/* Whether rows begin at multiples of 16 bytes. */
+static bool aligned(Tensor x)
+{
+    return (uintptr_t)x.data % 16 == 0 && (size_t)x.stride[0] * dtype_width(x.dtype) % 16 == 0;
+}
+
+/* bias [K] as rows of x's shape, all of them the same */
+static Tensor as_rows(Tensor bias_K, Tensor x)
+{
+    x.data = bias_K.data, x.dtype = bias_K.dtype, x.stride[0] = 0;
+    return x;
+}
+
+/* y = x wT + bias + added; the last two may be absent, and `added` is of y's type. The library adds a bias to
+ * rows that are not aligned in a second kernel, after rounding: there y begins as the bias. */
 static void linear(Queue *q, Tensor y_TK, Tensor x_TC, Tensor w_KC, Tensor bias_K, Tensor added_TK)
 {
     int64_t T = y_TK.dim[0], K = y_TK.dim[1], C = x_TC.dim[1];
@@ -23,13 +37,16 @@ static void linear(Queue *q, Tensor y_TK, Tensor x_TC, Tensor w_KC, Tensor bias_
     WANT_MATRIX(w_KC, K, C);
     bool apart = tensor_present(bias_K) && bias_K.dtype != y_TK.dtype;
     if (T == 0) return;
+    if (tensor_present(bias_K) && !apart && !tensor_present(added_TK) && y_TK.dtype == BF16 &&
+        !(aligned(y_TK) && aligned(x_TC) && aligned(w_KC) && (uintptr_t)bias_K.data % 16 == 0)) {
+        cuda_copy_strided(q, &(CopyStrided){ .y = y_TK, .x = as_rows(bias_K, y_TK) });
+        added_TK = y_TK, bias_K = tensor_none();
+    }
     product_enqueue(q->device, &(Product){ .d = y_TK.data, .a = x_TC.data, .b = w_KC.data, .c = added_TK.data,
         .bias = apart ? NULL : bias_K.data, .m = T, .n = K, .k = C, .d_stride = y_TK.stride[0],
         .a_stride = x_TC.stride[0], .b_stride = w_KC.stride[0], .c_stride = added_TK.stride[0],
         .b_turned = true, .in = x_TC.dtype, .out = y_TK.dtype }, q->op_workspace);
-    Tensor bias_TK = y_TK;
-    bias_TK.data = bias_K.data, bias_TK.dtype = bias_K.dtype, bias_TK.stride[0] = 0;
-    if (apart) cuda_accumulate(q, &(Accumulate){ .y = y_TK, .x = bias_TK });
+    if (apart) cuda_accumulate(q, &(Accumulate){ .y = y_TK, .x = as_rows(bias_K, y_TK) });
 }
 
 void cuda_matmul_forward(Queue *q, const MatmulForward *a)

@@ -206,6 +206,7 @@ norm_parts_kernel(NormBackwardWeight a, float *part_P2C, int64_t rows)
     const int64_t c = ((int64_t)blockIdx.y * COLUMNS + column) * N;
     const int64_t end = (p + 1) * rows < rows_of_all ? (p + 1) * rows : rows_of_all;
     float dgain[N] = {}, dbias[N] = {};
+#pragma unroll 4
     for (int64_t t = p * rows + group; t < end && c < C; t += GROUPS) {
         float dy[N], x[N];
         load(dy, gpu_row<T>(a.dy_TC, t) + c);

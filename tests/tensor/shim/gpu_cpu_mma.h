@@ -1,6 +1,6 @@
 #ifndef SHIM_GPU_CPU_MMA_H
 #define SHIM_GPU_CPU_MMA_H
-/* What tensor/cuda/mma.h has on a GPU: what the 32 lanes of a warp do together, with the layouts of PTX's
+/* What tensor/cuda/attention/mma.h has on a GPU: what the 32 lanes of a warp do together, with the layouts of PTX's
  * m16n8k16 and ldmatrix. Copies to shared memory are made as late as they may be, when they are waited for,
  * and what they will overwrite is NaN until then. */
 void gpu_cpu_async_copy(void *to, const void *from, size_t bytes, bool there);

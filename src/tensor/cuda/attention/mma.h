@@ -1,5 +1,5 @@
-#ifndef TENSOR_CUDA_MMA_H
-#define TENSOR_CUDA_MMA_H
+#ifndef TENSOR_CUDA_ATTENTION_MMA_H
+#define TENSOR_CUDA_ATTENTION_MMA_H
 /* Matrix products of a warp on tensor cores (mma.sync m16n8k16, bf16 operands, float sums), the loads of
  * their operands from shared memory (ldmatrix) and copies to shared memory that run beside computation
  * (cp.async). CUDA from compute capability 8.0 on has them, and the CPU shim with warps of 32; HIP has not

@@ -2,7 +2,7 @@
  * = prob (dprob - delta);   dv += dropout prob do,   dk += scale dscore q,   dq += scale dscore k One kernel
  * has a tile of keys in each block and meets the queries, another the other way round, so that each sum is
  * one block's, in a fixed order. Both compute all scores. */
-#include "tensor/cuda/flash.h"
+#include "tensor/cuda/attention/flash.h"
 
 #if GPU_HAS_MMA
 /* prob and dscore / scale from a score and its dprob, which they replace. `lse` is in units of log 2. */
@@ -31,7 +31,7 @@ template <bool EXTRAS> static __device__ __forceinline__ float scale_of(const At
 template <int N> struct Facts {
     DropoutMask mask;
     float    lse[2][N], delta[2][N];
-    KeySpan  keys[2][N], all[2][N / 32];                   /* all: keys that 32 queries see */
+    KeySpan  keys[2][N], all[2][N / 32], any[2][N / 32];   /* keys that all of 32 queries see, or any */
     uint64_t dropout[2][N];
 };
 
@@ -58,7 +58,9 @@ static __device__ __forceinline__ void facts_write(Facts<N> *facts, int to, cons
     const KeySpan all = KeySpan{ lanes_max(keys.first, 32), -lanes_max(-keys.end, 32) };
     facts->keys[to][i]    = keys;
     if (EXTRAS && a.rule.p > 0) facts->dropout[to][i] = there ? dropout_row(a.rule, a.sample_i, b, s, h) : 0;
-    if (i % 32 == 0) facts->all[to][i / 32] = all;
+    const KeySpan any = KeySpan{ -lanes_max(keys.first < keys.end ? -keys.first : -INT32_MAX, 32),
+                                 lanes_max(keys.end, 32) };
+    if (i % 32 == 0) facts->all[to][i / 32] = all, facts->any[to][i / 32] = any;
 }
 
 /* From the first query to the last that see a key of u0 .. u1 - 1 */
@@ -158,16 +160,22 @@ flash_backward_keys_kernel(AttentionBackward a, const StepState *step_state)
     if (h < end_h) facts_write<EXTRAS>(facts, 0, a, b, s0, h);
     for (int now = 0; h < end_h; now = 1 - now) {
         float x[MS][N / 8][4], y[MS][N / 8][4];
-        s0 += N;                           /* the next tile: of this head, or of another that shares the keys */
+        s0 += N;                           /* the next tile, of this head or another with these keys */
         if (s0 >= seeing.end) s0 = begin, h++;
         async_wait<0>();
         __syncthreads();                   /* the tile is there, and all have done with the other one */
         copy(h, s0, 1 - now);
-        flash_scores<D, MS, N>(x, k_tile, row, q_tiles + now * TILE);
-        flash_scores<D, MS, N>(y, v_tile, row, do_tiles + now * TILE);
-        keys_gradients<MS, N, EXTRAS>(x, y, a.rule, facts, now, u0 + row);
-        flash_apply<D, MS, N>(dv, x, do_tiles + now * TILE);
-        flash_apply<D, MS, N>(dk, y, q_tiles + now * TILE);
+        bool any = false;
+#pragma unroll
+        for (int n = 0; n < N / 32; n++)
+            any = any || touches(facts->any[now][n], u0 + row, u0 + row + 16 * MS);
+        if (any) {
+            flash_scores<D, MS, N>(x, k_tile, row, q_tiles + now * TILE);
+            flash_scores<D, MS, N>(y, v_tile, row, do_tiles + now * TILE);
+            keys_gradients<MS, N, EXTRAS>(x, y, a.rule, facts, now, u0 + row);
+            flash_apply<D, MS, N>(dv, x, do_tiles + now * TILE);
+            flash_apply<D, MS, N>(dk, y, q_tiles + now * TILE);
+        }
         if (h < end_h) facts_write<EXTRAS>(facts, 1 - now, a, b, s0, h);
     }
     async_wait<0>();
@@ -241,6 +249,7 @@ flash_backward_queries_kernel(AttentionBackward a, const StepState *step_state)
         async_wait<0>();
         __syncthreads();
         copy(u0 + N, 1 - now);
+        if (!touches(keys.warp, u0, u0 + N)) continue;
         flash_scores<D, MS, N>(x, q_tile, row, k_tiles + now * TILE);
         flash_scores<D, MS, N>(y, do_tile, row, v_tiles + now * TILE);
         queries_gradients<MS, N, EXTRAS>(x, y, a.rule, mask, keys, lse, delta, u0);

@@ -1,6 +1,6 @@
 /* The forward pass of flash attention (flash.h): a block has 64 MS queries of one head, and meets the tiles
  * of N keys that any of them sees. Scores are held in units of log 2, so that exp is one instruction. */
-#include "tensor/cuda/flash.h"
+#include "tensor/cuda/attention/flash.h"
 
 #if GPU_HAS_MMA
 /* One row of scores in a thread: 2 of every 8 of the tile's N. `most` and `sum` are those of the row so far.
@@ -117,6 +117,7 @@ flash_forward_kernel(AttentionForward a, const StepState *step_state)
         async_wait<0>();
         __syncthreads();                   /* the tile is there, and all have done with the other one */
         copy(u0 + N, 1 - now);
+        if (!touches(keys.warp, u0, u0 + N)) continue;
         flash_scores<D, MS, N>(x, q_tile, row, k_tiles + now * TILE);
 #pragma unroll
         for (int m = 0; m < MS; m++) {

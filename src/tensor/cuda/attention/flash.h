@@ -1,8 +1,8 @@
-#ifndef TENSOR_CUDA_FLASH_H
-#define TENSOR_CUDA_FLASH_H
+#ifndef TENSOR_CUDA_ATTENTION_FLASH_H
+#define TENSOR_CUDA_ATTENTION_FLASH_H
 /* FlashAttention-2 (Dao 2023, arXiv 2307.08691) on tensor cores. It takes bf16 with heads of up to 256
  * channels, in the backward pass 128, where rows are aligned to 16 bytes and scale is above 0; all else is
- * attention.cu's. Scores and probabilities stay in registers, and no kernel writes a number that another
+ * tiled.cu's. Scores and probabilities stay in registers, and no kernel writes a number that another
  * block adds to, so results repeat to the bit. Probabilities and their gradients are rounded to bf16 before
  * they are multiplied.
  *
@@ -12,8 +12,8 @@
  * different banks.
  * D channels of a row in shared memory, zeros beyond those of a head   MS tiles of 16 rows of a warp
  * N rows of a tile of the other side */
-#include "tensor/cuda/attention.h"
-#include "tensor/cuda/mma.h"
+#include "tensor/cuda/attention/rule.h"
+#include "tensor/cuda/attention/mma.h"
 
 /* Whether the arguments are such, and the ops of such arguments. */
 bool flash_takes_forward (const AttentionForward *a);
@@ -216,12 +216,18 @@ static __device__ __forceinline__ uint32_t kept_of(const DropoutMask &mask, cons
     return kept;
 }
 
+/* Whether keys u0 .. u1 - 1 are among those of a span; a warp leaves out a tile of which it sees nothing. */
+static __device__ __forceinline__ bool touches(const KeySpan &span, int u0, int u1)
+{
+    return u0 < span.end && u1 > span.first;
+}
+
 /* ---- the queries of a tile in the registers of a block ---- */
 
 /* Which keys the rows of this thread see (none, where there is no such query) and the first numbers of their
- * dropout; all keys that the block sees, and those that all rows of the warp see. */
+ * dropout; from the first to the last key that the block sees, and the warp; those that all its rows see. */
 template <int MS> struct TileKeys {
-    KeySpan  own[MS][2], seen, all;
+    KeySpan  own[MS][2], seen, warp, all;
     uint64_t dropout[MS][2];
 };
 
@@ -246,6 +252,7 @@ static __device__ __forceinline__ void tile_keys(TileKeys<MS> *to, int *part, co
         }
     to->all.first = lanes_max(to->all.first, 32);
     to->all.end   = -lanes_max(-to->all.end, 32);
+    to->warp = KeySpan{ -lanes_max(-first, 32), lanes_max(end, 32) };
     end   = block_max(part, end);
     first = -block_max(part, -first);
     to->seen = end > 0 ? KeySpan{ first, end } : KeySpan{ 0, 0 };

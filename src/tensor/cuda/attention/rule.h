@@ -1,6 +1,6 @@
-#ifndef TENSOR_CUDA_ATTENTION_H
-#define TENSOR_CUDA_ATTENTION_H
-/* What the attention kernels share: which keys a query sees, dropout, the checks of arguments.
+#ifndef TENSOR_CUDA_ATTENTION_RULE_H
+#define TENSOR_CUDA_ATTENTION_RULE_H
+/* What the attention kernels share: which keys a query sees, dropout.
  * B sequences   S queries   U keys   H query heads   G key-value heads, each shared by H / G query heads
  * D channels of q and k   E channels of v and o */
 #include "tensor/cuda/random.h"
@@ -53,8 +53,4 @@ static __device__ __forceinline__ void add_as(const Tensor &x, int64_t b, int64_
 {
     store_as(x, b, s, h, c, load_as(x, b, s, h, c) + v);
 }
-
-/* ---- host ---- */
-void attention_check_forward (const AttentionForward *a);
-void attention_check_backward(const AttentionBackward *a);
 #endif

@@ -1,49 +1,11 @@
 /* Attention on a GPU for all types, head dims and masks: tiles of 32 queries by 32 keys, in fp32 with the
- * probabilities in shared memory. flash.h has faster kernels for bf16 and says what they take.
+ * probabilities in shared memory.
  * B sequences   S queries   U keys   H query heads   G key-value heads, each shared by H / G query heads
  * D channels of q and k   E channels of v and o */
-#include "tensor/cuda/flash.h"
+#include "tensor/cuda/attention/tiled.h"
 
 /* A tile is SIDE queries by SIDE keys; 8 threads share a row of it, each with every eighth channel. */
-enum { SIDE = 32, SHARERS = GPU_THREADS / SIDE, MOST_CHANNELS = 256, CHANNELS = MOST_CHANNELS / SHARERS };
-
-static void check_shared(const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &key_range_i,
-                         const Tensor &sample_i, const AttentionRule &rule)
-{
-    const int64_t B = q.dim[0], S = q.dim[1], H = q.dim[2], D = q.dim[3];
-    const int64_t U = k.dim[1], G = k.dim[2], E = v.dim[3];
-    GPU_WANT(q, q.dtype, B, S, H, D);
-    GPU_WANT(k, q.dtype, B, U, G, D);
-    GPU_WANT(v, q.dtype, B, U, G, E);
-    CHECK(G > 0 && H % G == 0, "%lld query heads cannot share %lld key-value heads evenly", (long long)H,
-          (long long)G);
-    CHECK(D <= MOST_CHANNELS && E <= MOST_CHANNELS, "heads of %lld and %lld channels: the GPU takes up to %d",
-          (long long)D, (long long)E, (int)MOST_CHANNELS);
-    if (tensor_present(key_range_i)) GPU_WANT(key_range_i, I32, B, S, 2);
-    if (rule.p > 0) GPU_WANT(sample_i, I32, B);
-    CHECK(S < INT32_MAX && U < INT32_MAX, "%lld queries, %lld keys", (long long)S, (long long)U);
-}
-
-void attention_check_forward(const AttentionForward *a)
-{
-    const int64_t B = a->q.dim[0], S = a->q.dim[1], H = a->q.dim[2], E = a->v.dim[3];
-    check_shared(a->q, a->k, a->v, a->key_range_i, a->sample_i, a->rule);
-    GPU_WANT(a->o, a->o.dtype, B, S, H, E);
-    GPU_WANT(a->lse, F32, B, S, H);
-}
-
-void attention_check_backward(const AttentionBackward *a)
-{
-    const int64_t B = a->q.dim[0], S = a->q.dim[1], H = a->q.dim[2], D = a->q.dim[3], E = a->v.dim[3];
-    const int64_t U = a->k.dim[1], G = a->k.dim[2];
-    check_shared(a->q, a->k, a->v, a->key_range_i, a->sample_i, a->rule);
-    GPU_WANT(a->dq, a->dq.dtype, B, S, H, D);
-    GPU_WANT(a->dk, a->dk.dtype, B, U, G, D);
-    GPU_WANT(a->dv, a->dv.dtype, B, U, G, E);
-    GPU_WANT(a->d_o, a->q.dtype, B, S, H, E);
-    GPU_WANT(a->lse, F32, B, S, H);
-    GPU_WANT(a->delta, F32, B, S, H);
-}
+enum { SIDE = 32, SHARERS = GPU_THREADS / SIDE, CHANNELS = MOST_CHANNELS / SHARERS };
 
 /* ---- tiles in shared memory: rows of `wide` floats, one more than channels, against bank conflicts ---- */
 
@@ -152,57 +114,14 @@ attention_forward_kernel(AttentionForward a, const StepState *step_state)
     if (lane == 0) *gpu_row<float>(a.lse, b, s0 + r, h) = max == -INFINITY ? -INFINITY : max + logf(sum);
 }
 
-extern "C" void cuda_attention_forward(Queue *q, const AttentionForward *a)
+void tiled_forward(Queue *q, const AttentionForward *a)
 {
     const int64_t B = a->q.dim[0], S = a->q.dim[1], H = a->q.dim[2], D = a->q.dim[3], E = a->v.dim[3];
-    attention_check_forward(a);
-    if (B * S * H == 0) return;
-    if (flash_takes_forward(a)) {
-        flash_forward(q, a);
-        return;
-    }
     const dim3   grid(blocks_for(B * H, 1), blocks_for(S, SIDE));
     const size_t shared = (size_t)SIDE * (size_t)((D + 1) + (D > E ? D + 1 : E + 1)) * sizeof(float);
     by_vector(a->q.dtype, false, [&](auto zero, auto) {
         const auto attention_forward = attention_forward_kernel<decltype(zero)>;
         GPU_LAUNCH_SHARED(attention_forward, grid, GPU_THREADS, shared, gpu_stream_of(q), *a, q->step_state);
-    });
-}
-
-/* ---- delta = sum over channels of o do: eight threads for each row ---- */
-enum { DELTA_LANES = 8 };
-
-template <typename T, int N> __global__ void __launch_bounds__(GPU_THREADS)
-attention_delta_kernel(AttentionDelta a)
-{
-    const int64_t S = a.o.dim[1], H = a.o.dim[2], E = a.o.dim[3], rows = a.o.dim[0] * S * H;
-    const int64_t i = ((int64_t)blockIdx.x * GPU_THREADS + threadIdx.x) / DELTA_LANES;
-    const int64_t row = i < rows ? i : rows - 1, h = row % H, s = row / H % S, b = row / H / S;
-    const T *o = gpu_row<T>(a.o, b, s, h), *d_o = gpu_row<T>(a.d_o, b, s, h);
-    float sum = 0;
-    for (int64_t c = threadIdx.x % DELTA_LANES * N; c < E; c += DELTA_LANES * N) {
-        float x[N], y[N];
-        load(x, o + c);
-        load(y, d_o + c);
-#pragma unroll
-        for (int k = 0; k < N; k++) sum += x[k] * y[k];
-    }
-    sum = lanes_sum(sum, DELTA_LANES);
-    if (i < rows && threadIdx.x % DELTA_LANES == 0) *gpu_row<float>(a.delta, b, s, h) = sum;
-}
-
-extern "C" void cuda_attention_delta(Queue *q, const AttentionDelta *a)
-{
-    const int64_t B = a->o.dim[0], S = a->o.dim[1], H = a->o.dim[2], E = a->o.dim[3];
-    const Dtype   dtype = a->o.dtype;
-    GPU_WANT(a->delta, F32, B, S, H);
-    GPU_WANT(a->o, dtype, B, S, H, E);
-    GPU_WANT(a->d_o, dtype, B, S, H, E);
-    if (B * S * H == 0) return;
-    by_vector(dtype, all_rows_aligned(E, a->o, a->d_o), [&](auto zero, auto n) {
-        const auto attention_delta = attention_delta_kernel<decltype(zero), n>;
-        const unsigned blocks = blocks_for(B * S * H, GPU_THREADS / DELTA_LANES);
-        GPU_LAUNCH(attention_delta, blocks, GPU_THREADS, gpu_stream_of(q), *a);
     });
 }
 
@@ -349,16 +268,10 @@ attention_backward_queries_kernel(AttentionBackward a, const StepState *step_sta
         if (lane + c * SHARERS < D) add_as(a.dq, b, s0 + r, h, lane + c * SHARERS, dq[c]);
 }
 
-extern "C" void cuda_attention_backward(Queue *q, const AttentionBackward *a)
+void tiled_backward(Queue *q, const AttentionBackward *a)
 {
     const int64_t B = a->q.dim[0], S = a->q.dim[1], H = a->q.dim[2], D = a->q.dim[3], E = a->v.dim[3];
     const int64_t U = a->k.dim[1], G = a->k.dim[2];
-    attention_check_backward(a);
-    if (B * S * H == 0 || U == 0) return;
-    if (flash_takes_backward(a)) {
-        flash_backward(q, a);
-        return;
-    }
     const size_t shared = (size_t)(2 * SIDE * (D + 1 + E + 1)) * sizeof(float);
     by_vector(a->q.dtype, false, [&](auto zero, auto) {
         const auto backward_keys    = attention_backward_keys_kernel<decltype(zero)>;
