@@ -170,7 +170,7 @@ void flash_forward(Queue *q, const AttentionForward *a)
     const int64_t D = a->q.dim[3] > a->v.dim[3] ? a->q.dim[3] : a->v.dim[3];
     if (D <= 32)       by_extras_forward<32, 2, 64>(q, a);
     else if (D <= 64)  by_extras_forward<64, 2, 64>(q, a);
-    else if (D <= 128) by_extras_forward<128, 1, 64>(q, a);
+    else if (D <= 128) by_extras_forward<128, 1, 32>(q, a);
     else               by_extras_forward<256, 1, 32>(q, a);
 #else
     (void)q, (void)a;
