@@ -21,7 +21,7 @@ bool flash_takes_backward(const AttentionBackward *a);
 void flash_forward (Queue *q, const AttentionForward *a);
 void flash_backward(Queue *q, const AttentionBackward *a);
 
-#if GPU_HAS_MMA
+#ifdef GPU_HAS_MMA
 enum { FLASH_THREADS = 128, FLASH_WARPS = FLASH_THREADS / 32 };
 constexpr float LOG2_E = 1.4426950409f, LN_2 = 0.6931471806f;
 

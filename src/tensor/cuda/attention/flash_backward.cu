@@ -4,7 +4,7 @@
  * one block's, in a fixed order. Both compute all scores. */
 #include "tensor/cuda/attention/flash.h"
 
-#if GPU_HAS_MMA
+#ifdef GPU_HAS_MMA
 /* prob and dscore / scale from a score and its dprob, which they replace. `lse` is in units of log 2. */
 template <bool EXTRAS>
 static __device__ __forceinline__ void gradients(float &x, float &y, const AttentionRule &rule, float scale,
@@ -291,7 +291,7 @@ template <int D> static void launch_backward(Queue *q, const AttentionBackward *
 
 bool flash_takes_backward(const AttentionBackward *a)
 {
-#if GPU_HAS_MMA
+#ifdef GPU_HAS_MMA
     const int64_t D = a->q.dim[3], E = a->v.dim[3];
     return a->q.dtype == BF16 && D <= 128 && E <= 128 && a->rule.scale > 0 &&
            all_rows_aligned(D, a->q, a->k, a->dq, a->dk) && all_rows_aligned(E, a->v, a->d_o, a->dv);
@@ -303,7 +303,7 @@ bool flash_takes_backward(const AttentionBackward *a)
 
 void flash_backward(Queue *q, const AttentionBackward *a)
 {
-#if GPU_HAS_MMA
+#ifdef GPU_HAS_MMA
     const int64_t D = a->q.dim[3] > a->v.dim[3] ? a->q.dim[3] : a->v.dim[3];
     if (D <= 32)      launch_backward<32>(q, a);
     else if (D <= 64) launch_backward<64>(q, a);

@@ -2,7 +2,7 @@
  * of N keys that any of them sees. Scores are held in units of log 2, so that exp is one instruction. */
 #include "tensor/cuda/attention/flash.h"
 
-#if GPU_HAS_MMA
+#ifdef GPU_HAS_MMA
 /* One row of scores in a thread: 2 of every 8 of the tile's N. `most` and `sum` are those of the row so far.
  * Scores become exp(score - most), and the factor for what was summed before is returned. */
 template <int N>
@@ -154,7 +154,7 @@ template <int D, int MS, int N> static void by_extras_forward(Queue *q, const At
 
 bool flash_takes_forward(const AttentionForward *a)
 {
-#if GPU_HAS_MMA
+#ifdef GPU_HAS_MMA
     const int64_t D = a->q.dim[3], E = a->v.dim[3];
     return a->q.dtype == BF16 && D <= 256 && E <= 256 && a->rule.scale > 0 &&
            all_rows_aligned(D, a->q, a->k) && all_rows_aligned(E, a->v, a->o);
@@ -166,7 +166,7 @@ bool flash_takes_forward(const AttentionForward *a)
 
 void flash_forward(Queue *q, const AttentionForward *a)
 {
-#if GPU_HAS_MMA
+#ifdef GPU_HAS_MMA
     const int64_t D = a->q.dim[3] > a->v.dim[3] ? a->q.dim[3] : a->v.dim[3];
     if (D <= 32)       by_extras_forward<32, 2, 64>(q, a);
     else if (D <= 64)  by_extras_forward<64, 2, 64>(q, a);
