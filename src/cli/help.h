@@ -9,8 +9,7 @@ typedef struct { const char *code, *meaning; } ExitCode;
 /* What a signal does to `jotun train`, and what Open MPI's mpirun does to its ranks. */
 #define HELP_SIGNALS \
     "SIGINT, SIGTERM, SIGHUP and SIGUSR1 save after the step at hand. Open MPI's mpirun kills the ranks\n" \
-    "about 2 seconds after SIGINT or SIGTERM: start it with --mca odls_base_sigkill_timeout 300, or\n" \
-    "send it SIGUSR1.\n"
+    "about 2 seconds after SIGINT or SIGTERM; send it SIGUSR1, which it forwards.\n"
 enum { EXIT_CODES = 5 };
 extern const ExitCode exit_codes[EXIT_CODES];
 

@@ -9,10 +9,10 @@ static Status expert_grid(Mesh *mesh, MeshShape shape)
 {
     int etp = shape.etp ? shape.etp : 1, ep = shape.ep ? shape.ep : 1, stage = stage_size(mesh);
     if (etp < 1 || ep < 1)
-        return fail(BAD_OPTION, "expert-tensor %d x expert parallelism %d: each must be 1 or more", etp, ep);
+        return fail(BAD_OPTION, "etp %d x ep %d: each must be 1 or more", etp, ep);
     if (stage % ((long)etp * ep) != 0)
-        return fail(BAD_OPTION, "expert-tensor %d x expert parallelism %d = %ld does not divide the %d ranks "
-                    "of a pipeline stage; give sizes whose product divides %d", etp, ep, (long)etp * ep,
+        return fail(BAD_OPTION, "etp %d x ep %d = %ld does not divide the %d ranks of a pipeline stage; give "
+                    "sizes whose product divides %d", etp, ep, (long)etp * ep,
                     stage, stage);
     mesh->size.etp = etp;
     mesh->size.ep  = ep;

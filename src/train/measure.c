@@ -130,6 +130,13 @@ Status trainer_computable(const Trainer *t)
 {
     const char *lacks = queue_lacks(&t->queue);
     if (!lacks) return OK;
+    if (t->config->model.experts > 0)
+        return fail(BAD_OPTION, "mixtures of experts are not built for --device cuda (%s has no kernel); "
+                    "give --device cpu", lacks);
+    const char *optimizer = t->config->optimizer->name;
+    if (strncmp(lacks, optimizer, strlen(optimizer)) == 0)
+        return fail(BAD_OPTION, "--optimizer %s is not built for --device cuda (%s has no kernel); give "
+                    "--device cpu or --optimizer adam", optimizer, lacks);
     return fail(BAD_OPTION, "--device cuda has no kernel for the operation %s, which this run needs; give "
                 "--device cpu", lacks);
 }
