@@ -1,14 +1,16 @@
 /* The functions of cuBLASLt that tensor/cuda/product_lt.c calls, as loops on the CPU. The library is
  * column-major:  D = op(A) op(B) + beta C + bias,  element (i, j) of a matrix at i + j stride, a bias for each row of D.
  *
- * It proposes three algorithms, the later the faster by the shim's events: 0 adds in the order of k, 1 in the other
- * order, and 2 has the bits of 0. So 2 must be the choice wherever 1 gives other bits. */
+ * It proposes three algorithms, the later the faster by the shim's events, or four (gpu_cpu_proposals): 0 and 2 add in the
+ * order of k, 1 and 3 in the other order. So 2 must be the choice wherever 3 gives other bits. */
 #include "tensor/cuda/cublaslt.h"
+#include "order.h"
 #include <stdlib.h>
 #include <string.h>
 #include "tensor/dtype.h"
 
 extern "C" void gpu_cpu_reach(bool within);
+int gpu_cpu_proposals = 3;
 
 namespace {
 struct Desc   { int turned[2]; uint32_t epilogue; const void *bias; int bias_type; };
@@ -64,7 +66,7 @@ int layout_create(void **layout, int type, uint64_t rows, uint64_t columns, int6
 
 int heuristic(void *, void *, void *, void *, void *, void *, void *, int wanted, LtHeuristic *result, int *found)
 {
-    *found = wanted < 3 ? wanted : 3;
+    *found = wanted < gpu_cpu_proposals ? wanted : gpu_cpu_proposals;
     for (int i = 0; i < *found; i++) {
         result[i] = LtHeuristic{};
         result[i].algorithm.data[0] = (uint64_t)i;
@@ -87,7 +89,7 @@ int matmul(void *, void *desc, const void *alpha, const void *a, void *a_layout,
         return 7;
     gpu_cpu_reach(true);
     if (bytes >= 8) *(uint64_t *)workspace = UINT64_MAX;
-    const bool  back = algorithm->data[0] == 1;
+    const bool  back = algorithm->data[0] % 2 == 1;
     const float by = *(const float *)alpha, add = *(const float *)beta;
     for (int64_t j = 0; j < n; j++)
         for (int64_t i = 0; i < m; i++) {

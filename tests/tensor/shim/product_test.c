@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "tensor/cuda/product.h"
+#include "order.h"
 
 enum { M = 5, N = 7, K = 33, WIDE = 40, CELLS = WIDE * WIDE };
 
@@ -66,6 +67,7 @@ static void products(void **state)
 {
     (void)state;
     GpuStream s;
+    gpu_cpu_proposals = 4;
     assert_int_equal(gpu_stream_open(&s, 0), OK);
     assert_int_equal(products_open(&s.products, &s), OK);
     void *workspace = gpu_alloc(PRODUCT_WORKSPACE);
