@@ -9,7 +9,8 @@
 enum { LARGEST_MOST = 32 };
 
 /* ranks [LARGEST_MOST]: ranks of the stage of `dry`, an open dry trainer, of which one needs the most memory
- * of all ranks of the stage; returns how many. Takes time in proportion to the ranks of the stage times its
+ * of all ranks of the stage; returns how many. Where more than LARGEST_MOST remain, the last are left out and
+ * the answer may be low. Takes time in proportion to the ranks of the stage times its
  * buckets, and no communication. */
 int largest_ranks(int ranks[LARGEST_MOST], const Trainer *dry);
 #endif
