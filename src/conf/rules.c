@@ -165,7 +165,7 @@ static Status rule_sequence(const Options *o)
 static bool is_schedule(const Options *o, int choice) { return o->pipeline_schedule.value == choice; }
 
 /* Virtual stages: their number follows from the layers of each or is given; a layout of its own tells it as
- * well (cli/setup/setup.c). */
+ * well (cli/setup/train_config.c). */
 static Status rule_virtual_stages(const Options *o)
 {
     int64_t pp = o->pipeline_parallel, layers = o->layers_per_chunk;

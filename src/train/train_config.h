@@ -1,7 +1,7 @@
 #ifndef TRAIN_TRAIN_CONFIG_H
 #define TRAIN_TRAIN_CONFIG_H
-/* The configuration of a run in plain numbers. cli/setup/setup.c makes it once from the options; after that
- * it is read-only and shared by all ranks. Strings are owned by the options. */
+/* The configuration of a run in plain numbers. cli/setup/train_config.c makes it once from the options;
+ * after that it is read-only and shared by all ranks. Strings are owned by the options. */
 #include "data/datasets.h"
 #include "model/model_config.h"
 #include "optim/lr.h"

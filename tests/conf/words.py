@@ -7,14 +7,17 @@ import tempfile
 
 SOURCE = sys.argv[1]
 COMPILER = sys.argv[2:]
-FILES = ["setup/setup.c", "setup/model.c", "setup/precision.c", "cmd_clean.c", "cmd_tokenizer.c"]
+FILES = ["setup/data.c", "setup/model.c", "setup/optimizer.c", "setup/precision.c", "setup/train_config.c", "cmd_clean.c", "cmd_tokenizer.c"]
 # Passed on as a word, or a question of yes and no that one comparison answers.
 NOT_SWITCHED = {"device", "optimizer", "on_error", "clean_format", "invalid_utf8", "decontaminate_by"}
 
 
 def main():
+    text = ""
     with open(os.path.join(SOURCE, "src/conf/options.def")) as rows:
-        text = rows.read()
+        for line in rows:                          # the rows of each group are in a file of their own
+            group = re.match(r'#include "(conf/options/.*)"', line)
+            text += open(os.path.join(SOURCE, "src", group[1])).read() if group else line
     choices = set(re.findall(r"^OPT_CHOICE\( *(\w+),", text, re.M))
     added = text
     for choice in choices:

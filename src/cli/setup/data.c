@@ -1,0 +1,51 @@
+/* The options of data sets, of the tools that make tokens, and of sampling, as the structs of the modules. */
+#include "base/team.h"
+#include "cli/setup/setup.h"
+
+static DataPath data_path_of(const TextList *list) { return (DataPath){ list->text, list->count }; }
+
+static OrderKind order_kind(const Options *o)
+{
+    switch ((enum ChoiceOf_data_order)o->data_order.value) {
+    case CHOICE_data_order_jotun:    return ORDER_JOTUN;
+    case CHOICE_data_order_megatron: return ORDER_MEGATRON;
+    case CHOICE_data_order_forks:    return ORDER_FORKS;
+    }
+    NO_SUCH_CHOICE(o->data_order);
+}
+
+/* jotun's own order is computed, so that it has no use for a cache. */
+DatasetRules setup_datasets(const Options *o)
+{
+    OrderKind order = order_kind(o);
+    return (DatasetRules){
+        .order = order, .data_path = data_path_of(&o->data_path), .list = o->data_file_list,
+        .split_path = { data_path_of(&o->train_data_path), data_path_of(&o->valid_data_path),
+                        data_path_of(&o->test_data_path) },
+        .cache = order == ORDER_JOTUN ? NULL : o->data_cache_path, .final_epoch_cut = o->final_epoch_cut,
+        .surplus = o->surplus, .corpus_shuffled = o->corpus_shuffled, .corpus_blended = o->corpus_blended,
+    };
+}
+
+Sampling setup_sampling(const Options *o)
+{
+    return (Sampling){ .temperature = o->temperature, .top_p = o->top_p, .top_k = o->top_k,
+                       .seed = (uint64_t)o->sampling_seed };
+}
+
+TokenizePlan setup_tokenize(const Options *o, const Tokenizer *tokenizer)
+{
+    return (TokenizePlan){
+        .path = o->input.text, .paths = o->input.count, .key = o->json_keys.text, .keys = o->json_keys.count,
+        .tokenizer = tokenizer, .append_eod = o->append_eod,
+        .skip = o->on_error.value == CHOICE_on_error_skip,
+        .workers = o->workers ? (int)o->workers : team_cores(), .line_most = o->document_most,
+        .ratio_most = o->ratio_most,
+    };
+}
+
+BpePlan setup_bpe(const Options *o, Team *team)
+{
+    return (BpePlan){ .vocabulary = o->learned_vocabulary, .least = o->min_frequency, .team = team,
+                      .special = o->special_tokens.text, .specials = o->special_tokens.count };
+}

@@ -1,0 +1,140 @@
+/* Where ranks start: the ranks of a launcher, threads of this process, and what they agree on first. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/log.h"
+#include "base/team.h"
+#include "cli/in_out.h"
+#include "cli/setup/setup.h"
+#include "comm/agree.h"
+
+Status setup_agree(Transport *mpi, Status mine)
+{
+    if (!mpi) return mine;
+    Status status = agree_at_start(mpi, mine);
+    if (status != OK) mpi->close(mpi);
+    return status;
+}
+
+Status setup_agree_on(Transport *mpi, const char *mine, const char *what_to_do)
+{
+    if (!mpi) return OK;
+    Status status = agree_on_text_at_start(mpi, mine, what_to_do);
+    if (status != OK) mpi->close(mpi);
+    return status;
+}
+
+/* Options decide which collectives a rank enters, so that ranks with different ones would wait for ever, or
+ * train with different numbers. Other options come from the environment of one host, for example. */
+static Status agree_on_options(const Options *o, Transport *mpi)
+{
+    char *text = NULL;
+    size_t bytes;
+    if (!mpi) return OK;
+    FILE *out = open_memstream(&text, &bytes);
+    if (out) options_show_common(out, o, AGREE_SHOWN);
+    bool whole = out && fclose(out) == 0;
+    Status status = setup_agree(mpi, whole ? OK : fail(NO_MEMORY, "no memory for the options as text"));
+    if (status == OK) status = setup_agree_on(mpi, text, "give all ranks the same options");
+    free(text);
+    return status;
+}
+
+/* The launcher's ranks count as given by nobody, so that --ranks can contradict them only with a message. */
+static Status take_ranks(Options *o, const Transport *mpi)
+{
+    if (mpi) options_fill(o, OPTION_ranks, mpi->size, "the MPI launcher");
+    if (!mpi || o->ranks == mpi->size) return OK;
+    return fail(BAD_OPTION, "--ranks %lld, but the MPI launcher started %d; leave --ranks out",
+                (long long)o->ranks, mpi->size);
+}
+
+/* A rank without MPI cannot agree with the others, so it prints its own message. */
+static Status unagreed(Status status)
+{
+    char why[512], host[64] = "";
+    if (transport_launcher_rank() == 0) return status;
+    log_mute(false);
+    snprintf(why, sizeof why, "%s", fail_text());
+    if (gethostname(host, sizeof host - 1) != 0) snprintf(host, sizeof host, "?");
+    return fail(status, "rank %d on %s: %s", transport_launcher_rank(), host, why);
+}
+
+/* Other ranks may have a command and wait for this one. Without MPI rank 0 writes it, since what is wrong is
+ * almost always wrong on all. */
+Status setup_refused(Status status, int argc, char **argv)
+{
+    enum { SECONDS = 600 };                     /* the default of --watchdog-seconds */
+    char why[512];
+    Transport *mpi = NULL;
+    if (!transport_launcher()) return status;
+    snprintf(why, sizeof why, "%s", fail_text());
+    log_mute(transport_launcher_rank() != 0);
+    Status opened = transport_mpi_open(&mpi, SECONDS, &argc, &argv);
+    status = fail(status, "%s", why);
+    return opened == OK ? setup_agree(mpi, status) : status;
+}
+
+/* Environment, tokenizer and checkpoint may differ on one host, so the ranks agree on what they read; options
+ * that could not be parsed are agreed on as well, once MPI is open. */
+Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, char **argv)
+{
+    char why[512];
+    *mpi = NULL;
+    log_mute(transport_launcher_rank() != 0);           /* rank 0 logs for all */
+    Status status = options_parse(o, command, argc, argv);
+    if (status == OK) status = options_needed(o);
+    snprintf(why, sizeof why, "%s", fail_text());
+    /* Nothing is derived yet; the minutes, from which the seconds follow, are known. */
+    bool said = options_typed_by_person(o, OPTION_watchdog_seconds);
+    double limit = said ? o->watchdog_seconds : 60 * o->timeout_minutes;
+    Status opened = transport_mpi_open(mpi, limit, &argc, &argv);
+    if (status != OK) status = fail(status, "%s", why);
+    else              status = opened;
+    if (opened != OK) return unagreed(status);
+    if (status == OK) status = take_ranks(o, *mpi);
+    if (status == OK) status = setup_values(o);
+    if (status == OK) status = setup_validate(o);
+    TRY(setup_agree(*mpi, status));
+    return agree_on_options(o, *mpi);
+}
+
+/* An allocation that fails follows from options. */
+static Status name_memory_options(Status status)
+{
+    char why[400];
+    if (status != NO_MEMORY) return status;
+    snprintf(why, sizeof why, "%s", fail_text());
+    return fail(NO_MEMORY, "%s; a smaller --micro-batch-size, --seq-length or model, or more ranks "
+                "(--tp, --pp, --cp, "
+                "--zero-stage) need less; jotun train --dry-run shows what each rank needs", why);
+}
+
+/* Of ranks that are threads: each has a stack, and a part in every collective of every other. */
+enum { THREAD_RANKS_MAX = 1024 };
+
+/* An MPI launcher may bind each process to a part of the host's cores. */
+static void warn_of_too_many_threads(const Options *o, const Transport *mpi)
+{
+    bool bound = !mpi || o->threads > team_cores();
+    int64_t ranks = !mpi ? o->ranks : bound ? 1 : transport_launcher_local();
+    int64_t cores = bound ? team_cores() : sysconf(_SC_NPROCESSORS_ONLN);
+    if (ranks * o->threads > cores)
+        log_line("%lld rank%s x --threads %lld are more threads than the %lld core%s %s: the run is slower "
+                 "than with fewer", (long long)ranks, ranks == 1 ? "" : "s", (long long)o->threads,
+                 (long long)cores, cores == 1 ? "" : "s",
+                 bound ? "that this process may use" : "of this host");
+}
+
+Status setup_run(const Options *o, Transport *mpi, RankBody *body, void *context)
+{
+    if (!mpi && o->ranks > THREAD_RANKS_MAX)
+        return fail(BAD_OPTION, "--ranks %lld as threads of one process are too many: up to %d are possible; "
+                    "start more by mpirun, or look at their plan with --dry-run", (long long)o->ranks,
+                    THREAD_RANKS_MAX);
+    warn_of_too_many_threads(o, mpi);
+    if (!mpi) return name_memory_options(transport_threads_run((int)o->ranks, body, context));
+    Status status = name_memory_options(body(mpi, context));
+    mpi->close(mpi);
+    return status;
+}

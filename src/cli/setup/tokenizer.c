@@ -1,0 +1,102 @@
+/* What a tokenizer adds to the options: the size of the vocabulary; and the comparison with the fingerprint
+ * that a checkpoint keeps. */
+#include "cli/setup/tokenizer.h"
+#include <string.h>
+#include "base/log.h"
+#include "conf/value.h"
+
+Status setup_tokenizer_facts(TokenizerFacts *facts, const char *name)
+{
+    Tokenizer t;
+    TRY(tokenizer_open(&t, name));
+    facts->vocabulary = t.vocabulary;
+    facts->eod        = t.eod;
+    tokenizer_fingerprint(facts->fingerprint, &t);
+    tokenizer_close(&t);
+    return OK;
+}
+
+/* A checkpoint has the name of its tokenizer, which may be a file that has moved. */
+static Status moved(const Options *o, Status status)
+{
+    char why[512];
+    snprintf(why, sizeof why, "%s", fail_text());
+    return fail(status, "%s; the checkpoint of --load %s names it: say where it is now by --tokenizer", why,
+                o->load);
+}
+
+/* Of a fingerprint what was found to differ: "257 ids, tokens 0123456789abcdef" */
+static const char *tokens_text(char out[TOKENIZER_FINGERPRINT], const char *fingerprint)
+{
+    const char *ids = strchr(fingerprint, ' '), *rules = strstr(fingerprint, ", rules");
+    size_t bytes = ids && rules > ids ? (size_t)(rules - ids - 1) : 0;
+    snprintf(out, TOKENIZER_FINGERPRINT, "%.*s", (int)bytes, ids ? ids + 1 : "");
+    return out;
+}
+
+static Status refuse_tokenizer(const Options *o, const TokenizerFacts *facts)
+{
+    char said[512], now[TOKENIZER_FINGERPRINT], was[TOKENIZER_FINGERPRINT];
+    SourceKind kind = o->source[OPTION_tokenizer].kind;
+    return fail(BAD_OPTION, "%s (%s) is not the one that %s was trained with, %s (%s); %s",
+                options_typed(said, sizeof said, o, OPTION_tokenizer), tokens_text(now, facts->fingerprint),
+                o->checkpoint.path, o->checkpoint.tokenizer, tokens_text(was, o->checkpoint.fingerprint),
+                options_typed_by_person(o, OPTION_tokenizer) ?
+                "leave --tokenizer out, or say where that one is now" :
+                kind == SOURCE_CHECKPOINT ?
+                "the file was changed: say by --tokenizer where an unchanged one is" :
+                "give that one as --tokenizer, or give --use-checkpoint-args");
+}
+
+/* Told with the other changes of a resumed run, once it has started */
+static void note_tokenizer(Options *o, const TokenizerFacts *facts)
+{
+    char line[4096];
+    snprintf(line, sizeof line, "--tokenizer %s (%s), was %s (%s)", o->tokenizer, facts->fingerprint,
+             o->checkpoint.tokenizer, o->checkpoint.fingerprint);
+    o->checkpoint.change = options_hold(o, line);
+}
+
+/* The tokenizer that a checkpoint is used with is the one that it was trained with; a resumed run may have
+ * another one that a person names. A checkpoint without a fingerprint may be used with fewer ids, since
+ * --vocab-size may be larger than the tokenizer, and they are only reported. */
+static Status compare_tokenizer(Options *o, const TokenizerFacts *facts)
+{
+    const char *path = o->checkpoint.path, *was = o->checkpoint.fingerprint;
+    bool typed = options_typed_by_person(o, OPTION_tokenizer);
+    if (path && !was && typed && !setup_trains(o) && facts->vocabulary < o->vocabulary)
+        log_line("--tokenizer %s has %d ids, and the model of %s has %lld; the checkpoint does not tell "
+                 "whether it was trained with this tokenizer", o->tokenizer, facts->vocabulary, path,
+                 (long long)o->vocabulary);
+    if (!was) return OK;
+    TokenizerMatch match = tokenizer_match(was, facts->fingerprint);
+    if (match == TOKENIZER_OTHER && !(typed && setup_trains(o))) return refuse_tokenizer(o, facts);
+    if (match == TOKENIZER_OTHER || (match == TOKENIZER_OTHER_RULES && typed && setup_trains(o)))
+        note_tokenizer(o, facts);
+    else if (match == TOKENIZER_OTHER_RULES)
+        log_line("--tokenizer %s (%s) has the tokens and merges of the one that %s was trained with (%s), "
+                 "but another normalizer, pre-tokenizer, post-processor, end of document or other added "
+                 "tokens, or is another format of file: a text may get other ids", o->tokenizer,
+                 facts->fingerprint, path, was);
+    else if (match == TOKENIZER_OTHER_VERSION)
+        log_line("%s has the fingerprint of its tokenizer in another version (%s), so --tokenizer %s is not "
+                 "compared with it", path, was, o->tokenizer);
+    return OK;
+}
+
+Status setup_take_tokenizer(Options *o)
+{
+    TokenizerFacts facts;
+    Status status = setup_tokenizer_facts(&facts, o->tokenizer);
+    if (status != OK && o->load && !options_typed_by_person(o, OPTION_tokenizer)) return moved(o, status);
+    TRY(status);
+    int32_t vocabulary = facts.vocabulary;
+    options_fill(o, OPTION_vocabulary, vocabulary, "--tokenizer");
+    if (o->vocabulary >= vocabulary) return compare_tokenizer(o, &facts);
+    if (!setup_trains(o))
+        return fail(BAD_OPTION, "--tokenizer %s has %d ids, and the model of --load %s has %lld; give the "
+                    "tokenizer it "
+                    "was trained with", o->tokenizer, vocabulary, o->load, (long long)o->vocabulary);
+    return fail(BAD_OPTION, "--vocab-size %lld is less than the %d ids of --tokenizer %s; give %d or more",
+                (long long)o->vocabulary, vocabulary, o->tokenizer, vocabulary);
+}

@@ -1,0 +1,156 @@
+/* The options of a run as TrainConfig. */
+#include "cli/setup/setup.h"
+#include "base/log.h"
+#include "cli/setup/tokenizer.h"
+#include "conf/recompute.h"
+#include "conf/value.h"
+
+/* Virtual stages of a pipeline stage: given in one way or another, those of a layout, or what the schedule
+ * has. A layout that does not fit is refused where it is read (stage_make). */
+static int chunks(const Options *o)
+{
+    int pp = (int)o->pipeline_parallel;
+    int layout = o->pipeline_layout ? stage_layout_virtuals(o->pipeline_layout) : 0;
+    if (o->pipeline_schedule.value == CHOICE_pipeline_schedule_zb_v) return 2;
+    if (o->layers_per_chunk) return (int)(o->layers / (pp * o->layers_per_chunk));
+    if (o->virtual_stages)   return (int)o->virtual_stages;
+    return layout > pp && layout % pp == 0 && layout / pp <= CHUNKS_MAX ? layout / pp : 1;
+}
+
+/* Context-parallel ranks that exchange heads. */
+static int ulysses(const Options *o)
+{
+    switch ((enum ChoiceOf_cp_comm_type)o->cp_comm_type.value) {
+    case CHOICE_cp_comm_type_p2p: case CHOICE_cp_comm_type_allgather: return 1;
+    case CHOICE_cp_comm_type_a2a:     return (int)o->context_parallel;
+    case CHOICE_cp_comm_type_a2a_p2p: return options_hierarchical(o);
+    }
+    NO_SUCH_CHOICE(o->cp_comm_type);
+}
+
+static ScheduleKind schedule(const Options *o)
+{
+    switch ((enum ChoiceOf_pipeline_schedule)o->pipeline_schedule.value) {
+    case CHOICE_pipeline_schedule_1f1b:
+        return chunks(o) > 1 || o->layers_per_chunk ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
+    case CHOICE_pipeline_schedule_gpipe: return SCHEDULE_GPIPE;
+    case CHOICE_pipeline_schedule_zb_h1: return SCHEDULE_ZB_H1;
+    case CHOICE_pipeline_schedule_zb_v:  return SCHEDULE_ZB_V;
+    }
+    NO_SUCH_CHOICE(o->pipeline_schedule);
+}
+
+/* The words are the modules in the order of option_recompute_module; others have been refused. */
+static unsigned recompute_modules(const Options *o)
+{
+    static const RecomputeModules module[] = { RECOMPUTE_CORE_ATTN, RECOMPUTE_LAYERNORM, RECOMPUTE_MLP,
+                                               RECOMPUTE_MLP_ACT, RECOMPUTE_MOE, RECOMPUTE_MOE_ACT,
+                                               RECOMPUTE_SHARED_EXPERTS };
+    unsigned all = 0;
+    for (int i = 0; i < o->recompute_modules.count; i++)
+        all |= module[option_recompute_module(o->recompute_modules.text[i])];
+    return all ? all : RECOMPUTE_CORE_ATTN;
+}
+
+static RecomputeMethod recompute_method(const Options *o)
+{
+    switch ((enum ChoiceOf_recompute_method)o->recompute_method.value) {
+    case CHOICE_recompute_method_uniform: return RECOMPUTE_UNIFORM;
+    case CHOICE_recompute_method_block:   return RECOMPUTE_BLOCK;
+    }
+    NO_SUCH_CHOICE(o->recompute_method);
+}
+
+static Recompute setup_recompute(const Options *o)
+{
+    switch ((enum ChoiceOf_recompute_granularity)o->recompute_granularity.value) {
+    case CHOICE_recompute_granularity_none:
+        return (Recompute){ 0, RECOMPUTE_NONE, 0 };
+    case CHOICE_recompute_granularity_selective:
+        return (Recompute){ recompute_modules(o), RECOMPUTE_NONE, 0 };
+    case CHOICE_recompute_granularity_full:
+        return (Recompute){ 0, recompute_method(o), o->recompute_layers };
+    }
+    NO_SUCH_CHOICE(o->recompute_granularity);
+}
+
+static KernelFamily kernels(const Options *o)
+{
+    switch ((enum ChoiceOf_kernels)o->kernels.value) {
+    case CHOICE_kernels_auto:        return KERNELS_AUTO;
+    case CHOICE_kernels_avx512_bf16: return KERNELS_AVX512_BF16;
+    case CHOICE_kernels_avx512:      return KERNELS_AVX512;
+    case CHOICE_kernels_avx2:        return KERNELS_AVX2;
+    case CHOICE_kernels_neon:        return KERNELS_NEON;
+    case CHOICE_kernels_portable:    return KERNELS_PORTABLE;
+    }
+    NO_SUCH_CHOICE(o->kernels);
+}
+
+/* Samples of a step. Evaluation has no --global-batch-size: each data-parallel rank takes one micro-batch. */
+static int64_t global_batch(const Options *o)
+{
+    return o->command == FOR_EVAL ? o->micro_batch * options_data_parallel(o) : o->global_batch;
+}
+
+/* Evaluations that could read nothing are left out, with a line. */
+static void leave_out_evaluations(TrainConfig *r)
+{
+    if (!r->training || r->eval_iters == 0) return;
+    if (datasets_has(&r->datasets, SPLIT_VALID) || datasets_has(&r->datasets, SPLIT_TEST)) return;
+    log_line("--train-data-path is given without --valid-data-path: nothing is evaluated");
+    r->eval_iters = r->eval_interval = 0;
+}
+
+Status setup_train_config(TrainConfig *r, Options *o)
+{
+    TokenizerFacts facts = { .eod = -1 };
+    TokenizerRecord tokenizer = { NULL, NULL };
+    const char *json = "", *device = o->device.value == CHOICE_device_auto ? "cpu" : o->device.word;
+    if (setup_trains(o)) {                                    /* others open their own */
+        TRY(setup_tokenizer_facts(&facts, o->tokenizer));
+        tokenizer = (TokenizerRecord){ o->tokenizer, options_hold(o, facts.fingerprint) };
+    }
+    /* What nobody changed on purpose stays as it was recorded. */
+    if (setup_trains(o) && o->checkpoint.fingerprint && !options_typed_by_person(o, OPTION_tokenizer))
+        tokenizer = (TokenizerRecord){ o->checkpoint.tokenizer, o->checkpoint.fingerprint };
+    if (setup_trains(o)) TRY(options_json(o, &json));                             /* kept in checkpoints */
+    *r = (TrainConfig){
+        .model = setup_model(o), .training = o->command == FOR_TRAIN,
+        .tp = (int)o->tensor_parallel, .cp = (int)o->context_parallel, .pp = (int)o->pipeline_parallel,
+        .ep = (int)o->expert_parallel, .etp = (int)o->expert_tensor_parallel,
+        .order = o->tp_pp_dp ? MESH_TP_PP_DP : MESH_TP_DP_PP, .hybrid_shard = (int)o->hybrid_shard,
+        .chunks = chunks(o), .zero = (int)o->zero_stage, .ulysses = ulysses(o),
+        .gather = o->cp_comm_type.value == CHOICE_cp_comm_type_allgather,
+        .sum_group = (int)o->sum_group_size, .no_overlap = o->no_overlap,
+        .sequence_parallel = o->sequence_parallel,
+        .schedule = schedule(o), .micro_group = (int)o->micro_group, .extra_warmup = (int)o->extra_warmup,
+        .layer_split = { .first = o->first_layers, .last = o->last_layers, .embedding = o->count_embedding,
+                         .loss = o->count_loss, .layout = o->pipeline_layout },
+        .micro = o->micro_batch, .global = global_batch(o), .steps = o->train_iters,
+        .lr = setup_lr(o), .recompute = setup_recompute(o), .head_chunk = o->logits_chunk,
+        .precision = setup_precision(o), .scaling = setup_scaling(o),
+        .loss_scale = !o->fp16 ? 0 : o->loss_scale > 0 ? o->loss_scale : o->initial_loss_scale,
+        .optimizer = optimizer_named(o->optimizer.word), .settings = setup_optimizer(o), .clip = o->clip_grad,
+        .seed = (uint64_t)o->seed, .device = device, .threads = (int)o->threads,
+        .kernels = kernels(o), .kernels_before = o->checkpoint.kernels,
+        .watchdog = o->watchdog_seconds, .datasets = setup_datasets(o), .split = o->split,
+        .reset_positions = o->reset_positions,
+        .reset_attention = o->reset_attention, .mask_eod = o->mask_eod, .eod = facts.eod,
+        .save = o->save, .load = o->checkpoint.path ? o->checkpoint.path : o->load,
+        .save_interval = o->save_interval, .keep_last = o->keep_last,
+        .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,
+        .tokenizer = tokenizer, .changed = o->changed, .log_interval = o->log_interval,
+        .eval_interval = o->eval_interval,
+        .eval_iters = o->eval_interval > 0 ? o->eval_iters : 0, .metrics = o->metrics,
+        .verbose = o->verbose, .profile = o->profile,
+        .profile_start = o->profile_start, .profile_end = o->profile_end,
+    };
+    leave_out_evaluations(r);
+    Queue queue;                  /* a device that cannot be had is refused here, with the reason */
+    char dry[16];                 /* a dry run needs none */
+    snprintf(dry, sizeof dry, "dry-%s", r->device);
+    TRY(queue_open(&queue, setup_trains(o) && o->dry_run ? dry : r->device, 1, NULL));
+    queue_close(&queue);
+    return OK;
+}
