@@ -1,0 +1,272 @@
+/* The list of tensors of a foreign checkpoint, the check of what a reader put into it, and the copying of
+ * ranges of elements out of pieces. */
+#include "convert/foreign.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+void foreign_begin(ForeignFile *file, const char *path)
+{
+    *file = (ForeignFile){ 0 };
+    snprintf(file->path, sizeof file->path, "%s", path);
+}
+
+void foreign_close(ForeignFile *file)
+{
+    for (int i = 0; i < file->tensors; i++) {
+        free(file->tensor[i].name);
+        free(file->tensor[i].piece);
+    }
+    for (int i = 0; i < file->maps; i++) file_unmap(&file->map[i]);
+    free(file->tensor);
+    free(file->map);
+    *file = (ForeignFile){ 0 };
+}
+
+/* ---- filling ---- */
+
+/* Makes room for one more of `used` items: the capacity is the next power of two, 4 at least. */
+static Status grow(void **items, int used, size_t width, const char *path)
+{
+    if (used && (used < 4 || (used & (used - 1)))) return OK;
+    void *more = realloc(*items, (size_t)(used ? 2 * used : 4) * width);
+    if (!more) return fail(NO_MEMORY, "%s: no memory for a list of %d entries", path, 2 * used);
+    *items = more;
+    return OK;
+}
+
+Status foreign_map(ForeignFile *file, int *index, const char *path)
+{
+    TRY(grow((void **)&file->map, file->maps, sizeof *file->map, file->path));
+    TRY(file_map(&file->map[file->maps], path));
+    *index = file->maps++;
+    return OK;
+}
+
+Status foreign_tensor(ForeignFile *file, int *index, const char *name, Dtype dtype, int dims,
+                      const int64_t *shape)
+{
+    if (dims < 0 || dims > FOREIGN_DIMS)
+        return fail(BAD_FILE, "%s: tensor '%.200s' has %d dimensions; at most %d are read", file->path, name,
+                    dims, FOREIGN_DIMS);
+    if (file->tensors >= FOREIGN_TENSORS_MAX)
+        return fail(BAD_FILE, "%s: more than %d tensors", file->path, FOREIGN_TENSORS_MAX);
+    ForeignTensor tensor = { .dtype = dtype, .dims = dims, .shape = { 1, 1, 1, 1 } };
+    int64_t bytes = (int64_t)dtype_width(dtype);
+    for (int d = 0; d < dims; d++) {
+        tensor.shape[d] = shape[d];
+        if (shape[d] < 0 || __builtin_mul_overflow(bytes, shape[d] ? shape[d] : 1, &bytes) || bytes >> 62)
+            return fail(BAD_FILE, "%s: tensor '%.200s' has a shape with %lld elements in dimension %d, which "
+                        "no file holds", file->path, name, (long long)shape[d], d);
+    }
+    TRY(grow((void **)&file->tensor, file->tensors, sizeof *file->tensor, file->path));
+    if (!(tensor.name = strdup(name)))
+        return fail(NO_MEMORY, "%s: no memory for the names of its tensors", file->path);
+    *index = file->tensors;
+    file->tensor[file->tensors++] = tensor;
+    return OK;
+}
+
+Status foreign_piece(ForeignFile *file, int tensor, const ForeignPiece *piece)
+{
+    ForeignTensor *t = &file->tensor[tensor];
+    if (t->pieces >= FOREIGN_PIECES_MAX)
+        return fail(BAD_FILE, "%s: tensor '%.200s' is in more than %d parts", file->path, t->name,
+                    FOREIGN_PIECES_MAX);
+    TRY(grow((void **)&t->piece, t->pieces, sizeof *t->piece, file->path));
+    t->piece[t->pieces++] = *piece;
+    return OK;
+}
+
+Status foreign_whole(ForeignFile *file, int tensor, const char *data)
+{
+    const ForeignTensor *t = &file->tensor[tensor];
+    ForeignPiece piece = { .data = data };
+    int64_t stride = 1;
+    for (int d = FOREIGN_DIMS - 1; d >= 0; d--) {
+        piece.shape[d]  = t->shape[d];
+        piece.stride[d] = stride;
+        stride *= t->shape[d] ? t->shape[d] : 1;
+    }
+    return foreign_piece(file, tensor, &piece);
+}
+
+/* ---- checking ---- */
+
+int64_t foreign_count(const ForeignTensor *tensor)
+{
+    return tensor->shape[0] * tensor->shape[1] * tensor->shape[2] * tensor->shape[3];
+}
+
+static int name_order(const void *a, const void *b)
+{
+    return strcmp(((const ForeignTensor *)a)->name, ((const ForeignTensor *)b)->name);
+}
+
+/* Whether bytes [low, high) from `data` on are inside a mapped file, and of which. */
+static bool inside_a_map(const ForeignFile *file, const char *data, int64_t low, int64_t high, int *map)
+{
+    for (int i = 0; i < file->maps; i++) {
+        const char *begin = (const char *)file->map[i].data;
+        if (data < begin || data > begin + file->map[i].size) continue;
+        int64_t before = data - begin, after = (int64_t)file->map[i].size - before;
+        *map = i;
+        return low >= -before && high <= after;
+    }
+    return false;
+}
+
+static Status piece_check(const ForeignFile *file, ForeignTensor *tensor, const ForeignPiece *piece)
+{
+    int64_t low = 0, high = 1, step, width = (int64_t)dtype_width(tensor->dtype);
+    bool    empty = false, far = false;
+    int     map = 0;
+    for (int d = 0; d < FOREIGN_DIMS; d++) {
+        int64_t size = piece->shape[d];
+        if (piece->offset[d] < 0 || size < 0 || size > tensor->shape[d] ||
+            piece->offset[d] > tensor->shape[d] - size)
+            return fail(BAD_FILE, "%s: a part of tensor '%.200s' reaches beyond its shape in dimension %d",
+                        file->path, tensor->name, d);
+        empty |= size == 0;
+        far |= size > 1 && (__builtin_mul_overflow(size - 1, piece->stride[d], &step) ||
+                            __builtin_add_overflow(step < 0 ? low : high, step, step < 0 ? &low : &high));
+    }
+    if (empty) return OK;
+    far |= __builtin_mul_overflow(low, width, &low) || __builtin_mul_overflow(high, width, &high);
+    if (far || !inside_a_map(file, piece->data, low, high, &map))
+        return fail(BAD_FILE, "%s: elements of tensor '%.200s' lie outside of the file; it is truncated or"
+                    " damaged", file->path, tensor->name);
+    if (piece == tensor->piece) tensor->map = map;
+    return OK;
+}
+
+static bool overlap(const ForeignPiece *a, const ForeignPiece *b)
+{
+    for (int d = 0; d < FOREIGN_DIMS; d++)
+        if (a->offset[d] >= b->offset[d] + b->shape[d] || b->offset[d] >= a->offset[d] + a->shape[d])
+            return false;
+    return true;
+}
+
+/* Boxes inside a tensor that do not overlap and have its number of elements cover it. */
+static Status cover_check(const ForeignFile *file, const ForeignTensor *tensor)
+{
+    int64_t covered = 0;
+    for (int p = 0; p < tensor->pieces; p++) {
+        const ForeignPiece *piece = &tensor->piece[p];
+        covered += piece->shape[0] * piece->shape[1] * piece->shape[2] * piece->shape[3];
+        for (int q = 0; q < p; q++)
+            if (overlap(piece, &tensor->piece[q]))
+                return fail(BAD_FILE, "%s: two parts of tensor '%.200s' hold the same elements", file->path,
+                            tensor->name);
+    }
+    if (covered == foreign_count(tensor)) return OK;
+    return fail(BAD_FILE, "%s: the parts of tensor '%.200s' have %lld of its %lld elements", file->path,
+                tensor->name, (long long)covered, (long long)foreign_count(tensor));
+}
+
+Status foreign_finish(ForeignFile *file)
+{
+    if (file->tensors) qsort(file->tensor, (size_t)file->tensors, sizeof *file->tensor, name_order);
+    for (int i = 0; i < file->tensors; i++) {
+        ForeignTensor *tensor = &file->tensor[i];
+        if (i && name_order(tensor - 1, tensor) == 0)
+            return fail(BAD_FILE, "%s: two tensors are named '%.200s'", file->path, tensor->name);
+        for (int p = 0; p < tensor->pieces; p++) TRY(piece_check(file, tensor, &tensor->piece[p]));
+        TRY(cover_check(file, tensor));
+    }
+    return OK;
+}
+
+const ForeignTensor *foreign_find(const ForeignFile *file, const char *name)
+{
+    ForeignTensor wanted = { .name = (char *)name };
+    if (!file->tensors) return NULL;
+    return bsearch(&wanted, file->tensor, (size_t)file->tensors, sizeof wanted, name_order);
+}
+
+/* ---- reading ---- */
+
+/* The piece with the element of these indices. */
+static const ForeignPiece *piece_of(const ForeignTensor *tensor, const int64_t *at)
+{
+    for (int p = 0; p < tensor->pieces; p++) {
+        const ForeignPiece *piece = &tensor->piece[p];
+        bool inside = true;
+        for (int d = 0; d < FOREIGN_DIMS; d++)
+            inside &= at[d] >= piece->offset[d] && at[d] < piece->offset[d] + piece->shape[d];
+        if (inside) return piece;
+    }
+    CHECK(false, "tensor '%s' has no piece with an element", tensor->name);
+    return NULL;
+}
+
+/* n elements that are `step` elements apart in memory. */
+static void strided_copy(void *to, Dtype to_dtype, const char *from, Dtype dtype, int64_t step, int64_t n)
+{
+    enum { BUFFER = 4096 };
+    char   buffer[BUFFER];
+    size_t width = dtype_width(dtype), made = dtype_width(to_dtype);
+    if (step == 1 && dtype == to_dtype) memcpy(to, from, (size_t)n * width);
+    else if (step == 1) dtype_convert(to, to_dtype, from, dtype, n);
+    for (int64_t done = 0, some; step != 1 && done < n; done += some) {
+        some = n - done < (int64_t)(BUFFER / width) ? n - done : (int64_t)(BUFFER / width);
+        const char *element = from + done * step * (int64_t)width;
+        for (int64_t i = 0; i < some; i++, element += step * (int64_t)width)
+            memcpy(buffer + (size_t)i * width, element, width);
+        char *out = (char *)to + (size_t)done * made;
+        if (dtype == to_dtype) memcpy(out, buffer, (size_t)some * width);
+        else dtype_convert(out, to_dtype, buffer, dtype, some);
+    }
+}
+
+/* How many of `count` elements from index `at` on, `step` apart, are in this piece's row, or 1. */
+static int64_t run_in_row(const ForeignPiece *piece, const int64_t *at, int inner, int64_t step,
+                          int64_t count)
+{
+    int64_t in_row = piece->offset[inner] + piece->shape[inner] - at[inner];
+    int64_t fits = step > 0 ? (in_row + step - 1) / step : 1;
+    return fits < count ? fits : count;
+}
+
+/* Whether the pieces are one, row-major: then a range of elements is a range of memory. */
+static bool one_whole(const ForeignTensor *tensor)
+{
+    int64_t stride = 1;
+    if (tensor->pieces != 1) return false;
+    for (int d = FOREIGN_DIMS - 1; d >= 0; d--) {
+        if (tensor->shape[d] > 1 && tensor->piece->stride[d] != stride) return false;
+        stride *= tensor->shape[d];
+    }
+    return true;
+}
+
+void foreign_read(const ForeignTensor *tensor, int64_t first, int64_t step, int64_t count, void *to,
+                  Dtype to_dtype)
+{
+    int64_t at[FOREIGN_DIMS], width = (int64_t)dtype_width(tensor->dtype), n;
+    int     inner = tensor->dims ? tensor->dims - 1 : 0;
+    if (count == 0) return;
+    CHECK(first >= 0 && first + (count - 1) * step >= 0 && first < foreign_count(tensor) &&
+          first + (count - 1) * step < foreign_count(tensor), "elements beyond tensor '%s'", tensor->name);
+    if (one_whole(tensor)) {
+        strided_copy(to, to_dtype, tensor->piece->data + first * width, tensor->dtype, step, count);
+        return;
+    }
+    for (int64_t done = 0; done < count; done += n) {
+        int64_t rest = first + done * step, index = 0;
+        for (int d = FOREIGN_DIMS - 1; d >= 0; rest /= tensor->shape[d--]) at[d] = rest % tensor->shape[d];
+        const ForeignPiece *piece = piece_of(tensor, at);
+        for (int d = 0; d < FOREIGN_DIMS; d++) index += (at[d] - piece->offset[d]) * piece->stride[d];
+        n = run_in_row(piece, at, inner, step, count - done);
+        strided_copy((char *)to + (size_t)done * dtype_width(to_dtype), to_dtype, piece->data + index * width,
+                     tensor->dtype, n > 1 ? step * piece->stride[inner] : 1, n);
+    }
+}
+
+void foreign_release(const ForeignFile *file)
+{
+    for (int i = 0; i < file->maps; i++)
+        if (file->map[i].size) madvise((void *)file->map[i].data, file->map[i].size, MADV_DONTNEED);
+}

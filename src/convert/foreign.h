@@ -1,0 +1,72 @@
+#ifndef CONVERT_FOREIGN_H
+#define CONVERT_FOREIGN_H
+/* A checkpoint of another program as a list of named tensors whose elements lie in mapped files. A reader of
+ * a format fills a ForeignFile: it maps files, adds tensors and their pieces, and calls foreign_finish, which
+ * checks what the rest of this module relies on. A tensor that tensor-parallel ranks saved in parts is one
+ * tensor with several pieces.
+ *
+ * Sizes, offsets and strides are in elements throughout. Nothing is read before foreign_read, which copies
+ * one range, so memory does not grow with the checkpoint. None of these functions communicates. */
+#include "base/file.h"
+#include "tensor/dtype.h"
+
+enum { FOREIGN_DIMS = 4, FOREIGN_TENSORS_MAX = 1 << 20, FOREIGN_PIECES_MAX = 4096 };
+
+/* The box [offset, offset + shape) of its tensor. Its element with the indices i, counted from offset, lies
+ * at data + (i[0] stride[0] + ...) * dtype_width, which need not be aligned. Unused dims: offset 0, shape 1.
+ */
+typedef struct {
+    int64_t     offset[FOREIGN_DIMS], shape[FOREIGN_DIMS], stride[FOREIGN_DIMS];
+    const char *data;                      /* in a mapped file of the ForeignFile; not owned */
+} ForeignPiece;
+
+typedef struct {
+    char         *name;                    /* owned */
+    Dtype         dtype;
+    int           dims;                    /* 0 to FOREIGN_DIMS */
+    int64_t       shape[FOREIGN_DIMS];     /* unused dims are 1 and come last */
+    int           pieces;
+    ForeignPiece *piece;                   /* owned */
+    int           map;                     /* mapped file of the first piece, its index; by foreign_finish */
+} ForeignTensor;
+
+typedef struct {
+    char           path[1024];             /* what the user named, for messages */
+    int            tensors, maps;
+    ForeignTensor *tensor;                 /* by name after foreign_finish; owned */
+    FileMap       *map;                    /* owned */
+} ForeignFile;
+
+/* An empty list; `path` is what messages name. */
+void   foreign_begin (ForeignFile *file, const char *path);
+/* Unmaps and frees everything; a ForeignFile of zeros is allowed. */
+void   foreign_close (ForeignFile *file);
+
+/* Maps a whole file; *index is its place in file->map. FileMap.data stays valid until foreign_close, a
+ * pointer to the FileMap only until the next call. */
+Status foreign_map   (ForeignFile *file, int *index, const char *path);
+/* Appends a tensor without pieces; *index is its place in file->tensor until foreign_finish sorts them.
+ * Copies the name. BAD_FILE: more than FOREIGN_DIMS dims, a negative size, 2^62 bytes or more. */
+Status foreign_tensor(ForeignFile *file, int *index, const char *name, Dtype dtype, int dims,
+                      const int64_t *shape);
+/* Appends a piece, copied. BAD_FILE: more than FOREIGN_PIECES_MAX of one tensor. */
+Status foreign_piece (ForeignFile *file, int tensor, const ForeignPiece *piece);
+/* The piece that is the whole tensor, row-major from data on. */
+Status foreign_whole (ForeignFile *file, int tensor, const char *data);
+/* Sorts the tensors by name. BAD_FILE, naming the tensor: two have one name; pieces overlap, leave a gap or
+ * reach beyond their tensor; elements lie outside of the mapped files. */
+Status foreign_finish(ForeignFile *file);
+
+/* NULL: there is none. After foreign_finish only. */
+const ForeignTensor *foreign_find(const ForeignFile *file, const char *name);
+int64_t foreign_count(const ForeignTensor *tensor);                            /* elements */
+
+/* `count` elements of the tensor into `to`, in the type to_dtype: the k-th one is the element
+ * first + k step of the tensor in row-major order. Converts floating-point types; another type is a CHECK
+ * unless it is the same. All of these elements must exist. */
+void   foreign_read  (const ForeignTensor *tensor, int64_t first, int64_t step, int64_t count, void *to,
+                      Dtype to_dtype);
+/* Gives the pages of all mapped files that were read back to the system, where they count as memory of this
+ * process. They are read again from the page cache or the disk where they are needed again. */
+void   foreign_release(const ForeignFile *file);
+#endif
