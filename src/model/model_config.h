@@ -15,7 +15,8 @@ typedef struct {
     int64_t layers;                     /* transformer blocks */
     /* width of the residual stream, of the MLP's hidden layer (without its gate) */
     int64_t hidden, ffn;
-    /* query heads; key-value heads (grouped-query attention); channels of a head */
+    /* query heads; key-value heads (grouped-query attention); channels of a head, of which the heads together
+     * may have more or fewer than hidden */
     int64_t heads, groups, head_dim;
     int64_t vocabulary;                 /* token ids, without padding */
     /* routed experts of a layer, 0: its MLP is dense; width of an expert's hidden layer */
@@ -32,8 +33,10 @@ typedef struct {
     /* sliding window: positions that a query looks back on, its own one counted; 0: all before it */
     int64_t window;
     int64_t window_skip;                /* every n-th layer has no window; 0: all have it */
-    /* linear maps have biases; the head uses the token embedding's weights */
-    bool    bias, tied;
+    /* which linear maps have biases: query, key and value (GPT-2 and Qwen 2); attention's output (GPT-2); the
+     * MLP's, as without experts */
+    bool    qkv_bias, out_bias, mlp_bias;
+    bool    tied;                       /* the head uses the token embedding's weights */
 } ModelConfig;
 
 int64_t  model_units(const ModelConfig *config);                      /* layers + 2 */

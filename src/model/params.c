@@ -10,7 +10,7 @@
  * dim. */
 typedef enum { ONE, C, QUERY, KV, F, V, S, E, FE } ParamDim;
 /* CENTRED: LayerNorm has a bias; MLP: layers with a dense MLP or a shared expert; MOE: layers with experts */
-typedef enum { ALWAYS, BIAS, LEARNED, UNTIED, CENTRED, MLP, MLP_BIAS, MLP_GATED, MLP_GATED_BIAS, MOE,
+typedef enum { ALWAYS, QKV_BIAS, OUT_BIAS, LEARNED, UNTIED, CENTRED, MLP, MLP_BIAS, MLP_GATED, MLP_GATED_BIAS, MOE,
                MOE_GATED } ParamWhen;
 typedef enum { WORD, EMBED, BLOCK, EXPERTS, HEAD } ParamBlockKind;
 typedef enum { ALIGNED, JOINED } ParamPlace;
@@ -55,14 +55,15 @@ static bool unit_has(const ModelConfig *config, int64_t index, ParamWhen when)
     bool moe = model_layer_is_moe(config, layer), mlp = model_layer_ffn(config, layer) > 0;
     switch (when) {
     case ALWAYS:         return true;
-    case BIAS:           return config->bias;
+    case QKV_BIAS:       return config->qkv_bias;
+    case OUT_BIAS:       return config->out_bias;
     case LEARNED:        return config->position == POSITION_LEARNED;
     case UNTIED:         return !config->tied;
     case CENTRED:        return config->norm == NORM_LAYER;
     case MLP:            return mlp;
-    case MLP_BIAS:       return mlp && config->bias;
+    case MLP_BIAS:       return mlp && config->mlp_bias;
     case MLP_GATED:      return mlp && gated;
-    case MLP_GATED_BIAS: return mlp && gated && config->bias;
+    case MLP_GATED_BIAS: return mlp && gated && config->mlp_bias;
     case MOE:            return moe;
     case MOE_GATED:      return moe && gated;
     }

@@ -9,7 +9,7 @@
 static ModelConfig gpt(int64_t layers, int64_t hidden, int64_t heads, int64_t words, int64_t positions)
 {
     return (ModelConfig){ .layers = layers, .hidden = hidden, .ffn = 4 * hidden, .heads = heads, .groups = heads, .head_dim = hidden / heads,
-        .vocabulary = words, .positions = positions, .sequence = positions, .activation = ACT_GELU_TANH, .bias = true, .tied = true };
+        .vocabulary = words, .positions = positions, .sequence = positions, .activation = ACT_GELU_TANH, .qkv_bias = true, .out_bias = true, .mlp_bias = true, .tied = true };
 }
 
 static ModelConfig llama(int64_t layers, int64_t hidden, int64_t ffn, int64_t heads, int64_t groups, int64_t words)

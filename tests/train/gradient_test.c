@@ -16,25 +16,29 @@ enum { DIRECTIONS = 20 };
 #endif
 static const double tolerance = 1e-7, planted = 1e-6, step = 2.5e-4;
 
+enum { QKV = 1, OUT_MLP = 2, ALL = QKV | OUT_MLP };
+
 typedef struct {
     const char    *name;
     NormKind       norm;
     PositionKind   position;
     ActivationKind activation;
     int            groups;
-    bool           bias, tied, reset;
+    unsigned       bias;                  /* QKV | OUT_MLP */
+    bool           tied, reset;
 } Variant;
 static const Variant variants[] = {
-    { "gpt, documents apart",     NORM_LAYER, POSITION_LEARNED, ACT_GELU_TANH,    2, true,  true,  true  },
-    { "gpt",                      NORM_LAYER, POSITION_LEARNED, ACT_GELU_TANH,    2, true,  true,  false },
-    { "gpt, untied, erf",         NORM_LAYER, POSITION_LEARNED, ACT_GELU_ERF,     2, true,  false, true  },
-    { "gpt, squared ReLU",        NORM_LAYER, POSITION_LEARNED, ACT_SQUARED_RELU, 4, true,  true,  false },
-    { "llama",                    NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       1, false, false, false },
-    { "llama, documents apart",   NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       1, false, false, true  },
-    { "llama, biases, tied",      NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       1, true,  true,  false },
-    { "RMSNorm, learned",         NORM_RMS,   POSITION_LEARNED, ACT_SILU,         2, false, true,  true  },
-    { "LayerNorm, rope",          NORM_LAYER, POSITION_ROPE,    ACT_GELU_TANH,    1, true,  false, true  },
-    { "LayerNorm, no positions",  NORM_LAYER, POSITION_NONE,    ACT_SWIGLU,       2, true,  true,  false },
+    { "gpt, documents apart",     NORM_LAYER, POSITION_LEARNED, ACT_GELU_TANH,    2, ALL,  true,  true  },
+    { "gpt",                      NORM_LAYER, POSITION_LEARNED, ACT_GELU_TANH,    2, ALL,  true,  false },
+    { "gpt, untied, erf",         NORM_LAYER, POSITION_LEARNED, ACT_GELU_ERF,     2, ALL,  false, true  },
+    { "gpt, squared ReLU",        NORM_LAYER, POSITION_LEARNED, ACT_SQUARED_RELU, 4, ALL,  true,  false },
+    { "llama",                    NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       1, 0,   false, false },
+    { "llama, documents apart",   NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       1, 0,   false, true  },
+    { "llama, biases of QKV",     NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       2, QKV, false, false },
+    { "llama, biases, tied",      NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       1, ALL,  true,  false },
+    { "RMSNorm, learned",         NORM_RMS,   POSITION_LEARNED, ACT_SILU,         2, 0,   true,  true  },
+    { "LayerNorm, rope",          NORM_LAYER, POSITION_ROPE,    ACT_GELU_TANH,    1, ALL,  false, true  },
+    { "LayerNorm, no positions",  NORM_LAYER, POSITION_NONE,    ACT_SWIGLU,       2, ALL,  true,  false },
 };
 
 static TrainConfig config_of(const Variant *v, const char *data)
@@ -43,7 +47,8 @@ static TrainConfig config_of(const Variant *v, const char *data)
     config.model = (ModelConfig){ .layers = 2, .hidden = 6, .ffn = 10, .heads = 4, .groups = v->groups, .head_dim = 4,
         .vocabulary = 11, .positions = 6, .sequence = 6, .norm = v->norm, .position = v->position,
         .activation = v->activation, .epsilon = 1e-5, .rope_base = 100,
-        .hidden_dropout = 0.1, .attention_dropout = 0.2, .init_std = 0.4, .bias = v->bias, .tied = v->tied };
+        .hidden_dropout = 0.1, .attention_dropout = 0.2, .init_std = 0.4, .qkv_bias = v->bias & QKV,
+        .out_bias = v->bias & OUT_MLP, .mlp_bias = v->bias & OUT_MLP, .tied = v->tied };
     config.reset_attention = config.reset_positions = config.mask_eod = v->reset;
     config.eod = 10;
     config.micro = 2;

@@ -39,7 +39,7 @@ static inline TrainConfig overlap_config(const OverlapRow *row, int layers, bool
     config.global = row->pp > 1 ? OVERLAP_MICROS : 2 * row->ranks / row->tp / config.cp;
     config.extra_warmup = row->pp > 1 && !apart;
     if (row->ep == 0) return config;
-    config.ep = row->ep, config.model.bias = false;
+    config.ep = row->ep, config.model.qkv_bias = config.model.out_bias = config.model.mlp_bias = false;
     config.model.experts = 16, config.model.expert_ffn = config.model.ffn;
     config.model.moe = (MoeConfig){ .topk = 1, .rule = { .score = ROUTE_SOFTMAX, .pre_softmax = true, .scale = 1 } };
     return config;

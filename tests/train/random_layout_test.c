@@ -59,7 +59,9 @@ static void draw_shape(Dice *d, TrainConfig *config, const Layout *l)
     s->norm       = coin(d) ? NORM_LAYER : NORM_RMS;
     s->position   = (PositionKind)dice(d, 0, 2);
     s->activation = (ActivationKind)dice(d, 0, 4);
-    s->bias       = coin(d);
+    s->qkv_bias   = coin(d);
+    s->out_bias   = coin(d);
+    s->mlp_bias   = coin(d);
     s->tied       = coin(d);
     s->hidden_dropout    = coin(d) ? 0.1 : 0;
     s->attention_dropout = coin(d) ? 0.1 : 0;
@@ -110,8 +112,8 @@ static void case_print(const Case *c, int i)
     printf("layers %d hidden %d ffn %d heads %d/%d of %d words %d sequence %d of %d; ", (int)s->layers,
            (int)s->hidden, (int)s->ffn, (int)s->heads, (int)s->groups, (int)s->head_dim, (int)s->vocabulary,
            (int)s->sequence, (int)s->positions);
-    printf("norm %d position %d activation %d bias %d tied %d dropout %g %g reset %d %d mask %d seed %d\n",
-           s->norm, s->position, s->activation, s->bias, s->tied, s->hidden_dropout, s->attention_dropout,
+    printf("norm %d position %d activation %d bias %d%d%d tied %d dropout %g %g reset %d %d mask %d seed %d\n",
+           s->norm, s->position, s->activation, s->qkv_bias, s->out_bias, s->mlp_bias, s->tied, s->hidden_dropout, s->attention_dropout,
            config->reset_positions, config->reset_attention, config->mask_eod, (int)config->seed);
     /* so that it is printed even if a rank stops the program */
     fflush(stdout);
