@@ -15,6 +15,9 @@ static void derive_model(Options *o)
     if (o->swiglu) options_derived_int(o, OPTION_ffn, gated, "--hidden-size and --swiglu");
     else           options_derived_int(o, OPTION_ffn, 4 * o->hidden, "--hidden-size");
     options_derived_int(o, OPTION_groups, o->heads, "--num-attention-heads");
+    if (o->hidden % o->heads == 0)                       /* else rule_dividing says what would work */
+        options_derived_int(o, OPTION_kv_channels, o->hidden / o->heads,
+                            "--hidden-size and --num-attention-heads");
     options_derived_int(o, OPTION_expert_ffn, o->ffn, "--ffn-hidden-size");
     options_derived_int(o, OPTION_expert_tensor_parallel, o->experts > 0 ? o->tensor_parallel : 1,
                         "--tensor-model-parallel-size");

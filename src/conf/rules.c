@@ -36,6 +36,7 @@ enum { DIVIDING = sizeof dividing / sizeof dividing[0] };
 static bool fits(const Options *o, int row, int64_t value)
 {
     int64_t whole = value_of(o, dividing[row].whole);
+    if (dividing[row].whole == OPTION_hidden && o->kv_channels > 0) return true;     /* its width is given */
     return whole % value == 0 || (dividing[row].either && value % whole == 0);
 }
 
@@ -238,9 +239,10 @@ static Status rule_model(const Options *o)
     if (learned && o->command == FOR_EVAL && o->context > o->positions)
         return fail(BAD_OPTION, "%s is longer than %s; give at most %" PRId64, TYPED(OPTION_context),
                     TYPED(OPTION_positions), o->positions);
-    if (o->position.value == CHOICE_position_rope && o->hidden / o->heads % 2)
-        return fail(BAD_OPTION, "%s needs heads of even width, and %s / %s is %" PRId64,
-                    TYPED(OPTION_position), TYPED(OPTION_hidden), TYPED(OPTION_heads), o->hidden / o->heads);
+    if (o->position.value == CHOICE_position_rope && o->kv_channels % 2)
+        return fail(BAD_OPTION, "%s needs heads of even width, and %s is odd; give --kv-channels %" PRId64
+                    " or %" PRId64, TYPED(OPTION_position), TYPED(OPTION_kv_channels), o->kv_channels - 1,
+                    o->kv_channels + 1);
     return OK;
 }
 

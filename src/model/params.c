@@ -10,8 +10,8 @@
  * dim. */
 typedef enum { ONE, C, QUERY, KV, F, V, S, E, FE } ParamDim;
 /* CENTRED: LayerNorm has a bias; MLP: layers with a dense MLP or a shared expert; MOE: layers with experts */
-typedef enum { ALWAYS, QKV_BIAS, OUT_BIAS, LEARNED, UNTIED, CENTRED, MLP, MLP_BIAS, MLP_GATED, MLP_GATED_BIAS, MOE,
-               MOE_GATED } ParamWhen;
+typedef enum { ALWAYS, QKV_BIAS, OUT_BIAS, LEARNED, UNTIED, CENTRED, MLP, MLP_BIAS, MLP_GATED,
+               MLP_GATED_BIAS, MOE, MOE_GATED } ParamWhen;
 typedef enum { WORD, EMBED, BLOCK, EXPERTS, HEAD } ParamBlockKind;
 typedef enum { ALIGNED, JOINED } ParamPlace;
 

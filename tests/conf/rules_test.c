@@ -123,6 +123,8 @@ static const RuleRow refused[] = {
       "--seq-length 65 is longer than --max-position-embeddings 64; give at most 64" },
     { FOR_CONFIG, "--position-embedding-type rope --hidden-size 12 --num-attention-heads 4",
       "needs heads of even width" },
+    { FOR_CONFIG, "--position-embedding-type rope --kv-channels 9",
+      "needs heads of even width, and --kv-channels 9 is odd; give --kv-channels 8 or 10" },
     { FOR_CONFIG, "--min-lr 1", "--min-lr 1 is above --lr 0.0003 (default); give 0.0003 or less" },
     { FOR_CONFIG, "--train-iters 5 --lr-warmup-iters 6 --lr-decay-style cosine", "--lr-warmup-iters 6 is more than" },
     { FOR_CONFIG, "--train-iters 5 --lr-warmup-iters 6",

@@ -42,11 +42,11 @@ def shape_of(o):
     hidden, heads = number(o, "hidden-size", 0), number(o, "num-attention-heads", 0)
     sequence = number(o, "seq-length", 0)
     return traffic.Shape(number(o, "num-layers", 0), hidden, number(o, "ffn-hidden-size", 4 * hidden), heads,
-                         number(o, "num-query-groups", heads), hidden // heads, BYTES_VOCABULARY, sequence, sequence,
+                         number(o, "num-query-groups", heads), number(o, "kv-channels", hidden // heads), BYTES_VOCABULARY, sequence, sequence,
                          bias="disable-bias-linear" not in o, tied="untie-embeddings-and-output-weights" not in o,
                          learned=o.get("position-embedding-type") != "rope", gated="swiglu" in o,
                          centred=o.get("normalization") != "RMSNorm", experts=number(o, "num-experts", 0),
-                         expert_ffn=number(o, "moe-ffn-hidden-size", 0), topk=number(o, "moe-router-topk", 2))
+                         expert_ffn=number(o, "moe-ffn-hidden-size", 0), topk=number(o, "moe-router-topk", 2), qkv_bias="add-qkv-bias" in o)
 
 
 def virtual_layers(o, pp, chunks):

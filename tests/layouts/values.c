@@ -4,7 +4,7 @@
 #include "layouts/draw.h"
 
 const char *const dimension_names[DIMENSIONS] = {
-    [MODEL] = "model", [MLP] = "mlp", [MASKS] = "masks", [TYPE] = "type", [OPTIMIZER] = "optimizer",
+    [MODEL] = "model", [MLP] = "mlp", [HEADS] = "heads", [MASKS] = "masks", [TYPE] = "type", [OPTIMIZER] = "optimizer",
     [TP] = "tp", [SP] = "sequence",
     [CP] = "cp", [CONTEXT] = "context",
     [PP] = "pp", [SCHEDULE] = "schedule", [STAGES] = "stages",
@@ -24,6 +24,9 @@ const Value values[] = {
 
     { MLP,       "dense",       0, "", { { 0 } } },
     { MLP,       "experts",     1, "--num-experts 4 --moe-ffn-hidden-size 16 --moe-aux-loss-coeff 1e-2 --disable-bias-linear", { { 0 } } },
+
+    { HEADS,     "of-hidden",   0, "", { { 0 } } },
+    { HEADS,     "wide",        0, "--kv-channels 6 --add-qkv-bias", { { 0 } } },
 
     { MASKS,     "causal",      0, "", { { 0 } } },
     { MASKS,     "documents",   0, "--reset-attention-mask --reset-position-ids --eod-mask-loss", { { 0 } } },

@@ -6,8 +6,8 @@ of collectives.
 from collections import namedtuple
 
 # experts 0: layers are dense; expert_ffn and topk are of a layer of experts
-Shape = namedtuple("Shape", "layers hidden ffn heads groups head_dim vocabulary positions sequence bias tied learned gated centred experts expert_ffn topk",
-                   defaults=(0, 0, 0))
+Shape = namedtuple("Shape", "layers hidden ffn heads groups head_dim vocabulary positions sequence bias tied learned gated centred experts expert_ffn topk qkv_bias",
+                   defaults=(0, 0, 0, False))
 CUT, COPIED, KV = "cut", "copied", "kv"               # by tp; the same on all tp ranks; key-value heads, perhaps in copies
 ALIGN = 128                                           # elements at whose multiples matrices begin
 
@@ -69,7 +69,7 @@ def unit_block(s, t, unit):
         return ([] if s.tied else word_block(s, t)) + norm
     heads = [(CUT, queries // t, False), (KV, pairs, True), (KV, pairs, True)]
     matrices = [Tensor(kind, rows * h, joined, 1) for kind, rows, joined in heads]
-    bias = [Tensor(*rows) for rows in heads] if s.bias else []
+    bias = [Tensor(*rows) for rows in heads] if s.bias or s.qkv_bias else []
     behind = [Tensor(COPIED, h)] if s.bias else []              # biases behind a row-parallel matrix are copied
     out = [Tensor(CUT, h * queries // t, False, 1)]
     if s.experts:

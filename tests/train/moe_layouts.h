@@ -54,7 +54,7 @@ static inline Setup moe_setup(TrainConfig config, const MoeLayout *l)
 static inline TrainConfig moe_config(ModelName model, const char *device, const char *data)
 {
     TrainConfig config = tiny_config(model, device, data);
-    config.model.bias = false;
+    config.model.qkv_bias = config.model.out_bias = config.model.mlp_bias = false;
     config.model.experts = model == MODEL_GPT ? 4 : 8;
     config.model.expert_ffn = 24;
     config.model.moe = (MoeConfig){ .topk = 2, .rule = { .score = ROUTE_SOFTMAX, .scale = 1 },

@@ -25,7 +25,7 @@ enum { CASES = sizeof cases / sizeof *cases };
 static TrainConfig config_of(const Case *c, const char *data)
 {
     TrainConfig config = parity_config(c->model, data);
-    config.model.bias = false;
+    config.model.qkv_bias = config.model.out_bias = config.model.mlp_bias = false;
     config.model.experts = c->experts;  config.model.expert_ffn = 10;
     config.model.moe = c->moe;
     config.micro = c->micro;

@@ -59,9 +59,10 @@ static void draw_shape(Dice *d, TrainConfig *config, const Layout *l)
     s->norm       = coin(d) ? NORM_LAYER : NORM_RMS;
     s->position   = (PositionKind)dice(d, 0, 2);
     s->activation = (ActivationKind)dice(d, 0, 4);
-    s->qkv_bias   = coin(d);
-    s->out_bias   = coin(d);
-    s->mlp_bias   = coin(d);
+    int64_t biases = dice(d, 0, 7);
+    s->qkv_bias   = biases & 1;
+    s->out_bias   = biases & 2;
+    s->mlp_bias   = biases & 4;
     s->tied       = coin(d);
     s->hidden_dropout    = coin(d) ? 0.1 : 0;
     s->attention_dropout = coin(d) ? 0.1 : 0;

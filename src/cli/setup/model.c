@@ -72,14 +72,15 @@ ModelConfig setup_model(const Options *o)
 {
     return (ModelConfig){
         .layers = o->layers, .hidden = o->hidden, .ffn = o->ffn, .heads = o->heads, .groups = o->groups,
-        .head_dim = o->hidden / o->heads, .vocabulary = o->vocabulary, .positions = o->positions,
+        .head_dim = o->kv_channels, .vocabulary = o->vocabulary, .positions = o->positions,
         .experts = o->experts, .expert_ffn = o->expert_ffn, .moe = setup_moe(o),
         .sequence = o->command == FOR_EVAL ? o->context : o->sequence,
         .norm = norm_kind(o), .position = position_kind(o),
         .window = options_window(o), .window_skip = o->window_skip,
         .activation = o->swiglu ? ACT_SWIGLU : o->squared_relu ? ACT_SQUARED_RELU : ACT_GELU_TANH,
         .epsilon = o->epsilon, .rope_base = o->rope_base, .hidden_dropout = o->hidden_dropout,
-        .attention_dropout = o->attention_dropout, .init_std = o->init_std, .bias = !o->disable_bias,
-        .tied = !o->untie,
+        .attention_dropout = o->attention_dropout, .init_std = o->init_std,
+        .qkv_bias = !o->disable_bias || o->add_qkv_bias,
+        .out_bias = !o->disable_bias, .mlp_bias = !o->disable_bias, .tied = !o->untie,
     };
 }
