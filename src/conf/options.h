@@ -21,9 +21,11 @@
 #include "base/status.h"
 
 /* A set of commands that take an option, and of what else is done with it. `jotun config` takes whatever
- * `jotun train` takes. */
+ * `jotun train` takes (FOR_CONFIG), and a few options more (FOR_CONFIG_ALONE). */
 typedef uint64_t CommandSet;
 #define FOR_CONFIG           (UINT64_C(1) << 0)
+#define FOR_CONFIG_ALONE     (UINT64_C(1) << 17)
+#define FOR_CONFIG_COMMAND   (FOR_CONFIG | FOR_CONFIG_ALONE)
 #define FOR_TRAIN            (UINT64_C(1) << 1 | FOR_CONFIG)
 #define FOR_EVAL             (UINT64_C(1) << 2)
 #define FOR_GENERATE         (UINT64_C(1) << 3)
@@ -40,7 +42,7 @@ typedef uint64_t CommandSet;
 #define FOR_CHECKPOINT_INFO   (UINT64_C(1) << 14)
 #define FOR_CHECKPOINT_VERIFY (UINT64_C(1) << 15)
 #define FOR_BENCH_PEAK       (UINT64_C(1) << 16)
-#define FOR_ANY              (FOR_BENCH_PEAK * 2 - 1)                /* all of the above */
+#define FOR_ANY              (FOR_CONFIG_ALONE * 2 - 1)                /* all of the above */
 #define FOR_CHECKPOINT_ARGS  (UINT64_C(1) << 60)    /* taken from a checkpoint */
 #define FOR_SHAPE            (UINT64_C(1) << 61)    /* on resume: has to be the checkpoint's */
 #define FOR_SAME_RUN         (UINT64_C(1) << 62)    /* on resume: a line in the log where it differs */
@@ -93,7 +95,7 @@ enum { WORDS_BEGIN,
 /* Weakest first. A derived value yields to all others and may be derived again; PROGRAM is options_fill. */
 typedef enum {
     SOURCE_NOTHING, SOURCE_DERIVED, SOURCE_PROGRAM, SOURCE_DEFAULT, SOURCE_PRESET, SOURCE_CHECKPOINT,
-    SOURCE_ENVIRONMENT, SOURCE_COMMAND_LINE
+    SOURCE_CONFIG_FILE, SOURCE_ENVIRONMENT, SOURCE_COMMAND_LINE
 } SourceKind;
 
 /* How a value in another trainer's unit becomes ours. The last two wait for options_derive, which knows
@@ -109,7 +111,7 @@ typedef struct {
     SourceKind  kind;
     const char *name;      /* as typed: "--tp", "JOTUN_LR"; else "--" and the row's name */
     const char *value;     /* as typed; "" where nothing was */
-    const char *from;      /* the preset, the checkpoint's path, the options it was derived from; else "" */
+    const char *from;      /* the preset, the checkpoint's path, "run.yaml:3", the options it was derived from; else "" */
     Conversion  convert;   /* the field has `value` converted */
 } OptionSource;
 
@@ -128,6 +130,7 @@ typedef struct Options {
     unsigned     dialects;             /* DIALECT_... bits (conf/rows.h): whose names are understood */
     bool         sums_fp32;            /* Megatron-LM's --accumulate-allreduce-grads-in-fp32 was given */
     TextList     words;                /* positional arguments, in order */
+    TextList    *notes;                /* takes the lines of names that are ignored; NULL: the log has them */
     const char  *changed;              /* what a resumed run changes (options_match_json); NULL: nothing */
     /* Of the checkpoint that --load means, which is looked for once; NULL: there is none, or it has none. */
     struct {

@@ -1,9 +1,11 @@
-/* From words to values: defaults, the environment, the command line, a preset. They are read in this
- * order, and options_set decides by the source whether a value replaces the one before it. */
+/* From words to values: defaults, the environment, the command line, files of --config, a preset. They are
+ * read in this order, and options_set decides by the source whether a value replaces the one before it. */
 #include "base/log.h"
 #include "conf/conf.h"
+#include "conf/config_file.h"
 #include "conf/value.h"
 #include <ctype.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +16,11 @@ extern char **environ;
 #define DIALECT_VARIABLE   ENVIRONMENT_PREFIX "DIALECT"
 enum { CHOICE_LETTERS = 128 };                                  /* fits "--" or JOTUN_ and a name */
 
-/* The words that are still to be read. options_ended: "--" was read, so all that follows is positional. */
-typedef struct { Options *o; char **word, **end; bool options_ended; } CommandLine;
+/* The words that are still to be read. options_ended: "--" was read, so all that follows is positional. kind, from:
+ * of the source of their values. */
+typedef struct {
+    Options *o; char **word, **end; bool options_ended; SourceKind kind; const char *from;
+} CommandLine;
 
 /* Also gives each option its name for messages, and a copy of it, since callers may print it after a parse
  * failed. */
@@ -50,6 +55,19 @@ static Status dialect_flag(Options *o, const Dialect *row, const char *value, Op
                 whose(row), option_rows[row->option].name);
 }
 
+/* What is not taken as it was given: a line in the log, or in a list that somebody asked for. */
+static void note(Options *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void note(Options *o, const char *format, ...)
+{
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    if (o->notes) text_list_add(o->notes, options_hold(o, line));
+    else          log_line("%s", line);
+}
+
 /* One name of theirs with its value; NULL where a flag has none. */
 static Status dialect_apply(Options *o, const Dialect *row, const char *value, OptionSource source)
 {
@@ -65,7 +83,7 @@ static Status dialect_apply(Options *o, const Dialect *row, const char *value, O
         return fail(BAD_OPTION, "%s of %s is refused: %s; %s", source.name, whose(row), row->text, row->cure);
     case VERB_IGNORED:
         if (!strcmp(row->name, "accumulate-allreduce-grads-in-fp32")) o->sums_fp32 = true;
-        log_line("%s of %s is ignored: %s", source.name, whose(row), row->text);
+        note(o, "%s of %s is ignored: %s", source.name, whose(row), row->text);
         break;
     case VERB_SUGGEST:
     case VERB_MISSING: break;
@@ -225,7 +243,7 @@ static Status parse_option(CommandLine *c, const char *word)
     char typed[CHOICE_LETTERS];
     if (snprintf(typed, sizeof typed, "%.*s", (int)strcspn(word, "="), word) >= CHOICE_LETTERS)
         return fail(BAD_USAGE, "%s... is no option", typed);
-    OptionSource source = { SOURCE_COMMAND_LINE, typed, "", "", CONVERT_NONE };
+    OptionSource source = { c->kind, typed, "", c->from, CONVERT_NONE };
     int option = option_find(typed + 2, c->o->command);
     if (option >= 0) return parse_value(c, option, source, after_equals);
     const char *value = after_equals ? after_equals : value_follows(c) ? *c->word : NULL;
@@ -251,10 +269,9 @@ static Status parse_word(CommandLine *c, const char *before, const char *word)
     return OK;
 }
 
-/* Options and positional arguments may alternate. */
-static Status parse_command_line(Options *o, int argc, char **argv)
+Status options_words(Options *o, SourceKind kind, const char *from, int argc, char **argv)
 {
-    CommandLine c = { o, argv, argv + argc, false };
+    CommandLine c = { o, argv, argv + argc, false, kind, from };
     while (c.word < c.end) {
         const char *before = c.word > argv ? c.word[-1] : NULL, *word = *c.word++;
         if (!c.options_ended && !strcmp(word, "--")) c.options_ended = true;
@@ -298,7 +315,8 @@ static Status parse_all(Options *o, int argc, char **argv)
 {
     TRY(parse_defaults(o));
     TRY(parse_environment(o));
-    TRY(parse_command_line(o, argc, argv));
+    TRY(options_words(o, SOURCE_COMMAND_LINE, "", argc, argv));
+    TRY(config_files_read(o));
     return parse_preset(o);
 }
 

@@ -1,6 +1,7 @@
 /* The tables that options.def and presets.def make, the commands by name, and looking things up in all of
  * them. */
 #include "conf/rows.h"
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -66,8 +67,8 @@ static const struct { NoteKind kind; OptionIndex option; CommandSet commands; co
 };
 enum { NOTES = sizeof notes / sizeof notes[0] };
 
-static const struct { int first; const char *title; } groups[] = {
-#define GROUP(group, title) { GROUP_##group, title },
+static const struct { int first; const char *title, *key; } groups[] = {
+#define GROUP(group, title) { GROUP_##group, title, #group },
 #include "conf/options.def"
 };
 enum { GROUPS = sizeof groups / sizeof groups[0] };
@@ -195,6 +196,24 @@ const char *option_group_title(OptionIndex option)
     return groups[group].title;
 }
 
+/* Keys are in capitals in options.def. */
+bool option_group_find(const char *key)
+{
+    for (int i = 0; i < GROUPS; i++)
+        if (!strcasecmp(groups[i].key, key)) return true;
+    return false;
+}
+
+const char *option_group_keys(char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = 0;
+    for (int i = 0; i < GROUPS && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%s", i ? ", " : "", groups[i].key);
+    for (char *c = out; *c; c++) *c = (char)tolower((unsigned char)*c);
+    return out;
+}
+
 /* ---- commands ---- */
 
 enum {
@@ -222,7 +241,7 @@ static const CommandRow command_rows[] = {
     { FOR_CHECKPOINT_INFO,  "checkpoint info",  TRAINERS,         true  },
     { FOR_CHECKPOINT_VERIFY, "checkpoint verify", TRAINERS,       true  },
     { FOR_BENCH_PEAK,       "bench peak",       TRAINERS,         false },
-    { FOR_CONFIG,           "config",           TRAINERS | HINTS, false },
+    { FOR_CONFIG_ALONE,     "config",           TRAINERS | HINTS, false },
 };
 enum { COMMAND_ROWS = sizeof command_rows / sizeof command_rows[0] };
 
@@ -252,11 +271,11 @@ bool command_takes_words(CommandSet command)
     return row >= 0 && command_rows[row].words;
 }
 
-/* `jotun config` is left out: it takes what `jotun train` takes. */
+/* `jotun config` is named only for options of its own: it takes what `jotun train` takes besides. */
 static bool named_among(int row, CommandSet commands)
 {
     CommandSet command = command_rows[row].command;
-    return command != FOR_CONFIG && (commands & command) == command;
+    return (commands & command) == command;
 }
 
 const char *command_names(char *out, size_t size, CommandSet commands, const char *before, const char *last)

@@ -24,6 +24,8 @@ const char *option_choices(char *out, size_t size, OptionIndex option, const cha
 /* The title of the group that begins with this option; NULL where none does. */
 const char *option_group_begins(OptionIndex option);
 const char *option_group_title (OptionIndex option);
+bool        option_group_find  (const char *key);           /* whether a GROUP has this key, MODEL or model */
+const char *option_group_keys  (char *out, size_t size);    /* "model, experts, ..."; returns out */
 const char *command_name(CommandSet command);               /* of the first of these bits: "train" */
 unsigned    command_dialects(CommandSet command);           /* DIALECT_... bits that it understands */
 bool        command_takes_words(CommandSet command);        /* positional arguments: a prefix, a folder */

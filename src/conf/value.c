@@ -124,7 +124,7 @@ static Status read_choice(OptionCHOICE *field, OptionIndex option, const char *s
 }
 
 /* One realloc for each word: lists are short. */
-static void list_add(TextList *list, const char *text)
+void text_list_add(TextList *list, const char *text)
 {
     const char **grown = realloc(list->text, (size_t)(list->count + 1) * sizeof *grown);
     CHECK(grown, "no memory for %d words", list->count + 1);
@@ -132,7 +132,7 @@ static void list_add(TextList *list, const char *text)
     list->text[list->count++] = text;
 }
 
-void options_add_word(Options *o, const char *word) { list_add(&o->words, options_hold(o, word)); }
+void options_add_word(Options *o, const char *word) { text_list_add(&o->words, options_hold(o, word)); }
 
 /* "--tp 3", "--tp=" where the value is empty, "--sp=false": as close to what was typed as one line can be */
 static const char *said_text(char *out, size_t size, const OptionSource *source, const char *value,
@@ -161,7 +161,7 @@ static Status read_value(Options *o, OptionIndex option, const char *value, cons
     case KIND_FLAG:   return read_flag(field, said, value);
     case KIND_CHOICE: return read_choice(field, option, said, value);
     case KIND_TEXT:   *(OptionTEXT *)field = options_hold(o, value); return OK;
-    case KIND_LIST:   list_add(field, options_hold(o, value)); return OK;
+    case KIND_LIST:   text_list_add(field, options_hold(o, value)); return OK;
     }
     return OK;
 }
@@ -192,7 +192,8 @@ Status options_set(Options *o, OptionIndex option, const char *value, OptionSour
         options_value_text(was, sizeof was, o, option);
         options_typed(was_typed, sizeof was_typed, o, option);
     }
-    if (list && source.kind > now->kind) ((TextList *)option_field(o, option))->count = 0;
+    bool other_key = source.kind == SOURCE_CONFIG_FILE && strcmp(source.from, now->from) != 0;
+    if (list && (source.kind > now->kind || other_key)) ((TextList *)option_field(o, option))->count = 0;
     TRY(read_value(o, option, value, &source));
     *now = (OptionSource){ source.kind, options_hold(o, source.name), options_hold(o, value),
                            options_hold(o, source.from), source.convert };
@@ -285,7 +286,8 @@ const char *options_source_text(char *out, size_t size, const Options *o, Option
     case SOURCE_DERIVED:      snprintf(out, size, "derived from %s", source->from); break;
     case SOURCE_DEFAULT:      snprintf(out, size, "default"); break;
     case SOURCE_PRESET:       snprintf(out, size, "--model %s", source->from); break;
-    case SOURCE_CHECKPOINT:   snprintf(out, size, "%s", source->from); break;
+    case SOURCE_CHECKPOINT:
+    case SOURCE_CONFIG_FILE:  snprintf(out, size, "%s", source->from); break;
     case SOURCE_ENVIRONMENT:  snprintf(out, size, "%s", source->name); break;
     case SOURCE_COMMAND_LINE: snprintf(out, size, "command line"); break;
     }
