@@ -165,7 +165,8 @@ void help_markdown(FILE *out)
     fprintf(out,
         "# Options\n\nWritten by `jotun --help-markdown` from the rows of `src/conf`.\n\n"
         "Sources, weakest first: default, preset (`--model`), checkpoint\n"
-        "(`--use-checkpoint-args`), environment (`JOTUN_NUM_LAYERS=4`), command line.\n"
+        "(`--use-checkpoint-args`), YAML files (`--config`), environment (`JOTUN_NUM_LAYERS=4`),\n"
+        "command line.\n"
         "`jotun config` shows each value with its source.\n\n"
         "Of an option given twice on one command line the last one counts, and a line in the log names\n"
         "both where they differ; an option that takes a list (`NAME...`) appends. Numbers are decimal,\n"

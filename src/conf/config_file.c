@@ -10,11 +10,17 @@
 #include "conf/value.h"
 #include "conf/yaml/yaml_file.h"
 
-typedef struct { Options *o; const YamlFile *file; int foreign; CommandSet takers; } ConfigFile;
+typedef struct {
+    Options        *o;
+    const YamlFile *file;
+    int             foreign;
+    CommandSet      takers;
+} ConfigFile;
 
 static void hyphens(char *name)
 {
-    for (; *name; name++) if (*name == '_') *name = '-';
+    for (; *name; name++)
+        if (*name == '_') *name = '-';
 }
 
 /* "run.yaml:3: " before the message that was just made */
@@ -31,21 +37,22 @@ static Status at_line(const YamlFile *file, const YamlEntry *e, Status status)
 static Status name_of(const YamlFile *file, const YamlEntry *e, char name[YAML_KEY])
 {
     const char *dot = strrchr(e->key, '.');
-    char group[YAML_KEY], known[512];
+    char        group[YAML_KEY], known[512];
     snprintf(name, YAML_KEY, "%s", dot ? dot + 1 : e->key);
     hyphens(name);
     if (!dot) return OK;
     snprintf(group, sizeof group, "%.*s", (int)(dot - e->key), e->key);
     if (option_group_find(group)) return OK;
-    return fail(BAD_FILE, "%s:%d: %s is no group of options; these are: %s; or write the keys without a group",
+    return fail(BAD_FILE,
+                "%s:%d: %s is no group of options; these are: %s; or write the keys without a group",
                 file->path, e->line, group, option_group_keys(known, sizeof known));
 }
 
 /* Whether the name is an option, or another trainer's name for one, of some other command alone. */
 static bool of_another_command(ConfigFile *c, const char *name)
 {
-    CommandSet takers = option_takers(name);
-    const Dialect *row = takers ? NULL : dialect_find(command_dialects(FOR_TRAIN), name, NULL);
+    CommandSet     takers = option_takers(name);
+    const Dialect *row    = takers ? NULL : dialect_find(command_dialects(FOR_TRAIN), name, NULL);
     if (option_find(name, c->o->command) >= 0) return false;
     if (row && dialect_taken(row, c->o->command)) return false;
     if (row) takers = row->option >= 0 ? option_rows[row->option].commands & FOR_ANY : FOR_TRAIN;
@@ -59,7 +66,7 @@ static bool of_another_command(ConfigFile *c, const char *name)
 static Status set_one(ConfigFile *c, const char *name, const char *value, const char *from)
 {
     size_t bytes = strlen(name) + strlen(value) + 4;
-    char *word = malloc(bytes);
+    char  *word  = malloc(bytes);
     CHECK(word, "no memory for %zu bytes of an option", bytes);
     snprintf(word, bytes, "--%s=%s", name, value);
     Status status = options_words(c->o, SOURCE_CONFIG_FILE, from, 1, &word);
@@ -70,15 +77,14 @@ static Status set_one(ConfigFile *c, const char *name, const char *value, const 
 /* A list option takes each word by itself; another one takes none of several. */
 static Status set_list(ConfigFile *c, const YamlEntry *e, const char *name, const char *from)
 {
-    int option = option_find(name, c->o->command);
-    const Dialect *row = option < 0 ? dialect_find(c->o->dialects, name, NULL) : NULL;
+    int            option = option_find(name, c->o->command);
+    const Dialect *row    = option < 0 ? dialect_find(c->o->dialects, name, NULL) : NULL;
     if (row && row->verb == VERB_ALIAS) option = row->option;
-    bool several = (option >= 0 && option_rows[option].kind == KIND_LIST) || (row && row->option < 0) || e->count == 1;
-    if (e->nested)
-        return fail(BAD_OPTION, "--%s takes words, and its list has more than that", name);
-    if (!several)
-        return fail(BAD_OPTION, "--%s takes one value, and a list of %d was given", name, e->count);
-    int count = row && row->option < 0 && e->count ? 1 : e->count;       /* what is ignored or refused is so once */
+    bool several =
+        (option >= 0 && option_rows[option].kind == KIND_LIST) || (row && row->option < 0) || e->count == 1;
+    if (e->nested) return fail(BAD_OPTION, "--%s takes words, and its list has more than that", name);
+    if (!several) return fail(BAD_OPTION, "--%s takes one value, and a list of %d was given", name, e->count);
+    int count = row && row->option < 0 && e->count ? 1 : e->count; /* what is ignored or refused is so once */
     for (int i = 0; i < count; i++) TRY(set_one(c, name, e->value[i], from));
     return OK;
 }
@@ -88,9 +94,11 @@ static Status read_entry(ConfigFile *c, const YamlEntry *e)
     char name[YAML_KEY], from[1100];
     if (e->missing) return OK;
     TRY(name_of(c->file, e, name));
-    if (!*name || strchr(name, '=')) return fail(BAD_FILE, "%s:%d: \"%s\" is no option's name", c->file->path, e->line, name);
+    if (!*name || strchr(name, '='))
+        return fail(BAD_FILE, "%s:%d: \"%s\" is no option's name", c->file->path, e->line, name);
     if (!strcmp(name, option_rows[OPTION_config].name))
-        return fail(BAD_FILE, "%s:%d: a file of options names no other; give --config A B", c->file->path, e->line);
+        return fail(BAD_FILE, "%s:%d: a file of options names no other; give --config A B", c->file->path,
+                    e->line);
     if (of_another_command(c, name)) return OK;
     snprintf(from, sizeof from, "%s:%d", c->file->path, e->line);
     Status status = e->list ? set_list(c, e, name, from) : set_one(c, name, e->value[0], from);
@@ -100,14 +108,16 @@ static Status read_entry(ConfigFile *c, const YamlEntry *e)
 static Status read_file(Options *o, const char *path)
 {
     YamlFile file;
-    char names[256];
+    char     names[256];
     TRY(yaml_file_open(&file, path));
-    ConfigFile c = { .o = o, .file = &file };
-    Status status = OK;
+    ConfigFile c      = {.o = o, .file = &file};
+    Status     status = OK;
     for (int i = 0; i < file.count && status == OK; i++) status = read_entry(&c, &file.entry[i]);
     if (status == OK && c.foreign)
-        log_line("%s: %d of its options %s not of jotun %s but of %s, and %s not read", path, c.foreign, c.foreign == 1 ? "is" : "are",
-                 command_name(o->command), command_names(names, sizeof names, c.takers, "jotun ", " and "), c.foreign == 1 ? "is" : "are");
+        log_line("%s: %d of its options %s not of jotun %s but of %s, and %s not read", path, c.foreign,
+                 c.foreign == 1 ? "is" : "are", command_name(o->command),
+                 command_names(names, sizeof names, c.takers, "jotun ", " and "),
+                 c.foreign == 1 ? "is" : "are");
     yaml_file_close(&file);
     return status;
 }
@@ -120,13 +130,14 @@ Status config_files_read(Options *o)
 
 /* ---- writing ---- */
 
-/* Words that need no quotes: letters, digits and few signs, and nothing that YAML takes for null, true, a number ... */
+/* Words that need no quotes: letters, digits and few signs, and nothing that YAML takes for null, true, a
+ * number ... */
 static bool bare(const char *text)
 {
     if (!isalpha((unsigned char)*text) && *text != '/') return false;
     for (const char *c = text; *c; c++)
         if (!isalnum((unsigned char)*c) && !strchr("-_./", *c)) return false;
-    static const char *const words[] = { "null", "true", "false", "yes", "no", "on", "off", "y", "n" };
+    static const char *const words[] = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (!strcasecmp(text, words[i])) return false;
     return true;
@@ -141,9 +152,9 @@ static void put_text(FILE *out, const char *text)
     }
     fputc('"', out);
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        if (*c == '"' || *c == '\\')      fprintf(out, "\\%c", *c);
-        else if (*c < ' ' || *c == 127)   fprintf(out, "\\x%02X", *c);
-        else                              fputc(*c, out);
+        if (*c == '"' || *c == '\\') fprintf(out, "\\%c", *c);
+        else if (*c < ' ' || *c == 127) fprintf(out, "\\x%02X", *c);
+        else fputc(*c, out);
     }
     fputc('"', out);
 }
@@ -151,12 +162,19 @@ static void put_text(FILE *out, const char *text)
 static void put_value(FILE *out, const Options *o, OptionIndex option)
 {
     const TextList *list = option_field_of(o, option);
-    char value[128];
+    char            value[128];
     switch (option_rows[option].kind) {
-    case KIND_TEXT:   put_text(out, *(const OptionTEXT *)option_field_of(o, option)); return;
-    case KIND_CHOICE: put_text(out, ((const OptionCHOICE *)option_field_of(o, option))->word); return;
-    case KIND_LIST:   break;
-    case KIND_INT: case KIND_REAL: case KIND_FLAG:
+    case KIND_TEXT:
+        put_text(out, *(const OptionTEXT *)option_field_of(o, option));
+        return;
+    case KIND_CHOICE:
+        put_text(out, ((const OptionCHOICE *)option_field_of(o, option))->word);
+        return;
+    case KIND_LIST:
+        break;
+    case KIND_INT:
+    case KIND_REAL:
+    case KIND_FLAG:
         fputs(options_value_text(value, sizeof value, o, option), out);
         return;
     }
@@ -171,10 +189,15 @@ static void put_value(FILE *out, const Options *o, OptionIndex option)
 /* Continuation bytes and lengths alone: what libyaml refuses besides is no text that a person types. */
 static bool utf8(const char *text)
 {
-    for (const unsigned char *c = (const unsigned char *)text; *c; ) {
-        int more = *c < 0x80 ? 0 : *c >= 0xC2 && *c < 0xE0 ? 1 : *c >= 0xE0 && *c < 0xF0 ? 2 : *c >= 0xF0 && *c < 0xF5 ? 3 : -1;
+    for (const unsigned char *c = (const unsigned char *)text; *c;) {
+        int more = *c < 0x80                 ? 0
+                   : *c >= 0xC2 && *c < 0xE0 ? 1
+                   : *c >= 0xE0 && *c < 0xF0 ? 2
+                   : *c >= 0xF0 && *c < 0xF5 ? 3
+                                             : -1;
         if (more < 0) return false;
-        for (c++; more > 0; more--, c++) if ((*c & 0xC0) != 0x80) return false;
+        for (c++; more > 0; more--, c++)
+            if ((*c & 0xC0) != 0x80) return false;
     }
     return true;
 }
@@ -195,7 +218,8 @@ static void put_line(FILE *out, const Options *o, OptionIndex option)
     fprintf(out, "%s: ", option_rows[option].name);
     put_value(out, o, option);
     options_source_text(source, sizeof source, o, option);
-    for (char *c = source; *c; c++) if ((unsigned char)*c < ' ') *c = ' ';          /* a comment ends with its line */
+    for (char *c = source; *c; c++)
+        if ((unsigned char)*c < ' ') *c = ' '; /* a comment ends with its line */
     fprintf(out, "%*s# %s\n", 2, "", utf8(source) ? source : "given");
 }
 
@@ -206,7 +230,8 @@ Status options_yaml(FILE *out, const Options *o)
         if (option_taken(i, FOR_CONFIG) && o->source[i].kind != SOURCE_NOTHING && !value_utf8(o, i))
             return fail(BAD_OPTION, "--%s is not UTF-8 and cannot be written as YAML", option_rows[i].name);
     for (int i = 0; i < OPTIONS; i++) {
-        if (!option_taken(i, FOR_CONFIG) || i == OPTION_config || o->source[i].kind == SOURCE_NOTHING) continue;
+        if (!option_taken(i, FOR_CONFIG) || i == OPTION_config || o->source[i].kind == SOURCE_NOTHING)
+            continue;
         if (option_group_title(i) != group) {
             fprintf(out, "%s# %s\n", group ? "\n" : "", option_group_title(i));
             group = option_group_title(i);

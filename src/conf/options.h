@@ -111,7 +111,7 @@ typedef struct {
     SourceKind  kind;
     const char *name;      /* as typed: "--tp", "JOTUN_LR"; else "--" and the row's name */
     const char *value;     /* as typed; "" where nothing was */
-    const char *from;      /* the preset, the checkpoint's path, "run.yaml:3", the options it was derived from; else "" */
+    const char *from;      /* preset, checkpoint's path, "run.yaml:3", options it was derived from; else "" */
     Conversion  convert;   /* the field has `value` converted */
 } OptionSource;
 

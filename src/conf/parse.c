@@ -16,8 +16,8 @@ extern char **environ;
 #define DIALECT_VARIABLE   ENVIRONMENT_PREFIX "DIALECT"
 enum { CHOICE_LETTERS = 128 };                                  /* fits "--" or JOTUN_ and a name */
 
-/* The words that are still to be read. options_ended: "--" was read, so all that follows is positional. kind, from:
- * of the source of their values. */
+/* The words that are still to be read. options_ended: "--" was read, so all that follows is positional.
+ * kind, from: of the source of their values. */
 typedef struct {
     Options *o; char **word, **end; bool options_ended; SourceKind kind; const char *from;
 } CommandLine;

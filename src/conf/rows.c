@@ -242,6 +242,7 @@ static const CommandRow command_rows[] = {
     { FOR_CHECKPOINT_VERIFY, "checkpoint verify", TRAINERS,       true  },
     { FOR_BENCH_PEAK,       "bench peak",       TRAINERS,         false },
     { FOR_CONFIG_ALONE,     "config",           TRAINERS | HINTS, false },
+    { FOR_CONFIG,           "config",           TRAINERS | HINTS, false },
 };
 enum { COMMAND_ROWS = sizeof command_rows / sizeof command_rows[0] };
 
@@ -275,7 +276,7 @@ bool command_takes_words(CommandSet command)
 static bool named_among(int row, CommandSet commands)
 {
     CommandSet command = command_rows[row].command;
-    return (commands & command) == command;
+    return command != FOR_CONFIG && (commands & command) == command;
 }
 
 const char *command_names(char *out, size_t size, CommandSet commands, const char *before, const char *last)

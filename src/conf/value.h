@@ -6,8 +6,9 @@
 /* A copy of the text that is valid until options_close. */
 const char *options_hold(Options *o, const char *text);
 void        options_add_word(Options *o, const char *word);  /* a positional argument */
-void        text_list_add(TextList *list, const char *text);  /* the text is not copied; its owner frees list->text */
-/* Words as of a command line, from this kind of source; from: see OptionSource. Names of other trainers count. */
+void        text_list_add(TextList *list, const char *text);  /* not copied; the owner frees list->text */
+/* Words as of a command line, from this kind of source; from: see OptionSource. Names of other trainers
+ * count. */
 Status      options_words(Options *o, SourceKind kind, const char *from, int argc, char **argv);
 /* "--tp 3", "JOTUN_LR=3", "--num-attention-heads 12 (default)": option, value, source where not typed.
  * Returns out. */

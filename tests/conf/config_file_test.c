@@ -83,7 +83,7 @@ static void other_trainers_and_commands(void **state)
     assert_int_equal(o.zero_stage, 1);
     options_close(&o);
     assert_ok(parse_file(&o, FOR_GENERATE, "lr: 1\ntop-k: 3\nuse-flash-attn: true\n", "--load x --prompt y"));
-    assert_int_equal(o.top_k, 3);                    /* lr is of train alone: passed over, with a line */
+    assert_int_equal(o.top_k, 3);                    /* lr is of train alone: ignored, with a line */
     options_close(&o);
 }
 

@@ -92,3 +92,7 @@ for i in range(6):
 for i, text in enumerate((mixed, "- och att\n- och att ...\n\n" * 4, "Lorem ipsum [1]. javascript { use cookies.\n# # \u2026")):
     seed("quality", str(i), text.encode())
     seed("shingle", str(i), bytes([i]) + text.encode())
+for i, text in enumerate(("num-layers: 12\noptimizer: {lr: 3e-4, weight_decay: 0.1}\nbf16: true\ndata-path: [0.5, a, '0.5', \"b\\x41\"]\nsave: null\n",
+                          "data: &a {seed: 3, split: '9,1,0'}\nmodel:\n  <<: [*a, {swiglu: false}]\n  num_layers: &n 4\nexperts: {num-query-groups: *n}\n",
+                          "use_flash_attn: true\ntrain_samples: 1000\nrecompute-modules:\n- mlp\n- core_attn\n---\n")):
+    seed("yaml", str(i), text.encode())

@@ -12,6 +12,14 @@ import time
 
 # name; file; what stands there (exactly once); what the bug makes of it; the test that must fail
 BUGS = [
+    ("a key of a YAML file that beats the environment", "src/conf/options.h",
+     "SOURCE_CONFIG_FILE, SOURCE_ENVIRONMENT, SOURCE_COMMAND_LINE", "SOURCE_ENVIRONMENT, SOURCE_CONFIG_FILE, SOURCE_COMMAND_LINE", "conf.config_file_test"),
+    ("a list of a later YAML file appended to the earlier one's", "src/conf/value.c",
+     "if (list && (source.kind > now->kind || other_key))", "if (list && source.kind > now->kind)", "conf.config_file_test"),
+    ("merged keys that replace a mapping's own", "src/conf/yaml/libyaml.c",
+     "if (had && merged) return OK;", "if (had && merged) return add_entry(r, key, name, node);", "conf.config_file_test"),
+    ("YAML texts written without their escapes", "src/conf/config_file.c",
+     "fprintf(out, \"\\\\%c\", *c);", "fprintf(out, \"%c\", *c);", "conf.config_file_test"),
     ("a bias gradient dropped", "src/model/mlp.c",
      "if (tensor_present(db_W)) bias_backward", "if (tensor_present(db_W) && T_never()) bias_backward", "train.gradient_test"),
     ("replicated gradients not summed over tp", "src/model/params.c",

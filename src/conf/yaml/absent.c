@@ -4,11 +4,19 @@
 
 Status yaml_file_open(YamlFile *file, const char *path)
 {
-    *file = (YamlFile){ 0 };
-    return fail(BAD_FILE, "%s: this jotun was built without libyaml and reads no YAML; install libyaml (its Debian "
-                "package is libyaml-dev) and build again, or give the options on the command line", path);
+    *file = (YamlFile){0};
+    return fail(BAD_FILE,
+                "%s: this jotun was built without libyaml and reads no YAML; install libyaml (its Debian "
+                "package is libyaml-dev) and build again, or give the options on the command line",
+                path);
 }
 
-void yaml_file_close(YamlFile *file) { *file = (YamlFile){ 0 }; }
+void yaml_file_close(YamlFile *file)
+{
+    *file = (YamlFile){0};
+}
 
-const YamlEntry *yaml_file_find(const YamlFile *file, const char *key) { return (void)file, (void)key, NULL; }
+const YamlEntry *yaml_file_find(const YamlFile *file, const char *key)
+{
+    return (void)file, (void)key, NULL;
+}
