@@ -2,8 +2,8 @@
  * first matrix is our b.
  *
  * It proposes several algorithms for a shape, and its first is often not the fastest. They are timed at the
- * first product of a shape, and a faster one is taken where it gives the same bits as the first, so that the
- * results of a run do not depend on times. */
+ * first product of a shape, and a faster one is taken where it adds in the same order as the first, so that
+ * the results of a run do not depend on times. */
 #include "tensor/cuda/product.h"
 
 #include <stdlib.h>
@@ -173,30 +173,72 @@ static double time_of(const Products *x, ProductPlan *plan, const Product *p, co
     return best;
 }
 
-/* The outputs of the first algorithm and of another are in two buffers beside d, which must not change here.
- * Where there is no memory for them the first is taken. */
+/* A product of the same shape and types with numbers of our own, of which other orders of summation give
+ * other bits: those of the run need not tell, since 16 bits may hide a difference that appears at a later
+ * step. */
+enum { TRIAL_A, TRIAL_B, TRIAL_C, TRIAL_BIAS, TRIAL_FIRST, TRIAL_OTHER, TRIAL_BUFFERS };
+typedef struct { Product p; size_t bytes; void *buffer[TRIAL_BUFFERS]; } Trial;
+
+static void trial_close(const Trial *t)
+{
+    for (int i = 0; i < TRIAL_BUFFERS; i++)
+        if (t->buffer[i]) gpu_free(t->buffer[i]);
+}
+
+static size_t matrix_bytes(TimingMatrix x)
+{
+    return (size_t)((x.rows - 1) * x.stride + x.columns) * dtype_width(x.dtype);
+}
+
+/* false where there is no memory for it. */
+static bool trial_open(Trial *t, const Product *p, GpuStream *s)
+{
+    TimingMatrix x[] = {
+        [TRIAL_A]    = { NULL, p->in, p->a_turned ? p->k : p->m, p->a_turned ? p->m : p->k, p->a_stride,
+                         p->a_turned },
+        [TRIAL_B]    = { NULL, p->in, p->b_turned ? p->n : p->k, p->b_turned ? p->k : p->n, p->b_stride,
+                         !p->b_turned },
+        [TRIAL_C]    = { NULL, p->out, p->m, p->n, p->c_stride, false },
+        [TRIAL_BIAS] = { NULL, p->out, 1, p->n, p->n, false },
+    };
+    const bool wanted[] = { true, true, p->c != NULL, p->bias != NULL };
+    *t = (Trial){ .p = *p };
+    t->bytes = matrix_bytes((TimingMatrix){ NULL, p->out, p->m, p->n, p->d_stride, false });
+    bool whole = true;
+    for (int i = 0; i < TRIAL_BUFFERS && whole; i++) {
+        bool operand = i < TRIAL_FIRST;
+        if (operand && !wanted[i]) continue;
+        whole = (t->buffer[i] = gpu_alloc(operand ? matrix_bytes(x[i]) : t->bytes)) != NULL;
+        if (!whole) break;
+        if (!operand) { timing_fill(s, t->buffer[i], t->bytes); continue; }
+        x[i].data = t->buffer[i];
+        timing_operand(s, x[i], i == TRIAL_A, i < TRIAL_C ? 1 : 0x1p-24f, (uint64_t)i);
+    }
+    t->p.a = t->buffer[TRIAL_A], t->p.b = t->buffer[TRIAL_B];
+    t->p.c = t->buffer[TRIAL_C], t->p.bias = t->buffer[TRIAL_BIAS];
+    if (!whole) trial_close(t);
+    return whole;
+}
+
+/* Where there is no memory for a trial the library's first is taken, which has the same bits. */
 static void choose(const Products *x, ProductPlan *plan, const Product *p, GpuStream *s, void *workspace)
 {
     LtHeuristic result[PROPOSALS];
+    Trial t;
     int found = propose(x, plan, p, result);
-    size_t bytes = (size_t)((p->m - 1) * p->d_stride + p->n) * dtype_width(p->out);
-    void *first = found > 1 ? gpu_alloc(bytes) : NULL, *other = first ? gpu_alloc(bytes) : NULL;
     plan->algorithm = result[0].algorithm;
-    if (other) {
-        timing_fill(s, first, bytes);
-        timing_fill(s, other, bytes);
-        double best = time_of(x, plan, p, &result[0].algorithm, first, s, workspace);
-        /* a result of zeros, as of tokens without a loss, is the same by every algorithm and tells nothing */
-        if (timing_same(s, first, other, bytes, workspace)) found = 1;
-        for (int i = 1; i < found; i++) {
-            double took = time_of(x, plan, p, &result[i].algorithm, other, s, workspace);
-            if (took >= best || !timing_same(s, first, other, bytes, workspace)) continue;
-            best = took;
-            plan->algorithm = result[i].algorithm;
-        }
+    if (found < 2 || !trial_open(&t, p, s)) return;
+    void *first = t.buffer[TRIAL_FIRST], *other = t.buffer[TRIAL_OTHER];
+    double best = time_of(x, plan, &t.p, &result[0].algorithm, first, s, workspace);
+    /* only zeros, as where k is 2, tell nothing */
+    if (timing_same(s, first, other, t.bytes, workspace)) found = 1;
+    for (int i = 1; i < found; i++) {
+        double took = time_of(x, plan, &t.p, &result[i].algorithm, other, s, workspace);
+        if (took >= best || !timing_same(s, first, other, t.bytes, workspace)) continue;
+        best = took;
+        plan->algorithm = result[i].algorithm;
     }
-    if (other) gpu_free(other);
-    if (first) gpu_free(first);
+    trial_close(&t);
 }
 
 static ProductPlan *plan_of(Products *x, const Product *p, GpuStream *s, void *workspace)

@@ -1,6 +1,8 @@
 /* Events around a product, and the comparison of two results (timing.h). */
 #include "tensor/cuda/timing.h"
 #include "tensor/cuda/block.h"
+#include "tensor/cuda/random.h"
+#include "tensor/cuda/vector.h"
 
 extern "C" void timing_begin(GpuStream *s)
 {
@@ -22,6 +24,32 @@ extern "C" double timing_end(GpuStream *s)
 extern "C" void timing_fill(GpuStream *s, void *memory, size_t bytes)
 {
     gpu_check(gpuMemsetAsync(memory, 0, bytes, (gpuStream_t)s->stream), "gpuMemsetAsync");
+}
+
+template <typename T>
+__global__ void __launch_bounds__(GPU_THREADS)
+operand_kernel(TimingMatrix x, bool negated, float scale, uint64_t key)
+{
+    const int64_t step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < x.rows * x.columns; i += step) {
+        const int64_t r = i / x.columns, c = i % x.columns;
+        const int64_t k = x.sums_rows ? r : c, half = (x.sums_rows ? x.rows : x.columns) / 2;
+        float value = 0;
+        if (k < 2 * half) {
+            const uint32_t bits = gpu_random_bits(key, (uint64_t)((x.sums_rows ? c : r) * half + k % half));
+            value = (float)(128 + (bits & 127)) / 128 * (float)(1u << (bits >> 7 & 15)) / 256 * scale;
+            if ((bits >> 31 != 0) != (negated && k >= half)) value = -value;
+        }
+        store((T *)x.data + r * x.stride + c, value);
+    }
+}
+
+extern "C" void timing_operand(GpuStream *s, TimingMatrix x, bool negated, float scale, uint64_t key)
+{
+    if (x.dtype == BF16)
+        GPU_LAUNCH(operand_kernel<Bf16>, 1024, GPU_THREADS, (gpuStream_t)s->stream, x, negated, scale, key);
+    else
+        GPU_LAUNCH(operand_kernel<float>, 1024, GPU_THREADS, (gpuStream_t)s->stream, x, negated, scale, key);
 }
 
 /* Every thread that finds a difference writes the same number. */
