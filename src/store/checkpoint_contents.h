@@ -17,7 +17,12 @@ typedef struct { char name[64]; int tensors; LogicalTensor *tensor; } Checkpoint
  * none; name "": it was not UTF-8 and was left out. */
 typedef struct { const char *name, *fingerprint; } TokenizerRecord;
 
+/* What a checkpoint has beside weights: the states of the optimizer (and the scales of 8-bit inputs); the position
+ * of a run: steps, samples, updates, loss scale, data. */
+enum { CHECKPOINT_STATES = 1, CHECKPOINT_POSITION = 2 };
+
 typedef struct {
+    unsigned    lacks;                     /* of these bits those that it does not have; 0: it has both */
     int64_t     step, samples, updates;    /* steps done, samples consumed, optimizer updates done */
     uint64_t    seed;                      /* of initialisation, data order and dropout */
     /* Texts are for saving; after reading, checkpoint_facts alone has them. */

@@ -143,6 +143,18 @@ static Status checksum_of(char out[24], const json_t *root)
     return OK;
 }
 
+static const struct { unsigned bit; const char *name; } parts[] = {
+    { CHECKPOINT_STATES, "optimizer states" }, { CHECKPOINT_POSITION, "position" } };
+enum { PARTS = sizeof parts / sizeof *parts };
+
+static json_t *lacks_json(unsigned lacks)
+{
+    json_t *names = json_array();
+    for (int i = 0; i < PARTS; i++)
+        if (lacks & parts[i].bit) json_array_append_new(names, json_string(parts[i].name));
+    return names;
+}
+
 /* What older versions can do without: they ignore a key of it that they do not know. json_string returns NULL
  * for a name that is not UTF-8, and then it is left out. */
 static json_t *run_json(const CheckpointState *state)
@@ -160,6 +172,7 @@ static json_t *run_json(const CheckpointState *state)
         json_object_set_new(run, "fp8_largest", json_pack("[f, f]", state->fp8_largest[0],
                                 state->fp8_largest[1]));
     if (state->kernels) json_object_set_new(run, "kernels", json_string(state->kernels));
+    if (state->lacks) json_object_set_new(run, "lacks", lacks_json(state->lacks));
     return run;
 }
 
@@ -300,6 +313,20 @@ static Status fp8_largest_read(double largest[2], const char *path, json_t *reco
     return fail(BAD_FILE, "%s: fp8_largest is not two numbers between 1e-30 and 1e30", path);
 }
 
+/* record: "lacks" of "run", NULL where the checkpoint has all parts. A part of a newer version is not known. */
+static Status lacks_read(unsigned *lacks, const char *path, const json_t *record)
+{
+    if (record && !json_is_array(record)) return fail(BAD_FILE, "%s: lacks is not a list of names", path);
+    for (size_t n = 0; n < json_array_size(record); n++) {
+        const char *name = json_string_value(json_array_get(record, n));
+        int i = 0;
+        while (name && i < PARTS && strcmp(name, parts[i].name) != 0) i++;
+        if (!name || i == PARTS) return fail(BAD_FILE, "%s: lacks has a name that is not known", path);
+        *lacks |= parts[i].bit;
+    }
+    return OK;
+}
+
 static Status state_read(Manifest *m, const char *path, json_t *root, json_t **files)
 {
     CheckpointState *state = &m->state;
@@ -328,6 +355,7 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
     TRY(tokenizer_read(m, path, tokenizer, json_object_get(run, "tokenizer")));
     TRY(loss_scale_read(&state->loss_scale, path, json_object_get(run, "loss_scale")));
     TRY(fp8_largest_read(state->fp8_largest, path, json_object_get(run, "fp8_largest")));
+    TRY(lacks_read(&state->lacks, path, json_object_get(run, "lacks")));
     const char *kernels = json_string_value(json_object_get(run, "kernels"));
     if (kernels && !(m->kernels = strdup(kernels)))
         return fail(NO_MEMORY, "%s: no memory for its kernels", path);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include "base/log.h"
 #include "store/checkpoint_file.h"
 #include "store/checkpoint.h"
@@ -104,6 +105,12 @@ void checkpoint_close(Checkpoint *c)
     free(c->verified);
     manifest_free(&c->manifest);
     free(c);
+}
+
+void checkpoint_release(const Checkpoint *c)
+{
+    for (int f = 0; f < c->manifest.files; f++)
+        if (c->file[f].map.size) madvise((void *)c->file[f].map.data, c->file[f].map.size, MADV_DONTNEED);
 }
 
 const CheckpointState *checkpoint_position(const Checkpoint *c) { return &c->manifest.state; }
