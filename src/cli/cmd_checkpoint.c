@@ -57,6 +57,10 @@ static Status info(const char *dir)
     printf("directory  %s\n", folder);
     printf("step       %" PRId64 "\nsamples    %" PRId64 "\nupdates    %" PRId64 "\nseed       %" PRIu64 "\n",
            m.state.step, m.state.samples, m.state.updates, m.state.seed);
+    if (m.state.lacks)
+        printf("lacks      %s%s%s\n", m.state.lacks & CHECKPOINT_STATES ? "optimizer states" : "",
+               m.state.lacks == (CHECKPOINT_STATES | CHECKPOINT_POSITION) ? ", " : "",
+               m.state.lacks & CHECKPOINT_POSITION ? "position of a run" : "");
     if (m.kernels) printf("kernels    %s\n", m.kernels);
     if (m.state.loss_scale.scale > 0) printf("loss scale %g\n", m.state.loss_scale.scale);
     printf("tensors    %d in %d files, %s\noptions    as the run was given them\n", m.tensors, m.files,

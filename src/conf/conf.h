@@ -52,10 +52,13 @@ const char *options_source_text(char *out, size_t size, const Options *o, Option
 /* All options which hold a value, as one JSON object, "num-layers": 12. The text lives as long as the
  * options. */
 Status options_json     (Options *o, const char **json);
-/* The FOR_CHECKPOINT_ARGS rows of such an object (path: its file, for messages), weaker than what a person
- * typed. BAD_FILE where it is no such object, or has an option that this version does not know. */
-Status options_from_json(Options *o, const char *json, const char *path);
-/* A run that resumes from the checkpoint at `path`, after options_derive: BAD_OPTION where a FOR_SHAPE row
- * differs; o->changed lists the FOR_SAME_RUN rows that do, with what keeps them where they are derived. */
+/* The rows of such an object that are taken by one of `which` (FOR_CHECKPOINT_ARGS, FOR_SCHEDULE), weaker
+ * than what a person typed. path: its file, for messages. BAD_FILE where it is no such object, or has an
+ * option that this version does not know. */
+Status options_from_json(Options *o, const char *json, const char *path, CommandSet which);
+/* A run that resumes from the checkpoint at `path`, after options_derive and with o->checkpoint filled in:
+ * BAD_OPTION where a row differs that has to be the checkpoint's (conf/resume.c), with all of them, both
+ * values and what to do; o->changed lists the FOR_SAME_RUN rows that differ, with what keeps them where they
+ * are derived. */
 Status options_match_json(Options *o, const char *json, const char *path);
 #endif

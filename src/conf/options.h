@@ -11,7 +11,7 @@
  *         return status;
  *     }
  *     ... in train:
- *         if (o->use_checkpoint_args) TRY(options_from_json(o, manifest_options, path));
+ *         if (o->use_checkpoint_args) TRY(options_from_json(o, manifest_options, path, FOR_CHECKPOINT_ARGS));
  *         TRY(options_derive(o));                         values that follow from others
  *         TRY(options_validate(o));                          combinations that cannot work are refused
  *         ...                                             from here on read-only, shared by all ranks */
@@ -43,6 +43,8 @@ typedef uint64_t CommandSet;
 #define FOR_CHECKPOINT_VERIFY (UINT64_C(1) << 15)
 #define FOR_BENCH_PEAK       (UINT64_C(1) << 16)
 #define FOR_ANY              (FOR_CONFIG_ALONE * 2 - 1)                /* all of the above */
+#define FOR_SCHEDULE         (UINT64_C(1) << 58)    /* on resume: the schedule, see conf/resume.c */
+#define FOR_STATES           (UINT64_C(1) << 59)    /* on resume: which states the optimizer has */
 #define FOR_CHECKPOINT_ARGS  (UINT64_C(1) << 60)    /* taken from a checkpoint */
 #define FOR_SHAPE            (UINT64_C(1) << 61)    /* on resume: has to be the checkpoint's */
 #define FOR_SAME_RUN         (UINT64_C(1) << 62)    /* on resume: a line in the log where it differs */
@@ -138,6 +140,7 @@ typedef struct Options {
         const char *tokenizer, *fingerprint, *change;   /* change: that of the tokenizer in a resumed run */
         const char *kernels;               /* family of kernels that computed its steps */
         double      loss_scale;            /* of its next step; 0: it has none */
+        bool        states, position;      /* whether these are taken from it (store/checkpoint_contents.h) */
     } checkpoint;
     void        *held;                 /* memory of texts: options_close */
 } Options;

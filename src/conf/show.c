@@ -1,9 +1,7 @@
-/* Options shown to a person, stored in a checkpoint as JSON, and compared with those of a checkpoint when
- * a run resumes. */
+/* Options shown to a person, and stored in a checkpoint as JSON. */
 #include "conf/conf.h"
+#include "conf/saved.h"
 #include "conf/value.h"
-#include "conf/wants.h"
-#include <jansson.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -79,13 +77,13 @@ Status options_json(Options *o, const char **json)
 }
 
 /* JSON values go through the same text as typed ones, so that ranges and words are checked in one place. */
-static Status set_from_json(Options *o, OptionIndex option, const json_t *value, const char *path)
+Status options_set_saved(Options *o, OptionIndex option, const json_t *value, const char *path)
 {
     char number[64], name[128];
     const char *text = number;
     bool list = json_is_array(value) && option_rows[option].kind == KIND_LIST;
     for (size_t i = 0; list && i < json_array_size(value); i++)      /* its words, each as if typed */
-        TRY(set_from_json(o, option, json_array_get(value, i), path));
+        TRY(options_set_saved(o, option, json_array_get(value, i), path));
     if (list) return OK;
     if (json_is_integer(value)) snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value));
     else if (json_is_real(value)) snprintf(number, sizeof number, "%.17g", json_real_value(value));
@@ -101,7 +99,7 @@ static Status set_from_json(Options *o, OptionIndex option, const json_t *value,
     return fail(BAD_FILE, "%s: %s", path, why);
 }
 
-Status options_from_json(Options *o, const char *json, const char *path)
+Status options_from_json(Options *o, const char *json, const char *path, CommandSet which)
 {
     json_error_t error;
     json_t *object = json_loads(json, 0, &error), *value;
@@ -112,122 +110,9 @@ Status options_from_json(Options *o, const char *json, const char *path)
     json_object_foreach(object, name, value) {
         int option = option_find(name, FOR_CONFIG);         /* alone jotun train writes checkpoints */
         if (option < 0) status = fail(BAD_FILE, "%s: its option %s is unknown to this version", path, name);
-        else if (option_taken(option, FOR_CHECKPOINT_ARGS)) status = set_from_json(o, option, value, path);
+        else if (option_taken(option, which)) status = options_set_saved(o, option, value, path);
         if (status != OK) break;
     }
     json_decref(object);
     return status;
-}
-
-/* --- resuming a run
- * --------------------------------------------------------------------------------------- */
-
-enum { MORE = 40 };                         /* bytes of "; and 12 more" */
-
-/* Of several differences the one from the strongest source is reported: --swiglu, not the width that
- * follows from it. */
-typedef struct {
-    const Options *o;
-    const char    *path;
-    int            wrong, more;             /* more: changes for which `changed` has no room */
-    char           was[256], changed[800];
-} CheckpointComparison;
-
-static void note_change(CheckpointComparison *m, const char *now, const char *was, const char *keeps)
-{
-    size_t used = strlen(m->changed), left = sizeof m->changed - MORE - used;
-    int bytes = snprintf(m->changed + used, left, "%s%s, was %s%s", used ? "; " : "", now, was, keeps);
-    if ((size_t)bytes < left) return;
-    m->changed[used] = 0;
-    m->more++;
-}
-
-/* A FOR_SHAPE option must be the same; the difference is reported once, at the end. A FOR_SAME_RUN option may
- * change, and the changes are listed in one line, which is logged when the run has started. One that is
- * derived from an option that may change, like lr-decay-iters from train-iters, is kept only where it is
- * given. */
-static void note_difference(CheckpointComparison *m, OptionIndex option, const char *was)
-{
-    const Options *o = m->o;
-    char said[512], keeps[400] = "";
-    if (option_taken(option, FOR_SAME_RUN)) {
-        if (o->source[option].kind == SOURCE_DERIVED)
-            snprintf(keeps, sizeof keeps, " (--%s %s keeps that)", option_rows[option].name, was);
-        note_change(m, options_typed(said, sizeof said, o, option), was, keeps);
-    } else if (m->wrong < 0 || o->source[option].kind > o->source[m->wrong].kind) {
-        m->wrong = option;
-        snprintf(m->was, sizeof m->was, "%.255s", was);
-    }
-}
-
-/* Compared as text, which is unique for each value. Of a list the text is only its first word, so its
- * words are compared. */
-static bool same_value(const Options *a, const Options *b, OptionIndex option)
-{
-    char now[1024], was[1024];
-    options_value_text(now, sizeof now, a, option);
-    options_value_text(was, sizeof was, b, option);
-    if (option_rows[option].kind != KIND_LIST) return !strcmp(now, was);
-    const TextList *x = option_field_of(a, option), *y = option_field_of(b, option);
-    bool same = x->count == y->count;
-    for (int i = 0; same && i < x->count; i++) same = !strcmp(x->text[i], y->text[i]);
-    return same;
-}
-
-/* An option that the checkpoint does not have, or that has no effect here, is not compared: a rotary base
- * with learned positions, for example. */
-static Status match_value(CheckpointComparison *m, OptionIndex option, const json_t *saved)
-{
-    Options saved_options = { 0 };
-    char was[1024];
-    const json_t *value = json_object_get(saved, option_rows[option].name);
-    if (!value || !option_taken(option, FOR_SHAPE | FOR_SAME_RUN)) return OK;
-    if (m->o->source[option].kind == SOURCE_NOTHING || option_unmet(m->o, option)) return OK;
-    Status status = set_from_json(&saved_options, option, value, m->path);
-    if (status == OK && !same_value(m->o, &saved_options, option))
-        note_difference(m, option, options_value_text(was, sizeof was, &saved_options, option));
-    options_close(&saved_options);
-    return status;
-}
-
-/* A dynamic loss scale is no --loss-scale, so that the change from or to a constant one has no second
- * value. */
-static void match_loss_scale(CheckpointComparison *m, const json_t *saved)
-{
-    char said[512], was[64];
-    const json_t *value = json_object_get(saved, option_rows[OPTION_loss_scale].name);
-    bool constant = m->o->loss_scale > 0;
-    if (!m->o->fp16 || !json_is_true(json_object_get(saved, option_rows[OPTION_fp16].name))) return;
-    snprintf(was, sizeof was, "--loss-scale %g", json_number_value(value));
-    if (constant && !value)
-        note_change(m, options_typed(said, sizeof said, m->o, OPTION_loss_scale), "dynamic", "");
-    if (!constant && value) note_change(m, "a dynamic loss scale", was, "");
-}
-
-/* The way out depends on who gave the value: what a person typed can be left out, a default cannot. */
-static Status refuse_other_model(const CheckpointComparison *m)
-{
-    const Options *o = m->o;
-    char said[512], cure[256] = "give --use-checkpoint-args";
-    if (options_typed_by_person(o, m->wrong))
-        snprintf(cure, sizeof cure, "leave %s out%s", o->source[m->wrong].name,
-                 o->use_checkpoint_args ? "" : " and give --use-checkpoint-args");
-    return fail(BAD_OPTION, "%s, but %s was trained with %s; %s, or start a new run without --load",
-                options_typed(said, sizeof said, o, m->wrong), m->path, m->was, cure);
-}
-
-Status options_match_json(Options *o, const char *json, const char *path)
-{
-    json_t *object = json_loads(json, 0, NULL);
-    CheckpointComparison m = { .o = o, .path = path, .wrong = -1 };
-    Status status = json_is_object(object) ? OK
-                  : fail(BAD_FILE, "%s: its options are not a JSON object", path);
-    for (int i = 0; i < OPTIONS && status == OK; i++) status = match_value(&m, i, object);
-    if (status == OK) match_loss_scale(&m, object);
-    json_decref(object);
-    size_t used = strlen(m.changed);
-    if (m.more)
-        snprintf(m.changed + used, sizeof m.changed - used, "%s%d more", used ? "; and " : "", m.more);
-    o->changed = *m.changed ? options_hold(o, m.changed) : NULL;
-    return status == OK && m.wrong >= 0 ? refuse_other_model(&m) : status;
 }

@@ -57,7 +57,8 @@ bool   checkpoint_has(const Checkpoint *checkpoint, const LogicalTensor *tensor)
  * floating-point types are converted to the shard's dtype. BAD_SHAPE if a tensor is missing or differs,
  * BAD_FILE if a file is damaged; the message then names the complete checkpoint before it. */
 Status checkpoint_load(Checkpoint *checkpoint, const TensorShard *shards, int nshards, bool verify);
-/* Gives the pages of the files that were read back to the system, where they count as memory of this process. */
+/* Gives the pages of the files that were read back to the system, where they count as memory of this
+ * process. */
 void   checkpoint_release(const Checkpoint *checkpoint);
 /* BAD_SHAPE naming a tensor of the checkpoint that is not one of `all` by name, for example of a deeper
  * model. weights_only: optimizer states (`<name>.<state>` of one of `all`) are ignored. */

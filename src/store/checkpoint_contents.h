@@ -17,8 +17,8 @@ typedef struct { char name[64]; int tensors; LogicalTensor *tensor; } Checkpoint
  * none; name "": it was not UTF-8 and was left out. */
 typedef struct { const char *name, *fingerprint; } TokenizerRecord;
 
-/* What a checkpoint has beside weights: the states of the optimizer (and the scales of 8-bit inputs); the position
- * of a run: steps, samples, updates, loss scale, data. */
+/* What a checkpoint has beside weights: the states of the optimizer (and the scales of 8-bit inputs); the
+ * position of a run: steps, samples, updates, loss scale, data. */
 enum { CHECKPOINT_STATES = 1, CHECKPOINT_POSITION = 2 };
 
 typedef struct {

@@ -1,5 +1,5 @@
-/* Writing a checkpoint by one process, window by window. Of each tensor a running XXH3 of what was put is kept,
- * which is compared with what the file reads back as. */
+/* Writing a checkpoint by one process, window by window. Of each tensor a running XXH3 of what was put is
+ * kept, which is compared with what the file reads back as. */
 #include "store/checkpoint_writer.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -177,8 +177,9 @@ static Status tensor_compare(const CheckpointWriter *w, int f, int t, int fd, co
                     (long long)all, (long long)put);
     TRY(range_checksum(&sum, fd, path, place->at, place->bytes));
     if (all > 0 && sum != file->checksum[t])
-        return fail(IO_FAILED, "%s: tensor '%s' reads back otherwise than it was written: bits changed on their "
-                    "way to the disk; this checkpoint is removed; test this machine's memory and disk", path,
+        return fail(IO_FAILED, "%s: tensor '%s' reads back otherwise than it was written: bits changed on "
+                    "their way to the disk; this checkpoint is removed; test this machine's memory and disk",
+                    path,
                     place->name);
     file->checksum[t] = sum;
     return OK;

@@ -313,7 +313,8 @@ static Status fp8_largest_read(double largest[2], const char *path, json_t *reco
     return fail(BAD_FILE, "%s: fp8_largest is not two numbers between 1e-30 and 1e30", path);
 }
 
-/* record: "lacks" of "run", NULL where the checkpoint has all parts. A part of a newer version is not known. */
+/* record: "lacks" of "run", NULL where the checkpoint has all parts. A part of a newer version is not
+ * known. */
 static Status lacks_read(unsigned *lacks, const char *path, const json_t *record)
 {
     if (record && !json_is_array(record)) return fail(BAD_FILE, "%s: lacks is not a list of names", path);

@@ -27,14 +27,27 @@ static Status data_compare(Trainer *t, const char *path)
     return status;
 }
 
-/* Initializes the weights, and then reads the checkpoint of --load where there is one. path: the
- * checkpoint that was loaded, "" for none. Ranks may see different directories (a file system that is
- * not shared), so they compare the step that they found. */
-static Status load(Trainer *t, char path[1024])
+/* What of the checkpoint the run continues with. */
+static void log_loaded(const Trainer *t, const char *path, unsigned loaded, unsigned lacks)
+{
+    const char *states = loaded & CHECKPOINT_STATES ? "" : lacks & CHECKPOINT_STATES ?
+        "; it has no optimizer states, so that they begin at 0" : "; the optimizer states begin at 0";
+    if (loaded & CHECKPOINT_POSITION)
+        log_line("resumes after step %lld of %s%s", (long long)t->step, path, states);
+    else
+        log_line("starts at step 0 with the weights of %s%s", path, lacks & CHECKPOINT_POSITION ?
+                 ", which holds no position of a run" : "");
+}
+
+/* Initializes the weights, and then reads the checkpoint of --load where there is one. path: the checkpoint
+ * that was loaded, "" for none; *resumed: the run continues at its position. Ranks may see different
+ * directories (a file system that is not shared), so they compare the step that they found. */
+static Status load(Trainer *t, char path[1024], bool *resumed)
 {
     const TrainConfig *config = t->config;
     CheckpointState state = { .step = -1 };
     path[0] = 0;
+    *resumed = false;
     bool found = false, prints = t->mesh.rank == 0;
     trainer_init(t);
     if (!config->load) return OK;
@@ -49,19 +62,26 @@ static Status load(Trainer *t, char path[1024])
     if (!found) path[0] = 0;
     if (!found) return OK;
     TRY(trainer_load(t, path));
-    TRY(agree(t->world, prints ? data_compare(t, path) : OK));
-    if (prints) log_line("resumes after step %lld of %s", (long long)t->step, path);
+    unsigned loaded = trainer_loads(config, state.lacks);
+    *resumed = loaded & CHECKPOINT_POSITION;
+    TRY(agree(t->world, prints && *resumed ? data_compare(t, path) : OK));
+    if (prints) log_loaded(t, path, loaded, state.lacks);
     return OK;
 }
 
 /* Checks before the first step, and not hours later, that --save can be written to and that no other run
- * writes to it. *lock is the descriptor that holds the lock, on rank 0; the caller closes it. */
-static Status claim(Trainer *t, const char *loaded, int *lock)
+ * writes to it. A run that takes weights alone is another run than that of the checkpoint, and saves
+ * elsewhere unless it begins at the checkpoint's own step 0. *lock is the descriptor that holds the lock, on
+ * rank 0; the caller closes it. */
+static Status claim(Trainer *t, const char *loaded, bool resumed, int *lock)
 {
     bool mine = t->config->save && t->mesh.rank == 0;
+    CheckpointFolder folder;
+    char dir[1024];
+    bool same = *loaded && (resumed || (checkpoint_dir_split(loaded, dir, &folder) && folder.step == 0));
     const char *fingerprints;            /* kept by datasets: of the data at the start of the run */
     Status status = mine ? datasets_fingerprints(&t->datasets, &fingerprints) : OK;
-    if (mine && status == OK) status = checkpoint_lock(t->config->save, *loaded ? loaded : NULL, lock);
+    if (mine && status == OK) status = checkpoint_lock(t->config->save, same ? loaded : NULL, lock);
     return agree(t->world, status);
 }
 
@@ -343,17 +363,18 @@ static Status run(Trainer *t)
     Profile profile = { .file = -1 };
     char loaded[1024];
     int lock = -1;
+    bool resumed;
     watchdog_work(t->world, "loading");
-    Status status = load(t, loaded);
+    Status status = load(t, loaded, &resumed);
     watchdog_work(t->world, "looking at --save");
-    if (status == OK) status = claim(t, loaded, &lock);
+    if (status == OK) status = claim(t, loaded, resumed, &lock);
     watchdog_work(t->world, NULL);
     if (status == OK && t->mesh.rank == 0) log_setup(t);
     if (status == OK) status = agree(t->world, profile_open(&profile, t));
     if (status == OK) status = agree(t->world, report_open(&report, t));
     if (status == OK) {
         int64_t first = t->step;
-        status = steps(t, &report, &profile, *loaded != 0);
+        status = steps(t, &report, &profile, resumed);
         if (status == OK && t->step > first) compare_with_dry_run(t);
         if (status == OK) report_untrained(&report, t);
         status = report_close(&report, status);     /* rank 0 may fail alone: no collective follows */

@@ -69,6 +69,10 @@ typedef struct {
     /* files */
     const char *save, *load;                  /* checkpoint directories; NULL: none. load: the one of a step,
                                                * where options were read from it */
+    /* what is not taken of the checkpoint of `load` (CHECKPOINT_ bits): without its position the run begins
+     * at step 0 with its weights; saved checkpoints have no optimizer states */
+    unsigned leave;
+    bool     no_save_states;
     int64_t  save_interval, keep_last;        /* steps between saves; checkpoints that are kept */
     /* the run stops after a step that is a multiple of it; 0: never */
     int64_t  exit_interval;

@@ -191,10 +191,13 @@ MoeReport trainer_moe_report(const Trainer *trainer);               /* of the la
 LogicalTensor trainer_moe_tensor(const Trainer *trainer, int64_t layer);
 TensorShard   trainer_moe_shard (const Trainer *trainer, int64_t layer);
 
-/* train/trainer_checkpoint.c. Both are collective and fail on all ranks with the same message. Saving refuses
- * weights that are not finite. Loading sets the step and, where the run trains, the optimizer states and the
- * position in the data. */
+/* train/trainer_checkpoint.c. Both are collective and fail on all ranks with the same message. Saving
+ * refuses weights that are not finite. Loading takes the weights and, where the run trains, the optimizer
+ * states and the position (step, samples, updates, loss scale) as far as the checkpoint has them and
+ * config->leave does not leave them out; else they are those of a new run, with states 0. */
 /* A new checkpoint in dir; keep_last as in checkpoint_save. */
 Status trainer_save(Trainer *trainer, const char *dir, int64_t keep_last);
 Status trainer_load(Trainer *trainer, const char *path);             /* the checkpoint at path */
+/* CHECKPOINT_ bits: what a run takes of a checkpoint that lacks `lacks`. */
+unsigned trainer_loads(const TrainConfig *config, unsigned lacks);
 #endif

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "store/checkpoint_writer.h"
 #include "tensor/step_end.h"
 #include "train/trainer.h"
 
@@ -78,6 +79,7 @@ static void add_biases(const Trainer *t, ShardList *list, const Checkpoint *from
  * ranks each element is written once. */
 static ShardList shards_to_save(const Trainer *t)
 {
+    bool states = !t->config->no_save_states;
     ShardList list = { 0 };
     for (int i = 0; i < t->buckets.count; i++) {
         const Bucket *k = &t->buckets.bucket[i];
@@ -85,11 +87,11 @@ static ShardList shards_to_save(const Trainer *t)
         for (int p = 0; p < k->block.params; p++) {
             if (!k->block.param[p].saves) continue;
             add_weight(t, k, &list, p, counted, bucket_master(k), k->own_first);
-            add_states(t, &list, i, p, counted);
+            if (states) add_states(t, &list, i, p, counted);
         }
     }
     if (comm_rank(t->data_comm) == 0 && t->mesh.at.tp == 0) {
-        add_scales(t, &list, NULL);
+        if (states) add_scales(t, &list, NULL);
         add_biases(t, &list, NULL);
     }
     return list;
@@ -116,21 +118,15 @@ static ShardList shards_to_load(const Trainer *t, const Checkpoint *from, bool s
     return list;
 }
 
-static void logical_add(CheckpointFile *file, const Param *p, const char *state, Dtype dtype)
-{
-    LogicalTensor *tensor = &file->tensor[file->tensors++];
-    *tensor = (LogicalTensor){ .dims = p->dims, .dim = { p->global[0], p->global[1], p->global[2], 1 },
-                               .dtype = dtype };
-    snprintf(tensor->name, sizeof tensor->name, state ? "%s.%s" : "%s", p->name, state);
-}
-
-static void logical_add_block(const Trainer *t, CheckpointFile *file, const ParamBlock *block)
+static void logical_add_block(const Trainer *t, CheckpointFile *file, const ParamBlock *block, bool states)
 {
     for (int p = 0; p < block->params; p++) {
         const UpdateRule *rule = optimizer_rule(t->config->optimizer, &block->param[p]);
-        logical_add(file, &block->param[p], NULL, t->precision.master);
-        for (int s = 0; s < rule->states; s++)
-            logical_add(file, &block->param[p], rule->state[s].name, t->precision.state[rule->state[s].role]);
+        const Param *param = &block->param[p];
+        file->tensor[file->tensors++] = checkpoint_param(param, NULL, t->precision.master);
+        for (int s = 0; states && s < rule->states; s++)
+            file->tensor[file->tensors++] = checkpoint_param(param, rule->state[s].name,
+                t->precision.state[rule->state[s].role]);
     }
 }
 
@@ -145,11 +141,11 @@ static void logical_add_scales(const Trainer *t, CheckpointFile *file, int64_t b
     for (int i = 0; i < FP8_SAVED; i++) file->tensor[file->tensors++] = trainer_fp8_tensor(t, layer, i);
 }
 
-/* The files of a checkpoint: one for each unit and one for the token embedding, of its parameters and their
- * optimizer states, the same under every layout.
+/* The files of a checkpoint: one for each unit and one for the token embedding, of its parameters and, with
+ * `states`, their optimizer states, the same under every layout.
  * `any` adds the tensors of a block that this run may lack. Returns their number; the caller frees *out and
  * the tensors of each. */
-static int files_make(const Trainer *t, bool any, CheckpointFile **out)
+static int files_make(const Trainer *t, bool states, bool any, CheckpointFile **out)
 {
     const TrainConfig *config = t->config;
     int64_t blocks = params_blocks(&config->model);
@@ -167,9 +163,9 @@ static int files_make(const Trainer *t, bool any, CheckpointFile **out)
         CheckpointFile *file = &(*out)[count++];
         file->tensor = calloc((size_t)params * (1 + OPTIMIZER_STATES) + FP8_SAVED + 1, sizeof *file->tensor);
         CHECK(file->tensor, "no memory for a checkpoint file of %d tensors", params);
-        snprintf(file->name, sizeof file->name, "block_%04lld.safetensors", (long long)b);
-        for (ParamFamily f = 0; f < PARAM_FAMILIES; f++) logical_add_block(t, file, &block[f]);
-        logical_add_scales(t, file, b, any);
+        checkpoint_file_name(file->name, b);
+        for (ParamFamily f = 0; f < PARAM_FAMILIES; f++) logical_add_block(t, file, &block[f], states);
+        if (states) logical_add_scales(t, file, b, any);
         if (b >= 2 && model_layer_is_moe(&config->model, b - 2) && (config->model.moe.bias || any))
             file->tensor[file->tensors++] = trainer_moe_tensor(t, b - 2);
     }
@@ -201,29 +197,29 @@ Status trainer_save(Trainer *t, const char *dir, int64_t keep_last)
     TRY(agree(t->world, ready));
     Fp8Largest largest = trainer_fp8_largest(t);
     CheckpointState state = { .data_fingerprint = data, .tokenizer = t->config->tokenizer,
+        .lacks = t->config->no_save_states ? CHECKPOINT_STATES : 0,
         .fp8_largest = { largest.x, largest.dy },
         .loss_scale = t->step_state.loss, .step = t->step,
         .samples = t->loader[SPLIT_TRAIN].shift + t->step * t->config->global,
         .updates = t->step_state.updates, .seed = t->config->seed, .options = t->config->options,
         .kernels = t->queue.backend == &cpu_backend ? kernel_family_name(t->queue.kernels) : NULL };
     CheckpointFile *files;
-    int count = files_make(t, false, &files);
+    int count = files_make(t, !t->config->no_save_states, false, &files);
     ShardList list = shards_to_save(t);
     queue_wait(&t->queue);
     Status status = checkpoint_save(t->world, dir, &state, files, count, list.shard, list.count,
         (int)keep_last);
-    for (int i = 0; i < count; i++) free(files[i].tensor);
-    free(files);
+    checkpoint_files_free(files, count);
     free(list.shard);
     return status;
 }
 
 /* Whether the checkpoint has exactly the tensors that the model needs, or the scales of 8-bit inputs as well.
- * Not collective. A model that is only evaluated ignores optimizer states, of whichever optimizer. */
-static Status check_coverage(const Trainer *t, const Checkpoint *checkpoint)
+ * Not collective. Without `states` those of the checkpoint are ignored, of whichever optimizer. */
+static Status check_coverage(const Trainer *t, const Checkpoint *checkpoint, bool states)
 {
     CheckpointFile *files;
-    int count = files_make(t, true, &files), tensors = 0;
+    int count = files_make(t, true, true, &files), tensors = 0;
     for (int i = 0; i < count; i++) tensors += files[i].tensors;
     LogicalTensor *all = calloc((size_t)tensors + 1, sizeof *all);
     CHECK(all, "no memory for a list of %d tensors", tensors);
@@ -231,10 +227,9 @@ static Status check_coverage(const Trainer *t, const Checkpoint *checkpoint)
     for (int i = 0; i < count; i++) {
         memcpy(all + tensors, files[i].tensor, (size_t)files[i].tensors * sizeof *all);
         tensors += files[i].tensors;
-        free(files[i].tensor);
     }
-    free(files);
-    Status status = checkpoint_covers(checkpoint, all, tensors, !t->config->training);
+    checkpoint_files_free(files, count);
+    Status status = checkpoint_covers(checkpoint, all, tensors, !states);
     free(all);
     return status;
 }
@@ -250,15 +245,21 @@ static void adapt_scales(Trainer *t, const Checkpoint *from)
     }
 }
 
+unsigned trainer_loads(const TrainConfig *config, unsigned lacks)
+{
+    return config->training ? (CHECKPOINT_STATES | CHECKPOINT_POSITION) & ~(config->leave | lacks) : 0;
+}
+
 static Status load_shards(Trainer *t, const char *path, CheckpointState *state)
 {
     Checkpoint *checkpoint;
     TRY(checkpoint_open(&checkpoint, path));
     *state = *checkpoint_position(checkpoint);
-    Status status = check_coverage(t, checkpoint);
-    ShardList list = shards_to_load(t, checkpoint, t->config->training);
+    bool states = trainer_loads(t->config, state->lacks) & CHECKPOINT_STATES;
+    Status status = check_coverage(t, checkpoint, states);
+    ShardList list = shards_to_load(t, checkpoint, states);
     if (status == OK) status = checkpoint_load(checkpoint, list.shard, list.count, true);
-    if (status == OK && t->config->training) adapt_scales(t, checkpoint);
+    if (status == OK && states) adapt_scales(t, checkpoint);
     free(list.shard);
     checkpoint_close(checkpoint);
     if (status != OK || state->step < INT64_MAX / 2 / t->config->global) return status;
@@ -270,12 +271,14 @@ Status trainer_load(Trainer *t, const char *path)
 {
     CheckpointState state = { 0 };
     buckets_gathered(&t->buckets);                                                /* <-> shard, ZeRO 1, 2 */
-    /* for padding, which is zero and in no checkpoint */
+    /* for padding, which is zero and in no checkpoint, and for what is not loaded */
     trainer_init(t);
     TRY(agree(t->world, load_shards(t, path, &state)));
-    if (!t->config->training) return OK;
+    unsigned loaded = trainer_loads(t->config, state.lacks);
+    if (!(loaded & CHECKPOINT_POSITION)) return OK;
     t->step = state.step;
-    t->step_state.updates = state.updates;
+    /* updates count for the bias correction of the states */
+    if (loaded & CHECKPOINT_STATES) t->step_state.updates = state.updates;
     /* a constant scale, or the first dynamic one, is that of the options */
     if (t->config->scaling.dynamic && state.loss_scale.scale > 0) t->step_state.loss = state.loss_scale;
     step_state_scale(&t->step_state, trainer_step_tokens(t->config));

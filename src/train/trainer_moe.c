@@ -3,6 +3,7 @@
  * stage's totals are added to those of the others for the report. */
 #include <stdio.h>
 #include <stdlib.h>
+#include "store/checkpoint_writer.h"
 #include "train/trainer.h"
 
 static bool has_experts(const Trainer *t) { return t->config->model.experts > 0; }
@@ -99,10 +100,7 @@ MoeReport trainer_moe_report(const Trainer *t)
 
 LogicalTensor trainer_moe_tensor(const Trainer *t, int64_t layer)
 {
-    LogicalTensor tensor = { .dims = 1, .dim = { t->config->model.experts, 1, 1, 1 },
-        .dtype = t->precision.statistic };
-    snprintf(tensor.name, sizeof tensor.name, "blocks.%lld.router.expert_bias", (long long)layer);
-    return tensor;
+    return checkpoint_expert_bias(&t->config->model, layer, t->precision.statistic);
 }
 
 TensorShard trainer_moe_shard(const Trainer *t, int64_t layer)

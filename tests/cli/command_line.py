@@ -145,6 +145,8 @@ def longer_resume(folder, data):
     expect(0, "", *train, "--train-iters", 3, "--lr-decay-iters", 2, never="resumes with")
     expect(0, "checkpoint's: --lr-decay-iters 4 (derived from --train-iters), was 2 (--lr-decay-iters 2 keeps that); the results",
            *train, "--train-iters", 4)
+    expect(1, "--lr-decay-iters 5, but ", *train, "--train-iters", 5, "--lr-decay-iters", 5)
+    train.append("--override-opt-param-scheduler")
     expect(0, "resumes with other options than the checkpoint's: --lr-decay-iters 5, was 4; the results", *train, "--train-iters", 5, "--lr-decay-iters", 5)
     expect(0, "resumes with other options than the checkpoint's: --seed 5, was 1234; the results", *train, "--train-iters", 6, "--lr-decay-iters", 5, "--seed", 5)
     changed = [*train, "--train-iters", 7, "--lr-decay-iters", 5, "--lr", 0.002, "--hidden-dropout", 0, "--seed", 5]

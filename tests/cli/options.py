@@ -15,7 +15,7 @@ def goes_on(train, folder):
     step = os.path.join(folder, "ck", "step_00000002")
     refused(1, f"--num-layers 2, but {step} was trained with 4; leave --num-layers out and give --use-checkpoint-args",
             *train, "--num-layers", 2)
-    refused(1, f"--num-layers 12 (default), but {step} was trained with 4; give --use-checkpoint-args",
+    refused(1, f"3 options contradict {step}: --num-layers 12 (default), was 4; --hidden-size 768 (default), was 32; --num-attention-heads 12 (default), was 4; give --use-checkpoint-args",
             "config", "--load", os.path.join(folder, "ck"))
     told = run.jotun(*train, "--seed", 5, "--train-iters", 2).stderr
     line = "resumes with other options than the checkpoint's: --seed 5, was 1234; the results differ from those of an unchanged run"
@@ -63,7 +63,7 @@ def environment(**values):
 
 
 def names_of_training_elsewhere():
-    for words in (["prepare", "--num-workers", 8], ["clean", "--rotary-percent", 2], ["tokenizer", "encode", "--finetune"]):
+    for words in (["prepare", "--num-workers", 8], ["clean", "--rotary-percent", 2], ["tokenizer", "encode", "--use-cpu-initialization"]):
         command = " ".join(w for w in words[:2] if not str(w).startswith("-"))
         name = next(w for w in words if str(w).startswith("--"))
         refused(2, f"{name} is no option of jotun {command}; ", *words)
@@ -72,13 +72,13 @@ def names_of_training_elsewhere():
 
 
 def refused_flags_that_are_off():
-    for name, off in (("JOTUN_MOCK_DATA", "false"), ("JOTUN_NO_LOAD_OPTIM", "0"), ("JOTUN_FINETUNE", "False")):
+    for name, off in (("JOTUN_USE_CPU_INITIALIZATION", "false"), ("JOTUN_USE_CPU_INITIALIZATION", "0"), ("JOTUN_USE_CPU_INITIALIZATION", "False")):
         told = run.jotun("config", env=environment(**{name: off})).stderr
         if told:
             sys.exit(f"{name}={off} asks for nothing and gets: {told}")
         refused(1, f"{name} of Megatron-LM is refused", "config", env=environment(**{name: "1"}))
-    refused(0, "", "config", "--finetune=false")
-    refused(1, "--finetune of Megatron-LM is refused", "config", "--finetune=true")
+    refused(0, "", "config", "--use-cpu-initialization=false")
+    refused(1, "--use-cpu-initialization of Megatron-LM is refused", "config", "--use-cpu-initialization=true")
     refused(1, "JOTUN_ROTARY_PERCENT of Megatron-LM is refused", "config", env=environment(JOTUN_ROTARY_PERCENT="0"))
 
 

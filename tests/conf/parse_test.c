@@ -58,7 +58,6 @@ static void wrong_words(void **state)
         { FOR_TRAIN, "--fp8-recipe mxfp8",  BAD_OPTION,
           "--fp8-recipe mxfp8: scales of 32 numbers are not built; give delayed or tensorwise" },
         { FOR_TRAIN, "--optimizer lion",    BAD_OPTION, "--optimizer lion is not known; give adam, sgd, lamb or muon" },
-        { FOR_TRAIN, "--no-save-optim",     BAD_USAGE,  "a checkpoint always has the optimizer's state; leave it out" },
         { FOR_TRAIN, "--lr-wsd-decay-iters 9", BAD_USAGE, "WSD (warm-up, stable, decay) is not built yet" },
         { FOR_TRAIN, "--moe_latent_size 2", BAD_USAGE,  "experts are routed by a top-k router" },
         { FOR_TRAIN, "--d_model 64",        BAD_USAGE,  "here it is --hidden-size" },
@@ -101,7 +100,7 @@ static void wrong_words(void **state)
         { FOR_TRAIN, "--per_device_train_batch_size 3", BAD_USAGE, "a name of Hugging Face and" },
         { FOR_TRAIN, "--save-every 3",      BAD_USAGE,  "here it is --save-interval" },
         { FOR_TRAIN, "--TP 3",              BAD_USAGE,  "--TP is no option of jotun train" },
-        { FOR_TRAIN, "--finetune",          BAD_OPTION, "--finetune of Megatron-LM is refused: it is not built yet; leave it out" },
+        { FOR_TRAIN, "--use-cpu-initialization", BAD_OPTION, "--use-cpu-initialization of Megatron-LM is refused: weights depend on" },
         { FOR_TOKENIZER_ENCODE, "--format txt", BAD_OPTION, "--format txt is not known; give text, u16 or i32" },
         { FOR_CLEAN, "--format u16",        BAD_OPTION, "--format u16 is not known; give txt or jsonl" },
         { FOR_TRAIN, "--adam-eps 0",        BAD_OPTION, "--adam-eps 0 is out of range; give a value from 1e-30 to 1" },
@@ -138,7 +137,7 @@ static void sources(void **state)
     setenv("JOTUN_PROMPT", "not for train", 1);
     assert_ok(parse_line(&o, FOR_TRAIN, "--num-layers 9 --model gpt2-355m"));
     const char *saved = "{\"num-layers\":5,\"hidden-size\":500,\"num-attention-heads\":5,\"lr\":0.5}";
-    assert_ok(options_from_json(&o, saved, "step_1"));
+    assert_ok(options_from_json(&o, saved, "step_1", FOR_CHECKPOINT_ARGS));
     assert_int_equal(o.layers, 9);
     assert_string_equal(source_of(&o, OPTION_layers), "command line");
     assert_int_equal(o.hidden, 700);
@@ -172,11 +171,11 @@ static void names_in_the_environment(void **state)
     assert_int_equal(o.layers, 6);
     assert_int_equal(o.zero_stage, 1);
     options_close(&o);
-    setenv("JOTUN_FINETUNE", "1", 1);
-    assert_says(parse_line(&o, FOR_TRAIN, ""), BAD_OPTION, "JOTUN_FINETUNE of Megatron-LM is refused");
+    setenv("JOTUN_USE_CPU_INITIALIZATION", "1", 1);
+    assert_says(parse_line(&o, FOR_TRAIN, ""), BAD_OPTION, "JOTUN_USE_CPU_INITIALIZATION of Megatron-LM is refused");
     assert_ok(parse_line(&o, FOR_PREPARE, ""));                 /* a variable for one command troubles no other */
     options_close(&o);
-    unsetenv("JOTUN_FINETUNE");
+    unsetenv("JOTUN_USE_CPU_INITIALIZATION");
     unsetenv("JOTUN_TP");
     unsetenv("JOTUN_DECODER_LAYERS");
     unsetenv("JOTUN_USE_DISTRIBUTED_OPTIMIZER");
@@ -272,9 +271,11 @@ static Status goes_on(const char *begun, const char *now)
     assert_ok(options_derive(&before));
     assert_ok(options_json(&before, &json));
     assert_ok(parse_line(&o, FOR_TRAIN, now));
-    if (o.use_checkpoint_args) assert_ok(options_from_json(&o, json, "ck"));
+    if (o.use_checkpoint_args) assert_ok(options_from_json(&o, json, "ck", FOR_CHECKPOINT_ARGS));
     options_fill(&o, OPTION_vocabulary, 257, "--tokenizer");
     assert_ok(options_derive(&o));
+    o.checkpoint.position = !o.finetune;
+    o.checkpoint.states = o.checkpoint.position && !o.no_load_optim;
     Status status = options_match_json(&o, json, "ck");
     options_close(&o);
     options_close(&before);
@@ -288,7 +289,7 @@ static void another_model_is_refused(void **state)
         "--num-layers 2", "--hidden-size 96", "--ffn-hidden-size 8", "--num-attention-heads 6", "--num-query-groups 1",
         "--vocab-size 300", "--normalization RMSNorm", "--norm-epsilon 1e-6", "--position-embedding-type none",
         "--max-position-embeddings 2048", "--swiglu", "--squared-relu", "--disable-bias-linear",
-        "--untie-embeddings-and-output-weights", "--model llama2-7b",
+        "--untie-embeddings-and-output-weights",
     };
     for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++) {
         assert_says(goes_on("", shape[i]), BAD_OPTION, ", but ck was trained with ");
@@ -306,7 +307,38 @@ static void another_model_is_refused(void **state)
     const char *rope = "--position-embedding-type rope --seq-length 64";
     assert_ok(goes_on("--position-embedding-type rope", rope));      /* no learned positions: any length does */
     assert_says(goes_on(rope, "--position-embedding-type rope --rotary-base 500"), BAD_OPTION, "--rotary-base 500, but");
-    assert_ok(goes_on("--seed 5", "--lr 1 --global-batch-size 4 --ranks 2"));       /* another course: words alone */
+    assert_ok(goes_on("--seed 5", "--clip-grad 1 --global-batch-size 4 --ranks 2")); /* another course: words alone */
+    assert_says(goes_on("--num-layers 4 --hidden-size 96", "--num-layers 2 --hidden-size 48"), BAD_OPTION,
+                "2 options contradict ck: --num-layers 2, was 4; --hidden-size 48, was 96; leave what you gave of "
+                "them out and give --use-checkpoint-args, or start a new run without --load");
+}
+
+/* What a resume takes of the checkpoint decides what may differ from it. */
+static void optimizer_and_schedule_of_a_resume(void **state)
+{
+    (void)state;
+    const char *load = " --load ck";
+    char now[200];
+    static const struct { const char *begun, *now, *says; } row[] = {
+        { "--optimizer adam", "--optimizer muon", "--optimizer muon, but ck was trained with adam; the states of the "
+                                                  "two differ: --no-load-optim begins with new ones" },
+        { "--optimizer muon", "", "--optimizer adam (default), but ck was trained with muon" },
+        { "--optimizer adam", "--optimizer lamb", NULL },
+        { "--optimizer adam", "--optimizer muon --no-load-optim", NULL },
+        { "--optimizer adam", "--optimizer muon --lr 3 --finetune", NULL },
+        { "--lr 0.5", "--lr 0.25", "--lr 0.25, but ck was trained with 0.5; --override-opt-param-scheduler takes the new "
+                                   "schedule, --use-checkpoint-opt-param-scheduler the checkpoint's" },
+        { "--lr 0.5 --min-lr 0.1", "--weight-decay 0.1", "3 options contradict ck: --lr 0.0003 (default), was 0.5; --min-lr 0 "
+                                   "(default), was 0.1; --weight-decay 0.1, was 0.01; --override-opt-param-scheduler" },
+        { "--lr 0.5", "--lr 0.25 --override-opt-param-scheduler", NULL },
+        { "--lr 0.5 --train-iters 9", "--lr 0.5 --train-iters 18", NULL },   /* derived --lr-decay-iters: named alone */
+        { "--lr 0.5 --train-iters 9", "--lr 0.5 --train-iters 18 --num-layers 3", "--num-layers 3, but ck" },
+    };
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        snprintf(now, sizeof now, "%s%s", row[i].now, load);
+        if (row[i].says) assert_says(goes_on(row[i].begun, now), BAD_OPTION, row[i].says);
+        else             assert_ok(goes_on(row[i].begun, now));
+    }
 }
 
 /* A dynamic scale has no option to compare with. */
@@ -322,6 +354,7 @@ static void a_loss_scale_that_becomes_constant(void **state)
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         Options o;
         assert_ok(parse_line(&o, FOR_TRAIN, row[i].now));
+        o.checkpoint.position = true;
         assert_ok(options_match_json(&o, row[i].json, "ck"));
         if (row[i].says) assert_string_equal(o.changed, row[i].says);
         else             assert_null(o.changed);
@@ -336,6 +369,7 @@ static void changes_without_room_are_counted(void **state)
     char json[1000], was[300];
     memset(was, 'w', sizeof was);
     assert_ok(parse_line(&o, FOR_TRAIN, "--seed 5 --data-path a --train-data-path b --lr 1"));
+    o.checkpoint.position = true;
     snprintf(json, sizeof json, "{\"data-path\":[\"%.299s\"],\"train-data-path\":[\"%.299s\"],\"split\":\"%.299s\",\"seed\":7}",
              was, was, was);
     assert_ok(options_match_json(&o, json, "ck"));
@@ -387,7 +421,7 @@ static void json_round_trip(void **state)
     assert_non_null(strstr(json, "\"save\":\"a\\\"b\""));
     assert_null(strstr(json, "\"load\""));                                /* nobody said it */
     assert_ok(parse_line(&back, FOR_TRAIN, "--save a\"b"));
-    assert_ok(options_from_json(&back, json, "here"));
+    assert_ok(options_from_json(&back, json, "here", FOR_CHECKPOINT_ARGS));
     assert_true(back.init_std == o.init_std && back.epsilon == o.epsilon);
     assert_int_equal(back.norm.value, CHOICE_norm_rmsnorm);
     for (int i = 0; i < OPTIONS; i++) {
@@ -402,12 +436,12 @@ static void json_round_trip(void **state)
     back.model = o.model, back.source[OPTION_model] = o.source[OPTION_model];
     assert_ok(options_json(&back, &again));
     assert_string_equal(json, again);
-    assert_says(options_from_json(&back, "{\"num-layers\":-1}", "here"), BAD_FILE,
+    assert_says(options_from_json(&back, "{\"num-layers\":-1}", "here", FOR_CHECKPOINT_ARGS), BAD_FILE,
                 "here: --num-layers -1 is out of range");
-    assert_says(options_from_json(&back, "{\"num-layers\":[]}", "here"), BAD_FILE,
+    assert_says(options_from_json(&back, "{\"num-layers\":[]}", "here", FOR_CHECKPOINT_ARGS), BAD_FILE,
                 "is not a number, a text or true or false");
-    assert_says(options_from_json(&back, "{\"num-layerz\":1}", "here"), BAD_FILE, "num-layerz is unknown");
-    assert_says(options_from_json(&back, "{\"num-la", "here"), BAD_FILE, "not a JSON object");
+    assert_says(options_from_json(&back, "{\"num-layerz\":1}", "here", FOR_CHECKPOINT_ARGS), BAD_FILE, "num-layerz is unknown");
+    assert_says(options_from_json(&back, "{\"num-la", "here", FOR_CHECKPOINT_ARGS), BAD_FILE, "not a JSON object");
     options_close(&back);
     options_close(&o);
 }
@@ -429,7 +463,7 @@ static void long_lists_are_kept(void **state)
     assert_ok(options_json(&o, &json));
     assert_true(strlen(json) > PREFIXES * strlen(prefix[0]));
     assert_ok(parse_line(&back, FOR_TRAIN, ""));
-    assert_ok(options_from_json(&back, json, "here"));
+    assert_ok(options_from_json(&back, json, "here", FOR_CHECKPOINT_ARGS));
     options_close(&back);
     options_close(&o);
 }
@@ -442,7 +476,7 @@ int main(void)
         cmocka_unit_test(both_forms),    cmocka_unit_test(words_and_lists), cmocka_unit_test(wrong_words),
         cmocka_unit_test(foreign_words), cmocka_unit_test(sources),         cmocka_unit_test(derived),
         cmocka_unit_test(json_round_trip), cmocka_unit_test(names_in_the_environment),
-        cmocka_unit_test(another_model_is_refused),
+        cmocka_unit_test(another_model_is_refused), cmocka_unit_test(optimizer_and_schedule_of_a_resume),
         cmocka_unit_test(a_loss_scale_that_becomes_constant),
         cmocka_unit_test(changes_without_room_are_counted), cmocka_unit_test(long_lists_are_kept),
     };

@@ -338,6 +338,14 @@ BUGS = [
      "for (int g = 0; g < GROUPS; g++) sum", "for (int g = 1; g < GROUPS; g++) sum", "tensor.cuda_ops32"),
     ("padding in a GPU's softmax where it shares a vector with ids", "src/tensor/cuda/xent.cu",
      "if (N > 1 && c + i >= a.valid) x[i]", "if (N > 1 && c + i > a.valid) x[i]", "tensor.cuda_ops32"),
+    ("updates counted on where the states are new", "src/train/trainer_checkpoint.c",
+     "if (loaded & CHECKPOINT_STATES) t->step_state.updates", "if (loaded & CHECKPOINT_POSITION) t->step_state.updates", "train.weights_alone_test"),
+    ("a checkpoint that does not say that it lacks states", "src/train/trainer_checkpoint.c",
+     ".lacks = t->config->no_save_states ? CHECKPOINT_STATES : 0,", ".lacks = 0,", "train.weights_alone_test"),
+    ("a tensor published of which a part was never written", "src/store/checkpoint_writer.c",
+     "if (put < all)", "if (put < all - 1)", "store.writer_test"),
+    ("another learning rate on resume taken without a word", "src/conf/resume.c",
+     "else if (option_taken(option, FOR_SCHEDULE) && !derived", "else if (option_taken(option, FOR_SCHEDULE) && derived", "conf.parse_test"),
 ]
 
 # Planted in ./check: one of each kind of parallelism and of what keeps it right.

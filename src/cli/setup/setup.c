@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "cli/in_out.h"
 #include "cli/setup/tokenizer.h"
+#include "conf/rows.h"
 #include "conf/value.h"
 #include "store/checkpoint.h"
 
@@ -19,7 +20,10 @@ static Status find_checkpoint(Options *o)
     TokenizerRecord tokenizer = facts.state.tokenizer;
     o->checkpoint.path    = options_hold(o, path);
     o->checkpoint.options = options_hold(o, facts.state.options);
-    o->checkpoint.loss_scale = facts.state.loss_scale.scale;
+    o->checkpoint.position = !o->finetune && !(facts.state.lacks & CHECKPOINT_POSITION);
+    o->checkpoint.states   = o->checkpoint.position && !o->no_load_optim &&
+                             !(facts.state.lacks & CHECKPOINT_STATES);
+    o->checkpoint.loss_scale = o->checkpoint.position ? facts.state.loss_scale.scale : 0;
     if (facts.state.kernels) o->checkpoint.kernels = options_hold(o, facts.state.kernels);
     if (tokenizer.fingerprint) {
         o->checkpoint.tokenizer   = options_hold(o, tokenizer.name);
@@ -37,7 +41,24 @@ static Status take_checkpoint_options(Options *o)
         return fail(BAD_FILE, "--load %s holds no checkpoint; give the directory that jotun train --save"
                     " wrote",
                     o->load);
-    return options_from_json(o, o->checkpoint.options, o->checkpoint.path);
+    return options_from_json(o, o->checkpoint.options, o->checkpoint.path, FOR_CHECKPOINT_ARGS);
+}
+
+/* The checkpoint's schedule counts, also where a person gave another one, which a line then names. */
+static Status take_checkpoint_schedule(Options *o)
+{
+    char typed[256];
+    if (o->override_schedule)
+        return fail(BAD_OPTION, "--override-opt-param-scheduler takes the new schedule and "
+                    "--use-checkpoint-opt-param-scheduler the checkpoint's: give one of them");
+    for (int i = 0; i < OPTIONS; i++) {
+        if (!option_taken(i, FOR_SCHEDULE)) continue;
+        if (options_typed_by_person(o, i))
+            log_line("%s is ignored: --use-checkpoint-opt-param-scheduler takes the checkpoint's",
+                     options_typed(typed, sizeof typed, o, i));
+        if (o->source[i].kind > SOURCE_DEFAULT) o->source[i].kind = SOURCE_DEFAULT;
+    }
+    return options_from_json(o, o->checkpoint.options, o->checkpoint.path, FOR_SCHEDULE);
 }
 
 /* A checkpoint before the tokenizer, which it may name, and both before what is derived from them. */
@@ -47,6 +68,7 @@ Status setup_values(Options *o)
     if (o->load) snprintf(typed, sizeof typed, "--load %s", o->load);
     if (o->load) TRY(checkpoint_directory(typed, o->load));
     if (o->load) TRY(find_checkpoint(o));
+    if (o->checkpoint.path && o->checkpoint_schedule) TRY(take_checkpoint_schedule(o));
     if (o->load && (o->use_checkpoint_args || !setup_trains(o))) TRY(take_checkpoint_options(o));
     TRY(setup_take_tokenizer(o));
     return options_derive(o);

@@ -138,6 +138,8 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .reset_positions = o->reset_positions,
         .reset_attention = o->reset_attention, .mask_eod = o->mask_eod, .eod = facts.eod,
         .save = o->save, .load = o->checkpoint.path ? o->checkpoint.path : o->load,
+        .leave = (o->finetune ? CHECKPOINT_STATES | CHECKPOINT_POSITION : 0) |
+                 (o->no_load_optim ? CHECKPOINT_STATES : 0), .no_save_states = o->no_save_optim,
         .save_interval = o->save_interval, .keep_last = o->keep_last,
         .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,
         .tokenizer = tokenizer, .changed = o->changed, .log_interval = o->log_interval,

@@ -1,0 +1,206 @@
+/* Options compared with those of the checkpoint that a run resumes from. There are four kinds of rows:
+ *
+ *     FOR_SHAPE      what the weights mean: another value is refused
+ *     FOR_STATES     which states the optimizer has: refused, unless its states are not loaded
+ *     FOR_SCHEDULE   learning rate and weight decay by step: refused, unless
+ *                    --override-opt-param-scheduler or --use-checkpoint-opt-param-scheduler is given
+ *     FOR_SAME_RUN   what else the losses depend on: named in one line
+ *
+ * All that is refused is named at once, with both values and what to do. A run that takes weights alone
+ * (--finetune) is another run, so that only FOR_SHAPE counts. */
+#include "base/log.h"
+#include "conf/conf.h"
+#include "conf/saved.h"
+#include "conf/value.h"
+#include "conf/wants.h"
+#include <string.h>
+
+enum { MORE = 40 };                         /* bytes of "; and 12 more" */
+typedef enum { REFUSED_SHAPE, REFUSED_STATES, REFUSED_SCHEDULE, REFUSALS } Refusal;
+
+/* What follows from another option, like a width from --swiglu, is refused only where nothing else is. */
+typedef struct { int count, typed; OptionIndex first; char was[256], all[400]; } RefusedOptions;
+typedef struct {
+    const Options *o;
+    const char    *path;
+    RefusedOptions refused[REFUSALS], derived[REFUSALS];
+    bool           tells;                   /* the second look, which logs what is refused */
+    int            more;                    /* changes for which `changed` has no room */
+    char           changed[800];
+} CheckpointComparison;
+
+static void note_change(CheckpointComparison *m, const char *now, const char *was, const char *keeps)
+{
+    size_t used = strlen(m->changed), left = sizeof m->changed - MORE - used;
+    int bytes = snprintf(m->changed + used, left, "%s%s, was %s%s", used ? "; " : "", now, was, keeps);
+    if ((size_t)bytes < left) return;
+    m->changed[used] = 0;
+    m->more++;
+}
+
+static void note_refused(CheckpointComparison *m, Refusal kind, OptionIndex option, const char *was)
+{
+    char said[512];
+    bool derived = m->o->source[option].kind == SOURCE_DERIVED;
+    RefusedOptions *r = derived ? &m->derived[kind] : &m->refused[kind];
+    size_t used = strlen(r->all);
+    options_typed(said, sizeof said, m->o, option);
+    if (m->tells && !derived) log_line("%s contradicts %s, which has %s", said, m->path, was);
+    if (m->tells) return;
+    if (r->count++ == 0) {
+        r->first = option;
+        snprintf(r->was, sizeof r->was, "%s", was);
+    }
+    r->typed += options_typed_by_person(m->o, option);
+    int bytes = snprintf(r->all + used, sizeof r->all - used, "%s%s, was %s", used ? "; " : "", said, was);
+    if ((size_t)bytes >= sizeof r->all - used) r->all[used] = 0;
+}
+
+/* One that is derived from an option that may change, like lr-decay-iters from train-iters, is kept only
+ * where it is given. */
+static void note_difference(CheckpointComparison *m, OptionIndex option, const char *was)
+{
+    const Options *o = m->o;
+    char said[512], keeps[400] = "";
+    bool derived = o->source[option].kind == SOURCE_DERIVED;
+    if (option_taken(option, FOR_SHAPE)) note_refused(m, REFUSED_SHAPE, option, was);
+    else if (option_taken(option, FOR_STATES) && o->checkpoint.states)
+        note_refused(m, REFUSED_STATES, option, was);
+    else if (option_taken(option, FOR_SCHEDULE) && !derived && !o->override_schedule)
+        note_refused(m, REFUSED_SCHEDULE, option, was);
+    else if (!m->tells) {
+        if (derived)
+            snprintf(keeps, sizeof keeps, " (--%s %.300s keeps that)", option_rows[option].name, was);
+        note_change(m, options_typed(said, sizeof said, o, option), was, keeps);
+    }
+}
+
+/* Compared as text, which is unique for each value. Of a list the text is only its first word, so its
+ * words are compared. */
+static bool same_value(const Options *a, const Options *b, OptionIndex option)
+{
+    char now[1024], was[1024];
+    options_value_text(now, sizeof now, a, option);
+    options_value_text(was, sizeof was, b, option);
+    if (option_rows[option].kind != KIND_LIST) return !strcmp(now, was);
+    const TextList *x = option_field_of(a, option), *y = option_field_of(b, option);
+    bool same = x->count == y->count;
+    for (int i = 0; same && i < x->count; i++) same = !strcmp(x->text[i], y->text[i]);
+    return same;
+}
+
+/* AdamW and LAMB have the same states (optim/optimizer.c), so that one may continue the other's run. */
+static bool same_states(const Options *a, const Options *b)
+{
+    bool x = a->optimizer.value == CHOICE_optimizer_adam || a->optimizer.value == CHOICE_optimizer_lamb;
+    bool y = b->optimizer.value == CHOICE_optimizer_adam || b->optimizer.value == CHOICE_optimizer_lamb;
+    return x && y;
+}
+
+/* Which rows are compared depends on what is loaded. */
+static CommandSet compared_rows(const Options *o)
+{
+    return o->checkpoint.position ? FOR_SHAPE | FOR_STATES | FOR_SCHEDULE | FOR_SAME_RUN : FOR_SHAPE;
+}
+
+/* An option that the checkpoint does not have, or that has no effect here, is not compared: a rotary base
+ * with learned positions, for example. */
+static Status match_value(CheckpointComparison *m, OptionIndex option, const json_t *saved)
+{
+    Options saved_options = { 0 };
+    char was[1024];
+    const json_t *value = json_object_get(saved, option_rows[option].name);
+    if (!value || !option_taken(option, compared_rows(m->o))) return OK;
+    if (m->o->source[option].kind == SOURCE_NOTHING || option_unmet(m->o, option)) return OK;
+    Status status = options_set_saved(&saved_options, option, value, m->path);
+    options_value_text(was, sizeof was, &saved_options, option);
+    if (status == OK && !same_value(m->o, &saved_options, option)) {
+        char said[512];
+        if (option == OPTION_optimizer && same_states(m->o, &saved_options) && !m->tells)
+            note_change(m, options_typed(said, sizeof said, m->o, option), was, "");
+        else if (option != OPTION_optimizer || !same_states(m->o, &saved_options))
+            note_difference(m, option, was);
+    }
+    options_close(&saved_options);
+    return status;
+}
+
+/* A dynamic loss scale is no --loss-scale, so that the change from or to a constant one has no second
+ * value. */
+static void match_loss_scale(CheckpointComparison *m, const json_t *saved)
+{
+    char said[512], was[64];
+    const json_t *value = json_object_get(saved, option_rows[OPTION_loss_scale].name);
+    bool constant = m->o->loss_scale > 0;
+    if (!m->o->fp16 || !json_is_true(json_object_get(saved, option_rows[OPTION_fp16].name))) return;
+    snprintf(was, sizeof was, "--loss-scale %g", json_number_value(value));
+    if (constant && !value)
+        note_change(m, options_typed(said, sizeof said, m->o, OPTION_loss_scale), "dynamic", "");
+    if (!constant && value) note_change(m, "a dynamic loss scale", was, "");
+}
+
+/* The way out depends on who gave the value: what a person typed can be left out, a default cannot. */
+static const char *cure(char out[256], const CheckpointComparison *m, const RefusedOptions *r, Refusal kind)
+{
+    const Options *o = m->o;
+    const char *args = o->use_checkpoint_args ? "" : " and give --use-checkpoint-args";
+    switch (kind) {
+    case REFUSED_STATES:
+        return "the states of the two differ: --no-load-optim begins with new ones";
+    case REFUSED_SCHEDULE:
+        return "--override-opt-param-scheduler takes the new schedule, --use-checkpoint-opt-param-scheduler "
+               "the checkpoint's";
+    case REFUSED_SHAPE:
+    case REFUSALS: break;
+    }
+    if (r->count > 1 && r->typed > 0)
+        snprintf(out, 256, "leave what you gave of them out%s, or start a new run without --load", args);
+    else if (r->typed > 0)
+        snprintf(out, 256, "leave %s out%s, or start a new run without --load", o->source[r->first].name,
+                 args);
+    else snprintf(out, 256, "give --use-checkpoint-args, or start a new run without --load");
+    return out;
+}
+
+static Status refuse_kind(const CheckpointComparison *m, const RefusedOptions *r, Refusal kind)
+{
+    char said[512], way[256];
+    options_typed(said, sizeof said, m->o, r->first);
+    cure(way, m, r, kind);
+    if (r->count == 1)
+        return fail(BAD_OPTION, "%s, but %s was trained with %s; %s", said, m->path, r->was,
+                    cure(way, m, r, kind));
+    return fail(BAD_OPTION, "%d options contradict %s: %s; %s", r->count, m->path, r->all,
+                cure(way, m, r, kind));
+}
+
+/* The gravest kind has the message. Where there are several differences, each has a line in the log. */
+static Status refuse_contradictions(CheckpointComparison *m, const json_t *saved)
+{
+    int all = 0;
+    for (Refusal k = 0; k < REFUSALS; k++) all += m->refused[k].count;
+    m->tells = true;
+    for (int i = 0; i < OPTIONS && all > 1; i++) TRY(match_value(m, i, saved));
+    for (Refusal k = 0; k < REFUSALS; k++)
+        if (m->refused[k].count) return refuse_kind(m, &m->refused[k], k);
+    for (Refusal k = 0; k < REFUSALS; k++)
+        if (m->derived[k].count) return refuse_kind(m, &m->derived[k], k);
+    return OK;
+}
+
+Status options_match_json(Options *o, const char *json, const char *path)
+{
+    json_t *object = json_loads(json, 0, NULL);
+    CheckpointComparison m = { .o = o, .path = path };
+    Status status = json_is_object(object) ? OK
+                  : fail(BAD_FILE, "%s: its options are not a JSON object", path);
+    for (int i = 0; i < OPTIONS && status == OK; i++) status = match_value(&m, i, object);
+    if (status == OK && o->checkpoint.position) match_loss_scale(&m, object);
+    if (status == OK) status = refuse_contradictions(&m, object);
+    json_decref(object);
+    size_t used = strlen(m.changed);
+    if (m.more)
+        snprintf(m.changed + used, sizeof m.changed - used, "%s%d more", used ? "; and " : "", m.more);
+    o->changed = *m.changed ? options_hold(o, m.changed) : NULL;
+    return status;
+}
