@@ -42,7 +42,7 @@ def goes_back(data, folder):
 
 
 def config_shows(folder):
-    shown = run.jotun("config", "--load", os.path.join(folder, "ck"), "--use-checkpoint-args").stdout
+    shown = run.jotun("config", "--load", os.path.join(folder, "ck"), "--use-checkpoint-args", "--use-checkpoint-opt-param-scheduler").stdout
     line = next(line for line in shown.splitlines() if "--num-layers " in line)
     if line.split()[1] != "4" or "step_00000002" not in line:
         sys.exit(f"config with a checkpoint shows: {line}")

@@ -180,7 +180,7 @@ def found_once(folder, data):
         except BlockingIOError:
             pass
     os.set_blocking(write, True)
-    child = subprocess.Popen([run.JOTUN, "train", "--data-path", data, "--load", checkpoint, "--use-checkpoint-args", "--train-iters", "3"],
+    child = subprocess.Popen([run.JOTUN, "train", "--data-path", data, "--load", checkpoint, "--use-checkpoint-args", "--use-checkpoint-opt-param-scheduler", "--train-iters", "3"],
                              stdout=subprocess.DEVNULL, stderr=write)
     os.close(write)
     waits = 0
