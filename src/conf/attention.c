@@ -1,11 +1,14 @@
-/* Options of attention: sliding windows, and how context-parallel ranks reach each other's keys. */
+/* Options of attention: sliding windows, rotary positions, and how context-parallel ranks reach each
+ * other's keys. */
 #include "conf/attention.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "base/integer.h"
 #include "conf/conf.h"
+#include "conf/layer_pattern.h"
 #include "conf/value.h"
 
 /* ---- sliding windows ---- */
@@ -30,15 +33,51 @@ Status rule_window(const Options *o)
     if (right != 0 && right != -1)
         return fail(BAD_OPTION, "%s: attention is causal, so that a query sees no position after its own;"
                     " give %lld,0", typed, left);
-    if (left < 0 && o->window_skip > 0)
+    if (left < 0 && strcmp(o->window_skip, "0"))
         return fail(BAD_OPTION, "%s has no effect without --window-size L,0", TYPED(OPTION_window_skip));
-    return OK;
+    uint8_t layer[LAYER_PATTERN_MAX];
+    return options_window_layers(layer, o);
 }
 
 int64_t options_window(const Options *o)
 {
     long long left, right;
     return window_read(o->window_size, &left, &right) ? left + 1 : 0;
+}
+
+/* ---- rotary positions ---- */
+
+static bool rotary(const Options *o)
+{
+    return o->position.value == CHOICE_position_rope || o->position.value == CHOICE_position_yarn;
+}
+
+int64_t options_rotary(const Options *o)
+{
+    return rotary(o) ? (int64_t)(o->rotary_percent * (double)o->kv_channels) : 0;
+}
+
+Status rule_rope(const Options *o)
+{
+    uint8_t layer[LAYER_PATTERN_MAX];
+    int64_t channels = options_rotary(o);
+    if (!rotary(o)) return OK;
+    if (channels % 2 || channels == 0)
+        return fail(BAD_OPTION, "%s needs heads of even width, and of %s %s leaves %" PRId64 " channels; give"
+                    " --kv-channels %" PRId64 " or another --rotary-percent", TYPED(OPTION_position),
+                    TYPED(OPTION_kv_channels), TYPED(OPTION_rotary_percent), channels,
+                    o->kv_channels + o->kv_channels % 2);
+    if (channels > ROPE_CHANNELS_MOST)
+        return fail(BAD_OPTION, "%s turns at most %d channels of a head, and %s has %" PRId64 "; give"
+                    " --rotary-percent %.3g", TYPED(OPTION_position), ROPE_CHANNELS_MOST,
+                    TYPED(OPTION_kv_channels), channels, (double)ROPE_CHANNELS_MOST / (double)o->kv_channels);
+    if (o->rope_scaling && o->position.value == CHOICE_position_yarn)
+        return fail(BAD_OPTION, "%s and %s are two scalings of the same frequencies; leave one out",
+                    TYPED(OPTION_rope_scaling), TYPED(OPTION_position));
+    if (o->rope_scaling && o->rope_low >= o->rope_high)
+        return fail(BAD_OPTION, "%s is not below %s; give 1 and 4, as Llama 3 has", TYPED(OPTION_rope_low),
+                    TYPED(OPTION_rope_high));
+    return options_no_rope_layers(layer, o);
 }
 
 /* ---- context parallelism ---- */

@@ -39,6 +39,8 @@ int64_t options_data_parallel(const Options *o);     /* ranks / (tp pp cp), at l
  * it is not given; positions that a query looks back on, its own one counted, 0 without a window. */
 int     options_hierarchical(const Options *o);
 int64_t options_window      (const Options *o);
+/* channels of a head that RoPE rotates; 0 without RoPE */
+int64_t options_rotary      (const Options *o);
 
 /* A line for each value that has to be the same on all ranks: "--lr 0.1", between, " (JOTUN_LR)". --threads
  * is left out: hosts may have different numbers of cores. A list has a line for each word. */

@@ -70,29 +70,60 @@ static void sum(Pattern *p)
     while (!p->bad && next_is(p, '+'));
 }
 
-Status layer_pattern(uint8_t experts[LAYER_PATTERN_MAX], const char *text, int64_t layers)
+static Status pattern_number(uint8_t layer[], const LayerPattern *a)
 {
-    Pattern p = { .at = text };
-    if (layers > LAYER_PATTERN_MAX)
-        return fail(BAD_OPTION, "--num-layers %lld with --num-experts are more than %d layers; give fewer",
-                    (long long)layers, LAYER_PATTERN_MAX);
-    if (isdigit((unsigned char)*text)) {
-        int64_t every = number(&p);
-        if (p.bad || every == 0 || *p.at)
-            return fail(BAD_OPTION, "--moe-layer-freq %s is no number from 1 to %d; give 1 for experts in "
-                        "all layers", text, LAYER_PATTERN_MAX);
-        for (int64_t l = 0; l < layers; l++) experts[l] = l % every == 0;
-        return OK;
-    }
+    Pattern p = { .at = a->text };
+    int64_t every = number(&p);
+    if (p.bad || every == 0 || *p.at)
+        return fail(BAD_OPTION, "%s %s is no number from 1 to %d; %s", a->option, a->text, LAYER_PATTERN_MAX,
+                    a->cure);
+    for (int64_t l = 0; l < a->layers; l++)
+        layer[l] = a->number == LAYERS_FIRST ? l % every == 0
+                 : (l % every == every - 1) == (a->number == LAYERS_LAST);
+    return OK;
+}
+
+Status layer_pattern(uint8_t layer[LAYER_PATTERN_MAX], LayerPattern a)
+{
+    Pattern p = { .at = a.text };
+    if (a.layers > LAYER_PATTERN_MAX)
+        return fail(BAD_OPTION, "--num-layers %lld with %s are more than %d layers; give fewer",
+                    (long long)a.layers, a.with, LAYER_PATTERN_MAX);
+    if (isdigit((unsigned char)*a.text)) return pattern_number(layer, &a);
     sum(&p);
     while (isspace((unsigned char)*p.at)) p.at++;
     if (p.bad || *p.at)
-        return fail(BAD_OPTION, "--moe-layer-freq %s is neither a number nor a list of 0 and 1; write for "
-                    "instance [0]*3+[1]*29", text);
-    if (p.count != layers)
-        return fail(BAD_OPTION, "--moe-layer-freq %s has %s%lld layers, and the model has --num-layers %lld; "
-                    "give a list of as many", text, p.count > LAYER_PATTERN_MAX ? "more than " : "",
-                    p.count > LAYER_PATTERN_MAX ? LAYER_PATTERN_MAX : (long long)p.count, (long long)layers);
-    memcpy(experts, p.layer, (size_t)layers);
+        return fail(BAD_OPTION, "%s %s is neither a number nor a list of 0 and 1; write for instance "
+                    "[0]*3+[1]*29", a.option, a.text);
+    if (p.count != a.layers)
+        return fail(BAD_OPTION, "%s %s has %s%lld layers, and the model has --num-layers %lld; give a list "
+                    "of as many", a.option, a.text, p.count > LAYER_PATTERN_MAX ? "more than " : "",
+                    p.count > LAYER_PATTERN_MAX ? LAYER_PATTERN_MAX : (long long)p.count,
+                    (long long)a.layers);
+    memcpy(layer, p.layer, (size_t)a.layers);
     return OK;
+}
+
+Status options_expert_layers(uint8_t layer[LAYER_PATTERN_MAX], const Options *o)
+{
+    return layer_pattern(layer, (LayerPattern){ "--moe-layer-freq", o->moe_layer_freq, "--num-experts",
+        "give 1 for experts in all layers", o->layers, LAYERS_FIRST });
+}
+
+/* 0, the default of both: all layers have it; so many layers that there is no list of them then. */
+static bool of_all(const char *text) { return !strcmp(text, "0"); }
+
+Status options_window_layers(uint8_t layer[LAYER_PATTERN_MAX], const Options *o)
+{
+    if (of_all(o->window_skip)) { memset(layer, 1, LAYER_PATTERN_MAX); return OK; }
+    return layer_pattern(layer, (LayerPattern){ "--window-attn-skip-freq", o->window_skip,
+        "--window-attn-skip-freq", "leave it out for a window in all layers", o->layers,
+        LAYERS_ALL_BUT_LAST });
+}
+
+Status options_no_rope_layers(uint8_t layer[LAYER_PATTERN_MAX], const Options *o)
+{
+    if (of_all(o->no_rope_freq)) { memset(layer, 0, LAYER_PATTERN_MAX); return OK; }
+    return layer_pattern(layer, (LayerPattern){ "--no-rope-freq", o->no_rope_freq, "--no-rope-freq",
+        "leave it out for RoPE in all layers", o->layers, LAYERS_LAST });
 }

@@ -45,7 +45,7 @@ static Status any_dense(const Options *o, bool *dense)
     uint8_t experts[LAYER_PATTERN_MAX];
     *dense = o->experts == 0;
     if (*dense) return OK;
-    TRY(layer_pattern(experts, o->moe_layer_freq, o->layers));
+    TRY(options_expert_layers(experts, o));
     for (int64_t l = 0; l < o->layers; l++) *dense |= !experts[l];
     return OK;
 }

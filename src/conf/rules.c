@@ -226,7 +226,7 @@ static Status rule_groups(const Options *o)
 
 /* --- the model ------------------------------------------------------------------------------------------ */
 
-/* Rotary embeddings turn pairs of channels; learned ones end at --max-position-embeddings. */
+/* Learned positions end at --max-position-embeddings. */
 static Status rule_model(const Options *o)
 {
     bool learned = o->position.value == CHOICE_position_learned_absolute;
@@ -239,11 +239,7 @@ static Status rule_model(const Options *o)
     if (learned && o->command == FOR_EVAL && o->context > o->positions)
         return fail(BAD_OPTION, "%s is longer than %s; give at most %" PRId64, TYPED(OPTION_context),
                     TYPED(OPTION_positions), o->positions);
-    if (o->position.value == CHOICE_position_rope && o->kv_channels % 2)
-        return fail(BAD_OPTION, "%s needs heads of even width, and %s is odd; give --kv-channels %" PRId64
-                    " or %" PRId64, TYPED(OPTION_position), TYPED(OPTION_kv_channels), o->kv_channels - 1,
-                    o->kv_channels + 1);
-    return OK;
+    return rule_rope(o);
 }
 
 /* --- experts -------------------------------------------------------------------------------------------- */
@@ -272,7 +268,7 @@ static Status rule_experts(const Options *o)
         return fail(BAD_OPTION, "%s and %s have no effect without --num-experts; leave them out",
                     TYPED(OPTION_expert_parallel), TYPED(OPTION_expert_tensor_parallel));
     if (o->experts == 0) return OK;
-    TRY(layer_pattern(layers, o->moe_layer_freq, o->layers));
+    TRY(options_expert_layers(layers, o));
     if (!o->disable_bias)
         return fail(BAD_OPTION, "%s: experts have no biases; give --disable-bias-linear",
                     TYPED(OPTION_experts));

@@ -30,10 +30,33 @@ int64_t model_vocabulary_held(const ModelConfig *config, int tp)
     return (config->vocabulary + tp - 1) / tp;
 }
 
-/* Layers are counted from 1 here, as in Megatron-LM (is_layer_window_attention). */
+bool layer_set_has(const LayerSet *set, int64_t layer)
+{
+    return layer >= 0 && layer < LAYER_SET_MOST && set->bits[layer / 64] >> layer % 64 & 1;
+}
+
+void layer_set_add(LayerSet *set, int64_t layer)
+{
+    if (layer >= 0 && layer < LAYER_SET_MOST) set->bits[layer / 64] |= (uint64_t)1 << layer % 64;
+}
+
+LayerSet layer_set_every(int64_t n)
+{
+    LayerSet set = { { 0 } };
+    for (int64_t l = n - 1; n > 0 && l < LAYER_SET_MOST; l += n) layer_set_add(&set, l);
+    return set;
+}
+
 int64_t model_window(const ModelConfig *config, int64_t layer)
 {
-    return config->window_skip > 0 && (layer + 1) % config->window_skip == 0 ? 0 : config->window;
+    return layer_set_has(&config->unwindowed, layer) ? 0 : config->window;
+}
+
+bool model_rope(const ModelConfig *config, int64_t layer, RopeRule *rule)
+{
+    if (config->position != POSITION_ROPE || layer_set_has(&config->no_rope, layer)) return false;
+    *rule = rope_rule(&config->rope, config->head_dim, model_window(config, layer) > 0);
+    return true;
 }
 
 /* Weights that one token is multiplied with in a block: query, key, value, out, and the MLP's two or three

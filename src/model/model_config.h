@@ -5,10 +5,17 @@
  * communicates or can fail. */
 #include "base/status.h"
 #include "model/moe_config.h"
+#include "model/attention/rope.h"
 #include "tensor/ops.h"
 
 typedef enum { NORM_LAYER, NORM_RMS } NormKind;
 typedef enum { POSITION_LEARNED, POSITION_ROPE, POSITION_NONE } PositionKind;
+/* Layers, counted from 0, of which the model may have more: those have no bit. */
+enum { LAYER_SET_MOST = 1024 };
+typedef struct { uint64_t bits[LAYER_SET_MOST / 64]; } LayerSet;
+/* RMSNorm of queries and keys, before RoPE: of each head by itself with one gain for all heads (Qwen 3,
+ * Gemma 3), or of the channels of all heads together, each with its own gain (OLMo 2) */
+typedef enum { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_ALL } QkNorm;
 typedef enum { UNIT_EMBED, UNIT_BLOCK, UNIT_HEAD } UnitKind;
 
 typedef struct {
@@ -27,15 +34,20 @@ typedef struct {
     NormKind norm;
     PositionKind position;
     ActivationKind activation;
-    double  epsilon, rope_base;         /* of the norms; of RoPE's angles */
+    double  epsilon;                    /* of the norms */
+    RopeConfig rope;                    /* where position is POSITION_ROPE */
+    LayerSet   no_rope;                 /* layers whose queries and keys are not rotated */
     double  hidden_dropout, attention_dropout;     /* probabilities of being dropped */
     double  init_std;                   /* standard deviation of normally initialised weights */
     /* sliding window: positions that a query looks back on, its own one counted; 0: all before it */
     int64_t window;
-    int64_t window_skip;                /* every n-th layer has no window; 0: all have it */
+    LayerSet unwindowed;                /* layers without that window */
     /* which linear maps have biases: query, key and value (GPT-2 and Qwen 2); attention's output (GPT-2); the
      * MLP's, as without experts */
     bool    qkv_bias, out_bias, mlp_bias;
+    QkNorm  qk_norm;
+    double  softmax_scale;              /* what q . k is multiplied by; 0: 1 / sqrt(head_dim) */
+    double  softcap;                    /* scores become softcap tanh(score / softcap) (Gemma 2); 0: not */
     bool    tied;                       /* the head uses the token embedding's weights */
 } ModelConfig;
 
@@ -43,6 +55,12 @@ int64_t  model_units(const ModelConfig *config);                      /* layers 
 UnitKind model_unit (const ModelConfig *config, int64_t unit);
 /* of attention in a layer; 0: none */
 int64_t  model_window(const ModelConfig *config, int64_t layer);
+/* Whether RoPE rotates the queries and keys of a layer, and how. */
+bool     model_rope  (const ModelConfig *config, int64_t layer, RopeRule *rule);
+bool     layer_set_has(const LayerSet *set, int64_t layer);
+void     layer_set_add(LayerSet *set, int64_t layer);
+/* The last of every n layers: n - 1, 2 n - 1, ...; 0: none */
+LayerSet layer_set_every(int64_t n);
 /* Whether a layer's MLP is experts; layers are counted from 0. */
 bool     model_layer_is_moe(const ModelConfig *config, int64_t layer);
 /* Width of a layer's dense MLP: in a layer of experts that of its shared expert, 0 where it has none. */

@@ -68,7 +68,7 @@ void      linear_backward_input (const ExecContext *ctx, const BlockSave *save, 
 void      linear_backward_weight(const ExecContext *ctx, const BlockSave *save, LinearId id, Tensor dw_KC,
                                  Tensor dy_TK, Tensor x_TC);
 
-/* Core attention (model/core_attention.c): output and log-sum-exp of queries over the keys of all
+/* Core attention (model/attention/core_attention.c): output and log-sum-exp of queries over the keys of all
  * context-parallel ranks, and the gradients. Rows of qkv are query heads, key heads, value heads.
  * core_qkv_new is where the projections write them, [T, Q], and core_attention_enter returns what forward and
  * backward read: the same, or under Ulysses the rows of u ranks with a part of the heads. dqkv is [T, Q],
@@ -79,7 +79,13 @@ void   core_attention_forward (const ExecContext *ctx, int64_t layer, AttentionS
 void   core_attention_backward(const ExecContext *ctx, int64_t layer, Tensor dqkv, const AttentionSave *save,
                                Tensor qkv, Tensor d_out);
 
-/* Generation (model/kv_cache.c): puts keys and values of a forward into the layer's cache. */
+/* QK norm (model/attention/qk_norm.c), in place on the query and key heads of qkv and of its gradient;
+ * nothing where the model has none. Over all heads <-> tp: all-reduce */
+void qk_norm_forward        (const ExecContext *ctx, const UnitParam *w, BlockSave *save, Tensor qkv_TQ);
+void qk_norm_backward_input (const ExecContext *ctx, const UnitParam *w, BlockSave *save, Tensor dqkv_TQ);
+void qk_norm_backward_weight(const ExecContext *ctx, const UnitParam *dw, const BlockSave *save);
+
+/* Generation (model/attention/kv_cache.c): puts keys and values of a forward into the layer's cache. */
 void    kv_cache_write(const ExecContext *ctx, int64_t layer, Tensor qkv_TQ);
 
 /* New tensors [rows, cols] of the activation type, named `what` in the memory table, on the arena of that

@@ -8,10 +8,10 @@
 
 /* The words of the table's columns. KV is the width of all keys, or of all values: key-value heads times head
  * dim. */
-typedef enum { ONE, C, QUERY, KV, F, V, S, E, FE } ParamDim;
+typedef enum { ONE, C, QUERY, KV, D, F, V, S, E, FE } ParamDim;
 /* CENTRED: LayerNorm has a bias; MLP: layers with a dense MLP or a shared expert; MOE: layers with experts */
 typedef enum { ALWAYS, QKV_BIAS, OUT_BIAS, LEARNED, UNTIED, CENTRED, MLP, MLP_BIAS, MLP_GATED,
-               MLP_GATED_BIAS, MOE, MOE_GATED } ParamWhen;
+               MLP_GATED_BIAS, MOE, MOE_GATED, QK_NORM_EACH_HEAD, QK_NORM_ALL_HEADS } ParamWhen;
 typedef enum { WORD, EMBED, BLOCK, EXPERTS, HEAD } ParamBlockKind;
 typedef enum { ALIGNED, JOINED } ParamPlace;
 
@@ -39,6 +39,7 @@ static int64_t dim_of(const ModelConfig *config, int64_t layer, ParamDim dim)
     case C:     return config->hidden;
     case QUERY: return config->heads * config->head_dim;
     case KV:    return config->groups * config->head_dim;
+    case D:     return config->head_dim;
     case F:     return model_layer_ffn(config, layer);
     case V:     return config->vocabulary;
     case S:     return config->positions;
@@ -64,6 +65,8 @@ static bool unit_has(const ModelConfig *config, int64_t index, ParamWhen when)
     case MLP_BIAS:       return mlp && config->mlp_bias;
     case MLP_GATED:      return mlp && gated;
     case MLP_GATED_BIAS: return mlp && gated && config->mlp_bias;
+    case QK_NORM_EACH_HEAD: return config->qk_norm == QK_NORM_HEAD;
+    case QK_NORM_ALL_HEADS: return config->qk_norm == QK_NORM_ALL;
     case MOE:            return moe;
     case MOE_GATED:      return moe && gated;
     }
@@ -132,6 +135,10 @@ static Param param_make(const ModelConfig *config, ParamId row, int64_t index, c
     case TP_REPLICATED:
         p.saves = tp.at == 0;
         if (ranks->sequence_parallel && tp.size > 1) p.sum = GRADIENT_OVER_TP;
+        break;
+    case TP_SHARED:
+        p.saves = tp.at == 0;
+        if (tp.size > 1) p.sum = GRADIENT_OVER_TP;
         break;
     case TP_ROWS:       split_dim(&p, r, p.global[r] / tp.size, tp); break;
     case TP_KV_HEADS:   split_heads(&p, r, config->groups, tp); break;

@@ -13,14 +13,16 @@
 #include "model/model_config.h"
 #include "tensor/tensor_shard.h"
 
-/* How tensor parallelism splits a tensor: not at all, by rows (column-parallel maps: their outputs), by rows
+/* How tensor parallelism splits a tensor: not at all, not at all though each rank has the gradient of its
+ * own heads alone, by rows (column-parallel maps: their outputs), by rows
  * that are whole key-value heads, of which ranks hold copies where there are more ranks than heads, by
  * columns (row-parallel maps: their inputs), or by rows of the vocabulary, which is padded to equal shards.
  * Experts are split by etp in this way, and besides by ep. */
-typedef enum { TP_REPLICATED, TP_ROWS, TP_KV_HEADS, TP_COLUMNS, TP_VOCABULARY } TpSharding;
+typedef enum { TP_REPLICATED, TP_SHARED, TP_ROWS, TP_KV_HEADS, TP_COLUMNS, TP_VOCABULARY } TpSharding;
 /* The ranks, besides the data-parallel ones, over which the gradient is summed at the end of a step: none;
- * tp, for replicated parameters under sequence parallelism, whose gradient each rank has for its own tokens
- * alone; the ranks of tp that hold copies of a key-value head, each with the gradient of its own queries. */
+ * tp, for replicated parameters whose gradient each rank has for its own tokens alone, under sequence
+ * parallelism, or for its own heads; the ranks of tp that hold copies of a key-value head, each with the
+ * gradient of its own queries. */
 typedef enum { GRADIENT_COMPLETE, GRADIENT_OVER_TP, GRADIENT_OVER_KV } GradientSum;
 /* Normal with standard deviation std; INIT_DEPTH: with std / sqrt(2 layers), as GPT-2 initialises the
  * maps that end a residual branch; zeros; ones. */

@@ -187,6 +187,10 @@ typedef struct {
     /* query, key and value heads; RoPE has rotated queries and keys in place. Under Ulysses [u T, Q'] of a
      * part of the heads */
     Tensor qkv_TQ;
+    /* With QK norm queries and keys before it, [T, (H + G) D] of own tokens, and of queries and of keys 1 /
+     * root mean square, [T, heads] or [T, 1]. qkv has the normalized and rotated ones, which attention
+     * reads. */
+    Tensor qk_TR, qk_rstd_TM[2];
     AttentionSave core;
     Tensor x2_tC;                  /* x + dropout(attention) */
     Tensor mean2_t, rstd2_t;       /* norm 2 */
@@ -199,6 +203,7 @@ typedef struct {
      * branch's gradient; elsewhere they alias it. */
     Tensor dy2_TC, dh_TW, dn2_tC;      /* of the MLP's output, of h, of norm 2's output */
     Tensor dya_TC, dqkv_TQ, dn1_tC;    /* of attention's output, of qkv, of norm 1's output */
+    Tensor dqk_gain_ND[2];             /* of the gains of QK norm, one or as many as heads */
 } BlockSave;
 
 /* left by backward_input: gradient of the sum of embeddings */

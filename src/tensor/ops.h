@@ -23,6 +23,17 @@ typedef struct {
     uint64_t site;
 } AttentionRule;
 
+/* What the rows of rotary position embedding say of a head: its first 2 `pairs` channels turn, pair i by
+ * position times frequency[i], and are multiplied by `scale`. A pair is channels i and i + pairs, as in
+ * GPT-NeoX and Llama, or interleaved, channels 2 i and 2 i + 1. How a model makes the frequencies:
+ * model/attention/rope.h. */
+enum { ROPE_PAIRS_MOST = 256 };
+typedef struct {
+    int64_t pairs;
+    bool    interleaved;
+    double  scale, frequency[ROPE_PAIRS_MOST];
+} RopeRule;
+
 /* Where the elements of a flat range are in their logical tensor, in row-major order. Element i of the range
  * is element e = first + i of this rank's part, which begins at `offset`. With columns 0 the part has no
  * gaps, and the place is offset + e; else it has boxes of `rows` rows and `columns` columns, one in each

@@ -133,6 +133,9 @@ Status trainer_computable(const Trainer *t)
     if (t->config->model.experts > 0)
         return fail(BAD_OPTION, "mixtures of experts are not built for --device cuda (%s has no kernel); "
                     "give --device cpu", lacks);
+    if (strncmp(lacks, "head_norm", 9) == 0)
+        return fail(BAD_OPTION, "--qk-layernorm is not built for --device cuda (%s has no kernel); give "
+                    "--device cpu", lacks);
     const char *optimizer = t->config->optimizer->name;
     if (strncmp(lacks, optimizer, strlen(optimizer)) == 0)
         return fail(BAD_OPTION, "--optimizer %s is not built for --device cuda (%s has no kernel); give "

@@ -63,7 +63,7 @@ def environment(**values):
 
 
 def names_of_training_elsewhere():
-    for words in (["prepare", "--num-workers", 8], ["clean", "--rotary-percent", 2], ["tokenizer", "encode", "--use-cpu-initialization"]):
+    for words in (["prepare", "--num-workers", 8], ["clean", "--use-cpu-initialization"], ["tokenizer", "encode", "--use-cpu-initialization"]):
         command = " ".join(w for w in words[:2] if not str(w).startswith("-"))
         name = next(w for w in words if str(w).startswith("--"))
         refused(2, f"{name} is no option of jotun {command}; ", *words)
@@ -79,7 +79,7 @@ def refused_flags_that_are_off():
         refused(1, f"{name} of Megatron-LM is refused", "config", env=environment(**{name: "1"}))
     refused(0, "", "config", "--use-cpu-initialization=false")
     refused(1, "--use-cpu-initialization of Megatron-LM is refused", "config", "--use-cpu-initialization=true")
-    refused(1, "JOTUN_ROTARY_PERCENT of Megatron-LM is refused", "config", env=environment(JOTUN_ROTARY_PERCENT="0"))
+    refused(1, "JOTUN_TOKENIZER_TYPE of Megatron-LM is refused", "config", env=environment(JOTUN_TOKENIZER_TYPE="0"))
 
 
 def numbers_near_zero():

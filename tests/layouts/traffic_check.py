@@ -46,7 +46,8 @@ def shape_of(o):
                          bias="disable-bias-linear" not in o, tied="untie-embeddings-and-output-weights" not in o,
                          learned=o.get("position-embedding-type") != "rope", gated="swiglu" in o,
                          centred=o.get("normalization") != "RMSNorm", experts=number(o, "num-experts", 0),
-                         expert_ffn=number(o, "moe-ffn-hidden-size", 0), topk=number(o, "moe-router-topk", 2), qkv_bias="add-qkv-bias" in o)
+                         expert_ffn=number(o, "moe-ffn-hidden-size", 0), topk=number(o, "moe-router-topk", 2), qkv_bias="add-qkv-bias" in o,
+                         qk_norm=o.get("qk-layernorm-width", "head") if "qk-layernorm" in o else "")
 
 
 def virtual_layers(o, pp, chunks):

@@ -27,6 +27,9 @@ const Value values[] = {
 
     { HEADS,     "of-hidden",   0, "", { { 0 } } },
     { HEADS,     "wide",        0, "--kv-channels 6 --add-qkv-bias", { { 0 } } },
+    { HEADS,     "qk-norm",     1, "--normalization RMSNorm --qk-layernorm --kv-channels 6", { { 0 } } },
+    { HEADS,     "softcap",     1, "--attn-logit-softcapping 0.5 --softmax-scale 0.7", { { 0 } } },
+    { HEADS,     "qk-norm-all", 2, "--normalization RMSNorm --qk-layernorm --qk-layernorm-width all", { { 0 } } },
 
     { MASKS,     "causal",      0, "", { { 0 } } },
     { MASKS,     "documents",   0, "--reset-attention-mask --reset-position-ids --eod-mask-loss", { { 0 } } },

@@ -18,7 +18,7 @@ import sys
 from collections import namedtuple
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from traffic_blocks import (COPIED, CUT, KV, SUM_GROUP, Shape, all_gather, all_reduce, borders, ceil, expert_block, reduce_scatter, runs_of, unit_block,
+from traffic_blocks import (COPIED, CUT, KV, SHARED, SUM_GROUP, Shape, all_gather, all_reduce, borders, ceil, expert_block, reduce_scatter, runs_of, unit_block,
                             word_block)
 from traffic_experts import counters_traffic, expert_traffic
 from traffic_optimizers import optimizer_traffic
@@ -209,7 +209,7 @@ def summed_runs(at, bucket):
     l = at.layout
     first, end = own_run(bucket)
     copies = max(l.tp // at.shape.groups, 1)
-    over = {CUT: None, COPIED: ("tp", l.tp, at.at_tp) if at.cut else None,
+    over = {CUT: None, COPIED: ("tp", l.tp, at.at_tp) if at.cut else None, SHARED: ("tp", l.tp, at.at_tp) if l.tp > 1 else None,
             KV: ("kv", copies, at.at_tp % copies) if copies > 1 else None}
     runs = [(over[kind], min(end, b) - max(first, a)) for kind, a, b in runs_of(bucket.rows)]
     return [comm + (count,) for comm, count in runs if comm and count > 0]
@@ -222,6 +222,17 @@ def copied_traffic(sums, at):
     for bucket in at.buckets:
         for comm, n, rank, count in summed_runs(at, bucket):
             sums.add(comm, "all-reduce", 1, all_reduce(n, rank, count, at.width.gradient, at.sum_group))
+
+
+def norm_traffic(sums, at):
+    """QK norm over all heads (2501.00656): the squares of a row's queries and of its keys are added over tp, forward and, as products
+    with the gradient, backward: two numbers of each row in one message."""
+    l, s = at.layout, at.shape
+    if s.qk_norm != "all" or l.tp == 1:
+        return
+    blocks = [unit for unit in at.units if 1 <= unit <= s.layers]
+    calls = at.m * sum(2 + (at.forwards_again(unit)[0] == 2) for unit in blocks)
+    sums.add("tp", "all-reduce", calls, all_reduce(l.tp, at.at_tp, 2 * at.rows, at.width.statistic, at.sum_group))
 
 
 # ---- cp: keys and values ----
@@ -324,7 +335,7 @@ def world_traffic(sums, at):
 def traffic(at, loads=None):
     """loads: those of traffic_experts.py, needed where there are experts"""
     sums = Sums()
-    for part in (tensor_traffic, copied_traffic, context_traffic, data_traffic, pipeline_traffic, tied_traffic, world_traffic):
+    for part in (tensor_traffic, copied_traffic, norm_traffic, context_traffic, data_traffic, pipeline_traffic, tied_traffic, world_traffic):
         part(sums, at)
     if at.shape.experts:
         expert_traffic(sums, at, loads)

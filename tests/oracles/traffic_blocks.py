@@ -6,9 +6,10 @@ of collectives.
 from collections import namedtuple
 
 # experts 0: layers are dense; expert_ffn and topk are of a layer of experts
-Shape = namedtuple("Shape", "layers hidden ffn heads groups head_dim vocabulary positions sequence bias tied learned gated centred experts expert_ffn topk qkv_bias",
-                   defaults=(0, 0, 0, False))
+Shape = namedtuple("Shape", "layers hidden ffn heads groups head_dim vocabulary positions sequence bias tied learned gated centred experts expert_ffn topk qkv_bias qk_norm",
+                   defaults=(0, 0, 0, False, ""))
 CUT, COPIED, KV = "cut", "copied", "kv"               # by tp; the same on all tp ranks; key-value heads, perhaps in copies
+SHARED = "shared"                                     # the same on all tp ranks, each of which has the gradient of its own heads
 ALIGN = 128                                           # elements at whose multiples matrices begin
 
 # count: elements here. joined: directly behind the one before. matrices: of a transformer layer, here; 0: an embedding, a head, a vector. whole: logical matrices.
@@ -70,6 +71,7 @@ def unit_block(s, t, unit):
     heads = [(CUT, queries // t, False), (KV, pairs, True), (KV, pairs, True)]
     matrices = [Tensor(kind, rows * h, joined, 1) for kind, rows, joined in heads]
     bias = [Tensor(*rows) for rows in heads] if s.bias or s.qkv_bias else []
+    bias += {"head": [Tensor(SHARED, s.head_dim)] * 2, "all": [Tensor(CUT, queries // t), Tensor(KV, pairs)]}.get(s.qk_norm, [])
     behind = [Tensor(COPIED, h)] if s.bias else []              # biases behind a row-parallel matrix are copied
     out = [Tensor(CUT, h * queries // t, False, 1)]
     if s.experts:

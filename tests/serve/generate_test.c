@@ -92,7 +92,7 @@ static Status run_rank(Transport *transport, void *context)
     config.training = false;
     config.reset_attention |= task->documents;
     config.model.window = task->window;
-    config.model.window_skip = task->window ? 2 : 0;
+    config.model.unwindowed = layer_set_every(task->window ? 2 : 0);
     config.precision.mixed = task->mixed;
     config.ulysses = l->cp > 1 ? task->ulysses : 0;
     config.gather  = l->cp > 1 && task->gather;
@@ -186,7 +186,7 @@ static Status evaluate(Transport *transport, void *context)
     config.training = config.reset_attention = false;
     config.model.sequence = CAPACITY - 1;
     config.model.window = whole->task->window;
-    config.model.window_skip = whole->task->window ? 2 : 0;
+    config.model.unwindowed = layer_set_every(whole->task->window ? 2 : 0);
     config.micro = config.global = 1;
     TRY(trainer_start(&t, &config, transport));
     trainer_init(&t);

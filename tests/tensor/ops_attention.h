@@ -105,4 +105,81 @@ static bool make_attention_merge(Arguments *a, int variant)
     }
     return variant < 1;
 }
+
+/* ---- rotary positions, QK norm ---- */
+
+/* Pairs of any frequency; the last variants turn a part of the channels, and neighbours. */
+static RopeRule rope_rule_of(int64_t pairs, bool interleaved, double base)
+{
+    RopeRule rule = { .pairs = pairs, .interleaved = interleaved, .scale = interleaved ? 1.25 : 1 };
+    for (int64_t i = 0; i < pairs; i++) rule.frequency[i] = pow(base, -(double)i / (double)pairs);
+    return rule;
+}
+
+static bool make_rope_forward(Arguments *a, int variant)
+{
+    int64_t D = variant == 0 ? 2 : variant == 3 ? 150 : 64, pairs = variant == 2 ? 9 : variant == 3 ? 70 : D / 2;
+    Tensor qkv = real(37, 6, D);
+    a->rope_forward = (RopeForward){ .x_TnD = tensor_slice(qkv, 1, 2, 3), .position_i = ints(37, 0, 50000),
+                                     .rule = rope_rule_of(pairs, variant >= 3, 10000) };
+    return variant < 5;
+}
+
+static bool make_rope_backward(Arguments *a, int variant)
+{
+    int64_t D = variant == 0 ? 2 : variant == 3 ? 64 : 10, pairs = variant == 2 ? 3 : variant == 3 ? 24 : D / 2;
+    Tensor qkv = real(37, 6, D);
+    a->rope_backward = (RopeBackward){ .dx_TnD = tensor_slice(qkv, 1, 0, 4), .position_i = ints(37, 0, 50000),
+                                       .rule = rope_rule_of(pairs, variant >= 3, 500) };
+    return variant < 5;
+}
+
+/* Statistics of each head or of all; by further bits one gain for all heads, and in place */
+typedef struct { Tensor x, y, rstd, sum, gain; double channels; } HeadNorm;
+static HeadNorm head_norm_of(int variant)
+{
+    static const struct { int64_t T, n, D; } sizes[] = { { 1, 1, 1 }, { 5, 3, 33 }, { 40, 4, 128 }, { 3, 2, 600 } };
+    int64_t T = sizes[variant / 8 % 4].T, n = sizes[variant / 8 % 4].n, D = sizes[variant / 8 % 4].D;
+    int64_t M = variant & 1 ? 1 : n;
+    return (HeadNorm){ .x = tensor_slice(real(T, n + 2, D), 1, 1, n), .y = tensor_slice(real(T, n + 1, D), 1, 0, n),
+        .rstd = between(0.5, 2, T, M), .sum = between(0.5, 2, T, M), .gain = real(variant & 2 ? 1 : n, D),
+        .channels = (double)(n / M * D) * 1.5 };
+}
+
+static bool make_head_norm_sums(Arguments *a, int variant)
+{
+    HeadNorm h = head_norm_of(variant);
+    a->head_norm_sums = (HeadNormSums){ h.sum, h.x };
+    return variant < 32;
+}
+
+static bool make_head_norm_forward(Arguments *a, int variant)
+{
+    HeadNorm h = head_norm_of(variant);
+    a->head_norm_forward = (HeadNormForward){ variant & 4 ? h.x : h.y, h.rstd, h.x, h.gain, h.sum, h.channels, 1e-5 };
+    return variant < 32;
+}
+
+static bool make_head_norm_backward_sums(Arguments *a, int variant)
+{
+    HeadNorm h = head_norm_of(variant);
+    a->head_norm_backward_sums = (HeadNormBackwardSums){ h.sum, h.y, h.x, h.rstd, h.gain };
+    return variant < 32;
+}
+
+static bool make_head_norm_backward_input(Arguments *a, int variant)
+{
+    HeadNorm h = head_norm_of(variant);
+    Tensor apart = real(h.x.dim[0], h.x.dim[1], h.x.dim[2]);
+    a->head_norm_backward_input = (HeadNormBackwardInput){ variant & 4 ? h.y : apart, h.y, h.x, h.rstd, h.gain, h.sum,
+                                                           h.channels };
+    return variant < 32;
+}
+
+static bool make_head_norm_backward_weight(Arguments *a, int variant)
+{
+    HeadNorm h = head_norm_of(variant);
+    a->head_norm_backward_weight = (HeadNormBackwardWeight){ h.gain, h.y, h.x, h.rstd };
+    return variant < 32;
+}
 #endif

@@ -102,6 +102,35 @@ static void test_norm(void **state)
     norm(false);
 }
 
+/* Statistics of each head and of all, a gain for all heads and of each */
+static void head_norm(bool all, bool shared)
+{
+    int64_t T = 4, n = 3, D = 5, M = all ? 1 : n, N = shared ? 1 : n;
+    double channels = (double)(n / M * D);
+    Tensor y = real(T, n, D), x = real(T, n, D), dy = real(T, n, D), dx = twin(dy), gain = real(N, D),
+           dgain = real(N, D), dgain0 = twin(dgain), rstd = real(T, M), sum = real(T, M), back = real(T, M);
+    Step sums = STEP(head_norm_sums, HeadNormSums, .sum_TM = sum, .x_TnD = x);
+    Step forward = STEP(head_norm_forward, HeadNormForward, .y_TnD = y, .rstd_TM = rstd, .x_TnD = x,
+                        .gain_ND = gain, .sum_TM = sum, .channels = channels, .epsilon = 1e-2);
+    perform(&q, sums.op, &sums.a);
+    perform(&q, forward.op, &forward.a);
+    backward(STEP(head_norm_backward_weight, HeadNormBackwardWeight, .dgain_ND = dgain, .dy_TnD = dy, .x_TnD = x,
+                  .rstd_TM = rstd));
+    backward(STEP(head_norm_backward_sums, HeadNormBackwardSums, .sum_TM = back, .dy_TnD = dy, .x_TnD = x,
+                  .rstd_TM = rstd, .gain_ND = gain));
+    backward(STEP(head_norm_backward_input, HeadNormBackwardInput, .dx_TnD = dx, .dy_TnD = dx, .x_TnD = x,
+                  .rstd_TM = rstd, .gain_ND = gain, .sum_TM = back, .channels = channels));
+    check("head norm dx", dx, tensor_none(), y, dy, x, STEPS(sums, forward));
+    check("head norm dgain", dgain, dgain0, y, dy, gain, STEPS(sums, forward));
+    fixture_reset();
+}
+
+static void test_head_norm(void **state)
+{
+    (void)state;
+    for (int form = 0; form < 4; form++) head_norm(form & 1, form & 2);
+}
+
 static void test_activation(void **state)
 {
     static const char *const name[] = { "gelu", "gelu by erf", "squared relu", "silu", "swiglu" };
@@ -134,15 +163,19 @@ static void test_dropout(void **state)
     fixture_reset();
 }
 
+/* Halves and neighbours, of a part of the channels */
 static void test_rope(void **state)
 {
     (void)state;
-    Tensor x = real(6, 3, 8), y = real(6, 3, 8), dy = real(6, 3, 8), dx = twin(dy),
-           position = ints(6, 0, 3000);
-    backward(STEP(rope_backward, RopeBackward, .dx_TnD = dx, .position_i = position, .base = 10000));
-    check("rope", dx, tensor_none(), y, dy, x, STEPS(STEP(copy_strided, CopyStrided, .y = y, .x = x),
-          STEP(rope_forward, RopeForward, .x_TnD = y, .position_i = position, .base = 10000)));
-    fixture_reset();
+    for (int interleaved = 0; interleaved < 2; interleaved++) {
+        RopeRule rule = { .pairs = 3, .interleaved = interleaved, .scale = 1.5, .frequency = { 1, 0.1, 0.003 } };
+        Tensor x = real(6, 3, 8), y = real(6, 3, 8), dy = real(6, 3, 8), dx = twin(dy),
+               position = ints(6, 0, 3000);
+        backward(STEP(rope_backward, RopeBackward, .dx_TnD = dx, .position_i = position, .rule = rule));
+        check("rope", dx, tensor_none(), y, dy, x, STEPS(STEP(copy_strided, CopyStrided, .y = y, .x = x),
+              STEP(rope_forward, RopeForward, .x_TnD = y, .position_i = position, .rule = rule)));
+        fixture_reset();
+    }
 }
 
 /* Causal and by intervals; with a soft-cap and without; shared key heads, dropout, offsets */
@@ -326,6 +359,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_matmul),
         cmocka_unit_test(test_norm),
+        cmocka_unit_test(test_head_norm),
         cmocka_unit_test(test_activation),
         cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_rope),

@@ -326,7 +326,7 @@ static bool make_activation_backward(Arguments *a, int variant)
     return variant < 30;
 }
 
-/* ---- dropout and rope ---- */
+/* ---- dropout ---- */
 static bool make_dropout_forward(Arguments *a, int variant)
 {
     int64_t T = 11, C = variant & 16 ? 520 : variant & 8 ? 515 : 6;
@@ -345,24 +345,6 @@ static bool make_dropout_backward(Arguments *a, int variant)
     if (variant & 1) a->dropout_backward.p = 0.9, a->dropout_backward.dropout_index_i = ints(T, 0, 100);
     if (variant & 2) a->dropout_backward.dy_TC = a->dropout_backward.dx_TC;
     return variant < 8;
-}
-
-static bool make_rope_forward(Arguments *a, int variant)
-{
-    Tensor qkv = real(37, 6, variant ? 64 : 2);
-    a->rope_forward = (RopeForward){ .x_TnD = tensor_slice(qkv, 1, 2, 3),
-                                     .position_i = ints(37, 0, 50000),
-                                     .base = 10000 };
-    return variant < 2;
-}
-
-static bool make_rope_backward(Arguments *a, int variant)
-{
-    Tensor qkv = real(37, 6, variant ? 10 : 2);
-    a->rope_backward = (RopeBackward){ .dx_TnD = tensor_slice(qkv, 1, 0, 4),
-                                       .position_i = ints(37, 0, 50000),
-                                       .base = 500 };
-    return variant < 2;
 }
 
 /* ---- embedding and cross entropy: some ids belong to other ranks ---- */
@@ -449,6 +431,11 @@ static const struct { Make *make; double tolerance, of_pairs; } row[OP_COUNT] = 
     [OP_fp8_matmul_backward_input] = { make_fp8_matmul_backward_input, 2e-6, 0 },
     [OP_fp8_matmul_backward_weight] = { make_fp8_matmul_backward_weight, 2e-6, 0 },
     [OP_bias_backward] = { make_bias_backward, 2e-7, 0 },
+    [OP_head_norm_sums] = { make_head_norm_sums, 3e-7, 0 },
+    [OP_head_norm_forward] = { make_head_norm_forward, 5e-7, 0 },
+    [OP_head_norm_backward_sums] = { make_head_norm_backward_sums, 1e-6, 0 },
+    [OP_head_norm_backward_input] = { make_head_norm_backward_input, 1e-6, 0 },
+    [OP_head_norm_backward_weight] = { make_head_norm_backward_weight, 1e-6, 0 },
     [OP_norm_forward] = { make_norm_forward, 5e-7, 0 },
     [OP_norm_backward_input] = { make_norm_backward_input, 1e-6, 0 },
     [OP_norm_backward_weight] = { make_norm_backward_weight, 3e-7, 0 },

@@ -12,7 +12,7 @@ static inline TrainConfig formula_config(ModelName model, const char *device, co
     config.model.layers = 2;  config.model.hidden = 12;  config.model.ffn = 20;  config.model.head_dim = 4;
     config.model.vocabulary = VOCABULARY;
     config.model.positions = config.model.sequence = SEQUENCE;
-    config.model.rope_base = 100;
+    config.model.rope.base = 100;
     config.model.hidden_dropout = config.model.attention_dropout = 0;
     config.reset_attention = config.reset_positions = config.mask_eod = false;
     config.micro = 2;  config.global = SAMPLES;  config.eod = EOD;  config.split = "1,0,0";

@@ -26,6 +26,7 @@ typedef struct {
     int            groups;
     unsigned       bias;                  /* QKV | OUT_MLP */
     bool           tied, reset;
+    QkNorm         qk_norm;
 } Variant;
 static const Variant variants[] = {
     { "gpt, documents apart",     NORM_LAYER, POSITION_LEARNED, ACT_GELU_TANH,    2, ALL,  true,  true  },
@@ -35,6 +36,8 @@ static const Variant variants[] = {
     { "llama",                    NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       1, 0,   false, false },
     { "llama, documents apart",   NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       1, 0,   false, true  },
     { "llama, biases of QKV",     NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       2, QKV, false, false },
+    { "llama, QK norm",           NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       2, 0,   false, false, QK_NORM_HEAD },
+    { "llama, QK norm of all",    NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       1, QKV, false, true,  QK_NORM_ALL },
     { "llama, biases, tied",      NORM_RMS,   POSITION_ROPE,    ACT_SWIGLU,       1, ALL,  true,  false },
     { "RMSNorm, learned",         NORM_RMS,   POSITION_LEARNED, ACT_SILU,         2, 0,   true,  true  },
     { "LayerNorm, rope",          NORM_LAYER, POSITION_ROPE,    ACT_GELU_TANH,    1, ALL,  false, true  },
@@ -46,9 +49,10 @@ static TrainConfig config_of(const Variant *v, const char *data)
     TrainConfig config = tiny_config(MODEL_GPT, "ref", data);
     config.model = (ModelConfig){ .layers = 2, .hidden = 6, .ffn = 10, .heads = 4, .groups = v->groups, .head_dim = 4,
         .vocabulary = 11, .positions = 6, .sequence = 6, .norm = v->norm, .position = v->position,
-        .activation = v->activation, .epsilon = 1e-5, .rope_base = 100,
+        .activation = v->activation, .epsilon = 1e-5, .rope = { .base = 100 },
         .hidden_dropout = 0.1, .attention_dropout = 0.2, .init_std = 0.4, .qkv_bias = v->bias & QKV,
-        .out_bias = v->bias & OUT_MLP, .mlp_bias = v->bias & OUT_MLP, .tied = v->tied };
+        .out_bias = v->bias & OUT_MLP, .mlp_bias = v->bias & OUT_MLP, .tied = v->tied,
+        .qk_norm = v->qk_norm };
     config.reset_attention = config.reset_positions = config.mask_eod = v->reset;
     config.eod = 10;
     config.micro = 2;

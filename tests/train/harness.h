@@ -100,7 +100,7 @@ static inline TrainConfig tiny_config(ModelName model, const char *device, const
 {
     TrainConfig config = {
         .model = { .layers = 4, .hidden = 32, .ffn = 64, .heads = 4, .groups = 4, .head_dim = 8, .vocabulary = 61, .positions = 16, .sequence = 16,
-                   .norm = NORM_LAYER, .position = POSITION_LEARNED, .activation = ACT_GELU_TANH, .epsilon = 1e-5, .rope_base = 10000,
+                   .norm = NORM_LAYER, .position = POSITION_LEARNED, .activation = ACT_GELU_TANH, .epsilon = 1e-5, .rope = { .base = 10000 },
                    .hidden_dropout = 0.1, .attention_dropout = 0.1, .init_std = 0.05, .qkv_bias = true, .out_bias = true, .mlp_bias = true, .tied = true },
         .training = true, .tp = 1, .cp = 1, .pp = 1, .chunks = 1, .schedule = SCHEDULE_1F1B, .head_chunk = 5, .micro = 1, .global = 8, .steps = 20,
         .lr = { LR_COSINE, 1e-3, 1e-4, 2, 20 }, .optimizer = optimizer_named("adam"), .settings = { .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1, .momentum = 0.9, .least_ratio = 0.01, .most_ratio = 10,

@@ -19,7 +19,7 @@ static TrainConfig config_of(const Case *c, const char *data)
 {
     TrainConfig config = parity_config(c->model, data);
     config.model.activation = c->activation;  config.model.tied = c->tied;
-    if (c->window) config.model.window = 3, config.model.window_skip = 2;
+    if (c->window) config.model.window = 3, config.model.unwindowed = layer_set_every(2);
     config.reset_attention = config.reset_positions = config.mask_eod = c->reset;
     return config;
 }

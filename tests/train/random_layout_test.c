@@ -64,6 +64,7 @@ static void draw_shape(Dice *d, TrainConfig *config, const Layout *l)
     s->out_bias   = biases & 2;
     s->mlp_bias   = biases & 4;
     s->tied       = coin(d);
+    s->qk_norm    = (QkNorm)(s->norm == NORM_RMS ? biases % 3 : 0);
     s->hidden_dropout    = coin(d) ? 0.1 : 0;
     s->attention_dropout = coin(d) ? 0.1 : 0;
 }
@@ -146,7 +147,7 @@ static void context_set(TrainConfig *config, int i)
 static void window_set(TrainConfig *config, int i)
 {
     config->model.window      = i % 5 < 2 ? 0 : 1 + i % 7;
-    config->model.window_skip = i % 2 ? 0 : 2;
+    config->model.unwindowed = layer_set_every(i % 2 ? 0 : 2);
 }
 
 /* So are these: hybrid sharding, the order of ranks, one key-value head for all ranks. */

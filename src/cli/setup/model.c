@@ -6,7 +6,8 @@ static PositionKind position_kind(const Options *o)
 {
     switch ((enum ChoiceOf_position)o->position.value) {
     case CHOICE_position_learned_absolute: return POSITION_LEARNED;
-    case CHOICE_position_rope:             return POSITION_ROPE;
+    case CHOICE_position_rope:
+    case CHOICE_position_yarn:             return POSITION_ROPE;
     case CHOICE_position_none:             return POSITION_NONE;
     }
     NO_SUCH_CHOICE(o->position);
@@ -19,6 +20,16 @@ static NormKind norm_kind(const Options *o)
     case CHOICE_norm_rmsnorm:   return NORM_RMS;
     }
     NO_SUCH_CHOICE(o->norm);
+}
+
+static QkNorm qk_norm_kind(const Options *o)
+{
+    if (!o->qk_layernorm) return QK_NORM_NONE;
+    switch ((enum ChoiceOf_qk_norm_width)o->qk_norm_width.value) {
+    case CHOICE_qk_norm_width_head: return QK_NORM_HEAD;
+    case CHOICE_qk_norm_width_all:  return QK_NORM_ALL;
+    }
+    NO_SUCH_CHOICE(o->qk_norm_width);
 }
 
 static MoeBalance balance_kind(const Options *o)
@@ -61,10 +72,45 @@ static MoeConfig setup_moe(const Options *o)
         .bias_rate = o->expert_bias_rate, .capacity_factor = o->capacity_factor,
         .by_position = drops_by_position(o) };
     if (o->experts == 0) return (MoeConfig){ 0 };
-    CHECK(layer_pattern(experts, o->moe_layer_freq, o->layers) == OK, "%s", fail_text());  /* rule_experts */
+    CHECK(options_expert_layers(experts, o) == OK, "%s", fail_text());                  /* rule_experts */
     for (int64_t l = 0; l < o->layers; l++)
         if (!experts[l]) moe.dense_layers[l / 64] |= (uint64_t)1 << l % 64;
     return moe;
+}
+
+/* Their patterns are those that rule_window and rule_rope let through. */
+static LayerSet unwindowed(const Options *o)
+{
+    uint8_t windowed[LAYER_PATTERN_MAX] = { 0 };
+    LayerSet set = { { 0 } };
+    CHECK(options_window_layers(windowed, o) == OK, "%s", fail_text());
+    for (int64_t l = 0; l < LAYER_PATTERN_MAX && l < o->layers; l++)
+        if (!windowed[l]) layer_set_add(&set, l);
+    return set;
+}
+
+static LayerSet no_rope(const Options *o)
+{
+    uint8_t none[LAYER_PATTERN_MAX] = { 0 };
+    LayerSet set = { { 0 } };
+    CHECK(options_no_rope_layers(none, o) == OK, "%s", fail_text());
+    for (int64_t l = 0; l < LAYER_PATTERN_MAX && l < o->layers; l++)
+        if (none[l]) layer_set_add(&set, l);
+    return set;
+}
+
+static RopeConfig setup_rope(const Options *o)
+{
+    RopeConfig rope = { .base = o->rope_base, .local_base = o->rope_base_local, .channels = options_rotary(o),
+        .interleaved = o->rotary_interleaved, .interpolation = o->rope_interpolation };
+    if (o->rope_scaling)
+        rope.scaling = ROPE_LLAMA3, rope.factor = o->rope_factor, rope.low = o->rope_low,
+        rope.high = o->rope_high, rope.original = (double)o->rope_original;
+    if (o->position.value == CHOICE_position_yarn)
+        rope.scaling = ROPE_YARN, rope.factor = o->yarn_factor, rope.original = (double)o->yarn_original,
+        rope.fast = o->yarn_fast, rope.slow = o->yarn_slow, rope.rounded = !o->yarn_exact,
+        rope.mscale = o->mscale, rope.mscale_all = o->mscale_all;
+    return rope;
 }
 
 /* The sequence of an evaluation is one window. */
@@ -76,11 +122,14 @@ ModelConfig setup_model(const Options *o)
         .experts = o->experts, .expert_ffn = o->expert_ffn, .moe = setup_moe(o),
         .sequence = o->command == FOR_EVAL ? o->context : o->sequence,
         .norm = norm_kind(o), .position = position_kind(o),
-        .window = options_window(o), .window_skip = o->window_skip,
+        .window = options_window(o), .unwindowed = unwindowed(o),
         .activation = o->swiglu ? ACT_SWIGLU : o->squared_relu ? ACT_SQUARED_RELU : ACT_GELU_TANH,
-        .epsilon = o->epsilon, .rope_base = o->rope_base, .hidden_dropout = o->hidden_dropout,
+        .epsilon = o->epsilon, 
+        .rope = setup_rope(o), .no_rope = no_rope(o), .hidden_dropout = o->hidden_dropout,
         .attention_dropout = o->attention_dropout, .init_std = o->init_std,
         .qkv_bias = !o->disable_bias || o->add_qkv_bias,
-        .out_bias = !o->disable_bias, .mlp_bias = !o->disable_bias, .tied = !o->untie,
+        .out_bias = !o->disable_bias, .mlp_bias = !o->disable_bias,
+        .qk_norm = qk_norm_kind(o), .softmax_scale = o->softmax_scale, .softcap = o->softcap,
+        .tied = !o->untie,
     };
 }

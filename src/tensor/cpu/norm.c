@@ -168,3 +168,189 @@ CPU(norm_backward_weight, NormBackwardWeight)
     if (tensor_present(a->dbias_C)) WANT(a->dbias_C, C);
     team_for(q->team, C, COLUMNS, norm_backward_columns, (void *)a);
 }
+
+/* ---- of heads of queries and keys (QK norm): T tokens   n heads   D channels of a head   M statistics of a
+ *      token, N gains of a channel: n or 1 ---- */
+
+/* Channel 0 of a head, in elements from the beginning of its row */
+INLINE int64_t head_at(Tensor x_TnD, int64_t i) { return i * x_TnD.stride[1]; }
+INLINE float *statistic(Tensor x_TM, int64_t t, int64_t i)
+{
+    return (float *)x_TM.data + t * x_TM.stride[0] + (x_TM.dim[1] == 1 ? 0 : i);
+}
+INLINE const float *gain_read(TileBuffer *buffer, Tensor gain_ND, int64_t i, int64_t first, int64_t n)
+{
+    return tile_read(buffer, gain_ND, gain_ND.dim[0] == 1 ? 0 : i, first, n);
+}
+
+static void want_heads(Tensor x_TnD, Tensor y_TnD, Tensor rstd_TM, Tensor sum_TM)
+{
+    int64_t T = x_TnD.dim[0], n = x_TnD.dim[1], D = x_TnD.dim[2], M = sum_TM.dim[1] == 1 ? 1 : n;
+    WANT(x_TnD, T, n, D);
+    WANT(y_TnD, T, n, D);
+    WANT(rstd_TM, T, M);
+    WANT(sum_TM, T, M);
+}
+
+static void want_head_gain(Tensor gain_ND, Tensor x_TnD)
+{
+    WANT(gain_ND, gain_ND.dim[0] == 1 ? 1 : x_TnD.dim[1], x_TnD.dim[2]);
+}
+
+static int64_t rows_of_chunk(Tensor x_TnD) { return chunk_rows(x_TnD.dim[1] * x_TnD.dim[2]); }
+
+/* ---- forward ---- */
+
+INLINE double squares(TileBuffer *buffer, Tensor x_TnD, int64_t t, int64_t i)
+{
+    Doubles sum = { 0 };
+    int64_t D = x_TnD.dim[2];
+    for (int64_t first = 0; first < D; first += TILE) {
+        int64_t n = tile_count(D, first), d = 0;
+        const float *x = tile_read(buffer, x_TnD, t, head_at(x_TnD, i) + first, n);
+        for (; d + LANES <= n; d += LANES) { Doubles v = doubles_of(x + d); sum += v * v; }
+        for (; d < n; d++) sum[d % LANES] += (double)x[d] * (double)x[d];
+    }
+    return lanes_total(&sum);
+}
+
+static CLONES void head_sums_rows(void *context, int64_t begin, int64_t end)
+{
+    const HeadNormSums *a = context;
+    TileBuffer buffer;
+    for (int64_t t = begin; t < end; t++) {
+        double all = 0;
+        for (int64_t i = 0; i < a->x_TnD.dim[1]; i++) {
+            double one = squares(&buffer, a->x_TnD, t, i);
+            all += one;
+            *statistic(a->sum_TM, t, i) = (float)(a->sum_TM.dim[1] == 1 ? all : one);
+        }
+    }
+}
+
+CPU(head_norm_sums, HeadNormSums)
+{
+    want_heads(a->x_TnD, a->x_TnD, a->sum_TM, a->sum_TM);
+    team_for(q->team, a->x_TnD.dim[0], rows_of_chunk(a->x_TnD), head_sums_rows, (void *)a);
+}
+
+static CLONES void head_forward_rows(void *context, int64_t begin, int64_t end)
+{
+    const HeadNormForward *a = context;
+    int64_t D = a->x_TnD.dim[2];
+    TileBuffer x_tile, y_tile, gain_tile;
+    for (int64_t t = begin; t < end; t++)
+        for (int64_t i = 0; i < a->x_TnD.dim[1]; i++) {
+            float rstd = (float)(1 / sqrt((double)*statistic(a->sum_TM, t, i) / a->channels + a->epsilon));
+            *statistic(a->rstd_TM, t, i) = rstd;
+            for (int64_t first = 0; first < D; first += TILE) {
+                int64_t n = tile_count(D, first), y_at = head_at(a->y_TnD, i) + first;
+                const float *x = tile_read(&x_tile, a->x_TnD, t, head_at(a->x_TnD, i) + first, n);
+                const float *gain = gain_read(&gain_tile, a->gain_ND, i, first, n);
+                float *y = tile_begin(&y_tile, a->y_TnD, t, y_at);
+                for (int64_t d = 0; d < n; d++) y[d] = x[d] * rstd * gain[d];
+                tile_end(&y_tile, a->y_TnD, t, y_at, n);
+            }
+        }
+}
+
+CPU(head_norm_forward, HeadNormForward)
+{
+    want_heads(a->x_TnD, a->y_TnD, a->rstd_TM, a->sum_TM);
+    want_head_gain(a->gain_ND, a->x_TnD);
+    team_for(q->team, a->x_TnD.dim[0], rows_of_chunk(a->x_TnD), head_forward_rows, (void *)a);
+}
+
+/* ---- backward ---- */
+
+static CLONES void head_backward_sums_rows(void *context, int64_t begin, int64_t end)
+{
+    const HeadNormBackwardSums *a = context;
+    int64_t D = a->x_TnD.dim[2];
+    TileBuffer x_tile, dy_tile, gain_tile;
+    for (int64_t t = begin; t < end; t++) {
+        double all = 0;
+        for (int64_t i = 0; i < a->x_TnD.dim[1]; i++) {
+            float rstd = *statistic(a->rstd_TM, t, i);
+            double one = 0;
+            for (int64_t first = 0; first < D; first += TILE) {
+                int64_t n = tile_count(D, first);
+                const float *x = tile_read(&x_tile, a->x_TnD, t, head_at(a->x_TnD, i) + first, n);
+                const float *dy = tile_read(&dy_tile, a->dy_TnD, t, head_at(a->dy_TnD, i) + first, n);
+                const float *gain = gain_read(&gain_tile, a->gain_ND, i, first, n);
+                for (int64_t d = 0; d < n; d++) one += (double)(dy[d] * gain[d]) * (double)(x[d] * rstd);
+            }
+            all += one;
+            *statistic(a->sum_TM, t, i) = (float)(a->sum_TM.dim[1] == 1 ? all : one);
+        }
+    }
+}
+
+CPU(head_norm_backward_sums, HeadNormBackwardSums)
+{
+    want_heads(a->x_TnD, a->dy_TnD, a->rstd_TM, a->sum_TM);
+    want_head_gain(a->gain_ND, a->x_TnD);
+    team_for(q->team, a->x_TnD.dim[0], rows_of_chunk(a->x_TnD), head_backward_sums_rows, (void *)a);
+}
+
+static CLONES void head_backward_rows(void *context, int64_t begin, int64_t end)
+{
+    const HeadNormBackwardInput *a = context;
+    int64_t D = a->x_TnD.dim[2];
+    TileBuffer x_tile, dy_tile, dx_tile, gain_tile;
+    for (int64_t t = begin; t < end; t++)
+        for (int64_t i = 0; i < a->x_TnD.dim[1]; i++) {
+            float rstd = *statistic(a->rstd_TM, t, i);
+            float mean = (float)((double)*statistic(a->sum_TM, t, i) / a->channels);
+            for (int64_t first = 0; first < D; first += TILE) {
+                int64_t n = tile_count(D, first), dx_at = head_at(a->dx_TnD, i) + first;
+                const float *x = tile_read(&x_tile, a->x_TnD, t, head_at(a->x_TnD, i) + first, n);
+                const float *dy = tile_read(&dy_tile, a->dy_TnD, t, head_at(a->dy_TnD, i) + first, n);
+                const float *gain = gain_read(&gain_tile, a->gain_ND, i, first, n);
+                float *dx = tile_begin(&dx_tile, a->dx_TnD, t, dx_at);
+                for (int64_t d = 0; d < n; d++) dx[d] = rstd * (dy[d] * gain[d] - x[d] * rstd * mean);
+                tile_end(&dx_tile, a->dx_TnD, t, dx_at, n);
+            }
+        }
+}
+
+CPU(head_norm_backward_input, HeadNormBackwardInput)
+{
+    want_heads(a->x_TnD, a->dy_TnD, a->rstd_TM, a->sum_TM);
+    want_heads(a->x_TnD, a->dx_TnD, a->rstd_TM, a->sum_TM);
+    want_head_gain(a->gain_ND, a->x_TnD);
+    team_for(q->team, a->x_TnD.dim[0], rows_of_chunk(a->x_TnD), head_backward_rows, (void *)a);
+}
+
+/* A chunk of work owns columns of the gain and reads all rows in order, and where all heads have one gain
+ * their heads in order, so that the sums have a fixed order. */
+static CLONES void head_gain_columns(void *context, int64_t begin, int64_t end)
+{
+    const HeadNormBackwardWeight *a = context;
+    int64_t D = a->x_TnD.dim[2], heads = a->x_TnD.dim[1];
+    bool shared = a->dgain_ND.dim[0] == 1;
+    TileBuffer x_tile, dy_tile;
+    while (begin < end) {
+        int64_t own = begin / D, first = begin % D, n = end - begin;
+        if (n > D - first) n = D - first;
+        if (n > COLUMNS) n = COLUMNS;
+        double sum[COLUMNS] = { 0 };
+        for (int64_t t = 0; t < a->x_TnD.dim[0]; t++)
+            for (int64_t i = shared ? 0 : own; i < (shared ? heads : own + 1); i++) {
+                const float *x = tile_read(&x_tile, a->x_TnD, t, head_at(a->x_TnD, i) + first, n);
+                const float *dy = tile_read(&dy_tile, a->dy_TnD, t, head_at(a->dy_TnD, i) + first, n);
+                float rstd = *statistic(a->rstd_TM, t, i);
+                for (int64_t d = 0; d < n; d++) sum[d] += (double)(dy[d] * (x[d] * rstd));
+            }
+        float *dgain = row(a->dgain_ND, shared ? 0 : own) + first;
+        for (int64_t d = 0; d < n; d++) dgain[d] += (float)sum[d];
+        begin += n;
+    }
+}
+
+CPU(head_norm_backward_weight, HeadNormBackwardWeight)
+{
+    want_heads(a->x_TnD, a->dy_TnD, a->rstd_TM, a->rstd_TM);
+    want_head_gain(a->dgain_ND, a->x_TnD);
+    team_for(q->team, a->dgain_ND.dim[0] * a->x_TnD.dim[2], COLUMNS, head_gain_columns, (void *)a);
+}

@@ -1,13 +1,14 @@
 /* Attention of a block, between its first norm and its dropout: the query, key and value projections, rotary
- * positions, core attention over the context-parallel ranks (model/core_attention.c), and the output
- * projection. Under tensor parallelism the projection
+ * positions, core attention over the context-parallel ranks (model/attention/core_attention.c), and the
+ * output projection. Under tensor parallelism the projection
  * into heads is column-parallel and the output projection row-parallel, as in Megatron-LM (arXiv 1909.08053).
  *
  *  t tokens held (T / tp under sequence parallelism, else T)   T tokens   C channels
  *  H query heads and G key-value heads held by this rank, of D channels   Q = (H + 2 G) D   O = H D
  *  A linear map calls its input width C and its output width K: for `out` these are O and C.
  *
- *  n -- enter -- qkv -- rope -- core -- out -- leave -- y      lines with <-> communicate with other ranks */
+ *  n -- enter -- qkv -- QK norm -- rope -- core -- out -- leave -- y      lines with <-> communicate with
+ * other ranks */
 #include "model/model_internal.h"
 
 /* The query, key and value matrices are adjacent in the block, so one matmul computes all three
@@ -31,7 +32,7 @@ static Tensor rotary_heads(const ExecContext *ctx, Tensor qkv_TQ)
     return tensor_slice(tensor_view(qkv_TQ, T, Q / D, D), 1, 0, Q / D - G);
 }
 
-/* qkv = rope(n wT + bias),  o = attention(q, k, v) */
+/* qkv = rope(norm(n wT + bias)),  o = attention(q, k, v) */
 void attend_forward(const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save,
                     Tensor n1_tC)
 {
@@ -41,18 +42,20 @@ void attend_forward(const ExecContext *ctx, int64_t layer, const UnitParam *w, B
     int64_t T = n_TC.dim[0];
     Tensor qkv_TQ = core_qkv_new(ctx, T, w_QC.dim[0]);
     linear_forward(ctx, save, LINEAR_QKV, qkv_TQ, n_TC, w_QC, qkv_bias(w));                /* <-> tp+cp */
+    qk_norm_forward(ctx, w, save, qkv_TQ);                                    /* <-> tp: - | all-reduce */
 
     /* RoPE (arXiv 2104.09864) in place: backward needs the rotated queries and keys, not the original
      * ones. */
-    if (ctx->config->position == POSITION_ROPE)
+    RopeRule rule;
+    if (model_rope(ctx->config, layer, &rule))
         rope_forward(q, (RopeForward){ .x_TnD = rotary_heads(ctx, qkv_TQ),
-            .position_i = ctx->batch->position_i, .base = ctx->config->rope_base });
+            .position_i = ctx->batch->position_i, .rule = rule });
     if (ctx->caches) kv_cache_write(ctx, layer, qkv_TQ);
     save->qkv_TQ = core_attention_enter(ctx, qkv_TQ);                    /* <-> cp: - | all-to-all */
     core_attention_forward(ctx, layer, &save->core, save->qkv_TQ);       /* <-> cp */
 }
 
-/* do = dy out,  dqkv = rope'(attention'(do)),  dn = dqkv w
+/* do = dy out,  dqkv = norm'(rope'(attention'(do))),  dn = dqkv w
  * dya and dqkv are needed again by attend_backward_weight, dn by the norm's weight gradient: all three are in
  * wgrad_saved. */
 Tensor attend_backward_input(const ExecContext *ctx, int64_t layer, const UnitParam *w, BlockSave *save,
@@ -68,9 +71,11 @@ Tensor attend_backward_input(const ExecContext *ctx, int64_t layer, const UnitPa
     Tensor dqkv_TQ = activation_gradient_new(ctx, "query key value gradient", 0, T,
         qkv_weight(w).dim[0]);
     core_attention_backward(ctx, layer, dqkv_TQ, &save->core, save->qkv_TQ, do_TO);        /* <-> cp */
-    if (ctx->config->position == POSITION_ROPE)                          /* in place, by the opposite angle */
+    RopeRule rule;
+    if (model_rope(ctx->config, layer, &rule))                           /* in place, by the opposite angle */
         rope_backward(q, (RopeBackward){ .dx_TnD = rotary_heads(ctx, dqkv_TQ),
-            .position_i = ctx->batch->position_i, .base = ctx->config->rope_base });
+            .position_i = ctx->batch->position_i, .rule = rule });
+    qk_norm_backward_input(ctx, w, save, dqkv_TQ);                            /* <-> tp: - | all-reduce */
 
     save->dqkv_TQ = activation_gradient_keep(ctx, 0, save->qkv_TQ, dqkv_TQ);
     Tensor dn_TC = region_gradient_new(ctx, "attention input gradient", T, save->dya_TC.dim[1]);
@@ -99,4 +104,5 @@ void attend_backward_weight(const ExecContext *ctx, const UnitParam *dw, const B
     Tensor n_TC = tp_enter_forward(&ctx->tp, save->n1_tC);                    /* <-> tp: - | all-gather */
     linear_backward_weight(ctx, save, LINEAR_QKV, qkv_weight(dw), save->dqkv_TQ, n_TC);
     if (tensor_present(db_Q)) bias_backward(q, (BiasBackward){ .db_K = db_Q, .dy_TK = save->dqkv_TQ });
+    qk_norm_backward_weight(ctx, dw, save);
 }

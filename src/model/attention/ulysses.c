@@ -8,7 +8,7 @@
  * first parts of all ranks in order and then their second parts in reverse order: the parts of one rank of a
  * ring of fewer ranks, or the whole sequence. */
 #include "base/integer.h"
-#include "model/core_attention.h"
+#include "model/attention/core_attention.h"
 
 enum { ULYSSES_MOST = 1024 };                    /* ranks: as --context-parallel-size has */
 

@@ -6,7 +6,7 @@
  *
  *  Messages of keys and values: forward c - 1; backward c - 1, and c - 1 of their gradients, which are sums
  *  and have the type of statistics */
-#include "model/core_attention.h"
+#include "model/attention/core_attention.h"
 
 static int ring_rank(CoreLayout at, int by) { return (at.r + by + at.c) % at.c; }
 

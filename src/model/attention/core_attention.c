@@ -1,9 +1,9 @@
 /* Core attention: softmax(scale q kT + mask) v, between the projection into heads and the output projection.
- * This file sets the scale 1 / sqrt(D), the mask and the global numbers of heads and positions, and
+ * This file sets the scale, the mask and the global numbers of heads and positions, and
  * chooses how the keys of other context-parallel ranks are reached: ring.c, gather.c, and
  * around either of them ulysses.c. The letters are those of core_attention.h. */
 #include <math.h>
-#include "model/core_attention.h"
+#include "model/attention/core_attention.h"
 
 static CoreLayout layout_of(const ExecContext *ctx, Tensor qkv)
 {
@@ -44,7 +44,8 @@ static AttentionRule rule_of(const ExecContext *ctx, int64_t layer, CoreLayout a
     return (AttentionRule){
         .q0 = core_part_start(at, at.r, which), .k0 = k0,
         .head0 = at.head0, .heads = ctx->config->heads, .span = ctx->config->sequence,
-        .window = model_window(ctx->config, layer), .scale = 1 / sqrt((double)at.D),
+        .window = model_window(ctx->config, layer), .softcap = ctx->config->softcap,
+        .scale = ctx->config->softmax_scale > 0 ? ctx->config->softmax_scale : 1 / sqrt((double)at.D),
         .p = exec_dropout(ctx, ctx->config->attention_dropout),
         .site = (uint64_t)(SITES * layer) + SITE_SCORES };
 }

@@ -3,7 +3,7 @@
  * which have the type of statistics until then. The letters are those of core_attention.h.
  *
  *  Messages: forward one all-gather of kv; backward the same, and one reduce-scatter of dkv */
-#include "model/core_attention.h"
+#include "model/attention/core_attention.h"
 
 /* What each rank holds, rank after rank [c, b, s, 2 G, D], and the joined sequences [b, c s, 2 G, D] */
 static Tensor block_of(Tensor blocks_cbsn, CoreLayout at, int rank)

@@ -5,7 +5,7 @@
  *
  *  b sequences   s positions of a forward   H query and G key-value heads held here   D channels of a head
  *  R cp ranks */
-#include "model/core_attention.h"
+#include "model/attention/core_attention.h"
 
 /* The keys and values are the last 2 G heads of qkv. A dry run counts the last positions. */
 void kv_cache_write(const ExecContext *ctx, int64_t layer, Tensor qkv_TQ)
