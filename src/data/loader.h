@@ -13,9 +13,9 @@
  *
  * Context parallelism splits each sequence here, in zigzag order: of its 2 cp equal parts cp rank r has
  * parts r and 2 cp - 1 - r, which balances the work of causal attention (model/attention/ring.c). Ulysses
- * ranks, u neighbours among the cp ranks, attend with the positions that all of them hold: cp rank r is one of
- * number r / u of cp / u such groups, whose positions are two longer parts, split in the same way. Key ranges
- * are those of the group. */
+ * ranks, u neighbours among the cp ranks, attend with the positions that all of them hold: cp rank r is one
+ * of number r / u of cp / u such groups, whose positions are two longer parts, split in the same way. Key
+ * ranges are those of the group. */
 
 /* The least `first` and the largest `end` of the key ranges of some queries; first >= end: they see none. */
 typedef struct { int64_t first, end; } KeyBounds;
