@@ -32,6 +32,7 @@ typedef struct {
     LossScale   loss_scale;                /* scale 0: losses are not scaled */
     /* delayed scaling of 8-bit inputs: what the scales make of amax, of x and w, and of dy; 0: none */
     double      fp8_largest[2];
+    double      valid_loss;                /* of the evaluation after this step; 0: there was none */
     const char *kernels;                   /* family of kernels that computed the steps; NULL: not known */
 } CheckpointState;
 #endif

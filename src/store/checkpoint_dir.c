@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include "base/file.h"
 #include "base/log.h"
 #include "base/seam.h"
@@ -353,6 +354,33 @@ Status checkpoint_dir_publish(const char *dir, int64_t step)
     return latest_write(dir, step);
 }
 
+/* The new link is made under another name and renamed, so that DIR/name always names a checkpoint. */
+Status checkpoint_dir_link(const char *dir, const char *name, int64_t step)
+{
+    char target[64], path[1024], made[1024], hidden[80];
+    snprintf(hidden, sizeof hidden, ".%.60s.new", name);
+    step_name(target, (CheckpointFolder){ step, FOLDER_WHOLE });
+    TRY(path_join(path, dir, name));
+    TRY(path_join(made, dir, hidden));
+    seam.remove(made);                                     /* of a process that was killed here */
+    if (symlink(target, made) != 0)
+        return fail(IO_FAILED, "%s: a link cannot be made: %s", made, strerror(errno));
+    TRY(file_rename(made, path));
+    return folder_sync(dir);
+}
+
+/* The step that DIR/best links to; -1: none. */
+static int64_t best_step(const char *dir)
+{
+    char path[1024], target[64];
+    CheckpointFolder folder;
+    if (path_join(path, dir, "best") != OK) return -1;
+    ssize_t bytes = readlink(path, target, sizeof target - 1);
+    if (bytes <= 0) return -1;
+    target[bytes] = 0;
+    return step_parse(&folder, target) ? folder.step : -1;
+}
+
 static void prune_one(const char *dir, CheckpointFolder f)
 {
     if (step_remove(dir, f) != OK) log_line("an old checkpoint could not be removed: %s", fail_text());
@@ -362,6 +390,7 @@ void checkpoint_dir_prune(const char *dir, int64_t step, int keep_last)
 {
     CheckpointFolder *list;
     int               count, kept = 1;         /* the one just written counts as kept */
+    int64_t           best = best_step(dir);
     if (checkpoint_dir_list(dir, &list, &count) != OK) return;
     /* Left-overs of killed saves; an .old directory only if the checkpoint that replaces it is complete. */
     for (int i = 0; i < count; i++) {
@@ -370,7 +399,7 @@ void checkpoint_dir_prune(const char *dir, int64_t step, int keep_last)
         if (list[i].kind == FOLDER_PART || old) prune_one(dir, list[i]);
     }
     for (int i = 0; i < count && keep_last > 0; i++) {
-        bool older = list[i].kind == FOLDER_WHOLE && list[i].step < step;
+        bool older = list[i].kind == FOLDER_WHOLE && list[i].step < step && list[i].step != best;
         if (older && step_complete(dir, list[i]) && ++kept > keep_last)
             prune_one(dir, list[i]);
     }

@@ -8,6 +8,7 @@
  *     .step_00001000.old      a complete checkpoint, renamed while a new one of the same step takes its name
  *     abandoned_step_00001000 of a run that then continued from an earlier step; not looked at below
  *     latest                  the name of the newest complete checkpoint
+ *     best                    a link to the checkpoint with the lowest validation loss, where a run keeps it
  *     .lock, .probe           of the run that saves here (checkpoint_lock.c); not looked at below */
 #include "store/manifest.h"
 
@@ -57,8 +58,10 @@ Status checkpoint_dir_abandon(const char *dir, int64_t above);
 Status checkpoint_dir_begin  (const char *dir, int64_t step);
 /* Renames .part to step_N, syncs the directory and rewrites `latest`. */
 Status checkpoint_dir_publish(const char *dir, int64_t step);
+/* Makes the link DIR/name point to step_N, atomically and durably; one of that name is replaced. */
+Status checkpoint_dir_link   (const char *dir, const char *name, int64_t step);
 /* Removes left-over .part and .old directories and, if keep_last > 0, complete checkpoints of lower steps
- * beyond keep_last - 1 of them. Higher steps, which checkpoint_dir_abandon was not called for, are kept. What
- * cannot be removed is logged. */
+ * beyond keep_last - 1 of them, but for the one that DIR/best links to. Higher steps, which
+ * checkpoint_dir_abandon was not called for, are kept. What cannot be removed is logged. */
 void   checkpoint_dir_prune  (const char *dir, int64_t step, int keep_last);
 #endif

@@ -172,6 +172,7 @@ static json_t *run_json(const CheckpointState *state)
         json_object_set_new(run, "fp8_largest", json_pack("[f, f]", state->fp8_largest[0],
                                 state->fp8_largest[1]));
     if (state->kernels) json_object_set_new(run, "kernels", json_string(state->kernels));
+    if (state->valid_loss > 0) json_object_set_new(run, "valid_loss", json_real(state->valid_loss));
     if (state->lacks) json_object_set_new(run, "lacks", lacks_json(state->lacks));
     return run;
 }
@@ -356,6 +357,7 @@ static Status state_read(Manifest *m, const char *path, json_t *root, json_t **f
     TRY(tokenizer_read(m, path, tokenizer, json_object_get(run, "tokenizer")));
     TRY(loss_scale_read(&state->loss_scale, path, json_object_get(run, "loss_scale")));
     TRY(fp8_largest_read(state->fp8_largest, path, json_object_get(run, "fp8_largest")));
+    state->valid_loss = json_number_value(json_object_get(run, "valid_loss"));
     TRY(lacks_read(&state->lacks, path, json_object_get(run, "lacks")));
     const char *kernels = json_string_value(json_object_get(run, "kernels"));
     if (kernels && !(m->kernels = strdup(kernels)))

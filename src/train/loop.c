@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/seam.h"
 #include "store/checkpoint_dir.h"
+#include "train/best.h"
 #include "train/profile.h"
 #include "train/report.h"
 
@@ -102,7 +103,7 @@ static Status save_failed(const Trainer *t, Status status)
 /* first: the step that the run started after. in_row: steps up to the present one that were skipped. saved:
  * the step of the newest checkpoint from before them, in the directory `holds`, which is NULL where there is
  * none. saves: by this run. */
-typedef struct { int64_t first, in_row, saved, saves; const char *holds; } Saving;
+typedef struct { int64_t first, in_row, saved, saves; const char *holds; Best best; } Saving;
 
 /* A run that went back to an earlier step leaves the later checkpoints to nobody: they get other names before
  * its first save, so that none of them is resumed from or counted as one of this run. */
@@ -127,6 +128,7 @@ static Status save(Trainer *t, Saving *saving)
         log_line("step %lld is saved in %s%s", (long long)t->step, config->save, !saving->in_row ? "" :
                  "; it was skipped, so that its weights may be broken: no earlier checkpoint is removed");
     }
+    TRY(agree(t->world, best_publish(&saving->best, t)));      /* same on every rank */
     saving->saves++;
     if (!saving->in_row) saving->saved = t->step, saving->holds = config->save;
     return OK;
@@ -176,8 +178,11 @@ static Status evaluate(Trainer *t, Report *report, Saving *saving, SplitKind kin
     if (!train_config_takes(t->config, kind)) return OK;
     double loss = t->signal ? NAN : trainer_evaluate_split(t, kind);             /* <-> all axes */
     bool given_up = t->signal != 0;      /* trainer_join_flags also sees one that came after the last batch */
-    RunFlags flags = trainer_join_flags(t, (RunFlags){ .failed = t->failed != OK });     /* <-> world */
+    bool best = kind == SPLIT_VALID && !given_up && best_beaten(&saving->best, loss);
+    RunFlags mine = { .failed = t->failed != OK, .best = best }, flags = trainer_join_flags(t, mine); /* <-> world */
     if (flags.failed) return unreadable_data(t, saving);
+    if (kind == SPLIT_VALID && !given_up) t->valid_loss = loss;
+    saving->best.due = saving->best.due || (flags.best && saving->in_row == 0);
     if (!given_up) report_evaluation(report, t->step, kind, loss);
     else if (t->mesh.rank == 0)
         log_line("step %lld: the evaluation is stopped by a signal", (long long)t->step);
@@ -202,21 +207,30 @@ static Status interrupted(const Trainer *t, int64_t first, bool loaded)
                 "stopped by a signal after step %lld; nothing was saved, since --save was not given", step);
 }
 
+static bool expired(const Trainer *t)
+{
+    double minutes = (double)(seam.clock() - t->started) / 60e9;
+    return t->config->exit_minutes > 0 && minutes > t->config->exit_minutes;
+}
+
 /* A signal is looked for once per step, in the message that also carries errors, so that all ranks stop
  * after the same step. The last step of a run is always saved; at an interval a skipped step is not. */
 static Status steps(Trainer *t, Report *report, Profile *profile, bool loaded)
 {
     const TrainConfig *config = t->config;
     int64_t first = t->step;
-    Saving saving = { .first = first, .saved = first, .holds = loaded ? config->load : NULL };
+    Saving saving = { .first = first, .saved = first, .holds = loaded ? config->load : NULL,
+                      .best = best_open(t) };
     bool stop = trainer_join_flags(t, (RunFlags){ 0 }).signal != 0;                     /* <-> world */
     while (t->step < config->steps && !stop) {
         double lr = lr_at(&config->lr, t->step);
         seam_point("step");
         profile_begin(profile, t);                                               /* <-> world */
+        t->valid_loss = 0;
         StepReport done = trainer_step(t);                                       /* <-> all axes */
         profile_end(profile, t);
-        RunFlags flags = trainer_join_flags(t, (RunFlags){ .failed = t->failed != OK });     /* <-> world */
+        RunFlags flags = trainer_join_flags(t, (RunFlags){ .failed = t->failed != OK,
+                                                           .expired = expired(t) });     /* <-> world */
         int64_t samples = t->loader[SPLIT_TRAIN].shift + t->step * config->global;
         if (!flags.failed) report_step(report, t->step, samples, lr, done);
         if (profile_write(profile, t)) report_pause(report);                     /* <-> world */
@@ -224,9 +238,12 @@ static Status steps(Trainer *t, Report *report, Profile *profile, bool loaded)
         if (at_interval(t->step, config->eval_interval))
             TRY(evaluate(t, report, &saving, SPLIT_VALID));                      /* same on every rank */
         if (t->step == config->steps) TRY(evaluate(t, report, &saving, SPLIT_TEST)); /* same on every rank */
-        stop = t->signal || at_interval(t->step, config->exit_interval);
+        stop = t->signal || flags.expired || at_interval(t->step, config->exit_interval);
+        if (flags.expired && t->mesh.rank == 0)
+            log_line("step %lld: --exit-duration-in-mins %g are over: the run saves and ends",
+                     (long long)t->step, config->exit_minutes);
         bool last = stop || t->step == config->steps;
-        bool due = at_interval(t->step, config->save_interval) && saving.in_row == 0;
+        bool due = saving.best.due || (at_interval(t->step, config->save_interval) && saving.in_row == 0);
         if (config->save && (due || last)) {
             TRY(save(t, &saving));
             report_pause(report);
@@ -307,11 +324,27 @@ static void log_second_moment(const Trainer *t)
              s->beta2, s->beta2);
 }
 
+/* "tp 2 with --sp, cp 2 by a2a, dp 1, pp 2 by 1f1b"; how is said of more than one rank alone. */
+static const char *layout_text(char out[160], const Trainer *t)
+{
+    const TrainConfig *config = t->config;
+    MeshSize m = t->mesh.size;
+    char cp[40] = "", pp[60] = "";
+    const char *keys = config->gather ? "allgather" : config->ulysses <= 1 ? "p2p" :
+                       config->ulysses == m.cp ? "a2a" : "a2a+p2p";
+    if (m.cp > 1) snprintf(cp, sizeof cp, " by %s", keys);
+    if (m.pp > 1) snprintf(pp, sizeof pp, " by %s", schedule_name(config->schedule));
+    if (m.pp > 1 && config->chunks > 1) snprintf(pp + strlen(pp), 24, " of %d chunks", config->chunks);
+    snprintf(out, 160, "tp %d%s, cp %d%s, dp %d, pp %d%s", m.tp,
+             m.tp > 1 && config->sequence_parallel ? " with --sp" : "", m.cp, cp, m.dp, m.pp, pp);
+    return out;
+}
+
 static void log_setup(const Trainer *t)
 {
     MeshSize m = t->mesh.size;
     double bytes = 0;
-    char text[24], groups[40] = "";
+    char text[24], groups[40] = "", layout[160];
     bool cpu = t->queue.backend == &cpu_backend;
     if (t->config->hybrid_shard > 0)
         snprintf(groups, sizeof groups, " in groups of %d ranks", t->config->hybrid_shard);
@@ -321,11 +354,12 @@ static void log_setup(const Trainer *t)
     if (model->experts > 0)
         snprintf(experts, sizeof experts, " (%lld of a token), %lld experts: etp %d, ep %d, edp %d",
                  (long long)model_active_parameters(model), (long long)model->experts, m.etp, m.ep, m.edp);
-    log_line("%lld parameters%s; %d rank%s: tp %d, cp %d, dp %d, pp %d, ZeRO %d%s; %s on rank 0; "
-             "device %s, %s, %s%s%d thread%s per rank",
+    log_line("%lld parameters%s; %d rank%s: %s, ZeRO %d%s; %s on rank 0; "
+             "device %s, %s, %s, %s%s%d thread%s per rank",
              (long long)model_parameters(model), experts, t->mesh.world, t->mesh.world == 1 ? "" : "s",
-             m.tp, m.cp, m.dp, m.pp, t->config->zero, groups, log_bytes(text, bytes), t->config->device,
-             train_config_type(t->config), cpu ? kernel_family_name(t->queue.kernels) : "",
+             layout_text(layout, t), t->config->zero, groups, log_bytes(text, bytes), t->config->device,
+             train_config_type(t->config), t->config->optimizer->name,
+             cpu ? kernel_family_name(t->queue.kernels) : "",
              cpu ? " kernels, " : "", t->config->threads, t->config->threads == 1 ? "" : "s");
     if (t->config->verbose)
         log_line("%s of this process lie in huge pages, which are asked for its arenas; the system gives "
@@ -387,8 +421,10 @@ static Status run(Trainer *t)
 Status loop_run(const TrainConfig *config, Transport *transport, const volatile sig_atomic_t *stop)
 {
     Trainer t;
+    int64_t started = seam.clock();
     Status status = trainer_start(&t, config, transport);
     t.stop = stop;
+    t.started = started;
     if (status == OK) status = run(&t);
     trainer_close(&t);
     return status;

@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include "base/log.h"
 #include "base/seam.h"
+#include "train/megatron_line.h"
 #include "train/rank_peak.h"
 
 /* Ends a line that an earlier run left incomplete (killed, or a full disk), so that the first line of
@@ -46,7 +48,8 @@ Status report_open(Report *report, const Trainer *t)
 {
     const TrainConfig *config = t->config;
     bool prints = t->mesh.rank == 0;
-    *report = (Report){ .config = config, .metrics = -1, .prints = prints, .first_step = t->step };
+    *report = (Report){ .config = config, .ranks = t->mesh.world, .metrics = -1, .prints = prints,
+                         .first_step = t->step };
     if (prints && t->step < config->steps) report->peak = peak_of_run(t);
     report->started_at = report->step_at = seam.clock();
     if (!prints || !config->metrics) return OK;
@@ -204,8 +207,25 @@ static void progress_step(Report *report, int64_t step, int64_t samples, double 
                  unsigned_nan(r.norm), scale, experts, (long long)samples, 1e3 * r.waited,
                  1e-9 * speed * model_flops(&config->model, false), share,
                  log_bytes(memory, memory_in_use()));
-    report->losses   = report->seconds = 0;
-    report->averaged = report->steps   = 0;
+}
+
+static void megatron_step(const Report *report, int64_t step, int64_t samples, double lr, StepReport r)
+{
+    const TrainConfig *config = report->config;
+    char line[1000];
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    double seconds = report->seconds / (double)report->steps;
+    double flops = (double)trainer_step_tokens(config) / seconds * model_flops(&config->model, true) /
+                   report->ranks;
+    int n = megatron_line(line, sizeof line - 1, &(MegatronLine){ .step = step, .steps = config->steps,
+        .samples = samples, .batch = config->global, .skipped = report->steps - report->averaged,
+        .not_finite = report->not_finite, .seconds = seconds, .flops = config->log_throughput ? flops : 0,
+        .lr = lr, .loss = report->averaged ? report->losses / (double)report->averaged : NAN,
+        .loss_scale = r.loss_scale, .norm = r.norm, .moe = r.moe, .has_experts = config->model.experts > 0,
+        .now = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec });
+    line[n++] = '\n';
+    log_write(line, (size_t)n);
 }
 
 void report_step(Report *report, int64_t step, int64_t samples, double lr, StepReport r)
@@ -222,6 +242,7 @@ void report_step(Report *report, int64_t step, int64_t samples, double lr, StepR
         report->averaged++;
     } else {
         report->skipped++;
+        report->not_finite += !r.overflow;
         log_progress_end();
         if (r.overflow)
             log_line("step %lld: gradients overflow at loss scale %g; the step is skipped and the weights "
@@ -231,7 +252,11 @@ void report_step(Report *report, int64_t step, int64_t samples, double lr, StepR
                      "are unchanged", (long long)step, unsigned_nan(r.loss), unsigned_nan(r.norm));
     }
     metrics_step(report, step, lr, seconds, r, progress);
-    if (progress) progress_step(report, step, samples, lr, r);
+    if (!progress) return;
+    if (config->megatron_lines) megatron_step(report, step, samples, lr, r);
+    else                        progress_step(report, step, samples, lr, r);
+    report->losses   = report->seconds = 0;
+    report->averaged = report->steps   = report->not_finite = 0;
 }
 
 /* A run that trained nothing must not look like one that did. */
@@ -260,6 +285,19 @@ void report_pause(Report *report)
     seconds_since(&report->step_at);
 }
 
+/* Between lines of dashes as long as the line. */
+static void megatron_blocks(int64_t step, SplitKind kind, double loss)
+{
+    char where[80], line[400], dashes[400], all[1300];
+    snprintf(where, sizeof where, "%s loss at iteration %lld", kind == SPLIT_VALID ? "validation" : "test",
+             (long long)step);
+    int n = megatron_evaluation(line, sizeof line, where, loss);
+    memset(dashes, '-', (size_t)n);
+    dashes[n] = 0;
+    n = snprintf(all, sizeof all, "%s\n%s\n%s\n", dashes, line, dashes);
+    log_write(all, (size_t)n);
+}
+
 void report_evaluation(Report *report, int64_t step, SplitKind kind, double loss)
 {
     char line[256], mean[32], perplexity[32];
@@ -270,6 +308,10 @@ void report_evaluation(Report *report, int64_t step, SplitKind kind, double loss
                      json_number(perplexity, exp(loss)));
     metrics_line(report, line, n);
     log_progress_end();
+    if (report->config->megatron_lines) {
+        megatron_blocks(step, kind, loss);
+        return;
+    }
     log_line("step %lld: %s loss %.4f, perplexity %.3f", (long long)step,
              kind == SPLIT_VALID ? "validation" : split_name(kind), unsigned_nan(loss),
              unsigned_nan(exp(loss)));

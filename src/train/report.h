@@ -10,15 +10,16 @@ typedef struct {
     int     metrics;                  /* file descriptor of --metrics, -1: none */
     int64_t lost;                     /* lines that could not be written to it */
     int     write_errno;                      /* errno of the first of them */
+    int     ranks;                    /* of the run */
     bool    prints;                   /* this rank prints: rank 0 */
     int64_t started_at, step_at;      /* seam clock in ns: when the run began, when the last step ended */
     int64_t first_step;               /* steps that were done when the run began */
     /* FLOP/s of the cores of all ranks, of which MFU is a share; 0: not known */
     double  peak;
-    /* since the last progress line: the sum of the losses of `averaged` steps, which were not skipped; all
-     * `steps` and their seconds */
+    /* since the last progress line: the sum of the losses of `averaged` steps, which were not skipped, and
+     * how many were not finite; all `steps` and their seconds */
     double  losses, seconds;
-    int64_t averaged, steps;
+    int64_t averaged, steps, not_finite;
     int64_t skipped;                  /* steps of the run that were skipped */
 } Report;
 

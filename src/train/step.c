@@ -203,11 +203,14 @@ RunFlags trainer_join_flags(Trainer *t, RunFlags mine)
     const double *all = t->flags_R3.data;
     RunFlags joined = { 0 };
     if (t->stop) mine.signal = __atomic_load_n(t->stop, __ATOMIC_RELAXED);
-    if (own) own[0] = mine.failed, own[1] = mine.memory, own[2] = mine.signal;
-    comm_all_gather(t->world, &t->queue, t->flags_R3, t->flags_3);  /* <-> world: all-gather of 3 numbers */
+    if (own) own[0] = mine.failed, own[1] = mine.memory, own[2] = mine.signal, own[3] = mine.expired,
+             own[4] = mine.best;
+    comm_all_gather(t->world, &t->queue, t->flags_R3, t->flags_3);  /* <-> world: all-gather of 5 numbers */
     for (int r = 0; all && r < t->mesh.world; r++, all += RUN_FLAGS) {
-        joined.failed |= all[0] != 0;
-        joined.memory |= all[1] != 0;
+        joined.failed  |= all[0] != 0;
+        joined.memory  |= all[1] != 0;
+        joined.expired |= all[3] != 0;
+        joined.best    |= all[4] != 0;
         if (all[2] > joined.signal) joined.signal = (int)all[2];
     }
     t->signal = joined.signal;

@@ -76,6 +76,8 @@ typedef struct {
     int64_t  save_interval, keep_last;        /* steps between saves; checkpoints that are kept */
     /* the run stops after a step that is a multiple of it; 0: never */
     int64_t  exit_interval;
+    double   exit_minutes;                    /* the run stops after a step when so many are over; 0: never */
+    bool     keep_best;                       /* the checkpoint with the lowest validation loss */
     bool     exit_on_missing;                 /* a `load` without a checkpoint is an error */
     const char *changed;                      /* options that differ from its checkpoint's; NULL: none */
     TokenizerRecord tokenizer;                /* stored in checkpoints */
@@ -85,6 +87,8 @@ typedef struct {
     int64_t  log_interval, eval_interval;     /* steps */
     int64_t  eval_iters;                      /* global batches of an evaluation */
     const char *metrics;                      /* file of JSON lines; NULL: none */
+    bool     megatron_lines;                  /* Megatron-LM's log lines instead of progress lines */
+    bool     log_throughput;                  /* its throughput among them */
     bool     verbose;                         /* more lines at the start */
     const char *profile;                      /* file of a Chrome trace; NULL: none */
     int64_t  profile_start, profile_end;      /* steps; 0: a few after the first */

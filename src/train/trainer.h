@@ -13,9 +13,10 @@
 #include "train/train_config.h"
 
 /* What a rank reports to the others between two steps: its data could not be read; it uses other memory than
- * its dry run counted; a signal it received (which may reach one rank alone), 0 for none. */
-typedef struct { bool failed, memory; int signal; } RunFlags;
-enum { RUN_FLAGS = 3 };                           /* numbers that RunFlags takes in a message */
+ * its dry run counted; its time is over (--exit-duration-in-mins); the evaluation's loss is the lowest one
+ * (rank 0); a signal it received (which may reach one rank alone), 0 for none. */
+typedef struct { bool failed, memory, expired, best; int signal; } RunFlags;
+enum { RUN_FLAGS = 5 };                           /* numbers that RunFlags takes in a message */
 
 /* recomputed: saves of a group of blocks whose forward is repeated in backward; workspace: what one operation
  * needs while it runs (Queue.workspace) */
@@ -86,6 +87,8 @@ typedef struct Trainer {
     /* micro-batches of the current step that have been filled */
     int       taken;
     int64_t step;                                    /* steps done */
+    int64_t started;                                 /* seam clock when the run began */
+    double  valid_loss;                              /* of an evaluation after the present step; 0: none */
     /* The number of the signal that this process received, else 0; NULL: evaluations do not check it. */
     const volatile sig_atomic_t *stop;
     int     signal;                                  /* the largest on any rank, by trainer_join_flags */

@@ -198,7 +198,7 @@ Status trainer_save(Trainer *t, const char *dir, int64_t keep_last)
     Fp8Largest largest = trainer_fp8_largest(t);
     CheckpointState state = { .data_fingerprint = data, .tokenizer = t->config->tokenizer,
         .lacks = t->config->no_save_states ? CHECKPOINT_STATES : 0,
-        .fp8_largest = { largest.x, largest.dy },
+        .fp8_largest = { largest.x, largest.dy }, .valid_loss = t->valid_loss,
         .loss_scale = t->step_state.loss, .step = t->step,
         .samples = t->loader[SPLIT_TRAIN].shift + t->step * t->config->global,
         .updates = t->step_state.updates, .seed = t->config->seed, .options = t->config->options,

@@ -363,6 +363,12 @@ BUGS = [
      "if (put < all)", "if (put < all - 1)", "store.writer_test"),
     ("another learning rate on resume taken without a word", "src/conf/resume.c",
      "else if (option_taken(option, FOR_SCHEDULE) && !derived", "else if (option_taken(option, FOR_SCHEDULE) && derived", "conf.parse_test"),
+    ("the best checkpoint removed for its age", "src/store/checkpoint_dir.c",
+     "list[i].step < step && list[i].step != best;", "list[i].step < step;", "cli.run_ends"),
+    ("the best loss forgotten on resume", "src/train/best.c",
+     "if (known && state.step <= t->step", "if (known && state.step > t->step", "cli.run_ends"),
+    ("Megatron-LM's loss taken from the last step alone", "src/train/report.c",
+     ".lr = lr, .loss = report->averaged ? report->losses / (double)report->averaged : NAN,", ".lr = lr, .loss = r.loss,", "cli.run_ends"),
 ]
 
 # Planted in ./check: one of each kind of parallelism and of what keeps it right.

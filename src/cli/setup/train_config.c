@@ -141,6 +141,9 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .leave = (o->finetune ? CHECKPOINT_STATES | CHECKPOINT_POSITION : 0) |
                  (o->no_load_optim ? CHECKPOINT_STATES : 0), .no_save_states = o->no_save_optim,
         .save_interval = o->save_interval, .keep_last = o->keep_last,
+        .exit_minutes = o->exit_duration, .keep_best = o->keep_best,
+        .megatron_lines = o->log_format.value == CHOICE_log_format_megatron,
+        .log_throughput = o->log_throughput,
         .exit_interval = o->exit_interval, .exit_on_missing = o->exit_on_missing, .options = json,
         .tokenizer = tokenizer, .changed = o->changed, .log_interval = o->log_interval,
         .eval_interval = o->eval_interval,

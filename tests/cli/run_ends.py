@@ -1,0 +1,110 @@
+"""How runs end and what they keep: --exit-duration-in-mins, the checkpoint with the lowest validation loss (--keep-best), also over
+kills, resumes and layouts; Megatron-LM's log lines; the first line of a run."""
+import glob
+import json
+import math
+import os
+import re
+import sys
+
+import run
+
+
+def wanted(good, what, told=""):
+    if not good:
+        sys.exit(f"{what}\n{told}")
+
+
+def duration(data, folder):
+    out = os.path.join(folder, "minutes")
+    words = ["train", "--data-path", data, *run.MODEL, "--ranks", 2, "--threads", 1, "--save", out]
+    done = run.jotun(*words, "--train-iters", 1000000, "--exit-duration-in-mins", 0.01)
+    step = int(re.search(r"step (\d+): --exit-duration-in-mins 0.01 are over", done.stderr).group(1))
+    wanted(f"step {step} is saved in" in done.stderr and open(os.path.join(out, "latest")).read() == f"step_{step:08d}", "not saved", done.stderr)
+    done = run.jotun(*words[:-2], "--train-iters", 2, "--exit-duration-in-mins", 1, check=False)
+    wanted(done.returncode == 1 and "has no effect without --save" in done.stderr, "taken without --save", done.stderr)
+
+
+def evaluated(path):
+    """step -> validation loss of its last evaluation"""
+    return {row["step"]: row["loss"] for row in map(json.loads, open(path)) if row.get("split") == "valid"}
+
+
+def best_of(out):
+    link = os.path.join(out, "best")
+    return int(os.readlink(link)[5:]) if os.path.islink(link) else None
+
+
+def check_best(out):
+    """The link names a complete checkpoint, which is the lowest of those evaluated."""
+    losses = evaluated(out + ".jsonl")
+    least = min(losses, key=losses.get)
+    wanted(best_of(out) == least, f"best is {best_of(out)}, the lowest loss is at {least}: {losses}")
+    manifest = json.load(open(os.path.join(out, "best", "manifest.json")))
+    wanted(manifest["step"] == least and manifest["run"]["valid_loss"] == losses[least], f"the manifest has {manifest['run']}")
+    wanted(run.jotun("checkpoint", "verify", os.path.join(out, "best")).returncode == 0, "best is damaged")
+
+
+def best(data, folder):
+    # a learning rate at which the loss falls and then rises
+    words = ["train", "--data-path", data, *run.MODEL, "--eval-interval", 4, "--eval-iters", 2, "--split", "80,20,0", "--lr", 0.3,
+             "--lr-decay-style", "constant", "--clip-grad", 0, "--keep-best", "--keep-last", 1, "--train-iters", 40, "--save-interval", 7]
+    whole = os.path.join(folder, "best")
+    run.jotun(*words, "--save", whole, "--metrics", whole + ".jsonl")
+    check_best(whole)
+    held = sorted(os.path.basename(p) for p in glob.glob(os.path.join(whole, "step_*")))
+    wanted(held == sorted({"step_00000040", f"step_{best_of(whole):08d}"}), f"--keep-last 1 keeps {held}")
+    for n, layout in enumerate((["--ranks", 2, "--zero-stage", 1], ["--ranks", 4, "--tp", 2, "--pp", 2])):
+        out = os.path.join(folder, f"best{n}")
+        resumed = [*words, *layout, "--threads", 1, "--save", out, "--load", out, "--metrics", out + ".jsonl"]
+        kills = 0
+        for fault in ("step:9:kill", "rename:7:kill", "step:14:kill", "sync:60:kill", None):
+            done = run.jotun(*resumed, check=False, env=dict(os.environ, JOTUN_FAULT=fault) if fault else None)
+            wanted(done.returncode in (0, -9), "a run failed", done.stderr)
+            kills += done.returncode == -9
+            if best_of(out) is not None:
+                run.jotun("checkpoint", "verify", os.path.join(out, "best"))
+        wanted(kills >= 3, f"{kills} kills")
+        check_best(out)
+        wanted(best_of(out) == best_of(whole), f"{layout}: best is {best_of(out)}, on one rank {best_of(whole)}")
+
+
+def megatron_lines(data):
+    words = ["train", "--data-path", data, *run.MODEL, "--train-iters", 12, "--eval-interval", 6, "--eval-iters", 1, "--split", "80,20,0",
+             "--log-format", "megatron", "--log-throughput", "--ranks", 2]
+    told = run.jotun(*words, "--log-interval", 3).stderr
+    line = re.compile(r"^ \[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}\] iteration +(\d+)/ +12 \| consumed samples: +(\d+) \| elapsed time per "
+                      r"iteration \(ms\): [\d.]+ \| throughput per GPU \(TFLOP/s/GPU\): \d\.\d \| learning rate: \d\.\d{6}E-\d\d \| global "
+                      r"batch size:     8 \| lm loss: (\d\.\d{6}E\+00) \| loss scale: 1\.0 \| grad norm: \d+\.\d{3} \| number of skipped "
+                      r"iterations:   0 \| number of nan iterations:   0 \|$", re.M)
+    found = line.findall(told)
+    wanted([(int(a), int(b)) for a, b, _ in found] == [(n, 8 * n) for n in (1, 3, 6, 9, 12)], "wrong lines", told)
+    wanted(re.search(r"^-+\n validation loss at iteration 6 \| lm loss value: \d\.\d{6}E\+00 \| lm loss PPL: \d\.\d{6}E\+0\d \| \n-+$", told, re.M),
+           "no validation line", told)
+    with run.work_folder() as folder:                       # the loss is the mean over the steps since the line before
+        path = os.path.join(folder, "m.jsonl")
+        told = run.jotun(*words, "--log-interval", 3, "--metrics", path).stderr
+        losses = run.metrics(path)
+        for step, _, loss in line.findall(told)[2:]:
+            mean = sum(losses[s] for s in range(int(step) - 2, int(step) + 1)) / 3
+            wanted(f"{mean:.6E}" == loss, f"step {step}: {loss}, the mean is {mean:.6E}")
+    wanted(math.isfinite(mean), "no mean")
+
+
+def first_line(data):
+    words = ["train", "--data-path", data, *run.MODEL, "--train-iters", 1, "--threads", 1]
+    for more, says in (([], "; 1 rank: tp 1, cp 1, dp 1, pp 1, ZeRO 0; "),
+                       (["--ranks", 8, "--tp", 2, "--sp", "--pp", 2, "--cp", 2, "--cp-comm-type", "a2a"], "8 ranks: tp 2 with --sp, cp 2 by a2a, dp 1, pp 2 by 1f1b, ZeRO 0; "),
+                       (["--ranks", 2, "--pp", 2, "--pipeline-schedule", "zb-h1", "--bf16"], "pp 2 by zb-h1, "),
+                       (["--ranks", 2, "--pp", 2, "--num-virtual-stages-per-pipeline-rank", 2], "pp 2 by interleaved of 2 chunks, "),
+                       (["--optimizer", "muon", "--bf16"], "device cpu, bf16, muon, ")):
+        told = run.jotun(*words, *more).stderr
+        wanted(says in told, f"no \"{says}\"", told)
+
+
+with run.work_folder() as folder:
+    data = run.corpus(folder)
+    first_line(data)
+    megatron_lines(data)
+    duration(data, folder)
+    best(data, folder)
