@@ -42,7 +42,8 @@ typedef uint64_t CommandSet;
 #define FOR_CHECKPOINT_INFO   (UINT64_C(1) << 14)
 #define FOR_CHECKPOINT_VERIFY (UINT64_C(1) << 15)
 #define FOR_BENCH_PEAK       (UINT64_C(1) << 16)
-#define FOR_ANY              (FOR_CONFIG_ALONE * 2 - 1)                /* all of the above */
+#define FOR_CONVERT          (UINT64_C(1) << 18)
+#define FOR_ANY              (FOR_CONVERT * 2 - 1)                     /* all of the above */
 #define FOR_SCHEDULE         (UINT64_C(1) << 58)    /* on resume: the schedule, see conf/resume.c */
 #define FOR_STATES           (UINT64_C(1) << 59)    /* on resume: which states the optimizer has */
 #define FOR_CHECKPOINT_ARGS  (UINT64_C(1) << 60)    /* taken from a checkpoint */

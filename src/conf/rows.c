@@ -241,6 +241,7 @@ static const CommandRow command_rows[] = {
     { FOR_CHECKPOINT_INFO,  "checkpoint info",  TRAINERS,         true  },
     { FOR_CHECKPOINT_VERIFY, "checkpoint verify", TRAINERS,       true  },
     { FOR_BENCH_PEAK,       "bench peak",       TRAINERS,         false },
+    { FOR_CONVERT,          "convert",          TRAINERS,         false },
     { FOR_CONFIG_ALONE,     "config",           TRAINERS | HINTS, false },
     { FOR_CONFIG,           "config",           TRAINERS | HINTS, false },
 };

@@ -36,12 +36,20 @@ static Status grow(void **items, int used, size_t width, const char *path)
     return OK;
 }
 
+Status foreign_adopt(ForeignFile *file, int *index, FileMap *map)
+{
+    Status status = grow((void **)&file->map, file->maps, sizeof *file->map, file->path);
+    if (status == OK) file->map[*index = file->maps++] = *map;
+    else file_unmap(map);
+    *map = (FileMap){ 0 };
+    return status;
+}
+
 Status foreign_map(ForeignFile *file, int *index, const char *path)
 {
-    TRY(grow((void **)&file->map, file->maps, sizeof *file->map, file->path));
-    TRY(file_map(&file->map[file->maps], path));
-    *index = file->maps++;
-    return OK;
+    FileMap map;
+    TRY(file_map(&map, path));
+    return foreign_adopt(file, index, &map);
 }
 
 Status foreign_tensor(ForeignFile *file, int *index, const char *name, Dtype dtype, int dims,

@@ -45,6 +45,8 @@ void   foreign_close (ForeignFile *file);
 /* Maps a whole file; *index is its place in file->map. FileMap.data stays valid until foreign_close, a
  * pointer to the FileMap only until the next call. */
 Status foreign_map   (ForeignFile *file, int *index, const char *path);
+/* The same with a file that is mapped already; the ForeignFile owns it and *map is zeros, on failure too. */
+Status foreign_adopt (ForeignFile *file, int *index, FileMap *map);
 /* Appends a tensor without pieces; *index is its place in file->tensor until foreign_finish sorts them.
  * Copies the name. BAD_FILE: more than FOREIGN_DIMS dims, a negative size, 2^62 bytes or more. */
 Status foreign_tensor(ForeignFile *file, int *index, const char *name, Dtype dtype, int dims,

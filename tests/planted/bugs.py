@@ -12,6 +12,17 @@ import time
 
 # name; file; what stands there (exactly once); what the bug makes of it; the test that must fail
 BUGS = [
+    ("parts of a foreign tensor that overlap", "src/convert/foreign.c",
+     "if (overlap(piece, &tensor->piece[q]))", "if (q < 0 && overlap(piece, &tensor->piece[q]))", "convert.foreign_test"),
+    ("elements behind the end of a mapped file", "src/convert/foreign.c",
+     "return low >= -before && high <= after;", "return low >= -before && high <= after + 65536;", "convert.foreign_test"),
+    ("GPT-2's values taken from its keys", "src/convert/names.def",
+     "NAME( GPT2, ATTENTION_VALUE_WEIGHT, \"transformer.h.{layer}.attn.c_attn.weight\",        TURNED, QUERY + KV,",
+     "NAME( GPT2, ATTENTION_VALUE_WEIGHT, \"transformer.h.{layer}.attn.c_attn.weight\",        TURNED, KV,", "convert.plan_test"),
+    ("a window that begins one row late", "src/convert/plan.c",
+     "low = (w->first - to - inside) / stride + 1;", "low = (w->first - to - 1) / stride + 1;", "convert.plan_test"),
+    ("a tensor that the model does not have ignored", "src/convert/plan.c",
+     "if (used[i]) continue;", "if (used[i] || rules->direction == TO_OURS) continue;", "convert.plan_test"),
     ("a key of a YAML file that beats the environment", "src/conf/options.h",
      "SOURCE_CONFIG_FILE, SOURCE_ENVIRONMENT, SOURCE_COMMAND_LINE", "SOURCE_ENVIRONMENT, SOURCE_CONFIG_FILE, SOURCE_COMMAND_LINE", "conf.config_file_test"),
     ("a list of a later YAML file appended to the earlier one's", "src/conf/value.c",

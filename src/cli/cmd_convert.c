@@ -1,0 +1,224 @@
+/* jotun convert --from FORMAT --to FORMAT --input PATH --output PATH: checkpoints of other programs. The
+ * module convert reads, gathers and writes; here formats are chosen, and options become the model that both
+ * sides describe. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/log.h"
+#include "base/seam.h"
+#include "cli/command.h"
+#include "cli/in_out.h"
+#include "cli/setup/foreign.h"
+#include "cli/setup/tokenizer.h"
+#include "cli/signals.h"
+#include "convert/family.h"
+#include "convert/hf_write.h"
+#include "convert/jotun_checkpoint.h"
+
+/* A conversion of the command: its own options, those of the model, and when it began. */
+typedef struct {
+    const Options *o;
+    Options        model;
+    ForeignModel   from;
+    ConvertRun     run;
+    int64_t        begun, last_report;     /* clock in nanoseconds */
+} ConvertTask;
+
+/* ---- progress ---- */
+
+static void progress(void *context, int64_t done, int64_t total)
+{
+    ConvertTask *c = context;
+    char     so_far[24], all[24];
+    double   seconds = (double)(seam.clock() - c->begun) * 1e-9;
+    if ((double)(seam.clock() - c->last_report) * 1e-9 < (log_terminal() ? 0.2 : 10)) return;
+    c->last_report = seam.clock();
+    log_progress("convert: %s of %s, %.1f MB/s", log_bytes(so_far, (double)done),
+                 log_bytes(all, (double)total), (double)done / seconds * 1e-6);
+}
+
+static void report(const ConvertTask *c)
+{
+    char   bytes[24], time[24];
+    double seconds = (double)(seam.clock() - c->begun) * 1e-9;
+    log_progress_end();
+    log_line("convert: %s of weights, %d tensors in %s, %.1f MB/s: %s",
+             log_bytes(bytes, (double)c->run.total), c->run.plan->tensors, log_time(time, seconds),
+             (double)c->run.total / seconds * 1e-6, c->o->convert_output);
+}
+
+static const char stops[] = "\njotun: stops and removes its files; the same signal again ends it at once\n";
+
+static void run_make(ConvertTask *c, const Plan *plan)
+{
+    const Options *o = c->o;
+    static const Dtype types[] = { F32, BF16, F16 };
+    bool cast = o->convert_type.value != CHOICE_convert_type_keep;
+    c->run = (ConvertRun){ .from = &c->from, .plan = plan, .output = o->convert_output, .cast = cast,
+        .dtype = cast ? types[o->convert_type.value - CHOICE_convert_type_f32] : F32,
+        .progress = progress, .context = c, .stop = signals_catch(stops) };
+    c->begun = c->last_report = seam.clock();
+}
+
+/* Links and plan of the model, and then `work`. */
+static Status planned(ConvertTask *c, Naming naming, PlanDirection direction,
+                      Status (*work)(ConvertTask *, void *), void *context)
+{
+    Links links;
+    Plan  plan;
+    ModelConfig config = setup_model(&c->model);
+    TRY(links_make(&links, naming, &config));
+    Status status = plan_make(&plan, &(PlanRules){ &links, naming, direction, config.tied }, &c->from.file);
+    if (status == OK) {
+        run_make(c, &plan);
+        status = work(c, context);
+        if (status == OK) report(c);
+        plan_free(&plan);
+    }
+    links_free(&links);
+    return status;
+}
+
+/* ---- to a checkpoint of jotun ---- */
+
+/* The tokenizer that a person names, else the checkpoint's own; "": none. */
+static const char *tokenizer_of(const ConvertTask *c)
+{
+    return options_typed_by_person(c->o, OPTION_tokenizer) ? c->o->tokenizer : c->from.tokenizer;
+}
+
+/* The tokenizer becomes one of the options of the model. */
+static Status take_tokenizer(ConvertTask *c, TokenizerFacts *facts)
+{
+    const char *name = tokenizer_of(c);
+    char       *path = *name && strcmp(name, "bytes") ? realpath(name, NULL) : NULL;
+    OptionSource source = { SOURCE_CHECKPOINT, "--tokenizer", name, c->o->convert_input, CONVERT_NONE };
+    if (!*name) {
+        log_line("%s has no tokenizer; the checkpoint is written without one", c->o->convert_input);
+        return OK;
+    }
+    Status status = options_set(&c->model, OPTION_tokenizer, path ? path : name, source);
+    free(path);
+    if (status == OK) status = setup_tokenizer_facts(facts, c->model.tokenizer);
+    if (status != OK || facts->vocabulary <= c->model.vocabulary) return status;
+    return fail(BAD_OPTION,
+                "the tokenizer %s has %d ids, and the model %lld; give another one by --tokenizer", name,
+                facts->vocabulary, (long long)c->model.vocabulary);
+}
+
+static Status to_jotun(ConvertTask *c, void *context)
+{
+    TokenizerFacts facts = { 0 };
+    ModelConfig    config = setup_model(&c->model);
+    CheckpointState state = { .lacks = CHECKPOINT_STATES | CHECKPOINT_POSITION,
+                              .seed = (uint64_t)c->model.seed };
+    (void)context;
+    TRY(take_tokenizer(c, &facts));
+    TRY(options_json(&c->model, &state.options));
+    if (facts.fingerprint[0]) state.tokenizer = (TokenizerRecord){ c->model.tokenizer, facts.fingerprint };
+    return jotun_write(&c->run, &config, &state);
+}
+
+static Status import(ConvertTask *c)
+{
+    TRY(hf_open(&c->from, c->o->convert_input));
+    TRY(setup_model_options(&c->model, c->from.options, c->o->convert_input));
+    return planned(c, c->from.naming, TO_OURS, to_jotun, NULL);
+}
+
+/* ---- to a folder of transformers ---- */
+
+static Status to_hf(ConvertTask *c, void *context)
+{
+    HfTexts texts = {.config      = context,
+                     .shard_bytes = (int64_t)(c->o->shard_gigabytes * 1e9),
+                     .positions   = c->model.sequence,
+                     .tokenizer   = tokenizer_of(c),
+                     .version     = JOTUN_VERSION};
+    if (!*texts.tokenizer) texts.tokenizer = c->model.tokenizer;
+    return hf_write(&c->run, &texts);
+}
+
+/* Whether reading this config gives the options of the model back: what a family cannot say is then another
+ * value, which the message names. */
+static Status reads_back(const json_t *config, const char *json, const char *path)
+{
+    Options  again;
+    Family   family;
+    json_t  *options;
+    TRY(family_read(&family, &options, config, path));
+    char *text = json_dumps(options, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    json_decref(options);
+    log_mute(true);                       /* another family may hold the model */
+    Status status = setup_model_options(&again, text ? text : "", path);
+    if (status == OK) status = options_match_json(&again, json, path);
+    log_mute(false);
+    options_close(&again);
+    free(text);
+    return status;
+}
+
+/* The first family that can hold the model. */
+static Status family_choose(Family *family, json_t **config, const ConvertTask *c, const char *json)
+{
+    json_t *options = json_loads(json, 0, NULL);
+    char    why[1500] = "";
+    bool    found = false;
+    for (Family f = 0; f < FAMILIES && !found; f++) {
+        Status status = family_write(config, f, options);
+        if (status == OK && (status = reads_back(*config, json, c->o->convert_input)) != OK)
+            json_decref(*config);
+        found = status == OK;
+        *family = f;
+        size_t used = strlen(why);
+        if (!found) snprintf(why + used, sizeof why - used, "%s%.200s", used ? "; " : "", fail_text());
+    }
+    json_decref(options);
+    if (found) return OK;
+    return fail(BAD_OPTION,
+                "%s: no architecture of transformers that is known here can hold this model: %.380s",
+                c->o->convert_input, why);
+}
+
+static Status export(ConvertTask *c)
+{
+    Family      family;
+    json_t     *config;
+    const char *json;
+    TRY(jotun_open(&c->from, c->o->convert_input));
+    TRY(setup_model_options(&c->model, c->from.options, c->o->convert_input));
+    TRY(options_json(&c->model, &json));
+    TRY(family_choose(&family, &config, c, json));
+    Status status = planned(c, family_naming(family), TO_THEIRS, to_hf, config);
+    json_decref(config);
+    return status;
+}
+
+/* ---- the command ---- */
+
+static Status run(ConvertTask *c, Options *o)
+{
+    TRY(options_derive(o));
+    TRY(options_validate(o));
+    TRY(output_directory("--output", o->convert_output));
+    bool from_hf = o->convert_from.value ? o->convert_from.value == CHOICE_convert_from_hf
+                                         : hf_is_folder(o->convert_input);
+    bool to_hf_folder = o->convert_to.value == CHOICE_convert_to_hf;
+    if (from_hf == to_hf_folder)
+        return fail(BAD_OPTION, "--to %s: the input has this format already; %s", o->convert_to.word,
+                    from_hf ? "transformers' save_pretrained writes another type or size of files"
+                            : "a checkpoint opens under any layout as it is");
+    return from_hf ? import(c) : export(c);
+}
+
+Status cmd_convert(int argc, char **argv)
+{
+    Options o;
+    ConvertTask c = { .o = &o };
+    Status status = options_parse(&o, FOR_CONVERT, argc, argv);
+    if (status == OK) status = run(&c, &o);
+    foreign_model_close(&c.from);
+    options_close(&c.model);
+    options_close(&o);
+    return status;
+}

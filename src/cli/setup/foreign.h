@@ -1,0 +1,10 @@
+#ifndef CLI_SETUP_FOREIGN_H
+#define CLI_SETUP_FOREIGN_H
+/* The options that a checkpoint describes its model by, as the options of a run that has this model. */
+#include "cli/setup/setup.h"
+#include "convert/format.h"
+
+/* json: {"num-layers": 12, ...}, path: its file, for messages. Derived and validated; options_close frees
+ * them, after a failure as well. */
+Status setup_model_options(Options *o, const char *json, const char *path);
+#endif

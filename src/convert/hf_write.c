@@ -1,0 +1,98 @@
+/* The folder that transformers opens: weights in shards, index and configs. */
+#include "convert/hf_write.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+Status hf_json_write(const char *folder, const char *name, json_t *json)
+{
+    char   path[1024];
+    Status status = path_join(path, folder, name);
+    char  *text = json ? json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(json);
+    if (status == OK && !text) status = fail(NO_MEMORY, "%s: no memory for its text", path);
+    if (status == OK) status = file_write_whole(path, text, strlen(text));
+    free(text);
+    return status;
+}
+
+static int64_t tensor_bytes_of(const ConvertRun *c, int t)
+{
+    const PlanTensor *tensor = &c->plan->tensor[t];
+    return plan_count(tensor) * (int64_t)dtype_width(convert_run_dtype(c, tensor));
+}
+
+/* The end of the file that begins with tensor `first`. */
+static int shard_end(const ConvertRun *c, int first, int64_t most)
+{
+    int64_t bytes = 0;
+    int     t = first;
+    do bytes += tensor_bytes_of(c, t++);
+    while (t < c->plan->tensors && bytes + tensor_bytes_of(c, t) <= most);
+    return t;
+}
+
+static Status shards_write(ConvertRun *c, int64_t most)
+{
+    int files = 0, number = 0;
+    json_t *map = json_object();
+    for (int t = 0; t < c->plan->tensors; t = shard_end(c, t, most)) files++;
+    Status status = OK;
+    for (int t = 0, end; t < c->plan->tensors && status == OK; t = end) {
+        char name[64] = "model.safetensors";
+        end = shard_end(c, t, most);
+        if (files > 1) snprintf(name, sizeof name, "model-%05d-of-%05d.safetensors", ++number, files);
+        status = convert_run_weights(c, name, t, end - t, NULL, NULL);
+        for (int i = t; i < end; i++) json_object_set_new(map, c->plan->tensor[i].as.name, json_string(name));
+    }
+    if (files == 1 || status != OK) {
+        json_decref(map);
+        return status;
+    }
+    return hf_json_write(c->part, "model.safetensors.index.json",
+                         json_pack("{s:{s:I}, s:o}", "metadata", "total_size", (json_int_t)c->total,
+                                   "weight_map", map));
+}
+
+static const char *torch_name(Dtype dtype)
+{
+    switch (dtype) {
+    case F64: return "float64";
+    case BF16: return "bfloat16";
+    case F16: return "float16";
+    default: return "float32";
+    }
+}
+
+static Status generation_write(const ConvertRun *c, int64_t end)
+{
+    json_t *config = json_pack("{s:b}", "_from_model_config", true);
+    if (end >= 0) {
+        json_object_set_new(config, "bos_token_id", json_integer(end));
+        json_object_set_new(config, "eos_token_id", json_integer(end));
+    }
+    return hf_json_write(c->part, "generation_config.json", config);
+}
+
+static Status folder_fill(ConvertRun *c, const HfTexts *texts)
+{
+    int64_t end;
+    TRY(hf_tokenizer_write(c->part, texts->tokenizer, texts->positions, &end));
+    json_t *id = end >= 0 ? json_integer(end) : json_null();
+    json_object_set(texts->config, "bos_token_id", id);
+    json_object_set_new(texts->config, "eos_token_id", id);
+    json_object_set_new(texts->config, "dtype",
+                        json_string(torch_name(convert_run_dtype(c, &c->plan->tensor[0]))));
+    TRY(hf_json_write(c->part, "config.json", json_incref(texts->config)));
+    TRY(generation_write(c, end));
+    TRY(hf_model_card_write(c->part, c, texts));
+    return shards_write(c, texts->shard_bytes);
+}
+
+Status hf_write(ConvertRun *c, const HfTexts *texts)
+{
+    Status status = convert_run_begin(c);
+    if (status == OK) status = folder_fill(c, texts);
+    else if (!file_exists(c->part)) return status;
+    return convert_run_finish(c, status);
+}

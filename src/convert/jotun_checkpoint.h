@@ -1,0 +1,10 @@
+#ifndef CONVERT_JOTUN_CHECKPOINT_H
+#define CONVERT_JOTUN_CHECKPOINT_H
+/* Writing a checkpoint of this program from another one's weights. */
+#include "convert/convert_run.h"
+#include "store/checkpoint_contents.h"
+
+/* Writes one step's directory at c->output: weights alone, in files of parameter blocks, and their manifest.
+ * Needs c->from, plan, output, cast and dtype; the plan is TO_OURS. */
+Status jotun_write(ConvertRun *c, const ModelConfig *config, const CheckpointState *state);
+#endif

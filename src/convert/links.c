@@ -1,0 +1,159 @@
+/* The rows of names.def, filled in with the sizes of a model. */
+#include "convert/links.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum { AS_IS, TURNED, GROUPED } View;
+typedef enum { ALWAYS, TIED } SurplusWhen;
+/* The words of the columns first and whole, of which they are sums. */
+typedef struct { int64_t QUERY, KV, G, F; } Widths;
+typedef struct { int64_t first, whole; } Rows;
+
+/* Numbered in their order, so that each row's two expressions are one case of a switch. */
+enum {
+#define NAME(naming, id, ...) ROW_##naming##_##id,
+#include "convert/names.def"
+    ROWS
+};
+static const struct { Naming naming; ParamId id; const char *name; View view; } rows[ROWS] = {
+#define NAME(naming, id, name, view, ...) { NAMING_##naming, PARAM_##id, name, view },
+#include "convert/names.def"
+};
+static const struct { Naming naming; const char *name; SurplusWhen when; } surplus[] = {
+#define SURPLUS(naming, name, when) { NAMING_##naming, name, when },
+#include "convert/names.def"
+};
+static const char *const prefixes[NAMINGS] = {
+#define NAMING(naming, prefix) prefix,
+#include "convert/names.def"
+};
+
+static Rows rows_of(int row, Widths w)
+{
+    int64_t QUERY = w.QUERY, KV = w.KV, G = w.G, F = w.F;
+    (void)QUERY, (void)KV, (void)G, (void)F;
+    switch (row) {
+#define NAME(naming, id, name, view, first, whole) case ROW_##naming##_##id: return (Rows){ first, whole };
+#include "convert/names.def"
+    }
+    return (Rows){ 0, 0 };
+}
+
+/* ---- names ---- */
+
+/* Writes the number for each {layer} and {expert}. */
+static void name_fill(char *out, size_t size, const char *name, int64_t layer, int64_t expert)
+{
+    size_t used = 0;
+    while (*name && used + 1 < size) {
+        bool of_layer = !strncmp(name, "{layer}", 7), of_expert = !strncmp(name, "{expert}", 8);
+        if (of_layer || of_expert) {
+            used += (size_t)snprintf(out + used, size - used, "%lld",
+                                     (long long)(of_layer ? layer : expert));
+            name += of_layer ? 7 : 8;
+        } else out[used++] = *name++;
+    }
+    out[used < size ? used : size - 1] = 0;
+}
+
+/* Whether the name is the pattern with any numbers. */
+static bool name_fits(const char *pattern, const char *name)
+{
+    while (*pattern && *name) {
+        if (*pattern == '{') {
+            size_t digits = strspn(name, "0123456789");
+            if (!digits) return false;
+            name += digits;
+            pattern = strchr(pattern, '}') + 1;
+        } else if (*pattern++ != *name++) return false;
+    }
+    return !*pattern && !*name;
+}
+
+const char *links_prefix(Naming naming) { return prefixes[naming]; }
+
+bool links_surplus(Naming naming, const char *name, bool tied)
+{
+    size_t prefix = strlen(prefixes[naming]);
+    for (size_t i = 0; i < sizeof surplus / sizeof surplus[0]; i++) {
+        if (surplus[i].naming != naming || (surplus[i].when == TIED && !tied)) continue;
+        if (name_fits(surplus[i].name, name)) return true;
+        if (!strncmp(surplus[i].name, prefixes[naming], prefix) && name_fits(surplus[i].name + prefix, name))
+            return true;
+    }
+    return false;
+}
+
+/* ---- views ---- */
+
+/* Ours is [rows, columns] from element `at` of its tensor on, theirs as the row's view says. */
+static void view_fill(Link *link, int row, Widths widths, int dims, int64_t our_rows, int64_t columns,
+                      int64_t at)
+{
+    Rows    r = rows_of(row, widths);
+    View    view = rows[row].view;
+    int64_t groups = view == GROUPED ? widths.G : 1, whole = r.whole ? r.whole : our_rows / groups;
+    link->our_first = at;
+    link->size[0] = groups, link->size[1] = our_rows / groups, link->size[2] = columns, link->size[3] = 1;
+    link->our_stride[0] = our_rows / groups * columns, link->our_stride[1] = columns, link->our_stride[2] = 1;
+    link->their_stride[0] = whole * columns, link->their_stride[1] = columns, link->their_stride[2] = 1;
+    link->their_first = r.first * columns;
+    if (view == TURNED) link->their_stride[1] = 1, link->their_stride[2] = whole, link->their_first = r.first;
+    LinkTensor *theirs = &link->theirs;
+    theirs->dims = dims;
+    for (int d = 0; d < LINK_DIMS; d++) theirs->shape[d] = 1;
+    theirs->shape[view == TURNED] = groups * whole;
+    if (dims > 1) theirs->shape[view != TURNED] = columns;
+}
+
+static int row_find(Naming naming, ParamId id)
+{
+    for (int i = 0; i < ROWS; i++)
+        if (rows[i].naming == naming && rows[i].id == id) return i;
+    return -1;
+}
+
+static Status link_add(Links *links, Naming naming, const Param *p, int64_t layer, Widths widths)
+{
+    int row = row_find(naming, p->id);
+    if (row < 0)
+        return fail(BAD_SHAPE, "tensor '%s' has no place in a checkpoint of this architecture", p->name);
+    bool    experts = p->dims == PARAM_DIMS;
+    int64_t copies = experts ? p->global[0] : 1, r = p->global[experts], c = p->global[experts + 1];
+    Link   *more = realloc(links->link, (size_t)(links->count + copies) * sizeof *more);
+    if (!more) return fail(NO_MEMORY, "no memory for the names of %lld tensors", (long long)copies);
+    links->link = more;
+    for (int64_t e = 0; e < copies; e++) {
+        Link *link = &links->link[links->count++];
+        *link = (Link){.ours = {.dims = p->dims, .shape = {p->global[0], p->global[1], p->global[2], 1}}};
+        snprintf(link->ours.name, sizeof link->ours.name, "%s", p->name);
+        name_fill(link->theirs.name, sizeof link->theirs.name, rows[row].name, layer, e);
+        view_fill(link, row, widths, p->dims - experts, r, c, e * r * c);
+    }
+    return OK;
+}
+
+Status links_make(Links *links, Naming naming, const ModelConfig *config)
+{
+    Status status = OK;
+    *links = (Links){ 0 };
+    for (int64_t b = 0; b < params_blocks(config); b++)
+        for (ParamFamily f = 0; f < PARAM_FAMILIES; f++) {
+            ParamBlock block;
+            int64_t    layer = b - 2;
+            params_block(&block, config, f, b, NULL);
+            Widths widths = { config->heads * config->head_dim, config->groups * config->head_dim,
+                              config->groups, model_layer_ffn(config, layer) };
+            for (int p = 0; p < block.params && status == OK; p++)
+                status = link_add(links, naming, &block.param[p], layer, widths);
+        }
+    if (status != OK) links_free(links);
+    return status;
+}
+
+void links_free(Links *links)
+{
+    free(links->link);
+    *links = (Links){ 0 };
+}

@@ -1,0 +1,257 @@
+/* From links to copies between the tensors of two checkpoints, and the copying of a range. */
+#include "convert/plan.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- making ---- */
+
+static bool shape_equal(const LinkTensor *want, const ForeignTensor *held)
+{
+    bool same = want->dims == held->dims;
+    for (int d = 0; same && d < LINK_DIMS; d++) same = want->shape[d] == held->shape[d];
+    return same;
+}
+
+static const char *shape_text(char out[128], int dims, const int64_t *shape)
+{
+    size_t used = (size_t)snprintf(out, 128, "[");
+    for (int d = 0; d < dims; d++)
+        used += (size_t)snprintf(out + used, 128 - used, "%s%lld", d ? ", " : "", (long long)shape[d]);
+    snprintf(out + used, 128 - used, "]");
+    return out;
+}
+
+/* Whether the names of the file lack the prefix that names.def gives them. */
+static bool lacks_prefix(const PlanRules *rules, const ForeignFile *from)
+{
+    const char *prefix = links_prefix(rules->naming);
+    if (rules->direction != TO_OURS || !*prefix) return false;
+    for (int i = 0; i < from->tensors; i++)
+        if (!strncmp(from->tensor[i].name, prefix, strlen(prefix))) return false;
+    return true;
+}
+
+static Status source_find(const ForeignTensor **found, const ForeignFile *from, const LinkTensor *want,
+                          const char *prefix)
+{
+    char held[128], wanted[128];
+    const char *name = want->name;
+    if (!strncmp(name, prefix, strlen(prefix))) name += strlen(prefix);
+    *found = foreign_find(from, name);
+    if (!*found) return fail(BAD_SHAPE, "%s: tensor '%s' is missing", from->path, name);
+    if (shape_equal(want, *found)) return OK;
+    return fail(BAD_SHAPE, "%s: tensor '%s' has the shape %s, the model that its config describes needs %s",
+                from->path, name, shape_text(held, (*found)->dims, (*found)->shape),
+                shape_text(wanted, want->dims, want->shape));
+}
+
+/* The copy of a link, with its dims in the order of falling strides of the tensor that is written. */
+static PlanCopy copy_make(const Link *link, const ForeignTensor *from, PlanDirection direction)
+{
+    bool ours = direction == TO_OURS;
+    PlanCopy copy = { .from = from, .to_first = ours ? link->our_first : link->their_first,
+                      .from_first = ours ? link->their_first : link->our_first };
+    const int64_t *to = ours ? link->our_stride : link->their_stride;
+    const int64_t *of = ours ? link->their_stride : link->our_stride;
+    bool taken[LINK_DIMS] = { false };
+    for (int d = 0; d < LINK_DIMS; d++) {
+        int next = -1;
+        for (int i = 0; i < LINK_DIMS; i++)
+            if (!taken[i] && (next < 0 || (link->size[next] > 1 && (to[i] > to[next] || link->size[i] == 1))))
+                next = i;                              /* dims of one element first, whatever their stride */
+        taken[next] = true;
+        copy.size[d] = link->size[next], copy.to_stride[d] = to[next], copy.from_stride[d] = of[next];
+    }
+    return copy;
+}
+
+static int name_order(const void *a, const void *b)
+{
+    return strcmp(((const PlanName *)a)->name, ((const PlanName *)b)->name);
+}
+
+/* Links of one name keep their order. */
+static int link_name_order(const void *a, const void *b)
+{
+    const PlanName *x = a, *y = b;
+    int by_name = name_order(x, y);
+    return by_name ? by_name : (x->index > y->index) - (x->index < y->index);
+}
+
+/* The links of one tensor to be written need not be neighbours: they are sorted by its name, and copies get
+ * the order of the links within it. */
+static Status plan_allocate(Plan *plan, const Links *links, PlanDirection direction, PlanName *sorted)
+{
+    plan->tensor  = calloc((size_t)links->count + 1, sizeof *plan->tensor);
+    plan->copy    = calloc((size_t)links->count + 1, sizeof *plan->copy);
+    plan->by_name = calloc((size_t)links->count + 1, sizeof *plan->by_name);
+    if (!plan->tensor || !plan->copy || !plan->by_name)
+        return fail(NO_MEMORY, "no memory to plan the conversion of %d tensors", links->count);
+    for (int i = 0; i < links->count; i++) {
+        const Link *link = &links->link[i];
+        sorted[i] = (PlanName){ direction == TO_OURS ? link->ours.name : link->theirs.name, i };
+    }
+    qsort(sorted, (size_t)links->count, sizeof *sorted, link_name_order);
+    return OK;
+}
+
+/* A tensor with several types of sources gets the widest. */
+static Dtype wider(Dtype a, Dtype b) { return dtype_width(b) > dtype_width(a) ? b : a; }
+
+static Status tensors_add(Plan *plan, const PlanRules *rules, const ForeignFile *from, const PlanName *sorted,
+                          bool *used)
+{
+    const char *prefix = lacks_prefix(rules, from) ? links_prefix(rules->naming) : "";
+    for (int i = 0; i < rules->links->count; i++) {
+        const Link *link = &rules->links->link[sorted[i].index];
+        bool ours = rules->direction == TO_OURS, first = i == 0 || strcmp(sorted[i].name, sorted[i - 1].name);
+        const ForeignTensor *source;
+        TRY(source_find(&source, from, ours ? &link->theirs : &link->ours, *prefix ? prefix : "\n"));
+        if (!dtype_is_float(source->dtype))
+            return fail(BAD_SHAPE, "%s: tensor '%s' is of type %s, which holds no weights", from->path,
+                        source->name, dtype_name(source->dtype));
+        used[source - from->tensor] = true;
+        if (first)
+            plan->tensor[plan->tensors++] = (PlanTensor){
+                .as = ours ? link->ours : link->theirs, .dtype = source->dtype, .first = plan->copies};
+        PlanTensor *tensor = &plan->tensor[plan->tensors - 1];
+        tensor->dtype = wider(tensor->dtype, source->dtype);
+        tensor->copies++;
+        plan->copy[plan->copies++] = copy_make(link, source, rules->direction);
+    }
+    return OK;
+}
+
+/* Whether a tensor of one of our checkpoints is a state of the optimizer, <parameter>.<state>, or a scale of
+ * 8-bit products, which a run computes again. */
+static bool is_state(const ForeignFile *from, const char *name, const bool *used)
+{
+    char weight[96];
+    const char *dot = strrchr(name, '.');
+    if (!dot) return false;
+    snprintf(weight, sizeof weight, "%.*s", (int)(dot - name), name);
+    const ForeignTensor *of = foreign_find(from, weight);
+    return (of && used[of - from->tensor]) || strstr(name, ".fp8");
+}
+
+static Status surplus_check(const PlanRules *rules, const ForeignFile *from, const bool *used)
+{
+    for (int i = 0; i < from->tensors; i++) {
+        const char *name = from->tensor[i].name;
+        if (used[i]) continue;
+        if (rules->direction == TO_OURS ? links_surplus(rules->naming, name, rules->tied)
+                                        : is_state(from, name, used)) continue;
+        return fail(BAD_SHAPE, "%s: tensor '%s' has no place in the model that %s describes", from->path,
+                    name, rules->direction == TO_OURS ? "its config" : "its options");
+    }
+    return OK;
+}
+
+/* The tensors in the order of their first links, by which files are filled. */
+typedef struct { int link, tensor; } PlanOrder;
+
+static int link_order(const void *a, const void *b)
+{
+    const PlanOrder *x = a, *y = b;
+    return (x->link > y->link) - (x->link < y->link);
+}
+
+static Status tensors_order(Plan *plan, const PlanName *sorted)
+{
+    PlanOrder  *order = calloc((size_t)plan->tensors + 1, sizeof *order);
+    PlanTensor *moved = calloc((size_t)plan->tensors + 1, sizeof *moved);
+    if (order && moved) {
+        for (int i = 0; i < plan->tensors; i++)
+            order[i] = (PlanOrder){sorted[plan->tensor[i].first].index, i};
+        qsort(order, (size_t)plan->tensors, sizeof *order, link_order);
+        for (int i = 0; i < plan->tensors; i++) {
+            moved[i] = plan->tensor[order[i].tensor];
+            plan->by_name[i] = (PlanName){ NULL, i };
+        }
+        free(plan->tensor);
+        plan->tensor = moved;
+        for (int i = 0; i < plan->tensors; i++) plan->by_name[i].name = plan->tensor[i].as.name;
+        qsort(plan->by_name, (size_t)plan->tensors, sizeof *plan->by_name, name_order);
+        moved = NULL;
+    }
+    bool done = order && !moved;
+    free(order);
+    free(moved);
+    return done ? OK : fail(NO_MEMORY, "no memory to plan the conversion of %d tensors", plan->tensors);
+}
+
+Status plan_make(Plan *plan, const PlanRules *rules, const ForeignFile *from)
+{
+    PlanName *sorted = calloc((size_t)rules->links->count + 1, sizeof *sorted);
+    bool     *used   = calloc((size_t)from->tensors + 1, sizeof *used);
+    *plan = (Plan){ 0 };
+    Status status = sorted && used ? OK : fail(NO_MEMORY, "no memory to plan a conversion");
+    if (status == OK) status = plan_allocate(plan, rules->links, rules->direction, sorted);
+    if (status == OK) status = tensors_add(plan, rules, from, sorted, used);
+    if (status == OK) status = surplus_check(rules, from, used);
+    if (status == OK) status = tensors_order(plan, sorted);
+    free(sorted);
+    free(used);
+    if (status != OK) plan_free(plan);
+    return status;
+}
+
+void plan_free(Plan *plan)
+{
+    free(plan->tensor);
+    free(plan->copy);
+    free(plan->by_name);
+    *plan = (Plan){ 0 };
+}
+
+const PlanTensor *plan_find(const Plan *plan, const char *name)
+{
+    PlanName wanted = { .name = name };
+    const PlanName *found = bsearch(&wanted, plan->by_name, (size_t)plan->tensors, sizeof wanted, name_order);
+    return found ? &plan->tensor[found->index] : NULL;
+}
+
+int64_t plan_count(const PlanTensor *tensor)
+{
+    const int64_t *n = tensor->as.shape;
+    return n[0] * n[1] * n[2] * n[3];
+}
+
+/* ---- copying ---- */
+
+typedef struct { const PlanCopy *copy; int64_t first, end; char *to; Dtype dtype; } Window;
+
+/* The part within the window of what follows dimension d, from element `to` of the written tensor and element
+ * `from` of the source on. Along the last dimension elements are neighbours in the written tensor, but for
+ * vectors of which a stride is left over, which have one element. */
+static void copy_within(const Window *w, int d, int64_t to, int64_t from)
+{
+    const PlanCopy *c = w->copy;
+    int64_t stride = c->to_stride[d], low = 0, high = c->size[d];
+    if (d == LINK_DIMS - 1) {
+        CHECK(stride == 1 || high == 1, "the elements of a row of '%s' are not neighbours", c->from->name);
+        if (w->first > to) low = w->first - to;
+        if (w->end - to < high) high = w->end - to;
+        if (low < high)
+            foreign_read(c->from, from + low * c->from_stride[d], c->from_stride[d], high - low,
+                         w->to + (size_t)(to + low - w->first) * dtype_width(w->dtype), w->dtype);
+        return;
+    }
+    int64_t inside = 1; /* elements that the dims inside this one reach over */
+    for (int i = d + 1; i < LINK_DIMS; i++) inside += (c->size[i] - 1) * c->to_stride[i];
+    if (high > 1 && w->first > to + inside - 1) low = (w->first - to - inside) / stride + 1;
+    if (high > 1 && w->end - to < (high - 1) * stride + 1)
+        high = w->end > to ? (w->end - to - 1) / stride + 1 : 0;
+    for (int64_t i = low; i < high; i++) copy_within(w, d + 1, to + i * stride, from + i * c->from_stride[d]);
+}
+
+void plan_gather(const Plan *plan, const PlanTensor *tensor, int64_t first, int64_t count, void *to,
+                 Dtype dtype)
+{
+    for (int i = 0; i < tensor->copies; i++) {
+        const PlanCopy *c = &plan->copy[tensor->first + i];
+        Window w = { .copy = c, .first = first, .end = first + count, .to = to, .dtype = dtype };
+        copy_within(&w, 0, c->to_first, c->from_first);
+    }
+}

@@ -1,0 +1,40 @@
+#ifndef CONVERT_PLAN_H
+#define CONVERT_PLAN_H
+/* A conversion: the tensors to be written, and from which elements of the tensors of a ForeignFile each is
+ * gathered. Any range of a tensor can be gathered alone, so that a window of bounded size is written at a
+ * time and a rank reads its own part. */
+#include "convert/foreign.h"
+#include "convert/links.h"
+
+/* Element i of the box of `size` is element first + i[0] stride[0] + ... of either tensor in row-major order.
+ * The dims are sorted so that to_stride falls. */
+typedef struct {
+    const ForeignTensor *from;
+    int64_t size[LINK_DIMS], to_first, to_stride[LINK_DIMS], from_first, from_stride[LINK_DIMS];
+} PlanCopy;
+typedef struct { LinkTensor as; Dtype dtype; int first, copies; } PlanTensor;      /* of Plan.copy */
+typedef struct { const char *name; int index; } PlanName;
+typedef struct {
+    PlanTensor *tensor;                    /* in the order of the links; owned */
+    PlanCopy   *copy;                      /* owned */
+    PlanName   *by_name;                   /* [tensors] sorted by name; owned */
+    int         tensors, copies;
+} Plan;
+
+typedef enum { TO_OURS, TO_THEIRS } PlanDirection;
+
+/* What a conversion does: the naming of the foreign side, and whether the head is tied. */
+typedef struct { const Links *links; Naming naming; PlanDirection direction; bool tied; } PlanRules;
+
+/* Finds each link's source in `from`. BAD_SHAPE, naming the tensor, where one is missing or has another
+ * shape, or where `from` has one that the model does not (optimizer states of our own checkpoints are
+ * ignored). The tensors to be written have the types of their sources. `from` must outlive the plan. */
+Status plan_make(Plan *plan, const PlanRules *rules, const ForeignFile *from);
+void   plan_free(Plan *plan);
+/* NULL: there is none. */
+const PlanTensor *plan_find(const Plan *plan, const char *name);
+int64_t plan_count(const PlanTensor *tensor);                                      /* elements */
+/* Elements [first, first + count) of the tensor in row-major order into `to`, in the type dtype. */
+void   plan_gather(const Plan *plan, const PlanTensor *tensor, int64_t first, int64_t count, void *to,
+                   Dtype dtype);
+#endif

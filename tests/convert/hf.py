@@ -1,0 +1,160 @@
+"""Models that transformers wrote (tests/golden/hf): imported they have its losses, exported they are its tensors to the byte,
+imported again they are the same files. What a config or a file says wrongly is refused by name."""
+import filecmp
+import glob
+import json
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+
+from run import JOTUN, jotun
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+GOLDEN = os.path.join(HERE, "..", "golden", "hf")
+FACTS = json.load(open(os.path.join(GOLDEN, "losses.json")))
+
+
+def tensors(folder):
+    """name -> (dtype, shape, bytes) of all safetensors files of a folder"""
+    found = {}
+    for path in glob.glob(os.path.join(folder, "*.safetensors")):
+        with open(path, "rb") as f:
+            (size,) = struct.unpack("<Q", f.read(8))
+            header = json.loads(f.read(size))
+            data = f.read()
+        for name, t in header.items():
+            if name != "__metadata__":
+                found[name] = (t["dtype"], t["shape"], data[slice(*t["data_offsets"])])
+    return found
+
+
+def loss(load, text, *more):
+    return json.loads(jotun("eval", "perplexity", "--load", load, "--text", text, "--tokenizer", "bytes", *more).stdout)["loss"]
+
+
+def to_jotun(source, output, *more, **kind):
+    return jotun("convert", "--to", "jotun", "--input", source, "--output", output, "--tokenizer", "bytes", *more, **kind)
+
+
+def family(name, work, text):
+    at = lambda leaf: os.path.join(work, name + leaf)
+    golden = os.path.join(GOLDEN, name)
+    to_jotun(golden, at("-ours"))
+    off = abs(loss(at("-ours"), text) - FACTS["loss"][name])
+    exact = abs(loss(at("-ours"), text, "--device", "ref") - FACTS["loss"][name])
+    assert off < 1e-5 and exact < 1e-6, f"{name}: the loss differs by {off} in fp32, {exact} in double"
+    jotun("convert", "--from", "jotun", "--to", "hf", "--input", at("-ours"), "--output", at("-again"), "--max-shard-size", "1e-5")
+    assert tensors(golden) == tensors(at("-again")), f"{name}: other tensors are written"
+    index = json.load(open(at("-again/model.safetensors.index.json")))["weight_map"]
+    assert set(index) == set(tensors(golden)) and len(set(index.values())) > 1
+    theirs, ours = (json.load(open(os.path.join(f, "config.json"))) for f in (golden, at("-again")))
+    for key, value in ours.items():
+        if key not in ("transformers_version", "bos_token_id", "eos_token_id"):
+            assert theirs.get(key, value) == value or theirs[key] is None or key == "rope_parameters", f"{name}: {key} {value}"
+    assert ours["eos_token_id"] == 256
+    to_jotun(at("-again"), at("-back"))
+    files = sorted(os.path.basename(f) for f in glob.glob(at("-ours/*.safetensors")))
+    assert files and filecmp.cmpfiles(at("-ours"), at("-back"), files, False)[0] == files, f"{name}: imported again it differs"
+    jotun("checkpoint", "verify", at("-back"))
+    for dtype, word in (("bf16", "BF16"), ("f16", "F16")):
+        jotun("convert", "--to", "hf", "--dtype", dtype, "--input", at("-ours"), "--output", at("-" + dtype))
+        short = tensors(at("-" + dtype))
+        assert all(t[0] == word for t in short.values())
+        if word == "BF16":                       # round to nearest even, by integers
+            for key, (_, _, data) in tensors(golden).items():
+                bits = struct.unpack(f"<{len(data) // 4}I", data)
+                assert short[key][2] == struct.pack(f"<{len(bits)}H", *((b + 0x7fff + (b >> 16 & 1)) >> 16 for b in bits)), key
+
+
+def refused(name, work, change, *words):
+    """A copy of a golden folder, changed, is refused with these words, and nothing is written."""
+    copy, output = os.path.join(work, "copy"), os.path.join(work, "refused")
+    shutil.copytree(os.path.join(GOLDEN, name), copy)
+    change(copy)
+    done = to_jotun(copy, output, check=False)
+    assert done.returncode == 1, f"{words}: exit code {done.returncode} {done.stderr}"
+    for word in words:
+        assert word in done.stderr, f"'{word}' is not in: {done.stderr}"
+    assert not os.path.exists(output) and not os.path.exists(os.path.join(work, ".refused.part"))
+    shutil.rmtree(copy)
+
+
+def config(**changed):
+    def change(folder):
+        path = os.path.join(folder, "config.json")
+        keys = json.load(open(path))
+        keys.update({k: v for k, v in changed.items() if v != "REMOVE"})
+        for key in [k for k, v in changed.items() if v == "REMOVE"]:
+            del keys[key]
+        json.dump(keys, open(path, "w"))
+    return change
+
+
+def rename(old, new):
+    def change(folder):
+        path = os.path.join(folder, "model.safetensors")
+        data = open(path, "rb").read()
+        assert data.count(old) == 1 and len(old) == len(new)
+        open(path, "wb").write(data.replace(old, new))
+    return change
+
+
+def cut(folder):
+    path = os.path.join(folder, "model.safetensors")
+    os.truncate(path, os.path.getsize(path) - 8)
+
+
+def refusals(work):
+    refused("llama", work, config(rope_parameters={"rope_type": "cubic", "rope_theta": 1e4}), "config.json", "cubic")
+    refused("llama", work, config(attention_bias=True), "attention_bias", "true")
+    refused("llama", work, config(hidden_act="relu"), "hidden_act")
+    refused("llama", work, config(attention_sink=3), "attention_sink")
+    refused("llama", work, config(model_type="bert"), "bert", "llama")
+    refused("llama", work, config(architectures=["LlamaForSequenceClassification"]), "LlamaForSequenceClassification")
+    refused("llama", work, config(vocab_size="REMOVE"), "vocab_size")
+    refused("llama", work, config(hidden_size=0), "hidden-size")
+    refused("llama", work, config(hidden_size=1e300), "hidden-size")
+    refused("llama", work, config(num_hidden_layers=3), "model.layers.2.", "missing")
+    refused("llama", work, config(num_hidden_layers=1), "model.layers.1", "has no place")
+    refused("llama", work, config(intermediate_size=48), "mlp", "40", "48]")
+    refused("llama", work, rename(b"model.layers.0.mlp.up_proj.weight", b"model.layers.0.mlp.xx_proj.weight"), "up_proj", "missing")
+    refused("llama", work, cut, "model.safetensors")
+    refused("llama", work, lambda folder: open(folder + "/model.safetensors.index.json", "w").write(
+        '{"weight_map": {"a": "../../etc/passwd"}}'), "'/'")
+    refused("gpt2", work, config(scale_attn_by_inverse_layer_idx=True), "scale_attn_by_inverse_layer_idx")
+    refused("gpt2", work, config(embd_pdrop=0.5), "embd_pdrop")
+    refused("qwen2", work, config(use_sliding_window=True), "use_sliding_window")
+    refused("qwen2", work, config(layer_types=["sliding_attention", "full_attention"]), "sliding_attention")
+
+
+def places(work):
+    """Nothing is overwritten; a killed conversion leaves nothing at its place, and the next one succeeds."""
+    golden, output = os.path.join(GOLDEN, "gpt2"), os.path.join(work, "place")
+    os.mkdir(output)
+    open(os.path.join(output, "mine"), "w").close()
+    done = to_jotun(golden, output, check=False)
+    assert done.returncode == 1 and "is there already" in done.stderr and os.listdir(output) == ["mine"]
+    os.remove(os.path.join(output, "mine"))
+    for fault in ("write:3:kill", "write:4:fail", "rename:1:kill"):
+        done = to_jotun(golden, output, check=False, env=dict(os.environ, JOTUN_FAULT=fault))
+        assert done.returncode in (3, -signal.SIGKILL), f"{fault}: {done.returncode}"
+        assert not os.path.exists(output) or not os.listdir(output)
+    to_jotun(golden, output)
+    assert not os.path.exists(os.path.join(work, ".place.part"))
+    done = jotun("convert", "--to", "jotun", "--input", output, "--output", output + "2", check=False)
+    assert done.returncode == 1 and "any layout" in done.stderr
+
+
+with tempfile.TemporaryDirectory() as folder:
+    text_file = os.path.join(folder, "text.txt")
+    with open(text_file, "w") as out:
+        out.write(FACTS["text"])
+    for model in FACTS["loss"]:
+        family(model, folder, text_file)
+    refusals(folder)
+    places(folder)
+print(len(FACTS["loss"]), "models of transformers", FACTS["transformers"])

@@ -1,0 +1,1 @@
+script_tests(convert hf)                    # folders of Hugging Face's transformers, read and written
